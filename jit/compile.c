@@ -1,6 +1,8 @@
 /* From a scheduled function to an object file in memory. */
 #include "backend.h"
 #include "emit.h"
+#include "emit_c.h"
+#include "symbols.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -204,6 +206,16 @@ bool llvm_compile(const struct tir *lowered, tir_func f, const struct jit_option
   return code->object != NULL;
 }
 
+/* What it is called in its code, which calls others by their names: its own, where that is nobody's. Nothing that kernels
+ * are linked with calls main. */
+static void name_code(struct jit_code *code, const char *own) {
+  enum { PREFIX = 8 };
+  char plain[sizeof code->name - PREFIX];
+  emit_c_identifier(own, plain, sizeof plain);
+  bool taken = strcmp(plain, "main") != 0 && symbol_owner(plain);
+  snprintf(code->name, sizeof code->name, taken ? "kernel_%s" : "%s", plain);
+}
+
 struct jit_code *jit_compile(const struct tir *ir, tir_func f, const struct jit_target *target,
                              const struct jit_options *options, ms_error *err) {
   assert(tir_is_func(ir, f) && target);
@@ -216,7 +228,7 @@ struct jit_code *jit_compile(const struct tir *ir, tir_func f, const struct jit_
   code->target = *target;
   code->no_fast_math = options && options->no_fast_math;
   code->workspace = tir_workspace_of(lowered, f);
-  snprintf(code->name, sizeof code->name, "%s", tir_text(lowered, lowered->funcs.at[f].name));
+  name_code(code, tir_text(lowered, lowered->funcs.at[f].name));
   bool ok = jit_backend_of(target)->compile(lowered, f, options, &clock, code, err);
   tir_free(lowered);
   code->clock = clock;

@@ -99,8 +99,7 @@ const char *emit_c_declare_var(struct emit_c *e, tir_var v); /* in scope until e
 const char *emit_c_declare_buffer(struct emit_c *e, tir_buffer b);
 uint32_t emit_c_enter(const struct emit_c *e); /* what to give to emit_c_leave at the scope's end */
 void emit_c_leave(struct emit_c *e, uint32_t mark);
-bool emit_c_is_reserved(const char *name); /* by C, or by us */
-bool emit_c_is_taken(const char *name);    /* reserved, or of C's library: no name of a function */
+bool emit_c_is_reserved(const char *name);                        /* by C, or by us */
 void emit_c_identifier(const char *text, char *out, size_t size); /* text as an identifier */
 
 /* emit_c_type.c: types, and functions made of templates for each */

@@ -30,23 +30,6 @@ bool emit_c_is_reserved(const char *name) {
   return *digits == 'x' && isdigit((unsigned char)digits[1]);
 }
 
-/* What a function cannot be called where C's library is: it, or its headers, have these. */
-static const char *const library[] = {
-    "abort",     "abs",       "acos",     "acosh",  "asin",   "asinh",  "atan",    "atan2",     "atanh",  "calloc",
-    "cbrt",      "ceil",      "copysign", "cos",    "cosh",   "div",    "erf",     "erfc",      "exit",   "exp",
-    "exp2",      "exp10",     "expm1",    "fabs",   "fdim",   "floor",  "fma",     "fmax",      "fmin",   "fmod",
-    "free",      "frexp",     "gamma",    "hypot",  "index",  "ldexp",  "lgamma",  "log",       "log10",  "log1p",
-    "log2",      "logb",      "lrint",    "lround", "malloc", "memcpy", "memmove", "memset",    "modf",   "nan",
-    "nearbyint", "nextafter", "pow",      "pow10",  "printf", "read",   "realloc", "remainder", "remove", "rint",
-    "rindex",    "round",     "select",   "signal", "sin",    "sincos", "sinh",    "sqrt",      "tan",    "tanh",
-    "tgamma",    "time",      "trunc",    "write",  "y0",     "y1",     "yn",      "j0",        "j1",     "jn"};
-
-bool emit_c_is_taken(const char *name) {
-  for (size_t i = 0; i < sizeof library / sizeof *library; i++)
-    if (!strcmp(library[i], name)) return true;
-  return emit_c_is_reserved(name);
-}
-
 void emit_c_identifier(const char *text, char *out, size_t size) {
   assert(size > 1);
   size_t n = 0;

@@ -4,6 +4,7 @@
 #include "emit_c.h"
 #include "header.h"
 #include "process.h"
+#include "symbols.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -35,16 +36,45 @@ bool jit_write_file(const char *path, const void *bytes, size_t size, ms_error *
 
 /* ---- The exported name ---- */
 
-/* The function's own where a C program can have it; else the file's, as an identifier. */
-static void exported_name(const struct tir *ir, tir_func f, const char *path, char out[HEADER_NAME]) {
+/* false: err is filled. */
+static bool check_name(const char *name, char out[JIT_EXPORTED_NAME], ms_error *err) {
+  emit_c_identifier(name, out, JIT_EXPORTED_NAME);
+  if (strcmp(name, out) != 0)
+    return ms_fail(
+        err, MS_INVALID_ARGUMENT,
+        "an exported function cannot be called `%.200s`: a name in C is of letters, digits and _, and begins "
+        "with a letter",
+        name);
+  const char *owner = symbol_owner(name);
+  return !owner || ms_fail(err, MS_INVALID_ARGUMENT,
+                           "an exported function cannot be called `%s`: it is %s, and programs that are linked with it "
+                           "would break; give another name",
+                           name, owner);
+}
+
+bool jit_exported_name(const struct tir *ir, tir_func f, const char *name, const char *path,
+                       char out[JIT_EXPORTED_NAME], const char **owner, ms_error *err) {
+  assert(tir_is_func(ir, f) && path);
+  if (owner) *owner = NULL;
+  if (name) return check_name(name, out, err);
   const char *own = tir_text(ir, ir->funcs.at[f].name), *slash = strrchr(path, '/');
-  emit_c_identifier(own, out, HEADER_NAME);
-  if (!strcmp(own, out) && !emit_c_is_taken(own)) return;
-  char base[HEADER_NAME];
+  emit_c_identifier(own, out, JIT_EXPORTED_NAME);
+  const char *whose = strcmp(own, out) ? "no name in C" : symbol_owner(own);
+  if (owner) *owner = whose;
+  if (!whose) return true;
+  char base[JIT_EXPORTED_NAME];
   snprintf(base, sizeof base, "%s", slash ? slash + 1 : path);
   if (strrchr(base, '.')) *strrchr(base, '.') = 0;
-  emit_c_identifier(base, out, HEADER_NAME - 16);
-  if (emit_c_is_taken(out)) strcat(out, "_kernel");
+  char plain[JIT_EXPORTED_NAME - 16];
+  emit_c_identifier(base, plain, sizeof plain);
+  static const char *const forms[] = {"%s", "%s_kernel",
+                                      "kernel_%s"}; /* the last where a runtime has all that begins so */
+  for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+    snprintf(out, JIT_EXPORTED_NAME, forms[i], plain);
+    if (!symbol_owner(out)) break;
+  }
+  assert(!symbol_owner(out));
+  return true;
 }
 
 /* ---- Text and objects ---- */
@@ -200,8 +230,8 @@ bool jit_export(const struct tir *ir, tir_func f, const struct jit_target *targe
                 const char *path, ms_error *err) {
   assert(tir_is_func(ir, f) && target && path);
   const char *suffix = strrchr(path, '.');
-  char name[HEADER_NAME];
-  if (!check_form(suffix, target, path, err)) return false;
-  exported_name(ir, f, path, name);
+  char name[JIT_EXPORTED_NAME];
+  const char *wanted = options ? options->export_name : NULL;
+  if (!check_form(suffix, target, path, err) || !jit_exported_name(ir, f, wanted, path, name, NULL, err)) return false;
   return jit_backend_of(target)->export(ir, f, target, options, name, suffix, path, err);
 }

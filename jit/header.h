@@ -4,7 +4,7 @@
 
 #include "jit.h"
 
-enum { HEADER_NAME = 256 }; /* bytes of a function's name, or a parameter's */
+enum { HEADER_NAME = JIT_EXPORTED_NAME }; /* bytes of a function's name, or a parameter's */
 
 /* The header of a function for CPUs; the caller's to free(). */
 char *header_of_function(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,

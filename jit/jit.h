@@ -117,11 +117,12 @@ struct tir_lower_options jit_lower_options(const struct jit_target *target);
 typedef int32_t (*jit_entry)(void **args, void *workspace);
 
 struct jit_options {
-  bool no_fast_math;      /* no contraction of a*b+c, no reassociation, libm's functions; zero times infinity is NaN,
+  bool no_fast_math;       /* no contraction of a*b+c, no reassociation, libm's functions; zero times infinity is NaN,
                              where else the products with the zeros of a padding are left out */
-  bool verify;            /* verifier between lowering passes */
-  uint64_t stack_bytes;   /* larger allocations are in the workspace; 0: 16 KiB */
-  const char *dump_after; /* a lowering pass's name, "emit", "llvm" or "asm": printed to `dump` */
+  bool verify;             /* verifier between lowering passes */
+  uint64_t stack_bytes;    /* larger allocations are in the workspace; 0: 16 KiB */
+  const char *export_name; /* what an exported function is called; NULL: see jit_exported_name */
+  const char *dump_after;  /* a lowering pass's name, "emit", "llvm" or "asm": printed to `dump` */
   FILE *dump;
 };
 
@@ -184,9 +185,16 @@ jit_entry jit_kernel_entry(const struct jit_kernel *kernel); /* NULL: it runs on
 size_t jit_kernel_workspace(const struct jit_kernel *kernel);
 void jit_kernel_free(struct jit_kernel *kernel);
 
+enum { JIT_EXPORTED_NAME = 256 };
+/* What a function is called in a file that it is exported to: `name`, unless it is NULL; else its own name, or, where no
+ * program could link that safely (main, a keyword, a name of C's library), the file's, without the suffix, and with
+ * _kernel after it, or kernel_ before it, where need be. *owner (may be NULL): whose the function's own name is, in words;
+ * NULL where it is free, or `name` was given. Returns false with err filled where `name` cannot be had. */
+bool jit_exported_name(const struct tir *ir, tir_func f, const char *name, const char *path,
+                       char out[JIT_EXPORTED_NAME], const char **owner, ms_error *err);
 /* Writes the function as PATH's suffix says: .o .so .c .h .ll .s; kernels of a GPU: .cu, by NVRTC .ptx .cubin,
- * and .c .h: what launches them through the driver's API. The header declares typed functions of the buffers and states shapes, alignment, workspace and status. A function that no C program could link by its name (main, a
- * keyword, C's library) is named like PATH's file, without the suffix. */
+ * and .c .h: what launches them through the driver's API. The header declares typed functions of the buffers and states shapes, alignment, workspace and status.
+ * Its name there is jit_exported_name's. */
 bool jit_export(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
                 const char *path, ms_error *err);
 /* ---- Calls ------------------------------------------------------------------------------------------------------- */

@@ -215,7 +215,7 @@ static void set_defaults(struct jit_measurer_options *o) {
   if (!o->reference_timeout) o->reference_timeout = 600;
   if (!o->tolerance) o->tolerance = 0.02;
   if (!o->censor_factor) o->censor_factor = 3;
-  o->code.dump_after = NULL;
+  o->code.dump_after = o->code.export_name = NULL;
   o->code.dump = NULL;
 }
 

@@ -243,12 +243,21 @@ static int interpret_samples(lua_State *L) {
   return 0;
 }
 
+/* export(path, name): what the function is called there, and whose its own name is, where it cannot be called that */
 static int export(lua_State *L) {
   struct bound_kernel *k = check_kernel(L, 1);
   struct bound_function *f = function_of(L, 1);
+  const char *path = luaL_checkstring(L, 2), *owner = NULL;
+  char name[JIT_EXPORTED_NAME];
+  struct jit_options options = k->options;
   ms_error err = {.instruction = -1};
-  if (!jit_export(f->ir, f->func, &k->target, &k->options, luaL_checkstring(L, 2), &err)) return bind_raise(L, &err);
-  return 0;
+  options.export_name = luaL_optstring(L, 3, NULL);
+  if (!jit_exported_name(f->ir, f->func, options.export_name, path, name, &owner, &err) ||
+      !jit_export(f->ir, f->func, &k->target, &options, path, &err))
+    return bind_raise(L, &err);
+  lua_pushstring(L, name);
+  lua_pushstring(L, owner);
+  return 2;
 }
 
 static int target_text(lua_State *L) {
@@ -375,7 +384,9 @@ static int target(lua_State *L) {
 static int host(lua_State *L) {
   static const char *const tiles[] = {"none", "refused", "lent"};
   struct jit_host h;
+  struct jit_cores cores;
   jit_describe_host(&h);
+  jit_count_cores(&cores);
   lua_newtable(L);
   const struct {
     const char *name, *value;
@@ -383,17 +394,6 @@ static int host(lua_State *L) {
                {"missing", h.missing},   {"beyond", h.beyond}, {"tiles", tiles[h.tiles]}};
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
     lua_pushstring(L, texts[i].value), lua_setfield(L, -2, texts[i].name);
-  return 1;
-  struct jit_cores cores;
-}
-  jit_count_cores(&cores);
-
-void bind_kernels(lua_State *L) {
-  assert(lua_istable(L, -1));
-  static const luaL_Reg methods[] = {{"time", time_kernel},
-                                     {"check_real", check_real},
-                                     {"check_timing", check_timing},
-                                     {"export", export},
   const struct {
     const char *name;
     int value;
@@ -401,6 +401,15 @@ void bind_kernels(lua_State *L) {
   for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
     lua_pushinteger(L, counts[i].value), lua_setfield(L, -2, counts[i].name);
   if (cores.quota > 0) lua_pushnumber(L, cores.quota), lua_setfield(L, -2, "quota");
+  return 1;
+}
+
+void bind_kernels(lua_State *L) {
+  assert(lua_istable(L, -1));
+  static const luaL_Reg methods[] = {{"time", time_kernel},
+                                     {"check_real", check_real},
+                                     {"check_timing", check_timing},
+                                     {"export", export},
                                      {"target", target_text},
                                      {"resources", resources},
                                      {"notes", notes},

@@ -77,6 +77,11 @@ end
 -- "1 record", "2 records".
 function cli.count_text(count, noun) return string.format("%d %s%s", count, noun, count == 1 and "" or "s") end
 
+-- What an exported function is called that cannot have its own name.
+function cli.renamed_text(path, own, name, owner)
+  return string.format("%s: the function is called %s there, since `%s` is %s", path, name, own, owner)
+end
+
 -- The text cut to so many columns; each character counts as one. nil: as it is.
 function cli.cut(text, columns)
   if not columns or utf8.len(text) == nil or utf8.len(text) <= columns then return text end

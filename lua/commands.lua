@@ -210,8 +210,9 @@ function commands.export(options, ids)
   if not options.force then kernel:check_timing() end -- what is given away is run before, where this machine can
   for _, note in ipairs(kernel:notes()) do io.stderr:write("msched export: note: ", note, "\n") end
   local replaced = cli.is_there(path)
-  kernel:export(path)
+  local name, owner = kernel:export(path, options.name)
   print(string.format("%s: %s, %s, record %s for %s", path, replaced and "replaced" or "written", cli.size_text(path), r.id:sub(1, 12), kernel:target()))
+  if owner then print(cli.renamed_text(path, sch:func():name(), name, owner) .. "; --name NAME gives another") end
   return DONE
 end
 
@@ -328,10 +329,10 @@ function commands.doctor(options)
   if options.json then
     local object = {}
     for _, l in ipairs(lines) do object[l[1]] = l[2] end
-    put_json(object)
     object.cores_online, object.cores_allowed, object.cores_quota = host.online, host.allowed, host.quota
+    put_json(object)
   else
-    for _, l in ipairs(lines) do print(string.format("%-10s %s", l[1], l[2])) end
+    for _, l in ipairs(lines) do print(string.format("%-10s %s", l[1], l[3] or l[2])) end
   end
   return DONE
 end

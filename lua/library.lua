@@ -37,19 +37,24 @@ local function pinned_of(store, target)
   return list
 end
 
--- Writes the object and the header of each to the folder; gives the headers' text.
-local function write_kernels(store, list, folder, options)
-  local headers = {}
+-- Writes the object and the header of each to the folder; gives the headers' text. renamed: takes what is said of those
+-- that are not called what their functions are.
+local function write_kernels(store, list, folder, options, renamed)
+  local headers, taken = {}, {}
   for i, each in ipairs(list) do
     local r = each.record
     if not options.force then ms.load "lua.recheck".export(store, r, r.target) end
     local _, _, sch = ms.load "lua.records".schedule_of(store, r)
     local kernel = ms.build(sch:func(), {target = r.target})
     local base = folder .. "/" .. each.name
-    kernel:export(base .. ".o")
-    kernel:export(base .. ".h")
+    local symbol, owner = kernel:export(base .. ".o")
+    if taken[symbol] then
+      cli.refuse("the kernels of records %s and %s would both be called %s: unpin one, or give their functions names", store:short_id(taken[symbol].record.key), store:short_id(r.key), symbol)
+    end
+    taken[symbol], each.symbol = each, symbol
+    if owner then renamed[#renamed + 1] = cli.renamed_text(options.output, sch:func():name(), symbol, owner) end
+    kernel:export(base .. ".h", symbol)
     headers[i] = read(base .. ".h")
-    each.symbol = headers[i]:match "int32_t ([%w_]+)%(void %*%*args, void %*workspace%);"
   end
   return table.concat(headers, "\n")
 end
@@ -103,16 +108,17 @@ end
 
 function library.export(store, options)
   local path = options.output
+  if options.name then cli.misuse("--name takes one record: kernels of --pinned have their functions' names") end
   local base, form = path:match "^(.*)%.(%w+)$"
   if form ~= "so" and form ~= "a" then cli.misuse("--pinned writes a library: FILE ends with .so or .a") end
   local replaced = cli.is_there(path) or cli.is_there(base .. ".h")
   local name, folder = identifier(base:match "[^/]*$":gsub("^lib", "")), os.tmpname()
   os.remove(folder)
   run("mkdir -m 700 %s", folder)
-  local list = nil
+  local list, renamed = nil, {}
   local ok, message = pcall(function()
     list = pinned_of(store, options.target)
-    local header = header_of(name, write_kernels(store, list, folder, options))
+    local header = header_of(name, write_kernels(store, list, folder, options, renamed))
     write(folder .. "/all.h", header)
     write(folder .. "/all.c", table_of(name, list, "all.h"))
     local cc = os.getenv "CC" or "cc"
@@ -123,6 +129,7 @@ function library.export(store, options)
   run("rm -rf %s", folder)
   if not ok then error(message, 0) end
   print(string.format("%s and %s.h: %s%s", path, base, replaced and "replaced, " or "", cli.count_text(#list, "kernel")))
+  for _, text in ipairs(renamed) do print(text) end
   return cli.DONE
 end
 
