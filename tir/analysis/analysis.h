@@ -32,7 +32,7 @@ tir_stmt tir_only_child(const struct tir *ir, tir_stmt s);
 
 /* ---- Blocks in their scope (block.c) ---- */
 
-/* 0: it is one; else the number of the condition (1..5, as the function's comment lists them) that fails. */
+/* 0: it is one; else the number of the condition (1..6, as the function's comment lists them) that fails. */
 int tir_complete_block_violation(struct tir *ir, tir_block block, tir_block scope);
 int tir_reduction_block_violation(struct tir *ir, tir_block block, tir_block scope);
 /* Refuse with the condition that fails; `block` is the place. */
@@ -131,6 +131,8 @@ enum tir_reducer {
   TIR_REDUCER_COUNT
 };
 enum { TIR_MOST_REDUCED = 2 }; /* buffers reduced by one block */
+/* Of equal values it keeps that which came first: which one, depends on the order of iterations. */
+bool tir_ties_by_order(enum tir_reducer reducer);
 
 /* A reduction's parts, buffer by buffer in the order of its reducer: buffer[indices] starts as identity, and each
  * iteration combines it (left: its load) with right. */
@@ -146,6 +148,9 @@ tir_stmt tir_only_store(const struct tir *ir, tir_block block, enum tir_list lis
 /* Recognizes what a block with an init computes. Refuses when its statements are no stores of one element, or when no
  * known reducer makes them. May intern expressions. */
 bool tir_find_reduction(struct tir *ir, tir_block block, struct tir_reduction *out, ms_error *err);
+/* The block combines several buffers, whatever they begin with, by a known reducer whose ties do not depend on the order
+ * of iterations. */
+bool tir_is_known_update(struct tir *ir, tir_block block);
 /* Recognizes a sum, whatever it begins with: one store, of the element plus a value that does not depend on it. */
 bool tir_find_sum(struct tir *ir, tir_block block, struct tir_reduction *out);
 /* The block's regions read elements of the buffer that are there before it: not all that they read of it, its own init

@@ -246,10 +246,10 @@ static tir_expr right_of(const struct tir *ir, enum tir_reducer reducer, tir_exp
   return n->kind == TIR_SELECT && n->b == left ? n->c : TIR_NONE;
 }
 
-static bool is_made_by(struct tir *ir, enum tir_reducer reducer, const struct store *updates, struct tir_reduction *r) {
+static bool combines_as(struct tir *ir, enum tir_reducer reducer, const struct store *updates,
+                        struct tir_reduction *r) {
   if (reducers[reducer].count != r->count) return false;
   for (uint32_t i = 0; i < r->count; i++) {
-    if (!is_identity(ir, r->identity[i], (enum identity)reducers[reducer].identity[i])) return false;
     r->right[i] = right_of(ir, reducer, updates[i].value, r->left[i]);
     if (!r->right[i] || tir_type_of(ir, r->right[i]) != tir_type_of(ir, r->left[i])) return false;
   }
@@ -262,6 +262,12 @@ static bool is_made_by(struct tir *ir, enum tir_reducer reducer, const struct st
   return true;
 }
 
+static bool is_made_by(struct tir *ir, enum tir_reducer reducer, const struct store *updates, struct tir_reduction *r) {
+  for (uint32_t i = 0; i < r->count && reducers[reducer].count == r->count; i++)
+    if (!is_identity(ir, r->identity[i], (enum identity)reducers[reducer].identity[i])) return false;
+  return combines_as(ir, reducer, updates, r);
+}
+
 /* What is combined is a function of the iteration alone: neither of what was reduced before, nor of a let beside it. */
 static bool is_independent(const struct tir *ir, tir_block block, const struct tir_reduction *r) {
   for (uint32_t i = 0; i < r->count; i++) {
@@ -271,6 +277,28 @@ static bool is_independent(const struct tir *ir, tir_block block, const struct t
       if (tir_is(ir, s, TIR_BIND) && tir_uses_var(ir, r->right[i], tir_as(ir, s, TIR_BIND)->bind.var)) return false;
   }
   return true;
+}
+
+bool tir_ties_by_order(enum tir_reducer reducer) {
+  return reducer == TIR_REDUCE_ARGMAX || reducer == TIR_REDUCE_ARGMIN;
+}
+
+bool tir_is_known_update(struct tir *ir, tir_block block) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
+  struct store updates[TIR_MOST_REDUCED];
+  struct tir_reduction r = {.count = TIR_MOST_REDUCED};
+  if (!collect_let_updates(ir, block, updates, r.count, NULL) ||
+      !check_one_element(ir, block, updates, updates, r.count, NULL))
+    return false;
+  for (uint32_t i = 0; i < r.count; i++) {
+    r.buffers[i] = updates[i].buffer;
+    r.left[i] = tir_load(ir, updates[i].buffer, tir_operands(ir, updates[i].indices),
+                         tir_buffer_at(ir, updates[i].buffer)->rank, TIR_NONE);
+  }
+  for (uint32_t reducer = 0; reducer < TIR_REDUCER_COUNT; reducer++)
+    if (combines_as(ir, (enum tir_reducer)reducer, updates, &r) && is_independent(ir, block, &r))
+      return !tir_ties_by_order(r.reducer);
+  return false;
 }
 
 bool tir_find_reduction(struct tir *ir, tir_block block, struct tir_reduction *out, ms_error *err) {

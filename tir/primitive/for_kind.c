@@ -1,12 +1,14 @@
 /* Parallel, vectorize, bind, unroll: how a loop's iterations are run.
  *
  * Requires: unroll: nothing. The others: every block below is complete or a reduction in the subtree (compact
- *           dataflow), and the loop stands in the bindings of spatial iterations only; of reductions too when it is
- *           bound to threadIdx: then the threads reduce together, and no other block in the loop uses what they reduce.
- *           Bind: a thread axis that exists, and has as many threads or blocks on every device.
+ *           dataflow), the loop stands in the bindings of spatial iterations only, and no iteration of it uses what
+ *           another writes. A loop bound to threadIdx may stand in reductions too: then the threads reduce together, and
+ *           no other block in the loop uses what they reduce. Bind: a thread axis that exists, and
+ *           has as many threads or blocks on every device.
  * After:    the loop has the new kind, and no other.
  * Forward:  nothing. */
 #include "../analysis/analysis.h"
+#include "../analysis/iteration_order.h"
 
 static bool check_block(struct tir *ir, tir_loop loop, tir_block block, bool across_threads, const char *what,
                         bool *reduces, ms_error *err) {
@@ -39,7 +41,7 @@ static bool check(struct tir *ir, tir_loop loop, bool across_threads, const char
       s = tir_next(ir, s, loop);
     }
   }
-  return true;
+  return tir_check_iteration_order(ir, &(struct tir_new_order){&loop, NULL, 1, what}, err);
 }
 
 /* What threads reduce together is there once all are done: no other block in the loop may use it. */

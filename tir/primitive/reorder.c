@@ -4,9 +4,11 @@
  *           each the whole body of the one around; the blocks inside have spatial and reduction iterations only,
  *           bound to affine iterators; no loop's range depends on one that would be inside it; what is fused of
  *           spatial and reduction loops keeps its order, as long as the reduction has its init, and a reduction that
- *           iterations of other loops begin anew stays inside of these.
+ *           iterations of other loops begin anew stays inside of these; iterations that change places use nothing that
+ *           the other writes, but to combine it.
  * After:    the same loops in the new order.
  * Forward:  nothing: loops keep their identity. */
+#include "../analysis/iteration_order.h"
 #include "loops.h"
 
 #include <stdlib.h>
@@ -353,7 +355,8 @@ static void make_plan(const struct tir *ir, const tir_loop *loops, tir_loop bott
 }
 
 static bool check(struct tir *ir, const struct plan *plan, tir_loop *room, ms_error *err) {
-  return check_blocks(ir, plan, room, err) && check_ranges(ir, plan, err);
+  struct tir_new_order order = {plan->chain, plan->order, plan->depth, "reordered"};
+  return check_blocks(ir, plan, room, err) && check_ranges(ir, plan, err) && tir_check_iteration_order(ir, &order, err);
 }
 
 /* Loops of a nest have one child each, but for the innermost: only their links change. */

@@ -2,10 +2,12 @@
  *
  * Requires: the map takes as many indices as the block has iterations, and is a bijection of them; the domains start at
  *           0; what a new iteration is made of is of one kind, spatial or reduction. Around the block are only loops
- *           from 0, with nothing beside it: one an iteration, in their order, bound to it, of its domain's extent.
+ *           from 0, with nothing beside it: one an iteration, in their order, bound to it, of its domain's extent. No
+ *           iteration uses what another writes, but to combine it.
  * After:    new iterations from 0, each bound to a serial loop of its own; where the old ones stood, in the predicate
  *           too, stands the inverse. An iteration of extent 1 is spatial.
  * Forward:  the old loops are dead; the block stays. */
+#include "../analysis/iteration_order.h"
 #include "../index_map.h"
 #include "buffer.h"
 #include "loops.h"
@@ -101,6 +103,13 @@ static bool find_kinds(struct tir *ir, tir_block block, struct plan *plan, ms_er
   return true;
 }
 
+/* The map may give the iterations any order. */
+static bool check_order(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+  tir_loop loops[MOST_LOOPS];
+  tir_loops_of(ir, block, loops, MOST_LOOPS);
+  return tir_check_iteration_order(ir, &(struct tir_new_order){loops, NULL, plan->count, "laid out anew"}, err);
+}
+
 static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
   const struct tir_index_map *map = plan->map;
   tir_expr iters[TIR_MOST_MAP_RANK];
@@ -117,7 +126,7 @@ static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *
   }
   if (shaped &&
       tir_invert_bijection(ir, plan->indices, map->result_count, plan->vars, plan->count, plan->outputs, plan->values))
-    return true;
+    return check_order(ir, block, plan, err);
   return tir_refuse(ir, err, MS_INDEX_MAP_NOT_BIJECTIVE, block,
                     "the map does not take the iterations of block `%s` one to one to whole ranges",
                     tir_block_name(ir, block));

@@ -1,0 +1,186 @@
+-- The order of iterations: of blocks that read what they write, or write what others do, what is accepted computes the
+-- same, and what needs its order is refused, by every instruction that changes it.
+local ms = require "msched"
+
+local head = "from tvm.script import tirx as T\n@T.prim_func(s_tir=True)\n"
+local params = 'def main(A: T.Buffer((40, 40), "int32"), B: T.Buffer((40, 40), "int32"), P: T.Buffer((40,), "int32")):\n'
+
+-- A nest over 8 x 12 with a block a statement (or a list of lines); kinds: of its iterations.
+local function nest(statements, kinds, init)
+  local lines = {head, params, "    for i, j in T.grid(8, 12):\n"}
+  for n, statement in ipairs(statements) do
+    lines[#lines + 1] = ('        with T.sblock("b%d"):\n            vi, vj = T.axis.remap("%s", [i, j])\n'):format(n, kinds or "SS")
+    if init then lines[#lines + 1] = ("            with T.init():\n                %s\n"):format(init) end
+    for line in statement:gmatch "[^\n]+" do lines[#lines + 1] = "            " .. line .. "\n" end
+  end
+  return ms.from_script(table.concat(lines))
+end
+
+local function data()
+  return ms.array({40, 40}, "int32", function(p) return (p * 7919 + 13) % 23 - 11 end),
+         ms.array({40, 40}, "int32", function(p) return (p * 104729 + 5) % 19 - 9 end),
+         ms.array({40}, "int32", function(p) return (p * 5 + p // 3) % 9 end)
+end
+
+local function same(f, g)
+  local a, b, p = data()
+  local x, y = data()
+  ms.interpret(f, a, b, p)
+  ms.interpret(g, x, y, p)
+  return a:difference(x) == 0 and b:difference(y) == 0
+end
+
+-- Whether the steps are accepted; if they are, they must change no result.
+local function accepts(f, steps, what)
+  local s = ms.schedule(f)
+  local good, message = pcall(steps, s, s:get_sblock "b1")
+  if not good then
+    local known = message:find("their order", 1, true) or message:find("another of", 1, true) or
+                  message:find("not complete", 1, true) or message:find("no reduction", 1, true) or
+                  message:find("one to one", 1, true)
+    assert(known, what .. ": " .. message)
+  else
+    assert(same(f, s:func()), what .. ": accepted, and another result:\n" .. tostring(s:func()))
+  end
+  return good
+end
+
+local steps = {
+  swap = function(s, b) local i, j = s:get_loops(b) s:reorder(j, i) end,
+  tile = function(s, b)
+    local i, j = s:get_loops(b)
+    local a, c = s:split(i, {2, 4})
+    local d, e = s:split(j, {3, 4})
+    s:reorder(a, d, c, e)
+  end,
+  inner = function(s, b) -- within one row
+    local _, j = s:get_loops(b)
+    local d, e = s:split(j, {3, 4})
+    s:reorder(e, d)
+  end,
+  outer = function(s, b) -- rows
+    local i = s:get_loops(b)
+    local a, c = s:split(i, {2, 4})
+    s:reorder(c, a)
+  end,
+  digits = function(s, b) -- through one loop
+    local i, j = s:get_loops(b)
+    local x, y, z = s:split(s:fuse(i, j), {4, 6, 4})
+    s:reorder(z, x, y)
+  end,
+  uneven = function(s, b)
+    local i, j = s:get_loops(b)
+    local x, y = s:split(s:fuse(i, j), {10, 10})
+    s:reorder(y, x)
+  end,
+  layout = function(s, b) s:transform_block_layout(b, "lambda i, j: (j, i)") end,
+  parallel = function(s, b) s:parallel((s:get_loops(b))) end,
+  vectorize = function(s, b) s:vectorize((select(2, s:get_loops(b)))) end,
+  bind = function(s, b) s:bind((s:get_loops(b)), "blockIdx.x") end,
+  virtual = function(s, b) s:bind((s:get_loops(b)), "vthread.x") end,
+}
+
+-- Statement, and the steps that must be accepted; all others are refused.
+local all = "swap tile inner outer digits uneven layout"
+local cases = {
+  {"A[vi, vj] = A[vi, vj] * 3 + 1", all},
+  {"A[vi, vj // 4 * 4 + vj % 4] = A[vi, vj] * 3 + 1", all},
+  {"A[vi * 12 % 5, vj] = A[vi * 12 % 5, vj] + B[vi, vj]", all}, -- a sum, of whatever
+  {"A[P[vi], vj] = A[P[vi], vj] + B[vi, vj]", all},
+  {"A[0, 0] = T.max(A[0, 0], B[vi, vj])", all},
+  {"A[vi, vj] = A[vi + 8, vj] + 1", all},
+  {"A[2 * vi, vj] = A[2 * vi + 1, vj] * 3", all},
+  {"A[vi, vj] = B[vj, vi]\nB[vi + 20, vj] = A[vi, vj]", all},
+  {"A[vi + 1, vj] = A[vi, vj] * 3 + 1", "swap tile inner"},
+  {"A[vi, vj + 1] = A[vi, vj] * 3 + 1", "swap tile outer"},
+  {"A[vi + 1, vj + 1] = A[vi, vj] * 3 + 1", "swap tile inner"},
+  {"A[vi + 1, vj] = A[vi, vj + 1] * 3 + 1", "inner"},
+  {"A[vi, vj] = A[vi + 1, vj] * 3 + 1", "swap tile inner"}, -- what was there before
+  {"A[vi, vj] = A[vj, vi] * 3 + 1", ""},
+  {"A[vi, vj] = A[vi, vj] + A[vi, vj + 1]", "swap tile outer"},
+  {"A[0, vj] = B[vi, vj]", "swap tile inner vectorize"}, -- the last one stays
+  {"A[vi // 2, vj] = B[vi, vj]", "swap tile inner outer vectorize"},
+  {"A[P[vi], vj] = B[vi, vj]", "swap tile inner vectorize"},
+  {"A[0, vj] = A[0, vj] * 2 + B[vi, vj]", "swap tile inner"},
+  {"A[0, 0] = B[vi, vj] - A[0, 0]", ""},
+  {"if B[vi, vj] > A[0, 0]:\n    A[0, 0] = B[vi, vj]\n    A[1, 0] = vi * 12 + vj", ""},
+}
+local count = 0
+for _, case in ipairs(cases) do
+  local f = nest {case[1]}
+  for name, step in pairs(steps) do
+    local wanted = (" " .. case[2] .. " "):find(" " .. name .. " ", 1, true) ~= nil
+    local got = accepts(f, step, case[1] .. ", " .. name)
+    assert(got == wanted, ("%s, %s: %s"):format(case[1], name, got and "accepted" or "refused"))
+    count = count + 1
+  end
+end
+
+-- Several blocks: what one leaves for another, in the same iteration or in a later one.
+for _, case in ipairs {
+  {{"B[vi, vj] = A[vi, vj]", "A[vi, vj] = B[vi, vj] * 3"}, "swap tile outer inner digits parallel"},
+  {{"B[vi, vj] = A[vi, vj]", "A[vi + 1, vj] = B[vi, vj] * 3"}, "swap tile inner"},
+  {{"B[vi, vj] = A[vi, vj + 1]", "A[vi + 1, vj] = B[vi, vj] * 3"}, "inner"},
+  {{"B[vi, vj] = 3", "A[vi, vj] = B[vi + 1, vj]"}, "swap tile inner"},
+  {{"A[vi, vj] = 3", "A[vi + 1, vj + 1] = 4"}, "swap tile inner"},
+} do
+  for _, name in ipairs {"swap", "tile", "outer", "inner", "digits", "parallel"} do
+    local wanted = (" " .. case[2] .. " "):find(" " .. name .. " ", 1, true) ~= nil
+    local got = accepts(nest(case[1]), steps[name], table.concat(case[1], "; ") .. ", " .. name)
+    assert(got == wanted, ("%s, %s: %s"):format(table.concat(case[1], "; "), name, got and "accepted" or "refused"))
+  end
+end
+
+-- Reductions: of a commutative operation any order will do; of others that in which each element's steps came.
+local decompose = function(s, b) s:decompose_reduction(b, (s:get_loops(b))) end
+for _, case in ipairs {
+  {"A[vi, 0] = A[vi, 0] + B[vi, vj]", "swap inner decompose parallel"},
+  {"A[vi, 0] = B[vi, vj] + A[vi, 0] - B[vj, vi]", "swap inner decompose parallel"},
+  {"A[vi, 0] = T.min(B[vi, vj], A[vi, 0])", "swap inner decompose parallel"},
+  {"A[vi, 0] = T.if_then_else(vj < 5, A[vi, 0] + B[vi, vj], A[vi, 0])", "swap inner decompose parallel"},
+  {"A[vi, 0] = A[vi, 0] * 2 + B[vi, vj]", "swap decompose parallel"},
+  {"A[vi, 0] = B[vi, vj] - A[vi, 0]", "swap decompose parallel"},
+  {"A[vi, 0] = B[vi, vj]", "swap decompose parallel"},
+  {"A[vi, 0] = A[vi, 0] + B[vi, vj] * A[(vi + 7) % 8, 0]", ""},
+  {"A[vi, 0] = A[vi, 0] + B[vi, vj] * A[vi + 1, 0]", ""},
+} do
+  for name, step in pairs {swap = steps.swap, inner = steps.inner, decompose = decompose, parallel = steps.parallel} do
+    local wanted = (" " .. case[2] .. " "):find(" " .. name .. " ", 1, true) ~= nil
+    local got = accepts(nest({case[1]}, "SR", "A[vi, 0] = 1"), step, case[1] .. ", " .. name)
+    assert(got == wanted, ("reduction %s, %s: %s"):format(case[1], name, got and "accepted" or "refused"))
+  end
+end
+
+-- Random accesses and random orders: whatever is accepted computes the same.
+local seed, accepted, refused = 1, 0, 0
+local function random(n)
+  seed = (seed * 6364136223846793005 + 1442695040888963407) & 0x7fffffffffffffff
+  return (seed >> 33) % n
+end
+local function index()
+  local forms = {"vi + %d", "vj + %d", "vi * 2 + %d", "vj * 2 + %d", "vi + vj + %d", "(vi * 12 + vj) // 8 + %d",
+                 "(vi * 12 + vj) %% 8 + %d", "vj // 3 + %d", "vi %% 4 + %d", "7 - vi + %d", "%d"}
+  return forms[random(#forms) + 1]:format(random(3))
+end
+for _ = 1, tonumber(os.getenv "MSCHED_RANDOM_ORDERS") or 300 do
+  local to, from = index() .. ", " .. index(), index() .. ", " .. index()
+  local operation = ({"A[%s] * 3 + B[vi, vj]", "A[%s] + B[vi, vj]", "T.max(A[%s], B[vi, vj])"})[random(3) + 1]
+  local f = nest {("A[%s] = " .. operation):format(to, random(3) == 0 and to or from)}
+  local done = accepts(f, function(s, b)
+    local loops = {s:get_loops(b)}
+    if random(2) == 0 then loops = {s:fuse(table.unpack(loops))} end
+    local parts = {}
+    for _, loop in ipairs(loops) do
+      local outer, inner = s:split(loop, {ms.rest, random(5) + 2})
+      parts[#parts + 1], parts[#parts + 2] = outer, inner
+    end
+    for k = #parts, 2, -1 do
+      local other = random(k) + 1
+      parts[k], parts[other] = parts[other], parts[k]
+    end
+    s:reorder(table.unpack(parts))
+  end, tostring(f))
+  accepted, refused = accepted + (done and 1 or 0), refused + (done and 0 or 1)
+end
+assert(accepted > 50 and refused > 50, ("%d accepted, %d refused"):format(accepted, refused))
+print(count + accepted + refused .. " orders: ok")
