@@ -74,6 +74,8 @@ local steps = {
     s:reorder(y, x)
   end,
   layout = function(s, b) s:transform_block_layout(b, "lambda i, j: (j, i)") end,
+  sums = function(s, b) s:transform_block_layout(b, "lambda i, j: ((i * 12 + j) % 8, (i * 12 + j) // 8)") end,
+  rows = function(s, b) s:transform_block_layout(b, "lambda i, j: (i // 4, i % 4, j)") end,
   parallel = function(s, b) s:parallel((s:get_loops(b))) end,
   vectorize = function(s, b) s:vectorize((select(2, s:get_loops(b)))) end,
   bind = function(s, b) s:bind((s:get_loops(b)), "blockIdx.x") end,
@@ -81,7 +83,7 @@ local steps = {
 }
 
 -- Statement, and the steps that must be accepted; all others are refused.
-local all = "swap tile inner outer digits uneven layout"
+local all = "swap tile inner outer digits uneven"
 local cases = {
   {"A[vi, vj] = A[vi, vj] * 3 + 1", all},
   {"A[vi, vj // 4 * 4 + vj % 4] = A[vi, vj] * 3 + 1", all},
@@ -109,7 +111,8 @@ local count = 0
 for _, case in ipairs(cases) do
   local f = nest {case[1]}
   for name, step in pairs(steps) do
-    local wanted = (" " .. case[2] .. " "):find(" " .. name .. " ", 1, true) ~= nil
+    local as = ({layout = "swap", sums = "uneven"})[name] or name -- maps that do as much; rows keep their order
+    local wanted = name == "rows" or (" " .. case[2] .. " "):find(" " .. as .. " ", 1, true) ~= nil
     local got = accepts(f, step, case[1] .. ", " .. name)
     assert(got == wanted, ("%s, %s: %s"):format(case[1], name, got and "accepted" or "refused"))
     count = count + 1
@@ -148,6 +151,54 @@ for _, case in ipairs {
     local wanted = (" " .. case[2] .. " "):find(" " .. name .. " ", 1, true) ~= nil
     local got = accepts(nest({case[1]}, "SR", "A[vi, 0] = 1"), step, case[1] .. ", " .. name)
     assert(got == wanted, ("reduction %s, %s: %s"):format(case[1], name, got and "accepted" or "refused"))
+  end
+end
+
+-- Arg reductions: where equal elements keep the one that came first, its steps keep their order, and are not taken apart;
+-- where the smaller or the larger index wins, they may be.
+local function arg(keeps, init, strict)
+  return ms.from_script(head .. ([[
+def main(X: T.Buffer((4, 24), "int32"), I: T.Buffer((4,), "int32"), V: T.Buffer((4,), "int32")):
+    for i, k in T.grid(4, 24):
+        with T.sblock("am"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                I[vi] = -1
+                V[vi] = T.int32(%s)
+            v_i: T.let[T.int32] = T.Select(%s, I[vi], vk)
+            v_v: T.let[T.int32] = T.Select(V[vi] %s X[vi, vk], V[vi], X[vi, vk])
+            I[vi] = v_i
+            V[vi] = v_v
+]]):format(init, keeps, (init < 0 and ">" or "<") .. (strict and "" or "=")))
+end
+local arg_steps = {
+  rfactor = function(s, k) s:rfactor((select(2, s:split(k, {6, 4}))), 0) end,
+  tiles = function(s, k) local a, b = s:split(k, {6, 4}) s:reorder(b, a) end,
+  bind = function(s, k) s:bind((select(2, s:split(k, {6, 4}))), "threadIdx.x") end,
+  swap = function(s, k, i) s:reorder(k, i) end,
+}
+for keeps, free in pairs {["V[vi] >= X[vi, vk]"] = false, ["V[vi] <= X[vi, vk]"] = false,
+                          ["V[vi] > X[vi, vk] or (V[vi] == X[vi, vk] and I[vi] < vk)"] = true,
+                          ["V[vi] < X[vi, vk] or (V[vi] == X[vi, vk] and I[vi] > vk)"] = true} do
+  for strict = 0, free and 1 or 0 do
+    strict = strict == 1
+    local f = arg(keeps, keeps:find ">" and not keeps:find "<.-or" and -2147483648 or 2147483647, strict)
+    for name, step in pairs(arg_steps) do
+      local s = ms.schedule(f)
+      local i, k = s:get_loops(s:get_sblock "am")
+      local good, message = pcall(step, s, k, i)
+      local wanted = name == "swap" or (free and (strict or name ~= "rfactor"))
+      assert(good == wanted, keeps .. ", " .. name .. ": " .. tostring(message))
+      if good then
+        local x = ms.array({4, 24}, "int32", function(p) return p * 7 % 5 end)
+        local a, b, v = ms.array({4}, "int32"), ms.array({4}, "int32"), ms.array({4}, "int32")
+        ms.interpret(f, x, a, v)
+        ms.interpret(s:func(), x, b, v)
+        assert(a:difference(b) == 0, keeps .. ", " .. name)
+      else
+        assert(message:find "came first" or message:find "writes" or message:find "no known reducer", message)
+      end
+    end
   end
 end
 

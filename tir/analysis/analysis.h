@@ -148,6 +148,9 @@ tir_stmt tir_only_store(const struct tir *ir, tir_block block, enum tir_list lis
 /* Recognizes what a block with an init computes. Refuses when its statements are no stores of one element, or when no
  * known reducer makes them. May intern expressions. */
 bool tir_find_reduction(struct tir *ir, tir_block block, struct tir_reduction *out, ms_error *err);
+/* The same, and its iterations may be reduced apart, and what they give combined: refuses where ties depend on their
+ * order. */
+bool tir_find_free_reduction(struct tir *ir, tir_block block, struct tir_reduction *out, ms_error *err);
 /* The block combines several buffers, whatever they begin with, by a known reducer whose ties do not depend on the order
  * of iterations. */
 bool tir_is_known_update(struct tir *ir, tir_block block);

@@ -76,7 +76,7 @@ bool tir_find_digits(struct tir *ir, const tir_var *vars, uint32_t var_count, co
     int64_t first = first_of(ir, vars[i]), extent = extent_of(ir, vars[i]), above = extent;
     struct cuts cuts = {.nested = first == 0};
     for (uint32_t b = 0; b < box_count; b++)
-      for (uint32_t d = 0; d < tir_buffer_at(ir, boxes[b].buffer)->rank; d++)
+      for (uint32_t d = 0; d < (boxes[b].buffer ? tir_buffer_at(ir, boxes[b].buffer)->rank : 1); d++)
         cut_by(ir, boxes[b].ranges[2 * d], vars[i], extent, &cuts);
     for (uint32_t k = 1; k < cuts.count; k++) cuts.nested &= cuts.at[k] % cuts.at[k - 1] == 0;
     if (!cuts.nested) cuts.count = 0;
@@ -87,6 +87,30 @@ bool tir_find_digits(struct tir *ir, const tir_var *vars, uint32_t var_count, co
       out->at[out->count++] = (struct tir_digit){vars[i], unit, first, digit};
       above = unit;
     }
+  }
+  return true;
+}
+
+bool tir_order_digits(const struct tir *ir, const struct tir_digits *digits, const tir_expr *parts, uint32_t count,
+                      struct tir_digits *out) {
+  uint64_t taken = 0;
+  out->count = 0;
+  for (uint32_t p = 0; p < count; p++) {
+    struct part part;
+    if (tir_is_int(ir, parts[p])) continue;
+    if (!find_part(ir, parts[p], &part)) return false;
+    for (uint32_t i = 0; i < digits->count; i++) {
+      struct tir_digit d = digits->at[i];
+      if (d.var != part.var || d.unit < part.low || d.unit >= part.high || taken >> i & 1) continue;
+      if (part.high != TIR_POS_INF && tir_sat_mul(d.unit, d.extent) > part.high) return false;
+      taken |= 1ull << i;
+      out->at[out->count++] = d;
+    }
+  }
+  for (uint32_t i = 0; i < digits->count; i++) {
+    if (taken >> i & 1) continue;
+    if (digits->at[i].extent != 1) return false;
+    out->at[out->count++] = digits->at[i];
   }
   return true;
 }

@@ -11,7 +11,7 @@
 
 enum { TIR_MOST_DIGITS = 48, TIR_MOST_BOX_RANK = 8 };
 
-/* A box of elements: minimum and extent of each dimension in turn. */
+/* A box of elements: minimum and extent of each dimension in turn. Of no buffer: one expression. */
 struct tir_element_box {
   tir_buffer buffer;
   tir_expr ranges[2 * TIR_MOST_BOX_RANK];
@@ -30,6 +30,10 @@ struct tir_digits {
  * there are too many. */
 bool tir_find_digits(struct tir *ir, const tir_var *vars, uint32_t var_count, const struct tir_element_box *boxes,
                      uint32_t box_count, struct tir_digits *out);
+/* The same digits in the order in which loops over `parts`, outermost first, run through them. False: one is no variable,
+ * quotient or remainder that is made of whole digits, or a digit of more than one value is missing. */
+bool tir_order_digits(const struct tir *ir, const struct tir_digits *digits, const tir_expr *parts, uint32_t count,
+                      struct tir_digits *out);
 
 /* Where the second access's iteration lies, by a digit: anywhere, in the same value, in a later or an earlier one. */
 enum tir_direction { TIR_ANYWHERE, TIR_SAME, TIR_LATER, TIR_EARLIER };

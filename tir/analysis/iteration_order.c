@@ -34,6 +34,7 @@ struct question {
   tir_var inner[MOST_LOOPS]; /* loops below */
   uint32_t inner_count;
   struct tir_digits now, then;
+  bool any; /* their order is not known */
 };
 
 /* ---- What a block's iterations do to one another, by its regions ---- */
@@ -297,7 +298,7 @@ static bool meet_where_swapped(struct tir *ir, const struct question *q, const s
 static bool meet_in_new_order(struct tir *ir, const struct question *q, const struct tir_element_box *a,
                               const struct tir_element_box *b) {
   for (uint32_t p = 0; p < q->now.count; p++) {
-    if (!q->order->then) {
+    if (q->any) {
       enum tir_direction directions[TIR_MOST_DIGITS];
       for (uint32_t i = 0; i < q->now.count; i++) directions[i] = i < p ? TIR_SAME : TIR_ANYWHERE;
       directions[p] = TIR_LATER;
@@ -362,13 +363,21 @@ static bool refuse_pair(struct tir *ir, const struct question *q, const struct a
                     tir_block_name(ir, writes->block));
 }
 
-static bool find_loops_digits(struct tir *ir, struct question *q, const tir_loop *loops, struct tir_digits *out) {
+/* The digits of the loops as they are, taken apart by accesses and by what the new loops run through, and as they shall be.
+ */
+static bool find_orders(struct tir *ir, struct question *q) {
+  const struct tir_new_order *order = q->order;
   tir_var vars[MOST_LOOPS];
-  struct tir_element_box *boxes = malloc((q->accesses.count + 1) * sizeof *boxes);
+  uint32_t count = q->accesses.count + order->part_count;
+  struct tir_element_box *boxes = calloc(count + 1, sizeof *boxes);
   if (!boxes) abort();
   for (uint32_t i = 0; i < q->accesses.count; i++) boxes[i] = q->accesses.at[i].box;
-  for (uint32_t i = 0; i < q->order->count; i++) vars[i] = tir_as(ir, loops[i], TIR_LOOP)->loop.var;
-  bool found = tir_find_digits(ir, vars, q->order->count, boxes, q->accesses.count, out);
+  for (uint32_t i = 0; i < order->part_count; i++) boxes[q->accesses.count + i].ranges[0] = order->parts[i];
+  for (uint32_t i = 0; i < order->count; i++) vars[i] = tir_as(ir, order->now[i], TIR_LOOP)->loop.var;
+  bool found = tir_find_digits(ir, vars, order->count, boxes, count, &q->now);
+  q->any = !order->then && !(order->parts && tir_order_digits(ir, &q->now, order->parts, order->part_count, &q->then));
+  for (uint32_t i = 0; i < order->count && order->then; i++) vars[i] = tir_as(ir, order->then[i], TIR_LOOP)->loop.var;
+  if (order->then) found = tir_find_digits(ir, vars, order->count, boxes, count, &q->then);
   free(boxes);
   return found;
 }
@@ -379,16 +388,22 @@ static bool refuse_unknown(struct tir *ir, const struct question *q, ms_error *e
                     q->order->what);
 }
 
+/* Each iteration has a buffer of its own of that name. */
+static bool is_private(const struct tir *ir, const struct question *q, tir_buffer buffer) {
+  tir_stmt where = tir_buffer_at(ir, buffer)->where;
+  return where && tir_is_below(ir, where, q->bottom);
+}
+
 static bool check_pairs(struct tir *ir, struct question *q, ms_error *err) {
   collect(ir, q);
-  if (q->accesses.too_wide || q->inner_count > MOST_LOOPS || q->order->count > MOST_LOOPS ||
-      !find_loops_digits(ir, q, q->order->now, &q->now) ||
-      (q->order->then && !find_loops_digits(ir, q, q->order->then, &q->then)))
+  if (q->accesses.too_wide || q->inner_count > MOST_LOOPS || q->order->count > MOST_LOOPS || !find_orders(ir, q))
     return refuse_unknown(ir, q, err);
   for (uint32_t i = 0; i < q->accesses.count; i++)
     for (uint32_t k = i; k < q->accesses.count; k++) {
       const struct access *a = &q->accesses.at[i], *b = &q->accesses.at[k];
-      if (a->box.buffer != b->box.buffer || (!a->writes && !b->writes) || needs_no_order(ir, a, b)) continue;
+      if (a->box.buffer != b->box.buffer || (!a->writes && !b->writes) || is_private(ir, q, a->box.buffer) ||
+          needs_no_order(ir, a, b))
+        continue;
       if (meet_in_new_order(ir, q, &a->box, &b->box) && !meet_in_one_iteration(ir, q, a, b))
         return refuse_pair(ir, q, a, b, err);
     }

@@ -283,6 +283,23 @@ bool tir_ties_by_order(enum tir_reducer reducer) {
   return reducer == TIR_REDUCE_ARGMAX || reducer == TIR_REDUCE_ARGMIN;
 }
 
+/* The value of an arg reducer, where it compares indices of equal values: whichever of two equal ones. */
+static void choose_strictly(struct tir *ir, struct store *updates) {
+  struct tir_expr_node n = *tir_at(ir, updates[1].value), chosen;
+  if (n.kind != TIR_SELECT) return;
+  chosen = *tir_at(ir, n.a);
+  if (chosen.kind != TIR_GE && chosen.kind != TIR_LE) return;
+  tir_expr strictly = tir_binary(ir, chosen.kind == TIR_GE ? TIR_GT : TIR_LT, chosen.a, chosen.b);
+  updates[1].value = tir_select(ir, strictly, n.b, n.c);
+}
+
+static bool combines_known(struct tir *ir, tir_block block, const struct store *updates, struct tir_reduction *r) {
+  for (uint32_t reducer = 0; reducer < TIR_REDUCER_COUNT; reducer++)
+    if (combines_as(ir, (enum tir_reducer)reducer, updates, r) && is_independent(ir, block, r))
+      return !tir_ties_by_order(r->reducer);
+  return false;
+}
+
 bool tir_is_known_update(struct tir *ir, tir_block block) {
   MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   struct store updates[TIR_MOST_REDUCED];
@@ -295,10 +312,9 @@ bool tir_is_known_update(struct tir *ir, tir_block block) {
     r.left[i] = tir_load(ir, updates[i].buffer, tir_operands(ir, updates[i].indices),
                          tir_buffer_at(ir, updates[i].buffer)->rank, TIR_NONE);
   }
-  for (uint32_t reducer = 0; reducer < TIR_REDUCER_COUNT; reducer++)
-    if (combines_as(ir, (enum tir_reducer)reducer, updates, &r) && is_independent(ir, block, &r))
-      return !tir_ties_by_order(r.reducer);
-  return false;
+  if (combines_known(ir, block, updates, &r)) return true;
+  choose_strictly(ir, updates);
+  return combines_known(ir, block, updates, &r);
 }
 
 bool tir_find_reduction(struct tir *ir, tir_block block, struct tir_reduction *out, ms_error *err) {
@@ -318,6 +334,15 @@ bool tir_find_reduction(struct tir *ir, tir_block block, struct tir_reduction *o
   for (uint32_t reducer = 0; reducer < TIR_REDUCER_COUNT; reducer++)
     if (is_made_by(ir, (enum tir_reducer)reducer, updates, out) && is_independent(ir, block, out)) return true;
   return tir_refuse(ir, err, MS_NO_REDUCER, block, "no known reducer makes what block \"%s\" computes",
+                    tir_block_name(ir, block));
+}
+
+bool tir_find_free_reduction(struct tir *ir, tir_block block, struct tir_reduction *out, ms_error *err) {
+  if (!tir_find_reduction(ir, block, out, err)) return false;
+  return !tir_ties_by_order(out->reducer) ||
+         tir_refuse(ir, err, MS_REDUCTION_TIES, block,
+                    "block \"%s\" keeps the index of that of equal elements which came first, so that its iterations "
+                    "cannot be reduced apart",
                     tir_block_name(ir, block));
 }
 

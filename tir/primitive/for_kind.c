@@ -41,7 +41,7 @@ static bool check(struct tir *ir, tir_loop loop, bool across_threads, const char
       s = tir_next(ir, s, loop);
     }
   }
-  return tir_check_iteration_order(ir, &(struct tir_new_order){&loop, NULL, 1, what}, err);
+  return tir_check_iteration_order(ir, &(struct tir_new_order){.now = &loop, .count = 1, .what = what}, err);
 }
 
 /* What threads reduce together is there once all are done: no other block in the loop may use it. */

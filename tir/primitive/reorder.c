@@ -355,7 +355,7 @@ static void make_plan(const struct tir *ir, const tir_loop *loops, tir_loop bott
 }
 
 static bool check(struct tir *ir, const struct plan *plan, tir_loop *room, ms_error *err) {
-  struct tir_new_order order = {plan->chain, plan->order, plan->depth, "reordered"};
+  struct tir_new_order order = {.now = plan->chain, .then = plan->order, .count = plan->depth, .what = "reordered"};
   return check_blocks(ir, plan, room, err) && check_ranges(ir, plan, err) && tir_check_iteration_order(ir, &order, err);
 }
 

@@ -1,7 +1,7 @@
 /* Rfactor: a loop of a reduction becomes an axis of a buffer of partial results, which a second reduction combines.
  *
- * Requires: one block below the loop, a reduction by a known reducer, in a scope that is a stage pipeline; the loop is
- *           serial; it reduces, or has one iteration; no loop around the block is both spatial and reducing; the block
+ * Requires: one block below the loop, a reduction by a known reducer, whose ties do not depend on the order of
+ *           iterations, in a scope that is a stage pipeline; the loop is serial; it reduces, or has one iteration; no loop around the block is both spatial and reducing; the block
  *           is the first below its outermost loop, and alone below the outermost that reduces; under that one, loops
  *           of more than one iteration are bound; only loops stand around the block; no range that is kept depends on
  *           a loop that is not; the block writes what it reduces, and has no buffers of its own; no guard joins the
@@ -199,7 +199,7 @@ static bool check_buffers(struct tir *ir, int factor_axis, struct plan *plan, ms
 
 static bool check(struct tir *ir, tir_loop loop, int factor_axis, struct plan *plan, ms_error *err) {
   return check_whole(ir, loop, plan, err) && check_loops(ir, loop, plan, err) &&
-         tir_find_reduction(ir, plan->block, &plan->reduction, err) && find_predicate(ir, plan, err) &&
+         tir_find_free_reduction(ir, plan->block, &plan->reduction, err) && find_predicate(ir, plan, err) &&
          check_buffers(ir, factor_axis, plan, err) && check_affine(ir, plan, err);
 }
 

@@ -103,11 +103,16 @@ static bool find_kinds(struct tir *ir, tir_block block, struct plan *plan, ms_er
   return true;
 }
 
-/* The map may give the iterations any order. */
+/* The new loops run through what the map makes of the old ones. */
 static bool check_order(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
   tir_loop loops[MOST_LOOPS];
+  tir_expr parts[TIR_MOST_MAP_RANK];
   tir_loops_of(ir, block, loops, MOST_LOOPS);
-  return tir_check_iteration_order(ir, &(struct tir_new_order){loops, NULL, plan->count, "laid out anew"}, err);
+  tir_subst_iters(ir, block);
+  for (uint32_t i = 0; i < plan->map->result_count; i++) parts[i] = tir_subst(ir, plan->indices[i]);
+  tir_subst_clear(ir);
+  struct tir_new_order order = {loops, NULL, plan->count, "laid out anew", parts, plan->map->result_count};
+  return tir_check_iteration_order(ir, &order, err);
 }
 
 static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
