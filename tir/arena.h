@@ -50,6 +50,7 @@ enum tir_scratch_owner {
   TIR_SCRATCH_INTS,   /* expr.c: constants asked for of late */
   TIR_SCRATCH_MAPS,   /* arith/iter_map.c: the last iterator map */
   TIR_SCRATCH_BACKUP, /* primitive/tensorize.c: the module, while it tries what it may have to take back */
+  TIR_SCRATCH_ORDER,  /* stmt.c: the order of the statements of one long list */
   TIR_SCRATCH_OWNERS
 };
 struct tir_scratch_kind {
@@ -64,6 +65,7 @@ struct tir_scratch {
     void *at; /* NULL: not made yet */
     const struct tir_scratch_kind *kind;
   } of[TIR_SCRATCH_OWNERS];
+  uint64_t links; /* how often statements were linked or detached */
 };
 void *tir_make_scratch(const struct tir *ir, enum tir_scratch_owner owner, const struct tir_scratch_kind *kind)
     __attribute__((cold, returns_nonnull));

@@ -1,6 +1,7 @@
 /* The tree of statements: links, walks and edits in place. */
 #include "arena.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- Walks ---- */
@@ -56,6 +57,57 @@ static uint32_t depth_of(const struct tir *ir, tir_stmt s) {
   return depth;
 }
 
+/* The positions of all statements of one list, the last that was asked about: lists are long where a function has many
+ * blocks, and each of its blocks is compared with each other. */
+struct order {
+  uint32_t *positions; /* by statement */
+  uint32_t capacity;
+  tir_stmt parent; /* TIR_NONE: no list */
+  uint8_t list;
+  uint64_t links; /* when they were found: the positions hold while nothing is linked */
+};
+
+static void release_order(void *data) {
+  struct order *o = data;
+  free(o->positions);
+}
+
+/* Statements stay when expressions go, unless all of the module becomes another's. */
+static void forget_order(void *data, const struct tir_mark *left) {
+  struct order *o = data;
+  if (!left->exprs) o->parent = TIR_NONE;
+}
+
+/* Whether a stands before b, both of one list. */
+static bool is_numbered_before(const struct tir *ir, tir_stmt a, tir_stmt b) {
+  static const struct tir_scratch_kind kind = {sizeof(struct order), release_order, forget_order};
+  struct order *o = tir_scratch_of(ir, TIR_SCRATCH_ORDER, &kind);
+  const struct tir_stmt_node *n = tir_stmt_at(ir, a);
+  if (o->parent != n->parent || o->list != n->list || o->links != ir->scratch->links) {
+    if (o->capacity < ir->stmts.count)
+      o->positions = tir_enlarge(o->positions, &o->capacity, ir->stmts.count, sizeof *o->positions);
+    uint32_t position = 0;
+    for (tir_stmt s = tir_stmt_at(ir, n->parent)->first[n->list]; s; s = tir_stmt_at(ir, s)->next)
+      o->positions[s] = position++;
+    o->parent = n->parent, o->list = n->list, o->links = ir->scratch->links;
+  }
+  return o->positions[a] < o->positions[b];
+}
+
+/* Whether a stands before b, another one of its list: each is looked for some steps behind the other, then their numbers
+ * say it. */
+static bool is_listed_before(const struct tir *ir, tir_stmt a, tir_stmt b) {
+  enum { FEW = 16 };
+  tir_stmt behind_a = a, behind_b = b;
+  for (int i = 0; i < FEW; i++) {
+    behind_a = tir_stmt_at(ir, behind_a)->next;
+    behind_b = tir_stmt_at(ir, behind_b)->next;
+    if (behind_a == b || !behind_b) return true;
+    if (behind_b == a || !behind_a) return false;
+  }
+  return is_numbered_before(ir, a, b);
+}
+
 int tir_compare_position(const struct tir *ir, tir_stmt a, tir_stmt b) {
   MS_CHECK(a && b);
   if (a == b) return 0;
@@ -71,9 +123,7 @@ int tir_compare_position(const struct tir *ir, tir_stmt a, tir_stmt b) {
   const struct tir_stmt_node *na = tir_stmt_at(ir, a), *nb = tir_stmt_at(ir, b);
   if (!na->parent) return a < b ? -1 : 1; /* two functions */
   if (na->list != nb->list) return (na->list == TIR_INIT) == tir_is(ir, na->parent, TIR_BLOCK) ? -1 : 1;
-  for (tir_stmt s = na->next; s; s = tir_stmt_at(ir, s)->next)
-    if (s == b) return -1;
-  return 1;
+  return is_listed_before(ir, a, b) ? -1 : 1;
 }
 
 tir_block tir_parent_block(const struct tir *ir, tir_stmt s) {
@@ -179,6 +229,7 @@ static void link_between(struct tir *ir, tir_stmt parent, enum tir_list list, ti
                          tir_stmt next) {
   struct tir_stmt_node *n = tir_stmt_at(ir, s);
   assert(!n->parent && "a statement stands in one place only");
+  ir->scratch->links++;
   n->parent = parent;
   n->list = (uint8_t)list;
   n->prev = prev;
@@ -214,6 +265,7 @@ void tir_detach(struct tir *ir, tir_stmt s) {
   assert(s && s < ir->stmts.count);
   struct tir_stmt_node *n = tir_stmt_at(ir, s);
   if (!n->parent) return;
+  ir->scratch->links++;
   if (n->prev)
     tir_stmt_at(ir, n->prev)->next = n->next;
   else

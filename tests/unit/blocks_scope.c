@@ -67,6 +67,78 @@ static void later_writers_consume(void **state) {
   tir_free(ir);
 }
 
+/* Forty blocks that write one buffer, and read another that the first writes: look-ups of long lists, before and after
+ * statements move. */
+enum { MANY = 40 };
+static struct tir *many_blocks(void) {
+  char text[16384] = "@T.prim_func(s_tir=True)\ndef main(A: T.Buffer((8,), \"float32\"), B: T.Buffer((8,), "
+                     "\"float32\")):\n    X = T.sblock_alloc_buffer((8,))\n";
+  for (int i = 0; i <= MANY; i++)
+    snprintf(text + strlen(text), sizeof text - strlen(text),
+             "    for i%d in range(8):\n        with T.sblock(\"b%d\"):\n            v = T.axis.spatial(8, i%d)\n"
+             "            %s[v] = %s[v] * T.float32(%d)\n",
+             i, i, i, i ? "B" : "X", i ? "X" : "A", i);
+  ms_error why = {0};
+  struct tir *ir = tir_read(text, strlen(text), "test", &why);
+  if (!ir) fail_msg("%s", why.message);
+  return ir;
+}
+
+/* Its blocks from `first` up to `end`, in order of text. */
+static void expect_numbered(struct tir *ir, const tir_block *found, uint32_t count, int first, int end) {
+  assert_int_equal(count, end - first);
+  for (int i = first; i < end; i++) {
+    char name[16];
+    snprintf(name, sizeof name, "b%d", i);
+    assert_string_equal(tir_block_name(ir, found[i - first]), name);
+  }
+}
+
+static void finds_many_users_in_order(void **state) {
+  (void)state;
+  struct tir *ir = many_blocks();
+  tir_block found[MANY + 1], b20 = block_named(ir, "b20");
+  uint32_t count;
+  assert_accepted(tir_get_consumers(ir, block_named(ir, "b0"), found, MANY + 1, &count, err));
+  expect_numbered(ir, found, count, 1, MANY + 1);
+  assert_accepted(tir_get_consumers(ir, b20, found, MANY + 1, &count, err));
+  expect_numbered(ir, found, count, 21, MANY + 1);
+  assert_accepted(tir_get_producers(ir, b20, found, MANY + 1, &count, err));
+  assert_int_equal(count, 20); /* first what writes what it reads */
+  expect_numbered(ir, found, 20, 0, 20);
+  assert_accepted(tir_get_producers(ir, b20, found, 5, &count, err)); /* as many as there is room for, and how many */
+  assert_int_equal(count, 20);
+  expect_numbered(ir, found, 5, 0, 5);
+  tir_stmt last = loop_of(ir, "b40", 0), first = loop_of(ir, "b1", 0); /* b40 before b1 */
+  tir_detach(ir, last);
+  tir_insert_before(ir, first, last);
+  assert_accepted(tir_get_consumers(ir, block_named(ir, "b40"), found, MANY + 1, &count, err));
+  expect_numbered(ir, found, count, 1, MANY);
+  assert_accepted(tir_get_consumers(ir, block_named(ir, "b0"), found, MANY + 1, &count, err));
+  assert_int_equal(count, MANY);
+  assert_string_equal(tir_block_name(ir, found[0]), "b40");
+  expect_numbered(ir, found + 1, count - 1, 1, MANY);
+  struct tir *copy = many_blocks(); /* its order is known, and is forgotten when it becomes the other */
+  assert_true(tir_compare_position(copy, loop_of(copy, "b1", 0), loop_of(copy, "b40", 0)) < 0);
+  tir_copy(copy, ir);
+  assert_true(tir_compare_position(copy, loop_of(copy, "b1", 0), loop_of(copy, "b40", 0)) > 0);
+  tir_free(copy);
+  tir_free(ir);
+}
+
+static void compares_positions_as_a_walk_does(void **state) {
+  (void)state;
+  struct tir *ir = many_blocks();
+  tir_stmt order[512];
+  uint32_t count = 0;
+  tir_stmt top = ir->funcs.at[1].body;
+  for (tir_stmt s = tir_next(ir, top, top); s; s = tir_next(ir, s, top)) order[count++] = s;
+  for (uint32_t a = 0; a < count; a++)
+    for (uint32_t b = 0; b < count; b++)
+      assert_int_equal(tir_compare_position(ir, order[a], order[b]), a == b ? 0 : a < b ? -1 : 1);
+  tir_free(ir);
+}
+
 static void refuses_look_ups(void **state) {
   (void)state;
   struct tir *ir =
@@ -218,6 +290,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(finds_producers_by_region),
       cmocka_unit_test(finds_children_and_outputs),
+      cmocka_unit_test(finds_many_users_in_order),
+      cmocka_unit_test(compares_positions_as_a_walk_does),
       cmocka_unit_test(later_writers_consume),
       cmocka_unit_test(refuses_look_ups),
       cmocka_unit_test(knows_complete_blocks),

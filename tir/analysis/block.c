@@ -212,9 +212,63 @@ static void add_in_order(const struct tir *ir, struct found *f, tir_block b) {
   f->count++;
 }
 
+/* Where a block belongs among those kept in order of text; they are looked at from the middle. */
+static uint32_t place_in_order(const struct tir *ir, const struct found *f, uint32_t known, tir_block b) {
+  uint32_t low = f->fixed, high = known;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    if (tir_compare_position(ir, b, f->out[middle]) < 0)
+      high = middle;
+    else
+      low = middle + 1;
+  }
+  return low;
+}
+
+/* As add_in_order, for blocks that are not among those found. */
+static void insert_in_order(const struct tir *ir, struct found *f, tir_block b) {
+  uint32_t known = f->count < f->most ? f->count : f->most, place = known;
+  if (known > f->fixed && tir_compare_position(ir, b, f->out[known - 1]) < 0) place = place_in_order(ir, f, known, b);
+  f->count++;
+  if (place >= f->most) return;
+  uint32_t moved = (known < f->most ? known : f->most - 1) - place;
+  memmove(f->out + place + 1, f->out + place, moved * sizeof *f->out);
+  f->out[place] = b;
+}
+
+/* Of a buffer that many blocks use: they are told apart by marks, and come in the order in which they were made, which is
+ * mostly that of the text. */
+static void add_many_users(const struct tir *ir, struct found *f, uint32_t uses, uint32_t count, tir_block block,
+                           tir_block scope, int side) {
+  uint8_t *seen = calloc(ir->stmts.count, 1);
+  tir_block *users = malloc(count * sizeof *users);
+  if (!seen || !users) abort();
+  uint32_t user_count = 0, known = f->count < f->most ? f->count : f->most;
+  for (uint32_t i = 0; i < known; i++) seen[f->out[i]] = 1;
+  for (uint32_t u = uses; u; u = ir->uses.at[u].next) {
+    tir_block b = ir->uses.at[u].block;
+    if (b == block || seen[b]) continue;
+    seen[b] = 1;
+    users[user_count++] = b;
+  }
+  while (user_count-- > 0) {
+    tir_block b = users[user_count];
+    if (tir_scope_of(ir, b) == scope && tir_compare_position(ir, b, block) == side) insert_in_order(ir, f, b);
+  }
+  free(seen);
+  free(users);
+}
+
 /* `side`: -1 adds users before the block, 1 those after it. */
 static void add_users(const struct tir *ir, struct found *f, uint32_t uses, tir_block block, tir_block scope,
                       int side) {
+  enum { MANY = 16 };
+  uint32_t count = 0;
+  for (uint32_t u = uses; u; u = ir->uses.at[u].next) count++;
+  if (count > MANY) {
+    add_many_users(ir, f, uses, count, block, scope, side);
+    return;
+  }
   for (uint32_t u = uses; u; u = ir->uses.at[u].next) {
     tir_block b = ir->uses.at[u].block;
     if (b == block || tir_scope_of(ir, b) != scope || tir_compare_position(ir, b, block) != side) continue;
