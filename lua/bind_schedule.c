@@ -359,6 +359,38 @@ static int schedule_hash(lua_State *L) {
   return 1;
 }
 
+/* trace_length(): how many instructions its trace has. */
+static int schedule_trace_length(lua_State *L) {
+  lua_pushinteger(L, bind_check_schedule(L, 1)->trace.steps->count);
+  return 1;
+}
+
+/* keep_point(): a point, whose trace trace_at_point gives until forget_point() has been called as often as this. */
+static int schedule_keep_point(lua_State *L) {
+  struct vm_point point = vm_keep_point(bind_check_schedule(L, 1));
+  lua_pushinteger(L, (lua_Integer)((uint64_t)point.replaced << 32 | point.instructions));
+  return 1;
+}
+
+static int schedule_forget_point(lua_State *L) {
+  struct vm_schedule *s = bind_check_schedule(L, 1);
+  if (!s->points) return bind_refuse(L, "no point is kept");
+  vm_forget_point(s);
+  return 0;
+}
+
+/* trace_at_point(point): the trace that it had there. */
+static int schedule_trace_at_point(lua_State *L) {
+  struct vm_schedule *s = bind_check_schedule(L, 1);
+  uint64_t at = (uint64_t)luaL_checkinteger(L, 2);
+  struct vm_point point = {(uint32_t)at, (uint32_t)(at >> 32)};
+  bool known = s->points && point.replaced <= s->replaced_count;
+  const struct vm_trace *trace = known && point.replaced < s->replaced_count ? s->replaced[point.replaced] : &s->trace;
+  if (!known || point.instructions > trace->steps->count) return bind_refuse(L, "this schedule keeps no such point");
+  bind_push_trace(L, vm_trace_at_point(s, point));
+  return 1;
+}
+
 /* A method, or sch.trace. */
 static int schedule_index(lua_State *L) {
   lua_pushvalue(L, 2);
@@ -451,11 +483,20 @@ int bind_go_to(lua_State *L) {
 
 void bind_schedules(lua_State *L) {
   assert(lua_istable(L, -1));
-  static const luaL_Reg schedule_methods[] = {{"func", schedule_function}, {"copy", schedule_copy},
-                                              {"handle", schedule_handle}, {"workload", schedule_workload},
-                                              {"undo", schedule_undo},     {"redo", schedule_redo},
-                                              {"hash", schedule_hash},     {"split_factor", schedule_split_factor},
-                                              {"script", schedule_text},   {NULL, NULL}};
+  static const luaL_Reg schedule_methods[] = {{"func", schedule_function},
+                                              {"copy", schedule_copy},
+                                              {"handle", schedule_handle},
+                                              {"workload", schedule_workload},
+                                              {"undo", schedule_undo},
+                                              {"redo", schedule_redo},
+                                              {"hash", schedule_hash},
+                                              {"split_factor", schedule_split_factor},
+                                              {"script", schedule_text},
+                                              {"trace_length", schedule_trace_length},
+                                              {"keep_point", schedule_keep_point},
+                                              {"forget_point", schedule_forget_point},
+                                              {"trace_at_point", schedule_trace_at_point},
+                                              {NULL, NULL}};
   static const luaL_Reg handle_methods[] = {{"value", handle_value}, {"name", handle_name}, {NULL, NULL}};
   static const luaL_Reg schedule_meta[] = {{"__gc", collect_schedule}, {"__tostring", schedule_text}, {NULL, NULL}};
   static const luaL_Reg handle_meta[] = {{"__tostring", handle_text}, {NULL, NULL}};

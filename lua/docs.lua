@@ -225,6 +225,10 @@ schedule:func(): msched.function | The scheduled function as it is now.
 schedule:copy(): msched.schedule | A copy, made by replaying the trace; schedule:handle gives its handles.
 schedule:handle(other: msched.handle): msched.handle | The same block, loop or number in a copy of the schedule it came from.
 schedule:workload(): msched.function | The function as it was.
+schedule:trace_length(): integer | How many instructions its trace has.
+schedule:keep_point(): integer | A point in its life, whose trace trace_at_point gives whatever is recorded or undone later, until forget_point was called as often.
+schedule:trace_at_point(point: integer): msched.trace | The trace that it had at a point.
+schedule:forget_point() | Gives up the points kept: all of them once it was called for each.
 schedule:hash(): string | The structural hash of the module as it is now.
 schedule:script(options?: {colour?: boolean}): string | The module as TVMScript.
 schedule:build(options?: {target?: string, fast_math?: boolean}): msched.kernel | Builds the scheduled function; the kernel's check compares it with the workload.

@@ -48,6 +48,28 @@ bool vm_ask_block_names(struct vm_ask *q) {
   return true;
 }
 
+bool vm_ask_has_block(struct vm_ask *q) {
+  tir_symbol name = tir_find_symbol(q->ir, q->args[0].text);
+  bool has = false;
+  for (tir_block b = name ? q->ir->symbols.at[name].first_block : TIR_NONE; b && !has;
+       b = tir_block_at(q->ir, b)->next_same_name)
+    has = tir_func_of(q->ir, b) != TIR_NONE;
+  q->answer = vm_bool(has);
+  return true;
+}
+
+bool vm_ask_root_block(struct vm_ask *q) {
+  tir_func main = tir_find_func(q->ir, "main");
+  tir_block root = main ? tir_root_block(q->ir, main) : TIR_NONE;
+  q->answer = root ? text_value(q, tir_block_name(q->ir, root)) : vm_none();
+  return true;
+}
+
+bool vm_ask_is_root(struct vm_ask *q) {
+  q->answer = vm_bool(tir_parent_block(q->ir, q->args[0].statement) == TIR_NONE);
+  return true;
+}
+
 bool vm_ask_block_name(struct vm_ask *q) {
   q->answer = text_value(q, tir_block_name(q->ir, q->args[0].statement));
   return true;
@@ -79,10 +101,25 @@ bool vm_ask_iter_kinds(struct vm_ask *q) {
   return true;
 }
 
-bool vm_ask_is_spatial(struct vm_ask *q) {
-  struct tir_span iters = tir_block_at(q->ir, q->args[0].statement)->iters;
+static bool is_spatial(const struct tir *ir, tir_block block) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
   bool spatial = true;
-  for (uint32_t i = 0; i < iters.count; i++) spatial &= q->ir->iters.at[iters.first + i].kind == TIR_SPATIAL;
+  for (uint32_t i = 0; i < iters.count; i++) spatial &= ir->iters.at[iters.first + i].kind == TIR_SPATIAL;
+  return spatial;
+}
+
+bool vm_ask_is_spatial(struct vm_ask *q) {
+  q->answer = vm_bool(is_spatial(q->ir, q->args[0].statement));
+  return true;
+}
+
+bool vm_ask_is_spatial_function(struct vm_ask *q) {
+  bool spatial = true;
+  for (tir_func f = 1; f < q->ir->funcs.count; f++) {
+    tir_stmt top = q->ir->funcs.at[f].body;
+    for (tir_stmt s = tir_next(q->ir, top, top); s && spatial; s = tir_next(q->ir, s, top))
+      spatial = !tir_is(q->ir, s, TIR_BLOCK) || is_spatial(q->ir, s);
+  }
   q->answer = vm_bool(spatial);
   return true;
 }

@@ -13,6 +13,12 @@ bool vm_ask_scope(struct vm_ask *q) {
   return true;
 }
 
+bool vm_ask_is_below_root(struct vm_ask *q) {
+  tir_block scope = tir_scope_of(q->ir, q->args[0].statement);
+  q->answer = vm_bool(scope && !tir_parent_block(q->ir, scope));
+  return true;
+}
+
 bool vm_ask_shared_loops(struct vm_ask *q) {
   tir_stmt both = tir_lowest_common_ancestor(q->ir, q->args[0].statement, q->args[1].statement);
   bool in_loop = both && tir_is(q->ir, both, TIR_LOOP);

@@ -157,6 +157,40 @@ static bool steer(struct vm_schedule *sch, enum vm_kind kind, uint32_t n, bool h
   return kind != VM_End || end_branch(sch, n, err);
 }
 
+/* ---- Points ------------------------------------------------------------------------------------------------------ */
+
+/* Until the next trace is replaced, a schedule's trace only grows: at a point it was a beginning of what it was then, or is
+ * now. */
+struct vm_point vm_keep_point(struct vm_schedule *sch) {
+  assert(sch);
+  sch->points++;
+  return (struct vm_point){sch->trace.steps->count, sch->replaced_count};
+}
+
+void vm_forget_point(struct vm_schedule *sch) {
+  assert(sch->points > 0);
+  if (--sch->points > 0) return;
+  for (uint32_t i = 0; i < sch->replaced_count; i++) vm_trace_free(sch->replaced[i]);
+  free(sch->replaced);
+  sch->replaced = NULL;
+  sch->replaced_count = sch->replaced_capacity = 0;
+}
+
+struct vm_trace *vm_trace_at_point(const struct vm_schedule *sch, struct vm_point point) {
+  assert(sch->points > 0 && point.replaced <= sch->replaced_count);
+  bool now = point.replaced == sch->replaced_count;
+  return vm_trace_head(now ? &sch->trace : sch->replaced[point.replaced], point.instructions);
+}
+
+/* A copy of its own: who records an instruction wants the steps for itself. */
+static void keep_replaced(struct vm_schedule *sch) {
+  if (!sch->points) return;
+  if (sch->replaced_count == sch->replaced_capacity)
+    sch->replaced = tir_enlarge(sch->replaced, &sch->replaced_capacity, (uint64_t)sch->replaced_count + 1,
+                                sizeof(struct vm_trace *));
+  sch->replaced[sch->replaced_count++] = vm_trace_head(&sch->trace, sch->trace.steps->count);
+}
+
 /* ---- Replaying what there is ------------------------------------------------------------------------------------- */
 
 /* Makes the schedule what a trace gives on its workload, with the trace's decisions. False: nothing has changed. */
@@ -167,6 +201,7 @@ static bool become(struct vm_schedule *sch, const struct vm_trace *trace, enum v
   struct vm_schedule *other = vm_schedule_new(NULL, 0);
   bool done = vm_replay(other, plan, &draws, err);
   if (done) {
+    keep_replaced(sch);
     struct vm_schedule old = *sch;
     sch->ir = other->ir, sch->trace = other->trace, sch->slots = other->slots, sch->ends = other->ends;
     sch->slot_capacity = other->slot_capacity, sch->end_capacity = other->end_capacity;

@@ -33,6 +33,7 @@ void vm_schedule_free(struct vm_schedule *sch) {
   free(sch->out);
   vm_forget_dead_ends(sch);
   vm_close_branches(sch);
+  while (sch->points) vm_forget_point(sch);
   free(sch);
 }
 
@@ -112,7 +113,6 @@ tir_stmt vm_statement(const struct vm_schedule *sch, uint32_t variable) {
 /* ---- What instructions give -------------------------------------------------------------------------------------- */
 
 uint32_t *vm_out(struct vm_run *r, uint32_t count) {
-  assert(count <= VM_MOST_VARIABLES);
   struct vm_schedule *sch = r->schedule;
   if (count > sch->out_capacity) sch->out = tir_enlarge(sch->out, &sch->out_capacity, count, sizeof *sch->out);
   return sch->out;
@@ -127,6 +127,9 @@ static bool take_outputs(struct vm_run *r, const struct vm_step *s, uint32_t cou
     return ms_fail(r->err, MS_ARITY, "gives %u output%s, and gave %u when it was recorded", count,
                    count == 1 ? "" : "s", s->outputs);
   }
+  if ((uint64_t)s->first_output + count > VM_MOST_VARIABLES)
+    return ms_fail(r->err, MS_TOO_LARGE, "a trace may give at most %d handles and numbers: this one would give more",
+                   VM_MOST_VARIABLES);
   vm_fit_slots(r->schedule, s->first_output + count, 0);
   r->slots = r->schedule->slots;
   return true;
@@ -238,6 +241,7 @@ bool vm_perform_steps(struct vm_run *r) {
   r->done = 0;
   for (uint32_t i = 0; i < plan->count && r->done < r->most; i = r->next, r->done++) {
     const struct vm_step *step = &plan->at[i];
+    if (r->draws->stop && *r->draws->stop) return ms_fail(r->err, MS_RUN_STOPPED, "the replay was stopped");
     r->next = i + 1;
     bool done = !r->skipped || vm_check_given(r, &plan->steps->instructions[plan->first + i]);
     if (done && sch->profile)
@@ -255,6 +259,9 @@ bool vm_perform_steps(struct vm_run *r) {
 /* An instruction that gave another number of outputs has been performed: all before it is performed once more. */
 static void perform_before(struct vm_run *r) {
   ms_error none = {.brief = true}, *err = r->err;
+  struct vm_draws to_the_end = *r->draws;
+  to_the_end.stop = NULL;
+  r->draws = &to_the_end;
   r->most = r->done;
   start_replay(r->schedule, r->plan, r->draws);
   r->err = &none, r->depth = r->all_rounds = 0;
@@ -262,6 +269,7 @@ static void perform_before(struct vm_run *r) {
   assert(done && "what has been performed can be performed again");
   (void)done;
   r->err = err;
+  r->draws = NULL;
 }
 
 /* A draw that finds no number may ask for another of one before it: then all starts again. */
@@ -293,6 +301,7 @@ bool vm_replay(struct vm_schedule *sch, const struct vm_plan *plan, const struct
   start_replay(sch, plan, draws);
   if (profile) profile->copying += vm_ticks() - start;
   bool done = perform_all(sch, plan, draws, err);
+  sch->draws.stop = NULL; /* of this replay */
   if (sch->dead_ends) vm_forget_dead_ends(sch);
   if (profile) profile->replaying += vm_ticks() - start;
   return done;

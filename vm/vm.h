@@ -276,6 +276,7 @@ struct vm_draws {
   enum vm_mode mode;
   const struct vm_trace *decisions;  /* of the plan's steps; NULL: every draw is drawn anew */
   uint64_t seed, candidate, attempt; /* what a draw that is not decided is drawn from, with its id */
+  const volatile int *stop;          /* NULL, or: a replay that runs when it is not 0 ends soon, with MS_RUN_STOPPED */
 };
 
 /* Where replays spend their time, in ticks of vm_ticks; adds up while a schedule points to it. */
@@ -304,6 +305,8 @@ struct vm_schedule {
   struct vm_branch *branches;     /* If and For that are being recorded */
   struct vm_dead_ends *dead_ends; /* of one replay: draws that led to no end */
   bool again;                     /* the replay is to start again */
+  struct vm_trace **replaced;     /* traces that an undo and the like took the place of, while there are points */
+  uint32_t replaced_count, replaced_capacity, points;
 };
 enum { VM_MARK_ROOT = -1, VM_MARK_INLINE = -2 };
 #define VM_NIL   INT64_MIN       /* an open factor: what a perfect tile gives first for a symbolic extent */
@@ -343,6 +346,16 @@ bool vm_redo(struct vm_schedule *schedule, const struct vm_trace *undone, ms_err
  *   *kept   so many variables stand for what they stood for: those of the instructions with which both traces begin
  * False: refused, and nothing has changed. */
 bool vm_go_to(struct vm_schedule *schedule, const struct vm_trace *trace, uint32_t *kept, ms_error *err);
+/* A point in a schedule's life whose trace may be asked for later, whatever is recorded and undone meanwhile: a copy of the
+ * trace would be shared until the next instruction is recorded, which then copies all of it. Points are kept until
+ * vm_forget_point has been called for each. */
+struct vm_point {
+  uint32_t instructions, replaced;
+};
+struct vm_point vm_keep_point(struct vm_schedule *schedule);
+void vm_forget_point(struct vm_schedule *schedule);
+struct vm_trace *vm_trace_at_point(const struct vm_schedule *schedule,
+                                   struct vm_point point); /* the caller's to free */
 /* The statement a variable stands for now; TIR_NONE: it is no statement, or gone. */
 tir_stmt vm_statement(const struct vm_schedule *schedule, uint32_t variable);
 

@@ -90,6 +90,29 @@ fails("was undone", function() fresh:unroll(x1) end)
 fails("there are 3", function() fresh:undo(4) end)
 assert(fresh:extent(y) == 48)
 
+-- A point's trace is what it was there, whatever is recorded, drawn again or undone afterwards.
+local pointed = ms.schedule(func)
+pointed:sample_categorical({1, 2, 4}, {0.2, 0.3, 0.5})
+local outer_point, before = pointed:keep_point(), pointed.trace:text()
+pointed:sample_categorical({1, 2, 4}, {0.2, 0.3, 0.5})
+local inner_point, later = pointed:keep_point(), pointed.trace:text()
+assert(pointed:trace_length() == 2)
+pointed:undo(2)
+pointed:sample_categorical({7, 8}, {0.5, 0.5})
+assert(pointed:trace_at_point(outer_point):text() == before and pointed:trace_at_point(inner_point):text() == later)
+local third_point, third = pointed:keep_point(), pointed.trace:text()
+pointed:undo()
+assert(pointed:trace_at_point(third_point):text() == third and pointed:trace_at_point(outer_point):text() == before)
+for _ = 1, 3 do pointed:forget_point() end
+fails("keeps no such point", function() pointed:trace_at_point(outer_point) end)
+fails("no point is kept", function() pointed:forget_point() end)
+local redrawn = ms.schedule(func)
+local number = redrawn:sample_categorical({1, 2, 4, 8}, {0.25, 0.25, 0.25, 0.25})
+local drawn_point, drawn, value = redrawn:keep_point(), redrawn.trace:text(), number:value()
+redrawn:assert("v != " .. value, {v = number}) -- draws it again
+assert(number:value() ~= value and redrawn.trace:head(1):text() ~= drawn and redrawn:trace_at_point(drawn_point):text() == drawn)
+redrawn:forget_point()
+
 -- Redo brings back what an undo took, whole, with its decisions, and the handles of it; not after another instruction.
 local again = ms.schedule(func, {seed = 9})
 local u = again:get_loops(again:get_sblock "B")
@@ -135,4 +158,18 @@ assert(marks.split:find "+" and marks.split:find "-" and marks.sample_perfect_ti
 assert(steps[#steps].last == #sch.trace - 1)
 local direct, indirect = explain.dependents(sch.trace, 2, 2) -- the first tile
 assert(direct[1] == 4 and #indirect > 0)
+
+-- A trace that would give more handles than there can be is refused, and stays as it was.
+local lines = {'@T.prim_func(s_tir=True)', 'def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):'}
+for n = 1, 4000 do
+  lines[#lines + 1] = string.format('    for i%d in range(8):\n        with T.sblock("b%d"):\n            v = T.axis.spatial(8, i%d)\n            B[v] = A[v]', n, n, n)
+end
+local wide = ms.schedule(ms.from_script(table.concat(lines, "\n")))
+local root, refused = wide:get_sblock(wide:root_block()), nil
+repeat
+  local given, why = pcall(wide.get_child_blocks, wide, root)
+  refused = not given and why
+until refused or wide:trace_length() > 300
+assert(refused and refused:find "a trace may give at most 1048576 handles and numbers" and wide:trace_length() == 263, refused)
+assert(#wide.trace:text() > 0 and not pcall(wide.get_child_blocks, wide, root) and wide:get_loops(wide:get_sblock "b7"))
 print "control: ok"
