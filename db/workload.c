@@ -48,7 +48,7 @@ static const char *telling_name(const struct tir *ir, tir_func f) {
     return tir_text(ir, tir_at(ir, symbol)->ref);
   tir_block anchor = TIR_NONE;
   for (tir_stmt s = tir_next(ir, func->body, func->body); s; s = tir_next(ir, s, func->body))
-    if (tir_is(ir, s, TIR_BLOCK) && *tir_block_name(ir, s) && strcmp(tir_block_name(ir, s), "root") != 0 &&
+    if (tir_is(ir, s, TIR_BLOCK) && *tir_block_name(ir, s) && tir_parent_block(ir, s) != TIR_NONE &&
         (!anchor || reduces(ir, s) || !reduces(ir, anchor)))
       anchor = s;
   return anchor ? tir_block_name(ir, anchor) : name;

@@ -131,7 +131,7 @@ local function outer_loops_parallel(func)
     local block = sch:get_sblock(name)
     local kinds, loops = common.loop_kinds(sch, block)
     local outer = {}
-    for i, l in ipairs(common.is_root(sch, block) and {} or loops) do
+    for i, l in ipairs(sch:is_root(block) and {} or loops) do
       if kinds[i] ~= "spatial" then break end
       outer[#outer + 1] = l
     end
@@ -142,9 +142,9 @@ end
 
 -- What is left of the blocks once some were computed inside others.
 local function passes_of(sch)
-  local seen, count = {}, 0
+  local seen, count, root = {}, 0, sch:root_block()
   for _, name in ipairs(sch:block_names()) do
-    local loops = name ~= "root" and {sch:get_loops(sch:get_sblock(name))} or {}
+    local loops = name ~= root and {sch:get_loops(sch:get_sblock(name))} or {}
     local outer = loops[1] and tostring(loops[1])
     if outer and not seen[outer] then seen[outer], count = true, count + 1 end
   end

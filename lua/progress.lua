@@ -101,6 +101,7 @@ local function start_text(e)
   local more = {}
   if e.part_of then more[1] = string.format("a group of %s, which has it %s", e.part_of, e.weight == 1 and "once" or string.format("%.10g times", e.weight)) end
   if e.blocks then more[#more + 1] = cli.product_text(e.blocks) end
+  if e.unscheduled then more[#more + 1] = "it has no blocks, so nothing in it can be scheduled: it is measured as it stands" end
   if e.thinned then more[#more + 1] = "of more, drawn by the seed" end
   if e.known > 0 then more[#more + 1] = cli.count_text(e.known, "record") .. " known" end
   local names = {e.task, table.unpack(e.equal)}

@@ -126,14 +126,21 @@ void script_look(lua_State *L) {
 
 const char script_no_memory[] = "not enough memory"; /* as Lua says it */
 
+/* Lua's collector knows of a schedule's userdata alone: where what they hold has grown by this much, and by as much as half
+ * of all, what is dropped is collected. */
+enum { MOST_UNCOLLECTED = 32 << 20 };
+
 void script_charge(lua_State *L, size_t *charged, size_t bytes) {
   assert(charged);
   struct script *s = script_of(L);
   s->used = s->used - *charged + bytes;
+  if (bytes > *charged) s->grown += bytes - *charged;
   *charged = bytes;
-  if (!s->limits.bytes || s->used <= s->limits.bytes) return;
+  bool full = s->limits.bytes && s->used > s->limits.bytes;
+  if (!full && (s->grown < MOST_UNCOLLECTED || s->grown < s->used / 2)) return;
   lua_gc(L, LUA_GCCOLLECT);
-  if (s->used <= s->limits.bytes) return;
+  s->grown = 0;
+  if (!s->limits.bytes || s->used <= s->limits.bytes) return;
   lua_pushstring(L, script_no_memory);
   lua_error(L);
 }

@@ -11,6 +11,7 @@
 struct script { /* found through the allocator's data */
   struct script_limits limits;
   size_t used;     /* by Lua, and by what C holds for it */
+  size_t grown;    /* of what C holds: since the last collection that it was the reason for */
   double deadline; /* of the call that runs; 0: none */
   uint32_t looks;  /* of script_look */
   struct cells cells;

@@ -4,7 +4,7 @@ local common, binding = msched.load "rules.common", msched.load "rules.binding"
 return msched.rule {
   name = "auto_bind",
   apply = function(sch, block, context, self)
-    if common.is_root(sch, block) or sch:scope(block) ~= "root" then return {sch} end
+    if sch:is_root(block) or not sch:is_below_root(block) then return {sch} end
     local p = {max_blocks = self.parameters.max_blocks, max_threads = context.target.max_threads}
     binding.bind(sch, block, p, function(most)
       local fitting = {}

@@ -4,9 +4,9 @@
 local common = msched.load "rules.common"
 
 local function is_worth(sch, block, p)
-  if common.is_root(sch, block) or not sch:is_spatial(block) or #sch:writes(block) ~= 1 then return false end
+  if sch:is_root(block) or not sch:is_spatial(block) or #sch:writes(block) ~= 1 then return false end
   if sch:annotation(block, "meta_schedule.inline_rule") == "disable" then return false end
-  if #sch:reads(block) == 0 and p.constant_tensors or common.is_spatial_function(sch) then return true end
+  if #sch:reads(block) == 0 and p.constant_tensors or sch:is_spatial_function() then return true end
   if p.no_branches and sch:has_call(block, "if_then_else") then return false end
   for _, op in ipairs(p.disallowed) do if sch:has_call(block, op) then return false end end
   return not p.in_order or sch:reads_in_order(block)

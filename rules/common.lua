@@ -1,19 +1,6 @@
 -- What rules share: questions about blocks, asked of the schedule's queries.
 local common = {}
 
--- No block of the function reduces.
-function common.is_spatial_function(sch)
-  for _, name in ipairs(sch:block_names()) do if not sch:is_spatial(sch:get_sblock(name)) then return false end end
-  return true
-end
-
-function common.is_root(sch, block) return sch:block_name(block) == "root" end
-
-function common.has_block(sch, name)
-  for _, n in ipairs(sch:block_names()) do if n == name then return true end end
-  return false
-end
-
 -- The kinds of loops around a block: "spatial", "reduce", "mixed" or "none", outermost first; and the loops.
 function common.loop_kinds(sch, block)
   return sch:loop_iter_kinds(block), {sch:get_loops(block)}
@@ -62,7 +49,7 @@ function common.needs_tiling(sch, block)
 end
 
 -- No rule has tiled the block yet, and tiling it pays.
-function common.can_tile(sch, block) return not common.is_root(sch, block) and common.is_nest(sch, block) and common.needs_tiling(sch, block) end
+function common.can_tile(sch, block) return not sch:is_root(block) and common.is_nest(sch, block) and common.needs_tiling(sch, block) end
 
 -- A reduction that has too little to do in parallel over space: one that is worth tiling has less space than it reduces and
 -- no more than so many jobs; another reduces more than one value, and than `least`. Either by a known reducer.
@@ -103,7 +90,7 @@ end
 
 -- Only loops stand around the block, with nothing beside it in them, up to the root.
 function common.is_nest(sch, block)
-  if sch:scope(block) ~= "root" then return false end
+  if not sch:is_below_root(block) then return false end
   local loops = {sch:get_loops(block)}
   for _, l in ipairs(loops) do if sch:child_count(l) > 1 then return false end end
   return #loops > 0

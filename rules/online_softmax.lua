@@ -36,7 +36,7 @@ end
 return msched.rule {
   name = "online_softmax",
   apply = function(sch, block, context, self)
-    if common.is_root(sch, block) or not sch:has_init(block) or not is_long(sch, block, context.target, self.parameters) then return {sch} end
+    if sch:is_root(block) or not sch:has_init(block) or not is_long(sch, block, context.target, self.parameters) then return {sch} end
     local exponentials = find_exponentials(sch, block)
     if exponentials == nil or not common.is_nest(sch, block) then return {sch} end
     local s = sch:copy()

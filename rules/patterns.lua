@@ -23,7 +23,7 @@ end
 -- The pattern of a block; nil: of the root, and of what has iterations that are neither spatial nor reduce.
 -- inline: the target's parameters of auto_inline.
 function patterns.of(sch, block, inline)
-  if common.is_root(sch, block) then return nil end
+  if sch:is_root(block) then return nil end
   for _, kind in ipairs(sch:iter_kinds(block)) do if kind == "opaque" then return nil end end
   if reduces(sch, block) then return (common.is_tiled(sch, block) or common.needs_tiling(sch, block)) and "complex_reduction" or "simple_reduction" end
   return #sch:consumers(block) > 0 and is_dear(sch, block, inline) and "location_tunable" or "direct_compute"

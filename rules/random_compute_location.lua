@@ -6,14 +6,14 @@ local NOTE = "meta_schedule.random_compute_producer" -- of add_rfactor
 
 -- What tiles read whose rows go on from line to line is no window of a constant size.
 local function has_windows(sch, block)
-  for _, name in ipairs(sch:consumers(block)) do
-    if sch:annotation(sch:get_sblock(name), "msched.rows_of_lines") ~= nil then return false end
-  end
+  local with_lines, lines = sch:blocks_with "msched.rows_of_lines", {}
+  for _, name in ipairs(with_lines) do lines[name] = true end
+  for _, name in ipairs(#with_lines > 0 and sch:consumers(block) or {}) do if lines[name] then return false end end
   return true
 end
 
 local function can_move(sch, block)
-  if common.is_tiled(sch, block) or #sch:consumers(block) == 0 or sch:scope(block) ~= "root" then return false end
+  if common.is_tiled(sch, block) or #sch:consumers(block) == 0 or not sch:is_below_root(block) then return false end
   local outer = sch:get_loops(block)
   return outer ~= nil and sch:child_count(outer) == 1 and has_windows(sch, block)
 end
@@ -25,7 +25,7 @@ end
 return msched.rule {
   name = "random_compute_location",
   apply = function(sch, block, _, self)
-    if common.is_root(sch, block) then return {sch} end
+    if sch:is_root(block) then return {sch} end
     local moves, partial = can_move(sch, block), nil
     if sch:annotation(block, NOTE) and (moves or self.parameters.of_outputs) then
       partial = sch:get_producers(block)

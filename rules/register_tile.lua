@@ -127,7 +127,7 @@ end
 
 -- Whether it is a reduction that a register tile serves.
 local function applies(sch, block)
-  if common.is_root(sch, block) or not common.is_nest(sch, block) or not common.needs_tiling(sch, block) or not sch:has_init(block) then return false end
+  if sch:is_root(block) or not common.is_nest(sch, block) or not common.needs_tiling(sch, block) or not sch:has_init(block) then return false end
   local spatial = loops_by_kind(sch, block)
   return spatial and contiguous(sch, block, spatial) ~= nil
 end

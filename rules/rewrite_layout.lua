@@ -3,8 +3,9 @@
 -- from call to call can be laid out ahead.
 local function reader_of(sch, buffer)
   local found
+  local root = sch:root_block()
   for _, name in ipairs(sch:block_names()) do
-    local block = name ~= "root" and sch:get_sblock(name)
+    local block = name ~= root and sch:get_sblock(name)
     for i, r in ipairs(block and sch:reads(block) or {}) do
       if r.buffer == buffer then
         if found then return nil end

@@ -49,7 +49,9 @@ end)
 return msched.postproc {
   name = "rewrite_parallel_vectorize_unroll",
   apply = function(sch, _, self)
-    local root = sch:get_sblock("root")
+    local name = sch:root_block()
+    if not name then return end -- loops and statements alone: nothing was noted
+    local root = sch:get_sblock(name)
     local notes = take_notes(sch, root)
     local step = notes[EXPLICIT] or notes[IMPLICIT] or 0
     if not notes[PARALLEL] and not notes[VECTORIZE] and step == 0 then return end

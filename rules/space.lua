@@ -10,11 +10,11 @@ local MOST_SKETCHES = 256 -- that are kept after a rule
 local MOST_BY_BLOCK = 512 -- schedules, where only one block at a time has its choices
 local MOST_OF_A_RULE = 4096 -- that one call may give back
 
--- Names of the blocks in post order: a block after those below it.
+-- Names of the blocks, the root's last: a function of loops and statements alone has none.
 function space.block_names(sch)
-  local names = {}
-  for _, name in ipairs(sch:block_names()) do if name ~= "root" then names[#names + 1] = name end end
-  names[#names + 1] = "root"
+  local names, root = {}, sch:root_block()
+  for _, name in ipairs(sch:block_names()) do if name ~= root then names[#names + 1] = name end end
+  names[#names + 1] = root
   return names
 end
 
@@ -47,14 +47,14 @@ end
 
 -- The schedules that a rule makes of one. Where an instruction in it is refused, the schedule as it was goes on.
 -- rule_for(asked): the rule for a block that asks for one by annotation, or for none (nil); nil: none is applied to it.
-local function apply_once(rule_for, sch, name, context, report)
-  local before = sch.trace
+local function apply_rule_at(rule_for, sch, point, name, context, report)
   local found, block = pcall(sch.get_sblock, sch, name)
+  local length = sch:trace_length()
   local rule = rule_for(found and sch:annotation(block, "schedule_rule") or nil)
   if not rule then return {sch} end
   local function drop(code, message)
     refusals.add(report.refused, rule.name, code, message)
-    return {msched.apply(sch:workload(), before, {seed = report.seed})}
+    return {msched.apply(sch:workload(), sch:trace_at_point(point), {seed = report.seed})}
   end
   if not found then return drop(msched.code_of(block) or error(block, 0), block) end
   local ok, made, message = limited("rule", rule, sch, block, context, rule)
@@ -63,8 +63,16 @@ local function apply_once(rule_for, sch, name, context, report)
   if wrong then return drop(fail_part(wrong)) end
   if #made == 0 then refusals.add(report.refused, rule.name, nil, "gave back no schedule for block " .. name) end
   if report.watched[rule] and not report.changed[rule.name] then
-    report.changed[rule.name] = #made > 1 or made[1] and #made[1].trace:simplified(false) ~= #before:simplified(false) or nil
+    local function count(trace) return #trace:simplified(false) end
+    report.changed[rule.name] = #made > 1 or made[1] and made[1]:trace_length() ~= length and count(made[1].trace) ~= count(sch:trace_at_point(point)) or nil
   end
+  return made
+end
+
+local function apply_once(rule_for, sch, name, context, report)
+  local point = sch:keep_point()
+  local made = apply_rule_at(rule_for, sch, point, name, context, report)
+  sch:forget_point()
   return made
 end
 
@@ -115,7 +123,7 @@ end
 local function apply_to_block(rule_for, name, states, context, report)
   local keep, all = keeper(report)
   for _, state in ipairs(states) do
-    if common.has_block(state.sch, name) then
+    if state.sch:has_block(name) then
       local made = apply_once(rule_for, state.sch, name, context, report)
       for _, s in ipairs(branches(state, made, name, report.groups)) do keep(s) end
     else
@@ -124,7 +132,7 @@ local function apply_to_block(rule_for, name, states, context, report)
   end
   local kept = all()
   report.sites[#report.sites + 1] = name
-  for _, s in ipairs(kept) do s.marks[#report.sites] = #s.sch.trace end
+  for _, s in ipairs(kept) do s.marks[#report.sites] = s.sch:trace_length() end
   return kept
 end
 
@@ -191,7 +199,7 @@ end
 local function begin_states(schedules, report)
   local states = {}
   report.sites[1] = ""
-  for i, sch in ipairs(schedules) do states[i] = {sch = sch, marks = {#sch.trace}} end
+  for i, sch in ipairs(schedules) do states[i] = {sch = sch, marks = {sch:trace_length()}} end
   return states
 end
 

@@ -297,6 +297,7 @@ end
 function Task:known_text()
   local known = 0
   for _ in pairs(self.known) do known = known + 1 end
+  if self.unscheduled then return ": it has no blocks, so nothing in it can be scheduled, and it was measured as it stands; in T.sblock its statements could be" end
   return string.format(": %s known; rules of your own would add others", known == 1 and "1 schedule of it is" or known .. " schedules of it are")
 end
 

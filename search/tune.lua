@@ -81,7 +81,8 @@ local function open_anew(func, box, parts, seed)
 end
 
 -- Opens the space of a function on a target. Gives sketches, as schedules; mutators; postprocs, those that run in this
--- state; refused, what was (rules/refusals.lua); thinned, whether there are more sketches; product, the space factored by
+-- state; refused, what was (rules/refusals.lua); thinned, whether there are more sketches;
+-- unscheduled, whether the function has no block that could be scheduled; product, the space factored by
 -- block (rules/factored.lua) where it is large: sketches is then every choice of every block once; idle, the names of rules of
 -- the user's that changed nothing; open_anew, which gives
 -- the sketches that another seed makes, as traces. The target's rules and those of options.files run in a sandbox; closures
@@ -104,7 +105,7 @@ function tune.open(func, target, options)
   local mutators = open_mutators(box, own("mutator", options.mutators), refused)
   if product then table.insert(mutators, {{name = "block", apply = function(...) return product:mutate(...) end}, BLOCK_WEIGHT}) end
   return {sketches = sketches, mutators = mutators, postprocs = own("postproc", options.postprocs), refused = refused, thinned = report.thinned,
-          product = product, idle = report.idle or space.idle(parts.users, report), open_anew = function(seed) return open_anew(func, box, parts, seed) end}
+          unscheduled = #msched.schedule(func):block_names() == 0, product = product, idle = report.idle or space.idle(parts.users, report), open_anew = function(seed) return open_anew(func, box, parts, seed) end}
 end
 
 -- ---- Tasks -------------------------------------------------------------------------------------------------------
@@ -168,6 +169,7 @@ local function open_task(each, run, shared, policy, options)
   local fields = fields_of(each, run, target, options)
   fields.policy, fields.sketches, fields.mutators, fields.postprocs = policy, traces_of(opened.sketches), opened.mutators, opened.postprocs
   fields.refused, fields.thinned, fields.idle_rules, fields.product, fields.open_anew = opened.refused, opened.thinned, opened.idle, opened.product, opened.open_anew
+  fields.unscheduled = opened.unscheduled
   local task = Task.new(each.func, fields)
   if policy.needs.model then task:take_model(shared:model()) end
   task.spent.open = msched.clock() - start

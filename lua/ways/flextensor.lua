@@ -171,16 +171,17 @@ end
 -- A schedule of a function by a config, which it asks for its knobs.
 local function schedule_by(func, cfg, slevel, rlevel)
   local sch = ms.schedule(func)
+  local root = sch:root_block()
   for _, name in ipairs(sch:block_names()) do
-    local block = name ~= "root" and sch:get_sblock(name)
+    local block = name ~= root and sch:get_sblock(name)
     if block and sch:is_spatial(block) and sch:can_inline(block) then sch:compute_inline(block) end
   end
   for _, name in ipairs(sch:block_names()) do
-    local block = name ~= "root" and sch:get_sblock(name)
+    local block = name ~= root and sch:get_sblock(name)
     if block and not sch:is_spatial(block) and common.is_nest(sch, block) and sch:is_trivial(block) then tile(sch, cfg, block, slevel, rlevel) end
   end
   for _, name in ipairs(sch:block_names()) do
-    local block = name ~= "root" and sch:get_sblock(name)
+    local block = name ~= root and sch:get_sblock(name)
     if block and sch:is_spatial(block) and common.is_nest(sch, block) then spread(sch, block) end
   end
   return sch

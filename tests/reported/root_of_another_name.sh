@@ -1,0 +1,19 @@
+# The root block is the one around all others, whatever its name: the same space opens, and is tuned.
+. "$(dirname -- "$0")/expect.sh"
+
+sed 's/"outer"/"root"/' "$here/root_of_another_name.py" >named_root.py
+sed 's/"outer"/"Y_root"/; s/"Y")/"root")/' "$here/root_of_another_name.py" >root_inside.py # a block called root that is none
+for target in llvm "cuda -arch=sm_80"; do
+  for file in "$here/root_of_another_name.py" root_inside.py named_root.py; do
+    expect_status 0 "$program" space "$file" --target "$target"
+    expect_output 'sketch 1 of 1$'
+    refuse_output 'is a root'
+    sed 's/"root"/"R"/g; s/"outer"/"R"/g; s/"Y_root"/"R"/g; s/"Y"/"B"/g' output >"$(basename "$file").${target%% *}"
+  done
+  cmp -s "root_of_another_name.py.${target%% *}" "named_root.py.${target%% *}" || fail "$target: the name of the root changes the space"
+done
+for file in "$here/root_of_another_name.py" root_inside.py; do
+  expect_status 0 "$program" tune --trials 4 --db o.db "$file"
+  refuse_output 'is a root|no candidate'
+  expect_output '^next:'
+done
