@@ -37,7 +37,7 @@ Both.__index = Both
 -- The block of the whole that is this block of the group: what an instruction gave, or what the function has.
 function Both:whole_block(block)
   local name = self.group:block_name(block)
-  if name == "root" then return self.whole:get_sblock("root") end
+  if name == self.group:root_block() then return self.whole:get_sblock(self.whole:root_block()) end
   for _, p in ipairs(self.blocks) do
     local alive, known = pcall(self.group.block_name, self.group, p.group)
     if alive and known == name then return p.whole end
@@ -49,14 +49,14 @@ end
 
 function Both:is_root(handle)
   local ok, name = pcall(self.group.block_name, self.group, handle)
-  return ok and name == "root"
+  return ok and name == self.group:root_block()
 end
 
 -- The group's blocks that read the buffer which a block has as its region of this number, as blocks of the whole.
 function Both:readers(block, number)
   local buffer, list = self.group:reads(block)[number + 1].buffer, {}
   for _, name in ipairs(self.group:block_names()) do
-    local reader = name ~= "root" and self.group:get_sblock(name)
+    local reader = name ~= self.group:root_block() and self.group:get_sblock(name)
     for _, r in ipairs(reader and self.group:reads(reader) or {}) do
       if r.buffer == buffer then
         list[#list + 1] = self:whole_block(reader)
@@ -128,9 +128,9 @@ end
 
 -- What a group's trace leaves on the root holds for the whole function; where two leave different things it holds for neither.
 function Both:keep_notes()
-  local notes, root = self.group:annotations(self.group:get_sblock("root")), nil
+  local notes, root = self.group:annotations(self.group:get_sblock(self.group:root_block())), nil
   for _, key in ipairs(msched.sorted_keys(notes)) do
-    root = root or self.whole:get_sblock("root")
+    root = root or self.whole:get_sblock(self.whole:root_block())
     local other = self.whole:annotation(root, key)
     if other ~= nil and other ~= notes[key] then error(string.format("the root is annotated `%s` in two ways", key), 0) end
     if other == nil then self.whole:annotate(root, key, notes[key]) end

@@ -41,11 +41,12 @@ local function units_of(func)
     if seen[name] then return nil, string.format("two blocks are named `%s`", name) end
     seen[name] = true
   end
-  if not seen.root then return nil, "it has no root block" end
+  local root = sch:root_block()
+  if not root then return nil, "it has no root block" end
   for _, name in ipairs(names) do
-    if name ~= "root" then
+    if name ~= root then
       local block = sch:get_sblock(name)
-      if not before or sch:scope(block) == "root" and sch:shared_loops(before, block) == 0 then
+      if not before or sch:is_below_root(block) and sch:shared_loops(before, block) == 0 then
         units[#units + 1] = {blocks = {}, kind = "elementwise", size = 1, reads = {}, writes = {}, number = #units + 1}
       end
       local unit = units[#units]

@@ -17,3 +17,23 @@ for file in "$here/root_of_another_name.py" root_inside.py; do
   refuse_output 'is a root|no candidate'
   expect_output '^next:'
 done
+# a function that is cut into groups, which are composed
+cat >chain.lua <<'L'
+local ms, count = require "msched", 12
+local te = ms.te
+local X = te.placeholder({16, 16}, "float32", "X")
+local t = X
+for i = 1, count do
+  local k, before = te.reduce_axis(16, "k" .. i), t
+  t = te.compute({16, 16}, function(a, b) return te.sum(before[{a, k}] * X[{k, b}], k) end, "T" .. i)
+end
+io.write(te.func("chain", {X, t}):script())
+L
+expect_status 0 "$program" chain.lua
+awk '/# with T.sblock/ { print "        with T.sblock(\"outer\"):\n            T.reads()\n            T.writes()"; inside = 1; next }
+     { print (inside && NF ? "    " : "") $0 }' output >chain.py
+grep -q 'T.sblock("outer")' chain.py || fail "the chain has no root of another name"
+expect_status 0 "$program" tune --trials 2 --db c.db chain.py
+expect_output 'groups'
+expect_output '^next:'
+refuse_output 'is a root|no root block'
