@@ -3,13 +3,16 @@
 #include "backend.h"
 #include "emit_c.h"
 #include "measure.h"
+#include "process.h"
 #include "shake.h"
 #include "trap.h"
 
 #include <llvm-c/Core.h>
 
+#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <omp.h>
 
@@ -64,7 +67,44 @@ static bool add_threads(LLVMOrcLLJITRef orc, LLVMOrcJITDylibRef library, bool sh
   return !orc_failed(LLVMOrcJITDylibDefine(library, LLVMOrcAbsoluteSymbols(symbols, count)), err);
 }
 
+/* ---- Threads: libgomp ends the process where it cannot have them, so they are tried before it ---- */
+
+static void *wait_for_all(void *lock) {
+  pthread_mutex_lock(lock);
+  pthread_mutex_unlock(lock);
+  return NULL;
+}
+
+/* So many at once besides this one; those that were had once are kept by libgomp. */
+static bool have_threads(int cores, ms_error *err) {
+  static int proven = 1;
+  if (cores <= __atomic_load_n(&proven, __ATOMIC_RELAXED)) return true;
+  pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  pthread_t *threads = calloc((size_t)cores, sizeof *threads);
+  if (!threads) abort();
+  int made = 1, failed = 0;
+  pthread_mutex_lock(&lock);
+  while (made < cores && !(failed = pthread_create(&threads[made], NULL, wait_for_all, &lock))) made++;
+  pthread_mutex_unlock(&lock);
+  for (int i = 1; i < made; i++) pthread_join(threads[i], NULL);
+  free(threads);
+  if (failed)
+    return ms_fail(err, MS_NO_PROCESS, "could not start %d threads, but %d: %s; %s", cores, made, strerror(failed),
+                   process_remedy(failed));
+  __atomic_store_n(&proven, cores, __ATOMIC_RELAXED);
+  return true;
+}
+
+/* Whether it has parallel loops: they call libgomp. */
+static bool is_parallel(const struct jit_code *code) {
+  static const char name[] = "GOMP_parallel";
+  size_t bytes;
+  const char *object = jit_code_object(code, &bytes);
+  return memmem(object, bytes, name, sizeof name - 1) != NULL;
+}
+
 static bool load(const struct jit_code *code, bool shaken, struct jit_kernel *kernel, ms_error *err) {
+  if (is_parallel(code) && !have_threads(code->target.cores, err)) return false;
   jit_start_llvm();
   (void)omp_get_max_threads(); /* generated code calls libgomp: the linker must not leave it out */
   LLVMOrcExecutorAddress address;
@@ -146,7 +186,7 @@ static void start_threads(int cores) {
 
 static void prepare(const struct jit_target *target) {
   pin(target->cores);
-  start_threads(target->cores);
+  if (have_threads(target->cores, NULL)) start_threads(target->cores); /* else parallel kernels are not loaded */
 }
 
 static uint32_t count(const struct jit_target *target) {

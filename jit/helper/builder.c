@@ -2,6 +2,7 @@
 #include "../resources.h"
 #include "helper.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -76,6 +77,7 @@ static void build(struct building *b, const struct message *trace) {
   struct measure_built built = {0};
   struct jit_code *code = NULL;
   double start = measure_now();
+  assert(b->w && b->schedule && trace);
   if (replay(b, trace, &built)) {
     if (!is_wanted(b)) return;
     code = compile(b, &built);

@@ -57,10 +57,19 @@ static void close_others(void) {
   for (int fd = OWN_SOCKET + 1, end = (int)sysconf(_SC_OPEN_MAX); fd < end; fd++) close(fd);
 }
 
-/* It cannot be what it was forked for: it says so, and ends. */
-static _Noreturn void be_unborn(struct note *note, const char *what) {
-  snprintf(note->said, sizeof note->said, "%s: %s", what, strerror(errno));
+_Noreturn void child_give_up(struct note *note, const char *why) {
+  note->stage = STAGE_STARTING;
+  snprintf(note->said, sizeof note->said, "%s", why);
   _exit(UNBORN_STATUS);
+}
+
+/* It cannot be what it was forked for. */
+static _Noreturn void be_unborn(struct note *note, const char *what) {
+  char why[200];
+  int error = errno;
+  snprintf(why, sizeof why, "a process could not be limited or joined (%s: %s); %s", what, strerror(error),
+           process_remedy(error));
+  child_give_up(note, why);
 }
 
 static void become_child(int socket, int log, pid_t helper, struct note *note) {
@@ -137,14 +146,20 @@ enum start child_try(struct child *c, child_main *body, const struct workloads *
   ms_error err = {.instruction = -1};
   double now = measure_now();
   if (starts_fail(starts) && now < starts->next) return START_LATER;
-  if (child_start(c, body, all, &err)) {
-    *starts = (struct starts){.any = true};
-    return START_DONE;
-  }
-  snprintf(starts->why, sizeof starts->why, "%.290s", err.message);
+  starts->failing = !child_start(c, body, all, &err);
+  return starts->failing ? starts_failed(starts, err.message) : START_DONE;
+}
+
+void starts_worked(struct starts *starts) {
+  if (starts->pause > 0 || starts->given_up || !starts->any) *starts = (struct starts){.any = true};
+}
+
+enum start starts_failed(struct starts *starts, const char *why) {
+  snprintf(starts->why, sizeof starts->why, "%.290s", why);
+  starts->failing = true;
   starts->patient += starts->pause;
-  starts->pause = starts_fail(starts) ? fmin(2 * starts->pause, LONGEST_PAUSE) : FIRST_PAUSE;
-  starts->next = now + starts->pause;
+  starts->pause = starts->pause > 0 ? fmin(2 * starts->pause, LONGEST_PAUSE) : FIRST_PAUSE;
+  starts->next = measure_now() + starts->pause;
   if (starts->patient < PATIENCE) return START_LATER;
   starts->patient = 0;
   starts->given_up++;
@@ -155,7 +170,7 @@ bool starts_are_hopeless(const struct starts *starts) {
   return starts->given_up >= MOST_GIVEN_UP || (starts->given_up && !starts->any);
 }
 
-bool starts_fail(const struct starts *starts) { return starts->pause > 0; }
+bool starts_fail(const struct starts *starts) { return starts->failing; }
 
 double starts_wait(const struct starts *starts) {
   return starts_fail(starts) ? fmax(starts->next - measure_now(), 0) : 3600;

@@ -8,6 +8,7 @@
 
 static bool open_contender(struct jit_running *c, const struct arena *arena, struct jit_code *code) {
   ms_error err = {.instruction = -1};
+  assert(code && !c->kernel);
   const struct jit_kernel *kernel = c->kernel = jit_load_on(code, arena->device, false, &err);
   if (!kernel) return false;
   size_t bytes = jit_kernel_workspace(kernel);

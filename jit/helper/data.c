@@ -134,6 +134,7 @@ static bool place_timed(struct arena *a, uint32_t i, ms_error *err) {
 bool arena_open(struct arena *a, const struct workload *w, const struct jit_backend *backend, struct jit_device *device,
                 ms_error *err) {
   uint32_t count = w->inputs.count;
+  assert(count == w->ir->funcs.at[w->f].params.count && count == w->expected.count);
   *a = (struct arena){.w = w,
                       .memory = backend->memory,
                       .device = device,

@@ -99,18 +99,24 @@ void child_continue(struct child *c);
 double child_seconds(const struct child *c); /* spent on its task, stops left out */
 /* Whether it never came to run its body: what it was asked for is not to blame. */
 bool child_is_unborn(const struct child *c);
+/* In a child: it ends, and is as one that was never born, since it cannot have what it needs of the system; why, in words. */
+_Noreturn void child_give_up(struct note *note, const char *why);
 
 /* Starting children where that fails for a while: too many processes, or too little memory, may be so for a moment. */
 struct starts {
-  double next, pause; /* when it is tried again; seconds until then, 0: the last one was started */
-  double patient;     /* seconds waited since one was started, or since one was given up */
+  bool failing;       /* the last one was not started, or ended unborn */
+  bool any;           /* one worked, some time */
+  double next, pause; /* when it is tried again; seconds from the last failure until then */
+  double patient;     /* seconds waited since one worked, or since one was given up */
   uint32_t given_up;  /* children in a row */
-  bool any;           /* one was started, some time */
   char why[300];      /* the last failure */
 };
 enum start { START_DONE, START_LATER, START_GIVEN_UP };
 /* Starts a child, or says when to try again; after some seconds of failures it is given up, and others may be tried. */
 enum start child_try(struct child *c, child_main *body, const struct workloads *all, struct starts *starts);
+/* One that ended unborn: as where it was not started. */
+enum start starts_failed(struct starts *starts, const char *why);
+void starts_worked(struct starts *starts); /* one did what it was forked for */
 /* Whether nothing can be started: none ever was, or several in a row were given up. */
 bool starts_are_hopeless(const struct starts *starts);
 bool starts_fail(const struct starts *starts);   /* the last one was not started */

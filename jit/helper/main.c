@@ -203,6 +203,7 @@ static void take_built(struct helper *h, struct builder *b, const struct message
   memcpy(&built, m->data, sizeof built);
   b->candidate = NULL;
   b->child.fresh = false;
+  starts_worked(&h->builder_starts);
   c->result.build_seconds = child_seconds(&b->child);
   if (built.outcome != JIT_MEASURED) {
     finish(h, c, built.outcome, built.reason);
@@ -217,12 +218,21 @@ static void take_built(struct helper *h, struct builder *b, const struct message
 }
 
 static void lose_builder(struct helper *h, struct builder *b, enum jit_outcome outcome) {
+  assert(b->child.pid && (!b->candidate || b->candidate->state == BUILDING));
   char how[300], reason[380];
-  bool doubtful = !b->child.fresh || child_is_unborn(&b->child); /* it may owe its end to another, or to the system */
+  bool doubtful = !b->child.fresh; /* it may owe its end to another candidate */
+  bool unborn = child_is_unborn(&b->child);
+  if (unborn) snprintf(reason, sizeof reason, "%.370s", b->child.note->said);
   child_end(&b->child, how, sizeof how);
   struct candidate *c = b->candidate;
   b->candidate = NULL;
   if (!c) return;
+  if (unborn) {
+    move(h, c, QUEUED);
+    enum start state = starts_failed(&h->builder_starts, reason);
+    if (state == START_GIVEN_UP && !is_any_builder(h)) lose_start(h, c, JIT_BUILD_FAILED, &h->builder_starts);
+    return;
+  }
   if (outcome == JIT_BUILD_FAILED && doubtful && !c->rebuilt) {
     c->rebuilt = true;
     move(h, c, QUEUED);
@@ -303,7 +313,7 @@ static bool run_next(struct helper *h, struct runner *r) {
 
 /* A runner that has run others may owe its end to one of them: the candidate gets a fresh one. */
 static bool try_again(struct helper *h, struct runner *r, struct candidate *c) {
-  if ((r->child.fresh && !child_is_unborn(&r->child)) || c->rerun) return false;
+  if (r->child.fresh || c->rerun) return false;
   c->rerun = true;
   child_end(&r->child, NULL, 0);
   move(h, c, READY);
@@ -312,6 +322,7 @@ static bool try_again(struct helper *h, struct runner *r, struct candidate *c) {
 
 /* Its candidate goes to another device; where there is none left, nothing goes on. */
 static void lose_device(struct helper *h, struct runner *r, struct candidate *c, const char *reason) {
+  assert(c->state == RUNNING && !r->gone);
   child_end(&r->child, NULL, 0);
   r->gone = true;
   move(h, c, READY);
@@ -341,6 +352,7 @@ static void take_ran(struct helper *h, struct runner *r, const struct message *m
     return;
   }
   r->child.fresh = false;
+  starts_worked(&h->runner_starts);
   if (h->hertz <= 0) h->hertz = ran.timing.clock;
   c->result.timing = ran.timing, c->result.ran_on = ran.ran_on;
   c->result.check_seconds = ran.check_seconds, c->result.time_seconds = ran.time_seconds;
@@ -357,6 +369,7 @@ enum { MOST_LATE = 2 };
 static void take_late(struct helper *h, const struct runner *r, struct candidate *c, uint32_t stage, double limit) {
   double most = h->hello.options.run_timeout;
   char reason[100];
+  assert(c->state == RUNNING && !r->candidate && !r->child.pid);
   h->grace = fmin(MOST_GRACE, h->grace * 2);
   if (stage == STAGE_FIRST_RUN && limit < most && ++c->late < MOST_LATE && c->late * limit < LONG_WAIT) {
     move(h, c, READY);
@@ -377,10 +390,19 @@ static void lose_runner(struct helper *h, struct runner *r, bool late) {
   assert(r->child.pid && r->child.note);
   uint32_t stage = r->child.note->stage;
   double limit = r->child.note->limit;
+  bool unborn = child_is_unborn(&r->child) && !late;
+  if (unborn) snprintf(reason, sizeof reason, "%.370s", r->child.note->said);
   int status = child_end(&r->child, how, sizeof how);
   struct candidate *c = r->candidate;
   if (!c) return;
   r->candidate = NULL;
+  if (unborn) {
+    move(h, c, READY);
+    end_idle_builder(h);
+    if (starts_failed(&h->runner_starts, reason) == START_GIVEN_UP)
+      lose_start(h, c, JIT_NOT_LAUNCHED, &h->runner_starts);
+    return;
+  }
   if (late || (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)) {
     take_late(h, r, c, stage, limit);
   } else if (!try_again(h, r, c)) {

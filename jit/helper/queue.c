@@ -12,6 +12,7 @@ static void *allocate(size_t bytes) {
 }
 
 void queue_add(struct queue *q, const struct measure_candidate *head, const void *trace, size_t bytes) {
+  assert(q && head && (trace || !bytes) && q->first + q->count <= q->capacity);
   if (q->first + q->count == q->capacity) {
     uint32_t capacity = q->count < q->capacity / 2 ? q->capacity : 2 * q->capacity + 64;
     struct candidate **at = allocate(capacity * sizeof(struct candidate *));
@@ -43,12 +44,17 @@ static void count_state(struct queue *q, enum state state, uint32_t by) {
 }
 
 void queue_move(struct queue *q, struct candidate *c, enum state state) {
+  assert(c->state != DONE && c->state != TWIN); /* nothing comes after these but its result */
+  assert(c->state != QUEUED || q->queued);
+  assert(c->state != BUILDING || q->building);
+  assert(c->state != READY || q->ready);
   count_state(q, c->state, -1u);
   count_state(q, state, 1);
   c->state = state;
 }
 
 void queue_keep_object(struct candidate *c, const void *object, size_t bytes) {
+  assert(!c->object && c->state == BUILDING && (object || !bytes));
   c->object = allocate(bytes);
   memcpy(c->object, object, bytes);
   c->object_bytes = bytes;
@@ -57,6 +63,7 @@ void queue_keep_object(struct candidate *c, const void *object, size_t bytes) {
 /* ---- Modules ---- */
 
 static struct known *place_of(const struct queue *q, uint64_t hash) {
+  assert(q->known_capacity > q->known_count && !(q->known_capacity & (q->known_capacity - 1)));
   uint32_t i = (uint32_t)(hash * 0x9E3779B97F4A7C15u >> 32) & (q->known_capacity - 1);
   while (q->known[i].used && q->known[i].hash != hash) i = (i + 1) & (q->known_capacity - 1);
   return &q->known[i];
@@ -108,6 +115,7 @@ static bool answer_twin(const struct queue *q, struct candidate *c) {
 
 bool queue_take(struct queue *q, struct jit_result *out) {
   if (!q->count) return false;
+  assert(q->first + q->count <= q->capacity);
   struct candidate *c = q->at[q->first];
   if (c->state != DONE && (c->state != TWIN || !answer_twin(q, c))) return false;
   *out = c->result;

@@ -91,6 +91,7 @@ void reference_main(struct channel *channel, const struct workloads *all, struct
   else if (is_left_open(err.code) &&
            (build_arranged(w, &answer.seconds) || build_and_run(w, w->ir, &answer.seconds, &err)))
     answer.tolerance = jit_tolerance(w->ir, w->f, &w->expected);
+  if (answer.tolerance < 0 && err.code == MS_NO_PROCESS) child_give_up(note, err.message);
   if (answer.tolerance >= 0) *err.message = 0;
   channel_send(channel, MEASURE_REFERENCE, &answer, sizeof answer, err.message, strlen(err.message));
   channel_drain(channel);

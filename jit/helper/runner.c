@@ -3,6 +3,7 @@
 #include "../timing.h"
 #include "helper.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,7 @@ static void set_alarm(double seconds) {
 }
 
 static void enter(struct running *r, enum stage stage, double limit) {
+  assert(stage > STAGE_IDLE && limit > 0);
   r->note->started = measure_now();
   r->note->limit = limit;
   r->note->stage = stage;
@@ -232,6 +234,7 @@ static const double FIRST =
 
 static void measure(struct running *r, const struct measure_run *run, const void *object, size_t bytes,
                     struct jit_result *out) {
+  assert(r->w && r->backend && out->outcome == JIT_MEASURED);
   ms_error err = {.instruction = -1};
   double factor = r->w->hello->options.censor_factor, unscheduled = r->reference.seconds;
   double fastest = run->best > 0 && (unscheduled <= 0 || run->best < unscheduled) ? run->best : unscheduled;
@@ -245,6 +248,7 @@ static void measure(struct running *r, const struct measure_run *run, const void
   struct jit_code *code = jit_code_of_object(object, bytes, &r->w->hello->target, &run->workspace, run->name);
   struct jit_kernel *kernel = jit_load_on(code, r->device, false, &err);
   c.code = code, c.kernel = kernel;
+  if (!kernel && err.code == MS_NO_PROCESS) child_give_up(r->note, err.message);
   if (kernel)
     measure_loaded(r, run, &c);
   else

@@ -39,12 +39,15 @@ static void hear(struct tasks *tasks, uint32_t i, struct channel *host) {
     snprintf(reason, sizeof reason, "the unscheduled function cannot be run: %.*s", (int)(m.bytes - sizeof *reference),
              (const char *)m.data + sizeof *reference);
   }
+  if (unborn) snprintf(reason, sizeof reason, "%s", t->reference.note->said);
   child_end(&t->reference, how, sizeof how);
-  if (unborn && !t->born_again) {
-    t->born_again = true, t->state = REFERENCE_WAITS;
+  if (unborn) {
     tasks->running--;
+    t->state = REFERENCE_WAITS; /* another is started */
+    if (starts_failed(&tasks->starts, reason) == START_GIVEN_UP) settle(tasks, i, reason, host);
     return;
   }
+  starts_worked(&tasks->starts);
   if (!answered) snprintf(reason, sizeof reason, "the unscheduled function cannot be run: %s", how);
   settle(tasks, i, reference->tolerance >= 0 ? NULL : reason, host);
 }
@@ -52,6 +55,7 @@ static void hear(struct tasks *tasks, uint32_t i, struct channel *host) {
 /* Returns the seconds that it has left. */
 static double limit(struct tasks *tasks, uint32_t i, struct channel *host) {
   struct task *t = tasks->at[i];
+  assert(t->state == REFERENCE_RUNS && t->reference.pid);
   double most = t->w.hello->options.reference_timeout, left = most - child_seconds(&t->reference);
   char reason[160];
   if (left > 0) return left;
@@ -78,6 +82,7 @@ static void start(struct tasks *tasks, uint32_t i, struct channel *host) {
 
 double tasks_watch(struct tasks *tasks, struct channel *host) {
   double soonest = 3600;
+  assert(tasks->running <= MOST_REFERENCES && tasks->running <= tasks->workloads.count);
   for (uint32_t i = 0; i < tasks->workloads.count; i++) {
     struct task *t = tasks->at[i];
     if (t->state == REFERENCE_WAITS && tasks->running < MOST_REFERENCES) start(tasks, i, host);

@@ -12,8 +12,7 @@ struct task {
   struct child reference;
   enum { REFERENCE_WAITS, REFERENCE_RUNS, REFERENCE_KNOWN, REFERENCE_FAILED } state;
   char failure[2400];
-  double best;     /* 0: none yet */
-  bool born_again; /* its reference's first process ended before it began */
+  double best; /* 0: none yet */
 };
 
 struct tasks {

@@ -19,19 +19,20 @@ $as sleep 1000 &
 bystander=$!
 sleep 0.2
 
-few="1 2 3 4 5 6 7 8"
-[ "${MSCHED_REPORTED:-}" = all ] && few="$few 9 10 11 12 13 14 15 16"
+# Processes, then cores: on more, threads cannot be had either, which are no candidate's fault.
+few="1:1 2:1 3:1 4:1 5:1 1:2 2:2 5:2 6:2"
+[ "${MSCHED_REPORTED:-}" != all ] || few="$few 6:1 7:1 8:1 9:1 10:1 3:2 4:2 7:2 8:2 9:2 10:2 11:2 12:2 6:4 8:4 10:4 12:4"
 ended=0
-for limit in $few; do
-  folder=$scratch/$limit status=0
+for each in $few; do
+  limit=${each%:*} cores=${each#*:} folder=$scratch/$each status=0
   mkdir "$folder"
   chown "$user" "$folder"
   # shellcheck disable=SC2086
   prlimit --nproc="$limit" timeout 60 $as env -i "$program" tune ops:matmul --trials 4 --db "$folder/n.db" \
-    --target "native -num-cores=1" -- 64 64 64 >"$folder/out" 2>"$folder/err" </dev/null || status=$?
+    --target "native -num-cores=$cores" -- 64 64 64 >"$folder/out" 2>"$folder/err" </dev/null || status=$?
   kill -0 "$bystander" 2>/dev/null || fail "a limit of $limit processes: the bystander was killed"
   case $status in
-  0) ;;
+  0) ! grep -qE 'failed: (crashed|build|not)' "$folder/out" || fail "$limit processes cost candidates: $(tail -n 3 "$folder/out")" ;;
   1)
     [ "$(wc -l <"$folder/err")" = 1 ] || fail "a limit of $limit processes: not one line of error: $(cat "$folder/err")"
     grep -qE 'Resource temporarily unavailable.*ulimit -u' "$folder/err" ||
