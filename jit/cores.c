@@ -26,7 +26,7 @@ static int count_allowed(void) {
   return 0;
 }
 
-/* ---- Control groups. Source: Linux, Documentation/admin-guide/cgroup-v2.rst (cpu.max), scheduler/sched-bwc.rst ---- */
+/* ---- Control groups. Source: Linux, Documentation/admin-guide/cgroup-v2.rst, scheduler/sched-bwc.rst ---- */
 
 /* Where one kind of groups is seen: the folder `point` shows the groups from `root` on. */
 struct hierarchy {

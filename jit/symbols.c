@@ -1,4 +1,4 @@
-/* Names that an exported function cannot have: words of C and C++, what C and POSIX define in libraries (symbols.def), the
+/* Names that an exported function cannot have: words of C and C++, what C and POSIX define (symbols.def), the
  * names that runtimes keep for themselves, and what libraries of this system define besides. A program that is linked
  * with a function called expf or read calls that one, wherever its libraries mean their own. */
 #include "symbols.h"

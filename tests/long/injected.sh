@@ -12,7 +12,7 @@
 set -eu
 if [ -z "${INJECT_ALONE:-}" ]; then
   export INJECT_ALONE=1
-  [ "$(id -u)" != 0 ] || ! unshare --pid --fork true 2>/dev/null || exec unshare --pid --fork sh "$0" "$@"
+  [ "$(id -u)" != 0 ] || ! unshare --pid --fork true 2>/dev/null || exec unshare --pid --fork --kill-child sh "$0" "$@"
 fi
 msched=$1 library=$2 counts=$3 extent=${4:-first}
 [ $# -le 4 ] && set -- tune export replay library || shift 4
@@ -21,6 +21,7 @@ user=$((20000 + $(od -An -N2 -tu2 /dev/urandom) % 40000)) as=''
 [ "$(id -u)" != 0 ] || { as="setpriv --reuid=$user --regid=$user --clear-groups"; chmod 755 "$work"; }
 bystander=
 trap 'rm -rf "$work"; [ -z "$bystander" ] || kill "$bystander" 2>/dev/null || true' EXIT
+trap 'exit 130' INT TERM
 $as sleep 100000 &
 bystander=$!
 
@@ -94,6 +95,13 @@ judge() {
   check_processes
 }
 
+# The store that the others begin with.
+scenario=tune INJECT_FAIL='' failure='nothing fails'
+perform
+judge
+[ "$status" = 0 ] || { fail "status $status"; exit 1; }
+cp "$run/new.db" "$work/base.db"
+
 places=0 missed=0
 attempt() { # role, call, use, errno
   INJECT_FAIL="$1:$2:$3:$4"
@@ -118,7 +126,6 @@ for scenario; do
   perform
   judge
   [ "$status" = 0 ] || { fail "status $status"; exit 1; }
-  [ "$scenario" != tune ] || cp "$run/new.db" "$work/base.db"
   "$counts" "$run/state" >"$work/counts"
   before=$places
   while read -r role call count error; do
