@@ -15,12 +15,15 @@ struct extraction {
   uint8_t *buffers; /* by buffer: flags of the above */
 };
 
-static int free_extraction(lua_State *L) {
-  struct extraction *e = lua_touserdata(L, 1);
+static void end_extraction(struct extraction *e) {
   tir_free(e->ir);
   free(e->kept);
   free(e->buffers);
   *e = (struct extraction){0};
+}
+
+static int free_extraction(lua_State *L) { /* where something was raised */
+  end_extraction(lua_touserdata(L, 1));
   return 0;
 }
 
@@ -107,11 +110,11 @@ static void note_uses(lua_State *L, struct extraction *e) {
   }
 }
 
-static void kill_others(struct extraction *e) {
+static void leave_out_others(struct extraction *e) {
   tir_stmt next;
   for (tir_stmt s = tir_stmt_at(e->ir, e->root)->first[TIR_BODY]; s; s = next) {
     next = tir_stmt_at(e->ir, s)->next;
-    if (!(e->kept[s] & USED_INSIDE)) tir_kill(e->ir, s);
+    if (!(e->kept[s] & USED_INSIDE)) tir_detach(e->ir, s);
   }
 }
 
@@ -164,15 +167,19 @@ static void make_params(struct extraction *e) {
 }
 
 /* Buffers that are parameters now, or are not used, are not allocated. */
-static void drop_allocs(struct extraction *e) {
+static void keep_allocs(struct extraction *e) {
   struct tir *ir = e->ir;
   struct tir_span allocs = tir_block_at(ir, e->root)->allocs;
-  for (uint32_t i = allocs.count; i-- > 0;) {
-    allocs = tir_block_at(ir, e->root)->allocs;
+  tir_buffer *kept = calloc(allocs.count + 1, sizeof *kept);
+  if (!kept) abort();
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < allocs.count; i++) {
     tir_buffer b = ir->operands.at[allocs.first + i];
-    if (!(e->buffers[b] & USED_INSIDE) || (e->buffers[b] & USED_OUTSIDE)) tir_remove_alloc(ir, e->root, b);
+    if ((e->buffers[b] & USED_INSIDE) && !(e->buffers[b] & USED_OUTSIDE)) kept[count++] = b;
     if (e->buffers[b] & LISTED) tir_buffer_at(ir, b)->where = TIR_NONE;
   }
+  tir_block_at(ir, e->root)->allocs = (struct tir_span){tir_add_operands(ir, kept, count), count};
+  free(kept);
 }
 
 /* What the attributes say of parameters by their numbers, and the name by which others know the function, is the
@@ -205,14 +212,15 @@ int bind_extract(lua_State *L) {
   if (!e->kept || !e->buffers) abort();
   mark_blocks(L, e);
   note_uses(L, e);
-  kill_others(e);
+  leave_out_others(e);
   make_params(e);
-  drop_allocs(e);
+  keep_allocs(e);
   name_part(e, name);
   char *text = tir_print(e->ir, e->func, 0);
   ms_error err = {.instruction = -1};
   struct tir *made = tir_read(text, strlen(text), name, &err);
   free(text);
+  end_extraction(e);
   if (made && !tir_verify(made, &err)) tir_free(made), made = NULL;
   if (!made) return bind_raise(L, &err);
   bind_push_function(L, made, 1);

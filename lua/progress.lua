@@ -147,6 +147,7 @@ function progress.lines(screen, states)
                         e.groups < e.instances and string.format(", %d of them as others are", e.instances - e.groups) or ""))
   end
   function handlers.uncut(e) warn("msched tune: %s is searched as it is, which may take long: it cannot be cut into groups: %s\n", e.task, e.reason) end
+  function handlers.uncomposed(e) warn("msched tune: %s: the best of %s is left out: %s\n", e.task, e.group, e.reason:match "^[^\n]*") end
   function handlers.start(e)
     local s = new_state(e)
     states[e.task], s.family = s, (e.part_of or e.groups) and families[e.part_of or e.task] or {}

@@ -162,13 +162,13 @@ local function instances_of(cut)
   return list
 end
 
--- The schedule of the function that has of each group the trace that choose(group) gives. Raises where one cannot be done to the
--- whole, with the group's name in front.
+-- The schedule of the function that has of each group the trace that choose(group) gives. nil, why and the group, where one cannot
+-- be done to the whole.
 function compose.schedule(func, cut, choose)
   local whole = msched.schedule(func)
   for _, instance in ipairs(instances_of(cut)) do
     local ok, message = pcall(add, whole, instance.group.func, choose(instance.group), instance.names)
-    if not ok then error(string.format("group %s: %s", instance.group.name, tostring(message)), 0) end
+    if not ok then return nil, string.format("group %s: %s", instance.group.name, tostring(message)), instance.group end
   end
   return whole
 end

@@ -11,6 +11,9 @@ log.kinds = {
   uncut = { -- a function that should be, cannot be cut: it is searched as it is, which may take long
     reason = "why",
   },
+  uncomposed = { -- what is best of a group cannot be done to the whole function: its next best takes its place
+    group = "its name", reason = "what was refused",
+  },
   start = { -- a task was opened: its space, and what the store knows of it
     target = "what code is generated for", trials = "how many are wanted of the task", total = "and of all tasks together, where that was asked for",
     operations = "that the function does", unit = "what 1e9 of them a second are called", weight = "how much the task counts", part_of = "the name of the function that the task's is a group of", groups = "the groups that the function is composed of, where it was cut", shared = "how many trials such a function and its groups have together, where that was asked for", shape = "of what the function gives, its last parameter: extents between x", equal = "names of the other functions that it stands for", sketches = "how many the space has",

@@ -87,14 +87,18 @@ function Run:begin()
   self:wait(function() return false end)
 end
 
+local function has_more(t) return not t.is_done and not t.ended and t:remaining() > 0 end
+
 -- What is composed of parts goes on when these are over.
+local function goes_on(t)
+  if not has_more(t) then return false end
+  for _, part in ipairs(t.parts or {}) do if has_more(part) then return false end end
+  return true
+end
+
 function Run:live()
-  local live, is_live = {}, {}
-  for _, t in ipairs(self.tasks) do
-    is_live[t] = not t.is_done and not t.ended and t:remaining() > 0
-    for _, part in ipairs(is_live[t] and t.parts or {}) do is_live[t] = is_live[t] and not is_live[part] end
-    if is_live[t] then live[#live + 1] = t end
-  end
+  local live = {}
+  for _, t in ipairs(self.tasks) do if goes_on(t) then live[#live + 1] = t end end
   return live
 end
 
@@ -107,11 +111,9 @@ function Run:finish(task)
 end
 
 -- Those that have ended while others go on. The measurer times nothing again while it has candidates of any task.
-function Run:finish_ended(live)
-  local is_live = {}
-  for _, t in ipairs(live) do is_live[t] = true end
+function Run:finish_ended()
   for _, t in ipairs(self.tasks) do if t.waiting > 0 then return end end
-  for _, t in ipairs(self.tasks) do if not is_live[t] then self:finish(t) end end
+  for _, t in ipairs(self.tasks) do if not has_more(t) then self:finish(t) end end
 end
 
 function Run:search()
@@ -119,7 +121,7 @@ function Run:search()
   while not self:is_over() do
     local live = self:live()
     if #live == 0 then return end
-    self:finish_ended(live)
+    self:finish_ended()
     self.pick(live):step()
     self:wait(function() return false end)
   end
@@ -180,6 +182,9 @@ end
 
 local function why_ended(run, task)
   if task.ended then return task.ended end
+  if task.of_whole and run:parts_are_over() then
+    return {why = "seconds", text = string.format("the rest of the %g seconds is for `%s`", run.seconds, task.of_whole)}
+  end
   local budget = task.budget
   if budget and budget.trials and not run.ended and not run:stopped() and task.done < task.trials and budget:left(task) == 0 then
     return {why = "total", text = string.format("the %d trials of `%s` and its groups are spent", budget.trials, budget.whole.name)}

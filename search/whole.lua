@@ -40,18 +40,22 @@ end
 
 -- ---- Choices of a part -------------------------------------------------------------------------------------------
 
--- The fastest traces of a part, or where none was measured the store's, or else the first by estimate; nil and why: there is none.
+-- What a part is without a measurement: the store's, or else the first by estimate, or else as it was written. And why, where that.
+function whole.choice(part)
+  if part.fastest then return part.fastest.trace end
+  local c, why = untuned.choice(part)
+  return c and c.trace or msched.schedule(part.func).trace, not c and why or nil
+end
+
+-- The fastest traces of a part; without any its choice above, which comes after those too, where none of them can be composed.
 local function traces_of(part)
   local list = {}
   for _, m in ipairs(part:best(CHOICES)) do
     local record = part:record_of(m.hash)
     if record then list[#list + 1] = msched.read_trace(record.trace) end
   end
-  if #list > 0 then return list end
-  if part.fastest then return {part.fastest.trace} end
-  local c, why = untuned.choice(part)
-  if not c then return nil, why end
-  return {c.trace}
+  if #list == 0 then list[1] = whole.choice(part) end
+  return list
 end
 
 -- Seconds of all instances of a part together; 0: not known.
@@ -61,9 +65,7 @@ local function seconds_of(part) return part.weight * (part.fastest and part.fast
 local function choices_of(task)
   local list = {}
   for i, part in ipairs(task.parts) do
-    local traces, why = traces_of(part)
-    if not traces then error({not_the_policys = true, message = string.format("group %s: %s", part.name, why)}, 0) end
-    list[i] = {part = part, traces = traces, at = 1, seconds = seconds_of(part), number = i}
+    list[i] = {part = part, traces = traces_of(part), at = 1, seconds = seconds_of(part), number = i}
   end
   table.sort(list, function(a, b)
     if a.seconds ~= b.seconds then return a.seconds > b.seconds end
@@ -74,23 +76,30 @@ end
 
 -- ---- The whole ---------------------------------------------------------------------------------------------------
 
--- A candidate with the choices as they are, but of one of them number `at`; nil and why: they cannot be composed.
+-- A candidate with the choices as they are, but of one of them number `at`; nil, why, and of which part, where that cannot be composed.
 local function candidate(task, choices, changed, at)
   local trace_of = {}
   for _, c in ipairs(choices) do trace_of[c.part.func] = c.traces[c == changed and at or c.at] end
-  local ok, made = pcall(compose.schedule, task.func, task.cut, function(group) return trace_of[task.part_of_group[group].func] end)
-  if not ok then return nil, tostring(made) end
+  local made, why, group = compose.schedule(task.func, task.cut, function(g) return trace_of[task.part_of_group[g].func] end)
+  if not made then return nil, why, task.part_of_group[group] end
   task.made = task.made + 1
   return {trace = made.trace, sketch_trace = made.trace, hash = made:hash(), candidate = task.iteration << task.NUMBERS | task.made}
 end
 
--- The first composition that can be made: where a part's trace cannot be done to the whole, its next one.
+-- The first composition that can be made: where a part's trace cannot be done to the whole, its next one, and in the end the part as
+-- it was written.
 local function first_candidate(task, choices)
-  local made, why = candidate(task, choices)
-  for _, c in ipairs(choices) do
-    while not made and why:find("group " .. c.part.name .. ":", 1, true) and c.at < #c.traces do
-      c.at = c.at + 1
-      made, why = candidate(task, choices)
+  local made, why, part = candidate(task, choices)
+  for _, c in ipairs(choices) do c.traces[#c.traces + 1] = not made and msched.schedule(c.part.func).trace or nil end
+  local changed = true
+  while not made and changed do
+    changed = false
+    for _, c in ipairs(choices) do
+      if c.part == part and c.at < #c.traces then
+        task.log("uncomposed", task.name, {group = c.part.name, reason = why})
+        c.at, changed = c.at + 1, true
+        made, why, part = candidate(task, choices)
+      end
     end
   end
   if not made then error({not_the_policys = true, message = "the groups' best cannot be composed: " .. why}, 0) end

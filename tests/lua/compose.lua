@@ -61,10 +61,11 @@ local function check(func, target, stream)
   for _, g in ipairs(cut) do lists[g] = candidates_of(g.func, target) end
   for _ = 1, compositions do
     local chosen = {}
-    local sch = compose.schedule(func, cut, function(g)
+    local sch, why = compose.schedule(func, cut, function(g)
       chosen[g] = chosen[g] or lists[g][stream:below(#lists[g]) + 1]
       return chosen[g]
     end)
+    assert(sch, why)
     assert(ms.apply(func, sch.trace):hash() == sch:hash(), "the trace gives the schedule")
     local want, got = ms.arrays_for(func, 1), ms.arrays_for(func, 1)
     ms.interpret(func, table.unpack(want))

@@ -149,6 +149,32 @@ for _, trials in ipairs {1, 2, 3, 24} do
   ms.interpret(sch:func(), table.unpack(got))
   assert(got[2]:difference(want[2], want[2]) == 0)
 end
+do -- the whole waits for parts that go on for several iterations, and its reference with it; it is measured after all of them
+  local m, closed, order = support.measurer(), {}, {}
+  function m.close_task(_, task) closed[task] = true end
+  local submit = m.submit
+  function m.submit(self, task, ...)
+    assert(not closed[task], "a candidate of a task that was closed")
+    order[#order + 1] = task
+    return submit(self, task, ...)
+  end
+  local tasks = run(func, {trials = 60, measurer = m})
+  assert(#tasks[1].wins > 2 and tasks[3].done >= 1 and order[#order] == 2 and closed[2])
+  for i = 1, #order - tasks[3].done do assert(order[i] ~= 2, "the whole is measured before its parts are over") end
+end
+-- Where seconds end the run, the whole has some of them.
+do
+  local m, next_ = support.measurer(), nil
+  next_ = m.next
+  function m.next(...)
+    local until_ = ms.clock() + 0.02
+    while ms.clock() < until_ do end
+    return next_(...)
+  end
+  local tasks = run(func, {trials = 100000, seconds = 2, measurer = m})
+  assert(tasks[3].done >= 1 and tasks[3].fastest, "the whole has none of the seconds")
+  assert(tasks[1].ended_as.why == "seconds" or tasks[1].ended_as.why == "policy" or tasks[1].ended_as.why == "exhausted", tasks[1].ended_as.why)
+end
 do
   local tasks = run({func, chain(7, 8)}, {total = 30}) -- of two functions that share a group
   assert(#tasks == 4 and trials_of(tasks) == 30 and tasks[1].weight == 5 + 6, trials_of(tasks))
@@ -197,6 +223,22 @@ for _, target in ipairs {"native", "cuda -arch=sm_80"} do
   ms.interpret(func, table.unpack(want))
   ms.interpret(ms.apply(func, best.trace):func(), table.unpack(got))
   assert(got[2]:difference(want[2], want[2]) == 0, target)
+end
+
+-- Where a group's best cannot be done to the whole, its next best is, and in the end the group as it was written.
+do
+  local compose = ms.load "search.compose"
+  local schedule, left_out = compose.schedule, nil
+  function compose.schedule(f, cut, choose)
+    for _, g in ipairs(cut) do
+      if g.anchor == "T" and g.weight > 1 and #choose(g) > 0 then return nil, "group " .. g.name .. ": refused", g end
+    end
+    return schedule(f, cut, choose)
+  end
+  local tasks, events = run(func, {trials = 12})
+  compose.schedule = schedule
+  for _, e in ipairs(events) do if e.event == "uncomposed" then left_out = e end end
+  assert(tasks[3].fastest and left_out and left_out.group == "chain_T_2" and left_out.reason == "group chain_T_2: refused")
 end
 
 -- The policy that the user names searches the groups.

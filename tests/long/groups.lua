@@ -1,0 +1,33 @@
+-- A function of many blocks, tuned as groups: when its first trial came; and its best beside the sum of its groups, each the best that
+-- the run found of it, timed alone: all of them in turn, so that what disturbs the machine disturbs all alike.
+-- usage: msched groups.lua FILE TRIALS [MOST [ARGUMENT…]]    MOST: the ratio that is allowed (1.1)
+local ms = require "msched"
+local tune, cli, whole = ms.load "search.tune", ms.load "lua.cli", ms.load "search.whole"
+local file, trials, most = arg[1], math.tointeger(arg[2]), tonumber(arg[3] or 1.1)
+local SECONDS = 1 -- that each is timed
+
+local func = cli.functions_of(file, table.move(arg, 4, #arg, 1, {}))[1]
+local path, first = os.tmpname(), nil
+local start = ms.clock()
+local tasks = tune.all({func}, {trials = trials, db = path .. ".db", listen = function(e)
+  if e.event == "trial" then first = first or ms.clock() - start end
+end})
+local took = ms.clock() - start
+for _, suffix in ipairs {"", ".db", ".db-lock"} do os.remove(path .. suffix) end
+
+local calls, done = {}, 0
+for i, task in ipairs(tasks) do
+  assert(not task.error, task.error)
+  local trace = task.fastest and task.fastest.trace or whole.choice(task)
+  local arrays = ms.arrays_for(task.func, 1)
+  calls[i], done = ms.apply(task.func, trace):build():prepare(table.unpack(arrays)), done + task.done
+end
+local times, sum = ms.time_in_turn(calls, SECONDS), 0
+for i = 1, #tasks - 1 do sum = sum + tasks[i].weight * times[i].seconds end
+for i, task in ipairs(tasks) do
+  print(string.format("%-32s %4g x %10s %5.1f %%  %d trials", task.name, task.weight, cli.time_text(times[i].seconds), 100 * task.weight * times[i].seconds / sum, task.done))
+end
+local ratio = times[#tasks].seconds / sum
+print(string.format("%s: first trial after %.2f s, %d trials in %.1f s; %s, its groups alone %s: %.3f times", func:name(), first, done, took,
+                    cli.time_text(times[#tasks].seconds), cli.time_text(sum), ratio))
+if ratio > most then error(string.format("%.3f times is more than %.3f", ratio, most), 0) end
