@@ -51,10 +51,15 @@ function steps.choice()
   return html.element("fieldset", {}, html.element("legend", {}, "Steps of traces show"), table.concat(parts, "\n"))
 end
 
--- The steps of a trace on a function; whole: with all lines of the function, before and after.
+local MOST_LINES = 50000 -- of all steps together, with the lines that did not change
+
+-- The steps of a trace on a function; whole: with all lines of the function, before and after, where these are not too many for a
+-- page: a trace of hundreds of steps on a function of hundreds of blocks shows what changed.
 function steps.page(func, trace, whole)
-  local parts = {}
-  for _, s in ipairs(explain.steps(func, trace)) do
+  local parts, list, total = {}, explain.steps(func, trace), 0
+  for _, s in ipairs(list) do total = total + #s.changes end
+  whole = whole and total <= MOST_LINES
+  for _, s in ipairs(list) do
     local removed, added = count(s.changes, "-"), count(s.changes, "+")
     local lines = {}
     for i, text in ipairs(s.texts) do lines[i] = string.format("%d  %s", s.first + i - 1, text) end

@@ -1,15 +1,35 @@
 -- A function of many blocks, tuned as groups: when its first trial came; and its best beside the sum of its groups, each the best that
 -- the run found of it, timed alone: all of them in turn, so that what disturbs the machine disturbs all alike.
--- usage: msched groups.lua FILE TRIALS [MOST [ARGUMENT…]]    MOST: the ratio that is allowed (1.1)
+-- On a machine with other things to do threads wait for one another; for a target of one core what counts is the processor's time,
+-- which shows the ratio all the same.
+-- usage: msched groups.lua FILE TRIALS [MOST [TARGET [ARGUMENT…]]]    MOST: the ratio that is allowed (1.1); TARGET: native
 local ms = require "msched"
 local tune, cli, whole = ms.load "search.tune", ms.load "lua.cli", ms.load "search.whole"
-local file, trials, most = arg[1], math.tointeger(arg[2]), tonumber(arg[3] or 1.1)
-local SECONDS = 1 -- that each is timed
+local file, trials, most, target = arg[1], math.tointeger(arg[2]), tonumber(arg[3] or 1.1), ms.target(arg[4] or "native").text
+local SECONDS, ROUND, ROUNDS = 1, 5e-3, 41 -- that each is timed, in turn; or a round, and how many
 
-local func = cli.functions_of(file, table.move(arg, 4, #arg, 1, {}))[1]
+-- The median of what rounds of calls take of the processor's time, each round some milliseconds.
+local function processor_times(calls)
+  local lists, counts, times = {}, {}, {}
+  for i in ipairs(calls) do lists[i], counts[i] = {}, 1 end
+  local function round(i)
+    local before = os.clock()
+    for _ = 1, counts[i] do calls[i]:run() end
+    return os.clock() - before
+  end
+  for i in ipairs(calls) do while round(i) < ROUND do counts[i] = 2 * counts[i] end end
+  for _ = 1, ROUNDS do for i in ipairs(calls) do table.insert(lists[i], round(i) / counts[i]) end end
+  for i, list in ipairs(lists) do
+    table.sort(list)
+    times[i] = {seconds = list[(#list + 1) // 2]}
+  end
+  return times
+end
+
+local func = cli.functions_of(file, table.move(arg, 5, #arg, 1, {}))[1]
 local path, first = os.tmpname(), nil
 local start = ms.clock()
-local tasks = tune.all({func}, {trials = trials, db = path .. ".db", listen = function(e)
+local tasks = tune.all({func}, {trials = trials, target = target, db = path .. ".db", listen = function(e)
   if e.event == "trial" then first = first or ms.clock() - start end
 end})
 local took = ms.clock() - start
@@ -20,9 +40,9 @@ for i, task in ipairs(tasks) do
   assert(not task.error, task.error)
   local trace = task.fastest and task.fastest.trace or whole.choice(task)
   local arrays = ms.arrays_for(task.func, 1)
-  calls[i], done = ms.apply(task.func, trace):build():prepare(table.unpack(arrays)), done + task.done
+  calls[i], done = ms.apply(task.func, trace):build {target = target}:prepare(table.unpack(arrays)), done + task.done
 end
-local times, sum = ms.time_in_turn(calls, SECONDS), 0
+local times, sum = ms.target(target).cores == 1 and processor_times(calls) or ms.time_in_turn(calls, SECONDS), 0
 for i = 1, #tasks - 1 do sum = sum + tasks[i].weight * times[i].seconds end
 for i, task in ipairs(tasks) do
   print(string.format("%-32s %4g x %10s %5.1f %%  %d trials", task.name, task.weight, cli.time_text(times[i].seconds), 100 * task.weight * times[i].seconds / sum, task.done))
