@@ -241,9 +241,11 @@ static bool time_slice(const struct jit_contender *c, const struct jit_contender
                        const struct timing_clock *clock, double *hertz) {
   clock->rest();
   double now = take_turn(turns->turn, turns->data, true).clock;
+  struct timing_clock own = *clock;
+  if (now > 0) own.interruptions = count_none; /* its time is a device's */
   if (*hertz <= 0) *hertz = now;
   double scale = scale_between(now, *hertz);
-  bool ok = sample_slice(c, s, clock, scale);
+  bool ok = sample_slice(c, s, &own, scale);
   const struct jit_conditions conditions = take_turn(turns->turn, turns->data, false);
   s->scaled |= scale != 1, s->by_launches |= conditions.by_launches;
   if (conditions.clock > 0) s->hertz += conditions.clock, s->clocked++;

@@ -45,8 +45,8 @@ log.kinds = {
   model_left = { -- the model failed: the search goes on without it
     reason = "what it did, and where",
   },
-  said = { -- the run waits for something outside of it
-    text = "for what",
+  said = { -- something outside of the run is to be known: what it waits for, or what its times suffer of
+    text = "what",
   },
   wait = { -- nothing came for a while
     waiting = "results that are waited for", retiming = "whether these are of the best, which are timed again in the end",

@@ -48,11 +48,24 @@ function Services:tell_waiting()
   if text and task then task.log("said", task.name, {text = text}) end
 end
 
+-- What is to be known of how a result was timed, once a run: the record of each has it too.
+function Services:tell_device(task, device)
+  self.told = self.told or {}
+  local function tell(what, text)
+    if self.told[what] then return end
+    self.told[what] = true
+    task.log("said", task.name, {text = text})
+  end
+  if device.others then tell("others", string.format("%s on the device: times are less sure", device.others == 1 and "another process is" or device.others .. " other processes are")) end
+  if device.uncaptured then tell("uncaptured", "launches are part of its times, as no CUDA graph could be made: " .. device.uncaptured) end
+end
+
 -- Waits a little for a result and gives it to its task. Gives whether one came.
 function Services:wait()
   local r = self.measurer:next(0.2)
   self:tell_waiting()
   if not r then return false end
+  if r.device then self:tell_device(self.by_number[r.task], r.device) end
   self.by_number[r.task]:take_result(r)
   return true
 end

@@ -27,6 +27,7 @@ tune graph 2
 # None can be captured, is instantiated, or known to the driver: timed all the same, and said by each record.
 for how in none:CAPTURE_UNSUPPORTED spoiled:CAPTURE_INVALIDATED instance:"instantiating a graph"; do
   FAKE_CUDA_CAPTURE=${how%%:*} tune "${how%%:*}" 2
+  [ "$(grep -c "launches are part of its times, as no CUDA graph could be made: .*${how#*:}" "$work/${how%%:*}.db.out")" = 1 ] || fail "it is not said once: $(cat "$work/${how%%:*}.db.out")"
   [ "$(shown "${how%%:*}" | grep -c "timed by launches: .*${how#*:}")" = 2 ] || fail "it is not said of ${how%%:*}: $(shown "${how%%:*}")"
 done
 LD_LIBRARY_PATH=$(dirname "$3") MSCHED_LIBCUDA=$6 tune old 2 # kernels take the threads of the other
@@ -47,6 +48,7 @@ other=$!
 FAKE_NVML_PROCESSES=1 tune others 1
 kill $other
 shown others | grep -q "another process had the device too" || fail "other processes: $(shown others)"
+grep -q "gemm: another process is on the device: times are less sure" "$work/others.db.out" || fail "it is not said: $(cat "$work/others.db.out")"
 ! shown graph | grep -q "had the device" || fail "this one counts as another"
 
 # Two at once: what they time never overlaps, and both go on by turns.
