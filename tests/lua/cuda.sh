@@ -67,7 +67,7 @@ grep -q ": 10.00 us .*; recorded 10.00 us" "$work/replayed" || fail "a replay is
 "$msched" show "$id" --db "$db" >"$work/shown"
 grep -q "^kernel [a-z_0-9]*: [1-9][0-9]* threads a block, .*[0-9] bytes of shared memory" "$work/shown" ||
   fail "it is not shown what a kernel takes: $(head -3 "$work/shown")"
-grep -q "^as measured: Fake 90; driver 13.0; at 1.50 GHz, its memory 1.00 GHz; 32 registers, 0 bytes spilled; 0 bytes of stack, [0-9]* of shared memory$" "$work/shown" ||
+grep -q "^as measured: Fake 90; driver 13.0; at 1.50 GHz, its memory 1.00 GHz; timed at 1.50 GHz; 32 registers, 0 bytes spilled; 0 bytes of stack, [0-9]* of shared memory$" "$work/shown" ||
   fail "it is not shown what is kept of the device: $(head -3 "$work/shown")"
 "$msched" top --db "$db" --json -k 1 | grep -q '"device": \?{.*"clock": \?1500000000,.*"registers": \?32' || fail "top has no device: $("$msched" top --db "$db" --json -k 1)"
 "$msched" db list --db "$db" | grep -q "cuda -arch=sm_90, 6 records, .*, on Fake 90, last" || fail "no device: $("$msched" db list --db "$db")"
