@@ -16,6 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <xxhash.h>
+
 _Static_assert(MDB_VERSION_MAJOR == 0 && MDB_VERSION_MINOR == 9, "pages.c knows the files of LMDB 0.9");
 
 enum { HEADER = 16, NODE = 8, TREE = 48, DEEPEST = 32, LONGEST_KEY = 511 };
@@ -77,6 +79,14 @@ static void take_meta(struct db_pages *p, unsigned which) {
   p->main = get_tree(at + META_MAIN);
 }
 
+/* A page that a transaction took and gave back was never written: at the snapshot's end the file lacks it, until it is
+ * used again. */
+static void set_count(struct db_pages *p, uint64_t named) {
+  uint64_t there = p->bytes / p->page;
+  p->named = named;
+  p->count = named < there ? named : there;
+}
+
 /* The size of a page stands in the meta pages, the second of which is a page behind the first. */
 static bool find_page_size(struct db_pages *p) {
   if (p->bytes < META_END) return false;
@@ -97,14 +107,14 @@ static bool read_metas(struct db_pages *p, bool damaged) {
   if (!damaged && !(sound[0] && sound[1] && follow)) return false;
   unsigned newer = sound[0] && sound[1] ? txn[1] > txn[0] : sound[1];
   take_meta(p, newer);
-  p->count = get64(p->at + (size_t)newer * p->page + META_LAST) + 1;
+  set_count(p, get64(p->at + (size_t)newer * p->page + META_LAST) + 1);
   return true;
 }
 
 /* Neither meta page can be read: there are pages, and nothing says of what. */
 static bool guess_metas(struct db_pages *p) {
   p->page = (uint32_t)sysconf(_SC_PAGESIZE);
-  p->count = p->bytes / p->page;
+  set_count(p, p->bytes / p->page);
   p->free.root = p->main.root = NO_PAGE;
   p->lost = true;
   return p->count >= 2;
@@ -116,9 +126,9 @@ bool db_select_snapshot(struct db_pages *p, uint64_t txn) {
     struct db_pages before = *p, after = *p; /* a commit that happens now is seen as a difference */
     take_meta(&before, i);
     if (!is_meta(p, i) || before.txn != txn) continue;
-    before.count = get64(p->at + (size_t)i * p->page + META_LAST) + 1;
+    set_count(&before, get64(p->at + (size_t)i * p->page + META_LAST) + 1);
     take_meta(&after, i);
-    if (after.txn != txn || before.count > p->bytes / p->page) continue;
+    if (after.txn != txn) continue;
     *p = before;
     return true;
   }
@@ -141,29 +151,41 @@ static bool map_file(const char *path, struct db_pages *p, ms_error *err) {
   return ok;
 }
 
+/* Of a snapshot that names more than the file has, the walk finds out whether it needs them. */
 static bool check_size(const char *path, bool damaged, struct db_pages *p, ms_error *err) {
-  uint64_t there = p->bytes / p->page;
-  if (damaged) p->count = there; /* what lies behind the snapshot may be of the other one, which cannot be read */
-  if (p->count <= there && p->count >= 2) return true;
-  if (p->count < 2 || p->count > UINT64_MAX / 65536) {
-    struct db db = {.path = (char *)path};
-    return db_failed(&db, MDB_INVALID, "open", err);
-  }
+  struct db db = {.path = (char *)path};
+  if (damaged) set_count(p, p->bytes / p->page); /* what lies behind it may be of the other one, which cannot be read */
+  if (p->named < 2 || p->named > DB_MOST_MAP / p->page) return db_failed(&db, MDB_INVALID, "open", err);
+  return p->count >= 2 || db_refuse_cut(path, p, err);
+}
+
+bool db_refuse_cut(const char *path, const struct db_pages *p, ms_error *err) {
   return ms_fail(err, MS_STORE,
                  "%s: the store is cut short: %zu bytes of %llu are there; `msched db repair` saves what can be read",
-                 path, p->bytes, (unsigned long long)(p->count * p->page));
+                 path, p->bytes, (unsigned long long)(p->named * p->page));
+}
+
+/* Another process may be writing the meta pages: what cannot be read is looked at again while it changes. */
+static bool read_live_metas(struct db_pages *p, bool damaged) {
+  enum { TRIES = 200, SAME = 3, LOOKED_AT = 2 * 32768 };
+  size_t size = p->bytes < LOOKED_AT ? p->bytes : LOOKED_AT;
+  uint64_t before = XXH3_64bits(p->at, size);
+  for (int i = 0, same = 0; i < TRIES && same < SAME; i++) {
+    if (read_metas(p, damaged)) return true;
+    usleep(1000);
+    uint64_t now = XXH3_64bits(p->at, size);
+    same = now == before ? same + 1 : 0;
+    before = now;
+  }
+  return read_metas(p, damaged);
 }
 
 bool db_map_pages(const char *path, bool damaged, struct db_pages *out, ms_error *err) {
   memset(out, 0, sizeof *out);
   if (!map_file(path, out, err)) return false;
   if (!out->at) return true;
-  bool read = read_metas(out, damaged) || (damaged && guess_metas(out));
-  for (int i = 0; i < 3 && !read; i++) { /* another process may be writing one */
-    usleep(1000);
-    read = read_metas(out, damaged);
-  }
   struct db db = {.path = (char *)path};
+  bool read = read_live_metas(out, damaged) || (damaged && guess_metas(out));
   bool ok = read ? check_size(path, damaged, out, err) : db_failed(&db, MDB_INVALID, "open", err);
   if (!ok) db_unmap_pages(out);
   return ok;
@@ -201,9 +223,15 @@ static void bad(struct walk *w, uint64_t page, const char *why) {
   if (!w->stop && w->visit->bad) w->stop = !w->visit->bad(w->visit->data, page, why);
 }
 
+const char db_page_behind_end[] = "it names a page behind the end of the file";
+
+static const char *why_missing(const struct db_pages *p, uint64_t page) {
+  return page >= p->count && page < p->named ? db_page_behind_end : "it names a page that is not there";
+}
+
 /* Takes a page into use: it is there, and nothing else uses it. */
 static bool claim(struct walk *w, uint64_t from, uint64_t page) {
-  if (page < 2 || page >= w->pages->count) return bad(w, from, "it names a page that is not there"), false;
+  if (page < 2 || page >= w->pages->count) return bad(w, from, why_missing(w->pages, page)), false;
   if (w->used[page]) return bad(w, page, "it is used twice"), false;
   w->used[page] = DB_USED;
   return true;
@@ -329,7 +357,11 @@ static bool take_overflow(struct walk *w, uint64_t from, struct node *n) {
   uint64_t pages = 0;
   if (!(n->flags & BIG_VALUE)) return true;
   n->value = read_overflow(w->pages, n->overflow, n->value_size, &pages);
-  if (!n->value) return bad(w, from, "a large value of it is not there"), false;
+  if (!n->value) {
+    uint64_t last = n->overflow + (n->value_size + HEADER - 1) / w->pages->page;
+    bool behind = n->overflow >= 2 && last >= w->pages->count && last < w->pages->named;
+    return bad(w, from, behind ? db_page_behind_end : "a large value of it is not there"), false;
+  }
   for (uint64_t i = 0; i < pages; i++)
     if (!claim(w, from, n->overflow + i)) return false;
   w->found.overflows += pages;
@@ -362,7 +394,8 @@ static void walk_free(struct walk *w, uint64_t from, const struct node *n) {
       bad(w, from, "an entry of the free list is not in order");
       return;
     }
-    if (!claim(w, from, page)) return;
+    bool never_written = page >= w->pages->count && page < w->pages->named;
+    if (!never_written && !claim(w, from, page)) return;
     last = page;
   }
 }

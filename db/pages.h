@@ -15,10 +15,11 @@ struct db_tree {
 struct db_pages {
   const uint8_t *at; /* mapped; NULL: the file is empty */
   size_t bytes;
-  uint32_t page; /* bytes of each */
-  uint64_t count;
-  uint64_t txn; /* of the snapshot */
-  bool lost;    /* a meta page is damaged: this may be the older snapshot */
+  uint32_t page;  /* bytes of each */
+  uint64_t count; /* of the snapshot and in the file */
+  uint64_t named; /* of the snapshot: free pages at its end may never have been written */
+  uint64_t txn;   /* of the snapshot */
+  bool lost;      /* a meta page is damaged: this may be the older snapshot */
   struct db_tree free, main;
 };
 
@@ -27,7 +28,9 @@ bool db_map_pages(const char *path, bool damaged, struct db_pages *out, ms_error
 /* Takes the snapshot of a transaction. False: it is gone from the meta pages. */
 bool db_select_snapshot(struct db_pages *pages, uint64_t txn);
 void db_unmap_pages(struct db_pages *pages);
+bool db_refuse_cut(const char *path, const struct db_pages *pages, ms_error *err); /* returns false */
 
+extern const char db_page_behind_end[]; /* why a page is bad that names one which the file is too short for */
 struct db_page_visit {
   bool (*bad)(void *data, uint64_t page, const char *why);                  /* returns whether to go on */
   void (*entry)(void *data, const char *table, MDB_val key, MDB_val value); /* of sound pages; or NULL */

@@ -1,5 +1,6 @@
 /* Rewriting the store's file: compacting it, and saving what can be read of a damaged one. */
 #define _GNU_SOURCE
+#include "lock.h"
 #include "pages.h"
 #include "replace.h"
 #include "seal.h"
@@ -25,12 +26,11 @@ bool db_compact(struct db *db, ms_error *err) {
   if (db->batch) return ms_fail(err, MS_STORE, "%s: a batch is open", db->path);
   char *copy = NULL;
   if (asprintf(&copy, "%s.compact", db->path) < 0) abort();
-  unlink(copy);
-  mdb_env_close(db->env); /* it must not look at the old file any more */
-  db->env = NULL;
+  db_close_environment(db); /* it must not look at the old file any more */
   int held = db_hold_alone(db->path, err);
-  bool ok = held >= 0 && copy_alone(db->path, copy, err) && db_take_place(copy, db->path, NULL, err);
-  if (!ok) unlink(copy);
+  if (held >= 0) unlink(copy); /* of a process that was killed */
+  bool ok = held >= 0 && copy_alone(db->path, copy, err) && db_take_place(held, copy, db->path, NULL, err);
+  if (!ok && held >= 0) unlink(copy);
   free(copy);
   db_release_alone(held);
   db_disclaim(db);
@@ -236,7 +236,7 @@ static void remove_with_lock(const char *path) {
   remove_lock(path);
 }
 
-static bool write_anew(struct repair *r, const char *path, ms_error *err) {
+static bool write_anew(struct repair *r, int held, const char *path, ms_error *err) {
   char *made = NULL;
   if (asprintf(&made, "%s.repair", path) < 0) abort();
   remove_with_lock(made);
@@ -244,7 +244,7 @@ static bool write_anew(struct repair *r, const char *path, ms_error *err) {
   bool ok = db && db_write(db, insert_all, r, "writing what is saved", err);
   db_close(db);
   remove_lock(made);
-  ok = ok && db_take_place(made, path, &r->out->backup, err);
+  ok = ok && db_take_place(held, made, path, &r->out->backup, err);
   if (!ok) remove_with_lock(made);
   free(made);
   return ok;
@@ -259,14 +259,14 @@ static bool is_clean(struct db *named, FILE *report, int64_t *problems, ms_error
   return *problems >= 0 && db_claim(named, err);
 }
 
-static bool repair_alone(struct db *named, struct repair *r, ms_error *err) {
+static bool repair_alone(struct db *named, int held, struct repair *r, ms_error *err) {
   if (!gather(r, named->path, err)) {
     remove_lock(named->path); /* of what is no store; it is ours alone */
     return false;
   }
   drop_incomplete(r);
   count_kept(r);
-  return write_anew(r, named->path, err);
+  return write_anew(r, held, named->path, err);
 }
 
 bool db_repair_file(const char *path, FILE *report, struct db_repair *out, ms_error *err) {
@@ -281,7 +281,7 @@ bool db_repair_file(const char *path, FILE *report, struct db_repair *out, ms_er
   out->needed = !sound || problems > 0;
   if (ok && out->needed) {
     int held = db_hold_alone(named->path, err);
-    ok = held >= 0 && repair_alone(named, &r, err);
+    ok = held >= 0 && repair_alone(named, held, &r, err);
     db_release_alone(held);
   }
   db_unmap_pages(&r.pages);

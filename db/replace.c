@@ -2,6 +2,9 @@
 #define _GNU_SOURCE
 #include "replace.h"
 
+#include "lock.h"
+
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
@@ -9,27 +12,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-/* LMDB's processes share the first byte of the lock file; the one that has it alone sets the file up anew. */
-int db_hold_alone(const char *path, ms_error *err) {
-  char *name = NULL;
-  if (asprintf(&name, "%s-lock", path) < 0) abort();
-  int file = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  struct flock first = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
-  if (file < 0) {
-    ms_fail(err, MS_STORE, "%s: %s", name, strerror(errno));
-  } else if (fcntl(file, F_SETLK, &first) != 0) {
-    ms_fail(err, MS_STORE, "%s: another process has the store open; try again when it is done", path);
-    close(file);
-    file = -1;
-  }
-  free(name);
-  return file;
-}
-
-void db_release_alone(int held) {
-  if (held >= 0) close(held);
-}
 
 static bool refuse(const char *path, ms_error *err) { return ms_fail(err, MS_STORE, "%s: %s", path, strerror(errno)); }
 
@@ -57,9 +39,30 @@ static bool keep_backup(const char *path, char **backup, ms_error *err) {
   return ms_fail(err, MS_STORE, "%s.bak: there are a thousand of them", path);
 }
 
-bool db_take_place(const char *made, const char *path, char **backup, ms_error *err) {
-  struct stat old;
-  if (stat(path, &old) == 0 && chmod(made, old.st_mode & 07777) != 0) return refuse(made, err);
+/* A rename that is on disk names data that is. */
+static bool flush_file(const char *path, ms_error *err) {
+  int file = open(path, O_RDONLY | O_CLOEXEC);
+  bool ok = file >= 0 && fsync(file) == 0;
+  if (!ok) refuse(path, err);
+  if (file >= 0) close(file);
+  return ok;
+}
+
+/* Whoever may use the old file may use the new one, as far as this process may say so. */
+static bool take_rights(const char *made, const char *path, ms_error *err) {
+  struct stat old, new;
+  if (stat(path, &old) != 0) return true;
+  if (stat(made, &new) != 0) return refuse(made, err);
+  if ((old.st_uid != new.st_uid || old.st_gid != new.st_gid) && chown(made, old.st_uid, old.st_gid) != 0 &&
+      errno != EPERM)
+    return refuse(made, err);
+  return chmod(made, old.st_mode & 07777) == 0 || refuse(made, err);
+}
+
+bool db_take_place(int held, const char *made, const char *path, char **backup, ms_error *err) {
+  assert(held >= 0);
+  if (!take_rights(made, path, err) || !flush_file(made, err)) return false;
+  if (!db_forget_old(held, path, err)) return false;
   if (backup && !keep_backup(path, backup, err)) return false;
   if (rename(made, path) == 0) return flush_folder(path, err);
   refuse(path, err);

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 /* Opening, growing and closing the environment; transactions. */
+#include "lock.h"
 #include "pages.h"
 
 #include <errno.h>
@@ -10,8 +11,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TABLES = 8, DB_BAD_PAGE_TEXT = 120 };
-static const size_t FIRST_MAP = (size_t)16 << 20, MOST_MAP = (size_t)1 << 40;
+enum { TABLES = 8 };
+static const size_t FIRST_MAP = (size_t)16 << 20;
 
 /* LMDB must not have one file open twice in a process: paths in use, by device and inode. */
 struct in_use {
@@ -117,13 +118,23 @@ static bool looks_like_store(struct db *db, ms_error *err) {
 
 /* ---- Transactions ---- */
 
+/* Begins one, also where another process grew the map or left readers behind when it was killed. */
+static int begin(struct db *db, MDB_txn *parent, unsigned flags, MDB_txn **txn) {
+  for (;;) {
+    int code = mdb_txn_begin(db->env, parent, flags, txn), dead = 0;
+    if (code == MDB_MAP_RESIZED && !parent)
+      code = mdb_env_set_mapsize(db->env, 0);
+    else if (code == MDB_READERS_FULL && !mdb_reader_check(db->env, &dead) && dead > 0)
+      code = 0;
+    else
+      return code;
+    if (code) return code;
+  }
+}
+
 /* Within a batch, what is read is what the batch has put. */
 bool db_begin_read(struct db *db, MDB_txn **txn, ms_error *err) {
-  int code = mdb_txn_begin(db->env, db->batch, db->batch ? 0 : MDB_RDONLY, txn);
-  if (code == MDB_MAP_RESIZED) { /* another process grew it */
-    code = mdb_env_set_mapsize(db->env, 0);
-    if (!code) code = mdb_txn_begin(db->env, NULL, MDB_RDONLY, txn);
-  }
+  int code = begin(db, db->batch, db->batch ? 0 : MDB_RDONLY, txn);
   return code ? db_failed(db, code, "reading", err) : true;
 }
 
@@ -131,7 +142,7 @@ static int grow(struct db *db) {
   assert(!db->batch);
   MDB_envinfo info;
   mdb_env_info(db->env, &info);
-  return info.me_mapsize >= MOST_MAP ? MDB_MAP_FULL : mdb_env_set_mapsize(db->env, info.me_mapsize * 2);
+  return info.me_mapsize >= DB_MOST_MAP ? MDB_MAP_FULL : mdb_env_set_mapsize(db->env, info.me_mapsize * 2);
 }
 
 bool db_write(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data), void *data, const char *what,
@@ -140,11 +151,7 @@ bool db_write(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data
   if (db->read_only) return ms_fail(err, MS_STORE, "%s: the store is open for reading only", db->path);
   for (;;) {
     MDB_txn *txn;
-    int code = mdb_txn_begin(db->env, db->batch, 0, &txn);
-    if (code == MDB_MAP_RESIZED) {
-      code = mdb_env_set_mapsize(db->env, 0);
-      if (!code) continue;
-    }
+    int code = begin(db, db->batch, 0, &txn);
     if (!code) {
       code = work(db, txn, data);
       if (code)
@@ -166,11 +173,7 @@ bool db_write(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data
 bool db_begin_batch(struct db *db, ms_error *err) {
   if (db->batch) return ms_fail(err, MS_STORE, "%s: a batch is open already", db->path);
   if (db->read_only) return ms_fail(err, MS_STORE, "%s: the store is open for reading only", db->path);
-  int code = mdb_txn_begin(db->env, NULL, 0, &db->batch);
-  if (code == MDB_MAP_RESIZED) {
-    code = mdb_env_set_mapsize(db->env, 0);
-    if (!code) code = mdb_txn_begin(db->env, NULL, 0, &db->batch);
-  }
+  int code = begin(db, NULL, 0, &db->batch);
   if (code) db->batch = NULL;
   return code ? db_failed(db, code, "writing", err) : true;
 }
@@ -242,21 +245,26 @@ static bool check_format(struct db *db, ms_error *err) {
                          db->path);
 }
 
+struct bad_page {
+  uint64_t page;
+  const char *why; /* NULL: none is */
+};
+
 static bool stop_at_bad(void *data, uint64_t page, const char *why) {
-  char *out = data;
-  snprintf(out, DB_BAD_PAGE_TEXT, "page %llu: %s", (unsigned long long)page, why);
+  struct bad_page *out = data;
+  *out = (struct bad_page){page, why};
   return false;
 }
 
 /* The snapshot's pages, all of them, before LMDB walks any: it asserts or runs astray on those that are damaged. An
  * LMDB file of another program is left as it is: it has tables, and none of ours. */
 static bool check_pages(struct db *db, ms_error *err) {
-  char wrong[DB_BAD_PAGE_TEXT] = "";
-  struct db_page_visit visit = {.bad = stop_at_bad, .data = wrong};
+  struct bad_page bad = {0, NULL};
+  struct db_page_visit visit = {.bad = stop_at_bad, .data = &bad};
   struct db_pages pages;
   MDB_txn *txn;
   enum { MOST_TRIES = 100 };
-  bool found = false;
+  bool found = false, cut = false;
   enum db_owner owner = DB_NEW;
   for (int i = 0; i < MOST_TRIES && !found;
        i++) { /* others may commit between, until the snapshot's meta page is gone */
@@ -264,18 +272,21 @@ static bool check_pages(struct db *db, ms_error *err) {
     if (!db_map_pages(db->path, false, &pages, err)) return mdb_txn_abort(txn), false;
     found = db_select_snapshot(&pages, mdb_txn_id(txn));
     if (found) owner = db_walk_pages(&pages, &visit, NULL);
+    cut = bad.why == db_page_behind_end && !db_refuse_cut(db->path, &pages, err);
     db_unmap_pages(&pages);
     mdb_txn_abort(txn);
   }
   if (!found) return ms_fail(err, MS_STORE, "%s: other processes write it all the time; try again", db->path);
   if (owner == DB_STRANGE) return ms_fail(err, MS_STORE, "%s: this LMDB file is another program's", db->path);
-  return !*wrong || ms_fail(err, MS_STORE, "%s: the store is damaged: %s; `msched db repair` saves what can be read",
-                            db->path, wrong);
+  if (cut) return false;
+  return !bad.why ||
+         ms_fail(err, MS_STORE, "%s: the store is damaged: page %llu: %s; `msched db repair` saves what can be read",
+                 db->path, (unsigned long long)bad.page, bad.why);
 }
 
-bool db_open_environment(struct db *db, ms_error *err) {
+static int open_alone_or_shared(struct db *db) {
   int code = mdb_env_create(&db->env);
-  if (code) return db_failed(db, code, "opening", err);
+  if (code) return code;
   mdb_env_set_maxdbs(db->env, TABLES);
   struct stat s;
   size_t map = stat(db->path, &s) == 0 && (size_t)s.st_size > FIRST_MAP ? (size_t)s.st_size * 2 : FIRST_MAP;
@@ -284,10 +295,30 @@ bool db_open_environment(struct db *db, ms_error *err) {
   /* A reader that may not write the lock file reads without locks. */
   if (db->read_only) how |= MDB_RDONLY | (access(db->path, W_OK) != 0 ? MDB_NOLOCK : 0);
   code = mdb_env_open(db->env, db->path, how, 0666);
+  int file = -1, dead;
+  if (code) return code;
+  if (!mdb_env_get_fd(db->env, &file)) fcntl(file, F_SETFD, FD_CLOEXEC);
+  return mdb_reader_check(db->env, &dead); /* their snapshots keep pages from being used again */
+}
+
+bool db_open_environment(struct db *db, ms_error *err) {
+  db->lock = db_lock_opening(db->path, err);
+  if (db->lock == -1) return false;
+  int code = open_alone_or_shared(db);
+  db_unlock_opening(db->lock);
   if (code) return db_failed(db, code, "opening", err);
   if (!check_pages(db, err)) return false;
   if (!db->read_only && !db_write(db, create_tables, NULL, "making tables", err)) return false;
   return check_format(db, err);
+}
+
+void db_close_environment(struct db *db) {
+  if (db->batch) mdb_txn_abort(db->batch);
+  db->batch = NULL;
+  mdb_env_close(db->env);
+  db->env = NULL;
+  if (db->lock >= 0) close(db->lock);
+  db->lock = -1;
 }
 
 /* LMDB's lock file goes with the name: a link is followed first. */
@@ -303,6 +334,7 @@ static struct db *new_store(const char *path, unsigned flags, ms_error *err) {
   struct db *db = calloc(1, sizeof *db);
   if (!db) abort();
   db->read_only = flags & DB_READ_ONLY;
+  db->lock = -1;
   db->path = path ? strdup(path) : default_path(err);
   bool ok = db->path != NULL;
   if (ok) follow_link(db);
@@ -328,8 +360,7 @@ struct db *db_name_store(const char *path, ms_error *err) {
 
 void db_close(struct db *db) {
   if (!db) return;
-  if (db->batch) mdb_txn_abort(db->batch);
-  mdb_env_close(db->env);
+  db_close_environment(db);
   db_disclaim(db);
   free(db->held);
   free(db->damage.at);

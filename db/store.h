@@ -16,6 +16,7 @@
 #include <lmdb.h>
 
 enum { DB_FORMAT = 2, DB_FORMAT_UNSEALED = 1 };
+#define DB_MOST_MAP ((size_t)1 << 40) /* bytes of a store */
 
 /* Entries that were met and are damaged. */
 struct db_damaged {
@@ -33,6 +34,7 @@ struct db {
   MDB_env *env;
   MDB_dbi meta, workloads, records, times, modules;
   MDB_dbi intrinsics; /* 0: the store is older, and open for reading */
+  int lock;           /* on the lock file, see lock.h; -1: none */
   bool read_only;
   MDB_txn *batch;       /* what is open: others are nested in it. NULL: each is one of its own */
   struct in_use *claim; /* the file is open once in the process */
@@ -47,7 +49,8 @@ bool db_failed(struct db *db, int code, const char *what, ms_error *err); /* ret
 bool db_write(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data), void *data, const char *what,
               ms_error *err);
 bool db_begin_read(struct db *db, MDB_txn **txn, ms_error *err);
-bool db_open_environment(struct db *db, ms_error *err);    /* of db->path, with its tables */
+bool db_open_environment(struct db *db, ms_error *err); /* of db->path, with its tables */
+void db_close_environment(struct db *db);
 struct db *db_name_store(const char *path, ms_error *err); /* one that is there: claimed, not opened */
 bool db_claim(struct db *db, ms_error *err);               /* the file that has the name now */
 void db_disclaim(struct db *db);

@@ -1,0 +1,82 @@
+#define _GNU_SOURCE
+/* The locks of the store's lock file, besides those that LMDB takes itself. */
+#include "lock.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+static const unsigned PAUSE = 5000;                       /* microseconds between two tries */
+enum { OPENING_TRIES = 60 * 200, ALONE_TRIES = 2 * 200 }; /* a minute; two seconds, since others open in far less */
+
+static int open_lock(const char *path, ms_error *err) {
+  char *name = NULL;
+  if (asprintf(&name, "%s-lock", path) < 0) abort();
+  int file = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (file < 0) ms_fail(err, MS_STORE, "%s: %s", name, strerror(errno));
+  free(name);
+  return file;
+}
+
+/* 0, or errno: EWOULDBLOCK where another has it all the time. */
+static int lock_whole(int file, int how, int tries) {
+  assert(file >= 0 && tries > 0);
+  for (int i = 0; i < tries; i++) {
+    if (flock(file, how | LOCK_NB) == 0) return 0;
+    if (errno != EWOULDBLOCK && errno != EINTR) return errno;
+    usleep(PAUSE);
+  }
+  return EWOULDBLOCK;
+}
+
+int db_lock_opening(const char *path, ms_error *err) {
+  int file = open_lock(path, NULL);
+  if (file < 0) return -2;
+  int code = lock_whole(file, LOCK_SH, OPENING_TRIES);
+  if (!code) return file;
+  close(file);
+  if (code == EWOULDBLOCK)
+    ms_fail(err, MS_STORE, "%s: another process compacts or repairs the store; try again when it is done", path);
+  else
+    ms_fail(err, MS_STORE, "%s-lock: cannot be locked: %s", path, strerror(code));
+  return -1;
+}
+
+void db_unlock_opening(int lock) {
+  if (lock >= 0) flock(lock, LOCK_UN);
+}
+
+int db_hold_alone(const char *path, ms_error *err) {
+  int file = open_lock(path, err);
+  if (file < 0) return -1;
+  struct flock first = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+  int code = lock_whole(file, LOCK_EX, ALONE_TRIES);
+  while (!code && fcntl(file, F_SETLK, &first) != 0)
+    if (errno != EINTR) code = errno;
+  if (!code) return file;
+  if (code == EWOULDBLOCK || code == EACCES)
+    ms_fail(err, MS_STORE, "%s: another process has the store open; try again when it is done", path);
+  else
+    ms_fail(err, MS_STORE, "%s-lock: cannot be locked: %s", path, strerror(code));
+  close(file);
+  return -1;
+}
+
+bool db_forget_old(int held, const char *path, ms_error *err) {
+  assert(held >= 0);
+  return ftruncate(held, 0) == 0 || ms_fail(err, MS_STORE, "%s-lock: %s", path, strerror(errno));
+}
+
+/* The byte first: who has the lock file never waits for the byte of who replaces the file. A child may share the
+ * descriptor, so that closing it alone would not do. */
+void db_release_alone(int held) {
+  struct flock first = {.l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
+  if (held < 0) return;
+  fcntl(held, F_SETLK, &first);
+  flock(held, LOCK_UN);
+  close(held);
+}
