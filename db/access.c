@@ -79,13 +79,20 @@ int db_insert_record(struct db *db, MDB_txn *txn, const struct db_record *r) {
   return code ? code : mdb_put(txn, db->modules, &module_key, &id, 0);
 }
 
+/* Bytes that it takes, not counting pages that are filled in part. */
+static size_t size_of(const struct db_record *r) {
+  enum { NUMBERS = 256 };
+  return NUMBERS + r->trace_bytes + r->intrinsic_bytes + r->fact_bytes + strlen(r->target) + strlen(r->versions) +
+         (r->reason ? strlen(r->reason) : 0);
+}
+
 static int put_record(struct db *db, MDB_txn *txn, void *data) { return db_insert_record(db, txn, data); }
 
 bool db_put_record(struct db *db, struct db_record *r, ms_error *err) {
   assert(r->trace || !r->trace_bytes);
   if (!(r->seconds >= 0)) return ms_fail(err, MS_INVALID_ARGUMENT, "a record's time is at least 0");
   r->id = record_id(r);
-  return db_write(db, put_record, r, "keeping a record", err);
+  return db_write(db, put_record, r, size_of(r), "keeping a record", err);
 }
 
 static int delete_record(struct db *db, MDB_txn *txn, void *data) {
@@ -97,7 +104,7 @@ static int delete_record(struct db *db, MDB_txn *txn, void *data) {
 }
 
 bool db_delete_record(struct db *db, const db_id *id, ms_error *err) {
-  return db_write(db, delete_record, (void *)id, "deleting a record", err);
+  return db_write(db, delete_record, (void *)id, 0, "deleting a record", err);
 }
 
 /* ---- Finding ---- */
@@ -176,7 +183,7 @@ int db_find_id(struct db *db, const char *prefix, db_id *out, ms_error *err) {
   }
   if (!db_begin_read(db, &txn, err)) return -1;
   int count = match_prefix(db, txn, bytes, digits, found, SHOWN);
-  mdb_txn_abort(txn);
+  db_end_read(db, txn);
   if (count > 1) refuse_ambiguous(prefix, found, count, SHOWN, err);
   if (count == 1) *out = found[0];
   return count > 1 ? -1 : count;
@@ -191,7 +198,7 @@ int db_find_record(struct db *db, const char *prefix, struct db_record *out, ms_
   MDB_val key = {16, id.bytes}, value;
   int code = mdb_get(txn, db->records, &key, &value);
   int held = code ? 0 : hold_record(db, key, value, out);
-  mdb_txn_abort(txn);
+  db_end_read(db, txn);
   if (held || code == MDB_NOTFOUND) return held;
   char text[DB_ID_TEXT];
   db_id_text(&id, text);
@@ -215,7 +222,7 @@ int db_find_module(struct db *db, const db_id *workload, const char *target, uin
     result = (db_failed(db, code, "reading a record", err), -1);
   else if (!code && id.mv_size == 16)
     result = hold_record(db, id, value, out);
-  mdb_txn_abort(txn);
+  db_end_read(db, txn);
   db_report_damage(db);
   return result;
 }
@@ -234,7 +241,7 @@ void db_short_id(struct db *db, const db_id *id, char out[DB_ID_TEXT]) {
     out[digits] = 0;
     break;
   }
-  mdb_txn_abort(txn);
+  db_end_read(db, txn);
 }
 
 /* ---- Walking by run time ---- */
@@ -296,7 +303,7 @@ bool db_each_record(struct db *db, const db_id *workload, const char *target, db
     }
   }
   walk_prefix(&w, prefix, length);
-  mdb_txn_abort(txn);
+  db_end_read(db, txn);
   db_report_damage(db);
   return w.code ? db_failed(db, w.code, "reading records", err) : true;
 }

@@ -141,7 +141,7 @@ int64_t db_check(struct db *db, FILE *report, ms_error *err) {
   MDB_stat times;
   if (!code && !mdb_stat(c.txn, db->times, &times) && times.ms_entries != c.records)
     index_problem(&c, "that of times has another number of entries than there are records");
-  mdb_txn_abort(c.txn);
+  db_end_read(db, c.txn);
   if (code) return db_failed(db, code, "checking", err), -1;
   return c.problems;
 }

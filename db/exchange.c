@@ -143,6 +143,8 @@ struct importing {
   const char *file;
   size_t line, size; /* size: of the refusals */
   bool stopped;      /* the store is at fault: nothing more is read */
+  bool found;        /* the workload of the record before: it is in the store, and reads */
+  db_id workload;
   ms_error why;
 };
 
@@ -195,7 +197,7 @@ static bool has_intrinsic(struct importing *m, const db_id *id) {
   int code;
   if (!db_begin_read(m->db, &txn, &m->why)) return stop(m);
   bool found = db_find_intrinsic(m->db, txn, id, &text, &code);
-  mdb_txn_abort(txn);
+  db_end_read(m->db, txn);
   return found;
 }
 
@@ -250,12 +252,20 @@ static bool is_newer(struct importing *m, struct db_record *r) {
   return old.when > r->when;
 }
 
+static bool has_workload(struct importing *m, const db_id *id) {
+  if (m->found && !memcmp(&m->workload, id, sizeof *id)) return true;
+  struct tir *workload = db_get_workload(m->db, id, NULL);
+  m->found = workload;
+  m->workload = *id;
+  tir_free(workload);
+  return m->found;
+}
+
 static bool put_record(struct importing *m, struct db_record *r) {
   if (is_newer(m, r)) return true;
-  struct tir *workload = db_get_workload(m->db, &r->workload, NULL);
-  bool ok = workload ? db_put_record(m->db, r, &m->why) || stop(m)
-                     : bad(m, "the record's workload is neither in the file before it nor in the store");
-  tir_free(workload);
+  bool ok = has_workload(m, &r->workload)
+                ? db_put_record(m->db, r, &m->why) || stop(m)
+                : bad(m, "the record's workload is neither in the file before it nor in the store");
   if (ok) m->out->added++;
   return ok;
 }

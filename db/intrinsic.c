@@ -34,7 +34,7 @@ db_id db_intrinsic_id(const char *text, size_t length) {
 bool db_put_intrinsic(struct db *db, const char *text, db_id *out, ms_error *err) {
   struct putting p = {.id = db_intrinsic_id(text, strlen(text)), .text = text};
   *out = p.id;
-  return db_write(db, put_intrinsic, &p, "keeping a tensor intrinsic", err);
+  return db_write(db, put_intrinsic, &p, strlen(text), "keeping a tensor intrinsic", err);
 }
 
 static bool has_name(const struct db_record *r, const char *name) {
@@ -101,7 +101,7 @@ static struct vm_intrinsics *read_intrinsic(struct db *db, const db_id *id, cons
   int code;
   if (!db_begin_read(db, &txn, err)) return NULL;
   char *text = db_find_intrinsic(db, txn, id, &value, &code) ? strndup(value.mv_data, value.mv_size) : NULL;
-  mdb_txn_abort(txn);
+  db_end_read(db, txn);
   db_report_damage(db);
   if (code == MDB_NOTFOUND)
     refuse_missing(db, id, name, err);
@@ -146,7 +146,7 @@ bool db_each_intrinsic(struct db *db, db_intrinsic_visit *visit, void *data, ms_
     free(text);
   }
   if (!code) mdb_cursor_close(cursor);
-  mdb_txn_abort(txn);
+  db_end_read(db, txn);
   db_report_damage(db);
   return code ? db_failed(db, code, "reading tensor intrinsics", err) : true;
 }

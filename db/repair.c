@@ -15,6 +15,7 @@
 static bool copy_alone(const char *path, const char *copy, ms_error *err) {
   struct db db = {.path = (char *)path};
   int code = mdb_env_create(&db.env);
+  if (!code) code = mdb_env_set_mapsize(db.env, 1); /* as large as the file is */
   if (!code) code = mdb_env_open(db.env, path, MDB_NOSUBDIR | MDB_NOTLS | MDB_RDONLY | MDB_NOLOCK, 0666);
   if (!code) code = mdb_env_copy2(db.env, copy, MDB_CP_COMPACT);
   mdb_env_close(db.env);
@@ -201,7 +202,8 @@ static void drop_incomplete(struct repair *r) {
   free(gone);
 }
 
-static int insert(struct db *db, MDB_txn *txn, const struct entry *e) {
+static int insert(struct db *db, MDB_txn *txn, void *data) {
+  const struct entry *e = data;
   struct db_record record;
   MDB_val key = {sizeof(db_id), (void *)e->id.bytes}, value = e->value;
   if (e->kind == DB_RECORD) return db_read_record(key, value, &record) ? 0 : db_insert_record(db, txn, &record);
@@ -210,11 +212,11 @@ static int insert(struct db *db, MDB_txn *txn, const struct entry *e) {
   return db_put_sealed(txn, table, e->kind, &e->id, value.mv_data, value.mv_size);
 }
 
-static int insert_all(struct db *db, MDB_txn *txn, void *data) {
-  const struct repair *r = data;
-  int code = 0;
-  for (size_t i = 0; i < r->count && !code; i++) code = insert(db, txn, &r->entries[i]);
-  return code;
+static bool insert_all(struct db *db, const struct repair *r, ms_error *err) {
+  bool ok = db_begin_batch(db, err);
+  for (size_t i = 0; ok && i < r->count; i++)
+    ok = db_write(db, insert, &r->entries[i], r->entries[i].value.mv_size, "writing what is saved", err);
+  return ok && db_end_batch(db, err);
 }
 
 static void count_kept(struct repair *r) {
@@ -241,7 +243,7 @@ static bool write_anew(struct repair *r, int held, const char *path, ms_error *e
   if (asprintf(&made, "%s.repair", path) < 0) abort();
   remove_with_lock(made);
   struct db *db = db_open(made, DB_CREATE, err);
-  bool ok = db && db_write(db, insert_all, r, "writing what is saved", err);
+  bool ok = db && insert_all(db, r, err);
   db_close(db);
   remove_lock(made);
   ok = ok && db_take_place(held, made, path, &r->out->backup, err);

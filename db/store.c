@@ -8,11 +8,13 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum { TABLES = 8 };
-static const size_t FIRST_MAP = (size_t)16 << 20;
+/* A map takes addresses, not memory: it is large from the start, or as large as the process may have it. */
+static const size_t FIRST_MAP = (size_t)1 << 30, LEAST_MAP = (size_t)16 << 20;
 
 /* LMDB must not have one file open twice in a process: paths in use, by device and inode. */
 struct in_use {
@@ -66,6 +68,12 @@ bool db_failed(struct db *db, int code, const char *what, ms_error *err) {
   case EDQUOT: return ms_fail(err, MS_STORE, "%s: the disk is full; what was committed before is kept", path);
   case EIO: /* LMDB says so when less than a page was written, as when the room ends in the middle of one */
     return ms_fail(err, MS_STORE, "%s: no room, or the disk fails; what was committed before is kept", path);
+  case ENOMEM:
+    return ms_fail(err, MS_STORE, "%s: %s: the process may not have enough memory or addresses (`ulimit -v`)", path,
+                   what);
+  case MDB_PANIC:
+    return ms_fail(err, MS_STORE, "%s: writing failed before; what was committed is kept: start the command again",
+                   path);
   case EFBIG: return ms_fail(err, MS_STORE, "%s: the file may not grow; what was committed before is kept", path);
   case EACCES:
   case EROFS: return ms_fail(err, MS_STORE, "%s: the store cannot be written: %s", path, strerror(code));
@@ -118,12 +126,45 @@ static bool looks_like_store(struct db *db, ms_error *err) {
 
 /* ---- Transactions ---- */
 
+/* Whether the process may have so many addresses more. */
+static bool may_map(size_t size) {
+  void *at = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return at != MAP_FAILED && munmap(at, size) == 0;
+}
+
+/* LMDB gives the map up before it asks for another, and cannot go on without: it is asked for one that can be had. Where
+ * that fails all the same, the store is closed: what follows is refused. */
+static int set_map(struct db *db, size_t size) {
+  if (!may_map(size)) return ENOMEM;
+  int code = mdb_env_set_mapsize(db->env, size);
+  if (code) db_close_environment(db);
+  return code;
+}
+
+static size_t used_bytes(struct db *db, size_t *page, size_t *map) {
+  MDB_envinfo info;
+  MDB_stat stat;
+  mdb_env_info(db->env, &info);
+  mdb_env_stat(db->env, &stat);
+  *page = stat.ms_psize;
+  *map = info.me_mapsize;
+  return (info.me_last_pgno + 1) * (size_t)stat.ms_psize;
+}
+
+/* Another process wrote past the end of this one's map: as large again, or no larger than it must be. */
+static int follow_map(struct db *db) {
+  size_t page, map, used = used_bytes(db, &page, &map);
+  int code = set_map(db, 2 * used > map ? 2 * used : map);
+  return code == ENOMEM && db->env ? set_map(db, used) : code;
+}
+
 /* Begins one, also where another process grew the map or left readers behind when it was killed. */
 static int begin(struct db *db, MDB_txn *parent, unsigned flags, MDB_txn **txn) {
   for (;;) {
+    if (!db->env) return ENOMEM;
     int code = mdb_txn_begin(db->env, parent, flags, txn), dead = 0;
     if (code == MDB_MAP_RESIZED && !parent)
-      code = mdb_env_set_mapsize(db->env, 0);
+      code = follow_map(db);
     else if (code == MDB_READERS_FULL && !mdb_reader_check(db->env, &dead) && dead > 0)
       code = 0;
     else
@@ -134,55 +175,126 @@ static int begin(struct db *db, MDB_txn *parent, unsigned flags, MDB_txn **txn) 
 
 /* Within a batch, what is read is what the batch has put. */
 bool db_begin_read(struct db *db, MDB_txn **txn, ms_error *err) {
-  int code = begin(db, db->batch, db->batch ? 0 : MDB_RDONLY, txn);
+  int code = 0;
+  if (db->batch)
+    *txn = db->batch;
+  else
+    code = begin(db, NULL, MDB_RDONLY, txn);
   return code ? db_failed(db, code, "reading", err) : true;
+}
+
+void db_end_read(struct db *db, MDB_txn *txn) {
+  if (txn != db->batch) mdb_txn_abort(txn);
 }
 
 static int grow(struct db *db) {
   assert(!db->batch);
-  MDB_envinfo info;
-  mdb_env_info(db->env, &info);
-  return info.me_mapsize >= DB_MOST_MAP ? MDB_MAP_FULL : mdb_env_set_mapsize(db->env, info.me_mapsize * 2);
+  size_t page, map;
+  used_bytes(db, &page, &map);
+  return map >= DB_MOST_MAP ? MDB_MAP_FULL : set_map(db, map * 2);
 }
 
-bool db_write(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data), void *data, const char *what,
-              ms_error *err) {
-  assert(work);
-  if (db->read_only) return ms_fail(err, MS_STORE, "%s: the store is open for reading only", db->path);
-  for (;;) {
-    MDB_txn *txn;
-    int code = begin(db, db->batch, 0, &txn);
-    if (!code) {
-      code = work(db, txn, data);
-      if (code)
-        mdb_txn_abort(txn);
-      else
-        code = mdb_txn_commit(txn);
+/* ---- Batches: committed in parts, each of which the map has room for before it begins ---- */
+
+/* A write changes the pages from the root to a leaf of four tables, each of which it may split, and those of the free
+ * list when it is committed. */
+enum { PART_WRITES = 1000, WRITE_PAGES = 64 };
+static const size_t PART_BYTES = (size_t)16 << 20;
+
+/* Bytes of the map that no snapshot has. The batch is open, so that nobody else takes any. */
+static size_t room_left(struct db *db, size_t *page) {
+  size_t map, used = used_bytes(db, page, &map);
+  return map > used ? map - used : 0;
+}
+
+/* Begins a part with room for a write of so many bytes, and for as many more as a part has. Where the map cannot grow so
+ * far, the part is of fewer writes. */
+static int begin_part(struct db *db, size_t bytes) {
+  assert(!db->batch && !db->read_only);
+  for (bool may_grow = true;;) {
+    size_t page;
+    int code = begin(db, NULL, 0, &db->batch);
+    if (code) {
+      db->batch = NULL;
+      return code;
     }
-    if (code == MDB_MAP_FULL) {
-      bool batch = db->batch != NULL;
-      if (batch && !db_end_batch(db, err)) return false;
-      code = grow(db); /* no transaction is open now */
-      if (!code && batch && !db_begin_batch(db, err)) return false;
-      if (!code) continue;
-    }
-    return code ? db_failed(db, code, what, err) : true;
+    size_t room = room_left(db, &page), values = 2 * (PART_BYTES + bytes);
+    size_t writes = room > values ? (room - values) / (WRITE_PAGES * page) : 0;
+    db->part = (struct db_part){.most = writes < PART_WRITES ? (uint32_t)writes : PART_WRITES};
+    if (writes >= PART_WRITES || (!may_grow && writes > 0)) return 0;
+    mdb_txn_abort(db->batch);
+    db->batch = NULL;
+    if (!may_grow) return MDB_MAP_FULL;
+    code = grow(db);
+    if ((code == ENOMEM || code == MDB_MAP_FULL) && db->env)
+      may_grow = false;
+    else if (code)
+      return code;
   }
+}
+
+static int end_part(struct db *db) {
+  assert(db->batch);
+  int code = mdb_txn_commit(db->batch);
+  db->batch = NULL;
+  return code;
+}
+
+/* Counts a write to the batch's part, or to the next one where this one is full. */
+static int take_part(struct db *db, size_t bytes) {
+  int code = 0;
+  if (db->part.writes && (db->part.writes >= db->part.most || db->part.bytes + bytes > PART_BYTES)) {
+    code = end_part(db);
+    if (!code) code = begin_part(db, bytes);
+  } else if (!db->part.writes && bytes > PART_BYTES) { /* it had room for less */
+    mdb_txn_abort(db->batch);
+    db->batch = NULL;
+    code = begin_part(db, bytes);
+  }
+  db->part.writes++;
+  db->part.bytes += bytes;
+  return code;
 }
 
 bool db_begin_batch(struct db *db, ms_error *err) {
   if (db->batch) return ms_fail(err, MS_STORE, "%s: a batch is open already", db->path);
   if (db->read_only) return ms_fail(err, MS_STORE, "%s: the store is open for reading only", db->path);
-  int code = begin(db, NULL, 0, &db->batch);
-  if (code) db->batch = NULL;
+  int code = begin_part(db, 0);
   return code ? db_failed(db, code, "writing", err) : true;
 }
 
 bool db_end_batch(struct db *db, ms_error *err) {
   if (!db->batch) return true; /* it could not go on, and what failed was said */
-  int code = mdb_txn_commit(db->batch);
-  db->batch = NULL;
+  int code = end_part(db);
   return code ? db_failed(db, code, "writing", err) : true;
+}
+
+/* ---- Writes ---- */
+
+static int write_once(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data), void *data) {
+  MDB_txn *txn;
+  int code = begin(db, db->batch, 0, &txn);
+  if (code) return code;
+  code = work(db, txn, data);
+  if (!code) return mdb_txn_commit(txn);
+  mdb_txn_abort(txn);
+  return code;
+}
+
+bool db_write(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data), void *data, size_t bytes,
+              const char *what, ms_error *err) {
+  assert(work);
+  if (db->read_only) return ms_fail(err, MS_STORE, "%s: the store is open for reading only", db->path);
+  int code = db->batch ? take_part(db, bytes) : 0;
+  while (!code) {
+    bool batch = db->batch != NULL;
+    code = write_once(db, work, data);
+    if (code != MDB_MAP_FULL) break;
+    code = batch ? end_part(db) : 0;
+    if (!code) code = grow(db); /* no transaction is open now */
+    if (!code && batch) code = begin_part(db, bytes);
+  }
+  return code ? db_failed(db, code, what, err) : true;
 }
 
 void *db_hold(struct db *db, const void *bytes, size_t size) {
@@ -284,18 +396,27 @@ static bool check_pages(struct db *db, ms_error *err) {
                  db->path, (unsigned long long)bad.page, bad.why);
 }
 
-static int open_alone_or_shared(struct db *db) {
+static int open_mapped(struct db *db, size_t map) {
   int code = mdb_env_create(&db->env);
   if (code) return code;
   mdb_env_set_maxdbs(db->env, TABLES);
-  struct stat s;
-  size_t map = stat(db->path, &s) == 0 && (size_t)s.st_size > FIRST_MAP ? (size_t)s.st_size * 2 : FIRST_MAP;
   mdb_env_set_mapsize(db->env, map);
   unsigned how = MDB_NOSUBDIR | MDB_NOTLS;
   /* A reader that may not write the lock file reads without locks. */
   if (db->read_only) how |= MDB_RDONLY | (access(db->path, W_OK) != 0 ? MDB_NOLOCK : 0);
-  code = mdb_env_open(db->env, db->path, how, 0666);
-  int file = -1, dead;
+  return mdb_env_open(db->env, db->path, how, 0666);
+}
+
+static int open_locked(struct db *db) {
+  struct stat s;
+  int file = -1, dead, code;
+  size_t least = stat(db->path, &s) == 0 && (size_t)s.st_size > LEAST_MAP ? (size_t)s.st_size : LEAST_MAP;
+  size_t map = least > FIRST_MAP / 2 ? least * 2 : FIRST_MAP;
+  while ((code = open_mapped(db, map)) == ENOMEM && map / 2 >= least) {
+    mdb_env_close(db->env);
+    db->env = NULL;
+    map /= 2;
+  }
   if (code) return code;
   if (!mdb_env_get_fd(db->env, &file)) fcntl(file, F_SETFD, FD_CLOEXEC);
   return mdb_reader_check(db->env, &dead); /* their snapshots keep pages from being used again */
@@ -304,11 +425,11 @@ static int open_alone_or_shared(struct db *db) {
 bool db_open_environment(struct db *db, ms_error *err) {
   db->lock = db_lock_opening(db->path, err);
   if (db->lock == -1) return false;
-  int code = open_alone_or_shared(db);
+  int code = open_locked(db);
   db_unlock_opening(db->lock);
   if (code) return db_failed(db, code, "opening", err);
   if (!check_pages(db, err)) return false;
-  if (!db->read_only && !db_write(db, create_tables, NULL, "making tables", err)) return false;
+  if (!db->read_only && !db_write(db, create_tables, NULL, 0, "making tables", err)) return false;
   return check_format(db, err);
 }
 

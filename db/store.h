@@ -30,13 +30,20 @@ struct db_damage {
   void *data;
 };
 
+/* Writes that one commit takes: so many and so large that the map has room for all they may change. */
+struct db_part {
+  uint32_t writes, most;
+  size_t bytes;
+};
+
 struct db {
   MDB_env *env;
   MDB_dbi meta, workloads, records, times, modules;
   MDB_dbi intrinsics; /* 0: the store is older, and open for reading */
   int lock;           /* on the lock file, see lock.h; -1: none */
   bool read_only;
-  MDB_txn *batch;       /* what is open: others are nested in it. NULL: each is one of its own */
+  MDB_txn *batch;       /* what is open: writes are nested in it. NULL: each is one of its own */
+  struct db_part part;  /* of the batch: what is written with one commit */
   struct in_use *claim; /* the file is open once in the process */
   char *path;
   void *held; /* what was read last: strings of a record point into it */
@@ -45,10 +52,12 @@ struct db {
 };
 
 bool db_failed(struct db *db, int code, const char *what, ms_error *err); /* returns false */
-/* Runs `work` in a write transaction; when the map is full, it grows and the work is run again. */
-bool db_write(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data), void *data, const char *what,
-              ms_error *err);
-bool db_begin_read(struct db *db, MDB_txn **txn, ms_error *err);
+/* Runs `work`, which writes some `bytes`, in a write transaction; when the map is full, it grows and the work is run
+ * again. A batch is committed before, and begun again, where its part is full. */
+bool db_write(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data), void *data, size_t bytes,
+              const char *what, ms_error *err);
+bool db_begin_read(struct db *db, MDB_txn **txn, ms_error *err); /* within a batch: the batch's own */
+void db_end_read(struct db *db, MDB_txn *txn);
 bool db_open_environment(struct db *db, ms_error *err); /* of db->path, with its tables */
 void db_close_environment(struct db *db);
 struct db *db_name_store(const char *path, ms_error *err); /* one that is there: claimed, not opened */

@@ -82,7 +82,7 @@ bool db_put_workload(struct db *db, const struct tir *ir, tir_func f, db_id *out
   if (!text) abort();
   struct putting p = {workload_id(ir, f), telling_name(ir, f), text};
   *out = p.id;
-  bool ok = db_write(db, put_workload, &p, "keeping a workload", err);
+  bool ok = db_write(db, put_workload, &p, strlen(text), "keeping a workload", err);
   free(text);
   return ok;
 }
@@ -111,7 +111,7 @@ struct tir *db_get_workload(struct db *db, const db_id *id, ms_error *err) {
     refuse_damaged(db, id, wrong, err);
   else
     ir = tir_read(w.text, w.length, db->path, err);
-  mdb_txn_abort(txn);
+  db_end_read(db, txn);
   if (!ir || tir_find_func(ir, "main")) return ir;
   tir_free(ir);
   return refuse_damaged(db, id, "it has no function, or several", err);
@@ -149,7 +149,7 @@ bool db_each_workload(struct db *db, db_workload_visit *visit, void *data, ms_er
     if (!visit(data, &id, w.name, count_records(db, txn, &id))) break;
   }
   if (!code) mdb_cursor_close(cursor);
-  mdb_txn_abort(txn);
+  db_end_read(db, txn);
   db_report_damage(db);
   return code ? db_failed(db, code, "reading workloads", err) : true;
 }

@@ -284,7 +284,7 @@ store:put_workload(func: msched.function): string | Adds a workload; gives its i
 store:records(filter?: {workload?: string, target?: string, most?: integer}): msched.record[] | Records, fastest first; workload: its id, as store:workloads gives it. What a record holds: `record`.
 store:retime(id: string, times: table) | A record has another time from now on: seconds, low, high, runs, busy; of a device clock and raw_seconds, as ms.time_in_turn has them.
 store:pin(id: string, pinned: boolean) | Whether a record is the one to use of its workload on its target.
-store:batch(f: function) | Calls f; what it puts and deletes is written together, also where it raises.
+store:batch(f: function) | Calls f; what it puts and deletes is written together, also where it raises: any number, in parts of at most 1,000, each of which is kept whole or not at all where the process is killed.
 store:fail(id: string, reason: string) | A record counts as failed from now on.
 store:find(words: string): msched.record? | The record whose id starts so; or by a task's name the one to use of it, what is pinned or else the fastest; or "best", that of the only task.
 store:schedule(words: string): msched.schedule | The schedule of the record that store:find finds, with the tensor intrinsics that it was measured with.
