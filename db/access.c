@@ -1,4 +1,5 @@
 /* Records: putting, finding, walking by run time. */
+#include "bounds.h"
 #include "seal.h"
 
 #include <assert.h>
@@ -90,7 +91,8 @@ static int put_record(struct db *db, MDB_txn *txn, void *data) { return db_inser
 
 bool db_put_record(struct db *db, struct db_record *r, ms_error *err) {
   assert(r->trace || !r->trace_bytes);
-  if (!(r->seconds >= 0)) return ms_fail(err, MS_INVALID_ARGUMENT, "a record's time is at least 0");
+  char wrong[DB_WRONG_TEXT];
+  if (db_find_out_of_range(r, wrong)) return ms_fail(err, MS_INVALID_ARGUMENT, "a record's %s", wrong);
   r->id = record_id(r);
   return db_write(db, put_record, r, size_of(r), "keeping a record", err);
 }

@@ -1,4 +1,5 @@
 /* The store as lines of JSON: workloads, tensor intrinsics, then records; traces as Lua text, which keeps draw ids. */
+#include "bounds.h"
 #include "seal.h"
 
 #include <math.h>
@@ -15,15 +16,23 @@ struct writing {
   bool failed;
 };
 
+/* ASCII without control characters, so that a terminal shows it as it is. */
 static void write_line(struct writing *w, json_t *object) {
   assert(object);
-  if (json_dumpf(object, w->out, JSON_COMPACT | JSON_ENSURE_ASCII) != 0 || fputc('\n', w->out) == EOF) w->failed = true;
+  char *text = json_dumps(object, JSON_COMPACT | JSON_ENSURE_ASCII);
   json_decref(object);
+  w->failed |= !text;
+  for (const char *at = text, *end; at && *at; at = *end ? end + 1 : end) {
+    end = at + strcspn(at, "\177");
+    fwrite(at, 1, (size_t)(end - at), w->out);
+    if (*end) fputs("\\u007f", w->out);
+  }
+  free(text);
+  if (fputc('\n', w->out) == EOF || ferror(w->out)) w->failed = true;
 }
 
 /* JSON has no infinity: an end of an interval that is not known is null. */
 static json_t *number_or_null(double x) { return isfinite(x) ? json_real(x) : json_null(); }
-static double number_or_infinity(const json_t *x) { return json_is_number(x) ? json_number_value(x) : INFINITY; }
 
 /* By name, or NULL where there are none. */
 static json_t *intrinsics_of(const struct db_record *r) {
@@ -277,20 +286,65 @@ static enum db_status status_named(const char *name) {
   return DB_FAILED;
 }
 
+/* What a field holds that is no number, in a few characters. */
+static const char *kind_of(const json_t *x) {
+  return json_is_string(x)    ? "a string"
+         : json_is_boolean(x) ? "true or false"
+         : json_is_array(x)   ? "a list"
+                              : "an object";
+}
+
+/* A field's number. Older lines lack some; null is what an export writes of infinity. */
+static bool read_real(struct importing *m, const json_t *object, const char *key, double missing, double null,
+                      double *out) {
+  const json_t *x = json_object_get(object, key);
+  *out = !x ? missing : json_is_null(x) ? null : json_number_value(x);
+  return !x || json_is_null(x) || json_is_number(x) ||
+         ms_fail(&m->why, MS_BAD_RECORD, "`%s` must be a number of seconds, not %s", key, kind_of(x));
+}
+
+static bool read_whole(struct importing *m, const json_t *object, const char *key, json_int_t least, json_int_t most,
+                       json_int_t *out) {
+  const json_t *x = json_object_get(object, key);
+  *out = json_integer_value(x);
+  if (!x || (json_is_integer(x) && *out >= least && *out <= most)) return true;
+  char value[40];
+  if (json_is_integer(x))
+    snprintf(value, sizeof value, "%lld", (long long)*out);
+  else if (json_is_real(x))
+    snprintf(value, sizeof value, "%g", json_real_value(x));
+  else
+    snprintf(value, sizeof value, "%s", json_is_null(x) ? "null" : kind_of(x));
+  return ms_fail(&m->why, MS_BAD_RECORD, "`%s` must be an integer from %lld to %lld, not %s", key, (long long)least,
+                 (long long)most, value);
+}
+
+static bool read_hash(struct importing *m, const json_t *object, uint64_t *out) {
+  const char *text = text_of(object, "module");
+  size_t length = strlen(text);
+  *out = strtoull(text, NULL, 16);
+  return (length >= 1 && length <= 16 && strspn(text, "0123456789abcdefABCDEF") == length) ||
+         ms_fail(&m->why, MS_BAD_RECORD, "`module` must be 1 to 16 hexadecimal digits, not \"%.40s\"", text);
+}
+
 static bool read_numbers(struct importing *m, const json_t *object, struct db_record *r) {
-  json_int_t runs = json_integer_value(json_object_get(object, "runs"));
+  json_int_t runs, seed, candidate, when;
   r->status = status_named(text_of(object, "status"));
-  r->module_hash = strtoull(text_of(object, "module"), NULL, 16);
-  r->seconds = json_number_value(json_object_get(object, "seconds"));
-  r->low = json_number_value(json_object_get(object, "low"));
-  r->high = number_or_infinity(json_object_get(object, "high"));
+  double untimed = r->status == DB_FAILED || r->status == DB_UNMEASURED ? 0 : INFINITY;
+  if (!read_real(m, object, "seconds", untimed, untimed, &r->seconds) || !read_real(m, object, "low", 0, 0, &r->low) ||
+      !read_real(m, object, "high", INFINITY, INFINITY, &r->high) || !read_hash(m, object, &r->module_hash) ||
+      !read_whole(m, object, "runs", 0, UINT32_MAX, &runs) ||
+      !read_whole(m, object, "seed", INT64_MIN, INT64_MAX, &seed) ||
+      !read_whole(m, object, "candidate", 0, ((json_int_t)1 << 53) - 1, &candidate) ||
+      !read_whole(m, object, "when", 0, 253402300799, &when))
+    return false;
   r->runs = (uint32_t)runs;
-  r->seed = (uint64_t)json_integer_value(json_object_get(object, "seed"));
-  r->candidate = (uint64_t)json_integer_value(json_object_get(object, "candidate"));
-  r->when = json_integer_value(json_object_get(object, "when"));
+  r->seed = (uint64_t)seed;
+  r->candidate = (uint64_t)candidate;
+  r->when = when;
   r->busy = json_is_true(json_object_get(object, "busy")); /* older lines do not say */
   r->pinned = json_is_true(json_object_get(object, "pinned"));
-  return (r->seconds >= 0 && r->low >= 0 && r->high >= 0 && runs >= 0) || bad(m, "times and runs are not negative");
+  return true;
 }
 
 static bool import_record(struct importing *m, json_t *object) {
@@ -307,17 +361,24 @@ static bool import_record(struct importing *m, json_t *object) {
   vm_trace_free(trace);
   r.trace = bytes;
   read_facts(object, &r);
-  bool ok = read_intrinsics(m, object, &r) && put_record(m, &r);
+  char wrong[DB_WRONG_TEXT];
+  bool in_range = !db_find_out_of_range(&r, wrong) || bad(m, wrong);
+  bool ok = in_range && read_intrinsics(m, object, &r) && put_record(m, &r);
   free((void *)r.intrinsics);
   free((void *)r.facts);
   free(bytes);
   return ok;
 }
 
+/* The reader says of what it is in the text, which lacks a line and has a column of this one. */
+static bool refuse_json(struct importing *m, const json_error_t *where) {
+  return ms_fail(&m->why, MS_BAD_RECORD, "column %d: %s", where->column, where->text);
+}
+
 static bool import_object(struct importing *m, const char *line) {
   json_error_t where;
   json_t *object = json_loads(line, JSON_REJECT_DUPLICATES, &where);
-  bool ok = !object                               ? bad(m, where.text)
+  bool ok = !object                               ? refuse_json(m, &where)
             : json_object_get(object, "record")   ? import_record(m, object)
             : json_object_get(object, "script")   ? import_workload(m, object)
             : json_object_get(object, "sections") ? import_intrinsic(m, object)

@@ -1,4 +1,5 @@
 /* Records as bytes, and the keys of the indexes. Integers are little-endian, but in keys that sort. */
+#include "bounds.h"
 #include "store.h"
 
 #include <stdlib.h>
@@ -202,7 +203,7 @@ bool db_decode_record(const void *bytes, size_t size, struct db_record *out) {
   out->trace = take(&r, out->trace_bytes);
   if (*format >= WITH_INTRINSICS) take_intrinsics(&r, out);
   if (*format >= WITH_FACTS) take_facts(&r, out);
-  return !r.bad && r.left == 0 && status <= DB_UNMEASURED && runs <= UINT32_MAX && out->seconds >= 0;
+  return !r.bad && r.left == 0 && status <= DB_UNMEASURED && runs <= UINT32_MAX;
 }
 
 /* ---- Keys ---- */

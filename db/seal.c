@@ -7,6 +7,8 @@
  * Entries of before there were seals are read as they are. */
 #include "seal.h"
 
+#include "bounds.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +65,8 @@ const char *db_read_record(MDB_val key, MDB_val value, struct db_record *out) {
   enum db_seal seal = db_unseal(DB_RECORD, &key, &value);
   if (seal == DB_BROKEN) return "its checksum is wrong";
   if (!db_decode_record(value.mv_data, value.mv_size, out)) return "it does not decode";
+  char wrong[DB_WRONG_TEXT];
+  if (db_find_out_of_range(out, wrong)) return "a number of it is out of its range";
   if (!is_id(key, &out->id)) return "it is kept under another id than its own";
   return seal == DB_SEALED || decodes(out) ? NULL : "its trace does not decode";
 }

@@ -5,7 +5,7 @@
  *
  * A run of 1e10 seconds is how TVM writes a failure. A target is an object, in older lines its text; one that is a
  * list, of the object's keys without their values, says nothing. */
-#include "db.h"
+#include "bounds.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -38,8 +38,11 @@ static bool read_runs(const json_t *list, struct db_tuning *out, ms_error *err) 
   for (size_t i = 0; i < count; i++) {
     const json_t *item = json_array_get(list, i);
     double seconds = json_number_value(item);
-    if (!json_is_number(item) || !(seconds > 0) || !isfinite(seconds))
-      return fail(err, "a run time is no number of seconds above 0");
+    if (!json_is_number(item)) return ms_fail(err, MS_BAD_RECORD, "run time %zu is no number of seconds above 0", i);
+    if (!db_is_run_time(seconds, DB_MEASURED) && !(seconds >= FAILED && isfinite(seconds)))
+      return ms_fail(err, MS_BAD_RECORD,
+                     "run time %zu must be above 0, from %g to %g seconds, or %g where it failed, not %g", i,
+                     DB_LEAST_SECONDS, DB_MOST_SECONDS, FAILED, seconds);
     failed = failed || seconds >= FAILED;
     out->seconds[i] = seconds;
   }

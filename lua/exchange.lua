@@ -14,7 +14,8 @@ local function exists(path)
   return file ~= nil
 end
 
-local function warn(format, ...) io.stderr:write("msched db: ", string.format(format, ...), "\n") end
+local print = cli.print
+local function warn(format, ...) cli.warn("msched db: ", string.format(format, ...)) end
 
 local function write_file(path, text)
   local file, message = io.open(path, "w")
@@ -112,14 +113,18 @@ function exchange.import_records(store, path, options)
   for line in why:gmatch "[^\n]+" do
     local first = line:sub(1, #path + 1) == path .. ":"
     if first then shown = shown + 1 end
-    if first then warn("%s", line) else io.stderr:write(line, "\n") end
+    if first then warn("%s", line) else cli.warn(line) end
   end
   if shown < refused then warn("%s more refused", cli.count_text(refused - shown, "line")) end
   return added, refused
 end
 
+-- The first page of an LMDB file says what it is behind its own header.
+local function is_store(path) return path ~= "-" and (start_of(path, 20) or ""):sub(17) == "\xde\xc0\xef\xbe" end
+
 -- Everything of TVM's folder, or lines of records or of an export.
 function exchange.import(options, path)
+  if is_store(path) then refuse("%s: this is a store; `msched db merge %s` takes its records", path, cli.shell_word(path)) end
   local folder = folder_of(path)
   local workloads, refused = read_workloads(options, folder)
   local target = ms.target(options.target or "native").text

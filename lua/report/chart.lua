@@ -4,7 +4,7 @@ local html = ms.load "lua.report.html"
 local chart = {}
 
 local WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 480, 250, 66, 12, 12, 38
-local MOST_TICKS = 6
+local MOST_TICKS, MOST_POWERS = 6, 16
 
 -- Multiples of 1, 2 or 5 × 10^n between two numbers, at most MOST_TICKS.
 local function even_ticks(low, high)
@@ -20,8 +20,8 @@ end
 
 -- 1, 2 and 5 × 10^n between two numbers, or powers of ten alone where these are many.
 local function powers(low, high)
-  local list = {}
-  for power = math.floor(math.log(low, 10)), math.ceil(math.log(high, 10)) do
+  local list, first, last = {}, math.floor(math.log(low, 10)), math.ceil(math.log(high, 10))
+  for power = first, last, 1 + (last - first) // MOST_POWERS do
     for _, s in ipairs(high / low > 1e3 and {1} or {1, 2, 5}) do
       local t = s * 10.0 ^ power
       if t >= low and t <= high then list[#list + 1] = t end
@@ -42,6 +42,10 @@ local function place(x, axis)
   return (x - axis.low) / (axis.high - axis.low)
 end
 
+local FARTHEST = 1e300 -- from 0; what is beyond is not drawn, as what is no number, or has no logarithm
+
+local function has_place(x, axis) return x > -FARTHEST and x < FARTHEST and (not axis.log or x > 1 / FARTHEST) end
+
 -- The ends of an axis that holds these numbers, up to axis.most.
 local function axis_for(axis, numbers)
   local low, high = math.huge, -math.huge
@@ -49,7 +53,7 @@ local function axis_for(axis, numbers)
   if low > high then low, high = 1, 2 end
   high = math.max(math.min(high, axis.most or high), low)
   if axis.log then low, high = low / 1.1, high * 1.1 elseif axis.zero then low = 0 end
-  if high <= low then high = low + 1 end
+  if high <= low then high = low + math.max(1, math.abs(low) / 8) end
   return {low = low, high = high, log = axis.log, label = axis.label, show = axis.show}
 end
 
@@ -97,7 +101,11 @@ end
 function chart.draw(picture)
   local xs, ys, paths, keys = {}, {}, {}, {}
   for _, layer in ipairs(picture.layers) do
-    for _, p in ipairs(layer.points) do xs[#xs + 1], ys[#ys + 1] = p[1], p[2] end
+    local points = {}
+    for _, p in ipairs(layer.points) do
+      if has_place(p[1], picture.x) and has_place(p[2], picture.y) then points[#points + 1], xs[#xs + 1], ys[#ys + 1] = p, p[1], p[2] end
+    end
+    layer.points = points
   end
   local x, y = axis_for(picture.x, xs), axis_for(picture.y, ys)
   for i, layer in ipairs(picture.layers) do

@@ -2,6 +2,10 @@
  * entries have no checksum, are read. */
 #include "stored.h"
 
+#include "db/store.h"
+
+#include <math.h>
+
 /* Changes a byte of the file wherever the text stands, which is in older pages too: the last of it. */
 static void spoil(struct fixture *x, const char *text) {
   size_t length = strlen(text), size;
@@ -205,8 +209,75 @@ static void leaves_out_what_older_stores_have_damaged(void **state) {
   assert_int_equal(problems(x), 1);
 }
 
+/* ---- Numbers out of range, in a sound file of a stranger's ---- */
+
+static int insert_unchecked(struct db *db, MDB_txn *txn, void *data) { return db_insert_record(db, txn, data); }
+
+static void leaves_out_numbers_out_of_range(void **state) {
+  struct fixture *x = *state;
+  ms_error err = {0};
+  const struct {
+    double seconds, low, high;
+    uint64_t candidate;
+    int64_t when;
+    double fact;
+    enum db_status status;
+    bool sound;
+  } cases[] = {{1, 1, 1, 1, 1, 1, DB_MEASURED, true},
+               {1e-12, 0, INFINITY, ((uint64_t)1 << 53) - 1, 253402300799, 1e18, DB_MEASURED, true},
+               {1e6, 1e6, 1e6, 0, 0, 0, DB_CENSORED, true},
+               {0, 0, 0, 0, 0, 0, DB_FAILED, true},
+               {INFINITY, 0, INFINITY, 0, 0, 0, DB_UNMEASURED, true},
+               {0, 1, 1, 1, 1, 1, DB_MEASURED, false},
+               {-0.0, 1, 1, 1, 1, 1, DB_CENSORED, false},
+               {5e-324, 1, 1, 1, 1, 1, DB_MEASURED, false},
+               {1e300, 1, 1, 1, 1, 1, DB_MEASURED, false},
+               {NAN, 1, 1, 1, 1, 1, DB_MEASURED, false},
+               {INFINITY, 1, 1, 1, 1, 1, DB_MEASURED, false},
+               {-1, 1, 1, 1, 1, 1, DB_FAILED, false},
+               {NAN, 1, 1, 1, 1, 1, DB_FAILED, false},
+               {1, -1, 1, 1, 1, 1, DB_MEASURED, false},
+               {1, NAN, 1, 1, 1, 1, DB_MEASURED, false},
+               {1, INFINITY, 1, 1, 1, 1, DB_MEASURED, false},
+               {1, 1, NAN, 1, 1, 1, DB_MEASURED, false},
+               {1, 1, 1e300, 1, 1, 1, DB_MEASURED, false},
+               {1, 1, 1, (uint64_t)1 << 53, 1, 1, DB_MEASURED, false},
+               {1, 1, 1, UINT64_MAX, 1, 1, DB_MEASURED, false},
+               {1, 1, 1, 1, -1, 1, DB_MEASURED, false},
+               {1, 1, 1, 1, INT64_MAX, 1, DB_MEASURED, false},
+               {1, 1, 1, 1, 1, -1, DB_MEASURED, false},
+               {1, 1, 1, 1, 1, 1e300, DB_MEASURED, false}};
+  int sound = 0, count_of_cases = (int)(sizeof cases / sizeof *cases);
+  for (int i = 0; i < count_of_cases; i++) {
+    struct db_record r = record(x, 500 + (uint64_t)i, cases[i].seconds, cases[i].status), put;
+    r.low = cases[i].low, r.high = cases[i].high, r.candidate = cases[i].candidate, r.when = cases[i].when;
+    db_append_fact(&r, &(struct db_fact){.name = "clock", .kind = DB_NUMBER, .number = cases[i].fact});
+    put = r;
+    put.module_hash += 1000;
+    err.message[0] = 0;
+    assert_int_equal(db_put_record(x->db, &put, &err), cases[i].sound);
+    assert_true(cases[i].sound || (err.code == MS_INVALID_ARGUMENT && strstr(err.message, "must be from")));
+    if (cases[i].sound) assert_true(db_delete_record(x->db, &put.id, &err));
+    r.id.bytes[0] = (uint8_t)(i + 1);
+    assert_true(db_write(x->db, insert_unchecked, &r, 0, "test", &err));
+    free((void *)r.facts);
+    sound += cases[i].sound;
+  }
+  assert_int_equal(count_records(x), sound);
+  assert_int_equal(problems(x), count_of_cases - sound);
+  db_close(x->db);
+  x->db = NULL;
+  struct db_repair done;
+  assert_true(db_repair_file(x->path, NULL, &done, &err));
+  free(done.backup);
+  assert_true(done.needed && done.dropped == (uint64_t)(count_of_cases - sound) && done.records == (uint64_t)sound);
+  x->db = open_store(x);
+  assert_int_equal(problems(x), 0);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(names_a_damaged_record),
+  const struct CMUnitTest tests[] = {TEST(leaves_out_numbers_out_of_range),
+                                     TEST(names_a_damaged_record),
                                      TEST(replaces_a_damaged_record),
                                      TEST(deletes_a_damaged_record),
                                      TEST(restores_a_damaged_workload),
