@@ -45,6 +45,7 @@ void bind_models(lua_State *L);
 void bind_drafts(lua_State *L);
 void bind_measurers(lua_State *L);
 void bind_stores(lua_State *L);
+void bind_visible(lua_State *L);
 /* Makes a replay that runs return soon; async-signal-safe. */
 void bind_search_interrupt(void);
 void bind_search_resume(void);

@@ -1,6 +1,7 @@
 /* Stores in Lua: workloads and records. */
 #include "bind.h"
 #include "bind_search.h"
+#include "visible.h"
 
 #include "db/db.h"
 
@@ -32,7 +33,7 @@ static const char *opt_path(lua_State *L, int at) { return lua_isnoneornil(L, at
 
 static void warn_of_damage(void *unused, const char *line) {
   (void)unused;
-  fprintf(stderr, "msched: %s\n", line);
+  visible_complain("msched: ", line);
 }
 
 /* store([path [, {read_only =}]]) */

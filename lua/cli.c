@@ -1,5 +1,6 @@
 /* What the subcommands share: files, messages. */
 #include "cli.h"
+#include "visible.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -68,9 +69,21 @@ struct vm_trace *cli_read_trace(const char *path, ms_error *err) {
 void cli_print_json(json_t *object) {
   assert(object);
   char *text = json_dumps(object, JSON_COMPACT);
-  if (text) puts(text);
+  if (text) {
+    visible_put(text, VISIBLE_JSON);
+    putchar('\n');
+  }
   free(text);
   json_decref(object);
+}
+
+/* As it is, or where it is no UTF-8 as it is shown. */
+static json_t *json_message(const char *text) {
+  json_t *message = json_string(text);
+  char *shown = message ? NULL : visible_text(text, strlen(text), VISIBLE_LINES);
+  if (shown) message = json_string(shown);
+  free(shown);
+  return message;
 }
 
 int cli_report(const ms_error *err, const struct vm_trace *trace, bool as_json) {
@@ -82,10 +95,10 @@ int cli_report(const ms_error *err, const struct vm_trace *trace, bool as_json) 
   if (placed && trace && (uint32_t)err->instruction < trace->steps->count)
     kind = vm_kind_info(trace->steps->instructions[err->instruction].kind)->name;
   if (as_json)
-    cli_print_json(json_pack("{s:b, s:o, s:s?, s:s, s:s}", "ok", 0, "instruction",
+    cli_print_json(json_pack("{s:b, s:o, s:s?, s:s, s:o}", "ok", 0, "instruction",
                              placed ? json_integer(err->instruction) : json_null(), "kind", kind, "code",
-                             ms_code_name(err->code), "message", hinted.message));
+                             ms_code_name(err->code), "message", json_message(hinted.message)));
   else
-    fprintf(stderr, "msched: %s\n", hinted.message);
+    visible_complain("msched: ", hinted.message);
   return CLI_FAILED;
 }

@@ -23,14 +23,31 @@ end
 -- Of a space; where it is factored, there may be more than an integer holds.
 function cli.sketches_text(count) return count == 1 and "1 sketch" or string.format("%.10g sketches", count) end
 
-function cli.json_text(x)
-  if type(x) == "string" then
-    local body = x:gsub('[%c"\\\127]', function(c)
-      if c == '"' or c == "\\" then return "\\" .. c end
-      return string.format("\\u%04x", c:byte())
-    end)
-    return '"' .. body .. '"'
+-- Bytes that are no UTF-8, each as the character that stands for what cannot be read.
+local function readable(text)
+  if utf8.len(text) then return text end
+  local parts, at = {}, 1
+  while at <= #text do
+    local _, bad = utf8.len(text, at)
+    parts[#parts + 1] = text:sub(at, (bad or #text + 1) - 1) .. (bad and "\u{fffd}" or "")
+    at = (bad or #text) + 1
   end
+  return table.concat(parts)
+end
+
+-- What terminals act on is escaped as JSON escapes it: control characters, and marks that turn the direction of text.
+local function json_string(text)
+  local body = readable(text):gsub('[%c"\\\127]', function(c)
+    if c == '"' or c == "\\" then return "\\" .. c end
+    return string.format("\\u%04x", c:byte())
+  end)
+  local function escaped(c) return string.format("\\u%04x", utf8.codepoint(c)) end
+  body = body:gsub("\194[\128-\159]", escaped):gsub("\226\128[\142\143\168-\174]", escaped):gsub("\226\129[\166-\169]", escaped)
+  return '"' .. body .. '"'
+end
+
+function cli.json_text(x)
+  if type(x) == "string" then return json_string(x) end
   if type(x) == "boolean" or math.type(x) == "integer" then return tostring(x) end
   if type(x) == "number" then return x == x and math.abs(x) < math.huge and string.format("%.9g", x) or "null" end
   if type(x) ~= "table" then return "null" end
@@ -42,6 +59,11 @@ function cli.json_text(x)
   for _, k in ipairs(ms.sorted_keys(x)) do parts[#parts + 1] = cli.json_text(tostring(k)) .. ":" .. cli.json_text(x[k]) end
   return "{" .. table.concat(parts, ",") .. "}"
 end
+
+-- Shows text that may hold what others wrote: one line; lines, of what kind ms.visible says.
+function cli.print(text) print(ms.visible(text)) end
+function cli.print_lines(text, how) io.stdout:write(ms.visible(text, how or "lines"), "\n") end
+function cli.warn(...) io.stderr:write(ms.visible(table.concat {...}, "lines"), "\n") end
 
 function cli.put_json(object)
   io.stdout:write(cli.json_text(object), "\n")

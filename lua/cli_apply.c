@@ -1,5 +1,6 @@
 /* msched apply: schedules functions by traces. */
 #include "cli.h"
+#include "visible.h"
 
 #include <stdlib.h>
 
@@ -14,7 +15,7 @@ static int print_result(const struct vm_schedule *sch, bool as_json) {
   if (as_json)
     cli_print_json(json_pack("{s:b, s:s, s:o}", "ok", 1, "script", script, "trace", json_loads(trace, 0, NULL)));
   else
-    fputs(script, stdout);
+    visible_put(script, VISIBLE_SCRIPT);
   free(script);
   free(trace);
   return CLI_DONE;

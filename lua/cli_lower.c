@@ -1,5 +1,6 @@
 /* msched lower: a function as the code generators see it, or after any pass of the lowering. */
 #include "cli.h"
+#include "visible.h"
 
 #include "jit/jit.h"
 
@@ -52,7 +53,7 @@ static bool lower(struct tir *ir, const struct vm_trace *trace, const char *targ
   if (!tir_lower(ir, f, &options, err)) return false;
   if (after) return true;
   char *text = tir_print(ir, f, 0);
-  if (text) fputs(text, stdout);
+  if (text) visible_put(text, VISIBLE_SCRIPT);
   free(text);
   return true;
 }

@@ -1,6 +1,7 @@
 /* Commands that are written in Lua (commands.lua): tune and what works on the store. */
 #include "bind.h"
 #include "cli.h"
+#include "visible.h"
 
 #include <limits.h>
 #include <signal.h>
@@ -37,6 +38,12 @@ void cli_add_terminal(lua_State *L) {
                                        {"terminal_height", terminal_height},
                                        {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
+}
+
+static void complain(const struct cli_command *self, const char *message) {
+  char before[80];
+  snprintf(before, sizeof before, "msched %s: ", self->name);
+  visible_complain(before, message);
 }
 
 /* Pushes a table of the options by their keys, a list of the arguments, and one of what follows "--". */
@@ -107,7 +114,7 @@ int cli_lua(const struct cli_command *self, int argc, char **argv) {
       if (status == CLI_USAGE)
         status = cli_wrong_usage(self, "%s", lua_tostring(L, -1));
       else if (lua_isstring(L, -1))
-        fprintf(stderr, "msched %s: %s\n", self->name, lua_tostring(L, -1));
+        complain(self, lua_tostring(L, -1));
     }
   }
   script_close(L);

@@ -1,5 +1,7 @@
+#define _GNU_SOURCE
 /* Options: how the words of a command are read by the table of options.def, and how the table is explained. */
 #include "cli.h"
+#include "visible.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -252,11 +254,13 @@ void cli_explain_options(const struct cli_command *c) {
 int cli_wrong_usage(const struct cli_command *self, const char *format, ...) {
   assert(format);
   va_list args;
-  fprintf(stderr, "msched%s%s: ", self ? " " : "", self ? self->name : "");
+  char *message = NULL, before[80];
+  snprintf(before, sizeof before, "msched%s%s: ", self ? " " : "", self ? self->name : "");
   va_start(args, format);
-  vfprintf(stderr, format, args);
+  if (vasprintf(&message, format, args) < 0) abort();
   va_end(args);
-  fputc('\n', stderr);
+  visible_complain(before, message);
+  free(message);
   if (self)
     cli_print_usage(stderr, self);
   else

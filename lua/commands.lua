@@ -6,7 +6,7 @@ local commands = {}
 
 local DONE, FAILED = cli.DONE, cli.FAILED
 local refuse, misuse, put_json = cli.refuse, cli.misuse, cli.put_json
-local time_text, rate_text = cli.time_text, cli.rate_text
+local time_text, rate_text, print = cli.time_text, cli.rate_text, cli.print
 local functions_of, open_store = cli.functions_of, cli.open_store
 local stores, schedule_of = ms.load "lua.stores", ms.load "lua.records".schedule_of
 local record_code = ms.load "lua.record_code"
@@ -41,9 +41,9 @@ local function report_tasks(tune, tasks, options, states)
     local is_part = task.of_whole ~= nil -- it may have had no trial
     all = all and (is_part or task.fastest ~= nil) and not task.error
     local message = task.error or not is_part and not task.fastest and not task:stopped() and tune.why(task)
-    if message then io.stderr:write("msched tune: ", task.name, ": ", message, "\n") end
+    if message then cli.warn("msched tune: ", task.name, ": ", message) end
     if not options.json and not options["no-tune"] and not is_part then progress.print_best(task, states[task.name]) end
-    if not options.json and not is_part and task.fastest and task.fastest.id then print(next_commands(task, options)) end
+    if not options.json and not is_part and task.fastest and task.fastest.id then cli.print_lines(next_commands(task, options)) end
   end
   return all
 end
@@ -113,7 +113,7 @@ local function show_functions(options, path, rest)
     for _, func in ipairs(functions_of(path, rest, options.task)) do
       local work = cli.work_of(func)
       if options.json then put_json {task = func:name(), script = func:script(), operations = work[1]}
-      else io.write(func:script {colour = ms.is_terminal() and not os.getenv "NO_COLOR"}) end
+      else io.write(ms.visible(func:script {colour = ms.is_terminal() and not os.getenv "NO_COLOR"}, "script")) end
     end
     return DONE
   end
@@ -129,7 +129,7 @@ end
 
 local function print_code(code)
   if code.reason then print(code.reason) end
-  for _, k in ipairs(code.kernels or {}) do print(record_code.kernel_text(k)) end
+  for _, k in ipairs(code.kernels or {}) do cli.print_lines(record_code.kernel_text(k)) end
   for _, note in ipairs(code.notes or {}) do print("note: " .. note) end
 end
 
@@ -161,8 +161,8 @@ function commands.show(options, ids, rest)
   local device = stores.device_text(r.device)
   if device then print("as measured: " .. device) end
   print_code(record_code.of(func, sch, target_of(r, options)))
-  print(sch:script {colour = ms.is_terminal() and not os.getenv "NO_COLOR"})
-  print(trace:text())
+  cli.print_lines(sch:script {colour = ms.is_terminal() and not os.getenv "NO_COLOR"}, "script")
+  cli.print_lines(trace:text(), "lua")
   return DONE
 end
 
@@ -208,7 +208,7 @@ function commands.export(options, ids)
   local _, _, sch = schedule_of(store, r)
   local kernel = ms.build(sch:func(), {target = target_of(r, options)})
   if not options.force then kernel:check_timing() end -- what is given away is run before, where this machine can
-  for _, note in ipairs(kernel:notes()) do io.stderr:write("msched export: note: ", note, "\n") end
+  for _, note in ipairs(kernel:notes()) do cli.warn("msched export: note: ", note) end
   local replaced = cli.is_there(path)
   local name, owner = kernel:export(path, options.name)
   print(string.format("%s: %s, %s, record %s for %s", path, replaced and "replaced" or "written", cli.size_text(path), r.id:sub(1, 12), kernel:target()))
@@ -232,16 +232,16 @@ local function print_space(func, options, tune, refusals)
     else
       local choice = listed.block and string.format(": choice %d of block %s, the first of the others", listed.choice, listed.block) or ""
       print(string.format("-- %s, sketch %d of %d%s", func:name(), i, #opened.sketches, choice))
-      print(sch.trace:text())
+      cli.print_lines(sch.trace:text(), "lua")
     end
   end
   if product then
-    io.stderr:write(string.format("msched space: %s: %s, %s; each choice is printed once, with the first of the other blocks\n", func:name(),
+    cli.warn(string.format("msched space: %s: %s, %s; each choice is printed once, with the first of the other blocks", func:name(),
                                   cli.sketches_text(product:size()), cli.product_text(product:counts())))
   end
-  for _, name in ipairs(opened.idle) do io.stderr:write(string.format("msched space: %s: rule `%s` changed no schedule\n", func:name(), name)) end
-  if opened.thinned then io.stderr:write("msched space: ", func:name(), ": there are more sketches; these were drawn by the seed\n") end
-  if next(opened.refused) then io.stderr:write("msched space: ", func:name(), ": dropped where an instruction was refused:\n", refusals.text(opened.refused), "\n") end
+  for _, name in ipairs(opened.idle) do cli.warn(string.format("msched space: %s: rule `%s` changed no schedule", func:name(), name)) end
+  if opened.thinned then cli.warn("msched space: ", func:name(), ": there are more sketches; these were drawn by the seed") end
+  if next(opened.refused) then cli.warn("msched space: ", func:name(), ": dropped where an instruction was refused:\n", refusals.text(opened.refused)) end
 end
 
 function commands.space(options, files, rest)
@@ -249,7 +249,7 @@ function commands.space(options, files, rest)
   local tune, refusals, groups = ms.load "search.tune", ms.load "rules.refusals", ms.load "search.groups"
   for _, func in ipairs(functions_of(files[1], rest, options.task)) do
     local cut = not options.whole and groups.needed(func)
-    if cut then io.stderr:write(string.format("msched space: %s: %s, cut into groups that are searched apart:\n%s\n", func:name(), cli.count_text(cut.blocks, "block"), tostring(cut))) end
+    if cut then cli.warn(string.format("msched space: %s: %s, cut into groups that are searched apart:\n%s", func:name(), cli.count_text(cut.blocks, "block"), tostring(cut))) end
     for _, g in ipairs(cut or {{func = func}}) do print_space(g.func, options, tune, refusals) end
   end
   return DONE

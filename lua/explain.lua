@@ -118,7 +118,7 @@ function explain.print_changes(changes, around, colour)
     if shown[i] then
       if last > 0 and i > last + 1 then print "      …" end
       local paint = colour and colours[c[1]]
-      print((paint or "") .. "    " .. c[1] .. " " .. c[2] .. (paint and "\27[0m" or ""))
+      print((paint or "") .. ms.visible("    " .. c[1] .. " " .. c[2]) .. (paint and "\27[0m" or ""))
       last = i
     end
   end
@@ -149,7 +149,7 @@ end
 function explain.print(func, trace, options)
   local steps = explain.steps(func, trace, options.wanted)
   for _, s in ipairs(steps) do
-    for i, text in ipairs(s.texts) do print(string.format("%3d  %s", s.first + i - 1, text)) end
+    for i, text in ipairs(s.texts) do print(ms.visible(string.format("%3d  %s", s.first + i - 1, text), "lua")) end
     if options.dependents then print_effect(trace, s, options.wanted) end
     explain.print_changes(s.changes, options.around or 1, options.colour)
   end

@@ -111,7 +111,7 @@ function live.lines(states, now, elapsed, width, height, bars)
   lines[#lines + 1] = string.format("%s, %.1f builds and %.1f runs a second%s%s", progress.time_text(now, elapsed), now.built / since, now.ran / since,
                                     now.repeated > 0 and string.format(", repeated: %d", now.repeated) or "",
                                     now.busy > 0 and string.format(", other programs ran during %d", now.busy) or "")
-  for i, line in ipairs(lines) do lines[i] = cli.cut(line, width) end
+  for i, line in ipairs(lines) do lines[i] = cli.cut(msched.visible(line), width) end
   return lines
 end
 
@@ -137,7 +137,7 @@ end
 -- A line that stays.
 function Screen:print(text)
   self:clear()
-  self.write(text .. "\n")
+  self.write(msched.visible(text) .. "\n")
   self.at = -math.huge
 end
 

@@ -136,11 +136,11 @@ function progress.lines(screen, states)
     all[name] = {}
     return all[name]
   end})
-  local shown, handlers, print = {}, {}, screen and function(text) screen:print(text) end or print
+  local shown, handlers, print = {}, {}, screen and function(text) screen:print(text) end or cli.print
   local function warn(...)
     if screen then screen:clear() end
     io.stdout:flush()
-    io.stderr:write(string.format(...))
+    io.stderr:write(ms.visible(string.format(...), "lines"))
   end
   function handlers.cut(e)
     print(string.format("%s: %s, cut into %s that are searched apart%s", e.task, cli.count_text(e.size, "block"), cli.count_text(e.instances, "group"),
@@ -203,7 +203,7 @@ function progress.print_best(task, state)
       differs = not differences and "  another sketch"
         or "  " .. table.concat(differences, "; ", 1, math.min(count, TOLD)) .. (count > TOLD and string.format("; and %d more", count - TOLD) or "")
     end
-    print(string.format("  %d  %s  %s  %3.0f %%%s%s", i, m.id or "-", cli.time_text(m.seconds), 100 * list[1].seconds / m.seconds,
+    cli.print(string.format("  %d  %s  %s  %3.0f %%%s%s", i, m.id or "-", cli.time_text(m.seconds), 100 * list[1].seconds / m.seconds,
                         cost and string.format("  built in %.0f ms, run in %.0f ms", 1e3 * cost.build, 1e3 * cost.run) or "", differs))
   end
 end

@@ -44,7 +44,7 @@ function recheck.export(store, r, target)
   if r.status == "failed" then cli.refuse("record %s failed: %s; --force exports it all the same", r.id:sub(1, 12), r.reason) end
   if pcall(ms.target, r.target) then target = r.target end
   local runs, why = pcall(ms.target, target, {runs = true})
-  if runs then recheck.run(store, r, target) else io.stderr:write("msched export: not checked: ", tostring(why), "\n") end
+  if runs then recheck.run(store, r, target) else cli.warn("msched export: not checked: ", tostring(why)) end
 end
 
 return recheck

@@ -335,6 +335,7 @@ int luaopen_msched(lua_State *L) {
     bind_drafts(L);
     bind_measurers(L);
     bind_stores(L);
+    bind_visible(L);
     bind_boxes(L);
     lua_pushcfunction(L, names_in);
     lua_setfield(L, -2, "names_in");

@@ -5,6 +5,7 @@ local stores = {}
 
 local DONE, FAILED = cli.DONE, cli.FAILED
 local refuse, misuse, put_json, time_text, rate_text, count_text, open_store = cli.refuse, cli.misuse, cli.put_json, cli.time_text, cli.rate_text, cli.count_text, cli.open_store
+local print = cli.print
 local record_code = ms.load "lua.record_code"
 local by_target, schedule_of = ms.load "lua.records".by_target, ms.load "lua.records".schedule_of
 
@@ -213,7 +214,7 @@ function stores.diff(options, ids)
   if options.assembly then
     print_difference(codes[1].counts and "inner loop" or "source", all_of_code, #code)
     for i, mark in ipairs {"-", "+"} do
-      for _, line in ipairs(codes[i].lines) do print("  " .. mark .. " " .. line) end
+      for _, line in ipairs(codes[i].lines) do cli.print_lines("  " .. mark .. " " .. line) end
     end
   end
   return DONE

@@ -1,7 +1,8 @@
 -- Text of HTML: elements, escaped text, numbers that programs read too, tables; and the page around them.
 local html = {}
 
-function html.text(x) return (tostring(x):gsub("[&<>\"']", {["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;", ["'"] = "&#39;"})) end
+-- What a reader of the page or a terminal would act on is escaped as on terminals.
+function html.text(x) return (msched.visible(tostring(x), "lines"):gsub("[&<>\"']", {["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;", ["'"] = "&#39;"})) end
 
 local EMPTY = {input = true, meta = true}
 
