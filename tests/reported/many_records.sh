@@ -1,11 +1,11 @@
 #!/bin/sh
 # Any number of records is written together: by a batch, an import, a merge. MSCHED_REPORTED=all: MSCHED_RECORDS of them,
-# 1,000,000 unless said; it prints seconds, bytes a record and the most memory.
+# 100,000 unless said. It prints seconds, bytes a record and the most memory.
 # usage: many_records.sh PROGRAM
 . "$(dirname -- "$0")/expect.sh"
 
 records=12000
-[ "${MSCHED_REPORTED:-}" != all ] || records=${MSCHED_RECORDS:-1000000}
+[ "${MSCHED_REPORTED:-}" != all ] || records=${MSCHED_RECORDS:-100000}
 expect_status 0 "$program" tune ops:matmul --trials 1 --target "native -num-cores=1" --db src.db -- 8 8 8
 put() { # store, records, records a batch
   expect_status 0 "$program" "$here/many_records.lua" put "$@"

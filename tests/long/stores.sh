@@ -1,0 +1,8 @@
+#!/bin/sh
+# Rounds of processes that write, read, prune, compact, repair and merge one store, a third of the rounds with processes
+# killed: after each the store is sound, and nothing that was committed is lost.
+# usage: stores.sh HAMMER_STORE ROUNDS [SEED]
+set -eu
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+"$1" "$work" "$2" "${3:-1}"
