@@ -10,8 +10,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-static const unsigned PAUSE = 5000;                       /* microseconds between two tries */
-enum { OPENING_TRIES = 60 * 200, ALONE_TRIES = 2 * 200 }; /* a minute; two seconds, since others open in far less */
+static const unsigned PAUSE = 1000;                 /* microseconds between two tries */
+enum { OPENING_TRIES = 60000, ALONE_TRIES = 2000 }; /* a minute; two seconds, since others open in far less */
 
 static int open_lock(const char *path, ms_error *err) {
   char *name = NULL;
@@ -23,10 +23,10 @@ static int open_lock(const char *path, ms_error *err) {
 }
 
 /* 0, or errno: EWOULDBLOCK where another has it all the time. */
-static int lock_whole(int file, int how, int tries) {
+static int lock_whole(int file, int tries) {
   assert(file >= 0 && tries > 0);
   for (int i = 0; i < tries; i++) {
-    if (flock(file, how | LOCK_NB) == 0) return 0;
+    if (flock(file, LOCK_EX | LOCK_NB) == 0) return 0;
     if (errno != EWOULDBLOCK && errno != EINTR) return errno;
     usleep(PAUSE);
   }
@@ -36,11 +36,11 @@ static int lock_whole(int file, int how, int tries) {
 int db_lock_opening(const char *path, ms_error *err) {
   int file = open_lock(path, NULL);
   if (file < 0) return -2;
-  int code = lock_whole(file, LOCK_SH, OPENING_TRIES);
+  int code = lock_whole(file, OPENING_TRIES);
   if (!code) return file;
   close(file);
   if (code == EWOULDBLOCK)
-    ms_fail(err, MS_STORE, "%s: another process compacts or repairs the store; try again when it is done", path);
+    ms_fail(err, MS_STORE, "%s: another process opens, compacts or repairs the store; try again when it is done", path);
   else
     ms_fail(err, MS_STORE, "%s-lock: cannot be locked: %s", path, strerror(code));
   return -1;
@@ -54,7 +54,7 @@ int db_hold_alone(const char *path, ms_error *err) {
   int file = open_lock(path, err);
   if (file < 0) return -1;
   struct flock first = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
-  int code = lock_whole(file, LOCK_EX, ALONE_TRIES);
+  int code = lock_whole(file, ALONE_TRIES);
   while (!code && fcntl(file, F_SETLK, &first) != 0)
     if (errno != EINTR) code = errno;
   if (!code) return file;
