@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 static const unsigned PAUSE = 1000;                 /* microseconds between two tries */
-enum { OPENING_TRIES = 60000, ALONE_TRIES = 2000 }; /* a minute; two seconds, since others open in far less */
+enum { OPENING_TRIES = 30000, ALONE_TRIES = 2000 }; /* half a minute; two seconds, since others open in far less */
 
 static int open_lock(const char *path, ms_error *err) {
   char *name = NULL;
