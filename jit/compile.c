@@ -2,6 +2,7 @@
 #include "backend.h"
 #include "emit.h"
 #include "emit_c.h"
+#include "range.h"
 #include "symbols.h"
 
 #include <pthread.h>
@@ -121,6 +122,7 @@ LLVMModuleRef jit_module(LLVMContextRef context, const struct tir *lowered, tir_
     LLVMDisposeMessage(text);
   }
   ok = ok && jit_optimize(module, machine, count_loops(lowered, f), clock, err);
+  if (ok) jit_use_range(module, target);
   if (ok) return module;
   LLVMDisposeModule(module);
   return NULL;

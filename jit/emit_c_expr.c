@@ -197,8 +197,8 @@ static void real_arithmetic(struct emit_c *e, const struct tir_expr_node *n, str
   struct c_type t = emit_c_type(e, n->type, c.width);
   fputc('(', e->out);
   switch (n->kind) {
-  case TIR_MIN: call_two(e, emit_c_helper(e, "min", t, NULL, helper), n, c); break;
-  case TIR_MAX: call_two(e, emit_c_helper(e, "max", t, NULL, helper), n, c); break;
+  case TIR_MIN: call_two(e, emit_c_helper(e, "least", t, NULL, helper), n, c); break;
+  case TIR_MAX: call_two(e, emit_c_helper(e, "most", t, NULL, helper), n, c); break;
   case TIR_MOD: call_two(e, emit_c_helper(e, "call2", t, "fmod", helper), n, c); break;
   default:
     emit_c_value(e, n->a, c);

@@ -146,16 +146,27 @@ static const char *above_function(struct emit_c *e, tir_type type) {
   return name;
 }
 
+/* The function that gives the mask of the lanes that are NaN: what is left of them without the sign is past infinity. */
+static const char *none_function(struct emit_c *e, tir_type type) {
+  const char *name = is_bfloat(type) ? "ms_none_bfloat2" : "ms_none_half2";
+  if (emit_c_needs(e, name))
+    fprintf(e->helpers,
+            "MS_HELPER uint32_t %s(uint32_t a) {\n"
+            "  return (((a & 0x7fff7fffu) + %su) >> 15 & 0x00010001u) * 0xffffu;\n}\n",
+            name, is_bfloat(type) ? "0x007f007f" : "0x03ff03ff");
+  return name;
+}
+
 static void extreme_function(struct emit_c *e, const char *operation, tir_type type) {
   char name[40];
   bool most = !strcmp(operation, "max");
   snprintf(name, sizeof name, "ms_%s_%s2", operation, short_name(type));
   if (!emit_c_needs(e, name)) return;
-  const char *above = above_function(e, type);
+  const char *above = above_function(e, type), *none = none_function(e, type);
   fprintf(e->helpers,
-          "MS_HELPER uint32_t %s(uint32_t a, uint32_t b) {\n  const uint32_t mask = %s(%s);\n"
+          "MS_HELPER uint32_t %s(uint32_t a, uint32_t b) {\n  const uint32_t mask = %s(%s) | %s(b);\n"
           "  return (a & mask) | (b & ~mask);\n}\n",
-          name, above, most ? "a, b" : "b, a");
+          name, above, most ? "a, b" : "b, a", none);
 }
 
 static const char *operation_of(enum tir_kind kind) {

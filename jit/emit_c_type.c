@@ -90,6 +90,9 @@ static const struct c_template templates[] = {
      NULL},
     {"min", "select", "$V ms_min_$N($V a, $V b) { return $S(a < b, a, b); }", NULL},
     {"max", "select", "$V ms_max_$N($V a, $V b) { return $S(a > b, a, b); }", NULL},
+    /* Of floats: NaN is left out, and comes of two only. */
+    {"least", "select", "$V ms_least_$N($V a, $V b) { return $S((a < b) | (b != b), a, b); }", NULL},
+    {"most", "select", "$V ms_most_$N($V a, $V b) { return $S((a > b) | (b != b), a, b); }", NULL},
     {"abs", "", "$V ms_abs_$N($V x) { return x < 0 ? ($V)-($U)x : x; }",
      "$V ms_abs_$N($V x) { return ($V)(($U)(x ^ (x < 0)) - ($U)(x < 0)); }"},
     {"popcount", "", "$V ms_popcount_$N($V x) { return ($V)__builtin_popcountll((uint64_t)($U)x); }",

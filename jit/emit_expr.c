@@ -41,12 +41,31 @@ static LLVMValueRef division(struct emit *e, const struct tir_expr_node *n, LLVM
   return n->kind == TIR_MOD ? LLVMBuildSRem(w, a, b, "") : LLVMBuildSDiv(w, a, b, "");
 }
 
+/* LLVM narrows its functions of widened bfloat16, to round what needs no rounding by a routine that few have. */
+static bool has_bfloat(const struct emit *e) {
+  for (uint32_t b = 1; b < e->ir->buffers.count; b++)
+    if (tir_type_code(e->ir->buffers.at[b].type) == TIR_BFLOAT) return true;
+  return false;
+}
+
+/* NaN is left out, and comes of two only; of zeros of unlike signs either. Source: IEEE 754-2019, maximumNumber. */
+static LLVMValueRef float_extreme(struct emit *e, bool least, LLVMValueRef a, LLVMValueRef b, tir_type type) {
+  if (tir_type_code(type) == TIR_FLOAT && tir_type_bits(type) >= 32 && !has_bfloat(e)) {
+    LLVMValueRef args[] = {a, b};
+    LLVMValueRef value = emit_intrinsic(e, least ? "llvm.minnum" : "llvm.maxnum", LLVMTypeOf(a), args, 2);
+    if (LLVMIsAInstruction(value)) LLVMSetFastMathFlags(value, LLVMFastMathNoSignedZeros);
+    return value;
+  }
+  LLVMValueRef before = LLVMBuildFCmp(e->builder, least ? LLVMRealOLT : LLVMRealOGT, a, b, "");
+  LLVMValueRef none = LLVMBuildFCmp(e->builder, LLVMRealUNO, b, b, "");
+  return LLVMBuildSelect(e->builder, LLVMBuildOr(e->builder, before, none, ""), a, b, "");
+}
+
 static LLVMValueRef extreme(struct emit *e, bool least, LLVMValueRef a, LLVMValueRef b, tir_type type) {
   assert(a && b);
   LLVMValueRef before;
-  if (tir_type_is_float(type))
-    before = LLVMBuildFCmp(e->builder, least ? LLVMRealOLT : LLVMRealOGT, a, b, "");
-  else if (tir_type_code(type) == TIR_INT)
+  if (tir_type_is_float(type)) return float_extreme(e, least, a, b, type);
+  if (tir_type_code(type) == TIR_INT)
     before = LLVMBuildICmp(e->builder, least ? LLVMIntSLT : LLVMIntSGT, a, b, "");
   else
     before = LLVMBuildICmp(e->builder, least ? LLVMIntULT : LLVMIntUGT, a, b, "");

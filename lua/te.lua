@@ -87,9 +87,17 @@ local function unify(a, b, what)
   fail("%s: operands of types %s and %s; cast one of them", what, a.type, b.type)
 end
 
+-- Conditions have no arithmetic.
+local function refuse_truths(x, text)
+  if x.type == "bool" then
+    fail("%s: conditions (bool) have no arithmetic: te.all, te.any and te.not_ join them, te.select(c, a, b) chooses by one, te.cast(c, \"int32\") counts it", text)
+  end
+end
+
 local function binary(op, text)
   return function(a, b)
     local x, y = unify(a, b, text)
+    refuse_truths(x, text)
     return expr {op = "binary", text = text, type = x.type, x, y}
   end
 end
@@ -144,10 +152,10 @@ for _, name in ipairs {"exp", "exp2", "log", "log2", "log10", "sqrt", "rsqrt", "
     return call(name, x.type, x)
   end
 end
-function te.abs(x) x = lift(x) return call("abs", x.type, x) end
+function te.abs(x) x = lift(x) refuse_truths(x, "abs") return call("abs", x.type, x) end
 function te.pow(a, b) local x, y = unify(a, b, "pow") return call("pow", x.type, x, y) end
-function te.maximum(a, b) local x, y = unify(a, b, "maximum") return call("max", x.type, x, y) end
-function te.minimum(a, b) local x, y = unify(a, b, "minimum") return call("min", x.type, x, y) end
+function te.maximum(a, b) local x, y = unify(a, b, "maximum") refuse_truths(x, "maximum") return call("max", x.type, x, y) end
+function te.minimum(a, b) local x, y = unify(a, b, "minimum") refuse_truths(x, "minimum") return call("min", x.type, x, y) end
 function te.floordiv(a, b) return Expr.__idiv(lift(a), b) end
 function te.floormod(a, b) return Expr.__mod(lift(a), b) end
 function te.cast(x, type) return cast(lift(x), type) end

@@ -474,6 +474,9 @@ tir_expr tir_call(struct tir *ir, tir_type type, tir_symbol op, const tir_expr *
 tir_expr tir_list_value(struct tir *ir, const tir_expr *items, uint32_t count);
 tir_expr tir_map_value(struct tir *ir, const tir_expr *items, uint32_t count); /* keys and values in turn */
 
+/* The operation gives a number: it is none on booleans, which are compared and joined by and, or, not alone. */
+static inline bool tir_is_arithmetic(enum tir_kind kind) { return kind >= TIR_ADD && kind <= TIR_MAX; }
+bool tir_is_arithmetic_call(const char *op); /* so does a call: bitwise_not, shifts, pow, abs */
 /* The value of a binary operation on integers, TIR_ADD to TIR_OR. False: it has none, or leaves 64 bits. */
 bool tir_compute(enum tir_kind kind, int64_t a, int64_t b, int64_t *out);
 /* Simplified integer arithmetic: folds, sums terms, divides what divides, uses the bounds of variables. The result is

@@ -109,7 +109,8 @@ static tir_expr make_let(struct maker *m, tir_type type, int depth) {
   tir_expr value = make(m, of, depth + 1);
   tir_expr use = tir_unary(m->ir, TIR_CAST, tir_type_with_lanes(type, 1), tir_var_expr(m->ir, var));
   if (tir_type_lanes(type) > 1) use = tir_unary(m->ir, TIR_BROADCAST, type, use);
-  return tir_let(m->ir, var, value, tir_binary(m->ir, TIR_MAX, use, make(m, type, depth + 1)));
+  enum tir_kind kind = tir_type_code(type) == TIR_BOOL ? TIR_OR : TIR_MAX;
+  return tir_let(m->ir, var, value, tir_binary(m->ir, kind, use, make(m, type, depth + 1)));
 }
 
 /* Nodes of vectors alone. */
@@ -134,7 +135,8 @@ static tir_expr make(struct maker *m, tir_type type, int depth) {
   int lanes = tir_type_lanes(type);
   if (depth == MOST_DEPTH || !below(m, 6))
     return lanes > 1 && below(m, 2) ? make_vector(m, type, MOST_DEPTH - 1) : make_leaf(m, type);
-  if (tir_type_code(type) == TIR_BOOL && below(m, 3)) return make_truth(m, type, depth);
+  bool truth = tir_type_code(type) == TIR_BOOL; /* truths have no arithmetic */
+  if (truth && below(m, 3)) return make_truth(m, type, depth);
   switch (below(m, 12)) {
   case 0: return make_call(m, type, depth);
   case 1: return make_let(m, type, depth);
@@ -148,6 +150,7 @@ static tir_expr make(struct maker *m, tir_type type, int depth) {
     if (lanes > 1) return make_vector(m, type, depth);
     return make_leaf(m, type);
   default: {
+    if (truth) return make_truth(m, type, depth);
     enum tir_kind kind = TIR_ADD + below(m, 9);
     tir_expr a = make(m, type, depth + 1);
     return tir_binary(m->ir, kind, a, below(m, 8) ? make(m, type, depth + 1) : a);

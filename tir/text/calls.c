@@ -133,3 +133,10 @@ enum tir_dtype_place tir_call_dtype_place(const struct tir *ir, tir_expr call) {
   if (rule == TIR_CALL_SAME) return implied && !names_type(ir, n) ? TIR_DTYPE_ABSENT : TIR_DTYPE_FIRST;
   return implied ? TIR_DTYPE_ABSENT : TIR_DTYPE_KEYWORD;
 }
+
+bool tir_is_arithmetic_call(const char *op) {
+  static const char *const names[] = {"bitwise_not", "shift_left", "shift_right", "pow", "abs", "fabs"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (!strcmp(names[i], op)) return true;
+  return false;
+}

@@ -247,6 +247,8 @@ bool tir_read_call(struct tir_reader *r, const char *name, uint32_t token, struc
 
 /* ---- reader_fold.c ---- */
 
+/* Refuses a condition where arithmetic is done: booleans have none. */
+bool tir_reader_refuse_truths(struct tir_reader *r, uint32_t token, tir_expr e);
 /* Any binary kind with operands cast to a common type and constants folded, as Python's operators on TVM's expressions.
  */
 bool tir_reader_binary(struct tir_reader *r, uint32_t token, enum tir_kind kind, tir_expr a, tir_expr b, tir_expr *out);

@@ -85,8 +85,8 @@ static bool read_binary_call(struct tir_reader *r, struct tir_args *args, const 
   bool logical = b->kind == TIR_AND || b->kind == TIR_OR;
   if (logical && tir_type_code(tir_type_of(r->ir, e[0])) != TIR_BOOL)
     return tir_reader_fail(r, args->token, MS_TEXT_TYPE, "T.%s takes conditions", b->name);
-  bool arithmetic = b->kind < TIR_EQ;
-  if (arithmetic && !expect_number(r, args, e[0])) return false;
+  if (tir_is_arithmetic(b->kind) && (!expect_number(r, args, e[0]) || !tir_reader_refuse_truths(r, args->token, e[0])))
+    return false;
   return give(r, args, tir_binary(r->ir, b->kind, e[0], e[1]), out);
 }
 
@@ -264,7 +264,8 @@ static bool absolute(struct tir_reader *r, struct tir_args *args, tir_expr e, ti
 
 static bool read_abs(struct tir_reader *r, struct tir_args *args, struct tir_item *out) {
   tir_expr e;
-  return exprs_of(r, args, &e, 1) && expect_number(r, args, e) && absolute(r, args, e, &e) && give(r, args, e, out);
+  return exprs_of(r, args, &e, 1) && expect_number(r, args, e) && tir_reader_refuse_truths(r, args->token, e) &&
+         absolute(r, args, e, &e) && give(r, args, e, out);
 }
 
 /* isnan is a function of float32 and float64; isinf and isfinite are made of it. */
@@ -314,6 +315,7 @@ static bool read_matched(struct tir_reader *r, struct tir_args *args, struct tir
   bool bits = strcmp(op, "pow") != 0;
   if (!exprs_of(r, args, e, 2) || !tir_reader_match(r, args->token, &e[0], &e[1]) || !expect_number(r, args, e[0]))
     return false;
+  if (tir_is_arithmetic_call(op) && !tir_reader_refuse_truths(r, args->token, e[0])) return false;
   if (bits == tir_type_is_float(tir_type_of(r->ir, e[0])))
     return tir_reader_fail(r, args->token, MS_TEXT_TYPE, "T.%s takes %s", args->name, bits ? "integers" : "floats");
   return call_op(r, args, tir_type_of(r->ir, e[0]), op, e, 2, out);
@@ -427,7 +429,8 @@ static bool call_named(struct tir_reader *r, struct tir_args *args, enum tir_cal
   if (!operands) abort();
   bool good = true;
   for (uint32_t i = 0; i < args->count && good; i++)
-    good = tir_reader_as_argument(r, r->items[args->first + i], &operands[i]);
+    good = tir_reader_as_argument(r, r->items[args->first + i], &operands[i]) &&
+           (!tir_is_arithmetic_call(args->name) || tir_reader_refuse_truths(r, args->token, operands[i]));
   if (good) {
     if (!given) type = tir_call_type(r->ir, rule, operands, args->count);
     good = call_op(r, args, type, args->name, operands, args->count, out);

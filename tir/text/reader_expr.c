@@ -141,6 +141,7 @@ static bool call_operator(struct tir_reader *r, uint32_t token, const char *name
   if (!tir_reader_match(r, token, &a, &b)) return false;
   tir_type type = tir_type_of(r->ir, a);
   char text[24];
+  if (!strncmp(name, "shift_", 6) && !tir_reader_refuse_truths(r, token, a)) return false;
   if (!tir_type_is_int(type) && tir_type_code(type) != TIR_BOOL)
     return tir_reader_fail(r, token, MS_TEXT_TYPE, "expected integers, found %s", tir_type_text(type, text));
   tir_expr args[2] = {a, b};
@@ -283,7 +284,8 @@ static bool read_unary(struct tir_reader *r, struct tir_item *out) {
   if (v.kind == TIR_ITEM_INT) return out->integer = ~v.integer, true;
   tir_expr e;
   if (!tir_reader_as_expr(r, v, &e)) return false;
-  if (!tir_type_is_int(tir_type_of(r->ir, e)) && tir_type_code(tir_type_of(r->ir, e)) != TIR_BOOL)
+  if (!tir_reader_refuse_truths(r, token, e)) return false;
+  if (!tir_type_is_int(tir_type_of(r->ir, e)))
     return tir_reader_fail(r, token, MS_TEXT_TYPE, "expected an integer after '~'");
   e = tir_call(r->ir, tir_type_of(r->ir, e), tir_symbol_of(r->ir, "bitwise_not"), &e, 1);
   *out = tir_item_of_expr(e, token);

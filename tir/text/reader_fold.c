@@ -169,8 +169,8 @@ static int fold_reals(enum tir_kind kind, int bits, double a, double b, double *
   bool narrow = bits == 32;
   float fa = (float)a, fb = (float)b;
   switch (kind) {
-  case TIR_MIN: return *out = b < a ? b : a, 1;
-  case TIR_MAX: return *out = a < b ? b : a, 1;
+  case TIR_MIN: return *out = b < a || a != a ? b : a, 1; /* NaN is left out */
+  case TIR_MAX: return *out = a < b || a != a ? b : a, 1;
   case TIR_EQ: return *truth = a == b, 2;
   case TIR_NE: return *truth = a != b, 2;
   case TIR_LT: return *truth = a < b, 2;
@@ -196,9 +196,28 @@ static bool is_value(const struct tir *ir, tir_expr e, int value) {
   return (n->kind == TIR_INT_IMM && n->imm == value) || (n->kind == TIR_FLOAT_IMM && n->real == value);
 }
 
+/* A zero of that sign. */
+static bool is_zero(const struct tir *ir, tir_expr e, bool negative) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  return n->kind == TIR_FLOAT_IMM && n->real == 0 && signbit(n->real) == negative;
+}
+
+/* Of floats, only what gives each value as it is: x + 0 is not -0 where x is, 0 * x and 0 / x are NaN for some. */
+static tir_expr fold_neutral_real(const struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
+  switch (kind) {
+  case TIR_ADD: return is_zero(ir, a, true) ? b : is_zero(ir, b, true) ? a : TIR_NONE;
+  case TIR_SUB: return is_zero(ir, b, false) ? a : TIR_NONE;
+  case TIR_MUL: return is_value(ir, a, 1) ? b : is_value(ir, b, 1) ? a : TIR_NONE;
+  case TIR_DIV: return is_value(ir, b, 1) ? a : TIR_NONE;
+  case TIR_MIN:
+  case TIR_MAX: return a == b ? a : TIR_NONE;
+  default: return TIR_NONE;
+  }
+}
+
 /* An operator with one neutral or absorbing constant; TIR_NONE: it stays. */
 static tir_expr fold_neutral(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
-  bool narrow_float = tir_type_is_float(tir_type_of(ir, a));
+  if (tir_type_is_float(tir_type_of(ir, a))) return fold_neutral_real(ir, kind, a, b);
   switch (kind) {
   case TIR_ADD: return is_value(ir, a, 0) ? b : is_value(ir, b, 0) ? a : TIR_NONE;
   case TIR_SUB: return is_value(ir, b, 0) ? a : TIR_NONE;
@@ -209,8 +228,7 @@ static tir_expr fold_neutral(struct tir *ir, enum tir_kind kind, tir_expr a, tir
   case TIR_FLOORDIV: return is_value(ir, a, 0) || is_value(ir, b, 1) ? a : TIR_NONE;
   case TIR_MOD:
   case TIR_FLOORMOD:
-    if (narrow_float || tir_type_lanes(tir_type_of(ir, a)) > 1 || tir_type_bits(tir_type_of(ir, a)) < 32)
-      return TIR_NONE;
+    if (tir_type_lanes(tir_type_of(ir, a)) > 1 || tir_type_bits(tir_type_of(ir, a)) < 32) return TIR_NONE;
     if (is_value(ir, a, 0)) return a;
     return is_value(ir, b, 1) ? tir_int(ir, tir_type_of(ir, a), 0) : TIR_NONE;
   case TIR_MIN:
@@ -231,6 +249,8 @@ static bool check_operands(struct tir_reader *r, uint32_t token, enum tir_kind k
   if ((kind == TIR_AND || kind == TIR_OR) && (tir_type_code(ta) != TIR_BOOL || tir_type_code(tb) != TIR_BOOL))
     return tir_reader_fail(r, token, MS_TEXT_TYPE, "expected conditions on both sides, found %s and %s",
                            tir_type_text(ta, x), tir_type_text(tb, y));
+  bool truths = tir_type_code(ta) == TIR_BOOL && tir_type_code(tb) == TIR_BOOL;
+  if (truths && tir_is_arithmetic(kind)) return tir_reader_refuse_truths(r, token, a);
   if ((kind == TIR_FLOORDIV || kind == TIR_FLOORMOD || kind == TIR_MOD) &&
       (!tir_type_is_int(ta) || !tir_type_is_int(tb)))
     return tir_reader_fail(r, token, MS_TEXT_TYPE, "expected integers on both sides, found %s and %s",
@@ -238,10 +258,19 @@ static bool check_operands(struct tir_reader *r, uint32_t token, enum tir_kind k
   return true;
 }
 
+bool tir_reader_refuse_truths(struct tir_reader *r, uint32_t token, tir_expr e) {
+  if (tir_type_code(tir_type_of(r->ir, e)) != TIR_BOOL) return true;
+  return tir_reader_fail(
+      r, token, MS_TEXT_TYPE,
+      "expected numbers, found conditions (bool), which have no arithmetic: join them by and, or, not, "
+      "choose by T.Select(condition, a, b), or count them by T.Cast(\"int32\", condition)");
+}
+
 bool tir_reader_binary(struct tir_reader *r, uint32_t token, enum tir_kind kind, tir_expr a, tir_expr b,
                        tir_expr *out) {
   struct tir *ir = r->ir;
   if (!check_operands(r, token, kind, a, b) || !tir_reader_match(r, token, &a, &b)) return false;
+  if (tir_is_arithmetic(kind) && !tir_reader_refuse_truths(r, token, a)) return false;
   if (!has_number(ir, a))
     return kind == TIR_EQ || kind == TIR_NE ? (*out = tir_binary(ir, kind, a, b), tir_reader_note(r, token, *out))
                                             : tir_reader_fail(r, token, MS_TEXT_TYPE, "expected numbers on both sides");

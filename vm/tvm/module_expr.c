@@ -99,7 +99,10 @@ static bool read_binary(struct module_graph *g, uint32_t node, enum tir_kind kin
   bool same = type == tir_type_of(g->ir, b), truths = kind == TIR_AND || kind == TIR_OR;
   bool whole = kind == TIR_FLOORDIV || kind == TIR_FLOORMOD || kind == TIR_MOD;
   bool pointers = type == TIR_T_HANDLE && (kind == TIR_EQ || kind == TIR_NE);
-  bool good = truths ? tir_type_code(type) == TIR_BOOL : whole ? tir_type_is_int(type) : is_number(type) || pointers;
+  bool good = truths                    ? tir_type_code(type) == TIR_BOOL
+              : whole                   ? tir_type_is_int(type)
+              : tir_is_arithmetic(kind) ? is_number(type) && tir_type_code(type) != TIR_BOOL
+                                        : is_number(type) || pointers;
   if (!same || !good)
     return module_fail(g, node, NULL, "it has no meaning between %s and %s", tir_type_text(type, x),
                        tir_type_text(tir_type_of(g->ir, b), y));
@@ -290,6 +293,9 @@ static bool read_call(struct module_graph *g, uint32_t node, tir_expr *out) {
   /* The number is of one version of LLVM; in TVMScript it stands by its name. */
   if (good && !strncmp(tir_text(g->ir, op), "call_llvm_", 10) && list.count && tir_is_int(g->ir, args[0]))
     good = module_fail(g, node, "args", "a function of LLVM's is called by its number; TVMScript has its name");
+  for (uint32_t i = 0; good && i < list.count && tir_is_arithmetic_call(tir_text(g->ir, op)); i++)
+    if (tir_type_code(tir_type_of(g->ir, args[i])) == TIR_BOOL)
+      good = module_fail(g, node, "args", "conditions (bool) have no arithmetic");
   if (good) *out = tir_call(g->ir, type, op, args, list.count);
   free(args);
   return good;
