@@ -1,6 +1,7 @@
 /* The table of backends, and what is the same for all. */
 #include "backend.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -109,4 +110,22 @@ void jit_running_turn(void *data, bool begins, struct jit_conditions *out) {
 double jit_sample(void *data, uint32_t calls) {
   const struct jit_running *r = data;
   return r->kernel->backend->sample(r->kernel, r->args, r->workspace, calls, r->stop, r->err);
+}
+
+const char *jit_unknown_variable(const struct tir *ir, tir_func f, tir_var v, char out[400]) {
+  assert(tir_is_func(ir, f) && v < ir->vars.count);
+  char name[100], type[24];
+  tir_name_render(ir, tir_var_at(ir, v)->name, name, sizeof name);
+  struct tir_span params = ir->funcs.at[f].params;
+  for (uint32_t i = params.first; i < params.first + params.count; i++) {
+    tir_buffer buffer = ir->params.at[i].buffer;
+    for (uint32_t d = 0; buffer && d < tir_buffer_at(ir, buffer)->rank; d++) {
+      if (!tir_uses_var(ir, ir->operands.at[tir_buffer_at(ir, buffer)->shape + d], v)) continue;
+      snprintf(out, 400, "extent %s of %.60s is a variable that no parameter gives: add a parameter %s: T.%s", name,
+               tir_buffer_name(ir, buffer), name, tir_type_text(tir_var_at(ir, v)->type, type));
+      return out;
+    }
+  }
+  snprintf(out, 400, "variable %s is used outside its scope", name);
+  return out;
 }

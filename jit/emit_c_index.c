@@ -1,4 +1,5 @@
 /* Indices in C source: scalar integers, as wide as the function needs. */
+#include "backend.h"
 #include "emit_c.h"
 
 const char *emit_c_operator(enum tir_kind kind) {
@@ -28,10 +29,11 @@ void emit_c_integer(struct emit_c *e, int64_t value, bool wide) {
 
 void emit_c_variable(struct emit_c *e, tir_var v) {
   assert(v && v < e->ir->vars.count);
+  char text[400];
   if (e->vars[v])
     fputs(e->vars[v], e->out);
   else
-    emit_c_refuse(e, "a variable is used outside its scope");
+    emit_c_refuse(e, "%s", jit_unknown_variable(e->ir, e->func, v, text));
 }
 
 const char *emit_c_index_type(const struct emit_c *e) { return e->index_bits == 64 ? "int64_t" : "int32_t"; }

@@ -1,4 +1,5 @@
 /* Expressions. */
+#include "backend.h"
 #include "emit.h"
 
 #include <stdarg.h>
@@ -23,6 +24,11 @@ static LLVMValueRef with_fast_math(LLVMValueRef value) {
   if (LLVMIsAInstruction(value) && LLVMCanValueUseFastMathFlags(value))
     LLVMSetFastMathFlags(value, LLVMFastMathAllowContract | LLVMFastMathAllowReassoc | LLVMFastMathNoSignedZeros);
   return value;
+}
+
+static LLVMValueRef refuse_variable(struct emit *e, tir_var v) {
+  char text[400];
+  return emit_refusal(e, "%s", jit_unknown_variable(e->ir, e->func, v, text));
 }
 
 /* ---- Index arithmetic, 64 bits ---- */
@@ -81,7 +87,7 @@ LLVMValueRef emit_index(struct emit *e, tir_expr x) {
     switch (n->kind) {
     case TIR_INT_IMM: return emit_int64(e, n->imm);
     case TIR_VAR:
-      if (!e->vars[n->ref]) return emit_refusal(e, "a variable is used outside its scope");
+      if (!e->vars[n->ref]) return refuse_variable(e, n->ref);
       return e->vars[n->ref];
     case TIR_ADD: return LLVMBuildNSWAdd(w, emit_index(e, n->a), emit_index(e, n->b), "");
     case TIR_SUB: return LLVMBuildNSWSub(w, emit_index(e, n->a), emit_index(e, n->b), "");
@@ -155,7 +161,7 @@ static LLVMValueRef ramp(struct emit *e, const struct tir_expr_node *n) {
 static LLVMValueRef variable(struct emit *e, const struct tir_expr_node *n) {
   assert(n->kind == TIR_VAR);
   LLVMValueRef v = e->vars[n->ref];
-  if (!v) return emit_refusal(e, "a variable is used outside its scope");
+  if (!v) return refuse_variable(e, n->ref);
   if (tir_type_is_int(n->type) && tir_type_lanes(n->type) == 1 && tir_type_bits(n->type) < 64)
     return LLVMBuildTrunc(e->builder, v, emit_type(e, n->type), "");
   return v;

@@ -234,4 +234,18 @@ for _ = 1, tonumber(os.getenv "MSCHED_RANDOM_ORDERS") or 300 do
   accepted, refused = accepted + (done and 1 or 0), refused + (done and 0 or 1)
 end
 assert(accepted > 50 and refused > 50, ("%d accepted, %d refused"):format(accepted, refused))
+
+-- Fused loops past their variables' type: the message says which type there is, and which to take.
+do
+  local f = ms.from_script(head .. [[
+def main(Y: T.Buffer((65536, 65536), "int8")):
+    for i, j in T.grid(65536, 65536):
+        with T.sblock("Y"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Y[vi, vj] = T.int8(1)
+]])
+  local s = ms.schedule(f)
+  local good, message = pcall(s.fuse, s, s:get_loops(s:get_sblock "Y"))
+  assert(not good and message:find "past int32" and message:find "T.int64", message)
+end
 print(count + accepted + refused .. " orders: ok")

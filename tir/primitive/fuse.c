@@ -29,10 +29,14 @@ static tir_type widest_type(const struct tir *ir, const tir_loop *loops, uint32_
 
 static bool check_product(struct tir *ir, const tir_loop *loops, uint32_t count, ms_error *err) {
   int64_t product = 1, most = tir_type_bounds(widest_type(ir, loops, count)).hi;
+  char type[24];
   for (uint32_t i = 0; i < count; i++) {
     int64_t extent = tir_loop_extent(ir, loops[i]);
     if (extent >= 0 && (__builtin_mul_overflow(product, extent, &product) || product > most))
-      return tir_refuse(ir, err, MS_TOO_LARGE, loops[i], "the fused extent leaves the loop variables' type");
+      return tir_refuse(ir, err, MS_TOO_LARGE, loops[i],
+                        "the fused extent is past %s, the type of the loops' variables%s",
+                        tir_type_text(widest_type(ir, loops, count), type),
+                        most < INT64_MAX ? ": write the loops' ranges as T.int64(n), or fuse fewer loops" : "");
   }
   return true;
 }
