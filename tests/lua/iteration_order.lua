@@ -235,6 +235,26 @@ for _ = 1, tonumber(os.getenv "MSCHED_RANDOM_ORDERS") or 300 do
 end
 assert(accepted > 50 and refused > 50, ("%d accepted, %d refused"):format(accepted, refused))
 
+-- A pair whose values are variables instead of bound ones: the message says how they are bound.
+do
+  local f = ms.from_script(head .. [[
+def main(X: T.Buffer((24,), "int32"), I: T.Buffer((1,), "int32"), V: T.Buffer((1,), "int32")):
+    for k in range(24):
+        with T.sblock("am"):
+            vk = T.axis.reduce(24, k)
+            with T.init():
+                I[0] = -1
+                V[0] = T.int32(-2147483648)
+            v_i: T.int32 = T.Select(V[0] > X[vk] or (V[0] == X[vk] and I[0] < vk), I[0], vk)
+            v_v: T.int32 = T.Select(V[0] > X[vk], V[0], X[vk])
+            I[0] = v_i
+            V[0] = v_v
+]])
+  local s = ms.schedule(f)
+  local good, message = pcall(s.rfactor, s, (s:get_loops(s:get_sblock "am")), 0)
+  assert(not good and message:find "v: T.let%[T.int32%]", message)
+end
+
 -- Fused loops past their variables' type: the message says which type there is, and which to take.
 do
   local f = ms.from_script(head .. [[

@@ -157,6 +157,11 @@ static bool collect_let_updates(const struct tir *ir, tir_block block, struct st
   tir_stmt lets[TIR_MOST_REDUCED], s = tir_stmt_at(ir, block)->first[TIR_BODY];
   const char *name = tir_block_name(ir, block);
   for (uint32_t i = 0; i < count; i++, s = tir_stmt_at(ir, s)->next) {
+    if (s && tir_is(ir, s, TIR_ALLOC))
+      return tir_refuse(ir, err, MS_REDUCTION_BODY_FORM, block,
+                        "block \"%s\" declares a variable, which may be assigned again, where a value is bound: write "
+                        "v: T.let[T.int32] = ..., not v: T.int32 = ...",
+                        name);
     if (!s || !tir_is(ir, s, TIR_BIND))
       return tir_refuse(ir, err, MS_REDUCTION_BODY_FORM, block, "block \"%s\" does not bind %u values", name, count);
     lets[i] = s;
