@@ -258,10 +258,30 @@ bool jit_device_call(const struct jit_target *target, jit_routine_start *start, 
  * targets of the host have no such. */
 struct jit_routine *jit_routine_new(const struct jit_target *target, const struct tir_arg *buffers, uint32_t count,
                                     jit_routine_start *start, void *data, ms_error *err);
+/* Another routine on the buffers of the first, before which it is freed. */
+struct jit_routine *jit_routine_beside(const struct jit_routine *of, jit_routine_start *start, void *data);
 void jit_routine_free(struct jit_routine *routine);
 /* Runs it once, on what the buffers hold, to which they are set afterwards. */
 bool jit_routine_run(const struct jit_routine *routine, ms_error *err);
+/* Runs it on what its buffers on the device hold, where its result stays. */
+bool jit_routine_again(const struct jit_routine *routine, ms_error *err);
 double jit_routine_sample(struct jit_routine *routine, uint32_t calls, ms_error *err); /* as jit_call_sample */
+
+/* ---- Programs apart ----------------------------------------------------------------------------------------------
+ * A program that is asked line by line, by its standard input and output: what it opens may crash. */
+
+struct jit_worker;
+/* Starts the program of words[0], a path, with the others; NULL: it cannot be, and err says why. jit_worker_free. */
+struct jit_worker *jit_worker_new(char **words, ms_error *err);
+/* Ends it, whatever it does; NULL: nothing. */
+void jit_worker_free(struct jit_worker *worker);
+/* Sends it a line, without its end; false: it has ended. */
+bool jit_worker_say(const struct jit_worker *worker, const char *text, size_t length);
+/* The next line that it says, without its end, until the next call; NULL: it has ended, or *stop was set meanwhile. stop:
+ * NULL, nothing stops it. */
+const char *jit_worker_line(struct jit_worker *worker, const volatile int *stop, size_t *length);
+/* Ends it, and says in words how its process did. */
+void jit_worker_end(struct jit_worker *worker, char *text, size_t size);
 
 /* ---- Agreement ---------------------------------------------------------------------------------------------------
  * What a scheduled function computes is compared with what the unscheduled one does, built as it stands, everywhere: on

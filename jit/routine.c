@@ -10,6 +10,7 @@ struct jit_routine {
   uint32_t count;
   struct tir_arg *host;
   void **buffers; /* on the device */
+  bool borrowed;  /* they are another routine's */
   bool cold;
   jit_routine_start *start;
   void *data;
@@ -67,10 +68,30 @@ struct jit_routine *jit_routine_new(const struct jit_target *target, const struc
   return NULL;
 }
 
+struct jit_routine *jit_routine_beside(const struct jit_routine *of, jit_routine_start *start, void *data) {
+  assert(of && start);
+  struct jit_routine *r = calloc(1, sizeof *r);
+  if (!r) abort();
+  *r = (struct jit_routine){.backend = of->backend,
+                            .device = of->device,
+                            .count = of->count,
+                            .host = calloc(of->count, sizeof *r->host),
+                            .buffers = calloc(of->count, sizeof *r->buffers),
+                            .borrowed = true,
+                            .cold = of->cold,
+                            .start = start,
+                            .data = data};
+  if (!r->host || !r->buffers) abort();
+  memcpy(r->host, of->host, of->count * sizeof *r->host);
+  memcpy(r->buffers, of->buffers, of->count * sizeof *r->buffers);
+  return r;
+}
+
 void jit_routine_free(struct jit_routine *r) {
   if (!r) return;
   r->backend->free_captured(r->captured);
-  for (uint32_t i = 0; i < r->count; i++) r->backend->memory->release(r->device, r->buffers[i], r->host[i].bytes);
+  for (uint32_t i = 0; i < r->count && !r->borrowed; i++)
+    r->backend->memory->release(r->device, r->buffers[i], r->host[i].bytes);
   free(r->host);
   free(r->buffers);
   free(r);
@@ -86,6 +107,10 @@ bool jit_routine_run(const struct jit_routine *r, ms_error *err) {
         (r->host[i].data && !memory->read(r->device, r->host[i].data, r->buffers[i], r->host[i].bytes, err)))
       return false;
   return true;
+}
+
+bool jit_routine_again(const struct jit_routine *r, ms_error *err) {
+  return r->backend->run_other(r->device, r->start, r->data, r->buffers, err);
 }
 
 double jit_routine_sample(struct jit_routine *r, uint32_t calls, ms_error *err) {
