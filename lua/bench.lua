@@ -44,24 +44,26 @@ local function print_row(row, func, task)
     print(string.format("%-14s %-12s %9s %s, msched is %.2f times as fast%s", "", v.name, cli.time_text(v.seconds), rate(v.seconds), v.ratio,
                         v.difference and string.format(", differs by %g", v.difference) or ""))
   end
+  local routine = bench_row.routine_text(row)
+  if routine then print(string.format("%-14s %s", "", routine)) end
 end
 
 local function put_row(row, task)
   local line = {bench = "gemm", shape = row.task, trials = task.done, tuning_seconds = task.seconds, seconds = row.seconds, low = row.low, high = row.high}
-  for _, v in ipairs(row.vendors) do line[(v.name:lower():gsub(" ", "_"))] = {seconds = v.seconds, ratio = v.ratio, difference = v.difference} end
+  for _, v in ipairs(row.vendors) do line[(v.name:lower():gsub(" ", "_"))] = {seconds = v.seconds, ratio = v.ratio, library = v.library, routine = v.routine ~= "" and v.routine or nil, difference = v.difference} end
   cli.put_json(line)
 end
 
 local function bench_gemm(options, target)
-  local vendors, limits = bench_row.vendors(target, nil, options.json), bench_row.limits(target)
+  local vendors = bench_row.vendors(target, nil, options.json)
   if not options.json and #vendors == 0 then
-    print(string.format("no vendor's library is installed: %s looked for", target.arch and "cuBLAS is" or "libopenblas0 and libdnnl2 are"))
+    print(string.format("no vendor's library is installed: %s looked for", target.arch and "cuBLAS and cuBLASLt are" or "libopenblas0 and libdnnl2 are"))
   end
   local failed = 0
   for _, shape in ipairs(options.shapes) do
     local member, func = product(shape, options)
     local task = tune_gemm(func, options, member.name)
-    local row = bench_row.measure(member, func, task.fastest.trace, target, vendors, limits, target.arch and DEVICE_SECONDS or SECONDS)
+    local row = bench_row.measure(member, func, task.fastest.trace, target, vendors, target.arch and DEVICE_SECONDS or SECONDS)
     local peer = ask_peer(options, shape, task.done)
     if peer then table.insert(row.vendors, {name = "peer", seconds = peer.best_seconds, ratio = peer.best_seconds / row.seconds}) end
     if options.json then put_row(row, task) else print_row(row, func, task) end

@@ -13,7 +13,7 @@ local function put_row(row, options)
   if options.json then
     local object = {bench = "ops", task = row.task, trials = row.trials, seconds = row.seconds, low = row.low, high = row.high,
                     operations = row.operations, peak = row.peak, tensor_cores = row.tensor_cores, bytes = row.bytes, bandwidth = row.bandwidth, ratio = row.best and row.best.ratio, vendors = {}}
-    for _, v in ipairs(row.vendors) do object.vendors[v.name] = {seconds = v.seconds, ratio = v.ratio, difference = v.difference, ours_off = v.ours_off or nil, theirs_off = v.theirs_off or nil} end
+    for _, v in ipairs(row.vendors) do object.vendors[v.name] = {seconds = v.seconds, ratio = v.ratio, library = v.library, routine = v.routine ~= "" and v.routine or nil, difference = v.difference, ours_off = v.ours_off or nil, theirs_off = v.theirs_off or nil} end
     return cli.put_json(object)
   end
   local parts = {string.format("%-11s %11s %6.1f GFLOP/s%s", row.task, cli.time_text(row.seconds), row.operations / row.seconds / 1e9,
@@ -27,6 +27,8 @@ local function put_row(row, options)
                                       v.ours_off and string.format(" (differs by %g; from float64 it is %g off, msched %g)", v.difference, v.theirs_off, v.ours_off) or "")
   end
   print(table.concat(parts, "   "))
+  local routine = bench_row.routine_text(row)
+  if routine then print(string.format("%-11s %s", "", routine)) end
 end
 
 -- The geometric mean of the rows' ratios to the best vendor, and the least.
@@ -49,14 +51,13 @@ end
 -- ---- The command -----------------------------------------------------------------------------------------------
 
 local function bench(members, store, options, target, vendors)
-  local rows, wrong, failed, limits = {}, {}, 0, nil
+  local rows, wrong, failed = {}, {}, 0
   for _, member in ipairs(members) do
     local func = member.func()
-    local trace, trials
-    if options.trials then trace, trials = tools.tuned(store, func, target, options) else trace = tools.recorded(store, func, target) end
+    local trace, trials, record
+    if options.trials then trace, trials = tools.tuned(store, func, target, options) else trace, record = tools.recorded(store, func, target) end
     if trace then
-      limits = limits or bench_row.limits(target)
-      local row = bench_row.measure(member, func, trace, target, vendors, limits, SECONDS)
+      local row = bench_row.measure(member, func, trace, target, vendors, SECONDS, record and {store = store:path(), record = record})
       row.trials, failed = trials or 0, failed + row.failed
       for _, what in ipairs(bench_row.wrong(row)) do wrong[#wrong + 1] = what end
       put_row(row, options)

@@ -1,27 +1,46 @@
 -- An operator's kernel beside the routines of vendors' libraries, on as many threads or the same GPU, timed in turn with what
 -- reaches the machine's limits; every element of their results is compared, and where they differ float64 says who is right.
 local ms = msched
-local cli = ms.load "lua.cli"
+local cli, apart = ms.load "lua.cli", ms.load "lua.apart"
 local named, work = ms.load "lua.ops.named", ms.load "lua.bench_work"
 local peak, tensor_peak = ms.load "lua.peak", ms.load "lua.tensor_peak"
 local rows = {}
 
+local FIRST = 0.001 -- seconds of a first timing
 local LONG, HOPELESS = 0.1, 20 -- seconds, and times our kernel's: what takes longer is timed once
 rows.TOLERANCE = 1e-4 -- of the largest element; and what a routine's result is rounded by
 
 -- ---- Vendors -----------------------------------------------------------------------------------------------------
 
+-- Those of a device are opened in a process of their own, where there can be one; their list then has `apart`, and {name, text} each.
+local function open(target, onednn)
+  if not target.arch then return ms.vendors(target.cores, onednn), {} end
+  if not apart.is_there() then return ms.device_vendors(target.text) end
+  local function lost(name, why) error(string.format("%s: %s", name, why), 0) end
+  local answer = apart.ask({ask = "vendors", target = target.text}, lost)
+  answer.vendors.apart = true
+  return answer.vendors, answer.notes
+end
+
 -- The vendors' libraries for a target, each printed unless lines are to be JSON; those that are left out are said. onednn: the path
 -- of oneDNN's, or nil. Raises what a library that was named lacks.
 function rows.vendors(target, onednn, json)
-  local opened, vendors, notes = pcall(target.arch and ms.device_vendors or ms.vendors, target.arch and target.text or target.cores, onednn)
+  local opened, vendors, notes = pcall(open, target, onednn)
   if not opened then cli.refuse("%s", tostring(vendors)) end
-  for _, note in ipairs(notes or {}) do io.stderr:write("msched bench: ", note, "\n") end
-  if not json then for _, v in ipairs(vendors) do print(string.format("%-13s %s", v:name(), tostring(v))) end end
+  for _, note in ipairs(notes) do io.stderr:write("msched bench: ", note, "\n") end
+  if not json then
+    for _, v in ipairs(vendors) do print(string.format("%-13s %s", vendors.apart and v.name or v:name(), vendors.apart and v.text or tostring(v))) end
+  end
   return vendors
 end
 
 -- ---- Calls -----------------------------------------------------------------------------------------------------
+
+-- What was taken of the fastest vendor's library, in words, its version before; nil: nothing is to be said of it.
+function rows.routine_text(row)
+  local best = row.best
+  return best and best.routine and best.routine ~= "" and string.format("%s: %s", best.library, best.routine) or nil
+end
 
 -- How far a result is from ours, as a share of the largest element of ours.
 local function distance(ours, theirs)
@@ -47,14 +66,33 @@ local function exact(member, arrays)
   return in_type(wide[#wide], "float32")
 end
 
--- The calls of all vendors that have a routine for what is in these arrays: {name, call, result} each; and `again` of their work.
-local function vendor_calls(member, vendors, arrays)
+local function say_failure(member, name, why) io.stderr:write("msched bench: ", member.name, ": ", name, " fails: ", why, "\n") end
+
+-- Runs a vendor's call; what it was refused, or nil. Raises where the device's context is spoiled by it: ours does not run any more.
+local function run_theirs(v, ours)
+  apart.running(v.name)
+  local ran, why = pcall(v.call.run, v.call)
+  apart.running ""
+  if ran then return nil end
+  why = apart.reason(why)
+  if not pcall(ours.run, ours) then error(apart.spoiled(v.name, why), 0) end
+  return why
+end
+
+-- The calls of all vendors that have a routine for what is in these arrays: {name, library, call, routine, result} each; and `again`
+-- of their work.
+local function vendor_calls(member, vendors, arrays, ours)
   local w, theirs = work.of(member.operator, named.values(member.operator, member.words), arrays), {}
   for _, v in ipairs(w and vendors or {}) do
-    local result = ms.array(arrays[#arrays]:shape())
+    local result = ms.array(arrays[#arrays]:shape(), arrays[#arrays]:type())
+    apart.running(v:name())
     local call = v:prepare(work.into(w, result))
-    if call then theirs[#theirs + 1] = {name = v:name(), call = call, result = result} end
+    if call then
+      theirs[#theirs + 1] = {name = v:name(), library = tostring(v), call = call, routine = call:routine(), result = result}
+      if call:on_device() and call:routine() == "" then run_theirs(theirs[#theirs], ours) end -- it failed, perhaps with the context
+    end
   end
+  apart.running ""
   theirs.again = w and w.again
   return theirs
 end
@@ -78,13 +116,13 @@ local function compare(member, ours, theirs, arrays)
   local failed = 0
   for i = #theirs, 1, -1 do
     local v = theirs[i]
-    local ran, why = pcall(v.call.run, v.call)
-    if ran then
-      note_difference(member, v, arrays)
-    else
+    local why = run_theirs(v, ours)
+    if why then
       failed = failed + 1
-      io.stderr:write("msched bench: ", member.name, ": ", v.name, " fails: ", tostring(why):match "[^\n]*", "\n")
+      say_failure(member, v.name, why)
       table.remove(theirs, i)
+    else
+      note_difference(member, v, arrays)
     end
   end
   return failed
@@ -96,7 +134,8 @@ local function calls_of(member, func, kernel, vendors)
   local arrays = ms.arrays_for(func, 1)
   local function fill() return ms.fill_for_timing(func, arrays, kernel:target()) end
   local digits = fill()
-  local ours, theirs = kernel:prepare(table.unpack(arrays)), vendor_calls(member, vendors, arrays)
+  local ours = kernel:prepare(table.unpack(arrays))
+  local theirs = vendor_calls(member, vendors, arrays, ours)
   if digits then ms.arrays_for(func, 1, arrays) end
   local failed = compare(member, ours, theirs, arrays)
   if digits then
@@ -137,16 +176,26 @@ local function bytes_of(func)
   return bytes
 end
 
+-- Times each of the vendors' calls alone, shortly: what it does at its first timing, it does where its name was said.
+local function time_first(theirs)
+  for _, v in ipairs(theirs) do
+    apart.running(v.name)
+    v.seconds = work.seconds_of_a_run(v.call)
+    if v.call:on_device() then ms.time_in_turn({v.call}, FIRST) end
+  end
+  apart.running ""
+end
+
 -- The times of our kernel and of the vendors' in turn with what reaches the limits (rows.limits), so many seconds each: a row.
 -- member: {name, operator, words}, as suites have them.
-function rows.measure(member, func, trace, target, vendors, limits, seconds)
+function rows.measure_here(member, func, trace, target, vendors, limits, seconds)
   local kernel = ms.build(ms.apply(func, trace):func(), {target = target.text, reference = func})
   local ours, theirs, failed = calls_of(member, func, kernel, vendors)
   local copies = limits.copies
   local most, of = limit_of(limits, trace, target)
   local calls, hopeless = {ours, most.call, copies and copies.call}, math.max(LONG, HOPELESS * work.seconds_of_a_run(ours))
+  time_first(theirs)
   for _, v in ipairs(theirs) do
-    v.seconds = work.seconds_of_a_run(v.call)
     if v.seconds < hopeless then calls[#calls + 1], v.turn = v.call, #calls + 1 end
   end
   local times = ms.time_in_turn(calls, seconds)
@@ -159,6 +208,24 @@ function rows.measure(member, func, trace, target, vendors, limits, seconds)
     v.ratio = v.seconds / row.seconds
     if not row.best or v.seconds < row.best.seconds then row.best = v end
   end
+  return row
+end
+
+-- The same in the vendors' process, where they have one. A library that ends it, or spoils the device for it, is said, and left out.
+-- from: {store =, record =}, the tensor intrinsics' that the trace may use; nil: they are the program's own.
+function rows.measure(member, func, trace, target, vendors, seconds, from)
+  if not vendors.apart then
+    vendors.limits = vendors.limits or rows.limits(target)
+    return apart.here(rows.measure_here, member, func, trace, target, vendors, vendors.limits, seconds)
+  end
+  local failed = 0
+  local row = apart.ask({ask = "row", target = target.text, trace = trace:text(), seconds = seconds, store = from and from.store, record = from and from.record,
+                         member = {name = member.name, operator = member.operator, words = member.words}}, function(name, why)
+    failed = failed + 1
+    say_failure(member, name, why)
+  end)
+  row.failed = row.failed + failed
+  if row.best then for _, v in ipairs(row.vendors) do if v.name == row.best.name then row.best = v end end end
   return row
 end
 

@@ -41,18 +41,21 @@ function tools.tune_alone(name, func, options, listen)
   end)
 end
 
--- The trace of the fastest record of a function on a target; nil: the store has none.
+-- The trace of the fastest record of a function on a target, and its ID; nil: the store has none.
 function tools.recorded(store, func, target)
   for _, w in ipairs(store:workloads()) do
     if store:get_workload(w.id):hash() == func:hash() then
       local r = store:records({workload = w.id, target = target.text, most = 1})[1]
       if r and r.status == "measured" then
         store:take_intrinsics(r.id)
-        return ms.read_trace(r.trace)
+        return ms.read_trace(r.trace), r.id
       end
     end
   end
 end
+
+-- Adds the tensor intrinsics that a store keeps for a record to this state's.
+function tools.take_intrinsics(path, record) cli.open_store(path, true):take_intrinsics(record) end
 
 -- The trace of the fastest that tuning finds, options.trials and options.seed; and how many trials were done.
 function tools.tuned(store, func, target, options)

@@ -73,6 +73,7 @@ void bind_arrays(lua_State *L);
 void bind_kernels(lua_State *L);
 void bind_calls(lua_State *L); /* after the kernels */
 void bind_vendors(lua_State *L);
+void bind_workers(lua_State *L);
 void bind_targets(lua_State *L);
 void bind_parts(lua_State *L);   /* limited.c */
 void sandbox_open(lua_State *L); /* the libraries of a sandboxed state (sandbox.c) */
@@ -132,6 +133,7 @@ struct bound_call {
   bool (*attempt)(void *data, ms_error *err);   /* of kernels and of what a device runs, in the place of `run`, and */
   double (*sample)(void *data, uint32_t calls); /* seconds of one of so many in a row; below 0: one failed */
   double rounding;                              /* vendor.h */
+  char routine[200];                            /* vendor.h */
 };
 /* Pushes one that keeps the value at the index `kept`, and is to be filled. */
 struct bound_call *bind_new_call(lua_State *L, int kept);

@@ -63,6 +63,18 @@ static int rounding(lua_State *L) {
   return 1;
 }
 
+/* call:routine(): what was taken of a library, in words; "": a kernel, or the only one */
+static int routine(lua_State *L) {
+  lua_pushstring(L, check_call(L, 1)->routine);
+  return 1;
+}
+
+/* call:on_device(): whether it is a device's, by whose clock it is timed */
+static int on_device(lua_State *L) {
+  lua_pushboolean(L, check_call(L, 1)->attempt != NULL);
+  return 1;
+}
+
 void bind_push_timing(lua_State *L, const struct jit_timing *t) {
   lua_newtable(L);
   lua_pushnumber(L, t->seconds), lua_setfield(L, -2, "seconds");
@@ -102,7 +114,8 @@ static int time_in_turn(lua_State *L) {
 
 void bind_calls(lua_State *L) {
   assert(lua_istable(L, -1));
-  static const luaL_Reg methods[] = {{"run", run}, {"rounding", rounding}, {NULL, NULL}};
+  static const luaL_Reg methods[] = {
+      {"run", run}, {"rounding", rounding}, {"routine", routine}, {"on_device", on_device}, {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__gc", collect}, {NULL, NULL}};
   bind_type(L, BOUND_CALL, methods, meta);
   lua_getfield(L, -1, "kernel_methods");

@@ -3,8 +3,10 @@
 #include "vendor.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct bound_vendor {
   const struct vendor *vendor;
@@ -63,14 +65,32 @@ static int open_vendors(lua_State *L) {
 
 /* ---- Those of a device ---- */
 
-/* Each is looked for where its variable says, or else by its names. */
+/* Each is looked for where its variable says, or, where that says nothing, beside another's library, by the name that it has
+ * there, or else by its names. */
 static const struct device_vendor {
   const struct vendor *vendor;
-  const char *variable, *names[5];
+  const char *variable, *names[5], *beside[3]; /* the other's variable, its name in the file's, and ours */
 } device_vendors[] = {
-    {&vendor_cublas, "MSCHED_LIBCUBLAS", {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so"}},
-    {&vendor_cudnn, "MSCHED_LIBCUDNN", {"libcudnn.so.9", "libcudnn.so.8", "libcudnn.so"}},
+    {&vendor_cublas,
+     "MSCHED_LIBCUBLAS",
+     {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "libcublas.so"},
+     {0}},
+    {&vendor_cublaslt,
+     "MSCHED_LIBCUBLASLT",
+     {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so.11", "libcublasLt.so"},
+     {"MSCHED_LIBCUBLAS", "libcublas.", "libcublasLt."}},
+    {&vendor_cudnn, "MSCHED_LIBCUDNN", {"libcudnn.so.9", "libcudnn.so.8", "libcudnn.so"}, {0}},
 };
+
+/* The path beside the other's library; false: there is none. */
+static bool find_beside(const struct device_vendor *v, char *path, size_t size) {
+  const char *other = v->beside[0] ? getenv(v->beside[0]) : NULL;
+  const char *file = other && strrchr(other, '/') ? strrchr(other, '/') + 1 : other,
+             *at = file ? strstr(file, v->beside[1]) : NULL;
+  if (!at) return false;
+  int length = snprintf(path, size, "%.*s%s%s", (int)(at - other), other, v->beside[2], at + strlen(v->beside[1]));
+  return length > 0 && (size_t)length < size && access(path, R_OK) == 0;
+}
 
 struct opening {
   const struct device_vendor *asked;
@@ -83,9 +103,11 @@ struct opening {
 static bool open_there(void *data, void *const *buffers, void *stream) {
   struct opening *o = data;
   const char *own = getenv(o->asked->variable);
+  char path[4096];
   (void)buffers, (void)stream;
   o->tried = true;
   if (own && *own) return open_vendor(o->asked->vendor, own, 1, o->out, &o->err);
+  if (find_beside(o->asked, path, sizeof path)) return open_vendor(o->asked->vendor, path, 1, o->out, &o->err);
   for (size_t i = 0; o->asked->names[i]; i++)
     if (open_vendor(o->asked->vendor, o->asked->names[i], 1, o->out, &o->err) || *o->err.message) break;
   return o->out->started != NULL;
@@ -230,6 +252,7 @@ static int prepare(lua_State *L) {
                               .attempt = made.attempt,
                               .sample = made.sample,
                               .rounding = made.rounding};
+  memcpy(call->routine, made.routine, sizeof call->routine);
   return 1;
 }
 

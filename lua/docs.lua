@@ -26,6 +26,7 @@ docs.about = {
   stream = "A stream of numbers that depend on its seed, candidate, draw and attempt alone.",
   box = "A box: a state of its own for the rules and mutators of files.",
   vendor = "A vendor's library, for the benchmarks.",
+  worker = "A program of ours in a process of its own.",
   call = "A kernel or a vendor's routine with its arguments, ready to run.",
   expression = "A tensor expression; help(te) lists what they are made with.",
 }
@@ -122,7 +123,8 @@ ms.clock(): number | Seconds of a steady clock.
 ms.interrupted(): boolean | Whether the user asked to stop.
 ms.versions(): string | The versions of what generates code.
 ms.vendors(threads: integer, onednn?: string): msched.vendor[] | The vendors' libraries that are installed, for the benchmarks; oneDNN's at the path, where one is given.
-ms.device_vendors(target: string): msched.vendor[], string[] | The vendors' libraries that are installed for the GPU that runs the target's code: cuBLAS and cuDNN, found by their names or by MSCHED_LIBCUBLAS and MSCHED_LIBCUDNN; none for a CPU. And what is said of those that are not used.
+ms.device_vendors(target: string): msched.vendor[], string[] | The vendors' libraries that are installed for the GPU that runs the target's code: cuBLAS, cuBLASLt and cuDNN, found by their names or by MSCHED_LIBCUBLAS, MSCHED_LIBCUBLASLT and MSCHED_LIBCUDNN; none for a CPU. And what is said of those that are not used.
+ms.worker(name: string): msched.worker? | A process that runs a file of ours, as `lua.vendor_worker`, asked line by line, so that what it opens may crash; nil where the program is not beside this code.
 ms.time_in_turn(calls: msched.call[], seconds: number): table[] | Times of calls, so many seconds of each, in turn: {seconds, low, high, runs, busy} each; of a GPU also clock (hertz of its processors meanwhile), raw_seconds (where slices were scaled to the clock of the first) and by_launches (no CUDA graph of it could be captured).
 te.placeholder(shape: integer[], type?: string, name?: string): msched.tensor | An input.
 te.compute(shape: integer[], f: fun(...: msched.expression): msched.expression, name?: string, axes?: string[]): msched.tensor | A tensor whose elements are f of their indices; f may give a list: several tensors of one shape. axes: names of the loops.
@@ -329,10 +331,14 @@ stream:unit(): number | The next number, at least 0 and below 1.
 box:sketches(func: msched.function, seed: integer, groups?: table): table | What one walk over the rules makes, with all choices or, where there are groups of blocks, block by block: {states, refused, thinned, sites}, as rules/space.lua has them.
 box:mutators(): table[] | A list of {name, weight}; their numbers count from 1.
 box:mutate(mutator: integer, trace: msched.trace, stream: msched.stream, other?: msched.trace): msched.trace?, string?, string? | A trace that the mutator of that number made of it, or nil; the code and message of what was refused in it. By the mutator's name: trace:mutate.
+worker:say(line: string): boolean | Sends it a line; false: it has ended.
+worker:line(): string?, string? | The next line that it says; nil and how its process ended.
 vendor:name(): string | The library's name.
 vendor:prepare(work: table): msched.call? | Its routine for what bench_work.lua describes; nil: it has none.
 call:run() | Runs it; its result is where its arguments say.
 call:rounding(): number | By how much its result is rounded, of the largest element, where a vendor gives it in a shorter type than asked for; else 0.
+call:routine(): string | What was taken of a vendor's library, where it has several ways: layout, engine or algorithm; else an empty string.
+call:on_device(): boolean | Whether a device runs it, by whose clock it is timed.
 ]]
 
 -- Fields of what is no value of ours but a table; a `?` follows the names of those that may be missing.

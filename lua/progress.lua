@@ -119,6 +119,7 @@ local function end_lines(s, e, print)
   end
   if s.start.vendor and e.best_seconds then
     print(string.format("%s: %.0f %% of the speed of %s, which takes %s", s.name, 100 * progress.of_vendor(s), s.start.vendor, cli.time_text(s.start.vendor_seconds)))
+    if s.start.vendor_routine then print(string.format("%s: %s: %s", s.name, s.start.vendor_library, s.start.vendor_routine)) end
   end
   if e.retimed > 0 then print(string.format("%s: the best %d were timed again, in turn", s.name, e.retimed)) end
   local share = progress.share_of_time(s)

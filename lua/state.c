@@ -330,6 +330,7 @@ int luaopen_msched(lua_State *L) {
     bind_kernels(L);
     bind_calls(L);
     bind_vendors(L);
+    bind_workers(L);
     bind_searching(L);
     bind_models(L);
     bind_drafts(L);

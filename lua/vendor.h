@@ -51,7 +51,8 @@ struct vendor_call {
    * in a row, on what the last run was given, below 0: one failed. */
   bool (*attempt)(void *data, ms_error *err);
   double (*sample)(void *data, uint32_t calls);
-  double rounding; /* of a result that is given in a shorter type than the tensor has: half a spacing at 1; else 0 */
+  double rounding;   /* of a result that is given in a shorter type than the tensor has: half a spacing at 1; else 0 */
+  char routine[200]; /* what was taken of the library, in words; "": it has one routine for it */
 };
 
 struct vendor {
@@ -69,6 +70,7 @@ extern const struct vendor vendor_openblas;
 extern const struct vendor vendor_onednn;       /* memory laid out as it chooses */
 extern const struct vendor vendor_onednn_plain; /* as the tensors have it */
 extern const struct vendor vendor_cublas;       /* on a GPU: products */
+extern const struct vendor vendor_cublaslt;     /* on a GPU: products, by the fastest of its algorithms */
 extern const struct vendor vendor_cudnn;        /* on a GPU: all others; laid out as it has them fastest */
 
 #endif

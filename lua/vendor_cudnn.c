@@ -4,8 +4,10 @@
  * convolutions of short floats multiply on tensor cores, add in float32, and give short floats: it has none that give
  * float32.
  * Source: cuDNN API reference, cudnn_ops and cudnn_cnn, versions 8 and 9. */
+#include "vendor_cudnn.h"
 #include "jit/jit.h"
-#include "vendor.h"
+#include "vendor_layout.h"
+#include "vendor_race.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -15,15 +17,16 @@
 /* Values of its enumerations. */
 enum { FLOAT, HALF = 2, BFLOAT16 = 9 }; /* cudnnDataType_t */
 enum { CROSS_CORRELATION = 1, TENSOR_OP_MATH = 1, FMA_MATH = 3, SOFTMAX_ACCURATE = 1, NORM2 = 7, PROPAGATE_NAN = 1 };
-enum { CHANNELS_FIRST, CHANNELS_LAST, LAYOUTS }; /* cudnnTensorFormat_t */
 enum { NOT_SUPPORTED_8 = 9, NOT_SUPPORTED = 3000, PAST_NOT_SUPPORTED = 4000 };
 
-enum { LEAST_RANK = 4, MOST_RANK = 5, SAMPLES = 3 };
+enum { LEAST_RANK = LAYOUT_LEAST_RANK, MOST_RANK = LAYOUT_MOST_RANK, SAMPLES = 3 };
 static const size_t MOST_WORKSPACE = (size_t)1 << 30;
 
 /* ---- The library ---- */
 
 struct cudnn {
+  const struct cudnn_graphs *graphs; /* NULL: it has none */
+  const char *no_graphs;             /* what it lacks of them */
   void *handle;
   int (*create)(void **handle);
   int (*set_stream)(void *handle, void *stream);
@@ -119,9 +122,10 @@ static void *start(void *library, int threads, ms_error *err) {
   }
   bool there = has(c, VENDOR_OPERATORS, &missing) || ms_fail(err, MS_NOT_LAUNCHED, "it has no %s", missing);
   int status = there ? c->create(&c->handle) : 0;
-  if (there && (!status || ms_fail(err, MS_NOT_LAUNCHED, "cudnnCreate gives %s", c->name(status)))) return c;
-  free(c);
-  return NULL;
+  if (!there || (status && !ms_fail(err, MS_NOT_LAUNCHED, "cudnnCreate gives %s", c->name(status))))
+    return free(c), NULL;
+  c->graphs = cudnn_graphs_find(library, c->handle, &c->no_graphs);
+  return c;
 }
 
 static void describe(void *library, char *text, size_t size) {
@@ -175,50 +179,23 @@ static int type_of(tir_type type) {
 
 /* ---- Convolutions ---- */
 
-static int groups_of(const struct vendor_work *w) {
-  const struct vendor_tensor *filter = &w->tensors[VENDOR_WEIGHTS];
-  return filter->rank > w->tensors[VENDOR_SOURCE].rank ? (int)filter->extents[0] : 1;
-}
-
-/* Two channels' dimensions, then those of space, one of which is added where there is one alone. */
-static int extents_of(const struct vendor_tensor *t, int first, int a, int b, int extents[MOST_RANK]) {
-  int rank = 2;
-  extents[0] = (int)t->extents[a], extents[1] = (int)t->extents[b];
-  if (t->rank - first == 3) extents[rank++] = 1;
-  for (int d = first + 2; d < t->rank; d++) extents[rank++] = (int)t->extents[d];
-  return rank;
-}
-
-/* The order of dimensions: those before `first`, a, then b before or after those of space. */
-static void order_of(const struct vendor_tensor *t, int first, int a, int b, int layout, int *order) {
-  int count = 0;
-  for (int d = 0; d < first; d++) order[count++] = d;
-  order[count++] = a;
-  if (layout == CHANNELS_FIRST) order[count++] = b;
-  for (int d = first + 2; d < t->rank; d++) order[count++] = d;
-  if (layout == CHANNELS_LAST) order[count++] = b;
+/* What a tensor is laid out as; its extents and strides as cuDNN's older interface takes them. */
+static int lay_tensor(struct call *c, int which, int extents[MOST_RANK], int strides[MOST_RANK]) {
+  struct vendor_laid laid;
+  vendor_lay(&c->work, which, c->layout, c->type, &laid);
+  memcpy(c->order[which], laid.order, sizeof laid.order);
+  for (int d = 0; d < laid.rank; d++) extents[d] = (int)laid.extents[d], strides[d] = (int)laid.strides[d];
+  return laid.rank;
 }
 
 static int describe_image(struct call *c, int which) {
-  int extents[MOST_RANK], strides[MOST_RANK], rank = extents_of(&c->work.tensors[which], 0, 0, 1, extents);
-  bool last = c->layout == CHANNELS_LAST;
-  int stride = last ? extents[1] : 1;
-  order_of(&c->work.tensors[which], 0, 0, 1, c->layout, c->order[which]);
-  for (int d = rank - 1; d >= 2; d--) strides[d] = stride, stride *= extents[d];
-  strides[1] = last ? 1 : stride;
-  strides[0] = last ? stride : stride * extents[1];
+  int extents[MOST_RANK], strides[MOST_RANK], rank = lay_tensor(c, which, extents, strides);
   int status = c->cudnn->new_tensor(&c->described[which]);
   return status ? status : c->cudnn->set_tensor(c->described[which], type_of(c->type), rank, extents, strides);
 }
 
-/* Channels that the routine slides it over come second: a transposed convolution's are the filter's outputs. */
 static int describe_filter(struct call *c) {
-  const struct vendor_tensor *t = &c->work.tensors[VENDOR_WEIGHTS];
-  int groups = groups_of(&c->work), first = t->rank > c->work.tensors[VENDOR_SOURCE].rank, extents[MOST_RANK];
-  bool transposed = c->work.op == VENDOR_TRANSPOSED;
-  int a = first + transposed, b = first + !transposed, rank = extents_of(t, first, a, b, extents);
-  extents[0] *= groups;
-  order_of(t, first, a, b, c->layout, c->order[VENDOR_WEIGHTS]);
+  int extents[MOST_RANK], strides[MOST_RANK], rank = lay_tensor(c, VENDOR_WEIGHTS, extents, strides);
   int status = c->cudnn->new_filter(&c->described[VENDOR_WEIGHTS]);
   if (status) return status;
   return c->cudnn->set_filter(c->described[VENDOR_WEIGHTS], type_of(c->type), c->layout, rank, extents);
@@ -239,7 +216,7 @@ static int describe_convolution(struct call *c) {
   if (!status)
     status = d->set_convolution(c->about, spatial + added, before, stride, dilation, CROSS_CORRELATION, FLOAT);
   if (!status) status = d->set_math(c->about, is_short(c->type) ? TENSOR_OP_MATH : FMA_MATH);
-  return status ? status : d->set_groups(c->about, groups_of(&c->work));
+  return status ? status : d->set_groups(c->about, vendor_groups(&c->work));
 }
 
 static int forward_bytes(const struct call *c, size_t *bytes) {
@@ -273,15 +250,9 @@ static int describe_rows(struct call *c, int which, int rows, int columns) {
   return status ? status : c->cudnn->set_tensor(c->described[which], FLOAT, LEAST_RANK, extents, strides);
 }
 
-static int64_t count_of(const struct vendor_tensor *t) {
-  int64_t count = 1;
-  for (int d = 0; d < t->rank; d++) count *= t->extents[d];
-  return count;
-}
-
 static int describe_softmax(struct call *c) {
   const struct vendor_tensor *x = &c->work.tensors[VENDOR_SOURCE];
-  int columns = (int)x->extents[x->rank - 1], rows = (int)(count_of(x) / columns);
+  int columns = (int)x->extents[x->rank - 1], rows = (int)(vendor_count(x) / columns);
   int status = describe_rows(c, VENDOR_SOURCE, rows, columns);
   return status ? status : describe_rows(c, VENDOR_RESULT, rows, columns);
 }
@@ -292,8 +263,8 @@ static int softmax(const struct call *c, void *const *at) { /* its algorithms he
 
 static int describe_norm(struct call *c) {
   struct cudnn *d = c->cudnn;
-  int rows = (int)count_of(&c->work.tensors[VENDOR_RESULT]);
-  int status = describe_rows(c, VENDOR_SOURCE, rows, (int)(count_of(&c->work.tensors[VENDOR_SOURCE]) / rows));
+  int rows = (int)vendor_count(&c->work.tensors[VENDOR_RESULT]);
+  int status = describe_rows(c, VENDOR_SOURCE, rows, (int)(vendor_count(&c->work.tensors[VENDOR_SOURCE]) / rows));
   if (!status) status = describe_rows(c, VENDOR_RESULT, rows, 1);
   if (!status) status = d->new_reduction(&c->about);
   return status ? status : d->set_reduction(c->about, NORM2, FLOAT, PROPAGATE_NAN, 0, 0);
@@ -317,22 +288,7 @@ static const struct operation operations[VENDOR_OPERATORS] = {
 
 /* ---- What it has a routine for ---- */
 
-static bool fits(const struct vendor_tensor *t) { return count_of(t) <= INT32_MAX; }
-
-/* It pads both sides alike: what lies behind matters only to how large the outcome is. */
-static bool has_extents(const struct vendor_work *w) {
-  bool transposed = w->op == VENDOR_TRANSPOSED;
-  const struct vendor_tensor *image = &w->tensors[transposed ? VENDOR_RESULT : VENDOR_SOURCE],
-                             *slid = &w->tensors[transposed ? VENDOR_SOURCE : VENDOR_RESULT],
-                             *filter = &w->tensors[VENDOR_WEIGHTS];
-  for (int d = 0; d < image->rank - 2; d++) {
-    int64_t taps = filter->extents[filter->rank - image->rank + 2 + d];
-    int64_t room = image->extents[d + 2] + 2 * w->before[d] - w->dilation[d] * (taps - 1) - 1;
-    if (room < 0 || room / w->stride[d] + 1 != slid->extents[d + 2]) return false;
-  }
-  return image->rank >= 3 && image->rank <= MOST_RANK && slid->rank == image->rank &&
-         (filter->rank == image->rank || filter->rank == image->rank + 1);
-}
+static bool fits(const struct vendor_tensor *t) { return vendor_count(t) <= INT32_MAX; }
 
 /* The first dimensions are kept, the others are not. */
 static bool has_rows(const struct vendor_work *w) {
@@ -344,11 +300,13 @@ static bool has_rows(const struct vendor_work *w) {
   return d == x->rank;
 }
 
-/* float32; or a convolution of short floats, both alike, whose result the tensor has as float32. */
+/* float32; or a convolution of short floats, both alike, whose result the tensor has as float32, or
+ * like them. */
 static bool has_types(const struct vendor_work *w) {
   const struct vendor_tensor *x = &w->tensors[VENDOR_SOURCE], *weights = &w->tensors[VENDOR_WEIGHTS];
   bool convolves = w->op == VENDOR_CONVOLUTION || w->op == VENDOR_TRANSPOSED;
-  return w->tensors[VENDOR_RESULT].type == TIR_T_F32 && (!weights->rank || weights->type == x->type) &&
+  tir_type given = w->tensors[VENDOR_RESULT].type;
+  return (given == TIR_T_F32 || (convolves && given == x->type)) && (!weights->rank || weights->type == x->type) &&
          (x->type == TIR_T_F32 || (convolves && is_short(x->type)));
 }
 
@@ -358,44 +316,16 @@ static bool has_routine(const struct cudnn *c, const struct vendor_work *w) {
   for (int i = 0; i < VENDOR_TENSORS; i++)
     if (!fits(&w->tensors[i])) return false;
   if (w->op == VENDOR_NORM) return has_rows(w);
-  return w->op == VENDOR_SOFTMAX || has_extents(w);
+  return w->op == VENDOR_SOFTMAX || vendor_convolves(w);
 }
 
 /* ---- Laying out ---- */
-
-static size_t size_of(tir_type type) { return (size_t)tir_type_bits(type) / 8; }
-
-static void copy_element(tir_type type, void *to, tir_type of, const void *from) {
-  if (type == of)
-    memcpy(to, from, size_of(of));
-  else
-    tir_put_element(type, to, tir_fetch_element(of, from));
-}
-
-/* Copies a tensor to where its elements, of a type, lie in the order of its dimensions, or back. */
-static void copy_laid(const struct vendor_tensor *t, const int *order, tir_type type, void *laid, bool back) {
-  int64_t at[VENDOR_MOST_RANK] = {0}, from = 0, count = count_of(t);
-  size_t size = size_of(type);
-  for (int64_t i = 0; i < count; i++) {
-    char *own = (char *)t->data + (size_t)from * size_of(t->type), *other = (char *)laid + (size_t)i * size;
-    if (back)
-      copy_element(t->type, own, type, other);
-    else
-      copy_element(type, other, t->type, own);
-    for (int d = t->rank - 1; d >= 0; d--) {
-      from += t->strides[order[d]];
-      if (++at[d] < t->extents[order[d]]) break;
-      from -= t->strides[order[d]] * t->extents[order[d]];
-      at[d] = 0;
-    }
-  }
-}
 
 /* What goes in, as it is now. */
 static void lay_inputs(struct call *c) {
   for (int i = 0; i < VENDOR_TENSORS; i++)
     if (i != VENDOR_RESULT && c->buffers[i].data)
-      copy_laid(&c->work.tensors[i], c->order[i], c->type, c->buffers[i].data, false);
+      vendor_copy_laid(&c->work.tensors[i], c->order[i], c->type, c->buffers[i].data, false);
 }
 
 static void drop_layout(struct call *c) {
@@ -415,7 +345,7 @@ static bool lay_out(struct call *c, int layout) {
   for (int i = 0; i < VENDOR_TENSORS && !c->status; i++) {
     const struct vendor_tensor *t = &c->work.tensors[i];
     if (!t->rank) continue;
-    size_t bytes = (size_t)count_of(t) * size_of(c->type);
+    size_t bytes = (size_t)vendor_count(t) * vendor_size(c->type);
     c->buffers[i] = (struct tir_arg){.data = calloc(1, bytes), .bytes = bytes};
     if (!c->buffers[i].data) abort();
   }
@@ -468,7 +398,8 @@ static bool attempt(void *data, ms_error *err) {
   if (!c->routine) return ms_fail(err, MS_NOT_LAUNCHED, "%s", c->why.message);
   lay_inputs(c);
   if (!jit_routine_run(c->routine, err)) return explain(c, err);
-  copy_laid(&c->work.tensors[VENDOR_RESULT], c->order[VENDOR_RESULT], c->type, c->buffers[VENDOR_RESULT].data, true);
+  vendor_copy_laid(&c->work.tensors[VENDOR_RESULT], c->order[VENDOR_RESULT], c->type, c->buffers[VENDOR_RESULT].data,
+                   true);
   return true;
 }
 
@@ -515,11 +446,17 @@ static bool choose(struct call *c) {
   return best >= 0 && lay_out(c, layout) && make_ready(c, algorithm, &c->why);
 }
 
-static bool prepare(void *started, const struct vendor_work *work, struct vendor_call *out) {
-  if (!has_routine(started, work)) return false;
+static double rounding_of(const struct call *c) {
+  if (c->work.tensors[VENDOR_RESULT].type == c->type) return 0;
+  return tir_type_code(c->type) == TIR_BFLOAT ? 0x1p-8 : 0x1p-11;
+}
+
+/* By the older interface. why: what the graph API lacks; "": nothing was asked of it. */
+static bool prepare_older(struct cudnn *cudnn, const struct vendor_work *work, const char *why,
+                          struct vendor_call *out) {
   struct call *c = calloc(1, sizeof *c);
   if (!c) abort();
-  *c = (struct call){.cudnn = started,
+  *c = (struct call){.cudnn = cudnn,
                      .target = *work->target,
                      .work = *work,
                      .operation = &operations[work->op],
@@ -528,14 +465,47 @@ static bool prepare(void *started, const struct vendor_work *work, struct vendor
   bool chosen = choose(c);
   if (!chosen) put_away(c);
   if (!chosen && !*c->why.message) return release(c), false;
-  *out = (struct vendor_call){.attempt = attempt,
-                              .sample = sample,
-                              .release = release,
-                              .data = c,
-                              .rounding = !is_short(c->type)                     ? 0
-                                          : tir_type_code(c->type) == TIR_BFLOAT ? 0x1p-8
-                                                                                 : 0x1p-11};
+  *out = (struct vendor_call){
+      .attempt = attempt, .sample = sample, .release = release, .data = c, .rounding = rounding_of(c)};
+  const char *layout = c->operation->layouts == 1 ? "" : c->layout == LAYOUT_CHANNELS_LAST ? ", NHWC" : ", NCHW";
+  if (chosen)
+    snprintf(out->routine, sizeof out->routine, "%s, algorithm %d%s%s%s", c->operation->function, c->algorithm, layout,
+             *why ? ", as by graphs " : "", why);
   return true;
+}
+
+/* Two ways, of the graph API and of the older interface: they are ready already. */
+static bool is_ready(void *data, int way) {
+  (void)data, (void)way;
+  return true;
+}
+static double sample_either(void *data, int way, uint32_t calls) {
+  const struct vendor_call *both = data;
+  return both[way].sample(both[way].data, calls);
+}
+
+/* Keeps the faster of the graph's call and the older interface's, where that has one. */
+static void keep_faster(struct cudnn *c, const struct vendor_work *work, struct vendor_call *out) {
+  struct vendor_call both[2] = {*out};
+  double seconds[2];
+  if (!prepare_older(c, work, "", &both[1])) return;
+  const struct vendor_race race = {
+      .count = 2, .warm = is_ready, .sample = sample_either, .check = is_ready, .data = both};
+  int best = vendor_race(&race, seconds);
+  vendor_log("cuDNN: %.3f us by graphs, %.3f by %s", 1e6 * seconds[0], 1e6 * seconds[1], both[1].routine);
+  both[best != 1].release(both[best != 1].data);
+  *out = both[best == 1];
+}
+
+static bool prepare(void *started, const struct vendor_work *work, struct vendor_call *out) {
+  struct cudnn *c = started;
+  char why[300] = "";
+  if (!has_routine(c, work)) return false;
+  bool convolves = work->op == VENDOR_CONVOLUTION || work->op == VENDOR_TRANSPOSED;
+  if (convolves && c->graphs && cudnn_graphs_prepare(c->graphs, work, out, why, sizeof why))
+    return keep_faster(c, work, out), true;
+  if (convolves && !c->graphs) snprintf(why, sizeof why, "it has no %s", c->no_graphs);
+  return prepare_older(c, work, why, out);
 }
 
 const struct vendor vendor_cudnn = {"cuDNN", "libcudnn.so", start, describe, prepare, .short_floats = true};

@@ -7,24 +7,27 @@ local support = dofile(arg[0]:match "^.*/" .. "../support/vendors.lua")
 local target = arg[1]
 
 local vendors, notes = ms.device_vendors(target)
-assert(#vendors == 2 and #notes == 0)
-local cublas, cudnn = vendors[1], vendors[2]
+assert(#vendors == 3 and #notes == 0)
+local cublas, cublaslt, cudnn = vendors[1], vendors[2], vendors[3]
 assert(cublas:name() == "cuBLAS" and tostring(cublas) == "cuBLAS 12.4.5" and cudnn:name() == "cuDNN" and tostring(cudnn) == "cuDNN 9.4.5")
 local none, nothing = ms.device_vendors "native"
 assert(#none == 0 and #nothing == 0)
 
+assert(cublaslt:name() == "cuBLASLt" and tostring(cublaslt) == "cuBLASLt 12.4.5")
 for _, case in ipairs(support.products) do
-  assert(support.compare(cublas, case[1], case[2]), case[1])
+  assert(support.compare(cublas, case[1], case[2]) and support.compare(cublaslt, case[1], case[2]), case[1])
   assert(not support.call_of(cudnn, case[1], case[2]), "cuDNN multiplies matrices")
 end
 for _, case in ipairs(support.short_products) do
-  assert(support.compare(cublas, case[1], case[2]), case[1])
+  for _, result in ipairs {"float32", case[2]:match "dtype=(%w+)"} do
+    assert(support.compare(cublas, case[1], case[2], result) and support.compare(cublaslt, case[1], case[2], result), case[1])
+  end
   assert(not support.call_of(cudnn, case[1], case[2]), "cuDNN multiplies matrices")
 end
 for _, list in ipairs {support.others, support.short_others} do
   for _, case in ipairs(list) do
     assert(support.compare(cudnn, case[1], case[2]), case[1])
-    assert(not support.call_of(cublas, case[1], case[2]), "cuBLAS has more than products")
+    assert(not support.call_of(cublas, case[1], case[2]) and not support.call_of(cublaslt, case[1], case[2]), "cuBLAS has more than products")
   end
 end
 -- Sums of short floats are given as such: who asks is told how far they may be off. Of float32 nothing is rounded.

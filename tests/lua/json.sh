@@ -45,12 +45,12 @@ agree() { # the object, fields that need not be there, the lines on standard inp
 
 "$msched" tune "$gemm" --trials 4 --total-trials 8 --seconds 600 --db "$db" --json -- 32 32 32 >"$work/tune"
 for event in start candidates asked trial learned end; do
-  grep "\"event\":\"$event\"" "$work/tune" | agree "tune $event" "$(case $event in start) echo refused_model blocks idle vendor vendor_seconds part_of groups shared ;; end) echo text ;; esac)"
+  grep "\"event\":\"$event\"" "$work/tune" | agree "tune $event" "$(case $event in start) echo refused_model blocks idle vendor vendor_seconds vendor_library vendor_routine part_of groups shared ;; end) echo text ;; esac)"
 done
 "$msched" tune "$root/tests/reported/chain.lua" --trials 2 --db "$work/chain.db" --json -- 6 >"$work/tune"
 grep '"event":"cut"' "$work/tune" | agree "tune cut" ""
-grep '"event":"start".*"part_of"' "$work/tune" | agree "tune start" "refused_model blocks idle vendor vendor_seconds groups total deadline"
-grep '"event":"start".*"groups"' "$work/tune" | agree "tune start" "refused_model blocks idle vendor vendor_seconds part_of total deadline"
+grep '"event":"start".*"part_of"' "$work/tune" | agree "tune start" "refused_model blocks idle vendor vendor_seconds vendor_library vendor_routine groups total deadline"
+grep '"event":"start".*"groups"' "$work/tune" | agree "tune start" "refused_model blocks idle vendor vendor_seconds vendor_library vendor_routine part_of total deadline"
 "$msched" top --db "$db" --json >"$work/top"
 agree top "device" <"$work/top"
 id=$(head -n 1 "$work/top" | sed 's/.*"short_id":"\([0-9a-f]*\)".*/\1/')

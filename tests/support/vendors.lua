@@ -19,27 +19,28 @@ local support = {products = {
   {"softmax", "7x33"}, {"softmax", "2x5x16"}, {"norm", "3x8x9"}, {"norm", "4x30 axes=2"},
 }}
 
--- The function on data, and a vendor's call on the same: call, its result, the function's, the data, the function; nil: it has
--- no routine.
-function support.call_of(vendor, operator, line)
+-- The function on data, and a vendor's call on the same, whose result is of a type (float32): call, its result, the function's, the
+-- data, the function; nil: it has no routine.
+function support.call_of(vendor, operator, line, type)
   local words = {}
   for word in line:gmatch "%S+" do words[#words + 1] = word end
   local func = named.func(operator, words)
   local arrays = ms.arrays_for(func, 1)
   ms.build(func):run(table.unpack(arrays))
   local result = arrays[#arrays]
-  local other = ms.array(result:shape(), "float32", -77)
+  local other = ms.array(result:shape(), type or "float32", -77)
   local w = assert(work.of(operator, named.values(operator, words), arrays), operator)
   return vendor:prepare(work.into(w, other)), other, result, arrays, func
 end
 
--- Whether the vendor has a routine for it, which then computes the same, every element.
-function support.compare(vendor, operator, line)
-  local call, other, result = support.call_of(vendor, operator, line)
+-- Whether the vendor has a routine for it, which then computes the same, every element, as near as the result's type has it.
+local SPACING = {float16 = 2 ^ -11, bfloat16 = 2 ^ -8}
+function support.compare(vendor, operator, line, type)
+  local call, other, result = support.call_of(vendor, operator, line, type)
   if not call then return false end
   call:run()
   local difference, most = result:difference(other), result:difference(ms.array(result:shape()))
-  assert(difference <= 1e-5 + call:rounding() * most, string.format("%s of %s -- %s differs by %g", vendor:name(), operator, line, difference))
+  assert(difference <= 1e-5 + (SPACING[type] or call:rounding()) * most, string.format("%s of %s -- %s differs by %g", vendor:name(), operator, line, difference))
   return true
 end
 

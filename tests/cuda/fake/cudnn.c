@@ -2,10 +2,12 @@
  * driver, whose clock it moves on. It refuses what cuDNN refuses: tensors of fewer dimensions than four, layouts that do
  * not belong together, extents that are not those of the outcome, types that are not one, and here TF32. Algorithms take
  * unlike times, all but three are for channels first alone, and the last wants more memory than anybody gives.
+ * Its graph API is cudnn_graph.c.
  *   FAKE_CUDNN       `wrong`, an element is; `fails`, nothing is begun; `none`, there is no algorithm; `create`, it does
  *                    not start; `past`, algorithm 1 writes past its workspace
  *   FAKE_CUDNN_TIME  milliseconds of a convolution by algorithm 1 and channels last, which is the fastest, and of others;
  *                    unset: 8 */
+#include "cudnn.h"
 #include "tir/tir.h"
 
 #include <math.h>
@@ -16,15 +18,14 @@ void fake_cuda_pass(double milliseconds);
 void fake_cuda_on(void *stream);
 double fake_cuda_ease(const void *data);
 
-enum { SUCCESS, NOT_INITIALIZED = 1001, BAD_PARAM = 2000, NOT_SUPPORTED = 3000, EXECUTION_FAILED = 5000 };
-enum { MOST = 5, LAST_ALGORITHM = 5 };
+enum { LAST_ALGORITHM = 5 };
 
 static const char *setting(const char *name, const char *otherwise) {
   const char *value = getenv(name);
   return value ? value : otherwise;
 }
-static int is_told(const char *word) { return !strcmp(setting("FAKE_CUDNN", ""), word); }
-static void pass(double times, const void *in) {
+int fake_cudnn_is_told(const char *word) { return !strcmp(setting("FAKE_CUDNN", ""), word); }
+void fake_cudnn_pass(double times, const void *in) {
   fake_cuda_pass(times * atof(setting("FAKE_CUDNN_TIME", "8")) * fake_cuda_ease(in));
 }
 
@@ -42,7 +43,7 @@ size_t cudnnGetVersion(void) { return 90405; }
 int cudnnCreate(void **handle) {
   static int one;
   *handle = &one;
-  return is_told("create") ? NOT_INITIALIZED : SUCCESS;
+  return fake_cudnn_is_told("create") ? NOT_INITIALIZED : SUCCESS;
 }
 
 int cudnnSetStream(void *handle, void *stream) {
@@ -51,13 +52,6 @@ int cudnnSetStream(void *handle, void *stream) {
 }
 
 /* ---- Descriptors ---- */
-
-struct tensor {
-  int type, rank, extents[MOST], strides[MOST], layout;
-};
-struct convolution {
-  int rank, before[MOST], stride[MOST], dilation[MOST], math, groups;
-};
 
 static int make(void **out, size_t bytes) {
   *out = calloc(1, bytes);
@@ -76,8 +70,7 @@ int cudnnDestroyConvolutionDescriptor(void *descriptor) { return drop(descriptor
 int cudnnCreateReduceTensorDescriptor(void **out) { return make(out, sizeof(int)); }
 int cudnnDestroyReduceTensorDescriptor(void *descriptor) { return drop(descriptor); }
 
-/* Bytes of an element of a cudnnDataType_t: float32, float16, bfloat16; 0: it is none of these. */
-static size_t size_of(int type) { return type == 0 ? 4 : type == 2 || type == 9 ? 2 : 0; }
+size_t fake_cudnn_size(int type) { return type == 0 ? 4 : type == 2 || type == 9 ? 2 : 0; }
 
 /* Strides without gaps, channels first or last. */
 static void lay(struct tensor *t, int layout) {
@@ -96,7 +89,7 @@ static int are_strides(const struct tensor *t, const int *strides) {
 
 int cudnnSetTensorNdDescriptor(void *descriptor, int type, int rank, const int *extents, const int *strides) {
   struct tensor *t = descriptor;
-  if (!size_of(type) || rank < 4 || rank > MOST) return BAD_PARAM;
+  if (!fake_cudnn_size(type) || rank < 4 || rank > MOST) return BAD_PARAM;
   t->type = type, t->rank = rank;
   memcpy(t->extents, extents, (size_t)rank * sizeof *extents);
   for (int layout = 1; layout >= 0; layout--) {
@@ -108,7 +101,7 @@ int cudnnSetTensorNdDescriptor(void *descriptor, int type, int rank, const int *
 
 int cudnnSetFilterNdDescriptor(void *descriptor, int type, int layout, int rank, const int *extents) {
   struct tensor *t = descriptor;
-  if (!size_of(type) || rank < 4 || rank > MOST || layout < 0 || layout > 1) return BAD_PARAM;
+  if (!fake_cudnn_size(type) || rank < 4 || rank > MOST || layout < 0 || layout > 1) return BAD_PARAM;
   t->type = type, t->rank = rank;
   memcpy(t->extents, extents, (size_t)rank * sizeof *extents);
   lay(t, layout);
@@ -134,9 +127,8 @@ int cudnnSetConvolutionGroupCount(void *descriptor, int groups) {
 
 /* ---- Convolutions ---- */
 
-/* x: what is slid over, y: where the filter stands. */
-static int check(const struct tensor *x, const struct tensor *w, const struct tensor *y, const struct convolution *c) {
-  if (x->type != y->type || w->type != x->type || c->math != (x->type ? 1 : 3)) return BAD_PARAM;
+int fake_cudnn_fit(const struct tensor *x, const struct tensor *w, const struct tensor *y,
+                   const struct convolution *c) {
   if (x->rank != y->rank || w->rank != x->rank || c->rank != x->rank - 2) return BAD_PARAM;
   if (x->extents[0] != y->extents[0] || w->extents[1] * c->groups != x->extents[1] || w->extents[0] != y->extents[1])
     return BAD_PARAM;
@@ -147,10 +139,15 @@ static int check(const struct tensor *x, const struct tensor *w, const struct te
   return SUCCESS;
 }
 
+static int check(const struct tensor *x, const struct tensor *w, const struct tensor *y, const struct convolution *c) {
+  if (x->type != y->type || w->type != x->type || c->math != (x->type ? 1 : 3)) return BAD_PARAM;
+  return fake_cudnn_fit(x, w, y, c);
+}
+
 /* Bytes that an algorithm works in. */
 static int workspace_of(const struct tensor *w, int algorithm, size_t *bytes) {
   *bytes = algorithm == LAST_ALGORITHM ? (size_t)1 << 40 : 1000 * (size_t)algorithm;
-  if (is_told("none") || algorithm > LAST_ALGORITHM) return NOT_SUPPORTED;
+  if (fake_cudnn_is_told("none") || algorithm > LAST_ALGORITHM) return NOT_SUPPORTED;
   return w->layout && algorithm > 2 ? NOT_SUPPORTED : SUCCESS;
 }
 
@@ -207,7 +204,7 @@ static void convolve(const struct tensor *x, float *x_data, const struct tensor 
   } while (advance(y->extents, y->rank, y_at));
 }
 
-static size_t count_of(const struct tensor *t) {
+size_t fake_cudnn_count(const struct tensor *t) {
   size_t count = 1;
   for (int d = 0; d < t->rank; d++) count *= (size_t)t->extents[d];
   return count;
@@ -219,10 +216,10 @@ static tir_type type_of(const struct tensor *t) {
 
 /* Elements as float32, in memory of their own. */
 static float *widen(const struct tensor *t, const void *data) {
-  float *wide = malloc(count_of(t) * sizeof *wide);
+  float *wide = malloc(fake_cudnn_count(t) * sizeof *wide);
   if (!wide) abort();
-  for (size_t i = 0; i < count_of(t); i++)
-    wide[i] = (float)tir_fetch_element(type_of(t), (const char *)data + i * size_of(t->type));
+  for (size_t i = 0; i < fake_cudnn_count(t); i++)
+    wide[i] = (float)tir_fetch_element(type_of(t), (const char *)data + i * fake_cudnn_size(t->type));
   return wide;
 }
 
@@ -232,28 +229,29 @@ static int begin(const void *in, const struct tensor *t, void *data, const struc
   size_t needed;
   int status = workspace_of(w, algorithm, &needed);
   if (status || needed > bytes || w->layout != t->layout) return status ? status : BAD_PARAM;
-  if (is_told("fails")) return EXECUTION_FAILED;
-  memset(workspace, 0x77, needed + (is_told("past") && algorithm == 1));
-  memset(data, 0, count_of(t) * size_of(t->type));
-  pass((algorithm == 1 ? 1 : 2 + algorithm) + !w->layout, in);
+  if (fake_cudnn_is_told("fails")) return EXECUTION_FAILED;
+  memset(workspace, 0x77, needed + (fake_cudnn_is_told("past") && algorithm == 1));
+  memset(data, 0, fake_cudnn_count(t) * fake_cudnn_size(t->type));
+  fake_cudnn_pass((algorithm == 1 ? 1 : 2 + algorithm) + !w->layout, in);
   return SUCCESS;
 }
 
 static int finish(const struct tensor *t, float *data) {
-  if (is_told("wrong")) data[count_of(t) / 2] += 100;
+  if (fake_cudnn_is_told("wrong")) data[fake_cudnn_count(t) / 2] += 100;
   return SUCCESS;
 }
 
 /* Short floats are added in float32. */
-static void convolve_wide(const struct tensor *x, void *x_data, const struct tensor *w, const void *w_data,
-                          const struct tensor *y, void *y_data, const struct convolution *c, int backward) {
+void fake_cudnn_convolve(const struct tensor *x, void *x_data, const struct tensor *w, const void *w_data,
+                         const struct tensor *y, void *y_data, const struct convolution *c, int backward) {
   float *wide_x = widen(x, x_data), *wide_w = widen(w, w_data), *wide_y = widen(y, y_data);
   const struct tensor *t = backward ? x : y;
   float *result = backward ? wide_x : wide_y;
   char *data = backward ? x_data : y_data;
   convolve(x, wide_x, w, wide_w, y, wide_y, c, backward);
   finish(t, result);
-  for (size_t i = 0; i < count_of(t); i++) tir_put_element(type_of(t), data + i * size_of(t->type), result[i]);
+  for (size_t i = 0; i < fake_cudnn_count(t); i++)
+    tir_put_element(type_of(t), data + i * fake_cudnn_size(t->type), result[i]);
   free(wide_x);
   free(wide_w);
   free(wide_y);
@@ -264,7 +262,7 @@ int cudnnConvolutionForward(void *handle, const float *alpha, void *x, const voi
                             void *y_data) {
   int status = !handle || *alpha != 1 || *beta != 0 ? BAD_PARAM : check(x, w, y, c);
   if (!status) status = begin(x_data, y, y_data, w, algorithm, workspace, bytes);
-  if (!status) convolve_wide(x, (void *)(size_t)x_data, w, w_data, y, y_data, c, 0);
+  if (!status) fake_cudnn_convolve(x, (void *)(size_t)x_data, w, w_data, y, y_data, c, 0);
   return status;
 }
 
@@ -273,7 +271,7 @@ int cudnnConvolutionBackwardData(void *handle, const float *alpha, void *w, cons
                                  const float *beta, void *dx, void *dx_data) {
   int status = !handle || *alpha != 1 || *beta != 0 ? BAD_PARAM : check(dx, w, dy, c);
   if (!status) status = begin(dy_data, dx, dx_data, w, algorithm, workspace, bytes);
-  if (!status) convolve_wide(dx, dx_data, w, w_data, dy, (void *)(size_t)dy_data, c, 1);
+  if (!status) fake_cudnn_convolve(dx, dx_data, w, w_data, dy, (void *)(size_t)dy_data, c, 1);
   return status;
 }
 
@@ -285,7 +283,8 @@ int cudnnSoftmaxForward(void *handle, int algorithm, int mode, const float *alph
   const struct tensor *t = x, *result = y;
   if (t->type || result->type) return BAD_PARAM;
   if (!handle || algorithm != 1 || *alpha != 1 || *beta != 0 || t->extents[2] * t->extents[3] != 1) return BAD_PARAM;
-  if (is_told("fails") || is_told("none")) return is_told("none") ? NOT_SUPPORTED : EXECUTION_FAILED;
+  if (fake_cudnn_is_told("fails") || fake_cudnn_is_told("none"))
+    return fake_cudnn_is_told("none") ? NOT_SUPPORTED : EXECUTION_FAILED;
   for (int row = 0; row < t->extents[0]; row++) {
     const float *from = x_data + (long long)row * t->strides[0];
     float *to = y_data + (long long)row * result->strides[0], most = from[0];
@@ -294,7 +293,7 @@ int cudnnSoftmaxForward(void *handle, int algorithm, int mode, const float *alph
     for (int i = 0; i < t->extents[1]; i++) sum += exp((double)from[i] - most);
     for (int i = 0; i < t->extents[1]; i++) to[i] = (float)(exp((double)from[i] - most) / sum);
   }
-  pass(mode ? 1 : 3, x_data);
+  fake_cudnn_pass(mode ? 1 : 3, x_data);
   return finish(y, y_data);
 }
 
@@ -304,14 +303,14 @@ int cudnnSetReduceTensorDescriptor(void *descriptor, int op, int type, int nan, 
 }
 int cudnnGetReductionWorkspaceSize(void *handle, const int *op, void *a, void *c, size_t *bytes) {
   *bytes = 4096;
-  if (is_told("none")) return NOT_SUPPORTED;
+  if (fake_cudnn_is_told("none")) return NOT_SUPPORTED;
   return handle && *op == 7 && a && c ? SUCCESS : BAD_PARAM;
 }
 int cudnnReduceTensor(void *handle, const int *op, void *indices, size_t index_bytes, void *workspace, size_t bytes,
                       const float *alpha, void *a, const float *a_data, const float *beta, void *c, float *c_data) {
   const struct tensor *from = a, *to = c;
   if (!handle || *op != 7 || indices || index_bytes || bytes < 4096 || *alpha != 1 || *beta != 0) return BAD_PARAM;
-  if (is_told("fails")) return EXECUTION_FAILED;
+  if (fake_cudnn_is_told("fails")) return EXECUTION_FAILED;
   memset(workspace, 0x77, 4096);
   for (int row = 0; row < to->extents[0]; row++) {
     double sum = 0;
@@ -321,6 +320,6 @@ int cudnnReduceTensor(void *handle, const int *op, void *indices, size_t index_b
     }
     c_data[row] = (float)sqrt(sum);
   }
-  pass(1, a_data);
+  fake_cudnn_pass(1, a_data);
   return finish(c, c_data);
 }

@@ -549,6 +549,7 @@ static struct {
   const void *data;
   double part;
 } eased = {NULL, 1}; /* what was asked last */
+void fake_cuda_spoil(int result) { sticky = result; }
 double fake_cuda_ease(const void *data) {
   const char *part = setting("FAKE_CUDA_EASY", NULL);
   uint16_t first[4], digits = 0;
