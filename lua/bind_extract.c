@@ -70,6 +70,14 @@ static tir_block find_block(lua_State *L, const struct extraction *e, const char
   return found;
 }
 
+/* The item on the top of the stack of the list that is argument `list`: a block's name. */
+static const char *block_name(lua_State *L, int list, lua_Integer item) {
+  if (lua_type(L, -1) != LUA_TSTRING)
+    bind_refuse(L, "item %I of argument %d is no name of a block, but a %s", (LUAI_UACINT)item, list - 1,
+                luaL_typename(L, -1));
+  return lua_tostring(L, -1);
+}
+
 /* Marks the nests of the blocks in the list at 2, and takes their new names, the list at 4, where there is one. */
 static void mark_blocks(lua_State *L, struct extraction *e) {
   lua_Integer count = luaL_len(L, 2);
@@ -77,13 +85,13 @@ static void mark_blocks(lua_State *L, struct extraction *e) {
   tir_block *blocks = lua_newuserdatauv(L, (size_t)count * sizeof *blocks, 0);
   for (lua_Integer i = 0; i < count; i++, lua_pop(L, 1)) {
     lua_rawgeti(L, 2, i + 1);
-    blocks[i] = find_block(L, e, luaL_checkstring(L, -1));
+    blocks[i] = find_block(L, e, block_name(L, 2, i + 1));
     e->kept[nest_of(e->ir, e->root, blocks[i])] |= USED_INSIDE;
     e->kept[blocks[i]] |= LISTED;
   }
   for (lua_Integer i = 0; i < count && lua_istable(L, 4); i++, lua_pop(L, 1)) {
     lua_rawgeti(L, 4, i + 1);
-    tir_set_block_name(e->ir, blocks[i], tir_symbol_of(e->ir, luaL_checkstring(L, -1)));
+    tir_set_block_name(e->ir, blocks[i], tir_symbol_of(e->ir, block_name(L, 4, i + 1)));
   }
   lua_pop(L, 1);
 }
@@ -194,12 +202,19 @@ static void name_part(struct extraction *e, const char *name) {
   ir->funcs.at[e->func].name = tir_symbol_of(ir, name);
 }
 
+static bool is_identifier(const char *name) {
+  size_t letters = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789");
+  return *name && !strchr("0123456789", *name) && !name[letters];
+}
+
 /* extract(blocks, name [, names]): the loop nests of the blocks of these names, in their order, as a function of this
  * name; its parameters are the buffers that it reads of others or gives to them. names: of the blocks there. */
 int bind_extract(lua_State *L) {
   struct bound_function *b = bind_check_function(L, 1);
   luaL_checktype(L, 2, LUA_TTABLE);
   const char *name = luaL_checkstring(L, 3);
+  if (!is_identifier(name))
+    bind_refuse(L, "`%s` is no name of a function: letters, digits and _ are, no digit first", name);
   lua_settop(L, 4);
   struct extraction *e = bind_hold(L, sizeof *e, "msched.extraction", free_extraction);
   e->ir = tir_new();

@@ -86,6 +86,10 @@ do
   assert(#first:params() == 3 and first:params()[3].name == "relu" and first:script():find "dense_1 = T.sblock_alloc_buffer", first:script())
   refused("there is no block `nothing`", first.extract, first, {"nothing"}, "g")
   refused("a list of names of blocks", first.extract, first, {}, "g")
+  refused("item 1 of argument 1 is no name of a block, but a number", first.extract, first, {1}, "g")
+  refused("item 1 of argument 3 is no name of a block, but a table", first.extract, first, {"dense"}, "g", {{}})
+  refused("`two words` is no name of a function", first.extract, first, {"dense"}, "two words")
+  refused("`` is no name of a function", first.extract, first, {"dense"}, "")
 end
 
 -- ---- What is not cut ---------------------------------------------------------------------------------------------
