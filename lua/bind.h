@@ -42,6 +42,8 @@ bool script_interrupted(void);
  * Gives what turns from 0 while it runs; NULL: nothing does. Where it ends by that, with MS_RUN_STOPPED, bind_raise says
  * "interrupted". */
 const volatile int *bind_stop(lua_State *L);
+/* The same, whatever the state: for what gives what it has when it is stopped, as those who call it expect. */
+const volatile int *script_stop_flag(void);
 /* Calls the function on the stack under its arguments, with a traceback in err on failure. */
 bool script_call(lua_State *L, int arguments, int results, ms_error *err);
 /* The same, with the message alone: for what `limited` calls. */

@@ -78,6 +78,7 @@ static int new_draft(lua_State *L) {
   *d = NULL;
   luaL_setmetatable(L, BOUND_DRAFT);
   ms_error err = {.instruction = -1};
+  bind_stop(L);
   *d = search_draft_new(f->ir, sketch, bind_intrinsics(L), &machine, &err);
   return *d ? 1 : bind_raise_refused(L, &err);
 }
@@ -138,7 +139,7 @@ static int draft_best(lua_State *L) {
   r->list = calloc((size_t)most, sizeof *r->list);
   if (!r->list) return luaL_error(L, "no memory for drafts");
   r->count = search_draft_best(d, (uint64_t)seed, (uint64_t)budget, (uint32_t)most,
-                               each > most ? (uint32_t)most : (uint32_t)each, r->list);
+                               each > most ? (uint32_t)most : (uint32_t)each, script_stop_flag(), r->list);
   lua_createtable(L, (int)r->count, 0);
   for (uint32_t i = 0; i < r->count; i++) {
     lua_createtable(L, 0, 3);

@@ -266,8 +266,11 @@ static int schedule_copy(lua_State *L) {
   struct vm_schedule *s = bind_check_schedule(L, 1);
   lua_getiuservalue(L, 1, 1);
   struct bound_function *f = bind_check_function(L, -1);
-  struct vm_draws draws = {
-      .mode = VM_STRICT, .decisions = &s->trace, .seed = s->draws.seed, .candidate = s->draws.candidate};
+  struct vm_draws draws = {.mode = VM_STRICT,
+                           .decisions = &s->trace,
+                           .seed = s->draws.seed,
+                           .candidate = s->draws.candidate,
+                           .stop = bind_stop(L)};
   ms_error err = {.instruction = -1};
   struct bound_schedule *copy = push(L, false, -1);
   return fill(L, copy, vm_apply_with(f->ir, &s->trace, bind_intrinsics(L), &draws, &err), &err);
@@ -418,7 +421,8 @@ static int apply(lua_State *L) {
   struct vm_draws draws = {.mode = bind_option_bool(L, 3, "repair", false) ? VM_REPAIR : VM_STRICT,
                            .decisions = bind_option_bool(L, 3, "anew", false) ? NULL : trace,
                            .seed = (uint64_t)bind_option_int(L, 3, "seed", 1),
-                           .candidate = (uint64_t)bind_option_int(L, 3, "candidate", 0)};
+                           .candidate = (uint64_t)bind_option_int(L, 3, "candidate", 0),
+                           .stop = bind_stop(L)};
   ms_error err = {.instruction = -1};
   struct bound_schedule *made = push(L, false, 1);
   return fill(L, made, vm_apply_with(f->ir, trace, bind_intrinsics(L), &draws, &err), &err);

@@ -202,10 +202,10 @@ static void push_candidate(lua_State *L, struct search_candidate *c) {
   lua_setfield(L, -2, "features");
 }
 
-static volatile bool stop_pool;
-void bind_search_interrupt(void) { stop_pool = true; }
-void bind_search_resume(void) { stop_pool = false; }
-const volatile bool *bind_search_stopped(void) { return &stop_pool; }
+static volatile bool stop_measurer;
+void bind_search_interrupt(void) { stop_measurer = true; }
+void bind_search_resume(void) { stop_measurer = false; }
+const volatile bool *bind_search_stopped(void) { return &stop_measurer; }
 
 /* Refusals of one kind: rules/refusals.lua has them as tables. */
 struct refusal {
@@ -276,7 +276,8 @@ static int pool_replay(lua_State *L) {
   read_jobs(L, 2, p->functions, r);
   struct refusal *refusals = lua_newuserdatauv(L, (count + 1) * sizeof *refusals, 0);
   ms_error err = {.instruction = -1};
-  if (!search_pool_replay(p->pool, r->jobs, count, features, r->out, &stop_pool, &err)) return bind_raise(L, &err);
+  if (!search_pool_replay(p->pool, r->jobs, count, features, r->out, script_stop_flag(), &err))
+    return bind_raise(L, &err);
   lua_createtable(L, (int)count, 0);
   for (uint32_t i = 0; i < count; i++) {
     if (r->out[i].ok)
@@ -317,7 +318,7 @@ static int clock_seconds(lua_State *L) {
 }
 
 static int interrupted(lua_State *L) {
-  lua_pushboolean(L, stop_pool);
+  lua_pushboolean(L, *script_stop_flag());
   return 1;
 }
 

@@ -48,6 +48,13 @@ local function report_tasks(tune, tasks, options, states)
   return all
 end
 
+-- What the machine was measured to do; nil where an interrupt came before that was known.
+local function machine_peak()
+  local ok, peak = ms.heeding(ms.load "lua.peak".reach)
+  if not ok and not ms.interrupted() then error(peak, 0) end
+  return ok and peak or nil
+end
+
 function commands.tune(options, files, rest)
   if #files == 0 then misuse("give at least one file: Lua that returns functions, or TVMScript") end
   if options.jobs and (options.jobs < 1 or options.jobs > MOST_JOBS) then misuse("--jobs: a number from 1 to %d is expected", MOST_JOBS) end
@@ -71,7 +78,7 @@ function commands.tune(options, files, rest)
     run_timeout = cli.seconds(options, "run-timeout"), reference_timeout = cli.seconds(options, "reference-timeout"), simulate = options.simulate,
     no_tune = options["no-tune"], whole = options.whole, store = store,
     beside = options.vendors and ms.load "lua.beside".vendors() or nil,
-    reach = not options["no-tune"] and not options.simulate and ms.load "lua.peak".reach() or nil, listen = options.json and progress.json() or progress.lines(screen, states),
+    reach = not options["no-tune"] and not options.simulate and machine_peak() or nil, listen = options.json and progress.json() or progress.lines(screen, states),
   })
   if not ok then
     if ms.interrupted() then refuse("interrupted before anything was measured; %s keeps what it had", store:path()) end

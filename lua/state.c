@@ -121,7 +121,8 @@ static bool must_stop(const struct script *s) { return (interrupted && !s->limit
 void script_look(lua_State *L) {
   enum { EVERY = 16 };
   struct script *s = script_of(L);
-  if (++s->looks % EVERY == 0 && must_stop(s)) lua_sethook(L, script_watch, LUA_MASKCOUNT, 1);
+  bool looks = ++s->looks % EVERY == 0; /* the clock costs something */
+  if ((interrupted && !s->limits.patient) || (looks && must_stop(s))) lua_sethook(L, script_watch, LUA_MASKCOUNT, 1);
 }
 
 const char script_no_memory[] = "not enough memory"; /* as Lua says it */
@@ -157,10 +158,11 @@ void script_start(lua_State *L) {
 void script_stop(lua_State *L) { script_of(L)->deadline = 0; }
 
 _Static_assert(sizeof(sig_atomic_t) == sizeof(int), "the interpreter reads it as an int");
+const volatile int *script_stop_flag(void) { return (const volatile int *)&interrupted; }
 const volatile int *bind_stop(lua_State *L) {
   if (script_of(L)->limits.patient) return NULL;
   if (interrupted) bind_refuse(L, "interrupted");
-  return (const volatile int *)&interrupted;
+  return script_stop_flag();
 }
 
 /* ---- The module ---- */

@@ -86,7 +86,10 @@ struct finding {
   uint32_t most, each; /* candidates wanted, and of one register tile */
   struct found *found;
   uint32_t count, room;
-  double limit;    /* what costs as much or more is not among them */
+  double limit; /* what costs as much or more is not among them */
+  uint64_t seen,
+      most_seen; /* candidates; where all of the budget is spent twice, and a descent besides, none goes on */
+  const volatile int *stop;
   uint64_t *tiles; /* those seen, by their hash, and how many of each: for trim */
   uint32_t *of_tile;
 };
@@ -124,9 +127,12 @@ static void trim(struct finding *f) {
   if (kept == f->most) f->limit = f->found[kept - 1].cost;
 }
 
+static bool is_over(const struct finding *f) { return f->seen >= f->most_seen || (f->stop && *f->stop); }
+
 static double offer(struct finding *f, const int64_t *decisions) {
   assert(f->count < f->room);
   const struct search_draft *d = f->draft;
+  f->seen++;
   double cost = search_draft_cost(d, decisions);
   if (!(cost < f->limit)) return cost;
   if (f->count == f->room - 1) trim(f);
@@ -149,24 +155,23 @@ static void enumerate(struct finding *f, uint32_t draw, int64_t *decisions) {
     offer(f, decisions);
     return;
   }
-  for (uint32_t i = 0; i < d->draws[draw].choices; i++) {
+  for (uint32_t i = 0; i < d->draws[draw].choices && !is_over(f); i++) {
     choose(&d->draws[draw], i, decisions);
     enumerate(f, draw + 1, decisions);
   }
 }
 
-/* One draw after the other takes its best choice, until none gets better. Returns how many candidates were seen. */
-static uint64_t descend(struct finding *f, int64_t *decisions, double cost) {
+/* One draw after the other takes its best choice, until none gets better. */
+static void descend(struct finding *f, int64_t *decisions, double cost) {
   const struct search_draft *d = f->draft;
-  uint64_t seen = 0;
-  for (bool better = true; better;) {
+  for (bool better = true; better && !is_over(f);) {
     better = false;
-    for (uint32_t k = 0; k < d->draw_count; k++) {
+    for (uint32_t k = 0; k < d->draw_count && !is_over(f); k++) {
       const struct draft_draw *draw = &d->draws[k];
       assert(draw->width <= DRAFT_LOOPS);
       int64_t before[DRAFT_LOOPS];
       memcpy(before, decisions + draw->decision, draw->width * sizeof *before);
-      for (uint32_t i = 0; i < draw->choices; i++, seen++) {
+      for (uint32_t i = 0; i < draw->choices && !is_over(f); i++) {
         choose(draw, i, decisions);
         double other = offer(f, decisions);
         if (other < cost)
@@ -175,7 +180,6 @@ static uint64_t descend(struct finding *f, int64_t *decisions, double cost) {
       memcpy(decisions + draw->decision, before, draw->width * sizeof *before);
     }
   }
-  return seen;
 }
 
 enum { DESCEND_EVERY = 64 }; /* candidates that are drawn, and the best of them goes down */
@@ -198,10 +202,10 @@ static void draw_many(struct finding *f, uint64_t seed, uint64_t budget, int64_t
   int64_t *best = malloc((width + 1) * sizeof *best);
   if (!best) abort();
   choose_least(d, decisions);
-  uint64_t seen = descend(f, decisions, offer(f, decisions));
-  for (uint64_t number = 0; seen < budget;) {
+  descend(f, decisions, offer(f, decisions));
+  for (uint64_t number = 0; f->seen < budget && !is_over(f);) {
     double least = INFINITY;
-    for (int i = 0; i < DESCEND_EVERY; i++, seen++, number++) {
+    for (int i = 0; i < DESCEND_EVERY && !is_over(f); i++, number++) {
       for (uint32_t k = 0; k < d->draw_count; k++) {
         struct vm_stream stream = vm_stream_of(seed, number, k, 0);
         choose(&d->draws[k], vm_stream_below(&stream, d->draws[k].choices), decisions);
@@ -209,9 +213,17 @@ static void draw_many(struct finding *f, uint64_t seed, uint64_t budget, int64_t
       double cost = offer(f, decisions);
       if (cost < least) least = cost, memcpy(best, decisions, width * sizeof *best);
     }
-    if (isfinite(least)) seen += descend(f, best, least);
+    if (isfinite(least)) descend(f, best, least);
   }
   free(best);
+}
+
+/* However small the budget, the first descent, from the least tiles, goes on for some rounds. */
+static uint64_t most_of_descent(const struct search_draft *d) {
+  enum { ROUNDS = 8, MOST = 1 << 16 };
+  uint64_t round = 0;
+  for (uint32_t k = 0; k < d->draw_count; k++) round += d->draws[k].choices;
+  return ROUNDS * round < MOST ? ROUNDS * round : MOST;
 }
 
 double search_draft_size(const struct search_draft *d) {
@@ -221,9 +233,11 @@ double search_draft_size(const struct search_draft *d) {
 }
 
 uint32_t search_draft_best(const struct search_draft *d, uint64_t seed, uint64_t budget, uint32_t most, uint32_t each,
-                           struct search_drafted *out) {
-  assert(most > 0 && each > 0 && out);
-  struct finding f = {.draft = d, .most = most, .each = each, .room = 4 * most + 1024, .limit = INFINITY};
+                           const volatile int *stop, struct search_drafted *out) {
+  assert(most > 0 && each > 0 && budget > 0 && out);
+  if (d->nest_count > SEARCH_DRAFT_NESTS) budget = 1 + budget * SEARCH_DRAFT_NESTS / d->nest_count;
+  struct finding f = {.draft = d, .most = most, .each = each, .room = 4 * most + 1024, .limit = INFINITY, .stop = stop};
+  f.most_seen = 2 * budget + most_of_descent(d);
   uint32_t width = d->sketch->steps->decisions;
   int64_t *decisions = malloc((width + 1) * sizeof *decisions);
   f.found = malloc(f.room * sizeof *f.found);

@@ -50,8 +50,9 @@ function draft.best(func, target, sketches, options)
   local seed, share = options.seed or 1, math.ceil(options.most / math.max(#sketches, 1))
   local budget = options.budget * SHARED // math.max(#sketches, SHARED)
   for i, sketch in ipairs(machine and sketches or {}) do
+    if msched.interrupted() then break end
     local placed = options.placed and {sketch} or placings(func, sketch, seed)
-    for _, trace in ipairs(placed) do
+    for _, trace in ipairs(msched.interrupted() and {} or placed) do
       local ok, reading = pcall(msched.draft, func, trace, machine)
       local best = ok and reading:best {seed = seed, budget = math.max(1, budget // #placed), most = math.ceil(share / #placed), each = options.each}
       for _, c in ipairs(best or {}) do
@@ -67,6 +68,7 @@ end
 -- Estimates candidates as they are: their cost, and the register tile; none where it cannot be estimated.
 local function estimate(func, machine, candidates)
   for _, c in ipairs(machine and candidates or {}) do
+    if msched.interrupted() then break end
     local ok, cost, tile = true, c.cost, c.tile
     if not cost then ok, cost, tile = pcall(msched.estimate, func, c.sketch_trace, machine) end
     if not ok and machine.tensor_products then

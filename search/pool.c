@@ -44,7 +44,7 @@ struct search_pool {
   struct search_candidate *out;
   uint32_t job_count;
   bool features;
-  const volatile bool *stop;
+  const volatile int *stop;
   atomic_bool failed; /* a script did: the rest of the round is left */
   atomic_uint next;
   /* plans that were made last, kept from round to round: most jobs are of few sketches */
@@ -82,6 +82,8 @@ static void finish(struct worker *w, uint32_t function, struct search_candidate 
   w->accepted += out->ok;
 }
 
+static bool is_stopped(const struct search_pool *pool) { return pool->stop && *pool->stop; }
+
 /* Replays the job. What a refusal says costs more than the replay, and few read it: only the first of its kind that the
  * worker meets in a round is asked for its message, which the first of all is among, however jobs fall to workers. */
 static bool replay(struct worker *w, uint32_t i, struct search_candidate *out) {
@@ -92,11 +94,12 @@ static bool replay(struct worker *w, uint32_t i, struct search_candidate *out) {
   struct vm_draws draws = {.mode = VM_REPAIR,
                            .decisions = job->draw_anew ? NULL : job->trace,
                            .seed = job->seed,
-                           .candidate = job->candidate};
+                           .candidate = job->candidate,
+                           .stop = w->pool->stop};
   out->err.brief = true;
   bool ok = vm_replay(schedule, plan, &draws, &out->err);
   out->err.brief = false;
-  if (ok) return true;
+  if (ok || is_stopped(w->pool)) return ok;
   bool named = out->err.instruction >= 0 && (uint32_t)out->err.instruction < steps->count;
   enum vm_kind kind = named ? (enum vm_kind)steps->instructions[out->err.instruction].kind : VM_KIND_COUNT;
   snprintf(out->refused_by, sizeof out->refused_by, "%s", named ? vm_kind_info(kind)->name : "replay");
@@ -117,7 +120,8 @@ static void run_job(struct worker *w, uint32_t i) {
   uint64_t start = vm_ticks();
   bool ok = replay(w, i, out);
   start = charge(w, REPLAY, start);
-  if (!ok) return;
+  if (is_stopped(pool)) out->err.code = MS_OK; /* as if it had not been begun */
+  if (!ok || is_stopped(pool)) return;
   out->sketch = vm_trace_copy(&schedule->trace);
   start = charge(w, TRACE, start);
   ok = !pool->script.postprocess ||
@@ -151,8 +155,8 @@ static void run_jobs(struct worker *w) {
   double seconds = processor_seconds();
   memset(w->refused, 0, sizeof w->refused);
   memset(w->ticks, 0, sizeof w->ticks);
-  for (uint32_t i; (i = atomic_fetch_add(&pool->next, 1)) < pool->job_count && !atomic_load(&pool->failed) &&
-                   !(pool->stop && *pool->stop);)
+  for (uint32_t i;
+       (i = atomic_fetch_add(&pool->next, 1)) < pool->job_count && !atomic_load(&pool->failed) && !is_stopped(pool);)
     run_job(w, i);
   count_seconds(w, processor_seconds() - seconds, vm_ticks() - start);
 }
@@ -304,7 +308,7 @@ uint32_t search_pool_add(struct search_pool *pool, const struct tir *workload, t
 /* ---- A round ---- */
 
 bool search_pool_replay(struct search_pool *pool, const struct search_job *jobs, uint32_t count, bool features,
-                        struct search_candidate *out, const volatile bool *stop, ms_error *err) {
+                        struct search_candidate *out, const volatile int *stop, ms_error *err) {
   assert(jobs || !count);
   (void)err;
   if (!count) return true;

@@ -141,7 +141,10 @@ function Run:draft(services)
   services:start(self.tasks)
   for _, task in ipairs(self.tasks) do
     self:tell_start(task)
-    if not self:is_over() then (task.parts and whole.untuned or untuned.find)(task) end
+    if not self:is_over() then
+      local ok, message = msched.heeding(task.parts and whole.untuned or untuned.find, task)
+      if not ok and not self:stopped() then error(message, 0) end
+    end
   end
 end
 

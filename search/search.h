@@ -54,10 +54,10 @@ struct search_pool *search_pool_new(const struct search_script *script, const st
 void search_pool_free(struct search_pool *pool);
 /* Adds a function, whose jobs the pool then replays; it is copied. Returns its number, from 0 on. */
 uint32_t search_pool_add(struct search_pool *pool, const struct tir *workload, tir_func f);
-/* out[i] belongs to jobs[i]. Returns early, with the rest not ok, when *stop turns true or a script fails (MS_SCRIPT).
- */
+/* out[i] belongs to jobs[i]. Returns early, with the rest not ok, when *stop is no longer 0 or a script fails
+ * (MS_SCRIPT). */
 bool search_pool_replay(struct search_pool *pool, const struct search_job *jobs, uint32_t count, bool features,
-                        struct search_candidate *out, const volatile bool *stop, ms_error *err);
+                        struct search_candidate *out, const volatile int *stop, ms_error *err);
 /* What the jobs of a pool have cost since it was made, in seconds of the processor, all workers together. */
 struct search_costs {
   uint64_t jobs, accepted, recalled;
@@ -183,9 +183,12 @@ struct search_drafted {
   struct vm_trace *trace; /* the caller's */
 };
 /* The cheapest, at most `most` and `each` of one tile, in rising order: of all candidates where they are no more than
- * `budget`, else of about so many, drawn by the seed and led downhill. Returns their number. */
+ * `budget`, else of about so many, drawn by the seed and led downhill. A candidate of more than SEARCH_DRAFT_NESTS nests
+ * counts as often as it has so many. stop: NULL, or: it returns soon with the best so far when *stop is no longer 0.
+ * Returns their number. */
+enum { SEARCH_DRAFT_NESTS = 8 };
 uint32_t search_draft_best(const struct search_draft *draft, uint64_t seed, uint64_t budget, uint32_t most,
-                           uint32_t each, struct search_drafted *out);
+                           uint32_t each, const volatile int *stop, struct search_drafted *out);
 
 #ifdef __cplusplus
 }

@@ -162,10 +162,11 @@ local function target_of(options) return msched.target(options.target or "native
 
 local function open_task(each, run, shared, policy, options)
   local start, target = msched.clock(), target_of(options)
-  local opened = tune.open(each.func, target, {
+  local ok, opened = msched.heeding(tune.open, each.func, target, {
     files = options.files, rules = options.rules, postprocs = options.postprocs, mutators = options.mutators, spaces = options.spaces, seed = options.seed or 1,
     rule_timeout = options.rule_timeout, skip_failing = options.skip_failing,
   })
+  if not ok then error(opened, 0) end
   local fields = fields_of(each, run, target, options)
   fields.policy, fields.sketches, fields.mutators, fields.postprocs = policy, traces_of(opened.sketches), opened.mutators, opened.postprocs
   fields.refused, fields.thinned, fields.idle_rules, fields.product, fields.open_anew = opened.refused, opened.thinned, opened.idle, opened.product, opened.open_anew

@@ -58,8 +58,8 @@ static int tear_down(void **state) {
 
 struct script {
   atomic_int opened, calls;
-  int fails_at;       /* the call that ends with an error of the script; 0: none */
-  volatile bool stop; /* turns true after `stops_at` calls, unless that is 0 */
+  int fails_at;      /* the call that ends with an error of the script; 0: none */
+  volatile int stop; /* turns 1 after `stops_at` calls, unless that is 0 */
   int stops_at;
 };
 
