@@ -51,8 +51,9 @@ static int explain(lua_State *L) {
   if (script_interrupted()) return lua_pushliteral(L, "interrupted"), 1;
   if (script_is_late(s)) {
     size_t at = strlen(head);
-    snprintf(head + at, sizeof head - at, " ran longer than %g seconds", s->limits.seconds);
-    lua_pushfstring(L, "%s, and was at line %d; make it end sooner, or allow more with --rule-timeout", head, line);
+    snprintf(head + at, sizeof head - at, " ran longer than %g seconds", s->allowed);
+    lua_pushfstring(L, "%s, and was at line %d; make it end sooner, or allow more with --%s-timeout", head, line,
+                    s->allowed < s->limits.seconds ? "policy" : "rule");
     return 1;
   }
   if (bind_refused_code(L, 1)) return lua_settop(L, 1), 1; /* known by its text */
@@ -108,15 +109,38 @@ static int call_watched(lua_State *L, int arguments, int results, int handler, b
   return status;
 }
 
-/* Starts the clock of a call, which ends no later than that of the call around it. Gives the deadline of before. */
-static double start_clock(lua_State *L, double seconds) {
+struct clock {
+  double deadline, allowed, started;
+};
+
+/* Starts the clock of a call, which ends no later than that of the call around it. Gives the clock of before. */
+static struct clock start_clock(lua_State *L, double seconds) {
   struct script *s = script_of(L);
-  double before = s->deadline, limit = s->limits.seconds;
-  s->limits.seconds = seconds;
-  script_start(L);
-  s->limits.seconds = limit;
-  if (before > 0 && (s->deadline <= 0 || before < s->deadline)) s->deadline = before;
+  struct clock before = {s->deadline, s->allowed, script_now()};
+  s->deadline = seconds > 0 ? before.started + seconds : 0;
+  s->allowed = seconds;
+  if (before.deadline > 0 && (s->deadline <= 0 || before.deadline < s->deadline))
+    s->deadline = before.deadline, s->allowed = before.allowed;
   return before;
+}
+static void stop_clock(lua_State *L, struct clock before) {
+  struct script *s = script_of(L);
+  s->deadline = before.deadline;
+  s->allowed = before.allowed;
+}
+
+/* A user's model has as long as the policy that calls it, which is not charged for it: it may go on where the model took
+ * too long. */
+static struct clock start_model(lua_State *L) {
+  struct script *s = script_of(L);
+  struct clock before = {s->deadline, s->allowed, script_now()};
+  s->deadline = 0;
+  start_clock(L, before.deadline > 0 && before.allowed < s->limits.seconds ? before.allowed : s->limits.seconds);
+  return before;
+}
+static void stop_model(lua_State *L, struct clock before) {
+  if (before.deadline > 0) before.deadline += script_now() - before.started;
+  stop_clock(L, before);
 }
 
 /* Whether the user chose that such a part is left out where it fails. */
@@ -132,7 +156,7 @@ static bool is_skipped(lua_State *L, const char *kind) {
  * its place and what to do, and is raised, or given as the refusal `skipped` where the user chose that. The clock of a
  * call around it runs on. */
 static int limited(lua_State *L) {
-  struct script *s = script_of(L);
+  const struct script *s = script_of(L);
   luaL_checkstring(L, 1);
   luaL_checktype(L, 2, LUA_TTABLE);
   if (lua_getfield(L, 2, "apply") != LUA_TFUNCTION) return luaL_error(L, "a part has no function `apply`");
@@ -142,9 +166,10 @@ static int limited(lua_State *L) {
   lua_pushvalue(L, 2);
   lua_pushcclosure(L, explain, 2);
   lua_insert(L, 3);
-  double before = start_clock(L, s->limits.seconds);
+  bool model = !strcmp(lua_tostring(L, 1), "model");
+  struct clock before = model ? start_model(L) : start_clock(L, s->limits.seconds);
   int status = call_watched(L, lua_gettop(L) - 4, LUA_MULTRET, 3, shipped);
-  s->deadline = before;
+  (model ? stop_model : stop_clock)(L, before);
   if (status == LUA_OK) {
     lua_pushboolean(L, true);
     lua_replace(L, 3);
@@ -175,10 +200,10 @@ static int heeding(lua_State *L) {
 static int within(lua_State *L) {
   double seconds = luaL_checknumber(L, 1);
   luaL_checkany(L, 2);
-  double before = start_clock(L, seconds);
+  struct clock before = start_clock(L, seconds);
   int status = call_watched(L, lua_gettop(L) - 2, LUA_MULTRET, 0, false);
   bool late = script_is_late(script_of(L));
-  script_of(L)->deadline = before;
+  stop_clock(L, before);
   if (late)
     lua_pushnil(L);
   else

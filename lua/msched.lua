@@ -82,6 +82,8 @@ end
 
 -- ---- Schedules -------------------------------------------------------------------------------------------------
 
+ms.load "lua.condition"
+
 if not ms.build then return true end -- a sandbox has no kernels, and does not tune
 
 local schedule, kernel = ms.schedule_methods, ms.kernel_methods
@@ -104,8 +106,6 @@ local function later(owner, name, file)
   end
 end
 function ms.defined(f) return real[f] and real[f]() or f end
-
-ms.load "lua.condition"
 
 function schedule.build(sch, options)
   options = ms.options(options, "target:string fast_math:boolean")

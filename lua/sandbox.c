@@ -4,6 +4,7 @@
  * weak tables. pairs goes in order; addresses are not printed; print writes to standard error. The hook of limited.c
  * runs between instructions of Lua only, so library functions that could run for ever in one call are bounded here. */
 #include "bind.h"
+#include "state.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -70,16 +71,33 @@ static int plain_text(lua_State *L) {
   return 1;
 }
 
+/* What runs in a sandbox may print so much; what is more is counted, and sandbox_tell_left_out says how much that was. */
+enum { MOST_PRINTED = 64 << 10 };
+static void put(struct script *s, const char *text, size_t length) {
+  size_t room = s->printed < MOST_PRINTED ? MOST_PRINTED - s->printed : 0;
+  fwrite(text, 1, length < room ? length : room, stderr);
+  s->printed += length;
+}
+
+void sandbox_tell_left_out(const struct script *s) {
+  if (!s->limits.sandbox || s->printed <= MOST_PRINTED) return;
+  fprintf(stderr, "\nmsched: %zu bytes more that rules printed are left out: %d are shown at most\n",
+          s->printed - MOST_PRINTED, MOST_PRINTED);
+}
+
 static int print_aside(lua_State *L) {
   int count = lua_gettop(L);
   for (int i = 1; i <= count; i++) {
+    size_t length;
     lua_pushcfunction(L, plain_text);
     lua_pushvalue(L, i);
     lua_call(L, 1, 1);
-    fprintf(stderr, "%s%s", i > 1 ? "\t" : "", lua_tostring(L, -1));
+    const char *text = lua_tolstring(L, -1, &length);
+    if (i > 1) put(script_of(L), "\t", 1);
+    put(script_of(L), text, length);
     lua_pop(L, 1);
   }
-  fputc('\n', stderr);
+  put(script_of(L), "\n", 1);
   return 0;
 }
 

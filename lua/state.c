@@ -83,7 +83,7 @@ void script_resume(void) {
 }
 bool script_interrupted(void) { return interrupted != 0; }
 
-static double now(void) { return 1e-9 * (double)clock_ns(); }
+double script_now(void) { return 1e-9 * (double)clock_ns(); }
 
 static void *allocate(void *data, void *at, size_t old_size, size_t size) {
   struct script *s = data;
@@ -102,7 +102,7 @@ struct script *script_of(lua_State *L) {
   return lua_getallocf(L, &data) == allocate ? data : &foreign;
 }
 
-bool script_is_late(const struct script *s) { return s->deadline > 0 && now() > s->deadline; }
+bool script_is_late(const struct script *s) { return s->deadline > 0 && script_now() > s->deadline; }
 
 /* Once it is late, the hook raises at every instruction: a pcall that swallows the error gains nothing, since the next
  * instruction after it raises again. */
@@ -153,7 +153,8 @@ void script_discharge(lua_State *L, size_t *charged) {
 
 void script_start(lua_State *L) {
   struct script *s = script_of(L);
-  s->deadline = s->limits.seconds > 0 ? now() + s->limits.seconds : 0;
+  s->deadline = s->limits.seconds > 0 ? script_now() + s->limits.seconds : 0;
+  s->allowed = s->limits.seconds;
 }
 void script_stop(lua_State *L) { script_of(L)->deadline = 0; }
 
@@ -388,6 +389,7 @@ lua_State *script_new(const struct script_limits *limits, ms_error *err) {
 void script_close(lua_State *L) {
   if (!L) return;
   struct script *s = script_of(L);
+  sandbox_tell_left_out(s);
   lua_close(L);
   cells_clear(&s->cells);
   recall_free(s->recall);

@@ -13,12 +13,16 @@ struct script { /* found through the allocator's data */
   size_t used;     /* by Lua, and by what C holds for it */
   size_t grown;    /* of what C holds: since the last collection that it was the reason for */
   double deadline; /* of the call that runs; 0: none */
+  double allowed;  /* seconds, which that deadline is the end of */
+  size_t printed;  /* bytes, by what runs in a sandbox */
   uint32_t looks;  /* of script_look */
   struct cells cells;
   struct recall *recall; /* of a state that postprocesses; NULL: none */
 };
 struct script *script_of(lua_State *L);
+void sandbox_tell_left_out(const struct script *s); /* of what was printed; sandbox.c */
 bool script_is_late(const struct script *s);
+double script_now(void); /* seconds of a steady clock */
 /* The hook, called each SCRIPT_HOOK_PERIOD instructions. */
 enum { SCRIPT_HOOK_PERIOD = 10000 };
 void script_watch(lua_State *L, lua_Debug *unused);

@@ -1,0 +1,56 @@
+#!/bin/sh
+# What a user's parts may print, how long a user's model may take, and conditions in files of rules.
+# usage: rule_limits.sh MSCHED ROOT
+set -eu
+msched=$1 gemm=$2/lua/examples/gemm.lua
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+fail() { echo "rule_limits.sh: $*" >&2; exit 1; }
+
+# A flood of prints: some of it is shown, and how much was left out.
+cat >flood.lua <<'E2'
+local ms = require "msched"
+ms.rule {name = "flood", apply = function(sch) for i = 1, 50000 do print("a line that is printed again and again", i) end return {sch} end}
+ms.postproc {name = "spill", apply = function() for i = 1, 20000 do print("postprocessed", i) end return true end}
+E2
+"$msched" tune "$gemm" --trials 2 --jobs 2 --db f.db --rules flood.lua -- 64 64 64 >out 2>err || fail "flood: $(tail -n 2 err)"
+[ "$(wc -c <err)" -lt 400000 ] || fail "$(wc -c <err) bytes were printed"
+grep -q 'again and again	1$' err && grep -qE '^msched: [0-9]+ bytes more that rules printed are left out' err || fail "what was left out: $(tail -n 3 err)"
+printf 'local ms = require "msched"\nms.rule {name = "few", apply = function(sch) print("few") return {sch} end}\n' >few.lua
+"$msched" space "$gemm" --rules few.lua -- 64 64 64 >out 2>err
+grep -q '^few$' err && ! grep -q 'left out' err || fail "few: $(head -n 3 err)"
+
+# If, For and Assert with names and functions, as in scripts.
+cat >conditions.lua <<'E2'
+local ms = require "msched"
+ms.rule {name = "conditions", apply = function(sch, block)
+  local loops = {sch:get_loops(block)}
+  if sch:is_root(block) or #loops == 0 then return {sch} end
+  local v = sch:sample_categorical({1, 2, 4}, {0.25, 0.25, 0.5})
+  sch:assert(function(n) return n:ge(1) end, v)
+  sch:if_("n >= 2", {n = v}, function(s) s:annotate(loops[1], "many", 1) end, function(s) s:annotate(loops[1], "few", 1) end)
+  return {sch}
+end}
+ms.postproc {name = "checks", apply = function(sch)
+  local v = sch:sample_categorical({1, 2}, {0.5, 0.5})
+  sch:if_(function(n) return n:lt(2) end, v, function(s) s:annotate(s:get_sblock(s:root_block()), "small", 1) end)
+  return true
+end}
+E2
+"$msched" space "$gemm" --rules conditions.lua -- 64 64 64 >out 2>err || fail "conditions: $(cat err)"
+grep -qE 'sch:if_\("v[0-9]+ >= 2"\)' out && grep -q 'sch:else_()' out && grep -qE 'sch:assert\("\(?v[0-9]+ >= 1' out || fail "no condition in the traces: $(cat err)"
+"$msched" tune "$gemm" --trials 2 --jobs 2 --db c.db --rules conditions.lua -- 64 64 64 >out 2>err || fail "conditions: $(cat err)"
+
+# A model that does not end is named with the time that it had, and the search goes on without it.
+cat >endless.lua <<'E2'
+local ms = require "msched"
+return ms.model {name = "slow", update = function() end, predict = function() while true do end end}
+E2
+"$msched" tune "$gemm" --trials 4 --policy evolutionary --policy-timeout 1 --model endless.lua --db e.db -- 64 64 64 >out 2>err || fail "endless: $(cat err)"
+cat out err | grep -qE 'model .slow. \(endless.lua:2\) ran longer than 1 seconds?.*--policy-timeout' || fail "the model is not named: $(cat out err)"
+grep -q '^next:' out || fail "it did not go on: $(cat out err)"
+sed -i 's/name = "slow"/name = "slow", required = true/' endless.lua
+status=0
+"$msched" tune "$gemm" --trials 4 --policy evolutionary --policy-timeout 1 --model endless.lua --db r.db -- 64 64 64 >out 2>err || status=$?
+[ $status = 1 ] && cat out err | grep -qE 'model .slow. \(endless.lua:2\) ran longer than 1 second' || fail "required: status $status: $(cat out err)"
