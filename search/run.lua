@@ -130,6 +130,7 @@ end
 function Run:take_services(services)
   self.services = services
   for _, task in ipairs(self.tasks) do
+    if self:stopped() then error("interrupted", 0) end -- each waits for the disk
     task.services, task.workload = services, services.store:put_workload(task.func)
     task.shared = resume.shared(task, services.store)
   end
