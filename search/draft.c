@@ -20,6 +20,7 @@ static struct search_draft *new_draft(struct tir *workload, const struct vm_trac
   bool ok = draft_read_sketch(d, workload, intrinsics, err);
   if (ok && (d->number_count > DRAFT_NUMBERS || d->nest_count > DRAFT_NESTS))
     ok = ms_fail(err, MS_TOO_LARGE, "a sketch of %u numbers and %u nests", d->number_count, d->nest_count);
+  if (ok && d->machine.gpu.sms > 0) d->memo = draft_memo_new(d->nest_count);
   if (ok) return d;
   search_draft_free(d);
   return NULL;
@@ -50,6 +51,7 @@ void search_draft_free(struct search_draft *d) {
   free(d->tables);
   free(d->nests);
   free(d->shared);
+  free(d->memo);
   free(d);
 }
 

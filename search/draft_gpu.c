@@ -31,6 +31,8 @@ struct work {
   double fetches;                          /* cycles of a block's copies to shared memory, beside what is waited for */
   double waits;                            /* of a block, one after the other */
   double bytes;                            /* that come to a block from the second level */
+  double (*lanes)[DRAFT_ITERS];            /* what each iteration variable is for each lane of a warp */
+  uint32_t lane_count;                     /* 0: not found yet */
 };
 
 /* ---- Shape ---- */
@@ -96,7 +98,7 @@ static void place_lane(const struct work *w, double lane, double *value) {
   const struct draft_nest *nest = w->nest;
   for (uint32_t k = 0; k < nest->iter_count; k++) value[k] = 0;
   for (uint32_t i = nest->loop_count; i-- > 0;) {
-    if (nest->loops[i].axis != DRAFT_THREADS) continue;
+    if (nest->loops[i].axis != DRAFT_THREADS || w->shape.trips[i] == 1) continue;
     double digit = fmod(lane, w->shape.trips[i]);
     lane = floor(lane / w->shape.trips[i]);
     const struct draft_loop *l = &nest->loops[i];
@@ -123,16 +125,17 @@ static int64_t place_of(const struct work *w, const struct draft_access *a, cons
   return (int64_t)(at * a->bytes);
 }
 
-static uint32_t places_of_warp(const struct work *w, const struct draft_access *a, const double *strides,
-                               int64_t *out) {
-  uint32_t lanes = (uint32_t)fmin(w->threads, w->gpu->warp);
-  double value[DRAFT_ITERS];
-  assert(lanes <= MOST_WARP);
-  for (uint32_t l = 0; l < lanes; l++) {
-    place_lane(w, l, value);
-    out[l] = place_of(w, a, strides, value);
-  }
-  return lanes;
+/* Lanes are the same for all of a nest's accesses. */
+static void place_lanes(struct work *w) {
+  w->lane_count = (uint32_t)fmin(w->threads, w->gpu->warp);
+  assert(w->lane_count <= MOST_WARP);
+  for (uint32_t l = 0; l < w->lane_count; l++) place_lane(w, l, w->lanes[l]);
+}
+
+static uint32_t places_of_warp(struct work *w, const struct draft_access *a, const double *strides, int64_t *out) {
+  if (!w->lane_count) place_lanes(w);
+  for (uint32_t l = 0; l < w->lane_count; l++) out[l] = place_of(w, a, strides, w->lanes[l]);
+  return w->lane_count;
 }
 
 static int by_place(const void *x, const void *y) {
@@ -371,19 +374,71 @@ static bool moves_only(const struct search_draft *d, const struct draft_nest *ne
   return false;
 }
 
+/* Cycles of a nest as a candidate has it; INFINITY: a block may not have so much. */
+static double nest_cycles(const struct search_draft *d, uint32_t number, const double *numbers) {
+  double lanes[MOST_WARP][DRAFT_ITERS];
+  struct work w = {.draft = d,
+                   .gpu = &d->machine.gpu,
+                   .nest = &d->nests[number],
+                   .number = number,
+                   .numbers = numbers,
+                   .lanes = lanes};
+  if (!w.nest->access_count || moves_only(d, w.nest)) return 0;
+  if (!shape_work(&w)) return INFINITY;
+  add_accesses(&w);
+  if (w.shared > w.gpu->block_shared) return INFINITY;
+  bool begins = true;
+  for (uint32_t k = 0; k < number; k++) begins = begins && !draft_shared(d, number, k);
+  return work_cycles(&w) + (begins ? w.gpu->launch : 0);
+}
+
+/* ---- What is known already ----
+ * Candidates that are estimated one after another mostly differ in one draw, and that in one nest: the others cost what they
+ * did. */
+
+enum { REMEMBERED = 128 /* of a nest; a power of two */ };
+struct draft_memo {
+  uint64_t key; /* 0: nothing is remembered here */
+  double cycles;
+};
+
+struct draft_memo *draft_memo_new(uint32_t nests) {
+  struct draft_memo *memo = calloc((size_t)nests * REMEMBERED + 1, sizeof *memo);
+  if (!memo) abort();
+  return memo;
+}
+
+static uint64_t mix(uint64_t key, double number) {
+  uint64_t bits;
+  memcpy(&bits, &number, sizeof bits);
+  key = (key ^ bits) * 0x9E3779B97F4A7C15u;
+  return key ^ key >> 29;
+}
+
+/* Stands for all numbers that the nest's cost depends on; never 0. */
+static uint64_t key_of(const struct search_draft *d, const struct draft_nest *nest, const double *numbers) {
+  uint64_t key = 1;
+  for (uint32_t i = 0; i < nest->loop_count; i++) {
+    key = mix(key, numbers[nest->loops[i].extent]);
+    for (uint32_t p = 0; p < nest->loops[i].part_count; p++) key = mix(key, numbers[nest->loops[i].parts[p]]);
+  }
+  for (uint32_t i = 0; i < nest->access_count; i++) {
+    const struct draft_nest *copy = copy_of(d, nest, nest->accesses[i].buffer);
+    if (copy && copy->lanes) key = mix(key, numbers[copy->lanes]);
+  }
+  return key | 1;
+}
+
 double draft_gpu_cost(const struct search_draft *d, const int64_t *decisions) {
   double numbers[DRAFT_NUMBERS], cycles = 0;
   assert(d->machine.gpu.sms > 0 && d->number_count <= DRAFT_NUMBERS);
   draft_compute_numbers(d, decisions, numbers);
   for (uint32_t i = 0; i < d->nest_count; i++) {
-    struct work w = {.draft = d, .gpu = &d->machine.gpu, .nest = &d->nests[i], .number = i, .numbers = numbers};
-    if (!w.nest->access_count || moves_only(d, w.nest)) continue;
-    if (!shape_work(&w)) return INFINITY;
-    add_accesses(&w);
-    if (w.shared > w.gpu->block_shared) return INFINITY;
-    bool begins = true;
-    for (uint32_t k = 0; k < i; k++) begins = begins && !draft_shared(d, i, k);
-    cycles += work_cycles(&w) + (begins ? w.gpu->launch : 0);
+    uint64_t key = key_of(d, &d->nests[i], numbers);
+    struct draft_memo *known = &d->memo[i * REMEMBERED + (key >> 32) % REMEMBERED];
+    if (known->key != key) *known = (struct draft_memo){key, nest_cycles(d, i, numbers)};
+    if (isinf(known->cycles)) return INFINITY;
+    cycles += known->cycles;
   }
   return cycles;
 }
