@@ -95,6 +95,18 @@ struct tir_arguments {
   uint32_t count;
 };
 bool tir_make_arguments(const struct tir *ir, tir_func f, uint64_t seed, struct tir_arguments *out, ms_error *err);
+/* The same without data: sizes, shapes and scalars. */
+bool tir_shape_arguments(const struct tir *ir, tir_func f, uint64_t seed, struct tir_arguments *out, ms_error *err);
+/* Fills a buffer of that size as tir_make_arguments does. */
+void tir_fill_argument(const struct tir *ir, tir_func f, uint64_t seed, uint32_t parameter, const struct tir_arg *arg);
+/* What it fills one with: element i is tir_drawn(seed, parameter, i) % count + first. false: the type cannot be filled. */
+struct tir_draws {
+  uint64_t count;
+  int64_t first;
+};
+bool tir_draws_of(tir_type type, struct tir_draws *out);
+/* A number of a stream: splitmix64 of a counter. Whatever computes it gets the same. */
+uint64_t tir_drawn(uint64_t seed, uint64_t stream, uint64_t number);
 void tir_copy_arguments(const struct tir *ir, tir_func f, const struct tir_arguments *from,
                         struct tir_arguments *out); /* data too; owned by the caller */
 void tir_arguments_free(struct tir_arguments *arguments);
@@ -104,6 +116,10 @@ double tir_tolerance(const struct tir *ir, tir_func f, double epsilon);
 
 /* As tir_make_arguments, but floats are of either sign, from 1/8 to 1, with all their digits. */
 bool tir_make_real_arguments(const struct tir *ir, tir_func f, uint64_t seed, struct tir_arguments *out, ms_error *err);
+/* Gives a buffer of floats, if it is one, such numbers: drawn >> 12 of tir_drawn, as a fraction of 2^52, times 7/8 and 1/8
+ * more, below zero where the last bit of what was drawn is 0. */
+void tir_fill_real_argument(const struct tir *ir, tir_func f, uint64_t seed, uint32_t parameter,
+                            const struct tir_arg *arg);
 /* Changes each float of 32 bits or more by up to four times its type's spacing: what becomes of the results says how
  * much of a rounding error the function makes. */
 void tir_nudge_arguments(const struct tir *ir, tir_func f, uint64_t seed, struct tir_arguments *arguments);
@@ -126,6 +142,11 @@ double tir_difference(const struct tir *ir, tir_func f, const struct tir_argumen
  * NaN equals NaN, -0 equals 0. false: err names the first element that differs. */
 bool tir_same_arguments(const struct tir *ir, tir_func f, const struct tir_arguments *expected,
                         const struct tir_arguments *actual, double tolerance, ms_error *err);
+/* Whether two elements are the same, by the rule of tir_same_arguments. The type has one lane; slack: as here below. */
+bool tir_same_element(tir_type type, const void *expected, const void *actual, double slack);
+/* Fills err with how an element, by its number in a row-major buffer, differs; slack: that is allowed. Gives false. */
+bool tir_refuse_element(const struct tir *ir, tir_buffer buffer, const int64_t *shape, uint64_t element,
+                        const void *expected, const void *actual, double slack, ms_error *err);
 /* Runs two functions of one signature on the same arguments and compares what they give. What fa does not read before
  * writing it, fb may not read either. Options (each may be NULL; their reports are filled) are of fa's run and fb's. */
 bool tir_equal_results(const struct tir *a, tir_func fa, const struct tir_run_options *options_a, const struct tir *b,

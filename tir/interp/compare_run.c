@@ -18,13 +18,13 @@ uint64_t tir_drawn(uint64_t seed, uint64_t stream, uint64_t number) {
   return x ^ x >> 31;
 }
 
-/* A small integer that a type can hold; smaller where sums of few bits must be exact. */
-static int64_t small_integer(tir_type t, uint64_t drawn) {
+/* Small integers that a type can hold; smaller where sums of few bits must be exact. */
+static struct tir_draws draws_of(tir_type t) {
   assert(tir_type_lanes(t) <= 1);
-  if (tir_type_code(t) == TIR_BOOL) return (int64_t)(drawn % 2);
-  if (tir_type_code(t) == TIR_UINT) return (int64_t)(drawn % (tir_type_bits(t) < 4 ? 2 : 8));
+  if (tir_type_code(t) == TIR_BOOL) return (struct tir_draws){2, 0};
+  if (tir_type_code(t) == TIR_UINT) return (struct tir_draws){tir_type_bits(t) < 4 ? 2 : 8, 0};
   int64_t most = tir_type_bits(t) <= 16 ? 2 : 4;
-  return (int64_t)(drawn % (uint64_t)(2 * most + 1)) - most;
+  return (struct tir_draws){2 * (uint64_t)most + 1, -most};
 }
 
 struct making {
@@ -32,6 +32,7 @@ struct making {
   uint64_t seed;
   int64_t *values; /* of variables */
   bool *set;
+  bool fills; /* buffers get data */
   ms_error *err;
 };
 
@@ -78,8 +79,9 @@ static void fill(uint8_t *data, tir_type type, uint64_t count, uint64_t seed, ui
   assert(data || !count);
   tir_type t = tir_type_with_lanes(type, 1);
   enum format format = interp_format(t);
+  const struct tir_draws draws = draws_of(t);
   for (uint64_t i = 0; i < count; i++) {
-    int64_t x = small_integer(t, tir_drawn(seed, stream, i));
+    int64_t x = (int64_t)(tir_drawn(seed, stream, i) % draws.count) + draws.first;
     union value v = {.i = x};
     if (tir_type_is_float(t)) v.f = (double)x;
     interp_put(format, data + i * (uint64_t)interp_format_size(format), v);
@@ -104,6 +106,7 @@ static bool make_buffer(struct making *k, tir_buffer buffer, uint32_t number, st
     return ms_fail(k->err, MS_RUN_MEMORY, "parameter %s has %lld elements, more than the %d that are run", name,
                    (long long)count, MOST_ELEMENTS / lanes);
   out->bytes = (size_t)count * (size_t)lanes * (size_t)interp_format_size(format);
+  if (!k->fills) return true;
   out->data = malloc(out->bytes ? out->bytes : 1);
   if (!out->data) return ms_fail(k->err, MS_RUN_MEMORY, "parameter %s: %zu bytes cannot be had", name, out->bytes);
   fill(out->data, b->type, (uint64_t)count * (uint64_t)lanes, k->seed, number);
@@ -128,9 +131,10 @@ static bool make_arguments(struct making *k, tir_func f, struct tir_arguments *o
   return ok;
 }
 
-bool tir_make_arguments(const struct tir *ir, tir_func f, uint64_t seed, struct tir_arguments *out, ms_error *err) {
+static bool make_all(const struct tir *ir, tir_func f, uint64_t seed, bool fills, struct tir_arguments *out,
+                     ms_error *err) {
   assert(tir_is_func(ir, f));
-  struct making k = {.ir = ir, .seed = seed, .err = err};
+  struct making k = {.ir = ir, .seed = seed, .fills = fills, .err = err};
   k.values = calloc(ir->vars.count + 1, sizeof *k.values);
   k.set = calloc(ir->vars.count + 1, sizeof *k.set);
   out->count = ir->funcs.at[f].params.count;
@@ -141,6 +145,29 @@ bool tir_make_arguments(const struct tir *ir, tir_func f, uint64_t seed, struct 
   free(k.set);
   if (!ok) tir_arguments_free(out);
   return ok;
+}
+
+bool tir_make_arguments(const struct tir *ir, tir_func f, uint64_t seed, struct tir_arguments *out, ms_error *err) {
+  return make_all(ir, f, seed, true, out, err);
+}
+
+bool tir_shape_arguments(const struct tir *ir, tir_func f, uint64_t seed, struct tir_arguments *out, ms_error *err) {
+  return make_all(ir, f, seed, false, out, err);
+}
+
+void tir_fill_argument(const struct tir *ir, tir_func f, uint64_t seed, uint32_t parameter, const struct tir_arg *arg) {
+  tir_buffer b = ir->params.at[ir->funcs.at[f].params.first + parameter].buffer;
+  assert(b && arg->data);
+  tir_type type = tir_buffer_at(ir, b)->type;
+  uint64_t size = (uint64_t)interp_format_size(interp_format(tir_type_with_lanes(type, 1)));
+  fill(arg->data, type, arg->bytes / size, seed, parameter);
+}
+
+bool tir_draws_of(tir_type type, struct tir_draws *out) {
+  tir_type t = tir_type_with_lanes(type, 1);
+  if (interp_format(t) == FORMAT_BAD) return false;
+  *out = draws_of(t);
+  return true;
 }
 
 static void *copy_of(const void *from, size_t bytes) {
@@ -240,6 +267,26 @@ static void name_element(const struct tir *ir, tir_buffer buffer, const int64_t 
   if (length < size) snprintf(out + length, size - length, "]");
 }
 
+bool tir_same_element(tir_type type, const void *expected, const void *actual, double slack) {
+  enum format format = interp_format(type);
+  union value a = interp_fetch(format, expected), b = interp_fetch(format, actual);
+  return tir_type_is_float(type) ? same_float(a.f, b.f, slack) : a.i == b.i;
+}
+
+bool tir_refuse_element(const struct tir *ir, tir_buffer buffer, const int64_t *shape, uint64_t element,
+                        const void *expected, const void *actual, double slack, ms_error *err) {
+  tir_type t = tir_type_with_lanes(tir_buffer_at(ir, buffer)->type, 1);
+  enum format format = interp_format(t);
+  union value a = interp_fetch(format, expected), b = interp_fetch(format, actual);
+  char name[256];
+  name_element(ir, buffer, shape, element, name, sizeof name);
+  if (!tir_type_is_float(t))
+    return ms_fail(err, MS_RUN_DIFFERENT, "%s: %lld is expected, %lld was computed", name, (long long)a.i,
+                   (long long)b.i);
+  return ms_fail(err, MS_RUN_DIFFERENT, "%s: %.9g is expected, %.9g was computed (off by %.3g, %.3g is allowed)", name,
+                 a.f, b.f, fabs(a.f - b.f), slack);
+}
+
 static bool same_buffer(const struct tir *ir, tir_buffer buffer, const struct tir_arg *x, const struct tir_arg *y,
                         double tolerance, ms_error *err) {
   assert(x->bytes == y->bytes && tolerance >= 0);
@@ -255,13 +302,8 @@ static bool same_buffer(const struct tir *ir, tir_buffer buffer, const struct ti
     union value a = interp_fetch(format, (uint8_t *)x->data + i * size),
                 b = interp_fetch(format, (uint8_t *)y->data + i * size);
     if (real ? same_float(a.f, b.f, slack) : a.i == b.i) continue;
-    char name[256];
-    name_element(ir, buffer, x->shape, i, name, sizeof name);
-    if (!real)
-      return ms_fail(err, MS_RUN_DIFFERENT, "%s: %lld is expected, %lld was computed", name, (long long)a.i,
-                     (long long)b.i);
-    return ms_fail(err, MS_RUN_DIFFERENT, "%s: %.9g is expected, %.9g was computed (off by %.3g, %.3g is allowed)",
-                   name, a.f, b.f, fabs(a.f - b.f), slack);
+    return tir_refuse_element(ir, buffer, x->shape, i, (uint8_t *)x->data + i * size, (uint8_t *)y->data + i * size,
+                              slack, err);
   }
   return true;
 }

@@ -404,9 +404,6 @@ bool interp_touch_write(struct machine *m, struct thread *t, struct object *o, i
 
 static inline union value interp_get(const struct thread *t, operand at) { return t->regs[at]; }
 
-/* A number of a stream (compare_run.c): splitmix64 of a counter. */
-uint64_t tir_drawn(uint64_t seed, uint64_t stream, uint64_t number);
-
 double tir_reduction_length(const struct tir *ir, tir_stmt store); /* terms that a store sums; 0: it sums none */
 
 #endif

@@ -202,9 +202,8 @@ bool interp_make_param(struct machine *m, struct thread *t, const struct site *s
   o->data = arg->data;
   o->bytes = o->capacity = bytes;
   o->size = v->size;
-  o->generation = 1;
+  o->generation = arg->unwritten; /* else all of it is written: its shadow is zero as it comes, and costs nothing */
   o->tolerant = arg->unwritten && m->options && m->options->note_unwritten;
-  if (!arg->unwritten) memset(o->shadow, 1, bytes);
   place_view(v, o, 0);
   return true;
 }

@@ -65,19 +65,25 @@ static double draw(uint64_t seed, uint32_t parameter, uint64_t element) {
   return drawn & 1 ? x : -x;
 }
 
-/* Calls change(x, …) on every element of float buffers. */
-static void each_float(const struct tir *ir, tir_func f, struct tir_arguments *arguments, uint64_t seed,
-                       double (*change)(double x, tir_type type, uint64_t seed, uint32_t parameter, uint64_t element)) {
-  for (uint32_t i = 0; i < arguments->count; i++) {
-    tir_type type = element_of(ir, f, i);
-    if (!tir_type_is_float(type)) continue;
-    enum format format = interp_format(type);
-    uint64_t size = (uint64_t)interp_format_size(format);
-    for (uint64_t k = 0; k < arguments->args[i].bytes / size; k++) {
-      uint8_t *at = (uint8_t *)arguments->args[i].data + k * size;
-      tir_put_element(type, at, change(interp_fetch(format, at).f, type, seed, i, k));
-    }
+typedef double change_element(double x, tir_type type, uint64_t seed, uint32_t parameter, uint64_t element);
+
+/* Calls change(x, …) on every element of a buffer of floats. */
+static void each_of(const struct tir *ir, tir_func f, const struct tir_arg *arg, uint64_t seed, uint32_t parameter,
+                    change_element *change) {
+  tir_type type = element_of(ir, f, parameter);
+  if (!tir_type_is_float(type)) return;
+  enum format format = interp_format(type);
+  uint64_t size = (uint64_t)interp_format_size(format);
+  for (uint64_t k = 0; k < arg->bytes / size; k++) {
+    uint8_t *at = (uint8_t *)arg->data + k * size;
+    tir_put_element(type, at, change(interp_fetch(format, at).f, type, seed, parameter, k));
   }
+}
+
+/* The same of all buffers of floats. */
+static void each_float(const struct tir *ir, tir_func f, struct tir_arguments *arguments, uint64_t seed,
+                       change_element *change) {
+  for (uint32_t i = 0; i < arguments->count; i++) each_of(ir, f, &arguments->args[i], seed, i, change);
 }
 
 static double anew(double x, tir_type type, uint64_t seed, uint32_t parameter, uint64_t element) {
@@ -90,6 +96,11 @@ bool tir_make_real_arguments(const struct tir *ir, tir_func f, uint64_t seed, st
   if (!tir_make_arguments(ir, f, seed, out, err)) return false;
   each_float(ir, f, out, seed, anew);
   return true;
+}
+
+void tir_fill_real_argument(const struct tir *ir, tir_func f, uint64_t seed, uint32_t parameter,
+                            const struct tir_arg *arg) {
+  each_of(ir, f, arg, seed, parameter, anew);
 }
 
 /* By up to four times the spacing of its type, either way. Types of 16 bits are left: their spacing is far wider than
