@@ -37,8 +37,7 @@ bool jit_fill_for_timing(const struct tir *ir, tir_func f, const struct jit_targ
   return true;
 }
 
-/* Loop iterations that store, as far as extents are constants. */
-static double steps_of(const struct tir *ir, tir_func f) {
+double jit_steps_of(const struct tir *ir, tir_func f) {
   tir_stmt top = ir->funcs.at[f].body;
   double all = 0;
   for (tir_stmt s = top; s != TIR_NONE; s = tir_next(ir, s, top)) {
@@ -125,8 +124,7 @@ double jit_tolerance(const struct tir *ir, tir_func f, const struct tir_argument
   return tolerance;
 }
 
-/* Why real numbers say nothing of a function; NULL: they do. */
-static const char *why_not_real(const struct tir *ir, tir_func f) {
+const char *jit_why_not_real(const struct tir *ir, tir_func f) {
   bool any = false;
   struct tir_span params = ir->funcs.at[f].params;
   for (uint32_t i = 0; i < params.count; i++) {
@@ -178,24 +176,21 @@ static bool find_noise(const struct expecting *x) {
   return ok;
 }
 
-/* Rounding alone may move results by half of the largest: that says nothing. */
-static const double VAGUE = 0.5;
-
 static int expect_real(const struct expecting *x) {
-  const char *why = why_not_real(x->ir, x->f);
+  const char *why = jit_why_not_real(x->ir, x->f);
   if (why) return ms_fail(x->err, MS_NOT_COMPARABLE, "%s", why);
   struct jit_expected *out = x->out;
-  out->sampled = steps_of(x->ir, x->f) > MOST_REAL_STEPS;
+  out->sampled = jit_steps_of(x->ir, x->f) > MOST_REAL_STEPS;
   if (!tir_make_real_arguments(x->ir, x->f, x->seed, &out->before, x->err)) return -1;
   tir_copy_arguments(x->ir, x->f, &out->before, &out->after);
   bool done = run_unscheduled(x, false, &out->after, &out->seconds) && find_noise(x);
   if (!done) return out->sampled && (!x->stop || !*x->stop) ? 0 : -1;
-  if (out->tolerance < VAGUE) return 1;
+  if (out->tolerance < JIT_VAGUE) return 1;
   return ms_fail(x->err, MS_NOT_COMPARABLE, "rounding alone may change results by %.2g of the largest", out->tolerance);
 }
 
 static int expect_whole(const struct expecting *x) {
-  double steps = steps_of(x->ir, x->f);
+  double steps = jit_steps_of(x->ir, x->f);
   if (steps > MOST_STEPS)
     return ms_fail(x->err, MS_NOT_COMPARABLE, "the unscheduled function takes %.3g steps, more than %.3g", steps,
                    MOST_STEPS);

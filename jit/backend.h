@@ -25,6 +25,40 @@ struct jit_memory {
   bool (*check_guards)(struct jit_device *device, const void *at, size_t bytes, ms_error *err);
 };
 
+/* Elements of a buffer, each of one lane, and what tir_make_arguments fills it with. */
+struct jit_contents {
+  tir_type type;
+  uint64_t elements, seed, stream; /* stream: the parameter's number */
+  bool real;                       /* filled as tir_make_real_arguments does; of comparing with that */
+};
+enum jit_filling { JIT_FILL_WHOLE, JIT_FILL_REAL, JIT_FILL_NUDGED /* tir_nudge_arguments, of what is there */ };
+
+/* What a comparison found, by the rule of tir_same_arguments. */
+struct jit_difference {
+  uint64_t elements;    /* that differ by more than is allowed */
+  uint64_t first, most; /* the first of them; the one that is off the most */
+  uint64_t nans;        /* no numbers where one is expected */
+  double off;           /* the largest distance; INFINITY where integers differ, or only one is a number */
+  double largest;       /* of the numbers that are expected */
+  uint64_t fractions;   /* expected floats that are no whole numbers, or too large for all smaller ones to be exact */
+};
+
+/* Filling and comparing where kernels' memory is, in place of the host: by kernels of the backend's own, which a process
+ * compiles and others load. */
+struct jit_checker;
+struct jit_checks {
+  void *(*compile)(const struct jit_target *target, size_t *bytes, ms_error *err); /* free(); NULL: err is filled */
+  struct jit_checker *(*open)(struct jit_device *device, const void *code, ms_error *err); /* NULL: err is filled */
+  void (*close)(struct jit_checker *checker);
+  bool (*fill)(const struct jit_checker *checker, void *at, const struct jit_contents *contents, enum jit_filling how,
+               ms_error *err);
+  /* expected: NULL: as it is filled, bit for bit. slack: how far floats may be off. */
+  bool (*compare)(const struct jit_checker *checker, const void *expected, const void *actual,
+                  const struct jit_contents *contents, double slack, struct jit_difference *out, ms_error *err);
+  /* Has the unscheduled function run in parallel there (arrange_threads.h). */
+  bool (*arrange)(struct tir *ir, tir_func f, const struct jit_target *target, uint32_t attempt, ms_error *err);
+};
+
 struct jit_kernel {
   const struct jit_backend *backend;
   struct jit_device *device;
@@ -61,6 +95,7 @@ struct jit_backend {
   void (*describe)(const struct jit_device *device, struct jit_ran_on *out); /* NULL, or: what it is, and is just now */
   void (*prepare)(const struct jit_target *target); /* NULL, or: makes this process one that times kernels */
   const struct jit_memory *memory;
+  const struct jit_checks *checks; /* NULL: its memory is the host's, which fills and compares */
   bool (*load)(const struct jit_code *code, struct jit_kernel *kernel, ms_error *err); /* the rest is filled */
   bool (*load_shaken)(const struct jit_code *code, struct jit_kernel *kernel,
                       ms_error *err); /* NULL: no threads' timing */
@@ -85,6 +120,14 @@ struct jit_backend {
   bool apart;      /* its kernels need no processor of the host's: builders go on while they are timed */
   double settling; /* seconds that a process loses when its first run is ended: none is for less */
 };
+
+/* Loop iterations of a function that store, as far as extents are constants. */
+double jit_steps_of(const struct tir *ir, tir_func f);
+
+/* Why real numbers say nothing of a function; NULL: they do. Rounding alone may move results by JIT_VAGUE of the largest:
+ * that says nothing either. */
+const char *jit_why_not_real(const struct tir *ir, tir_func f);
+#define JIT_VAGUE 0.5
 
 const struct jit_backend *jit_backend_of(const struct jit_target *target);
 

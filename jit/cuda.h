@@ -17,6 +17,7 @@ bool cuda_open(const struct jit_target *target, uint32_t number, struct jit_devi
 void cuda_prepare(const struct jit_target *target);
 void cuda_describe(const struct jit_device *device, struct jit_ran_on *out);
 extern const struct jit_memory cuda_memory;
+extern const struct jit_checks cuda_checks; /* cuda_check.c */
 bool cuda_load(const void *bytes, size_t count, struct jit_kernel *kernel, ms_error *err);
 void cuda_unload(struct jit_kernel *kernel);
 bool cuda_run(const struct jit_kernel *kernel, void **args, void *workspace, bool outlive, const volatile int *stop,

@@ -453,6 +453,9 @@ uint32_t jit_measurer_add(struct jit_measurer *measurer, const struct tir *workl
 /* Whether what a task's function computes is known, as of what was read last. 1: yes, 0: not yet, -1: it cannot be run,
  * and err says why. */
 int jit_measurer_reference(const struct jit_measurer *measurer, uint32_t task, ms_error *err);
+/* What is to be said of how it became known: why a device's results are compared on the host, say; "": nothing. Valid until
+ * the next call with the measurer. */
+const char *jit_measurer_remark(const struct jit_measurer *measurer, uint32_t task);
 /* Queues a candidate: vm's binary form of a trace with its decisions (copied). */
 bool jit_measurer_submit(struct jit_measurer *measurer, uint32_t task, uint64_t id, const void *trace, size_t bytes,
                          ms_error *err);

@@ -31,7 +31,7 @@ struct task {
   double best;
   bool is_known, failed; /* what it computes; failed: that cannot be */
   bool closed;
-  char *failure;
+  char *failure; /* why, or a remark */
 };
 
 struct jit_measurer {
@@ -303,6 +303,12 @@ int jit_measurer_reference(const struct jit_measurer *m, uint32_t task, ms_error
   if (!t->failed) return t->is_known;
   ms_fail(err, MS_NOT_MEASURABLE, "%s", t->failure);
   return -1;
+}
+
+const char *jit_measurer_remark(const struct jit_measurer *m, uint32_t task) {
+  assert(task < m->task_count);
+  const struct task *t = &m->tasks[task];
+  return t->is_known && !t->failed && t->failure ? t->failure : "";
 }
 
 static void take_state(struct jit_measurer *m, const struct message *message) {

@@ -68,6 +68,7 @@ enum measure_message {
   /* helper to runner, and to a reference */
   MEASURE_RUN,   /* struct measure_run, then the object */
   MEASURE_REFER, /* uint32_t task */
+  MEASURE_OPEN,  /* uint32_t device: a runner's, before there is anything to run */
   /* runner and reference to helper */
   MEASURE_RAN,      /* struct jit_result, whose id, hash and build time mean nothing */
   MEASURE_REFERENCE /* struct measure_reference, then text where it failed */

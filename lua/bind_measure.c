@@ -71,15 +71,15 @@ static uint32_t check_task(lua_State *L, int at) {
   return (uint32_t)task;
 }
 
-/* measurer:reference(task): true: what it computes is known; nil: not yet; false and a message: it cannot be run */
+/* measurer:reference(task): true and a remark, "" mostly: what it computes is known; nil: not yet; false and a message: it
+ * cannot be run */
 static int measurer_reference(lua_State *L) {
   struct jit_measurer *m = open_measurer(L);
   ms_error err = {.instruction = -1};
   int known = jit_measurer_reference(m, check_task(L, 2), &err);
   if (!known) return 0;
   lua_pushboolean(L, known > 0);
-  if (known > 0) return 1;
-  lua_pushstring(L, err.message);
+  lua_pushstring(L, known > 0 ? jit_measurer_remark(m, check_task(L, 2)) : err.message);
   return 2;
 }
 

@@ -159,6 +159,7 @@ function progress.lines(screen, states)
     if e.refused_model then print(string.format("%s: the search goes on without the model: %s", e.task, e.refused_model)) end
   end
   function handlers.left_out(e) warn("msched tune: %s: record %s is left out: %s\n", e.task, e.record:sub(1, 12), e.reason) end
+  function handlers.remark(e) warn("msched tune: %s: %s\n", e.task, e.text) end
   function handlers.model_left(e) warn("msched tune: %s: the search goes on without the model: %s\n", e.task, e.reason) end
   function handlers.said(e) print(string.format("%s: %s", e.task, e.text)) end
   function handlers.asked(e) states[e.task].repeated = states[e.task].repeated + e.repeated end

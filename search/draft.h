@@ -79,8 +79,8 @@ struct search_draft {
   uint32_t *shared; /* nest_count x nest_count: loops around both */
   struct draft_draw *draws;
   uint32_t number_count, table_size, nest_count, draw_count;
-  uint32_t jobs, unroll; /* numbers: what is noted on the root; 0: nothing */
-  int64_t most_vector;   /* elements that are vectorized at most */
+  uint32_t jobs, unroll;   /* numbers: what is noted on the root; 0: nothing */
+  int64_t most_vector;     /* elements that are vectorized at most */
   struct draft_memo *memo; /* of a GPU: what nests cost that were estimated lately */
   bool as_is;              /* of the decisions that the trace has: loops are as long as they are */
 };
@@ -108,7 +108,7 @@ double draft_width(const struct draft_nest *nest, const struct draft_access *a, 
 bool draft_is_moved(const struct draft_nest *nest, const struct draft_access *a, uint32_t loop);
 double draft_product(const struct draft_shape *s, uint32_t first, uint32_t end); /* of trips */
 
-struct draft_memo *draft_memo_new(uint32_t nests); /* free() */
+struct draft_memo *draft_memo_new(uint32_t nests);                             /* free() */
 double draft_gpu_cost(const struct search_draft *d, const int64_t *decisions); /* draft_gpu.c */
 
 static inline uint32_t draft_shared(const struct search_draft *d, uint32_t nest, uint32_t other) {

@@ -42,6 +42,9 @@ log.kinds = {
   learned = { -- the model was given results
     lessons = "how many", known = "whether they are those that the store had", seconds = "that it took",
   },
+  remark = { -- results are compared otherwise than they should be
+    text = "how, and why",
+  },
   model_left = { -- the model failed: the search goes on without it
     reason = "what it did, and where",
   },

@@ -370,8 +370,17 @@ local function note_failure(self, r)
   end
 end
 
+-- What is to be said, once, of how it became known what the function computes.
+function Task:take_remark()
+  local known, remark = self.services.measurer:reference(self.number)
+  if not known or self.has_remark then return end
+  self.has_remark = true
+  if remark and remark ~= "" then self.log("remark", self.name, {text = remark}) end
+end
+
 -- A result of the measurer's. Where the function itself cannot be run, there is none of any candidate.
 function Task:take_result(r)
+  if not self.has_remark then self:take_remark() end
   if r.unmeasurable then
     local _, why = self.services.measurer:reference(self.number)
     self:fail(why)

@@ -9,23 +9,44 @@
 
 /* ---- What is measured (data.c) ---- */
 
+/* What the reference's process gives the others, in memory that they share: how it went, and code with which each makes
+ * arguments and results on its device. */
+enum { MOST_CODE = 4 << 20 };
+struct made {
+  volatile uint32_t settled; /* what the function computes is known, or will not be */
+  bool on_device;            /* arguments are made, and results compared, on devices; else those of the host are read */
+  double real_tolerance;     /* there, on real numbers; below 0: these say nothing */
+  size_t checks_at, code_bytes;
+  struct tir_workspace workspace; /* of the code that computes what is expected */
+  char name[128];
+  char note[400];                       /* how it was made, where that is not as it should be: "" else */
+  _Alignas(64) uint8_t code[MOST_CODE]; /* of the reference, then of what fills and compares (jit_checks) */
+};
+
 /* A task's function and data, made by the helper; children that are forked later see the same memory. Only the
- * reference's process writes `expected`, and only the helper `reference`. */
+ * reference's process writes `expected` and `made`, and only the helper `reference`. */
 struct workload {
   const struct measure_hello *hello;
   struct tir *ir;
   tir_func f;
-  struct vm_intrinsics *intrinsics;   /* besides those shipped */
-  struct tir_arguments inputs;        /* arguments as each run finds them; data is shared */
-  struct tir_arguments expected;      /* and as the reference leaves them */
-  struct tir_arguments timed;         /* of a device: floats that the function only reads, with all their digits, for
+  struct vm_intrinsics *intrinsics; /* besides those shipped */
+  struct tir_arguments inputs;      /* arguments as each run finds them; data is shared. large: it is filled only where
+                                         they are not made on the device */
+  struct tir_arguments expected;    /* and as the reference leaves them */
+  struct tir_arguments timed;       /* of a device: floats that the function only reads, with all their digits, for
                                          timing; count 0: none. Others have no data */
-  bool *written;                      /* per parameter: the function may write it */
+  bool *written;                    /* per parameter: the function may write it */
+  bool large;                       /* its arguments had better be made, and its results compared, on the device */
+  struct made *made;
   struct measure_reference reference; /* tolerance below 0: not known yet */
 };
 /* texts: the function's, then those of intrinsics */
 bool workload_open(struct workload *w, const struct measure_hello *hello, const struct measure_task *task,
                    const char *texts, size_t length, ms_error *err);
+
+/* Fills inputs, and what is timed. */
+void workload_fill(const struct workload *w);
+struct jit_contents workload_contents(const struct workload *w, uint32_t parameter); /* of a buffer */
 
 /* Nobody reads inputs and expected results any more: their memory is the system's again, whoever still maps it. */
 void workload_drop_arguments(struct workload *w);
@@ -44,8 +65,15 @@ struct arena {
   void **pointers; /* as kernels take them */
   void **timed;    /* and while they are timed */
   uint64_t *scalars;
-  void **originals;          /* what buffers hold at first, in that memory */
-  struct tir_arguments args; /* as the host sees them */
+  void **originals;            /* what buffers hold at first, in that memory */
+  struct tir_arguments args;   /* as the host sees them */
+  struct jit_checker *checker; /* NULL: the host makes arguments, and compares */
+  struct expected {
+    void *at; /* of a buffer that the function may write: what it leaves, in that memory; NULL: not made yet */
+    double largest;
+    bool whole;        /* all of it whole numbers */
+  } * expected, *real; /* on arguments as they are, and on real numbers */
+  bool nan;            /* where the last comparison found a difference: no number where there is one */
 };
 bool arena_open(struct arena *a, const struct workload *w, const struct jit_backend *backend, struct jit_device *device,
                 ms_error *err);                   /* arena_close in either case */
@@ -55,9 +83,29 @@ bool arena_fetch(struct arena *a,
 /* Whether nothing was written beside a buffer, in memory that the host does not see as its own. */
 bool arena_check_guards(struct arena *a, ms_error *err);
 void arena_close(struct arena *a);
-bool arena_has_nan(const struct arena *a); /* in what was fetched, where the reference left a number */
+bool arena_has_nan(const struct arena *a); /* in what was compared, where the reference left a number */
 /* What was fetched, with what the reference left. */
-bool arena_compare(const struct arena *a, double tolerance, ms_error *err);
+bool arena_compare(struct arena *a, double tolerance, ms_error *err);
+
+/* ---- On the device (device.c): of an arena with a checker ---- */
+
+/* Makes buffers that the function may write as they are at first, or real numbers. */
+bool device_reset(struct arena *a, bool real, ms_error *err);
+/* Runs a kernel on buffers as they are at first, or on real numbers, and waits for it. */
+bool device_run(struct arena *a, const struct jit_kernel *kernel, void *workspace, bool real, ms_error *err);
+/* Keeps what the last run left, which others are compared with. */
+bool device_keep(struct arena *a, bool real, ms_error *err);
+/* Compares what the last run left with what was kept. *off: the largest difference, relative to the largest number. */
+bool device_compare(struct arena *a, bool real, double tolerance, double *off, ms_error *err);
+/* Makes what is expected, by the code that the reference's process has given. */
+bool device_expect(struct arena *a, bool real, ms_error *err);
+void device_forget(struct arena *a);
+
+/* What the workload computes, by a build for this machine's processor, into `expected`. (reference.c) */
+bool host_reference(const struct workload *w, double *seconds, ms_error *err);
+/* What the workload computes, on the device, itself confirmed by samples; false: it cannot be so, and err says why.
+ * (device_reference.c) */
+bool device_reference(const struct workload *w, struct measure_reference *out, ms_error *err);
 void *shared_new(size_t bytes); /* memory that children share, zeroed; NULL: there is none */
 
 /* ---- Processes (child.c) ---- */

@@ -33,6 +33,7 @@ struct helper {
     struct child child;
     struct candidate *candidate; /* NULL: idle */
     bool gone;                   /* its device is */
+    bool opened;                 /* ahead of its first candidate */
   } runners[MOST_RUNNERS];       /* one a device */
   uint32_t runner_count;
   struct child contest;
@@ -490,6 +491,17 @@ static void run_ready(struct helper *h) {
   }
 }
 
+/* Opening a device takes a while: meanwhile the first candidates are built. */
+static void open_devices(struct helper *h) {
+  for (uint32_t i = 0; i < h->runner_count; i++) {
+    struct runner *r = &h->runners[i];
+    if (r->child.pid || r->gone || r->opened || starts_fail(&h->runner_starts)) continue;
+    r->opened = true;
+    if (have_child(h, &r->child, runner_main, 0, &h->runner_starts) != START_DONE) continue;
+    channel_send(&r->child.channel, MEASURE_OPEN, &i, sizeof i, NULL, 0);
+  }
+}
+
 /* Builders and runners take turns; a turn of the runners' lasts until nothing is ready. Where kernels run apart from the
  * host's processors, nobody waits for another. */
 static void take_turns(struct helper *h) {
@@ -502,6 +514,7 @@ static void take_turns(struct helper *h) {
     if (!apart && !h->timing) stop_others(h);
     run_ready(h);
   }
+  if (apart && load.building && !load.ready) open_devices(h);
   if (h->timing && !is_any_running(h) && (!load.ready || starts_fail(&h->runner_starts))) continue_others(h);
   give_work(h);
 }

@@ -75,6 +75,31 @@ static bool build_arranged(const struct workload *w, double *seconds) {
   return ok;
 }
 
+bool host_reference(const struct workload *w, double *seconds, ms_error *err) {
+  return build_arranged(w, seconds) || build_and_run(w, w->ir, seconds, err);
+}
+
+/* By the host: on the interpreter, or built. */
+static void refer_on_host(const struct workload *w, struct measure_reference *answer, ms_error *err) {
+  double exact;
+  if (w->large) workload_fill(w);
+  if (!w->large && interpret(w, &exact, err))
+    answer->tolerance = exact == 0 ? 0 : jit_tolerance(w->ir, w->f, &w->expected);
+  else if ((w->large || is_left_open(err->code)) && host_reference(w, &answer->seconds, err))
+    answer->tolerance = jit_tolerance(w->ir, w->f, &w->expected);
+}
+
+/* What is large, by the device; where that cannot be, by the host, and it is said why. */
+static void refer(const struct workload *w, struct measure_reference *answer, ms_error *err) {
+  if (w->large && device_reference(w, answer, err)) return;
+  if (w->large)
+    snprintf(w->made->note, sizeof w->made->note, "results are compared on the host, not on the device: %.300s",
+             err->message);
+  *answer = (struct measure_reference){.tolerance = -1};
+  ms_clear(err);
+  refer_on_host(w, answer, err);
+}
+
 void reference_main(struct channel *channel, const struct workloads *all, struct note *note) {
   struct message message;
   uint32_t task;
@@ -84,13 +109,8 @@ void reference_main(struct channel *channel, const struct workloads *all, struct
   const struct workload *w = all->at[task];
   ms_error err = {.instruction = -1};
   struct measure_reference answer = {.tolerance = -1};
-  double exact;
   note->stage = STAGE_FIRST_RUN;
-  if (interpret(w, &exact, &err))
-    answer.tolerance = exact == 0 ? 0 : jit_tolerance(w->ir, w->f, &w->expected);
-  else if (is_left_open(err.code) &&
-           (build_arranged(w, &answer.seconds) || build_and_run(w, w->ir, &answer.seconds, &err)))
-    answer.tolerance = jit_tolerance(w->ir, w->f, &w->expected);
+  refer(w, &answer, &err);
   if (answer.tolerance < 0 && err.code == MS_NO_PROCESS) child_give_up(note, err.message);
   if (answer.tolerance >= 0) *err.message = 0;
   channel_send(channel, MEASURE_REFERENCE, &answer, sizeof answer, err.message, strlen(err.message));

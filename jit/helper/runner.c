@@ -23,7 +23,9 @@ struct running {
   struct note *note;
   const struct jit_backend *backend;
   struct jit_device *device;
+  bool is_open;
   struct arena arena; /* of one task at a time: all their data may be too much */
+  bool has_real;      /* the arena has what is expected on real numbers */
 };
 
 /* ---- A bound on time that holds in the middle of a run: the alarm ends the process ---- */
@@ -137,8 +139,27 @@ static bool time_it(struct running *r, struct candidate *c, double once) {
   return true;
 }
 
+/* On the device, all of what it leaves. */
+static bool is_fine_there(struct running *r, struct candidate *c) {
+  ms_error err = {.instruction = -1};
+  double tolerance = r->w->made->real_tolerance;
+  if (tolerance < 0) return true;
+  if (!r->has_real && !device_expect(&r->arena, true, &err)) return fault(c->out, &err);
+  r->has_real = true;
+  enter(r, STAGE_FIRST_RUN, r->w->hello->options.run_timeout);
+  bool ran = device_run(&r->arena, c->kernel, c->workspace, true, &err);
+  leave(r);
+  if (!ran) return fault(c->out, &err);
+  if (device_compare(&r->arena, true, tolerance, NULL, &err)) return true;
+  if (jit_outcome_of(err.code) != JIT_WRONG) return fault(c->out, &err);
+  char reason[390];
+  snprintf(reason, sizeof reason, "on real numbers, %.360s", err.message);
+  return finish(c->out, r->arena.nan ? JIT_NAN : JIT_WRONG, reason);
+}
+
 /* On real numbers, which show arithmetic that is coarser than the function's. */
 static bool is_fine(struct running *r, struct candidate *c) {
+  if (r->arena.checker) return is_fine_there(r, c);
   const struct workload *w = r->w;
   ms_error err = {.instruction = -1};
   struct real *real = r->real;
@@ -259,13 +280,13 @@ static void measure(struct running *r, const struct measure_run *run, const void
 
 /* ---- The process ---- */
 
-/* The first candidate makes this process a runner, on its device. */
-static bool open_device(struct running *r, const struct measure_run *run, const struct jit_target *target,
-                        ms_error *err) {
-  if (r->backend) return true;
+/* The first candidate makes this process a runner, on its device, or a word before it that one will come. */
+static bool open_device(struct running *r, uint32_t device, const struct jit_target *target, ms_error *err) {
+  if (r->is_open) return true;
   r->backend = jit_backend_of(target);
   if (r->backend->prepare) r->backend->prepare(target);
-  return r->backend->open(target, run->device, &r->device, err);
+  r->is_open = r->backend->open(target, device, &r->device, err);
+  return r->is_open;
 }
 
 /* The next candidate is of this task. */
@@ -276,8 +297,10 @@ static bool turn_to(struct running *r, const struct workloads *all, const struct
   if (r->w == w) return true;
   if (r->w) arena_close(&r->arena);
   r->w = NULL;
-  if (!open_device(r, run, &w->hello->target, err)) return false;
-  if (!arena_open(&r->arena, w, r->backend, r->device, err)) {
+  if (!open_device(r, run->device, &w->hello->target, err)) return false;
+  r->has_real = false;
+  if (!arena_open(&r->arena, w, r->backend, r->device, err) ||
+      (r->arena.checker && !device_expect(&r->arena, false, err))) {
     arena_close(&r->arena);
     return false;
   }
@@ -294,6 +317,12 @@ void runner_main(struct channel *channel, const struct workloads *all, struct no
     struct measure_run run;
     struct jit_result result = {0};
     ms_error err = {.instruction = -1};
+    if (message.type == MEASURE_OPEN && message.bytes == sizeof run.device) {
+      memcpy(&run.device, message.data, sizeof run.device);
+      open_device(&r, run.device, &all->at[0]->hello->target,
+                  &err); /* where it cannot be, the first candidate says so */
+      continue;
+    }
     if (message.bytes < sizeof run) return;
     memcpy(&run, message.data, sizeof run);
     if (run.task >= all->count) return;

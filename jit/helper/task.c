@@ -19,7 +19,8 @@ static void settle(struct tasks *tasks, uint32_t i, const char *failure, struct 
   assert(t->state == REFERENCE_RUNS || t->state == REFERENCE_WAITS);
   tasks->running -= t->state == REFERENCE_RUNS;
   t->state = failure ? REFERENCE_FAILED : REFERENCE_KNOWN;
-  snprintf(t->failure, sizeof t->failure, "%s", failure ? failure : "");
+  snprintf(t->failure, sizeof t->failure, "%s", failure ? failure : t->w.made ? t->w.made->note : "");
+  if (t->w.made) t->w.made->settled = 1;
   report(tasks, i, host);
 }
 
