@@ -6,7 +6,7 @@
 
 struct bound_kernel {
   struct jit_code *code;
-  struct jit_kernel *kernel; /* NULL: this machine does not run it; it can be exported */
+  struct jit_kernel *kernel; /* NULL: it is not loaded, or this machine does not run it; it can be exported */
   struct jit_target target;
   struct jit_options options;
 }; /* user value 1: the function it was built from; 2: the unscheduled function, or nil */
@@ -29,11 +29,19 @@ static struct bound_function *function_of(lua_State *L, int kernel) {
   return f;
 }
 
-/* build(function [, {target = "native", fast_math = true, stack_bytes = n, reference = function}]) */
+/* Loads the kernel, if it is not; on a GPU that is when NVRTC compiles it. Refuses where this machine does not run it. */
+static bool load(struct bound_kernel *k, ms_error *err) {
+  if (!k->kernel && jit_target_runs_here(&k->target, err)) k->kernel = jit_load(k->code, err);
+  return k->kernel != NULL;
+}
+
+/* build(function [, {target = "native", fast_math = true, stack_bytes = n, reference = function, load = true}]) */
 static int build(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 1);
   lua_settop(L, 2);
-  bind_check_options(L, 2, "target:string fast_math:boolean stack_bytes:integer reference:msched.function");
+  bind_check_options(L, 2,
+                     "target:string fast_math:boolean stack_bytes:integer reference:msched.function "
+                     "load:boolean");
   const char *target = bind_option_text(L, 2, "target", "native");
   struct bound_kernel *k = lua_newuserdatauv(L, sizeof *k, 2);
   memset(k, 0, sizeof *k);
@@ -52,7 +60,7 @@ static int build(lua_State *L) {
   if (!jit_target_parse(target, &k->target, &err)) return bind_raise(L, &err);
   k->code = jit_compile(f->ir, f->func, &k->target, &k->options, &err);
   bool ok = k->code != NULL;
-  if (ok && jit_target_runs_here(&k->target, NULL)) ok = (k->kernel = jit_load(k->code, &err)) != NULL;
+  if (ok && bind_option_bool(L, 2, "load", true) && jit_target_runs_here(&k->target, NULL)) ok = load(k, &err);
   if (!ok) return bind_raise(L, &err);
   return 1;
 }
@@ -112,7 +120,7 @@ struct jit_call *bind_call(lua_State *L, int kernel, int at) {
   read_arguments(L, f, at, args);
   const volatile int *stop = bind_stop(L);
   ms_error err = {.instruction = -1};
-  if (!k->kernel && !jit_target_runs_here(&k->target, &err)) bind_raise(L, &err);
+  if (!load(k, &err)) bind_raise(L, &err);
   struct jit_call *made = jit_call_new(k->kernel, f->ir, f->func, args, &err);
   if (!made) bind_raise(L, &err);
   jit_call_stop_at(made, stop);
@@ -152,6 +160,7 @@ static int check_real(lua_State *L) {
   ms_error err = {.instruction = -1};
   uint64_t seed = (uint64_t)luaL_optinteger(L, 3, 1);
   const volatile int *stop = bind_stop(L);
+  if (!load(k, &err)) return bind_raise(L, &err);
   int got = jit_expect(f->ir, f->func, &k->target, JIT_REAL, seed, stop, &expected, &err);
   if (got < 0 && err.code == MS_RUN_STOPPED) return bind_raise(L, &err);
   lua_pushboolean(L, got > 0);
@@ -174,8 +183,10 @@ static int check_timing(lua_State *L) {
   luaL_argcheck(L, runs >= 0 && runs <= UINT32_MAX, 3, "a number of runs is expected");
   ms_error err = {.instruction = -1};
   struct tir_arguments args;
-  lua_pushboolean(L, k->kernel != NULL);
-  if (!lua_toboolean(L, -1)) return 1;
+  bool here = jit_target_runs_here(&k->target, NULL);
+  if (here && !load(k, &err)) return bind_raise(L, &err);
+  lua_pushboolean(L, here);
+  if (!here) return 1;
   const volatile int *stop = bind_stop(L);
   if (!tir_make_arguments(f->ir, f->func, (uint64_t)seed, &args, &err)) return bind_raise(L, &err);
   bool ok = jit_check_timing(k->code, f->ir, f->func, &args, (uint32_t)runs, (uint64_t)seed, stop, &err);

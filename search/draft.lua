@@ -98,7 +98,7 @@ end
 -- (jit/registers.c). What cannot be built is refused elsewhere, with its reason.
 function draft.fits(func, target, candidate)
   if target.arch and candidate.fits == nil then
-    local ok, kernel = pcall(msched.build, msched.apply(func, candidate.trace):func(), {target = target.text})
+    local ok, kernel = pcall(msched.build, msched.apply(func, candidate.trace):func(), {target = target.text, load = false})
     candidate.fits = true
     for _, k in ipairs(ok and kernel:resources() or {}) do candidate.fits = candidate.fits and not k.foreseen_spills end
   end

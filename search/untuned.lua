@@ -40,7 +40,7 @@ end
 local function first_built(task, list)
   local first, seen, why = nil, 0, nil
   for _, c in ipairs(list) do
-    local ok, kernel = pcall(msched.build, msched.apply(task.func, c.trace):func(), {target = task.target.text, reference = task.func})
+    local ok, kernel = pcall(msched.build, msched.apply(task.func, c.trace):func(), {target = task.target.text, reference = task.func, load = false})
     local clean, message
     if ok then clean, message = is_clean(kernel, task.target) end
     if clean then return c end

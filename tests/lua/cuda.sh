@@ -205,6 +205,21 @@ before=$(records)
 (FAKE_CUDA_VERSION=12040 refused "the driver knows CUDA 12.4, and NVRTC is of 13.0" tune "$target")
 (FAKE_CUDA_GONE=/dev/null refused "there is no device (CUDA_ERROR_NO_DEVICE)" tune "$target")
 (MSCHED_NVRTC=/nonexistent refused "NVRTC is missing" tune "$target")
+# A kernel is compiled for the device when it is loaded: what is only looked at needs no NVRTC.
+cat >"$work/load.lua" <<'END'
+local ms = require "msched"
+local te = ms.te
+local A = te.placeholder({64}, "float32", "A")
+local sch = ms.schedule(te.func("twice", {A, te.compute({64}, function(i) return A[i] * 2 end, "B")}))
+sch:bind(sch:get_loops(sch:get_sblock "B"), "threadIdx.x")
+local kernel = ms.build(sch:func(), {target = "cuda -arch=sm_90", load = false})
+assert(#kernel:resources() == 1)
+kernel:run(table.unpack(ms.arrays_for(sch:func(), 1)))
+print "ran"
+END
+[ "$("$msched" "$work/load.lua")" = ran ] || fail "what was not loaded when it was built does not run"
+MSCHED_NVRTC=/nonexistent "$msched" "$work/load.lua" 2>"$work/err" && fail "it ran without NVRTC"
+grep -q "load.lua:8: .*NVRTC is missing" "$work/err" || fail "NVRTC is needed before it is called: $(cat "$work/err")"
 (FAKE_NVRTC_ARCHS="75 80" refused "NVRTC has no code for sm_90: it knows sm_ 75 80" tune "$target")
 refused "target: -arch=sm_91 is not known; known are sm_70" tune "cuda -arch=sm_91"
 export MSCHED_LIBCUDA=/nonexistent
