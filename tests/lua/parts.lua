@@ -634,7 +634,18 @@ end
 function tests.verify_gpu_code()
   local p = {postprocs = {"verify_gpu_code"}}
   assert(postprocessed(kernel(64, 16), GPU, p))
-  assert(not postprocessed(kernel(2048, 1), GPU, p)) -- threads
+  for rows, fits in pairs {[65535] = true, [65536] = false} do -- of blocks along y
+    local text = [[
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((ROWS, 32), "float32"), C: T.Buffer((ROWS, 32), "float32")):
+    for i in T.thread_binding(ROWS, thread="blockIdx.y"):
+        for j in T.thread_binding(32, thread="threadIdx.x"):
+            with T.sblock("C"):
+                v, w = T.axis.remap("SS", [i, j])
+                C[v, w] = A[v, w]
+]]
+    assert(not postprocessed(ms.schedule(ms.from_script((text:gsub("ROWS", rows)))), GPU, p) == not fits)
+  end
   assert(not postprocessed(kernel(1024, 64), GPU, p)) -- shared memory: 256 KiB
   assert(postprocessed(kernel(64, 64, true), GPU, p))
   assert(not postprocessed(kernel(64, 2048, true), GPU, p)) -- local memory: 8 KiB a thread
