@@ -101,7 +101,7 @@ completes("ms.tune(f, {trials = 64, see", "see", "seed = ")
 completes("ms.tune(f, {trials = (3 + 4), policy", "policy", "policy = ", "policy_timeout = ")
 completes("best = ms.auto_schedule(make {1, 2}, {vec", "vec", "vector_bits = ")
 completes("k:check {sam", "sam", "samples = ")
-assert(#select(2, repl.complete("ms.build(f, {")) == 4, "all, where nothing is begun")
+assert(#select(2, repl.complete("ms.build(f, {")) == 5, "all, where nothing is begun")
 completes("ms.build(f, {target", "target", "target = ")
 for _, text in ipairs {"ms.tune(f, {trials = se", "ms.tune(f, {policy = ms.no", "{tri", "ms.array({tri"} do
   for _, word in ipairs(select(2, repl.complete(text))) do assert(not word:find "=", text .. ": " .. word) end

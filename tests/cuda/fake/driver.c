@@ -543,7 +543,7 @@ static const char *later(const char *fault) {
   return launches++ < passed ? NULL : end;
 }
 
-/* What of its time is taken where data begins so. Small whole numbers leave the last digits of any float 0: here the last six
+/* What of its time is taken where data begins so; NULL: all of it. Small whole numbers leave the last digits of any float 0: here the last six
  * bits of each half of a word. */
 static struct {
   const void *data;
@@ -553,6 +553,7 @@ void fake_cuda_spoil(int result) { sticky = result; }
 double fake_cuda_ease(const void *data) {
   const char *part = setting("FAKE_CUDA_EASY", NULL);
   uint16_t first[4], digits = 0;
+  if (!data) return 1;
   memcpy(first, data, sizeof first);
   for (int i = 0; i < 4; i++) digits |= first[i] & 63;
   eased.data = data, eased.part = digits || !part ? 1 : atof(part);
