@@ -63,7 +63,7 @@ static void add_terms(struct terms *t, struct tir_hasher *h, tir_expr e, int64_t
     if (t->count == t->capacity) t->at = tir_enlarge(t->at, &t->capacity, t->count + 1ull, sizeof *t->at);
     t->at[t->count++] = (struct term){tir_hash_expr(h, e), scale, e};
   } else if (n->kind == TIR_INT_IMM) {
-    t->constant += (int64_t)((uint64_t)scale * (uint64_t)n->imm);
+    t->constant = (int64_t)((uint64_t)t->constant + (uint64_t)scale * (uint64_t)n->imm);
   } else if (n->kind == TIR_MUL) {
     bool right = tir_is_int(ir, n->b);
     int64_t factor = tir_at(ir, right ? n->b : n->a)->imm;
