@@ -246,7 +246,7 @@ uint32_t search_draft_best(const struct search_draft *d, uint64_t seed, uint64_t
   f.tiles = malloc(f.room * sizeof *f.tiles);
   f.of_tile = malloc(f.room * sizeof *f.of_tile);
   if (!decisions || !f.found || !f.tiles || !f.of_tile) abort();
-  memcpy(decisions, d->sketch->decisions, width * sizeof *decisions);
+  if (width) memcpy(decisions, d->sketch->decisions, width * sizeof *decisions);
   if (search_draft_size(d) <= (double)budget)
     enumerate(&f, 0, decisions);
   else
