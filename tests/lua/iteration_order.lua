@@ -5,11 +5,13 @@ local ms = require "msched"
 local head = "from tvm.script import tirx as T\n@T.prim_func(s_tir=True)\n"
 local params = 'def main(A: T.Buffer((40, 40), "int32"), B: T.Buffer((40, 40), "int32"), P: T.Buffer((40,), "int32")):\n'
 
--- A nest over 8 x 12 with a block a statement (or a list of lines); kinds: of its iterations.
-local function nest(statements, kinds, init)
+-- A nest over 8 x 12 with a block a statement (or a list of lines); kinds: of its iterations; regions: lines that say
+-- them, where detection leaves out what a block with an init reads of its result.
+local function nest(statements, kinds, init, regions)
   local lines = {head, params, "    for i, j in T.grid(8, 12):\n"}
   for n, statement in ipairs(statements) do
     lines[#lines + 1] = ('        with T.sblock("b%d"):\n            vi, vj = T.axis.remap("%s", [i, j])\n'):format(n, kinds or "SS")
+    for _, region in ipairs(regions or {}) do lines[#lines + 1] = "            " .. region .. "\n" end
     if init then lines[#lines + 1] = ("            with T.init():\n                %s\n"):format(init) end
     for line in statement:gmatch "[^\n]+" do lines[#lines + 1] = "            " .. line .. "\n" end
   end
@@ -144,12 +146,12 @@ for _, case in ipairs {
   {"A[vi, 0] = A[vi, 0] * 2 + B[vi, vj]", "swap decompose parallel"},
   {"A[vi, 0] = B[vi, vj] - A[vi, 0]", "swap decompose parallel"},
   {"A[vi, 0] = B[vi, vj]", "swap decompose parallel"},
-  {"A[vi, 0] = A[vi, 0] + B[vi, vj] * A[(vi + 7) % 8, 0]", ""},
-  {"A[vi, 0] = A[vi, 0] + B[vi, vj] * A[vi + 1, 0]", ""},
+  {"A[vi, 0] = A[vi, 0] + B[vi, vj] * A[(vi + 7) % 8, 0]", "", {"T.reads(A[0:8, 0], B[vi, vj])", "T.writes(A[vi, 0])"}},
+  {"A[vi, 0] = A[vi, 0] + B[vi, vj] * A[vi + 1, 0]", "", {"T.reads(A[vi + 1, 0], B[vi, vj])", "T.writes(A[vi, 0])"}},
 } do
   for name, step in pairs {swap = steps.swap, inner = steps.inner, decompose = decompose, parallel = steps.parallel} do
     local wanted = (" " .. case[2] .. " "):find(" " .. name .. " ", 1, true) ~= nil
-    local got = accepts(nest({case[1]}, "SR", "A[vi, 0] = 1"), step, case[1] .. ", " .. name)
+    local got = accepts(nest({case[1]}, "SR", "A[vi, 0] = 1", case[3]), step, case[1] .. ", " .. name)
     assert(got == wanted, ("reduction %s, %s: %s"):format(case[1], name, got and "accepted" or "refused"))
   end
 end
