@@ -142,7 +142,7 @@ static double offer(struct finding *f, const int64_t *decisions) {
   struct found *x = &f->found[f->count++];
   *x = (struct found){cost, draft_tile(d, decisions), width, malloc((width + 1) * sizeof *decisions)};
   if (!x->decisions) abort();
-  memcpy(x->decisions, decisions, width * sizeof *decisions);
+  if (width) memcpy(x->decisions, decisions, width * sizeof *decisions);
   return cost;
 }
 
@@ -254,7 +254,7 @@ uint32_t search_draft_best(const struct search_draft *d, uint64_t seed, uint64_t
   trim(&f);
   for (uint32_t i = 0; i < f.count; i++) {
     out[i] = (struct search_drafted){f.found[i].cost, f.found[i].tile, vm_trace_copy(d->sketch)};
-    memcpy(out[i].trace->decisions, f.found[i].decisions, width * sizeof *decisions);
+    if (width) memcpy(out[i].trace->decisions, f.found[i].decisions, width * sizeof *decisions);
     free(f.found[i].decisions);
   }
   free(f.found), free(f.tiles), free(f.of_tile);

@@ -35,10 +35,11 @@ LD_LIBRARY_PATH=$(dirname "$3") MSCHED_LIBCUDA=$6 tune old 2 # kernels take the 
 [ "$(timed old)" = "10.00 us" ] && [ "$(timed none)" = "10.00 us" ] && [ "$(timed graph)" = "10.00 us" ] || fail "times differ: $(timed old), $(timed none)"
 
 # The device slows down in the middle: what is timed later is no slower for it, and its record says what was measured.
+# The one in which it slows down lies between: 10 us at one clock, 15 at the other.
 # (In the end the best are timed again by another process, and slow down there.)
 FAKE_CUDA_CLOCK="1980 1320 2" tune slows 6 --json
 grep '"event":"trial"' "$work/slows.db.out" | sed 's/.*[^_]"\?seconds": \?\([^,}]*\).*/\1/' >"$work/seconds"
-[ "$(awk '$1 > 9.99e-06 && $1 < 1.2e-05' "$work/seconds" | wc -l)" = 6 ] || fail "times are not at one clock: $(cat "$work/seconds")"
+[ "$(awk '$1 > 9.99e-06 && $1 < 1.5e-05' "$work/seconds" | wc -l)" = 6 ] || fail "times are not at one clock: $(cat "$work/seconds")"
 [ "$(awk '$1 < 1.001e-05' "$work/seconds" | wc -l)" -ge 5 ] || fail "times are not at one clock: $(cat "$work/seconds")"
 shown slows | grep -q "timed at 1.32 GHz, in 1[0-9.]* us, scaled to the clock of the run's first" || fail "no raw time: $(shown slows)"
 
