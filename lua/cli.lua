@@ -141,6 +141,15 @@ local function read_file(path)
   return text
 end
 
+-- A script is text: bytes of another format are named as such, not as characters without a meaning.
+local function read_script(path)
+  local text = read_file(path)
+  if text:find("\0", 1, true) or not utf8.len(text) then
+    refuse("%s: this is no text; functions come from Lua (a file whose name ends in .lua), TVMScript, ops:NAME or suite:NAME", path)
+  end
+  return text
+end
+
 local function is_function(x) return ms.type(x) == "function" end
 
 -- That one of the list that --task means, by its number or its name.
@@ -185,7 +194,7 @@ function cli.functions_of(path, rest, task)
   if kind == "ops" then ok, list = pcall(function() return {ms.ops.func(name, rest)} end)
   elseif kind == "suite" then ok, list = pcall(ms.ops.suite, name, rest)
   elseif path:find("%.lua$") then list, weights = functions_of_lua(path, rest)
-  else ok, list = pcall(ms.functions_of_script, read_file(path), path) end
+  else ok, list = pcall(ms.functions_of_script, read_script(path), path) end
   if not ok then refuse("%s", tostring(list)) end
   return task and pick(list, task) or list, weights or {}
 end

@@ -58,7 +58,9 @@ end
 function commands.tune(options, files, rest)
   if #files == 0 then misuse("give at least one file: Lua that returns functions, or TVMScript") end
   if options.jobs and (options.jobs < 1 or options.jobs > MOST_JOBS) then misuse("--jobs: a number from 1 to %d is expected", MOST_JOBS) end
-  if options.failures == 0 then misuse("--failures: a number of at least 1 is expected") end
+  for _, name in ipairs {"failures", "trials", "total-trials"} do
+    if options[name] == 0 then misuse("--%s: a number of at least 1 is expected", name) end
+  end
   for _, other in ipairs {"trials", "total-trials", "seconds", "simulate"} do
     if options["no-tune"] and options[other] then misuse("--no-tune measures nothing: it does not go with --%s", other) end
   end

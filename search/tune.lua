@@ -336,6 +336,14 @@ local OPTIONS = "target:string trials:integer seconds:number seed:integer files:
 function msched.tune(func, options)
   if msched.type(func) ~= "function" then error(msched.where() .. "ms.tune takes a function, as te.func makes it, and options", 0) end
   options = msched.options(options, OPTIONS)
+  for _, name in ipairs {"trials", "jobs", "batch", "failures"} do
+    local number = options[name]
+    if number and number < 1 then error(string.format("%sms.tune: %s is %d; it is at least 1", msched.where(), name, number), 0) end
+  end
+  for _, name in ipairs {"seconds", "policy_timeout", "rule_timeout", "run_timeout", "reference_timeout"} do
+    local seconds = options[name]
+    if seconds and not (seconds > 0) then error(string.format("%sms.tune: %s is %g; it is above 0", msched.where(), name, seconds), 0) end
+  end
   local watched = msched.watched -- of the session: shows what goes on, and an interrupt ends the run alone
   local task, path
   if watched then task, path = watched(tune.run, func, options) else task, path = tune.run(func, options) end

@@ -88,6 +88,15 @@ check "apply to an operator" 0 "T.parallel(16)" sh -c "'$msched' show ops:relu -
 check "run of an operator by a trace" 0 "scheduled, interpreted: the same" "$msched" run ops:relu --trace "$dir/relu.json" -- 16x8
 check "help names them" 0 "\`ops:NAME\` and \`suite:NAME\` stand for files" "$msched" help
 check "tune of an operator" 0 "relu_16x16" "$msched" tune ops:relu --trials 2 --policy replay_trace --db "$dir/ops.db" -- 16x16
+for option in trials total-trials failures; do
+  check "tune with --$option 0" 2 "--$option: a number of at least 1 is expected" "$msched" tune ops:relu --$option 0 --db "$dir/ops.db" -- 16x16
+done
+printf '\010\007\022\007pytorch\000\377' >"$dir/model.onnx"
+check "tune of another format" 1 "model.onnx: this is no text; functions come from Lua" "$msched" tune "$dir/model.onnx" --db "$dir/ops.db"
+for pair in trials=0 trials=-1 jobs=0 seconds=0 seconds=-1 run_timeout=0; do
+  echo "require 'msched'.tune(require 'msched'.ops.func('relu', {'16x16'}), {$pair, db = '$dir/ops.db'})" >"$dir/number.lua"
+  check "ms.tune with $pair" 1 "number.lua:1: ms.tune: ${pair%=*} is ${pair#*=}; it is " "$msched" "$dir/number.lua"
+done
 check "tune of a suite" 0 "NRM_1_b1" "$msched" tune suite:ops --trials 1 --policy replay_trace --db "$dir/ops.db" -- NRM_1_b1
 check "show of a file" 0 "def gemm(A: T.Buffer((8, 12), \"float32\")" "$msched" show "$(dirname "$0")/../lua/examples/gemm.lua" -- 8 16 12
 check "show of a suite" 0 "0.02569 GFLOP  ops:conv2d -- 1 56 56 64 64 1 1 0" "$msched" show suite:ops
