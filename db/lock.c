@@ -12,6 +12,7 @@
 
 static const unsigned PAUSE = 1000;                 /* microseconds between two tries */
 enum { OPENING_TRIES = 30000, ALONE_TRIES = 2000 }; /* half a minute; two seconds, since others open in far less */
+enum { MOST_INTERRUPTED = 100 };                    /* calls that signals ended, of one lock */
 
 static int open_lock(const char *path, ms_error *err) {
   char *name = NULL;
@@ -22,12 +23,13 @@ static int open_lock(const char *path, ms_error *err) {
   return file;
 }
 
-/* 0, or errno: EWOULDBLOCK where another has it all the time. */
+/* 0, or errno: EWOULDBLOCK where another has it all the time; EINTR where signals never end. */
 static int lock_whole(int file, int tries) {
   assert(file >= 0 && tries > 0);
+  int interrupted = 0;
   for (int i = 0; i < tries; i++) {
     if (flock(file, LOCK_EX | LOCK_NB) == 0) return 0;
-    if (errno != EWOULDBLOCK && errno != EINTR) return errno;
+    if (errno == EINTR ? ++interrupted > MOST_INTERRUPTED : errno != EWOULDBLOCK) return errno;
     usleep(PAUSE);
   }
   return EWOULDBLOCK;
@@ -55,8 +57,8 @@ int db_hold_alone(const char *path, ms_error *err) {
   if (file < 0) return -1;
   struct flock first = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1};
   int code = lock_whole(file, ALONE_TRIES);
-  while (!code && fcntl(file, F_SETLK, &first) != 0)
-    if (errno != EINTR) code = errno;
+  for (int interrupted = 0; !code && fcntl(file, F_SETLK, &first) != 0; interrupted++)
+    if (errno != EINTR || interrupted == MOST_INTERRUPTED) code = errno;
   if (!code) return file;
   if (code == EWOULDBLOCK || code == EACCES)
     ms_fail(err, MS_STORE, "%s: another process has the store open; try again when it is done", path);
