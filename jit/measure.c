@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -103,39 +102,11 @@ static char **helper_environment(void) {
   return out;
 }
 
-/* Too many processes, or too little memory, may be so for a moment. Returns 0, or an errno; *pid is then 0. */
-static int spawn_patiently(pid_t *pid, const char *path, const posix_spawn_file_actions_t *files,
-                           const posix_spawnattr_t *attributes, char **argv, char **environment) {
-  enum { FIRST_PAUSE_US = 5000, LONGEST_PAUSE_US = 640000 };
-  for (useconds_t pause = FIRST_PAUSE_US;; pause *= 2) {
-    int failed = posix_spawn(pid, path, files, attributes, argv, environment);
-    if (failed) *pid = 0;
-    if ((failed != EAGAIN && failed != ENOMEM) || pause > LONGEST_PAUSE_US) return failed;
-    usleep(pause);
-  }
-}
-
-/* In a process group of its own, so that a terminal's signals do not reach it, with every signal as it is by default
- * and none blocked. */
 static int spawn(const char *path, int socket, pid_t *pid) {
-  posix_spawn_file_actions_t files;
-  posix_spawnattr_t attributes;
-  sigset_t all, none;
-  sigfillset(&all);
-  sigemptyset(&none);
-  posix_spawn_file_actions_init(&files);
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setsigmask(&attributes, &none);
+  static const int as[] = {MEASURE_SOCKET, -1};
   char *argv[] = {(char *)helper_name, NULL}, **environment = helper_environment();
-  int failed = 0;
-  if (!failed) failed = posix_spawn_file_actions_adddup2(&files, socket, MEASURE_SOCKET);
-  if (!failed) failed = spawn_patiently(pid, path, &files, &attributes, argv, environment);
+  int failed = process_spawn(path, argv, environment, socket, as, pid);
   free(environment);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&files);
   return failed;
 }
 

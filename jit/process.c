@@ -5,11 +5,46 @@
 #include <assert.h>
 #include <errno.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stddef.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 bool process_is_child(pid_t pid) { return pid > 1 && pid != getpid(); }
+
+/* Too many processes, or too little memory, may be so for a moment. */
+static int spawn_patiently(pid_t *pid, const char *path, const posix_spawn_file_actions_t *files,
+                           const posix_spawnattr_t *attributes, char **words, char **environment) {
+  enum { FIRST_PAUSE_US = 5000, LONGEST_PAUSE_US = 640000 };
+  for (useconds_t pause = FIRST_PAUSE_US;; pause *= 2) {
+    int failed = posix_spawn(pid, path, files, attributes, words, environment);
+    if (failed) *pid = 0;
+    if ((failed != EAGAIN && failed != ENOMEM) || pause > LONGEST_PAUSE_US) return failed;
+    usleep(pause);
+  }
+}
+
+int process_spawn(const char *path, char **words, char **environment, int socket, const int *as, pid_t *pid) {
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+  sigset_t all, none;
+  int failed = 0;
+  assert(socket >= 0 && words[0]);
+  *pid = 0;
+  sigfillset(&all);
+  sigemptyset(&none);
+  posix_spawn_file_actions_init(&files);
+  posix_spawnattr_init(&attributes);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  for (; !failed && *as >= 0; as++) failed = posix_spawn_file_actions_adddup2(&files, socket, *as);
+  if (!failed) failed = spawn_patiently(pid, path, &files, &attributes, words, environment);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&files);
+  return failed;
+}
 
 /* A signal that could not be sent is sent again, a wait that failed is repeated. */
 enum { SIGNAL_TRIES = 3, END_TRIES = 500, PAUSE_US = 1000 };

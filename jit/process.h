@@ -8,6 +8,10 @@
 
 /* Whether a number can be that of a child: fork's 0 and -1, and the first process, cannot. */
 bool process_is_child(pid_t pid);
+/* Starts a program in a process group of its own, so that a terminal's signals do not reach it, with every signal as it
+ * is by default and none blocked; again for a second where processes or memory are short. `socket` becomes each of its
+ * descriptors in `as`, which -1 ends. Returns 0, or an errno: *pid is then 0. */
+int process_spawn(const char *path, char **words, char **environment, int socket, const int *as, pid_t *pid);
 /* Sends a signal to a child of this process, by its number. A number that can be no child's is a bug: it asserts, and
  * signals nobody. Returns false where the child is gone already, or the system refuses. */
 bool process_signal(pid_t pid, int signal);

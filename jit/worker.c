@@ -5,8 +5,6 @@
 #include "process.h"
 
 #include <errno.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -22,28 +20,6 @@ struct jit_worker {
   size_t given, length, room;
 };
 
-/* Signals as they are by default, and a process group of its own: a terminal's do not reach it. */
-static int spawn(char **words, int socket, pid_t *pid) {
-  posix_spawn_file_actions_t files;
-  posix_spawnattr_t attributes;
-  sigset_t all, none;
-  sigfillset(&all);
-  sigemptyset(&none);
-  posix_spawn_file_actions_init(&files);
-  posix_spawnattr_init(&attributes);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
-  posix_spawnattr_setpgroup(&attributes, 0);
-  posix_spawnattr_setsigdefault(&attributes, &all);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  int failed = posix_spawn_file_actions_adddup2(&files, socket, STDIN_FILENO);
-  if (!failed) failed = posix_spawn_file_actions_adddup2(&files, socket, STDOUT_FILENO);
-  if (!failed) failed = posix_spawn(pid, words[0], &files, &attributes, words, environ);
-  if (failed) *pid = 0;
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&files);
-  return failed;
-}
-
 struct jit_worker *jit_worker_new(char **words, ms_error *err) {
   assert(words && words[0]);
   int ends[2];
@@ -54,7 +30,8 @@ struct jit_worker *jit_worker_new(char **words, ms_error *err) {
   struct jit_worker *w = calloc(1, sizeof *w);
   if (!w) abort();
   w->socket = ends[0];
-  int failed = spawn(words, ends[1], &w->pid);
+  static const int as[] = {STDIN_FILENO, STDOUT_FILENO, -1};
+  int failed = process_spawn(words[0], words, environ, ends[1], as, &w->pid);
   descriptor_close(&ends[1]);
   if (!failed) return w;
   ms_fail(err, MS_NO_HELPER, "%s cannot be started: %s; %s", words[0], strerror(failed), process_remedy(failed));
