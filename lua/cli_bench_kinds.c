@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 static const char *const targets[] = {"llvm", "cuda"};
@@ -111,7 +112,7 @@ static bool replay_case(struct kinds *k, const char *path, ms_error *err) {
 /* ---- Folders, in order of name ---- */
 
 static int is_sketch(const struct dirent *entry) { return strstr(entry->d_name, ".json") != NULL; }
-static int is_case(const struct dirent *entry) { return strstr(entry->d_name, ".case") != NULL; }
+static int is_visible(const struct dirent *entry) { return entry->d_name[0] != '.'; }
 
 static bool replay_sketches(struct kinds *k, const char *data, ms_error *err) {
   bool ok = true;
@@ -132,13 +133,15 @@ static bool replay_sketches(struct kinds *k, const char *data, ms_error *err) {
 
 static bool replay_cases(struct kinds *k, const char *folder, ms_error *err) {
   struct dirent **entries;
-  int count = scandir(folder, &entries, is_case, alphasort);
+  int count = scandir(folder, &entries, is_visible, alphasort);
   if (count < 0) return ms_fail(err, MS_IO, "%s: cannot be read", folder);
   bool ok = true;
   for (int i = 0; i < count; i++) {
     char path[4096];
+    struct stat info;
     snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
-    ok = ok && replay_case(k, path, err);
+    bool below = !stat(path, &info) && S_ISDIR(info.st_mode);
+    if (below || strstr(entries[i]->d_name, ".case")) ok = ok && (below ? replay_cases : replay_case)(k, path, err);
     free(entries[i]);
   }
   free(entries);

@@ -2,6 +2,7 @@
 #include "layout.h"
 #include "vm/vm.h"
 
+#include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,6 +73,44 @@ char *case_read_file(const char *path) {
   text[count] = 0;
   fclose(in);
   return text;
+}
+
+static void add_path(struct case_paths *paths, const char *path) {
+  if (paths->count % 64 == 0) paths->at = realloc(paths->at, (paths->count + 64) * sizeof *paths->at);
+  if (!paths->at || !(paths->at[paths->count++] = strdup(path))) abort();
+}
+
+static bool is_case(const char *name) {
+  size_t length = strlen(name);
+  return length > 5 && !strcmp(name + length - 5, ".case");
+}
+
+static int is_visible(const struct dirent *entry) { return entry->d_name[0] != '.'; }
+
+/* False: it is no folder. */
+static bool add_folder(struct case_paths *paths, const char *folder) {
+  struct dirent **entries;
+  int count = scandir(folder, &entries, is_visible, alphasort);
+  for (int i = 0; i < count; i++) {
+    char inner[4096];
+    snprintf(inner, sizeof inner, "%s/%s", folder, entries[i]->d_name);
+    if (!add_folder(paths, inner) && is_case(inner)) add_path(paths, inner);
+    free(entries[i]);
+  }
+  if (count >= 0) free(entries);
+  return count >= 0;
+}
+
+struct case_paths case_find(const char *path) {
+  struct case_paths paths = {0};
+  if (!add_folder(&paths, path)) add_path(&paths, path);
+  return paths;
+}
+
+void case_free_paths(struct case_paths *paths) {
+  for (uint32_t i = 0; i < paths->count; i++) free(paths->at[i]);
+  free(paths->at);
+  *paths = (struct case_paths){0};
 }
 
 struct trace {

@@ -15,6 +15,15 @@ bool case_after(const char *text, uint32_t n, char title[64]);
 /* The contents of a file, with a zero after them; NULL: it cannot be read. The caller frees. */
 char *case_read_file(const char *path);
 
+/* The paths of cases: of a folder's, and those of the folders in it, in order; or `path` alone, which is no folder.
+ * case_free_paths frees them. */
+struct case_paths {
+  char **at;
+  uint32_t count;
+};
+struct case_paths case_find(const char *path);
+void case_free_paths(struct case_paths *paths);
+
 /* Judges the section `title` of a case, "after …", against "before"; its trace is the section "trace", or the one whose
  * title is the rest of `title`.
  * EQUAL: both modules pass the verifier and give equal results. REFUSED: there is no such section, or we refuse.

@@ -6,7 +6,6 @@
 #include "support/unchanged.h"
 #include "vm/vm.h"
 
-#include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -294,26 +293,14 @@ static void check_kinds(struct hostile *h) {
   }
 }
 
-static int is_case(const struct dirent *entry) {
-  size_t length = strlen(entry->d_name);
-  return length > 5 && !strcmp(entry->d_name + length - 5, ".case");
-}
-
 int main(int argc, char **argv) {
   static struct hostile h;
-  struct dirent **entries;
-  int count = argc > 1 ? scandir(argv[1], &entries, is_case, alphasort) : -1;
-  if (count < 0) return fprintf(stderr, "usage: hostile_calls DIRECTORY [TIMES]\n"), 2;
+  if (argc < 2) return fprintf(stderr, "usage: hostile_calls DIRECTORY [TIMES]\n"), 2;
+  struct case_paths paths = case_find(argv[1]);
   h.times = argc > 2 ? (uint32_t)atoi(argv[2]) : 2;
   h.before = tir_new();
-  for (int i = 0; i < count; i++) {
-    char path[1024];
-    snprintf(path, sizeof path, "%s/%s", argv[1], entries[i]->d_name);
-    h.name = entries[i]->d_name;
-    try_case(&h, path);
-    free(entries[i]);
-  }
-  free(entries);
+  for (uint32_t i = 0; i < paths.count; i++) try_case(&h, h.name = paths.at[i]);
+  case_free_paths(&paths);
   tir_free(h.before);
   check_kinds(&h);
   printf("%u calls, %u refused, %u failures\n", h.calls, h.refused, h.failures);

@@ -4,7 +4,6 @@
 #include "support/case.h"
 #include "vm/vm.h"
 
-#include <dirent.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -95,25 +94,13 @@ static void spoil_case(struct spoiling *s, const char *path) {
   free(text);
 }
 
-static int is_case(const struct dirent *entry) {
-  size_t length = strlen(entry->d_name);
-  return length > 5 && !strcmp(entry->d_name + length - 5, ".case");
-}
-
 int main(int argc, char **argv) {
-  struct dirent **entries;
-  int count = argc > 1 ? scandir(argv[1], &entries, is_case, alphasort) : -1;
-  if (count < 0) return fprintf(stderr, "usage: hostile_traces DIRECTORY [STRIDE]\n"), 2;
+  if (argc < 2) return fprintf(stderr, "usage: hostile_traces DIRECTORY [STRIDE]\n"), 2;
+  struct case_paths paths = case_find(argv[1]);
   struct spoiling s = {.stride = argc > 2 ? (uint32_t)atoi(argv[2]) : 1};
   if (!s.stride) s.stride = 1;
-  for (int i = 0; i < count; i++) {
-    char path[1024];
-    snprintf(path, sizeof path, "%s/%s", argv[1], entries[i]->d_name);
-    s.name = entries[i]->d_name;
-    spoil_case(&s, path);
-    free(entries[i]);
-  }
-  free(entries);
+  for (uint32_t i = 0; i < paths.count; i++) spoil_case(&s, s.name = paths.at[i]);
+  case_free_paths(&paths);
   printf("%u spoiled traces: %u accepted, %u failures\n", s.tried, s.accepted, s.failures);
   return s.failures || !s.tried;
 }

@@ -7,7 +7,6 @@
  *   --peer  the modules are not ours, and neither are the failures: the status is 0 */
 #include "support/case.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -48,24 +47,12 @@ static bool judge_file(const char *path, struct totals *totals) {
   return true;
 }
 
-static int is_case(const struct dirent *entry) {
-  size_t length = strlen(entry->d_name);
-  return length > 5 && !strcmp(entry->d_name + length - 5, ".case");
-}
-
-/* A file, or the cases of a directory in order of name. */
+/* A file, or the cases of a directory and those below it, in order of name. */
 static bool judge_path(const char *path, struct totals *totals) {
-  struct dirent **entries;
-  int count = scandir(path, &entries, is_case, alphasort);
-  if (count < 0) return judge_file(path, totals);
+  struct case_paths paths = case_find(path);
   bool ok = true;
-  for (int i = 0; i < count; i++) {
-    char file[1024];
-    snprintf(file, sizeof file, "%s/%s", path, entries[i]->d_name);
-    ok = ok && judge_file(file, totals);
-    free(entries[i]);
-  }
-  free(entries);
+  for (uint32_t i = 0; i < paths.count; i++) ok = ok && judge_file(paths.at[i], totals);
+  case_free_paths(&paths);
   return ok;
 }
 

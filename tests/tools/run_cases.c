@@ -11,10 +11,8 @@
 #include "vm/vm.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 struct cases {
   bool rewrite;
@@ -102,21 +100,9 @@ static void run_file(struct cases *c, const char *path) {
 }
 
 static void run_path(struct cases *c, const char *path) {
-  struct stat info;
-  if (stat(path, &info) || !S_ISDIR(info.st_mode)) {
-    run_file(c, path);
-    return;
-  }
-  struct dirent **entries;
-  int count = scandir(path, &entries, NULL, alphasort);
-  for (int i = 0; i < count; i++) {
-    char inner[4096];
-    size_t length = strlen(entries[i]->d_name);
-    snprintf(inner, sizeof inner, "%s/%s", path, entries[i]->d_name);
-    if (length > 5 && !strcmp(entries[i]->d_name + length - 5, ".case")) run_file(c, inner);
-    free(entries[i]);
-  }
-  if (count >= 0) free(entries);
+  struct case_paths paths = case_find(path);
+  for (uint32_t i = 0; i < paths.count; i++) run_file(c, paths.at[i]);
+  case_free_paths(&paths);
 }
 
 int main(int argc, char **argv) {

@@ -9,7 +9,6 @@
 #include "support/case.h"
 #include "vm/vm.h"
 
-#include <dirent.h>
 #include <dlfcn.h>
 #include <math.h>
 #include <stdlib.h>
@@ -138,25 +137,10 @@ static void add_file(struct run *r, const char *path) {
   release(&f);
 }
 
-static int is_case(const struct dirent *entry) {
-  size_t length = strlen(entry->d_name);
-  return length > 5 && !strcmp(entry->d_name + length - 5, ".case");
-}
-
 static void add_path(struct run *r, const char *path) {
-  struct dirent **entries;
-  int count = scandir(path, &entries, is_case, alphasort);
-  if (count < 0) {
-    add_file(r, path);
-    return;
-  }
-  for (int i = 0; i < count; i++) {
-    char file[1024];
-    snprintf(file, sizeof file, "%s/%s", path, entries[i]->d_name);
-    if (i % r->every == 0) add_file(r, file);
-    free(entries[i]);
-  }
-  free(entries);
+  struct case_paths paths = case_find(path);
+  for (uint32_t i = 0; i < paths.count; i += (uint32_t)r->every) add_file(r, paths.at[i]);
+  case_free_paths(&paths);
 }
 
 /* ---- Compiling: libraries of some functions each, two at a time ---- */

@@ -2,8 +2,7 @@
  * accepted passes the verifier and computes the same. */
 #include "file.h"
 #include "script.h"
-
-#include <dirent.h>
+#include "support/case.h"
 
 enum { MOST_BLOCKS = 64, MOST_FUNCTIONS = 512 };
 
@@ -138,20 +137,16 @@ static void try_file(const char *path) {
   tir_free(ir);
 }
 
+/* By its path in the folder of cases. */
 static bool is_ours(const char *name) { return strstr(name, "inline") || !strncmp(name, "cache_", strlen("cache_")); }
 
 static void everywhere(void **state) {
   (void)state;
-  struct dirent **entries;
-  int count = scandir(TEST_ROOT "/case", &entries, NULL, alphasort);
-  assert_true(count > 0);
-  for (int i = 0; i < count; i++) {
-    char path[500];
-    snprintf(path, sizeof path, TEST_ROOT "/case/%s", entries[i]->d_name);
-    if (is_ours(entries[i]->d_name)) try_file(path);
-    free(entries[i]);
-  }
-  free(entries);
+  struct case_paths paths = case_find(TEST_ROOT "/case");
+  assert_true(paths.count > 1);
+  for (uint32_t i = 0; i < paths.count; i++)
+    if (is_ours(paths.at[i] + strlen(TEST_ROOT "/case/"))) try_file(paths.at[i]);
+  case_free_paths(&paths);
   assert_true(totals.accepted > 100 && totals.compared > 100);
 }
 
