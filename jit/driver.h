@@ -52,8 +52,8 @@ struct jit_device {
 struct jit_device *driver_open(int ordinal, ms_error *err);
 bool driver_enter(const struct jit_device *device, ms_error *err);
 
-/* How many processes of other sessions than this one's have a device, by NVML (nvml.c); 0: none, or it is not known, as where
- * processes have other numbers here than there. */
+/* How many processes that are not of this one's family (process_is_family) have a device, by NVML (nvml.c); 0: none, or it is
+ * not known, as where processes have other numbers here than there. */
 uint32_t nvml_others(uint32_t device);
 
 #endif

@@ -1,5 +1,6 @@
 /* A device's clocks and who else has it, by NVML, where it is installed. Source: NVIDIA Management Library, nvml.h. */
 #include "driver.h"
+#include "process.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -82,9 +83,8 @@ uint32_t nvml_others(uint32_t device) {
   void *found = find_device(device, NULL);
   if (!found || !nvml.processes || nvml.processes(found, &count, all) || count > MOST_PROCESSES) return 0;
   for (unsigned i = 0; i < count; i++) {
-    bool is_own = all[i].id == (unsigned)getpid();
-    knows_us |= is_own;
-    others += !is_own && getsid((pid_t)all[i].id) != getsid(0);
+    knows_us |= all[i].id == (unsigned)getpid();
+    others += !process_is_family((pid_t)all[i].id);
   }
   return knows_us ? others : 0;
 }

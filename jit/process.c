@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,6 +46,36 @@ int process_spawn(const char *path, char **words, char **environment, int socket
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   return failed;
+}
+
+/* 0: this process was not started by another of the family. */
+static pid_t noted_host;
+
+void process_note_host(void) {
+  assert(!noted_host);
+  noted_host = getppid();
+}
+
+/* -1: there is no such process, or nobody says. */
+static pid_t parent_of(pid_t pid) {
+  char path[64], text[512];
+  int parent;
+  snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+  FILE *file = fopen(path, "re");
+  if (!file) return -1;
+  size_t n = fread(text, 1, sizeof text - 1, file);
+  fclose(file);
+  text[n] = 0;
+  const char *name_end = strrchr(text, ')'); /* a name may have parentheses and spaces of its own */
+  return name_end && sscanf(name_end, ") %*c %d", &parent) == 1 ? parent : -1;
+}
+
+bool process_is_family(pid_t pid) {
+  const pid_t host = noted_host ? noted_host : getpid();
+  if (pid <= 0) return false;
+  if (pid == host || pid == getpid()) return true;
+  const pid_t leader = getpgid(pid);
+  return leader > 0 && parent_of(leader) == host;
 }
 
 /* A signal that could not be sent is sent again, a wait that failed is repeated. */

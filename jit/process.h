@@ -12,6 +12,11 @@ bool process_is_child(pid_t pid);
  * is by default and none blocked; again for a second where processes or memory are short. `socket` becomes each of its
  * descriptors in `as`, which -1 ends. Returns 0, or an errno: *pid is then 0. */
 int process_spawn(const char *path, char **words, char **environment, int socket, const int *as, pid_t *pid);
+/* Of a process that process_spawn started: notes who did, whose family this one and its children are then. */
+void process_note_host(void);
+/* Whether a process is of this one's family: the process that noted no host, and what it started by process_spawn, with
+ * their groups. A process of another program, or another run of this one in the same session, is not. Source: proc(5). */
+bool process_is_family(pid_t pid);
 /* Sends a signal to a child of this process, by its number. A number that can be no child's is a bug: it asserts, and
  * signals nobody. Returns false where the child is gone already, or the system refuses. */
 bool process_signal(pid_t pid, int signal);

@@ -31,7 +31,7 @@ local no_model = setmetatable({}, {__index = function() error("the policy uses a
 -- tune.open gave of its space.
 function Task.new(func, fields)
   local self = setmetatable({
-    func = func, iteration = 1, made = 0, done = 0, waiting = 0, idle = 0, accepted = 0, submitted = 0, recorded = 0, recallable = 0, kept = 0, repeated = 0, busy = 0, retimed = 0,
+    func = func, iteration = 1, made = 0, done = 0, waiting = 0, idle = 0, accepted = 0, submitted = 0, recorded = 0, recallable = 0, kept = 0, censored = 0, repeated = 0, busy = 0, retimed = 0,
     known = {}, unfinished = {}, finished = {}, measured = {}, failures = {}, row = {failures = {}, length = 0}, wins = {}, starts = {}, model = no_model,
     spent = {open = 0, replay = 0, policy = 0, learn = 0, wait = 0, build = 0, run = 0},
   }, Task)
@@ -411,6 +411,7 @@ function Task:take(number, r)
   self.done = self.done + (status ~= "failed" and 1 or 0)
   if status == "failed" then note_failure(self, r) else self.row = {failures = {}, length = 0} end
   if r.busy then self.busy = self.busy + 1 end
+  if status == "censored" then self.censored = self.censored + 1 end
   local id, short = keep(self, c, status, r)
   if r.measured then
     self.measured[#self.measured + 1] = {hash = c.hash, seconds = r.seconds, sketch = c.sketch_trace, candidate = c.candidate, id = short, full_id = id}

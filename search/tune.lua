@@ -310,6 +310,9 @@ end
 function tune.why(task)
   local text = task.ended_as.text
   local parts = {"no candidate could be measured" .. (text and ": " .. text or "")}
+  if task.censored > 0 then
+    parts[#parts + 1] = string.format("ended before it was done, as it took far longer than the function as it is written: %d (--trials asks for more)", task.censored)
+  end
   if next(task.failures) then parts[#parts + 1] = "failed: " .. tune.reasons_text(task.failures) end
   if next(task.refused) then parts[#parts + 1] = "refused:\n" .. refusals.text(task.refused) end
   return table.concat(parts, "\n")

@@ -692,6 +692,7 @@ int main(void) {
     fputs("msched-helper is started by msched, to build and run what is measured\n", stderr);
     return 2;
   }
+  process_note_host();
   if (!become_helper(&h, &err) || !read_hello(&h, &err)) {
     give_up(&h, MS_NO_HELPER, err.message);
     return 1;

@@ -43,10 +43,10 @@ grep '"event":"trial"' "$work/slows.db.out" | sed 's/.*[^_]"\?seconds": \?\([^,}
 [ "$(awk '$1 < 1.001e-05' "$work/seconds" | wc -l)" -ge 5 ] || fail "times are not at one clock: $(cat "$work/seconds")"
 shown slows | grep -q "timed at 1.32 GHz, in 1[0-9.]* us, scaled to the clock of the run's first" || fail "no raw time: $(shown slows)"
 
-# Others have the device.
+# Others have the device: in the same session as this one or not.
 sleep 30 &
 other=$!
-FAKE_NVML_PROCESSES=1 tune others 1
+FAKE_NVML_PROCESSES=$other tune others 1
 kill $other
 shown others | grep -q "another process had the device too" || fail "other processes: $(shown others)"
 grep -q "gemm: another process is on the device: times are less sure" "$work/others.db.out" || fail "it is not said: $(cat "$work/others.db.out")"

@@ -187,5 +187,9 @@ ms.registered.space = {}
 local climbed = run({small}, {policy = debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../lua/examples/policy.lua", trials = 128})
 assert(mean(climbed.times[1], 65, 128) < 0.8 * mean(climbed.times[1], 1, 16), "it does not climb")
 
+-- Where each candidate is ended early, none is the best, and it is said why.
+local _, ended = run({small}, {policy = "random", trials = 4, measuring = {hopeless = true}})
+assert(not ended[1].fastest and tune.why(ended[1]):find("took far longer than the function as it is written: 4 ", 1, true), tune.why(ended[1]))
+
 support.remove_stores()
 print "policies: ok"

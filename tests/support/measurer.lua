@@ -10,7 +10,7 @@ local function time_of(sch)
   return 1e-3 / (1 + total) + tonumber(sch:hash():sub(1, 6), 16) * 1e-13
 end
 
--- options: time, of a schedule and its task, in place of that above; most: it breaks after so many results.
+-- options: time, of a schedule and its task, in place of that above; most: it breaks after so many results; hopeless: ends each early.
 local function measurer(options)
   options = options or {}
   local m = {funcs = {}, asked = {}, made = {}, times = {}, queue = {}, given = 0}
@@ -25,7 +25,7 @@ local function measurer(options)
     table.insert(self.asked[task + 1], sch:hash())
     table.insert(self.made[task + 1], sch)
     table.insert(self.times[task + 1], seconds)
-    table.insert(self.queue, {task = task, id = id, measured = true, outcome = "measured", seconds = seconds, low = seconds, high = seconds, runs = 3, reason = ""})
+    table.insert(self.queue, {task = task, id = id, measured = not options.hopeless, censored = options.hopeless, outcome = options.hopeless and "censored" or "measured", seconds = seconds, low = seconds, high = seconds, runs = 3, reason = ""})
   end
   function m:next()
     if options.most and self.given >= options.most then error("the measurer is gone", 0) end

@@ -1,4 +1,5 @@
 /* Processes and descriptors after calls that failed: nobody is signalled, nothing is closed that is not there. */
+#define _GNU_SOURCE
 #include "jit/process.h"
 #include "measurer.h"
 
@@ -6,6 +7,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -71,6 +73,37 @@ static void stops_a_child_before_it_returns(void **state) {
   }
 }
 
+/* Of the group of one that this process started. */
+static void knows_its_family(void **state) {
+  (void)state;
+  char *const words[] = {"/bin/sleep", "60", NULL};
+  int ends[2];
+  pid_t spawned, child = sleeper(); /* in this process's own group, as what a helper's parent started beside it is */
+  assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+  assert_int_equal(process_spawn(words[0], (char **)words, environ, ends[1], (const int[]){STDIN_FILENO, -1}, &spawned),
+                   0);
+  assert_true(process_is_family(getpid()) && process_is_family(spawned));
+  assert_false(process_is_family(getppid()) || process_is_family(1) || process_is_family(0) || process_is_family(-1));
+  pid_t other = fork(); /* another family, though it shares session and group */
+  assert_true(other >= 0);
+  if (!other) _exit(process_is_family(getpid()) && !process_is_family(child) && !process_is_family(spawned) ? 0 : 1);
+  int status;
+  assert_int_equal(waitpid(other, &status, 0), other);
+  assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  other = fork(); /* one that this process started, as a helper: of its family */
+  assert_true(other >= 0);
+  if (!other) {
+    process_note_host();
+    _exit(process_is_family(getpid()) && process_is_family(getppid()) && process_is_family(spawned) ? 0 : 1);
+  }
+  assert_int_equal(waitpid(other, &status, 0), other);
+  assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  process_end(&spawned);
+  process_end(&child);
+  descriptor_close(&ends[0]);
+  descriptor_close(&ends[1]);
+}
+
 static void closes_a_descriptor_once(void **state) {
   (void)state;
   int fd = open("/dev/null", O_RDONLY), none = -1;
@@ -114,11 +147,9 @@ static void measurer_says_which_limit(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(signals_no_number_that_is_no_child),
-      cmocka_unit_test(ends_a_child_and_forgets_it),
-      cmocka_unit_test(stops_a_child_before_it_returns),
-      cmocka_unit_test(closes_a_descriptor_once),
-      cmocka_unit_test(says_what_to_do),
+      cmocka_unit_test(signals_no_number_that_is_no_child), cmocka_unit_test(ends_a_child_and_forgets_it),
+      cmocka_unit_test(stops_a_child_before_it_returns),    cmocka_unit_test(knows_its_family),
+      cmocka_unit_test(closes_a_descriptor_once),           cmocka_unit_test(says_what_to_do),
       cmocka_unit_test(measurer_says_which_limit),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
