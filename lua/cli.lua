@@ -180,28 +180,41 @@ local function functions_of_lua(path, rest)
   return list, weights
 end
 
--- `ops:conv2d` and `suite:ops`, which are no files: the kind, and the name after it.
-function cli.named(path)
-  local kind, name = path:match "^(%a+):(.*)$"
-  if kind == "ops" or kind == "suite" then return kind, name end
+-- What `ops:NAME` or `suite:NAME` says, which are no files, as lua/ops/words.lua reads it; nil: the word is neither.
+function cli.named(word)
+  if not word:find "^ops:" and not word:find "^suite:" then return nil end
+  local ok, item = pcall(ms.load "lua.ops.words".read, word)
+  if not ok then refuse("%s", tostring(item)) end
+  return item
 end
 
 -- The functions of a file: Lua that returns them, called with `rest`, or TVMScript; or of an operator or a suite by its
--- name, `rest` its arguments. Of several, --task may name one. The second result: what a script says each weighs.
+-- name, `rest` its arguments where it has none of its own. Of several, --task may name one. The second result: what a script
+-- says each weighs.
 function cli.functions_of(path, rest, task)
-  local kind, name = cli.named(path)
+  local item = cli.named(path)
   local ok, list, weights = true, nil, nil
-  if kind == "ops" then ok, list = pcall(function() return {ms.ops.func(name, rest)} end)
-  elseif kind == "suite" then ok, list = pcall(ms.ops.suite, name, rest)
+  if item then ok, list = pcall(ms.load "lua.ops.words".functions, item, rest)
   elseif path:find("%.lua$") then list, weights = functions_of_lua(path, rest)
   else ok, list = pcall(ms.functions_of_script, read_script(path), path) end
   if not ok then refuse("%s", tostring(list)) end
   return task and pick(list, task) or list, weights or {}
 end
 
+-- That words after `--` are for something: not where each of these has its own.
+function cli.check_rest(paths, rest)
+  if #rest == 0 or #paths == 0 then return end
+  for _, path in ipairs(paths) do
+    local item = cli.named(path)
+    if not (item and item.given) then return end
+  end
+  misuse("the words after -- (%s) are for nothing: %s has arguments of its own", table.concat(rest, " "), #paths == 1 and paths[1] or "each of these")
+end
+
 -- Those of several files, operators and suites, {function, weight = w} each.
 function cli.weighed_functions_of(paths, rest, task)
   local list, items = {}, {}
+  cli.check_rest(paths, rest)
   for _, path in ipairs(paths) do
     local functions, weights = cli.functions_of(path, rest)
     for i, f in ipairs(functions) do
@@ -216,7 +229,10 @@ end
 
 -- The one that a command works on; or nil, and what is wrong.
 function cli.function_of(path, rest, task)
-  local ok, list = pcall(cli.functions_of, path, rest, task)
+  local ok, list = pcall(function()
+    cli.check_rest({path}, rest)
+    return (cli.functions_of(path, rest, task))
+  end)
   if not ok then return nil, type(list) == "table" and list.message or tostring(list) end
   if #list == 1 then return list[1] end
   local names = {}

@@ -117,8 +117,9 @@ local function is_file(path) return path:find "%.lua$" or path:find "%.py$" end
 
 -- A file's functions, or an operator's; or the members of a suite, with what names each alone and the operations it does.
 local function show_functions(options, path, rest)
-  local kind, name = cli.named(path)
-  if kind ~= "suite" or options.task then
+  local item = cli.named(path)
+  cli.check_rest({path}, rest)
+  if not item or item.kind ~= "suite" or options.task then
     for _, func in ipairs(functions_of(path, rest, options.task)) do
       local work = cli.work_of(func)
       if options.json then put_json {task = func:name(), script = func:script(), operations = work[1]}
@@ -126,7 +127,7 @@ local function show_functions(options, path, rest)
     end
     return DONE
   end
-  local ok, members = pcall(ms.load "lua.ops.suites".choose, name, rest)
+  local ok, members = pcall(ms.load "lua.ops.suites".choose, item.name, ms.load "lua.ops.words".texts(item) or rest)
   if not ok then refuse("%s", tostring(members)) end
   for _, m in ipairs(members) do
     local operations = cli.work_of(m.func())[1]
@@ -255,6 +256,7 @@ end
 
 function commands.space(options, files, rest)
   if #files ~= 1 then misuse("give one file") end
+  cli.check_rest(files, rest)
   local tune, refusals, groups = ms.load "search.tune", ms.load "rules.refusals", ms.load "search.groups"
   for _, func in ipairs(functions_of(files[1], rest, options.task)) do
     local cut = not options.whole and groups.needed(func)

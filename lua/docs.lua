@@ -424,7 +424,8 @@ end
 
 -- The operators and suites that are named, a line each.
 local function list_named(put)
-  put "\nOperators by name, as `msched tune ops:conv2d -- 1 56 56 64 64 3 stride=2`; `msched help ops:conv2d` explains one:"
+  put "\nOperators by name, as `msched tune ops:conv2d -- 1 56 56 64 64 3 stride=2`; `msched help ops:conv2d` explains one."
+  put "Several in one command, in quotes: `msched tune 'ops:conv2d(1,56,56,64,64,3,stride=2)' 'ops:matmul(128,128,128)'`:"
   for _, op in ipairs(ms.load "lua.ops.named".list) do
     local names = {}
     for i, argument in ipairs(op.arguments) do names[i] = argument.name end
@@ -462,7 +463,7 @@ function docs.explain(name, put)
     if name == "ops" then list_named(put) end
     return true
   end
-  local kind, rest = name:match "^(%a+):(.*)$"
+  local kind, rest = name:match "^(%a+):([^(]*)"
   if kind and explain_named(kind, rest, put) then return true end
   local found = false
   for _, d in ipairs(docs.list) do

@@ -56,13 +56,23 @@ local function meant(name, workloads)
   return ms.load "lua.nearest".meant(name, names)
 end
 
--- The record whose ID starts so, or the one to use of a task by its name, or of the only task by `best`; a task's name goes
--- before what IDs begin with. nil: no record has such an ID; nil and why: the words cannot be one, or mean several.
+-- The workloads of a store that words name: by their name, or as an operator with its arguments, whatever they are called.
+function records.workloads(store, words)
+  if words:find "^ops:" then
+    local operators = ms.load "lua.ops.words"
+    return store:workloads(operators.functions(operators.read(words), {})[1])
+  end
+  local named = {}
+  for _, w in ipairs(store:workloads()) do if w.name == words then named[#named + 1] = w end end
+  return named
+end
+
+-- The record whose ID starts so, or the one to use of a task by its name, as an operator with its arguments, or of the only task by
+-- `best`; a task's name goes before what IDs begin with. nil: no record has such an ID; nil and why: the words cannot be one, or mean several.
 local function find(store, words, find_id)
   if #words == 32 and words:find "^%x+$" then return find_id(store, words) end
-  local all, named = store:workloads(), {}
-  for _, w in ipairs(all) do if w.name == words then named[#named + 1] = w end end
-  if #named > 0 then return best_of(store, words, named) end
+  local all, named = store:workloads(), records.workloads(store, words)
+  if #named > 0 or words:find "^ops:" then return best_of(store, words, named) end
   if words == "best" then return best_of(store, words, all) end
   local ok, r = pcall(find_id, store, words)
   if ok then return r end

@@ -98,6 +98,27 @@ for pair in trials=0 trials=-1 jobs=0 seconds=0 seconds=-1 run_timeout=0; do
   check "ms.tune with $pair" 1 "number.lua:1: ms.tune: ${pair%=*} is ${pair#*=}; it is " "$msched" "$dir/number.lua"
 done
 check "tune of a suite" 0 "NRM_1_b1" "$msched" tune suite:ops --trials 1 --policy replay_trace --db "$dir/ops.db" -- NRM_1_b1
+# With arguments of their own: several in one command, words after -- for those without.
+check "tune of two operators" 0 "relu_4x4_float16" "$msched" tune 'ops:relu(16x8)' 'ops:relu(4x4,dtype=float16)' --trials 1 --policy replay_trace --db "$dir/ops.db"
+check "tune of two, one with words" 0 "relu_32" sh -c "'$msched' tune 'ops:relu(16x8)' ops:relu --trials 1 --policy replay_trace --db '$dir/ops.db' -- 32 && '$msched' top --db '$dir/ops.db'"
+check "tune of some of a suite" 0 "DEP_4_b1" "$msched" tune 'suite:ops(DEP_4_b1)' --no-tune --db "$dir/some.db"
+check "words for none" 2 "the words after -- (9) are for nothing: each of these has arguments of its own" "$msched" tune 'ops:relu(8)' 'ops:relu()' --db "$dir/ops.db" -- 9
+check "show with its own arguments" 0 "def gelu_4x4_float16(" "$msched" show 'ops:gelu(4x4,dtype=float16)'
+check "show of some of a suite, its own" 0 "CBR_4_b16" "$msched" show 'suite:subgraphs(CBR,batch=16)'
+check "run with its own arguments" 0 "equal to the interpreter's everywhere" "$msched" run 'ops:conv2d(1,8,8,4,4,3,pad=1)'
+check "lower with its own arguments" 0 "def softmax_8x8(" "$msched" lower 'ops:softmax([8,8])'
+check "space with its own arguments" 0 "matmul_32x32x32, sketch 1" "$msched" space 'ops:matmul(32, 32, 32)'
+check "a record of a function" 0 "def relu_16x8(" "$msched" show 'relu_16x8' --db "$dir/ops.db"
+check "replay of a function's best" 0 "differs from the unscheduled function" "$msched" replay 'ops:relu(16x8)' --db "$dir/ops.db"
+check "export of a function's best" 0 "$dir/relu.so: written" "$msched" export 'ops:relu(shape=16x8)' -o "$dir/relu.so" --db "$dir/ops.db"
+check "export of one without a record" 1 "ops:relu(3x5)\`: $dir/ops.db has no record of it that was measured" "$msched" export 'ops:relu(3x5)' -o "$dir/none.so" --db "$dir/ops.db"
+check "report of an operator" 0 "1 task" "$msched" report 'ops:relu(16x8)' -o "$dir/relu.html" --db "$dir/ops.db"
+check "report of one that is not there" 1 "has no workload \`ops:relu(3x5)\`" "$msched" report 'ops:relu(3x5)' -o "$dir/none.html" --db "$dir/ops.db"
+check "help of an operator with arguments" 0 "groups       1            groups of channels" "$msched" help 'ops:conv2d(1,2)'
+for command in tune show run lower space; do
+  check "$command of an open parenthesis" 1 "\`ops:relu(8\`, column 9: \`(\` is not closed; a shell takes it as one word in quotes" "$msched" $command 'ops:relu(8'
+  check "$command of a number that is none" 1 "column 12: h is x; expected: an integer" "$msched" $command 'ops:conv2d(h=x)'
+done
 check "show of a file" 0 "def gemm(A: T.Buffer((8, 12), \"float32\")" "$msched" show "$(dirname "$0")/../lua/examples/gemm.lua" -- 8 16 12
 check "show of a suite" 0 "0.02569 GFLOP  ops:conv2d -- 1 56 56 64 64 1 1 0" "$msched" show suite:ops
 [ "$("$msched" show suite:ops | wc -l)" = 88 ] || { echo "suite:ops has not 88 members"; failed=1; }

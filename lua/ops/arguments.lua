@@ -124,31 +124,45 @@ function arguments.declare(line, meanings)
 end
 
 local function text_of(x)
-  return type(x) == "table" and table.concat(x, "x") or tostring(x)
+  if type(x) == "table" then return #x > 0 and table.concat(x, "x") or "an empty list" end
+  return tostring(x)
 end
 
--- The value of each argument of an operator, by its name.
-function arguments.read(op, given)
-  local values, nth = {}, 0
+-- An argument that is given: its name, where it has one, and its value; `place`: it is {name =, value =} of a word (words.lua).
+local function name_and_value(x, place)
+  if place then return x.name, x.value end
+  local name, word
+  if type(x) == "string" then name, word = x:match "^([%a_][%w_]*)=(.*)$" end
+  return name, word or x
+end
+
+-- The value of each argument of an operator, by its name. place(x), if there is one, is what refusals of an item of `given` begin
+-- with.
+function arguments.read(op, given, place)
+  local values, nth, now = {}, 0, nil
+  local function refuse(format, ...)
+    if place and now then error(place(now) .. string.format(format, ...), 0) end
+    fail(op, format, ...)
+  end
   local function set(argument, x)
-    if values[argument.name] ~= nil then fail(op, "%s is given twice", argument.name) end
+    if values[argument.name] ~= nil then refuse("%s is given twice", argument.name) end
     local value = argument.read(x)
-    if value == nil then fail(op, "%s is %s; expected: %s", argument.name, text_of(x), argument.expected) end
+    if value == nil then refuse("%s is %s; expected: %s", argument.name, text_of(x), argument.expected) end
     values[argument.name] = value
   end
   local function find(name)
     if op.arguments[name] then return op.arguments[name] end
     local names = {}
     for i, argument in ipairs(op.arguments) do names[i] = argument.name end
-    fail(op, "there is no argument `%s`; there are %s", name, table.concat(names, ", "))
+    refuse("there is no argument `%s`; there are %s%s", name, table.concat(names, ", "), ms.load "lua.nearest".meant(name, names))
   end
   for _, x in ipairs(given) do
-    local name, word
-    if type(x) == "string" then name, word = x:match "^([%a_][%w_]*)=(.*)$" end
-    nth = name and nth or nth + 1
-    if nth > #op.arguments then fail(op, "it takes %d arguments; `%s` is one more", #op.arguments, text_of(x)) end
-    set(name and find(name) or op.arguments[nth], word or x)
+    local name, value = name_and_value(x, place)
+    now, nth = x, name and nth or nth + 1
+    if nth > #op.arguments then refuse("it takes %d arguments; `%s` is one more", #op.arguments, text_of(value)) end
+    set(name and find(name) or op.arguments[nth], value)
   end
+  now = nil
   for _, name in ipairs(ms.sorted_keys(given)) do
     if type(name) == "string" then set(find(name), given[name]) end
   end

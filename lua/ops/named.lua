@@ -20,18 +20,18 @@ function named.find(name)
   error(string.format("%sthere is no operator `%s`; `msched help ops` lists them%s", ms.where(), tostring(name), ms.load "lua.nearest".meant(tostring(name), names)), 0)
 end
 
--- The values of an operator's arguments, by their names.
-function named.values(name, given)
+-- The values of an operator's arguments, by their names; place: as arguments.read has it.
+function named.values(name, given, place)
   local op = named.find(name)
   if given ~= nil and type(given) ~= "table" then error(ms.where() .. "ops:" .. name .. ": the arguments are a list", 0) end
-  return arguments.read(op, given or {})
+  return arguments.read(op, given or {}, place)
 end
 
 -- The function of an operator; it is called `as`, or by the operator and its arguments.
 local origins = {} -- by the hash of the function
 
-function named.func(name, given, as)
-  local op, values = named.find(name), named.values(name, given)
+function named.func(name, given, as, place)
+  local op, values = named.find(name), named.values(name, given, place)
   local func = te.func(as or arguments.name(op, values), op.make(values))
   origins[func:hash()] = {operator = name, values = values}
   return func

@@ -172,7 +172,11 @@ function facts.of(store, names)
   local wanted, list, bare, known = {}, {}, {}, {}
   local workloads, by_workload = store:workloads(), all_records(store)
   add_lost(workloads, by_workload)
-  for _, name in ipairs(names) do wanted[name] = true end
+  for i, name in ipairs(names) do
+    local operator = name:find "^ops:" and ms.load "lua.records".workloads(store, name)[1]
+    names[i] = operator and operator.name or name
+    wanted[names[i]] = true
+  end
   for _, w in ipairs(workloads) do
     known[#known + 1] = w.name
     if #names == 0 or wanted[w.name] ~= nil then

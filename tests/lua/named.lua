@@ -106,4 +106,52 @@ refuses("dtype is float17; expected: a type of elements", ms.ops.suite, "ops", {
 refuses("there is no suite `all`; there are ops, subgraphs, products", ms.ops.suite, "all")
 refuses("suite:ops: `batch=2` is none of its codes or names", ms.ops.suite, "ops", {"batch=2"})
 refuses("suite:ops: `CBR` is none of its codes or names", ms.ops.suite, "ops", {"CBR"})
+
+-- ---- As words of a command line, with arguments of their own --------------------------------------------------------------
+
+local words = ms.load "lua.ops.words"
+local function functions(word, rest) return words.functions(words.read(word), rest or {}) end
+assert(not words.read "conv.lua" and not words.read "opt:conv2d(1)" and not words.read "/tmp/ops:conv2d" and not words.read "C:relu")
+for word, same in pairs {
+  ["ops:conv2d(1,56,56,64,128,3,stride=2,pad=1)"] = conv, [" ops:relu"] = false, ["ops:conv2d( 1, 56 ,56,64,128,3 , stride = 2,pad=1x1 ) "] = conv,
+  ["ops:conv2d(co=128,stride=[2,2],pad=(1,1))"] = conv, ["ops:transpose(4x6x8,order=[3,2,1])"] = func("transpose", {"4x6x8", "3,2,1"}),
+  ["ops:transpose((4,6,8),[3, 2,1])"] = func("transpose", {"4x6x8", "3,2,1"}), ["ops:sum([4,6,8],all)"] = func("sum", {"4x6x8", "all"}),
+  ["ops:softmax(4x6,axis=-2)"] = func("softmax", {"4x6", "axis=-2"}), ["ops:relu()"] = func "relu", ["ops:relu( )"] = func "relu", ["ops:relu"] = func "relu",
+} do
+  if same then assert(functions(word)[1]:hash() == same:hash(), word) else assert(not words.read(word), word) end
+end
+assert(functions("ops:relu(8)", {"16"})[1]:name() == "relu_8" and functions("ops:relu", {"16"})[1]:name() == "relu_16")
+assert(names(functions "suite:ops(C2D, batch=16)") == "C2D_1_b16 C2D_2_b16 C2D_3_b16 C2D_4_b16" and #functions "suite:ops()" == 88)
+assert(names(functions("suite:ops", {"C2D_1_b1"})) == "C2D_1_b1")
+for word, message in pairs {
+  ["ops:conv2d(1,56"] = "`ops:conv2d(1,56`, column 11: `(` is not closed; a shell takes it as one word in quotes: 'ops:conv2d(",
+  ["ops:sum([1,2)"] = "column 13: `)` closes no bracket: `[` at column 9 is open", ["ops:sum([1,2"] = "column 9: `[` is not closed",
+  ["ops:relu(8]"] = "column 11: `]` closes no bracket: `(` at column 9 is open", ["ops:relu)"] = "column 9: `)` has no `(` before it",
+  ["ops:relu 8,8"] = "column 11: `,` has no `(` before it", ["ops:relu(8))"] = "column 12: nothing is expected after `)`",
+  ["ops:relu(8)(9)"] = "column 12: nothing is expected after `)`", ["ops:conv2d(1,,3)"] = "column 14: an argument is missing here",
+  ["ops:conv2d(,1)"] = "column 12: an argument is missing here", ["ops:conv2d(1,2,)"] = "column 16: an argument is missing here",
+  ["ops:conv2d(1 56 56)"] = "column 12: `1 56 56` holds a blank: arguments are apart by commas",
+  ["ops:conv2d(1,56, x)"] = "`ops:conv2d(1,56, x)`, column 18: w is x; expected: an integer of at least 1",
+  ["ops:conv2d(1,56,5.5)"] = "column 17: w is 5.5; expected: an integer", ["ops:conv2d([])"] = "column 12: n is an empty list; expected: an integer",
+  ["ops:conv2d([1,2])"] = "column 12: n is 1x2; expected: an integer", ["ops:conv2d(1,99999999999999999999)"] = "column 14: h is 99999999999999999999;",
+  ["ops:conv2d(n=1,h=2,n=3)"] = "column 20: n is given twice", ["ops:conv2d(1,n=2)"] = "column 14: n is given twice", ["ops:conv2d(h=)"] = "column 12: h is ; expected",
+  ["ops:conv2d(strid=2)"] = "column 12: there is no argument `strid`; there are n, h, w, ci, co, kernel, stride, pad, dilation, groups, layout, dtype, accumulate; did you mean `stride`?",
+  ["ops:matmul(1,2,3,true,true,float32,auto,9)"] = "column 41: it takes 7 arguments; `9` is one more",
+  ["ops:conv3(1)"] = "`ops:conv3(1)`: there is no operator `conv3`; `msched help ops` lists them; did you mean `conv3d`?",
+  ["ops:(1)"] = "there is no operator ``", ["ops:conv2d(groups=3)"] = "`ops:conv2d(groups=3)`: ops.conv2d: groups is 3, which does not divide the 64 channels of X",
+  ["suite:ops(XYZ)"] = "`suite:ops(XYZ)`: suite:ops: `XYZ` is none of its codes", ["suite:op(C2D)"] = "there is no suite `op`",
+  ["suite:ops(C2D,dtype=[1])"] = "column 15: a list is for arguments of operators",
+} do refuses(message, functions, word) end
+-- Any text is read or refused by a message, in time; what is refused names the word.
+local random = 1
+for _ = 1, 3000 do
+  local parts = {"ops:"}
+  for i = 2, 12 do
+    random = random * 1103515245 + 12345 & 0x7fffffff
+    parts[i] = ({"relu", "(", ")", "[", "]", ",", "8", "=", " ", "x", "shape", "\0"})[random // 65536 % 12 + 1]
+  end
+  local word = table.concat(parts)
+  local ok, why = pcall(functions, word)
+  assert(ok or type(why) == "string" and not why:find "lua/ops", word .. ": " .. tostring(why))
+end
 print "named: ok"
