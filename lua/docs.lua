@@ -341,7 +341,7 @@ call:routine(): string | What was taken of a vendor's library, where it has seve
 call:on_device(): boolean | Whether a device runs it, by whose clock it is timed.
 ]]
 
--- Fields of what is no value of ours but a table; a `?` follows the names of those that may be missing.
+-- Fields, of values and of tables; a `?` follows the names of those that may be missing.
 docs.fields = {
   record = [[
 id: string | of the record: 32 digits
@@ -376,6 +376,17 @@ annotates?: string | the key of the annotation that the number becomes the value
 binds?: string | the thread axis that the loop is bound to which the number is the extent of
 decision?: integer[] | what was decided, a number each result, of SampleCategorical the candidate's place from 0; nil while it is open
 ]],
+  best = [[
+func: msched.function | what was tuned
+target: string | what it was tuned for
+trace: msched.trace | the fastest schedule's
+seconds?: number | the median of its runs; nil where nothing was measured
+id?: string | the record's, as few digits as name it; nil where nothing was measured
+interrupted?: boolean | in the session: whether Ctrl-C ended the run
+]],
+  schedule = [[
+trace: msched.trace | a copy of its trace
+]],
 }
 
 for name in ("acos asin atan ceil cos cosh erf exp exp2 floor log log10 log2 nearbyint round rsqrt sigmoid sin sinh sqrt tan tanh trunc"):gmatch "%w+" do
@@ -405,7 +416,12 @@ function docs.value(d, methods)
 end
 
 -- name, type and doc of each field of a type.
-local function fields_of(owner) return (docs.fields[owner] or ""):gmatch "([%w_?]+): (%S+) | ([^\n]*)" end
+local function fields_of(owner) return (docs.fields[owner or ""] or ""):gmatch "([%w_?]+): (%S+) | ([^\n]*)" end
+
+-- Calls f with the name and the type of each field of a type.
+function docs.each_field(owner, f)
+  for name, type in fields_of(owner) do f(name:match "[%w_]+", type) end
+end
 
 -- ---- Help --------------------------------------------------------------------------------------------------------
 
@@ -477,21 +493,20 @@ end
 
 -- ---- Annotations for the Lua language server ---------------------------------------------------------------------
 
--- What is no method: fields, operators, and classes that only appear as types.
+-- What is no method, besides docs.fields: operators, and classes that only appear as types.
 local FIELDS = {
   ms = "---@field te msched.te\n---@field ops msched.ops\n---@field rest lightuserdata the factor that is left open\n---@field map lightuserdata an annotation that is a map without keys, since {} is a list",
-  schedule = "---@field trace msched.trace a copy of its trace",
-  best = "---@field func msched.function\n---@field target string\n---@field trace msched.trace\n---@field seconds number\n---@field id string\n---@field interrupted? boolean in the session: the run was ended by Ctrl-C",
   kernel = "---@overload fun(...: msched.array|number)",
   array = "---@operator len: integer\n---@field [integer[]] number",
   trace = "---@operator len: integer",
   features = "---@operator len: integer\n---@overload fun(row: integer, column: string|integer): number",
 }
-local function record_class(owner)
-  local lines = {"---" .. docs.about[owner], "---@class msched." .. owner}
-  for name, type, doc in fields_of(owner) do lines[#lines + 1] = string.format("---@field %s %s %s", name, type, doc) end
-  return table.concat(lines, "\n") .. "\n\n"
+local function field_lines(owner)
+  local lines = {}
+  for name, type, doc in fields_of(owner) do lines[#lines + 1] = string.format("---@field %s %s %s\n", name, type, doc) end
+  return table.concat(lines)
 end
+local function record_class(owner) return string.format("---%s\n---@class msched.%s\n%s\n", docs.about[owner], owner, field_lines(owner)) end
 
 local OTHERS = [[
 ---What a target is.
@@ -590,7 +605,7 @@ function docs.annotations(tables)
   for _, owner in ipairs(owners) do
     local variable = owner == "function" and "func" or owner
     local class = owner == "ms" and "msched" or "msched." .. owner
-    out[#out + 1] = string.format("\n---%s\n---@class %s\n%slocal %s = {}\n\n", docs.about[owner], class, FIELDS[owner] and FIELDS[owner] .. "\n" or "", variable)
+    out[#out + 1] = string.format("\n---%s\n---@class %s\n%slocal %s = {}\n\n", docs.about[owner], class, field_lines(owner) .. (FIELDS[owner] and FIELDS[owner] .. "\n" or ""), variable)
     for _, d in ipairs(owners[owner]) do out[#out + 1] = declare(d, overloads[owner .. "." .. d.name], variable, class) .. "\n" end
   end
   out[#out + 1] = "return ms\n"

@@ -193,19 +193,50 @@ return function(host)
     end
   end
 
-  -- What a path of names such as "a.b" is now; reads tables only, and calls nothing.
+  local MOST_OWNERS = 16 -- tables in which a member is looked for, each behind the one before
+
+  -- The tables that hold a value's members, the nearest first: its own, and behind it each __index that is a table or, of our values,
+  -- holds one. Calls nothing.
+  local function owners_of(x)
+    local owners = {}
+    while x ~= nil and #owners < MOST_OWNERS do
+      if type(x) == "string" then return {string} end
+      if type(x) == "table" then owners[#owners + 1] = x end
+      local behind = host.methods(x)
+      if behind == x then break end
+      x = behind
+    end
+    return owners
+  end
+
+  local function member_of(x, key)
+    for _, owner in ipairs(owners_of(x)) do
+      local member = rawget(owner, key)
+      if member ~= nil then return member end
+    end
+  end
+
+  -- What a path such as `a.b[1]["c"]` is now; reads tables only, and calls nothing.
   local function value_of(path)
     local x = _G
-    for name in path:gmatch "[%a_][%w_]*" do
-      if type(x) ~= "table" then return nil end
-      x = rawget(x, name)
+    for mark, name in path:gmatch "([%[%.]?)%s*([%w_\"']+)" do
+      local key = mark ~= "[" and name or name:match "^[\"'](.*)[\"']$" or math.tointeger(tonumber(name))
+      x = member_of(x, key)
+      if x == nil then return nil end
     end
     return x
   end
 
-  local function methods_of(x)
-    if type(x) == "string" then return string end
-    return type(x) == "table" and x or host.methods(x)
+  -- The methods of what a field of one of our values is of, as `sch.trace`, which is made when it is asked for.
+  local function field_methods(path)
+    local owner, field = path:match "^(.+)%.([%w_]+)$"
+    local methods
+    if owner then
+      docs.each_field(host.kind(value_of(owner)), function(name, type)
+        if name == field then methods = host.methods(type:match "^msched%.(%a+)$" or "") end
+      end)
+    end
+    return methods
   end
 
   local function schedules(path)
@@ -328,15 +359,18 @@ return function(host)
       end
     end
     local list, seen = {}, {}
-    local path, mark, start = text:match "([%a_][%w_.]*)%s*([.:])%s*([%w_]*)$"
+    local path, mark, start = text:match "([%a_][%w_.%[%]\"']*)%s*([.:])%s*([%w_]*)$"
     if path then
       local x = value_of(path)
-      local members = methods_of(x)
-      if not members and x == nil and mark == ":" then members = ms.schedule_methods end -- nothing is known: most are schedules
-      for k, member in next, members or {} do
-        if mark == "." and host.methods(x) == nil or type(member) == "function" then add(list, seen, k, start) end
+      if rawequal(x, ms.ops) then pairs(x) end -- its families are loaded when the first is asked for
+      local owners = x == nil and {field_methods(path) or mark == ":" and ms.schedule_methods or {}} or owners_of(x) -- nothing is known: most are schedules
+      for _, owner in ipairs(owners) do
+        for k, member in next, owner do
+          local is_hidden = type(k) == "string" and k:find "^__" and not start:find "^_"
+          if not is_hidden and (mark == "." or type(member) == "function") then add(list, seen, k, start) end
+        end
       end
-      if mark == "." and host.kind(x) == "schedule" then add(list, seen, "trace", start) end
+      if mark == "." then docs.each_field(host.kind(x), function(name) add(list, seen, name, start) end) end
     else
       start = text:match "[%a_][%w_]*$" or ""
       if text:find "[.:%d]$" then return "", {} end

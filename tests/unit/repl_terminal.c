@@ -133,6 +133,10 @@ static void test_completion(void **unused) {
   ask(&t, "#ms.ops.suite(\"sub\t)", "\n24");
   ask(&t, "type(sch.trac\t)", "\nuserdata");
   ask(&t, "sch.get_l\t == sch.get_loops and 'same'", "\nsame");
+  ask(&t, "best = ms.tune(ms.ops.func(\"relu\", {\"8x8\"}), {no_tune = true, db = os.tmpname() .. \".db\"})", "\n");
+  ask(&t, "type(best.tra\t)", "\nuserdata"); /* what ms.tune gives, and what is in it */
+  ask(&t, "best:sch\t():func():name()", "\nrelu_8x8");
+  ask(&t, "best.func:na\t()", "\nrelu_8x8");
   type(&t, "te.argm\t"); /* several */
   expect(&t, "argmax  argmin");
   expect(&t, "te.argm");
