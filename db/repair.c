@@ -272,7 +272,7 @@ static bool repair_alone(struct db *named, int held, struct repair *r, ms_error 
 }
 
 bool db_repair_file(const char *path, FILE *report, struct db_repair *out, ms_error *err) {
-  assert(path && out);
+  assert(out && err); /* path NULL: the user's store */
   struct repair r = {.report = report, .out = out};
   struct db *named = db_name_store(path, err);
   *out = (struct db_repair){0};

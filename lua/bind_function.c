@@ -1,5 +1,6 @@
 /* Functions of Lua's module: TVMScript in and out. */
 #include "bind.h"
+#include "format.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -182,7 +183,8 @@ static int integer_ops(lua_State *L) {
 }
 
 static struct tir *read_script(const char *text, size_t length, const char *file, ms_error *err) {
-  struct tir *ir = tir_read(text, length, file, err);
+  bool good = format_expect_text(file, text, length, "TVMScript is expected", err);
+  struct tir *ir = good ? tir_read(text, length, file, err) : NULL;
   if (!ir || tir_verify_scopes(ir, err)) return ir;
   tir_free(ir);
   return NULL;

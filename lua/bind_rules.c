@@ -1,6 +1,7 @@
 /* Rules from files: states that hold them, for the pool's workers and for opening the space; streams of numbers. */
 #include "bind.h"
 #include "bind_search.h"
+#include "format.h"
 #include "state.h"
 
 #include <stdlib.h>
@@ -121,7 +122,10 @@ static void push_chunk(lua_State *L, const struct script_source *s) {
   if (text < end && *text == '#')
     while (text < end && *text != '\n') text++;
   lua_pushfstring(L, "@%s", s->path);
-  if (luaL_loadbufferx(L, text, (size_t)(end - text), lua_tostring(L, -1), "t") != LUA_OK) lua_error(L);
+  if (luaL_loadbufferx(L, text, (size_t)(end - text), lua_tostring(L, -1), "t") != LUA_OK) {
+    format_explain(L, s->path, s->text, s->length);
+    lua_error(L);
+  }
   lua_remove(L, -2);
 }
 

@@ -1,5 +1,6 @@
 /* What the subcommands share: files, messages. */
 #include "cli.h"
+#include "format.h"
 #include "visible.h"
 
 #include <errno.h>
@@ -39,7 +40,8 @@ struct tir *cli_read_module(const char *path, ms_error *err) {
   size_t length;
   char *text = cli_read_file(path, &length, err);
   if (!text) return NULL;
-  struct tir *ir = tir_read(text, length, path, err);
+  bool good = format_expect_text(path, text, length, format_functions, err);
+  struct tir *ir = good ? tir_read(text, length, path, err) : NULL;
   free(text);
   if (ir && !tir_verify_scopes(ir, err)) {
     tir_free(ir);
@@ -48,6 +50,8 @@ struct tir *cli_read_module(const char *path, ms_error *err) {
   return ir;
 }
 
+static const char trace_forms[] = "a trace is JSON in TVM's layout, Lua text, or msched's binary form";
+
 struct vm_trace *cli_read_trace(const char *path, ms_error *err) {
   assert(path);
   size_t length;
@@ -55,8 +59,9 @@ struct vm_trace *cli_read_trace(const char *path, ms_error *err) {
   if (!text) return NULL;
   ms_error why = {.instruction = -1};
   struct vm_trace *trace = vm_read_trace(text, length, &why);
+  bool other = !trace && !format_expect_text(path, text, length, trace_forms, err);
   free(text);
-  if (trace) return trace;
+  if (trace || other) return trace;
   if (why.instruction >= 0)
     ms_fail(err, why.code, "%s: instruction %d: %s", path, why.instruction, why.message);
   else

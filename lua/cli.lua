@@ -144,9 +144,8 @@ end
 -- A script is text: bytes of another format are named as such, not as characters without a meaning.
 local function read_script(path)
   local text = read_file(path)
-  if text:find("\0", 1, true) or not utf8.len(text) then
-    refuse("%s: this is no text; functions come from Lua (a file whose name ends in .lua), TVMScript, ops:NAME or suite:NAME", path)
-  end
+  local message = ms.not_text(path, text)
+  if message then refuse("%s", message) end
   return text
 end
 
@@ -165,7 +164,7 @@ end
 
 -- What a script returns: functions, and their weights by index, where it has {function, weight = w}.
 local function functions_of_lua(path, rest)
-  local chunk, message = loadfile(path, "t")
+  local chunk, message = ms.load_script(path)
   if not chunk then refuse("%s", message) end
   local ok, made = ms.heeding(chunk, table.unpack(rest))
   if not ok then refuse("%s", tostring(made)) end

@@ -1,6 +1,7 @@
 /* --intrinsics: files of tensor intrinsics, for the commands that replay traces. */
 #include "bind.h"
 #include "cli.h"
+#include "format.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,13 +18,12 @@ static struct vm_intrinsics *read_script(const char *path, ms_error *err) {
 }
 
 static struct vm_intrinsics *read_sections(const char *path, ms_error *err) {
+  static const char expected[] =
+      "tensor intrinsics come from Lua (a file whose name ends in .lua), or sections of TVMScript";
   size_t length;
   char *text = cli_read_file(path, &length, err);
   struct vm_intrinsics *made = NULL;
-  if (text && strlen(text) != length)
-    ms_fail(err, MS_BAD_INTRINSIC, "%s: a byte of it is zero", path);
-  else if (text)
-    made = vm_read_intrinsics(text, path, err);
+  if (text && format_expect_text(path, text, length, expected, err)) made = vm_read_intrinsics(text, path, err);
   free(text);
   return made;
 }

@@ -113,7 +113,8 @@ local function show_steps(func, trace, options)
   return DONE
 end
 
-local function is_file(path) return path:find "%.lua$" or path:find "%.py$" end
+-- Neither a record's ID nor a task's name holds a dot or a slash.
+local function is_file(path) return path:find "%.lua$" or path:find "%.py$" or path:find "[./]" and cli.is_there(path) end
 
 -- A file's functions, or an operator's; or the members of a suite, with what names each alone and the operations it does.
 local function show_functions(options, path, rest)

@@ -88,6 +88,8 @@ ms.intrinsic(intrinsic: {name: string, desc: msched.function|string, impl: msche
 ms.policy(policy: {name: string, needs?: {features?: boolean, model?: boolean, nearest?: boolean}, run: fun(env: table)}): table | Registers a search policy: run asks for measurements by env:measure(candidates), as search/README.md says.
 ms.store(path?: string, options?: {read_only?: boolean}): msched.store | Opens a store; without a path, the user's.
 ms.visible(text: string, how?: string): string | Text that came from elsewhere, as it may be shown: control characters, marks that turn the direction of text and bytes that are no UTF-8 are escaped; how is line, lines (ends of lines and tabs stay), script (colours too) or lua (bytes as Lua escapes them).
+ms.not_text(path: string, bytes: string, expected?: string): string? | Nil for text; for the bytes of another format a message that the file at the path is no text, and which format it is, where that is known; expected: what is read there (functions).
+ms.load_script(path: string): function?, string? | The chunk of a file of Lua, or nil and why it is none.
 ms.check_pages(path?: string): integer | Problems found in the pages of a store's file, which no store has open.
 ms.repair(path?: string): table | Writes what can be read of a damaged store to a new file in its place, and keeps the old one; gives needed, pages, records, workloads, intrinsics, dropped, backup.
 ms.load(name: string): any | A file of msched's own, loaded once: "rules.common", "search.tune", …; "lua.ways.autotvm", "lua.ways.flextensor" and "lua.ways.ansor" are the ways of other tuners.

@@ -122,10 +122,20 @@ end
 -- The first page of an LMDB file says what it is behind its own header.
 local function is_store(path) return path ~= "-" and (start_of(path, 20) or ""):sub(17) == "\xde\xc0\xef\xbe" end
 
+local START = 4096 -- bytes of a file by which its format is known
+
+-- Of a file of another format the whole is refused, and not each of its lines; a damaged line among others is refused alone.
+local function expect_lines(path)
+  local start = path ~= "-" and start_of(path, START) or ""
+  local message = not start:find "^%s*[%[{]" and ms.not_text(path, start, "records come as lines of JSON, which `msched db export` and TVM write")
+  if message then refuse("%s", message) end
+end
+
 -- Everything of TVM's folder, or lines of records or of an export.
 function exchange.import(options, path)
   if is_store(path) then refuse("%s: this is a store; `msched db merge %s` takes its records", path, cli.shell_word(path)) end
   local folder = folder_of(path)
+  if not folder then expect_lines(path) end
   local workloads, refused = read_workloads(options, folder)
   local target = ms.target(options.target or "native").text
   local store = cli.open_store(options.db)

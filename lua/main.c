@@ -104,7 +104,13 @@ static int unknown_command(const char *name) {
   const char *names[COMMANDS];
   char meant[CLI_MEANT];
   for (int i = 0; i < COMMANDS; i++) names[i] = cli_commands[i].name;
-  return cli_wrong_usage(NULL, "unknown command \"%s\"%s", name, cli_meant(name, names, COMMANDS, meant));
+  cli_meant(name, names, COMMANDS, meant);
+  if (!*meant && access(name, F_OK) == 0)
+    return cli_wrong_usage(NULL,
+                           "\"%s\" is a file and no command; scripts that are run are files whose name ends in .lua, "
+                           "and files of functions are for a command, as `msched show %s`",
+                           name, name);
+  return cli_wrong_usage(NULL, "unknown command \"%s\"%s", name, meant);
 }
 
 static void say_waiting(const char *text) { fprintf(stderr, "msched %s\n", text); }

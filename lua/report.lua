@@ -13,6 +13,10 @@ local function read_logs(paths)
   for _, path in ipairs(paths) do
     local file, message = io.open(path)
     if not file then cli.refuse("%s", message) end
+    local start = file:read(4096) or ""
+    message = ms.not_text(path, start, "--log takes what `msched tune --json` printed")
+    if message then cli.refuse("%s", message) end
+    file:seek "set"
     for line in file:lines() do
       local task = line:find '"event":"end"' and line:match '"task":"([^"]*)"'
       if task then

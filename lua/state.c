@@ -2,6 +2,7 @@
 #include "state.h"
 #include "bind.h"
 #include "bind_search.h"
+#include "format.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -340,6 +341,7 @@ int luaopen_msched(lua_State *L) {
     bind_measurers(L);
     bind_stores(L);
     bind_visible(L);
+    bind_formats(L);
     bind_boxes(L);
     lua_pushcfunction(L, names_in);
     lua_setfield(L, -2, "names_in");
@@ -358,6 +360,7 @@ static int open_state(lua_State *L) {
     sandbox_open(L);
   } else {
     luaL_openlibs(L);
+    format_open(L);
     lua_getglobal(L, "package");
     lua_getfield(L, -1, "preload");
     lua_pushcfunction(L, searched_msched);
@@ -432,7 +435,7 @@ bool script_try(lua_State *L, int arguments, int results, ms_error *err) {
 
 bool script_run_file(lua_State *L, const char *path, int arguments, int results, ms_error *err) {
   assert(path && lua_gettop(L) >= arguments);
-  if (luaL_loadfilex(L, strcmp(path, "-") != 0 ? path : NULL, "t") != LUA_OK) {
+  if (!format_load_script(L, strcmp(path, "-") != 0 ? path : NULL)) {
     ms_fail(err, MS_SCRIPT, "%s", lua_tostring(L, -1));
     lua_pop(L, 1 + arguments);
     return false;

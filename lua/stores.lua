@@ -398,12 +398,17 @@ function actions.import(options, files)
   return ms.load "lua.exchange".import(options, files[1])
 end
 
+-- How many words go with an action, where there is a limit.
+local MOST_WORDS = {list = 0, prune = 0, check = 0, repair = 0, compact = 0, export = 1, import = 1}
+
 function stores.db(options, words)
   local action = actions[words[1] or ""]
   if not action then 
     local known = ms.sorted_keys(actions)
     misuse("what to do is one of %s%s", table.concat(known, ", "), ms.load "lua.nearest".meant(words[1] or "", known))
   end
+  local most = MOST_WORDS[words[1]]
+  if most and #words - 1 > most then misuse("%s takes %s, and not `%s` besides; --db names the store", words[1], most == 0 and "no words" or "one file", words[most + 2]) end
   return action(options, table.move(words, 2, #words, 1, {}))
 end
 

@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The character at the text's start and how many bytes it has; 0: they are no UTF-8 (also what is longer than it must be,
- * and halves of pairs). */
-static size_t read_character(const unsigned char *at, size_t length, uint32_t *out) {
+size_t visible_character(const char *text, size_t length, uint32_t *out) {
+  assert(text && length && out);
+  const unsigned char *at = (const unsigned char *)text;
   static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
   size_t size = at[0] < 0x80 ? 1 : at[0] >= 0xf0 ? 4 : at[0] >= 0xe0 ? 3 : at[0] >= 0xc2 ? 2 : 0;
   if (!size || size > length || at[0] > 0xf4) return 0;
@@ -63,7 +63,7 @@ char *visible_text(const char *text, size_t length, enum visible how) {
       fwrite(text + i, 1, size, out);
       continue;
     }
-    size = read_character((const unsigned char *)text + i, length - i, &c);
+    size = visible_character(text + i, length - i, &c);
     bool stays = size && (!acts(c) || (how != VISIBLE_LINE && (c == '\n' || c == '\t')));
     if (stays)
       fwrite(text + i, 1, size, out);

@@ -31,7 +31,7 @@ local function guarded(definition, seed)
 end
 
 local function definition_of(file)
-  local chunk, message = loadfile(file, "t")
+  local chunk, message = msched.load_script(file)
   if not chunk then error(message, 0) end
   local definition = chunk()
   if type(definition) ~= "table" or definition.kind ~= "model" then error(file .. ": the file returns no model; end it with `return ms.model {…}`", 0) end

@@ -8,7 +8,7 @@ local DEFAULT = "draft_verify"
 
 -- A policy's file asks for pools and measuring, so it runs with the rights of the program.
 local function load_file(path)
-  local chunk, message = loadfile(path, "t")
+  local chunk, message = msched.load_script(path)
   if not chunk then error(message, 0) end
   local ok, policy = msched.heeding(chunk)
   if not ok then error(type(policy) == "string" and policy or path .. ": raised a " .. type(policy), 0) end
