@@ -34,14 +34,16 @@ end
 
 local MOST_JOBS = 1024 -- each is a thread with a state of Lua
 
--- What the tasks ended with: messages, what to type next. Gives whether each has a best.
+-- What the tasks ended with: messages, what to type next; each under its name, where there are several. Gives whether each has a best.
 local function report_tasks(tune, tasks, options, states)
-  local all, progress = true, ms.load "lua.progress"
+  local all, progress, shown = true, ms.load "lua.progress", 0
+  for _, task in ipairs(tasks) do shown = shown + (task.of_whole == nil and 1 or 0) end
   for _, task in ipairs(tasks) do
     local is_part = task.of_whole ~= nil -- it may have had no trial
     all = all and (is_part or task.fastest ~= nil) and not task.error
     local message = task.error or not is_part and not task.fastest and not task:stopped() and tune.why(task)
-    if message then cli.warn("msched tune: ", task.name, ": ", message) end
+    if message then cli.warn("msched tune: ", shown > 1 and progress.of_task(task.name, message) or task.name .. ": " .. message) end
+    if not options.json and not is_part and shown > 1 and task.fastest then print(task.name .. ":") end
     if not options.json and not options["no-tune"] and not is_part then progress.print_best(task, states[task.name]) end
     if not options.json and not is_part and task.fastest and task.fastest.id then cli.print_lines(next_commands(task, options)) end
   end

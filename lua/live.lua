@@ -1,5 +1,5 @@
--- The live table of tuning on a terminal: a row a task, the best so far of the task that goes on as a curve, failures by
--- reason, builds and runs a second, what is left. What is narrower than a column needs leaves it out; nothing wraps. Lines
+-- The live table of tuning on a terminal: a row a task; of the task that goes on, by its name, the best so far as a curve, failures
+-- by reason, builds and runs a second, what is left. What is narrower than a column needs leaves it out; nothing wraps. Lines
 -- that stay (a task's end, warnings) go above it.
 local cli = msched.load "lua.cli"
 local Task = msched.load "search.task"
@@ -87,9 +87,10 @@ function live.curve(curve, columns, bars)
 end
 
 local function curve_line(s, width, bars)
-  local label = "best so far  "
-  if not s.best_seconds then return label .. "none yet" end
-  local ends = string.format("  %s to %s", cli.time_text(live.first(s.curve)), cli.time_text(s.best_seconds))
+  local label, first = "best so far  ", live.first(s.curve)
+  if not s.best_seconds then return label .. progress.no_best_text(s) end
+  if not first then return label .. cli.time_text(s.best_seconds) .. ", which the store had" end
+  local ends = string.format("  %s to %s", cli.time_text(first), cli.time_text(s.best_seconds))
   local columns = math.max(width - #label - #ends, 1)
   return label .. live.curve(s.curve, columns, bars) .. ends
 end
@@ -100,15 +101,17 @@ end
 
 -- ---- What is drawn -----------------------------------------------------------------------------------------------
 
--- The lines of all tasks: of these the one that goes on now, seconds since the run began; width: columns that there are.
+-- The lines of all tasks: of these the one that goes on now, whose name the lines below the table begin with where there are, or
+-- were, several; seconds since the run began; width: columns that there are.
 function live.lines(states, now, elapsed, width, height, bars)
   local shown = table.move(states, 1, math.min(#states, math.max(height - BELOW, 1)), 1, {})
   local lines = table_lines(shown, width)
   if #shown < #states then lines[#lines + 1] = string.format("and %d more", #states - #shown) end
-  lines[#lines + 1] = curve_line(now, width, bars)
-  lines[#lines + 1] = "failed: " .. Task.reasons_text(now.failures)
+  local name = (states.several or #states > 1) and cli.cut(now.name, MOST_NAME) .. ": " or ""
+  lines[#lines + 1] = name .. curve_line(now, width - utf8.len(name), bars)
+  lines[#lines + 1] = name .. "failed: " .. Task.reasons_text(now.failures)
   local since = math.max(elapsed - now.start.elapsed, 1e-9)
-  lines[#lines + 1] = string.format("%s, %.1f builds and %.1f runs a second%s%s", progress.time_text(now, elapsed), now.built / since, now.ran / since,
+  lines[#lines + 1] = name .. string.format("%s, %.1f builds and %.1f runs a second%s%s", progress.time_text(now, elapsed), now.built / since, now.ran / since,
                                     now.repeated > 0 and string.format(", repeated: %d", now.repeated) or "",
                                     now.busy > 0 and string.format(", other programs ran during %d", now.busy) or "")
   for i, line in ipairs(lines) do lines[i] = cli.cut(msched.visible(line), width) end
@@ -126,7 +129,10 @@ function live.new(options)
                        write = options.write or function(text) io.stdout:write(text) end}, Screen)
 end
 
-function Screen:add(state) self.states[#self.states + 1] = state end
+function Screen:add(state)
+  self.states[#self.states + 1] = state
+  self.states.several = #self.states > 1 or self.states.several
+end
 
 -- Takes away what was drawn.
 function Screen:clear()

@@ -8,7 +8,7 @@ local progress = {}
 -- ---- What is known of a task, from its events ----------------------------------------------------------------------
 
 local function new_state(e)
-  return {name = e.task, work = {e.operations, e.unit}, start = e, results = 0, said = e.elapsed, elapsed = e.elapsed, done = 0, failures = {}, repeated = 0, busy = 0, built = 0, ran = 0, building = 0, curve = {}, costs = {}}
+  return {best = e.best, best_seconds = e.best_seconds, was_known = e.best_seconds, stopped = 0, name = e.task, work = {e.operations, e.unit}, start = e, results = 0, said = e.elapsed, elapsed = e.elapsed, done = 0, failures = {}, repeated = 0, busy = 0, built = 0, ran = 0, building = 0, curve = {}, costs = {}}
 end
 
 local function note_trial(s, e)
@@ -18,12 +18,22 @@ local function note_trial(s, e)
   if (e.build_seconds or 0) > 0 then s.built, s.building = s.built + 1, s.building + e.build_seconds end
   if (e.run_seconds or 0) > 0 then s.ran = s.ran + 1 end
   if e.id then s.costs[e.id] = {build = e.build_seconds, run = e.run_seconds} end
+  if e.status == "censored" then s.stopped = s.stopped + 1 end
   if e.status == "failed" then s.failures[e.outcome] = (s.failures[e.outcome] or 0) + 1 end
   if e.busy then s.busy = s.busy + 1 end
 end
 
 local function note_end(s, e)
   s.done, s.best, s.best_seconds, s.failures, s.repeated, s.busy, s.finished = e.trials, e.short_id, e.best_seconds, e.failures, e.repeated, e.busy, e
+end
+
+-- What there is in the place of a best: none yet, and what the candidates are that came so far.
+function progress.no_best_text(s)
+  local failed, parts = 0, {}
+  for _, count in pairs(s.failures) do failed = failed + count end
+  if s.stopped > 0 then parts[1] = cli.count_text(s.stopped, "trial") .. " stopped early" end
+  if failed > 0 then parts[#parts + 1] = cli.count_text(failed, "candidate") .. " failed" end
+  return "none yet" .. (#parts > 0 and ": " .. table.concat(parts, ", ") or "")
 end
 
 -- The share that the best has of the roofline: of the arithmetic that this machine was measured to do, where it was, or else
@@ -88,7 +98,9 @@ local function status(s, elapsed)
   local parts = {done and string.format("%s: trial %d, %d of %d with %s", s.name, s.done, done, trials, s.start.part_of and "the other groups" or "its groups")
                    or string.format("%s: trial %d of %d", s.name, s.done, s.start.trials)}
   local function add(format, ...) parts[#parts + 1] = string.format(format, ...) end
-  if s.best_seconds then add("best %s %s (%s)", cli.time_text(s.best_seconds), cli.rate_text(s.work, s.best_seconds), s.best or "-") else add("no best yet") end
+  if s.best_seconds then add("best %s %s (%s)", cli.time_text(s.best_seconds), cli.rate_text(s.work, s.best_seconds), s.best or "-")
+  elseif s.stopped > 0 then add("no best yet, %d stopped early", s.stopped)
+  else add("no best yet") end
   add("%s", progress.time_text(s, elapsed))
   add("failed: %s", Task.reasons_text(s.failures))
   if s.repeated > 0 then add("repeated: %d", s.repeated) end
@@ -127,6 +139,9 @@ local function end_lines(s, e, print)
   if e.text and not s.start.shared then print(string.format("%s: ended with %d of %d trials: %s", s.name, e.trials, s.start.trials, e.text)) end
 end
 
+-- What is said of a task: lines after the first name it too.
+function progress.of_task(name, text) return name .. ": " .. text:gsub("\n([^\n])", "\n" .. name:gsub("%%", "%%%%") .. ": %1") end
+
 -- A line after so many results without a new best, or so many seconds without a line.
 local QUIET, SILENT = 16, 60
 
@@ -138,17 +153,17 @@ function progress.lines(screen, states)
     return all[name]
   end})
   local shown, handlers, print = {}, {}, screen and function(text) screen:print(text) end or cli.print
-  local function warn(...)
+  local function warn(name, ...)
     if screen then screen:clear() end
     io.stdout:flush()
-    io.stderr:write(ms.visible(string.format(...), "lines"))
+    io.stderr:write(ms.visible("msched tune: " .. progress.of_task(name, string.format(...)), "lines"), "\n")
   end
   function handlers.cut(e)
     print(string.format("%s: %s, cut into %s that are searched apart%s", e.task, cli.count_text(e.size, "block"), cli.count_text(e.instances, "group"),
                         e.groups < e.instances and string.format(", %d of them as others are", e.instances - e.groups) or ""))
   end
-  function handlers.uncut(e) warn("msched tune: %s is searched as it is, which may take long: it cannot be cut into groups: %s\n", e.task, e.reason) end
-  function handlers.uncomposed(e) warn("msched tune: %s: the best of %s is left out: %s\n", e.task, e.group, e.reason:match "^[^\n]*") end
+  function handlers.uncut(e) warn(e.task, "it is searched as it is, which may take long: it cannot be cut into groups: %s", e.reason) end
+  function handlers.uncomposed(e) warn(e.task, "the best of %s is left out: %s", e.group, e.reason:match "^[^\n]*") end
   function handlers.start(e)
     local s = new_state(e)
     states[e.task], s.family = s, (e.part_of or e.groups) and families[e.part_of or e.task] or {}
@@ -158,9 +173,9 @@ function progress.lines(screen, states)
     for _, name in ipairs(e.idle or {}) do print(string.format("rule `%s` changed no schedule: its `apply` gave back what it got, for every block", name)) end
     if e.refused_model then print(string.format("%s: the search goes on without the model: %s", e.task, e.refused_model)) end
   end
-  function handlers.left_out(e) warn("msched tune: %s: record %s is left out: %s\n", e.task, e.record:sub(1, 12), e.reason) end
-  function handlers.remark(e) warn("msched tune: %s: %s\n", e.task, e.text) end
-  function handlers.model_left(e) warn("msched tune: %s: the search goes on without the model: %s\n", e.task, e.reason) end
+  function handlers.left_out(e) warn(e.task, "record %s is left out: %s", e.record:sub(1, 12), e.reason) end
+  function handlers.remark(e) warn(e.task, "%s", e.text) end
+  function handlers.model_left(e) warn(e.task, "the search goes on without the model: %s", e.reason) end
   function handlers.said(e) print(string.format("%s: %s", e.task, e.text)) end
   function handlers.asked(e) states[e.task].repeated = states[e.task].repeated + e.repeated end
   handlers["end"] = function(e)

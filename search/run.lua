@@ -180,6 +180,7 @@ function Run:tell_start(task)
     target = task.target.text, trials = task.trials, total = self.total, operations = floats > 0 and floats or task.func:integer_ops(),
     unit = floats > 0 and "GFLOP/s" or "GOP/s", weight = task.weight, part_of = task.of_whole, groups = task.parts and #task.parts or nil, shared = task.budget and task.budget.trials, shape = shape_of(task.func), equal = task.equal, sketches = task.product and task.product:size() or #task.sketches,
     blocks = task.product and task.product:counts(), thinned = task.thinned or false, unscheduled = task.unscheduled or nil,
+    best = task.fastest and task.fastest.id, best_seconds = task.fastest and task.fastest.seconds,
     idle = #task.idle_rules > 0 and task.idle_rules or nil, known = task.recorded, bound = task.bound, reach = task.reach, vendor = task.beside and task.beside.name, vendor_seconds = task.beside and task.beside.seconds, vendor_library = task.beside and task.beside.library, vendor_routine = task.beside and task.beside.routine, seconds = task.spent.open, deadline = self.seconds, refused_model = task.refused_model,
   })
 end

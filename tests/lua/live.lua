@@ -73,9 +73,9 @@ gemm on llvm: 3 sketches
 task  shape   trials      best         rate  of roof
 conv  128x64    3/64  10.00 us  200 GFLOP/s     50 %
 gemm  128x64    0/64         -            -        -
-best so far  .--@  80.00 us to 10.00 us
-failed: crashed 1
-5 s, about 103 s left, 0.8 builds and 0.8 runs a second
+conv: best so far  .--@  80.00 us to 10.00 us
+conv: failed: crashed 1
+conv: 5 s, about 103 s left, 0.8 builds and 0.8 runs a second
 ]])
 
 expect(play(60, 24, run()), [[
@@ -84,9 +84,9 @@ gemm on llvm: 3 sketches
 task  trials      best         rate  of roof
 conv    3/64  10.00 us  200 GFLOP/s     50 %
 gemm    0/64         -            -        -
-best so far  .--@  80.00 us to 10.00 us
-failed: crashed 1
-5 s, about 103 s left, 0.8 builds and 0.8 runs a second
+conv: best so far  .--@  80.00 us to 10.00 us
+conv: failed: crashed 1
+conv: 5 s, about 103 s left, 0.8 builds and 0.8 runs a sec…
 ]])
 expect(play(20, 24, run()), [[
 conv on llvm: 3 sketches
@@ -94,9 +94,9 @@ gemm on llvm: 3 sketches
 task  trials
 conv    3/64
 gemm    0/64
-best so far  @  80…
-failed: crashed 1
-5 s, about 103 s l…
+conv: best so far …
+conv: failed: cras…
+conv: 5 s, about 1…
 ]])
 local wide = play(200, 24, run())
 holds(wide, "task  shape   weight  trials      best         rate  of roof  record\n")
@@ -146,6 +146,31 @@ holds(low, "task4  128x64    0/64")
 assert(not low.text():find "\ntask5  128")
 holds(low, "\nand 16 more\n")
 assert(screen.drawn <= 10, screen.drawn)
+
+-- Lines below the table are of the task that goes on: they name it where there are, or were, several.
+do
+  local first_has_none = {start "conv", start "gemm", trial("conv", 1, 1, 8e-5), {event = "wait", task = "gemm", elapsed = 2, waiting = 1}}
+  holds(play(80, 24, first_has_none), "\nconv  128x64    1/64  80.00 us")
+  holds(play(80, 24, first_has_none), "\ngemm: best so far  none yet\ngemm: failed: none\ngemm: 2 s, ")
+  local alone = {start "conv", trial("conv", 1, 1, 8e-5)}
+  holds(play(80, 24, alone), "\nbest so far  @  80.00 us to 80.00 us\nfailed: none\n1 s, ")
+  for i, e in ipairs {finish "conv", trial("gemm", 1, 3, 2e-5)} do first_has_none[4 + i] = e end
+  holds(play(80, 24, first_has_none), "\ngemm: best so far  @  20.00 us to 20.00 us\ngemm: failed: none\n")
+  local long = {start(("x"):rep(60)), start "gemm", trial(("x"):rep(60), 1, 1, 8e-5)}
+  holds(play(80, 24, long), "\n" .. ("x"):rep(23) .. "…: best so far  @  80.00 us")
+end
+-- Trials without a best say what they are; so does what the store had.
+do
+  local events_ = {start "conv", trial("conv", 1, 1, nil, {status = "censored", outcome = "censored"}), trial("conv", 2, 2, nil, {status = "censored", outcome = "censored"}),
+                   trial("conv", 2, 3, nil, {status = "failed", outcome = "crashed"})}
+  holds(play(80, 24, events_), "\nconv  128x64    2/64     -     -        -\nbest so far  none yet: 2 trials stopped early, 1 candidate failed\nfailed: crashed 1\n")
+  local failing = {start "conv", trial("conv", 0, 1, nil, {status = "failed", outcome = "crashed"})}
+  holds(play(80, 24, failing), "\nbest so far  none yet: 1 candidate failed\n")
+  local known = {start "conv", {event = "wait", task = "conv", elapsed = 1, waiting = 1}, trial("conv", 1, 2, nil, {status = "censored", outcome = "censored", best = "abc", best_seconds = 1e-5})}
+  known[1].known, known[1].best, known[1].best_seconds = 7, "abc", 1e-5
+  holds(play(80, 24, {known[1], known[2]}), "\nconv  128x64    0/64  10.00 us  200 GFLOP/s     50 %\nbest so far  10.00 us, which the store had\n")
+  holds(play(80, 24, known), "\nconv  128x64    1/64  10.00 us")
+end
 
 -- It is drawn ten times a second at most, but at once where there is a new best.
 local quick = {start "f"}

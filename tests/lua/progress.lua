@@ -62,6 +62,10 @@ local failing = {start(), {event = "asked", task = "f", elapsed = 1, iteration =
 for i = 1, 16 do failing[#failing + 1] = trial {status = "failed", outcome = i <= 2 and "crashed" or "wrong result", done = 0} end
 shown(failing)
 assert(#lines == 2 and lines[2]:find("no best yet", 1, true) and lines[2]:find("failed: wrong result 14, crashed 2, repeated: 3", 1, true), lines[2])
+-- Lines after the first name their task too.
+assert(progress.of_task("f", "one\ntwo\n\n  three\n") == "f: one\nf: two\n\nf:   three\n" and progress.of_task("%1", "a\nb") == "%1: a\n%1: b")
+-- Where all that came was stopped, that is said.
+assert(quiet(start(), {status = "censored", outcome = "censored", done = 3})[2]:find("no best yet, 16 stopped early", 1, true), lines[2])
 assert(shown({start {sketches = 1}})[1] == "f on llvm: 1 sketch")
 -- A new best is said at once, and not again; what other functions are equal, and why it ended, are said.
 shown {start {equal = {"g", "h"}, known = 7}, trial {best = "abc", best_seconds = 1e-6}, trial {best = "abc", best_seconds = 1e-6, done = 2, busy = true},

@@ -21,7 +21,8 @@ L
 
 # The third is the first again: two tasks of this file, and one of each other.
 "$msched" tune "$work/products.lua" "$root/lua/examples/gemm.py" "$root/lua/examples/softmax.lua" --policy replay_trace --trials 2 --scheduler round-robin \
-  --simulate --db "$db" --json -- 16 32 >"$work/out" || true # nothing is in the store: it has no best
+  --simulate --db "$db" --json -- 16 32 >"$work/out" 2>"$work/err" || true # nothing is in the store: it has no best
+! grep -vE '^(msched tune: )?(first|second|gemm|softmax_16x32): ' "$work/err" || fail "a message of no task: $(cat "$work/err")"
 [ "$(grep -c '"event":"end"' "$work/out")" = 4 ] || fail "not four tasks: $(cat "$work/out")"
 grep -q '"equal":\["third"\].*"event":"start".*"task":"first".*"weight":2' "$work/out" || fail "equal functions: $(cat "$work/out")"
 grep -q '"event":"start".*"task":"second".*"weight":3' "$work/out" || fail "a weight: $(cat "$work/out")"
@@ -32,11 +33,15 @@ grep -q '"event":"start".*"task":"second".*"weight":3' "$work/out" || fail "a we
 "$msched" tune "$work/products.lua" --policy replay_trace --total-trials 6 --db "$db" >"$work/out" || fail "products: $(cat "$work/out")"
 grep -q '^first = third on ' "$work/out" || fail "the first line: $(cat "$work/out")"
 [ "$(grep -c '^next:  msched show' "$work/out")" = 2 ] || fail "what is next: $(cat "$work/out")"
+for name in first second; do # each list of the best stands under its task's name
+  sed -n "/^$name:\$/,/^next:/p" "$work/out" | grep -q '^  1  ' || fail "the best of $name is not named: $(cat "$work/out")"
+done
 measured=0
 for trials in $(sed -n 's/^[a-z]*: trial \([0-9]*\) of 64.*/\1/p' "$work/out" | tail -n 2); do measured=$((measured + trials)); done
 [ "$measured" = 6 ] || fail "$measured trials together, not 6: $(cat "$work/out")"
 grep -q 'ended with [0-9]* of 64 trials: the 6 trials of all tasks together are spent' "$work/out" || fail "why it ended: $(cat "$work/out")"
 "$msched" tune "$work/products.lua" --policy drawing --trials 2 --db "$db" >"$work/out" || fail "a policy by name: $(cat "$work/out")"
+! grep -vE "^(first|second)[: ]|^  [0-9]  |^next:  |^  msched " "$work/out" || fail "a line of no task: $(cat "$work/out")"
 grep -q '^first = third on .*, [1-6] records\{0,1\} known' "$work/out" || fail "it does not go on: $(cat "$work/out")"
 "$msched" db check --db "$db" | grep -qx clean || fail "db check"
 
