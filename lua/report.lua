@@ -1,6 +1,7 @@
 -- `msched report`: what the store knows of tasks, as one page of HTML that needs nothing besides itself; or two stores side by side.
 local ms = msched
 local cli, html, facts, part, steps = ms.load "lua.cli", ms.load "lua.report.html", ms.load "lua.report.facts", ms.load "lua.report.task", ms.load "lua.report.steps"
+local roofline = ms.load "lua.report.roofline"
 local report = {}
 
 local MOST_WHOLE = 4 -- tasks whose steps are shown with all lines of their functions: what makes a page large
@@ -56,14 +57,25 @@ local function environment(store, tasks, measured)
   return html.element("h2", {id = "environment"}, "Environment") .. html.table("Where this comes from", {"what", "value"}, rows)
 end
 
-local function overview(tasks)
+local FILTERED = 3 -- tasks from which on they can be filtered
+
+-- The rate, which sorts by how many operations a second it is.
+local function rate_cell(task, record)
+  local text = cli.rate_text(task.work, record.seconds)
+  return text ~= "" and html.number(task.work[1] / record.seconds, text) or ""
+end
+
+-- measured: of each task, by its number, what its machine was measured to reach, where it was.
+local function overview(tasks, measured)
   local rows = {}
   for i, task in ipairs(tasks) do
-    local b = task.best
-    rows[i] = {html.element("a", {href = "#task-" .. i}, html.text(task.name)), html.text(task.target), html.number(#task.records, tostring(#task.records)),
-               html.number(task.counts.failed, tostring(task.counts.failed)), b and part.time(b.seconds) or "none", b and html.text(cli.rate_text(task.work, b.seconds)) or ""}
+    local b, share = task.best, roofline.share(task, measured[i])
+    rows[i] = {html.element("a", {href = "#" .. task.place}, html.text(task.name)), html.text(task.target), html.number(#task.records, tostring(#task.records)),
+               html.number(task.counts.failed, tostring(task.counts.failed)), b and part.time(b.seconds) or "none", b and rate_cell(task, b) or "",
+               share and html.number(share, string.format(share < 0.1 and "%.1f %%" or "%.0f %%", 100 * share)) or ""}
   end
-  return html.table("Tasks", {"task", "target", "records", "failed", "best", "rate"}, rows)
+  local limit = next(measured) and "what was measured to be reached, where it was, or else what no kernel passes" or "what no kernel passes"
+  return html.table("Tasks; the limit is " .. limit, {"task", "target", "records", "failed", "best", "rate", "of the limit"}, rows, FILTERED)
 end
 
 -- What `doctor` measures, of this machine.
@@ -90,21 +102,34 @@ local function measurer()
   end
 end
 
+-- An id of each task's part of the page that stays its own when others come.
+local function place_tasks(tasks)
+  local nth = {}
+  for _, task in ipairs(tasks) do
+    local place = "task-" .. facts.hex_of(task.id):sub(1, 12)
+    nth[place] = (nth[place] or 0) + 1
+    task.place = nth[place] == 1 and place or place .. "-" .. nth[place]
+  end
+end
+
 local function page_of(store, names, options)
   local tasks, bare = facts.of(store, names)
-  local logs, measure, all, seen = read_logs(options.log or {}), options.peak and measurer(), {}, {}
+  local logs, measure, all, seen, measured, why = read_logs(options.log or {}), options.peak and measurer(), {}, {}, {}, {}
+  place_tasks(tasks)
+  for i, task in ipairs(tasks) do
+    if measure then measured[i], why[i] = measure(task) end
+  end
   local parts = {html.element("h1", {}, "Report of msched"), html.paragraph("Made from " .. store:path() .. "; times are medians.", "soft")}
   if #tasks == 0 then parts[#parts + 1] = html.paragraph "There is no record: nothing has been measured. `msched tune FILE` does." end
   if #bare > 0 then parts[#parts + 1] = html.paragraph("Without a record: " .. table.concat(bare, ", ") .. ".") end
-  if #tasks > 0 then parts[#parts + 1] = overview(tasks) .. steps.choice() end
+  if #tasks > 0 then parts[#parts + 1] = overview(tasks, measured) .. steps.choice() end
   for i, task in ipairs(tasks) do
-    local measured, why
-    if measure then measured, why = measure(task) end
-    if measured and not seen[measured] then
-      seen[measured] = true
-      all[#all + 1] = measured
+    local m = measured[i]
+    if m and not seen[m] then
+      seen[m] = true
+      all[#all + 1] = m
     end
-    parts[#parts + 1] = part.page(store, task, {place = "task-" .. i, logged = logs[task.name] or {}, measured = measured, not_measured = why, whole = i <= MOST_WHOLE})
+    parts[#parts + 1] = part.page(store, task, {place = task.place, logged = logs[task.name] or {}, measured = m, not_measured = why[i], whole = i <= MOST_WHOLE})
   end
   parts[#parts + 1] = environment(store, tasks, all)
   return html.page("msched report", table.concat(parts, "\n")), tasks

@@ -57,6 +57,20 @@ local function axis_for(axis, numbers)
   return {low = low, high = high, log = axis.log, label = axis.label, show = axis.show}
 end
 
+-- An axis for the page's script: its ends, and 1 where it is logarithmic.
+local function axis_text(axis) return string.format("%.9g %.9g %d", axis.low, axis.high, axis.log and 1 or 0) end
+
+-- The values of a layer for the page's script, which shows the nearest: of steps those at which they change.
+local function values_of(layer)
+  if layer.kind == "line" then return nil end
+  local parts, last = {}, nil
+  for _, p in ipairs(layer.points) do
+    if layer.kind ~= "steps" or p[2] ~= last then parts[#parts + 1] = string.format("%.6g,%.6g", p[1], p[2]) end
+    last = p[2]
+  end
+  return #parts > 0 and table.concat(parts, " ") or nil
+end
+
 local function is_scattered(layer) return layer.kind == "dots" or layer.kind == "mark" end
 local function class_of(layer) return layer.class .. (is_scattered(layer) and " " .. layer.kind or "") end
 
@@ -72,7 +86,7 @@ local function path_of(layer, x, y)
     else parts[#parts + 1] = "L" .. h .. " " .. v end
     last = v
   end
-  return html.element("path", {class = class_of(layer), d = table.concat(parts)})
+  return html.element("path", {class = class_of(layer), d = table.concat(parts), ["data-points"] = values_of(layer), ["data-name"] = layer.point})
 end
 
 local function draw_axes(x, y)
@@ -96,8 +110,9 @@ local function draw_axes(x, y)
   return table.concat(parts, "\n")
 end
 
--- A picture: title; description, what one sees there, in words; x and y, {label, show(number), log, zero, most}: what is above `most` is drawn at the edge; layers {kind, class, points
--- {{x, y}…}, name}. Names of layers are a key below.
+-- A picture: title; description, what one sees there, in words; x and y, {label, show(number), log, zero, most, unit}: what is above
+-- `most` is drawn at the edge, and where scripts run a value is shown with its unit, x's before it, of y `s` for times; layers {kind, class,
+-- points {{x, y}…}, name, point}. Names of layers are a key below; point: what one of its points is called.
 function chart.draw(picture)
   local xs, ys, paths, keys = {}, {}, {}, {}
   for _, layer in ipairs(picture.layers) do
@@ -116,7 +131,9 @@ function chart.draw(picture)
       keys[#keys + 1] = html.element("span", {}, sample .. " " .. html.text(layer.name))
     end
   end
-  local svg = html.element("svg", {viewBox = string.format("0 0 %d %d", WIDTH, HEIGHT), role = "img", ["aria-label"] = picture.title .. ": " .. picture.description},
+  local svg = html.element("svg", {viewBox = string.format("0 0 %d %d", WIDTH, HEIGHT), role = "img", ["aria-label"] = picture.title .. ": " .. picture.description,
+                            ["data-box"] = string.format("%d %d %d %d", LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM), ["data-x-axis"] = axis_text(x), ["data-y-axis"] = axis_text(y),
+                            ["data-x"] = picture.x.unit, ["data-y"] = picture.y.unit},
                            draw_axes(x, y), "\n", table.concat(paths, "\n"))
   local caption = html.element("figcaption", {}, html.text(picture.title .. " (" .. picture.y.label .. ")"), #keys > 0 and html.element("div", {class = "key"}, table.concat(keys)) or "")
   return html.element("figure", {}, svg, caption)

@@ -155,14 +155,14 @@ local function all_records(store)
   return by_workload
 end
 
-local function hex_of(id) return (id:gsub(".", function(c) return string.format("%02x", c:byte()) end)) end
+function facts.hex_of(id) return (id:gsub(".", function(c) return string.format("%02x", c:byte()) end)) end
 
 -- Workloads that records name and the store does not list: damaged, or lost.
 local function add_lost(workloads, by_workload)
   local listed = {}
   for _, w in ipairs(workloads) do listed[w.id] = true end
   for _, id in ipairs(ms.sorted_keys(by_workload)) do
-    if not listed[id] then workloads[#workloads + 1] = {id = id, name = "workload " .. hex_of(id):sub(1, 12)} end
+    if not listed[id] then workloads[#workloads + 1] = {id = id, name = "workload " .. facts.hex_of(id):sub(1, 12)} end
   end
 end
 

@@ -1,4 +1,5 @@
 -- Text of HTML: elements, escaped text, numbers that programs read too, tables; and the page around them.
+local script = msched.load "lua.report.script"
 local html = {}
 
 -- What a reader of the page or a terminal would act on is escaped as on terminals.
@@ -23,17 +24,19 @@ function html.number(value, shown) return html.element("data", {value = string.f
 -- What is wider than its place scrolls by itself, with the keyboard too.
 function html.scrolling(label, content) return html.element("div", {class = "scroll", tabindex = "0", role = "region", ["aria-label"] = label}, content) end
 
--- A table: its caption, the names of its columns, rows of cells, which are HTML; the first of a row is its head.
-function html.table(caption, columns, rows)
+-- A table: its caption, the names of its columns, rows of cells, which are HTML; the first of a row is its head. On narrow screens
+-- a row's cells stand below its head, each behind the name of its column. least: rows from which on it can be filtered, where scripts
+-- run; nil: as script.lua has it.
+function html.table(caption, columns, rows, least)
   local heads, lines = {}, {}
   for i, c in ipairs(columns) do heads[i] = html.element("th", {scope = "col"}, html.text(c)) end
   for i, row in ipairs(rows) do
     local cells = {}
-    for k, cell in ipairs(row) do cells[k] = html.element(k == 1 and "th" or "td", {scope = k == 1 and "row" or nil}, cell) end
+    for k, cell in ipairs(row) do cells[k] = html.element(k == 1 and "th" or "td", {scope = k == 1 and "row" or nil, ["data-label"] = k > 1 and columns[k] or nil}, cell) end
     lines[i] = html.element("tr", {}, table.concat(cells)) .. "\n"
   end
   local head = html.element("thead", {}, html.element("tr", {}, table.concat(heads)))
-  return html.scrolling(caption, html.element("table", {}, html.element("caption", {}, html.text(caption)), head, "\n", html.element("tbody", {}, table.concat(lines))))
+  return html.scrolling(caption, html.element("table", {["data-filter"] = least}, html.element("caption", {}, html.text(caption)), head, "\n", html.element("tbody", {}, table.concat(lines))))
 end
 
 -- What opens when it is asked for.
@@ -59,13 +62,28 @@ ins, del, .same { text-decoration: none; display: block; white-space: pre; } ins
 fieldset { min-width: 0; border: 1px solid var(--line); border-radius: 4px; margin: .5rem 0; } fieldset label { margin-right: 1rem; }
 body:has(#show-changes:checked) .same.far, body:has(#show-before:checked) ins, body:has(#show-after:checked) del { display: none; }
 .nest { border: 1px solid var(--line); border-left: 4px solid var(--soft); border-radius: 4px; padding: .2rem .2rem .2rem .5rem; margin: .2rem 0; min-width: 0; } .nest.parallel { border-left-color: var(--c2); } .nest.vectorized { border-left-color: var(--c1); } .nest.unrolled { border-left-color: var(--c3); } .nest.block { background: var(--panel); border-left-color: var(--c4); } .nest code { overflow-wrap: anywhere; }
+.sort { font: inherit; color: inherit; background: none; border: 0; padding: 0; cursor: pointer; text-align: left; } .sort:hover { text-decoration: underline; } [aria-sort=ascending] .sort::after { content: " ▲"; } [aria-sort=descending] .sort::after { content: " ▼"; }
+.filter input { font: inherit; color: inherit; background: var(--back); border: 1px solid var(--line); border-radius: 4px; padding: .1rem .4rem; width: min(16rem, 60%); } tr[hidden] { display: none !important; }
+circle.hover { fill: none; stroke: var(--fore); stroke-width: 2; pointer-events: none; } svg text.hover { fill: var(--fore); font-size: 13px; paint-order: stroke; stroke: var(--back); stroke-width: 4px; pointer-events: none; }
+@media (max-width: 640px) {
+  body { padding: .6rem; } table, caption, tbody, thead { display: block; } thead tr, tbody tr { display: flex; flex-wrap: wrap; column-gap: .9rem; } tbody tr { border-bottom: 1px solid var(--line); padding: .2rem 0; }
+  th, td { border: 0; padding: 0; min-width: 0; } tbody th { flex-basis: 100%; min-width: 0; overflow-wrap: anywhere; } td, td:has(code) { white-space: normal; overflow-wrap: anywhere; min-width: 0; }
+  td::before { content: attr(data-label) " "; color: var(--soft); } td:empty { display: none; } thead:not(:has(.sort)) { display: none; }
+}
 ]]
 
--- The page: its title, and its body.
-function html.page(title, body)
+-- What the page may do: run its own script and style, and fetch nothing.
+local POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; form-action 'none'; base-uri 'none'"
+
+-- The page: its title, and its body. follow: {every =, written =}, of one that is written again and again: it loads itself again, at
+-- most once in so many seconds; when it was written, in seconds since 1970. nil: it is none.
+function html.page(title, body, follow)
+  local attributes = follow and {["data-follow"] = string.format("%g", follow.every), ["data-written"] = string.format("%d", follow.written)} or {}
   return table.concat {
     '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="viewport" content="width=device-width, initial-scale=1">\n',
-    html.element("title", {}, html.text(title)), "\n<style>\n", STYLE, "</style>\n</head>\n<body>\n", body, "\n</body>\n</html>\n",
+    html.element("meta", {["http-equiv"] = "Content-Security-Policy", content = POLICY}), "\n",
+    follow and '<noscript><meta http-equiv="refresh" content="5"></noscript>\n' or "",
+    html.element("title", {}, html.text(title)), "\n<style>\n", STYLE, "</style>\n</head>\n", html.element("body", attributes, "\n", body, "\n<script>\n", script, "</script>\n"), "\n</html>\n",
   }
 end
 

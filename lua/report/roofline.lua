@@ -13,6 +13,15 @@ local function roof_line(most, bytes, low, high)
   return points
 end
 
+-- The share that a task's best has of its limit: of what was measured to be reached, where it was (measured, as below), or of what no
+-- kernel passes. nil: nothing was measured of the task, or the limit is not known.
+function roofline.share(task, measured)
+  if not task.best or not task.machine or not task.func or task.best.seconds <= 0 then return nil end
+  local roof = schedulers.roof(task.func, task.machine)
+  local operations, bytes = measured and measured.operations or roof.operations_a_second, measured and measured.bytes or roof.bytes_a_second
+  return math.max(roof.operations / operations, roof.bytes / bytes) / task.best.seconds
+end
+
 -- The picture of a task's best; measured: {operations, bytes} a second of what runs it, and its name, or nil; and why it is not.
 function roofline.page(task, measured, why)
   local roof = schedulers.roof(task.func, task.machine)
@@ -22,7 +31,7 @@ function roofline.page(task, measured, why)
   local low, high = math.min(x, ridge) / 8, math.max(x, ridge) * 8
   local layers = {{kind = "line", class = "c2", name = "no kernel passes it", points = roof_line(roof.operations_a_second, roof.bytes_a_second, low, high)}}
   if measured then layers[2] = {kind = "line", class = "c3", name = measured.name .. ", measured", points = roof_line(measured.operations, measured.bytes, low, high)} end
-  layers[#layers + 1] = {kind = "mark", class = "c1", name = "the best", points = {{x, y / 1e9}}}
+  layers[#layers + 1] = {kind = "mark", class = "c1", name = "the best", point = "the best", points = {{x, y / 1e9}}}
   local bound = math.min(roof.operations_a_second, x * roof.bytes_a_second)
   local share = html.element("p", {}, "The best reaches ", html.number(y, cli.rate_text(task.work, task.best.seconds)), ", ",
     html.number(y / bound, string.format("%.1f %%", 100 * y / bound)), html.text(string.format(" of what no kernel passes at %.3g operations a byte.", x)))
@@ -34,8 +43,8 @@ function roofline.page(task, measured, why)
   end
   local picture = chart.draw {
     title = "Roofline", description = string.format("the best does %.4g GFLOP a second at %.3g operations a byte", y / 1e9, x), layers = layers,
-    x = {label = "operations a byte of the arguments", log = true, show = function(n) return string.format("%.4g", n) end},
-    y = {label = task.work[2], log = true, show = function(n) return string.format("%.4g", n) end},
+    x = {label = "operations a byte of the arguments", unit = "operations a byte", log = true, show = function(n) return string.format("%.4g", n) end},
+    y = {label = task.work[2], unit = task.work[2], log = true, show = function(n) return string.format("%.4g", n) end},
   }
   return share .. picture
 end

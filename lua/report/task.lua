@@ -29,8 +29,8 @@ function part.curve(curves, key, title, label)
       end
     end
     if last then
-      if #curves == 1 then layers[#layers + 1] = {kind = "dots", class = part.class(i), name = "a candidate; at the edge: slower", points = dots} end
-      layers[#layers + 1] = {kind = "steps", class = part.class(i), name = c.name, points = best, last = last}
+      if #curves == 1 then layers[#layers + 1] = {kind = "dots", point = "a candidate", class = part.class(i), name = "a candidate; at the edge: slower", points = dots} end
+      layers[#layers + 1] = {kind = "steps", class = part.class(i), name = c.name, point = #curves > 1 and c.name .. ", best" or "the best", points = best, last = last}
     end
   end
   if #layers == 0 then return html.paragraph "Nothing was measured: there is no curve." end
@@ -38,7 +38,7 @@ function part.curve(curves, key, title, label)
   for _, l in ipairs(layers) do fastest = math.min(fastest, l.last or fastest) end
   return chart.draw {
     title = title, description = "ends at " .. cli.time_text(layers[#layers].last), layers = layers,
-    x = {label = label, zero = true, show = function(n) return string.format("%.6g", n) end}, y = {label = "time of the best so far", log = true, show = short_time, most = FARTHEST * fastest},
+    x = {label = label, unit = key, zero = true, show = function(n) return string.format("%.6g", n) end}, y = {label = "time of the best so far", unit = "s", log = true, show = short_time, most = FARTHEST * fastest},
   }
 end
 
@@ -48,10 +48,30 @@ local function curves_of(task)
   return list
 end
 
+local MOST_BESTS = 40 -- that are listed, the last ones
+
+-- Each new best of the curves, for who reads no pictures.
+local function bests(curves)
+  local rows = {}
+  for _, c in ipairs(curves) do
+    local last
+    for _, p in ipairs(c.points) do
+      if p.best and p.best ~= last then
+        rows[#rows + 1] = {html.text(c.name), html.number(p.trial, tostring(p.trial)), html.number(p.second, string.format("%.1f", p.second)), part.time(p.best)}
+        last = p.best
+      end
+    end
+  end
+  if #rows == 0 then return "" end
+  local left_out = math.max(#rows - MOST_BESTS, 0)
+  local caption = "Each new best" .. (left_out > 0 and string.format(", without the first %d", left_out) or "")
+  return html.details("each new best", html.table(caption, {"run", "trial", "second", "best"}, table.move(rows, left_out + 1, #rows, 1, {})))
+end
+
 local function curves(task)
   local list = curves_of(task)
   return html.element("div", {class = "pair"}, part.curve(list, "trial", "The best so far, by trial", "candidates that were measured, stopped or failed"),
-                      part.curve(list, "second", "The best so far, by second", "seconds, pauses of more than ten minutes left out"))
+                      part.curve(list, "second", "The best so far, by second", "seconds, pauses of more than ten minutes left out")) .. bests(list)
 end
 
 -- ---- Failures, and where the time went -------------------------------------------------------------------------------

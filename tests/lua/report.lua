@@ -25,10 +25,18 @@ local function near(a, b) return math.abs(a - b) <= 1e-6 * math.max(math.abs(a),
 local EMPTY = {meta = true, input = true, br = true}
 
 -- The elements of a page in order, {name, attributes, text, path (names of those around)}; asserts that it is well-formed,
--- that nothing is fetched or run, that ids are unique and links lead to one.
+-- that nothing is fetched, that nothing is run but the page's own script, and this behind all that there is to see, that ids are
+-- unique and links lead to one.
 local function parse(page)
   assert(page:find "^<!DOCTYPE html>\n" and utf8.len(page), "a page in UTF-8")
-  assert(not page:find("<script", 1, true) and not page:find "[ \n]on%a+=", "all of a page shows where no script runs")
+  local before, script, behind = page:match "^(.-)<script>(.-)</script>(.*)$"
+  if before then
+    assert(behind == "\n</body>\n</html>\n" and script == "\n" .. ms.load "lua.report.script", "the script is not the page's own, or not behind the rest")
+    assert(not script:find "fetch%(" and not script:find "XMLHttpRequest" and not script:find "import" and not script:find "eval" and not script:find "innerHTML", "it may fetch or run something")
+    assert(page:find("content=\"default-src &#39;none&#39;; style-src &#39;unsafe-inline&#39;; script-src &#39;unsafe-inline&#39;; ", 1, true), "it may fetch")
+    page = before .. behind
+  end
+  assert(not page:find("<script", 1, true) and not page:find "[ \n]on%a+=", "something else is run")
   local elements, open, ids, links, at = {}, {}, {}, {}, 16
   local function take_text(text)
     assert(not text:find "[<>]" and not text:gsub("&%a+;", ""):gsub("&#%d+;", ""):find "&", "unescaped: " .. text:sub(1, 80))
@@ -147,6 +155,63 @@ for _, task in ipairs(tasks) do
   local _, reason = first(table.move(elements, section, #elements, 1, {}), "th", "element #")
   assert(reason.text == "element # is <wrong> & #", "a reason without its numbers: " .. reason.text)
   assert(numbers_after(elements, first(elements, "th", "element #"), 1)[1] > 0)
+end
+
+-- The share of the limit is a column over all tasks, and the rate a number that sorts; what is below the head of a narrow row is named.
+do
+  local schedulers = ms.load "search.scheduler"
+  for _, task in ipairs(tasks) do
+    local row, fastest = numbers_after(elements, first(elements, "a", task.name), 5), math.huge
+    for _, r in ipairs(by_name[task.name]) do if r.status == "measured" then fastest = math.min(fastest, r.seconds) end end
+    assert(near(row[4], task.func:flops() / fastest) and near(row[5], schedulers.bound(task.func, ms.target(task.target.text)) / fastest), task.name .. ": rate and share")
+    assert(row[5] > 0 and row[5] <= 1)
+  end
+  local head, labels = first(elements, "th", "of the limit"), 0
+  assert(elements[head].path[#elements[head].path - 1] == "thead")
+  for _, e in ipairs(elements) do
+    if e.name == "td" then
+      assert(e.attributes["data-label"], "a cell without the name of its column: " .. e.text)
+      labels = labels + 1
+    end
+  end
+  assert(labels > 20)
+end
+
+-- A picture has the values that it shows under the pointer: of each record that was measured, and of each new best; who sees no
+-- picture finds these in a table.
+do
+  local list, best, bests, order = {}, nil, {}, {}
+  for _, r in ipairs(by_name.product) do order[#order + 1] = r end
+  local section = first(elements, "h2", "product")
+  local curve
+  for i = section, #elements do if elements[i].name == "svg" and elements[i].attributes["data-x"] == "trial" then curve = i break end end
+  local dots, steps_
+  for i = curve, curve + 80 do
+    local e = elements[i]
+    if e.name == "path" and e.attributes["data-points"] then
+      if e.attributes["data-name"] == "the best" then steps_ = steps_ or e else dots = dots or e end
+    end
+  end
+  for pair in dots.attributes["data-points"]:gmatch "%S+" do
+    local trial, seconds = pair:match "^(%d+),([%d.e+-]+)$"
+    list[tonumber(trial)] = tonumber(seconds)
+    best = math.min(best or math.huge, tonumber(seconds))
+  end
+  local measured = 0
+  for _, r in ipairs(by_name.product) do measured = measured + (r.status == "measured" and 1 or 0) end
+  local shown = 0
+  for _ in pairs(list) do shown = shown + 1 end
+  assert(shown == measured, shown .. " of " .. measured)
+  for pair in steps_.attributes["data-points"]:gmatch "%S+" do
+    local trial, seconds = pair:match "^(%d+),([%d.e+-]+)$"
+    bests[#bests + 1] = tonumber(seconds)
+    assert(list[tonumber(trial)] == tonumber(seconds), "a new best is a candidate")
+    assert(#bests == 1 or bests[#bests] <= bests[#bests - 1])
+  end
+  assert(bests[#bests] == best)
+  local rows = table.move(elements, first(table.move(elements, section, #elements, 1, {}), "caption", "Each new best") + section, #elements, 1, {})
+  local each = numbers_after(rows, 0, 3 * #bests)
+  for i, seconds in ipairs(bests) do assert(math.abs(each[3 * i] / seconds - 1) < 1e-3 and list[each[3 * i - 2]] == seconds) end
 end
 
 -- Where the time went is what the log says of the task.
