@@ -117,7 +117,7 @@ static const struct {
     {DEVICE, "stack_bytes", DB_NUMBER},  {DEVICE, "shared_bytes", DB_NUMBER}, {DEVICE, "timing_clock", DB_NUMBER},
     {DEVICE, "raw_seconds", DB_NUMBER},  {DEVICE, "uncaptured", DB_TEXT},     {DEVICE, "others", DB_NUMBER},
     {SEARCH, "asked", DB_NUMBER},        {SEARCH, "came", DB_NUMBER},         {SEARCH, "build_seconds", DB_NUMBER},
-    {SEARCH, "run_seconds", DB_NUMBER}};
+    {SEARCH, "run_seconds", DB_NUMBER},  {SEARCH, "run", DB_NUMBER},          {SEARCH, "space", DB_NUMBER}};
 enum { FACTS = sizeof facts / sizeof *facts };
 
 static bool is_known(const struct db_fact *f, const char *group) {

@@ -8,7 +8,7 @@ local progress = {}
 -- ---- What is known of a task, from its events ----------------------------------------------------------------------
 
 local function new_state(e)
-  return {best = e.best, best_seconds = e.best_seconds, was_known = e.best_seconds, stopped = 0, name = e.task, work = {e.operations, e.unit}, start = e, results = 0, said = e.elapsed, elapsed = e.elapsed, done = 0, failures = {}, repeated = 0, busy = 0, built = 0, ran = 0, building = 0, curve = {}, costs = {}}
+  return {best = e.best, best_seconds = e.best_seconds, was_known = e.best_seconds, stopped = 0, name = e.task, work = {e.operations, e.unit}, start = e, results = 0, said = e.elapsed, elapsed = e.elapsed, done = e.counted or 0, failures = {}, repeated = 0, busy = 0, built = 0, ran = 0, building = 0, curve = {}, costs = {}}
 end
 
 local function note_trial(s, e)
@@ -21,6 +21,11 @@ local function note_trial(s, e)
   if e.status == "censored" then s.stopped = s.stopped + 1 end
   if e.status == "failed" then s.failures[e.outcome] = (s.failures[e.outcome] or 0) + 1 end
   if e.busy then s.busy = s.busy + 1 end
+end
+
+local function note_retimed(s, e)
+  s.best, s.best_seconds = e.best, e.best_seconds
+  if #s.curve > 0 then s.curve[#s.curve] = e.best_seconds end
 end
 
 local function note_end(s, e)
@@ -43,12 +48,13 @@ function progress.share(s)
   return math.max(start.bound, start.reach and start.operations / start.reach or 0) / s.best_seconds
 end
 
--- Of a function that is cut: the trials that it and its groups have had, and those that they have together; nil: each has its own.
+-- Of a function that is cut: the trials that it and its groups have had, those that they have together, and how many of them were
+-- had before the run; nil: each has its own.
 function progress.shared_trials(s)
   if not s.start.shared then return nil end
-  local done = 0
-  for _, other in ipairs(s.family) do done = done + other.done end
-  return done, s.start.shared
+  local done, counted = 0, 0
+  for _, other in ipairs(s.family) do done, counted = done + other.done, counted + (other.start.counted or 0) end
+  return done, s.start.shared, counted
 end
 
 -- The share of a group's instances in the time of all groups of its function, at their best; nil: it is not known yet.
@@ -80,9 +86,9 @@ end
 -- What ends the task first: its trials, or the run's seconds; then the best are timed again.
 local function seconds_left(s, elapsed)
   if s.retiming then return retiming_seconds(s) - (elapsed - s.retiming_since) end
-  local done, trials = progress.shared_trials(s)
-  if not done then done, trials = s.done, s.start.trials end
-  local left = done > 0 and elapsed / done * (trials - done) or math.huge
+  local done, trials, counted = progress.shared_trials(s)
+  if not done then done, trials, counted = s.done, s.start.trials, s.start.counted or 0 end
+  local left = done > counted and elapsed / (done - counted) * (trials - done) or math.huge
   return math.min(left, s.start.deadline and s.start.deadline - elapsed or math.huge) + retiming_seconds(s)
 end
 
@@ -115,7 +121,9 @@ local function start_text(e)
   if e.blocks then more[#more + 1] = cli.product_text(e.blocks) end
   if e.unscheduled then more[#more + 1] = "it has no blocks, so nothing in it can be scheduled: it is measured as it stands" end
   if e.thinned then more[#more + 1] = "of more, drawn by the seed" end
-  if e.known > 0 then more[#more + 1] = cli.count_text(e.known, "record") .. " known" end
+  if e.known > 0 then
+    more[#more + 1] = cli.count_text(e.known, "record") .. " known" .. ((e.counted or 0) > 0 and string.format(", %d of them of the %s", e.counted, cli.count_text(e.trials, "trial")) or "")
+  end
   local names = {e.task, table.unpack(e.equal)}
   return string.format("%s on %s: %s%s", table.concat(names, " = "), e.target, cli.sketches_text(e.sketches), #more > 0 and ", " .. table.concat(more, ", ") or "")
 end
@@ -136,7 +144,7 @@ local function end_lines(s, e, print)
   if e.retimed > 0 then print(string.format("%s: the best %d were timed again, in turn", s.name, e.retimed)) end
   local share = progress.share_of_time(s)
   if share then print(string.format("%s: %.0f %% of the time of %s's groups, %s", s.name, 100 * share, s.start.part_of, cli.count_text(math.tointeger(s.start.weight) or 0, "instance"))) end
-  if e.text and not s.start.shared then print(string.format("%s: ended with %d of %d trials: %s", s.name, e.trials, s.start.trials, e.text)) end
+  if e.text and (not s.start.shared or e.ended == "trials") then print(string.format("%s: ended with %d of %d trials: %s", s.name, e.trials, s.start.trials, e.text)) end
 end
 
 -- What is said of a task: lines after the first name it too.
@@ -198,6 +206,7 @@ function progress.lines(screen, states)
     note_trial(states[e.task], e)
     show(e)
   end
+  function handlers.retimed(e) note_retimed(states[e.task], e) end
   handlers.wait = show
   return function(e)
     if handlers[e.event] then handlers[e.event](e) end

@@ -1,17 +1,37 @@
 -- The end of a run: the best few of a task, which were measured one after another, are timed again in turn, so that what
--- disturbs the machine disturbs all alike; the fastest of them is the best. Where it disturbs them all the time, so that each
--- is far slower than the best was, what was measured before is what counts.
-local contest = {MOST = 5, SECONDS = 0.15} -- how many are timed again at most, and how long each
+-- disturbs the machine disturbs all alike; the fastest of all is the best. Those that were not timed again and would now be
+-- first have to show it: they are timed again beside the best, until the best is one that was, or too many were. Where the
+-- machine is disturbed all the time, so that each is far slower than the best was, what was measured before is what counts.
+local contest = {MOST = 5, SECONDS = 0.15} -- how many are timed again at a time, at most, and how long each
 
+local ROUNDS = 4
 local CLOSE = 1.15 -- times the best: those within it
 local DISTURBED = 1.5 -- times the best, as it was measured: no machine that it has to itself is so much slower at the end
 
--- Those that are close to the best, as the store has them.
-local function contenders_of(task)
+-- A result with its record; nil: the store has none.
+local function contender(task, c)
+  local record = task:record_of(c.hash)
+  return record and {measured = c, record = record, trace = msched.read_trace(record.trace)}
+end
+
+-- Those that are close to the best.
+local function closest(task)
   local list = {}
   for _, c in ipairs(task:best(contest.MOST)) do
-    local record = c.seconds <= CLOSE * task.measured[1].seconds and task:record_of(c.hash)
-    if record then list[#list + 1] = {measured = c, record = record, trace = msched.read_trace(record.trace)} end
+    if c.seconds <= CLOSE * task.measured[1].seconds then list[#list + 1] = contender(task, c) end
+  end
+  return list
+end
+
+-- Those that are before the best of the ones that were timed again, and that one; none where it is the first.
+local function challengers(task, timed)
+  local list = {}
+  for _, c in ipairs(task:best(math.huge)) do
+    if timed[c.hash] then
+      if #list > 0 then list[#list + 1] = contender(task, c) end
+      break
+    end
+    if #list < contest.MOST - 1 then list[#list + 1] = contender(task, c) end
   end
   return list
 end
@@ -21,11 +41,9 @@ local function was_disturbed(times, best)
   return true
 end
 
--- Gives how many were timed again; their records have the new times.
-function contest.run(task)
-  if task.simulate or task.done == 0 or task.run.cut or task:stopped() then return 0 end
-  local services, list, traces, times = task.services, contenders_of(task), {}, nil
-  if #list < 2 then return 0 end
+-- Times those of the list in turn; nil: one could not be, or an interrupt came.
+local function time_in_turn(task, list)
+  local services, traces, times = task.services, {}, nil
   for i, c in ipairs(list) do traces[i] = c.trace end
   services.measurer:contest(task.number, traces, contest.SECONDS)
   repeat
@@ -33,14 +51,36 @@ function contest.run(task)
     times = services.measurer:contested(0.2)
     if services.tell_waiting then services:tell_waiting() end
   until times ~= nil or task:stopped()
-  if not times or was_disturbed(times, task.measured[1].seconds) then return 0 end
-  task.fastest = nil
+  return times or nil
+end
+
+-- Their records have these times from now on.
+local function take_times(task, list, times, timed)
   for i, c in ipairs(list) do
-    services.store:retime(c.record.id, times[i])
-    c.measured.seconds = times[i].seconds
-    task:note_best(times[i].seconds, c.measured.id, c.record.id, c.measured.hash, c.trace)
+    task.services.store:retime(c.record.id, times[i])
+    c.measured.seconds, timed[c.measured.hash] = times[i].seconds, true
   end
-  return #list
+  task:choose_best()
+  for i, c in ipairs(list) do
+    task.log("retimed", task.name, {id = c.record.id, short_id = c.measured.id, seconds = times[i].seconds, low = times[i].low, high = times[i].high,
+                                    busy = times[i].busy or false, best = task.fastest.id, best_seconds = task.fastest.seconds})
+  end
+end
+
+-- Gives how many were timed again; their records have the new times.
+function contest.run(task)
+  if task.simulate or task.done == task.counted or task.run.cut then return 0 end
+  local timed, count = {}, 0
+  for round = 1, ROUNDS do
+    local list = round == 1 and closest(task) or challengers(task, timed)
+    if #list < 2 or task:stopped() then break end
+    local best = task.measured[1].seconds
+    local times = time_in_turn(task, list)
+    if not times or was_disturbed(times, best) then break end
+    take_times(task, list, times, timed)
+  end
+  for _ in pairs(timed) do count = count + 1 end
+  return count
 end
 
 return contest

@@ -15,9 +15,9 @@ log.kinds = {
     group = "its name", reason = "what was refused",
   },
   start = { -- a task was opened: its space, and what the store knows of it
-    target = "what code is generated for", trials = "how many are wanted of the task", total = "and of all tasks together, where that was asked for",
+    target = "what code is generated for", trials = "how many are wanted of the task, those counted included", total = "and of all tasks together, where that was asked for",
     operations = "that the function does", unit = "what 1e9 of them a second are called", weight = "how much the task counts", part_of = "the name of the function that the task's is a group of", groups = "the groups that the function is composed of, where it was cut", shared = "how many trials such a function and its groups have together, where that was asked for", shape = "of what the function gives, its last parameter: extents between x", equal = "names of the other functions that it stands for", sketches = "how many the space has",
-    blocks = "where the space is factored: {block, choices} of each; the sketches are the product of these", thinned = "whether there are more sketches, of which these were drawn", unscheduled = "true where the function has no blocks: it is measured as it stands", known = "records that the store had", best = "the fastest of them: as few digits as name it", best_seconds = "its median", idle = "names of the user's rules that changed no schedule of any task, where there are any; with the first task", bound = "seconds that no kernel is faster than", reach = "operations a second that the machine was measured to do when the run began, where that was asked for",
+    blocks = "where the space is factored: {block, choices} of each; the sketches are the product of these", thinned = "whether there are more sketches, of which these were drawn", unscheduled = "true where the function has no blocks: it is measured as it stands", known = "records that the store had", counted = "those of them that count as trials: of the run that the task goes on with", best = "the fastest of them: as few digits as name it", best_seconds = "its median", idle = "names of the user's rules that changed no schedule of any task, where there are any; with the first task", bound = "seconds that no kernel is faster than", reach = "operations a second that the machine was measured to do when the run began, where that was asked for",
     vendor = "the library whose routine for it is the fastest, where these were asked for and there is one", vendor_seconds = "what one call of that took", vendor_library = "that library with its version", vendor_routine = "which of its ways was taken, where it has several",
     seconds = "that opening took", deadline = "`elapsed` when the run ends",
     refused_model = "why the model's file cannot be used: it starts with one that has learned nothing",
@@ -36,8 +36,12 @@ log.kinds = {
     id = "the record's", short_id = "as few of its digits as name it", status = "measured, censored or failed", outcome = "the same in detail",
     seconds = "the median; of one that was censored, a lower bound", low = "of the median's interval", high = "and its other end", hash = "of the scheduled module",
     candidate = "its number", reason = "the message of a failure", busy = "whether other programs ran meanwhile", build_seconds = "that building it took",
-    run_seconds = "that checking and timing it took", done = "trials of the task so far", best = "the fastest record so far: as few digits as name it",
+    run_seconds = "that checking and timing it took", done = "trials of the task so far, those counted at the start included", best = "the fastest record so far: as few digits as name it",
     best_seconds = "its median",
+  },
+  retimed = { -- one of the best was timed again, in turn with the others, and its record has this time now
+    id = "the record's", short_id = "as few of its digits as name it", seconds = "the median", low = "of the median's interval", high = "and its other end",
+    busy = "whether other programs ran meanwhile", best = "the fastest record now: as few digits as name it", best_seconds = "its median",
   },
   learned = { -- the model was given results
     lessons = "how many", known = "whether they are those that the store had", seconds = "that it took",
@@ -55,7 +59,7 @@ log.kinds = {
     waiting = "results that are waited for", retiming = "whether these are of the best, which are timed again in the end",
   },
   ["end"] = { -- a task is over
-    trials = "how many were measured", seconds = "from the start of the run to here", best = "the fastest record's id", short_id = "as few of its digits as name it",
+    trials = "how many were measured, those counted at the start included", seconds = "from the start of the run to here", best = "the fastest record's id", short_id = "as few of its digits as name it",
     best_seconds = "its median", failures = "how many candidates failed, by outcome", refused = "how many were refused, by whom", repeated = "candidates that were asked for before",
     busy = "trials during which other programs ran", retimed = "how many of the best were timed again", ended = "why: a word", text = "why, in a sentence, where trials are left",
     open_seconds = "where the time went: opening the space", replay_seconds = "replaying", policy_seconds = "what policies did besides", learn_seconds = "the model's updates",

@@ -100,6 +100,49 @@ local function records_of(task, store)
   return list
 end
 
+-- Which run of the search the task goes on with: the last of its seed, where it was one of this policy in this space. Its
+-- trials, {run, counted}; a later version's numbers are none.
+local function find_run(task, own)
+  local number, counted, is_other = 0, 0, false
+  for _, k in ipairs(own) do
+    local search = k.record.seed == task.seed and k.record.search or {}
+    local run = math.tointeger(search.run) or 0
+    if run > number then number, counted, is_other = run, 0, false end
+    if run == number and run > 0 then
+      is_other = is_other or search.space ~= task.space_key
+      counted = counted + (k.trace and 1 or 0)
+    end
+  end
+  task.run_number, task.counted = math.max(number, 1), is_other and 0 or counted
+  if is_other then task.run_number = number + 1 end
+end
+
+-- Whether any task lacks trials of those that are asked for: of each, or of a function that is cut and its groups together, or of
+-- all together.
+local function is_any_lacking(tasks, total)
+  local all, of_budget = 0, {}
+  for _, t in ipairs(tasks) do
+    all = all + t.counted
+    if t.budget then of_budget[t.budget] = (of_budget[t.budget] or 0) + t.counted end
+  end
+  if total then return all < total end
+  for _, t in ipairs(tasks) do
+    local shared = t.budget and t.budget.trials
+    if shared and of_budget[t.budget] < shared or not shared and not t.parts and t.counted < t.trials then return true end
+  end
+  return false
+end
+
+-- Trials are counted over all commands that go on with a run, up to the number that each asks for. A run in which no task lacks
+-- any is over: what is asked for then is that many more. total: of all tasks, where it is limited.
+function resume.count_trials(tasks, total)
+  local lacking = is_any_lacking(tasks, total)
+  for _, t in ipairs(tasks) do
+    if not lacking then t.run_number, t.counted = t.run_number + (t.counted > 0 and 1 or 0), 0 end
+    t.done = t.counted
+  end
+end
+
 -- Reads the records of a task. Those of its last iteration, which may have been cut short, are not yet known to the
 -- policy: it asks for them again, since it finds what it found then, and has their results at once.
 function resume.read(task, store)
@@ -127,10 +170,11 @@ function resume.read(task, store)
   for _, k in ipairs(own) do
     if last > 0 and k.iteration == last then
       task.unfinished[k.record.hash] = k
-      task.recallable = task.recallable + 1
+      if k.record.status ~= "failed" then task.recallable = task.recallable + 1 end
     end
     if k.trace and k.record.status == "measured" then task:note_best(k.record.seconds, k.id, k.record.id, k.record.hash, k.trace) end
   end
+  find_run(task, own)
   task.finished = {}
   for _, k in ipairs(own) do
     if not task.unfinished[k.record.hash] then

@@ -105,6 +105,7 @@ end
 -- Where a task has nothing left to do, its close ones are timed again, and the memory of its arguments is given back.
 function Run:finish(task)
   if task.is_closed then return end
+  task:know_unfinished()
   task.is_closed, task.retimed = true, contest.run(task)
   -- An interrupt leaves what is timed again where it is: the measurer ends with the run.
   if self.services.measurer and task.waiting == 0 and not self:stopped() then self.services.measurer:close_task(task.number) end
@@ -155,6 +156,7 @@ function Run:go(services)
   for _, task in ipairs(self.tasks) do
     if not self.simulate then resume.read(task, services.store) end
   end
+  resume.count_trials(self.tasks, self.total)
   services:start(self.tasks)
   for _, task in ipairs(self.tasks) do
     self:tell_start(task)
@@ -181,12 +183,25 @@ function Run:tell_start(task)
     unit = floats > 0 and "GFLOP/s" or "GOP/s", weight = task.weight, part_of = task.of_whole, groups = task.parts and #task.parts or nil, shared = task.budget and task.budget.trials, shape = shape_of(task.func), equal = task.equal, sketches = task.product and task.product:size() or #task.sketches,
     blocks = task.product and task.product:counts(), thinned = task.thinned or false, unscheduled = task.unscheduled or nil,
     best = task.fastest and task.fastest.id, best_seconds = task.fastest and task.fastest.seconds,
-    idle = #task.idle_rules > 0 and task.idle_rules or nil, known = task.recorded, bound = task.bound, reach = task.reach, vendor = task.beside and task.beside.name, vendor_seconds = task.beside and task.beside.seconds, vendor_library = task.beside and task.beside.library, vendor_routine = task.beside and task.beside.routine, seconds = task.spent.open, deadline = self.seconds, refused_model = task.refused_model,
+    idle = #task.idle_rules > 0 and task.idle_rules or nil, known = task.recorded, counted = task.counted, bound = task.bound, reach = task.reach, vendor = task.beside and task.beside.name, vendor_seconds = task.beside and task.beside.seconds, vendor_library = task.beside and task.beside.library, vendor_routine = task.beside and task.beside.routine, seconds = task.spent.open, deadline = self.seconds, refused_model = task.refused_model,
   })
+end
+
+local function known_reason(task)
+  return {why = "trials", text = string.format("the store has them of seed %d, and other tasks of the run lack some; a greater number goes on, another seed draws others", task.seed)}
+end
+
+-- Whether all that are asked for of some tasks together were had before the run.
+local function are_known(tasks, trials)
+  local counted = 0
+  for _, t in ipairs(tasks) do counted = counted + t.counted end
+  return counted >= trials
 end
 
 local function why_ended(run, task)
   if task.ended then return task.ended end
+  local family = task.budget and task.budget.trials and {task.budget.whole, table.unpack(task.budget.parts)}
+  if family and are_known(family, task.budget.trials) then return task.parts and known_reason(task) or {why = "trials"} end
   if task.of_whole and run:parts_are_over() then
     return {why = "seconds", text = string.format("the rest of the %g seconds is for `%s`", run.seconds, task.of_whole)}
   end
@@ -196,6 +211,7 @@ local function why_ended(run, task)
   end
   if run.ended then return run.ended end
   if run:stopped() then return {why = "interrupted"} end
+  if task.counted >= task.trials then return known_reason(task) end
   if task.done < task.trials then return {why = "total", text = run.total == 1 and "the only trial of all tasks together is spent" or string.format("the %d trials of all tasks together are spent", run.total)} end
   return {why = "trials"}
 end

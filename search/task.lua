@@ -31,7 +31,8 @@ local no_model = setmetatable({}, {__index = function() error("the policy uses a
 -- tune.open gave of its space.
 function Task.new(func, fields)
   local self = setmetatable({
-    func = func, iteration = 1, made = 0, done = 0, waiting = 0, idle = 0, accepted = 0, submitted = 0, recorded = 0, recallable = 0, kept = 0, censored = 0, repeated = 0, busy = 0, retimed = 0,
+    func = func, iteration = 1, made = 0, done = 0, counted = 0, run_number = 1, waiting = 0, idle = 0, accepted = 0, submitted = 0, recorded = 0, recallable = 0, kept = 0, censored = 0,
+    repeated = 0, busy = 0, retimed = 0,
     known = {}, unfinished = {}, finished = {}, measured = {}, failures = {}, row = {failures = {}, length = 0}, wins = {}, starts = {}, model = no_model,
     spent = {open = 0, replay = 0, policy = 0, learn = 0, wait = 0, build = 0, run = 0},
   }, Task)
@@ -51,7 +52,7 @@ function Task:is_over()
   self.run:look_at_the_clock()
   return self.ended ~= nil or self.run.ended ~= nil or self:stopped() or self.of_whole ~= nil and self.run:parts_are_over()
 end
--- How many may be asked for: trials that are left, and what the store has of an iteration that was cut short.
+-- How many may be asked for: trials that are left, and those that the store has of an iteration that was cut short.
 function Task:remaining()
   local left = self:trials_left()
   return left > 0 and left + self.recallable or 0
@@ -124,9 +125,16 @@ function Task:unmeasured(candidates, most)
   return list
 end
 
--- The fastest so far, {hash, seconds, sketch, candidate, id}: at most `most`.
+-- The order of results: by time, equal ones as the store has them, by their records' ids.
+local function is_faster(a, b)
+  if a.seconds ~= b.seconds then return a.seconds < b.seconds end
+  if a.full_id and b.full_id and a.full_id ~= b.full_id then return a.full_id < b.full_id end
+  return a.hash < b.hash
+end
+
+-- The fastest so far, {hash, seconds, sketch, candidate, id, full_id}: at most `most`.
 function Task:best(most)
-  table.sort(self.measured, function(a, b) return a.seconds ~= b.seconds and a.seconds < b.seconds or a.seconds == b.seconds and a.hash < b.hash end)
+  table.sort(self.measured, is_faster)
   return table.move(self.measured, 1, math.min(most, #self.measured), 1, {})
 end
 
@@ -242,7 +250,8 @@ end
 
 -- What is asked for when the store was read already: its result costs no trial.
 function Task:recall(c, k)
-  self.unfinished[c.hash], self.recallable = nil, self.recallable - 1
+  self.unfinished[c.hash] = nil
+  if k.record.status ~= "failed" then self.recallable = self.recallable - 1 end
   self:know(k)
   if k.sketch then self:note_lesson(c, k.record.seconds) end
   return {status = k.record.status, seconds = k.record.seconds}
@@ -319,26 +328,39 @@ function Task:settle()
 end
 
 -- What the store has of an iteration that was cut short is known now, though the policy did not ask for it again.
-function Task:end_iteration()
+function Task:know_unfinished()
   for _, hash in ipairs(msched.sorted_keys(self.unfinished)) do
     self:know(self.unfinished[hash])
     self.unfinished[hash] = nil
   end
-  self.recallable, self.iteration = 0, self.iteration + 1
+  self.recallable = 0
+end
+function Task:end_iteration()
+  self:know_unfinished()
+  self.iteration = self.iteration + 1
 end
 
 -- ---- Results ------------------------------------------------------------------------------------------------------
 
 function Task:note_best(seconds, id, full_id, hash, trace)
-  if self.fastest and self.fastest.seconds <= seconds then return end
-  self.fastest = {seconds = seconds, id = id, full_id = full_id, hash = hash, trace = trace}
+  local new = {seconds = seconds, id = id, full_id = full_id, hash = hash, trace = trace}
+  if not self.fastest or is_faster(new, self.fastest) then self.fastest = new end
+end
+
+-- Times of the store have changed: the best is the first of all again, as those who read the store see it.
+function Task:choose_best()
+  local first = self:best(1)[1]
+  local record = first and self:record_of(first.hash)
+  if record then
+    self.fastest = {seconds = first.seconds, id = first.id, full_id = record.id, hash = first.hash, trace = msched.read_trace(record.trace)}
+  end
 end
 
 -- A record of the store (resume.lua) counts as asked for.
 function Task:know(k)
   self.known[k.record.hash] = true
   if k.sketch and k.record.status == "measured" then
-    self.measured[#self.measured + 1] = {hash = k.record.hash, seconds = k.record.seconds, sketch = k.sketch, candidate = k.record.candidate, id = k.id}
+    self.measured[#self.measured + 1] = {hash = k.record.hash, seconds = k.record.seconds, sketch = k.sketch, candidate = k.record.candidate, id = k.id, full_id = k.record.id}
   end
 end
 
@@ -396,7 +418,8 @@ function Task.run_seconds(r) return (r.check_seconds or 0) + (r.time_seconds or 
 local function keep(self, c, status, r)
   if self.simulate then return end
   self.kept = self.kept + 1
-  local search = {asked = self.asked_at, came = msched.clock() - self.run.started, build_seconds = r.build_seconds or 0, run_seconds = Task.run_seconds(r)}
+  local search = {asked = self.asked_at, came = msched.clock() - self.run.started, build_seconds = r.build_seconds or 0, run_seconds = Task.run_seconds(r),
+                  run = self.run_number, space = self.space_key}
   return self.services.store:put {workload = self.workload, target = self.target.text, trace = c.trace, hash = c.hash, status = status, seconds = r.seconds, low = r.low,
                                   high = r.high, runs = r.runs, busy = r.busy, reason = r.reason, seed = self.seed, candidate = c.candidate,
                                   device = r.device, search = search}

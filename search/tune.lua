@@ -158,6 +158,17 @@ local function fields_of(each, run, target, options)
   }
 end
 
+-- Tells policies and spaces apart: FNV-1a of the policy's name and of the sketches.
+local function space_key(policy, sketches)
+  local key = 0x811c9dc5
+  local function add(text)
+    for i = 1, #text do key = (key ~ text:byte(i)) * 0x01000193 & 0xffffffff end
+  end
+  add(policy.name)
+  for _, sketch in ipairs(sketches) do add(sketch:text()) end
+  return key
+end
+
 local function target_of(options) return msched.target(options.target or "native", {runs = not (options.simulate or options.no_tune)}) end
 
 local function open_task(each, run, shared, policy, options)
@@ -170,7 +181,7 @@ local function open_task(each, run, shared, policy, options)
   local fields = fields_of(each, run, target, options)
   fields.policy, fields.sketches, fields.mutators, fields.postprocs = policy, traces_of(opened.sketches), opened.mutators, opened.postprocs
   fields.refused, fields.thinned, fields.idle_rules, fields.product, fields.open_anew = opened.refused, opened.thinned, opened.idle, opened.product, opened.open_anew
-  fields.unscheduled = opened.unscheduled
+  fields.unscheduled, fields.space_key = opened.unscheduled, space_key(policy, fields.sketches)
   local task = Task.new(each.func, fields)
   if policy.needs.model then task:take_model(shared:model()) end
   task.spent.open = msched.clock() - start
@@ -183,7 +194,7 @@ end
 local function open_whole(each, run, options)
   local fields = fields_of(each, run, target_of(options), options)
   fields.policy, fields.sketches, fields.mutators, fields.postprocs, fields.refused, fields.idle_rules = whole.policy, {}, {}, {}, {}, {}
-  fields.parts, fields.cut, fields.part_of_group = {}, each.cut, {}
+  fields.parts, fields.cut, fields.part_of_group, fields.space_key = {}, each.cut, {}, space_key(whole.policy, {})
   local task = Task.new(each.func, fields)
   each.budget.whole = task
   return task

@@ -17,7 +17,7 @@ local function put(n, seconds)
   sch:split(i, {ms.rest, n})
   local id, short = store:put {workload = workload, target = target.text, trace = sch.trace, hash = sch:hash(), status = "measured", seconds = seconds,
                                low = seconds, high = seconds, runs = 3}
-  return {id = id, measured = {hash = sch:hash(), seconds = seconds, id = short}}
+  return {id = id, measured = {hash = sch:hash(), seconds = seconds, id = short, full_id = id}}
 end
 
 local asked
@@ -25,8 +25,8 @@ local function env_of(records, times)
   local measured = {}
   for i, r in ipairs(records) do measured[i] = r.measured end
   local env = {done = 1, measured = measured, workload = workload, target = target, log = function() end, run = {cut = false},
-               stopped = function() return false end, best = Task.best, note_best = Task.note_best,
-               record_of = Task.record_of, shared = {}}
+               stopped = function() return false end, best = Task.best, choose_best = Task.choose_best,
+               record_of = Task.record_of, shared = {}, counted = 0}
   env.services = {store = store}
   env.services.measurer = {contest = function(_, _, traces) asked = #traces end, contested = function() return times end}
   return env
@@ -64,6 +64,40 @@ assert(kept.seconds == 1.05 and kept.runs == 3 and not kept.busy)
 env = env_of(records, {time(8.1), time(1.04)})
 assert(contest.run(env) == 2 and env.fastest.full_id == records[2].id)
 
+-- Those that were not timed again and would be first then are, beside the best of those that were, until that is first: however
+-- the times fall, the best is the store's first.
+do
+  local list = {put(2, 1.0), put(4, 1.001), put(8, 1.002), put(16, 1.2)}
+  local few, rounds = contest.MOST, 0
+  contest.MOST = 2
+  env = env_of(list, nil)
+  local of_round = {{1.05, 1.04}, {1.03, 1.041}, {1.2, 1.2}}
+  env.services.measurer.contested = function()
+    rounds = rounds + 1
+    local times = {}
+    for i, seconds in ipairs(of_round[rounds]) do times[i] = time(seconds) end
+    return times
+  end
+  local told = {}
+  env.log = function(kind, _, fields) if kind == "retimed" then told[#told + 1] = fields end end
+  assert(contest.run(env) == 3 and rounds == 2, rounds)
+  assert(env.fastest.full_id == list[3].id and env.fastest.seconds == 1.03)
+  assert(store:records({workload = workload})[1].id == list[3].id)
+  assert(#told == 4 and told[4].best == list[3].measured.id and told[4].best_seconds == 1.03 and told[4].id == list[2].id and told[4].seconds == 1.041)
+  contest.MOST = few
+end
+
+-- Equal times: the best is the first of the store, by the records' ids, whichever came first.
+for order = 1, 2 do
+  local list = {put(2, 1.0), put(4, 1.1)}
+  if order == 2 then list[1], list[2] = list[2], list[1] end
+  env = env_of(list, {time(1.1), time(1.1)})
+  assert(contest.run(env) == 2)
+  local first
+  for _, r in ipairs(store:records {workload = workload}) do if not first and r.seconds == 1.1 then first = r.id end end
+  assert(first == (list[1].id < list[2].id and list[1] or list[2]).id and env.fastest.full_id == first and env:best(1)[1].full_id == first)
+end
+
 env.done = 0
 asked = nil
 assert(contest.run(env) == 0 and not asked)
@@ -72,7 +106,7 @@ do
   local Run = ms.load "search.run"
   local run, asked_for, closed = Run.new {log = function() end}, 0, 0
   local task = env_of({put(2, 1.0), put(4, 1.0)}, nil)
-  task.waiting, task.number, task.name = 0, 0, "gemm"
+  task.waiting, task.number, task.name, task.know_unfinished = 0, 0, "gemm", function() end
   run.services = task.services
   task.services.measurer.contested = function() asked_for = asked_for + 1 end
   task.services.measurer.close_task = function() closed = closed + 1 end

@@ -28,9 +28,9 @@ local function trial(fields)
   for name, value in pairs(fields) do e[name] = value end
   return e
 end
-local function shown(events)
+local function shown(events, states)
   lines = {}
-  local listen = progress.lines(nil)
+  local listen = progress.lines(nil, states)
   for _, event in ipairs(events) do listen(event) end
   return lines
 end
@@ -76,3 +76,14 @@ assert(lines[2] == "f: trial 1 of 100, best 1.00 us 1.0 GOP/s (abc), 1 s, about 
 assert(lines[3] == "f: trial 4 of 100, best 1.00 us 1.0 GOP/s (abc), 3 s, failed: none, other programs ran during 1", lines[3])
 assert(lines[4] == "f: the best 3 were timed again, in turn")
 assert(#lines == 5 and lines[5] == "f: ended with 4 of 100 trials: the space gave nothing new three times in a row", lines[5])
+-- The final re-measurement changes the best of a task that is over while others go on; trials that earlier commands had count,
+-- but not for the time that is left.
+local retold = {}
+shown({start {known = 7, counted = 6, trials = 10}, trial {best = "abc", best_seconds = 1e-6, done = 7},
+       {event = "retimed", task = "f", elapsed = 2, id = "d", short_id = "def", seconds = 2e-6, best = "def", best_seconds = 2e-6},
+       {event = "wait", task = "f", elapsed = 100, waiting = 1}}, retold)
+assert(lines[1] == "f on llvm: 3 sketches, 7 records known, 6 of them of the 10 trials", lines[1])
+assert(lines[2]:find("trial 7 of 10, best 1.00 us 1.0 GOP/s (abc), 1 s, about 4 s left", 1, true), lines[2])
+assert(lines[3]:find("trial 7 of 10, best 2.00 us 0.5 GOP/s (def)", 1, true), lines[3])
+assert(retold.f.curve[1] == 2e-6)
+

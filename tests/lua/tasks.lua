@@ -24,13 +24,13 @@ local function stopped_after(counts, policy)
   local path, all = new_path(), {}
   for _, count in ipairs(counts) do
     local m = measurer {most = count}
-    local ok, message = pcall(tune.all, {small}, {measurer = m, batch = 16, trials = TRIALS - #all, db = path, jobs = 2, policy = policy})
+    local ok, message = pcall(tune.all, {small}, {measurer = m, batch = 16, trials = TRIALS, db = path, jobs = 2, policy = policy})
     assert(not ok and message == "the measurer is gone", tostring(message))
     all = joined(all, table.move(m.asked[1], 1, count, 1, {}))
     collectgarbage() -- closes the store
   end
   local known
-  local m = run({small}, {trials = TRIALS - #all, db = path, policy = policy, listen = function(e) if e.event == "start" then known = e.known end end})
+  local m = run({small}, {trials = TRIALS, db = path, policy = policy, listen = function(e) if e.event == "start" then known = e.known end end})
   assert(known == #all)
   return joined(all, m.asked[1])
 end
@@ -217,6 +217,54 @@ local simulated = tune.all({product("fourth", 64, 64, 64)}, {trials = 16, batch 
 assert(simulated[1].fastest.seconds == math.min(table.unpack(before.times[1])), "the store alone")
 collectgarbage()
 assert(#run({wide}, {trials = 1, db = shared_path, listen = function(e) first_named = e.event == "start" and e or first_named end}).asked[1] == 1 and first_named.known == 0)
+
+-- ---- How trials are counted --------------------------------------------------------------------------------------
+
+-- A number of trials is the total of a run, over all commands that go on with it; where it had as many, so many more are another's.
+-- Trials of other policies and seeds are not counted.
+do
+  local store, all = new_path(), run({small}, {policy = "random", trials = 60, batch = 8}).asked[1]
+  local at, start, ended = 0, nil, nil
+  local function goes_on(expected, options)
+    collectgarbage() -- closes the store
+    options.db, options.batch, options.policy = store, 8, options.policy or "random"
+    options.listen = function(e) start, ended = e.event == "start" and e or start, e.event == "end" and e or ended end
+    local asked = run({small}, options).asked[1]
+    if options.policy == "random" and not options.seed then same(asked, table.move(all, at + 1, at + expected, 1, {}), "after " .. at) end
+    assert(#asked == expected, string.format("%d trials, not %d", #asked, expected))
+    if not options.seed then at = at + expected end
+    return start.counted, ended.trials
+  end
+  local function check(counted, trials, a, b) assert(counted == a and trials == b, string.format("%d counted of %d", counted, trials)) end
+  local m = measurer {most = 11}
+  assert(not pcall(tune.all, {small}, {measurer = m, batch = 8, trials = 20, db = store, policy = "random"}))
+  at = 11
+  local counted, trials = goes_on(9, {trials = 20})
+  check(counted, trials, 11, 20)
+  counted, trials = goes_on(7, {trials = 7}) -- it had 20: these are of a second
+  check(counted, trials, 0, 7)
+  counted, trials = goes_on(5, {trials = 12})
+  check(counted, trials, 7, 12)
+  counted, trials = goes_on(13, {total = 25}) -- of all tasks: there is one
+  check(counted, trials, 12, 25)
+  counted, trials = goes_on(6, {trials = 6, seed = 2})
+  check(counted, trials, 0, 6)
+  counted, trials = goes_on(30, {trials = 30, policy = "replay_trace"})
+  check(counted, trials, 0, 30)
+end
+
+-- Of several tasks, the one that was stopped goes on alone.
+do
+  local store, both = new_path(), {policy = "random", trials = 12, batch = 8}
+  both.db = store
+  run({small}, both)
+  collectgarbage()
+  local m, tasks = run({small, wide}, both)
+  assert(#m.asked[1] == 0 and #m.asked[2] == 12 and tasks[1].ended_as.text:find "other tasks of the run lack some", tasks[1].ended_as.text)
+  collectgarbage()
+  m = run({small, wide}, both)
+  assert(#m.asked[1] == 12 and #m.asked[2] == 12)
+end
 
 -- ---- Records that do not read ------------------------------------------------------------------------------------
 
