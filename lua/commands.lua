@@ -66,6 +66,11 @@ function commands.tune(options, files, rest)
   for _, other in ipairs {"trials", "total-trials", "seconds", "simulate"} do
     if options["no-tune"] and options[other] then misuse("--no-tune measures nothing: it does not go with --%s", other) end
   end
+  if options.deterministic then
+    local name, why = ms.load "search.fixed".refused {seconds = options.seconds, policy_timeout = options["policy-timeout"], skip_failing = options["skip-failing"],
+                                                      failures = options.failures, scheduler = options.scheduler}
+    if name or options["no-tune"] then misuse("--deterministic does not go with --%s: %s", name and name:gsub("_", "-") or "no-tune", why or "nothing is tried") end
+  end
   if options.vendors and (options["no-tune"] or options.simulate) then misuse("--vendors: nothing is timed with --no-tune or --simulate") end
   if options.vendors then
     local found, why = pcall(ms.vendors, 1)
@@ -80,7 +85,7 @@ function commands.tune(options, files, rest)
     files = options.rules, policy = options.policy, policy_timeout = cli.seconds(options, "policy-timeout"), jobs = options.jobs,
     rule_timeout = cli.seconds(options, "rule-timeout"), skip_failing = options["skip-failing"], model = options.model, failures = options.failures,
     run_timeout = cli.seconds(options, "run-timeout"), reference_timeout = cli.seconds(options, "reference-timeout"), simulate = options.simulate,
-    no_tune = options["no-tune"], whole = options.whole, store = store,
+    no_tune = options["no-tune"], deterministic = options.deterministic, whole = options.whole, store = store,
     beside = options.vendors and ms.load "lua.beside".vendors() or nil,
     reach = not options["no-tune"] and not options.simulate and machine_peak() or nil, listen = options.json and progress.json() or progress.lines(screen, states),
   })

@@ -220,7 +220,7 @@ local FEW, TOLD = 3, 3 -- records shown of a task; decisions told of each
 
 -- The fastest few of a task: share of the best, what building and running took, and what they decide that the best does not.
 function progress.print_best(task, state)
-  local list, decisions = task:best(FEW), ms.load "lua.report.decisions"
+  local list, decisions = task:fastest_few(FEW), ms.load "lua.report.decisions"
   for i, m in ipairs(list) do
     local cost, differs = state and state.costs[m.full_id], ""
     if i > 1 then
@@ -238,6 +238,7 @@ end
 function progress.json()
   return function(e)
     e.equal, e.blocks, e.idle = e.equal and cli.list(e.equal), e.blocks and cli.list(e.blocks), e.idle and cli.list(e.idle)
+    if e.hashes then e.hashes = cli.list(e.hashes) end
     if e.event ~= "wait" then cli.put_json(e) end
   end
 end

@@ -17,7 +17,7 @@ end
 -- Those that are close to the best.
 local function closest(task)
   local list = {}
-  for _, c in ipairs(task:best(contest.MOST)) do
+  for _, c in ipairs(task:fastest_few(contest.MOST)) do
     if c.seconds <= CLOSE * task.measured[1].seconds then list[#list + 1] = contender(task, c) end
   end
   return list
@@ -26,7 +26,7 @@ end
 -- Those that are before the best of the ones that were timed again, and that one; none where it is the first.
 local function challengers(task, timed)
   local list = {}
-  for _, c in ipairs(task:best(math.huge)) do
+  for _, c in ipairs(task:fastest_few(math.huge)) do
     if timed[c.hash] then
       if #list > 0 then list[#list + 1] = contender(task, c) end
       break

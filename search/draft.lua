@@ -79,6 +79,12 @@ local function estimate(func, machine, candidates)
   end
 end
 
+-- What a replayed candidate of a task costs as it is; nil: it cannot be estimated.
+function draft.cost(task, candidate)
+  estimate(task.func, task.machine or draft.machine(task.target), {candidate})
+  return candidate.cost
+end
+
 -- Replayed candidates, false among them, each once, by what they cost as they are, the cheapest first; those that cannot be
 -- estimated last. machine: in place of the target's.
 function draft.ranked(func, target, candidates, machine)

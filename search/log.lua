@@ -30,7 +30,7 @@ log.kinds = {
   },
   asked = { -- a policy asked for measurements
     iteration = "which time this is, from 1", candidates = "how many it asked for", measured = "how many of them are measured now",
-    recalled = "how many the store has a result of", repeated = "how many were asked for before", seconds = "that the policy took, replaying and the model's predictions included",
+    hashes = "of these modules, in the order in which they were asked for", recalled = "how many the store has a result of", repeated = "how many were asked for before", seconds = "that the policy took, replaying and the model's predictions included",
   },
   trial = { -- a result
     id = "the record's", short_id = "as few of its digits as name it", status = "measured, censored or failed", outcome = "the same in detail",

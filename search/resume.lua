@@ -1,5 +1,6 @@
 -- What the store knows of a task when a run begins: modules that are not measured again, the best so far, lessons for
 -- the model, and records of others where the search starts.
+local fixed = msched.load "search.fixed"
 local resume = {}
 
 -- Whether a record's trace means here what it meant when it was measured: the intrinsics that it names are the same.
@@ -160,6 +161,7 @@ function resume.read(task, store)
       if trace then starts[#starts + 1] = {sketch = trace:simplified(false), far = 0, here = here, seconds = r.seconds, id = r.id} end
     end
   end
+  if task.proposed then return fixed.read(task, own) end
   if task.policy.needs.nearest and last == 0 then add_nearest(task, store, starts) end
   keep_starts(task, starts)
   table.sort(own, function(a, b)
@@ -196,7 +198,7 @@ end
 
 -- Teaches the model what the store knows, iteration by iteration: as if the run had never been stopped.
 function resume.teach(task)
-  if not task.policy.needs.model then return end
+  if not task.policy.needs.model or task.proposed then return end
   local list = {}
   for i, k in ipairs(task.finished) do
     if k.sketch then list[#list + 1] = k end

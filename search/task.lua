@@ -2,7 +2,7 @@
 -- policy: func, target, seed, iteration, sketches, mutators {{part, weight}…}, batch, bound, asked (whether a number of trials
 -- was), model (where the policy needs one), and the methods below down to `measure`.
 local space, refusals = msched.load "rules.space", msched.load "rules.refusals"
-local policies, schedulers = msched.load "search.policy", msched.load "search.scheduler"
+local policies, schedulers, fixed = msched.load "search.policy", msched.load "search.scheduler", msched.load "search.fixed"
 
 local Task = {NUMBERS = 20} -- bits of a candidate's number that count within its iteration; those above are the iteration
 Task.__index = Task
@@ -106,7 +106,7 @@ function Task:replay(jobs)
 end
 
 -- Whether the best has this share of what the machine was measured to reach, or of the bound where that is not known.
-function Task:is_near_roofline(share) return schedulers.is_near_roofline(self, share) end
+function Task:is_near_roofline(share) return not self.proposed and schedulers.is_near_roofline(self, share) end
 
 function Task:is_known(hash) return self.known[hash] ~= nil end
 
@@ -132,11 +132,16 @@ local function is_faster(a, b)
   return a.hash < b.hash
 end
 
--- The fastest so far, {hash, seconds, sketch, candidate, id, full_id}: at most `most`.
-function Task:best(most)
-  table.sort(self.measured, is_faster)
-  return table.move(self.measured, 1, math.min(most, #self.measured), 1, {})
+local function first_of(list, most)
+  table.sort(list, is_faster)
+  return table.move(list, 1, math.min(most, #list), 1, {})
 end
+
+-- The fastest that were measured, {hash, seconds, sketch, candidate, id, full_id}: at most `most`.
+function Task:fastest_few(most) return first_of(self.measured, most) end
+
+-- The same, as policies see them: where candidates must not depend on times, all that were asked for, by estimate (fixed.lua).
+function Task:best(most) return first_of(self.proposed or self.measured, most) end
 
 -- Has candidates measured, as many as there are trials left; those of earlier are not measured again. Gives a list of what
 -- came of each: {status =, seconds =}; status is measured, censored, failed, or repeated.
@@ -226,6 +231,15 @@ function Task:fail(message)
   self.error = self.error or message
 end
 
+-- Of candidates that are asked for in the order in which they are: those that no earlier iteration had.
+local function hashes_of(self, candidates)
+  local list = {}
+  for i, c in ipairs(candidates) do
+    if not self.answers[i] or self.answers[i].status ~= "repeated" then list[#list + 1] = c.hash end
+  end
+  return list
+end
+
 -- Lets the policy go on until it asks for measurements, and has them made.
 function Task:step()
   local start, replaying, before = msched.clock(), self.spent.replay, self.repeated
@@ -241,7 +255,7 @@ function Task:step()
     return
   end
   local fresh, recalled = self:sort_out(candidates)
-  self.log("asked", self.name, {iteration = self.iteration, candidates = #candidates, measured = #fresh, recalled = recalled,
+  self.log("asked", self.name, {iteration = self.iteration, hashes = hashes_of(self, candidates), candidates = #candidates, measured = #fresh, recalled = recalled,
                                 repeated = self.repeated - before, seconds = seconds})
   self:submit(fresh)
   self:note_idle(#fresh + recalled)
@@ -251,8 +265,9 @@ end
 -- What is asked for when the store was read already: its result costs no trial.
 function Task:recall(c, k)
   self.unfinished[c.hash] = nil
-  if k.record.status ~= "failed" then self.recallable = self.recallable - 1 end
   self:know(k)
+  if self.proposed then self.done = self.done + 1
+  elseif k.record.status ~= "failed" then self.recallable = self.recallable - 1 end
   if k.sketch then self:note_lesson(c, k.record.seconds) end
   return {status = k.record.status, seconds = k.record.seconds}
 end
@@ -270,7 +285,7 @@ end
 function Task:simulated(c)
   local r = self:record_of(c.hash)
   if r and r.status ~= "unmeasured" then return {measured = r.status == "measured", censored = r.status == "censored", outcome = r.status, seconds = r.seconds, reason = r.reason} end
-  self.done = self.done + 1
+  if not self.proposed then self.done = self.done + 1 end
   return {outcome = "not in the store", seconds = 0, reason = ""}
 end
 
@@ -279,15 +294,16 @@ function Task:sort_out(candidates)
   local fresh, recalled, left = {}, 0, self:trials_left()
   self.answers, self.pending, self.lessons, self.best_before = {}, {}, {}, self.fastest and self.fastest.seconds
   for i, c in ipairs(candidates) do
-    local k = self.unfinished[c.hash]
-    if k then
+    local k, is_spent = self.unfinished[c.hash], #fresh + (self.proposed and recalled or 0) == left
+    if k and not (self.proposed and is_spent) then
       self.answers[i], recalled = self:recall(c, k), recalled + 1
-    elseif self.known[c.hash] or #fresh == left then
+    elseif self.known[c.hash] or is_spent then
       self.answers[i] = {status = "repeated"}
     else
       self.known[c.hash] = true
       fresh[#fresh + 1] = {candidate = c, at = i}
     end
+    if self.proposed and (not self.answers[i] or self.answers[i].status ~= "repeated") then self.answers[i] = fixed.answer(self, c) end
   end
   return fresh, recalled
 end
@@ -336,7 +352,7 @@ function Task:know_unfinished()
   self.recallable = 0
 end
 function Task:end_iteration()
-  self:know_unfinished()
+  if not self.proposed then self:know_unfinished() end
   self.iteration = self.iteration + 1
 end
 
@@ -349,7 +365,7 @@ end
 
 -- Times of the store have changed: the best is the first of all again, as those who read the store see it.
 function Task:choose_best()
-  local first = self:best(1)[1]
+  local first = self:fastest_few(1)[1]
   local record = first and self:record_of(first.hash)
   if record then
     self.fastest = {seconds = first.seconds, id = first.id, full_id = record.id, hash = first.hash, trace = msched.read_trace(record.trace)}
@@ -369,7 +385,7 @@ function Task:note_lesson(c, seconds)
 end
 
 function Task:learn(lessons, known)
-  if #lessons == 0 or not self.policy.needs.model then return end
+  if #lessons == 0 or not self.policy.needs.model or self.proposed then return end
   local start = msched.clock()
   local ok, message = pcall(self.learner.update, self.learner, lessons)
   if not ok then
@@ -387,7 +403,7 @@ local function note_failure(self, r)
   count(self.failures, r.outcome)
   count(row.failures, r.outcome)
   row.length, row.last = row.length + 1, r.reason ~= "" and "; the last: " .. r.reason or ""
-  if row.length >= self.most_failures and not self.simulate then
+  if row.length >= self.most_failures and not self.simulate and not self.proposed then
     self:finish("failures", "%d candidates in a row failed: %s%s", row.length, Task.reasons_text(row.failures), row.last)
   end
 end
@@ -430,8 +446,8 @@ function Task:take(number, r)
   local c, at = self.pending[number].candidate, self.pending[number].at
   local status = r.measured and "measured" or r.censored and "censored" or "failed"
   self.pending[number], self.waiting = nil, self.waiting - 1
-  self.answers[at] = {status = status, seconds = status ~= "failed" and r.seconds or nil}
-  self.done = self.done + (status ~= "failed" and 1 or 0)
+  if not self.proposed then self.answers[at] = {status = status, seconds = status ~= "failed" and r.seconds or nil} end
+  self.done = self.done + ((self.proposed or status ~= "failed") and 1 or 0)
   if status == "failed" then note_failure(self, r) else self.row = {failures = {}, length = 0} end
   if r.busy then self.busy = self.busy + 1 end
   if status == "censored" then self.censored = self.censored + 1 end

@@ -2,6 +2,7 @@
 local targets, space, refusals = msched.load "rules.targets", msched.load "rules.space", msched.load "rules.refusals"
 local Task, Run = msched.load "search.task", msched.load "search.run"
 local groups, whole = msched.load "search.groups", msched.load "search.whole"
+local fixed = msched.load "search.fixed"
 local log, policies, schedulers, services = msched.load "search.log", msched.load "search.policy", msched.load "search.scheduler", msched.load "search.services"
 
 local tune = {reasons_text = Task.reasons_text, kept_text = Task.kept_text}
@@ -152,9 +153,10 @@ local TRIALS = 64 -- of a function
 -- What a task has of the options of a run.
 local function fields_of(each, run, target, options)
   return {
-    name = each.name, weight = each.weight, equal = each.equal, target = target, trials = options.trials or TRIALS, asked = (options.trials or options.total) ~= nil,
-    seed = options.seed or 1, batch = options.batch or 64, most_failures = options.failures or 256, simulate = options.simulate, policy_timeout = options.policy_timeout or 300,
-    run = run, log = run.log, bound = schedulers.bound(each.func, target), of_whole = each.of_whole, budget = each.budget,
+    name = each.name, weight = each.weight, equal = each.equal, target = target, trials = options.trials or TRIALS, asked = (options.trials or options.total or options.deterministic) ~= nil,
+    seed = options.seed or 1, batch = options.batch or 64, most_failures = options.failures or 256, simulate = options.simulate, policy_timeout = options.deterministic and 0 or options.policy_timeout or 300, -- 0: none
+   
+    proposed = options.deterministic and {} or nil, run = run, log = run.log, bound = schedulers.bound(each.func, target), of_whole = each.of_whole, budget = each.budget,
   }
 end
 
@@ -183,7 +185,8 @@ local function open_task(each, run, shared, policy, options)
   fields.refused, fields.thinned, fields.idle_rules, fields.product, fields.open_anew = opened.refused, opened.thinned, opened.idle, opened.product, opened.open_anew
   fields.unscheduled, fields.space_key = opened.unscheduled, space_key(policy, fields.sketches)
   local task = Task.new(each.func, fields)
-  if policy.needs.model then task:take_model(shared:model()) end
+  if policy.needs.model and options.deterministic and not options.model then task.model = fixed.model(task)
+  elseif policy.needs.model then task:take_model(shared:model()) end
   task.spent.open = msched.clock() - start
   return task
 end
@@ -280,7 +283,7 @@ end
 -- tune.all(functions, options): tunes functions, each or {function, weight = w}, as the tasks of one run. Gives a list of
 -- the tasks: func, name, fastest {id, seconds, trace}, counts, error, why it failed; ended_as {why, text}; and the store's
 -- path. Options: target, trials (of each), total (of all together), seconds (of all together), scheduler, seed, files, rules,
--- postprocs, mutators, spaces, policy (its name, a file, or itself), policy_timeout, jobs, db, store, simulate, no_tune (nothing is measured: untuned.lua), whole (no function is cut into groups), model, rule_timeout, skip_failing, run_timeout, reference_timeout, failures (in
+-- postprocs, mutators, spaces, policy (its name, a file, or itself), policy_timeout, jobs, db, store, simulate, no_tune (nothing is measured: untuned.lua), deterministic (no time decides which candidates are asked for: fixed.lua), whole (no function is cut into groups), model, rule_timeout, skip_failing, run_timeout, reference_timeout, failures (in
 -- a row, that end a task), measurer, listen (gets events: log.lua), reach (a function of a function, its target, whether it measures again, and the sketches, gives the
 -- operations a second that the machine is measured to do, again where its third argument says so, or nil: it is told, and a
 -- policy may end near it), beside (one that
@@ -288,7 +291,10 @@ end
 function tune.all(items, options)
   if options.files then options = setmetatable({files = msched.sources(options.files)}, {__index = options}) end -- once, for all states of the run
   local policy = policies.find(options.policy)
-  local run = Run.new {seconds = options.seconds, total = options.total, scheduler = options.scheduler, simulate = options.simulate,
+  local name, why
+  if options.deterministic then name, why = fixed.refused(options) end
+  if name then error(string.format("deterministic does not go with %s: %s", name, why), 0) end
+  local run = Run.new {seconds = options.seconds, total = options.total, scheduler = options.scheduler or options.deterministic and "round-robin" or nil, simulate = options.simulate,
                        log = log.new(options.listen or function() end)}
   local shared = services.open(options)
   local path, opened = shared.store:path(), false
@@ -344,7 +350,7 @@ function Best:export(path)
 end
 
 local OPTIONS = "target:string trials:integer seconds:number seed:integer files:table spaces:table rules:table postprocs:table mutators:table " ..
-  "policy:string policy_timeout:number model:any jobs:integer batch:integer db:string store:msched.store simulate:boolean no_tune:boolean whole:boolean " ..
+  "policy:string policy_timeout:number model:any jobs:integer batch:integer db:string store:msched.store simulate:boolean no_tune:boolean deterministic:boolean whole:boolean " ..
   "rule_timeout:number skip_failing:boolean run_timeout:number reference_timeout:number failures:integer listen:function"
 
 function msched.tune(func, options)

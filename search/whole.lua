@@ -51,15 +51,18 @@ end
 local function traces_of(part)
   local list = {}
   for _, m in ipairs(part:best(CHOICES)) do
-    local record = part:record_of(m.hash)
-    if record then list[#list + 1] = msched.read_trace(record.trace) end
+    local record = not m.trace and part:record_of(m.hash)
+    if m.trace or record then list[#list + 1] = m.trace or msched.read_trace(record.trace) end
   end
   if #list == 0 then list[1] = whole.choice(part) end
   return list
 end
 
 -- Seconds of all instances of a part together; 0: not known.
-local function seconds_of(part) return part.weight * (part.fastest and part.fastest.seconds or 0) end
+local function seconds_of(part)
+  local best = part:best(1)[1]
+  return part.weight * (best and best.seconds or 0)
+end
 
 -- The choices of each part, the part that takes most first: {part, traces, at}.
 local function choices_of(task)

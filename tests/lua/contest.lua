@@ -25,7 +25,7 @@ local function env_of(records, times)
   local measured = {}
   for i, r in ipairs(records) do measured[i] = r.measured end
   local env = {done = 1, measured = measured, workload = workload, target = target, log = function() end, run = {cut = false},
-               stopped = function() return false end, best = Task.best, choose_best = Task.choose_best,
+               stopped = function() return false end, best = Task.best, fastest_few = Task.fastest_few, choose_best = Task.choose_best,
                record_of = Task.record_of, shared = {}, counted = 0}
   env.services = {store = store}
   env.services.measurer = {contest = function(_, _, traces) asked = #traces end, contested = function() return times end}
