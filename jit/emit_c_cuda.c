@@ -8,6 +8,7 @@
 #include "tensor_map.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -181,29 +182,57 @@ static void begin_copy(struct emit_c *e, const struct tir_stmt_node *s, const st
   fputs(");\n", e->out);
 }
 
+static bool is_zero(const struct emit_c *e, tir_expr x) {
+  const struct tir_expr_node *n = tir_at(e->ir, x);
+  if (n->kind == TIR_BROADCAST) return is_zero(e, n->a);
+  return (n->kind == TIR_INT_IMM && n->imm == 0) || (n->kind == TIR_FLOAT_IMM && n->real == 0 && !signbit(n->real));
+}
+
+/* The load that a value is, or that it is where a condition for all lanes holds, and zeros elsewhere: *condition is then
+ * that, else TIR_NONE. NULL: it is none. */
+static const struct tir_expr_node *loaded_whole(const struct emit_c *e, tir_expr value, tir_expr *condition) {
+  const struct tir_expr_node *n = tir_at(e->ir, value);
+  *condition = TIR_NONE;
+  const tir_expr *parts = emit_c_choice(e, n);
+  if (parts) {
+    if (!is_zero(e, parts[2])) return NULL;
+    *condition = parts[0];
+    n = tir_at(e->ir, parts[1]);
+  }
+  return n->kind == TIR_LOAD && n->count == 1 && !n->a ? n : NULL;
+}
+
 /* A vector that goes as it is from one memory to another, neither of them a thread's own, which is in registers: one load
  * and one store, at multiples of their size (lower/vectors.c). */
 static bool copy_vector(struct emit_c *e, tir_stmt store) {
   const struct tir_stmt_node *s = tir_stmt_at(e->ir, store);
   const struct tir_expr_node *value = tir_at(e->ir, s->store.value);
-  tir_expr to = tir_operands(e->ir, s->store.indices)[0];
+  tir_expr to = tir_operands(e->ir, s->store.indices)[0], condition;
   if (value->kind == TIR_CALL && !strcmp(tir_text(e->ir, value->ref), TIR_ASYNC_COPY)) {
     begin_copy(e, s, value);
     return true;
   }
   if (emit_c_store_pairs(e, store)) return true;
-  if (value->kind != TIR_LOAD || value->count != 1 || value->a || s->store.predicate) return false;
-  tir_expr from = tir_operands(e->ir, value->operands)[0];
-  struct c_type t = emit_c_stored(value->type, 1);
-  const char *type = wide_type((int64_t)t.bits / 8 * tir_type_lanes(value->type));
+  const struct tir_expr_node *load = loaded_whole(e, s->store.value, &condition);
+  if (!load || s->store.predicate) return false;
+  tir_expr from = tir_operands(e->ir, load->operands)[0];
+  struct c_type t = emit_c_stored(load->type, 1);
+  const char *type = wide_type((int64_t)t.bits / 8 * tir_type_lanes(load->type));
   bool moves = emit_c_is_run(e, from) && emit_c_is_run(e, to) && e->parallel;
-  if (!type || !moves || !strcmp(scope_of(e, s->store.buffer), "local") || !strcmp(scope_of(e, value->ref), "local"))
+  if (!type || !moves || !strcmp(scope_of(e, s->store.buffer), "local") || !strcmp(scope_of(e, load->ref), "local"))
     return false;
   emit_c_begin(e);
   fprintf(e->out, "*(%s *)", type);
   emit_c_run(e, s->store.buffer, to, C_SCALAR);
-  fprintf(e->out, " = *(const %s *)", type);
-  emit_c_run(e, value->ref, from, C_SCALAR);
+  fputs(" = ", e->out);
+  if (condition) {
+    fputc('(', e->out);
+    emit_c_value(e, condition, C_SCALAR);
+    fputs(") ? ", e->out);
+  }
+  fprintf(e->out, "*(const %s *)", type);
+  emit_c_run(e, load->ref, from, C_SCALAR);
+  if (condition) fprintf(e->out, " : %s()", type);
   fputs(";\n", e->out);
   return true;
 }

@@ -344,6 +344,28 @@ static void vectors_are_aligned_accesses(void **state) {
                  0, "tx * 3 + 2] = A[");
 }
 
+/* A fused copy of rows: all of a vector is of one row, and one condition is for all of it. */
+static void vectors_of_rows_that_are_fused_stay(void **state) {
+  (void)state;
+  expect_lowered(
+      read_function("A: T.Buffer((6, 12), \"float32\"), C: T.Buffer((64,), \"float32\")", BX(2),
+                    "    S = T.alloc_buffer((48,), scope=\"shared\")", TX(8), "        for k in range(2):",
+                    "            if k * 32 + tx * 4 < 48:", "                for v in T.vectorized(4):",
+                    "                    S[k * 32 + tx * 4 + v] = T.if_then_else((k * 32 + tx * 4 + v) // 12 "
+                    ">= 1 and (k * 32 + tx * 4 + v) // 12 < 3, A[bx * 2 + (k * 32 + tx * 4 + v) // 12, (k * 32 "
+                    "+ tx * 4 + v) % 12], T.float32(0))",
+                    TX(32), "        C[bx * 32 + tx] = S[47 - tx]"),
+      1, "S[tx * 4:tx * 4 + 4] = T.if_then_else(3 <= tx");
+  /* Not in rows of six, nor where the first element is no multiple. */
+  expect_noted(read_function(A_C, BX(2), TX(8), "        for v in T.vectorized(4):",
+                             "            C[bx * 32 + tx * 4 + v] = A[(tx * 4 + v) // 6 * 8 + (tx * 4 + v) % 6]"),
+               "loop v is not vectorized");
+  expect_noted(
+      read_function(A_C, BX(2), TX(7), "        for v in T.vectorized(4):",
+                    "            C[bx * 32 + tx * 4 + v] = A[(tx * 4 + v + 2) // 8 * 8 + (tx * 4 + v + 2) % 8]"),
+      "loop v is not vectorized");
+}
+
 /* What is taken one by one where vectors were asked for is told. */
 static void vectors_that_are_none_are_told(void **state) {
   (void)state;
@@ -468,6 +490,7 @@ int main(void) {
       cmocka_unit_test(much_shared_memory_is_asked_for),
       cmocka_unit_test(indices_take_as_many_bits_as_they_need),
       cmocka_unit_test(vectors_are_aligned_accesses),
+      cmocka_unit_test(vectors_of_rows_that_are_fused_stay),
       cmocka_unit_test(vectors_that_are_none_are_told),
       cmocka_unit_test(tails_are_no_masks),
       cmocka_unit_test(several_threads_of_one_element_meet),

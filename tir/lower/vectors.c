@@ -3,6 +3,7 @@
  * are written out.
  *
  *   for v in vectorized(4): if 4 * t + v < 468: S[4 * t + v] = A[9 * t + v]     t * 9 is no multiple of 4: written out
+ *   S[(4 * t + v) // 12, (4 * t + v) % 12]  becomes  S[4 * t // 12, 4 * t % 12 + v], as a fused copy of rows has it
  *
  * Requires: no blocks; kernels. Gives: vectorized loops that become loads and stores of whole vectors, without masks:
  * where all of a vector meets a condition or none, the condition stands for its first element. Keeps: everything else.
@@ -10,6 +11,8 @@
 #include "../analysis/loads.h"
 #include "../arith/linear.h"
 #include "lower.h"
+
+#include <string.h>
 
 struct run {
   struct tir *ir;
@@ -42,6 +45,26 @@ static bool is_multiple(struct run *r, tir_expr e, int64_t of) {
   int64_t modulus, remainder;
   tir_modular(r->ir, e, &modulus, &remainder);
   return modulus % of == 0 && remainder % of == 0;
+}
+
+/* All lanes of a vector that begins at a multiple of their number have one quotient by a multiple of it, and remainders
+ * side by side. */
+static tir_expr divide_first(struct tir *ir, void *data, tir_expr before, tir_expr made) {
+  struct run *r = data;
+  struct tir_expr_node n = *tir_at(ir, made);
+  int64_t step;
+  tir_expr first;
+  (void)before;
+  if ((n.kind != TIR_FLOORDIV && n.kind != TIR_FLOORMOD) || !tir_is_int(ir, n.b) || !tir_uses_var(ir, n.a, r->var) ||
+      !tir_is_index(ir, n.a))
+    return made;
+  int64_t divisor = tir_at(ir, n.b)->imm;
+  if (divisor <= 0 || divisor % r->lanes || !take_apart(r, n.a, &step, &first) || step != 1 ||
+      !is_multiple(r, first, r->lanes))
+    return made;
+  tir_expr divided = tir_binary(ir, (enum tir_kind)n.kind, first, n.b);
+  if (n.kind == TIR_FLOORDIV) return divided;
+  return tir_add(ir, divided, tir_cast(ir, n.type, tir_var_expr(ir, r->var)));
 }
 
 /* The place of an element, as the buffer lies in memory; TIR_NONE: it is not known. */
@@ -82,18 +105,21 @@ static bool is_alike(struct run *r, tir_expr condition) {
   tir_expr first;
   if (!tir_uses_var(ir, condition, r->var)) return true;
   if (n.kind == TIR_AND || n.kind == TIR_OR) return is_alike(r, n.a) && is_alike(r, n.b);
+  if (n.kind == TIR_GT || n.kind == TIR_LE) {
+    n.kind = n.kind == TIR_GT ? TIR_LT : TIR_GE;
+    tir_expr a = n.a;
+    n.a = n.b, n.b = a;
+  }
   if (n.kind != TIR_LT && n.kind != TIR_GE) return false;
   if (!tir_is_index(ir, n.a) || !tir_is_index(ir, n.b) || tir_type_of(ir, n.a) != tir_type_of(ir, n.b)) return false;
   return take_apart(r, tir_sub(ir, n.a, n.b), &step, &first) && step == 1 && is_multiple(r, first, r->lanes);
 }
 
-/* What chooses within a value is for each lane to decide. */
+/* What chooses within a value otherwise for one lane than for another is for each to decide. */
 static bool find_choice(void *data, tir_expr e) {
   struct run *r = data;
   const struct tir_expr_node *n = tir_at(r->ir, e);
-  if (n->kind == TIR_CALL && tir_is_choice(r->ir, n) &&
-      tir_uses_var(r->ir, tir_operands(r->ir, n->operands)[0], r->var))
-    r->fits = false;
+  if (n->kind == TIR_CALL && tir_is_choice(r->ir, n)) r->fits &= is_alike(r, tir_operands(r->ir, n->operands)[0]);
   return r->fits;
 }
 
@@ -111,17 +137,35 @@ static void look_at(struct run *r) {
   }
 }
 
+static tir_expr at_first(struct run *r, tir_expr condition) {
+  tir_subst_var(r->ir, r->var, tir_as(r->ir, r->loop, TIR_LOOP)->loop.min);
+  tir_expr first = tir_subst(r->ir, condition);
+  tir_subst_clear(r->ir);
+  return first;
+}
+
+static tir_expr choose_by_first(struct tir *ir, void *data, tir_expr before, tir_expr made) {
+  struct run *r = data;
+  struct tir_expr_node n = *tir_at(ir, made);
+  (void)before;
+  if (n.kind != TIR_CALL || !tir_is_choice(ir, &n) || !tir_uses_var(ir, ir->operands.at[n.operands], r->var))
+    return made;
+  tir_expr args[3];
+  assert(n.count == 3);
+  memcpy(args, ir->operands.at + n.operands, sizeof args);
+  args[0] = at_first(r, args[0]);
+  return tir_call(ir, n.type, n.ref, args, n.count);
+}
+
 /* Conditions for the first lane stand for all. */
 static void settle_conditions(struct run *r) {
   struct tir *ir = r->ir;
-  tir_expr min = tir_as(ir, r->loop, TIR_LOOP)->loop.min;
   for (tir_stmt s = tir_next(ir, r->loop, r->loop); s; s = tir_next(ir, s, r->loop)) {
     if (!tir_is(ir, s, TIR_IF)) continue;
-    tir_subst_var(ir, r->var, min);
-    tir_expr condition = tir_subst(ir, tir_as(ir, s, TIR_IF)->test.condition);
-    tir_subst_clear(ir);
+    tir_expr condition = at_first(r, tir_as(ir, s, TIR_IF)->test.condition);
     tir_as(ir, s, TIR_IF)->test.condition = condition;
   }
+  lower_map(ir, r->loop, TIR_HAS_CALL, choose_by_first, r);
 }
 
 bool lower_vectors(struct lowering *low) {
@@ -132,6 +176,7 @@ bool lower_vectors(struct lowering *low) {
     struct run r = {.ir = ir, .loop = s, .var = n.loop.var, .lanes = tir_loop_extent(ir, s)};
     r.most_bits = lower_vector_bits(low);
     r.fits = r.lanes > 0 && !(r.lanes & (r.lanes - 1)) && tir_is_const(ir, n.loop.min, 0);
+    if (r.fits) lower_map(ir, s, TIR_HAS_DIVMOD, divide_first, &r);
     look_at(&r);
     if (r.fits) {
       settle_conditions(&r);
