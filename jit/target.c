@@ -3,6 +3,7 @@
 #include "machine.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,10 +19,23 @@ static int cache_size(int name, int otherwise) {
   return bytes > 0 ? (int)bytes : otherwise;
 }
 
+/* Bytes of the last level that a core reaches, as the kernel lists it: sysconf adds up those of all groups of cores. 0: it
+ * does not say. */
+static int shared_cache_size(void) {
+  FILE *file = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r");
+  int size = 0;
+  char unit = 0;
+  if (!file) return 0;
+  if (fscanf(file, "%d%c", &size, &unit) != 2 || size < 1 || size > 1 << 20 || unit != 'K') size = 0;
+  fclose(file);
+  return size << 10;
+}
+
 static void set_caches(struct jit_target *t) {
   t->l1_bytes = cache_size(_SC_LEVEL1_DCACHE_SIZE, 32 << 10);
   t->l2_bytes = cache_size(_SC_LEVEL2_CACHE_SIZE, 1 << 20);
-  t->l3_bytes = cache_size(_SC_LEVEL3_CACHE_SIZE, 8 << 20);
+  int all = cache_size(_SC_LEVEL3_CACHE_SIZE, 8 << 20), own = shared_cache_size();
+  t->l3_bytes = own > 0 && own < all ? own : all;
 }
 
 /* As LLVM reads it: "aarch64-linux-gnu" names no system before it is normalized. NULL: this machine's. */

@@ -60,7 +60,7 @@ static struct search_machine read_machine(lua_State *L, int at) {
                  {"parallel", &m.parallel},   {"guarded", &m.guarded},
                  {"call", &m.call},           {"division", &m.division},
                  {"branch", &m.branch},       {"overrun", &m.overrun},
-                 {"exposed", &m.exposed}};
+                 {"exposed", &m.exposed},     {"doubt", &m.doubt}};
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) *numbers[i].to = number_of(L, at, numbers[i].name);
   read_levels(L, at, "cache_bytes", m.cache_bytes);
   read_levels(L, at, "way_bytes", m.way_bytes);

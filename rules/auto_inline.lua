@@ -3,9 +3,11 @@
 -- those that do not read in the order of what they write would slow the loops they come into.
 local common = msched.load "rules.common"
 
+local common = msched.load "rules.common"
+
 local function is_worth(sch, block, p)
   if sch:is_root(block) or not sch:is_spatial(block) or #sch:writes(block) ~= 1 then return false end
-  if sch:annotation(block, "meta_schedule.inline_rule") == "disable" then return false end
+  if common.is_kept(sch, block) then return false end
   if #sch:reads(block) == 0 and p.constant_tensors or sch:is_spatial_function() then return true end
   if p.no_branches and sch:has_call(block, "if_then_else") then return false end
   for _, op in ipairs(p.disallowed) do if sch:has_call(block, op) then return false end end

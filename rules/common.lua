@@ -1,5 +1,8 @@
 -- What rules share: questions about blocks, asked of the schedule's queries.
-local common = {}
+local common = {
+  SPATIAL = "msched.spatial_tile", -- noted on a block that spatial_tiling has tiled or placed
+  INLINE = "meta_schedule.inline_rule",
+}
 
 -- The kinds of loops around a block: "spatial", "reduce", "mixed" or "none", outermost first; and the loops.
 function common.loop_kinds(sch, block)
@@ -24,8 +27,11 @@ function common.is_register_tile(sch, block) return sch:annotation(block, "msche
 
 -- A rule has given the block its loops.
 function common.is_tiled(sch, block)
-  return sch:annotation(block, "meta_schedule.tiling_structure") ~= nil or common.is_register_tile(sch, block)
+  return sch:annotation(block, "meta_schedule.tiling_structure") ~= nil or common.is_register_tile(sch, block) or sch:annotation(block, common.SPATIAL) ~= nil
 end
+
+-- The block is not to be inlined.
+function common.is_kept(sch, block) return sch:annotation(block, common.INLINE) == "disable" end
 
 -- Tiling pays in a reduction where a region read leaves out a spatial iteration of more than one value: its elements are
 -- used again and again.

@@ -1,8 +1,8 @@
--- Moves a factor between two parts of one tile, or draws anew how many elements a thread loads at once, or where the init of
--- register tiles goes.
+-- Moves a factor between two parts of one tile, or draws again a number that a loop is split by, how many elements a thread loads
+-- at once, or where the init of register tiles goes.
 local common = msched.load "rules.common"
 
-local NOTES = {"meta_schedule.cooperative_fetch", "msched.init_before_tiles"} -- what such numbers are noted as
+local NOTED = {["meta_schedule.cooperative_fetch"] = true, ["msched.init_before_tiles"] = true, [""] = true} -- what such numbers are noted as; "": nothing
 
 local function prime_factor(stream, n) -- one of n's prime factors, by the stream
   local primes = {}
@@ -39,9 +39,9 @@ return msched.mutator {
   name = "tile_size",
   apply = function(trace, stream)
     local choices = trace:changeable "SamplePerfectTile"
-    for _, note in ipairs(NOTES) do
-      local noted = trace:changeable("SampleCategorical", note)
-      table.move(noted, 1, #noted, #choices + 1, choices)
+    for _, index in ipairs(trace:changeable "SampleCategorical") do
+      local d = trace:draw(index)
+      if NOTED[d.annotates or not d.binds and ""] then choices[#choices + 1] = index end
     end
     table.sort(choices)
     if #choices == 0 then return nil end

@@ -12,8 +12,16 @@ local function has_windows(sch, block)
   return true
 end
 
+-- What spatial_tiling left for itself has its place: the reader's tiles were made without it.
+local function is_left(sch, block)
+  for _, name in ipairs(common.is_kept(sch, block) and sch:consumers(block) or {}) do
+    if sch:annotation(sch:get_sblock(name), common.SPATIAL) ~= nil then return true end
+  end
+  return false
+end
+
 local function can_move(sch, block)
-  if common.is_tiled(sch, block) or #sch:consumers(block) == 0 or not sch:is_below_root(block) then return false end
+  if common.is_tiled(sch, block) or is_left(sch, block) or #sch:consumers(block) == 0 or not sch:is_below_root(block) then return false end
   local outer = sch:get_loops(block)
   return outer ~= nil and sch:child_count(outer) == 1 and has_windows(sch, block)
 end

@@ -30,7 +30,7 @@ local parallelize_and_vectorize = msched.recalled(function(sch, block, jobs, mos
   local loops = {sch:get_loops(block)}
   if #loops == 0 then return nil end
   local found = sch:data_parallel_loops(block, jobs or 0, most or 0, strided and 1 or 0)
-  if found.whole and jobs then return split_all(sch, loops, most) end
+  if found.whole and jobs and jobs > 0 then return split_all(sch, loops, most) end
   local vectors = found.vector
   local parallel = math.min(found.parallel, #loops - vectors)
   local outer = loops[1]

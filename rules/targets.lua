@@ -4,20 +4,21 @@ local targets = {}
 
 -- CPUs: MetaSchedule's rules, with register tiles and packing, which are ours.
 targets.llvm = {
-  rules = {"inline_constant_scalars", "auto_inline", "online_softmax", "add_rfactor", "register_tile", "multi_level_tiling",
-           "parallel_vectorize_unroll", "random_compute_location"},
+  rules = {"inline_constant_scalars", "keep_stages", "auto_inline", "online_softmax", "add_rfactor", "register_tile", "multi_level_tiling",
+           "spatial_tiling", "parallel_vectorize_unroll", "random_compute_location"},
   postprocs = {"disallow_dynamic_loop", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block", "rewrite_tensorize", "rewrite_layout"},
   mutators = {{"tile_size", 0.9}, {"compute_location", 0.05}, {"unroll", 0.03}, {"parallel", 0.02}, {"crossover", 0.05}},
   -- what drafts weigh with, in cycles of one core; search.h has the words
   draft = {multiply_adds = 2, loads = 2, latency = 4, reload = 5, unrolled = 16, iteration = 0.5, copy = 0.15, parallel = 5000, guarded = 3, overrun = 0.1,
-           call = 12, division = 12, branch = 0.7, exposed = 0.3,
+           call = 12, division = 12, branch = 0.7, exposed = 0.3, doubt = 1.25,
            way_bytes = {4096, 131072, 64}, bytes_a_cycle = {64, 20, 6}},
   auto_inline = {into_consumer = true, constant_tensors = true, no_branches = true, in_order = true, disallowed = {"exp"}},
   online_softmax = {rows_in_cache = 4},
   add_rfactor = {jobs_per_core = 16, least_per_core = 16, max_innermost = 64, lanes_last = true},
   multi_level_tiling = {structure = "SSRSRS", max_innermost = 64, write = {need = "may", levels = {1, 2}, scope = "global"}},
   random_compute_location = {of_outputs = true},
-  parallel_vectorize_unroll = {jobs_per_core = {16, 4, 1}, max_vector_extent = 64, unroll_steps = {0, 16, 64, 512}, unroll_explicit = true},
+  spatial_tiling = {unroll = {1, 2, 4, 8, 16}, vectors = {1, 2, 4}, rows = {1, 2, 4, 8, 16, 32}},
+  parallel_vectorize_unroll = {jobs_per_core = {16, 4, 1}, serial_elements = 1 << 17, max_vector_extent = 64, unroll_steps = {0, 16, 64, 512}, unroll_explicit = true},
 }
 
 -- Registers of a thread that multiplies on tensor cores, beside its sums: as many does a draft count, and the rule leave free
@@ -121,8 +122,8 @@ end
 
 -- GPUs: MetaSchedule's rules, and tensor cores where they compute the same; its draws are held against what a GPU launches.
 targets.cuda = {
-  rules = {"multi_level_tiling_tensor_core", "multi_level_tiling", "inline_constant_scalars", "auto_inline", "online_softmax", "two_pass_reduction",
-           "cross_thread_reduction", "parallel_vectorize_unroll", "auto_bind"},
+  rules = {"multi_level_tiling_tensor_core", "multi_level_tiling", "inline_constant_scalars", "keep_stages", "auto_inline", "online_softmax", "two_pass_reduction",
+           "cross_thread_reduction", "spatial_tiling", "parallel_vectorize_unroll", "auto_bind"},
   postprocs = {"disallow_dynamic_loop", "rewrite_cooperative_fetch", "rewrite_unbound_block", "rewrite_parallel_vectorize_unroll",
                "rewrite_reduction_block", "rewrite_tensorize", "verify_gpu_code"},
   mutators = {{"tile_size", 0.9}, {"unroll", 0.08}, {"thread_binding", 0.02}},
@@ -136,6 +137,10 @@ targets.cuda = {
             stages = target.arch >= 80 and {4, 5} or {}} -- copies that a thread does not wait for
   end,
   auto_inline = {into_consumer = true, into_producer = true, constant_tensors = true, disallowed = {}},
+  spatial_tiling = function(target)
+    return {unroll = {1, 2, 4, 8}, threads = {128, 256, 512, 64, 1024}, columns = {32, 64, 128, 256, 16, 8}, rows = {1, 2, 4, 8, 16, 32},
+            lengths = {1, 2, 4, 8, 16}, vector_bytes = target.vector_bytes}
+  end,
   two_pass_reduction = {most_results = 64, least = 16384, least_blocks = 16, most_blocks = 1024, thread_extents = {64, 128, 256, 512}},
   cross_thread_reduction = {thread_extents = {4, 8, 16, 32, 64, 128, 256, 512}},
   parallel_vectorize_unroll = {unroll_steps = {0, 16, 32, 64, 128, 256, 512, 1024}, unroll_explicit = true},

@@ -12,7 +12,8 @@ enum {
   DRAFT_RANK = 8,
   DRAFT_NUMBERS = 512,
   DRAFT_NESTS = 48,
-  DRAFT_PARTS = 8
+  DRAFT_PARTS = 8,
+  DRAFT_TAPS = 32
 };
 
 /* A number of a candidate, computed in order: a constant, a decision, one of a table, or made of two before it. */
@@ -27,6 +28,12 @@ struct draft_loop {
   uint32_t iters;      /* a bit for each iteration variable that it moves */
   bool reduces, alone; /* alone: nothing stands beside its only child */
   enum { DRAFT_SERIAL, DRAFT_BLOCKS, DRAFT_VIRTUAL, DRAFT_THREADS } axis; /* of a GPU: what it is bound to */
+  enum {
+    DRAFT_PLAIN,
+    DRAFT_PARALLEL,
+    DRAFT_VECTOR,
+    DRAFT_UNROLLED
+  } kind;         /* of a CPU: what the sketch has it marked as */
   uint32_t ahead; /* iterations that a software pipeline runs ahead */
   /* Of a loop fused of several, outermost first: the extent of each, a number, and the iteration variable it moves. 0: it is
    * none, or what its parts move is not known. */
@@ -43,6 +50,10 @@ struct draft_access {
   int64_t extents[DRAFT_RANK];
   int64_t moves[DRAFT_RANK][DRAFT_ITERS]; /* elements along each dimension when an iteration variable rises by one */
   int64_t steps[DRAFT_ITERS];             /* and in memory, but where a quotient rises too */
+  /* Elements of it that an element of the block reads at distinct places, and how far these lie apart in each dimension. */
+  uint32_t taps;
+  tir_expr tap_loads[DRAFT_TAPS];
+  int64_t first[DRAFT_RANK], last[DRAFT_RANK];
 };
 struct draft_iter {
   int64_t extent;
@@ -54,6 +65,7 @@ struct draft_nest {
   struct draft_iter iters[DRAFT_ITERS];
   struct draft_access accesses[DRAFT_ACCESSES];
   bool promoted, sums;                       /* annotated as a register tile; what it stores is a sum */
+  bool placed;                               /* noted by rules/spatial_tiling.lua, or kept for it */
   uint32_t init_before;                      /* a number: whether its init comes before all tiles; 0: it is no choice */
   double simple, calls, divisions, branches; /* operations of an element: a multiply-add is a simple one */
   uint32_t lanes;                            /* a number: elements that a thread copies at once; 0: one */

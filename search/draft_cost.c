@@ -59,8 +59,11 @@ static void shape_nest(const struct draft_nest *nest, const double *numbers, str
 static void find_parallel(const struct search_draft *d, const double *numbers, struct draft_shape *s) {
   double jobs = d->jobs ? numbers[d->jobs] : 0, product = 1;
   s->parallel = 0;
+  for (uint32_t i = 0; i < s->nest->loop_count; i++)
+    if (s->nest->loops[i].kind == DRAFT_PARALLEL) s->parallel = i + 1;
+  if (s->parallel) return;
   for (uint32_t i = 0; jobs > 0 && i < s->nest->loop_count; i++) {
-    if (s->nest->loops[i].reduces) break;
+    if (s->nest->loops[i].reduces || s->nest->loops[i].kind != DRAFT_PLAIN) break;
     product *= s->trips[i];
     s->parallel = i + 1;
     if (product >= jobs || !s->nest->loops[i].alone) break;
@@ -100,6 +103,11 @@ static void find_automatic(const struct search_draft *d, struct draft_shape *s) 
 static void find_vector(const struct search_draft *d, struct draft_shape *s) {
   double product = 1;
   s->vector = s->nest->loop_count;
+  s->summed = 1;
+  if (s->vector > 0 && s->nest->loops[s->vector - 1].kind == DRAFT_VECTOR) {
+    if (s->nest->branches <= 0) s->vector--; /* conditions are taken to be lane by lane, as below */
+    return;
+  }
   while (s->vector > s->parallel) {
     uint32_t l = s->vector - 1;
     product *= s->trips[l];
@@ -128,7 +136,9 @@ static void shape_candidate(const struct search_draft *d, const int64_t *decisio
 static uint32_t tile_begin(const struct draft_shape *s) {
   for (uint32_t i = s->nest->loop_count; i-- > 0;)
     if (s->nest->loops[i].reduces && s->trips[i] > 1) return i + 1;
-  return s->vector;
+  uint32_t begin = s->vector;
+  while (begin > s->parallel && s->nest->loops[begin - 1].kind == DRAFT_UNROLLED) begin--;
+  return begin;
 }
 
 /* The tile of results that stay in registers while the loops just around it reduce. */
@@ -171,6 +181,23 @@ static double vectors_of(const struct draft_shape *s, const struct draft_access 
       wide = true;
   }
   return distinct * (wide ? vectors : 1);
+}
+
+/* How many elements an access has for each that one tap has: unrolled loops share what lies between its taps, as far as
+ * registers hold it. */
+static double taps_of(const struct search_machine *m, const struct draft_shape *s, const struct draft_access *a,
+                      const struct tile *t) {
+  double all = fmax(a->taps, 1);
+  if (t->reduces) return 1;
+  for (uint32_t i = t->first; i < s->vector && t->rows * t->vectors + all < m->registers; i++) {
+    double reach = 0;
+    for (uint32_t d = 0; d < a->rank; d++)
+      for (uint32_t k = 0; k < s->nest->iter_count; k++)
+        if (s->nest->loops[i].iters >> k & 1 && a->moves[d][k])
+          reach = fmax(reach, (double)(a->last[d] - a->first[d]) / fabs((double)a->moves[d][k]));
+    if (reach > 0) all *= (s->trips[i] + reach) / ((1 + reach) * s->trips[i]);
+  }
+  return fmax(all, 1);
 }
 
 /* The part of the vectors that run past the end of what they compute, and so stand under a condition. */
@@ -247,7 +274,8 @@ static double arithmetic_cycles(const struct candidate *c, const struct draft_sh
   struct tile t = tile_of(c, s);
   double loads = 0, stores = 0, results = t.rows * t.vectors;
   for (uint32_t a = 0; a < nest->access_count; a++)
-    *(nest->accesses[a].written ? &stores : &loads) += vectors_of(s, &nest->accesses[a], t.first, t.vectors);
+    *(nest->accesses[a].written ? &stores : &loads) +=
+        vectors_of(s, &nest->accesses[a], t.first, t.vectors) * taps_of(m, s, &nest->accesses[a], &t);
   double each = nest->simple / m->multiply_adds + nest->calls * m->call + nest->divisions * m->division;
   if (!t.reduces) /* lane by lane; a reduction's are decided outside of it */
     each += nest->branches * m->branch * m->vector_bits / (8 * nest->accesses[0].bytes);
@@ -358,6 +386,7 @@ double search_draft_cost(const struct search_draft *d, const int64_t *decisions)
   if (d->machine.gpu.sms > 0) return draft_gpu_cost(d, decisions);
   struct candidate c;
   double cycles = 0;
+  bool placed = false;
   shape_candidate(d, decisions, &c);
   for (uint32_t i = 0; i < d->nest_count; i++) {
     const struct draft_nest *nest = &d->nests[i];
@@ -366,11 +395,12 @@ double search_draft_cost(const struct search_draft *d, const int64_t *decisions)
     double own = nest_cycles(&c, i);
     for (uint32_t k = 0; k < d->nest_count; k++)
       if (d->nests[k].follows == nest) own += copy_cycles(d, s, &d->nests[k]);
+    placed = placed || nest->placed;
     bool begins = s->parallel > 0;
     for (uint32_t k = 0; k < i; k++) begins = begins && (d->nests[k].follows || !draft_shared(d, i, k));
     cycles += own * waves(d, s) + (begins ? d->machine.parallel : 0);
   }
-  return cycles;
+  return cycles * (placed ? fmax(d->machine.doubt, 1) : 1);
 }
 
 uint64_t draft_tile(const struct search_draft *d, const int64_t *decisions) {

@@ -217,13 +217,29 @@ static void read_parts(const struct reading *r, struct draft_nest *nest, const t
   }
 }
 
+/* Another load of what is read already: a tap, unless it is the same. */
+static void read_tap(struct tir *ir, struct draft_access *a, const tir_expr *indices, tir_expr load) {
+  for (uint32_t i = 0; i < a->taps; i++)
+    if (a->tap_loads[i] == load) return;
+  if (!load || a->taps == DRAFT_TAPS) return;
+  for (uint32_t d = 0; d < a->rank; d++) {
+    int64_t at = tir_linear_of(ir, indices[d]).constant;
+    if (!a->taps || at < a->first[d]) a->first[d] = at;
+    if (!a->taps || at > a->last[d]) a->last[d] = at;
+  }
+  a->tap_loads[a->taps++] = load;
+}
+
+/* load: the expression that reads it; 0: it is written. */
 static void read_access(const struct reading *r, struct draft_nest *nest, tir_block block, tir_buffer buffer,
-                        const tir_expr *indices, bool written) {
+                        const tir_expr *indices, tir_expr load) {
   struct tir *ir = r->made->ir;
   const struct tir_buffer_node *b = tir_buffer_at(ir, buffer);
+  bool written = !load;
   for (uint32_t i = 0; i < nest->access_count; i++) {
     if (nest->accesses[i].buffer != buffer) continue;
     nest->accesses[i].written |= written;
+    read_tap(ir, &nest->accesses[i], indices, load);
     return;
   }
   if (nest->access_count == DRAFT_ACCESSES || b->rank > DRAFT_RANK) return;
@@ -248,6 +264,7 @@ static void read_access(const struct reading *r, struct draft_nest *nest, tir_bl
       }
     }
   }
+  read_tap(ir, a, indices, load);
 }
 
 struct walk {
@@ -307,7 +324,7 @@ static bool read_load(void *data, tir_expr e) {
   tir_expr indices[DRAFT_RANK];
   if (n.count > DRAFT_RANK) return false;
   memcpy(indices, tir_operands(ir, n.operands), n.count * sizeof *indices);
-  read_access(w->reading, w->nest, w->block, n.ref, indices, false);
+  read_access(w->reading, w->nest, w->block, n.ref, indices, e);
   return false;
 }
 
@@ -340,6 +357,10 @@ static void read_axis(const struct tir *ir, tir_stmt loop, struct draft_loop *l)
             : !strncmp(tag, "threadIdx", 9) ? DRAFT_THREADS
             : *tag                          ? DRAFT_VIRTUAL
                                             : DRAFT_SERIAL;
+  l->kind = n->loop_kind == TIR_PARALLEL     ? DRAFT_PARALLEL
+            : n->loop_kind == TIR_VECTORIZED ? DRAFT_VECTOR
+            : n->loop_kind == TIR_UNROLLED   ? DRAFT_UNROLLED
+                                             : DRAFT_PLAIN;
   tir_expr stages = tir_annotation(ir, n->annotations, "software_pipeline_stage");
   const struct tir_expr_node *list = stages ? tir_at(ir, stages) : NULL;
   for (uint32_t i = 0; list && list->kind == TIR_LIST && i < list->count; i++) {
@@ -445,11 +466,13 @@ static bool read_nest(struct reading *r, struct draft_nest *nest, tir_block bloc
   memcpy(indices, tir_operands(ir, n.store.indices), rank * sizeof *indices);
   read_iters(r, nest, block);
   nest->inside = 1;
-  read_access(r, nest, block, n.store.buffer, indices, true);
+  read_access(r, nest, block, n.store.buffer, indices, 0);
   tir_walk_expr(ir, n.store.value, read_load, &walk);
   for (uint32_t k = 0; k < nest->iter_count; k++) nest->iters[k].dense = is_dense(nest, k);
   nest->sums = tir_at(ir, n.store.value)->kind == TIR_ADD;
   nest->lanes = lanes_of(r, block);
+  nest->placed = tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "msched.spatial_tile") ||
+                 tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "meta_schedule.inline_rule");
   nest->promoted = tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "msched.register_tile") != 0;
   nest->init_before = note_of(r, block, "msched.init_before_tiles");
   return read_nest_loops(r, nest, block, store, loops);
