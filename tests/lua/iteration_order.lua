@@ -237,24 +237,66 @@ for _ = 1, tonumber(os.getenv "MSCHED_RANDOM_ORDERS") or 300 do
 end
 assert(accepted > 50 and refused > 50, ("%d accepted, %d refused"):format(accepted, refused))
 
--- A pair whose values are variables instead of bound ones: the message says how they are bound.
+-- A pair whose values are variables in place of bound ones reduces like one: every primitive takes it, and computes the same.
 do
-  local f = ms.from_script(head .. [[
-def main(X: T.Buffer((24,), "int32"), I: T.Buffer((1,), "int32"), V: T.Buffer((1,), "int32")):
-    for k in range(24):
+  local text = head .. [[
+def main(X: T.Buffer((6, 24), "int32"), I: T.Buffer((6,), "int32"), V: T.Buffer((6,), "int32")):
+    for i, k in T.grid(6, 24):
         with T.sblock("am"):
-            vk = T.axis.reduce(24, k)
+            vi, vk = T.axis.remap("SR", [i, k])
             with T.init():
-                I[0] = -1
-                V[0] = T.int32(-2147483648)
-            v_i: T.int32 = T.Select(V[0] > X[vk] or (V[0] == X[vk] and I[0] < vk), I[0], vk)
-            v_v: T.int32 = T.Select(V[0] > X[vk], V[0], X[vk])
-            I[0] = v_i
-            V[0] = v_v
-]])
-  local s = ms.schedule(f)
-  local good, message = pcall(s.rfactor, s, (s:get_loops(s:get_sblock "am")), 0)
-  assert(not good and message:find "v: T.let%[T.int32%]", message)
+                I[vi] = -1
+                V[vi] = T.int32(-2147483648)
+            v_i: T.int32 = T.Select(V[vi] > X[vi, vk] or (V[vi] == X[vi, vk] and I[vi] < vk), I[vi], vk)
+            v_v: T.int32 = T.Select(V[vi] > X[vi, vk], V[vi], X[vi, vk])
+            I[vi] = v_i
+            V[vi] = v_v
+]]
+  local f = ms.from_script(text)
+  local x = ms.array({6, 24}, "int32", function(p) return p * 7 % 5 end)
+  local wanted, values = ms.array({6}, "int32"), ms.array({6}, "int32")
+  ms.interpret(f, x, wanted, values)
+  for name, step in pairs {
+    rfactor = function(s, _, k) s:rfactor(k, 0) end,
+    inner = function(s, _, k) s:rfactor((select(2, s:split(k, {6, 4}))), 1) end,
+    outer = function(s, i, k) s:rfactor((s:split(k, {6, 4})), 0) end,
+    reorder = function(s, i, k) s:reorder(k, i) end,
+    split = function(s, i, k) local a, b = s:split(k, {6, 4}) s:reorder(b, i, a) end,
+    decompose = function(s, i, k) s:decompose_reduction(s:get_sblock "am", k) end,
+    parallel = function(s, i) s:parallel(i) end,
+    vectorize = function(s, i, k) s:vectorize(i) end,
+    unroll = function(s, i, k) s:unroll(k) end,
+    blockize = function(s, i, k) s:blockize(k) end,
+    cache_write = function(s) s:cache_write(s:get_sblock "am", 0, "global") end,
+    cache_read = function(s) s:cache_read(s:get_sblock "am", 0, "global") end,
+    threads = function(s, i, k)
+      s:bind(i, "blockIdx.x")
+      s:bind((select(2, s:split(k, {6, 4}))), "threadIdx.x")
+    end,
+  } do
+    local s = ms.schedule(f)
+    local done, message = pcall(step, s, s:get_loops(s:get_sblock "am"))
+    assert(done or name == "vectorize" or name == "blockize", name .. ": " .. tostring(message))
+    local at, v = ms.array({6}, "int32"), ms.array({6}, "int32")
+    ms.interpret(s:func(), x, at, v)
+    for i = 0, 5 do assert(at[{i}] == wanted[{i}] and v[{i}] == values[{i}], name) end
+    if name == "threads" then
+      ms.check_lowered(f, s:func(), "cuda -arch=sm_80", 1)
+    elseif done then
+      ms.build(s:func(), {reference = f}):check()
+    end
+  end
+  for _, other in ipairs {
+    {"            I%[vi%] = v_i\n", "            v_i = v_i + 1\n            I[vi] = v_i\n"}, -- assigned again
+    {"X%[vi, vk%]%)\n            I", "X[vi, vk] + v_i)\n            I"}, -- one of the other
+  } do
+    local changed, count = text:gsub(other[1], other[2], 1)
+    assert(count == 1)
+    local s = ms.schedule(ms.from_script(changed))
+    local i, k = s:get_loops(s:get_sblock "am")
+    local good, message = pcall(s.rfactor, s, k, 0)
+    assert(not good and message:find "reduce" or message:find "store", message)
+  end
 end
 
 -- Fused loops past their variables' type: the message says which type there is, and which to take.

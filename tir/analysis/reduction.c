@@ -151,29 +151,48 @@ static bool collect_inits(const struct tir *ir, tir_block block, struct store *i
   return true;
 }
 
-/* The let-bound values, then the stores of all of them in any order; updates come in the order of the values. */
-static bool collect_let_updates(const struct tir *ir, tir_block block, struct store *updates, uint32_t count,
-                                ms_error *err) {
-  tir_stmt lets[TIR_MOST_REDUCED], s = tir_stmt_at(ir, block)->first[TIR_BODY];
+/* What a statement, and for a variable the one after it, which assigns its only value, bind. */
+struct bound {
+  tir_expr name, value; /* what stands for the value, below */
+  tir_stmt next;        /* after it */
+};
+
+/* `v: T.let[T.int32] = value`, or `v: T.int32 = value`, which is a variable: a buffer of one element. */
+static bool read_bound(struct tir *ir, tir_stmt s, struct bound *out) {
+  if (s && tir_is(ir, s, TIR_BIND)) {
+    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+    *out = (struct bound){tir_var_expr(ir, n->bind.var), n->bind.value, n->next};
+    return true;
+  }
+  tir_stmt store = s && tir_is(ir, s, TIR_ALLOC) ? tir_stmt_at(ir, s)->next : TIR_NONE;
+  if (!is_plain_store(ir, store)) return false;
+  struct store assigned = store_of(ir, store);
+  const struct tir_buffer_node *b = tir_buffer_at(ir, assigned.buffer);
+  if (assigned.buffer != tir_stmt_at(ir, s)->alloc.buffer || b->rank != 1 ||
+      !tir_is_const(ir, tir_operands(ir, b->shape)[0], 1) ||
+      !tir_is_const(ir, tir_operands(ir, assigned.indices)[0], 0) ||
+      tir_uses_buffer(ir, assigned.value, assigned.buffer))
+    return false;
+  tir_expr name = tir_load(ir, assigned.buffer, tir_operands(ir, assigned.indices), 1, TIR_NONE);
+  *out = (struct bound){name, assigned.value, tir_stmt_at(ir, store)->next};
+  return true;
+}
+
+/* The bound values, then the stores of all of them in any order; updates come in the order of the values. */
+static bool collect_let_updates(struct tir *ir, tir_block block, struct store *updates, uint32_t count, ms_error *err) {
+  struct bound bound[TIR_MOST_REDUCED];
+  tir_stmt s = tir_stmt_at(ir, block)->first[TIR_BODY];
   const char *name = tir_block_name(ir, block);
-  for (uint32_t i = 0; i < count; i++, s = tir_stmt_at(ir, s)->next) {
-    if (s && tir_is(ir, s, TIR_ALLOC))
-      return tir_refuse(ir, err, MS_REDUCTION_BODY_FORM, block,
-                        "block \"%s\" declares a variable, which may be assigned again, where a value is bound: write "
-                        "v: T.let[T.int32] = ..., not v: T.int32 = ...",
-                        name);
-    if (!s || !tir_is(ir, s, TIR_BIND))
+  for (uint32_t i = 0; i < count; i++, s = bound[i - 1].next) {
+    if (!read_bound(ir, s, &bound[i]))
       return tir_refuse(ir, err, MS_REDUCTION_BODY_FORM, block, "block \"%s\" does not bind %u values", name, count);
-    lets[i] = s;
-    updates[i] = (struct store){TIR_NONE, 0, tir_as(ir, s, TIR_BIND)->bind.value};
+    updates[i] = (struct store){TIR_NONE, 0, bound[i].value};
   }
   for (uint32_t i = 0; i < count; i++, s = tir_stmt_at(ir, s)->next) {
     if (!is_plain_store(ir, s))
       return tir_refuse(ir, err, MS_REDUCTION_BODY_FORM, block, "block \"%s\" does not store %u values", name, count);
     uint32_t k = 0;
-    while (k < count &&
-           tir_var_expr(ir, tir_as(ir, lets[k], TIR_BIND)->bind.var) != tir_as(ir, s, TIR_STORE)->store.value)
-      k++;
+    while (k < count && bound[k].name != tir_as(ir, s, TIR_STORE)->store.value) k++;
     if (k == count || updates[k].buffer)
       return tir_refuse(ir, err, MS_REDUCTION_VALUES_STORED, block, "block \"%s\" stores another value", name);
     updates[k].buffer = tir_as(ir, s, TIR_STORE)->store.buffer;
@@ -186,8 +205,7 @@ static bool collect_let_updates(const struct tir *ir, tir_block block, struct st
   return true;
 }
 
-static bool collect_updates(const struct tir *ir, tir_block block, struct store *updates, uint32_t count,
-                            ms_error *err) {
+static bool collect_updates(struct tir *ir, tir_block block, struct store *updates, uint32_t count, ms_error *err) {
   tir_stmt store = tir_only_store(ir, block, TIR_BODY);
   if (count > 1 || !store) return collect_let_updates(ir, block, updates, count, err);
   updates[0] = store_of(ir, store);
@@ -273,13 +291,16 @@ static bool is_made_by(struct tir *ir, enum tir_reducer reducer, const struct st
   return combines_as(ir, reducer, updates, r);
 }
 
-/* What is combined is a function of the iteration alone: neither of what was reduced before, nor of a let beside it. */
+/* What is combined is a function of the iteration alone: neither of what was reduced before, nor of what is bound beside it.
+ */
 static bool is_independent(const struct tir *ir, tir_block block, const struct tir_reduction *r) {
   for (uint32_t i = 0; i < r->count; i++) {
     for (uint32_t k = 0; k < r->count; k++)
       if (tir_uses_buffer(ir, r->right[i], r->buffers[k])) return false;
     for (tir_stmt s = tir_stmt_at(ir, block)->first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next)
-      if (tir_is(ir, s, TIR_BIND) && tir_uses_var(ir, r->right[i], tir_as(ir, s, TIR_BIND)->bind.var)) return false;
+      if ((tir_is(ir, s, TIR_BIND) && tir_uses_var(ir, r->right[i], tir_as(ir, s, TIR_BIND)->bind.var)) ||
+          (tir_is(ir, s, TIR_ALLOC) && tir_uses_buffer(ir, r->right[i], tir_as(ir, s, TIR_ALLOC)->alloc.buffer)))
+        return false;
   }
   return true;
 }
