@@ -42,6 +42,7 @@ struct emit {
   uint8_t *lets;            /* by variable: it is bound inside of an expression */
   struct emit_steps *steps; /* of the loop at hand, or NULL */
   LLVMValueRef *buffers;    /* pointer to the first element of each buffer */
+  tir_buffer stored;        /* by the store whose value is written; TIR_NONE: by none */
   LLVMValueRef status;      /* pointer to the status returned */
   LLVMValueRef workspace;   /* pointer: the function's parameter */
   LLVMValueRef thread;      /* number of the thread inside a parallel loop, else NULL */

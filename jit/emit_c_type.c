@@ -145,7 +145,7 @@ static const struct c_template templates[] = {
      "  p = p * s + 1.33314422036e-1f;\n"
      "  p = p * s + -3.33332819422e-1f;\n"
      "  $V near = p * s * x + x, far = 1.0f - 2.0f / (ms_exp_$N(size + size) + 1.0f);\n"
-     "  return $S(size < 0.625f, near, ms_copysign_$N(far, x));\n}",
+     "  return ms_copysign_$N($S(size < 0.625f, near, far), x);\n}",
      NULL},
     {"erf", "exp fabs copysign",
      "$V ms_erf_$N($V x) {\n"

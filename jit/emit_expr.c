@@ -20,9 +20,25 @@ LLVMValueRef emit_intrinsic(struct emit *e, const char *name, LLVMTypeRef overlo
   return LLVMBuildCall2(e->builder, LLVMGlobalGetValueType(f), f, args, count, "");
 }
 
-static LLVMValueRef with_fast_math(LLVMValueRef value) {
-  if (LLVMIsAInstruction(value) && LLVMCanValueUseFastMathFlags(value))
-    LLVMSetFastMathFlags(value, LLVMFastMathAllowContract | LLVMFastMathAllowReassoc | LLVMFastMathNoSignedZeros);
+static bool is_constant(const struct emit *e, tir_expr x) {
+  const struct tir_expr_node *n = tir_at(e->ir, x);
+  return n->kind == TIR_FLOAT_IMM || (n->kind == TIR_BROADCAST && is_constant(e, n->a));
+}
+
+/* A step of an element's update by itself, as a sum has it. */
+static bool is_update(const struct emit *e, const struct tir_expr_node *n) {
+  if (!e->stored || (n->kind != TIR_ADD && n->kind != TIR_SUB && n->kind != TIR_MUL)) return false;
+  if (is_constant(e, n->a) || is_constant(e, n->b)) return false;
+  return tir_uses_buffer(e->ir, n->a, e->stored) || tir_uses_buffer(e->ir, n->b, e->stored);
+}
+
+/* Products are fused with sums. Only sums are ordered anew, and may lose the sign of a zero: of other arithmetic LLVM would
+ * leave out what infinities, NaN and -0 are kept by, as (x + y) - x and x + 0 do. */
+static LLVMValueRef with_fast_math(const struct emit *e, const struct tir_expr_node *n, LLVMValueRef value) {
+  unsigned flags = LLVMFastMathAllowContract;
+  if (is_update(e, n)) flags |= LLVMFastMathAllowReassoc | LLVMFastMathNoSignedZeros;
+  if (n->kind == TIR_MIN || n->kind == TIR_MAX) flags |= LLVMFastMathNoSignedZeros;
+  if (LLVMIsAInstruction(value) && LLVMCanValueUseFastMathFlags(value)) LLVMSetFastMathFlags(value, flags);
   return value;
 }
 
@@ -143,7 +159,7 @@ static LLVMValueRef binary(struct emit *e, const struct tir_expr_node *n, bool f
   if (n->kind == TIR_OR) return LLVMBuildOr(e->builder, a, b, "");
   bool compares = n->kind >= TIR_EQ && n->kind <= TIR_GE;
   LLVMValueRef value = compares ? comparison(e, n, a, b) : arithmetic(e, n, a, b);
-  return fast_math ? with_fast_math(value) : value;
+  return fast_math ? with_fast_math(e, n, value) : value;
 }
 
 static LLVMValueRef ramp(struct emit *e, const struct tir_expr_node *n) {

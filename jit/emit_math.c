@@ -98,7 +98,7 @@ static LLVMValueRef hyperbolic_tangent(struct real r, LLVMValueRef x) {
   LLVMValueRef grown = exponential(r, plus(r, size, size));
   LLVMValueRef large = minus(r, constant(r, 1.0), over(r, constant(r, 2.0), plus(r, grown, constant(r, 1.0))));
   LLVMValueRef is_small = LLVMBuildFCmp(w, LLVMRealOLT, size, constant(r, 0.625), "");
-  return LLVMBuildSelect(w, is_small, small, copy_sign(r, large, x), "");
+  return copy_sign(r, LLVMBuildSelect(w, is_small, small, large, ""), x); /* of -0, too */
 }
 
 static LLVMValueRef error_function(struct real r, LLVMValueRef x) {

@@ -164,7 +164,9 @@ void emit_store(struct emit *e, tir_stmt store) {
   tir_expr index = tir_operands(e->ir, s.store.indices)[0];
   tir_type type = tir_type_of(e->ir, s.store.value);
   int lanes = tir_type_lanes(tir_type_of(e->ir, index));
+  e->stored = s.store.buffer;
   LLVMValueRef value = emit_expr(e, s.store.value);
+  e->stored = TIR_NONE;
   if (tir_type_lanes(type) < lanes) {
     value = emit_splat(e, value, lanes);
     type = tir_type_with_lanes(type, lanes);

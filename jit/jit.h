@@ -117,10 +117,11 @@ struct tir_lower_options jit_lower_options(const struct jit_target *target);
 typedef int32_t (*jit_entry)(void **args, void *workspace);
 
 struct jit_options {
-  bool no_fast_math;       /* no contraction of a*b+c, no reassociation, libm's functions; zero times infinity is NaN,
-                             where else the products with the zeros of a padding are left out */
-  bool verify;             /* verifier between lowering passes */
-  uint64_t stack_bytes;    /* larger allocations are in the workspace; 0: 16 KiB */
+  bool no_fast_math;    /* no contraction of a*b+c, no reassociation of sums (nor loss of a zero's sign by it), libm's
+                             functions; zero times infinity is NaN, where else the products with the zeros of a
+                             padding are left out */
+  bool verify;          /* verifier between lowering passes */
+  uint64_t stack_bytes; /* larger allocations are in the workspace; 0: 16 KiB */
   const char *export_name; /* what an exported function is called; NULL: see jit_exported_name */
   const char *dump_after;  /* a lowering pass's name, "emit", "llvm" or "asm": printed to `dump` */
   FILE *dump;

@@ -294,15 +294,21 @@ end
 te.max = over_or_of(te.reducer(te.maximum, te.min_value, "max"), te.maximum)
 te.min = over_or_of(te.reducer(te.minimum, te.max_value, "min"), te.minimum)
 
-local function arg_reducer(better, first, name)
-  return te.reducer(function(x, y)
+-- An element that is NaN is as the one that the reduction begins with, which is never better: max and min leave NaN out.
+local function arg_reducer(better, first, beyond, name)
+  local reduce = te.reducer(function(x, y)
     local keep = te.any(better(x[2], y[2]), te.all(te.eq(x[2], y[2]), te.lt(x[1], y[1])))
-    local at_least = te.any(better(x[2], y[2]), te.eq(x[2], y[2]))
-    return {te.select(keep, x[1], y[1]), te.select(at_least, x[2], y[2])}
+    return {te.select(keep, x[1], y[1]), te.select(better(x[2], y[2]), x[2], y[2])}
   end, function(index, value) return {constant(-1, index), first(value)} end, name)
+  return function(values, axes)
+    local value = type(values) == "table" and not is_expr(values) and values[2]
+    value = value and lift(value)
+    if value and is_float(value.type) then values = {values[1], beyond(value, first(value.type))} end
+    return reduce(values, axes)
+  end
 end
-te.argmax = arg_reducer(te.gt, te.min_value, "argmax") -- te.argmax({index, value}, axes): gives both
-te.argmin = arg_reducer(te.lt, te.max_value, "argmin")
+te.argmax = arg_reducer(te.gt, te.min_value, te.maximum, "argmax") -- te.argmax({index, value}, axes): gives both
+te.argmin = arg_reducer(te.lt, te.max_value, te.minimum, "argmin")
 
 -- Variables are the operation's own: its indices, and the axes that it reduces over.
 local function check_vars(x, known, what)

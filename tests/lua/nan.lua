@@ -117,6 +117,52 @@ for _, type in ipairs {"float32", "float64", "float16"} do
   expect(type .. ", threads", y, wanted)
 end
 
+-- ---- Arg reductions: NaN is never the best, in every order ----
+
+for _, type in ipairs {"float32", "float64", "float16"} do
+  for _, most in ipairs {true, false} do
+    local X, k = te.placeholder({9, 32}, type, "X"), te.reduce_axis(32, "k")
+    local I, V = te.compute({9}, function(i) return (most and te.argmax or te.argmin)({k, X[{i, k}]}, k) end, "Y")
+    local f = te.func("a", {X, I, V})
+    local data, places, values = {}, {}, {}
+    local worst = ms.array({1}, type, type == "float32" and 340282346638528859811704183484516925440.0 or type == "float16" and 65504 or 1.7976931348623157e308):tolist()[1]
+    for r = 0, 8 do
+      local place, best = -1, most and -worst or worst
+      for c = 0, 31 do
+        local v = r == 8 and nan or rows[r % 8 * 32 + c + 1]
+        data[#data + 1] = v
+        if most and v > best or not most and v < best then place, best = c, v end
+      end
+      places[r + 1], values[r + 1] = place, best
+    end
+    for name, step in pairs {
+      plain = function() end,
+      rfactor = function(s, _, l) s:rfactor((select(2, s:split(l, {8, 4}))), 0) end,
+      outer = function(s, _, l) s:rfactor((s:split(l, {8, 4})), 1) end,
+      reorder = function(s, _, l) local a, b = s:split(l, {8, 4}) s:reorder(b, a) end,
+      rows = function(s, i, l) s:reorder(l, i) s:decompose_reduction(s:get_sblock "Y", l) end,
+      unrolled = function(s, _, l) s:unroll(l) end,
+    } do
+      local s = ms.schedule(f)
+      step(s, s:get_loops(s:get_sblock "Y"))
+      local x, at, v = ms.array({9, 32}, type, data), ms.array({9}, "int32"), ms.array({9}, type)
+      local what = ("%s of %s, %s"):format(most and "argmax" or "argmin", type, name)
+      everywhere(what, s:func(), values, x, at, v)
+      expect(what, at, places)
+      ms.interpret(s:func(), x, at, v)
+      expect(what .. ", interpreted", at, places)
+    end
+    local s = ms.schedule(f)
+    local i, l = s:get_loops(s:get_sblock "Y")
+    s:bind(i, "blockIdx.x")
+    s:bind((select(2, s:split(l, {4, 8}))), "threadIdx.x")
+    local at, v = ms.array({9}, "int32"), ms.array({9}, type)
+    ms.interpret(s:func(), ms.array({9, 32}, type, data), at, v)
+    expect("arg reduction of threads", at, places)
+    expect("arg reduction of threads", v, values)
+  end
+end
+
 -- ---- What is not folded, and what is ----
 
 local text = [[

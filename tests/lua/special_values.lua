@@ -1,0 +1,114 @@
+-- -0, infinities and NaN: elementwise functions give the same as the interpreter has them, by their sign too, whatever
+-- computes them: LLVM, of vectors or not, and the C text, with fast arithmetic and without. Of a sum (an element's update
+-- by itself) the sign of a zero is open, as its order is.
+local ms = require "msched"
+local te = ms.te
+local folder = os.tmpname()
+os.remove(folder)
+assert(os.execute("mkdir " .. folder))
+local scratch <close> = setmetatable({}, {__close = function() os.execute("rm -rf " .. folder) end})
+local inf, nan = 1 / 0, 0 / 0
+
+local function shown(x) return x ~= x and "nan" or x == 0 and (1 / x > 0 and "+0" or "-0") or string.format("%.3g", x) end
+local function text_of(array)
+  local parts = {}
+  for i, x in ipairs(array:tolist()) do parts[i] = shown(x) end
+  return table.concat(parts, " ")
+end
+
+local head = [[
+from tvm.script import tirx as T
+@T.prim_func(s_tir=True)
+def main(X: T.Buffer((8,), "TYPE"), Y: T.Buffer((8,), "TYPE")):
+]]
+local body = [[
+    for i in range(8):
+        with T.sblock("Y"):
+            v = T.axis.spatial(8, i)
+            Y[v] = %s
+]]
+local LARGE = {float32 = 3e38, float64 = 1e308, float16 = 60000, bfloat16 = 1e30} -- CPUs that convert to bfloat16 take its subnormals for zero
+local FORMS = {
+  "X[v] + R(0)", "R(0) + X[v]", "X[v] - R(0)", "R(0) - X[v]", "-X[v]", "X[v] * R(-1)", "X[v] * R(1)", "X[v] + X[v]", "X[v] - X[v]",
+  "(X[v] + R(1)) - X[v]", "X[v] - (X[v] - R(1))", "(X[v] - R(1)) + R(1)", "(X[v] + R(0)) * R(1)", "X[v] * R(0) + R(1)", "X[v] * X[v] - X[v]",
+  "X[v] * R(2) * R(0.5)", "X[v] / R(4)", "R(1) / X[v]", "R(1) / (R(1) / X[v])", "X[v] / X[v]", "(X[v] * R(0.5)) / X[v]",
+  "T.max(X[v], R(-1))", "T.min(X[v], R(1))", "T.max(X[v] + R(1), R(1))", "T.Select(X[v] > R(0), X[v], R(0))", "T.Select(X[v] >= R(0), X[v], -X[v])",
+  "T.Select(X[v] == X[v], X[v] + R(0), R(7))", "T.exp(X[v])", "T.tanh(X[v])", "T.erf(X[v])", "T.sqrt(X[v])", "T.sigmoid(X[v])", "T.fabs(X[v])",
+  "T.floor(X[v])", "T.ceil(X[v])", "T.trunc(X[v])", "T.round(X[v])", "T.nearbyint(X[v])", "T.sin(X[v])", "T.log(X[v])", "T.log1p(X[v])",
+  "T.atan(X[v])", "T.asinh(X[v])", "T.pow(X[v], R(3))", "T.rsqrt(X[v])", 'T.cast(T.cast(X[v], "float16"), "TYPE")',
+'T.cast(T.cast(X[v], "float32"), "TYPE")', 'T.cast(T.cast(X[v], "int32"), "TYPE")',
+  "T.if_then_else(v < 4, X[v], R(0)) + R(0)",
+}
+-- What the C library gives to one unit more or less does not show here: three digits are compared.
+
+local programs, wanted, compared = {}, {}, 0
+-- The C text, called by one program at the end.
+local function write_c(kernel, type, expected, what)
+  local name = "f" .. #programs
+  kernel:export(folder .. "/" .. name .. ".c", name)
+  kernel:export(folder .. "/" .. name .. ".h", name)
+  programs[#programs + 1], wanted[#wanted + 1] = name, {expected, what}
+end
+
+local function check(what, f, type, x, n)
+  local expected = ms.array({n}, type)
+  ms.interpret(f, x, expected)
+  local text = text_of(expected)
+  local lines = ms.schedule(f)
+  lines:vectorize((lines:get_loops(lines:get_sblock "Y")))
+  for form, g in pairs {scalar = f, vector = lines:func()} do
+    for _, fast in ipairs {true, false} do
+      local kernel, got = ms.build(g, {fast_math = fast}), ms.array({n}, type)
+      kernel(x, got)
+      compared = compared + 1
+      assert(text_of(got) == text, ("%s of %s, %s%s: %s, interpreted %s"):format(what, type, form, fast and ", fast" or "", text_of(got), text))
+      if type == "float32" and fast then write_c(kernel, type, text, what .. ", " .. form) end
+    end
+  end
+end
+
+for _, type in ipairs {"float32", "float64", "float16", "bfloat16"} do
+  local values = {0.0, -0.0, inf, -inf, nan, 1, -1, LARGE[type]}
+  for _, form in ipairs(FORMS) do
+    local script = (head .. body:format(form)):gsub("R%(", "T.TYPE("):gsub("TYPE", type)
+    local ok, f = pcall(ms.from_script, script)
+    assert(ok, f)
+    check(form, f, type, ms.array({8}, type, values), 8)
+  end
+end
+
+-- The C text of all, compiled once.
+local function write(name, text)
+  local file <close> = assert(io.open(folder .. "/" .. name, "w"))
+  file:write(text)
+end
+if os.execute "cc --version >/dev/null 2>&1" then
+  local calls, includes = {}, {}
+  for i, name in ipairs(programs) do
+    includes[i] = ('#include "%s.h"\n'):format(name)
+    calls[i] = ("  run(%s);\n"):format(name)
+  end
+  write("main.c", "#include <math.h>\n#include <stdio.h>\n" .. table.concat(includes) .. [[
+static void run(int (*call)(void **, void *)) {
+  float x[8] = {0, -0.0f, INFINITY, -INFINITY, NAN, 1, -1, 3e38f}, y[8];
+  void *args[] = {x, y};
+  if (call(args, 0)) printf("failed: ");
+  for (int i = 0; i < 8; i++) {
+    if (y[i] != y[i]) printf("nan");
+    else if (y[i] == 0) printf(signbit(y[i]) ? "-0" : "+0");
+    else printf("%.3g", y[i]);
+    printf(i < 7 ? " " : "\n");
+  }
+}
+int main(void) {
+]] .. table.concat(calls) .. "}\n")
+  local command = ("cd '%s' && cc -w -Wno-psabi -ffp-contract=fast -o main main.c f*.c -lm && ./main"):format(folder)
+  local out <close> = io.popen(command)
+  for i, name in ipairs(programs) do
+    local line = out:read "l"
+    assert(line == wanted[i][1], ("%s: %s, C text: %s, interpreted %s"):format(name, wanted[i][2], line, wanted[i][1]))
+    compared = compared + 1
+  end
+end
+assert(compared > 700, compared)
+print(compared .. " compared")
