@@ -19,6 +19,7 @@ return {
     {"add_rfactor", {"simple_reduction", "complex_reduction"}},
     {"register_tile", {"complex_reduction"}},
     {"multi_level_tiling", {"complex_reduction"}},
+    {"spatial_tiling", {"direct_compute"}},
     {"random_compute_location", {"location_tunable", "direct_compute", "simple_reduction"}},
   },
   kept = 12, explored = 4000, filled = 20000, replayed = 200, each = 3,

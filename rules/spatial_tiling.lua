@@ -10,7 +10,7 @@
 --   unroll    rows, or vectors of a loop that is one, that are unrolled
 --   vectors   of a CPU: how many registers a vector fills
 --   rows      of a CPU: unrolled rows that a tile has
---   threads   of a GPU: threads of a block that is one loop; columns, rows: of one that is a tile
+--   threads   of a GPU: threads of a block that is one loop; columns, rows: of one that is a tile, max_threads together
 --   lengths   of a GPU: elements that a thread loads at once, vector_bytes at most
 -- Sources: Ragan-Kelley et al., "Halide", PLDI 2013, section 3 (sliding windows and tiles with overlap); Ruetsch & Micikevicius,
 -- "Optimizing Matrix Transpose in CUDA", 2009.
@@ -327,14 +327,21 @@ local function share_stages(sch, stages, under)
   return placed
 end
 
+-- Threads along a loop: those of a list that it has iterations for, or of a shorter one as many.
+local function filling(list, extent)
+  local few = {}
+  for _, n in ipairs(list) do if n <= extent then few[#few + 1] = n end end
+  local most = 1
+  while 2 * most <= extent do most = 2 * most end
+  return #few > 0 and few or {most}
+end
+
 -- A tile of threads, each with several rows and so many columns at once. copies: what is used again is in shared
 -- memory.
-local function gpu_tiles(sch, block, p, context, stages, copies)
+local function gpu_tiles(sch, block, p, stages, copies)
   local columns, row, others = gather(sch, analyze(sch, block, #stages > 0))
   local lengths, extent, count = lengths_of(sch, block, p, columns), sch:extent(columns), sch:extent(row)
-  local x, y = drawn(sch, up_to(p.columns, extent)), drawn(sch, up_to(p.rows, count))
-  hold(sch, {x, y}, "<=", context.target.max_threads)
-  if extent >= context.target.warp then hold(sch, {x, y}, ">=", context.target.warp) end
+  local x, y = drawn(sch, filling(p.columns, extent)), drawn(sch, filling(p.rows, count))
   local strips, across, inner = sch:split(columns, {msched.rest, x, drawn(sch, lengths)})
   local tile, down, unrolled = sch:split(row, {msched.rest, y, drawn(sch, up_to(p.unroll, count))})
   local blocks = {table.unpack(others)}
@@ -348,11 +355,11 @@ local function gpu_tiles(sch, block, p, context, stages, copies)
   return finish(sch, block, unrolled, inner)
 end
 
-local function gpu_schedules(sch, block, context, p, add)
+local function gpu_schedules(sch, block, _, p, add)
   local a, stages = analyze(sch, block, false), stages_of(sch, block)
-  if not a.row then add(gpu_flat) else add(gpu_tiles, context, {}, false) end
-  if a.row and #shareable(sch, block) > 0 then add(gpu_tiles, context, {}, true) end
-  if #stages > 0 and analyze(sch, block, true).row then add(gpu_tiles, context, stages, false) end
+  if not a.row then add(gpu_flat) else add(gpu_tiles, {}, false) end
+  if a.row and #shareable(sch, block) > 0 then add(gpu_tiles, {}, true) end
+  if #stages > 0 and analyze(sch, block, true).row then add(gpu_tiles, stages, false) end
 end
 
 return msched.rule {

@@ -31,7 +31,7 @@ local TENSOR_REGISTERS = 40
 -- a cycle of memory at its clock; tensor_products: multiply-adds of float16 a cycle, where tensor_groups is true by groups of
 -- warps, as search/draft_tensor.lua has them. Source: CUDA C++ Programming Guide, "Compute Capabilities"; the vendor's data sheets.
 local GPU = {warp = 32, own_registers = 255, used_registers = 24, tensor_registers = TENSOR_REGISTERS, sm_registers = 65536, multiply_adds = 4, latency = 4, shared_latency = 25, memory_latency = 600,
-             barrier = 40, call = 8, division = 8, spill = 4, sm_bytes_a_cycle = 64, launch = 4000, exposed = 0.2}
+             barrier = 40, call = 8, division = 8, spill = 4, sm_bytes_a_cycle = 64, launch = 4000, exposed = 0.2, doubt = 1.05}
 local GPUS = {
   sm_70 = {sms = 80, tensor_products = 512, sm_threads = 2048, sm_blocks = 32, sm_shared = 98304, l2_bytes = 6 << 20, l2_bytes_a_cycle = 2048, dram_bytes_a_cycle = 640, multiply_adds = 2},
   sm_72 = {sms = 8, tensor_products = 512, sm_threads = 2048, sm_blocks = 32, sm_shared = 98304, l2_bytes = 512 << 10, l2_bytes_a_cycle = 256, dram_bytes_a_cycle = 100, multiply_adds = 2},
@@ -120,6 +120,12 @@ local function tensor_tiling(target, groups)
           write = {need = "must", levels = {2}, scope = "shared.dyn"}, read = {levels = {4}, scope = "shared.dyn"}, groups = groups}
 end
 
+local function up_to(most, list)
+  local few = {}
+  for _, n in ipairs(list) do if n <= most then few[#few + 1] = n end end
+  return few
+end
+
 -- GPUs: MetaSchedule's rules, and tensor cores where they compute the same; its draws are held against what a GPU launches.
 targets.cuda = {
   rules = {"multi_level_tiling_tensor_core", "multi_level_tiling", "inline_constant_scalars", "keep_stages", "auto_inline", "online_softmax", "two_pass_reduction",
@@ -138,7 +144,9 @@ targets.cuda = {
   end,
   auto_inline = {into_consumer = true, into_producer = true, constant_tensors = true, disallowed = {}},
   spatial_tiling = function(target)
-    return {unroll = {1, 2, 4, 8}, threads = {128, 256, 512, 64, 1024}, columns = {32, 64, 128, 256, 16, 8}, rows = {1, 2, 4, 8, 16, 32},
+    local few = target.max_threads < 256
+    return {unroll = {1, 2, 4, 8}, threads = up_to(target.max_threads, few and {32, 16, 8, 1} or {128, 256, 512, 64, 1024}),
+            columns = up_to(few and target.max_threads or target.max_threads // 8, few and {16, 8, 4, 2, 1} or {32, 64, 128}), rows = few and {1} or {2, 4, 8},
             lengths = {1, 2, 4, 8, 16}, vector_bytes = target.vector_bytes}
   end,
   two_pass_reduction = {most_results = 64, least = 16384, least_blocks = 16, most_blocks = 1024, thread_extents = {64, 128, 256, 512}},

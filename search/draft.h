@@ -117,6 +117,9 @@ void draft_grow_tile(const struct draft_nest *nest, const struct draft_loop *loo
                      double *out);
 /* Elements along a dimension that an access touches in a tile. */
 double draft_width(const struct draft_nest *nest, const struct draft_access *a, const double *tile, uint32_t d);
+/* How many elements an access has for each that one of its taps has, where the loops in [first, end) are unrolled: these
+ * share what lies between taps. */
+double draft_taps(const struct draft_shape *s, const struct draft_access *a, uint32_t first, uint32_t end);
 bool draft_is_moved(const struct draft_nest *nest, const struct draft_access *a, uint32_t loop);
 double draft_product(const struct draft_shape *s, uint32_t first, uint32_t end); /* of trips */
 

@@ -187,17 +187,9 @@ static double vectors_of(const struct draft_shape *s, const struct draft_access 
  * registers hold it. */
 static double taps_of(const struct search_machine *m, const struct draft_shape *s, const struct draft_access *a,
                       const struct tile *t) {
-  double all = fmax(a->taps, 1);
   if (t->reduces) return 1;
-  for (uint32_t i = t->first; i < s->vector && t->rows * t->vectors + all < m->registers; i++) {
-    double reach = 0;
-    for (uint32_t d = 0; d < a->rank; d++)
-      for (uint32_t k = 0; k < s->nest->iter_count; k++)
-        if (s->nest->loops[i].iters >> k & 1 && a->moves[d][k])
-          reach = fmax(reach, (double)(a->last[d] - a->first[d]) / fabs((double)a->moves[d][k]));
-    if (reach > 0) all *= (s->trips[i] + reach) / ((1 + reach) * s->trips[i]);
-  }
-  return fmax(all, 1);
+  bool held = t->rows * t->vectors + a->taps < m->registers;
+  return draft_taps(s, a, t->first, held ? s->vector : t->first);
 }
 
 /* The part of the vectors that run past the end of what they compute, and so stand under a condition. */

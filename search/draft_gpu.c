@@ -82,6 +82,13 @@ static double needed(const struct work *w, const struct draft_access *a) {
   return product;
 }
 
+/* What the taps of a stencil make of that; a reduction's are counted by its loops. */
+static double taps_of(const struct work *w, const struct draft_access *a) {
+  bool reduces = false;
+  for (uint32_t i = 0; i < w->nest->loop_count; i++) reduces = reduces || w->nest->loops[i].reduces;
+  return reduces ? 1 : draft_taps(&w->shape, a, w->tile, w->nest->loop_count);
+}
+
 /* How far each iteration variable reaches in what a block touches while the serial loops from `at` on run. */
 static void tile_of_block(const struct work *w, uint32_t at, double *tile) {
   for (uint32_t k = 0; k < w->nest->iter_count; k++) tile[k] = 1;
@@ -215,7 +222,7 @@ static void add_copied(struct work *w, const struct draft_access *a, const struc
   w->bytes += times * bytes;
   w->fetches += times * ceil(elements / (lanes * w->threads)) * w->warps * 2 * fmax(1, lanes * a->bytes / BANK);
   w->waits = fmax(w->waits, times * (w->gpu->barrier + (ahead ? 0 : w->gpu->memory_latency)));
-  double run = run_of(w, a), loads = needed(w, a) / run;
+  double run = run_of(w, a), loads = needed(w, a) * taps_of(w, a) / run;
   w->loads += loads;
   w->passes += loads * bank_passes(places, places_of_warp(w, a, strides, places), run * a->bytes);
   w->registers += fmin(needed(w, a), run * 2) * a->bytes / BANK;
@@ -237,8 +244,9 @@ static void add_direct(struct work *w, const struct draft_access *a, double time
   for (uint32_t d = a->rank; d-- > 0; stride *= (double)a->extents[d]) strides[d] = stride;
   uint32_t lanes = places_of_warp(w, a, strides, places);
   double sectors = sectors_of(places, lanes, run * a->bytes), own_bytes = fmin(run * a->bytes, SECTOR);
-  w->loads += own / run;
-  w->passes += own / run * fmax(1, sectors / (SECTOR / 8));
+  double loads = own * taps_of(w, a) / run;
+  w->loads += loads;
+  w->passes += loads * fmax(1, sectors / (SECTOR / 8));
   w->bytes += times * w->warps * own / run * sectors * SECTOR * own_bytes / fmax(own_bytes, reach_of(w, a));
   w->registers += fmin(own, 4) * a->bytes / BANK;
 }
@@ -431,6 +439,7 @@ static uint64_t key_of(const struct search_draft *d, const struct draft_nest *ne
 
 double draft_gpu_cost(const struct search_draft *d, const int64_t *decisions) {
   double numbers[DRAFT_NUMBERS], cycles = 0;
+  bool placed = false;
   assert(d->machine.gpu.sms > 0 && d->number_count <= DRAFT_NUMBERS);
   draft_compute_numbers(d, decisions, numbers);
   for (uint32_t i = 0; i < d->nest_count; i++) {
@@ -439,6 +448,7 @@ double draft_gpu_cost(const struct search_draft *d, const int64_t *decisions) {
     if (known->key != key) *known = (struct draft_memo){key, nest_cycles(d, i, numbers)};
     if (isinf(known->cycles)) return INFINITY;
     cycles += known->cycles;
+    placed = placed || d->nests[i].placed;
   }
-  return cycles;
+  return cycles * (placed ? fmax(d->machine.gpu.doubt, 1) : 1);
 }

@@ -64,6 +64,20 @@ void draft_shape_loops(const struct draft_nest *nest, const double *numbers, str
   }
 }
 
+double draft_taps(const struct draft_shape *s, const struct draft_access *a, uint32_t first, uint32_t end) {
+  double all = fmax(a->taps, 1);
+  assert(end <= s->nest->loop_count);
+  for (uint32_t i = first; i < end; i++) {
+    double reach = 0;
+    for (uint32_t d = 0; d < a->rank; d++)
+      for (uint32_t k = 0; k < s->nest->iter_count; k++)
+        if (s->nest->loops[i].iters >> k & 1 && a->moves[d][k])
+          reach = fmax(reach, (double)(a->last[d] - a->first[d]) / fabs((double)a->moves[d][k]));
+    if (reach > 0) all *= (s->trips[i] + reach) / ((1 + reach) * s->trips[i]);
+  }
+  return fmax(all, 1);
+}
+
 double draft_product(const struct draft_shape *s, uint32_t first, uint32_t end) {
   assert(end <= s->nest->loop_count);
   double product = 1;

@@ -132,7 +132,8 @@ enum { SEARCH_LEVELS = 3 };
   X(l2_bytes, "that it holds")                                                                                         \
   X(dram_bytes_a_cycle, "from the device's memory")                                                                    \
   X(launch, "cycles of a kernel's start")                                                                              \
-  X(exposed, "the part of what is not the longest that it does not hide")
+  X(exposed, "the part of what is not the longest that it does not hide")                                              \
+  X(doubt, "how many times as long as estimated a tile of what reduces nothing is taken to be")
 struct search_gpu {
 #define SEARCH_GPU_NUMBER(name, what) double name;
   SEARCH_GPU_NUMBERS(SEARCH_GPU_NUMBER)
