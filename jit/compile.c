@@ -145,6 +145,18 @@ static void keep_note(void *telling, const char *note) {
   snprintf(notes->at[notes->count++], JIT_NOTE, "%s", note);
 }
 
+bool jit_keeps_order(const struct tir *ir, tir_func f) {
+  tir_block root = tir_root_block(ir, f);
+  tir_expr value = root ? tir_annotation(ir, tir_stmt_at(ir, root)->annotations, JIT_FIXED_ORDER) : TIR_NONE;
+  return value && !tir_is_const(ir, value, 0);
+}
+
+struct jit_options jit_options_for(const struct tir *ir, tir_func f, const struct jit_options *options) {
+  struct jit_options own = options ? *options : (struct jit_options){0};
+  own.no_fast_math = own.no_fast_math || jit_keeps_order(ir, f);
+  return own;
+}
+
 struct tir *jit_lowered(const struct tir *ir, tir_func f, const struct jit_target *target,
                         const struct jit_options *options, struct jit_clock *clock, struct jit_notes *notes,
                         ms_error *err) {
@@ -156,6 +168,7 @@ struct tir *jit_lowered(const struct tir *ir, tir_func f, const struct jit_targe
   lower.passed = count_pass;
   lower.noted = keep_note;
   lower.data = &telling;
+  lower.in_double = jit_keeps_order(ir, f);
   if (options) {
     lower.finite = !options->no_fast_math;
     lower.stack_bytes = options->stack_bytes;
@@ -219,7 +232,8 @@ static void name_code(struct jit_code *code, const char *own) {
 }
 
 struct jit_code *jit_compile(const struct tir *ir, tir_func f, const struct jit_target *target,
-                             const struct jit_options *options, ms_error *err) {
+                             const struct jit_options *given, ms_error *err) {
+  const struct jit_options own = jit_options_for(ir, f, given), *options = &own;
   assert(tir_is_func(ir, f) && target);
   struct jit_clock clock;
   jit_clock_start(&clock);

@@ -232,6 +232,7 @@ bool jit_export(const struct tir *ir, tir_func f, const struct jit_target *targe
   const char *suffix = strrchr(path, '.');
   char name[JIT_EXPORTED_NAME];
   const char *wanted = options ? options->export_name : NULL;
+  const struct jit_options own = jit_options_for(ir, f, options);
   if (!check_form(suffix, target, path, err) || !jit_exported_name(ir, f, wanted, path, name, NULL, err)) return false;
-  return jit_backend_of(target)->export(ir, f, target, options, name, suffix, path, err);
+  return jit_backend_of(target)->export(ir, f, target, &own, name, suffix, path, err);
 }

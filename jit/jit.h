@@ -132,6 +132,13 @@ struct jit_options {
  * one piece of the workspace; real numbers; threads' timing shaken. */
 #define JIT_REVISION 4
 
+/* An annotation of a function's root block: its reductions are in order, and its code rounds as the interpreter does, as by
+ * no_fast_math, whatever the options say. */
+#define JIT_FIXED_ORDER "msched.fixed_order"
+bool jit_keeps_order(const struct tir *ir, tir_func f);
+/* The options (NULL: none) with what the function asks for itself. */
+struct jit_options jit_options_for(const struct tir *ir, tir_func f, const struct jit_options *options);
+
 struct jit_code; /* an object file in memory, and what is known of it */
 /* Lowers and compiles function f, whose module is not changed. NULL: err is filled. */
 struct jit_code *jit_compile(const struct tir *ir, tir_func f, const struct jit_target *target,

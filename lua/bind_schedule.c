@@ -362,6 +362,14 @@ static int schedule_hash(lua_State *L) {
   return 1;
 }
 
+/* check_reduction_order(): refuses a schedule that does a reduction of floats in another order than the function. */
+static int schedule_check_reduction_order(lua_State *L) {
+  struct vm_schedule *s = bind_check_schedule(L, 1);
+  ms_error err = {.instruction = -1};
+  if (lua_getiuservalue(L, 1, 1) != LUA_TUSERDATA) return bind_refuse(L, "the function as it was is not known here");
+  return tir_check_reduction_order(s->ir, bind_check_function(L, -1)->ir, &err) ? 0 : bind_raise_refused(L, &err);
+}
+
 /* trace_length(): how many instructions its trace has. */
 static int schedule_trace_length(lua_State *L) {
   lua_pushinteger(L, bind_check_schedule(L, 1)->trace.steps->count);
@@ -494,6 +502,7 @@ void bind_schedules(lua_State *L) {
                                               {"undo", schedule_undo},
                                               {"redo", schedule_redo},
                                               {"hash", schedule_hash},
+                                              {"check_reduction_order", schedule_check_reduction_order},
                                               {"split_factor", schedule_split_factor},
                                               {"script", schedule_text},
                                               {"trace_length", schedule_trace_length},

@@ -85,7 +85,7 @@ function commands.tune(options, files, rest)
     files = options.rules, policy = options.policy, policy_timeout = cli.seconds(options, "policy-timeout"), jobs = options.jobs,
     rule_timeout = cli.seconds(options, "rule-timeout"), skip_failing = options["skip-failing"], model = options.model, failures = options.failures,
     run_timeout = cli.seconds(options, "run-timeout"), reference_timeout = cli.seconds(options, "reference-timeout"), simulate = options.simulate,
-    no_tune = options["no-tune"], deterministic = options.deterministic, whole = options.whole, store = store,
+    no_tune = options["no-tune"], deterministic = options.deterministic, fixed_order = options["fixed-order"], whole = options.whole, store = store,
     beside = options.vendors and ms.load "lua.beside".vendors() or nil,
     reach = not options["no-tune"] and not options.simulate and machine_peak() or nil, listen = options.json and progress.json() or progress.lines(screen, states),
   })

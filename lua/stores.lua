@@ -30,6 +30,7 @@ end
 function stores.remarks_on(r)
   local list = cli.list {}
   if r.pinned then list[#list + 1] = "pinned" end
+  if ms.load "search.fixed_order".has_note(r) then list[#list + 1] = "fixed order" end
   if r.unsafe then list[#list + 1] = "unsafe" end
   if r.busy then list[#list + 1] = "busy machine" end
   if r.versions ~= ms.versions() then list[#list + 1] = "by " .. r.versions end

@@ -1,6 +1,6 @@
 -- What the store knows of a task when a run begins: modules that are not measured again, the best so far, lessons for
 -- the model, and records of others where the search starts.
-local fixed = msched.load "search.fixed"
+local fixed, fixed_order = msched.load "search.fixed", msched.load "search.fixed_order"
 local resume = {}
 
 -- Whether a record's trace means here what it meant when it was measured: the intrinsics that it names are the same.
@@ -88,13 +88,15 @@ function resume.shared(task, store)
   return list
 end
 
--- The task's own, and those it shares, but those that nothing came of yet; of a module that was measured under two names, its
+-- The task's own, and those it shares, but those that nothing came of yet, and where the order of reductions is fixed those without
+-- the note of it; of a module that was measured under two names, its
 -- own.
 local function records_of(task, store)
   local list, seen = {}, {}
   local function add(r)
     local key = r.target .. " " .. r.versions .. " " .. r.hash
-    if r.status ~= "unmeasured" and not seen[key] then list[#list + 1], seen[key] = r, true end
+    local in_order = not task.fixed_order or fixed_order.has_note(r)
+    if r.status ~= "unmeasured" and in_order and not seen[key] then list[#list + 1], seen[key] = r, true end
   end
   for _, r in ipairs(store:records {workload = task.workload}) do add(r) end
   for _, r in ipairs(task.shared) do add(r) end

@@ -109,6 +109,28 @@ function tune.open(func, target, options)
           unscheduled = #msched.schedule(func):block_names() == 0, product = product, idle = report.idle or space.idle(parts.users, report), open_anew = function(seed) return open_anew(func, box, parts, seed) end}
 end
 
+-- ---- A fixed order of reductions ---------------------------------------------------------------------------------
+
+local DRAWS = 32 -- of a sketch, after which it counts as one that changes the order whatever it draws
+
+-- The sketches that keep the order of reductions of floats in some draw, and how many do not.
+local function in_order(func, sketches, seed)
+  local list, why = {}, nil
+  for _, sketch in ipairs(sketches) do
+    local ok
+    for candidate = 1, DRAWS do
+      ok, why = pcall(function() msched.apply(func, sketch, {anew = true, seed = seed, candidate = candidate}):check_reduction_order() end)
+      if ok or #sketch:draws() == 0 then break end
+    end
+    if ok then list[#list + 1] = sketch end
+    if msched.interrupted() then break end
+  end
+  if #list == 0 and not msched.interrupted() then
+    error(string.format("`%s`: no sketch keeps the order of its reductions; the last: %s", func:name(), tostring(why)), 0)
+  end
+  return list
+end
+
 -- ---- Tasks -------------------------------------------------------------------------------------------------------
 
 local MOST_WEIGHT = 1e9 -- of a task
@@ -156,17 +178,17 @@ local function fields_of(each, run, target, options)
     name = each.name, weight = each.weight, equal = each.equal, target = target, trials = options.trials or TRIALS, asked = (options.trials or options.total or options.deterministic) ~= nil,
     seed = options.seed or 1, batch = options.batch or 64, most_failures = options.failures or 256, simulate = options.simulate, policy_timeout = options.deterministic and 0 or options.policy_timeout or 300, -- 0: none
    
-    proposed = options.deterministic and {} or nil, run = run, log = run.log, bound = schedulers.bound(each.func, target), of_whole = each.of_whole, budget = each.budget,
+    proposed = options.deterministic and {} or nil, fixed_order = options.fixed_order, run = run, log = run.log, bound = schedulers.bound(each.func, target), of_whole = each.of_whole, budget = each.budget,
   }
 end
 
 -- Tells policies and spaces apart: FNV-1a of the policy's name and of the sketches.
-local function space_key(policy, sketches)
+local function space_key(policy, sketches, fixed_order)
   local key = 0x811c9dc5
   local function add(text)
     for i = 1, #text do key = (key ~ text:byte(i)) * 0x01000193 & 0xffffffff end
   end
-  add(policy.name)
+  add(policy.name .. (fixed_order and " in order" or ""))
   for _, sketch in ipairs(sketches) do add(sketch:text()) end
   return key
 end
@@ -183,7 +205,8 @@ local function open_task(each, run, shared, policy, options)
   local fields = fields_of(each, run, target, options)
   fields.policy, fields.sketches, fields.mutators, fields.postprocs = policy, traces_of(opened.sketches), opened.mutators, opened.postprocs
   fields.refused, fields.thinned, fields.idle_rules, fields.product, fields.open_anew = opened.refused, opened.thinned, opened.idle, opened.product, opened.open_anew
-  fields.unscheduled, fields.space_key = opened.unscheduled, space_key(policy, fields.sketches)
+  fields.unscheduled, fields.space_key = opened.unscheduled, space_key(policy, fields.sketches, options.fixed_order)
+  if options.fixed_order and not fields.product then fields.sketches = in_order(each.func, fields.sketches, options.seed or 1) end
   local task = Task.new(each.func, fields)
   if policy.needs.model and options.deterministic and not options.model then task.model = fixed.model(task)
   elseif policy.needs.model then task:take_model(shared:model()) end
@@ -197,7 +220,7 @@ end
 local function open_whole(each, run, options)
   local fields = fields_of(each, run, target_of(options), options)
   fields.policy, fields.sketches, fields.mutators, fields.postprocs, fields.refused, fields.idle_rules = whole.policy, {}, {}, {}, {}, {}
-  fields.parts, fields.cut, fields.part_of_group, fields.space_key = {}, each.cut, {}, space_key(whole.policy, {})
+  fields.parts, fields.cut, fields.part_of_group, fields.space_key = {}, each.cut, {}, space_key(whole.policy, {}, options.fixed_order)
   local task = Task.new(each.func, fields)
   each.budget.whole = task
   return task
@@ -283,13 +306,18 @@ end
 -- tune.all(functions, options): tunes functions, each or {function, weight = w}, as the tasks of one run. Gives a list of
 -- the tasks: func, name, fastest {id, seconds, trace}, counts, error, why it failed; ended_as {why, text}; and the store's
 -- path. Options: target, trials (of each), total (of all together), seconds (of all together), scheduler, seed, files, rules,
--- postprocs, mutators, spaces, policy (its name, a file, or itself), policy_timeout, jobs, db, store, simulate, no_tune (nothing is measured: untuned.lua), deterministic (no time decides which candidates are asked for: fixed.lua), whole (no function is cut into groups), model, rule_timeout, skip_failing, run_timeout, reference_timeout, failures (in
+-- postprocs, mutators, spaces, policy (its name, a file, or itself), policy_timeout, jobs, db, store, simulate, no_tune (nothing is measured: untuned.lua), deterministic (no time decides which candidates are asked for: fixed.lua), fixed_order (no schedule changes the order of a reduction of floats), whole (no function is cut into groups), model, rule_timeout, skip_failing, run_timeout, reference_timeout, failures (in
 -- a row, that end a task), measurer, listen (gets events: log.lua), reach (a function of a function, its target, whether it measures again, and the sketches, gives the
 -- operations a second that the machine is measured to do, again where its third argument says so, or nil: it is told, and a
 -- policy may end near it), beside (one that
 -- gives what others' routines for it take, {name =, seconds =}, or nil: it is told).
 function tune.all(items, options)
   if options.files then options = setmetatable({files = msched.sources(options.files)}, {__index = options}) end -- once, for all states of the run
+  if options.fixed_order then
+    local postprocs = table.move(options.postprocs or {}, 1, #(options.postprocs or {}), 1, {})
+    postprocs[#postprocs + 1] = msched.load "search.fixed_order"
+    options = setmetatable({postprocs = postprocs}, {__index = options})
+  end
   local policy = policies.find(options.policy)
   local name, why
   if options.deterministic then name, why = fixed.refused(options) end
@@ -350,7 +378,7 @@ function Best:export(path)
 end
 
 local OPTIONS = "target:string trials:integer seconds:number seed:integer files:table spaces:table rules:table postprocs:table mutators:table " ..
-  "policy:string policy_timeout:number model:any jobs:integer batch:integer db:string store:msched.store simulate:boolean no_tune:boolean deterministic:boolean whole:boolean " ..
+  "policy:string policy_timeout:number model:any jobs:integer batch:integer db:string store:msched.store simulate:boolean no_tune:boolean deterministic:boolean fixed_order:boolean whole:boolean " ..
   "rule_timeout:number skip_failing:boolean run_timeout:number reference_timeout:number failures:integer listen:function"
 
 function msched.tune(func, options)

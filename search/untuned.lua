@@ -1,6 +1,6 @@
 -- Without tuning: the fastest that the store knows of a task, or the first of its drafts that can be built, which is stored
 -- as not measured. No kernel runs.
-local draft = msched.load "search.draft"
+local draft, fixed_order = msched.load "search.draft", msched.load "search.fixed_order"
 
 local untuned = {}
 
@@ -12,7 +12,8 @@ local function known(task, store)
   local fastest
   for _, list in ipairs {store:records {workload = task.workload, target = task.target.text}, task.shared} do
     for _, r in ipairs(list) do
-      local here = r.status == "measured" and r.target == task.target.text and r.versions == msched.versions()
+      local in_order = not task.fixed_order or fixed_order.has_note(r)
+      local here = in_order and r.status == "measured" and r.target == task.target.text and r.versions == msched.versions()
       if here and (not fastest or r.seconds < fastest.seconds) then fastest = r end
     end
   end

@@ -32,6 +32,7 @@ struct tir_lower_options {
   uint64_t shared_bytes;             /* GPU: of a block at most; 0: 48 KiB */
   bool async_copies;                 /* GPU: copies to shared memory can go on by themselves */
   bool tensor_copies;                /* GPU: of boxes of tensors, which one thread begins */
+  bool in_double;                    /* exp and its like are computed in float64, as the interpreter does */
   bool finite;                       /* floats are neither infinite nor NaN: what is multiplied by zero is zero */
   bool verify;                       /* the verifier between passes */
   const char *dump_after;            /* a pass's name: the function is printed to `dump` after it */

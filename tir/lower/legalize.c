@@ -2,6 +2,7 @@
  *   floor division  truncated division, of a dividend that is moved above 0 where its bounds allow it, else corrected
  *   floats of 16 bits  are computed in float32 and rounded after each operation
  *   sigmoid, and functions by a second name  are those that machines or C's library have
+ *   exp and its like of less than 64 bits  are float64's, rounded, where the options say so
  * Requires: nothing. Gives: no floor division; no arithmetic, comparison or function of 16-bit floats, which only
  * loads, stores, casts, choices and lets have. Keeps: results. */
 #include "../analysis/loads.h"
@@ -139,6 +140,16 @@ static tir_expr function(struct tir *ir, const char *name, tir_type type, const 
   return call(ir, name, type, args, count);
 }
 
+/* Functions whose result depends on the precision that they are computed in. */
+static bool is_rounded(const char *name) {
+  static const char *const names[] = {"exp",  "exp2",  "exp10", "log",   "log2", "log10", "log1p", "expm1", "rsqrt",
+                                      "tanh", "erf",   "sin",   "cos",   "tan",  "sinh",  "cosh",  "asin",  "acos",
+                                      "atan", "asinh", "acosh", "atanh", "pow",  "power", "atan2", "hypot", "sigmoid"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (!strcmp(names[i], name)) return true;
+  return false;
+}
+
 /* These take and give any value as it is. */
 static bool moves_values(const struct tir *ir, const struct tir_expr_node *n) {
   const char *name = tir_text(ir, n->ref);
@@ -147,7 +158,13 @@ static bool moves_values(const struct tir *ir, const struct tir_expr_node *n) {
 
 enum { MOST_ARGUMENTS = 4 };
 
-static tir_expr named_call(struct tir *ir, tir_expr made) {
+static tir_expr in_double(struct tir *ir, const char *name, tir_type type, tir_expr *args, uint32_t count) {
+  tir_type wide = TIR_TYPE(TIR_FLOAT, 64, tir_type_lanes(type));
+  for (uint32_t i = 0; i < count; i++) args[i] = tir_unary(ir, TIR_CAST, wide, args[i]);
+  return tir_unary(ir, TIR_CAST, type, function(ir, name, wide, args, count));
+}
+
+static tir_expr named_call(struct tir *ir, tir_expr made, bool widens) {
   struct tir_expr_node n = *tir_at(ir, made);
   tir_expr args[MOST_ARGUMENTS];
   if (n.count > MOST_ARGUMENTS || moves_values(ir, &n)) return made;
@@ -155,17 +172,18 @@ static tir_expr named_call(struct tir *ir, tir_expr made) {
   const char *name = tir_text(ir, n.ref);
   if (!tir_type_is_float(n.type)) return call(ir, name, n.type, args, n.count);
   tir_type type = is_short(n.type) ? TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(n.type)) : n.type;
-  made = function(ir, name, type, args, n.count);
+  widens = widens && tir_type_bits(type) < 64 && is_rounded(name);
+  made = widens ? in_double(ir, name, type, args, n.count) : function(ir, name, type, args, n.count);
   return is_short(n.type) ? tir_unary(ir, TIR_CAST, n.type, made) : made;
 }
 
 /* ---- */
 
 static tir_expr legal(struct tir *ir, void *data, tir_expr e, tir_expr made) {
-  (void)data;
+  const struct lowering *low = data;
   struct tir_expr_node before = *tir_at(ir, e), n = *tir_at(ir, made);
   if (n.kind >= TIR_ADD && n.kind <= TIR_GE) return binary(ir, &before, made);
-  return n.kind == TIR_CALL ? named_call(ir, made) : made;
+  return n.kind == TIR_CALL ? named_call(ir, made, low->options && low->options->in_double) : made;
 }
 
 static bool has_short_floats(const struct tir *ir) {
@@ -176,6 +194,6 @@ static bool has_short_floats(const struct tir *ir) {
 
 bool lower_legalize(struct lowering *low) {
   uint32_t flags = has_short_floats(low->ir) ? 0 : TIR_HAS_DIVMOD | TIR_HAS_CALL;
-  lower_map(low->ir, low->body, flags, legal, NULL);
+  lower_map(low->ir, low->body, flags, legal, low);
   return true;
 }

@@ -1,0 +1,177 @@
+-- Reductions in a fixed order: candidates that pass compute what the unscheduled function computes on the interpreter, bit for
+-- bit, on numbers with all their digits: products, convolutions, softmax, layer normalization, drawn by chance, built by LLVM for
+-- this machine, and as schedules of GPUs on the interpreter; what changes the order is refused, with block and primitive; what is
+-- noted on the root travels to builds; a tuned best and one of a resumed run keep it.  usage: msched fixed_order.lua
+local ms = require "msched"
+local te, ops = ms.te, ms.ops
+local tune, fixed_order = ms.load "search.tune", ms.load "search.fixed_order"
+local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../support/measurer.lua")
+
+local function product(m, n, k, type)
+  local A, B, r = te.placeholder({m, k}, type or "float32", "A"), te.placeholder({k, n}, type or "float32", "B"), te.reduce_axis(k, "k")
+  return te.func("product", {A, B, te.compute({m, n}, function(i, j) return te.sum(A[{i, r}] * B[{r, j}], r) end, "C")})
+end
+local function operator(name, ...) return ops.func(name, {...}) end
+
+local FUNCTIONS = {
+  product(24, 40, 60), product(16, 32, 37), product(16, 24, 32, "float64"), product(16, 24, 32, "float16"),
+  operator("conv2d", 1, 9, 9, 5, 8, 3), operator("softmax", {12, 50}), operator("layer_norm", {12, 60}),
+}
+
+-- Arguments with all digits, and what the function makes of them on the interpreter, as bytes.
+local function arrays_of(func)
+  local list = ms.arrays_for(func, 1)
+  for i, array in ipairs(list) do
+    if array:type():find "float" then array:random(i, true) end
+  end
+  return list
+end
+local function bytes_of(array)
+  local parts = {}
+  for i, x in ipairs(array:tolist()) do parts[i] = string.pack("d", x) end
+  return table.concat(parts)
+end
+local function result(func, run)
+  local arrays = arrays_of(func)
+  run(table.unpack(arrays))
+  return bytes_of(arrays[#arrays])
+end
+
+local function drawn(func, sketch, candidate)
+  local ok, sch = pcall(ms.apply, func, sketch, {anew = true, seed = 7, candidate = candidate, repair = true})
+  return ok and sch or nil
+end
+
+-- Candidates of a space with its postprocessors and this one: those that pass, and messages of those that it refused.
+local function candidates(func, target, most)
+  local space, targets = ms.load "rules.space", ms.load "rules.targets"
+  local parts = space.parts(targets.context(ms.target(target)))
+  local opened, list, refused = tune.open(func, ms.target(target), {}), {}, {}
+  for n = 1, 40 * most do
+    if #list == most then break end
+    local sketch = opened.product and opened.product:sketch(opened.product:combination(1, n)) or opened.sketches[n % #opened.sketches + 1].trace
+    local sch = sketch and drawn(func, sketch, n)
+    if sch and space.postprocess(sch, parts) then
+      local ok, message = pcall(fixed_order.apply, sch)
+      if ok then list[#list + 1] = sch else refused[#refused + 1] = tostring(message) end
+    end
+  end
+  return list, refused
+end
+
+local refused_by = {}
+for _, func in ipairs(FUNCTIONS) do
+  local wanted = result(func, function(...) ms.interpret(func, ...) end)
+  local list, refused = candidates(func, "native", 24)
+  assert(#list >= 8, func:name() .. ": " .. #list)
+  for _, sch in ipairs(list) do
+    local kernel = ms.build(sch:func(), {reference = func})
+    assert(result(func, function(...) kernel:run(...) end) == wanted, func:name() .. " differs:\n" .. sch:script())
+  end
+  for _, message in ipairs(refused) do refused_by[message:match "%((%a+)[,)]" or "other"] = message end
+  -- Of a GPU, on the interpreter.
+  list = candidates(func, "cuda -arch=sm_70", 6)
+  for _, sch in ipairs(list) do
+    assert(result(func, function(...) ms.interpret(sch:func(), ...) end) == wanted, func:name() .. " for a GPU differs:\n" .. sch:script())
+  end
+end
+assert(refused_by.rfactor and refused_by.reorder, "rfactor and order are refused")
+
+-- ---- What is refused, and what is not --------------------------------------------------------------------------------
+
+local func = product(24, 40, 60)
+local function changed(change)
+  local sch = ms.schedule(func)
+  change(sch, sch:get_loops(sch:get_sblock "C"))
+  return pcall(sch.check_reduction_order, sch)
+end
+local function refuses(words, change)
+  local ok, message = changed(change)
+  message = tostring(message)
+  assert(not ok and message:find("`C", 1, true) and message:find(words, 1, true), words .. ": " .. message)
+end
+assert(changed(function() end))
+assert(changed(function(sch, i, j, k) sch:reorder(k, i, j) end), "a loop over space may be anywhere")
+assert(changed(function(sch, i, j, k)
+  local k0, k1 = sch:split(k, {ms.rest, 7}) -- leaves a rest
+  sch:reorder(k0, i, k1, j)
+  sch:vectorize(j)
+  sch:unroll(k1)
+end))
+assert(changed(function(sch, i, j, k)
+  sch:parallel(sch:fuse(i, j))
+  sch:decompose_reduction(sch:get_sblock "C", k)
+end))
+assert(changed(function(sch, i, j) sch:bind(i, "blockIdx.x") sch:bind(j, "threadIdx.x") end))
+refuses("reorder", function(sch, i, j, k)
+  local k0, k1 = sch:split(k, {ms.rest, 6})
+  sch:reorder(k1, k0)
+end)
+refuses("rfactor", function(sch, i, j, k)
+  local k0 = sch:split(k, {ms.rest, 6})
+  sch:rfactor(k0, 2)
+end)
+refuses("bind", function(sch, i, j, k) sch:bind(k, "threadIdx.x") end)
+refuses("blockize", function(sch, i, j, k)
+  local _, k1 = sch:split(k, {ms.rest, 6})
+  sch:reorder(i, j, k1)
+  sch:blockize(k1)
+end)
+-- Two reductions: one within the other, and the other way.
+do
+  local conv = operator("conv2d", 1, 9, 9, 5, 8, 3)
+  local sch = ms.schedule(conv)
+  local name
+  for _, each in ipairs(sch:block_names()) do if sch:has_init(sch:get_sblock(each)) then name = each end end
+  local loops, kinds = {sch:get_loops(sch:get_sblock(name))}, sch:loop_iter_kinds(sch:get_sblock(name))
+  local reducing = {}
+  for i, kind in ipairs(kinds) do if kind == "reduce" then reducing[#reducing + 1] = loops[i] end end
+  assert(#reducing == 3 and pcall(sch.check_reduction_order, sch))
+  sch:reorder(reducing[2], reducing[1])
+  local ok, message = pcall(sch.check_reduction_order, sch)
+  assert(not ok and tostring(message):find("`" .. name .. "`", 1, true) and tostring(message):find "reorder", tostring(message))
+  assert(ms.code_of(message) == "reduction_order")
+end
+-- A sum that starts from what is added to it at the end elsewhere.
+do
+  local A, B, bias, r = te.placeholder({8, 12}, "float32", "A"), te.placeholder({12, 8}, "float32", "B"), te.placeholder({8}, "float32", "bias"), te.reduce_axis(12, "k")
+  local C = te.compute({8, 8}, function(i, j) return te.sum(A[{i, r}] * B[{r, j}], r) end, "C")
+  local biased = te.func("biased", {A, B, bias, te.compute({8, 8}, function(i, j) return C[{i, j}] + bias[j] end, "D")})
+  for _, decomposed in ipairs {false, true} do
+    local sch = ms.schedule(biased)
+    sch:fuse_reduction_epilogue(sch:get_sblock "C", sch:get_sblock "D")
+    if decomposed then
+      local block = sch:get_sblock "C"
+      sch:decompose_reduction(block, (select(3, sch:get_loops(block))))
+    end
+    local ok, message = pcall(sch.check_reduction_order, sch)
+    assert(not ok and tostring(message):find "fuse_reduction_epilogue", tostring(message))
+  end
+end
+-- Integers may be summed in any order; so may what no reduction is.
+do
+  local ints = product(8, 8, 8, "int32")
+  local sch = ms.schedule(ints)
+  local _, _, k = sch:get_loops(sch:get_sblock "C")
+  sch:rfactor(k, 2)
+  assert(pcall(sch.check_reduction_order, sch))
+end
+
+-- ---- Tuned ---------------------------------------------------------------------------------------------------------------
+
+-- All that is asked for keeps the order and has the note, also in a run that goes on; records without it are not of use.
+local path = support.new_path()
+support.run({func}, {trials = 12, policy = "random", db = path})
+collectgarbage()
+for _, policy in ipairs {"draft_verify", "evolutionary"} do
+  local m, tasks = support.run({func}, {trials = 12, policy = policy, db = path, fixed_order = true})
+  assert(#m.made[1] == 12)
+  for _, sch in ipairs(m.made[1]) do
+    assert(sch:annotation(sch:get_sblock(sch:root_block()), "msched.fixed_order") == 1)
+    assert(pcall(sch.check_reduction_order, sch))
+  end
+  assert(tasks[1].fastest.trace:text():find "msched.fixed_order", "the best is one that keeps the order")
+  collectgarbage()
+end
+support.remove_stores()
+print "fixed order: ok"
