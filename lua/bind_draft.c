@@ -128,6 +128,22 @@ static int collect_results(lua_State *L) {
   return 0;
 }
 
+static void push_drafted(lua_State *L, struct search_drafted *list, uint32_t count) {
+  lua_createtable(L, (int)count, 0);
+  for (uint32_t i = 0; i < count; i++) {
+    lua_createtable(L, 0, 3);
+    struct vm_trace *trace = list[i].trace;
+    list[i].trace = NULL;
+    bind_push_trace(L, trace);
+    lua_setfield(L, -2, "trace");
+    lua_pushnumber(L, list[i].cost);
+    lua_setfield(L, -2, "cost");
+    push_tile(L, list[i].tile);
+    lua_setfield(L, -2, "tile");
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+}
+
 /* draft:best {seed =, budget =, most =, each =}: a list of {trace, cost, tile} */
 static int draft_best(lua_State *L) {
   const struct search_draft *d = check_draft(L);
@@ -139,21 +155,114 @@ static int draft_best(lua_State *L) {
   r->list = calloc((size_t)most, sizeof *r->list);
   if (!r->list) return luaL_error(L, "no memory for drafts");
   r->count = search_draft_best(d, (uint64_t)seed, (uint64_t)budget, (uint32_t)most,
-                               each > most ? (uint32_t)most : (uint32_t)each, script_stop_flag(), r->list);
-  lua_createtable(L, (int)r->count, 0);
-  for (uint32_t i = 0; i < r->count; i++) {
-    lua_createtable(L, 0, 3);
-    struct vm_trace *trace = r->list[i].trace;
-    r->list[i].trace = NULL;
-    bind_push_trace(L, trace);
-    lua_setfield(L, -2, "trace");
-    lua_pushnumber(L, r->list[i].cost);
-    lua_setfield(L, -2, "cost");
-    push_tile(L, r->list[i].tile);
-    lua_setfield(L, -2, "tile");
+                               each > most ? (uint32_t)most : (uint32_t)each, script_stop_flag(L), r->list);
+  push_drafted(L, r->list, r->count);
+  return 1;
+}
+
+/* ---- Many at a time ---- */
+
+struct many {
+  struct search_draft_job *jobs;
+  struct search_draft_list *lists;
+  const struct vm_trace **traces;
+  struct search_estimated *estimates;
+  uint32_t count;
+};
+static int collect_many(lua_State *L) {
+  struct many *m = lua_touserdata(L, 1);
+  for (uint32_t i = 0; m->lists && i < m->count; i++) {
+    for (uint32_t k = 0; k < m->lists[i].count; k++) vm_trace_free(m->lists[i].at[k].trace);
+    free(m->lists[i].at);
+  }
+  free(m->jobs), free(m->lists), free(m->traces), free(m->estimates);
+  *m = (struct many){0};
+  return 0;
+}
+
+enum { MOST_DRAFTS = 1 << 20 };
+
+/* Room for what is at `at`, a list, and the number of threads behind it. */
+static struct many *hold_many(lua_State *L, int at, uint32_t *threads) {
+  luaL_checktype(L, at, LUA_TTABLE);
+  lua_Integer asked = luaL_checkinteger(L, at + 1), count = luaL_len(L, at);
+  luaL_argcheck(L, asked >= 1, at + 1, "at least one thread");
+  luaL_argcheck(L, count <= MOST_DRAFTS, at, "too many");
+  *threads = asked > INT32_MAX ? INT32_MAX : (uint32_t)asked;
+  struct many *m = bind_hold(L, sizeof *m, "msched.many_drafts", collect_many);
+  m->count = (uint32_t)count;
+  return m;
+}
+
+static void read_job(lua_State *L, int at, struct search_draft_job *out) {
+  lua_getfield(L, at, "trace");
+  int64_t budget = bind_option_int(L, at, "budget", 1), most = bind_option_int(L, at, "most", 1);
+  int64_t each = bind_option_int(L, at, "each", most);
+  if (budget < 1 || most < 1 || most > MOST_DRAFTS || each < 1) luaL_error(L, "budget, most and each are at least 1");
+  *out = (struct search_draft_job){.trace = bind_check_trace(L, -1),
+                                   .draw_anew = bind_option_bool(L, at, "anew", false),
+                                   .seed = (uint64_t)bind_option_int(L, at, "seed", 1),
+                                   .candidate = (uint64_t)bind_option_int(L, at, "candidate", 0),
+                                   .budget = (uint64_t)budget,
+                                   .most = (uint32_t)most,
+                                   .each = each > most ? (uint32_t)most : (uint32_t)each};
+  lua_pop(L, 1); /* the table keeps it */
+}
+
+/* drafts(function, machine, jobs, threads): jobs {trace =, anew =, seed =, candidate =, budget =, most =, each =}; for each a
+ * list as draft:best gives it, empty where the sketch is refused. On so many threads. */
+static int drafts(lua_State *L) {
+  struct bound_function *f = bind_check_function(L, 1);
+  struct search_machine machine = read_machine(L, 2);
+  uint32_t threads;
+  struct many *m = hold_many(L, 3, &threads);
+  m->jobs = calloc(m->count + 1, sizeof *m->jobs);
+  m->lists = calloc(m->count + 1, sizeof *m->lists);
+  if (!m->jobs || !m->lists) return luaL_error(L, "no memory for drafts");
+  for (uint32_t i = 0; i < m->count; i++) {
+    lua_rawgeti(L, 3, (lua_Integer)i + 1);
+    luaL_argcheck(L, lua_istable(L, -1), 3, "a job is a table");
+    read_job(L, lua_gettop(L), &m->jobs[i]);
+    lua_pop(L, 1);
+  }
+  search_drafts(f->ir, bind_intrinsics(L), &machine, m->jobs, m->count, threads, script_stop_flag(L), m->lists);
+  lua_createtable(L, (int)m->count, 0);
+  for (uint32_t i = 0; i < m->count; i++) {
+    push_drafted(L, m->lists[i].at, m->lists[i].count);
     lua_rawseti(L, -2, (lua_Integer)i + 1);
   }
   return 1;
+}
+
+/* estimates(function, machine, traces, threads): two lists, what each costs as estimate gives it, false where it cannot be
+ * estimated, and its register tile's name. */
+static int estimates(lua_State *L) {
+  struct bound_function *f = bind_check_function(L, 1);
+  struct search_machine machine = read_machine(L, 2);
+  uint32_t threads;
+  struct many *m = hold_many(L, 3, &threads);
+  m->traces = calloc(m->count + 1, sizeof *m->traces);
+  m->estimates = calloc(m->count + 1, sizeof *m->estimates);
+  if (!m->traces || !m->estimates) return luaL_error(L, "no memory for estimates");
+  for (uint32_t i = 0; i < m->count; i++) {
+    lua_rawgeti(L, 3, (lua_Integer)i + 1);
+    m->traces[i] = bind_check_trace(L, -1);
+    lua_pop(L, 1);
+  }
+  search_estimates(f->ir, bind_intrinsics(L), &machine, m->traces, m->count, threads, script_stop_flag(L),
+                   m->estimates);
+  lua_createtable(L, (int)m->count, 0);
+  lua_createtable(L, (int)m->count, 0);
+  for (uint32_t i = 0; i < m->count; i++) {
+    if (m->estimates[i].cycles < 0)
+      lua_pushboolean(L, 0);
+    else
+      lua_pushnumber(L, m->estimates[i].cycles);
+    lua_rawseti(L, -3, (lua_Integer)i + 1);
+    push_tile(L, m->estimates[i].tile);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  return 2;
 }
 
 void bind_drafts(lua_State *L) {
@@ -165,4 +274,8 @@ void bind_drafts(lua_State *L) {
   lua_setfield(L, -2, "draft");
   lua_pushcfunction(L, estimate);
   lua_setfield(L, -2, "estimate");
+  lua_pushcfunction(L, drafts);
+  lua_setfield(L, -2, "drafts");
+  lua_pushcfunction(L, estimates);
+  lua_setfield(L, -2, "estimates");
 }

@@ -106,7 +106,7 @@ ms.recalled(f: function): function | f, a function of a schedule and of numbers,
 ms.defined(f: function): function | The function itself where f loads it when it is first called, else f: what ?? names the place of.
 ms.code_of(message: any): string? | The code of the instruction's refusal that pcall gave as this message; nil: it is a mistake in the script.
 ms.heeding(f: function, ...: any): boolean, any | As pcall, but an interrupt ends it.
-ms.within(seconds: number, f: function, ...: any): boolean?, any | As ms.heeding, and it is ended when it takes longer: then nil and a message.
+ms.within(seconds: number, f: function, ...: any): boolean?, any | As ms.heeding, and it is ended when it takes longer, loops in C too: then nil and a message.
 ms.rule_timeout(seconds: number) | Sets how long a rule, a postprocessor or a mutator may run.
 ms.skip_failing(whether: boolean) | Whether a rule, postprocessor or mutator that fails counts as refused, with the code `skipped`, in place of an error.
 ms.skips_failing(): boolean | Whether it does.
@@ -118,11 +118,13 @@ ms.stream(seed: integer, candidate?: integer, draw?: integer, attempt?: integer)
 ms.model(model: string|{name: string, update: function, predict: function, required?: boolean}, seed?: integer): msched.model|table | A cost model: xgboost or random. Given a table: registers one of yours, and gives the table back; update(self, lessons) learns from candidates that have features and seconds, predict(self, candidates) gives a score for each, the higher the better. Where it fails, the search goes on without it, or stops if it is `required`.
 ms.load_model(path: string, seed?: integer): msched.model?, string? | An xgboost model that starts from what model:save wrote; nil and why, where it is of another version, of other features or damaged.
 ms.estimate(func: msched.function, trace: msched.trace, machine: table): number, string | The cycles, as estimated, of a trace as it is, all decided, and a name that candidates with the same innermost loops share. machine: as for ms.draft.
+ms.drafts(func: msched.function, machine: table, jobs: table, threads: integer): table | Drafts of many sketches, on so many threads: jobs {trace =, anew =, seed =, candidate =, budget =, most =, each =}; for each a list as draft:best gives it, empty where the sketch is refused. The number of threads shows in time only.
+ms.estimates(func: msched.function, machine: table, traces: table, threads: integer): table, table | What ms.estimate gives of many traces, on so many threads: their cycles, false where a trace cannot be estimated, and their names.
 ms.draft(func: msched.function, sketch: msched.trace, machine: table): msched.draft | Estimates of what candidates of a sketch cost. machine: numbers that search/draft.lua makes of a target.
 ms.measurer(options: table): msched.measurer | Builds and times candidates of the functions that it is given, in processes of their own.
 ms.feature_names(): string[] | The names of a candidate's features.
 ms.clock(): number | Seconds of a steady clock.
-ms.interrupted(): boolean | Whether the user asked to stop.
+ms.interrupted(): boolean | Whether the user asked to stop, or the time of the ms.within around it is over.
 ms.versions(): string | The versions of what generates code.
 ms.vendors(threads: integer, onednn?: string): msched.vendor[] | The vendors' libraries that are installed, for the benchmarks; oneDNN's at the path, where one is given.
 ms.device_vendors(target: string): msched.vendor[], string[] | The vendors' libraries that are installed for the GPU that runs the target's code: cuBLAS, cuBLASLt and cuDNN, found by their names or by MSCHED_LIBCUBLAS, MSCHED_LIBCUBLASLT and MSCHED_LIBCUDNN; none for a CPU. And what is said of those that are not used.

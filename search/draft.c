@@ -7,37 +7,50 @@
 
 /* ---- Making ---- */
 
-static struct search_draft *new_draft(struct tir *workload, const struct vm_trace *sketch,
-                                      const struct vm_intrinsics *intrinsics, const struct search_machine *machine,
-                                      bool as_is, ms_error *err) {
+struct search_draft *draft_new(struct vm_schedule *into, const struct vm_plan *plan, const struct vm_draws *draws,
+                               const struct search_machine *machine, bool as_is, ms_error *err) {
   assert(machine->cores >= 1 && machine->vector_bits >= 32);
   struct search_draft *d = calloc(1, sizeof *d);
   if (!d) abort();
   d->machine = *machine;
   d->most_vector = 1;
   d->as_is = as_is;
-  d->sketch = vm_trace_copy(sketch);
-  bool ok = draft_read_sketch(d, workload, intrinsics, err);
+  bool ok = draft_read_sketch(d, into, plan, draws, err);
   if (ok && (d->number_count > DRAFT_NUMBERS || d->nest_count > DRAFT_NESTS))
     ok = ms_fail(err, MS_TOO_LARGE, "a sketch of %u numbers and %u nests", d->number_count, d->nest_count);
-  if (ok && d->machine.gpu.sms > 0) d->memo = draft_memo_new(d->nest_count);
+  if (ok && d->machine.gpu.sms > 0) draft_begin_gpu(d);
   if (ok) return d;
   search_draft_free(d);
   return NULL;
 }
 
+static struct search_draft *draft_of(struct tir *workload, const struct vm_trace *trace,
+                                     const struct vm_intrinsics *intrinsics, const struct search_machine *machine,
+                                     bool as_is, ms_error *err) {
+  struct vm_plan *plan = vm_prepare_with(workload, trace, intrinsics);
+  struct vm_schedule *into = vm_schedule_new(NULL, 1);
+  struct vm_draws draws = {.mode = VM_REPAIR, .decisions = trace, .seed = 1};
+  struct search_draft *d = draft_new(into, plan, &draws, machine, as_is, err);
+  vm_schedule_free(into);
+  vm_plan_free(plan);
+  return d;
+}
+
 struct search_draft *search_draft_new(struct tir *workload, const struct vm_trace *sketch,
                                       const struct vm_intrinsics *intrinsics, const struct search_machine *machine,
                                       ms_error *err) {
-  return new_draft(workload, sketch, intrinsics, machine, false, err);
+  return draft_of(workload, sketch, intrinsics, machine, false, err);
+}
+
+struct search_estimated draft_estimated(const struct search_draft *d) {
+  return (struct search_estimated){search_draft_cost(d, d->sketch->decisions), draft_tile(d, d->sketch->decisions)};
 }
 
 bool search_estimate(struct tir *workload, const struct vm_trace *trace, const struct vm_intrinsics *intrinsics,
                      const struct search_machine *machine, struct search_estimated *out, ms_error *err) {
   assert(out);
-  struct search_draft *d = new_draft(workload, trace, intrinsics, machine, true, err);
-  if (d)
-    *out = (struct search_estimated){search_draft_cost(d, d->sketch->decisions), draft_tile(d, d->sketch->decisions)};
+  struct search_draft *d = draft_of(workload, trace, intrinsics, machine, true, err);
+  if (d) *out = draft_estimated(d);
   search_draft_free(d);
   return d != NULL;
 }
@@ -163,24 +176,23 @@ static void enumerate(struct finding *f, uint32_t draw, int64_t *decisions) {
   }
 }
 
-/* One draw after the other takes its best choice, until none gets better. */
+/* One draw after the other takes its best choice, until each has had its turn without any getting better. */
 static void descend(struct finding *f, int64_t *decisions, double cost) {
   const struct search_draft *d = f->draft;
-  for (bool better = true; better && !is_over(f);) {
-    better = false;
-    for (uint32_t k = 0; k < d->draw_count && !is_over(f); k++) {
-      const struct draft_draw *draw = &d->draws[k];
-      assert(draw->width <= DRAFT_LOOPS);
-      int64_t before[DRAFT_LOOPS];
-      memcpy(before, decisions + draw->decision, draw->width * sizeof *before);
-      for (uint32_t i = 0; i < draw->choices && !is_over(f); i++) {
-        choose(draw, i, decisions);
-        double other = offer(f, decisions);
-        if (other < cost)
-          cost = other, better = true, memcpy(before, decisions + draw->decision, draw->width * sizeof *before);
-      }
-      memcpy(decisions + draw->decision, before, draw->width * sizeof *before);
+  uint32_t idle = 0;
+  for (uint32_t k = 0; idle < d->draw_count && !is_over(f); k = (k + 1) % d->draw_count) {
+    const struct draft_draw *draw = &d->draws[k];
+    assert(draw->width <= DRAFT_LOOPS);
+    int64_t before[DRAFT_LOOPS];
+    memcpy(before, decisions + draw->decision, draw->width * sizeof *before);
+    idle++;
+    for (uint32_t i = 0; i < draw->choices && !is_over(f); i++) {
+      choose(draw, i, decisions);
+      double other = offer(f, decisions);
+      if (other < cost)
+        cost = other, idle = 1, memcpy(before, decisions + draw->decision, draw->width * sizeof *before);
     }
+    memcpy(decisions + draw->decision, before, draw->width * sizeof *before);
   }
 }
 
@@ -238,7 +250,7 @@ uint32_t search_draft_best(const struct search_draft *d, uint64_t seed, uint64_t
                            const volatile int *stop, struct search_drafted *out) {
   assert(most > 0 && each > 0 && budget > 0 && out);
   if (d->nest_count > SEARCH_DRAFT_NESTS) budget = 1 + budget * SEARCH_DRAFT_NESTS / d->nest_count;
-  struct finding f = {.draft = d, .most = most, .each = each, .room = 4 * most + 1024, .limit = INFINITY, .stop = stop};
+  struct finding f = {.draft = d, .most = most, .each = each, .room = 4 * most + 64, .limit = INFINITY, .stop = stop};
   f.most_seen = 2 * budget + most_of_descent(d);
   uint32_t width = d->sketch->steps->decisions;
   int64_t *decisions = malloc((width + 1) * sizeof *decisions);

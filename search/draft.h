@@ -45,7 +45,8 @@ struct draft_access {
   bool passed;                                             /* made and used within the function */
   enum { DRAFT_DEVICE, DRAFT_SHARED, DRAFT_LOCAL } memory; /* of a GPU */
   uint32_t near;                                           /* of what is passed: loops around all nests that touch it */
-  double bytes;                                            /* of an element */
+  uint32_t copy; /* 1 + the first other nest that fills the buffer; 0: none does */
+  double bytes;  /* of an element */
   uint32_t rank;
   int64_t extents[DRAFT_RANK];
   int64_t moves[DRAFT_RANK][DRAFT_ITERS]; /* elements along each dimension when an iteration variable rises by one */
@@ -66,6 +67,7 @@ struct draft_nest {
   struct draft_access accesses[DRAFT_ACCESSES];
   bool promoted, sums;                       /* annotated as a register tile; what it stores is a sum */
   bool placed;                               /* noted by rules/spatial_tiling.lua, or kept for it */
+  bool counts;                               /* of a GPU: it has a cost of its own */
   uint32_t init_before;                      /* a number: whether its init comes before all tiles; 0: it is no choice */
   double simple, calls, divisions, branches; /* operations of an element: a multiply-add is a simple one */
   uint32_t lanes;                            /* a number: elements that a thread copies at once; 0: one */
@@ -123,8 +125,9 @@ double draft_taps(const struct draft_shape *s, const struct draft_access *a, uin
 bool draft_is_moved(const struct draft_nest *nest, const struct draft_access *a, uint32_t loop);
 double draft_product(const struct draft_shape *s, uint32_t first, uint32_t end); /* of trips */
 
-struct draft_memo *draft_memo_new(uint32_t nests);                             /* free() */
-double draft_gpu_cost(const struct search_draft *d, const int64_t *decisions); /* draft_gpu.c */
+/* Of a GPU: what is known of the nests before any candidate, once they are read. (draft_gpu.c) */
+void draft_begin_gpu(struct search_draft *d);
+double draft_gpu_cost(const struct search_draft *d, const int64_t *decisions);
 
 static inline uint32_t draft_shared(const struct search_draft *d, uint32_t nest, uint32_t other) {
   return d->shared[nest * d->nest_count + other];
@@ -134,8 +137,13 @@ uint64_t draft_tile(const struct search_draft *draft, const int64_t *decisions);
 /* The part of a block's iterations in which a condition holds, its conjuncts taken as if they did not depend on one
  * another; 1 where that is not known. The nest has its iterations. (draft_condition.c) */
 double draft_part_inside(const struct tir *ir, tir_block block, const struct draft_nest *nest, tir_expr condition);
-/* Fills numbers, nests and draws from the sketch. */
-bool draft_read_sketch(struct search_draft *draft, struct tir *workload, const struct vm_intrinsics *intrinsics,
-                       ms_error *err);
+/* Replays a plan, once, and fills sketch, numbers, nests and draws from what it makes. into: whatever it held. */
+bool draft_read_sketch(struct search_draft *draft, struct vm_schedule *into, const struct vm_plan *plan,
+                       const struct vm_draws *draws, ms_error *err);
+/* A draft of what a plan makes; as_is: of its own decisions alone. NULL: refused. Threads may share the plan. */
+struct search_draft *draft_new(struct vm_schedule *into, const struct vm_plan *plan, const struct vm_draws *draws,
+                               const struct search_machine *machine, bool as_is, ms_error *err);
+/* What the decisions cost that the draft was read with. */
+struct search_estimated draft_estimated(const struct search_draft *draft);
 
 #endif

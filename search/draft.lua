@@ -20,18 +20,15 @@ function draft.machine(target)
   return machine
 end
 
--- The sketch as it is, with its blocks at the root, and where drawing puts them.
-local function placings(func, sketch, seed)
-  local rooted, list, places = sketch, {sketch}, 0
+-- The sketch as it is, with its blocks at the root, and where drawing puts them, as jobs of msched.drafts.
+local function placings(sketch, seed)
+  local rooted, list, places = sketch, {{trace = sketch}}, 0
   for _, d in ipairs(sketch:draws()) do
     if d.kind == "SampleComputeLocation" then rooted, places = rooted:with_decision(d.index, {-1}), places + 1 end
   end
   if places == 0 then return list end
-  list[2] = rooted
-  for candidate = 3, PLACINGS do
-    local ok, drawn = pcall(msched.apply, func, sketch, {anew = true, seed = seed, candidate = candidate})
-    if ok then list[#list + 1] = drawn.trace end
-  end
+  list[2] = {trace = rooted}
+  for candidate = 3, PLACINGS do list[candidate] = {trace = sketch, anew = true, seed = seed, candidate = candidate} end
   return list
 end
 
@@ -44,38 +41,42 @@ end
 -- The cheapest candidates of each sketch by their decisions, about `most` of all, and `each` of one register tile, of about
 -- `budget` of a sketch, in rising order of their cost: {trace, cost, tile, sketch}; none where nothing is known of the
 -- target, or no sketch can be read. Of many sketches each has less of a budget. Sketches have equal shares: their costs are
--- not compared before they are replayed. placed: blocks stay where the sketches have them.
+-- not compared before they are replayed. placed: blocks stay where the sketches have them. jobs: so many threads.
 function draft.best(func, target, sketches, options)
-  local machine, all = options.machine or draft.machine(target), {}
+  local machine, all, jobs, of = options.machine or draft.machine(target), {}, {}, {}
   local seed, share = options.seed or 1, math.ceil(options.most / math.max(#sketches, 1))
   local budget = options.budget * SHARED // math.max(#sketches, SHARED)
-  for i, sketch in ipairs(machine and sketches or {}) do
-    if msched.interrupted() then break end
-    local placed = options.placed and {sketch} or placings(func, sketch, seed)
-    for _, trace in ipairs(msched.interrupted() and {} or placed) do
-      local ok, reading = pcall(msched.draft, func, trace, machine)
-      local best = ok and reading:best {seed = seed, budget = math.max(1, budget // #placed), most = math.ceil(share / #placed), each = options.each}
-      for _, c in ipairs(best or {}) do
-        c.sketch, c.place = i, #all
-        all[#all + 1] = c
-      end
+  if not machine then return all end
+  for i, sketch in ipairs(sketches) do
+    local placed = options.placed and {{trace = sketch}} or placings(sketch, seed)
+    for _, job in ipairs(placed) do
+      job.seed, job.budget, job.most, job.each = seed, math.max(1, budget // #placed), math.ceil(share / #placed), options.each
+      jobs[#jobs + 1], of[#jobs + 1] = job, i
+    end
+  end
+  for k, list in ipairs(msched.drafts(func, machine, jobs, options.jobs or 1)) do
+    for _, c in ipairs(list) do
+      c.sketch, c.place = of[k], #all
+      all[#all + 1] = c
     end
   end
   table.sort(all, by_cost)
   return all
 end
 
--- Estimates candidates as they are: their cost, and the register tile; none where it cannot be estimated.
-local function estimate(func, machine, candidates)
+-- Estimates candidates as they are: their cost, and the register tile; none where it cannot be estimated, which is noted.
+local function estimate(func, machine, candidates, jobs)
+  local list, traces = {}, {}
   for _, c in ipairs(machine and candidates or {}) do
-    if msched.interrupted() then break end
-    local ok, cost, tile = true, c.cost, c.tile
-    if not cost then ok, cost, tile = pcall(msched.estimate, func, c.sketch_trace, machine) end
-    if not ok and machine.tensor_products then
-      cost, tile = draft_tensor.cost(c.sketch_trace, machine)
-      ok = cost ~= nil
-    end
-    if ok then c.cost, c.tile = cost, tile end
+    if not c.cost and not c.inestimable then list[#list + 1], traces[#list + 1] = c, c.sketch_trace end
+  end
+  if #list == 0 then return end
+  local costs, tiles = msched.estimates(func, machine, traces, jobs or 1)
+  for i, c in ipairs(list) do
+    if msched.interrupted() then return end
+    c.cost, c.tile = costs[i] or nil, costs[i] and tiles[i] or nil
+    if not c.cost and machine.tensor_products then c.cost, c.tile = draft_tensor.cost(c.sketch_trace, machine) end
+    c.inestimable = not c.cost
   end
 end
 
@@ -86,13 +87,13 @@ function draft.cost(task, candidate)
 end
 
 -- Replayed candidates, false among them, each once, by what they cost as they are, the cheapest first; those that cannot be
--- estimated last. machine: in place of the target's.
-function draft.ranked(func, target, candidates, machine)
+-- estimated last. machine: in place of the target's. jobs: so many threads.
+function draft.ranked(func, target, candidates, machine, jobs)
   local list, seen = {}, {}
   for _, c in ipairs(candidates) do
     if c and not seen[c.hash] then list[#list + 1], seen[c.hash] = c, true end
   end
-  estimate(func, machine or draft.machine(target), list)
+  estimate(func, machine or draft.machine(target), list, jobs)
   table.sort(list, function(a, b)
     local x, y = a.cost or math.huge, b.cost or math.huge
     return x ~= y and x < y or x == y and a.hash < b.hash
@@ -129,7 +130,8 @@ end
 -- from 1 whenever it is asked, so that they are the same in a run that goes on again. The second result: how many drafts there
 -- were.
 function draft.candidates(task, options, drawn)
-  local drafts, jobs, count, looked = draft.best(task.func, task.target, task.sketches, options), {}, 0, {}
+  local threads = options.jobs or task.jobs
+  local drafts, jobs, count, looked = draft.best(task.func, task.target, task.sketches, setmetatable({jobs = threads}, {__index = options})), {}, 0, {}
   local function add(trace, anew)
     count = count + 1
     jobs[#jobs + 1] = {trace = trace, anew = anew, candidate = count}
@@ -140,13 +142,13 @@ function draft.candidates(task, options, drawn)
     local sketch = task:sketch(i - 1)
     if sketch then add(sketch, true) end
   end
-  local list = draft.ranked(task.func, task.target, task:replay(jobs), task.machine)
+  local list = draft.ranked(task.func, task.target, task:replay(jobs), task.machine, threads)
   for _ = 1, options.downhill or DOWNHILL do
     jobs = {}
     for _, c in ipairs(cheapest(list, looked, options.around or AROUND)) do
       for _, trace in ipairs(steps.neighbours(task, c.sketch_trace)) do add(trace) end
     end
-    list = draft.ranked(task.func, task.target, table.move(task:replay(jobs), 1, #jobs, #list + 1, list), task.machine)
+    list = draft.ranked(task.func, task.target, table.move(task:replay(jobs), 1, #jobs, #list + 1, list), task.machine, threads)
   end
   return list, #drafts
 end

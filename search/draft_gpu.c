@@ -100,36 +100,38 @@ static void tile_of_block(const struct work *w, uint32_t at, double *tile) {
 
 /* ---- A warp's access ---- */
 
+/* Quotient and remainder of a whole number below 2^32, which a lane's digits are; most sizes are whole numbers too. */
+static double take_digit(double *rest, double size) {
+  double from = *rest;
+  if (from < size) {
+    *rest = 0;
+    return from;
+  }
+  uint32_t whole = (uint32_t)size, all = (uint32_t)from;
+  if ((double)whole != size || !whole) {
+    *rest = floor(from / size);
+    return fmod(from, size);
+  }
+  *rest = all / whole;
+  return all % whole;
+}
+
 /* What each iteration variable is for a lane: its digits along the loops of threads, the innermost first. */
 static void place_lane(const struct work *w, double lane, double *value) {
   const struct draft_nest *nest = w->nest;
   for (uint32_t k = 0; k < nest->iter_count; k++) value[k] = 0;
-  for (uint32_t i = nest->loop_count; i-- > 0;) {
+  for (uint32_t i = nest->loop_count; i-- > 0 && lane > 0;) {
     if (nest->loops[i].axis != DRAFT_THREADS || w->shape.trips[i] == 1) continue;
-    double digit = fmod(lane, w->shape.trips[i]);
-    lane = floor(lane / w->shape.trips[i]);
+    double digit = take_digit(&lane, w->shape.trips[i]);
     const struct draft_loop *l = &nest->loops[i];
-    for (uint32_t p = l->part_count; p-- > 0;) {
-      double trips = w->numbers[l->parts[p]];
-      value[l->part_iters[p]] += fmod(digit, trips) * w->shape.tiles[i + 1][l->part_iters[p]];
-      digit = floor(digit / trips);
-    }
-    for (uint32_t k = nest->iter_count; k-- > 0 && !l->part_count;) { /* fused ones fill the last first */
+    for (uint32_t p = l->part_count; p-- > 0 && digit > 0;)
+      value[l->part_iters[p]] += take_digit(&digit, w->numbers[l->parts[p]]) * w->shape.tiles[i + 1][l->part_iters[p]];
+    for (uint32_t k = nest->iter_count; k-- > 0 && !l->part_count && digit > 0;) { /* fused ones fill the last first */
       if (!(l->iters >> k & 1)) continue;
       double room = fmax(1, w->shape.tiles[i][k] / w->shape.tiles[i + 1][k]);
-      value[k] += fmod(digit, room) * w->shape.tiles[i + 1][k];
-      digit = floor(digit / room);
+      value[k] += take_digit(&digit, room) * w->shape.tiles[i + 1][k];
     }
   }
-}
-
-/* Bytes from the access's first to a lane's, where dimensions lie as far apart as `strides` say. */
-static int64_t place_of(const struct work *w, const struct draft_access *a, const double *strides,
-                        const double *value) {
-  double at = 0;
-  for (uint32_t d = 0; d < a->rank; d++)
-    for (uint32_t k = 0; k < w->nest->iter_count; k++) at += (double)a->moves[d][k] * value[k] * strides[d];
-  return (int64_t)(at * a->bytes);
 }
 
 /* Lanes are the same for all of a nest's accesses. */
@@ -139,9 +141,21 @@ static void place_lanes(struct work *w) {
   for (uint32_t l = 0; l < w->lane_count; l++) place_lane(w, l, w->lanes[l]);
 }
 
+/* Bytes from the access's first to each lane's, where dimensions lie as far apart as `strides` say. */
 static uint32_t places_of_warp(struct work *w, const struct draft_access *a, const double *strides, int64_t *out) {
+  double steps[DRAFT_ITERS];
+  uint32_t moved[DRAFT_ITERS], count = 0;
   if (!w->lane_count) place_lanes(w);
-  for (uint32_t l = 0; l < w->lane_count; l++) out[l] = place_of(w, a, strides, w->lanes[l]);
+  for (uint32_t k = 0; k < w->nest->iter_count; k++) {
+    double step = 0;
+    for (uint32_t d = 0; d < a->rank; d++) step += (double)a->moves[d][k] * strides[d];
+    if (step != 0) moved[count] = k, steps[count++] = step * a->bytes;
+  }
+  for (uint32_t l = 0; l < w->lane_count; l++) {
+    double at = 0;
+    for (uint32_t m = 0; m < count; m++) at += steps[m] * w->lanes[l][moved[m]];
+    out[l] = (int64_t)at;
+  }
   return w->lane_count;
 }
 
@@ -251,19 +265,15 @@ static void add_direct(struct work *w, const struct draft_access *a, double time
   w->registers += fmin(own, 4) * a->bytes / BANK;
 }
 
-static const struct draft_nest *copy_of(const struct search_draft *d, const struct draft_nest *nest,
-                                        tir_buffer buffer) {
-  for (uint32_t i = 0; i < d->nest_count; i++)
-    if (&d->nests[i] != nest && d->nests[i].access_count && d->nests[i].accesses[0].buffer == buffer)
-      return &d->nests[i];
-  return NULL;
+static const struct draft_nest *copy_of(const struct search_draft *d, const struct draft_access *a) {
+  return a->copy ? &d->nests[a->copy - 1] : NULL;
 }
 
 static void add_accesses(struct work *w) {
   const struct search_draft *d = w->draft;
   for (uint32_t i = 0; i < w->nest->access_count; i++) {
     const struct draft_access *a = &w->nest->accesses[i];
-    const struct draft_nest *copy = copy_of(d, w->nest, a->buffer);
+    const struct draft_nest *copy = copy_of(d, a);
     if (a->memory == DRAFT_SHARED && !a->written)
       add_copied(w, a, copy, copy ? draft_shared(d, w->number, (uint32_t)(copy - d->nests)) : 0);
     else if (a->memory == DRAFT_DEVICE)
@@ -370,14 +380,15 @@ static double work_cycles(const struct work *w) {
   return most + g->exposed * (all - most);
 }
 
-/* A nest that only brings what another one needs, or writes out what one has summed up. */
+/* A nest that only brings what another one needs, or writes out what one has summed up: counted where that is. */
 static bool moves_only(const struct search_draft *d, const struct draft_nest *nest) {
   bool reduces = false;
+  if (!nest->access_count) return true;
   for (uint32_t i = 0; i < nest->loop_count; i++) reduces = reduces || nest->loops[i].reduces;
   if (nest->accesses[0].memory == DRAFT_SHARED && !reduces) return true;
   for (uint32_t i = 1; i < nest->access_count; i++) {
     const struct draft_access *a = &nest->accesses[i];
-    if (a->memory == DRAFT_LOCAL && copy_of(d, nest, a->buffer)) return true;
+    if (a->memory == DRAFT_LOCAL && copy_of(d, a)) return true;
   }
   return false;
 }
@@ -391,7 +402,6 @@ static double nest_cycles(const struct search_draft *d, uint32_t number, const d
                    .number = number,
                    .numbers = numbers,
                    .lanes = lanes};
-  if (!w.nest->access_count || moves_only(d, w.nest)) return 0;
   if (!shape_work(&w)) return INFINITY;
   add_accesses(&w);
   if (w.shared > w.gpu->block_shared) return INFINITY;
@@ -410,10 +420,10 @@ struct draft_memo {
   double cycles;
 };
 
-struct draft_memo *draft_memo_new(uint32_t nests) {
-  struct draft_memo *memo = calloc((size_t)nests * REMEMBERED + 1, sizeof *memo);
-  if (!memo) abort();
-  return memo;
+void draft_begin_gpu(struct search_draft *d) {
+  d->memo = calloc((size_t)d->nest_count * REMEMBERED + 1, sizeof *d->memo);
+  if (!d->memo) abort();
+  for (uint32_t i = 0; i < d->nest_count; i++) d->nests[i].counts = !moves_only(d, &d->nests[i]);
 }
 
 static uint64_t mix(uint64_t key, double number) {
@@ -431,7 +441,7 @@ static uint64_t key_of(const struct search_draft *d, const struct draft_nest *ne
     for (uint32_t p = 0; p < nest->loops[i].part_count; p++) key = mix(key, numbers[nest->loops[i].parts[p]]);
   }
   for (uint32_t i = 0; i < nest->access_count; i++) {
-    const struct draft_nest *copy = copy_of(d, nest, nest->accesses[i].buffer);
+    const struct draft_nest *copy = copy_of(d, &nest->accesses[i]);
     if (copy && copy->lanes) key = mix(key, numbers[copy->lanes]);
   }
   return key | 1;
@@ -443,6 +453,7 @@ double draft_gpu_cost(const struct search_draft *d, const int64_t *decisions) {
   assert(d->machine.gpu.sms > 0 && d->number_count <= DRAFT_NUMBERS);
   draft_compute_numbers(d, decisions, numbers);
   for (uint32_t i = 0; i < d->nest_count; i++) {
+    if (!d->nests[i].counts) continue;
     uint64_t key = key_of(d, &d->nests[i], numbers);
     struct draft_memo *known = &d->memo[i * REMEMBERED + (key >> 32) % REMEMBERED];
     if (known->key != key) *known = (struct draft_memo){key, nest_cycles(d, i, numbers)};

@@ -16,14 +16,15 @@ struct origin {
 
 struct reading {
   struct search_draft *draft;
-  struct tir *workload;
-  const struct vm_intrinsics *intrinsics;
   const struct vm_steps *steps;
-  struct vm_schedule *made; /* the sketch, replayed */
-  uint32_t *numbers;        /* of each variable; 0: none */
-  struct origin *origins;   /* of each */
-  bool tensorized;          /* warps compute by intrinsics */
-  uint32_t *lanes;          /* of each variable of a block: the number of elements copied at once; 0: none */
+  const struct vm_schedule *made; /* the sketch, replayed */
+  /* By instruction, of each GetLoops that was performed: the loop that each variable, up to its last output, stood for then. */
+  tir_stmt **seen;
+  int64_t *extents;       /* of each variable that such an instruction gave: as long as it was then */
+  uint32_t *numbers;      /* of each variable; 0: none */
+  struct origin *origins; /* of each */
+  bool tensorized;        /* warps compute by intrinsics */
+  uint32_t *lanes;        /* of each variable of a block: the number of elements copied at once; 0: none */
 };
 
 /* ---- Numbers ---- */
@@ -119,30 +120,31 @@ static void read_fuse(struct reading *r, const struct vm_instruction *in) {
   r->numbers[in->first_output] = product;
 }
 
-static struct vm_schedule *replay_head(struct reading *r, uint32_t count, ms_error *err) {
-  struct vm_trace *head = vm_trace_head(r->draft->sketch, count);
-  struct vm_draws draws = {.mode = VM_REPAIR, .decisions = head, .seed = 1};
-  struct vm_schedule *made = vm_apply_with(r->workload, head, r->intrinsics, &draws, err);
-  vm_trace_free(head);
-  return made;
+/* Notes what loops were when they were given: later instructions change them. */
+static void watch_loops(void *watcher, const struct vm_schedule *then, uint32_t at) {
+  struct reading *r = watcher;
+  const struct vm_instruction *in = &r->steps->instructions[at];
+  if (in->kind != VM_GetLoops) return;
+  uint32_t end = in->first_output + in->outputs;
+  if (!r->seen[at]) r->seen[at] = calloc(end + 1, sizeof *r->seen[at]);
+  if (!r->seen[at]) abort();
+  for (uint32_t v = 0; v < end; v++)
+    r->seen[at][v] = r->steps->types[v] == VM_T_LOOP ? vm_statement(then, v) : TIR_NONE;
+  for (uint32_t v = in->first_output; v < end; v++) r->extents[v] = extent_of(then->ir, r->seen[at][v]);
 }
 
-/* Loops that were given before have their numbers; others are as long as they are now. */
-static bool read_loops(struct reading *r, uint32_t at, ms_error *err) {
+/* Loops that were given before have their numbers; others are as long as they were then. */
+static void read_loops(struct reading *r, uint32_t at) {
   const struct vm_instruction *in = &r->steps->instructions[at];
-  struct vm_schedule *then = replay_head(r, at + 1, err);
-  if (!then) return false;
-  for (uint32_t i = in->first_output; i < in->first_output + in->outputs; i++) {
-    tir_stmt loop = vm_statement(then, i);
+  const tir_stmt *seen = r->seen[at];
+  for (uint32_t i = in->first_output; seen && i < in->first_output + in->outputs; i++) {
     for (uint32_t v = 0; v < in->first_output && !r->numbers[i]; v++)
-      if (r->steps->types[v] == VM_T_LOOP && vm_statement(then, v) == loop)
+      if (r->steps->types[v] == VM_T_LOOP && seen[v] == seen[i])
         r->numbers[i] = r->numbers[v], r->origins[i] = r->origins[v];
     if (r->numbers[i]) continue;
-    r->numbers[i] = add_constant(r->draft, extent_of(then->ir, loop));
+    r->numbers[i] = add_constant(r->draft, r->extents[i]);
     r->origins[i] = (struct origin){.count = 1, .roots = {i}};
   }
-  vm_schedule_free(then);
-  return true;
 }
 
 static void read_note(struct reading *r, const struct vm_instruction *in) {
@@ -156,7 +158,7 @@ static void read_note(struct reading *r, const struct vm_instruction *in) {
   if (!strcmp(name, "meta_schedule.vectorize") && inputs[1].kind == VM_INT) r->draft->most_vector = inputs[1].integer;
 }
 
-static bool read_numbers(struct reading *r, ms_error *err) {
+static void read_numbers(struct reading *r) {
   for (uint32_t i = 0; i < r->steps->count; i++) {
     const struct vm_instruction *in = &r->steps->instructions[i];
     switch (in->kind) {
@@ -165,13 +167,10 @@ static bool read_numbers(struct reading *r, ms_error *err) {
     case VM_Split: read_split(r, in); break;
     case VM_Fuse: read_fuse(r, in); break;
     case VM_Annotate: read_note(r, in); break;
-    case VM_GetLoops:
-      if (!read_loops(r, i, err)) return false;
-      break;
+    case VM_GetLoops: read_loops(r, i); break;
     default: break;
     }
   }
-  return true;
 }
 
 /* ---- Nests ---- */
@@ -437,6 +436,14 @@ static uint32_t near_of(const struct search_draft *d, uint32_t nest, uint32_t ac
   return near;
 }
 
+static uint32_t copy_of(const struct search_draft *d, uint32_t nest, uint32_t access) {
+  for (uint32_t k = 0; k < d->nest_count; k++)
+    if (k != nest && d->nests[k].access_count &&
+        d->nests[k].accesses[0].buffer == d->nests[nest].accesses[access].buffer)
+      return k + 1;
+  return 0;
+}
+
 /* Whether a store is in the init of its block. */
 static bool is_init(const struct tir *ir, tir_stmt store, tir_block block) {
   tir_stmt s = store;
@@ -501,7 +508,10 @@ static void read_nests(struct reading *r) {
     for (uint32_t k = 0; k < d->nest_count && !d->as_is && !known[i] && !d->nests[i].follows; k++)
       if (known[k]) follow(&d->nests[i], &d->nests[k], draft_shared(d, i, k));
   for (uint32_t i = 0; i < d->nest_count; i++)
-    for (uint32_t a = 0; a < d->nests[i].access_count; a++) d->nests[i].accesses[a].near = near_of(d, i, a);
+    for (uint32_t a = 0; a < d->nests[i].access_count; a++) {
+      d->nests[i].accesses[a].near = near_of(d, i, a);
+      d->nests[i].accesses[a].copy = copy_of(d, i, a);
+    }
   free(loops);
   free(known);
 }
@@ -567,30 +577,48 @@ static void read_choices(struct reading *r, const struct vm_instruction *in) {
   d->draws[d->draw_count++] = draw;
 }
 
-bool draft_read_sketch(struct search_draft *d, struct tir *workload, const struct vm_intrinsics *intrinsics,
-                       ms_error *err) {
-  struct reading r = {.draft = d, .workload = workload, .intrinsics = intrinsics, .steps = d->sketch->steps};
-  add_constant(d, 1); /* number 0 stands for none */
-  r.made = replay_head(&r, r.steps->count, err);
-  if (!r.made) return false;
-  vm_trace_free(d->sketch);
-  d->sketch = vm_trace_copy(&r.made->trace);
-  r.steps = d->sketch->steps;
-  r.numbers = calloc(r.steps->variables + 1, sizeof *r.numbers);
-  r.lanes = calloc(r.steps->variables + 1, sizeof *r.lanes);
-  r.origins = calloc(r.steps->variables + 1, sizeof *r.origins);
-  if (!r.numbers || !r.lanes || !r.origins) abort();
-  bool ok = read_numbers(&r, err);
-  if (ok && r.tensorized && d->machine.gpu.sms > 0)
-    ok = ms_fail(err, MS_INVALID_ARGUMENT, "what warps compute by intrinsics is not estimated");
-  if (ok) read_nests(&r);
-  for (uint32_t i = 0; ok && !d->as_is && i < r.steps->count; i++) {
-    const struct vm_instruction *in = &r.steps->instructions[i];
-    if (in->kind == VM_SampleCategorical || in->kind == VM_SamplePerfectTile) read_choices(&r, in);
+static void begin(struct reading *r) {
+  size_t variables = r->steps->variables + 1;
+  r->seen = calloc(r->steps->count + 1, sizeof *r->seen);
+  r->extents = calloc(variables, sizeof *r->extents);
+  r->numbers = calloc(variables, sizeof *r->numbers);
+  r->lanes = calloc(variables, sizeof *r->lanes);
+  r->origins = calloc(variables, sizeof *r->origins);
+  if (!r->seen || !r->extents || !r->numbers || !r->lanes || !r->origins) abort();
+}
+
+static void end(struct reading *r) {
+  for (uint32_t i = 0; i < r->steps->count; i++) free(r->seen[i]);
+  free(r->seen);
+  free(r->extents);
+  free(r->numbers);
+  free(r->lanes);
+  free(r->origins);
+}
+
+static bool read_made(struct reading *r, ms_error *err) {
+  struct search_draft *d = r->draft;
+  read_numbers(r);
+  if (r->tensorized && d->machine.gpu.sms > 0)
+    return ms_fail(err, MS_INVALID_ARGUMENT, "what warps compute by intrinsics is not estimated");
+  read_nests(r);
+  for (uint32_t i = 0; !d->as_is && i < r->steps->count; i++) {
+    const struct vm_instruction *in = &r->steps->instructions[i];
+    if (in->kind == VM_SampleCategorical || in->kind == VM_SamplePerfectTile) read_choices(r, in);
   }
-  free(r.numbers);
-  free(r.lanes);
-  free(r.origins);
-  vm_schedule_free(r.made);
+  return true;
+}
+
+bool draft_read_sketch(struct search_draft *d, struct vm_schedule *into, const struct vm_plan *plan,
+                       const struct vm_draws *draws, ms_error *err) {
+  struct reading r = {.draft = d, .steps = vm_plan_steps(plan), .made = into};
+  struct vm_draws watched = *draws;
+  begin(&r);
+  watched.after = watch_loops, watched.watcher = &r;
+  add_constant(d, 1); /* number 0 stands for none */
+  bool ok = vm_replay(into, plan, &watched, err);
+  if (ok) d->sketch = vm_trace_copy(&into->trace);
+  ok = ok && read_made(&r, err);
+  end(&r);
   return ok;
 }

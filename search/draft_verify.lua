@@ -79,7 +79,7 @@ local function look_around(env, around)
     around[m.hash] = near
     table.move(near, 1, #near, #list + 1, list)
   end
-  return draft.ranked(env.func, env.target, list)
+  return draft.ranked(env.func, env.target, list, nil, env.jobs)
 end
 
 -- What is measured now; what registers will not hold only where the space has nothing else. Without gain it looks around more
@@ -90,7 +90,7 @@ local function choose(env, drafts, around)
   local function fitting(passes) return function(c) return passes(c) and draft.fits(env.func, env.target, c) end end
   for _, c in ipairs(drafts) do if env:is_known(c.hash) then tried[class_of(c)] = true end end
   local near = look_around(env, around)
-  local others = draft.ranked(env.func, env.target, env:replay(env:draw_jobs(MORE)))
+  local others = draft.ranked(env.func, env.target, env:replay(env:draw_jobs(MORE)), nil, env.jobs)
   take(promising(env, near, known, least), NEAR, chosen, fitting(spread {}))
   others = promising(env, table.move(drafts, 1, #drafts, #others + 1, others), known, least)
   take(others, most, chosen, fitting(spread(tried)))

@@ -192,6 +192,28 @@ enum { SEARCH_DRAFT_NESTS = 8 };
 uint32_t search_draft_best(const struct search_draft *draft, uint64_t seed, uint64_t budget, uint32_t most,
                            uint32_t each, const volatile int *stop, struct search_drafted *out);
 
+/* Drafts of many sketches, and many estimates, on several threads, the caller's among them. What comes of each depends on it
+ * alone, not on the others or the number of threads. Where *stop (NULL: nothing) is no longer 0 they return soon, and the rest
+ * is as if it were refused. */
+struct search_draft_job {
+  const struct vm_trace *trace; /* borrowed for the call: a sketch, as search_draft_new takes it */
+  bool draw_anew;               /* all its draws are drawn first, by seed and candidate */
+  uint64_t seed, candidate;
+  uint64_t budget; /* this and what follows, and the seed, as search_draft_best takes them */
+  uint32_t most, each;
+};
+struct search_draft_list {
+  struct search_drafted *at; /* the caller's, by free(), as the traces are */
+  uint32_t count;            /* 0: refused, too */
+};
+void search_drafts(struct tir *workload, const struct vm_intrinsics *intrinsics, const struct search_machine *machine,
+                   const struct search_draft_job *jobs, uint32_t count, uint32_t threads, const volatile int *stop,
+                   struct search_draft_list *out);
+/* As search_estimate. Cycles are below 0 where it is refused. */
+void search_estimates(struct tir *workload, const struct vm_intrinsics *intrinsics,
+                      const struct search_machine *machine, const struct vm_trace *const *traces, uint32_t count,
+                      uint32_t threads, const volatile int *stop, struct search_estimated *out);
+
 #ifdef __cplusplus
 }
 #endif

@@ -14,10 +14,12 @@ end
 -- Starts what works on these tasks; each gets its number. The store has given its intrinsics by now.
 function Services:start(tasks)
   local options, target = self.options, self.options.target or "native"
+  local jobs = options.jobs or msched.target("native").cores
   for _, task in ipairs(tasks) do
+    task.jobs = jobs
     if task.parts then -- composed, not replayed
     elseif not self.pool then
-      self.pool = msched.pool(task.func, {jobs = options.jobs or msched.target("native").cores, files = options.files or {}, target = target, timeout = options.rule_timeout or 10,
+      self.pool = msched.pool(task.func, {jobs = jobs, files = options.files or {}, target = target, timeout = options.rule_timeout or 10,
                                              skip_failing = options.skip_failing})
     else
       self.pool:add(task.func)

@@ -132,3 +132,7 @@ void vm_plan_free(struct vm_plan *plan) {
   free(plan->asserts);
   free(plan);
 }
+
+struct vm_steps *vm_plan_steps(const struct vm_plan *plan) {
+  return plan->steps;
+}

@@ -252,6 +252,7 @@ bool vm_perform_steps(struct vm_run *r) {
     if (!done) return vm_refuse_at(r->err, plan->steps, plan->first + i);
     if (sch->forwards != sch->ir->forwards.count) vm_apply_forwards(sch, step->first_output + step->outputs);
     vm_check_made(sch);
+    if (r->draws->after) r->draws->after(r->draws->watcher, sch, plan->first + i);
   }
   return true;
 }
@@ -261,6 +262,7 @@ static void perform_before(struct vm_run *r) {
   ms_error none = {.brief = true}, *err = r->err;
   struct vm_draws to_the_end = *r->draws;
   to_the_end.stop = NULL;
+  to_the_end.after = NULL;
   r->draws = &to_the_end;
   r->most = r->done;
   start_replay(r->schedule, r->plan, r->draws);
@@ -301,7 +303,7 @@ bool vm_replay(struct vm_schedule *sch, const struct vm_plan *plan, const struct
   start_replay(sch, plan, draws);
   if (profile) profile->copying += vm_ticks() - start;
   bool done = perform_all(sch, plan, draws, err);
-  sch->draws.stop = NULL; /* of this replay */
+  sch->draws.stop = NULL, sch->draws.after = NULL; /* of this replay */
   if (sch->dead_ends) vm_forget_dead_ends(sch);
   if (profile) profile->replaying += vm_ticks() - start;
   return done;

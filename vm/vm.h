@@ -267,16 +267,22 @@ struct vm_plan *vm_prepare(struct tir *workload, const struct vm_trace *trace);
 struct vm_plan *vm_prepare_with(struct tir *workload, const struct vm_trace *trace,
                                 const struct vm_intrinsics *intrinsics);
 void vm_plan_free(struct vm_plan *plan);
+struct vm_steps *vm_plan_steps(const struct vm_plan *plan); /* what it performs; the plan's */
 
 enum vm_mode {
   VM_STRICT, /* a decision that does not fit is refused */
   VM_REPAIR  /* the nearest valid value is taken, and the trace records what was used */
 };
+struct vm_schedule;
 struct vm_draws {
   enum vm_mode mode;
   const struct vm_trace *decisions;  /* of the plan's steps; NULL: every draw is drawn anew */
   uint64_t seed, candidate, attempt; /* what a draw that is not decided is drawn from, with its id */
   const volatile int *stop;          /* NULL, or: a replay that runs when it is not 0 ends soon, with MS_RUN_STOPPED */
+  /* NULL, or: called by a replay behind each instruction that was performed, which may look at the schedule only. A replay
+   * that starts again begins with instruction 0. */
+  void (*after)(void *watcher, const struct vm_schedule *schedule, uint32_t instruction);
+  void *watcher;
 };
 
 /* Where replays spend their time, in ticks of vm_ticks; adds up while a schedule points to it. */

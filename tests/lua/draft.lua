@@ -210,6 +210,49 @@ replays(te.func("softmax", {X, ms.ops.softmax(X)}), 4)
 local D, W = te.placeholder({1, 16, 16, 32}, "float32", "D"), te.placeholder({3, 3, 32, 32}, "float32", "W")
 replays(te.func("conv", {D, W, ms.ops.conv2d(D, W, {pad = 1})}), 60)
 
+-- ---- Many at a time: as one at a time, however many threads there are ---------------------------------------------
+
+local function many(f)
+  local jobs, traces = {}, {}
+  for i, sketch in ipairs(sketches_of(f)) do
+    jobs[2 * i - 1] = {trace = sketch, seed = 5, budget = 300, most = 7, each = 2}
+    jobs[2 * i] = {trace = sketch, anew = true, seed = 5, candidate = i, budget = 100, most = 3}
+  end
+  local lists = ms.drafts(f, machine, jobs, 1)
+  assert(#lists == #jobs)
+  for i, job in ipairs(jobs) do
+    local sketch = job.anew and ms.apply(f, job.trace, {anew = true, seed = 5, candidate = job.candidate}).trace or job.trace
+    local ok, reading = pcall(ms.draft, f, sketch, machine)
+    same(lists[i], ok and reading:best {seed = 5, budget = job.budget, most = job.most, each = job.each} or {})
+    for _, c in ipairs(lists[i]) do traces[#traces + 1] = c.trace end
+  end
+  for threads = 2, 5, 3 do
+    for i, list in ipairs(ms.drafts(f, machine, jobs, threads)) do same(list, lists[i]) end
+  end
+  assert(#traces > 10, #traces)
+  local costs, tiles = ms.estimates(f, machine, traces, 3)
+  for i, trace in ipairs(traces) do
+    local ok, cost, tile = pcall(ms.estimate, f, trace, machine)
+    assert(costs[i] == (ok and cost) and (not ok or tiles[i] == tile), i)
+  end
+  assert(#ms.drafts(f, machine, {}, 4) == 0 and #ms.estimates(f, machine, {}, 4) == 0)
+end
+many(product(96, 72, 40))
+many(te.func("softmax", {X, ms.ops.softmax(X)}))
+many(te.func("conv", {D, W, ms.ops.conv2d(D, W, {pad = 1})}))
+
+-- ---- A clock ends what C does, too --------------------------------------------------------------------------------
+
+for _, endless in ipairs {
+  function() local _, d = plain_of(product(256, 256, 256)); return d:best {seed = 1, budget = 1 << 50, most = 10} end,
+  function() return ms.drafts(product(256, 256, 256), machine, {{trace = (plain_of(product(256, 256, 256))), budget = 1 << 50, most = 10}}, 2) end,
+} do
+  local done, message = ms.within(0.3, endless)
+  assert(done == nil and not ms.interrupted(), tostring(message))
+  assert(select(2, ms.within(60, function() return ms.within(0.1, endless) end)) == nil, "one in another")
+  assert(select(2, ms.within(60, function() return 7 end)) == 7)
+end
+
 -- ---- What is no candidate ----------------------------------------------------------------------------------------
 
 local function refused(words, ...)
