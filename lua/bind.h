@@ -43,7 +43,7 @@ bool script_interrupted(void);
  * "interrupted". */
 const volatile int *bind_stop(lua_State *L);
 /* The same, whatever the state: for what gives what it has when it is stopped, as those who call it expect. */
-const volatile int *script_stop_flag(void);
+const volatile int *script_stop_flag(lua_State *L);
 /* Calls the function on the stack under its arguments, with a traceback in err on failure. */
 bool script_call(lua_State *L, int arguments, int results, ms_error *err);
 /* The same, with the message alone: for what `limited` calls. */

@@ -276,7 +276,7 @@ static int pool_replay(lua_State *L) {
   read_jobs(L, 2, p->functions, r);
   struct refusal *refusals = lua_newuserdatauv(L, (count + 1) * sizeof *refusals, 0);
   ms_error err = {.instruction = -1};
-  if (!search_pool_replay(p->pool, r->jobs, count, features, r->out, script_stop_flag(), &err))
+  if (!search_pool_replay(p->pool, r->jobs, count, features, r->out, script_stop_flag(L), &err))
     return bind_raise(L, &err);
   lua_createtable(L, (int)count, 0);
   for (uint32_t i = 0; i < count; i++) {
@@ -318,7 +318,7 @@ static int clock_seconds(lua_State *L) {
 }
 
 static int interrupted(lua_State *L) {
-  lua_pushboolean(L, *script_stop_flag());
+  lua_pushboolean(L, *script_stop_flag(L));
   return 1;
 }
 

@@ -136,11 +136,13 @@ static struct clock start_model(lua_State *L) {
   struct clock before = {s->deadline, s->allowed, script_now()};
   s->deadline = 0;
   start_clock(L, before.deadline > 0 && before.allowed < s->limits.seconds ? before.allowed : s->limits.seconds);
+  script_follow_clock(s);
   return before;
 }
 static void stop_model(lua_State *L, struct clock before) {
   if (before.deadline > 0) before.deadline += script_now() - before.started;
   stop_clock(L, before);
+  script_follow_clock(script_of(L));
 }
 
 /* Whether the user chose that such a part is left out where it fails. */
@@ -196,14 +198,20 @@ static int heeding(lua_State *L) {
   return lua_gettop(L);
 }
 
-/* within(seconds, f, arguments…): as heeding, and it is ended when it takes longer: then nil and a message. */
+/* within(seconds, f, arguments…): as heeding, and it is ended when it takes longer, loops in C too: then nil and a message.
+ */
 static int within(lua_State *L) {
   double seconds = luaL_checknumber(L, 1);
   luaL_checkany(L, 2);
+  struct script *s = script_of(L);
   struct clock before = start_clock(L, seconds);
+  bool arms = s->deadline > 0 && script_arm(s);
+  script_follow_clock(s);
   int status = call_watched(L, lua_gettop(L) - 2, LUA_MULTRET, 0, false);
-  bool late = script_is_late(script_of(L));
+  bool late = script_is_late(s);
+  if (arms) script_disarm(s);
   stop_clock(L, before);
+  script_follow_clock(s);
   if (late)
     lua_pushnil(L);
   else

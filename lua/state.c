@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -18,8 +19,16 @@
 
 static volatile sig_atomic_t interrupted;
 
+/* Flags of states whose calls have a clock. */
+enum { MOST_ARMED = 16 };
+static volatile int *volatile armed[MOST_ARMED];
+
 void script_interrupt(void) {
   interrupted = 1;
+  for (int i = 0; i < MOST_ARMED; i++) {
+    volatile int *flag = armed[i];
+    if (flag) *flag = 1;
+  }
   bind_search_interrupt();
   jit_stop_calls();
 }
@@ -159,12 +168,45 @@ void script_start(lua_State *L) {
 }
 void script_stop(lua_State *L) { script_of(L)->deadline = 0; }
 
+/* An interrupt may come before the flag is known, or between two writes of it. */
+static void set_flag(struct script *s) {
+  s->stop = 0;
+  if (interrupted || script_is_late(s)) s->stop = 1;
+}
+
+static double alarm_time(const struct script *s) { return s->deadline > 0 ? s->deadline : INFINITY; }
+
+bool script_arm(struct script *s) {
+  if (s->armed) return false;
+  for (int i = 0; i < MOST_ARMED && !s->armed; i++) s->armed = __sync_bool_compare_and_swap(&armed[i], NULL, &s->stop);
+  if (!s->armed) return false;
+  set_flag(s);
+  s->alarm = script_alarm_new(alarm_time(s), &s->stop);
+  return true;
+}
+
+void script_disarm(struct script *s) {
+  assert(s->armed);
+  script_alarm_free(s->alarm);
+  for (int i = 0; i < MOST_ARMED; i++) __sync_bool_compare_and_swap(&armed[i], &s->stop, NULL);
+  s->armed = false, s->alarm = NULL;
+}
+
+void script_follow_clock(struct script *s) {
+  if (!s->armed) return;
+  if (s->alarm) script_alarm_move(s->alarm, alarm_time(s));
+  set_flag(s);
+}
+
 _Static_assert(sizeof(sig_atomic_t) == sizeof(int), "the interpreter reads it as an int");
-const volatile int *script_stop_flag(void) { return (const volatile int *)&interrupted; }
+const volatile int *script_stop_flag(lua_State *L) {
+  struct script *s = script_of(L);
+  return s->armed ? &s->stop : (const volatile int *)&interrupted;
+}
 const volatile int *bind_stop(lua_State *L) {
   if (script_of(L)->limits.patient) return NULL;
   if (interrupted) bind_refuse(L, "interrupted");
-  return script_stop_flag();
+  return script_stop_flag(L);
 }
 
 /* ---- The module ---- */

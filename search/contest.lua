@@ -2,7 +2,7 @@
 -- disturbs the machine disturbs all alike; the fastest of all is the best. Those that were not timed again and would now be
 -- first have to show it: they are timed again beside the best, until the best is one that was, or too many were. Where the
 -- machine is disturbed all the time, so that each is far slower than the best was, what was measured before is what counts.
-local contest = {MOST = 5, SECONDS = 0.15} -- how many are timed again at a time, at most, and how long each
+local contest = {MOST = 5, SECONDS = 0.15, LATE = 1} -- how many are timed again at a time, at most, how long each, and how long after the run's end
 
 local ROUNDS = 4
 local CLOSE = 1.15 -- times the best: those within it
@@ -73,7 +73,7 @@ function contest.run(task)
   local timed, count = {}, 0
   for round = 1, ROUNDS do
     local list = round == 1 and closest(task) or challengers(task, timed)
-    if #list < 2 or task:stopped() then break end
+    if #list < 2 or task:stopped() or task.run:is_late(contest.LATE) then break end
     local best = task.measured[1].seconds
     local times = time_in_turn(task, list)
     if not times or was_disturbed(times, best) then break end

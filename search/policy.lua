@@ -72,10 +72,11 @@ function Running:complain(what, hint)
   return string.format("policy `%s` (%s): %s%s", self.policy.name, place, what, hint and "; " .. hint or "")
 end
 
--- Goes on until it asks: gives the candidates; nil where it has ended; nil and a message where it failed; nil, nil and why it
--- ended, where it said so.
-function Running:resume(...)
-  local timed, alive, tag, candidates = msched.within(self.seconds, coroutine.resume, self.thread, ...)
+-- Goes on until it asks, for `most` seconds at most: gives the candidates; nil where it has ended, or these are over; nil and a
+-- message where it failed; nil, nil and why it ended, where it said so.
+function Running:resume(most, ...)
+  local timed, alive, tag, candidates = msched.within(math.min(self.seconds, most), coroutine.resume, self.thread, ...)
+  if timed == nil and most <= self.seconds then return nil end
   if timed == nil then
     return nil, self:complain(string.format("ran longer than %g seconds without asking for measurements", self.seconds),
                               "make it end sooner, or allow more with --policy-timeout")

@@ -37,6 +37,15 @@ function Run:left(task)
   return math.max(left, 0) // self.sharers
 end
 
+-- Seconds until the run's are over, or for a part those of the parts; math.huge where they have no limit.
+function Run:seconds_left(task)
+  local all = self.seconds and (task.of_whole and whole.PARTS_TIME or 1) * self.seconds
+  return all and math.max(self.started + all - msched.clock(), 0) or math.huge
+end
+
+-- Whether the run has ended by its seconds, and this long ago: what is left is done without.
+function Run:is_late(seconds) return self.seconds ~= nil and msched.clock() - self.started > self.seconds + seconds end
+
 -- Parts leave some of the run's seconds to what is composed of them.
 function Run:parts_are_over() return self.seconds ~= nil and msched.clock() - self.started > whole.PARTS_TIME * self.seconds end
 

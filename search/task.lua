@@ -243,11 +243,11 @@ end
 -- Lets the policy go on until it asks for measurements, and has them made.
 function Task:step()
   local start, replaying, before = msched.clock(), self.spent.replay, self.repeated
-  local candidates, message, why = self.running:resume(self.answers or self)
+  local candidates, message, why = self.running:resume(self.run:seconds_left(self), self.answers or self)
   local seconds = msched.clock() - start
   self.spent.policy = self.spent.policy + seconds - (self.spent.replay - replaying)
   if not candidates then
-    if message and not self:stopped() then self:fail(message)
+    if message and not self:is_over() then self:fail(message)
     elseif self.done < self.trials and not self:is_over() then
       self:finish("policy", "%s", why or string.format("policy `%s` asked for no more%s", self.policy.name, self.idle > 0 and ", and the space gave nothing new" .. self:known_text() or ""))
     end

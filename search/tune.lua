@@ -195,12 +195,19 @@ end
 
 local function target_of(options) return msched.target(options.target or "native", {runs = not (options.simulate or options.no_tune)}) end
 
+local OPENING = 1e6 -- seconds, where the run has no limit
+
+local function too_late(run, each)
+  return string.format("the %g seconds that the run has were over before the space of `%s` was open; give it more", run.seconds, each.name)
+end
+
 local function open_task(each, run, shared, policy, options)
   local start, target = msched.clock(), target_of(options)
-  local ok, opened = msched.heeding(tune.open, each.func, target, {
+  local ok, opened = msched.within(math.min(run:seconds_left(each), OPENING), tune.open, each.func, target, {
     files = options.files, rules = options.rules, postprocs = options.postprocs, mutators = options.mutators, spaces = options.spaces, seed = options.seed or 1,
     rule_timeout = options.rule_timeout, skip_failing = options.skip_failing,
   })
+  if ok == nil then error(too_late(run, each), 0) end
   if not ok then error(opened, 0) end
   local fields = fields_of(each, run, target, options)
   fields.policy, fields.sketches, fields.mutators, fields.postprocs = policy, traces_of(opened.sketches), opened.mutators, opened.postprocs

@@ -24,7 +24,7 @@ local asked
 local function env_of(records, times)
   local measured = {}
   for i, r in ipairs(records) do measured[i] = r.measured end
-  local env = {done = 1, measured = measured, workload = workload, target = target, log = function() end, run = {cut = false},
+  local env = {done = 1, measured = measured, workload = workload, target = target, log = function() end, run = {cut = false, is_late = function() return false end},
                stopped = function() return false end, best = Task.best, fastest_few = Task.fastest_few, choose_best = Task.choose_best,
                record_of = Task.record_of, shared = {}, counted = 0}
   env.services = {store = store}

@@ -154,6 +154,22 @@ fails("local x = nil\nreturn x.y", 4, "attempt to index a nil value")
 fails("while true do end", 3, "ran longer than 0.5 seconds without asking for measurements")
 fails("while true do pcall(error) end", 3, "ran longer than 0.5 seconds")
 fails("return 7", 2, "returned a number")
+-- The run's seconds end a policy that would run on, in Lua and in C; that is no failure.
+for _, body in ipairs {
+  function() while true do end end,
+  function() while true do pcall(error) end end,
+  function(env)
+    local draft = ms.load "search.draft"
+    local big = product("big", 4096, 4096, 4096)
+    for _, sketch in ipairs(tune.open(big, env.target, {seed = 1}).sketches) do
+      ms.draft(big, sketch.trace:simplified(false), draft.machine(env.target)):best {budget = 1 << 50, most = 10}
+    end
+    error "it went on"
+  end,
+} do
+  local _, over = run({wide}, {seconds = 1.5, trials = 4, policy = {kind = "policy", name = "endless", needs = {}, run = body}})
+  assert(over[1].ended_as.why == "seconds" and not over[1].error, over[1].error)
+end
 do -- a text is why it ends
   local _, said = run({small}, {policy = {kind = "policy", name = "brief", needs = {}, run = function() return "enough is known" end}})
   assert(said[1].ended_as.why == "policy" and said[1].ended_as.text == "enough is known")
