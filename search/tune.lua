@@ -310,6 +310,13 @@ local function tell_of_idle(tasks)
   if tasks[1] then tasks[1].idle_rules = idle end
 end
 
+-- What f measures of the machine before the search: nothing where the run's seconds are over. An interrupt ends it.
+local function measured(run, task, f, ...)
+  local ok, found = msched.within(math.min(run:seconds_left(task), OPENING), f, ...)
+  if ok == false then error(found, 0) end
+  return ok and found or nil
+end
+
 -- tune.all(functions, options): tunes functions, each or {function, weight = w}, as the tasks of one run. Gives a list of
 -- the tasks: func, name, fastest {id, seconds, trace}, counts, error, why it failed; ended_as {why, text}; and the store's
 -- path. Options: target, trials (of each), total (of all together), seconds (of all together), scheduler, seed, files, rules,
@@ -339,8 +346,8 @@ function tune.all(items, options)
     tell_of_idle(run.tasks)
     for _, task in ipairs(run.tasks) do
       task.measure_reach = options.reach and function(func, target, again) return options.reach(func, target, again, task.sketches) end
-      task.reach = options.reach and task.measure_reach(task.func, task.target)
-      task.beside = options.beside and options.beside(task.func, task.target)
+      task.reach = options.reach and measured(run, task, task.measure_reach, task.func, task.target)
+      task.beside = options.beside and measured(run, task, options.beside, task.func, task.target)
     end
     if options.no_tune then run:draft(shared) else run:go(shared) end
   end)
