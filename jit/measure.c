@@ -163,19 +163,22 @@ static bool start(struct jit_measurer *m, ms_error *err) {
   return true;
 }
 
-/* The helper ends, with its children, when its socket closes. */
+/* The helper ends, with its children, when its socket closes; what keeps it from that for long, the start of a process or a
+ * task that it reads, is not waited for: it is killed, and its children die with it. */
 static void stop(struct jit_measurer *m) {
+  static const double ENDING = 0.3; /* seconds */
   channel_close(&m->channel);
   if (!m->helper) return;
-  for (int tries = 0; tries < 2000; tries++) {
+  double end = measure_now() + ENDING;
+  do {
     errno = 0;
     if (process_wait(m->helper, NULL, WNOHANG) || errno == ECHILD) {
       m->helper = 0;
       return;
     }
     usleep(1000);
-  }
-  process_end(&m->helper); /* its children die with it */
+  } while (measure_now() < end);
+  process_end(&m->helper);
 }
 
 /* ---- Life ---- */

@@ -198,12 +198,22 @@ static double draw_digits(tir_type type, struct vm_stream *stream) {
   return vm_stream_below(stream, 2) ? x : -x;
 }
 
+/* Loops over elements end when the user interrupts, or their time is over. */
+enum { LOOK_EVERY = 1 << 16 };
+static void look(lua_State *L) {
+  const volatile int *stop = bind_stop(L);
+  if (stop && *stop) bind_refuse(L, "interrupted");
+}
+
 /* random([seed [, digits]]): the same for the same seed on every machine */
 static int fill_random(lua_State *L) {
   struct bound_array *a = bind_check_array(L, 1);
   struct vm_stream stream = vm_stream_of((uint64_t)luaL_optinteger(L, 2, 1), 0, 0, 0);
   double (*draw)(tir_type type, struct vm_stream * stream) = lua_toboolean(L, 3) ? draw_digits : draw_whole;
-  for (size_t i = 0; i < a->count; i++) set(a, i, draw(a->type, &stream));
+  for (size_t i = 0; i < a->count; i++) {
+    if (i % LOOK_EVERY == 0) look(L);
+    set(a, i, draw(a->type, &stream));
+  }
   lua_settop(L, 1);
   return 1;
 }
@@ -223,6 +233,7 @@ static int difference(lua_State *L) {
   double most = 0;
   lua_Integer compared = 0;
   for (size_t i = 0; i < a->count; i++) {
+    if (i % LOOK_EVERY == 0) look(L);
     double x = get(a, i), y = get(b, i), d = fabs(x - y);
     if (before && y == get(before, i)) continue;
     if (isnan(x) != isnan(y)) d = INFINITY;

@@ -137,10 +137,15 @@ function Run:search()
   end
 end
 
+-- Where it takes long to begin.
+function Run:heed()
+  if self:stopped() then error("interrupted", 0) end
+end
+
 function Run:take_services(services)
   self.services = services
   for _, task in ipairs(self.tasks) do
-    if self:stopped() then error("interrupted", 0) end -- each waits for the disk
+    self:heed() -- each waits for the disk
     task.services, task.workload = services, services.store:put_workload(task.func)
     task.shared = resume.shared(task, services.store)
   end
@@ -163,8 +168,10 @@ end
 function Run:go(services)
   self:take_services(services)
   for _, task in ipairs(self.tasks) do
+    self:heed()
     if not self.simulate then resume.read(task, services.store) end
   end
+  self:heed()
   resume.count_trials(self.tasks, self.total)
   services:start(self.tasks)
   for _, task in ipairs(self.tasks) do

@@ -33,6 +33,7 @@ function Services:start(tasks)
     self.measurer = options.measurer or msched.measurer {target = target, run_timeout = options.run_timeout, reference_timeout = options.reference_timeout}
     self.by_number = {}
     for _, task in ipairs(tasks) do
+      if msched.interrupted() then error("interrupted", 0) end
       task.number = self.measurer:add(task.func)
       self.by_number[task.number] = task
       if task.fastest then self.measurer:set_best(task.number, task.fastest.seconds) end

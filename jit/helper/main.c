@@ -564,10 +564,10 @@ static void close_task(struct helper *h, const struct message *m) {
   if (task < h->tasks.workloads.count) tasks_close(&h->tasks, task);
 }
 
+/* A host that has hung up wants nothing of what it sent before. */
 static void hear_host(struct helper *h) {
   struct message m;
-  channel_fill(&h->host);
-  while (channel_take(&h->host, &m)) {
+  for (channel_fill(&h->host); h->host.fd >= 0 && channel_take(&h->host, &m); channel_fill(&h->host)) {
     if (m.type == MEASURE_TASK) tasks_add(&h->tasks, &h->hello, &m, &h->host);
     if (m.type == MEASURE_BEST) take_best(h, &m);
     if (m.type == MEASURE_CONTEST) start_contest(h, &m);
@@ -671,11 +671,24 @@ static bool close_streams(ms_error *err) {
   return true;
 }
 
+/* The socket gets another number, and the one that it had leads nowhere: children have theirs there, and what is opened once
+ * the host has hung up must not get it. */
+static bool move_socket(struct helper *h, ms_error *err) {
+  int moved = fcntl(MEASURE_SOCKET, F_DUPFD_CLOEXEC, MEASURE_SOCKET + 1);
+  if (moved >= 0 && dup2(STDIN_FILENO, MEASURE_SOCKET) == MEASURE_SOCKET) {
+    h->host.fd = moved;
+    return true;
+  }
+  int error = errno;
+  descriptor_close(&moved);
+  return ms_fail(err, MS_NO_HELPER, "the helper cannot move its socket: %s", strerror(error));
+}
+
 static bool become_helper(struct helper *h, ms_error *err) {
   signal(SIGPIPE, SIG_IGN);
   h->contest = child_none;
   channel_open(&h->host, MEASURE_SOCKET);
-  return h->host.fd >= 0 && close_streams(err);
+  return h->host.fd >= 0 && close_streams(err) && move_socket(h, err);
 }
 
 static void end_children(struct helper *h) {

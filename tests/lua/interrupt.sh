@@ -37,6 +37,7 @@ interrupted() { # seconds to wait, words of the message, command…
   got=$?
   set -e
   [ $got = 1 ] || fail "status $got: $*: $(cat "$dir/err")"
+  ! grep -q Assertion "$dir/err" || fail "a bug shows: $*: $(cat "$dir/err")"
   grep -qF -- "$words" "$dir/err" || fail "no \`$words\` in: $(cat "$dir/err"), of: $*"
   pid=
 }

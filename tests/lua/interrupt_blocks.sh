@@ -37,6 +37,7 @@ interrupted() { # seconds to wait, command…
   took=$((($(date +%s%N) - start) / 1000000)) status=0
   wait $pid || status=$?
   case $status in 0 | 130) ;; 1) grep -q interrupted err ;; *) false ;; esac || fail "status $status: $*: $(cat err)"
+  ! grep -q Assertion err || fail "a bug shows: $*: $(cat err)"
   [ $took -lt $MOST ] || fail "it took $took ms to end, interrupted after $seconds s: $*"
   echo "$took $seconds s: $*" >>taken
   [ ! -f b.db ] || "$msched" db check --db b.db | grep -qx clean || fail "db check: $*"
