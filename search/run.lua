@@ -77,6 +77,16 @@ end
 
 -- ---- Going on ------------------------------------------------------------------------------------------------------
 
+-- Whether others may go on while a task waits for its reference: once the run has a result, or this has taken long. Their
+-- proposals would delay the first, being made on the cores that it is built and run on.
+local FIRST_SECONDS = 2
+
+local function others_may(run, task, asked)
+  if not waits_for_its_reference(run.services, task) then return false end
+  for _, t in ipairs(run.tasks) do if t.done > 0 then return true end end
+  return msched.clock() - asked > FIRST_SECONDS
+end
+
 -- Each once, in order, so that something is known of all.
 function Run:begin()
   local tasks = {}
@@ -86,11 +96,11 @@ function Run:begin()
     self.sharers = #tasks - i + 1
     if task.budget then task.budget:begin() end
     if task:remaining() > 0 then task:step() end
-    local looked = false
+    local looked, asked = false, msched.clock()
     self:wait(function()
-      local others_may = #tasks > 1 and looked and waits_for_its_reference(self.services, task)
+      local leaves = #tasks > 1 and looked and others_may(self, task, asked)
       looked = true
-      return task.waiting == 0 or others_may
+      return task.waiting == 0 or leaves
     end)
   end
   self:wait(function() return false end)
