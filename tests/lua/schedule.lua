@@ -27,6 +27,17 @@ assert(difference == 0 and compared > 100)
 difference, compared = kernel:check {samples = 3}
 assert(difference == 0 and compared > 0 and compared <= 3)
 local seconds, low, high = kernel:time(table.unpack(ms.arrays_for(gemm, 1)))
+do -- behind the arguments: how long it is sampled
+  local arguments = ms.arrays_for(gemm, 1)
+  arguments[#arguments + 1] = 1e-4
+  local _, _, _, runs = kernel:time(table.unpack(arguments))
+  assert(runs >= 1)
+  for _, wrong in ipairs {0, -1, "long"} do
+    arguments[#arguments] = wrong
+    assert(not pcall(kernel.time, kernel, table.unpack(arguments)), wrong)
+  end
+  assert(not pcall(kernel.time, kernel, arguments[1]), "too few")
+end
 assert(low <= seconds and seconds <= high)
 
 -- Annotations hold lists and maps, drawn numbers in them too; the text of the trace is a function that does the same.
