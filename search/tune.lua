@@ -209,6 +209,9 @@ local function open_task(each, run, shared, policy, options)
   })
   if ok == nil then error(too_late(run, each), 0) end
   if not ok then error(opened, 0) end
+  if options.fixed_order and opened.unscheduled and each.func:flops() > 0 then
+    error(string.format("`%s` has no blocks, so nothing can note that its code is to keep the order of its operations: put its statements in T.sblock", each.func:name()), 0)
+  end
   local fields = fields_of(each, run, target, options)
   fields.policy, fields.sketches, fields.mutators, fields.postprocs = policy, traces_of(opened.sketches), opened.mutators, opened.postprocs
   fields.refused, fields.thinned, fields.idle_rules, fields.product, fields.open_anew = opened.refused, opened.thinned, opened.idle, opened.product, opened.open_anew

@@ -37,7 +37,7 @@ function part.curve(curves, key, title, label)
   local fastest = math.huge
   for _, l in ipairs(layers) do fastest = math.min(fastest, l.last or fastest) end
   return chart.draw {
-    title = title, description = "ends at " .. cli.time_text(layers[#layers].last), layers = layers,
+    title = title, description = "ends at " .. cli.time_text(fastest), layers = layers,
     x = {label = label, unit = key, zero = true, show = function(n) return string.format("%.6g", n) end}, y = {label = "time of the best so far", unit = "s", log = true, show = short_time, most = FARTHEST * fastest},
   }
 end

@@ -173,5 +173,18 @@ for _, policy in ipairs {"draft_verify", "evolutionary"} do
   assert(tasks[1].fastest.trace:text():find "msched.fixed_order", "the best is one that keeps the order")
   collectgarbage()
 end
+-- Where there is no block, nothing could be noted: refused, but where nothing is rounded.
+for type, expected in pairs {float32 = false, int32 = true} do
+  local bare = ms.from_script(string.format([[
+from tvm.script import tirx as T
+@T.prim_func(s_tir=True)
+def main(X: T.Buffer((8,), "%s"), Y: T.Buffer((8,), "%s")):
+    for i in range(8):
+        Y[i] = X[i] * X[i] + Y[i]
+]], type, type), "bare.py")
+  bare = bare.main or bare
+  local ok, message = pcall(support.run, {bare}, {trials = 1, fixed_order = true})
+  assert(ok == expected and (ok or message:find "T.sblock"), tostring(message))
+end
 support.remove_stores()
 print "fixed order: ok"
