@@ -46,6 +46,7 @@ void bind_drafts(lua_State *L);
 void bind_measurers(lua_State *L);
 void bind_stores(lua_State *L);
 void bind_visible(lua_State *L);
+void bind_files(lua_State *L);
 /* Makes a replay that runs return soon; async-signal-safe. */
 void bind_search_interrupt(void);
 void bind_search_resume(void);

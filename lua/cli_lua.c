@@ -82,6 +82,13 @@ static bool push_words(lua_State *L, const struct cli_command *self, int argc, c
   return read == CLI_END;
 }
 
+/* take_interrupts(): from now on the command looks at interrupts itself, as tuning does. */
+static int take_interrupts(lua_State *L) {
+  (void)L;
+  script_catch(SIGINT, true), script_catch(SIGTERM, true);
+  return 0;
+}
+
 /* Tuning looks at the interrupt, and ends in an orderly way; the hook must not raise in it. A second one kills, as the
  * first does with the other commands: a store takes no harm from it. */
 int cli_lua(const struct cli_command *self, int argc, char **argv) {
@@ -94,6 +101,8 @@ int cli_lua(const struct cli_command *self, int argc, char **argv) {
   cli_add_terminal(L);
   lua_pushcfunction(L, cli_take_intrinsics);
   lua_setfield(L, -2, "take_intrinsics");
+  lua_pushcfunction(L, take_interrupts);
+  lua_setfield(L, -2, "take_interrupts");
   char data[PATH_MAX];
   script_path("tests/bench", data, sizeof data);
   lua_pushstring(L, data);

@@ -95,6 +95,8 @@ ms.repair(path?: string): table | Writes what can be read of a damaged store to 
 ms.load(name: string): any | A file of msched's own, loaded once: "rules.common", "search.tune", …; "lua.ways.autotvm", "lua.ways.flextensor" and "lua.ways.ansor" are the ways of other tuners.
 ms.options(given: table?, known: string): table | Checks options against a list "name:type name:type …" (what `type` says, or integer, any, or a class, as msched.function): gives them, or raises with the caller's place.
 ms.sorted_keys(t: table): any[] | A table's keys in an order that is the same in every run.
+ms.replace_file(path: string, text: string): boolean?, string? | Writes a file that others may read meanwhile: it has the whole text, or what it had; gives true, or nil and what is wrong.
+ms.sleep(seconds: number) | Waits so long, or until an interrupt.
 ms.names_in(folder: string): string[] | Names of a folder's files and folders, as the system lists them; none where it cannot be read.
 ms.type(x: any): string? | "function", "schedule", "trace", …; nil for what is not of this module.
 ms.where(): string | The place in the user's file that the call comes from, as "file:line: ", or "" if there is none.

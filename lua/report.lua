@@ -112,7 +112,24 @@ local function place_tasks(tasks)
   end
 end
 
-local function page_of(store, names, options)
+-- All that a task's part shows: where it is as it was, so is the part.
+local function key_of(task, options, whole)
+  local parts = {task.name, task.target, tostring(whole), tostring(options.logged and #options.logged)}
+  for i, r in ipairs(task.records) do parts[4 + i] = string.format("%s %s %.17g %s", r.id, r.status, r.seconds, r.busy) end
+  return table.concat(parts, "\n")
+end
+
+-- A task's part; kept: parts of a page before this one, by their places; nil: there was none.
+local function part_of(store, task, options, kept)
+  if not kept then return part.page(store, task, options) end
+  local k, key = kept[task.place] or {}, key_of(task, options, options.whole)
+  kept[task.place], options.kept = k, k
+  if k.key ~= key then k.html, k.key = part.page(store, task, options), key end
+  return k.html
+end
+
+-- The body of the page, and its tasks; kept: as in part_of.
+local function body_of(store, names, options, kept)
   local tasks, bare = facts.of(store, names)
   local logs, measure, all, seen, measured, why = read_logs(options.log or {}), options.peak and measurer(), {}, {}, {}, {}
   place_tasks(tasks)
@@ -129,10 +146,10 @@ local function page_of(store, names, options)
       seen[m] = true
       all[#all + 1] = m
     end
-    parts[#parts + 1] = part.page(store, task, {place = task.place, logged = logs[task.name] or {}, measured = m, not_measured = why[i], whole = i <= MOST_WHOLE})
+    parts[#parts + 1] = part_of(store, task, {place = task.place, logged = logs[task.name] or {}, measured = m, not_measured = why[i], whole = i <= MOST_WHOLE}, kept)
   end
   parts[#parts + 1] = environment(store, tasks, all)
-  return html.page("msched report", table.concat(parts, "\n")), tasks
+  return table.concat(parts, "\n"), tasks
 end
 
 -- ---- Two stores --------------------------------------------------------------------------------------------------------
@@ -205,8 +222,27 @@ local function write(path, text)
   if not file or not file:write(text) or not file:close() then cli.refuse("%s", message or path .. ": cannot be written") end
 end
 
+-- What a page that is followed is made of, again and again: each time the store is opened, which others write and may replace.
+local function maker(options, words)
+  local kept = {}
+  return function(again)
+    if again then kept = {} end
+    local store = cli.open_store(options.db, true)
+    local path = store:path()
+    local ok, body, tasks = pcall(body_of, store, table.move(words, 1, #words, 1, {}), options, kept)
+    store:close()
+    if not ok then error(body, 0) end
+    return body, tasks, path
+  end
+end
+
 function report.run(options, words)
   if not options.output then cli.misuse("say where to with -o FILE") end
+  if options["until-idle"] and not options.follow then cli.misuse("--until-idle goes with --follow") end
+  for _, other in ipairs {"compare", "peak"} do -- what is measured would be measured beside a run
+    if options.follow and options[other] then cli.misuse("--follow does not go with --%s", other) end
+  end
+  if options.follow then return ms.load "lua.report.follow".run(options, maker(options, words)) end
   if options.compare and #words < 2 then cli.misuse("--compare takes two stores: msched report --compare A.db B.db -o FILE") end
   for _, other in ipairs {"db", "log", "peak"} do
     if options.compare and options[other] then cli.misuse("--compare does not go with --%s", other) end
@@ -216,7 +252,8 @@ function report.run(options, words)
     local stores = {cli.open_store(words[1], true), cli.open_store(words[2], true)}
     text, tasks, others = comparison(stores, table.move(words, 3, #words, 1, {}))
   else
-    text, tasks = page_of(cli.open_store(options.db, true), words, options)
+    text, tasks = body_of(cli.open_store(options.db, true), words, options)
+    text = html.page("msched report", text)
   end
   write(options.output, text)
   local records = 0

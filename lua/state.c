@@ -383,6 +383,7 @@ int luaopen_msched(lua_State *L) {
     bind_measurers(L);
     bind_stores(L);
     bind_visible(L);
+    bind_files(L);
     bind_formats(L);
     bind_boxes(L);
     lua_pushcfunction(L, names_in);

@@ -190,7 +190,7 @@ end
 local function section(title, ok, content) return html.element("h3", {}, html.text(title)) .. "\n" .. (ok and content or html.paragraph("This part cannot be shown: " .. tostring(content))) .. "\n" end
 
 -- What is made of the best record's function; whole: steps with all lines of it.
-local function best_parts(store, task, options)
+local function made_of_best(store, task, options)
   local made, sch, trace = pcall(function()
     store:take_intrinsics(task.best.id)
     local trace = ms.read_trace(task.best.trace)
@@ -208,6 +208,14 @@ local function best_parts(store, task, options)
   return table.concat(parts)
 end
 
+-- kept, where there is such: of the page before, whose best may be the same.
+local function best_parts(store, task, options)
+  local kept, key = options.kept, string.format("%s %.17g %s", task.best.id, task.best.seconds, options.whole)
+  if not kept then return made_of_best(store, task, options) end
+  if kept.best ~= key then kept.best_html, kept.best = made_of_best(store, task, options), key end
+  return kept.best_html
+end
+
 -- ---- The whole -------------------------------------------------------------------------------------------------------
 
 local function best_text(store, task)
@@ -220,7 +228,7 @@ local function best_text(store, task)
                       html.text(string.format(", %s%s", cli.count_text(r.runs, "run"), notes)), device and html.text("; as measured: " .. device) or "")
 end
 
--- options: logged (events in which runs of the task end), measured and not_measured (roofline.page), whole (steps.page), place (its id in the page).
+-- options: logged (events in which runs of the task end), measured and not_measured (roofline.page), whole (steps.page), place (its id in the page), kept (what the page before had, or nil).
 function part.page(store, task, options)
   local c = task.counts
   local parts = {

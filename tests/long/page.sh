@@ -64,4 +64,36 @@ for page in page both; do
     done
   done
 done
+
+# A page that follows loads itself again: how it is sorted and filtered, what is open, and where it was read, is as it was.
+"$msched" report --follow --db "$work/g.db" -o "$work/live.html" >/dev/null &
+follower=$!
+tries=0
+until [ -s "$work/live.html" ]; do tries=$((tries + 1)); [ $tries -lt 600 ] || fail "no page that follows"; sleep 0.1; done
+kill -9 $follower
+wait $follower 2>/dev/null || true
+cat >"$work/reload.py" <<'P'
+import re, sys, time
+page = re.sub('data-written="[0-9]*"', f'data-written="{int(time.time()) + 600}"', open(sys.argv[1]).read()) # however long it takes to come here
+read = """<script>addEventListener("load", () => setTimeout(() => {
+  const table = document.querySelector("table"), input = document.querySelector("input[type=search]"), head = table.tHead.rows[0].cells[0], open = [...document.querySelectorAll("details")].map(d => d.open)
+  if (performance.getEntriesByType("navigation")[0].type !== "reload") {
+    head.querySelector("button").click(); head.querySelector("button").click()
+    document.querySelectorAll("details")[1].open = true
+    document.querySelector("#show-after").click()
+    input.value = "a"; input.dispatchEvent(new Event("input"))
+    document.querySelectorAll("h2")[1].scrollIntoView()
+  } else {
+    const places = [head.getAttribute("aria-sort"), input.value, open.filter(o => o).length, open[1], document.querySelector("#show-after").checked, Math.abs(document.querySelectorAll("h2")[1].getBoundingClientRect().top) < 2]
+    getSelection().selectAllChildren(document.querySelector("h1")) // who selects is not disturbed: it stays
+    document.body.append(Object.assign(document.createElement("pre"), {id: "said", textContent: places.join(" ")}))
+  }
+}, 300))</script>"""
+print(page.replace("</body>", read + "</body>"))
+P
+python3 "$work/reload.py" "$work/live.html" >"$work/again.html"
+HOME=$work timeout 120 chromium --headless --no-sandbox --disable-gpu --enable-logging=stderr --window-size=400,700 --virtual-time-budget=8000 --dump-dom "file://$work/again.html" >"$work/dom" 2>"$work/err" ||
+  fail "the browser fails: $(tail -n 3 "$work/err")"
+grep -q '<pre id="said">descending a 1 true true true</pre>' "$work/dom" || fail "a page that follows: $(grep -o '<pre id="said">.*</pre>' "$work/dom")"
+! grep -q CONSOLE "$work/err" || fail "a page that follows: $(grep CONSOLE "$work/err")"
 echo "page: ok"
