@@ -296,7 +296,7 @@ store:retime(id: string, times: table) | A record has another time from now on: 
 store:pin(id: string, pinned: boolean) | Whether a record is the one to use of its workload on its target.
 store:batch(f: function) | Calls f; what it puts and deletes is written together, also where it raises: any number, in parts of at most 1,000, each of which is kept whole or not at all where the process is killed.
 store:fail(id: string, reason: string) | A record counts as failed from now on.
-store:find(words: string): msched.record? | The record whose id starts so; or by a task's name the one to use of it, what is pinned or else the fastest; or "best", that of the only task.
+store:find(words: string): msched.record? | The record whose id starts so; or by a task's name, or an operator with its arguments, as "ops:matmul(64,64,64)", the one to use of it, what is pinned or else the fastest; or "best", that of the only task.
 store:schedule(words: string): msched.schedule | The schedule of the record that store:find finds, with the tensor intrinsics that it was measured with.
 store:take_intrinsics(id: string) | Defines here the tensor intrinsics that a record was measured with.
 store:find_module(workload: string, target: string, hash: string): msched.record? | The record of a scheduled module.

@@ -8,7 +8,7 @@ local progress = {}
 -- ---- What is known of a task, from its events ----------------------------------------------------------------------
 
 local function new_state(e)
-  return {best = e.best, best_seconds = e.best_seconds, was_known = e.best_seconds, stopped = 0, name = e.task, work = {e.operations, e.unit}, start = e, results = 0, said = e.elapsed, elapsed = e.elapsed, done = e.counted or 0, failures = {}, repeated = 0, busy = 0, built = 0, ran = 0, building = 0, curve = {}, costs = {}}
+  return {best = e.best, best_seconds = e.best_seconds, stopped = 0, name = e.task, work = {e.operations, e.unit}, start = e, results = 0, said = e.elapsed, elapsed = e.elapsed, done = e.counted or 0, failures = {}, repeated = 0, busy = 0, built = 0, ran = 0, building = 0, curve = {}, costs = {}}
 end
 
 local function note_trial(s, e)

@@ -1,15 +1,16 @@
--- `msched report --follow`: a page that is written again while the store changes, and that loads itself again in the reader's browser.
--- The file always is a whole page: another takes its place. The store may be one that a tuner writes, that is not there yet, that
--- cannot be read for a while; a page that cannot be written is tried again. In the end the page is as any other report.
+-- `msched report --follow`: a page that is written again while the store changes, and that loads itself again in the
+-- reader's browser. The file always is a whole page: another takes its place. The store may be one that a tuner writes,
+-- that is not there yet, that cannot be read for a while; a page that cannot be written is tried again. In the end the page
+-- is as any other report.
 local ms = msched
 local cli, html = ms.load "lua.cli", ms.load "lua.report.html"
 local follow = {}
 
 local POLL = 0.2   -- seconds between two looks at the store
 local EVERY = 1    -- seconds between two pages, at least
-local PATIENCE = 9 -- times as long as the processor made the last page, at least, until the next is made: a tuner has the machine
+local PATIENCE = 9 -- times the processor's seconds of a page, at least, until the next: a tuner has the machine
 local SILENT = 3   -- seconds that something may be wrong until it is said: a store that is just being made, or replaced
-local BEAT = 10    -- seconds after which a page that did not change is written again, so that it shows that it is followed
+local BEAT = 10    -- seconds after which a page that did not change is written again: it shows that it is followed
 local RELOAD = 2   -- seconds between two looks of the page at its file
 local META = 8192  -- bytes of a store's file that every commit changes: LMDB's two pages of roots
 
@@ -23,9 +24,12 @@ end
 
 local function message_of(problem) return type(problem) == "table" and problem.message or tostring(problem) end
 
--- options: of the command. make(again): the page's body, its tasks and the store's path; raises where the store cannot be read; again:
--- nothing of the pages before is taken.
-local function new(options, make) return {options = options, make = make, body = "", tasks = {}, pages = 0, problems = {}, made_at = -math.huge, wrote_at = -math.huge, took = 0} end
+-- options: of the command. make(again): the page's body, its tasks and the store's path; raises where the store cannot be
+-- read; again: nothing of the pages before is taken.
+local function new(options, make)
+  local never = -math.huge
+  return {options = options, make = make, body = "", tasks = {}, pages = 0, problems = {}, made_at = never, wrote_at = never, took = 0}
+end
 
 -- Says what has been wrong for a while, and that it is no more, once each.
 local function say(f, what, problem)
@@ -59,7 +63,8 @@ local function missing_path(message) return message:match "^(.-): there is no st
 local function wait_for(f, path)
   f.path, f.missing, f.tasks = path, true, {}
   f.stamp = stamp_of(path)
-  f.body = html.element("h1", {}, "Report of msched") .. html.paragraph("There is no store yet: " .. path .. ". This page shows it when there is one.")
+  local text = "There is no store yet: " .. path .. ". This page shows it when there is one."
+  f.body = html.element("h1", {}, "Report of msched") .. html.paragraph(text)
 end
 
 local function text_of(f, ended)
@@ -84,7 +89,10 @@ local function write(f, ended)
   f.wrote_at = ms.clock()
   if not ok then return false, message end
   f.pages, f.bytes, f.written = f.pages + 1, #text, f.body
-  if f.options.json then cli.put_json {file = f.options.output, tasks = #f.tasks, records = count_records(f.tasks), bytes = #text, ended = ended or false} end
+  if f.options.json then
+    local records = count_records(f.tasks)
+    cli.put_json {file = f.options.output, tasks = #f.tasks, records = records, bytes = #text, ended = ended or false}
+  end
   return true
 end
 
@@ -104,7 +112,8 @@ local function begin(f)
   local written, problem = write(f)
   if not written then cli.refuse("%s", problem) end
   if not f.options.json then
-    cli.print(string.format("%s: follows %s%s; Ctrl-C ends it", f.options.output, f.path, f.missing and ", which is not there yet" or ""))
+    local where = f.path .. (f.missing and ", which is not there yet" or "")
+    cli.print(string.format("%s: follows %s; Ctrl-C ends it", f.options.output, where))
     io.stdout:flush()
   end
 end
@@ -132,15 +141,16 @@ local function finish(f)
   local written, problem = write(f, true)
   if not written then cli.refuse("%s", problem) end
   if not f.options.json then
-    cli.print(string.format("%s: %s, %s, %.0f KiB; written %s", f.options.output, cli.count_text(#f.tasks, "task"), cli.count_text(count_records(f.tasks), "record"), f.bytes / 1024,
-                            cli.count_text(f.pages, "time")))
+    local tasks, records = cli.count_text(#f.tasks, "task"), cli.count_text(count_records(f.tasks), "record")
+    local pages = cli.count_text(f.pages, "time")
+    cli.print(string.format("%s: %s, %s, %.0f KiB; written %s", f.options.output, tasks, records, f.bytes / 1024, pages))
   end
   return cli.DONE
 end
 
 -- Follows until an interrupt, or until the store has not changed for options["until-idle"] seconds.
 function follow.run(options, make)
-  local f, idle = new(options, make), options["until-idle"] or math.huge
+  local f, idle = new(options, make), cli.seconds(options, "until-idle") or math.huge
   ms.take_interrupts()
   begin(f)
   f.seen, f.changed_at = f.stamp, ms.clock()

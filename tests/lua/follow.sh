@@ -8,7 +8,7 @@ work=$(mktemp -d)
 follower='' tuner=''
 trap 'for each in $follower $tuner; do kill -9 $each 2>/dev/null || true; done; rm -rf "$work"' EXIT
 cd "$work"
-fail() { echo "follow.sh: $*" >&2; cat out err 2>/dev/null >&2 || true; exit 1; }
+fail() { echo "follow.sh: $*" >&2; cat out err >&2 2>/dev/null || true; exit 1; }
 wait_for() { # seconds, what is waited for, command…
   tries=$(($1 * 10)) what=$2
   shift 2
@@ -50,6 +50,7 @@ tune() { "$msched" tune "$@" --seed 1 --db s.db >tuned 2>&1; }
 refused 2 "--follow does not go with --compare" --compare a.db b.db -o p.html
 refused 2 "--follow does not go with --peak" --peak -o p.html --db s.db
 refused 2 "say where to with -o FILE" --db s.db
+refused 2 "--until-idle: a number of seconds above 0 is expected" --until-idle 0 -o p.html --db s.db
 got=0
 "$msched" report --until-idle 3 -o p.html --db s.db >out 2>err || got=$?
 [ $got = 2 ] && grep -q -- '--until-idle goes with --follow' err || fail "--until-idle alone"
@@ -81,14 +82,21 @@ is_like_a_report p.html s.db
 leaves_nothing p.html
 [ ! -s err ] || fail "something is said"
 
-# A tuner that is killed: what it kept is shown. The page ends by itself when the store rests.
+# A tuner that is killed: what it kept is shown.
 "$msched" tune 'ops:softmax(64x64)' --trials 100000 --policy random --db k.db >tuned 2>&1 &
 tuner=$!
-follow -o k.html --until-idle 4 --db k.db
+follow --json -o k.html --db k.db
 wait_for 120 "a record" sh -c "'$msched' top --db k.db | grep -q ' us '"
 kill -9 $tuner
 wait $tuner 2>/dev/null || true
 tuner=''
+records=$("$msched" top -k 100000 --db k.db --json | wc -l)
+wait_for 60 "all that the killed one kept" sh -c "tail -n 1 out | grep -q '\"records\":$records,'"
+kill -INT $follower
+ends 0
+is_like_a_report k.html k.db
+# It ends by itself when the store rests.
+follow -o k.html --until-idle 2 --db k.db
 ends 0
 grep -q '^k.html: follows k.db' out && grep -q '^k.html: 1 task, .* written [0-9]* time' out || fail "what is said of its end"
 is_like_a_report k.html k.db
@@ -160,10 +168,10 @@ grep -q 'relu_4x4' t.html && ! grep -q 'id="follow"' t.html || fail "the last pa
 
 # A full disk, always and once; a page that cannot take its place.
 if [ -n "$library" ]; then
-  inject() { env LD_PRELOAD="$library" INJECT_STATE=state INJECT_LOG=log INJECT_FAIL="$1" "$msched" report --follow -o d.html --until-idle 6 --db s.db; }
+  inject() { exec env LD_PRELOAD="$library" INJECT_STATE=state INJECT_LOG=log INJECT_FAIL="$1" "$msched" report --follow -o d.html --db s.db; }
   for failing in host:write:0:ENOSPC host:rename:0:EIO; do
     rm -f state log d.html
-    inject $failing >out 2>err && fail "a page, where $failing"
+    (inject $failing) >out 2>err && fail "a page, where $failing"
     grep -q 'd.html: \(No space left on device\|Input/output error\)' err && [ ! -e d.html ] || fail "$failing"
     leaves_nothing d.html
   done
@@ -174,6 +182,8 @@ if [ -n "$library" ]; then
   tune 'ops:relu(12x4)' --trials 1
   wait_for 60 "a failure" grep -q '^failed' log
   is_whole d.html || fail "a part of a page"
+  wait_for 60 "the page" grep -q 'relu_12x4' d.html
+  kill -INT $follower
   ends 0
   is_like_a_report d.html s.db
   leaves_nothing d.html

@@ -45,15 +45,17 @@ agree() { # the object, fields that need not be there, the lines on standard inp
 
 "$msched" tune "$gemm" --trials 4 --total-trials 8 --seconds 600 --db "$db" --json -- 32 32 32 >"$work/tune"
 for event in start candidates asked trial learned end; do
-  grep "\"event\":\"$event\"" "$work/tune" | agree "tune $event" "$(case $event in start) echo refused_model blocks idle vendor vendor_seconds vendor_library vendor_routine part_of groups shared ;; end) echo text ;; esac)"
+  grep "\"event\":\"$event\"" "$work/tune" | agree "tune $event" "$(case $event in start) echo best best_seconds refused_model blocks idle vendor vendor_seconds vendor_library vendor_routine part_of groups shared ;; end) echo text ;; esac)"
 done
 "$msched" tune "$root/tests/reported/chain.lua" --trials 2 --db "$work/chain.db" --json -- 6 >"$work/tune"
 grep '"event":"cut"' "$work/tune" | agree "tune cut" ""
-grep '"event":"start".*"part_of"' "$work/tune" | agree "tune start" "refused_model blocks idle vendor vendor_seconds vendor_library vendor_routine groups total deadline"
-grep '"event":"start".*"groups"' "$work/tune" | agree "tune start" "refused_model blocks idle vendor vendor_seconds vendor_library vendor_routine part_of total deadline"
+grep '"event":"start".*"part_of"' "$work/tune" | agree "tune start" "best best_seconds refused_model blocks idle vendor vendor_seconds vendor_library vendor_routine groups total deadline"
+grep '"event":"start".*"groups"' "$work/tune" | agree "tune start" "best best_seconds refused_model blocks idle vendor vendor_seconds vendor_library vendor_routine part_of total deadline"
 # The best few are timed again where they are close, which depends on the machine.
 "$msched" tune "$gemm" --trials 12 --policy random --db "$work/again.db" --json -- 64 64 64 >"$work/tune"
 ! grep -q '"event":"retimed"' "$work/tune" || grep '"event":"retimed"' "$work/tune" | agree "tune retimed" ""
+# What the store has of a function is said when it begins again.
+"$msched" tune "$gemm" --trials 1 --db "$work/again.db" --json -- 64 64 64 | grep '"event":"start"' | keys | grep -cx 'best\|best_seconds' | grep -qx 2 || wrong "tune start: no best of the store"
 "$msched" top --db "$db" --json >"$work/top"
 agree top "device" <"$work/top"
 id=$(head -n 1 "$work/top" | sed 's/.*"short_id":"\([0-9a-f]*\)".*/\1/')
@@ -63,6 +65,7 @@ id=$(head -n 1 "$work/top" | sed 's/.*"short_id":"\([0-9a-f]*\)".*/\1/')
 "$msched" show suite:ops --json -- NRM | agree "show suite" ""
 "$msched" replay "$id" --db "$db" --json | agree replay ""
 "$msched" report -o "$work/page.html" --db "$db" --json | agree report ""
+"$msched" report --follow --until-idle 1 -o "$work/page.html" --db "$db" --json | agree "report --follow" ""
 "$msched" db list --db "$db" --json | agree "db list" ""
 "$msched" db pin "$id" --db "$db" --json | agree "db pin" ""
 "$msched" diff "$id" "$id" --db "$db" --json | agree diff "assembly counts_a counts_b"
