@@ -218,10 +218,10 @@ end
 -- run in parallel, or where columns of a stage are used again too, in one.
 local function cpu_rolling(sch, block, p, lanes, stages)
   local a = analyze(sch, block, true)
-  local overlap = a.row and overlap_of(sch, block, stages, a)
+  local overlap = a.row and sch:extent(a.row) > 1 and overlap_of(sch, block, stages, a)
   if not overlap then return nil end
   local columns, row, order = gather(sch, a, true)
-  local rows, unrolled = sch:split(row, {msched.rest, drawn(sch, up_to(p.unroll, sch:extent(row)))})
+  local rows, unrolled = sch:split(row, {msched.rest, drawn(sch, up_to(p.unroll, sch:extent(row) // 2))}) -- two steps at least
   local across, inner = sch:split(columns, {msched.rest, lanes})
   if overlap == 1 then order[#order + 1], across = sch:split(across, {sch:sample_perfect_tile(across, 2, -1)}) end
   local outer = order[1]
@@ -274,13 +274,13 @@ end
 
 -- All in one loop: a block's threads lie side by side, and go on to what follows all of theirs.
 local function gpu_flat(sch, block, p)
-  local columns = gather(sch, analyze(sch, block, false))
+  local columns, _, around = gather(sch, analyze(sch, block, false)) -- loops around, if any, have one iteration
   local lengths, most = lengths_of(sch, block, p, columns), sch:extent(columns)
   local tile = {drawn(sch, up_to(p.threads, most)), drawn(sch, lengths), drawn(sch, up_to(p.unroll, most))}
   if p.threads[1] <= most then hold(sch, tile, "<=", most) end
   local blocks, items, threads, inner = sch:split(columns, {msched.rest, tile[3], tile[1], tile[2]})
   sch:reorder({blocks, threads, items})
-  sch:bind(blocks, "blockIdx.x")
+  sch:bind(around[1] and sch:fuse(around[1], blocks) or blocks, "blockIdx.x")
   sch:bind(threads, "threadIdx.x")
   return finish(sch, block, items, inner)
 end
@@ -293,7 +293,8 @@ local function shareable(sch, block)
     local elements, crosses = 1, false
     for _, n in ipairs(region.extents) do elements = elements * n end
     for _, l in ipairs(loops) do crosses = crosses or l ~= inner and sch:extent(l) > 1 and sch:read_stride(block, i - 1, l) == 1 end
-    if #region.shape > 1 and (elements > 1 or crosses) then list[#list + 1] = {index = i - 1, crosses = crosses} end
+    local is_copied = sch:has_block(region.buffer .. "_shared") -- for another block: a name stands for one
+    if #region.shape > 1 and (elements > 1 or crosses) and not is_copied then list[#list + 1] = {index = i - 1, crosses = crosses} end
   end
   return list
 end

@@ -74,6 +74,26 @@ local function two_results()
   return te.func("f", {X, B, C})
 end
 
+-- A stage with two readers: of its rows so far apart. kept: a result itself.
+local function shared_stage(kept)
+  local X = input {20, 30}
+  local H = te.compute({20, 28}, function(i, j) return X[{i, j}] + X[{i, j + 1}] + X[{i, j + 2}] end, "H")
+  local V = te.compute({18, 28}, function(i, j) return H[{i, j}] + H[{i + 2, j}] end, "V")
+  if kept then return te.func("f", {X, H, V}) end
+  return te.func("f", {X, V, te.compute({16, 28}, function(i, j) return H[{i, j}] * H[{i + 4, j}] end, "W")})
+end
+
+local function outer_product()
+  local a, b = input({23}, nil, "a"), input({37}, nil, "b")
+  local A = te.compute({23}, function(i) return te.tanh(a[{i}]) end, "A")
+  return te.func("f", {a, b, te.compute({23, 37}, function(i, j) return A[{i}] * b[{j}] end, "Y")})
+end
+
+-- Elements of a tensor at other places.
+local function picked(shape, result, at)
+  return of(shape, nil, function(X) return te.compute(result, function(...) return X[{at(...)}] end, "Y") end)
+end
+
 local function with_bias(shape, bias, type)
   local X, b = input(shape, type), input(bias, type, "b")
   return te.func("f", {X, b, ops.add(X, b)})
@@ -105,6 +125,14 @@ local ALL = {
   {"transposition of bytes", of({64, 40}, "int8", ops.transpose), 8, 12},
   {"transposition of three", of({5, 12, 18}, nil, function(X) return ops.transpose(X, {2, 3, 1}) end), 10, 10},
   {"padding", of({14, 30}, nil, function(X) return ops.pad(X, {1, 1}, {1, 1}) end), 10, 10},
+  {"a stage of two", shared_stage(), 20, 20}, {"a stage that is a result", shared_stage(true), 16, 16},
+  {"outer product", outer_product(), 16, 14}, {"another type of stages", of({22, 30}, "float64", function(X) return blurred(X, 1) end), 20, 20},
+  {"backwards", picked({21, 33}, {21, 33}, function(i, j) return 20 - i, 32 - j end), 10, 8},
+  {"every other", picked({41, 66}, {20, 33}, function(i, j) return 2 * i, 2 * j end), 10, 8},
+  {"diagonals", picked({40, 40}, {19, 20}, function(i, j) return i + j, j end), 10, 8},
+  {"one row", of({1, 40}, nil, ops.transpose), 5, 5}, {"one column", of({40, 1}, nil, ops.transpose), 5, 5},
+  {"extents of one", star {1, 1, 19}, 2, 3}, {"a small star", star {5, 3}, 8, 8}, {"a star of nine", star {3, 4, 5, 17}, 10, 8},
+  {"comparisons", map({12, 20}, function(x) return te.gt(x, 0) end), 4, 4},
   {"reshape", of({12, 40}, nil, function(X) return ops.reshape(X, {6, 2, 40}) end), 4, 4},
 }
 
