@@ -2,6 +2,7 @@
 -- A group is an anchor, a reduction that uses its inputs again and again (a product, a convolution), with the elementwise blocks
 -- around it; or a chain of reductions over the same rows (softmax, a norm); or elementwise blocks alone. Each is a function of its
 -- own: its parameters are the buffers that it reads of others and gives to others. Equal groups are one, with several instances.
+-- Blocks that write one buffer in turn stay together.
 -- A schedule of the whole is composed of one of each group (compose.lua).
 local common = msched.load "rules.common"
 
@@ -59,15 +60,89 @@ local function units_of(func)
   return units
 end
 
--- Which units give each unit what it reads, and which read what it gives; nil and why, where the order of the units is more than
--- that of who writes a buffer and who reads it.
+-- ---- Buffers that are written more than once ---------------------------------------------------------------------
+
+local function shares(a, b)
+  for buffer in pairs(a) do if b[buffer] then return true end end
+  return false
+end
+
+-- Where others than the first unit that touches a buffer write it, all that touch it up to the last of these: lists of units.
+local function rewritten(units)
+  local touching, last, lists = {}, {}, {}
+  for _, u in ipairs(units) do
+    for _, set in ipairs {u.reads, u.writes} do
+      for buffer in pairs(set) do
+        local list = touching[buffer] or {}
+        touching[buffer] = list
+        if list[#list] ~= u then list[#list + 1] = u end
+      end
+    end
+    for buffer in pairs(u.writes) do last[buffer] = u.number end
+  end
+  for _, buffer in ipairs(msched.sorted_keys(last)) do
+    local list = {}
+    for _, u in ipairs(touching[buffer]) do if u.number <= last[buffer] then list[#list + 1] = u end end
+    if #list > 1 then lists[#lists + 1] = list end
+  end
+  return lists
+end
+
+local RANK = {elementwise = 1, reduction = 2, anchor = 3}
+
+local function add_unit(to, unit)
+  for _, name in ipairs(unit.blocks) do table.insert(to.blocks, name) end
+  for buffer in pairs(unit.reads) do to.reads[buffer] = true end
+  for buffer in pairs(unit.writes) do to.writes[buffer] = true end
+  to.size = math.max(to.size, unit.size)
+  if not to.kind or RANK[unit.kind] > RANK[to.kind] then to.kind = unit.kind end
+end
+
+-- Units that write one buffer in turn are one, with those that read it between, so that the order of the writes is the order
+-- within it; and with those between that go on with what its first ones did. It stands where the last of it stood: what it needs
+-- is there by then, and what needs it comes after.
+local function join_rewrites(units)
+  local set_of, joined = {}, false -- by number of a unit, one behind it in its set; of the last, itself
+  local function last(n)
+    while set_of[n] ~= n do n = set_of[n] end
+    return n
+  end
+  for n in ipairs(units) do set_of[n] = n end
+  local function join(a, b)
+    a, b = last(a), last(b)
+    if a ~= b then set_of[math.min(a, b)], joined = math.max(a, b), true end
+  end
+  for _, list in ipairs(rewritten(units)) do for _, u in ipairs(list) do join(list[1].number, u.number) end end
+  while joined do
+    joined = false
+    for k, unit in ipairs(units) do
+      for n = 1, k - 1 do
+        if last(n) > k and last(n) ~= last(k) and shares(units[n].writes, unit.reads) then join(n, k) end
+      end
+    end
+  end
+  local made = {}
+  for n, unit in ipairs(units) do
+    local set = last(n)
+    made[set] = made[set] or {blocks = {}, size = 1, reads = {}, writes = {}, number = set}
+    add_unit(made[set], unit)
+  end
+  local list = {}
+  for _, number in ipairs(msched.sorted_keys(made)) do
+    list[#list + 1] = made[number]
+    made[number].number = #list
+  end
+  return list
+end
+
+-- Which units give each unit what it reads, and which read what it gives.
 local function connect(func, units)
   local writer, is_param = {}, {}
   for _, p in ipairs(func:params()) do if p.name then is_param[p.name] = true end end
   for _, u in ipairs(units) do
     u.producers, u.consumers, u.is_output = {}, {}, false
     for _, buffer in ipairs(msched.sorted_keys(u.writes)) do
-      if writer[buffer] then return nil, string.format("blocks `%s` and `%s` both write `%s`", units[writer[buffer]].blocks[1], u.blocks[1], buffer) end
+      assert(not writer[buffer], "it is written by one unit")
       writer[buffer] = u.number
       u.is_output = u.is_output or is_param[buffer] or false
     end
@@ -75,7 +150,7 @@ local function connect(func, units)
   for _, u in ipairs(units) do
     for _, buffer in ipairs(msched.sorted_keys(u.reads)) do
       local from = writer[buffer]
-      if from and from > u.number then return nil, string.format("block `%s` reads `%s` before block `%s` writes it", u.blocks[1], buffer, units[from].blocks[1]) end
+      assert(not from or from <= u.number, "what writes it comes first")
       if from and from ~= u.number then
         u.producers[from] = true
         units[from].consumers[u.number] = true
@@ -260,7 +335,7 @@ end
 
 local function cut(func)
   local units, why = units_of(func)
-  if units then units, why = connect(func, units) end
+  if units then units, why = connect(func, join_rewrites(units)) end
   if not units then return nil, why end
   local list, by_hash, taken = setmetatable({blocks = 0, anchors = 0}, List), {}, {[func:name()] = true}
   for _, g in ipairs(group(units)) do
@@ -277,7 +352,7 @@ local function cut(func)
       by_hash[hash], list[#list + 1] = known, known
     end
     known.weight = known.weight + 1
-    table.insert(known.instances, {blocks = names, first = g.units[1].number})
+    table.insert(known.instances, {blocks = names, first = g.units[1].number, core = g.core})
     list.blocks, list.anchors = list.blocks + #names, list.anchors + (g.kind == "anchor" and 1 or 0)
   end
   return list
@@ -294,7 +369,7 @@ function groups.needed(func)
   if blocks <= MOST_ANCHORS then return nil end
   local list, why = cut(func)
   if not list then return nil, blocks > MOST_BLOCKS and why or nil end
-  if #list == 1 and list[1].weight == 1 then return nil end
+  if #list == 1 and list[1].weight == 1 then return nil, blocks > MOST_BLOCKS and "all its blocks are one group" or nil end
   return (list.blocks > MOST_BLOCKS or list.anchors > MOST_ANCHORS) and list or nil
 end
 
