@@ -1,7 +1,7 @@
 -- msched bench model: how well the cost model ranks results of a store that it has not seen, and what each group of
--- features is worth: the same with that group left out.
+-- features is worth: the same with that group left out; and how well the estimate does, which learns nothing.
 local ms = msched
-local cli = ms.load "lua.cli"
+local cli, estimate = ms.load "lua.cli", ms.load "lua.bench_estimate"
 
 -- A feature is of the first group that has a pattern of its name.
 local GROUPS = {
@@ -101,6 +101,15 @@ local function judge(results, left_out, seed)
   return r, k
 end
 
+local function report_estimate(name, list, options)
+  local tau, first = estimate.tau(list), estimate.first(list)
+  if options.json then
+    cli.put_json {bench = "model", task = name, results = #list, estimate = {tau = tau, first = first}}
+  else
+    print(string.format("%s: %d results  the estimate's Kendall tau %.3f  its first takes %.2f times the fastest's time", name, #list, tau, first))
+  end
+end
+
 -- ---- The report ----------------------------------------------------------------------------------------------------
 
 local function report(name, results, options)
@@ -122,7 +131,8 @@ end
 
 return function(options)
   local store = cli.open_store(options.db, true)
-  local target = ms.target(options.target or "native").text
+  local machine = ms.target(options.target or "native")
+  local target = machine.text
   local model, judged = ms.model("xgboost", options.seed or 1), 0
   for task, w in ipairs(store:workloads()) do
     local results = results_of(store, store:get_workload(w.id), w.id, target)
@@ -134,10 +144,15 @@ return function(options)
     elseif not options.json then
       print(string.format("%s: %d results of %s; at least %d can be judged", w.name, #results, target, LEAST))
     end
+    local estimates = estimate.results(store, store:get_workload(w.id), w.id, machine)
+    if #estimates >= estimate.LEAST then
+      judged = judged + 1
+      report_estimate(w.name, estimates, options)
+    end
     if ms.interrupted() then cli.refuse("interrupted") end
   end
   local path = store:path()
   store:close()
   if options.save then model:save(options.save) end
-  if judged == 0 then cli.refuse("%s has no function with %d results of %s: tune one first", path, LEAST, target) end
+  if judged == 0 then cli.refuse("%s has no function with %d results of %s: tune one first", path, estimate.LEAST, target) end
 end

@@ -68,6 +68,7 @@ struct draft_nest {
   bool promoted, sums;                       /* annotated as a register tile; what it stores is a sum */
   bool placed;                               /* noted by rules/spatial_tiling.lua, or kept for it */
   bool counts;                               /* of a GPU: it has a cost of its own */
+  bool begins;                               /* a kernel of a GPU */
   uint32_t init_before;                      /* a number: whether its init comes before all tiles; 0: it is no choice */
   double simple, calls, divisions, branches; /* operations of an element: a multiply-add is a simple one */
   uint32_t lanes;                            /* a number: elements that a thread copies at once; 0: one */

@@ -64,6 +64,12 @@ function draft.best(func, target, sketches, options)
   return all
 end
 
+-- What a trace costs as it is, in cycles; nil: it cannot be estimated.
+function draft.cost_of(func, trace, machine)
+  local ok, cost = pcall(msched.estimate, func, trace, machine)
+  return ok and cost or machine.tensor_products and draft_tensor.cost(trace, machine) or nil
+end
+
 -- Estimates candidates as they are: their cost, and the register tile; none where it cannot be estimated, which is noted.
 local function estimate(func, machine, candidates, jobs)
   local list, traces = {}, {}

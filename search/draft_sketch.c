@@ -310,10 +310,21 @@ static void count_operation(struct walk *w, tir_expr e) {
   }
 }
 
+static bool read_load(void *data, tir_expr e);
+
+/* What a name stands for, as the results of reductions of pairs have them. */
+static void read_bound(struct walk *w, tir_var var) {
+  struct tir *ir = w->reading->made->ir;
+  for (tir_stmt s = w->block; s; s = tir_next(ir, s, w->block))
+    if (tir_is(ir, s, TIR_BIND) && tir_as(ir, s, TIR_BIND)->bind.var == var)
+      tir_walk_expr(ir, tir_as(ir, s, TIR_BIND)->bind.value, read_load, w);
+}
+
 static bool read_load(void *data, tir_expr e) {
   struct walk *w = data;
   struct tir *ir = w->reading->made->ir;
   const struct tir_expr_node n = *tir_at(ir, e);
+  if (n.kind == TIR_VAR && w->reading->draft->machine.gpu.sms > 0) read_bound(w, n.ref);
   if (n.kind != TIR_LOAD) {
     count_operation(w, e);
     if (!is_choice(ir, e)) return true;

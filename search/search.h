@@ -123,6 +123,12 @@ enum { SEARCH_LEVELS = 3 };
   X(latency, "of one of them")                                                                                         \
   X(shared_latency, "of a load from shared memory")                                                                    \
   X(memory_latency, "of a load from the device's memory")                                                              \
+  X(copy_wait, "cycles from a thread's copy to shared memory to its next, of those that go on by themselves")          \
+  X(plain_wait, "cycles more of those that it waits for")                                                              \
+  X(guarded_plain, "the same of those that a condition guards")                                                        \
+  X(divided_wait, "as copy_wait, of guarded ones that divide for their row")                                           \
+  X(divided_plain, "and as plain_wait")                                                                                \
+  X(divided_copy, "cycles that such a copy of a warp keeps a multiprocessor")                                          \
   X(barrier, "cycles that threads wait for each other")                                                                \
   X(call, "multiply-adds that an elementary function takes")                                                           \
   X(division, "and a division")                                                                                        \

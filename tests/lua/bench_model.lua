@@ -40,6 +40,8 @@ local function report()
 end
 local lines, again = report(), report()
 local whole, groups, features = lines[1], {}, 0
+local estimated = table.remove(lines)
+assert(estimated.estimate and estimated.results >= whole.results and math.abs(estimated.estimate.tau) <= 1 and estimated.estimate.first >= 1)
 assert(whole.without == nil and whole.correlation > 0.9 and whole.recall > 0.5 and whole.recall <= 1, whole.correlation)
 for i = 2, #lines do
   groups[lines[i].without] = lines[i]
