@@ -145,8 +145,8 @@ static void place_lanes(struct work *w) {
 
 /* Bytes from the access's first to each lane's, where dimensions lie as far apart as `strides` say. */
 static uint32_t places_of_warp(struct work *w, const struct draft_access *a, const double *strides, int64_t *out) {
-  double steps[DRAFT_ITERS];
-  uint32_t moved[DRAFT_ITERS], count = 0;
+  double steps[DRAFT_ITERS] = {0};
+  uint32_t moved[DRAFT_ITERS] = {0}, count = 0;
   if (!w->lane_count) place_lanes(w);
   for (uint32_t k = 0; k < w->nest->iter_count; k++) {
     double step = 0;
