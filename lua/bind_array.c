@@ -20,8 +20,8 @@ struct bound_array *bind_new_array(lua_State *L, const int64_t *shape, int rank,
   assert(rank >= 0 && rank <= 32);
   size_t count = 1, bytes = 0;
   for (int i = 0; i < rank; i++)
-    if (shape[i] < 1 || __builtin_mul_overflow(count, (size_t)shape[i], &count))
-      bind_refuse(L, "an array's extents are at least 1, and fit in memory");
+    if (shape[i] < 0 || __builtin_mul_overflow(count, (size_t)shape[i], &count))
+      bind_refuse(L, "an array's extents are not negative, and fit in memory");
   size_t element = ((size_t)tir_type_bits(type) + 7) / 8;
   if (!element || __builtin_mul_overflow(count, element, &bytes) || bytes > (size_t)1 << 40)
     bind_refuse(L, "the array is too large");
@@ -33,16 +33,13 @@ struct bound_array *bind_new_array(lua_State *L, const int64_t *shape, int rank,
   a->rank = rank;
   memcpy(a->shape, shape, (size_t)rank * sizeof *shape);
   luaL_setmetatable(L, BOUND_ARRAY);
-  a->data = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
+  a->data = aligned_alloc(64, bytes ? (bytes + 63) & ~(size_t)63 : 64);
   if (!a->data) bind_refuse(L, "no memory for an array of %I bytes", (LUAI_UACINT)bytes);
   memset(a->data, 0, bytes);
   return a;
 }
 
-static size_t element_bytes(const struct bound_array *a) {
-  assert(a->count && a->bytes % a->count == 0);
-  return a->bytes / a->count;
-}
+static size_t element_bytes(const struct bound_array *a) { return ((size_t)tir_type_bits(a->type) + 7) / 8; }
 
 static double get(const struct bound_array *a, size_t i) {
   assert(i < a->count);

@@ -182,6 +182,12 @@ static int integer_ops(lua_State *L) {
   return 1;
 }
 
+/* has_empty(): an extent of it is 0. */
+static int has_empty(lua_State *L) {
+  lua_pushboolean(L, bind_check_function(L, 1)->ir->has_empty);
+  return 1;
+}
+
 static struct tir *read_script(const char *text, size_t length, const char *file, ms_error *err) {
   bool good = format_expect_text(file, text, length, "TVMScript is expected", err);
   struct tir *ir = good ? tir_read(text, length, file, err) : NULL;
@@ -231,11 +237,11 @@ static int from_script(lua_State *L) {
 
 void bind_functions(lua_State *L) {
   assert(lua_istable(L, -1));
-  static const luaL_Reg methods[] = {{"script", script}, {"name", name},
-                                     {"hash", hash},     {"params", params},
-                                     {"flops", flops},   {"integer_ops", integer_ops},
-                                     {"escape", escape}, {"extract", bind_extract},
-                                     {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"script", script},       {"name", name},
+                                     {"hash", hash},           {"params", params},
+                                     {"flops", flops},         {"integer_ops", integer_ops},
+                                     {"escape", escape},       {"extract", bind_extract},
+                                     {"has_empty", has_empty}, {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__gc", collect}, {"__tostring", script}, {NULL, NULL}};
   bind_type(L, BOUND_FUNCTION, methods, meta);
   lua_pushcfunction(L, functions_of_script);

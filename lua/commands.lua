@@ -78,6 +78,10 @@ function commands.tune(options, files, rest)
   end
   local functions = cli.weighed_functions_of(files, rest, options.task)
   local tune, progress = ms.load "search.tune", ms.load "lua.progress"
+  for i = #functions, 1, -1 do
+    if functions[i][1]:has_empty() then cli.warn("msched tune: ", tune.empty_text(table.remove(functions, i)[1])) end
+  end
+  if #functions == 0 then return DONE end
   local store, states = open_store(options.db), {}
   local screen = not options.json and ms.terminal_width() and ms.load "lua.live".new {width = ms.terminal_width, height = ms.terminal_height}
   local ok, tasks = pcall(tune.all, functions, {
@@ -267,9 +271,11 @@ function commands.space(options, files, rest)
   cli.check_rest(files, rest)
   local tune, refusals, groups = ms.load "search.tune", ms.load "rules.refusals", ms.load "search.groups"
   for _, func in ipairs(functions_of(files[1], rest, options.task)) do
-    local cut = not options.whole and groups.needed(func)
+    local empty = func:has_empty()
+    if empty then cli.warn("msched space: ", tune.empty_text(func)) end
+    local cut = not empty and not options.whole and groups.needed(func)
     if cut then cli.warn(string.format("msched space: %s: %s, cut into groups that are searched apart:\n%s", func:name(), cli.count_text(cut.blocks, "block"), tostring(cut))) end
-    for _, g in ipairs(cut or {{func = func}}) do print_space(g.func, options, tune, refusals) end
+    for _, g in ipairs(empty and {} or cut or {{func = func}}) do print_space(g.func, options, tune, refusals) end
   end
   return DONE
 end

@@ -226,6 +226,7 @@ function:script(options?: {colour?: boolean}): string | Its module as TVMScript.
 function:name(): string | Its name.
 function:hash(): string | Its structural hash.
 function:params(): table[] | Its parameters: a list of {name, type, shape}.
+function:has_empty(): boolean | Whether an extent of it is 0: it is run, built and exported, and nothing of it is scheduled or tuned.
 function:flops(): number | Operations on floats that it does, inits aside; 0 where extents are no constants.
 function:integer_ops(): number | Operations on integers, of the types that it stores; indices and conditions aside.
 function:escape(): table? | A load that can leave its buffer: {block, buffer, nth, dimension, low, high, extent}; nil if there is none.

@@ -197,8 +197,8 @@ local function check_shape(shape, what)
   for _ in pairs(shape) do all = all + 1 end
   if listed ~= all then fail("%s: the shape is a list of extents; extent %d is missing", what, listed + 1) end
   for i, extent in ipairs(shape) do
-    if math.type(extent) ~= "integer" or extent < 1 then
-      fail("%s: extent %d is %s; it is an integer of at least 1", what, i, tostring(extent))
+    if math.type(extent) ~= "integer" or extent < 0 then
+      fail("%s: extent %d is %s; it is an integer of at least 0", what, i, tostring(extent))
     end
     if extent > MOST_EXTENT then fail("%s: extent %d is %d, more than memory holds", what, i, extent) end
   end
@@ -244,8 +244,8 @@ end
 function te.reduce_axis(range, name)
   local low, high = 0, range
   if type(range) == "table" then low, high = range[1], range[2] end
-  if math.type(low) ~= "integer" or math.type(high) ~= "integer" or high <= low then
-    fail("a reduction's range is of integers and not empty, not from %s to %s", tostring(low), tostring(high))
+  if math.type(low) ~= "integer" or math.type(high) ~= "integer" or high < low then
+    fail("a reduction's range is of integers and does not go down, not from %s to %s", tostring(low), tostring(high))
   end
   if low < -MOST_EXTENT or high > MOST_EXTENT or high - low > MOST_EXTENT then fail("a reduction from %d to %d is too long", low, high) end
   local axis = {low = low, extent = high - low, name = check_name(name or fresh "r")}
@@ -320,6 +320,22 @@ local function check_vars(x, known, what)
   for _, y in ipairs(x) do check_vars(y, known, what) end
 end
 
+-- What a reduction over no elements gives is what one begins with.
+local function is_empty(reduce)
+  for _, a in ipairs(reduce.axes) do if a.extent == 0 then return true end end
+  return false
+end
+
+local function identity_of(reduce)
+  local types = {}
+  for i, v in ipairs(reduce.values) do types[i] = v.type end
+  local values = reduce.identity(table.unpack(types))
+  if is_expr(values) then values = {values} end
+  local list = {op = "identity"}
+  for i, v in ipairs(values) do list[i] = cast(lift(v, types[i]), types[i]) end
+  return list
+end
+
 -- compute(shape, f [, name [, axes]]): f gets an index a dimension and gives an expression, or a list of them: several
 -- tensors of one shape, computed together. axes: what the loops are called, in place of f's parameters.
 function te.compute(shape, f, name, axes)
@@ -339,7 +355,9 @@ function te.compute(shape, f, name, axes)
     for i, x in ipairs(result) do op.outputs[i] = lift(x) end
   else
     local x = lift(result)
+    if x.op == "reduce" and is_empty(x) then x = identity_of(x) end
     op.outputs = x.op == "reduce" and x.many and x.values or {x}
+    if x.op == "identity" then op.outputs = x end
     if x.op == "reduce" then op.reduce = x end
   end
   local known = {}

@@ -90,9 +90,15 @@ end
 -- (registered, or options.rules, options.postprocs, options.mutators) run here, and so does a space that the script
 -- describes in place of the target's.
 -- Each call has options.rule_timeout seconds; with options.skip_failing, one that fails counts as refused.
+-- Why there is nothing to tune in a function with an extent of 0.
+function tune.empty_text(func)
+  return string.format("%s: nothing to tune: an extent of it is 0, so that it computes no elements there; `msched run` runs it as it is", func:name())
+end
+
 function tune.open(func, target, options)
   check_extents(func)
   local timeout = options.rule_timeout or 10
+  if func:has_empty() then error(tune.empty_text(func), 0) end
   msched.rule_timeout(timeout)
   msched.skip_failing(options.skip_failing)
   local box = msched.box {files = options.files or {}, target = target.text, timeout = timeout, skip_failing = options.skip_failing}

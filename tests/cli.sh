@@ -140,6 +140,15 @@ check "run of two" 1 "say which with --task: first, second" "$msched" run "$dir/
 check "run of none of two" 1 "--task 3: $dir/two.py has first, second" "$msched" run "$dir/two.py" --task 3
 check "tune of one of two" 0 "second" "$msched" tune "$dir/two.py" --task second --trials 2 --policy replay_trace --db "$dir/two.db"
 
+# Extents of 0: run as nothing, neither scheduled nor tuned.
+sed 's/8/0/g' "$dir/add.py" >"$dir/empty.py"
+check "run of an extent of 0" 0 "the same results" "$msched" run "$dir/empty.py"
+check "lower of an extent of 0" 0 "pass" "$msched" lower "$dir/empty.py"
+check "apply to an extent of 0" 1 '"code":"nothing_to_schedule"' "$msched" apply --json "$dir/empty.py" "$dir/good.json"
+check "space of an extent of 0" 0 "nothing to tune: an extent of it is 0" "$msched" space "$dir/empty.py"
+check "tune of an extent of 0" 0 "nothing to tune: an extent of it is 0" "$msched" tune "$dir/empty.py" --db "$dir/empty.db"
+[ ! -e "$dir/empty.db" ] || { echo "a store was made for nothing"; failed=1; }
+
 check "no arguments" 0 "42" sh -c "echo 6 '*' 7 | '$msched'"
 check "--help" 0 "usage: msched" "$msched" --help
 check "--version" 0 "msched " "$msched" --version
@@ -192,7 +201,7 @@ check "lower, out of the regions, which are trusted" 0 "in T.grid(3, 4, 8):" \
   "$msched" lower "$dir/past.py" --trace "$dir/past.json" --dump-after loops
 check "lower, after a pass" 0 "for i in range(8):" "$msched" lower "$dir/add.py" --dump-after blocks
 check "lower, after each pass" 0 "# after flatten" "$msched" lower "$dir/add.py" --dump-after all
-check "lower, after no pass (unknown_pass)" 1 "there are offer threads place order blocks compact loops zeros version partition transpose strips promote unroll vectorize flatten instruction legalize share workspace outline and all" \
+check "lower, after no pass (unknown_pass)" 1 "there are empty offer threads place order blocks compact loops zeros version partition transpose strips promote unroll vectorize flatten instruction legalize share workspace outline and all" \
   "$msched" lower "$dir/add.py" --dump-after fly
 check "apply" 0 "for i_0, i_1 in T.grid(2, 4)" "$msched" apply "$dir/add.py" "$dir/good.json"
 # B[i] = A[i] + 1 of 8, as a Lua script and as sections.

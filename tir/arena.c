@@ -99,6 +99,7 @@ void tir_copy(struct tir *to, const struct tir *from) {
 #undef COPY_ARRAY
   to->indirect = from->indirect;
   to->undeclared = from->undeclared;
+  to->has_empty = from->has_empty;
   forget_expressions(to, &(struct tir_mark){0});
 }
 

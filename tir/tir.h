@@ -378,6 +378,7 @@ struct tir {
   TIR_ARRAYS(TIR_ARRAY_FIELD)
 #undef TIR_ARRAY_FIELD
   uint8_t undeclared; /* whether there are uses that no region declares: kept by tir_find_undeclared */
+  bool has_empty;     /* an extent of 0 was read: what it is of computes nothing, and instructions do not edit it */
   bool indirect; /* an integer or a truth that loads was ever made: only then may ranges, bindings, predicates load */
   struct tir_scratch *scratch; /* working memory of substitution and the like: not part of the module */
 };

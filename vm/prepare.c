@@ -79,7 +79,7 @@ static void find_intrinsic(struct vm_plan *plan, struct vm_step *step, const cha
 
 static void prepare_instruction(struct vm_plan *plan, const struct vm_instruction *i) {
   const struct vm_signature *sig = vm_signature_of(i->kind);
-  struct vm_step step = {.perform = vm_performer(i->kind),
+  struct vm_step step = {.perform = vm_performer_in(plan->workload, i->kind),
                          .inputs = i->inputs,
                          .outputs = i->outputs,
                          .first_output = i->first_output,

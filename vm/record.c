@@ -304,7 +304,7 @@ static const struct vm_plan *prepare_last(struct vm_schedule *sch) {
   plan->intrinsics = sch->intrinsics;
   plan->steps = steps; /* for the call */
   vm_plan_set(plan, steps->count - 1, steps->count);
-  plan->at[0].perform = vm_performer(steps->instructions[steps->count - 1].kind);
+  plan->at[0].perform = vm_performer_in(sch->ir, steps->instructions[steps->count - 1].kind);
   plan->at[0].first_output = steps->variables;
   plan->at[0].decision = steps->decisions;
   return plan;

@@ -1,6 +1,8 @@
 /* The tables of instructions and queries in memory, and the grammar of their columns. */
 #include "table.h"
 
+#include "run.h"
+
 #include <assert.h>
 #include <pthread.h>
 #include <string.h>
@@ -23,6 +25,17 @@ const struct vm_kind_info *vm_kind_info(enum vm_kind kind) {
 }
 
 vm_perform vm_performer(enum vm_kind kind) { return kinds[kind].perform; }
+
+static bool refuse_empty(struct vm_run *r, const struct vm_step *step) {
+  (void)step;
+  return ms_fail(r->err, MS_NOTHING_TO_SCHEDULE, "an extent of the function is 0");
+}
+
+vm_perform vm_performer_in(const struct tir *ir, enum vm_kind kind) {
+  MS_CHECK(kind < VM_KIND_COUNT);
+  bool looks = kinds[kind].info.effect == VM_EFFECT_look || kinds[kind].info.effect == VM_EFFECT_mark;
+  return ir->has_empty && !looks && kind != VM_SampleCategorical ? refuse_empty : kinds[kind].perform;
+}
 
 static const struct vm_query_info queries[VM_QUERY_COUNT] = {
 #define QUERY(name, args, answer, performs, doc) {#name, args, answer, doc},

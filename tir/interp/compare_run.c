@@ -72,7 +72,7 @@ static bool count_elements(struct making *k, const struct tir_buffer_node *b, in
       return false;
   }
   *count = stride == 0 ? 0 : last + 1;
-  return last >= 0;
+  return last >= 0 || stride == 0;
 }
 
 static void fill(uint8_t *data, tir_type type, uint64_t count, uint64_t seed, uint32_t stream) {

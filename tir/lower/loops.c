@@ -1,7 +1,19 @@
-/* Loops: loops of one iteration become their body, loops of none vanish, constant conditions are decided.
+/* Empty: loops of no iterations vanish, thread-bound ones too, so that no pass looks at what never runs.
+ * Requires: nothing. Gives: no loop of extent 0 that was read. Keeps: everything else.
+ * Loops: loops of one iteration become their body, loops of none vanish, constant conditions are decided.
  * Requires: no blocks. Gives: no loop of constant extent below 2, but thread-bound ones; no constant condition.
  * Keeps: everything else. */
 #include "lower.h"
+
+bool lower_empty(struct lowering *low) {
+  struct tir *ir = low->ir;
+  for (tir_stmt s = ir->has_empty ? low->body : TIR_NONE, next; s; s = next) {
+    bool empty = tir_is(ir, s, TIR_LOOP) && tir_loop_extent(ir, s) == 0;
+    next = empty ? tir_after(ir, s, low->body) : tir_next(ir, s, low->body);
+    if (empty) tir_kill(ir, s);
+  }
+  return true;
+}
 
 static bool is_pragma(const struct tir *ir, tir_stmt loop) { return tir_stmt_at(ir, loop)->annotations.count > 0; }
 

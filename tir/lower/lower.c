@@ -11,6 +11,7 @@ static const struct {
   const char *what;
   bool (*run)(struct lowering *low);
 } passes[] = {
+    {"empty", BOTH, "loops of no iterations vanish, with what is in them", lower_empty},
     {"offer", BOTH, "instructions stand only where the target has them", lower_offer},
     {"threads", CPU, "threads that reduce together become iterations", lower_threads},
     {"reduce", GPU, "threads that reduce together reduce their own first, and join that", lower_reduce},

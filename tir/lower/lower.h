@@ -25,6 +25,7 @@ static inline int lower_vector_bits(const struct lowering *low) {
 /* Tells who asked for it that a loop is not what its schedule made it, and why: in the words of loop `NAME` is not … */
 void lower_note(const struct lowering *low, tir_stmt loop, const char *not_what);
 
+bool lower_empty(struct lowering *low);       /* loops.c */
 bool lower_offer(struct lowering *low);       /* instruction.c */
 bool lower_threads(struct lowering *low);     /* threads.c */
 bool lower_place(struct lowering *low);       /* place.c */

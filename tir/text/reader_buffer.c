@@ -13,8 +13,9 @@ bool tir_reader_check_extent(struct tir_reader *r, uint32_t token, tir_expr exte
     return tir_reader_fail(r, token, MS_TEXT_TYPE, "expected an integer as %s, found %s", what,
                            tir_type_text(n->type, text));
   if (n->kind != TIR_INT_IMM) return true;
-  if (n->imm < 1)
-    return tir_reader_fail(r, token, MS_TEXT_EXTENT, "%s is %lld; it must be at least 1", what, (long long)n->imm);
+  if (n->imm < 0)
+    return tir_reader_fail(r, token, MS_TEXT_EXTENT, "%s is %lld; it must not be negative", what, (long long)n->imm);
+  r->ir->has_empty |= n->imm == 0;
   if (n->imm > TIR_MOST_BUFFER_BYTES)
     return tir_reader_fail(r, token, MS_TEXT_EXTENT, "%s is %lld, which is too large", what, (long long)n->imm);
   return true;

@@ -32,7 +32,8 @@ static const int64_t MOST_BYTES = 1ll << 42;
 
 bool module_check_extent(struct module_graph *g, uint32_t node, const char *field, tir_expr extent) {
   const struct tir_expr_node *n = tir_at(g->ir, extent);
-  if (n->kind != TIR_INT_IMM || (n->imm >= 1 && n->imm <= MOST_BYTES)) return true;
+  if (n->kind == TIR_INT_IMM) g->ir->has_empty |= n->imm == 0;
+  if (n->kind != TIR_INT_IMM || (n->imm >= 0 && n->imm <= MOST_BYTES)) return true;
   return module_fail(g, node, field, "an extent of %lld makes no sense", (long long)n->imm);
 }
 
