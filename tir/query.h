@@ -23,4 +23,33 @@ struct tir_kernel {
 /* Returns their number, stores at most `most`. Interns expressions. */
 uint32_t tir_kernels(struct tir *ir, tir_func f, struct tir_kernel *out, uint32_t most);
 /* Bytes of the buffers of exactly this scope that the root block allocates, as kernels count them; -1: not known. */
+
+/* What a function has to do and to move, however it is scheduled: operations by type, each of which is done as often as the
+ * loops around it say, and bytes of its parameters. An operation is an addition, subtraction, multiplication, division,
+ * remainder, minimum, maximum, comparison of what is loaded, or call; conversions and choices are none. What makes indices
+ * is none: whatever stands inside of a load, and integers that no load is part of. A product that is added to what is
+ * stored, of operands that are shorter than the sum, is of its own kind: there are units for such. */
+enum tir_work_kind {
+  TIR_WORK_F64,
+  TIR_WORK_F32,
+  TIR_WORK_F16,
+  TIR_WORK_BF16,
+  TIR_WORK_F16_PRODUCTS,  /* summed in float32 */
+  TIR_WORK_F16_IN_F16,    /* such products that are summed in float16 */
+  TIR_WORK_BF16_PRODUCTS, /* summed in float32 */
+  TIR_WORK_I8_PRODUCTS,   /* of int8 and uint8, summed in int32 */
+  TIR_WORK_I64,           /* integers by their size, signed or not */
+  TIR_WORK_I32,
+  TIR_WORK_I16,
+  TIR_WORK_I8,
+  TIR_WORK_KINDS
+};
+struct tir_work {
+  double operations[TIR_WORK_KINDS];
+  double read_bytes, written_bytes; /* of parameters: each element once, as far as indices tell which are touched */
+};
+/* All are 0 where extents are no constants. */
+void tir_count_work(const struct tir *ir, tir_func f, struct tir_work *out);
+const char *tir_work_name(enum tir_work_kind kind);  /* "float32", "int8 products" */
+bool tir_work_is_of_floats(enum tir_work_kind kind); /* counted in FLOP, else in OP */
 int64_t tir_scope_bytes(struct tir *ir, tir_func f, const char *scope);
