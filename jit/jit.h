@@ -86,6 +86,24 @@ struct jit_host {
 };
 void jit_describe_host(struct jit_host *out);
 
+/* Units of x86 that multiply short types and add the products in 32 bits. */
+enum jit_unit {
+  JIT_UNIT_PAIRS, /* vectors of 16-bit integers, of which pairs of products are added (vpmaddwd): int8 widened */
+  JIT_UNIT_VNNI,
+  JIT_UNIT_BF16, /* AVX512-BF16's dot products */
+  JIT_UNIT_AMX_INT8,
+  JIT_UNIT_AMX_BF16,
+  JIT_UNITS
+};
+const char *jit_unit_name(enum jit_unit unit); /* "VNNI" */
+/* Whether code for the target may use the unit, this machine has it, and its operating system lends it. */
+bool jit_unit_is_here(enum jit_unit unit, const struct jit_target *target);
+/* Whether assembly has an instruction of it. */
+bool jit_unit_is_used(enum jit_unit unit, const char *assembly);
+/* Operations a second (two a product) that so many threads do on it, on vectors of so many bits, from registers alone: the
+ * most of some samples, in some hundredths of a second. 0: err is filled. */
+double jit_unit_rate(enum jit_unit unit, int threads, int vector_bits, ms_error *err);
+
 /* A GPU that CUDA's driver finds. */
 struct jit_device_info {
   char name[96];

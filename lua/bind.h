@@ -77,6 +77,7 @@ void bind_calls(lua_State *L); /* after the kernels */
 void bind_vendors(lua_State *L);
 void bind_workers(lua_State *L);
 void bind_targets(lua_State *L);
+void bind_units(lua_State *L);
 void bind_parts(lua_State *L);   /* limited.c */
 void sandbox_open(lua_State *L); /* the libraries of a sandboxed state (sandbox.c) */
 

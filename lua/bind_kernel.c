@@ -511,4 +511,5 @@ void bind_targets(lua_State *L) {
   lua_setfield(L, -2, "devices");
   lua_pushcfunction(L, device_clocks);
   lua_setfield(L, -2, "device_clocks");
+  bind_units(L);
 }
