@@ -1,5 +1,6 @@
 -- msched bench gemm, bench tune: what tuning a matrix product gives, beside vendors' libraries, and what a trial costs.
 local ms = msched
+local rates = ms.load "lua.rates"
 local cli, tools, bench_row = ms.load "lua.cli", ms.load "lua.bench_tools", ms.load "lua.bench_row"
 local tune, refusals, named = ms.load "search.tune", ms.load "rules.refusals", ms.load "lua.ops.named"
 
@@ -38,8 +39,10 @@ local SECONDS, DEVICE_SECONDS = 3, 1 -- of timing, each; a device runs nothing e
 
 local function print_row(row, func, task)
   local function rate(seconds) return cli.rate_text(cli.work_of(func), seconds) end
-  print(string.format("%-14s msched %9s [%s, %s] %s, %d trials in %.1f s", row.task, cli.time_text(row.seconds), cli.time_text(row.low),
-                      cli.time_text(row.high), rate(row.seconds), task.done, task.seconds))
+  local share = rates.share_text(row.limit, row.seconds)
+  print(string.format("%-14s msched %9s [%s, %s] %s%s, %d trials in %.1f s", row.task, cli.time_text(row.seconds), cli.time_text(row.low),
+                      cli.time_text(row.high), rate(row.seconds), share and ", " .. share or "", task.done, task.seconds))
+  if row.unused then print(string.format("%-14s %s", "", row.unused)) end
   for _, v in ipairs(row.vendors) do
     print(string.format("%-14s %-12s %9s %s, msched is %.2f times as fast%s", "", v.name, cli.time_text(v.seconds), rate(v.seconds), v.ratio,
                         v.difference and string.format(", differs by %g", v.difference) or ""))
@@ -49,7 +52,8 @@ local function print_row(row, func, task)
 end
 
 local function put_row(row, task)
-  local line = {bench = "gemm", shape = row.task, trials = task.done, tuning_seconds = task.seconds, seconds = row.seconds, low = row.low, high = row.high}
+  local line = {bench = "gemm", shape = row.task, trials = task.done, tuning_seconds = task.seconds, seconds = row.seconds, low = row.low, high = row.high,
+                operations = row.operations, unit = row.unit, bytes = row.bytes, limit = row.limit, share = rates.share(row.limit, row.seconds), unused = row.unused}
   for _, v in ipairs(row.vendors) do line[(v.name:lower():gsub(" ", "_"))] = {seconds = v.seconds, ratio = v.ratio, library = v.library, routine = v.routine ~= "" and v.routine or nil, difference = v.difference} end
   cli.put_json(line)
 end

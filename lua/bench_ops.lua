@@ -1,5 +1,6 @@
 -- msched bench ops: the tuned kernels of a suite's operators beside the routines of vendors' libraries (bench_row.lua).
 local ms = msched
+local rates = ms.load "lua.rates"
 local cli, tools, bench_row = ms.load "lua.cli", ms.load "lua.bench_tools", ms.load "lua.bench_row"
 local suites = ms.load "lua.ops.suites"
 
@@ -7,26 +8,21 @@ local SECONDS = 1 -- of timing, each
 
 -- ---- Reports ---------------------------------------------------------------------------------------------------
 
-local function share_of_peak(row) return row.peak and string.format(" %3.0f %%", 100 * row.operations / row.seconds / row.peak) .. (row.tensor_cores and " of " .. row.tensor_cores or "") or "" end
-
 local function put_row(row, options)
   if options.json then
     local object = {bench = "ops", task = row.task, trials = row.trials, seconds = row.seconds, low = row.low, high = row.high,
-                    operations = row.operations, peak = row.peak, tensor_cores = row.tensor_cores, bytes = row.bytes, bandwidth = row.bandwidth, ratio = row.best and row.best.ratio, vendors = {}}
+                    operations = row.operations, unit = row.unit, peak = row.peak, limit = row.limit, share = rates.share(row.limit, row.seconds), unused = row.unused, bytes = row.bytes, bandwidth = row.bandwidth, ratio = row.best and row.best.ratio, vendors = {}}
     for _, v in ipairs(row.vendors) do object.vendors[v.name] = {seconds = v.seconds, ratio = v.ratio, library = v.library, routine = v.routine ~= "" and v.routine or nil, difference = v.difference, ours_off = v.ours_off or nil, theirs_off = v.theirs_off or nil} end
     return cli.put_json(object)
   end
-  local parts = {string.format("%-11s %11s %6.1f GFLOP/s%s", row.task, cli.time_text(row.seconds), row.operations / row.seconds / 1e9,
-                               share_of_peak(row))}
-  if row.bandwidth then
-    local rate = row.bytes / row.seconds
-    parts[#parts + 1] = string.format("%6.1f GB/s %3.0f %%", rate / 1e9, 100 * rate / row.bandwidth)
-  end
+  local parts = {string.format("%-11s %11s %s", row.task, cli.time_text(row.seconds), cli.rate_text(row, row.seconds))}
+  parts[#parts + 1] = rates.share_text(row.limit, row.seconds)
   for _, v in ipairs(row.vendors) do
     parts[#parts + 1] = string.format("%s %s %.2f%s", v.name, cli.time_text(v.seconds), v.ratio,
                                       v.ours_off and string.format(" (differs by %g; from float64 it is %g off, msched %g)", v.difference, v.theirs_off, v.ours_off) or "")
   end
   print(table.concat(parts, "   "))
+  if row.unused then print(string.format("%-11s %s", "", row.unused)) end
   local routine = bench_row.routine_text(row)
   if routine then print(string.format("%-11s %s", "", routine)) end
 end

@@ -2,8 +2,8 @@
 -- reaches the machine's limits; every element of their results is compared, and where they differ float64 says who is right.
 local ms = msched
 local cli, apart = ms.load "lua.cli", ms.load "lua.apart"
-local named, work = ms.load "lua.ops.named", ms.load "lua.bench_work"
-local peak, tensor_peak = ms.load "lua.peak", ms.load "lua.tensor_peak"
+local named, work, rates = ms.load "lua.ops.named", ms.load "lua.bench_work", ms.load "lua.rates"
+local peak = ms.load "lua.peak"
 local rows = {}
 
 local FIRST = 0.001 -- seconds of a first timing
@@ -145,35 +145,20 @@ local function calls_of(member, func, kernel, vendors)
   return ours, theirs, failed
 end
 
--- What is timed to see how near a limit is: multiply-adds in registers; on a GPU, whose cache is small beside what kernels
--- move, copies in its memory too.
-function rows.limits(target)
-  if not target.arch then return {most = peak.call(target.cores)} end
-  return {most = peak.device_call(target), copies = peak.device_copy_call(target), tensor = {}}
-end
+-- What is measured of a machine, in turn with kernels where that can be (lua/limits.lua).
+function rows.limits() return ms.load "lua.limits".open(true) end
 
--- The limit of a schedule's arithmetic: of tensor cores, where they multiply in it.
-local function limit_of(limits, trace, target)
-  local type = target.arch and tensor_peak.type_of {trace}
-  if not type then return limits.most end
-  limits.tensor[type] = limits.tensor[type] or tensor_peak.call(peak.device_of(target.arch), target, type)
-  return limits.tensor[type], tensor_peak.name(type)
-end
-
-local function is_of_float32(func)
-  for _, p in ipairs(func:params()) do if p.type ~= "float32" then return false end end
-  return true
-end
-
--- What a function reads and writes at the least: each of its tensors once.
-local function bytes_of(func)
-  local bytes = 0
-  for _, p in ipairs(func:params()) do
-    local size = math.max(1, (tonumber(p.type:match "%d+") or 8) // 8)
-    for _, extent in ipairs(p.shape) do size = size * extent end
-    bytes = bytes + size
+-- The calls that reach the limits of a function on a target, to be timed in turn with a kernel: {source, call, work} each; the limit as it was
+-- measured before them is the second result, nil: it is not known.
+local function calls_of_limits(limits, func, trace, target)
+  local limit, list = limits:of(func, target, nil, {trace}), {}
+  for _, part in ipairs {limit and limit.arithmetic or false, limit and limit.memory or false} do
+    if part and part.source.call then
+      local made = limits:call(target, part.source)
+      list[#list + 1] = {source = part.source, call = made.call, work = made.work}
+    end
   end
-  return bytes
+  return list, limit
 end
 
 -- Times each of the vendors' calls alone, shortly: what it does at its first timing, it does where its name was said.
@@ -191,18 +176,24 @@ end
 function rows.measure_here(member, func, trace, target, vendors, limits, seconds)
   local kernel = ms.build(ms.apply(func, trace):func(), {target = target.text, reference = func})
   local ours, theirs, failed = calls_of(member, func, kernel, vendors)
-  local copies = limits.copies
-  local most, of = limit_of(limits, trace, target)
-  local calls, hopeless = {ours, most.call, copies and copies.call}, math.max(LONG, HOPELESS * work.seconds_of_a_run(ours))
+  local reaches, limit = calls_of_limits(limits, func, trace, target)
+  local calls, hopeless = {ours}, math.max(LONG, HOPELESS * work.seconds_of_a_run(ours))
+  for i, r in ipairs(reaches) do calls[1 + i] = r.call end
   time_first(theirs)
   for _, v in ipairs(theirs) do
     if v.seconds < hopeless then calls[#calls + 1], v.turn = v.call, #calls + 1 end
   end
   local times = ms.time_in_turn(calls, seconds)
-  local row = {task = member.name, seconds = times[1].seconds, low = times[1].low, high = times[1].high, operations = cli.work_of(func)[1], vendors = theirs, failed = failed}
-  row.peak = (of or is_of_float32(func)) and most.operations / times[2].low or nil -- the peak is float32's, or tensor cores'
-  row.tensor_cores = of
-  if copies then row.bytes, row.bandwidth = bytes_of(func), copies.bytes / times[3].low end
+  for i, r in ipairs(reaches) do limits:take(target, r.source, r.work / peak.least(times[1 + i].seconds, times[1 + i].low)) end
+  if limit then limit = limits:of(func, target, nil, {trace}) end
+  local own = cli.work_of(func)
+  local row = {task = member.name, seconds = times[1].seconds, low = times[1].low, high = times[1].high, operations = own.operations, unit = own.unit, bytes = own.bytes,
+               vendors = theirs, failed = failed}
+  if limit then
+    row.limit = {name = limit.name, seconds = limit.seconds, of = limit.of}
+    row.peak, row.bandwidth = limit.arithmetic and own.operations / limit.arithmetic.seconds, own.bytes / limit.memory.seconds
+    row.unused = rates.unused_text(own, limit, row.seconds, function() return rates.uses(limit.unit, func, trace, target) end)
+  end
   for _, v in ipairs(theirs) do
     v.seconds = v.turn and times[v.turn].seconds or v.seconds
     v.ratio = v.seconds / row.seconds
@@ -215,7 +206,7 @@ end
 -- from: {store =, record =}, the tensor intrinsics' that the trace may use; nil: they are the program's own.
 function rows.measure(member, func, trace, target, vendors, seconds, from)
   if not vendors.apart then
-    vendors.limits = vendors.limits or rows.limits(target)
+    vendors.limits = vendors.limits or rows.limits()
     return apart.here(rows.measure_here, member, func, trace, target, vendors, vendors.limits, seconds)
   end
   local failed = 0

@@ -124,61 +124,50 @@ static int escape(lua_State *L) {
   return 1;
 }
 
-struct counting {
-  const struct tir *ir;
-  tir_type type; /* of integers that are counted, instead of floats; 0: floats */
-  double count;
-};
-
-static bool is_counted(const struct counting *c, tir_type type) {
-  return c->type ? type == c->type : tir_type_is_float(type);
-}
-
-/* Conditions and what stands in loads are arithmetic of indices. */
-static bool count_operation(void *data, tir_expr e) {
-  struct counting *c = data;
-  const struct tir_expr_node *n = tir_at(c->ir, e);
-  bool arithmetic = n->kind >= TIR_ADD && n->kind <= TIR_MAX && is_counted(c, n->type);
-  c->count += arithmetic ||
-              (n->kind == TIR_CALL && is_counted(c, n->type) && strcmp(tir_text(c->ir, n->ref), "if_then_else") != 0);
-  return n->kind != TIR_LOAD && !(c->type && n->type == TIR_T_BOOL);
-}
-
-/* How often a statement is done; 0 where extents are not constants. */
-static double times_of(const struct tir *ir, tir_stmt s) {
-  double times = 1;
-  for (tir_stmt p = tir_stmt_at(ir, s)->parent; p; p = tir_stmt_at(ir, p)->parent)
-    if (tir_is(ir, p, TIR_LOOP)) {
-      const struct tir_expr_node *extent = tir_at(ir, tir_stmt_at(ir, p)->loop.extent);
-      times *= extent->kind == TIR_INT_IMM ? (double)extent->imm : 0;
-    }
-  return times;
-}
-
-static double count_operations(const struct bound_function *b, bool integers) {
-  tir_stmt body = b->ir->funcs.at[b->func].body;
+/* Of all types of a kind. */
+static double count_operations(const struct tir_work *work, bool floats) {
   double all = 0;
-  for (tir_stmt s = body; s; s = tir_next(b->ir, s, body)) {
-    if (!tir_is(b->ir, s, TIR_STORE)) continue;
-    tir_expr value = tir_stmt_at(b->ir, s)->store.value;
-    tir_type type = tir_type_of(b->ir, value);
-    if (integers && (tir_type_is_float(type) || type == TIR_T_BOOL)) continue;
-    struct counting c = {b->ir, integers ? type : 0, 0};
-    tir_walk_expr(b->ir, value, count_operation, &c);
-    all += c.count * times_of(b->ir, s);
-  }
+  for (int k = 0; k < TIR_WORK_KINDS; k++)
+    if (tir_work_is_of_floats((enum tir_work_kind)k) == floats) all += work->operations[k];
   return all;
+}
+
+static struct tir_work work_of(lua_State *L) {
+  const struct bound_function *b = bind_check_function(L, 1);
+  struct tir_work work;
+  tir_count_work(b->ir, b->func, &work);
+  return work;
 }
 
 /* flops(): operations on floats that the function does, inits aside; 0 where extents are not constants. */
 static int flops(lua_State *L) {
-  lua_pushnumber(L, count_operations(bind_check_function(L, 1), false));
+  struct tir_work work = work_of(L);
+  lua_pushnumber(L, count_operations(&work, true));
   return 1;
 }
 
-/* integer_ops(): the same of integers, of the type that each store has. */
+/* integer_ops(): the same of integers */
 static int integer_ops(lua_State *L) {
-  lua_pushnumber(L, count_operations(bind_check_function(L, 1), true));
+  struct tir_work work = work_of(L);
+  lua_pushnumber(L, count_operations(&work, false));
+  return 1;
+}
+
+/* work(): {operations = {float32 = n, …}, floats, integers, read_bytes, written_bytes} */
+static int work(lua_State *L) {
+  struct tir_work w = work_of(L);
+  lua_createtable(L, 0, 5);
+  lua_newtable(L);
+  for (int k = 0; k < TIR_WORK_KINDS; k++) {
+    if (w.operations[k] == 0) continue;
+    lua_pushnumber(L, w.operations[k]);
+    lua_setfield(L, -2, tir_work_name((enum tir_work_kind)k));
+  }
+  lua_setfield(L, -2, "operations");
+  lua_pushnumber(L, count_operations(&w, true)), lua_setfield(L, -2, "floats");
+  lua_pushnumber(L, count_operations(&w, false)), lua_setfield(L, -2, "integers");
+  lua_pushnumber(L, w.read_bytes), lua_setfield(L, -2, "read_bytes");
+  lua_pushnumber(L, w.written_bytes), lua_setfield(L, -2, "written_bytes");
   return 1;
 }
 
@@ -237,10 +226,9 @@ static int from_script(lua_State *L) {
 
 void bind_functions(lua_State *L) {
   assert(lua_istable(L, -1));
-  static const luaL_Reg methods[] = {{"script", script},       {"name", name},
-                                     {"hash", hash},           {"params", params},
-                                     {"flops", flops},         {"integer_ops", integer_ops},
-                                     {"escape", escape},       {"extract", bind_extract},
+  static const luaL_Reg methods[] = {{"script", script},       {"name", name},     {"hash", hash},
+                                     {"params", params},       {"flops", flops},   {"integer_ops", integer_ops},
+                                     {"work", work},           {"escape", escape}, {"extract", bind_extract},
                                      {"has_empty", has_empty}, {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__gc", collect}, {"__tostring", script}, {NULL, NULL}};
   bind_type(L, BOUND_FUNCTION, methods, meta);

@@ -106,18 +106,34 @@ static int store_get_workload(lua_State *L) {
 /* What is kept of a record besides its own fields, by the fields of Lua's records that hold it. A stranger's fact of
  * another kind is left out. */
 static const char DEVICE[] = "device",
-                  SEARCH[] = "search"; /* the device, and what code takes of it; when it was measured */
+                  SEARCH[] = "search", /* the device, and what code takes of it; when it was measured */
+    ROOFLINE[] = "roofline";           /* what the function takes at least where it was */
 static const struct {
   const char *group, *name;
   int kind;
-} facts[] = {
-    {DEVICE, "name", DB_TEXT},           {DEVICE, "driver", DB_NUMBER},       {DEVICE, "clock", DB_NUMBER},
-    {DEVICE, "memory_clock", DB_NUMBER}, {DEVICE, "slowed", DB_BOOLEAN},      {DEVICE, "kernels", DB_NUMBER},
-    {DEVICE, "threads", DB_NUMBER},      {DEVICE, "registers", DB_NUMBER},    {DEVICE, "spilled_bytes", DB_NUMBER},
-    {DEVICE, "stack_bytes", DB_NUMBER},  {DEVICE, "shared_bytes", DB_NUMBER}, {DEVICE, "timing_clock", DB_NUMBER},
-    {DEVICE, "raw_seconds", DB_NUMBER},  {DEVICE, "uncaptured", DB_TEXT},     {DEVICE, "others", DB_NUMBER},
-    {SEARCH, "asked", DB_NUMBER},        {SEARCH, "came", DB_NUMBER},         {SEARCH, "build_seconds", DB_NUMBER},
-    {SEARCH, "run_seconds", DB_NUMBER},  {SEARCH, "run", DB_NUMBER},          {SEARCH, "space", DB_NUMBER}};
+} facts[] = {{DEVICE, "name", DB_TEXT},
+             {DEVICE, "driver", DB_NUMBER},
+             {DEVICE, "clock", DB_NUMBER},
+             {DEVICE, "memory_clock", DB_NUMBER},
+             {DEVICE, "slowed", DB_BOOLEAN},
+             {DEVICE, "kernels", DB_NUMBER},
+             {DEVICE, "threads", DB_NUMBER},
+             {DEVICE, "registers", DB_NUMBER},
+             {DEVICE, "spilled_bytes", DB_NUMBER},
+             {DEVICE, "stack_bytes", DB_NUMBER},
+             {DEVICE, "shared_bytes", DB_NUMBER},
+             {DEVICE, "timing_clock", DB_NUMBER},
+             {DEVICE, "raw_seconds", DB_NUMBER},
+             {DEVICE, "uncaptured", DB_TEXT},
+             {DEVICE, "others", DB_NUMBER},
+             {SEARCH, "asked", DB_NUMBER},
+             {SEARCH, "came", DB_NUMBER},
+             {SEARCH, "build_seconds", DB_NUMBER},
+             {SEARCH, "run_seconds", DB_NUMBER},
+             {SEARCH, "run", DB_NUMBER},
+             {SEARCH, "space", DB_NUMBER},
+             {ROOFLINE, "limit", DB_TEXT},
+             {ROOFLINE, "limit_seconds", DB_NUMBER}};
 enum { FACTS = sizeof facts / sizeof *facts };
 
 static bool is_known(const struct db_fact *f, const char *group) {
@@ -191,6 +207,7 @@ static void push_record(lua_State *L, const struct db_record *r) {
   lua_pushboolean(L, r->pinned), lua_setfield(L, -2, "pinned");
   push_facts(L, r, DEVICE), lua_setfield(L, -2, DEVICE);
   push_facts(L, r, SEARCH), lua_setfield(L, -2, SEARCH);
+  push_facts(L, r, ROOFLINE), lua_setfield(L, -2, ROOFLINE);
 }
 
 #define TEXT_OF_(x) #x
@@ -237,7 +254,7 @@ static int store_put(lua_State *L) {
   ms_error err = {.instruction = -1};
   struct db_record old; /* one that is pinned stays so when it is measured again */
   r.pinned = db_find_module(db, &r.workload, r.target, r.module_hash, r.versions, &old, NULL) > 0 && old.pinned;
-  take_facts(L, 2, DEVICE, &r), take_facts(L, 2, SEARCH, &r);
+  take_facts(L, 2, DEVICE, &r), take_facts(L, 2, SEARCH, &r), take_facts(L, 2, ROOFLINE, &r);
   bool put = put_record(L, db, trace, &r, &err);
   free((void *)r.facts);
   if (!put) return bind_raise(L, &err);

@@ -77,18 +77,9 @@ function cli.time_text(seconds)
   return string.format("%.3g ns", seconds * 1e9)
 end
 
--- The operations that a function does, and how their rate is called: {count, unit}.
-function cli.work_of(func)
-  local floats = func:flops()
-  if floats > 0 then return {floats, "GFLOP/s"} end
-  return {func:integer_ops(), "GOP/s"}
-end
-
-function cli.rate_text(work, seconds)
-  if work[1] == 0 or seconds <= 0 then return "" end
-  local rate = work[1] / seconds / 1e9
-  return string.format(rate >= 100 and "%.0f %s" or rate >= 0.1 and "%.1f %s" or "%.2g %s", rate, work[2])
-end
+-- Rates, as all commands show them.
+local rates = ms.load "lua.rates"
+cli.work_of, cli.rate_text = rates.work_of, rates.text
 
 -- A word as a shell reads it back.
 function cli.shell_word(text)

@@ -50,13 +50,6 @@ local function report_tasks(tune, tasks, options, states)
   return all
 end
 
--- What the machine was measured to do; nil where an interrupt came before that was known.
-local function machine_peak()
-  local ok, peak = ms.heeding(ms.load "lua.peak".reach)
-  if not ok and not ms.interrupted() then error(peak, 0) end
-  return ok and peak or nil
-end
-
 function commands.tune(options, files, rest)
   if #files == 0 then misuse("give at least one file: Lua that returns functions, or TVMScript") end
   if options.jobs and (options.jobs < 1 or options.jobs > MOST_JOBS) then misuse("--jobs: a number from 1 to %d is expected", MOST_JOBS) end
@@ -82,7 +75,8 @@ function commands.tune(options, files, rest)
     if functions[i][1]:has_empty() then cli.warn("msched tune: ", tune.empty_text(table.remove(functions, i)[1])) end
   end
   if #functions == 0 then return DONE end
-  local store, states = open_store(options.db), {}
+  local store, states, measures = open_store(options.db), {}, not options["no-tune"] and not options.simulate
+  local limits = measures and ms.load "lua.limits".for_tuning() or {}
   local screen = not options.json and ms.terminal_width() and ms.load "lua.live".new {width = ms.terminal_width, height = ms.terminal_height}
   local ok, tasks = pcall(tune.all, functions, {
     target = options.target, trials = options.trials, total = options["total-trials"], seconds = options.seconds, scheduler = options.scheduler, seed = options.seed,
@@ -91,7 +85,7 @@ function commands.tune(options, files, rest)
     run_timeout = cli.seconds(options, "run-timeout"), reference_timeout = cli.seconds(options, "reference-timeout"), simulate = options.simulate,
     no_tune = options["no-tune"], deterministic = options.deterministic, fixed_order = options["fixed-order"], whole = options.whole, store = store,
     beside = options.vendors and ms.load "lua.beside".vendors() or nil,
-    reach = not options["no-tune"] and not options.simulate and machine_peak() or nil, listen = options.json and progress.json() or progress.lines(screen, states),
+    limit = limits.limit, unused = limits.unused, listen = options.json and progress.json() or progress.lines(screen, states),
   })
   if not ok then
     if ms.interrupted() then refuse("interrupted before anything was measured; %s keeps what it had", store:path()) end
@@ -134,7 +128,7 @@ local function show_functions(options, path, rest)
   if not item or item.kind ~= "suite" or options.task then
     for _, func in ipairs(functions_of(path, rest, options.task)) do
       local work = cli.work_of(func)
-      if options.json then put_json {task = func:name(), script = func:script(), operations = work[1]}
+      if options.json then put_json {task = func:name(), script = func:script(), operations = work.operations}
       else io.write(ms.visible(func:script {colour = ms.is_terminal() and not os.getenv "NO_COLOR"}, "script")) end
     end
     return DONE
@@ -142,9 +136,9 @@ local function show_functions(options, path, rest)
   local ok, members = pcall(ms.load "lua.ops.suites".choose, item.name, ms.load "lua.ops.words".texts(item) or rest)
   if not ok then refuse("%s", tostring(members)) end
   for _, m in ipairs(members) do
-    local operations = cli.work_of(m.func())[1]
-    if options.json then put_json {task = m.name, operator = m.operator, arguments = m.arguments, operations = operations}
-    else print(string.format("%-10s %9.4g GFLOP  ops:%s -- %s", m.name, operations / 1e9, m.operator, m.arguments)) end
+    local work = cli.work_of(m.func())
+    if options.json then put_json {task = m.name, operator = m.operator, arguments = m.arguments, operations = work.operations}
+    else print(string.format("%-10s %9.4g %-5s  ops:%s -- %s", m.name, work.operations / 1e9, work.unit:match "^%a*", m.operator, m.arguments)) end
   end
   return DONE
 end
@@ -342,6 +336,27 @@ local function device_lines()
   return lines
 end
 
+-- What the units for short types do on all cores, and vectors of what is not float32.
+local function units_text(t)
+  local peak, parts = ms.load "lua.peak", {}
+  local function add(name, rate, unit) parts[#parts + 1] = string.format("%s %.0f %s", name, rate / 1e9, unit) end
+  for _, u in ipairs(ms.units(t.text)) do
+    local rate = peak.undisturbed(t.cores, function(n) return ms.unit_rate(u.unit, n, t.vector_bits) end)
+    add(u.name, rate, (u.products:find "^int" and "GOP/s of " or "GFLOP/s of ") .. u.products)
+  end
+  add("vectors", peak.vectors(t, "float64"), "GFLOP/s of float64")
+  add("", peak.vectors(t, "int32"), "GOP/s of int32")
+  return (table.concat(parts, ", "):gsub("  ", " "))
+end
+
+local function bandwidth_text(t)
+  local peak, parts = ms.load "lua.peak", {}
+  for i, bytes in ipairs {t.l1_bytes * t.cores, t.l2_bytes * t.cores, t.l3_bytes} do
+    if bytes > 0 then parts[#parts + 1] = string.format("%.1f in L%d", peak.bandwidth(t, bytes // 2, i < 3) / 1e9, i) end
+  end
+  return string.format("%.1f GB/s; in all caches of a level: %s", peak.bandwidth(t) / 1e9, table.concat(parts, ", "))
+end
+
 function commands.doctor(options)
   local t, host = ms.target("native"), ms.host()
   local lines = machine_lines(t, host)
@@ -350,7 +365,8 @@ function commands.doctor(options)
   local one, all = peak.flops(1) / 1e9, peak.flops(t.cores) / 1e9
   lines[#lines + 1] = {"peak", string.format("%.0f GFLOP/s of float32 on one core, %.0f on all%s", one, all,
                                              all < 0.5 * t.cores * one and "; other programs ran on the others, so this may be more" or "")}
-  lines[#lines + 1] = {"bandwidth", string.format("%.1f GB/s", peak.bandwidth() / 1e9)}
+  lines[#lines + 1] = {"units", units_text(t)}
+  lines[#lines + 1] = {"bandwidth", bandwidth_text(t)}
   if options.json then
     local object = {}
     for _, l in ipairs(lines) do object[l[1]] = l[2] end

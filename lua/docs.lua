@@ -71,6 +71,9 @@ ms.target(text?: string, options?: {runs?: boolean}): msched.target | What a tar
 ms.device_clocks(number: integer): table?, string? | A GPU's clocks as NVML reads them now, in hertz: {clock, memory_clock, slowed}, the last where heat or power holds it down; nil and what is missing.
 ms.devices(): table | GPUs that CUDA's driver finds, a list of {name, arch, processors, l2_bytes, shared_bytes, memory, clock}; driver and nvrtc: their versions, or what is missing.
 ms.host(): table | How the target `native` came to be: llvm_cpu (LLVM's name), cpu (whose scheduling model is used), features, missing (what that name's CPU has besides), beyond (what it lacks), tiles (AMX's: none, refused, lent); online, the processors of the machine, allowed, those that this process may run on, quota, what its control groups lend of their time (nil: all), usable, whole cores that are left, at least 1: what targets count that say no -num-cores.
+ms.units(target: string): table[] | Units that multiply short types which this machine has and code for the target may use: a list of {unit, name, products}: a number, what it is called, and what it multiplies, as function:work() calls it.
+ms.unit_rate(unit: integer, threads: integer, vector_bits: integer): number | The operations a second that so many threads are measured to do on such a unit, in registers, by vectors of so many bits.
+ms.unit_is_used(unit: integer, assembly: string): boolean | Whether a text of assembly has an instruction of such a unit.
 ms.array(shape: integer[], type?: string, values?: number|number[]|fun(position: integer): number): msched.array | An array of float32 zeros, or of the type and values given: one number, a list, or a function of the position from 0.
 ms.load_array(path: string): msched.array | The array of a file of NumPy's format .npy, as numpy.save writes it.
 ms.time(f: function|msched.kernel, ...: any): number, number, number | Calls f(...) again and again, half a second long but at least three times: the median of the seconds that a call takes, the least and the most.
@@ -228,7 +231,8 @@ function:hash(): string | Its structural hash.
 function:params(): table[] | Its parameters: a list of {name, type, shape}.
 function:has_empty(): boolean | Whether an extent of it is 0: it is run, built and exported, and nothing of it is scheduled or tuned.
 function:flops(): number | Operations on floats that it does, inits aside; 0 where extents are no constants.
-function:integer_ops(): number | Operations on integers, of the types that it stores; indices and conditions aside.
+function:integer_ops(): number | Operations on integers that are of what it loads; indices aside.
+function:work(): table | What it does and moves, however it is scheduled: {operations = {float32 = n, …}, floats, integers, read_bytes, written_bytes}. Products that are added to longer sums are of kinds of their own ("int8 products"); conversions, choices and what makes indices count as nothing. Bytes are of parameters, each element once.
 function:escape(): table? | A load that can leave its buffer: {block, buffer, nth, dimension, low, high, extent}; nil if there is none.
 function:extract(blocks: string[], name: string, names?: string[]): msched.function | The loop nests of these blocks as a function of this name: what they read of others, and then what they give to others, are its parameters. names: of the blocks there.
 schedule:func(): msched.function | The scheduled function as it is now.
@@ -374,6 +378,7 @@ busy: boolean | whether other programs ran whenever it was timed: it may be fast
 pinned: boolean | whether it is the one to use of its workload on its target
 device?: table | of a GPU, as far as it was known when it was measured: name, driver (13000 is CUDA 13.0), clock and memory_clock (hertz, right after it), slowed (heat or power held them down), timing_clock (hertz of the processors while it was timed), raw_seconds (what was measured, where `seconds` is scaled from that clock to the one that the run began with), uncaptured (why no CUDA graph of it could be captured, so that launches are part of its time), others (other processes that had the device then); of its code kernels, and the most that any takes: threads, registers, spilled_bytes, stack_bytes, shared_bytes
 search?: table | of one that a search had measured, in seconds since the run began: when it was asked for, asked, and its result came, came; and what building took, build_seconds, and checking and timing, run_seconds
+roofline?: table | of one that a search had measured that knew the function's limit on the machine: limit, the unit or level of memory that bounds it, and limit_seconds, what it takes there at least
 ]],
   draw = [[
 index: integer | the number of its instruction, from 0, for trace:with_decision

@@ -3,7 +3,7 @@
 -- that stay (a task's end, warnings) go above it.
 local cli = msched.load "lua.cli"
 local Task = msched.load "search.task"
-local progress = msched.load "lua.progress"
+local progress, rates = msched.load "lua.progress", msched.load "lua.rates"
 
 local live = {}
 
@@ -32,6 +32,17 @@ local function have_vendors(states)
   return false
 end
 
+local function move_bytes(states)
+  for _, s in ipairs(states) do if s.work.bytes then return true end end
+  return false
+end
+
+-- What the best does in a second, by one of lua/rates.lua's.
+local function rate_text(s, text)
+  local rate = s.best_seconds and text(s.work, s.best_seconds) or ""
+  return rate ~= "" and rate or "-"
+end
+
 -- title; least: of the terminal's columns; left: where it is aligned; text(state); shown(states): whether it is, where not always.
 local COLUMNS = {
   {title = "task", least = 0, left = true, text = function(s) return cli.cut(s.name, MOST_NAME) end},
@@ -40,7 +51,8 @@ local COLUMNS = {
   {title = "trials", least = 0, text = function(s) return s.start.shared and string.format("%d", s.done) or string.format("%d/%d", s.done, s.start.trials) end},
   {title = "best", least = 24, text = function(s) return s.best_seconds and cli.time_text(s.best_seconds) or "-" end},
   {title = "of time", least = 80, text = time_share_text, shown = have_groups},
-  {title = "rate", least = 40, text = function(s) return s.best_seconds and cli.rate_text({s.start.operations, s.start.unit}, s.best_seconds) or "-" end},
+  {title = "rate", least = 40, text = function(s) return rate_text(s, rates.operations_text) end},
+  {title = "moves", least = 88, text = function(s) return rate_text(s, rates.bytes_text) end, shown = move_bytes},
   {title = "of roof", least = 56, text = share_text},
   {title = "of vendor", least = 64, text = vendor_text, shown = have_vendors},
   {title = "record", least = 100, left = true, text = function(s) return s.best or "-" end},

@@ -5,13 +5,18 @@ local peak = {}
 
 local function parallel(cores) return cores > 1 and "T.parallel" or "T.serial" end
 
--- Chains of multiply-adds on registers alone, as many as cover the latency: the function, its arguments, and the operations
+-- Steps of a chain: of floats a multiply-add, of integers an addition and a bitwise operation, which all vectors have. Either counts as two.
+local STEPS = {float = "SUM * X[vl] + X[vl]", int = "T.bitwise_xor(SUM + X[vl], X[vl])"}
+local SUM = "A[vt, vc, vl]"
+
+-- Chains of operations on registers alone, as many as cover the latency: the function, its arguments, and the operations
 -- that it does.
-local function product_of(cores)
-  local chains, steps, lanes = 12, 1 << 16, ms.target("native").vector_bits // 32
+local function product_of(target, cores, type)
+  local bits = math.tointeger(tonumber(type:match "%d+$"))
+  local chains, steps, lanes = 12, 1 << 16, target.vector_bits // bits
   local script = string.format([[
 @T.prim_func(s_tir=True)
-def peak(A: T.Buffer((%d, %d, %d), "float32"), X: T.Buffer((%d,), "float32")):
+def peak(A: T.Buffer((%d, %d, %d), "%s"), X: T.Buffer((%d,), "%s")):
     T.func_attr({"tirx.noalias": True})
     # with T.sblock("root"):
     for t in %s(%d):
@@ -25,83 +30,97 @@ def peak(A: T.Buffer((%d, %d, %d), "float32"), X: T.Buffer((%d,), "float32")):
                         vk = T.axis.reduce(%d, k)
                         T.reads(A[vt, vc, vl], X[vl])
                         T.writes(A[vt, vc, vl])
-                        A[vt, vc, vl] = A[vt, vc, vl] * X[vl] + X[vl]
-]], cores, chains, lanes, lanes, parallel(cores), cores, steps, chains, lanes, cores, chains, lanes, steps)
-  return ms.from_script(script, "peak"), {ms.array({cores, chains, lanes}), ms.array({lanes}, "float32", 0.5)}, 2 * cores * chains * lanes * steps
+                        A[vt, vc, vl] = %s
+]], cores, chains, lanes, type, lanes, type, parallel(cores), cores, steps, chains, lanes, cores, chains, lanes, steps, (STEPS[type:match "^%a+"]:gsub("SUM", SUM)))
+  local value = type:find "^float" and 0.5 or 1
+  return ms.from_script(script, "peak"), {ms.array({cores, chains, lanes}, type), ms.array({lanes}, type, value)}, 2 * cores * chains * lanes * steps
 end
 
--- The same as a call, for timing it in turn with others.
-function peak.call(cores)
-  local func, arguments, operations = product_of(cores)
-  return {call = ms.build(func):prepare(table.unpack(arguments)), operations = operations}
+-- A call that does so many operations on vectors of a type, for timing it in turn with others.
+function peak.vectors_call(target, type)
+  local func, arguments, operations = product_of(target, target.cores, type)
+  return {call = ms.build(func, {target = target.text}):prepare(table.unpack(arguments)), work = operations}
 end
+
+-- The least that the median may be; or the median, where samples were too few to say.
+function peak.least(seconds, low) return low > 0 and low or seconds end
 
 local GLANCE = 0.1 -- seconds of samples, where the machine is so busy that they do not agree
 local DISTURBED = 2 -- times less than the cores give one by one: other programs run on them
 
--- Operations a second on float32, by a few samples: in some hundredths of a second. On a machine that is busy, what one core
--- does times the cores.
-function peak.glance(cores)
-  local function rate(n)
-    local func, arguments, operations = product_of(n)
-    arguments[#arguments + 1] = GLANCE
-    local _, low = ms.build(func):time(table.unpack(arguments))
-    return operations / low
-  end
+-- What so many cores do by a rate of n cores: where other programs run on the others, what one does, times the cores.
+function peak.undisturbed(cores, rate)
   local alone = cores * rate(1)
   local together = cores > 1 and rate(cores) or alone
   return together * DISTURBED < alone and alone or together
 end
 
--- How a target's peak is measured, and what it is known by; nil: it is not known how to. type: that of tensor cores; nil: float32.
-local function measure_of(target, type)
-  if type then
-    local plain = ms.target("cuda -arch=" .. target.text:match "-arch=(%S+)")
-    return plain.text .. " " .. type, function() return tensor_peak.glance(peak.device_of(target.arch), plain, type) end
-  end
-  if target.arch then
-    local text = "cuda -arch=" .. target.text:match "-arch=(%S+)" -- without limits that are not the device's
-    return text, function() return peak.device_glance(text, target.arch) end
-  end
-  if target.kind ~= "llvm" or target.vector_bits ~= ms.target("native").vector_bits then return nil end
-  return target.cores, function() return peak.glance(target.cores) end
+-- Operations a second on vectors of a type, by a few samples: in some hundredths of a second.
+function peak.vectors(target, type)
+  return peak.undisturbed(target.cores, function(n)
+    local func, arguments, operations = product_of(target, n, type)
+    arguments[#arguments + 1] = GLANCE
+    return operations / peak.least(ms.build(func, {target = target.text}):time(table.unpack(arguments)))
+  end)
 end
 
--- A function (func, target, again, traces) that says what operations a second on float32 this machine or its device does, where
--- it is known how to: measured once, or again, and then the most of all times. Where tensor cores multiply in one of the traces:
--- what these do, on what they multiply.
-function peak.reach()
-  local reaches = {}
-  return function(func, target, again, traces)
-    local type = target.arch and traces and tensor_peak.type_of(traces)
-    for _, p in ipairs(func:params()) do if p.type ~= "float32" and not type then return nil end end
-    local key, measure = measure_of(target, type)
-    if not key then return nil end
-    local known = reaches[key]
-    if not known or again then reaches[key] = math.max(known or 0, measure()) end
-    return reaches[key]
-  end
-end
-
+-- The same of float32 on so many of this machine's cores, timed for longer.
 function peak.flops(cores)
-  local most = peak.call(cores)
-  return most.operations / ms.time_in_turn({most.call}, 0.5)[1].low
+  local target = ms.target("native")
+  local func, arguments, operations = product_of(target, cores, "float32")
+  local times = ms.time_in_turn({ms.build(func, {target = target.text}):prepare(table.unpack(arguments))}, 0.5)[1]
+  return operations / peak.least(times.seconds, times.low)
 end
 
--- Sums of a buffer far larger than the caches.
-function peak.bandwidth()
-  local cores, rows, columns = ms.target("native").cores, 256, 1 << 16
-  local te = ms.te
-  local A, k = te.placeholder({rows, columns}, "float32", "A"), te.reduce_axis(columns, "k")
-  local S = te.compute({rows}, function(i) return te.sum(A[{i, k}], k) end, "S")
-  local func = te.func("bandwidth", {A, S})
-  local sch = ms.schedule(func)
-  local i = sch:get_loops(sch:get_sblock "S")
-  if cores > 1 then sch:parallel(i) end
-  local loops = {sch:get_loops(sch:get_sblock "S")}
-  sch:decompose_reduction(sch:get_sblock "S", loops[2])
-  local _, low = sch:build():time(table.unpack(ms.arrays_for(func, 1)))
-  return rows * columns * 4 / low
+local READ = 1 << 25 -- bytes that a core reads for a sample, at least
+local FAR, MOST_FAR = 1 << 26, 1 << 30 -- bytes that lie in no cache, unless that is a larger one
+
+local LEAST_RUNS, MOST_RUNS, SECONDS = 3, 200, 0.2 -- of a call that is timed by its fastest run
+
+-- Seconds of the fastest of some runs: other programs, which share the memory with all cores, make the others slower.
+local function fastest(call)
+  local began, least, runs = ms.clock(), math.huge, 0
+  while runs <= LEAST_RUNS or runs < MOST_RUNS and ms.clock() - began < SECONDS do
+    local start = ms.clock()
+    call:run()
+    if runs > 0 then least = math.min(least, ms.clock() - start) end -- the first finds the caches cold
+    runs = runs + 1
+  end
+  return least
+end
+
+-- Bytes a second that so many cores read of a buffer of so many bytes, each a part of it, again and again.
+local function read(target, cores, bytes)
+  local chains, lanes = target.vector_registers > 16 and 16 or 8, target.vector_bits // 32
+  local steps = math.max(bytes // (4 * cores * chains * lanes), 1)
+  local a_round = 4 * steps * chains * lanes
+  local rounds = math.max(READ // a_round, 1)
+  local script = string.format([[
+@T.prim_func(s_tir=True)
+def bandwidth(X: T.Buffer((%d, %d, %d, %d), "float32"), S: T.Buffer((%d, %d, %d), "float32")):
+    T.func_attr({"tirx.noalias": True})
+    # with T.sblock("root"):
+    for t in %s(%d):
+        for r in range(%d):
+            for k in range(%d):
+                for c in T.unroll(%d):
+                    for l in T.vectorized(%d):
+                        with T.sblock("S"):
+                            vt, vr, vk, vc, vl = T.axis.remap("SRRSS", [t, r, k, c, l])
+                            T.reads(S[vt, vc, vl], X[vt, vk, vc, vl])
+                            T.writes(S[vt, vc, vl])
+                            S[vt, vc, vl] = S[vt, vc, vl] + X[vt, vk, vc, vl]
+]], cores, steps, chains, lanes, cores, chains, lanes, parallel(cores), cores, rounds, steps, chains, lanes)
+  local kernel = ms.build(ms.from_script(script, "bandwidth"), {target = target.text})
+  return cores * rounds * a_round / fastest(kernel:prepare(ms.array({cores, steps, chains, lanes}, "float32", 1), ms.array({cores, chains, lanes})))
+end
+
+-- Bytes a second that are read of a buffer of so many bytes; without bytes: of one far larger than the caches. own: they lie in caches
+-- that each core has for itself.
+function peak.bandwidth(target, bytes, own)
+  bytes = bytes or math.min(math.max(FAR, 2 * target.l3_bytes), MOST_FAR)
+  if own then return peak.undisturbed(target.cores, function(n) return read(target, n, bytes // target.cores * n) end) end
+  return read(target, target.cores, bytes)
 end
 
 -- ---- A GPU ----
@@ -147,9 +166,9 @@ def peak(X: T.Buffer((THREADS, CHAINS), "float32"), C: T.Buffer((THREADS,), "flo
   return 2 * blocks * THREADS * CHAINS * STEPS, func, {ms.array({THREADS, CHAINS}):random(1, true), constants, ms.array({blocks, THREADS, CHAINS})}
 end
 
--- Copies of a buffer twice as large as the device's cache, by vectors: bytes, the function, its arrays.
-local function device_copy(device)
-  local te, count = ms.te, math.max(2 * device.l2_bytes // 4, 1 << 20)
+-- Copies of a buffer twice as large as the device's cache, or of so many bytes with its copy, by vectors: bytes, the function, its arrays.
+local function device_copy(device, bytes)
+  local te, count = ms.te, bytes and math.max(bytes // 8 // (4 * THREADS), 1) * 4 * THREADS or math.max(2 * device.l2_bytes // 4, 1 << 20)
   local A = te.placeholder({count}, "float32", "A")
   local func = te.func("bandwidth", {A, te.compute({count}, function(i) return A[{i}] * 2 end, "B")})
   local sch = ms.schedule(func)
@@ -173,42 +192,28 @@ local function ready(target, func, arrays)
   return call
 end
 
--- As peak.call, on the device that runs a target's code.
+-- As peak.vectors_call, on the device that runs a target's code.
 function peak.device_call(target)
   local operations, func, arrays = device_product(peak.device_of(target.arch))
-  return {call = ready(target, func, arrays), operations = operations}
+  return {call = ready(target, func, arrays), work = operations}
 end
 
 -- The same of copies in its memory: the call, and the bytes that it moves.
 function peak.device_copy_call(target)
   local bytes, func, arrays = device_copy(peak.device_of(target.arch))
-  return {call = ready(target, func, arrays), bytes = bytes}
+  return {call = ready(target, func, arrays), work = bytes}
 end
 
 -- So much work a second, by a few samples.
 local function rate(target, work, func, arrays)
-  local _, low = ms.build(func, {target = target}):time(table.unpack(arrays))
-  return work / low
+  return work / peak.least(ms.build(func, {target = target}):time(table.unpack(arrays)))
 end
 
--- As peak.glance, on the device that runs the target's code.
+-- As peak.vectors, of float32 on the device that runs the target's code.
 function peak.device_glance(text, arch) return rate(text, device_product(peak.device_of(arch))) end
 
--- What the device of a name reaches where it is here: {operations, bytes} a second, and what the operations are of, on which the
--- target's code multiplies; type: that of tensor cores, nil: float32. nil and why: it is not, or cannot be asked.
-function peak.reach_of_device(target, name, type)
-  for _, device in ipairs(ms.devices()) do
-    if device.name == name then
-      local plain = ms.target("cuda -arch=" .. target.text:match "-arch=(%S+)") -- without limits that are not the device's
-      local ok, result = pcall(function()
-        return {operations = type and tensor_peak.glance(device, plain, type) or peak.device_glance(plain.text, device.arch),
-                bytes = rate(plain.text, device_copy(device)), of = type and tensor_peak.name(type) or "float32", name = name}
-      end)
-      return ok and result or nil, not ok and tostring(result):match "[^\n]*" or nil
-    end
-  end
-  return nil, string.format("%s is not found here", name or "its device")
-end
+-- Bytes a second that copies move: of a buffer larger than the cache, or of so many bytes with its copy.
+function peak.device_bandwidth(target, bytes) return rate(target.text, device_copy(peak.device_of(target.arch), bytes)) end
 
 -- What a device (of ms.devices(), the first) reaches: flops, bandwidth, and the clock that it had then, where that can be read.
 function peak.device(device)

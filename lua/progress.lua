@@ -1,6 +1,7 @@
 -- What tuning shows, made from the log's events (search/log.lua): a table that is drawn again and again on a terminal (live.lua),
 -- lines elsewhere, or objects.
 local ms, cli = msched, msched.load "lua.cli"
+local rates = msched.load "lua.rates"
 local Task, contest = msched.load "search.task", msched.load "search.contest"
 
 local progress = {}
@@ -8,7 +9,7 @@ local progress = {}
 -- ---- What is known of a task, from its events ----------------------------------------------------------------------
 
 local function new_state(e)
-  return {best = e.best, best_seconds = e.best_seconds, stopped = 0, name = e.task, work = {e.operations, e.unit}, start = e, results = 0, said = e.elapsed, elapsed = e.elapsed, done = e.counted or 0, failures = {}, repeated = 0, busy = 0, built = 0, ran = 0, building = 0, curve = {}, costs = {}}
+  return {best = e.best, best_seconds = e.best_seconds, stopped = 0, name = e.task, work = {operations = e.operations, unit = e.unit, bytes = e.bytes}, limit = e.limit, start = e, results = 0, said = e.elapsed, elapsed = e.elapsed, done = e.counted or 0, failures = {}, repeated = 0, busy = 0, built = 0, ran = 0, building = 0, curve = {}, costs = {}}
 end
 
 local function note_trial(s, e)
@@ -30,6 +31,7 @@ end
 
 local function note_end(s, e)
   s.done, s.best, s.best_seconds, s.failures, s.repeated, s.busy, s.finished = e.trials, e.short_id, e.best_seconds, e.failures, e.repeated, e.busy, e
+  s.limit = e.limit or s.limit
 end
 
 -- What there is in the place of a best: none yet, and what the candidates are that came so far.
@@ -41,12 +43,9 @@ function progress.no_best_text(s)
   return "none yet" .. (#parts > 0 and ": " .. table.concat(parts, ", ") or "")
 end
 
--- The share that the best has of the roofline: of the arithmetic that this machine was measured to do, where it was, or else
+-- The share that the best has of the roofline: of the limit that this machine was measured to have, where it was, or else
 -- of what no machine of its kind passes.
-function progress.share(s)
-  local start = s.start
-  return math.max(start.bound, start.reach and start.operations / start.reach or 0) / s.best_seconds
-end
+function progress.share(s) return rates.share(s.limit, s.best_seconds) or s.start.bound / s.best_seconds end
 
 -- Of a function that is cut: the trials that it and its groups have had, those that they have together, and how many of them were
 -- had before the run; nil: each has its own.
@@ -134,9 +133,10 @@ local function end_lines(s, e, print)
     return print(string.format("%s: %s (%s)%s, %.1f s", s.name, e.text, e.short_id, known, e.seconds))
   end
   print(status(s, e.seconds))
-  if s.start.reach and e.best_seconds then
-    print(string.format("%s: %.0f %% of the roofline, whose peak is %s, as measured", s.name, 100 * progress.share(s), cli.rate_text(s.work, s.start.operations / s.start.reach)))
+  if s.limit and e.best_seconds then
+    print(string.format("%s: %.0f %% of the roofline, %s, as measured", s.name, 100 * progress.share(s), rates.limit_text(s.work, s.limit)))
   end
+  if e.unused then print(string.format("%s: %s", s.name, e.unused)) end
   if s.start.vendor and e.best_seconds then
     print(string.format("%s: %.0f %% of the speed of %s, which takes %s", s.name, 100 * progress.of_vendor(s), s.start.vendor, cli.time_text(s.start.vendor_seconds)))
     if s.start.vendor_routine then print(string.format("%s: %s: %s", s.name, s.start.vendor_library, s.start.vendor_routine)) end

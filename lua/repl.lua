@@ -174,8 +174,9 @@ return function(host)
   function repl.watched(run, func, options)
     local progress, states, listens = ms.load "lua.progress", {}, options.listen
     if not listens then
+      local limits = ms.load "lua.limits".for_tuning()
       local screen = host.terminal_width() and ms.load "lua.live".new {width = host.terminal_width, height = host.terminal_height}
-      options = setmetatable({listen = progress.lines(screen, states), reach = not options.no_tune and ms.load "lua.peak".reach() or nil}, {__index = options})
+      options = setmetatable({listen = progress.lines(screen, states), limit = not options.no_tune and limits.limit or nil, unused = not options.no_tune and limits.unused or nil}, {__index = options})
     end
     local interrupted, ok, task, path = host.patiently(run, func, options)
     if not ok then error(interrupted and "interrupted before anything was measured" or task, 0) end

@@ -52,7 +52,7 @@ local function environment(store, tasks, measured)
     {"this machine", html.text(ms.target("native").text)}, {"its cpu", html.text(host.llvm_cpu .. ", as LLVM calls it")},
   }
   for _, m in ipairs(measured) do
-    rows[#rows + 1] = {"measured peak", html.text(string.format("%.0f GFLOP/s%s, %.1f GB/s%s", m.operations / 1e9, m.of and " of " .. m.of or "", m.bytes / 1e9, m.of and ", on " .. m.name or ""))}
+    rows[#rows + 1] = {"measured peak", html.text(m.text)}
   end
   return html.element("h2", {id = "environment"}, "Environment") .. html.table("Where this comes from", {"what", "value"}, rows)
 end
@@ -62,43 +62,53 @@ local FILTERED = 3 -- tasks from which on they can be filtered
 -- The rate, which sorts by how many operations a second it is.
 local function rate_cell(task, record)
   local text = cli.rate_text(task.work, record.seconds)
-  return text ~= "" and html.number(task.work[1] / record.seconds, text) or ""
+  return text ~= "" and html.number(math.max(task.work.operations, 1) / record.seconds, text) or ""
 end
 
--- measured: of each task, by its number, what its machine was measured to reach, where it was.
-local function overview(tasks, measured)
+local function overview(tasks)
   local rows = {}
   for i, task in ipairs(tasks) do
-    local b, share = task.best, roofline.share(task, measured[i])
+    local b, share = task.best, roofline.share(task)
     rows[i] = {html.element("a", {href = "#" .. task.place}, html.text(task.name)), html.text(task.target), html.number(#task.records, tostring(#task.records)),
                html.number(task.counts.failed, tostring(task.counts.failed)), b and part.time(b.seconds) or "none", b and rate_cell(task, b) or "",
-               share and html.number(share, string.format(share < 0.1 and "%.1f %%" or "%.0f %%", 100 * share)) or ""}
+               share and html.number(share, string.format(share < 0.1 and "%.1f %%" or "%.0f %%", 100 * share)) or "",
+               html.text(share and (task.limit and task.limit.name or "what no kernel passes") or "")}
   end
-  local limit = next(measured) and "what was measured to be reached, where it was, or else what no kernel passes" or "what no kernel passes"
-  return html.table("Tasks; the limit is " .. limit, {"task", "target", "records", "failed", "best", "rate", "of the limit"}, rows, FILTERED)
+  return html.table("Tasks; the limit is what was measured, for this page or with the best, or else what no kernel passes",
+                    {"task", "target", "records", "failed", "best", "rate", "of the limit", "which is"}, rows, FILTERED)
 end
 
--- What `doctor` measures, of this machine.
-local function measure_machine()
-  local peak = ms.load "lua.peak"
-  return {operations = peak.flops(ms.target("native").cores), bytes = peak.bandwidth(), name = "this machine"}
+-- Whether what ran a task's best is here: this machine, or a device of its name.
+local function is_here(task)
+  if not task.machine.arch then return pcall(ms.target, task.target, {runs = true}) end
+  local name = (task.best.device or {}).name
+  for _, device in ipairs(ms.devices()) do if device.name == name then return true end end
+  return false, string.format("%s is not found here", name or "its device")
 end
 
--- A function that gives what runs a task's kernels was measured to reach: this machine, or the device on which its best was measured,
--- and where that multiplies on tensor cores, these. nil and why it is not known. Each is measured once.
+-- What runs a task's kernels was measured to do: its limit (limits.lua), operations and bytes a second at it, name, text. nil and why it is
+-- not known.
+local function measured_limit(limits, task)
+  local here, why = is_here(task)
+  if not here then return nil, tostring(why):match "[^\n]*" end
+  local read, trace = pcall(ms.read_trace, task.best.trace)
+  local ok, limit = pcall(limits.of, limits, task.func, task.machine, nil, read and {trace} or nil)
+  if not ok then return nil, tostring(limit):match "[^\n]*" end
+  if not limit then return nil, "it is not known how fast its operations are done" end
+  local m = {limit = limit, name = task.machine.arch and task.best.device.name or "this machine", bytes = task.work.bytes / limit.memory.seconds,
+             operations = limit.arithmetic and task.work.operations / limit.arithmetic.seconds or math.huge}
+  local parts = {limit.arithmetic and ms.load "lua.rates".operations_text(task.work, limit.arithmetic.seconds) .. " of " .. limit.arithmetic.name or nil}
+  parts[#parts + 1] = string.format("%.1f GB/s of %s", m.bytes / 1e9, limit.memory.name)
+  m.text = table.concat(parts, ", ") .. (task.machine.arch and ", on " .. m.name or "")
+  return m
+end
+
+-- A function that gives that of a task, for the page's rows of what was measured each text once.
 local function measurer()
-  local known, tensor_peak = {}, ms.load "lua.tensor_peak"
+  local limits = ms.load "lua.limits".open()
   return function(task)
-    if not task.machine or not task.best then return nil end
-    local read, trace = pcall(ms.read_trace, task.best.trace)
-    local type = task.machine.arch and read and tensor_peak.type_of {trace} or nil
-    local name = task.machine.arch and (task.best.device or {}).name or nil
-    local key = task.machine.arch and table.concat({task.machine.text, tostring(name), tostring(type)}, " ") or ""
-    if not known[key] then
-      if task.machine.arch then known[key] = table.pack(ms.load "lua.peak".reach_of_device(task.machine, name, type))
-      else known[key] = {measure_machine()} end
-    end
-    return table.unpack(known[key], 1, 2)
+    if not task.machine or not task.best or not task.func then return nil end
+    return measured_limit(limits, task)
   end
 end
 
@@ -135,15 +145,16 @@ local function body_of(store, names, options, kept)
   place_tasks(tasks)
   for i, task in ipairs(tasks) do
     if measure then measured[i], why[i] = measure(task) end
+    task.limit = measured[i] and measured[i].limit or task.best and ms.load "lua.stores".limit_of(task.best) or nil
   end
   local parts = {html.element("h1", {}, "Report of msched"), html.paragraph("Made from " .. store:path() .. "; times are medians.", "soft")}
   if #tasks == 0 then parts[#parts + 1] = html.paragraph "There is no record: nothing has been measured. `msched tune FILE` does." end
   if #bare > 0 then parts[#parts + 1] = html.paragraph("Without a record: " .. table.concat(bare, ", ") .. ".") end
-  if #tasks > 0 then parts[#parts + 1] = overview(tasks, measured) .. steps.choice() end
+  if #tasks > 0 then parts[#parts + 1] = overview(tasks) .. steps.choice() end
   for i, task in ipairs(tasks) do
     local m = measured[i]
-    if m and not seen[m] then
-      seen[m] = true
+    if m and not seen[m.text] then
+      seen[m.text] = true
       all[#all + 1] = m
     end
     parts[#parts + 1] = part_of(store, task, {place = task.place, logged = logs[task.name] or {}, measured = m, not_measured = why[i], whole = i <= MOST_WHOLE}, kept)

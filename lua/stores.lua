@@ -5,7 +5,7 @@ local stores = {}
 
 local DONE, FAILED = cli.DONE, cli.FAILED
 local refuse, misuse, put_json, time_text, rate_text, count_text, open_store = cli.refuse, cli.misuse, cli.put_json, cli.time_text, cli.rate_text, cli.count_text, cli.open_store
-local print = cli.print
+local print, rates = cli.print, ms.load "lua.rates"
 local record_code = ms.load "lua.record_code"
 local by_target, schedule_of = ms.load "lua.records".by_target, ms.load "lua.records".schedule_of
 
@@ -116,24 +116,33 @@ local function selected(store, options, name)
   return list
 end
 
+-- The limit that the run measured which measured a record; nil: it is not known.
+function stores.limit_of(r)
+  local known = r.roofline
+  return known and known.limit and (known.limit_seconds or 0) > 0 and {name = known.limit, seconds = known.limit_seconds} or nil
+end
+
 -- ---- top -------------------------------------------------------------------------------------------------------------
 
 local function result_text(work, r)
   if r.status == "failed" then return "failed: " .. r.reason end
   if r.status == "unmeasured" then return "not measured  " .. r.target end
-  return string.format("%s%s  %s  %s", r.status == "censored" and "over " or "", time_text(r.seconds), rate_text(work, r.seconds), r.target)
+  local limit = stores.limit_of(r)
+  local share = r.status == "measured" and rates.share_text(limit, r.seconds)
+  return string.format("%s%s  %s  %s%s", r.status == "censored" and "over " or "", time_text(r.seconds), rate_text(work, r.seconds), share and share .. "  " or "", r.target)
 end
 
 function stores.top(options, rest)
   local store, most = open_store(options.db, true), options.k or 10
   if most < 1 then misuse("-k: a number of at least 1 is expected") end
   for _, w in ipairs(selected(store, options, rest[1])) do
-    local work = w.func and cli.work_of(w.func) or {0, ""}
+    local work = cli.work_of(w.func)
     if not options.json then print(w.name .. ": " .. count_text(#w.records, "record")) end
     for i, r in ipairs(table.move(w.records, 1, math.min(most, #w.records), 1, {})) do
       local short = store:short_id(r.key)
       if options.json then
         put_json {task = w.name, id = r.id, short_id = short, status = r.status, seconds = r.seconds, target = r.target, when = r.when, device = r.device,
+                  operations = work.operations, unit = work.unit, bytes = work.bytes, limit = stores.limit_of(r),
                   remarks = stores.remarks_on(r)}
       else
         local remarks = table.concat(stores.remarks_on(r), ", ")
@@ -262,11 +271,11 @@ end
 function actions.list(options)
   local store = open_store(options.db, true)
   for _, w in ipairs(selected(store, options)) do
-    local targets, work = cli.list {}, w.func and cli.work_of(w.func) or {0, ""}
+    local targets, work = cli.list {}, cli.work_of(w.func)
     for i, t in ipairs(by_target(w.records)) do targets[i] = summary_of(store, t) end
     if options.json then
       for _, s in ipairs(targets) do s.short, s.short_pinned = nil, nil end
-      put_json {task = w.name, operator = operator_of(w.name), arguments = arguments_of(w.func), operations = work[1], records = #w.records, targets = targets}
+      put_json {task = w.name, operator = operator_of(w.name), arguments = arguments_of(w.func), operations = work.operations, records = #w.records, targets = targets}
     else
       print(string.format("%s: %s; %s", w.name, count_text(#w.records, "record"), w.why or table.concat(arguments_of(w.func), ", ")))
       for _, s in ipairs(targets) do print_summary(work, s) end

@@ -112,20 +112,21 @@ function tensor_peak.type_of(traces)
 end
 
 function tensor_peak.name(type) return TYPES[type].name end
+function tensor_peak.least(type) return LEAST[type] end
 
 -- As peak.device_call: a call that does so many operations on the tensor cores of the device that runs the target's code.
 function tensor_peak.call(device, target, type)
   local operations, func = tensor_peak.product_of(device, target, type)
   local call = ms.build(func, {target = target.text}):prepare(table.unpack(arrays_of(func)))
   call:run() -- its arrays are on the device then
-  return {call = call, operations = operations}
+  return {call = call, work = operations}
 end
 
 -- Operations a second, by a few samples.
 function tensor_peak.glance(device, target, type)
   local operations, func = tensor_peak.product_of(device, target, type)
-  local _, low = ms.build(func, {target = target.text}):time(table.unpack(arrays_of(func)))
-  return operations / low
+  local seconds, low = ms.build(func, {target = target.text}):time(table.unpack(arrays_of(func)))
+  return operations / (low > 0 and low or seconds) -- with too few samples, nothing is known of how low it may be
 end
 
 -- Of each type that a device's tensor cores multiply, {name, operations a second}.

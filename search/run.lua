@@ -202,14 +202,18 @@ local function shape_of(func)
   return table.concat(params[#params].shape, "x")
 end
 
+-- What events say of a task's limit.
+local function limit_of(task) return task.limit and {name = task.limit.name, seconds = task.limit.seconds, of = task.limit.of} end
+
 function Run:tell_start(task)
-  local floats = task.func:flops()
+  local work = task.func:work()
+  local floats = work.floats > 0 and work.floats >= work.integers
   self.log("start", task.name, {
-    target = task.target.text, trials = task.trials, total = self.total, operations = floats > 0 and floats or task.func:integer_ops(),
-    unit = floats > 0 and "GFLOP/s" or "GOP/s", weight = task.weight, part_of = task.of_whole, groups = task.parts and #task.parts or nil, shared = task.budget and task.budget.trials, shape = shape_of(task.func), equal = task.equal, sketches = task.product and task.product:size() or #task.sketches,
+    target = task.target.text, trials = task.trials, total = self.total, operations = floats and work.floats or work.integers,
+    unit = floats and "GFLOP/s" or "GOP/s", bytes = work.read_bytes + work.written_bytes, weight = task.weight, part_of = task.of_whole, groups = task.parts and #task.parts or nil, shared = task.budget and task.budget.trials, shape = shape_of(task.func), equal = task.equal, sketches = task.product and task.product:size() or #task.sketches,
     blocks = task.product and task.product:counts(), thinned = task.thinned or false, unscheduled = task.unscheduled or nil,
     best = task.fastest and task.fastest.id, best_seconds = task.fastest and task.fastest.seconds,
-    idle = #task.idle_rules > 0 and task.idle_rules or nil, known = task.recorded, counted = task.counted, bound = task.bound, reach = task.reach, vendor = task.beside and task.beside.name, vendor_seconds = task.beside and task.beside.seconds, vendor_library = task.beside and task.beside.library, vendor_routine = task.beside and task.beside.routine, seconds = task.spent.open, deadline = self.seconds, refused_model = task.refused_model,
+    idle = #task.idle_rules > 0 and task.idle_rules or nil, known = task.recorded, counted = task.counted, bound = task.bound, limit = limit_of(task), vendor = task.beside and task.beside.name, vendor_seconds = task.beside and task.beside.seconds, vendor_library = task.beside and task.beside.library, vendor_routine = task.beside and task.beside.routine, seconds = task.spent.open, deadline = self.seconds, refused_model = task.refused_model,
   })
 end
 
@@ -242,15 +246,17 @@ local function why_ended(run, task)
   return {why = "trials"}
 end
 
-function Run:tell_end(task)
+-- unused: as tune.all takes it.
+function Run:tell_end(task, unused)
   task.ended_as = why_ended(self, task)
+  if task.limit and task.fastest and task.fastest.seconds < task.limit.seconds and not self:stopped() then schedulers.measure_again(task) end -- it was measured too low
   task.seconds = msched.clock() - self.started
   local best, spent = task.fastest or {}, task.spent
   self.log("end", task.name, {
     trials = task.done, seconds = task.seconds, best = best.full_id, short_id = best.id, best_seconds = best.seconds, failures = task.failures,
     refused = refusals.counts(task.refused), repeated = task.repeated, busy = task.busy, retimed = task.retimed, ended = task.ended_as.why, text = task.ended_as.text,
     open_seconds = spent.open, replay_seconds = spent.replay, policy_seconds = spent.policy, learn_seconds = spent.learn, wait_seconds = spent.wait,
-    build_seconds = spent.build, run_seconds = spent.run,
+    build_seconds = spent.build, run_seconds = spent.run, limit = limit_of(task), unused = unused and task.limit and task.fastest and not self:stopped() and unused(task) or nil,
   })
 end
 

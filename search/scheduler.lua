@@ -8,26 +8,27 @@ local schedulers = {}
 local WINDOW = 4 -- iterations that count as the last
 
 -- A machine of each kind that is faster than any: so the bound holds, without a measurement, everywhere alike. What it does
--- in a second, of operations on elements of so many bytes, and of bytes.
+-- in a second, of operations on elements of so many bytes, and of bytes. tiles: whether units that multiply tiles may do them.
 local HERTZ, PIPES, BYTES_A_CYCLE = 6.5e9, 2, 128
+local TILES = 8 -- times as much as vectors do
 local FASTEST = {
-  llvm = function(target, bytes) return HERTZ * target.cores * 2 * PIPES * (target.vector_bits // (8 * bytes)), HERTZ * target.cores * BYTES_A_CYCLE end,
+  llvm = function(target, bytes, tiles)
+    return HERTZ * target.cores * 2 * PIPES * (target.vector_bits // (8 * bytes)) * (tiles and TILES or 1), HERTZ * target.cores * BYTES_A_CYCLE
+  end,
   cuda = function(_, bytes) return 2e16 / bytes, 1e14 end,
 }
+local OF_TILES = {"int8 products", "bfloat16 products", "float16 products"}
 
--- The roofline of a function on a target: the operations that it does and the bytes of its arguments, and how many of either a
+-- The roofline of a function on a target: the operations that it does and the bytes that it moves, and how many of either a
 -- second no kernel passes: arithmetic in full vectors on all cores, each byte read or written once from the nearest cache.
 -- Source: Williams et al., "Roofline", CACM 2009.
 function schedulers.roof(func, target)
-  local bytes, least = 0, 8
-  for _, p in ipairs(func:params()) do
-    local size = math.max(tonumber(p.type:match "%d+") or 8, 8) // 8
-    local elements = 1
-    for _, extent in ipairs(p.shape or {}) do elements = elements * extent end
-    bytes, least = bytes + size * elements, math.min(least, size)
-  end
-  local operations_a_second, bytes_a_second = FASTEST[target.kind](target, least)
-  return {operations = math.max(func:flops(), func:integer_ops()), bytes = bytes, operations_a_second = operations_a_second, bytes_a_second = bytes_a_second}
+  local work, least, tiles = func:work(), 8, false
+  for _, p in ipairs(func:params()) do least = math.min(least, math.max(tonumber(p.type:match "%d+") or 8, 8) // 8) end
+  for _, kind in ipairs(OF_TILES) do tiles = tiles or work.operations[kind] ~= nil end
+  local operations_a_second, bytes_a_second = FASTEST[target.kind](target, least, tiles)
+  return {operations = math.max(work.floats, work.integers), bytes = work.read_bytes + work.written_bytes, operations_a_second = operations_a_second,
+          bytes_a_second = bytes_a_second}
 end
 
 -- Seconds that no kernel of the function is faster than.
@@ -36,9 +37,12 @@ function schedulers.bound(func, target)
   return math.max(roof.operations / roof.operations_a_second, roof.bytes / roof.bytes_a_second)
 end
 
--- Seconds of a task's function at the rate of arithmetic that this machine was measured to reach, where it was; else its bound.
-local function roofline_of(task)
-  return math.max(task.bound, task.reach and schedulers.roof(task.func, task.target).operations / task.reach or 0)
+-- Seconds of a task's function at its limit, as measured on this machine, where it was; else its bound.
+local function roofline_of(task) return math.max(task.bound, task.limit and task.limit.seconds or 0) end
+
+-- Measures the limit again, where it was measured.
+function schedulers.measure_again(task)
+  if task.limit and task.measure_limit then task.limit = task.measure_limit(task.limit) or task.limit end
 end
 
 -- Whether the best of a task has this share of its roofline. Before it is said of what was measured, that is measured again: a
@@ -46,8 +50,8 @@ end
 function schedulers.is_near_roofline(task, share)
   local best = task:best(1)[1]
   local function is_near() return best ~= nil and best.seconds * share <= roofline_of(task) end
-  if not is_near() or best.seconds * share <= task.bound or not task.measure_reach then return is_near() end
-  task.reach = task.measure_reach(task.func, task.target, true) or task.reach
+  if not is_near() or best.seconds * share <= task.bound or not task.measure_limit then return is_near() end
+  schedulers.measure_again(task)
   return is_near()
 end
 

@@ -105,7 +105,7 @@ function Task:replay(jobs)
   return list
 end
 
--- Whether the best has this share of what the machine was measured to reach, or of the bound where that is not known.
+-- Whether the best has this share of the limit that was measured, or of the bound where that is not known.
 function Task:is_near_roofline(share) return not self.proposed and schedulers.is_near_roofline(self, share) end
 
 function Task:is_known(hash) return self.known[hash] ~= nil end
@@ -438,7 +438,7 @@ local function keep(self, c, status, r)
                   run = self.run_number, space = self.space_key}
   return self.services.store:put {workload = self.workload, target = self.target.text, trace = c.trace, hash = c.hash, status = status, seconds = r.seconds, low = r.low,
                                   high = r.high, runs = r.runs, busy = r.busy, reason = r.reason, seed = self.seed, candidate = c.candidate,
-                                  device = r.device, search = search}
+                                  device = r.device, search = search, roofline = self.limit and {limit = self.limit.name, limit_seconds = self.limit.seconds}}
 end
 
 -- What came of a candidate: counted, kept in the store, reported.

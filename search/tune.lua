@@ -330,9 +330,9 @@ end
 -- the tasks: func, name, fastest {id, seconds, trace}, counts, error, why it failed; ended_as {why, text}; and the store's
 -- path. Options: target, trials (of each), total (of all together), seconds (of all together), scheduler, seed, files, rules,
 -- postprocs, mutators, spaces, policy (its name, a file, or itself), policy_timeout, jobs, db, store, simulate, no_tune (nothing is measured: untuned.lua), deterministic (no time decides which candidates are asked for: fixed.lua), fixed_order (no schedule changes the order of a reduction of floats), whole (no function is cut into groups), model, rule_timeout, skip_failing, run_timeout, reference_timeout, failures (in
--- a row, that end a task), measurer, listen (gets events: log.lua), reach (a function of a function, its target, whether it measures again, and the sketches, gives the
--- operations a second that the machine is measured to do, again where its third argument says so, or nil: it is told, and a
--- policy may end near it), beside (one that
+-- a row, that end a task), measurer, listen (gets events: log.lua), limit (a function of a function, its target, a limit that is to be measured again or nil, and the
+-- sketches, gives {seconds, name, of}, what the machine is measured to take at least, or nil: it is told, and a
+-- policy may end near it), unused (a function of a task that is over, says what its kernel does not use, or nil), beside (one that
 -- gives what others' routines for it take, {name =, seconds =}, or nil: it is told).
 function tune.all(items, options)
   if options.files then options = setmetatable({files = msched.sources(options.files)}, {__index = options}) end -- once, for all states of the run
@@ -354,15 +354,15 @@ function tune.all(items, options)
     opened = true -- nothing is written before all are
     tell_of_idle(run.tasks)
     for _, task in ipairs(run.tasks) do
-      task.measure_reach = options.reach and function(func, target, again) return options.reach(func, target, again, task.sketches) end
-      task.reach = options.reach and measured(run, task, task.measure_reach, task.func, task.target)
+      task.measure_limit = options.limit and function(again) return options.limit(task.func, task.target, again, task.sketches) end
+      task.limit = options.limit and measured(run, task, task.measure_limit)
       task.beside = options.beside and measured(run, task, options.beside, task.func, task.target)
     end
     if options.no_tune then run:draft(shared) else run:go(shared) end
   end)
   shared:close()
   if not ok and not (opened and run:stopped()) then error(message, 0) end
-  for _, task in ipairs(run.tasks) do run:tell_end(task) end
+  for _, task in ipairs(run.tasks) do run:tell_end(task, options.unused) end
   return run.tasks, path
 end
 

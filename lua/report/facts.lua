@@ -138,7 +138,7 @@ local function task_of(store, workload, target, records)
   local known, machine = pcall(ms.target, target)
   return {
     name = workload.name, id = workload.id, target = target, machine = known and machine or nil, records = in_order(records), counts = counts,
-    func = readable and func or nil, why = not readable and tostring(func) or nil, work = readable and cli.work_of(func) or {0, "GFLOP/s"},
+    func = readable and func or nil, why = not readable and tostring(func) or nil, work = cli.work_of(readable and func or nil),
     runs = facts.runs_of(records), failures = failures_of(records), best = best_of(records),
   }
 end

@@ -1,6 +1,7 @@
--- Where kernels stand below a roofline: operations a second over operations a byte of the arguments.
+-- Where kernels stand below a roofline: operations a second over operations a byte that must be moved.
 local ms = msched
 local cli, chart, schedulers, html = ms.load "lua.cli", ms.load "lua.report.chart", ms.load "search.scheduler", ms.load "lua.report.html"
+local rates = ms.load "lua.rates"
 local roofline = {}
 
 -- The roof from one intensity to another, as points.
@@ -13,19 +14,33 @@ local function roof_line(most, bytes, low, high)
   return points
 end
 
--- The share that a task's best has of its limit: of what was measured to be reached, where it was (measured, as below), or of what no
--- kernel passes. nil: nothing was measured of the task, or the limit is not known.
-function roofline.share(task, measured)
+-- The share that a task's best has of its limit: of what was measured (task.limit), or of what no kernel passes. nil: nothing was measured of the
+-- task, or the limit is not known.
+function roofline.share(task)
   if not task.best or not task.machine or not task.func or task.best.seconds <= 0 then return nil end
-  local roof = schedulers.roof(task.func, task.machine)
-  local operations, bytes = measured and measured.operations or roof.operations_a_second, measured and measured.bytes or roof.bytes_a_second
-  return math.max(roof.operations / operations, roof.bytes / bytes) / task.best.seconds
+  return rates.share(task.limit, task.best.seconds) or schedulers.bound(task.func, task.machine) / task.best.seconds
 end
 
--- The picture of a task's best; measured: {operations, bytes} a second of what runs it, and its name, or nil; and why it is not.
+-- What kernels of the task reach there, beside what was measured: {limit, operations, bytes, name}, or why not.
+local function measured_text(task, measured, why)
+  if measured then
+    local share = rates.share(measured.limit, task.best.seconds)
+    return html.element("p", {}, html.number(share, string.format("%.1f %%", 100 * share)),
+                        html.text(string.format(" of what %s was measured to reach: %s.", measured.name, rates.limit_text(task.work, measured.limit))))
+  end
+  if why then return html.paragraph("What it reaches was not measured: " .. why .. ".") end
+  local share = rates.share(task.limit, task.best.seconds)
+  return share and html.element("p", {}, html.number(share, string.format("%.1f %%", 100 * share)),
+                                html.text(string.format(" of what was measured when the best was: the limit is %s.", task.limit.name))) or ""
+end
+
+-- The picture of a task's best; measured: {limit, operations, bytes} a second of what runs it, and its name, or nil; and why it is not.
 function roofline.page(task, measured, why)
   local roof = schedulers.roof(task.func, task.machine)
-  if roof.operations == 0 then return html.paragraph "The function does no arithmetic: there is no roofline." end
+  if roof.operations == 0 then
+    return html.element("p", {}, "The function does no arithmetic: it moves ", html.number(task.work.bytes / task.best.seconds, rates.bytes_text(task.work, task.best.seconds)), ".") ..
+      measured_text(task, measured, why)
+  end
   local x, y = roof.operations / roof.bytes, roof.operations / task.best.seconds
   local ridge = roof.operations_a_second / roof.bytes_a_second
   local low, high = math.min(x, ridge) / 8, math.max(x, ridge) * 8
@@ -35,18 +50,12 @@ function roofline.page(task, measured, why)
   local bound = math.min(roof.operations_a_second, x * roof.bytes_a_second)
   local share = html.element("p", {}, "The best reaches ", html.number(y, cli.rate_text(task.work, task.best.seconds)), ", ",
     html.number(y / bound, string.format("%.1f %%", 100 * y / bound)), html.text(string.format(" of what no kernel passes at %.3g operations a byte.", x)))
-  if measured then
-    local reach = math.min(measured.operations, x * measured.bytes)
-    share = share .. html.element("p", {}, html.number(y / reach, string.format("%.1f %%", 100 * y / reach)), html.text(string.format(" of what %s was measured to reach there%s.", measured.name, measured.of and " in " .. measured.of or "")))
-  elseif why then
-    share = share .. html.paragraph("What it reaches was not measured: " .. why .. ".")
-  end
   local picture = chart.draw {
-    title = "Roofline", description = string.format("the best does %.4g GFLOP a second at %.3g operations a byte", y / 1e9, x), layers = layers,
-    x = {label = "operations a byte of the arguments", unit = "operations a byte", log = true, show = function(n) return string.format("%.4g", n) end},
-    y = {label = task.work[2], unit = task.work[2], log = true, show = function(n) return string.format("%.4g", n) end},
+    title = "Roofline", description = string.format("the best does %.4g %s at %.3g operations a byte", y / 1e9, task.work.unit, x), layers = layers,
+    x = {label = "operations a byte that must be moved", unit = "operations a byte", log = true, show = function(n) return string.format("%.4g", n) end},
+    y = {label = task.work.unit, unit = task.work.unit, log = true, show = function(n) return string.format("%.4g", n) end},
   }
-  return share .. picture
+  return share .. measured_text(task, measured, why) .. picture
 end
 
 return roofline

@@ -10,7 +10,7 @@ g++ --version >/dev/null 2>&1 || { echo "bench_device: skipped: there is no g++"
 export MSCHED_LIBCUDA=$3 MSCHED_NVRTC=$4 MSCHED_LIBCUBLAS=$5 MSCHED_LIBCUDNN=$6 MSCHED_LIBCUBLASLT=$7 FAKE_NVRTC_FOLDER=$work FAKE_NVRTC_KEEPS=1 target="cuda -arch=sm_90"
 FAKE_CUDA_TIMES=$(seq -f '%g=5' -s ' ' 1 1024)
 # What would be timed on small whole numbers took half as long.
-export FAKE_CUDA_TIMES FAKE_CUDA_SKIPPED="peak bandwidth" FAKE_CUDA_L2=1048576 FAKE_CUBLAS_TIME=10 FAKE_CUBLASLT_TIME=12 FAKE_CUDNN_TIME=10 FAKE_CUDA_EASY=0.5
+export FAKE_CUDA_TIMES FAKE_CUDA_SKIPPED="peak bandwidth" FAKE_CUDA_L2=131072 FAKE_CUBLAS_TIME=10 FAKE_CUBLASLT_TIME=12 FAKE_CUDNN_TIME=10 FAKE_CUDA_EASY=0.5
 FAKE_CUBLASLT_TIME=10 "$msched" "$root/tests/lua/bench_device.lua" "$target"
 
 # AddressSanitizer says of a process with fibers, as kernels have here, that it may report too much.
@@ -28,7 +28,7 @@ ops GMM_1_b1 DEP_4_b1 NRM_1_b1 --trials 1 || fail "not measured: $(cat "$work/ou
 printed "^cuBLAS *cuBLAS 12.4.5$"
 printed "^cuBLASLt *cuBLASLt 12.4.5$"
 printed "^cuDNN *cuDNN 9.4.5$"
-printed "^GMM_1_b1 *5.000 ms .* GFLOP/s .*%  *0.0 GB/s  *2 %  *cuBLAS 10.000 ms 2.00 *cuBLASLt 12.000 ms 2.40$"
+printed "^GMM_1_b1 *5.000 ms 0.8 GFLOP/s 0.039 GB/s  *2 % of memory  *cuBLAS 10.000 ms 2.00 *cuBLASLt 12.000 ms 2.40$"
 for name in DEP_4_b1 NRM_1_b1; do printed "^$name *5.000 ms .* cuDNN 10.000 ms 2.00$"; done
 # Of which library, and which of its ways: the fastest layout, engine or algorithm, with none that rounds to TF32.
 printed "^ *cuBLAS 12.4.5: cublasSgemmStridedBatched$"
@@ -51,7 +51,7 @@ FAKE_CUBLAS=wrong FAKE_CUBLASLT=wrong FAKE_CUDNN=wrong ops GMM_1_b1 DEP_4_b1 || 
 said "^msched bench: GMM_1_b1: cuBLAS fails: .*cublasSgemmStridedBatched gives 13" 4
 said "^msched bench: GMM_1_b1: cuBLASLt fails: .*cublasLtMatmul gives 13" 4
 said "^msched bench: DEP_4_b1: cuDNN fails: .*cudnnConvolutionForward gives CUDNN_STATUS_EXECUTION_FAILED" 4
-printed "^GMM_1_b1 *5.000 ms .* GB/s  *[0-9]* %$"
+printed "^GMM_1_b1 *5.000 ms .* GB/s  *[0-9]* % of memory$"
 # What a library does not take of what it is told is said by its name, and is a failure; that it has no algorithm is none.
 ! FAKE_CUBLASLT=layout ops GMM_1_b1 || fail "an attribute that is refused is no failure"
 said "^msched bench: GMM_1_b1: cuBLASLt fails: .*cublasLtMatrixLayoutSetAttribute of BATCH_COUNT gives 16"
@@ -61,7 +61,7 @@ printed "^GMM_1_b1 *5.000 ms .* cuBLAS 10.000 ms 2.00$"
 FAKE_CUDNN=none ops DEP_4_b1 || fail "that cuDNN has no algorithm is a failure: $(cat "$work/err")"
 ! grep -q "_b1.*cuDNN" "$work/out" || fail "a row beside an algorithm that is not there: $(cat "$work/out")"
 FAKE_CUDNN=past ops DEP_4_b1 --json || fail "an algorithm that writes past its workspace ends it: $(cat "$work/err")"
-printed '"bandwidth":1.6777216e+09,.*"bytes":438272,.*"ratio":4,' # that of the next
+printed '"bandwidth":1.6777216e+09,.*"bytes":438272,.*"limit":{"name":"memory","of":"bytes",.*"ratio":4,' # that of the next
 
 # A library that ends its process, or leaves the device's context with a fault, costs its line: the others are measured, and what
 # comes after.
@@ -69,7 +69,7 @@ printed '"bandwidth":1.6777216e+09,.*"bytes":438272,.*"ratio":4,' # that of the 
 said "^msched bench: GMM_1_b1: cuBLASLt fails: its process ended by signal 9 (Killed)$" 2
 said "^msched bench: DEP_4_b1: cuDNN fails: its process ended by signal 9 (Killed)$" 2
 printed "^GMM_1_b1 *5.000 ms .* cuBLAS 10.000 ms 2.00$"
-printed "^DEP_4_b1 *5.000 ms .* GB/s  *[0-9]* %$"
+printed "^DEP_4_b1 *5.000 ms .* GB/s  *[0-9]* % of memory$"
 printed "^NRM_1_b1 *5.000 ms .* cuDNN 10.000 ms 2.00$"
 ! FAKE_CUBLASLT=spoils ops GMM_1_b1 NRM_1_b1 || fail "a library that spoils the context is no failure"
 said "^msched bench: GMM_1_b1: cuBLASLt fails: .*a kernel touched memory that is not there"
@@ -86,7 +86,7 @@ MSCHED_LIBCUBLAS=/nonexistent MSCHED_LIBCUBLASLT=/nonexistent MSCHED_LIBCUDNN=$5
 said "^msched bench: cuBLAS is not found; MSCHED_LIBCUBLAS says where it is$" 3
 said "^msched bench: cuBLASLt is not found; MSCHED_LIBCUBLASLT says where it is$" 3
 said "^msched bench: cuDNN 0.0.0 is left out: it has no cudnnCreate$" 3
-printed "^NRM_1_b1 *5.000 ms .*%  *0.1 GB/s  *3 %$"
+printed "^NRM_1_b1 *5.000 ms .* 0.052 GB/s  *3 % of memory$"
 FAKE_CUDNN=create FAKE_CUBLASLT=create MSCHED_LIBCUBLAS=$6 ops NRM_1_b1 || fail "vendors that do not start end it: $(cat "$work/err")"
 said "^msched bench: cuDNN 9.4.5 is left out: cudnnCreate gives CUDNN_STATUS_NOT_INITIALIZED$" 3
 said "^msched bench: cuBLASLt 12.4.5 is left out: cublasLtCreate gives 1$" 3

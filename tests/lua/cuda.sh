@@ -46,7 +46,7 @@ grep -q "0: Fake 90, sm_90, 132 processors, 80 GiB, L2 50 MiB, at most 1.50 GHz;
 # What the peak is measured with, when tuning begins, is named so.
 export FAKE_CUDA_SKIPPED=peak
 FAKE_CUDA_TIMES="256=1" "$msched" tune "$gemm" --target "$target" --trials 6 --db "$db" -- 24 40 20 >"$work/tuned" 2>&1 || fail "not tuned: $(cat "$work/tuned")"
-grep -q "% of the roofline, whose peak is 70867 GFLOP/s, as measured" "$work/tuned" || fail "the device's peak is not measured: $(cat "$work/tuned")"
+grep -q "% of the roofline, 26.2 GB/s of the L2 cache, as measured" "$work/tuned" || fail "the device's memory is not measured: $(cat "$work/tuned")"
 [ "$(records)" = 6 ] || fail "$(records) records, not 6"
 # Of what tensor cores multiply, their peak; of halves that they do not, none.
 cat >"$work/halves.lua" <<'EOF'
@@ -57,8 +57,27 @@ return {te.func("halves", {A, B, te.compute({64, 64}, function(i, j)
 end, "C")}), te.func("sums", {A, B, te.compute({64, 64}, function(i, j) return A[{i, j}] + B[{i, j}] end, "D")})}
 EOF
 FAKE_CUDA_TIMES="256=1" "$msched" tune "$work/halves.lua" --target "$target" --trials 1 --db "$work/halves.db" >"$work/halves" 2>&1 || fail "halves: $(cat "$work/halves")"
-grep -q "^halves: [0-9]* % of the roofline, whose peak is 1133871 GFLOP/s, as measured" "$work/halves" || fail "no share of the tensor cores' peak: $(cat "$work/halves")"
-! grep -q "^sums: .*as measured" "$work/halves" || fail "sums of halves have a share of products' peak: $(cat "$work/halves")"
+grep -q "^halves: [0-9]* % of the roofline, 26.2 GB/s of the L2 cache, as measured" "$work/halves" || fail "no share of the limit: $(cat "$work/halves")"
+! grep "^sums: " "$work/halves" | grep -q "tensor cores" || fail "sums of halves have a share of products' peak: $(cat "$work/halves")"
+cat >"$work/limits.lua" <<'EOF'
+-- What bounds functions on the device, as measured: products of halves the tensor cores, used or not; of float32 those only where a schedule
+-- rounds to TF32; float32 itself CUDA cores.
+local ms = msched
+local te, target, limits = ms.te, ms.target(arg[1]), ms.load "lua.limits".open()
+local function product(of, n)
+  local A, B, r = te.placeholder({n, n}, of, "A"), te.placeholder({n, n}, of, "B"), te.reduce_axis(n, "r")
+  local function wide(x) return of == "float32" and x or te.cast(x, of == "int8" and "int32" or "float32") end
+  return te.func("product", {A, B, te.compute({n, n}, function(i, j) return te.sum(wide(A[{i, r}]) * wide(B[{r, j}]), r) end, "C")})
+end
+for _, of in ipairs {"float16", "bfloat16", "int8"} do
+  local limit = limits:of(product(of, 64), target)
+  assert(limit.arithmetic.name == "tensor cores on " .. of and limit.unit.name == "tensor cores" and limit.memory.name == "the L2 cache", of .. ": " .. limit.arithmetic.name)
+end
+local plain = limits:of(product("float32", 64), target)
+assert(plain.arithmetic.name == "CUDA cores" and plain.unit == nil and math.abs(plain.arithmetic.seconds - 2 * 64 ^ 3 / 70867e9) < 1e-3 * plain.arithmetic.seconds)
+assert(limits:of(product("float32", 8192), target).memory.name == "memory")
+EOF
+FAKE_CUDA_TIMES="256=1" "$msched" "$work/limits.lua" "$target" || fail "limits of the device"
 ! grep -q busy "$work/tuned" || fail "a busy host is no busy device"
 id=$("$msched" top --target "$target" -k 1 --db "$db" | awk '/cuda/ {print $2}')
 "$msched" replay "$id" --db "$db" >"$work/replayed" && grep -q "by 0, everywhere" "$work/replayed" || fail "the best is not replayed"
@@ -80,10 +99,8 @@ other=$("$msched" top --db "$db" -k 2 | awk '/cuda/ {id = $2} END {print id}')
   [ "$(grep -c "^  [-+] kernel .* 32 registers, " "$work/diff")" = 2 ] || fail "code of GPUs is not compared: $(cat "$work/diff")"
 # The roofline is the device's, in what its best multiplies; of a device that is not here, none.
 FAKE_CUDA_TIMES="256=1" FAKE_CUDA_FAULTS="256=0" "$msched" report --db "$work/halves.db" --peak -o "$work/report.html" halves >/dev/null || fail "no report of a device"
-of="70867 GFLOP/s of float32"
-! "$msched" show halves --db "$work/halves.db" --trace | grep -q mma || of="1133871 GFLOP/s of float16"
-grep -q "measured peak.*$of, 209.7 GB/s, on Fake 90" "$work/report.html" && grep -q "of what Fake 90 was measured to reach there in ${of##* }" "$work/report.html" ||
-  fail "the report has no roofline of the device: $of"
+grep -q "measured peak.*1133871 GFLOP/s of tensor cores on float16, 26.2 GB/s of the L2 cache, on Fake 90" "$work/report.html" &&
+  grep -q "of what Fake 90 was measured to reach: 26.2 GB/s of the L2 cache" "$work/report.html" || fail "the report has no roofline of the device"
 FAKE_CUDA_DEVICES=86 "$msched" report --db "$db" --peak -o "$work/report.html" >/dev/null &&
   grep -q "was not measured: Fake 90 is not found here" "$work/report.html" || fail "a device that is not here has a roofline"
 "$msched" show "$id" --db "$db" --json >"$work/shown"

@@ -45,7 +45,7 @@ agree() { # the object, fields that need not be there, the lines on standard inp
 
 "$msched" tune "$gemm" --trials 4 --total-trials 8 --seconds 600 --db "$db" --json -- 32 32 32 >"$work/tune"
 for event in start candidates asked trial learned end; do
-  grep "\"event\":\"$event\"" "$work/tune" | agree "tune $event" "$(case $event in start) echo best best_seconds refused_model blocks idle vendor vendor_seconds vendor_library vendor_routine part_of groups shared ;; end) echo text ;; esac)"
+  grep "\"event\":\"$event\"" "$work/tune" | agree "tune $event" "$(case $event in start) echo best best_seconds refused_model blocks idle vendor vendor_seconds vendor_library vendor_routine part_of groups shared ;; end) echo text unused ;; esac)"
 done
 "$msched" tune "$root/tests/reported/chain.lua" --trials 2 --db "$work/chain.db" --json -- 6 >"$work/tune"
 grep '"event":"cut"' "$work/tune" | agree "tune cut" ""
@@ -57,7 +57,7 @@ grep '"event":"start".*"groups"' "$work/tune" | agree "tune start" "best best_se
 # What the store has of a function is said when it begins again.
 "$msched" tune "$gemm" --trials 1 --db "$work/again.db" --json -- 64 64 64 | grep '"event":"start"' | keys | grep -cx 'best\|best_seconds' | grep -qx 2 || wrong "tune start: no best of the store"
 "$msched" top --db "$db" --json >"$work/top"
-agree top "device" <"$work/top"
+agree top "device limit" <"$work/top"
 id=$(head -n 1 "$work/top" | sed 's/.*"short_id":"\([0-9a-f]*\)".*/\1/')
 "$msched" show "$id" --db "$db" --json | agree show "kernels no_code device"
 "$msched" show "$id" --diff --db "$db" --json | agree "show --diff" ""
@@ -86,9 +86,9 @@ agree "db export" "intrinsic sections intrinsics device" <"$work/exported"
 "$msched" bench search GMM --count 20 --trials 1 --json | agree "bench search" "peer"
 unread=ASAN_OPTIONS=detect_leaks=0 # as in cli.sh: vendors' libraries
 env $unread "$msched" bench ops NRM_1_b1 --trials 1 --json >"$work/ops"
-grep '"bench":"ops"' "$work/ops" | agree "bench ops" "ratio bytes bandwidth tensor_cores"
+grep '"bench":"ops"' "$work/ops" | agree "bench ops" "ratio peak unused"
 ! grep '"bench":"ops total"' "$work/ops" >"$work/total" || agree "bench ops total" "" <"$work/total" # none without vendors
-env $unread "$msched" bench gemm --trials 1 --json -- 16 16 16 | agree "bench gemm" "openblas onednn onednn_plain peer"
+env $unread "$msched" bench gemm --trials 1 --json -- 16 16 16 | agree "bench gemm" "openblas onednn onednn_plain peer unused"
 "$msched" tune "$gemm" --trials 40 --policy replay_trace --db "$work/model.db" -- 16 16 16 >"$work/tune"
 "$msched" bench model --db "$work/model.db" --json >"$work/model"
 grep '"without"\|"correlation"' "$work/model" | agree "bench model" "estimate"

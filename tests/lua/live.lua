@@ -101,12 +101,18 @@ conv: 5 s, about 1…
 local wide = play(200, 24, run())
 holds(wide, "task  shape   weight  trials      best         rate  of roof  record\n")
 holds(wide, "conv  128x64       2    3/64  10.00 us  200 GFLOP/s     50 %  abc3")
+-- Bytes stand beside operations, where there is room.
+local moving = run()
+for _, e in ipairs(moving) do if e.event == "start" then e.bytes = 4e5 end end
+holds(play(200, 24, moving), "task  shape   weight  trials      best         rate      moves  of roof  record\nconv  128x64       2    3/64  10.00 us  200 GFLOP/s  40.0 GB/s     50 %  abc3")
+moving[1].operations = 0
+holds(play(100, 24, moving), "conv  128x64       2    3/64  10.00 us     -  40.0 GB/s     50 %")
 -- Of what the machine was measured to do, where it was: the roof is lower, and the end says what it is.
 local measured = run()
-for _, e in ipairs(measured) do if e.event == "start" then e.reach = 250e9 end end
+for _, e in ipairs(measured) do if e.event == "start" then e.limit = {name = "float32 vectors", of = "operations", seconds = 2e6 / 250e9} end end
 measured[#measured + 1] = finish "conv"
 local reached = play(80, 24, measured)
-holds(reached, "conv: 80 % of the roofline, whose peak is 250 GFLOP/s, as measured\n")
+holds(reached, "conv: 80 % of the roofline, 250 GFLOP/s of float32 vectors, as measured\n")
 -- And beside a vendor's routine, where one was timed: of the tasks that have one.
 local timed = run()
 timed[1].vendor, timed[1].vendor_seconds = "oneDNN", 9e-6

@@ -117,13 +117,14 @@ assert(ended[1].ended_as.text == "its best reaches 95 % of the roofline: no sche
 do -- and where the machine was measured to reach a tenth of it, there
   local bound = ms.load "search.scheduler".bound(small, ms.target "native")
   local function slow_time(sch) return 10.1 * bound + support.time_of(sch) * 1e-9 end
-  local reach = small:flops() / (10 * bound)
-  _, ended = run({small}, {policy = "draft_verify", reach = function() return reach end, measuring = {time = slow_time}})
+  local limit = {name = "float32 vectors", of = "operations", seconds = 10 * bound}
+  _, ended = run({small}, {policy = "draft_verify", limit = function() return limit end, measuring = {time = slow_time}})
   assert(ended[1].ended_as.why == "policy" and ended[1].done == 16, "at the machine's measured peak it ends")
   local glances = 0 -- a glance at a busy machine is not believed: the next shows that there is more
-  _, ended = run({small}, {policy = "draft_verify", trials = 24, measuring = {time = slow_time}, reach = function(_, _, again)
+  _, ended = run({small}, {policy = "draft_verify", trials = 24, measuring = {time = slow_time}, limit = function(_, _, again)
     glances = glances + 1
-    return again and 2 * reach or reach
+    assert(again == nil or again == limit)
+    return again and {name = limit.name, of = limit.of, seconds = 5 * bound} or limit
   end})
   assert(ended[1].ended_as.why == "trials" and glances == 2, glances)
   _, ended = run({small}, {policy = "draft_verify", trials = 24, measuring = {time = slow_time}})

@@ -59,7 +59,7 @@ local store = ms.store(store_path)
 local states, taken, done = {}, nil, 0
 local screen = live.new {width = function() return COLUMNS end, height = function() return LINES end, write = function() end, bars = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}}
 local listen = progress.lines(screen, states)
-local tasks = tune.all(functions, {trials = trials, store = store, reach = ms.load "lua.peak".reach(), listen = function(e)
+local tasks = tune.all(functions, {trials = trials, store = store, limit = ms.load "lua.limits".for_tuning().limit, listen = function(e)
   listen(e)
   if e.event ~= "trial" then return end
   done = done + 1
