@@ -4,21 +4,19 @@ local common = msched.load "rules.common"
 
 local NOTE = "meta_schedule.random_compute_producer" -- of add_rfactor
 
--- What tiles read whose rows go on from line to line is no window of a constant size.
-local function has_windows(sch, block)
-  local with_lines, lines = sch:blocks_with "msched.rows_of_lines", {}
-  for _, name in ipairs(with_lines) do lines[name] = true end
-  for _, name in ipairs(#with_lines > 0 and sch:consumers(block) or {}) do if lines[name] then return false end end
-  return true
-end
-
--- What spatial_tiling left for itself has its place: the reader's tiles were made without it.
-local function is_left(sch, block)
-  for _, name in ipairs(common.is_kept(sch, block) and sch:consumers(block) or {}) do
-    if sch:annotation(sch:get_sblock(name), common.SPATIAL) ~= nil then return true end
-  end
+-- Whether a reader of the block has this annotation. No handle is got for it: the trace would have one for each reader.
+local function is_read_by(sch, block, annotation)
+  local with, has = sch:blocks_with(annotation), {}
+  for _, name in ipairs(with) do has[name] = true end
+  for _, name in ipairs(#with > 0 and sch:consumers(block) or {}) do if has[name] then return true end end
   return false
 end
+
+-- What tiles read whose rows go on from line to line is no window of a constant size.
+local function has_windows(sch, block) return not is_read_by(sch, block, "msched.rows_of_lines") end
+
+-- What spatial_tiling left for itself has its place: the reader's tiles were made without it.
+local function is_left(sch, block) return common.is_kept(sch, block) and is_read_by(sch, block, common.SPATIAL) end
 
 local function can_move(sch, block)
   if common.is_tiled(sch, block) or is_left(sch, block) or #sch:consumers(block) == 0 or not sch:is_below_root(block) then return false end
