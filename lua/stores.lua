@@ -139,10 +139,10 @@ function stores.top(options, rest)
     local work = cli.work_of(w.func)
     if not options.json then print(w.name .. ": " .. count_text(#w.records, "record")) end
     for i, r in ipairs(table.move(w.records, 1, math.min(most, #w.records), 1, {})) do
-      local short = store:short_id(r.key)
+      local short, limit = store:short_id(r.key), stores.limit_of(r) or {}
       if options.json then
         put_json {task = w.name, id = r.id, short_id = short, status = r.status, seconds = r.seconds, target = r.target, when = r.when, device = r.device,
-                  operations = work.operations, unit = work.unit, bytes = work.bytes, limit = stores.limit_of(r),
+                  operations = work.operations, unit = work.unit, bytes = work.bytes, limit = limit.name, limit_seconds = limit.seconds,
                   remarks = stores.remarks_on(r)}
       else
         local remarks = table.concat(stores.remarks_on(r), ", ")

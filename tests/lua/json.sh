@@ -57,7 +57,7 @@ grep '"event":"start".*"groups"' "$work/tune" | agree "tune start" "best best_se
 # What the store has of a function is said when it begins again.
 "$msched" tune "$gemm" --trials 1 --db "$work/again.db" --json -- 64 64 64 | grep '"event":"start"' | keys | grep -cx 'best\|best_seconds' | grep -qx 2 || wrong "tune start: no best of the store"
 "$msched" top --db "$db" --json >"$work/top"
-agree top "device limit" <"$work/top"
+agree top "device limit limit_seconds" <"$work/top"
 id=$(head -n 1 "$work/top" | sed 's/.*"short_id":"\([0-9a-f]*\)".*/\1/')
 "$msched" show "$id" --db "$db" --json | agree show "kernels no_code device"
 "$msched" show "$id" --diff --db "$db" --json | agree "show --diff" ""

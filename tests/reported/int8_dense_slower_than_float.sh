@@ -14,7 +14,7 @@ unit=$(sed -n 's/^dense_u8s8: [0-9]* % of the roofline, [0-9.]* GOP\/s of \(VNNI
 [ -n "$unit" ] || exit 0 # this machine has neither
 expect_status 0 "$program" export best -o best.s --db x.db
 idle=yes
-grep -qE '^[[:space:]]*(\{vex\} )?(vpdpbusd|tdpb[su])' best.s && idle=no
+grep -qE '^[[:space:]]*(\{vex\} )?(vpdp[bw]|tdpb[su])' best.s && idle=no
 if [ "$idle" = yes ] && [ "$share" -lt 50 ]; then
   grep -qE "^dense_u8s8: $unit unused: [0-9.,]+ of [0-9.,]+ GOP/s\$" tuned || fail "it is not said that $unit is unused: $(tail -n 5 tuned)"
 fi

@@ -24,7 +24,7 @@ for i in $(seq "$times"); do
 done
 # 2 * 256 * 512 * 1024 operations on bytes; those of scaling are of float32. Bytes: two inputs, the scale, the result.
 set -- $(best_rate)
-[ "$1" = 788480 ] || fail "$1 bytes, not 788480"
+[ "$1" = 919552 ] || fail "$1 bytes, not 919552"
 [ "$2" = 268435456 ] || fail "$2 operations, not 268435456"
 expect_status 0 "$program" replay qdense --db q.db
 expect_output ' GOP/s '
