@@ -171,7 +171,7 @@ for _, body in ipairs {
   assert(over[1].ended_as.why == "seconds" and not over[1].error, over[1].error)
 end
 -- So do they what is measured of the machine before the search, which then is not known.
-for _, name in ipairs {"reach", "beside"} do
+for _, name in ipairs {"limit", "beside"} do
   local begun = 0
   local _, over = run({wide}, {seconds = 1, trials = 4, [name] = function() begun = begun + 1; while true do end end})
   assert(begun == 1 and over[1].ended_as.why == "seconds" and not over[1].error and over[1][name] == nil, over[1].error)
