@@ -65,7 +65,7 @@ bool cuda_runs_here(const struct jit_target *target, ms_error *err) {
     return knows_code(d, err) && nvrtc_knows(target, err);
   if (*why.message) return ms_fail(err, MS_NO_DEVICE, "%s", why.message);
   return ms_fail(err, MS_NO_DEVICE, "no CUDA device runs code for %s; there %s %s", target->cpu, *others ? "is" : "are",
-                 *others ? others : "are none");
+                 *others ? others : "none");
 }
 
 bool cuda_open(const struct jit_target *target, uint32_t number, struct jit_device **out, ms_error *err) {

@@ -209,8 +209,13 @@ two hangs --trials 8 # in all
 # ---- A device that disappears: what was measured stays
 before=$(records)
 export FAKE_CUDA_GONE=$work/gone
-(sleep 2 && touch "$work/gone") &
-refused "gone" "$msched" tune "$gemm" --target "$target" --trials 400 --db "$db" -- 24 40 20
+rm -f "$work/out"
+(until grep -q "trial [0-9]* of" "$work/out" 2>/dev/null || [ -e "$work/gone" ]; do sleep 0.1; done && touch "$work/gone") &
+status=0
+"$msched" tune "$gemm" --target "$target" --trials 400 --db "$db" -- 24 40 20 >"$work/out" 2>"$work/err" || status=$?
+touch "$work/gone"
+[ "$status" = 1 ] || fail "exit status $status, not 1, where the device is gone"
+grep -q "gone" "$work/err" && [ "$(wc -l <"$work/err")" = 1 ] || fail "it is not said that the device is gone: $(cat "$work/err")"
 wait
 [ "$(records)" -ge "$before" ] || fail "records are lost with the device"
 unset FAKE_CUDA_GONE

@@ -60,7 +60,7 @@ done
 # that is theirs: it is built and right before it is exported.
 names="expf read main environ omp_get_num_threads GOMP_parallel double"
 [ "${MSCHED_REPORTED:-}" != all ] ||
-  names="$names free malloc exp y0 index pow __libc_start_main printf errno stdin memcpy cosf class _exit pthread_create cuLaunchKernel int32_t a.b qsort_r"
+  names="$names free malloc exp y0 index pow __libc_start_main printf errno stdin memcpy cosf class _exit pthread_create cuLaunchKernel int32_t qsort_r"
 cat >forms.lua <<'LUA'
 local ms, te = require "msched", require("msched").te
 for name in arg[1]:gmatch "%S+" do
