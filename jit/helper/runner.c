@@ -82,12 +82,10 @@ static bool compare(struct running *r, struct candidate *c) {
   return finish(c->out, arena_has_nan(&r->arena) ? JIT_NAN : JIT_WRONG, err.message);
 }
 
-/* Seconds that a first run may take. A process that is ended costs what it takes to settle. A device times by a clock of
- * its own, on which no host's delays count: while there is no best, only that clock ends a candidate. */
+/* Seconds that a first run may take. A process that is ended costs what it takes to settle. */
 static double longest_run(const struct running *r, const struct candidate *c) {
   double most = r->w->hello->options.run_timeout;
-  if (c->hopeless <= 0 || (r->backend->apart && c->best <= 0)) return most;
-  return fmin(most, fmax(c->hopeless + c->grace, r->backend->settling));
+  return c->hopeless > 0 ? fmin(most, fmax(c->hopeless + c->grace, r->backend->settling)) : most;
 }
 
 /* Runs it on fresh arguments; *seconds is what that took. */

@@ -44,7 +44,7 @@ grep '"event":"trial"' "$work/slows.db.out" | sed 's/.*[^_]"\?seconds": \?\([^,}
 shown slows | grep -q "timed at 1.32 GHz, in 1[0-9.]* us, scaled to the clock of the run's first" || fail "no raw time: $(shown slows)"
 
 # Others have the device: in the same session as this one or not.
-sleep 30 &
+sleep 300 &
 other=$!
 FAKE_NVML_PROCESSES=$other tune others 1
 kill $other

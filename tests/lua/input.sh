@@ -47,7 +47,7 @@ echo 'error {1}' >"$work/table.lua"
 echo 'return 7' >"$work/none.lua"
 echo 'return {1}' >"$work/number.lua"
 echo 'return {}' >"$work/empty.lua"
-printf 'local te = require "msched".te\nlocal A = te.placeholder({0}, "float32", "A")' >"$work/zero.lua"
+printf 'local te = require "msched".te\nlocal A = te.placeholder({-1}, "float32", "A")' >"$work/negative.lua"
 printf 'local te = require "msched".te\nlocal A = te.placeholder({4}, "float32", "A")\nlocal B = te.compute({4}, function(i)\nreturn A[{i + 1}] end, "B")\nreturn {te.func("f", {A, B})}' >"$work/leaves.lua"
 for command in tune space; do
   store=$([ $command = tune ] && echo "--db $db" || true)
@@ -58,7 +58,7 @@ for command in tune space; do
   refused 1 "returns no function" "$msched" $command "$work/none.lua" $store
   refused 1 "result 1 is no function but a number" "$msched" $command "$work/number.lua" $store
   refused 1 "returns no function" "$msched" $command "$work/empty.lua" $store
-  refused 1 "zero.lua:2: te: A: extent 1 is 0" "$msched" $command "$work/zero.lua" $store
+  refused 1 "negative.lua:2: te: A: extent 1 is -1" "$msched" $command "$work/negative.lua" $store
   refused 1 "leaves.lua:4: te: B: index 1 of A can be from 1 to 4" "$msched" $command "$work/leaves.lua" $store
   refused 1 "No such file" "$msched" $command "$work/nothing.lua" $store
   refused 1 "No such file" "$msched" $command "$work/nothing.py" $store
