@@ -129,30 +129,23 @@ static void unload(const struct referring *r, struct kernel *k) {
   *k = (struct kernel){0};
 }
 
+/* Whose clock says what a run takes: the device's is that by which candidates are timed, which a host's delays, and its speed
+ * where it stands in for a device, do not touch. */
+enum whose_clock { BY_HOST, BY_DEVICE };
+
 /* Runs it while nobody times on the device; *seconds (may be NULL): of the run. */
-static bool run_alone(struct referring *r, const struct kernel *k, bool real, double *seconds, ms_error *err) {
+static bool run_alone(struct referring *r, const struct kernel *k, bool real, enum whose_clock clock, double *seconds,
+                      ms_error *err) {
   struct jit_conditions conditions;
+  void **args = real ? r->arena.timed : r->arena.pointers;
   if (!device_reset(&r->arena, real, err)) return false;
   if (r->backend->turn) r->backend->turn(r->arena.device, true, &conditions);
-  double start = measure_now();
-  bool ok = r->backend->run(k->kernel, real ? r->arena.timed : r->arena.pointers, k->workspace, false, NULL, err);
-  if (seconds) *seconds = measure_now() - start;
+  double start = measure_now(), took = 0;
+  bool ok = clock == BY_DEVICE ? (took = r->backend->sample(k->kernel, args, k->workspace, 1, NULL, err)) >= 0
+                               : r->backend->run(k->kernel, args, k->workspace, false, NULL, err);
+  if (seconds) *seconds = clock == BY_DEVICE ? took : measure_now() - start;
   if (r->backend->turn) r->backend->turn(r->arena.device, false, &conditions);
   return ok;
-}
-
-static const double LONG_RUN = 0.05; /* seconds: what a launch takes of them does not matter */
-
-/* Seconds of a run by the clock that candidates are timed by, which a host's delays, and its speed where it stands in for a
- * device, do not touch; `once`: of one as the host saw it. Below 0: err. */
-static double time_alone(struct referring *r, const struct kernel *k, double once, ms_error *err) {
-  struct jit_conditions conditions;
-  if (once >= LONG_RUN || !r->backend->sample) return once;
-  if (!device_reset(&r->arena, false, err)) return -1;
-  if (r->backend->turn) r->backend->turn(r->arena.device, true, &conditions);
-  double seconds = r->backend->sample(k->kernel, r->arena.pointers, k->workspace, 1, NULL, err);
-  if (r->backend->turn) r->backend->turn(r->arena.device, false, &conditions);
-  return seconds;
 }
 
 static double tolerance_of(const struct referring *r) {
@@ -300,7 +293,7 @@ static double noise_of(struct referring *r, ms_error *err) {
     const struct jit_contents contents = workload_contents(r->w, i);
     if (!r->backend->checks->fill(a->checker, a->timed[i], &contents, JIT_FILL_NUDGED, err)) return -1;
   }
-  if (!run_alone(r, &r->fast, true, NULL, err)) return -1;
+  if (!run_alone(r, &r->fast, true, BY_HOST, NULL, err)) return -1;
   for (uint32_t i = 0; i < r->w->inputs.count; i++) { /* arguments that are only read differ by design */
     if (a->timed[i] == a->pointers[i]) continue;
     const struct jit_contents contents = workload_contents(r->w, i);
@@ -314,7 +307,7 @@ static bool refer_real(struct referring *r, double *tolerance, ms_error *err) {
   const struct workload *w = r->w;
   *tolerance = -1;
   if (jit_why_not_real(w->ir, w->f)) return true;
-  if (!run_alone(r, &r->exact, true, NULL, err) || !device_keep(&r->arena, true, err)) return false;
+  if (!run_alone(r, &r->exact, true, BY_HOST, NULL, err) || !device_keep(&r->arena, true, err)) return false;
   double noise = noise_of(r, err), allowed = fmax(tir_real_tolerance(w->ir, w->f), 8 * noise);
   if (noise < 0) return false;
   if (!(allowed < JIT_VAGUE)) return true;
@@ -329,10 +322,11 @@ static bool refer_real(struct referring *r, double *tolerance, ms_error *err) {
 
 static bool refer(struct referring *r, struct measure_reference *out, ms_error *err) {
   struct made *made = r->w->made;
-  double once;
-  if (!run_alone(r, &r->exact, false, &once, err)) return false; /* loads code as it goes */
-  out->seconds = time_alone(r, &r->exact, once, err);
-  if (out->seconds < 0 || !run_alone(r, &r->exact, false, NULL, err)) return false;
+  static const double LONG_RUN = 0.05; /* seconds: what a launch takes of them does not matter */
+  if (!run_alone(r, &r->exact, false, BY_HOST, &out->seconds, err)) return false; /* loads code as it goes */
+  bool is_short = out->seconds < LONG_RUN;
+  if (is_short && !run_alone(r, &r->exact, false, BY_DEVICE, &out->seconds, err)) return false;
+  if (!run_alone(r, &r->exact, false, BY_HOST, NULL, err)) return false;
   if (!device_keep(&r->arena, false, err)) return false;
   double tolerance = tolerance_of(r);
   if (!confirm(r, tolerance, err) || !refer_real(r, &made->real_tolerance, err)) return false;
