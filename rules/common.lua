@@ -30,6 +30,16 @@ function common.is_tiled(sch, block)
   return sch:annotation(block, "meta_schedule.tiling_structure") ~= nil or common.is_register_tile(sch, block) or sch:annotation(block, common.SPATIAL) ~= nil
 end
 
+-- The names of the blocks that have an annotation, as a set; nil: none has it. No handle is got, which the trace would have.
+function common.names_with(sch, annotation)
+  local names
+  for _, name in ipairs(sch:blocks_with(annotation)) do
+    names = names or {}
+    names[name] = true
+  end
+  return names
+end
+
 -- The block is not to be inlined.
 function common.is_kept(sch, block) return sch:annotation(block, common.INLINE) == "disable" end
 

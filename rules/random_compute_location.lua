@@ -4,11 +4,10 @@ local common = msched.load "rules.common"
 
 local NOTE = "meta_schedule.random_compute_producer" -- of add_rfactor
 
--- Whether a reader of the block has this annotation. No handle is got for it: the trace would have one for each reader.
+-- Whether a reader of the block has this annotation.
 local function is_read_by(sch, block, annotation)
-  local with, has = sch:blocks_with(annotation), {}
-  for _, name in ipairs(with) do has[name] = true end
-  for _, name in ipairs(#with > 0 and sch:consumers(block) or {}) do if has[name] then return true end end
+  local names = common.names_with(sch, annotation)
+  for _, name in ipairs(names and sch:consumers(block) or {}) do if names[name] then return true end end
   return false
 end
 

@@ -125,11 +125,9 @@ end
 
 -- The blocks that were kept for these, all of whose readers are among them and the block, readers first.
 local function stages_of(sch, block)
-  local list, inside = {}, {[sch:block_name(block)] = true}
-  local with, noted = sch:blocks_with(common.INLINE), {}
-  for _, name in ipairs(with) do noted[name] = true end
+  local list, inside, noted = {}, {[sch:block_name(block)] = true}, common.names_with(sch, common.INLINE)
   local function add(of)
-    for _, name in ipairs(#with > 0 and sch:producers(of) or {}) do
+    for _, name in ipairs(noted and sch:producers(of) or {}) do
       local all = noted[name] and not inside[name] and common.is_kept(sch, sch:get_sblock(name))
       for _, reader in ipairs(all and sch:consumers(sch:get_sblock(name)) or {}) do all = all and inside[reader] end
       if all then list[#list + 1], inside[name] = name, true end

@@ -64,12 +64,6 @@ function draft.best(func, target, sketches, options)
   return all
 end
 
--- What a trace costs as it is, in cycles; nil: it cannot be estimated.
-function draft.cost_of(func, trace, machine)
-  local ok, cost = pcall(msched.estimate, func, trace, machine)
-  return ok and cost or machine.tensor_products and draft_tensor.cost(trace, machine) or nil
-end
-
 -- Estimates candidates as they are: their cost, and the register tile; none where it cannot be estimated, which is noted.
 local function estimate(func, machine, candidates, jobs)
   local list, traces = {}, {}
@@ -84,6 +78,13 @@ local function estimate(func, machine, candidates, jobs)
     if not c.cost and machine.tensor_products then c.cost, c.tile = draft_tensor.cost(c.sketch_trace, machine) end
     c.inestimable = not c.cost
   end
+end
+
+-- What a trace costs as it is, in cycles; nil: it cannot be estimated.
+function draft.cost_of(func, trace, machine)
+  local candidate = {sketch_trace = trace}
+  estimate(func, machine, {candidate})
+  return candidate.cost
 end
 
 -- What a replayed candidate of a task costs as it is; nil: it cannot be estimated.
