@@ -52,10 +52,10 @@ void interp_objects_free(struct machine *m, uint32_t first) {
   m->objects.count = first;
 }
 
-/* A new life for memory of `bytes`: nothing of it is written. */
+/* A new life for memory of `bytes`: nothing of it is written. Memory of no bytes has an address too: views offset it. */
 static bool renew(struct machine *m, const struct thread *t, struct object *o, uint64_t bytes, uint8_t size) {
   assert(size > 0);
-  if (bytes > o->capacity) {
+  if (!o->data || bytes > o->capacity) {
     free_contents(m, o);
     o->owned = true;
     o->data = interp_take_memory(m, t, bytes);
@@ -143,7 +143,7 @@ static bool reach(const struct view *v, int64_t *lo, int64_t *hi) {
 }
 
 static void place_view(struct view *v, struct object *o, int64_t base) {
-  assert(o && v);
+  assert(o && o->data && o->shadow && v);
   int64_t lo, hi, count = (int64_t)(o->bytes / v->size);
   bool known = reach(v, &lo, &hi);
   v->object = o;
@@ -199,7 +199,7 @@ bool interp_make_param(struct machine *m, struct thread *t, const struct site *s
   m->param_objects[site->param] = o->index;
   o->shadow = interp_take_memory(m, t, bytes);
   if (!o->shadow) return false;
-  o->data = arg->data;
+  o->data = arg->data ? arg->data : o->shadow; /* null: it has no bytes */
   o->bytes = o->capacity = bytes;
   o->size = v->size;
   o->generation = arg->unwritten; /* else all of it is written: its shadow is zero as it comes, and costs nothing */
