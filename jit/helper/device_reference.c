@@ -322,7 +322,7 @@ static bool refer_real(struct referring *r, double *tolerance, ms_error *err) {
 
 static bool refer(struct referring *r, struct measure_reference *out, ms_error *err) {
   struct made *made = r->w->made;
-  static const double LONG_RUN = 0.05; /* seconds: what a launch takes of them does not matter */
+  static const double LONG_RUN = 0.5; /* seconds: what a launch takes of them does not matter, and once more would cost */
   if (!run_alone(r, &r->exact, false, BY_HOST, &out->seconds, err)) return false; /* loads code as it goes */
   bool is_short = out->seconds < LONG_RUN;
   if (is_short && !run_alone(r, &r->exact, false, BY_DEVICE, &out->seconds, err)) return false;
