@@ -53,3 +53,12 @@ void tir_count_work(const struct tir *ir, tir_func f, struct tir_work *out);
 const char *tir_work_name(enum tir_work_kind kind);  /* "float32", "int8 products" */
 bool tir_work_is_of_floats(enum tir_work_kind kind); /* counted in FLOP, else in OP */
 int64_t tir_scope_bytes(struct tir *ir, tir_func f, const char *scope);
+
+/* Some loop nests of a function as a function of their own, in the order in which they stand.
+ *   blocks  names of `count` blocks below the root: all that are in the nests
+ *   names   what they are called there, or NULL
+ *   name    the function's
+ * Its parameters are the buffers that the nests read of others, or give to them; what only they use is allocated.
+ * Returns a module of that function alone, owned by the caller; NULL: refused, err says why. */
+struct tir *tir_extract(const struct tir *ir, tir_func f, const char *const *blocks, const char *const *names,
+                        uint32_t count, const char *name, ms_error *err);
