@@ -6,7 +6,7 @@
 #ifndef MSCHED_JIT_BACKEND_H
 #define MSCHED_JIT_BACKEND_H
 
-#include "machine.h"
+#include "jit/llvm/machine.h"
 
 struct jit_device;   /* where a process runs kernels; NULL: they are its own code */
 struct jit_captured; /* work of a device as a graph */

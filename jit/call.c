@@ -1,7 +1,7 @@
 /* Calls of compiled code: arguments and workspace in the kernel's memory, running, timing. */
 #include "backend.h"
-#include "measure.h"
-#include "timing.h"
+#include "jit/measure/measure.h"
+#include "jit/measure/timing.h"
 #include "trap.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* From a scheduled function to an object file in memory. */
 #include "backend.h"
-#include "emit.h"
-#include "emit_c.h"
-#include "range.h"
+#include "jit/c/emit_c.h"
+#include "jit/llvm/emit.h"
+#include "jit/llvm/range.h"
 #include "symbols.h"
 
 #include <pthread.h>

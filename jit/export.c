@@ -1,8 +1,8 @@
 /* Writing a function to files: its name there, and LLVM's forms: objects, shared libraries, C source, assembly, LLVM's text,
  * C headers. */
 #include "backend.h"
-#include "emit_c.h"
 #include "header.h"
+#include "jit/c/emit_c.h"
 #include "process.h"
 #include "symbols.h"
 

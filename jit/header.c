@@ -1,6 +1,6 @@
 #include "header.h"
 
-#include "emit_c.h"
+#include "jit/c/emit_c.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef MSCHED_HOST_H
 #define MSCHED_HOST_H
 
-#include "x86.h"
+#include "jit/llvm/x86.h"
 
 /* Of an x86 CPU. */
 struct host {

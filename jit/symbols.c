@@ -3,7 +3,7 @@
  * with a function called expf or read calls that one, wherever its libraries mean their own. */
 #include "symbols.h"
 
-#include "emit_c.h"
+#include "jit/c/emit_c.h"
 
 #include <ctype.h>
 #include <dlfcn.h>

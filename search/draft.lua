@@ -109,7 +109,7 @@ function draft.ranked(func, target, candidates, machine, jobs)
 end
 
 -- Whether registers hold what a candidate's threads do, as is foreseen of its kernels before any assembler has seen them
--- (jit/registers.c). What cannot be built is refused elsewhere, with its reason.
+-- (jit/cuda/registers.c). What cannot be built is refused elsewhere, with its reason.
 function draft.fits(func, target, candidate)
   if target.arch and candidate.fits == nil then
     local ok, kernel = pcall(msched.build, msched.apply(func, candidate.trace):func(), {target = target.text, load = false})

@@ -2,7 +2,7 @@
 #include "witness.h"
 
 #include "fibers.h"
-#include "jit/emit_c.h"
+#include "jit/c/emit_c.h"
 #include "support/case.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
--- Registers of kernels as foreseen (jit/registers.h) against what the assembler says of them.
+-- Registers of kernels as foreseen (jit/cuda/registers.h) against what the assembler says of them.
 local foreseen = {}
 
 -- Close: off by so many, or such a share of what there are; near: by so many, or such a factor. What share of kernels has to be
@@ -40,7 +40,7 @@ local function in_order(list)
   return right, all
 end
 
--- What jit/registers.h says holds of all that were noted. Gives a line on them.
+-- What jit/cuda/registers.h says holds of all that were noted. Gives a line on them.
 function foreseen:check()
   table.sort(self.errors)
   local right, all = in_order(self.both)

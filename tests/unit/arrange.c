@@ -1,5 +1,5 @@
 /* An unscheduled function, arranged to run fast: its results keep their bits, on real numbers too. */
-#include "jit/arrange.h"
+#include "jit/measure/arrange.h"
 
 #include "script.h"
 

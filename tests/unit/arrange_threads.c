@@ -1,8 +1,8 @@
 /* Unscheduled functions as simple kernels: whatever the attempt, they compute what the function computes. */
 #include "script.h"
 
-#include "jit/arrange_threads.h"
 #include "jit/jit.h"
+#include "jit/measure/arrange_threads.h"
 
 /* Each attempt, lowered and run on the interpreter, gives what the function does; or is refused. Gives how many are not. */
 static int check(struct tir *ir, const char *why_not) {

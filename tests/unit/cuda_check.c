@@ -1,5 +1,5 @@
-/* What is made and compared on a device (jit/cuda_check.c), on the fake driver: the host's numbers, bit for bit, and the host's
- * rule; and what comes of a candidate that is judged there. */
+/* What is made and compared on a device (jit/cuda/device/check.c), on the fake driver: the host's numbers, bit for bit,
+ * and the host's rule; and what comes of a candidate that is judged there. */
 #include "cuda.h"
 
 #include "jit/backend.h"

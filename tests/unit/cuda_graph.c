@@ -2,9 +2,9 @@
  * what cannot be captured, and who times on a device. */
 #include "cuda.h"
 
-#include "jit/graph.h"
-#include "jit/lease.h"
-#include "jit/pace.h"
+#include "jit/cuda/device/graph.h"
+#include "jit/cuda/device/lease.h"
+#include "jit/cuda/device/pace.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
  * scalars, what is beside a buffer; which devices run what. */
 #include "cuda.h"
 
-#include "jit/driver.h"
+#include "jit/cuda/device/driver.h"
 
 static struct jit_target target_of(const char *text) {
   struct jit_target target;

@@ -3,8 +3,8 @@
  * subnormal, largest, infinite, none, zeros of either sign, which their reciprocals tell apart; no difference is let pass. */
 #define _GNU_SOURCE
 #include "cuda/witness.h"
-#include "jit/emit_c.h"
-#include "jit/nvrtc.h"
+#include "jit/c/emit_c.h"
+#include "jit/cuda/nvrtc.h"
 #include "script.h"
 
 enum { EXTENT = 1024, MOST = 16 };

@@ -3,9 +3,9 @@
  * second for each, is asked of those kernels and of what it is to catch; where MSCHED_EVERY_WITNESS is set, of every bug. */
 #define _GNU_SOURCE
 #include "cuda/witness.h"
-#include "jit/emit_c.h"
-#include "jit/nvrtc.h"
-#include "jit/resources.h"
+#include "jit/c/emit_c.h"
+#include "jit/cuda/nvrtc.h"
+#include "jit/cuda/resources.h"
 #include "script.h"
 
 enum witness_bit { NOBODY = 0, INTERPRETER = 1, SHIM = 2, NVRTC = 4 };

@@ -2,9 +2,9 @@
  * compiled, or refused with a message; what runs to its end computes the same at each stage. */
 #include "file.h"
 
-#include "jit/emit.h"
-#include "jit/emit_c.h"
-#include "jit/machine.h"
+#include "jit/c/emit_c.h"
+#include "jit/llvm/emit.h"
+#include "jit/llvm/machine.h"
 
 #include <dirent.h>
 #include <stdlib.h>

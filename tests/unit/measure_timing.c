@@ -2,7 +2,7 @@
  * as busy, and that a busy one is sampled again. */
 #include "file.h"
 
-#include "jit/timing.h"
+#include "jit/measure/timing.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* What kernels take of a GPU, read from the assembler's log. The logs are ptxas' own, of CUDA 11.8 and 13.0, the warnings of
  * tensor units as users have reported them. */
-#include "jit/resources.h"
+#include "jit/cuda/resources.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

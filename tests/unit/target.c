@@ -9,11 +9,11 @@
 
 static const char *const cpus[] = {
 #define CPU(id, family, name, base, more) name,
-#include "jit/x86.def"
+#include "jit/llvm/x86.def"
 };
 static const char *const features[] = {
 #define FEATURE(id, name, implied) name,
-#include "jit/x86.def"
+#include "jit/llvm/x86.def"
 };
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 

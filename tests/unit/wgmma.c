@@ -1,9 +1,9 @@
 /* Products of warp groups: what registers hold, how panels lie, kernels before three witnesses, what is refused. */
 #define _GNU_SOURCE
 #include "cuda/witness.h"
-#include "jit/emit_c.h"
-#include "jit/nvrtc.h"
-#include "jit/resources.h"
+#include "jit/c/emit_c.h"
+#include "jit/cuda/nvrtc.h"
+#include "jit/cuda/resources.h"
 #include "script.h"
 
 #include <stdio.h>

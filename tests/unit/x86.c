@@ -1,6 +1,6 @@
 /* The table of x86's features and CPUs is LLVM's: for every CPU and every feature, code made by the table's word is the
  * code that LLVM makes of the name. */
-#include "jit/x86.h"
+#include "jit/llvm/x86.h"
 
 #include "file.h"
 
@@ -21,11 +21,11 @@ enum { ALL_NAMES = 2000 };
 
 static const char *const cpus[] = {
 #define CPU(id, family, name, base, more) name,
-#include "jit/x86.def"
+#include "jit/llvm/x86.def"
 };
 static const char *const features[] = {
 #define FEATURE(id, name, implied) name,
-#include "jit/x86.def"
+#include "jit/llvm/x86.def"
 };
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 

@@ -1,4 +1,5 @@
-/* What jit/driver.def says of CUDA's driver is what the header of CUDA says; this file is compiled, and never run. */
+/* What jit/cuda/device/driver.def says of CUDA's driver is what the header of CUDA says; this file is compiled, and
+ * never run. */
 #include <cuda.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -9,4 +10,4 @@
 #define DRIVER_FUNCTION(field, symbol, parameters)                                                                     \
   _Static_assert(__builtin_types_compatible_p(CUresult(*) parameters, __typeof__(&symbol)), #symbol);
 #define DRIVER_FAULT(result, name, code, words) _Static_assert(CUDA_ERROR_##name == (result), #name);
-#include "../../../jit/driver.def"
+#include "../../../jit/cuda/device/driver.def"

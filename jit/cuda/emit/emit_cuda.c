@@ -1,0 +1,527 @@
+/* The dialect of nvcc and NVRTC: CUDA C++ that includes nothing. Each kernel is a __global__ function; what launches them
+ * in order, for nvcc, is a function of the host's.
+ *
+ * What the function allocates outside of kernels lies in a workspace in the device's memory, one buffer after the other.
+ * Of tensor units, fragments of wmma have a form (emit_tensor.c); others are refused. */
+#include "jit/c/emit_c.h"
+#include "jit/cuda/registers.h"
+#include "jit/cuda/tensor_map.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SHARED_ALIGNMENT = 32 }; /* fragments are loaded from multiples of 32 bytes */
+
+/* ---- Templates: conversions that the GPU has ---- */
+
+static const struct c_template templates[] = {
+    {"of_half", "",
+     "MS_PTX($V, ms_of_half_$N, ($U h)) {\n  $V x;\n  asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(x) : \"h\"((uint16_t)h));\n "
+     " return "
+     "x;\n}",
+     NULL},
+    {"to_half", "",
+     "MS_PTX($U, ms_to_half_$N, ($V x)) {\n  uint16_t h;\n  asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(h) : \"f\"(x));\n  "
+     "return "
+     "h;\n}",
+     NULL},
+    {"rsqrt", "", "$V ms_rsqrt_$N($V x) { return $Crsqrt$F(x); }", NULL},
+    {"popcount", "", "$V ms_popcount_$N($V x) { return ($V)__popcll((uint64_t)($U)x); }", NULL},
+    {"clz", "", "$V ms_clz_$N($V x) { return ($V)(__clzll((long long)(uint64_t)($U)x) - 64 + $B); }", NULL},
+    {NULL, NULL, NULL, NULL}};
+
+/* ---- Calls ---- */
+
+static const char *scope_of(const struct emit_c *e, tir_buffer buffer) {
+  tir_symbol scope = tir_buffer_at(e->ir, buffer)->scope;
+  return scope ? tir_text(e->ir, scope) : "global";
+}
+
+/* Groups of copies that go on by themselves: how many may be under way is part of the instruction. */
+static void write_group(struct emit_c *e, const char *name, const tir_expr *args) {
+  enum { MOST_LEFT = 8 };
+  bool waits = !strcmp(name, TIR_WAIT_GROUP);
+  const char *function = waits ? "ms_copy_wait" : "ms_copy_commit";
+  if (emit_c_needs(e, function)) {
+    fprintf(e->helpers, "MS_PTX(void, %s, (%s)) {\n", function, waits ? "int left" : "void");
+    for (int left = 0; waits && left < MOST_LEFT; left++)
+      fprintf(e->helpers, "  if (left == %d) asm volatile(\"cp.async.wait_group %d;\" : : : \"memory\");\n", left,
+              left);
+    if (waits)
+      fprintf(e->helpers, "  if (left >= %d) asm volatile(\"cp.async.wait_all;\" : : : \"memory\");\n}\n", MOST_LEFT);
+    else
+      fputs("  asm volatile(\"cp.async.commit_group;\" : : : \"memory\");\n}\n", e->helpers);
+  }
+  fprintf(e->out, "%s(", function);
+  if (waits) emit_c_index(e, args[0]);
+  fputc(')', e->out);
+}
+
+/* ---- Dot products of bytes ---- */
+
+static const char *sign_of(const struct emit_c *e, tir_expr load) {
+  return tir_type_code(tir_type_of(e->ir, load)) == TIR_UINT ? "u32" : "s32";
+}
+
+static const char *dot_function(struct emit_c *e, const char *a, const char *b, char name[32]) {
+  snprintf(name, 32, "ms_dp4a_%s_%s", a, b);
+  if (emit_c_needs(e, name))
+    fprintf(e->helpers,
+            "MS_PTX(uint32_t, %s, (uint32_t a, uint32_t b, uint32_t c)) {\n  uint32_t d;\n"
+            "  asm(\"dp4a.%s.%s %%0, %%1, %%2, %%3;\" : \"=r\"(d) : \"r\"(a), \"r\"(b), \"r\"(c));\n  return d;\n}\n",
+            name, a, b);
+  return name;
+}
+
+/* Of four bytes at once, which begin at a multiple of four (lower/dots.c). */
+static void write_dot(struct emit_c *e, const struct tir_expr_node *call) {
+  const tir_expr *args = tir_operands(e->ir, call->operands);
+  char name[32];
+  fprintf(e->out, "(%s)%s(", tir_type_code(call->type) == TIR_UINT ? "uint32_t" : "int32_t",
+          dot_function(e, sign_of(e, args[0]), sign_of(e, args[1]), name));
+  for (int i = 0; i < 2; i++) {
+    const struct tir_expr_node *load = tir_at(e->ir, args[i]);
+    fputs("*(const uint32_t *)", e->out);
+    emit_c_run(e, load->ref, tir_operands(e->ir, load->operands)[0], C_SCALAR);
+    fputs(", ", e->out);
+  }
+  fputs("(uint32_t)(", e->out);
+  emit_c_value(e, args[2], C_SCALAR);
+  fputs("))", e->out);
+}
+
+static bool write_call(struct emit_c *e, tir_expr x) {
+  const struct tir_expr_node *n = tir_at(e->ir, x);
+  const char *name = tir_text(e->ir, n->ref);
+  const tir_expr *args = tir_operands(e->ir, n->operands);
+  if (!strcmp(name, "tvm_storage_sync")) {
+    fputs("__syncthreads()", e->out);
+    return true;
+  }
+  if (!strcmp(name, TIR_WAIT_GROUP) || !strcmp(name, TIR_COMMIT_GROUP)) {
+    write_group(e, name, args);
+    return true;
+  }
+  if (!strcmp(name, TIR_DOT) && n->count == 3) {
+    write_dot(e, n);
+    return true;
+  }
+  if (emit_c_tensor_call(e, x) || emit_c_box_call(e, x)) return true;
+  if (strcmp(name, "tvm_warp_shuffle_xor") != 0 || n->count != 5) return false;
+  fputs("__shfl_xor_sync(0xffffffffu, ", e->out);
+  emit_c_value(e, args[1], C_SCALAR);
+  fputs(", ", e->out);
+  emit_c_value(e, args[2], C_SCALAR);
+  fputc(')', e->out);
+  return true;
+}
+
+/* ---- Memory ---- */
+
+/* The type of one access of so many bytes; NULL: there is none. */
+static const char *wide_type(int64_t bytes) {
+  switch (bytes) {
+  case 2: return "uint16_t";
+  case 4: return "uint32_t";
+  case 8: return "uint2";
+  case 16: return "uint4";
+  default: return NULL;
+  }
+}
+
+static const char *copy_function(struct emit_c *e, int bytes, char name[32]) {
+  snprintf(name, 32, "ms_copy_%d", bytes);
+  if (emit_c_needs(e, name))
+    fprintf(
+        e->helpers,
+        "MS_PTX(void, %s, (void *to, const void *from, uint32_t bytes)) {\n"
+        "  asm volatile(\"{\\n  .reg .u64 to;\\n  cvta.to.shared.u64 to, %%0;\\n\"\n"
+        "               \"  cp.async.%s.shared.global [to], [%%1], %d, %%2;\\n}\"\n"
+        "               :\n               : \"l\"(to), \"l\"(from), \"r\"(bytes)\n               : \"memory\");\n}\n",
+        name, bytes == 16 ? "cg" : "ca", bytes);
+  return name;
+}
+
+static void write_first(struct emit_c *e, tir_buffer buffer, tir_expr index) {
+  const struct tir_expr_node *n = tir_at(e->ir, index);
+  char name[32];
+  emit_c_buffer(e, buffer);
+  fprintf(e->out, " + %s(", emit_c_swizzle(e, buffer, name));
+  emit_c_index(e, n->kind == TIR_RAMP ? n->a : index);
+  fputs(")", e->out);
+}
+
+/* A copy that goes on by itself (lower/copies.c). Where its condition does not hold none of its bytes is loaded, and all of
+ * them are zero: no branch. */
+static void begin_copy(struct emit_c *e, const struct tir_stmt_node *s, const struct tir_expr_node *call) {
+  tir_expr value = tir_operands(e->ir, call->operands)[0], condition = TIR_NONE;
+  const struct tir_expr_node *load = tir_at(e->ir, value);
+  char name[32];
+  if (load->kind == TIR_CALL && load->count == 3) {
+    condition = tir_operands(e->ir, load->operands)[0];
+    load = tir_at(e->ir, tir_operands(e->ir, load->operands)[1]);
+  }
+  assert(load->kind == TIR_LOAD && load->count == 1 && !load->a && !s->store.predicate);
+  int bytes = tir_type_bits(call->type) * tir_type_lanes(call->type) / 8;
+  assert(bytes == 4 || bytes == 8 || bytes == 16);
+  emit_c_begin(e);
+  fprintf(e->out, "%s(", copy_function(e, bytes, name));
+  write_first(e, s->store.buffer, tir_operands(e->ir, s->store.indices)[0]);
+  fputs(", ", e->out);
+  write_first(e, load->ref, tir_operands(e->ir, load->operands)[0]);
+  fputs(", ", e->out);
+  if (condition) {
+    fputc('(', e->out);
+    emit_c_value(e, condition, C_SCALAR);
+    fprintf(e->out, ") ? %d : 0", bytes);
+  } else {
+    fprintf(e->out, "%d", bytes);
+  }
+  fputs(");\n", e->out);
+}
+
+static bool is_zero(const struct emit_c *e, tir_expr x) {
+  const struct tir_expr_node *n = tir_at(e->ir, x);
+  if (n->kind == TIR_BROADCAST) return is_zero(e, n->a);
+  return (n->kind == TIR_INT_IMM && n->imm == 0) || (n->kind == TIR_FLOAT_IMM && n->real == 0 && !signbit(n->real));
+}
+
+/* The load that a value is, or that it is where a condition for all lanes holds, and zeros elsewhere: *condition is then
+ * that, else TIR_NONE. NULL: it is none. */
+static const struct tir_expr_node *loaded_whole(const struct emit_c *e, tir_expr value, tir_expr *condition) {
+  const struct tir_expr_node *n = tir_at(e->ir, value);
+  *condition = TIR_NONE;
+  const tir_expr *parts = emit_c_choice(e, n);
+  if (parts) {
+    if (!is_zero(e, parts[2])) return NULL;
+    *condition = parts[0];
+    n = tir_at(e->ir, parts[1]);
+  }
+  return n->kind == TIR_LOAD && n->count == 1 && !n->a ? n : NULL;
+}
+
+/* A vector that goes as it is from one memory to another, neither of them a thread's own, which is in registers: one load
+ * and one store, at multiples of their size (lower/vectors.c). */
+static bool copy_vector(struct emit_c *e, tir_stmt store) {
+  const struct tir_stmt_node *s = tir_stmt_at(e->ir, store);
+  const struct tir_expr_node *value = tir_at(e->ir, s->store.value);
+  tir_expr to = tir_operands(e->ir, s->store.indices)[0], condition;
+  if (value->kind == TIR_CALL && !strcmp(tir_text(e->ir, value->ref), TIR_ASYNC_COPY)) {
+    begin_copy(e, s, value);
+    return true;
+  }
+  if (emit_c_store_pairs(e, store)) return true;
+  const struct tir_expr_node *load = loaded_whole(e, s->store.value, &condition);
+  if (!load || s->store.predicate) return false;
+  tir_expr from = tir_operands(e->ir, load->operands)[0];
+  struct c_type t = emit_c_stored(load->type, 1);
+  const char *type = wide_type((int64_t)t.bits / 8 * tir_type_lanes(load->type));
+  bool moves = emit_c_is_run(e, from) && emit_c_is_run(e, to) && e->parallel;
+  if (!type || !moves || !strcmp(scope_of(e, s->store.buffer), "local") || !strcmp(scope_of(e, load->ref), "local"))
+    return false;
+  emit_c_begin(e);
+  fprintf(e->out, "*(%s *)", type);
+  emit_c_run(e, s->store.buffer, to, C_SCALAR);
+  fputs(" = ", e->out);
+  if (condition) {
+    fputc('(', e->out);
+    emit_c_value(e, condition, C_SCALAR);
+    fputs(") ? ", e->out);
+  }
+  fprintf(e->out, "*(const %s *)", type);
+  emit_c_run(e, load->ref, from, C_SCALAR);
+  if (condition) fprintf(e->out, " : %s()", type);
+  fputs(";\n", e->out);
+  return true;
+}
+
+static void allocate_on_device(struct emit_c *e, const char *name, const char *type, uint64_t bytes) {
+  emit_c_line(e, "%s *%s = (%s *)((char *)workspace + %llu);", type, name, type, (unsigned long long)e->device_bytes);
+  e->device_bytes += (bytes + C_DEVICE_ALIGNMENT - 1) / C_DEVICE_ALIGNMENT * C_DEVICE_ALIGNMENT;
+}
+
+static void allocate(struct emit_c *e, tir_buffer buffer, struct c_type t, uint64_t elements) {
+  if (emit_c_fragment(e, buffer, elements)) return;
+  const char *scope = scope_of(e, buffer), *name = emit_c_declare_buffer(e, buffer);
+  char type[32];
+  uint64_t bytes = elements * ((unsigned)t.bits / 8);
+  emit_c_type_name(e, t, type);
+  int own = tir_buffer_at(e->ir, buffer)->alignment, alignment = own > SHARED_ALIGNMENT ? own : SHARED_ALIGNMENT;
+  if (!e->parallel) {
+    allocate_on_device(e, name, type, bytes);
+  } else if (!strcmp(scope, "shared.dyn")) {
+    emit_c_line(e, "extern __shared__ __align__(%d) unsigned char ms_shared[]; /* %llu bytes */", alignment,
+                (unsigned long long)bytes);
+    emit_c_line(e, "%s *%s = (%s *)ms_shared;", type, name, type);
+    e->asked.dynamic_bytes = (int64_t)bytes;
+    e->asked.shared_bytes += (int64_t)bytes;
+  } else if (!strcmp(scope, "shared")) {
+    emit_c_line(e, "__shared__ __align__(%d) %s %s[%llu];", alignment, type, name, (unsigned long long)elements);
+    e->asked.shared_bytes += (int64_t)bytes;
+  } else if (!strcmp(scope, "local")) {
+    emit_c_line(e, "%s %s[%llu];", type, name, (unsigned long long)elements);
+    e->asked.local_bytes += (int64_t)bytes;
+  } else {
+    emit_c_refuse(e, "buffer %s: memory of scope \"%s\" in a kernel has no form in CUDA", name, scope);
+  }
+}
+
+/* ---- Kernels ---- */
+
+enum { AXES = 3 };
+
+struct launch {
+  tir_expr grid[AXES], block[AXES]; /* TIR_NONE: 1 */
+};
+
+/* The axes of the kernel, bound to variables of its text; gives its innermost loop. */
+static tir_stmt bind_axes(struct emit_c *e, tir_stmt loop, struct launch *launch) {
+  *launch = (struct launch){0};
+  for (tir_stmt s = loop;; s = tir_stmt_at(e->ir, s)->first[TIR_BODY]) {
+    const struct tir_stmt_node *n = tir_as(e->ir, s, TIR_LOOP);
+    enum tir_axis axis = tir_axis_named(tir_text(e->ir, n->loop.thread));
+    assert(axis < TIR_VTHREAD_X);
+    if (axis >= TIR_THREAD_X)
+      launch->block[axis - TIR_THREAD_X] = n->loop.extent, e->asked.threads *= (int)tir_loop_extent(e->ir, s);
+    else
+      launch->grid[axis] = n->loop.extent;
+    const char *type = emit_c_index_type(e);
+    emit_c_line(e, "const %s %s __attribute__((unused)) = (%s)%s;", type, emit_c_declare_var(e, n->loop.var), type,
+                tir_axis_name(axis));
+    tir_stmt inner = n->first[TIR_BODY];
+    if (!inner || !tir_is(e->ir, inner, TIR_LOOP) || tir_stmt_at(e->ir, inner)->loop_kind != TIR_THREAD_BINDING)
+      return s;
+  }
+}
+
+/* Scalars of 16 bits come as their bits: the host has no conversion of theirs. */
+static void widen_scalars(struct emit_c *e, const struct tir_captures *c) {
+  struct c_type f = {TIR_FLOAT, 32, 1};
+  char helper[64];
+  for (uint32_t i = c->buffers; i < c->buffers + c->vars; i++) {
+    tir_var v = tir_at(e->ir, c->at[i])->ref;
+    tir_type t = e->ir->vars.at[v].type;
+    if (!emit_c_is_short(t)) continue;
+    emit_c_helper(e, tir_type_code(t) == TIR_BFLOAT ? "of_bfloat" : "of_half", f, NULL, helper);
+    emit_c_line(e, "const float %s = %s(ms_%s);", e->vars[v], helper, e->vars[v]);
+  }
+}
+
+/* Its threads change how many registers they have: a block then has all that there are (PTX ISA, "setmaxnreg"). */
+static bool sets_registers(const struct emit_c *e, tir_stmt kernel) {
+  for (tir_stmt s = kernel; s; s = tir_next(e->ir, s, kernel)) {
+    if (!tir_is(e->ir, s, TIR_EVALUATE)) continue;
+    const struct tir_expr_node *n = tir_at(e->ir, tir_as(e->ir, s, TIR_EVALUATE)->evaluate.value);
+    if (n->kind == TIR_CALL && !strcmp(tir_text(e->ir, n->ref), TIR_SET_REGISTERS)) return true;
+  }
+  return false;
+}
+
+/* Registers that a thread may have, as __launch_bounds__ lets the assembler share them out. */
+static int most_registers(const struct emit_c *e, tir_stmt kernel, int threads) {
+  enum { ENCODED = 255 }; /* that an instruction can name */
+  if (sets_registers(e, kernel)) return (int)tir_registers_each(threads);
+  int warps = (threads + TIR_WARP - 1) / TIR_WARP;
+  int each = TIR_BLOCK_REGISTERS / (warps * TIR_WARP) / TIR_REGISTERS_UNIT * TIR_REGISTERS_UNIT;
+  return each < ENCODED ? each : ENCODED;
+}
+
+static void write_kernel(struct emit_c *e, const struct tir_captures *c, uint32_t number, uint32_t maps,
+                         struct launch *launch) {
+  FILE *outer = e->out;
+  int indent = e->indent;
+  char *text = NULL;
+  size_t size;
+  uint32_t mark = emit_c_enter(e);
+  if (!(e->out = open_memstream(&text, &size))) abort();
+  e->indent = 1, e->parallel = true, e->kernel = c->loop;
+  e->asked = (struct jit_resources){.threads = 1};
+  snprintf(e->asked.name, sizeof e->asked.name, "%s_kernel_%u", e->name, number);
+  tir_stmt innermost = bind_axes(e, c->loop, launch);
+  widen_scalars(e, c);
+  emit_c_list(e, tir_stmt_at(e->ir, innermost)->first[TIR_BODY]);
+  registers_foresee(e->ir, c->loop, most_registers(e, c->loop, e->asked.threads), &e->asked);
+  e->indent = indent, e->parallel = false;
+  emit_c_leave(e, mark);
+  fclose(e->out);
+  e->out = e->functions;
+  fprintf(e->out, "extern \"C\" __global__ void __launch_bounds__(%d%s) %s(", e->asked.threads,
+          sets_registers(e, c->loop) ? ", 1" : "", e->asked.name);
+  emit_c_captured(e, c, C_PARAMETERS);
+  for (uint32_t i = 0; i < maps; i++)
+    fprintf(e->out, "%sconst __grid_constant__ ms_tensor_map ms_map_%u", i || c->buffers + c->vars ? ", " : "", i);
+  fprintf(e->out, ") {\n%s}\n\n", text);
+  e->out = outer;
+  free(text);
+}
+
+static void write_extents(struct emit_c *e, const tir_expr extents[AXES]) {
+  fputs("dim3(", e->out);
+  for (int a = 0; a < AXES; a++) {
+    if (a) fputs(", ", e->out);
+    if (extents[a])
+      emit_c_index(e, extents[a]);
+    else
+      fputc('1', e->out);
+  }
+  fputs("), ", e->out);
+}
+
+/* A launch of no blocks is an error: where their number is not known here, they are counted when it is called. */
+static void if_any(struct emit_c *e, const struct launch *launch) {
+  const char *between = "if (";
+  for (int a = 0; a < AXES; a++) {
+    if (!launch->grid[a] || tir_at(e->ir, launch->grid[a])->lo > 0) continue;
+    fputs(between, e->out);
+    emit_c_index(e, launch->grid[a]);
+    fputs(" > 0", e->out);
+    between = " && ";
+  }
+  if (*between == ' ') fputs(") ", e->out);
+}
+
+static void note_kernel(struct emit_c *e) {
+  struct c_kernels *k = e->kernels;
+  if (!k) return;
+  k->at = tir_enlarge(k->at, &k->capacity, (uint64_t)k->count + 1, sizeof *k->at);
+  k->at[k->count++] = e->asked;
+}
+
+static void launch_kernel(struct emit_c *e, const struct tir_captures *c) {
+  struct launch launch;
+  uint32_t number = e->bodies++;
+  struct tensor_map maps[TENSOR_MAPS_MOST];
+  tir_buffer mapped[TENSOR_MAPS_MOST];
+  uint32_t map_count = tensor_maps_of(e->ir, c->loop, maps, mapped, TENSOR_MAPS_MOST);
+  write_kernel(e, c, number, map_count, &launch);
+  note_kernel(e);
+  const char *kernel = e->asked.name;
+  long long dynamic = e->asked.dynamic_bytes;
+  if (dynamic)
+    emit_c_line(e, "cudaFuncSetAttribute(%s, cudaFuncAttributeMaxDynamicSharedMemorySize, %lld);", kernel, dynamic);
+  for (uint32_t i = 0; i < map_count && i < TENSOR_MAPS_MOST; i++) {
+    char name[40];
+    snprintf(name, sizeof name, "ms_map_%u_%u", number, i);
+    emit_c_line(e, "ms_tensor_map %s;", name);
+    tensor_map_print(e->out, &maps[i], name, e->buffers[mapped[i]], "return 1; /* cudaErrorInvalidValue */");
+  }
+  emit_c_begin(e);
+  fprintf(e->out, "void *ms_args_%u[] = {", number);
+  emit_c_captured(e, c, C_ADDRESSES);
+  for (uint32_t i = 0; i < map_count; i++)
+    fprintf(e->out, "%s(void *)&ms_map_%u_%u", i || c->buffers + c->vars ? ", " : "", number, i);
+  fputs("};\n", e->out);
+  emit_c_begin(e);
+  if_any(e, &launch);
+  fprintf(e->out, "cudaLaunchKernel(%s, ", kernel);
+  write_extents(e, launch.grid);
+  write_extents(e, launch.block);
+  fprintf(e->out, "ms_args_%u, %lld, (cudaStream_t)stream);\n", number, dynamic);
+}
+
+/* ---- The function ---- */
+
+static bool is_wide(void *data, tir_expr x) {
+  struct emit_c *e = data;
+  const struct tir_expr_node *n = tir_at(e->ir, x);
+  bool named =
+      n->kind == TIR_CALL && !strcmp(tir_text(e->ir, n->ref), "type_annotation"); /* of what a pointer leads to */
+  if (!named && tir_type_is_int(n->type) && tir_type_bits(n->type) == 64) e->index_bits = 64;
+  return true;
+}
+
+/* Indices have 32 bits where no integer has more and no buffer is larger than they reach. */
+static void choose_index(struct emit_c *e) {
+  tir_stmt top = e->ir->funcs.at[e->func].body;
+  struct tir_span params = e->ir->funcs.at[e->func].params;
+  e->index_bits = 32;
+  for (tir_stmt s = top; s; s = tir_next(e->ir, s, top)) {
+    tir_expr all[4];
+    uint32_t count = tir_stmt_exprs(e->ir, s, all);
+    for (uint32_t i = 0; i < count; i++)
+      if (all[i]) tir_walk_expr(e->ir, all[i], is_wide, e);
+    if (tir_is(e->ir, s, TIR_STORE))
+      tir_walk_expr(e->ir, tir_operands(e->ir, tir_stmt_at(e->ir, s)->store.indices)[0], is_wide, e);
+    if (tir_is(e->ir, s, TIR_ALLOC) && tir_allocation_bytes(e->ir, tir_stmt_at(e->ir, s)->alloc.buffer) > INT32_MAX)
+      e->index_bits = 64;
+  }
+  for (uint32_t i = 0; i < params.count; i++) {
+    tir_buffer buffer = e->ir->params.at[params.first + i].buffer;
+    uint64_t bytes = buffer ? tir_allocation_bytes(e->ir, buffer) : 1;
+    if (!bytes || bytes > INT32_MAX) e->index_bits = 64;
+  }
+}
+
+static void argument(struct emit_c *e, const struct tir_param *p, uint32_t i) {
+  char type[32];
+  tir_type t = p->buffer ? tir_buffer_at(e->ir, p->buffer)->type : e->ir->vars.at[p->var].type;
+  emit_c_type_name(e, emit_c_stored(t, 1), type);
+  if (p->buffer)
+    emit_c_line(e, "%s *%s = (%s *)args[%u];", type, emit_c_declare_buffer(e, p->buffer), type, i);
+  else if (tir_type_is_int(t))
+    emit_c_line(e, "const %s %s = *(const %s *)args[%u];", emit_c_index_type(e), emit_c_declare_var(e, p->var), type,
+                i);
+  else
+    emit_c_line(e, "const %s %s = *(const %s *)args[%u];", type, emit_c_declare_var(e, p->var), type, i);
+}
+
+static void write_function(struct emit_c *e) {
+  const struct tir_func_node *f = &e->ir->funcs.at[e->func];
+  uint32_t mark = emit_c_enter(e);
+  choose_index(e);
+  fprintf(e->out, "#ifndef __CUDACC_RTC__\nextern \"C\" int %s(void **args, void *workspace, void *stream) {\n",
+          e->name);
+  e->indent = 1;
+  emit_c_line(e, "(void)args, (void)workspace;");
+  for (uint32_t i = 0; i < f->params.count; i++) argument(e, &e->ir->params.at[f->params.first + i], i);
+  emit_c_list(e, tir_stmt_at(e->ir, f->body)->first[TIR_BODY]);
+  emit_c_line(e, "return (int)cudaGetLastError();");
+  e->indent = 0;
+  fputs("}\n#endif\n", e->out);
+  emit_c_leave(e, mark);
+  if (e->kernels) e->kernels->device_bytes = e->device_bytes;
+}
+
+static void write_head(const struct emit_c *e, FILE *out) {
+  fprintf(out,
+          "/* %s, made by msched for cuda -arch=%s.\n"
+          " * Compile with nvcc -gencode arch=compute_%s,code=%s%s, or with NVRTC; nothing is included.\n"
+          " * Its kernels are launched in order by %s, for nvcc: args: one a parameter, the device's address of a\n"
+          " * buffer, or the address of a scalar's value; workspace: %llu bytes on the device.\n"
+          " * Returns a cudaError_t. */\n",
+          e->name, e->target->cpu, e->target->cpu + strlen("sm_"), e->target->cpu, e->fast_math ? "" : " --fmad=false",
+          e->name, (unsigned long long)e->device_bytes);
+  fputs("#ifdef __CUDACC_RTC__\n"
+        "typedef signed char int8_t;\ntypedef unsigned char uint8_t;\ntypedef short int16_t;\n"
+        "typedef unsigned short uint16_t;\ntypedef int int32_t;\ntypedef unsigned int uint32_t;\n"
+        "typedef long long int64_t;\ntypedef unsigned long long uint64_t;\n"
+        "#define INT8_MIN (-128)\n#define INT8_MAX 127\n#define UINT8_MAX 255\n"
+        "#define INT16_MIN (-32768)\n#define INT16_MAX 32767\n#define UINT16_MAX 65535\n"
+        "#define INT32_MIN (-2147483647 - 1)\n#define INT32_MAX 2147483647\n#define UINT32_MAX 4294967295u\n"
+        "#define INT64_MAX 9223372036854775807LL\n#define INT64_MIN (-INT64_MAX - 1)\n"
+        "#define UINT64_MAX 18446744073709551615ULL\n#define INT64_C(x) x##LL\n#define UINT64_C(x) x##ULL\n"
+        "#else\n#include <stdint.h>\n#endif\n\n"
+        "#define MS_HELPER static __device__ __forceinline__\n"
+        "#ifndef MS_PTX /* functions of PTX */\n#define MS_PTX(type, name, parameters) MS_HELPER type name "
+        "parameters\n#endif\n"
+        "#define __builtin_memcpy ::memcpy\n\n",
+        out);
+}
+
+const struct c_dialect emit_c_cuda = {
+    .library = "::",
+    .infinity = {"__int_as_float(0x7f800000)", "__longlong_as_double(0x7ff0000000000000LL)"},
+    .nan = {"__int_as_float(0x7fc00000)", "__longlong_as_double(0x7ff8000000000000LL)"},
+    .restricts = "__restrict__ ",
+    .fails = "__trap();",
+    .bound = {"([&] { ", "return ", "}())"},
+    .scalars_as_bits = true,
+    .templates = templates,
+    .call = write_call,
+    .copy = copy_vector,
+    .allocate = allocate,
+    .outlined = launch_kernel,
+    .function = write_function,
+    .head = write_head};

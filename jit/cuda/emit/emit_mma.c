@@ -1,0 +1,278 @@
+/* mma.sync in CUDA's source: fragments are registers of each lane, which tir_mma_place says the elements of. ldmatrix loads
+ * them from shared memory, a register a lane for each of four matrices of eight rows of 16 bytes; a product of 16 columns
+ * is two of PTX. What a lane stores it stores by itself. */
+#include "jit/c/emit_c.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { REGISTERS = 4, SUMS = TIR_MMA_SIDE * TIR_MMA_SIDE / TIR_WARP };
+
+static const struct element {
+  tir_type type;
+  const char *name, *sum; /* in PTX */
+} elements[] = {{TIR_TYPE(TIR_FLOAT, 16, 1), "f16", "f32"},
+                {TIR_TYPE(TIR_BFLOAT, 16, 1), "bf16", "f32"},
+                {TIR_TYPE(TIR_FLOAT, 32, 1), "tf32", "f32"},
+                {TIR_TYPE(TIR_INT, 8, 1), "s8", "s32"},
+                {TIR_TYPE(TIR_UINT, 8, 1), "u8", "s32"}};
+
+/* What accumulators are in C and in asm; NULL: there are none of that type. */
+static const char *sum_type(tir_type type, char *constraint) {
+  bool real = type == TIR_TYPE(TIR_FLOAT, 32, 1);
+  *constraint = real ? 'f' : 'r';
+  return real ? "float" : type == TIR_T_I32 ? "int32_t" : NULL;
+}
+
+static const struct element *element_of(tir_type type) {
+  for (size_t i = 0; i < sizeof elements / sizeof *elements; i++)
+    if (elements[i].type == type) return &elements[i];
+  return NULL;
+}
+
+bool emit_c_mma_fragment(struct emit_c *e, tir_buffer buffer, uint64_t count) {
+  enum tir_mma_operand operand;
+  char constraint;
+  if (!tir_mma_operand_of(e->ir, buffer, &operand)) return false;
+  tir_type type = tir_buffer_at(e->ir, buffer)->type;
+  bool is_sum = operand == TIR_MMA_C;
+  const char *of = is_sum ? sum_type(type, &constraint) : element_of(type) ? "uint32_t" : NULL;
+  if (!of) return false;
+  uint64_t held = (uint64_t)TIR_MMA_SIDE * (is_sum ? TIR_MMA_SIDE : (unsigned)tir_mma_depth(tir_type_bits(type)));
+  uint64_t registers = (count + held - 1) / held * (is_sum ? SUMS : REGISTERS);
+  emit_c_line(e, "%s %s[%llu];", of, emit_c_declare_buffer(e, buffer), (unsigned long long)registers);
+  return true;
+}
+
+/* ---- Functions ---- */
+
+static const char *lane_function(struct emit_c *e) {
+  if (emit_c_needs(e, "ms_lane"))
+    fputs("MS_PTX(int32_t, ms_lane, ()) {\n  int32_t lane;\n  asm(\"mov.u32 %0, %%laneid;\" : \"=r\"(lane));\n"
+          "  return lane;\n}\n",
+          e->helpers);
+  return "ms_lane()";
+}
+
+const char *emit_c_matrices(struct emit_c *e, bool transposed) {
+  const char *name = transposed ? "ms_ldmatrix_x4_trans" : "ms_ldmatrix_x4";
+  if (!emit_c_needs(e, name)) return name;
+  fprintf(e->helpers,
+          "MS_PTX(void, %s, (uint32_t *d, const void *row)) {\n"
+          "  asm volatile(\"{\\n  .reg .u64 row;\\n  cvta.to.shared.u64 row, %%4;\\n\"\n"
+          "               \"  ldmatrix.sync.aligned.m8n8.x4%s.shared.b16 {%%0, %%1, %%2, %%3}, [row];\\n}\"\n"
+          "               : \"=r\"(d[0]), \"=r\"(d[1]), \"=r\"(d[2]), \"=r\"(d[3])\n"
+          "               : \"l\"(row)\n               : \"memory\");\n}\n",
+          name, transposed ? ".trans" : "");
+  return name;
+}
+
+static void round_function(struct emit_c *e) {
+  if (!emit_c_needs(e, "ms_to_tf32")) return;
+  fputs("MS_PTX(uint32_t, ms_to_tf32, (uint32_t bits)) {\n  uint32_t d;\n"
+        "  asm(\"{\\n  .reg .f32 x;\\n  mov.b32 x, %1;\\n  cvt.rna.tf32.f32 %0, x;\\n}\" : \"=r\"(d) : \"r\"(bits));\n"
+        "  return d;\n}\n",
+        e->helpers);
+}
+
+/* Where in memory the first element of the matrix lies that lanes 8 * number to 8 * number + 7 name the rows of: where
+ * lane 0 has the first element of that register. */
+static struct tir_mma_place origin_of(enum tir_mma_operand operand, int bits, int number, bool by_columns) {
+  struct tir_mma_place p = tir_mma_place(operand, bits, 0, number * (32 / bits));
+  return by_columns ? (struct tir_mma_place){p.column, p.row} : p;
+}
+
+/* Lane l names row l % 8 of matrix l / 8. Those that lie in memory as ldmatrix spreads them over lanes have in a row what
+ * one group of lanes holds; others are transposed on their way, which is for elements of 16 bits. */
+static const char *load_function(struct emit_c *e, enum tir_mma_operand operand, tir_type type, bool by_columns,
+                                 const char *swizzle, char name[64]) {
+  const struct element *of = element_of(type);
+  int bits = tir_type_bits(type);
+  bool transposed = operand == TIR_MMA_B && !by_columns;
+  char of_memory[32];
+  snprintf(name, 64, "ms_mma_load_%s_%s_%s%s", operand == TIR_MMA_A ? "a" : "b", by_columns ? "col" : "row", of->name,
+           *swizzle ? swizzle + strlen("ms") : "");
+  if (!emit_c_needs(e, name)) return name;
+  bool rounds = !strcmp(of->name, "tf32");
+  const char *matrices = emit_c_matrices(e, transposed);
+  if (rounds) round_function(e);
+  const char *lane = lane_function(e);
+  struct tir_mma_place odd = origin_of(operand, bits, 1, by_columns), upper = origin_of(operand, bits, 2, by_columns);
+  struct tir_mma_place last = origin_of(operand, bits, 3, by_columns);
+  assert(last.row == odd.row + upper.row && last.column == odd.column + upper.column);
+  emit_c_type_name(e, emit_c_stored(type, 1), of_memory);
+  const char *index = emit_c_index_type(e);
+  fprintf(e->helpers,
+          "MS_HELPER void %s(uint32_t *d, const %s *from, %s at, %s stride) {\n"
+          "  const int32_t lane = %s, odd = lane / 8 %% 2, upper = lane / 16;\n"
+          "  %s(d, from + %s(at + (lane %% 8 + %d * odd + %d * upper) * stride + %d * odd + %d * upper));\n",
+          name, of_memory, index, index, lane, matrices, swizzle, odd.row, upper.row, odd.column, upper.column);
+  if (rounds) fprintf(e->helpers, "  for (int i = 0; i < %d; i++) d[i] = ms_to_tf32(d[i]);\n", REGISTERS);
+  fputs("}\n", e->helpers);
+  return name;
+}
+
+static const char *fill_function(struct emit_c *e, tir_type type, char name[64]) {
+  char constraint;
+  const char *sum = sum_type(type, &constraint);
+  snprintf(name, 64, "ms_mma_fill_%s", constraint == 'f' ? "f32" : "s32");
+  if (emit_c_needs(e, name))
+    fprintf(e->helpers, "MS_HELPER void %s(%s *d, %s value) {\n  for (int i = 0; i < %d; i++) d[i] = value;\n}\n", name,
+            sum, sum, SUMS);
+  return name;
+}
+
+/* Lanes have two elements side by side, which are stored as they are: element by element, each where tir_mma_place says. */
+static const char *store_function(struct emit_c *e, tir_type type, char name[64]) {
+  char constraint;
+  const char *sum = sum_type(type, &constraint);
+  snprintf(name, 64, "ms_mma_store_%s", constraint == 'f' ? "f32" : "s32");
+  if (!emit_c_needs(e, name)) return name;
+  const char *lane = lane_function(e);
+  fprintf(e->helpers,
+          "MS_HELPER void %s(%s *to, const %s *d, int32_t stride) {\n"
+          "  to += %s / 4 * stride + %s %% 4 * 2;\n",
+          name, sum, sum, lane, lane);
+  for (int i = 0; i < SUMS; i++) {
+    struct tir_mma_place p = tir_mma_place(TIR_MMA_C, 16, 0, i);
+    fprintf(e->helpers, "  to[%d * stride + %d] = d[%d];\n", p.row, p.column, i);
+  }
+  fputs("}\n", e->helpers);
+  return name;
+}
+
+/* d += a * b, eight columns: d has four registers, a four, b two. */
+static void half_function(struct emit_c *e, const struct element *of, const char *sum, char constraint, int depth,
+                          const char *name) {
+  if (!emit_c_needs(e, name)) return;
+  fprintf(e->helpers, "MS_PTX(void, %s, (%s *d, const uint32_t *a, const uint32_t *b)) {\n", name, sum);
+  fprintf(e->helpers,
+          "  asm volatile(\"mma.sync.aligned.m16n8k%d.row.col.%s.%s.%s.%s \"\n"
+          "               \"{%%0, %%1, %%2, %%3}, {%%4, %%5, %%6, %%7}, {%%8, %%9}, {%%0, %%1, %%2, %%3};\"\n",
+          depth, of->sum, of->name, of->name, of->sum);
+  fprintf(e->helpers, "               : \"+%c\"(d[0]), \"+%c\"(d[1]), \"+%c\"(d[2]), \"+%c\"(d[3])\n", constraint,
+          constraint, constraint, constraint);
+  fputs("               : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"r\"(b[0]), \"r\"(b[1]));\n}\n",
+        e->helpers);
+}
+
+static const char *multiply_function(struct emit_c *e, tir_type input, tir_type output, char name[64]) {
+  const struct element *of = element_of(input);
+  char constraint, half[64];
+  const char *sum = sum_type(output, &constraint);
+  int depth = tir_mma_depth(tir_type_bits(input));
+  snprintf(half, sizeof half, "ms_mma_m16n8k%d_%s", depth, of->name);
+  half_function(e, of, sum, constraint, depth, half);
+  snprintf(name, 64, "ms_mma_%s", of->name);
+  if (emit_c_needs(e, name))
+    fprintf(e->helpers,
+            "MS_HELPER void %s(%s *d, const uint32_t *a, const uint32_t *b) {\n"
+            "  %s(d, a, b);\n  %s(d + %d, a, b + %d);\n}\n",
+            name, sum, half, half, SUMS / 2, REGISTERS / 2);
+  return name;
+}
+
+/* ---- Calls ---- */
+
+/* The elements of the operand that argument `arg` has a pointer to; TIR_T_VOID: refused. */
+static tir_type operand_type(struct emit_c *e, tir_expr arg, enum tir_mma_operand expected) {
+  const struct tir_expr_node *n = tir_at(e->ir, arg);
+  enum tir_mma_operand operand;
+  char constraint;
+  if (n->kind == TIR_DATA && tir_mma_operand_of(e->ir, n->ref, &operand) && operand == expected) {
+    tir_type type = tir_buffer_at(e->ir, n->ref)->type;
+    if (operand == TIR_MMA_C ? sum_type(type, &constraint) != NULL : element_of(type) != NULL) return type;
+  }
+  emit_c_refuse(e, "a call of mma has a pointer to no fragment that CUDA has");
+  return TIR_T_VOID;
+}
+
+static void write_fragment(struct emit_c *e, tir_expr data, int registers, tir_expr index) {
+  emit_c_buffer(e, tir_at(e->ir, data)->ref);
+  fprintf(e->out, " + %d * (", registers);
+  emit_c_index(e, index);
+  fputc(')', e->out);
+}
+
+/* (c, index, value) */
+static void fill(struct emit_c *e, const tir_expr *args) {
+  char name[64];
+  tir_type type = operand_type(e, args[0], TIR_MMA_C);
+  if (type == TIR_T_VOID) return;
+  fprintf(e->out, "%s(", fill_function(e, type, name));
+  write_fragment(e, args[0], SUMS, args[1]);
+  fputs(", ", e->out);
+  emit_c_value(e, args[2], C_SCALAR);
+  fputc(')', e->out);
+}
+
+/* (d, index, pointer, stride, layout, operand) */
+static void load(struct emit_c *e, const tir_expr *args) {
+  char name[64], swizzled[32];
+  bool b = emit_c_is_text(e, args[5], "b"), by_columns = emit_c_is_text(e, args[4], "col_major");
+  enum tir_mma_operand operand = b ? TIR_MMA_B : TIR_MMA_A;
+  tir_type type = operand_type(e, args[0], operand);
+  if (type == TIR_T_VOID) return;
+  if ((by_columns && !b) || (b && !by_columns && tir_type_bits(type) != 16))
+    emit_c_refuse(e, "an operand of mma that ldmatrix loads neither as it lies in memory nor transposed");
+  tir_expr offset;
+  tir_buffer from = emit_c_pointed(e, args[2], &offset);
+  if (!from) return;
+  const char *swizzle = emit_c_swizzle(e, from, swizzled);
+  fprintf(e->out, "%s(", load_function(e, operand, type, by_columns, swizzle, name));
+  write_fragment(e, args[0], REGISTERS, args[1]);
+  fputs(", ", e->out);
+  emit_c_buffer(e, from);
+  fputs(", ", e->out);
+  emit_c_index(e, offset);
+  fputs(", ", e->out);
+  emit_c_index(e, args[3]);
+  fputc(')', e->out);
+}
+
+/* (c, index, pointer, stride) */
+static void store(struct emit_c *e, const tir_expr *args) {
+  char name[64];
+  tir_type type = operand_type(e, args[0], TIR_MMA_C);
+  if (type == TIR_T_VOID) return;
+  fprintf(e->out, "%s(", store_function(e, type, name));
+  emit_c_pointer(e, args[2]);
+  fputs(", ", e->out);
+  write_fragment(e, args[0], SUMS, args[1]);
+  fputs(", ", e->out);
+  emit_c_index(e, args[3]);
+  fputc(')', e->out);
+}
+
+/* (c, index, a, index, b, index, layout of b) */
+static void multiply(struct emit_c *e, const tir_expr *args) {
+  char name[64];
+  tir_type output = operand_type(e, args[0], TIR_MMA_C), input = operand_type(e, args[2], TIR_MMA_A);
+  tir_type other = operand_type(e, args[4], TIR_MMA_B);
+  if (output == TIR_T_VOID || input == TIR_T_VOID || other == TIR_T_VOID) return;
+  if (other != input || tir_type_is_float(output) != tir_type_is_float(input))
+    emit_c_refuse(e, "a product of fragments of two types");
+  fprintf(e->out, "%s(", multiply_function(e, input, output, name));
+  write_fragment(e, args[0], SUMS, args[1]);
+  fputs(", ", e->out);
+  write_fragment(e, args[2], REGISTERS, args[3]);
+  fputs(", ", e->out);
+  write_fragment(e, args[4], REGISTERS, args[5]);
+  fputc(')', e->out);
+}
+
+bool emit_c_one_of(struct emit_c *e, tir_expr call, const struct c_known_call *known, size_t count) {
+  const struct tir_expr_node *n = tir_at(e->ir, call);
+  for (size_t i = 0; i < count; i++) {
+    if (strcmp(known[i].name, tir_text(e->ir, n->ref)) != 0 || n->count != known[i].count) continue;
+    known[i].write(e, tir_operands(e->ir, n->operands));
+    return true;
+  }
+  return false;
+}
+
+bool emit_c_mma_call(struct emit_c *e, tir_expr call) {
+  static const struct c_known_call known[] = {
+      {TIR_MMA_FILL, 3, fill}, {TIR_MMA_LOAD, 6, load}, {TIR_MMA_STORE, 4, store}, {TIR_MMA_SYNC, 7, multiply}};
+  return emit_c_one_of(e, call, known, sizeof known / sizeof *known);
+}

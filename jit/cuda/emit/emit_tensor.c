@@ -1,0 +1,316 @@
+/* Tensor cores in CUDA's source: fragments of 16 x 16 x 16 are registers of each lane, and what a warp does with them is PTX,
+ * each instruction in a function of its own, so that nothing is included.
+ *
+ * What lane and register hold which element is the machine's own affair: only such calls touch fragments. A product is
+ * given how its operands were loaded, by rows or by columns: the loads of a buffer must agree. */
+#include "jit/c/emit_c.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SIDE = 16, ELEMENTS = SIDE * SIDE };
+
+/* ---- Fragments ---- */
+
+struct fragment {
+  const char *role;    /* in PTX: a, b; c of accumulators */
+  const char *element; /* in PTX */
+  const char *type;    /* of a register */
+  char constraint;     /* of a register, in asm */
+  int registers;
+};
+
+static const struct {
+  tir_type type;
+  struct fragment fragment;
+} operands[] = {{TIR_TYPE(TIR_FLOAT, 16, 1), {"a", "f16", "uint32_t", 'r', 8}},
+                {TIR_TYPE(TIR_BFLOAT, 16, 1), {"a", "bf16", "uint32_t", 'r', 4}},
+                {TIR_TYPE(TIR_INT, 8, 1), {"a", "s8", "uint32_t", 'r', 2}},
+                {TIR_TYPE(TIR_UINT, 8, 1), {"a", "u8", "uint32_t", 'r', 2}}},
+  accumulators[] = {{TIR_TYPE(TIR_FLOAT, 32, 1), {"c", "f32", "float", 'f', 8}},
+                    {TIR_TYPE(TIR_FLOAT, 16, 1), {"c", "f16", "uint32_t", 'r', 4}},
+                    {TIR_TYPE(TIR_INT, 32, 1), {"c", "s32", "int32_t", 'r', 8}}};
+
+/* False: the buffer is no fragment, or of elements that have none. */
+static bool find_fragment(const struct emit_c *e, tir_buffer buffer, struct fragment *out) {
+  const struct tir_buffer_node *b = tir_buffer_at(e->ir, buffer);
+  const char *scope = b->scope ? tir_text(e->ir, b->scope) : "";
+  if (!strcmp(scope, "wmma.accumulator")) {
+    for (size_t i = 0; i < sizeof accumulators / sizeof *accumulators; i++)
+      if (accumulators[i].type == b->type) return *out = accumulators[i].fragment, true;
+    return false;
+  }
+  bool a = !strcmp(scope, "wmma.matrix_a");
+  if (!a && strcmp(scope, "wmma.matrix_b") != 0) return false;
+  for (size_t i = 0; i < sizeof operands / sizeof *operands; i++) {
+    if (operands[i].type != b->type) continue;
+    *out = operands[i].fragment;
+    if (!a) out->role = "b";
+    return true;
+  }
+  return false;
+}
+
+bool emit_c_fragment(struct emit_c *e, tir_buffer buffer, uint64_t elements) {
+  struct fragment f;
+  if (emit_c_wgmma_fragment(e, buffer) || emit_c_mma8_fragment(e, buffer, elements)) return true;
+  if (!find_fragment(e, buffer, &f)) return emit_c_mma_fragment(e, buffer, elements);
+  uint64_t registers = (elements + ELEMENTS - 1) / ELEMENTS * (unsigned)f.registers;
+  emit_c_line(e, "%s %s[%llu];", f.type, emit_c_declare_buffer(e, buffer), (unsigned long long)registers);
+  return true;
+}
+
+/* The fragment that argument `arg` has a pointer to; refused where it is none. */
+static bool fragment_of(struct emit_c *e, tir_expr arg, struct fragment *out) {
+  const struct tir_expr_node *n = tir_at(e->ir, arg);
+  if (n->kind == TIR_DATA && find_fragment(e, n->ref, out)) return true;
+  emit_c_refuse(e, "a call of a tensor unit has a pointer to no fragment that CUDA has");
+  return false;
+}
+
+/* ---- Functions of PTX ---- */
+
+/* "{%4, %5}" */
+static void write_operands(FILE *out, int first, int count) {
+  for (int i = 0; i < count; i++) fprintf(out, "%s%%%d", i ? ", " : "{", first + i);
+  fputc('}', out);
+}
+
+/* "=r"(d[0]), "=r"(d[1]) */
+static void bind_operands(FILE *out, const char *mode, const struct fragment *f, char name) {
+  for (int i = 0; i < f->registers; i++)
+    fprintf(out, "%s\"%s%c\"(%c[%d])", i ? ", " : "", mode, f->constraint, name, i);
+}
+
+static const char *load_function(struct emit_c *e, const struct fragment *f, const char *layout, char name[64]) {
+  snprintf(name, 64, "ms_wmma_load_%s_%s_%s", f->role, layout, f->element);
+  if (!emit_c_needs(e, name)) return name;
+  FILE *out = e->helpers;
+  fprintf(out, "MS_PTX(void, %s, (%s *d, const void *from, uint32_t stride)) {\n", name, f->type);
+  fprintf(out, "  asm volatile(\"wmma.load.%s.sync.aligned.%s.m16n16k16.%s ", f->role, layout, f->element);
+  write_operands(out, 0, f->registers);
+  fprintf(out, ", [%%%d], %%%d;\"\n               : ", f->registers, f->registers + 1);
+  bind_operands(out, "=", f, 'd');
+  fputs("\n               : \"l\"(from), \"r\"(stride)\n               : \"memory\");\n}\n", out);
+  return name;
+}
+
+static const char *store_function(struct emit_c *e, const struct fragment *f, char name[64]) {
+  snprintf(name, 64, "ms_wmma_store_%s", f->element);
+  if (!emit_c_needs(e, name)) return name;
+  FILE *out = e->helpers;
+  fprintf(out, "MS_PTX(void, %s, (void *to, const %s *d, uint32_t stride)) {\n", name, f->type);
+  fprintf(out, "  asm volatile(\"wmma.store.d.sync.aligned.row.m16n16k16.%s [%%%d], ", f->element, f->registers);
+  write_operands(out, 0, f->registers);
+  fprintf(out, ", %%%d;\"\n               :\n               : ", f->registers + 1);
+  bind_operands(out, "", f, 'd');
+  fputs(", \"l\"(to), \"r\"(stride)\n               : \"memory\");\n}\n", out);
+  return name;
+}
+
+/* Products of halves name the types of sums alone, others those of all four matrices. */
+static void write_types(FILE *out, const struct fragment *input, const struct fragment *sum) {
+  if (!strcmp(input->element, "f16"))
+    fprintf(out, "%s.%s", sum->element, sum->element);
+  else
+    fprintf(out, "%s.%s.%s.%s", sum->element, input->element, input->element, sum->element);
+}
+
+static const char *multiply_function(struct emit_c *e, const struct fragment *input, const struct fragment *sum,
+                                     const char *a_layout, const char *b_layout, char name[64]) {
+  snprintf(name, 64, "ms_wmma_mma_%s_%s_%s_%s", a_layout, b_layout, sum->element, input->element);
+  if (!emit_c_needs(e, name)) return name;
+  FILE *out = e->helpers;
+  const int n = sum->registers, k = input->registers;
+  fprintf(out, "MS_PTX(void, %s, (%s *d, const uint32_t *a, const uint32_t *b, const %s *c)) {\n", name, sum->type,
+          sum->type);
+  fprintf(out, "  asm volatile(\"wmma.mma.sync.aligned.%s.%s.m16n16k16.", a_layout, b_layout);
+  write_types(out, input, sum);
+  for (int i = 0, first = 0; i < 4; i++) {
+    int count = i == 1 || i == 2 ? k : n;
+    fputs(i ? ", " : " ", out);
+    write_operands(out, first, count);
+    first += count;
+  }
+  fputs(";\"\n               : ", out);
+  bind_operands(out, "=", sum, 'd');
+  fputs("\n               : ", out);
+  bind_operands(out, "", input, 'a');
+  fputs(", ", out);
+  bind_operands(out, "", input, 'b');
+  fputs(", ", out);
+  bind_operands(out, "", sum, 'c');
+  fputs(");\n}\n", out);
+  return name;
+}
+
+static const char *fill_function(struct emit_c *e, const struct fragment *f, char name[64]) {
+  snprintf(name, 64, "ms_wmma_fill_%s", f->element);
+  if (!emit_c_needs(e, name)) return name;
+  fprintf(e->helpers, "MS_HELPER void %s(%s *d, %s value) {\n  for (int i = 0; i < %d; i++) d[i] = value;\n}\n", name,
+          f->type, f->type, f->registers);
+  return name;
+}
+
+/* ---- Calls ---- */
+
+bool emit_c_is_text(const struct emit_c *e, tir_expr x, const char *text) {
+  const struct tir_expr_node *n = tir_at(e->ir, x);
+  return n->kind == TIR_STRING_IMM && !strcmp(tir_text(e->ir, n->ref), text);
+}
+
+struct search {
+  const struct emit_c *e;
+  tir_buffer buffer;
+  const char *layout; /* NULL: no load was seen */
+  bool differ;
+};
+
+static bool find_load(void *data, tir_expr x) {
+  struct search *s = data;
+  const struct tir_expr_node *n = tir_at(s->e->ir, x);
+  if (n->kind != TIR_CALL || strcmp(tir_text(s->e->ir, n->ref), "tvm_load_matrix_sync") != 0 || n->count != 8)
+    return true;
+  const tir_expr *args = tir_operands(s->e->ir, n->operands);
+  if (tir_at(s->e->ir, args[0])->kind != TIR_DATA || tir_at(s->e->ir, args[0])->ref != s->buffer) return false;
+  const char *layout = emit_c_is_text(s->e, args[7], "col_major") ? "col" : "row";
+  s->differ |= s->layout && strcmp(s->layout, layout) != 0;
+  s->layout = layout;
+  return false;
+}
+
+/* How the fragments of the buffer were loaded, which argument `arg` has a pointer to. */
+static const char *layout_of(struct emit_c *e, tir_expr arg) {
+  struct search s = {e, tir_at(e->ir, arg)->ref, NULL, false};
+  tir_stmt top = e->ir->funcs.at[e->func].body;
+  for (tir_stmt t = top; t; t = tir_next(e->ir, t, top))
+    if (tir_is(e->ir, t, TIR_EVALUATE)) tir_walk_expr(e->ir, tir_stmt_at(e->ir, t)->evaluate.value, find_load, &s);
+  if (!s.layout || s.differ)
+    emit_c_refuse(e, "%s: its fragments are loaded both by rows and by columns, or not at all",
+                  tir_buffer_name(e->ir, s.buffer));
+  return s.layout ? s.layout : "row";
+}
+
+static void write_fragment(struct emit_c *e, const struct fragment *f, tir_expr data, tir_expr index) {
+  emit_c_buffer(e, tir_at(e->ir, data)->ref);
+  fprintf(e->out, " + %d * (", f->registers);
+  emit_c_index(e, index);
+  fputc(')', e->out);
+}
+
+/* tvm_access_ptr(type, data, offset, extent, mask) */
+tir_buffer emit_c_pointed(struct emit_c *e, tir_expr pointer, tir_expr *offset) {
+  const struct tir_expr_node *n = tir_at(e->ir, pointer);
+  const tir_expr *args = tir_operands(e->ir, n->operands);
+  if (n->kind != TIR_CALL || strcmp(tir_text(e->ir, n->ref), "tvm_access_ptr") != 0 || n->count != 5 ||
+      tir_at(e->ir, args[1])->kind != TIR_DATA) {
+    emit_c_refuse(e, "a matrix of a tensor unit lies where no buffer is");
+    return TIR_NONE;
+  }
+  *offset = args[2];
+  return tir_at(e->ir, args[1])->ref;
+}
+
+void emit_c_pointer(struct emit_c *e, tir_expr pointer) {
+  char name[32];
+  tir_expr offset;
+  tir_buffer buffer = emit_c_pointed(e, pointer, &offset);
+  if (!buffer) return;
+  if (*emit_c_swizzle(e, buffer, name))
+    emit_c_refuse(e, "%s: its rows are spread over banks, which this call of a tensor unit does not know",
+                  tir_buffer_name(e->ir, buffer));
+  emit_c_buffer(e, buffer);
+  fputs(" + (", e->out);
+  emit_c_index(e, offset);
+  fputc(')', e->out);
+}
+
+/* (data, m, n, k, index, value) */
+static void fill(struct emit_c *e, const tir_expr *args) {
+  struct fragment f;
+  struct c_type real = {TIR_FLOAT, 32, 1};
+  char name[64], to_half[64];
+  if (!fragment_of(e, args[0], &f)) return;
+  bool halves = !strcmp(f.element, "f16"); /* two in a register */
+  fprintf(e->out, "%s(", fill_function(e, &f, name));
+  write_fragment(e, &f, args[0], args[4]);
+  fprintf(e->out, halves ? ", 0x10001u * %s(" : ", ", halves ? emit_c_helper(e, "to_half", real, NULL, to_half) : "");
+  emit_c_value(e, args[5], C_SCALAR);
+  fputs(halves ? "))" : ")", e->out);
+}
+
+/* (data, m, n, k, index, pointer, stride, layout) */
+static void load(struct emit_c *e, const tir_expr *args) {
+  struct fragment f;
+  char name[64];
+  if (!fragment_of(e, args[0], &f)) return;
+  fprintf(e->out, "%s(", load_function(e, &f, emit_c_is_text(e, args[7], "col_major") ? "col" : "row", name));
+  write_fragment(e, &f, args[0], args[4]);
+  fputs(", ", e->out);
+  emit_c_pointer(e, args[5]);
+  fputs(", ", e->out);
+  emit_c_index(e, args[6]);
+  fputc(')', e->out);
+}
+
+/* The same arguments. */
+static void store(struct emit_c *e, const tir_expr *args) {
+  struct fragment f;
+  char name[64];
+  if (!fragment_of(e, args[0], &f)) return;
+  if (!emit_c_is_text(e, args[7], "row_major")) emit_c_refuse(e, "a fragment is stored by columns");
+  fprintf(e->out, "%s(", store_function(e, &f, name));
+  emit_c_pointer(e, args[5]);
+  fputs(", ", e->out);
+  write_fragment(e, &f, args[0], args[4]);
+  fputs(", ", e->out);
+  emit_c_index(e, args[6]);
+  fputc(')', e->out);
+}
+
+/* (d, index, a, index, b, index, c, index) */
+static void multiply(struct emit_c *e, const tir_expr *args) {
+  struct fragment f[4];
+  char name[64];
+  for (int i = 0; i < 4; i++)
+    if (!fragment_of(e, args[2 * i], &f[i])) return;
+  if (strcmp(f[1].element, f[2].element) != 0 || strcmp(f[0].element, f[3].element) != 0)
+    emit_c_refuse(e, "a product of fragments of two types");
+  const char *a = layout_of(e, args[2]), *b = layout_of(e, args[4]);
+  fprintf(e->out, "%s(", multiply_function(e, &f[1], &f[0], a, b, name));
+  for (int i = 0; i < 4; i++) {
+    if (i) fputs(", ", e->out);
+    write_fragment(e, &f[i], args[2 * i], args[2 * i + 1]);
+  }
+  fputc(')', e->out);
+}
+
+static bool is_known_shape(const struct emit_c *e, const tir_expr *args) {
+  for (int i = 1; i <= 3; i++)
+    if (!tir_is_const(e->ir, args[i], SIDE)) return false;
+  return true;
+}
+
+bool emit_c_tensor_call(struct emit_c *e, tir_expr call) {
+  static const struct {
+    const char *name;
+    uint32_t count;
+    bool has_shape;
+    void (*write)(struct emit_c *e, const tir_expr *args);
+  } known[] = {{"tvm_fill_fragment", 6, true, fill},
+               {"tvm_load_matrix_sync", 8, true, load},
+               {"tvm_store_matrix_sync", 8, true, store},
+               {"tvm_mma_sync", 8, false, multiply}};
+  const struct tir_expr_node *n = tir_at(e->ir, call);
+  const tir_expr *args = tir_operands(e->ir, n->operands);
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    if (strcmp(known[i].name, tir_text(e->ir, n->ref)) != 0 || n->count != known[i].count) continue;
+    if (known[i].has_shape && !is_known_shape(e, args))
+      emit_c_refuse(e, "fragments that are not of 16 x 16 x 16 have no form in CUDA");
+    else
+      known[i].write(e, args);
+    return true;
+  }
+  return emit_c_mma_call(e, call) || emit_c_mma8_call(e, call) || emit_c_wgmma_call(e, call);
+}

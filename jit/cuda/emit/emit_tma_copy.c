@@ -1,0 +1,189 @@
+/* Copies of boxes of tensors in CUDA's source, for sm_90a, and barriers in shared memory that wait for them. What a tensor
+ * is the host describes (tensor_map.h): kernels get that after their other operands. Source: PTX ISA, "mbarrier" and
+ * "cp.async.bulk.tensor". */
+#include "jit/c/emit_c.h"
+#include "jit/cuda/tensor_map.h"
+
+#include <string.h>
+
+/* A function of the barrier's address and a number. */
+static void barrier_function(struct emit_c *e, const char *name, const char *ptx) {
+  if (!emit_c_needs(e, name)) return;
+  emit_c_shared_address(e);
+  fprintf(e->helpers,
+          "MS_PTX(void, %s, (const void *at, uint32_t number)) {\n"
+          "  asm volatile(\"%s\" : : \"r\"(ms_shared_address(at)), \"r\"(number) : \"memory\");\n}\n",
+          name, ptx);
+}
+
+static void write_barrier_call(struct emit_c *e, const char *name, const tir_expr *args) {
+  fprintf(e->out, "%s(", name);
+  emit_c_pointer(e, args[0]);
+  fputs(", ", e->out);
+  emit_c_index(e, args[1]);
+  fputc(')', e->out);
+}
+
+/* (at, count) */
+static void init(struct emit_c *e, const tir_expr *args) {
+  barrier_function(e, "ms_mbarrier_init", "mbarrier.init.shared::cta.b64 [%0], %1;");
+  write_barrier_call(e, "ms_mbarrier_init", args);
+}
+
+/* (at, bytes) */
+static void expect(struct emit_c *e, const tir_expr *args) {
+  barrier_function(e, "ms_mbarrier_expect", "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;");
+  write_barrier_call(e, "ms_mbarrier_expect", args);
+}
+
+/* (at) */
+static void arrive(struct emit_c *e, const tir_expr *args) {
+  if (emit_c_needs(e, "ms_mbarrier_arrive")) {
+    emit_c_shared_address(e);
+    fputs("MS_PTX(void, ms_mbarrier_arrive, (const void *at)) {\n"
+          "  asm volatile(\"mbarrier.arrive.shared::cta.b64 _, [%0];\" : : \"r\"(ms_shared_address(at)) : "
+          "\"memory\");\n}\n",
+          e->helpers);
+  }
+  fputs("ms_mbarrier_arrive(", e->out);
+  emit_c_pointer(e, args[0]);
+  fputc(')', e->out);
+}
+
+/* (at, parity) */
+static void wait(struct emit_c *e, const tir_expr *args) {
+  barrier_function(e, "ms_mbarrier_wait",
+                   "{\\n  .reg .pred p;\\nwait:\\n  mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\\n"
+                   "  @p bra done;\\n  bra wait;\\ndone:\\n}");
+  write_barrier_call(e, "ms_mbarrier_wait", args);
+}
+
+/* (number, threads) */
+static void meet(struct emit_c *e, const tir_expr *args) {
+  if (emit_c_needs(e, "ms_named_barrier"))
+    fputs("MS_PTX(void, ms_named_barrier, (uint32_t number, uint32_t threads)) {\n"
+          "  asm volatile(\"bar.sync %0, %1;\" : : \"r\"(number), \"r\"(threads) : \"memory\");\n}\n",
+          e->helpers);
+  fputs("ms_named_barrier(", e->out);
+  emit_c_index(e, args[0]);
+  fputs(", ", e->out);
+  emit_c_index(e, args[1]);
+  fputc(')', e->out);
+}
+
+/* (count, more): a constant of the instruction's. */
+static void set_registers(struct emit_c *e, const tir_expr *args) {
+  bool more = !tir_is_const(e->ir, args[1], 0);
+  const char *name = more ? "ms_more_registers" : "ms_fewer_registers";
+  if (!tir_is_int(e->ir, args[0])) {
+    emit_c_refuse(e, "a number of registers that is not constant");
+    return;
+  }
+  if (emit_c_needs(e, name))
+    fprintf(e->helpers,
+            "template <int count> MS_PTX(void, %s, ()) {\n"
+            "  asm volatile(\"setmaxnreg.%s.sync.aligned.u32 %%0;\" : : \"n\"(count));\n}\n",
+            name, more ? "inc" : "dec");
+  fprintf(e->out, "%s<%lld>()", name, (long long)tir_at(e->ir, args[0])->imm);
+}
+
+static void fence(struct emit_c *e, const tir_expr *args) {
+  (void)args;
+  if (emit_c_needs(e, "ms_mbarrier_fence"))
+    fputs("MS_PTX(void, ms_mbarrier_fence, ()) {\n"
+          "  asm volatile(\"fence.mbarrier_init.release.cluster;\\n  fence.proxy.async.shared::cta;\" : : : "
+          "\"memory\");\n}\n",
+          e->helpers);
+  fputs("ms_mbarrier_fence()", e->out);
+}
+
+/* ---- Maps ---- */
+
+void emit_c_map_type(struct emit_c *e) {
+  if (!emit_c_needs(e, "ms_tensor_map")) return;
+  fprintf(e->helpers,
+          "struct __align__(%d) ms_tensor_map { /* CUtensorMap */\n  unsigned char bytes[%d];\n};\n"
+          "#ifndef __CUDACC_RTC__ /* of the driver: link with -lcuda */\nextern \"C\" %s#endif\n",
+          TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES, TENSOR_MAP_DECLARATION);
+}
+
+/* The number of the copy's map among the kernel's. */
+static uint32_t map_of(struct emit_c *e, tir_expr call) {
+  struct tensor_map map, known[TENSOR_MAPS_MOST];
+  tir_buffer buffer, buffers[TENSOR_MAPS_MOST];
+  if (!tensor_map_of(e->ir, call, &map, &buffer)) {
+    emit_c_refuse(e, "a copy of a box goes to no panels of shared memory");
+    return 0;
+  }
+  uint32_t count = tensor_maps_of(e->ir, e->kernel, known, buffers, TENSOR_MAPS_MOST);
+  for (uint32_t i = 0; i < count && i < TENSOR_MAPS_MOST; i++)
+    if (buffers[i] == buffer && !memcmp(&known[i], &map, sizeof map)) return i;
+  emit_c_refuse(e, "a kernel copies boxes of more than %d tensors", TENSOR_MAPS_MOST);
+  return 0;
+}
+
+static void copy_function(struct emit_c *e, uint32_t rank, char name[32]) {
+  snprintf(name, 32, "ms_tensor_copy_%ud", rank);
+  if (!emit_c_needs(e, name)) return;
+  emit_c_shared_address(e);
+  fprintf(e->helpers, "MS_PTX(void, %s, (void *to, const ms_tensor_map *from, const void *arrived", name);
+  for (uint32_t d = 0; d < rank; d++) fprintf(e->helpers, ", int32_t at_%u", d);
+  fprintf(e->helpers,
+          ")) {\n  asm volatile(\"cp.async.bulk.tensor.%ud.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+          "[%%0], [%%1, {",
+          rank);
+  for (uint32_t d = 0; d < rank; d++) fprintf(e->helpers, "%s%%%u", d ? ", " : "", d + 3);
+  fputs("}], [%2];\"\n               : : \"r\"(ms_shared_address(to)), \"l\"(from), \"r\"(ms_shared_address(arrived))",
+        e->helpers);
+  for (uint32_t d = 0; d < rank; d++) fprintf(e->helpers, ", \"r\"(at_%u)", d);
+  fputs("\n               : \"memory\");\n}\n", e->helpers);
+}
+
+static void copy(struct emit_c *e, tir_expr call) {
+  struct tir_box b;
+  char name[32], place[32];
+  tir_expr offset;
+  if (!tir_box_of(e->ir, call, &b)) {
+    emit_c_refuse(e, "a copy of a box whose extents are not constant");
+    return;
+  }
+  uint32_t map = map_of(e, call);
+  tir_buffer to = emit_c_pointed(e, b.to, &offset);
+  emit_c_map_type(e);
+  copy_function(e, b.rank, name);
+  const char *places = emit_c_swizzle(e, to, place);
+  fprintf(e->out, "%s(", name);
+  emit_c_buffer(e, to);
+  fprintf(e->out, " + %s(", places);
+  emit_c_index(e, offset);
+  fprintf(e->out, "), &ms_map_%u, ", map);
+  emit_c_pointer(e, b.barrier);
+  for (uint32_t d = b.rank; d-- > 0;) {
+    fputs(", ", e->out);
+    emit_c_index(e, b.at[d]);
+  }
+  fputc(')', e->out);
+}
+
+bool emit_c_box_call(struct emit_c *e, tir_expr call) {
+  static const struct {
+    const char *name;
+    uint32_t count;
+    void (*write)(struct emit_c *e, const tir_expr *args);
+  } known[] = {{TIR_MBARRIER_INIT, 2, init},     {TIR_MBARRIER_FENCE, 0, fence}, {TIR_MBARRIER_EXPECT, 2, expect},
+               {TIR_MBARRIER_ARRIVE, 1, arrive}, {TIR_NAMED_BARRIER, 2, meet},   {TIR_SET_REGISTERS, 2, set_registers},
+               {TIR_MBARRIER_WAIT, 2, wait}};
+  const struct tir_expr_node *n = tir_at(e->ir, call);
+  const char *called = tir_text(e->ir, n->ref);
+  bool copies = !strcmp(called, TIR_TENSOR_COPY);
+  size_t i = 0, count = sizeof known / sizeof *known;
+  while (i < count && (strcmp(known[i].name, called) != 0 || known[i].count != n->count)) i++;
+  if (i == count && !copies) return false;
+  if (strcmp(e->target->cpu, "sm_90a") != 0)
+    emit_c_refuse(e, "copies of boxes of tensors are for sm_90a, and the target is %s", e->target->cpu);
+  else if (copies)
+    copy(e, call);
+  else
+    known[i].write(e, tir_operands(e->ir, n->operands));
+  return true;
+}

@@ -1,0 +1,286 @@
+/* Products of warp groups in CUDA's source, for sm_90a: sums are registers of 128 threads, which tir_wgmma_place says the
+ * elements of; matrices are named by descriptors, which say where in shared memory they begin, how far its panels and
+ * groups of eight rows lie apart, and how pieces are exchanged. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix
+ * Instructions". */
+#include "jit/c/emit_c.h"
+
+#include <string.h>
+
+enum { PIECE = 16, PANEL_ROWS = 8 };
+
+static const struct element {
+  tir_type type;
+  const char *name; /* in PTX */
+} elements[] = {{TIR_TYPE(TIR_FLOAT, 16, 1), "f16"}, {TIR_TYPE(TIR_BFLOAT, 16, 1), "bf16"}};
+
+static const struct element *element_of(tir_type type) {
+  for (size_t i = 0; i < sizeof elements / sizeof *elements; i++)
+    if (elements[i].type == type) return &elements[i];
+  return NULL;
+}
+
+/* Registers of a thread for all fragments of the buffer. */
+static unsigned registers_of(const struct emit_c *e, tir_buffer buffer) {
+  return (unsigned)(tir_allocation_bytes(e->ir, buffer) / sizeof(float) / TIR_GROUP);
+}
+
+bool emit_c_wgmma_fragment(struct emit_c *e, tir_buffer buffer) {
+  if (!tir_is_group_fragment(e->ir, buffer) || tir_buffer_at(e->ir, buffer)->type != TIR_TYPE(TIR_FLOAT, 32, 1))
+    return false;
+  emit_c_line(e, "float %s[%u];", emit_c_declare_buffer(e, buffer), registers_of(e, buffer));
+  return true;
+}
+
+/* ---- Functions ---- */
+
+/* What has neither arguments nor a value. */
+static void write_plain(struct emit_c *e, const char *name, const char *ptx) {
+  if (emit_c_needs(e, name))
+    fprintf(e->helpers, "MS_PTX(void, %s, ()) { asm volatile(\"%s;\" : : : \"memory\"); }\n", name, ptx);
+  fprintf(e->out, "%s()", name);
+}
+
+static void thread_function(struct emit_c *e) {
+  if (!emit_c_needs(e, "ms_group_thread")) return;
+  fprintf(
+      e->helpers,
+      "MS_PTX(int32_t, ms_group_thread, ()) {\n  int32_t thread;\n"
+      "  asm(\"{\\n  .reg .u32 i, j, n;\\n  mov.u32 i, %%tid.z;\\n  mov.u32 n, %%ntid.y;\\n  mov.u32 j, %%tid.y;\\n\"\n"
+      "      \"  mad.lo.u32 i, i, n, j;\\n  mov.u32 n, %%ntid.x;\\n  mov.u32 j, %%tid.x;\\n\"\n"
+      "      \"  mad.lo.u32 i, i, n, j;\\n  and.b32 %%0, i, %d;\\n}\" : \"=r\"(thread));\n  return thread;\n}\n",
+      TIR_GROUP - 1);
+}
+
+void emit_c_shared_address(struct emit_c *e) {
+  if (!emit_c_needs(e, "ms_shared_address")) return;
+  fputs("MS_PTX(uint32_t, ms_shared_address, (const void *at)) {\n  uint32_t address;\n"
+        "  asm(\"{\\n  .reg .u64 x;\\n  cvta.to.shared.u64 x, %1;\\n  cvt.u32.u64 %0, x;\\n}\" : \"=r\"(address) : "
+        "\"l\"(at));\n  return address;\n}\n",
+        e->helpers);
+}
+
+static void matrix_function(struct emit_c *e) {
+  if (!emit_c_needs(e, "ms_wgmma_matrix")) return;
+  emit_c_shared_address(e);
+  fputs("MS_HELPER uint64_t ms_wgmma_matrix(const void *at, uint32_t leading, uint32_t stride, uint32_t swizzle) {\n"
+        "  return (uint64_t)(ms_shared_address(at) >> 4 & 0x3fff) | (uint64_t)(leading >> 4) << 16 |\n"
+        "         (uint64_t)(stride >> 4) << 32 | (uint64_t)swizzle << 62;\n}\n",
+        e->helpers);
+}
+
+static void hold_function(struct emit_c *e) {
+  if (!emit_c_needs(e, "ms_wgmma_hold")) return;
+  fputs("MS_PTX(void, ms_wgmma_hold_one, (float *d)) { asm volatile(\"\" : \"+f\"(*d) : : \"memory\"); }\n"
+        "MS_HELPER void ms_wgmma_hold(float *d, int count) {\n#pragma unroll\n"
+        "  for (int i = 0; i < count; i++) ms_wgmma_hold_one(d + i);\n}\n",
+        e->helpers);
+}
+
+static void fill_function(struct emit_c *e) {
+  if (!emit_c_needs(e, "ms_wgmma_fill")) return;
+  fputs("MS_HELPER void ms_wgmma_fill(float *d, int count, float value) {\n#pragma unroll\n"
+        "  for (int i = 0; i < count; i++) d[i] = value;\n}\n",
+        e->helpers);
+}
+
+/* Registers come by fours: two elements side by side, which are stored at once, two of a row eight further down; eight
+ * columns on, the next four. */
+static void store_function(struct emit_c *e) {
+  if (!emit_c_needs(e, "ms_wgmma_store")) return;
+  struct tir_mma_place below = tir_wgmma_place(0, 2), next = tir_wgmma_place(0, 4), warp = tir_wgmma_place(TIR_WARP, 0);
+  struct tir_mma_place right = tir_wgmma_place(1, 0), lower = tir_wgmma_place(4, 0);
+  assert(tir_wgmma_place(0, 1).column == 1 && !below.column && !next.row && !warp.column && !right.row &&
+         !lower.column);
+  thread_function(e);
+  fprintf(e->helpers,
+          "MS_HELPER void ms_wgmma_store(float *to, const float *d, int columns, int32_t stride) {\n"
+          "  const int32_t thread = ms_group_thread();\n"
+          "  to += (thread / %d * %d + thread %% %d / 4 * %d) * stride + thread %% 4 * %d;\n#pragma unroll\n"
+          "  for (int i = 0; i < columns / %d; i++) {\n"
+          "    const float2 upper = {d[4 * i], d[4 * i + 1]}, lower = {d[4 * i + 2], d[4 * i + 3]};\n"
+          "    *(float2 *)(to + %d * i) = upper;\n    *(float2 *)(to + %d * stride + %d * i) = lower;\n  }\n}\n",
+          TIR_WARP, warp.row, TIR_WARP, lower.row, right.column, next.column, next.column, below.row, next.column);
+}
+
+/* d += a * b: d has n / 2 registers. Transposed b's rows are sixteen products, not columns. */
+static void multiply_function(struct emit_c *e, const struct element *of, int n, bool by_rows, const char *name) {
+  if (!emit_c_needs(e, name)) return;
+  FILE *out = e->helpers;
+  int count = n / 2;
+  fprintf(out, "MS_PTX(void, %s, (float *d, uint64_t a, uint64_t b)) {\n", name);
+  fprintf(out,
+          "  asm volatile(\"{\\n  .reg .pred p;\\n  setp.ne.b32 p, 1, 0;\\n\"\n"
+          "               \"  wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%s {",
+          n, of->name, of->name);
+  for (int i = 0; i < count; i++) fprintf(out, "%s%%%d", i ? ", " : "", i);
+  fprintf(out, "}, %%%d, %%%d, p, 1, 1, 0, %d;\\n}\"\n               : ", count, count + 1, by_rows);
+  for (int i = 0; i < count; i++) fprintf(out, "%s\"+f\"(d[%d])", i ? ", " : "", i);
+  fputs("\n               : \"l\"(a), \"l\"(b)\n               : \"memory\");\n}\n", out);
+}
+
+/* ---- Calls ---- */
+
+/* The buffer of sums that an argument has a pointer to, TIR_NONE: refused. */
+static tir_buffer sums_of(struct emit_c *e, tir_expr data) {
+  const struct tir_expr_node *n = tir_at(e->ir, data);
+  if (n->kind == TIR_DATA && tir_is_group_fragment(e->ir, n->ref)) return n->ref;
+  emit_c_refuse(e, "a call of wgmma has a pointer to no sums of a warp group");
+  return TIR_NONE;
+}
+
+static int columns_of(struct emit_c *e, tir_expr n) {
+  const struct tir_expr_node *x = tir_at(e->ir, n);
+  if (x->kind == TIR_INT_IMM && tir_is_wgmma_width(x->imm)) return (int)x->imm;
+  emit_c_refuse(e, "a call of wgmma of a number of columns that is no multiple of 8 up to %d", TIR_WGMMA_MOST_COLUMNS);
+  return 8;
+}
+
+static void write_fragment(struct emit_c *e, tir_expr data, int columns, tir_expr index) {
+  emit_c_buffer(e, tir_at(e->ir, data)->ref);
+  fprintf(e->out, " + %d * (", columns / 2);
+  emit_c_index(e, index);
+  fputc(')', e->out);
+}
+
+/* (c, index, n, value) */
+static void fill(struct emit_c *e, const tir_expr *args, uint32_t count) {
+  (void)count;
+  int n = columns_of(e, args[2]);
+  if (!sums_of(e, args[0])) return;
+  fill_function(e);
+  fputs("ms_wgmma_fill(", e->out);
+  write_fragment(e, args[0], n, args[1]);
+  fprintf(e->out, ", %d, ", n / 2);
+  emit_c_value(e, args[3], C_SCALAR);
+  fputc(')', e->out);
+}
+
+/* (c, index, n, pointer, stride) */
+static void store(struct emit_c *e, const tir_expr *args, uint32_t count) {
+  (void)count;
+  int n = columns_of(e, args[2]);
+  if (!sums_of(e, args[0])) return;
+  store_function(e);
+  fputs("ms_wgmma_store(", e->out);
+  emit_c_pointer(e, args[3]);
+  fputs(", ", e->out);
+  write_fragment(e, args[0], n, args[1]);
+  fprintf(e->out, ", %d, ", n);
+  emit_c_index(e, args[4]);
+  fputc(')', e->out);
+}
+
+/* A matrix whose rows lie in panels. Where its columns are the products that are summed, they are within one panel. */
+static void write_matrix(struct emit_c *e, tir_expr pointer, bool sums_along_rows) {
+  struct tir_swizzle s = {0};
+  char place[32];
+  tir_expr offset;
+  tir_buffer buffer = emit_c_pointed(e, pointer, &offset);
+  if (!buffer) return;
+  if (!tir_swizzle_of(e->ir, buffer, &s) || !s.panel) {
+    emit_c_refuse(e, "%s: it lies in no panels, which products of warp groups read", tir_buffer_name(e->ir, buffer));
+    return;
+  }
+  matrix_function(e);
+  const char *places = emit_c_swizzle(e, buffer, place);
+  fputs("ms_wgmma_matrix(", e->out);
+  emit_c_buffer(e, buffer);
+  fprintf(e->out, " + %s(", places);
+  emit_c_index(e, offset);
+  int swizzle = s.panel == 128 ? 1 : s.panel == 64 ? 2 : 3;
+  fprintf(e->out, "), %lld, %lld, %d)", sums_along_rows ? (long long)PIECE : (long long)(s.rows * s.panel),
+          (long long)(PANEL_ROWS * s.panel), swizzle);
+}
+
+/* (c, index, n, a, stride, b, stride, layout of b) */
+static void multiply(struct emit_c *e, const tir_expr *args, uint32_t count) {
+  char name[64];
+  tir_expr offset;
+  (void)count;
+  int n = columns_of(e, args[2]);
+  bool by_rows = emit_c_is_text(e, args[7], "row_major");
+  tir_buffer a = emit_c_pointed(e, args[3], &offset), b = emit_c_pointed(e, args[5], &offset);
+  if (!sums_of(e, args[0]) || !a || !b) return;
+  const struct element *of = element_of(tir_buffer_at(e->ir, a)->type);
+  if (!of || tir_buffer_at(e->ir, b)->type != tir_buffer_at(e->ir, a)->type) {
+    emit_c_refuse(e, "a product of a warp group is of halves or of bfloat16, both alike");
+    return;
+  }
+  snprintf(name, sizeof name, "ms_wgmma_m64n%dk16_%s_%s", n, of->name, by_rows ? "row" : "col");
+  multiply_function(e, of, n, by_rows, name);
+  fprintf(e->out, "%s(", name);
+  write_fragment(e, args[0], n, args[1]);
+  fputs(", ", e->out);
+  write_matrix(e, args[3], true);
+  fputs(", ", e->out);
+  write_matrix(e, args[5], !by_rows);
+  fputc(')', e->out);
+}
+
+/* Registers that products change are where they are when products begin, and are what they are when these are done: the
+ * compiler moves nothing of theirs across. */
+static void hold(struct emit_c *e, tir_expr data) {
+  tir_buffer buffer = sums_of(e, data);
+  if (!buffer) return;
+  hold_function(e);
+  fputs("ms_wgmma_hold(", e->out);
+  emit_c_buffer(e, buffer);
+  fprintf(e->out, ", %u)", registers_of(e, buffer));
+}
+
+/* (c, ...) */
+static void fence(struct emit_c *e, const tir_expr *args, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) {
+    hold(e, args[i]);
+    fputs(", ", e->out);
+  }
+  write_plain(e, "ms_wgmma_fence", "wgmma.fence.sync.aligned");
+}
+
+static void commit(struct emit_c *e, const tir_expr *args, uint32_t count) {
+  (void)args, (void)count;
+  write_plain(e, "ms_wgmma_commit", "wgmma.commit_group.sync.aligned");
+}
+
+/* (left, c, ...) */
+static void wait(struct emit_c *e, const tir_expr *args, uint32_t count) {
+  char name[32], ptx[64];
+  const struct tir_expr_node *left = tir_at(e->ir, args[0]);
+  if (left->kind != TIR_INT_IMM || left->imm < 0 || left->imm > 7) {
+    emit_c_refuse(e, "a wait of wgmma leaves a number of groups that is not from 0 to 7");
+    return;
+  }
+  snprintf(name, sizeof name, "ms_wgmma_wait_%d", (int)left->imm);
+  snprintf(ptx, sizeof ptx, "wgmma.wait_group.sync.aligned %d", (int)left->imm);
+  write_plain(e, name, ptx);
+  for (uint32_t i = 1; i < count; i++) {
+    fputs(", ", e->out);
+    hold(e, args[i]);
+  }
+}
+
+static void proxy_fence(struct emit_c *e, const tir_expr *args, uint32_t count) {
+  (void)args, (void)count;
+  write_plain(e, "ms_proxy_fence", "fence.proxy.async.shared::cta");
+}
+
+bool emit_c_wgmma_call(struct emit_c *e, tir_expr call) {
+  static const struct {
+    const char *name;
+    uint32_t least, most; /* arguments */
+    void (*write)(struct emit_c *e, const tir_expr *args, uint32_t count);
+  } known[] = {{TIR_WGMMA_FILL, 4, 4, fill},        {TIR_WGMMA_MMA, 8, 8, multiply},  {TIR_WGMMA_STORE, 5, 5, store},
+               {TIR_WGMMA_FENCE, 0, 16, fence},     {TIR_WGMMA_COMMIT, 0, 0, commit}, {TIR_WGMMA_WAIT, 1, 16, wait},
+               {TIR_PROXY_FENCE, 0, 0, proxy_fence}};
+  const struct tir_expr_node *n = tir_at(e->ir, call);
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+    if (strcmp(known[i].name, tir_text(e->ir, n->ref)) != 0 || n->count < known[i].least || n->count > known[i].most)
+      continue;
+    if (strcmp(e->target->cpu, "sm_90a") != 0)
+      emit_c_refuse(e, "products of warp groups are for sm_90a, and the target is %s", e->target->cpu);
+    else
+      known[i].write(e, tir_operands(e->ir, n->operands), n->count);
+    return true;
+  }
+  return false;
+}

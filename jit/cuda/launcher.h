@@ -1,0 +1,14 @@
+/* C that launches exported kernels through the driver's API, and its header. Internal to jit. */
+#ifndef MSCHED_JIT_LAUNCHER_H
+#define MSCHED_JIT_LAUNCHER_H
+
+#include "launch.h"
+
+/* NAME_load, NAME_launch and NAME_unload of a function whose kernels the plan launches: their declarations, and their source,
+ * which includes the file `header`. The caller's to free(). */
+char *launcher_header(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
+                      const struct cuda_plan *plan);
+char *launcher_source(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
+                      const struct cuda_plan *plan, const char *header);
+
+#endif

@@ -1,0 +1,95 @@
+/* From a lowered function to an LLVM module. Internal to jit.
+ *
+ * Requires of the function: no blocks; buffers of one dimension; large allocations laid out in the workspace; loops
+ * serial, unrolled or parallel; vectors as ramps and broadcasts. Index arithmetic is emitted in 64 bits: loop variables are 64-bit phis, narrowed where a value is
+ * used as data. All parameters are noalias, restated for the outlined body of a parallel loop. */
+#ifndef MSCHED_JIT_EMIT_H
+#define MSCHED_JIT_EMIT_H
+
+#include "jit/jit.h"
+
+#include <llvm-c/Core.h>
+
+/* An innermost loop whose addresses step from one iteration to the next (emit_step.c). */
+enum { EMIT_MOST_STEPS = 8, EMIT_MOST_FIRSTS = 64 };
+struct emit_steps {
+  struct emit_steps *outer; /* of the loop around, or NULL */
+  tir_var var;
+  LLVMValueRef min;               /* of the variable */
+  LLVMBasicBlockRef before, body; /* which comes in, and begins the loop */
+  uint32_t counters, firsts;
+  int64_t bytes[EMIT_MOST_STEPS];        /* by which counters grow */
+  LLVMValueRef counter[EMIT_MOST_STEPS]; /* from 0 */
+  struct emit_first {
+    tir_buffer buffer;
+    tir_expr index;
+    LLVMValueRef address;
+  } first[EMIT_MOST_FIRSTS]; /* addresses of the first iteration */
+};
+
+struct emit {
+  const struct tir *ir;
+  tir_func func;
+  const struct jit_target *target;
+  bool fast_math;
+  LLVMContextRef context;
+  LLVMModuleRef module;
+  LLVMBuilderRef builder;
+  LLVMValueRef function;    /* being written */
+  LLVMBasicBlockRef entry;  /* its first block: allocas go here */
+  LLVMBasicBlockRef leave;  /* where a failed assertion goes */
+  LLVMValueRef *vars;       /* value of each variable; integers of 64 bits. NULL: not in scope */
+  uint8_t *lets;            /* by variable: it is bound inside of an expression */
+  struct emit_steps *steps; /* of the loop at hand, or NULL */
+  LLVMValueRef *buffers;    /* pointer to the first element of each buffer */
+  tir_buffer stored;        /* by the store whose value is written; TIR_NONE: by none */
+  LLVMValueRef status;      /* pointer to the status returned */
+  LLVMValueRef workspace;   /* pointer: the function's parameter */
+  LLVMValueRef thread;      /* number of the thread inside a parallel loop, else NULL */
+  uint32_t bodies;          /* outlined so far */
+  bool uses_tiles;          /* AMX's */
+  ms_error *err;
+  bool failed;
+};
+
+/* Emits function f of a module as jit_entry `name` into `module`. */
+bool jit_emit(LLVMModuleRef module, const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
+              const struct jit_options *options, ms_error *err);
+
+/* emit_type.c */
+LLVMTypeRef emit_type(struct emit *e, tir_type type);
+uint64_t emit_type_bytes(tir_type type); /* of one element as stored */
+/* emit_expr.c */
+LLVMValueRef emit_expr(struct emit *e, tir_expr x);
+LLVMValueRef emit_index(struct emit *e, tir_expr x); /* scalar, as 64 bits */
+LLVMValueRef emit_splat(struct emit *e, LLVMValueRef scalar, int lanes);
+LLVMValueRef emit_cast(struct emit *e, LLVMValueRef value, tir_type from, tir_type to);
+LLVMValueRef emit_int64(struct emit *e, int64_t value);
+/* Calls intrinsic `name` overloaded on one type. */
+LLVMValueRef emit_intrinsic(struct emit *e, const char *name, LLVMTypeRef overload, LLVMValueRef *args, unsigned count);
+LLVMValueRef emit_refusal(struct emit *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* emit_memory.c */
+LLVMValueRef emit_address(struct emit *e, tir_expr load); /* of the element that a load names */
+LLVMValueRef emit_load(struct emit *e, tir_expr load);
+void emit_store(struct emit *e, tir_stmt store);
+/* emit_step.c */
+/* Whether the loop is an innermost one over vectors. */
+bool emit_is_stepped(const struct emit *e, tir_stmt loop);
+/* The address of an element in such a loop; NULL: it does not step, or the statement at hand is in none. */
+LLVMValueRef emit_stepped_address(struct emit *e, tir_buffer buffer, tir_expr index, LLVMTypeRef element);
+/* At the end of an iteration: what steps goes on. */
+void emit_advance(struct emit *e, struct emit_steps *s);
+/* emit_math.c */
+LLVMValueRef emit_call(struct emit *e, tir_expr call);
+/* emit_stmt.c */
+void emit_list(struct emit *e, tir_stmt first);
+LLVMValueRef emit_alloca(struct emit *e, LLVMTypeRef type, uint64_t count, unsigned align);
+/* emit_instruction.c */
+/* Emits the instruction that an attribute names. False: it names none, the statement below is to be emitted. */
+bool emit_instruction(struct emit *e, tir_stmt attr);
+/* Code of an entry that asks for what the instructions need. Gives whether it was refused. */
+LLVMValueRef emit_tile_permission(struct emit *e, LLVMValueRef function);
+/* emit_parallel.c */
+void emit_parallel(struct emit *e, const struct tir_captures *captures);
+
+#endif

@@ -1,0 +1,254 @@
+/* Expressions. */
+#include "emit.h"
+#include "jit/backend.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+LLVMValueRef emit_refusal(struct emit *e, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  if (!e->failed) ms_vfail(e->err, MS_NOT_COMPILABLE, format, args);
+  va_end(args);
+  e->failed = true;
+  return LLVMGetPoison(LLVMInt32TypeInContext(e->context));
+}
+
+LLVMValueRef emit_intrinsic(struct emit *e, const char *name, LLVMTypeRef overload, LLVMValueRef *args,
+                            unsigned count) {
+  LLVMValueRef f = LLVMGetIntrinsicDeclaration(e->module, LLVMLookupIntrinsicID(name, strlen(name)), &overload, 1);
+  return LLVMBuildCall2(e->builder, LLVMGlobalGetValueType(f), f, args, count, "");
+}
+
+static bool is_constant(const struct emit *e, tir_expr x) {
+  const struct tir_expr_node *n = tir_at(e->ir, x);
+  return n->kind == TIR_FLOAT_IMM || (n->kind == TIR_BROADCAST && is_constant(e, n->a));
+}
+
+/* A step of an element's update by itself, as a sum has it. */
+static bool is_update(const struct emit *e, const struct tir_expr_node *n) {
+  if (!e->stored || (n->kind != TIR_ADD && n->kind != TIR_SUB && n->kind != TIR_MUL)) return false;
+  if (is_constant(e, n->a) || is_constant(e, n->b)) return false;
+  return tir_uses_buffer(e->ir, n->a, e->stored) || tir_uses_buffer(e->ir, n->b, e->stored);
+}
+
+/* Products are fused with sums. Only sums are reordered, and may lose the sign of a zero: of other arithmetic LLVM would
+ * leave out what infinities, NaN and -0 are kept by, as (x + y) - x and x + 0 do. */
+static LLVMValueRef with_fast_math(const struct emit *e, const struct tir_expr_node *n, LLVMValueRef value) {
+  unsigned flags = LLVMFastMathAllowContract;
+  if (is_update(e, n)) flags |= LLVMFastMathAllowReassoc | LLVMFastMathNoSignedZeros;
+  if (n->kind == TIR_MIN || n->kind == TIR_MAX) flags |= LLVMFastMathNoSignedZeros;
+  if (LLVMIsAInstruction(value) && LLVMCanValueUseFastMathFlags(value)) LLVMSetFastMathFlags(value, flags);
+  return value;
+}
+
+static LLVMValueRef refuse_variable(struct emit *e, tir_var v) {
+  char text[400];
+  return emit_refusal(e, "%s", jit_unknown_variable(e->ir, e->func, v, text));
+}
+
+/* ---- Index arithmetic, 64 bits ---- */
+
+static bool is_non_negative_division(const struct emit *e, const struct tir_expr_node *n) {
+  return tir_at(e->ir, n->a)->lo >= 0 && tir_at(e->ir, n->b)->lo > 0;
+}
+
+/* Of what is not negative, division without a sign takes less: where the divisor is a power of two, a shift or a mask.
+ */
+static LLVMValueRef division(struct emit *e, const struct tir_expr_node *n, LLVMValueRef a, LLVMValueRef b) {
+  assert(a && b && (n->kind == TIR_DIV || n->kind == TIR_MOD));
+  LLVMBuilderRef w = e->builder;
+  if (tir_type_code(n->type) != TIR_INT || is_non_negative_division(e, n))
+    return n->kind == TIR_MOD ? LLVMBuildURem(w, a, b, "") : LLVMBuildUDiv(w, a, b, "");
+  return n->kind == TIR_MOD ? LLVMBuildSRem(w, a, b, "") : LLVMBuildSDiv(w, a, b, "");
+}
+
+/* LLVM narrows its functions of widened bfloat16, to round what needs no rounding by a routine that few have. */
+static bool has_bfloat(const struct emit *e) {
+  for (uint32_t b = 1; b < e->ir->buffers.count; b++)
+    if (tir_type_code(e->ir->buffers.at[b].type) == TIR_BFLOAT) return true;
+  return false;
+}
+
+/* NaN is left out, and comes of two only; of zeros of unlike signs either. Source: IEEE 754-2019, maximumNumber. */
+static LLVMValueRef float_extreme(struct emit *e, bool least, LLVMValueRef a, LLVMValueRef b, tir_type type) {
+  if (tir_type_code(type) == TIR_FLOAT && tir_type_bits(type) >= 32 && !has_bfloat(e)) {
+    LLVMValueRef args[] = {a, b};
+    LLVMValueRef value = emit_intrinsic(e, least ? "llvm.minnum" : "llvm.maxnum", LLVMTypeOf(a), args, 2);
+    if (LLVMIsAInstruction(value)) LLVMSetFastMathFlags(value, LLVMFastMathNoSignedZeros);
+    return value;
+  }
+  LLVMValueRef before = LLVMBuildFCmp(e->builder, least ? LLVMRealOLT : LLVMRealOGT, a, b, "");
+  LLVMValueRef none = LLVMBuildFCmp(e->builder, LLVMRealUNO, b, b, "");
+  return LLVMBuildSelect(e->builder, LLVMBuildOr(e->builder, before, none, ""), a, b, "");
+}
+
+static LLVMValueRef extreme(struct emit *e, bool least, LLVMValueRef a, LLVMValueRef b, tir_type type) {
+  assert(a && b);
+  LLVMValueRef before;
+  if (tir_type_is_float(type)) return float_extreme(e, least, a, b, type);
+  if (tir_type_code(type) == TIR_INT)
+    before = LLVMBuildICmp(e->builder, least ? LLVMIntSLT : LLVMIntSGT, a, b, "");
+  else
+    before = LLVMBuildICmp(e->builder, least ? LLVMIntULT : LLVMIntUGT, a, b, "");
+  return LLVMBuildSelect(e->builder, before, a, b, "");
+}
+
+LLVMValueRef emit_index(struct emit *e, tir_expr x) {
+  assert(x && x < e->ir->exprs.count);
+  const struct tir_expr_node *n = tir_at(e->ir, x);
+  LLVMBuilderRef w = e->builder;
+  bool index = tir_type_code(n->type) == TIR_INT && tir_type_bits(n->type) >= 32 && tir_type_lanes(n->type) == 1;
+  if (index) {
+    switch (n->kind) {
+    case TIR_INT_IMM: return emit_int64(e, n->imm);
+    case TIR_VAR:
+      if (!e->vars[n->ref]) return refuse_variable(e, n->ref);
+      return e->vars[n->ref];
+    case TIR_ADD: return LLVMBuildNSWAdd(w, emit_index(e, n->a), emit_index(e, n->b), "");
+    case TIR_SUB: return LLVMBuildNSWSub(w, emit_index(e, n->a), emit_index(e, n->b), "");
+    case TIR_MUL: return LLVMBuildNSWMul(w, emit_index(e, n->a), emit_index(e, n->b), "");
+    case TIR_MIN:
+    case TIR_MAX: return extreme(e, n->kind == TIR_MIN, emit_index(e, n->a), emit_index(e, n->b), TIR_T_I64);
+    case TIR_DIV:
+    case TIR_MOD: {
+      LLVMValueRef a = emit_index(e, n->a);
+      return division(e, n, a, emit_index(e, n->b));
+    }
+    default: break;
+    }
+  }
+  return emit_cast(e, emit_expr(e, x), n->type, TIR_T_I64);
+}
+
+/* ---- Data ---- */
+
+static LLVMValueRef arithmetic(struct emit *e, const struct tir_expr_node *n, LLVMValueRef a, LLVMValueRef b) {
+  LLVMBuilderRef w = e->builder;
+  bool real = tir_type_is_float(n->type);
+  switch (n->kind) {
+  case TIR_ADD: return real ? LLVMBuildFAdd(w, a, b, "") : LLVMBuildAdd(w, a, b, "");
+  case TIR_SUB: return real ? LLVMBuildFSub(w, a, b, "") : LLVMBuildSub(w, a, b, "");
+  case TIR_MUL: return real ? LLVMBuildFMul(w, a, b, "") : LLVMBuildMul(w, a, b, "");
+  case TIR_DIV: return real ? LLVMBuildFDiv(w, a, b, "") : division(e, n, a, b);
+  case TIR_MOD: return real ? LLVMBuildFRem(w, a, b, "") : division(e, n, a, b);
+  default: return extreme(e, n->kind == TIR_MIN, a, b, n->type);
+  }
+}
+
+static LLVMValueRef comparison(struct emit *e, const struct tir_expr_node *n, LLVMValueRef a, LLVMValueRef b) {
+  assert(n->kind >= TIR_EQ && n->kind <= TIR_GE);
+  static const LLVMRealPredicate reals[] = {LLVMRealOEQ, LLVMRealUNE, LLVMRealOLT,
+                                            LLVMRealOLE, LLVMRealOGT, LLVMRealOGE};
+  static const LLVMIntPredicate ints[] = {LLVMIntEQ, LLVMIntNE, LLVMIntSLT, LLVMIntSLE, LLVMIntSGT, LLVMIntSGE};
+  static const LLVMIntPredicate uints[] = {LLVMIntEQ, LLVMIntNE, LLVMIntULT, LLVMIntULE, LLVMIntUGT, LLVMIntUGE};
+  tir_type type = tir_type_of(e->ir, n->a);
+  int i = n->kind - TIR_EQ;
+  if (tir_type_is_float(type)) return LLVMBuildFCmp(e->builder, reals[i], a, b, "");
+  return LLVMBuildICmp(e->builder, tir_type_code(type) == TIR_INT ? ints[i] : uints[i], a, b, "");
+}
+
+static LLVMValueRef binary(struct emit *e, const struct tir_expr_node *n, bool fast_math) {
+  assert(n->kind >= TIR_ADD && n->kind <= TIR_OR);
+  tir_type ta = tir_type_of(e->ir, n->a), tb = tir_type_of(e->ir, n->b);
+  int lanes = tir_type_lanes(n->type);
+  LLVMValueRef a = emit_expr(e, n->a), b = emit_expr(e, n->b);
+  if (tir_type_lanes(ta) < lanes) a = emit_splat(e, a, lanes);
+  if (tir_type_lanes(tb) < lanes) b = emit_splat(e, b, lanes);
+  if (n->kind == TIR_AND) return LLVMBuildAnd(e->builder, a, b, "");
+  if (n->kind == TIR_OR) return LLVMBuildOr(e->builder, a, b, "");
+  bool compares = n->kind >= TIR_EQ && n->kind <= TIR_GE;
+  LLVMValueRef value = compares ? comparison(e, n, a, b) : arithmetic(e, n, a, b);
+  return fast_math ? with_fast_math(e, n, value) : value;
+}
+
+static LLVMValueRef ramp(struct emit *e, const struct tir_expr_node *n) {
+  assert(n->kind == TIR_RAMP);
+  int lanes = tir_type_lanes(n->type);
+  LLVMTypeRef scalar = emit_type(e, tir_type_with_lanes(n->type, 1));
+  LLVMValueRef steps[1024];
+  if (lanes > 1024) return emit_refusal(e, "a vector of %d lanes is too wide; split the vectorized loop", lanes);
+  for (int i = 0; i < lanes; i++) steps[i] = LLVMConstInt(scalar, (unsigned long long)i, true);
+  LLVMValueRef step = LLVMConstVector(steps, (unsigned)lanes);
+  LLVMValueRef base = emit_splat(e, emit_expr(e, n->a), lanes), stride = emit_splat(e, emit_expr(e, n->b), lanes);
+  return LLVMBuildAdd(e->builder, base, LLVMBuildMul(e->builder, step, stride, ""), "");
+}
+
+static LLVMValueRef variable(struct emit *e, const struct tir_expr_node *n) {
+  assert(n->kind == TIR_VAR);
+  LLVMValueRef v = e->vars[n->ref];
+  if (!v) return refuse_variable(e, n->ref);
+  if (tir_type_is_int(n->type) && tir_type_lanes(n->type) == 1 && tir_type_bits(n->type) < 64)
+    return LLVMBuildTrunc(e->builder, v, emit_type(e, n->type), "");
+  return v;
+}
+
+static LLVMValueRef select_value(struct emit *e, const struct tir_expr_node *n) {
+  assert(n->kind == TIR_SELECT);
+  int lanes = tir_type_lanes(n->type);
+  LLVMValueRef c = emit_expr(e, n->a), a = emit_expr(e, n->b), b = emit_expr(e, n->c);
+  if (tir_type_lanes(tir_type_of(e->ir, n->b)) < lanes) a = emit_splat(e, a, lanes);
+  if (tir_type_lanes(tir_type_of(e->ir, n->c)) < lanes) b = emit_splat(e, b, lanes);
+  return LLVMBuildSelect(e->builder, c, a, b, "");
+}
+
+/* The integer's value may leave its type, and then wraps around: indices are computed in 64 bits. */
+static bool wraps(const struct tir *ir, tir_expr x) {
+  const struct tir_expr_node *n = tir_at(ir, x);
+  return (n->flags & (TIR_HAS_LOAD | TIR_HAS_CALL)) || n->lo == INT64_MIN || n->hi == INT64_MAX;
+}
+
+static LLVMValueRef let_value(struct emit *e, const struct tir_expr_node *n) {
+  assert(n->kind == TIR_LET);
+  LLVMValueRef before = e->vars[n->ref];
+  tir_type type = tir_type_of(e->ir, n->a);
+  bool index = tir_type_is_int(type) && tir_type_lanes(type) == 1;
+  e->lets[n->ref] = 1;
+  if (index && wraps(e->ir, n->a))
+    e->vars[n->ref] = emit_cast(e, emit_expr(e, n->a), type, TIR_T_I64);
+  else
+    e->vars[n->ref] = index ? emit_index(e, n->a) : emit_expr(e, n->a);
+  LLVMValueRef body = emit_expr(e, n->b);
+  e->vars[n->ref] = before;
+  return body;
+}
+
+static bool is_short(tir_type t) { return tir_type_is_float(t) && tir_type_bits(t) == 16; }
+
+static bool is_widened(const struct emit *e, tir_expr x) {
+  const struct tir_expr_node *n = tir_at(e->ir, x);
+  return n->kind == TIR_CAST && is_short(tir_type_of(e->ir, n->a));
+}
+
+/* A step of arithmetic in 16 bits, computed in 32, is rounded before the next: LLVM, which makes one short operation of
+ * it where the CPU has that, must not join it with another. */
+static LLVMValueRef cast(struct emit *e, const struct tir_expr_node *n) {
+  assert(n->kind == TIR_CAST);
+  const struct tir_expr_node *of = tir_at(e->ir, n->a);
+  bool step =
+      is_short(n->type) && of->kind >= TIR_ADD && of->kind <= TIR_MAX && (is_widened(e, of->a) || is_widened(e, of->b));
+  return emit_cast(e, step ? binary(e, of, false) : emit_expr(e, n->a), of->type, n->type);
+}
+
+LLVMValueRef emit_expr(struct emit *e, tir_expr x) {
+  assert(x && x < e->ir->exprs.count);
+  const struct tir_expr_node *n = tir_at(e->ir, x);
+  if (n->kind >= TIR_ADD && n->kind <= TIR_OR) return binary(e, n, e->fast_math);
+  switch (n->kind) {
+  case TIR_INT_IMM:
+    return LLVMConstInt(emit_type(e, n->type), (unsigned long long)n->imm, tir_type_code(n->type) == TIR_INT);
+  case TIR_FLOAT_IMM: return LLVMConstReal(emit_type(e, n->type), n->real);
+  case TIR_VAR: return variable(e, n);
+  case TIR_DATA: return e->buffers[n->ref] ? e->buffers[n->ref] : emit_refusal(e, "a buffer is used outside its scope");
+  case TIR_NOT: return LLVMBuildNot(e->builder, emit_expr(e, n->a), "");
+  case TIR_CAST: return cast(e, n);
+  case TIR_SELECT: return select_value(e, n);
+  case TIR_LET: return let_value(e, n);
+  case TIR_RAMP: return ramp(e, n);
+  case TIR_BROADCAST: return emit_splat(e, emit_expr(e, n->a), tir_type_lanes(n->type));
+  case TIR_LOAD: return emit_load(e, x);
+  case TIR_CALL: return emit_call(e, x);
+  default:
+    return emit_refusal(e, "an expression has no machine code: %s", n->kind == TIR_STRING_IMM ? "a string" : "a slice");
+  }
+}

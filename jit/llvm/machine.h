@@ -1,0 +1,70 @@
+/* LLVM's machines for our targets. Internal to jit. */
+#ifndef MSCHED_JIT_MACHINE_H
+#define MSCHED_JIT_MACHINE_H
+
+#include "jit/c/emit_c.h"
+#include "jit/cuda/launch.h"
+#include "pipeline.h"
+
+void jit_start_llvm(void); /* once a process; any thread */
+bool jit_target_is_x86(const struct jit_target *target);
+LLVMTargetMachineRef jit_target_machine(const struct jit_target *target, ms_error *err);
+
+/* LLVM's part of its row in the table (backend.h). */
+struct jit_code;
+bool llvm_parse(char *words, struct jit_target *out, ms_error *err);
+void llvm_text(const struct jit_target *target, char *out, size_t size);
+uint32_t llvm_numbers(const struct jit_target *target, struct jit_number out[JIT_MOST_NUMBERS]);
+bool llvm_runs_here(const struct jit_target *target, ms_error *err);
+struct tir_lower_options llvm_lower(const struct jit_target *target);
+bool llvm_compile(const struct tir *lowered, tir_func f, const struct jit_options *options, struct jit_clock *clock,
+                  struct jit_code *code, ms_error *err);
+
+bool llvm_export(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
+                 const char *name, const char *form, const char *path, ms_error *err);
+extern const char *const llvm_forms[];
+
+/* Writes a file beside its place and moves it there, so that a failure leaves what was. */
+bool jit_write_file(const char *path, const void *bytes, size_t size, ms_error *err);
+
+struct jit_code {
+  LLVMMemoryBufferRef object;
+  struct tir_workspace workspace; /* of its sizes; the buffer means nothing */
+  struct jit_target target;
+  char name[128]; /* of the entry */
+  bool no_fast_math;
+  struct c_kernels kernels; /* of a GPU; the object is their source */
+  struct cuda_plan plan;    /* what launches them */
+  bool is_assembled;        /* the object is what is loaded: the plan and their code */
+  struct jit_clock clock;
+  struct jit_notes notes;
+};
+/* What another process compiled; the object is copied. */
+struct jit_code *jit_code_of_object(const void *object, size_t bytes, const struct jit_target *target,
+                                    const struct tir_workspace *workspace, const char *name);
+
+/* As jit_load, but that parallel loops run as shake.h says. */
+struct jit_kernel *jit_load_shaken(const struct jit_code *code, ms_error *err);
+
+/* Of what an entry returned: false, and err says so, where an assertion of the function failed. */
+bool jit_passed(int32_t status, ms_error *err);
+/* Unless *stop is not 0; stop may be NULL. */
+bool jit_goes_on(const volatile int *stop, ms_error *err);
+
+/* Whether the function may write a parameter's buffer: through a block, a store, or a pointer it hands out. */
+bool jit_may_write(const struct tir *ir, tir_func f, tir_buffer buffer);
+
+/* How close results must be, given what the function computes: `after` has the arguments with it. */
+double jit_tolerance(const struct tir *ir, tir_func f, const struct tir_arguments *after);
+
+/* The module of a lowered function, optimized. Owned by the caller, with `context`. clock: NULL, or counts passes. */
+LLVMModuleRef jit_module(LLVMContextRef context, const struct tir *lowered, tir_func f, const char *name,
+                         LLVMTargetMachineRef machine, const struct jit_target *target,
+                         const struct jit_options *options, struct jit_clock *clock, ms_error *err);
+/* A copy of the module with function f lowered for the target. Free with tir_free. notes: NULL, or gets what the lowering
+ * says of loops. */
+struct tir *jit_lowered(const struct tir *ir, tir_func f, const struct jit_target *target,
+                        const struct jit_options *options, struct jit_clock *clock, struct jit_notes *notes,
+                        ms_error *err);
+
+#endif

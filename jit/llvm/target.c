@@ -1,0 +1,304 @@
+/* LLVM's targets: from a text to what code is made for, and back. */
+#include "jit/host.h"
+#include "machine.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <llvm-c/Core.h>
+#include <llvm-c/Target.h>
+#include <llvm-c/TargetMachine.h>
+
+/* ---- This machine ---- */
+
+static int cache_size(int name, int otherwise) {
+  long bytes = sysconf(name);
+  return bytes > 0 ? (int)bytes : otherwise;
+}
+
+/* Bytes of the last level that a core reaches, as the kernel lists it: sysconf adds up those of all groups of cores. 0: it
+ * does not say. */
+static int shared_cache_size(void) {
+  FILE *file = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r");
+  int size = 0;
+  char unit = 0;
+  if (!file) return 0;
+  if (fscanf(file, "%d%c", &size, &unit) != 2 || size < 1 || size > 1 << 20 || unit != 'K') size = 0;
+  fclose(file);
+  return size << 10;
+}
+
+static void set_caches(struct jit_target *t) {
+  t->l1_bytes = cache_size(_SC_LEVEL1_DCACHE_SIZE, 32 << 10);
+  t->l2_bytes = cache_size(_SC_LEVEL2_CACHE_SIZE, 1 << 20);
+  int all = cache_size(_SC_LEVEL3_CACHE_SIZE, 8 << 20), own = shared_cache_size();
+  t->l3_bytes = own > 0 && own < all ? own : all;
+}
+
+/* As LLVM reads it: "aarch64-linux-gnu" names no system before it is normalized. NULL: this machine's. */
+static void write_triple(const char *text, char out[64]) {
+  char *own = text ? NULL : LLVMGetDefaultTargetTriple(), *triple = LLVMNormalizeTargetTriple(text ? text : own);
+  snprintf(out, 64, "%s", triple);
+  LLVMDisposeMessage(triple);
+  LLVMDisposeMessage(own);
+}
+
+static bool is_x86(const char *triple) { return !strncmp(triple, "x86_64-", 7); }
+static bool is_arm(const char *triple) { return !strncmp(triple, "aarch64-", 8); }
+
+bool jit_target_is_x86(const struct jit_target *t) { return is_x86(t->triple); }
+
+/* Whether this machine's CPU is of the triple's kind. */
+static bool is_this_machine(const char *triple) {
+#if defined __x86_64__
+  return is_x86(triple);
+#elif defined __aarch64__
+  return is_arm(triple);
+#else
+  return false;
+#endif
+}
+
+/* ---- What a text asks for ---- */
+
+/* Options in any order; of those given twice the last counts, lists of features are joined. Words are borrowed from the
+ * text. */
+struct request {
+  const char *triple, *cpu; /* NULL: this machine's */
+  char features[JIT_TARGET_TEXT];
+  int cores, bits; /* 0: not said */
+};
+
+static bool add_features(struct request *r, const char *list, ms_error *err) {
+  size_t length = strlen(r->features), room = sizeof r->features - length;
+  int written = snprintf(r->features + length, room, "%s%s", length ? "," : "", list);
+  return (size_t)written < room || ms_fail(err, MS_UNKNOWN_TARGET, "target: the list of features is too long");
+}
+
+static bool parse_number(const char *option, const char *value, int most, int *out, ms_error *err) {
+  char *end;
+  long n = strtol(value, &end, 10);
+  *out = (int)n;
+  return (*value && !*end && n >= 1 && n <= most) ||
+         ms_fail(err, MS_UNKNOWN_TARGET, "target: -%s=%s: a number from 1 to %d is expected", option, value, most);
+}
+
+static bool parse_option(struct request *r, char *word, ms_error *err) {
+  word += strspn(word, "-");
+  char *value = strchr(word, '=');
+  if (value) *value++ = 0;
+  if (value && !strcmp(word, "mcpu")) return r->cpu = value, true;
+  if (value && !strcmp(word, "mattr")) return add_features(r, value, err);
+  if (value && !strcmp(word, "mtriple")) return r->triple = value, true;
+  if (value && !strcmp(word, "num-cores")) return parse_number(word, value, 4096, &r->cores, err);
+  if (value && !strcmp(word, "vector-bits")) return parse_number(word, value, 512, &r->bits, err);
+  return ms_fail(err, MS_UNKNOWN_TARGET,
+                 "target: unknown option `%s`; known are -mcpu= -mattr= -mtriple= -num-cores= -vector-bits=", word);
+}
+
+/* A cpu or level, and features on top of it: x86-64-v4,+avx512vnni. */
+static bool parse_cpu(struct request *r, char *word, ms_error *err) {
+  char *features = strchr(word, ',');
+  if (features) *features++ = 0;
+  r->cpu = word;
+  return !features || add_features(r, features, err);
+}
+
+static bool parse_words(struct request *r, char *words, ms_error *err) {
+  for (char *word; (word = strsep(&words, " \t\n")) != NULL;) {
+    if (!*word || !strcmp(word, "llvm")) continue;
+    if (!(*word == '-' ? parse_option(r, word, err) : parse_cpu(r, word, err))) return false;
+  }
+  if (r->cpu && !strcmp(r->cpu, "native")) r->cpu = NULL;
+  return true;
+}
+
+/* ---- x86 ---- */
+
+static bool unknown_cpu(const char *cpu, ms_error *err) {
+  return ms_fail(
+      err, MS_UNKNOWN_TARGET,
+      "target: `%s` is not known; say native, x86-64-v2, x86-64-v3, x86-64-v4 or llvm -mcpu=NAME, or of a GPU cuda "
+      "-arch=sm_70 up to sm_90a; `msched help targets` says more",
+      cpu);
+}
+
+static int natural_bits(x86_set set) { return x86_has(set, X86_AVX512F) ? 512 : x86_has(set, X86_AVX) ? 256 : 128; }
+
+/* Registers of 512 bits can be left unused, if the others have all instructions (AVX512VL); of narrower ones, code that
+ * has vectors of 256 bits would use them. */
+static bool set_vectors(struct jit_target *t, int asked, ms_error *err) {
+  int natural = natural_bits(t->x86);
+  bool narrows = x86_has(t->x86, X86_AVX512VL);
+  if (asked && asked != natural && !(narrows && asked == 256))
+    return ms_fail(err, MS_UNKNOWN_TARGET, "target: -vector-bits=%d: this target's vectors have %s", asked,
+                   narrows          ? "256 or 512 bits"
+                   : natural == 512 ? "512 bits; for 256 add -mattr=+avx512vl or -mattr=-avx512f"
+                   : natural == 256 ? "256 bits; for 128 add -mattr=-avx"
+                                    : "128 bits");
+  t->vector_bits = asked ? asked : natural;
+  t->vector_registers = x86_has(t->x86, X86_AVX512VL) || t->vector_bits == 512 ? 32 : 16;
+  return true;
+}
+
+static bool set_x86(struct jit_target *t, const struct request *r, ms_error *err) {
+  const struct host *h = host_this();
+  struct x86_cpu cpu;
+  bool narrow = false;
+  if (r->cpu) {
+    if (!x86_find_cpu(r->cpu, &cpu)) return unknown_cpu(r->cpu, err);
+    t->x86 = cpu.has;
+  } else {
+    assert(h);
+    cpu = h->cpu, t->x86 = h->has, narrow = h->narrow;
+  }
+  if (!x86_change(&t->x86, &narrow, r->features, err)) return false;
+  snprintf(t->cpu, sizeof t->cpu, "%s", cpu.name);
+  x86_write_all(t->x86, t->features, sizeof t->features);
+  t->avx512_vnni = x86_has(t->x86, X86_AVX512VNNI);
+  t->amx_int8 = x86_has(t->x86, X86_AMX_INT8), t->amx_bf16 = x86_has(t->x86, X86_AMX_BF16);
+  return set_vectors(t, r->bits || !narrow || natural_bits(t->x86) < 512 ? r->bits : 256, err);
+}
+
+/* ---- ARM64 ---- */
+
+/* LLVM takes a name that it does not know with a warning on stderr and makes code for the oldest: so names are asked
+ * first. These are LLVM 19's. */
+static const char arm_cpus[] =
+    " a64fx ampere1 ampere1a ampere1b apple-a10 apple-a11 apple-a12 apple-a13 apple-a14 apple-a15 apple-a16 apple-a17 "
+    "apple-a7 apple-m4 carmel cortex-a34 cortex-a35 cortex-a510 cortex-a520 cortex-a520ae cortex-a53 cortex-a55 "
+    "cortex-a57 cortex-a65 cortex-a65ae cortex-a710 cortex-a715 cortex-a72 cortex-a720 cortex-a720ae cortex-a725 "
+    "cortex-a73 cortex-a75 cortex-a76 cortex-a76ae cortex-a77 cortex-a78 cortex-a78ae cortex-a78c cortex-r82 "
+    "cortex-r82ae cortex-x1 cortex-x1c cortex-x2 cortex-x3 cortex-x4 cortex-x925 exynos-m3 exynos-m4 exynos-m5 falkor "
+    "generic kryo neoverse-512tvb neoverse-e1 neoverse-n1 neoverse-n2 neoverse-n3 neoverse-v1 neoverse-v2 neoverse-v3 "
+    "neoverse-v3ae oryon-1 saphira thunderx thunderx2t99 thunderx3t110 thunderxt81 thunderxt83 thunderxt88 tsv110 ";
+
+static bool is_arm_cpu(const char *name) {
+  char word[66];
+  return snprintf(word, sizeof word, " %s ", name) < (int)sizeof word && strstr(arm_cpus, word);
+}
+
+/* Features are LLVM's own list, as given. */
+static bool check_arm_features(const char *list, ms_error *err) {
+  for (; *list; list += strcspn(list, ","), list += *list == ',') {
+    size_t length = strcspn(list, ",");
+    if (length < 2 || !strchr("+-", *list))
+      return ms_fail(err, MS_UNKNOWN_TARGET, "target: a feature is written +NAME or -NAME, not `%.*s`", (int)length,
+                     list);
+    if (!strncmp(list, "-neon", length) || !strncmp(list, "-fp-armv8", length))
+      return ms_fail(err, MS_UNKNOWN_TARGET, "target: %.*s: there is no code for CPUs without it", (int)length, list);
+  }
+  return true;
+}
+
+static bool set_arm(struct jit_target *t, const struct request *r, ms_error *err) {
+  struct jit_host host;
+  jit_describe_host(&host);
+  const char *cpu = r->cpu ? r->cpu : is_this_machine(t->triple) ? host.cpu : "generic";
+  char *own = is_this_machine(t->triple) && !r->cpu ? LLVMGetHostCPUFeatures() : LLVMCreateMessage("");
+  int written = snprintf(t->features, sizeof t->features, "%s%s%s", own, *own && *r->features ? "," : "", r->features);
+  LLVMDisposeMessage(own);
+  if (!is_arm_cpu(cpu) && !(is_this_machine(t->triple) && !strcmp(cpu, host.llvm_cpu))) return unknown_cpu(cpu, err);
+  if ((size_t)written >= sizeof t->features)
+    return ms_fail(err, MS_UNKNOWN_TARGET, "target: the list of features is too long");
+  if (r->bits && r->bits != 128)
+    return ms_fail(err, MS_UNKNOWN_TARGET, "target: -vector-bits=%d: this target's vectors have 128 bits", r->bits);
+  snprintf(t->cpu, sizeof t->cpu, "%s", cpu);
+  t->vector_bits = 128, t->vector_registers = 32;
+  return check_arm_features(t->features, err);
+}
+
+/* ---- All of them ---- */
+
+/* Whether LLVM has the target, whose pointers are as generated code takes them to be. */
+static bool check_machine(struct jit_target *t, ms_error *err) {
+  LLVMTargetMachineRef machine = jit_target_machine(t, err);
+  if (!machine) return false;
+  LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
+  bool wide = LLVMPointerSize(layout) == 8;
+  LLVMDisposeTargetData(layout);
+  LLVMDisposeTargetMachine(machine);
+  return wide || ms_fail(err, MS_UNKNOWN_TARGET, "target: -mtriple=%s: its addresses are not of 64 bits", t->triple);
+}
+
+static bool set_triple(struct jit_target *t, const struct request *r, ms_error *err) {
+  write_triple(r->triple, t->triple);
+  if ((!is_x86(t->triple) && !is_arm(t->triple)) || !strstr(t->triple, "linux"))
+    return ms_fail(err, MS_UNKNOWN_TARGET,
+                   "target: -mtriple=%s: code is made for x86_64 and aarch64 with Linux, as x86_64-pc-linux-gnu",
+                   t->triple);
+  return true;
+}
+
+static int usable_cores(void) {
+  struct jit_cores cores;
+  jit_count_cores(&cores);
+  return cores.usable;
+}
+
+bool llvm_parse(char *words, struct jit_target *out, ms_error *err) {
+  struct jit_target t = *out;
+  struct request r = {0};
+  jit_start_llvm();
+  if (!parse_words(&r, words, err) || !set_triple(&t, &r, err)) return false;
+  if (!r.cpu && !is_this_machine(t.triple)) r.cpu = "generic";
+  t.cores = r.cores ? r.cores : usable_cores();
+  set_caches(&t);
+  if (!(is_x86(t.triple) ? set_x86 : set_arm)(&t, &r, err) || !check_machine(&t, err)) return false;
+  *out = t;
+  return true;
+}
+
+static void add_text(char *out, size_t size, const char *option, const char *value) {
+  size_t length = strlen(out);
+  if (*value) snprintf(out + length, size - length, " -%s=%s", option, value);
+}
+
+void llvm_text(const struct jit_target *t, char *out, size_t size) {
+  char triple[64], features[JIT_TARGET_TEXT], bits[16] = "";
+  struct x86_cpu cpu;
+  write_triple(NULL, triple);
+  snprintf(features, sizeof features, "%s", t->features);
+  if (is_x86(t->triple) && x86_find_cpu(t->cpu, &cpu)) {
+    x86_write_change(cpu.has, t->x86, features, sizeof features);
+    if (t->vector_bits != natural_bits(t->x86)) snprintf(bits, sizeof bits, "%d", t->vector_bits);
+  }
+  snprintf(out, size, "%s -mcpu=%s -num-cores=%d", t->kind, t->cpu, t->cores);
+  add_text(out, size, "mtriple", strcmp(triple, t->triple) ? t->triple : "");
+  add_text(out, size, "mattr", features);
+  add_text(out, size, "vector-bits", bits);
+}
+
+uint32_t llvm_numbers(const struct jit_target *t, struct jit_number out[JIT_MOST_NUMBERS]) {
+  const struct jit_number all[] = {
+      {"cores", t->cores},       {"vector_bits", t->vector_bits}, {"vector_registers", t->vector_registers},
+      {"l1_bytes", t->l1_bytes}, {"l2_bytes", t->l2_bytes},       {"l3_bytes", t->l3_bytes}};
+  memcpy(out, all, sizeof all);
+  return sizeof all / sizeof *all;
+}
+
+struct tir_lower_options llvm_lower(const struct jit_target *t) {
+  return (struct tir_lower_options){.vector_bits = t->vector_bits,
+                                    .vector_registers = t->vector_registers,
+                                    .finite = true,
+                                    .instructions = jit_instructions(t),
+                                    .threads = (uint32_t)t->cores};
+}
+
+/* Code that uses AMX asks for its tiles, and says so where it gets none. */
+bool llvm_runs_here(const struct jit_target *t, ms_error *err) {
+  const struct host *h = host_this();
+  if (!is_this_machine(t->triple))
+    return ms_fail(err, MS_UNKNOWN_TARGET, "target: code for %s does not run on this machine", t->triple);
+  x86_set lacking = h ? x86_without(t->x86, X86_AMX_TILE) & ~h->has : 0;
+  if (!lacking) return true;
+  char names[JIT_TARGET_TEXT];
+  x86_write_names(lacking, names, sizeof names);
+  return ms_fail(
+      err, MS_UNKNOWN_TARGET,
+      "target: this machine lacks what code for %s may use: %s; take it away by -mattr=-NAME,…, or say native", t->cpu,
+      names);
+}
