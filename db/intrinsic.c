@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <xxhash.h>
-
 /* ---- Putting ---- */
 
 struct putting {
@@ -20,15 +18,6 @@ static int put_intrinsic(struct db *db, MDB_txn *txn, void *data) {
   if (db_find_intrinsic(db, txn, &p->id, &old, &code)) return 0;
   return code != MDB_NOTFOUND ? code
                               : db_put_sealed(txn, db->intrinsics, DB_INTRINSIC, &p->id, p->text, strlen(p->text));
-}
-
-db_id db_intrinsic_id(const char *text, size_t length) {
-  assert(text);
-  db_id id;
-  XXH128_canonical_t bytes;
-  XXH128_canonicalFromHash(&bytes, XXH3_128bits(text, length));
-  memcpy(id.bytes, bytes.digest, 16);
-  return id;
 }
 
 bool db_put_intrinsic(struct db *db, const char *text, db_id *out, ms_error *err) {

@@ -145,3 +145,12 @@ void db_on_damage(struct db *db, db_damage_report *report, void *data) {
   db->damage.report = report;
   db->damage.data = data;
 }
+
+db_id db_intrinsic_id(const char *text, size_t length) {
+  assert(text);
+  db_id id;
+  XXH128_canonical_t bytes;
+  XXH128_canonicalFromHash(&bytes, XXH3_128bits(text, length));
+  memcpy(id.bytes, bytes.digest, 16);
+  return id;
+}

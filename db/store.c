@@ -53,35 +53,6 @@ void db_disclaim(struct db *db) {
   pthread_mutex_unlock(&files_lock);
 }
 
-bool db_failed(struct db *db, int code, const char *what, ms_error *err) {
-  assert(code != MDB_SUCCESS);
-  const char *path = db->path ? db->path : "store";
-  switch (code) {
-  case MDB_INVALID:
-  case MDB_VERSION_MISMATCH:
-    return ms_fail(err, MS_STORE, "%s: this file is no store of msched, or is damaged at its start", path);
-  case MDB_CORRUPTED:
-  case MDB_PAGE_NOTFOUND:
-    return ms_fail(err, MS_STORE, "%s: the store is damaged (%s); `msched db repair` saves what can be read", path,
-                   mdb_strerror(code));
-  case ENOSPC:
-  case EDQUOT: return ms_fail(err, MS_STORE, "%s: the disk is full; what was committed before is kept", path);
-  case EIO: /* LMDB says so when less than a page was written, as when the room ends in the middle of one */
-    return ms_fail(err, MS_STORE, "%s: no room, or the disk fails; what was committed before is kept", path);
-  case ENOMEM:
-    return ms_fail(err, MS_STORE, "%s: %s: the process may not have enough memory or addresses (`ulimit -v`)", path,
-                   what);
-  case MDB_PANIC:
-    return ms_fail(err, MS_STORE, "%s: writing failed before; what was committed is kept: start the command again",
-                   path);
-  case EFBIG: return ms_fail(err, MS_STORE, "%s: the file may not grow; what was committed before is kept", path);
-  case EACCES:
-  case EROFS: return ms_fail(err, MS_STORE, "%s: the store cannot be written: %s", path, strerror(code));
-  case ENOENT: return ms_fail(err, MS_STORE, "%s: no store can be made there: %s", path, strerror(code));
-  default: return ms_fail(err, MS_STORE, "%s: %s: %s", path, what, mdb_strerror(code));
-  }
-}
-
 /* ---- Paths ---- */
 
 static char *default_path(ms_error *err) {

@@ -29,6 +29,10 @@ void jit_arguments(const struct tir *ir, tir_func f, const struct tir_arg *args,
   }
 }
 
+bool jit_goes_on(const volatile int *stop, ms_error *err) {
+  return !stop || !*stop || ms_fail(err, MS_RUN_STOPPED, "the run was stopped");
+}
+
 bool jit_passed(int32_t status, ms_error *err) {
   return !status || ms_fail(err, MS_ASSERTION, "an assertion of the function failed (status %d)", (int)status);
 }

@@ -46,15 +46,12 @@ static void write_triple(const char *text, char out[64]) {
   LLVMDisposeMessage(own);
 }
 
-static bool is_x86(const char *triple) { return !strncmp(triple, "x86_64-", 7); }
 static bool is_arm(const char *triple) { return !strncmp(triple, "aarch64-", 8); }
-
-bool jit_target_is_x86(const struct jit_target *t) { return is_x86(t->triple); }
 
 /* Whether this machine's CPU is of the triple's kind. */
 static bool is_this_machine(const char *triple) {
 #if defined __x86_64__
-  return is_x86(triple);
+  return x86_is_triple(triple);
 #elif defined __aarch64__
   return is_arm(triple);
 #else
@@ -226,7 +223,7 @@ static bool check_machine(struct jit_target *t, ms_error *err) {
 
 static bool set_triple(struct jit_target *t, const struct request *r, ms_error *err) {
   write_triple(r->triple, t->triple);
-  if ((!is_x86(t->triple) && !is_arm(t->triple)) || !strstr(t->triple, "linux"))
+  if ((!x86_is_triple(t->triple) && !is_arm(t->triple)) || !strstr(t->triple, "linux"))
     return ms_fail(err, MS_UNKNOWN_TARGET,
                    "target: -mtriple=%s: code is made for x86_64 and aarch64 with Linux, as x86_64-pc-linux-gnu",
                    t->triple);
@@ -247,7 +244,7 @@ bool llvm_parse(char *words, struct jit_target *out, ms_error *err) {
   if (!r.cpu && !is_this_machine(t.triple)) r.cpu = "generic";
   t.cores = r.cores ? r.cores : usable_cores();
   set_caches(&t);
-  if (!(is_x86(t.triple) ? set_x86 : set_arm)(&t, &r, err) || !check_machine(&t, err)) return false;
+  if (!(x86_is_triple(t.triple) ? set_x86 : set_arm)(&t, &r, err) || !check_machine(&t, err)) return false;
   *out = t;
   return true;
 }
@@ -262,7 +259,7 @@ void llvm_text(const struct jit_target *t, char *out, size_t size) {
   struct x86_cpu cpu;
   write_triple(NULL, triple);
   snprintf(features, sizeof features, "%s", t->features);
-  if (is_x86(t->triple) && x86_find_cpu(t->cpu, &cpu)) {
+  if (x86_is_triple(t->triple) && x86_find_cpu(t->cpu, &cpu)) {
     x86_write_change(cpu.has, t->x86, features, sizeof features);
     if (t->vector_bits != natural_bits(t->x86)) snprintf(bits, sizeof bits, "%d", t->vector_bits);
   }

@@ -231,3 +231,5 @@ void x86_write_names(x86_set set, char *out, size_t size) {
   for (int f = 0; f < X86_FEATURES; f++)
     if (set >> f & 1) add(out, size, " ", "", f);
 }
+
+bool x86_is_triple(const char *triple) { return !strncmp(triple, "x86_64-", 7); }

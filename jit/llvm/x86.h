@@ -43,4 +43,6 @@ void x86_write_all(x86_set set, char *out, size_t size);
 /* Names and blanks between them: "sse3 avx". */
 void x86_write_names(x86_set set, char *out, size_t size);
 
+bool x86_is_triple(const char *triple); /* LLVM's, normalized */
+
 #endif

@@ -53,10 +53,6 @@ double jit_steps_of(const struct tir *ir, tir_func f) {
 
 /* ---- Running ---- */
 
-bool jit_goes_on(const volatile int *stop, ms_error *err) {
-  return !stop || !*stop || ms_fail(err, MS_RUN_STOPPED, "the run was stopped");
-}
-
 static bool run_kernel(const struct jit_kernel *kernel, const struct tir *ir, tir_func f,
                        const struct tir_arguments *arguments, const volatile int *stop, double *seconds,
                        ms_error *err) {

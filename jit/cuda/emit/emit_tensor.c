@@ -155,11 +155,6 @@ static const char *fill_function(struct emit_c *e, const struct fragment *f, cha
 
 /* ---- Calls ---- */
 
-bool emit_c_is_text(const struct emit_c *e, tir_expr x, const char *text) {
-  const struct tir_expr_node *n = tir_at(e->ir, x);
-  return n->kind == TIR_STRING_IMM && !strcmp(tir_text(e->ir, n->ref), text);
-}
-
 struct search {
   const struct emit_c *e;
   tir_buffer buffer;
@@ -196,33 +191,6 @@ static void write_fragment(struct emit_c *e, const struct fragment *f, tir_expr 
   emit_c_buffer(e, tir_at(e->ir, data)->ref);
   fprintf(e->out, " + %d * (", f->registers);
   emit_c_index(e, index);
-  fputc(')', e->out);
-}
-
-/* tvm_access_ptr(type, data, offset, extent, mask) */
-tir_buffer emit_c_pointed(struct emit_c *e, tir_expr pointer, tir_expr *offset) {
-  const struct tir_expr_node *n = tir_at(e->ir, pointer);
-  const tir_expr *args = tir_operands(e->ir, n->operands);
-  if (n->kind != TIR_CALL || strcmp(tir_text(e->ir, n->ref), "tvm_access_ptr") != 0 || n->count != 5 ||
-      tir_at(e->ir, args[1])->kind != TIR_DATA) {
-    emit_c_refuse(e, "a matrix of a tensor unit lies where no buffer is");
-    return TIR_NONE;
-  }
-  *offset = args[2];
-  return tir_at(e->ir, args[1])->ref;
-}
-
-void emit_c_pointer(struct emit_c *e, tir_expr pointer) {
-  char name[32];
-  tir_expr offset;
-  tir_buffer buffer = emit_c_pointed(e, pointer, &offset);
-  if (!buffer) return;
-  if (*emit_c_swizzle(e, buffer, name))
-    emit_c_refuse(e, "%s: its rows are spread over banks, which this call of a tensor unit does not know",
-                  tir_buffer_name(e->ir, buffer));
-  emit_c_buffer(e, buffer);
-  fputs(" + (", e->out);
-  emit_c_index(e, offset);
   fputc(')', e->out);
 }
 

@@ -1,0 +1,36 @@
+/* Pointers that calls of tensor units are given: tvm_access_ptr, and texts among their arguments. */
+#include "jit/c/emit_c.h"
+
+#include <string.h>
+
+bool emit_c_is_text(const struct emit_c *e, tir_expr x, const char *text) {
+  const struct tir_expr_node *n = tir_at(e->ir, x);
+  return n->kind == TIR_STRING_IMM && !strcmp(tir_text(e->ir, n->ref), text);
+}
+
+/* tvm_access_ptr(type, data, offset, extent, mask) */
+tir_buffer emit_c_pointed(struct emit_c *e, tir_expr pointer, tir_expr *offset) {
+  const struct tir_expr_node *n = tir_at(e->ir, pointer);
+  const tir_expr *args = tir_operands(e->ir, n->operands);
+  if (n->kind != TIR_CALL || strcmp(tir_text(e->ir, n->ref), "tvm_access_ptr") != 0 || n->count != 5 ||
+      tir_at(e->ir, args[1])->kind != TIR_DATA) {
+    emit_c_refuse(e, "a matrix of a tensor unit lies where no buffer is");
+    return TIR_NONE;
+  }
+  *offset = args[2];
+  return tir_at(e->ir, args[1])->ref;
+}
+
+void emit_c_pointer(struct emit_c *e, tir_expr pointer) {
+  char name[32];
+  tir_expr offset;
+  tir_buffer buffer = emit_c_pointed(e, pointer, &offset);
+  if (!buffer) return;
+  if (*emit_c_swizzle(e, buffer, name))
+    emit_c_refuse(e, "%s: its rows are spread over banks, which this call of a tensor unit does not know",
+                  tir_buffer_name(e->ir, buffer));
+  emit_c_buffer(e, buffer);
+  fputs(" + (", e->out);
+  emit_c_index(e, offset);
+  fputc(')', e->out);
+}

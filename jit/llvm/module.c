@@ -1,0 +1,170 @@
+/* From a lowered function to LLVM's module and an object file in memory; LLVM itself, and its machines for targets. */
+#include "emit.h"
+#include "jit/backend.h"
+#include "range.h"
+#include "x86.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <llvm-c/Analysis.h>
+#include <llvm-c/Support.h>
+#include <llvm-c/Target.h>
+#include <llvm/Config/llvm-config.h>
+
+static void start_llvm(void) {
+  LLVMInitializeX86TargetInfo();
+  LLVMInitializeX86Target();
+  LLVMInitializeX86TargetMC();
+  LLVMInitializeX86AsmPrinter();
+  LLVMInitializeX86AsmParser();
+#if LLVM_HAS_AARCH64_TARGET
+  LLVMInitializeAArch64TargetInfo();
+  LLVMInitializeAArch64Target();
+  LLVMInitializeAArch64TargetMC();
+  LLVMInitializeAArch64AsmPrinter();
+#endif
+}
+
+/* Unrolled bodies are basic blocks of thousands of loads and stores. LLVM's schedulers compare each pair of them, up to
+ * a thousand at a time; with these limits such a body compiles in a fifth of the time, to code of the same size. What
+ * loop strength reduction finds stands in the addresses already (emit_step.c): it took a third of the time. */
+static void restrain_llvm(void) {
+  static const char *const options[] = {"msched", "-dag-maps-huge-region=200", "-dag-maps-reduction-size=100",
+                                        "-disable-lsr"};
+  LLVMParseCommandLineOptions(sizeof options / sizeof *options, options, NULL);
+}
+
+static void start(void) {
+  start_llvm();
+  restrain_llvm();
+}
+
+void jit_start_llvm(void) {
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, start);
+}
+
+bool jit_target_is_x86(const struct jit_target *t) { return x86_is_triple(t->triple); }
+
+/* The CPU that LLVM is given: on x86 the least, since features are all given; scheduling follows "tune-cpu". */
+static const char *base_cpu(const struct jit_target *t) { return jit_target_is_x86(t) ? "x86-64" : t->cpu; }
+
+LLVMTargetMachineRef jit_target_machine(const struct jit_target *t, ms_error *err) {
+  jit_start_llvm();
+  LLVMTargetRef target;
+  char *message = NULL;
+  if (LLVMGetTargetFromTriple(t->triple, &target, &message)) {
+    ms_fail(err, MS_UNKNOWN_TARGET, "target: %s", message);
+    LLVMDisposeMessage(message);
+    return NULL;
+  }
+  return LLVMCreateTargetMachine(target, t->triple, base_cpu(t), t->features, LLVMCodeGenLevelDefault, LLVMRelocPIC,
+                                 LLVMCodeModelDefault);
+}
+
+static void set_attribute(LLVMValueRef f, const char *name, const char *value) {
+  assert(f && name && value);
+  LLVMContextRef context = LLVMGetModuleContext(LLVMGetGlobalParent(f));
+  LLVMAttributeRef attribute =
+      LLVMCreateStringAttribute(context, name, (unsigned)strlen(name), value, (unsigned)strlen(value));
+  LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex, attribute);
+}
+
+/* Vectors stay as wide as written, up to the target's: on some CPUs LLVM prefers 256 bits of 512 unless asked. What the
+ * functions are for stands with them, so that the module's text makes the same code. */
+static void set_attributes(LLVMValueRef f, const struct jit_target *target) {
+  LLVMContextRef context = LLVMGetModuleContext(LLVMGetGlobalParent(f));
+  char bits[16];
+  snprintf(bits, sizeof bits, "%d", target->vector_bits);
+  set_attribute(f, "prefer-vector-width", bits);
+  if (target->vector_bits < 512) set_attribute(f, "min-legal-vector-width", bits);
+  set_attribute(f, "target-cpu", base_cpu(target));
+  set_attribute(f, "target-features", target->features);
+  if (jit_target_is_x86(target)) set_attribute(f, "tune-cpu", !strcmp(target->cpu, "x86-64") ? "generic" : target->cpu);
+  LLVMAddAttributeAtIndex(f, LLVMAttributeFunctionIndex,
+                          LLVMCreateEnumAttribute(context, LLVMGetEnumAttributeKindForName("nounwind", 8), 0));
+}
+
+static void set_attributes_of_all(LLVMModuleRef module, const struct jit_target *target) {
+  for (LLVMValueRef f = LLVMGetFirstFunction(module); f; f = LLVMGetNextFunction(f))
+    if (!LLVMIsDeclaration(f)) set_attributes(f, target);
+}
+
+static uint32_t count_loops(const struct tir *lowered, tir_func f) {
+  tir_stmt top = lowered->funcs.at[f].body;
+  uint32_t count = 0;
+  for (tir_stmt s = top; s; s = tir_next(lowered, s, top)) count += tir_is(lowered, s, TIR_LOOP);
+  return count;
+}
+
+LLVMModuleRef jit_module(LLVMContextRef context, const struct tir *lowered, tir_func f, const char *name,
+                         LLVMTargetMachineRef machine, const struct jit_target *target,
+                         const struct jit_options *options, struct jit_clock *clock, ms_error *err) {
+  assert(tir_is_func(lowered, f) && machine);
+  LLVMModuleRef module = LLVMModuleCreateWithNameInContext("msched", context);
+  LLVMSetTarget(module, target->triple);
+  LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
+  LLVMSetModuleDataLayout(module, layout);
+  LLVMDisposeTargetData(layout);
+  bool ok = jit_emit(module, lowered, f, name, target, options, err);
+  jit_clock_pass(clock, "emit");
+  char *message = NULL;
+  if (ok && LLVMVerifyModule(module, LLVMReturnStatusAction, &message)) {
+    ok = ms_fail(err, MS_NOT_COMPILABLE, "LLVM's verifier: %s", message);
+  }
+  LLVMDisposeMessage(message);
+  jit_clock_pass(clock, "verify");
+  if (ok) set_attributes_of_all(module, target);
+  if (ok && options && options->dump_after && !strcmp(options->dump_after, "emit")) {
+    char *text = LLVMPrintModuleToString(module);
+    fputs(text, options->dump);
+    LLVMDisposeMessage(text);
+  }
+  ok = ok && jit_optimize(module, machine, count_loops(lowered, f), clock, err);
+  if (ok) jit_use_range(module, target);
+  if (ok) return module;
+  LLVMDisposeModule(module);
+  return NULL;
+}
+
+static void dump_module(LLVMModuleRef module, LLVMTargetMachineRef machine, const struct jit_options *options) {
+  if (!options || !options->dump_after) return;
+  if (!strcmp(options->dump_after, "llvm")) {
+    char *text = LLVMPrintModuleToString(module);
+    fputs(text, options->dump);
+    LLVMDisposeMessage(text);
+  } else if (!strcmp(options->dump_after, "asm")) {
+    LLVMMemoryBufferRef text = NULL;
+    char *message = NULL;
+    LLVMModuleRef copy = LLVMCloneModule(module);
+    if (!LLVMTargetMachineEmitToMemoryBuffer(machine, copy, LLVMAssemblyFile, &message, &text)) {
+      fwrite(LLVMGetBufferStart(text), 1, LLVMGetBufferSize(text), options->dump);
+      LLVMDisposeMemoryBuffer(text);
+    }
+    LLVMDisposeMessage(message);
+    LLVMDisposeModule(copy);
+  }
+}
+
+bool llvm_compile(const struct tir *lowered, tir_func f, const struct jit_options *options, struct jit_clock *clock,
+                  struct jit_code *code, ms_error *err) {
+  const struct jit_target *target = &code->target;
+  LLVMTargetMachineRef machine = jit_target_machine(target, err);
+  if (!machine) return false;
+  LLVMContextRef context = LLVMContextCreate();
+  LLVMModuleRef module = jit_module(context, lowered, f, code->name, machine, target, options, clock, err);
+  if (module) {
+    dump_module(module, machine, options);
+    char *message = NULL;
+    if (LLVMTargetMachineEmitToMemoryBuffer(machine, module, LLVMObjectFile, &message, &code->object))
+      ms_fail(err, MS_NOT_COMPILABLE, "LLVM: %s", message);
+    jit_clock_pass(clock, "generate");
+    LLVMDisposeMessage(message);
+    LLVMDisposeModule(module);
+  }
+  LLVMContextDispose(context);
+  LLVMDisposeTargetMachine(machine);
+  return code->object != NULL;
+}
