@@ -8,7 +8,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 db=$work/store.db
 fail() { echo "exchange.sh: $*" >&2; exit 1; }
-workloads=$here/bench/workloads
+workloads=$here/../lua/bench/data/workloads
 gmm="$workloads/GMM.py"
 
 import() { # status, words of the output, words of the message, arguments
@@ -194,7 +194,7 @@ done
 
 # ---- Traces in each form, from a file and from standard input, to a file and to standard output: the same bytes again, as
 # tools/round_trips has it of every one
-for trace in "$here"/bench/*/SFM.0.json "$here"/bench/*/CBR*.0.json; do
+for trace in "$here"/../lua/bench/data/*/SFM.0.json "$here"/../lua/bench/data/*/CBR*.0.json; do
   "$msched" convert "$trace" >"$work/1.json"
   "$msched" convert - --to binary <"$work/1.json" >"$work/1.binary"
   "$msched" convert "$work/1.binary" -o "$work/1.lua"

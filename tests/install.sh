@@ -20,16 +20,16 @@ cp "$here/share/msched/lua/examples/gemm.lua" examples/
 "$here/bin/msched" tune examples/gemm.lua --trials 2 -- 32 32 32 >tune.txt || fail "tune"
 grep -q '^next:' tune.txt || fail "tune: $(cat tune.txt)"
 "$here/bin/msched" bench replay --count 40 --json >bench.txt || fail "bench replay: $(cat bench.txt)"
-mv "$here/share/msched/lua/te.lua" te.lua
+mv "$here/share/msched/lua/lib/te.lua" te.lua
 "$here/bin/msched" tune examples/gemm.lua --trials 2 -- 32 32 32 2>refused.txt && fail "Lua files of the source tree are used"
-grep -q moved/share/msched/lua/te.lua refused.txt || fail "not said what is missing: $(cat refused.txt)"
-mv te.lua "$here/share/msched/lua/te.lua"
-mv "$here/share/msched/tests/bench" bench.kept
+grep -q moved/share/msched/lua/lib/te.lua refused.txt || fail "not said what is missing: $(cat refused.txt)"
+mv te.lua "$here/share/msched/lua/lib/te.lua"
+mv "$here/share/msched/lua/bench/data" bench.kept
 "$here/bin/msched" bench replay --count 40 >refused.txt 2>&1 && fail "bench without its data"
-grep -q 'moved/share/msched/tests/bench.*No such file' refused.txt || fail "not said what is missing: $(cat refused.txt)"
-mv bench.kept "$here/share/msched/tests/bench"
+grep -q 'moved/share/msched/lua/bench/data.*No such file' refused.txt || fail "not said what is missing: $(cat refused.txt)"
+mv bench.kept "$here/share/msched/lua/bench/data"
 for file in share/man/man1/msched.1 share/bash-completion/completions/msched share/msched/rules/space.lua \
-  share/msched/search/tune.lua share/msched/annotations/msched.lua share/msched/lua/ways/ansor.lua \
+  share/msched/search/tune.lua share/msched/annotations/msched.lua share/msched/lua/compat/ansor.lua \
   share/doc/msched/guide/tour.md share/doc/msched/LICENSE; do
   [ -f "$here/$file" ] || fail "no $file"
 done

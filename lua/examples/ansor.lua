@@ -1,7 +1,7 @@
 -- A dense layer with ReLU in Ansor's way: sketches with placeholders, a search, a log, the state of a line, a search that goes on.
 --   msched lua/examples/ansor.lua [M N K [TRIALS [LOG [STORE]]]]
 local ms = require "msched"
-local ansor = ms.load "lua.ways.ansor"
+local ansor = ms.load "lua.compat.ansor"
 local te, ops = ms.te, ms.ops
 
 local given = {...}

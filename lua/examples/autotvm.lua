@@ -1,7 +1,7 @@
 -- A matrix product in AutoTVM's way: a template with knobs, a tuner, a log, the best of the log applied.
 --   msched lua/examples/autotvm.lua [M N K [TRIALS [LOG [STORE]]]]
 local ms = require "msched"
-local autotvm = ms.load "lua.ways.autotvm"
+local autotvm = ms.load "lua.compat.autotvm"
 
 local M, N, K, trials = math.tointeger(... or 512), math.tointeger(select(2, ...) or 512), math.tointeger(select(3, ...) or 512), math.tointeger(select(4, ...) or 64)
 local log, store = select(5, ...) or os.tmpname(), select(6, ...)

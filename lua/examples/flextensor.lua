@@ -1,7 +1,7 @@
 -- A convolution in FlexTensor's way: an operator registered with its arguments, searched, its configs kept in a file and applied.
 --   msched lua/examples/flextensor.lua [SIZE CHANNELS [TRIALS [CONFIGS [STORE]]]]
 local ms = require "msched"
-local flextensor = ms.load "lua.ways.flextensor"
+local flextensor = ms.load "lua.compat.flextensor"
 
 local given = {...}
 local size, channels, trials = math.tointeger(given[1] or 28), math.tointeger(given[2] or 64), math.tointeger(given[3] or 64)

@@ -1,7 +1,7 @@
 -- What a store says of its tasks: a workload on a target is one, with its records in the order in which they came, runs of the
 -- search, failures, the best.
 local ms = msched
-local cli = ms.load "lua.cli"
+local cli = ms.load "lua.cli.cli"
 local facts = {}
 
 -- Records in the order in which they were measured: the store knows seconds, and within one when they came in a run of the
@@ -173,7 +173,7 @@ function facts.of(store, names)
   local workloads, by_workload = store:workloads(), all_records(store)
   add_lost(workloads, by_workload)
   for i, name in ipairs(names) do
-    local operator = name:find "^ops:" and ms.load "lua.records".workloads(store, name)[1]
+    local operator = name:find "^ops:" and ms.load "lua.lib.records".workloads(store, name)[1]
     names[i] = operator and operator.name or name
     wanted[names[i]] = true
   end

@@ -3,7 +3,7 @@
 -- that is not there yet, that cannot be read for a while; a page that cannot be written is tried again. In the end the page
 -- is as any other report.
 local ms = msched
-local cli, html = ms.load "lua.cli", ms.load "lua.report.html"
+local cli, html = ms.load "lua.cli.cli", ms.load "lua.report.html"
 local follow = {}
 
 local POLL = 0.2   -- seconds between two looks at the store

@@ -1,6 +1,6 @@
 -- The loop nest of a function as nested boxes.
 local ms = msched
-local html, nest = ms.load "lua.report.html", ms.load "lua.nest"
+local html, nest = ms.load "lua.report.html", ms.load "lua.lib.nest"
 local boxes = {}
 
 local function box_of(node, target)

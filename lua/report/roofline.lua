@@ -1,7 +1,7 @@
 -- Where kernels stand below a roofline: operations a second over operations a byte that must be moved.
 local ms = msched
-local cli, chart, schedulers, html = ms.load "lua.cli", ms.load "lua.report.chart", ms.load "search.scheduler", ms.load "lua.report.html"
-local rates = ms.load "lua.rates"
+local cli, chart, schedulers, html = ms.load "lua.cli.cli", ms.load "lua.report.chart", ms.load "search.scheduler", ms.load "lua.report.html"
+local rates = ms.load "lua.cli.rates"
 local roofline = {}
 
 -- The roof from one intensity to another, as points.

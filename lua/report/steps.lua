@@ -1,7 +1,7 @@
 -- The trace of a record, step by step: what each instruction did to the function, as a difference that holds the function before
 -- and after it.
 local ms = msched
-local html, explain = ms.load "lua.report.html", ms.load "lua.explain"
+local html, explain = ms.load "lua.report.html", ms.load "lua.lib.explain"
 local steps = {}
 
 local AROUND = 3 -- lines that did not change which are shown around those that did

@@ -1,9 +1,9 @@
 -- The part of a report that is one task's.
 local ms = msched
-local cli, html, chart = ms.load "lua.cli", ms.load "lua.report.html", ms.load "lua.report.chart"
+local cli, html, chart = ms.load "lua.cli.cli", ms.load "lua.report.html", ms.load "lua.report.chart"
 local decisions, assembly, steps, boxes, roofline = ms.load "lua.report.decisions", ms.load "lua.report.assembly", ms.load "lua.report.steps", ms.load "lua.report.nest", ms.load "lua.report.roofline"
-local record_code = ms.load "lua.record_code"
-local rates = ms.load "lua.rates"
+local record_code = ms.load "lua.cli.store.record_code"
+local rates = ms.load "lua.cli.rates"
 local part = {}
 
 local CLASSES = 4 -- kinds of lines that are distinguished
@@ -230,7 +230,7 @@ local function best_text(store, task)
   if not r then return html.paragraph "Nothing was measured." end
   local interval = r.high < math.huge and string.format(" [%s, %s]", cli.time_text(r.low), cli.time_text(r.high)) or ""
   local notes = (r.unsafe and ", unsafe: it may compute something else" or "") .. (r.busy and ", on a busy machine" or "")
-  local device = ms.load "lua.stores".device_text(r.device)
+  local device = ms.load "lua.cli.store.stores".device_text(r.device)
   return html.element("p", {}, "Best: record ", html.element("code", {}, html.text(store:short_id(r.key))), ", ", part.time(r.seconds), html.text(interval), ", ", html.text(cli.rate_text(task.work, r.seconds)), task.limit and ", " or "", part.share_of_limit(task),
                       html.text(string.format(", %s%s", cli.count_text(r.runs, "run"), notes)), device and html.text("; as measured: " .. device) or "")
 end

@@ -52,7 +52,7 @@ faults() { sh "$root/tests/long/faults.sh" "$msched" "$root" real "$spoil" "${MS
 # A quarter of the time is for the comparisons.
 tune() {
   rm -f "$folder/tune.db"
-  "$msched" tune "$root"/tests/bench/workloads/[A-Z][A-Z]*.py --target cuda --trials "$trials" --seed "$seed" --seconds $((seconds * 3 / 4)) \
+  "$msched" tune "$root"/lua/bench/data/workloads/[A-Z][A-Z]*.py --target cuda --trials "$trials" --seed "$seed" --seconds $((seconds * 3 / 4)) \
     --db "$folder/tune.db" --json >"$folder/tune.json" || return 1
   grep -v '"event":"trial"' "$folder/tune.json" | grep '"event":"end"' | sed 's/^/tune: /'
   tried=$(grep -c '"event":"trial"' "$folder/tune.json")

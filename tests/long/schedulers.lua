@@ -3,7 +3,7 @@
 -- decide, and is the same on every machine.  usage: msched schedulers.lua [TRIALS [SEEDS]]
 local ms = require "msched"
 local tune = ms.load "search.tune"
-local suites = ms.load "lua.ops.suites"
+local suites = ms.load "lua.lib.ops.suites"
 local draft = ms.load "search.draft"
 local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../support/measurer.lua")
 local total, seeds = math.tointeger(arg[1] or 640), math.tointeger(arg[2] or 3)

@@ -14,7 +14,7 @@ trap 'rm -rf "$work"' EXIT
 [ $# -gt 0 ] || set -- C1D C2D C3D CAP CBR DEP DIL ELT GMM GMM1024 GMM2 GMM_RELU GMM_ROW GRP NRM POOL SFM T2D TBG
 failed=
 for name in "$@"; do
-  "$msched" tune "$root/tests/bench/workloads/$name.py" --trials 16 --db "$work/$name.db" --json >"$work/tuned"
+  "$msched" tune "$root/lua/bench/data/workloads/$name.py" --trials 16 --db "$work/$name.db" --json >"$work/tuned"
   end=$(tail -n 1 "$work/tuned")
   echo "$name: $(echo "$end" | sed 's/.*\("best_seconds":[^,]*\),.*\("ended":[^,]*\),.*\("failures":{[^}]*}\).*\("trials":[0-9]*\).*/\4 \1 \2 \3/')"
   case $end in

@@ -15,7 +15,7 @@ print = real
 
 local sch = result.sch or result.schedule
 if way == "flextensor" then
-  local flextensor = ms.load "lua.ways.flextensor"
+  local flextensor = ms.load "lua.compat.flextensor"
   sch = flextensor.schedule_with_config(flextensor.task.list()[1], result)
 elseif way == "ansor" then
   sch = result:schedule()

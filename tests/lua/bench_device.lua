@@ -2,7 +2,7 @@
 -- with kernels by its clock; on a driver, a cuBLAS and a cuDNN of the tests' own.
 -- usage: msched bench_device.lua TARGET
 local ms = msched
-local named = ms.load "lua.ops.named"
+local named = ms.load "lua.lib.ops.named"
 local support = dofile(arg[0]:match "^.*/" .. "../support/vendors.lua")
 local target = arg[1]
 
@@ -64,7 +64,7 @@ local floored = ms.te.func("floored", {steps, ms.te.compute({8}, function(i) ret
 assert(not ms.fill_for_timing(floored, ms.arrays_for(floored, 1), target), "what steps depend on is changed")
 
 -- What tuning is shown beside: the fastest routine of the device's libraries.
-local beside = ms.load "lua.beside".vendors()
+local beside = ms.load "lua.vendor.baseline".vendors()
 for _, case in ipairs {{"matmul", {16, 16, 16}, "cuBLAS"}, {"softmax", {"7x33"}, "cuDNN"}} do
   local best = beside(named.func(case[1], case[2]), ms.target(target))
   assert(best.name == case[3] and math.abs(best.seconds - 0.01) < 1e-5, case[1] .. " takes " .. best.seconds)

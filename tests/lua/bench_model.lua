@@ -31,10 +31,10 @@ store:close()
 -- ---- The report, as objects --------------------------------------------------------------------------------------
 
 local function report()
-  local lines, cli = {}, ms.load "lua.cli"
+  local lines, cli = {}, ms.load "lua.cli.cli"
   local put = cli.put_json
   cli.put_json = function(line) lines[#lines + 1] = line end
-  ms.load "lua.bench_model" {db = path .. ".db", target = target.text, json = true, save = path}
+  ms.load "lua.bench.model" {db = path .. ".db", target = target.text, json = true, save = path}
   cli.put_json = put
   return lines
 end

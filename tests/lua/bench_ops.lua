@@ -1,8 +1,8 @@
--- Vendors' routines compute what the named operators do, each element: every operator that bench_work.lua knows, on shapes
--- in which strides, pads, dilations, groups and extents all differ. What is not installed is skipped, by name.
+-- Vendors' routines compute what the named operators do, each element: every operator that lua/bench/work.lua knows, on
+-- shapes in which strides, pads, dilations, groups and extents all differ. What is not installed is skipped, by name.
 -- usage: msched bench_ops.lua [PATH of a oneDNN]
 local ms = msched
-local named, work = ms.load "lua.ops.named", ms.load "lua.bench_work"
+local named, work = ms.load "lua.lib.ops.named", ms.load "lua.bench.work"
 local support = dofile(arg[0]:match "^.*/" .. "../support/vendors.lua")
 
 local function refuses(pattern, f, ...)
@@ -62,7 +62,7 @@ if v then
 end
 
 -- Beside a function, however it was made: the fastest routine for what it computes.
-local beside = ms.load "lua.beside".vendors()
+local beside = ms.load "lua.vendor.baseline".vendors()
 local native = ms.target "native"
 if v then
   local te = ms.te

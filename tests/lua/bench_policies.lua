@@ -2,7 +2,7 @@
 -- is not reached; what is asked wrongly is refused before anything is tuned.
 -- usage: msched bench_policies.lua DATA
 local ms = require "msched"
-local cli = ms.load "lua.cli"
+local cli = ms.load "lua.cli.cli"
 local data = arg[1]
 ms.is_terminal = function() return false end -- as commands have it
 
@@ -22,7 +22,7 @@ local function is_about(x, y) return math.abs(x - y) < 1e-9 * y end
 
 -- ---- policies ----------------------------------------------------------------------------------------------------
 
-local lines = assert(run("lua.bench_policies", {json = true, target = target, trials = 8, seeds = 2, policy = {"random", "draft_verify"}}, {"GMM"}))
+local lines = assert(run("lua.bench.policies", {json = true, target = target, trials = 8, seeds = 2, policy = {"random", "draft_verify"}}, {"GMM"}))
 local row, total = lines[1], lines[2]
 assert(#lines == 2 and row.workload == "GMM" and row.trials == 8 and #row.policies == 2)
 for _, p in ipairs(row.policies) do
@@ -34,11 +34,11 @@ assert(row.policies[1].policy == "random" and row.policies[1].ratio == 1)
 assert(is_about(row.policies[2].ratio, row.policies[2].mean / row.policies[1].mean))
 assert(total.rows == 1 and is_about(total.policies[2].ratio, row.policies[2].ratio) and total.policies[2].spread == row.policies[2].spread)
 
-local text = table.concat(assert(run("lua.bench_policies", {target = target, trials = 8, seeds = 1, policy = {"random", "grid"}}, {"GMM"})), "\n")
+local text = table.concat(assert(run("lua.bench.policies", {target = target, trials = 8, seeds = 1, policy = {"random", "grid"}}, {"GMM"})), "\n")
 assert(text:find "GMM +grid .- times as long as random" and text:find "all of 1 +random +1%.00" and not text:find "spread", text)
 
 for _, c in ipairs {{{trials = 0}, "--trials"}, {{seeds = 0}, "--seeds"}, {{policy = {"fly"}}, "fly"}} do
-  local none, message = run("lua.bench_policies", c[1], {"GMM"})
+  local none, message = run("lua.bench.policies", c[1], {"GMM"})
   assert(not none and message:find(c[2], 1, true), message)
 end
 
@@ -53,13 +53,13 @@ local function peer(seconds)
   assert(os.execute("chmod +x " .. path))
   return path
 end
-local slow = assert(run("lua.bench_quality", {json = true, target = target, trials = 3, peer = peer "1e+3"}, {"GMM"}))[1]
+local slow = assert(run("lua.bench.quality", {json = true, target = target, trials = 3, peer = peer "1e+3"}, {"GMM"}))[1]
 assert(slow.peer_seconds == 1000 and slow.peer_tuning_seconds == 90 and slow.reached_trials == 1)
 assert(slow.reached_seconds > 0 and slow.reached_seconds <= slow.tuning_seconds and slow.best_seconds > 0)
-local fast = assert(run("lua.bench_quality", {json = true, target = target, trials = 3, peer = peer "1e-12"}, {"GMM"}))[1]
+local fast = assert(run("lua.bench.quality", {json = true, target = target, trials = 3, peer = peer "1e-12"}, {"GMM"}))[1]
 assert(fast.reached_seconds == nil and fast.reached_trials == nil and fast.best_seconds > 0)
-text = assert(run("lua.bench_quality", {target = target, trials = 3, peer = peer "1e-12"}, {"GMM"}))[1]
+text = assert(run("lua.bench.quality", {target = target, trials = 3, peer = peer "1e-12"}, {"GMM"}))[1]
 assert(text:find "^GMM +peer " and text:find("not reached", 1, true), text)
 os.remove(path)
-local none, message = run("lua.bench_quality", {trials = 3}, {"GMM"})
+local none, message = run("lua.bench.quality", {trials = 3}, {"GMM"})
 assert(not none and message:find("--peer PYTHON is needed", 1, true), message)

@@ -1,7 +1,7 @@
 -- msched bench search: what it prints of a small workload adds up, with a peer beside it, and as text.
 -- usage: bench_search.lua DATA
 local ms = require "msched"
-local cli = ms.load "lua.cli"
+local cli = ms.load "lua.cli.cli"
 local data = arg[1]
 ms.is_terminal = function() return false end -- as commands have it
 
@@ -9,7 +9,7 @@ local function objects(options)
   local lines, put = {}, cli.put_json
   cli.put_json = function(line) lines[#lines + 1] = line end
   options.json, options.data = true, data
-  local ok, message = pcall(ms.load "lua.bench_search", options, {"GMM"})
+  local ok, message = pcall(ms.load "lua.bench.search", options, {"GMM"})
   cli.put_json = put
   if not ok then return nil, message end -- a table, as commands raise them
   return lines[1]
@@ -56,7 +56,7 @@ peer(ANSWERS)
 
 local printed, show = {}, print
 print = function(text) printed[#printed + 1] = text end
-local code = ms.load "lua.bench_search"({count = 32, trials = 1, peer = answering, data = data}, {"GMM"})
+local code = ms.load "lua.bench.search"({count = 32, trials = 1, peer = answering, data = data}, {"GMM"})
 print = show
 local text = table.concat(printed, "\n")
 assert(code == cli.DONE)

@@ -15,7 +15,7 @@ local host = {kind = function(x)
   local name = meta and rawget(meta, "__name")
   return type(name) == "string" and name:match "^msched%.(.*)" or nil
 end, methods = methods, explain = function() end}
-local repl = ms.load "lua.repl"(host)
+local repl = ms.load "lua.cli.repl.repl"(host)
 
 local function words(text)
   local begun, list = repl.complete(text)

@@ -146,7 +146,7 @@ again:redo() -- the look-up
 fails("other instructions", function() again:redo() end)
 
 -- What an instruction did, and what builds on it.
-local explain = ms.load "lua.explain"
+local explain = ms.load "lua.lib.explain"
 local steps = explain.steps(func, sch.trace)
 local marks = {}
 for _, step in ipairs(steps) do

@@ -63,7 +63,7 @@ cat >"$work/limits.lua" <<'EOF'
 -- What bounds functions on the device, as measured: products of halves the tensor cores, used or not; of float32 those only where a schedule
 -- rounds to TF32; float32 itself CUDA cores.
 local ms = msched
-local te, target, limits = ms.te, ms.target(arg[1]), ms.load "lua.limits".open()
+local te, target, limits = ms.te, ms.target(arg[1]), ms.load "lua.bench.limits".open()
 local function product(of, n)
   local A, B, r = te.placeholder({n, n}, of, "A"), te.placeholder({n, n}, of, "B"), te.reduce_axis(n, "r")
   local function wide(x) return of == "float32" and x or te.cast(x, of == "int8" and "int32" or "float32") end

@@ -1,7 +1,7 @@
 -- How well the analytical estimate ranks candidates that a device has measured: Kendall's tau, and how far the first by estimate is
 -- from the fastest.  usage: estimates.lua STORE
 local ms = require "msched"
-local estimate = ms.load "lua.bench_estimate"
+local estimate = ms.load "lua.bench.estimate"
 
 -- ---- Kendall's tau, by hand ----------------------------------------------------------------------------------------
 

@@ -54,7 +54,7 @@ end
 -- Replayed from the peer's sketches for GPUs, which bind threads.
 local function replay(func, name)
   for n = 0, math.huge do
-    local text = read(string.format("%s/tests/bench/cuda/%s.%d.json", root, name, n))
+    local text = read(string.format("%s/lua/bench/data/cuda/%s.%d.json", root, name, n))
     if not text then return end
     for candidate = 1, DRAWS do
       local sch = replayed(func, ms.read_trace(text), candidate)
@@ -97,7 +97,7 @@ end
 local workloads = {"C1D", "C2D", "C3D", "CAP", "CBR", "DEP", "DIL", "ELT", "GMM", "GMM1024", "GMM2", "GMM_RELU", "GMM_ROW", "GRP", "NRM", "POOL",
                    "SFM", "T2D", "TBG"}
 for _, name in ipairs(workloads) do
-  local func = ms.from_script(read(root .. "/tests/bench/workloads/" .. name .. ".py"))
+  local func = ms.from_script(read(root .. "/lua/bench/data/workloads/" .. name .. ".py"))
   draw(func)
   replay(func, name)
   local sketches = tune.open(func, ms.target "native", {}).sketches

@@ -24,7 +24,7 @@ end
 -- A workload of the benchmarks with other extents.
 local function cut(name, extents)
   return function()
-    local path = root .. "/tests/bench/workloads/" .. name .. ".py"
+    local path = root .. "/lua/bench/data/workloads/" .. name .. ".py"
     local file <close> = assert(io.open(path, "rb"))
     return ms.from_script((file:read "a":gsub("%f[%w]%d+%f[%W]", function(n) return extents[n] end)), path)
   end

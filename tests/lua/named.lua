@@ -2,7 +2,7 @@
 -- cannot be is refused by one message that names the argument.
 local ms = require "msched"
 local refuses = dofile(arg[0]:match "^.*/" .. "refuses.lua")
-local named, suites = ms.load "lua.ops.named", ms.load "lua.ops.suites"
+local named, suites = ms.load "lua.lib.ops.named", ms.load "lua.lib.ops.suites"
 local func = ms.ops.func
 
 local function shapes(f)
@@ -109,7 +109,7 @@ refuses("suite:ops: `CBR` is none of its codes or names", ms.ops.suite, "ops", {
 
 -- ---- As words of a command line, with arguments of their own --------------------------------------------------------------
 
-local words = ms.load "lua.ops.words"
+local words = ms.load "lua.lib.ops.words"
 local function functions(word, rest) return words.functions(words.read(word), rest or {}) end
 assert(not words.read "conv.lua" and not words.read "opt:conv2d(1)" and not words.read "/tmp/ops:conv2d" and not words.read "C:relu")
 for word, same in pairs {

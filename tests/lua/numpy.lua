@@ -91,7 +91,7 @@ refuses("takes a function or a kernel", ms.time, 3)
 -- ---- Options that Tab completes ----------------------------------------------------------------------------------
 
 local host = {kind = ms.type, methods = function(x) return ({schedule = ms.schedule_methods})[ms.type(x)] end, explain = function() end}
-local repl = ms.load "lua.repl"(host)
+local repl = ms.load "lua.cli.repl.repl"(host)
 local function completes(text, start, ...)
   local begun, words = repl.complete(text)
   assert(begun == start, text .. ": `" .. begun .. "`")

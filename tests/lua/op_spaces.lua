@@ -3,7 +3,7 @@
 -- usage: msched op_spaces.lua DRAWS [OPERATOR…]
 local ms = require "msched"
 local jobs_of = dofile(arg[0]:match "^.*/" .. "jobs.lua")
-local named, tune, refusals = ms.load "lua.ops.named", ms.load "search.tune", ms.load "rules.refusals"
+local named, tune, refusals = ms.load "lua.lib.ops.named", ms.load "search.tune", ms.load "rules.refusals"
 
 local most_draws, target = math.tointeger(arg[1]), ms.target "native"
 

@@ -130,7 +130,7 @@ local function check_softmax(func, sch)
 end
 
 function tests.online_softmax()
-  local normalize = ms.load "lua.ops.normalize"
+  local normalize = ms.load "lua.lib.ops.normalize"
   local X = te.placeholder({#HARD, 32}, "float32", "X")
   local func = te.func("softmax", {X, normalize.softmax(X)})
   local any = {} -- rows of any length

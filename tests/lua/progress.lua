@@ -1,7 +1,7 @@
 -- What tuning shows: times, rates, what is left, a line cut to the terminal's width.  usage: msched progress.lua
 local ms = require "msched"
 local te = ms.te
-local cli, progress = ms.load "lua.cli", ms.load "lua.progress"
+local cli, progress = ms.load "lua.cli.cli", ms.load "lua.cli.progress"
 
 assert(cli.time_text(1.4e-9) == "1.4 ns" and cli.time_text(2.5e-6) == "2.50 us" and cli.time_text(0) == "0 ns")
 assert(cli.cut("abcdef", 4) == "abc…" and cli.cut("abcd", 4) == "abcd" and cli.cut("äöüß", 3) == "äö…" and cli.cut("ab", nil) == "ab")

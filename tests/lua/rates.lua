@@ -2,7 +2,7 @@
 -- usage: msched rates.lua
 local ms = require "msched"
 local te = ms.te
-local rates, limits = ms.load "lua.rates", ms.load "lua.limits"
+local rates, limits = ms.load "lua.cli.rates", ms.load "lua.bench.limits"
 
 local function same(a, b, what) assert(math.abs(a - b) <= 1e-9 * math.abs(b), string.format("%s: %g, not %g", what, a, b)) end
 

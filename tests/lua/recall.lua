@@ -1,5 +1,6 @@
--- Postprocessors that are known again (lua/recall.h): candidates of a pool are what the postprocessors make of them in Lua, most
--- of the Lua does not run, what they read otherwise is not taken for known, and a user's always runs.
+-- Postprocessors that are known again (lua/bind/state/recall.h): candidates of a pool are what the postprocessors make
+-- of them in Lua, most of the Lua does not run, what they read otherwise is not taken for known, and a user's always
+-- runs.
 local ms = require "msched"
 local te = ms.te
 local tune, space, targets = ms.load "search.tune", ms.load "rules.space", ms.load "rules.targets"

@@ -255,8 +255,8 @@ done
 # ?name of a method is help of it, by any value's name; ??name says where it is made, also where that is loaded when it is called.
 for words in '?sch.split|  Splits a loop by factors' '?sch:split|  Splits a loop by factors' '?x.split|  Splits a loop by factors' '?split|  Splits a loop by factors' \
   '?A.nothing|nothing is named "A.nothing"' '?trace.mutate|trace:mutate' '?store.find|store:find(words' '?ops:conv2d|ops:conv2d' '?record|.seconds' \
-  '??ms.tune|search/tune.lua:' '??sch:draw|lua/draw.lua:' '??ms.load_array|lua/numpy.lua:' '??te.sum|lua/te.lua:' '??sch.split|in the tables' \
-  '??trace:mutate|lua/mutate.lua:' '?targets|-num-cores=N'; do
+  '??ms.tune|search/tune.lua:' '??sch:draw|lua/lib/draw.lua:' '??ms.load_array|lua/lib/numpy.lua:' '??te.sum|lua/lib/te.lua:' '??sch.split|in the tables' \
+  '??trace:mutate|lua/lib/mutate.lua:' '?targets|-num-cores=N'; do
   ask "${words%%|*}"
   holds "${words%%|*}" "${words#*|}" <"$work/in"
 done
@@ -264,7 +264,7 @@ done
 # Every member of the module is explained, and nothing is explained that is not there.
 cat >"$work/docs.lua" <<'L'
 local ms = require "msched"
-local docs = ms.load "lua.docs"
+local docs = ms.load "lua.cli.docs"
 local known = {}
 for _, d in ipairs(docs.list) do
   known[d.owner .. "." .. d.name] = true
@@ -290,7 +290,7 @@ local variables = {["function"] = "func"}
 local function declared(owner, mark, name)
   if not text:find("\nfunction " .. (variables[owner] or owner) .. mark .. name .. "(", 1, true) then print("not declared: " .. owner .. mark .. name) end
 end
-local others = ms.load "lua.docs".others
+local others = ms.load "lua.cli.docs".others
 for owner, t in pairs {ms = ms, te = ms.te, ops = ms.ops} do
   for name in pairs(t) do if not (" " .. (others[owner] or "") .. " "):find(" " .. name .. " ", 1, true) then declared(owner, ".", name) end end
 end

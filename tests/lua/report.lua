@@ -3,7 +3,7 @@
 -- usage: report.lua
 local ms = require "msched"
 local te, ops, tune = ms.te, ms.ops, ms.load "search.tune"
-local report, cli = ms.load "lua.report", ms.load "lua.cli"
+local report, cli = ms.load "lua.report.report", ms.load "lua.cli.cli"
 local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../support/measurer.lua")
 local print_line = print
 print = function() end -- the command's own line
@@ -237,7 +237,7 @@ assert(row[1] == counts.multiply_adds and row[3] == counts.loads and row[5] == c
 
 -- Each step's difference holds the function before it and after it, and the next goes on from there.
 do
-  local facts, steps, explain = ms.load "lua.report.facts", ms.load "lua.report.steps", ms.load "lua.explain"
+  local facts, steps, explain = ms.load "lua.report.facts", ms.load "lua.report.steps", ms.load "lua.lib.explain"
   local opened = ms.store(path, {read_only = true})
   local task = facts.of(opened, {"product"})[1]
   local trace = ms.read_trace(task.best.trace)
@@ -332,7 +332,7 @@ first(without, "p", "The function cannot be read, and what is made of it is left
 
 -- ---- By hand ---------------------------------------------------------------------------------------------------------
 
-local decisions, nest, assembly = ms.load "lua.report.decisions", ms.load "lua.nest", ms.load "lua.report.assembly"
+local decisions, nest, assembly = ms.load "lua.report.decisions", ms.load "lua.lib.nest", ms.load "lua.report.assembly"
 -- Between groups 4 of 5, 0.5 within by the one degree of freedom each: (4 - 0.5) / (5 + 0.5).
 assert(near(decisions.share({"a", "a", "b", "b"}, {1, 2, 3, 4}), 3.5 / 5.5))
 assert(decisions.share({"a", "b", "a", "b"}, {1, 2, 4, 3}) == 0 and not decisions.share({1, 1}, {1, 2}) and not decisions.share({1, 2}, {1, 2}))

@@ -100,7 +100,7 @@ limit=0.3
 # What one file changes of libraries and modules is changed for itself alone.
 cat >"$work/vandal.lua" <<'L'
 local ms = require "msched"
-for _, t in ipairs {string, table, math, ms.te, ms.ops, ms.schedule_methods, ms.load "rules.common", ms.load "lua.te"} do
+for _, t in ipairs {string, table, math, ms.te, ms.ops, ms.schedule_methods, ms.load "rules.common", ms.load "lua.lib.te"} do
   for k in pairs(t) do rawset(t, k, function() error "spoiled" end) end
 end
 setmetatable(_G, {__index = function() error "spoiled" end, __newindex = function() error "spoiled" end})

@@ -1,7 +1,7 @@
--- The spaces of the 19 operators of bench/workloads: each opens, and candidates drawn from its sketches are postprocessed
--- and, for this machine, built. Prints what was refused, by whom and with which code. The peer's sketches for both targets are
--- drawn too, and run through our postprocessors; those for GPUs that are accepted are candidates of ours.
--- usage: msched spaces.lua ROOT DRAWS BUILDS [WORKLOAD…]    DRAWS a space, of which BUILDS are built
+-- The spaces of the 19 operators of lua/bench/data/workloads: each opens, and candidates drawn from its sketches are
+-- postprocessed and, for this machine, built. Prints what was refused, by whom and with which code. The peer's sketches
+-- for both targets are drawn too, and run through our postprocessors; those for GPUs that are accepted are candidates
+-- of ours. usage: msched spaces.lua ROOT DRAWS BUILDS [WORKLOAD…]    DRAWS a space, of which BUILDS are built
 local ms = require "msched"
 local tune, refusals = ms.load "search.tune", ms.load "rules.refusals"
 

@@ -9,7 +9,7 @@ local function read(name)
 end
 
 -- A schedule of C2D that gave wrong results in 3 to 35 of 100 runs while other programs ran.
-local conv = ms.from_script(read "bench/workloads/C2D.py")
+local conv = ms.from_script(read "../lua/bench/data/workloads/C2D.py")
 local sch = ms.apply(conv, ms.read_trace(read "threads/C2D.trace.json"))
 local kernel = ms.build(sch:func(), {reference = conv})
 kernel:check()

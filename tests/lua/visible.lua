@@ -35,7 +35,7 @@ local trace = 'x = "\27\u{9b}\u{202e}\xff"\n'
 assert(load("local " .. ms.visible(trace, "lua") .. " return x")() == "\27\u{9b}\u{202e}\xff")
 
 -- JSON is read by anyone: text comes back whole, and what is no UTF-8 as the character for that.
-local cli = ms.load and ms.load "lua.cli"
+local cli = ms.load and ms.load "lua.cli.cli"
 if cli then
   assert(cli.json_text "a\27\u{9b}\u{202e}\127\"\\\n" == '"a\\u001b\\u009b\\u202e\\u007f\\"\\\\\\u000a"')
   assert(cli.json_text "a\xffb\xe2\x80" == '"a\u{fffd}b\u{fffd}\u{fffd}"')

@@ -1,7 +1,7 @@
 -- Operators that vendors have routines for, on shapes in which strides, pads, dilations, groups and extents all differ; and
 -- how their routines are held against the functions.
 local ms = msched
-local named, work = ms.load "lua.ops.named", ms.load "lua.bench_work"
+local named, work = ms.load "lua.lib.ops.named", ms.load "lua.bench.work"
 
 local support = {products = {
   {"matmul", "17 33 29"}, {"matmul", "1 8 1"}, {"batch_matmul", "3 17 33 29"}, {"batch_matmul", "1 17 33 29"}, {"dense", "5 12 20"},

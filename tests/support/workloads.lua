@@ -1,4 +1,5 @@
--- The 19 operators of tests/bench/workloads, and the traces of the peer's beside them, for the tests that go over all.
+-- The 19 operators of lua/bench/data/workloads, and the traces of the peer's beside them, for the tests that go over
+-- all.
 local ms = require "msched"
 local here = debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "")
 
@@ -30,7 +31,7 @@ local function read(path)
 end
 
 function workloads.func(name)
-  local path = here .. "../bench/workloads/" .. name .. ".py"
+  local path = here .. "../../lua/bench/data/workloads/" .. name .. ".py"
   return ms.from_script(assert(read(path), path), path)
 end
 
@@ -38,7 +39,7 @@ end
 function workloads.traces(folder, name)
   local list = {}
   while true do
-    local text = read(string.format("%s../bench/%s/%s.%d.json", here, folder, name, #list))
+    local text = read(string.format("%s../../lua/bench/data/%s/%s.%d.json", here, folder, name, #list))
     if not text then return list end
     list[#list + 1] = ms.read_trace(text)
   end

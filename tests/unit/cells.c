@@ -2,7 +2,7 @@
  * what is given back is used again. */
 #include "file.h"
 
-#include "lua/cells.h"
+#include "lua/bind/state/cells.h"
 
 #include <string.h>
 

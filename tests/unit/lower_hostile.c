@@ -179,9 +179,9 @@ static void on_folder(struct judged *j, const char *folder, void (*change)(struc
   free(entries);
 }
 
-static const char *const workloads[] = {"bench/workloads/SFM.py", "bench/workloads/GMM_ROW.py",
-                                        "bench/workloads/CBR.py", "bench/workloads/T2D.py",
-                                        "bench/workloads/NRM.py", "bench/workloads/TBG.py"};
+static const char *const workloads[] = {"../lua/bench/data/workloads/SFM.py", "../lua/bench/data/workloads/GMM_ROW.py",
+                                        "../lua/bench/data/workloads/CBR.py", "../lua/bench/data/workloads/T2D.py",
+                                        "../lua/bench/data/workloads/NRM.py", "../lua/bench/data/workloads/TBG.py"};
 enum { WORKLOADS = sizeof workloads / sizeof *workloads };
 
 static void cut_anywhere(void **state) {

@@ -5,8 +5,8 @@ local folder, trials = ..., tonumber((select(2, ...)) or 48)
 assert(folder and math.type(trials) == "integer" and trials >= 4, "usage: msched make.lua FOLDER [TRIALS], of at least 4")
 
 local html, part = ms.load "lua.report.html", ms.load "lua.report.task"
-local live, progress, tune = ms.load "lua.live", ms.load "lua.progress", ms.load "search.tune"
-ms.load "lua.draw"
+local live, progress, tune = ms.load "lua.cli.live", ms.load "lua.cli.progress", ms.load "search.tune"
+ms.load "lua.lib.draw"
 
 local COLUMNS, LINES = 92, 24 -- of the terminal that is drawn
 
@@ -59,7 +59,7 @@ local store = ms.store(store_path)
 local states, taken, done = {}, nil, 0
 local screen = live.new {width = function() return COLUMNS end, height = function() return LINES end, write = function() end, bars = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}}
 local listen = progress.lines(screen, states)
-local tasks = tune.all(functions, {trials = trials, store = store, limit = ms.load "lua.limits".for_tuning().limit, listen = function(e)
+local tasks = tune.all(functions, {trials = trials, store = store, limit = ms.load "lua.bench.limits".for_tuning().limit, listen = function(e)
   listen(e)
   if e.event ~= "trial" then return end
   done = done + 1

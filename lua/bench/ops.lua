@@ -1,0 +1,80 @@
+-- msched bench ops: the tuned kernels of a suite's operators beside the routines of vendors' libraries (row.lua).
+local ms = msched
+local rates = ms.load "lua.cli.rates"
+local cli, tools, bench_row = ms.load "lua.cli.cli", ms.load "lua.bench.tools", ms.load "lua.bench.row"
+local suites = ms.load "lua.lib.ops.suites"
+
+local SECONDS = 1 -- of timing, each
+
+-- ---- Reports ---------------------------------------------------------------------------------------------------
+
+local function put_row(row, options)
+  if options.json then
+    local object = {bench = "ops", task = row.task, trials = row.trials, seconds = row.seconds, low = row.low, high = row.high,
+                    operations = row.operations, unit = row.unit, peak = row.peak, limit = row.limit, share = rates.share(row.limit, row.seconds), unused = row.unused, bytes = row.bytes, bandwidth = row.bandwidth, ratio = row.best and row.best.ratio, vendors = {}}
+    for _, v in ipairs(row.vendors) do object.vendors[v.name] = {seconds = v.seconds, ratio = v.ratio, library = v.library, routine = v.routine ~= "" and v.routine or nil, difference = v.difference, ours_off = v.ours_off or nil, theirs_off = v.theirs_off or nil} end
+    return cli.put_json(object)
+  end
+  local parts = {string.format("%-11s %11s %s", row.task, cli.time_text(row.seconds), cli.rate_text(row, row.seconds))}
+  parts[#parts + 1] = rates.share_text(row.limit, row.seconds)
+  for _, v in ipairs(row.vendors) do
+    parts[#parts + 1] = string.format("%s %s %.2f%s", v.name, cli.time_text(v.seconds), v.ratio,
+                                      v.ours_off and string.format(" (differs by %g; from float64 it is %g off, msched %g)", v.difference, v.theirs_off, v.ours_off) or "")
+  end
+  print(table.concat(parts, "   "))
+  if row.unused then print(string.format("%-11s %s", "", row.unused)) end
+  local routine = bench_row.routine_text(row)
+  if routine then print(string.format("%-11s %s", "", routine)) end
+end
+
+-- The geometric mean of the rows' ratios to the best vendor, and the least.
+local function put_total(rows, options)
+  local sum, count, least, below = 0, 0, nil, 0
+  for _, row in ipairs(rows) do
+    if row.best then
+      sum, count = sum + math.log(row.best.ratio), count + 1
+      if not least or row.best.ratio < least.best.ratio then least = row end
+      if row.best.ratio < 0.8 then below = below + 1 end
+    end
+  end
+  if count == 0 then return end
+  local mean = math.exp(sum / count)
+  if options.json then return cli.put_json {bench = "ops total", rows = count, mean = mean, least = least.best.ratio, least_task = least.task, below = below} end
+  print(string.format("%d operators are %.2f times as fast as the best vendor, by geometric mean; least %s, %.2f; below 0.8: %d", count, mean,
+                      least.task, least.best.ratio, below))
+end
+
+-- ---- The command -----------------------------------------------------------------------------------------------
+
+local function bench(members, store, options, target, vendors)
+  local rows, wrong, failed = {}, {}, 0
+  for _, member in ipairs(members) do
+    local func = member.func()
+    local trace, trials, record
+    if options.trials then trace, trials = tools.tuned(store, func, target, options) else trace, record = tools.recorded(store, func, target) end
+    if trace then
+      local row = bench_row.measure(member, func, trace, target, vendors, SECONDS, record and {store = store:path(), record = record})
+      row.trials, failed = trials or 0, failed + row.failed
+      for _, what in ipairs(bench_row.wrong(row)) do wrong[#wrong + 1] = what end
+      put_row(row, options)
+      rows[#rows + 1] = row
+    else
+      io.stderr:write("msched bench: ", member.name, ": no record for ", target.text:match "^%S+", " in ", store:path(), "; --trials N tunes it\n")
+    end
+  end
+  put_total(rows, options)
+  bench_row.refuse_wrong(wrong)
+  return #rows == #members and failed == 0 and cli.DONE or cli.FAILED
+end
+
+return function(options, words)
+  local ok, members = pcall(suites.choose, options.suite or "ops", words)
+  if not ok then cli.misuse("%s", tostring(members)) end
+  if options.trials == 0 then cli.misuse("--trials: a number of at least 1 is expected") end
+  local target = ms.target(options.target or "native", {runs = true})
+  if target.arch and options.onednn then cli.misuse("--onednn: oneDNN has no routine for %s", target.text) end
+  local vendors = bench_row.vendors(target, options.onednn, options.json)
+  local function run(store) return bench(members, store, options, target, vendors) end
+  if options.trials and not options.db then return tools.with_store(run) end
+  return run(cli.open_store(options.db, not options.trials))
+end

@@ -1,0 +1,92 @@
+-- What the benchmarks that are written in Lua share: stores of their own, progress, the peer.
+local ms = msched
+local cli, tune = ms.load "lua.cli.cli", ms.load "search.tune"
+
+local tools = {}
+
+-- Calls body(store) with an empty store, which is removed afterwards.
+function tools.with_store(body)
+  local path = os.tmpname()
+  local file = path .. ".db"
+  local results = table.pack(pcall(function() return body(ms.store(file)) end))
+  collectgarbage() -- closes it
+  for _, name in ipairs {path, file, file .. "-lock"} do os.remove(name) end
+  if not results[1] then error(results[2], 0) end
+  return table.unpack(results, 2, results.n)
+end
+
+-- A listener of tuning that shows its progress on a terminal.
+function tools.progress_line(name)
+  if not ms.is_terminal() then return function() end end
+  return function(e)
+    if e.event == "end" then io.stderr:write("\r\27[K")
+    elseif e.best_seconds then io.stderr:write(string.format("\r\27[K%s: trial %d, best %s", name, e.done, cli.time_text(e.best_seconds))) end
+  end
+end
+
+-- Tunes as `msched tune` does, in a store of its own, shown under this name; events go to listen (log.lua), if there is one. Gives
+-- the task, which has a fastest.
+function tools.tune_alone(name, func, options, listen)
+  return tools.with_store(function(store)
+    local progress, own = tools.progress_line(name), {store = store}
+    for key, value in pairs(options) do own[key] = value end
+    function own.listen(e)
+      if listen then listen(e) end
+      progress(e)
+    end
+    local task = tune.run(func, own)
+    if ms.interrupted() then cli.refuse("interrupted") end
+    if not task.fastest then cli.refuse("%s: %s", name, tune.why(task)) end
+    return task
+  end)
+end
+
+-- The trace of the fastest record of a function on a target, and its ID; nil: the store has none.
+function tools.recorded(store, func, target)
+  for _, w in ipairs(store:workloads()) do
+    if store:get_workload(w.id):hash() == func:hash() then
+      local r = store:records({workload = w.id, target = target.text, most = 1})[1]
+      if r and r.status == "measured" then
+        store:take_intrinsics(r.id)
+        return ms.read_trace(r.trace), r.id
+      end
+    end
+  end
+end
+
+-- Adds the tensor intrinsics that a store keeps for a record to this state's.
+function tools.take_intrinsics(path, record) cli.open_store(path, true):take_intrinsics(record) end
+
+-- The trace of the fastest that tuning finds, options.trials and options.seed; and how many trials were done.
+function tools.tuned(store, func, target, options)
+  local task = tune.run(func, {trials = options.trials, seed = options.seed, target = target.text, store = store,
+                               listen = tools.progress_line(func:name())})
+  if ms.interrupted() then cli.refuse("interrupted") end
+  return task.fastest and task.fastest.trace or cli.refuse("%s: %s", func:name(), tune.why(task)), task.done
+end
+
+local function read_all(path)
+  local file <close> = assert(io.open(path, "rb"))
+  return file:read "a"
+end
+
+-- Runs a script of lua/bench/data with the peer's Python; the last line that is an object is its answer: its numbers by
+-- name.
+function tools.ask_peer(options, script, ...)
+  local words = {options.peer, options.data .. "/" .. script, ...}
+  for i, w in ipairs(words) do words[i] = "'" .. tostring(w):gsub("'", "'\\''") .. "'" end
+  local said = os.tmpname()
+  local pipe = io.popen(table.concat(words, " ") .. " 2>" .. said, "r")
+  local answer
+  for line in pipe:lines() do
+    if line:sub(1, 1) == "{" then answer = line end
+  end
+  local ok, log = pipe:close(), read_all(said)
+  os.remove(said)
+  if not ok or not answer then cli.refuse("the peer does not answer: %s %s; it says:\n%s", options.peer, script, log:sub(-2000)) end
+  local numbers = {}
+  for name, number in answer:gmatch '"([%w_]+)": ([%d.e+-]+)' do numbers[name] = tonumber(number) end
+  return numbers
+end
+
+return tools

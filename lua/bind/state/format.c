@@ -1,0 +1,158 @@
+/* What a file holds that was taken for text: one question for every command, so that a model of another program, an archive
+ * or a library is named as such, and not by the first of its bytes that has no meaning. */
+#include "format.h"
+
+#include "lua/bind/bind.h"
+#include "visible.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char format_functions[] =
+    "functions come from Lua (a file whose name ends in .lua), TVMScript, ops:NAME or suite:NAME";
+
+/* What formats begin with; `at`: the place of the mark. */
+static const struct {
+  const char *mark;
+  size_t length, at;
+  const char *name;
+} formats[] = {
+    {"\x1f\x8b", 2, 0, "gzip data"},
+    {"BZh", 3, 0, "bzip2 data"},
+    {"\xfd\x37zXZ", 5, 0, "xz data"},
+    {"\x28\xb5\x2f\xfd", 4, 0, "zstd data"},
+    {"PK\3\4", 4, 0, "a ZIP archive, as PyTorch's models and NumPy's .npz are"},
+    {"\x7f"
+     "ELF",
+     4, 0, "an ELF object, program or library"},
+    {"!<arch>\n", 8, 0, "an archive of objects"},
+    {"BC\xc0\xde", 4, 0, "LLVM bitcode"},
+    {"\x93NUMPY", 6, 0, "an array of NumPy's"},
+    {"\x80\x02", 2, 0, "a Python pickle"},
+    {"\x80\x04", 2, 0, "a Python pickle"},
+    {"\x89HDF", 4, 0, "HDF5 data"},
+    {"TFL3", 4, 4, "a TensorFlow Lite model"},
+    {"GGUF", 4, 0, "a GGUF model"},
+    {"\033Lua", 4, 0, "compiled Lua; its source is read"},
+    {"MSTR", 4, 0, "a trace in msched's binary form"},
+    {"\xde\xc0\xef\xbe", 4, 16, "a store of records"},
+    {"\xff\xfe", 2, 0, "text in UTF-16; UTF-8 is read"},
+    {"\xfe\xff", 2, 0, "text in UTF-16; UTF-8 is read"},
+};
+
+/* The bytes are a character's that goes on after the end. */
+static bool is_cut(const char *at, size_t left) {
+  size_t whole = (unsigned char)*at >= 0xf0 ? 4 : (unsigned char)*at >= 0xe0 ? 3 : 2;
+  bool cut = (unsigned char)*at >= 0xc2 && left < whole;
+  for (size_t i = 1; cut && i < left; i++) cut = (at[i] & 0xc0) == 0x80;
+  return cut;
+}
+
+static bool is_text(const char *bytes, size_t length) {
+  uint32_t c;
+  for (size_t i = 0, size; i < length; i += size) {
+    size = visible_character(bytes + i, length - i, &c);
+    if (!size) return is_cut(bytes + i, length - i);
+    if (!c) return false;
+  }
+  return true;
+}
+
+const char *format_of(const char *bytes, size_t length) {
+  assert(bytes || !length);
+  if (is_text(bytes, length)) return NULL;
+  for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+    if (length >= formats[i].at + formats[i].length &&
+        !memcmp(bytes + formats[i].at, formats[i].mark, formats[i].length))
+      return formats[i].name;
+  return "";
+}
+
+static const char lua_expected[] = "a script in Lua is expected";
+
+bool format_expect_text(const char *path, const char *bytes, size_t length, const char *expected, ms_error *err) {
+  assert(path && expected && err);
+  const char *name = format_of(bytes, length);
+  if (!name) return true;
+  return ms_fail(err, MS_IO, *name ? "%s: this is no text (%s); %s" : "%s: this is no text%s; %s", path, name,
+                 expected);
+}
+
+/* ---- Scripts ---- */
+
+void format_explain(lua_State *L, const char *path, const char *bytes, size_t length) {
+  assert(path && lua_type(L, -1) == LUA_TSTRING);
+  ms_error err = {.instruction = -1};
+  if (format_expect_text(path, bytes, length, lua_expected, &err)) return;
+  lua_pop(L, 1);
+  lua_pushstring(L, err.message);
+}
+
+enum { START = 1 << 16 }; /* bytes of a file that are looked at */
+
+/* As format_explain; nothing where the file cannot be read. */
+static void explain_file(lua_State *L, const char *path) {
+  FILE *file = fopen(path, "rb");
+  if (!file) return;
+  char start[START];
+  size_t length = fread(start, 1, sizeof start, file);
+  fclose(file);
+  format_explain(L, path, start, length);
+}
+
+bool format_load_script(lua_State *L, const char *path) {
+  if (luaL_loadfilex(L, path, "t") == LUA_OK) return true;
+  if (path) explain_file(L, path);
+  return false;
+}
+
+/* ---- For scripts ---- */
+
+/* load_script(path): the chunk, or nil and why. */
+static int load_script(lua_State *L) {
+  if (format_load_script(L, luaL_checkstring(L, 1))) return 1;
+  lua_pushnil(L);
+  lua_insert(L, -2);
+  return 2;
+}
+
+/* not_text(path, bytes [, expected]): nil, or a message where it is no text. */
+static int not_text(lua_State *L) {
+  size_t length;
+  const char *path = luaL_checkstring(L, 1), *bytes = luaL_checklstring(L, 2, &length);
+  ms_error err = {.instruction = -1};
+  if (format_expect_text(path, bytes, length, luaL_optstring(L, 3, format_functions), &err)) return 0;
+  lua_pushstring(L, err.message);
+  return 1;
+}
+
+/* The program's own states: the globals, with a message that says what is no text. */
+static int do_file(lua_State *L) {
+  const char *path = luaL_optstring(L, 1, NULL);
+  lua_settop(L, 1);
+  if (!format_load_script(L, path)) return lua_error(L);
+  lua_call(L, 0, LUA_MULTRET);
+  return lua_gettop(L) - 1;
+}
+
+void bind_formats(lua_State *L) {
+  assert(lua_istable(L, -1));
+  static const luaL_Reg functions[] = {{"not_text", not_text}, {"load_script", load_script}, {NULL, NULL}};
+  luaL_setfuncs(L, functions, 0);
+}
+
+static int load_file(lua_State *L) { /* upvalue: Lua's own */
+  int given = lua_gettop(L);
+  lua_pushvalue(L, lua_upvalueindex(1));
+  for (int i = 1; i <= given; i++) lua_pushvalue(L, i);
+  lua_call(L, given, LUA_MULTRET);
+  if (lua_isnil(L, given + 1) && lua_type(L, 1) == LUA_TSTRING) explain_file(L, lua_tostring(L, 1));
+  return lua_gettop(L) - given;
+}
+
+void format_open(lua_State *L) {
+  lua_register(L, "dofile", do_file);
+  lua_getglobal(L, "loadfile");
+  lua_pushcclosure(L, load_file, 1);
+  lua_setglobal(L, "loadfile");
+}

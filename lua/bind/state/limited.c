@@ -1,0 +1,267 @@
+/* Calls of rules, postprocessors and mutators: stopped when they are late, and named when they fail. */
+#include "lua/bind/bind.h"
+#include "state.h"
+
+#include <string.h>
+
+/* The line of the innermost frame in the file of the part, or 0. */
+static int line_in(lua_State *L, const char *source) {
+  lua_Debug at;
+  for (int level = 0; lua_getstack(L, level, &at); level++)
+    if (lua_getinfo(L, "Sl", &at) && !strcmp(at.source, source)) return at.currentline;
+  return 0;
+}
+
+/* Whether the function is written in one of our own files. */
+static bool is_shipped(lua_State *L, int function) {
+  lua_Debug at;
+  lua_pushvalue(L, function);
+  lua_getinfo(L, ">S", &at);
+  return script_is_own(&at);
+}
+
+struct part { /* what is called: a rule, its name and where its function begins */
+  const char *kind, *name;
+  lua_Debug at;
+};
+
+static struct part part_of(lua_State *L, int kind, int table) {
+  struct part p = {.kind = lua_tostring(L, kind), .name = "?"};
+  if (lua_getfield(L, table, "name") == LUA_TSTRING) p.name = lua_tostring(L, -1); /* the table keeps it */
+  lua_getfield(L, table, "apply");
+  lua_getinfo(L, ">S", &p.at);
+  lua_pop(L, 1);
+  return p;
+}
+
+static const char *advice(const struct part *p) {
+  return script_is_own(&p->at) ? "it cannot open the space of this function" : "mend it, or leave it out";
+}
+
+/* Where the error is raised, the stack still has the line. Upvalues: kind, part. */
+static int explain(lua_State *L) {
+  struct script *s = script_of(L);
+  lua_settop(L, 1);
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_pushvalue(L, lua_upvalueindex(2));
+  struct part p = part_of(L, 2, 3);
+  int line = line_in(L, p.at.source);
+  char head[512];
+  snprintf(head, sizeof head, "%s `%s` (%s:%d)", p.kind, p.name, p.at.short_src, p.at.linedefined);
+  if (script_interrupted()) return lua_pushliteral(L, "interrupted"), 1;
+  if (script_is_late(s)) {
+    size_t at = strlen(head);
+    snprintf(head + at, sizeof head - at, " ran longer than %g seconds", s->allowed);
+    lua_pushfstring(L, "%s, and was at line %d; make it end sooner, or allow more with --%s-timeout", head, line,
+                    s->allowed < s->limits.seconds ? "policy" : "rule");
+    return 1;
+  }
+  if (bind_refused_code(L, 1)) return lua_settop(L, 1), 1; /* known by its text */
+  const char *message = luaL_tolstring(L, 1, NULL);
+  if (!strcmp(message, script_no_memory)) return 1;
+  char place[300];
+  snprintf(place, sizeof place, "%s:%d:", p.at.short_src, line);
+  if (line && !strstr(message, place))
+    lua_pushfstring(L, "%s: %s %s; %s", head, place, message, advice(&p));
+  else
+    lua_pushfstring(L, "%s: %s; %s", head, message, advice(&p));
+  return 1;
+}
+
+static void explain_memory(lua_State *L) {
+  struct script *s = script_of(L);
+  size_t most = s->limits.bytes;
+  s->limits.bytes = 0; /* what the script keeps may leave no room for the message */
+  struct part p = part_of(L, 1, 2);
+  lua_pushfstring(L, "%s `%s` (%s:%d) needs more than %I MiB of memory; keep fewer schedules and tables at a time",
+                  p.kind, p.name, p.at.short_src, p.at.linedefined, (LUAI_UACINT)(most >> 20));
+  s->limits.bytes = most;
+}
+
+/* Our hook is there during a call; after it the one of before, which in a state of another program may be its own. It
+ * costs something at each step of Lua: what is shipped ends on its own, and is looked at where it calls instructions
+ * and queries (script_look). */
+struct hook {
+  lua_Hook function;
+  int mask, count;
+};
+static struct hook take_hook(lua_State *L, bool shipped) {
+  struct hook before = {lua_gethook(L), lua_gethookmask(L), lua_gethookcount(L)};
+  if (before.function == script_watch) before.count = SCRIPT_HOOK_PERIOD; /* it is 1 where something is late */
+  if (shipped)
+    lua_sethook(L, NULL, 0, 0);
+  else
+    lua_sethook(L, script_watch, LUA_MASKCOUNT, SCRIPT_HOOK_PERIOD);
+  return before;
+}
+static void give_hook(lua_State *L, struct hook before) { lua_sethook(L, before.function, before.mask, before.count); }
+
+/* lua_pcall with our hook, which ends it when it is late or the user interrupts, also in a state that is patient. */
+static int call_watched(lua_State *L, int arguments, int results, int handler, bool shipped) {
+  assert(arguments >= 0 && lua_gettop(L) > arguments);
+  struct script *s = script_of(L);
+  bool patient = s->limits.patient;
+  s->limits.patient = false;
+  struct hook before = take_hook(L, shipped);
+  int status = lua_pcall(L, arguments, results, handler);
+  give_hook(L, before);
+  s->limits.patient = patient;
+  return status;
+}
+
+struct clock {
+  double deadline, allowed, started;
+};
+
+/* Starts the clock of a call, which ends no later than that of the call around it. Gives the clock of before. */
+static struct clock start_clock(lua_State *L, double seconds) {
+  struct script *s = script_of(L);
+  struct clock before = {s->deadline, s->allowed, script_now()};
+  s->deadline = seconds > 0 ? before.started + seconds : 0;
+  s->allowed = seconds;
+  if (before.deadline > 0 && (s->deadline <= 0 || before.deadline < s->deadline))
+    s->deadline = before.deadline, s->allowed = before.allowed;
+  return before;
+}
+static void stop_clock(lua_State *L, struct clock before) {
+  struct script *s = script_of(L);
+  s->deadline = before.deadline;
+  s->allowed = before.allowed;
+}
+
+/* A user's model has as long as the policy that calls it, which is not charged for it: it may go on where the model took
+ * too long. */
+static struct clock start_model(lua_State *L) {
+  struct script *s = script_of(L);
+  struct clock before = {s->deadline, s->allowed, script_now()};
+  s->deadline = 0;
+  start_clock(L, before.deadline > 0 && before.allowed < s->limits.seconds ? before.allowed : s->limits.seconds);
+  script_follow_clock(s);
+  return before;
+}
+static void stop_model(lua_State *L, struct clock before) {
+  if (before.deadline > 0) before.deadline += script_now() - before.started;
+  stop_clock(L, before);
+  script_follow_clock(script_of(L));
+}
+
+/* Whether the user chose that such a part is left out where it fails. */
+static bool is_skipped(lua_State *L, const char *kind) {
+  static const char *const kinds[] = {"rule", "postprocessor", "mutator"};
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+    if (!strcmp(kinds[i], kind)) return script_of(L)->limits.skips && !script_interrupted();
+  return false;
+}
+
+/* limited(kind, part, arguments…): true and what part.apply(arguments…) gives; false, the code and the message where an
+ * instruction in it was refused. It is stopped when it is late or the user interrupts; any other error names the part,
+ * its place and what to do, and is raised, or given as the refusal `skipped` where the user chose that. The clock of a
+ * call around it runs on. */
+static int limited(lua_State *L) {
+  const struct script *s = script_of(L);
+  luaL_checkstring(L, 1);
+  luaL_checktype(L, 2, LUA_TTABLE);
+  if (lua_getfield(L, 2, "apply") != LUA_TFUNCTION) return luaL_error(L, "a part has no function `apply`");
+  bool shipped = is_shipped(L, -1);
+  lua_insert(L, 3);
+  lua_pushvalue(L, 1);
+  lua_pushvalue(L, 2);
+  lua_pushcclosure(L, explain, 2);
+  lua_insert(L, 3);
+  bool model = !strcmp(lua_tostring(L, 1), "model");
+  struct clock before = model ? start_model(L) : start_clock(L, s->limits.seconds);
+  int status = call_watched(L, lua_gettop(L) - 4, LUA_MULTRET, 3, shipped);
+  (model ? stop_model : stop_clock)(L, before);
+  if (status == LUA_OK) {
+    lua_pushboolean(L, true);
+    lua_replace(L, 3);
+    return lua_gettop(L) - 2;
+  }
+  enum ms_code refused = bind_refused_code(L, -1);
+  if (!refused) {
+    if (status == LUA_ERRMEM || !strcmp(luaL_tolstring(L, -1, NULL), script_no_memory)) explain_memory(L);
+    if (!is_skipped(L, lua_tostring(L, 1))) return lua_error(L);
+    refused = MS_SKIPPED;
+  }
+  lua_pushboolean(L, false);
+  lua_pushstring(L, ms_code_name(refused));
+  lua_pushvalue(L, -3);
+  return 3;
+}
+
+/* heeding(f, arguments…): as pcall, but an interrupt ends it, where the state is patient otherwise. */
+static int heeding(lua_State *L) {
+  luaL_checkany(L, 1);
+  int status = call_watched(L, lua_gettop(L) - 1, LUA_MULTRET, 0, false);
+  lua_pushboolean(L, status == LUA_OK);
+  lua_insert(L, 1);
+  return lua_gettop(L);
+}
+
+/* within(seconds, f, arguments…): as heeding, and it is ended when it takes longer, loops in C too: then nil and a message.
+ */
+static int within(lua_State *L) {
+  double seconds = luaL_checknumber(L, 1);
+  luaL_checkany(L, 2);
+  struct script *s = script_of(L);
+  struct clock before = start_clock(L, seconds);
+  bool arms = s->deadline > 0 && script_arm(s);
+  script_follow_clock(s);
+  int status = call_watched(L, lua_gettop(L) - 2, LUA_MULTRET, 0, false);
+  bool late = script_is_late(s);
+  if (arms) script_disarm(s);
+  stop_clock(L, before);
+  script_follow_clock(s);
+  if (late)
+    lua_pushnil(L);
+  else
+    lua_pushboolean(L, status == LUA_OK);
+  lua_replace(L, 1);
+  return lua_gettop(L);
+}
+
+/* code_of(message): the code of the instruction's refusal that pcall gave as `message`; nil: a mistake in the script.
+ */
+static int code_of(lua_State *L) {
+  luaL_checkany(L, 1);
+  enum ms_code code = bind_refused_code(L, 1);
+  if (!code) return 0;
+  lua_pushstring(L, ms_code_name(code));
+  return 1;
+}
+
+/* rule_timeout(seconds): of each limited call in a state that has no limit of its own. */
+static int rule_timeout(lua_State *L) {
+  script_of(L)->limits.seconds = luaL_checknumber(L, 1);
+  return 0;
+}
+
+/* skip_failing(whether): parts that fail are left out where they do, in a state that has no limits of its own. */
+static int skip_failing(lua_State *L) {
+  script_of(L)->limits.skips = lua_toboolean(L, 1);
+  return 0;
+}
+
+static int skips_failing(lua_State *L) {
+  lua_pushboolean(L, script_of(L)->limits.skips);
+  return 1;
+}
+
+void bind_parts(lua_State *L) {
+  assert(lua_istable(L, -1));
+  lua_pushcfunction(L, limited);
+  lua_setfield(L, -2, "limited");
+  lua_pushcfunction(L, code_of);
+  lua_setfield(L, -2, "code_of");
+  lua_pushcfunction(L, skips_failing);
+  lua_setfield(L, -2, "skips_failing");
+  if (script_of(L)->limits.sandbox) return; /* a sandbox does not choose its limits */
+  lua_pushcfunction(L, skip_failing);
+  lua_setfield(L, -2, "skip_failing");
+  lua_pushcfunction(L, rule_timeout);
+  lua_setfield(L, -2, "rule_timeout");
+  lua_pushcfunction(L, heeding);
+  lua_setfield(L, -2, "heeding");
+  lua_pushcfunction(L, within);
+  lua_setfield(L, -2, "within");
+}

@@ -1,0 +1,49 @@
+/* A Lua state's limits: what its allocator and its hook know. Internal to state.c and limited.c. */
+#ifndef MSCHED_LUA_STATE_H
+#define MSCHED_LUA_STATE_H
+
+#include "cells.h"
+#include "lua/bind/bind.h"
+#include "recall.h"
+
+#include <string.h>
+
+struct script { /* found through the allocator's data */
+  struct script_limits limits;
+  size_t used;                /* by Lua, and by what C holds for it */
+  size_t grown;               /* of what C holds: since the last collection that it was the reason for */
+  double deadline;            /* of the call that runs; 0: none */
+  double allowed;             /* seconds, which that deadline is the end of */
+  size_t printed;             /* bytes, by what runs in a sandbox */
+  uint32_t looks;             /* of script_look */
+  bool armed;                 /* what runs has a clock: loops look at `stop`, else at what an interrupt sets */
+  struct script_alarm *alarm; /* sets `stop`; NULL: nothing does but an interrupt */
+  volatile int stop;          /* no longer 0: an interrupt, or the clock has run out */
+  struct cells cells;
+  struct recall *recall; /* of a state that postprocesses; NULL: none */
+};
+struct script *script_of(lua_State *L);
+void sandbox_tell_left_out(const struct script *s); /* of what was printed; sandbox.c */
+bool script_is_late(const struct script *s);
+double script_now(void); /* seconds of a steady clock */
+/* While a call has a clock, loops in C look at a flag of the state's own, which interrupts set too, and the end of the
+ * clock. armed: false where they do already, or too many states do. */
+bool script_arm(struct script *s);
+void script_disarm(struct script *s);
+void script_follow_clock(struct script *s); /* the state's deadline is another */
+/* Sets a flag at a time by script_now. NULL: there is no thread for it, and the hook alone sees that it is late.
+ * (watch.c) */
+struct script_alarm *script_alarm_new(double at, volatile int *flag);
+void script_alarm_move(struct script_alarm *alarm, double at); /* whether it has set the flag or not */
+void script_alarm_free(struct script_alarm *alarm);
+/* The hook, called each SCRIPT_HOOK_PERIOD instructions. */
+enum { SCRIPT_HOOK_PERIOD = 10000 };
+void script_watch(lua_State *L, lua_Debug *unused);
+extern const char script_no_memory[];
+/* Names of chunks of our own files begin so. */
+#define SCRIPT_OWN "=msched/"
+static inline bool script_is_own(const lua_Debug *at) {
+  return !strncmp(at->source, SCRIPT_OWN, sizeof SCRIPT_OWN - 1);
+}
+
+#endif

@@ -1,0 +1,109 @@
+/* What the subcommands share: files, messages. */
+#include "cli.h"
+#include "lua/bind/state/format.h"
+#include "lua/bind/state/visible.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* No function and no trace comes near it; a device that never ends does. */
+enum { MOST_FILE_BYTES = 256 << 20 };
+
+char *cli_read_file(const char *path, size_t *length, ms_error *err) {
+  assert(path);
+  FILE *file = strcmp(path, "-") ? fopen(path, "rb") : stdin;
+  char *text = NULL, *read = NULL;
+  uint32_t capacity = 0;
+  *length = 0;
+  while (file && *length <= MOST_FILE_BYTES) {
+    text = tir_enlarge(text, &capacity, (uint64_t)*length + 65537, 1);
+    size_t got = fread(text + *length, 1, capacity - *length - 1, file);
+    *length += got;
+    if (!got) break;
+  }
+  if (!file || ferror(file)) {
+    ms_fail(err, MS_IO, "%s: %s", path, strerror(errno));
+  } else if (*length > MOST_FILE_BYTES) {
+    ms_fail(err, MS_IO, "%s: it has more than %d MiB, the most that is read", path, MOST_FILE_BYTES >> 20);
+  } else {
+    text[*length] = 0;
+    read = text;
+  }
+  if (!read) free(text);
+  if (file && file != stdin) fclose(file);
+  return read;
+}
+
+struct tir *cli_read_module(const char *path, ms_error *err) {
+  assert(path);
+  size_t length;
+  char *text = cli_read_file(path, &length, err);
+  if (!text) return NULL;
+  bool good = format_expect_text(path, text, length, format_functions, err);
+  struct tir *ir = good ? tir_read(text, length, path, err) : NULL;
+  free(text);
+  if (ir && !tir_verify_scopes(ir, err)) {
+    tir_free(ir);
+    ir = NULL;
+  }
+  return ir;
+}
+
+static const char trace_forms[] = "a trace is JSON in TVM's layout, Lua text, or msched's binary form";
+
+struct vm_trace *cli_read_trace(const char *path, ms_error *err) {
+  assert(path);
+  size_t length;
+  char *text = cli_read_file(path, &length, err);
+  if (!text) return NULL;
+  ms_error why = {.instruction = -1};
+  struct vm_trace *trace = vm_read_trace(text, length, &why);
+  bool other = !trace && !format_expect_text(path, text, length, trace_forms, err);
+  free(text);
+  if (trace || other) return trace;
+  if (why.instruction >= 0)
+    ms_fail(err, why.code, "%s: instruction %d: %s", path, why.instruction, why.message);
+  else
+    ms_fail(err, why.code, "%s: %s", path, why.message);
+  err->instruction = why.instruction;
+  ms_explain(err);
+  return NULL;
+}
+
+void cli_print_json(json_t *object) {
+  assert(object);
+  char *text = json_dumps(object, JSON_COMPACT);
+  if (text) {
+    visible_put(text, VISIBLE_JSON);
+    putchar('\n');
+  }
+  free(text);
+  json_decref(object);
+}
+
+/* As it is, or where it is no UTF-8 as it is shown. */
+static json_t *json_message(const char *text) {
+  json_t *message = json_string(text);
+  char *shown = message ? NULL : visible_text(text, strlen(text), VISIBLE_LINES);
+  if (shown) message = json_string(shown);
+  free(shown);
+  return message;
+}
+
+int cli_report(const ms_error *err, const struct vm_trace *trace, bool as_json) {
+  assert(err && err->code != MS_OK);
+  ms_error hinted = *err;
+  if (strstr(err->message, strerror(ENOENT))) cli_hint(&hinted);
+  bool placed = err->instruction >= 0;
+  const char *kind = NULL;
+  if (placed && trace && (uint32_t)err->instruction < trace->steps->count)
+    kind = vm_kind_info(trace->steps->instructions[err->instruction].kind)->name;
+  if (as_json)
+    cli_print_json(json_pack("{s:b, s:o, s:s?, s:s, s:o}", "ok", 0, "instruction",
+                             placed ? json_integer(err->instruction) : json_null(), "kind", kind, "code",
+                             ms_code_name(err->code), "message", json_message(hinted.message)));
+  else
+    visible_complain("msched: ", hinted.message);
+  return CLI_FAILED;
+}

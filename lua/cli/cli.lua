@@ -1,0 +1,243 @@
+-- What the commands that are written in Lua share: messages, output, files of functions.
+-- What is the user's mistake is raised as {status =, message =}.
+local ms = msched
+local cli = {DONE = 0, FAILED = 1, USAGE = 2}
+
+function cli.refuse(format, ...) error({status = cli.FAILED, message = string.format(format, ...)}, 0) end
+function cli.misuse(format, ...) error({status = cli.USAGE, message = string.format(format, ...)}, 0) end
+local refuse, misuse = cli.refuse, cli.misuse
+
+-- ---- Output ----------------------------------------------------------------------------------------------------
+
+-- A list that may be empty: [] in JSON.
+local List = {}
+function cli.list(x) return setmetatable(x, List) end
+
+-- A space factored by block, from its {block, choices}.
+function cli.product_text(blocks)
+  local parts, sum = {}, 0
+  for i, b in ipairs(blocks) do parts[i], sum = string.format("%s %d", b.block, b.choices), sum + b.choices end
+  return string.format("the product of %s: %s", cli.count_text(sum, "choice"), table.concat(parts, ", "))
+end
+
+-- Of a space; where it is factored, there may be more than an integer holds.
+function cli.sketches_text(count) return count == 1 and "1 sketch" or string.format("%.10g sketches", count) end
+
+-- Bytes that are no UTF-8, each as the character that stands for what cannot be read.
+local function readable(text)
+  if utf8.len(text) then return text end
+  local parts, at = {}, 1
+  while at <= #text do
+    local _, bad = utf8.len(text, at)
+    parts[#parts + 1] = text:sub(at, (bad or #text + 1) - 1) .. (bad and "\u{fffd}" or "")
+    at = (bad or #text) + 1
+  end
+  return table.concat(parts)
+end
+
+-- What terminals act on is escaped as JSON escapes it: control characters, and marks that turn the direction of text.
+local function json_string(text)
+  local body = readable(text):gsub('[%c"\\\127]', function(c)
+    if c == '"' or c == "\\" then return "\\" .. c end
+    return string.format("\\u%04x", c:byte())
+  end)
+  local function escaped(c) return string.format("\\u%04x", utf8.codepoint(c)) end
+  body = body:gsub("\194[\128-\159]", escaped):gsub("\226\128[\142\143\168-\174]", escaped):gsub("\226\129[\166-\169]", escaped)
+  return '"' .. body .. '"'
+end
+
+function cli.json_text(x)
+  if type(x) == "string" then return json_string(x) end
+  if type(x) == "boolean" or math.type(x) == "integer" then return tostring(x) end
+  if type(x) == "number" then return x == x and math.abs(x) < math.huge and string.format("%.9g", x) or "null" end
+  if type(x) ~= "table" then return "null" end
+  local parts = {}
+  if #x > 0 or getmetatable(x) == List then
+    for i, y in ipairs(x) do parts[i] = cli.json_text(y) end
+    return "[" .. table.concat(parts, ",") .. "]"
+  end
+  for _, k in ipairs(ms.sorted_keys(x)) do parts[#parts + 1] = cli.json_text(tostring(k)) .. ":" .. cli.json_text(x[k]) end
+  return "{" .. table.concat(parts, ",") .. "}"
+end
+
+-- Shows text that may hold what others wrote: one line; lines, of what kind ms.visible says.
+function cli.print(text) print(ms.visible(text)) end
+function cli.print_lines(text, how) io.stdout:write(ms.visible(text, how or "lines"), "\n") end
+function cli.warn(...) io.stderr:write(ms.visible(table.concat {...}, "lines"), "\n") end
+
+function cli.put_json(object)
+  io.stdout:write(cli.json_text(object), "\n")
+  io.stdout:flush()
+end
+
+function cli.time_text(seconds)
+  if seconds >= 1 then return string.format("%.3f s", seconds) end
+  if seconds >= 1e-3 then return string.format("%.3f ms", seconds * 1e3) end
+  if seconds >= 1e-6 then return string.format("%.2f us", seconds * 1e6) end
+  return string.format("%.3g ns", seconds * 1e9)
+end
+
+-- Rates, as all commands show them.
+local rates = ms.load "lua.cli.rates"
+cli.work_of, cli.rate_text = rates.work_of, rates.text
+
+-- A word as a shell reads it back.
+function cli.shell_word(text)
+  if text:find "^[%w_@%+=:,%./-]+$" then return text end
+  return "'" .. text:gsub("'", "'\\''") .. "'"
+end
+
+-- "1 record", "2 records".
+function cli.count_text(count, noun) return string.format("%d %s%s", count, noun, count == 1 and "" or "s") end
+
+-- What an exported function is called that cannot have its own name.
+function cli.renamed_text(path, own, name, owner)
+  return string.format("%s: the function is called %s there, since `%s` is %s", path, name, own, owner)
+end
+
+-- The text cut to so many columns; each character counts as one. nil: as it is.
+function cli.cut(text, columns)
+  if not columns or utf8.len(text) == nil or utf8.len(text) <= columns then return text end
+  return text:sub(1, utf8.offset(text, columns) - 1) .. "…"
+end
+
+-- Files: whether one is there, as a folder too; and how large it is, as text.
+function cli.is_there(path)
+  local file = io.open(path, "rb")
+  if file then file:close() end
+  return file ~= nil
+end
+function cli.size_text(path)
+  local file <close> = assert(io.open(path, "rb"))
+  local bytes = file:seek "end"
+  return bytes < 1024 and cli.count_text(bytes, "byte") or string.format("%.1f KiB", bytes / 1024)
+end
+
+-- An option in seconds, above 0.
+function cli.seconds(options, name)
+  local seconds = options[name]
+  if seconds and seconds <= 0 then misuse("--%s: a number of seconds above 0 is expected", name) end
+  return seconds
+end
+
+-- ---- Functions from files --------------------------------------------------------------------------------------
+
+local function read_file(path)
+  if path == "-" then return io.read("a") end
+  local file, message = io.open(path, "rb")
+  if not file then refuse("%s", message) end
+  local text, why = file:read("a")
+  file:close()
+  if not text then refuse("%s: cannot be read: %s", path, why) end
+  return text
+end
+
+-- A script is text: bytes of another format are named as such, not as characters without a meaning.
+local function read_script(path)
+  local text = read_file(path)
+  local message = ms.not_text(path, text)
+  if message then refuse("%s", message) end
+  return text
+end
+
+local function is_function(x) return ms.type(x) == "function" end
+
+-- That one of the list that --task means, by its number or its name.
+local function pick(list, task)
+  local named, names = {}, {}
+  for i, f in ipairs(list) do
+    names[i] = f:name()
+    if f:name() == task or (task:find "^%d+$" and i == math.tointeger(task)) then named[#named + 1] = f end
+  end
+  if #named == 0 then misuse("--task %s: the file has %s%s", task, table.concat(names, ", "), ms.load "lua.lib.nearest".meant(task, names)) end
+  return named
+end
+
+-- What a script returns: functions, and their weights by index, where it has {function, weight = w}.
+local function functions_of_lua(path, rest)
+  local chunk, message = ms.load_script(path)
+  if not chunk then refuse("%s", message) end
+  local ok, made = ms.heeding(chunk, table.unpack(rest))
+  if not ok then refuse("%s", tostring(made)) end
+  if is_function(made) then made = {made} end
+  if type(made) ~= "table" or #made == 0 then refuse("%s: the script returns no function; end it with `return {te.func(…)}`", path) end
+  local list, weights = {}, {}
+  for i, f in ipairs(made) do
+    if type(f) == "table" then f, weights[i] = f[1], f.weight end
+    if not is_function(f) then refuse("%s: result %d is no function but a %s", path, i, type(f)) end
+    list[i] = f
+  end
+  return list, weights
+end
+
+-- What `ops:NAME` or `suite:NAME` says, which are no files, as lua/lib/ops/words.lua reads it; nil: the word is
+-- neither.
+function cli.named(word)
+  if not word:find "^ops:" and not word:find "^suite:" then return nil end
+  local ok, item = pcall(ms.load "lua.lib.ops.words".read, word)
+  if not ok then refuse("%s", tostring(item)) end
+  return item
+end
+
+-- The functions of a file: Lua that returns them, called with `rest`, or TVMScript; or of an operator or a suite by its
+-- name, `rest` its arguments where it has none of its own. Of several, --task may name one. The second result: what a script
+-- says each weighs.
+function cli.functions_of(path, rest, task)
+  local item = cli.named(path)
+  local ok, list, weights = true, nil, nil
+  if item then ok, list = pcall(ms.load "lua.lib.ops.words".functions, item, rest)
+  elseif path:find("%.lua$") then list, weights = functions_of_lua(path, rest)
+  else ok, list = pcall(ms.functions_of_script, read_script(path), path) end
+  if not ok then refuse("%s", tostring(list)) end
+  return task and pick(list, task) or list, weights or {}
+end
+
+-- That words after `--` are for something: not where each of these has its own.
+function cli.check_rest(paths, rest)
+  if #rest == 0 or #paths == 0 then return end
+  for _, path in ipairs(paths) do
+    local item = cli.named(path)
+    if not (item and item.given) then return end
+  end
+  misuse("the words after -- (%s) are for nothing: %s has arguments of its own", table.concat(rest, " "), #paths == 1 and paths[1] or "each of these")
+end
+
+-- Those of several files, operators and suites, {function, weight = w} each.
+function cli.weighed_functions_of(paths, rest, task)
+  local list, items = {}, {}
+  cli.check_rest(paths, rest)
+  for _, path in ipairs(paths) do
+    local functions, weights = cli.functions_of(path, rest)
+    for i, f in ipairs(functions) do
+      list[#list + 1] = f
+      items[f] = {f, weight = weights[i]}
+    end
+  end
+  local wanted = {}
+  for i, f in ipairs(task and pick(list, task) or list) do wanted[i] = items[f] end
+  return wanted
+end
+
+-- The one that a command works on; or nil, and what is wrong.
+function cli.function_of(path, rest, task)
+  local ok, list = pcall(function()
+    cli.check_rest({path}, rest)
+    return (cli.functions_of(path, rest, task))
+  end)
+  if not ok then return nil, type(list) == "table" and list.message or tostring(list) end
+  if #list == 1 then return list[1] end
+  local names = {}
+  for i, f in ipairs(list) do names[i] = f:name() end
+  return nil, string.format("%s has several functions: say which with --task: %s", path, table.concat(names, ", "))
+end
+
+function cli.open_store(path, read_only)
+  local folder = path and not read_only and path:match "^(.+)/[^/]*$"
+  local is_new = folder and not cli.is_there(folder)
+  local ok, store = pcall(ms.store, path, {read_only = read_only})
+  if not ok then refuse("%s", tostring(store)) end
+  if is_new then io.stderr:write("msched: ", folder, ": made this folder, for the store\n") end
+  return store
+end
+
+return cli

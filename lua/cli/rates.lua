@@ -1,0 +1,81 @@
+-- Rates: what a kernel does in a second, in operations of the kind that its function has most of and in bytes, and how far that is
+-- from its limit (limits.lua). All that shows rates takes its words from here.
+local ms = msched
+local rates = {}
+
+local KEPT = 0.5 -- of its limit: a kernel that reaches less without a unit that its function could use is told of it
+
+-- What a function does, for its rates: operations of floats or of integers, whichever it has more of; their unit; the bytes that it
+-- has to move. Without a function: nothing.
+function rates.work_of(func)
+  if not func then return {operations = 0, unit = "", bytes = 0} end
+  local w = func:work()
+  local floats = w.floats > 0 and w.floats >= w.integers
+  return {operations = floats and w.floats or w.integers, unit = floats and "GFLOP/s" or "GOP/s", bytes = w.read_bytes + w.written_bytes}
+end
+
+-- So many of a unit of 1e9, with digits that tell it from others.
+local function number_text(rate)
+  return string.format(rate >= 100 and "%.0f" or rate >= 0.1 and "%.1f" or "%.2g", rate)
+end
+
+-- The same with commas, of whole numbers.
+local function grouped(rate)
+  local text, count = number_text(rate), 1
+  while rate >= 1000 and count > 0 do text, count = text:gsub("^(%d+)(%d%d%d)", "%1,%2") end
+  return text
+end
+
+-- Operations a second; "" where there are none.
+function rates.operations_text(work, seconds)
+  if work.operations == 0 or seconds <= 0 then return "" end
+  return number_text(work.operations / seconds / 1e9) .. " " .. work.unit
+end
+
+-- Bytes a second; "" where none are moved.
+function rates.bytes_text(work, seconds)
+  if (work.bytes or 0) == 0 or seconds <= 0 then return "" end
+  return number_text(work.bytes / seconds / 1e9) .. " GB/s"
+end
+
+-- Both.
+function rates.text(work, seconds)
+  local operations, bytes = rates.operations_text(work, seconds), rates.bytes_text(work, seconds)
+  return operations .. (operations ~= "" and bytes ~= "" and " " or "") .. bytes
+end
+
+-- The share of its limit that a kernel reaches. limit: {name, seconds}, those that the function takes at it; nil: it is not known. A kernel
+-- that is faster shows that the machine, which was busy when the limit was measured, does as much: that is all of it.
+function rates.share(limit, seconds)
+  if not limit or not (limit.seconds > 0 and limit.seconds < math.huge and seconds > 0) then return nil end
+  return math.min(limit.seconds / seconds, 1)
+end
+
+-- "96 % of float32 vectors"; nil where the limit is not known.
+function rates.share_text(limit, seconds)
+  local share = rates.share(limit, seconds)
+  return share and string.format("%.0f %% of %s", 100 * share, limit.name)
+end
+
+-- The limit itself: "236 GFLOP/s of float32 vectors", "45.3 GB/s of memory".
+function rates.limit_text(work, limit)
+  local text = limit.of == "bytes" and rates.bytes_text(work, limit.seconds) or rates.operations_text(work, limit.seconds)
+  return text .. " of " .. limit.name
+end
+
+-- What is said of a unit that a function could use and its kernel does not: "AMX unused: 64 of 6,000 GOP/s"; nil: nothing is to be
+-- said. unit: limit.unit; is_used(): whether the kernel uses it, asked only where that matters.
+function rates.unused_text(work, limit, seconds, is_used)
+  local unit, share = limit and limit.unit, rates.share(limit, seconds)
+  if not unit or not share or share >= KEPT or is_used() then return nil end
+  return string.format("%s unused: %s of %s %s", unit.name, grouped(work.operations / seconds / 1e9), grouped(work.operations / unit.seconds / 1e9), work.unit)
+end
+
+-- Whether the best of a function, made by the trace, uses the unit: of a CPU by its assembly, of a GPU by what the trace asks for.
+function rates.uses(unit, func, trace, target)
+  if target.arch then return ms.load "lua.bench.tensor_peak".type_of {trace} ~= nil end
+  local text = ms.load "lua.cli.store.record_code".text_of(ms.apply(func, trace):func(), target.text)
+  return text == nil or ms.unit_is_used(unit.unit, text) -- where it cannot be told, nothing is said
+end
+
+return rates
