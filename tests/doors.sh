@@ -4,6 +4,8 @@
 # usage: doors.sh SOURCES
 set -e
 cd "$1"
+above=$(grep -rn --include='*.[ch]' '^#include "\.\./' tir vm jit db search lua || true)
+test -z "$above" || { printf 'not named from the root of the tree:\n%s\n' "$above"; exit 1; }
 inside=$(for room in tir vm jit db search lua; do
   grep -rnE --include='*.[ch]' '^#include "(\.\./)*(tir|vm|jit|db|search|lua)/.*\.h"' $room |
     grep -vE "\"$room/|\"(\.\./)*(tir/tir|vm/vm|jit/jit|db/db|search/search)\.h\"" || true

@@ -117,7 +117,7 @@ struct tir_mma_place tir_mma_place(enum tir_mma_operand operand, int bits, int l
  * one another by the rows of the buffer, of scope m16n8k8.matrixC, four registers of each in every lane.
  *   mma_lane_get(c, register)
  *   mma_lane_put(c, register, value)
- * Put by lower/lanes.c, which adds to the scopes of buffers that nothing but calls touches. */
+ * Put by lanes.c, which adds to the scopes of buffers that nothing but calls touches. */
 #define TIR_MMA8_GET   "mma_lane_get"
 #define TIR_MMA8_PUT   "mma_lane_put"
 #define TIR_MMA8_LANES ".lanes"
@@ -132,7 +132,7 @@ struct tir_mma_place tir_mma_place(enum tir_mma_operand operand, int bits, int l
  *   wgmma_wait(left, c, ...)   all groups but the last `left` are done: the registers hold sums, shared memory may be written
  *   fence_proxy_async()    what this thread wrote to shared memory can be seen by products
  *   wgmma_store(c, index, n, pointer, stride)   to where an even element begins, of rows that lie an even number apart
- * An index counts fragments of 64 rows, n columns. Fences, commits and waits are put by lower/groups.c. */
+ * An index counts fragments of 64 rows, n columns. Fences, commits and waits are put by groups.c. */
 #define TIR_WGMMA_FILL   "wgmma_fill"
 #define TIR_WGMMA_MMA    "wgmma_mma"
 #define TIR_WGMMA_STORE  "wgmma_store"
@@ -161,7 +161,7 @@ struct tir_mma_place tir_wgmma_place(int thread, int element);
  *   named_barrier(number, threads)   where so many of the block's threads, whole warps, meet
  *   set_registers(count, more)       how many registers each thread of the warp group has from here on
  * A thread may read what a copy brings once it has waited for the phase itself. A barrier is 8 bytes. Put by
- * lower/boxes.c, lower/feed.c and lower/producer.c. Source: PTX ISA, "mbarrier" and "cp.async.bulk.tensor". */
+ * tma_copy.c, mbarrier.c and producer.c. Source: PTX ISA, "mbarrier" and "cp.async.bulk.tensor". */
 #define TIR_MBARRIER_INIT   "mbarrier_init"
 #define TIR_MBARRIER_FENCE  "mbarrier_fence"
 #define TIR_MBARRIER_EXPECT "mbarrier_expect"

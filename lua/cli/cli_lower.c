@@ -7,6 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What a pass is called, of which this may be the name that it had. */
+static const char *pass_named(const char *name) {
+  static const char *const old[][2] = {
+      {"version", "unswitch"}, {"share", "cse"}, {"shared", "shared_memory"}, {"vectors", "gpu_vectorize"}};
+  for (size_t i = 0; name && i < sizeof old / sizeof *old; i++)
+    if (!strcmp(name, old[i][0])) return old[i][1];
+  return name;
+}
+
 /* The name of a pass for the device, "all", or NULL: after the last. */
 static bool check_pass(enum tir_device device, const char *name, ms_error *err) {
   char list[400] = "";
@@ -47,9 +56,9 @@ static bool lower(struct tir *ir, const struct vm_trace *trace, const char *targ
   tir_func f = tir_find_func(ir, "main");
   struct tir_lower_options options = jit_lower_options(&target);
   options.verify = !trace || tir_verify(ir, &none);
-  options.dump_after = after;
+  options.dump_after = pass_named(after);
   options.dump = stdout;
-  if (!check_pass(options.device, after, err)) return false;
+  if (!check_pass(options.device, options.dump_after, err)) return false;
   if (!tir_lower(ir, f, &options, err)) return false;
   if (after) return true;
   char *text = tir_print(ir, f, 0);

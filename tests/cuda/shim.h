@@ -54,7 +54,7 @@ template <class A, class B> static uint32_t shim_dot(uint32_t a, uint32_t b, uin
 
 #include "shim_wgmma.h"
 
-#include "shim_boxes.h"
+#include "shim_tma_copy.h"
 
 #include "shim_pairs.h"
 

@@ -94,6 +94,12 @@ grep -q __global__ "$work/gpu.cu" || fail "no kernel in the source for $gpu"
 "$msched" lower "$root/lua/bench/data/workloads/GMM_RELU.py" --target "$gpu" --trace "$root/lua/bench/data/cuda/GMM_RELU.0.json" \
   --dump-after all >"$work/lowered" || fail "not lowered for $gpu"
 grep -q "# after barriers" "$work/lowered" && grep -q tvm_storage_sync "$work/lowered" || fail "no barriers for $gpu"
+for names in unswitch:version cse:share; do # as they were called
+  for name in ${names%:*} ${names#*:}; do
+    "$msched" lower "$root/lua/examples/softmax.lua" --target x86-64-v3 --dump-after $name >"$work/lowered.$name" || fail "no pass $name"
+  done
+  cmp -s "$work/lowered.${names%:*}" "$work/lowered.${names#*:}" && [ -s "$work/lowered.${names%:*}" ] || fail "$names"
+done
 refused "no pass of the lowering is named \`workspace\`" "$msched" lower "$root/lua/examples/gemm.py" --target "$gpu" --dump-after workspace
 refused "known are sm_70" "$msched" space "$root/lua/examples/gemm.py" --target "cuda -arch=sm_10"
 echo "target: ok"

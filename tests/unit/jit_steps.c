@@ -90,7 +90,7 @@ static void bound_variables_stay_inside(void **state) {
   for (int i = 0; i < 20; i++) snprintf(sum + strlen(sum), sizeof sum - strlen(sum), " + k * %d %% %d", 3 + i, 5 + i);
   snprintf(update, sizeof update, "        C[j] = C[j] + A[(%s) + j] * T.Cast(\"float32\", %s)", sum, sum);
   struct tir *ir = FUNCTION("for k in range(37):", "    for j in T.vectorized(8):", update);
-  char *text = text_after(ir, "share");
+  char *text = text_after(ir, "cse");
   assert_int_equal(count_of(text, "T.Let("), 1);
   free(text);
   ir = FUNCTION("for k in range(37):", "    for j in T.vectorized(8):", update);

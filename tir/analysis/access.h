@@ -8,7 +8,7 @@
 #ifndef MSCHED_TIR_ACCESS_H
 #define MSCHED_TIR_ACCESS_H
 
-#include "../tir.h"
+#include "tir/tir.h"
 
 /* How a block itself, not blocks in it, uses a buffer. A root declares all that it uses, and so does a block what it
  * allocates. `around`: a block around it, within the scope that was asked of,

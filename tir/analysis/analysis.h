@@ -7,9 +7,9 @@
 #ifndef MSCHED_TIR_ANALYSIS_H
 #define MSCHED_TIR_ANALYSIS_H
 
-#include "../arena.h"
-#include "../arith/bounds.h"
 #include "access.h"
+#include "tir/arena.h"
+#include "tir/arith/bounds.h"
 
 /* ---- Loops (block.c) ---- */
 

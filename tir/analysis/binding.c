@@ -1,7 +1,7 @@
 /* Affine bindings of blocks. Under a predicate that takes the long way: what was found there is kept. */
-#include "../arith/affine.h"
-#include "../arith/known.h"
 #include "analysis.h"
+#include "tir/arith/affine.h"
+#include "tir/arith/known.h"
 
 #include <stdlib.h>
 

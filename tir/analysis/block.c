@@ -1,9 +1,9 @@
 /* Facts of loops, and of blocks in their scope: producers and consumers, complete and reduction blocks.
  *
  * Blocks in the init of another are children of no scope: nothing here sees them. */
-#include "../arith/affine.h"
 #include "analysis.h"
 #include "iteration_order.h"
+#include "tir/arith/affine.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Dependences between iterations: Banerjee's test with direction vectors, each dimension by itself. */
 #include "dependence.h"
 
-#include "../arith/bounds.h"
+#include "tir/arith/bounds.h"
 
 /* ---- Digits ---- */
 

@@ -7,7 +7,7 @@
 #ifndef MSCHED_TIR_DEPENDENCE_H
 #define MSCHED_TIR_DEPENDENCE_H
 
-#include "../arena.h"
+#include "tir/arena.h"
 
 enum { TIR_MOST_DIGITS = 48, TIR_MOST_BOX_RANK = 8 };
 

@@ -1,10 +1,10 @@
 /* Detecting the regions of a block: every access, with the loops inside the block run over their domains. */
 #include "detect.h"
 
-#include "../arith/affine.h"
-#include "../arith/linear.h"
 #include "analysis.h"
 #include "loads.h"
+#include "tir/arith/affine.h"
+#include "tir/arith/linear.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef MSCHED_TIR_DETECT_H
 #define MSCHED_TIR_DETECT_H
 
-#include "../tir.h"
+#include "tir/tir.h"
 
 /* Sets the block's reads, its writes or both to what its init and body touch: indices with the loops inside the block
  * run over their domains, buffers in order of appearance, each once with the smallest region known to hold all its

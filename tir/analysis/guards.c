@@ -1,8 +1,8 @@
 /* What conditions around a statement say of indices in it: threads that share out what does not divide touch no more than
  * there is.
  * Requires: an arena that may grow: a variable stands for what a condition guards. */
-#include "../arith/linear.h"
 #include "analysis.h"
+#include "tir/arith/linear.h"
 
 static void add_guard(struct tir *ir, struct tir_guards *guards, tir_stmt s, tir_expr condition) {
   struct tir_expr_node n = *tir_at(ir, condition);

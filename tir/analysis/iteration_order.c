@@ -5,10 +5,10 @@
  * all accesses are compared, statement by statement, in the iterations whose order changes. */
 #include "iteration_order.h"
 
-#include "../arith/affine.h"
 #include "analysis.h"
 #include "dependence.h"
 #include "loads.h"
+#include "tir/arith/affine.h"
 
 #include <stdlib.h>
 

@@ -8,7 +8,7 @@
 #ifndef MSCHED_TIR_ITERATION_ORDER_H
 #define MSCHED_TIR_ITERATION_ORDER_H
 
-#include "../arena.h"
+#include "tir/arena.h"
 
 /* A nest of loops, outermost first, and the order that they shall have: as loops, or as `parts` of their variables that new
  * loops run through. Both NULL: their iterations may run in any order, or at once. `what`: the change, as a message names

@@ -3,9 +3,9 @@
  * What is produced is taken as a lower bound (the exact box, or nothing), what is consumed as an upper bound, both
  * below the lowest statement around producer and consumer. Source: TensorIR (ASPLOS 2023), section 3.3,
  * producer-consumer cover. */
-#include "../arith/affine.h"
 #include "analysis.h"
 #include "loads.h"
+#include "tir/arith/affine.h"
 
 #include <stdlib.h>
 

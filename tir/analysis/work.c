@@ -1,5 +1,5 @@
 /* What a function does and moves: operations by type, bytes of its parameters. */
-#include "../tir.h"
+#include "tir/tir.h"
 
 #include <float.h>
 #include <stdlib.h>

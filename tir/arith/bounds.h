@@ -2,7 +2,7 @@
 #ifndef MSCHED_TIR_BOUNDS_H
 #define MSCHED_TIR_BOUNDS_H
 
-#include "../tir.h"
+#include "tir/tir.h"
 
 #define TIR_NEG_INF INT64_MIN
 #define TIR_POS_INF INT64_MAX

@@ -2,7 +2,7 @@
 #ifndef MSCHED_TIR_KNOWN_H
 #define MSCHED_TIR_KNOWN_H
 
-#include "../tir.h"
+#include "tir/tir.h"
 
 enum tir_map_fact {
   TIR_FACT_NONE,

@@ -5,8 +5,8 @@
 #ifndef MSCHED_TIR_LINEAR_H
 #define MSCHED_TIR_LINEAR_H
 
-#include "../arena.h"
 #include "bounds.h"
+#include "tir/arena.h"
 
 struct tir_sum {
   int64_t constant;

@@ -13,7 +13,7 @@
 #ifndef MSCHED_TIR_INTERP_H
 #define MSCHED_TIR_INTERP_H
 
-#include "../arena.h"
+#include "tir/arena.h"
 
 union value {
   int64_t i;
@@ -350,7 +350,7 @@ void interp_call_hold(const struct tir_extern_call *call, uint32_t arg, int64_t 
 bool interp_call_release(struct tir_extern_call *call, int64_t left); /* what all groups but so many have read */
 bool interp_call_whole_groups(const struct tir_extern_call *call);    /* blocks are of whole warp groups */
 const struct tir_extern *interp_group_call(const char *name); /* a warp group makes it as one. NULL: there is none */
-/* Copies of boxes, and barriers that wait for them (interp_boxes.c). NULL: there is no such call. */
+/* Copies of boxes, and barriers that wait for them (interp_tma_copy.c). NULL: there is no such call. */
 const struct tir_extern *interp_box_call(const char *name);
 /* Whether the phase of this parity of the barrier has ended: *ended; the thread then knows. False: refused. */
 bool interp_is_phase_over(struct machine *m, struct thread *t, int64_t pointer, int64_t parity, bool *ended);

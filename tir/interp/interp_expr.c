@@ -3,8 +3,8 @@
  * What a program may leave out is left out: a Select, an and, an or, an if_then_else computes only the operands that
  * decide its value. TVM's Select computes both; that differs only by faults (an index out of bounds, a division by
  * zero) in the operand not taken, which compiled code tolerates, so the interpreter does. */
-#include "../analysis/loads.h"
 #include "interp_compile.h"
+#include "tir/analysis/loads.h"
 
 #include <assert.h>
 #include <math.h>

@@ -5,9 +5,9 @@
  * moved runs whole: the results are right either way. No block is moved under loops that run whole: of what neighbours
  * share, as the windows of a convolution do, each would make its own. Where all samples together take more than the
  * function as it stands, that is run instead. */
-#include "../analysis/analysis.h"
-#include "../arith/bounds.h"
 #include "interp.h"
+#include "tir/analysis/analysis.h"
+#include "tir/arith/bounds.h"
 
 #include <stdlib.h>
 

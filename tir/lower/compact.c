@@ -6,9 +6,9 @@
  * touch no more than there is.
  * Buffers that blocks match others on, which calls have pointers to, shrink while there are blocks: what is matched is
  * touched. Their rows are set apart as StorageAlign says. */
-#include "../analysis/analysis.h"
-#include "../arith/linear.h"
 #include "lower.h"
+#include "tir/analysis/analysis.h"
+#include "tir/arith/linear.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* What one iteration of a loop reads of a buffer and what it writes, and whether that says which iterations depend on
  * others.
  */
-#include "../arith/linear.h"
 #include "lower.h"
+#include "tir/arith/linear.h"
 
 #include <string.h>
 

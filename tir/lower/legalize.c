@@ -5,8 +5,8 @@
  *   exp and its like of less than 64 bits  are float64's, rounded, where the options say so
  * Requires: nothing. Gives: no floor division; no arithmetic, comparison or function of 16-bit floats, which only
  * loads, stores, casts, choices and lets have. Keeps: results. */
-#include "../analysis/loads.h"
 #include "lower.h"
+#include "tir/analysis/loads.h"
 
 #include <string.h>
 

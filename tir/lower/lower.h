@@ -5,7 +5,7 @@
 #ifndef MSCHED_TIR_LOWER_H
 #define MSCHED_TIR_LOWER_H
 
-#include "../analysis/analysis.h"
+#include "tir/analysis/analysis.h"
 
 struct lowering {
   struct tir *ir;
@@ -25,45 +25,45 @@ static inline int lower_vector_bits(const struct lowering *low) {
 /* Tells who asked for it that a loop is not what its schedule made it, and why: in the words of loop `NAME` is not … */
 void lower_note(const struct lowering *low, tir_stmt loop, const char *not_what);
 
-bool lower_empty(struct lowering *low);       /* loops.c */
-bool lower_offer(struct lowering *low);       /* instruction.c */
-bool lower_threads(struct lowering *low);     /* threads.c */
-bool lower_place(struct lowering *low);       /* place.c */
-bool lower_order(struct lowering *low);       /* order.c */
-bool lower_stages(struct lowering *low);      /* stages.c */
-bool lower_pipeline(struct lowering *low);    /* pipeline.c */
-bool lower_copies(struct lowering *low);      /* copies.c */
-bool lower_blocks(struct lowering *low);      /* blocks.c */
-bool lower_lanes(struct lowering *low);       /* lanes.c */
-bool lower_kernels(struct lowering *low);     /* kernels.c */
-bool lower_vthreads(struct lowering *low);    /* vthreads.c */
-bool lower_reduce(struct lowering *low);      /* reduce.c */
-bool lower_warps(struct lowering *low);       /* warps.c */
-bool lower_swizzle(struct lowering *low);     /* swizzle.c */
-bool lower_groups(struct lowering *low);      /* groups.c */
-bool lower_proxies(struct lowering *low);     /* groups.c */
-bool lower_shared(struct lowering *low);      /* shared.c */
-bool lower_barriers(struct lowering *low);    /* barriers.c */
-bool lower_vectors(struct lowering *low);     /* vectors.c */
-bool lower_indices(struct lowering *low);     /* indices.c */
-bool lower_dots(struct lowering *low);        /* dots.c */
-bool lower_compact(struct lowering *low);     /* compact.c */
-bool lower_loops(struct lowering *low);       /* loops.c */
-bool lower_version(struct lowering *low);     /* version.c */
-bool lower_zeros(struct lowering *low);       /* zeros.c */
-bool lower_partition(struct lowering *low);   /* partition.c */
-bool lower_transpose(struct lowering *low);   /* transpose.c */
-bool lower_strips(struct lowering *low);      /* strips.c */
-bool lower_vectorize(struct lowering *low);   /* vectorize.c */
-bool lower_unroll(struct lowering *low);      /* unroll.c */
-bool lower_promote(struct lowering *low);     /* promote.c */
-bool lower_flatten(struct lowering *low);     /* flatten.c */
-bool lower_instruction(struct lowering *low); /* instruction.c */
-bool lower_legalize(struct lowering *low);    /* legalize.c */
-bool lower_share(struct lowering *low);       /* share.c */
-bool lower_workspace(struct lowering *low);   /* workspace.c */
-bool lower_producer(struct lowering *low);    /* producer.c */
-bool lower_outline(struct lowering *low);     /* outline.c */
+bool lower_empty(struct lowering *low);         /* loops.c */
+bool lower_offer(struct lowering *low);         /* instruction.c */
+bool lower_threads(struct lowering *low);       /* threads.c */
+bool lower_place(struct lowering *low);         /* place.c */
+bool lower_order(struct lowering *low);         /* order.c */
+bool lower_stages(struct lowering *low);        /* stages.c */
+bool lower_pipeline(struct lowering *low);      /* pipeline.c */
+bool lower_copies(struct lowering *low);        /* copies.c */
+bool lower_blocks(struct lowering *low);        /* blocks.c */
+bool lower_lanes(struct lowering *low);         /* lanes.c */
+bool lower_kernels(struct lowering *low);       /* kernels.c */
+bool lower_vthreads(struct lowering *low);      /* vthreads.c */
+bool lower_reduce(struct lowering *low);        /* reduce.c */
+bool lower_warps(struct lowering *low);         /* warps.c */
+bool lower_swizzle(struct lowering *low);       /* swizzle.c */
+bool lower_groups(struct lowering *low);        /* groups.c */
+bool lower_proxies(struct lowering *low);       /* groups.c */
+bool lower_shared_memory(struct lowering *low); /* shared_memory.c */
+bool lower_barriers(struct lowering *low);      /* barriers.c */
+bool lower_gpu_vectorize(struct lowering *low); /* gpu_vectorize.c */
+bool lower_indices(struct lowering *low);       /* indices.c */
+bool lower_dots(struct lowering *low);          /* dots.c */
+bool lower_compact(struct lowering *low);       /* compact.c */
+bool lower_loops(struct lowering *low);         /* loops.c */
+bool lower_unswitch(struct lowering *low);      /* unswitch.c */
+bool lower_zeros(struct lowering *low);         /* zeros.c */
+bool lower_partition(struct lowering *low);     /* partition.c */
+bool lower_transpose(struct lowering *low);     /* transpose.c */
+bool lower_strips(struct lowering *low);        /* strips.c */
+bool lower_vectorize(struct lowering *low);     /* vectorize.c */
+bool lower_unroll(struct lowering *low);        /* unroll.c */
+bool lower_promote(struct lowering *low);       /* promote.c */
+bool lower_flatten(struct lowering *low);       /* flatten.c */
+bool lower_instruction(struct lowering *low);   /* instruction.c */
+bool lower_legalize(struct lowering *low);      /* legalize.c */
+bool lower_cse(struct lowering *low);           /* cse.c */
+bool lower_workspace(struct lowering *low);     /* workspace.c */
+bool lower_producer(struct lowering *low);      /* producer.c */
+bool lower_outline(struct lowering *low);       /* outline.c */
 
 /* ---- Shared by passes (rewrite.c) ---- */
 
@@ -123,22 +123,23 @@ bool lower_reduces_across_threads(const struct tir *ir, tir_block block);
 /* The threads that do not meet the condition bring nothing to the reduction of this attribute (reduce.c). */
 void lower_restrict_reduction(struct tir *ir, tir_stmt attr, tir_expr condition);
 /* A version of a buffer whose first dimension numbers them: `number` modulo how many there are. (flight.c) */
-struct lower_version {
+struct lower_stage_buffer {
   tir_buffer buffer;
   tir_expr number;
 };
 /* The number of the version that this first index names; where few iterations run, its remainder may be simpler. TIR_NONE:
  * the buffer has no versions. */
-tir_expr lower_version_number(const struct tir *ir, tir_expr first_index, tir_buffer buffer);
+tir_expr lower_stage_buffer_number(const struct tir *ir, tir_expr first_index, tir_buffer buffer);
 /* Two numbers, with variables of one iteration, name different versions. */
-bool lower_are_other_versions(struct tir *ir, tir_buffer buffer, tir_expr a, tir_expr b);
+bool lower_are_other_stage_buffers(struct tir *ir, tir_buffer buffer, tir_expr a, tir_expr b);
 /* The versions that a product of a warp group reads, a's and b's. False: it is not known. */
-bool lower_find_versions(struct tir *ir, tir_stmt product, struct lower_version out[2]);
-bool lower_find_box_version(struct tir *ir, tir_stmt copy, struct lower_version *out); /* that a tensor_copy writes */
+bool lower_find_stage_buffers(struct tir *ir, tir_stmt product, struct lower_stage_buffer out[2]);
+bool lower_find_copied_stage_buffer(struct tir *ir, tir_stmt copy,
+                                    struct lower_stage_buffer *out); /* that a tensor_copy writes */
 /* Whether products from `first` to `last`, the only ones of the loop that they stand in, may go on until those of the next
  * iteration have begun: their sums are so many buffers. (flight.c) */
 bool lower_may_stay_in_flight(struct tir *ir, tir_stmt first, tir_stmt last, const tir_expr *sums, uint32_t count);
-/* Whether two buffers may have a byte in common: views of one (shared.c). */
+/* Whether two buffers may have a byte in common: views of one (shared_memory.c). */
 bool lower_share_bytes(struct tir *ir, tir_buffer a, tir_buffer b);
 
 /* ---- Software pipelines ---- */
@@ -165,8 +166,8 @@ enum { LOWER_STAGE_BY_REGISTERS = 1, LOWER_STAGE_DOUBLES = 2 };
 bool lower_is_stage(const struct tir *ir, tir_stmt s);
 tir_stmt lower_new_stage(struct tir *ir, int64_t wishes);
 
-/* A statement that copies one box of a tensor to panels of a buffer of the pipeline's own (boxes.c). */
-struct lower_box {
+/* A statement that copies one box of a tensor to panels of a buffer of the pipeline's own (tma_copy.c). */
+struct lower_tma_copy {
   tir_buffer to, from;
   uint32_t rank;
   int64_t extents[TIR_BOX_MOST_RANK], box[TIR_BOX_MOST_RANK]; /* of the tensor; of all panels */
@@ -174,14 +175,15 @@ struct lower_box {
   int64_t bytes;
 };
 /* False: it is none, for the reason that `why` names. `top` is below the pipelined loop. */
-bool lower_find_box(struct tir *ir, tir_stmt loop, tir_stmt top, struct lower_box *out, const char **why);
+bool lower_find_tma_copy(struct tir *ir, tir_stmt loop, tir_stmt top, struct lower_tma_copy *out, const char **why);
 /* One thread of each block does the statement, whose loops are around it. */
 tir_stmt lower_elect(struct tir *ir, tir_stmt loop, tir_stmt s);
 tir_expr lower_first_of_warps(struct tir *ir, tir_stmt kernel); /* the thread is, of the kernel's */
 tir_expr lower_pointer(struct tir *ir, tir_buffer buffer, tir_expr offset, int64_t mask); /* tvm_access_ptr */
 void lower_append_call(struct tir *ir, tir_stmt to, const char *name, const tir_expr *args, uint32_t count);
 /* Appends the calls that copy the box, a panel each, and let barrier `barrier` of the buffer wait for them. */
-void lower_put_box(struct tir *ir, const struct lower_box *b, tir_buffer barriers, tir_expr barrier, tir_stmt to);
+void lower_put_tma_copy(struct tir *ir, const struct lower_tma_copy *b, tir_buffer barriers, tir_expr barrier,
+                        tir_stmt to);
 
 bool lower_is_async(const struct tir *ir, tir_stmt s); /* a store of a copy that goes on by itself (copies.c) */
 bool lower_calls(const struct tir *ir, tir_stmt s,

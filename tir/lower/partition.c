@@ -6,7 +6,7 @@
  * several, and a tile in registers than two in memory. */
 #include "lower.h"
 
-#include "../arith/linear.h"
+#include "tir/arith/linear.h"
 
 enum { MOST_CUTS = 256, MOST_STATEMENTS = 4000 };
 

@@ -1,8 +1,8 @@
 /* Walking and rewriting the accesses of statements: what several passes share. */
 #include "lower.h"
 
-#include "../analysis/loads.h"
-#include "../node_map.h"
+#include "tir/analysis/loads.h"
+#include "tir/node_map.h"
 
 #include <stdlib.h>
 #include <string.h>

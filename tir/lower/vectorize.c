@@ -2,8 +2,8 @@
  * on it has as many lanes as the loop has iterations, conditions become masks. Requires: no blocks; the loop's
  * iterations are independent. Gives: no vectorized loops; ramps, broadcasts, predicates of loads and stores. A loop
  * with something in it that has no vector form becomes serial. */
-#include "../node_map.h"
 #include "lower.h"
+#include "tir/node_map.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -13,8 +13,8 @@
  * vectors' lanes: a masked lane saves nothing. */
 #include "lower.h"
 
-#include "../analysis/loads.h"
-#include "../arith/linear.h"
+#include "tir/analysis/loads.h"
+#include "tir/arith/linear.h"
 
 #include <stdlib.h>
 #include <string.h>

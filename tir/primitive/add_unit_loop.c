@@ -3,7 +3,7 @@
  * Requires: not the root block of a function.
  * After:    a serial loop u of extent 1, bound to nothing, whose whole body is the loop or block.
  * Forward:  nothing dies. */
-#include "../analysis/analysis.h"
+#include "tir/analysis/analysis.h"
 
 static bool check(const struct tir *ir, tir_stmt target, ms_error *err) {
   if (tir_is(ir, target, TIR_LOOP) || tir_parent_block(ir, target)) return true;

@@ -3,7 +3,7 @@
  * Requires: annotate: nothing. Unannotate: the key is there.
  * After:    the loop or block bears the key; one that was there before keeps its value. Unannotate: it bears it not.
  * Forward:  nothing. */
-#include "../analysis/analysis.h"
+#include "tir/analysis/analysis.h"
 
 #include <string.h>
 

@@ -8,8 +8,8 @@
  *           and so is what is made of it from then on.
  * Forward:  nothing dies.
  * Unsafe: what any block touches outside of its regions of the buffer is overlooked from then on. */
-#include "../index_map.h"
 #include "buffer.h"
+#include "tir/index_map.h"
 
 #include <string.h>
 

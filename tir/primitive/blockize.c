@@ -15,9 +15,9 @@
  * After:    the block outer_NAME_NAME_… with all of them and their loops; it reads and writes, of each buffer, the
  *           union of what they do. */
 #include "blockize.h"
-#include "../analysis/loads.h"
-#include "../analysis/order.h"
 #include "loops.h"
+#include "tir/analysis/loads.h"
+#include "tir/analysis/order.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 #ifndef MSCHED_TIR_PRIMITIVE_BLOCKIZE_H
 #define MSCHED_TIR_PRIMITIVE_BLOCKIZE_H
 
-#include "../analysis/analysis.h"
-#include "../arith/affine.h"
+#include "tir/analysis/analysis.h"
+#include "tir/arith/affine.h"
 
 enum { TIR_MOST_BLOCKIZED = 64 }; /* loops around a block, and iterations of it */
 

@@ -1,11 +1,11 @@
 /* Buffers under change: who uses them, and the way from one to another. */
 #include "buffer.h"
 
-#include "../analysis/analysis.h"
-#include "../analysis/detect.h"
-#include "../analysis/loads.h"
-#include "../arith/affine.h"
-#include "../arith/linear.h"
+#include "tir/analysis/analysis.h"
+#include "tir/analysis/detect.h"
+#include "tir/analysis/loads.h"
+#include "tir/arith/affine.h"
+#include "tir/arith/linear.h"
 
 #include <stdlib.h>
 

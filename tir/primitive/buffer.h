@@ -3,7 +3,7 @@
 #ifndef MSCHED_TIR_PRIMITIVE_BUFFER_H
 #define MSCHED_TIR_PRIMITIVE_BUFFER_H
 
-#include "../analysis/analysis.h"
+#include "tir/analysis/analysis.h"
 
 enum { TIR_MOST_RANK = 16, TIR_MOST_USERS = 64, TIR_MOST_VARS_IN = 64 };
 

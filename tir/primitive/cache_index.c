@@ -9,9 +9,9 @@
  *           negative, before the block's nest. The block loads the buffers; what it says it reads stays as it was, so
  *           that all of them stay where they are.
  * Forward:  nothing dies. */
-#include "../analysis/loads.h"
 #include "cache_stage.h"
 #include "loops.h"
+#include "tir/analysis/loads.h"
 
 #include <stdlib.h>
 #include <string.h>

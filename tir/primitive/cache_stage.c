@@ -1,10 +1,10 @@
 /* The stage of a cache: a block that copies a region, in loops of its own, between a buffer and its cache. */
 #include "cache_stage.h"
 
-#include "../analysis/loads.h"
-#include "../arith/iter_map.h"
 #include "copy_stage.h"
 #include "inline.h"
+#include "tir/analysis/loads.h"
+#include "tir/arith/iter_map.h"
 
 #include <stdlib.h>
 #include <string.h>

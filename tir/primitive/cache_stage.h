@@ -3,7 +3,7 @@
 #ifndef MSCHED_TIR_PRIMITIVE_CACHE_STAGE_H
 #define MSCHED_TIR_PRIMITIVE_CACHE_STAGE_H
 
-#include "../analysis/analysis.h"
+#include "tir/analysis/analysis.h"
 
 enum { TIR_MOST_CACHED_RANK = 16 };
 

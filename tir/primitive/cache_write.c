@@ -10,8 +10,8 @@
  *           scope. In a loop the cache has the buffer's shape; in the scope itself only that of the region written. The
  *           copy is under the conditions that the writer as a whole is under.
  * Forward:  nothing dies. */
-#include "../analysis/order.h"
 #include "cache_stage.h"
+#include "tir/analysis/order.h"
 
 #include <stdlib.h>
 

@@ -6,13 +6,13 @@
  * After:    each load is the stored value, with the iterations put as the load's indices say, also where ranges of
  *           loops and bindings in the scope load; the readers' regions are found anew; the buffer's allocation is gone.
  * Forward:  the block and the loops that held only it are dead. */
-#include "../analysis/analysis.h"
-#include "../analysis/detect.h"
-#include "../analysis/loads.h"
-#include "../analysis/order.h"
-#include "../arith/affine.h"
 #include "buffer.h"
 #include "inline.h"
+#include "tir/analysis/analysis.h"
+#include "tir/analysis/detect.h"
+#include "tir/analysis/loads.h"
+#include "tir/analysis/order.h"
+#include "tir/arith/affine.h"
 
 #include <stdlib.h>
 

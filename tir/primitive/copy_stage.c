@@ -1,8 +1,8 @@
 /* Copying stages, and blocks that use a buffer at one place. */
 #include "copy_stage.h"
 
-#include "../analysis/loads.h"
 #include "loops.h"
+#include "tir/analysis/loads.h"
 
 #include <stdlib.h>
 

@@ -10,10 +10,10 @@
  *           the block in it, up to the one given, make that loop as long; the others are guarded by what is left of the
  *           condition. Both blocks are without annotations.
  * Forward:  nothing dies: the block and its loops keep their ids. */
-#include "../analysis/analysis.h"
-#include "../analysis/loads.h"
-#include "../arith/affine.h"
 #include "loops.h"
+#include "tir/analysis/analysis.h"
+#include "tir/analysis/loads.h"
+#include "tir/arith/affine.h"
 
 #include <stdlib.h>
 

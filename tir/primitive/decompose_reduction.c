@@ -10,9 +10,9 @@
  *           Its predicate is the reduction's where the other loops start, as far as spatial bindings need it. The
  *           reduction is NAME_update, without init; it reads what it writes as well.
  * Forward:  nothing dies: the reduction keeps its id as NAME_update. */
-#include "../analysis/analysis.h"
-#include "../arith/affine.h"
 #include "loops.h"
+#include "tir/analysis/analysis.h"
+#include "tir/arith/affine.h"
 
 #include <stdlib.h>
 

@@ -11,9 +11,9 @@
  *           that the epilogue wrote. It reads what the epilogue read, and is marked as it was where a user annotated
  *           these regions. The buffer between stays allocated.
  * Forward:  the epilogue and the loops that held only it are dead. */
-#include "../analysis/loads.h"
-#include "../analysis/order.h"
 #include "inline.h"
+#include "tir/analysis/loads.h"
+#include "tir/analysis/order.h"
 
 #include <stdlib.h>
 

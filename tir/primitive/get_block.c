@@ -3,7 +3,7 @@
  * Requires: get block: one block of the name in the function. Producers, consumers: the block is no root.
  * Gives:    child blocks, consumers and output blocks in order of text; producers in the order of the regions that the
  *           block reads, then writes, and for each region in order of text. */
-#include "../analysis/analysis.h"
+#include "tir/analysis/analysis.h"
 
 /* The function around a block; TIR_NONE where the block stands in an init, which no look-up sees. */
 static tir_func func_of_scope(const struct tir *ir, tir_block b) {

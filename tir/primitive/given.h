@@ -5,7 +5,7 @@
 #ifndef MSCHED_TIR_PRIMITIVE_GIVEN_H
 #define MSCHED_TIR_PRIMITIVE_GIVEN_H
 
-#include "../analysis/analysis.h"
+#include "tir/analysis/analysis.h"
 
 /* The block's annotation names the buffer. */
 bool tir_is_given(const struct tir *ir, tir_block block, tir_buffer buffer);

@@ -1,8 +1,8 @@
 /* Inlining: checks, the removal of a block, and the regions of those that take over its work. */
 #include "inline.h"
 
-#include "../analysis/loads.h"
 #include "buffer.h"
+#include "tir/analysis/loads.h"
 
 /* ---- Checks ---- */
 

@@ -2,7 +2,7 @@
 #ifndef MSCHED_TIR_PRIMITIVE_INLINE_H
 #define MSCHED_TIR_PRIMITIVE_INLINE_H
 
-#include "../analysis/analysis.h"
+#include "tir/analysis/analysis.h"
 
 enum { TIR_MOST_INLINED_RANK = 16 };
 

@@ -1,10 +1,10 @@
 /* What the primitives that remake loops share. */
 #include "loops.h"
 
-#include "../analysis/analysis.h"
-#include "../analysis/loads.h"
-#include "../arith/affine.h"
-#include "../arith/known.h"
+#include "tir/analysis/analysis.h"
+#include "tir/analysis/loads.h"
+#include "tir/arith/affine.h"
+#include "tir/arith/known.h"
 
 bool tir_check_free_loop(struct tir *ir, tir_loop loop, ms_error *err) {
   assert(tir_is(ir, loop, TIR_LOOP));

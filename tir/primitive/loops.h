@@ -2,7 +2,7 @@
 #ifndef MSCHED_TIR_PRIMITIVE_LOOPS_H
 #define MSCHED_TIR_PRIMITIVE_LOOPS_H
 
-#include "../analysis/analysis.h"
+#include "tir/analysis/analysis.h"
 
 /* Refuses a loop that has annotations or is bound to a thread. */
 bool tir_check_free_loop(struct tir *ir, tir_loop loop, ms_error *err);

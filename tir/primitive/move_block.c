@@ -1,8 +1,8 @@
 /* Moving a block under a loop: where it may go, and the edit. */
-#include "../analysis/loads.h"
-#include "../arith/linear.h"
 #include "given.h"
 #include "move_domain.h"
+#include "tir/analysis/loads.h"
+#include "tir/arith/linear.h"
 
 #include <stdlib.h>
 

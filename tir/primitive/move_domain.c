@@ -2,8 +2,8 @@
  * into intervals of the iterations by the inverse of the block's indices where these are an affine map, else a
  * dimension at a time. Source: TVM's compute_at draws the same lines. */
 #include "move_domain.h"
-#include "../analysis/analysis.h"
-#include "../arith/affine.h"
+#include "tir/analysis/analysis.h"
+#include "tir/arith/affine.h"
 
 #include <stdlib.h>
 #include <string.h>

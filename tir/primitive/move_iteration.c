@@ -4,8 +4,8 @@
  * block gets instances that nobody asks for. They do no harm where all that they read has been written. Where the block
  * stays in the same iterations of a loop as one of its own producers, they may read what a later one writes; so in each
  * iteration it computes no more than it did at the old place: that holds all its consumers read. */
-#include "../arith/linear.h"
 #include "move_domain.h"
+#include "tir/arith/linear.h"
 
 #include <stdlib.h>
 

@@ -1,9 +1,9 @@
 /* Moved blocks and what the scope itself loads: in ranges of loops, in bindings and predicates of blocks. These are in
  * no block's regions. What a moved block's new nest loads must be there before it, in every iteration; and what others
  * load of what the block writes, after it. */
-#include "../analysis/loads.h"
 #include "buffer.h"
 #include "move_domain.h"
+#include "tir/analysis/loads.h"
 
 #include <stdlib.h>
 

@@ -4,9 +4,9 @@
  * its domain there goes on where another iteration of the loops above left it; then no step may be taken in two
  * iterations, no loop that takes no part may repeat the iterations of one that does, and the iterations must not run at
  * the same time. */
-#include "../analysis/analysis.h"
 #include "loops.h"
 #include "move_block.h"
+#include "tir/analysis/analysis.h"
 
 #include <stdlib.h>
 

@@ -1,9 +1,9 @@
 /* Whether all that a consumer will read under its new loop has been written there. Its iterations run from the first to
  * the last element that its producers write below the loop; none between them may be left out, by steps longer than
  * what each covers, or by a condition on the producer that is more than the limits of its iterations. */
-#include "../analysis/order.h"
-#include "../arith/linear.h"
 #include "move_domain.h"
+#include "tir/analysis/order.h"
+#include "tir/arith/linear.h"
 
 enum { MOST_RANK = 16 };
 

@@ -15,9 +15,9 @@
  * After:    the second block reduces both, writes both buffers, and reads what the sum read but the maximum.
  * Forward:  the first block, and the loops that held only it, are dead; the second keeps its id and loops.
  * Source: Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018, section 3. */
-#include "../analysis/order.h"
 #include "inline.h"
 #include "reduction_body.h"
+#include "tir/analysis/order.h"
 
 #include <string.h>
 

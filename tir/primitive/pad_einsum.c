@@ -11,8 +11,8 @@
  * After:    before the loops, a block copies each buffer that is read at a grown iteration to one padded with zeros, or
  *           with the identity of what reduces it; after them, a block copies what was written back.
  * Forward:  nothing dies: loops keep their places. */
-#include "../analysis/loads.h"
 #include "copy_stage.h"
+#include "tir/analysis/loads.h"
 
 #include <stdio.h>
 

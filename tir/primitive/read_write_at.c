@@ -12,11 +12,11 @@
  *           block BUFFER_SCOPE copies what is read below the loop (after the last that writes it: copies it back), in
  *           loops of its own inside; its iterations are the loops that it depends on; it is annotated auto_copy.
  * Forward:  nothing dies. */
-#include "../analysis/loads.h"
-#include "../analysis/order.h"
 #include "buffer.h"
 #include "cache_stage.h"
 #include "loops.h"
+#include "tir/analysis/loads.h"
+#include "tir/analysis/order.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #ifndef MSCHED_TIR_PRIMITIVE_REDUCTION_BODY_H
 #define MSCHED_TIR_PRIMITIVE_REDUCTION_BODY_H
 
-#include "../analysis/analysis.h"
+#include "tir/analysis/analysis.h"
 
 /* A block under construction: what it reduces into what. */
 struct tir_reduction_body {

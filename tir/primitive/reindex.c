@@ -10,10 +10,10 @@
  *           of the buffer. The block uses the new buffer. Inside of a block, the copy is marked as the block is where a
  *           user annotated its regions.
  * Forward:  nothing dies. */
-#include "../analysis/access.h"
-#include "../analysis/loads.h"
 #include "cache_stage.h"
 #include "copy_stage.h"
+#include "tir/analysis/access.h"
+#include "tir/analysis/loads.h"
 
 #include <stdio.h>
 #include <string.h>

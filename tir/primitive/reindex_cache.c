@@ -11,10 +11,10 @@
  *           the first that reads the buffer, else last in the scope. Conditions on those loops are kept. Where a read
  *           element may be outside of the buffer, the cache holds zero.
  * Forward:  nothing dies. */
-#include "../analysis/loads.h"
-#include "../index_map.h"
 #include "cache_stage.h"
 #include "copy_stage.h"
+#include "tir/analysis/loads.h"
+#include "tir/index_map.h"
 
 #include <string.h>
 

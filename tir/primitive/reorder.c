@@ -8,8 +8,8 @@
  *           the other writes, but to combine it.
  * After:    the same loops in the new order.
  * Forward:  nothing: loops keep their identity. */
-#include "../analysis/iteration_order.h"
 #include "loops.h"
+#include "tir/analysis/iteration_order.h"
 
 #include <stdlib.h>
 #include <string.h>

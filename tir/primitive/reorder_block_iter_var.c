@@ -3,7 +3,7 @@
  * Requires: the order names each iteration once, by its number from 0.
  * After:    iteration i is what iteration order[i] was, with its binding. What is computed does not change.
  * Forward:  nothing. */
-#include "../analysis/analysis.h"
+#include "tir/analysis/analysis.h"
 
 #include <stdlib.h>
 

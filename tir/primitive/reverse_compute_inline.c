@@ -12,13 +12,13 @@
  * Forward:  the block and the loops that held only it are dead; the producer stays.
  *
  * A producer's own predicate is kept beside the new one. */
-#include "../analysis/analysis.h"
-#include "../analysis/detect.h"
-#include "../analysis/loads.h"
-#include "../analysis/order.h"
-#include "../arith/affine.h"
 #include "given.h"
 #include "inline.h"
+#include "tir/analysis/analysis.h"
+#include "tir/analysis/detect.h"
+#include "tir/analysis/loads.h"
+#include "tir/analysis/order.h"
+#include "tir/arith/affine.h"
 
 #include <stdlib.h>
 #include <string.h>

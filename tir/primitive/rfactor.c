@@ -13,9 +13,9 @@
  *           loop; where NAME_rf has a predicate, so has the block: that of the first iteration, which initialized the
  *           partial result.
  * Forward:  the block and the loops that stay keep their ids; the other loops that reduce are dead. */
-#include "../analysis/analysis.h"
 #include "loops.h"
 #include "reduction_body.h"
+#include "tir/analysis/analysis.h"
 
 #include <stdlib.h>
 

@@ -8,8 +8,8 @@
  *           blocks directly inside get the predicate i < extent, unless predication is disabled. Unless unit iterators
  *           are preserved, bindings below do without loops of extent 1.
  * Forward:  the old loop is dead. */
-#include "../analysis/loads.h"
 #include "loops.h"
+#include "tir/analysis/loads.h"
 
 #include <stdlib.h>
 

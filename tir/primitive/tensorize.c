@@ -9,9 +9,9 @@
  * After:    the block's body is the implementation's, whose parameters are matched to the block's regions; annotations
  *           of the implementation are added where the block has none of that name. An init stays.
  * Forward:  what was in the block is dead; so is the loop. */
-#include "../arith/linear.h"
-#include "../import.h"
 #include "blockize.h"
+#include "tir/arith/linear.h"
+#include "tir/import.h"
 
 #include <string.h>
 

@@ -7,10 +7,10 @@
  * After:    new iterations from 0, each bound to a serial loop of its own; where the old ones stood, in the predicate
  *           too, stands the inverse. An iteration of extent 1 is spatial.
  * Forward:  the old loops are dead; the block stays. */
-#include "../analysis/iteration_order.h"
-#include "../index_map.h"
 #include "buffer.h"
 #include "loops.h"
+#include "tir/analysis/iteration_order.h"
+#include "tir/index_map.h"
 
 #include <stdio.h>
 

@@ -9,10 +9,10 @@
  * Forward:  loops of a block that fills padding are dead.
  *
  * An assumed injection is not looked at: what is computed may change. */
-#include "../analysis/loads.h"
-#include "../index_map.h"
 #include "inline.h"
 #include "layout_padding.h"
+#include "tir/analysis/loads.h"
+#include "tir/index_map.h"
 
 enum { MOST_NESTS = 16 };
 

@@ -2,7 +2,7 @@
 #ifndef MSCHED_TIR_CALLS_H
 #define MSCHED_TIR_CALLS_H
 
-#include "../tir.h"
+#include "tir/tir.h"
 
 /* What a call gives: the type of its first or second argument, a fixed type, or one that is written as its first or
  * last argument. Names that are not known give the type of their first argument. */

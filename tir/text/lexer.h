@@ -5,7 +5,7 @@
 #ifndef MSCHED_TIR_LEXER_H
 #define MSCHED_TIR_LEXER_H
 
-#include "../tir.h"
+#include "tir/tir.h"
 
 enum tir_token_kind {
   TIR_TOKEN_END,

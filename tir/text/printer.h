@@ -11,7 +11,7 @@
 #ifndef MSCHED_TIR_PRINTER_H
 #define MSCHED_TIR_PRINTER_H
 
-#include "../arena.h"
+#include "tir/arena.h"
 
 struct tir_text {
   char *at;

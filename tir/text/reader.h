@@ -21,8 +21,8 @@
 #ifndef MSCHED_TIR_READER_H
 #define MSCHED_TIR_READER_H
 
-#include "../arena.h"
 #include "lexer.h"
+#include "tir/arena.h"
 
 /* Limits that keep recursion and arrays bounded whatever the text. */
 enum {

@@ -1,7 +1,7 @@
 /* Blocks: iteration variables, regions, predicates, matched buffers, init; and the root block where it is implied. */
-#include "../analysis/analysis.h"
-#include "../analysis/detect.h"
 #include "reader.h"
+#include "tir/analysis/analysis.h"
+#include "tir/analysis/detect.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* Operators on expressions as TVM's reader applies them: operands are cast to a common type, operators of constants are
  * folded, and so are the neutral elements (x + 0, x * 1, x // 1). What must stay unfolded is written T.Add(x, 0). */
-#include "../arith/bounds.h"
-#include "../arith/linear.h"
 #include "reader.h"
+#include "tir/arith/bounds.h"
+#include "tir/arith/linear.h"
 
 #include <math.h>
 #include <string.h>

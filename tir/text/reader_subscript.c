@@ -1,6 +1,6 @@
 /* Elements, vectors and regions of buffers by subscripts; attributes of buffers. */
-#include "../arith/linear.h"
 #include "reader.h"
+#include "tir/arith/linear.h"
 
 #include <string.h>
 

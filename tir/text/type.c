@@ -1,5 +1,5 @@
 /* The text of data types: "float32", "int8x4", "bool", "handle". */
-#include "../tir.h"
+#include "tir/tir.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -7,7 +7,7 @@
 #ifndef MSCHED_TIR_VERIFY_H
 #define MSCHED_TIR_VERIFY_H
 
-#include "../analysis/analysis.h"
+#include "tir/analysis/analysis.h"
 
 bool tir_verify_storage(const struct tir *ir, ms_error *err);
 /* expr.c: the node's hash, mask, flags and bounds are what its operands give, and its text is interned here only. */

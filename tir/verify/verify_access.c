@@ -2,9 +2,9 @@
  *
  * An index is within its extent if that can be shown for all values of the variables around it, given the conditions of
  * the if_then_else around the access: the operand that is not chosen is not computed. A Select computes both. */
-#include "../analysis/loads.h"
-#include "../arith/bounds.h"
-#include "../arith/linear.h"
+#include "tir/analysis/loads.h"
+#include "tir/arith/bounds.h"
+#include "tir/arith/linear.h"
 
 struct search {
   struct tir *ir;

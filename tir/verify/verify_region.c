@@ -5,8 +5,8 @@
  * form over variables; where all of them are independent and their domains constant, its extremes are attained, and one
  * beyond the edge is a violation. Elsewhere only a distance that is beyond the edge for all values is; so where
  * conditions decide what is touched: a block's region says nothing of these. */
-#include "../analysis/access.h"
-#include "../analysis/loads.h"
+#include "tir/analysis/access.h"
+#include "tir/analysis/loads.h"
 #include "verify.h"
 
 enum { MOST_TERMS = 24 };

@@ -13,8 +13,8 @@
 #ifndef MSCHED_VM_MODULE_GRAPH_H
 #define MSCHED_VM_MODULE_GRAPH_H
 
-#include "../vm.h"
 #include "graph.h"
+#include "vm/vm.h"
 
 enum {
   GRAPH_MOST_VISITS = 1 << 22,

@@ -9,8 +9,8 @@
 #ifndef MSCHED_VM_MODULE_WRITE_H
 #define MSCHED_VM_MODULE_WRITE_H
 
-#include "../vm.h"
 #include "graph.h"
+#include "vm/vm.h"
 
 struct module_write {
   const struct tir *ir;

@@ -75,7 +75,7 @@ static const char *dot_function(struct emit_c *e, const char *a, const char *b, 
   return name;
 }
 
-/* Of four bytes at once, which begin at a multiple of four (lower/dots.c). */
+/* Of four bytes at once, which begin at a multiple of four (tir/lower/gpu/dots.c). */
 static void write_dot(struct emit_c *e, const struct tir_expr_node *call) {
   const tir_expr *args = tir_operands(e->ir, call->operands);
   char name[32];
@@ -153,8 +153,8 @@ static void write_first(struct emit_c *e, tir_buffer buffer, tir_expr index) {
   fputs(")", e->out);
 }
 
-/* A copy that goes on by itself (lower/copies.c). Where its condition does not hold none of its bytes is loaded, and all of
- * them are zero: no branch. */
+/* A copy that goes on by itself (tir/lower/gpu/copies.c). Where its condition does not hold none of its bytes is
+ * loaded, and all of them are zero: no branch. */
 static void begin_copy(struct emit_c *e, const struct tir_stmt_node *s, const struct tir_expr_node *call) {
   tir_expr value = tir_operands(e->ir, call->operands)[0], condition = TIR_NONE;
   const struct tir_expr_node *load = tir_at(e->ir, value);
@@ -203,7 +203,7 @@ static const struct tir_expr_node *loaded_whole(const struct emit_c *e, tir_expr
 }
 
 /* A vector that goes as it is from one memory to another, neither of them a thread's own, which is in registers: one load
- * and one store, at multiples of their size (lower/vectors.c). */
+ * and one store, at multiples of their size (tir/lower/gpu/gpu_vectorize.c). */
 static bool copy_vector(struct emit_c *e, tir_stmt store) {
   const struct tir_stmt_node *s = tir_stmt_at(e->ir, store);
   const struct tir_expr_node *value = tir_at(e->ir, s->store.value);

@@ -8,7 +8,7 @@
  * two bfloat16 has 16 bits at most, so that one which could be a tie in bfloat16 is exact in float32 too.
  * PTX's max and min are another function than ours: a NaN gives the other operand, and 0 is more than -0. Ours is a > b ? a : b.
  *
- * Requires: vectors that stand in memory at multiples of their size (lower/vectors.c). */
+ * Requires: vectors that stand in memory at multiples of their size (tir/lower/gpu/gpu_vectorize.c). */
 #include "jit/c/emit_c.h"
 
 #include <stdlib.h>

@@ -12,8 +12,8 @@
  * threads cannot have 240 registers each the producer gives most of its own to the others.
  * Requires of the last step: kernels; barriers. Gives: no such attribute. Keeps: everything else.
  * Source: PTX ISA, "bar", "setmaxnreg"; Shah et al., "FlashAttention-3", NeurIPS 2024, section 3.1. */
-#include "footprint.h"
 #include "pipeline.h"
+#include "tir/lower/gpu/footprint.h"
 
 #include <string.h>
 
@@ -88,7 +88,7 @@ bool pipeline_find_producer(struct pipeline *p) {
   return true;
 }
 
-/* Loops of one iteration around the pipeline (boxes.c knows of no others) are not around what copies. */
+/* Loops of one iteration around the pipeline (tma_copy.c knows of no others) are not around what copies. */
 static void leave_loops(struct pipeline *p, tir_stmt top) {
   struct tir *ir = p->low->ir;
   for (tir_stmt s = tir_stmt_at(ir, p->loop)->parent; s != p->low->body; s = tir_stmt_at(ir, s)->parent) {

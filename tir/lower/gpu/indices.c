@@ -2,8 +2,8 @@
  * more; and the function says whether any is left that does: attribute "index_bits", 32 or 64.
  * Requires: buffers of one dimension. Gives: loops of 32 bits where their range has no more; the attribute. Keeps:
  * everything else: values that are stored keep their type. A GPU's integers of 64 bits are pairs of registers. */
-#include "../node_map.h"
-#include "lower.h"
+#include "tir/lower/lower.h"
+#include "tir/node_map.h"
 
 static bool fits(const struct tir *ir, tir_expr e) {
   const struct tir_expr_node *n = tir_at(ir, e);

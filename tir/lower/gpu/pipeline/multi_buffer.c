@@ -110,7 +110,7 @@ static bool is_apart(struct pipeline *p, uint32_t i, uint32_t k, tir_buffer buff
 
 /* With n versions, iteration k + n writes where iteration k has read: that use comes first, in a step before or earlier in
  * the same. What products in flight read, they do for a step more. */
-uint32_t pipeline_versions_for(struct pipeline *p, tir_buffer buffer) {
+uint32_t pipeline_buffers_for(struct pipeline *p, tir_buffer buffer) {
   int64_t most = 1;
   for (uint32_t w = 0; w < p->count; w++) {
     if (!(uses_of(p, w, buffer) & PIPELINE_WRITES)) continue;
@@ -126,7 +126,7 @@ uint32_t pipeline_versions_for(struct pipeline *p, tir_buffer buffer) {
   return (uint32_t)most;
 }
 
-bool has_register_versions(const struct pipeline *p) {
+bool has_register_buffers(const struct pipeline *p) {
   const struct tir *ir = p->low->ir;
   for (tir_buffer b = 1; b < ir->buffers.count; b++)
     if (p->versions[b] > 1 && lower_memory_of(ir, b) == LOWER_THREAD) return true;
@@ -260,11 +260,11 @@ static void widen(struct pipeline *p, tir_buffer buffer) {
   tir_buffer_at(ir, buffer)->rank = n.rank + more;
 }
 
-bool pipeline_make_versions(struct pipeline *p) {
+bool pipeline_multi_buffer(struct pipeline *p) {
   struct tir *ir = p->low->ir;
   for (tir_buffer b = 1; b < ir->buffers.count; b++) {
     if (!p->own[b]) continue;
-    p->versions[b] = pipeline_versions_for(p, b);
+    p->versions[b] = pipeline_buffers_for(p, b);
     const struct tir_buffer_node *n = tir_buffer_at(ir, b);
     if (p->versions[b] > 1 && (n->strides.count || n->rank + 1 > TIR_MOST_RANK || !elements_of(ir, b)))
       return tir_refuse(ir, p->low->err, MS_LOWER_PIPELINE, p->loop,

@@ -1,5 +1,5 @@
 /* Kernels: threads, memory and vectors, as they will be once buffers hold only what lives at a time. */
-#include "analysis.h"
+#include "tir/analysis/analysis.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +65,7 @@ static void add_regions(struct tir *ir, struct tir_touched *box, tir_buffer buff
 /* ---- Software pipelines ---- */
 
 /* Statements of a software pipeline that one of the loop's children becomes: a copy by way of registers is two, a pipeline
- * in it three (lower/pipeline.c). */
+ * in it three (lower/gpu/pipeline/pipeline.c). */
 static uint32_t statements_of(const struct tir *ir, tir_stmt child) {
   if (tir_is(ir, child, TIR_LOOP) && tir_annotation(ir, tir_stmt_at(ir, child)->annotations, "software_pipeline_stage"))
     return 3;
@@ -216,7 +216,8 @@ static struct life life_of(struct tir *ir, tir_buffer buffer, tir_stmt top, cons
   return life;
 }
 
-/* Of barriers that wait for boxes of tensors, and for what they may overwrite, two a version of what they fill (lower/feed.c). */
+/* Of barriers that wait for boxes of tensors, and for what they may overwrite, two a version of what they fill
+ * (mbarrier.c). */
 static int64_t barrier_bytes(const struct tir *ir, tir_stmt top) {
   enum { BARRIER = 8, ALIGNMENT = 32 };
   int64_t bytes = 0;
@@ -236,7 +237,7 @@ static int64_t barrier_bytes(const struct tir *ir, tir_stmt top) {
   return bytes;
 }
 
-/* Blocks do one tile after the other in some loop (lower/persistent.c): what is copied lives beside all else. */
+/* Blocks do one tile after the other in some loop (persistent.c): what is copied lives beside all else. */
 static bool has_turns(const struct tir *ir, tir_stmt top) {
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
     if (!tir_is(ir, s, TIR_LOOP) || tir_loop_extent(ir, s) == 1) continue;
@@ -246,7 +247,8 @@ static bool has_turns(const struct tir *ir, tir_stmt top) {
   return false;
 }
 
-/* As tir/lower/shared.c lays them out, where no gaps are left: the most bytes of shared buffers that live at one place. */
+/* As tir/lower/gpu/shared_memory.c lays them out, where no gaps are left: the most bytes of shared buffers that live at
+ * one place. */
 static int64_t shared_bytes_of(struct tir *ir, tir_block root, tir_stmt top) {
   struct tir_span allocs = tir_block_at(ir, root)->allocs;
   uint32_t *position = calloc(ir->stmts.count, sizeof *position), next = 0, count = 0;
@@ -340,7 +342,7 @@ static void add_loop(const struct tir *ir, struct tir_kernel *k, struct axes *ax
   if (bytes < 0 || bytes > k->vector_bytes) k->vector_bytes = bytes;
 }
 
-/* A warp group more copies boxes in some loop (lower/producer.c). */
+/* A warp group more copies boxes in some loop (producer.c). */
 static bool has_producer(const struct tir *ir, tir_stmt top) {
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
     if (!tir_is(ir, s, TIR_LOOP) || tir_loop_extent(ir, s) == 1) continue;

@@ -6,9 +6,9 @@
  * read. That is so where they read one version of a buffer, and each store to it names another: the remainders are of
  * numbers that differ by what is no multiple of the versions. Threads that are ahead or behind are kept apart by barriers,
  * which know waits as reads (barriers.c). */
-#include "../analysis/loads.h"
-#include "../arith/linear.h"
-#include "lower.h"
+#include "tir/analysis/loads.h"
+#include "tir/arith/linear.h"
+#include "tir/lower/lower.h"
 
 #include <string.h>
 
@@ -19,7 +19,7 @@ struct flight {
   tir_stmt loop;
   const tir_expr *sums;
   uint32_t sum_count;
-  struct lower_version read[MOST_READ];
+  struct lower_stage_buffer read[MOST_READ];
   uint32_t count;
 };
 
@@ -41,20 +41,20 @@ static int64_t versions_of(const struct tir *ir, tir_buffer buffer) {
   return tir_at(ir, ir->operands.at[tir_buffer_at(ir, buffer)->shape])->imm;
 }
 
-tir_expr lower_version_number(const struct tir *ir, tir_expr version, tir_buffer buffer) {
+tir_expr lower_stage_buffer_number(const struct tir *ir, tir_expr version, tir_buffer buffer) {
   const struct tir_expr_node *n = tir_at(ir, version);
   if (!elements_of(ir, buffer)) return TIR_NONE;
   return n->kind == TIR_FLOORMOD && tir_is_const(ir, n->b, versions_of(ir, buffer)) ? n->a : version;
 }
 
-bool lower_are_other_versions(struct tir *ir, tir_buffer buffer, tir_expr a, tir_expr b) {
+bool lower_are_other_stage_buffers(struct tir *ir, tir_buffer buffer, tir_expr a, tir_expr b) {
   if (!a || !b || tir_type_of(ir, a) != tir_type_of(ir, b)) return false;
   struct tir_linear apart = tir_linear_of(ir, tir_sub(ir, a, b));
   return !apart.count && apart.constant % versions_of(ir, buffer) != 0;
 }
 
 /* The pointer leads into one version, and `reach` elements on it is still in that. */
-static bool find_version(struct tir *ir, tir_expr pointer, int64_t reach, struct lower_version *out) {
+static bool find_version(struct tir *ir, tir_expr pointer, int64_t reach, struct lower_stage_buffer *out) {
   const struct tir_expr_node *n = tir_at(ir, pointer);
   if (n->kind != TIR_CALL || n->count != POINTER_ARGUMENTS) return false;
   tir_expr data = tir_operands(ir, n->operands)[DATA], offset = tir_operands(ir, n->operands)[OFFSET];
@@ -74,12 +74,12 @@ static bool find_version(struct tir *ir, tir_expr pointer, int64_t reach, struct
   }
   struct tir_bounds b = tir_bounds_of(ir, rest);
   if (b.lo < 0 || b.hi >= elements - reach) return false;
-  *out = (struct lower_version){buffer, lower_version_number(ir, version, buffer)};
+  *out = (struct lower_stage_buffer){buffer, lower_stage_buffer_number(ir, version, buffer)};
   return true;
 }
 
 /* (c, index, n, a, stride, b, stride, layout of b), which groups.c has checked. */
-bool lower_find_versions(struct tir *ir, tir_stmt product, struct lower_version out[2]) {
+bool lower_find_stage_buffers(struct tir *ir, tir_stmt product, struct lower_stage_buffer out[2]) {
   enum { N = 2, A = 3, B = 5, LAYOUT = 7 };
   assert(lower_calls(ir, product, TIR_WGMMA_MMA));
   const tir_expr *args = tir_operands(ir, tir_at(ir, tir_as(ir, product, TIR_EVALUATE)->evaluate.value)->operands);
@@ -92,7 +92,7 @@ bool lower_find_versions(struct tir *ir, tir_stmt product, struct lower_version 
          find_version(ir, b, (lines - 1) * stride_b + length - 1, &out[1]);
 }
 
-bool lower_find_box_version(struct tir *ir, tir_stmt copy, struct lower_version *out) {
+bool lower_find_copied_stage_buffer(struct tir *ir, tir_stmt copy, struct lower_stage_buffer *out) {
   struct tir_box b;
   int64_t rows = 1;
   if (!tir_box_of(ir, tir_as(ir, copy, TIR_EVALUATE)->evaluate.value, &b)) return false;
@@ -101,8 +101,8 @@ bool lower_find_box_version(struct tir *ir, tir_stmt copy, struct lower_version 
 }
 
 static bool add_reads(struct flight *f, tir_stmt product) {
-  struct lower_version of[2];
-  if (!lower_find_versions(f->ir, product, of)) return false;
+  struct lower_stage_buffer of[2];
+  if (!lower_find_stage_buffers(f->ir, product, of)) return false;
   for (int k = 0; k < 2; k++) {
     uint32_t i = 0;
     while (i < f->count && (f->read[i].buffer != of[k].buffer || f->read[i].number != of[k].number)) i++;
@@ -144,7 +144,7 @@ static bool is_apart(const struct flight *f, tir_buffer buffer, tir_expr number,
   struct tir *ir = f->ir;
   struct tir_stmt_node loop = *tir_stmt_at(ir, f->loop);
   for (uint32_t i = 0; i < f->count; i++) {
-    struct lower_version v = f->read[i];
+    struct lower_stage_buffer v = f->read[i];
     if (buffer != v.buffer && !lower_share_bytes(ir, buffer, v.buffer)) continue;
     if (buffer != v.buffer || !number) return false;
     tir_expr then = number;
@@ -154,7 +154,7 @@ static bool is_apart(const struct flight *f, tir_buffer buffer, tir_expr number,
       then = tir_subst(ir, then);
       tir_subst_clear(ir);
     }
-    if (!lower_are_other_versions(ir, v.buffer, then, v.number)) return false;
+    if (!lower_are_other_stage_buffers(ir, v.buffer, then, v.number)) return false;
   }
   return true;
 }
@@ -165,7 +165,7 @@ static bool is_store_apart(const struct flight *f, tir_stmt store, bool after) {
   if (is_sum(f, n.store.buffer)) return false;
   if (lower_memory_of(ir, n.store.buffer) != LOWER_BLOCK) return true;
   tir_expr number = tir_buffer_at(ir, n.store.buffer)->rank
-                        ? lower_version_number(ir, ir->operands.at[n.store.indices], n.store.buffer)
+                        ? lower_stage_buffer_number(ir, ir->operands.at[n.store.indices], n.store.buffer)
                         : TIR_NONE;
   return is_apart(f, n.store.buffer, number, after);
 }
@@ -177,7 +177,7 @@ static bool is_of_boxes(const struct tir *ir, tir_stmt s) {
 }
 
 /* The version that may be overwritten where threads arrive at this barrier: those of versions come after as many others
- * (feed.c). TIR_NONE: it is not known. */
+ * (mbarrier.c). TIR_NONE: it is not known. */
 static tir_expr freed_by(struct tir *ir, tir_stmt arrive) {
   tir_expr pointer = tir_operands(ir, tir_at(ir, tir_as(ir, arrive, TIR_EVALUATE)->evaluate.value)->operands)[0];
   tir_buffer phases = tir_pointed(ir, pointer);
@@ -197,15 +197,15 @@ static bool is_arrival_apart(const struct flight *f, tir_stmt arrive) {
   tir_expr freed = freed_by(ir, arrive);
   bool apart = freed != TIR_NONE;
   for (uint32_t i = 0; i < f->count && apart; i++)
-    apart = lower_are_other_versions(ir, f->read[i].buffer, freed, f->read[i].number);
+    apart = lower_are_other_stage_buffers(ir, f->read[i].buffer, freed, f->read[i].number);
   return apart;
 }
 
 static bool is_box_apart(const struct flight *f, tir_stmt s, bool after) {
-  struct lower_version of;
+  struct lower_stage_buffer of;
   if (lower_calls(f->ir, s, TIR_MBARRIER_ARRIVE)) return after && is_arrival_apart(f, s);
   if (!lower_calls(f->ir, s, TIR_TENSOR_COPY)) return true;
-  return lower_find_box_version(f->ir, s, &of) && is_apart(f, of.buffer, of.number, after);
+  return lower_find_copied_stage_buffer(f->ir, s, &of) && is_apart(f, of.buffer, of.number, after);
 }
 
 static bool leaves_alone(const struct flight *f, tir_stmt top, bool after) {

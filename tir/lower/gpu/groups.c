@@ -9,8 +9,8 @@
  * waited for behind the loop, or with the products that follow where nothing is written before. Loops written out whose variables number fragments, since registers have no index. Keeps: everything else. Refuses products
  * of matrices that no descriptor can describe. The second pass, once there are barriers, makes what threads wrote seen by
  * products: a fence of each thread before each barrier of a kernel that has products. */
-#include "../arith/linear.h"
-#include "lower.h"
+#include "tir/arith/linear.h"
+#include "tir/lower/lower.h"
 
 #include <string.h>
 

@@ -12,12 +12,12 @@
  * follows). Each warp arrives, since it waits for its own products. Where others than one statement of products read what
  * boxes bring, or anything else that they do not bring is read besides, threads meet instead (barriers.c).
  * Source: PTX ISA, "mbarrier"; CUTLASS, "sm90_pipeline.hpp". */
-#include "footprint.h"
 #include "pipeline.h"
+#include "tir/lower/gpu/footprint.h"
 
 #include <string.h>
 
-bool pipeline_find_boxes(struct pipeline *p) {
+bool pipeline_find_tma_copies(struct pipeline *p) {
   const struct lowering *low = p->low;
   int64_t stage = -1;
   bool wish;
@@ -29,7 +29,7 @@ bool pipeline_find_boxes(struct pipeline *p) {
     const char *why = "the target has no such copies";
     if (!part->async) continue;
     bool found = low->options && low->options->tensor_copies;
-    found = found && lower_find_box(low->ir, p->loop, part->stmt, &part->box, &why);
+    found = found && lower_find_tma_copy(low->ir, p->loop, part->stmt, &part->box, &why);
     if (found && (!p->own[part->box.to] || !pipeline_is_for_others(p, i, part->box.to)))
       found = false, why = "another statement writes what it fills";
     if (found && stage >= 0 && part->stage != stage) found = false, why = "another stage copies boxes";
@@ -40,16 +40,16 @@ bool pipeline_find_boxes(struct pipeline *p) {
       continue;
     }
     stage = part->stage, part->boxes = true, p->arrivals++;
-    *uses_at(p, i, part->box.to) = PIPELINE_WRITES | PIPELINE_BY_INDEX | PIPELINE_BOXES;
+    *uses_at(p, i, part->box.to) = PIPELINE_WRITES | PIPELINE_BY_INDEX | PIPELINE_TMA_COPIES;
   }
   return true;
 }
 
-bool pipeline_needs_boxes(const struct pipeline *p, uint32_t part) {
+bool pipeline_needs_tma_copies(const struct pipeline *p, uint32_t part) {
   bool any = false;
   for (uint32_t i = 0; i < p->count; i++)
     for (tir_buffer b = 1; b < p->buffers && i != part; b++)
-      any |= (uses_of(p, i, b) & PIPELINE_BOXES) && uses_of(p, part, b);
+      any |= (uses_of(p, i, b) & PIPELINE_TMA_COPIES) && uses_of(p, part, b);
   return any;
 }
 
@@ -76,13 +76,13 @@ static const char *why_not_freed(struct pipeline *p) {
   uint32_t readers = 0;
   for (uint32_t i = 0; i < p->count; i++) {
     const struct part *part = &p->parts[i];
-    if (part->boxes && pipeline_versions_for(p, part->box.to) != p->ring) return "they have more versions than others";
-    if (!pipeline_needs_boxes(p, i)) continue;
+    if (part->boxes && pipeline_buffers_for(p, part->box.to) != p->ring) return "they have more versions than others";
+    if (!pipeline_needs_tma_copies(p, i)) continue;
     if (readers++ || !part->multiplies) return "others than products of one statement read them";
     for (tir_buffer b = 1; b < ir->buffers.count; b++) {
       if (!(uses_of(p, i, b) & PIPELINE_READS) || lower_memory_of(ir, b) != LOWER_BLOCK) continue;
       bool brought = false;
-      for (uint32_t k = 0; k < p->count; k++) brought |= (uses_of(p, k, b) & PIPELINE_BOXES) != 0;
+      for (uint32_t k = 0; k < p->count; k++) brought |= (uses_of(p, k, b) & PIPELINE_TMA_COPIES) != 0;
       if (!brought) return "products read what threads copy besides";
     }
   }
@@ -159,7 +159,7 @@ void pipeline_find_ring(struct pipeline *p) {
   if (!p->arrivals) return;
   p->ring = 1;
   for (uint32_t i = 0; i < p->count; i++) {
-    uint32_t versions = p->parts[i].boxes ? pipeline_versions_for(p, p->parts[i].box.to) : 0;
+    uint32_t versions = p->parts[i].boxes ? pipeline_buffers_for(p, p->parts[i].box.to) : 0;
     if (versions > p->ring) p->ring = versions;
   }
   const char *why = why_not_freed(p);
@@ -171,7 +171,7 @@ void pipeline_find_ring(struct pipeline *p) {
   }
 }
 
-void pipeline_put_boxes(struct pipeline *p) {
+void pipeline_put_tma_copies(struct pipeline *p) {
   struct tir *ir = p->low->ir;
   if (!p->arrivals) return;
   allocate_barriers(p);
@@ -188,7 +188,7 @@ void pipeline_put_boxes(struct pipeline *p) {
       waits = false;
     }
     tir_expr ring = tir_int(ir, tir_type_of(ir, iteration), p->ring);
-    lower_put_box(ir, &part->box, p->phases, tir_floormod(ir, pipeline_number(p, iteration), ring), begin);
+    lower_put_tma_copy(ir, &part->box, p->phases, tir_floormod(ir, pipeline_number(p, iteration), ring), begin);
     tir_insert_before(ir, part->stmt, stage);
     if (!p->produces) lower_elect(ir, p->loop, begin);
     tir_kill_alone(ir, begin);
@@ -202,7 +202,7 @@ static tir_expr iteration_in(struct pipeline *p, uint32_t part, tir_expr t) {
   return tir_sub(ir, t, tir_int(ir, tir_type_of(ir, p->extent), p->parts[part].stage));
 }
 
-void pipeline_wait_for_boxes(struct pipeline *p, uint32_t part, tir_expr t, tir_expr condition, tir_stmt to) {
+void pipeline_wait_for_tma_copies(struct pipeline *p, uint32_t part, tir_expr t, tir_expr condition, tir_stmt to) {
   struct tir *ir = p->low->ir;
   tir_expr iteration = iteration_in(p, part, t);
   tir_expr args[] = {barrier_of(p, iteration, 0), parity_of(p, iteration, 0)};
@@ -212,7 +212,7 @@ void pipeline_wait_for_boxes(struct pipeline *p, uint32_t part, tir_expr t, tir_
   settle(ir, stage, condition);
 }
 
-void pipeline_free_boxes(struct pipeline *p, uint32_t part, tir_expr t, tir_expr condition, tir_stmt to) {
+void pipeline_free_tma_copies(struct pipeline *p, uint32_t part, tir_expr t, tir_expr condition, tir_stmt to) {
   struct tir *ir = p->low->ir;
   if (!p->frees) return;
   tir_type type = tir_type_of(ir, p->extent);
@@ -233,6 +233,6 @@ void pipeline_free_last(struct pipeline *p, tir_stmt to) {
   struct tir *ir = p->low->ir;
   tir_type type = tir_type_of(ir, p->extent);
   for (uint32_t i = 0; i < p->count; i++)
-    for (int64_t late = 0; pipeline_needs_boxes(p, i) && late < lag_of(p); late++)
-      pipeline_free_boxes(p, i, tir_add(ir, p->extent, tir_int(ir, type, p->parts[i].stage + late)), TIR_NONE, to);
+    for (int64_t late = 0; pipeline_needs_tma_copies(p, i) && late < lag_of(p); late++)
+      pipeline_free_tma_copies(p, i, tir_add(ir, p->extent, tir_int(ir, type, p->parts[i].stage + late)), TIR_NONE, to);
 }

@@ -9,9 +9,9 @@
  * where what it does not load, but sets to zero, lies outside of the tensor. The instruction asks for an innermost dimension
  * whose elements lie side by side, rows at multiples of 16 bytes, boxes of at most 256 elements a dimension, and panels. Source:
  * PTX ISA, "Tensors"; CUDA Driver API, "cuTensorMapEncodeTiled". */
-#include "../analysis/loads.h"
-#include "../arith/linear.h"
-#include "footprint.h"
+#include "tir/analysis/loads.h"
+#include "tir/arith/linear.h"
+#include "tir/lower/gpu/footprint.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -147,7 +147,7 @@ static bool is_stored(const struct copy *c, tir_buffer buffer) {
 }
 
 /* The tensor, and the box as all panels have it. */
-static bool find_shapes(struct copy *c, struct lower_box *out) {
+static bool find_shapes(struct copy *c, struct lower_tma_copy *out) {
   struct tir *ir = c->ir;
   int64_t shape[TIR_MOST_RANK], bytes = tir_type_bits(tir_buffer_at(ir, c->to)->type) / 8, rows = 1;
   tir_symbol scope = tir_buffer_at(ir, c->to)->scope;
@@ -179,7 +179,7 @@ static bool find_shapes(struct copy *c, struct lower_box *out) {
 
 /* ---- Coordinates ---- */
 
-static bool find_coordinates(struct copy *c, struct lower_box *out) {
+static bool find_coordinates(struct copy *c, struct lower_tma_copy *out) {
   struct tir *ir = c->ir;
   for (uint32_t d = 0; d < c->from_rank; d++) {
     int64_t at = (int64_t)d + c->to_rank - c->from_rank;
@@ -278,7 +278,7 @@ static bool are_alike(struct tir *ir, tir_expr margin, tir_expr other) {
 }
 
 /* Where the condition does not hold, an index is outside of the tensor, and where all are inside, it holds. */
-static bool is_bound_of(struct copy *c, const struct lower_box *b, tir_expr condition) {
+static bool is_bound_of(struct copy *c, const struct lower_tma_copy *b, tir_expr condition) {
   struct tir *ir = c->ir;
   tir_expr margin = margin_of(ir, condition);
   if (tir_prove(ir, condition)) return true;
@@ -293,7 +293,7 @@ static bool is_bound_of(struct copy *c, const struct lower_box *b, tir_expr cond
 }
 
 /* Conditions of the copy's own variables alone say who copies what; the others, what lies in the tensor. */
-static bool sort_conditions(struct copy *c, const struct lower_box *b, tir_expr *within, uint32_t *count) {
+static bool sort_conditions(struct copy *c, const struct lower_tma_copy *b, tir_expr *within, uint32_t *count) {
   *count = 0;
   for (uint32_t i = 0; i < c->condition_count; i++) {
     if (is_bound_of(c, b, c->conditions[i])) continue;
@@ -304,12 +304,12 @@ static bool sort_conditions(struct copy *c, const struct lower_box *b, tir_expr 
   return true;
 }
 
-bool lower_find_box(struct tir *ir, tir_stmt loop, tir_stmt top, struct lower_box *out, const char **why) {
+bool lower_find_tma_copy(struct tir *ir, tir_stmt loop, tir_stmt top, struct lower_tma_copy *out, const char **why) {
   struct copy c = {.ir = ir, .loop = loop};
   tir_expr within[MOST_CONDITIONS], indices[2][TIR_MOST_RANK];
   int64_t shape[TIR_MOST_RANK], elements = 1;
   uint32_t count;
-  *out = (struct lower_box){0};
+  *out = (struct lower_tma_copy){0};
   bool ok = walk_down(&c, top) && walk_up(&c) && read_value(&c);
   if (ok) { /* what is interned from here on moves them */
     memcpy(indices[0], c.stored, c.to_rank * sizeof **indices);
@@ -376,7 +376,8 @@ void lower_append_call(struct tir *ir, tir_stmt to, const char *name, const tir_
   tir_append(ir, to, TIR_BODY, s);
 }
 
-void lower_put_box(struct tir *ir, const struct lower_box *b, tir_buffer barriers, tir_expr barrier, tir_stmt to) {
+void lower_put_tma_copy(struct tir *ir, const struct lower_tma_copy *b, tir_buffer barriers, tir_expr barrier,
+                        tir_stmt to) {
   enum { READS = 1, WRITES = 2 };
   uint32_t last = b->rank - 1;
   int64_t bytes = tir_type_bits(tir_buffer_at(ir, b->to)->type) / 8, columns = b->box[last];

@@ -8,9 +8,9 @@
  * Requires: no blocks. Gives: conditions where few iterations are. Keeps: the order of iterations.
  * A function grows to a bound, and what was left is copied once more at most. Functions with loops bound to threads stay
  * as they are: a barrier must not stand under a test. */
-#include "../analysis/loads.h"
-#include "../arith/linear.h"
 #include "lower.h"
+#include "tir/analysis/loads.h"
+#include "tir/arith/linear.h"
 
 enum { MOST_VERSIONS = 12, MOST_NESTED = 2, MOST_STATEMENTS = 1500, MOST_CONDITIONS = 32, MOST_VARIABLES = 64 };
 
@@ -218,7 +218,7 @@ static bool has_threads(const struct lowering *low) {
   return false;
 }
 
-bool lower_version(struct lowering *low) {
+bool lower_unswitch(struct lowering *low) {
   struct tir *ir = low->ir;
   struct versions v = {.low = low};
   if (has_threads(low)) return true;

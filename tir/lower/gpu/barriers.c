@@ -15,9 +15,9 @@
  * of the buffer (pipeline.c). A product of warp groups reads until it is waited for: the wait reads what it does; where the
  * version is known that it reads, copies to others need no barrier. So it is with copies of boxes, which one thread begins:
  * who reads what they bring has waited for it by a barrier of its own in shared memory, and where threads arrive at such
- * barriers, so has who copies for the products that read what is overwritten (feed.c). */
-#include "../arith/linear.h"
+ * barriers, so has who copies for the products that read what is overwritten (mbarrier.c). */
 #include "footprint.h"
+#include "tir/arith/linear.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -140,12 +140,12 @@ static bool is_settled(struct tir *ir, tir_expr e, tir_stmt around) {
 static bool are_other_versions(struct tir *ir, const struct lower_use *a, const struct lower_use *b, tir_stmt around) {
   if (a->version && b->version)
     return is_settled(ir, a->version, around) && is_settled(ir, b->version, around) &&
-           lower_are_other_versions(ir, a->buffer, a->version, b->version);
+           lower_are_other_stage_buffers(ir, a->buffer, a->version, b->version);
   if (b->version) return !a->version && are_other_versions(ir, b, a, around);
   if (!a->version || b->anywhere || !b->count) return false;
-  tir_expr number = lower_version_number(ir, ir->operands.at[b->indices], a->buffer);
+  tir_expr number = lower_stage_buffer_number(ir, ir->operands.at[b->indices], a->buffer);
   return number && is_settled(ir, a->version, around) && is_settled(ir, number, around) &&
-         lower_are_other_versions(ir, a->buffer, a->version, number);
+         lower_are_other_stage_buffers(ir, a->buffer, a->version, number);
 }
 
 /* Whether a barrier must stand between the two, which are both below `around`. */
@@ -301,8 +301,8 @@ static void add_arrivals(const struct pass *p, tir_stmt wait, struct uses *uses)
 
 /* Notes what the product reads, and of which versions. */
 static void note_product(const struct pass *p, tir_stmt product, struct uses *uses) {
-  struct lower_version of[2];
-  bool known = lower_find_versions(p->low->ir, product, of) && of[0].buffer != of[1].buffer;
+  struct lower_stage_buffer of[2];
+  bool known = lower_find_stage_buffers(p->low->ir, product, of) && of[0].buffer != of[1].buffer;
   for (uint32_t i = 0; i < uses->count; i++) {
     struct lower_use *u = &uses->at[i];
     if (!u->buffer || u->writes) continue;
@@ -321,9 +321,9 @@ static void note_elected(const struct pass *p, tir_stmt s, struct uses *uses) {
 
 /* Notes which version the copy writes. */
 static void note_box(const struct pass *p, tir_stmt copy, struct uses *uses) {
-  struct lower_version of;
+  struct lower_stage_buffer of;
   struct tir_box b;
-  bool known = lower_find_box_version(p->low->ir, copy, &of);
+  bool known = lower_find_copied_stage_buffer(p->low->ir, copy, &of);
   bool awaits = tir_box_of(p->low->ir, tir_as(p->low->ir, copy, TIR_EVALUATE)->evaluate.value, &b) &&
                 p->freed[tir_pointed(p->low->ir, b.barrier)];
   for (uint32_t i = 0; i < uses->count; i++) {

@@ -2,8 +2,8 @@
  * by side, or as many zeros.
  * Requires: vectors. Gives: stores of TIR_ASYNC_COPY that are one instruction; of a kernel without any, no groups. Keeps:
  * what is computed: a copy that is done where it begins has arrived when it is waited for. */
-#include "../analysis/loads.h"
-#include "lower.h"
+#include "tir/analysis/loads.h"
+#include "tir/lower/lower.h"
 
 #include <string.h>
 

@@ -5,8 +5,8 @@
  *
  * Requires: buffers of one dimension; kernels. Gives: calls of dp4a on loads of four bytes, from multiples of four on in
  * memory that is no thread's own. Keeps: what is computed, as integers wrap around. */
-#include "../arith/linear.h"
-#include "lower.h"
+#include "tir/arith/linear.h"
+#include "tir/lower/lower.h"
 
 enum { WIDTH = 4, MOST_ADDENDS = 64 };
 

@@ -8,9 +8,9 @@
  * Requires: no blocks; kernels. Gives: vectorized loops that become loads and stores of whole vectors, without masks:
  * where all of a vector meets a condition or none, the condition stands for its first element. Keeps: everything else.
  * Buffers begin at multiples of TIR_BASE_ALIGNMENT; a thread's own memory lies in registers, however it is indexed. */
-#include "../analysis/loads.h"
-#include "../arith/linear.h"
-#include "lower.h"
+#include "tir/analysis/loads.h"
+#include "tir/arith/linear.h"
+#include "tir/lower/lower.h"
 
 #include <string.h>
 
@@ -168,7 +168,7 @@ static void settle_conditions(struct run *r) {
   lower_map(ir, r->loop, TIR_HAS_CALL, choose_by_first, r);
 }
 
-bool lower_vectors(struct lowering *low) {
+bool lower_gpu_vectorize(struct lowering *low) {
   struct tir *ir = low->ir;
   for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
     if (!tir_is(ir, s, TIR_LOOP) || tir_stmt_at(ir, s)->loop_kind != TIR_VECTORIZED) continue;

@@ -7,7 +7,7 @@
  * 128 bytes or a part of it. Rows of 32 bytes or more, of a power of two, exchange their pieces, each row its own way, which
  * takes no memory; rows of other even numbers of pieces get one more when they are compacted (compact.c); odd numbers of pieces
  * meet in no bank. */
-#include "lower.h"
+#include "tir/lower/lower.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,8 +2,8 @@
  * loops around both accesses add to an index is the same for both, and left out. */
 #include "footprint.h"
 
-#include "../arith/affine.h"
-#include "../arith/linear.h"
+#include "tir/arith/affine.h"
+#include "tir/arith/linear.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,19 +3,19 @@
 #ifndef MSCHED_TIR_FOOTPRINT_H
 #define MSCHED_TIR_FOOTPRINT_H
 
-#include "lower.h"
+#include "tir/lower/lower.h"
 
 /* A load or a store in a kernel, or a call that may do both anywhere. */
 struct lower_use {
   tir_stmt stmt;
   tir_buffer buffer; /* TIR_NONE: any memory */
   bool writes;
-  bool anywhere;           /* in the buffer: by a pointer */
-  bool elected;            /* by one thread, the same for all of these */
-  bool arrives;            /* a copy of a box: who reads what it brings waits for that by other means */
-  bool awaits;             /* such a copy that waits, by other means, for products that read what it overwrites */
-  bool multiplies;         /* of a product of warp groups */
-  tir_expr version;        /* of the buffer, where it is anywhere in that: lower_version_number. TIR_NONE: not known */
+  bool anywhere;    /* in the buffer: by a pointer */
+  bool elected;     /* by one thread, the same for all of these */
+  bool arrives;     /* a copy of a box: who reads what it brings waits for that by other means */
+  bool awaits;      /* such a copy that waits, by other means, for products that read what it overwrites */
+  bool multiplies;  /* of a product of warp groups */
+  tir_expr version; /* of the buffer, where it is anywhere in that: lower_stage_buffer_number. TIR_NONE: not known */
   uint32_t count, indices; /* in tir.operands */
 };
 

@@ -15,7 +15,7 @@ static struct tir *sums(const char *loop) {
 
 static void whole_tiles_run_without_conditions(void **state) {
   (void)state;
-  char *text = text_after(sums("for p in T.parallel(9):"), "version");
+  char *text = text_after(sums("for p in T.parallel(9):"), "unswitch");
   assert_int_equal(count_of(text, "if p % 3 <= 1 and p < 6:"), 1);
   assert_int_equal(count_of(text, "else:"), 1);
   assert_int_equal(count_of(text, "p % 3 * 8 + j < 20"), 1);
@@ -40,7 +40,7 @@ static void tiles_at_edges_stay_in_registers(void **state) {
 
 static void a_barrier_stands_under_no_test(void **state) {
   (void)state;
-  char *text = text_after(sums("for p in T.thread_binding(9, thread=\"blockIdx.x\"):"), "version");
+  char *text = text_after(sums("for p in T.thread_binding(9, thread=\"blockIdx.x\"):"), "unswitch");
   assert_int_equal(count_of(text, "p % 3 <= 1"), 0);
   free(text);
 }
@@ -50,7 +50,7 @@ static void edges_everywhere_get_no_test(void **state) {
   (void)state;
   struct tir *ir = read_function("C: T.Buffer((4, 20), \"float32\")", "for p in range(4):", "    for j in range(32):",
                                  "        if p + j < 20:", "            C[p, p + j] = T.float32(1)");
-  char *text = text_after(ir, "version");
+  char *text = text_after(ir, "unswitch");
   assert_null(strstr(text, "else:"));
   free(text);
 }

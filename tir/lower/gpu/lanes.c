@@ -7,7 +7,7 @@
  * everything else; a buffer one of whose elements is touched by a thread that is not shown to hold it stays as it was, and
  * has no form in code. Copies out of it that no thread is bound to are shared out among lanes.
  * Source: PTX ISA, "Matrix Fragments for mma.m16n8k8 with .f16 floating point type". */
-#include "lower.h"
+#include "tir/lower/lower.h"
 
 #include <stdlib.h>
 #include <string.h>

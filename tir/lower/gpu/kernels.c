@@ -9,7 +9,7 @@
  * thread where others see it, and by every thread where it is memory of the thread's own. A reduction across threads
  * (reduce.c) is for all threads of a block to join in: guards stand around what is beside it, and threads beyond the
  * extent bring nothing. A block then has full warps. */
-#include "lower.h"
+#include "tir/lower/lower.h"
 
 #include <string.h>
 

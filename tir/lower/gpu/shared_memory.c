@@ -164,7 +164,7 @@ static bool share(struct lowering *low, tir_stmt kernel) {
   return fits;
 }
 
-bool lower_shared(struct lowering *low) {
+bool lower_shared_memory(struct lowering *low) {
   const struct tir *ir = low->ir;
   for (tir_stmt s = tir_stmt_at(ir, low->body)->first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next)
     if (tir_is(ir, s, TIR_LOOP) && !share(low, s)) return false;

@@ -7,7 +7,7 @@
  * Requires: blocks, and allocations where they belong (place.c). Gives: an attribute around each statement of the body of
  * such a loop, which says what the block in it, if it is one alone, is annotated with. Keeps: everything else; pipeline.c
  * takes the attributes away. */
-#include "lower.h"
+#include "tir/lower/lower.h"
 
 #include <string.h>
 

@@ -8,9 +8,9 @@
  *
  * A software pipeline that has a producer asks for it, by the number of blocks. Iterations are numbered on from tile to tile, so
  * that versions and parities of barriers go on as well; behind a tile's last products what they have read may be overwritten
- * (feed.c). All else that a kernel does is done again for each tile, and what its threads share besides lives at no time beside
- * the versions (shared.c), and is kept apart from the next tile's by barriers (barriers.c). The number of turns is the same for
- * all threads of a block, and needs not be that of other blocks.
+ * (mbarrier.c). All else that a kernel does is done again for each tile, and what its threads share besides lives at no
+ * time beside the versions (shared_memory.c), and is kept apart from the next tile's by barriers (barriers.c). The
+ * number of turns is the same for all threads of a block, and needs not be that of other blocks.
  * Source: Shah et al., "FlashAttention-3", NeurIPS 2024, section 3.1; CUTLASS, "Efficient GEMM in CUDA", persistent kernels. */
 #include "pipeline.h"
 

@@ -9,7 +9,7 @@
  * In step t the statement of stage s does iteration t - s, in the places that the order names: steps before the deepest
  * stage is reached stand before the loop, those after the last iteration behind it. An extent that is no constant guards
  * them. What the loop allocates has as many versions as iterations are under way; iteration k has number k modulo that
- * (versions.c). Memory from outside of the loop has one, so its uses keep their order, or the pipeline is refused.
+ * (multi_buffer.c). Memory from outside of the loop has one, so its uses keep their order, or the pipeline is refused.
  *
  * A loop of one iteration, if it is no statement of another pipeline, is done as it stands.
  *
@@ -18,10 +18,10 @@
  * be on their way when an earlier step's must have arrived. What needs those waits for them as its step begins: threads
  * then meet but once a step.
  *
- * Statements that copy boxes of tensors are done by one thread instead, where the annotation asks for it (feed.c).
+ * Statements that copy boxes of tensors are done by one thread instead, where the annotation asks for it (mbarrier.c).
  * Source: Lam, "Software Pipelining", PLDI 1988; PTX ISA, "cp.async". */
 #include "pipeline.h"
-#include "footprint.h"
+#include "tir/lower/gpu/footprint.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -323,9 +323,9 @@ static void do_step(struct pipeline *p, tir_expr t, bool whole, bool more, tir_s
     bool none = when[i] && tir_is_const(ir, when[i], 0);
     int64_t left = none ? -1 : groups_left(p, i, false);
     if (left >= 0) evaluate(ir, to, TIR_WAIT_GROUP, left);
-    if (!none && pipeline_needs_boxes(p, i)) pipeline_wait_for_boxes(p, i, t, when[i], to);
+    if (!none && pipeline_needs_tma_copies(p, i)) pipeline_wait_for_tma_copies(p, i, t, when[i], to);
     if (!none) do_part(p, i, t, when[i], to);
-    if (!none && more && pipeline_needs_boxes(p, i)) pipeline_free_boxes(p, i, t, when[i], to);
+    if (!none && more && pipeline_needs_tma_copies(p, i)) pipeline_free_tma_copies(p, i, t, when[i], to);
     bool ends = p->parts[i].copies && (at + 1 == p->count || p->parts[p->by_order[at + 1]].run != p->parts[i].run);
     if (ends) evaluate(ir, to, TIR_COMMIT_GROUP, -1);
   }
@@ -343,7 +343,7 @@ static tir_stmt main_loop(struct pipeline *p) {
   if (!tir_is_int(ir, p->extent)) count = tir_make(ir, TIR_MAX, count, zero);
   tir_var var = tir_new_var(ir, TIR_VAR_LOOP, v.name, v.type, min, count);
   bool in_registers =
-      tir_is_int(ir, count) && tir_at(ir, count)->imm <= PIPELINE_WRITTEN_OUT && has_register_versions(p);
+      tir_is_int(ir, count) && tir_at(ir, count)->imm <= PIPELINE_WRITTEN_OUT && has_register_buffers(p);
   tir_stmt loop = tir_new_loop(ir, var, min, count, in_registers ? TIR_UNROLLED : (enum tir_loop_kind)n.loop_kind);
   for (uint32_t i = n.annotations.first; i < n.annotations.first + n.annotations.count; i++) {
     struct tir_annotation a = ir->annotations.at[i];
@@ -424,15 +424,15 @@ static bool run_ahead(struct pipeline *p) {
   if (!gather(p) || !read_annotations(p) || !read_in_flight(p)) return false;
   pipeline_find_uses(p);
   if (!pipeline_check_order(p)) return false;
-  if (!pipeline_find_boxes(p)) return false;
+  if (!pipeline_find_tma_copies(p)) return false;
   for (uint32_t i = 0; i < p->count && p->low->options && p->low->options->async_copies; i++)
     if (p->parts[i].async && !p->parts[i].boxes) begin_copies(p, i);
   number_runs(p);
   if (is_in_order(p)) return drop(ir, p->loop), true;
   pipeline_find_ring(p);
   if (!pipeline_find_producer(p) || !pipeline_find_turns(p)) return false;
-  pipeline_put_boxes(p);
-  if (!pipeline_make_versions(p)) return false;
+  pipeline_put_tma_copies(p);
+  if (!pipeline_multi_buffer(p)) return false;
   if (p->produces) pipeline_put_producer(p);
   hoist_allocations(p);
   rotate(p);

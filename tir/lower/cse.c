@@ -8,9 +8,9 @@
  * bound around the whole of it, and seen by the regions in it; so a load or a division that a condition guards stays
  * guarded. A let lies within one statement: no store comes between a load and its use. Small values are not bound, those
  * of addresses less than others: code generators find them equal, and see addresses whole. */
-#include "../analysis/loads.h"
-#include "../node_map.h"
 #include "lower.h"
+#include "tir/analysis/loads.h"
+#include "tir/node_map.h"
 
 #include <stdlib.h>
 
@@ -293,7 +293,7 @@ static void share_statement(struct tir *ir, tir_stmt s, bool *failed) {
 }
 
 /* What stands below an instruction's attribute is not emitted, but what the instruction is known to compute. */
-bool lower_share(struct lowering *low) {
+bool lower_cse(struct lowering *low) {
   struct tir *ir = low->ir;
   bool failed = false;
   for (tir_stmt s = low->body, next; s && !failed; s = next) {

@@ -9,7 +9,7 @@
  * what such a statement stores. Of what is allocated in the loop and differs, each has its own, by one dimension more.
  * That is right where virtual threads store different elements of other buffers, and what is stored once there is stored
  * before it is loaded; elsewhere the loop is unrolled as it stands. */
-#include "lower.h"
+#include "tir/lower/lower.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Fragments: what a warp's threads hold of matrices in their registers, for a GPU's tensor units. */
-#include "../tir.h"
+#include "tir/tir.h"
 
 #include <assert.h>
 #include <string.h>

@@ -7,7 +7,7 @@
  * Requires: blocks. Gives: no block whose reduction iterations are bound to threads; attributes LOWER_REDUCE around
  * calls that join. Keeps: everything else. Where B is a thread's own memory, each thread stores.
  * Loops between the outermost that reduces and the block that do not reduce give p its dimensions. */
-#include "lower.h"
+#include "tir/lower/lower.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
-/* A software pipeline while it is made (pipeline.c), and the versions of what it holds (versions.c). */
+/* A software pipeline while it is made (pipeline.c), and the versions of what it holds (multi_buffer.c). */
 #ifndef MSCHED_TIR_PIPELINE_H
 #define MSCHED_TIR_PIPELINE_H
 
-#include "../analysis/loads.h"
-#include "lower.h"
+#include "tir/analysis/loads.h"
+#include "tir/lower/lower.h"
 
 enum { PIPELINE_MOST = 64, PIPELINE_DEEPEST = 8, PIPELINE_WRITTEN_OUT = 16 };
 enum {
@@ -12,7 +12,7 @@ enum {
   PIPELINE_COPIES = 4, /* by copies that go on by themselves */
   PIPELINE_BY_POINTER = 8,
   PIPELINE_BY_INDEX = 16,
-  PIPELINE_BOXES = 32 /* by copies of boxes of tensors, which a barrier waits for */
+  PIPELINE_TMA_COPIES = 32 /* by copies of boxes of tensors, which a barrier waits for */
 };
 
 struct part {
@@ -25,7 +25,7 @@ struct part {
   bool multiplies; /* by warp groups */
   int run;         /* of such statements: which */
   bool boxes;      /* by copies of boxes: `box` */
-  struct lower_box box;
+  struct lower_tma_copy box;
 };
 
 struct pipeline {
@@ -70,16 +70,17 @@ int64_t pipeline_wishes(const struct tir *ir, tir_stmt stage); /* bits of LOWER_
 bool pipeline_is_for_others(const struct pipeline *p, uint32_t part, tir_buffer buffer);
 void pipeline_find_uses(struct pipeline *p);
 bool pipeline_check_order(const struct pipeline *p);
-uint32_t pipeline_versions_for(struct pipeline *p, tir_buffer buffer); /* that it needs */
-bool pipeline_make_versions(struct pipeline *p); /* accesses name them, and allocations have room for them */
-/* Copies of boxes (feed.c). Finds what copies them, all of it in one stage; what asks for it and does not is noted. False: refused. */
-bool pipeline_find_boxes(struct pipeline *p);
-void pipeline_find_ring(struct pipeline *p); /* how many versions boxes have, and whether they are freed */
-void pipeline_put_boxes(struct pipeline *p); /* in place of what threads would copy */
-bool pipeline_needs_boxes(const struct pipeline *p, uint32_t part); /* it touches what boxes are copied to */
+uint32_t pipeline_buffers_for(struct pipeline *p, tir_buffer buffer); /* that it needs */
+bool pipeline_multi_buffer(struct pipeline *p); /* accesses name them, and allocations have room for them */
+/* Copies of boxes (mbarrier.c). Finds what copies them, all of it in one stage; what asks for it and does not is noted.
+ * False: refused. */
+bool pipeline_find_tma_copies(struct pipeline *p);
+void pipeline_find_ring(struct pipeline *p);      /* how many versions boxes have, and whether they are freed */
+void pipeline_put_tma_copies(struct pipeline *p); /* in place of what threads would copy */
+bool pipeline_needs_tma_copies(const struct pipeline *p, uint32_t part); /* it touches what boxes are copied to */
 /* Appends, around what the part does in step t, the wait for its iteration's boxes, and that they may be overwritten. */
-void pipeline_wait_for_boxes(struct pipeline *p, uint32_t part, tir_expr t, tir_expr condition, tir_stmt to);
-void pipeline_free_boxes(struct pipeline *p, uint32_t part, tir_expr t, tir_expr condition, tir_stmt to);
+void pipeline_wait_for_tma_copies(struct pipeline *p, uint32_t part, tir_expr t, tir_expr condition, tir_stmt to);
+void pipeline_free_tma_copies(struct pipeline *p, uint32_t part, tir_expr t, tir_expr condition, tir_stmt to);
 tir_stmt pipeline_kernel(const struct pipeline *p); /* that it stands in */
 /* A warp group more copies boxes (producer.c), if the annotation asks for it; where it may not, that is noted. False: refused. */
 bool pipeline_find_producer(struct pipeline *p);
@@ -91,6 +92,6 @@ bool pipeline_find_turns(struct pipeline *p);
 tir_expr pipeline_number(struct pipeline *p, tir_expr iteration); /* counted on from tile to tile */
 void pipeline_put_turns(struct pipeline *p);                      /* around all that the kernel does, once it stands */
 void pipeline_free_last(struct pipeline *p, tir_stmt to);         /* what a tile's last products have read */
-bool has_register_versions(const struct pipeline *p);
+bool has_register_buffers(const struct pipeline *p);
 
 #endif
