@@ -29,7 +29,8 @@ local TENSOR_REGISTERS = 40
 
 -- GPUs as drafts see them, by architecture, what they share first: search.h has the words. Cycles are of one multiprocessor, bytes
 -- a cycle of memory at its clock; tensor_products: multiply-adds of float16 a cycle, where tensor_groups is true by groups of
--- warps, as search/draft_tensor.lua has them. Source: CUDA C++ Programming Guide, "Compute Capabilities"; the vendor's data sheets.
+-- warps, as search/cost/tensor_cores.lua has them. Source: CUDA C++ Programming Guide, "Compute Capabilities"; the
+-- vendor's data sheets.
 local GPU = {warp = 32, own_registers = 255, used_registers = 24, tensor_registers = TENSOR_REGISTERS, sm_registers = 65536, multiply_adds = 4, latency = 4, shared_latency = 25, memory_latency = 600,
              barrier = 40, copy_wait = 40, plain_wait = 5, guarded_plain = 100, divided_wait = 150, divided_plain = 225, divided_copy = 6, call = 8, division = 8, spill = 4, sm_bytes_a_cycle = 64, launch = 4000, exposed = 0.2, doubt = 1.05}
 local GPUS = {

@@ -2,7 +2,7 @@
 -- and where that leaves choices, those whose drafts cost least. What came of a function's structure is a template: functions
 -- of other shapes take it, and only its numbers are chosen again. With trials the template is what is tuned.
 local targets, space, patterns = msched.load "rules.targets", msched.load "rules.space", msched.load "rules.patterns"
-local draft = msched.load "search.draft"
+local draft = msched.load "search.cost.draft"
 
 local auto = {}
 
@@ -139,7 +139,8 @@ function auto.forget() kept_templates = {} end
 
 -- ---- Filling -----------------------------------------------------------------------------------------------------
 
--- What search/draft.lua asks of a task: here candidates are replayed one after the other, by the same postprocessors.
+-- What search/cost/draft.lua asks of a task: here candidates are replayed one after the other, by the same
+-- postprocessors.
 local Filling = {}
 Filling.__index = Filling
 function Filling:sketch(n) return self.sketches[n % #self.sketches + 1] end

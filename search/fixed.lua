@@ -4,7 +4,7 @@
 -- (draft.lua), or all the same where nothing can be estimated. The model is that estimate too; one of a file ranks, and does not
 -- learn. A trial is a candidate that was asked for, also where it failed. What the store has of one is not measured again.
 -- Times decide one thing: which of the candidates is the best.
-local draft = msched.load "search.draft"
+local draft = msched.load "search.cost.draft"
 
 local fixed = {}
 

@@ -25,7 +25,7 @@ local function by_name()
   end
   local registered = msched.registered.policy
   for i = #registered, 1, -1 do add(registered[i].name, function() return registered[i] end) end
-  for _, name in ipairs(SHIPPED) do add(name, function() return msched.load("search." .. name) end) end
+  for _, name in ipairs(SHIPPED) do add(name, function() return msched.load("search.policy." .. name) end) end
   table.sort(names)
   return found, names
 end

@@ -1,6 +1,6 @@
 -- Without tuning: the fastest that the store knows of a task, or the first of its drafts that can be built, which is stored
 -- as not measured. No kernel runs.
-local draft, fixed_order = msched.load "search.draft", msched.load "search.fixed_order"
+local draft, fixed_order = msched.load "search.cost.draft", msched.load "search.fixed_order"
 
 local untuned = {}
 

@@ -1,6 +1,6 @@
 -- How well the analytical estimate of a target, which learns nothing, ranks what a store has of it.
 local ms = msched
-local draft = ms.load "search.draft"
+local draft = ms.load "search.cost.draft"
 
 local estimate = {LEAST = 8} -- results of which it is said
 

@@ -1,7 +1,7 @@
 -- What a device's tensor cores reach, measured by kernels of our own: products of fragments that wait for no other, of each type
 -- that they multiply; by wgmma on sm_90a, where that has the type, else by mma.sync, or by wmma before sm_80.
 local ms = msched
-local intrinsic_of = ms.load "search.draft_tensor".intrinsic_of
+local intrinsic_of = ms.load "search.cost.tensor_cores".intrinsic_of
 local tensor_peak = {}
 
 -- Of a type, by the name that intrinsics have for it: what an input and a sum is, in how many products a sum of 16 x 16 x k has.

@@ -1,7 +1,7 @@
 -- What proposes configs of a space: tuners by name. A tuner proposes numbers of configs that it did not propose before, and
 -- is told what came of them. It depends on its seed and on results alone.
 local ms = msched
-local draft = ms.load "search.draft"
+local draft = ms.load "search.cost.draft"
 local nearest = ms.load "lua.lib.nearest"
 local tuners = {}
 
@@ -102,7 +102,8 @@ function propose.annealing(t, count)
 end
 
 -- Many configs, by chance and around the fastest, are scheduled; those that estimate and model together say are fastest are
--- proposed, and one of eight by chance. The model has the more say the more results it knows, as in search/draft_verify.lua.
+-- proposed, and one of eight by chance. The model has the more say the more results it knows, as in
+-- search/policy/draft_verify.lua.
 local FIRST, DRAWN, AROUND, PARENTS, LEARNED, CHANCE = 384, 48, 80, 4, 32, 8
 function propose.model(t, count)
   local stream, parents, pool = stream_of(t, 4), fastest(t, PARENTS), {}

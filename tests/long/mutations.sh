@@ -7,7 +7,7 @@ shift 2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$root"
-[ $# -gt 0 ] || set -- $(grep -lE '^return msched\.(rule|postproc|mutator|policy) \{' rules/*.lua search/*.lua | sed 's/\.lua$//')
+[ $# -gt 0 ] || set -- $(grep -lE '^return msched\.(rule|postproc|mutator|policy) \{' rules/*.lua search/policy/*.lua | sed 's/\.lua$//')
 
 survived=0 tried=0
 for name in "$@"; do

@@ -1,7 +1,7 @@
 -- Drafts: what is cheaper by estimate, the best of many, the same however often it is asked; none is refused when replayed.
 -- usage: draft.lua
 local ms = require "msched"
-local te, tune, draft = ms.te, ms.load "search.tune", ms.load "search.draft"
+local te, tune, draft = ms.te, ms.load "search.tune", ms.load "search.cost.draft"
 
 local function product(m, n, k)
   local A, B = te.placeholder({m, k}, "float32", "A"), te.placeholder({k, n}, "float32", "B")

@@ -2,7 +2,7 @@
 -- is built, deterministic, and spills nothing (where NVRTC is installed); `tune --no-tune` gives it.
 -- usage: draft_gpu.lua
 local ms = require "msched"
-local te, tune, draft = ms.te, ms.load "search.tune", ms.load "search.draft"
+local te, tune, draft = ms.te, ms.load "search.tune", ms.load "search.cost.draft"
 
 local TARGET = "cuda -arch=sm_80"
 local target = ms.target(TARGET)
@@ -155,7 +155,7 @@ end
 
 -- ---- Tensor cores ----
 
-local tensor = ms.load "search.draft_tensor"
+local tensor = ms.load "search.cost.tensor_cores"
 local HOPPER = ms.target "cuda -arch=sm_90a"
 local hopper = draft.machine(HOPPER)
 local half = ms.ops.func("matmul", {"4096", "4096", "4096", dtype = "float16", accumulate = "float32"})

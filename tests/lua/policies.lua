@@ -51,7 +51,7 @@ assert(mean(annealed.times[1], 145, 192) < mean(annealed.times[1], 17, 64), "it 
 
 -- Coordinate descent ends where nothing one step away is faster.
 local descent, tasks = run({small}, {policy = "coordinate", trials = 700})
-local steps, around = ms.load "search.steps", 0
+local steps, around = ms.load "search.policy.steps", 0
 local best = tasks[1]:best(1)[1]
 local pool = ms.pool(small, {jobs = 2, files = {}, target = "native"})
 local jobs = steps.jobs(steps.neighbours(tasks[1], best.sketch))
@@ -79,9 +79,9 @@ do
   local X, v4 = te.placeholder({64, 48}, "float32", "X"), ms.target "llvm -mcpu=x86-64-v4 -num-cores=2"
   local softmax = te.func("softmax", {X, ops.softmax(X)})
   local _, tasks = run({softmax}, {policy = "draft_verify", trials = 1, target = v4.text})
-  local machine, first, moved = ms.load("search.draft").machine(v4), tasks[1]:best(1)[1].sketch, 0
+  local machine, first, moved = ms.load("search.cost.draft").machine(v4), tasks[1]:best(1)[1].sketch, 0
   local cost = ms.estimate(softmax, first, machine)
-  for _, trace in ipairs(ms.load("search.steps").neighbours(tasks[1], first)) do
+  for _, trace in ipairs(ms.load("search.policy.steps").neighbours(tasks[1], first)) do
     local ok, sch = pcall(ms.apply, softmax, trace, {repair = true})
     assert(not ok or ms.estimate(softmax, sch.trace, machine) >= cost, "a step away is cheaper")
     for i, d in ipairs(first:draws()) do

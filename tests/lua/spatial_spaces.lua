@@ -6,7 +6,7 @@
 local ms = require "msched"
 local jobs_of = dofile(arg[0]:match "^.*/" .. "jobs.lua")
 local te, ops = ms.te, ms.ops
-local tune, refusals, common, draft = ms.load "search.tune", ms.load "rules.refusals", ms.load "rules.common", ms.load "search.draft"
+local tune, refusals, common, draft = ms.load "search.tune", ms.load "rules.refusals", ms.load "rules.common", ms.load "search.cost.draft"
 
 local draws = math.tointeger(arg[1])
 local CPU, GPU = ms.target "native -num-cores=4", ms.target "cuda -arch=sm_80 -thread_warp_size=4" -- few threads, as small shapes have them

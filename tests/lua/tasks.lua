@@ -57,7 +57,7 @@ end
 
 -- What is around one of the fastest is replayed once while it is among them.
 do
-  local steps, round, last = ms.load "search.steps", 0, {}
+  local steps, round, last = ms.load "search.policy.steps", 0, {}
   local neighbours, calls, again = steps.neighbours, 0, 0
   function steps.neighbours(env, trace)
     local text = trace:json()
@@ -159,7 +159,7 @@ for _, body in ipairs {
   function() while true do end end,
   function() while true do pcall(error) end end,
   function(env)
-    local draft = ms.load "search.draft"
+    local draft = ms.load "search.cost.draft"
     local big = product("big", 4096, 4096, 4096)
     for _, sketch in ipairs(tune.open(big, env.target, {seed = 1}).sketches) do
       ms.draft(big, sketch.trace:simplified(false), draft.machine(env.target)):best {budget = 1 << 50, most = 10}

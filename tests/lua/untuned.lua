@@ -33,7 +33,7 @@ assert(untuned({jobs = 1}).fastest.full_id == first.fastest.full_id and #records
 
 -- It is cheaper by estimate than what is drawn, and computes the same.
 local target = ms.target "native"
-local machine = ms.load("search.draft").machine(target)
+local machine = ms.load("search.cost.draft").machine(target)
 local cost = ms.estimate(func, first.fastest.trace:simplified(false), machine)
 for i, s in ipairs(tune.open(func, target, {seed = 7}).sketches) do
   assert(ms.estimate(func, s.trace:simplified(false), machine) >= cost, "a drawn one is cheaper: sketch " .. i)

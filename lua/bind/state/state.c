@@ -312,6 +312,17 @@ static int type_of(lua_State *L) {
 /* Files that scripts may know by the names that they had: of a file, or of all in a folder. */
 static const char *const moved[][2] = {
     {"lua.ways.", "lua.compat."},
+    {"search.annealing", "search.policy.annealing"},
+    {"search.coordinate", "search.policy.coordinate"},
+    {"search.draft", "search.cost.draft"},
+    {"search.draft_tensor", "search.cost.tensor_cores"},
+    {"search.draft_verify", "search.policy.draft_verify"},
+    {"search.evolutionary", "search.policy.evolutionary"},
+    {"search.grid", "search.policy.grid"},
+    {"search.random", "search.policy.random"},
+    {"search.replay_function", "search.policy.replay_function"},
+    {"search.replay_trace", "search.policy.replay_trace"},
+    {"search.steps", "search.policy.steps"},
 };
 
 /* Puts what a file is called now in the place of its name on the stack. */

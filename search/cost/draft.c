@@ -1,4 +1,4 @@
-/* Drafts: made of sketches, and the best of very many of their candidates (draft_cost.c says what one costs). */
+/* Drafts: made of sketches, and the best of very many of their candidates (cpu.c says what one costs). */
 #include "draft.h"
 
 #include <math.h>

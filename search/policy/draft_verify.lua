@@ -3,7 +3,7 @@
 -- of what is one step away from the fastest, and the best of the drafts and of some that are drawn, of distinct register
 -- tiles and distinct estimates. Where the target's sketches cannot be estimated, it is evolution.
 -- Sources: oneDNN, jit_brgemm_conv_utils.cpp, est_eff; Zhang et al., "Droplet search", TACO 2023.
-local steps, draft, evolutionary = msched.load "search.steps", msched.load "search.draft", msched.load "search.evolutionary"
+local steps, draft, evolutionary = msched.load "search.policy.steps", msched.load "search.cost.draft", msched.load "search.policy.evolutionary"
 
 local DRAFTS, DRAWN = {budget = 20000, most = 600, each = 4}, 200 -- as draft.best takes them; drawn beside them
 local FIRST, ROUND, NEAR, TILES, MORE = 16, 8, 4, 2, 32 -- measured at first, and then at a time; of them one step away; of one tile; drawn for each

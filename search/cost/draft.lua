@@ -1,6 +1,6 @@
--- Drafts of a function's sketches: what its candidates cost, estimated before anything is measured (draft_cost.c). First
+-- Drafts of a function's sketches: what its candidates cost, estimated before anything is measured (cpu.c). First
 -- from decisions alone, of very many; then of the cheapest as they are once replayed, where blocks ended up included.
-local targets, steps, draft_tensor = msched.load "rules.targets", msched.load "search.steps", msched.load "search.draft_tensor"
+local targets, steps, draft_tensor = msched.load "rules.targets", msched.load "search.policy.steps", msched.load "search.cost.tensor_cores"
 
 local draft = {}
 

@@ -1,9 +1,9 @@
 -- What a candidate that multiplies on tensor cores costs a GPU, in cycles of one multiprocessor, from its decisions alone; of
--- all others draft_gpu.c says it. Its structure is the rule's (multi_level_tiling_tensor_core.lua): blocks, warps or groups of
--- them, and the fragments of each along both sides of the product, and the sum in steps, each of tiles in shared memory. A
--- block computes as fast as tensor cores multiply, or as shared memory feeds them; what is waited for is hidden by
--- other blocks and by copies that run ahead. As in draft_gpu.c, the longest of what runs side by side counts whole, and a
--- part of the rest.
+-- all others gpu.c says it. Its structure is the rule's (multi_level_tiling_tensor_core.lua): blocks, warps or groups
+-- of them, and the fragments of each along both sides of the product, and the sum in steps, each of tiles in shared
+-- memory. A block computes as fast as tensor cores multiply, or as shared memory feeds them; what is waited for is
+-- hidden by other blocks and by copies that run ahead. As in gpu.c, the longest of what runs side by side counts whole,
+-- and a part of the rest.
 -- Sources: Zhu et al., "ROLLER", OSDI 2022, section 4; NVIDIA's data sheets, for products a cycle; Luo et al., "Benchmarking
 -- and dissecting the Nvidia Hopper GPU architecture via microbenchmarking", 2024, for mma.sync's share of them.
 local draft_tensor = {}

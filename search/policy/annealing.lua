@@ -1,7 +1,7 @@
 -- Simulated annealing: each candidate is a random step from one that was measured, which is drawn with a chance that falls
 -- with its time, the more steeply the later it is; in the end only the fastest are left to start from.
 -- Source: Kirkpatrick, Gelatt, Vecchi, "Optimization by simulated annealing", Science 1983.
-local steps = msched.load "search.steps"
+local steps = msched.load "search.policy.steps"
 
 local STEPS = 16 -- at a time
 local HOT, COOLING, COLD = 0.5, 0.8, 0.01 -- the temperature, in logarithms of the time: the first, what is left of it each time, the last

@@ -1,9 +1,9 @@
 /* What a draft knows of a sketch: numbers that decisions give, loop nests over them, what each nest touches. Internal to
- * search; draft_sketch.c fills it, draft_cost.c and draft_gpu.c score with it, draft.c enumerates. */
+ * search; sketch.c fills it, cpu.c and gpu.c score with it, draft.c enumerates. */
 #ifndef MSCHED_SEARCH_DRAFT_H
 #define MSCHED_SEARCH_DRAFT_H
 
-#include "search.h"
+#include "search/search.h"
 
 enum {
   DRAFT_LOOPS = 32,
@@ -100,7 +100,7 @@ struct search_draft {
   bool as_is;              /* of the decisions that the trace has: loops are as long as they are */
 };
 
-/* ---- Shapes (draft_shape.c) ---- */
+/* ---- Shapes (shape.c) ---- */
 
 /* A nest with the extents that a candidate gives it. */
 struct draft_shape {
@@ -126,7 +126,7 @@ double draft_taps(const struct draft_shape *s, const struct draft_access *a, uin
 bool draft_is_moved(const struct draft_nest *nest, const struct draft_access *a, uint32_t loop);
 double draft_product(const struct draft_shape *s, uint32_t first, uint32_t end); /* of trips */
 
-/* Of a GPU: what is known of the nests before any candidate, once they are read. (draft_gpu.c) */
+/* Of a GPU: what is known of the nests before any candidate, once they are read. (gpu.c) */
 void draft_begin_gpu(struct search_draft *d);
 double draft_gpu_cost(const struct search_draft *d, const int64_t *decisions);
 
@@ -136,7 +136,7 @@ static inline uint32_t draft_shared(const struct search_draft *d, uint32_t nest,
 /* What the innermost loops of the nests are: candidates with the same differ in what is around them only. */
 uint64_t draft_tile(const struct search_draft *draft, const int64_t *decisions);
 /* The part of a block's iterations in which a condition holds, its conjuncts taken as if they did not depend on one
- * another; 1 where that is not known. The nest has its iterations. (draft_condition.c) */
+ * another; 1 where that is not known. The nest has its iterations. (condition.c) */
 double draft_part_inside(const struct tir *ir, tir_block block, const struct draft_nest *nest, tir_expr condition);
 /* Replays a plan, once, and fills sketch, numbers, nests and draws from what it makes. into: whatever it held. */
 bool draft_read_sketch(struct search_draft *draft, struct vm_schedule *into, const struct vm_plan *plan,

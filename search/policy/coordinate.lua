@@ -1,7 +1,7 @@
 -- Coordinate descent: all that is one step in one draw away from the fastest three, again and again; where all of that is
 -- known, fresh draws.
 -- Source: Zhang et al., "Droplet search", TACO 2023.
-local steps = msched.load "search.steps"
+local steps = msched.load "search.policy.steps"
 
 local STEPS, FASTEST = 16, 3 -- candidates at a time
 

@@ -1,6 +1,6 @@
 -- Every candidate once, of all sketches in turn, spread over the space from the start: a sketch's candidates, numbered in
 -- mixed radix, are taken in steps of about the golden section of their number.
-local steps = msched.load "search.steps"
+local steps = msched.load "search.policy.steps"
 
 local function gcd(a, b)
   while b ~= 0 do a, b = b, a % b end
