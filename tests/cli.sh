@@ -193,7 +193,7 @@ check "help of a method of a type" 0 "Removes the record" "$msched" help store:d
 check "help of nothing" 1 "nothing is named" "$msched" help fly
 check "lower" 0 "B[7] = A[7] + T.float32(1.0)" \
   "$msched" lower "$dir/add.py" --trace "$dir/good.json" --target x86-64-v3
-unpredicated="$(dirname -- "$0")/case/split_unpredicated_inside.case"
+unpredicated="$(dirname -- "$0")/case/split/unpredicated_inside.case"
 echo "from tvm.script import ir as I, tirx as T" >"$dir/past.py"
 sed '1,/^### before/d; /^### trace/,$d' "$unpredicated" >>"$dir/past.py"
 sed '1,/^### trace/d; /^### after/,$d' "$unpredicated" >"$dir/past.json"
