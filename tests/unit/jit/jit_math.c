@@ -1,0 +1,140 @@
+/* Compiled arithmetic and calls agree with the interpreter, as scalars and in vectors, with and without fast math. */
+#include "unit/script.h"
+
+#include "jit/jit.h"
+
+#include <math.h>
+
+enum { COUNT = 16 };
+
+static const double inputs[COUNT] = {0.5, 1.5,  2.5, -0.5, -1.5,  -2.5,      3.5, -3.5,
+                                     7.0, -7.0, 0.0, 2.25, -2.75, 8388609.0, 0.1, -100.25};
+static const double divisors[COUNT] = {2, -2, 0.5, 1.5, -1.5, 3, -3, 1, 2, 2, 5, -0.75, -0.75, 2, 0.25, 7};
+static const int32_t exponents[COUNT] = {0, 1, -1, 2, -2, 5, 10, -10, 100, -100, 3, 4, -149, 2000, -2000, 7};
+
+/* B[vi] = value, of the type; the loop is vectorized or not. */
+static struct tir *function_of(const char *type, const char *value, bool vector) {
+  char parameters[400], store[300], loop[100];
+  snprintf(parameters, sizeof parameters,
+           "A: T.Buffer((16,), \"%s\"), D: T.Buffer((16,), \"%s\"), I: T.Buffer((16,), \"int32\"), "
+           "B: T.Buffer((16,), \"%s\")",
+           type, type, type);
+  snprintf(loop, sizeof loop, "for i in %s(16):", vector ? "T.vectorized" : "range");
+  snprintf(store, sizeof store, "        B[vi] = %s", value);
+  return read_function(parameters, loop, "    with T.sblock(\"B\"):", "        vi = T.axis.spatial(16, i)", store);
+}
+
+struct arrays {
+  unsigned char a[8 * COUNT], d[8 * COUNT], b[8 * COUNT];
+  int32_t i[COUNT];
+  struct tir_arg args[4];
+};
+
+static void fill(struct arrays *x, tir_type type) {
+  size_t size = (size_t)tir_type_bits(type) / 8;
+  memset(x, 0, sizeof *x);
+  for (int i = 0; i < COUNT; i++) {
+    tir_put_element(type, x->a + (size_t)i * size, inputs[i]);
+    tir_put_element(type, x->d + (size_t)i * size, divisors[i]);
+  }
+  memcpy(x->i, exponents, sizeof exponents);
+  x->args[0] = (struct tir_arg){.data = x->a, .bytes = size * COUNT};
+  x->args[1] = (struct tir_arg){.data = x->d, .bytes = size * COUNT};
+  x->args[2] = (struct tir_arg){.data = x->i, .bytes = sizeof x->i};
+  x->args[3] = (struct tir_arg){.data = x->b, .bytes = size * COUNT};
+}
+
+static bool same(double a, double b) { return a == b || (isnan(a) && isnan(b)); }
+
+static void compare(const char *type_text, const char *value, bool vector, bool exact, const char *target_text) {
+  struct tir *ir = function_of(type_text, value, vector);
+  struct arrays expected, actual;
+  struct jit_target target;
+  struct jit_options options = {.no_fast_math = exact, .verify = true};
+  tir_func f = tir_find_func(ir, "main");
+  tir_type type = TIR_T_VOID;
+  assert_true(tir_type_parse(type_text, &type));
+  size_t size = (size_t)tir_type_bits(type) / 8;
+  fill(&expected, type);
+  fill(&actual, type);
+  assert_accepted(jit_target_parse(target_text, &target, err));
+  assert_accepted(tir_run(ir, f, expected.args, 4, NULL, err));
+  assert_accepted(jit_run(ir, f, &target, &options, actual.args, err));
+  for (size_t i = 0; i < COUNT; i++) {
+    double wanted = tir_fetch_element(type, expected.b + i * size), got = tir_fetch_element(type, actual.b + i * size);
+    if (!same(wanted, got))
+      fail_msg("%s, %s%s: of %g, %g, %d: %.9g, not %.9g", value, type_text, vector ? ", vector" : "", inputs[i],
+               divisors[i], exponents[i], got, wanted);
+  }
+  tir_free(ir);
+}
+
+/* In all ways in which it is compiled. */
+static void agrees(const char *type, const char *value) {
+  for (int vector = 0; vector < 2; vector++)
+    for (int exact = 0; exact < 2; exact++) {
+      compare(type, value, vector, exact, "native");
+      compare(type, value, vector, exact, "x86-64"); /* no instruction that rounds */
+    }
+}
+
+static void rounds_ties_to_even(void **state) {
+  (void)state;
+  agrees("float32", "T.round(A[vi])");
+  agrees("float64", "T.round(A[vi])");
+  agrees("float16", "T.round(A[vi])");
+  agrees("float32", "T.nearbyint(A[vi])");
+}
+
+static void floors_quotients(void **state) {
+  (void)state;
+  agrees("float32", "T.FloorDiv(A[vi], D[vi])");
+  agrees("float32", "T.FloorMod(A[vi], D[vi])");
+  agrees("float64", "T.FloorMod(A[vi], D[vi])");
+  agrees("float16", "T.FloorMod(A[vi], D[vi])");
+  agrees("float32", "T.Mod(A[vi], D[vi])");
+}
+
+static void scales_by_powers_of_two(void **state) {
+  (void)state;
+  agrees("float32", "T.ldexp(A[vi], I[vi])");
+  agrees("float64", "T.ldexp(A[vi], I[vi])");
+  agrees("float16", "T.ldexp(A[vi], I[vi])");
+  agrees("float32", "T.ldexp(A[vi], D[vi])"); /* its whole part */
+}
+
+/* What is right is known here, not only agreed upon. */
+static double value_of_first(const char *value, double a, double d, int32_t i) {
+  struct tir *ir = function_of("float32", value, false);
+  struct arrays x;
+  struct jit_target target;
+  fill(&x, TIR_T_F32);
+  tir_put_element(TIR_T_F32, x.a, a);
+  tir_put_element(TIR_T_F32, x.d, d);
+  x.i[0] = i;
+  assert_accepted(jit_target_parse("native", &target, err));
+  assert_accepted(jit_run(ir, tir_find_func(ir, "main"), &target, NULL, x.args, err));
+  tir_free(ir);
+  return tir_fetch_element(TIR_T_F32, x.b);
+}
+
+static void gives_what_is_known(void **state) {
+  (void)state;
+  assert_true(value_of_first("T.round(A[vi])", 2.5, 1, 0) == 2);
+  assert_true(value_of_first("T.round(A[vi])", -3.5, 1, 0) == -4);
+  assert_true(value_of_first("T.FloorMod(A[vi], D[vi])", -7, 2, 0) == 1);
+  assert_true(value_of_first("T.FloorMod(A[vi], D[vi])", 7, -2, 0) == -1);
+  assert_true(value_of_first("T.FloorDiv(A[vi], D[vi])", -7, 2, 0) == -4);
+  assert_true(value_of_first("T.ldexp(A[vi], I[vi])", 1.5, 1, -3) == 0.1875);
+  assert_true(value_of_first("T.ldexp(A[vi], I[vi])", 1.5, 1, 10) == 1536);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(rounds_ties_to_even),
+      cmocka_unit_test(floors_quotients),
+      cmocka_unit_test(scales_by_powers_of_two),
+      cmocka_unit_test(gives_what_is_known),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
