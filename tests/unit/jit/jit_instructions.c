@@ -172,7 +172,7 @@ static void runs_equal(void **state) {
       struct tir *source = read_case(c), *ir = read_case(c);
       tir_func f = tir_find_func(source, "main");
       struct tir_arguments expected, actual;
-      struct tir_run_report report;
+      struct tir_run_report report = {0};
       tensorize(ir, c);
       assert_accepted(jit_target_parse(level ? "x86-64" : "native", &target, err));
       assert_accepted(tir_make_arguments(source, f, 3, &expected, err));

@@ -296,7 +296,7 @@ static void runs_equal(void **state) {
     struct tir *source = functions[f].read(), *ir = functions[f].read();
     tir_func main = tir_find_func(source, "main");
     struct tir_arguments expected, actual, fresh;
-    struct tir_run_report report;
+    struct tir_run_report report = {0};
     functions[f].schedule(ir);
     assert_accepted(tir_make_arguments(source, main, 7, &fresh, err));
     tir_copy_arguments(source, main, &fresh, &expected);
