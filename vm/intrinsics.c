@@ -3,6 +3,11 @@
  * A file holds sections, each a heading and one function in TVMScript; what stands before the first is a comment.
  *   ### NAME.desc
  *   ### NAME.impl
+ * Functions of one shape are made of a shipped template, a section `### TEMPLATE.template`: its lines, with each <word>
+ * replaced, come before the section's own. A heading without a suffix is that of both: of a template that describes,
+ * and one that the section's own lines go on.
+ *   ### NAME
+ *   #@ TEMPLATE TEMPLATE word=text…
  * A section that stands for several has lines of choices below its heading: a letter, and what may stand for <LETTER>,
  * in the heading and, where that is something else, in the function.
  *   ### copy_<T>.desc
@@ -136,17 +141,25 @@ const char *vm_next_intrinsic(const struct vm_trace *trace, uint32_t *at) {
   return NULL;
 }
 
-/* Half of an intrinsic: heading is NAME.desc or NAME.impl. */
+static const char *const halves[] = {".desc", ".impl"};
+enum { SUFFIX = 5 }; /* the length of each */
+
+/* Which half of an intrinsic a heading is of; -1: none. */
+static int half_of(const char *heading) {
+  size_t length = strlen(heading);
+  for (int part = 0; part < 2; part++)
+    if (length > SUFFIX && !strcmp(heading + length - SUFFIX, halves[part])) return part;
+  return -1;
+}
+
 static bool read_half(struct vm_intrinsics *table, const char *heading, const char *body, size_t size, const char *file,
                       ms_error *err) {
   size_t length = strlen(heading);
-  int part = length > 5 && !strcmp(heading + length - 5, ".desc")   ? 0
-             : length > 5 && !strcmp(heading + length - 5, ".impl") ? 1
-                                                                    : -1;
+  int part = half_of(heading);
   if (part < 0)
     return ms_fail(err, MS_BAD_INTRINSIC, "%s: heading `%.100s` ends neither in .desc nor in .impl", file, heading);
-  struct intrinsic *i = find(table, heading, length - 5);
-  if (!i) i = add(table, heading, length - 5);
+  struct intrinsic *i = find(table, heading, length - SUFFIX);
+  if (!i) i = add(table, heading, length - SUFFIX);
   if (i->parts[part]) return ms_fail(err, MS_BAD_INTRINSIC, "%s: `%.100s` is there twice", file, heading);
   i->parts[part] = tir_read(body, size, file, err);
   return i->parts[part] != NULL;
@@ -167,6 +180,9 @@ struct choice {
 };
 struct section {
   struct words heading, body;
+  struct words templates[2]; /* their lines, or nothing */
+  struct words with;         /* word=text… */
+  uint32_t template_count;   /* 2: it is both halves */
   struct choice choices[MOST_CHOICES];
   uint32_t choice_count, combinations;
 };
@@ -196,24 +212,59 @@ static bool read_choice(struct section *s, const char *at, const char *end, bool
   return true;
 }
 
-/* Reads the section that begins at `at`, and gives where the next one does; NULL: it is the last. */
-static const char *read_section(const char *at, struct section *s, bool *good) {
-  const char *end = strstr(at + 4, "\n### "), *line = at + 4 + strcspn(at + 4, "\r\n");
-  *s = (struct section){.heading = trimmed(at + 4, line), .combinations = 1};
-  *good = true;
-  for (const char *choice = line + strspn(line, "\r\n"); !strncmp(choice, "#: ", 3) || !strncmp(choice, "#= ", 3);
-       choice = line + strspn(line, "\r\n")) {
-    line = choice + strcspn(choice, "\r\n");
-    *good = *good && read_choice(s, choice + 3, line, choice[1] == '=');
-  }
-  s->body = (struct words){line, end ? (size_t)(end - line) : strlen(line)};
-  return end ? end + 1 : NULL;
-}
-
 static const char *first_section(const char *text) {
   if (!strncmp(text, "### ", 4)) return text;
   const char *found = strstr(text, "\n### ");
   return found ? found + 1 : NULL;
+}
+
+#include "shipped_intrinsics.h" /* shipped: the texts of the files in vm/intrinsics/, made by the build */
+enum { FILES = sizeof shipped / sizeof *shipped };
+
+/* The lines of the template of this name; NULL: there is none. */
+static struct words find_template(struct words name) {
+  char heading[NAME_SIZE + 16];
+  int length = snprintf(heading, sizeof heading, "### %.*s.template\n", (int)name.length, name.at);
+  for (int f = 0; f < FILES && name.length < NAME_SIZE; f++) {
+    const char *found = strstr(shipped[f], heading);
+    if (!found) continue;
+    const char *at = found + length - 1, *end = strstr(at, "\n### ");
+    return (struct words){at, end ? (size_t)(end - at) : strlen(at)};
+  }
+  return (struct words){NULL, 0};
+}
+
+static struct words next_word(const char *at, const char *end) {
+  at += strspn(at, " ");
+  size_t length = at < end ? strcspn(at, " \r\n") : 0;
+  return (struct words){at, length};
+}
+
+/* TEMPLATE word=text…, or TEMPLATE TEMPLATE word=text…; false: there is none of that name, or a line before said some. */
+static bool read_templates(struct section *s, const char *at, const char *end) {
+  if (s->template_count) return false;
+  for (;;) {
+    struct words name = next_word(at, end);
+    if (!name.length || memchr(name.at, '=', name.length)) break;
+    if (s->template_count == 2 || !(s->templates[s->template_count++] = find_template(name)).at) return false;
+    at = name.at + name.length;
+  }
+  s->with = (struct words){at, (size_t)(end - at)};
+  return s->template_count > 0;
+}
+
+/* Reads the section that begins at `at`, and gives where the next one does; NULL: it is the last. */
+static const char *read_section(const char *at, struct section *s, bool *good) {
+  const char *end = strstr(at + 4, "\n### "), *line = at + 4 + strcspn(at + 4, "\r\n"), *next;
+  *s = (struct section){.heading = trimmed(at + 4, line), .combinations = 1};
+  *good = true;
+  while (next = line + strspn(line, "\r\n"), *next == '#' && next[1] && strchr(":=@", next[1]) && next[2] == ' ') {
+    line = next + strcspn(next, "\r\n");
+    *good =
+        *good && (next[1] == '@' ? read_templates(s, next + 3, line) : read_choice(s, next + 3, line, next[1] == '='));
+  }
+  s->body = (struct words){line, end ? (size_t)(end - line) : strlen(line)};
+  return end ? end + 1 : NULL;
 }
 
 /* What combination `n` of a section puts in the place of a letter. */
@@ -247,15 +298,53 @@ static bool heading_of(const struct section *s, uint32_t n, char out[NAME_SIZE])
   return substitute(s, n, s->heading, true, out, NAME_SIZE) < NAME_SIZE;
 }
 
-static bool read_combination(struct vm_intrinsics *table, const struct section *s, uint32_t n, const char *heading,
-                             const char *file, ms_error *err) {
-  size_t size = substitute(s, n, s->body, false, NULL, 0);
+/* Adds the lines of a template, its words replaced. One that the section does not name stays as it is. */
+static void put_template(const struct section *s, struct words lines, struct vm_text *out) {
+  for (const char *at = lines.at, *end = at + lines.length, *open; at < end; at = open) {
+    const char *close = NULL;
+    open = memchr(at, '<', (size_t)(end - at));
+    if (open) close = memchr(open, '>', (size_t)(end - open));
+    vm_put(out, at, (size_t)((close ? open : end) - at));
+    if (!close) return;
+    size_t length = (size_t)(close - open - 1);
+    struct words w = {s->with.at, 0};
+    while (w = next_word(w.at + w.length, s->with.at + s->with.length),
+           w.length && !(w.length > length && w.at[length] == '=' && !memcmp(w.at, open + 1, length)))
+      ;
+    if (w.length)
+      vm_put(out, w.at + length + 1, w.length - length - 1);
+    else
+      vm_put(out, open, length + 2);
+    open = close + 1;
+  }
+}
+
+/* Half of combination `n`: of its template, if it has one, then its own lines; a description is that of both alone. */
+static bool read_combination_half(struct vm_intrinsics *table, const struct section *s, uint32_t n, int part,
+                                  const char *heading, const char *file, ms_error *err) {
+  struct vm_text lines = {0};
+  if (s->template_count) put_template(s, s->templates[part], &lines);
+  if (s->template_count < 2 || part) vm_put(&lines, s->body.at, s->body.length);
+  struct words all = {lines.at, lines.size};
+  size_t size = substitute(s, n, all, false, NULL, 0);
   char *body = malloc(size + 1);
   if (!body) abort();
-  substitute(s, n, s->body, false, body, size + 1);
+  substitute(s, n, all, false, body, size + 1);
   bool ok = read_half(table, heading, body, size, file, err);
   free(body);
+  free(lines.at);
   return ok;
+}
+
+static bool read_combination(struct vm_intrinsics *table, const struct section *s, uint32_t n, const char *heading,
+                             const char *file, ms_error *err) {
+  char half[NAME_SIZE + SUFFIX];
+  if (s->template_count < 2) return read_combination_half(table, s, n, 0, heading, file, err);
+  for (int part = 0; part < 2; part++) {
+    snprintf(half, sizeof half, "%s%s", heading, halves[part]);
+    if (!read_combination_half(table, s, n, part, half, file, err)) return false;
+  }
+  return true;
 }
 
 static bool read_sections(struct vm_intrinsics *table, const char *text, const char *file, ms_error *err) {
@@ -265,7 +354,7 @@ static bool read_sections(struct vm_intrinsics *table, const char *text, const c
   for (const char *at = first_section(text); at;) {
     at = read_section(at, &s, &good);
     if (!good || !heading_of(&s, 0, heading))
-      return ms_fail(err, MS_BAD_INTRINSIC, "%s: the choices or the name of `%.*s` cannot be read", file,
+      return ms_fail(err, MS_BAD_INTRINSIC, "%s: the choices, the template or the name of `%.*s` cannot be read", file,
                      (int)(s.heading.length < 100 ? s.heading.length : 100), s.heading.at);
     for (uint32_t n = 0; n < s.combinations; n++)
       if (!heading_of(&s, n, heading) || !read_combination(table, &s, n, heading, file, err)) return false;
@@ -289,22 +378,24 @@ struct vm_intrinsics *vm_read_intrinsics(const char *text, const char *file, ms_
 
 /* ---- Shipped ---- */
 
-#include "shipped_intrinsics.h" /* shipped: the texts of the files in vm/intrinsics/, made by the build */
-enum { FILES = sizeof shipped / sizeof *shipped };
+/* Whether combination `n` of a section is the intrinsic of this name, or half of it. */
+static bool is_intrinsic(const struct section *s, uint32_t n, const char *name, char heading[NAME_SIZE]) {
+  size_t length = strlen(name);
+  if (!heading_of(s, n, heading) || strncmp(heading, name, length) != 0) return false;
+  return s->template_count == 2 ? !heading[length] : strlen(heading) == length + SUFFIX && half_of(heading) >= 0;
+}
 
 void vm_add_shipped_intrinsic(struct vm_intrinsics **table, const char *name) {
-  size_t length = strlen(name);
   struct section s;
   bool good;
   char heading[NAME_SIZE];
-  if (*table && find(*table, name, length)) return;
+  if (*table && find(*table, name, strlen(name))) return;
   for (int f = 0; f < FILES; f++)
     for (const char *at = first_section(shipped[f]); at;) {
       at = read_section(at, &s, &good);
       for (uint32_t n = 0; n < s.combinations; n++) {
         ms_error err = {0};
-        if (!heading_of(&s, n, heading) || strlen(heading) != length + 5 || memcmp(heading, name, length) != 0)
-          continue;
+        if (!is_intrinsic(&s, n, name, heading)) continue;
         if (!*table) *table = vm_intrinsics_new();
         bool read = read_combination(*table, &s, n, heading, "shipped", &err);
         assert(good && read && "a shipped intrinsic cannot be read");
@@ -320,13 +411,15 @@ bool vm_shipped_intrinsic(uint32_t i, char *name, size_t size) {
   for (int f = 0; f < FILES; f++)
     for (const char *at = first_section(shipped[f]); at;) {
       at = read_section(at, &s, &good);
-      if (s.heading.length <= 5 || memcmp(s.heading.at + s.heading.length - 5, ".desc", 5) != 0) continue;
+      heading_of(&s, 0, heading);
+      bool both = s.template_count == 2;
+      if (!both && half_of(heading) != 0) continue;
       if (i >= s.combinations) {
         i -= s.combinations;
         continue;
       }
       heading_of(&s, i, heading);
-      snprintf(name, size, "%.*s", (int)(strlen(heading) - 5), heading);
+      snprintf(name, size, "%.*s", (int)(strlen(heading) - (both ? 0 : SUFFIX)), heading);
       return true;
     }
   return false;

@@ -138,6 +138,11 @@ static void test_refused(void **state) {
       "### a.desc\n#: A 1\n#: B 1\n#: C 1\n#: D 1\n#: E 1\n#: F 1\n#: G 1\n",
       "### a.desc\n#= A 1\n",
       "### a<T>.desc\n#: T 1 | 2\n#= S 1\n",
+      "### a\n#@ no_such fill_by m=1\n",
+      "### a\n#@ m=1\n",
+      "### a\n#@ fill m=1\n", /* no half is named */
+      "### a\n#@ fill fill_by fill_by m=1\n",
+      "### a.desc\n#@ fill m=1\n#@ fill m=1\n",
   };
   for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
     ms_error err = {0};
@@ -170,6 +175,34 @@ static void test_choices(void **state) {
   vm_intrinsics_free(table);
 }
 
+/* Functions of a shipped template, with choices; a word that is not said is no expression. */
+static void test_templates(void **state) {
+  (void)state;
+#define OWN(words)                                                                                                     \
+  "### mine_<T>\n#: T f32 = float32 | s32 = int32\n#@ fill fill_by n=4 type=<T> factor=1 to=local " words              \
+  "\n        for i, j in T.grid(2, 4):\n            C[i, j] = T.<T>(0)\n\n"                                            \
+  "### halves.desc\n#@ copy m=2 n=4 type=int8 factor=1 from=global to_factor=1 to=global block=one\n\n"                \
+  "### halves.impl\n#@ copy m=2 n=4 type=int8 factor=1 from=global to_factor=1 to=global block=other\n"
+  static const char *const names[] = {"mine_f32", "mine_s32", "halves"};
+  ms_error err = {0};
+  struct vm_intrinsics *table = vm_read_intrinsics(OWN("m=2"), "test", &err);
+  if (!table) fail_msg("%s", err.message);
+  assert_int_equal(vm_intrinsic_count(table), 3);
+  for (int i = 0; i < 3; i++) {
+    const struct tir *parts[2];
+    assert_true(vm_find_intrinsic(table, names[i], &parts[0], &parts[1]));
+    assert_true(tir_equal_results(parts[0], 1, NULL, parts[1], 1, NULL, 1, &err));
+    char *script = tir_print(parts[0], TIR_NONE, 0);
+    assert_non_null(strstr(script, i == 0 ? "float32" : i == 1 ? "int32" : "int8"));
+    free(script);
+  }
+  vm_intrinsics_free(table);
+  assert_null(vm_read_intrinsics(OWN(""), "test", &err));
+  table = NULL;
+  vm_add_shipped_intrinsic(&table, "fill.tem"); /* fill.template is none, nor half of one */
+  assert_null(table);
+}
+
 static void test_unknown(void **state) {
   (void)state;
   struct vm_intrinsics *table = NULL;
@@ -180,6 +213,7 @@ static void test_unknown(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_shipped),   cmocka_unit_test(test_equal),
                                      cmocka_unit_test(test_tensorize), cmocka_unit_test(test_choices),
-                                     cmocka_unit_test(test_refused),   cmocka_unit_test(test_unknown)};
+                                     cmocka_unit_test(test_refused),   cmocka_unit_test(test_unknown),
+                                     cmocka_unit_test(test_templates)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
