@@ -26,7 +26,7 @@ bool db_put_intrinsic(struct db *db, const char *text, db_id *out, ms_error *err
   return db_write(db, put_intrinsic, &p, strlen(text), "keeping a tensor intrinsic", err);
 }
 
-static bool has_name(const struct db_record *r, const char *name) {
+bool db_names_intrinsic(const struct db_record *r, const char *name) {
   size_t at = 0;
   db_id id;
   const char *other;
@@ -53,7 +53,7 @@ bool db_keep_intrinsics(struct db *db, const struct vm_trace *trace, const struc
   r->intrinsics = NULL;
   r->intrinsic_bytes = 0;
   for (uint32_t at = 0; (name = vm_next_intrinsic(trace, &at));) {
-    char *text = has_name(r, name) ? NULL : vm_write_intrinsics(table, name);
+    char *text = db_names_intrinsic(r, name) ? NULL : vm_write_intrinsics(table, name);
     bool kept = !text || db_put_intrinsic(db, text, &id, err);
     if (text && kept) db_append_intrinsic(r, &id, name);
     free(text);

@@ -74,6 +74,8 @@ bool db_find_intrinsic(struct db *db, MDB_txn *txn, const db_id *id, MDB_val *te
 db_id db_intrinsic_id(const char *text, size_t length);
 /* Adds one to what a record names; record->intrinsics is the caller's to free(). */
 void db_append_intrinsic(struct db_record *record, const db_id *id, const char *name);
+/* Whether it names one so. */
+bool db_names_intrinsic(const struct db_record *record, const char *name);
 
 /* access.c: puts a record, with what the indexes say of it; returns LMDB's code. */
 int db_insert_record(struct db *db, MDB_txn *txn, const struct db_record *record);

@@ -170,16 +170,6 @@ static void describe_args(const struct tir *ir, struct writing *w) {
   if (w->arg_count < params.count) w->arg_count = 0;
 }
 
-/* Whether the record names it as one of its own. */
-static bool is_own(const struct db_record *r, const char *name) {
-  size_t at = 0;
-  db_id id;
-  const char *other;
-  while (db_next_intrinsic(r, &at, &id, &other))
-    if (!strcmp(name, other)) return true;
-  return false;
-}
-
 /* TVM performs the instructions of all records when it opens them: one that it cannot perform would keep it from the
  * others. Those of these groups it has itself. */
 static bool tvm_tensorizes(const struct vm_trace *trace, const struct db_record *r,
@@ -189,7 +179,7 @@ static bool tvm_tensorizes(const struct vm_trace *trace, const struct db_record 
   const struct tir *description, *implementation;
   for (uint32_t at = 0; (name = vm_next_intrinsic(trace, &at));) {
     bool has = vm_find_intrinsic(registered, name, &description, &implementation);
-    for (size_t i = 0; i < sizeof groups / sizeof *groups && !is_own(r, name); i++)
+    for (size_t i = 0; i < sizeof groups / sizeof *groups && !db_names_intrinsic(r, name); i++)
       has = has || !strncmp(name, groups[i], strlen(groups[i]));
     if (!has) return false;
   }

@@ -3,7 +3,7 @@
 -- msched bench lenet: a network scheduled in one call beside the same with its outer loops made parallel.
 local ms = msched
 local cli, tools = ms.load "lua.cli.cli", ms.load "lua.bench.tools"
-local suites, common, tune = ms.load "lua.lib.ops.suites", ms.load "rules.common", ms.load "search.tune"
+local common, tune = ms.load "rules.common", ms.load "search.tune"
 
 local SECONDS = 0.5 -- of timing, each
 local TOLERANCE = 1e-4 -- of probabilities
@@ -95,15 +95,12 @@ local function bench_members(members, store, options, target)
   local rows = {}
   for _, member in ipairs(members) do
     local func = member.func()
-    local trace, trials
-    if options.trials then trace, trials = tools.tuned(store, func, target, options) else trace = tools.recorded(store, func, target) end
+    local trace, trials = tools.trace_of(member, func, store, target, options)
     if trace then
       local row = measure(member, func, trace, target, options)
-      row.trials = trials or 0
+      row.trials = trials
       put_row(row, options)
       rows[#rows + 1] = row
-    else
-      io.stderr:write("msched bench: ", member.name, ": no record for ", target.text:match "^%S+", " in ", store:path(), "; --trials N tunes it\n")
     end
   end
   if #rows > 0 then put_total(rows, options) end
@@ -113,13 +110,9 @@ end
 local bench = {}
 
 function bench.auto(options, words)
-  local ok, members = pcall(suites.choose, options.suite or "ops", words)
-  if not ok then cli.misuse("%s", tostring(members)) end
-  if options.trials == 0 then cli.misuse("--trials: a number of at least 1 is expected") end
-  local target = ms.target(options.target or "native", {runs = true})
-  local function run(store) return bench_members(members, store, options, target) end
-  if options.trials and not options.db then return tools.with_store(run) end
-  return run(cli.open_store(options.db, not options.trials))
+  return tools.of_suite(options, words, function(members, target)
+    return function(store) return bench_members(members, store, options, target) end
+  end)
 end
 
 -- ---- A network ---------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 local ms = msched
 local rates = ms.load "lua.cli.rates"
 local cli, tools, bench_row = ms.load "lua.cli.cli", ms.load "lua.bench.tools", ms.load "lua.bench.row"
-local suites = ms.load "lua.lib.ops.suites"
 
 local SECONDS = 1 -- of timing, each
 
@@ -50,16 +49,13 @@ local function bench(members, store, options, target, vendors)
   local rows, wrong, failed = {}, {}, 0
   for _, member in ipairs(members) do
     local func = member.func()
-    local trace, trials, record
-    if options.trials then trace, trials = tools.tuned(store, func, target, options) else trace, record = tools.recorded(store, func, target) end
+    local trace, trials, record = tools.trace_of(member, func, store, target, options)
     if trace then
       local row = bench_row.measure(member, func, trace, target, vendors, SECONDS, record and {store = store:path(), record = record})
-      row.trials, failed = trials or 0, failed + row.failed
+      row.trials, failed = trials, failed + row.failed
       for _, what in ipairs(bench_row.wrong(row)) do wrong[#wrong + 1] = what end
       put_row(row, options)
       rows[#rows + 1] = row
-    else
-      io.stderr:write("msched bench: ", member.name, ": no record for ", target.text:match "^%S+", " in ", store:path(), "; --trials N tunes it\n")
     end
   end
   put_total(rows, options)
@@ -68,13 +64,9 @@ local function bench(members, store, options, target, vendors)
 end
 
 return function(options, words)
-  local ok, members = pcall(suites.choose, options.suite or "ops", words)
-  if not ok then cli.misuse("%s", tostring(members)) end
-  if options.trials == 0 then cli.misuse("--trials: a number of at least 1 is expected") end
-  local target = ms.target(options.target or "native", {runs = true})
-  if target.arch and options.onednn then cli.misuse("--onednn: oneDNN has no routine for %s", target.text) end
-  local vendors = bench_row.vendors(target, options.onednn, options.json)
-  local function run(store) return bench(members, store, options, target, vendors) end
-  if options.trials and not options.db then return tools.with_store(run) end
-  return run(cli.open_store(options.db, not options.trials))
+  return tools.of_suite(options, words, function(members, target)
+    if target.arch and options.onednn then cli.misuse("--onednn: oneDNN has no routine for %s", target.text) end
+    local vendors = bench_row.vendors(target, options.onednn, options.json)
+    return function(store) return bench(members, store, options, target, vendors) end
+  end)
 end

@@ -65,6 +65,31 @@ function tools.tuned(store, func, target, options)
   return task.fastest and task.fastest.trace or cli.refuse("%s: %s", func:name(), tune.why(task)), task.done
 end
 
+-- ---- Suites: of `msched bench ops` and `msched bench auto` ----
+
+-- The trace that a member of a suite is measured with, by its record, or tuned with options.trials; then how many trials
+-- that took, and the record's ID. nil, and it is said: there is none.
+function tools.trace_of(member, func, store, target, options)
+  if options.trials then return tools.tuned(store, func, target, options) end
+  local trace, record = tools.recorded(store, func, target)
+  if trace then return trace, 0, record end
+  io.stderr:write("msched bench: ", member.name, ": no record for ", target.text:match "^%S+", " in ", store:path(),
+                  "; --trials N tunes it\n")
+end
+
+-- The members of options.suite that the words choose, and the target, for body(members, target), which gives what is done
+-- with a store.
+function tools.of_suite(options, words, body)
+  local ok, members = pcall(ms.load "lua.lib.ops.suites".choose, options.suite or "ops", words)
+  if not ok then cli.misuse("%s", tostring(members)) end
+  if options.trials == 0 then cli.misuse("--trials: a number of at least 1 is expected") end
+  local run = body(members, ms.target(options.target or "native", {runs = true}))
+  if options.trials and not options.db then return tools.with_store(run) end
+  return run(cli.open_store(options.db, not options.trials))
+end
+
+-- ---- The peer ----
+
 local function read_all(path)
   local file <close> = assert(io.open(path, "rb"))
   return file:read "a"

@@ -270,12 +270,7 @@ void bind_drafts(lua_State *L) {
   static const luaL_Reg draft[] = {{"size", draft_size}, {"cost", draft_cost}, {"best", draft_best}, {NULL, NULL}};
   static const luaL_Reg draft_meta[] = {{"__gc", collect_draft}, {NULL, NULL}};
   bind_type(L, BOUND_DRAFT, draft, draft_meta);
-  lua_pushcfunction(L, new_draft);
-  lua_setfield(L, -2, "draft");
-  lua_pushcfunction(L, estimate);
-  lua_setfield(L, -2, "estimate");
-  lua_pushcfunction(L, drafts);
-  lua_setfield(L, -2, "drafts");
-  lua_pushcfunction(L, estimates);
-  lua_setfield(L, -2, "estimates");
+  static const luaL_Reg functions[] = {
+      {"draft", new_draft}, {"estimate", estimate}, {"drafts", drafts}, {"estimates", estimates}, {NULL, NULL}};
+  luaL_setfuncs(L, functions, 0);
 }

@@ -503,13 +503,8 @@ static int device_clocks(lua_State *L) {
 
 void bind_targets(lua_State *L) {
   assert(lua_istable(L, -1));
-  lua_pushcfunction(L, target);
-  lua_setfield(L, -2, "target");
-  lua_pushcfunction(L, host);
-  lua_setfield(L, -2, "host");
-  lua_pushcfunction(L, devices);
-  lua_setfield(L, -2, "devices");
-  lua_pushcfunction(L, device_clocks);
-  lua_setfield(L, -2, "device_clocks");
+  static const luaL_Reg functions[] = {
+      {"target", target}, {"host", host}, {"devices", devices}, {"device_clocks", device_clocks}, {NULL, NULL}};
+  luaL_setfuncs(L, functions, 0);
   bind_units(L);
 }

@@ -562,20 +562,8 @@ local OTHERS = [[
 ---@field [table] msched.expression
 ]]
 
--- The parts of a text between commas that stand in no brackets.
-local function parts_of(text)
-  local parts, depth, start = {}, 0, 1
-  for i = 1, #text + 1 do
-    local c = text:sub(i, i)
-    if c:find "[%(%[{<]" then depth = depth + 1 elseif c:find "[%)%]}>]" then depth = depth - 1 end
-    if (c == "," or c == "") and depth == 0 then
-      local part = text:sub(start, i - 1):match "^%s*(.-)%s*$"
-      if part ~= "" then parts[#parts + 1] = part end
-      start = i + 1
-    end
-  end
-  return parts
-end
+-- Parts of what LuaLS writes, whose types have < and > too.
+local function parts_of(text) return ms.load "lua.lib.parts"(text, "[%(%[{<]", "[%)%]}>]") end
 
 -- One function: its sentence, other ways to call it, its parameters and results, and a declaration.
 local function declare(d, overloads, variable, class)

@@ -1,24 +1,9 @@
 -- The loop nest of a function, read from its TVMScript: loops, blocks and what else has a body, as a tree; and how many bytes
 -- one run of each loop touches. Pictures are made of it: of reports (report/nest.lua), and in text (`sch:draw()`).
+local parts_of = msched.load "lua.lib.parts"
 local nest = {}
 
 -- ---- The tree ------------------------------------------------------------------------------------------------------
-
--- The parts of a text between commas that stand in no brackets or strings.
-local function parts_of(text)
-  local parts, depth, start, quoted = {}, 0, 1, false
-  for i = 1, #text + 1 do
-    local c = text:sub(i, i)
-    if c == '"' then quoted = not quoted end
-    if not quoted and c:find "[%(%[{]" then depth = depth + 1 elseif not quoted and c:find "[%)%]}]" then depth = depth - 1 end
-    if (c == "," or c == "") and depth == 0 and not quoted then
-      local part = text:sub(start, i - 1):match "^%s*(.-)%s*$"
-      if part ~= "" then parts[#parts + 1] = part end
-      start = i + 1
-    end
-  end
-  return parts
-end
 
 local HOW = {range = "serial", ["T.serial"] = "serial", ["T.grid"] = "serial", ["T.parallel"] = "parallel", ["T.vectorized"] = "vectorized", ["T.unroll"] = "unrolled"}
 

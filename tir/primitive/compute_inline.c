@@ -170,19 +170,18 @@ static void edit(struct tir *ir, tir_block block, struct plan *plan) {
   tir_remove_alloc(ir, plan->scope, plan->buffer);
 }
 
-/* Only asks, unless it `edits`. */
-static bool perform(struct tir *ir, tir_block block, bool edits, ms_error *err) {
-  assert(tir_is(ir, block, TIR_BLOCK));
+bool tir_compute_inline(struct tir *ir, tir_block block, ms_error *err) {
   struct plan plan;
   struct tir_mark mark = tir_mark(ir);
-  bool accepted = check(ir, block, &plan, err);
-  if (accepted && edits)
-    edit(ir, block, &plan);
-  else
-    tir_rewind(ir, &mark);
-  return accepted;
+  if (!tir_rewind_unless(ir, &mark, check(ir, block, &plan, err))) return false;
+  edit(ir, block, &plan);
+  return true;
 }
 
-bool tir_compute_inline(struct tir *ir, tir_block block, ms_error *err) { return perform(ir, block, true, err); }
-
-bool tir_can_compute_inline(struct tir *ir, tir_block block) { return perform(ir, block, false, NULL); }
+bool tir_can_compute_inline(struct tir *ir, tir_block block) {
+  struct plan plan;
+  struct tir_mark mark = tir_mark(ir);
+  bool accepted = check(ir, block, &plan, NULL);
+  tir_rewind(ir, &mark);
+  return accepted;
+}

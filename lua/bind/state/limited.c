@@ -249,19 +249,13 @@ static int skips_failing(lua_State *L) {
 
 void bind_parts(lua_State *L) {
   assert(lua_istable(L, -1));
-  lua_pushcfunction(L, limited);
-  lua_setfield(L, -2, "limited");
-  lua_pushcfunction(L, code_of);
-  lua_setfield(L, -2, "code_of");
-  lua_pushcfunction(L, skips_failing);
-  lua_setfield(L, -2, "skips_failing");
-  if (script_of(L)->limits.sandbox) return; /* a sandbox does not choose its limits */
-  lua_pushcfunction(L, skip_failing);
-  lua_setfield(L, -2, "skip_failing");
-  lua_pushcfunction(L, rule_timeout);
-  lua_setfield(L, -2, "rule_timeout");
-  lua_pushcfunction(L, heeding);
-  lua_setfield(L, -2, "heeding");
-  lua_pushcfunction(L, within);
-  lua_setfield(L, -2, "within");
+  static const luaL_Reg all[] = {
+      {"limited", limited}, {"code_of", code_of}, {"skips_failing", skips_failing}, {NULL, NULL}};
+  static const luaL_Reg own[] = {{"skip_failing", skip_failing},
+                                 {"rule_timeout", rule_timeout},
+                                 {"heeding", heeding},
+                                 {"within", within},
+                                 {NULL, NULL}};
+  luaL_setfuncs(L, all, 0);
+  if (!script_of(L)->limits.sandbox) luaL_setfuncs(L, own, 0); /* a sandbox does not choose its limits */
 }

@@ -187,16 +187,6 @@ static bool call(lua_State *L, int arguments) {
   return done;
 }
 
-/* begin(text), before each input. The text comes by its address, since a push of the string could raise here, outside of a
- * protected call. */
-static int begin_at(lua_State *L) {
-  const char *text = lua_touserdata(L, 1);
-  lua_pushvalue(L, lua_upvalueindex(1));
-  lua_pushstring(L, text);
-  lua_call(L, 1, 0);
-  return 0;
-}
-
 /* Runs the function on the stack and shows what it gives. */
 static void run(struct session *s) {
   lua_State *L = s->L;
@@ -297,7 +287,7 @@ static int open_session(lua_State *L) {
   lua_getfield(L, -1, "redo");
   lua_setglobal(L, "redo");
   lua_getfield(L, -1, "begin");
-  lua_pushcclosure(L, begin_at, 1);
+  lua_pushcclosure(L, repl_with_text, 1);
   s->begin = luaL_ref(L, LUA_REGISTRYINDEX);
   lua_getfield(L, -1, "show");
   s->show = luaL_ref(L, LUA_REGISTRYINDEX);

@@ -13,6 +13,9 @@ struct repl_editor; /* of a terminal: libedit's editor and history */
  * borrowed. NULL: the terminal cannot be edited on. */
 struct repl_editor *repl_editor_new(lua_State *L, int complete);
 void repl_editor_free(struct repl_editor *editor);
+/* Calls upvalue 1 with the text at an address, for all that it gives: a push of the string could raise outside of a
+ * protected call. */
+int repl_with_text(lua_State *L);
 /* Keeps an input, of one line or several, in the history; one of blanks is not kept. */
 void repl_remember(struct repl_editor *editor, const char *input);
 /* A line without its newline, valid until the next call; several where an input of several was brought back. */

@@ -140,13 +140,13 @@ static unsigned char on_tab(EditLine *el, int unused) {
   return what;
 }
 
-/* The text comes by its address, since a push of the string could raise here, outside of a protected call. */
-static int complete_at(lua_State *L) {
+int repl_with_text(lua_State *L) {
   const char *text = lua_touserdata(L, 1);
+  lua_settop(L, 0);
   lua_pushvalue(L, lua_upvalueindex(1));
   lua_pushstring(L, text);
-  lua_call(L, 1, 2);
-  return 2;
+  lua_call(L, 1, LUA_MULTRET);
+  return lua_gettop(L);
 }
 
 /* ---- Inputs of several lines ---- */
@@ -228,7 +228,7 @@ struct repl_editor *repl_editor_new(lua_State *L, int complete) {
   }
   e->L = L;
   lua_rawgeti(L, LUA_REGISTRYINDEX, complete);
-  lua_pushcclosure(L, complete_at, 1);
+  lua_pushcclosure(L, repl_with_text, 1);
   e->complete = luaL_ref(L, LUA_REGISTRYINDEX);
   e->prompt = "> ";
   HistEvent event;
