@@ -145,8 +145,6 @@ function Factored:piece_at(place, combination)
   return found or place.first
 end
 
-local function key_of(combination) return table.concat(combination, " ") end
-
 -- The sketch of a combination; nil and why: its choices do not go together.
 function Factored:sketch(combination)
   local pieces = {}

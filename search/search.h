@@ -170,8 +170,6 @@ struct search_draft *search_draft_new(struct tir *workload, const struct vm_trac
                                       const struct vm_intrinsics *intrinsics, const struct search_machine *machine,
                                       ms_error *err);
 void search_draft_free(struct search_draft *draft);
-/* The sketch with the decisions that the draft starts from; borrowed. */
-const struct vm_trace *search_draft_sketch(const struct search_draft *draft);
 double search_draft_size(const struct search_draft *draft); /* candidates that there are */
 /* Whether a trace is the sketch with decisions, all made, of which none is out of range. */
 bool search_draft_has(const struct search_draft *draft, const struct vm_trace *trace);

@@ -24,8 +24,6 @@ const struct vm_kind_info *vm_kind_info(enum vm_kind kind) {
   return &kinds[kind].info;
 }
 
-vm_perform vm_performer(enum vm_kind kind) { return kinds[kind].perform; }
-
 static bool refuse_empty(struct vm_run *r, const struct vm_step *step) {
   (void)step;
   return ms_fail(r->err, MS_NOTHING_TO_SCHEDULE, "an extent of the function is 0");

@@ -22,6 +22,5 @@ struct vm_query_params {
 const struct vm_query_params *vm_query_params(enum vm_query query);
 /* Of a module with extents of 0: what edits, or draws by a loop or block, is refused. */
 vm_perform vm_performer_in(const struct tir *ir, enum vm_kind kind);
-vm_perform vm_performer(enum vm_kind kind);
 
 #endif

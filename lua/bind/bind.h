@@ -16,7 +16,7 @@
 
 struct script_limits {
   size_t bytes;   /* of Lua memory; 0: none */
-  double seconds; /* of one call into the state, between script_start and script_stop; 0: none */
+  double seconds; /* of one limited call into the state; 0: none */
   bool patient;   /* an interrupt is not raised in scripts: who calls them looks at it */
   bool sandbox;   /* rules from files: see sandbox.c */
   bool skips;     /* a rule, postprocessor or mutator that fails counts as one that was refused */
@@ -24,8 +24,6 @@ struct script_limits {
 /* A state with the module `msched` loaded as a global of that name and by require. NULL: memory is out, or err. */
 lua_State *script_new(const struct script_limits *limits, ms_error *err);
 void script_close(lua_State *L);
-void script_start(lua_State *L); /* the clock of `seconds` starts */
-void script_stop(lua_State *L);
 /* Called where instructions and queries are: looks now and then whether the script is late or interrupted, for what runs
  * without the hook. It is stopped at its next step. */
 void script_look(lua_State *L);

@@ -68,8 +68,6 @@ void search_draft_free(struct search_draft *d) {
   free(d);
 }
 
-const struct vm_trace *search_draft_sketch(const struct search_draft *d) { return d->sketch; }
-
 bool search_draft_has(const struct search_draft *d, const struct vm_trace *trace) {
   assert(trace);
   const struct vm_steps *steps = trace->steps, *own = d->sketch->steps;

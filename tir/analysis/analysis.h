@@ -84,8 +84,6 @@ bool tir_check_reduces_inside(struct tir *ir, tir_block block, tir_block scope, 
 bool tir_is_affine_binding(struct tir *ir, tir_block block, tir_stmt high);
 /* The block's bindings, under its predicate, are known to be affine: the next question need not find out. */
 void tir_keep_affine(struct tir *ir, tir_block block);
-/* Every binding is a plain loop variable. */
-bool tir_is_trivial_binding(struct tir *ir, tir_block block);
 /* The domain of iteration `i` as far as the block needs it: where its binding takes less, and the rest would leave a
  * buffer or be reduced too, only what the binding may take; and where blocks outside of its scope write the same, or
  * others in it what it reads, only what it takes in one iteration of the loops around that. */

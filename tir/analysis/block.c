@@ -158,16 +158,6 @@ bool tir_steps_overlap(const struct tir *ir, struct tir_linear l) {
   return false;
 }
 
-bool tir_is_trivial_binding(struct tir *ir, tir_block block) {
-  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
-  struct tir_span iters = tir_block_at(ir, block)->iters;
-  for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
-    const struct tir_expr_node *n = tir_at(ir, ir->iters.at[i].binding);
-    if (n->kind != TIR_VAR || ir->vars.at[n->ref].kind != TIR_VAR_LOOP) return false;
-  }
-  return true;
-}
-
 uint32_t tir_loop_vars(const struct tir *ir, tir_stmt s, tir_stmt high, tir_var *out, uint32_t most) {
   uint32_t count = 0;
   for (s = tir_stmt_at(ir, s)->parent; s && s != high && !tir_is(ir, s, TIR_BLOCK); s = tir_stmt_at(ir, s)->parent) {

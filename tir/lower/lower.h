@@ -77,7 +77,6 @@ struct access {
 };
 typedef bool rewrite_access(struct tir *ir, void *data, struct access *access);
 void lower_rewrite(struct tir *ir, tir_stmt top, rewrite_access *rewrite, void *data);
-tir_expr lower_rewrite_expr(struct tir *ir, tir_expr e, rewrite_access *rewrite, void *data);
 /* The expression without the choices in it (if_then_else) whose conditions are certain. */
 tir_expr lower_decide_choices(struct tir *ir, tir_expr e);
 /* A condition without the parts of its conjunction that are among the known; the same of conditions of choices. */

@@ -92,11 +92,6 @@ static struct rewriting of_accesses(struct tir *ir, rewrite_access *rewrite, voi
   return (struct rewriting){.ir = ir, .flags = TIR_HAS_LOAD | TIR_HAS_CALL, .rewrite = rewrite, .data = data};
 }
 
-tir_expr lower_rewrite_expr(struct tir *ir, tir_expr e, rewrite_access *rewrite, void *data) {
-  struct rewriting r = of_accesses(ir, rewrite, data);
-  return rewrite_whole(&r, e);
-}
-
 tir_expr lower_assume_choices(struct tir *ir, tir_expr e, const tir_expr *known, uint32_t count) {
   struct rewriting r = of_accesses(ir, NULL, NULL);
   r.known = known, r.count = count;

@@ -62,14 +62,6 @@ static void add_block(const struct tir *ir, struct tir_blocks *out, tir_block b)
   out->at[at] = b;
 }
 
-tir_stmt tir_top_of_users(const struct tir *ir, tir_buffer buffer) {
-  assert(tir_is_buffer(ir, buffer));
-  const struct tir_buffer_node *n = tir_buffer_at(ir, buffer);
-  tir_stmt s = n->writers ? ir->uses.at[n->writers].block : n->readers ? ir->uses.at[n->readers].block : TIR_NONE;
-  while (s && tir_stmt_at(ir, s)->parent) s = tir_stmt_at(ir, s)->parent;
-  return s;
-}
-
 void tir_find_users(struct tir *ir, tir_buffer buffer, tir_stmt top, struct tir_blocks *out) {
   assert(tir_is_buffer(ir, buffer));
   const struct tir_buffer_node *n = tir_buffer_at(ir, buffer);

@@ -21,8 +21,6 @@ struct tir_blocks {
   uint32_t count;
 };
 void tir_blocks_free(struct tir_blocks *blocks);
-/* Above the user that stands first in the lists: what the buffer is seen in. */
-tir_stmt tir_top_of_users(const struct tir *ir, tir_buffer buffer);
 /* Blocks that read or write the buffer, telling so or not, and are `top` or below it (TIR_NONE: all), those inside
  * others first. */
 void tir_find_users(struct tir *ir, tir_buffer buffer, tir_stmt top, struct tir_blocks *out);

@@ -161,13 +161,6 @@ void script_discharge(lua_State *L, size_t *charged) {
   *charged = 0;
 }
 
-void script_start(lua_State *L) {
-  struct script *s = script_of(L);
-  s->deadline = s->limits.seconds > 0 ? script_now() + s->limits.seconds : 0;
-  s->allowed = s->limits.seconds;
-}
-void script_stop(lua_State *L) { script_of(L)->deadline = 0; }
-
 /* An interrupt may come before the flag is known, or between two writes of it. */
 static void set_flag(struct script *s) {
   s->stop = 0;
