@@ -84,6 +84,7 @@ struct jit_backend {
                   struct jit_code *code, ms_error *err);
   /* Makes what is loaded of what was compiled; NULL: it is that. */
   bool (*assemble)(struct jit_code *code, ms_error *err);
+  void (*forget)(struct jit_code *code); /* NULL, or: frees what `compile` left in code->launched */
   const struct c_dialect *dialect;
   const char *const *forms; /* suffixes of files that `export` writes; the last is NULL */
   bool (*export)(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,

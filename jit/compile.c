@@ -109,9 +109,10 @@ struct jit_code *jit_code_of_object(const void *object, size_t bytes, const stru
 
 void jit_code_free(struct jit_code *code) {
   if (!code) return;
+  const struct jit_backend *backend = jit_backend_of(&code->target);
   LLVMDisposeMemoryBuffer(code->object);
   free(code->kernels.at);
-  cuda_plan_free(&code->plan);
+  if (backend->forget) backend->forget(code);
   free(code);
 }
 

@@ -42,6 +42,7 @@ struct c_dialect {
   const struct c_template *templates;             /* instead of those of the same name; the last has no name */
   bool (*call)(struct emit_c *e, tir_expr call);  /* writes a call that only it knows; false: it does not */
   bool (*copy)(struct emit_c *e, tir_stmt store); /* writes a store of a vector that only it knows; or NULL */
+  void (*lane)(struct emit_c *e, tir_var v, struct c_chunk c); /* writes a lane of a variable of e->whole; or NULL */
   void (*allocate)(struct emit_c *e, tir_buffer buffer, struct c_type type, uint64_t elements); /* declares a buffer */
   void (*outlined)(struct emit_c *e, const struct tir_captures *captures);
   void (*function)(struct emit_c *e);              /* writes it, into out */
@@ -71,8 +72,8 @@ struct emit_c {
   tir_stmt kernel;            /* CUDA: that is being written */
   struct jit_resources asked; /* CUDA: by the kernel being written */
   struct c_kernels *kernels;  /* NULL, or: they are noted there */
-  bool *pairs;                /* CUDA: of a vector stored whole, the variables that hold such (emit_pairs.c); or NULL */
-  tir_type pair_type;         /* its type */
+  bool *whole;                /* the variables that hold a vector whole, as the dialect does; or NULL: none */
+  tir_type whole_type;        /* its type */
   uint32_t bodies;
   ms_error *err;
   bool failed;
@@ -147,38 +148,6 @@ void emit_c_buffer(struct emit_c *e, tir_buffer b);   /* its name */
 const char *emit_c_swizzle(struct emit_c *e, tir_buffer buffer, char name[32]);
 /* emit_call.c */
 void emit_c_call(struct emit_c *e, tir_expr call, struct c_chunk c);
-/* emit_tensor.c: fragments of tensor units, for CUDA */
-bool emit_c_fragment(struct emit_c *e, tir_buffer buffer, uint64_t elements); /* declares it; false: it is none */
-bool emit_c_tensor_call(struct emit_c *e, tir_expr call);                     /* writes it; false: it is none */
-void emit_c_pointer(struct emit_c *e, tir_expr pointer);                      /* of tvm_access_ptr */
-/* The buffer that it leads into, and the element; TIR_NONE: refused. */
-tir_buffer emit_c_pointed(struct emit_c *e, tir_expr pointer, tir_expr *offset);
-bool emit_c_is_text(const struct emit_c *e, tir_expr x, const char *text);
-/* emit_mma.c: the same, of mma.sync */
-bool emit_c_mma_fragment(struct emit_c *e, tir_buffer buffer, uint64_t elements);
-bool emit_c_mma_call(struct emit_c *e, tir_expr call);
-/* A call that is known by its name and the number of its arguments, and what writes it. */
-struct c_known_call {
-  const char *name;
-  uint32_t count;
-  void (*write)(struct emit_c *e, const tir_expr *args);
-};
-/* Writes the call, if it is one of so many; false: it is none. */
-bool emit_c_one_of(struct emit_c *e, tir_expr call, const struct c_known_call *known, size_t count);
-const char *emit_c_matrices(struct emit_c *e, bool transposed); /* the function that loads four matrices */
-/* emit_mma8.c: the same, of mma.sync of 16 x 8 x 8 */
-bool emit_c_mma8_fragment(struct emit_c *e, tir_buffer buffer, uint64_t elements);
-bool emit_c_mma8_call(struct emit_c *e, tir_expr call);
-/* emit_wgmma.c: the same, of warp groups */
-bool emit_c_wgmma_fragment(struct emit_c *e, tir_buffer buffer);
-bool emit_c_wgmma_call(struct emit_c *e, tir_expr call);
-void emit_c_shared_address(struct emit_c *e); /* the function ms_shared_address */
-/* emit_pairs.c: floats of 16 bits, two at once */
-bool emit_c_store_pairs(struct emit_c *e, tir_stmt store);            /* writes it; false: it is no such */
-void emit_c_pair_lane(struct emit_c *e, tir_var v, struct c_chunk c); /* of a variable that holds such */
-/* emit_tma_copy.c: copies of boxes of tensors, and what waits for them */
-bool emit_c_box_call(struct emit_c *e, tir_expr call);
-void emit_c_map_type(struct emit_c *e); /* the type ms_tensor_map */
 /* emit_stmt.c */
 void emit_c_line(struct emit_c *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void emit_c_begin(struct emit_c *e); /* the indentation of a line */

@@ -409,12 +409,12 @@ void emit_c_close_let(struct emit_c *e, uint32_t mark) {
 }
 
 static void let(struct emit_c *e, const struct tir_expr_node *n, struct c_chunk c) {
-  bool whole = e->pairs && e->pairs[n->ref]; /* elsewhere; here it holds a lane */
-  if (whole) e->pairs[n->ref] = false;
+  bool whole = e->whole && e->whole[n->ref]; /* elsewhere; here it holds a lane */
+  if (whole) e->whole[n->ref] = false;
   uint32_t mark = emit_c_open_let(e, n, c);
   emit_c_value(e, n->b, c);
   emit_c_close_let(e, mark);
-  if (whole) e->pairs[n->ref] = true;
+  if (whole) e->whole[n->ref] = true;
 }
 
 /* ---- */
@@ -423,8 +423,8 @@ static void scalar_variable(struct emit_c *e, const struct tir_expr_node *n, str
   assert(n->kind == TIR_VAR);
   tir_type t = n->type;
   char type[32];
-  if (e->pairs && e->pairs[n->ref]) {
-    emit_c_pair_lane(e, n->ref, c);
+  if (e->whole && e->whole[n->ref]) {
+    e->dialect->lane(e, n->ref, c);
     return;
   }
   if (tir_type_is_int(t) && tir_type_lanes(t) == 1 &&

@@ -2,6 +2,7 @@
 #include "cuda.h"
 #include "jit/c/emit_c.h"
 #include "jit/header.h"
+#include "launch.h"
 #include "launcher.h"
 #include "nvrtc.h"
 #include "resources.h"
@@ -19,10 +20,19 @@ static bool compile(const struct tir *lowered, tir_func f, const struct jit_opti
   code->object = LLVMCreateMemoryBufferWithMemoryRangeCopy(text, strlen(text), "kernels");
   jit_clock_pass(clock, "emit");
   free(text);
-  cuda_plan_make(lowered, f, &code->kernels, &code->plan);
-  code->plan.cold = code->target.gpu.cold;
-  code->workspace = (struct tir_workspace){.bytes = code->plan.workspace};
+  struct cuda_plan *plan = malloc(sizeof *plan);
+  if (!plan) abort();
+  cuda_plan_make(lowered, f, &code->kernels, plan);
+  plan->cold = code->target.gpu.cold;
+  code->launched = plan;
+  code->workspace = (struct tir_workspace){.bytes = plan->workspace};
   return true;
+}
+
+static void forget(struct jit_code *code) {
+  if (code->launched) cuda_plan_free(code->launched);
+  free(code->launched);
+  code->launched = NULL;
 }
 
 /* The plan and the cubin of a source, as bytes; free(). NULL: err is filled. */
@@ -31,7 +41,7 @@ static void *assembled(const struct jit_code *code, size_t *bytes, ms_error *err
   void *out = NULL;
   if (nvrtc_compile(LLVMGetBufferStart(code->object), &code->target, code->no_fast_math, false, &made, err) &&
       resources_note(made.log, &code->target, code->kernels.at, code->kernels.count, err))
-    out = cuda_plan_write(&code->plan, made.bytes, made.size, bytes);
+    out = cuda_plan_write(code->launched, made.bytes, made.size, bytes);
   nvrtc_code_free(&made);
   return out;
 }
@@ -129,6 +139,7 @@ const struct jit_backend cuda_backend = {.kind = "cuda",
                                          .lower = cuda_lower,
                                          .compile = compile,
                                          .assemble = assemble,
+                                         .forget = forget,
                                          .dialect = &emit_c_cuda,
                                          .forms = forms,
                                          .export = export,

@@ -3,7 +3,6 @@
 #define MSCHED_JIT_MACHINE_H
 
 #include "jit/c/emit_c.h"
-#include "jit/cuda/launch.h"
 #include "pipeline.h"
 
 void jit_start_llvm(void); /* once a process; any thread */
@@ -34,8 +33,8 @@ struct jit_code {
   char name[128]; /* of the entry */
   bool no_fast_math;
   struct c_kernels kernels; /* of a GPU; the object is their source */
-  struct cuda_plan plan;    /* what launches them */
-  bool is_assembled;        /* the object is what is loaded: the plan and their code */
+  void *launched;           /* what its backend knows of how they are launched, which it frees (backend.h) */
+  bool is_assembled;        /* the object is what is loaded: that and their code */
   struct jit_clock clock;
   struct jit_notes notes;
 };

@@ -3,7 +3,7 @@
  *
  * What the function allocates outside of kernels lies in a workspace in the device's memory, one buffer after the other.
  * Of tensor units, fragments of wmma have a form (emit_tensor.c); others are refused. */
-#include "jit/c/emit_c.h"
+#include "emit_cuda.h"
 #include "jit/cuda/registers.h"
 #include "jit/cuda/tensor_map.h"
 
@@ -521,6 +521,7 @@ const struct c_dialect emit_c_cuda = {
     .templates = templates,
     .call = write_call,
     .copy = copy_vector,
+    .lane = emit_c_pair_lane,
     .allocate = allocate,
     .outlined = launch_kernel,
     .function = write_function,

@@ -1,7 +1,7 @@
 /* mma.sync in CUDA's source: fragments are registers of each lane, which tir_mma_place says the elements of. ldmatrix loads
  * them from shared memory, a register a lane for each of four matrices of eight rows of 16 bytes; a product of 16 columns
  * is two of PTX. What a lane stores it stores by itself. */
-#include "jit/c/emit_c.h"
+#include "emit_cuda.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,7 @@
  * PTX's max and min are another function than ours: a NaN gives the other operand, and 0 is more than -0. Ours is a > b ? a : b.
  *
  * Requires: vectors that stand in memory at multiples of their size (tir/lower/gpu/gpu_vectorize.c). */
-#include "jit/c/emit_c.h"
+#include "emit_cuda.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -49,7 +49,7 @@ static bool is_widened(const struct emit_c *e, tir_expr x, tir_type type) {
   const struct tir_expr_node *n = tir_at(e->ir, x), *one;
   switch (n->kind) {
   case TIR_CAST: return tir_type_of(e->ir, n->a) == type;
-  case TIR_VAR: return e->pairs[n->ref] && e->pair_type == type;
+  case TIR_VAR: return e->whole[n->ref] && e->whole_type == type;
   case TIR_BROADCAST:
     one = tir_at(e->ir, n->a);
     if (one->kind == TIR_FLOAT_IMM) return is_constant(type, one->real);
@@ -90,7 +90,7 @@ static bool find_operation(struct emit_c *e, tir_expr x, tir_type type) {
   if (n->kind == TIR_LET && is_bound(e, n, type)) {
     bool vector = tir_type_lanes(tir_type_of(e->ir, n->a)) > 1;
     bool found = vector && tir_type_of(e->ir, n->a) == type && find_operation(e, n->a, type);
-    e->pairs[n->ref] = vector;
+    e->whole[n->ref] = vector;
     return find_operation(e, n->b, type) || found;
   }
   return is_operation(e, x, type);
@@ -342,7 +342,7 @@ static void value(struct emit_c *e, tir_expr x, tir_type type) {
     fputc(')', e->out);
   } else if (n->kind == TIR_LET && is_bound(e, n, type)) {
     let(e, n, type);
-  } else if (n->kind == TIR_VAR && e->pairs[n->ref]) {
+  } else if (n->kind == TIR_VAR && e->whole[n->ref]) {
     emit_c_variable(e, n->ref);
   } else if (n->kind == TIR_LOAD && n->count == 1 && !n->a && emit_c_is_run(e, tir_operands(e->ir, n->operands)[0])) {
     load(e, n, type);
@@ -356,10 +356,10 @@ static void value(struct emit_c *e, tir_expr x, tir_type type) {
 }
 
 void emit_c_pair_lane(struct emit_c *e, tir_var v, struct c_chunk c) {
-  assert(e->pairs && e->pairs[v] && c.width == 1 && !c.lane);
-  const struct pairs *p = pairs_of(e->pair_type);
+  assert(e->whole && e->whole[v] && c.width == 1 && !c.lane);
+  const struct pairs *p = pairs_of(e->whole_type);
   char of[16], helper[64];
-  snprintf(of, sizeof of, "of_%s", short_name(e->pair_type));
+  snprintf(of, sizeof of, "of_%s", short_name(e->whole_type));
   fprintf(e->out, "%s(", emit_c_helper(e, of, (struct c_type){TIR_FLOAT, 32, 1}, NULL, helper));
   emit_c_variable(e, v);
   if (*p->words) fprintf(e->out, ".%c", p->words[c.first / 2]);
@@ -387,12 +387,12 @@ bool emit_c_store_pairs(struct emit_c *e, tir_stmt store) {
   tir_expr index = tir_operands(e->ir, s->store.indices)[0];
   tir_type type = tir_type_of(e->ir, s->store.value);
   if (!e->parallel || s->store.predicate || !has_pairs(e, type) || !emit_c_is_run(e, index)) return false;
-  e->pairs = calloc(e->ir->vars.count, sizeof *e->pairs);
-  if (!e->pairs) abort();
-  e->pair_type = type;
+  e->whole = calloc(e->ir->vars.count, sizeof *e->whole);
+  if (!e->whole) abort();
+  e->whole_type = type;
   bool found = find_operation(e, s->store.value, type);
   if (found) write_store(e, s, index, type);
-  free(e->pairs);
-  e->pairs = NULL;
+  free(e->whole);
+  e->whole = NULL;
   return found;
 }

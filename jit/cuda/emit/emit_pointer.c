@@ -1,5 +1,5 @@
 /* Pointers that calls of tensor units are given: tvm_access_ptr, and texts among their arguments. */
-#include "jit/c/emit_c.h"
+#include "emit_cuda.h"
 
 #include <string.h>
 

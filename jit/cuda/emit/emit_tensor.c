@@ -3,7 +3,7 @@
  *
  * What lane and register hold which element is the machine's own affair: only such calls touch fragments. A product is
  * given how its operands were loaded, by rows or by columns: the loads of a buffer must agree. */
-#include "jit/c/emit_c.h"
+#include "emit_cuda.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Copies of boxes of tensors in CUDA's source, for sm_90a, and barriers in shared memory that wait for them. What a tensor
  * is the host describes (tensor_map.h): kernels get that after their other operands. Source: PTX ISA, "mbarrier" and
  * "cp.async.bulk.tensor". */
-#include "jit/c/emit_c.h"
+#include "emit_cuda.h"
 #include "jit/cuda/tensor_map.h"
 
 #include <string.h>

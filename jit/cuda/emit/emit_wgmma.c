@@ -2,7 +2,7 @@
  * elements of; matrices are named by descriptors, which say where in shared memory they begin, how far its panels and
  * groups of eight rows lie apart, and how pieces are exchanged. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix
  * Instructions". */
-#include "jit/c/emit_c.h"
+#include "emit_cuda.h"
 
 #include <string.h>
 
