@@ -28,10 +28,9 @@ targets.llvm = {
 local TENSOR_REGISTERS = 40
 
 -- GPUs as drafts see them, by architecture, what they share first: search.h has the words. Cycles are of one multiprocessor, bytes
--- a cycle of memory at its clock; tensor_products: multiply-adds of float16 a cycle, where tensor_groups is true by groups of
--- warps, as search/cost/tensor_cores.lua has them. Source: CUDA C++ Programming Guide, "Compute Capabilities"; the
+-- a cycle of memory at its clock. tensor_alone: of mma.sync beside wgmma (Luo et al., 2024; see search/cost/tensor_cores.c). Source: CUDA C++ Programming Guide, "Compute Capabilities"; the
 -- vendor's data sheets.
-local GPU = {warp = 32, own_registers = 255, used_registers = 24, tensor_registers = TENSOR_REGISTERS, sm_registers = 65536, multiply_adds = 4, latency = 4, shared_latency = 25, memory_latency = 600,
+local GPU = {warp = 32, own_registers = 255, used_registers = 24, tensor_products = 0, tensor_alone = 1, tensor_registers = TENSOR_REGISTERS, sm_registers = 65536, multiply_adds = 4, latency = 4, shared_latency = 25, memory_latency = 600,
              barrier = 40, copy_wait = 40, plain_wait = 5, guarded_plain = 100, divided_wait = 150, divided_plain = 225, divided_copy = 6, call = 8, division = 8, spill = 4, sm_bytes_a_cycle = 64, launch = 4000, exposed = 0.2, doubt = 1.05}
 local GPUS = {
   sm_70 = {sms = 80, tensor_products = 512, sm_threads = 2048, sm_blocks = 32, sm_shared = 98304, l2_bytes = 6 << 20, l2_bytes_a_cycle = 2048, dram_bytes_a_cycle = 640, multiply_adds = 2},
@@ -41,7 +40,7 @@ local GPUS = {
   sm_86 = {sms = 82, tensor_products = 512, sm_threads = 1536, sm_blocks = 16, sm_shared = 102400, l2_bytes = 6 << 20, l2_bytes_a_cycle = 2048, dram_bytes_a_cycle = 550},
   sm_87 = {sms = 16, tensor_products = 512, sm_threads = 1536, sm_blocks = 16, sm_shared = 167936, l2_bytes = 4 << 20, l2_bytes_a_cycle = 512, dram_bytes_a_cycle = 150},
   sm_89 = {sms = 128, tensor_products = 512, sm_threads = 1536, sm_blocks = 24, sm_shared = 102400, l2_bytes = 72 << 20, l2_bytes_a_cycle = 4096, dram_bytes_a_cycle = 400},
-  sm_90 = {sms = 132, tensor_products = 2048, tensor_groups = true, sm_threads = 2048, sm_blocks = 32, sm_shared = 233472, l2_bytes = 50 << 20, l2_bytes_a_cycle = 5632, dram_bytes_a_cycle = 1900},
+  sm_90 = {sms = 132, tensor_products = 2048, tensor_alone = 0.62, sm_threads = 2048, sm_blocks = 32, sm_shared = 233472, l2_bytes = 50 << 20, l2_bytes_a_cycle = 5632, dram_bytes_a_cycle = 1900},
 }
 GPUS.sm_90a = GPUS.sm_90
 

@@ -133,6 +133,9 @@ enum { SEARCH_LEVELS = 3 };
   X(call, "multiply-adds that an elementary function takes")                                                           \
   X(division, "and a division")                                                                                        \
   X(spill, "cycles of a warp's access to what registers do not hold")                                                  \
+  X(tensor_products, "multiply-adds of 16-bit elements by tensor cores, a cycle; 0: there are none")                   \
+  X(tensor_alone, "the part of these that warps reach which multiply alone, not in groups")                            \
+  X(tensor_registers, "registers of a thread that multiplies so, beside its accumulators")                             \
   X(sm_bytes_a_cycle, "from the second level, of one multiprocessor")                                                  \
   X(l2_bytes_a_cycle, "and of all")                                                                                    \
   X(l2_bytes, "that it holds")                                                                                         \

@@ -404,6 +404,14 @@ void vm_add_shipped_intrinsic(struct vm_intrinsics **table, const char *name) {
     }
 }
 
+bool vm_find_known_intrinsic(const struct vm_intrinsics *table, struct vm_intrinsics **shipped_ones, const char *name,
+                             const struct tir **description, const struct tir **implementation) {
+  assert(shipped_ones && name);
+  if (vm_find_intrinsic(table, name, description, implementation)) return true;
+  vm_add_shipped_intrinsic(shipped_ones, name);
+  return vm_find_intrinsic(*shipped_ones, name, description, implementation);
+}
+
 bool vm_shipped_intrinsic(uint32_t i, char *name, size_t size) {
   struct section s;
   bool good;

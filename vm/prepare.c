@@ -71,12 +71,6 @@ static struct vm_operand prepare_value(struct vm_plan *plan, const struct vm_val
   }
 }
 
-static void find_intrinsic(struct vm_plan *plan, struct vm_step *step, const char *name) {
-  if (vm_find_intrinsic(plan->intrinsics, name, &step->description, &step->implementation)) return;
-  vm_add_shipped_intrinsic(&plan->shipped, name);
-  vm_find_intrinsic(plan->shipped, name, &step->description, &step->implementation);
-}
-
 static void prepare_instruction(struct vm_plan *plan, const struct vm_instruction *i) {
   const struct vm_signature *sig = vm_signature_of(i->kind);
   struct vm_step step = {.perform = vm_performer_in(plan->workload, i->kind),
@@ -94,7 +88,9 @@ static void prepare_instruction(struct vm_plan *plan, const struct vm_instructio
   if (i->kind == VM_GetSBlock)
     step.func = tir_find_func(plan->workload, plan->steps->text + plan->operands[step.operands + 1].count);
   if (i->kind == VM_Tensorize)
-    find_intrinsic(plan, &step, plan->steps->text + plan->operands[step.operands + i->inputs].count);
+    vm_find_known_intrinsic(plan->intrinsics, &plan->shipped,
+                            plan->steps->text + plan->operands[step.operands + i->inputs].count, &step.description,
+                            &step.implementation);
   if (plan->count == plan->capacity)
     plan->at = tir_enlarge(plan->at, &plan->capacity, (uint64_t)plan->count + 1, sizeof *plan->at);
   plan->at[plan->count++] = step;

@@ -268,6 +268,13 @@ struct vm_plan *vm_prepare_with(struct tir *workload, const struct vm_trace *tra
                                 const struct vm_intrinsics *intrinsics);
 void vm_plan_free(struct vm_plan *plan);
 struct vm_steps *vm_plan_steps(const struct vm_plan *plan); /* what it performs; the plan's */
+/* A product by a tensor intrinsic: each of m x n results adds k products of two inputs' elements. */
+struct vm_product {
+  int64_t m, n, k;
+  tir_type inputs;
+};
+/* False: among the plan's intrinsics and the shipped ones there is none of the name, or it is no such product. */
+bool vm_find_product(const struct vm_plan *plan, const char *name, struct vm_product *out);
 
 enum vm_mode {
   VM_STRICT, /* a decision that does not fit is refused */

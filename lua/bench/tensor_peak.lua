@@ -1,7 +1,6 @@
 -- What a device's tensor cores reach, measured by kernels of our own: products of fragments that wait for no other, of each type
 -- that they multiply; by wgmma on sm_90a, where that has the type, else by mma.sync, or by wmma before sm_80.
 local ms = msched
-local intrinsic_of = ms.load "search.cost.tensor_cores".intrinsic_of
 local tensor_peak = {}
 
 -- Of a type, by the name that intrinsics have for it: what an input and a sum is, in how many products a sum of 16 x 16 x k has.
@@ -106,8 +105,8 @@ local function whole(device) return "cuda -arch=sm_" .. device.arch .. (device.a
 -- What the tensor cores multiply in the schedules of these traces, as intrinsics name it (f16, bf16, tf32, s8); nil: nothing.
 function tensor_peak.type_of(traces)
   for _, trace in ipairs(traces) do
-    local intrinsic = intrinsic_of(trace:text())
-    if intrinsic then return intrinsic.type end
+    local type = trace:text():match '"[_%l]*mma[_%l]*_%d+x%d+x%d+_(%l+%d+)%l+%d+%l+%d+[%w_]*"' -- an intrinsic's name
+    if TYPES[type] then return type end
   end
 end
 

@@ -398,6 +398,7 @@ double search_draft_cost(const struct search_draft *d, const int64_t *decisions)
 uint64_t draft_tile(const struct search_draft *d, const int64_t *decisions) {
   struct candidate c;
   uint64_t key = 1469598103934665603u;
+  if (d->product_count) return draft_products_tile(d, decisions);
   shape_candidate(d, decisions, &c);
   for (uint32_t i = 0; i < d->nest_count; i++) {
     if (d->nests[i].follows) continue;

@@ -63,6 +63,7 @@ void search_draft_free(struct search_draft *d) {
   free(d->numbers);
   free(d->tables);
   free(d->nests);
+  free(d->products);
   free(d->shared);
   free(d->memo);
   free(d);

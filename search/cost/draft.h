@@ -80,6 +80,21 @@ struct draft_nest {
   uint32_t at, access;
 };
 
+/* A product of matrices by a tensor intrinsic, whose loops are tiled: over blocks, warps (or groups of them) and the
+ * fragments of each, and its reduction over steps. All but what the intrinsic is are numbers. */
+enum { DRAFT_TILES = 8, DRAFT_COPIES = 4 };
+struct draft_product {
+  double m, n, k, bytes; /* of the intrinsic; bytes: of an input's element */
+  double warps;          /* that perform one together */
+  struct draft_tile_of {
+    uint32_t count, parts[DRAFT_PARTS];
+  } tiles[DRAFT_TILES]; /* of each loop that is tiled; the last three are those of m, n and k */
+  uint32_t tile_count;
+  uint32_t lanes[DRAFT_COPIES], lane_count; /* elements that a thread copies at once, of each copy */
+  uint32_t bulk, producer; /* whether copies are bulk tensor copies; whether a warp group only copies; 0: no */
+  double ahead;            /* iterations that copies run ahead; below 0: there is no pipeline */
+};
+
 struct draft_draw {
   uint32_t decision, width, choices; /* where in the vector, how many numbers, how many choices */
   int64_t *values;                   /* choices x width */
@@ -93,7 +108,8 @@ struct search_draft {
   struct draft_nest *nests;
   uint32_t *shared; /* nest_count x nest_count: loops around both */
   struct draft_draw *draws;
-  uint32_t number_count, table_size, nest_count, draw_count;
+  struct draft_product *products; /* of a GPU: instead of nests, where tensor intrinsics multiply */
+  uint32_t number_count, table_size, nest_count, draw_count, product_count;
   uint32_t jobs, unroll;   /* numbers: what is noted on the root; 0: nothing */
   int64_t most_vector;     /* elements that are vectorized at most */
   struct draft_memo *memo; /* of a GPU: what nests cost that were estimated lately */
@@ -129,6 +145,15 @@ double draft_product(const struct draft_shape *s, uint32_t first, uint32_t end);
 /* Of a GPU: what is known of the nests before any candidate, once they are read. (gpu.c) */
 void draft_begin_gpu(struct search_draft *d);
 double draft_gpu_cost(const struct search_draft *d, const int64_t *decisions);
+
+/* The number of an operand: a constant, or that of a variable, of which `numbers` has each; 0: it is open. (sketch.c) */
+uint32_t draft_number_of(struct search_draft *d, const uint32_t *numbers, const struct vm_value *operand);
+/* Fills the draft's products. statements: by instruction, of each GetLoops and Annotate, what it is about; numbers: of each
+ * variable. False: none of the machine's tensor cores multiplies. (tensor_cores.c) */
+bool draft_read_products(struct search_draft *d, const struct vm_plan *plan, const tir_stmt *statements,
+                         const uint32_t *numbers);
+double draft_products_cost(const struct search_draft *d, const int64_t *decisions);
+uint64_t draft_products_tile(const struct search_draft *d, const int64_t *decisions);
 
 static inline uint32_t draft_shared(const struct search_draft *d, uint32_t nest, uint32_t other) {
   return d->shared[nest * d->nest_count + other];

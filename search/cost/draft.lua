@@ -1,6 +1,6 @@
 -- Drafts of a function's sketches: what its candidates cost, estimated before anything is measured (cpu.c). First
 -- from decisions alone, of very many; then of the cheapest as they are once replayed, where blocks ended up included.
-local targets, steps, draft_tensor = msched.load "rules.targets", msched.load "search.policy.steps", msched.load "search.cost.tensor_cores"
+local targets, steps = msched.load "rules.targets", msched.load "search.policy.steps"
 
 local draft = {}
 
@@ -75,7 +75,6 @@ local function estimate(func, machine, candidates, jobs)
   for i, c in ipairs(list) do
     if msched.interrupted() then return end
     c.cost, c.tile = costs[i] or nil, costs[i] and tiles[i] or nil
-    if not c.cost and machine.tensor_products then c.cost, c.tile = draft_tensor.cost(c.sketch_trace, machine) end
     c.inestimable = not c.cost
   end
 end

@@ -498,6 +498,7 @@ double draft_gpu_cost(const struct search_draft *d, const int64_t *decisions) {
   double numbers[DRAFT_NUMBERS], cycles = 0;
   bool placed = false;
   assert(d->machine.gpu.sms > 0 && d->number_count <= DRAFT_NUMBERS);
+  if (d->product_count) return draft_products_cost(d, decisions);
   draft_compute_numbers(d, decisions, numbers);
   for (uint32_t i = 0; i < d->nest_count; i++) {
     cycles += d->nests[i].begins ? d->machine.gpu.launch : 0;

@@ -20,6 +20,7 @@ struct reading {
   const struct vm_schedule *made; /* the sketch, replayed */
   /* By instruction, of each GetLoops that was performed: the loop that each variable, up to its last output, stood for then. */
   tir_stmt **seen;
+  tir_stmt *statements;   /* by instruction, of each GetLoops and Annotate: what it was about */
   int64_t *extents;       /* of each variable that such an instruction gave: as long as it was then */
   uint32_t *numbers;      /* of each variable; 0: none */
   struct origin *origins; /* of each */
@@ -67,10 +68,13 @@ static void read_draw(struct reading *r, const struct vm_instruction *in) {
     r->numbers[in->first_output + i] = add_number(d, (struct draft_number){DRAFT_DECISION, in->decision + i, 0, 0});
 }
 
-/* The number of an operand: of a variable's, or a constant; 0: it is open. */
+uint32_t draft_number_of(struct search_draft *d, const uint32_t *numbers, const struct vm_value *v) {
+  if (v->kind == VM_INT) return add_constant(d, v->integer);
+  return v->kind == VM_REF ? numbers[v->ref] : 0;
+}
+
 static uint32_t number_of(struct reading *r, const struct vm_value *v) {
-  if (v->kind == VM_INT) return add_constant(r->draft, v->integer);
-  return v->kind == VM_REF ? r->numbers[v->ref] : 0;
+  return draft_number_of(r->draft, r->numbers, v);
 }
 
 /* An open factor is what the others leave of the loop. */
@@ -120,10 +124,12 @@ static void read_fuse(struct reading *r, const struct vm_instruction *in) {
   r->numbers[in->first_output] = product;
 }
 
-/* Notes what loops were when they were given: later instructions change them. */
+/* Notes what loops and blocks were when they were given or annotated: later instructions change them. */
 static void watch_loops(void *watcher, const struct vm_schedule *then, uint32_t at) {
   struct reading *r = watcher;
   const struct vm_instruction *in = &r->steps->instructions[at];
+  if (in->kind == VM_GetLoops || in->kind == VM_Annotate)
+    r->statements[at] = vm_statement(then, vm_inputs_of(r->steps, in)->ref);
   if (in->kind != VM_GetLoops) return;
   uint32_t end = in->first_output + in->outputs;
   if (!r->seen[at]) r->seen[at] = calloc(end + 1, sizeof *r->seen[at]);
@@ -163,6 +169,7 @@ static void read_numbers(struct reading *r) {
     const struct vm_instruction *in = &r->steps->instructions[i];
     switch (in->kind) {
     case VM_SampleCategorical:
+    case VM_SamplePartitionedTile:
     case VM_SamplePerfectTile: read_draw(r, in); break;
     case VM_Split: read_split(r, in); break;
     case VM_Fuse: read_fuse(r, in); break;
@@ -591,28 +598,31 @@ static void read_choices(struct reading *r, const struct vm_instruction *in) {
 static void begin(struct reading *r) {
   size_t variables = r->steps->variables + 1;
   r->seen = calloc(r->steps->count + 1, sizeof *r->seen);
+  r->statements = calloc(r->steps->count + 1, sizeof *r->statements);
   r->extents = calloc(variables, sizeof *r->extents);
   r->numbers = calloc(variables, sizeof *r->numbers);
   r->lanes = calloc(variables, sizeof *r->lanes);
   r->origins = calloc(variables, sizeof *r->origins);
-  if (!r->seen || !r->extents || !r->numbers || !r->lanes || !r->origins) abort();
+  if (!r->seen || !r->statements || !r->extents || !r->numbers || !r->lanes || !r->origins) abort();
 }
 
 static void end(struct reading *r) {
   for (uint32_t i = 0; i < r->steps->count; i++) free(r->seen[i]);
   free(r->seen);
+  free(r->statements);
   free(r->extents);
   free(r->numbers);
   free(r->lanes);
   free(r->origins);
 }
 
-static bool read_made(struct reading *r, ms_error *err) {
+static bool read_made(struct reading *r, const struct vm_plan *plan, ms_error *err) {
   struct search_draft *d = r->draft;
   read_numbers(r);
-  if (r->tensorized && d->machine.gpu.sms > 0)
-    return ms_fail(err, MS_INVALID_ARGUMENT, "what warps compute by intrinsics is not estimated");
-  read_nests(r);
+  if (!r->tensorized || d->machine.gpu.sms < 1)
+    read_nests(r);
+  else if (!draft_read_products(d, plan, r->statements, r->numbers))
+    return ms_fail(err, MS_INVALID_ARGUMENT, "what warps compute by these intrinsics is not estimated");
   for (uint32_t i = 0; !d->as_is && i < r->steps->count; i++) {
     const struct vm_instruction *in = &r->steps->instructions[i];
     if (in->kind == VM_SampleCategorical || in->kind == VM_SamplePerfectTile) read_choices(r, in);
@@ -629,7 +639,7 @@ bool draft_read_sketch(struct search_draft *d, struct vm_schedule *into, const s
   add_constant(d, 1); /* number 0 stands for none */
   bool ok = vm_replay(into, plan, &watched, err);
   if (ok) d->sketch = vm_trace_copy(&into->trace);
-  ok = ok && read_made(&r, err);
+  ok = ok && read_made(&r, plan, err);
   end(&r);
   return ok;
 }

@@ -79,15 +79,17 @@ less("no more sums than registers, however many steps they are of", 10 * reading
 local ahead = ms.draft(gemm, pipelined, machine):cost(decided(pipelined, {16, 1, 16, 1, 4}, {16, 1, 16, 1, 4}, {64, 4, 4}))
 assert(ahead < good, "copies that run ahead wait less")
 
--- What tensor cores compute is not read so.
+-- Where a machine has tensor cores, what they multiply is read; elsewhere it is refused.
 local A, B = te.placeholder({64, 64}, "float16", "A"), te.placeholder({64, 64}, "float16", "B")
 local halves = te.func("halves", {A, B, ms.ops.matmul(A, B)})
-local tensorized = 0
+local without, tensorized = setmetatable({tensor_products = 0}, {__index = machine}), 0
 for _, s in ipairs(sketches_of(halves)) do
-  if s:text():find("warp_execution", 1, true) then tensorized = tensorized + 1 end
-  local ok, message = pcall(ms.draft, halves, s, machine)
-  assert(ok == (not s:text():find("warp_execution", 1, true)), message)
-  assert(ok or message:find("not estimated", 1, true), message)
+  local by_tensor_cores = s:text():find("warp_execution", 1, true) ~= nil
+  if by_tensor_cores then tensorized = tensorized + 1 end
+  local best = ms.draft(halves, s, machine):best({seed = 1, budget = 500, most = 1, each = 1})[1]
+  assert(best.cost > machine.launch and best.cost < math.huge)
+  local ok, message = pcall(ms.draft, halves, s, without)
+  assert(ok ~= by_tensor_cores and (ok or message:find("not estimated", 1, true)), message)
 end
 assert(tensorized > 0)
 
@@ -155,7 +157,6 @@ end
 
 -- ---- Tensor cores ----
 
-local tensor = ms.load "search.cost.tensor_cores"
 local HOPPER = ms.target "cuda -arch=sm_90a"
 local hopper = draft.machine(HOPPER)
 local half = ms.ops.func("matmul", {"4096", "4096", "4096", dtype = "float16", accumulate = "float32"})
@@ -181,11 +182,11 @@ local function decide(sketch, tiles, lanes, boxes, producer)
   return sketch
 end
 local wide, narrow = sketch_with("wgmma_64x256x16_f16f16f32", HOPPER), sketch_with("wgmma_64x64x16_f16f16f32", HOPPER)
-local function groups(...) return (tensor.cost(decide(wide, ...), hopper)) end
+local function groups(...) return ms.draft(half, wide, hopper):cost(decide(wide, ...)) end
 local best_known = groups({{8, 4, 2, 1}, {1, 16, 1, 1}, {64, 4}}, 8, 1, 1) -- 128 x 256, two groups that multiply, one that copies
 assert(best_known > 4096 ^ 3 / hopper.tensor_products / hopper.sms, "no tensor core is faster than it is")
 assert(best_known < 1.6 * 4096 ^ 3 / hopper.tensor_products / hopper.sms, "nothing hinders it much")
-less("wide products read less for each", best_known, (tensor.cost(decide(narrow, {{8, 8, 1, 1}, {8, 8, 1, 1}, {64, 4}}, 8, 1, 1), hopper)))
+less("wide products read less for each", best_known, ms.draft(half, narrow, hopper):cost(decide(narrow, {{8, 8, 1, 1}, {8, 8, 1, 1}, {64, 4}}, 8, 1, 1)))
 assert(best_known < 0.9 * groups({{8, 4, 2, 1}, {1, 16, 1, 1}, {64, 4}}, 2, 0, 0), "boxes cost threads nothing")
 assert(best_known < groups({{8, 4, 2, 1}, {1, 16, 1, 1}, {64, 4}}, 8, 1, 0), "who only copies runs ahead")
 assert(groups({{1, 4, 8, 2}, {1, 16, 1, 1}, {64, 4}}, 8, 1, 1) == math.huge) -- 1152 threads
@@ -193,11 +194,12 @@ assert(groups({{8, 4, 2, 1}, {1, 16, 1, 1}, {2, 128}}, 8, 1, 1) == math.huge) --
 -- What the rule leaves free of registers is what drafts count beside sums; with more of them no block can be launched.
 assert(wide:text():find(string.format("<= %d and", 240 - hopper.tensor_registers), 1, true) and wide:text():find(string.format(" + %d) <= %d", hopper.tensor_registers, 512 - hopper.tensor_registers), 1, true),
        "the rule has another number")
-assert(tensor.cost(decide(wide, {{8, 4, 2, 1}, {1, 16, 1, 1}, {64, 4}}, 8, 1, 1), setmetatable({tensor_registers = hopper.own_registers}, {__index = hopper})) == math.huge)
+local greedy = setmetatable({tensor_registers = hopper.own_registers}, {__index = hopper})
+assert(ms.draft(half, wide, greedy):cost(decide(wide, {{8, 4, 2, 1}, {1, 16, 1, 1}, {64, 4}}, 8, 1, 1)) == math.huge)
 local ampere = sketch_with("warp_mma_sync_16x16x16_f16f16f32", target)
-local function warps(...) return (tensor.cost(decide(ampere, {...}, 8), machine)) end
+local function warps(...) return ms.draft(half, ampere, machine):cost(decide(ampere, {...}, 8)) end
 assert(warps({32, 1, 2, 4, 1}, {16, 1, 4, 4, 1}, {64, 2, 2}) < 0.95 * warps({32, 1, 8, 1, 1}, {16, 1, 1, 16, 1}, {64, 2, 2}), "warps whose tiles are square read less")
-assert(not tensor.cost(plain, machine) and not tensor.cost(wide, draft.machine(ms.target "llvm -num-cores=1")), "what is none of these is not estimated")
+assert(not draft.cost_of(half, wide, setmetatable({tensor_products = 0}, {__index = hopper})), "there are no tensor cores")
 
 -- ---- Reductions by threads ----
 

@@ -308,7 +308,6 @@ static const char *const moved[][2] = {
     {"search.annealing", "search.policy.annealing"},
     {"search.coordinate", "search.policy.coordinate"},
     {"search.draft", "search.cost.draft"},
-    {"search.draft_tensor", "search.cost.tensor_cores"},
     {"search.draft_verify", "search.policy.draft_verify"},
     {"search.evolutionary", "search.policy.evolutionary"},
     {"search.grid", "search.policy.grid"},

@@ -1,0 +1,215 @@
+/* What a candidate costs a GPU whose tensor cores multiply, in cycles of one multiprocessor, from its decisions alone; of all
+ * others gpu.c says it. Its structure is the rule's (rules/multi_level_tiling_tensor_core.lua): blocks, warps or groups of
+ * them, the fragments of each along both sides of the product, and the reduction in steps, each of tiles in shared memory. A
+ * block computes as fast as tensor cores multiply, or as shared memory feeds them; latencies are hidden by other blocks and
+ * by copies that run ahead. As in gpu.c, the longest of what runs side by side counts whole, and a part of the rest.
+ *
+ * Sources: Zhu et al., "ROLLER", OSDI 2022, section 4; NVIDIA's data sheets, for products a cycle; Luo et al., "Benchmarking and
+ * dissecting the Nvidia Hopper GPU architecture via microbenchmarking", 2024, for mma.sync's share of them. */
+#include "draft.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Reading ---- */
+
+struct product_reading {
+  struct search_draft *draft;
+  const struct vm_steps *steps;
+  const tir_stmt *statements; /* by instruction */
+  const uint32_t *numbers;    /* by variable */
+  struct draft_product *last; /* the product whose block was annotated last; NULL: none was yet */
+  tir_stmt block;             /* and that block */
+};
+
+static const char *text_of(const struct vm_steps *steps, const struct vm_value *v) {
+  return v->kind == VM_STRING ? steps->text + v->first : "";
+}
+
+static void begin_product(struct product_reading *r, const struct vm_product *p, tir_stmt block) {
+  struct search_draft *d = r->draft;
+  d->products = realloc(d->products, (d->product_count + 1) * sizeof *d->products);
+  if (!d->products) abort();
+  r->last = &d->products[d->product_count++];
+  r->block = block;
+  *r->last = (struct draft_product){.m = (double)p->m,
+                                    .n = (double)p->n,
+                                    .k = (double)p->k,
+                                    .bytes = (tir_type_bits(p->inputs) + 7) / 8,
+                                    .warps = 1,
+                                    .ahead = -1};
+}
+
+/* The stage of the last statement of a pipelined loop; the outermost loop's annotation comes last, the innermost's counts. */
+static void read_stages(struct draft_product *p, const struct vm_steps *steps, const struct vm_value *list) {
+  if (p->ahead >= 0 || list->kind != VM_LIST || !list->count) return;
+  p->ahead = (double)steps->values[list->first + list->count - 1].integer;
+}
+
+static void read_annotation(struct product_reading *r, const struct vm_plan *plan, uint32_t at) {
+  const struct vm_instruction *in = &r->steps->instructions[at];
+  const struct vm_value *value = &vm_inputs_of(r->steps, in)[1];
+  const char *key = text_of(r->steps, vm_attrs_of(r->steps, in));
+  struct vm_product product;
+  if (!strcmp(key, "meta_schedule.auto_tensorize") && vm_find_product(plan, text_of(r->steps, value), &product))
+    begin_product(r, &product, r->statements[at]);
+  struct draft_product *p = r->last;
+  if (!p) return;
+  if (!strcmp(key, "software_pipeline_stage")) read_stages(p, r->steps, value);
+  if (!strcmp(key, "warp_execution") && value->kind == VM_INT) p->warps = (double)value->integer;
+  uint32_t number = draft_number_of(r->draft, r->numbers, value);
+  if (!strcmp(key, "software_pipeline_tensor_copies")) p->bulk = number;
+  if (!strcmp(key, "software_pipeline_producer")) p->producer = number;
+  if (!strcmp(key, "meta_schedule.cooperative_fetch") && number && p->lane_count < DRAFT_COPIES)
+    p->lanes[p->lane_count++] = number;
+}
+
+/* Whether a loop was given as one of the block's. */
+static bool is_loop_of(const struct product_reading *r, uint32_t loop, tir_stmt block) {
+  for (uint32_t i = 0; i < r->steps->count; i++) {
+    const struct vm_instruction *in = &r->steps->instructions[i];
+    if (in->kind == VM_GetLoops && loop >= in->first_output && loop < in->first_output + in->outputs)
+      return r->statements[i] == block;
+  }
+  return false;
+}
+
+/* The parts that a loop of the product's block is drawn to be of. */
+static void read_tile(struct product_reading *r, const struct vm_instruction *in) {
+  struct draft_product *p = r->last;
+  if (!p || p->tile_count == DRAFT_TILES || in->outputs > DRAFT_PARTS) return;
+  if (!is_loop_of(r, vm_inputs_of(r->steps, in)->ref, r->block)) return;
+  struct draft_tile_of *tile = &p->tiles[p->tile_count++];
+  tile->count = in->outputs;
+  for (uint32_t i = 0; i < in->outputs; i++) tile->parts[i] = r->numbers[in->first_output + i];
+}
+
+/* Blocks, warps and fragments of m and n; steps and their depth of k. */
+static bool is_complete(const struct draft_product *p) {
+  if (p->tile_count < 3) return false;
+  const struct draft_tile_of *last = &p->tiles[p->tile_count - 3];
+  return last[0].count >= 4 && last[1].count >= 4 && last[2].count >= 2;
+}
+
+bool draft_read_products(struct search_draft *d, const struct vm_plan *plan, const tir_stmt *statements,
+                         const uint32_t *numbers) {
+  assert(!d->product_count && statements && numbers);
+  struct product_reading r = {.draft = d, .steps = vm_plan_steps(plan), .statements = statements, .numbers = numbers};
+  for (uint32_t i = 0; i < r.steps->count && d->machine.gpu.tensor_products > 0; i++) {
+    const struct vm_instruction *in = &r.steps->instructions[i];
+    if (in->kind == VM_Annotate) read_annotation(&r, plan, i);
+    if (in->kind == VM_SamplePerfectTile || in->kind == VM_SamplePartitionedTile) read_tile(&r, in);
+  }
+  for (uint32_t i = 0; i < d->product_count; i++)
+    if (!is_complete(&d->products[i])) return false;
+  return d->product_count > 0;
+}
+
+/* ---- Estimating ---- */
+
+static const double SHARED_BYTES = 128; /* that shared memory gives a cycle */
+static const double SUBCORES = 4;       /* of a multiprocessor, each with tensor cores of its own, which a warp uses */
+static const double COPY = 2;           /* cycles of a warp's load and store, where threads copy */
+static const double PRODUCERS = 4;      /* warps that only copy, where some do */
+
+/* A product as a candidate has it. */
+struct tiling {
+  const struct draft_product *product;
+  const struct search_gpu *gpu;
+  double blocks, teams;        /* of the kernel; of a block: what multiplies together, a warp or a group */
+  double own_m, own_n, m, n;   /* results of a team, and of a block */
+  double steps, depth, stages; /* of the reduction: its steps, elements of one, and buffers of its tiles */
+  double lanes, warps, more;   /* elements that a thread copies at once; warps that multiply, and that only copy */
+  bool bulk;                   /* one thread has the tiles copied, by bulk tensor copies */
+};
+
+static double product_of(const struct draft_tile_of *tile, uint32_t first, const double *numbers) {
+  double all = 1;
+  for (uint32_t i = first; i < tile->count; i++) all *= numbers[tile->parts[i]];
+  return all;
+}
+
+static bool is_set(uint32_t number, const double *numbers) { return number && numbers[number] == 1; }
+
+static struct tiling tiling_of(const struct search_draft *d, const struct draft_product *p, const double *numbers) {
+  const struct draft_tile_of *m = &p->tiles[p->tile_count - 3], *n = m + 1, *k = m + 2;
+  const double *x = numbers;
+  struct tiling t = {.product = p, .gpu = &d->machine.gpu, .lanes = p->lane_count ? INFINITY : 1};
+  t.blocks = x[m->parts[0]] * x[m->parts[1]] * x[n->parts[0]] * x[n->parts[1]];
+  for (uint32_t i = 0; i + 3 < p->tile_count; i++) t.blocks *= product_of(&p->tiles[i], 0, x);
+  t.teams = x[m->parts[2]] * x[n->parts[2]];
+  t.own_m = p->m * product_of(m, 3, x), t.own_n = p->n * product_of(n, 3, x);
+  t.m = t.own_m * x[m->parts[2]], t.n = t.own_n * x[n->parts[2]];
+  t.steps = x[k->parts[0]], t.depth = p->k * product_of(k, 1, x);
+  t.stages = p->ahead >= 0 && t.steps > 1 ? p->ahead + (p->warps > 1 ? 2 : 1) : 1;
+  for (uint32_t i = 0; i < p->lane_count; i++) t.lanes = fmin(t.lanes, x[p->lanes[i]]);
+  t.warps = t.teams * p->warps;
+  t.bulk = is_set(p->bulk, x);
+  t.more = is_set(p->producer, x) ? PRODUCERS : 0;
+  return t;
+}
+
+/* Blocks that a multiprocessor has at a time; 0: none can be launched. */
+static double resident(const struct tiling *t) {
+  const struct search_gpu *g = t->gpu;
+  double threads = (t->warps + t->more) * g->warp;
+  double registers = ceil((t->m * t->n / (t->warps * g->warp) + g->tensor_registers) / 8) * 8;
+  double shared = fmax(t->stages * t->depth * (t->m + t->n) * t->product->bytes, 1);
+  if (threads > g->block_threads || shared > g->block_shared || registers > g->own_registers) return 0;
+  double by_threads = floor(g->sm_threads / threads), by_registers = floor(g->sm_registers / (registers * threads));
+  return fmin(fmin(g->sm_blocks, by_threads), fmin(by_registers, floor(g->sm_shared / shared)));
+}
+
+/* What two take that run side by side: the longer, and a part of the other. */
+static double most_of(const struct search_gpu *g, double a, double b) { return fmax(a, b) + g->exposed * fmin(a, b); }
+
+/* Cycles of a block's step: of the tensor cores, of shared memory, and of the threads that copy. */
+static double step_cycles(const struct tiling *t, double at_once) {
+  const struct draft_product *p = t->product;
+  bool grouped = p->warps > 1;
+  double rate = t->gpu->tensor_products * (2 / p->bytes) * (grouped ? 1 : t->gpu->tensor_alone);
+  double multiplying = t->m * t->n * t->depth / rate / fmin(1, at_once * t->warps / SUBCORES);
+  /* By a warp, into registers; groups of warps read for each product. */
+  double read = grouped ? t->own_m * t->own_n / p->n + t->own_n * t->own_m / p->m : t->own_m + t->own_n;
+  double feeding = t->teams * read * t->depth * p->bytes / SHARED_BYTES;
+  double copying = t->bulk ? 0 : t->depth * (t->m + t->n) / t->lanes / t->gpu->warp * COPY;
+  return most_of(t->gpu, multiplying, feeding) + copying / SUBCORES;
+}
+
+/* INFINITY: a block cannot be launched. */
+static double product_cycles(const struct tiling *t) {
+  const struct search_gpu *g = t->gpu;
+  double at_once = resident(t), rounds = ceil(t->blocks / g->sms); /* blocks of the busiest multiprocessor */
+  if (at_once < 1) return INFINITY;
+  at_once = fmin(at_once, rounds);
+  double met = t->more > 0 ? 0 : g->barrier; /* producers run ahead: the others do not wait for each other */
+  double waits = t->steps * ((t->stages > 1 ? 0 : g->memory_latency) + met) + g->memory_latency;
+  double busy = rounds * t->steps * step_cycles(t, at_once), waiting = ceil(rounds / at_once) * waits;
+  double bytes = t->steps * t->depth * (t->m + t->n) * t->product->bytes + t->m * t->n * 4;
+  double near = fmax(t->blocks * bytes / g->l2_bytes_a_cycle, rounds * bytes / g->sm_bytes_a_cycle);
+  return g->launch + most_of(g, most_of(g, busy, waiting), near);
+}
+
+double draft_products_cost(const struct search_draft *d, const int64_t *decisions) {
+  double numbers[DRAFT_NUMBERS], cycles = 0;
+  assert(d->product_count && d->number_count <= DRAFT_NUMBERS);
+  draft_compute_numbers(d, decisions, numbers);
+  for (uint32_t i = 0; i < d->product_count; i++) {
+    struct tiling t = tiling_of(d, &d->products[i], numbers);
+    cycles += product_cycles(&t);
+  }
+  return cycles;
+}
+
+/* Of the results of a team. */
+uint64_t draft_products_tile(const struct search_draft *d, const int64_t *decisions) {
+  double numbers[DRAFT_NUMBERS];
+  uint64_t key = 1469598103934665603u;
+  draft_compute_numbers(d, decisions, numbers);
+  for (uint32_t i = 0; i < d->product_count; i++) {
+    struct tiling t = tiling_of(d, &d->products[i], numbers);
+    key = ((key ^ (uint64_t)t.own_m) * 1099511628211u ^ (uint64_t)t.own_n) * 1099511628211u;
+  }
+  return key;
+}
