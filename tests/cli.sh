@@ -120,6 +120,16 @@ for command in tune show run lower space; do
   check "$command of a number that is none" 1 "column 12: h is x; expected: an integer" "$msched" $command 'ops:conv2d(h=x)'
 done
 check "show of a file" 0 "def gemm(A: T.Buffer((8, 12), \"float32\")" "$msched" show "$(dirname "$0")/../lua/examples/gemm.lua" -- 8 16 12
+cp "$(dirname "$0")/fuzz/corpus/onnx/attributes" "$dir/net.onnx"
+check "show of a network" 0 "input x: float32[7, 4]" "$msched" show "$dir/net.onnx" --dim batch=7
+check "show of a network, its shape" 0 "input x: float32[9, 4]" "$msched" show "$dir/net.onnx" --shape x=9x4
+check "a shape that does not fit" 1 "extent 2 of input x is 4, and 5 is given" "$msched" show "$dir/net.onnx" --shape x=9x5
+check "a shape that is none" 2 "is no extent" "$msched" show "$dir/net.onnx" --shape x=9xb
+check "a shape of no input" 2 "NAME=SHAPE" "$msched" show "$dir/net.onnx" --shape 9x4
+check "an extent that is none" 2 "is no extent" "$msched" show "$dir/net.onnx" --dim batch=-1
+check "a shape of what is no network" 2 "for networks, FILE.onnx" "$msched" show ops:relu --shape x=1
+check "a trace of a network" 2 "is a network" "$msched" show "$dir/net.onnx" --trace
+check "a network that is damaged" 1 "it is no ONNX model, or a damaged one" "$msched" show "$dir/model.onnx"
 check "show of a suite" 0 "0.02569 GFLOP  ops:conv2d -- 1 56 56 64 64 1 1 0" "$msched" show suite:ops
 [ "$("$msched" show suite:ops | wc -l)" = 88 ] || { echo "suite:ops has not 88 members"; failed=1; }
 check "show of some of a suite" 0 "CBR_4_b16" "$msched" show suite:subgraphs -- CBR batch=16

@@ -51,12 +51,31 @@ static void set(struct bound_array *a, size_t i, double x) {
   tir_put_element(a->type, (char *)a->data + i * element_bytes(a), x);
 }
 
+static bool is_wide(const struct bound_array *a) { return !tir_type_is_float(a->type) && tir_type_bits(a->type) == 64; }
+
+/* Integers of 64 bits as they are; past Lua's, as the nearest number. */
 static void push_element(lua_State *L, const struct bound_array *a, size_t i) {
+  int64_t whole;
+  if (is_wide(a)) {
+    memcpy(&whole, (const char *)a->data + i * sizeof whole, sizeof whole);
+    if (whole >= 0 || tir_type_code(a->type) != TIR_UINT) return lua_pushinteger(L, whole);
+    return lua_pushnumber(L, (lua_Number)(uint64_t)whole);
+  }
   double x = get(a, i);
   if (tir_type_is_float(a->type))
     lua_pushnumber(L, x);
   else
     lua_pushinteger(L, (lua_Integer)x);
+}
+
+/* The number at the stack's index `at`. */
+static void put(lua_State *L, struct bound_array *a, size_t i, int at) {
+  if (is_wide(a) && lua_isinteger(L, at)) {
+    int64_t whole = lua_tointeger(L, at);
+    memcpy((char *)a->data + i * sizeof whole, &whole, sizeof whole);
+  } else {
+    set(a, i, luaL_checknumber(L, at));
+  }
 }
 
 /* ---- Methods ---- */
@@ -73,7 +92,35 @@ static int read_shape(lua_State *L, int at, int64_t *shape) {
   return (int)rank;
 }
 
-/* array(shape [, type [, first value, function of position from 0, or list]]) */
+/* From the bytes of its elements, as array:bytes gives them. */
+static void fill_bytes(lua_State *L, struct bound_array *a, int at) {
+  size_t size;
+  const char *bytes = lua_tolstring(L, at, &size);
+  if (size != a->bytes) bind_refuse(L, "the array has %I bytes, the text %I", (LUAI_UACINT)a->bytes, (LUAI_UACINT)size);
+  memcpy(a->data, bytes, size);
+  if (tir_type_code(a->type) == TIR_BOOL)
+    for (size_t i = 0; i < a->count; i++) ((uint8_t *)a->data)[i] = ((uint8_t *)a->data)[i] != 0;
+}
+
+static int to_bytes(lua_State *L) {
+  const struct bound_array *a = bind_check_array(L, 1);
+  lua_pushlstring(L, a->data, a->bytes);
+  return 1;
+}
+
+/* reshape(shape): a copy, of as many elements in other extents */
+static int reshape(lua_State *L) {
+  int64_t shape[32];
+  const struct bound_array *a = bind_check_array(L, 1);
+  int rank = read_shape(L, 2, shape);
+  struct bound_array *made = bind_new_array(L, shape, rank, a->type);
+  if (made->count != a->count)
+    return bind_refuse(L, "%I elements do not fit extents of %I", (LUAI_UACINT)a->count, (LUAI_UACINT)made->count);
+  memcpy(made->data, a->data, a->bytes);
+  return 1;
+}
+
+/* array(shape [, type [, first value, function of position from 0, list, or the bytes of its elements]]) */
 static int new_array(lua_State *L) {
   int64_t shape[32];
   int rank = read_shape(L, 1, shape);
@@ -83,14 +130,16 @@ static int new_array(lua_State *L) {
     return bind_refuse(L, "`%s` is no type of elements", name);
   lua_settop(L, 3);
   struct bound_array *a = bind_new_array(L, shape, rank, type);
-  if (lua_isnumber(L, 3)) {
-    for (size_t i = 0; i < a->count; i++) set(a, i, lua_tonumber(L, 3));
+  if (lua_type(L, 3) == LUA_TNUMBER) {
+    for (size_t i = 0; i < a->count; i++) put(L, a, i, 3);
+  } else if (lua_type(L, 3) == LUA_TSTRING) {
+    fill_bytes(L, a, 3);
   } else if (lua_istable(L, 3)) {
     if ((size_t)luaL_len(L, 3) != a->count)
       return bind_refuse(L, "the list has %d values, the array %d", (int)luaL_len(L, 3), (int)a->count);
     for (size_t i = 0; i < a->count; i++) {
       lua_rawgeti(L, 3, (lua_Integer)i + 1);
-      set(a, i, luaL_checknumber(L, -1));
+      put(L, a, i, -1);
       lua_pop(L, 1);
     }
   } else if (lua_isfunction(L, 3)) {
@@ -98,11 +147,11 @@ static int new_array(lua_State *L) {
       lua_pushvalue(L, 3);
       lua_pushinteger(L, (lua_Integer)i);
       lua_call(L, 1, 1);
-      set(a, i, luaL_checknumber(L, -1));
+      put(L, a, i, -1);
       lua_pop(L, 1);
     }
   } else if (!lua_isnil(L, 3)) {
-    return bind_refuse(L, "an array is filled from a number, a list or a function");
+    return bind_refuse(L, "an array is filled from a number, a list, a function or bytes");
   }
   return 1;
 }
@@ -143,7 +192,7 @@ static int read_element(lua_State *L) {
 
 static int write_element(lua_State *L) {
   struct bound_array *a = bind_check_array(L, 1);
-  set(a, position(L, a, 2), luaL_checknumber(L, 3));
+  put(L, a, position(L, a, 2), 3);
   return 0;
 }
 
@@ -267,8 +316,9 @@ static int text(lua_State *L) {
 
 void bind_arrays(lua_State *L) {
   assert(lua_istable(L, -1));
-  static const luaL_Reg methods[] = {{"shape", shape},        {"type", type_name},        {"tolist", to_list},
-                                     {"random", fill_random}, {"difference", difference}, {NULL, NULL}};
+  static const luaL_Reg methods[] = {
+      {"shape", shape},           {"type", type_name}, {"tolist", to_list},  {"random", fill_random},
+      {"difference", difference}, {"bytes", to_bytes}, {"reshape", reshape}, {NULL, NULL}};
   static const luaL_Reg meta[] = {
       {"__newindex", write_element}, {"__len", length}, {"__gc", collect}, {"__tostring", text}, {NULL, NULL}};
   bind_type(L, BOUND_ARRAY, methods, meta);

@@ -151,6 +151,11 @@ end
 
 function commands.show(options, ids, rest)
   local steps = options.diff or options.explain
+  if ids[1] and ids[1]:find "%.onnx$" then
+    if ids[2] or steps or options.trace or options.task or #rest > 0 then misuse("%s is a network: of the options, --shape, --dim and --json are for it", ids[1]) end
+    return ms.load "lua.cli.network".show(options, ids[1])
+  end
+  if options.shape or options.dim then misuse("--shape and --dim are for networks, FILE.onnx") end
   if ids[1] and (cli.named(ids[1]) or is_file(ids[1])) then
     if ids[2] or steps or options.trace then misuse("%s is no record: it has no trace", ids[1]) end
     return show_functions(options, ids[1], rest)

@@ -27,6 +27,7 @@ docs.about = {
   box = "A box: a state of its own for the rules and mutators of files.",
   vendor = "A vendor's library, for the benchmarks.",
   worker = "A program of ours in a process of its own.",
+  network = "A network: a graph of operators, as ms.onnx gives it, a table to walk and to change: name, producer, opsets; inputs and outputs, lists of {name, type, shape}; constants, arrays by name; nodes, a list of {op, domain, name, inputs, outputs, attributes}. net:check() brings nodes into order after a change.",
   call = "A kernel or a vendor's routine with its arguments, ready to run.",
   expression = "A tensor expression; help(te) lists what they are made with.",
 }
@@ -74,7 +75,9 @@ ms.host(): table | How the target `native` came to be: llvm_cpu (LLVM's name), c
 ms.units(target: string): table[] | Units that multiply short types which this machine has and code for the target may use: a list of {unit, name, products}: a number, what it is called, and what it multiplies, as function:work() calls it.
 ms.unit_rate(unit: integer, threads: integer, vector_bits: integer): number | The operations a second that so many threads are measured to do on such a unit, in registers, by vectors of so many bits.
 ms.unit_is_used(unit: integer, assembly: string): boolean | Whether a text of assembly has an instruction of such a unit.
-ms.array(shape: integer[], type?: string, values?: number|number[]|fun(position: integer): number): msched.array | An array of float32 zeros, or of the type and values given: one number, a list, or a function of the position from 0.
+ms.array(shape: integer[], type?: string, values?: number|number[]|string|fun(position: integer): number): msched.array | An array of float32 zeros, or of the type and values given: one number, a list, a function of the position from 0, or the bytes of all elements as array:bytes gives them.
+ms.onnx(path: string, options?: {shapes: table<string, integer[]>?, dims: table<string, integer>?}): msched.network | The network of a file of ONNX; `shapes` are of inputs by name, `dims` extents by the name that stands for them. External data are read from the file's folder.
+ms.read_onnx(path: string): table | What stands in a file of ONNX, as tables: {ir_version, producer, opsets, functions, graph = {name, inputs, outputs, known, initializers, nodes}}.
 ms.load_array(path: string): msched.array | The array of a file of NumPy's format .npy, as numpy.save writes it.
 ms.time(f: function|msched.kernel, ...: any): number, number, number | Calls f(...) again and again, half a second long but at least three times: the median of the seconds that a call takes, the least and the most.
 ms.arrays_for(func: msched.function, seed: integer, again?: msched.array[]): msched.array[] | Arrays for a function's parameters, or these again, filled with small integers, so that sums are exact.
@@ -276,9 +279,17 @@ trace:mutate(seed?: integer, options?: {mutator?: string, other?: msched.trace, 
 array:shape(): integer[] | Its extents.
 array:type(): string | Its elements' type.
 array:save(path: string) | Writes a file of NumPy's format .npy, which numpy.load reads.
+array:bytes(): string | The bytes of its elements, in their order.
+array:reshape(shape: integer[]): msched.array | A copy with as many elements in other extents.
 array:tolist(): number[] | Its elements as a flat list.
 array:random(seed?: integer, digits?: boolean): msched.array | Fills it with integers from -4 to 4, or with numbers that use all digits of their type: floats of either sign from 1/8 to 1, integers of eight bits; gives the array.
 array:difference(other: msched.array): number | The largest difference of two arrays' elements.
+network:check(): msched.network | That it is whole: every value is given once, by an input, a constant or a node, and no node waits for itself; brings the nodes into an order that can be run. All that is wrong is named at once.
+network:giver(name: string): table? | The node that gives a value; nil: an input or a constant does.
+network:readers(name: string): table[] | The nodes that read a value.
+network:operators(): table<string, integer> | How often each operator stands in it.
+network:open_extents(): string[] | The extents of its inputs that are names still; ms.onnx gives them numbers by `shapes` and `dims`.
+network:text(): string | What it is: a line a value and a node.
 kernel:prepare(...: msched.array|number): msched.call | The kernel with its arguments, for ms.time_in_turn.
 kernel:run(...: msched.array|number) | Runs it. Ctrl-C ends it, on all its threads; what it writes is undefined then.
 kernel:time(...: msched.array|number): number, number, number, integer, boolean | Median seconds, low and high of its 95 % interval, the number of runs, and whether other programs ran whenever it was timed, so that it may be faster. Behind the arguments: seconds of sampling, at most (2).

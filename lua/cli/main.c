@@ -36,7 +36,8 @@ const struct cli_command cli_commands[] = {
     {"top", "[NAME]", "Lists the fastest records of each workload.", cli_lua},
     {"show", "ID\nFILE\nops:NAME\nsuite:NAME",
      "Prints a record: its scheduled module and its trace, or what each instruction changed; a file's functions, or an "
-     "operator's; the members of a suite. An ID may be a task's name, for its best record, or `best` where the store "
+     "operator's; a network, FILE.onnx; the members of a suite. An ID may be a task's name, for its best record, or "
+     "`best` where the store "
      "has one task.",
      cli_lua},
     {"report", "[TASK…] -o FILE",

@@ -140,6 +140,10 @@ made_in(ms.load_array, "lua.lib.numpy", "load")
 made_in(ms.array_methods.save, "lua.lib.numpy", "save")
 ms.array_methods = nil
 
+-- Networks, from ONNX's files.
+function ms.onnx(path, options) return ms.load "lua.net.network".read(path, options) end
+made_in(ms.onnx, "lua.net.network", "read")
+
 local TIMED, LEAST = 0.5, 3 -- seconds, and calls, of ms.time
 
 -- The median, the least and the most of the seconds that calls of f take.

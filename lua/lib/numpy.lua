@@ -6,15 +6,13 @@ local numpy = {}
 
 local MAGIC = "\147NUMPY"
 local MOST = 1 << 32 -- bytes of elements
--- NumPy's letter and bytes of each of our types, and how string.pack writes it.
-local TYPES = {float32 = {"f4", "f"}, float64 = {"f8", "d"}, int8 = {"i1", "i1"}, int16 = {"i2", "i2"}, int32 = {"i4", "i4"}, int64 = {"i8", "i8"},
-               uint8 = {"u1", "I1"}, uint16 = {"u2", "I2"}, uint32 = {"u4", "I4"}}
+-- NumPy's letter and bytes of each of our types.
+local TYPES = {float32 = "f4", float64 = "f8", int8 = "i1", int16 = "i2", int32 = "i4", int64 = "i8", uint8 = "u1", uint16 = "u2", uint32 = "u4",
+               uint64 = "u8", float16 = "f2", bool = "b1"}
 local OURS = {}
-for _, name in ipairs(ms.sorted_keys(TYPES)) do OURS[TYPES[name][1]] = name end
+for _, name in ipairs(ms.sorted_keys(TYPES)) do OURS[TYPES[name]] = name end
 
 -- ---- Out ---------------------------------------------------------------------------------------------------------
-
-local CHUNK = 4096 -- elements at a time
 
 local function header_of(array, code)
   local shape = array:shape()
@@ -31,11 +29,7 @@ function numpy.save(array, path)
   if not known then error(string.format("%sNumPy has no files of %s; build with another type, or copy to one", ms.where(), array:type()), 0) end
   local file, why = io.open(path, "wb")
   if not file then error(ms.where() .. why, 0) end
-  local values, ok = array:tolist(), file:write(header_of(array, known[1]))
-  for first = 1, #values, CHUNK do
-    local last = math.min(first + CHUNK - 1, #values)
-    ok = ok and file:write(string.pack("<" .. known[2]:rep(last - first + 1), table.unpack(values, first, last)))
-  end
+  local ok = file:write(header_of(array, known), array:bytes())
   if not file:close() or not ok then error(ms.where() .. path .. " cannot be written", 0) end
 end
 
@@ -90,9 +84,12 @@ function numpy.load(path)
     count = count * extent
   end
   if #text - h.from + 1 < count * h.bytes then fail("it is cut short: %d elements of %d bytes are expected", count, h.bytes) end
-  local one, values, at = (h.big and ">" or "<") .. TYPES[h.type][2], {}, h.from
-  for i = 1, count do values[i], at = string.unpack(one, text, at) end
-  return ms.array(h.shape, h.type, h.fortran and transposed(values, h.shape) or values)
+  local bytes = text:sub(h.from, h.from + count * h.bytes - 1)
+  if h.big and h.bytes > 1 then bytes = bytes:gsub(("."):rep(h.bytes), string.reverse) end
+  if not h.fortran then return ms.array(h.shape, h.type, bytes) end
+  local values = {}
+  for i = 1, count do values[i] = bytes:sub((i - 1) * h.bytes + 1, i * h.bytes) end
+  return ms.array(h.shape, h.type, table.concat(transposed(values, h.shape)))
 end
 
 return numpy

@@ -3,6 +3,7 @@
 #include "format.h"
 #include "lua/bind/bind.h"
 #include "lua/bind/bind_search.h"
+#include "lua/net/read.h"
 
 #include <assert.h>
 #include <dirent.h>
@@ -408,6 +409,7 @@ int luaopen_msched(lua_State *L) {
     bind_files(L);
     bind_formats(L);
     bind_boxes(L);
+    net_bind(L);
     lua_pushcfunction(L, names_in);
     lua_setfield(L, -2, "names_in");
   }

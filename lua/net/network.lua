@@ -1,0 +1,298 @@
+-- Networks: graphs of operators, from ONNX's files. A network is a table to walk and to change:
+--   name, producer, opsets         its name, who wrote it, the version of each domain's operators
+--   inputs, outputs                lists of {name, type, shape}; what stands in a shape is an extent, or the name of one
+--   constants                      arrays by the name of their value
+--   nodes                          a list of {op, domain, name, inputs, outputs, attributes}, in an order that can be run
+-- Values are strings; "" stands for one that is left out. net:check() brings the nodes into order after a change.
+local ms = msched
+local network = {}
+
+local Network = {}
+Network.__index = Network
+
+local OLDEST, NEWEST = 7, 28 -- versions of the operators of ONNX itself, whose meaning is known
+local TYPES = {bool = true, int8 = true, int16 = true, int32 = true, int64 = true, uint8 = true, uint16 = true, uint32 = true, uint64 = true,
+               float16 = true, bfloat16 = true, float32 = true, float64 = true}
+
+-- What is wrong with a network, all of it at once, one a line.
+local MOST_SHOWN = 20
+local function refuse(net, problems)
+  local shown = table.move(problems, 1, math.min(#problems, MOST_SHOWN), 1, {})
+  if #problems > MOST_SHOWN then shown[#shown + 1] = string.format("… and %d more", #problems - MOST_SHOWN) end
+  local text = #problems == 1 and problems[1] or string.format("%d problems:\n  %s", #problems, table.concat(shown, "\n  "))
+  error(string.format("%s%s: %s", ms.where(), net.path or net.name, text), 0)
+end
+network.refuse = refuse
+
+-- A node as messages name it: by its name, and where it has none by its first output.
+function network.node_text(node)
+  local operator = node.domain ~= "" and node.domain .. "." .. node.op or node.op
+  if node.name ~= "" then return string.format("%s %s", operator, node.name) end
+  return string.format("%s that gives %s", operator, node.outputs[1] or "nothing")
+end
+local node_text = network.node_text
+
+-- ---- Whether it is whole -----------------------------------------------------------------------------------------
+
+local function add(problems, format, ...) problems[#problems + 1] = string.format(format, ...) end
+
+local function check_values(net, problems)
+  for _, list in ipairs {"inputs", "outputs"} do
+    local kind = list:sub(1, -2)
+    for i, value in ipairs(net[list]) do
+      if value.name == "" then add(problems, "%s %d has no name", kind, i) end
+      if value.other then add(problems, "%s %s is %s: networks have tensors only", kind, value.name, value.other)
+      elseif value.type and not TYPES[value.type] then
+        add(problems, "%s %s is of %s, which no array has", kind, value.name, value.type)
+      elseif not value.type and list == "inputs" then add(problems, "input %s has no type", value.name) end
+      for d, extent in ipairs(value.shape or {}) do
+        if math.type(extent) == "integer" and extent < 0 then add(problems, "%s %s: extent %d is %d", kind, value.name, d, extent) end
+      end
+    end
+  end
+end
+
+-- Who gives each value: true for inputs and constants, or the node. What is given twice is refused.
+local function givers_of(net, problems)
+  local givers, seen = {}, {}
+  for _, input in ipairs(net.inputs) do
+    if seen[input.name] then add(problems, "two inputs are named %s", input.name) end
+    seen[input.name], givers[input.name] = true, true
+  end
+  for name in pairs(net.constants) do givers[name] = true end
+  for _, node in ipairs(net.nodes) do
+    for _, name in ipairs(node.outputs) do
+      if name ~= "" and givers[name] then add(problems, "%s is given twice, by %s too", name, node_text(node)) end
+      if name ~= "" then givers[name] = givers[name] or node end
+    end
+  end
+  return givers
+end
+
+-- Nodes so that each comes after those that it reads from; the stack is ours, since chains are long.
+local function order(net, givers, problems)
+  local sorted, state = {}, {}
+  local function push(stack, node)
+    state[node] = "open"
+    stack[#stack + 1] = {node = node, at = 0}
+  end
+  for _, first in ipairs(net.nodes) do
+    local stack = {}
+    if not state[first] then push(stack, first) end
+    while #stack > 0 do
+      local top = stack[#stack]
+      top.at = top.at + 1
+      local name = top.node.inputs[top.at]
+      local giver = name ~= "" and givers[name]
+      if not name then
+        state[top.node], sorted[#sorted + 1], stack[#stack] = "done", top.node, nil
+      elseif type(giver) == "table" and state[giver] == "open" then
+        add(problems, "%s reads %s, which depends on it: a cycle", node_text(top.node), name)
+        return sorted
+      elseif type(giver) == "table" and not state[giver] then
+        push(stack, giver)
+      end
+    end
+  end
+  return sorted
+end
+
+-- That a network is whole: every value is given once, by an input, a constant or a node; no node waits for itself. Brings
+-- the nodes into an order that can be run.
+function Network:check()
+  local problems = {}
+  check_values(self, problems)
+  local givers = givers_of(self, problems)
+  for _, node in ipairs(self.nodes) do
+    if node.op == "" then add(problems, "a node has no operator: the one that gives %s", node.outputs[1] or "nothing") end
+    for _, name in ipairs(node.inputs) do
+      if name ~= "" and not givers[name] then add(problems, "%s reads %s, which nothing gives", node_text(node), name) end
+    end
+  end
+  for _, output in ipairs(self.outputs) do
+    if output.name ~= "" and not givers[output.name] then add(problems, "output %s is given by nothing", output.name) end
+  end
+  if #self.outputs == 0 then add(problems, "it has no outputs") end
+  local sorted = order(self, givers, problems)
+  if #problems > 0 then refuse(self, problems) end
+  self.nodes = sorted
+  return self
+end
+
+-- ---- Walking -----------------------------------------------------------------------------------------------------
+
+-- The node that gives a value; nil: it is an input or a constant.
+function Network:giver(name)
+  for _, node in ipairs(self.nodes) do
+    for _, output in ipairs(node.outputs) do
+      if output == name and name ~= "" then return node end
+    end
+  end
+end
+
+-- The nodes that read a value.
+function Network:readers(name)
+  local list = {}
+  for _, node in ipairs(self.nodes) do
+    for _, input in ipairs(node.inputs) do
+      if input == name and list[#list] ~= node then list[#list + 1] = node end
+    end
+  end
+  return list
+end
+
+-- How often each operator stands in it.
+function Network:operators()
+  local counts = {}
+  for _, node in ipairs(self.nodes) do
+    local name = node.domain ~= "" and node.domain .. "." .. node.op or node.op
+    counts[name] = (counts[name] or 0) + 1
+  end
+  return counts
+end
+
+-- ---- As text -----------------------------------------------------------------------------------------------------
+
+local function shape_text(shape)
+  if not shape then return "[…]" end
+  local parts = {}
+  for d, extent in ipairs(shape) do parts[d] = extent == "" and "?" or tostring(extent) end
+  return "[" .. table.concat(parts, ", ") .. "]"
+end
+network.shape_text = shape_text
+
+local function value_text(value) return string.format("%s: %s%s", value.name, value.type or value.other or "?", shape_text(value.shape)) end
+
+local MOST_LISTED = 16
+local function attribute_text(x)
+  if type(x) == "string" then return string.format("%q", x) end
+  if type(x) ~= "table" then return tostring(x) end
+  if x.nodes then return string.format("graph of %d nodes", #x.nodes) end
+  if x.unread then return "?" end
+  local parts = {}
+  for i = 1, math.min(#x, MOST_LISTED) do parts[i] = attribute_text(x[i]) end
+  if #x > MOST_LISTED then parts[#parts + 1] = "…" end
+  return "[" .. table.concat(parts, ", ") .. "]"
+end
+
+local function node_line(node)
+  local attributes = {}
+  for _, key in ipairs(ms.sorted_keys(node.attributes)) do
+    attributes[#attributes + 1] = key .. " = " .. attribute_text(node.attributes[key])
+  end
+  local inputs = {}
+  for i, name in ipairs(node.inputs) do inputs[i] = name == "" and "_" or name end
+  local outputs = {}
+  for i, name in ipairs(node.outputs) do outputs[i] = name == "" and "_" or name end
+  local operator = node.domain ~= "" and node.domain .. "." .. node.op or node.op
+  return string.format("  %s = %s(%s)%s%s", table.concat(outputs, ", "), operator, table.concat(inputs, ", "),
+                       #attributes > 0 and " {" .. table.concat(attributes, ", ") .. "}" or "", node.name ~= "" and "  # " .. node.name or "")
+end
+
+-- What it is, a line a value and a node.
+function Network:text()
+  local lines, opsets, constants, elements = {}, {}, ms.sorted_keys(self.constants), 0
+  for _, domain in ipairs(ms.sorted_keys(self.opsets)) do
+    opsets[#opsets + 1] = string.format("%s %d", domain == "" and "opset" or domain, self.opsets[domain])
+  end
+  for _, name in ipairs(constants) do elements = elements + #self.constants[name] end
+  local function count(n, noun) return string.format("%d %s%s", n, noun, n == 1 and "" or "s") end
+  lines[1] = string.format("network %s: %s, %s of %s, %s%s", self.name ~= "" and self.name or "without a name", count(#self.nodes, "node"),
+                           count(#constants, "constant"), count(elements, "element"), table.concat(opsets, ", "), self.producer ~= "" and ", by " .. self.producer or "")
+  for _, value in ipairs(self.inputs) do lines[#lines + 1] = "  input " .. value_text(value) end
+  for _, name in ipairs(constants) do
+    local array = self.constants[name]
+    lines[#lines + 1] = string.format("  constant %s: %s%s", name, array:type(), shape_text(array:shape()))
+  end
+  for _, node in ipairs(self.nodes) do lines[#lines + 1] = node_line(node) end
+  for _, value in ipairs(self.outputs) do lines[#lines + 1] = "  output " .. value_text(value) end
+  return table.concat(lines, "\n")
+end
+Network.__tostring = Network.text
+
+-- ---- From files --------------------------------------------------------------------------------------------------
+
+local function check_opsets(net, problems)
+  local version = net.opsets[""]
+  if not version then add(problems, "it does not say which version of ONNX's operators it uses")
+  elseif version < OLDEST or version > NEWEST then
+    add(problems, "it uses version %d of ONNX's operators; %d to %d are known", version, OLDEST, NEWEST)
+  end
+end
+
+-- Extents that are given: whole shapes of inputs by name, and single ones by the name that stands in the shapes.
+local function give_shapes(net, options, problems)
+  local shapes, dims, inputs = options.shapes or {}, options.dims or {}, {}
+  for _, input in ipairs(net.inputs) do
+    inputs[input.name] = input
+    local given = shapes[input.name]
+    if given and input.shape and #given ~= #input.shape then
+      add(problems, "input %s has %d dimensions, and a shape of %d is given", input.name, #input.shape, #given)
+    elseif given then
+      for d, extent in ipairs(given) do
+        local own = input.shape and input.shape[d]
+        if math.type(own) == "integer" and own ~= extent then
+          add(problems, "extent %d of input %s is %d, and %d is given", d, input.name, own, extent)
+        end
+      end
+      input.shape = given
+    end
+    for d, extent in ipairs(input.shape or {}) do
+      if dims[extent] then input.shape[d] = dims[extent] end
+    end
+  end
+  for _, name in ipairs(ms.sorted_keys(shapes)) do
+    if not inputs[name] then add(problems, "a shape is given for %s, which is no input%s", name, ms.load "lua.lib.nearest".meant(name, ms.sorted_keys(inputs))) end
+  end
+end
+
+-- The extents that are still names, by name; a network without any can be run.
+function Network:open_extents()
+  local names = {}
+  for _, input in ipairs(self.inputs) do
+    for d, extent in ipairs(input.shape or {}) do
+      if type(extent) == "string" then
+        local name = extent ~= "" and extent or string.format("extent %d of %s", d, input.name)
+        names[name] = true
+      end
+    end
+  end
+  return ms.sorted_keys(names)
+end
+
+-- A network of a graph as read_onnx gives it.
+local function of_graph(model, path)
+  local graph = model.graph
+  local net = setmetatable({path = path, name = graph.name, producer = model.producer, opsets = model.opsets, functions = model.functions,
+                            inputs = {}, outputs = graph.outputs, nodes = graph.nodes, constants = {}}, Network)
+  local problems = {}
+  check_opsets(net, problems)
+  for i, initializer in ipairs(graph.initializers) do
+    if initializer.name == "" then add(problems, "constant %d has no name", i) end
+    if net.constants[initializer.name] then add(problems, "two constants are named %s", initializer.name) end
+    net.constants[initializer.name] = initializer.array
+  end
+  for _, input in ipairs(graph.inputs) do -- older files list constants among the inputs
+    if not net.constants[input.name] then net.inputs[#net.inputs + 1] = input end
+  end
+  return net, problems
+end
+
+-- ms.onnx(path [, {shapes = {x = {1, 3, 224, 224}}, dims = {batch = 1}}]): the network of a file.
+function network.read(path, options)
+  if type(path) ~= "string" then error(ms.where() .. "ms.onnx takes a path", 0) end
+  options = ms.options(options, "shapes:table dims:table")
+  local where = ms.where()
+  local ok, model = pcall(ms.read_onnx, path)
+  if not ok then
+    local message = tostring(model)
+    if message:sub(1, #where) == where then message = message:sub(#where + 1) end
+    error(string.format("%s%s: %s", where, path, message), 0)
+  end
+  local net, problems = of_graph(model, path)
+  give_shapes(net, options or {}, problems)
+  if #problems > 0 then refuse(net, problems) end
+  return net:check()
+end
+
+return network
