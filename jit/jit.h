@@ -390,8 +390,8 @@ struct jit_contender {
 };
 /* Times them in turn, in short slices with a rest before each so that one's idle threads do not take the other's cores:
  * what disturbs the machine disturbs all alike; in an order drawn for each round. Slices that a device begins at another
- * clock than the first are scaled to that. Each gets `seconds` of slices. false: no memory,
- * or a sample is below 0: its calls failed. */
+ * clock than the first are scaled to that. Each gets `seconds` of slices, by the machine's clock or by what the samples say
+ * that they took, whichever is more. false: no memory, or a sample is below 0: its calls failed. */
 bool jit_time_in_turn(const struct jit_contender *contenders, uint32_t count, double seconds, struct jit_timing *out);
 /* The same to know which is the fastest: from the third slice on those that are slower, by 95 % intervals of their medians,
  * get no more, and it ends where one is left. */

@@ -204,6 +204,7 @@ enum { WARMING_CALLS = 2, LEAST_SLICES = 5, LEAST_OF_FASTEST = 3, LEAST_OF_LOSER
 
 struct samples {
   double *at, seconds; /* of all slices */
+  double taken;        /* seconds that samples took, by the contender's own clock */
   uint64_t interruptions;
   uint32_t count, calls; /* calls a sample */
   uint32_t clocked;
@@ -223,14 +224,15 @@ static double sample_contender(const struct jit_contender *c, uint32_t calls, co
 static bool sample_slice(const struct jit_contender *c, struct samples *s, const struct timing_clock *clock,
                          double scale) {
   double warming = sample_contender(c, WARMING_CALLS, clock), once = fmax(warming, 1e-9), start = clock->now();
+  double before = s->taken;
   uint64_t interruptions = clock->interruptions();
   if (warming < 0) return false;
   if (!s->calls) s->calls = once >= SHORTEST_SAMPLE ? 1 : (uint32_t)(SHORTEST_SAMPLE / once) + 1;
   do {
     double seconds = sample_contender(c, s->calls, clock);
     if (seconds < 0) return false;
-    s->at[s->count++] = scale * seconds, s->raw += seconds;
-  } while (s->count < MOST_SAMPLES && clock->now() - start < SLICE);
+    s->at[s->count++] = scale * seconds, s->raw += seconds, s->taken += seconds * s->calls;
+  } while (s->count < MOST_SAMPLES && fmax(clock->now() - start, s->taken - before) < SLICE);
   s->seconds += clock->now() - start;
   s->interruptions += clock->interruptions() - interruptions;
   return true;
@@ -295,11 +297,21 @@ static uint32_t leave_out_losers(struct samples *all, uint32_t count) {
   return left;
 }
 
+/* Seconds since the first slice began: by the machine's clock, or by the contenders' own where these are ahead of it, as a
+ * simulated device's is. */
+static double seconds_of_turns(const struct samples *all, uint32_t count, double start,
+                               const struct timing_clock *clock) {
+  double taken = 0;
+  for (uint32_t i = 0; i < count; i++) taken += all[i].taken;
+  return fmax(clock->now() - start, taken);
+}
+
 static bool take_turns(const struct jit_contender *contenders, struct samples *all, uint32_t *order, uint32_t count,
                        const struct timing_turns *turns) {
   double start = turns->clock->now(), hertz = 0;
   uint32_t left = count, least = turns->to_find_fastest ? LEAST_OF_FASTEST : LEAST_SLICES;
-  for (uint32_t round = 0; round < least || turns->clock->now() - start < turns->seconds * left; round++) {
+  for (uint32_t round = 0; round < least || seconds_of_turns(all, count, start, turns->clock) < turns->seconds * left;
+       round++) {
     draw_order(round, count, order);
     for (uint32_t i = 0; i < count; i++) {
       struct samples *s = &all[order[i]];

@@ -300,6 +300,24 @@ static void the_slower_get_no_more_turns(void **state) {
   assert_true(t[0].runs > 60 && t[1].runs > 90 && t[2].runs > 45);
 }
 
+/* The clock of a simulated device runs ahead of the machine's: its seconds count. */
+static double ahead_sample(void *data, uint32_t calls) {
+  *(uint32_t *)data += calls;
+  fake.now += 1e-6 * calls;
+  return 0.125;
+}
+static void seconds_of_a_clock_that_is_ahead_count(void **state) {
+  (void)state;
+  uint32_t calls[2] = {0};
+  struct jit_contender contenders[2];
+  struct jit_timing t[2];
+  const struct timing_turns turns = {1, false, &fake_clock};
+  memset(&fake, 0, sizeof fake);
+  for (int i = 0; i < 2; i++) contenders[i] = (struct jit_contender){.sample = ahead_sample, .data = &calls[i]};
+  assert_true(timing_in_turn(contenders, 2, &turns, t));
+  for (int i = 0; i < 2; i++) assert_true(t[i].runs == 8 && calls[i] == 24 && is_about(t[i].seconds, 0.125));
+}
+
 /* ---- At a clock of a device ---- */
 
 static struct {
@@ -374,6 +392,7 @@ int main(void) {
       cmocka_unit_test(a_machine_that_stays_busy_is_said_to_be),
       cmocka_unit_test(calls_that_lie_far_apart_are_of_a_busy_machine),
       cmocka_unit_test(the_slower_get_no_more_turns),
+      cmocka_unit_test(seconds_of_a_clock_that_is_ahead_count),
       cmocka_unit_test(times_are_scaled_to_one_clock),
       cmocka_unit_test(slices_are_scaled_to_the_first),
   };
