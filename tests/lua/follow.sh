@@ -20,12 +20,10 @@ wait_for() { # seconds, what is waited for, command…
 }
 follow() { "$msched" report --follow "$@" >out 2>err & follower=$!; }
 ends() { # with a status, within a minute
-  (sleep 60; kill -9 "$follower" 2>/dev/null) &
-  guard=$!
-  got=0
+  tries=600 got=0
+  while kill -0 "$follower" 2>/dev/null && [ $tries -gt 0 ]; do tries=$((tries - 1)) && sleep 0.1; done
+  [ $tries -gt 0 ] || kill -9 "$follower" 2>/dev/null || true
   wait "$follower" || got=$?
-  kill $guard 2>/dev/null || true
-  wait $guard 2>/dev/null || true
   [ $got = "$1" ] || fail "it ends with $got, not $1"
   follower=''
 }
