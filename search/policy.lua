@@ -3,8 +3,9 @@
 -- before all trials are done, it may return why, in words.
 local policies = {}
 
-local SHIPPED = {"annealing", "coordinate", "draft_verify", "evolutionary", "grid", "random", "replay_function", "replay_trace"}
-local DEFAULT = "draft_verify"
+local SHIPPED = {"analytical", "annealing", "coordinate", "evolutionary", "grid", "random", "replay_function", "replay_trace"}
+local DEFAULT = "analytical"
+local OLD = {draft_verify = "analytical"} -- names that scripts may still have
 
 -- A policy's file asks for pools and measuring, so it runs with the rights of the program.
 local function load_file(path)
@@ -36,7 +37,8 @@ function policies.find(name)
   name = name or DEFAULT
   if name:find "%.lua$" then return load_file(name) end
   local found, names = by_name()
-  if found[name] then return found[name]() end
+  local find = found[name] or found[OLD[name]]
+  if find then return find() end
   error(string.format("there is no policy `%s`; known are %s, and files, NAME.lua, that return one", name, table.concat(names, ", ")), 0)
 end
 

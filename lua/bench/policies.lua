@@ -5,7 +5,7 @@ local cli, tools = ms.load "lua.cli.cli", ms.load "lua.bench.tools"
 local policies = ms.load "search.policy"
 
 local USUAL = {"C1D", "C2D", "DEP", "GRP", "T2D", "CAP", "SFM", "NRM", "GMM1024"}
-local COMPARED = {"draft_verify", "evolutionary", "annealing", "random"} -- with the first of them
+local COMPARED = {"analytical", "evolutionary", "annealing", "random"} -- with the first of them
 local SECONDS = 0.3 -- of timing, each
 
 local function geometric_mean(values)

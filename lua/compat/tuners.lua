@@ -103,7 +103,7 @@ end
 
 -- Many configs, by chance and around the fastest, are scheduled; those that estimate and model together say are fastest are
 -- proposed, and one of eight by chance. The model has the more say the more results it knows, as in
--- search/policy/draft_verify.lua.
+-- search/policy/analytical.lua.
 local FIRST, DRAWN, AROUND, PARENTS, LEARNED, CHANCE = 384, 48, 80, 4, 32, 8
 function propose.model(t, count)
   local stream, parents, pool = stream_of(t, 4), fastest(t, PARENTS), {}

@@ -22,7 +22,7 @@ local function is_about(x, y) return math.abs(x - y) < 1e-9 * y end
 
 -- ---- policies ----------------------------------------------------------------------------------------------------
 
-local lines = assert(run("lua.bench.policies", {json = true, target = target, trials = 8, seeds = 2, policy = {"random", "draft_verify"}}, {"GMM"}))
+local lines = assert(run("lua.bench.policies", {json = true, target = target, trials = 8, seeds = 2, policy = {"random", "analytical"}}, {"GMM"}))
 local row, total = lines[1], lines[2]
 assert(#lines == 2 and row.workload == "GMM" and row.trials == 8 and #row.policies == 2)
 for _, p in ipairs(row.policies) do

@@ -51,7 +51,7 @@ local function asked(functions, options, most)
   return lists, ok and tasks
 end
 
-local POLICIES = {"draft_verify", "evolutionary", "coordinate", "annealing", "random", "grid", "replay_trace", "replay_function"}
+local POLICIES = {"analytical", "evolutionary", "coordinate", "annealing", "random", "grid", "replay_trace", "replay_function"}
 for _, policy in ipairs(POLICIES) do
   local first, tasks = asked({small}, {policy = policy, jobs = 1})
   assert(#first.small == 40 and tasks[1].done == 40, policy .. ": " .. #first.small)
@@ -82,7 +82,7 @@ end
 
 -- A GPU, whose candidates no device measures here, and functions whose candidates have no estimate.
 for _, each in ipairs {{{small}, "cuda -arch=sm_80"}, {{softmax()}, "llvm -mcpu=x86-64-v3 -num-cores=4"}, {{softmax()}, "cuda -arch=sm_70"}} do
-  for _, policy in ipairs {"draft_verify", "evolutionary", "annealing"} do
+  for _, policy in ipairs {"analytical", "evolutionary", "annealing"} do
     local name, options = each[1][1]:name(), {policy = policy, target = each[2], trials = 12, jobs = 1, simulate = each[2]:find "^cuda" ~= nil}
     local first = asked(each[1], options)[name]
     options.jobs = 2
@@ -92,7 +92,7 @@ for _, each in ipairs {{{small}, "cuda -arch=sm_80"}, {{softmax()}, "llvm -mcpu=
 end
 
 -- Several functions with trials together; a function that is cut, with its groups.
-for _, policy in ipairs {"draft_verify", "evolutionary"} do
+for _, policy in ipairs {"analytical", "evolutionary"} do
   local first, again = asked({small, wide, softmax()}, {policy = policy, total = 50}), asked({small, wide, softmax()}, {policy = policy, total = 50, jobs = 2})
   assert(#first.small + #first.wide + #first.softmax == 50)
   for _, name in ipairs {"small", "wide", "softmax"} do same(again[name], first[name], policy .. ": " .. name) end

@@ -17,7 +17,7 @@ asked() { # name, options…
   sed -n 's/.*"event":"asked".*"hashes":\[\([^]]*\)\].*/\1/p' "$work/$name.json" | tr ',' '\n' | grep . >"$work/$name.hashes"
 }
 
-for policy in draft_verify annealing; do
+for policy in analytical annealing; do
   asked "$policy.idle" --policy $policy --jobs 1
   [ "$(wc -l <"$work/$policy.idle.hashes")" = 8 ] || fail "$policy: $(wc -l <"$work/$policy.idle.hashes") candidates"
   for _ in 1 2; do
@@ -32,7 +32,7 @@ for policy in draft_verify annealing; do
 done
 
 # Stopped after the first trials, and gone on with: what the store has is not measured again.
-first=$work/draft_verify.idle
+first=$work/analytical.idle
 "$msched" tune "$root/lua/examples/gemm.lua" --deterministic --trials 5 --db "$work/stopped.db" --json -- 48 64 32 >"$work/stopped.json"
 asked stopped
 sed -n 's/.*"event":"asked".*"hashes":\[\([^]]*\)\].*/\1/p' "$work/stopped.json" | tr ',' '\n' | grep . | cmp - "$first.hashes" || fail "gone on: other candidates"

@@ -134,7 +134,7 @@ do
       return first == a.hash and {a, b} or {b, a}, 2
     end
     local asked = {}
-    tune.all({gemm}, {policy = "draft_verify", trials = 1, target = TARGET, simulate = true, db = support.new_path(), listen = function(e)
+    tune.all({gemm}, {policy = "analytical", trials = 1, target = TARGET, simulate = true, db = support.new_path(), listen = function(e)
       if e.event == "trial" then asked[#asked + 1] = e.hash end
     end})
     assert(asked[1] == fitting.hash and not asked[2], "a draft that spills is measured first")

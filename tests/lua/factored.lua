@@ -185,7 +185,7 @@ local function run(options) return support.run({network}, options) end
 local FEW = 24
 local native = tune.open(network, ms.target "native", {seed = 1})
 assert(native.product, "the network's space is small on this machine")
-for _, policy in ipairs {"draft_verify", "evolutionary", "coordinate"} do
+for _, policy in ipairs {"analytical", "evolutionary", "coordinate"} do
   local uncut = run {policy = policy, trials = FEW, batch = 8, jobs = 1}
   assert(#uncut.asked[1] == FEW)
   local path, m = support.new_path(), support.measurer {most = 11}

@@ -163,7 +163,7 @@ end
 local path = support.new_path()
 support.run({func}, {trials = 12, policy = "random", db = path})
 collectgarbage()
-for _, policy in ipairs {"draft_verify", "evolutionary"} do
+for _, policy in ipairs {"analytical", "evolutionary"} do
   local m, tasks = support.run({func}, {trials = 12, policy = policy, db = path, fixed_order = true})
   assert(#m.made[1] == 12)
   for _, sch in ipairs(m.made[1]) do

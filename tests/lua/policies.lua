@@ -17,7 +17,7 @@ local function least(list) return math.min(table.unpack(list)) end
 
 -- ---- The same candidates -----------------------------------------------------------------------------------------
 
-for _, policy in ipairs {"random", "grid", "annealing", "coordinate", "draft_verify", "replay_function"} do
+for _, policy in ipairs {"random", "grid", "annealing", "coordinate", "analytical", "replay_function"} do
   local whole = run({small}, {policy = policy, jobs = 1})
   assert(#whole.asked[1] > 16, policy)
   same(run({small}, {policy = policy, jobs = 2}).asked[1], whole.asked[1], policy .. " again, with 2 jobs")
@@ -70,7 +70,7 @@ local function lines_time(sch) -- as long as many lines of the cache are touched
   for row = 1, #features do lines = lines + 2 ^ features(row, "buffer0_lines") end
   return lines * 1e-9
 end
-local drafted = run({small}, {policy = "draft_verify", trials = 16, measuring = {time = lines_time}})
+local drafted = run({small}, {policy = "analytical", trials = 16, measuring = {time = lines_time}})
 usual = mean(run({small}, {policy = "random", trials = 48, measuring = {time = lines_time}}).times[1], 1, 48)
 assert(mean(drafted.times[1], 1, 16) < 0.5 * usual, "drafts are no better than draws")
 
@@ -78,7 +78,7 @@ assert(mean(drafted.times[1], 1, 16) < 0.5 * usual, "drafts are no better than d
 do
   local X, v4 = te.placeholder({64, 48}, "float32", "X"), ms.target "llvm -mcpu=x86-64-v4 -num-cores=2"
   local softmax = te.func("softmax", {X, ops.softmax(X)})
-  local _, tasks = run({softmax}, {policy = "draft_verify", trials = 1, target = v4.text})
+  local _, tasks = run({softmax}, {policy = "analytical", trials = 1, target = v4.text})
   local machine, first, moved = ms.load("search.cost.draft").machine(v4), tasks[1]:best(1)[1].sketch, 0
   local cost = ms.estimate(softmax, first, machine)
   for _, trace in ipairs(ms.load("search.policy.steps").neighbours(tasks[1], first)) do
@@ -92,42 +92,42 @@ do
 end
 
 local function flat_time() return 1e-3 end
-local flat, ended = run({small}, {policy = "draft_verify", trials = false, measuring = {time = flat_time}}) -- without a number
+local flat, ended = run({small}, {policy = "analytical", trials = false, measuring = {time = flat_time}}) -- without a number
 assert(ended[1].ended_as.why == "policy" and #flat.asked[1] == 16 + 8 + 8, #flat.asked[1])
 assert(ended[1].ended_as.text:find "^2 rounds in a row gave nothing faster by 2 %%; a number of trials", ended[1].ended_as.text)
 do -- a space of one schedule
   local A = te.placeholder({7}, "float32", "A")
-  local _, only = run({te.func("only", {A, ops.relu(A)})}, {policy = "draft_verify", trials = false})
-  assert(only[1].done == 1 and only[1].ended_as.text == "policy `draft_verify` asked for no more, and the space gave nothing new: 1 schedule of it is known; rules of your own would add others", only[1].ended_as.text)
-  _, only = run({te.func("only", {A, ops.relu(A)})}, {policy = "draft_verify", trials = 20})
+  local _, only = run({te.func("only", {A, ops.relu(A)})}, {policy = "analytical", trials = false})
+  assert(only[1].done == 1 and only[1].ended_as.text == "policy `analytical` asked for no more, and the space gave nothing new: 1 schedule of it is known; rules of your own would add others", only[1].ended_as.text)
+  _, only = run({te.func("only", {A, ops.relu(A)})}, {policy = "analytical", trials = 20})
   assert(only[1].ended_as.text == "the space gave nothing new three times in a row: 1 schedule of it is known; rules of your own would add others", only[1].ended_as.text)
 end
-flat, ended = run({small}, {policy = "draft_verify", trials = 40, measuring = {time = flat_time}})
+flat, ended = run({small}, {policy = "analytical", trials = 40, measuring = {time = flat_time}})
 assert(ended[1].ended_as.why == "trials" and #flat.asked[1] == 40, "those that were asked for are had")
 do -- what it looks around grows without gain: of a run that goes on again too
   local path, m = new_path(), measurer {most = 29, time = flat_time}
-  assert(not pcall(tune.all, {small}, {measurer = m, trials = 40, db = path, policy = "draft_verify"}))
+  assert(not pcall(tune.all, {small}, {measurer = m, trials = 40, db = path, policy = "analytical"}))
   collectgarbage() -- closes the store
-  local rest = run({small}, {policy = "draft_verify", trials = 40, db = path, measuring = {time = flat_time}})
+  local rest = run({small}, {policy = "analytical", trials = 40, db = path, measuring = {time = flat_time}})
   same(support.joined(table.move(m.asked[1], 1, 29, 1, {}), rest.asked[1]), flat.asked[1], "without gain, stopped and resumed")
 end
-_, ended = run({small}, {policy = "draft_verify", measuring = {time = function(sch) return 0.99 * ms.load "search.scheduler".bound(small, ms.target "native") + support.time_of(sch) * 1e-9 end}})
+_, ended = run({small}, {policy = "analytical", measuring = {time = function(sch) return 0.99 * ms.load "search.scheduler".bound(small, ms.target "native") + support.time_of(sch) * 1e-9 end}})
 assert(ended[1].ended_as.why == "policy" and ended[1].done == 16, "at the bound it ends")
 assert(ended[1].ended_as.text == "its best reaches 95 % of the roofline: no schedule is much faster", ended[1].ended_as.text)
 do -- and where the machine was measured to reach a tenth of it, there
   local bound = ms.load "search.scheduler".bound(small, ms.target "native")
   local function slow_time(sch) return 10.1 * bound + support.time_of(sch) * 1e-9 end
   local limit = {name = "float32 vectors", of = "operations", seconds = 10 * bound}
-  _, ended = run({small}, {policy = "draft_verify", limit = function() return limit end, measuring = {time = slow_time}})
+  _, ended = run({small}, {policy = "analytical", limit = function() return limit end, measuring = {time = slow_time}})
   assert(ended[1].ended_as.why == "policy" and ended[1].done == 16, "at the machine's measured peak it ends")
   local glances = 0 -- a glance at a busy machine is not believed: the next shows that there is more
-  _, ended = run({small}, {policy = "draft_verify", trials = 24, measuring = {time = slow_time}, limit = function(_, _, again)
+  _, ended = run({small}, {policy = "analytical", trials = 24, measuring = {time = slow_time}, limit = function(_, _, again)
     glances = glances + 1
     assert(again == nil or again == limit)
     return again and {name = limit.name, of = limit.of, seconds = 5 * bound} or limit
   end})
   assert(ended[1].ended_as.why == "trials" and glances == 2, glances)
-  _, ended = run({small}, {policy = "draft_verify", trials = 24, measuring = {time = slow_time}})
+  _, ended = run({small}, {policy = "analytical", trials = 24, measuring = {time = slow_time}})
   assert(ended[1].ended_as.why == "trials", "which is not known here")
 end
 local tiles = {} -- and they are spread: over the innermost parts of their tiles
@@ -139,15 +139,15 @@ end
 assert(#ms.sorted_keys(tiles) >= 6, #ms.sorted_keys(tiles))
 
 -- What one step away from the fastest is asked for next, and the model has its say: reversed, it is worse.
-local learning = run({small}, {policy = "draft_verify", trials = 64})
+local learning = run({small}, {policy = "analytical", trials = 64})
 assert(mean(learning.times[1], 33, 64) < 0.7 * mean(learning.times[1], 1, 16), "it does not learn")
-local climbing = run({small}, {policy = "draft_verify", trials = 64, model = "random"})
+local climbing = run({small}, {policy = "analytical", trials = 64, model = "random"})
 assert(least(learning.times[1]) <= least(climbing.times[1]), "the model shows in nothing")
 
 -- On a target that nothing is estimated for it is evolution.
 local estimates = ms.load("rules.targets").llvm.draft
 ms.load("rules.targets").llvm.draft = nil
-same(run({small}, {policy = "draft_verify"}).asked[1], run({small}, {policy = "evolutionary"}).asked[1], "without estimates")
+same(run({small}, {policy = "analytical"}).asked[1], run({small}, {policy = "evolutionary"}).asked[1], "without estimates")
 ms.load("rules.targets").llvm.draft = estimates
 
 -- The fastest of the nearest shapes are measured first; of other functions, nothing is.
@@ -157,7 +157,7 @@ local known = run({near}, {policy = "random", trials = 24, db = path})
 local fastest, trace = math.huge, nil
 for i, sch in ipairs(known.made[1]) do if known.times[1][i] < fastest then fastest, trace = known.times[1][i], sch.trace:simplified(false) end end
 collectgarbage() -- closes the store
-local seeded = run({small}, {policy = "draft_verify", trials = 12, db = path})
+local seeded = run({small}, {policy = "analytical", trials = 12, db = path})
 local asked = table.concat(seeded.asked[1], " ", 1, 4)
 local wanted = ms.pool(small, {jobs = 1, files = {}, target = "native"}):replay {{trace = trace, seed = 1, candidate = 0}}
 assert(asked:find(wanted[1].hash, 1, true), "the nearest shape's fastest is not among the first")

@@ -35,8 +35,9 @@ local function stopped_after(counts, policy)
   return joined(all, m.asked[1])
 end
 
-assert(ms.load("search.policy").find().name == "draft_verify", "the default")
-for _, policy in ipairs {"draft_verify", "evolutionary"} do
+assert(ms.load("search.policy").find().name == "analytical", "the default")
+assert(ms.load("search.policy").find "draft_verify" == ms.load("search.policy").find(), "its old name")
+for _, policy in ipairs {"analytical", "evolutionary"} do
   local learned = 0
   local whole, tasks = run({small}, {policy = policy, trials = TRIALS, jobs = 1, listen = function(e) if e.event == "learned" then learned = learned + e.lessons end end})
   assert(#whole.asked[1] == TRIALS and tasks[1].done == TRIALS and learned == TRIALS)
@@ -65,7 +66,7 @@ do
     last[text], calls = round, calls + 1
     return neighbours(env, trace)
   end
-  run({small}, {policy = "draft_verify", trials = TRIALS, listen = function(e) if e.event == "asked" then round = round + 1 end end})
+  run({small}, {policy = "analytical", trials = TRIALS, listen = function(e) if e.event == "asked" then round = round + 1 end end})
   steps.neighbours = neighbours
   assert(round >= 4 and calls > 3, "nothing is around the fastest")
   assert(again == 0, again .. " replayed again in the next round")
@@ -212,7 +213,7 @@ _, tasks = run({small}, {policy = "idle", trials = 4})
 assert(tasks[1].ended_as.why == "exhausted" and tasks[1].done == 1)
 -- It is known by its name; another is not, and the message lists those that are.
 local ok, message = pcall(run, {small}, {policy = "none_such"})
-assert(not ok and message:find("there is no policy `none_such`; known are annealing, asking, coordinate, draft_verify, evolutionary, grid, idle, mine, random, replay_function, replay_trace, and files", 1, true), message)
+assert(not ok and message:find("there is no policy `none_such`; known are analytical, annealing, asking, coordinate, evolutionary, grid, idle, mine, random, replay_function, replay_trace, and files", 1, true), message)
 ok, message = pcall(run, {small}, {scheduler = "none_such"})
 assert(not ok and message:find("there is no scheduler `none_such`; known are gain, round-robin", 1, true), message)
 for needs, words in pairs({["7"] = "`needs` is a table", ["{speed = true}"] = "what it needs is `features`, `model` and `nearest`, not `speed`"}) do

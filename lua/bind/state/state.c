@@ -309,7 +309,7 @@ static const char *const moved[][2] = {
     {"search.annealing", "search.policy.annealing"},
     {"search.coordinate", "search.policy.coordinate"},
     {"search.draft", "search.cost.draft"},
-    {"search.draft_verify", "search.policy.draft_verify"},
+    {"search.draft_verify", "search.policy.analytical"},
     {"search.evolutionary", "search.policy.evolutionary"},
     {"search.grid", "search.policy.grid"},
     {"search.random", "search.policy.random"},

@@ -1,7 +1,8 @@
--- Draft and verify: candidates that are cheap by estimate (draft.lua) are replayed, and estimated again as they are; the
--- model, which learns from what was measured, has the more say the more it has seen. Each iteration measures a few: the best
--- of what is one step away from the fastest, and the best of the drafts and of some that are drawn, of distinct register
--- tiles and distinct estimates. Where the target's sketches cannot be estimated, it is evolution.
+-- The analytical policy: it replays the candidates that the analytical model (search/cost/draft.lua) ranks first, and
+-- estimates them again as they are. The cost model learns from measurements; its weight grows with their number. Each
+-- iteration measures a few candidates, of distinct register tiles and distinct estimates: the best neighbours of the fastest,
+-- the best proposals, and the best of some random candidates. Where the model knows nothing of the target's sketches, the
+-- policy is evolutionary.
 -- Sources: oneDNN, jit_brgemm_conv_utils.cpp, est_eff; Zhang et al., "Droplet search", TACO 2023.
 local steps, draft, evolutionary = msched.load "search.policy.steps", msched.load "search.cost.draft", msched.load "search.policy.evolutionary"
 
@@ -101,7 +102,7 @@ local function choose(env, drafts, around)
 end
 
 return msched.policy {
-  name = "draft_verify",
+  name = "analytical",
   needs = {features = true, model = true, nearest = true},
   run = function(env)
     local drafts, estimated = draft.candidates(env, DRAFTS, DRAWN)
