@@ -3,7 +3,8 @@
 --   lua             a script            lua more        goes on with the script before it, whose locals it sees
 --   lua fails       a script that ends with an error, which its output shows
 --   lua file=NAME   a file that later listings use; so with any other language
---   sh              commands, in the folder of the page, where lua/examples is; msched is the program
+--   sh              commands, in the folder of the page, where lua/examples is; msched is the program; sh needs=python3 or
+--                   needs=numpy: where there is a Python, or one with NumPy: python3, or what MSCHED_PEER names
 --   output          what the listing before prints: `…` stands for any text within a line, or alone on one, for any lines
 -- In README.md listings are indented: those with lines `$ COMMAND` are commands, those that begin with local are scripts.
 -- usage: msched pages.lua SOURCE PROGRAM [PAGE…]
@@ -13,7 +14,7 @@ for i = 3, select("#", ...) do only[select(i, ...)] = true end
 
 local scratch = os.tmpname()
 os.remove(scratch)
-local failures, run_listings = {}, 0
+local failures, run_listings, skipped = {}, 0, 0
 
 local function fail(at, ...) failures[#failures + 1] = at .. ": " .. string.format(...) end
 local function read(path)
@@ -101,6 +102,21 @@ local function listings_of(name, text)
   return list
 end
 
+-- The Python that a listing needs, python3 in the page's folder from then on; false where there is none.
+local function has_python(folder, needed)
+  local imported = needed == "numpy" and "numpy" or "ctypes"
+  for _, python in ipairs {"python3", os.getenv "MSCHED_PEER" or "python3"} do
+    local found = io.popen(string.format("'%s' -c 'import sys, %s; print(sys.executable)' 2>/dev/null </dev/null", python, imported))
+    local path = found:read "l"
+    found:close()
+    if path and path ~= "" then
+      write(folder .. "/bin/python3", string.format("#!/bin/sh\nexec '%s' \"$@\"\n", path))
+      return os.execute(string.format("chmod +x '%s/bin/python3'", folder))
+    end
+  end
+  return false
+end
+
 local PART = "-- part --" -- between the parts of a script in what it prints
 
 -- A script of one part or several, each {listing, output}.
@@ -131,7 +147,7 @@ local function run_page(folder, listings)
   for _, l in ipairs(listings) do
     local file = l.tag:match "file=(%S+)"
     if l.tag == "output" then
-      if not last then fail(l.at, "an output of nothing") elseif last.part then last.part.output = l else check_output(l.at, l.text, last.printed) end
+      if not last then fail(l.at, "an output of nothing") elseif last.part then last.part.output = l elseif not last.skipped then check_output(l.at, l.text, last.printed) end
     elseif l.tag == "lua more" then
       if not script then fail(l.at, "there is no script to go on with") return end
       script[#script + 1] = {listing = l}
@@ -144,7 +160,10 @@ local function run_page(folder, listings)
       flush()
       script = {{listing = l}}
       last = {part = script[1]}
-    elseif l.tag == "sh" then
+    elseif l.tag:find "^sh needs=" and not has_python(folder, l.tag:match "needs=(%w+)$") then
+      flush()
+      skipped, last = skipped + 1, {skipped = true}
+    elseif l.tag == "sh" or l.tag:find "^sh needs=" then
       flush()
       local out, err, status = run(folder, l.text)
       if status ~= 0 then fail(l.at, "status %d: %s", status, err) end
@@ -270,4 +289,4 @@ failures = true_failures
 os.execute(string.format("rm -rf '%s'", scratch))
 assert(run_listings > 0)
 if #failures > 0 then error(string.format("%d of %d listings:\n%s", #failures, run_listings, table.concat(failures, "\n")), 0) end
-print(run_listings .. " listings")
+print(string.format("%d listings, %d left out for want of Python or NumPy", run_listings, skipped))

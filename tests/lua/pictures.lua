@@ -1,4 +1,4 @@
--- The pictures of README.md: those that are kept are well-formed SVG, hold no script and load nothing; the command that makes them
+-- The pictures of README.md and the guide: those that are kept are well-formed SVG, hold no script and load nothing; the command that makes them
 -- makes such, which show what the run gave.  usage: msched pictures.lua SOURCE PROGRAM
 local source, program = ...
 local folder = source .. "/lua/guide/pictures"
@@ -55,10 +55,11 @@ local function check(path)
   return count, words
 end
 
-local readme, list = read(source .. "/README.md"), read(folder .. "/README.md")
+local list = read(folder .. "/README.md")
+local shown = read(source .. "/README.md") .. read(source .. "/lua/guide/tour.md") .. read(source .. "/lua/guide/figures.md")
 for _, name in ipairs(NAMES) do
   check(folder .. "/" .. name .. ".svg")
-  assert(readme:find("](lua/guide/pictures/" .. name .. ".svg)", 1, true), "README.md does not show " .. name)
+  assert(shown:find("pictures/" .. name .. ".svg)", 1, true), "neither README.md nor the guide shows " .. name)
   assert(list:find("`" .. name .. ".svg`", 1, true), name .. " is not listed")
 end
 assert(list:find("\n    msched lua/guide/pictures/make.lua lua/guide/pictures\n", 1, true), "how to make them again")
