@@ -11,8 +11,9 @@ static void list_commands(void) {
   for (const struct cli_command *c = cli_commands; c->name; c++) printf("  %-8s %s\n", c->name, c->doc);
   printf("\noptions:\n  --help     this text\n  --version  the version\n\n"
          "`msched help NAME` explains a command, an instruction or a query; `msched help instructions` and\n"
-         "`msched help queries` list them; `msched help targets` says what --target takes; `msched help ms`,\n"
-         "`te` and `ops` list the Lua module, `ms.tune` is a member.\n`ops:NAME` and `suite:NAME` stand for files: "
+         "`msched help queries` list them; `msched help targets` says what --target takes; `msched help terms`\n"
+         "lists the terms that are printed; `msched help ms`, `te` and `ops` list the Lua module, `ms.tune` is a "
+         "member.\n`ops:NAME` and `suite:NAME` stand for files: "
          "`msched help ops` lists them too, `msched help "
          "ops:conv2d` explains one.\nThe guide, from a tour in ten minutes on, is in share/doc/msched/guide, or "
          "lua/guide of a clone.\n");

@@ -2,6 +2,7 @@
 -- are in the tables of vm. A line is a member: its owner, `.` or `:`, its name, its arguments and what it gives as
 -- LuaLS writes types, and after ` | ` one sentence. A test holds the lines against the members that there are.
 local ms = msched
+local terms = ms.load "lua.cli.terms"
 local docs = {list = {}}
 
 docs.about = {
@@ -34,8 +35,9 @@ docs.about = {
 
 -- Pages of their own.
 docs.pages = {
-  targets = function()
-    return string.format([[
+  terms = terms.explain_all,
+  targets = function(put)
+    put(string.format([[
 What --target, and the option `target` of scripts, takes. A target is what kernels are made for.
 
   native               this machine, and the default: here %s
@@ -52,7 +54,7 @@ What --target, and the option `target` of scripts, takes. A target is what kerne
                        -registers_per_block=, -thread_warp_size=, -max_vthread=, -max_vector_bytes=;
                        -timing=cold: kernels are timed after the L2 cache was flushed
 
-Code for features that this machine lacks is made and exported, and not run. ms.target(text) gives a target's numbers.]], ms.target("native").text)
+Code for features that this machine lacks is made and exported, and not run. ms.target(text) gives a target's numbers.]], ms.target("native").text))
   end,
 }
 
@@ -491,13 +493,15 @@ local function explain_named(kind, name, put)
   return true
 end
 
--- A module or a type by its name, or members: `te`, `te.sum`, `store:find`, `find`. False: nothing is named so.
+-- A term, a module or a type by its name, or members: `te`, `te.sum`, `store:find`, `find`. False: nothing is named so.
 function docs.explain(name, put)
   if name == "msched" then name = "ms" end
   if docs.pages[name] then
-    put(docs.pages[name]())
+    docs.pages[name](put)
     return true
   end
+  local term = terms.find(name)
+  if term then terms.explain(term, put) end
   if docs.about[name] then
     docs.explain_owner(name, put)
     if name == "ops" then list_named(put) end
@@ -505,7 +509,7 @@ function docs.explain(name, put)
   end
   local kind, rest = name:match "^(%a+):([^(]*)"
   if kind and explain_named(kind, rest, put) then return true end
-  local found = false
+  local found = term ~= nil
   for _, d in ipairs(docs.list) do
     if d.name == name or d.owner .. "." .. d.name == name or d.owner .. ":" .. d.name == name then
       docs.explain_member(d, put)

@@ -1,0 +1,114 @@
+-- The field's terms that msched prints, for `msched help TERM`. A line is a term, after commas other forms that lists and
+-- tables print, and after ` | ` its explanation. `msched help terms` lists them.
+local terms = {list = {}}
+
+local TEXT = [[
+AMX | Intel's matrix unit: tiles of up to 16 x 64 bytes for int8 and bfloat16. A process must ask the kernel for permission to use it.
+analytical model, analytical, estimate | The formula that estimates the cycles of a candidate from its loops, bytes and instructions, without building it. It ranks candidates; its numbers are never results. The default policy has its name.
+anchor | A block that takes most of a function's time: a product or a convolution. Large functions are cut into groups around anchors.
+annotation | A key and a value on a block or a loop, such as meta_schedule.unroll_explicit, which a later pass or postprocessor carries out.
+asynchronous copy, cp.async | A copy from global to shared memory that runs while the threads compute; GPUs from sm_80 on.
+batch | The number of images or matrices that one call computes (batch=1 in suites); of a policy, the candidates that it measures at a time.
+block, blocks, sblock | A computation with iteration variables, and the regions that it reads and writes: T.sblock of TVMScript. Instructions name blocks; a sequence of loops around a block is its schedule. On a GPU also a thread block: threads that share memory.
+busy machine | A record's mark: other programs ran whenever it was timed, so that it may be faster than its time.
+candidate, candidates | A schedule of a function: a sketch with a value for each decision. A trial measures one.
+censored, over | A record's status: its runs were stopped because it could not win. Its seconds are a lower bound of its time.
+composed | Made of the best schedules of a function's groups.
+compute location | The loop under which a block is computed: compute_at moves it there.
+cost model, model, learned model | A model (xgboost, by default) that learns from measurements to rank candidates by their features. --model chooses it.
+cross-thread reduction | A reduction whose partial results several threads of a GPU's block combine.
+decision, decisions | The value of one sampling instruction in a trace: a tile, a categorical choice, a compute location. In a report, `explains` is the share of the variation in time that it accounts for.
+design space, space | All candidates that the rules make for a function: sketches, each with the values that its sampling instructions may take.
+deterministic | A run whose candidates depend on no measurement: --deterministic.
+draw, draws, sample | A sampling instruction of a trace (SamplePerfectTile, SampleCategorical, …), or the random choice of its decision.
+event | A line of `tune --json`: what happened in a run.
+explains | A report's column: the share of the variation in time between candidates that a decision accounts for.
+factored space | A space in which each block has choices of its own. A candidate has one choice for each block, so that the space is their product.
+failed | A record's status: it did not build, crashed, ran out of time, or computed a wrong result. The reason is with it.
+feature, features | A number that describes a candidate to the cost model, such as the bytes that a loop touches.
+finalist, finalists | One of the fastest candidates of a run, which are timed again in turn at its end.
+fixed order | Results are bit for bit those of the unscheduled function: --fixed-order.
+group, groups | A part of a function of many blocks that is searched as a task of its own: an anchor with its elementwise blocks, a chain over rows, or elementwise blocks.
+instruction, instructions | A step of a schedule, as Split or ComputeAt; `msched help instructions` lists them. In a report of code, a machine instruction.
+intrinsic, tensor intrinsic | What hardware does in one instruction (VNNI, AMX, a tensor core), as a description and an implementation. Tensorize replaces a block by it.
+kernel, kernels | The machine code of a function. A GPU's function may have several.
+mbarrier | A barrier in a GPU's shared memory that counts arrivals and bytes of asynchronous copies; from sm_80 on.
+moves | The rate in bytes: those of the arguments, each once, over the time.
+multiply-adds | Instructions that multiply and add, counted in the innermost loops of the code.
+mutator | A function that changes a trace's decisions, for the policy evolutionary.
+of roof, of the limit, limit | The share of the roofline that the best has: 100 % is what the machine was measured to do at most.
+of vendor | The rate of the best over that of the fastest vendor's library: above 100 %, the best is faster.
+pass | A step of lowering: `lower --dump-after PASS` prints the function after it.
+peak | The highest rate that a unit of the machine was measured to have.
+persistent kernel | A kernel with as many thread blocks as the GPU holds at once; each computes several tiles, one after another.
+pinned | A record's mark: the one to use of its workload on its target, whatever is faster.
+policy | The search strategy, which decides which candidates are measured: --policy.
+postprocessor | A function that completes or refuses each sampled candidate: it parallelizes, unrolls, tensorizes, and verifies limits of GPUs.
+producer, producer warp group | In warp specialization, the warp group that only copies; consumer warp groups compute.
+rate | Floating-point operations a second (GFLOP/s), or integer operations (GOP/s) where a function has more of these; and bytes a second.
+record, records | What the store keeps of a measured candidate: workload, target, trace, status, time, versions. An ID, or its first digits, names it.
+reference | The unscheduled function, interpreted or built as it stands. Results of every candidate are compared with it.
+refused, refusal | An instruction whose requirement does not hold is not applied; its code, as not_perfectly_nested, names the requirement.
+register tile, tile | The elements of the result that stay in registers in the innermost loops. A tile in general is a part of a loop nest with factors for each loop.
+roofline | What the machine could do at most for a function: the measured rate of its fastest unit, or the measured bandwidth of the memory or cache that holds the data, whichever takes longer.
+rule, schedule rule | A function that opens the space: it gets a block of a schedule, and returns the schedules to go on with.
+run of the search, run | One search of a function with one seed; in a report, its curve.
+sandbox | Where files of rules run: without clock, files, processes and addresses, with limits of time and memory.
+scheduler | Decides which task of several goes on: --scheduler.
+seed | The number from which all random choices of a run follow.
+shape | The extents of a function's output, or of an argument.
+shared memory | Memory that the threads of a GPU's block share.
+simulated | Results are those of the store, and nothing is measured: --simulate.
+sketch, sketches | A schedule whose decisions are open: the structure of loops that rules made. A space has some, often 10 to 20.
+software pipeline | A loop whose statements run ahead of one another in stages, so that copies of later iterations overlap with computation.
+spill, spills, on the stack, on the stack (spills) | A value that the compiler keeps in memory because registers ran out.
+store | The file with workloads and records: --db.
+suite | A named list of operators with arguments, as suite:ops.
+swizzle, swizzled | A permutation of a tile's addresses in shared memory that avoids bank conflicts.
+target | The processor that code is made for, as `native` or `cuda -arch=sm_80`; `msched help targets` says what it may be.
+task | A function to be tuned for a target; of several, the scheduler chooses which goes on.
+template | The schedule of a function that functions of the same structure and other shapes take: ms.auto_schedule.
+tensor core, tensor cores | The matrix units of NVIDIA's GPUs, programmed by wmma, mma.sync or wgmma.
+TMA | The Tensor Memory Accelerator: bulk copies of tensor tiles to shared memory that one thread starts; from sm_90 on.
+trace | The instructions of a schedule with the decisions of its sampling instructions. Replaying it makes the schedule again.
+trial, trials | One measurement of a candidate. --trials is their number.
+unmeasured, not measured | A record's status: the analytical model ranked it first, and nothing was run.
+unsafe | A record's mark: its trace has instructions that may change what is computed.
+vendor | A library of a processor's maker, or its like: OpenBLAS, oneDNN, cuBLAS, cuBLASLt, cuDNN.
+VNNI | Instructions of CPUs that add products of four pairs of bytes to an int32.
+warp, warp group | 32 threads of a GPU that run together; four warps are a warp group.
+warp specialization | Warp groups of a block with different work: one copies, the others compute.
+weight | How much a task counts in the scheduler's choice: how often the function occurs, for instance.
+wgmma | The matrix instruction of a warp group; sm_90a.
+workload | A function as the store knows it: by its content, whatever its name.
+workspace | Memory that a kernel needs besides its arguments; its caller provides it.
+]]
+
+local by_name = {}
+local function plain(name) return (name:lower():gsub("[-_ ]+", " ")) end
+
+for line in TEXT:gmatch "[^\n]+" do
+  local names, text = line:match "^(.-) | (.*)$"
+  local term = {names = {}, text = text}
+  for name in names:gmatch "[^,]+" do
+    name = name:match "^%s*(.-)%s*$"
+    term.names[#term.names + 1] = name
+    by_name[plain(name)] = term
+  end
+  terms.list[#terms.list + 1] = term
+end
+
+-- The term of a name in any of its forms: {names, text}; nil: it is none.
+function terms.find(name) return by_name[plain(name)] end
+
+-- One term, and all of them, as lines given to `put`.
+function terms.explain(term, put)
+  put(table.concat(term.names, ", "))
+  put("  " .. term.text)
+end
+function terms.explain_all(put)
+  put "Terms that msched prints; `msched help TERM` explains one, in any of its forms:"
+  for _, term in ipairs(terms.list) do put(string.format("  %-24s %s", term.names[1], term.text:match "^(.-%.) %u" or term.text)) end
+end
+
+return terms
