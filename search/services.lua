@@ -1,5 +1,5 @@
 -- What all tasks of a run share: the store, the pool that replays, the measurer; and how a task gets a model.
-local models = msched.load "search.models"
+local models, run_options = msched.load "search.models", msched.load "search.options"
 local services = {}
 
 local Services = {}
@@ -19,7 +19,7 @@ function Services:start(tasks)
     task.jobs = jobs
     if task.parts then -- composed, not replayed
     elseif not self.pool then
-      self.pool = msched.pool(task.func, {jobs = jobs, files = options.files or {}, target = target, timeout = options.rule_timeout or 10,
+      self.pool = msched.pool(task.func, {jobs = jobs, files = options.files or {}, target = target, timeout = options.rule_timeout or run_options.standard.rule_timeout,
                                              skip_failing = options.skip_failing})
     else
       self.pool:add(task.func)

@@ -2,7 +2,7 @@
 local targets, space, refusals = msched.load "rules.targets", msched.load "rules.space", msched.load "rules.refusals"
 local Task, Run = msched.load "search.task", msched.load "search.run"
 local groups, whole = msched.load "search.groups", msched.load "search.whole"
-local fixed = msched.load "search.fixed"
+local fixed, run_options = msched.load "search.fixed", msched.load "search.options"
 local log, policies, schedulers, services = msched.load "search.log", msched.load "search.policy", msched.load "search.scheduler", msched.load "search.services"
 
 local tune = {reasons_text = Task.reasons_text, kept_text = Task.kept_text}
@@ -97,14 +97,14 @@ end
 
 function tune.open(func, target, options)
   check_extents(func)
-  local timeout = options.rule_timeout or 10
+  local timeout = options.rule_timeout or run_options.standard.rule_timeout
   if func:has_empty() then error(tune.empty_text(func), 0) end
   msched.rule_timeout(timeout)
   msched.skip_failing(options.skip_failing)
   local box = msched.box {files = options.files or {}, target = target.text, timeout = timeout, skip_failing = options.skip_failing}
   local parts = space.parts(targets.context(target))
   space.add(parts, {space = own("space", options.spaces), rule = own("rule", options.rules), postproc = {}, mutator = {}})
-  local sketches, report, product = generate(func, box, parts, options.seed)
+  local sketches, report, product = generate(func, box, parts, options.seed or run_options.standard.seed)
   local refused = report.refused
   if #sketches == 0 then
     error(string.format("`%s`: no sketch is left of its space; refused:\n%s", func:name(), refusals.text(refused)), 0)
@@ -176,14 +176,12 @@ local function distinct(items)
   return list
 end
 
-local TRIALS = 64 -- of a function
-
 -- What a task has of the options of a run.
 local function fields_of(each, run, target, options)
   return {
-    name = each.name, weight = each.weight, equal = each.equal, target = target, trials = options.trials or TRIALS, asked = (options.trials or options.total or options.deterministic) ~= nil,
-    seed = options.seed or 1, batch = options.batch or 64, most_failures = options.failures or 256, simulate = options.simulate, policy_timeout = options.deterministic and 0 or options.policy_timeout or 300, -- 0: none
-   
+    name = each.name, weight = each.weight, equal = each.equal, target = target, trials = options.trials or run_options.standard.trials, asked = (options.trials or options.total or options.deterministic) ~= nil,
+    seed = options.seed or 1, batch = options.batch or run_options.standard.batch, most_failures = options.failures or run_options.standard.failures, simulate = options.simulate,
+    policy_timeout = options.deterministic and 0 or options.policy_timeout or run_options.standard.policy_timeout, -- 0: none
     proposed = options.deterministic and {} or nil, fixed_order = options.fixed_order, run = run, log = run.log, bound = schedulers.bound(each.func, target), of_whole = each.of_whole, budget = each.budget,
   }
 end
@@ -209,10 +207,7 @@ end
 
 local function open_task(each, run, shared, policy, options)
   local start, target = msched.clock(), target_of(options)
-  local ok, opened = msched.within(math.min(run:seconds_left(each), OPENING), tune.open, each.func, target, {
-    files = options.files, rules = options.rules, postprocs = options.postprocs, mutators = options.mutators, spaces = options.spaces, seed = options.seed or 1,
-    rule_timeout = options.rule_timeout, skip_failing = options.skip_failing,
-  })
+  local ok, opened = msched.within(math.min(run:seconds_left(each), OPENING), tune.open, each.func, target, options)
   if ok == nil then error(too_late(run, each), 0) end
   if not ok then error(opened, 0) end
   if options.fixed_order and opened.unscheduled and each.func:flops() > 0 then
@@ -328,9 +323,8 @@ end
 
 -- tune.all(functions, options): tunes functions, each or {function, weight = w}, as the tasks of one run. Gives a list of
 -- the tasks: func, name, fastest {id, seconds, trace}, counts, error, why it failed; ended_as {why, text}; and the store's
--- path. Options: target, trials (of each), total (of all together), seconds (of all together), scheduler, seed, files, rules,
--- postprocs, mutators, spaces, policy (its name, a file, or itself), policy_timeout, jobs, db, store, simulate, no_tune (nothing is measured: untuned.lua), deterministic (no time decides which candidates are asked for: fixed.lua), fixed_order (no schedule changes the order of a reduction of floats), whole (no function is cut into groups), model, rule_timeout, skip_failing, run_timeout, reference_timeout, failures (in
--- a row, that end a task), measurer, listen (gets events: log.lua), limit (a function of a function, its target, a limit that is to be measured again or nil, and the
+-- path. Options: those of options.lua, trials those of each function, total and seconds those of all together; and measurer; limit
+-- (a function of a function, its target, a limit that is to be measured again or nil, and the
 -- sketches, gives {seconds, name, of}, what the machine is measured to take at least, or nil: it is told, and a
 -- policy may end near it), unused (a function of a task that is over, says what its kernel does not use, or nil), beside (one that
 -- gives what others' routines for it take, {name =, seconds =}, or nil: it is told).
@@ -400,20 +394,13 @@ function Best:export(path)
   kernel:export(path)
 end
 
-local OPTIONS = "target:string trials:integer seconds:number seed:integer files:table spaces:table rules:table postprocs:table mutators:table " ..
-  "policy:string policy_timeout:number model:any jobs:integer batch:integer db:string store:msched.store simulate:boolean no_tune:boolean deterministic:boolean fixed_order:boolean whole:boolean " ..
-  "rule_timeout:number skip_failing:boolean run_timeout:number reference_timeout:number failures:integer listen:function"
-
 function msched.tune(func, options)
   if msched.type(func) ~= "function" then error(msched.where() .. "ms.tune takes a function, as te.func makes it, and options", 0) end
-  options = msched.options(options, OPTIONS)
-  for _, name in ipairs {"trials", "jobs", "batch", "failures"} do
-    local number = options[name]
-    if number and number < 1 then error(string.format("%sms.tune: %s is %d; it is at least 1", msched.where(), name, number), 0) end
-  end
-  for _, name in ipairs {"seconds", "policy_timeout", "rule_timeout", "run_timeout", "reference_timeout"} do
-    local seconds = options[name]
-    if seconds and not (seconds > 0) then error(string.format("%sms.tune: %s is %g; it is above 0", msched.where(), name, seconds), 0) end
+  options = msched.options(options, run_options.known)
+  local out, value = run_options.out_of_range(options)
+  if out then
+    local rule = out.above and "above " .. out.least or out.most and string.format("from %d to %d", out.least, out.most) or "at least " .. out.least
+    error(string.format("%sms.tune: %s is %g; it is %s", msched.where(), out.field, value, rule), 0)
   end
   local watched = msched.watched -- of the session: shows what goes on, and an interrupt ends the run alone
   local task, path

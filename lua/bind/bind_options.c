@@ -112,10 +112,38 @@ static int options(lua_State *L) {
   return 1;
 }
 
+/* ---- Options of a run of tuning ---- */
+
+static const struct run_option {
+  const char *field, *word, *type, *range, *standard, *doc;
+} run_options_table[] = {
+#define OPTION(commands, name, kind, value, doc)
+#define TUNING(commands, name, kind, value, field, type, range, standard, doc)                                         \
+  {field, name, type, range, standard, doc},
+#define FIELD(field, type, range, standard, doc) {field, NULL, type, range, standard, doc},
+#include "lua/cli/options.def"
+};
+
+/* run_options(): a list of {field =, word =, type =, range =, standard =, doc =}, texts; word: nil where no command has
+ * it. */
+static int run_options(lua_State *L) {
+  lua_newtable(L);
+  for (size_t i = 0; i < sizeof run_options_table / sizeof *run_options_table; i++) {
+    const struct run_option *o = &run_options_table[i];
+    const char *const texts[][2] = {{"field", o->field}, {"word", o->word},         {"type", o->type},
+                                    {"range", o->range}, {"standard", o->standard}, {"doc", o->doc}};
+    lua_createtable(L, 0, sizeof texts / sizeof *texts);
+    for (size_t t = 0; t < sizeof texts / sizeof *texts; t++)
+      lua_pushstring(L, texts[t][1]), lua_setfield(L, -2, texts[t][0]); /* nil for NULL */
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  return 1;
+}
+
 void bind_options(lua_State *L) {
   assert(lua_istable(L, -1));
-  lua_pushcfunction(L, options);
-  lua_setfield(L, -2, "options");
+  static const luaL_Reg functions[] = {{"options", options}, {"run_options", run_options}, {NULL, NULL}};
+  luaL_setfuncs(L, functions, 0);
 }
 
 /* ---- Fields ---- */

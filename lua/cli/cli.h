@@ -48,6 +48,7 @@ struct cli_option {
   const char *commands, *name;
   enum cli_kind kind;
   const char *value, *doc;
+  const char *standard; /* what holds without it, where the doc does not say that */
 };
 /* The last of its names, without dashes. */
 const char *cli_option_key(const struct cli_option *option);

@@ -11,9 +11,13 @@
 #include <string.h>
 
 static const struct cli_option table[] = {
-#define OPTION(commands, name, kind, value, doc) {commands, name, CLI_##kind, value, doc},
+#define OPTION(commands, name, kind, value, doc) {commands, name, CLI_##kind, value, doc, ""},
+#define TUNING(commands, name, kind, value, field, type, range, standard, doc)                                         \
+  {commands, name, CLI_##kind, value, doc, standard},
 #include "options.def"
 #undef OPTION
+#undef TUNING
+#undef FIELD
 };
 enum { OPTIONS = sizeof table / sizeof *table };
 
@@ -246,8 +250,9 @@ void cli_explain_options(const struct cli_command *c) {
     snprintf(text, sizeof text, "%.*s%s%s %s", space ? (int)(space - o->name) : (int)strlen(o->name), o->name,
              space ? ", " : "", space ? space + 1 : "", o->value);
     bool wide = width(text) > FIRST;
-    printf("%s  %s%s%*s %s\n", shown++ ? "" : "\n", text, wide ? "\n  " : "", wide ? FIRST : FIRST - width(text), "",
-           o->doc);
+    bool says = !*o->standard;
+    printf("%s  %s%s%*s %s%s%s%s\n", shown++ ? "" : "\n", text, wide ? "\n  " : "", wide ? FIRST : FIRST - width(text),
+           "", o->doc, says ? "" : " (", o->standard, says ? "" : ")");
   }
 }
 

@@ -9,7 +9,7 @@ local refuse, misuse, put_json = cli.refuse, cli.misuse, cli.put_json
 local time_text, rate_text, print = cli.time_text, cli.rate_text, cli.print
 local functions_of, open_store = cli.functions_of, cli.open_store
 local stores, schedule_of = ms.load "lua.cli.store.stores", ms.load "lua.lib.records".schedule_of
-local record_code = ms.load "lua.cli.store.record_code"
+local record_code, run_options = ms.load "lua.cli.store.record_code", ms.load "search.options"
 
 -- What a record's function is built for. Records outlive what was known of targets when they were made.
 local function target_of(r, options)
@@ -32,7 +32,16 @@ local function next_commands(task, options)
   return width and utf8.len(line) and utf8.len(line) > width and "next:\n  " .. table.concat(commands_, "\n  ") or line
 end
 
-local MOST_JOBS = 1024 -- each is a thread with a state of Lua
+-- The options of a run that the words of a command say, in their ranges.
+local function run_options_of(options)
+  local given = run_options.of_command(options)
+  local out = run_options.out_of_range(given)
+  if out then
+    misuse("%s: %s is expected", out.word, out.most and string.format("a number from %d to %d", out.least, out.most) or
+           out.above and "a number of seconds above " .. out.least or "a number of at least " .. out.least)
+  end
+  return given
+end
 
 -- What the tasks ended with: messages, what to type next; each under its name, where there are several. Gives whether each has a best.
 local function report_tasks(tune, tasks, options, states)
@@ -52,16 +61,12 @@ end
 
 function commands.tune(options, files, rest)
   if #files == 0 then misuse("give at least one file: Lua that returns functions, or TVMScript") end
-  if options.jobs and (options.jobs < 1 or options.jobs > MOST_JOBS) then misuse("--jobs: a number from 1 to %d is expected", MOST_JOBS) end
-  for _, name in ipairs {"failures", "trials", "total-trials"} do
-    if options[name] == 0 then misuse("--%s: a number of at least 1 is expected", name) end
-  end
+  local given = run_options_of(options)
   for _, other in ipairs {"trials", "total-trials", "seconds", "simulate"} do
     if options["no-tune"] and options[other] then misuse("--no-tune measures nothing: it does not go with --%s", other) end
   end
   if options.deterministic then
-    local name, why = ms.load "search.fixed".refused {seconds = options.seconds, policy_timeout = options["policy-timeout"], skip_failing = options["skip-failing"],
-                                                      failures = options.failures, scheduler = options.scheduler}
+    local name, why = ms.load "search.fixed".refused(given)
     if name or options["no-tune"] then misuse("--deterministic does not go with --%s: %s", name and name:gsub("_", "-") or "no-tune", why or "nothing is tried") end
   end
   if options.vendors and (options["no-tune"] or options.simulate) then misuse("--vendors: nothing is timed with --no-tune or --simulate") end
@@ -78,15 +83,9 @@ function commands.tune(options, files, rest)
   local store, states, measures = open_store(options.db), {}, not options["no-tune"] and not options.simulate
   local limits = measures and ms.load "lua.bench.limits".for_tuning() or {}
   local screen = not options.json and ms.terminal_width() and ms.load "lua.cli.live".new {width = ms.terminal_width, height = ms.terminal_height}
-  local ok, tasks = pcall(tune.all, functions, {
-    target = options.target, trials = options.trials, total = options["total-trials"], seconds = options.seconds, scheduler = options.scheduler, seed = options.seed,
-    files = options.rules, policy = options.policy, policy_timeout = cli.seconds(options, "policy-timeout"), jobs = options.jobs,
-    rule_timeout = cli.seconds(options, "rule-timeout"), skip_failing = options["skip-failing"], model = options.model, failures = options.failures,
-    run_timeout = cli.seconds(options, "run-timeout"), reference_timeout = cli.seconds(options, "reference-timeout"), simulate = options.simulate,
-    no_tune = options["no-tune"], deterministic = options.deterministic, fixed_order = options["fixed-order"], whole = options.whole, store = store,
-    beside = options.vendors and ms.load "lua.vendor.baseline".vendors() or nil,
-    limit = limits.limit, unused = limits.unused, listen = options.json and progress.json() or progress.lines(screen, states),
-  })
+  given.store, given.beside = store, options.vendors and ms.load "lua.vendor.baseline".vendors() or nil
+  given.limit, given.unused, given.listen = limits.limit, limits.unused, options.json and progress.json() or progress.lines(screen, states)
+  local ok, tasks = pcall(tune.all, functions, given)
   if not ok then
     if ms.interrupted() then refuse("interrupted before anything was measured; %s keeps what it had", store:path()) end
     error(tasks, 0)
@@ -242,9 +241,7 @@ commands.top, commands.diff, commands.db = stores.top, stores.diff, stores.db
 -- ---- space, doctor ---------------------------------------------------------------------------------------------
 
 local function print_space(func, options, tune, refusals)
-  local opened = tune.open(func, ms.target(options.target or "native"), {
-    files = options.rules, seed = options.seed, rule_timeout = cli.seconds(options, "rule-timeout"), skip_failing = options["skip-failing"],
-  })
+  local opened = tune.open(func, ms.target(options.target or "native"), run_options_of(options))
   local product = opened.product
   for i, sch in ipairs(opened.sketches) do
     local listed = product and product.listed[i] or {}

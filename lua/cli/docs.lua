@@ -2,7 +2,7 @@
 -- are in the tables of vm. A line is a member: its owner, `.` or `:`, its name, its arguments and what it gives as
 -- LuaLS writes types, and after ` | ` one sentence. A test holds the lines against the members that there are.
 local ms = msched
-local terms = ms.load "lua.cli.terms"
+local terms, run_options = ms.load "lua.cli.terms", ms.load "search.options"
 local docs = {list = {}}
 
 docs.about = {
@@ -85,7 +85,7 @@ ms.time(f: function|msched.kernel, ...: any): number, number, number | Calls f(.
 ms.arrays_for(func: msched.function, seed: integer, again?: msched.array[]): msched.array[] | Arrays for a function's parameters, or these again, filled with small integers, so that sums are exact.
 ms.timed_with_digits(func: msched.function, target: string): boolean[] | Of each parameter of a function, whether tuning times it with numbers that have all their digits (ms.fill_for_timing).
 ms.fill_for_timing(func: msched.function, arrays: msched.array[], target?: string): boolean | Refills arrays of a function's parameters with what tuning times it with: where the target's code runs on a GPU, floats that the function only reads get all their digits, as its clock follows its power; gives whether any did.
-ms.tune(func: msched.function, options?: {target?: string, trials?: integer, seconds?: number, seed?: integer, files?: string[], policy?: string, policy_timeout?: number, model?: string, jobs?: integer, db?: string, store?: msched.store, simulate?: boolean, no_tune?: boolean, deterministic?: boolean, fixed_order?: boolean, whole?: boolean, rule_timeout?: number, skip_failing?: boolean, run_timeout?: number, reference_timeout?: number, failures?: integer, listen?: fun(event: table)}): msched.best | Searches for the fastest schedule; results are kept in the store. no_tune: measures nothing, and gives the fastest that the store knows, or the first by estimate. deterministic: no time decides which candidates are tried. fixed_order: results are those of the unscheduled function, bit for bit.
+ms.tune(func: msched.function, options?: {@run}): msched.best | Searches for the fastest schedule; results are kept in the store. no_tune: measures nothing, and gives the fastest that the store knows, or the first by estimate. deterministic: no time decides which candidates are tried. fixed_order: results are those of the unscheduled function, bit for bit.
 ms.groups(func: msched.function): table | The groups that a function is cut into where it has many blocks, to be searched apart: a printable list of {name, anchor, kind, blocks, func, weight, instances}, equal ones once, with how often they are there.
 ms.auto_schedule(func: msched.function, options?: {target?: string, vector_bits?: integer, cores?: integer, seed?: integer, heuristics?: table, trials?: integer, db?: string, store?: msched.store, listen?: fun(event: table)}): msched.schedule, table | A schedule at once, by the patterns of reads and writes and by estimate; and {target, patterns, known, cycles}: known, whether a function of the same structure had made its template. With trials the template is tuned, and best is what ms.tune gives. heuristics: changes to ms.heuristics.
 ms.rule(rule: {name: string, apply: fun(sch: msched.schedule, block: msched.handle, context: table, self: table): msched.schedule[]}|function): table | Registers a rule of the design space; begin(self, context), if it has one, is called when a space is opened; only_annotated: it is for blocks whose annotation schedule_rule names it.
@@ -101,6 +101,7 @@ ms.load_script(path: string): function?, string? | The chunk of a file of Lua, o
 ms.check_pages(path?: string): integer | Problems found in the pages of a store's file, which no store has open.
 ms.repair(path?: string): table | Writes what can be read of a damaged store to a new file in its place, and keeps the old one; gives needed, pages, records, workloads, intrinsics, dropped, backup.
 ms.load(name: string): any | A file of msched's own, loaded once: "rules.common", "search.tune", …; "lua.compat.autotvm", "lua.compat.flextensor" and "lua.compat.ansor" are the ways of other tuners.
+ms.run_options(): table[] | The options of a run of tuning, of commands, ms.tune and tasks: a list of {field, word, type, range, standard, doc}, texts; word: nil where no command has it.
 ms.options(given: table?, known: string): table | Checks options against a list "name:type name:type …" (what `type` says, or integer, any, or a class, as msched.function): gives them, or raises with the caller's place.
 ms.sorted_keys(t: table): any[] | A table's keys in an order that is the same in every run.
 ms.replace_file(path: string, text: string): boolean?, string? | Writes a file that others may read meanwhile: it has the whole text, or what it had; gives true, or nil and what is wrong.
@@ -427,7 +428,7 @@ local function read_lines(text, list)
     list[#list + 1] = {owner = owner, mark = mark, name = name, args = args, gives = gives ~= "" and gives or nil, doc = doc}
   end
 end
-read_lines(TEXT, docs.list)
+read_lines(TEXT:gsub("@run", function() return run_options.fields_text() end), docs.list)
 
 -- Members that are no function, or serve the files of msched itself.
 docs.others = {ms = "te ops rest map heuristics registered schedule_methods kernel_methods", schedule = "trace"}
@@ -455,6 +456,11 @@ end
 function docs.explain_member(d, put)
   put(d.owner .. d.mark .. d.name .. d.args .. (d.gives and "  ->  " .. d.gives or ""))
   put("  " .. d.doc)
+  if d.owner .. d.mark .. d.name ~= "ms.tune" then return end
+  put "\nOptions, and what holds without them:"
+  for _, o in ipairs(run_options.list) do
+    put(string.format("  %-18s %-18s %s%s", o.field, o.type, o.doc, o.standard ~= "" and " (" .. o.standard .. ")" or ""))
+  end
 end
 function docs.explain_owner(owner, put)
   put(docs.about[owner])
