@@ -3,17 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void *tir_enlarge(void *at, uint32_t *capacity, uint64_t count, size_t size) {
-  uint64_t room = *capacity ? *capacity : 64;
-  while (room < count) room += room / 2 + 1;
-  if (room > UINT32_MAX) room = UINT32_MAX;
-  assert(count <= room && "an array of a module is past 2^32 elements");
-  void *larger = realloc(at, room * size);
-  if (!larger) abort();
-  *capacity = (uint32_t)room;
-  return larger;
-}
-
 /* Starts the table of interned expressions large enough for the candidates that will be copied from a small module. */
 enum { FIRST_EXPR_SLOTS = 2048, FIRST_SYMBOL_SLOTS = 256 };
 
@@ -53,15 +42,6 @@ struct tir *tir_new(void) {
 }
 
 /* ---- Working memory ---- */
-
-void *tir_make_scratch(const struct tir *ir, enum tir_scratch_owner owner, const struct tir_scratch_kind *kind) {
-  assert(owner < TIR_SCRATCH_OWNERS && kind->size > 0);
-  struct tir_scratch_part *part = &ir->scratch->of[owner];
-  assert(!part->at && (!part->kind || part->kind == kind));
-  part->kind = kind;
-  if (!(part->at = calloc(1, kind->size))) abort();
-  return part->at;
-}
 
 static void free_scratch(struct tir_scratch *scratch) {
   for (int i = 0; i < TIR_SCRATCH_OWNERS; i++) {

@@ -6,29 +6,6 @@
 
 /* ---- Walks ---- */
 
-tir_stmt tir_after(const struct tir *ir, tir_stmt s, tir_stmt top) {
-  while (s != top) {
-    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
-    if (n->next) return n->next;
-    tir_stmt parent = n->parent;
-    if (!parent) return TIR_NONE;
-    /* A block's init comes before its body, an if's body before its else. */
-    bool block = tir_is(ir, parent, TIR_BLOCK);
-    enum tir_list second = block ? TIR_BODY : TIR_ELSE;
-    if (n->list != second && tir_stmt_at(ir, parent)->first[second]) return tir_stmt_at(ir, parent)->first[second];
-    s = parent;
-  }
-  return TIR_NONE;
-}
-
-tir_stmt tir_next_of(const struct tir *ir, tir_stmt s, tir_stmt top) {
-  const struct tir_stmt_node *n = tir_stmt_at(ir, s);
-  enum tir_list first = n->kind == TIR_BLOCK ? TIR_INIT : TIR_BODY;
-  if (n->first[first]) return n->first[first];
-  if (n->first[!first]) return n->first[!first];
-  return tir_after(ir, s, top);
-}
-
 uint32_t tir_stmt_exprs(const struct tir *ir, tir_stmt s, tir_expr out[4]) {
   const struct tir_stmt_node *n = tir_stmt_at(ir, s);
   switch (n->kind) {
@@ -176,13 +153,6 @@ tir_expr tir_annotation(const struct tir *ir, struct tir_span where, const char 
 }
 
 /* ---- Making ---- */
-
-tir_stmt tir_new_stmt(struct tir *ir, enum tir_stmt_kind kind) {
-  tir_stmt s = tir_grow_stmts(ir, 1);
-  memset(tir_stmt_at(ir, s), 0, sizeof(struct tir_stmt_node));
-  tir_stmt_at(ir, s)->kind = (uint8_t)kind;
-  return s;
-}
 
 tir_loop tir_new_loop(struct tir *ir, tir_var var, tir_expr min, tir_expr extent, enum tir_loop_kind kind) {
   MS_CHECK(var && min && extent);

@@ -65,7 +65,6 @@ int luaopen_msched(lua_State *L);
 /* ---- Types: each registers its metatable ---- */
 
 void bind_functions(lua_State *L); /* adds to the module on the top of the stack */
-int bind_extract(lua_State *L);    /* function:extract(blocks, name [, names]) */
 void bind_schedules(lua_State *L);
 void bind_methods(lua_State *L);
 void bind_traces(lua_State *L);

@@ -6,6 +6,93 @@
 #include <stdio.h>
 #include <string.h>
 
+json_int_t write_lack(struct module_write *w, const char *what) {
+  if (!w->lacks) w->lacks = what;
+  return GRAPH_NONE;
+}
+
+/* ---- Small nodes ------------------------------------------------------------------------------------------------- */
+
+json_int_t write_text(struct module_write *w, const char *text) { return graph_put_text(w->nodes, text, strlen(text)); }
+
+json_int_t write_empty(struct module_write *w) { return graph_put_list(w->nodes, json_array()); }
+
+json_int_t write_pointer(struct module_write *w, tir_type element, const char *scope) {
+  json_int_t type = write_type(w, element), text = write_text(w, scope);
+  return graph_put(w->nodes, "ir.PointerType",
+                   json_pack("{s:i, s:I, s:I}", "span", GRAPH_NONE, "element_type", type, "storage_scope", text));
+}
+
+/* A string's type is that of nothing, as TVM has it. */
+json_int_t write_type(struct module_write *w, tir_type type) {
+  enum { MOST = sizeof w->types / sizeof *w->types };
+  char text[24] = "";
+  if (type == TIR_T_STRING) type = TIR_T_VOID;
+  for (uint32_t i = 0; i < w->type_count; i++)
+    if (w->types[i].type == type) return w->types[i].node;
+  json_int_t node = type == TIR_T_HANDLE
+                        ? write_pointer(w, TIR_T_VOID, "global")
+                        : graph_put_type(w->nodes, type == TIR_T_VOID ? "" : tir_type_text(type, text));
+  if (w->type_count < MOST) {
+    w->types[w->type_count].type = type;
+    w->types[w->type_count++].node = node;
+  }
+  return node;
+}
+
+json_int_t write_int(struct module_write *w, tir_type type, int64_t value) {
+  return graph_put(
+      w->nodes, "ir.IntImm",
+      json_pack("{s:i, s:I, s:I}", "span", GRAPH_NONE, "ty", write_type(w, type), "value", (json_int_t)value));
+}
+
+json_int_t write_annotations(struct module_write *w, struct tir_span annotations) {
+  json_t *pairs = json_array();
+  for (uint32_t i = 0; i < annotations.count; i++) {
+    const struct tir_annotation *a = &w->ir->annotations.at[annotations.first + i];
+    json_array_append_new(pairs, json_integer(write_text(w, tir_text(w->ir, a->key))));
+    json_array_append_new(pairs, json_integer(write_value(w, a->value)));
+  }
+  return graph_put(w->nodes, "ffi.Map", pairs);
+}
+
+/* ---- Variables and buffers --------------------------------------------------------------------------------------- */
+
+json_int_t write_var_of(struct module_write *w, tir_var v, json_int_t type) {
+  char name[280];
+  if (w->vars[v]) return w->vars[v];
+  tir_name_render(w->ir, w->ir->vars.at[v].name, name, sizeof name);
+  return w->vars[v] = graph_put_var(w->nodes, type, name, strlen(name));
+}
+
+json_int_t write_var(struct module_write *w, tir_var v) {
+  assert(v && v < w->ir->vars.count);
+  return w->vars[v] ? w->vars[v] : write_var_of(w, v, write_type(w, w->ir->vars.at[v].type));
+}
+
+static json_int_t write_buffer_type(struct module_write *w, const struct tir_buffer_node *b) {
+  tir_type index = b->rank ? tir_type_of(w->ir, w->ir->operands.at[b->shape]) : TIR_T_I64; /* as TVM has it */
+  const char *scope = tir_text(w->ir, b->scope);
+  if (b->axis_separators.count) write_lack(w, "separators of axes");
+  json_int_t type = write_type(w, b->type), text = write_text(w, *scope ? scope : "global");
+  json_int_t shape = write_exprs(w, b->shape, b->rank), strides = write_exprs(w, b->strides.first, b->strides.count);
+  json_int_t offset = b->elem_offset ? write_expr(w, b->elem_offset) : write_int(w, index, 0);
+  return graph_put(w->nodes, "tirx.BufferType",
+                   json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:i, s:I}", "span", GRAPH_NONE, "dtype", type,
+                             "storage_scope", text, "shape", shape, "strides", strides, "elem_offset", offset,
+                             "data_alignment", (json_int_t)(b->alignment ? b->alignment : 64), "offset_factor",
+                             (json_int_t)(b->offset_factor ? b->offset_factor : 1), "layout", GRAPH_NONE,
+                             "allocated_addr", write_empty(w)));
+}
+
+json_int_t write_buffer(struct module_write *w, tir_buffer buffer) {
+  assert(tir_is_buffer(w->ir, buffer));
+  if (w->buffers[buffer]) return w->buffers[buffer];
+  const struct tir_buffer_node *b = tir_buffer_at(w->ir, buffer);
+  const char *name = tir_text(w->ir, b->name);
+  return w->buffers[buffer] = graph_put_var(w->nodes, write_buffer_type(w, b), name, strlen(name));
+}
+
 static json_t *start(struct module_write *w, const struct tir_expr_node *n) {
   return json_pack("{s:i, s:I}", "span", GRAPH_NONE, "ty", write_type(w, n->type));
 }
