@@ -29,6 +29,7 @@ struct jit_gpu {
   int max_vthread;  /* virtual threads a thread: code grows by as much */
   int vector_bytes; /* widest load or store of a thread */
   bool cold;        /* its kernels are timed with nothing of theirs in the L2 cache */
+  unsigned capabilities; /* of its architecture: TIR_SET(WGMMA), ... */
 };
 /* What code is made for. A plain value: equal fields mean equal code. */
 struct jit_target {
@@ -64,8 +65,8 @@ bool jit_target_parse(const char *text, struct jit_target *out, ms_error *err);
 void jit_target_text(const struct jit_target *target, char *out, size_t size);
 /* The target whose code says what functions compute that kernels are compared with: itself, or this machine's. */
 bool jit_target_reference(const struct jit_target *target, struct jit_target *out, ms_error *err);
-/* The limits that its kind of target has, by name. */
-enum { JIT_MOST_NUMBERS = 8 };
+/* The limits that its kind of target has, and 1 or 0 for each capability, by name. */
+enum { JIT_MOST_NUMBERS = 16 };
 struct jit_number {
   const char *name;
   int value;

@@ -98,7 +98,7 @@ end
 local function groups_of(target)
   local groups, arch = {}, target.arch
   local function add(least, group) if arch >= least then groups[#groups + 1] = group end end
-  if target.text:match "%-arch=(%S+)" == "sm_90a" then
+  if target.wgmma == 1 then
     for _, n in ipairs {256, 128, 64} do
       add(90, wgmma("float16", "f16", n))
       add(90, wgmma("bfloat16", "bf16", n))

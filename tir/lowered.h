@@ -28,10 +28,9 @@ struct tir_lower_options {
   unsigned instructions;             /* of the target: bits 1 << enum tir_instruction */
   uint32_t threads;                  /* that a parallel loop may use; 0: allocations stay where they are */
   uint64_t stack_bytes;              /* larger allocations are laid out in the workspace; 0: 16 KiB */
-  uint32_t block_threads;            /* GPU: of a block at most; 0: 1024 */
-  uint64_t shared_bytes;             /* GPU: of a block at most; 0: 48 KiB */
-  bool async_copies;                 /* GPU: copies to shared memory can go on by themselves */
-  bool tensor_copies;                /* GPU: of boxes of tensors, which one thread begins */
+  uint32_t block_threads;            /* GPU: of a block at most; 0: TIR_BLOCK_THREADS */
+  uint64_t shared_bytes;             /* GPU: of a block at most; 0: TIR_STATIC_SHARED_BYTES */
+  unsigned capabilities;             /* GPU: of the target: TIR_SET(ASYNC_COPIES), ... */
   bool in_double;                    /* exp and its like are computed in float64, as the interpreter does */
   bool finite;                       /* floats are neither infinite nor NaN: what is multiplied by zero is zero */
   bool verify;                       /* the verifier between passes */
@@ -52,9 +51,7 @@ const char *tir_lower_pass(enum tir_device device, uint32_t i, const char **what
 /* A function lowered for a GPU is a list of allocations, which are the device's, and of kernels: nests of loops bound to
  * blockIdx and threadIdx, each axis once, outermost, with constant numbers of threads. What stood below no thread is a
  * kernel of one, and its loop is annotated TIR_ONE_THREAD. */
-enum { TIR_WARP = 32 }; /* threads with consecutive numbers that run as one; threadIdx.x counts fastest */
 #define TIR_ONE_THREAD "one_thread"
-enum { TIR_BASE_ALIGNMENT = 16 }; /* of every buffer of a kernel in memory: vectors lie at multiples of their size */
 
 /* Copies from the device's memory to shared memory that go on by themselves:
  *   S[i] = async_copy(A[j]), or async_copy(if_then_else(condition, A[j], 0)): of 4, 8 or 16 bytes
@@ -77,12 +74,12 @@ enum { TIR_BASE_ALIGNMENT = 16 }; /* of every buffer of a kernel in memory: vect
  * the number of rows follow in the scope. Such a buffer begins at a multiple of TIR_PANEL_ALIGNMENT. Source: CUTLASS,
  * "mma_traits_sm90_gmma.hpp", canonical layouts. */
 #define TIR_PANELS ".panels"
-enum { TIR_PANEL_ALIGNMENT = 1024 };
 struct tir_swizzle {
   int shift, mask;
   int64_t panel, row, rows; /* 0: there are no panels */
 };
 bool tir_swizzle_of(const struct tir *ir, tir_buffer buffer, struct tir_swizzle *out); /* false: as indices say */
+int64_t tir_panel_of(int64_t row); /* the widest part of a row of so many bytes that a panel has; 0: there is none */
 int64_t tir_swizzled(struct tir_swizzle s, int64_t byte);
 /* How many passes the 32 banks of 4 bytes make for what lanes load at once: `width` bytes each, from bytes[lane] on. */
 int tir_bank_passes(const int64_t *bytes, int lanes, int width);
@@ -102,7 +99,6 @@ bool tir_is_fragment(const struct tir *ir, tir_buffer buffer); /* its scope says
 #define TIR_MMA_LOAD  "mma_load"
 #define TIR_MMA_SYNC  "mma_sync"
 #define TIR_MMA_STORE "mma_store"
-enum { TIR_MMA_SIDE = 16 };
 enum tir_mma_operand { TIR_MMA_A, TIR_MMA_B, TIR_MMA_C };
 bool tir_mma_operand_of(const struct tir *ir, tir_buffer buffer, enum tir_mma_operand *out); /* false: it is none */
 int tir_mma_depth(int bits); /* products that are summed, of elements of 8, 16 or 32 bits */
@@ -141,7 +137,6 @@ struct tir_mma_place tir_mma_place(enum tir_mma_operand operand, int bits, int l
 #define TIR_WGMMA_WAIT   "wgmma_wait"
 #define TIR_PROXY_FENCE  "fence_proxy_async"
 #define TIR_WGMMA_SCOPE  "wgmma.accumulator"
-enum { TIR_GROUP = 128, TIR_WGMMA_ROWS = 64, TIR_WGMMA_DEPTH = 16, TIR_WGMMA_MOST_COLUMNS = 256 };
 bool tir_is_group_fragment(const struct tir *ir, tir_buffer buffer); /* the scope says so */
 bool tir_is_wgmma_width(int64_t n);                                  /* there are products of so many columns */
 /* Where register `element` of a thread's n / 2 lies in the fragment. Source: PTX ISA, "Register Fragments for
@@ -171,16 +166,8 @@ struct tir_mma_place tir_wgmma_place(int thread, int element);
 #define TIR_MBARRIER_SCOPE  "shared.mbarrier"
 #define TIR_NAMED_BARRIER   "named_barrier"
 #define TIR_SET_REGISTERS   "set_registers"
-enum {
-  TIR_NAMED_BARRIERS = 16,
-  TIR_BLOCK_REGISTERS = 65536,
-  TIR_REGISTERS_UNIT = 8,
-  TIR_LEAST_REGISTERS = 24,
-  TIR_MOST_REGISTERS = 256
-};
 /* A thread's registers as a kernel of so many threads starts that changes them: what its block has, shared out. */
 int64_t tir_registers_each(int64_t threads);
-enum { TIR_BOX_MOST_RANK = 5, TIR_BOX_MOST_SIDE = 256, TIR_BOX_ALIGNMENT = 16 };
 /* The operands of a tensor_copy, by number. */
 enum { TIR_BOX_TO, TIR_BOX_STRIDE, TIR_BOX_BARRIER, TIR_BOX_FROM, TIR_BOX_RANK, TIR_BOX_LISTS };
 /* A tensor_copy as it stands in a lowered function; false: the call is none, or is not of constant extents. */

@@ -661,6 +661,8 @@ char *tir_print_stmt(const struct tir *ir, tir_stmt s, unsigned flags);
 char *tir_print_expr(const struct tir *ir, tir_expr e);
 
 #include "axis.h"
+#include "gpu/capability.h"
+#include "gpu/limits.h"
 #include "interpreter.h"
 #include "lowered.h"
 #include "primitive.h"

@@ -53,9 +53,8 @@ static const struct arch *arch_of_device(void) {
   ms_error ignored = {0};
   if (!jit_devices(&device, 1, &ignored)) return NULL;
   for (size_t i = 0; i < COUNT(archs); i++) {
-    char *end;
-    int number = (int)strtol(archs[i].name + strlen("sm_"), &end, 10);
-    bool own = *end != 0; /* sm_90a: what no later device runs */
+    bool own;
+    int number = tir_arch_number(archs[i].name, &own);
     if (own ? number == device.arch : number / 10 == device.arch / 10 && number <= device.arch) latest = &archs[i];
   }
   return latest;
@@ -99,7 +98,8 @@ bool cuda_parse(char *words, struct jit_target *out, ms_error *err) {
   const struct arch *arch = name ? find_arch(name) : arch_of_device();
   if (!arch) return refuse_arch(name, err);
   strcpy(t.cpu, arch->name);
-  t.gpu.arch = atoi(arch->name + strlen("sm_"));
+  bool own;
+  t.gpu.arch = tir_arch_number(arch->name, &own), t.gpu.capabilities = tir_capabilities_of(arch->name);
   for (size_t i = 0; i < COUNT(limits); i++) {
     int *limit = limit_of(&t.gpu, &limits[i]);
     if (!*limit) *limit = standard_of(arch, &limits[i]);
@@ -127,6 +127,8 @@ uint32_t cuda_numbers(const struct jit_target *target, struct jit_number out[JIT
       {"arch", target->gpu.arch},
 #define CUDA_LIMIT(field, option, standard) {#field, target->gpu.field},
 #include "cuda.def"
+#define TIR_CAPABILITY(id, name, least, what) {#name, tir_has(target->gpu.capabilities, TIR_HAS_##id)},
+#include "tir/gpu/capabilities.def"
   };
   static_assert(COUNT(all) <= JIT_MOST_NUMBERS, "a target's numbers fit");
   memcpy(out, all, sizeof all);
@@ -136,8 +138,7 @@ uint32_t cuda_numbers(const struct jit_target *target, struct jit_number out[JIT
 struct tir_lower_options cuda_lower(const struct jit_target *target) {
   return (struct tir_lower_options){.device = TIR_GPU,
                                     .vector_bits = target->gpu.vector_bytes * 8,
-                                    .async_copies = target->gpu.arch >= 80,
-                                    .tensor_copies = !strcmp(target->cpu, "sm_90a"),
+                                    .capabilities = target->gpu.capabilities,
                                     .block_threads = (uint32_t)target->gpu.max_threads,
                                     .shared_bytes = (uint64_t)target->gpu.shared_bytes};
 }

@@ -45,8 +45,6 @@ char *launcher_header(const struct tir *ir, tir_func f, const char *name, const 
 
 /* ---- The source ---- */
 
-enum { PLAIN_SHARED_BYTES = 48 << 10 }; /* of a block that does not ask for more */
-
 static void print_load(FILE *out, const char *name, const struct cuda_plan *plan) {
   fprintf(out,
           "int %s_load(struct %s_module *out, const void *image) {\n"
@@ -55,7 +53,7 @@ static void print_load(FILE *out, const char *name, const struct cuda_plan *plan
   for (uint32_t i = 0; i < plan->launch_count; i++) {
     const struct cuda_launch *l = &plan->launches[i];
     fprintf(out, "  if (!status) status = cuModuleGetFunction(&out->kernels[%u], out->module, \"%s\");\n", i, l->name);
-    if (l->shared_bytes > PLAIN_SHARED_BYTES)
+    if (l->shared_bytes > TIR_STATIC_SHARED_BYTES)
       fprintf(out, "  if (!status) status = cuFuncSetAttribute(out->kernels[%u], MAX_DYNAMIC_SHARED, %u);\n", i,
               l->shared_bytes);
   }

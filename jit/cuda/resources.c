@@ -54,10 +54,10 @@ static void note(const char *log, struct jit_resources *k) {
   k->serialized = is_serialized(log, k->name);
 }
 
-/* A warp's registers are handed out by 256. */
+/* A warp's registers are handed out by TIR_WARP_REGISTERS_UNIT. */
 static int64_t registers_of_block(const struct jit_resources *k) {
-  int64_t warps = (k->threads + TIR_WARP - 1) / TIR_WARP, a_warp = ((int64_t)k->registers * TIR_WARP + 255) / 256 * 256;
-  return warps * a_warp;
+  int64_t warps = (k->threads + TIR_WARP - 1) / TIR_WARP, unit = TIR_WARP_REGISTERS_UNIT;
+  return warps * (((int64_t)k->registers * TIR_WARP + unit - 1) / unit * unit);
 }
 
 static bool fits(const struct jit_resources *k, const struct jit_gpu *gpu, ms_error *err) {

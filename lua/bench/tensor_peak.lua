@@ -88,7 +88,7 @@ end
 
 -- The operations of a kernel on a device, and the kernel.
 function tensor_peak.product_of(device, target, type)
-  local by_group = target.text:find("-arch=sm_90a", 1, true) and (type == "f16" or type == "bf16")
+  local by_group = target.wgmma == 1 and (type == "f16" or type == "bf16")
   local t, by_mma = TYPES[type], target.arch >= 80
   local depth = not by_mma and 16 or t.k -- wmma's
   local row = depth + 16 // math.max((tonumber(t.input:match "%d+")) // 8, 1)

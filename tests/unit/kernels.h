@@ -11,7 +11,7 @@ static const struct tir_run_options real = {.lowered = true};
 
 static bool lower(struct tir *ir, ms_error *err) {
   const struct tir_lower_options options = {
-      .device = TIR_GPU, .verify = true, .vector_bits = 128, .shared_bytes = 65536, .async_copies = true};
+      .device = TIR_GPU, .verify = true, .vector_bits = 128, .shared_bytes = 65536, .capabilities = TIR_SET(ASYNC_COPIES)};
   return tir_lower(ir, tir_find_func(ir, "main"), &options, err);
 }
 
@@ -101,7 +101,7 @@ static inline void expect_noted(struct tir *ir, const char *note) {
   const struct tir_lower_options options = {.device = TIR_GPU,
                                             .vector_bits = 128,
                                             .shared_bytes = 65536,
-                                            .async_copies = true,
+                                            .capabilities = TIR_SET(ASYNC_COPIES),
                                             .noted = keep_note,
                                             .data = noted};
   assert_accepted(tir_lower(ir, tir_find_func(ir, "main"), &options, err));

@@ -17,7 +17,7 @@ bool tir_is_group_fragment(const struct tir *ir, tir_buffer buffer) {
   return scope && !strcmp(tir_text(ir, scope), TIR_WGMMA_SCOPE);
 }
 
-bool tir_is_wgmma_width(int64_t n) { return n >= 8 && n <= TIR_WGMMA_MOST_COLUMNS && n % 8 == 0; }
+bool tir_is_wgmma_width(int64_t n) { return n >= TIR_WGMMA_UNIT && n <= TIR_WGMMA_MOST_COLUMNS && n % TIR_WGMMA_UNIT == 0; }
 
 /* Each warp has 16 rows, a lane what it has of the sums of mma, eight columns after the other. */
 struct tir_mma_place tir_wgmma_place(int thread, int element) {
@@ -39,7 +39,7 @@ bool tir_mma_operand_of(const struct tir *ir, tir_buffer buffer, enum tir_mma_op
 
 int tir_mma_depth(int bits) {
   assert(bits == 8 || bits == 16 || bits == 32);
-  return 256 / bits;
+  return 8 * TIR_MMA_BYTES / bits;
 }
 
 /* Eight groups of four lanes: a group holds a row of A or of C, or a column of B; its lanes what follows one upon the

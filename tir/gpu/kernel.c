@@ -219,7 +219,6 @@ static struct life life_of(struct tir *ir, tir_buffer buffer, tir_stmt top, cons
 /* Of barriers that wait for boxes of tensors, and for what they may overwrite, two a version of what they fill
  * (mbarrier.c). */
 static int64_t barrier_bytes(const struct tir *ir, tir_stmt top) {
-  enum { BARRIER = 8, ALIGNMENT = 32 };
   int64_t bytes = 0;
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
     if (!tir_is(ir, s, TIR_LOOP) || tir_loop_extent(ir, s) == 1) continue;
@@ -232,7 +231,7 @@ static int64_t barrier_bytes(const struct tir *ir, tir_stmt top) {
       int64_t stage = tir_at(ir, tir_operands(ir, tir_at(ir, stages)->operands)[i])->imm;
       if (stage + 2 > versions) versions = stage + 2;
     }
-    bytes += (2 * BARRIER * versions + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    bytes += (2 * TIR_MBARRIER_BYTES * versions + TIR_SHARED_ALIGNMENT - 1) / TIR_SHARED_ALIGNMENT * TIR_SHARED_ALIGNMENT;
   }
   return bytes;
 }

@@ -9,7 +9,7 @@
 
 #include <string.h>
 
-enum { FRAGMENT = 16 };
+enum { FRAGMENT = TIR_WMMA_SIDE };
 
 /* A matrix that a call reads or writes: element (i, j) is `base + i * row + j * column` from where argument `arg`
  * leads.
@@ -179,7 +179,7 @@ static bool multiply_registers(struct tir_extern_call *call, void *data) {
   if (!acts(call, 13, &skip) || skip) return skip;
   if (!says(call, 0, "m16n8k8")) return tir_call_fail(call, "only m16n8k8 is interpreted");
   return registers(call, 6, 7, 'A', &a) && registers(call, 8, 9, 'B', &b) && registers(call, 10, 11, 'C', &c) &&
-         multiply(call, &a, &b, &c, &c, (const int[]){16, 8, 8});
+         multiply(call, &a, &b, &c, &c, (const int[]){TIR_MMA8_ROWS, TIR_MMA8_COLUMNS, TIR_MMA8_DEPTH});
 }
 
 /* Where a lane's register of the sums lies, whose number is argument 1. */

@@ -107,7 +107,6 @@ void lower_compact_matched(struct lowering *low);
 enum lower_memory { LOWER_DEVICE, LOWER_BLOCK, LOWER_THREAD };
 /* Makes rows of a buffer longer whose scope asks for what swizzle.c does, and which that cannot do it for. */
 void lower_spread_rows(struct tir *ir, tir_buffer buffer, tir_expr *shape, uint32_t rank);
-int64_t lower_panel_of(int64_t row); /* the widest part of a row of so many bytes that a panel has; 0: there is none */
 enum lower_memory lower_memory_of(const struct tir *ir, tir_buffer buffer); /* kernels.c */
 
 /* Where threads reduce together, a statement evaluates a call of TVM's, in an attribute that says how values join:

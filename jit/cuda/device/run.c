@@ -16,8 +16,8 @@
 
 /* Whether code for the architecture runs on a device: the same, or a later one of its generation. */
 static bool runs_on(const struct jit_target *target, const struct jit_device_info *device) {
-  bool exact = strchr(target->cpu, 'a') != NULL;
-  int arch = target->gpu.arch;
+  bool exact;
+  int arch = tir_arch_number(target->cpu, &exact);
   return exact ? arch == device->arch : arch / 10 == device->arch / 10 && arch <= device->arch;
 }
 

@@ -12,8 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SHARED_ALIGNMENT = 32 }; /* fragments are loaded from multiples of 32 bytes */
-
 /* ---- Templates: conversions that the GPU has ---- */
 
 static const struct c_template templates[] = {
@@ -248,7 +246,7 @@ static void allocate(struct emit_c *e, tir_buffer buffer, struct c_type t, uint6
   char type[32];
   uint64_t bytes = elements * ((unsigned)t.bits / 8);
   emit_c_type_name(e, t, type);
-  int own = tir_buffer_at(e->ir, buffer)->alignment, alignment = own > SHARED_ALIGNMENT ? own : SHARED_ALIGNMENT;
+  int own = tir_buffer_at(e->ir, buffer)->alignment, alignment = own > TIR_SHARED_ALIGNMENT ? own : TIR_SHARED_ALIGNMENT;
   if (!e->parallel) {
     allocate_on_device(e, name, type, bytes);
   } else if (!strcmp(scope, "shared.dyn")) {
@@ -321,11 +319,10 @@ static bool sets_registers(const struct emit_c *e, tir_stmt kernel) {
 
 /* Registers that a thread may have, as __launch_bounds__ lets the assembler share them out. */
 static int most_registers(const struct emit_c *e, tir_stmt kernel, int threads) {
-  enum { ENCODED = 255 }; /* that an instruction can name */
   if (sets_registers(e, kernel)) return (int)tir_registers_each(threads);
   int warps = (threads + TIR_WARP - 1) / TIR_WARP;
   int each = TIR_BLOCK_REGISTERS / (warps * TIR_WARP) / TIR_REGISTERS_UNIT * TIR_REGISTERS_UNIT;
-  return each < ENCODED ? each : ENCODED;
+  return each < TIR_NAMED_REGISTERS ? each : TIR_NAMED_REGISTERS;
 }
 
 static void write_kernel(struct emit_c *e, const struct tir_captures *c, uint32_t number, uint32_t maps,

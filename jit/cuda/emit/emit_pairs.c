@@ -28,7 +28,7 @@ static const struct pairs *pairs_of(tir_type t) {
 static bool is_bfloat(tir_type t) { return tir_type_code(t) == TIR_BFLOAT; }
 
 static bool has_pairs(const struct emit_c *e, tir_type t) {
-  return pairs_of(t) && e->target->gpu.arch >= (is_bfloat(t) ? 80 : 53);
+  return pairs_of(t) && tir_has(e->target->gpu.capabilities, is_bfloat(t) ? TIR_HAS_BFLOAT_PAIRS : TIR_HAS_PAIRS);
 }
 
 static uint32_t bits_of(tir_type type, double value) {
@@ -125,7 +125,7 @@ static void pair_function(struct emit_c *e, const char *operation, tir_type type
 
 /* The function that gives a mask of the lanes in which a > b. PTX compares pairs of bfloat16 from sm_90 on. */
 static const char *above_function(struct emit_c *e, tir_type type) {
-  bool by_ptx = !is_bfloat(type) || e->target->gpu.arch >= 90;
+  bool by_ptx = !is_bfloat(type) || tir_has(e->target->gpu.capabilities, TIR_HAS_BFLOAT_COMPARED);
   const char *name = !is_bfloat(type) ? "ms_above_half2" : by_ptx ? "ms_above_bfloat2" : "ms_larger_bfloat2";
   if (!emit_c_needs(e, name)) return name;
   if (by_ptx) {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SIDE = 16, ELEMENTS = SIDE * SIDE };
+enum { SIDE = TIR_WMMA_SIDE, ELEMENTS = SIDE * SIDE };
 
 /* ---- Fragments ---- */
 

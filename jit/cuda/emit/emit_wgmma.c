@@ -6,8 +6,6 @@
 
 #include <string.h>
 
-enum { PIECE = 16, PANEL_ROWS = 8 };
-
 static const struct element {
   tir_type type;
   const char *name; /* in PTX */
@@ -188,8 +186,8 @@ static void write_matrix(struct emit_c *e, tir_expr pointer, bool sums_along_row
   fprintf(e->out, " + %s(", places);
   emit_c_index(e, offset);
   int swizzle = s.panel == 128 ? 1 : s.panel == 64 ? 2 : 3;
-  fprintf(e->out, "), %lld, %lld, %d)", sums_along_rows ? (long long)PIECE : (long long)(s.rows * s.panel),
-          (long long)(PANEL_ROWS * s.panel), swizzle);
+  fprintf(e->out, "), %lld, %lld, %d)", sums_along_rows ? (long long)TIR_PIECE : (long long)(s.rows * s.panel),
+          (long long)(TIR_PANEL_ROWS * s.panel), swizzle);
 }
 
 /* (c, index, n, a, stride, b, stride, layout of b) */

@@ -437,8 +437,7 @@ static struct tir *lowered_with(const struct bug *bug, const struct tir *ir) {
                                             .verify = true,
                                             .vector_bits = 128,
                                             .shared_bytes = 232448,
-                                            .async_copies = true,
-                                            .tensor_copies = true};
+                                            .capabilities = TIR_SET(ASYNC_COPIES) | TIR_SET(TENSOR_COPIES)};
   struct tir *lowered = tir_new();
   ms_error err = {0};
   tir_copy(lowered, ir);

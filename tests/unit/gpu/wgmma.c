@@ -235,8 +235,7 @@ static const struct tir_lower_options lowering = {.device = TIR_GPU,
                                                   .verify = true,
                                                   .vector_bits = 128,
                                                   .shared_bytes = 232448,
-                                                  .async_copies = true,
-                                                  .tensor_copies = true};
+                                                  .capabilities = TIR_SET(ASYNC_COPIES) | TIR_SET(TENSOR_COPIES)};
 
 #define AHEAD(stage, in_flight)                                                                                        \
   "\"software_pipeline_stage\": [0, 0, " #stage "], \"software_pipeline_order\": [0, 1, 2], "                          \

@@ -14,7 +14,7 @@
 
 #include <string.h>
 
-enum { ROWS = 8, MOST_SUMS = 8 }; /* rows after which panels exchange as from the first; buffers of sums in one run */
+enum { MOST_SUMS = 8 }; /* buffers of sums in one run */
 
 static bool is_product(const struct tir *ir, tir_stmt s) { return lower_calls(ir, s, TIR_WGMMA_MMA); }
 
@@ -29,14 +29,14 @@ static bool refuse(const struct lowering *low, tir_stmt s, const char *what) {
   return tir_refuse(low->ir, low->err, MS_LOWER_GROUP, s, "%s", what);
 }
 
-/* The column that an offset names in rows of `stride`, where its row is a multiple of ROWS; TIR_NONE: that is not shown. */
+/* The column that an offset names in rows of `stride`, where its row is a multiple of TIR_PANEL_ROWS; TIR_NONE: that is not shown. */
 static tir_expr column_of(struct tir *ir, tir_expr offset, int64_t stride) {
   if (!tir_is_index(ir, offset)) return TIR_NONE;
   struct tir_linear l = tir_linear_of(ir, offset);
-  tir_expr column = tir_int(ir, tir_type_of(ir, offset), l.constant % (ROWS * stride));
+  tir_expr column = tir_int(ir, tir_type_of(ir, offset), l.constant % (TIR_PANEL_ROWS * stride));
   for (uint32_t i = 0; i < l.count; i++) {
     struct tir_term t = tir_terms(ir, l)[i];
-    if (t.coefficient % (ROWS * stride) == 0) continue;
+    if (t.coefficient % (TIR_PANEL_ROWS * stride) == 0) continue;
     column = tir_add(ir, column, tir_mul(ir, t.atom, tir_int(ir, tir_type_of(ir, offset), t.coefficient)));
   }
   struct tir_bounds b = tir_bounds_of(ir, column);

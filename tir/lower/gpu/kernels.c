@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-enum { AXES = TIR_VTHREAD_X, FIRST_THREAD_AXIS = TIR_THREAD_X, MOST_BLOCK_THREADS = 1024 };
+enum { AXES = TIR_VTHREAD_X, FIRST_THREAD_AXIS = TIR_THREAD_X };
 static const char *const names[AXES] = {"bx", "by", "bz", "tx", "ty", "tz"};
 
 struct kernel {
@@ -144,7 +144,7 @@ static void fill_warps(struct kernel *k, int64_t most) {
 static bool set_axes(struct kernel *k) {
   const struct tir_lower_options *o = k->low->options;
   struct tir *ir = k->low->ir;
-  int64_t most = o && o->block_threads ? o->block_threads : MOST_BLOCK_THREADS;
+  int64_t most = o && o->block_threads ? o->block_threads : TIR_BLOCK_THREADS;
   if (block_threads(k) > most) return refuse(k, k->top, "a block has more threads than the target allows");
   if (k->reduces) fill_warps(k, most);
   for (int a = 0; a < AXES; a++) {

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROWS = 16, COLUMNS = 8, HALF = 8, LANES_A_ROW = 4, PAIR = 2, HELD = 4 };
+enum { ROWS = TIR_MMA8_ROWS, COLUMNS = TIR_MMA8_COLUMNS, HALF = ROWS / 2, LANES_A_ROW = 4, PAIR = 2, HELD = 4 };
 
 static bool is_scope(const struct tir *ir, tir_buffer buffer, const char *scope) {
   tir_symbol own = tir_buffer_at(ir, buffer)->scope;

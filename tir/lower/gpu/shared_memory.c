@@ -12,8 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGNMENT = 32, STATIC_BYTES = 48 << 10 }; /* tensor units load from multiples of 32 bytes */
-static_assert(ALIGNMENT % TIR_BASE_ALIGNMENT == 0 && TIR_PANEL_ALIGNMENT % ALIGNMENT == 0,
+static_assert(TIR_SHARED_ALIGNMENT % TIR_BASE_ALIGNMENT == 0 && TIR_PANEL_ALIGNMENT % TIR_SHARED_ALIGNMENT == 0,
               "vectors begin where they should");
 
 struct piece {
@@ -77,7 +76,7 @@ static bool gather(struct lowering *low, tir_stmt kernel, struct layout *l) {
     struct piece p = {.alloc = s, .buffer = tir_stmt_at(ir, s)->alloc.buffer};
     p.bytes = tir_allocation_bytes(ir, p.buffer);
     struct tir_swizzle swizzle = {0};
-    p.alignment = tir_swizzle_of(ir, p.buffer, &swizzle) && swizzle.panel ? TIR_PANEL_ALIGNMENT : ALIGNMENT;
+    p.alignment = tir_swizzle_of(ir, p.buffer, &swizzle) && swizzle.panel ? TIR_PANEL_ALIGNMENT : TIR_SHARED_ALIGNMENT;
     if (p.alignment > l->alignment) l->alignment = p.alignment;
     known = p.bytes > 0 || tir_refuse(ir, low->err, MS_LOWER_SHARED, TIR_NONE, "the size of %s is not known",
                                       tir_buffer_name(ir, p.buffer));
@@ -116,7 +115,7 @@ static uint64_t place(struct layout *l) {
     }
     if (p->offset + p->bytes > most) most = p->offset + p->bytes;
   }
-  return (most + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+  return (most + TIR_SHARED_ALIGNMENT - 1) / TIR_SHARED_ALIGNMENT * TIR_SHARED_ALIGNMENT;
 }
 
 /* How its rows lie stays part of its scope. */
@@ -132,7 +131,7 @@ static void make_views(struct tir *ir, tir_stmt kernel, const struct layout *l, 
   tir_stmt inside;
   lower_threads_of(ir, kernel, &inside);
   tir_expr size = tir_int(ir, TIR_T_I32, (int64_t)bytes);
-  const char *name = bytes > STATIC_BYTES ? "shared.dyn" : "shared";
+  const char *name = bytes > TIR_STATIC_SHARED_BYTES ? "shared.dyn" : "shared";
   tir_symbol scope = tir_symbol_of(ir, name);
   tir_buffer all = tir_new_buffer(ir, tir_symbol_of(ir, "shared"), TIR_TYPE(TIR_UINT, 8, 1), &size, 1, scope);
   tir_buffer_at(ir, all)->alignment = (int)l->alignment;
@@ -152,7 +151,7 @@ static void make_views(struct tir *ir, tir_stmt kernel, const struct layout *l, 
 
 static bool share(struct lowering *low, tir_stmt kernel) {
   struct layout l = {0};
-  uint64_t limit = low->options && low->options->shared_bytes ? low->options->shared_bytes : STATIC_BYTES, bytes = 0;
+  uint64_t limit = low->options && low->options->shared_bytes ? low->options->shared_bytes : TIR_STATIC_SHARED_BYTES, bytes = 0;
   bool fits = gather(low, kernel, &l);
   if (fits && l.count) bytes = place(&l);
   if (bytes > limit)

@@ -28,7 +28,7 @@ bool pipeline_find_tma_copies(struct pipeline *p) {
     struct part *part = &p->parts[i];
     const char *why = "the target has no such copies";
     if (!part->async) continue;
-    bool found = low->options && low->options->tensor_copies;
+    bool found = low->options && tir_has(low->options->capabilities, TIR_HAS_TENSOR_COPIES);
     found = found && lower_find_tma_copy(low->ir, p->loop, part->stmt, &part->box, &why);
     if (found && (!p->own[part->box.to] || !pipeline_is_for_others(p, i, part->box.to)))
       found = false, why = "another statement writes what it fills";

@@ -425,7 +425,8 @@ static bool run_ahead(struct pipeline *p) {
   pipeline_find_uses(p);
   if (!pipeline_check_order(p)) return false;
   if (!pipeline_find_tma_copies(p)) return false;
-  for (uint32_t i = 0; i < p->count && p->low->options && p->low->options->async_copies; i++)
+  bool async = p->low->options && tir_has(p->low->options->capabilities, TIR_HAS_ASYNC_COPIES);
+  for (uint32_t i = 0; i < p->count && async; i++)
     if (p->parts[i].async && !p->parts[i].boxes) begin_copies(p, i);
   number_runs(p);
   if (is_in_order(p)) return drop(ir, p->loop), true;

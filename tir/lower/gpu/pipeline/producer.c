@@ -59,7 +59,7 @@ static const char *why_no_producer(struct pipeline *p) {
   tir_stmt inside;
   struct lower_threads threads = lower_threads_of(ir, pipeline_kernel(p), &inside);
   struct shape shape;
-  int64_t most = p->low->options && p->low->options->block_threads ? p->low->options->block_threads : 1024;
+  int64_t most = p->low->options && p->low->options->block_threads ? p->low->options->block_threads : TIR_BLOCK_THREADS;
   if (!p->arrivals) return "no statement copies a box";
   if (!p->frees) return "boxes are not freed by barriers of their own";
   if (p->arrivals + 1 != p->count) return "it does more than copy boxes and multiply";

@@ -172,7 +172,7 @@ static bool find_shapes(struct copy *c, struct lower_tma_copy *out) {
   for (uint32_t d = 0; d + c->from_rank < c->to_rank; d++)
     if (shape[d] != 1) return refuse(c, "what it fills has more dimensions than what it loads");
   int64_t row = out->box[c->from_rank - 1] * bytes;
-  if (!lower_panel_of(row) || rows % 8) return refuse(c, "its rows are not a number of panels");
+  if (!tir_panel_of(row) || rows % TIR_PANEL_ROWS) return refuse(c, "its rows are not a number of panels");
   out->to = c->to, out->from = c->from, out->rank = c->from_rank, out->bytes = rows * row;
   return true;
 }
@@ -381,7 +381,7 @@ void lower_put_tma_copy(struct tir *ir, const struct lower_tma_copy *b, tir_buff
   enum { READS = 1, WRITES = 2 };
   uint32_t last = b->rank - 1;
   int64_t bytes = tir_type_bits(tir_buffer_at(ir, b->to)->type) / 8, columns = b->box[last];
-  int64_t panel = lower_panel_of(columns * bytes) / bytes;
+  int64_t panel = tir_panel_of(columns * bytes) / bytes;
   tir_expr at = lower_pointer(ir, barriers, barrier, READS);
   tir_expr expect[] = {at, tir_int(ir, TIR_T_I32, b->bytes)}, zero = tir_int(ir, TIR_T_I32, 0);
   lower_append_call(ir, to, TIR_MBARRIER_EXPECT, expect, 2);
