@@ -21,14 +21,14 @@ extern "C" {
 
 /* What a GPU's block of threads may have; all 0 for other targets. */
 struct jit_gpu {
-  int arch;         /* 90: of sm_90 and sm_90a */
-  int max_threads;  /* a block */
-  int shared_bytes; /* a block */
-  int registers;    /* of 32 bits, a block */
-  int warp;         /* threads that run together */
-  int max_vthread;  /* virtual threads a thread: code grows by as much */
-  int vector_bytes; /* widest load or store of a thread */
-  bool cold;        /* its kernels are timed with nothing of theirs in the L2 cache */
+  int arch;              /* 90: of sm_90 and sm_90a */
+  int max_threads;       /* a block */
+  int shared_bytes;      /* a block */
+  int registers;         /* of 32 bits, a block */
+  int warp;              /* threads that run together */
+  int max_vthread;       /* virtual threads a thread: code grows by as much */
+  int vector_bytes;      /* widest load or store of a thread */
+  bool cold;             /* its kernels are timed with nothing of theirs in the L2 cache */
   unsigned capabilities; /* of its architecture: TIR_SET(WGMMA), ... */
 };
 /* What code is made for. A plain value: equal fields mean equal code. */

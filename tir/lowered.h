@@ -53,14 +53,7 @@ const char *tir_lower_pass(enum tir_device device, uint32_t i, const char **what
  * kernel of one, and its loop is annotated TIR_ONE_THREAD. */
 #define TIR_ONE_THREAD "one_thread"
 
-/* Copies from the device's memory to shared memory that go on by themselves:
- *   S[i] = async_copy(A[j]), or async_copy(if_then_else(condition, A[j], 0)): of 4, 8 or 16 bytes
- *   ptx_commit_group()   those begun since the last are a group
- *   ptx_wait_group(n)    all groups of this thread but the last n have arrived */
-#define TIR_DOT          "dp4a" /* of four bytes and four, added to a third operand: TVM's name */
-#define TIR_ASYNC_COPY   "async_copy"
-#define TIR_COMMIT_GROUP "ptx_commit_group"
-#define TIR_WAIT_GROUP   "ptx_wait_group"
+/* What stands for instructions is called by name: device calls, by the table gpu/calls.def. */
 
 /* ---- Shared memory by banks -------------------------------------------------------------------------------------- */
 
@@ -90,15 +83,7 @@ bool tir_is_fragment(const struct tir *ir, tir_buffer buffer); /* its scope says
 
 /* Products d = a * b + c of mma, by a warp: a has 16 rows, b 16 columns, and as many products are summed as fill 32 bytes:
  * 8 of 32 bits, which are rounded to TF32, 16 of 16, 32 of 8. PTX does it in two halves of 8 columns.
- *   mma_fill(c, index, value)
- *   mma_load(d, index, pointer, stride, layout, operand)   "a" or "b"; b may lie in memory by columns, "col_major"
- *   mma_sync(c, index, a, index, b, index, layout of b)
- *   mma_store(c, index, pointer, stride)
- * Scopes say which operand a buffer holds; an index counts whole fragments. */
-#define TIR_MMA_FILL  "mma_fill"
-#define TIR_MMA_LOAD  "mma_load"
-#define TIR_MMA_SYNC  "mma_sync"
-#define TIR_MMA_STORE "mma_store"
+ * Scopes say which operand a buffer holds. */
 enum tir_mma_operand { TIR_MMA_A, TIR_MMA_B, TIR_MMA_C };
 bool tir_mma_operand_of(const struct tir *ir, tir_buffer buffer, enum tir_mma_operand *out); /* false: it is none */
 int tir_mma_depth(int bits); /* products that are summed, of elements of 8, 16 or 32 bits */
@@ -109,63 +94,21 @@ struct tir_mma_place {
 };
 struct tir_mma_place tir_mma_place(enum tir_mma_operand operand, int bits, int lane, int element);
 
-/* What a lane holds of the sums of products of 16 x 8 x 8, as TVM's ptx_ldmatrix and ptx_mma make them: tiles of 16 x 8 follow
- * one another by the rows of the buffer, of scope m16n8k8.matrixC, four registers of each in every lane.
- *   mma_lane_get(c, register)
- *   mma_lane_put(c, register, value)
- * Put by lanes.c, which adds to the scopes of buffers that nothing but calls touches. */
-#define TIR_MMA8_GET   "mma_lane_get"
-#define TIR_MMA8_PUT   "mma_lane_put"
+/* What a lane holds of accumulators of 16 x 8 x 8, as TVM's ptx_ldmatrix and ptx_mma make them: tiles of 16 x 8 follow one
+ * another by the rows of the buffer, of scope m16n8k8.matrixC, four registers of each in every lane. Buffers that nothing but
+ * calls touches have this at the end of their scope (lanes.c). */
 #define TIR_MMA8_LANES ".lanes"
 
-/* Products of a warp group, 128 threads that begin at a multiple of as many: d = a * b + c, a of 64 rows and 16 columns, b
- * of 16 rows and n columns, n a multiple of 8 up to 256. Both are read from shared memory in panels, by descriptors; the sums
- * are in registers. Products go on by themselves: those begun since the last commit are a group.
- *   wgmma_fill(c, index, n, value)
- *   wgmma_fence(c, ...)    what was put into these registers is there, before the first product
- *   wgmma_mma(c, index, n, a, stride, b, stride, layout of b)   "row_major", or "col_major": b's columns are the buffer's rows
- *   wgmma_commit()
- *   wgmma_wait(left, c, ...)   all groups but the last `left` are done: the registers hold sums, shared memory may be written
- *   fence_proxy_async()    what this thread wrote to shared memory can be seen by products
- *   wgmma_store(c, index, n, pointer, stride)   to where an even element begins, of rows that lie an even number apart
- * An index counts fragments of 64 rows, n columns. Fences, commits and waits are put by groups.c. */
-#define TIR_WGMMA_FILL   "wgmma_fill"
-#define TIR_WGMMA_MMA    "wgmma_mma"
-#define TIR_WGMMA_STORE  "wgmma_store"
-#define TIR_WGMMA_FENCE  "wgmma_fence"
-#define TIR_WGMMA_COMMIT "wgmma_commit"
-#define TIR_WGMMA_WAIT   "wgmma_wait"
-#define TIR_PROXY_FENCE  "fence_proxy_async"
-#define TIR_WGMMA_SCOPE  "wgmma.accumulator"
+/* Accumulators of a warp group, in registers. */
+#define TIR_WGMMA_SCOPE "wgmma.accumulator"
 bool tir_is_group_fragment(const struct tir *ir, tir_buffer buffer); /* the scope says so */
 bool tir_is_wgmma_width(int64_t n);                                  /* there are products of so many columns */
 /* Where register `element` of a thread's n / 2 lies in the fragment. Source: PTX ISA, "Register Fragments for
  * wgmma.mma_async.m64nNk16". */
 struct tir_mma_place tir_wgmma_place(int thread, int element);
 
-/* Copies of boxes of a tensor in the device's memory to panels of shared memory, which one thread begins and barriers in
- * shared memory wait for (TMA and mbarrier):
- *   mbarrier_init(at, count)      each phase of the barrier ends when so many threads have arrived and all bytes have
- *   mbarrier_fence()              what this thread initialized is seen by copies, once the block's threads have met
- *   mbarrier_expect(at, bytes)    arrives, and lets the phase wait for so many bytes more
- *   mbarrier_arrive(at)           arrives: what this thread did before is done for who waits for the phase
- *   mbarrier_wait(at, parity)     until the phase of this parity has ended; the first is 0
- *   tensor_copy(to, stride, barrier, from, rank, extents..., coordinates..., box...)   begins a copy of `rank` dimensions, outermost
- *       first: row r of the box, its dimensions but the last counted together, comes to element r * stride of `to`, zeros
- *       where the box leaves the tensor, which is compact
- *   named_barrier(number, threads)   where so many of the block's threads, whole warps, meet
- *   set_registers(count, more)       how many registers each thread of the warp group has from here on
- * A thread may read what a copy brings once it has waited for the phase itself. A barrier is 8 bytes. Put by
- * tma_copy.c, mbarrier.c and producer.c. Source: PTX ISA, "mbarrier" and "cp.async.bulk.tensor". */
-#define TIR_MBARRIER_INIT   "mbarrier_init"
-#define TIR_MBARRIER_FENCE  "mbarrier_fence"
-#define TIR_MBARRIER_EXPECT "mbarrier_expect"
-#define TIR_MBARRIER_ARRIVE "mbarrier_arrive"
-#define TIR_MBARRIER_WAIT   "mbarrier_wait"
-#define TIR_TENSOR_COPY     "tensor_copy"
-#define TIR_MBARRIER_SCOPE  "shared.mbarrier"
-#define TIR_NAMED_BARRIER   "named_barrier"
-#define TIR_SET_REGISTERS   "set_registers"
+/* Barriers in shared memory. */
+#define TIR_MBARRIER_SCOPE "shared.mbarrier"
 /* A thread's registers as a kernel of so many threads starts that changes them: what its block has, shared out. */
 int64_t tir_registers_each(int64_t threads);
 /* The operands of a tensor_copy, by number. */

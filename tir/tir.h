@@ -662,6 +662,7 @@ char *tir_print_expr(const struct tir *ir, tir_expr e);
 
 #include "axis.h"
 #include "gpu/capability.h"
+#include "gpu/device_call.h"
 #include "gpu/limits.h"
 #include "interpreter.h"
 #include "lowered.h"

@@ -69,7 +69,7 @@ static bool is_call(const struct walk *w, tir_expr x, const char *name) {
 
 static bool is_barrier(const struct walk *w, tir_stmt s) {
   return tir_is(w->ir, s, TIR_EVALUATE) &&
-         is_call(w, tir_as(w->ir, s, TIR_EVALUATE)->evaluate.value, "tvm_storage_sync");
+         tir_is_device_call(w->ir, tir_as(w->ir, s, TIR_EVALUATE)->evaluate.value, TIR_STORAGE_SYNC);
 }
 
 static bool is_shared(const struct walk *w, tir_buffer b) {
@@ -454,7 +454,7 @@ static void count_statement(struct walk *w, tir_stmt s) {
   struct search choice = {w, false};
   if (w->live[w->order[s]] > now(w)->held) now(w)->held = w->live[w->order[s]];
   if (n->kind == TIR_STORE) {
-    w->begins_copy = is_call(w, n->store.value, TIR_ASYNC_COPY);
+    w->begins_copy = tir_is_device_call(w->ir, n->store.value, TIR_ASYNC_COPY);
     w->moves = tir_at(w->ir, n->store.value)->kind == TIR_LOAD && !w->own_of[n->store.buffer];
     tir_walk_expr(w->ir, n->store.value, see_choice, &choice);
   }

@@ -10,8 +10,11 @@
 static const struct tir_run_options real = {.lowered = true};
 
 static bool lower(struct tir *ir, ms_error *err) {
-  const struct tir_lower_options options = {
-      .device = TIR_GPU, .verify = true, .vector_bits = 128, .shared_bytes = 65536, .capabilities = TIR_SET(ASYNC_COPIES)};
+  const struct tir_lower_options options = {.device = TIR_GPU,
+                                            .verify = true,
+                                            .vector_bits = 128,
+                                            .shared_bytes = 65536,
+                                            .capabilities = TIR_SET(ASYNC_COPIES)};
   return tir_lower(ir, tir_find_func(ir, "main"), &options, err);
 }
 

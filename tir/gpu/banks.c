@@ -1,5 +1,5 @@
-/* Banks of shared memory: where the bytes of swizzled rows lie, and how many passes the banks make. What a buffer's scope
- * says of it is put there by lower/gpu/swizzle.c. */
+/* Banks of shared memory: where the bytes of swizzled rows lie, and how many passes the banks make. What a buffer's
+ * scope says of it is put there by lower/gpu/swizzle.c. */
 #include "tir/tir.h"
 
 #include <stdlib.h>

@@ -17,7 +17,9 @@ bool tir_is_group_fragment(const struct tir *ir, tir_buffer buffer) {
   return scope && !strcmp(tir_text(ir, scope), TIR_WGMMA_SCOPE);
 }
 
-bool tir_is_wgmma_width(int64_t n) { return n >= TIR_WGMMA_UNIT && n <= TIR_WGMMA_MOST_COLUMNS && n % TIR_WGMMA_UNIT == 0; }
+bool tir_is_wgmma_width(int64_t n) {
+  return n >= TIR_WGMMA_UNIT && n <= TIR_WGMMA_MOST_COLUMNS && n % TIR_WGMMA_UNIT == 0;
+}
 
 /* Each warp has 16 rows, a lane what it has of the sums of mma, eight columns after the other. */
 struct tir_mma_place tir_wgmma_place(int thread, int element) {

@@ -231,7 +231,8 @@ static int64_t barrier_bytes(const struct tir *ir, tir_stmt top) {
       int64_t stage = tir_at(ir, tir_operands(ir, tir_at(ir, stages)->operands)[i])->imm;
       if (stage + 2 > versions) versions = stage + 2;
     }
-    bytes += (2 * TIR_MBARRIER_BYTES * versions + TIR_SHARED_ALIGNMENT - 1) / TIR_SHARED_ALIGNMENT * TIR_SHARED_ALIGNMENT;
+    bytes +=
+        (2 * TIR_MBARRIER_BYTES * versions + TIR_SHARED_ALIGNMENT - 1) / TIR_SHARED_ALIGNMENT * TIR_SHARED_ALIGNMENT;
   }
   return bytes;
 }

@@ -26,8 +26,8 @@ enum {
   TIR_STATIC_SHARED_BYTES = 48 << 10, /* shared memory of a block that does not ask for more */
   TIR_SHARED_ALIGNMENT = 32,          /* of buffers in shared memory: tensor cores load from multiples of it */
   TIR_VECTOR_BYTES = 16,              /* widest load or store of a thread */
-  TIR_BASE_ALIGNMENT = 16,            /* of every buffer of a kernel in memory: vectors lie at multiples of their size */
-  TIR_BANKS = 32,                     /* of shared memory, consecutive words each in the next */
+  TIR_BASE_ALIGNMENT = 16, /* of every buffer of a kernel in memory: vectors lie at multiples of their size */
+  TIR_BANKS = 32,          /* of shared memory, consecutive words each in the next */
   TIR_BANK_BYTES = 4,
   TIR_BANK_ROW = TIR_BANKS * TIR_BANK_BYTES, /* bytes after which words come to the first bank again */
   TIR_PIECE = 16,                            /* bytes that swizzled rows exchange as they are */

@@ -329,10 +329,16 @@ struct tir_extern_call {
   bool failed;
 };
 bool interp_call_extern(struct machine *m, struct thread *t, const struct site *site, union value *result);
-/* What calls of tensor units need besides (interp_tensor.c). A call that is made for one lane of a warp gets the lane
- * after its arguments. */
-bool interp_takes_lane(const char *name);
-const struct tir_extern *interp_tensor_call(const char *name);                       /* NULL: there is none */
+/* What does a device call, where that is a function; NULL: it is none. One that is made by lanes gets the lane after its
+ * arguments. (interp_device.c) */
+const struct tir_extern *interp_device_call(enum tir_device_call which);
+#define INTERP_COMPILED(name)
+#define INTERP_CALLED(name)                                     bool interp_do_##name(struct tir_extern_call *call, void *data);
+#define TIR_DEVICE_CALL(id, name, operands, type, by, run, ...) INTERP_##run(name)
+#include "tir/gpu/calls.def"
+#undef INTERP_COMPILED
+#undef INTERP_CALLED
+/* What such functions need. */
 struct object *interp_call_object(const struct tir_extern_call *call, uint32_t arg); /* NULL: it is no pointer */
 int64_t interp_call_pointer(const struct tir_extern_call *call, uint32_t arg);       /* as interp_pointer has it */
 int64_t interp_call_stride(const struct tir_extern_call *call, uint32_t arg); /* from row to row of a matrix; 0: none */
@@ -349,9 +355,6 @@ void interp_call_commit(const struct tir_extern_call *call);
 void interp_call_hold(const struct tir_extern_call *call, uint32_t arg, int64_t index);
 bool interp_call_release(struct tir_extern_call *call, int64_t left); /* what all groups but so many have read */
 bool interp_call_whole_groups(const struct tir_extern_call *call);    /* blocks are of whole warp groups */
-const struct tir_extern *interp_group_call(const char *name); /* a warp group makes it as one. NULL: there is none */
-/* Copies of boxes, and barriers that wait for them (interp_tma_copy.c). NULL: there is no such call. */
-const struct tir_extern *interp_box_call(const char *name);
 /* Whether the phase of this parity of the barrier has ended: *ended; the thread then knows. False: refused. */
 bool interp_is_phase_over(struct machine *m, struct thread *t, int64_t pointer, int64_t parity, bool *ended);
 void interp_begin_block_of_boxes(struct machine *m, struct thread *threads, uint32_t count);

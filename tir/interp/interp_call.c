@@ -1,4 +1,5 @@
-/* Compiles calls by name for the reference interpreter: one table of what is known, then what callers register. */
+/* Compiles calls by name for the reference interpreter: one table of what is known, device calls (interp_device.c), then
+ * what callers register. */
 #include "interp_compile.h"
 
 #include <math.h>
@@ -8,7 +9,7 @@
 // clang-format off
 enum form { /* how a call by name is compiled */
   FORM_SAME, FORM_CHOOSE, FORM_UNARY, FORM_BINARY, FORM_BITS, FORM_FMA, FORM_LIMIT, FORM_REINTERPRET, FORM_ASSUME,
-  FORM_ZERO, FORM_GROUP, FORM_PHASE, FORM_BARRIER, FORM_NAMED, FORM_SHUFFLE, FORM_REDUCE, FORM_ADDRESS, FORM_POINTER, FORM_RETURN, FORM_DOT
+  FORM_ZERO, FORM_ADDRESS, FORM_POINTER, FORM_RETURN
 };
 // clang-format on
 static const struct builtin {
@@ -17,11 +18,6 @@ static const struct builtin {
   int arity, which;
 } builtins[] = {
     {"likely", FORM_SAME, 1, 0},
-    {TIR_ASYNC_COPY, FORM_SAME, 1, 0},
-    {TIR_COMMIT_GROUP, FORM_GROUP, 0, OP_COMMIT},
-    {TIR_WAIT_GROUP, FORM_GROUP, 1, OP_WAIT},
-    {TIR_MBARRIER_WAIT, FORM_PHASE, 2, 0},
-    {TIR_NAMED_BARRIER, FORM_NAMED, 2, 0},
     {"if_then_else", FORM_CHOOSE, 3, 0},
     {"isnan", FORM_UNARY, 1, OP_IS_NAN},
     {"isinf", FORM_UNARY, 1, OP_IS_INF},
@@ -47,13 +43,9 @@ static const struct builtin {
     {"reinterpret", FORM_REINTERPRET, 1, 0},
     {"assume", FORM_ASSUME, 1, 0},
     {"undef", FORM_ZERO, 0, 0},
-    {"tvm_storage_sync", FORM_BARRIER, -1, 0},
-    {"tvm_warp_shuffle_xor", FORM_SHUFFLE, 5, 0},
-    {"tvm_thread_allreduce", FORM_REDUCE, -1, 0},
     {"address_of", FORM_ADDRESS, -1, 0},
     {"tvm_access_ptr", FORM_POINTER, 5, 0},
     {"ret", FORM_RETURN, 1, 0},
-    {TIR_DOT, FORM_DOT, 3, 0},
 };
 
 static const struct builtin *find_builtin(const char *name) {
@@ -118,57 +110,6 @@ static operand assume(struct compiler *c, tir_expr condition) {
   return a;
 }
 
-/* Of copies that go on by themselves, which those outside of kernels do not. */
-static operand group(struct compiler *c, enum op op, const tir_expr *args, uint32_t count) {
-  operand left = count ? interp_expr(c, args[0], 0) : interp_int(c, 0);
-  if (c->in_kernel) interp_emit(c, op, 0, left, 0, 0, 0);
-  return interp_int(c, 0);
-}
-
-/* mbarrier_wait(at, parity), or named_barrier(number, threads). */
-static operand meeting(struct compiler *c, enum op op, const tir_expr *args) {
-  if (!c->in_kernel) return interp_refuse(c, MS_RUN_NEEDS_THREADS, "a thread waits outside of a kernel");
-  tir_expr second = args[1];
-  operand at = interp_expr(c, args[0], 0), of = interp_expr(c, second, 0);
-  interp_emit(c, op, 0, at, of, 0, 0);
-  return interp_int(c, 0);
-}
-
-static operand barrier(struct compiler *c) {
-  if (!c->in_kernel) return interp_refuse(c, MS_RUN_NEEDS_THREADS, "a barrier stands outside of concurrent threads");
-  interp_emit(c, OP_BARRIER, 0, 0, 0, 0, 0);
-  return interp_int(c, 0);
-}
-
-/* dp4a(four bytes, four bytes, what they are added to). */
-static operand dot(struct compiler *c, const struct tir_expr_node *n) {
-  enum { BYTES = 4 };
-  const tir_expr *args = tir_operands(c->ir, n->operands);
-  for (int i = 0; i < 2; i++) {
-    tir_type t = tir_type_of(c->ir, args[i]);
-    if (!tir_type_is_int(t) || tir_type_bits(t) != 8 || tir_type_lanes(t) != BYTES)
-      return interp_refuse(c, MS_RUN_UNSUPPORTED, "an operand of dp4a is not of four bytes");
-  }
-  operand sum = interp_expr(c, args[2], 0);
-  for (int i = 0; i < BYTES; i++) {
-    operand product = interp_binary(c, TIR_MUL, interp_expr(c, args[0], i), interp_expr(c, args[1], i), n->type);
-    sum = interp_binary(c, TIR_ADD, sum, product, n->type);
-  }
-  return sum;
-}
-
-/* tvm_warp_shuffle_xor(mask, value, distance, width, warp): what the thread gives whose number in the warp differs in
- * these bits. All threads of a warp take part. */
-static operand shuffle(struct compiler *c, const tir_expr *args) {
-  if (!c->in_kernel) return interp_refuse(c, MS_RUN_NEEDS_THREADS, "a shuffle stands outside of concurrent threads");
-  for (int i = 3; i < 5; i++)
-    if (!tir_is_const(c->ir, args[i], WARP))
-      return interp_refuse(c, MS_RUN_UNSUPPORTED, "a shuffle is not of a whole warp of %d threads", WARP);
-  operand value = interp_expr(c, args[1], 0), distance = interp_expr(c, args[2], 0), dst = interp_registers(c, 1);
-  interp_emit(c, OP_SHUFFLE, dst, value, distance, 0, 0);
-  return dst;
-}
-
 /* address_of(buffer[indices]). */
 static operand address(struct compiler *c, const struct tir_expr_node *n) {
   assert(n->kind == TIR_CALL);
@@ -229,8 +170,14 @@ static struct call_arg call_argument(struct compiler *c, tir_expr e) {
 static const struct tir_extern *find_extern(const struct compiler *c, const char *name) {
   for (uint32_t i = 0; c->options && i < c->options->extern_count; i++)
     if (!strcmp(c->options->externs[i].name, name)) return &c->options->externs[i];
-  if (interp_box_call(name)) return interp_box_call(name);
-  return interp_tensor_call(name) ? interp_tensor_call(name) : interp_group_call(name);
+  return interp_device_call(tir_device_call_named(name));
+}
+
+/* How many threads make a call of ours as one; 0: each makes it for itself. */
+static operand threads_together(enum tir_device_call which) {
+  static const operand together[] = {
+      [TIR_BY_LANES] = WARP, [TIR_BY_WARP] = WARP, [TIR_BY_GROUP] = TIR_GROUP, [TIR_BY_BLOCK] = 0};
+  return which == TIR_DEVICE_CALLS ? 0 : together[tir_device_calls[which].by];
 }
 
 /* The number of the thread that a statement is for, where threads take turns: that of the loop bound to threadIdx.x. */
@@ -268,7 +215,9 @@ static operand external(struct compiler *c, const struct tir_expr_node *n, const
   struct site site = {.handler = handler, .result = n->type, .name = handler->name};
   INTERP_LIST(struct call_arg, list) = {0};
   for (uint32_t i = first; i < n->count; i++) INTERP_PUSH(list, call_argument(c, args[i]));
-  if (interp_takes_lane(name)) INTERP_PUSH(list, lane_argument(c));
+  enum tir_device_call which = tir_device_call_named(name);
+  bool by_lanes = which != TIR_DEVICE_CALLS && tir_device_calls[which].by == TIR_BY_LANES;
+  if (by_lanes) INTERP_PUSH(list, lane_argument(c));
   site.args.count = list.count;
   site.args.first = c->program->lists.count;
   for (uint32_t i = 0; i < list.count; i++) {
@@ -281,111 +230,12 @@ static operand external(struct compiler *c, const struct tir_expr_node *n, const
   free(list.at);
   INTERP_PUSH(c->program->sites, site);
   operand dst = interp_registers(c, 1);
-  operand together = handler == interp_tensor_call(name) ? WARP : handler == interp_group_call(name) ? TIR_GROUP : 0;
+  operand together = handler == interp_device_call(which) ? threads_together(which) : 0;
   bool joint = c->in_kernel && together;
   if (joint) interp_emit(c, OP_WARP, 0, together, 0, 0, 0);
   interp_emit(c, OP_EXTERN, dst, (operand)(c->program->sites.count - 1), 0, 0, 0);
   if (joint) interp_emit(c, OP_WARP, 0, together, 0, 0, 0);
   return dst;
-}
-
-/* ---- Cross-thread reduction ---- */
-
-/* The function a reduction joins with: attribute reduce_scope around the call holds
- * comm_reducer(left…, right…, results…, identities…), a quarter of the operands each. */
-struct reduction {
-  uint32_t count;
-  const tir_expr *left, *right, *results, *identities;
-};
-
-static bool find_reduction(struct compiler *c, uint32_t count, struct reduction *out) {
-  const struct tir_expr_node *n = c->reducer ? tir_at(c->ir, c->reducer) : NULL;
-  if (!n || n->kind != TIR_CALL || strcmp(tir_text(c->ir, n->ref), "comm_reducer") || n->count != 4 * count) {
-    interp_refuse(c, MS_RUN_UNSUPPORTED, "a cross-thread reduction has no comm_reducer of %u values around it", count);
-    return false;
-  }
-  const tir_expr *args = tir_operands(c->ir, n->operands);
-  *out = (struct reduction){count, args, args + count, args + 2 * count, args + 3 * count};
-  for (uint32_t i = 0; i < 2 * count; i++)
-    if (tir_at(c->ir, args[i])->kind != TIR_VAR) {
-      interp_refuse(c, MS_RUN_UNSUPPORTED, "an operand of a comm_reducer is no variable");
-      return false;
-    }
-  return true;
-}
-
-/* Emits the combiner, jumped over: left = combine(left, right), then return. Gives its first instruction. */
-static uint32_t combiner(struct compiler *c, const struct reduction *r, operand left, operand right) {
-  assert(r->count > 0);
-  uint32_t over = interp_emit(c, OP_JUMP, 0, 0, 0, 0, 0), entry = interp_here(c);
-  struct scope scope = interp_enter(c);
-  operand results = interp_registers(c, (int)r->count);
-  for (uint32_t i = 0; i < r->count; i++) {
-    interp_define_var(c, tir_at(c->ir, r->left[i])->ref, left + (operand)i);
-    interp_define_var(c, tir_at(c->ir, r->right[i])->ref, right + (operand)i);
-  }
-  for (uint32_t i = 0; i < r->count; i++) interp_expr_to(c, results + (operand)i, r->results[i], 0);
-  for (uint32_t i = 0; i < r->count; i++) interp_emit(c, OP_MOVE, left + (operand)i, results + (operand)i, 0, 0, 0);
-  interp_emit(c, OP_RETURN, 0, 0, 0, 0, 0);
-  interp_leave(c, scope);
-  if (!c->failed) c->program->code.at[over].b = (operand)interp_here(c);
-  return entry;
-}
-
-static uint32_t reduced_dims(struct compiler *c, const tir_expr *axes, uint32_t count) {
-  uint32_t mask = 0;
-  for (uint32_t i = 0; i < count; i++) {
-    const struct tir_expr_node *n = tir_at(c->ir, axes[i]);
-    int dim = n->kind == TIR_VAR ? c->dim_of[n->ref] : -1;
-    if (dim >= FIRST_THREAD_DIM)
-      mask |= 1u << dim;
-    else if (n->kind != TIR_INT_IMM)
-      interp_refuse(c, MS_RUN_UNSUPPORTED, "a reduction goes over what is no threadIdx");
-  }
-  return mask;
-}
-
-static void store_result(struct compiler *c, tir_expr to, operand value) {
-  const struct tir_expr_node *n = tir_at(c->ir, to);
-  operand indices[INTERP_MOST_RANK];
-  uint32_t rank = 0;
-  if (n->kind == TIR_LOAD)
-    rank = interp_indices(c, n->ref, tir_operands(c->ir, n->operands), n->count, 0, indices);
-  else if (n->kind == TIR_DATA)
-    for (uint32_t d = 0; d < tir_buffer_at(c->ir, n->ref)->rank && d < INTERP_MOST_RANK; d++)
-      indices[rank++] = interp_int(c, 0);
-  else
-    interp_refuse(c, MS_RUN_UNSUPPORTED, "a reduction's result goes to what is no buffer");
-  if (!c->failed)
-    interp_emit_access(c, true, value, interp_slot(c, n->ref), tir_buffer_at(c->ir, n->ref)->type, indices, rank);
-}
-
-/* tvm_thread_allreduce(count, values…, condition, results…, axes…). */
-static operand allreduce(struct compiler *c, const struct tir_expr_node *n) {
-  assert(n->kind == TIR_CALL);
-  const tir_expr *args = tir_operands(c->ir, n->operands);
-  uint32_t count = n->count && tir_is_int(c->ir, args[0]) ? (uint32_t)tir_at(c->ir, args[0])->imm : 0;
-  struct reduction r;
-  if (!c->in_kernel)
-    return interp_refuse(c, MS_RUN_NEEDS_THREADS, "a cross-thread reduction stands outside of threads");
-  if (count == 0 || count > 16 || n->count < 2 * count + 2)
-    return interp_refuse(c, MS_RUN_UNSUPPORTED, "tvm_thread_allreduce is not well formed");
-  if (!find_reduction(c, count, &r)) return 0;
-  operand left = interp_registers(c, (int)count), right = interp_registers(c, (int)count);
-  struct scope scope = interp_enter(c);
-  for (uint32_t i = 0; i < count; i++) interp_expr_to(c, left + (operand)i, args[1 + i], 0);
-  uint32_t skip = interp_emit(c, OP_JUMP_IF, 0, interp_expr(c, args[1 + count], 0), 0, 0, 0);
-  interp_leave(c, scope);
-  for (uint32_t i = 0; i < count; i++) interp_expr_to(c, left + (operand)i, r.identities[i], 0);
-  interp_leave(c, scope);
-  if (c->failed) return 0;
-  c->program->code.at[skip].b = (operand)interp_here(c);
-  struct site site = {.count = count, .entry = combiner(c, &r, left, right)};
-  uint32_t mask = reduced_dims(c, args + 2 + 2 * count, n->count - 2 - 2 * count);
-  INTERP_PUSH(c->program->sites, site);
-  interp_emit(c, OP_ALLREDUCE, left, (operand)(c->program->sites.count - 1), (operand)mask, right, 0);
-  for (uint32_t i = 0; i < count; i++) store_result(c, args[2 + count + i], left + (operand)i);
-  return interp_int(c, 0);
 }
 
 /* ---- Every call ---- */
@@ -440,15 +290,8 @@ static operand call_builtin(struct compiler *c, const struct builtin *known, con
   case FORM_REINTERPRET: return reinterpret(c, of, n->type, interp_expr(c, args[n->count - 1], lane));
   case FORM_ASSUME: return assume(c, args[0]);
   case FORM_ZERO: return interp_int(c, 0);
-  case FORM_GROUP: return group(c, (enum op)known->which, args, n->count);
-  case FORM_PHASE: return meeting(c, OP_PHASE, args);
-  case FORM_NAMED: return meeting(c, OP_NAMED, args);
-  case FORM_BARRIER: return barrier(c);
-  case FORM_SHUFFLE: return shuffle(c, args);
-  case FORM_REDUCE: return allreduce(c, n);
   case FORM_ADDRESS: return address(c, n);
   case FORM_POINTER: return pointer(c, n);
-  case FORM_DOT: return dot(c, n);
   case FORM_RETURN:
     if (c->in_kernel) return interp_refuse(c, MS_RUN_UNSUPPORTED, "a thread of a kernel returns before its end");
     interp_emit(c, OP_HALT, 0, 0, 0, 0, 0);
@@ -466,6 +309,8 @@ operand interp_call(struct compiler *c, tir_expr e, int lane) {
     return interp_refuse(c, MS_RUN_UNSUPPORTED, "%s takes %d arguments, not %u", name, known->arity, n->count);
   if (known) return call_builtin(c, known, n, lane);
   bool found;
+  operand compiled = interp_compile_device(c, e, lane, &found);
+  if (found) return compiled;
   operand at = math(c, n, name, lane, &found);
   if (found || c->failed) return at;
   if (tir_type_lanes(n->type) > 1) return interp_refuse(c, MS_RUN_UNSUPPORTED, "%s gives a vector", name);

@@ -85,4 +85,14 @@ void interp_declare(struct compiler *c, tir_buffer buffer);
 void interp_match(struct compiler *c, const struct tir_match *match);
 operand interp_call(struct compiler *c, tir_expr e, int lane);
 
+/* Compiles a device call that is no function's to do; *found: it is one. (interp_device.c) */
+operand interp_compile_device(struct compiler *c, tir_expr call, int lane, bool *found);
+#define INTERP_COMPILED(name)                                                                                          \
+  operand interp_compile_##name(struct compiler *c, const struct tir_expr_node *n, int lane);
+#define INTERP_CALLED(name)
+#define TIR_DEVICE_CALL(id, name, operands, type, by, run, ...) INTERP_##run(name)
+#include "tir/gpu/calls.def"
+#undef INTERP_COMPILED
+#undef INTERP_CALLED
+
 #endif

@@ -29,7 +29,7 @@ static bool fragment(struct tir_extern_call *call, uint32_t count, unsigned stat
 }
 
 /* (c, index, n, value) */
-static bool fill(struct tir_extern_call *call, void *data) {
+bool interp_do_wgmma_fill(struct tir_extern_call *call, void *data) {
   int64_t first;
   (void)data;
   if (!fragment(call, 4, 1 << PRODUCTS_DONE | 1 << PRODUCTS_FENCED, &first)) return false;
@@ -57,7 +57,7 @@ static bool load(struct tir_extern_call *call, uint32_t arg, int64_t rows, int64
 }
 
 /* (c, index, n, a, stride, b, stride, layout of b) */
-static bool multiply(struct tir_extern_call *call, void *data) {
+bool interp_do_wgmma_mma(struct tir_extern_call *call, void *data) {
   int64_t first, n = whole(call, 2);
   double a[TIR_WGMMA_ROWS * TIR_WGMMA_DEPTH], b[TIR_WGMMA_DEPTH * TIR_WGMMA_MOST_COLUMNS];
   struct tir_value sum;
@@ -85,7 +85,7 @@ static bool multiply(struct tir_extern_call *call, void *data) {
 }
 
 /* (c, index, n, pointer, stride): each thread what its registers hold; outside of a kernel one thread does all. */
-static bool store(struct tir_extern_call *call, void *data) {
+bool interp_do_wgmma_store(struct tir_extern_call *call, void *data) {
   int64_t first, n = whole(call, 2);
   int lane = interp_call_lane(call);
   (void)data;
@@ -101,7 +101,7 @@ static bool store(struct tir_extern_call *call, void *data) {
 }
 
 /* Sums that products in flight change may be those of further products. */
-static bool fence(struct tir_extern_call *call, void *data) {
+bool interp_do_wgmma_fence(struct tir_extern_call *call, void *data) {
   (void)data;
   for (uint32_t i = 0; i < tir_call_count(call); i++) {
     struct object *o = interp_call_object(call, i);
@@ -111,7 +111,7 @@ static bool fence(struct tir_extern_call *call, void *data) {
 }
 
 /* It names no buffers: a group is all that its warp group began. */
-static bool commit(struct tir_extern_call *call, void *data) {
+bool interp_do_wgmma_commit(struct tir_extern_call *call, void *data) {
   (void)data;
   interp_call_bring(call, PRODUCTS_BEGUN, PRODUCTS_COMMITTED);
   if (interp_call_lane(call) == 0) interp_call_commit(call);
@@ -119,7 +119,7 @@ static bool commit(struct tir_extern_call *call, void *data) {
 }
 
 /* (left, c, ...): sums that a group which is left changes stay in flight. */
-static bool wait(struct tir_extern_call *call, void *data) {
+bool interp_do_wgmma_wait(struct tir_extern_call *call, void *data) {
   (void)data;
   if (interp_call_lane(call) < 0) return true;
   int64_t left = whole(call, 0);
@@ -136,13 +136,13 @@ static bool wait(struct tir_extern_call *call, void *data) {
 }
 
 /* Memory is one here. */
-static bool proxy_fence(struct tir_extern_call *call, void *data) {
+bool interp_do_fence_proxy_async(struct tir_extern_call *call, void *data) {
   (void)call, (void)data;
   return true;
 }
 
 /* (count, more) */
-static bool set_registers(struct tir_extern_call *call, void *data) {
+bool interp_do_set_registers(struct tir_extern_call *call, void *data) {
   (void)data;
   struct machine *m = call->machine;
   int64_t count = tir_call_count(call) == 2 ? whole(call, 0) : 0, each = tir_registers_each(m->block_threads);
@@ -167,14 +167,4 @@ bool interp_check_registers(struct machine *m, const struct thread *threads, uin
   return sum <= each * count || interp_fail(m, &threads[0], MS_RUN_BARRIER,
                                             "the block's threads wait for registers: %lld are asked for, it has %lld",
                                             (long long)sum, (long long)(each * count));
-}
-
-const struct tir_extern *interp_group_call(const char *name) {
-  static const struct tir_extern known[] = {
-      {TIR_WGMMA_FILL, fill, NULL},         {TIR_WGMMA_MMA, multiply, NULL},         {TIR_WGMMA_STORE, store, NULL},
-      {TIR_WGMMA_FENCE, fence, NULL},       {TIR_WGMMA_COMMIT, commit, NULL},        {TIR_WGMMA_WAIT, wait, NULL},
-      {TIR_PROXY_FENCE, proxy_fence, NULL}, {TIR_SET_REGISTERS, set_registers, NULL}};
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-    if (!strcmp(known[i].name, name)) return &known[i];
-  return NULL;
 }

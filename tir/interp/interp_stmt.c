@@ -250,8 +250,7 @@ static void store(struct compiler *c, const struct tir_stmt_node *n) {
   uint32_t slot = interp_slot(c, n->store.buffer), rank = 0;
   operand *values = calloc((size_t)lanes * (2 + INTERP_MOST_RANK), sizeof(operand));
   if (!values) abort();
-  const struct tir_expr_node *call = tir_at(c->ir, n->store.value);
-  bool begins = c->in_kernel && call->kind == TIR_CALL && !strcmp(tir_text(c->ir, call->ref), TIR_ASYNC_COPY);
+  bool begins = c->in_kernel && tir_is_device_call(c->ir, n->store.value, TIR_ASYNC_COPY);
   bool copies = false;
   /* A vector is read whole before any of it is written. */
   for (int lane = 0; lane < lanes && !c->failed; lane++) {

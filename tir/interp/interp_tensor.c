@@ -87,7 +87,7 @@ static bool is_shape(struct tir_extern_call *call, uint32_t first) {
 }
 
 /* (data, m, n, k, index, value) */
-static bool fill_fragment(struct tir_extern_call *call, void *data) {
+bool interp_do_tvm_fill_fragment(struct tir_extern_call *call, void *data) {
   bool skip;
   (void)data;
   if (!acts(call, 6, &skip) || skip) return skip;
@@ -103,7 +103,7 @@ static bool fill_fragment(struct tir_extern_call *call, void *data) {
 }
 
 /* (data, m, n, k, index, pointer, stride, layout) */
-static bool load_matrix(struct tir_extern_call *call, void *data) {
+bool interp_do_tvm_load_matrix_sync(struct tir_extern_call *call, void *data) {
   bool skip;
   (void)data;
   if (!acts(call, 8, &skip) || skip) return skip;
@@ -113,7 +113,7 @@ static bool load_matrix(struct tir_extern_call *call, void *data) {
   return is_shape(call, 1) && copy(call, &from, &to, FRAGMENT, FRAGMENT);
 }
 
-static bool store_matrix(struct tir_extern_call *call, void *data) {
+bool interp_do_tvm_store_matrix_sync(struct tir_extern_call *call, void *data) {
   bool skip;
   (void)data;
   if (!acts(call, 8, &skip) || skip) return skip;
@@ -130,7 +130,7 @@ static struct matrix as_loaded(struct tir_extern_call *call, uint32_t arg, uint3
 }
 
 /* (d, index, a, index, b, index, c, index) */
-static bool multiply_fragments(struct tir_extern_call *call, void *data) {
+bool interp_do_tvm_mma_sync(struct tir_extern_call *call, void *data) {
   bool skip;
   (void)data;
   if (!acts(call, 8, &skip) || skip) return skip;
@@ -159,7 +159,7 @@ static bool registers(struct tir_extern_call *call, uint32_t arg, uint32_t index
 
 /* (transposed, count, type, data, index, pointer, offset, lane): lane t loads row t % 8 of matrix t / 8. The matrices
  * of A lie one below the other, those of B, which are transposed, side by side. */
-static bool load_matrices(struct tir_extern_call *call, void *data) {
+bool interp_do_ptx_ldmatrix(struct tir_extern_call *call, void *data) {
   (void)data;
   if (tir_call_count(call) != 8 || whole(call, 1) != 4)
     return tir_call_fail(call, "only four matrices are interpreted");
@@ -172,7 +172,7 @@ static bool load_matrices(struct tir_extern_call *call, void *data) {
 }
 
 /* (shape, layouts, types, a, index, b, index, c, index, saturate) */
-static bool multiply_registers(struct tir_extern_call *call, void *data) {
+bool interp_do_ptx_mma(struct tir_extern_call *call, void *data) {
   bool skip;
   struct matrix a, b, c;
   (void)data;
@@ -192,7 +192,7 @@ static bool element_of(struct tir_extern_call *call, int64_t lane, struct matrix
 }
 
 /* (c, register, lane) */
-static bool get_register(struct tir_extern_call *call, void *data) {
+bool interp_do_mma_lane_get(struct tir_extern_call *call, void *data) {
   struct matrix tile;
   struct tir_value v;
   int row, column;
@@ -204,7 +204,7 @@ static bool get_register(struct tir_extern_call *call, void *data) {
 }
 
 /* (c, register, value, lane) */
-static bool put_register(struct tir_extern_call *call, void *data) {
+bool interp_do_mma_lane_put(struct tir_extern_call *call, void *data) {
   struct matrix tile;
   int row, column;
   (void)data;
@@ -212,13 +212,6 @@ static bool put_register(struct tir_extern_call *call, void *data) {
     return tir_call_fail(call, "a fragment, the number of a register and a value are expected");
   return element_of(call, whole(call, 3), &tile, &row, &column) &&
          store(call, &tile, row, column, tir_call_value(call, 2));
-}
-
-bool interp_takes_lane(const char *name) {
-  static const char *const calls[] = {"ptx_ldmatrix", TIR_MMA8_GET, TIR_MMA8_PUT};
-  for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
-    if (!strcmp(calls[i], name)) return true;
-  return false;
 }
 
 /* ---- mma: fragments in the order of their rows, as they lie in memory ---- */
@@ -247,7 +240,7 @@ static struct matrix part_of(const struct tir_extern_call *call, uint32_t arg, c
 }
 
 /* (c, index, value) */
-static bool fill_mma(struct tir_extern_call *call, void *data) {
+bool interp_do_mma_fill(struct tir_extern_call *call, void *data) {
   bool skip;
   struct tile t = {0};
   (void)data;
@@ -262,7 +255,7 @@ static bool fill_mma(struct tir_extern_call *call, void *data) {
 }
 
 /* (d, index, pointer, stride, layout, operand) */
-static bool load_mma(struct tir_extern_call *call, void *data) {
+bool interp_do_mma_load(struct tir_extern_call *call, void *data) {
   bool skip;
   struct tile t = {0};
   (void)data;
@@ -280,7 +273,7 @@ static bool load_mma(struct tir_extern_call *call, void *data) {
 }
 
 /* (c, index, pointer, stride) */
-static bool store_mma(struct tir_extern_call *call, void *data) {
+bool interp_do_mma_store(struct tir_extern_call *call, void *data) {
   bool skip;
   struct tile t = {0};
   (void)data;
@@ -291,7 +284,7 @@ static bool store_mma(struct tir_extern_call *call, void *data) {
 }
 
 /* (c, index, a, index, b, index, layout of b) */
-static bool multiply_mma(struct tir_extern_call *call, void *data) {
+bool interp_do_mma_sync(struct tir_extern_call *call, void *data) {
   bool skip;
   struct tile a = {0}, b = {0}, c = {0};
   (void)data;
@@ -304,22 +297,4 @@ static bool multiply_mma(struct tir_extern_call *call, void *data) {
   struct matrix x = part_of(call, 2, &a), y = part_of(call, 4, &b), z = part_of(call, 0, &c);
   if (by_columns) y.row = 1, y.column = b.columns;
   return multiply(call, &x, &y, &z, &z, (const int[]){TIR_MMA_SIDE, TIR_MMA_SIDE, a.columns});
-}
-
-const struct tir_extern *interp_tensor_call(const char *name) {
-  static const struct tir_extern known[] = {{"tvm_fill_fragment", fill_fragment, NULL},
-                                            {"tvm_load_matrix_sync", load_matrix, NULL},
-                                            {"tvm_store_matrix_sync", store_matrix, NULL},
-                                            {"tvm_mma_sync", multiply_fragments, NULL},
-                                            {"ptx_ldmatrix", load_matrices, NULL},
-                                            {"ptx_mma", multiply_registers, NULL},
-                                            {TIR_MMA8_GET, get_register, NULL},
-                                            {TIR_MMA8_PUT, put_register, NULL},
-                                            {TIR_MMA_FILL, fill_mma, NULL},
-                                            {TIR_MMA_LOAD, load_mma, NULL},
-                                            {TIR_MMA_SYNC, multiply_mma, NULL},
-                                            {TIR_MMA_STORE, store_mma, NULL}};
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-    if (!strcmp(known[i].name, name)) return &known[i];
-  return NULL;
 }

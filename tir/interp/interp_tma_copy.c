@@ -46,7 +46,7 @@ static bool has_arguments(struct tir_extern_call *call, uint32_t count) {
 }
 
 /* (at, count) */
-static bool init(struct tir_extern_call *call, void *data) {
+bool interp_do_mbarrier_init(struct tir_extern_call *call, void *data) {
   (void)data;
   struct machine *m = call->machine;
   int64_t byte, count = has_arguments(call, 2) ? whole(call, 1) : 0;
@@ -85,19 +85,19 @@ static bool arrive_with(struct tir_extern_call *call, int64_t bytes) {
 }
 
 /* (at, bytes) */
-static bool expect(struct tir_extern_call *call, void *data) {
+bool interp_do_mbarrier_expect(struct tir_extern_call *call, void *data) {
   (void)data;
   return has_arguments(call, 2) && arrive_with(call, whole(call, 1));
 }
 
 /* (at) */
-static bool arrive(struct tir_extern_call *call, void *data) {
+bool interp_do_mbarrier_arrive(struct tir_extern_call *call, void *data) {
   (void)data;
   return has_arguments(call, 1) && arrive_with(call, 0);
 }
 
 /* Memory is one here. */
-static bool fence(struct tir_extern_call *call, void *data) {
+bool interp_do_mbarrier_fence(struct tir_extern_call *call, void *data) {
   (void)call, (void)data;
   return true;
 }
@@ -159,7 +159,7 @@ static bool is_coming(struct tir_extern_call *call, int64_t index) {
 }
 
 /* (to, stride, barrier, from, rank, extents..., coordinates..., box...) */
-static bool copy(struct tir_extern_call *call, void *data) {
+bool interp_do_tensor_copy(struct tir_extern_call *call, void *data) {
   struct box b = {0};
   uint32_t number;
   int64_t count = 1;
@@ -230,15 +230,4 @@ bool interp_fail_phase(struct machine *m, const struct thread *t) {
                          t->index, b->pending, (long long)b->bytes);
   }
   return interp_fail(m, t, MS_RUN_BARRIER, "thread %u waits for a phase that nothing begins", t->index);
-}
-
-const struct tir_extern *interp_box_call(const char *name) {
-  static const struct tir_extern known[] = {{TIR_MBARRIER_INIT, init, NULL},
-                                            {TIR_MBARRIER_FENCE, fence, NULL},
-                                            {TIR_MBARRIER_EXPECT, expect, NULL},
-                                            {TIR_MBARRIER_ARRIVE, arrive, NULL},
-                                            {TIR_TENSOR_COPY, copy, NULL}};
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-    if (!strcmp(known[i].name, name)) return &known[i];
-  return NULL;
 }

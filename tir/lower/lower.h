@@ -113,9 +113,7 @@ enum lower_memory lower_memory_of(const struct tir *ir, tir_buffer buffer); /* k
  *   T.attr(comm_reducer(left…, right…, results…, identities…), LOWER_REDUCE, 0):
  *       tvm_thread_allreduce(count, values…, condition, results…, axes…)
  * A thread for which the condition is false brings identities; all get the results. */
-#define LOWER_REDUCE  "reduce_scope"
-#define LOWER_BARRIER "tvm_storage_sync"
-#define LOWER_SHUFFLE "tvm_warp_shuffle_xor" /* (mask, value, distance, 32, 32): that of the thread at this distance */
+#define LOWER_REDUCE "reduce_scope"
 /* Whether a reduction iteration of the block is bound to a thread's loop around it (reduce.c). */
 bool lower_reduces_across_threads(const struct tir *ir, tir_block block);
 /* The threads that do not meet the condition bring nothing to the reduction of this attribute (reduce.c). */
@@ -178,14 +176,19 @@ bool lower_find_tma_copy(struct tir *ir, tir_stmt loop, tir_stmt top, struct low
 tir_stmt lower_elect(struct tir *ir, tir_stmt loop, tir_stmt s);
 tir_expr lower_first_of_warps(struct tir *ir, tir_stmt kernel); /* the thread is, of the kernel's */
 tir_expr lower_pointer(struct tir *ir, tir_buffer buffer, tir_expr offset, int64_t mask); /* tvm_access_ptr */
-void lower_append_call(struct tir *ir, tir_stmt to, const char *name, const tir_expr *args, uint32_t count);
 /* Appends the calls that copy the box, a panel each, and let barrier `barrier` of the buffer wait for them. */
 void lower_put_tma_copy(struct tir *ir, const struct lower_tma_copy *b, tir_buffer barriers, tir_expr barrier,
                         tir_stmt to);
 
 bool lower_is_async(const struct tir *ir, tir_stmt s); /* a store of a copy that goes on by itself (copies.c) */
-bool lower_calls(const struct tir *ir, tir_stmt s,
-                 const char *function); /* it evaluates a call of this name (copies.c) */
+
+/* ---- Device calls (device_call.c) ---- */
+
+bool lower_calls(const struct tir *ir, tir_stmt s, enum tir_device_call which); /* it evaluates this call */
+/* Whether it evaluates a call that has one of these effects: bits of enum tir_effect. */
+bool lower_has_effect(const struct tir *ir, tir_stmt s, unsigned effects);
+tir_stmt lower_new_call(struct tir *ir, enum tir_device_call which, const tir_expr *args, uint32_t count);
+void lower_append_call(struct tir *ir, tir_stmt to, enum tir_device_call which, const tir_expr *args, uint32_t count);
 
 bool lower_is_of_zeros(const struct tir *ir, tir_stmt s); /* the attribute that zeros.c puts around a condition */
 /* The attribute around a condition that stands outside of loops, and saves them: no loop is cut by it. Where it does not hold

@@ -2,7 +2,7 @@
  * in order, for nvcc, is a function of the host's.
  *
  * What the function allocates outside of kernels lies in a workspace in the device's memory, one buffer after the other.
- * Of tensor units, fragments of wmma have a form (emit_tensor.c); others are refused. */
+ * Device calls are written by the table tir/gpu/calls.def, one function each. */
 #include "emit_cuda.h"
 #include "jit/cuda/registers.h"
 #include "jit/cuda/tensor_map.h"
@@ -37,23 +37,27 @@ static const char *scope_of(const struct emit_c *e, tir_buffer buffer) {
   return scope ? tir_text(e->ir, scope) : "global";
 }
 
-/* Groups of copies that go on by themselves: how many may be under way is part of the instruction. */
-static void write_group(struct emit_c *e, const char *name, const tir_expr *args) {
+/* Groups of asynchronous copies. */
+void emit_cuda_ptx_commit_group(struct emit_c *e, tir_expr call) {
+  (void)call;
+  if (emit_c_needs(e, "ms_copy_commit"))
+    fprintf(e->helpers, "MS_PTX(void, ms_copy_commit, (void)) {\n  asm volatile(\"%s;\" : : : \"memory\");\n}\n",
+            emit_cuda_spelling(TIR_COMMIT_GROUP));
+  fputs("ms_copy_commit()", e->out);
+}
+
+/* How many groups may be under way is part of the instruction. */
+void emit_cuda_ptx_wait_group(struct emit_c *e, tir_expr call) {
   enum { MOST_LEFT = 8 };
-  bool waits = !strcmp(name, TIR_WAIT_GROUP);
-  const char *function = waits ? "ms_copy_wait" : "ms_copy_commit";
-  if (emit_c_needs(e, function)) {
-    fprintf(e->helpers, "MS_PTX(void, %s, (%s)) {\n", function, waits ? "int left" : "void");
-    for (int left = 0; waits && left < MOST_LEFT; left++)
-      fprintf(e->helpers, "  if (left == %d) asm volatile(\"cp.async.wait_group %d;\" : : : \"memory\");\n", left,
-              left);
-    if (waits)
-      fprintf(e->helpers, "  if (left >= %d) asm volatile(\"cp.async.wait_all;\" : : : \"memory\");\n}\n", MOST_LEFT);
-    else
-      fputs("  asm volatile(\"cp.async.commit_group;\" : : : \"memory\");\n}\n", e->helpers);
+  if (emit_c_needs(e, "ms_copy_wait")) {
+    fputs("MS_PTX(void, ms_copy_wait, (int left)) {\n", e->helpers);
+    for (int left = 0; left < MOST_LEFT; left++)
+      fprintf(e->helpers, "  if (left == %d) asm volatile(\"%s %d;\" : : : \"memory\");\n", left,
+              emit_cuda_spelling(TIR_WAIT_GROUP), left);
+    fprintf(e->helpers, "  if (left >= %d) asm volatile(\"cp.async.wait_all;\" : : : \"memory\");\n}\n", MOST_LEFT);
   }
-  fprintf(e->out, "%s(", function);
-  if (waits) emit_c_index(e, args[0]);
+  fputs("ms_copy_wait(", e->out);
+  emit_c_index(e, emit_cuda_operands(e, call)[0]);
   fputc(')', e->out);
 }
 
@@ -68,16 +72,16 @@ static const char *dot_function(struct emit_c *e, const char *a, const char *b, 
   if (emit_c_needs(e, name))
     fprintf(e->helpers,
             "MS_PTX(uint32_t, %s, (uint32_t a, uint32_t b, uint32_t c)) {\n  uint32_t d;\n"
-            "  asm(\"dp4a.%s.%s %%0, %%1, %%2, %%3;\" : \"=r\"(d) : \"r\"(a), \"r\"(b), \"r\"(c));\n  return d;\n}\n",
-            name, a, b);
+            "  asm(\"%s.%s.%s %%0, %%1, %%2, %%3;\" : \"=r\"(d) : \"r\"(a), \"r\"(b), \"r\"(c));\n  return d;\n}\n",
+            name, emit_cuda_spelling(TIR_DOT), a, b);
   return name;
 }
 
 /* Of four bytes at once, which begin at a multiple of four (tir/lower/gpu/dots.c). */
-static void write_dot(struct emit_c *e, const struct tir_expr_node *call) {
-  const tir_expr *args = tir_operands(e->ir, call->operands);
+void emit_cuda_dp4a(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
   char name[32];
-  fprintf(e->out, "(%s)%s(", tir_type_code(call->type) == TIR_UINT ? "uint32_t" : "int32_t",
+  fprintf(e->out, "(%s)%s(", tir_type_code(tir_type_of(e->ir, call)) == TIR_UINT ? "uint32_t" : "int32_t",
           dot_function(e, sign_of(e, args[0]), sign_of(e, args[1]), name));
   for (int i = 0; i < 2; i++) {
     const struct tir_expr_node *load = tir_at(e->ir, args[i]);
@@ -90,29 +94,43 @@ static void write_dot(struct emit_c *e, const struct tir_expr_node *call) {
   fputs("))", e->out);
 }
 
-static bool write_call(struct emit_c *e, tir_expr x) {
-  const struct tir_expr_node *n = tir_at(e->ir, x);
-  const char *name = tir_text(e->ir, n->ref);
-  const tir_expr *args = tir_operands(e->ir, n->operands);
-  if (!strcmp(name, "tvm_storage_sync")) {
-    fputs("__syncthreads()", e->out);
-    return true;
-  }
-  if (!strcmp(name, TIR_WAIT_GROUP) || !strcmp(name, TIR_COMMIT_GROUP)) {
-    write_group(e, name, args);
-    return true;
-  }
-  if (!strcmp(name, TIR_DOT) && n->count == 3) {
-    write_dot(e, n);
-    return true;
-  }
-  if (emit_c_tensor_call(e, x) || emit_c_box_call(e, x)) return true;
-  if (strcmp(name, "tvm_warp_shuffle_xor") != 0 || n->count != 5) return false;
-  fputs("__shfl_xor_sync(0xffffffffu, ", e->out);
+/* ---- Threads that synchronize, or exchange values ---- */
+
+void emit_cuda_tvm_storage_sync(struct emit_c *e, tir_expr call) {
+  (void)call;
+  fprintf(e->out, "%s()", emit_cuda_spelling(TIR_STORAGE_SYNC));
+}
+
+void emit_cuda_tvm_warp_shuffle_xor(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
+  fprintf(e->out, "%s(0xffffffffu, ", emit_cuda_spelling(TIR_SHUFFLE_XOR));
   emit_c_value(e, args[1], C_SCALAR);
   fputs(", ", e->out);
   emit_c_value(e, args[2], C_SCALAR);
   fputc(')', e->out);
+}
+
+/* ---- Every device call ---- */
+
+bool emit_cuda_has(struct emit_c *e, enum tir_capability_id which) {
+  const struct tir_capability *c = &tir_capabilities[which];
+  if (tir_has(e->target->gpu.capabilities, which)) return true;
+  emit_c_refuse(e, "%s are for %s%s, and the target is %s", c->what, c->least, tir_capability_since(which),
+                e->target->cpu);
+  return false;
+}
+
+static bool write_call(struct emit_c *e, tir_expr x) {
+  static void (*const writers[TIR_DEVICE_CALLS])(struct emit_c *, tir_expr) = {
+#define EMIT_WRITTEN(name)                                            emit_cuda_##name
+#define EMIT_WITHIN(name)                                             NULL
+#define TIR_DEVICE_CALL(id, name, operands, type, by, run, text, ...) [TIR_##id] = EMIT_##text(name),
+#include "tir/gpu/calls.def"
+  };
+  enum tir_device_call which = tir_device_call_of(e->ir, x);
+  if (which == TIR_DEVICE_CALLS || !writers[which] || !tir_takes_operands(which, tir_at(e->ir, x)->count)) return false;
+  int needs = tir_device_calls[which].needs;
+  if (needs < 0 || emit_cuda_has(e, (enum tir_capability_id)needs)) writers[which](e, x);
   return true;
 }
 
@@ -136,9 +154,9 @@ static const char *copy_function(struct emit_c *e, int bytes, char name[32]) {
         e->helpers,
         "MS_PTX(void, %s, (void *to, const void *from, uint32_t bytes)) {\n"
         "  asm volatile(\"{\\n  .reg .u64 to;\\n  cvta.to.shared.u64 to, %%0;\\n\"\n"
-        "               \"  cp.async.%s.shared.global [to], [%%1], %d, %%2;\\n}\"\n"
+        "               \"  %s.%s.shared.global [to], [%%1], %d, %%2;\\n}\"\n"
         "               :\n               : \"l\"(to), \"l\"(from), \"r\"(bytes)\n               : \"memory\");\n}\n",
-        name, bytes == 16 ? "cg" : "ca", bytes);
+        name, emit_cuda_spelling(TIR_ASYNC_COPY), bytes == 16 ? "cg" : "ca", bytes);
   return name;
 }
 
@@ -206,7 +224,7 @@ static bool copy_vector(struct emit_c *e, tir_stmt store) {
   const struct tir_stmt_node *s = tir_stmt_at(e->ir, store);
   const struct tir_expr_node *value = tir_at(e->ir, s->store.value);
   tir_expr to = tir_operands(e->ir, s->store.indices)[0], condition;
-  if (value->kind == TIR_CALL && !strcmp(tir_text(e->ir, value->ref), TIR_ASYNC_COPY)) {
+  if (tir_is_device_call(e->ir, s->store.value, TIR_ASYNC_COPY)) {
     begin_copy(e, s, value);
     return true;
   }
@@ -246,7 +264,8 @@ static void allocate(struct emit_c *e, tir_buffer buffer, struct c_type t, uint6
   char type[32];
   uint64_t bytes = elements * ((unsigned)t.bits / 8);
   emit_c_type_name(e, t, type);
-  int own = tir_buffer_at(e->ir, buffer)->alignment, alignment = own > TIR_SHARED_ALIGNMENT ? own : TIR_SHARED_ALIGNMENT;
+  int own = tir_buffer_at(e->ir, buffer)->alignment,
+      alignment = own > TIR_SHARED_ALIGNMENT ? own : TIR_SHARED_ALIGNMENT;
   if (!e->parallel) {
     allocate_on_device(e, name, type, bytes);
   } else if (!strcmp(scope, "shared.dyn")) {
@@ -311,8 +330,7 @@ static void widen_scalars(struct emit_c *e, const struct tir_captures *c) {
 static bool sets_registers(const struct emit_c *e, tir_stmt kernel) {
   for (tir_stmt s = kernel; s; s = tir_next(e->ir, s, kernel)) {
     if (!tir_is(e->ir, s, TIR_EVALUATE)) continue;
-    const struct tir_expr_node *n = tir_at(e->ir, tir_as(e->ir, s, TIR_EVALUATE)->evaluate.value);
-    if (n->kind == TIR_CALL && !strcmp(tir_text(e->ir, n->ref), TIR_SET_REGISTERS)) return true;
+    if (tir_is_device_call(e->ir, tir_as(e->ir, s, TIR_EVALUATE)->evaluate.value, TIR_SET_REGISTERS)) return true;
   }
   return false;
 }

@@ -60,10 +60,10 @@ const char *emit_c_matrices(struct emit_c *e, bool transposed) {
   fprintf(e->helpers,
           "MS_PTX(void, %s, (uint32_t *d, const void *row)) {\n"
           "  asm volatile(\"{\\n  .reg .u64 row;\\n  cvta.to.shared.u64 row, %%4;\\n\"\n"
-          "               \"  ldmatrix.sync.aligned.m8n8.x4%s.shared.b16 {%%0, %%1, %%2, %%3}, [row];\\n}\"\n"
+          "               \"  %s%s.shared.b16 {%%0, %%1, %%2, %%3}, [row];\\n}\"\n"
           "               : \"=r\"(d[0]), \"=r\"(d[1]), \"=r\"(d[2]), \"=r\"(d[3])\n"
           "               : \"l\"(row)\n               : \"memory\");\n}\n",
-          name, transposed ? ".trans" : "");
+          name, emit_cuda_spelling(TIR_MMA_LOAD), transposed ? ".trans" : "");
   return name;
 }
 
@@ -147,9 +147,9 @@ static void half_function(struct emit_c *e, const struct element *of, const char
   if (!emit_c_needs(e, name)) return;
   fprintf(e->helpers, "MS_PTX(void, %s, (%s *d, const uint32_t *a, const uint32_t *b)) {\n", name, sum);
   fprintf(e->helpers,
-          "  asm volatile(\"mma.sync.aligned.m16n8k%d.row.col.%s.%s.%s.%s \"\n"
+          "  asm volatile(\"%s.m16n8k%d.row.col.%s.%s.%s.%s \"\n"
           "               \"{%%0, %%1, %%2, %%3}, {%%4, %%5, %%6, %%7}, {%%8, %%9}, {%%0, %%1, %%2, %%3};\"\n",
-          depth, of->sum, of->name, of->name, of->sum);
+          emit_cuda_spelling(TIR_MMA_SYNC), depth, of->sum, of->name, of->name, of->sum);
   fprintf(e->helpers, "               : \"+%c\"(d[0]), \"+%c\"(d[1]), \"+%c\"(d[2]), \"+%c\"(d[3])\n", constraint,
           constraint, constraint, constraint);
   fputs("               : \"r\"(a[0]), \"r\"(a[1]), \"r\"(a[2]), \"r\"(a[3]), \"r\"(b[0]), \"r\"(b[1]));\n}\n",
@@ -195,7 +195,8 @@ static void write_fragment(struct emit_c *e, tir_expr data, int registers, tir_e
 }
 
 /* (c, index, value) */
-static void fill(struct emit_c *e, const tir_expr *args) {
+void emit_cuda_mma_fill(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
   char name[64];
   tir_type type = operand_type(e, args[0], TIR_MMA_C);
   if (type == TIR_T_VOID) return;
@@ -207,7 +208,8 @@ static void fill(struct emit_c *e, const tir_expr *args) {
 }
 
 /* (d, index, pointer, stride, layout, operand) */
-static void load(struct emit_c *e, const tir_expr *args) {
+void emit_cuda_mma_load(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
   char name[64], swizzled[32];
   bool b = emit_c_is_text(e, args[5], "b"), by_columns = emit_c_is_text(e, args[4], "col_major");
   enum tir_mma_operand operand = b ? TIR_MMA_B : TIR_MMA_A;
@@ -231,7 +233,8 @@ static void load(struct emit_c *e, const tir_expr *args) {
 }
 
 /* (c, index, pointer, stride) */
-static void store(struct emit_c *e, const tir_expr *args) {
+void emit_cuda_mma_store(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
   char name[64];
   tir_type type = operand_type(e, args[0], TIR_MMA_C);
   if (type == TIR_T_VOID) return;
@@ -245,7 +248,8 @@ static void store(struct emit_c *e, const tir_expr *args) {
 }
 
 /* (c, index, a, index, b, index, layout of b) */
-static void multiply(struct emit_c *e, const tir_expr *args) {
+void emit_cuda_mma_sync(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
   char name[64];
   tir_type output = operand_type(e, args[0], TIR_MMA_C), input = operand_type(e, args[2], TIR_MMA_A);
   tir_type other = operand_type(e, args[4], TIR_MMA_B);
@@ -259,20 +263,4 @@ static void multiply(struct emit_c *e, const tir_expr *args) {
   fputs(", ", e->out);
   write_fragment(e, args[4], REGISTERS, args[5]);
   fputc(')', e->out);
-}
-
-bool emit_c_one_of(struct emit_c *e, tir_expr call, const struct c_known_call *known, size_t count) {
-  const struct tir_expr_node *n = tir_at(e->ir, call);
-  for (size_t i = 0; i < count; i++) {
-    if (strcmp(known[i].name, tir_text(e->ir, n->ref)) != 0 || n->count != known[i].count) continue;
-    known[i].write(e, tir_operands(e->ir, n->operands));
-    return true;
-  }
-  return false;
-}
-
-bool emit_c_mma_call(struct emit_c *e, tir_expr call) {
-  static const struct c_known_call known[] = {
-      {TIR_MMA_FILL, 3, fill}, {TIR_MMA_LOAD, 6, load}, {TIR_MMA_STORE, 4, store}, {TIR_MMA_SYNC, 7, multiply}};
-  return emit_c_one_of(e, call, known, sizeof known / sizeof *known);
 }

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { LEAST_ARCH = 75, PAIR = 2 };
+enum { PAIR = 2 };
 
 /* A fragment, all of whose elements are registers: halves two in one, sums that are floats one each. */
 struct fragment {
@@ -29,8 +29,7 @@ static bool find_fragment(const struct emit_c *e, tir_buffer buffer, struct frag
 bool emit_c_mma8_fragment(struct emit_c *e, tir_buffer buffer, uint64_t elements) {
   struct fragment f;
   if (!find_fragment(e, buffer, &f)) return false;
-  if (e->target->gpu.arch < LEAST_ARCH)
-    emit_c_refuse(e, "products of 16 x 8 x 8 are for sm_75 and later, and the target is %s", e->target->cpu);
+  emit_cuda_has(e, TIR_HAS_MMA8);
   uint64_t held = elements / TIR_WARP;
   const char *name = emit_c_declare_buffer(e, buffer);
   if (f.halves) /* one of a pair is put beside the other, which is something */
@@ -61,7 +60,7 @@ static void product_function(struct emit_c *e, const struct fragment *sum, const
   const char *type = sum->halves ? "f16" : "f32", *registers = sum->halves ? "uint32_t" : "float";
   if (!emit_c_needs(e, name)) return;
   fprintf(e->helpers, "MS_PTX(void, %s, (%s *d, const uint32_t *a, const uint32_t *b)) {\n", name, registers);
-  fprintf(e->helpers, "  asm volatile(\"mma.sync.aligned.m16n8k8.row.col.%s.f16.f16.%s \"\n", type, type);
+  fprintf(e->helpers, "  asm volatile(\"%s.row.col.%s.f16.f16.%s \"\n", emit_cuda_spelling(TIR_MMA8), type, type);
   fputs(sum->halves ? "               \"{%0, %1}, {%2, %3}, {%4}, {%0, %1};\"\n"
                       "               : \"+r\"(d[0]), \"+r\"(d[1])\n"
                     : "               \"{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};\"\n"
@@ -85,7 +84,8 @@ static const char *pair_function(struct emit_c *e, bool puts) {
 /* ---- Calls ---- */
 
 /* (transposed, count, type, data, index, pointer, offset): lane l names row l % 8 of matrix l / 8. */
-static void load(struct emit_c *e, const tir_expr *args) {
+void emit_cuda_ptx_ldmatrix(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
   struct fragment f;
   char swizzled[32];
   tir_expr offset;
@@ -106,7 +106,8 @@ static void load(struct emit_c *e, const tir_expr *args) {
 }
 
 /* (shape, layouts, types, a, index, b, index, c, index, saturate) */
-static void multiply(struct emit_c *e, const tir_expr *args) {
+void emit_cuda_ptx_mma(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
   struct fragment a, b, c;
   char name[64];
   if (!emit_c_is_text(e, args[0], "m16n8k8") || !emit_c_is_text(e, args[1], "row") ||
@@ -133,7 +134,8 @@ static void write_element(struct emit_c *e, tir_expr data, tir_expr index) {
 }
 
 /* (c, register) */
-static void get(struct emit_c *e, const tir_expr *args) {
+void emit_cuda_mma_lane_get(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
   struct fragment f;
   struct c_type real = {TIR_FLOAT, 32, 1};
   char of_half[64];
@@ -150,7 +152,8 @@ static void get(struct emit_c *e, const tir_expr *args) {
 }
 
 /* (c, register, value) */
-static void put(struct emit_c *e, const tir_expr *args) {
+void emit_cuda_mma_lane_put(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
   struct fragment f;
   struct c_type real = {TIR_FLOAT, 32, 1};
   char to_half[64];
@@ -171,10 +174,4 @@ static void put(struct emit_c *e, const tir_expr *args) {
   fprintf(e->out, ", %s(", convert);
   emit_c_value(e, args[2], C_SCALAR);
   fputs("))", e->out);
-}
-
-bool emit_c_mma8_call(struct emit_c *e, tir_expr call) {
-  static const struct c_known_call known[] = {
-      {"ptx_ldmatrix", 7, load}, {"ptx_mma", 13, multiply}, {TIR_MMA8_GET, 2, get}, {TIR_MMA8_PUT, 3, put}};
-  return emit_c_one_of(e, call, known, sizeof known / sizeof *known);
 }

@@ -88,7 +88,8 @@ static const char *load_function(struct emit_c *e, const struct fragment *f, con
   if (!emit_c_needs(e, name)) return name;
   FILE *out = e->helpers;
   fprintf(out, "MS_PTX(void, %s, (%s *d, const void *from, uint32_t stride)) {\n", name, f->type);
-  fprintf(out, "  asm volatile(\"wmma.load.%s.sync.aligned.%s.m16n16k16.%s ", f->role, layout, f->element);
+  fprintf(out, "  asm volatile(\"%s.%s.sync.aligned.%s.m16n16k16.%s ", emit_cuda_spelling(TIR_WMMA_LOAD), f->role,
+          layout, f->element);
   write_operands(out, 0, f->registers);
   fprintf(out, ", [%%%d], %%%d;\"\n               : ", f->registers, f->registers + 1);
   bind_operands(out, "=", f, 'd');
@@ -101,7 +102,8 @@ static const char *store_function(struct emit_c *e, const struct fragment *f, ch
   if (!emit_c_needs(e, name)) return name;
   FILE *out = e->helpers;
   fprintf(out, "MS_PTX(void, %s, (void *to, const %s *d, uint32_t stride)) {\n", name, f->type);
-  fprintf(out, "  asm volatile(\"wmma.store.d.sync.aligned.row.m16n16k16.%s [%%%d], ", f->element, f->registers);
+  fprintf(out, "  asm volatile(\"%s.d.sync.aligned.row.m16n16k16.%s [%%%d], ", emit_cuda_spelling(TIR_WMMA_STORE),
+          f->element, f->registers);
   write_operands(out, 0, f->registers);
   fprintf(out, ", %%%d;\"\n               :\n               : ", f->registers + 1);
   bind_operands(out, "", f, 'd');
@@ -125,7 +127,8 @@ static const char *multiply_function(struct emit_c *e, const struct fragment *in
   const int n = sum->registers, k = input->registers;
   fprintf(out, "MS_PTX(void, %s, (%s *d, const uint32_t *a, const uint32_t *b, const %s *c)) {\n", name, sum->type,
           sum->type);
-  fprintf(out, "  asm volatile(\"wmma.mma.sync.aligned.%s.%s.m16n16k16.", a_layout, b_layout);
+  fprintf(out, "  asm volatile(\"%s.sync.aligned.%s.%s.m16n16k16.", emit_cuda_spelling(TIR_WMMA_SYNC), a_layout,
+          b_layout);
   write_types(out, input, sum);
   for (int i = 0, first = 0; i < 4; i++) {
     int count = i == 1 || i == 2 ? k : n;
@@ -165,8 +168,7 @@ struct search {
 static bool find_load(void *data, tir_expr x) {
   struct search *s = data;
   const struct tir_expr_node *n = tir_at(s->e->ir, x);
-  if (n->kind != TIR_CALL || strcmp(tir_text(s->e->ir, n->ref), "tvm_load_matrix_sync") != 0 || n->count != 8)
-    return true;
+  if (!tir_is_device_call(s->e->ir, x, TIR_WMMA_LOAD) || !tir_takes_operands(TIR_WMMA_LOAD, n->count)) return true;
   const tir_expr *args = tir_operands(s->e->ir, n->operands);
   if (tir_at(s->e->ir, args[0])->kind != TIR_DATA || tir_at(s->e->ir, args[0])->ref != s->buffer) return false;
   const char *layout = emit_c_is_text(s->e, args[7], "col_major") ? "col" : "row";
@@ -194,12 +196,23 @@ static void write_fragment(struct emit_c *e, const struct fragment *f, tir_expr 
   fputc(')', e->out);
 }
 
+/* Operands 1 to 3 say the shape. Refuses others. */
+static bool is_known_shape(struct emit_c *e, const tir_expr *args) {
+  for (int i = 1; i <= 3; i++) {
+    if (tir_is_const(e->ir, args[i], SIDE)) continue;
+    emit_c_refuse(e, "fragments that are not of 16 x 16 x 16 have no form in CUDA");
+    return false;
+  }
+  return true;
+}
+
 /* (data, m, n, k, index, value) */
-static void fill(struct emit_c *e, const tir_expr *args) {
+void emit_cuda_tvm_fill_fragment(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
   struct fragment f;
   struct c_type real = {TIR_FLOAT, 32, 1};
   char name[64], to_half[64];
-  if (!fragment_of(e, args[0], &f)) return;
+  if (!is_known_shape(e, args) || !fragment_of(e, args[0], &f)) return;
   bool halves = !strcmp(f.element, "f16"); /* two in a register */
   fprintf(e->out, "%s(", fill_function(e, &f, name));
   write_fragment(e, &f, args[0], args[4]);
@@ -209,10 +222,11 @@ static void fill(struct emit_c *e, const tir_expr *args) {
 }
 
 /* (data, m, n, k, index, pointer, stride, layout) */
-static void load(struct emit_c *e, const tir_expr *args) {
+void emit_cuda_tvm_load_matrix_sync(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
   struct fragment f;
   char name[64];
-  if (!fragment_of(e, args[0], &f)) return;
+  if (!is_known_shape(e, args) || !fragment_of(e, args[0], &f)) return;
   fprintf(e->out, "%s(", load_function(e, &f, emit_c_is_text(e, args[7], "col_major") ? "col" : "row", name));
   write_fragment(e, &f, args[0], args[4]);
   fputs(", ", e->out);
@@ -223,10 +237,11 @@ static void load(struct emit_c *e, const tir_expr *args) {
 }
 
 /* The same arguments. */
-static void store(struct emit_c *e, const tir_expr *args) {
+void emit_cuda_tvm_store_matrix_sync(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
   struct fragment f;
   char name[64];
-  if (!fragment_of(e, args[0], &f)) return;
+  if (!is_known_shape(e, args) || !fragment_of(e, args[0], &f)) return;
   if (!emit_c_is_text(e, args[7], "row_major")) emit_c_refuse(e, "a fragment is stored by columns");
   fprintf(e->out, "%s(", store_function(e, &f, name));
   emit_c_pointer(e, args[5]);
@@ -238,7 +253,8 @@ static void store(struct emit_c *e, const tir_expr *args) {
 }
 
 /* (d, index, a, index, b, index, c, index) */
-static void multiply(struct emit_c *e, const tir_expr *args) {
+void emit_cuda_tvm_mma_sync(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
   struct fragment f[4];
   char name[64];
   for (int i = 0; i < 4; i++)
@@ -252,33 +268,4 @@ static void multiply(struct emit_c *e, const tir_expr *args) {
     write_fragment(e, &f[i], args[2 * i], args[2 * i + 1]);
   }
   fputc(')', e->out);
-}
-
-static bool is_known_shape(const struct emit_c *e, const tir_expr *args) {
-  for (int i = 1; i <= 3; i++)
-    if (!tir_is_const(e->ir, args[i], SIDE)) return false;
-  return true;
-}
-
-bool emit_c_tensor_call(struct emit_c *e, tir_expr call) {
-  static const struct {
-    const char *name;
-    uint32_t count;
-    bool has_shape;
-    void (*write)(struct emit_c *e, const tir_expr *args);
-  } known[] = {{"tvm_fill_fragment", 6, true, fill},
-               {"tvm_load_matrix_sync", 8, true, load},
-               {"tvm_store_matrix_sync", 8, true, store},
-               {"tvm_mma_sync", 8, false, multiply}};
-  const struct tir_expr_node *n = tir_at(e->ir, call);
-  const tir_expr *args = tir_operands(e->ir, n->operands);
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-    if (strcmp(known[i].name, tir_text(e->ir, n->ref)) != 0 || n->count != known[i].count) continue;
-    if (known[i].has_shape && !is_known_shape(e, args))
-      emit_c_refuse(e, "fragments that are not of 16 x 16 x 16 have no form in CUDA");
-    else
-      known[i].write(e, args);
-    return true;
-  }
-  return emit_c_mma_call(e, call) || emit_c_mma8_call(e, call) || emit_c_wgmma_call(e, call);
 }

@@ -6,14 +6,15 @@
 
 #include <string.h>
 
-/* A function of the barrier's address and a number. */
-static void barrier_function(struct emit_c *e, const char *name, const char *ptx) {
+/* A function of the barrier's address and a number: the instruction, with this before and after. */
+static void barrier_function(struct emit_c *e, enum tir_device_call which, const char *name, const char *before,
+                             const char *after) {
   if (!emit_c_needs(e, name)) return;
   emit_c_shared_address(e);
   fprintf(e->helpers,
           "MS_PTX(void, %s, (const void *at, uint32_t number)) {\n"
-          "  asm volatile(\"%s\" : : \"r\"(ms_shared_address(at)), \"r\"(number) : \"memory\");\n}\n",
-          name, ptx);
+          "  asm volatile(\"%s%s%s\" : : \"r\"(ms_shared_address(at)), \"r\"(number) : \"memory\");\n}\n",
+          name, before, emit_cuda_spelling(which), after);
 }
 
 static void write_barrier_call(struct emit_c *e, const char *name, const tir_expr *args) {
@@ -25,25 +26,28 @@ static void write_barrier_call(struct emit_c *e, const char *name, const tir_exp
 }
 
 /* (at, count) */
-static void init(struct emit_c *e, const tir_expr *args) {
-  barrier_function(e, "ms_mbarrier_init", "mbarrier.init.shared::cta.b64 [%0], %1;");
+void emit_cuda_mbarrier_init(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
+  barrier_function(e, TIR_MBARRIER_INIT, "ms_mbarrier_init", "", " [%0], %1;");
   write_barrier_call(e, "ms_mbarrier_init", args);
 }
 
 /* (at, bytes) */
-static void expect(struct emit_c *e, const tir_expr *args) {
-  barrier_function(e, "ms_mbarrier_expect", "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;");
+void emit_cuda_mbarrier_expect(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
+  barrier_function(e, TIR_MBARRIER_EXPECT, "ms_mbarrier_expect", "", " _, [%0], %1;");
   write_barrier_call(e, "ms_mbarrier_expect", args);
 }
 
 /* (at) */
-static void arrive(struct emit_c *e, const tir_expr *args) {
+void emit_cuda_mbarrier_arrive(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
   if (emit_c_needs(e, "ms_mbarrier_arrive")) {
     emit_c_shared_address(e);
-    fputs("MS_PTX(void, ms_mbarrier_arrive, (const void *at)) {\n"
-          "  asm volatile(\"mbarrier.arrive.shared::cta.b64 _, [%0];\" : : \"r\"(ms_shared_address(at)) : "
-          "\"memory\");\n}\n",
-          e->helpers);
+    fprintf(e->helpers,
+            "MS_PTX(void, ms_mbarrier_arrive, (const void *at)) {\n"
+            "  asm volatile(\"%s _, [%%0];\" : : \"r\"(ms_shared_address(at)) : \"memory\");\n}\n",
+            emit_cuda_spelling(TIR_MBARRIER_ARRIVE));
   }
   fputs("ms_mbarrier_arrive(", e->out);
   emit_c_pointer(e, args[0]);
@@ -51,19 +55,21 @@ static void arrive(struct emit_c *e, const tir_expr *args) {
 }
 
 /* (at, parity) */
-static void wait(struct emit_c *e, const tir_expr *args) {
-  barrier_function(e, "ms_mbarrier_wait",
-                   "{\\n  .reg .pred p;\\nwait:\\n  mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\\n"
-                   "  @p bra done;\\n  bra wait;\\ndone:\\n}");
+void emit_cuda_mbarrier_wait(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
+  barrier_function(e, TIR_MBARRIER_WAIT, "ms_mbarrier_wait", "{\\n  .reg .pred p;\\nwait:\\n  ",
+                   " p, [%0], %1;\\n  @p bra done;\\n  bra wait;\\ndone:\\n}");
   write_barrier_call(e, "ms_mbarrier_wait", args);
 }
 
 /* (number, threads) */
-static void meet(struct emit_c *e, const tir_expr *args) {
+void emit_cuda_named_barrier(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
   if (emit_c_needs(e, "ms_named_barrier"))
-    fputs("MS_PTX(void, ms_named_barrier, (uint32_t number, uint32_t threads)) {\n"
-          "  asm volatile(\"bar.sync %0, %1;\" : : \"r\"(number), \"r\"(threads) : \"memory\");\n}\n",
-          e->helpers);
+    fprintf(e->helpers,
+            "MS_PTX(void, ms_named_barrier, (uint32_t number, uint32_t threads)) {\n"
+            "  asm volatile(\"%s %%0, %%1;\" : : \"r\"(number), \"r\"(threads) : \"memory\");\n}\n",
+            emit_cuda_spelling(TIR_NAMED_BARRIER));
   fputs("ms_named_barrier(", e->out);
   emit_c_index(e, args[0]);
   fputs(", ", e->out);
@@ -72,7 +78,8 @@ static void meet(struct emit_c *e, const tir_expr *args) {
 }
 
 /* (count, more): a constant of the instruction's. */
-static void set_registers(struct emit_c *e, const tir_expr *args) {
+void emit_cuda_set_registers(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
   bool more = !tir_is_const(e->ir, args[1], 0);
   const char *name = more ? "ms_more_registers" : "ms_fewer_registers";
   if (!tir_is_int(e->ir, args[0])) {
@@ -82,18 +89,16 @@ static void set_registers(struct emit_c *e, const tir_expr *args) {
   if (emit_c_needs(e, name))
     fprintf(e->helpers,
             "template <int count> MS_PTX(void, %s, ()) {\n"
-            "  asm volatile(\"setmaxnreg.%s.sync.aligned.u32 %%0;\" : : \"n\"(count));\n}\n",
-            name, more ? "inc" : "dec");
+            "  asm volatile(\"%s.%s.sync.aligned.u32 %%0;\" : : \"n\"(count));\n}\n",
+            name, emit_cuda_spelling(TIR_SET_REGISTERS), more ? "inc" : "dec");
   fprintf(e->out, "%s<%lld>()", name, (long long)tir_at(e->ir, args[0])->imm);
 }
 
-static void fence(struct emit_c *e, const tir_expr *args) {
-  (void)args;
+void emit_cuda_mbarrier_fence(struct emit_c *e, tir_expr call) {
+  (void)call;
   if (emit_c_needs(e, "ms_mbarrier_fence"))
-    fputs("MS_PTX(void, ms_mbarrier_fence, ()) {\n"
-          "  asm volatile(\"fence.mbarrier_init.release.cluster;\\n  fence.proxy.async.shared::cta;\" : : : "
-          "\"memory\");\n}\n",
-          e->helpers);
+    fprintf(e->helpers, "MS_PTX(void, ms_mbarrier_fence, ()) {\n  asm volatile(\"%s;\\n  %s;\" : : : \"memory\");\n}\n",
+            emit_cuda_spelling(TIR_MBARRIER_FENCE), emit_cuda_spelling(TIR_PROXY_FENCE));
   fputs("ms_mbarrier_fence()", e->out);
 }
 
@@ -129,9 +134,8 @@ static void copy_function(struct emit_c *e, uint32_t rank, char name[32]) {
   fprintf(e->helpers, "MS_PTX(void, %s, (void *to, const ms_tensor_map *from, const void *arrived", name);
   for (uint32_t d = 0; d < rank; d++) fprintf(e->helpers, ", int32_t at_%u", d);
   fprintf(e->helpers,
-          ")) {\n  asm volatile(\"cp.async.bulk.tensor.%ud.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
-          "[%%0], [%%1, {",
-          rank);
+          ")) {\n  asm volatile(\"%s.%ud.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%%0], [%%1, {",
+          emit_cuda_spelling(TIR_TENSOR_COPY), rank);
   for (uint32_t d = 0; d < rank; d++) fprintf(e->helpers, "%s%%%u", d ? ", " : "", d + 3);
   fputs("}], [%2];\"\n               : : \"r\"(ms_shared_address(to)), \"l\"(from), \"r\"(ms_shared_address(arrived))",
         e->helpers);
@@ -139,7 +143,7 @@ static void copy_function(struct emit_c *e, uint32_t rank, char name[32]) {
   fputs("\n               : \"memory\");\n}\n", e->helpers);
 }
 
-static void copy(struct emit_c *e, tir_expr call) {
+void emit_cuda_tensor_copy(struct emit_c *e, tir_expr call) {
   struct tir_box b;
   char name[32], place[32];
   tir_expr offset;
@@ -163,27 +167,4 @@ static void copy(struct emit_c *e, tir_expr call) {
     emit_c_index(e, b.at[d]);
   }
   fputc(')', e->out);
-}
-
-bool emit_c_box_call(struct emit_c *e, tir_expr call) {
-  static const struct {
-    const char *name;
-    uint32_t count;
-    void (*write)(struct emit_c *e, const tir_expr *args);
-  } known[] = {{TIR_MBARRIER_INIT, 2, init},     {TIR_MBARRIER_FENCE, 0, fence}, {TIR_MBARRIER_EXPECT, 2, expect},
-               {TIR_MBARRIER_ARRIVE, 1, arrive}, {TIR_NAMED_BARRIER, 2, meet},   {TIR_SET_REGISTERS, 2, set_registers},
-               {TIR_MBARRIER_WAIT, 2, wait}};
-  const struct tir_expr_node *n = tir_at(e->ir, call);
-  const char *called = tir_text(e->ir, n->ref);
-  bool copies = !strcmp(called, TIR_TENSOR_COPY);
-  size_t i = 0, count = sizeof known / sizeof *known;
-  while (i < count && (strcmp(known[i].name, called) != 0 || known[i].count != n->count)) i++;
-  if (i == count && !copies) return false;
-  if (strcmp(e->target->cpu, "sm_90a") != 0)
-    emit_c_refuse(e, "copies of boxes of tensors are for sm_90a, and the target is %s", e->target->cpu);
-  else if (copies)
-    copy(e, call);
-  else
-    known[i].write(e, tir_operands(e->ir, n->operands));
-  return true;
 }

@@ -108,8 +108,8 @@ static void multiply_function(struct emit_c *e, const struct element *of, int n,
   fprintf(out, "MS_PTX(void, %s, (float *d, uint64_t a, uint64_t b)) {\n", name);
   fprintf(out,
           "  asm volatile(\"{\\n  .reg .pred p;\\n  setp.ne.b32 p, 1, 0;\\n\"\n"
-          "               \"  wgmma.mma_async.sync.aligned.m64n%dk16.f32.%s.%s {",
-          n, of->name, of->name);
+          "               \"  %s.m%dn%dk%d.f32.%s.%s {",
+          emit_cuda_spelling(TIR_WGMMA_MMA), TIR_WGMMA_ROWS, n, TIR_WGMMA_DEPTH, of->name, of->name);
   for (int i = 0; i < count; i++) fprintf(out, "%s%%%d", i ? ", " : "", i);
   fprintf(out, "}, %%%d, %%%d, p, 1, 1, 0, %d;\\n}\"\n               : ", count, count + 1, by_rows);
   for (int i = 0; i < count; i++) fprintf(out, "%s\"+f\"(d[%d])", i ? ", " : "", i);
@@ -141,8 +141,8 @@ static void write_fragment(struct emit_c *e, tir_expr data, int columns, tir_exp
 }
 
 /* (c, index, n, value) */
-static void fill(struct emit_c *e, const tir_expr *args, uint32_t count) {
-  (void)count;
+void emit_cuda_wgmma_fill(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
   int n = columns_of(e, args[2]);
   if (!sums_of(e, args[0])) return;
   fill_function(e);
@@ -154,8 +154,8 @@ static void fill(struct emit_c *e, const tir_expr *args, uint32_t count) {
 }
 
 /* (c, index, n, pointer, stride) */
-static void store(struct emit_c *e, const tir_expr *args, uint32_t count) {
-  (void)count;
+void emit_cuda_wgmma_store(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
   int n = columns_of(e, args[2]);
   if (!sums_of(e, args[0])) return;
   store_function(e);
@@ -191,10 +191,10 @@ static void write_matrix(struct emit_c *e, tir_expr pointer, bool sums_along_row
 }
 
 /* (c, index, n, a, stride, b, stride, layout of b) */
-static void multiply(struct emit_c *e, const tir_expr *args, uint32_t count) {
+void emit_cuda_wgmma_mma(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
   char name[64];
   tir_expr offset;
-  (void)count;
   int n = columns_of(e, args[2]);
   bool by_rows = emit_c_is_text(e, args[7], "row_major");
   tir_buffer a = emit_c_pointed(e, args[3], &offset), b = emit_c_pointed(e, args[5], &offset);
@@ -227,21 +227,25 @@ static void hold(struct emit_c *e, tir_expr data) {
 }
 
 /* (c, ...) */
-static void fence(struct emit_c *e, const tir_expr *args, uint32_t count) {
+void emit_cuda_wgmma_fence(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
+  uint32_t count = tir_at(e->ir, call)->count;
   for (uint32_t i = 0; i < count; i++) {
     hold(e, args[i]);
     fputs(", ", e->out);
   }
-  write_plain(e, "ms_wgmma_fence", "wgmma.fence.sync.aligned");
+  write_plain(e, "ms_wgmma_fence", emit_cuda_spelling(TIR_WGMMA_FENCE));
 }
 
-static void commit(struct emit_c *e, const tir_expr *args, uint32_t count) {
-  (void)args, (void)count;
-  write_plain(e, "ms_wgmma_commit", "wgmma.commit_group.sync.aligned");
+void emit_cuda_wgmma_commit(struct emit_c *e, tir_expr call) {
+  (void)call;
+  write_plain(e, "ms_wgmma_commit", emit_cuda_spelling(TIR_WGMMA_COMMIT));
 }
 
 /* (left, c, ...) */
-static void wait(struct emit_c *e, const tir_expr *args, uint32_t count) {
+void emit_cuda_wgmma_wait(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
+  uint32_t count = tir_at(e->ir, call)->count;
   char name[32], ptx[64];
   const struct tir_expr_node *left = tir_at(e->ir, args[0]);
   if (left->kind != TIR_INT_IMM || left->imm < 0 || left->imm > 7) {
@@ -249,7 +253,7 @@ static void wait(struct emit_c *e, const tir_expr *args, uint32_t count) {
     return;
   }
   snprintf(name, sizeof name, "ms_wgmma_wait_%d", (int)left->imm);
-  snprintf(ptx, sizeof ptx, "wgmma.wait_group.sync.aligned %d", (int)left->imm);
+  snprintf(ptx, sizeof ptx, "%s %d", emit_cuda_spelling(TIR_WGMMA_WAIT), (int)left->imm);
   write_plain(e, name, ptx);
   for (uint32_t i = 1; i < count; i++) {
     fputs(", ", e->out);
@@ -257,28 +261,7 @@ static void wait(struct emit_c *e, const tir_expr *args, uint32_t count) {
   }
 }
 
-static void proxy_fence(struct emit_c *e, const tir_expr *args, uint32_t count) {
-  (void)args, (void)count;
-  write_plain(e, "ms_proxy_fence", "fence.proxy.async.shared::cta");
-}
-
-bool emit_c_wgmma_call(struct emit_c *e, tir_expr call) {
-  static const struct {
-    const char *name;
-    uint32_t least, most; /* arguments */
-    void (*write)(struct emit_c *e, const tir_expr *args, uint32_t count);
-  } known[] = {{TIR_WGMMA_FILL, 4, 4, fill},        {TIR_WGMMA_MMA, 8, 8, multiply},  {TIR_WGMMA_STORE, 5, 5, store},
-               {TIR_WGMMA_FENCE, 0, 16, fence},     {TIR_WGMMA_COMMIT, 0, 0, commit}, {TIR_WGMMA_WAIT, 1, 16, wait},
-               {TIR_PROXY_FENCE, 0, 0, proxy_fence}};
-  const struct tir_expr_node *n = tir_at(e->ir, call);
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-    if (strcmp(known[i].name, tir_text(e->ir, n->ref)) != 0 || n->count < known[i].least || n->count > known[i].most)
-      continue;
-    if (strcmp(e->target->cpu, "sm_90a") != 0)
-      emit_c_refuse(e, "products of warp groups are for sm_90a, and the target is %s", e->target->cpu);
-    else
-      known[i].write(e, tir_operands(e->ir, n->operands), n->count);
-    return true;
-  }
-  return false;
+void emit_cuda_fence_proxy_async(struct emit_c *e, tir_expr call) {
+  (void)call;
+  write_plain(e, "ms_proxy_fence", emit_cuda_spelling(TIR_PROXY_FENCE));
 }

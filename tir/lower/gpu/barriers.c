@@ -197,16 +197,10 @@ static bool refuse(struct pass *p, tir_stmt place, const char *what) {
 tir_stmt lower_new_barrier(struct tir *ir) {
   tir_expr args[] = {tir_string(ir, tir_symbol_of(ir, "shared")), tir_int(ir, TIR_T_BOOL, 0),
                      tir_int(ir, TIR_T_I32, -1)};
-  tir_stmt s = tir_new_stmt(ir, TIR_EVALUATE);
-  tir_stmt_at(ir, s)->evaluate.value = tir_call(ir, TIR_T_VOID, tir_symbol_of(ir, LOWER_BARRIER), args, 3);
-  return s;
+  return lower_new_call(ir, TIR_STORAGE_SYNC, args, 3);
 }
 
-static bool is_barrier(const struct tir *ir, tir_stmt s) {
-  if (!tir_is(ir, s, TIR_EVALUATE)) return false;
-  const struct tir_expr_node *n = tir_at(ir, tir_as(ir, s, TIR_EVALUATE)->evaluate.value);
-  return n->kind == TIR_CALL && !strcmp(tir_text(ir, n->ref), LOWER_BARRIER);
-}
+static bool is_barrier(const struct tir *ir, tir_stmt s) { return lower_calls(ir, s, TIR_STORAGE_SYNC); }
 
 static bool summarize(struct pass *p, tir_stmt s, struct summary *out);
 
@@ -314,9 +308,11 @@ static void note_product(const struct pass *p, tir_stmt product, struct uses *us
 
 /* Barriers in memory, and copies that they wait for, are one thread's to begin (lower_elect). */
 static void note_elected(const struct pass *p, tir_stmt s, struct uses *uses) {
-  static const char *const calls[] = {TIR_MBARRIER_INIT, TIR_MBARRIER_EXPECT, TIR_TENSOR_COPY};
-  for (size_t k = 0; k < sizeof calls / sizeof *calls; k++)
-    for (uint32_t i = 0; i < uses->count && lower_calls(p->low->ir, s, calls[k]); i++) uses->at[i].elected = true;
+  enum tir_device_call which = tir_is(p->low->ir, s, TIR_EVALUATE)
+                                   ? tir_device_call_of(p->low->ir, tir_as(p->low->ir, s, TIR_EVALUATE)->evaluate.value)
+                                   : TIR_DEVICE_CALLS;
+  bool elected = which != TIR_DEVICE_CALLS && tir_device_calls[which].by == TIR_BY_ONE;
+  for (uint32_t i = 0; i < uses->count && elected; i++) uses->at[i].elected = true;
 }
 
 /* Notes which version the copy writes. */

@@ -5,19 +5,8 @@
 #include "tir/analysis/loads.h"
 #include "tir/lower/lower.h"
 
-#include <string.h>
-
-static bool is_call(const struct tir *ir, tir_expr e, const char *name) {
-  const struct tir_expr_node *n = tir_at(ir, e);
-  return n->kind == TIR_CALL && !strcmp(tir_text(ir, n->ref), name);
-}
-
 bool lower_is_async(const struct tir *ir, tir_stmt s) {
-  return tir_is(ir, s, TIR_STORE) && is_call(ir, tir_as(ir, s, TIR_STORE)->store.value, TIR_ASYNC_COPY);
-}
-
-bool lower_calls(const struct tir *ir, tir_stmt s, const char *function) {
-  return tir_is(ir, s, TIR_EVALUATE) && is_call(ir, tir_as(ir, s, TIR_EVALUATE)->evaluate.value, function);
+  return tir_is(ir, s, TIR_STORE) && tir_is_device_call(ir, tir_as(ir, s, TIR_STORE)->store.value, TIR_ASYNC_COPY);
 }
 
 /* A load, or a choice, for all that is copied, between that and zero: a choice that became certain may have left zero. */
@@ -37,7 +26,7 @@ static bool is_one_copy(const struct tir *ir, tir_stmt store) {
 /* One value for all that is stored is no copy. */
 static void drop_broadcast(struct tir *ir, tir_stmt store) {
   struct tir_expr_node n = *tir_at(ir, tir_as(ir, store, TIR_STORE)->store.value);
-  if (n.kind != TIR_BROADCAST || !is_call(ir, n.a, TIR_ASYNC_COPY)) return;
+  if (n.kind != TIR_BROADCAST || !tir_is_device_call(ir, n.a, TIR_ASYNC_COPY)) return;
   tir_expr one = tir_operands(ir, tir_at(ir, n.a)->operands)[0], value = tir_unary(ir, TIR_BROADCAST, n.type, one);
   tir_as(ir, store, TIR_STORE)->store.value = value;
 }
@@ -45,7 +34,7 @@ static void drop_broadcast(struct tir *ir, tir_stmt store) {
 static void drop_groups(struct tir *ir, tir_stmt kernel) {
   for (tir_stmt s = kernel, next; s; s = next) {
     next = tir_next(ir, s, kernel);
-    if (lower_calls(ir, s, TIR_COMMIT_GROUP) || lower_calls(ir, s, TIR_WAIT_GROUP)) tir_kill(ir, s);
+    if (lower_has_effect(ir, s, TIR_DOES_COPY_GROUP)) tir_kill(ir, s);
   }
 }
 

@@ -94,7 +94,7 @@ static void join(struct sum *s, uint32_t i) {
   for (int k = 1; k < WIDTH; k++)
     if ((others[k] = find_behind(s, first, k)) < 0) return;
   tir_expr args[] = {four_bytes(ir, first.a), four_bytes(ir, first.b), s->rest ? s->rest : tir_int(ir, s->type, 0)};
-  s->rest = tir_call(ir, s->type, tir_symbol_of(ir, TIR_DOT), args, 3);
+  s->rest = tir_call(ir, s->type, tir_device_symbol(ir, TIR_DOT), args, 3);
   s->as_written[i] = TIR_NONE;
   for (int k = 1; k < WIDTH; k++) s->as_written[others[k]] = TIR_NONE;
 }

@@ -152,13 +152,6 @@ static bool add_sums(const struct lowering *low, tir_stmt top, struct sums *sums
   return true;
 }
 
-static tir_stmt new_call(struct tir *ir, const char *name, const tir_expr *args, uint32_t count) {
-  tir_stmt s = tir_new_stmt(ir, TIR_EVALUATE);
-  tir_expr call = tir_call(ir, TIR_T_VOID, tir_symbol_of(ir, name), args, count);
-  tir_stmt_at(ir, s)->evaluate.value = call;
-  return s;
-}
-
 /* Puts them around the statements from `first` to `last`. */
 static bool put_around(const struct lowering *low, tir_stmt first, tir_stmt last) {
   struct tir *ir = low->ir;
@@ -168,13 +161,13 @@ static bool put_around(const struct lowering *low, tir_stmt first, tir_stmt last
     if (s == last) break;
   }
   bool stays = lower_may_stay_in_flight(ir, first, last, sums.data + 1, sums.count);
-  tir_insert_before(ir, first, new_call(ir, TIR_WGMMA_FENCE, sums.data + 1, sums.count));
-  tir_stmt commit = new_call(ir, TIR_WGMMA_COMMIT, NULL, 0);
+  tir_insert_before(ir, first, lower_new_call(ir, TIR_WGMMA_FENCE, sums.data + 1, sums.count));
+  tir_stmt commit = lower_new_call(ir, TIR_WGMMA_COMMIT, NULL, 0);
   tir_insert_after(ir, last, commit);
   tir_stmt loop = tir_stmt_at(ir, first)->parent;
-  if (stays) tir_insert_after(ir, loop, new_call(ir, TIR_WGMMA_WAIT, sums.data, sums.count + 1));
+  if (stays) tir_insert_after(ir, loop, lower_new_call(ir, TIR_WGMMA_WAIT, sums.data, sums.count + 1));
   sums.data[0] = tir_int(ir, TIR_T_I32, stays);
-  tir_insert_after(ir, commit, new_call(ir, TIR_WGMMA_WAIT, sums.data, sums.count + 1));
+  tir_insert_after(ir, commit, lower_new_call(ir, TIR_WGMMA_WAIT, sums.data, sums.count + 1));
   return true;
 }
 
@@ -212,8 +205,7 @@ static bool walk(const struct lowering *low, tir_stmt parent) {
  * TIR_NONE. */
 static tir_stmt next_fence(const struct tir *ir, tir_stmt after) {
   tir_stmt s = tir_stmt_at(ir, after)->next;
-  while (s && (lower_calls(ir, s, TIR_WAIT_GROUP) || lower_calls(ir, s, TIR_COMMIT_GROUP) ||
-               lower_calls(ir, s, TIR_MBARRIER_WAIT)))
+  while (s && (lower_has_effect(ir, s, TIR_DOES_COPY_GROUP) || lower_calls(ir, s, TIR_MBARRIER_WAIT)))
     s = tir_stmt_at(ir, s)->next;
   return s && lower_calls(ir, s, TIR_WGMMA_FENCE) ? s : TIR_NONE;
 }
@@ -239,7 +231,7 @@ static void join_groups(struct tir *ir, tir_stmt wait) {
   uint32_t count = tir_at(ir, tir_as(ir, wait, TIR_EVALUATE)->evaluate.value)->count;
   assert(count <= MOST_SUMS + 1);
   memcpy(args + 1, arguments(ir, wait) + 1, (count - 1) * sizeof *args);
-  tir_expr call = tir_call(ir, TIR_T_VOID, tir_symbol_of(ir, TIR_WGMMA_WAIT), args, count);
+  tir_expr call = tir_call(ir, TIR_T_VOID, tir_device_symbol(ir, TIR_WGMMA_WAIT), args, count);
   tir_as(ir, wait, TIR_EVALUATE)->evaluate.value = call;
 }
 
@@ -279,7 +271,7 @@ bool lower_proxies(struct lowering *low) {
   for (tir_stmt kernel = tir_stmt_at(ir, low->body)->first[TIR_BODY]; kernel; kernel = tir_stmt_at(ir, kernel)->next) {
     if (!has_other_proxies(ir, kernel)) continue;
     for (tir_stmt s = kernel; s; s = tir_next(ir, s, kernel))
-      if (lower_calls(ir, s, LOWER_BARRIER)) tir_insert_before(ir, s, new_call(ir, TIR_PROXY_FENCE, NULL, 0));
+      if (lower_calls(ir, s, TIR_STORAGE_SYNC)) tir_insert_before(ir, s, lower_new_call(ir, TIR_PROXY_FENCE, NULL, 0));
   }
   return true;
 }

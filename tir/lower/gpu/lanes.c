@@ -127,10 +127,10 @@ static void see_access(struct tir *ir, void *data, tir_stmt s, const struct acce
   if (!known || !register_of(ir, a->buffer, a->indices, s)) lost[a->buffer] = 1;
 }
 
-static tir_expr of_lane(struct tir *ir, const char *name, tir_type type, tir_buffer buffer, tir_expr at,
+static tir_expr of_lane(struct tir *ir, enum tir_device_call which, tir_type type, tir_buffer buffer, tir_expr at,
                         tir_expr value) {
   tir_expr args[] = {tir_data(ir, buffer), at, value};
-  return tir_call(ir, type, tir_symbol_of(ir, name), args, value ? 3 : 2);
+  return tir_call(ir, type, tir_device_symbol(ir, which), args, value ? 3 : 2);
 }
 
 /* Its iterations are written out: registers have constant numbers. */

@@ -257,7 +257,7 @@ static tir_stmt join_all(struct crossing *c, const tir_expr *values) {
     if (c->reduces[i] && is_thread(ir, c->loops[i])) args[n++] = values[i];
   tir_stmt call = tir_new_stmt(ir, TIR_EVALUATE), attr = tir_new_stmt(ir, TIR_ATTR);
   tir_as(ir, call, TIR_EVALUATE)->evaluate.value =
-      tir_call(ir, TIR_T_I32, tir_symbol_of(ir, "tvm_thread_allreduce"), args, n);
+      tir_call(ir, TIR_T_I32, tir_device_symbol(ir, TIR_ALLREDUCE), args, n);
   tir_expr reducer = reducer_of(c);
   tir_stmt_at(ir, attr)->attr.node = reducer;
   tir_stmt_at(ir, attr)->attr.key = tir_symbol_of(ir, LOWER_REDUCE);

@@ -151,7 +151,8 @@ static void make_views(struct tir *ir, tir_stmt kernel, const struct layout *l, 
 
 static bool share(struct lowering *low, tir_stmt kernel) {
   struct layout l = {0};
-  uint64_t limit = low->options && low->options->shared_bytes ? low->options->shared_bytes : TIR_STATIC_SHARED_BYTES, bytes = 0;
+  uint64_t limit = low->options && low->options->shared_bytes ? low->options->shared_bytes : TIR_STATIC_SHARED_BYTES,
+           bytes = 0;
   bool fits = gather(low, kernel, &l);
   if (fits && l.count) bytes = place(&l);
   if (bytes > limit)

@@ -66,9 +66,7 @@ static bool is_decided_alike(const struct spread *s, tir_stmt stmt) {
 }
 
 /* Groups of copies are a thread's, and begun once for all its virtual threads. */
-static bool is_group(const struct tir *ir, tir_stmt t) {
-  return lower_calls(ir, t, TIR_COMMIT_GROUP) || lower_calls(ir, t, TIR_WAIT_GROUP);
-}
+static bool is_group(const struct tir *ir, tir_stmt t) { return lower_has_effect(ir, t, TIR_DOES_COPY_GROUP); }
 
 /* The statements that are known here: stores, and loops and conditions around them. */
 static bool find_moving(struct spread *s) {

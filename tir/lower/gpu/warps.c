@@ -160,7 +160,7 @@ static tir_expr from_lane(struct join *j, uint32_t k, int64_t distance) {
   if (wide != type) mine = tir_unary(ir, TIR_CAST, wide, mine);
   tir_expr args[] = {tir_int(ir, TIR_TYPE(TIR_UINT, 32, 1), UINT32_MAX), mine, number(ir, distance),
                      number(ir, TIR_WARP), number(ir, TIR_WARP)};
-  tir_expr other = bind(j, "other", tir_call(ir, wide, tir_symbol_of(ir, LOWER_SHUFFLE), args, 5));
+  tir_expr other = bind(j, "other", tir_call(ir, wide, tir_device_symbol(ir, TIR_SHUFFLE_XOR), args, 5));
   return wide != type ? tir_unary(ir, TIR_CAST, type, other) : other;
 }
 

@@ -171,10 +171,7 @@ static bool is_store_apart(const struct flight *f, tir_stmt store, bool after) {
 }
 
 /* Copies of boxes, and barriers that wait for them. */
-static bool is_of_boxes(const struct tir *ir, tir_stmt s) {
-  return lower_calls(ir, s, TIR_TENSOR_COPY) || lower_calls(ir, s, TIR_MBARRIER_EXPECT) ||
-         lower_calls(ir, s, TIR_MBARRIER_ARRIVE) || lower_calls(ir, s, TIR_MBARRIER_WAIT);
-}
+static bool is_of_boxes(const struct tir *ir, tir_stmt s) { return lower_has_effect(ir, s, TIR_DOES_PHASE); }
 
 /* The version that may be overwritten where threads arrive at this barrier: those of versions come after as many others
  * (mbarrier.c). TIR_NONE: it is not known. */

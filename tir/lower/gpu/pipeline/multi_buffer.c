@@ -165,15 +165,12 @@ static int64_t elements_of(const struct tir *ir, tir_buffer buffer) {
   return product;
 }
 
-/* Calls that name a fragment by its buffer and its number there, or by the first of its registers: where both stand, and
- * how many elements of the buffer one is counted as. */
-static const struct {
-  const char *name;
-  uint32_t count, first, apart, pairs; /* arguments; the first buffer; from it to its number; how many, side by side */
-  int64_t elements;
-} by_number[] = {{"tvm_fill_fragment", 6, 0, 4, 1, 256},     {"tvm_load_matrix_sync", 8, 0, 4, 1, 256},
-                 {"tvm_store_matrix_sync", 8, 0, 4, 1, 256}, {"tvm_mma_sync", 8, 0, 1, 4, 256},
-                 {"ptx_ldmatrix", 7, 3, 1, 1, TIR_WARP},     {"ptx_mma", 13, 6, 1, 3, TIR_WARP}};
+/* The call, where it names fragments by buffers and by their numbers there, which may be moved; else TIR_DEVICE_CALLS. */
+static enum tir_device_call numbering(const struct tir *ir, tir_expr e) {
+  enum tir_device_call which = tir_device_call_of(ir, e);
+  bool counted = which != TIR_DEVICE_CALLS && tir_device_calls[which].counts;
+  return counted && tir_takes_operands(which, tir_at(ir, e)->count) ? which : TIR_DEVICE_CALLS;
+}
 
 enum { MOST_ARGUMENTS = 16 };
 
@@ -191,19 +188,16 @@ static tir_expr move_pointer(struct tir *ir, void *data, tir_expr before, tir_ex
   (void)before;
   if (n.kind != TIR_CALL || n.count > MOST_ARGUMENTS) return made;
   memcpy(args, tir_operands(ir, n.operands), n.count * sizeof *args);
-  const char *name = tir_text(ir, n.ref);
   if (is_pointer(ir, &n)) {
     tir_buffer buffer = tir_at(ir, args[POINTER_DATA])->ref;
     if (has_versions(p, buffer)) args[POINTER_OFFSET] = moved(p, buffer, args[POINTER_OFFSET], 1);
   }
-  for (size_t i = 0; i < sizeof by_number / sizeof *by_number; i++) {
-    if (strcmp(by_number[i].name, name) != 0 || n.count != by_number[i].count) continue;
-    for (uint32_t k = 0; k < by_number[i].pairs; k++) {
-      uint32_t at = by_number[i].first + 2 * k;
-      if (tir_at(ir, args[at])->kind != TIR_DATA || !has_versions(p, tir_at(ir, args[at])->ref)) continue;
-      tir_expr *number = &args[at + by_number[i].apart];
-      *number = moved(p, tir_at(ir, args[at])->ref, *number, by_number[i].elements);
-    }
+  enum tir_device_call which = numbering(ir, made);
+  uint32_t fragment, number;
+  for (uint32_t i = 0; which != TIR_DEVICE_CALLS && tir_fragment_operand(which, i, &fragment, &number); i++) {
+    const struct tir_expr_node *data = tir_at(ir, args[fragment]);
+    if (data->kind == TIR_DATA && has_versions(p, data->ref))
+      args[number] = moved(p, data->ref, args[number], tir_device_calls[which].counts);
   }
   return tir_call(ir, n.type, n.ref, args, n.count);
 }
@@ -220,14 +214,11 @@ static bool find_lost(void *data, tir_expr e) {
   const struct tir_expr_node *n = tir_at(ir, e);
   if (n->kind == TIR_DATA && has_versions(s->p, n->ref)) s->lost = n->ref;
   if (is_pointer(ir, n)) return false;
-  for (size_t i = 0; n->kind == TIR_CALL && i < sizeof by_number / sizeof *by_number; i++) {
-    if (strcmp(by_number[i].name, tir_text(ir, n->ref)) != 0 || n->count != by_number[i].count) continue;
-    for (uint32_t k = 0; k < n->count; k++)
-      if (tir_at(ir, tir_operands(ir, n->operands)[k])->kind != TIR_DATA)
-        tir_walk_expr(ir, tir_operands(ir, n->operands)[k], find_lost, s);
-    return false;
-  }
-  return true;
+  if (numbering(ir, e) == TIR_DEVICE_CALLS) return true;
+  for (uint32_t k = 0; k < n->count; k++)
+    if (tir_at(ir, tir_operands(ir, n->operands)[k])->kind != TIR_DATA)
+      tir_walk_expr(ir, tir_operands(ir, n->operands)[k], find_lost, s);
+  return false;
 }
 
 static bool check_pointers(struct pipeline *p) {

@@ -221,7 +221,8 @@ static void begin_copies(struct pipeline *p, uint32_t part) {
                  is_copied(ir, n.store.value) &&
                  tir_type_of(ir, n.store.value) == tir_buffer_at(ir, n.store.buffer)->type;
     if (!moves || !pipeline_is_for_others(p, part, n.store.buffer)) continue;
-    tir_expr value = tir_call(ir, tir_type_of(ir, n.store.value), tir_symbol_of(ir, TIR_ASYNC_COPY), &n.store.value, 1);
+    tir_expr value =
+        tir_call(ir, tir_type_of(ir, n.store.value), tir_device_symbol(ir, TIR_ASYNC_COPY), &n.store.value, 1);
     tir_as(ir, s, TIR_STORE)->store.value = value;
     *uses_at(p, part, n.store.buffer) |= PIPELINE_COPIES;
     p->parts[part].copies = true;
@@ -271,7 +272,7 @@ static int64_t groups_left(const struct pipeline *p, uint32_t part, bool early) 
 
 /* ---- Steps ---- */
 
-static void evaluate(struct tir *ir, tir_stmt to, const char *function, int64_t number) {
+static void evaluate(struct tir *ir, tir_stmt to, enum tir_device_call function, int64_t number) {
   tir_expr argument = tir_int(ir, TIR_T_I32, number);
   lower_append_call(ir, to, function, &argument, number < 0 ? 0 : 1);
 }

@@ -135,25 +135,18 @@ void pipeline_put_producer(struct pipeline *p) {
 
 /* ---- Last ---- */
 
-static tir_stmt new_call(struct tir *ir, const char *name, const tir_expr *args, uint32_t count) {
-  tir_stmt s = tir_new_stmt(ir, TIR_EVALUATE);
-  tir_expr call = tir_call(ir, TIR_T_VOID, tir_symbol_of(ir, name), args, count);
-  tir_stmt_at(ir, s)->evaluate.value = call;
-  return s;
-}
-
 static tir_stmt new_registers(struct tir *ir, int64_t count, bool more) {
   tir_expr args[] = {tir_int(ir, TIR_T_I32, count), tir_int(ir, TIR_T_I32, more)};
-  return new_call(ir, TIR_SET_REGISTERS, args, 2);
+  return lower_new_call(ir, TIR_SET_REGISTERS, args, 2);
 }
 
 /* Where the consumers meet no producer comes. */
 static void name_barriers(struct tir *ir, tir_stmt top, int64_t threads) {
   enum { NUMBER = 1 };
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
-    if (!lower_calls(ir, s, LOWER_BARRIER)) continue;
+    if (!lower_calls(ir, s, TIR_STORAGE_SYNC)) continue;
     tir_expr args[] = {tir_int(ir, TIR_T_I32, NUMBER), tir_int(ir, TIR_T_I32, threads)};
-    tir_expr call = tir_call(ir, TIR_T_VOID, tir_symbol_of(ir, TIR_NAMED_BARRIER), args, 2);
+    tir_expr call = tir_call(ir, TIR_T_VOID, tir_device_symbol(ir, TIR_NAMED_BARRIER), args, 2);
     tir_as(ir, s, TIR_EVALUATE)->evaluate.value = call;
   }
 }
@@ -217,7 +210,7 @@ static void specialize(struct tir *ir, tir_stmt kernel, tir_stmt attr) {
   tir_move_children(ir, attr, TIR_BODY, first, TIR_BODY);
   tir_append(ir, test, TIR_ELSE, first);
   share_registers(ir, shape.threads, test);
-  tir_insert_before(ir, attr, new_call(ir, TIR_PROXY_FENCE, NULL, 0));
+  tir_insert_before(ir, attr, lower_new_call(ir, TIR_PROXY_FENCE, NULL, 0));
   tir_insert_before(ir, attr, lower_new_barrier(ir));
   tir_replace(ir, attr, test);
   tir_kill(ir, attr);

@@ -369,13 +369,6 @@ tir_expr lower_pointer(struct tir *ir, tir_buffer buffer, tir_expr offset, int64
   return tir_call(ir, TIR_T_HANDLE, tir_symbol_of(ir, "tvm_access_ptr"), args, POINTER_ARGUMENTS);
 }
 
-void lower_append_call(struct tir *ir, tir_stmt to, const char *name, const tir_expr *args, uint32_t count) {
-  tir_stmt s = tir_new_stmt(ir, TIR_EVALUATE);
-  tir_expr call = tir_call(ir, TIR_T_VOID, tir_symbol_of(ir, name), args, count);
-  tir_stmt_at(ir, s)->evaluate.value = call;
-  tir_append(ir, to, TIR_BODY, s);
-}
-
 void lower_put_tma_copy(struct tir *ir, const struct lower_tma_copy *b, tir_buffer barriers, tir_expr barrier,
                         tir_stmt to) {
   enum { READS = 1, WRITES = 2 };
@@ -414,8 +407,7 @@ tir_buffer tir_pointed(const struct tir *ir, tir_expr pointer) {
 
 bool tir_box_of(const struct tir *ir, tir_expr call, struct tir_box *out) {
   const struct tir_expr_node *n = tir_at(ir, call);
-  if (n->kind != TIR_CALL || n->count < TIR_BOX_LISTS || strcmp(tir_text(ir, n->ref), TIR_TENSOR_COPY) != 0)
-    return false;
+  if (n->count < TIR_BOX_LISTS || !tir_is_device_call(ir, call, TIR_TENSOR_COPY)) return false;
   const tir_expr *args = tir_operands(ir, n->operands);
   if (!tir_is_int(ir, args[TIR_BOX_STRIDE]) || !tir_is_int(ir, args[TIR_BOX_RANK])) return false;
   int64_t rank = tir_at(ir, args[TIR_BOX_RANK])->imm;
