@@ -269,26 +269,19 @@ static bool is_extreme_of(const struct emit_c *e, tir_expr x, tir_type t) {
   return tir_type_of(e->ir, a->a) == t && tir_type_of(e->ir, b->a) == t;
 }
 
-/* To floats of 16 bits: by way of float, from what a float holds exactly; else by way of double. */
+/* To floats of 16 bits, of what a float holds exactly (tir/lower/legalize.c). */
 static void cast_to_short(struct emit_c *e, tir_expr x, tir_type to, struct c_chunk c) {
   tir_type from = tir_type_of(e->ir, x);
   char round[64], helper[64];
   struct c_type f = {TIR_FLOAT, 32, c.width};
+  assert(tir_type_is_float(from) && tir_type_bits(from) <= 32);
   if (is_extreme_of(e, x, to)) {
     emit_c_value(e, x, c);
     return;
   }
   snprintf(round, sizeof round, "round_%s", short_word(to));
   fprintf(e->out, "%s(", emit_c_helper(e, round, f, NULL, helper));
-  bool exact = tir_type_is_float(from) ? tir_type_bits(from) <= 32 : tir_type_bits(from) <= 16;
-  if (exact || c.width > 1) {
-    convert(e, x, emit_c_type(e, from, c.width), f, c);
-  } else {
-    struct c_type d = {TIR_FLOAT, 64, 1};
-    fprintf(e->out, "%s(", emit_c_helper(e, "narrow", d, NULL, helper));
-    convert(e, x, emit_c_type(e, from, 1), d, c);
-    fputc(')', e->out);
-  }
+  convert(e, x, emit_c_type(e, from, c.width), f, c);
   fputc(')', e->out);
 }
 

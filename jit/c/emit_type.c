@@ -190,17 +190,6 @@ static const struct c_template templates[] = {
      "  return ms_of_bits_$N(b | (h & 0x8000u) << 16);\n}",
      NULL},
     {"round_half", "to_half of_half", "$V ms_round_half_$N($V x) { return ms_of_half_$N(ms_to_half_$N(x)); }", NULL},
-    /* A double as the float that rounds on to 16 bits as the double would: what is lost shows in the last bit. */
-    {"narrow", "",
-     "float ms_narrow_$N(double x) {\n"
-     "  float y = (float)x;\n"
-     "  uint32_t bits;\n"
-     "  __builtin_memcpy(&bits, &y, sizeof bits);\n"
-     "  if ((double)y != x && x == x && !(bits & 1u))\n"
-     "    bits += (y < 0 ? -(double)y : (double)y) < (x < 0 ? -x : x) ? 1u : (uint32_t)-1;\n"
-     "  __builtin_memcpy(&y, &bits, sizeof y);\n"
-     "  return y;\n}",
-     NULL},
 };
 
 static void expand(struct emit_c *e, const char *text, struct c_type t, const char *word) {

@@ -1,5 +1,7 @@
 /* Types of values, and conversions between them. */
 #include "emit.h"
+#include "machine.h"
+#include "x86.h"
 
 static LLVMTypeRef scalar_type(struct emit *e, tir_type type) {
   unsigned bits = (unsigned)tir_type_bits(type);
@@ -54,6 +56,33 @@ static LLVMValueRef float_to_int(struct emit *e, LLVMValueRef value, tir_type to
   return LLVMBuildCall2(e->builder, LLVMGlobalGetValueType(f), f, &value, 1, "");
 }
 
+static LLVMValueRef whole(struct emit *e, uint64_t value, int lanes) {
+  return emit_splat(e, LLVMConstInt(LLVMInt32TypeInContext(e->context), value, false), lanes);
+}
+
+/* float32 to bfloat16, to the nearest, where LLVM would call a routine that few systems have (__truncsfbf2). */
+static LLVMValueRef round_to_bfloat(struct emit *e, LLVMValueRef value, tir_type to) {
+  LLVMBuilderRef w = e->builder;
+  int lanes = tir_type_lanes(to);
+  LLVMValueRef bits = LLVMBuildBitCast(w, value, emit_type(e, TIR_TYPE(TIR_UINT, 32, lanes)), "");
+  LLVMValueRef high = LLVMBuildLShr(w, bits, whole(e, 16, lanes), "");
+  LLVMValueRef odd = LLVMBuildAnd(w, high, whole(e, 1, lanes), "");
+  LLVMValueRef half = LLVMBuildAdd(w, odd, whole(e, 0x7fff, lanes), "");
+  LLVMValueRef rounded = LLVMBuildLShr(w, LLVMBuildAdd(w, bits, half, ""), whole(e, 16, lanes), "");
+  LLVMValueRef none = LLVMBuildFCmp(w, LLVMRealUNO, value, value, "");
+  LLVMValueRef quiet = LLVMBuildOr(w, high, whole(e, 0x40, lanes), "");
+  LLVMValueRef chosen = LLVMBuildSelect(w, none, quiet, rounded, "");
+  LLVMValueRef narrow = LLVMBuildTrunc(w, chosen, emit_type(e, TIR_TYPE(TIR_UINT, 16, lanes)), "");
+  return LLVMBuildBitCast(w, narrow, emit_type(e, to), "");
+}
+
+/* Whether LLVM has an instruction for that, for one number and for vectors of all lengths. */
+static bool rounds_to_bfloat(const struct jit_target *t) {
+  if (!jit_target_is_x86(t)) return true;
+  if (x86_has(t->x86, X86_AVX512F)) return x86_has(t->x86, X86_AVX512BF16) && x86_has(t->x86, X86_AVX512VL);
+  return x86_has(t->x86, X86_AVXNECONVERT);
+}
+
 LLVMValueRef emit_cast(struct emit *e, LLVMValueRef value, tir_type from, tir_type to) {
   assert(value);
   if (from == to) return value;
@@ -68,7 +97,9 @@ LLVMValueRef emit_cast(struct emit *e, LLVMValueRef value, tir_type from, tir_ty
       tir_type wide = TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(to));
       return emit_cast(e, emit_cast(e, value, from, wide), wide, to);
     }
-    return LLVMBuildFPCast(e->builder, value, type, "");
+    bool brain = tir_type_code(to) == TIR_BFLOAT && tir_type_bits(from) == 32;
+    return brain && !rounds_to_bfloat(e->target) ? round_to_bfloat(e, value, to)
+                                                 : LLVMBuildFPCast(e->builder, value, type, "");
   }
   if (is_float(to))
     return is_signed(from) ? LLVMBuildSIToFP(e->builder, value, type, "")

@@ -198,7 +198,9 @@ static inline int64_t interp_pointer(uint32_t object, int64_t byte) {
 
 double interp_round_to(tir_type t, double x); /* to the nearest value of a float type, ties to even */
 int64_t interp_wrap(tir_type t, int64_t x);
-double interp_to_tf32(double x);             /* ten bits after the first, ties away from zero */
+double interp_to_tf32(double x); /* ten bits after the first, ties away from zero */
+/* Rounded once; an integer without a sign has its bits in x. */
+double interp_from_int(tir_type t, int64_t x, bool is_signed);
 int64_t interp_to_int(tir_type t, double x); /* truncates; saturates; 0 for NaN */
 uint16_t interp_to_half(double x);
 double interp_from_half(uint16_t h);

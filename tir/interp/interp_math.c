@@ -99,6 +99,14 @@ double interp_to_tf32(double x) {
   return single;
 }
 
+double interp_from_int(tir_type t, int64_t x, bool is_signed) {
+  if (t == TIR_T_F32) return is_signed ? (float)x : (float)(uint64_t)x;
+  uint64_t bits = (uint64_t)x, size = is_signed && x < 0 ? 0 - bits : bits, unit = 1 << 12;
+  /* Bits below those of a double stand as one above the last that it has: no tie comes of rounding twice. */
+  if (tir_type_bits(t) < 64 && size >> 53) size = (size & ~(unit - 1)) | (size & (unit - 1) ? unit / 2 : 0);
+  return interp_round_to(t, is_signed && x < 0 ? -(double)size : (double)size);
+}
+
 int64_t interp_to_int(tir_type t, double x) {
   if (isnan(x)) return 0;
   if (tir_type_code(t) == TIR_BOOL) return x != 0;

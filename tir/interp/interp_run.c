@@ -371,10 +371,8 @@ enum thread_status interp_execute(struct machine *m, struct thread *t) {
     case OP_BIT_XOR: DST.i = A.i ^ B.i; NEXT;
     case OP_BIT_NOT: DST.i = interp_wrap(TYPE, ~A.i); NEXT;
     case OP_WRAP: DST.i = interp_wrap(TYPE, A.i); NEXT;
-    case OP_FROM_INT: DST.f = TYPE == TIR_T_F32 ? (float)A.i : interp_round_to(TYPE, (double)A.i); NEXT;
-    case OP_FROM_UINT:
-      DST.f = TYPE == TIR_T_F32 ? (float)(uint64_t)A.i : interp_round_to(TYPE, (double)(uint64_t)A.i);
-      NEXT;
+    case OP_FROM_INT: DST.f = interp_from_int(TYPE, A.i, true); NEXT;
+    case OP_FROM_UINT: DST.f = interp_from_int(TYPE, A.i, false); NEXT;
     case OP_TO_INT: DST.i = interp_to_int(TYPE, A.f); NEXT;
     case OP_ROUND: DST.f = interp_round_to(TYPE, A.f); NEXT;
     case OP_INT_TO_BOOL: DST.i = A.i != 0; NEXT;

@@ -1,10 +1,12 @@
 /* Legalize: what machines have no operation for becomes what they have.
  *   floor division  truncated division, of a dividend that is moved above 0 where its bounds allow it, else corrected
  *   floats of 16 bits  are computed in float32 and rounded after each operation
+ *   casts to floats of 16 bits  are of float32: of wider types, of one that rounds on as they would; casts of floats of 16
+ *                  bits are to float32, which is cast on
  *   sigmoid, and functions by a second name  are those that machines or C's library have
  *   exp and its like of less than 64 bits  are float64's, rounded, where the options say so
  * Requires: nothing. Gives: no floor division; no arithmetic, comparison or function of 16-bit floats, which only
- * loads, stores, casts, choices and lets have. Keeps: results. */
+ * loads, stores, casts from and to float32, choices and lets have. Keeps: results. */
 #include "lower.h"
 #include "tir/analysis/loads.h"
 
@@ -101,6 +103,74 @@ static tir_expr real_floor_division(struct tir *ir, bool remainder, tir_expr a, 
   return with_named(ir, dividend, with_named(ir, divisor, made));
 }
 
+/* ---- Casts to and from floats of 16 bits ----
+ *
+ * Rounding to a wider type first may give a tie that there was none of. Rounding to odd does not: cut off towards zero,
+ * with the last bit set where anything was lost. With two bits more than the result has, what follows rounds as if it
+ * were the first. Source: Boldo and Melquiond, Emulation of a FMA and correctly rounded sums, IEEE TC 57(4), 2008. */
+
+static tir_expr cast_to(struct tir *ir, tir_type type, tir_expr e) {
+  tir_type wide = tir_type_with_lanes(type, tir_type_lanes(tir_type_of(ir, e)));
+  return tir_type_of(ir, e) == wide ? e : tir_unary(ir, TIR_CAST, wide, e);
+}
+
+static tir_expr one_where(struct tir *ir, tir_expr condition, tir_type type, double one) {
+  return tir_select(ir, condition, constant(ir, type, one), constant(ir, type, 0));
+}
+
+/* float64 as float32, rounded to odd: the nearest, less a last place where it is beyond. */
+static tir_expr odd_float32(struct tir *ir, tir_expr value) {
+  tir_type bits = TIR_TYPE(TIR_INT, 32, tir_type_lanes(tir_type_of(ir, value)));
+  struct named x = name_value(ir, value), nearest = name_value(ir, cast_to(ir, TIR_T_F32, x.use));
+  struct named wide = name_value(ir, cast_to(ir, TIR_TYPE(TIR_FLOAT, 64, 1), nearest.use));
+  tir_type type = tir_type_of(ir, wide.use);
+  tir_expr sizes[] = {call(ir, "fabs", type, &wide.use, 1), call(ir, "fabs", type, &x.use, 1)};
+  tir_expr beyond = one_where(ir, tir_binary(ir, TIR_GT, sizes[0], sizes[1]), bits, 1);
+  tir_expr parts[] = {tir_binary(ir, TIR_SUB, call(ir, "reinterpret", bits, &nearest.use, 1), beyond),
+                      one_where(ir, tir_binary(ir, TIR_NE, wide.use, x.use), bits, 1)};
+  tir_expr both = call(ir, "bitwise_or", bits, parts, 2);
+  tir_expr made = call(ir, "reinterpret", tir_type_of(ir, nearest.use), &both, 1);
+  return with_named(ir, x, with_named(ir, nearest, with_named(ir, wide, made)));
+}
+
+/* An integer of 32 or 64 bits whose float32 or float64 rounds on as it would itself: where it has more bits than that
+ * holds, the low ones are one bit above the last that is held. */
+static tir_expr odd_integer(struct tir *ir, tir_expr value, bool is_signed) {
+  tir_type type = tir_type_of(ir, value);
+  bool wide = tir_type_bits(type) == 64;
+  double held = wide ? 0x1p53 : 0x1p24;
+  int64_t unit = wide ? 1 << 12 : 1 << 9;
+  struct named x = name_value(ir, value);
+  tir_expr operands[] = {x.use, constant(ir, type, (double)(unit - 1))};
+  struct named low = name_value(ir, call(ir, "bitwise_and", type, operands, 2));
+  tir_expr lost = tir_binary(ir, TIR_NE, low.use, constant(ir, type, 0));
+  tir_expr high = tir_binary(ir, TIR_SUB, x.use, low.use);
+  tir_expr odd = tir_binary(ir, TIR_ADD, high, one_where(ir, lost, type, (double)(unit / 2)));
+  tir_expr made = tir_select(ir, tir_binary(ir, TIR_GT, x.use, constant(ir, type, held)), odd, x.use);
+  if (is_signed) made = tir_select(ir, tir_binary(ir, TIR_LT, x.use, constant(ir, type, -held)), odd, made);
+  return with_named(ir, x, with_named(ir, low, made));
+}
+
+/* least and most: what is known of it, of an integer. */
+static tir_expr float32_of(struct tir *ir, tir_expr value, int64_t least, int64_t most) {
+  enum { EXACT = 1 << 24 };
+  tir_type type = tir_type_of(ir, value);
+  int bits = tir_type_bits(type);
+  if (tir_type_is_float(type)) return bits == 64 ? odd_float32(ir, value) : cast_to(ir, TIR_T_F32, value);
+  if (bits < 32 || (least >= -EXACT && most <= EXACT)) return cast_to(ir, TIR_T_F32, value);
+  tir_expr odd = odd_integer(ir, value, tir_type_code(type) == TIR_INT);
+  return bits == 32 ? cast_to(ir, TIR_T_F32, odd) : odd_float32(ir, cast_to(ir, TIR_TYPE(TIR_FLOAT, 64, 1), odd));
+}
+
+static tir_expr cast(struct tir *ir, const struct tir_expr_node *before, tir_expr made) {
+  struct tir_expr_node n = *tir_at(ir, made);
+  tir_type from = tir_type_of(ir, n.a);
+  int64_t least = tir_at(ir, before->a)->lo, most = tir_at(ir, before->a)->hi;
+  bool number = tir_type_is_float(from) || tir_type_is_int(from) || tir_type_code(from) == TIR_BOOL;
+  if (!number || n.type == from || (!is_short(from) && !is_short(n.type))) return made;
+  return tir_unary(ir, TIR_CAST, n.type, float32_of(ir, n.a, least, most));
+}
+
 /* ---- Arithmetic ---- */
 
 static tir_expr divide(struct tir *ir, const struct tir_expr_node *before, tir_expr a, tir_expr b) {
@@ -161,7 +231,8 @@ enum { MOST_ARGUMENTS = 4 };
 static tir_expr in_double(struct tir *ir, const char *name, tir_type type, tir_expr *args, uint32_t count) {
   tir_type wide = TIR_TYPE(TIR_FLOAT, 64, tir_type_lanes(type));
   for (uint32_t i = 0; i < count; i++) args[i] = tir_unary(ir, TIR_CAST, wide, args[i]);
-  return tir_unary(ir, TIR_CAST, type, function(ir, name, wide, args, count));
+  tir_expr result = function(ir, name, wide, args, count);
+  return tir_unary(ir, TIR_CAST, type, is_short(type) ? odd_float32(ir, result) : result);
 }
 
 static tir_expr named_call(struct tir *ir, tir_expr made, bool widens) {
@@ -173,7 +244,8 @@ static tir_expr named_call(struct tir *ir, tir_expr made, bool widens) {
   if (!tir_type_is_float(n.type)) return call(ir, name, n.type, args, n.count);
   tir_type type = is_short(n.type) ? TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(n.type)) : n.type;
   widens = widens && tir_type_bits(type) < 64 && is_rounded(name);
-  made = widens ? in_double(ir, name, type, args, n.count) : function(ir, name, type, args, n.count);
+  if (widens) return in_double(ir, name, n.type, args, n.count);
+  made = function(ir, name, type, args, n.count);
   return is_short(n.type) ? tir_unary(ir, TIR_CAST, n.type, made) : made;
 }
 
@@ -183,6 +255,7 @@ static tir_expr legal(struct tir *ir, void *data, tir_expr e, tir_expr made) {
   const struct lowering *low = data;
   struct tir_expr_node before = *tir_at(ir, e), n = *tir_at(ir, made);
   if (n.kind >= TIR_ADD && n.kind <= TIR_GE) return binary(ir, &before, made);
+  if (n.kind == TIR_CAST) return cast(ir, &before, made);
   return n.kind == TIR_CALL ? named_call(ir, made, low->options && low->options->in_double) : made;
 }
 
