@@ -112,20 +112,17 @@ double jit_sample(void *data, uint32_t calls) {
   return r->kernel->backend->sample(r->kernel, r->args, r->workspace, calls, r->stop, r->err);
 }
 
-const char *jit_unknown_variable(const struct tir *ir, tir_func f, tir_var v, char out[400]) {
+const char *jit_unknown_variable(const struct tir *ir, tir_func f, tir_var v, char out[JIT_UNKNOWN_TEXT]) {
   assert(tir_is_func(ir, f) && v < ir->vars.count);
-  char name[100], type[24];
-  tir_name_render(ir, tir_var_at(ir, v)->name, name, sizeof name);
-  struct tir_span params = ir->funcs.at[f].params;
-  for (uint32_t i = params.first; i < params.first + params.count; i++) {
-    tir_buffer buffer = ir->params.at[i].buffer;
-    for (uint32_t d = 0; buffer && d < tir_buffer_at(ir, buffer)->rank; d++) {
-      if (!tir_uses_var(ir, ir->operands.at[tir_buffer_at(ir, buffer)->shape + d], v)) continue;
-      snprintf(out, 400, "extent %s of %.60s is a variable that no parameter gives: add a parameter %s: T.%s", name,
-               tir_buffer_name(ir, buffer), name, tir_type_text(tir_var_at(ir, v)->type, type));
-      return out;
-    }
+  struct tir_symbol_use uses[64];
+  uint32_t count = tir_symbolic_variables(ir, f, uses, 64);
+  for (uint32_t i = 0; i < count; i++) {
+    if (uses[i].var != v) continue;
+    tir_symbolic_text(ir, f, out, JIT_UNKNOWN_TEXT);
+    return out;
   }
-  snprintf(out, 400, "variable %s is used outside its scope", name);
+  char name[100];
+  tir_name_render(ir, tir_var_at(ir, v)->name, name, sizeof name);
+  snprintf(out, JIT_UNKNOWN_TEXT, "variable %s is used outside its scope", name);
   return out;
 }

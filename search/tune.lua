@@ -17,14 +17,15 @@ end
 
 -- Candidates are made for constant extents, and run with arguments of our own.
 local function check_extents(func)
+  local list, text = func:symbolic()
+  if #list > 0 then error(string.format("`%s`: tuning needs shapes that are numbers, but %s", func:name(), text), 0) end
   for _, p in ipairs(func:params()) do
     if not p.shape then
-      error(string.format("`%s` has a parameter that is a scalar: tuning needs extents, so write its value as a constant", func:name()), 0)
+      local way = p.type:find "int" and string.format(", or give it: --dim %s=N, or ms.specialize(func, {%s = N})", p.name, p.name) or ""
+      error(string.format("`%s` has a parameter that is a scalar, %s: tuning needs extents, so write its value as a constant%s", func:name(), p.name, way), 0)
     end
     for d, extent in ipairs(p.shape) do
-      if extent < 0 then
-        error(string.format("`%s`: extent %d of `%s` is a variable: tuning needs extents, so give the function constant shapes", func:name(), d, p.name), 0)
-      end
+      if extent < 0 then error(string.format("`%s`: extent %d of `%s` is an expression of no parameter: tuning needs numbers", func:name(), d, p.name), 0) end
     end
   end
 end

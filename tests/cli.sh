@@ -359,7 +359,7 @@ for command in $commands; do
     failed=1
   fi
   # Each is taken, with a value where the help has one: of all of them in a row the first unknown one is the last.
-  taken=$(sed -nE 's/^  (-[a-z]), (--[a-z-]*)/  \1 x\n  \2/; /^  -/p' "$dir/help" | sed -nE 's/^  (--?[a-z][a-z-]*) [^ ].*/\1=1/p; s/^  (--?[a-z][a-z-]*)(  .*|$)/\1/p')
+  taken=$(sed -nE 's/^  (-[a-z]), (--[a-z-]*)/  \1 x\n  \2/; /^  -/p' "$dir/help" | sed -nE 's/^  (--?[a-z][a-z-]*) NAME=N.*/\1=n=1/p; t; s/^  (--?[a-z][a-z-]*) [^ ].*/\1=1/p; s/^  (--?[a-z][a-z-]*)(  .*|$)/\1/p')
   # shellcheck disable=SC2086
   check "$command takes its options" 2 "unknown option --fly" "$msched" "$command" $taken --fly
 done

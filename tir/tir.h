@@ -651,6 +651,23 @@ void tir_annotate_span(struct tir *ir, struct tir_span *span, tir_symbol key, ti
 struct tir *tir_read(const char *text, size_t length, const char *file, ms_error *err);
 /* Adds the functions of a text to a module, under `name` if not NULL (then one function). */
 bool tir_read_into(struct tir *ir, const char *text, size_t length, const char *file, const char *name, ms_error *err);
+/* Values for variables that no loop or block binds: of parameters' shapes, strides and offsets, and of integer parameters. */
+struct tir_dim {
+  const char *name;
+  int64_t value;
+};
+/* The function alone, in which these variables are numbers, and which has those of its parameters no more that were given.
+ * NULL: err says which name it does not have, or what does not hold with these values. Owned by the caller. */
+struct tir *tir_specialize(const struct tir *ir, tir_func f, const struct tir_dim *dims, uint32_t count, ms_error *err);
+struct tir_symbol_use {
+  tir_var var;
+  tir_buffer buffer; /* the first parameter that has it */
+  const char *role;  /* there: "extent", "stride", "offset" */
+};
+/* Variables of parameters' shapes, strides and offsets that are no parameters themselves; their number, at most `most`. */
+uint32_t tir_symbolic_variables(const struct tir *ir, tir_func f, struct tir_symbol_use *out, uint32_t most);
+/* Names them all and says what to do; their number. */
+uint32_t tir_symbolic_text(const struct tir *ir, tir_func f, char *out, size_t size);
 enum { TIR_PRINT_COLOUR = 1, TIR_PRINT_FUNCTION = 2 /* functions alone, without the class around them */ };
 /* Today's dialect. Returned text is the caller's to free(). Reading it back gives an equal module; but an expression of
  * more nodes than TIR_MOST_PRINTED, each counted as often as it is used, is left out, and the reader refuses what stands

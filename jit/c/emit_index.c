@@ -29,7 +29,7 @@ void emit_c_integer(struct emit_c *e, int64_t value, bool wide) {
 
 void emit_c_variable(struct emit_c *e, tir_var v) {
   assert(v && v < e->ir->vars.count);
-  char text[400];
+  char text[JIT_UNKNOWN_TEXT];
   if (e->vars[v])
     fputs(e->vars[v], e->out);
   else

@@ -43,7 +43,7 @@ static LLVMValueRef with_fast_math(const struct emit *e, const struct tir_expr_n
 }
 
 static LLVMValueRef refuse_variable(struct emit *e, tir_var v) {
-  char text[400];
+  char text[JIT_UNKNOWN_TEXT];
   return emit_refusal(e, "%s", jit_unknown_variable(e->ir, e->func, v, text));
 }
 

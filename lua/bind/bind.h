@@ -65,6 +65,8 @@ int luaopen_msched(lua_State *L);
 /* ---- Types: each registers its metatable ---- */
 
 void bind_functions(lua_State *L); /* adds to the module on the top of the stack */
+void bind_specialize(lua_State *L);
+int bind_symbolic(lua_State *L); /* function:symbolic() */
 void bind_schedules(lua_State *L);
 void bind_methods(lua_State *L);
 void bind_traces(lua_State *L);

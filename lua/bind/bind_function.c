@@ -100,6 +100,10 @@ static int params(lua_State *L) {
       }
       lua_setfield(L, -2, "shape");
     } else {
+      char name[100];
+      tir_name_render(b->ir, b->ir->vars.at[p->var].name, name, sizeof name);
+      lua_pushstring(L, name);
+      lua_setfield(L, -2, "name");
       lua_pushstring(L, tir_type_text(b->ir->vars.at[p->var].type, text));
       lua_setfield(L, -2, "type");
     }
@@ -258,10 +262,10 @@ static int extract(lua_State *L) {
 
 void bind_functions(lua_State *L) {
   assert(lua_istable(L, -1));
-  static const luaL_Reg methods[] = {{"script", script},       {"name", name},     {"hash", hash},
-                                     {"params", params},       {"flops", flops},   {"integer_ops", integer_ops},
-                                     {"work", work},           {"escape", escape}, {"extract", extract},
-                                     {"has_empty", has_empty}, {NULL, NULL}};
+  static const luaL_Reg methods[] = {
+      {"script", script},           {"name", name}, {"hash", hash},     {"params", params},   {"flops", flops},
+      {"integer_ops", integer_ops}, {"work", work}, {"escape", escape}, {"extract", extract}, {"has_empty", has_empty},
+      {"symbolic", bind_symbolic},  {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__gc", collect}, {"__tostring", script}, {NULL, NULL}};
   bind_type(L, BOUND_FUNCTION, methods, meta);
   lua_pushcfunction(L, functions_of_script);

@@ -43,7 +43,7 @@ bool help_explain(const char *name);
 
 /* ---- Options (cli_options.c): options.def says which there are ---- */
 
-enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_LIST, CLI_WHOLE, CLI_NUMBER, CLI_REST };
+enum cli_kind { CLI_FLAG, CLI_TEXT, CLI_LIST, CLI_DIM, CLI_WHOLE, CLI_NUMBER, CLI_REST };
 struct cli_option {
   const char *commands, *name;
   enum cli_kind kind;
@@ -102,8 +102,9 @@ void cli_explain_options(const struct cli_command *command);
 char *cli_read_file(const char *path, size_t *length, ms_error *err);
 struct tir *cli_read_module(const char *path, ms_error *err);
 /* One function of a file, alone in a module: task is its number from 1 or its name; NULL: the only one, or `main`. The file
- * may be Lua, or ops:NAME or suite:NAME; rest are its arguments. */
-struct tir *cli_read_function(const char *path, const char *task, const struct cli_list *rest, ms_error *err);
+ * may be Lua, or ops:NAME or suite:NAME; rest are its arguments. dims: NAME=N each, numbers for variables of its shapes. */
+struct tir *cli_read_function(const char *path, const char *task, const struct cli_list *rest,
+                              const struct cli_list *dims, ms_error *err);
 struct vm_trace *cli_read_trace(const char *path, ms_error *err);
 /* The tensor intrinsics that files define: sections, or a script's, FILE.lua; the caller's to free, the list is freed.
  * NULL: err says which file cannot be read, defines none, or defines another of a name. */

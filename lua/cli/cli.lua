@@ -107,6 +107,8 @@ function cli.is_there(path)
   if file then file:close() end
   return file ~= nil
 end
+-- Neither a record's ID nor a task's name holds a dot or a slash.
+function cli.is_file(path) return path:find "%.lua$" or path:find "%.py$" or path:find "[./]" and cli.is_there(path) end
 function cli.size_text(path)
   local file <close> = assert(io.open(path, "rb"))
   local bytes = file:seek "end"
@@ -179,17 +181,57 @@ function cli.named(word)
   return item
 end
 
+-- What --dim says, by name.
+local function dims_of(texts)
+  local dims = {}
+  for _, text in ipairs(texts) do
+    local name, number = text:match "^([^=]+)=(.+)$"
+    if dims[name] and dims[name] ~= math.tointeger(number) then misuse("--dim: %s is given twice, as %d and as %s", name, dims[name], number) end
+    dims[name] = math.tointeger(number)
+  end
+  return dims
+end
+
+-- The names of the variables that a function has: of shapes, strides and offsets, and integer parameters.
+local function variables_of(func)
+  local names = {}
+  for _, v in ipairs((func:symbolic())) do names[#names + 1] = v.name end
+  for _, p in ipairs(func:params()) do if not p.shape and p.type:find "int" then names[#names + 1] = p.name end end
+  return names
+end
+
+-- The functions with numbers for variables, each for those that it has; one that none has is a mistake.
+local function specialized(list, texts)
+  if not texts then return list end
+  local dims, made, used, all = dims_of(texts), {}, {}, {}
+  for i, func in ipairs(list) do
+    local own = {}
+    for _, name in ipairs(variables_of(func)) do own[name], used[name], all[#all + 1] = dims[name], true, name end
+    local ok, result = true, func
+    if next(own) then ok, result = pcall(ms.specialize, func, own) end
+    if not ok then refuse("%s", tostring(result)) end
+    made[i] = result
+  end
+  for _, name in ipairs(ms.sorted_keys(dims)) do
+    if not used[name] then
+      refuse("--dim %s=%d: no function has a variable %s%s%s", name, dims[name], name, #all > 0 and "; there are " .. table.concat(all, ", ") or "",
+             ms.load "lua.lib.nearest".meant(name, all))
+    end
+  end
+  return made
+end
+
 -- The functions of a file: Lua that returns them, called with `rest`, or TVMScript; or of an operator or a suite by its
--- name, `rest` its arguments where it has none of its own. Of several, --task may name one. The second result: what a script
--- says each weighs.
-function cli.functions_of(path, rest, task)
+-- name, `rest` its arguments where it has none of its own. Of several, --task may name one; dims: what --dim says. The second
+-- result: what a script says each weighs.
+function cli.functions_of(path, rest, task, dims)
   local item = cli.named(path)
   local ok, list, weights = true, nil, nil
   if item then ok, list = pcall(ms.load "lua.lib.ops.words".functions, item, rest)
   elseif path:find("%.lua$") then list, weights = functions_of_lua(path, rest)
   else ok, list = pcall(ms.functions_of_script, read_script(path), path) end
   if not ok then refuse("%s", tostring(list)) end
-  return task and pick(list, task) or list, weights or {}
+  return specialized(task and pick(list, task) or list, dims), weights or {}
 end
 
 -- That words after `--` are for something: not where each of these has its own.
@@ -203,26 +245,27 @@ function cli.check_rest(paths, rest)
 end
 
 -- Those of several files, operators and suites, {function, weight = w} each.
-function cli.weighed_functions_of(paths, rest, task)
-  local list, items = {}, {}
+function cli.weighed_functions_of(paths, rest, task, dims)
+  local list, weight_of = {}, {}
   cli.check_rest(paths, rest)
   for _, path in ipairs(paths) do
     local functions, weights = cli.functions_of(path, rest)
     for i, f in ipairs(functions) do
       list[#list + 1] = f
-      items[f] = {f, weight = weights[i]}
+      weight_of[f] = weights[i]
     end
   end
+  if task then list = pick(list, task) end
   local wanted = {}
-  for i, f in ipairs(task and pick(list, task) or list) do wanted[i] = items[f] end
+  for i, f in ipairs(specialized(list, dims)) do wanted[i] = {f, weight = weight_of[list[i]]} end
   return wanted
 end
 
 -- The one that a command works on; or nil, and what is wrong.
-function cli.function_of(path, rest, task)
+function cli.function_of(path, rest, task, dims)
   local ok, list = pcall(function()
     cli.check_rest({path}, rest)
-    return (cli.functions_of(path, rest, task))
+    return (cli.functions_of(path, rest, task, dims))
   end)
   if not ok then return nil, type(list) == "table" and list.message or tostring(list) end
   if #list == 1 then return list[1] end

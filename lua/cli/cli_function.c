@@ -93,9 +93,41 @@ static struct tir *read_lua(const char *path, const char *task, const struct cli
   return alone;
 }
 
-struct tir *cli_read_function(const char *path, const char *task, const struct cli_list *rest, ms_error *err) {
-  assert(path && rest);
-  if (is_made_by_lua(path)) return read_lua(path, task, rest, err);
-  if (rest->count) return ms_fail(err, MS_SCRIPT, "%s takes no arguments: it is no Lua file", path), NULL;
-  return read_script(path, task, err);
+/* ---- Numbers for variables ---- */
+
+/* Takes ir, and gives the function in which these are numbers. */
+static struct tir *with_dims(struct tir *ir, const struct cli_list *list, ms_error *err) {
+  struct tir_dim *dims = calloc(list->count, sizeof *dims);
+  char *names = NULL;
+  size_t length = 0;
+  if (!dims) abort();
+  for (size_t i = 0; i < list->count; i++) length += strlen(list->at[i]) + 1;
+  if (!(names = malloc(length))) abort();
+  char *name = names;
+  for (size_t i = 0; i < list->count; i++) {
+    const char *equals = strchr(list->at[i], '=');
+    assert(equals); /* the option's kind says so */
+    size_t size = (size_t)(equals - list->at[i]);
+    memcpy(name, list->at[i], size), name[size] = 0;
+    dims[i] = (struct tir_dim){name, strtoll(equals + 1, NULL, 10)};
+    name += size + 1;
+  }
+  struct tir *made = tir_specialize(ir, tir_find_func(ir, "main"), dims, (uint32_t)list->count, err);
+  free(names);
+  free(dims);
+  tir_free(ir);
+  return made;
+}
+
+struct tir *cli_read_function(const char *path, const char *task, const struct cli_list *rest,
+                              const struct cli_list *dims, ms_error *err) {
+  assert(path && rest && dims);
+  struct tir *ir = NULL;
+  if (is_made_by_lua(path))
+    ir = read_lua(path, task, rest, err);
+  else if (rest->count)
+    ms_fail(err, MS_SCRIPT, "%s takes no arguments: it is no Lua file", path);
+  else
+    ir = read_script(path, task, err);
+  return ir && dims->count ? with_dims(ir, dims, err) : ir;
 }

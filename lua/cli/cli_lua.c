@@ -68,7 +68,7 @@ static bool push_words(lua_State *L, const struct cli_command *self, int argc, c
     else
       lua_pushstring(L, word.text);
     int list = word.rest ? options + 2 : options + 1;
-    if (kind == CLI_LIST) { /* the value, under a table of those before it */
+    if (kind == CLI_LIST || kind == CLI_DIM) { /* the value, under a table of those before it */
       luaL_getsubtable(L, options, cli_option_key(word.option));
       lua_insert(L, -2);
       lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);

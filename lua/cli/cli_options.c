@@ -96,6 +96,21 @@ static bool parse_whole(const char *text, uint64_t *out) {
   return true;
 }
 
+/* NAME=N, as --dim takes it; names in networks are any words. */
+static bool is_dim(const char *text) {
+  size_t name = strcspn(text, "=");
+  if (!name || text[name] != '=') return false;
+  const char *number = text + name + 1, *digits = number + (*number == '-');
+  char *end;
+  errno = 0;
+  strtoll(number, &end, 10);
+  return *digits >= '0' && *digits <= '9' && !*end && !errno;
+}
+
+static const char *expected(enum cli_kind kind) {
+  return kind == CLI_WHOLE ? "a whole number" : kind == CLI_DIM ? "NAME=N, as n=64" : "a number of at least 0";
+}
+
 /* Says which option of the command was meant, if one was. */
 static bool refuse_option(const struct cli_words *w, const char *word, size_t length) {
   const char *names[OPTIONS];
@@ -127,11 +142,11 @@ static bool take_option(struct cli_words *w, struct cli_word *out) {
   if (!equals && w->at == w->argc) return cli_wrong_usage(w->command, "%.*s takes a value", (int)length, word), false;
   out->text = equals ? equals + 1 : w->argv[w->at++];
   if (o->kind == CLI_WHOLE ? parse_whole(out->text, &out->whole)
+      : o->kind == CLI_DIM ? is_dim(out->text)
                            : o->kind != CLI_NUMBER || parse_number(out->text, &out->number))
     return true;
-  return cli_wrong_usage(w->command, "%.*s takes %s, not \"%s\"", (int)length, word,
-                         o->kind == CLI_WHOLE ? "a whole number" : "a number of at least 0", out->text),
-         false;
+  cli_wrong_usage(w->command, "%.*s takes %s, not \"%s\"", (int)length, word, expected(o->kind), out->text);
+  return false;
 }
 
 enum cli_read cli_next(struct cli_words *w, struct cli_word *out) {
@@ -161,7 +176,7 @@ static void store(const struct cli_place *places, size_t count, const struct cli
   while (i < count && strcmp(places[i].key, key) != 0) i++;
   assert(i < count); /* the command has a place for each of its options */
   enum cli_kind kind = word->rest ? CLI_REST : word->option->kind;
-  bool listed = kind == CLI_LIST || kind == CLI_REST;
+  bool listed = kind == CLI_LIST || kind == CLI_DIM || kind == CLI_REST;
   assert(kind == CLI_FLAG    ? places[i].flag != NULL
          : kind == CLI_WHOLE ? places[i].whole != NULL
          : listed            ? places[i].list != NULL

@@ -302,19 +302,20 @@ static bool run(struct tir *ir, tir_func f, const struct vm_trace *trace, const 
 
 int cli_run(const struct cli_command *self, int argc, char **argv) {
   struct options o = {.seed = 1, .steps = MOST_STEPS};
-  struct cli_list files = {0}, rest = {0};
+  struct cli_list files = {0}, rest = {0}, dims = {0};
   const struct cli_place places[] = {
       {.key = "json", .flag = &o.json},   {.key = "seed", .whole = &o.seed},    {.key = "steps", .whole = &o.steps},
       {.key = "trace", .text = &o.trace}, {.key = "target", .text = &o.target}, {.key = "intrinsics", .list = &files},
-      {.key = "task", .text = &o.task},   {.key = "", .list = &rest},
+      {.key = "task", .text = &o.task},   {.key = "", .list = &rest},           {.key = "dim", .list = &dims},
   };
   int count;
   if (!cli_parse(self, argc, argv, places, sizeof places / sizeof *places, &count)) return CLI_USAGE;
-  if (count != 1) return free(rest.at), cli_wrong_usage(self, "give one file");
-  if (!o.steps || o.steps > INT64_MAX) return free(rest.at), cli_wrong_usage(self, "--steps takes a number from 1 on");
+  if (count != 1) return free(rest.at), free(dims.at), cli_wrong_usage(self, "give one file");
+  if (!o.steps || o.steps > INT64_MAX)
+    return free(rest.at), free(dims.at), cli_wrong_usage(self, "--steps takes a number from 1 on");
   ms_error err = {.instruction = -1};
   o.intrinsics = cli_read_intrinsics(&files, &err);
-  struct tir *ir = o.intrinsics ? cli_read_function(argv[0], o.task, &rest, &err) : NULL;
+  struct tir *ir = o.intrinsics ? cli_read_function(argv[0], o.task, &rest, &dims, &err) : NULL;
   struct vm_trace *trace = ir && o.trace ? cli_read_trace(o.trace, &err) : NULL;
   tir_func f = ir ? tir_find_func(ir, "main") : TIR_NONE;
   bool done = ir && (trace || !o.trace);
@@ -324,5 +325,6 @@ int cli_run(const struct cli_command *self, int argc, char **argv) {
   if (ir) tir_free(ir);
   vm_intrinsics_free(o.intrinsics);
   free(rest.at);
+  free(dims.at);
   return done ? CLI_DONE : CLI_FAILED;
 }

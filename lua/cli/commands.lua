@@ -74,7 +74,7 @@ function commands.tune(options, files, rest)
     local found, why = pcall(ms.vendors, 1)
     if not found then refuse("--vendors: %s", tostring(why)) end
   end
-  local functions = cli.weighed_functions_of(files, rest, options.task)
+  local functions = cli.weighed_functions_of(files, rest, options.task, options.dim)
   local tune, progress = ms.load "search.tune", ms.load "lua.cli.progress"
   for i = #functions, 1, -1 do
     if functions[i][1]:has_empty() then cli.warn("msched tune: ", tune.empty_text(table.remove(functions, i)[1])) end
@@ -117,15 +117,14 @@ local function show_steps(func, trace, options)
   return DONE
 end
 
--- Neither a record's ID nor a task's name holds a dot or a slash.
-local function is_file(path) return path:find "%.lua$" or path:find "%.py$" or path:find "[./]" and cli.is_there(path) end
+local is_file = cli.is_file
 
 -- A file's functions, or an operator's; or the members of a suite, with what names each alone and the operations it does.
 local function show_functions(options, path, rest)
   local item = cli.named(path)
   cli.check_rest({path}, rest)
-  if not item or item.kind ~= "suite" or options.task then
-    for _, func in ipairs(functions_of(path, rest, options.task)) do
+  if not item or item.kind ~= "suite" or options.task or options.dim then
+    for _, func in ipairs(functions_of(path, rest, options.task, options.dim)) do
       local work = cli.work_of(func)
       if options.json then put_json {task = func:name(), script = func:script(), operations = work.operations}
       else io.write(ms.visible(func:script {colour = ms.is_terminal() and not os.getenv "NO_COLOR"}, "script")) end
@@ -154,12 +153,12 @@ function commands.show(options, ids, rest)
     if ids[2] or steps or options.trace or options.task or #rest > 0 then misuse("%s is a network: of the options, --shape, --dim and --json are for it", ids[1]) end
     return ms.load "lua.cli.network".show(options, ids[1])
   end
-  if options.shape or options.dim then misuse("--shape and --dim are for networks, FILE.onnx") end
+  if options.shape then misuse("--shape is for networks, FILE.onnx") end
   if ids[1] and (cli.named(ids[1]) or is_file(ids[1])) then
     if ids[2] or steps or options.trace then misuse("%s is no record: it has no trace", ids[1]) end
     return show_functions(options, ids[1], rest)
   end
-  if options.task or #rest > 0 then misuse("--task and arguments after -- are for FILE, ops:NAME and suite:NAME") end
+  if options.task or options.dim or #rest > 0 then misuse("--task, --dim and arguments after -- are for FILE, ops:NAME and suite:NAME") end
   if options.trace and steps then misuse("--trace goes with neither --diff nor --explain") end
   if options.lua and not options.trace then misuse("--lua goes with --trace") end
   local store = open_store(options.db, true)
@@ -191,7 +190,7 @@ function commands.report(options, words) return ms.load "lua.report.report".run(
 -- Replays a record: the module again, checked against its hash, built, compared with the unscheduled function, timed.
 function commands.replay(options, ids)
   local store = open_store(options.db, true)
-  local r = stores.record_of(store, ids)
+  local r = stores.record_of(store, ids, options.dim)
   ms.load "lua.cli.store.recheck".run(store, r, target_of(r, options))
   local func, _, sch = schedule_of(store, r)
   if sch:hash() ~= r.hash then refuse("the trace gives module %s, the record says %s", sch:hash(), r.hash) end
@@ -220,10 +219,10 @@ function commands.export(options, ids)
   if not path then misuse("say where to with -o FILE; its suffix is the form: .o .so .c .h .ll .s; of a record for CUDA .cu .ptx .cubin .h .c") end
   local store = open_store(options.db, true)
   if options.pinned then
-    if ids[1] then misuse("--pinned takes what is pinned, and not an ID") end
+    if ids[1] or options.dim then misuse("--pinned takes what is pinned, and not %s", ids[1] and "an ID" or "--dim") end
     return ms.load "lua.cli.store.library".export(store, options)
   end
-  local r = stores.record_of(store, ids)
+  local r = stores.record_of(store, ids, options.dim)
   if not options.force then ms.load "lua.cli.store.recheck".export(store, r, target_of(r, options)) end
   local _, _, sch = schedule_of(store, r)
   local kernel = ms.build(sch:func(), {target = target_of(r, options)})
@@ -266,7 +265,7 @@ function commands.space(options, files, rest)
   if #files ~= 1 then misuse("give one file") end
   cli.check_rest(files, rest)
   local tune, refusals, groups = ms.load "search.tune", ms.load "rules.refusals", ms.load "search.groups"
-  for _, func in ipairs(functions_of(files[1], rest, options.task)) do
+  for _, func in ipairs(functions_of(files[1], rest, options.task, options.dim)) do
     local empty = func:has_empty()
     if empty then cli.warn("msched space: ", tune.empty_text(func)) end
     local cut = not empty and not options.whole and groups.needed(func)

@@ -59,6 +59,7 @@ Code for features that this machine lacks is made and exported, and not run. ms.
 }
 
 local TEXT = [[
+ms.specialize(func: msched.function, values: table): msched.function | The function with numbers for variables of its shapes, strides and offsets and for integer parameters, {n = 64}: those of its parameters that get one are left out. function:symbolic lists the variables.
 ms.from_script(text: string, file?: string): msched.function | The function of a TVMScript text: the only one, or `main`.
 ms.functions_of_script(text: string, file?: string): msched.function[] | All functions of a TVMScript text, each alone.
 ms.read_workload(line: string): msched.function | The function of a line of TVM's database_workload.json, a graph of nodes.
@@ -235,6 +236,7 @@ function:script(options?: {colour?: boolean}): string | Its module as TVMScript.
 function:name(): string | Its name.
 function:hash(): string | Its structural hash.
 function:params(): table[] | Its parameters: a list of {name, type, shape}.
+function:symbolic(): table[], string | The variables of its parameters' shapes, strides and offsets that no parameter gives: a list of {name, type, role, buffer}; and a text that names them and says what to do.
 function:has_empty(): boolean | Whether an extent of it is 0: it is run, built and exported, and nothing of it is scheduled or tuned.
 function:flops(): number | Operations on floats that it does, inits aside; 0 where extents are no constants.
 function:integer_ops(): number | Operations on integers that are of what it loads; indices aside.

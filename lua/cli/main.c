@@ -44,9 +44,11 @@ const struct cli_command cli_commands[] = {
      "Makes one page of HTML of what the store knows: tasks, curves, failures, decisions, the best step by step; or of "
      "two stores side by side.",
      cli_lua},
-    {"replay", "ID", "Replays a record: builds, checks and times it again.", cli_lua},
+    {"replay", "ID\nFILE",
+     "Replays a record, or the one to use of a file's function: builds, checks and times it again.", cli_lua},
     {"export", "[ID] -o FILE",
-     "Writes a record's kernel: .o .so .c .h .ll .s, a GPU's .cu .ptx .cubin .h .c, by FILE's suffix; or one library "
+     "Writes the kernel of a record, or of the one to use of a Lua or TVMScript file's function: .o .so .c .h .ll .s, "
+     "a GPU's .cu .ptx .cubin .h .c, by FILE's suffix; or one library "
      "of all that is pinned.",
      cli_lua},
     {"diff", "ID ID", "Shows what differs between two records: their traces, their scheduled modules, their code.",

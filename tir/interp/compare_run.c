@@ -57,7 +57,7 @@ static bool extent_value(struct making *k, tir_expr e, int64_t *out) {
   return !(divides && (a < 0 || b < 0)) && tir_compute((enum tir_kind)n->kind, a, b, out);
 }
 
-/* Elements from the first to the last that indices reach. */
+/* Elements from where the memory begins to the last that indices reach. */
 static bool count_elements(struct making *k, const struct tir_buffer_node *b, int64_t *shape, int64_t *count) {
   int64_t stride = 1, last = 0;
   for (uint32_t d = b->rank; d-- > 0;) {
@@ -71,6 +71,8 @@ static bool count_elements(struct making *k, const struct tir_buffer_node *b, in
         __builtin_mul_overflow(stride, shape[d], &stride))
       return false;
   }
+  bool offset = b->elem_offset && tir_is_int(k->ir, b->elem_offset) && stride != 0;
+  if (offset && __builtin_add_overflow(last, tir_at(k->ir, b->elem_offset)->imm, &last)) return false;
   *count = stride == 0 ? 0 : last + 1;
   return last >= 0 || stride == 0;
 }

@@ -102,7 +102,7 @@ static bool find_unbound(void *data, tir_expr e) {
 }
 
 /* A stride or an offset that nothing but the array itself holds is lost with its dimensions. */
-static bool check_strides(const struct lowering *low) {
+static bool check_strides(const struct lowering *low, const char *symbols) {
   const struct tir *ir = low->ir;
   struct unbound u = {ir, ir->funcs.at[low->func].params, TIR_NONE};
   for (uint32_t i = u.params.first; i < u.params.first + u.params.count; i++) {
@@ -114,7 +114,8 @@ static bool check_strides(const struct lowering *low) {
       tir_walk_expr(ir, tir_buffer_at(ir, buffer)->elem_offset, find_unbound, &u);
     if (u.var)
       return tir_refuse(ir, low->err, MS_LOWER_UNKNOWN_STRIDE, TIR_NONE,
-                        "no argument binds the strides of %s, or where it begins", tir_buffer_name(ir, buffer));
+                        "no argument binds the strides of %s, or where it begins; %s", tir_buffer_name(ir, buffer),
+                        symbols);
   }
   return true;
 }
@@ -184,7 +185,7 @@ static uint8_t *define_extents(struct tir *ir, struct tir_span params) {
 }
 
 /* A variable that only an extent held which is no more is not known: what is computed must do without it. */
-static bool check_variables(const struct lowering *low) {
+static bool check_variables(const struct lowering *low, const char *symbols) {
   struct tir *ir = low->ir;
   uint8_t *known = define_extents(ir, ir->funcs.at[low->func].params);
   tir_var lost = first_unknown(ir, low->body, known);
@@ -192,7 +193,8 @@ static bool check_variables(const struct lowering *low) {
   if (!lost) return true;
   char name[100];
   tir_name_render(ir, ir->vars.at[lost].name, name, sizeof name);
-  return tir_refuse(ir, low->err, MS_LOWER_UNKNOWN_EXTENT, TIR_NONE, "no argument says what %s is", name);
+  return tir_refuse(ir, low->err, MS_LOWER_UNKNOWN_EXTENT, TIR_NONE, "no argument says what %s is%s%s", name,
+                    *symbols ? "; " : "", symbols);
 }
 
 static void note_accessed(struct tir *ir, void *data, tir_stmt s, const struct access *a, bool writes) {
@@ -225,7 +227,9 @@ static bool lies_in_registers(const struct tir *ir, tir_buffer b, const uint8_t 
 
 bool lower_flatten(struct lowering *low) {
   struct tir *ir = low->ir;
-  if (!check_strides(low)) return false;
+  char symbols[1000]; /* as long as the parameters have their dimensions */
+  tir_symbolic_text(ir, low->func, symbols, sizeof symbols);
+  if (!check_strides(low, symbols)) return false;
   struct flattening f = {ir, calloc(ir->buffers.count, sizeof *f.before)};
   if (!f.before) abort();
   uint8_t *pointed = lower_pointers(ir, low->body), *own = find_own_buffers(low, pointed);
@@ -251,5 +255,5 @@ bool lower_flatten(struct lowering *low) {
     n->elem_offset = TIR_NONE;
   }
   free(f.before);
-  return check_variables(low);
+  return check_variables(low, symbols);
 }

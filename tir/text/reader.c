@@ -53,8 +53,9 @@ static bool read_param(struct tir_reader *r) {
       tir_type_of(r->ir, known.ref) == type) {
     e = known.ref;
   } else {
-    e = tir_var_expr(r->ir, tir_new_var(r->ir, TIR_VAR_PLAIN, tir_reader_name(r, name), type, TIR_NONE, TIR_NONE));
+    if (!tir_reader_symbol_value(r, token, tir_reader_name(r, name), type, &e)) return false;
     tir_reader_bind(r, name, TIR_BOUND_EXPR, e);
+    if (tir_is_int(r->ir, e)) return true; /* its number stands in its place */
   }
   add_param(r, TIR_NONE, tir_at(r->ir, e)->ref);
   return tir_reader_note(r, token, e);
@@ -71,7 +72,7 @@ static bool read_params(struct tir_reader *r) {
 }
 
 /* A quoted expression declares the names in it that are not known. */
-static void declare_quoted(struct tir_reader *r, const struct tir_tokens *tokens) {
+static bool declare_quoted(struct tir_reader *r, const struct tir_tokens *tokens) {
   for (uint32_t i = 0; i < tokens->count; i++) {
     const struct tir_token *t = &tokens->at[i];
     if (t->kind != TIR_TOKEN_NAME || t->symbol == r->prefix) continue;
@@ -79,10 +80,11 @@ static void declare_quoted(struct tir_reader *r, const struct tir_tokens *tokens
     struct tir_binding b = tir_reader_lookup(r, t->symbol);
     if (b.kind != TIR_UNBOUND && b.kind != TIR_BOUND_TYPE) continue;
     tir_type type = b.kind == TIR_BOUND_TYPE ? b.ref : TIR_T_I32;
-    tir_var v = tir_new_var(r->ir, TIR_VAR_PLAIN, tir_reader_name(r, t->symbol), type, TIR_NONE, TIR_NONE);
-    tir_reader_bind(r, t->symbol, TIR_BOUND_EXPR, tir_var_expr(r->ir, v));
-    tir_reader_note(r, i, tir_var_expr(r->ir, v));
+    tir_expr e;
+    if (!tir_reader_symbol_value(r, i, tir_reader_name(r, t->symbol), type, &e)) return false;
+    tir_reader_bind(r, t->symbol, TIR_BOUND_EXPR, e);
   }
+  return true;
 }
 
 bool tir_read_quoted(struct tir_reader *r, struct tir_item string, tir_expr *out) {
@@ -104,8 +106,7 @@ bool tir_read_quoted(struct tir_reader *r, struct tir_item string, tir_expr *out
     r->tokens = inner;
     r->text = copy;
     r->at = 0;
-    declare_quoted(r, &inner);
-    good = tir_read_expr(r, out);
+    good = declare_quoted(r, &inner) && tir_read_expr(r, out);
     uint32_t kind = tir_reader_token(r, r->at)->kind;
     if (good && kind != TIR_TOKEN_NEWLINE && kind != TIR_TOKEN_END)
       good = tir_reader_fail(r, r->at, MS_TEXT_SYNTAX, "expected an expression and nothing more");
@@ -351,8 +352,14 @@ static void free_reader(struct tir_reader *r) {
   free(r->detections);
 }
 
+/* What is known of variables that nothing binds; NULL: nothing. */
+struct given {
+  const struct tir_dim *dims;
+  uint32_t count;
+};
+
 static bool read_copy(struct tir *ir, const char *text, size_t length, const char *file, const char *name,
-                      ms_error *err) {
+                      const struct given *given, ms_error *err) {
   struct tir_reader r = {.ir = ir,
                          .text = text,
                          .source = text,
@@ -362,6 +369,7 @@ static bool read_copy(struct tir *ir, const char *text, size_t length, const cha
                          .quoted = UINT32_MAX};
   size_t place;
   const char *why;
+  if (given) r.dims = given->dims, r.dim_count = given->count;
   r.words = tir_new();
   /* Also in a comment, where it is printed. */
   r.old_import = strstr(text, "script import tir as") && !strstr(text, "script import tirx as");
@@ -376,28 +384,38 @@ static bool read_copy(struct tir *ir, const char *text, size_t length, const cha
 
 /* Reads a copy of the text that ends with a zero byte. */
 static bool read_into(struct tir *ir, const char *text, size_t length, const char *file, const char *name,
-                      ms_error *err) {
+                      const struct given *given, ms_error *err) {
   char *copy = malloc(length + 1);
   if (!copy) abort();
   if (length) memcpy(copy, text, length);
   copy[length] = 0;
-  bool good = read_copy(ir, copy, length, file, name, err);
+  bool good = read_copy(ir, copy, length, file, name, given, err);
   free(copy);
   return good;
 }
 
-struct tir *tir_read(const char *text, size_t length, const char *file, ms_error *err) {
+static struct tir *read_new(const char *text, size_t length, const char *file, const struct given *given,
+                            ms_error *err) {
   assert(text || !length);
   struct tir *ir = tir_new();
-  if (read_into(ir, text, length, file, NULL, err)) return ir;
+  if (read_into(ir, text, length, file, NULL, given, err)) return ir;
   tir_free(ir);
   return NULL;
+}
+
+struct tir *tir_read(const char *text, size_t length, const char *file, ms_error *err) {
+  return read_new(text, length, file, NULL, err);
+}
+
+struct tir *tir_read_with(const char *text, size_t length, const char *file, const struct tir_dim *dims, uint32_t count,
+                          ms_error *err) {
+  return read_new(text, length, file, &(struct given){dims, count}, err);
 }
 
 bool tir_read_into(struct tir *ir, const char *text, size_t length, const char *file, const char *name, ms_error *err) {
   struct tir *copy = tir_new(); /* the module itself stays as it is until all is read */
   tir_copy(copy, ir);
-  bool good = read_into(copy, text, length, file, name, err);
+  bool good = read_into(copy, text, length, file, name, NULL, err);
   if (good) {
     struct tir taken = *ir;
     *ir = *copy;

@@ -126,6 +126,9 @@ struct tir_reader {
   bool old_dialect;  /* of the function being read: T.block, lets by assignment */
   uint32_t quoted;   /* offset of the string that is read as an expression, or UINT32_MAX: errors point there */
 
+  const struct tir_dim *dims; /* values of variables that nothing binds */
+  uint32_t dim_count;
+
   tir_func func;
   tir_stmt parent; /* statements are appended to this list of it */
   enum tir_list list;
@@ -264,6 +267,10 @@ bool tir_reader_extent(struct tir_reader *r, uint32_t token, tir_expr begin, tir
 
 /* ---- reader_buffer.c ---- */
 
+/* A name that no loop or block binds, as shapes, strides and parameters declare them: a new variable, or the number that it
+ * is given, which must fit its type. */
+bool tir_reader_symbol_value(struct tir_reader *r, uint32_t token, tir_name name, tir_type type, tir_expr *out);
+
 struct tir_buffer_text {
   tir_symbol name;                /* in the module */
   bool quoted_shape, var_strides; /* strings declare variables: in the shape, in the strides */
@@ -315,5 +322,11 @@ bool tir_reader_annotations(struct tir_reader *r, struct tir_item map, struct ti
 bool tir_reader_new_loop(struct tir_reader *r, tir_symbol name, uint32_t token, tir_expr min, tir_expr extent,
                          enum tir_loop_kind kind, tir_stmt *out);
 tir_expr tir_reader_zero(struct tir_reader *r, tir_type type);
+
+/* ---- reader.c ---- */
+
+/* As tir_read, with numbers for variables that nothing binds; it has those. */
+struct tir *tir_read_with(const char *text, size_t length, const char *file, const struct tir_dim *dims, uint32_t count,
+                          ms_error *err);
 
 #endif

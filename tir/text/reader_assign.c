@@ -299,9 +299,10 @@ static bool declare_var(struct tir_reader *r, uint32_t token, tir_symbol target,
     return tir_reader_fail(r, token, MS_TEXT_TYPE, "this variable is %s above",
                            tir_type_text(tir_type_of(r->ir, b.ref), text));
   }
-  tir_var v = tir_new_var(r->ir, TIR_VAR_PLAIN, tir_reader_name(r, target), type, TIR_NONE, TIR_NONE);
-  tir_reader_bind(r, target, TIR_BOUND_EXPR, tir_var_expr(r->ir, v));
-  return tir_reader_note(r, token, tir_var_expr(r->ir, v));
+  tir_expr e;
+  if (!tir_reader_symbol_value(r, token, tir_reader_name(r, target), type, &e)) return false;
+  tir_reader_bind(r, target, TIR_BOUND_EXPR, e);
+  return true;
 }
 
 static bool read_assert_call(struct tir_reader *r, struct tir_args *args) {

@@ -59,6 +59,18 @@ static tir_expr new_index_var(struct tir_reader *r, tir_name name, tir_type type
   return tir_var_expr(r->ir, tir_new_var(r->ir, TIR_VAR_PLAIN, name, type, TIR_NONE, TIR_NONE));
 }
 
+bool tir_reader_symbol_value(struct tir_reader *r, uint32_t token, tir_name name, tir_type type, tir_expr *out) {
+  char text[256];
+  bool binds = r->dim_count && tir_type_is_int(type);
+  if (binds) tir_name_render(r->ir, name, text, sizeof text);
+  for (uint32_t i = 0; binds && i < r->dim_count; i++) {
+    if (strcmp(r->dims[i].name, text)) continue;
+    return tir_reader_constant(r, token, type, 0, r->dims[i].value, false, out);
+  }
+  *out = new_index_var(r, name, type);
+  return tir_reader_note(r, token, *out);
+}
+
 /* A string among the strides declares a variable. */
 static bool read_strides(struct tir_reader *r, struct tir_args *args, uint32_t position, tir_type index_type,
                          struct tir_span *out) {
@@ -70,10 +82,12 @@ static bool read_strides(struct tir_reader *r, struct tir_args *args, uint32_t p
     return tir_reader_fail(r, v.token, MS_TEXT_TYPE, "expected the strides in brackets, at most %d", TIR_MOST_RANK);
   for (uint32_t i = 0; i < v.count; i++) {
     struct tir_item item = r->items[v.first + i];
-    if (item.kind == TIR_ITEM_STRING)
-      strides[i] = new_index_var(r, tir_reader_name(r, item.word), index_type);
-    else if (!tir_reader_as_expr(r, item, &strides[i]))
-      return false;
+    bool good = item.kind == TIR_ITEM_STRING && r->block
+                    ? (strides[i] = new_index_var(r, tir_reader_name(r, item.word), index_type), true)
+                : item.kind == TIR_ITEM_STRING
+                    ? tir_reader_symbol_value(r, item.token, tir_reader_name(r, item.word), index_type, &strides[i])
+                    : tir_reader_as_expr(r, item, &strides[i]);
+    if (!good) return false;
     if (!tir_type_is_int(tir_type_of(r->ir, strides[i])) || tir_type_lanes(tir_type_of(r->ir, strides[i])) != 1)
       return tir_reader_fail(r, item.token, MS_TEXT_TYPE, "expected an integer as stride");
     if (!tir_reader_note(r, item.token, strides[i])) return false;

@@ -386,6 +386,7 @@ static int searched_msched(lua_State *L) { return lua_getglobal(L, "msched"), 1;
 int luaopen_msched(lua_State *L) {
   lua_newtable(L);
   bind_functions(L);
+  bind_specialize(L);
   bind_options(L);
   bind_intrinsic(L);
   bind_traces(L);

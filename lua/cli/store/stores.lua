@@ -18,11 +18,24 @@ local function find(store, words)
   return r or refuse("no record `%s` in %s", words, store:path())
 end
 
--- The record that a command's only argument names: by its ID, as the best of the store's only task (`best`), or as that of
--- a task by its name.
-function stores.record_of(store, ids)
+-- The record to use of a file's function, with numbers for its variables: what is pinned, or else the fastest.
+local function record_of_file(store, path, dims)
+  local func, why = cli.function_of(path, {}, nil, dims)
+  if not func then refuse("%s", why) end
+  local list = {}
+  for _, w in ipairs(store:workloads(func)) do for _, r in ipairs(store:records {workload = w.id}) do list[#list + 1] = r end end
+  table.sort(list, function(a, b) return (a.pinned and 0 or a.seconds) < (b.pinned and 0 or b.seconds) end)
+  for _, r in ipairs(list) do if r.status == "measured" then return r end end
+  refuse("no record of %s%s of %s in %s: `msched tune` makes some", func:name(), dims and " with " .. table.concat(dims, " ") or "", path, store:path())
+end
+
+-- The record that a command's only argument names: by its ID, as the best of the store's only task (`best`), as that of
+-- a task by its name, or as that of a file's function, where dims are what --dim says.
+function stores.record_of(store, ids, dims)
   if not ids[1] then misuse("a record's ID, a task's name or `best` is expected; `msched top` lists them") end
   if ids[2] then misuse("one record's ID is expected, not `%s` too", ids[2]) end
+  if cli.is_file(ids[1]) then return record_of_file(store, ids[1], dims) end
+  if dims then misuse("--dim is for a file's function: `%s` is a record, whose shapes are numbers", ids[1]) end
   return find(store, ids[1])
 end
 

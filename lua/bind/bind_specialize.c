@@ -1,0 +1,71 @@
+/* Variables of a function's shapes, and functions in which they are numbers (tir/specialize.c). */
+#include "bind.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_DIMS = 64 };
+
+/* symbolic(): a list of the variables of its parameters' shapes, strides and offsets that no parameter gives, {name, type,
+ * role, buffer}; and the words that name them all and say what to do. */
+int bind_symbolic(lua_State *L) {
+  const struct bound_function *b = bind_check_function(L, 1);
+  struct tir_symbol_use uses[MOST_DIMS];
+  char name[100], type[24], text[1000];
+  uint32_t count = tir_symbolic_variables(b->ir, b->func, uses, MOST_DIMS);
+  lua_createtable(L, (int)count, 0);
+  for (uint32_t i = 0; i < count; i++) {
+    const struct tir_var_node *v = tir_var_at(b->ir, uses[i].var);
+    tir_name_render(b->ir, v->name, name, sizeof name);
+    lua_createtable(L, 0, 4);
+    lua_pushstring(L, name), lua_setfield(L, -2, "name");
+    lua_pushstring(L, tir_type_text(v->type, type)), lua_setfield(L, -2, "type");
+    lua_pushstring(L, uses[i].role), lua_setfield(L, -2, "role");
+    lua_pushstring(L, tir_buffer_name(b->ir, uses[i].buffer)), lua_setfield(L, -2, "buffer");
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  tir_symbolic_text(b->ir, b->func, text, sizeof text);
+  lua_pushstring(L, text);
+  return 2;
+}
+
+static int by_name(const void *a, const void *b) {
+  return strcmp(((const struct tir_dim *)a)->name, ((const struct tir_dim *)b)->name);
+}
+
+/* The pairs of the table, in order of name; the strings live in it. */
+static uint32_t dims_of(lua_State *L, int table, struct tir_dim dims[MOST_DIMS]) {
+  uint32_t count = 0;
+  for (lua_pushnil(L); lua_next(L, table); lua_pop(L, 1)) {
+    int whole = 0;
+    lua_Integer value = 0;
+    if (lua_type(L, -2) != LUA_TSTRING) bind_refuse(L, "values go by the names of variables, as {n = 64}");
+    const char *name = lua_tostring(L, -2);
+    if (lua_type(L, -1) == LUA_TNUMBER) value = lua_tointegerx(L, -1, &whole);
+    if (!whole) bind_refuse(L, "the value of %s is an integer, not %s", name, luaL_tolstring(L, -1, NULL));
+    if (count == MOST_DIMS) bind_refuse(L, "at most %d variables get values", MOST_DIMS);
+    dims[count++] = (struct tir_dim){name, value};
+  }
+  qsort(dims, count, sizeof *dims, by_name);
+  return count;
+}
+
+/* specialize(func, {name = integer, …}) */
+static int specialize(lua_State *L) {
+  const struct bound_function *b = bind_check_function(L, 1);
+  struct tir_dim dims[MOST_DIMS];
+  luaL_checktype(L, 2, LUA_TTABLE);
+  lua_settop(L, 2);
+  uint32_t count = dims_of(L, 2, dims);
+  ms_error err = {.instruction = -1};
+  struct tir *made = tir_specialize(b->ir, b->func, dims, count, &err);
+  if (!made) return bind_refuse(L, "%s", err.message);
+  bind_push_function(L, made, 1);
+  return 1;
+}
+
+void bind_specialize(lua_State *L) {
+  assert(lua_istable(L, -1));
+  lua_pushcfunction(L, specialize);
+  lua_setfield(L, -2, "specialize");
+}

@@ -1,0 +1,126 @@
+#!/bin/sh
+# Functions whose shapes, strides and offsets are variables: --dim and ms.specialize make them numbers wherever they stand; what
+# is missing or wrong is named, with the remedy.
+# usage: dims.sh MSCHED
+set -eu
+msched=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+fail() { echo "dims.sh: $*: $(head -c 1000 out)" >&2; exit 1; }
+
+# Variables in shapes, a stride, an offset, loops, bindings, predicates, inits, annotations, regions of a nested block, a let.
+cat >sums.py <<'P'
+from tvm.script import tirx as T
+@T.prim_func(s_tir=True)
+def sums(x: T.handle, y: T.handle, r: T.handle, k: T.int32):
+    n = T.int64()
+    m = T.int64()
+    o = T.int64()
+    X = T.match_buffer(x, (n, m), "float32", strides=("s", 1), elem_offset=o)
+    Y = T.match_buffer(y, (n, m + 1), "float32")
+    R = T.match_buffer(r, (n,), "float32")
+    for i, j in T.grid(n, (m + 15) // 16 * 16):
+        with T.sblock("Y"):
+            vi = T.axis.spatial(n, i)
+            vj = T.axis.spatial(m, j)
+            T.where(j < m)
+            Y[vi, vj] = X[vi, vj] + T.Cast("float32", o) * T.Cast("float32", k)
+    for i in T.serial(n, annotations={"size": n}):
+        with T.sblock("rows"):
+            vi = T.axis.spatial(n, i)
+            T.reads(Y[vi, 0:m])
+            T.writes(R[vi])
+            A = T.match_buffer(Y[vi, 0:m], (m,), "float32", offset_factor=1)
+            for j in range(m):
+                with T.sblock("R"):
+                    vj = T.axis.reduce(m, j)
+                    T.where(j < m - n // n)
+                    with T.init():
+                        R[vi] = T.Cast("float32", m)
+                    R[vi] = R[vi] + A[vj]
+P
+all="--dim n=4 --dim m=20 --dim s=24 --dim o=3 --dim k=2"
+
+says() { # status, words, command…
+  wanted=$1 words=$2
+  shift 2
+  status=0
+  "$msched" "$@" >out 2>&1 </dev/null || status=$?
+  [ "$status" = "$wanted" ] || fail "status $status, not $wanted: $*"
+  grep -qF -- "$words" out || fail "no \`$words\`: $*"
+  ! grep -qE 'outside its scope|Assertion' out || fail "a variable is lost: $*"
+}
+
+# shellcheck disable=SC2086
+{
+  says 0 "equal to the interpreter's everywhere" run sums.py $all
+  says 0 "X = T.match_buffer(x, (T.int64(4), T.int64(20)), strides=(T.int64(24), 1), elem_offset=T.int64(3))" show sums.py $all
+  ! grep -q '[^a-z]k: ' out || fail "the parameter is still there"
+  says 0 "T.int64(4)" lower sums.py $all --dump-after blocks
+  says 0 "get_sblock" space sums.py $all
+}
+# Some may be left; what is missing is named, all of it, with the option.
+for command in run "lower --target llvm"; do
+  [ "$command" = run ] && status=0 || status=1
+  # shellcheck disable=SC2086
+  says $status "extent m of X, stride s of X and offset o of X are variables that no parameter gives" $command sums.py --dim n=4
+  grep -qF -- "--dim m=N --dim s=N --dim o=N, or ms.specialize(func, {m = N, s = N, o = N})" out || fail "no remedy: $command"
+done
+says 1 "extent m of X is a variable that no parameter gives: add a parameter m: T.int64, or give its value: --dim m=N" tune sums.py --dim n=4 --dim s=24 --dim o=0 --db x.db
+says 1 "give it: --dim k=N" tune sums.py --dim n=4 --dim m=4 --dim s=24 --dim o=0 --db x.db
+# What cannot be.
+for command in run lower show space "tune --db x.db"; do
+  # shellcheck disable=SC2086
+  {
+    says 1 "n, m, s, o, k" $command sums.py --dim q=1
+    says 1 "it must not be negative" $command sums.py --dim n=-1
+    says 1 "99999999999 does not fit in int32" $command sums.py --dim k=99999999999
+    says 1 "too large" $command sums.py --dim n=4 --dim m=9000000000000000000
+    says 2 "--dim takes NAME=N, as n=64, not \"n\"" $command sums.py --dim n
+    says 2 "--dim takes NAME=N, as n=64, not \"n=4.5\"" $command sums.py --dim n=4.5
+    says 2 "--dim takes NAME=N, as n=64, not \"=4\"" $command sums.py --dim==4
+    [ "$command" = run ] || [ "$command" = lower ] && status=1 || status=2
+    says $status "is given twice, as 4 and as 5" $command sums.py --dim n=4 --dim n=5
+  }
+done
+says 2 "--dim" show 0123 --dim n=4
+says 1 "division by zero" run sums.py --dim n=0 --dim m=4 --dim s=4 --dim o=0 --dim k=1
+
+# A record of a file's function is found by the same numbers.
+cat >rows.py <<'P'
+@T.prim_func(s_tir=True)
+def rows(A: T.Buffer(("n", "m"), "float32"), B: T.Buffer(("n", "m"), "float32")):
+    for i, j in T.grid(n, m):
+        with T.sblock("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * T.Cast("float32", m)
+P
+says 0 "0 steps" run rows.py --dim n=0 --dim m=4
+says 0 "next:" tune rows.py --dim n=16 --dim m=32 --trials 1 --policy replay_trace --db r.db
+says 0 "k.c: written" export rows.py --dim n=16 --dim m=32 -o k.c --db r.db
+says 0 "differs from the unscheduled function, built: by 0" replay rows.py --dim m=32 --dim n=16 --db r.db
+says 1 "no record of rows with n=16 m=33" replay rows.py --dim n=16 --dim m=33 --db r.db
+says 2 "--dim is for a file's function" export best --dim n=16 -o k.c --db r.db
+
+cat >lua.lua <<'L'
+local ms = require "msched"
+local f = ms.from_script(io.open "rows.py":read "a":gsub("rows", "main"))
+local list, text = f:symbolic()
+assert(#list == 2 and list[1].name == "n" and list[1].role == "extent" and list[1].buffer == "A" and list[2].name == "m" and text:find "%-%-dim n=N")
+local g = ms.specialize(f, {n = 3, m = 5})
+assert(#g:symbolic() == 0 and g:params()[1].shape[2] == 5)
+local a, b = ms.array({3, 5}, "float32", 2), ms.array({3, 5}, "float32")
+ms.build(g, {reference = g})(a, b)
+for _, x in ipairs(b:tolist()) do assert(x == 10, x) end
+local half = ms.specialize(f, {m = 5})
+assert(#half:symbolic() == 1 and ms.specialize(half, {n = 3}):hash() == g:hash())
+for _, bad in ipairs {{n = 1.5}, {n = "4"}, {q = 1}, {1}, {n = -1}, {n = {}}} do
+  local done, message = pcall(ms.specialize, f, bad)
+  assert(not done and tostring(message):find "lua.lua:%d+: ", tostring(message))
+end
+assert(ms.specialize(f, {}):hash() == f:hash())
+print "equal"
+L
+says 0 "equal" lua.lua
+echo "dims: ok"
