@@ -19,6 +19,12 @@ enum tir_axis tir_axis_named(const char *name) {
   return axis;
 }
 
+enum tir_axis tir_loop_axis(const struct tir *ir, tir_stmt s) {
+  const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+  bool bound = n->kind == TIR_LOOP && n->loop_kind == TIR_THREAD_BINDING;
+  return bound ? tir_axis_named(tir_text(ir, n->loop.thread)) : TIR_AXIS_COUNT;
+}
+
 const char *tir_axis_name(enum tir_axis axis) {
   assert(axis < TIR_AXIS_COUNT);
   return axes[axis].name;

@@ -18,6 +18,11 @@ enum tir_axis {
 /* The axis of this name, "blockIdx.x" … "vthread"; TIR_AXIS_COUNT: there is none. */
 enum tir_axis tir_axis_named(const char *name);
 const char *tir_axis_name(enum tir_axis axis);
+/* The axis that a loop is bound to; TIR_AXIS_COUNT: the statement is no loop, or is bound to none of these. */
+enum tir_axis tir_loop_axis(const struct tir *ir, tir_stmt s);
+static inline bool tir_is_block_axis(enum tir_axis axis) { return axis <= TIR_BLOCK_Z; }
+static inline bool tir_is_thread_axis(enum tir_axis axis) { return axis >= TIR_THREAD_X && axis <= TIR_THREAD_Z; }
+static inline bool tir_is_virtual_axis(enum tir_axis axis) { return axis >= TIR_VTHREAD_X && axis <= TIR_VTHREAD; }
 /* How many iterations a loop bound to it has at most, on every device; INT64_MAX: no limit of the axis itself.
  * Source: CUDA C++ Programming Guide, "Technical Specifications per Compute Capability". */
 int64_t tir_axis_limit(enum tir_axis axis);

@@ -369,11 +369,11 @@ static void read_iters(const struct reading *r, struct draft_nest *nest, tir_blo
 
 static void read_axis(const struct tir *ir, tir_stmt loop, struct draft_loop *l) {
   const struct tir_stmt_node *n = tir_stmt_at(ir, loop);
-  const char *tag = n->loop_kind == TIR_THREAD_BINDING ? tir_text(ir, n->loop.thread) : "";
-  l->axis = !strncmp(tag, "blockIdx", 8)    ? DRAFT_BLOCKS
-            : !strncmp(tag, "threadIdx", 9) ? DRAFT_THREADS
-            : *tag                          ? DRAFT_VIRTUAL
-                                            : DRAFT_SERIAL;
+  enum tir_axis axis = tir_loop_axis(ir, loop);
+  l->axis = tir_is_block_axis(axis)              ? DRAFT_BLOCKS
+            : tir_is_thread_axis(axis)           ? DRAFT_THREADS
+            : n->loop_kind == TIR_THREAD_BINDING ? DRAFT_VIRTUAL
+                                                 : DRAFT_SERIAL;
   l->kind = n->loop_kind == TIR_PARALLEL     ? DRAFT_PARALLEL
             : n->loop_kind == TIR_VECTORIZED ? DRAFT_VECTOR
             : n->loop_kind == TIR_UNROLLED   ? DRAFT_UNROLLED

@@ -336,7 +336,7 @@ static int64_t widest_element(const struct tir *ir, tir_loop loop) {
 static void add_loop(const struct tir *ir, struct tir_kernel *k, struct axes *axes, tir_loop loop) {
   const struct tir_stmt_node *n = tir_stmt_at(ir, loop);
   int64_t extent = tir_loop_extent(ir, loop);
-  if (n->loop_kind == TIR_THREAD_BINDING) add_axis(k, axes, tir_axis_named(tir_text(ir, n->loop.thread)), extent);
+  add_axis(k, axes, tir_loop_axis(ir, loop), extent);
   if (n->loop_kind != TIR_VECTORIZED || k->vector_bytes < 0) return;
   int64_t bytes = extent < 0 ? -1 : extent * widest_element(ir, loop);
   if (bytes < 0 || bytes > k->vector_bytes) k->vector_bytes = bytes;

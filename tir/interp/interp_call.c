@@ -185,7 +185,7 @@ static struct call_arg lane_argument(struct compiler *c) {
   struct call_arg lane = {.value = interp_int(c, 0), .extent = NO_OPERAND, .type = TIR_T_I32};
   for (tir_stmt s = c->place; s; s = tir_stmt_at(c->ir, s)->parent) {
     const struct tir_stmt_node *n = tir_stmt_at(c->ir, s);
-    if (n->kind != TIR_LOOP || !n->loop.thread || strcmp(tir_text(c->ir, n->loop.thread), "threadIdx.x") != 0) continue;
+    if (tir_loop_axis(c->ir, s) != TIR_THREAD_X) continue;
     lane.value = c->var_at[n->loop.var];
     break;
   }

@@ -196,10 +196,7 @@ static bool iterations_are_apart(struct tir *ir, tir_loop loop) {
   return true;
 }
 
-static bool is_of_blocks(const struct tir *ir, tir_stmt s) {
-  const struct tir_stmt_node *n = tir_stmt_at(ir, s);
-  return n->loop_kind == TIR_THREAD_BINDING && !strncmp(tir_text(ir, n->loop.thread), "blockIdx.", 9);
-}
+static bool is_of_blocks(const struct tir *ir, tir_stmt s) { return tir_is_block_axis(tir_loop_axis(ir, s)); }
 
 /* Memory of the device that is allocated anew in each iteration of a TensorIR block below the loop, where it would be one
  * for all. */

@@ -38,13 +38,11 @@ struct lower_threads lower_threads_of(const struct tir *ir, tir_stmt kernel, tir
   for (tir_stmt s = *innermost = kernel;
        s && tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_THREAD_BINDING;
        s = tir_stmt_at(ir, s)->first[TIR_BODY]) {
-    const char *tag = tir_text(ir, tir_as(ir, s, TIR_LOOP)->loop.thread);
+    enum tir_axis axis = tir_loop_axis(ir, s);
     *innermost = s;
-    if (strncmp(tag, "threadIdx.", 10) != 0) continue;
-    int axis = tag[10] - 'x';
-    assert(axis >= 0 && axis < 3);
-    threads.var[axis] = tir_as(ir, s, TIR_LOOP)->loop.var;
-    threads.extent[axis] = tir_loop_extent(ir, s);
+    if (!tir_is_thread_axis(axis)) continue;
+    threads.var[axis - TIR_THREAD_X] = tir_as(ir, s, TIR_LOOP)->loop.var;
+    threads.extent[axis - TIR_THREAD_X] = tir_loop_extent(ir, s);
   }
   return threads;
 }

@@ -23,9 +23,7 @@ static bool is_sum(const struct tir *ir, tir_buffer buffer) { return is_scope(ir
 
 /* The loop around s that is bound to the lanes of a warp; TIR_NONE: there is none. */
 static tir_stmt loop_of_lanes(const struct tir *ir, tir_stmt s) {
-  while (s && !(tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_THREAD_BINDING &&
-                !strcmp(tir_text(ir, tir_as(ir, s, TIR_LOOP)->loop.thread), "threadIdx.x")))
-    s = tir_stmt_at(ir, s)->parent;
+  while (s && tir_loop_axis(ir, s) != TIR_THREAD_X) s = tir_stmt_at(ir, s)->parent;
   return s;
 }
 

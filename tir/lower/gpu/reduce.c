@@ -29,9 +29,7 @@ static bool is_thread(const struct tir *ir, tir_stmt s) {
   return tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_THREAD_BINDING;
 }
 
-static bool is_axis(const struct tir *ir, tir_stmt s) {
-  return is_thread(ir, s) && !strncmp(tir_text(ir, tir_as(ir, s, TIR_LOOP)->loop.thread), "threadIdx.", 10);
-}
+static bool is_axis(const struct tir *ir, tir_stmt s) { return tir_is_thread_axis(tir_loop_axis(ir, s)); }
 
 static bool refuse(const struct crossing *c, const char *what) {
   return tir_refuse(c->low->ir, c->low->err, MS_LOWER_REDUCTION, c->block, "block \"%s\": %s",

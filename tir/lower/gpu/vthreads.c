@@ -205,10 +205,7 @@ static void spread_list(struct spread *s, tir_stmt parent, enum tir_list list) {
   }
 }
 
-static bool is_virtual(const struct tir *ir, tir_stmt s) {
-  if (!tir_is(ir, s, TIR_LOOP) || tir_stmt_at(ir, s)->loop_kind != TIR_THREAD_BINDING) return false;
-  return !strncmp(tir_text(ir, tir_as(ir, s, TIR_LOOP)->loop.thread), "vthread", 7);
-}
+static bool is_virtual(const struct tir *ir, tir_stmt s) { return tir_is_virtual_axis(tir_loop_axis(ir, s)); }
 
 bool lower_vthreads(struct lowering *low) {
   struct tir *ir = low->ir;

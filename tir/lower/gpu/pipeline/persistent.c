@@ -28,10 +28,10 @@ static int64_t find_tiles(struct pipeline *p) {
   int64_t tiles = 1;
   for (tir_stmt s = pipeline_kernel(p); tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_THREAD_BINDING;
        s = tir_stmt_at(ir, s)->first[TIR_BODY]) {
-    const char *tag = tir_text(ir, tir_as(ir, s, TIR_LOOP)->loop.thread);
-    if (strncmp(tag, "blockIdx.", 9) != 0) continue;
+    enum tir_axis axis = tir_loop_axis(ir, s);
+    if (!tir_is_block_axis(axis)) continue;
     int64_t extent = tir_loop_extent(ir, s);
-    p->axes[tag[9] - 'x'] = s;
+    p->axes[axis] = s;
     if (extent < 0 || __builtin_mul_overflow(tiles, extent, &tiles) || tiles > INT32_MAX) return -1;
   }
   return tiles;

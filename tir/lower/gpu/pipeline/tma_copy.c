@@ -94,9 +94,9 @@ static bool walk_up(struct copy *c) {
     if (n->kind == TIR_IF || n->kind == TIR_WHILE || (n->kind == TIR_ATTR && lower_is_stage(ir, s)))
       return refuse(c, "its pipeline is in a condition or in another pipeline");
     if (n->kind != TIR_LOOP) continue;
-    const char *tag = n->loop_kind == TIR_THREAD_BINDING ? tir_text(ir, n->loop.thread) : "";
-    bool thread = !strncmp(tag, "threadIdx.", 10);
-    if (!thread && (!strncmp(tag, "blockIdx.", 9) || tir_loop_extent(ir, s) == 1)) continue;
+    enum tir_axis axis = tir_loop_axis(ir, s);
+    bool thread = tir_is_thread_axis(axis);
+    if (!thread && (tir_is_block_axis(axis) || tir_loop_extent(ir, s) == 1)) continue;
     if (!thread) return refuse(c, "its pipeline is repeated by a loop");
     if (!add_var(c, s)) return false;
   }
@@ -336,8 +336,7 @@ tir_stmt lower_elect(struct tir *ir, tir_stmt loop, tir_stmt s) {
   tir_expr first = TIR_NONE;
   for (tir_stmt p = loop; p; p = tir_stmt_at(ir, p)->parent) {
     struct tir_stmt_node n = *tir_stmt_at(ir, p);
-    if (n.kind != TIR_LOOP || n.loop_kind != TIR_THREAD_BINDING || tir_loop_extent(ir, p) == 1) continue;
-    if (strncmp(tir_text(ir, n.loop.thread), "threadIdx.", 10) != 0) continue;
+    if (!tir_is_thread_axis(tir_loop_axis(ir, p)) || tir_loop_extent(ir, p) == 1) continue;
     first = tir_and(ir, first, tir_make(ir, TIR_EQ, tir_var_expr(ir, n.loop.var), n.loop.min));
   }
   if (!first) return s;
