@@ -55,6 +55,10 @@ const char *tir_lower_pass(enum tir_device device, uint32_t i, const char **what
 
 /* What stands for instructions is called by name: device calls, by the table gpu/calls.def. */
 
+/* The load that a value is, or that it is where a condition for all lanes holds, and zeros elsewhere: what an
+ * asynchronous copy, or one of a vector, can do. *condition is then that, else TIR_NONE. NULL: the value is no such. */
+const struct tir_expr_node *tir_copied_load(const struct tir *ir, tir_expr value, tir_expr *condition);
+
 /* ---- Shared memory by banks -------------------------------------------------------------------------------------- */
 
 /* A shared buffer whose scope ends so has its rows spread over banks: in code, byte b of it lies at

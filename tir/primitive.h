@@ -142,8 +142,7 @@ bool tir_pad_einsum(struct tir *ir, tir_block block, const int64_t *padding, uin
 
 /* target: a loop or a block. The value is an annotation value of the module (tir_int, tir_string, tir_list_value, …).
  */
-bool tir_annotate(struct tir *ir, tir_stmt target, const char *key, tir_expr value, ms_error *err);
-void tir_annotate_symbol(struct tir *ir, tir_stmt target, tir_symbol key, tir_expr value); /* which cannot be refused */
+void tir_annotate_symbol(struct tir *ir, tir_stmt target, tir_symbol key, tir_expr value);
 bool tir_unannotate(struct tir *ir, tir_stmt target, const char *key, ms_error *err);
 
 /* Look-ups. Each gives the number and stores at most `most`; blocks in order of text, but producers in the order of the

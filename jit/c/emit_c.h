@@ -137,8 +137,6 @@ int emit_c_widest(struct emit_c *e, tir_expr x); /* bits of the widest lanes tha
 void emit_c_load(struct emit_c *e, tir_expr load, struct c_chunk c);
 void emit_c_raw(struct emit_c *e, tir_expr load, struct c_chunk c); /* as it stands in memory */
 void emit_c_store(struct emit_c *e, tir_stmt store);
-/* The operands of a choice whose condition is one for all lanes; NULL: it is none (emit_pairs.c). */
-const tir_expr *emit_c_choice(const struct emit_c *e, const struct tir_expr_node *n);
 bool emit_c_is_run(const struct emit_c *e, tir_expr index); /* elements side by side */
 void emit_c_run(struct emit_c *e, tir_buffer buffer, tir_expr index,
                 struct c_chunk c);                    /* the address of such a chunk */

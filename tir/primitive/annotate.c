@@ -24,12 +24,6 @@ void tir_annotate_symbol(struct tir *ir, tir_stmt target, tir_symbol key, tir_ex
   tir_annotate_span(ir, span, key, value);
 }
 
-bool tir_annotate(struct tir *ir, tir_stmt target, const char *key, tir_expr value, ms_error *err) {
-  (void)err;
-  tir_annotate_symbol(ir, target, tir_symbol_of(ir, key), value);
-  return true;
-}
-
 bool tir_unannotate(struct tir *ir, tir_stmt target, const char *key, ms_error *err) {
   if (!has_key(ir, target, key))
     return tir_refuse(ir, err, MS_ANNOTATION_NOT_FOUND, target, "this %s has no annotation `%s`",

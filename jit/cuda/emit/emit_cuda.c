@@ -8,7 +8,6 @@
 #include "jit/cuda/tensor_map.h"
 
 #include <assert.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -172,14 +171,10 @@ static void write_first(struct emit_c *e, tir_buffer buffer, tir_expr index) {
 /* A copy that goes on by itself (tir/lower/gpu/copies.c). Where its condition does not hold none of its bytes is
  * loaded, and all of them are zero: no branch. */
 static void begin_copy(struct emit_c *e, const struct tir_stmt_node *s, const struct tir_expr_node *call) {
-  tir_expr value = tir_operands(e->ir, call->operands)[0], condition = TIR_NONE;
-  const struct tir_expr_node *load = tir_at(e->ir, value);
+  tir_expr condition;
+  const struct tir_expr_node *load = tir_copied_load(e->ir, tir_operands(e->ir, call->operands)[0], &condition);
   char name[32];
-  if (load->kind == TIR_CALL && load->count == 3) {
-    condition = tir_operands(e->ir, load->operands)[0];
-    load = tir_at(e->ir, tir_operands(e->ir, load->operands)[1]);
-  }
-  assert(load->kind == TIR_LOAD && load->count == 1 && !load->a && !s->store.predicate);
+  assert(load && load->count == 1 && !s->store.predicate);
   int bytes = tir_type_bits(call->type) * tir_type_lanes(call->type) / 8;
   assert(bytes == 4 || bytes == 8 || bytes == 16);
   emit_c_begin(e);
@@ -198,26 +193,6 @@ static void begin_copy(struct emit_c *e, const struct tir_stmt_node *s, const st
   fputs(");\n", e->out);
 }
 
-static bool is_zero(const struct emit_c *e, tir_expr x) {
-  const struct tir_expr_node *n = tir_at(e->ir, x);
-  if (n->kind == TIR_BROADCAST) return is_zero(e, n->a);
-  return (n->kind == TIR_INT_IMM && n->imm == 0) || (n->kind == TIR_FLOAT_IMM && n->real == 0 && !signbit(n->real));
-}
-
-/* The load that a value is, or that it is where a condition for all lanes holds, and zeros elsewhere: *condition is then
- * that, else TIR_NONE. NULL: it is none. */
-static const struct tir_expr_node *loaded_whole(const struct emit_c *e, tir_expr value, tir_expr *condition) {
-  const struct tir_expr_node *n = tir_at(e->ir, value);
-  *condition = TIR_NONE;
-  const tir_expr *parts = emit_c_choice(e, n);
-  if (parts) {
-    if (!is_zero(e, parts[2])) return NULL;
-    *condition = parts[0];
-    n = tir_at(e->ir, parts[1]);
-  }
-  return n->kind == TIR_LOAD && n->count == 1 && !n->a ? n : NULL;
-}
-
 /* A vector that goes as it is from one memory to another, neither of them a thread's own, which is in registers: one load
  * and one store, at multiples of their size (tir/lower/gpu/gpu_vectorize.c). */
 static bool copy_vector(struct emit_c *e, tir_stmt store) {
@@ -229,7 +204,7 @@ static bool copy_vector(struct emit_c *e, tir_stmt store) {
     return true;
   }
   if (emit_c_store_pairs(e, store)) return true;
-  const struct tir_expr_node *load = loaded_whole(e, s->store.value, &condition);
+  const struct tir_expr_node *load = tir_copied_load(e->ir, s->store.value, &condition);
   if (!load || s->store.predicate) return false;
   tir_expr from = tir_operands(e->ir, load->operands)[0];
   struct c_type t = emit_c_stored(load->type, 1);

@@ -66,7 +66,8 @@ static bool is_operation(const struct emit_c *e, tir_expr x, tir_type type) {
   return known && is_widened(e, made->a, type) && is_widened(e, made->b, type);
 }
 
-const tir_expr *emit_c_choice(const struct emit_c *e, const struct tir_expr_node *n) {
+/* The operands of a choice whose condition is one for all lanes; NULL: it is none. */
+static const tir_expr *choice_of(const struct emit_c *e, const struct tir_expr_node *n) {
   bool calls = n->kind == TIR_CALL && n->count == 3 && !strcmp(tir_text(e->ir, n->ref), "if_then_else");
   if (!calls && n->kind != TIR_SELECT) return NULL;
   const tir_expr *parts = calls ? tir_operands(e->ir, n->operands) : &n->a;
@@ -82,7 +83,7 @@ static bool is_bound(const struct emit_c *e, const struct tir_expr_node *let, ti
 /* Whether an operation of pairs stands in the value, where it is computed whole. Marks the variables that are. */
 static bool find_operation(struct emit_c *e, tir_expr x, tir_type type) {
   const struct tir_expr_node *n = tir_at(e->ir, x);
-  const tir_expr *choice = emit_c_choice(e, n);
+  const tir_expr *choice = choice_of(e, n);
   if (choice) {
     bool found = find_operation(e, choice[1], type);
     return find_operation(e, choice[2], type) || found;
@@ -324,7 +325,7 @@ static void let(struct emit_c *e, const struct tir_expr_node *n, tir_type type) 
 
 static void value(struct emit_c *e, tir_expr x, tir_type type) {
   const struct tir_expr_node *n = tir_at(e->ir, x), *made = tir_at(e->ir, n->a);
-  const tir_expr *choice = emit_c_choice(e, n);
+  const tir_expr *choice = choice_of(e, n);
   char name[40];
   if (is_operation(e, x, type)) {
     fprintf(e->out, "%s(", vector_function(e, (enum tir_kind)made->kind, type, name));

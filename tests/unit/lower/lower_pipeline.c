@@ -114,6 +114,23 @@ static void tails_are_filled_and_guarded(void **state) {
       3, "if tx < 28:");
 }
 
+/* A copy that is cut short leaves zeros, and no negative ones: the value is then computed and stored. */
+static void negative_zeros_are_not_copied(void **state) {
+  (void)state;
+  struct tir *ir =
+      read_function("A: T.Buffer((33, 50), \"float32\"), C: T.Buffer((60,), \"float32\")", BX(3), L(20), TX(20),
+                    "        L[tx] = T.float32(0)", K(33, "[0, 2]", "[0, 1]", ASYNC), LOCAL("S", 20), "    " TX(20),
+                    "            S[tx] = T.if_then_else(bx * 20 + tx < 50, A[k, bx * 20 + tx], T.float32(-0.0))",
+                    "    " TX(20), "            L[tx] = L[tx] + S[19 - tx]", TX(20), "        C[bx * 20 + tx] = L[tx]");
+  struct tir *lowered = lowered_copy(ir);
+  char *text = tir_print(lowered, TIR_NONE, 0);
+  assert_null(strstr(text, "async_copy"));
+  assert_non_null(strstr(text, "T.if_then_else("));
+  free(text);
+  tir_free(lowered);
+  tir_free(ir);
+}
+
 /* Of a vector of which nothing is to be copied the zeros are stored. */
 static void vectors_of_nothing_are_zeros(void **state) {
   (void)state;
@@ -207,6 +224,7 @@ int main(void) {
       cmocka_unit_test(copies_go_on_by_themselves),
       cmocka_unit_test(copies_are_of_four_bytes_at_least),
       cmocka_unit_test(tails_are_filled_and_guarded),
+      cmocka_unit_test(negative_zeros_are_not_copied),
       cmocka_unit_test(vectors_of_nothing_are_zeros),
       cmocka_unit_test(virtual_threads_share_a_pipeline),
       cmocka_unit_test(pipelines_stand_in_pipelines),

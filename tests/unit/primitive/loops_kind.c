@@ -108,10 +108,10 @@ static void annotates(void **state) {
   struct tir *ir = row_sums();
   tir_loop i = loop_of(ir, "S", 0);
   tir_block s = block_named(ir, "S");
-  assert_accepted(tir_annotate(ir, i, "b", tir_int(ir, TIR_T_I32, 3), err));
-  assert_accepted(tir_annotate(ir, i, "a", tir_string(ir, tir_symbol_of(ir, "text")), err));
-  assert_accepted(tir_annotate(ir, s, "c", tir_int(ir, TIR_T_I32, 1), err));
-  assert_accepted(tir_annotate(ir, s, "c", tir_int(ir, TIR_T_I32, 2), err)); /* the first value stays */
+  tir_annotate_symbol(ir, i, tir_symbol_of(ir, "b"), tir_int(ir, TIR_T_I32, 3));
+  tir_annotate_symbol(ir, i, tir_symbol_of(ir, "a"), tir_string(ir, tir_symbol_of(ir, "text")));
+  tir_annotate_symbol(ir, s, tir_symbol_of(ir, "c"), tir_int(ir, TIR_T_I32, 1));
+  tir_annotate_symbol(ir, s, tir_symbol_of(ir, "c"), tir_int(ir, TIR_T_I32, 2)); /* the first value stays */
   assert_function(ir, SUM, "for i in T.serial(8, annotations={\"a\": \"text\", \"b\": 3}):", "    for k in range(16):",
                   "        with T.sblock(\"S\"):", "            x, y = T.axis.remap(\"SR\", [i, k])",
                   "            T.reads(A[x, y])", "            T.writes(S[x])", "            T.sblock_attr({\"c\": 1})",
@@ -124,7 +124,7 @@ static void unannotates(void **state) {
   struct tir *ir = row_sums();
   tir_loop i = loop_of(ir, "S", 0);
   assert_refused(ir, MS_ANNOTATION_NOT_FOUND, tir_unannotate(ir, i, "a", err));
-  assert_accepted(tir_annotate(ir, i, "a", tir_int(ir, TIR_T_I32, 3), err));
+  tir_annotate_symbol(ir, i, tir_symbol_of(ir, "a"), tir_int(ir, TIR_T_I32, 3));
   assert_refused(ir, MS_ANNOTATION_NOT_FOUND, tir_unannotate(ir, i, "b", err));
   assert_accepted(tir_unannotate(ir, i, "a", err));
   assert_function(ir, SUM, "for i, k in T.grid(8, 16):", "    with T.sblock(\"S\"):", SUM_BODY);

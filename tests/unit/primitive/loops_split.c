@@ -160,7 +160,7 @@ static void refuses_marked_loops(void **state) {
   struct tir *ir = copy_of_100();
   tir_loop loop = loop_of(ir, "B", 0), out[2];
   tir_expr factors[] = {TIR_NONE, number(ir, 4)};
-  assert_accepted(tir_annotate(ir, loop, "key", number(ir, 1), err));
+  tir_annotate_symbol(ir, loop, tir_symbol_of(ir, "key"), number(ir, 1));
   assert_refused(ir, MS_LOOP_ANNOTATED_OR_BOUND, tir_split(ir, loop, factors, 2, true, false, out, err));
   assert_accepted(tir_unannotate(ir, loop, "key", err) && tir_bind(ir, loop, "threadIdx.x", err));
   assert_refused(ir, MS_LOOP_ANNOTATED_OR_BOUND, tir_split(ir, loop, factors, 2, true, false, out, err));

@@ -5,22 +5,39 @@
 #include "tir/analysis/loads.h"
 #include "tir/lower/lower.h"
 
+#include <math.h>
+
 bool lower_is_async(const struct tir *ir, tir_stmt s) {
   return tir_is(ir, s, TIR_STORE) && tir_is_device_call(ir, tir_as(ir, s, TIR_STORE)->store.value, TIR_ASYNC_COPY);
 }
 
-/* A load, or a choice, for all that is copied, between that and zero: a choice that became certain may have left zero. */
+/* Positive zero, or such in all lanes. */
+static bool is_zero(const struct tir *ir, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  if (n->kind == TIR_BROADCAST) return is_zero(ir, n->a);
+  return (n->kind == TIR_INT_IMM && n->imm == 0) || (n->kind == TIR_FLOAT_IMM && n->real == 0 && !signbit(n->real));
+}
+
+const struct tir_expr_node *tir_copied_load(const struct tir *ir, tir_expr value, tir_expr *condition) {
+  const struct tir_expr_node *n = tir_at(ir, value);
+  bool calls = tir_is_choice(ir, n);
+  *condition = TIR_NONE;
+  if (calls || n->kind == TIR_SELECT) {
+    const tir_expr *parts = calls ? tir_operands(ir, n->operands) : &n->a;
+    if (tir_type_lanes(tir_type_of(ir, parts[0])) > 1 || !is_zero(ir, parts[2])) return NULL;
+    *condition = parts[0];
+    n = tir_at(ir, parts[1]);
+  }
+  return n->kind == TIR_LOAD && !n->a ? n : NULL;
+}
+
+/* A choice that became certain may have left zero. */
 static bool is_one_copy(const struct tir *ir, tir_stmt store) {
   const struct tir_expr_node *call = tir_at(ir, tir_as(ir, store, TIR_STORE)->store.value);
-  const struct tir_expr_node *load = tir_at(ir, tir_operands(ir, call->operands)[0]);
   int bits = tir_type_bits(call->type) * tir_type_lanes(call->type);
-  if (tir_is_choice(ir, load)) {
-    const tir_expr *args = tir_operands(ir, load->operands);
-    if (tir_type_lanes(tir_type_of(ir, args[0])) > 1) return false;
-    load = tir_at(ir, args[1]);
-  }
-  return load->kind == TIR_LOAD && !load->a && !tir_as(ir, store, TIR_STORE)->store.predicate &&
-         (bits == 32 || bits == 64 || bits == 128);
+  tir_expr condition;
+  return tir_copied_load(ir, tir_operands(ir, call->operands)[0], &condition) &&
+         !tir_as(ir, store, TIR_STORE)->store.predicate && (bits == 32 || bits == 64 || bits == 128);
 }
 
 /* One value for all that is stored is no copy. */
