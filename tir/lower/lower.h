@@ -107,7 +107,7 @@ void lower_compact_matched(struct lowering *low);
 enum lower_memory { LOWER_DEVICE, LOWER_BLOCK, LOWER_THREAD };
 /* Makes rows of a buffer longer whose scope asks for what swizzle.c does, and which that cannot do it for. */
 void lower_spread_rows(struct tir *ir, tir_buffer buffer, tir_expr *shape, uint32_t rank);
-enum lower_memory lower_memory_of(const struct tir *ir, tir_buffer buffer); /* kernels.c */
+enum lower_memory lower_memory_of(const struct tir *ir, tir_buffer buffer); /* memory.c */
 
 /* Where threads reduce together, a statement evaluates a call of TVM's, in an attribute that says how values join:
  *   T.attr(comm_reducer(left…, right…, results…, identities…), LOWER_REDUCE, 0):
@@ -153,7 +153,7 @@ bool lower_share_bytes(struct tir *ir, tir_buffer a, tir_buffer b);
 /* An attribute around what that warp group does, at the kernel's start. (producer.c) */
 #define LOWER_PRODUCER "producer_warp_group"
 bool lower_is_producer(const struct tir *ir, tir_stmt s);
-tir_stmt lower_new_barrier(struct tir *ir); /* where a block's threads meet (barriers.c) */
+tir_stmt lower_new_barrier(struct tir *ir); /* where a block's threads meet (device_call.c) */
 /* How many groups of products an iteration leaves in flight: 0 or 1. What these read has so many versions more. */
 #define LOWER_PIPELINE_IN_FLIGHT "software_pipeline_products_in_flight"
 /* An attribute around a statement of such a loop; its value says what the statement asks for. (stages.c) */

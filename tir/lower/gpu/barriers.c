@@ -194,12 +194,6 @@ static bool refuse(struct pass *p, tir_stmt place, const char *what) {
 
 /* ---- Putting barriers ---- */
 
-tir_stmt lower_new_barrier(struct tir *ir) {
-  tir_expr args[] = {tir_string(ir, tir_symbol_of(ir, "shared")), tir_int(ir, TIR_T_BOOL, 0),
-                     tir_int(ir, TIR_T_I32, -1)};
-  return lower_new_call(ir, TIR_STORAGE_SYNC, args, 3);
-}
-
 static bool is_barrier(const struct tir *ir, tir_stmt s) { return lower_calls(ir, s, TIR_STORAGE_SYNC); }
 
 static bool summarize(struct pass *p, tir_stmt s, struct summary *out);

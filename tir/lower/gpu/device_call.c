@@ -28,3 +28,9 @@ tir_stmt lower_new_call(struct tir *ir, enum tir_device_call which, const tir_ex
 void lower_append_call(struct tir *ir, tir_stmt to, enum tir_device_call which, const tir_expr *args, uint32_t count) {
   tir_append(ir, to, TIR_BODY, lower_new_call(ir, which, args, count));
 }
+
+tir_stmt lower_new_barrier(struct tir *ir) {
+  tir_expr args[] = {tir_string(ir, tir_symbol_of(ir, "shared")), tir_int(ir, TIR_T_BOOL, 0),
+                     tir_int(ir, TIR_T_I32, -1)};
+  return lower_new_call(ir, TIR_STORAGE_SYNC, args, 3);
+}

@@ -173,12 +173,6 @@ static unsigned axes_around(const struct kernel *k, tir_stmt s) {
   return axes;
 }
 
-enum lower_memory lower_memory_of(const struct tir *ir, tir_buffer buffer) {
-  const char *scope = tir_text(ir, tir_buffer_at(ir, buffer)->scope);
-  if (!*scope || !strncmp(scope, "global", 6)) return LOWER_DEVICE;
-  return !strncmp(scope, "shared", 6) ? LOWER_BLOCK : LOWER_THREAD;
-}
-
 /* The axes whose threads share the memory. */
 static unsigned axes_sharing(const struct tir *ir, tir_buffer buffer) {
   const unsigned blocks = (1u << FIRST_THREAD_AXIS) - 1, all = (1u << AXES) - 1;

@@ -53,12 +53,6 @@ bool pipeline_needs_tma_copies(const struct pipeline *p, uint32_t part) {
   return any;
 }
 
-tir_stmt pipeline_kernel(const struct pipeline *p) {
-  tir_stmt kernel = p->loop;
-  for (tir_stmt s = p->loop; s != p->low->body; s = tir_stmt_at(p->low->ir, s)->parent) kernel = s;
-  return kernel;
-}
-
 static int64_t threads_of(const struct pipeline *p) {
   tir_stmt inside;
   struct lower_threads t = lower_threads_of(p->low->ir, pipeline_kernel(p), &inside);

@@ -82,11 +82,6 @@ bool pipeline_find_turns(struct pipeline *p) {
   return true;
 }
 
-tir_expr pipeline_number(struct pipeline *p, tir_expr iteration) {
-  struct tir *ir = p->low->ir;
-  return p->turn ? tir_add(ir, tir_mul(ir, tir_var_expr(ir, p->turn), p->extent), iteration) : iteration;
-}
-
 /* Blocks are numbered along x first: those of one row of the grid are neighbours. */
 static void name_tile(struct pipeline *p, tir_expr tile) {
   struct tir *ir = p->low->ir;

@@ -26,17 +26,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool pipeline_refuse(const struct pipeline *p, const char *what) {
-  return tir_refuse(p->low->ir, p->low->err, MS_LOWER_PIPELINE, p->loop, "%s", what);
-}
-
-bool pipeline_read_wish(const struct pipeline *p, const char *key, const char *what, bool *wish) {
-  const struct tir *ir = p->low->ir;
-  tir_expr asked = tir_annotation(ir, tir_stmt_at(ir, p->loop)->annotations, key);
-  *wish = asked && tir_is_const(ir, asked, 1);
-  return !asked || *wish || tir_is_const(ir, asked, 0) || pipeline_refuse(p, what);
-}
-
 /* What is asked of a pipeline; the last one outlives it (flight.c). */
 static const char *const asked[] = {LOWER_PIPELINE_STAGE,    LOWER_PIPELINE_ORDER,    LOWER_PIPELINE_ASYNC,
                                     LOWER_PIPELINE_BOXES,    LOWER_PIPELINE_PRODUCER, LOWER_PIPELINE_BLOCKS,
@@ -95,10 +84,6 @@ static void go_by_registers(struct pipeline *p, tir_stmt stage) {
   tir_as(ir, store, TIR_STORE)->store.value = loaded;
   tir_insert_before(ir, stage, before);
   tir_insert_before(ir, tir_stmt_at(ir, p->loop)->first[TIR_BODY], alloc);
-}
-
-int64_t pipeline_wishes(const struct tir *ir, tir_stmt stage) {
-  return tir_at(ir, tir_as(ir, stage, TIR_ATTR)->attr.value)->imm;
 }
 
 static bool multiplies(const struct tir *ir, tir_stmt stage) {
@@ -198,17 +183,6 @@ static bool is_copied(const struct tir *ir, tir_expr value) {
   }
   return n->kind == TIR_LOAD && !n->a && lower_memory_of(ir, n->ref) == LOWER_DEVICE &&
          tir_type_of(ir, value) == tir_buffer_at(ir, n->ref)->type;
-}
-
-/* Another statement needs what the part copies to the buffer, and none that copies besides has to do with it. */
-bool pipeline_is_for_others(const struct pipeline *p, uint32_t part, tir_buffer buffer) {
-  bool needed = false;
-  for (uint32_t i = 0; i < p->count; i++) {
-    if (i == part || !uses_of(p, i, buffer)) continue;
-    if (p->parts[i].async && (uses_of(p, i, buffer) & PIPELINE_WRITES)) return false;
-    needed = true;
-  }
-  return needed && uses_of(p, part, buffer) == (PIPELINE_WRITES | PIPELINE_BY_INDEX);
 }
 
 static void begin_copies(struct pipeline *p, uint32_t part) {

@@ -68,6 +68,8 @@ bool pipeline_read_wish(const struct pipeline *p, const char *key, const char *w
 int64_t pipeline_wishes(const struct tir *ir, tir_stmt stage); /* bits of LOWER_STAGE_BY_REGISTERS … */
 /* Another statement needs what the part copies to the buffer, and none that copies besides has to do with it. */
 bool pipeline_is_for_others(const struct pipeline *p, uint32_t part, tir_buffer buffer);
+tir_stmt pipeline_kernel(const struct pipeline *p);               /* that it stands in */
+tir_expr pipeline_number(struct pipeline *p, tir_expr iteration); /* counted on from tile to tile */
 void pipeline_find_uses(struct pipeline *p);
 bool pipeline_check_order(const struct pipeline *p);
 uint32_t pipeline_buffers_for(struct pipeline *p, tir_buffer buffer); /* that it needs */
@@ -81,7 +83,6 @@ bool pipeline_needs_tma_copies(const struct pipeline *p, uint32_t part); /* it t
 /* Appends, around what the part does in step t, the wait for its iteration's boxes, and that they may be overwritten. */
 void pipeline_wait_for_tma_copies(struct pipeline *p, uint32_t part, tir_expr t, tir_expr condition, tir_stmt to);
 void pipeline_free_tma_copies(struct pipeline *p, uint32_t part, tir_expr t, tir_expr condition, tir_stmt to);
-tir_stmt pipeline_kernel(const struct pipeline *p); /* that it stands in */
 /* A warp group more copies boxes (producer.c), if the annotation asks for it; where it may not, that is noted. False: refused. */
 bool pipeline_find_producer(struct pipeline *p);
 void pipeline_put_producer(
@@ -89,9 +90,8 @@ void pipeline_put_producer(
 /* Blocks do one tile after the other (persistent.c), if the annotation asks for so many; where they may not, that is noted. False:
  * refused. */
 bool pipeline_find_turns(struct pipeline *p);
-tir_expr pipeline_number(struct pipeline *p, tir_expr iteration); /* counted on from tile to tile */
-void pipeline_put_turns(struct pipeline *p);                      /* around all that the kernel does, once it stands */
-void pipeline_free_last(struct pipeline *p, tir_stmt to);         /* what a tile's last products have read */
+void pipeline_put_turns(struct pipeline *p);              /* around all that the kernel does, once it stands */
+void pipeline_free_last(struct pipeline *p, tir_stmt to); /* what a tile's last products have read */
 bool has_register_buffers(const struct pipeline *p);
 
 #endif

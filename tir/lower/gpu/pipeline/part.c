@@ -1,0 +1,40 @@
+/* What several files of this folder ask of a pipeline: what its loop is annotated with, the kernel around it, the number
+ * of an iteration, what a part copies. */
+#include "pipeline.h"
+
+bool pipeline_refuse(const struct pipeline *p, const char *what) {
+  return tir_refuse(p->low->ir, p->low->err, MS_LOWER_PIPELINE, p->loop, "%s", what);
+}
+
+bool pipeline_read_wish(const struct pipeline *p, const char *key, const char *what, bool *wish) {
+  const struct tir *ir = p->low->ir;
+  tir_expr asked = tir_annotation(ir, tir_stmt_at(ir, p->loop)->annotations, key);
+  *wish = asked && tir_is_const(ir, asked, 1);
+  return !asked || *wish || tir_is_const(ir, asked, 0) || pipeline_refuse(p, what);
+}
+
+int64_t pipeline_wishes(const struct tir *ir, tir_stmt stage) {
+  return tir_at(ir, tir_as(ir, stage, TIR_ATTR)->attr.value)->imm;
+}
+
+tir_stmt pipeline_kernel(const struct pipeline *p) {
+  tir_stmt kernel = p->loop;
+  for (tir_stmt s = p->loop; s != p->low->body; s = tir_stmt_at(p->low->ir, s)->parent) kernel = s;
+  return kernel;
+}
+
+tir_expr pipeline_number(struct pipeline *p, tir_expr iteration) {
+  struct tir *ir = p->low->ir;
+  return p->turn ? tir_add(ir, tir_mul(ir, tir_var_expr(ir, p->turn), p->extent), iteration) : iteration;
+}
+
+/* Another statement needs what the part copies to the buffer, and none that copies besides has to do with it. */
+bool pipeline_is_for_others(const struct pipeline *p, uint32_t part, tir_buffer buffer) {
+  bool needed = false;
+  for (uint32_t i = 0; i < p->count; i++) {
+    if (i == part || !uses_of(p, i, buffer)) continue;
+    if (p->parts[i].async && (uses_of(p, i, buffer) & PIPELINE_WRITES)) return false;
+    needed = true;
+  }
+  return needed && uses_of(p, part, buffer) == (PIPELINE_WRITES | PIPELINE_BY_INDEX);
+}
