@@ -11,7 +11,6 @@
 #include "tir/arith/linear.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { MOST_LOOPS = 64, MOST_INDICES = 64 };
 

@@ -14,8 +14,6 @@
  * Source: Shah et al., "FlashAttention-3", NeurIPS 2024, section 3.1; CUTLASS, "Efficient GEMM in CUDA", persistent kernels. */
 #include "pipeline.h"
 
-#include <string.h>
-
 static bool has_barriers(const struct tir *ir, tir_stmt kernel) {
   for (tir_stmt s = kernel; s; s = tir_next(ir, s, kernel))
     if (lower_calls(ir, s, TIR_MBARRIER_INIT)) return true;
