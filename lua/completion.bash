@@ -50,7 +50,7 @@ _msched() {
   words=$(sed -nE "s/^  (-[a-z]), (--[a-z-]+) .*/\1 \2/p; s/^  (-[a-z-]*)( .*)?$/\1/p" <<<"$help")
   # and the words in small letters of the command's forms
   words+=" "$(sed -nE "s/^(usage:|      ) msched $command ([^-]*).*/ \2/p" <<<"$help" | grep -oE '[^A-Z…][a-z]{2,}' | tr -d '[ |')
-  [[ $command == help ]] && words+=" instructions queries commands $commands"
+  [[ $command == help ]] && words+=" instructions queries commands terms targets $commands"
   if [[ $word != -* ]]; then
     case $command:${COMP_WORDS[2]} in
     show:* | replay:* | export:* | diff:* | db:pin | db:unpin) words+=" "$(_msched_ids) ;;

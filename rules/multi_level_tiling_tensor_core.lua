@@ -5,11 +5,12 @@
 -- Parameters: those of tiling.lua; groups of intrinsics, each {inputs, output, multiples = {m, n, k}, scopes = {a, b, c}, fill,
 -- load_a, load_b, sync, store, by_columns, padding, read_scope, inner = {m, n}, pipeline}: types of the elements, what the extents are
 -- multiples of, storage scopes of fragments; whether tiles of the second input lie by columns; the elements by which rows of
--- tiles are set apart, or the scope of tiles that are spread over banks; how many products' rows and columns a warp loads at once, where it is more than one; whether copies of
--- tiles run ahead of the products. Of groups without loads, {sync_by_columns, structure, warps, stages, registers, beside, boxes} besides: products of
--- so many warps at once, of tiles as they lie in shared memory; the second input's lie by columns where its own rows do; copies run so
--- many stages ahead; registers of a thread for one fragment of sums, and beside all of them; boxes: of what is drawn whether one thread has boxes of tensors
--- copied, 1, or all copy, 0; producer: of what is drawn whether, of boxes, that thread is of a warp group more, 1, or one of those that multiply, 0.
+-- tiles are padded, or the scope of swizzled tiles; how many products' rows and columns a warp loads at once, where it is more than
+-- one; whether copies of tiles run ahead of the products. Groups without loads also have {sync_by_columns, structure, warps, stages,
+-- registers, beside, boxes}: products of so many warps at once, of tiles as they lie in shared memory (the second input's by columns
+-- where its own rows do); stages of the pipeline; registers of a thread for one fragment of accumulators, and beside all of them;
+-- boxes: choices of whether one thread issues TMA bulk tensor copies, 1, or all threads copy, 0; producer: choices of whether that
+-- thread is of a producer warp group, 1, or of a consumer, 0.
 -- Source: Feng et al., "TensorIR", ASPLOS 2023, section 4.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
 
@@ -127,7 +128,7 @@ local function add_tiles(state, copies, group, p)
 end
 
 -- Inputs are loaded to shared memory, and from there to fragments under the second level of reductions. Rows of tiles are set
--- apart or spread over banks, so that threads which load a fragment meet in no bank.
+-- padded or swizzled, so that threads which load a fragment have no bank conflicts.
 local function add_fragments(state, classes, copies, group, p)
   local sch = state.sch
   local caches = tiling.add_read_caches(state, p.read.levels[1], p, group.read_scope)
@@ -175,7 +176,7 @@ local function split_within(group, batch, shared_bytes)
   local groups, inner, tiles = {}, {}, {[batch + 1] = tostring(group.multiples.m), [batch + 2] = tostring(group.multiples.n)}
   local function hold(sch)
     local sums, beside = string.format("%d * %s", group.registers, product(inner)), group.beside
-    -- A warp group more, which may copy, has as many as a thread needs besides sums.
+    -- A producer warp group has the registers that a thread needs beside its accumulators.
     sch:assert(string.format("%s <= %d and %s * (%s + %d) <= %d", sums, MOST_REGISTERS - beside, product(groups), sums, beside,
                              GROUP_REGISTERS - (group.producer and beside or 0)))
   end

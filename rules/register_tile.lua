@@ -209,7 +209,7 @@ end
 
 -- From outside: chunks of the other spatial loops and of rows, run in parallel; panels of columns; blocks of the longest
 -- reduction; phases, what is left of the other spatial loops, tiles of rows, the reductions, and the register tile.
--- Gives the loops that the panels are packed under, and that the result is written out under.
+-- Gives the loops that the panels are packed under, and that the result is written under.
 local function tile(sch, block, a, columns, rows)
   if a.apart then sch:reorder(a.apart) end
   local columns_outer, columns_inner = sch:split(a.inner, {msched.rest, columns})

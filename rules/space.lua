@@ -175,7 +175,7 @@ local function watch(report, rules)
   return report
 end
 
--- Rules may keep a state of their own while a space is opened: it begins anew each time.
+-- Rules may keep a state of their own while a space is opened: it is reset each time.
 local function begin(rules, context)
   for _, rule in ipairs(rules) do
     if rule.begin then

@@ -8,7 +8,7 @@ targets.llvm = {
            "spatial_tiling", "parallel_vectorize_unroll", "random_compute_location"},
   postprocs = {"disallow_dynamic_loop", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block", "rewrite_tensorize", "rewrite_layout"},
   mutators = {{"tile_size", 0.9}, {"compute_location", 0.05}, {"unroll", 0.03}, {"parallel", 0.02}, {"crossover", 0.05}},
-  -- what drafts weigh with, in cycles of one core; search.h has the words
+  -- weights of the analytical model, in cycles of one core; search.h explains them
   draft = {multiply_adds = 2, loads = 2, latency = 4, reload = 5, unrolled = 16, iteration = 0.5, copy = 0.15, parallel = 5000, guarded = 3, overrun = 0.1,
            call = 12, division = 12, branch = 0.7, exposed = 0.3, doubt = 1.25,
            way_bytes = {4096, 131072, 64}, bytes_a_cycle = {64, 20, 6}},
@@ -21,13 +21,13 @@ targets.llvm = {
   parallel_vectorize_unroll = {jobs_per_core = {16, 4, 1}, serial_elements = 1 << 17, max_vector_extent = 64, unroll_steps = {0, 16, 64, 512}, unroll_explicit = true},
 }
 
--- Registers of a thread that multiplies on tensor cores, beside its sums: as many does a draft count, and the rule leave free
--- (old traces state their own). Of 96 products by wgmma that were drawn for sm_90a, NVRTC 13 gives no more to 84 %, the
--- median is 34: 26 to 36 to those that copy boxes, most often 40 where a warp group more copies; the rest are mostly those
--- whose threads all copy, which have up to 191.
+-- Registers of a thread that multiplies on tensor cores, beside its accumulators: the analytical model counts them, and the rule
+-- leaves them free (old traces state their own). Of 96 random products by wgmma for sm_90a, NVRTC 13 gives no more to 84 %, the
+-- median is 34: 26 to 36 with TMA bulk tensor copies, most often 40 with a producer warp group; the rest are mostly those whose
+-- threads all copy, which have up to 191.
 local TENSOR_REGISTERS = 40
 
--- GPUs as drafts see them, by architecture, what they share first: search.h has the words. Cycles are of one multiprocessor, bytes
+-- GPUs as the analytical model sees them, by architecture, what they share first: search.h explains the numbers. Cycles are of one multiprocessor, bytes
 -- a cycle of memory at its clock. tensor_alone: of mma.sync beside wgmma (Luo et al., 2024; see search/cost/tensor_cores.c). Source: CUDA C++ Programming Guide, "Compute Capabilities"; the
 -- vendor's data sheets.
 local GPU = {warp = 32, own_registers = 255, used_registers = 24, tensor_products = 0, tensor_alone = 1, tensor_registers = TENSOR_REGISTERS, sm_registers = 65536, multiply_adds = 4, latency = 4, shared_latency = 25, memory_latency = 600,
@@ -77,7 +77,7 @@ local function mma_sync(inputs, output, short_inputs, short_output, k)
           store = "warp_mma_store_16x16_" .. short_output .. "_shared_dyn"}
 end
 
--- Of 16 x 8 x 8, of which a warp loads two and four at once: the peer's.
+-- TVM's, of 16 x 8 x 8, of which a warp loads two and four at once.
 local function mma(output, short_output)
   return {inputs = "float16", output = output, multiples = {m = 32, n = 32, k = 8}, inner = {m = 2, n = 4}, pipeline = true, padding = 8,
           scopes = {a = "m16n8k8.matrixA", b = "m16n8k8.matrixB", c = "m16n8k8.matrixC"},
@@ -86,7 +86,7 @@ local function mma(output, short_output)
           store = "mma_store_m16n8k8_" .. short_output .. "_global"}
 end
 
--- By wgmma: four warps at once, n columns, of tiles that copies ahead bring to panels of shared memory.
+-- By wgmma: four warps at once, n columns, of tiles that copies ahead bring to shared memory in wgmma's canonical layout.
 local function wgmma(inputs, short_inputs, n)
   local sync = string.format("wgmma_64x%dx16_%sf32", n, short_inputs:rep(2))
   return {inputs = inputs, output = "float32", multiples = {m = 64, n = n, k = 16}, read_scope = "shared.dyn.panels", scopes = {c = "wgmma.accumulator"},
@@ -198,7 +198,7 @@ targets.metaschedule = {
   }),
 }
 
--- What rules get beside schedule and block: the target, and what is known of its kind.
+-- What rules get beside schedule and block: the target, and the facts of its kind.
 function targets.context(target, known)
   known = known or targets[target.kind]
   if not known then error("no rules are known for targets of kind " .. tostring(target.kind), 2) end

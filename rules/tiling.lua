@@ -71,7 +71,7 @@ local function fork(state)
   return {sch = sch, block = sch:handle(state.block), tiles = tiles, held = state.held}
 end
 
--- The result is written out under the last loop of each level in turn, by the block that does so already or by a new one;
+-- The result is written under the last loop of each level in turn, by the block that does so already or by a new one;
 -- where there may be no cache, also as it is.
 local function add_write_reuse(state, write)
   local levels = state.sch:annotation(state.block, "meta_schedule.write_cache_level")
@@ -136,9 +136,9 @@ local function add_read_reuse(state, p)
   return results
 end
 
--- The first two of the loop's three statements are copies that run ahead of what uses them, so many stages less two. in_flight: products
--- of warp groups go on while those of the next iteration begin. boxes: what is drawn, 1: one thread has boxes of tensors copied; 0: all copy.
--- producer: what is drawn, 1: that thread is of a warp group more, which does nothing else.
+-- The first two of the loop's three statements are copies that run ahead of what uses them, so many stages less two. in_flight: a warp-group
+-- MMA overlaps with the next iteration's. boxes: a sample, 1: one thread issues TMA bulk tensor copies; 0: all threads copy.
+-- producer: a sample, 1: that thread is of a producer warp group, which does nothing else.
 function tiling.run_ahead(sch, loop, stage, in_flight, boxes, producer)
   sch:annotate(loop, "software_pipeline_stage", {0, 0, stage - 2})
   sch:annotate(loop, "software_pipeline_order", {0, 1, 2})

@@ -8,7 +8,7 @@ local worker = {environment = msched.load "rules.environment"}
 local KINDS = {"rule", "postproc", "mutator", "space", "intrinsic"}
 local define_intrinsic = msched.intrinsic
 
--- One that the state knows already counts as registered too: pools are given what boxes have read.
+-- One that the state knows already counts as registered too: pools are given what sandboxes have read.
 function msched.intrinsic(t)
   local made = define_intrinsic(t)
   table.insert(registered.intrinsic, made)

@@ -1,5 +1,5 @@
 -- A schedule at once, without measuring: blocks get what their pattern of reads and writes asks for (rules/patterns.lua),
--- and where that leaves choices, those whose drafts cost least. What came of a function's structure is a template: functions
+-- and where that leaves choices, those with the lowest estimates. What came of a function's structure is a template: functions
 -- of other shapes take it, and only its numbers are chosen again. With trials the template is what is tuned.
 local targets, space, patterns = msched.load "rules.targets", msched.load "rules.space", msched.load "rules.patterns"
 local draft = msched.load "search.cost.draft"
@@ -53,9 +53,9 @@ end
 
 -- ---- Choices by estimate -----------------------------------------------------------------------------------------
 
-local PROBED = 4 -- drafts of a schedule that are estimated as they are
+local PROBED = 4 -- proposals of a schedule that are estimated as they are
 
--- What the cheapest drafts of a schedule cost; infinite where it cannot be estimated.
+-- The estimates of the cheapest candidates of a schedule; infinite where it cannot be estimated.
 local function cost_of(work, trace)
   local least = math.huge
   local ok, reading = pcall(msched.draft, work.func, trace, work.machine)
@@ -116,7 +116,7 @@ end
 local function known_template(work, key)
   local template, traces = kept_templates[key], {}
   for _, trace in ipairs(template and template.traces or {}) do
-    local ok, sch = pcall(msched.apply, work.func, trace, {anew = true, seed = work.seed})
+    local ok, sch = pcall(msched.apply, work.func, trace, {resample = true, seed = work.seed})
     if ok then traces[#traces + 1] = sch.trace end
   end
   if #traces == 0 then return nil end -- there is none yet, or it does not fit
@@ -148,7 +148,7 @@ function Filling.other_choices() return {} end
 function Filling:replay(jobs)
   local list = {}
   for i, job in ipairs(jobs) do
-    local ok, sch = pcall(msched.apply, self.func, job.trace, {seed = self.seed, candidate = job.candidate, repair = true, anew = job.anew})
+    local ok, sch = pcall(msched.apply, self.func, job.trace, {seed = self.seed, candidate = job.candidate, repair = true, resample = job.resample})
     local before = ok and sch.trace
     list[i] = ok and space.postprocess(sch, self.parts) and {trace = sch.trace, sketch_trace = before, hash = sch:hash()} or false
   end
@@ -243,7 +243,7 @@ local function patterns_of(work)
   return list
 end
 
--- ms.auto_schedule(func, options): a schedule; and what is known of it: target; patterns, of each block; known, whether its template
+-- ms.auto_schedule(func, options): a schedule; and facts of it: target; patterns, of each block; known, whether its template
 -- was; cycles, as estimated; with trials best, as ms.tune gives it.
 function msched.auto_schedule(func, options)
   if msched.type(func) ~= "function" then error(msched.where() .. "ms.auto_schedule takes a function, as te.func makes it, and options", 0) end

@@ -2,8 +2,8 @@
  *
  * A candidate is several rows, one a buffer store; its score is the sum of its rows' predictions, and trees are fitted so
  * that the sums match throughput relative to the best of the task. xgboost grows them by histograms; they are walked
- * here (forest.c). Growing them anew from all lessons is quick enough, and so the model is a function of the lessons,
- * however they were parted. Source: Zheng et al., "Ansor", OSDI 2020, section 5.2. */
+ * here (forest.c). Growing them again from all training samples is quick enough, and so the model is a function of the
+ * samples, however they were split. Source: Zheng et al., "Ansor", OSDI 2020, section 5.2. */
 #include "forest.h"
 #include "search.h"
 
@@ -30,9 +30,9 @@ struct task {
 struct search_model {
   bool learns;
   uint64_t seed;
-  struct forest prior, learned; /* of the file; of the lessons, on top of it */
+  struct forest prior, learned; /* of the file; of the training samples, on top of it */
   struct lesson *lessons;
-  float *rows; /* of all lessons */
+  float *rows; /* of all samples */
   struct task *tasks;
   uint32_t count, room, row_count, row_room, task_count;
   pthread_t learner;
@@ -56,7 +56,7 @@ struct search_model *search_model_new(const char *kind, uint64_t seed, ms_error 
   return m;
 }
 
-/* ---- Lessons ---- */
+/* ---- Training samples ---- */
 
 static struct task *task_of(struct search_model *m, uint32_t name) {
   for (uint32_t i = 0; i < m->task_count; i++)

@@ -1,4 +1,4 @@
--- What the store knows of a task when a run begins: modules that are not measured again, the best so far, lessons for
+-- What the store knows of a task when a run begins: modules that are not measured again, the best so far, training samples for
 -- the model, and records of others where the search starts.
 local fixed, fixed_order = msched.load "search.fixed", msched.load "search.fixed_order"
 local resume = {}
@@ -44,7 +44,7 @@ local function distance(a, b)
 end
 
 -- Functions of the store that are the task's but for their extents, the nearest first: {id, far}. Those of the run's other
--- tasks are none: what is known of them when a run goes on again is not what was known when it began.
+-- tasks are none: their records differ between the start of a run and its continuation.
 local function nearest(task, store)
   local own, list, structure = {}, {}, structure_of(task.func)
   for _, t in ipairs(task.run.tasks) do own[t.workload or ""] = true end
@@ -188,7 +188,7 @@ function resume.read(task, store)
   end
 end
 
--- Lessons of an iteration's records: their features come of replaying them.
+-- Training samples of an iteration's records: replaying them gives their features.
 local function lessons_of(task, list)
   local jobs, lessons = {}, {}
   for i, k in ipairs(list) do jobs[i] = {trace = k.sketch, seed = k.record.seed, candidate = k.record.candidate} end

@@ -1,4 +1,4 @@
-/* search: what policies need to be fast. The door of the room; the policies themselves are Lua files beside it.
+/* search: what policies need to be fast. The module's public header; the policies themselves are Lua files beside it.
  *
  * A pool of replay workers turns traces and seeds into scheduled, postprocessed candidates; features describe them; a
  * cost model ranks them. No result depends on time or the number of threads: a candidate is a function of (workload,
@@ -74,7 +74,7 @@ const char *search_feature_doc(uint32_t i);  /* what number i is */
 bool search_features(struct tir *scheduled, tir_func f, float **rows, uint32_t *count, ms_error *err);
 
 /* ---- Cost models
- * What a model says depends on the kind, the seed, the file it came from and the lessons given so far, in their order;
+ * What a model says depends on the kind, the seed, the file it came from and the training samples so far, in their order;
  * not on how many were given at a time, nor on the time that learning takes. Not thread-safe: one caller at a time. */
 struct search_model;
 /* What a measured candidate teaches: rows x search_feature_count() features, borrowed for the call. It is left out where
@@ -94,8 +94,8 @@ struct search_model *search_model_load(const char *path, uint64_t seed, ms_error
 /* Writes what was learned; the file is replaced as a whole. */
 bool search_model_save(struct search_model *model, const char *path, ms_error *err);
 void search_model_free(struct search_model *model);
-/* Adds lessons, and learns from all of them on a thread of its own. The next call on the model waits for it: a
- * prediction knows every lesson given before. What fails there is the next call's error. */
+/* Adds training samples, and learns from all of them on a thread of its own. The next call on the model waits for it: a
+ * prediction knows every sample given before. What fails there is the next call's error. */
 bool search_model_update(struct search_model *model, const struct search_lesson *lessons, uint32_t count,
                          ms_error *err);
 /* Scores, the higher the better: throughput relative to the best of the task. rows[i] rows of features[i] are candidate
@@ -104,8 +104,8 @@ bool search_model_update(struct search_model *model, const struct search_lesson 
 bool search_model_predict(struct search_model *model, const float *const *features, const uint32_t *rows,
                           uint32_t count, double *scores, ms_error *err);
 
-/* ---- Drafts: what candidates of a sketch cost, estimated from their decisions alone. Nothing is replayed: a sketch is
- * read once, and a candidate is arithmetic on its decisions, a microsecond or two. */
+/* ---- The analytical model: the cost of a sketch's candidates, estimated from their decisions alone. Nothing is replayed: a
+ * sketch is read once, and a candidate is arithmetic on its decisions, a microsecond or two. */
 enum { SEARCH_LEVELS = 3 };
 /* A GPU, in cycles of one of its multiprocessors, and bytes: SEARCH_GPU_NUMBER(name, what it is). */
 #define SEARCH_GPU_NUMBERS(X)                                                                                          \
@@ -123,7 +123,7 @@ enum { SEARCH_LEVELS = 3 };
   X(latency, "of one of them")                                                                                         \
   X(shared_latency, "of a load from shared memory")                                                                    \
   X(memory_latency, "of a load from the device's memory")                                                              \
-  X(copy_wait, "cycles from a thread's copy to shared memory to its next, of those that go on by themselves")          \
+  X(copy_wait, "cycles from a thread's copy to shared memory to its next, of asynchronous copies")                     \
   X(plain_wait, "cycles more of those that it waits for")                                                              \
   X(guarded_plain, "the same of those that a condition guards")                                                        \
   X(divided_wait, "as copy_wait, of guarded ones that divide for their row")                                           \
@@ -167,7 +167,7 @@ struct search_machine { /* in cycles of one core, and bytes; rules/targets.lua h
 };
 struct search_draft;
 /* workload: borrowed for the call, and names are interned in it. Draws that are open in the sketch are drawn by the seed
- * 1; what no draft varies (places of computation, tiles of loops that others' decisions size) stays so, and may have to be
+ * 1; what the model does not vary (compute locations, tiles of loops that others' decisions size) stays so, and may have to be
  * repaired. NULL: the sketch is refused. */
 struct search_draft *search_draft_new(struct tir *workload, const struct vm_trace *sketch,
                                       const struct vm_intrinsics *intrinsics, const struct search_machine *machine,
@@ -199,7 +199,7 @@ enum { SEARCH_DRAFT_NESTS = 8 };
 uint32_t search_draft_best(const struct search_draft *draft, uint64_t seed, uint64_t budget, uint32_t most,
                            uint32_t each, const volatile int *stop, struct search_drafted *out);
 
-/* Drafts of many sketches, and many estimates, on several threads, the caller's among them. What comes of each depends on it
+/* Proposals of many sketches, and many estimates, on several threads, the caller's among them. What comes of each depends on it
  * alone, not on the others or the number of threads. Where *stop (NULL: nothing) is no longer 0 they return soon, and the rest
  * is as if it were refused. */
 struct search_draft_job {

@@ -1,4 +1,4 @@
--- A task: a function that is tuned, what is known of it, and what came of its candidates. It is the environment of its
+-- A task: a function that is tuned, its state, and the results of its candidates. It is the environment of its
 -- policy: func, target, seed, iteration, sketches, mutators {{part, weight}…}, batch, bound, asked (whether a number of trials
 -- was), model (where the policy needs one), and the methods below down to `measure`.
 local space, refusals = msched.load "rules.space", msched.load "rules.refusals"
@@ -66,10 +66,10 @@ function Task:sketch(n)
   return sketch
 end
 
--- So many jobs that draw all decisions of the sketches anew, which they take in turn.
+-- So many jobs that resample all decisions of the sketches, which they take in turn.
 function Task:draw_jobs(most)
   local jobs, before = {}, (self.iteration - 1) * self.batch + self.made
-  for i = 1, most do jobs[#jobs + 1] = {trace = self:sketch(before + i - 1), anew = true} end
+  for i = 1, most do jobs[#jobs + 1] = {trace = self:sketch(before + i - 1), resample = true} end
   return jobs
 end
 
@@ -78,12 +78,12 @@ function Task:other_choices(trace) return self.product and self.product:neighbou
 
 -- The space's sketches with what another seed draws while it is opened, as traces.
 function Task:open_space(seed)
-  local ok, sketches = pcall(self.open_anew, seed)
+  local ok, sketches = pcall(self.reopen, seed)
   if not ok then error({not_the_policys = true, message = sketches}, 0) end
   return sketches
 end
 
--- Replays jobs {trace =, anew =}: a list of candidates {trace, hash, features, sketch_trace}, false where one was refused.
+-- Replays jobs {trace =, resample =}: a list of candidates {trace, hash, features, sketch_trace}, false where one was refused.
 -- sketch_trace is the trace before postprocessing: what mutates. A candidate's number, which with the seed decides its
 -- draws, depends on the iteration and on how many were made in it before: not on what other runs did.
 function Task:replay(jobs)

@@ -1,4 +1,4 @@
--- Tuning: the door. Opens the spaces of functions, makes tasks of them, and runs these on shared services.
+-- Tuning: the entry point. Opens the spaces of functions, makes tasks of them, and runs these on shared services.
 local targets, space, refusals = msched.load "rules.targets", msched.load "rules.space", msched.load "rules.refusals"
 local Task, Run = msched.load "search.task", msched.load "search.run"
 local groups, whole = msched.load "search.groups", msched.load "search.whole"
@@ -77,7 +77,7 @@ local function traces_of(schedules)
 end
 
 -- The sketches that a seed draws, as traces; of a space that is factored by block one combination.
-local function open_anew(func, box, parts, seed)
+local function reopen(func, box, parts, seed)
   local sketches, _, product = generate(func, box, parts, seed)
   return product and {(product:sketch(product:combination(seed, seed)))} or traces_of(sketches)
 end
@@ -86,7 +86,7 @@ end
 -- state; refused, what was (rules/refusals.lua); thinned, whether there are more sketches;
 -- unscheduled, whether the function has no block that could be scheduled; product, the space factored by
 -- block (rules/factored.lua) where it is large: sketches is then every choice of every block once; idle, the names of rules of
--- the user's that changed nothing; open_anew, which gives
+-- the user's that changed nothing; reopen, which gives
 -- the sketches that another seed makes, as traces. The target's rules and those of options.files run in a sandbox; closures
 -- (registered, or options.rules, options.postprocs, options.mutators) run here, and so does a space that the script
 -- describes in place of the target's.
@@ -113,7 +113,7 @@ function tune.open(func, target, options)
   local mutators = open_mutators(box, own("mutator", options.mutators), refused)
   if product then table.insert(mutators, {{name = "block", apply = function(...) return product:mutate(...) end}, BLOCK_WEIGHT}) end
   return {sketches = sketches, mutators = mutators, postprocs = own("postproc", options.postprocs), refused = refused, thinned = report.thinned,
-          unscheduled = #msched.schedule(func):block_names() == 0, product = product, idle = report.idle or space.idle(parts.users, report), open_anew = function(seed) return open_anew(func, box, parts, seed) end}
+          unscheduled = #msched.schedule(func):block_names() == 0, product = product, idle = report.idle or space.idle(parts.users, report), reopen = function(seed) return open_anew(func, box, parts, seed) end}
 end
 
 -- ---- A fixed order of reductions ---------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ local function in_order(func, sketches, seed)
   for _, sketch in ipairs(sketches) do
     local ok
     for candidate = 1, DRAWS do
-      ok, why = pcall(function() msched.apply(func, sketch, {anew = true, seed = seed, candidate = candidate}):check_reduction_order() end)
+      ok, why = pcall(function() msched.apply(func, sketch, {resample = true, seed = seed, candidate = candidate}):check_reduction_order() end)
       if ok or #sketch:draws() == 0 then break end
     end
     if ok then list[#list + 1] = sketch end
@@ -216,7 +216,7 @@ local function open_task(each, run, shared, policy, options)
   end
   local fields = fields_of(each, run, target, options)
   fields.policy, fields.sketches, fields.mutators, fields.postprocs = policy, traces_of(opened.sketches), opened.mutators, opened.postprocs
-  fields.refused, fields.thinned, fields.idle_rules, fields.product, fields.open_anew = opened.refused, opened.thinned, opened.idle, opened.product, opened.open_anew
+  fields.refused, fields.thinned, fields.idle_rules, fields.product, fields.reopen = opened.refused, opened.thinned, opened.idle, opened.product, opened.reopen
   fields.unscheduled, fields.space_key = opened.unscheduled, space_key(policy, fields.sketches, options.fixed_order)
   if options.fixed_order and not fields.product then fields.sketches = in_order(each.func, fields.sketches, options.seed or 1) end
   local task = Task.new(each.func, fields)

@@ -1,4 +1,4 @@
--- Without tuning: the fastest that the store knows of a task, or the first of its drafts that can be built, which is stored
+-- Without tuning: the fastest that the store knows of a task, or the first proposal that can be built, which is stored
 -- as not measured. No kernel runs.
 local draft, fixed_order = msched.load "search.cost.draft", msched.load "search.fixed_order"
 
@@ -23,7 +23,7 @@ end
 local LOOKED = 8 -- so many that can be built are looked at before one that is not clean is taken
 
 -- Whether nothing that the assembler says of a kernel makes it slow: registers that spill, arrays of a thread in memory,
--- products that wait for one another. Where that many spill that it is foreseen, it is not asked.
+-- products that wait for one another. Where the estimate has that many spills, ptxas is not asked.
 -- What no assembler has seen is else taken as it is; nil and why: a block takes more than the target has.
 local function is_clean(kernel, target)
   if not target.arch then return true end
@@ -51,10 +51,10 @@ local function first_built(task, list)
   return first, why
 end
 
--- The first by estimate that can be built; nil and why: there is none.
+-- The top-ranked candidate that can be built; nil and why: there is none.
 function untuned.choice(task)
   local c, why = first_built(task, (draft.candidates(task, DRAFTS, DRAWN)))
-  return c, why and "no draft can be built: " .. why or "every draft was refused"
+  return c, why and "no proposal can be built: " .. why or "every proposal was refused"
 end
 
 -- Gives the task the store's fastest, where it has one.

@@ -40,7 +40,7 @@ end
 
 -- ---- Choices of a part -------------------------------------------------------------------------------------------
 
--- What a part is without a measurement: the store's, or else the first by estimate, or else as it was written. And why, where that.
+-- What a part is without a measurement: the store's, or else the top-ranked candidate of the analytical model, or else as it was written. And why, where that.
 function whole.choice(part)
   if part.fastest then return part.fastest.trace end
   local c, why = untuned.choice(part)
@@ -140,7 +140,7 @@ function whole.untuned(task)
   local ok, made = pcall(function() return first_candidate(task, choices_of(task)) end)
   if not ok then return task:fail(type(made) == "table" and made.message or tostring(made)) end
   local built, why = pcall(msched.build, msched.apply(task.func, made.trace):func(), {target = task.target.text, reference = task.func})
-  if not built then return task:fail("what its groups' drafts make cannot be built: " .. tostring(why)) end
+  if not built then return task:fail("the composed schedule cannot be built: " .. tostring(why)) end
   untuned.keep(task, made)
 end
 

@@ -1,4 +1,4 @@
--- msched bench auto: what ms.auto_schedule gives at once, or with --no-tune the first by estimate, beside what tuning finds,
+-- msched bench auto: what ms.auto_schedule gives at once, or with --no-tune the analytical model's top-ranked candidate, beside what tuning finds,
 -- operator by operator, timed in turn.
 -- msched bench lenet: a network scheduled in one call beside the same with its outer loops made parallel.
 local ms = msched
@@ -30,7 +30,7 @@ local function schedule_at_once(func, target, options)
   return sch, {seconds = ms.clock() - start, known = about.known}
 end
 
--- The first by estimate, as tuning without a measurement gives it: how long that took, and the schedule.
+-- The top-ranked candidate, as tuning without a measurement gives it: how long that took, and the schedule.
 local function first_draft(func, target, options)
   return tools.with_store(function(store)
     local start = ms.clock()

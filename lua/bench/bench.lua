@@ -14,9 +14,9 @@ local function product(shape, options)
   return {name = table.concat({table.concat(shape, "x"), table.unpack(options.words)}, " "), operator = "matmul", words = words}, func
 end
 
--- What the peer says of a product, tuned with as many trials; nil: it is not asked.
+-- TVM's result for a product, tuned with as many trials; nil: it is not asked.
 local function ask_peer(options, shape, trials)
-  if not options.peer then return nil end
+  if not options.tvm then return nil end
   local m, n, k = table.unpack(shape)
   return tools.ask_peer(options, "peer_tune.py", m, n, k, trials)
 end
@@ -94,7 +94,7 @@ local function bench_tune(options)
   print(string.format("tune: %d trials in %.1f s, %.3f s each: %d timed to within 2 %%, %d stopped as hopeless, %d other; not counted: %s; best %s %s",
                       env.done, env.seconds, each, tight, censored, env.done - tight - censored, tune.reasons_text(env.failures),
                       cli.time_text(env.fastest.seconds), cli.rate_text(cli.work_of(func), env.fastest.seconds)))
-  if peer then print(string.format("peer: %.2f s a trial, %.0f times as long", peer, peer / each)) end
+  if peer then print(string.format("TVM: %.2f s a trial, %.0f times as long", peer, peer / each)) end
   return cli.DONE
 end
 
@@ -115,12 +115,12 @@ local function read_rest(rest)
   return shapes, words
 end
 
--- Products are of float32 on CPUs where the peer is asked.
+-- Products are of float32 on CPUs where TVM is asked.
 local function bench_products(bench, options, rest)
   options.trials = options.trials or 128
   options.shapes, options.words = read_rest(rest)
   local target = ms.target(options.target or "native", {runs = true})
-  if options.peer and (target.arch or #options.words > 0) then cli.misuse "--peer: the peer's side is of float32, on CPUs" end
+  if options.tvm and (target.arch or #options.words > 0) then cli.misuse "--tvm: TVM tunes float32 on CPUs only; leave out --target and words of the operator, or --tvm" end
   return bench(options, target)
 end
 

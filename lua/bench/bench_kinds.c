@@ -1,6 +1,6 @@
 /* msched bench kinds: what an instruction of each kind costs.
  *
- * The sketches of all workloads are replayed, their decisions drawn anew each time; then cases, files that hold a
+ * The sketches of all workloads are replayed, their decisions resampled each time; then cases, files that hold a
  * function and a trace, with the decisions of the trace: there are kinds that no sketch has. Each replay starts from
  * the workload. What is shown of a kind is the average over all its instructions, where a trace's is the median of its
  * replays: other work of the machine falls on some of them. */

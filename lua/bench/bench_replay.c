@@ -1,6 +1,6 @@
 /* msched bench replay: how many traces are replayed in a second on one core.
  *
- * A workload's sketches are replayed in turn, every decision drawn anew each time; draws that are refused take their
+ * A workload's sketches are replayed in turn, every decision resampled each time; draws that are refused take their
  * time and are not counted. A replay ends with the structural hash of the scheduled module; their exclusive or is
  * printed. One in a thousand goes through the verifier, and its decisions, given to a strict replay, must yield the
  * same hash. Nothing is remembered from one replay to the next. */
@@ -117,7 +117,7 @@ static bool measure(const struct bench *b, struct vm_schedule *sch, const struct
   return true;
 }
 
-/* ---- The peer ---------------------------------------------------------------------------------------------------- */
+/* ---- TVM --------------------------------------------------------------------------------------------------------- */
 
 /* Runs peer_replay.py for one workload's sketches and reads its answer, one JSON object. */
 static json_t *run_peer(const struct options *o, const char *sketches, ms_error *err) {
@@ -139,7 +139,7 @@ static json_t *run_peer(const struct options *o, const char *sketches, ms_error 
   if (!failed) {
     FILE *from = fdopen(ends[0], "r");
     answer = from ? json_loadf(from, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
-    while (from && fgetc(from) != EOF) {} /* a peer that writes on must not fail for want of a reader */
+    while (from && fgetc(from) != EOF) {} /* a process that writes on must not fail for want of a reader */
     if (from)
       fclose(from);
     else
@@ -148,7 +148,7 @@ static json_t *run_peer(const struct options *o, const char *sketches, ms_error 
   } else {
     close(ends[0]);
   }
-  if (!answer) ms_fail(err, MS_IO, "the peer does not answer: %s", failed ? strerror(failed) : "see its messages");
+  if (!answer) ms_fail(err, MS_IO, "TVM does not answer: %s", failed ? strerror(failed) : "see its messages");
   return answer;
 }
 
@@ -186,7 +186,7 @@ static void report(const char *name, const struct result *r, json_t *peer, const
   printf("%-13s %9.0f replays/s  %6.2f us each (%.2f of the processor)  %llu refused of %llu  %llu checked  hash %s",
          name, rate, 1e6 / rate, 1e6 * r->processor / (double)r->replays, (unsigned long long)r->refused,
          (unsigned long long)(r->refused + r->replays), (unsigned long long)r->checked, hash);
-  if (peer) printf("  peer %.1f/s  ratio %.0f", other, rate / other);
+  if (peer) printf("  TVM %.1f/s  ratio %.0f", other, rate / other);
   printf("\n");
 }
 
@@ -247,7 +247,7 @@ static int bench_replay(const struct cli_command *self, int argc, char **argv) {
   const struct cli_place places[] = {
       {.key = "json", .flag = &o.json},        {.key = "profile", .flag = &o.profile},
       {.key = "seconds", .whole = &o.seconds}, {.key = "seed", .whole = &o.seed},
-      {.key = "count", .whole = &o.count},     {.key = "peer", .text = &o.peer},
+      {.key = "count", .whole = &o.count},     {.key = "tvm", .text = &o.peer},
       {.key = "data", .text = &o.data},
   };
   int count;

@@ -39,7 +39,7 @@ function estimate.tau(list)
   return by_cost > 0 and agree / math.sqrt(by_cost * by_time) or 0
 end
 
--- How many times as long as the fastest the first by estimate takes.
+-- How many times as long as the fastest the top-ranked candidate takes.
 function estimate.first(list)
   local first, fastest = list[1], math.huge
   for _, r in ipairs(list) do

@@ -149,10 +149,10 @@ function Limits:of(func, target, again, traces)
   local work = func:work()
   local bytes, multiplied = work.read_bytes + work.written_bytes, target.arch and traces and tensor_peak.type_of(traces) or nil
   if bytes == 0 or not runs_here(target) then return nil end
-  local anew = again and again[again.of == "bytes" and "memory" or "arithmetic"].source.key
-  local longest, unknown = self:arithmetic(target, work.operations, multiplied, anew)
+  local repeated = again and again[again.of == "bytes" and "memory" or "arithmetic"].source.key
+  local longest, unknown = self:arithmetic(target, work.operations, multiplied, repeated)
   local source = target.arch and memory_of_device(target, bytes) or memory_of_cpu(target, bytes)
-  local memory = {name = source.name, source = source, seconds = bytes / self:rate(target, source, anew == source.key)}
+  local memory = {name = source.name, source = source, seconds = bytes / self:rate(target, source, repeated == source.key)}
   local arithmetic = longest and {name = longest.source.name, source = longest.source, seconds = longest.seconds}
   local limit = arithmetic and arithmetic.seconds > memory.seconds and arithmetic or memory
   if self:seconds_of_unknown(target, unknown) > limit.seconds then return nil end

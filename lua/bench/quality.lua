@@ -1,4 +1,4 @@
--- msched bench quality: how long tuning takes until its best kernel is as fast as the best that the peer finds with so many
+-- msched bench quality: how long tuning takes until its best kernel is as fast as the best that TVM finds with so many
 -- trials. Both times are as each measures its own kernels, on as many threads.
 local ms = msched
 local cli, tools = ms.load "lua.cli.cli", ms.load "lua.bench.tools"
@@ -17,16 +17,16 @@ end
 local function report(line)
   local reached = line.reached_seconds and string.format("reached after %.2f s, %d trials: %.0f times as soon", line.reached_seconds, line.reached_trials,
                                                          line.peer_tuning_seconds / line.reached_seconds) or "not reached"
-  print(string.format("%-9s peer %s of %d trials in %.0f s; %s; best %s, %.2f times as fast, in %.1f s", line.workload, cli.time_text(line.peer_seconds), line.trials,
+  print(string.format("%-9s TVM %s of %d trials in %.0f s; %s; best %s, %.2f times as fast, in %.1f s", line.workload, cli.time_text(line.peer_seconds), line.trials,
                       line.peer_tuning_seconds, reached, cli.time_text(line.best_seconds), line.peer_seconds / line.best_seconds, line.tuning_seconds))
 end
 
 return function(options, names)
   options.seed, options.trials = options.seed or 1, options.trials or 128
-  if not options.peer then cli.misuse "--peer PYTHON is needed: whose quality is to be reached" end
+  if not options.tvm then cli.misuse "--tvm PYTHON is needed: a Python with TVM" end
   if options.trials < 1 then cli.misuse "--trials: a number of at least 1 is expected" end
   local target = ms.target(options.target or "native", {runs = true})
-  if target.arch then cli.misuse("--target: the peer's side is of CPUs, not of %s", target.text) end
+  if target.arch then cli.misuse("--target: TVM is measured on CPUs only, not for %s", target.text) end
   for _, name in ipairs(#names > 0 and names or USUAL) do
     local func = cli.functions_of(string.format("%s/workloads/%s.py", options.data, name))[1]
     local peer = tools.ask_peer(options, "peer_quality.py", options.data, name, target.cores, options.trials)

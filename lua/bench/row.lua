@@ -129,7 +129,7 @@ local function compare(member, ours, theirs, arrays)
 end
 
 -- Our kernel's call and the vendors', which are compared on whole numbers, whose sums are exact, and hold for timing what tuning is
--- timed on: of a GPU numbers with all their digits, by which vendors choose their ways too, and on which all are compared once more.
+-- timed on: of a GPU full-mantissa data, by which vendors choose their algorithms too, and on which all are compared once more.
 local function calls_of(member, func, kernel, vendors)
   local arrays = ms.arrays_for(func, 1)
   local function fill() return ms.fill_for_timing(func, arrays, kernel:target()) end

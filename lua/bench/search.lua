@@ -18,7 +18,7 @@ local function draw_jobs(b, first)
   local jobs = {}
   for i = 1, math.min(POPULATION, b.count - first) do
     local candidate = first + i
-    jobs[i] = {trace = b.sketches[candidate % #b.sketches + 1], seed = b.seed, candidate = candidate, anew = true}
+    jobs[i] = {trace = b.sketches[candidate % #b.sketches + 1], seed = b.seed, candidate = candidate, resample = true}
   end
   return jobs
 end
@@ -152,7 +152,7 @@ local function report(line)
   for _, kind in ipairs {"drawn", "mutated"} do
     cost_line(name, kind, line[kind])
     local peer = line.peer and line.peer[kind]
-    if peer then print(string.format("%-9s %-8s %6.0f us by the peer, %.0f times as many", name, kind, peer, peer / line[kind].candidate)) end
+    if peer then print(string.format("%-9s %-8s %6.0f us by TVM, %.0f times as many", name, kind, peer, peer / line[kind].candidate)) end
   end
   print(string.format("%-9s model    update %.3f s for %d candidates", name, line.update_seconds, line.lessons))
   if not line.first_trial_seconds then return end
@@ -180,7 +180,7 @@ local function bench_workload(name, options)
     line.built, line.passes = measure_builds(func, b.parents, options)
     for key, value in pairs(measure_run(name, func, options)) do line[key] = value end
   end
-  line.peer = options.peer and tools.ask_peer(options, "peer_search.py", options.data, name, target.cores or target.text:match "%-arch=(%S+)", options.count // 16)
+  line.peer = options.tvm and tools.ask_peer(options, "peer_search.py", options.data, name, target.cores or target.text:match "%-arch=(%S+)", options.count // 16)
   if options.json then cli.put_json(line) else report(line) end
 end
 

@@ -79,7 +79,7 @@ def peak_of_tensor_cores(A: T.Buffer((64, 64), "INPUT"), B: T.Buffer((64, 256), 
             T.wgmma_store(Z.data, 0, 256, C.access_ptr("w", offset=b * 16384), 256)
 ]]
 
--- What they multiply, with all its digits.
+-- What they multiply: full-mantissa data.
 local function arrays_of(func)
   local arrays = {}
   for i, p in ipairs(func:params()) do arrays[i] = ms.array(p.shape, p.type):random(i, true) end

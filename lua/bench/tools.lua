@@ -1,4 +1,4 @@
--- What the benchmarks that are written in Lua share: stores of their own, progress, the peer.
+-- What the benchmarks that are written in Lua share: stores of their own, progress, TVM.
 local ms = msched
 local cli, tune = ms.load "lua.cli.cli", ms.load "search.tune"
 
@@ -88,17 +88,17 @@ function tools.of_suite(options, words, body)
   return run(cli.open_store(options.db, not options.trials))
 end
 
--- ---- The peer ----
+-- ---- TVM ----
 
 local function read_all(path)
   local file <close> = assert(io.open(path, "rb"))
   return file:read "a"
 end
 
--- Runs a script of lua/bench/data with the peer's Python; the last line that is an object is its answer: its numbers by
+-- Runs a script of lua/bench/data with TVM's Python; the last line that is an object is its answer: its numbers by
 -- name.
 function tools.ask_peer(options, script, ...)
-  local words = {options.peer, options.data .. "/" .. script, ...}
+  local words = {options.tvm, options.data .. "/" .. script, ...}
   for i, w in ipairs(words) do words[i] = "'" .. tostring(w):gsub("'", "'\\''") .. "'" end
   local said = os.tmpname()
   local pipe = io.popen(table.concat(words, " ") .. " 2>" .. said, "r")
@@ -108,7 +108,7 @@ function tools.ask_peer(options, script, ...)
   end
   local ok, log = pipe:close(), read_all(said)
   os.remove(said)
-  if not ok or not answer then cli.refuse("the peer does not answer: %s %s; it says:\n%s", options.peer, script, log:sub(-2000)) end
+  if not ok or not answer then cli.refuse("TVM does not answer: %s %s; it says:\n%s", options.tvm, script, log:sub(-2000)) end
   local numbers = {}
   for name, number in answer:gmatch '"([%w_]+)": ([%d.e+-]+)' do numbers[name] = tonumber(number) end
   return numbers

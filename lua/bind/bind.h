@@ -171,6 +171,8 @@ void bind_options(lua_State *L); /* adds to the module on the top of the stack *
 /* Reads options: the field of the table at `at`, or the default. */
 int64_t bind_option_int(lua_State *L, int at, const char *name, int64_t otherwise);
 bool bind_option_bool(lua_State *L, int at, const char *name, bool otherwise);
+/* The option `resample`: whether all decisions of a trace are sampled again. */
+bool bind_option_resample(lua_State *L, int at);
 const char *bind_option_text(lua_State *L, int at, const char *name, const char *otherwise); /* lives with the table */
 
 #endif

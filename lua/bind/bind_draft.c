@@ -1,4 +1,4 @@
-/* Drafts from Lua: what candidates of a sketch cost, estimated from their decisions. */
+/* The analytical model from Lua: the cost of a sketch's candidates, estimated from their decisions. */
 #include "bind.h"
 #include "bind_search.h"
 
@@ -111,7 +111,7 @@ static int draft_size(lua_State *L) {
 static int draft_cost(lua_State *L) {
   const struct search_draft *d = check_draft(L);
   const struct vm_trace *trace = bind_check_trace(L, 2);
-  luaL_argcheck(L, search_draft_has(d, trace), 2, "it is no candidate of the draft's sketch, or not all is decided");
+  luaL_argcheck(L, search_draft_has(d, trace), 2, "it is no candidate of the estimate's sketch, or has open decisions");
   lua_pushnumber(L, search_draft_cost(d, trace->decisions));
   return 1;
 }
@@ -153,7 +153,7 @@ static int draft_best(lua_State *L) {
   luaL_argcheck(L, budget >= 1 && most >= 1 && most <= 1 << 20 && each >= 1, 2, "budget, most and each are at least 1");
   struct results *r = bind_hold(L, sizeof *r, "msched.drafted", collect_results);
   r->list = calloc((size_t)most, sizeof *r->list);
-  if (!r->list) return luaL_error(L, "no memory for drafts");
+  if (!r->list) return luaL_error(L, "no memory for estimates");
   r->count = search_draft_best(d, (uint64_t)seed, (uint64_t)budget, (uint32_t)most,
                                each > most ? (uint32_t)most : (uint32_t)each, script_stop_flag(L), r->list);
   push_drafted(L, r->list, r->count);
@@ -200,7 +200,7 @@ static void read_job(lua_State *L, int at, struct search_draft_job *out) {
   int64_t each = bind_option_int(L, at, "each", most);
   if (budget < 1 || most < 1 || most > MOST_DRAFTS || each < 1) luaL_error(L, "budget, most and each are at least 1");
   *out = (struct search_draft_job){.trace = bind_check_trace(L, -1),
-                                   .draw_anew = bind_option_bool(L, at, "anew", false),
+                                   .draw_anew = bind_option_resample(L, at),
                                    .seed = (uint64_t)bind_option_int(L, at, "seed", 1),
                                    .candidate = (uint64_t)bind_option_int(L, at, "candidate", 0),
                                    .budget = (uint64_t)budget,
@@ -209,7 +209,7 @@ static void read_job(lua_State *L, int at, struct search_draft_job *out) {
   lua_pop(L, 1); /* the table keeps it */
 }
 
-/* drafts(function, machine, jobs, threads): jobs {trace =, anew =, seed =, candidate =, budget =, most =, each =}; for each a
+/* drafts(function, machine, jobs, threads): jobs {trace =, resample =, seed =, candidate =, budget =, most =, each =}; for each a
  * list as draft:best gives it, empty where the sketch is refused. On so many threads. */
 static int drafts(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 1);
@@ -218,7 +218,7 @@ static int drafts(lua_State *L) {
   struct many *m = hold_many(L, 3, &threads);
   m->jobs = calloc(m->count + 1, sizeof *m->jobs);
   m->lists = calloc(m->count + 1, sizeof *m->lists);
-  if (!m->jobs || !m->lists) return luaL_error(L, "no memory for drafts");
+  if (!m->jobs || !m->lists) return luaL_error(L, "no memory for estimates");
   for (uint32_t i = 0; i < m->count; i++) {
     lua_rawgeti(L, 3, (lua_Integer)i + 1);
     luaL_argcheck(L, lua_istable(L, -1), 3, "a job is a table");

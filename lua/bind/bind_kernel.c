@@ -183,7 +183,7 @@ static int check_real(lua_State *L) {
   return same ? 1 : bind_refuse(L, "on real numbers the kernel differs from the unscheduled function: %s", err.message);
 }
 
-/* check_timing([seed [, runs]]): runs on arguments that are drawn, the threads' timing shaken; raises where they
+/* check_timing([seed [, runs]]): runs on random arguments with perturbed thread timing; raises where results
  * differ. false: the machine cannot run what the kernel is for, so that nothing was run. */
 static int check_timing(lua_State *L) {
   struct bound_kernel *k = check_kernel(L, 1);
@@ -203,7 +203,7 @@ static int check_timing(lua_State *L) {
   return ok ? 1 : bind_raise(L, &err);
 }
 
-/* timed_with_digits(function, target): of each parameter, whether it is timed on numbers with all their digits */
+/* timed_with_digits(function, target): of each parameter, whether it is timed on full-mantissa data */
 static int timed_with_digits(lua_State *L) {
   const struct bound_function *f = bind_check_function(L, 1);
   struct jit_target target;

@@ -6,7 +6,7 @@
 
 #define BOUND_MEASURER "msched.measurer"
 
-/* A measurer's user values: how many tasks it has, and how many times will come of its contest. */
+/* A measurer's user values: how many tasks it has, and the number of finalists that are timed again. */
 enum { TASKS = 1, CONTENDERS };
 
 static struct jit_measurer **check_measurer(lua_State *L) { return luaL_checkudata(L, 1, BOUND_MEASURER); }
@@ -96,7 +96,7 @@ static int measurer_submit(lua_State *L) {
   return ok ? 0 : bind_raise(L, &err);
 }
 
-/* What is known of a GPU and of what the code takes of it: what is not known is absent; nil: nothing is. */
+/* Facts of a GPU and the code's resources; unknown ones are absent; nil: all are. */
 static void push_device(lua_State *L, const struct jit_result *r) {
   const struct jit_taken *t = &r->taken;
   const struct jit_ran_on *on = &r->ran_on;
@@ -193,7 +193,7 @@ static int measurer_contested(lua_State *L) {
   struct jit_measurer *m = open_measurer(L);
   lua_getiuservalue(L, 1, CONTENDERS);
   lua_Integer count = lua_tointeger(L, -1);
-  if (!count) return luaL_error(L, "no contest was asked for");
+  if (!count) return luaL_error(L, "no finalists were given to measurer:contest");
   int got = jit_measurer_contested(m, luaL_optnumber(L, 2, 0.2), timings, NULL);
   if (!got) return 0;
   lua_pushnil(L);

@@ -408,14 +408,14 @@ static int ask(lua_State *L) {
   return 1;
 }
 
-/* ---- Functions that are known again (recall.h) ---- */
+/* ---- Memoized functions (recall.h) ---- */
 
 enum { MOST_GIVEN = 16 };
 
 /* Of the arguments or results from `at` on, values; those of schedules are left out. */
 static uint32_t read_given_values(lua_State *L, int at, struct vm_trace *pool, struct vm_value out[MOST_GIVEN]) {
   int count = lua_gettop(L) - at + 1;
-  if (count > MOST_GIVEN) bind_refuse(L, "a function that is recalled takes and gives at most %d values", MOST_GIVEN);
+  if (count > MOST_GIVEN) bind_refuse(L, "a memoized function takes and gives at most %d values", MOST_GIVEN);
   for (int i = 0; i < count; i++) out[i] = to_value(L, at + i, pool, 0);
   return (uint32_t)count;
 }
@@ -445,7 +445,7 @@ static int call_recalled(lua_State *L) {
 }
 
 /* recalled(f): f, a function of a schedule and of numbers, texts and handles, which gives such values and decides by these and
- * by what the schedule answers alone: where a postprocessor calls it, what it did is known again. */
+ * by what the schedule answers alone: where a postprocessor calls it, its effects are memoized. */
 static int recalled(lua_State *L) {
   luaL_checktype(L, 1, LUA_TFUNCTION);
   lua_settop(L, 1);

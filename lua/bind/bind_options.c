@@ -167,6 +167,10 @@ bool bind_option_bool(lua_State *L, int at, const char *name, bool otherwise) {
   return value;
 }
 
+bool bind_option_resample(lua_State *L, int at) {
+  return bind_option_bool(L, at, "anew", bind_option_bool(L, at, "resample", false)); /* the old name goes on working */
+}
+
 const char *bind_option_text(lua_State *L, int at, const char *name, const char *otherwise) {
   assert(name);
   if (!lua_istable(L, at)) return otherwise;

@@ -97,7 +97,7 @@ void script_files_free(struct script_files *files) {
   files->count = 0;
 }
 
-/* sources(paths): files read, each {path =, text =}: what boxes and pools take in place of a path */
+/* sources(paths): files read, each {path =, text =}: what sandboxes and pools take in place of a path */
 static int sources(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
   lua_Integer count = luaL_len(L, 1);
@@ -267,7 +267,7 @@ static bool run_postproc(lua_State *L, struct postprocessing *p, bool *known, ch
   return ok;
 }
 
-/* Ours are done without their Lua where they are known again. */
+/* Ours run without their Lua on a cache hit. */
 static bool postprocess_by(lua_State *L, const struct postprocs *list, struct postprocessing *p, char by[SEARCH_NAME],
                            ms_error *err) {
   struct recall *r = script_of(L)->recall;
@@ -298,7 +298,7 @@ bool script_files_postprocess(void *data, void *state, struct vm_schedule *sched
 
 uint64_t script_files_recalled(void *state) { return recall_count(script_of(state)->recall); }
 
-/* ---- Boxes: such a state, for opening the space and for mutating ---- */
+/* ---- Sandboxes: such a state, for opening the space and for mutating ---- */
 
 static lua_State **check_box(lua_State *L) { return luaL_checkudata(L, 1, BOUND_BOX); }
 

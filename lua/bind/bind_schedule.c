@@ -63,7 +63,7 @@ struct vm_schedule *bind_check_asked(lua_State *L, int at) {
   return b->schedule;
 }
 
-/* What a postprocessor finds out by other ways than answers is not known again. */
+/* What a postprocessor finds out by other means than answers is not memoized. */
 static void stop_recall(lua_State *L) {
   struct recall *r = script_of(L)->recall;
   if (recall_is_on(r)) recall_stop(r);
@@ -422,12 +422,12 @@ static int new_schedule(lua_State *L) {
   return fill(L, made, vm_schedule_new(f->ir, seed), &err);
 }
 
-/* apply(function, trace [, {seed =, candidate =, repair =, anew =}]): a schedule */
+/* apply(function, trace [, {seed =, candidate =, repair =, resample =}]): a schedule */
 static int apply(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 1);
   struct vm_trace *trace = bind_check_trace(L, 2);
   struct vm_draws draws = {.mode = bind_option_bool(L, 3, "repair", false) ? VM_REPAIR : VM_STRICT,
-                           .decisions = bind_option_bool(L, 3, "anew", false) ? NULL : trace,
+                           .decisions = bind_option_resample(L, 3) ? NULL : trace,
                            .seed = (uint64_t)bind_option_int(L, 3, "seed", 1),
                            .candidate = (uint64_t)bind_option_int(L, 3, "candidate", 0),
                            .stop = bind_stop(L)};

@@ -259,12 +259,12 @@ static void read_jobs(lua_State *L, int at, uint32_t functions, struct round *r)
                                      .function = (uint32_t)function,
                                      .seed = (uint64_t)bind_option_int(L, -2, "seed", 1),
                                      .candidate = (uint64_t)bind_option_int(L, -2, "candidate", 0),
-                                     .draw_anew = bind_option_bool(L, -2, "anew", false)};
+                                     .draw_anew = bind_option_resample(L, -2)};
     lua_pop(L, 2); /* the table of jobs keeps it */
   }
 }
 
-/* pool:replay(jobs, features): jobs {trace =, task =, seed =, candidate =, anew =}; a list of candidates {trace, sketch_trace,
+/* pool:replay(jobs, features): jobs {trace =, task =, seed =, candidate =, resample =}; a list of candidates {trace, sketch_trace,
  * hash, features}, false where one was refused; then a list of what was refused, {by, code, count, example}; then the message
  * of the first script error, if any. */
 static int pool_replay(lua_State *L) {

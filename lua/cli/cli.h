@@ -37,7 +37,7 @@ const char *cli_meant(const char *name, const char *const *names, int count, cha
 void cli_hint(ms_error *err);
 int cli_script(int argc, char **argv); /* argv[0]: the script; the rest are its arguments */
 
-/* Prints what is known of a command, an instruction or a query, or a list: "commands", "instructions", "queries".
+/* Explains a command, an instruction or a query, or a list: "commands", "instructions", "queries".
  * False: nothing is named so. */
 bool help_explain(const char *name);
 

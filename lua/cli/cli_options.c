@@ -43,12 +43,23 @@ static bool is_named(const struct cli_option *o, const char *name, size_t length
   return false;
 }
 
-static const struct cli_option *find_option(const struct cli_words *w, const char *name, size_t length) {
+static const struct cli_option *find_named(const struct cli_words *w, const char *name, size_t length) {
   for (int i = 0; i < OPTIONS; i++)
     if (is_for(&table[i], w->command->name, w->form, w->form ? strlen(w->form) : 0) &&
         is_named(&table[i], name, length))
       return &table[i];
   return NULL;
+}
+
+/* Names that options once had go on working: {old, new}. */
+static const char *const renamed[][2] = {{"--peer", "--tvm"}};
+
+static const struct cli_option *find_option(const struct cli_words *w, const char *name, size_t length) {
+  const struct cli_option *found = find_named(w, name, length);
+  for (size_t i = 0; !found && i < sizeof renamed / sizeof *renamed; i++)
+    if (strlen(renamed[i][0]) == length && !memcmp(renamed[i][0], name, length))
+      found = find_named(w, renamed[i][1], strlen(renamed[i][1]));
+  return found;
 }
 
 const char *cli_option_key(const struct cli_option *o) {

@@ -11,7 +11,7 @@ local functions_of, open_store = cli.functions_of, cli.open_store
 local stores, schedule_of = ms.load "lua.cli.store.stores", ms.load "lua.lib.records".schedule_of
 local record_code, run_options = ms.load "lua.cli.store.record_code", ms.load "search.options"
 
--- What a record's function is built for. Records outlive what was known of targets when they were made.
+-- What a record's function is built for. Records outlive the targets that were known when they were made.
 local function target_of(r, options)
   if options.target then return options.target end
   local ok, message = pcall(ms.target, r.target)
@@ -275,7 +275,7 @@ function commands.space(options, files, rest)
   return DONE
 end
 
-local TILES = {none = "none", refused = "tiles, which the kernel refuses processes", lent = "tiles, which the kernel lends to processes that ask"}
+local TILES = {none = "none", refused = "tiles; the kernel refuses permission", lent = "tiles; the kernel grants permission to processes that request it"}
 
 -- How many cores are used, and what keeps it from more.
 local function cores_text(host)

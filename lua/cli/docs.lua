@@ -16,13 +16,13 @@ docs.about = {
   array = "An array: dense numbers. a[{i, j}] is an element, indices from 0; #a the number of elements.",
   kernel = "A kernel: a function built to run. k(a, b, c) runs it on arrays.",
   store = "A store: workloads and the records of what was measured.",
-  record = "A record: what is known of one schedule of a workload on a target, as store:records and store:find give it, a table. store:schedule(r.id) is its schedule, ms.read_trace(r.trace) its trace, store:get_workload(r.workload) the function.",
+  record = "A record: one schedule of a workload on a target, with its time and its origin, as store:records and store:find give it, a table. store:schedule(r.id) is its schedule, ms.read_trace(r.trace) its trace, store:get_workload(r.workload) the function.",
   draw = "A draw of a trace, as trace:draws gives it, a table: an instruction that draws numbers.",
   best = "What ms.tune gives: the fastest record, with func, target, trace, seconds and id.",
   pool = "A pool: workers that replay candidates, for policies.",
   features = "The features of a candidate: features(row, name) is a number, #features the number of rows.",
   model = "A cost model: scores candidates by their features.",
-  draft = "A draft: what candidates of a sketch cost, estimated from their decisions alone.",
+  draft = "The analytical model of a sketch: it estimates the cost of candidates from their decisions alone.",
   measurer = "A measurer: builds and times candidates in processes of their own.",
   stream = "A stream of numbers that depend on its seed, candidate, draw and attempt alone.",
   box = "A box: a state of its own for the rules and mutators of files.",
@@ -68,13 +68,13 @@ ms.schedule(func: msched.function, options?: {seed?: integer}): msched.schedule 
 ms.join_traces(traces: msched.trace[]): msched.trace | One trace of all, one after another.
 ms.read_trace(text: string): msched.trace | A trace from JSON, Lua text or the binary form; it is data, and never run.
 ms.load_trace(path: string): msched.trace | The trace of a file, in any of its forms, as schedule:save writes it.
-ms.apply(func: msched.function, trace: msched.trace, options?: {seed?: integer, candidate?: integer, repair?: boolean, anew?: boolean}): msched.schedule | The function scheduled by a trace; repair: a decision that does not fit becomes the nearest that does; anew: all are drawn again.
+ms.apply(func: msched.function, trace: msched.trace, options?: {seed?: integer, candidate?: integer, repair?: boolean, resample?: boolean}): msched.schedule | The function scheduled by a trace; repair: a decision that does not fit becomes the nearest that does; resample: all are sampled again.
 ms.build(func: msched.function, options?: {target?: string, fast_math?: boolean, stack_bytes?: integer, reference?: msched.function, load?: boolean}): msched.kernel | A kernel; allocations larger than stack_bytes, 16 KiB, lie in the workspace; reference: the unscheduled function, which check compares with; load = false: machine code is loaded, and on a GPU made by NVRTC, only when it is first called.
 ms.interpret(func: msched.function, ...: msched.array|number) | Runs a function on the reference interpreter.
 ms.target(text?: string, options?: {runs?: boolean}): msched.target | What a target is: text, kind, cpu; reference, the target whose code says what its kernels are to compute; of a CPU cores, vector_bits, vector_registers, l1_bytes, l2_bytes, l3_bytes; of a GPU arch, max_threads, shared_bytes, registers, warp, max_vthread, vector_bytes, those of one block. With runs, it raises where this machine does not run kernels for it.
 ms.device_clocks(number: integer): table?, string? | A GPU's clocks as NVML reads them now, in hertz: {clock, memory_clock, slowed}, the last where heat or power holds it down; nil and what is missing.
 ms.devices(): table | GPUs that CUDA's driver finds, a list of {name, arch, processors, l2_bytes, shared_bytes, memory, clock}; driver and nvrtc: their versions, or what is missing.
-ms.host(): table | How the target `native` came to be: llvm_cpu (LLVM's name), cpu (whose scheduling model is used), features, missing (what that name's CPU has besides), beyond (what it lacks), tiles (AMX's: none, refused, lent); online, the processors of the machine, allowed, those that this process may run on, quota, what its control groups lend of their time (nil: all), usable, whole cores that are left, at least 1: what targets count that say no -num-cores.
+ms.host(): table | How the target `native` came to be: llvm_cpu (LLVM's name), cpu (whose scheduling model is used), features, missing (what that name's CPU has besides), beyond (what it lacks), tiles (of AMX: none, refused, or lent: permission is granted); online, the processors of the machine, allowed, those that this process may run on, quota, what its control groups lend of their time (nil: all), usable, whole cores that are left, at least 1: what targets count that say no -num-cores.
 ms.units(target: string): table[] | Units that multiply short types which this machine has and code for the target may use: a list of {unit, name, products}: a number, what it is called, and what it multiplies, as function:work() calls it.
 ms.unit_rate(unit: integer, threads: integer, vector_bits: integer): number | The operations a second that so many threads are measured to do on such a unit, in registers, by vectors of so many bits.
 ms.unit_is_used(unit: integer, assembly: string): boolean | Whether a text of assembly has an instruction of such a unit.
@@ -84,9 +84,9 @@ ms.read_onnx(path: string): table | What stands in a file of ONNX, as tables: {i
 ms.load_array(path: string): msched.array | The array of a file of NumPy's format .npy, as numpy.save writes it.
 ms.time(f: function|msched.kernel, ...: any): number, number, number | Calls f(...) again and again, half a second long but at least three times: the median of the seconds that a call takes, the least and the most.
 ms.arrays_for(func: msched.function, seed: integer, again?: msched.array[]): msched.array[] | Arrays for a function's parameters, or these again, filled with small integers, so that sums are exact.
-ms.timed_with_digits(func: msched.function, target: string): boolean[] | Of each parameter of a function, whether tuning times it with numbers that have all their digits (ms.fill_for_timing).
-ms.fill_for_timing(func: msched.function, arrays: msched.array[], target?: string): boolean | Refills arrays of a function's parameters with what tuning times it with: where the target's code runs on a GPU, floats that the function only reads get all their digits, as its clock follows its power; gives whether any did.
-ms.tune(func: msched.function, options?: {@run}): msched.best | Searches for the fastest schedule; results are kept in the store. no_tune: measures nothing, and gives the fastest that the store knows, or the first by estimate. deterministic: no time decides which candidates are tried. fixed_order: results are those of the unscheduled function, bit for bit.
+ms.timed_with_digits(func: msched.function, target: string): boolean[] | Of each parameter of a function, whether tuning times it with full-mantissa data (ms.fill_for_timing).
+ms.fill_for_timing(func: msched.function, arrays: msched.array[], target?: string): boolean | Refills arrays of a function's parameters with what tuning times it with: where the target's code runs on a GPU, floats that the function only reads become full-mantissa data, as the clock follows the power; gives whether any did.
+ms.tune(func: msched.function, options?: {@run}): msched.best | Searches for the fastest schedule; results are kept in the store. no_tune: measures nothing, and gives the store's fastest, or the candidate that the analytical model ranks first. deterministic: no time decides which candidates are tried. fixed_order: results are those of the unscheduled function, bit for bit.
 ms.groups(func: msched.function): table | The groups that a function is cut into where it has many blocks, to be searched apart: a printable list of {name, anchor, kind, blocks, func, weight, instances}, equal ones once, with how often they are there.
 ms.auto_schedule(func: msched.function, options?: {target?: string, vector_bits?: integer, cores?: integer, seed?: integer, heuristics?: table, trials?: integer, db?: string, store?: msched.store, listen?: fun(event: table)}): msched.schedule, table | A schedule at once, by the patterns of reads and writes and by estimate; and {target, patterns, known, cycles}: known, whether a function of the same structure had made its template. With trials the template is tuned, and best is what ms.tune gives. heuristics: changes to ms.heuristics.
 ms.rule(rule: {name: string, apply: fun(sch: msched.schedule, block: msched.handle, context: table, self: table): msched.schedule[]}|function): table | Registers a rule of the design space; begin(self, context), if it has one, is called when a space is opened; only_annotated: it is for blocks whose annotation schedule_rule names it.
@@ -101,7 +101,7 @@ ms.not_text(path: string, bytes: string, expected?: string): string? | Nil for t
 ms.load_script(path: string): function?, string? | The chunk of a file of Lua, or nil and why it is none.
 ms.check_pages(path?: string): integer | Problems found in the pages of a store's file, which no store has open.
 ms.repair(path?: string): table | Writes what can be read of a damaged store to a new file in its place, and keeps the old one; gives needed, pages, records, workloads, intrinsics, dropped, backup.
-ms.load(name: string): any | A file of msched's own, loaded once: "rules.common", "search.tune", …; "lua.compat.autotvm", "lua.compat.flextensor" and "lua.compat.ansor" are the ways of other tuners.
+ms.load(name: string): any | A file of msched's own, loaded once: "rules.common", "search.tune", …; "lua.compat.autotvm", "lua.compat.flextensor" and "lua.compat.ansor" are the compatibility libraries for other tuners.
 ms.run_options(): table[] | The options of a run of tuning, of commands, ms.tune and tasks: a list of {field, word, type, range, standard, doc}, texts; word: nil where no command has it.
 ms.options(given: table?, known: string): table | Checks options against a list "name:type name:type …" (what `type` says, or integer, any, or a class, as msched.function): gives them, or raises with the caller's place.
 ms.sorted_keys(t: table): any[] | A table's keys in an order that is the same in every run.
@@ -114,32 +114,32 @@ ms.compare(kernel: msched.kernel, reference: function, seed: integer): number, i
 ms.check_lowered(func: msched.function, scheduled: msched.function, target: string, seed: integer) | Lowers the scheduled function for the target and runs it on the reference interpreter with threads and barriers that are real; raises where it is refused, races, or computes something else than the function.
 ms.interpret_samples(func: msched.function, seed: integer, samples: integer, ...: msched.array|number) | What so many elements of each output need, on the reference interpreter, and little else.
 ms.limited(kind: string, part: table, ...: any): boolean, any | true and what part.apply(...) gives; false, the code and the message where an instruction in it was refused. It is stopped when it is late; any other error names the part and its place, and is raised, or given with the code `skipped` where such parts are.
-ms.recalled(f: function): function | f, a function of a schedule and of numbers, texts and handles, which gives such values and decides by them and by what the schedule answers alone: where a shipped postprocessor calls it, what it did is known again.
+ms.recalled(f: function): function | f, a function of a schedule and of numbers, texts and handles, which gives such values and decides by them and by what the schedule answers alone: where a shipped postprocessor calls it, its effects are memoized.
 ms.defined(f: function): function | The function itself where f loads it when it is first called, else f: what ?? names the place of.
 ms.code_of(message: any): string? | The code of the instruction's refusal that pcall gave as this message; nil: it is a mistake in the script.
 ms.heeding(f: function, ...: any): boolean, any | As pcall, but an interrupt ends it.
-ms.within(seconds: number, f: function, ...: any): boolean?, any | As ms.heeding, and it is ended when it takes longer, loops in C too: then nil and a message.
+ms.within(seconds: number, f: function, ...: any): boolean?, any | As ms.heeding (interruptible), with a time limit that also ends loops in C: then nil and a message.
 ms.rule_timeout(seconds: number) | Sets how long a rule, a postprocessor or a mutator may run.
 ms.skip_failing(whether: boolean) | Whether a rule, postprocessor or mutator that fails counts as refused, with the code `skipped`, in place of an error.
 ms.skips_failing(): boolean | Whether it does.
 ms.box(options: {files: (string|{path: string, text: string})[], target?: string, timeout?: number}): msched.box | A state of its own for the rules of files, which they cannot get out of.
-ms.sources(paths: string[]): {path: string, text: string}[] | Files, read now: boxes and pools that are made later load what they hold now.
+ms.sources(paths: string[]): {path: string, text: string}[] | Files, read now: sandboxes and pools that are made later load the contents of now.
 ms.features(sch: msched.schedule): msched.features | A candidate's features, as cost models see them.
 ms.pool(func: msched.function, options: table): msched.pool | Replay workers, for policies.
 ms.stream(seed: integer, candidate?: integer, draw?: integer, attempt?: integer): msched.stream | Numbers that depend on these alone, for policies.
-ms.model(model: string|{name: string, update: function, predict: function, required?: boolean}, seed?: integer): msched.model|table | A cost model: xgboost or random. Given a table: registers one of yours, and gives the table back; update(self, lessons) learns from candidates that have features and seconds, predict(self, candidates) gives a score for each, the higher the better. Where it fails, the search goes on without it, or stops if it is `required`.
+ms.model(model: string|{name: string, update: function, predict: function, required?: boolean}, seed?: integer): msched.model|table | A cost model: xgboost or random. Given a table: registers one of yours, and gives the table back; update(self, samples) learns from candidates that have features and seconds, predict(self, candidates) gives a score for each, the higher the better. Where it fails, the search goes on without it, or stops if it is `required`.
 ms.load_model(path: string, seed?: integer): msched.model?, string? | An xgboost model that starts from what model:save wrote; nil and why, where it is of another version, of other features or damaged.
-ms.estimate(func: msched.function, trace: msched.trace, machine: table): number, string | The cycles, as estimated, of a trace as it is, all decided, and a name that candidates with the same innermost loops share. machine: as for ms.draft.
-ms.drafts(func: msched.function, machine: table, jobs: table, threads: integer): table | Drafts of many sketches, on so many threads: jobs {trace =, anew =, seed =, candidate =, budget =, most =, each =}; for each a list as draft:best gives it, empty where the sketch is refused. The number of threads shows in time only.
+ms.estimate(func: msched.function, trace: msched.trace, machine: table): number, string | The cycles, as estimated, of a trace with all its decisions, and a name that candidates with the same innermost loops share. machine: as for `ms.draft`.
+ms.drafts(func: msched.function, machine: table, jobs: table, threads: integer): table | Proposals of many sketches, on so many threads: jobs {trace =, resample =, seed =, candidate =, budget =, most =, each =}; for each a list as `draft:best` gives it, empty where the sketch is refused. The number of threads shows in time only.
 ms.estimates(func: msched.function, machine: table, traces: table, threads: integer): table, table | What ms.estimate gives of many traces, on so many threads: their cycles, false where a trace cannot be estimated, and their names.
-ms.draft(func: msched.function, sketch: msched.trace, machine: table): msched.draft | Estimates of what candidates of a sketch cost. machine: numbers that search/cost/draft.lua makes of a target.
+ms.draft(func: msched.function, sketch: msched.trace, machine: table): msched.draft | Estimates of what candidates of a sketch cost. machine: a target's numbers, as `search/cost/draft.lua` makes them.
 ms.measurer(options: table): msched.measurer | Builds and times candidates of the functions that it is given, in processes of their own.
 ms.feature_names(): string[] | The names of a candidate's features.
 ms.clock(): number | Seconds of a steady clock.
 ms.interrupted(): boolean | Whether the user asked to stop, or the time of the ms.within around it is over.
 ms.versions(): string | The versions of what generates code.
 ms.vendors(threads: integer, onednn?: string): msched.vendor[] | The vendors' libraries that are installed, for the benchmarks; oneDNN's at the path, where one is given.
-ms.device_vendors(target: string): msched.vendor[], string[] | The vendors' libraries that are installed for the GPU that runs the target's code: cuBLAS, cuBLASLt and cuDNN, found by their names or by MSCHED_LIBCUBLAS, MSCHED_LIBCUBLASLT and MSCHED_LIBCUDNN; none for a CPU. And what is said of those that are not used.
+ms.device_vendors(target: string): msched.vendor[], string[] | The vendors' libraries that are installed for the GPU that runs the target's code: cuBLAS, cuBLASLt and cuDNN, found by their names or by MSCHED_LIBCUBLAS, MSCHED_LIBCUBLASLT and MSCHED_LIBCUDNN; none for a CPU. And why others are not used.
 ms.worker(name: string): msched.worker? | A process that runs a file of ours, as `lua.vendor.worker`, asked line by line, so that what it opens may crash; nil where the program is not beside this code.
 ms.time_in_turn(calls: msched.call[], seconds: number): table[] | Times of calls, so many seconds of each, in turn: {seconds, low, high, runs, busy} each; of a GPU also clock (hertz of its processors meanwhile), raw_seconds (where slices were scaled to the clock of the first) and by_launches (no CUDA graph of it could be captured).
 te.placeholder(shape: integer[], type?: string, name?: string): msched.tensor | An input.
@@ -280,7 +280,7 @@ trace:has_at(n: integer, part: msched.trace): boolean | Whether the instructions
 trace:undecided(): msched.trace | A copy with every draw open.
 trace:uses(index: integer): integer[] | The instructions whose results the instruction at index takes, numbered from 0.
 trace:with_decision(index: integer, values: integer[]): msched.trace | A copy with one decision changed; index as in draws.
-trace:mutate(seed?: integer, options?: {mutator?: string, other?: msched.trace, target?: string}): msched.trace?, string? | Another trace, as the search makes them, and the mutator that made it: the one named, or one drawn by its weight that finds something to change; nil: there is nothing. other: what crossover takes decisions from. What postprocessing did is left out of it: ms.pool(f, {}):replay {{trace = t}} does it anew.
+trace:mutate(seed?: integer, options?: {mutator?: string, other?: msched.trace, target?: string}): msched.trace?, string? | Another trace, as the search makes them, and the name of its mutator: the one named, or a random one by weight that finds something to change; nil: there is nothing. other: the trace from which crossover takes decisions. It has no postprocessing: ms.pool(f, {}):replay {{trace = t}} repeats that.
 array:shape(): integer[] | Its extents.
 array:type(): string | Its elements' type.
 array:save(path: string) | Writes a file of NumPy's format .npy, which numpy.load reads.
@@ -298,11 +298,11 @@ network:text(): string | What it is: a line a value and a node.
 kernel:prepare(...: msched.array|number): msched.call | The kernel with its arguments, for ms.time_in_turn.
 kernel:run(...: msched.array|number) | Runs it. Ctrl-C ends it, on all its threads; what it writes is undefined then.
 kernel:time(...: msched.array|number): number, number, number, integer, boolean | Median seconds, low and high of its 95 % interval, the number of runs, and whether other programs ran whenever it was timed, so that it may be faster. Behind the arguments: seconds of sampling, at most (2).
-kernel:check(options?: {seed?: integer, tolerance?: number, samples?: integer}): number, integer | Compares with the unscheduled function on the interpreter, on whole numbers, everywhere or, where that takes long, at so many samples of each output (16); then on real numbers, unless a tolerance (1e-3) is given, and with itself, its threads' timing shaken. Gives the largest difference on whole numbers, and how many elements the function changed: those that came out otherwise than they were before. Raises where they differ by more than the tolerance, or the result depends on thread timing.
-kernel:check_timing(seed?: integer, runs?: integer): boolean | Runs it 6 times, or as often as said, on 2, 3 and 8 threads whose timing is shaken; raises where results differ; false: this machine cannot run it.
+kernel:check(options?: {seed?: integer, tolerance?: number, samples?: integer}): number, integer | Compares with the unscheduled function on the interpreter, on integers, everywhere or, where that takes long, at so many samples of each output (16); then on real numbers, unless a tolerance (1e-3) is given, and with itself under perturbed thread timing. Gives the largest difference on integers, and the number of elements that the function changed. Raises where they differ by more than the tolerance, or the result depends on thread timing.
+kernel:check_timing(seed?: integer, runs?: integer): boolean | Runs it 6 times, or as often as said, on 2, 3 and 8 threads with perturbed timing; raises where results differ; false: this machine cannot run it.
 kernel:check_real(func: msched.function, seed?: integer): boolean, string? | Compares with the unscheduled function, built, on real numbers; raises where they differ; false, and why, where they say nothing of it.
 kernel:notes(): string[] | What the schedule asks for that the kernel does not do, and why: loops that are not parallel, vectorized, unrolled or bound.
-kernel:resources(assembled?: boolean): table[] | What each kernel of a GPU takes, in the order of launches: name, threads, shared_bytes, dynamic_bytes and local_bytes as its source asks; foreseen_registers, and whether more is foreseen in a thread than they hold, foreseen_spills; where assembled is true, also registers, stack_bytes, spill_stores, spill_loads, barriers, serialized and shared_bytes as NVRTC's assembler says. Raises where there is no NVRTC, or a block takes more than the target has.
+kernel:resources(assembled?: boolean): table[] | The resources of each kernel of a GPU, in the order of launches: name, threads, shared_bytes, dynamic_bytes and local_bytes of its source; foreseen_registers, the estimated registers, and foreseen_spills, whether a thread is estimated to need more; where assembled is true, also registers, stack_bytes, spill_stores, spill_loads, barriers, serialized and shared_bytes as ptxas reports them. Raises where there is no NVRTC, or a block takes more than the target has.
 kernel:export(path: string, name?: string): string, string? | Writes the kernel; the suffix is the form: .o .so .c .h .ll .s, of a GPU's .cu .ptx .cubin, and .c and .h that launch them through the driver's API. Gives what the function is called there: name, or its own name, or the file's where its own cannot be linked, as main, double or expf; then also whose its own name is.
 kernel:target(): string | What it is built for.
 kernel:passes(): {pass: string, seconds: number}[] | What each pass took that made its code, in order, in seconds of the processor.
@@ -334,11 +334,11 @@ best:schedule(): msched.schedule | Its schedule.
 best:build(options?: {target?: string, fast_math?: boolean}): msched.kernel | Builds it.
 best:export(path: string) | Builds it and writes the kernel, as kernel:export does.
 pool:add(func: msched.function): integer | A function whose jobs it replays besides; its number, from 1 on: that of the first is 0.
-pool:replay(jobs: {trace: msched.trace, task?: integer, seed?: integer, candidate?: integer, anew?: boolean}[], features?: boolean): table[], table[], string? | Candidates, {trace, sketch_trace, hash, features} or false where one was refused; what was refused, a list of {by, code, count, example}; the first error of a script.
-pool:costs(): table | What its jobs have cost so far, in seconds of the processor: {jobs, accepted, recalled, replay, postprocess, hash, trace, features}; recalled: postprocessors that were done without their Lua.
+pool:replay(jobs: {trace: msched.trace, task?: integer, seed?: integer, candidate?: integer, resample?: boolean}[], features?: boolean): table[], table[], string? | Candidates, {trace, sketch_trace, hash, features} or false where one was refused; what was refused, a list of {by, code, count, example}; the first error of a script.
+pool:costs(): table | What its jobs have cost so far, in seconds of the processor: {jobs, accepted, recalled, replay, postprocess, hash, trace, features}; recalled: postprocessors that were cache hits, without their Lua.
 pool:close() | Ends the workers.
 features:without(columns: integer[]): msched.features | A copy where these columns, numbered from 1, are 0: nothing can be learned from them.
-draft:size(): number | How many candidates the sketch has, as far as drafts vary them.
+draft:size(): number | The number of the sketch's candidates, as far as the model distinguishes them.
 draft:cost(trace: msched.trace): number | The cycles, as estimated, of a trace that differs from the sketch in its decisions only.
 draft:best(options: {seed?: integer, budget?: integer, most?: integer, each?: integer}): {trace: msched.trace, cost: number, tile: string}[] | The cheapest, at most so many and so many of each register tile: of all, or of about `budget` that are drawn and led downhill.
 model:update(candidates: table[]) | Learns from candidates that have features, seconds and, where they are of several functions, task, a number of the function. Goes on in the background; the model's next method waits for it.

@@ -22,12 +22,11 @@ const struct cli_command cli_commands[] = {
     {"bench",
      "replay [NAME… | all | growth]\nkinds\nsearch [NAME… | all]\npolicies [NAME…]\nquality [NAME…]\nops "
      "[NAME…]\nauto [NAME…]\nlenet [BATCH]\ngemm\ntune",
-     "Measures: replay, traces a second on one core; kinds, the cost of each kind of instruction; search, what "
-     "candidates and runs of the search cost; policies, what each policy finds with as many trials; quality, how soon "
-     "the "
-     "peer's best is reached; ops, a suite's tuned operators beside vendors' routines; auto, what is scheduled at once "
-     "beside what is tuned; lenet, a network scheduled at once; gemm, tuned matrix products beside vendors'; tune, "
-     "seconds a trial.",
+     "Measures: replay, traces a second on one core; kinds, the cost of each kind of instruction; search, the cost of "
+     "candidates and runs of the search; policies, the best of each policy with as many trials; quality, the time to "
+     "TVM's best; ops, a suite's tuned operators beside vendors' routines; auto, schedules without tuning beside "
+     "tuned ones; lenet, a network scheduled at once; gemm, tuned matrix products beside vendors'; tune, seconds a "
+     "trial.",
      cli_bench},
     {"tune", "FILE…",
      "Searches for the fastest schedules of the functions of Lua or TVMScript files, of operators (ops:conv2d) or of "

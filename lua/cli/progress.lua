@@ -6,7 +6,7 @@ local Task, contest = msched.load "search.task", msched.load "search.contest"
 
 local progress = {}
 
--- ---- What is known of a task, from its events ----------------------------------------------------------------------
+-- ---- The state of a task, from its events -------------------------------------------------------------------------
 
 local function new_state(e)
   return {best = e.best, best_seconds = e.best_seconds, stopped = 0, name = e.task, work = {operations = e.operations, unit = e.unit, bytes = e.bytes}, limit = e.limit, start = e, results = 0, said = e.elapsed, elapsed = e.elapsed, done = e.counted or 0, failures = {}, repeated = 0, busy = 0, built = 0, ran = 0, building = 0, curve = {}, costs = {}}
@@ -147,7 +147,7 @@ local function end_lines(s, e, print)
   if e.text and (not s.start.shared or e.ended == "trials") then print(string.format("%s: ended with %d of %d trials: %s", s.name, e.trials, s.start.trials, e.text)) end
 end
 
--- What is said of a task: lines after the first name it too.
+-- Messages about a task: lines after the first name it too.
 function progress.of_task(name, text) return name .. ": " .. text:gsub("\n([^\n])", "\n" .. name:gsub("%%", "%%%%") .. ": %1") end
 
 -- A line after so many results without a new best, or so many seconds without a line.

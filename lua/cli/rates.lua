@@ -63,8 +63,8 @@ function rates.limit_text(work, limit)
   return text .. " of " .. limit.name
 end
 
--- What is said of a unit that a function could use and its kernel does not: "AMX unused: 64 of 6,000 GOP/s"; nil: nothing is to be
--- said. unit: limit.unit; is_used(): whether the kernel uses it, asked only where that matters.
+-- The message about a unit that a function could use and its kernel leaves idle: "AMX unused: 64 of 6,000 GOP/s"; nil: there is
+-- none. unit: limit.unit; is_used(): whether the kernel uses it, asked only where that matters.
 function rates.unused_text(work, limit, seconds, is_used)
   local unit, share = limit and limit.unit, rates.share(limit, seconds)
   if not unit or not share or share >= KEPT or is_used() then return nil end

@@ -72,7 +72,7 @@ local function name_extents(state, list)
   if not next(open) then return end
   local others = {}
   for i = 1, DRAWS do
-    local sch = ms.apply(state.task.func, state.trace, {seed = 1 + i, anew = true})
+    local sch = ms.apply(state.task.func, state.trace, {seed = 1 + i, resample = true})
     others[i] = list_nodes(nest.read(sch:script()), {}, {})
   end
   for i, item in ipairs(list) do

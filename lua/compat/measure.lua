@@ -1,5 +1,5 @@
 -- Configs that a tuner proposes, scheduled here and measured by the tuner of search/: as candidates of a policy, so that
--- checks, store, resuming, time limits and the contest at the end are those of any other run.
+-- checks, store, resuming, time limits and the final re-measurement are those of any other run.
 local ms = msched
 local tune, tuners = ms.load "search.tune", ms.load "lua.compat.tuners"
 local measure = {}

@@ -71,7 +71,7 @@ local function both(extent)
 end
 local SPLITS = {factors = factors, power2 = powers, verbose = both}
 
--- All splits whose inner parts are such sizes and whose product is not above the extent; those that divide are written out.
+-- All splits whose inner parts are such sizes and whose product is not above the extent; those that divide are listed.
 local function list_splits(extent, options, keep)
   local sizes, parts, n = SPLITS[options.policy](extent), {}, options.num_outputs
   local function extend(at, product)

@@ -122,7 +122,7 @@ local function arrays_for(func, seed, again)
 end
 ms.arrays_for = arrays_for
 
-local DIGITS = 101 -- the seed of numbers with all their digits
+local DIGITS = 101 -- the seed of full-mantissa data
 
 function ms.fill_for_timing(func, arrays, target)
   local any = false
@@ -179,7 +179,7 @@ local SAMPLES = 16
 
 -- Compares with the unscheduled function on the interpreter, everywhere or, where that would take long, at as many
 -- elements of each output as options.samples says, and on real numbers unless options.tolerance is given; then with itself,
--- its threads' timing shaken. Gives the largest difference and the number of elements compared; raises when it is past
+-- under perturbed thread timing. Gives the largest difference and the number of elements compared; raises when it is past
 -- options.tolerance, or where the result depends on thread timing.
 function kernel.check(k, options)
   options = ms.options(options, "seed:integer tolerance:number samples:integer")

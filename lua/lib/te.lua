@@ -282,7 +282,7 @@ function te.reducer(combine, identity, name)
 end
 te.sum = te.reducer(function(x, y) return x + y end, function(t) return constant(is_float(t) and 0.0 or 0, t) end, "sum")
 te.prod = te.reducer(function(x, y) return x * y end, function(t) return constant(is_float(t) and 1.0 or 1, t) end, "prod")
--- As the peer's te.max and te.min: over axes, or, where values stand in their place, of those values.
+-- As TVM's te.max and te.min: over axes, or, where values stand in their place, of those values.
 local function over_or_of(over, of_two)
   return function(x, axes, ...)
     if not is_expr(axes) and type(axes) ~= "number" then return over(x, axes) end

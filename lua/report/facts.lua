@@ -28,7 +28,7 @@ local function says_when(r)
 end
 
 -- Stretches of the search of records in order, in each of which the program ran without an end: where all say when they came, each
--- begins anew.
+-- starts again.
 local function stretches_of(records)
   local list = {}
   for _, r in ipairs(records) do

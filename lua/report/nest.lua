@@ -1,4 +1,4 @@
--- The loop nest of a function as nested boxes.
+-- The loop nest of a function as nested rectangles.
 local ms = msched
 local html, nest = ms.load "lua.report.html", ms.load "lua.lib.nest"
 local boxes = {}

@@ -113,7 +113,7 @@ static bool open_there(void *data, void *const *buffers, void *stream) {
   return o->out->started != NULL;
 }
 
-/* What is said of a library that is not used. */
+/* The message about a library that is not used. */
 static void push_note(lua_State *L, const struct opening *o) {
   const struct vendor *vendor = o->asked->vendor;
   char text[200] = "";
@@ -127,7 +127,7 @@ static void push_note(lua_State *L, const struct opening *o) {
 }
 
 /* device_vendors(target): those whose libraries are here and start, for the device that runs the target's code, none of a
- * CPU; and what is said of the others */
+ * CPU; and messages about the others */
 static int open_device_vendors(lua_State *L) {
   struct jit_target target;
   ms_error err = {.instruction = -1};

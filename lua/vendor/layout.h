@@ -1,4 +1,4 @@
-/* Tensors of convolutions as libraries have them: laid out anew, channels first or last. Internal to lua. */
+/* Tensors of convolutions as libraries have them: with channels first or last. Internal to lua. */
 #ifndef MSCHED_LUA_VENDOR_LAYOUT_H
 #define MSCHED_LUA_VENDOR_LAYOUT_H
 

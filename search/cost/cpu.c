@@ -83,7 +83,7 @@ static bool is_left_to_llvm(const struct search_draft *d, const struct draft_sha
   return loop >= s->parallel && s->trips[loop] >= lanes && s->nest->loops[loop].alone && is_dense(s, loop);
 }
 
-/* What is left to LLVM: the innermost loop, or a reduction around a tile that is written out. */
+/* What is left to LLVM: the innermost loop, or a reduction around an unrolled tile. */
 static void find_automatic(const struct search_draft *d, struct draft_shape *s) {
   const struct draft_nest *nest = s->nest;
   double lanes = d->machine.vector_bits / (8 * nest->accesses[0].bytes), tile = 1;

@@ -1,4 +1,4 @@
-/* Drafts: made of sketches, and the best of very many of their candidates (cpu.c says what one costs). */
+/* The analytical model: made of sketches; the best of very many of their candidates (cpu.c estimates the cost of one). */
 #include "draft.h"
 
 #include <math.h>
@@ -175,7 +175,7 @@ static void enumerate(struct finding *f, uint32_t draw, int64_t *decisions) {
   }
 }
 
-/* One draw after the other takes its best choice, until each has had its turn without any getting better. */
+/* One draw after the other takes its best choice, until a whole round brings no gain. */
 static void descend(struct finding *f, int64_t *decisions, double cost) {
   const struct search_draft *d = f->draft;
   uint32_t idle = 0;

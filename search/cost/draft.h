@@ -1,4 +1,4 @@
-/* What a draft knows of a sketch: numbers that decisions give, loop nests over them, what each nest touches. Internal to
+/* The analytical model of a sketch: numbers that decisions give, loop nests over them, what each nest touches. Internal to
  * search; sketch.c fills it, cpu.c and gpu.c score with it, draft.c enumerates. */
 #ifndef MSCHED_SEARCH_DRAFT_H
 #define MSCHED_SEARCH_DRAFT_H
@@ -142,13 +142,13 @@ double draft_taps(const struct draft_shape *s, const struct draft_access *a, uin
 bool draft_is_moved(const struct draft_nest *nest, const struct draft_access *a, uint32_t loop);
 double draft_product(const struct draft_shape *s, uint32_t first, uint32_t end); /* of trips */
 
-/* Of a GPU: what is known of the nests before any candidate, once they are read. (gpu.c) */
+/* Of a GPU: facts of the nests before any candidate, once they are read. (gpu.c) */
 void draft_begin_gpu(struct search_draft *d);
 double draft_gpu_cost(const struct search_draft *d, const int64_t *decisions);
 
 /* The number of an operand: a constant, or that of a variable, of which `numbers` has each; 0: it is open. (sketch.c) */
 uint32_t draft_number_of(struct search_draft *d, const uint32_t *numbers, const struct vm_value *operand);
-/* Fills the draft's products. statements: by instruction, of each GetLoops and Annotate, what it is about; numbers: of each
+/* Fills the model's products. statements: by instruction, of each GetLoops and Annotate, what it is about; numbers: of each
  * variable. False: none of the machine's tensor cores multiplies. (tensor_cores.c) */
 bool draft_read_products(struct search_draft *d, const struct vm_plan *plan, const tir_stmt *statements,
                          const uint32_t *numbers);
@@ -166,10 +166,10 @@ double draft_part_inside(const struct tir *ir, tir_block block, const struct dra
 /* Replays a plan, once, and fills sketch, numbers, nests and draws from what it makes. into: whatever it held. */
 bool draft_read_sketch(struct search_draft *draft, struct vm_schedule *into, const struct vm_plan *plan,
                        const struct vm_draws *draws, ms_error *err);
-/* A draft of what a plan makes; as_is: of its own decisions alone. NULL: refused. Threads may share the plan. */
+/* A model of what a plan makes; as_is: of its own decisions alone. NULL: refused. Threads may share the plan. */
 struct search_draft *draft_new(struct vm_schedule *into, const struct vm_plan *plan, const struct vm_draws *draws,
                                const struct search_machine *machine, bool as_is, ms_error *err);
-/* What the decisions cost that the draft was read with. */
+/* The cost of the decisions that the sketch was read with. */
 struct search_estimated draft_estimated(const struct search_draft *draft);
 
 #endif

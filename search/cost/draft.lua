@@ -1,4 +1,4 @@
--- Drafts of a function's sketches: what its candidates cost, estimated before anything is measured (cpu.c). First
+-- The analytical model's proposals for a function: its candidates' cost is estimated before anything is measured (cpu.c). First
 -- from decisions alone, of very many; then of the cheapest as they are once replayed, where blocks ended up included.
 local targets, steps = msched.load "rules.targets", msched.load "search.policy.steps"
 
@@ -8,7 +8,7 @@ local PLACINGS = 4 -- of a sketch: where its blocks are computed is given, not e
 local SHARED = 8 -- sketches that have the whole budget each; more share what these have
 local DOWNHILL, AROUND = 4, 6 -- how often, and around how many, what is one step away is estimated too
 
--- The machine of a target, as drafts see it: what the target knows, and the numbers of rules/targets.lua, or what a function
+-- The machine of a target, as the model sees it: what the target knows, and the numbers of rules/targets.lua, or what a function
 -- there makes of the target. nil: there are none for its kind.
 function draft.machine(target)
   local numbers = targets[target.kind].draft
@@ -28,7 +28,7 @@ local function placings(sketch, seed)
   end
   if places == 0 then return list end
   list[2] = {trace = rooted}
-  for candidate = 3, PLACINGS do list[candidate] = {trace = sketch, anew = true, seed = seed, candidate = candidate} end
+  for candidate = 3, PLACINGS do list[candidate] = {trace = sketch, resample = true, seed = seed, candidate = candidate} end
   return list
 end
 
@@ -107,7 +107,7 @@ function draft.ranked(func, target, candidates, machine, jobs)
   return list
 end
 
--- Whether registers hold what a candidate's threads do, as is foreseen of its kernels before any assembler has seen them
+-- Whether registers hold what a candidate's threads do, by the register-pressure estimate of its kernels, without ptxas
 -- (jit/cuda/registers.c). What cannot be built is refused elsewhere, with its reason.
 function draft.fits(func, target, candidate)
   if target.arch and candidate.fits == nil then
@@ -130,17 +130,17 @@ local function cheapest(list, looked, most)
   return few
 end
 
--- Candidates of a task, by what they cost as they are, the cheapest first: drafts, `drawn` of all sketches, and what is one
--- step away from the cheapest of them, again and again: drafts leave blocks where the sketch has them. options: as draft.best
+-- Candidates of a task, by their estimated cost, the cheapest first: proposals, `drawn` random ones of all sketches, and repeatedly
+-- the neighbours of the cheapest: proposals leave blocks where the sketch has them. options: as draft.best
 -- takes them; starts: traces to begin with besides; downhill and around: how often and around how many. Their numbers count
--- from 1 whenever it is asked, so that they are the same in a run that goes on again. The second result: how many drafts there
--- were.
+-- from 1 whenever it is asked, so that they are the same in a run that goes on again. The second result: the number of
+-- proposals.
 function draft.candidates(task, options, drawn)
   local threads = options.jobs or task.jobs
   local drafts, jobs, count, looked = draft.best(task.func, task.target, task.sketches, setmetatable({jobs = threads}, {__index = options})), {}, 0, {}
-  local function add(trace, anew)
+  local function add(trace, resample)
     count = count + 1
-    jobs[#jobs + 1] = {trace = trace, anew = anew, candidate = count}
+    jobs[#jobs + 1] = {trace = trace, resample = resample, candidate = count}
   end
   for _, trace in ipairs(options.starts or {}) do add(trace) end
   for _, d in ipairs(drafts) do add(d.trace) end

@@ -1,4 +1,4 @@
-/* Drafts of many sketches, and many estimates, on several threads.
+/* Proposals of many sketches, and many estimates, on several threads.
  *
  * Plans are made first, since making one interns names in the workload; then threads take jobs by number from a shared
  * counter, each with a schedule of its own, and put what comes of a job at its number. */
@@ -71,7 +71,7 @@ static void end(struct many *m) {
   free(m->made);
 }
 
-/* ---- Drafts ---- */
+/* ---- Proposals ---- */
 
 static void draft_one(const struct many *m, struct vm_schedule *into, uint32_t i) {
   const struct search_draft_job *job = &m->jobs[i];

@@ -1,4 +1,4 @@
-/* Reading a sketch for drafts: which number each loop's extent is, and what each block touches.
+/* Reading a sketch for the analytical model: which number each loop's extent is, and what each block touches.
  *
  * The sketch is replayed once, with decisions of its own or drawn. What its instructions say of extents (tiles that are
  * drawn, splits, fusions) holds for all decisions; the order of loops and blocks is taken from the replay. Loops that

@@ -34,7 +34,7 @@ return msched.policy {
       local measured, jobs, stream = env:best(math.huge), env:draw_jobs(STEPS), msched.stream(env.seed, env.iteration, 3)
       for _, job in ipairs(#measured > 0 and jobs or {}) do
         local trace = step(env, measured, stream)
-        if trace then job.trace, job.anew = trace, false end
+        if trace then job.trace, job.resample = trace, false end
       end
       env:measure(env:unmeasured(env:replay(jobs), STEPS))
     end

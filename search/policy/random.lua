@@ -6,7 +6,7 @@ return msched.policy {
   run = function(env)
     while env:remaining() > 0 do
       local jobs, stream = {}, msched.stream(env.seed, env.iteration, 2)
-      for i = 1, env.batch do jobs[#jobs + 1] = {trace = env:sketch(stream:below(MOST)), anew = true} end
+      for i = 1, env.batch do jobs[#jobs + 1] = {trace = env:sketch(stream:below(MOST)), resample = true} end
       env:measure(env:unmeasured(env:replay(jobs), env:remaining()))
     end
   end,

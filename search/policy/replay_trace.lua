@@ -1,4 +1,4 @@
--- Replays the sketches with decisions drawn anew, a batch after the other: no model, no memory. The baseline.
+-- The baseline: replays the sketches with resampled decisions, batch by batch, without model or memory.
 return msched.policy {
   name = "replay_trace",
   run = function(env)

@@ -53,13 +53,13 @@ local function peer(seconds)
   assert(os.execute("chmod +x " .. path))
   return path
 end
-local slow = assert(run("lua.bench.quality", {json = true, target = target, trials = 3, peer = peer "1e+3"}, {"GMM"}))[1]
+local slow = assert(run("lua.bench.quality", {json = true, target = target, trials = 3, tvm = peer "1e+3"}, {"GMM"}))[1]
 assert(slow.peer_seconds == 1000 and slow.peer_tuning_seconds == 90 and slow.reached_trials == 1)
 assert(slow.reached_seconds > 0 and slow.reached_seconds <= slow.tuning_seconds and slow.best_seconds > 0)
-local fast = assert(run("lua.bench.quality", {json = true, target = target, trials = 3, peer = peer "1e-12"}, {"GMM"}))[1]
+local fast = assert(run("lua.bench.quality", {json = true, target = target, trials = 3, tvm = peer "1e-12"}, {"GMM"}))[1]
 assert(fast.reached_seconds == nil and fast.reached_trials == nil and fast.best_seconds > 0)
-text = assert(run("lua.bench.quality", {target = target, trials = 3, peer = peer "1e-12"}, {"GMM"}))[1]
-assert(text:find "^GMM +peer " and text:find("not reached", 1, true), text)
+text = assert(run("lua.bench.quality", {target = target, trials = 3, tvm = peer "1e-12"}, {"GMM"}))[1]
+assert(text:find "^GMM +TVM " and text:find("not reached", 1, true), text)
 os.remove(path)
 local none, message = run("lua.bench.quality", {trials = 3}, {"GMM"})
-assert(not none and message:find("--peer PYTHON is needed", 1, true), message)
+assert(not none and message:find("--tvm PYTHON is needed", 1, true), message)

@@ -45,26 +45,26 @@ local function peer(text)
 end
 local ANSWERS = [[case "$1 $3" in */peer_search.py\ GMM) echo noise; echo "{\"drawn\": 1500.5, \"mutated\": 2.5e+3, \"count\": $5}";; esac]]
 local answering = peer(ANSWERS)
-local beside = assert(objects {count = 32, trials = 0, peer = answering})
+local beside = assert(objects {count = 32, trials = 0, tvm = answering})
 assert(beside.peer.drawn == 1500.5 and beside.peer.mutated == 2500 and beside.peer.count == 2)
 
 -- Of a GPU it is asked for the same architecture; where it accepts no candidate, nothing is said of it.
 local of_device = peer [[case "$4" in sm_80) echo "{\"mutated\": 2500.5}";; esac]]
-local device = assert(objects {count = 32, trials = 0, peer = of_device, target = "cuda -arch=sm_80"})
+local device = assert(objects {count = 32, trials = 0, tvm = of_device, target = "cuda -arch=sm_80"})
 assert(device.drawn.candidate > 0 and device.peer.drawn == nil and device.peer.mutated == 2500.5)
 peer(ANSWERS)
 
 local printed, show = {}, print
 print = function(text) printed[#printed + 1] = text end
-local code = ms.load "lua.bench.search"({count = 32, trials = 1, peer = answering, data = data}, {"GMM"})
+local code = ms.load "lua.bench.search"({count = 32, trials = 1, tvm = answering, data = data}, {"GMM"})
 print = show
 local text = table.concat(printed, "\n")
 assert(code == cli.DONE)
-for _, words in ipairs {"GMM       drawn ", "1500 us by the peer", "2500 us by the peer", "model    update", "a build of 1; ", "first trial after"} do
+for _, words in ipairs {"GMM       drawn ", "1500 us by TVM", "2500 us by TVM", "model    update", "a build of 1; ", "first trial after"} do
   assert(text:find(words, 1, true), words .. " is not in:\n" .. text)
 end
 
-local none, message = objects {count = 8, trials = 0, peer = peer "exit 3"}
-assert(none == nil and message.message:find "the peer does not answer")
+local none, message = objects {count = 8, trials = 0, tvm = peer "exit 3"}
+assert(none == nil and message.message:find "TVM does not answer")
 os.remove(path)
 print "bench_search: ok"

@@ -259,10 +259,10 @@ local function refused(words, ...)
   local ok, message = pcall(...)
   assert(not ok and tostring(message):find(words, 1, true), message)
 end
-refused("no candidate of the draft's sketch", reading.cost, reading, ms.schedule(func).trace)
+refused("no candidate of the estimate's sketch", reading.cost, reading, ms.schedule(func).trace)
 local choice = plain:draws()[4]
 assert(choice.kind == "SampleCategorical")
-refused("no candidate of the draft's sketch", reading.cost, reading, ms.read_trace((plain:with_decision(choice.index, {0}):json():gsub(
+refused("no candidate of the estimate's sketch", reading.cost, reading, ms.read_trace((plain:with_decision(choice.index, {0}):json():gsub(
   "%[" .. choice.index .. ",0%]", "[" .. choice.index .. ",99]"))))
 refused("a machine's `cores` is a number", ms.draft, func, plain, {})
 refused("budget, most and each", reading.best, reading, {most = 0})

@@ -189,7 +189,7 @@ static int limited(lua_State *L) {
   return 3;
 }
 
-/* heeding(f, arguments…): as pcall, but an interrupt ends it, where the state is patient otherwise. */
+/* heeding(f, arguments…): interruptible: as pcall, but an interrupt ends it, where the state is patient otherwise. */
 static int heeding(lua_State *L) {
   luaL_checkany(L, 1);
   int status = call_watched(L, lua_gettop(L) - 1, LUA_MULTRET, 0, false);
@@ -198,7 +198,7 @@ static int heeding(lua_State *L) {
   return lua_gettop(L);
 }
 
-/* within(seconds, f, arguments…): as heeding, and it is ended when it takes longer, loops in C too: then nil and a message.
+/* within(seconds, f, arguments…): as msched.heeding, and it is ended when it takes longer, loops in C too: then nil and a message.
  */
 static int within(lua_State *L) {
   double seconds = luaL_checknumber(L, 1);

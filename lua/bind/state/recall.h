@@ -1,4 +1,4 @@
-/* What a shipped postprocessor did, known again. Internal to lua.
+/* Memoized postprocessing: the effects of a shipped postprocessor, repeated. Internal to lua.
  *
  * A postprocessor decides by what the schedule answers, and ours by nothing else. While a candidate answers as an earlier
  * one did, what the postprocessor asks and does next is what it asked and did then: recall_walk does that without its Lua.

@@ -553,7 +553,7 @@ int bind_raise(lua_State *L, const ms_error *err) {
   return lua_error(L);
 }
 
-/* Errors are strings, so that scripts may search them; the last refusal is kept beside, to be known again by its text.
+/* Errors are strings, so that scripts may search them; the last refusal is kept beside, to be recognized by its text.
  */
 static const char refused_text, refused_code;
 

@@ -326,7 +326,7 @@ return function(host)
     return start and path, start
   end
 
-  -- The options that a member takes in a table, from what is said of it.
+  -- The options that a member takes in a table, from its description.
   local function option_names(path, start)
     local list, seen = {}, {}
     local name, is_method = path:match "[%w_]+$", path:find ":" ~= nil

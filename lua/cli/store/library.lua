@@ -37,8 +37,8 @@ local function pinned_of(store, target)
   return list
 end
 
--- Writes the object and the header of each to the folder; gives the headers' text. renamed: takes what is said of those
--- that are not called what their functions are.
+-- Writes the object and the header of each to the folder; gives the headers' text. renamed: takes a message about each
+-- whose name differs from its function's.
 local function write_kernels(store, list, folder, options, renamed)
   local headers, taken = {}, {}
   for i, each in ipairs(list) do

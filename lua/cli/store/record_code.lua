@@ -2,7 +2,7 @@
 local ms = msched
 local record_code = {}
 
--- kernel: what was built; notes; kernels: of a GPU, as NVRTC's assembler says, or where that is missing, as their source asks and is foreseen; reason:
+-- kernel: what was built; notes; kernels: of a GPU, as ptxas reports, or where that is missing, by their source and the estimate; reason:
 -- why there is less; failure: why there is no kernel, whole.
 function record_code.of(func, sch, target)
   local built, kernel = pcall(ms.build, sch:func(), {target = target, reference = func})

@@ -1,4 +1,4 @@
--- The store for people: `msched top`, `diff`, `db`; which of its workloads and records are meant, what is said of each.
+-- The store for people: `msched top`, `diff`, `db`; which of its workloads and records are meant, and their texts.
 local ms = msched
 local cli = ms.load "lua.cli.cli"
 local stores = {}
@@ -260,7 +260,7 @@ local function arguments_of(func)
   return list
 end
 
--- What is known of a workload on a target: best, pinned (ids), records, last (seconds since 1970), devices that records name.
+-- The facts of a workload on a target: best, pinned (ids), records, last (seconds since 1970), devices that records name.
 local function summary_of(store, t)
   local best, last, pinned, devices, seen = t.records[1].status == "measured" and t.records[1] or nil, 0, nil, cli.list {}, {}
   for _, r in ipairs(t.records) do
@@ -351,7 +351,7 @@ function actions.prune(options)
     end)
   end
   if options.json then put_json {kept = kept, deleted = deleted}
-  else print(string.format("%s kept, %d deleted; `msched db compact` gives the room back", count_text(kept, "record"), deleted)) end
+  else print(string.format("%s kept, %d deleted; `msched db compact` gives the space back", count_text(kept, "record"), deleted)) end
   return DONE
 end
 
