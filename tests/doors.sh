@@ -1,5 +1,5 @@
 #!/bin/sh
-# A room is used through its door, the header that bears its name: no file of another room includes any other of its
+# A module is used through its public header, which bears its name: no file of another module includes any other of its
 # headers. Prints the lines that do; exit status 1 if there are any.
 # usage: doors.sh SOURCES
 set -e
@@ -10,4 +10,4 @@ inside=$(for room in tir vm jit db search lua; do
   grep -rnE --include='*.[ch]' '^#include "(\.\./)*(tir|vm|jit|db|search|lua)/.*\.h"' $room |
     grep -vE "\"$room/|\"(\.\./)*(tir/tir|vm/vm|jit/jit|db/db|search/search)\.h\"" || true
 done)
-test -z "$inside" || { printf 'not by the door:\n%s\n' "$inside"; exit 1; }
+test -z "$inside" || { printf 'not by the public header:\n%s\n' "$inside"; exit 1; }
