@@ -113,7 +113,7 @@ function tune.open(func, target, options)
   local mutators = open_mutators(box, own("mutator", options.mutators), refused)
   if product then table.insert(mutators, {{name = "block", apply = function(...) return product:mutate(...) end}, BLOCK_WEIGHT}) end
   return {sketches = sketches, mutators = mutators, postprocs = own("postproc", options.postprocs), refused = refused, thinned = report.thinned,
-          unscheduled = #msched.schedule(func):block_names() == 0, product = product, idle = report.idle or space.idle(parts.users, report), reopen = function(seed) return open_anew(func, box, parts, seed) end}
+          unscheduled = #msched.schedule(func):block_names() == 0, product = product, idle = report.idle or space.idle(parts.users, report), reopen = function(seed) return reopen(func, box, parts, seed) end}
 end
 
 -- ---- A fixed order of reductions ---------------------------------------------------------------------------------
