@@ -174,7 +174,7 @@ local function bench_workload(name, options)
   b.parents, line.drawn = measure_candidates(b, draw_jobs)
   b.model, line.update_seconds = learn(b, b.parents)
   line.lessons = #b.parents
-  _, line.mutated = measure_candidates(b, mutate_jobs)
+  line.mutated = select(2, measure_candidates(b, mutate_jobs))
   b.pool:close()
   if options.trials > 0 then
     line.built, line.passes = measure_builds(func, b.parents, options)
