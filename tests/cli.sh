@@ -130,6 +130,14 @@ check "an extent that is none" 2 "is no extent" "$msched" show "$dir/net.onnx" -
 check "a shape of what is no network" 2 "for networks, FILE.onnx" "$msched" show ops:relu --shape x=1
 check "a trace of a network" 2 "is a network" "$msched" show "$dir/net.onnx" --trace
 check "a network that is damaged" 1 "it is no ONNX model, or a damaged one" "$msched" show "$dir/model.onnx"
+cp "$(dirname "$0")/support/net.onnx" "$dir/sum.onnx"
+check "run of a network" 0 "y: float32[2, 4] {" "$msched" run "$dir/sum.onnx"
+check "a network compared" 0 "equal to the interpreter's at 8 of 8 elements" "$msched" run "$dir/sum.onnx"
+check "a network's outputs" 0 "y: $dir/y.npy" "$msched" run "$dir/sum.onnx" -o "$dir"
+check "an input of another shape" 1 "input x has extents [2, 4], and an array of [3, 4] is given" "$msched" run "$dir/sum.onnx" --input "x=$(dirname "$0")/support/x34.npy"
+check "an input that there is not" 1 "the network has no input z" "$msched" run "$dir/sum.onnx" --input z=none.npy
+check "an operator that there is not" 1 "there is no operator Nothing" "$msched" run "$(dirname "$0")/support/other.onnx"
+check "a network's option of what is none" 2 "are for networks" "$msched" run ops:relu --input x=y -- 4
 check "show of a suite" 0 "0.02569 GFLOP  ops:conv2d -- 1 56 56 64 64 1 1 0" "$msched" show suite:ops
 [ "$("$msched" show suite:ops | wc -l)" = 88 ] || { echo "suite:ops has not 88 members"; failed=1; }
 check "show of some of a suite" 0 "CBR_4_b16" "$msched" show suite:subgraphs -- CBR batch=16

@@ -379,6 +379,12 @@ function commands.doctor(options)
   return DONE
 end
 
+-- Of networks alone; the rest is C's.
+function commands.run(options, files, rest)
+  if #files ~= 1 or #rest > 0 or options.trace or options.task then misuse "of a network give the file alone, without --trace and --task" end
+  return ms.load "lua.cli.network".run(options, files[1])
+end
+
 function commands.bench(...) return ms.load "lua.bench.bench"(...) end
 
 local function run(name, options, ...)

@@ -172,6 +172,7 @@ te.cast(x: msched.expression|number, type: string): msched.expression | x as ano
 te.const(value: number, type?: string): msched.expression | A constant.
 te.min_value(type: string): msched.expression | The smallest finite value of a type.
 te.max_value(type: string): msched.expression | The largest finite value of a type.
+te.call(name: string, type: string, ...: msched.expression|number): msched.expression | A call, of this type, of a function that TVMScript knows by name, as te.call("fmod", "float32", x, y).
 te.pow(a: msched.expression|number, b: msched.expression|number): msched.expression | a to the power of b.
 te.abs(x: msched.expression): msched.expression | The absolute value.
 ops.func(name: string, arguments?: table): msched.function | The function of an operator that is named, as ops:NAME on the command line: ops.func("conv2d", {1, 56, 56, 64, 64, 3, stride = 2}).
@@ -294,6 +295,8 @@ network:giver(name: string): table? | The node that gives a value; nil: an input
 network:readers(name: string): table[] | The nodes that read a value.
 network:operators(): table<string, integer> | How often each operator stands in it.
 network:open_extents(): string[] | The extents of its inputs that are names still; ms.onnx gives them numbers by `shapes` and `dims`.
+network:static(given?: table<string, msched.array>): table | What every value is before it runs: {values, steps, fixed}; `steps` are {node, func, inputs, outputs}, a function each. `given` are arrays of inputs, whose elements are used where a shape depends on them; `fixed` names these.
+network:run(inputs: table<string, msched.array>, options?: {interpret: boolean?, target: string?, most_work: integer?}): table<string, msched.array>, table | Runs it node by node, compiled, or with `interpret` on the interpreter; the outputs by name, and a report. With `most_work`, functions of at most so many operations are interpreted too, others at samples, and compared.
 network:text(): string | What it is: a line a value and a node.
 kernel:prepare(...: msched.array|number): msched.call | The kernel with its arguments, for ms.time_in_turn.
 kernel:run(...: msched.array|number) | Runs it. Ctrl-C ends it, on all its threads; what it writes is undefined then.

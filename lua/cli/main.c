@@ -17,7 +17,10 @@ const struct cli_command cli_commands[] = {
     {"convert", "TRACE [-o FILE]", "Writes a trace in another form: JSON as TVM has it, Lua text, or binary.",
      cli_convert},
     {"run", "FILE",
-     "Runs a function, or its schedule, on the reference interpreter and compiled; compares, and times it.", cli_run},
+     "Runs a function, or its schedule, on the reference interpreter and compiled; compares, and times it; or a "
+     "network, "
+     "FILE.onnx, node by node.",
+     cli_run},
     {"lower", "FILE", "Prints a function as code is generated from it, or after a pass of the lowering.", cli_lower},
     {"bench",
      "replay [NAME… | all | growth]\nkinds\nsearch [NAME… | all]\npolicies [NAME…]\nquality [NAME…]\nops "

@@ -60,4 +60,63 @@ function network.show(options, path)
   return cli.DONE
 end
 
+-- ---- msched run FILE.onnx ----------------------------------------------------------------------------------------
+
+local function given_inputs(net, options)
+  local arrays, known = {}, {}
+  for _, input in ipairs(net.inputs) do known[input.name] = input end
+  for _, word in ipairs(options.input or {}) do
+    local name, path = pair_of("--input", word, "NAME=FILE")
+    if not known[name] then
+      cli.refuse("--input %s: the network has no input %s%s", word, name, ms.load "lua.lib.nearest".meant(name, ms.sorted_keys(known)))
+    end
+    local ok, array = pcall(ms.load_array, path)
+    if not ok then cli.refuse("--input %s: %s", name, tostring(array)) end
+    arrays[name] = array
+  end
+  return arrays
+end
+
+-- Small integers for what is not given, where its extents are known; what has none is refused when the network is looked at.
+local function fill(net, arrays, seed)
+  for i, input in ipairs(net.inputs) do
+    local whole = input.shape ~= nil
+    for _, extent in ipairs(input.shape or {}) do whole = whole and math.type(extent) == "integer" end
+    if whole and not arrays[input.name] then arrays[input.name] = ms.array(input.shape, input.type):random(seed + i) end
+  end
+end
+
+local function put_outputs(net, outputs, folder, quiet)
+  for i, output in ipairs(net.outputs) do
+    local array = outputs[output.name]
+    if folder then
+      local path = string.format("%s/%s.npy", folder, (output.name:gsub("[^%w_.-]", "_"):gsub("^%.", "_")))
+      local ok, message = pcall(array.save, array, path)
+      if not ok then cli.refuse("output %d, %s: %s", i, output.name, tostring(message)) end
+      if not quiet then cli.print(string.format("%s: %s", output.name, path)) end
+    else cli.print(string.format("%s: %s", output.name, tostring(array))) end
+  end
+end
+
+local MOST_STEPS = 20000000 -- operations of a node that are interpreted whole, where --steps says nothing else
+
+function network.run(options, path)
+  local net = network.read(options, path)
+  local arrays = given_inputs(net, options)
+  fill(net, arrays, options.seed or 1)
+  local ok, outputs, report = pcall(net.run, net, arrays, {target = options.target, most_work = options.steps or MOST_STEPS})
+  if not ok then cli.refuse("%s", tostring(outputs)) end
+  if options.json then
+    cli.put_json {ok = true, functions = report.functions, seconds = report.seconds, build_seconds = report.build, elements = report.elements,
+                  interpreted_elements = report.compared, difference = report.most, fixed = cli.list(report.fixed)}
+    if options.output then put_outputs(net, outputs, options.output, true) end
+    return cli.DONE
+  end
+  cli.print(string.format("%s, compiled in %s, run in %s; equal to the interpreter's at %d of %s", cli.count_text(report.functions, "function"),
+                          cli.time_text(report.build), cli.time_text(report.seconds), report.compared, cli.count_text(report.elements, "element")))
+  if #report.fixed > 0 then cli.print("shapes depend on what is in " .. table.concat(report.fixed, ", ") .. ": the functions are good for these values alone") end
+  put_outputs(net, outputs, options.output)
+  return cli.DONE
+end
+
 return network

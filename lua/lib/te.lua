@@ -161,6 +161,13 @@ function te.floormod(a, b) return Expr.__mod(lift(a), b) end
 function te.cast(x, type) return cast(lift(x), type) end
 function te.const(value, type) return constant(value, type or (math.type(value) == "integer" and "int32" or "float32")) end
 
+-- A call of a function that TVMScript knows by name, as te.call("fmod", "float32", x, y).
+function te.call(name, type_, ...)
+  local arguments = {}
+  for i, x in ipairs {...} do arguments[i] = lift(x) end
+  return call(name, type_, table.unpack(arguments))
+end
+
 local function choice(name)
   return function(condition, a, b)
     local c = lift(condition)

@@ -24,6 +24,10 @@ local function refuse(net, problems)
 end
 network.refuse = refuse
 
+-- net:run and net:static are loaded when they are first called.
+function Network:run(...) return ms.load "lua.net.run".run(self, ...) end
+function Network:static(...) return ms.load "lua.net.infer".static(self, ...) end
+
 -- A node as messages name it: by its name, and where it has none by its first output.
 function network.node_text(node)
   local operator = node.domain ~= "" and node.domain .. "." .. node.op or node.op

@@ -1,0 +1,230 @@
+-- What the operators of networks share: the view of a node that each gets, and broadcasting, axes, and folded indices.
+local ms = msched
+local te = ms.te
+local common = {}
+
+local Node = {}
+Node.__index = Node
+
+-- A node as its operator sees it: inputs as tensors, attributes by type, values that must be known.
+--   values    {name = {name, shape, type, array}} of its inputs; known(value): its array, or nil
+function common.view(node, opset, values, known)
+  return setmetatable({node = node, op = node.op, opset = opset, values = values, known = known, tensors = {}, used = {}, ranges = {}}, Node)
+end
+
+function Node:fail(format, ...)
+  error({refused = string.format("%s: %s", ms.load "lua.net.network".node_text(self.node), string.format(format, ...))}, 0)
+end
+
+-- ---- Inputs and outputs ------------------------------------------------------------------------------------------
+
+function Node:has(i) return (self.node.inputs[i] or "") ~= "" end
+function Node:count() return #self.node.inputs end
+function Node:wants(i) return (self.node.outputs[i] or "") ~= "" end
+
+function Node:value(i)
+  if not self:has(i) then self:fail("input %d is missing", i) end
+  return self.values[self.node.inputs[i]]
+end
+function Node:shape(i) return self:value(i).shape end
+function Node:type(i) return self:value(i).type end
+function Node:rank(i) return #self:shape(i) end
+
+-- The tensor of an input, which the function made of the node then takes.
+function Node:x(i)
+  if not self.tensors[i] then
+    local value = self:value(i)
+    self.tensors[i] = te.placeholder(value.shape, value.type, "x" .. i)
+    self.used[#self.used + 1] = i
+  end
+  return self.tensors[i]
+end
+
+-- An input whose elements must be known before anything runs: its array; its elements as a list; the only one.
+function Node:array(i)
+  local value = self:value(i)
+  local array = self.known(value)
+  if not array then self:fail("input %d, %s, depends on data; it must be known before the network runs", i, value.name) end
+  return array
+end
+function Node:list(i) return self:array(i):tolist() end
+function Node:scalar(i)
+  local list = self:list(i)
+  if #list ~= 1 then self:fail("input %d has %d elements, not 1", i, #list) end
+  return list[1]
+end
+-- The same where the input is given, else an attribute of that name (older versions), else what is said.
+function Node:ints_of(i, name, otherwise)
+  if self:has(i) then return self:list(i) end
+  return self:ints(name, otherwise)
+end
+
+-- Every element of an input is an index in [low, high]: looked at where it is known, and when the network runs.
+function Node:check_range(i, low, high)
+  self.ranges[#self.ranges + 1] = {input = self.node.inputs[i], low = low, high = high}
+  local value = self:value(i)
+  if value.array then
+    local bad = common.out_of_range(value.array, low, high)
+    if bad then self:fail("index %s of %s is not in [%d, %d]", bad, value.name, low, high) end
+  end
+end
+function common.out_of_range(array, low, high)
+  for _, x in ipairs(array:tolist()) do
+    if not (x >= low and x <= high) then return x end
+  end
+end
+
+-- ---- Attributes --------------------------------------------------------------------------------------------------
+
+local function attribute(self, name, otherwise, what, is)
+  local x = self.node.attributes[name]
+  if x == nil then
+    if otherwise == nil then self:fail("attribute %s is missing", name) end
+    return otherwise
+  end
+  if not is(x) then self:fail("attribute %s is no %s", name, what) end
+  return x
+end
+local function is_list(of)
+  return function(x)
+    if type(x) ~= "table" then return false end
+    for _, y in ipairs(x) do
+      if not of(y) then return false end
+    end
+    return true
+  end
+end
+local function is_int(x) return math.type(x) == "integer" end
+local function is_number(x) return type(x) == "number" end
+function Node:int(name, otherwise) return attribute(self, name, otherwise, "integer", is_int) end
+function Node:float(name, otherwise) return attribute(self, name, otherwise, "number", is_number) end
+function Node:text(name, otherwise) return attribute(self, name, otherwise, "text", function(x) return type(x) == "string" end) end
+function Node:ints(name, otherwise) return attribute(self, name, otherwise, "list of integers", is_list(is_int)) end
+function Node:flag(name, otherwise) return self:int(name, otherwise) ~= 0 end
+function Node:has_attribute(name) return self.node.attributes[name] ~= nil end
+
+local ONNX_TYPES = {[1] = "float32", [2] = "uint8", [3] = "int8", [4] = "uint16", [5] = "int16", [6] = "int32", [7] = "int64", [9] = "bool", [10] = "float16",
+                    [11] = "float64", [12] = "uint32", [13] = "uint64", [16] = "bfloat16"}
+-- The type that ONNX has by number.
+function Node:type_of(number)
+  return ONNX_TYPES[number] or self:fail("elements of type %s, which no array has", tostring(number))
+end
+
+-- ---- Axes and shapes ---------------------------------------------------------------------------------------------
+
+-- An axis from 1, of what ONNX counts from 0, or from the end below 0.
+function Node:axis(axis, rank)
+  if axis < -rank or axis >= math.max(rank, 1) then self:fail("axis %d is not one of %d", axis, rank) end
+  return (axis < 0 and axis + rank or axis) + 1
+end
+function Node:axes(list, rank)
+  local set = {}
+  for _, axis in ipairs(list) do
+    local a = self:axis(axis, rank)
+    if set[a] then self:fail("axis %d is named twice", axis) end
+    set[a] = true
+  end
+  return set
+end
+
+function common.count(shape, first, last)
+  local n = 1
+  for d = first or 1, last or #shape do n = n * shape[d] end
+  return n
+end
+function common.text(shape) return "[" .. table.concat(shape, ", ") .. "]" end
+
+function common.is_float(t) return t:find "float" ~= nil end
+function common.is_half(t) return t == "float16" or t == "bfloat16" end
+function common.is_unsigned(t) return t:find "^uint" ~= nil end
+
+-- ---- Tensors -----------------------------------------------------------------------------------------------------
+
+local counter = 0
+-- compute(shape, type, f): f of the list of indices; where nothing is in it, f is not asked.
+function common.compute(shape, t, f)
+  counter = counter + 1
+  local axes = {}
+  for d = 1, #shape do axes[d] = "i" .. d end
+  local empty = common.count(shape) == 0
+  return (te.compute(shape, function(...)
+    if empty then return te.const(common.is_float(t) and 0.0 or 0, t) end
+    return te.cast(f {...}, t)
+  end, "t" .. counter, axes))
+end
+
+-- A tensor that is reduced: f(indices, reduced) of axes with these extents; by te.sum or another reducer.
+function common.reduce(shape, extents, reducer, f)
+  counter = counter + 1
+  local axes, reduced = {}, {}
+  for d = 1, #shape do axes[d] = "i" .. d end
+  for d, extent in ipairs(extents) do reduced[d] = te.reduce_axis(extent, "r" .. d) end
+  if #reduced == 0 then reduced[1] = te.reduce_axis(1, "r1") end
+  return te.compute(shape, function(...) return reducer(f({...}, reduced), reduced) end, "t" .. counter, axes)
+end
+
+-- The shape that all have in common, aligned at their ends.
+function common.broadcast(n, shapes)
+  local rank, shape = 0, {}
+  for _, s in ipairs(shapes) do rank = math.max(rank, #s) end
+  for d = 1, rank do
+    shape[d] = 1
+    for _, s in ipairs(shapes) do
+      local extent = s[d - rank + #s] or 1
+      if shape[d] ~= extent and extent ~= 1 then
+        if shape[d] ~= 1 then n:fail("shapes %s and %s do not broadcast", common.text(shapes[1]), common.text(s)) end
+        shape[d] = extent
+      end
+    end
+  end
+  return shape
+end
+
+-- The element of X at indices of a shape that it is broadcast to.
+function common.at(X, indices)
+  local at, before = {}, #indices - #X.shape
+  for d, extent in ipairs(X.shape) do at[d] = extent == 1 and 0 or indices[before + d] end
+  return X[at]
+end
+
+-- An index of all dimensions folded into one, and back.
+function common.fold(indices, shape)
+  local flat
+  for d, i in ipairs(indices) do
+    if flat then flat = flat * shape[d] + i else flat = i end
+  end
+  return flat or 0
+end
+function common.unfold(flat, shape)
+  local indices, step = {}, 1
+  for d = #shape, 1, -1 do
+    if shape[d] == 1 then indices[d] = 0
+    else
+      indices[d] = step == 1 and flat or te.floordiv(flat, step)
+      if d > 1 and common.count(shape, 1, d - 1) > 1 then indices[d] = te.floormod(indices[d], shape[d]) end
+    end
+    step = step * shape[d]
+  end
+  return indices
+end
+
+-- The same elements in other extents.
+function common.reshaped(X, shape)
+  return common.compute(shape, X.type, function(indices)
+    if #X.shape == 0 then return X[{}] end
+    return X[common.unfold(common.fold(indices, shape), X.shape)]
+  end)
+end
+function common.copy(X) return common.compute(X.shape, X.type, function(i) return X[i] end) end
+
+-- An index as data have it: counted from the end below 0, and within the extent whatever it is.
+function common.index(i, extent)
+  i = te.select(te.lt(i, 0), i + extent, i)
+  return te.cast(te.maximum(te.minimum(i, extent - 1), 0), "int32")
+end
+
+-- Floats of 16 bits are computed with as float32.
+function common.wide(x) return common.is_half(x.type) and te.cast(x, "float32") or x end
+function common.wide_type(t) return common.is_half(t) and "float32" or t end
+
+return common

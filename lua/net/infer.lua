@@ -1,0 +1,166 @@
+-- Static shapes: what every value of a network is before it runs, and its elements where shapes decide them. Each node becomes a function of
+-- tensors by its operator's own rule, which says the shapes that it gives; what depends on constants alone is computed here,
+-- on the interpreter, where that is little.
+local ms = msched
+local te, network = ms.te, ms.load "lua.net.network"
+local common = ms.load "lua.net.common"
+local infer = {}
+
+local operators -- by name, of ONNX's own domain
+local function known_operators()
+  if not operators then
+    operators = {}
+    for _, family in ipairs {"elementwise", "shapes", "reductions", "products", "windows"} do
+      for name, f in pairs(ms.load("lua.net.operators." .. family)) do operators[name] = f end
+    end
+  end
+  return operators
+end
+
+-- Every node of an operator that is not known is named, before anything else is looked at.
+local function check_operators(net)
+  local problems = {}
+  for _, node in ipairs(net.nodes) do
+    if node.domain ~= "" or not known_operators()[node.op] then
+      problems[#problems + 1] = string.format("%s: there is no operator %s%s", network.node_text(node), node.op,
+                                              node.domain ~= "" and " of domain " .. node.domain or "")
+    end
+  end
+  if #problems > 0 then
+    if #problems > 1 then table.insert(problems, 1, string.format("%d nodes are of operators that are not known", #problems)) end
+    network.refuse(net, problems)
+  end
+end
+
+-- ---- What is computed before the network runs --------------------------------------------------------------------
+
+local MOST_FOLDED, MOST_WORK = 1 << 20, 1 << 24 -- elements of a constant; operations
+
+local function elements_of(value) return common.count(value.shape) end
+
+local function interpret(step, values)
+  local arrays = {}
+  for i, name in ipairs(step.inputs) do arrays[i] = values[name].array end
+  for _, name in ipairs(step.outputs) do
+    local value = values[name]
+    value.array = ms.array(value.shape, value.type)
+    arrays[#arrays + 1] = value.array
+  end
+  ms.interpret(step.func, table.unpack(arrays))
+end
+
+-- The array of a value that depends on constants, and on inputs that were given, alone; nil: it depends on others, or would
+-- take long.
+local function known_array(state, value)
+  if value.array then return value.array end
+  if state.given[value.name] then
+    value.array, state.fixed[value.name] = state.given[value.name], true
+    return value.array
+  end
+  local step = value.step
+  if not step or step.func:flops() > MOST_WORK then return nil end
+  for _, name in ipairs(step.inputs) do
+    if not known_array(state, state.values[name]) then return nil end
+  end
+  interpret(step, state.values)
+  return value.array
+end
+
+-- ---- A node ------------------------------------------------------------------------------------------------------
+
+local function function_name(node) return (node.op:lower():gsub("[^%w_]", "_")) end
+
+-- The function of tensors that an operator made, and what it takes and gives.
+local function step_of(node, view, results)
+  local params, inputs, outputs = {}, {}, {}
+  for _, i in ipairs(view.used) do
+    params[#params + 1], inputs[#inputs + 1] = view.tensors[i], node.inputs[i]
+  end
+  for i, name in ipairs(node.outputs) do
+    if name ~= "" then params[#params + 1], outputs[#outputs + 1] = results[i], name end
+  end
+  return {node = node, func = te.func(function_name(node), params), inputs = inputs, outputs = outputs, ranges = view.ranges}
+end
+
+local function add_step(state, node, view, results)
+  local step = step_of(node, view, results)
+  local is_constant, work = true, 0
+  for _, name in ipairs(step.inputs) do is_constant = is_constant and state.values[name].array ~= nil end
+  for i, name in ipairs(node.outputs) do
+    if name ~= "" then
+      state.values[name] = {name = name, shape = results[i].shape, type = results[i].type, step = step}
+      work = work + elements_of(state.values[name])
+    end
+  end
+  if is_constant and work <= MOST_FOLDED and step.func:flops() <= MOST_WORK then interpret(step, state.values)
+  else state.steps[#state.steps + 1] = step end
+end
+
+local function infer_node(state, node)
+  local values = {}
+  for _, name in ipairs(node.inputs) do values[name] = state.values[name] end
+  local view = common.view(node, state.net.opsets[""], values, function(value) return known_array(state, value) end)
+  local results = {known_operators()[node.op](view)}
+  for i, name in ipairs(node.outputs) do
+    if name ~= "" and results[i] == nil then view:fail("output %d, %s, is not given", i, name) end
+  end
+  if ms.type(results[1]) ~= "array" then return add_step(state, node, view, results) end
+  for i, name in ipairs(node.outputs) do
+    if name ~= "" then state.values[name] = {name = name, shape = results[i]:shape(), type = results[i]:type(), array = results[i]} end
+  end
+end
+
+-- ---- The whole ---------------------------------------------------------------------------------------------------
+
+local function start_values(net, given)
+  local values, problems = {}, {}
+  for name, array in pairs(net.constants) do values[name] = {name = name, shape = array:shape(), type = array:type(), array = array} end
+  for _, input in ipairs(net.inputs) do
+    local array = given[input.name]
+    if array and array:type() ~= input.type then
+      problems[#problems + 1] = string.format("input %s is of %s, and an array of %s is given", input.name, input.type, array:type())
+    end
+    local shape = array and array:shape() or input.shape
+    for d, extent in ipairs(shape or {}) do
+      local own = input.shape and input.shape[d]
+      if type(extent) == "string" then
+        problems[#problems + 1] = string.format("input %s has extents %s, of which %s is not known: give it by --dim %s=N or --shape %s=SHAPE", input.name,
+                                                network.shape_text(input.shape), extent ~= "" and extent or "extent " .. d, extent ~= "" and extent or "NAME", input.name)
+        break
+      elseif math.type(own) == "integer" and own ~= extent or input.shape and #input.shape ~= #shape then
+        problems[#problems + 1] = string.format("input %s has extents %s, and an array of %s is given", input.name, network.shape_text(input.shape),
+                                                network.shape_text(shape))
+        break
+      end
+    end
+    if not shape then problems[#problems + 1] = string.format("input %s has no shape: give it by --shape %s=SHAPE", input.name, input.name) end
+    values[input.name] = {name = input.name, shape = shape, type = input.type}
+  end
+  if #problems > 0 then network.refuse(net, problems) end
+  return values
+end
+
+-- What is in error, as a refusal of one node or as a mistake of ours, which goes on as it is.
+local function refusal_of(message, node)
+  if type(message) == "table" and message.refused then return message.refused end
+  local text = tostring(message)
+  local from_te = text:match "te: (.*)$"
+  if from_te then return string.format("%s: %s", network.node_text(node), from_te) end
+  error(message, 0)
+end
+
+-- infer.static(net [, given]): {values = {name = {name, shape, type, array}}, steps = {{node, func, inputs, outputs, ranges}},
+-- fixed = {input's name = true}}. given: arrays of inputs, whose elements are taken where a shape depends on them; the
+-- network is then good for these alone, as `fixed` says.
+function infer.static(net, given)
+  given = given or {}
+  check_operators(net)
+  local state = {net = net, given = given, values = start_values(net, given), steps = {}, fixed = {}}
+  for _, node in ipairs(net.nodes) do
+    local ok, message = pcall(infer_node, state, node)
+    if not ok then network.refuse(net, {refusal_of(message, node)}) end
+  end
+  return {values = state.values, steps = state.steps, fixed = state.fixed}
+end
+
+return infer

@@ -1,0 +1,243 @@
+-- Convolutions and pools, of any number of dimensions.
+local ms = msched
+local te, common = ms.te, ms.load "lua.net.common"
+local operators = {}
+local compute, reduce, wide, is_float = common.compute, common.reduce, common.wide, common.is_float
+
+local function repeated(x, times)
+  local list = {}
+  for d = 1, times do list[d] = x end
+  return list
+end
+
+-- What a window is: {kernel, strides, dilations, before, out} a dimension. size: the image's extents behind channels.
+local function window(n, size, kernel, ceil)
+  local rank, auto = #size, n:text("auto_pad", "NOTSET")
+  local strides, dilations, pads = n:ints("strides", repeated(1, rank)), n:ints("dilations", repeated(1, rank)), n:ints("pads", repeated(0, 2 * rank))
+  if #kernel ~= rank or #strides ~= rank or #dilations ~= rank or #pads ~= 2 * rank then
+    n:fail("windows of %d dimensions, strides of %d, dilations of %d and %d pads for an image of %d", #kernel, #strides, #dilations, #pads, rank)
+  end
+  local w = {kernel = kernel, strides = strides, dilations = dilations, before = {}, after = {}, out = {}}
+  for d = 1, rank do
+    if kernel[d] < 1 or strides[d] < 1 or dilations[d] < 1 then n:fail("a window of %d, stride %d, dilation %d", kernel[d], strides[d], dilations[d]) end
+    local span = (kernel[d] - 1) * dilations[d] + 1
+    local before, after = pads[d], pads[d + rank]
+    if auto == "VALID" then before, after = 0, 0 end
+    if auto == "SAME_UPPER" or auto == "SAME_LOWER" then
+      local total = math.max(0, ((size[d] + strides[d] - 1) // strides[d] - 1) * strides[d] + span - size[d])
+      before = auto == "SAME_UPPER" and total // 2 or (total + 1) // 2
+      after = total - before
+    elseif auto ~= "NOTSET" and auto ~= "VALID" then n:fail("auto_pad `%s` is not known", auto) end
+    if before < 0 or after < 0 then n:fail("pads of %d and %d", before, after) end
+    local room = size[d] + before + after - span
+    local out = room < 0 and 0 or room // strides[d] + 1
+    if ceil and room >= 0 then
+      out = (room + strides[d] - 1) // strides[d] + 1
+      if (out - 1) * strides[d] >= size[d] + before then out = out - 1 end -- windows begin in the image or before it
+    end
+    w.before[d], w.after[d], w.out[d] = before, after, out
+  end
+  return w
+end
+
+-- Where window `i` and its element `r` are in the image of which `before` lie outside.
+local function place(w, d, i, r)
+  local at = w.strides[d] == 1 and i or i * w.strides[d]
+  local inner = w.dilations[d] == 1 and r or r * w.dilations[d]
+  return at + inner
+end
+
+-- X with what windows ask for around it, so that every index lies in it.
+local function around(X, w, otherwise)
+  local shape, before, needed = {X.shape[1], X.shape[2]}, {0, 0}, false
+  for d, out in ipairs(w.out) do
+    local size = X.shape[d + 2]
+    local span = math.max(0, out - 1) * w.strides[d] + (w.kernel[d] - 1) * w.dilations[d] + 1
+    shape[d + 2], before[d + 2] = math.max(span, size + w.before[d]), w.before[d]
+    needed = needed or shape[d + 2] ~= size or w.before[d] ~= 0
+  end
+  if not needed then return X end
+  return common.padded(X, shape, before, "constant", otherwise)
+end
+
+local function zero(t) return function() return te.const(is_float(t) and 0.0 or 0, t) end end
+
+-- Sums of products of X, of which element(x) is taken, and W. Groups are parts of the channels.
+local function convolve(n, X, W, element_x, element_w, pad)
+  local groups, size = n:int("group", 1), table.move(X.shape, 3, #X.shape, 1, {})
+  if #X.shape < 3 or #W.shape ~= #X.shape then n:fail("an image of %s and weights of %s", common.text(X.shape), common.text(W.shape)) end
+  if groups < 1 or W.shape[1] % groups ~= 0 or X.shape[2] ~= W.shape[2] * groups then
+    n:fail("%d channels, weights of %s and %d groups do not fit", X.shape[2], common.text(W.shape), groups)
+  end
+  local kernel = table.move(W.shape, 3, #W.shape, 1, {})
+  local given = n:ints("kernel_shape", kernel)
+  if common.text(given) ~= common.text(kernel) then n:fail("kernel_shape is %s, and the weights are of %s", common.text(given), common.text(kernel)) end
+  local w = window(n, size, kernel)
+  local P, each, shape = around(X, w, pad or zero(X.type)), W.shape[2], {X.shape[1], W.shape[1], table.unpack(w.out)}
+  return reduce(shape, {each, table.unpack(kernel)}, te.sum, function(i, r)
+    local first = groups == 1 and 0 or te.floordiv(i[2], W.shape[1] // groups) * each
+    local at, of = {i[1], groups == 1 and r[1] or first + r[1]}, {i[2], r[1]}
+    for d in ipairs(kernel) do at[d + 2], of[d + 2] = place(w, d, i[d + 2], r[d + 1]), r[d + 1] end
+    return element_x(P[at]) * element_w(W[of], i, i[2])
+  end)
+end
+
+local function with_bias(n, Y, k, t)
+  local B = n:has(k) and n:x(k) or nil
+  if B and (#B.shape ~= 1 or B.shape[1] ~= Y.shape[2]) then n:fail("a bias of %s for %d channels", common.text(B.shape), Y.shape[2]) end
+  if not B and Y.type == t then return Y end
+  return compute(Y.shape, t, function(i) return B and Y[i] + wide(B[i[2]]) or Y[i] end)
+end
+operators.Conv = function(n)
+  local X, W = n:x(1), n:x(2)
+  if X.type ~= W.type then n:fail("an image of %s and weights of %s", X.type, W.type) end
+  return with_bias(n, convolve(n, X, W, wide, wide), 3, X.type)
+end
+
+local function point(n, k, t)
+  if not n:has(k) then return function() return te.const(0, t) end end
+  local Z = n:x(k)
+  if common.count(Z.shape) ~= 1 then n:fail("input %d has %d elements, not 1", k, common.count(Z.shape)) end
+  return function() return te.cast(Z[common.unfold(0, Z.shape)], t) end
+end
+local function integer_convolution(n, x, xz, w, wz)
+  local X, zx, zw = n:x(x), point(n, xz, "int32"), common.less(n, wz, true)
+  return convolve(n, X, n:x(w), function(e) return te.cast(e, "int32") - zx() end, zw, function() return te.cast(point(n, xz, "int32")(), X.type) end)
+end
+operators.ConvInteger = function(n) return integer_convolution(n, 1, 3, 2, 4) end
+operators.QLinearConv = function(n)
+  local Y = integer_convolution(n, 1, 3, 4, 6)
+  local function one(k) local P = n:x(k) return P[common.unfold(0, P.shape)] end
+  local W, B = n:x(5), n:has(9) and n:x(9) or nil
+  if common.count(n:shape(2)) ~= 1 or common.count(n:shape(7)) ~= 1 then n:fail "a scale of the image is one number" end
+  return compute(Y.shape, n:type(8), function(i)
+    local sum = B and Y[i] + B[i[2]] or Y[i]
+    local scale = one(2) * (common.count(W.shape) == 1 and one(5) or W[i[2]]) / one(7)
+    return common.saturated(n, te.nearbyint(te.cast(sum, "float32") * scale) + te.cast(one(8), "float32"), n:type(8))
+  end)
+end
+
+-- Each output gathers the inputs whose windows reach it.
+operators.ConvTranspose = function(n)
+  local X, W, groups = n:x(1), n:x(2), n:int("group", 1)
+  local rank = #X.shape - 2
+  if rank < 1 or #W.shape ~= #X.shape then n:fail("an image of %s and weights of %s", common.text(X.shape), common.text(W.shape)) end
+  if X.type ~= W.type then n:fail("an image of %s and weights of %s", X.type, W.type) end
+  if groups < 1 or X.shape[2] % groups ~= 0 or W.shape[1] ~= X.shape[2] then n:fail("%d channels, weights of %s and %d groups do not fit", X.shape[2], common.text(W.shape), groups) end
+  local kernel = table.move(W.shape, 3, #W.shape, 1, {})
+  local strides, dilations = n:ints("strides", repeated(1, rank)), n:ints("dilations", repeated(1, rank))
+  local pads, extra, auto = n:ints("pads", repeated(0, 2 * rank)), n:ints("output_padding", repeated(0, rank)), n:text("auto_pad", "NOTSET")
+  local wanted = n:has_attribute "output_shape" and n:ints "output_shape" or nil
+  if #strides ~= rank or #dilations ~= rank or #pads ~= 2 * rank or #extra ~= rank then n:fail("its attributes are not of %d dimensions", rank) end
+  if wanted and #wanted > rank then wanted = table.move(wanted, #wanted - rank + 1, #wanted, 1, {}) end
+  local out, before = {}, {}
+  for d = 1, rank do
+    if strides[d] < 1 or dilations[d] < 1 then n:fail("stride %d, dilation %d", strides[d], dilations[d]) end
+    local full = (X.shape[d + 2] - 1) * strides[d] + extra[d] + (kernel[d] - 1) * dilations[d] + 1
+    before[d], out[d] = pads[d], full - pads[d] - pads[d + rank]
+    if auto == "VALID" then before[d], out[d] = 0, full end
+    local target = wanted and wanted[d] or auto:find "^SAME" and X.shape[d + 2] * strides[d]
+    if target then
+      local total = math.max(0, full - target)
+      before[d], out[d] = auto == "SAME_UPPER" and total // 2 or auto == "SAME_LOWER" and (total + 1) // 2 or total // 2, target
+    end
+    if out[d] < 0 then n:fail("extent %d of the result is %d", d, out[d]) end
+  end
+  local each, channels = W.shape[2], X.shape[2] // groups
+  local shape = {X.shape[1], each * groups, table.unpack(out)}
+  local t = common.wide_type(X.type)
+  local Y = reduce(shape, {channels, table.unpack(kernel)}, te.sum, function(i, r)
+    local group = groups == 1 and 0 or te.floordiv(i[2], each)
+    local c = groups == 1 and r[1] or group * channels + r[1]
+    local at, of, reaches = {i[1], c}, {c, groups == 1 and i[2] or te.floormod(i[2], each)}, {}
+    for d in ipairs(kernel) do
+      local x = i[d + 2] + before[d] - r[d + 1] * dilations[d]
+      local from = strides[d] == 1 and x or te.floordiv(x, strides[d])
+      reaches[#reaches + 1], reaches[#reaches + 2] = te.ge(x, 0), te.lt(from, X.shape[d + 2])
+      if strides[d] > 1 then reaches[#reaches + 1] = te.eq(te.floormod(x, strides[d]), 0) end
+      at[d + 2], of[d + 2] = te.maximum(te.minimum(from, X.shape[d + 2] - 1), 0), r[d + 1]
+    end
+    return te.select(te.all(table.unpack(reaches)), wide(X[at]) * wide(W[of]), te.const(is_float(t) and 0.0 or 0, t))
+  end)
+  return with_bias(n, Y, 3, X.type)
+end
+
+-- ---- Pools -------------------------------------------------------------------------------------------------------
+
+local function pool_window(n)
+  local X = n:x(1)
+  if #X.shape < 3 then n:fail("its input has %d dimensions", #X.shape) end
+  local size = table.move(X.shape, 3, #X.shape, 1, {})
+  local w = window(n, size, n:ints "kernel_shape", n:flag("ceil_mode", 0))
+  return X, w, {X.shape[1], X.shape[2], table.unpack(w.out)}, size
+end
+local function windowed(P, w, shape, reducer, f)
+  return reduce(shape, w.kernel, reducer, function(i, r)
+    local at = {i[1], i[2]}
+    for d in ipairs(w.kernel) do at[d + 2] = place(w, d, i[d + 2], r[d]) end
+    return f(P, at)
+  end)
+end
+local function narrow(Y, t)
+  if Y.type == t then return Y end
+  return compute(Y.shape, t, function(i) return Y[i] end)
+end
+
+operators.MaxPool = function(n)
+  if n:wants(2) then n:fail "where the largest elements are is not given" end
+  local X, w, shape = pool_window(n)
+  local P = around(X, w, function() return common.lowest(X.type) end)
+  return narrow(windowed(P, w, shape, common.maximum, function(Q, at) return wide(Q[at]) end), X.type)
+end
+
+-- How many of a window's elements count along each dimension: those in the image, or those in it and what is padded.
+local function counted(w, size, include, d, i)
+  local low, high = include and 0 or w.before[d], include and w.before[d] + size[d] + w.after[d] or w.before[d] + size[d]
+  if w.dilations[d] == 1 then
+    local from = w.strides[d] == 1 and i or i * w.strides[d]
+    return te.minimum(from + w.kernel[d], high) - te.maximum(from, low)
+  end
+  local sum
+  for r = 0, w.kernel[d] - 1 do
+    local at = i * w.strides[d] + r * w.dilations[d]
+    local one = te.select(te.all(te.ge(at, low), te.lt(at, high)), te.const(1, "int32"), te.const(0, "int32"))
+    sum = sum and sum + one or one
+  end
+  return sum
+end
+operators.AveragePool = function(n)
+  local X, w, shape, size = pool_window(n)
+  local include = n:flag("count_include_pad", 0)
+  local Y = windowed(around(X, w, zero(X.type)), w, shape, te.sum, function(Q, at) return wide(Q[at]) end)
+  return compute(shape, X.type, function(i)
+    local elements
+    for d in ipairs(size) do
+      local here = counted(w, size, include, d, i[d + 2])
+      elements = elements and elements * here or here
+    end
+    return Y[i] / te.cast(te.maximum(elements, 1), Y.type)
+  end)
+end
+operators.LpPool = function(n)
+  local X, w, shape = pool_window(n)
+  local p = n:int("p", 2)
+  if p < 1 then n:fail("p is %d", p) end
+  local Y = windowed(around(X, w, zero(X.type)), w, shape, te.sum, function(Q, at)
+    local x = te.abs(wide(Q[at]))
+    return p == 1 and x or p == 2 and x * x or te.pow(x, te.const(p + 0.0, x.type))
+  end)
+  return compute(shape, X.type, function(i) return p == 1 and Y[i] or p == 2 and te.sqrt(Y[i]) or te.pow(Y[i], te.const(1 / p, Y.type)) end)
+end
+
+local function global(reducer, before, after)
+  return function(n)
+    local X, set = n:x(1), {}
+    if #X.shape < 3 then n:fail("its input has %d dimensions", #X.shape) end
+    for d = 3, #X.shape do set[d] = true end
+    return narrow((common.over(X, set, true, reducer, before, after)), X.type)
+  end
+end
+operators.GlobalAveragePool = global(te.sum, nil, function(x, k) return x / te.const(k + 0.0, x.type) end)
+operators.GlobalMaxPool = global(common.maximum)
+
+return operators

@@ -1,0 +1,91 @@
+-- Runs a network node by node: each function compiled as it is, or on the interpreter.
+local ms = msched
+local network, infer, common = ms.load "lua.net.network", ms.load "lua.net.infer", ms.load "lua.net.common"
+local run = {}
+
+-- Arrays that are asked for no more are let go.
+local function last_uses(plan, outputs)
+  local last = {}
+  for at, step in ipairs(plan.steps) do
+    for _, name in ipairs(step.inputs) do last[name] = at end
+  end
+  for _, output in ipairs(outputs) do last[output.name] = math.maxinteger end
+  return last
+end
+
+local function check_ranges(net, step, arrays)
+  for _, range in ipairs(step.ranges) do
+    local bad = common.out_of_range(arrays[range.input], range.low, range.high)
+    if bad then
+      network.refuse(net, {string.format("%s: index %s of %s is not in [%d, %d]", network.node_text(step.node), bad, range.input, range.low, range.high)})
+    end
+  end
+end
+
+local SAMPLES = 16
+local TOLERANCE = {float16 = 4e-3, bfloat16 = 3e-2, float32 = 1e-4, float64 = 1e-9}
+
+-- What a step's kernel made, beside the interpreter: everywhere, or at samples where that would take long.
+local function compare(net, step, given, got, most_work, report)
+  local mine, before = {}, {}
+  for i, array in ipairs(given) do mine[i] = array end
+  for i, array in ipairs(got) do
+    before[i] = ms.array(array:shape(), array:type())
+    mine[#given + i] = ms.array(array:shape(), array:type())
+  end
+  local whole = step.func:flops() <= most_work
+  if whole then ms.interpret(step.func, table.unpack(mine)) else ms.interpret_samples(step.func, 1, SAMPLES, table.unpack(mine)) end
+  for i, array in ipairs(got) do
+    local want, largest = mine[#given + i], 1.0
+    local difference, count
+    if whole then difference, count = array:difference(want) else difference, count = array:difference(want, before[i]) end
+    if difference > 0 then largest = math.max(1.0, (want:difference(before[i]))) end
+    report.compared, report.elements = report.compared + count, report.elements + #array
+    report.most = math.max(report.most, difference / largest)
+    if not (difference <= (TOLERANCE[array:type()] or 0) * largest) and largest < math.huge then
+      network.refuse(net, {string.format("%s: compiled, it differs from the interpreter's by %g", network.node_text(step.node), difference)})
+    end
+  end
+end
+
+-- net:run(inputs [, {interpret =, target =, most_work =}]): the outputs by name, and a report: {functions, folded, seconds,
+-- compared, elements, most, fixed}. inputs: arrays by name. interpret: nothing is compiled. most_work: functions of at most so
+-- many operations are interpreted too, others at samples, and compared; nil: nothing is.
+function run.run(net, inputs, options)
+  options = ms.options(options, "interpret:boolean target:string most_work:integer") or {}
+  local plan = infer.static(net, inputs)
+  local report = {functions = #plan.steps, seconds = 0.0, build = 0.0, compared = 0, elements = 0, most = 0.0, fixed = ms.sorted_keys(plan.fixed)}
+  local arrays, last = {}, last_uses(plan, net.outputs)
+  for name, value in pairs(plan.values) do arrays[name] = value.array end
+  for _, input in ipairs(net.inputs) do
+    arrays[input.name] = inputs[input.name] or network.refuse(net, {"input " .. input.name .. " is not given"})
+  end
+  for at, step in ipairs(plan.steps) do
+    local given, got = {}, {}
+    for i, name in ipairs(step.inputs) do given[i] = arrays[name] end
+    for i, name in ipairs(step.outputs) do
+      got[i] = ms.array(plan.values[name].shape, plan.values[name].type)
+      arrays[name] = got[i]
+    end
+    check_ranges(net, step, arrays)
+    local all = table.move(got, 1, #got, #given + 1, table.move(given, 1, #given, 1, {}))
+    if options.interpret then
+      local start = ms.clock()
+      ms.interpret(step.func, table.unpack(all))
+      report.seconds = report.seconds + ms.clock() - start
+    else
+      local start = ms.clock()
+      local kernel = ms.build(step.func, {target = options.target})
+      local built = ms.clock()
+      kernel:run(table.unpack(all))
+      report.build, report.seconds = report.build + built - start, report.seconds + ms.clock() - built
+      if options.most_work then compare(net, step, given, got, options.most_work, report) end
+    end
+    for _, name in ipairs(step.inputs) do if last[name] == at then arrays[name] = nil end end
+  end
+  local outputs = {}
+  for _, output in ipairs(net.outputs) do outputs[output.name] = arrays[output.name] end
+  return outputs, report
+end
+
+return run

@@ -1,0 +1,183 @@
+-- Operators of networks: small models against values written beside them, on the interpreter and compiled; constants that are
+-- folded; shapes that depend on an input's elements; what is refused, by node.
+local ms = msched
+local here = arg[0]:match "^(.*)/lua/[^/]*$"
+local onnx = dofile(here .. "/support/onnx.lua")
+local path = os.tmpname()
+
+local function read(m, options)
+  local file <close> = assert(io.open(path, "wb"))
+  file:write(onnx.model(m))
+  file:close()
+  return ms.onnx(path, options)
+end
+local function model(op, inputs, outputs, attributes, opset)
+  local m = {opset = opset or 21, inputs = {}, outputs = {}, constants = {}}
+  local reads, gives = {}, {}
+  for i, t in ipairs(inputs) do
+    reads[i] = t and "x" .. i or ""
+    if t and t.constant then m.constants["x" .. i] = t
+    elseif t then m.inputs[#m.inputs + 1] = {"x" .. i, t[1], t[2]} end
+  end
+  for i = 1, outputs do gives[i], m.outputs[i] = "y" .. i, {"y" .. i} end
+  m.nodes = {{op, reads, gives, attributes}}
+  return m
+end
+local function same(what, got, want)
+  assert(got:type() == want[1], what .. " is of " .. got:type())
+  assert(table.concat(got:shape(), "x") == table.concat(want[2], "x"), what .. " has extents " .. table.concat(got:shape(), "x"))
+  for i, x in ipairs(got:tolist()) do
+    local y = want[3][i]
+    assert(x == y or x ~= x and y ~= y or math.abs(x - y) <= 1e-5 * math.max(1, math.abs(y)), string.format("%s: element %d is %s, not %s", what, i, x, y))
+  end
+end
+
+-- check(op, inputs, outputs, attributes, opset): tensors are {type, shape, values}; constant = true: known before it runs.
+local function check(op, inputs, outputs, attributes, opset)
+  local net, arrays = read(model(op, inputs, #outputs, attributes, opset)), {}
+  for i, t in ipairs(inputs) do
+    if t and not t.constant then arrays["x" .. i] = ms.array(t[2], t[1], t[3]) end
+  end
+  for _, interpret in ipairs {true, false} do
+    local made = net:run(arrays, {interpret = interpret})
+    for i, want in ipairs(outputs) do same(op .. (interpret and ", interpreted" or ", compiled"), made["y" .. i], want) end
+  end
+end
+local function refuses(expected, op, inputs, attributes, opset)
+  local ok, message = pcall(function()
+    local arrays = {}
+    for i, t in ipairs(inputs) do
+      if t and not t.constant then arrays["x" .. i] = ms.array(t[2], t[1], t[3]) end
+    end
+    return read(model(op, inputs, 1, attributes, opset)):run(arrays, {interpret = true})
+  end)
+  assert(not ok and tostring(message):find(expected, 1, true), op .. ": expected: " .. expected .. "\ngot: " .. tostring(message))
+end
+local function f32(shape, values) return {"float32", shape, values} end
+local function i64(shape, values) return {"int64", shape, values} end
+local function known(t) t.constant = true return t end
+local inf, nan = math.huge, 0 / 0
+
+-- ---- Elementwise ----
+
+check("Add", {f32({2, 2}, {1, 2, 3, 4}), f32({2}, {10, 20})}, {f32({2, 2}, {11, 22, 13, 24})})
+check("Sub", {f32({2, 1}, {1, 2}), f32({1, 2}, {10, 20})}, {f32({2, 2}, {-9, -19, -8, -18})})
+check("Div", {i64({4}, {7, -7, math.mininteger, 5}), i64({4}, {2, 2, -1, 0})}, {i64({4}, {3, -3, math.mininteger, 5})})
+check("Mod", {i64({4}, {7, -7, 7, -7}), i64({4}, {3, 3, -3, -3})}, {i64({4}, {1, 2, -2, -1})})
+check("Mod", {i64({2}, {-7, 7}), i64({2}, {3, -3})}, {i64({2}, {-1, 1})}, {fmod = 1})
+check("Mod", {f32({2}, {-7.5, 7.5}), f32({2}, {2, -2})}, {f32({2}, {-1.5, 1.5})}, {fmod = 1})
+check("Max", {f32({3}, {1, nan, 3}), f32({3}, {2, 2, nan}), f32({1}, {0})}, {f32({3}, {2, nan, nan})})
+check("Relu", {f32({4}, {-1, 0, 2, nan})}, {f32({4}, {0, 0, 2, nan})})
+check("Clip", {f32({4}, {-5, 0, 5, inf}), f32({}, {-1}), f32({}, {2})}, {f32({4}, {-1, 0, 2, 2})})
+check("Clip", {f32({3}, {-5, 0, 5})}, {f32({3}, {-1, 0, 5})}, {min = -1.0}, 7)
+check("Clip", {f32({3}, {-5, 0, 5}), false, f32({}, {2})}, {f32({3}, {-5, 0, 2})})
+check("Sigmoid", {f32({3}, {-100, 0, 100})}, {f32({3}, {0, 0.5, 1})})
+check("Softplus", {f32({3}, {-200, 0, 200})}, {f32({3}, {0, math.log(2), 200})})
+check("Gelu", {f32({2}, {0, 1})}, {f32({2}, {0, 0.8413447})}, {}, 20)
+check("HardSwish", {f32({3}, {-4, 1, 4})}, {f32({3}, {0, 4 / 6, 4})})
+check("Round", {f32({4}, {0.5, 1.5, -0.5, 2.5})}, {f32({4}, {0, 2, 0, 2})})
+check("Cast", {f32({3}, {0, -1.7, 2.9})}, {{"bool", {3}, {0, 1, 1}}}, {to = 9})
+check("Cast", {f32({2}, {-1.7, 2.9})}, {{"int32", {2}, {-1, 2}}}, {to = 6})
+check("Equal", {i64({2}, {1, (1 << 53) + 1}), i64({2}, {1, 1 << 53})}, {{"bool", {2}, {1, 0}}})
+check("Where", {{"bool", {2, 1}, {1, 0}}, f32({2}, {1, 2}), f32({2}, {3, 4})}, {f32({2, 2}, {1, 2, 3, 4})})
+check("IsInf", {f32({3}, {inf, -inf, nan})}, {{"bool", {3}, {1, 0, 0}}}, {detect_negative = 0})
+check("BitShift", {{"uint8", {2}, {255, 1}}, {"uint8", {2}, {1, 9}}}, {{"uint8", {2}, {254, 0}}}, {direction = "LEFT"})
+check("Pow", {f32({3}, {2, 3, 4}), i64({1}, {2})}, {f32({3}, {4, 9, 16})})
+check("Sqrt", {{"float16", {2}, {4, 2.25}}}, {{"float16", {2}, {2, 1.5}}})
+check("Sum", {f32({2}, {1, 2}), f32({1}, {3}), f32({2}, {5, 6})}, {f32({2}, {9, 11})})
+
+-- ---- Shapes ----
+
+local x23 = f32({2, 3}, {0, 1, 2, 3, 4, 5})
+check("Reshape", {x23, known(i64({2}, {-1, 2}))}, {f32({3, 2}, {0, 1, 2, 3, 4, 5})})
+check("Reshape", {x23, i64({3}, {0, 1, 3})}, {f32({2, 1, 3}, {0, 1, 2, 3, 4, 5})}) -- its shape is an input
+check("Transpose", {x23}, {f32({3, 2}, {0, 3, 1, 4, 2, 5})})
+check("Flatten", {x23}, {f32({1, 6}, {0, 1, 2, 3, 4, 5})}, {axis = 0})
+check("Concat", {x23, f32({2, 0}, {}), f32({2, 1}, {7, 8})}, {f32({2, 4}, {0, 1, 2, 7, 3, 4, 5, 8})}, {axis = -1})
+check("Split", {x23, known(i64({2}, {1, 2}))}, {f32({2, 1}, {0, 3}), f32({2, 2}, {1, 2, 4, 5})}, {axis = 1})
+check("Slice", {x23, known(i64({2}, {-1, 2})), known(i64({2}, {math.mininteger, -4})), known(i64({2}, {0, 1})), known(i64({2}, {-1, -1}))},
+      {f32({2, 3}, {5, 4, 3, 2, 1, 0})})
+check("Slice", {x23, known(i64({1}, {1})), known(i64({1}, {math.maxinteger})), known(i64({1}, {1}))}, {f32({2, 2}, {1, 2, 4, 5})})
+check("Squeeze", {f32({1, 2, 1}, {1, 2}), known(i64({1}, {-1}))}, {f32({1, 2}, {1, 2})})
+check("Unsqueeze", {f32({2}, {1, 2}), known(i64({2}, {0, -1}))}, {f32({1, 2, 1}, {1, 2})})
+check("Expand", {f32({2, 1}, {1, 2}), known(i64({3}, {2, 1, 2}))}, {f32({2, 2, 2}, {1, 1, 2, 2, 1, 1, 2, 2})})
+check("Tile", {f32({2}, {1, 2}), known(i64({1}, {2}))}, {f32({4}, {1, 2, 1, 2})})
+check("Gather", {x23, i64({2}, {-1, 0})}, {f32({2, 2}, {2, 0, 5, 3})}, {axis = 1})
+check("GatherElements", {x23, i64({1, 3}, {1, 0, -1})}, {f32({1, 3}, {3, 1, 5})})
+check("GatherND", {x23, i64({2, 2}, {0, 1, 1, -1})}, {f32({2}, {1, 5})})
+check("ScatterElements", {f32({3}, {1, 2, 3}), i64({3}, {0, 2, 0}), f32({3}, {7, 8, 9})}, {f32({3}, {9, 2, 8})})
+check("ScatterND", {f32({3}, {1, 2, 3}), i64({2, 1}, {1, 1}), f32({2}, {7, 8})}, {f32({3}, {1, 17, 3})}, {reduction = "add"})
+check("Pad", {f32({3}, {1, 2, 3}), known(i64({2}, {1, 2})), f32({}, {9})}, {f32({6}, {9, 1, 2, 3, 9, 9})})
+check("Pad", {f32({3}, {1, 2, 3}), known(i64({2}, {2, 3}))}, {f32({8}, {3, 2, 1, 2, 3, 2, 1, 2})}, {mode = "reflect"})
+check("Pad", {f32({3}, {1, 2, 3}), known(i64({2}, {-1, 1}))}, {f32({3}, {2, 3, 3})}, {mode = "edge"})
+check("OneHot", {i64({2}, {-1, 0}), known(i64({}, {3})), f32({2}, {0, 5})}, {f32({2, 3}, {0, 0, 5, 5, 0, 0})})
+check("Trilu", {f32({2, 2}, {1, 2, 3, 4})}, {f32({2, 2}, {1, 0, 3, 4})}, {upper = 0})
+check("Shape", {x23}, {i64({1}, {3})}, {start = 1})
+check("Range", {known(i64({}, {5})), known(i64({}, {0})), known(i64({}, {-2}))}, {i64({3}, {5, 3, 1})})
+check("NonZero", {known(f32({2, 2}, {1, 0, 0, 2}))}, {i64({2, 2}, {0, 1, 0, 1})})
+check("DepthToSpace", {f32({1, 4, 1, 1}, {1, 2, 3, 4})}, {f32({1, 1, 2, 2}, {1, 2, 3, 4})}, {blocksize = 2})
+
+-- ---- Reductions, products, windows ----
+
+check("ReduceSum", {x23, known(i64({1}, {-1}))}, {f32({2, 1}, {3, 12})})
+check("ReduceMean", {x23}, {f32({3}, {1.5, 2.5, 3.5})}, {axes = {0}, keepdims = 0}, 13)
+check("ReduceMax", {f32({2, 0}, {}), known(i64({1}, {1}))}, {f32({2, 1}, {-inf, -inf})})
+check("ArgMax", {f32({2, 3}, {-inf, -inf, -inf, 1, 3, 3})}, {i64({2, 1}, {0, 1})}, {axis = 1})
+check("Softmax", {f32({1, 2}, {1000, 1000 + math.log(3)})}, {f32({1, 2}, {0.25, 0.75})})
+check("Softmax", {f32({1, 2, 1}, {1, 1})}, {f32({1, 2, 1}, {0.5, 0.5})}, {}, 11)
+check("LayerNormalization", {f32({1, 2}, {1, 3}), f32({2}, {2, 2}), f32({2}, {5, 5})}, {f32({1, 2}, {3, 7})}, {epsilon = 0.0})
+check("CumSum", {f32({3}, {1, 2, 3}), known(i64({}, {0}))}, {f32({3}, {5, 3, 0})}, {exclusive = 1, reverse = 1})
+check("TopK", {f32({4}, {3, 1, 3, 2}), known(i64({1}, {3}))}, {f32({3}, {3, 3, 2}), i64({3}, {0, 2, 3})})
+check("MatMul", {f32({2, 1, 2}, {1, 2, 3, 4}), f32({2, 1}, {1, 10})}, {f32({2, 1, 1}, {21, 43})})
+check("MatMul", {f32({2}, {1, 2}), f32({2, 2}, {1, 2, 3, 4})}, {f32({2}, {7, 10})})
+check("Gemm", {f32({1, 2}, {1, 2}), f32({2, 2}, {1, 2, 3, 4}), f32({1}, {1})}, {f32({1, 2}, {13, 25})}, {alpha = 2.0, beta = 3.0, transB = 1})
+check("Einsum", {x23, f32({3}, {1, 10, 100})}, {f32({2}, {210, 543})}, {equation = "ij, j -> i"})
+check("Conv", {f32({1, 1, 1, 3}, {1, 2, 3}), f32({1, 1, 1, 2}, {1, 10}), f32({1}, {5})}, {f32({1, 1, 1, 2}, {15, 37})}, {pads = {0, 1, 0, 0}, strides = {1, 2}})
+check("Conv", {f32({1, 2, 2}, {1, 2, 3, 4}), f32({2, 1, 1}, {2, 3})}, {f32({1, 2, 2}, {2, 4, 9, 12})}, {group = 2})
+check("ConvTranspose", {f32({1, 1, 2}, {1, 2}), f32({1, 1, 2}, {1, 10})}, {f32({1, 1, 4}, {1, 10, 2, 20})}, {strides = {2}})
+check("MaxPool", {f32({1, 1, 3}, {-1, -2, -3})}, {f32({1, 1, 2}, {-1, -3})}, {kernel_shape = {2}, strides = {2}, ceil_mode = 1})
+check("AveragePool", {f32({1, 1, 3}, {3, 6, 9})}, {f32({1, 1, 4}, {3, 4.5, 7.5, 9})}, {kernel_shape = {2}, pads = {1, 1}})
+check("AveragePool", {f32({1, 1, 2}, {3, 6})}, {f32({1, 1, 3}, {1.5, 4.5, 3})}, {kernel_shape = {2}, pads = {1, 1}, count_include_pad = 1})
+check("GlobalAveragePool", {f32({1, 1, 2, 2}, {1, 2, 3, 6})}, {f32({1, 1, 1, 1}, {3})})
+check("QuantizeLinear", {f32({4}, {-1000, 1, 3, 1000}), f32({}, {2}), {"uint8", {}, {128}}}, {{"uint8", {4}, {0, 128, 130, 255}}})
+check("DequantizeLinear", {{"int8", {2, 2}, {1, 2, 3, 4}}, f32({2}, {1, 10})}, {f32({2, 2}, {1, 20, 3, 40})}, {axis = 1})
+check("MatMulInteger", {{"uint8", {1, 2}, {200, 255}}, {"int8", {2, 1}, {-128, 1}}, {"uint8", {}, {200}}}, {{"int32", {1, 1}, {55}}})
+
+-- ---- Networks: folding, and what is refused ----
+
+-- x is flattened by a shape that is computed of its own: all but the Reshape is folded.
+local net = read {nodes = {{"Shape", {"x"}, {"s"}}, {"Gather", {"s", "zero"}, {"rows"}}, {"Concat", {"rows", "rest"}, {"to"}, {axis = 0}}, {"Reshape", {"x", "to"}, {"y"}}},
+                  inputs = {{"x", "float32", {"n", 2, 3}}}, outputs = {{"y"}}, constants = {zero = {"int64", {1}, {0}}, rest = {"int64", {1}, {-1}}}}
+local plan = net:static {x = ms.array({4, 2, 3}, "float32")}
+assert(#plan.steps == 1 and plan.values.y.shape[1] == 4 and plan.values.y.shape[2] == 6 and not next(plan.fixed))
+local ok, message = pcall(net.static, net)
+assert(not ok and message:find("input x has extents [n, 2, 3], of which n is not known: give it by --dim n=N", 1, true), message)
+net = read(model("Reshape", {f32({2, 3}), i64({1})}, 1))
+assert(net:static({x2 = ms.array({1}, "int64", {6})}).fixed.x2, "a network that holds for an input's elements alone says so")
+
+-- What depends on data, where a shape does: the second node's result is of the first's elements, which are not given.
+ok, message = pcall(net.static, net)
+assert(not ok and message:find("Reshape that gives y1: input 2, x2, depends on data", 1, true), message)
+
+refuses("Nothing that gives y1: there is no operator Nothing", "Nothing", {f32({1}, {1})})
+ok, message = pcall(function()
+  read({nodes = {{"This", {"x"}, {"a"}, name = "first"}, {"That", {"a"}, {"b"}, domain = "other", name = "second"}, {"Neg", {"b"}, {"y"}}},
+        inputs = {{"x", "float32", {1}}}, outputs = {{"y"}}}):static()
+end)
+for _, part in ipairs {"2 nodes are of operators that are not known", "This first: there is no operator This", "other.That second: there is no operator That of domain other"} do
+  assert(not ok and message:find(part, 1, true), message)
+end
+refuses("shapes [2] and [3] do not broadcast", "Add", {f32({2}, {1, 2}), f32({3}, {1, 2, 3})})
+refuses("its inputs are of float32 and int64", "Add", {f32({1}, {1}), i64({1}, {1})})
+refuses("[2] does not fit [3]", "Reshape", {f32({2}, {1, 2}), known(i64({1}, {3}))})
+refuses("axis 2 is not one of 1", "Softmax", {f32({2}, {1, 2})}, {axis = 2})
+refuses("index 2 of x2 is not in [-2, 1]", "Gather", {f32({2}, {1, 2}), i64({1}, {2})})
+refuses("index -3 of x2 is not in [-2, 1]", "Gather", {f32({2}, {1, 2}), known(i64({1}, {-3}))})
+refuses("attribute kernel_shape is missing", "MaxPool", {f32({1, 1, 2}, {1, 2})})
+refuses("attribute axis is no integer", "Softmax", {f32({2}, {1, 2})}, {axis = 0.5})
+refuses("3 channels, weights of [1, 2, 1] and 1 groups do not fit", "Conv", {f32({1, 3, 1}, {1, 2, 3}), f32({1, 2, 1}, {1, 2})})
+refuses("its input is of int64; floats are expected", "Exp", {i64({1}, {1})})
+refuses("a step is 0", "Slice", {f32({2}, {1, 2}), known(i64({1}, {0})), known(i64({1}, {1})), known(i64({1}, {0})), known(i64({1}, {0}))})
+refuses("is larger than is made", "ConstantOfShape", {known(i64({2}, {1 << 30, 1 << 30}))})
+refuses("training is not run", "Dropout", {f32({1}, {1}), false, known {"bool", {}, {1}}})
+os.remove(path)
