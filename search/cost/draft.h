@@ -116,7 +116,13 @@ struct search_draft {
   bool as_is;              /* of the decisions that the trace has: loops are as long as they are */
 };
 
-/* ---- Shapes (shape.c) ---- */
+/* ---- Numbers and shapes (shape.c) ---- */
+
+/* Each gives the number's index. */
+uint32_t draft_add_number(struct search_draft *d, struct draft_number n);
+uint32_t draft_add_constant(struct search_draft *d, int64_t value);
+/* Of an operand: a constant, or that of a variable, of which `numbers` has each; 0: it is open. */
+uint32_t draft_number_of(struct search_draft *d, const uint32_t *numbers, const struct vm_value *operand);
 
 /* A nest with the extents that a candidate gives it. */
 struct draft_shape {
@@ -146,8 +152,6 @@ double draft_product(const struct draft_shape *s, uint32_t first, uint32_t end);
 void draft_begin_gpu(struct search_draft *d);
 double draft_gpu_cost(const struct search_draft *d, const int64_t *decisions);
 
-/* The number of an operand: a constant, or that of a variable, of which `numbers` has each; 0: it is open. (sketch.c) */
-uint32_t draft_number_of(struct search_draft *d, const uint32_t *numbers, const struct vm_value *operand);
 /* Fills the model's products. statements: by instruction, of each GetLoops and Annotate, what it is about; numbers: of each
  * variable. False: none of the machine's tensor cores multiplies. (tensor_cores.c) */
 bool draft_read_products(struct search_draft *d, const struct vm_plan *plan, const tir_stmt *statements,

@@ -2,7 +2,24 @@
 #include "draft.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+uint32_t draft_add_number(struct search_draft *d, struct draft_number n) {
+  d->numbers = realloc(d->numbers, (d->number_count + 1) * sizeof *d->numbers);
+  if (!d->numbers) abort();
+  d->numbers[d->number_count] = n;
+  return d->number_count++;
+}
+
+uint32_t draft_add_constant(struct search_draft *d, int64_t value) {
+  return draft_add_number(d, (struct draft_number){DRAFT_CONSTANT, .value = value});
+}
+
+uint32_t draft_number_of(struct search_draft *d, const uint32_t *numbers, const struct vm_value *v) {
+  if (v->kind == VM_INT) return draft_add_constant(d, v->integer);
+  return v->kind == VM_REF ? numbers[v->ref] : 0;
+}
 
 void draft_compute_numbers(const struct search_draft *d, const int64_t *decisions, double *out) {
   for (uint32_t i = 0; i < d->number_count; i++) {

@@ -30,22 +30,12 @@ struct reading {
 
 /* ---- Numbers ---- */
 
-static uint32_t add_number(struct search_draft *d, struct draft_number n) {
-  d->numbers = realloc(d->numbers, (d->number_count + 1) * sizeof *d->numbers);
-  if (!d->numbers) abort();
-  d->numbers[d->number_count] = n;
-  return d->number_count++;
-}
-static uint32_t add_constant(struct search_draft *d, int64_t value) {
-  return add_number(d, (struct draft_number){DRAFT_CONSTANT, .value = value});
-}
-
 /* Of two numbers; constants are folded. */
 static uint32_t combine(struct search_draft *d, int op, uint32_t a, uint32_t b) {
   assert(a < d->number_count && b < d->number_count);
   struct draft_number x = d->numbers[a], y = d->numbers[b];
-  if (x.op != DRAFT_CONSTANT || y.op != DRAFT_CONSTANT) return add_number(d, (struct draft_number){op, a, b, 0});
-  return add_constant(d, op == DRAFT_TIMES ? x.value * y.value : (x.value + y.value - 1) / y.value);
+  if (x.op != DRAFT_CONSTANT || y.op != DRAFT_CONSTANT) return draft_add_number(d, (struct draft_number){op, a, b, 0});
+  return draft_add_constant(d, op == DRAFT_TIMES ? x.value * y.value : (x.value + y.value - 1) / y.value);
 }
 
 static int64_t extent_of(const struct tir *ir, tir_stmt loop) {
@@ -60,17 +50,14 @@ static void read_draw(struct reading *r, const struct vm_instruction *in) {
     d->tables = realloc(d->tables, (d->table_size + list->count) * sizeof *d->tables);
     if (!d->tables) abort();
     for (uint32_t i = 0; i < list->count; i++) d->tables[d->table_size + i] = r->steps->values[list->first + i].integer;
-    r->numbers[in->first_output] = add_number(d, (struct draft_number){DRAFT_CHOICE, in->decision, d->table_size, 0});
+    r->numbers[in->first_output] =
+        draft_add_number(d, (struct draft_number){DRAFT_CHOICE, in->decision, d->table_size, 0});
     d->table_size += list->count;
     return;
   }
   for (uint32_t i = 0; i < in->outputs; i++)
-    r->numbers[in->first_output + i] = add_number(d, (struct draft_number){DRAFT_DECISION, in->decision + i, 0, 0});
-}
-
-uint32_t draft_number_of(struct search_draft *d, const uint32_t *numbers, const struct vm_value *v) {
-  if (v->kind == VM_INT) return add_constant(d, v->integer);
-  return v->kind == VM_REF ? numbers[v->ref] : 0;
+    r->numbers[in->first_output + i] =
+        draft_add_number(d, (struct draft_number){DRAFT_DECISION, in->decision + i, 0, 0});
 }
 
 static uint32_t number_of(struct reading *r, const struct vm_value *v) {
@@ -148,7 +135,7 @@ static void read_loops(struct reading *r, uint32_t at) {
       if (r->steps->types[v] == VM_T_LOOP && seen[v] == seen[i])
         r->numbers[i] = r->numbers[v], r->origins[i] = r->origins[v];
     if (r->numbers[i]) continue;
-    r->numbers[i] = add_constant(r->draft, r->extents[i]);
+    r->numbers[i] = draft_add_constant(r->draft, r->extents[i]);
     r->origins[i] = (struct origin){.count = 1, .roots = {i}};
   }
 }
@@ -402,7 +389,7 @@ static bool read_nest_loops(const struct reading *r, struct draft_nest *nest, ti
     const struct tir_stmt_node *n = tir_stmt_at(ir, s);
     *l = (struct draft_loop){.extent = number_of_loop(r, s), .alone = n->first[TIR_BODY] == n->last[TIR_BODY]};
     read_axis(ir, s, l);
-    if (!l->extent) known = false, l->extent = add_constant(r->draft, extent_of(ir, s));
+    if (!l->extent) known = false, l->extent = draft_add_constant(r->draft, extent_of(ir, s));
     for (uint32_t k = 0; k < nest->iter_count; k++) {
       if (!tir_uses_var(ir, tir_iters(ir, block)[k].binding, n->loop.var)) continue;
       l->iters |= 1u << k;
@@ -636,7 +623,7 @@ bool draft_read_sketch(struct search_draft *d, struct vm_schedule *into, const s
   struct vm_draws watched = *draws;
   begin(&r);
   watched.after = watch_loops, watched.watcher = &r;
-  add_constant(d, 1); /* number 0 stands for none */
+  draft_add_constant(d, 1); /* number 0 stands for none */
   bool ok = vm_replay(into, plan, &watched, err);
   if (ok) d->sketch = vm_trace_copy(&into->trace);
   ok = ok && read_made(&r, plan, err);
