@@ -1,6 +1,6 @@
--- Static shapes: what every value of a network is before it runs, and its elements where shapes decide them. Each node becomes a function of
--- tensors by its operator's own rule, which says the shapes that it gives; what depends on constants alone is computed here,
--- on the interpreter, where that is little.
+-- Static shapes: what every value of a network is before it runs, and its elements where shapes decide them. Each node
+-- becomes a function of tensors by its operator's own rule, which says the shapes that it gives; what depends on constants
+-- alone is computed here, on the interpreter, where that is little.
 local ms = msched
 local te, network = ms.te, ms.load "lua.net.network"
 local common = ms.load "lua.net.common"
