@@ -119,14 +119,16 @@ bool propose_epilogue(struct grow *g, enum vm_kind kind) {
   return false;
 }
 
-/* What a sum reads: its exponentials, which are inlined first, where that is a block between it and a maximum. */
-static bool fuse_softmax(struct grow *g, enum vm_kind kind, tir_block sum, tir_block between) {
+/* The sum reads exponentials, which are inlined first where a block makes them between it and the maximum: *inlined, and blocks
+ * that were listed before are stale. */
+static bool fuse_softmax(struct grow *g, enum vm_kind kind, tir_block sum, tir_block between, bool *inlined) {
   struct vm_value maximum, total;
   struct block_list producers = producers_of(g, between ? between : sum);
   for (uint32_t i = 0; i < producers.count; i++) {
     tir_block p = producers.at[i];
     if (!reduces(g, p) || !has_init(g, p)) continue;
     if (between && !on_block(g, VM_ComputeInline, between)) return false;
+    *inlined = between != TIR_NONE;
     return ref_block(g, p, &maximum) && ref_block(g, sum, &total) &&
            perform(g, kind, VALUES(maximum, total), NO_VALUES, NULL, NULL);
   }
@@ -135,12 +137,14 @@ static bool fuse_softmax(struct grow *g, enum vm_kind kind, tir_block sum, tir_b
 
 bool propose_online_softmax(struct grow *g, enum vm_kind kind) {
   struct block_list blocks = shuffled_blocks(g);
+  bool inlined = false;
   for (uint32_t i = 0; i < blocks.count; i++) {
     struct block_list producers = producers_of(g, blocks.at[i]);
     if (!once_in(g, 20) && !(reduces(g, blocks.at[i]) && has_init(g, blocks.at[i]))) continue;
-    if (fuse_softmax(g, kind, blocks.at[i], TIR_NONE)) return true;
-    for (uint32_t k = 0; k < producers.count; k++)
-      if (!reduces(g, producers.at[k]) && fuse_softmax(g, kind, blocks.at[i], producers.at[k])) return true;
+    if (fuse_softmax(g, kind, blocks.at[i], TIR_NONE, &inlined)) return true;
+    for (uint32_t k = 0; k < producers.count && !inlined; k++)
+      if (!reduces(g, producers.at[k]) && fuse_softmax(g, kind, blocks.at[i], producers.at[k], &inlined)) return true;
+    if (inlined) return false;
   }
   return false;
 }
