@@ -519,6 +519,17 @@ static void take_turns(struct helper *h) {
   give_work(h);
 }
 
+static bool is_lost(const struct child *c) { return c->pid && !c->stopped && c->channel.fd < 0; }
+
+/* Whether a child's channel was closed since it was heard, as where a call of the helper's own failed: no poll tells of it. */
+static bool has_lost_child(const struct helper *h) {
+  bool lost = is_lost(&h->contest);
+  for (uint32_t i = 0; i < h->runner_count; i++) lost = lost || is_lost(&h->runners[i].child);
+  for (uint32_t i = 0; i < h->builder_count; i++) lost = lost || is_lost(&h->builders[i].child);
+  for (uint32_t i = 0; i < h->tasks.workloads.count; i++) lost = lost || is_lost(&h->tasks.at[i]->reference);
+  return lost;
+}
+
 /* Ends what takes too long; returns seconds until the next look. */
 static double watch(struct helper *h) {
   const struct jit_measurer_options *o = &h->hello.options;
@@ -537,7 +548,7 @@ static double watch(struct helper *h) {
   if (ready) soonest = fmin(soonest, starts_wait(&h->runner_starts));
   if (wants_builder(h)) soonest = fmin(soonest, starts_wait(&h->builder_starts));
   if (h->contest.pid) soonest = fmin(soonest, 1);
-  return soonest > 0 ? soonest : 0;
+  return soonest > 0 && !has_lost_child(h) ? soonest : 0;
 }
 
 /* ---- The host ---- */
