@@ -1,4 +1,4 @@
-/* Copies of boxes of tensors in CUDA's source, for sm_90a, and barriers in shared memory that wait for them. What a tensor
+/* TMA bulk tensor copies in CUDA's source, for sm_90a, and barriers in shared memory that wait for them. What a tensor
  * is the host describes (tensor_map.h): kernels get that after their other operands. Source: PTX ISA, "mbarrier" and
  * "cp.async.bulk.tensor". */
 #include "emit_cuda.h"

@@ -161,12 +161,6 @@ static double tolerance_of(const struct referring *r) {
 
 /* ---- Samples ---- */
 
-/* Where the interpreter gives no verdict. */
-static bool is_left_open(enum ms_code code) {
-  return code == MS_RUN_STEPS || code == MS_RUN_MEMORY || code == MS_RUN_UNKNOWN_CALL || code == MS_RUN_UNSUPPORTED ||
-         code == MS_RUN_NEEDS_THREADS;
-}
-
 /* The host's copy of what a run finds, as it lies there: *after with room for what it leaves of buffers that it writes. */
 static bool fetch(const struct referring *r, bool real, struct tir_arguments *before, struct tir_arguments *after,
                   ms_error *err) {
@@ -249,7 +243,7 @@ static int confirm_samples(struct referring *r, bool real, double tolerance, ms_
     bool ran = tir_run_samples(w->ir, w->f, after.args, count, &options, 1, SAMPLES, err);
     if (ran)
       got = compare_samples(r, real, &before, &after, tolerance, err) ? 1 : -1;
-    else if (err->code == MS_RUN_STEPS || is_left_open(err->code))
+    else if (reference_left_open(err->code))
       got = 0;
   }
   forget(w, &before, &after);

@@ -101,6 +101,8 @@ bool device_compare(struct arena *a, bool real, double tolerance, double *off, m
 bool device_expect(struct arena *a, bool real, ms_error *err);
 void device_forget(struct arena *a);
 
+/* Where the interpreter gives no verdict: it takes too long, or does not know a construct. (reference.c) */
+bool reference_left_open(enum ms_code code);
 /* What the workload computes, by a build for this machine's processor, into `expected`. (reference.c) */
 bool host_reference(const struct workload *w, double *seconds, ms_error *err);
 /* What the workload computes, on the device, itself confirmed by samples; false: it cannot be so, and err says why.

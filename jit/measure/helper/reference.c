@@ -9,8 +9,7 @@
 /* Loop iterations and stores that the interpreter does in a quarter of a second or so. */
 enum { QUICK_STEPS = 1 << 21 };
 
-/* Where the interpreter gives no verdict: it takes too long, or does not know a construct. */
-static bool is_left_open(enum ms_code code) {
+bool reference_left_open(enum ms_code code) {
   return code == MS_RUN_STEPS || code == MS_RUN_MEMORY || code == MS_RUN_UNKNOWN_CALL || code == MS_RUN_UNSUPPORTED ||
          code == MS_RUN_NEEDS_THREADS;
 }
@@ -85,7 +84,7 @@ static void refer_on_host(const struct workload *w, struct measure_reference *an
   if (w->large) workload_fill(w);
   if (!w->large && interpret(w, &exact, err))
     answer->tolerance = exact == 0 ? 0 : jit_tolerance(w->ir, w->f, &w->expected);
-  else if ((w->large || is_left_open(err->code)) && host_reference(w, &answer->seconds, err))
+  else if ((w->large || reference_left_open(err->code)) && host_reference(w, &answer->seconds, err))
     answer->tolerance = jit_tolerance(w->ir, w->f, &w->expected);
   /* What the host takes says nothing of what a device with a clock of its own may take. */
   if (jit_backend_of(&w->hello->target)->apart) answer->seconds = 0;
