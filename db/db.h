@@ -1,4 +1,4 @@
-/* db: the store of workloads and records: one LMDB environment in one file. The door of the room.
+/* db: the store of workloads and records: one LMDB environment in one file. The module's public header.
  *
  * A record is on disk when the call that puts it returns: kill -9 at any instant loses nothing committed. What is read
  * is checked: a store from a stranger is data. A process opens a file once; a store is not used across fork. */
@@ -102,7 +102,7 @@ bool db_next_fact(const struct db_record *record, size_t *at, struct db_fact *ou
 int db_find_record(struct db *db, const char *prefix, struct db_record *out, ms_error *err);
 /* The id alone, of a record that may be damaged. */
 int db_find_id(struct db *db, const char *prefix, db_id *out, ms_error *err);
-/* What is known of a module on a target, by the same versions. */
+/* The record of a module on a target, measured by the same versions. */
 int db_find_module(struct db *db, const db_id *workload, const char *target, uint64_t module_hash, const char *versions,
                    struct db_record *out, ms_error *err);
 void db_short_id(struct db *db, const db_id *id, char out[DB_ID_TEXT]); /* shortest unique prefix, at least 7 digits */

@@ -1,4 +1,4 @@
-/* What is said of LMDB's errors. */
+/* Messages for LMDB's errors. */
 #include "store.h"
 
 #include <errno.h>

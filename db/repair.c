@@ -100,7 +100,7 @@ static char kind_of_table(const char *table) {
 static void take_entry(void *data, const char *table, MDB_val key, MDB_val value) {
   struct repair *r = data;
   char kind = kind_of_table(table);
-  if (!kind) return; /* indexes are made anew */
+  if (!kind) return; /* indexes are rebuilt */
   const char *wrong = judge(kind, key, value);
   if (wrong)
     drop(r, kind, key, wrong);

@@ -39,7 +39,7 @@ static bool check_args(const struct db_workload *w, const struct db_tuning *t, m
   return true;
 }
 
-/* A draw that is open would be drawn anew, and its time another module's. */
+/* An undecided draw would be resampled, and its time would be another module's. */
 static bool check_decisions(const struct vm_trace *trace, ms_error *err) {
   for (uint32_t i = 0; i < trace->steps->count; i++) {
     const struct vm_instruction *at = &trace->steps->instructions[i];
