@@ -1,4 +1,4 @@
-/* Instructions that draw. Each asks for what was decided, checks it or draws anew, and notes what it used.
+/* Instructions that draw. Each looks up its decision, checks it or samples one, and notes what it used.
  * Source: Shao et al., NeurIPS 2022, section 3.2. */
 #include "run.h"
 
@@ -90,9 +90,9 @@ bool vm_do_sample_categorical(struct vm_run *r, const struct vm_step *s) {
 
 enum { MOST_FACTORS = 64 };
 
-/* Checks a decided tile; in repair, as the peer does: a factor that does not divide what the inner ones leave becomes
- * all of it, and the outermost is the rest. The innermost may be past the limit, which is for what is drawn: repairing
- * gives such tiles, the peer records them, and they are replayed. */
+/* Checks a decided tile; in repair, as MetaSchedule does: a factor that does not divide what the inner ones leave becomes
+ * all of it, and the outermost is the rest. The innermost may be past the limit, which holds for sampled tiles only:
+ * repairing gives such tiles, MetaSchedule records them, and they are replayed. */
 static bool fit_tile(struct vm_run *r, int64_t extent, int64_t *tile, uint32_t n) {
   int64_t rest = extent;
   for (uint32_t i = n; i-- > 0;) {
@@ -170,8 +170,8 @@ static bool is_partitioned(const struct partition *p, const int64_t *tile, uint3
   return product % p->factor == 0;
 }
 
-/* As perfect tiles; where the inner factors do not fit, the peer's choice: the factor asked for, and the rest outside.
- */
+/* As perfect tiles; where the inner factors do not fit, MetaSchedule's choice: the factor asked for, and the rest
+ * outside. */
 static bool fit_partition(struct vm_run *r, int64_t extent, const struct partition *p, int64_t *tile, uint32_t n) {
   if (is_partitioned(p, tile, n)) return fit_tile(r, extent, tile, n);
   if (r->draws->mode == VM_STRICT)

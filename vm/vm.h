@@ -1,5 +1,5 @@
 /* vm: schedules. An instruction table, traces and their text forms, and the interpreter that replays them on tir.
- * The door of the room.
+ * The module's public header.
  *
  * A trace is a list of instructions and a vector of decisions. The instructions (struct vm_steps) are shared and never
  * written after; the decisions belong to one trace. What an instruction gives is a variable, numbered in order: a
@@ -176,7 +176,7 @@ struct vm_trace *vm_trace_simplified(const struct vm_trace *trace, bool postproc
 /* Instructions `first` up to `end`, and their decisions, as a trace of its own with new draw ids. NULL: they take what
  * was given before them, or hold part of a branch. */
 struct vm_trace *vm_trace_part(const struct vm_trace *trace, uint32_t first, uint32_t end);
-/* One after another; draw ids are given anew. NULL: a trace cannot have so many variables. */
+/* One after another; draws are renumbered. NULL: a trace cannot have so many variables. */
 struct vm_trace *vm_trace_join(const struct vm_trace *const *parts, uint32_t count);
 /* Whether the instructions from `first` on begin with those of a part; decisions and draw ids do not count. */
 bool vm_trace_has_at(const struct vm_trace *trace, uint32_t first, const struct vm_trace *part);
@@ -207,7 +207,7 @@ bool vm_append(struct vm_trace *trace, enum vm_kind kind, const struct vm_value 
 /* ---- Text forms: strangers' bytes are data, never code ----------------------------------------------------------- */
 
 /* TVM's layout, [[[kind, inputs, attributes, outputs]…], [[index, decision]…]]. It has no place for draw ids: draws are
- * numbered anew. Texts returned are the caller's to free(). NULL: err is filled. */
+ * renumbered. Texts returned are the caller's to free(). NULL: err is filled. */
 struct vm_trace *vm_read_json(const char *text, size_t length, ms_error *err);
 char *vm_write_json(const struct vm_trace *trace);
 /* A Lua chunk that returns function(ms, sch, v); read by a parser of that subset, never run. Keeps draw ids. */
@@ -283,7 +283,7 @@ enum vm_mode {
 struct vm_schedule;
 struct vm_draws {
   enum vm_mode mode;
-  const struct vm_trace *decisions;  /* of the plan's steps; NULL: every draw is drawn anew */
+  const struct vm_trace *decisions;  /* of the plan's steps; NULL: every draw is sampled */
   uint64_t seed, candidate, attempt; /* what a draw that is not decided is drawn from, with its id */
   const volatile int *stop;          /* NULL, or: a replay that runs when it is not 0 ends soon, with MS_RUN_STOPPED */
   /* NULL, or: called by a replay behind each instruction that was performed, which may look at the schedule only. A replay

@@ -301,7 +301,7 @@ static bool read_call(struct module_graph *g, uint32_t node, tir_expr *out) {
   return good;
 }
 
-/* ---- The door ---------------------------------------------------------------------------------------------------- */
+/* ---- Entry points ------------------------------------------------------------------------------------------------ */
 
 static bool read_one(struct module_graph *g, uint32_t node, tir_expr *out) {
   static const struct {

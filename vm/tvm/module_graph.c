@@ -234,7 +234,7 @@ static bool read_functions(struct module_graph *g, uint32_t root) {
   return true;
 }
 
-/* ---- The door ---------------------------------------------------------------------------------------------------- */
+/* ---- Entry points ------------------------------------------------------------------------------------------------ */
 
 /* What was built, as TVMScript, which every reader of the functions will see. */
 static struct tir *read_again(const struct tir *ir, ms_error *err) {

@@ -334,7 +334,7 @@ static bool read_declare(struct module_graph *g, uint32_t node, tir_stmt parent,
   return true;
 }
 
-/* ---- The door ---------------------------------------------------------------------------------------------------- */
+/* ---- Entry points ------------------------------------------------------------------------------------------------ */
 
 bool module_stmt(struct module_graph *g, uint32_t node, tir_stmt parent, enum tir_list list) {
   static const struct {

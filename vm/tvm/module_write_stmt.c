@@ -204,7 +204,7 @@ static json_int_t write_stmt(struct module_write *w, tir_stmt s) {
   }
 }
 
-/* ---- The door ---------------------------------------------------------------------------------------------------- */
+/* ---- Entry points ------------------------------------------------------------------------------------------------ */
 
 /* One statement is itself, several are a sequence, none is a value without effect. */
 json_int_t write_body(struct module_write *w, tir_stmt parent, enum tir_list list) {
