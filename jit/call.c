@@ -128,7 +128,7 @@ bool jit_call_run(const struct jit_call *call, ms_error *err) {
          move_arguments(call, true, err);
 }
 
-/* What is timed: where calls are short they are run as fast as they can be, and a stop is heeded between them. */
+/* The kernel that is timed: short calls follow each other without a pause, and a stop takes effect between them. */
 struct timed {
   const struct jit_call *call;
   bool is_long;

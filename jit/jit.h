@@ -1,4 +1,4 @@
-/* jit: from a scheduled function to machine code that is measured, run and exported. The door of the room.
+/* jit: from a scheduled function to machine code that is measured, run and exported. The module's public header.
  *
  *   scheduled function ── tir_lower ──► lowered function ── jit_compile ──► object (bytes) ──► jit_load (ORC): callable
  *                                                                              └────────────► jit_export: files
@@ -148,7 +148,7 @@ struct jit_options {
 
 /* Of the generated code and of how it is checked: raised whenever either changes what a kernel computes, or which wrong
  * kernel is found. A record of another revision is measured again before it counts (db.h: versions). 2: a thread has
- * one piece of the workspace; real numbers; threads' timing shaken. */
+ * one piece of the workspace; real numbers; perturbed thread timing. */
 #define JIT_REVISION 4
 
 /* An annotation of a function's root block: its reductions are in order, and its code rounds as the interpreter does, as by
@@ -158,7 +158,7 @@ bool jit_keeps_order(const struct tir *ir, tir_func f);
 /* The options (NULL: none) with what the function asks for itself. */
 struct jit_options jit_options_for(const struct tir *ir, tir_func f, const struct jit_options *options);
 
-struct jit_code; /* an object file in memory, and what is known of it */
+struct jit_code; /* an object file in memory, with its properties */
 /* Lowers and compiles function f, whose module is not changed. NULL: err is filled. */
 struct jit_code *jit_compile(const struct tir *ir, tir_func f, const struct jit_target *target,
                              const struct jit_options *options, ms_error *err);
@@ -242,9 +242,9 @@ void jit_call_free(struct jit_call *call);
  * does, and the processes of a measurer, which lose nothing by it. Handlers of SIGSEGV, SIGBUS, SIGFPE and SIGILL are
  * installed by jit_call_new; signals that are no kernel's go to those that were there before. */
 bool jit_call_run(const struct jit_call *call, ms_error *err);
-/* Whether what is read of a parameter is to have all its digits where f is timed on what runs the target's code. Small
- * whole numbers have few, and a device, whose clock follows its power, computes faster with those: there, floats that f
- * only reads. Where floats are compared, or integers made of them, none: what depends on them would be other work. */
+/* Whether a parameter gets full-mantissa data when f is timed on the target's device. A device's clock follows its
+ * power, and small whole numbers take less power, so it would run faster than on real data. True for floats that f only
+ * reads; false where f compares floats or makes integers of them, because the work would depend on the data. */
 bool jit_timed_with_digits(const struct tir *ir, tir_func f, const struct jit_target *target, uint32_t parameter);
 /* Gives those their digits. arguments: made of the seed by tir_make_arguments. */
 bool jit_fill_for_timing(const struct tir *ir, tir_func f, const struct jit_target *target, uint64_t seed,
@@ -495,10 +495,10 @@ bool jit_measurer_waiting(struct jit_measurer *measurer, char *out, size_t size)
 void jit_measurer_set_best(struct jit_measurer *measurer, uint32_t task, double seconds);
 /* How many candidates of a task were submitted of which no result was taken yet. */
 uint32_t jit_measurer_waits_for(const struct jit_measurer *measurer, uint32_t task);
-/* Whether a contest goes on whose times were not taken yet. */
+/* Whether a final re-measurement is running, or its times were not taken yet. */
 bool jit_measurer_is_contesting(const struct jit_measurer *measurer);
-/* Ends a task of which nothing is pending, while there is no contest: the memory of its arguments is given back. What is submitted to it later, or
- * timed again, fails. */
+/* Ends a task that has nothing pending, while no final re-measurement runs, and frees the memory of its arguments.
+ * Candidates that are submitted to it or timed again later fail. */
 void jit_measurer_close_task(struct jit_measurer *measurer, uint32_t task);
 
 /* Times candidates of a task again, in turn, `seconds` each or somewhat more: what disturbs the machine disturbs all alike.

@@ -13,7 +13,7 @@ void emit_c_buffer(struct emit_c *e, tir_buffer b) {
     emit_c_refuse(e, "buffer %s is used outside its scope", tir_text(e->ir, tir_buffer_at(e->ir, b)->name));
 }
 
-/* The same of rows in panels: counted in elements, none of which is negative. */
+/* The same for the canonical layout of wgmma: counts elements; no count is negative. */
 static const char *panels_function(struct emit_c *e, const struct tir_swizzle *s, int bytes, char name[32]) {
   const char *type = emit_c_index_type(e);
   int log = __builtin_ctz((unsigned)bytes);
@@ -175,7 +175,7 @@ void emit_c_address(struct emit_c *e, tir_expr load) {
     emit_c_refuse(e, "a load was not flattened");
     return;
   }
-  if (is_swizzled(e, n->ref)) emit_c_refuse(e, "a pointer leads into a buffer whose rows are spread over banks");
+  if (is_swizzled(e, n->ref)) emit_c_refuse(e, "a pointer leads into a buffer with swizzled rows");
   fputs("(void *)(", e->out);
   emit_c_buffer(e, n->ref);
   fputs(" + ", e->out);

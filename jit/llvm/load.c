@@ -48,8 +48,8 @@ static bool add_libraries(LLVMOrcLLJITRef orc, LLVMOrcJITDylibRef library, ms_er
   return true;
 }
 
-/* Functions of ours in the place of libgomp's, found before what the libraries have: parallel loops run where their
- * faults are caught, or with shaken timing. */
+/* Our functions in the place of libgomp's, found before the libraries' own: parallel loops run where their faults are
+ * caught, or with perturbed thread timing. */
 static bool add_threads(LLVMOrcLLJITRef orc, LLVMOrcJITDylibRef library, bool shaken, ms_error *err) {
   const struct {
     const char *name;

@@ -84,7 +84,8 @@ static bool give_each_a_thread(struct tir *ir, tir_loop elements, tir_loop *thre
   return tir_bind(ir, parts[0], "blockIdx.x", err) && tir_bind(ir, parts[1], "threadIdx.x", err);
 }
 
-/* A sum of one thread is kept by it until it is whole: threads are given to the copies of sums to where they belong. */
+/* A thread keeps its accumulators until they are complete: the loops that write the accumulators back are bound to the
+ * same threads. */
 static bool keep_sums(struct tir *ir, const struct nest *nest, ms_error *err) {
   tir_block copy;
   tir_loop loops[MOST_LOOPS], elements, thread;

@@ -1,5 +1,5 @@
-/* Whether what a kernel computes depends on thread timing: it is run with its threads' timing shaken, several times on
- * different numbers of threads, and all that it leaves in its arguments is compared with what it leaves on one. */
+/* Whether a kernel's results depend on thread timing: it runs with perturbed thread timing, several times on different
+ * numbers of threads, and everything that it leaves in its arguments is compared with a run on one thread. */
 #include "jit/backend.h"
 #include "jit/trap.h"
 #include "shake.h"

@@ -42,7 +42,7 @@ struct jit_measurer {
   struct pending *pending; /* submitted, no result taken yet; kept so that another helper can go on */
   size_t count, capacity;
   uint32_t restarts;   /* in a row, with no result between them */
-  uint32_t contenders; /* of a contest that was asked for; 0: there is none */
+  uint32_t contenders; /* of the final re-measurement that was asked for; 0: there is none */
   bool failed;
   ms_error failure;
   char waits[400]; /* what is waited for, as was said last and was not taken yet; "": nothing */
@@ -414,7 +414,7 @@ int jit_measurer_next(struct jit_measurer *m, double wait, struct jit_result *ou
   return -1;
 }
 
-/* ---- Contests ---- */
+/* ---- Final re-measurement ---- */
 
 bool jit_measurer_contest(struct jit_measurer *m, uint32_t task, const struct jit_trace *traces, uint32_t count,
                           double seconds, ms_error *err) {

@@ -57,7 +57,7 @@ enum measure_message {
   MEASURE_TASK_STATE, /* struct measure_task_state, then text where it failed */
   MEASURE_RESULT,     /* struct jit_result */
   MEASURE_CONTESTED,  /* a struct jit_timing each; nothing: one of them could not be built or run */
-  MEASURE_WAITS,      /* text: what a runner or a contest waits for; from these to the helper too */
+  MEASURE_WAITS,      /* text: what a runner or a final re-measurement waits for; from these to the helper too */
   /* helper to builder */
   MEASURE_BUILD, /* uint32_t task, then the trace */
   MEASURE_GO,    /* the module is new: compile it */

@@ -1,4 +1,4 @@
-/* Thread timing, shaken: parallel loops on plain threads of ours in libgomp's place.
+/* Thread-timing perturbation: parallel loops on plain threads of ours in libgomp's place.
  *
  * On an idle machine the threads of a loop run side by side, each as far as the others: an error that shows only where
  * one is ahead stays hidden. Here they are as many as is asked, are made in an order drawn from a seed, start at once,
@@ -120,7 +120,7 @@ static double longest_part(const struct loop *l) {
 void shake_parallel(void (*body)(void *closure), void *closure, unsigned threads, unsigned flags) {
   struct shake *s = running;
   (void)threads, (void)flags;
-  if (!s) { /* outside of a shaken run: one thread does all */
+  if (!s) { /* outside of a perturbed run: one thread does all */
     body(closure);
     return;
   }

@@ -1,10 +1,10 @@
-/* Parallel loops on threads of ours, whose timing is shaken. Internal to jit. */
+/* Parallel loops on threads of ours, whose timing is perturbed. Internal to jit. */
 #ifndef MSCHED_JIT_SHAKE_H
 #define MSCHED_JIT_SHAKE_H
 
 #include "jit/jit.h"
 
-/* What a kernel that was loaded shaken calls in libgomp's place. */
+/* A kernel that was loaded for perturbed runs calls this in libgomp's place. */
 void shake_parallel(void (*body)(void *closure), void *closure, unsigned threads, unsigned flags);
 int shake_thread_number(void);
 int shake_thread_count(void);
@@ -14,8 +14,8 @@ struct shaking {
   double parts[64];
   uint32_t loops; /* run by the last run */
 };
-/* Runs an entry of a kernel that was loaded shaken, on so many threads. Gives what the entry returns; a fault ends the
- * process. */
+/* Runs an entry of a kernel that was loaded for perturbed runs, on so many threads. Gives what the entry returns; a
+ * fault ends the process. */
 int32_t shake_run(struct shaking *shaking, jit_entry entry, void **args, void *workspace, uint32_t threads,
                   uint64_t seed);
 /* The same where a fault, or a stop, ends the call: after trap_install, as trap_call has it. */

@@ -74,7 +74,7 @@ const struct timing_clock timing_apart = {measure_now, count_none, rest};
 static const double LONGEST_INTERRUPTION = 0.5;
 
 /* By the fastest of n samples: one that is slow may have been interrupted, unseen where it was the whole machine. The
- * call that warmed the caches is a witness of another moment. */
+ * call that warmed the caches does not count: the machine may have been in another state then. */
 static bool is_hopeless(const struct timing_plan *plan, double fastest, uint32_t n, bool interrupted) {
   assert(fastest > plan->hopeless && n > 0);
   bool first_was = plan->once > plan->hopeless;
@@ -204,7 +204,7 @@ enum { WARMING_CALLS = 2, LEAST_SLICES = 5, LEAST_OF_FASTEST = 3, LEAST_OF_LOSER
 
 struct samples {
   double *at, seconds; /* of all slices */
-  double taken;        /* seconds that samples took, by the contender's own clock */
+  double taken;        /* seconds that samples took, by the finalist's own clock */
   uint64_t interruptions;
   uint32_t count, calls; /* calls a sample */
   uint32_t clocked;
@@ -254,7 +254,7 @@ static bool time_slice(const struct jit_contender *c, const struct jit_contender
   return ok;
 }
 
-/* Who takes a contender's turns: itself, or, where it is another library's on that device, the first that does. */
+/* Which finalist runs a finalist's slices: itself, or, for a kernel of another library on a device, the first such. */
 static const struct jit_contender *turns_of(const struct jit_contender *all, uint32_t count, uint32_t at) {
   for (uint32_t i = 0; !all[at].turn && all[at].sample && i < count; i++)
     if (all[i].turn) return &all[i];
@@ -297,8 +297,8 @@ static uint32_t leave_out_losers(struct samples *all, uint32_t count) {
   return left;
 }
 
-/* Seconds since the first slice began: by the machine's clock, or by the contenders' own where these are ahead of it, as a
- * simulated device's is. */
+/* Seconds since the first slice began: by the machine's clock, or by the finalists' own clocks where these are ahead of
+ * it, as a simulated device's is. */
 static double seconds_of_turns(const struct samples *all, uint32_t count, double start,
                                const struct timing_clock *clock) {
   double taken = 0;

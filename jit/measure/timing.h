@@ -23,7 +23,7 @@ struct timing_plan {
   double once;      /* what a call took that warmed the caches */
   double hopeless;  /* 0, or: stop, censored, when the fastest of the samples is slower */
   double best;      /* 0, or the seconds of another: what is slower, and was not interrupted, need not be known well */
-  uint32_t again;   /* how often all is sampled anew where the machine was busy */
+  uint32_t again;   /* how often all is sampled again where the machine was busy */
   const struct timing_clock *clock; /* NULL: the machine's */
   double
       hertz; /* 0, or: what was timed at another clock of the device, by more than HERTZ_NOISE, is scaled to this one */

@@ -1,5 +1,5 @@
-/* The contest: candidates that were measured one after another are timed again in turn, so that what disturbs the
- * machine disturbs all alike. */
+/* The final re-measurement: candidates that were measured one after another are timed again in slices that alternate,
+ * so that a disturbance of the machine hits all finalists alike. */
 #include "helper.h"
 
 #include <assert.h>

@@ -33,7 +33,7 @@ struct workload {
   struct tir_arguments inputs;      /* arguments as each run finds them; data is shared. large: it is filled only where
                                          they are not made on the device */
   struct tir_arguments expected;    /* and as the reference leaves them */
-  struct tir_arguments timed;       /* of a device: floats that the function only reads, with all their digits, for
+  struct tir_arguments timed;       /* of a device: full-mantissa data for the floats that the function only reads, for
                                          timing; count 0: none. Others have no data */
   bool *written;                    /* per parameter: the function may write it */
   bool large;                       /* its arguments had better be made, and its results compared, on the device */

@@ -435,7 +435,7 @@ static double limit_runner(struct helper *h, struct runner *r) {
   return waits ? fmin(left, LOOK) : left;
 }
 
-/* ---- The contest ---- */
+/* ---- The final re-measurement ---- */
 
 static const double LONGEST_CONTEST = 120; /* seconds, building included */
 
@@ -502,8 +502,8 @@ static void open_devices(struct helper *h) {
   }
 }
 
-/* Builders and runners take turns; a turn of the runners' lasts until nothing is ready. Where kernels run apart from the
- * host's processors, nobody waits for another. */
+/* Builders and runners alternate: the runners go on until no candidate is ready. Where kernels run on a device, not on
+ * the host's processors, neither waits for the other. */
 static void take_turns(struct helper *h) {
   const struct load load = load_of(h);
   bool apart = jit_backend_of(&h->hello.target)->apart;

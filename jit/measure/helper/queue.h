@@ -1,4 +1,4 @@
-/* A task's candidates between submission and result, and what is known of scheduled modules already measured. */
+/* A task's candidates between submission and result, and the results of scheduled modules that were measured before. */
 #ifndef MSCHED_HELPER_QUEUE_H
 #define MSCHED_HELPER_QUEUE_H
 

@@ -201,7 +201,7 @@ static uint32_t run_shaken(struct running *r, struct candidate *c, jit_entry ent
   return differing;
 }
 
-/* What would be the best is run again, its threads' timing shaken, and all that it writes compared each time. */
+/* A candidate that would be the best runs again with perturbed thread timing; each time all that it writes is compared. */
 static bool is_steady(struct running *r, struct candidate *c) {
   ms_error err = {.instruction = -1};
   uint32_t runs, differing;
