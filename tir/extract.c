@@ -6,7 +6,7 @@
 
 enum { USED_INSIDE = 1, USED_OUTSIDE = 2, WRITTEN = 4, LISTED = 8 };
 
-/* A copy of the module that becomes the part; what is said of statements and buffers is by their index. */
+/* A copy of the module that becomes the part; the arrays are indexed by statement or buffer. */
 struct extraction {
   struct tir *ir;
   tir_func func;

@@ -1,4 +1,4 @@
-/* The reference interpreter, and agreement by running. Part of the door tir.h; included from there only. */
+/* The reference interpreter, and agreement by running. Part of tir.h; included from there only. */
 
 /* ---- Functions that a run may call --------------------------------------------------------------------------------
  */
@@ -65,8 +65,8 @@ struct tir_run_options {
 };
 /* Runs a function on the reference interpreter: every access checked against its buffer, reads of unwritten memory
  * reported, float16 and bfloat16 rounded at each operation. Before lowering every loop runs serially whatever its kind,
- * loops bound to one thread tag nested in each other included. Lowered: loops bound to threads are threads that meet at
- * barriers and cross-thread reductions, iterations of parallel loops have no order, and a race between them is refused.
+ * loops bound to one thread tag nested in each other included. Lowered: loops bound to threads are threads that synchronize
+ * at barriers and cross-thread reductions, iterations of parallel loops have no order, and a race between them is refused.
  *   args     borrowed; in order of parameters; sizes are checked; buffers are written in place
  *   options  borrowed; NULL: none
  * What the language leaves open: round and nearbyint go to even; a float too large for an integer saturates and NaN
@@ -114,7 +114,7 @@ void tir_arguments_free(struct tir_arguments *arguments);
 double tir_tolerance(const struct tir *ir, tir_func f, double epsilon);
 /* ---- On real numbers: they show arithmetic that is coarser than the function's, which small integers do not ---- */
 
-/* As tir_make_arguments, but floats are of either sign, from 1/8 to 1, with all their digits. */
+/* As tir_make_arguments, but floats are full-mantissa data of either sign, from 1/8 to 1. */
 bool tir_make_real_arguments(const struct tir *ir, tir_func f, uint64_t seed, struct tir_arguments *out, ms_error *err);
 /* Gives a buffer of floats, if it is one, such numbers: drawn >> 12 of tir_drawn, as a fraction of 2^52, times 7/8 and 1/8
  * more, below zero where the last bit of what was drawn is 0. */

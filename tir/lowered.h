@@ -1,4 +1,4 @@
-/* Lowering, and what it leaves of a function. Part of the door tir.h; included from there only. */
+/* Lowering, and what it leaves of a function. Part of tir.h; included from there only. */
 
 /* Instructions that a statement's attribute of this key can name: lower/instruction.c. */
 #define TIR_INSTRUCTION "instruction"
@@ -61,22 +61,22 @@ const struct tir_expr_node *tir_copied_load(const struct tir *ir, tir_expr value
 
 /* ---- Shared memory by banks -------------------------------------------------------------------------------------- */
 
-/* A shared buffer whose scope ends so has its rows spread over banks: in code, byte b of it lies at
- * b ^ (b >> shift & mask) * 16, pieces of 16 bytes staying whole. Indices and the interpreter know nothing of it: who makes
- * addresses does. Once lowered the bytes of a row follow in the scope, where it is so. Source: CUTLASS, "Swizzle". */
+/* A shared buffer whose scope ends so has swizzled rows: in emitted code, byte b of it lies at
+ * b ^ (b >> shift & mask) * 16; pieces of 16 bytes stay whole. Indices and the interpreter know nothing of it; only code
+ * that makes addresses does. After lowering, the scope also holds a row's bytes. Source: CUTLASS, "Swizzle". */
 #define TIR_SWIZZLE ".swizzle"
-/* Ends in TIR_PANELS: as wgmma reads it, rows cut into panels of 128 bytes, or of 64 or 32 where rows are no whole number of
- * those; a panel has its part of all rows one after the other, whose pieces the last bits of the row exchange. Byte b of
- * column c, row r lies at x ^ (x >> 7 & mask) * 16, x = (c / panel * rows + r) * panel + c % panel. The bytes of a row and
- * the number of rows follow in the scope. Such a buffer begins at a multiple of TIR_PANEL_ALIGNMENT. Source: CUTLASS,
- * "mma_traits_sm90_gmma.hpp", canonical layouts. */
+/* A scope that ends so has the canonical layout of wgmma: rows are cut into tiles of 128 bytes (`panel` below), or of 64
+ * or 32 where 128 does not divide a row. A tile holds its part of all rows, one after the other, swizzled by the last
+ * bits of the row: column byte c of row r lies at x ^ (x >> 7 & mask) * 16, where x is
+ * `(c / panel * rows + r) * panel + c % panel`. The scope also holds a row's bytes and the number of rows. Such a buffer
+ * begins at a multiple of TIR_PANEL_ALIGNMENT. Source: CUTLASS, "mma_traits_sm90_gmma.hpp", canonical layouts. */
 #define TIR_PANELS ".panels"
 struct tir_swizzle {
   int shift, mask;
-  int64_t panel, row, rows; /* 0: there are no panels */
+  int64_t panel, row, rows; /* `panel` 0: rows are not cut into tiles */
 };
 bool tir_swizzle_of(const struct tir *ir, tir_buffer buffer, struct tir_swizzle *out); /* false: as indices say */
-int64_t tir_panel_of(int64_t row); /* the widest part of a row of so many bytes that a panel has; 0: there is none */
+int64_t tir_panel_of(int64_t row); /* the widest swizzled tile for rows of so many bytes; 0: none divides a row */
 int64_t tir_swizzled(struct tir_swizzle s, int64_t byte);
 /* How many passes the 32 banks of 4 bytes make for what lanes load at once: `width` bytes each, from bytes[lane] on. */
 int tir_bank_passes(const int64_t *bytes, int lanes, int width);

@@ -1,6 +1,6 @@
 /* The scheduling primitives: one a file in primitive/. Each checks (reads only; may intern expressions), then edits
  * (cannot fail), and appends to the module's `forwards` what became of loops and blocks. false: `err` says which
- * precondition failed, and the module is as it was. Part of the door tir.h; included from there only.
+ * precondition failed, and the module is as it was. Part of tir.h; included from there only.
  *
  * Loops are given outermost first where order matters. `out` arrays are the caller's; their sizes are stated.
  * What each requires, makes and forwards stands at the top of its file. Source: TensorIR (ASPLOS 2023), section 3. */
@@ -10,10 +10,10 @@
  * is not looked for in each copy, and of what each instruction has made: later, splits and predicates may hide it, and
  * what is found must not depend on who asks when. Finds undeclared uses too, where there may be some. */
 void tir_find_pipelines(struct tir *ir, uint32_t first);
-/* Finds anew which blocks use buffers in a way that no region declares: after edits that leave such uses, or change
+/* Finds again which blocks use buffers in a way that no region declares: after edits that leave such uses, or change
  * bodies that have them. */
 void tir_find_undeclared(struct tir *ir);
-bool tir_declares_all(struct tir *ir); /* finds them anew; there are none */
+bool tir_declares_all(struct tir *ir); /* finds them again; true: there are none */
 
 /* Splits a loop by factors, outermost first; at most one is TIR_NONE and is inferred. Writes `count` loops. Unless unit
  * iterators are preserved, bindings below do without loops of extent 1. */

@@ -1,4 +1,4 @@
-/* Queries: what may be asked of a module beyond what its nodes say. Part of the door tir.h; included from there only. */
+/* Queries: what may be asked of a module beyond what its nodes say. Part of tir.h; included from there only. */
 
 /* The extent, or -1 when it is no constant. */
 static inline int64_t tir_loop_extent(const struct tir *ir, tir_loop l) {

@@ -1,4 +1,4 @@
-/* tir: the IR of tensor programs, and everything that reads or changes it. The door of the room.
+/* tir: the IR of tensor programs, and everything that reads or changes it. The module's public header.
  *
  * One `struct tir` is one module: an arena of arrays. Expressions, statements, buffers and names are 32-bit indices
  * into them, never pointers, so that a clone is a memcpy an array (tir_copy) and nothing is fixed up. Index 0 of every
@@ -28,7 +28,7 @@
 extern "C" {
 #endif
 
-/* ---- The hostile build ------------------------------------------------------------------------------------------- */
+/* ---- The checked build ------------------------------------------------------------------------------------------- */
 
 /* Asserts in builds with MSCHED_CHECK only: what would cost too much where every index is read. There, accessors check
  * that what they read is there and of its kind, the verifier runs after every instruction, what dies is poisoned. */

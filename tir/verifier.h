@@ -1,4 +1,4 @@
-/* The verifier. Part of the door tir.h; included from there only. */
+/* The verifier. Part of tir.h; included from there only. */
 
 /* Checks every invariant of the storage and TensorIR's well-formedness: links, lists, variables defined and in scope,
  * blocks that use nothing of the loops around them but their bindings, regions that cover what the body touches (only

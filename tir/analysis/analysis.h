@@ -60,7 +60,7 @@ struct tir_use_at {
 bool tir_is_covered(struct tir *ir, const struct tir_use_at *use, tir_block scope);
 /* From now on what `consumer` reads is not covered, and the scope is no pipeline. */
 void tir_note_uncovered(struct tir *ir, tir_block consumer, tir_block scope);
-/* Forgets what was found of the scope and its children, and finds it anew. */
+/* Forgets the analysis of the scope and its children, and runs it again. */
 void tir_renew_pipeline(struct tir *ir, tir_block scope);
 /* Children of the scope that write the buffer (or read it), before `block` or (`later`) after it, in order of text. */
 uint32_t tir_users_of(const struct tir *ir, tir_buffer buffer, bool writers, tir_block block, tir_block scope,
@@ -200,7 +200,7 @@ tir_expr tir_interval_extent(struct tir *ir, struct tir_interval i); /* max + 1 
 bool tir_is_point(struct tir *ir, struct tir_interval i);            /* one value, provably */
 /* The least interval that holds both. */
 struct tir_interval tir_interval_union(struct tir *ir, struct tir_interval a, struct tir_interval b);
-/* What is surely held by one of both, as one interval: the union where they meet, else the first. */
+/* Values that one of both surely holds, as one interval: the union where they overlap or touch, else the first. */
 struct tir_interval tir_interval_join(struct tir *ir, struct tir_interval a, struct tir_interval b);
 /* Empty only where that is proven. */
 struct tir_interval tir_interval_intersect(struct tir *ir, struct tir_interval a, struct tir_interval b);

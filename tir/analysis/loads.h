@@ -8,7 +8,7 @@
 #include "tir/arena.h"
 
 /* Expressions are graphs: who walks one asks whether a node was met before, lest it be walked once for each way to it.
- * tir_forget_visits begins anew; rewriting does too. */
+ * tir_forget_visits starts a new walk; so does rewriting. */
 void tir_forget_visits(struct tir *ir);
 bool tir_visited(struct tir *ir, tir_expr e); /* since then; from now on it is */
 

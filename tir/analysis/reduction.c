@@ -33,7 +33,7 @@ static tir_expr as_type(struct tir *ir, tir_type type, tir_expr e) {
 
 /* The greater maximum m, and the sums brought to it: of the factors exp(left - m) and exp(right - m) that the rule has,
  * one is exp(0), the other exp(-|left - right|). m * 0 adds nothing, but NaN where the greatest element is infinite, as
- * the sum of exp(x - m) has it; m - m would be left out where sums may be ordered anew. */
+ * the sum of exp(x - m) has it; m - m would be left out where sums may be reassociated. */
 static void combine_exps(struct tir *ir, const tir_expr *left, const tir_expr *right, tir_expr *out) {
   tir_type type = tir_type_of(ir, left[1]);
   tir_expr most = tir_binary(ir, TIR_MAX, left[0], right[0]), wins = tir_binary(ir, TIR_GE, left[0], right[0]);

@@ -140,7 +140,7 @@ enum { MANY_THREADS = UINT32_MAX - 1 };
 /* A piece of memory. A byte is written when its shadow equals the generation, which grows with each new life. Of an
  * unwritten byte the shadow is anything else. LENT: it is a copy of an argument's unwritten contents, which may be
  * copied back. SPOILED: an argument's own, where unwritten memory of the function was copied; none may be left at the
- * end. COMING: a copy that goes on by itself has not arrived. */
+ * end. COMING: an asynchronous copy has not arrived. */
 enum { COMING = 253, SPOILED = 254, LENT = 255 };
 struct object {
   uint8_t *data, *shadow;
@@ -215,7 +215,7 @@ extern _Thread_local unsigned interp_rounded;
 
 /* ---- Execution ---- */
 
-/* A copy that goes on by itself: it arrives when its thread waits for its group, and no sooner. */
+/* An asynchronous copy (cp.async): it arrives when its thread waits for its group, and no sooner. */
 struct coming {
   struct object *object;
   int64_t element, byte; /* of the object */

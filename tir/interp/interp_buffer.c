@@ -116,7 +116,7 @@ static uint8_t smallest_element(const struct compiler *c) {
 void interp_alloc(struct compiler *c, tir_buffer buffer) {
   assert(tir_is_buffer(c->ir, buffer));
   enum share share = share_of(c, buffer);
-  /* No lane sees the memory anew while others still use what it held, nor before it is made. */
+  /* No lane begins the buffer's next life while others still use the last one, nor before it is made. */
   if (share == SHARE_WARP || share == SHARE_WARP_GROUP)
     interp_emit(c, OP_WARP, 0, share == SHARE_WARP ? WARP : TIR_GROUP, 0, 0, 0);
   uint8_t grain = buffer == c->workspace.buffer ? smallest_element(c) : 0;

@@ -357,7 +357,7 @@ bool interp_touch_write(struct machine *m, struct thread *t, struct object *o, i
   return true;
 }
 
-/* ---- Copies that go on by themselves ---- */
+/* ---- Asynchronous copies ---- */
 
 /* The element was stored; until the copy arrives nobody may read it. */
 void interp_begin_copy(struct thread *t, const struct view *v, int64_t element, tir_buffer buffer) {

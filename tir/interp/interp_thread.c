@@ -67,7 +67,7 @@ static void start(struct machine *m, struct thread *t, const struct thread *host
   }
 }
 
-/* ---- Where threads meet ---- */
+/* ---- Barriers ---- */
 
 static bool is_same_group(const struct thread *a, const struct thread *b, uint32_t reduced) {
   for (int d = FIRST_THREAD_DIM; d < THREAD_DIMS; d++)
@@ -122,7 +122,7 @@ static bool exchange(struct machine *m, struct thread *warp, uint32_t count) {
   return true;
 }
 
-/* How many threads meet where this one waits: its warp, or its warp group. */
+/* How many threads synchronize where this one waits: its warp, or its warp group. */
 static uint32_t threads_to_meet(const struct machine *m, const struct thread *t) {
   const struct instruction *in = &m->program->code.at[t->pc];
   return t->status == THREAD_AT_WARP && in->op == OP_WARP ? (uint32_t)in->a : WARP;

@@ -1,8 +1,8 @@
-/* Copies of boxes of tensors, and barriers in shared memory that wait for them: calls by name of one thread each.
+/* TMA bulk tensor copies, and the mbarriers that wait for them: calls by name, each by one thread.
  *
- * What a copy brings arrives as late as can be, when no thread can go on without it; until then its elements have no value, and who
- * touches them is refused. So is who reads them later without having waited for the phase itself. A phase ends when as many
- * threads have arrived as the barrier counts, and all bytes that they announced. */
+ * A copy arrives as late as can be, when no thread can go on without it. Until then its elements have no value, and a
+ * thread that touches them is refused; so is a thread that reads them later without having waited for the phase itself.
+ * A phase ends when as many threads have arrived as the barrier counts, and all the bytes that they announced. */
 #include "interp.h"
 
 #include <string.h>

@@ -43,8 +43,8 @@ void tir_change_range_loads(struct tir *ir, const struct tir_buffer_change *chan
 void tir_change_regions(struct tir *ir, tir_block block, tir_buffer from,
                         struct tir_region (*change)(struct tir *ir, const void *context, struct tir_region region),
                         const void *context);
-/* What the block declares of `from` is found anew, as of `to`, which its body uses now; all else it declares as before.
- * `own`: it is a reduction that reads of the buffer what its init wrote, which is found to be no read: it declares to
+/* The block's regions of `from` are detected again, as regions of `to`, which its body uses now; its other regions stay.
+ * `own`: a reduction reads of the buffer what its init wrote, which detection takes for no read: it then declares to
  * read what it writes. */
 void tir_renew_regions_of(struct tir *ir, tir_block block, tir_buffer from, tir_buffer to, bool own);
 /* The block's regions of `from` become the same of `to`; so do the sources of its matches. */

@@ -4,7 +4,7 @@
  *           than the block; the block is complete; its body is one store, whose indices are a bijective affine map of
  *           its iterations; nothing uses the buffer but by loads of elements.
  * After:    each load is the stored value, with the iterations put as the load's indices say, also where ranges of
- *           loops and bindings in the scope load; the readers' regions are found anew; the buffer's allocation is gone.
+ *           loops and bindings in the scope load; the readers' regions are detected again; the allocation is gone.
  * Forward:  the block and the loops that held only it are dead. */
 #include "buffer.h"
 #include "inline.h"
@@ -144,8 +144,7 @@ static void drop_undeclared(struct tir *ir, tir_block reader, const bool *undecl
   (writes ? tir_set_writes : tir_set_reads)(ir, reader, ir->regions.at + first, left);
 }
 
-/* Finds the reader's regions anew, once it does the block's work: what it declares at all is all that it uses of that.
- */
+/* Detects the reader's regions again, once it does the block's work: a buffer that it declares, it declares whole. */
 static void renew_regions(struct tir *ir, tir_block block, tir_block reader, tir_buffer buffer) {
   bool declares = tir_has_region_of(ir, tir_block_at(ir, reader)->reads, buffer);
   if (!declares && !tir_share_buffer(ir, tir_block_at(ir, block)->reads, tir_block_at(ir, reader)->reads)) return;

@@ -2,7 +2,7 @@
  *
  * Requires: a reduction block; the loop is around it, inside the same scope; no reduction iteration is bound to a loop
  *           of several iterations further out; only loops stand between both, and each of more than one iteration is
- *           in a binding (else its iterations would add up instead of starting anew), and no step is taken in two
+ *           in a binding (else its iterations would add up instead of starting over), and no step is taken in two
  *           iterations; the ranges of the loops copied do not depend on loops that are not; the init touches no buffer
  *           that the block itself allocates or matches, and reads none that another block below the loop writes.
  * After:    before the loop, copies of it and of the loops inside it that stand in spatial bindings, named i_init, and
@@ -77,7 +77,7 @@ static bool takes_steps_once_with_outer(struct tir *ir, tir_block block, const t
          tir_takes_steps_once(ir, bindings, count, loops, around, tir_as(ir, block, TIR_BLOCK)->block.predicate);
 }
 
-/* No step is taken in two iterations of the loops: then the reduction starts anew in one of them, and the init, run
+/* No step is taken in two iterations of the loops: else the reduction would start over in one of them, and the init, run
  * apart, would not. */
 static bool check_steps(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
   struct tir_span iters = tir_block_at(ir, block)->iters;

@@ -103,7 +103,7 @@ static bool add_term(const struct tir *ir, struct tir_move *move, struct form *f
          add_scaled(&f->hi, coefficient, rising ? n->hi : n->lo);
 }
 
-/* Each iteration runs by itself: one that stands in two terms is not known to be the same in both, as in the peer. */
+/* Each iteration runs by itself: one that stands in two terms is not known to be the same in both, as in TVM. */
 static bool add_binding(struct tir *ir, struct tir_move *move, struct form *f, const struct tir_relaxed *r,
                         int64_t coefficient, tir_expr binding) {
   struct tir_linear l = tir_linear_of(ir, binding);

@@ -1,6 +1,6 @@
 /* Whether a moved reduction takes each of its steps once, in an order that begins with the init.
  *
- * Under the new place a reduction that runs whole begins anew each time: nothing can go wrong. One that runs a part of
+ * Under the new place a reduction that runs whole starts over each time: nothing can go wrong. One that runs a part of
  * its domain there goes on where another iteration of the loops above left it; then no step may be taken in two
  * iterations, no loop that takes no part may repeat the iterations of one that does, and the iterations must not run at
  * the same time. */

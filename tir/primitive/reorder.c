@@ -4,7 +4,7 @@
  *           each the whole body of the one around; the blocks inside have spatial and reduction iterations only,
  *           bound to affine iterators; no loop's range depends on one that would be inside it; what is fused of
  *           spatial and reduction loops keeps its order, as long as the reduction has its init, and a reduction that
- *           iterations of other loops begin anew stays inside of these; iterations that change places use nothing that
+ *           starts over in iterations of other loops stays inside of these; iterations that change places use nothing that
  *           the other writes, but to combine it.
  * After:    the same loops in the new order.
  * Forward:  nothing: loops keep their identity. */
@@ -242,7 +242,7 @@ static bool leaves_digits(struct tir *ir, tir_block block, tir_loop loop) {
   return leaves;
 }
 
-/* Loops that are terms of bindings as they are, so that all their digits are used: by variable mod 64. */
+/* Loops that are terms of bindings as they are, so that each of their values counts: by variable mod 64. */
 struct whole_terms {
   tir_var vars[64];
 };
@@ -292,7 +292,7 @@ static bool crosses_reductions(struct tir *ir, const struct plan *plan, tir_bloc
   return false;
 }
 
-/* Where an element is computed in several iterations of the loops of its spatial bindings, each begins it anew: no loop
+/* Where an element is computed in several iterations of the loops of its spatial bindings, each starts it over: no loop
  * that reduces may come around those that were around it. */
 static bool check_begun_anew(struct tir *ir, const struct plan *plan, tir_block block, ms_error *err) {
   struct tir_span iters = tir_block_at(ir, block)->iters;

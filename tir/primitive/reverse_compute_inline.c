@@ -1,14 +1,14 @@
 /* Reverse compute inline: a block disappears, and its only producer computes and writes what the block did.
  *
  * Requires: no init, no predicate; the scope is a stage pipeline; of what the block reads, one buffer is written in the
- *           scope (beside those that it is given: given.h): by one block, complete, and read by no other; the scope allocates what that producer writes. The
- *           block is complete; its body is one store that loads the buffer at one place, an affine map of its
- *           iterations that can be inverted, at least over domains that grow to whole numbers of what divides them;
- *           what the producer writes covers them. The producer's body is one store,
+ *           scope (beside those that it is given: given.h): by one block, complete, and read by no other; the scope
+ *           allocates what that producer writes. The block is complete; its body is one store that loads the buffer at
+ *           one place, an affine map of its iterations that can be inverted, at least over domains that grow to whole
+ *           numbers of what divides them; what the producer writes covers them. The producer's body is one store,
  *           one under a condition, or that of a copy under its loops; it needs no condition on those.
  * After:    the producer stores the block's value where the block did. Where the block takes less than all that was
  *           produced (a part of the iterations, one row, the first of longer rows), the producer has a predicate. Its
- *           regions are found anew; the buffer's allocation is gone.
+ *           regions are detected again; the buffer's allocation is gone.
  * Forward:  the block and the loops that held only it are dead; the producer stays.
  *
  * A producer's own predicate is kept beside the new one. */
@@ -319,7 +319,7 @@ static uint32_t count_iters(const struct tir *ir, const struct plan *plan, tir_e
 }
 
 /* The producer's loops, made for the block, make sure of a condition on several of its iterations: as a predicate over
- * loops it would go, and the domains of the iterations, over which a later move may make loops anew, do not show it. */
+ * loops it would go, and the domains of the iterations, over which a later move may make new loops, do not show it. */
 static bool loses_condition(struct tir *ir, const struct plan *plan, tir_expr condition) {
   if (!condition || !plan->grown) return false;
   struct tir_expr_node n = *tir_at(ir, condition);

@@ -111,7 +111,7 @@ static bool check_order(struct tir *ir, tir_block block, const struct plan *plan
   tir_subst_iters(ir, block);
   for (uint32_t i = 0; i < plan->map->result_count; i++) parts[i] = tir_subst(ir, plan->indices[i]);
   tir_subst_clear(ir);
-  struct tir_new_order order = {loops, NULL, plan->count, "laid out anew", parts, plan->map->result_count};
+  struct tir_new_order order = {loops, NULL, plan->count, "laid out in another order", parts, plan->map->result_count};
   return tir_check_iteration_order(ir, &order, err);
 }
 

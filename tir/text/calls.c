@@ -1,4 +1,4 @@
-/* What is known of the functions that TVMScript calls by name. */
+/* Properties of the functions that TVMScript calls by name. */
 #include "calls.h"
 
 #include <string.h>

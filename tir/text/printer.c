@@ -135,7 +135,7 @@ static void print_func(struct tir_printer *p, tir_func func) {
   tir_printer_close(p, mark);
 }
 
-/* ---- The door ---- */
+/* ---- Entry points ---- */
 
 static char *finish(struct tir_printer *p, unsigned flags) {
   char *text = p->out.at;

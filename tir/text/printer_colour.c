@@ -1,4 +1,4 @@
-/* Colours for printed text: keywords, names of TIR, numbers, strings, comments. The text is cut up anew, so that
+/* Colours for printed text: keywords, names of TIR, numbers, strings, comments. The text is cut into tokens again, so that
  * printing itself knows nothing of terminals. */
 #include "printer.h"
 

@@ -339,7 +339,7 @@ static bool read_text(struct tir_reader *r, const char *name) {
   return true;
 }
 
-/* ---- The door ---- */
+/* ---- Entry points ---- */
 
 static void free_reader(struct tir_reader *r) {
   tir_free(r->words);
@@ -352,7 +352,7 @@ static void free_reader(struct tir_reader *r) {
   free(r->detections);
 }
 
-/* What is known of variables that nothing binds; NULL: nothing. */
+/* Domains of variables that nothing binds; NULL: none are known. */
 struct given {
   const struct tir_dim *dims;
   uint32_t count;

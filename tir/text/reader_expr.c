@@ -460,7 +460,7 @@ static bool read_primary(struct tir_reader *r, struct tir_item *out) {
   return true;
 }
 
-/* ---- The door ---- */
+/* ---- Entry points ---- */
 
 bool tir_read_value(struct tir_reader *r, struct tir_item *out) {
   if (tir_reader_is_name(r, r->at, "lambda"))

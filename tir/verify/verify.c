@@ -243,7 +243,7 @@ static bool enter_block(struct verifier *v, tir_block b) {
   if (!check_iters(v, b)) return false;
   v->isolation += r->iters.count > 0;
   v->block = b;
-  v->stamp++; /* what was looked at outside is looked at anew inside, where loop variables are out of reach */
+  v->stamp++; /* checked again inside, where outer loop variables are not in scope */
   if (!define_iters(v, b)) return false;
   for (uint32_t i = 0; i < r->allocs.count; i++) {
     tir_buffer buffer = v->ir->operands.at[r->allocs.first + i];
