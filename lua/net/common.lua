@@ -8,8 +8,10 @@ Node.__index = Node
 
 -- A node as its operator sees it: inputs as tensors, attributes by type, values that must be known.
 --   values    {name = {name, shape, type, array}} of its inputs; known(value): its array, or nil
-function common.view(node, opset, values, known)
-  return setmetatable({node = node, op = node.op, opset = opset, values = values, known = known, tensors = {}, used = {}, ranges = {}}, Node)
+--   infer     takes a node that this one is made of, whose values are then known by their names
+function common.view(node, opset, values, known, infer)
+  return setmetatable({node = node, op = node.op, opset = opset, values = values, known = known, infer = infer, tensors = {}, used = {}, ranges = {},
+                       tables = {}, made = 0}, Node)
 end
 
 function Node:fail(format, ...)
@@ -40,6 +42,41 @@ function Node:x(i)
   return self.tensors[i]
 end
 
+-- A tensor of elements that the operator itself knows, as tables of weights: a constant that its function takes.
+function Node:table(array)
+  local T = te.placeholder(array:shape(), array:type(), "table" .. #self.tables + 1)
+  self.tables[#self.tables + 1] = {tensor = T, name = self:fresh "table", array = array}
+  return T
+end
+
+-- A name for a value of the node's own; no other node has it, since names of values are given once.
+function Node:fresh(what)
+  self.made = self.made + 1
+  local first = ""
+  for _, name in ipairs(self.node.outputs) do if first == "" then first = name end end
+  return string.format("%s/%s%d", first, what, self.made)
+end
+
+-- ---- Nodes that a node is made of --------------------------------------------------------------------------------
+
+-- A constant of the node's own, by its name.
+function Node:constant(array)
+  local name = self:fresh "constant"
+  self.values[name] = {name = name, shape = array:shape(), type = array:type(), array = array}
+  return name
+end
+-- The names of the first `outputs` values of a node of this operator, which stands in the place of this one.
+function Node:add(op, inputs, attributes, outputs)
+  local names = {}
+  for i = 1, outputs or 1 do names[i] = self:fresh(op:lower()) end
+  self.infer {op = op, domain = "", name = "", inputs = inputs, outputs = names, attributes = attributes or {}}
+  return table.unpack(names)
+end
+-- What an operator gives that is made of other nodes: the names of values for its outputs, in order.
+function Node:gives(names) return {names = names} end
+
+-- ---- What is known -----------------------------------------------------------------------------------------------
+
 -- An input whose elements must be known before anything runs: its array; its elements as a list; the only one.
 function Node:array(i)
   local value = self:value(i)
@@ -59,18 +96,18 @@ function Node:ints_of(i, name, otherwise)
   return self:ints(name, otherwise)
 end
 
--- Every element of an input is an index in [low, high]: looked at where it is known, and when the network runs.
-function Node:check_range(i, low, high)
-  self.ranges[#self.ranges + 1] = {input = self.node.inputs[i], low = low, high = high}
+-- Every element of an input is an index in [low, high], or `except`: looked at where it is known, and when the network runs.
+function Node:check_range(i, low, high, except)
   local value = self:value(i)
+  self.ranges[#self.ranges + 1] = {input = value.name, low = low, high = high, except = except}
   if value.array then
-    local bad = common.out_of_range(value.array, low, high)
+    local bad = common.out_of_range(value.array, low, high, except)
     if bad then self:fail("index %s of %s is not in [%d, %d]", bad, value.name, low, high) end
   end
 end
-function common.out_of_range(array, low, high)
+function common.out_of_range(array, low, high, except)
   for _, x in ipairs(array:tolist()) do
-    if not (x >= low and x <= high) then return x end
+    if not (x >= low and x <= high) and x ~= except then return x end
   end
 end
 
@@ -101,6 +138,15 @@ function Node:float(name, otherwise) return attribute(self, name, otherwise, "nu
 function Node:text(name, otherwise) return attribute(self, name, otherwise, "text", function(x) return type(x) == "string" end) end
 function Node:ints(name, otherwise) return attribute(self, name, otherwise, "list of integers", is_list(is_int)) end
 function Node:flag(name, otherwise) return self:int(name, otherwise) ~= 0 end
+function Node:floats(name, otherwise) return attribute(self, name, otherwise, "list of numbers", is_list(is_number)) end
+function Node:texts(name, otherwise) return attribute(self, name, otherwise, "list of texts", is_list(function(x) return type(x) == "string" end)) end
+function Node:graph(name) return attribute(self, name, nil, "graph", function(x) return type(x) == "table" and x.nodes ~= nil end) end
+-- A text that is one of some.
+function Node:choice(name, otherwise, ...)
+  local x = self:text(name, otherwise)
+  for _, y in ipairs {...} do if x == y then return x end end
+  self:fail("%s is `%s`, none of %s", name, x, table.concat({...}, ", "))
+end
 function Node:has_attribute(name) return self.node.attributes[name] ~= nil end
 
 local ONNX_TYPES = {[1] = "float32", [2] = "uint8", [3] = "int8", [4] = "uint16", [5] = "int16", [6] = "int32", [7] = "int64", [9] = "bool", [10] = "float16",

@@ -6,26 +6,35 @@ local te, network = ms.te, ms.load "lua.net.network"
 local common = ms.load "lua.net.common"
 local infer = {}
 
-local operators -- by name, of ONNX's own domain
+local FAMILIES = {"elementwise", "shapes", "reductions", "products", "windows", "attention", "losses"}
+local operators -- by name, of ONNX's own domain; others by domain.name
 local function known_operators()
   if not operators then
     operators = {}
-    for _, family in ipairs {"elementwise", "shapes", "reductions", "products", "windows"} do
+    for _, family in ipairs(FAMILIES) do
       for name, f in pairs(ms.load("lua.net.operators." .. family)) do operators[name] = f end
     end
   end
   return operators
 end
+local function operator_of(node) return known_operators()[node.domain == "" and node.op or node.domain .. "." .. node.op] end
 
--- Every node of an operator that is not known is named, before anything else is looked at.
-local function check_operators(net)
-  local problems = {}
-  for _, node in ipairs(net.nodes) do
-    if node.domain ~= "" or not known_operators()[node.op] then
+-- Every node of an operator that is not known is named, those of graphs in graphs too, before anything else is looked at.
+local function add_unknown(nodes, problems)
+  for _, node in ipairs(nodes) do
+    if not operator_of(node) then
       problems[#problems + 1] = string.format("%s: there is no operator %s%s", network.node_text(node), node.op,
                                               node.domain ~= "" and " of domain " .. node.domain or "")
     end
+    for _, key in ipairs(ms.sorted_keys(node.attributes)) do
+      local graph = node.attributes[key]
+      if type(graph) == "table" and graph.nodes then add_unknown(graph.nodes, problems) end
+    end
   end
+end
+local function check_operators(net)
+  local problems = {}
+  add_unknown(net.nodes, problems)
   if #problems > 0 then
     if #problems > 1 then table.insert(problems, 1, string.format("%d nodes are of operators that are not known", #problems)) end
     network.refuse(net, problems)
@@ -74,7 +83,10 @@ local function function_name(node) return (node.op:lower():gsub("[^%w_]", "_")) 
 local function step_of(node, view, results)
   local params, inputs, outputs = {}, {}, {}
   for _, i in ipairs(view.used) do
-    params[#params + 1], inputs[#inputs + 1] = view.tensors[i], node.inputs[i]
+    params[#params + 1], inputs[#inputs + 1] = view.tensors[i], view:value(i).name
+  end
+  for _, t in ipairs(view.tables) do
+    params[#params + 1], inputs[#inputs + 1] = t.tensor, t.name
   end
   for i, name in ipairs(node.outputs) do
     if name ~= "" then params[#params + 1], outputs[#outputs + 1] = results[i], name end
@@ -83,6 +95,7 @@ local function step_of(node, view, results)
 end
 
 local function add_step(state, node, view, results)
+  for _, t in ipairs(view.tables) do state.values[t.name] = {name = t.name, shape = t.array:shape(), type = t.array:type(), array = t.array} end
   local step = step_of(node, view, results)
   local is_constant, work = true, 0
   for _, name in ipairs(step.inputs) do is_constant = is_constant and state.values[name].array ~= nil end
@@ -96,14 +109,31 @@ local function add_step(state, node, view, results)
   else state.steps[#state.steps + 1] = step end
 end
 
-local function infer_node(state, node)
-  local values = {}
-  for _, name in ipairs(node.inputs) do values[name] = state.values[name] end
-  local view = common.view(node, state.net.opsets[""], values, function(value) return known_array(state, value) end)
-  local results = {known_operators()[node.op](view)}
+-- The values that nodes gave which stand in the place of this one, by its own names. A value may then have several names: the
+-- first is in the record of it, and is what steps read; an output of the network is copied.
+local function take_names(state, node, names)
   for i, name in ipairs(node.outputs) do
-    if name ~= "" and results[i] == nil then view:fail("output %d, %s, is not given", i, name) end
+    if name ~= "" and state.outputs[name] then
+      state.infer {op = "Identity", domain = "", name = node.name, inputs = {names[i]}, outputs = {name}, attributes = {}}
+    elseif name ~= "" then state.values[name] = state.values[names[i]] end
   end
+end
+
+local MOST_NODES = 100000 -- that nodes are made of
+local function infer_node(state, node)
+  local function known(value) return known_array(state, value) end
+  local view = common.view(node, node.opset or state.net.opsets[""], state.values, known, function(inner)
+    state.made = state.made + 1
+    if state.made > MOST_NODES then error({refused = string.format("%s: it is made of more than %d nodes", network.node_text(node), MOST_NODES)}, 0) end
+    inner.opset = inner.opset or node.opset
+    state.infer(inner)
+  end)
+  local results = {operator_of(node)(view)}
+  local names = type(results[1]) == "table" and results[1].names
+  for i, name in ipairs(node.outputs) do
+    if name ~= "" and (names or results)[i] == nil then view:fail("output %d, %s, is not given", i, name) end
+  end
+  if names then return take_names(state, node, names) end
   if ms.type(results[1]) ~= "array" then return add_step(state, node, view, results) end
   for i, name in ipairs(node.outputs) do
     if name ~= "" then state.values[name] = {name = name, shape = results[i]:shape(), type = results[i]:type(), array = results[i]} end
@@ -155,7 +185,9 @@ end
 function infer.static(net, given)
   given = given or {}
   check_operators(net)
-  local state = {net = net, given = given, values = start_values(net, given), steps = {}, fixed = {}}
+  local state = {net = net, given = given, values = start_values(net, given), steps = {}, fixed = {}, outputs = {}, made = 0}
+  state.infer = function(node) infer_node(state, node) end
+  for _, output in ipairs(net.outputs) do state.outputs[output.name] = true end
   for _, node in ipairs(net.nodes) do
     local ok, message = pcall(infer_node, state, node)
     if not ok then network.refuse(net, {refusal_of(message, node)}) end

@@ -143,6 +143,26 @@ check("QuantizeLinear", {f32({4}, {-1000, 1, 3, 1000}), f32({}, {2}), {"uint8", 
 check("DequantizeLinear", {{"int8", {2, 2}, {1, 2, 3, 4}}, f32({2}, {1, 10})}, {f32({2, 2}, {1, 20, 3, 40})}, {axis = 1})
 check("MatMulInteger", {{"uint8", {1, 2}, {200, 255}}, {"int8", {2, 1}, {-128, 1}}, {"uint8", {}, {200}}}, {{"int32", {1, 1}, {55}}})
 
+-- ---- Attention, losses ----
+
+local q1, k2, v2 = f32({1, 1, 1, 1}, {1}), f32({1, 1, 2, 1}, {0, math.log(3)}), f32({1, 1, 2, 1}, {4, 8})
+check("Attention", {q1, k2, v2}, {f32({1, 1, 1, 1}, {7})}, {scale = 1.0}, 24)
+check("Attention", {q1, k2, v2, {"bool", {1, 2}, {1, 0}}}, {f32({1, 1, 1, 1}, {4})}, {scale = 1.0}, 24)
+check("Attention", {q1, k2, v2, {"bool", {1, 2}, {0, 0}}}, {f32({1, 1, 1, 1}, {0})}, {scale = 1.0}, 24) -- nothing is seen
+check("Attention", {q1, k2, v2, f32({1, 1}, {5})}, {f32({1, 1, 1, 1}, {4})}, {scale = 1.0}, 24) -- a mask that ends early
+check("Attention", {q1, k2, v2, false, false, false, i64({1}, {1})}, {f32({1, 1, 1, 1}, {4})}, {scale = 1.0}, 24)
+-- Two heads of queries share one of keys, a past comes first, and later places are not seen.
+check("Attention", {f32({1, 2, 2}, {1, 0, 1, 0}), f32({1, 2, 1}, {math.log(3), 5}), f32({1, 2, 1}, {8, 100}), false, f32({1, 1, 1, 1}, {0}), f32({1, 1, 1, 1}, {4})},
+      {f32({1, 2, 2}, {7, 6, 14869.3159 / 152.413159, 112 / 3}), f32({1, 1, 3, 1}, {0, math.log(3), 5}), f32({1, 1, 3, 1}, {4, 8, 100})},
+      {scale = 1.0, is_causal = 1, q_num_heads = 2, kv_num_heads = 1}, 24)
+check("RotaryEmbedding", {f32({1, 1, 1, 4}, {1, 2, 3, 4}), f32({2, 1}, {5, 0}), f32({2, 1}, {5, 1}), i64({1, 1}, {1})}, {f32({1, 1, 1, 4}, {-2, 1, 3, 4})},
+      {rotary_embedding_dim = 2}, 23)
+check("RotaryEmbedding", {f32({1, 1, 4}, {1, 2, 3, 4}), f32({1, 1, 2}, {0, 1}), f32({1, 1, 2}, {1, 0})}, {f32({1, 1, 4}, {-2, 1, 3, 4})}, {interleaved = 1, num_heads = 1}, 23)
+local classes, wanted = f32({2, 2}, {-1, -2, -3, -4}), i64({2}, {1, 9})
+check("NegativeLogLikelihoodLoss", {classes, wanted, f32({2}, {1, 10})}, {f32({}, {2})}, {ignore_index = 9})
+check("NegativeLogLikelihoodLoss", {classes, i64({2}, {1, 0})}, {f32({2}, {2, 3})}, {reduction = "none"})
+check("SoftmaxCrossEntropyLoss", {f32({1, 2}, {0, math.log(3)}), i64({1}, {0})}, {f32({}, {math.log(4)}), f32({1, 2}, {-math.log(4), math.log(0.75)})})
+
 -- ---- Networks: folding, and what is refused ----
 
 -- x is flattened by a shape that is computed of its own: all but the Reshape is folded.
@@ -173,6 +193,8 @@ refuses("[2] does not fit [3]", "Reshape", {f32({2}, {1, 2}), known(i64({1}, {3}
 refuses("axis 2 is not one of 1", "Softmax", {f32({2}, {1, 2})}, {axis = 2})
 refuses("index 2 of x2 is not in [-2, 1]", "Gather", {f32({2}, {1, 2}), i64({1}, {2})})
 refuses("index -3 of x2 is not in [-2, 1]", "Gather", {f32({2}, {1, 2}), known(i64({1}, {-3}))})
+refuses("index 9 of x2 is not in [0, 1]", "NegativeLogLikelihoodLoss", {classes, wanted})
+refuses("3 heads of queries do not share 2 of keys", "Attention", {f32({1, 1, 3}, {1, 2, 3}), f32({1, 1, 2}, {1, 2}), f32({1, 1, 2}, {1, 2})}, {q_num_heads = 3, kv_num_heads = 2}, 24)
 refuses("attribute kernel_shape is missing", "MaxPool", {f32({1, 1, 2}, {1, 2})})
 refuses("attribute axis is no integer", "Softmax", {f32({2}, {1, 2})}, {axis = 0.5})
 refuses("3 channels, weights of [1, 2, 1] and 1 groups do not fit", "Conv", {f32({1, 3, 1}, {1, 2, 3}), f32({1, 2, 1}, {1, 2})})
