@@ -73,8 +73,8 @@ const struct timing_clock timing_apart = {measure_now, count_none, rest};
 /* Seconds: what a call may lose to other programs, however busy the machine. */
 static const double LONGEST_INTERRUPTION = 0.5;
 
-/* By the fastest of n samples: one that is slow may have been interrupted, unseen where it was the whole machine. The
- * call that warmed the caches does not count: the machine may have been in another state then. */
+/* By the fastest of n samples: a slow one may have been interrupted, unseen where it was the whole machine. The call that
+ * warmed the caches counts too, as a sample from another moment. */
 static bool is_hopeless(const struct timing_plan *plan, double fastest, uint32_t n, bool interrupted) {
   assert(fastest > plan->hopeless && n > 0);
   bool first_was = plan->once > plan->hopeless;

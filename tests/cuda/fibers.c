@@ -236,7 +236,7 @@ void fibers_wait(int left) {
   f->copy_count = kept;
 }
 
-/* ---- Barriers in shared memory, and copies of boxes ---- */
+/* ---- Barriers in shared memory, and TMA copies ---- */
 
 enum { MOST_MBARRIERS = 64, MOST_RANK = 5, PIECE = 16, MAP_MARK = 0x70616d74 };
 static struct mbarrier {
@@ -366,8 +366,8 @@ void fibers_tensor_copy(void *to, const void *map, const void *arrived, const in
   memcpy(b.at, at, rank * sizeof *at);
   if (b.map.mark != MAP_MARK || b.map.rank != rank) fibers_fail("a copy of a box has no map of its dimensions");
   if ((uintptr_t)to % (b.map.swizzle ? 8 * b.map.swizzle : 128))
-    fibers_fail("a box is copied to where no panel begins");
-  if (running->makes) fibers_fail("a copy of a box begins before its barrier is fenced");
+    fibers_fail("a TMA copy is to an address where no swizzled tile begins");
+  if (running->makes) fibers_fail("a TMA copy begins before its barrier is fenced");
   if (order_seed == 1) { /* at once */
     arrive(&b);
     end_phase(b.arrived);
@@ -398,7 +398,7 @@ static bool end_phases(void) {
   return true;
 }
 
-/* ---- Meeting ---- */
+/* ---- Barriers of a block ---- */
 
 /* Gives each lane what its partner brings, where all whom the mask names have come to the same shuffle. */
 static bool exchange(struct fiber *warp, unsigned lanes) {
@@ -479,9 +479,9 @@ static void meet(void) {
     if (at_barrier < thread_count)
       fibers_fail("line %d: %u of the block's %u threads come to a barrier", fibers[i].line, at_barrier, thread_count);
     if (fibers[i].line != fibers[0].line)
-      fibers_fail("lines %d and %d: a block's threads meet at two barriers", fibers[0].line, fibers[i].line);
+      fibers_fail("lines %d and %d: a block's threads wait at two barriers", fibers[0].line, fibers[i].line);
     fibers[i].state = READY;
-    if (fibers[i].makes) fibers_fail("barriers in shared memory are not fenced before threads meet");
+    if (fibers[i].makes) fibers_fail("barriers in shared memory are not fenced before threads synchronize");
   }
   proxies_see = true;
   for (unsigned i = 0; i < thread_count; i++) proxies_see &= fibers[i].fenced, fibers[i].fenced = false;
@@ -551,7 +551,7 @@ static void run_block(struct fibers_index at) {
     meet();
   }
   check_registers();
-  if (box_count) fibers_fail("a block ends before copies of boxes have arrived");
+  if (box_count) fibers_fail("a block ends before TMA copies have arrived");
   check_dynamic();
 }
 

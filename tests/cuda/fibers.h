@@ -16,8 +16,8 @@ struct fibers_index {
 };
 extern struct fibers_index threadIdx, blockIdx; /* of the thread that runs */
 
-/* Forwards, backwards, then shuffled anew after each barrier: seeds 0, 1, and those from 2 on, with which the last warp group,
- * or else a warp, goes on only where no other thread can. */
+/* Forwards, backwards, then shuffled again after each barrier: seeds 0, 1, and those from 2 on, with which the last warp
+ * group, or else a warp, goes on only where no other thread can. */
 void fibers_set_order(uint64_t seed);
 
 struct fibers_launch {
@@ -35,8 +35,8 @@ unsigned fibers_thread(void); /* its number in the block */
 void fibers_barrier(int line);
 /* The value of the lane whose number differs in the bits of `distance`, as __shfl_xor_sync gives it. */
 uint64_t fibers_shuffle(uint32_t mask, uint64_t value, int distance, int width, int line);
-/* Copies that go on by themselves arrive when their thread waits for their group, and no sooner; until then what they write
- * has no value. From byte `bytes` on they write zeros. */
+/* Asynchronous copies (cp.async) arrive when their thread waits for their group, and no sooner; until then their
+ * destination has no value. From byte `bytes` on they write zeros. */
 void fibers_copy(void *to, const void *from, uint32_t bytes, uint32_t width);
 void fibers_commit(void);
 void fibers_wait(int left);
@@ -57,9 +57,9 @@ struct fibers_place {
 struct fibers_place fibers_mma_place(int operand, int bits, int lane, int element);
 struct fibers_place fibers_wgmma_place(int thread, int element); /* tir_wgmma_place */
 
-/* Barriers in shared memory, each known by its address. A phase ends when as many threads have arrived as it counts, and all
- * bytes that they announced. Copies of boxes arrive when no thread can go on, or, with threads backwards, where they
- * begin; until then what they write has no value. Barriers are fenced by who makes them, before all meet. */
+/* Barriers in shared memory, each known by its address. A phase ends when as many threads have arrived as it counts, and
+ * all bytes that they announced. TMA copies arrive when no thread can go on, or, with threads backwards, where they
+ * begin; until then their destination has no value. The thread that makes barriers fences them before all synchronize. */
 void fibers_mbarrier_init(const void *at, uint32_t count);
 void fibers_mbarrier_fence(void);
 void fibers_mbarrier_expect(const void *at, uint32_t bytes);

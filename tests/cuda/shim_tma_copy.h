@@ -1,4 +1,4 @@
-/* Copies of boxes of tensors, barriers in shared memory, and what warp groups of unlike work need, on a CPU. */
+/* TMA bulk tensor copies, barriers in shared memory, and what specialized warp groups need, on a CPU. */
 
 #define __grid_constant__
 struct ms_tensor_map;

@@ -8,7 +8,7 @@ struct shim_matrix {
 
 static inline struct shim_matrix shim_described(uint64_t d) {
   uint32_t mode = (uint32_t)(d >> 62);
-  if (!mode) fibers_fail("a descriptor exchanges no pieces: such panels are not made");
+  if (!mode) fibers_fail("a descriptor has no swizzle: such layouts are not made");
   if (d >> 49 & 7) fibers_fail("a descriptor's base offset is not 0");
   return {(uint32_t)(d & 0x3fff) << 4, (uint32_t)(d >> 16 & 0x3fff) << 4, (uint32_t)(d >> 32 & 0x3fff) << 4,
           256u >> mode};

@@ -1,4 +1,4 @@
-/* A program of a user: each room by its public header, and the measurer, which needs the installed helper. */
+/* A program of a user: each module by its public header, and the measurer, which needs the installed helper. */
 #include "db/db.h"
 #include "jit/jit.h"
 #include "search/search.h"

@@ -1,5 +1,5 @@
--- msched bench policies and bench quality: their figures follow from the seconds they name; a peer that is faster than anything
--- is not reached; what is asked wrongly is refused before anything is tuned.
+-- msched bench policies and bench quality: their figures follow from the seconds they name; a TVM that is faster than anything
+-- is not reached; wrong options are refused before anything is tuned.
 -- usage: msched bench_policies.lua DATA
 local ms = require "msched"
 local cli = ms.load "lua.cli.cli"
@@ -44,7 +44,7 @@ end
 
 -- ---- quality -----------------------------------------------------------------------------------------------------
 
--- Stands for the peer's Python: what it is asked, and what it answers.
+-- Stands in for TVM's Python: notes its arguments and prints a fixed answer.
 local path = os.tmpname()
 local function peer(seconds)
   local file <close> = assert(io.open(path, "w"))

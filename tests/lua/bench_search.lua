@@ -1,4 +1,4 @@
--- msched bench search: what it prints of a small workload adds up, with a peer beside it, and as text.
+-- msched bench search: its figures for a small workload add up, also beside TVM's, and as text.
 -- usage: bench_search.lua DATA
 local ms = require "msched"
 local cli = ms.load "lua.cli.cli"
@@ -32,9 +32,9 @@ assert(line.first_trial_seconds > 0 and line.build_seconds > 0 and line.running_
 local short = assert(objects {count = 8, trials = 0})
 assert(short.drawn and not short.built and not short.passes and not short.first_trial_seconds, "no run was asked for")
 
--- ---- A peer ------------------------------------------------------------------------------------------------------
+-- ---- TVM ---------------------------------------------------------------------------------------------------------
 
--- Stands for the peer's Python: what it is asked, and what it answers.
+-- Stands in for TVM's Python: notes its arguments and prints a fixed answer.
 local path = os.tmpname()
 local function peer(text)
   local file <close> = assert(io.open(path, "w"))

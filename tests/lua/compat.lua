@@ -1,4 +1,4 @@
--- The older ways of working: AutoTVM's, FlexTensor's, Ansor's; their examples, and what each refuses.
+-- The compatibility libraries for AutoTVM, FlexTensor and Ansor: their examples, and what each refuses.
 -- usage: msched compat.lua SOURCE
 local ms = require "msched"
 local source = ...
@@ -286,7 +286,7 @@ for _, method in ipairs {"annealing", "random", "grid", "ga"} do assert(#select(
 for slevel = 1, 4 do
   for rlevel = 1, 3 do assert(searched(conv, {op_trial = 2, method = "random", slevel = slevel, rlevel = rlevel}):build():check() == 0) end
 end
--- What is written out after a reduction, and what stands before it; two reductions.
+-- Stages after a reduction, and before it; two reductions.
 for _, each in ipairs {{"dense_bias_relu", {8, 16, 32}}, {"softmax", {"8x32"}}, {"layer_norm", {"8x32"}}, {"conv2d", {1, 8, 8, 4, 16, 3, pad = 1}}, {"relu", {"8x32"}}} do
   local key = flextensor.task.register {op = each[1], args = each[2]}
   assert(searched(key, {op_trial = 3, method = "random"}):build():check() < 1e-3, each[1])

@@ -47,7 +47,7 @@ assert(kept.seconds == 1.3 and kept.runs == 3 and not kept.busy)
 assert(store:records({workload = workload})[1].id == records[3].id)
 assert(store:check() == 0)
 
--- one that none is close to is not timed again; nor is anything where a contender could not be run, or nothing was done
+-- one that none is close to is not timed again; nor is anything where a finalist could not be run, or nothing was done
 local alone = {put(2, 1.0), put(4, 2.0)}
 env = env_of(alone, {})
 assert(contest.run(env) == 0 and not env.fastest)
@@ -123,4 +123,4 @@ end
 store:close()
 os.remove(path)
 os.remove(path .. "-lock")
-print "contest: ok"
+print "final re-measurement: ok"

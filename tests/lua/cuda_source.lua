@@ -1,6 +1,6 @@
 -- Kernels of the 19 operators as CUDA source, from random draws of the CUDA space, with shapes that do not divide: the text
--- is written, and NVRTC compiles it for each architecture that it knows, to what its source asks for and what was foreseen of
--- its registers; without NVRTC that is skipped, by name.
+-- is written, and NVRTC compiles it for each architecture that it knows, with the resources that the source asks for and
+-- about the estimated registers; without NVRTC that is skipped, by name.
 -- usage: msched cuda_source.lua DRAWS SEED
 local ms = require "msched"
 local tune = ms.load "search.tune"

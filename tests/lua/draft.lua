@@ -1,4 +1,5 @@
--- Drafts: what is cheaper by estimate, the best of many, the same however often it is asked; none is refused when replayed.
+-- Proposals of the analytical model: which candidate it estimates cheaper, the best of many, the same each time; none is
+-- refused when replayed.
 -- usage: draft.lua
 local ms = require "msched"
 local te, tune, draft = ms.te, ms.load "search.tune", ms.load "search.cost.draft"
@@ -267,4 +268,4 @@ refused("no candidate of the estimate's sketch", reading.cost, reading, ms.read_
 refused("a machine's `cores` is a number", ms.draft, func, plain, {})
 refused("budget, most and each", reading.best, reading, {most = 0})
 refused("has no block `C`", ms.draft, te.func("other", {X, ms.ops.softmax(X)}), plain, machine)
-print "draft: ok"
+print "proposals: ok"

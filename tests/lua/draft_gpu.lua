@@ -1,5 +1,5 @@
--- Drafts for GPUs: of two candidates that differ in one thing, what it should prefer; the first draft of a product of matrices
--- is built, deterministic, and spills nothing (where NVRTC is installed); `tune --no-tune` gives it.
+-- Proposals for GPUs: of two candidates that differ in one decision, the model prefers the right one; the first proposal for a
+-- matrix product is built, deterministic, and spills nothing (where NVRTC is installed); `tune --no-tune` gives it.
 -- usage: draft_gpu.lua
 local ms = require "msched"
 local te, tune, draft = ms.te, ms.load "search.tune", ms.load "search.cost.draft"
@@ -66,8 +66,8 @@ local function product(i, j, k) return reading:cost(decided(plain, i, j, k)) end
 
 local good = product({16, 1, 16, 1, 4}, {16, 1, 16, 1, 4}, {64, 4, 4})
 less("waves fill the multiprocessors", good, product({2, 8, 16, 1, 4}, {16, 1, 16, 1, 4}, {64, 4, 4}))
-less("sums in registers", good, product({64, 1, 16, 1, 1}, {64, 1, 16, 1, 1}, {64, 4, 4}))
-less("no more sums than registers", good, product({2, 1, 16, 1, 32}, {2, 1, 16, 1, 32}, {64, 4, 4}))
+less("accumulators in registers", good, product({64, 1, 16, 1, 1}, {64, 1, 16, 1, 1}, {64, 4, 4}))
+less("no more accumulators than registers", good, product({2, 1, 16, 1, 32}, {2, 1, 16, 1, 32}, {64, 4, 4}))
 less("shared memory is asked in turn by no bank", product({16, 1, 1, 8, 8}, {32, 1, 32, 1, 1}, {32, 8, 4}), product({32, 1, 32, 1, 1}, {16, 1, 1, 8, 8}, {32, 8, 4}))
 less("tiles large enough to be used again", good, product({256, 1, 4, 1, 1}, {32, 1, 32, 1, 1}, {64, 4, 4}))
 assert(product({1, 1, 32, 8, 4}, {1, 1, 64, 4, 4}, {64, 4, 4}) == math.huge) -- 2048 threads
@@ -93,7 +93,7 @@ for _, s in ipairs(sketches_of(halves)) do
 end
 assert(tensorized > 0)
 
--- ---- Registers, foreseen ----
+-- ---- The register-pressure estimate ----
 
 local function replayed(sketch, ...)
   local pool = ms.pool(gemm, {jobs = 1, target = TARGET})
@@ -110,14 +110,14 @@ end
 local few, many, all = foreseen({64, 1, 16, 1, 1}, {64, 1, 16, 1, 1}, {64, 4, 4}), foreseen({16, 4, 16, 1, 1}, {16, 1, 16, 1, 4}, {64, 4, 4}),
                        foreseen({8, 1, 8, 1, 16}, {4, 1, 8, 1, 32}, {64, 4, 4})
 assert(not few.foreseen_spills and few.foreseen_registers < 64 and not many.foreseen_spills)
-assert(many.foreseen_registers >= few.foreseen_registers + 12, "sums of a thread take no registers")
-assert(all.foreseen_spills and all.foreseen_registers == 255, "512 sums of a thread have registers")
+assert(many.foreseen_registers >= few.foreseen_registers + 12, "accumulators take no registers")
+assert(all.foreseen_spills and all.foreseen_registers == 255, "512 accumulators of a thread have registers")
 -- Copies ahead from addresses that virtual threads share: each is kept all along their loop.
 local ahead_of_many = foreseen({16, 8, 8, 1, 1}, {64, 4, 4, 1, 1}, {64, 4, 4}, pipelined)
 assert(ahead_of_many.foreseen_registers > few.foreseen_registers + 60 and not ahead_of_many.foreseen_spills, "addresses of copies take no registers")
 
--- What a spilling candidate costs by estimate helps it nowhere: of two drafts, the policy measures the one that fits, and so
--- does tuning without measuring choose it where no assembler is, which it does not ask of the other where one is.
+-- A low estimate does not help a candidate that spills: of two proposals, the policy measures the one that fits. Tuning
+-- without measuring chooses it too where there is no ptxas; where there is one, the other proposal is not assembled.
 do
   local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../support/measurer.lua")
   local candidates, build, assembled = draft.candidates, ms.build, 0
@@ -137,7 +137,7 @@ do
     tune.all({gemm}, {policy = "analytical", trials = 1, target = TARGET, simulate = true, db = support.new_path(), listen = function(e)
       if e.event == "trial" then asked[#asked + 1] = e.hash end
     end})
-    assert(asked[1] == fitting.hash and not asked[2], "a draft that spills is measured first")
+    assert(asked[1] == fitting.hash and not asked[2], "a proposal that spills is measured first")
     function ms.build(...)
       local kernel = build(...)
       return {resources = function(_, asks)
@@ -148,9 +148,9 @@ do
     end
     local untuned = ms.tune(gemm, {no_tune = true, target = TARGET, db = support.new_path()})
     ms.build = build
-    assert(untuned:schedule():hash() == fitting.hash, "without tuning, a draft that spills is the first")
+    assert(untuned:schedule():hash() == fitting.hash, "without tuning, a proposal that spills is the first")
   end
-  assert(assembled == 2, "the assembler is asked of what is foreseen to spill")
+  assert(assembled == 2, "a kernel that is estimated to spill is assembled")
   draft.candidates = candidates
   support.remove_stores()
 end
@@ -166,7 +166,7 @@ local function sketch_with(name, on)
   end
   error("no sketch with " .. name)
 end
--- Tiles, and what is drawn of copies: how many elements a thread copies at once, boxes, a warp group more that copies them.
+-- Tiles, and decisions about copies: elements that a thread copies at once, TMA copies, a producer warp group for them.
 local function decide(sketch, tiles, lanes, boxes, producer)
   local at, by = 0, {["meta_schedule.cooperative_fetch"] = lanes, ["software_pipeline_tensor_copies"] = boxes, ["software_pipeline_producer"] = producer}
   for _, d in ipairs(sketch:draws()) do
@@ -183,15 +183,15 @@ local function decide(sketch, tiles, lanes, boxes, producer)
 end
 local wide, narrow = sketch_with("wgmma_64x256x16_f16f16f32", HOPPER), sketch_with("wgmma_64x64x16_f16f16f32", HOPPER)
 local function groups(...) return ms.draft(half, wide, hopper):cost(decide(wide, ...)) end
-local best_known = groups({{8, 4, 2, 1}, {1, 16, 1, 1}, {64, 4}}, 8, 1, 1) -- 128 x 256, two groups that multiply, one that copies
+local best_known = groups({{8, 4, 2, 1}, {1, 16, 1, 1}, {64, 4}}, 8, 1, 1) -- 128 x 256, two consumer warp groups, one producer
 assert(best_known > 4096 ^ 3 / hopper.tensor_products / hopper.sms, "no tensor core is faster than it is")
 assert(best_known < 1.6 * 4096 ^ 3 / hopper.tensor_products / hopper.sms, "nothing hinders it much")
 less("wide products read less for each", best_known, ms.draft(half, narrow, hopper):cost(decide(narrow, {{8, 8, 1, 1}, {8, 8, 1, 1}, {64, 4}}, 8, 1, 1)))
-assert(best_known < 0.9 * groups({{8, 4, 2, 1}, {1, 16, 1, 1}, {64, 4}}, 2, 0, 0), "boxes cost threads nothing")
-assert(best_known < groups({{8, 4, 2, 1}, {1, 16, 1, 1}, {64, 4}}, 8, 1, 0), "who only copies runs ahead")
+assert(best_known < 0.9 * groups({{8, 4, 2, 1}, {1, 16, 1, 1}, {64, 4}}, 2, 0, 0), "TMA copies cost threads nothing")
+assert(best_known < groups({{8, 4, 2, 1}, {1, 16, 1, 1}, {64, 4}}, 8, 1, 0), "a producer warp group runs ahead")
 assert(groups({{1, 4, 8, 2}, {1, 16, 1, 1}, {64, 4}}, 8, 1, 1) == math.huge) -- 1152 threads
 assert(groups({{8, 4, 2, 1}, {1, 16, 1, 1}, {2, 128}}, 8, 1, 1) == math.huge) -- mebibytes of shared memory
--- What the rule leaves free of registers is what drafts count beside sums; with more of them no block can be launched.
+-- The registers that the rule leaves free are those that the model counts beside accumulators; with more, no block launches.
 assert(wide:text():find(string.format("<= %d and", 240 - hopper.tensor_registers), 1, true) and wide:text():find(string.format(" + %d) <= %d", hopper.tensor_registers, 512 - hopper.tensor_registers), 1, true),
        "the rule has another number")
 local greedy = setmetatable({tensor_registers = hopper.own_registers}, {__index = hopper})
@@ -219,10 +219,10 @@ local function best(func) return draft.best(func, target, sketches_of(func), {se
 local list, again = best(gemm), best(gemm)
 assert(#list > 0 and #list == #again)
 for i, c in ipairs(list) do
-  assert(c.cost == again[i].cost and c.trace:text() == again[i].trace:text(), "drafts differ from one time to the next")
+  assert(c.cost == again[i].cost and c.trace:text() == again[i].trace:text(), "proposals differ from one time to the next")
   assert(i == 1 or c.cost >= list[i - 1].cost)
 end
-assert(list[1].cost <= 1.05 * math.min(good, ahead), "the best draft is worse than a candidate")
+assert(list[1].cost <= 1.05 * math.min(good, ahead), "the best proposal is worse than a candidate")
 -- Arithmetic is what the best is bound by: powers of two leave many of 108 multiprocessors idle in the last wave.
 assert(list[1].cost < 1.9 * 1024 ^ 3 / 32 / machine.multiply_adds / machine.sms + machine.launch, list[1].cost)
 
@@ -241,7 +241,7 @@ local function untuned()
 end
 first = untuned()
 assert(tostring(first:schedule()):find('thread="threadIdx.x"', 1, true) and not first.seconds)
-assert(first:schedule():hash() == untuned():schedule():hash(), "what is drafted first differs from one time to the next")
+assert(first:schedule():hash() == untuned():schedule():hash(), "the first proposal differs from one time to the next")
 
 local missing
 for _, f in ipairs {small, gemm, large, ms.ops.func("conv2d", {"1", "28", "28", "64", "64", "3", "1", "1"})} do
@@ -256,7 +256,7 @@ for _, f in ipairs {small, gemm, large, ms.ops.func("conv2d", {"1", "28", "28", 
     assert(got:find("NVRTC is missing", 1, true), got)
     missing = got
   else
-    for _, kernel in ipairs(got) do assert(kernel.spill_stores == 0 and kernel.stack_bytes == 0, "the first draft has no registers for its sums") end
+    for _, kernel in ipairs(got) do assert(kernel.spill_stores == 0 and kernel.stack_bytes == 0, "the first proposal has no registers for its accumulators") end
   end
 end
 if missing then print("draft_gpu: NVRTC skipped: " .. missing) end

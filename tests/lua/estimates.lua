@@ -1,5 +1,5 @@
--- How well the analytical estimate ranks candidates that a device has measured: Kendall's tau, and how far the first by estimate is
--- from the fastest.  usage: estimates.lua STORE
+-- How well the analytical model ranks candidates that a device has measured: Kendall's tau, and how far its top-ranked
+-- candidate is from the fastest.  usage: estimates.lua STORE
 local ms = require "msched"
 local estimate = ms.load "lua.bench.estimate"
 

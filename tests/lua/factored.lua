@@ -22,7 +22,7 @@ end
 assert(#product.blocks >= 5 and size == product:size() and size > 256 and not opened.thinned and not next(opened.refused))
 assert(#opened.sketches == sum - #product.blocks + 1, "not each choice once")
 
--- So many draws have every choice; each combination is a sketch that is known again, decided, as text and postprocessed.
+-- So many draws have every choice; each combination is a sketch that is found again, decided, as text and postprocessed.
 local function draw_all(func, target, whole, count)
   local seen, jobs, combinations = {}, {}, {}
   for n = 0, count - 1 do
@@ -40,7 +40,7 @@ local accepted = {}
 for i, c in ipairs(made) do
   if c then
     local found = product:combination_of(c.sketch_trace)
-    assert(found and text(found) == text(combinations[i]), "a sketch is not known again")
+    assert(found and text(found) == text(combinations[i]), "a sketch is not found again")
     found = product:combination_of(ms.read_trace(c.trace:json()):simplified(false))
     assert(found and text(found) == text(combinations[i]), "nor as a record has it")
     accepted[#accepted + 1] = c

@@ -51,7 +51,7 @@ local function replayed(func, trace, candidate)
   return ok and sch or nil
 end
 
--- Replayed from the peer's sketches for GPUs, which bind threads.
+-- Replayed from MetaSchedule's sketches for GPUs, which bind threads.
 local function replay(func, name)
   for n = 0, math.huge do
     local text = read(string.format("%s/lua/bench/data/cuda/%s.%d.json", root, name, n))

@@ -1,5 +1,5 @@
 -- Reductions in a fixed order: candidates that pass compute what the unscheduled function computes on the interpreter, bit for
--- bit, on numbers with all their digits: products, convolutions, softmax, layer normalization, drawn by chance, built by LLVM for
+-- bit, on full-mantissa data: products, convolutions, softmax, layer normalization, drawn by chance, built by LLVM for
 -- this machine, and as schedules of GPUs on the interpreter; what changes the order is refused, with block and primitive; what is
 -- noted on the root travels to builds; a tuned best and one of a resumed run keep it.  usage: msched fixed_order.lua
 local ms = require "msched"

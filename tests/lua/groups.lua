@@ -291,7 +291,7 @@ do
   assert(other[1].recorded > 0 and other[3].recorded == 0, "groups of another function are known")
 end
 
--- Without a measurement each group's first by estimate is composed, for CPUs and GPUs; a small function is as ever.
+-- Without a measurement each group's top-ranked candidate is composed, for CPUs and GPUs; a small function is as ever.
 for _, target in ipairs {"native", "cuda -arch=sm_80"} do
   local tasks = run(func, {no_tune = true, target = target})
   local best = tasks[3].fastest

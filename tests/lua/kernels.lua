@@ -1,9 +1,9 @@
--- Kernels without a GPU: random draws of the CUDA space of the 19 operators, on small shapes that do not divide, before
--- three witnesses:
+-- Kernels without a GPU: random draws of the CUDA space of the 19 operators, on small shapes that do not divide, on
+-- three oracles:
 --   the interpreter  runs what is lowered with threads, barriers and a shadow of shared memory: no race, the same results
 --   the shim         is RUN_KERNELS: the source compiled for the CPU computes the same; "-": it is not asked
 --   NVRTC            compiles the source, where it is installed; asked with the shim
--- Prints a table: draws, how many of them are distinct, with how many of these each witness agrees, and what was refused,
+-- Prints a table: draws, how many of them are distinct, with how many of these each oracle agrees, and what was refused,
 -- by reason.
 -- usage: msched kernels.lua ROOT RUN_KERNELS DRAWS SEED [WORKLOAD…]
 local ms = require "msched"
@@ -67,7 +67,7 @@ local function write(path, text)
   file:write(text)
 end
 
--- How many sources of the folder compute what the function does; what is said of those that do not goes to `wrong`.
+-- How many sources of the folder compute what the function does; messages about the others go to `wrong`.
 local function run_on_cpu(name, wrong)
   local pipe = io.popen(string.format("'%s' %s/function.py %s %d", run_kernels, folder, folder, seed))
   local agree

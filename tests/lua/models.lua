@@ -67,7 +67,7 @@ assert(not ok and message:find "there is no cost model `oracle`", message)
 
 -- ---- A user's ----------------------------------------------------------------------------------------------------
 
--- In place of xgboost: it sees every lesson and every candidate.
+-- In place of xgboost: it sees every training sample and every candidate.
 local seen = {lessons = 0, candidates = 0}
 ms.model {
   name = "mine",

@@ -443,7 +443,7 @@ function tests.register_tile_across()
   local X, W = te.placeholder({20, 24}, "float32", "X"), te.placeholder({40, 24}, "float32", "W")
   local func = te.func("dense", {X, W, (ms.ops.dense(X, W))})
   local made = sketches(func, CPU, {rules = {"register_tile"}})
-  assert(#made == 1 + 2, #made) -- one vector a row, or two; not without panels
+  assert(#made == 1 + 2, #made) -- one vector a row, or two; not without packed panels
   for i = 2, #made do
     local sch = made[i]
     local copy = sch:get_sblock "W_global"

@@ -1,13 +1,13 @@
--- The spaces of the peer (TVM MetaSchedule) for 19 operators on two targets, against ours with its rules: as many sketches,
--- and for each of the peer's one of ours that makes the same function with its decisions, before and after postprocessing.
--- The sketches that the default rules open beyond these are listed.
+-- MetaSchedule's spaces for 19 operators on two targets, against ours with its rules: as many sketches, and for each of
+-- MetaSchedule's one of ours that makes the same function with its decisions, before and after postprocessing. The sketches
+-- that the default rules open beyond these are listed.
 -- usage: msched peer_spaces.lua ROOT [WORKLOAD…]
 local ms = require "msched"
 local targets, space = ms.load "rules.targets", ms.load "rules.space"
 
 local workloads = dofile(arg[1] .. "/tests/support/workloads.lua")
 local names = #arg > 1 and {table.unpack(arg, 2)} or workloads.all
-local TARGETS = {llvm = "llvm -mcpu=skylake-avx512 -num-cores=16", cuda = "cuda -arch=sm_80"} -- that the peer was asked for
+local TARGETS = {llvm = "llvm -mcpu=skylake-avx512 -num-cores=16", cuda = "cuda -arch=sm_80"} -- whose spaces were recorded
 
 local function simplified(traces)
   local list = {}
@@ -15,7 +15,7 @@ local function simplified(traces)
   return list
 end
 
--- The peer's decisions in our trace: both draw the same, in the same order. nil: they do not.
+-- MetaSchedule's decisions in our trace: both draw the same, in the same order. nil: they do not.
 local function with_decisions(ours, theirs)
   local own, given = ours:draws(), theirs:draws()
   if #own ~= #given then return nil end
@@ -31,7 +31,7 @@ local function replayed(func, trace)
   return ok and sch or nil, sch
 end
 
--- The number of our sketch that makes the peer's function with the peer's decisions, `finish` (if any) being done to ours.
+-- The number of our sketch that makes MetaSchedule's function with its decisions, `finish` (if any) being done to ours.
 local function find(func, sketches, theirs, finish)
   local want = assert(replayed(func, theirs)):hash()
   for i, ours in ipairs(sketches) do
@@ -62,7 +62,7 @@ local function made_by(func, trace)
   return sch
 end
 
--- Whether a sketch of the peer's makes with our decisions what ours makes.
+-- Whether a sketch of MetaSchedule's makes with our decisions what ours makes.
 local function is_the_peers(func, ours, peers)
   local own, want = tile_draws(ours), made_by(func, ours):hash()
   for _, theirs in ipairs(peers) do
@@ -79,7 +79,7 @@ local function is_the_peers(func, ours, peers)
   return false
 end
 
--- The default space's sketches that are none of the peer's, by their blocks; tiled ones by how.
+-- The default space's sketches that MetaSchedule does not have, by their blocks; tiled ones by how.
 local function list_ours(name, kind, func, peers)
   local default, _, product = space.generate(func, space.parts(targets.context(ms.target(TARGETS[kind]))))
   assert(not product)
@@ -111,20 +111,20 @@ local function check(name, kind, func)
   local function wrong(...) failures[#failures + 1] = string.format("%s, %s: ", name, kind) .. string.format(...) end
   for key in pairs(report.refused) do wrong("a rule asks for what is refused: %s", key) end
   local peers, posts = simplified(workloads.traces(kind, name)), simplified(workloads.traces(kind .. "_post", name))
-  if #sketches ~= #peers then wrong("%d sketches, the peer has %d", #sketches, #peers) end
+  if #sketches ~= #peers then wrong("%d sketches, MetaSchedule has %d", #sketches, #peers) end
   local taken = {}
   for i, theirs in ipairs(peers) do
     local at = find(func, sketches, theirs)
-    if not at then wrong("sketch %d of the peer is none of ours", i - 1)
-    elseif taken[at] then wrong("sketches %d and %d of the peer are the same of ours", taken[at] - 1, i - 1) end
+    if not at then wrong("sketch %d of MetaSchedule is none of ours", i - 1)
+    elseif taken[at] then wrong("sketches %d and %d of MetaSchedule are the same of ours", taken[at] - 1, i - 1) end
     taken[at or 0] = i
   end
   for i, theirs in ipairs(posts) do
     if not find(func, sketches, theirs, function(sch) return space.postprocess(sch, parts) end) then
-      wrong("sketch %d of the peer is none of ours after postprocessing", i - 1)
+      wrong("sketch %d of MetaSchedule is none of ours after postprocessing", i - 1)
     end
   end
-  print(string.format("%-8s %-4s %d sketches as the peer's, %d of them postprocessed", name, kind, #peers, #posts))
+  print(string.format("%-8s %-4s %d sketches as MetaSchedule's, %d of them postprocessed", name, kind, #peers, #posts))
   list_ours(name, kind, func, peers)
   return failures
 end

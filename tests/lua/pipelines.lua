@@ -46,7 +46,7 @@ local function count(target, draws)
       local sch = ms.apply(func, c.trace)
       local kernel = ms.build(sch:func(), {target = target})
       local asked, foreseen = kernel:resources()[1].shared_bytes, sch:kernels()[1].shared_bytes
-      assert(asked <= (foreseen + 63) // 32 * 32 and foreseen <= most, string.format("%d bytes are asked for, %d were foreseen", asked, foreseen))
+      assert(asked <= (foreseen + 63) // 32 * 32 and foreseen <= most, string.format("the kernel uses %d bytes, the estimate was %d", asked, foreseen))
       if tostring(sch):find "software_pipeline_stage" then
         pipelined = pipelined + 1
         if copies(kernel) then copying = copying + 1 end

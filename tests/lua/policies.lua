@@ -64,7 +64,7 @@ for _, c in ipairs((pool:replay(jobs))) do
 end
 assert(around > 5 and least(descent.times[1]) <= least(drawn.times[1]))
 
--- What is drafted first is better than what is drawn, before anything was measured; without gain it ends.
+-- The first proposals are better than random candidates, before anything was measured; without gain it ends.
 local function lines_time(sch) -- as long as many lines of the cache are touched
   local features, lines = ms.features(sch), 0
   for row = 1, #features do lines = lines + 2 ^ features(row, "buffer0_lines") end
@@ -72,7 +72,7 @@ local function lines_time(sch) -- as long as many lines of the cache are touched
 end
 local drafted = run({small}, {policy = "analytical", trials = 16, measuring = {time = lines_time}})
 usual = mean(run({small}, {policy = "random", trials = 48, measuring = {time = lines_time}}).times[1], 1, 48)
-assert(mean(drafted.times[1], 1, 16) < 0.5 * usual, "drafts are no better than draws")
+assert(mean(drafted.times[1], 1, 16) < 0.5 * usual, "proposals are no better than random candidates")
 
 -- What comes first is a least of the estimate: no step away, places of blocks among them, is cheaper.
 do
@@ -166,7 +166,7 @@ run({near}, {policy = "random", trials = 8, db = other})
 collectgarbage()
 same(run({small}, {policy = "random", trials = 12, db = other}).asked[1], run({small}, {policy = "random", trials = 12}).asked[1], "a policy that does not ask for it")
 
--- Opening the space anew reaches what a rule decides by a number that it drew; replaying its traces does not.
+-- Opening the space again reaches what a rule decides by a number that it drew; replaying its traces does not.
 local function decided_by_draw(sch)
   local i = sch:get_loops(sch:get_sblock "C")
   local outer = sch:split(i, {sch:sample_perfect_tile(i, 2, 64)})

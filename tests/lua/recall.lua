@@ -1,6 +1,5 @@
--- Postprocessors that are known again (lua/bind/state/recall.h): candidates of a pool are what the postprocessors make
--- of them in Lua, most of the Lua does not run, what they read otherwise is not taken for known, and a user's always
--- runs.
+-- Memoized postprocessing (lua/bind/state/recall.h): a pool's candidates are what the postprocessors make of them in Lua.
+-- Most of the Lua does not run; a postprocessor that reads something else misses the cache, and a user's always runs.
 local ms = require "msched"
 local te = ms.te
 local tune, space, targets = ms.load "search.tune", ms.load "rules.space", ms.load "rules.targets"
@@ -93,7 +92,7 @@ end}]], CPU, 64)
 for i, c in ipairs(made) do assert((c ~= false) == (i % 2 == 1), i) end
 assert(#list == 1 and list[1].by == "second" and list[1].count == 32 and list[1].code == nil)
 
--- A shipped one with parameters of a user's space, which refuses all: the first by its Lua, the others known again.
+-- A shipped one with parameters of a user's space, which refuses all: the first by its Lua, the others by cache hits.
 made, list = with_rules("require 'msched'.space {postprocs = {'verify_gpu_code'}, verify_gpu_code = {local_bytes = -1}}", GPU, 64)
 for i, c in ipairs(made) do assert(c == false, i) end
 assert(#list == 1 and list[1].by == "verify_gpu_code" and list[1].count == 64 and list[1].code == nil, list[1] and list[1].by)

@@ -339,7 +339,7 @@ assert(decisions.share({"a", "b", "a", "b"}, {1, 2, 4, 3}) == 0 and not decision
 local ranks = decisions.ranks_of {{status = "measured", seconds = 2}, {status = "censored", seconds = 1}, {status = "censored", seconds = 9}, {status = "measured", seconds = 1}}
 assert(table.concat(ranks, " ") == "2.0 3.5 3.5 1.0")
 
--- Of a run in two stretches, of which the second begins anew: waits do not overlap, and the curve goes on where it was.
+-- A run in two sessions, the second one a new start: waits do not overlap, and the curve goes on where it was.
 do
   local list = {
     {when = 10, search = {asked = 1, came = 2, build_seconds = 0.25, run_seconds = 0.5}}, {when = 12, search = {asked = 1, came = 4}},

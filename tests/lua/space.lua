@@ -6,7 +6,7 @@ local parts = space.parts(targets.context(ms.target "native"))
 
 local root = arg[1]
 local examples = {{"gemm", 48, 64, 80}, {"gemm", 37, 50, 29}, {"conv2d_bn_relu", 12, 8}, {"softmax", 8, 24}}
-do -- TVMScript is a door like Lua
+do -- TVMScript opens a space like Lua
   local file <close> = assert(io.open(root .. "/lua/examples/gemm.py"))
   assert(ms.from_script(file:read "a", "gemm.py"):hash() == assert(loadfile(root .. "/lua/examples/gemm.lua"))()[1]:hash())
 end

@@ -1,5 +1,5 @@
 -- The spaces of the 19 operators of lua/bench/data/workloads: each opens, and candidates drawn from its sketches are
--- postprocessed and, for this machine, built. Prints what was refused, by whom and with which code. The peer's sketches
+-- postprocessed and, for this machine, built. Prints what was refused, by whom and with which code. MetaSchedule's sketches
 -- for both targets are drawn too, and run through our postprocessors; those for GPUs that are accepted are candidates
 -- of ours. usage: msched spaces.lua ROOT DRAWS BUILDS [WORKLOAD…]    DRAWS a space, of which BUILDS are built
 local ms = require "msched"
@@ -33,10 +33,10 @@ local function draw_ours(name, kind, func, on)
   return pool, accepted, opened.refused, sketches
 end
 
--- Draws from the peer's sketches, with our postprocessors.
+-- Draws from MetaSchedule's sketches, with our postprocessors.
 local function draw_peers(name, kind, pool)
   local theirs, refused = workloads.traces(kind, name), {}
-  assert(#theirs > 0, name .. ": no sketch of the peer's is there")
+  assert(#theirs > 0, name .. ": no sketch of MetaSchedule's is there")
   local accepted = workloads.draw(pool, theirs, draws, refused)
   report(name, kind, #theirs, #accepted, refused)
   return accepted, refused
@@ -47,7 +47,7 @@ local function check_cpu(name, func)
   check_refused(name, refused)
   local of_peer, peers = draw_peers(name, "llvm", pool)
   check_refused(name, peers)
-  assert(#of_peer >= draws // 2, name .. ": most draws of the peer's sketches are refused")
+  assert(#of_peer >= draws // 2, name .. ": most draws of MetaSchedule's sketches are refused")
   pool:close()
   for i = 1, math.min(builds, #accepted) do
     local c = accepted[i * #accepted // math.min(builds, #accepted)]
@@ -66,7 +66,7 @@ local function with_decisions(ours, theirs)
   return ours
 end
 
--- What our draws are held against loses nothing: what the peer draws without and a GPU would launch is a candidate of ours.
+-- Our postprocessors lose nothing: each of MetaSchedule's draws without them that a GPU would launch is a candidate of ours.
 local function check_gpu(name, func)
   local pool, _, _, sketches = draw_ours(name, "gpu", func, gpu)
   local of_peer, found = draw_peers(name, "cuda", pool), 0
@@ -81,7 +81,7 @@ local function check_gpu(name, func)
       end
     end
   end
-  assert(found == #of_peer, string.format("%s: %d candidates of the peer's are not among ours", name, #of_peer - found))
+  assert(found == #of_peer, string.format("%s: %d candidates of MetaSchedule's are not among ours", name, #of_peer - found))
   pool:close()
 end
 

@@ -258,7 +258,7 @@ for _, target in ipairs {CPU, GPU} do
   assert(changed > 0, target.text .. ": no factor of a split is mutated")
 end
 
--- What comes first by estimate: a schedule as it was, where tiles gain little, and squares of a large transposition.
+-- The model's top-ranked candidates: the unchanged schedule where tiles gain little, squares for a large transposition.
 local MACHINE = ms.target "llvm -mcpu=x86-64-v4 -num-cores=2"
 local function first(func)
   local sketches, jobs = {}, {}

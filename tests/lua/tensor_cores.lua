@@ -1,8 +1,8 @@
--- Products of matrices on tensor cores without a GPU: random draws of the space of tensor cores, those with fragments
--- before three witnesses: the interpreter runs what is lowered, the source compiled for the CPU computes the same
--- (RUN_KERNELS), NVRTC compiles it, where it is installed, to the shared memory that it asks for, and to no products of warp
--- groups that wait for one another; hardly any spills registers (sums beside tiles that come by way of registers may). So are
--- the peer's own products, of 16 x 8 x 8, by their own pipelines.
+-- Matrix products on tensor cores without a GPU: random draws of the space of tensor cores, those with fragments on three
+-- oracles: the interpreter runs the lowered function, the source compiled for the CPU computes the same (RUN_KERNELS), and
+-- NVRTC, where it is installed, compiles it to the estimated shared memory, without serializing wgmma. Hardly any kernel
+-- spills registers (accumulators beside tiles that are copied by way of registers may). MetaSchedule's own products of
+-- 16 x 8 x 8 are checked the same way, with their own pipelines.
 -- usage: msched tensor_cores.lua RUN_KERNELS DRAWS SEED
 local ms = require "msched"
 local te = ms.te
@@ -53,7 +53,7 @@ end
 local missing -- why there is no NVRTC
 local compiled, spilling = 0, 0
 
--- others: what is foreseen of registers, and that none spills, is not of their kind.
+-- others: kernels whose registers are not compared with the estimate, and which may spill.
 local function compile(kernel, others)
   local asked = kernel:resources()
   local ok, got = pcall(kernel.resources, kernel, true)
@@ -66,7 +66,7 @@ local function compile(kernel, others)
   if others then return end
   registers:note(asked[1], got[1])
   compiled, spilling = compiled + 1, spilling + (got[1].spill_stores + got[1].spill_loads > 0 and 1 or 0)
-  assert(not got[1].serialized, "products of a warp group wait for one another")
+  assert(not got[1].serialized, "the groups of a wgmma are serialized")
 end
 
 -- What was drawn, each once, and applied; with its text.
@@ -88,7 +88,7 @@ local function source_has(path, what)
   return file:read "a":find(what, 1, true) ~= nil
 end
 
-local in_flight, boxes, producers = 0, 0, 0 -- kernels that leave products of a warp group in flight, that copy boxes of tensors, and by a warp group more
+local in_flight, boxes, producers = 0, 0, 0 -- kernels that leave wgmma in flight, with TMA copies, with a producer warp group for them
 
 -- Gives how many sources were written, in all and by what they call.
 local function check(func, target, space, calls)
@@ -101,7 +101,7 @@ local function check(func, target, space, calls)
         local kernel = ms.build(c.func, {target = target})
         local asked = kernel:resources()[1].shared_bytes
         assert(math.abs(asked - c.foreseen) <= SLACK,
-               string.format("%d bytes of shared memory are asked for, %d were foreseen", asked, c.foreseen))
+               string.format("the kernel uses %d bytes of shared memory, the estimate was %d", asked, c.foreseen))
         written, by_call[call[2]] = written + 1, (by_call[call[2]] or 0) + 1
         local path = string.format("%s/%d.cu", folder, written)
         kernel:export(path)
@@ -110,8 +110,8 @@ local function check(func, target, space, calls)
           boxes = boxes + 1
           if c.script:find('"software_pipeline_producer": 1', 1, true) then
             producers = producers + 1
-            assert(source_has(path, "ms_named_barrier(1, "), "no warp group more copies")
-            assert(kernel:resources()[1].threads == c.threads, "as many threads as were foreseen")
+            assert(source_has(path, "ms_named_barrier(1, "), "there is no producer warp group")
+            assert(kernel:resources()[1].threads == c.threads, "the threads are not as estimated")
             assert(ms.apply(func, ms.read_trace(c.trace:json())):hash() == c.hash, "a record of it makes another function")
           end
           assert(not source_has(path, "ms_copy_"), "an input is copied by all threads, and another is not")
@@ -123,7 +123,7 @@ local function check(func, target, space, calls)
   return written, by_call
 end
 
--- Threads that share out a tile that they do not divide touch no more than the tile, nor is more foreseen.
+-- Threads whose number does not divide a tile touch no more than the tile, and the estimate is no larger.
 local function check_guarded_fetch()
   local A = te.placeholder({96, 40}, "float32", "A")
   local func = te.func("plus_one", {A, te.compute({96, 40}, function(i, j) return A[{i, j}] + 1 end, "B")})
@@ -154,7 +154,7 @@ local function run_on_cpu()
   return math.tointeger(said:match "compiled for the CPU, (%d+) agree"), said
 end
 
--- The peer's products of 16 x 8 x 8, to sums of either type; older tensor cores have none. Gives how many there were.
+-- MetaSchedule's products of 16 x 8 x 8, to accumulators of either type; older tensor cores have none. Gives their number.
 local function check_peers()
   local count = 0
   for _, output in ipairs {"float32", "float16"} do
@@ -271,12 +271,12 @@ for _, p in ipairs(PRODUCTS) do
                       by_call["mma.sync"] or 0, by_call.wgmma or 0, agree, missing and "NVRTC skipped" or "compiled by NVRTC"))
   os.execute("rm -r " .. folder)
 end
-print(string.format("%d of the peer's 16 x 8 x 8 agree on the CPU", check_peers()))
+print(string.format("%d of MetaSchedule's 16 x 8 x 8 agree on the CPU", check_peers()))
 print(string.format("%d of %d spill", spilling, compiled))
 if compiled > 0 then print(registers:check()) end
 assert(spilling * 50 <= compiled, "products spill")
 assert(in_flight > 0, "no kernel leaves products of a warp group in flight")
-assert(boxes > 0, "no kernel copies boxes of tensors")
-assert(producers > 0 and producers < boxes, "all kernels that copy boxes have a warp group more for it, or none")
-print(string.format("%d leave products of a warp group in flight, %d copy boxes of tensors", in_flight, boxes))
+assert(boxes > 0, "no kernel has TMA copies")
+assert(producers > 0 and producers < boxes, "all kernels with TMA copies have a producer warp group, or none has")
+print(string.format("%d leave wgmma in flight, %d have TMA copies", in_flight, boxes))
 print(missing and "tensor_cores: NVRTC skipped: " .. missing or "tensor_cores: ok")

@@ -1,5 +1,5 @@
--- Without tuning: no kernel runs, the first draft that can be built is stored as not measured, tuning takes no notice of it,
--- and what was measured comes before it.  usage: untuned.lua
+-- Without tuning: no kernel runs, the first proposal that can be built is stored as not measured, tuning takes no notice of
+-- it, and measured records come before it.  usage: untuned.lua
 local ms = require "msched"
 local te, ops, tune = ms.te, ms.ops, ms.load "search.tune"
 local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../support/measurer.lua")
@@ -66,12 +66,12 @@ collectgarbage()
 local known = untuned()
 assert(known.fastest.full_id == fastest and known.fastest.seconds, "what was measured comes first")
 
--- A candidate that was drafted is measured as any other: its record says so then.
+-- A proposal is measured as any other candidate: its record says so then.
 local again = support.new_path()
 path = again
 local drafted = untuned()
-ms.policy {name = "what was drafted", run = function(env) env:measure(env:replay {{trace = drafted.fastest.trace:simplified(false)}}) end}
-support.run({func}, {policy = "what was drafted", trials = 1, db = again})
+ms.policy {name = "the proposal", run = function(env) env:measure(env:replay {{trace = drafted.fastest.trace:simplified(false)}}) end}
+support.run({func}, {policy = "the proposal", trials = 1, db = again})
 collectgarbage()
 local both = records()
 assert(#both == 1 and both[1].id == drafted.fastest.full_id and both[1].status == "measured")

@@ -65,7 +65,7 @@ bool propose_if(struct grow *g, enum vm_kind kind) {
   return end(g);
 }
 
-/* What can be done in each round: the block is looked up anew. */
+/* Instructions that are possible in each round: the block is looked up again. */
 static void propose_in_round(struct grow *g, tir_block b) {
   char name[256];
   uint32_t first;

@@ -1,10 +1,10 @@
--- Registers of kernels as foreseen (jit/cuda/registers.h) against what the assembler says of them.
+-- The register-pressure estimate of kernels (jit/cuda/registers.h) against the registers that ptxas reports.
 local foreseen = {}
 
--- Close: off by so many, or such a share of what there are; near: by so many, or such a factor. What share of kernels has to be
--- each; and of pairs of kernels of which one has half as many again as the other, of how many that one is foreseen to have more.
--- Found to fail for a number that is the same for all, for half and for twice what is foreseen, and without the arrays of a
--- thread; what is foreseen has 92 to 96 %, 81 to 83 % and 90 to 95 %.
+-- Close: off by at most SLACK registers or a share of SHARE; near: by at most SLACK or a factor of FACTOR. A minimum share of
+-- the kernels must be each. Of the pairs in which one kernel has MORE times the other's registers, a minimum share must be
+-- estimated in that order. Constant estimates, halved or doubled ones, and those without a thread's arrays were tried and
+-- fail. The real estimate reaches 92 to 96 %, 81 to 83 % and 90 to 95 %.
 local SLACK, SHARE, FACTOR, MORE = 16, 0.35, 2, 1.5
 local CLOSE, NEAR, ORDER = 0.73, 0.85, 0.8
 
@@ -13,7 +13,7 @@ function foreseen.new() return setmetatable({count = 0, close = 0, near = 0, mem
 -- A kernel's resources, before it was assembled and after.
 function foreseen:note(asked, got)
   local most = math.min(255, 65536 // ((asked.threads + 31) // 32 * 32) // 8 * 8)
-  assert(asked.foreseen_registers > 0 and asked.foreseen_registers <= most, asked.name .. ": more registers are foreseen than a block has")
+  assert(asked.foreseen_registers > 0 and asked.foreseen_registers <= most, asked.name .. ": more registers are estimated than a block has")
   self.memory = self.memory + 1
   if asked.foreseen_spills ~= (got.spill_stores + got.spill_loads + got.stack_bytes > 0) then self.wrong = self.wrong + 1 end
   if asked.foreseen_spills then return end
@@ -23,10 +23,10 @@ function foreseen:note(asked, got)
   if off <= math.max(SLACK, SHARE * got.registers) then self.close = self.close + 1 end
   local more, less = math.max(asked.foreseen_registers, got.registers), math.min(asked.foreseen_registers, got.registers)
   if off <= SLACK or more <= FACTOR * less then self.near = self.near + 1
-  else self.far[#self.far + 1] = string.format("%s: %d foreseen, %d", asked.name, asked.foreseen_registers, got.registers) end
+  else self.far[#self.far + 1] = string.format("%s: %d estimated, %d", asked.name, asked.foreseen_registers, got.registers) end
 end
 
--- Of how many pairs whose registers differ by a factor of MORE the order is foreseen, and how many there are.
+-- How many pairs whose registers differ by a factor of MORE are estimated in the right order, and how many there are.
 local function in_order(list)
   local right, all = 0, 0
   for _, a in ipairs(list) do
@@ -44,7 +44,7 @@ end
 function foreseen:check()
   table.sort(self.errors)
   local right, all = in_order(self.both)
-  local said = string.format("registers as foreseen for %d of %d kernels, close for %d, median error %d; of two the one with more for %d of %d; what lies in memory for %d of %d",
+  local said = string.format("registers estimated near for %d of %d kernels, close for %d, median error %d; pairs in order for %d of %d; local memory right for %d of %d",
                              self.near, self.count, self.close, self.errors[(#self.errors + 1) // 2] or 0, right, all, self.memory - self.wrong, self.memory)
   assert(self.near >= NEAR * self.count and self.close >= CLOSE * self.count, said .. "\n" .. table.concat(self.far, "\n"))
   assert(right >= ORDER * all, said)

@@ -1,4 +1,4 @@
--- The 19 operators of lua/bench/data/workloads, and the traces of the peer's beside them, for the tests that go over
+-- The 19 operators of lua/bench/data/workloads, and MetaSchedule's traces beside them, for the tests that go over
 -- all.
 local ms = require "msched"
 local here = debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "")

@@ -1,4 +1,4 @@
--- Draws candidates of workloads from the design space for CPUs, runs each with its threads' timing shaken and compares
+-- Draws candidates of workloads from the design space for CPUs, runs each with perturbed thread timing and compares
 -- it with the unscheduled function; with a folder, exports them as C source too, for threads.sh.
 -- usage: msched draw.lua ROOT CANDIDATES RUNS FOLDER|- WORKLOAD…
 -- A workload's first candidate is the trace WORKLOAD.trace.json beside this file, where there is one.
@@ -71,5 +71,5 @@ for i = 5, #arg do
     end
   end
 end
-print(string.format("%d candidates, timing shaken: %d fail", all, failed))
+print(string.format("%d candidates, thread timing perturbed: %d fail", all, failed))
 os.exit(failed == 0)

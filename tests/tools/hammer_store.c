@@ -188,7 +188,7 @@ static void merge(void) {
 
 /* ---- Rounds ---- */
 
-/* The index of times is lost: a repair writes the file anew. */
+/* The index of times is lost: a repair rewrites the file. */
 static int lose_index(struct db *db, MDB_txn *txn, void *unused) {
   (void)unused;
   return mdb_drop(txn, db->times, 0);

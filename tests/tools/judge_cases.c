@@ -1,10 +1,10 @@
-/* judge_cases [--ours] [--lower] [--unsafe] [--seed N] [--verbose] [--peer] FILE|DIRECTORY…: judges the modules that
+/* judge_cases [--ours] [--lower] [--unsafe] [--seed N] [--verbose] [--theirs] FILE|DIRECTORY…: judges the modules that
  * cases hold by running them, before and after the trace (support/case.h). Prints a line for each that fails, its name
  * first, then totals; exit status 1 if any failed.
  *   --ours  judges what we make of the trace instead of the module in the case
  *   --lower lowers it first, and runs it with real threads
  *   --unsafe judges cases with instructions that may change what is computed as if these did not
- *   --peer  the modules are not ours, and neither are the failures: the status is 0 */
+ *   --theirs the modules are not ours, and neither are the failures: the status is 0 */
 #include "support/case.h"
 
 #include <stdlib.h>
@@ -59,7 +59,7 @@ static bool judge_path(const char *path, struct totals *totals) {
 int main(int argc, char **argv) {
   static const char *const names[CASE_VERDICTS] = {"equal", "refused", "unsafe", "failed"};
   struct totals totals = {.seed = 1};
-  bool peer = false;
+  bool theirs = false;
   clock_t start = clock();
   for (int i = 1; i < argc; i++) {
     if (!strcmp(argv[i], "--seed") && i + 1 < argc)
@@ -72,13 +72,13 @@ int main(int argc, char **argv) {
       totals.flags |= CASE_LOWERED;
     else if (!strcmp(argv[i], "--unsafe"))
       totals.flags |= CASE_ANY;
-    else if (!strcmp(argv[i], "--peer"))
-      peer = true;
+    else if (!strcmp(argv[i], "--theirs"))
+      theirs = true;
     else if (!judge_path(argv[i], &totals))
       return 2;
   }
   for (int v = 0; v < CASE_VERDICTS; v++)
     fprintf(stderr, "%u %s%s", totals.counts[v], names[v], v + 1 < CASE_VERDICTS ? ", " : "");
   fprintf(stderr, "; %.2f s\n", (double)(clock() - start) / CLOCKS_PER_SEC);
-  return totals.counts[CASE_FAILED] && !peer ? 1 : 0;
+  return totals.counts[CASE_FAILED] && !theirs ? 1 : 0;
 }

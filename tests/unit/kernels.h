@@ -4,7 +4,7 @@
 #ifndef MSCHED_TEST_KERNELS_H
 #define MSCHED_TEST_KERNELS_H
 
-#include "cuda/witness.h"
+#include "cuda/oracle.h"
 #include "script.h"
 
 static const struct tir_run_options real = {.lowered = true};
@@ -60,7 +60,7 @@ static void expect_barriers_needed(const struct tir *lowered) {
 enum { MOST_KEPT = 64 };
 static struct {
   struct tir *ir;
-  char path[WITNESS_PATH];
+  char path[ORACLE_PATH];
 } kept[MOST_KEPT];
 static uint32_t kept_count;
 static char folder[] = "/tmp/kernels.XXXXXX";
@@ -69,24 +69,24 @@ static char folder[] = "/tmp/kernels.XXXXXX";
 static void keep_source(struct tir *ir, const struct tir *lowered) {
   ms_error err = {0};
   assert_true(kept_count < MOST_KEPT && (kept_count || mkdtemp(folder)));
-  char *text = witness_source(lowered, tir_find_func(lowered, "main"), "kernels", &err);
+  char *text = oracle_source(lowered, tir_find_func(lowered, "main"), "kernels", &err);
   if (!text) fail_msg("%s", err.message);
   kept[kept_count].ir = ir;
-  witness_write(folder, kept_count, text, kept[kept_count].path);
+  oracle_write(folder, kept_count, text, kept[kept_count].path);
   kept_count++;
   free(text);
 }
 
 static void sources_compute_the_same_on_the_cpu(void **state) {
   (void)state;
-  if (!witness_compile(folder)) skip();
+  if (!oracle_compile(folder)) skip();
   for (uint32_t i = 0; i < kept_count; i++) {
-    struct witness w;
+    struct oracle w;
     ms_error err = {0};
-    char why[WITNESS_TEXT];
-    if (!witness_open(&w, kept[i].ir, tir_find_func(kept[i].ir, "main"), 5, &err)) fail_msg("%s", err.message);
-    if (!witness_agrees(&w, kept[i].path, why)) fail_msg("%s: %s", kept[i].path, why);
-    witness_close(&w);
+    char why[ORACLE_TEXT];
+    if (!oracle_open(&w, kept[i].ir, tir_find_func(kept[i].ir, "main"), 5, &err)) fail_msg("%s", err.message);
+    if (!oracle_agrees(&w, kept[i].path, why)) fail_msg("%s: %s", kept[i].path, why);
+    oracle_close(&w);
     tir_free(kept[i].ir);
   }
   char command[64];

@@ -1,4 +1,4 @@
-/* A store with one workload, made anew for each test, and records for it. */
+/* A store with one workload, made for each test, and records for it. */
 #ifndef MSCHED_TESTS_STORED_H
 #define MSCHED_TESTS_STORED_H
 

@@ -94,7 +94,7 @@ static bool mark_covered(struct one_case *c, struct box *box) {
 }
 
 /* Whether all that is covered lies inside, and with `exact` whether the box has no holes, for the present values of the
- * other variables. Wide boxes are looked at in their corners only. */
+ * other variables. Of a wide box only the corners are checked. */
 static bool holds_now(struct one_case *c, const struct tir_interval *ends, bool exact) {
   struct names *n = &c->names;
   struct box box = {.rank = c->rank, .total = 1};

@@ -139,7 +139,7 @@ static void expect_facts(const struct db_record *r) {
   assert_false(db_next_fact(r, &at, &f));
 }
 
-/* What is known of a device stays with a record, in the file and through JSON, beside intrinsics or without them. */
+/* A device's properties stay with a record, in the file and through JSON, beside intrinsics or without them. */
 static void keeps_facts(void **state) {
   struct fixture *x = *state;
   ms_error err = {0};

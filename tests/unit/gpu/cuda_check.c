@@ -208,7 +208,7 @@ static const char coarse[] =
     "[0, \"float16\"], []], [\"Bind\", [\"i\"], [\"threadIdx.x\"], []], [\"ReverseComputeAt\", [\"c\", "
     "\"i\"], [true, -1], []]], []]";
 
-/* One is found wrong, of 64 threads; the next is not. remark: what is said of the reference. */
+/* One is found wrong, of 64 threads; the next is not. remark: the expected remark on the reference. */
 static void judges(struct tir *ir, const char *faults, enum jit_outcome outcome, const char *reason, const char *first,
                    const char *remark) {
   const struct jit_measurer_options options = {.censor_factor = -1};

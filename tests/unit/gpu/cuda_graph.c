@@ -105,7 +105,7 @@ static void a_replay_takes_the_window(void **state) {
     if (all < 0.2 || (graph_runs(g) > 1 && all > 0.3)) fail_msg("%u runs of %g ms", graph_runs(g), milliseconds[i]);
     uint32_t started = work.started;
     for (int n = 0; n < 3; n++) assert_true(is_about(graph_sample(g, &why), 1e-3 * milliseconds[i]));
-    assert_int_equal(work.started, started); /* a replay starts nothing anew */
+    assert_int_equal(work.started, started); /* a replay launches no kernel again */
     graph_free(g);
   }
 }

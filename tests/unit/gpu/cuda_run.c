@@ -230,7 +230,7 @@ static void the_driver_is_strict(void **state) {
   unsetenv("FAKE_CUDA_DEVICES");
 }
 
-/* A map of 64 x 64 floats by boxes of 32 x 8, with one thing of it changed. */
+/* A tensor map of 64 x 64 floats with a boxDim of 32 x 8, one of its properties changed. */
 static void maps_are_checked(void **state) {
   (void)state;
   static const struct {

@@ -1,8 +1,8 @@
-/* Arithmetic of 16-bit floats, two at once, before three witnesses: the interpreter, which knows lanes only, the source on
+/* Arithmetic of 16-bit floats, two at once, on three oracles: the interpreter, which knows lanes only, the source on
  * this CPU, whose pairs are rounded once from what is exact, and NVRTC for each architecture. Of numbers of all kinds:
  * subnormal, largest, infinite, none, zeros of either sign, which their reciprocals tell apart; no difference is let pass. */
 #define _GNU_SOURCE
-#include "cuda/witness.h"
+#include "cuda/oracle.h"
 #include "jit/c/emit_c.h"
 #include "jit/cuda/nvrtc.h"
 #include "unit/script.h"
@@ -108,16 +108,16 @@ static void fill(uint16_t *a, uint16_t *b, uint16_t *s, bool bfloat) {
   *s = special[15];
 }
 
-static void open_witness(struct witness *w, const struct tir *ir, bool bfloat) {
+static void open_oracle(struct oracle *w, const struct tir *ir, bool bfloat) {
   ms_error err = {0};
-  *w = (struct witness){.ir = ir, .f = tir_find_func(ir, "main")};
+  *w = (struct oracle){.ir = ir, .f = tir_find_func(ir, "main")};
   if (!tir_make_arguments(ir, w->f, 1, &w->expected, &err)) fail_msg("%s", err.message);
   fill(w->expected.args[0].data, w->expected.args[1].data, w->expected.args[2].data, bfloat);
   tir_copy_arguments(ir, w->f, &w->expected, &w->given);
   if (!tir_run(ir, w->f, w->expected.args, w->expected.count, NULL, &err)) fail_msg("%s", err.message);
 }
 
-static void judge_lowered(const struct witness *w, const struct tir *lowered, const char *what) {
+static void judge_lowered(const struct oracle *w, const struct tir *lowered, const char *what) {
   const struct tir_run_options real = {.lowered = true};
   struct tir_arguments args;
   ms_error err = {0};
@@ -133,7 +133,7 @@ static void judge_lowered(const struct witness *w, const struct tir *lowered, co
 static struct {
   struct tir *ir;
   bool bfloat;
-  char path[WITNESS_PATH], what[200];
+  char path[ORACLE_PATH], what[200];
 } all[MOST];
 static uint32_t count;
 static char folder[] = "/tmp/pairs.XXXXXX";
@@ -193,21 +193,21 @@ static void expect(const char *source, const char *says, bool stands, const char
 static void add(const char *const *of, int operation_count, const char *type, int lanes, bool own, const char *arch,
                 const char *says) {
   bool bfloat = !strcmp(type, "bfloat16");
-  struct witness w;
+  struct oracle w;
   assert_true(count < MOST && (count || mkdtemp(folder)));
   all[count].ir = read_operations(of, operation_count, type, lanes, own);
   all[count].bfloat = bfloat;
   char *what = all[count].what;
   snprintf(what, sizeof all[count].what, "%s and so on, %d of %s, %s%s", *of, lanes, type, arch,
            own ? ", of its own" : "");
-  open_witness(&w, all[count].ir, bfloat);
+  open_oracle(&w, all[count].ir, bfloat);
   struct tir *lowered = lowered_copy(w.ir);
   judge_lowered(&w, lowered, what);
   tir_free(lowered);
-  witness_close(&w);
+  oracle_close(&w);
   char *source = source_for(all[count].ir, arch);
   if (says) expect(source, says, true, what);
-  witness_write(folder, count, source, all[count].path);
+  oracle_write(folder, count, source, all[count].path);
   free(source);
   count++;
 }
@@ -276,16 +276,16 @@ static void what_is_no_pair_stays_lane_by_lane(void **state) {
 
 static void on_the_cpu_they_compute_the_same(void **state) {
   (void)state;
-  if (!witness_compile(folder)) {
+  if (!oracle_compile(folder)) {
     printf("the shim skipped: there is no g++\n");
     skip();
   }
   for (uint32_t i = 0; i < count; i++) {
-    struct witness w;
-    char why[WITNESS_TEXT];
-    open_witness(&w, all[i].ir, all[i].bfloat);
-    if (!witness_agrees(&w, all[i].path, why)) fail_msg("%s, %s: %s", all[i].path, all[i].what, why);
-    witness_close(&w);
+    struct oracle w;
+    char why[ORACLE_TEXT];
+    open_oracle(&w, all[i].ir, all[i].bfloat);
+    if (!oracle_agrees(&w, all[i].path, why)) fail_msg("%s, %s: %s", all[i].path, all[i].what, why);
+    oracle_close(&w);
     tir_free(all[i].ir);
   }
   char command[64];

@@ -1,14 +1,14 @@
-/* Bugs put into kernels on purpose, one at a time: in what is lowered, or in the source that is made of it. Each is caught by
- * the witnesses that this table names, and by no other; the kernels without them pass all three. NVRTC, which takes half a
- * second for each, is asked of those kernels and of what it is to catch; where MSCHED_EVERY_WITNESS is set, of every bug. */
+/* Bugs put into kernels on purpose, one at a time: in the lowered function, or in its source. Each is caught by the oracles
+ * that this table names, and by no other; the kernels without bugs pass all three. NVRTC takes half a second a kernel: it
+ * gets the kernels without bugs and the bugs that it is to catch; where MSCHED_EVERY_ORACLE is set, every bug. */
 #define _GNU_SOURCE
-#include "cuda/witness.h"
+#include "cuda/oracle.h"
 #include "jit/c/emit_c.h"
 #include "jit/cuda/nvrtc.h"
 #include "jit/cuda/resources.h"
 #include "unit/script.h"
 
-enum witness_bit { NOBODY = 0, INTERPRETER = 1, SHIM = 2, NVRTC = 4 };
+enum oracle_bit { NOBODY = 0, INTERPRETER = 1, SHIM = 2, NVRTC = 4 };
 enum place { IN_LOWERED, IN_SOURCE };
 struct bug {
   const char *what; /* NULL: none, the kernel as it is */
@@ -75,7 +75,7 @@ struct bug {
   "A: T.Buffer((64,), \"int32\"), C: T.Buffer((64,), \"int32\")",                                                      \
       LINES(BX, TX(32), "        C[bx * 32 + tx] = A[bx * 32 + tx] // 4 + T.min(A[63 - bx * 32 - tx], 3) // 5 * 2")
 
-/* Copies that go on by themselves, two iterations ahead of what uses them; past the 50th column there is nothing to copy. */
+/* Asynchronous copies (cp.async), two iterations ahead of their use; past the 50th column there is nothing to copy. */
 #define PIPELINE                                                                                                       \
   "A: T.Buffer((40, 50), \"float32\"), C: T.Buffer((64,), \"float32\")",                                               \
       LINES(BX, "    L = T.alloc_buffer((32,), scope=\"local\")", TX(32), "        L[tx] = T.float32(0)",              \
@@ -104,7 +104,7 @@ struct bug {
 #define MMA      PRODUCT("shared", 24)
 #define SWIZZLED PRODUCT("shared.swizzle", 16)
 
-/* A product of halves by one warp group, of tiles in panels. */
+/* A product of halves by one warp group (wgmma), of tiles in the canonical layout. */
 #define GROUP                                                                                                          \
   "A: T.Buffer((64, 64), \"float16\"), B: T.Buffer((64, 128), \"float16\"), C: T.Buffer((64, 128), \"float32\")",      \
       LINES("for bx in T.thread_binding(1, thread=\"blockIdx.x\"):",                                                   \
@@ -118,7 +118,8 @@ struct bug {
             "U.access_ptr(\"r\", offset=k * 2048), 128, \"row_major\")",                                               \
             "        T.wgmma_store(Z.data, 0, 128, C.access_ptr(\"w\"), 128)")
 
-/* Eight steps of products by two warp groups, of boxes; who copies waits for all warps to have read what it overwrites. */
+/* Eight steps of wgmma by two warp groups on tiles that TMA copies. The copying thread waits until all warps have read the
+ * buffer that it overwrites. */
 #define TWO_GROUPS(producer, ...)                                                                                      \
   "A: T.Buffer((128, 512), \"float16\"), B: T.Buffer((512, 64), \"float16\"), C: T.Buffer((128, 64), \"float32\")",    \
       LINES(                                                                                                           \
@@ -141,7 +142,7 @@ struct bug {
           "U.access_ptr(\"r\", offset=j * 1024), 64, \"row_major\")",                                                  \
           TX(256), __VA_ARGS__)
 #define FREED TWO_GROUPS(0, "        T.wgmma_store(Z.data, 0, 64, C.access_ptr(\"w\", offset=tx // 128 * 4096), 64)")
-/* The same, of boxes that a third group has copied; sums go by way of shared memory, where they lie over the boxes. */
+/* The same, copied by a producer warp group. Accumulators are stored by way of shared memory, over the tiles. */
 #define FED                                                                                                            \
   TWO_GROUPS(1, "        T.wgmma_store(Z.data, 0, 64, D.access_ptr(\"w\", offset=tx // 128 * 4096), 64)", TX(256),     \
              "        for i in range(32):", "            C[i * 4 + tx // 64, tx % 64] = D[i * 4 + tx // 64, tx % 64]")
@@ -180,7 +181,7 @@ struct bug {
 
 /* Six steps of such products, of tiles that copies bring two iterations ahead; so many groups of products go on meanwhile. */
 #define FLIGHT(groups) AHEAD(groups, 0)
-/* The same, of boxes that one thread has copied. */
+/* The same with one thread that copies. */
 #define BOXES AHEAD(1, 1)
 #define AHEAD(groups, boxes)                                                                                           \
   "A: T.Buffer((64, 384), \"float16\"), B: T.Buffer((384, 64), \"float16\"), C: T.Buffer((64, 64), \"float32\")",      \
@@ -280,11 +281,11 @@ static const struct bug bugs[] = {
      INTERPRETER | SHIM | NVRTC},
     {"proxies are not fenced", GROUP, IN_LOWERED, "T.fence_proxy_async()", "T.evaluate(0)", SHIM},
     {"groups of rows are described too near", GROUP, IN_SOURCE, "16, 1024, 1)", "16, 512, 1)", SHIM},
-    {"panels are described too near", GROUP, IN_SOURCE, "8192, 1024, 1)", "4096, 1024, 1)", SHIM},
+    {"a descriptor has half the stride between tiles", GROUP, IN_SOURCE, "8192, 1024, 1)", "4096, 1024, 1)", SHIM},
     {"a descriptor has another swizzle", GROUP, IN_SOURCE, "16, 1024, 1)", "16, 1024, 2)", SHIM},
     {"the next products are half a step away", GROUP, IN_SOURCE, "S + ms_panels_64_64_2(16)",
      "S + ms_panels_64_64_2(8)", SHIM},
-    {"panels that are to be spread are not", GROUP, IN_SOURCE, "return (int32_t)(i ^ (i >> 6 & 7) << 3);",
+    {"a canonical layout is not swizzled", GROUP, IN_SOURCE, "return (int32_t)(i ^ (i >> 6 & 7) << 3);",
      "return (int32_t)i;", SHIM},
     {"a fragment is stored transposed", GROUP, IN_SOURCE,
      "(thread / 32 * 16 + thread % 32 / 4 * 1) * stride + thread % 4 * 2",
@@ -305,15 +306,15 @@ static const struct bug bugs[] = {
     {"sums are stored while a group is in flight", FLIGHT(1), IN_LOWERED,
      "T.wgmma_wait(0, Z.data)\n                    T.wgmma_store",
      "T.wgmma_wait(1, Z.data)\n                    T.wgmma_store", INTERPRETER | SHIM, FLIGHT_PLAIN},
-    {"boxes are waited for by the other parity", BOXES, IN_LOWERED, "phases.data, k - 2, 8, 1), 0)",
+    {"threads wait for TMA copies by the other parity", BOXES, IN_LOWERED, "phases.data, k - 2, 8, 1), 0)",
      "phases.data, k - 2, 8, 1), 1)", INTERPRETER | SHIM, FLIGHT_PLAIN},
-    {"the last boxes are waited for by the other parity", BOXES, IN_LOWERED, "phases.data, 1, 8, 1), 1)",
+    {"threads wait for the last TMA copies by the other parity", BOXES, IN_LOWERED, "phases.data, 1, 8, 1), 1)",
      "phases.data, 1, 8, 1), 0)", INTERPRETER | SHIM, FLIGHT_PLAIN},
-    {"boxes of another iteration are waited for", BOXES, IN_LOWERED,
+    {"threads wait for another iteration's TMA copies", BOXES, IN_LOWERED,
      "T.mbarrier_wait(T.tvm_access_ptr(T.type_annotation(\"uint64\"), phases.data, k - 2",
      "T.mbarrier_wait(T.tvm_access_ptr(T.type_annotation(\"uint64\"), phases.data, 0", INTERPRETER | SHIM,
      FLIGHT_PLAIN},
-    {"boxes are not waited for", BOXES, IN_LOWERED,
+    {"threads do not wait for TMA copies", BOXES, IN_LOWERED,
      "T.mbarrier_wait(T.tvm_access_ptr(T.type_annotation(\"uint64\"), phases.data, k - 2, 8, 1), 0)", "T.evaluate(0)",
      INTERPRETER | SHIM, FLIGHT_PLAIN},
     {"fewer bytes are expected", BOXES, IN_LOWERED, "phases.data, 0, 8, 1), 8192)", "phases.data, 0, 8, 1), 4096)",
@@ -335,9 +336,9 @@ static const struct bug bugs[] = {
     {"barriers are not fenced", BOXES, IN_LOWERED, "T.mbarrier_fence()", "T.evaluate(0)", SHIM, FLIGHT_PLAIN},
     {"barriers in memory are used before all know of them", BOXES, IN_LOWERED, BARRIER, "T.evaluate(0)",
      INTERPRETER | SHIM, FLIGHT_PLAIN},
-    {"boxes are of other columns", BOXES, IN_LOWERED, "2, 64, 384, 0, k * 64", "2, 64, 384, 0, k * 64 - 64",
+    {"TMA copies are of other columns", BOXES, IN_LOWERED, "2, 64, 384, 0, k * 64", "2, 64, 384, 0, k * 64 - 64",
      INTERPRETER | SHIM, FLIGHT_PLAIN},
-    {"boxes go to a version that is read", BOXES, IN_LOWERED, "S.data, T.truncmod(k, 4) * 4096",
+    {"TMA copies go to a stage buffer that is read", BOXES, IN_LOWERED, "S.data, T.truncmod(k, 4) * 4096",
      "S.data, T.truncmod(k + 2, 4) * 4096", INTERPRETER | SHIM, FLIGHT_PLAIN},
     {"who copies waits for nobody", FREED, IN_LOWERED,
      "T.mbarrier_wait(T.tvm_access_ptr(T.type_annotation(\"uint64\"), phases.data, T.truncmod(k, 4) + 4, 8, 1), "
@@ -377,12 +378,12 @@ static const struct bug bugs[] = {
      "T.evaluate(0)", INTERPRETER | SHIM, FREED_PLAIN},
     {"the producer waits by the other parity", FED, IN_LOWERED, "T.truncmod(T.Div(k, 4) + 1, 2))",
      "T.truncmod(T.Div(k, 4), 2))", INTERPRETER | SHIM, FREED_PLAIN},
-    {"the next tile's boxes are waited for by the last one's parity", TURNS, IN_LOWERED, "phases.data, k, 6, 1), turn)",
-     "phases.data, k, 6, 1), 0)", INTERPRETER | SHIM, TURNS_PLAIN},
+    {"threads wait for the next tile's TMA copies by the last tile's parity", TURNS, IN_LOWERED,
+     "phases.data, k, 6, 1), turn)", "phases.data, k, 6, 1), 0)", INTERPRETER | SHIM, TURNS_PLAIN},
     {"the next tile's sums begin with the last one's", TURNS, IN_LOWERED, "T.wgmma_fill(Z.data, 0, 64, T.float32(0.0))",
      "if turn == 0:\n                                T.wgmma_fill(Z.data, 0, 64, T.float32(0.0))", INTERPRETER | SHIM,
      TURNS_PLAIN},
-    {"the next tile's boxes wait for no reader of the last one", TURNS, IN_LOWERED,
+    {"the next tile's TMA copies wait for no reader of the last tile", TURNS, IN_LOWERED,
      "T.mbarrier_wait(T.tvm_access_ptr(T.type_annotation(\"uint64\"), phases.data, 3, 6, 1), "
      "T.truncmod(turn + 1, 2))",
      "T.evaluate(0)", INTERPRETER | SHIM, TURNS_PLAIN},
@@ -412,7 +413,8 @@ static const struct bug bugs[] = {
      FLIGHT_PLAIN},
     {"a tensor is described with another swizzle", BOXES, IN_SOURCE, "ms_steps, 0, 3, 2, 0)", "ms_steps, 0, 2, 2, 0)",
      SHIM, FLIGHT_PLAIN},
-    {"boxes are described smaller", BOXES, IN_SOURCE, "ms_box[] = {64, 64}", "ms_box[] = {64, 32}", SHIM, FLIGHT_PLAIN},
+    {"a tensor map has a smaller box", BOXES, IN_SOURCE, "ms_box[] = {64, 64}", "ms_box[] = {64, 32}", SHIM,
+     FLIGHT_PLAIN},
     {"maps change places", BOXES, IN_SOURCE, "(void *)&ms_map_0_0, (void *)&ms_map_0_1",
      "(void *)&ms_map_0_1, (void *)&ms_map_0_0", SHIM, FLIGHT_PLAIN},
     {"a copy of a box of two dimensions names three", BOXES, IN_SOURCE, "bulk.tensor.2d", "bulk.tensor.3d", NVRTC,
@@ -450,14 +452,14 @@ static struct tir *lowered_with(const struct bug *bug, const struct tir *ir) {
   return lowered;
 }
 
-/* ---- The witnesses ---- */
+/* ---- The oracles ---- */
 
 /* What kernels compute, by plain loops: many bugs are of one kernel. */
 struct kernel {
   const char *parameters;
   const char *const *lines;
   struct tir *ir;
-  struct witness w;
+  struct oracle w;
 };
 
 static bool is_of(const struct kernel *k, const char *parameters, const char *const *lines) {
@@ -469,20 +471,20 @@ static bool is_of(const struct kernel *k, const char *parameters, const char *co
 static struct kernel kernels[COUNT];
 static uint32_t kernel_count;
 
-static const struct witness *find_witness(const struct bug *bug) {
+static const struct oracle *find_oracle(const struct bug *bug) {
   const char *const *lines = bug->plain ? bug->plain : bug->lines;
   ms_error err = {0};
   for (uint32_t i = 0; i < kernel_count; i++)
     if (is_of(&kernels[i], bug->parameters, lines)) return &kernels[i].w;
   struct kernel *k = &kernels[kernel_count++];
   *k = (struct kernel){bug->parameters, lines, .ir = read_lines(bug->parameters, lines)};
-  if (!witness_open(&k->w, k->ir, tir_find_func(k->ir, "main"), 5, &err)) fail_msg("%s", err.message);
+  if (!oracle_open(&k->w, k->ir, tir_find_func(k->ir, "main"), 5, &err)) fail_msg("%s", err.message);
   return &k->w;
 }
 
 static void free_kernels(void) {
   for (uint32_t i = 0; i < kernel_count; i++) {
-    witness_close(&kernels[i].w);
+    oracle_close(&kernels[i].w);
     tir_free(kernels[i].ir);
   }
 }
@@ -515,13 +517,13 @@ static bool nvrtc_agrees(const char *source, const struct c_kernels *predicted, 
 }
 
 struct subject {
-  const struct witness *w;
-  char path[WITNESS_PATH];
+  const struct oracle *w;
+  char path[ORACLE_PATH];
   unsigned asked, caught;
 };
 
 static bool asks_nvrtc(const struct bug *bug) {
-  return !bug->what || bug->caught & NVRTC || getenv("MSCHED_EVERY_WITNESS");
+  return !bug->what || bug->caught & NVRTC || getenv("MSCHED_EVERY_ORACLE");
 }
 
 /* What the interpreter and NVRTC say; the source goes to the folder. */
@@ -532,8 +534,8 @@ static void examine(const struct bug *bug, uint32_t number, const char *folder, 
   struct tir *own = read_lines(bug->parameters, bug->lines);
   struct tir *lowered = lowered_with(bug, own);
   tir_free(own);
-  s->w = find_witness(bug);
-  if (!witness_interprets(s->w, lowered, tir_find_func(lowered, "main"), &err)) s->caught |= INTERPRETER;
+  s->w = find_oracle(bug);
+  if (!oracle_interprets(s->w, lowered, tir_find_func(lowered, "main"), &err)) s->caught |= INTERPRETER;
   assert_true(jit_target_parse("cuda -arch=sm_90a", &target, &err));
   char *source = jit_emit_c(lowered, tir_find_func(lowered, "main"), "kernels", &target, NULL, &made, &err);
   if (!source) fail_msg("%s", err.message);
@@ -543,20 +545,20 @@ static void examine(const struct bug *bug, uint32_t number, const char *folder, 
     if (!nvrtc_agrees(source, &made, missing)) s->caught |= NVRTC;
     if (!*missing) s->asked |= NVRTC;
   }
-  witness_write(folder, number, source, s->path);
+  oracle_write(folder, number, source, s->path);
   free(source);
   free(made.at);
   tir_free(lowered);
 }
 
 static void ask_shim(const struct bug *bug, struct subject *s) {
-  char why[WITNESS_TEXT];
-  if (witness_agrees(s->w, s->path, why)) return;
+  char why[ORACLE_TEXT];
+  if (oracle_agrees(s->w, s->path, why)) return;
   s->caught |= SHIM;
   if (bug->what) printf("%s: %s\n", bug->what, why);
 }
 
-static const char *mark(const struct subject *s, enum witness_bit bit) {
+static const char *mark(const struct subject *s, enum oracle_bit bit) {
   return !(s->asked & bit) ? "not asked" : s->caught & bit ? "caught" : "-";
 }
 
@@ -567,7 +569,7 @@ static void each_bug_is_caught(void **state) {
   bool missing = false, as_said = true;
   assert_non_null(mkdtemp(folder));
   for (uint32_t i = 0; i < COUNT; i++) examine(&bugs[i], i, folder, &subjects[i], &missing);
-  if (!witness_compile(folder)) skip();
+  if (!oracle_compile(folder)) skip();
   for (uint32_t i = 0; i < COUNT; i++) ask_shim(&bugs[i], &subjects[i]);
   printf("%-46s %-12s %-8s %s\n", "bug", "interpreter", "shim", missing ? "NVRTC: skipped, it is missing" : "NVRTC");
   for (uint32_t i = 0; i < COUNT; i++) {

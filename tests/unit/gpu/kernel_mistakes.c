@@ -305,7 +305,7 @@ static void elements_of_half_bytes_are_refused(void **state) {
                                  "        S[0] = A[bx]", TX(1), "        C[bx] = S[0]");
   struct tir *lowered = lowered_copy(ir);
   ms_error err = {0};
-  char *source = witness_source(lowered, tir_find_func(lowered, "main"), "kernels", &err);
+  char *source = oracle_source(lowered, tir_find_func(lowered, "main"), "kernels", &err);
   assert_null(source);
   assert_string_equal(ms_code_name(err.code), ms_code_name(MS_NOT_COMPILABLE));
   tir_free(lowered);

@@ -1,6 +1,6 @@
-/* Products of warp groups: what registers hold, how panels lie, kernels before three witnesses, what is refused. */
+/* Warp-group MMA (wgmma): layouts of registers and shared memory, kernels on three oracles, refusals. */
 #define _GNU_SOURCE
-#include "cuda/witness.h"
+#include "cuda/oracle.h"
 #include "jit/c/emit_c.h"
 #include "jit/cuda/nvrtc.h"
 #include "jit/cuda/resources.h"
@@ -39,7 +39,7 @@ static void places_are_as_published(void **state) {
   }
 }
 
-/* ---- Panels ---- */
+/* ---- The canonical layout ---- */
 
 /* Each byte has one place, pieces of 16 bytes stay whole, and eight rows that follow one upon the other meet in no bank. */
 static void panels_lose_nothing(void **state) {
@@ -64,7 +64,7 @@ static void panels_lose_nothing(void **state) {
     }
 }
 
-/* Rows of sums that are set apart by eight elements, as the rule does: pairs of a warp's threads meet in no bank. */
+/* Rows of accumulators with a padding of eight elements, as the rule sets it: stores of a warp have no bank conflict. */
 static void stored_sums_meet_in_no_bank(void **state) {
   (void)state;
   enum { BYTES = 8, LEAST = TIR_WARP * BYTES / 128 };
@@ -89,7 +89,7 @@ struct product {
   const char *start_b;         /* where b begins; NULL: at 0 */
   const char *pipeline;        /* annotations of the loop over tiles of 64 of k; NULL: the tiles are the matrices */
   const char *text, *plain;    /* instead of what these make; NULL: they make it */
-  bool producer;               /* a warp group more copies */
+  bool producer;               /* with a producer warp group */
   int blocks;                  /* that do all tiles; 0: one each */
 };
 
@@ -209,7 +209,7 @@ static struct tir *read_plain(const struct product *p) {
   return ir;
 }
 
-/* The text, in which a warp group more copies, and so many blocks do all tiles. Takes it. */
+/* The text with a producer warp group, and with so many blocks that do all tiles. Takes it. */
 static char *with_producer(char *text, int blocks) {
   static const char asks[] = "\"software_pipeline_tensor_copies\": 1";
   char *made = malloc(strlen(text) + 128);
@@ -401,11 +401,11 @@ static bool check_code(const char *source, struct c_kernels *kernels, const char
   return ok;
 }
 
-static void three_witnesses_agree(void **state) {
+static void three_oraclees_agree(void **state) {
   (void)state;
-  static struct witness witnesses[COUNT];
+  static struct oracle oraclees[COUNT];
   static struct tir *modules[COUNT];
-  static char paths[COUNT][WITNESS_PATH];
+  static char paths[COUNT][ORACLE_PATH];
   char folder[] = "/tmp/wgmma.XXXXXX", command[64], what[64], blocks[32];
   bool compiled = true;
   struct jit_target target;
@@ -419,8 +419,8 @@ static void three_witnesses_agree(void **state) {
     modules[i] = p->pipeline ? read_plain(p) : read_product(p);
     struct tir *ir = read_product(p);
     if (!tir_lower(ir, 1, &lowering, &err)) fail_msg("%s: %s", what, err.message);
-    if (!witness_open(&witnesses[i], modules[i], 1, 3, &err)) fail_msg("%s: %s", what, err.message);
-    if (!witness_interprets(&witnesses[i], ir, 1, &err)) fail_msg("%s: %s", what, err.message);
+    if (!oracle_open(&oraclees[i], modules[i], 1, 3, &err)) fail_msg("%s: %s", what, err.message);
+    if (!oracle_interprets(&oraclees[i], ir, 1, &err)) fail_msg("%s: %s", what, err.message);
     char *source = jit_emit_c(ir, 1, "product", &target, NULL, &kernels, &err);
     if (!source) fail_msg("%s: %s", what, err.message);
     /* Whether b's columns or its rows lie side by side is PTX's last operand, which the shim does not see. */
@@ -435,18 +435,18 @@ static void three_witnesses_agree(void **state) {
     assert_int_equal(p->producer && p->groups == 2, !!strstr(source, "ms_more_registers<232>()"));
     assert_int_equal(p->producer && p->groups == 3, !!strstr(source, "ms_more_registers<152>()"));
     compiled = check_code(source, &kernels, what) && compiled;
-    witness_write(folder, i, source, paths[i]);
+    oracle_write(folder, i, source, paths[i]);
     free(source);
     free(kernels.at);
     tir_free(ir);
   }
   if (!compiled) printf("NVRTC skipped: it is missing\n");
-  bool runs = witness_compile(folder);
+  bool runs = oracle_compile(folder);
   if (!runs) printf("the shim skipped: there is no g++\n");
   for (uint32_t i = 0; i < COUNT; i++) {
-    char why[WITNESS_TEXT];
-    if (runs && !witness_agrees(&witnesses[i], paths[i], why)) fail_msg("%s: %s", paths[i], why);
-    witness_close(&witnesses[i]);
+    char why[ORACLE_TEXT];
+    if (runs && !oracle_agrees(&oraclees[i], paths[i], why)) fail_msg("%s: %s", paths[i], why);
+    oracle_close(&oraclees[i]);
     tir_free(modules[i]);
   }
   snprintf(command, sizeof command, "rm -r %s", folder);
@@ -512,8 +512,8 @@ static int barriers_in_loop(const char *text) {
   return count;
 }
 
-/* Threads meet once in an iteration, of boxes not at all: copies are to other versions than products read. The loop's products are left in
- * flight, and those of the steps behind it, but for the last. */
+/* Threads synchronize once an iteration, with TMA copies not at all: copies are to other stage buffers than wgmma reads.
+ * The loop's wgmma groups stay in flight, and those of the steps behind it, but for the last. */
 static void groups_stay_in_flight(void **state) {
   (void)state;
   char noted[300];
@@ -566,7 +566,7 @@ static void what_is_not_proved_is_waited_for(void **state) {
   tir_free(ir);
 }
 
-/* ---- Boxes ---- */
+/* ---- TMA copies ---- */
 
 /* What is no box is copied by all threads, and told. */
 static void what_is_no_box_is_told(void **state) {
@@ -741,7 +741,7 @@ int main(void) {
                                      cmocka_unit_test(panels_lose_nothing),
                                      cmocka_unit_test(stored_sums_meet_in_no_bank),
                                      cmocka_unit_test(products_are_sums),
-                                     cmocka_unit_test(three_witnesses_agree),
+                                     cmocka_unit_test(three_oraclees_agree),
                                      cmocka_unit_test(groups_stay_in_flight),
                                      cmocka_unit_test(what_is_not_proved_is_waited_for),
                                      cmocka_unit_test(what_is_no_box_is_told),

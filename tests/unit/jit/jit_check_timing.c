@@ -1,4 +1,4 @@
-/* Kernels run with their threads' timing shaken: what is right stays right, what depends on threads is refused. */
+/* Kernels run with perturbed thread timing: right ones stay right, those that depend on timing are refused. */
 #include "unit/script.h"
 
 #include "jit/jit.h"

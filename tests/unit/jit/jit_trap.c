@@ -208,7 +208,7 @@ static void stops_come_at_any_moment(void **state) {
   }
 }
 
-/* A fault of a shaken run ends the check, as that of another run ends the call. */
+/* A fault in a perturbed run ends the check, as one in another run ends the call. */
 static void faults_end_checks(void **state) {
   (void)state;
   for (int l = 0; l < 2; l++) {

@@ -125,7 +125,7 @@ static void no_blocks_are_not_launched(void **state) {
                                  "for bx in T.thread_binding(n, thread=\"blockIdx.x\"):", "    A[bx] = T.float32(0)");
   ms_error err = {0};
   assert_accepted(lower(ir, err));
-  char *text = witness_source(ir, tir_find_func(ir, "main"), "kernels", &err);
+  char *text = oracle_source(ir, tir_find_func(ir, "main"), "kernels", &err);
   assert_non_null(text);
   assert_non_null(strstr(text, "if (n > 0) cudaLaunchKernel("));
   free(text);
@@ -152,7 +152,7 @@ static void infinite_constants_are_computed_with(void **state) {
 
 /* ---- What is shared out among threads ---- */
 
-/* 48 threads load 16 x 20 elements, in 7 turns of which the last is not whole: no rows past the 16th. */
+/* 48 threads load 16 x 20 elements, in 7 rounds of which the last is not whole: no rows past the 16th. */
 static void what_threads_share_out_is_no_more_than_there_is(void **state) {
   (void)state;
   expect_lowered(read_function("A: T.Buffer((64, 20), \"float32\"), C: T.Buffer((64, 20), \"float32\")", BX(4),

@@ -1,5 +1,5 @@
 /* Software pipelines: loops whose statements run for several iterations side by side compute the same, on extents that do not
- * divide, and on extents shorter than the stages; copies go on by themselves until they are waited for. */
+ * divide, and on extents shorter than the stages; copies are asynchronous until a wait. */
 #define _GNU_SOURCE
 #include "unit/kernels.h"
 
@@ -89,7 +89,7 @@ static void copies_are_of_four_bytes_at_least(void **state) {
   struct tir *ir = VECTORS("float16", 2, 1), *lowered = lowered_copy(ir);
   char *text = tir_print(lowered, TIR_NONE, TIR_PRINT_FUNCTION);
   assert_null(strstr(text, "async_copy"));
-  assert_null(strstr(text, "ptx_")); /* nothing goes on by itself, nothing is waited for */
+  assert_null(strstr(text, "ptx_")); /* no copy is asynchronous, none is waited for */
   free(text);
   tir_free(lowered);
   tir_free(ir);

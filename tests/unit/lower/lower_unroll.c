@@ -1,4 +1,4 @@
-/* The unrolling pass: what a pragma's steps allow is written out, and a branch inside a value weighs more. */
+/* The unrolling pass: loops within a pragma's steps are unrolled, and a branch inside a value weighs more. */
 #include "unit/lowered_text.h"
 
 /* Stores of the function after the pass, on vectors of 256 bits. */
@@ -66,7 +66,7 @@ static void few_steps_need_no_pragma(void **state) {
                    32);
 }
 
-/* Two loops that together are too many: the one that runs more often is written out, though it comes second. */
+/* Two loops that together are too many: the one that runs more often is unrolled, though it comes second. */
 static void most_of_the_work_is_written_out(void **state) {
   (void)state;
   struct tir *ir = read_function(

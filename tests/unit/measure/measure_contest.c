@@ -1,4 +1,5 @@
-/* Contests: candidates timed again in turn, by a real helper; one that cannot be run ends it, and measuring goes on. */
+/* Final re-measurement: candidates timed again in alternating slices, by a real helper; one that cannot be run ends it,
+ * and measuring goes on. */
 #include "unit/measurer.h"
 
 static struct tir *filling(void) {

@@ -72,7 +72,7 @@ static void three_slow_calls_do(void **state) {
 }
 
 /* The call that warmed the caches was slow too: it is one of the three, and enough with one that nothing interrupted. */
-static void the_first_call_is_a_witness(void **state) {
+static void the_first_call_counts(void **state) {
   (void)state;
   struct timing_plan plan = {.tolerance = 0.02, .limit = 0.15, .once = 0.02, .hopeless = 5e-3, .clock = &fake_clock};
   struct jit_timing t;
@@ -322,7 +322,7 @@ static void seconds_of_a_clock_that_is_ahead_count(void **state) {
 
 static struct {
   double begins, ends;         /* hertz */
-  uint32_t begun, ended, step; /* step: each turn begins so many megahertz lower than the one before */
+  uint32_t begun, ended, step; /* step: each slice begins so many megahertz lower than the one before */
 } device;
 static void fake_turn(void *data, bool begins, struct jit_conditions *out) {
   (void)data;
@@ -355,8 +355,9 @@ static void times_are_scaled_to_one_clock(void **state) {
   }
 }
 
-/* Slices are in a drawn order, each contender's as often as any other's; each is told of its begin and end, and those that begin at a
- * lower clock count as at the first's. The clock of one that is told nothing is its neighbour's. */
+/* Slices are in a random order, each finalist's as often as any other's. Each finalist is told when its slice begins and
+ * ends; slices that begin at a lower clock are scaled to the first's clock. A finalist that is told nothing has its
+ * neighbour's clock. */
 static void slices_are_scaled_to_the_first(void **state) {
   (void)state;
   struct contender all[] = {{2e-3, 0}, {2e-3, 0}};
@@ -380,7 +381,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(one_slow_call_decides_nothing),
       cmocka_unit_test(three_slow_calls_do),
-      cmocka_unit_test(the_first_call_is_a_witness),
+      cmocka_unit_test(the_first_call_counts),
       cmocka_unit_test(what_was_interrupted_is_called_again_after_a_rest),
       cmocka_unit_test(as_few_samples_as_the_plan_allows),
       cmocka_unit_test(two_samples_tell_what_is_beaten),

@@ -118,7 +118,7 @@ static void ranks_within_each_task(void **state) {
   free(fast.features), free(slow.features);
 }
 
-/* It learns from all lessons at once: how many came at a time does not show, to the last bit, nor what was asked between. */
+/* It is trained on all samples at once: how they were split does not show, to the last bit, nor queries in between. */
 static void parts_make_no_difference(void **state) {
   (void)state;
   struct world w = make_world(4, 200, 1e-3);
@@ -314,7 +314,7 @@ static void a_file_goes_on(void **state) {
   teach_world(again, &changed, 0, 200, 0);
   double after = agreement_on(again, &changed, 200, 300);
   if (!(before > 0.55 && after > before + 0.05))
-    fail_msg("%g of the pairs in order, and %g with more lessons", before, after);
+    fail_msg("%g of the pairs in order, and %g with more training samples", before, after);
   save(again);
   struct search_model *third = load();
   double x[MOST], y[MOST];

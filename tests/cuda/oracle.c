@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "witness.h"
+#include "oracle.h"
 
 #include "fibers.h"
 #include "jit/c/emit_c.h"
@@ -19,10 +19,10 @@ enum { ORDERS = 4, SECONDS = 60, PAGE = 4096, FILLER = 0xff };
 
 /* ---- What is expected ---- */
 
-bool witness_open(struct witness *w, const struct tir *ir, tir_func f, uint64_t seed, ms_error *err) {
+bool oracle_open(struct oracle *w, const struct tir *ir, tir_func f, uint64_t seed, ms_error *err) {
   struct tir_run_report report = {0};
   struct tir_run_options options = {.note_unwritten = true, .report = &report};
-  *w = (struct witness){.ir = ir, .f = f};
+  *w = (struct oracle){.ir = ir, .f = f};
   if (!tir_make_arguments(ir, f, seed, &w->expected, err)) return false;
   tir_copy_arguments(ir, f, &w->expected, &w->given);
   for (uint32_t i = 0; i < w->expected.count; i++) w->expected.args[i].unwritten = i < 64 && w->expected.args[i].data;
@@ -33,7 +33,7 @@ bool witness_open(struct witness *w, const struct tir *ir, tir_func f, uint64_t 
   return ok;
 }
 
-bool witness_interprets(const struct witness *w, const struct tir *lowered, tir_func f, ms_error *err) {
+bool oracle_interprets(const struct oracle *w, const struct tir *lowered, tir_func f, ms_error *err) {
   struct tir_run_report report = {0};
   const struct tir_run_options real = {.lowered = true, .report = &report};
   struct tir_arguments args;
@@ -51,21 +51,21 @@ bool witness_interprets(const struct witness *w, const struct tir *lowered, tir_
   return ok;
 }
 
-void witness_close(struct witness *w) {
+void oracle_close(struct oracle *w) {
   tir_arguments_free(&w->expected);
   if (w->given.args) tir_arguments_free(&w->given);
 }
 
 /* ---- Sources ---- */
 
-char *witness_source(const struct tir *lowered, tir_func f, const char *name, ms_error *err) {
+char *oracle_source(const struct tir *lowered, tir_func f, const char *name, ms_error *err) {
   struct jit_target target;
   if (!jit_target_parse("cuda -arch=sm_90", &target, err)) return NULL;
   return jit_emit_c(lowered, f, name, &target, NULL, NULL, err);
 }
 
-void witness_write(const char *folder, uint32_t number, const char *text, char path[WITNESS_PATH]) {
-  snprintf(path, WITNESS_PATH, "%s/%u.cu", folder, number);
+void oracle_write(const char *folder, uint32_t number, const char *text, char path[ORACLE_PATH]) {
+  snprintf(path, ORACLE_PATH, "%s/%u.cu", folder, number);
   FILE *file = fopen(path, "w");
   if (!file || fputs(text, file) < 0 || fclose(file)) abort();
 }
@@ -80,7 +80,7 @@ void witness_write(const char *folder, uint32_t number, const char *text, char p
   "-fno-strict-aliasing "                                                                                              \
   "-fsanitize=undefined -fsanitize-undefined-trap-on-error -fno-sanitize=float-divide-by-zero"
 
-bool witness_compile(const char *folder) {
+bool oracle_compile(const char *folder) {
   char command[1000];
   int length = snprintf(command, sizeof command,
                         "cd %s && ls | grep '[.]cu$' | xargs -P %ld -I{} sh -c 'g++ " FLAGS " -I " TEST_ROOT
@@ -142,7 +142,7 @@ static void read_head(const char *path, struct source *out) {
   free(text);
 }
 
-static void call(const struct witness *w, launcher *launch, size_t workspace, struct tir_arguments *args) {
+static void call(const struct oracle *w, launcher *launch, size_t workspace, struct tir_arguments *args) {
   uint32_t count = args->count;
   void **pointers = calloc(count + 1, sizeof *pointers);
   uint64_t *scalars = calloc(count + 1, sizeof *scalars);
@@ -168,7 +168,7 @@ static void call(const struct witness *w, launcher *launch, size_t workspace, st
   free(memory);
 }
 
-static _Noreturn void run_child(const struct witness *w, const char *source) {
+static _Noreturn void run_child(const struct oracle *w, const char *source) {
   static const char *const orders[ORDERS] = {"forwards", "backwards", "shuffled", "shuffled"};
   char path[4200];
   struct source s;
@@ -195,18 +195,18 @@ static _Noreturn void run_child(const struct witness *w, const char *source) {
 /* ---- */
 
 /* What went wrong with the compiler, if it did: the first line of its log that says so. */
-static bool is_compiled(const char *source, char why[WITNESS_TEXT]) {
+static bool is_compiled(const char *source, char why[ORACLE_TEXT]) {
   char path[4200];
   snprintf(path, sizeof path, "%s.so", source);
   if (access(path, R_OK) == 0) return true;
   snprintf(path, sizeof path, "%s.log", source);
   char *log = case_read_file(path), *error = log ? strstr(log, "error") : NULL;
-  snprintf(why, WITNESS_TEXT, "g++ refuses it: %.*s", error ? (int)strcspn(error, "\n") : 0, error ? error : "");
+  snprintf(why, ORACLE_TEXT, "g++ refuses it: %.*s", error ? (int)strcspn(error, "\n") : 0, error ? error : "");
   free(log);
   return false;
 }
 
-bool witness_agrees(const struct witness *w, const char *source, char why[WITNESS_TEXT]) {
+bool oracle_agrees(const struct oracle *w, const char *source, char why[ORACLE_TEXT]) {
   int ends[2], status;
   if (!is_compiled(source, why)) return false;
   if (pipe(ends)) abort();
@@ -219,13 +219,13 @@ bool witness_agrees(const struct witness *w, const char *source, char why[WITNES
   }
   close(ends[1]);
   FILE *said = fdopen(ends[0], "r");
-  size_t length = said ? fread(why, 1, WITNESS_TEXT - 1, said) : 0;
+  size_t length = said ? fread(why, 1, ORACLE_TEXT - 1, said) : 0;
   why[length] = 0;
   why[strcspn(why, "\n")] = 0;
   if (said) fclose(said);
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
   if (WIFSIGNALED(status))
-    snprintf(why, WITNESS_TEXT, "%s",
+    snprintf(why, ORACLE_TEXT, "%s",
              WTERMSIG(status) == SIGALRM   ? "it does not end"
              : WTERMSIG(status) == SIGSEGV ? "it touches memory that is not its own"
                                            : "undefined behaviour: an index overflows, or a vector is misaligned");
