@@ -6,7 +6,7 @@ local te, network = ms.te, ms.load "lua.net.network"
 local common = ms.load "lua.net.common"
 local infer = {}
 
-local FAMILIES = {"elementwise", "shapes", "reductions", "products", "windows", "attention", "losses"}
+local FAMILIES = {"elementwise", "shapes", "reductions", "products", "windows", "attention", "losses", "resize", "sampling"}
 local operators -- by name, of ONNX's own domain; others by domain.name
 local function known_operators()
   if not operators then

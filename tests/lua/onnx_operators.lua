@@ -47,7 +47,7 @@ local function refuses(expected, op, inputs, attributes, opset)
   local ok, message = pcall(function()
     local arrays = {}
     for i, t in ipairs(inputs) do
-      if t and not t.constant then arrays["x" .. i] = ms.array(t[2], t[1], t[3]) end
+      if t and not t.constant and t.given ~= false then arrays["x" .. i] = ms.array(t[2], t[1], t[3]) end
     end
     return read(model(op, inputs, 1, attributes, opset)):run(arrays, {interpret = true})
   end)
@@ -163,6 +163,29 @@ check("NegativeLogLikelihoodLoss", {classes, wanted, f32({2}, {1, 10})}, {f32({}
 check("NegativeLogLikelihoodLoss", {classes, i64({2}, {1, 0})}, {f32({2}, {2, 3})}, {reduction = "none"})
 check("SoftmaxCrossEntropyLoss", {f32({1, 2}, {0, math.log(3)}), i64({1}, {0})}, {f32({}, {math.log(4)}), f32({1, 2}, {-math.log(4), math.log(0.75)})})
 
+-- ---- Images: resized, and read at places that are data ----
+
+local row = f32({1, 1, 1, 2}, {1, 3})
+check("Resize", {row, false, known(f32({4}, {1, 1, 2, 2}))}, {f32({1, 1, 2, 4}, {1, 1, 3, 3, 1, 1, 3, 3})}) -- nearest
+check("Resize", {row, false, known(f32({1}, {2}))}, {f32({1, 1, 1, 4}, {1, 1.5, 2.5, 3})}, {mode = "linear", axes = {3}})
+check("Resize", {row, false, false, known(i64({4}, {1, 1, 1, 3}))}, {f32({1, 1, 1, 3}, {1, 2, 3})}, {mode = "linear", coordinate_transformation_mode = "align_corners"})
+check("Resize", {f32({4}, {1, 2, 3, 4}), false, known(f32({1}, {0.5}))}, {f32({2}, {1.625, 3.375})}, {mode = "linear", antialias = 1})
+check("Resize", {f32({4}, {1, 2, 3, 4}), false, known(f32({1}, {0.5}))}, {f32({2}, {1.40625, 3.59375})}, {mode = "cubic"})
+check("Resize", {f32({2}, {1, 3}), known(f32({2}, {0, 2})), false, known(i64({1}, {3}))}, {f32({3}, {1, 3, 9})},
+      {coordinate_transformation_mode = "tf_crop_and_resize", extrapolation_value = 9.0})
+check("Resize", {{"uint8", {2}, {1, 4}}, false, known(f32({1}, {2}))}, {{"uint8", {4}, {1, 2, 3, 4}}}, {mode = "linear"})
+check("Resize", {f32({2, 4}, {1, 2, 3, 4, 5, 6, 7, 8}), false, false, known(i64({2}, {1, 1}))}, {f32({1, 2}, {1, 3})},
+      {keep_aspect_ratio_policy = "not_smaller", coordinate_transformation_mode = "asymmetric"})
+check("Resize", {f32({5}, {1, 2, 3, 4, 5}), false, false, known(i64({1}, {3}))}, {f32({3}, {1, 3, 5})}) -- indices by a table
+check("Upsample", {row, known(f32({4}, {1, 1, 1, 2}))}, {f32({1, 1, 1, 4}, {1, 1, 3, 3})}, {}, 9)
+check("GridSample", {row, f32({1, 1, 3, 2}, {0, 0, 3, 0, nan, 0})}, {f32({1, 1, 1, 3}, {2, 0, 0})}, {align_corners = 1}, 20)
+check("GridSample", {row, f32({1, 1, 2, 2}, {3, 0, -9, 5})}, {f32({1, 1, 1, 2}, {1, 1})}, {mode = "nearest", padding_mode = "reflection", align_corners = 1}, 20)
+check("GridSample", {row, f32({1, 1, 1, 2}, {9, 0})}, {f32({1, 1, 1, 1}, {3})}, {mode = "bicubic", padding_mode = "border"}, 16)
+check("AffineGrid", {f32({1, 2, 3}, {2, 0, 1, 0, 1, 0}), known(i64({4}, {1, 1, 1, 2}))}, {f32({1, 1, 2, 2}, {0, 0, 2, 0})}, {}, 20)
+check("RoiAlign", {f32({1, 1, 1, 4}, {1, 2, 3, 4}), f32({1, 4}, {0, 0, 3, 1}), i64({1}, {0})}, {f32({1, 1, 1, 1}, {2.5})}, {sampling_ratio = 2, coordinate_transformation_mode = "output_half_pixel"})
+check("DeformConv", {row, f32({1, 1, 1, 1}, {10}), f32({1, 2, 1, 2}, {0, 0, 0.5, 9})}, {f32({1, 1, 1, 2}, {20, 0})}, {}, 19)
+check("Col2Im", {f32({1, 2, 2}, {1, 2, 3, 4}), known(i64({1}, {3})), known(i64({1}, {2}))}, {f32({1, 1, 3}, {1, 5, 4})}, {}, 18)
+
 -- ---- Networks: folding, and what is refused ----
 
 -- x is flattened by a shape that is computed of its own: all but the Reshape is folded.
@@ -195,6 +218,12 @@ refuses("index 2 of x2 is not in [-2, 1]", "Gather", {f32({2}, {1, 2}), i64({1},
 refuses("index -3 of x2 is not in [-2, 1]", "Gather", {f32({2}, {1, 2}), known(i64({1}, {-3}))})
 refuses("index 9 of x2 is not in [0, 1]", "NegativeLogLikelihoodLoss", {classes, wanted})
 refuses("3 heads of queries do not share 2 of keys", "Attention", {f32({1, 1, 3}, {1, 2, 3}), f32({1, 1, 2}, {1, 2}), f32({1, 1, 2}, {1, 2})}, {q_num_heads = 3, kv_num_heads = 2}, 24)
+refuses("it has neither scales nor sizes", "Resize", {row})
+refuses("mode is `area`, none of nearest, linear, cubic", "Resize", {row, false, known(f32({4}, {1, 1, 2, 2}))}, {mode = "area"})
+refuses("2 sizes for 4 axes", "Resize", {row, false, false, known(i64({2}, {1, 1}))})
+refuses("input 3, x3, depends on data", "Resize", {row, false, {"float32", {4}, {1, 1, 2, 2}, given = false}})
+refuses("sampling_ratio is 0", "RoiAlign", {row, f32({1, 4}, {0, 0, 1, 1}), i64({1}, {0})})
+refuses("index 1 of x3 is not in [0, 0]", "RoiAlign", {row, f32({1, 4}, {0, 0, 1, 1}), i64({1}, {1})}, {sampling_ratio = 1})
 refuses("attribute kernel_shape is missing", "MaxPool", {f32({1, 1, 2}, {1, 2})})
 refuses("attribute axis is no integer", "Softmax", {f32({2}, {1, 2})}, {axis = 0.5})
 refuses("3 channels, weights of [1, 2, 1] and 1 groups do not fit", "Conv", {f32({1, 3, 1}, {1, 2, 3}), f32({1, 2, 1}, {1, 2})})

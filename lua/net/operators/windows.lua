@@ -162,6 +162,38 @@ operators.ConvTranspose = function(n)
   return with_bias(n, Y, 3, X.type)
 end
 
+-- Blocks of columns summed into the image that they were cut from.
+operators.Col2Im = function(n)
+  local X, size, kernel = n:x(1), n:list(2), n:list(3)
+  local rank, taps = #size, 1
+  local strides, dilations, pads = n:ints("strides", repeated(1, rank)), n:ints("dilations", repeated(1, rank)), n:ints("pads", repeated(0, 2 * rank))
+  if #kernel ~= rank or #strides ~= rank or #dilations ~= rank or #pads ~= 2 * rank then n:fail("its attributes are not of %d dimensions", rank) end
+  local blocks, columns = {}, 1
+  for d, extent in ipairs(size) do
+    if extent < 1 or kernel[d] < 1 or strides[d] < 1 or dilations[d] < 1 then n:fail("an image of %d, blocks of %d", extent, kernel[d]) end
+    blocks[d] = math.max(0, (extent + pads[d] + pads[d + rank] - (kernel[d] - 1) * dilations[d] - 1) // strides[d] + 1)
+    taps, columns = taps * kernel[d], columns * blocks[d]
+  end
+  if #X.shape ~= 3 or X.shape[2] % taps ~= 0 or X.shape[3] ~= columns or columns == 0 then
+    n:fail("%s is not of %d columns of blocks of %d", common.text(X.shape), columns, taps)
+  end
+  local shape, t = {X.shape[1], X.shape[2] // taps, table.unpack(size)}, common.wide_type(X.type)
+  local Y = reduce(shape, kernel, te.sum, function(i, r)
+    local at, reaches, own = {}, {}, {}
+    for d in ipairs(size) do
+      local x = i[d + 2] + pads[d] - r[d] * dilations[d]
+      local block = strides[d] == 1 and x or te.floordiv(x, strides[d])
+      own[d], at[d] = r[d] + 0, te.maximum(te.minimum(block, blocks[d] - 1), 0)
+      reaches[#reaches + 1], reaches[#reaches + 2] = te.ge(x, 0), te.lt(block, blocks[d])
+      if strides[d] > 1 then reaches[#reaches + 1] = te.eq(te.floormod(x, strides[d]), 0) end
+    end
+    local x = wide(X[{i[1], i[2] * taps + common.fold(own, kernel), common.fold(at, blocks)}])
+    return te.select(te.all(table.unpack(reaches)), x, te.const(is_float(t) and 0.0 or 0, t))
+  end)
+  if Y.type == X.type then return Y end
+  return compute(shape, X.type, function(i) return Y[i] end)
+end
+
 -- ---- Pools -------------------------------------------------------------------------------------------------------
 
 local function pool_window(n)
