@@ -1,12 +1,13 @@
 #!/bin/sh
 # The field's words: counts the coinages that once stood in our texts, and names the field's term for each.
 # Documents: README.md, the guide, the man page, READMEs. Messages, and the texts of help: string literals of several words in
-# Lua and C. Comments, too. Of lua, rules and search; the other modules still have some.
+# Lua, C and shell. Comments, too. Of all modules and tests, but for the folders in `exempt`, which still have some.
 # Prints the lines that have one; exit status 1 if there are any.
 # usage: words.sh SOURCES [counts]   counts: how many of each row stand in documents and messages
 set -e
 cd "$1"
 mode=${2:-check}
+exempt='^(tests/words\.sh:|(tir/(lower|gpu)|jit/cuda)/|tests/unit/(gpu/wgmma|lower/lower_pipeline)\.c:)'
 
 # A row: what it is called here; the pattern (in lower case; < and > are the edges of a word); the field's term; what may
 # stand all the same, a pattern that is cut out of a line before it is searched; and files in which the word is right.
@@ -33,12 +34,12 @@ recall@<recall(s|ed|ing)?>|known again>@memoized postprocessing, cache hit@(the|
 lessons@<lessons?>@training samples@
 reach@<peak reach>|<(the|a|its|one's|measured|of) reach>|<reaches of>@measured peak@
 witnesses@<witness(es|ed)?>@oracles@
-peer@<peers?('s)?>@TVM, or MetaSchedule@
+peer@<peers?('s)?>@TVM, or MetaSchedule@@json.sh
 hostile@<hostile>@checked (build)@
 shaken@<(shake|shaken|shakes|shaking|shook)>@thread-timing perturbation, perturbed@
 digits@all (of )?(its|their) digits@full-mantissa data@
 tiles lent@<tiles?[^.;]* len(t|ds?)>|<lends? [^.;]*tiles?>@AMX permission granted@or lent:
-box, heeding@<heed(s|ed|ing)?>|<ms.box>|<sandbox box>@sandbox, interruptible@
+box, heeding@<heed(s|ed|ing)?>|<ms\.box>|<sandbox box>@sandbox, interruptible@
 ways@<ways? of (autotvm|flextensor|ansor|other tuners|working)>@compatibility libraries@
 rooms, doors@<rooms>|<(each|this|another|other|its own) room>|<doors?>@modules, public headers@
 anew@<anew>@again, resampled, from scratch@
@@ -50,14 +51,14 @@ ROWS
 
 # Lines of documents, each after its file and number.
 documents() {
-  find lua rules search -name '*.md' | sort | xargs awk '{ print FILENAME ":" FNR ":" $0 }' README.md lua/msched.1
+  find "$@" -name '*.md' | sort | xargs awk '{ print FILENAME ":" FNR ":" $0 }' README.md lua/msched.1
 }
 
 # String literals of several words: what messages, help and reports are made of. A member's line of docs.lua and a term's
 # have their text after a bar.
 literals() {
-  find "$@" -name '*.lua' -o -name '*.[ch]' -o -name '*.def' | sort | xargs awk '
-    /^[ \t]*(--|\/\*|\* |#include)/ { next }
+  find "$@" -name '*.lua' -o -name '*.[ch]' -o -name '*.def' -o -name '*.sh' | sort | xargs awk '
+    /^[ \t]*(--|\/\*|\* |#include)/ || (FILENAME ~ /\.sh$/ && /^[ \t]*#/) { next }
     FILENAME ~ /cli\/(docs|terms)\.lua$/ && match($0, / \| /) { print FILENAME ":" FNR ":" substr($0, RSTART + 3); next }
     {
       line = $0
@@ -69,9 +70,13 @@ literals() {
     }'
 }
 
-# Comments: what follows -- in Lua and stands between the marks in C.
+# Comments: what follows -- in Lua, stands between the marks in C, and begins a line with # in shell.
 comments() {
-  find "$@" -name '*.lua' -o -name '*.[ch]' -o -name '*.def' | sort | xargs awk '
+  find "$@" -name '*.lua' -o -name '*.[ch]' -o -name '*.def' -o -name '*.sh' | sort | xargs awk '
+    FILENAME ~ /\.sh$/ {
+      if (/^[ \t]*#/) print FILENAME ":" FNR ":" $0
+      next
+    }
     FILENAME ~ /\.lua$/ {
       gsub(/"([^"\\]|\\.)*"/, "")
       if (match($0, /--/)) print FILENAME ":" FNR ":" substr($0, RSTART)
@@ -137,9 +142,9 @@ search() {
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 failed=0
-documents | search documents || failed=1
-literals lua rules search | search messages || failed=1
-comments lua rules search | search comments || failed=1
+for kind in documents literals comments; do
+  $kind lua rules search tir vm jit db tests | { [ "$mode" = counts ] && cat || grep -vE "$exempt"; } | search $kind || failed=1
+done
 if [ "$mode" = check ]; then # what it must find
   printf 'x:1:A draft of the peer\n' | search itself >"$scratch/found" && failed=1
   [ "$(grep -c 'the field says' "$scratch/found")" = 2 ] || failed=1

@@ -32,7 +32,7 @@ ids() { sed -n 's/^{"record": *"\([0-9a-f]*\)".*/\1/p' "$1" | sort -u; }
 ids base.jsonl >base.ids
 best=$("$msched" top -k 1 --json --db base.db | sed -n 's/.*"id":"\([0-9a-f]*\)".*/\1/p')
 last=$("$msched" top -k 30 --json --db base.db | tail -n 1 | sed -n 's/.*"id":"\([0-9a-f]*\)".*/\1/p')
-# A byte of one record is another: a repair drops it, and writes the file anew with the others.
+# A byte of one record is changed: a repair drops it, and rewrites the file with the others.
 cat >spoil.lua <<'L'
 local file = assert(io.open(arg[1], "r+b"))
 local text, at = file:read "a", 0

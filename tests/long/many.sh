@@ -1,6 +1,6 @@
 #!/bin/sh
-# Twenty tasks from one command, interrupted twice and gone on with: what was measured is kept and known again, no trial is
-# done twice, and each task that a candidate was timed of ends with a best.  usage: many.sh MSCHED [TRIALS of all together [SEED]]
+# Twenty tasks from one command, interrupted twice and resumed: records are kept and found again, no trial is done twice, and
+# each task of which a candidate was timed ends with a best.  usage: many.sh MSCHED [TRIALS of all together [SEED]]
 set -eu
 msched=$1 total=${2:-400} seed=${3:-1}
 work=$(mktemp -d)

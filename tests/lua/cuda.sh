@@ -140,29 +140,29 @@ FAKE_CUDA_DEVICES=90 "$msched" tune "$gemm" --target cuda --no-tune --db "$work/
 grep -q "on cuda -arch=sm_90a:" "$work/out" || fail "not what that device alone has: $(cat "$work/out")"
 MSCHED_LIBCUDA=/nonexistent refused "no device is found here: say which GPU" "$msched" tune "$gemm" --target cuda --no-tune --db "$work/first.db" -- 32 32 32
 
-# ---- Without measuring: drafts whose registers spill, or whose products wait for one another, come after those that do not
+# ---- Without measuring: proposals whose registers spill, or whose wgmma is serialized, come after those that do not
 first() { # the record that a new store gets
   "$msched" tune "$gemm" --target "$target" --no-tune --db "$work/$1.db" -- 32 32 32 >"$work/out" 2>&1 || fail "--no-tune: $(cat "$work/out")"
   sed -n 's/.*msched show \([0-9a-f]*\).*/\1/p' "$work/out" | head -1
 }
 plain=$(first plain)
 [ -n "$plain" ] && [ "$(first plain_again)" = "$plain" ] || fail "not the same twice: $plain"
-[ "$(FAKE_NVRTC_SPILLS=2 first spills)" != "$plain" ] || fail "a draft that spills is the first"
-[ "$(FAKE_NVRTC_SERIALIZED=2 first waits)" != "$plain" ] || fail "a draft whose products wait for one another is the first"
-[ "$(FAKE_NVRTC_SPILLS=1000 first all_spill)" = "$plain" ] || fail "where all drafts spill, the first is not the first"
+[ "$(FAKE_NVRTC_SPILLS=2 first spills)" != "$plain" ] || fail "a proposal that spills is the first"
+[ "$(FAKE_NVRTC_SERIALIZED=2 first waits)" != "$plain" ] || fail "a proposal with serialized wgmma is the first"
+[ "$(FAKE_NVRTC_SPILLS=1000 first all_spill)" = "$plain" ] || fail "where all proposals spill, the first is not the first"
 
-# ---- What a record's kernels take: as the assembler says, or without NVRTC as is foreseen, and that it is
+# ---- What a record's kernels take: as ptxas reports, or without NVRTC the estimate, marked as one
 gemm_db=$work/plain.db
 FAKE_NVRTC_REGISTERS=77 "$msched" show "$plain" --db "$gemm_db" >"$work/shown"
 grep -q "^kernel gemm[a-z_0-9]*: [1-9][0-9]* threads a block, 77 registers, 0 bytes spilled, 0 of stack, [0-9]* bytes of shared memory$" "$work/shown" ||
   fail "not the assembler's registers: $(grep "^kernel" "$work/shown")"
-! grep -q "not assembled\|about" "$work/shown" || fail "what is foreseen is shown beside what there is: $(cat "$work/shown")"
+! grep -q "not assembled\|about" "$work/shown" || fail "the estimate is shown beside the reported numbers: $(cat "$work/shown")"
 MSCHED_NVRTC=/nonexistent "$msched" show "$plain" --db "$gemm_db" --json >"$work/shown"
 grep -q '"no_code": \?"not assembled: .*NVRTC is missing' "$work/shown" && ! grep -q '"registers"' "$work/shown" || fail "it is not said why as JSON: $(cat "$work/shown")"
 about=$(sed -n 's/.*"foreseen_registers": \?\([1-9][0-9]*\).*/\1/p' "$work/shown")
 MSCHED_NVRTC=/nonexistent "$msched" show "$plain" --db "$gemm_db" >"$work/shown"
 grep -q "^kernel gemm[a-z_0-9]*: [1-9][0-9]* threads a block, about $about registers, [0-9]* bytes of shared memory$" "$work/shown" ||
-  fail "not what is foreseen, $about: $(grep "^kernel" "$work/shown")"
+  fail "not the estimate, $about: $(grep "^kernel" "$work/shown")"
 grep -q "^not assembled: .*NVRTC is missing" "$work/shown" || fail "it is not said why: $(head -3 "$work/shown")"
 cat >"$work/sums.lua" <<'END'
 -- A record of a thread that keeps 1024 sums, of a product of 64. usage: sums.lua STORE TARGET

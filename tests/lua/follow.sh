@@ -96,7 +96,7 @@ is_like_a_report k.html k.db
 # It ends by itself when the store rests.
 follow -o k.html --until-idle 2 --db k.db
 ends 0
-grep -q '^k.html: follows k.db' out && grep -q '^k.html: 1 task, .* written [0-9]* time' out || fail "what is said of its end"
+grep -q '^k.html: follows k.db' out && grep -q '^k.html: 1 task, .* written [0-9]* time' out || fail "its last line"
 is_like_a_report k.html k.db
 # SIGTERM ends it as Ctrl-C does; tasks that are named alone are shown.
 follow relu_64x64 -o one.html --db s.db

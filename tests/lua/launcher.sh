@@ -1,8 +1,9 @@
 #!/bin/sh
-# usage: launcher.sh PROGRAM FAKE_CUDA FAKE_NVRTC [FLAGS]: kernels that leave; FLAGS link what FAKE_CUDA was built with. A GEMM from the space for GPUs, and a function of two
-# kernels with memory between them, much shared memory and scalars, and one of which a warp group more copies boxes of tensors, are exported as source, cubin, and C with its header
-# that launches them: it compiles without a warning, needs the driver's API alone, and with a driver of the tests' own
-# computes what it should. nvcc compiles the source, where it is installed.
+# usage: launcher.sh PROGRAM FAKE_CUDA FAKE_NVRTC [FLAGS]: exported kernels; FLAGS link what FAKE_CUDA was built with.
+# A GEMM from the space for GPUs, a function of two kernels with memory between them, much shared memory and scalars, and a
+# product with TMA copies by a producer warp group are exported as source, cubin, and C with its header that launches them:
+# it compiles without a warning, needs the driver's API alone, and with a driver of the tests' own computes what it should.
+# nvcc compiles the source, where it is installed.
 set -e
 program=$1 fake_cuda=$2 fake_nvrtc=$3 flags=${4-}
 folder=$(mktemp -d)
@@ -155,13 +156,13 @@ static void use_boxes(void) {
   must(boxes_load(&module, image("boxes.cubin")), "load");
   must(boxes_launch(&module, dx, dy, dz, 0, NULL), "launch");
   must(cuMemcpyDtoH_v2(z, dz, sizeof z), "from the device");
-  must(boxes_launch(&module, dx + 2, dy, dz, 0, NULL) != 1, "a launch of a tensor that no copy can be of");
+  must(boxes_launch(&module, dx + 2, dy, dz, 0, NULL) != 1, "a launch on a tensor that TMA cannot copy");
   must(boxes_unload(&module), "unload");
   for (int i = 0; i < 64; i++)
     for (int j = 0; j < 64; j++) {
       int sum = 0;
       for (int k = 0; k < 320; k++) sum += (i * 320 + k) % 7 % 3 * ((k * 64 + j) % 11 % 3);
-      must((float)sum != z[i * 64 + j], "an element of the product of boxes");
+      must((float)sum != z[i * 64 + j], "an element of the product with TMA copies");
     }
   must(cuMemFree_v2(dx) | cuMemFree_v2(dy) | cuMemFree_v2(dz), "free");
 }
@@ -184,7 +185,7 @@ int main(void) {
   return 0;
 }
 C
-grep -q "__launch_bounds__(256)" boxes.cu || { echo "no warp group more copies boxes"; exit 1; }
+grep -q "__launch_bounds__(256)" boxes.cu || { echo "there is no producer warp group"; exit 1; }
 name=$(sed -n '1s/^.*the kernels of \([^,]*\),.*/\1/p' gemm.c)
 sed -i "s/NAME/$name/g" use.c
 

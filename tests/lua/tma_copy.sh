@@ -1,7 +1,7 @@
 #!/bin/sh
-# usage: boxes.sh PROGRAM FAKE_CUDA FAKE_NVRTC OLD_CUDA: a kernel that copies boxes of tensors is run by the driver of the tests' own, which
-# describes them, and computes what it should, with a warp group more for the copies too; a record of such a kernel is found by tuning, and
-# replayed and exported from the store; a driver that is too old to describe them is told by name.
+# usage: tma_copy.sh PROGRAM FAKE_CUDA FAKE_NVRTC OLD_CUDA: a kernel with TMA bulk tensor copies is run by the driver of the
+# tests' own, which makes tensor maps, and computes what it should, with a producer warp group too; a record of such a kernel
+# is found by tuning, and replayed and exported from the store; a driver too old for tensor maps is told by name.
 set -e
 program=$1 fake_cuda=$2 old_cuda=$4
 folder=$(mktemp -d)
@@ -62,7 +62,7 @@ MSCHED_LIBCUDA=$fake_cuda "$program" "$folder/run.lua" | grep -q "as it should b
 if MSCHED_LIBCUDA=$old_cuda "$program" "$folder/run.lua" >"$folder/said" 2>&1; then echo "an old driver runs it"; exit 1; fi
 grep -q "the driver has no cuTensorMapEncodeTiled" "$folder/said" || { cat "$folder/said"; exit 1; }
 
-# A record of the space's, whose draw has a warp group more copy: made again from the store, by whoever has no file of rules.
+# A record of the space's, whose decisions ask for a producer warp group: made again from the store without the rules' file.
 cat >"$folder/rules.lua" <<'LUA'
 local ms = require "msched"
 local targets = ms.load "rules.targets"
@@ -86,8 +86,8 @@ record=
 for id in $("$program" top --db "$db" | awk '/cuda/ {print $2}'); do
   "$program" show "$id" --db "$db" | grep -q '"software_pipeline_producer": 1' && record=$id
 done
-[ -n "$record" ] || { echo "no record has a warp group more copy"; exit 1; }
+[ -n "$record" ] || { echo "no record has a producer warp group"; exit 1; }
 "$program" replay "$record" --db "$db" >"$folder/said" 2>&1 && grep -q "by 0, everywhere" "$folder/said" || { cat "$folder/said"; exit 1; }
 "$program" export "$record" -o "$folder/record.cu" --db "$db"
-grep -q "ms_named_barrier(1, " "$folder/record.cu" && grep -q "ms_tensor_copy_2d(" "$folder/record.cu" || { echo "a record's kernel has no warp group more"; exit 1; }
-echo "boxes: ok"
+grep -q "ms_named_barrier(1, " "$folder/record.cu" && grep -q "ms_tensor_copy_2d(" "$folder/record.cu" || { echo "a record's kernel has no producer warp group"; exit 1; }
+echo "tma_copy: ok"

@@ -29,7 +29,7 @@ grep -q "nothing was measured" "$work/untuned" || fail "--no-tune says: $(cat "$
 "$msched" top --db "$work/untuned.db" | grep -q "not measured" || fail "top does not say that it is not measured"
 drafted=$("$msched" top --db "$work/untuned.db" --json | sed 's/.*"short_id":"\([0-9a-f]*\)".*/\1/')
 "$msched" show "$drafted" --db "$work/untuned.db" | grep -q "^record .*: unmeasured, on " || fail "show does not say that it is not measured"
-"$msched" export "$drafted" -o "$work/drafted.so" --db "$work/untuned.db" || fail "a draft is not exported"
+"$msched" export "$drafted" -o "$work/drafted.so" --db "$work/untuned.db" || fail "a proposal is not exported"
 "$msched" tune "$root/lua/examples/gemm.lua" --no-tune --trials 4 -- 8 8 8 2>"$work/err" && fail "--no-tune with --trials"
 grep -q "does not go with --trials" "$work/err" || fail "--no-tune with --trials: $(cat "$work/err")"
 "$msched" show "$id" --db "$db" --explain 1000 && fail "there is no instruction 1000"

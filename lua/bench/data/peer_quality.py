@@ -1,4 +1,4 @@
-"""The peer's side of `msched bench quality`: tunes a workload with its defaults, prints one JSON object: seconds that tuning
+"""TVM's side of `msched bench quality`: tunes a workload with its defaults, prints one JSON object: seconds that tuning
 took, and of its best kernel, by its own measurements.
 usage: peer_quality.py DIRECTORY NAME CORES TRIALS"""
 import json, sys, tempfile, time

@@ -1,4 +1,4 @@
-"""The peer's side of `msched bench replay`: replays a workload's sketches in turn, every decision drawn anew, each replay
+"""TVM's side of `msched bench replay`: replays a workload's sketches in turn, every decision resampled, each replay
 ending in the module's structural hash; prints one JSON object.  usage: peer_replay.py DIRECTORY TARGET/NAME SECONDS"""
 import json, os, sys, time
 import tvm

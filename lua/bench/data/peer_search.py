@@ -1,4 +1,4 @@
-"""The peer's side of `msched bench search`: draws candidates from a workload's design space and mutates them, each replayed,
+"""TVM's side of `msched bench search`: draws candidates from a workload's design space and mutates them, each replayed,
 postprocessed, hashed and described by features; prints one JSON object, microseconds of each that is accepted, refused ones
 among them; nothing of a kind of which none is.
 usage: peer_search.py DIRECTORY NAME MACHINE COUNT; MACHINE: cores of this CPU, or a GPU's architecture"""

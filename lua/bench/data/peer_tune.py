@@ -1,4 +1,4 @@
-"""The peer's side of `msched bench tune` and `bench gemm`: tunes a float32 matrix product, prints one JSON object.
+"""TVM's side of `msched bench tune` and `bench gemm`: tunes a float32 matrix product, prints one JSON object.
 usage: peer_tune.py M N K TRIALS"""
 import json, multiprocessing, sys, tempfile, time
 import tvm
