@@ -19,8 +19,10 @@ enum { DB_ID_TEXT = 33 };
 void db_id_text(const db_id *id, char out[DB_ID_TEXT]); /* lower-case hexadecimal */
 
 struct db;
-enum { DB_READ_ONLY = 1, DB_CREATE = 2 };
-/* path NULL: $XDG_DATA_HOME/msched/msched.db, else ~/.local/share/msched/msched.db; DB_CREATE makes the folders. */
+enum { DB_READ_ONLY = 1, DB_CREATE = 2, DB_AT_ONCE = 4 };
+/* path NULL: $XDG_DATA_HOME/msched/msched.db, else ~/.local/share/msched/msched.db. DB_CREATE: where there is none, the
+ * first write makes the file and its folders, the last of which is said as damage is; until then it reads as empty.
+ * DB_AT_ONCE: they are made by opening it. */
 struct db *db_open(const char *path, unsigned flags, ms_error *err);
 void db_close(struct db *db);
 const char *db_path(const struct db *db);

@@ -25,6 +25,7 @@ static bool copy_alone(const char *path, const char *copy, ms_error *err) {
 bool db_compact(struct db *db, ms_error *err) {
   if (db->read_only) return ms_fail(err, MS_STORE, "%s: the store is open for reading only", db->path);
   if (db->batch) return ms_fail(err, MS_STORE, "%s: a batch is open", db->path);
+  if (db->pending) return ms_fail(err, MS_STORE, "%s: there is no store; tuning makes one", db->path);
   char *copy = NULL;
   if (asprintf(&copy, "%s.compact", db->path) < 0) abort();
   db_close_environment(db); /* it must not look at the old file any more */
@@ -242,7 +243,7 @@ static bool write_anew(struct repair *r, int held, const char *path, ms_error *e
   char *made = NULL;
   if (asprintf(&made, "%s.repair", path) < 0) abort();
   remove_with_lock(made);
-  struct db *db = db_open(made, DB_CREATE, err);
+  struct db *db = db_open(made, DB_CREATE | DB_AT_ONCE, err);
   bool ok = db && insert_all(db, r, err);
   db_close(db);
   remove_lock(made);

@@ -68,18 +68,37 @@ static char *default_path(ms_error *err) {
   return NULL;
 }
 
-static bool make_folders(const char *path, ms_error *err) {
-  char *copy = strdup(path);
+static bool make_folders(struct db *db, ms_error *err) {
+  char *copy = strdup(db->path), *made = NULL;
   if (!copy) abort();
   bool ok = true;
   for (char *c = copy + 1; *c && ok; c++) {
     if (*c != '/') continue;
     *c = 0;
-    if (mkdir(copy, 0777) != 0 && errno != EEXIST) ok = ms_fail(err, MS_STORE, "%s: %s", copy, strerror(errno));
+    bool is_new = mkdir(copy, 0777) == 0;
+    if (!is_new && errno != EEXIST) ok = ms_fail(err, MS_STORE, "%s: %s", copy, strerror(errno));
+    if (is_new) free(made), made = strdup(copy);
     *c = '/';
   }
+  char *line = NULL;
+  if (ok && made && db->damage.report && asprintf(&line, "%s: made this folder, for the store", made) > 0)
+    db->damage.report(db->damage.data, line);
+  free(line);
+  free(made);
   free(copy);
   return ok;
+}
+
+/* Whether a file of that name can be made, as far as can be known before: in the last of its folders that is there. */
+static bool may_make(const char *path) {
+  char *folder = strdup(path), *end;
+  if (!folder) abort();
+  while ((end = strrchr(folder, '/')) && (end[end == folder] = 0, access(folder, F_OK) != 0) && end != folder) {}
+  struct stat s;
+  const char *last = end ? folder : ".";
+  bool may = stat(last, &s) == 0 && S_ISDIR(s.st_mode) && access(last, W_OK | X_OK) == 0;
+  free(folder);
+  return may && strlen(path) && path[strlen(path) - 1] != '/';
 }
 
 /* LMDB maps what it is given: a file that is not its own must be found out first, and one cut short would be a bus
@@ -144,9 +163,12 @@ static int begin(struct db *db, MDB_txn *parent, unsigned flags, MDB_txn **txn) 
   }
 }
 
+static bool make_file(struct db *db, ms_error *err);
+
 /* Within a batch, what is read is what the batch has put. */
 bool db_begin_read(struct db *db, MDB_txn **txn, ms_error *err) {
   int code = 0;
+  if (db->pending && access(db->path, F_OK) == 0 && !make_file(db, err)) return false; /* another process made it */
   if (db->batch)
     *txn = db->batch;
   else
@@ -236,7 +258,8 @@ bool db_begin_batch(struct db *db, ms_error *err) {
 
 bool db_end_batch(struct db *db, ms_error *err) {
   if (!db->batch) return true; /* it could not go on, and what failed was said */
-  int code = end_part(db);
+  if (db->pending) mdb_txn_abort(db->batch), db->batch = NULL;
+  int code = db->batch ? end_part(db) : 0;
   return code ? db_failed(db, code, "writing", err) : true;
 }
 
@@ -256,6 +279,7 @@ bool db_write(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data
               const char *what, ms_error *err) {
   assert(work);
   if (db->read_only) return ms_fail(err, MS_STORE, "%s: the store is open for reading only", db->path);
+  if (db->pending && !make_file(db, err)) return false;
   int code = db->batch ? take_part(db, bytes) : 0;
   while (!code) {
     bool batch = db->batch != NULL;
@@ -413,6 +437,55 @@ void db_close_environment(struct db *db) {
   db->lock = -1;
 }
 
+/* ---- A store that is not there yet: nothing is left of one that nothing is written to ---- */
+
+static int make_empty(struct db *db) {
+  MDB_txn *txn;
+  int code = mdb_txn_begin(db->env, NULL, 0, &txn);
+  if (code) return code;
+  code = create_tables(db, txn, NULL);
+  if (!code) return mdb_txn_commit(txn);
+  mdb_txn_abort(txn);
+  return code;
+}
+
+/* An environment without a name, which is read as the empty store. False: there cannot be one, which is no error. */
+static bool open_pending(struct db *db) {
+  const char *folder = getenv("TMPDIR");
+  char *name = NULL;
+  int file = -1;
+  if (asprintf(&name, "%s/msched-XXXXXX", folder && *folder ? folder : "/tmp") < 0) abort();
+  int made = mkostemp(name, O_CLOEXEC);
+  bool ok = made >= 0 && mdb_env_create(&db->env) == 0;
+  if (ok) {
+    mdb_env_set_maxdbs(db->env, TABLES);
+    ok = mdb_env_set_mapsize(db->env, FIRST_MAP) == 0 &&
+         mdb_env_open(db->env, name, MDB_NOSUBDIR | MDB_NOTLS | MDB_NOLOCK | MDB_NOSYNC, 0600) == 0 &&
+         make_empty(db) == 0;
+  }
+  if (ok && !mdb_env_get_fd(db->env, &file)) fcntl(file, F_SETFD, FD_CLOEXEC);
+  if (made >= 0) {
+    unlink(name);
+    close(made);
+  }
+  free(name);
+  if (!ok) db_close_environment(db);
+  return ok;
+}
+
+/* The file, of which something is wanted now. Nothing has been read that could be held: the empty store has no entries. */
+static bool make_file(struct db *db, ms_error *err) {
+  assert(db->pending && !db->read_only);
+  bool batch = db->batch != NULL;
+  db_close_environment(db);
+  db->pending = false;
+  if (!make_folders(db, err) || !looks_like_store(db, err) || !db_claim(db, err) || !db_open_environment(db, err) ||
+      !(db->claim || db_claim(db, err)))
+    return db_close_environment(db), false;
+  int code = batch ? begin_part(db, 0) : 0;
+  return code ? db_failed(db, code, "writing", err) : true;
+}
+
 /* LMDB's lock file goes with the name: a link is followed first. */
 static void follow_link(struct db *db) {
   struct stat s;
@@ -430,9 +503,11 @@ static struct db *new_store(const char *path, unsigned flags, ms_error *err) {
   db->path = path ? strdup(path) : default_path(err);
   bool ok = db->path != NULL;
   if (ok) follow_link(db);
-  if (ok && (flags & DB_CREATE) && !db->read_only) ok = make_folders(db->path, err);
-  if (ok && access(db->path, F_OK) != 0 && (db->read_only || !(flags & DB_CREATE)))
+  bool is_new = ok && access(db->path, F_OK) != 0;
+  if (is_new && (db->read_only || !(flags & DB_CREATE)))
     ok = ms_fail(err, MS_STORE, "%s: there is no store; tuning makes one", db->path);
+  if (ok && is_new && !(flags & DB_AT_ONCE) && may_make(db->path)) db->pending = open_pending(db);
+  if (ok && is_new && !db->pending) ok = make_folders(db, err);
   if (ok && db_claim(db, err)) return db;
   db_close(db);
   return NULL;
@@ -440,6 +515,7 @@ static struct db *new_store(const char *path, unsigned flags, ms_error *err) {
 
 struct db *db_open(const char *path, unsigned flags, ms_error *err) {
   struct db *db = new_store(path, flags, err);
+  if (db && db->pending) return db;
   if (db && looks_like_store(db, err) && db_open_environment(db, err) && (db->claim || db_claim(db, err))) return db;
   db_close(db);
   return NULL;

@@ -42,6 +42,7 @@ struct db {
   MDB_dbi intrinsics; /* 0: the store is older, and open for reading */
   int lock;           /* on the lock file, see lock.h; -1: none */
   bool read_only;
+  bool pending; /* there is no file yet: an empty environment without a name stands for it until something is written */
   MDB_txn *batch;       /* what is open: writes are nested in it. NULL: each is one of its own */
   struct db_part part;  /* of the batch: what is written with one commit */
   struct in_use *claim; /* the file is open once in the process */

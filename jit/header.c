@@ -50,6 +50,17 @@ char (*header_parameters(const struct tir *ir, struct tir_span params, const cha
   return names;
 }
 
+static bool is_zero(const struct tir *ir, tir_expr e) { return tir_is_int(ir, e) && tir_at(ir, e)->imm == 0; }
+
+static void print_list(FILE *out, const struct tir *ir, const char *what, uint32_t count, const tir_expr *list) {
+  assert(what && (list || !count));
+  for (uint32_t i = 0; i < count; i++) {
+    char *text = tir_print_expr(ir, list[i]);
+    fprintf(out, "%s%s%s%s", i ? ", " : ", ", i ? "" : what, i ? "" : " ", text ? text : "?");
+    free(text);
+  }
+}
+
 static void describe_parameter(FILE *out, const struct tir *ir, const struct tir_param *p, const char *name) {
   char text[24];
   if (!p->buffer) {
@@ -63,7 +74,10 @@ static void describe_parameter(FILE *out, const struct tir *ir, const struct tir
     fprintf(out, i ? ", %s" : "%s", extent ? extent : "?");
     free(extent);
   }
-  fprintf(out, "], row-major%s\n",
+  fputc(']', out);
+  print_list(out, ir, "strides", b->strides.count, tir_operands(ir, b->strides.first));
+  print_list(out, ir, "from element", b->elem_offset && !is_zero(ir, b->elem_offset), &b->elem_offset);
+  fprintf(out, "%s%s\n", b->strides.count ? "" : ", row-major",
           tir_type_bits(b->type) == 16 && tir_type_is_float(b->type) ? ", as 16-bit patterns" : "");
 }
 

@@ -97,6 +97,10 @@ struct tir_arguments {
 bool tir_make_arguments(const struct tir *ir, tir_func f, uint64_t seed, struct tir_arguments *out, ms_error *err);
 /* The same without data: sizes, shapes and scalars. */
 bool tir_shape_arguments(const struct tir *ir, tir_func f, uint64_t seed, struct tir_arguments *out, ms_error *err);
+/* Sets the bytes of each buffer: from where its memory begins to the last element that its strides and offset reach;
+ * SIZE_MAX: they are not known. Scalars are those of args; extents that are variables, and no parameter, are those of the
+ * shapes in args, or drawn where these are NULL. */
+void tir_size_arguments(const struct tir *ir, tir_func f, struct tir_arg *args);
 /* Fills a buffer of that size as tir_make_arguments does. */
 void tir_fill_argument(const struct tir *ir, tir_func f, uint64_t seed, uint32_t parameter, const struct tir_arg *arg);
 /* What it fills one with: element i is tir_drawn(seed, parameter, i) % count + first. false: the type cannot be filled. */

@@ -130,7 +130,7 @@ local function report(name, results, options)
 end
 
 return function(options)
-  local store = cli.open_store(options.db, true)
+  local store = cli.open_store(options.db, "read")
   local machine = ms.target(options.target or "native")
   local target = machine.text
   local model, judged = ms.model("xgboost", options.seed or 1), 0

@@ -55,7 +55,7 @@ function tools.recorded(store, func, target)
 end
 
 -- Adds the tensor intrinsics that a store keeps for a record to this state's.
-function tools.take_intrinsics(path, record) cli.open_store(path, true):take_intrinsics(record) end
+function tools.take_intrinsics(path, record) cli.open_store(path, "read"):take_intrinsics(record) end
 
 -- The trace of the fastest that tuning finds, options.trials and options.seed; and how many trials were done.
 function tools.tuned(store, func, target, options)
@@ -85,7 +85,7 @@ function tools.of_suite(options, words, body)
   if options.trials == 0 then cli.misuse("--trials: a number of at least 1 is expected") end
   local run = body(members, ms.target(options.target or "native", {runs = true}))
   if options.trials and not options.db then return tools.with_store(run) end
-  return run(cli.open_store(options.db, not options.trials))
+  return run(cli.open_store(options.db, not options.trials and "read" or nil))
 end
 
 -- ---- TVM ----

@@ -77,7 +77,39 @@ static int hash(lua_State *L) {
   return 1;
 }
 
-/* params(): a list of {name, type, shape} */
+static bool is_number(const struct tir *ir, tir_expr e, int64_t wanted) {
+  return tir_is_int(ir, e) && tir_at(ir, e)->imm == wanted;
+}
+
+/* Whether numbers lay the buffer out otherwise than row by row from its memory's begin. */
+static bool is_laid_out(const struct tir *ir, const struct tir_buffer_node *n) {
+  assert(!n->strides.count || n->strides.count == n->rank);
+  int64_t stride = 1;
+  bool dense = !n->elem_offset || is_number(ir, n->elem_offset, 0),
+       known = !n->elem_offset || tir_is_int(ir, n->elem_offset);
+  for (uint32_t d = n->rank; d-- > 0 && known;) {
+    const struct tir_expr_node *extent = tir_at(ir, tir_operands(ir, n->shape)[d]);
+    tir_expr step = n->strides.count ? tir_operands(ir, n->strides.first)[d] : TIR_NONE;
+    known = extent->kind == TIR_INT_IMM && (!step || tir_is_int(ir, step));
+    dense = dense && (!step || is_number(ir, step, stride));
+    if (known && __builtin_mul_overflow(stride, extent->imm, &stride)) known = false;
+  }
+  return known && !dense;
+}
+
+static void push_memory(lua_State *L, const struct bound_function *b, uint32_t param, const struct tir_buffer_node *n) {
+  struct tir_arg *args = calloc(b->ir->funcs.at[b->func].params.count, sizeof *args);
+  if (!args) abort();
+  tir_size_arguments(b->ir, b->func, args);
+  size_t bytes = args[param].bytes;
+  free(args);
+  if (bytes == SIZE_MAX) return;
+  lua_pushinteger(L,
+                  (lua_Integer)(bytes / (((size_t)tir_type_bits(n->type) * (size_t)tir_type_lanes(n->type) + 7) / 8)));
+  lua_setfield(L, -2, "elements");
+}
+
+/* params(): a list of {name, type, shape, elements}; elements: of its memory, where strides or an offset lay it out */
 static int params(lua_State *L) {
   struct bound_function *b = bind_check_function(L, 1);
   struct tir_span all = b->ir->funcs.at[b->func].params;
@@ -99,6 +131,7 @@ static int params(lua_State *L) {
         lua_rawseti(L, -2, d + 1);
       }
       lua_setfield(L, -2, "shape");
+      if (is_laid_out(b->ir, n)) push_memory(L, b, i, n);
     } else {
       char name[100];
       tir_name_render(b->ir, b->ir->vars.at[p->var].name, name, sizeof name);

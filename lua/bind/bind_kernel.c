@@ -69,6 +69,14 @@ static int build(lua_State *L) {
 
 enum { MOST_PARAMS = 64 };
 
+/* An array of one dimension for a buffer that strides or an offset lay out. */
+static bool is_memory_of(const struct tir_buffer_node *n, const struct bound_array *a) {
+  assert(n && a);
+  return (n->strides.count || n->elem_offset) && a->rank == 1;
+}
+
+/* The elements of the parameter's type, and its extents, or, where strides and an offset lay it out, an array of one
+ * dimension: its memory. */
 static void check_against(lua_State *L, const struct tir *ir, tir_buffer buffer, const struct bound_array *a,
                           int number) {
   const struct tir_buffer_node *n = tir_buffer_at(ir, buffer);
@@ -77,6 +85,7 @@ static void check_against(lua_State *L, const struct tir *ir, tir_buffer buffer,
   if (n->type != a->type)
     bind_refuse(L, "argument %d (%s): elements of %s are expected, not %s", number, name,
                 tir_type_text(n->type, wanted), tir_type_text(a->type, given));
+  if (is_memory_of(n, a)) return;
   if ((int)n->rank != a->rank)
     bind_refuse(L, "argument %d (%s): %d dimension%s expected, not %d", number, name, (int)n->rank,
                 n->rank == 1 ? " is" : "s are", a->rank);
@@ -85,6 +94,30 @@ static void check_against(lua_State *L, const struct tir *ir, tir_buffer buffer,
     if (e->kind == TIR_INT_IMM && e->imm != a->shape[i])
       bind_refuse(L, "argument %d (%s): extent %d is %I, not %I", number, name, (int)i, (LUAI_UACINT)e->imm,
                   (LUAI_UACINT)a->shape[i]);
+  }
+}
+
+/* An array has as many bytes as the function's extents, strides and offsets say for these scalars. */
+static void check_sizes(lua_State *L, const struct bound_function *f, int at, const struct tir_arg *given) {
+  struct tir_arg sized[MOST_PARAMS];
+  struct tir_span params = f->ir->funcs.at[f->func].params;
+  char type[24];
+  assert(params.count <= MOST_PARAMS);
+  memcpy(sized, given, params.count * sizeof *sized);
+  tir_size_arguments(f->ir, f->func, sized);
+  for (uint32_t i = 0; i < params.count; i++) {
+    tir_buffer buffer = f->ir->params.at[params.first + i].buffer;
+    if (!buffer || sized[i].bytes == SIZE_MAX || sized[i].bytes == given[i].bytes) continue;
+    const struct bound_array *a = bind_check_array(L, at + (int)i);
+    const struct tir_buffer_node *n = tir_buffer_at(f->ir, buffer);
+    LUAI_UACINT elements = (LUAI_UACINT)(sized[i].bytes / (((size_t)tir_type_bits(n->type) + 7) / 8));
+    bind_refuse(L,
+                n->strides.count || n->elem_offset
+                    ? "argument %d (%s): its extents, strides and offset reach %I elements, the array has %I: give its "
+                      "memory, ms.array({%I}, \"%s\")"
+                    : "argument %d (%s): its extents say %I elements, the array has %I",
+                (int)i + 1, tir_text(f->ir, n->name), elements, (LUAI_UACINT)a->count, elements,
+                tir_type_text(n->type, type));
   }
 }
 
@@ -102,13 +135,15 @@ static void read_arguments(lua_State *L, const struct bound_function *f, int at,
     if (p->buffer) {
       struct bound_array *a = bind_check_array(L, at + (int)i);
       check_against(L, ir, p->buffer, a, (int)i + 1);
-      out[i] = (struct tir_arg){.data = a->data, .bytes = a->bytes};
+      bool whole = is_memory_of(tir_buffer_at(ir, p->buffer), a);
+      out[i] = (struct tir_arg){.data = a->data, .bytes = a->bytes, .shape = whole ? NULL : a->shape};
     } else if (tir_type_is_float(ir->vars.at[p->var].type)) {
       out[i] = (struct tir_arg){.real = luaL_checknumber(L, at + (int)i)};
     } else {
       out[i] = (struct tir_arg){.scalar = luaL_checkinteger(L, at + (int)i)};
     }
   }
+  check_sizes(L, f, at, out);
 }
 
 /* ---- Running ---- */

@@ -36,14 +36,15 @@ static void warn_of_damage(void *unused, const char *line) {
   visible_complain("msched: ", line);
 }
 
-/* store([path [, {read_only =}]]) */
+/* store([path [, {read_only =, create =}]]) */
 static int new_store(lua_State *L) {
   struct db **b = lua_newuserdatauv(L, sizeof *b, 0);
   *b = NULL;
   luaL_setmetatable(L, BOUND_STORE);
   ms_error err = {.instruction = -1};
   bool read_only = lua_istable(L, 2) && bind_option_bool(L, 2, "read_only", false);
-  *b = db_open(opt_path(L, 1), read_only ? DB_READ_ONLY : DB_CREATE, &err);
+  bool create = !lua_istable(L, 2) || bind_option_bool(L, 2, "create", true);
+  *b = db_open(opt_path(L, 1), read_only ? DB_READ_ONLY : create ? DB_CREATE : 0, &err);
   if (!*b) return bind_raise(L, &err);
   db_on_damage(*b, warn_of_damage, NULL);
   return 1;

@@ -274,12 +274,10 @@ function cli.function_of(path, rest, task, dims)
   return nil, string.format("%s has several functions: say which with --task: %s", path, table.concat(names, ", "))
 end
 
-function cli.open_store(path, read_only)
-  local folder = path and not read_only and path:match "^(.+)/[^/]*$"
-  local is_new = folder and not cli.is_there(folder)
-  local ok, store = pcall(ms.store, path, {read_only = read_only})
+-- how: nil, where there is none the first write makes it; "read", only to be read; "change", it must be there.
+function cli.open_store(path, how)
+  local ok, store = pcall(ms.store, path, {read_only = how == "read", create = how ~= "change"})
   if not ok then refuse("%s", tostring(store)) end
-  if is_new then io.stderr:write("msched: ", folder, ": made this folder, for the store\n") end
   return store
 end
 

@@ -80,7 +80,7 @@ function commands.tune(options, files, rest)
     if functions[i][1]:has_empty() then cli.warn("msched tune: ", tune.empty_text(table.remove(functions, i)[1])) end
   end
   if #functions == 0 then return DONE end
-  local store, states, measures = open_store(options.db), {}, not options["no-tune"] and not options.simulate
+  local store, states, measures = open_store(options.db, options.simulate and "change" or nil), {}, not options["no-tune"] and not options.simulate
   local limits = measures and ms.load "lua.bench.limits".for_tuning() or {}
   local screen = not options.json and ms.terminal_width() and ms.load "lua.cli.live".new {width = ms.terminal_width, height = ms.terminal_height}
   given.store, given.beside = store, options.vendors and ms.load "lua.vendor.baseline".vendors() or nil
@@ -161,7 +161,7 @@ function commands.show(options, ids, rest)
   if options.task or options.dim or #rest > 0 then misuse("--task, --dim and arguments after -- are for FILE, ops:NAME and suite:NAME") end
   if options.trace and steps then misuse("--trace goes with neither --diff nor --explain") end
   if options.lua and not options.trace then misuse("--lua goes with --trace") end
-  local store = open_store(options.db, true)
+  local store = open_store(options.db, "read")
   local r = stores.record_of(store, ids)
   local func, trace, sch = schedule_of(store, r)
   if steps then return show_steps(func, trace, options) end
@@ -189,7 +189,7 @@ function commands.report(options, words) return ms.load "lua.report.report".run(
 
 -- Replays a record: the module again, checked against its hash, built, compared with the unscheduled function, timed.
 function commands.replay(options, ids)
-  local store = open_store(options.db, true)
+  local store = open_store(options.db, "read")
   local r = stores.record_of(store, ids, options.dim)
   ms.load "lua.cli.store.recheck".run(store, r, target_of(r, options))
   local func, _, sch = schedule_of(store, r)
@@ -217,7 +217,7 @@ end
 function commands.export(options, ids)
   local path = options.output
   if not path then misuse("say where to with -o FILE; its suffix is the form: .o .so .c .h .ll .s; of a record for CUDA .cu .ptx .cubin .h .c") end
-  local store = open_store(options.db, true)
+  local store = open_store(options.db, "read")
   if options.pinned then
     if ids[1] or options.dim then misuse("--pinned takes what is pinned, and not %s", ids[1] and "an ID" or "--dim") end
     return ms.load "lua.cli.store.library".export(store, options)

@@ -95,7 +95,7 @@ ms.mutator(mutator: {name: string, apply: fun(trace: msched.trace, stream: table
 ms.space(space: {rules?: table, postprocs?: table, mutators?: table}|function): table | Describes a design space in place of the target's, by what differs from it (rules/targets.lua), or by a function that schedules; several are united.
 ms.intrinsic(intrinsic: {name: string, desc: msched.function|string, impl: msched.function|msched.schedule|string}): table | Defines a tensor intrinsic for Tensorize: what it computes (an expression, or TVMScript), and how. In a file of rules: for tuning, too.
 ms.policy(policy: {name: string, needs?: {features?: boolean, model?: boolean, nearest?: boolean}, run: fun(env: table)}): table | Registers a search policy: run asks for measurements by env:measure(candidates), as search/README.md says.
-ms.store(path?: string, options?: {read_only?: boolean}): msched.store | Opens a store; without a path, the user's.
+ms.store(path?: string, options?: {read_only?: boolean, create?: boolean}): msched.store | Opens a store; without a path, the user's. Where there is none, the first write makes it, or it is refused with create = false.
 ms.visible(text: string, how?: string): string | Text that came from elsewhere, as it may be shown: control characters, marks that turn the direction of text and bytes that are no UTF-8 are escaped; how is line, lines (ends of lines and tabs stay), script (colours too) or lua (bytes as Lua escapes them).
 ms.not_text(path: string, bytes: string, expected?: string): string? | Nil for text; for the bytes of another format a message that the file at the path is no text, and which format it is, where that is known; expected: what is read there (functions).
 ms.load_script(path: string): function?, string? | The chunk of a file of Lua, or nil and why it is none.
@@ -236,7 +236,7 @@ ops.gather(X: msched.tensor, I: msched.tensor, axis?: integer, name?: string): m
 function:script(options?: {colour?: boolean}): string | Its module as TVMScript.
 function:name(): string | Its name.
 function:hash(): string | Its structural hash.
-function:params(): table[] | Its parameters: a list of {name, type, shape}.
+function:params(): table[] | Its parameters: a list of {name, type, shape, elements}; elements are those of its memory, where strides or an offset lay it out: it is called with an array of one dimension and as many.
 function:symbolic(): table[], string | The variables of its parameters' shapes, strides and offsets that no parameter gives: a list of {name, type, role, buffer}; and a text that names them and says what to do.
 function:has_empty(): boolean | Whether an extent of it is 0: it is run, built and exported, and nothing of it is scheduled or tuned.
 function:flops(): number | Operations on floats that it does, inits aside; 0 where extents are no constants.

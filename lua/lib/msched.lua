@@ -116,7 +116,7 @@ local function arrays_for(func, seed, again)
   local arrays = again or {}
   for i, p in ipairs(func:params()) do
     if not p.shape then error(ms.where() .. "a function with scalar parameters is called with values of your own", 0) end
-    arrays[i] = (arrays[i] or ms.array(p.shape, p.type)):random(seed + i)
+    arrays[i] = (arrays[i] or ms.array(p.elements and {p.elements} or p.shape, p.type)):random(seed + i)
   end
   return arrays
 end

@@ -238,7 +238,7 @@ local function maker(options, words)
   local kept = {}
   return function(again)
     if again then kept = {} end
-    local store = cli.open_store(options.db, true)
+    local store = cli.open_store(options.db, "read")
     local path = store:path()
     local ok, body, tasks = pcall(body_of, store, table.move(words, 1, #words, 1, {}), options, kept)
     store:close()
@@ -260,10 +260,10 @@ function report.run(options, words)
   end
   local text, tasks, others
   if options.compare then
-    local stores = {cli.open_store(words[1], true), cli.open_store(words[2], true)}
+    local stores = {cli.open_store(words[1], "read"), cli.open_store(words[2], "read")}
     text, tasks, others = comparison(stores, table.move(words, 3, #words, 1, {}))
   else
-    text, tasks = body_of(cli.open_store(options.db, true), words, options)
+    text, tasks = body_of(cli.open_store(options.db, "read"), words, options)
     text = html.page("msched report", text)
   end
   write(options.output, text)

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Functions whose shapes, strides and offsets are variables: --dim and ms.specialize make them numbers wherever they stand; what
-# is missing or wrong is named, with the remedy.
+# is missing or wrong is named, with the remedy. Parameters with strides and offsets are run, replayed and called.
 # usage: dims.sh MSCHED
 set -eu
 msched=$1
@@ -102,6 +102,70 @@ says 0 "k.c: written" export rows.py --dim n=16 --dim m=32 -o k.c --db r.db
 says 0 "differs from the unscheduled function, built: by 0" replay rows.py --dim m=32 --dim n=16 --db r.db
 says 1 "no record of rows with n=16 m=33" replay rows.py --dim n=16 --dim m=33 --db r.db
 says 2 "--dim is for a file's function" export best --dim n=16 -o k.c --db r.db
+
+# Strides and offsets lay parameters out in memory that is larger than their shape: of inputs and of what is written.
+cat >laid.py <<'P'
+@T.prim_func(s_tir=True)
+def laid(x: T.handle, y: T.handle, s: T.int32, o: T.int32):
+    X = T.match_buffer(x, (8, 20), "float32", strides=(s, 1), elem_offset=o)
+    Y = T.match_buffer(y, (8, 20), "int16", strides=(1, 9), elem_offset=5)
+    for i, j in T.grid(8, 20):
+        with T.sblock("Y"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Y[vi, vj] = T.Cast("int16", X[vi, vj]) + T.int16(1)
+P
+says 0 "equal to the interpreter's everywhere" run laid.py
+for layout in "s=24 --dim o=0" "s=20 --dim o=3" "s=0 --dim o=0"; do
+  # shellcheck disable=SC2086
+  {
+    says 0 "equal to the interpreter's everywhere" run laid.py --dim $layout
+    says 0 "next:" tune laid.py --dim $layout --trials 2 --db l.db
+    says 0 "differs from the unscheduled function, built: by 0" replay laid.py --dim $layout --db l.db
+    says 0 "k.h: " export laid.py --dim $layout -o k.h --db l.db
+  }
+  grep -qF "Y: int16[8, 20], strides 1, 9, from element 5" k.h || fail "the header: $(head -5 k.h)"
+  rm l.db
+done
+
+cat >memory.lua <<'L'
+local ms = require "msched"
+local f = ms.specialize(ms.from_script(io.open "laid.py":read "a"), {s = 24, o = 3})
+local x, y = f:params()[1], f:params()[2]
+assert(x.elements == 3 + 7 * 24 + 20 and y.elements == 5 + 7 + 19 * 9 + 1, x.elements .. " " .. y.elements)
+local X, Y = ms.array({x.elements}, "float32", function(p) return p end), ms.array({y.elements}, "int16", -7)
+local k = ms.build(f, {reference = f})
+k(X, Y)
+assert(Y[5 + 2 + 3 * 9] == X[3 + 2 * 24 + 3] + 1 and Y[4] == -7 and Y[5 + 8] == -7)
+assert(k:check() == 0)
+for _, shape in ipairs {{8, 20}, {x.elements - 1}, {x.elements + 1}, {}} do
+  for _, call in ipairs {k, function(...) return k:time(...) end, function(...) return k:prepare(...) end, function(...) return ms.interpret(f, ...) end} do
+    local done, message = pcall(call, ms.array(shape), Y)
+    assert(not done and tostring(message):find "X", message)
+    done, message = pcall(call, X, ms.array(shape, "int16"))
+    assert(not done and tostring(message):find "Y", message)
+  end
+end
+local done, message = pcall(k, ms.array {8, 20}, Y)
+assert(not done and message:find('its extents, strides and offset reach 191 elements, the array has 160: give its memory, ms.array({191}, "float32")', 1, true), message)
+-- An extent that a scalar gives is no longer than the array.
+local g = ms.build(ms.from_script [[
+@T.prim_func(s_tir=True)
+def main(x: T.handle, y: T.handle, n: T.int32):
+    X = T.match_buffer(x, (n,), "float32")
+    Y = T.match_buffer(y, (n * 2,), "float32")
+    for i in range(n):
+        with T.sblock("Y"):
+            vi = T.axis.spatial(n, i)
+            Y[vi * 2] = X[vi]
+]])
+g(ms.array {4}, ms.array {8}, 4)
+for _, bad in ipairs {{4, 8, 5}, {4, 8, 1000000}, {4, 7, 4}, {4, 8, -1}, {4, 8, 3}} do
+  done, message = pcall(g, ms.array {bad[1]}, ms.array {bad[2]}, bad[3])
+  assert(not done and tostring(message):find "argument", message)
+end
+print "memory"
+L
+says 0 "memory" memory.lua
 
 cat >lua.lua <<'L'
 local ms = require "msched"

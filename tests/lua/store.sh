@@ -148,6 +148,33 @@ grep -q "nothing of a store\|no store of msched" "$work/err" || fail "repair of 
 "$msched" db repair --db "$work/none.db" 2>"$work/err" && fail "repair of none"
 grep -q "there is no store" "$work/err" || fail "repair of none: $(cat "$work/err")"
 
+# ---- What is refused, or only reads, makes no store.
+echo '{"a": 1}' >"$work/bad.jsonl"
+while read -r command; do # in words
+  # shellcheck disable=SC2086
+  "$msched" $command --db "$work/new/none.db" >"$work/out" 2>&1 </dev/null && fail "not refused: $command"
+  [ ! -e "$work/new" ] || fail "a store is left: $command"
+done <<E
+tune $root/lua/examples/gemm.lua --target toaster
+tune $root/lua/examples/gemm.lua --policy none
+tune $root/lua/examples/gemm.lua --rules $work/none.lua
+tune $root/lua/examples/gemm.lua --model none
+tune $root/lua/examples/gemm.lua --simulate --trials 1
+tune $work/none.lua
+tune ops:none
+db import $work/none.jsonl
+db import $work/bad.jsonl
+db merge $work/none.db
+db compact
+db prune
+db pin 0123
+db unpin 0123
+db delete 0123
+db repair
+top
+show best
+E
+
 # ---- The file is not replaced under another process that has it open.
 cp "$work/whole" "$db"
 printf 'local ms = require "msched"\nlocal s = ms.store(arg[1])\nio.write("open\\n") io.flush()\nio.read()\n' >"$work/hold.lua"

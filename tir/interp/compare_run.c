@@ -32,7 +32,8 @@ struct making {
   uint64_t seed;
   int64_t *values; /* of variables */
   bool *set;
-  bool fills; /* buffers get data */
+  bool *given; /* variables that are parameters */
+  bool fills;  /* buffers get data */
   ms_error *err;
 };
 
@@ -57,22 +58,34 @@ static bool extent_value(struct making *k, tir_expr e, int64_t *out) {
   return !(divides && (a < 0 || b < 0)) && tir_compute((enum tir_kind)n->kind, a, b, out);
 }
 
+/* A stride or an offset; where a variable of it is no parameter and has no value, that of a dense buffer. */
+static bool place_value(struct making *k, tir_expr e, int64_t dense, int64_t *out) {
+  const struct tir_expr_node *n = tir_at(k->ir, e);
+  tir_expr unknown = TIR_NONE;
+  if (n->kind == TIR_VAR && k->given[n->ref] && !k->set[n->ref]) {
+    k->values[n->ref] = dense + (int64_t)(tir_drawn(k->seed, UINT32_MAX, n->ref) % 4);
+    k->set[n->ref] = true;
+  }
+  for (uint32_t v = 0; v < k->ir->vars.count && !unknown; v++)
+    if (!k->given[v] && !k->set[v] && tir_uses_var(k->ir, e, v)) unknown = e;
+  *out = dense;
+  return unknown != TIR_NONE || extent_value(k, e, out);
+}
+
 /* Elements from where the memory begins to the last that indices reach. */
 static bool count_elements(struct making *k, const struct tir_buffer_node *b, int64_t *shape, int64_t *count) {
-  int64_t stride = 1, last = 0;
+  int64_t stride = 1, last = 0, offset = 0;
   for (uint32_t d = b->rank; d-- > 0;) {
     if (!extent_value(k, tir_operands(k->ir, b->shape)[d], &shape[d]) || shape[d] < 0) return false;
     int64_t step = stride, span;
-    if (b->strides.count == b->rank) {
-      const struct tir_expr_node *n = tir_at(k->ir, tir_operands(k->ir, b->strides.first)[d]);
-      if (n->kind == TIR_INT_IMM) step = n->imm;
-    }
+    if (b->strides.count == b->rank && !place_value(k, tir_operands(k->ir, b->strides.first)[d], stride, &step))
+      return false;
     if (__builtin_mul_overflow(step, shape[d] - 1, &span) || __builtin_add_overflow(last, span, &last) ||
         __builtin_mul_overflow(stride, shape[d], &stride))
       return false;
   }
-  bool offset = b->elem_offset && tir_is_int(k->ir, b->elem_offset) && stride != 0;
-  if (offset && __builtin_add_overflow(last, tir_at(k->ir, b->elem_offset)->imm, &last)) return false;
+  if (b->elem_offset && !place_value(k, b->elem_offset, 0, &offset)) return false;
+  if (stride != 0 && __builtin_add_overflow(last, offset, &last)) return false;
   *count = stride == 0 ? 0 : last + 1;
   return last >= 0 || stride == 0;
 }
@@ -133,20 +146,75 @@ static bool make_arguments(struct making *k, tir_func f, struct tir_arguments *o
   return ok;
 }
 
-static bool make_all(const struct tir *ir, tir_func f, uint64_t seed, bool fills, struct tir_arguments *out,
-                     ms_error *err) {
+static struct making begin_making(const struct tir *ir, tir_func f, uint64_t seed, ms_error *err) {
   assert(tir_is_func(ir, f));
-  struct making k = {.ir = ir, .seed = seed, .fills = fills, .err = err};
+  struct making k = {.ir = ir, .seed = seed, .err = err};
+  struct tir_span params = ir->funcs.at[f].params;
   k.values = calloc(ir->vars.count + 1, sizeof *k.values);
   k.set = calloc(ir->vars.count + 1, sizeof *k.set);
+  k.given = calloc(ir->vars.count + 1, sizeof *k.given);
+  if (!k.values || !k.set || !k.given) abort();
+  for (uint32_t i = 0; i < params.count; i++)
+    if (!ir->params.at[params.first + i].buffer) k.given[ir->params.at[params.first + i].var] = true;
+  return k;
+}
+
+static void end_making(struct making *k) {
+  free(k->values);
+  free(k->set);
+  free(k->given);
+}
+
+static bool make_all(const struct tir *ir, tir_func f, uint64_t seed, bool fills, struct tir_arguments *out,
+                     ms_error *err) {
+  struct making k = begin_making(ir, f, seed, err);
+  k.fills = fills;
   out->count = ir->funcs.at[f].params.count;
   out->args = calloc(out->count + 1, sizeof *out->args);
-  if (!k.values || !k.set || !out->args) abort();
+  if (!out->args) abort();
   bool ok = make_arguments(&k, f, out);
-  free(k.values);
-  free(k.set);
+  end_making(&k);
   if (!ok) tir_arguments_free(out);
   return ok;
+}
+
+/* Extents that are variables, from the shape that an argument has. */
+static void take_shape(struct making *k, const struct tir_buffer_node *b, const int64_t *shape) {
+  for (uint32_t d = 0; d < b->rank; d++) {
+    const struct tir_expr_node *n = tir_at(k->ir, tir_operands(k->ir, b->shape)[d]);
+    if (n->kind != TIR_VAR || k->set[n->ref]) continue;
+    k->values[n->ref] = shape[d];
+    k->set[n->ref] = true;
+  }
+}
+
+/* Bytes of the buffer's memory; SIZE_MAX: they are not known. */
+static size_t size_of(struct making *k, tir_buffer buffer) {
+  const struct tir_buffer_node *b = tir_buffer_at(k->ir, buffer);
+  int64_t *shape = calloc(b->rank + 1, sizeof *shape), count, bytes = 0;
+  if (!shape) abort();
+  int64_t element = ((int64_t)tir_type_bits(b->type) + 7) / 8 * tir_type_lanes(b->type);
+  bool known = count_elements(k, b, shape, &count) && !__builtin_mul_overflow(count, element, &bytes);
+  for (uint32_t d = 0; d < b->rank && !known; d++)
+    if (shape[d] < 0) known = true, bytes = 0; /* nothing is run of it */
+  free(shape);
+  return known ? (size_t)bytes : SIZE_MAX;
+}
+
+void tir_size_arguments(const struct tir *ir, tir_func f, struct tir_arg *args) {
+  struct making k = begin_making(ir, f, 0, NULL);
+  struct tir_span params = ir->funcs.at[f].params;
+  const struct tir_param *all = &ir->params.at[params.first];
+  for (uint32_t i = 0; i < params.count; i++) {
+    if (all[i].buffer) continue;
+    k.values[all[i].var] = interp_wrap(ir->vars.at[all[i].var].type, args[i].scalar);
+    k.set[all[i].var] = true;
+  }
+  for (uint32_t i = 0; i < params.count; i++)
+    if (all[i].buffer && args[i].shape) take_shape(&k, tir_buffer_at(ir, all[i].buffer), args[i].shape);
+  for (uint32_t i = 0; i < params.count; i++)
+    if (all[i].buffer) args[i].bytes = size_of(&k, all[i].buffer);
+  end_making(&k);
 }
 
 bool tir_make_arguments(const struct tir *ir, tir_func f, uint64_t seed, struct tir_arguments *out, ms_error *err) {

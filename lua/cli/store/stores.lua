@@ -146,7 +146,7 @@ local function result_text(work, r)
 end
 
 function stores.top(options, rest)
-  local store, most = open_store(options.db, true), options.k or 10
+  local store, most = open_store(options.db, "read"), options.k or 10
   if most < 1 then misuse("-k: a number of at least 1 is expected") end
   for _, w in ipairs(selected(store, options, rest[1])) do
     local work = cli.work_of(w.func)
@@ -210,7 +210,7 @@ end
 
 function stores.diff(options, ids)
   if #ids ~= 2 then misuse("two records' IDs are expected, or tasks' names for their best; `msched top` lists them") end
-  local store = open_store(options.db, true)
+  local store = open_store(options.db, "read")
   local records, traces, scripts, works, codes = {}, {}, {}, {}, {}
   for i = 1, 2 do
     local r = find(store, ids[i])
@@ -249,7 +249,7 @@ local actions = {}
 
 function actions.check(options)
   local problems = ms.check_pages(options.db)
-  if problems == 0 then problems = open_store(options.db, true):check() end
+  if problems == 0 then problems = open_store(options.db, "read"):check() end
   if options.json then put_json {problems = problems} else print(problems == 0 and "clean" or count_text(problems, "problem")) end
   return problems == 0 and DONE or FAILED
 end
@@ -282,7 +282,7 @@ local function print_summary(work, s)
 end
 
 function actions.list(options)
-  local store = open_store(options.db, true)
+  local store = open_store(options.db, "read")
   for _, w in ipairs(selected(store, options)) do
     local targets, work = cli.list {}, cli.work_of(w.func)
     for i, t in ipairs(by_target(w.records)) do targets[i] = summary_of(store, t) end
@@ -299,7 +299,7 @@ end
 
 function actions.delete(options, ids)
   if not ids[1] then misuse("say which record's ID; `msched top` lists them") end
-  local store = open_store(options.db)
+  local store = open_store(options.db, "change")
   for _, each in ipairs(ids) do
     local id = store:delete(each)
     if options.json then put_json {deleted = id} else print("record " .. id .. " deleted") end
@@ -317,7 +317,7 @@ end
 
 local function set_pins(options, ids, pinned)
   if not ids[1] then misuse("say which record's ID, or which task's best by its name; `msched top` lists them") end
-  local store = open_store(options.db)
+  local store = open_store(options.db, "change")
   for _, each in ipairs(ids) do
     local r = find(store, each)
     if pinned and r.status == "failed" then refuse("record %s failed: %s", r.id:sub(1, 12), r.reason) end
@@ -336,7 +336,7 @@ function actions.unpin(options, ids) return set_pins(options, ids, false) end
 function actions.prune(options)
   local most = options.k or 10
   if most < 1 then misuse("-k: a number of at least 1 is expected") end
-  local store, kept, deleted = open_store(options.db), 0, 0
+  local store, kept, deleted = open_store(options.db, "change"), 0, 0
   for _, w in ipairs(selected(store, options)) do
     store:batch(function()
       for _, t in ipairs(by_target(w.records)) do
@@ -367,7 +367,7 @@ function actions.merge(options, paths)
   local store, exchange, given, refused = open_store(options.db), ms.load "lua.cli.store.exchange", 0, 0
   local before = count_records(store)
   for _, path in ipairs(paths) do
-    local opened, from = pcall(open_store, path, true)
+    local opened, from = pcall(open_store, path, "read")
     if not opened and tostring(type(from) == "table" and from.message or from):find("has the store open already", 1, true) then
       refuse("%s: a store is not merged into itself; --db names the one that takes the others in", path)
     elseif not opened then
@@ -405,12 +405,12 @@ function actions.repair(options)
 end
 
 function actions.compact(options)
-  open_store(options.db):compact()
+  open_store(options.db, "change"):compact()
   return DONE
 end
 
 function actions.export(options, files)
-  local store = open_store(options.db, true)
+  local store = open_store(options.db, "read")
   if options.tvm then return ms.load "lua.cli.store.exchange".export(store, options.tvm, options.json) end
   store:export(files[1] or "-")
   return DONE

@@ -343,6 +343,81 @@ static void misses_an_intrinsic(void **state) {
   vm_intrinsics_free(table);
 }
 
+static bool count(void *data, const struct db_record *r) {
+  assert_true(data && r);
+  return ++*(int *)data, true;
+}
+
+static int records_of(struct db *db) {
+  ms_error err = {0};
+  int records = 0;
+  assert_true(db_each_record(db, NULL, NULL, count, &records, &err));
+  return records;
+}
+
+static void hear(void *data, const char *line) { snprintf(data, 200, "%s", line); }
+
+/* A store that is not there reads as an empty one, and leaves nothing; the first write makes it, in a batch too; what
+ * another has written meanwhile is read. */
+static void makes_no_file_for_nothing(void **state) {
+  struct fixture *x = *state;
+  ms_error err = {0};
+  char folder[96], path[128], heard[200] = "";
+  snprintf(folder, sizeof folder, "%s/new", x->folder);
+  snprintf(path, sizeof path, "%s/store.db", folder);
+  for (int i = 0; i < 2; i++) {
+    struct db *db = db_open(path, DB_CREATE, &err);
+    assert_non_null(db);
+    assert_string_equal(db_path(db), path);
+    assert_int_equal(records_of(db), 0);
+    assert_false(db_compact(db, &err));
+    assert_true(!i || (db_begin_batch(db, &err) && db_end_batch(db, &err)));
+    db_close(db);
+    assert_int_equal(access(folder, F_OK), -1);
+  }
+  assert_null(db_open(path, 0, &err));
+  assert_non_null(strstr(err.message, "there is no store"));
+  struct db *db = db_open(path, DB_CREATE, &err), *late = db_open(path, DB_CREATE, &err);
+  assert_true(db && late);
+  db_on_damage(db, hear, heard);
+  db_id workload;
+  struct db_record r = record(x, 1, 1e-3, DB_MEASURED);
+  assert_true(db_begin_batch(db, &err) && db_put_workload(db, x->ir, 1, &workload, &err) &&
+              db_put_record(db, &r, &err));
+  assert_true(db_end_batch(db, &err));
+  assert_int_equal(records_of(db), 1);
+  assert_non_null(strstr(heard, "/new: made this folder, for the store"));
+  assert_false(db_put_workload(late, x->ir, 1, &workload, &err)); /* a process opens a file once */
+  assert_non_null(strstr(err.message, "has the store open already"));
+  db_close(late);
+  assert_int_equal(db_check(db, stderr, &err), 0);
+  db_close(db);
+  char command[128];
+  snprintf(command, sizeof command, "rm -r '%s'", folder);
+  assert_int_equal(system(command), 0);
+}
+
+static void joins_a_file_made_meanwhile(void **state) {
+  struct fixture *x = *state;
+  ms_error err = {0};
+  db_id workload;
+  db_close(x->db);
+  x->db = NULL;
+  assert_int_equal(unlink(x->path), 0);
+  struct db *late = db_open(x->path, DB_CREATE, &err), *first;
+  assert_non_null(late);
+  assert_int_equal(records_of(late), 0);
+  assert_non_null(first = db_open(x->path, DB_CREATE, &err));
+  struct db_record r = record(x, 1, 1e-3, DB_MEASURED);
+  assert_true(db_put_workload(first, x->ir, 1, &workload, &err) && db_put_record(first, &r, &err));
+  db_close(first);
+  assert_int_equal(records_of(late), 1);
+  r = record(x, 2, 2e-3, DB_MEASURED);
+  assert_true(db_put_record(late, &r, &err));
+  assert_int_equal(records_of(late), 2);
+  x->db = late;
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(keeps_records_by_time),
                                      TEST(finds_by_prefix_and_module),
@@ -357,6 +432,8 @@ int main(void) {
                                      TEST(keeps_facts),
                                      TEST(reads_formats),
                                      TEST(names_workloads),
+                                     TEST(makes_no_file_for_nothing),
+                                     TEST(joins_a_file_made_meanwhile),
                                      TEST(keeps_notes)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
