@@ -10,6 +10,7 @@ Node.__index = Node
 --   values    {name = {name, shape, type, array}} of its inputs; known(value): its array, or nil
 --   infer     takes a node that this one is made of, whose values are then known by their names
 function common.view(node, opset, values, known, infer)
+  common.count_tensors()
   return setmetatable({node = node, op = node.op, opset = opset, values = values, known = known, infer = infer, tensors = {}, used = {}, ranges = {},
                        tables = {}, made = 0}, Node)
 end
@@ -26,7 +27,7 @@ function Node:wants(i) return (self.node.outputs[i] or "") ~= "" end
 
 function Node:value(i)
   if not self:has(i) then self:fail("input %d is missing", i) end
-  return self.values[self.node.inputs[i]]
+  return self.values[self.node.inputs[i]] or self:fail("it reads %s, which nothing gives before it", self.node.inputs[i])
 end
 function Node:shape(i) return self:value(i).shape end
 function Node:type(i) return self:value(i).type end
@@ -65,13 +66,27 @@ function Node:constant(array)
   self.values[name] = {name = name, shape = array:shape(), type = array:type(), array = array}
   return name
 end
--- The names of the first `outputs` values of a node of this operator, which stands in the place of this one.
-function Node:add(op, inputs, attributes, outputs)
+-- The names of the first `outputs` values of a node of this operator, which stands in the place of this one. domain: "msched" has
+-- operators that only others are made of.
+function Node:add(op, inputs, attributes, outputs, domain)
   local names = {}
   for i = 1, outputs or 1 do names[i] = self:fresh(op:lower()) end
-  self.infer {op = op, domain = "", name = "", inputs = inputs, outputs = names, attributes = attributes or {}}
+  self.infer {op = op, domain = domain or "", name = "", inputs = inputs, outputs = names, attributes = attributes or {}}
   return table.unpack(names)
 end
+-- The nodes of a graph; the names of its outputs, a list.
+function Node:inline(graph, inputs)
+  local nodes, constants, outputs = ms.load "lua.net.inline".graph(graph, inputs, self:fresh "step" .. "/")
+  for _, c in ipairs(constants) do self.values[c.name] = {name = c.name, shape = c.array:shape(), type = c.array:type(), array = c.array} end
+  self.infer()
+  for _, node in ipairs(nodes) do self.infer(node) end
+  for _, name in ipairs(outputs) do
+    if not self.values[name] then self:fail("its graph gives %s, which nothing in it does", name) end
+  end
+  return outputs
+end
+-- The array of a value by its name, where it is known before anything runs.
+function Node:known_of(name) return self.known(self.values[name]) end
 -- What an operator gives that is made of other nodes: the names of values for its outputs, in order.
 function Node:gives(names) return {names = names} end
 
@@ -186,7 +201,7 @@ function common.is_unsigned(t) return t:find "^uint" ~= nil end
 
 -- ---- Tensors -----------------------------------------------------------------------------------------------------
 
-local counter = 0
+local counter = 0 -- of a node's tensors: equal nodes make equal functions
 -- compute(shape, type, f): f of the list of indices; where nothing is in it, f is not asked.
 function common.compute(shape, t, f)
   counter = counter + 1
@@ -197,6 +212,15 @@ function common.compute(shape, t, f)
     if empty then return te.const(common.is_float(t) and 0.0 or 0, t) end
     return te.cast(f {...}, t)
   end, "t" .. counter, axes))
+end
+
+function common.count_tensors() counter = 0 end
+
+-- f of the tensor of a list that is at a place, from 0 on: halves by turns, so that many are a tree and not a chain.
+function common.choose(tensors, first, last, place, f)
+  if first == last then return f(tensors[first]) end
+  local middle = (first + last) // 2
+  return te.if_then_else(te.lt(place, middle), common.choose(tensors, first, middle, place, f), common.choose(tensors, middle + 1, last, place, f))
 end
 
 -- A tensor that is reduced: f(indices, reduced) of axes with these extents; by te.sum or another reducer.

@@ -6,7 +6,8 @@ local te, network = ms.te, ms.load "lua.net.network"
 local common = ms.load "lua.net.common"
 local infer = {}
 
-local FAMILIES = {"elementwise", "shapes", "reductions", "products", "windows", "attention", "losses", "resize", "sampling"}
+local FAMILIES = {"elementwise", "shapes", "reductions", "products", "windows", "attention", "losses", "resize", "sampling",
+                  "control", "recurrent"}
 local operators -- by name, of ONNX's own domain; others by domain.name
 local function known_operators()
   if not operators then
@@ -119,12 +120,13 @@ local function take_names(state, node, names)
   end
 end
 
-local MOST_NODES = 100000 -- that nodes are made of
+local MOST_NODES = 50000 -- that nodes are made of
 local function infer_node(state, node)
   local function known(value) return known_array(state, value) end
   local view = common.view(node, node.opset or state.net.opsets[""], state.values, known, function(inner)
     state.made = state.made + 1
     if state.made > MOST_NODES then error({refused = string.format("%s: it is made of more than %d nodes", network.node_text(node), MOST_NODES)}, 0) end
+    if not inner then return end -- a step of a loop counts too: its graph may have no nodes
     inner.opset = inner.opset or node.opset
     state.infer(inner)
   end)

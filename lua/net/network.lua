@@ -5,6 +5,7 @@
 --   nodes                          a list of {op, domain, name, inputs, outputs, attributes}, in an order that can be run
 -- Values are strings; "" stands for one that is left out. net:check() brings the nodes into order after a change.
 local ms = msched
+local inline = ms.load "lua.net.inline"
 local network = {}
 
 local Network = {}
@@ -35,6 +36,13 @@ function network.node_text(node)
   return string.format("%s that gives %s", operator, node.outputs[1] or "nothing")
 end
 local node_text = network.node_text
+
+-- The values that a node reads, those that graphs in it read from around it too.
+function network.reads(node)
+  local captured = inline.captured(node)
+  if #captured == 0 then return node.inputs end
+  return table.move(captured, 1, #captured, #node.inputs + 1, table.move(node.inputs, 1, #node.inputs, 1, {}))
+end
 
 -- ---- Whether it is whole -----------------------------------------------------------------------------------------
 
@@ -78,7 +86,7 @@ local function order(net, givers, problems)
   local sorted, state = {}, {}
   local function push(stack, node)
     state[node] = "open"
-    stack[#stack + 1] = {node = node, at = 0}
+    stack[#stack + 1] = {node = node, at = 0, reads = network.reads(node)}
   end
   for _, first in ipairs(net.nodes) do
     local stack = {}
@@ -86,7 +94,7 @@ local function order(net, givers, problems)
     while #stack > 0 do
       local top = stack[#stack]
       top.at = top.at + 1
-      local name = top.node.inputs[top.at]
+      local name = top.reads[top.at]
       local giver = name ~= "" and givers[name]
       if not name then
         state[top.node], sorted[#sorted + 1], stack[#stack] = "done", top.node, nil
@@ -109,7 +117,7 @@ function Network:check()
   local givers = givers_of(self, problems)
   for _, node in ipairs(self.nodes) do
     if node.op == "" then add(problems, "a node has no operator: the one that gives %s", node.outputs[1] or "nothing") end
-    for _, name in ipairs(node.inputs) do
+    for _, name in ipairs(network.reads(node)) do
       if name ~= "" and not givers[name] then add(problems, "%s reads %s, which nothing gives", node_text(node), name) end
     end
   end
@@ -138,7 +146,7 @@ end
 function Network:readers(name)
   local list = {}
   for _, node in ipairs(self.nodes) do
-    for _, input in ipairs(node.inputs) do
+    for _, input in ipairs(network.reads(node)) do
       if input == name and list[#list] ~= node then list[#list + 1] = node end
     end
   end

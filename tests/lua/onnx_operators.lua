@@ -186,6 +186,60 @@ check("RoiAlign", {f32({1, 1, 1, 4}, {1, 2, 3, 4}), f32({1, 4}, {0, 0, 3, 1}), i
 check("DeformConv", {row, f32({1, 1, 1, 1}, {10}), f32({1, 2, 1, 2}, {0, 0, 0.5, 9})}, {f32({1, 1, 1, 2}, {20, 0})}, {}, 19)
 check("Col2Im", {f32({1, 2, 2}, {1, 2, 3, 4}), known(i64({1}, {3})), known(i64({1}, {2}))}, {f32({1, 1, 3}, {1, 5, 4})}, {}, 18)
 
+-- ---- Control flow and recurrence: made of other nodes ----
+
+local function graph_of(nodes, inputs, outputs, constants)
+  local g = {nodes = nodes, inputs = {}, outputs = {}, constants = constants}
+  for i, name in ipairs(inputs) do g.inputs[i] = {name} end
+  for i, name in ipairs(outputs) do g.outputs[i] = {name} end
+  return g
+end
+-- What a graph does not give itself it reads from around it; its names may stand for other values there.
+local function captures(inner) return {nodes = {{"If", {"c"}, {"y"}, inner}, {"Neg", {"x"}, {"t"}}}, inputs = {{"c", "bool", {}}, {"x", "float32", {1}}}, outputs = {{"y"}}} end
+local branches = read(captures {then_branch = graph_of({{"Add", {"t", "two"}, {"z"}}}, {}, {"z"}, {two = {"float32", {1}, {2}}}), else_branch = graph_of({}, {}, {"t"})})
+for c, want in pairs {[0] = -5, -3} do
+  local made, report = branches:run({c = ms.array({}, "bool", {c}), x = ms.array({1}, "float32", {5})}, {interpret = true})
+  assert(made.y[0] == want and report.fixed[1] == "c")
+end
+local ok, message = pcall(branches.static, branches)
+assert(not ok and message:find("If that gives y: input 1, c, depends on data", 1, true), message)
+assert(branches:readers "t"[1].op == "If" and branches.nodes[1].op == "Neg", "what a graph in a node reads is read by the node")
+ok, message = pcall(read, captures {then_branch = graph_of({{"Neg", {"lost"}, {"z"}}}, {}, {"z"}), else_branch = graph_of({}, {}, {"t"})})
+assert(not ok and message:find("If that gives y reads lost, which nothing gives", 1, true), message)
+ok, message = pcall(function()
+  read(captures {then_branch = graph_of({{"Neither", {"x"}, {"z"}}}, {}, {"z"}), else_branch = graph_of({{"Nor", {"x"}, {"z"}}}, {}, {"z"})}):static()
+end)
+assert(not ok and message:find("2 nodes are of operators", 1, true) and message:find("Neither", 1, true) and message:find("Nor ", 1, true), message)
+
+local loop = graph_of({{"Add", {"v", "v"}, {"w"}}, {"Cast", {"i"}, {"f"}, {to = 1}}, {"Less", {"i", "three"}, {"go"}}}, {"i", "c", "v"}, {"go", "w", "f"}, {three = {"int64", {}, {3}}})
+check("Loop", {known(i64({}, {2})), false, f32({1}, {5})}, {f32({1}, {20}), f32({2}, {0, 1})}, {body = loop})
+check("Loop", {false, known {"bool", {}, {1}}, f32({1}, {5})}, {f32({1}, {80}), f32({4}, {0, 1, 2, 3})}, {body = loop})
+local sums = graph_of({{"Add", {"s", "x"}, {"t"}}, {"Identity", {"t"}, {"u"}}}, {"s", "x"}, {"t", "u"})
+check("Scan", {f32({}, {100}), f32({3}, {1, 2, 3})}, {f32({}, {106}), f32({3}, {106, 105, 103})},
+      {num_scan_inputs = 1, body = sums, scan_input_axes = {-1}, scan_input_directions = {1}, scan_output_directions = {1}})
+
+-- Linear cells: h = x + 2 h; half of each gate.
+local two_steps, w1, r1 = f32({2, 1, 1}, {1, 10}), f32({1, 1, 1}, {1}), f32({1, 1, 1}, {2})
+local line = {activations = {"Affine"}, activation_alpha = {1.0}, activation_beta = {0.0}}
+local function with(t, more)
+  local all = {}
+  for key, x in pairs(t) do all[key] = x end
+  for key, x in pairs(more) do all[key] = x end
+  return all
+end
+check("RNN", {two_steps, w1, r1}, {f32({2, 1, 1, 1}, {1, 12}), f32({1, 1, 1}, {12})}, line)
+check("RNN", {two_steps, w1, r1}, {f32({2, 1, 1, 1}, {21, 10}), f32({1, 1, 1}, {21})}, with(line, {direction = "reverse"}))
+check("RNN", {two_steps, w1, r1, f32({1, 2}, {1, 2}), {"int32", {1}, {1}}, f32({1, 1, 1}, {3})}, {f32({2, 1, 1, 1}, {10, 0}), f32({1, 1, 1}, {10})}, line)
+check("RNN", {f32({1, 2, 1}, {1, 10}), f32({2, 1, 1}, {1, 1}), f32({2, 1, 1}, {2, 2})}, {f32({1, 2, 2, 1}, {1, 21, 12, 10}), f32({1, 2, 1}, {12, 21})},
+      {direction = "bidirectional", layout = 1, activations = {"Affine", "affine"}, activation_alpha = {1.0, 1.0}, activation_beta = {0.0, 0.0}})
+local half = {activations = {"Affine", "Affine"}, activation_alpha = {0.0, 1.0}, activation_beta = {0.5, 0.0}}
+local w3, r3 = f32({1, 3, 1}, {0, 0, 1}), f32({1, 3, 1}, {0, 0, 2})
+check("GRU", {two_steps, w3, r3}, {f32({2, 1, 1, 1}, {0.5, 5.5}), f32({1, 1, 1}, {5.5})}, half)
+check("GRU", {two_steps, w3, r3, f32({1, 6}, {0, 0, 1, 0, 0, 4})}, {f32({2, 1, 1, 1}, {2, 8.5})}, with(half, {linear_before_reset = 1}))
+local w4, r4 = f32({1, 4, 1}, {0, 0, 0, 1}), f32({1, 4, 1}, {0, 0, 0, 2})
+check("LSTM", {two_steps, w4, r4}, {f32({2, 1, 1, 1}, {0.25, 2.75}), f32({1, 1, 1}, {2.75}), f32({1, 1, 1}, {5.5})},
+      {activations = {"Affine", "Affine", "Affine"}, activation_alpha = {0.0, 1.0, 1.0}, activation_beta = {0.5, 0.0, 0.0}})
+
 -- ---- Networks: folding, and what is refused ----
 
 -- x is flattened by a shape that is computed of its own: all but the Reshape is folded.
@@ -193,7 +247,7 @@ local net = read {nodes = {{"Shape", {"x"}, {"s"}}, {"Gather", {"s", "zero"}, {"
                   inputs = {{"x", "float32", {"n", 2, 3}}}, outputs = {{"y"}}, constants = {zero = {"int64", {1}, {0}}, rest = {"int64", {1}, {-1}}}}
 local plan = net:static {x = ms.array({4, 2, 3}, "float32")}
 assert(#plan.steps == 1 and plan.values.y.shape[1] == 4 and plan.values.y.shape[2] == 6 and not next(plan.fixed))
-local ok, message = pcall(net.static, net)
+ok, message = pcall(net.static, net)
 assert(not ok and message:find("input x has extents [n, 2, 3], of which n is not known: give it by --dim n=N", 1, true), message)
 net = read(model("Reshape", {f32({2, 3}), i64({1})}, 1))
 assert(net:static({x2 = ms.array({1}, "int64", {6})}).fixed.x2, "a network that holds for an input's elements alone says so")
@@ -224,6 +278,15 @@ refuses("2 sizes for 4 axes", "Resize", {row, false, false, known(i64({2}, {1, 1
 refuses("input 3, x3, depends on data", "Resize", {row, false, {"float32", {4}, {1, 1, 2, 2}, given = false}})
 refuses("sampling_ratio is 0", "RoiAlign", {row, f32({1, 4}, {0, 0, 1, 1}), i64({1}, {0})})
 refuses("index 1 of x3 is not in [0, 0]", "RoiAlign", {row, f32({1, 4}, {0, 0, 1, 1}), i64({1}, {1})}, {sampling_ratio = 1})
+refuses("it never ends", "Loop", {false, false, f32({1}, {5})}, {body = loop})
+refuses("made of more than", "Loop", {known(i64({}, {1 << 40})), known {"bool", {}, {1}}, f32({1}, {5})},
+        {body = graph_of({}, {"i", "c", "v"}, {"c", "v"})})
+refuses("its body takes 3 values, and is given 2", "Loop", {known(i64({}, {1})), false}, {body = loop})
+refuses("whether it goes on after step 1 depends on data", "Loop", {false, known {"bool", {}, {1}}, {"float32", {}, {5}, given = false}},
+        {body = graph_of({{"Less", {"v", "v"}, {"go"}}}, {"i", "c", "v"}, {"go", "v"})})
+refuses("W has extents [1, 1, 1], not [1, 2, 1]", "RNN", {two_steps, w1, r1}, {hidden_size = 2})
+refuses("activation `Sine` is not known", "RNN", {two_steps, w1, r1}, {activations = {"Sine"}})
+refuses("index 3 of x5 is not in [0, 2]", "RNN", {two_steps, w1, r1, false, {"int32", {1}, {3}}})
 refuses("attribute kernel_shape is missing", "MaxPool", {f32({1, 1, 2}, {1, 2})})
 refuses("attribute axis is no integer", "Softmax", {f32({2}, {1, 2})}, {axis = 0.5})
 refuses("3 channels, weights of [1, 2, 1] and 1 groups do not fit", "Conv", {f32({1, 3, 1}, {1, 2, 3}), f32({1, 2, 1}, {1, 2})})

@@ -1,0 +1,230 @@
+-- LSTM, GRU and RNN: one product of all inputs with their weights, then a cell a step, which is the same function each time: it
+-- takes the number of its step as a tensor. A step past the end of a sequence keeps what there was.
+local ms = msched
+local te, common = ms.te, ms.load "lua.net.common"
+local operators = {}
+local compute, reduce, wide = common.compute, common.reduce, common.wide
+
+-- ---- Activations -------------------------------------------------------------------------------------------------
+
+local function sigmoid(x) return 1.0 / (te.exp(-1.0 * x) + 1.0) end
+local function softplus(x) return te.maximum(x, 0.0) + te.log(te.exp(-1.0 * te.abs(x)) + 1.0) end
+-- {f(x, alpha, beta), alpha, beta}: what they take where nothing is given.
+local ACTIVATIONS = {
+  relu = {function(x) return te.select(te.lt(x, 0.0), te.const(0.0, x.type), x) end}, tanh = {te.tanh}, sigmoid = {sigmoid},
+  softsign = {function(x) return x / (te.abs(x) + 1.0) end}, softplus = {softplus},
+  affine = {function(x, a, b) return x * a + b end, 1.0, 0.0}, scaledtanh = {function(x, a, b) return te.tanh(x * b) * a end, 1.0, 1.0},
+  hardsigmoid = {function(x, a, b) return te.maximum(te.minimum(x * a + b, 1.0), 0.0) end, 0.2, 0.5},
+  leakyrelu = {function(x, a) return te.select(te.lt(x, 0.0), x * a, x) end, 0.01},
+  thresholdedrelu = {function(x, a) return te.select(te.gt(x, a), x, te.const(0.0, x.type)) end, 1.0},
+  elu = {function(x, a) return te.select(te.lt(x, 0.0), (te.exp(x) - 1.0) * a, x) end, 1.0},
+}
+
+-- The functions of each direction, in order; those that take numbers take the next of the lists.
+local function activations_of(n, defaults, directions)
+  local all = {}
+  for _ = 1, directions do table.move(defaults, 1, #defaults, #all + 1, all) end
+  local names, alphas, betas = n:texts("activations", all), n:floats("activation_alpha", {}), n:floats("activation_beta", {})
+  if #names ~= #all then n:fail("%d activations, not %d", #names, #all) end
+  local clip, list, a, b = n:float("clip", 0.0), {}, 0, 0
+  for k, name in ipairs(names) do
+    local entry = ACTIVATIONS[name:lower()] or n:fail("activation `%s` is not known", name)
+    local f, alpha, beta = entry[1], entry[2], entry[3]
+    if alpha then a, alpha = a + 1, alphas[a + 1] or alpha end
+    if beta then b, beta = b + 1, betas[b + 1] or beta end
+    list[k] = {name = name, alpha = alpha, beta = beta, f = function(x)
+      if clip > 0 then x = te.maximum(te.minimum(x, clip), -clip) end
+      return f(x, alpha, beta)
+    end}
+  end
+  if #alphas > a or #betas > b then n:fail("its activations take %d and %d numbers, and are given %d and %d", a, b, #alphas, #betas) end
+  return list
+end
+
+-- Those of one direction as attributes of its cells.
+local function set_activations(attributes, list, first, count)
+  local names, alphas, betas = {}, {}, {}
+  for k = first, first + count - 1 do
+    names[#names + 1], alphas[#alphas + 1], betas[#betas + 1] = list[k].name, list[k].alpha, list[k].beta
+  end
+  attributes.activations, attributes.activation_alpha, attributes.activation_beta = names, alphas, betas
+end
+
+-- ---- The parts ---------------------------------------------------------------------------------------------------
+
+-- {steps, batch, gates * hidden}: inputs by their weights, and biases. Inputs: X, W, B. both: how many gates have the second
+-- bias here too; the others' is the cell's.
+operators["msched.RecurrentInput"] = function(n)
+  local X, W, B, d = n:x(1), n:x(2), n:has(3) and n:x(3) or nil, te.const(n:int "direction", "int32")
+  local by_batch, rows, own = n:flag "by_batch", W.shape[2], n:int "both"
+  local steps, batch = X.shape[by_batch and 2 or 1], X.shape[by_batch and 1 or 2]
+  local sum = reduce({steps, batch, rows}, {X.shape[3]}, te.sum, function(i, r)
+    return wide(by_batch and X[{i[2], i[1], r[1]}] or X[{i[1], i[2], r[1]}]) * wide(W[{d, i[3], r[1]}])
+  end)
+  if not B then return sum end
+  return compute(sum.shape, sum.type, function(i)
+    local y, second = sum[i] + wide(B[{d, i[3]}]), wide(B[{d, i[3] + rows}])
+    return own == rows and y + second or y + te.select(te.lt(i[3], own), second, te.const(0.0, y.type))
+  end)
+end
+
+-- What all cells take: gates of the input at the step, the products of what is remembered with its weights.
+--   inputs: projected, step, R, H (of {batch, hidden}), lengths, and what a cell has of its own
+local function cell(n)
+  local G, S, R, H, L = n:x(1), n:x(2), n:x(3), n:x(4), n:has(5) and n:x(5) or nil
+  local c = {d = te.const(n:int "direction", "int32"), hidden = R.shape[3], t = G.type, H = H, shape = H.shape}
+  local step = te.maximum(te.minimum(S[{}], G.shape[1] - 1), 0)
+  if L then n:check_range(5, 0, G.shape[1]) end
+  function c.input(gate, i) return G[{step, i[1], i[2] + gate * c.hidden}] end
+  -- Of gates from `first` on, `count` of them: {batch, count * hidden}, of H or of what stands for it.
+  function c.recurrent(first, count, K)
+    return reduce({H.shape[1], count * c.hidden}, {c.hidden}, te.sum, function(i, r)
+      return wide((K or H)[{i[1], r[1]}]) * wide(R[{c.d, i[2] + first * c.hidden, r[1]}])
+    end)
+  end
+  -- New where the sequence goes on, else the old; and what is given for the step.
+  function c.kept(i, new, old) return L and te.select(te.lt(S[{}], te.cast(L[{i[1]}], "int32")), new, old) or new end
+  function c.given(new)
+    return compute(H.shape, H.type, function(i) return c.kept(i, new[i], te.const(0.0, new.type)) end)
+  end
+  return c
+end
+
+operators["msched.RNNCell"] = function(n)
+  local c, f = cell(n), activations_of(n, {"Tanh"}, 1)
+  local R = c.recurrent(0, 1)
+  local new = compute(c.shape, c.t, function(i) return f[1].f(c.input(0, i) + R[i]) end)
+  return compute(c.shape, c.H.type, function(i) return c.kept(i, new[i], wide(c.H[i])) end), c.given(new)
+end
+
+-- More inputs: B. Gates: z, r, h.
+operators["msched.GRUCell"] = function(n)
+  local c, f, B = cell(n), activations_of(n, {"Sigmoid", "Tanh"}, 1), n:has(6) and n:x(6) or nil
+  local late, h = n:flag "linear_before_reset", c.hidden
+  local R = c.recurrent(0, late and 3 or 2)
+  local gate = compute({c.shape[1], 2 * h}, c.t, function(i) return f[1].f(c.input(0, i) + R[i]) end)
+  local function bias(i, y) return B and y + wide(B[{c.d, i[2] + 5 * h}]) or y end
+  local inner
+  if late then
+    inner = compute(c.shape, c.t, function(i) return gate[{i[1], i[2] + h}] * bias(i, R[{i[1], i[2] + 2 * h}]) end)
+  else
+    local reset = compute(c.shape, c.t, function(i) return gate[{i[1], i[2] + h}] * wide(c.H[i]) end)
+    local product = c.recurrent(2, 1, reset)
+    inner = compute(c.shape, c.t, function(i) return bias(i, product[i]) end)
+  end
+  local new = compute(c.shape, c.t, function(i)
+    local z = gate[i]
+    return (1.0 - z) * f[2].f(c.input(2, i) + inner[i]) + z * wide(c.H[i])
+  end)
+  return compute(c.shape, c.H.type, function(i) return c.kept(i, new[i], wide(c.H[i])) end), c.given(new)
+end
+
+-- More inputs: C, P. Gates: i, o, f, c; outputs: H, what is given, C.
+operators["msched.LSTMCell"] = function(n)
+  local c, f, C, P = cell(n), activations_of(n, {"Sigmoid", "Tanh", "Tanh"}, 1), n:x(6), n:has(7) and n:x(7) or nil
+  local R, h, coupled = c.recurrent(0, 4), c.hidden, n:flag "input_forget"
+  local function gate(k, i) return c.input(k, i) + R[{i[1], i[2] + k * h}] end
+  local function peep(k, i, y, state) return P and y + wide(P[{c.d, i[2] + k * h}]) * state or y end
+  local state = compute(c.shape, c.t, function(i)
+    local old = wide(C[i])
+    local input = f[1].f(peep(0, i, gate(0, i), old))
+    local forget = coupled and 1.0 - input or f[1].f(peep(2, i, gate(2, i), old))
+    return forget * old + input * f[2].f(gate(3, i))
+  end)
+  local new = compute(c.shape, c.t, function(i) return f[1].f(peep(1, i, gate(1, i), state[i])) * f[3].f(state[i]) end)
+  return compute(c.shape, c.H.type, function(i) return c.kept(i, new[i], wide(c.H[i])) end), c.given(new),
+         compute(c.shape, c.H.type, function(i) return c.kept(i, state[i], wide(C[i])) end)
+end
+
+-- What the steps gave, of all directions one after the other, as one tensor.
+operators["msched.RecurrentOutput"] = function(n)
+  local directions, by_batch, tensors = n:int "directions", n:flag "by_batch", {}
+  for k = 1, n:count() do tensors[k] = n:x(k) end
+  local steps, own = #tensors // directions, n:shape(1)
+  local shape = by_batch and {own[1], steps, directions, own[2]} or {steps, directions, own[1], own[2]}
+  return compute(shape, n:type(1), function(i)
+    local step, d, b = i[by_batch and 2 or 1], i[by_batch and 3 or 2], i[by_batch and 1 or 3]
+    return common.choose(tensors, 1, #tensors, directions == 1 and step or d * steps + step, function(X) return X[{b, i[4]}] end)
+  end)
+end
+
+-- A direction of what there was at the start, of {batch, hidden}; nothing is 0.
+operators["msched.RecurrentStart"] = function(n)
+  local X, d, by_batch = n:x(1), te.const(n:int "direction", "int32"), n:flag "by_batch"
+  local s = X.shape
+  return compute({s[by_batch and 1 or 2], s[3]}, X.type, function(i) return X[by_batch and {i[1], d, i[2]} or {d, i[1], i[2]}] end)
+end
+
+-- ---- The whole ---------------------------------------------------------------------------------------------------
+
+local function check(n, k, shape, what)
+  if n:has(k) and common.text(n:shape(k)) ~= common.text(shape) then
+    n:fail("%s has extents %s, not %s", what, common.text(n:shape(k)), common.text(shape))
+  end
+end
+
+-- The shape of it all: {steps, batch, hidden, directions, reverse = {bool}, by_batch}, checked.
+local function plan_of(n, gates)
+  local X, W, R, by_batch = n:shape(1), n:shape(2), n:shape(3), n:int("layout", 0) == 1
+  local direction = n:choice("direction", "forward", "forward", "reverse", "bidirectional")
+  if #X ~= 3 or #W ~= 3 or #R ~= 3 then n:fail("its input and weights have %d, %d and %d dimensions, not 3", #X, #W, #R) end
+  local p = {steps = X[by_batch and 2 or 1], batch = X[by_batch and 1 or 2], hidden = n:int("hidden_size", R[3]), by_batch = by_batch,
+             directions = direction == "bidirectional" and 2 or 1, reverse = {[0] = direction == "reverse", true}}
+  check(n, 2, {p.directions, gates * p.hidden, X[3]}, "W")
+  check(n, 3, {p.directions, gates * p.hidden, p.hidden}, "R")
+  check(n, 4, {p.directions, 2 * gates * p.hidden}, "B")
+  check(n, 5, {p.batch}, "sequence_lens")
+  p.start = by_batch and {p.batch, p.directions, p.hidden} or {p.directions, p.batch, p.hidden}
+  check(n, 6, p.start, "initial_h")
+  if gates == 4 then
+    check(n, 7, p.start, "initial_c")
+    check(n, 8, {p.directions, 3 * p.hidden}, "P")
+  end
+  if not common.is_float(n:type(1)) then n:fail("its input is of %s; floats are expected", n:type(1)) end
+  if p.steps == 0 then n:fail "its sequence has no steps" end
+  return p
+end
+
+local function name_of(n, k) return n:has(k) and n.node.inputs[k] or "" end
+local function start_of(n, p, k, d)
+  if not n:has(k) then return n:constant(ms.array({p.batch, p.hidden}, n:type(1))) end
+  return n:add("RecurrentStart", {n.node.inputs[k]}, {direction = d, by_batch = p.by_batch and 1 or 0}, 1, "msched")
+end
+
+local RNN = {cell = "RNNCell", gates = 1, both = 1, states = 2, activations = {"Tanh"}}
+local GRU = {cell = "GRUCell", gates = 3, both = 2, states = 2, activations = {"Sigmoid", "Tanh"}}
+local LSTM = {cell = "LSTMCell", gates = 4, both = 4, states = 3, activations = {"Sigmoid", "Tanh", "Tanh"}}
+
+-- Both directions, step by step. more(C): inputs of the cell of its own, where C is what an LSTM remembers.
+local function recurrent(n, kind, attributes, more)
+  local p, by_batch, many = plan_of(n, kind.gates), n:int("layout", 0), #kind.activations
+  local list, given, last, memory = activations_of(n, kind.activations, p.directions), {}, {}, {}
+  attributes.clip = n:float("clip", 0.0)
+  for d = 0, p.directions - 1 do
+    local mine = {direction = d}
+    for key, value in pairs(attributes) do mine[key] = value end
+    set_activations(mine, list, d * many + 1, many)
+    local projected = n:add("RecurrentInput", {n.node.inputs[1], n.node.inputs[2], name_of(n, 4)},
+                            {direction = d, by_batch = by_batch, both = kind.both * p.hidden}, 1, "msched")
+    local H, C = start_of(n, p, 6, d), kind.states == 3 and start_of(n, p, 7, d) or nil
+    for k = 1, p.steps do
+      local step = p.reverse[d] and p.steps - k or k - 1
+      local at = n:constant(ms.array({}, "int32", {step}))
+      H, given[d * p.steps + step + 1], C = n:add(kind.cell, {projected, at, n.node.inputs[3], H, name_of(n, 5), more(C)}, mine, kind.states, "msched")
+    end
+    last[d + 1], memory[d + 1] = H, C
+  end
+  local axis = {axis = by_batch}
+  return n:gives {n:wants(1) and n:add("RecurrentOutput", given, {directions = p.directions, by_batch = by_batch}, 1, "msched") or "",
+                  n:wants(2) and n:add("Stack", last, axis, 1, "msched") or "", n:wants(3) and n:add("Stack", memory, axis, 1, "msched") or ""}
+end
+
+operators.RNN = function(n) return recurrent(n, RNN, {}, function() end) end
+operators.GRU = function(n)
+  return recurrent(n, GRU, {linear_before_reset = n:int("linear_before_reset", 0)}, function() return name_of(n, 4) end)
+end
+operators.LSTM = function(n)
+  return recurrent(n, LSTM, {input_forget = n:int("input_forget", 0)}, function(C) return C, name_of(n, 8) end)
+end
+
+return operators
