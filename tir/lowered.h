@@ -113,8 +113,6 @@ struct tir_mma_place tir_wgmma_place(int thread, int element);
 
 /* Barriers in shared memory. */
 #define TIR_MBARRIER_SCOPE "shared.mbarrier"
-/* A thread's registers as a kernel of so many threads starts that changes them: what its block has, shared out. */
-int64_t tir_registers_each(int64_t threads);
 /* The operands of a tensor_copy, by number. */
 enum { TIR_BOX_TO, TIR_BOX_STRIDE, TIR_BOX_BARRIER, TIR_BOX_FROM, TIR_BOX_RANK, TIR_BOX_LISTS };
 /* A tensor_copy as it stands in a lowered function; false: the call is none, or is not of constant extents. */

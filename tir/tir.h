@@ -681,6 +681,7 @@ char *tir_print_expr(const struct tir *ir, tir_expr e);
 #include "gpu/capability.h"
 #include "gpu/device_call.h"
 #include "gpu/limits.h"
+#include "gpu/pipeline_plan.h"
 #include "interpreter.h"
 #include "lowered.h"
 #include "primitive.h"

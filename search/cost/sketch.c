@@ -365,7 +365,7 @@ static void read_axis(const struct tir *ir, tir_stmt loop, struct draft_loop *l)
             : n->loop_kind == TIR_VECTORIZED ? DRAFT_VECTOR
             : n->loop_kind == TIR_UNROLLED   ? DRAFT_UNROLLED
                                              : DRAFT_PLAIN;
-  tir_expr stages = tir_annotation(ir, n->annotations, "software_pipeline_stage");
+  tir_expr stages = tir_annotation(ir, n->annotations, TIR_PIPELINE_STAGE);
   const struct tir_expr_node *list = stages ? tir_at(ir, stages) : NULL;
   for (uint32_t i = 0; list && list->kind == TIR_LIST && i < list->count; i++) {
     int64_t stage = tir_at(ir, tir_operands(ir, list->operands)[i])->imm;

@@ -56,11 +56,11 @@ static void read_annotation(struct product_reading *r, const struct vm_plan *pla
     begin_product(r, &product, r->statements[at]);
   struct draft_product *p = r->last;
   if (!p) return;
-  if (!strcmp(key, "software_pipeline_stage")) read_stages(p, r->steps, value);
+  if (!strcmp(key, TIR_PIPELINE_STAGE)) read_stages(p, r->steps, value);
   if (!strcmp(key, "warp_execution") && value->kind == VM_INT) p->warps = (double)value->integer;
   uint32_t number = draft_number_of(r->draft, r->numbers, value);
-  if (!strcmp(key, "software_pipeline_tensor_copies")) p->bulk = number;
-  if (!strcmp(key, "software_pipeline_producer")) p->producer = number;
+  if (!strcmp(key, TIR_PIPELINE_BULK)) p->bulk = number;
+  if (!strcmp(key, TIR_PIPELINE_PRODUCER)) p->producer = number;
   if (!strcmp(key, "meta_schedule.cooperative_fetch") && number && p->lane_count < DRAFT_COPIES)
     p->lanes[p->lane_count++] = number;
 }
@@ -111,7 +111,7 @@ bool draft_read_products(struct search_draft *d, const struct vm_plan *plan, con
 static const double SHARED_BYTES = 128; /* that shared memory gives a cycle */
 static const double SUBCORES = 4;       /* of a multiprocessor, each with tensor cores of its own, which a warp uses */
 static const double COPY = 2;           /* cycles of a warp's load and store, where threads copy */
-static const double PRODUCERS = 4;      /* warps that only copy, where some do */
+static const double PRODUCERS = TIR_GROUP / TIR_WARP; /* warps that only copy, where some do */
 
 /* A product as a candidate has it. */
 struct tiling {

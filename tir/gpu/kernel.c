@@ -64,20 +64,17 @@ static void add_regions(struct tir *ir, struct tir_touched *box, tir_buffer buff
 
 /* ---- Software pipelines ---- */
 
-/* Statements of a software pipeline that one of the loop's children becomes: a copy by way of registers is two, a pipeline
- * in it three (lower/gpu/pipeline/pipeline.c). */
-static uint32_t statements_of(const struct tir *ir, tir_stmt child) {
-  if (tir_is(ir, child, TIR_LOOP) && tir_annotation(ir, tir_stmt_at(ir, child)->annotations, "software_pipeline_stage"))
-    return 3;
-  tir_block only = TIR_NONE;
-  for (tir_stmt s = child; s; s = tir_next(ir, s, child)) {
-    if (!tir_is(ir, s, TIR_BLOCK)) continue;
-    if (only) return 1;
-    only = s;
-  }
-  return only && tir_annotation(ir, tir_stmt_at(ir, only)->annotations, "tir.manifest_shared_memory_local_stage") ? 2
-                                                                                                                  : 1;
-}
+/* A loop's plan before the function is lowered, which takes all for granted that is requested. Each child of the
+ * loop becomes one statement or several: an inner pipeline TIR_PIPELINE_PARTS, a copy by way of registers two. */
+struct planned {
+  tir_stmt loop;
+  struct tir_pipeline_plan plan;
+};
+/* All of a kernel, in order of text. */
+struct plans {
+  struct planned *at;
+  uint32_t count, capacity;
+};
 
 static bool uses_in(const struct tir *ir, tir_stmt child, uint32_t uses) {
   for (uint32_t u = uses; u; u = ir->uses.at[u].next)
@@ -85,30 +82,94 @@ static bool uses_in(const struct tir *ir, tir_stmt child, uint32_t uses) {
   return false;
 }
 
-/* How many iterations' contents of the buffer live at a time, as the loop around all its users is annotated. */
-static int64_t versions_of(const struct tir *ir, tir_buffer buffer, tir_stmt loop) {
-  if (!tir_is(ir, loop, TIR_LOOP) || tir_loop_extent(ir, loop) == 1) return 1;
-  tir_expr stages = tir_annotation(ir, tir_stmt_at(ir, loop)->annotations, "software_pipeline_stage");
-  if (!stages || tir_at(ir, stages)->kind != TIR_LIST) return 1;
-  const struct tir_expr_node *list = tir_at(ir, stages);
-  int64_t written = INT64_MAX, used = INT64_MIN;
-  uint32_t at = 0;
+static bool is_in_panels(const struct tir *ir, tir_buffer buffer) {
+  tir_symbol scope = tir_buffer_at(ir, buffer)->scope;
+  return scope && strstr(tir_text(ir, scope), TIR_PANELS);
+}
+
+/* A block in the statement reads what only warp-group MMA reads so. */
+static bool multiplies(const struct tir *ir, tir_stmt top) {
+  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
+    struct tir_span reads = tir_block_at(ir, s)->reads;
+    for (uint32_t i = 0; i < reads.count; i++)
+      if (is_in_panels(ir, ir->regions.at[reads.first + i].buffer)) return true;
+  }
+  return false;
+}
+
+static uint32_t statements_of(const struct tir *ir, tir_stmt child) {
+  if (tir_is_pipeline(ir, child)) return TIR_PIPELINE_PARTS;
+  return tir_statement_requests(ir, child) & TIR_STATEMENT_BY_REGISTERS ? 2 : 1;
+}
+
+/* False: the loop is no pipeline, or none that can be. */
+static bool plan_loop(const struct tir *ir, tir_stmt loop, struct tir_pipeline_plan *plan) {
+  if (!tir_is_pipeline(ir, loop) || tir_loop_extent(ir, loop) == 1) return false;
+  *plan = (struct tir_pipeline_plan){.frees = true};
   for (tir_stmt c = tir_stmt_at(ir, loop)->first[TIR_BODY]; c; c = tir_stmt_at(ir, c)->next) {
     uint32_t count = statements_of(ir, c);
+    if (plan->count + count > TIR_PIPELINE_STATEMENTS) return false;
+    for (uint32_t i = 0; i < count; i++)
+      plan->statements[plan->count++] = (struct tir_pipeline_statement){
+          .multiplies = multiplies(ir, c), .doubles = (tir_statement_requests(ir, c) & TIR_STATEMENT_DOUBLES) != 0};
+  }
+  return tir_read_pipeline(ir, loop, plan, NULL);
+}
+
+/* What each statement of the planned loop does with the buffer: of several that a child becomes, all may read, and
+ * the last one writes. */
+static void find_uses(const struct tir *ir, const struct planned *p, tir_buffer buffer, uint8_t *uses) {
+  uint32_t at = 0;
+  for (tir_stmt c = tir_stmt_at(ir, p->loop)->first[TIR_BODY]; c; c = tir_stmt_at(ir, c)->next) {
     bool writes = uses_in(ir, c, tir_buffer_at(ir, buffer)->writers);
     bool reads = uses_in(ir, c, tir_buffer_at(ir, buffer)->readers);
-    for (uint32_t i = at; i < at + count && i < list->count; i++) {
-      int64_t stage = tir_at(ir, tir_operands(ir, list->operands)[i])->imm;
-      if (writes && i + 1 == at + count && stage < written) written = stage;
-      if ((writes || reads) && stage > used) used = stage;
-    }
-    at += count;
+    uint32_t count = statements_of(ir, c);
+    for (uint32_t i = 0; i < count; i++)
+      uses[at++] = (reads ? TIR_STATEMENT_READS : 0) | (writes && i + 1 == count ? TIR_STATEMENT_WRITES : 0);
   }
-  if (at != list->count || used <= written) return 1;
-  tir_expr in_flight = tir_annotation(ir, tir_stmt_at(ir, loop)->annotations, "software_pipeline_products_in_flight");
-  const char *scope = tir_buffer_at(ir, buffer)->scope ? tir_text(ir, tir_buffer_at(ir, buffer)->scope) : "";
-  bool stays = in_flight && tir_is_const(ir, in_flight, 1) && strstr(scope, ".panels");
-  return used - written + 1 + stays;
+  assert(at == p->plan.count);
+}
+
+static const struct planned *plan_of(const struct plans *plans, tir_stmt loop) {
+  for (uint32_t i = 0; i < plans->count; i++)
+    if (plans->at[i].loop == loop) return &plans->at[i];
+  return NULL;
+}
+
+/* How many iterations' contents of the buffer live at a time, whose users have the loop in common. */
+static int64_t stage_buffers_of(const struct tir *ir, const struct plans *plans, tir_buffer buffer, tir_stmt loop) {
+  const struct planned *p = plan_of(plans, loop);
+  uint8_t uses[TIR_PIPELINE_STATEMENTS];
+  if (!p) return 1;
+  find_uses(ir, p, buffer, uses);
+  return tir_stage_buffers(&p->plan, uses, NULL, NULL);
+}
+
+/* The stage buffers of what TMA brings. */
+static uint32_t ring_of(const struct tir *ir, const struct planned *p, struct tir_span allocs) {
+  uint32_t ring = 1;
+  for (uint32_t i = 0; i < allocs.count && p->plan.bulk; i++) {
+    tir_buffer buffer = ir->operands.at[allocs.first + i];
+    uint8_t uses[TIR_PIPELINE_STATEMENTS];
+    if (!is_in_panels(ir, buffer)) continue;
+    find_uses(ir, p, buffer, uses);
+    uint32_t needed = tir_stage_buffers(&p->plan, uses, NULL, NULL);
+    if (needed > ring) ring = needed;
+  }
+  return p->plan.bulk ? ring : 0;
+}
+
+static struct plans plan_loops(const struct tir *ir, tir_stmt top, struct tir_span allocs) {
+  struct plans plans = {0};
+  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
+    struct planned p = {.loop = s};
+    if (!plan_loop(ir, s, &p.plan)) continue;
+    p.plan.ring = ring_of(ir, &p, allocs);
+    plans.at = tir_enlarge(plans.at, &plans.capacity, (uint64_t)plans.count + 1, sizeof *plans.at);
+    plans.at[plans.count++] = p;
+  }
+  return plans;
 }
 
 /* Number i of an entry of StorageAlign's annotation. */
@@ -143,7 +204,7 @@ void tir_pad_rows(const struct tir *ir, tir_block block, tir_buffer buffer, int6
 }
 
 /* Bytes of the buffer that live at a time below `top`; -1: not known. */
-static int64_t bytes_below(struct tir *ir, tir_buffer buffer, tir_stmt top) {
+static int64_t bytes_below(struct tir *ir, const struct plans *plans, tir_buffer buffer, tir_stmt top) {
   tir_stmt high = common_to_users(ir, buffer, top);
   struct tir_touched box[MOST_RANK] = {0};
   if (!high) return 0;
@@ -151,7 +212,7 @@ static int64_t bytes_below(struct tir *ir, tir_buffer buffer, tir_stmt top) {
   if (tir_buffer_at(ir, buffer)->rank > MOST_RANK) return -1;
   add_regions(ir, box, buffer, top, high);
   struct tir_buffer_node b = *tir_buffer_at(ir, buffer);
-  int64_t elements = versions_of(ir, buffer, high), extents[MOST_RANK];
+  int64_t elements = stage_buffers_of(ir, plans, buffer, high), extents[MOST_RANK];
   for (uint32_t d = 0; d < b.rank; d++) extents[d] = tir_touched_extent(ir, &box[d], tir_operands(ir, b.shape)[d]);
   for (uint32_t u = b.writers; u; u = ir->uses.at[u].next)
     if (is_below(ir, ir->uses.at[u].block, top)) tir_pad_rows(ir, ir->uses.at[u].block, buffer, extents, b.rank);
@@ -162,21 +223,22 @@ static int64_t bytes_below(struct tir *ir, tir_buffer buffer, tir_stmt top) {
 
 static int64_t add_bytes(int64_t sum, int64_t bytes) { return sum < 0 || bytes < 0 ? -1 : sum + bytes; }
 
-static int64_t bytes_of_scope(struct tir *ir, tir_block root, tir_stmt top, const char *scope, size_t length) {
+static int64_t bytes_of_scope(struct tir *ir, const struct plans *plans, tir_block root, tir_stmt top,
+                              const char *scope, size_t length) {
   struct tir_span allocs = tir_block_at(ir, root)->allocs;
   int64_t sum = 0;
   for (uint32_t i = 0; i < allocs.count; i++) {
     tir_buffer buffer = ir->operands.at[allocs.first + i];
     if (!strncmp(tir_text(ir, tir_buffer_at(ir, buffer)->scope), scope, length))
-      sum = add_bytes(sum, bytes_below(ir, buffer, top));
+      sum = add_bytes(sum, bytes_below(ir, plans, buffer, top));
   }
   return sum;
 }
 
 /* ---- What lives at a time ---- */
 
-/* A buffer from the first to the last of the statements that use it, by their places in the text; loops bound to threads are
- * none of them, as they are joined. */
+/* A buffer from the first to the last of the statements that use it, by their places in the text; loops bound to
+ * threads are none of them, as they are joined. */
 struct life {
   int64_t bytes;
   uint32_t first, last;
@@ -201,13 +263,14 @@ static void extend(const struct tir *ir, struct life *life, tir_stmt top, const 
   }
 }
 
-/* Where versions of several iterations live, the buffer does all along the loop. */
-static struct life life_of(struct tir *ir, tir_buffer buffer, tir_stmt top, const uint32_t *position) {
-  struct life life = {bytes_below(ir, buffer, top), UINT32_MAX, 0};
+/* A buffer with several stage buffers lives all along the loop. */
+static struct life life_of(struct tir *ir, const struct plans *plans, tir_buffer buffer, tir_stmt top,
+                           const uint32_t *position) {
+  struct life life = {bytes_below(ir, plans, buffer, top), UINT32_MAX, 0};
   tir_stmt high = common_to_users(ir, buffer, top);
   const uint32_t heads[] = {tir_buffer_at(ir, buffer)->writers, tir_buffer_at(ir, buffer)->readers};
-  bool versions = high && !tir_is(ir, high, TIR_BLOCK) && versions_of(ir, buffer, high) > 1;
-  if (versions || (high && tir_is(ir, high, TIR_BLOCK))) extend(ir, &life, high, position);
+  bool several = high && !tir_is(ir, high, TIR_BLOCK) && stage_buffers_of(ir, plans, buffer, high) > 1;
+  if (several || (high && tir_is(ir, high, TIR_BLOCK))) extend(ir, &life, high, position);
   for (int i = 0; high && i < 2; i++)
     for (uint32_t u = heads[i]; u; u = ir->uses.at[u].next) {
       tir_block block = ir->uses.at[u].block;
@@ -216,50 +279,35 @@ static struct life life_of(struct tir *ir, tir_buffer buffer, tir_stmt top, cons
   return life;
 }
 
-/* Of barriers that wait for boxes of tensors, and for what they may overwrite, two a version of what they fill
- * (mbarrier.c). */
-static int64_t barrier_bytes(const struct tir *ir, tir_stmt top) {
+static int64_t mbarrier_bytes(const struct plans *plans) {
   int64_t bytes = 0;
-  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
-    if (!tir_is(ir, s, TIR_LOOP) || tir_loop_extent(ir, s) == 1) continue;
-    struct tir_span annotations = tir_stmt_at(ir, s)->annotations;
-    tir_expr boxes = tir_annotation(ir, annotations, "software_pipeline_tensor_copies");
-    tir_expr stages = tir_annotation(ir, annotations, "software_pipeline_stage");
-    int64_t versions = 2; /* of the last stage, and of products in flight */
-    if (!boxes || !tir_is_const(ir, boxes, 1) || !stages || tir_at(ir, stages)->kind != TIR_LIST) continue;
-    for (uint32_t i = 0; i < tir_at(ir, stages)->count; i++) {
-      int64_t stage = tir_at(ir, tir_operands(ir, tir_at(ir, stages)->operands)[i])->imm;
-      if (stage + 2 > versions) versions = stage + 2;
-    }
-    bytes +=
-        (2 * TIR_MBARRIER_BYTES * versions + TIR_SHARED_ALIGNMENT - 1) / TIR_SHARED_ALIGNMENT * TIR_SHARED_ALIGNMENT;
+  for (uint32_t i = 0; i < plans->count; i++) {
+    int64_t own = TIR_MBARRIER_BYTES * (int64_t)tir_pipeline_mbarriers(&plans->at[i].plan);
+    bytes += (own + TIR_SHARED_ALIGNMENT - 1) / TIR_SHARED_ALIGNMENT * TIR_SHARED_ALIGNMENT;
   }
   return bytes;
 }
 
-/* Blocks do one tile after the other in some loop (persistent.c): what is copied lives beside all else. */
-static bool has_turns(const struct tir *ir, tir_stmt top) {
-  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
-    if (!tir_is(ir, s, TIR_LOOP) || tir_loop_extent(ir, s) == 1) continue;
-    tir_expr blocks = tir_annotation(ir, tir_stmt_at(ir, s)->annotations, "software_pipeline_blocks");
-    if (blocks && !tir_is_const(ir, blocks, 0)) return true;
-  }
-  return false;
+/* Blocks do one tile after the other: what is copied lives beside all else. */
+static bool are_persistent(const struct plans *plans) {
+  bool any = false;
+  for (uint32_t i = 0; i < plans->count; i++) any |= plans->at[i].plan.blocks > 0;
+  return any;
 }
 
 /* As tir/lower/gpu/shared_memory.c lays them out, where no gaps are left: the most bytes of shared buffers that live at
  * one place. */
-static int64_t shared_bytes_of(struct tir *ir, tir_block root, tir_stmt top) {
+static int64_t shared_bytes_of(struct tir *ir, const struct plans *plans, tir_block root, tir_stmt top) {
   struct tir_span allocs = tir_block_at(ir, root)->allocs;
   uint32_t *position = calloc(ir->stmts.count, sizeof *position), next = 0, count = 0;
   struct life *lives = calloc(allocs.count + 1, sizeof *lives);
   if (!position || !lives) abort();
   int64_t most = 0;
-  bool all = has_turns(ir, top);
+  bool all = are_persistent(plans);
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) position[s] = next++;
   for (uint32_t i = 0; i < allocs.count; i++) {
     tir_buffer buffer = ir->operands.at[allocs.first + i];
-    if (is_shared(ir, buffer)) lives[count++] = life_of(ir, buffer, top, position);
+    if (is_shared(ir, buffer)) lives[count++] = life_of(ir, plans, buffer, top, position);
   }
   for (uint32_t i = 0; i < count; i++) {
     int64_t sum = 0; /* where the life of i begins */
@@ -273,12 +321,16 @@ static int64_t shared_bytes_of(struct tir *ir, tir_block root, tir_stmt top) {
   }
   free(position);
   free(lives);
-  return most < 0 ? most : most + barrier_bytes(ir, top);
+  return most < 0 ? most : most + mbarrier_bytes(plans);
 }
 
 int64_t tir_scope_bytes(struct tir *ir, tir_func f, const char *scope) {
   tir_block root = tir_root_block(ir, f);
-  return root ? bytes_of_scope(ir, root, root, scope, strlen(scope) + 1) : 0;
+  if (!root) return 0;
+  struct plans plans = plan_loops(ir, root, tir_block_at(ir, root)->allocs);
+  int64_t bytes = bytes_of_scope(ir, &plans, root, root, scope, strlen(scope) + 1);
+  free(plans.at);
+  return bytes;
 }
 
 /* ---- Threads and vectors ----------------------------------------------------------------------------------------- */
@@ -342,16 +394,14 @@ static void add_loop(const struct tir *ir, struct tir_kernel *k, struct axes *ax
   if (bytes < 0 || bytes > k->vector_bytes) k->vector_bytes = bytes;
 }
 
-/* A warp group more copies boxes in some loop (producer.c). */
-static bool has_producer(const struct tir *ir, tir_stmt top) {
-  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
-    if (!tir_is(ir, s, TIR_LOOP) || tir_loop_extent(ir, s) == 1) continue;
-    struct tir_span annotations = tir_stmt_at(ir, s)->annotations;
-    tir_expr boxes = tir_annotation(ir, annotations, "software_pipeline_tensor_copies");
-    tir_expr asked = tir_annotation(ir, annotations, "software_pipeline_producer");
-    if (boxes && asked && tir_is_const(ir, boxes, 1) && tir_is_const(ir, asked, 1)) return true;
+/* A kernel has one producer warp group at most. */
+static int64_t threads_with_producer(const struct plans *plans, int64_t threads) {
+  int64_t most = threads;
+  for (uint32_t i = 0; i < plans->count; i++) {
+    const struct tir_pipeline_plan *plan = &plans->at[i].plan;
+    if (plan->bulk && tir_pipeline_threads(plan, threads) > most) most = tir_pipeline_threads(plan, threads);
   }
-  return false;
+  return most;
 }
 
 static struct tir_kernel look_at(struct tir *ir, tir_block root, tir_stmt top) {
@@ -362,9 +412,11 @@ static struct tir_kernel look_at(struct tir *ir, tir_block root, tir_stmt top) {
     if (tir_is(ir, s, TIR_BLOCK)) add_bounds(ir, &k, s);
   }
   k.threads = product_of(&axes, TIR_THREAD_X, TIR_THREAD_Z), k.vthreads = product_of(&axes, TIR_VTHREAD_X, TIR_VTHREAD);
-  if (k.threads > 0 && has_producer(ir, top)) k.threads += TIR_GROUP;
-  k.shared_bytes = shared_bytes_of(ir, root, top);
-  int64_t local = bytes_of_scope(ir, root, top, "local", strlen("local") + 1);
+  struct plans plans = plan_loops(ir, top, tir_block_at(ir, root)->allocs);
+  if (k.threads > 0) k.threads = threads_with_producer(&plans, k.threads);
+  k.shared_bytes = shared_bytes_of(ir, &plans, root, top);
+  int64_t local = bytes_of_scope(ir, &plans, root, top, "local", strlen("local") + 1);
+  free(plans.at);
   k.local_bytes = local < 0 || k.vthreads < 0 || __builtin_mul_overflow(local, k.vthreads, &local) ? -1 : local;
   return k;
 }

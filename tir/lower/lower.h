@@ -140,27 +140,15 @@ bool lower_share_bytes(struct tir *ir, tir_buffer a, tir_buffer b);
 
 /* ---- Software pipelines ---- */
 
-#define LOWER_PIPELINE_STAGE "software_pipeline_stage" /* of a loop: in which iteration later each statement runs */
-#define LOWER_PIPELINE_ORDER "software_pipeline_order" /* at which place among the others */
-#define LOWER_PIPELINE_ASYNC "software_pipeline_async_stages" /* stages whose copies go on by themselves */
-/* 1: statements of those stages copy boxes of tensors, where the target and what they copy let them; 0: they do not. */
-#define LOWER_PIPELINE_BOXES "software_pipeline_tensor_copies"
-/* 1: a warp group more than the kernel's threads copies boxes, and the others only multiply; 0: they do it. */
-#define LOWER_PIPELINE_PRODUCER "software_pipeline_producer"
-/* So many blocks do all tiles of a kernel that has such a warp group, each one after the other; 0: each tile has a block.
- * (persistent.c) */
-#define LOWER_PIPELINE_BLOCKS "software_pipeline_blocks"
-/* An attribute around what that warp group does, at the kernel's start. (producer.c) */
+/* An attribute around what a producer warp group does, at the kernel's start. (producer.c) */
 #define LOWER_PRODUCER "producer_warp_group"
 bool lower_is_producer(const struct tir *ir, tir_stmt s);
 tir_stmt lower_new_barrier(struct tir *ir); /* where a block's threads meet (device_call.c) */
-/* How many groups of products an iteration leaves in flight: 0 or 1. What these read has so many versions more. */
-#define LOWER_PIPELINE_IN_FLIGHT "software_pipeline_products_in_flight"
-/* An attribute around a statement of such a loop; its value says what the statement asks for. (stages.c) */
+/* An attribute around a statement of such a loop; its value is what the statement requests, bits of
+ * TIR_STATEMENT_BY_REGISTERS … (stages.c) */
 #define LOWER_STAGE "pipeline_stage"
-enum { LOWER_STAGE_BY_REGISTERS = 1, LOWER_STAGE_DOUBLES = 2 };
 bool lower_is_stage(const struct tir *ir, tir_stmt s);
-tir_stmt lower_new_stage(struct tir *ir, int64_t wishes);
+tir_stmt lower_new_stage(struct tir *ir, int64_t requests);
 
 /* A statement that copies one box of a tensor to panels of a buffer of the pipeline's own (tma_copy.c). */
 struct lower_tma_copy {

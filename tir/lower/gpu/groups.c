@@ -174,8 +174,8 @@ static bool put_around(const struct lowering *low, tir_stmt first, tir_stmt last
 /* Takes the wish for groups in flight away; one that is not fulfilled is told. */
 static void settle_wish(const struct lowering *low, tir_stmt loop) {
   struct tir *ir = low->ir;
-  tir_symbol key = tir_symbol_of(ir, LOWER_PIPELINE_IN_FLIGHT);
-  tir_expr wish = tir_annotation(ir, tir_stmt_at(ir, loop)->annotations, LOWER_PIPELINE_IN_FLIGHT);
+  tir_symbol key = tir_symbol_of(ir, TIR_PIPELINE_IN_FLIGHT);
+  tir_expr wish = tir_annotation(ir, tir_stmt_at(ir, loop)->annotations, TIR_PIPELINE_IN_FLIGHT);
   bool left = false;
   if (!wish) return;
   for (tir_stmt s = tir_stmt_at(ir, loop)->first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next)

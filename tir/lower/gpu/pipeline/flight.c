@@ -2,10 +2,10 @@
  *
  *   for k: copy(S[k % 4]); wgmma_mma(c, S[(k - 2) % 4]); wgmma_commit(); wgmma_wait(1, c)
  *
- * From where they begin to the wait of the next iteration nothing else in the loop may touch their sums, or write what they
- * read. That is so where they read one version of a buffer, and each store to it names another: the remainders are of
- * numbers that differ by what is no multiple of the versions. Threads that are ahead or behind are kept apart by barriers,
- * which know waits as reads (barriers.c). */
+ * From where they begin to the wait of the next iteration nothing else in the loop may touch their sums, or write
+ * what they read. That is so where they read one version of a buffer, and each store to it names another: the
+ * remainders are of numbers that differ by what is no multiple of the versions. Threads that are ahead or behind are
+ * kept apart by barriers, which know waits as reads (barriers.c). */
 #include "tir/analysis/loads.h"
 #include "tir/arith/linear.h"
 #include "tir/lower/lower.h"
@@ -179,7 +179,7 @@ static tir_expr freed_by(struct tir *ir, tir_stmt arrive) {
   tir_expr pointer = tir_operands(ir, tir_at(ir, tir_as(ir, arrive, TIR_EVALUATE)->evaluate.value)->operands)[0];
   tir_buffer phases = tir_pointed(ir, pointer);
   tir_expr offset = tir_operands(ir, tir_at(ir, pointer)->operands)[OFFSET];
-  int64_t ring = versions_of(ir, phases) / 2;
+  int64_t ring = tir_ring_of_mbarriers(versions_of(ir, phases));
   struct tir_linear l = tir_linear_of(ir, offset);
   tir_type type = tir_type_of(ir, offset);
   if (!l.count) return tir_int(ir, type, l.constant - ring);

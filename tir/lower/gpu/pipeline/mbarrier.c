@@ -1,53 +1,50 @@
-/* Feed: copies of boxes of tensors in a software pipeline (pipeline.c), which one thread begins, and barriers in shared memory
- * that keep who copies and who multiplies apart.
+/* Feed: copies of boxes of tensors in a software pipeline (pipeline.c), which one thread begins, and barriers in
+ * shared memory that keep who copies and who multiplies apart.
  *
  *   for k: S[k % 3] = A[k]; C += S[(k - 1) % 3]    becomes, with two barriers a version, 0 to 2 and 3 to 5:
  *
  *   for k: if first thread: mbarrier_wait(3 + k % 3, …); mbarrier_expect(k % 3, …); tensor_copy(S[k % 3], …)
  *          mbarrier_wait((k - 1) % 3, …); C += S[(k - 1) % 3]; if first of a warp: mbarrier_arrive(3 + (k - 1) % 3)
  *
- * Those of iteration k have number k modulo the versions, and their phases end for the k / versions'th time: that decides the
- * parity that who needs the boxes waits for, and, one time later, who overwrites them; the phase before the first has ended.
- * What products in flight read may be overwritten one iteration later (groups.c puts waits between products and what
- * follows). Each warp arrives, since it waits for its own products. Where others than one statement of products read what
- * boxes bring, or anything else that they do not bring is read besides, threads meet instead (barriers.c).
- * Source: PTX ISA, "mbarrier"; CUTLASS, "sm90_pipeline.hpp". */
+ * Those of iteration k have number k modulo the versions, and their phases end for the k / versions'th time: that
+ * decides the parity that who needs the boxes waits for, and, one time later, who overwrites them; the phase before
+ * the first has ended. What products in flight read may be overwritten one iteration later (groups.c puts waits
+ * between products and what follows). Each warp arrives, since it waits for its own products. Where others than one
+ * statement of products read what boxes bring, or anything else that they do not bring is read besides, threads meet
+ * instead (barriers.c). Source: PTX ISA, "mbarrier"; CUTLASS, "sm90_pipeline.hpp". */
 #include "pipeline.h"
 #include "tir/lower/gpu/footprint.h"
 
 #include <string.h>
 
-bool pipeline_find_tma_copies(struct pipeline *p) {
+void pipeline_find_tma_copies(struct pipeline *p) {
   const struct lowering *low = p->low;
   int64_t stage = -1;
-  bool wish;
-  if (!pipeline_read_wish(p, LOWER_PIPELINE_BOXES, "it says by neither 0 nor 1 whether boxes of tensors are copied",
-                          &wish))
-    return false;
-  for (uint32_t i = 0; i < p->count && wish; i++) {
+  for (uint32_t i = 0; i < p->plan.count && p->plan.bulk; i++) {
     struct part *part = &p->parts[i];
+    const struct tir_pipeline_statement *planned = &p->plan.statements[i];
     const char *why = "the target has no such copies";
-    if (!part->async) continue;
+    if (!planned->async) continue;
     bool found = low->options && tir_has(low->options->capabilities, TIR_HAS_TENSOR_COPIES);
-    found = found && lower_find_tma_copy(low->ir, p->loop, part->stmt, &part->box, &why);
-    if (found && (!p->own[part->box.to] || !pipeline_is_for_others(p, i, part->box.to)))
+    found = found && lower_find_tma_copy(low->ir, p->loop, part->stmt, &part->copy, &why);
+    if (found && (!p->own[part->copy.to] || !pipeline_is_for_others(p, i, part->copy.to)))
       found = false, why = "another statement writes what it fills";
-    if (found && stage >= 0 && part->stage != stage) found = false, why = "another stage copies boxes";
+    if (found && stage >= 0 && planned->stage != stage) found = false, why = "another stage copies boxes";
     if (!found) {
       char note[200];
       snprintf(note, sizeof note, "one whose statement %u copies a box: %s", i, why);
       lower_note(low, p->loop, note);
       continue;
     }
-    stage = part->stage, part->boxes = true, p->arrivals++;
-    *uses_at(p, i, part->box.to) = PIPELINE_WRITES | PIPELINE_BY_INDEX | PIPELINE_TMA_COPIES;
+    stage = planned->stage, part->bulk = true, p->arrivals++;
+    *uses_at(p, i, part->copy.to) = PIPELINE_WRITES | PIPELINE_BY_INDEX | PIPELINE_TMA_COPIES;
   }
-  return true;
+  p->plan.bulk = p->arrivals > 0;
 }
 
 bool pipeline_needs_tma_copies(const struct pipeline *p, uint32_t part) {
   bool any = false;
-  for (uint32_t i = 0; i < p->count; i++)
+  for (uint32_t i = 0; i < p->plan.count; i++)
     for (tir_buffer b = 1; b < p->buffers && i != part; b++)
       any |= (uses_of(p, i, b) & PIPELINE_TMA_COPIES) && uses_of(p, part, b);
   return any;
@@ -61,22 +58,21 @@ static int64_t threads_of(const struct pipeline *p) {
 
 /* ---- What may be overwritten ---- */
 
-/* Iterations after which what is read may be overwritten. */
-static int64_t lag_of(const struct pipeline *p) { return p->depth ? p->in_flight : 0; }
-
-/* One statement reads what boxes bring, by products of warp groups, and nothing besides that threads share; NULL: so it is. */
+/* One statement reads what boxes bring, by products of warp groups, and nothing besides that threads share; NULL: so
+ * it is. */
 static const char *why_not_freed(struct pipeline *p) {
   const struct tir *ir = p->low->ir;
   uint32_t readers = 0;
-  for (uint32_t i = 0; i < p->count; i++) {
+  for (uint32_t i = 0; i < p->plan.count; i++) {
     const struct part *part = &p->parts[i];
-    if (part->boxes && pipeline_buffers_for(p, part->box.to) != p->ring) return "they have more versions than others";
+    if (part->bulk && pipeline_buffers_for(p, part->copy.to) != p->plan.ring)
+      return "they have more versions than others";
     if (!pipeline_needs_tma_copies(p, i)) continue;
-    if (readers++ || !part->multiplies) return "others than products of one statement read them";
+    if (readers++ || !p->plan.statements[i].multiplies) return "others than products of one statement read them";
     for (tir_buffer b = 1; b < ir->buffers.count; b++) {
       if (!(uses_of(p, i, b) & PIPELINE_READS) || lower_memory_of(ir, b) != LOWER_BLOCK) continue;
       bool brought = false;
-      for (uint32_t k = 0; k < p->count; k++) brought |= (uses_of(p, k, b) & PIPELINE_TMA_COPIES) != 0;
+      for (uint32_t k = 0; k < p->plan.count; k++) brought |= (uses_of(p, k, b) & PIPELINE_TMA_COPIES) != 0;
       if (!brought) return "products read what threads copy besides";
     }
   }
@@ -88,7 +84,7 @@ static const char *why_not_freed(struct pipeline *p) {
 static void init(struct pipeline *p, uint32_t number, int64_t arrivals, tir_stmt to) {
   enum { WRITES = 2 };
   struct tir *ir = p->low->ir;
-  tir_expr args[] = {lower_pointer(ir, p->phases, tir_int(ir, TIR_T_I32, number), WRITES),
+  tir_expr args[] = {lower_pointer(ir, p->mbarriers, tir_int(ir, TIR_T_I32, number), WRITES),
                      tir_int(ir, TIR_T_I32, arrivals)};
   lower_append_call(ir, to, TIR_MBARRIER_INIT, args, 2);
 }
@@ -98,14 +94,15 @@ static void allocate_barriers(struct pipeline *p) {
   struct tir *ir = p->low->ir;
   tir_stmt inside;
   lower_threads_of(ir, pipeline_kernel(p), &inside);
-  uint32_t count = p->frees ? 2 * p->ring : p->ring;
+  uint32_t count = tir_pipeline_mbarriers(&p->plan);
   tir_expr size = tir_int(ir, TIR_T_I32, count);
-  p->phases = tir_new_buffer(ir, tir_symbol_of(ir, "phases"), TIR_TYPE(TIR_UINT, 64, 1), &size, 1,
-                             tir_symbol_of(ir, TIR_MBARRIER_SCOPE));
+  p->mbarriers = tir_new_buffer(ir, tir_symbol_of(ir, "phases"), TIR_TYPE(TIR_UINT, 64, 1), &size, 1,
+                                tir_symbol_of(ir, TIR_MBARRIER_SCOPE));
   tir_stmt alloc = tir_new_stmt(ir, TIR_ALLOC), begin = lower_new_stage(ir, 0);
-  tir_stmt_at(ir, alloc)->alloc.buffer = p->phases;
-  tir_buffer_at(ir, p->phases)->where = alloc;
-  for (uint32_t i = 0; i < count; i++) init(p, i, i < p->ring ? p->arrivals : threads_of(p) / TIR_WARP, begin);
+  tir_stmt_at(ir, alloc)->alloc.buffer = p->mbarriers;
+  tir_buffer_at(ir, p->mbarriers)->where = alloc;
+  for (uint32_t i = 0; i < count; i++)
+    init(p, i, i < tir_first_empty_mbarrier(&p->plan) ? p->arrivals : threads_of(p) / TIR_WARP, begin);
   lower_append_call(ir, begin, TIR_MBARRIER_FENCE, NULL, 0);
   tir_insert_before(ir, tir_stmt_at(ir, inside)->first[TIR_BODY], alloc);
   tir_insert_after(ir, alloc, begin);
@@ -118,15 +115,15 @@ static tir_expr barrier_of(struct pipeline *p, tir_expr iteration, uint32_t firs
   enum { READS = 1 };
   struct tir *ir = p->low->ir;
   tir_type type = tir_type_of(ir, iteration);
-  tir_expr number = tir_floormod(ir, pipeline_number(p, iteration), tir_int(ir, type, p->ring));
-  return lower_pointer(ir, p->phases, tir_add(ir, number, tir_int(ir, type, first)), READS);
+  tir_expr number = tir_floormod(ir, pipeline_number(p, iteration), tir_int(ir, type, p->plan.ring));
+  return lower_pointer(ir, p->mbarriers, tir_add(ir, number, tir_int(ir, type, first)), READS);
 }
 
 /* The parity of the phase of the iteration, or of so many after it. */
 static tir_expr parity_of(struct pipeline *p, tir_expr iteration, int64_t later) {
   struct tir *ir = p->low->ir;
   tir_type type = tir_type_of(ir, iteration);
-  tir_expr time = tir_floordiv(ir, pipeline_number(p, iteration), tir_int(ir, type, p->ring));
+  tir_expr time = tir_floordiv(ir, pipeline_number(p, iteration), tir_int(ir, type, p->plan.ring));
   return tir_floormod(ir, tir_add(ir, time, tir_int(ir, type, later)), tir_int(ir, type, 2));
 }
 
@@ -145,19 +142,19 @@ static void settle(struct tir *ir, tir_stmt stage, tir_expr condition) {
 /* All statements that may copy boxes do. */
 static bool all_asked(const struct pipeline *p) {
   bool all = true;
-  for (uint32_t i = 0; i < p->count; i++) all &= !p->parts[i].async || p->parts[i].boxes;
+  for (uint32_t i = 0; i < p->plan.count; i++) all &= !p->plan.statements[i].async || p->parts[i].bulk;
   return all;
 }
 
 void pipeline_find_ring(struct pipeline *p) {
   if (!p->arrivals) return;
-  p->ring = 1;
-  for (uint32_t i = 0; i < p->count; i++) {
-    uint32_t versions = p->parts[i].boxes ? pipeline_buffers_for(p, p->parts[i].box.to) : 0;
-    if (versions > p->ring) p->ring = versions;
+  p->plan.ring = 1;
+  for (uint32_t i = 0; i < p->plan.count; i++) {
+    uint32_t versions = p->parts[i].bulk ? pipeline_buffers_for(p, p->parts[i].copy.to) : 0;
+    if (versions > p->plan.ring) p->plan.ring = versions;
   }
   const char *why = why_not_freed(p);
-  p->frees = !why;
+  p->plan.frees = !why;
   if (why && all_asked(p)) { /* else what copies no box is noted */
     char note[200];
     snprintf(note, sizeof note, "one whose boxes are freed by barriers of their own: %s", why);
@@ -170,21 +167,21 @@ void pipeline_put_tma_copies(struct pipeline *p) {
   if (!p->arrivals) return;
   allocate_barriers(p);
   tir_expr iteration = tir_sub(ir, tir_var_expr(ir, p->var), p->min);
-  bool waits = p->frees;
-  for (uint32_t at = 0; at < p->count; at++) {
+  bool waits = p->plan.frees;
+  for (uint32_t at = 0; at < p->plan.count; at++) {
     struct part *part = &p->parts[p->by_order[at]];
-    if (!part->boxes) continue;
-    tir_stmt stage = lower_new_stage(ir, pipeline_wishes(ir, part->stmt)), begin = lower_new_stage(ir, 0);
+    if (!part->bulk) continue;
+    tir_stmt stage = lower_new_stage(ir, pipeline_requests(ir, part->stmt)), begin = lower_new_stage(ir, 0);
     tir_append(ir, stage, TIR_BODY, begin);
     if (waits) { /* in each step, for all that are copied in it */
-      tir_expr args[] = {barrier_of(p, iteration, p->ring), parity_of(p, iteration, 1)};
+      tir_expr args[] = {barrier_of(p, iteration, tir_first_empty_mbarrier(&p->plan)), parity_of(p, iteration, 1)};
       lower_append_call(ir, begin, TIR_MBARRIER_WAIT, args, 2);
       waits = false;
     }
-    tir_expr ring = tir_int(ir, tir_type_of(ir, iteration), p->ring);
-    lower_put_tma_copy(ir, &part->box, p->phases, tir_floormod(ir, pipeline_number(p, iteration), ring), begin);
+    tir_expr ring = tir_int(ir, tir_type_of(ir, iteration), p->plan.ring);
+    lower_put_tma_copy(ir, &part->copy, p->mbarriers, tir_floormod(ir, pipeline_number(p, iteration), ring), begin);
     tir_insert_before(ir, part->stmt, stage);
-    if (!p->produces) lower_elect(ir, p->loop, begin);
+    if (!p->plan.producer) lower_elect(ir, p->loop, begin);
     tir_kill_alone(ir, begin);
     tir_kill(ir, part->stmt);
     part->stmt = stage;
@@ -193,7 +190,7 @@ void pipeline_put_tma_copies(struct pipeline *p) {
 
 static tir_expr iteration_in(struct pipeline *p, uint32_t part, tir_expr t) {
   struct tir *ir = p->low->ir;
-  return tir_sub(ir, t, tir_int(ir, tir_type_of(ir, p->extent), p->parts[part].stage));
+  return tir_sub(ir, t, tir_int(ir, tir_type_of(ir, p->extent), p->plan.statements[part].stage));
 }
 
 void pipeline_wait_for_tma_copies(struct pipeline *p, uint32_t part, tir_expr t, tir_expr condition, tir_stmt to) {
@@ -208,13 +205,13 @@ void pipeline_wait_for_tma_copies(struct pipeline *p, uint32_t part, tir_expr t,
 
 void pipeline_free_tma_copies(struct pipeline *p, uint32_t part, tir_expr t, tir_expr condition, tir_stmt to) {
   struct tir *ir = p->low->ir;
-  if (!p->frees) return;
+  if (!p->plan.frees) return;
   tir_type type = tir_type_of(ir, p->extent);
-  tir_expr lag = tir_int(ir, type, lag_of(p)), iteration = iteration_in(p, part, t);
+  tir_expr lag = tir_int(ir, type, tir_pipeline_lag(&p->plan)), iteration = iteration_in(p, part, t);
   tir_expr any = tir_simplify(ir, tir_make(ir, TIR_GE, iteration, lag));
   if (tir_is_const(ir, any, 0)) return;
   if (!tir_is_const(ir, any, 1) && !tir_prove(ir, any)) condition = tir_and(ir, condition, any);
-  tir_expr at = barrier_of(p, tir_sub(ir, iteration, lag), p->ring);
+  tir_expr at = barrier_of(p, tir_sub(ir, iteration, lag), tir_first_empty_mbarrier(&p->plan));
   tir_stmt stage = lower_new_stage(ir, 0);
   lower_append_call(ir, stage, TIR_MBARRIER_ARRIVE, &at, 1);
   tir_append(ir, to, TIR_BODY, stage);
@@ -226,7 +223,8 @@ void pipeline_free_tma_copies(struct pipeline *p, uint32_t part, tir_expr t, tir
 void pipeline_free_last(struct pipeline *p, tir_stmt to) {
   struct tir *ir = p->low->ir;
   tir_type type = tir_type_of(ir, p->extent);
-  for (uint32_t i = 0; i < p->count; i++)
-    for (int64_t late = 0; pipeline_needs_tma_copies(p, i) && late < lag_of(p); late++)
-      pipeline_free_tma_copies(p, i, tir_add(ir, p->extent, tir_int(ir, type, p->parts[i].stage + late)), TIR_NONE, to);
+  for (uint32_t i = 0; i < p->plan.count; i++)
+    for (int64_t late = 0; pipeline_needs_tma_copies(p, i) && late < tir_pipeline_lag(&p->plan); late++)
+      pipeline_free_tma_copies(p, i, tir_add(ir, p->extent, tir_int(ir, type, p->plan.statements[i].stage + late)),
+                               TIR_NONE, to);
 }

@@ -1,5 +1,5 @@
-/* Versions: what a software pipeline's statements touch, whether they keep its order, and how many iterations' contents a
- * buffer of the loop's own must hold at a time. */
+/* Versions: what a software pipeline's statements touch, whether they keep its order, and how many iterations'
+ * contents a buffer of the loop's own must hold at a time. */
 #include "pipeline.h"
 
 #include <string.h>
@@ -39,7 +39,7 @@ static bool find_use(void *data, tir_expr e) {
 void pipeline_find_uses(struct pipeline *p) {
   const struct tir *ir = p->low->ir;
   assert(ir->buffers.count <= p->buffers);
-  for (uint32_t i = 0; i < p->count; i++) {
+  for (uint32_t i = 0; i < p->plan.count; i++) {
     struct search search = {p, i};
     for (tir_stmt s = p->parts[i].stmt; s; s = tir_next(ir, s, p->parts[i].stmt)) {
       tir_expr all[4];
@@ -57,26 +57,26 @@ void pipeline_find_uses(struct pipeline *p) {
 /* ---- Order ---- */
 
 /* In one iteration, `first` still comes before `then`. */
-static bool comes_first(const struct part *first, const struct part *then) {
+static bool comes_first(const struct tir_pipeline_statement *first, const struct tir_pipeline_statement *then) {
   return first->stage < then->stage || (first->stage == then->stage && first->order < then->order);
 }
 
 /* Of what has one version, `then` of an iteration also comes before `first` of the next one. */
-static bool ends_first(const struct part *first, const struct part *then) {
+static bool ends_first(const struct tir_pipeline_statement *first, const struct tir_pipeline_statement *then) {
   return then->stage < first->stage + 1 || (then->stage == first->stage + 1 && then->order < first->order);
 }
 
 bool pipeline_check_order(const struct pipeline *p) {
   const struct tir *ir = p->low->ir;
   for (tir_buffer b = 1; b < ir->buffers.count; b++)
-    for (uint32_t i = 0; i < p->count; i++)
-      for (uint32_t k = i + 1; k < p->count && uses_of(p, i, b); k++) {
+    for (uint32_t i = 0; i < p->plan.count; i++)
+      for (uint32_t k = i + 1; k < p->plan.count && uses_of(p, i, b); k++) {
         if (!uses_of(p, k, b) || !((uses_of(p, i, b) | uses_of(p, k, b)) & PIPELINE_WRITES)) continue;
-        if (!comes_first(&p->parts[i], &p->parts[k]))
+        if (!comes_first(&p->plan.statements[i], &p->plan.statements[k]))
           return tir_refuse(ir, p->low->err, MS_LOWER_PIPELINE, p->loop,
                             "statement %u touches %s before statement %u of the same iteration", k,
                             tir_buffer_name(ir, b), i);
-        if (!p->own[b] && !ends_first(&p->parts[i], &p->parts[k]))
+        if (!p->own[b] && !ends_first(&p->plan.statements[i], &p->plan.statements[k]))
           return tir_refuse(
               ir, p->low->err, MS_LOWER_PIPELINE, p->loop,
               "statement %u touches %s, which is not the loop's own, before statement %u of the iteration "
@@ -108,28 +108,27 @@ static bool is_apart(struct pipeline *p, uint32_t i, uint32_t k, tir_buffer buff
   return false;
 }
 
-/* With n versions, iteration k + n writes where iteration k has read: that use comes first, in a step before or earlier in
- * the same. What products in flight read, they do for a step more. */
+struct apart_search {
+  struct pipeline *p;
+  tir_buffer buffer;
+};
+
+static bool are_apart(void *data, uint32_t a, uint32_t b) {
+  const struct apart_search *s = data;
+  return is_apart(s->p, a, b, s->buffer);
+}
+
 uint32_t pipeline_buffers_for(struct pipeline *p, tir_buffer buffer) {
-  int64_t most = 1;
-  for (uint32_t w = 0; w < p->count; w++) {
-    if (!(uses_of(p, w, buffer) & PIPELINE_WRITES)) continue;
-    if (p->parts[w].doubles && most < 2) most = 2;
-    for (uint32_t u = 0; u < p->count; u++) {
-      if (u == w || !uses_of(p, u, buffer)) continue;
-      int64_t apart = p->parts[u].stage - p->parts[w].stage;
-      int64_t needed = p->parts[w].order > p->parts[u].order ? apart : apart + 1;
-      if (p->parts[u].multiplies && p->depth) needed += p->in_flight;
-      if (needed > most && !is_apart(p, w, u, buffer)) most = needed;
-    }
-  }
-  return (uint32_t)most;
+  uint8_t uses[TIR_PIPELINE_STATEMENTS];
+  struct apart_search search = {p, buffer};
+  for (uint32_t i = 0; i < p->plan.count; i++) uses[i] = *uses_at(p, i, buffer);
+  return tir_stage_buffers(&p->plan, uses, are_apart, &search);
 }
 
 bool has_register_buffers(const struct pipeline *p) {
   const struct tir *ir = p->low->ir;
   for (tir_buffer b = 1; b < ir->buffers.count; b++)
-    if (p->versions[b] > 1 && lower_memory_of(ir, b) == LOWER_THREAD) return true;
+    if (p->stage_buffers[b] > 1 && lower_memory_of(ir, b) == LOWER_THREAD) return true;
   return false;
 }
 
@@ -138,11 +137,11 @@ bool has_register_buffers(const struct pipeline *p) {
 static tir_expr version_of(struct pipeline *p, tir_buffer buffer) {
   struct tir *ir = p->low->ir;
   tir_expr iteration = pipeline_number(p, tir_sub(ir, tir_var_expr(ir, p->var), p->min));
-  return tir_floormod(ir, iteration, tir_int(ir, tir_type_of(ir, iteration), p->versions[buffer]));
+  return tir_floormod(ir, iteration, tir_int(ir, tir_type_of(ir, iteration), p->stage_buffers[buffer]));
 }
 
 static bool has_versions(const struct pipeline *p, tir_buffer buffer) {
-  return buffer < p->buffers && p->versions[buffer] > 1;
+  return buffer < p->buffers && p->stage_buffers[buffer] > 1;
 }
 
 static bool add_version(struct tir *ir, void *data, struct access *a) {
@@ -165,7 +164,8 @@ static int64_t elements_of(const struct tir *ir, tir_buffer buffer) {
   return product;
 }
 
-/* The call, where it names fragments by buffers and by their numbers there, which may be moved; else TIR_DEVICE_CALLS. */
+/* The call, where it names fragments by buffers and by their numbers there, which may be moved; else
+ * TIR_DEVICE_CALLS. */
 static enum tir_device_call numbering(const struct tir *ir, tir_expr e) {
   enum tir_device_call which = tir_device_call_of(ir, e);
   bool counted = which != TIR_DEVICE_CALLS && tir_device_calls[which].counts;
@@ -234,17 +234,17 @@ static bool check_pointers(struct pipeline *p) {
                                     tir_buffer_name(ir, search.lost));
 }
 
-/* Room for the versions: in a dimension of their own; where calls alone touch the buffer, which know it as rows, in that of
- * rows. */
+/* Room for the versions: in a dimension of their own; where calls alone touch the buffer, which know it as rows, in
+ * that of rows. */
 static void widen(struct pipeline *p, tir_buffer buffer) {
   struct tir *ir = p->low->ir;
   struct tir_buffer_node n = *tir_buffer_at(ir, buffer);
   tir_expr shape[TIR_MOST_RANK];
   unsigned all = 0;
-  for (uint32_t i = 0; i < p->count; i++) all |= uses_of(p, i, buffer);
+  for (uint32_t i = 0; i < p->plan.count; i++) all |= uses_of(p, i, buffer);
   uint32_t more = n.rank == 0 || (all & PIPELINE_BY_INDEX) ? 1 : 0;
   memcpy(shape + more, tir_operands(ir, n.shape), n.rank * sizeof *shape);
-  tir_expr count = tir_int(ir, n.rank ? tir_type_of(ir, shape[more]) : TIR_T_I32, p->versions[buffer]);
+  tir_expr count = tir_int(ir, n.rank ? tir_type_of(ir, shape[more]) : TIR_T_I32, p->stage_buffers[buffer]);
   shape[0] = more ? count : tir_mul(ir, shape[0], count);
   uint32_t first = tir_add_operands(ir, shape, n.rank + more);
   tir_buffer_at(ir, buffer)->shape = first;
@@ -255,9 +255,9 @@ bool pipeline_multi_buffer(struct pipeline *p) {
   struct tir *ir = p->low->ir;
   for (tir_buffer b = 1; b < ir->buffers.count; b++) {
     if (!p->own[b]) continue;
-    p->versions[b] = pipeline_buffers_for(p, b);
+    p->stage_buffers[b] = pipeline_buffers_for(p, b);
     const struct tir_buffer_node *n = tir_buffer_at(ir, b);
-    if (p->versions[b] > 1 && (n->strides.count || n->rank + 1 > TIR_MOST_RANK || !elements_of(ir, b)))
+    if (p->stage_buffers[b] > 1 && (n->strides.count || n->rank + 1 > TIR_MOST_RANK || !elements_of(ir, b)))
       return tir_refuse(ir, p->low->err, MS_LOWER_PIPELINE, p->loop,
                         "%s needs several versions, and is not compact and of constant size", tir_buffer_name(ir, b));
   }

@@ -1,19 +1,12 @@
-/* What several files of this folder ask of a pipeline: what its loop is annotated with, the kernel around it, the number
- * of an iteration, what a part copies. */
+/* What several files of this folder ask of a pipeline: what its loop is annotated with, the kernel around it, the
+ * number of an iteration, what a part copies. */
 #include "pipeline.h"
 
 bool pipeline_refuse(const struct pipeline *p, const char *what) {
   return tir_refuse(p->low->ir, p->low->err, MS_LOWER_PIPELINE, p->loop, "%s", what);
 }
 
-bool pipeline_read_wish(const struct pipeline *p, const char *key, const char *what, bool *wish) {
-  const struct tir *ir = p->low->ir;
-  tir_expr asked = tir_annotation(ir, tir_stmt_at(ir, p->loop)->annotations, key);
-  *wish = asked && tir_is_const(ir, asked, 1);
-  return !asked || *wish || tir_is_const(ir, asked, 0) || pipeline_refuse(p, what);
-}
-
-int64_t pipeline_wishes(const struct tir *ir, tir_stmt stage) {
+int64_t pipeline_requests(const struct tir *ir, tir_stmt stage) {
   return tir_at(ir, tir_as(ir, stage, TIR_ATTR)->attr.value)->imm;
 }
 
@@ -31,9 +24,9 @@ tir_expr pipeline_number(struct pipeline *p, tir_expr iteration) {
 /* Another statement needs what the part copies to the buffer, and none that copies besides has to do with it. */
 bool pipeline_is_for_others(const struct pipeline *p, uint32_t part, tir_buffer buffer) {
   bool needed = false;
-  for (uint32_t i = 0; i < p->count; i++) {
+  for (uint32_t i = 0; i < p->plan.count; i++) {
     if (i == part || !uses_of(p, i, buffer)) continue;
-    if (p->parts[i].async && (uses_of(p, i, buffer) & PIPELINE_WRITES)) return false;
+    if (p->plan.statements[i].async && (uses_of(p, i, buffer) & PIPELINE_WRITES)) return false;
     needed = true;
   }
   return needed && uses_of(p, part, buffer) == (PIPELINE_WRITES | PIPELINE_BY_INDEX);

@@ -1,17 +1,19 @@
-/* Persistent: as many blocks as a device has at a time do all tiles of a kernel, each one after the other, so that a warp group
- * which only copies (producer.c) goes on to the next tile while the others still store what they have summed up.
+/* Persistent: as many blocks as a device has at a time do all tiles of a kernel, each one after the other, so that a
+ * warp group which only copies (producer.c) goes on to the next tile while the others still store what they have
+ * summed up.
  *
  *   for bx(256): { producer: for k: copy S[k % 3] }; C = 0; for k: C += S[k % 3]; store C     becomes, of 132 blocks,
  *
  *   for bx(132): { producer: for turn(1 + (255 - bx) / 132): for k(9): copy S[(turn * 9 + k) % 3], of tile turn * 132 + bx }
  *                for turn(1 + (255 - bx) / 132): C = 0; for k(9): C += S[(turn * 9 + k) % 3]; store C
  *
- * A software pipeline that has a producer asks for it, by the number of blocks. Iterations are numbered on from tile to tile, so
- * that versions and parities of barriers go on as well; behind a tile's last products what they have read may be overwritten
- * (mbarrier.c). All else that a kernel does is done again for each tile, and what its threads share besides lives at no
- * time beside the versions (shared_memory.c), and is kept apart from the next tile's by barriers (barriers.c). The
- * number of turns is the same for all threads of a block, and needs not be that of other blocks.
- * Source: Shah et al., "FlashAttention-3", NeurIPS 2024, section 3.1; CUTLASS, "Efficient GEMM in CUDA", persistent kernels. */
+ * A software pipeline that has a producer asks for it, by the number of blocks. Iterations are numbered on from tile
+ * to tile, so that versions and parities of barriers go on as well; behind a tile's last products what they have
+ * read may be overwritten (mbarrier.c). All else that a kernel does is done again for each tile, and what its
+ * threads share besides lives at no time beside the versions (shared_memory.c), and is kept apart from the next
+ * tile's by barriers (barriers.c). The number of turns is the same for all threads of a block, and needs not be that
+ * of other blocks. Source: Shah et al., "FlashAttention-3", NeurIPS 2024, section 3.1; CUTLASS, "Efficient GEMM in
+ * CUDA", persistent kernels. */
 #include "pipeline.h"
 
 static bool has_barriers(const struct tir *ir, tir_stmt kernel) {
@@ -37,19 +39,11 @@ static int64_t find_tiles(struct pipeline *p) {
 
 /* NULL: as many blocks can do all tiles. */
 static const char *why_not_persistent(struct pipeline *p, int64_t blocks, int64_t tiles) {
-  if (!p->produces) return "no warp group more copies";
+  if (!p->plan.producer) return "no warp group more copies";
   if (!tir_is_int(p->low->ir, p->extent)) return "its iterations are no constant number";
   if (tiles < 0) return "the number of tiles is no constant";
   if (tiles <= blocks) return "there are no more tiles than that";
   return has_barriers(p->low->ir, pipeline_kernel(p)) ? "another loop of the kernel has barriers for boxes" : NULL;
-}
-
-static bool read_blocks(const struct pipeline *p, int64_t *blocks) {
-  const struct tir *ir = p->low->ir;
-  tir_expr asked = tir_annotation(ir, tir_stmt_at(ir, p->loop)->annotations, LOWER_PIPELINE_BLOCKS);
-  *blocks = asked && tir_is_int(ir, asked) ? tir_at(ir, asked)->imm : 0;
-  return !asked || (tir_is_int(ir, asked) && *blocks >= 0 && *blocks <= INT32_MAX) ||
-         pipeline_refuse(p, "it asks for a number of blocks that is no constant, or below 0");
 }
 
 /* How many tiles the block does: its own, and each that is a multiple of all blocks after it. */
@@ -59,25 +53,24 @@ static tir_expr turns_of(struct tir *ir, tir_type type, tir_expr block, int64_t 
   return tir_add(ir, tir_floordiv(ir, behind, tir_int(ir, type, blocks)), tir_int(ir, type, 1));
 }
 
-bool pipeline_find_turns(struct pipeline *p) {
+void pipeline_find_tiles(struct pipeline *p) {
   struct tir *ir = p->low->ir;
-  int64_t blocks;
-  if (!read_blocks(p, &blocks)) return false;
-  if (!blocks) return true;
+  int64_t blocks = p->plan.blocks;
+  if (!blocks) return;
   int64_t tiles = p->tiles = find_tiles(p);
   const char *why = why_not_persistent(p, blocks, tiles);
   if (why) {
     char note[200];
     snprintf(note, sizeof note, "one of %lld blocks that do one tile after the other: %s", (long long)blocks, why);
     lower_note(p->low, p->loop, note);
-    return true;
+    p->plan.blocks = 0;
+    return;
   }
   tir_type type = tir_type_of(ir, p->extent);
   tir_expr zero = tir_int(ir, TIR_T_I32, 0), size = tir_int(ir, TIR_T_I32, blocks);
   p->block = tir_new_var(ir, TIR_VAR_LOOP, tir_name_of(ir, "block"), TIR_T_I32, zero, size);
   tir_expr turns = turns_of(ir, type, tir_var_expr(ir, p->block), tiles, blocks);
   p->turn = tir_new_var(ir, TIR_VAR_LOOP, tir_name_of(ir, "turn"), type, tir_int(ir, type, 0), turns);
-  return true;
 }
 
 /* Blocks are numbered along x first: those of one row of the grid are neighbours. */
@@ -132,7 +125,7 @@ static void set_axes(struct pipeline *p) {
   }
 }
 
-void pipeline_put_turns(struct pipeline *p) {
+void pipeline_put_tiles(struct pipeline *p) {
   struct tir *ir = p->low->ir;
   struct tir_var_node v = ir->vars.at[p->turn];
   tir_var own = tir_new_var(ir, TIR_VAR_LOOP, v.name, v.type, v.min, v.extent);

@@ -4,22 +4,22 @@
  *     S = A[k]                            for k in range(2, 9): S[k % 3] = A[k]; C += S[(k - 2) % 3]
  *     C += S                              C += S[1]; C += S[2]
  *
- * Requires: kernels; buffers that are no larger than they need be; attributes around the statements (stages.c). Gives:
- * no such loop or attribute. Keeps: everything else.
- * In step t the statement of stage s does iteration t - s, in the places that the order names: steps before the deepest
- * stage is reached stand before the loop, those after the last iteration behind it. An extent that is no constant guards
- * them. What the loop allocates has as many versions as iterations are under way; iteration k has number k modulo that
- * (multi_buffer.c). Memory from outside of the loop has one, so its uses keep their order, or the pipeline is refused.
+ * Requires: kernels; buffers that are no larger than they need be; attributes around the statements (stages.c).
+ * Gives: no such loop or attribute. Keeps: everything else. In step t the statement of stage s does iteration t - s,
+ * in the places that the order names: steps before the deepest stage is reached stand before the loop, those after
+ * the last iteration behind it. An extent that is no constant guards them. What the loop allocates has as many
+ * versions as iterations are under way; iteration k has number k modulo that (multi_buffer.c). Memory from outside
+ * of the loop has one, so its uses keep their order, or the pipeline is refused.
  *
  * A loop of one iteration, if it is no statement of another pipeline, is done as it stands.
  *
  * In an asynchronous stage, copies from the device's memory to shared memory go on by themselves. Each run of such
- * statements ends its group, in every step, whether or not something was copied in it: so it is known how many groups may
- * be on their way when an earlier step's must have arrived. What needs those waits for them as its step begins: threads
- * then meet but once a step.
+ * statements ends its group, in every step, whether or not something was copied in it: so it is known how many
+ * groups may be on their way when an earlier step's must have arrived. What needs those waits for them as its step
+ * begins: threads then meet but once a step.
  *
- * Statements that copy boxes of tensors are done by one thread instead, where the annotation asks for it (mbarrier.c).
- * Source: Lam, "Software Pipelining", PLDI 1988; PTX ISA, "cp.async". */
+ * Statements that copy boxes of tensors are done by one thread instead, where the annotation asks for it
+ * (mbarrier.c). Source: Lam, "Software Pipelining", PLDI 1988; PTX ISA, "cp.async". */
 #include "pipeline.h"
 #include "tir/lower/gpu/footprint.h"
 
@@ -27,9 +27,9 @@
 #include <string.h>
 
 /* What is asked of a pipeline; the last one outlives it (flight.c). */
-static const char *const asked[] = {LOWER_PIPELINE_STAGE,    LOWER_PIPELINE_ORDER,    LOWER_PIPELINE_ASYNC,
-                                    LOWER_PIPELINE_BOXES,    LOWER_PIPELINE_PRODUCER, LOWER_PIPELINE_BLOCKS,
-                                    LOWER_PIPELINE_IN_FLIGHT};
+static const char *const asked[] = {TIR_PIPELINE_STAGE,    TIR_PIPELINE_ORDER,    TIR_PIPELINE_ASYNC,
+                                    TIR_PIPELINE_BULK,     TIR_PIPELINE_PRODUCER, TIR_PIPELINE_BLOCKS,
+                                    TIR_PIPELINE_IN_FLIGHT};
 enum { ASKED = sizeof asked / sizeof *asked };
 
 /* ---- Statements ---- */
@@ -97,75 +97,32 @@ static bool gather(struct pipeline *p) {
   uint32_t stages = 0;
   for (tir_stmt s = tir_stmt_at(ir, p->loop)->first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next)
     stages += lower_is_stage(ir, s);
-  if (stages > PIPELINE_MOST / 2) return pipeline_refuse(p, "it has too many statements");
+  if (stages > TIR_PIPELINE_STATEMENTS / 2) return pipeline_refuse(p, "it has too many statements");
   for (tir_stmt s = tir_stmt_at(ir, p->loop)->first[TIR_BODY], next; s; s = next) {
     next = tir_stmt_at(ir, s)->next;
     if (tir_is(ir, s, TIR_ALLOC)) {
       p->own[tir_stmt_at(ir, s)->alloc.buffer] = 1;
     } else if (!lower_is_stage(ir, s)) {
       return pipeline_refuse(p, "its body names a value or a view for the statements behind it");
-    } else if (pipeline_wishes(ir, s) & LOWER_STAGE_BY_REGISTERS) {
+    } else if (pipeline_requests(ir, s) & TIR_STATEMENT_BY_REGISTERS) {
       go_by_registers(p, s);
     }
   }
   for (tir_stmt s = tir_stmt_at(ir, p->loop)->first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next) {
     if (tir_is(ir, s, TIR_ALLOC)) continue;
-    assert(p->count < PIPELINE_MOST);
-    p->parts[p->count++] = (struct part){.stmt = s,
-                                         .multiplies = multiplies(ir, s),
-                                         .doubles = (pipeline_wishes(ir, s) & LOWER_STAGE_DOUBLES) != 0,
-                                         .run = -1};
+    assert(p->plan.count < TIR_PIPELINE_STATEMENTS);
+    p->parts[p->plan.count] = (struct part){.stmt = s, .run = -1};
+    p->plan.statements[p->plan.count++] = (struct tir_pipeline_statement){
+        .multiplies = multiplies(ir, s), .doubles = (pipeline_requests(ir, s) & TIR_STATEMENT_DOUBLES) != 0};
   }
   return true;
 }
 
-/* ---- Annotations ---- */
+/* ---- The plan ---- */
 
-static const struct tir_expr_node *numbers(const struct pipeline *p, const char *key) {
-  const struct tir *ir = p->low->ir;
-  tir_expr value = tir_annotation(ir, tir_stmt_at(ir, p->loop)->annotations, key);
-  const struct tir_expr_node *n = value ? tir_at(ir, value) : NULL;
-  for (uint32_t i = 0; n && n->kind == TIR_LIST && i < n->count; i++)
-    if (!tir_is_int(ir, tir_operands(ir, n->operands)[i])) return NULL;
-  return n && n->kind == TIR_LIST ? n : NULL;
-}
-
-static int64_t number_at(const struct pipeline *p, const struct tir_expr_node *list, uint32_t i) {
-  return tir_at(p->low->ir, tir_operands(p->low->ir, list->operands)[i])->imm;
-}
-
-static bool read_in_flight(struct pipeline *p) {
-  const struct tir *ir = p->low->ir;
-  tir_expr groups = tir_annotation(ir, tir_stmt_at(ir, p->loop)->annotations, LOWER_PIPELINE_IN_FLIGHT);
-  if (!groups) return true;
-  if (!tir_is_int(ir, groups) || tir_at(ir, groups)->imm < 0 || tir_at(ir, groups)->imm > 1)
-    return pipeline_refuse(p, "it leaves a number of groups of products in flight that is neither 0 nor 1");
-  p->in_flight = tir_at(ir, groups)->imm;
-  return true;
-}
-
-static bool read_annotations(struct pipeline *p) {
-  const struct tir_expr_node *stages = numbers(p, LOWER_PIPELINE_STAGE), *order = numbers(p, LOWER_PIPELINE_ORDER);
-  const struct tir_expr_node *async = numbers(p, LOWER_PIPELINE_ASYNC);
-  bool taken[PIPELINE_MOST] = {false};
-  if (!stages || !order || stages->count != p->count || order->count != p->count)
-    return tir_refuse(p->low->ir, p->low->err, MS_LOWER_PIPELINE, p->loop,
-                      "its body has %u statements, and is given %u stages and %u places", p->count,
-                      stages ? stages->count : 0, order ? order->count : 0);
-  int64_t first = INT64_MAX;
-  for (uint32_t i = 0; i < p->count; i++)
-    if (number_at(p, stages, i) < first) first = number_at(p, stages, i);
-  for (uint32_t i = 0; i < p->count; i++) {
-    int64_t at = number_at(p, order, i), stage = number_at(p, stages, i);
-    if (at < 0 || at >= p->count || taken[at])
-      return pipeline_refuse(p, "two of its statements are given one place, or one none");
-    taken[at] = true;
-    p->parts[i].order = (uint32_t)at, p->by_order[at] = i;
-    if (stage - first > PIPELINE_DEEPEST) return pipeline_refuse(p, "it has more stages than are written out");
-    p->parts[i].stage = stage - first;
-    if (p->parts[i].stage > p->depth) p->depth = p->parts[i].stage;
-    for (uint32_t k = 0; async && k < async->count; k++) p->parts[i].async |= number_at(p, async, k) == stage;
-  }
+static bool read_plan(struct pipeline *p) {
+  if (!tir_read_pipeline(p->low->ir, p->loop, &p->plan, p->low->err)) return false;
+  for (uint32_t i = 0; i < p->plan.count; i++) p->by_order[p->plan.statements[i].order] = i;
   return true;
 }
 
@@ -216,7 +173,7 @@ static bool needs(const struct pipeline *p, uint32_t part, uint32_t other) {
 /* Statements side by side whose copies are one group. */
 static void number_runs(struct pipeline *p) {
   uint32_t first = 0; /* of the run */
-  for (uint32_t at = 0; at < p->count; at++) {
+  for (uint32_t at = 0; at < p->plan.count; at++) {
     struct part *part = &p->parts[p->by_order[at]];
     if (!part->copies) continue;
     bool joins = at && p->parts[p->by_order[at - 1]].copies;
@@ -230,12 +187,12 @@ static void number_runs(struct pipeline *p) {
  * as the step begins; else of its own step. */
 static int64_t groups_left(const struct pipeline *p, uint32_t part, bool early) {
   int64_t least = -1, before = 0;
-  for (uint32_t at = 0; at < p->parts[part].order; at++) {
+  for (uint32_t at = 0; at < p->plan.statements[part].order; at++) {
     const struct part *q = &p->parts[p->by_order[at]];
     if (q->copies && q->run + 1 > before) before = q->run + 1;
   }
-  for (uint32_t i = 0; i < p->count; i++) {
-    int64_t apart = p->parts[part].stage - p->parts[i].stage;
+  for (uint32_t i = 0; i < p->plan.count; i++) {
+    int64_t apart = p->plan.statements[part].stage - p->plan.statements[i].stage;
     if (!needs(p, part, i) || (apart > 0) != early) continue;
     int64_t left = early ? apart * p->runs - 1 - p->parts[i].run : before - 1 - p->parts[i].run;
     assert(apart >= 0 && left >= 0);
@@ -255,7 +212,7 @@ static void evaluate(struct tir *ir, tir_stmt to, enum tir_device_call function,
 static tir_expr condition_in(struct pipeline *p, uint32_t part, tir_expr t) {
   struct tir *ir = p->low->ir;
   tir_type type = tir_type_of(ir, p->extent);
-  tir_expr iteration = tir_sub(ir, t, tir_int(ir, type, p->parts[part].stage));
+  tir_expr iteration = tir_sub(ir, t, tir_int(ir, type, p->plan.statements[part].stage));
   tir_expr within =
       tir_and(ir, tir_make(ir, TIR_GE, iteration, tir_int(ir, type, 0)), tir_make(ir, TIR_LT, iteration, p->extent));
   if (!within) return TIR_NONE;
@@ -266,7 +223,7 @@ static tir_expr condition_in(struct pipeline *p, uint32_t part, tir_expr t) {
 static void do_part(struct pipeline *p, uint32_t part, tir_expr t, tir_expr condition, tir_stmt to) {
   struct tir *ir = p->low->ir;
   tir_type type = tir_type_of(ir, p->extent);
-  tir_expr iteration = tir_sub(ir, t, tir_int(ir, type, p->parts[part].stage));
+  tir_expr iteration = tir_sub(ir, t, tir_int(ir, type, p->plan.statements[part].stage));
   tir_stmt copy = tir_clone_stmt(ir, p->parts[part].stmt);
   tir_subst_var(ir, p->var, tir_add(ir, p->min, iteration));
   tir_subst_stmt(ir, copy);
@@ -283,42 +240,41 @@ static void do_part(struct pipeline *p, uint32_t part, tir_expr t, tir_expr cond
 /* Appends what is done in step t, counted from the first. whole: by every part. more: steps that copy may follow. */
 static void do_step(struct pipeline *p, tir_expr t, bool whole, bool more, tir_stmt to) {
   struct tir *ir = p->low->ir;
-  tir_expr when[PIPELINE_MOST];
+  tir_expr when[TIR_PIPELINE_STATEMENTS];
   int64_t early = -1;
-  for (uint32_t i = 0; i < p->count; i++) {
+  for (uint32_t i = 0; i < p->plan.count; i++) {
     when[i] = whole ? TIR_NONE : condition_in(p, i, t);
     int64_t left = groups_left(p, i, true);
     if (left < 0 || (when[i] && tir_is_const(ir, when[i], 0))) continue;
     if (early < 0 || left < early) early = left;
   }
   if (early >= 0) evaluate(ir, to, TIR_WAIT_GROUP, early);
-  for (uint32_t at = 0; at < p->count; at++) {
+  for (uint32_t at = 0; at < p->plan.count; at++) {
     uint32_t i = p->by_order[at];
-    if (p->produces && p->parts[i].boxes) continue;
+    if (p->plan.producer && p->parts[i].bulk) continue;
     bool none = when[i] && tir_is_const(ir, when[i], 0);
     int64_t left = none ? -1 : groups_left(p, i, false);
     if (left >= 0) evaluate(ir, to, TIR_WAIT_GROUP, left);
     if (!none && pipeline_needs_tma_copies(p, i)) pipeline_wait_for_tma_copies(p, i, t, when[i], to);
     if (!none) do_part(p, i, t, when[i], to);
     if (!none && more && pipeline_needs_tma_copies(p, i)) pipeline_free_tma_copies(p, i, t, when[i], to);
-    bool ends = p->parts[i].copies && (at + 1 == p->count || p->parts[p->by_order[at + 1]].run != p->parts[i].run);
+    bool ends = p->parts[i].copies && (at + 1 == p->plan.count || p->parts[p->by_order[at + 1]].run != p->parts[i].run);
     if (ends) evaluate(ir, to, TIR_COMMIT_GROUP, -1);
   }
 }
 
-/* The steps in which every stage has an iteration. What its versions are in registers is indexed by constants. Where a warp
- * group more copies, what is left runs all iterations, each in its own step. */
+/* The steps in which every stage has an iteration. What its versions are in registers is indexed by constants. Where
+ * a warp group more copies, what is left runs all iterations, each in its own step. */
 static tir_stmt main_loop(struct pipeline *p) {
   struct tir *ir = p->low->ir;
   struct tir_stmt_node n = *tir_stmt_at(ir, p->loop);
   struct tir_var_node v = ir->vars.at[p->var];
-  int64_t early = p->produces ? 0 : p->depth;
+  int64_t early = p->plan.producer ? 0 : p->plan.depth;
   tir_expr depth = tir_int(ir, v.type, early), zero = tir_int(ir, v.type, 0);
   tir_expr count = tir_sub(ir, p->extent, depth), min = tir_add(ir, p->min, depth);
   if (!tir_is_int(ir, p->extent)) count = tir_make(ir, TIR_MAX, count, zero);
   tir_var var = tir_new_var(ir, TIR_VAR_LOOP, v.name, v.type, min, count);
-  bool in_registers =
-      tir_is_int(ir, count) && tir_at(ir, count)->imm <= PIPELINE_WRITTEN_OUT && has_register_buffers(p);
+  bool in_registers = tir_is_int(ir, count) && tir_at(ir, count)->imm <= PIPELINE_UNROLLED && has_register_buffers(p);
   tir_stmt loop = tir_new_loop(ir, var, min, count, in_registers ? TIR_UNROLLED : (enum tir_loop_kind)n.loop_kind);
   for (uint32_t i = n.annotations.first; i < n.annotations.first + n.annotations.count; i++) {
     struct tir_annotation a = ir->annotations.at[i];
@@ -326,7 +282,7 @@ static tir_stmt main_loop(struct pipeline *p) {
     for (int k = 0; k < ASKED - 1; k++) keep &= strcmp(tir_text(ir, a.key), asked[k]) != 0;
     if (keep) tir_annotate_symbol(ir, loop, a.key, a.value);
   }
-  tir_expr step = tir_sub(ir, tir_var_expr(ir, var), tir_sub(ir, p->min, tir_int(ir, v.type, p->depth - early)));
+  tir_expr step = tir_sub(ir, tir_var_expr(ir, var), tir_sub(ir, p->min, tir_int(ir, v.type, p->plan.depth - early)));
   do_step(p, step, true, true, loop);
   return loop;
 }
@@ -334,7 +290,7 @@ static tir_stmt main_loop(struct pipeline *p) {
 /* Boxes are copied in steps behind the last iteration's first, too. */
 static bool copies_late(const struct pipeline *p) {
   bool late = false;
-  for (uint32_t i = 0; i < p->count; i++) late |= p->parts[i].boxes && p->parts[i].stage > 0;
+  for (uint32_t i = 0; i < p->plan.count; i++) late |= p->parts[i].bulk && p->plan.statements[i].stage > 0;
   return late;
 }
 
@@ -342,17 +298,17 @@ static bool copies_late(const struct pipeline *p) {
  * pipeline around it, they are statements of that. */
 static void rotate(struct pipeline *p) {
   struct tir *ir = p->low->ir;
-  tir_stmt pieces[3];
+  tir_stmt pieces[TIR_PIPELINE_PARTS];
   tir_type type = tir_type_of(ir, p->extent);
   int64_t extent = tir_is_int(ir, p->extent) ? tir_at(ir, p->extent)->imm : -1;
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < TIR_PIPELINE_PARTS; i++) {
     pieces[i] = lower_new_stage(ir, 0);
     tir_insert_before(ir, p->loop, pieces[i]);
   }
-  int64_t rim = p->produces ? 0 : p->depth; /* steps before all stages run, and as many behind */
+  int64_t rim = p->plan.producer ? 0 : p->plan.depth; /* steps before all stages run, and as many behind */
   for (int64_t t = 0; t < rim; t++) do_step(p, tir_int(ir, type, t), false, true, pieces[0]);
   if (extent < 0 || extent > rim) tir_append(ir, pieces[1], TIR_BODY, main_loop(p));
-  tir_expr depth = tir_int(ir, type, p->depth), from = tir_make(ir, TIR_MAX, p->extent, depth);
+  tir_expr depth = tir_int(ir, type, p->plan.depth), from = tir_make(ir, TIR_MAX, p->extent, depth);
   for (int64_t t = 0; t < rim; t++)
     do_step(p, tir_add(ir, from, tir_int(ir, type, t)), false, copies_late(p), pieces[2]);
   if (p->turn) pipeline_free_last(p, pieces[2]);
@@ -361,7 +317,7 @@ static void rotate(struct pipeline *p) {
   if (lower_is_stage(ir, around))
     tir_kill_alone(ir, around);
   else
-    for (int i = 0; i < 3; i++) tir_kill_alone(ir, pieces[i]);
+    for (int i = 0; i < TIR_PIPELINE_PARTS; i++) tir_kill_alone(ir, pieces[i]);
 }
 
 /* ---- A loop ---- */
@@ -377,9 +333,9 @@ static void drop(struct tir *ir, tir_stmt loop) {
 }
 
 static bool is_in_order(const struct pipeline *p) {
-  for (uint32_t i = 0; i < p->count; i++)
-    if (p->parts[i].order != i) return false;
-  return !p->depth && !p->runs && !p->arrivals;
+  for (uint32_t i = 0; i < p->plan.count; i++)
+    if (p->plan.statements[i].order != i) return false;
+  return !p->plan.depth && !p->runs && !p->arrivals;
 }
 
 static void hoist_allocations(struct pipeline *p) {
@@ -396,23 +352,24 @@ static bool run_ahead(struct pipeline *p) {
   struct tir *ir = p->low->ir;
   bool once = tir_is_int(ir, p->extent) && tir_at(ir, p->extent)->imm <= 1;
   if (once && !lower_is_stage(ir, tir_stmt_at(ir, p->loop)->parent)) return drop(ir, p->loop), true;
-  if (!gather(p) || !read_annotations(p) || !read_in_flight(p)) return false;
+  if (!gather(p) || !read_plan(p)) return false;
   pipeline_find_uses(p);
   if (!pipeline_check_order(p)) return false;
-  if (!pipeline_find_tma_copies(p)) return false;
+  pipeline_find_tma_copies(p);
   bool async = p->low->options && tir_has(p->low->options->capabilities, TIR_HAS_ASYNC_COPIES);
-  for (uint32_t i = 0; i < p->count && async; i++)
-    if (p->parts[i].async && !p->parts[i].boxes) begin_copies(p, i);
+  for (uint32_t i = 0; i < p->plan.count && async; i++)
+    if (p->plan.statements[i].async && !p->parts[i].bulk) begin_copies(p, i);
   number_runs(p);
   if (is_in_order(p)) return drop(ir, p->loop), true;
   pipeline_find_ring(p);
-  if (!pipeline_find_producer(p) || !pipeline_find_turns(p)) return false;
+  pipeline_find_producer(p);
+  pipeline_find_tiles(p);
   pipeline_put_tma_copies(p);
   if (!pipeline_multi_buffer(p)) return false;
-  if (p->produces) pipeline_put_producer(p);
+  if (p->plan.producer) pipeline_put_producer(p);
   hoist_allocations(p);
   rotate(p);
-  if (p->turn) pipeline_put_turns(p);
+  if (p->turn) pipeline_put_tiles(p);
   return true;
 }
 
@@ -420,13 +377,13 @@ static bool start(struct lowering *low, tir_stmt loop) {
   struct tir *ir = low->ir;
   struct tir_stmt_node n = *tir_stmt_at(ir, loop);
   struct pipeline p = {.low = low, .loop = loop, .var = n.loop.var, .min = n.loop.min, .extent = n.loop.extent};
-  p.buffers = ir->buffers.count + PIPELINE_MOST; /* those that go by registers come to them */
-  p.own = calloc(p.buffers, PIPELINE_MOST + 1);
-  p.versions = calloc(p.buffers, sizeof *p.versions);
-  if (!p.own || !p.versions) abort();
+  p.buffers = ir->buffers.count + TIR_PIPELINE_STATEMENTS; /* those that go by registers come to them */
+  p.own = calloc(p.buffers, TIR_PIPELINE_STATEMENTS + 1);
+  p.stage_buffers = calloc(p.buffers, sizeof *p.stage_buffers);
+  if (!p.own || !p.stage_buffers) abort();
   p.uses = p.own + p.buffers;
   bool ok = run_ahead(&p);
-  free(p.versions);
+  free(p.stage_buffers);
   free(p.own);
   return ok;
 }
@@ -436,8 +393,7 @@ bool lower_pipeline(struct lowering *low) {
   tir_stmt *loops = NULL;
   uint32_t count = 0, capacity = 0;
   for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
-    if (!tir_is(ir, s, TIR_LOOP) || !tir_annotation(ir, tir_stmt_at(ir, s)->annotations, LOWER_PIPELINE_STAGE))
-      continue;
+    if (!tir_is_pipeline(ir, s)) continue;
     loops = tir_enlarge(loops, &capacity, (uint64_t)count + 1, sizeof *loops);
     loops[count++] = s;
   }

@@ -5,12 +5,12 @@
  *   if t < 256: for k: C += S[k % 3]; …      the consumers: all that the kernel does
  *   else if t == 256: for k: copy S[k % 3]   the producer runs ahead by as many iterations as there are versions
  *
- * A software pipeline asks for it. It is done in two steps. First, with the pipeline, what copies comes to stand at the kernel's
- * start in an attribute of its own, by which passes know that other threads do it than those of the kernel (pipeline.c). Last,
- * when barriers stand and all that looks at the kernel's threads is done: the kernel gets the threads, which meet once, when
- * barriers in shared memory have been made; from there on the kernel's own meet at a barrier with a number. Where a block's
- * threads cannot have 240 registers each the producer gives most of its own to the others.
- * Requires of the last step: kernels; barriers. Gives: no such attribute. Keeps: everything else.
+ * A software pipeline asks for it. It is done in two steps. First, with the pipeline, what copies comes to stand at
+ * the kernel's start in an attribute of its own, by which passes know that other threads do it than those of the
+ * kernel (pipeline.c). Last, when barriers stand and all that looks at the kernel's threads is done: the kernel gets
+ * the threads, which meet once, when barriers in shared memory have been made; from there on the kernel's own meet
+ * at a barrier with a number. Where a block's threads cannot have 240 registers each the producer gives most of its
+ * own to the others. Requires of the last step: kernels; barriers. Gives: no such attribute. Keeps: everything else.
  * Source: PTX ISA, "bar", "setmaxnreg"; Shah et al., "FlashAttention-3", NeurIPS 2024, section 3.1. */
 #include "pipeline.h"
 #include "tir/lower/gpu/footprint.h"
@@ -61,31 +61,25 @@ static const char *why_no_producer(struct pipeline *p) {
   struct shape shape;
   int64_t most = p->low->options && p->low->options->block_threads ? p->low->options->block_threads : TIR_BLOCK_THREADS;
   if (!p->arrivals) return "no statement copies a box";
-  if (!p->frees) return "boxes are not freed by barriers of their own";
-  if (p->arrivals + 1 != p->count) return "it does more than copy boxes and multiply";
+  if (!p->plan.frees) return "boxes are not freed by barriers of their own";
+  if (p->arrivals + 1 != p->plan.count) return "it does more than copy boxes and multiply";
   if (find_producer(ir, inside)) return "another loop of the kernel has one";
   if (!find_shape(&threads, &shape)) return "a warp group more does not fill an axis of the block's threads";
   if (shape.threads + TIR_GROUP > most) return "the block would have too many threads";
   tir_walk_expr(ir, p->min, find_let, p), tir_walk_expr(ir, p->extent, find_let, p);
-  for (uint32_t i = 0; i < p->count; i++)
-    for (uint32_t d = 0; p->parts[i].boxes && d < p->parts[i].box.rank; d++)
-      tir_walk_expr(ir, p->parts[i].box.at[d], find_let, p);
+  for (uint32_t i = 0; i < p->plan.count; i++)
+    for (uint32_t d = 0; p->parts[i].bulk && d < p->parts[i].copy.rank; d++)
+      tir_walk_expr(ir, p->parts[i].copy.at[d], find_let, p);
   return p->lets ? "what is copied depends on a value that is bound in the kernel" : NULL;
 }
 
-bool pipeline_find_producer(struct pipeline *p) {
-  bool wish;
-  if (!pipeline_read_wish(p, LOWER_PIPELINE_PRODUCER, "it says by neither 0 nor 1 whether a warp group more copies",
-                          &wish))
-    return false;
-  if (!wish) return true;
-  const char *why = why_no_producer(p);
-  p->produces = !why;
-  if (!why) return true;
+void pipeline_find_producer(struct pipeline *p) {
+  const char *why = p->plan.producer ? why_no_producer(p) : NULL;
+  if (!why) return;
+  p->plan.producer = false;
   char note[200];
   snprintf(note, sizeof note, "one for which a warp group more copies: %s", why);
   lower_note(p->low, p->loop, note);
-  return true;
 }
 
 /* Loops of one iteration around the pipeline (tma_copy.c knows of no others) are not around what copies. */
@@ -109,9 +103,9 @@ void pipeline_put_producer(struct pipeline *p) {
   n->attr.key = key, n->attr.node = none, n->attr.value = none;
   tir_var var = tir_new_var(ir, TIR_VAR_LOOP, v.name, v.type, p->min, p->extent);
   tir_stmt loop = tir_new_loop(ir, var, p->min, p->extent, TIR_SERIAL);
-  for (uint32_t place = 0; place < p->count; place++) {
+  for (uint32_t place = 0; place < p->plan.count; place++) {
     struct part *part = &p->parts[p->by_order[place]];
-    if (!part->boxes) continue;
+    if (!part->bulk) continue;
     tir_stmt copy = tir_clone_stmt(ir, part->stmt);
     tir_subst_var(ir, p->var, tir_var_expr(ir, var));
     tir_subst_stmt(ir, copy);
@@ -177,16 +171,12 @@ static tir_expr first_of(struct tir *ir, const struct lower_threads *t, const st
   return first;
 }
 
-/* A block's registers, shared out in whole eights: none moves where all can have as many as are of use. */
+/* None moves where all can have as many as are of use. */
 static void share_registers(struct tir *ir, int64_t threads, tir_stmt test) {
-  enum { PRODUCER = 40, MOST = 240 }; /* of no more use; enough to copy */
-  int64_t each = tir_registers_each(threads + TIR_GROUP);
-  if (each >= MOST) return;
-  int64_t left =
-      (each * (threads + TIR_GROUP) - PRODUCER * TIR_GROUP) / threads / TIR_REGISTERS_UNIT * TIR_REGISTERS_UNIT;
-  int64_t most = left < MOST ? left : MOST;
-  tir_insert_before(ir, tir_stmt_at(ir, test)->first[TIR_BODY], new_registers(ir, most, true));
-  tir_insert_before(ir, tir_stmt_at(ir, test)->first[TIR_ELSE], new_registers(ir, PRODUCER, false));
+  struct tir_role_registers each;
+  if (!tir_share_registers(threads, &each)) return;
+  tir_insert_before(ir, tir_stmt_at(ir, test)->first[TIR_BODY], new_registers(ir, each.consumer, true));
+  tir_insert_before(ir, tir_stmt_at(ir, test)->first[TIR_ELSE], new_registers(ir, each.producer, false));
 }
 
 static void specialize(struct tir *ir, tir_stmt kernel, tir_stmt attr) {
@@ -226,11 +216,4 @@ bool lower_producer(struct lowering *low) {
     if (attr) specialize(ir, s, attr);
   }
   return true;
-}
-
-/* ---- Registers ---- */
-
-int64_t tir_registers_each(int64_t threads) {
-  int64_t each = TIR_BLOCK_REGISTERS / threads / TIR_REGISTERS_UNIT * TIR_REGISTERS_UNIT;
-  return each < TIR_MOST_REGISTERS ? each : TIR_MOST_REGISTERS;
 }

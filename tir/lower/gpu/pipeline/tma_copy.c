@@ -4,11 +4,12 @@
  *
  * becomes one call a panel: tensor_copy(S, …, A, …, coordinates 64 * bx and k * 64).
  *
- * A statement of a software pipeline is that where each index of what it loads is that of what it stores and a coordinate,
- * which is the same for all threads; where threads and iterations, all of them run through, store each element of the buffer; and
- * where what it does not load, but sets to zero, lies outside of the tensor. The instruction asks for an innermost dimension
- * whose elements lie side by side, rows at multiples of 16 bytes, boxes of at most 256 elements a dimension, and panels. Source:
- * PTX ISA, "Tensors"; CUDA Driver API, "cuTensorMapEncodeTiled". */
+ * A statement of a software pipeline is that where each index of what it loads is that of what it stores and a
+ * coordinate, which is the same for all threads; where threads and iterations, all of them run through, store each
+ * element of the buffer; and where what it does not load, but sets to zero, lies outside of the tensor. The
+ * instruction asks for an innermost dimension whose elements lie side by side, rows at multiples of 16 bytes, boxes
+ * of at most 256 elements a dimension, and panels. Source: PTX ISA, "Tensors"; CUDA Driver API,
+ * "cuTensorMapEncodeTiled". */
 #include "tir/analysis/loads.h"
 #include "tir/arith/linear.h"
 #include "tir/lower/gpu/footprint.h"
@@ -232,7 +233,8 @@ static bool advance(struct copy *c) {
   return false;
 }
 
-/* Each element of the buffer is stored. `within`: the conditions that threads and the copy's iterations decide alone. */
+/* Each element of the buffer is stored. `within`: the conditions that threads and the copy's iterations decide
+ * alone. */
 static bool covers(struct copy *c, const tir_expr *within, uint32_t count, int64_t elements, const int64_t *shape) {
   int64_t points = 1, left = elements;
   for (uint32_t i = 0; i < c->var_count; i++) {
