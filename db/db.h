@@ -40,6 +40,7 @@ bool db_begin_batch(struct db *db, ms_error *err);
 bool db_end_batch(struct db *db, ms_error *err);
 
 /* ---- Workloads: one function each, by structural hash, kept as TVMScript with the names that traces refer to. */
+db_id db_workload_id(const struct tir *ir, tir_func f); /* what it has in every store */
 bool db_put_workload(struct db *db, const struct tir *ir, tir_func f, db_id *out, ms_error *err);
 struct tir *db_get_workload(struct db *db, const db_id *id, ms_error *err); /* owned by the caller */
 typedef bool db_workload_visit(void *data, const db_id *id, const char *name, uint64_t records);

@@ -17,7 +17,7 @@ static db_id id_of(uint64_t hash, const char *name) {
   return id;
 }
 
-static db_id workload_id(const struct tir *ir, tir_func f) {
+db_id db_workload_id(const struct tir *ir, tir_func f) {
   return id_of(tir_structural_hash(ir, f), tir_text(ir, ir->funcs.at[f].name));
 }
 
@@ -80,7 +80,7 @@ bool db_put_workload(struct db *db, const struct tir *ir, tir_func f, db_id *out
   assert(tir_is_func(ir, f));
   char *text = tir_print(ir, f, 0);
   if (!text) abort();
-  struct putting p = {workload_id(ir, f), telling_name(ir, f), text};
+  struct putting p = {db_workload_id(ir, f), telling_name(ir, f), text};
   *out = p.id;
   bool ok = db_write(db, put_workload, &p, strlen(text), "keeping a workload", err);
   free(text);

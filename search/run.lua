@@ -156,7 +156,8 @@ function Run:take_services(services)
   self.services = services
   for _, task in ipairs(self.tasks) do
     self:heed() -- each waits for the disk
-    task.services, task.workload = services, services.store:put_workload(task.func)
+    local store = services.store
+    task.services, task.workload = services, self.simulate and store:workload_id(task.func) or store:put_workload(task.func)
     task.shared = resume.shared(task, services.store)
   end
 end

@@ -84,6 +84,15 @@ static db_id check_id(lua_State *L, int at) {
   return id;
 }
 
+/* store:workload_id(function): the id that it has in every store */
+static int store_workload_id(lua_State *L) {
+  open_store(L);
+  const struct bound_function *f = bind_check_function(L, 2);
+  db_id id = db_workload_id(f->ir, f->func);
+  push_id(L, &id);
+  return 1;
+}
+
 /* store:put_workload(function): its id, as 16 bytes */
 static int store_put_workload(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 2);
@@ -703,6 +712,7 @@ void bind_stores(lua_State *L) {
   assert(lua_istable(L, -1));
   static const luaL_Reg methods[] = {{"path", store_path},
                                      {"put_workload", store_put_workload},
+                                     {"workload_id", store_workload_id},
                                      {"get_workload", store_get_workload},
                                      {"put", store_put},
                                      {"fail", store_fail},

@@ -315,6 +315,7 @@ store:path(): string | Its file.
 store:workloads(func?: msched.function): table[] | All workloads, {id, name, records}; or those that are this function, whatever its name.
 store:get_workload(id: string): msched.function | A workload.
 store:put_workload(func: msched.function): string | Adds a workload; gives its id.
+store:workload_id(func: msched.function): string | The id that a function has in every store, kept there or not.
 store:records(filter?: {workload?: string, target?: string, most?: integer}): msched.record[] | Records, fastest first; workload: its id, as store:workloads gives it. What a record holds: `record`.
 store:retime(id: string, times: table) | A record has another time from now on: seconds, low, high, runs, busy; of a device clock and raw_seconds, as ms.time_in_turn has them.
 store:pin(id: string, pinned: boolean) | Whether a record is the one to use of its workload on its target.
