@@ -29,8 +29,7 @@ end
 
 -- A row: of each policy, the median seconds of what each seed gave; mean: geometric, of these; spread: the slowest seed's
 -- over the fastest's; ratio: the mean over that of the first policy.
-local function compare(name, options)
-  local func = cli.functions_of(string.format("%s/workloads/%s.py", options.data, name))[1]
+local function compare(name, func, options)
   local arrays, calls, row = ms.arrays_for(func, options.seed), {}, {workload = name, policies = {}}
   ms.fill_for_timing(func, arrays, options.target)
   for _, policy in ipairs(options.policies) do table.move(find_kernels(name, func, policy, arrays, options), 1, options.seeds, #calls + 1, calls) end
@@ -79,8 +78,8 @@ return function(options, names)
     if not ok then cli.misuse("%s", tostring(message)) end
   end
   local rows = {}
-  for i, name in ipairs(#names > 0 and names or USUAL) do
-    rows[i] = compare(name, options)
+  for i, w in ipairs(tools.workloads(options, #names > 0 and names or USUAL)) do
+    rows[i] = compare(w.name, w.func, options)
     put_row(rows[i], options)
   end
   put_total(rows, options)

@@ -82,7 +82,7 @@ end
 -- The calls of all vendors that have a routine for what is in these arrays: {name, library, call, routine, result} each; and `again`
 -- of their work.
 local function vendor_calls(member, vendors, arrays, ours)
-  local w, theirs = work.of(member.operator, named.values(member.operator, member.words), arrays), {}
+  local w, theirs = member.operator and work.of(member.operator, named.values(member.operator, member.words), arrays), {}
   for _, v in ipairs(w and vendors or {}) do
     local result = ms.array(arrays[#arrays]:shape(), arrays[#arrays]:type())
     apart.running(v:name())
@@ -172,7 +172,7 @@ local function time_first(theirs)
 end
 
 -- The times of our kernel and of the vendors' in turn with what reaches the limits (rows.limits), so many seconds each: a row.
--- member: {name, operator, words}, as suites have them.
+-- member: {name, operator, words}, as suites have them; without an operator no vendor has a routine.
 function rows.measure_here(member, func, trace, target, vendors, limits, seconds)
   local kernel = ms.build(ms.apply(func, trace):func(), {target = target.text, reference = func})
   local ours, theirs, failed = calls_of(member, func, kernel, vendors)
@@ -211,7 +211,7 @@ function rows.measure(member, func, trace, target, vendors, seconds, from)
   end
   local failed = 0
   local row = apart.ask({ask = "row", target = target.text, trace = trace:text(), seconds = seconds, store = from and from.store, record = from and from.record,
-                         member = {name = member.name, operator = member.operator, words = member.words}}, function(name, why)
+                         member = {name = member.name, operator = member.operator, words = member.words, script = not member.operator and func:script() or nil}}, function(name, why)
     failed = failed + 1
     say_failure(member, name, why)
   end)

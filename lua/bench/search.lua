@@ -161,8 +161,7 @@ local function report(line)
                       line.first_trial_seconds, line.seconds_per_trial, line.build_seconds, 100 * line.running_share))
 end
 
-local function bench_workload(name, options)
-  local func = cli.functions_of(string.format("%s/workloads/%s.py", options.data, name))[1]
+local function bench_workload(name, func, options)
   local target = ms.target(options.target or "native")
   local space = tune.open(func, target, {seed = options.seed})
   local b = {name = name, count = options.count, seed = options.seed, sketches = {}, mutators = space.mutators, weights = 0,
@@ -187,6 +186,10 @@ end
 return function(options, names)
   options.seed, options.count, options.trials = options.seed or 1, math.max(options.count or 2048, 1), options.trials or 64
   if #names == 0 then names = USUAL elseif names[1] == "all" then names = ALL end
-  for _, name in ipairs(names) do bench_workload(name, options) end
+  local workloads = tools.workloads(options, names)
+  for _, w in ipairs(workloads) do
+    if options.tvm and w.is_given then cli.misuse("--tvm: TVM has the workloads of the folder of data, and not %s", w.name) end
+  end
+  for _, w in ipairs(workloads) do bench_workload(w.name, w.func, options) end
   return cli.DONE
 end

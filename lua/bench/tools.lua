@@ -77,15 +77,72 @@ function tools.trace_of(member, func, store, target, options)
                   "; --trials N tunes it\n")
 end
 
--- The members of options.suite that the words choose, and the target, for body(members, target), which gives what is done
--- with a store.
+local function is_operand(word) return cli.named(word) or cli.is_file(word) end
+
+-- Arguments that an operator has of its own, as the words that would follow `--`.
+local function words_of(item)
+  local list = {}
+  for i, x in ipairs(item and item.given or {}) do
+    list[i] = (x.name and x.name .. "=" or "") .. (type(x.value) == "table" and table.concat(x.value, ",") or x.value)
+  end
+  return list
+end
+
+-- The functions of a file, of ops:NAME or of suite:NAME as members; those of an operator and of a suite name it, by which vendors'
+-- routines are found.
+local function members_of(word)
+  local item, list = cli.named(word), {}
+  if item and item.kind == "suite" then
+    local ok, members = pcall(ms.load "lua.lib.ops.suites".choose, item.name, ms.load "lua.lib.ops.words".texts(item) or {})
+    return ok and members or cli.refuse("%s", tostring(members))
+  end
+  for i, func in ipairs((cli.functions_of(word, {}))) do
+    list[i] = {name = func:name(), code = item and item.name or func:name(), operator = item and item.name, words = words_of(item), own = func}
+  end
+  return list
+end
+
+-- The members that words stand for: those of options.suite that they choose, of which there are all without words, and those of
+-- files, operators and suites, with numbers for the variables of files' functions.
+local function chosen(options, words)
+  local codes, list, own, of = {}, {}, {}, {}
+  for _, word in ipairs(words) do if not is_operand(word) then codes[#codes + 1] = word end end
+  if #codes == #words or #codes > 0 or options.suite then
+    local ok, members = pcall(ms.load "lua.lib.ops.suites".choose, options.suite or "ops", codes)
+    if not ok then cli.misuse("%s", tostring(members)) end
+    list = members
+  end
+  for _, word in ipairs(words) do
+    local members = is_operand(word) and members_of(word) or {}
+    table.move(members, 1, #members, #list + 1, list)
+  end
+  for _, m in ipairs(list) do if m.own then own[#own + 1], of[#own + 1] = m.own, m end end
+  for i, func in ipairs(cli.specialized(own, options.dim)) do of[i].func = function() return func end end
+  return list
+end
+
+-- The members that words stand for, and the target, for body(members, target), which gives what is done with a store.
 function tools.of_suite(options, words, body)
-  local ok, members = pcall(ms.load "lua.lib.ops.suites".choose, options.suite or "ops", words)
-  if not ok then cli.misuse("%s", tostring(members)) end
+  local members = chosen(options, words)
   if options.trials == 0 then cli.misuse("--trials: a number of at least 1 is expected") end
   local run = body(members, ms.target(options.target or "native", {runs = true}))
   if options.trials and not options.db then return tools.with_store(run) end
   return run(cli.open_store(options.db, not options.trials and "read" or nil))
+end
+
+-- ---- Workloads: of `msched bench search` and `msched bench policies` ----
+
+-- The functions that words name, {name, func, is_given} each: workloads of the folder of data, or given as files, operators and suites.
+function tools.workloads(options, words)
+  local list, functions = {}, {}
+  for _, word in ipairs(words) do
+    local is_given = is_operand(word) and true
+    for _, func in ipairs((cli.functions_of(is_given and word or string.format("%s/workloads/%s.py", options.data, word), {}))) do
+      list[#list + 1], functions[#list + 1] = {name = is_given and func:name() or word, is_given = is_given}, func
+    end
+  end
+  for i, func in ipairs(cli.specialized(functions, options.dim)) do list[i].func = func end
+  return list
 end
 
 -- ---- TVM ----

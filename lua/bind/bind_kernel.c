@@ -151,7 +151,7 @@ static void read_arguments(lua_State *L, const struct bound_function *f, int at,
 struct jit_call *bind_call(lua_State *L, int kernel, int at) {
   struct bound_kernel *k = check_kernel(L, kernel);
   struct bound_function *f = function_of(L, kernel);
-  struct tir_arg args[MOST_PARAMS];
+  struct tir_arg args[MOST_PARAMS] = {0};
   read_arguments(L, f, at, args);
   const volatile int *stop = bind_stop(L);
   ms_error err = {.instruction = -1};
@@ -255,7 +255,7 @@ static int timed_with_digits(lua_State *L) {
 /* interpret(function, arguments…): on the reference interpreter */
 static int interpret(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 1);
-  struct tir_arg args[MOST_PARAMS];
+  struct tir_arg args[MOST_PARAMS] = {0};
   read_arguments(L, f, 2, args);
   ms_error err = {.instruction = -1};
   struct tir_run_options options = {.stop = bind_stop(L)};
@@ -288,7 +288,7 @@ static int interpret_samples(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 1);
   lua_Integer seed = luaL_checkinteger(L, 2), samples = luaL_checkinteger(L, 3);
   luaL_argcheck(L, samples > 0 && samples <= UINT32_MAX, 3, "a number from 1 on is expected");
-  struct tir_arg args[MOST_PARAMS];
+  struct tir_arg args[MOST_PARAMS] = {0};
   read_arguments(L, f, 4, args);
   ms_error err = {.instruction = -1};
   struct tir_run_options options = {.stop = bind_stop(L)};

@@ -101,6 +101,7 @@ void cli_explain_options(const struct cli_command *command);
 /* A whole file, or standard input for "-"; a 0 follows it. NULL: err is filled. The caller frees it. */
 char *cli_read_file(const char *path, size_t *length, ms_error *err);
 struct tir *cli_read_module(const char *path, ms_error *err);
+bool cli_is_made_by_lua(const char *path); /* a Lua file, ops:NAME or suite:NAME: Lua makes its functions */
 /* One function of a file, alone in a module: task is its number from 1 or its name; NULL: the only one, or `main`. The file
  * may be Lua, or ops:NAME or suite:NAME; rest are its arguments. dims: NAME=N each, numbers for variables of its shapes. */
 struct tir *cli_read_function(const char *path, const char *task, const struct cli_list *rest,

@@ -200,8 +200,8 @@ local function variables_of(func)
   return names
 end
 
--- The functions with numbers for variables, each for those that it has; one that none has is a mistake.
-local function specialized(list, texts)
+-- The functions with numbers for variables, each for those that it has; one that none has is a mistake. texts: what --dim says, or nil.
+function cli.specialized(list, texts)
   if not texts then return list end
   local dims, made, used, all = dims_of(texts), {}, {}, {}
   for i, func in ipairs(list) do
@@ -231,7 +231,7 @@ function cli.functions_of(path, rest, task, dims)
   elseif path:find("%.lua$") then list, weights = functions_of_lua(path, rest)
   else ok, list = pcall(ms.functions_of_script, read_script(path), path) end
   if not ok then refuse("%s", tostring(list)) end
-  return specialized(task and pick(list, task) or list, dims), weights or {}
+  return cli.specialized(task and pick(list, task) or list, dims), weights or {}
 end
 
 -- That words after `--` are for something: not where each of these has its own.
@@ -257,7 +257,7 @@ function cli.weighed_functions_of(paths, rest, task, dims)
   end
   if task then list = pick(list, task) end
   local wanted = {}
-  for i, f in ipairs(specialized(list, dims)) do wanted[i] = {f, weight = weight_of[list[i]]} end
+  for i, f in ipairs(cli.specialized(list, dims)) do wanted[i] = {f, weight = weight_of[list[i]]} end
   return wanted
 end
 

@@ -8,6 +8,7 @@ struct options {
   bool json;
   uint64_t seed;
   struct vm_intrinsics *intrinsics; /* besides those shipped */
+  struct cli_list dims;
 };
 
 static int print_result(const struct vm_schedule *sch, bool as_json) {
@@ -21,9 +22,16 @@ static int print_result(const struct vm_schedule *sch, bool as_json) {
   return CLI_DONE;
 }
 
+/* A TVMScript file is a module, of one function or several. */
+static struct tir *read_functions(const char *path, const struct options *o, ms_error *err) {
+  const struct cli_list none = {0};
+  bool one = o->dims.count || cli_is_made_by_lua(path);
+  return one ? cli_read_function(path, NULL, &none, &o->dims, err) : cli_read_module(path, err);
+}
+
 static int apply(const char *ir_path, const char *trace_path, const struct options *o) {
   ms_error err = {.instruction = -1};
-  struct tir *ir = cli_read_module(ir_path, &err);
+  struct tir *ir = read_functions(ir_path, o, &err);
   struct vm_trace *trace = ir ? cli_read_trace(trace_path, &err) : NULL;
   struct vm_draws draws = {.mode = VM_STRICT, .decisions = trace, .seed = o->seed};
   struct vm_plan *plan = trace ? vm_prepare_with(ir, trace, o->intrinsics) : NULL;
@@ -45,12 +53,13 @@ int cli_apply(const struct cli_command *self, int argc, char **argv) {
       {.key = "json", .flag = &o.json},
       {.key = "seed", .whole = &o.seed},
       {.key = "intrinsics", .list = &intrinsics},
+      {.key = "dim", .list = &o.dims},
   };
   int count, status = CLI_DONE;
   if (!cli_parse(self, argc, argv, places, sizeof places / sizeof *places, &count))
     status = CLI_USAGE;
   else if (!count || count % 2)
-    status = cli_wrong_usage(self, "give an IR file and a trace, any number of times");
+    status = cli_wrong_usage(self, "give a function and a trace, any number of times");
   else if (!(o.intrinsics = cli_read_intrinsics(&intrinsics, &err)))
     status = cli_report(&err, NULL, o.json);
   for (int i = 0; o.intrinsics && i < count; i += 2)

@@ -53,7 +53,7 @@ static struct tir *read_script(const char *path, const char *task, ms_error *err
 
 /* ---- What Lua makes: a script's functions, operators and suites by name ---- */
 
-static bool is_made_by_lua(const char *path) {
+bool cli_is_made_by_lua(const char *path) {
   size_t length = strlen(path);
   return !strncmp(path, "ops:", 4) || !strncmp(path, "suite:", 6) || (length > 4 && !strcmp(path + length - 4, ".lua"));
 }
@@ -123,7 +123,7 @@ struct tir *cli_read_function(const char *path, const char *task, const struct c
                               const struct cli_list *dims, ms_error *err) {
   assert(path && rest && dims);
   struct tir *ir = NULL;
-  if (is_made_by_lua(path))
+  if (cli_is_made_by_lua(path))
     ir = read_lua(path, task, rest, err);
   else if (rest->count)
     ms_fail(err, MS_SCRIPT, "%s takes no arguments: it is no Lua file", path);

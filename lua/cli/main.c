@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 const struct cli_command cli_commands[] = {
-    {"apply", "IR TRACE [IR TRACE…]", "Schedules the function of a TVMScript file by a trace, and prints it.",
+    {"apply", "FILE TRACE [FILE TRACE…]",
+     "Schedules the functions of a TVMScript file, or the function of a Lua file or an operator (ops:conv2d), by a "
+     "trace, and prints them.",
      cli_apply},
     {"convert", "TRACE [-o FILE]", "Writes a trace in another form: JSON as TVM has it, Lua text, or binary.",
      cli_convert},
@@ -23,13 +25,13 @@ const struct cli_command cli_commands[] = {
      cli_run},
     {"lower", "FILE", "Prints a function as code is generated from it, or after a pass of the lowering.", cli_lower},
     {"bench",
-     "replay [NAME… | all | growth]\nkinds\nsearch [NAME… | all]\npolicies [NAME…]\nquality [NAME…]\nops "
-     "[NAME…]\nauto [NAME…]\nlenet [BATCH]\ngemm\ntune",
+     "replay [NAME… | all | growth]\nkinds\nsearch [NAME… | FILE… | all]\npolicies [NAME… | FILE…]\nquality "
+     "[NAME…]\nops [NAME… | FILE…]\nauto [NAME… | FILE…]\nlenet [BATCH]\ngemm\ntune",
      "Measures: replay, traces a second on one core; kinds, the cost of each kind of instruction; search, the cost of "
      "candidates and runs of the search; policies, the best of each policy with as many trials; quality, the time to "
      "TVM's best; ops, a suite's tuned operators beside vendors' routines; auto, schedules without tuning beside "
      "tuned ones; lenet, a network scheduled at once; gemm, tuned matrix products beside vendors'; tune, seconds a "
-     "trial.",
+     "trial. A FILE is one of functions, ops:NAME(ARGUMENTS) or suite:NAME.",
      cli_bench},
     {"tune", "FILE…",
      "Searches for the fastest schedules of the functions of Lua or TVMScript files, of operators (ops:conv2d) or of "

@@ -40,7 +40,9 @@ function answers.row(request)
   local known = open(request.target)
   if request.store then tools.take_intrinsics(request.store, request.record) end
   limits = limits or bench_row.limits()
-  local row = bench_row.measure_here(request.member, named.func(request.member.operator, request.member.words), ms.read_trace(request.trace),
+  local member = request.member
+  local func = member.operator and named.func(member.operator, member.words) or ms.from_script(member.script)
+  local row = bench_row.measure_here(member, func, ms.read_trace(request.trace),
                                      known.target, without(known.vendors, request.skipped), limits, request.seconds)
   for _, v in ipairs(row.vendors) do v.call, v.result = nil, nil end
   collectgarbage() -- of the device's memory, too

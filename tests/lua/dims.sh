@@ -167,6 +167,24 @@ print "memory"
 L
 says 0 "memory" memory.lua
 
+# Functions of files and operators are benchmarked as a suite's are, and scheduled by a trace as a file's are.
+says 0 '"task":"matmul_8x8x8"' bench auto laid.py 'ops:matmul(8,8,8)' --dim s=20 --dim o=1 --trials 1 --json
+says 0 '"task":"relu_8"' bench ops 'ops:relu(8)' --trials 1 --json
+says 0 '"task":"transpose_4x6x8' bench ops 'ops:transpose(4x6x8,order=[3,2,1])' --trials 1 --json
+says 1 "no function has a variable q; there are s, o" bench ops laid.py --dim q=1
+says 2 "\`none\` is none of its codes or names" bench ops laid.py none
+says 1 "\`none\`" bench ops 'suite:ops(none)'
+says 1 "column 11: \`(\` is not closed" bench auto 'ops:matmul(8'
+says 0 '"workload":"relu_8"' bench policies 'ops:relu(8)' --trials 1 --seeds 1 --policy random --json
+says 0 '"workload":"relu_8"' bench search 'ops:relu(8)' --count 8 --trials 0 --json
+says 0 "next:" tune 'ops:relu(8)' --trials 1 --db a.db
+"$msched" show best --trace --db a.db >a.json
+echo "[[], []]" >e.json
+says 0 "def relu_8" apply 'ops:relu(8)' a.json
+says 0 'T.match_buffer(x, (8, 20), strides=(20, 1), elem_offset=1)' apply laid.py e.json --dim s=20 --dim o=1
+says 2 "give a function and a trace" apply 'ops:relu(8)'
+says 1 "there is no operator \`none\`" apply ops:none a.json
+
 cat >lua.lua <<'L'
 local ms = require "msched"
 local f = ms.from_script(io.open "rows.py":read "a":gsub("rows", "main"))
