@@ -7,7 +7,7 @@ local common = ms.load "lua.net.common"
 local infer = {}
 
 local FAMILIES = {"elementwise", "shapes", "reductions", "products", "windows", "attention", "losses", "resize", "sampling",
-                  "control", "recurrent"}
+                  "control", "recurrent", "fused", "quantized"}
 local operators -- by name, of ONNX's own domain; others by domain.name
 local function known_operators()
   if not operators then
@@ -120,7 +120,7 @@ local function take_names(state, node, names)
   end
 end
 
-local MOST_NODES = 50000 -- that nodes are made of
+local MOST_NODES = 20000 -- that nodes are made of
 local function infer_node(state, node)
   local function known(value) return known_array(state, value) end
   local view = common.view(node, node.opset or state.net.opsets[""], state.values, known, function(inner)

@@ -20,7 +20,8 @@ local function model(op, inputs, outputs, attributes, opset)
     elseif t then m.inputs[#m.inputs + 1] = {"x" .. i, t[1], t[2]} end
   end
   for i = 1, outputs do gives[i], m.outputs[i] = "y" .. i, {"y" .. i} end
-  m.nodes = {{op, reads, gives, attributes}}
+  local domain, name = op:match "^(.*)%.([^.]*)$"
+  m.nodes = {{name or op, reads, gives, attributes, domain = domain}}
   return m
 end
 local function same(what, got, want)
@@ -186,6 +187,41 @@ check("RoiAlign", {f32({1, 1, 1, 4}, {1, 2, 3, 4}), f32({1, 4}, {0, 0, 3, 1}), i
 check("DeformConv", {row, f32({1, 1, 1, 1}, {10}), f32({1, 2, 1, 2}, {0, 0, 0.5, 9})}, {f32({1, 1, 1, 2}, {20, 0})}, {}, 19)
 check("Col2Im", {f32({1, 2, 2}, {1, 2, 3, 4}), known(i64({1}, {3})), known(i64({1}, {2}))}, {f32({1, 1, 3}, {1, 5, 4})}, {}, 18)
 
+-- ---- Those of com.microsoft: products of random data by onnxruntime are in tests/long/onnx_runtime.py ----
+
+local function u8(shape, values) return {"uint8", shape, values} end
+local function microsoft(op, ...) check("com.microsoft." .. op, ...) end
+local function i32(shape, values) return {"int32", shape, values} end
+local function scale(x) return f32({}, {x}) end
+local function zero(x) return u8({}, {x}) end
+microsoft("QLinearAdd", {u8({2}, {10, 255}), scale(0.5), zero(8), u8({1}, {4}), scale(1), zero(2), scale(0.25), zero(3)}, {u8({2}, {15, 255})})
+microsoft("QLinearMul", {u8({1}, {10}), scale(0.5), zero(8), u8({1}, {5}), scale(1), zero(2), scale(0.25), zero(3)}, {u8({1}, {15})})
+microsoft("QLinearLeakyRelu", {u8({2}, {0, 12}), scale(1), zero(10), scale(0.5), zero(20)}, {u8({2}, {10, 24})}, {alpha = 0.5})
+microsoft("QLinearSigmoid", {u8({1}, {10}), scale(1), zero(10), scale(0.25), zero(1)}, {u8({1}, {3})})
+microsoft("QLinearConcat", {scale(0.5), zero(0), u8({1}, {3}), scale(1), zero(1), u8({2}, {8, 9}), scale(0.5), zero(8)}, {u8({3}, {4, 0, 1})}, {axis = 0})
+microsoft("QLinearAveragePool", {u8({1, 2, 1}, {5, 9}), scale(1), zero(1), scale(2), zero(0)}, {u8({1, 1, 1}, {3})}, {kernel_shape = {2}, channels_last = 1})
+microsoft("QLinearGlobalAveragePool", {u8({1, 1, 2}, {5, 9}), scale(1), zero(1), scale(2), zero(0)}, {u8({1, 1, 1}, {3})})
+microsoft("MatMulIntegerToFloat", {u8({1, 2}, {3, 4}), u8({2, 1}, {5, 6}), scale(0.5), scale(2), zero(1), zero(4), f32({1}, {10})}, {f32({1, 1}, {18})})
+microsoft("DynamicQuantizeMatMul", {f32({1, 2}, {0, 255}), u8({2, 1}, {5, 6}), scale(2), zero(4), f32({1}, {10})}, {f32({1, 1}, {1030})})
+-- One row of 16 weights in a block: 1 and 2 and then the zero point, 8.
+microsoft("MatMulNBits", {f32({1, 16}, {1, 1, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9}), u8({1, 1, 8}, {0x21, 0x88, 0x88, 0x88, 0x88, 0x88, 0x88, 0x88}), f32({1}, {0.5})},
+          {f32({1, 1}, {-6.5})}, {K = 16, N = 1, bits = 4, block_size = 16})
+microsoft("FusedConv", {f32({1, 1, 2}, {1, -9}), f32({1, 1, 1}, {2}), f32({1}, {3}), f32({1, 1, 2}, {4, 5})}, {f32({1, 1, 2}, {9, 0})}, {activation = "Relu"})
+microsoft("FusedGemm", {f32({1, 1}, {2}), f32({1, 1}, {-3}), f32({1}, {1})}, {f32({1, 1}, {-0.5})}, {activation = "LeakyRelu", activation_alpha = 0.1})
+microsoft("FusedMatMul", {f32({2, 1}, {1, 2}), f32({1, 2}, {3, 4})}, {f32({1, 1}, {22})}, {transA = 1, transB = 1, alpha = 2.0})
+microsoft("FastGelu", {f32({1}, {0.5}), f32({1}, {0.5})}, {f32({1}, {0.841192})})
+microsoft("QuickGelu", {f32({1}, {1})}, {f32({1}, {1 / (1 + math.exp(-2))})}, {alpha = 2.0})
+microsoft("SkipLayerNormalization", {f32({1, 2}, {0, 1}), f32({1, 2}, {1, 2}), f32({2}, {2, 2}), f32({2}, {5, 5})}, {f32({1, 2}, {3, 7})}, {epsilon = 0.0})
+microsoft("SkipSimplifiedLayerNormalization", {f32({1, 2}, {3, 0}), f32({1, 2}, {0, 4}), f32({2}, {1, 1})}, {f32({1, 2}, {0.848528, 1.131371})}, {epsilon = 0.0})
+check("SimplifiedLayerNormalization", {f32({1, 2}, {3, 4}), f32({2}, {1, 1})}, {f32({1, 2}, {0.848528, 1.131371})}, {epsilon = 0.0})
+microsoft("EmbedLayerNormalization", {i32({1, 1}, {1}), false, f32({2, 2}, {9, 9, 0, 1}), f32({1, 2}, {1, 2}), false, f32({2}, {2, 2}), f32({2}, {5, 5}), i32({1, 1}, {1})},
+          {f32({1, 1, 2}, {3, 7}), i32({1}, {1})}, {epsilon = 0.0})
+microsoft("MultiHeadAttention", {f32({1, 1, 1}, {0}), f32({1, 2, 1}, {0, 1}), f32({1, 2, 1}, {4, 8}), f32({3}, {math.log(3), 0, 10})}, {f32({1, 1, 1}, {17})}, {num_heads = 1, scale = 1.0})
+microsoft("Attention", {f32({1, 2, 1}, {1, 2}), f32({1, 3}, {0, 0, 3})}, {f32({1, 2, 1}, {3, 4.5})}, {num_heads = 1, unidirectional = 1})
+microsoft("GroupQueryAttention", {f32({1, 1, 2}, {0, 0}), f32({1, 1, 1}, {0}), f32({1, 1, 1}, {8}), f32({1, 1, 1, 1}, {0}), f32({1, 1, 1, 1}, {4}), i32({1}, {1}), known(i32({1}, {2}))},
+          {f32({1, 1, 2}, {6, 6}), f32({1, 1, 2, 1}, {0, 0}), f32({1, 1, 2, 1}, {4, 8})}, {num_heads = 2, kv_num_heads = 1})
+microsoft("RotaryEmbedding", {f32({1, 1, 2}, {1, 2}), i64({1}, {1}), f32({2, 1}, {1, 0}), f32({2, 1}, {0, 1})}, {f32({1, 1, 2}, {-2, 1})})
+
 -- ---- Control flow and recurrence: made of other nodes ----
 
 local function graph_of(nodes, inputs, outputs, constants)
@@ -287,6 +323,10 @@ refuses("whether it goes on after step 1 depends on data", "Loop", {false, known
 refuses("W has extents [1, 1, 1], not [1, 2, 1]", "RNN", {two_steps, w1, r1}, {hidden_size = 2})
 refuses("activation `Sine` is not known", "RNN", {two_steps, w1, r1}, {activations = {"Sine"}})
 refuses("index 3 of x5 is not in [0, 2]", "RNN", {two_steps, w1, r1, false, {"int32", {1}, {3}}})
+refuses("com.microsoft.MatMulNBits that gives y1: bits is 3, not 2, 4 or 8", "com.microsoft.MatMulNBits", {f32({1, 16}), u8({1, 1, 8}), f32({1}, {1})}, {K = 16, N = 1, bits = 3, block_size = 16})
+refuses("packed in one tensor are not computed", "com.microsoft.MultiHeadAttention", {f32({1, 1, 1, 3, 1}, {1, 2, 3})}, {num_heads = 1})
+refuses("index 2 of x6 is not in [0, 1]", "com.microsoft.GroupQueryAttention",
+        {f32({1, 1, 1}, {0}), f32({1, 1, 1}, {0}), f32({1, 1, 1}, {8}), false, false, i32({1}, {2}), known(i32({1}, {2}))}, {num_heads = 1, kv_num_heads = 1})
 refuses("attribute kernel_shape is missing", "MaxPool", {f32({1, 1, 2}, {1, 2})})
 refuses("attribute axis is no integer", "Softmax", {f32({2}, {1, 2})}, {axis = 0.5})
 refuses("3 channels, weights of [1, 2, 1] and 1 groups do not fit", "Conv", {f32({1, 3, 1}, {1, 2, 3}), f32({1, 2, 1}, {1, 2})})

@@ -229,6 +229,6 @@ operators.QLinearMatMul = function(n)
     return saturated(n, te.nearbyint(te.cast(Y[i], "float32") * scale) + te.cast(one(8), "float32"), t)
   end)
 end
-common.saturated, common.less = saturated, less
+common.saturated, common.less, common.matmul = saturated, less, matmul
 
 return operators

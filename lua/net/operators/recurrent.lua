@@ -20,7 +20,8 @@ local ACTIVATIONS = {
   elu = {function(x, a) return te.select(te.lt(x, 0.0), (te.exp(x) - 1.0) * a, x) end, 1.0},
 }
 
--- The functions of each direction, in order; those that take numbers take the next of the lists.
+-- The functions of each direction, in order, of what is held within `clip`; but the last of an LSTM, of its
+-- whole state, as onnxruntime has it. Those that take numbers take the next of the lists.
 local function activations_of(n, defaults, directions)
   local all = {}
   for _ = 1, directions do table.move(defaults, 1, #defaults, #all + 1, all) end
@@ -32,8 +33,8 @@ local function activations_of(n, defaults, directions)
     local f, alpha, beta = entry[1], entry[2], entry[3]
     if alpha then a, alpha = a + 1, alphas[a + 1] or alpha end
     if beta then b, beta = b + 1, betas[b + 1] or beta end
-    list[k] = {name = name, alpha = alpha, beta = beta, f = function(x)
-      if clip > 0 then x = te.maximum(te.minimum(x, clip), -clip) end
+    list[k] = {name = name, alpha = alpha, beta = beta, f = function(x, whole)
+      if clip > 0 and not whole then x = te.maximum(te.minimum(x, clip), -clip) end
       return f(x, alpha, beta)
     end}
   end
@@ -131,7 +132,7 @@ operators["msched.LSTMCell"] = function(n)
     local forget = coupled and 1.0 - input or f[1].f(peep(2, i, gate(2, i), old))
     return forget * old + input * f[2].f(gate(3, i))
   end)
-  local new = compute(c.shape, c.t, function(i) return f[1].f(peep(1, i, gate(1, i), state[i])) * f[3].f(state[i]) end)
+  local new = compute(c.shape, c.t, function(i) return f[1].f(peep(1, i, gate(1, i), state[i])) * f[3].f(state[i], true) end)
   return compute(c.shape, c.H.type, function(i) return c.kept(i, new[i], wide(c.H[i])) end), c.given(new),
          compute(c.shape, c.H.type, function(i) return c.kept(i, state[i], wide(C[i])) end)
 end

@@ -196,8 +196,8 @@ end
 
 -- ---- Pools -------------------------------------------------------------------------------------------------------
 
-local function pool_window(n)
-  local X = n:x(1)
+local function pool_window(n, X)
+  X = X or n:x(1)
   if #X.shape < 3 then n:fail("its input has %d dimensions", #X.shape) end
   local size = table.move(X.shape, 3, #X.shape, 1, {})
   local w = window(n, size, n:ints "kernel_shape", n:flag("ceil_mode", 0))
@@ -237,8 +237,10 @@ local function counted(w, size, include, d, i)
   end
   return sum
 end
-operators.AveragePool = function(n)
-  local X, w, shape, size = pool_window(n)
+-- X: what is pooled in place of the first input.
+function common.average_pool(n, X)
+  local w, shape, size
+  X, w, shape, size = pool_window(n, X)
   local include = n:flag("count_include_pad", 0)
   local Y = windowed(around(X, w, zero(X.type)), w, shape, te.sum, function(Q, at) return wide(Q[at]) end)
   return compute(shape, X.type, function(i)
@@ -250,6 +252,7 @@ operators.AveragePool = function(n)
     return Y[i] / te.cast(te.maximum(elements, 1), Y.type)
   end)
 end
+operators.AveragePool = function(n) return common.average_pool(n) end
 operators.LpPool = function(n)
   local X, w, shape = pool_window(n)
   local p = n:int("p", 2)

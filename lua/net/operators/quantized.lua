@@ -1,0 +1,140 @@
+-- Operators of com.microsoft on quantized integers: what they stand for is computed as floats, and rounded once.
+local ms = msched
+local te, common = ms.te, ms.load "lua.net.common"
+local products = ms.load "lua.net.operators.products"
+ms.load "lua.net.operators.windows" -- for common.average_pool
+local operators = {}
+local compute, wide = common.compute, common.wide
+local function microsoft(name, f) operators["com.microsoft." .. name] = f end
+
+-- The only element of an input, as float32; 0 where it is left out.
+local function one(n, k)
+  if not n:has(k) then return te.const(0.0, "float32") end
+  local P = n:x(k)
+  if common.count(P.shape) ~= 1 then n:fail("input %d has %d elements, not 1", k, common.count(P.shape)) end
+  return te.cast(wide(P[common.unfold(0, P.shape)]), "float32")
+end
+-- What an element stands for, and back. Checked before anything is computed.
+local function real(n, x, scale, zero) return (te.cast(x, "float32") - one(n, zero)) * one(n, scale) end
+local function quantized(n, y, scale, zero, t) return common.saturated(n, te.nearbyint(y / one(n, scale)) + one(n, zero), t) end
+
+local function binary(f)
+  return function(n)
+    local A, B, t = n:x(1), n:x(4), n:type(1)
+    if B.type ~= t then n:fail("its inputs are of %s and %s", t, B.type) end
+    return compute(common.broadcast(n, {A.shape, B.shape}), t, function(i)
+      return quantized(n, f(real(n, common.at(A, i), 2, 3), real(n, common.at(B, i), 5, 6)), 7, 8, t)
+    end)
+  end
+end
+microsoft("QLinearAdd", binary(function(x, y) return x + y end))
+microsoft("QLinearMul", binary(function(x, y) return x * y end))
+
+local function unary(f)
+  return function(n)
+    local X = n:x(1)
+    return compute(X.shape, X.type, function(i) return quantized(n, f(real(n, X[i], 2, 3), n), 4, 5, X.type) end)
+  end
+end
+microsoft("QLinearLeakyRelu", unary(function(x, n) return te.select(te.lt(x, 0.0), x * n:float("alpha", 0.01), x) end))
+microsoft("QLinearSigmoid", unary(function(x) return 1.0 / (te.exp(-1.0 * x) + 1.0) end))
+
+microsoft("QLinearConcat", function(n)
+  local many = (n:count() - 2) // 3
+  if many < 1 or n:count() ~= 2 + 3 * many then n:fail("it has %d inputs", n:count()) end
+  local t, list = n:type(3), {}
+  for k = 1, many do
+    local at = 3 * k
+    if n:type(at) ~= t then n:fail("its inputs are of %s and %s", t, n:type(at)) end
+    list[k] = {tensor = n:x(at), scale = at + 1, zero = at + 2}
+  end
+  local axis = n:axis(n:int "axis", n:rank(3))
+  local shape = table.move(n:shape(3), 1, n:rank(3), 1, {})
+  for k = 2, many do
+    local s = list[k].tensor.shape
+    for d, extent in ipairs(s) do
+      if #s ~= #shape or d ~= axis and extent ~= shape[d] then n:fail("%s beside %s", common.text(s), common.text(shape)) end
+    end
+    shape[axis] = shape[axis] + s[axis]
+  end
+  return compute(shape, t, function(i)
+    local function choose(k, from)
+      local own, at = list[k], table.move(i, 1, #i, 1, {})
+      at[axis] = i[axis] - from
+      local edge = from + own.tensor.shape[axis]
+      local function element() return quantized(n, real(n, own.tensor[at], own.scale, own.zero), 1, 2, t) end
+      if k == many then return element() end
+      if own.tensor.shape[axis] == 0 then return choose(k + 1, edge) end
+      return te.if_then_else(te.lt(i[axis], edge), element(), choose(k + 1, edge))
+    end
+    return choose(1, 0)
+  end)
+end)
+
+-- Channels stand second, or last.
+local function first_channels(n, X)
+  if n:int("channels_last", 0) == 0 then return X end
+  local s, rank = X.shape, #X.shape
+  return compute({s[1], s[rank], table.unpack(s, 2, rank - 1)}, X.type, function(i)
+    return X[table.move(i, 3, rank, 2, {i[1], [rank] = i[2]})]
+  end)
+end
+local function back(n, Y)
+  if n:int("channels_last", 0) == 0 then return Y end
+  local s, rank = Y.shape, #Y.shape
+  local shape = table.move(s, 3, rank, 2, {s[1]})
+  shape[rank] = s[2]
+  return compute(shape, Y.type, function(i) return Y[table.move(i, 2, rank - 1, 3, {i[1], i[rank]})] end)
+end
+local function pool(n, f)
+  local X = n:x(1)
+  if #X.shape < 3 then n:fail("its input has %d dimensions", #X.shape) end
+  local first = first_channels(n, X)
+  local reals = compute(first.shape, "float32", function(i) return real(n, first[i], 2, 3) end)
+  local Y = f(reals)
+  return back(n, compute(Y.shape, X.type, function(i) return quantized(n, Y[i], 4, 5, X.type) end))
+end
+microsoft("QLinearAveragePool", function(n) return pool(n, function(X) return common.average_pool(n, X) end) end)
+microsoft("QLinearGlobalAveragePool", function(n)
+  return pool(n, function(X)
+    local set = {}
+    for d = 3, #X.shape do set[d] = true end
+    return (common.over(X, set, true, te.sum, nil, function(x, k) return x / te.const(k + 0.0, x.type) end))
+  end)
+end)
+
+microsoft("QuantizeLinear", products.QuantizeLinear)
+microsoft("DequantizeLinear", products.DequantizeLinear)
+
+-- ---- Products that become floats ---------------------------------------------------------------------------------
+
+-- A scale of the columns of B: one, or one each.
+local function by_column(n, k, N)
+  local P = n:x(k)
+  if common.count(P.shape) == 1 then return function() return P[common.unfold(0, P.shape)] end end
+  if common.text(P.shape) ~= common.text {N} then n:fail("input %d has extents %s, not of %d columns", k, common.text(P.shape), N) end
+  return function(i) return P[{i[#i]}] end
+end
+local function to_float(n, Y, scale, bias, t)
+  local B = n:has(bias) and n:x(bias) or nil
+  if B and common.text(B.shape) ~= common.text {Y.shape[#Y.shape]} then n:fail("a bias of %s for %s", common.text(B.shape), common.text(Y.shape)) end
+  return compute(Y.shape, t, function(i)
+    local y = te.cast(Y[i], "float32") * scale(i)
+    return B and y + te.cast(wide(B[{i[#i]}]), "float32") or y
+  end)
+end
+microsoft("MatMulIntegerToFloat", function(n)
+  local Y = common.matmul(n, n:x(1), n:x(2), common.less(n, 5, true), common.less(n, 6, false))
+  local scale = by_column(n, 4, Y.shape[#Y.shape])
+  return to_float(n, Y, function(i) return one(n, 3) * te.cast(wide(scale(i)), "float32") end, 7, n:type(3))
+end)
+-- A is quantized to uint8 by its least and largest element.
+microsoft("DynamicQuantizeMatMul", function(n)
+  local Q, S, Z = products.DynamicQuantizeLinear(n)
+  local B = n:x(2)
+  local Y = common.matmul(n, Q, B, function(x) return te.cast(x, "int32") - te.cast(Z[{}], "int32") end, common.less(n, 4, false))
+  local scale = by_column(n, 3, Y.shape[#Y.shape])
+  return to_float(n, Y, function(i) return S[{}] * te.cast(wide(scale(i)), "float32") end, 5, "float32")
+end)
+
+return operators
