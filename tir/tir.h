@@ -649,8 +649,6 @@ void tir_annotate_span(struct tir *ir, struct tir_span *span, tir_symbol key, ti
 /* Reads a module or one function, in today's dialect or the one before. `file` names the text in messages:
  * file:line:column, the line, a caret, what was expected. NULL: err is filled. Owned by the caller. */
 struct tir *tir_read(const char *text, size_t length, const char *file, ms_error *err);
-/* Adds the functions of a text to a module, under `name` if not NULL (then one function). */
-bool tir_read_into(struct tir *ir, const char *text, size_t length, const char *file, const char *name, ms_error *err);
 /* Values for variables that no loop or block binds: of parameters' shapes, strides and offsets, and of integer parameters. */
 struct tir_dim {
   const char *name;

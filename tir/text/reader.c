@@ -197,11 +197,11 @@ struct decorator {
   bool module, private, s_tir;
 };
 
-/* def name(…): at `def`. `name` renames it. */
-static bool read_func(struct tir_reader *r, const struct decorator *d, const char *name) {
+/* def name(…): at `def`. */
+static bool read_func(struct tir_reader *r, const struct decorator *d) {
   const struct tir_token *t = tir_reader_token(r, ++r->at);
   if (t->kind != TIR_TOKEN_NAME) return tir_reader_fail(r, r->at, MS_TEXT_SYNTAX, "expected the name of the function");
-  if (!name) name = tir_reader_word(r, t->symbol);
+  const char *name = tir_reader_word(r, t->symbol);
   tir_symbol symbol = tir_symbol_of(r->ir, name);
   for (tir_func f = 1; f < r->ir->funcs.count; f++)
     if (r->ir->funcs.at[f].name == symbol)
@@ -279,9 +279,9 @@ static void note_functions(struct tir_reader *r) {
   }
 }
 
-static bool read_decorated(struct tir_reader *r, const char *name, uint32_t *count);
+static bool read_decorated(struct tir_reader *r, uint32_t *count);
 
-static bool read_class(struct tir_reader *r, const char *name, uint32_t *count) {
+static bool read_class(struct tir_reader *r, uint32_t *count) {
   if (tir_reader_token(r, ++r->at)->kind != TIR_TOKEN_NAME)
     return tir_reader_fail(r, r->at, MS_TEXT_SYNTAX, "expected the name of the module");
   r->at++;
@@ -295,7 +295,7 @@ static bool read_class(struct tir_reader *r, const char *name, uint32_t *count) 
     r->item_count = 0;
     if (tir_reader_take_name(r, "pass")) {
       if (tir_reader_token(r, r->at)->kind == TIR_TOKEN_NEWLINE) r->at++;
-    } else if (!read_decorated(r, name, count)) {
+    } else if (!read_decorated(r, count)) {
       return false;
     }
   }
@@ -305,7 +305,7 @@ static bool read_class(struct tir_reader *r, const char *name, uint32_t *count) 
 }
 
 /* A decorated function or class. */
-static bool read_decorated(struct tir_reader *r, const char *name, uint32_t *count) {
+static bool read_decorated(struct tir_reader *r, uint32_t *count) {
   struct decorator d = {false, false, false};
   uint32_t token = r->at;
   if (!tir_reader_is_char(r, '@')) return tir_reader_fail(r, r->at, MS_TEXT_SYNTAX, "expected @T.prim_func");
@@ -313,16 +313,15 @@ static bool read_decorated(struct tir_reader *r, const char *name, uint32_t *cou
     if (!read_decorator(r, &d)) return false;
   if (tir_reader_is_name(r, r->at, "class")) {
     if (!d.module) return tir_reader_fail(r, token, MS_TEXT_SYNTAX, "a class is decorated with I.ir_module");
-    return read_class(r, name, count);
+    return read_class(r, count);
   }
   if (d.module || !tir_reader_is_name(r, r->at, "def"))
     return tir_reader_fail(r, r->at, MS_TEXT_SYNTAX, d.module ? "expected a class" : "expected a function");
-  if (name && *count) return tir_reader_fail(r, r->at, MS_TEXT_SYNTAX, "expected one function");
   ++*count;
-  return read_func(r, &d, name);
+  return read_func(r, &d);
 }
 
-static bool read_text(struct tir_reader *r, const char *name) {
+static bool read_text(struct tir_reader *r) {
   uint32_t count = 0;
   while (tir_reader_token(r, r->at)->kind != TIR_TOKEN_END) {
     r->item_count = 0;
@@ -331,7 +330,7 @@ static bool read_text(struct tir_reader *r, const char *name) {
     } else if (tir_reader_token(r, r->at)->kind == TIR_TOKEN_STRING &&
                tir_reader_token(r, r->at + 1)->kind == TIR_TOKEN_NEWLINE) {
       r->at += 2; /* a docstring */
-    } else if (!read_decorated(r, name, &count)) {
+    } else if (!read_decorated(r, &count)) {
       return false;
     }
   }
@@ -358,8 +357,8 @@ struct given {
   uint32_t count;
 };
 
-static bool read_copy(struct tir *ir, const char *text, size_t length, const char *file, const char *name,
-                      const struct given *given, ms_error *err) {
+static bool read_copy(struct tir *ir, const char *text, size_t length, const char *file, const struct given *given,
+                      ms_error *err) {
   struct tir_reader r = {.ir = ir,
                          .text = text,
                          .source = text,
@@ -375,7 +374,7 @@ static bool read_copy(struct tir *ir, const char *text, size_t length, const cha
   r.old_import = strstr(text, "script import tir as") && !strstr(text, "script import tirx as");
   r.prefix = tir_symbol_of(r.words, "T");
   bool good = tir_lex(r.words, text, length, &r.tokens, &place, &why)
-                  ? read_text(&r, name)
+                  ? read_text(&r)
                   : tir_reader_fail_at(&r, place, MS_TEXT_SYNTAX, "%s", why);
   assert(good == !r.failed);
   free_reader(&r);
@@ -383,13 +382,13 @@ static bool read_copy(struct tir *ir, const char *text, size_t length, const cha
 }
 
 /* Reads a copy of the text that ends with a zero byte. */
-static bool read_into(struct tir *ir, const char *text, size_t length, const char *file, const char *name,
-                      const struct given *given, ms_error *err) {
+static bool read_into(struct tir *ir, const char *text, size_t length, const char *file, const struct given *given,
+                      ms_error *err) {
   char *copy = malloc(length + 1);
   if (!copy) abort();
   if (length) memcpy(copy, text, length);
   copy[length] = 0;
-  bool good = read_copy(ir, copy, length, file, name, given, err);
+  bool good = read_copy(ir, copy, length, file, given, err);
   free(copy);
   return good;
 }
@@ -398,7 +397,7 @@ static struct tir *read_new(const char *text, size_t length, const char *file, c
                             ms_error *err) {
   assert(text || !length);
   struct tir *ir = tir_new();
-  if (read_into(ir, text, length, file, NULL, given, err)) return ir;
+  if (read_into(ir, text, length, file, given, err)) return ir;
   tir_free(ir);
   return NULL;
 }
@@ -410,17 +409,4 @@ struct tir *tir_read(const char *text, size_t length, const char *file, ms_error
 struct tir *tir_read_with(const char *text, size_t length, const char *file, const struct tir_dim *dims, uint32_t count,
                           ms_error *err) {
   return read_new(text, length, file, &(struct given){dims, count}, err);
-}
-
-bool tir_read_into(struct tir *ir, const char *text, size_t length, const char *file, const char *name, ms_error *err) {
-  struct tir *copy = tir_new(); /* the module itself stays as it is until all is read */
-  tir_copy(copy, ir);
-  bool good = read_into(copy, text, length, file, name, NULL, err);
-  if (good) {
-    struct tir taken = *ir;
-    *ir = *copy;
-    *copy = taken;
-  }
-  tir_free(copy);
-  return good;
 }

@@ -273,7 +273,7 @@ bool tir_reader_symbol_value(struct tir_reader *r, uint32_t token, tir_name name
 
 struct tir_buffer_text {
   tir_symbol name;                /* in the module */
-  bool quoted_shape, var_strides; /* strings declare variables: in the shape, in the strides */
+  bool quoted_shape; /* strings in the shape declare variables */
   uint32_t first;                 /* position of the shape among the arguments */
 };
 bool tir_read_buffer(struct tir_reader *r, struct tir_args *args, const struct tir_buffer_text *how, tir_buffer *out);

@@ -115,29 +115,8 @@ static void prints_parts(void **state) {
   tir_free(ir);
 }
 
-/* A function is added under another name; a text that fails leaves the module as it was. */
-static void reads_into(void **state) {
-  (void)state;
-  struct tir *ir = read_module(TEST_ROOT "/text/argmax.py");
-  char *text = read_file(TEST_ROOT "/text/softmax.py", NULL);
-  ms_error err = {.message = ""};
-  uint64_t before = tir_structural_hash(ir, TIR_NONE);
-  assert_false(tir_read_into(ir, text, strlen(text), "softmax.py", NULL, &err)); /* there is a main already */
-  assert_string_equal(ms_code_name(err.code), "text_name");
-  assert_false(tir_read_into(ir, text, strlen(text) - 30, "softmax.py", "softmax", &err));
-  assert_true(tir_structural_hash(ir, TIR_NONE) == before);
-  assert_true(tir_read_into(ir, text, strlen(text), "softmax.py", "softmax", &err));
-  assert_int_equal(tir_find_func(ir, "softmax"), 2);
-  struct tir *alone = read_module(TEST_ROOT "/text/softmax.py");
-  assert_true(tir_structural_equal(ir, 2, alone, 1, NULL, 0));
-  free(text);
-  tir_free(alone);
-  tir_free(ir);
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(prints_as_itself), cmocka_unit_test(reads_other_writings),
-                                     cmocka_unit_test(colours), cmocka_unit_test(prints_parts),
-                                     cmocka_unit_test(reads_into)};
+                                     cmocka_unit_test(colours), cmocka_unit_test(prints_parts)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
