@@ -383,7 +383,7 @@ typedef void jit_turn(void *data, bool begins, struct jit_conditions *out);
 void jit_say_waiting(void (*say)(const char *text));
 
 /* One of several calls whose times are compared. */
-struct jit_contender {
+struct jit_finalist {
   void (*call)(void *data);                     /* timed by the clock; or, in its place: */
   double (*sample)(void *data, uint32_t calls); /* gives the seconds of one of so many calls in a row */
   jit_turn *turn;                               /* NULL, or: of a device */
@@ -393,10 +393,10 @@ struct jit_contender {
  * what disturbs the machine disturbs all alike; in an order drawn for each round. Slices that a device begins at another
  * clock than the first are scaled to that. Each gets `seconds` of slices, by the machine's clock or by what the samples say
  * that they took, whichever is more. false: no memory, or a sample is below 0: its calls failed. */
-bool jit_time_in_turn(const struct jit_contender *contenders, uint32_t count, double seconds, struct jit_timing *out);
+bool jit_time_in_turn(const struct jit_finalist *finalists, uint32_t count, double seconds, struct jit_timing *out);
 /* The same to know which is the fastest: from the third slice on those that are slower, by 95 % intervals of their medians,
  * get no more, and it ends where one is left. */
-bool jit_find_fastest(const struct jit_contender *contenders, uint32_t count, double seconds, struct jit_timing *out);
+bool jit_find_fastest(const struct jit_finalist *finalists, uint32_t count, double seconds, struct jit_timing *out);
 
 enum jit_outcome {
   JIT_MEASURED,
@@ -496,22 +496,22 @@ void jit_measurer_set_best(struct jit_measurer *measurer, uint32_t task, double 
 /* How many candidates of a task were submitted of which no result was taken yet. */
 uint32_t jit_measurer_waits_for(const struct jit_measurer *measurer, uint32_t task);
 /* Whether a final re-measurement is running, or its times were not taken yet. */
-bool jit_measurer_is_contesting(const struct jit_measurer *measurer);
+bool jit_measurer_is_remeasuring(const struct jit_measurer *measurer);
 /* Ends a task that has nothing pending, while no final re-measurement runs, and frees the memory of its arguments.
  * Candidates that are submitted to it or timed again later fail. */
 void jit_measurer_close_task(struct jit_measurer *measurer, uint32_t task);
 
 /* Times candidates of a task again, in turn, `seconds` each or somewhat more: what disturbs the machine disturbs all alike.
- * Refused while results are pending. jit_measurer_contested then waits for the times, in order. 1: `out` is filled,
+ * Refused while results are pending. jit_measurer_remeasured then waits for the times, in order. 1: `out` is filled,
  * 0: not yet, -1: one of them cannot be built or run, or the helper ended. */
-enum { JIT_MOST_CONTENDERS = 16 };
+enum { JIT_MOST_FINALISTS = 16 };
 struct jit_trace {
   const void *data;
   size_t bytes;
 };
-bool jit_measurer_contest(struct jit_measurer *measurer, uint32_t task, const struct jit_trace *traces, uint32_t count,
-                          double seconds, ms_error *err);
-int jit_measurer_contested(struct jit_measurer *measurer, double wait, struct jit_timing *out, ms_error *err);
+bool jit_measurer_remeasure(struct jit_measurer *measurer, uint32_t task, const struct jit_trace *traces,
+                            uint32_t count, double seconds, ms_error *err);
+int jit_measurer_remeasured(struct jit_measurer *measurer, double wait, struct jit_timing *out, ms_error *err);
 
 /* ---- Installed files ----------------------------------------------------------------------------------------------
  */

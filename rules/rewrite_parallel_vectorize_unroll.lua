@@ -26,7 +26,7 @@ end
 
 -- A thread takes its share of the parallel iterations at once, so more than are wanted do no harm; vectors go first. Gives
 -- the outermost loop, as it is afterwards; nil: there is none.
-local parallelize_and_vectorize = msched.recalled(function(sch, block, jobs, most, strided)
+local parallelize_and_vectorize = msched.memoized(function(sch, block, jobs, most, strided)
   local loops = {sch:get_loops(block)}
   if #loops == 0 then return nil end
   local found = sch:data_parallel_loops(block, jobs or 0, most or 0, strided and 1 or 0)

@@ -30,7 +30,7 @@ local function first_that_reduces(sch, block, loops)
   return first
 end
 
-local take_init_out = msched.recalled(function(sch, name)
+local take_init_out = msched.memoized(function(sch, name)
   local block = sch:get_sblock(name)
   local loops = {sch:get_loops(block)}
   local first = first_that_reduces(sch, block, loops)

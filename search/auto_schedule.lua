@@ -58,7 +58,7 @@ local PROBED = 4 -- proposals of a schedule that are estimated as they are
 -- The estimates of the cheapest candidates of a schedule; infinite where it cannot be estimated.
 local function cost_of(work, trace)
   local least = math.huge
-  local ok, reading = pcall(msched.draft, work.func, trace, work.machine)
+  local ok, reading = pcall(msched.estimator, work.func, trace, work.machine)
   if not ok then return least end
   for _, c in ipairs(reading:best {seed = work.seed, budget = math.max(1, work.heuristics.explored // #work.func_blocks), most = PROBED, each = 1}) do
     local fine, cycles = pcall(msched.estimate, work.func, c.trace, work.machine)

@@ -11,7 +11,7 @@ local OLD = {draft_verify = "analytical"} -- names that scripts may still have
 local function load_file(path)
   local chunk, message = msched.load_script(path)
   if not chunk then error(message, 0) end
-  local ok, policy = msched.heeding(chunk)
+  local ok, policy = msched.interruptible(chunk)
   if not ok then error(type(policy) == "string" and policy or path .. ": raised a " .. type(policy), 0) end
   if type(policy) ~= "table" or policy.kind ~= "policy" then error(path .. ": the file returns no policy; end it with `return ms.policy {…}`", 0) end
   return policy

@@ -1,5 +1,5 @@
 -- A run: tasks that share services, resumed as the scheduler says until nothing is left to do.
-local contest = msched.load "search.contest"
+local remeasure = msched.load "search.remeasure"
 local schedulers = msched.load "search.scheduler"
 local resume, untuned, whole = msched.load "search.resume", msched.load "search.untuned", msched.load "search.whole"
 local refusals = msched.load "rules.refusals"
@@ -125,7 +125,7 @@ end
 function Run:finish(task)
   if task.is_closed then return end
   task:know_unfinished()
-  task.is_closed, task.retimed = true, contest.run(task)
+  task.is_closed, task.retimed = true, remeasure.run(task)
   -- An interrupt leaves what is timed again where it is: the measurer ends with the run.
   if self.services.measurer and task.waiting == 0 and not self:stopped() then self.services.measurer:close_task(task.number) end
 end
@@ -169,7 +169,7 @@ function Run:draft(services)
   for _, task in ipairs(self.tasks) do
     self:tell_start(task)
     if not self:is_over() then
-      local ok, message = msched.heeding(task.parts and whole.untuned or untuned.find, task)
+      local ok, message = msched.interruptible(task.parts and whole.untuned or untuned.find, task)
       if not ok and not self:stopped() then error(message, 0) end
     end
   end

@@ -102,7 +102,7 @@ function tune.open(func, target, options)
   if func:has_empty() then error(tune.empty_text(func), 0) end
   msched.rule_timeout(timeout)
   msched.skip_failing(options.skip_failing)
-  local box = msched.box {files = options.files or {}, target = target.text, timeout = timeout, skip_failing = options.skip_failing}
+  local box = msched.sandbox {files = options.files or {}, target = target.text, timeout = timeout, skip_failing = options.skip_failing}
   local parts = space.parts(targets.context(target))
   space.add(parts, {space = own("space", options.spaces), rule = own("rule", options.rules), postproc = {}, mutator = {}})
   local sketches, report, product = generate(func, box, parts, options.seed or run_options.standard.seed)

@@ -1,10 +1,10 @@
 #!/bin/sh
-# A store of ours as TVM opens it. Skipped where TVM is not installed; MSCHED_PEER names a Python that has it.
+# A store of ours as TVM opens it. Skipped where TVM is not installed; MSCHED_TVM names a Python that has it.
 # usage: peer.sh MSCHED
 set -eu
 msched=$1
 here=$(dirname "$0")
-python=${MSCHED_PEER:-python3}
+python=${MSCHED_TVM:-${MSCHED_PEER:-python3}} # MSCHED_PEER: what it was called
 "$python" -c 'import tvm.s_tir.meta_schedule' 2>/dev/null || { echo "peer.sh: $python has no TVM: skipped"; exit 77; }
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -41,8 +41,8 @@ struct jit_measurer {
   uint32_t task_count, task_capacity;
   struct pending *pending; /* submitted, no result taken yet; kept so that another helper can go on */
   size_t count, capacity;
-  uint32_t restarts;   /* in a row, with no result between them */
-  uint32_t contenders; /* of the final re-measurement that was asked for; 0: there is none */
+  uint32_t restarts;  /* in a row, with no result between them */
+  uint32_t finalists; /* of the final re-measurement that was asked for; 0: there is none */
   bool failed;
   ms_error failure;
   char waits[400]; /* what is waited for, as was said last and was not taken yet; "": nothing */
@@ -354,10 +354,10 @@ uint32_t jit_measurer_waits_for(const struct jit_measurer *m, uint32_t task) {
   return waited;
 }
 
-bool jit_measurer_is_contesting(const struct jit_measurer *m) { return m->contenders > 0; }
+bool jit_measurer_is_remeasuring(const struct jit_measurer *m) { return m->finalists > 0; }
 
 void jit_measurer_close_task(struct jit_measurer *m, uint32_t task) {
-  assert(!jit_measurer_waits_for(m, task) && !jit_measurer_is_contesting(m));
+  assert(!jit_measurer_waits_for(m, task) && !jit_measurer_is_remeasuring(m));
   if (m->tasks[task].closed) return;
   m->tasks[task].closed = true;
   send_close(m, task);
@@ -416,42 +416,42 @@ int jit_measurer_next(struct jit_measurer *m, double wait, struct jit_result *ou
 
 /* ---- Final re-measurement ---- */
 
-bool jit_measurer_contest(struct jit_measurer *m, uint32_t task, const struct jit_trace *traces, uint32_t count,
-                          double seconds, ms_error *err) {
+bool jit_measurer_remeasure(struct jit_measurer *m, uint32_t task, const struct jit_trace *traces, uint32_t count,
+                            double seconds, ms_error *err) {
   assert(task < m->task_count);
   if (m->failed) return fail_again(m, err);
-  if (m->count || m->contenders)
+  if (m->count || m->finalists)
     return ms_fail(err, MS_INVALID_ARGUMENT, "results are waited for still: take them before others are timed in turn");
-  if (!count || count > JIT_MOST_CONTENDERS)
-    return ms_fail(err, MS_INVALID_ARGUMENT, "from 1 to %d candidates are timed in turn", JIT_MOST_CONTENDERS);
-  const struct measure_contest contest = {task, count, seconds};
-  size_t bytes = sizeof contest;
+  if (!count || count > JIT_MOST_FINALISTS)
+    return ms_fail(err, MS_INVALID_ARGUMENT, "from 1 to %d candidates are timed in turn", JIT_MOST_FINALISTS);
+  const struct measure_finalists remeasure = {task, count, seconds};
+  size_t bytes = sizeof remeasure;
   for (uint32_t i = 0; i < count; i++) bytes += sizeof(uint64_t) + traces[i].bytes;
   uint8_t *text = malloc(bytes), *at = text;
   if (!text) abort();
-  memcpy(at, &contest, sizeof contest), at += sizeof contest;
+  memcpy(at, &remeasure, sizeof remeasure), at += sizeof remeasure;
   for (uint32_t i = 0; i < count; i++) {
     uint64_t size = traces[i].bytes;
     memcpy(at, &size, sizeof size), at += sizeof size;
     memcpy(at, traces[i].data, size), at += size;
   }
-  channel_send(&m->channel, MEASURE_CONTEST, text, bytes, NULL, 0);
+  channel_send(&m->channel, MEASURE_REMEASURE, text, bytes, NULL, 0);
   free(text);
-  m->contenders = count;
+  m->finalists = count;
   return true;
 }
 
-int jit_measurer_contested(struct jit_measurer *m, double wait, struct jit_timing *out, ms_error *err) {
+int jit_measurer_remeasured(struct jit_measurer *m, double wait, struct jit_timing *out, ms_error *err) {
   struct message message;
-  assert(m->contenders);
+  assert(m->finalists);
   int got;
   while ((got = channel_wait(&m->channel, wait, &message)) == 1 &&
          (message.type == MEASURE_TASK_STATE || message.type == MEASURE_WAITS))
     (message.type == MEASURE_WAITS ? take_waits : take_state)(m, &message);
   if (got == 0) return 0;
-  uint32_t count = m->contenders;
-  m->contenders = 0;
-  if (got > 0 && message.type == MEASURE_CONTESTED && message.bytes == count * sizeof *out) {
+  uint32_t count = m->finalists;
+  m->finalists = 0;
+  if (got > 0 && message.type == MEASURE_REMEASURED && message.bytes == count * sizeof *out) {
     memcpy(out, message.data, message.bytes);
     return 1;
   }

@@ -49,14 +49,14 @@ enum measure_message {
   MEASURE_TASK,      /* struct measure_task, then the function's text, then that of intrinsics */
   MEASURE_CANDIDATE, /* struct measure_candidate, then the trace */
   MEASURE_BEST,      /* struct measure_best */
-  MEASURE_CONTEST,   /* struct measure_contest, then each trace: uint64_t bytes, and these */
+  MEASURE_REMEASURE, /* struct measure_finalists, then each trace: uint64_t bytes, and these */
   MEASURE_CLOSE,     /* uint32_t task: nothing more comes for it */
   /* helper to host */
   MEASURE_READY,
   MEASURE_FAILED,     /* uint32_t enum ms_code, then text: it cannot start, or cannot go on */
   MEASURE_TASK_STATE, /* struct measure_task_state, then text where it failed */
   MEASURE_RESULT,     /* struct jit_result */
-  MEASURE_CONTESTED,  /* a struct jit_timing each; nothing: one of them could not be built or run */
+  MEASURE_REMEASURED, /* a struct jit_timing each; nothing: one of them could not be built or run */
   MEASURE_WAITS,      /* text: what a runner or a final re-measurement waits for; from these to the helper too */
   /* helper to builder */
   MEASURE_BUILD, /* uint32_t task, then the trace */
@@ -110,7 +110,7 @@ struct measure_reference {
   double tolerance; /* between results; below 0: it failed */
   double seconds;   /* of one run, unscheduled; 0: it was interpreted */
 };
-struct measure_contest {
+struct measure_finalists {
   uint32_t task, count;
   double seconds; /* for each */
 };

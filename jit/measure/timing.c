@@ -213,7 +213,7 @@ struct samples {
   bool lost; /* another is faster: no more slices */
 };
 
-static double sample_contender(const struct jit_contender *c, uint32_t calls, const struct timing_clock *clock) {
+static double sample_finalist(const struct jit_finalist *c, uint32_t calls, const struct timing_clock *clock) {
   if (c->sample) return c->sample(c->data, calls);
   double before = clock->now();
   for (uint32_t i = 0; i < calls; i++) c->call(c->data);
@@ -221,15 +221,15 @@ static double sample_contender(const struct jit_contender *c, uint32_t calls, co
 }
 
 /* The samples of a slice, times the scale. */
-static bool sample_slice(const struct jit_contender *c, struct samples *s, const struct timing_clock *clock,
+static bool sample_slice(const struct jit_finalist *c, struct samples *s, const struct timing_clock *clock,
                          double scale) {
-  double warming = sample_contender(c, WARMING_CALLS, clock), once = fmax(warming, 1e-9), start = clock->now();
+  double warming = sample_finalist(c, WARMING_CALLS, clock), once = fmax(warming, 1e-9), start = clock->now();
   double before = s->taken;
   uint64_t interruptions = clock->interruptions();
   if (warming < 0) return false;
   if (!s->calls) s->calls = once >= SHORTEST_SAMPLE ? 1 : (uint32_t)(SHORTEST_SAMPLE / once) + 1;
   do {
-    double seconds = sample_contender(c, s->calls, clock);
+    double seconds = sample_finalist(c, s->calls, clock);
     if (seconds < 0) return false;
     s->at[s->count++] = scale * seconds, s->raw += seconds, s->taken += seconds * s->calls;
   } while (s->count < MOST_SAMPLES && fmax(clock->now() - start, s->taken - before) < SLICE);
@@ -239,7 +239,7 @@ static bool sample_slice(const struct jit_contender *c, struct samples *s, const
 }
 
 /* After a rest all begin alike, but for what warms the device over many slices: *hertz is the clock that the first began at. */
-static bool time_slice(const struct jit_contender *c, const struct jit_contender *turns, struct samples *s,
+static bool time_slice(const struct jit_finalist *c, const struct jit_finalist *turns, struct samples *s,
                        const struct timing_clock *clock, double *hertz) {
   clock->rest();
   double now = take_turn(turns->turn, turns->data, true).clock;
@@ -255,7 +255,7 @@ static bool time_slice(const struct jit_contender *c, const struct jit_contender
 }
 
 /* Which finalist runs a finalist's slices: itself, or, for a kernel of another library on a device, the first such. */
-static const struct jit_contender *turns_of(const struct jit_contender *all, uint32_t count, uint32_t at) {
+static const struct jit_finalist *turns_of(const struct jit_finalist *all, uint32_t count, uint32_t at) {
   for (uint32_t i = 0; !all[at].turn && all[at].sample && i < count; i++)
     if (all[i].turn) return &all[i];
   return &all[at];
@@ -306,7 +306,7 @@ static double seconds_of_turns(const struct samples *all, uint32_t count, double
   return fmax(clock->now() - start, taken);
 }
 
-static bool take_turns(const struct jit_contender *contenders, struct samples *all, uint32_t *order, uint32_t count,
+static bool take_turns(const struct jit_finalist *finalists, struct samples *all, uint32_t *order, uint32_t count,
                        const struct timing_turns *turns) {
   double start = turns->clock->now(), hertz = 0;
   uint32_t left = count, least = turns->to_find_fastest ? LEAST_OF_FASTEST : LEAST_SLICES;
@@ -316,8 +316,8 @@ static bool take_turns(const struct jit_contender *contenders, struct samples *a
     for (uint32_t i = 0; i < count; i++) {
       struct samples *s = &all[order[i]];
       if (s->count == MOST_SAMPLES || s->lost) continue;
-      const struct jit_contender *c = &contenders[order[i]];
-      if (!time_slice(c, turns_of(contenders, count, order[i]), s, turns->clock, &hertz)) return false;
+      const struct jit_finalist *c = &finalists[order[i]];
+      if (!time_slice(c, turns_of(finalists, count, order[i]), s, turns->clock, &hertz)) return false;
     }
     if (turns->to_find_fastest && round + 1 >= LEAST_OF_LOSERS) left = leave_out_losers(all, count);
     if (turns->to_find_fastest && left < 2) return true;
@@ -325,14 +325,14 @@ static bool take_turns(const struct jit_contender *contenders, struct samples *a
   return true;
 }
 
-bool timing_in_turn(const struct jit_contender *contenders, uint32_t count, const struct timing_turns *turns,
+bool timing_in_turn(const struct jit_finalist *finalists, uint32_t count, const struct timing_turns *turns,
                     struct jit_timing *out) {
   assert(count > 0);
   struct samples *all = calloc(count, sizeof *all);
   uint32_t *order = calloc(count, sizeof *order);
   bool ok = all != NULL;
   for (uint32_t i = 0; ok && i < count; i++) ok = (all[i].at = malloc(MOST_SAMPLES * sizeof(double))) != NULL;
-  ok = ok && order && take_turns(contenders, all, order, count, turns);
+  ok = ok && order && take_turns(finalists, all, order, count, turns);
   for (uint32_t i = 0; ok && i < count; i++) summarize_slices(&all[i], &out[i]);
   for (uint32_t i = 0; all && i < count; i++) free(all[i].at);
   free(all);
@@ -340,10 +340,10 @@ bool timing_in_turn(const struct jit_contender *contenders, uint32_t count, cons
   return ok;
 }
 
-bool jit_time_in_turn(const struct jit_contender *contenders, uint32_t count, double seconds, struct jit_timing *out) {
-  return timing_in_turn(contenders, count, &(struct timing_turns){seconds, false, &machine}, out);
+bool jit_time_in_turn(const struct jit_finalist *finalists, uint32_t count, double seconds, struct jit_timing *out) {
+  return timing_in_turn(finalists, count, &(struct timing_turns){seconds, false, &machine}, out);
 }
 
-bool jit_find_fastest(const struct jit_contender *contenders, uint32_t count, double seconds, struct jit_timing *out) {
-  return timing_in_turn(contenders, count, &(struct timing_turns){seconds, true, &machine}, out);
+bool jit_find_fastest(const struct jit_finalist *finalists, uint32_t count, double seconds, struct jit_timing *out) {
+  return timing_in_turn(finalists, count, &(struct timing_turns){seconds, true, &machine}, out);
 }

@@ -151,6 +151,9 @@ void bind_intrinsic(lua_State *L); /* adds to the module on the top of the stack
 /* Registers a type: `meta` are its metamethods, `methods` what __index finds. getmetatable gives the name only, so that
  * no script gets at __gc. */
 void bind_type(lua_State *L, const char *name, const luaL_Reg *methods, const luaL_Reg *meta);
+/* The table on top also answers to names that its members had: pairs of the old name and the new one. They are not
+ * explained, and not listed. */
+void bind_old_names(lua_State *L, const char *const names[][2], size_t count);
 /* Pushes zeroed memory that `collect` releases what it points to, for what C holds where Lua may raise. */
 void *bind_hold(lua_State *L, size_t size, const char *name, lua_CFunction collect);
 /* Raises err's message. */

@@ -92,18 +92,18 @@ static int time_in_turn(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
   lua_Integer count = luaL_len(L, 1);
   double seconds = luaL_checknumber(L, 2);
-  struct jit_contender contenders[MOST_IN_TURN];
+  struct jit_finalist finalists[MOST_IN_TURN];
   struct jit_timing timings[MOST_IN_TURN];
   if (count < 1 || count > MOST_IN_TURN) return bind_refuse(L, "from 1 to %d calls are timed in turn", MOST_IN_TURN);
   for (lua_Integer i = 0; i < count; i++) {
     lua_rawgeti(L, 1, i + 1);
     struct bound_call *call = luaL_testudata(L, -1, BOUND_CALL);
     if (!call) return bind_refuse(L, "number %d is no call: kernel:prepare(arguments) gives one", (int)i + 1);
-    contenders[i] =
-        (struct jit_contender){.call = call->run, .sample = call->sample, .turn = call->turn, .data = call->data};
+    finalists[i] =
+        (struct jit_finalist){.call = call->run, .sample = call->sample, .turn = call->turn, .data = call->data};
     lua_pop(L, 1); /* the table keeps it */
   }
-  if (!jit_time_in_turn(contenders, (uint32_t)count, seconds, timings)) {
+  if (!jit_time_in_turn(finalists, (uint32_t)count, seconds, timings)) {
     bind_stop(L);
     return bind_refuse(L, "a call failed while it was timed, or there is no memory for it");
   }

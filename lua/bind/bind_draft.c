@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#define BOUND_DRAFT "msched.draft"
+#define BOUND_DRAFT "msched.estimator"
 
 static struct search_draft *check_draft(lua_State *L) {
   return *(struct search_draft **)luaL_checkudata(L, 1, BOUND_DRAFT);
@@ -69,7 +69,7 @@ static struct search_machine read_machine(lua_State *L, int at) {
   return m;
 }
 
-/* draft(function, sketch, machine) */
+/* estimator(function, sketch, machine) */
 static int new_draft(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 1);
   const struct vm_trace *sketch = bind_check_trace(L, 2);
@@ -107,7 +107,7 @@ static int draft_size(lua_State *L) {
   return 1;
 }
 
-/* draft:cost(trace): of a trace that differs from the sketch in decisions only */
+/* estimator:cost(trace): of a trace that differs from the sketch in decisions only */
 static int draft_cost(lua_State *L) {
   const struct search_draft *d = check_draft(L);
   const struct vm_trace *trace = bind_check_trace(L, 2);
@@ -144,7 +144,7 @@ static void push_drafted(lua_State *L, struct search_drafted *list, uint32_t cou
   }
 }
 
-/* draft:best {seed =, budget =, most =, each =}: a list of {trace, cost, tile} */
+/* estimator:best {seed =, budget =, most =, each =}: a list of {trace, cost, tile} */
 static int draft_best(lua_State *L) {
   const struct search_draft *d = check_draft(L);
   luaL_checktype(L, 2, LUA_TTABLE);
@@ -209,8 +209,8 @@ static void read_job(lua_State *L, int at, struct search_draft_job *out) {
   lua_pop(L, 1); /* the table keeps it */
 }
 
-/* drafts(function, machine, jobs, threads): jobs {trace =, resample =, seed =, candidate =, budget =, most =, each =}; for each a
- * list as draft:best gives it, empty where the sketch is refused. On so many threads. */
+/* proposals(function, machine, jobs, threads): jobs {trace =, resample =, seed =, candidate =, budget =, most =, each =}; for each a
+ * list as estimator:best gives it, empty where the sketch is refused. On so many threads. */
 static int drafts(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 1);
   struct search_machine machine = read_machine(L, 2);
@@ -271,6 +271,6 @@ void bind_drafts(lua_State *L) {
   static const luaL_Reg draft_meta[] = {{"__gc", collect_draft}, {NULL, NULL}};
   bind_type(L, BOUND_DRAFT, draft, draft_meta);
   static const luaL_Reg functions[] = {
-      {"draft", new_draft}, {"estimate", estimate}, {"drafts", drafts}, {"estimates", estimates}, {NULL, NULL}};
+      {"estimator", new_draft}, {"estimate", estimate}, {"proposals", drafts}, {"estimates", estimates}, {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
 }

@@ -7,7 +7,7 @@
 #define BOUND_MEASURER "msched.measurer"
 
 /* A measurer's user values: how many tasks it has, and the number of finalists that are timed again. */
-enum { TASKS = 1, CONTENDERS };
+enum { TASKS = 1, FINALISTS };
 
 static struct jit_measurer **check_measurer(lua_State *L) { return luaL_checkudata(L, 1, BOUND_MEASURER); }
 
@@ -22,7 +22,7 @@ static double seconds(lua_State *L, const char *name, double otherwise) {
 /* measurer({target =, builders =, check_best_only =, fast_math =, run_timeout =, reference_timeout =, patient =}):
  * timeouts in seconds; patient: no candidate is ended for being slow */
 static int new_measurer(lua_State *L) {
-  struct jit_measurer **m = lua_newuserdatauv(L, sizeof *m, CONTENDERS);
+  struct jit_measurer **m = lua_newuserdatauv(L, sizeof *m, FINALISTS);
   *m = NULL;
   luaL_setmetatable(L, BOUND_MEASURER);
   struct jit_target target;
@@ -162,42 +162,42 @@ static int measurer_waiting(lua_State *L) {
   return 1;
 }
 
-/* measurer:contest(task, {trace…}, seconds): times them again, in turn */
-static int measurer_contest(lua_State *L) {
+/* measurer:remeasure(task, {trace…}, seconds): times them again, in turn */
+static int measurer_remeasure(lua_State *L) {
   struct jit_measurer *m = open_measurer(L);
   uint32_t task = check_task(L, 2);
   luaL_checktype(L, 3, LUA_TTABLE);
   size_t count = lua_rawlen(L, 3);
   double seconds = luaL_checknumber(L, 4);
-  if (count < 1 || count > JIT_MOST_CONTENDERS)
-    return luaL_error(L, "from 1 to %d traces are timed in turn, not %d", JIT_MOST_CONTENDERS, (int)count);
-  const struct vm_trace *checked[JIT_MOST_CONTENDERS];
-  struct jit_trace traces[JIT_MOST_CONTENDERS];
+  if (count < 1 || count > JIT_MOST_FINALISTS)
+    return luaL_error(L, "from 1 to %d traces are timed in turn, not %d", JIT_MOST_FINALISTS, (int)count);
+  const struct vm_trace *checked[JIT_MOST_FINALISTS];
+  struct jit_trace traces[JIT_MOST_FINALISTS];
   for (size_t i = 0; i < count; i++, lua_pop(L, 1)) {
     lua_rawgeti(L, 3, (lua_Integer)i + 1);
     checked[i] = bind_check_trace(L, -1);
   }
   for (size_t i = 0; i < count; i++) traces[i].data = vm_write_binary(checked[i], &traces[i].bytes);
   ms_error err = {.instruction = -1};
-  bool ok = jit_measurer_contest(m, task, traces, (uint32_t)count, seconds, &err);
+  bool ok = jit_measurer_remeasure(m, task, traces, (uint32_t)count, seconds, &err);
   for (size_t i = 0; i < count; i++) free((void *)traces[i].data);
   lua_pushinteger(L, (lua_Integer)count);
-  lua_setiuservalue(L, 1, CONTENDERS);
+  lua_setiuservalue(L, 1, FINALISTS);
   return ok ? 0 : bind_raise(L, &err);
 }
 
-/* measurer:contested(wait): nil: not yet; false: one of them could not be run; a table for each, as
+/* measurer:remeasured(wait): nil: not yet; false: one of them could not be run; a table for each, as
  * bind_push_timing has it */
-static int measurer_contested(lua_State *L) {
-  struct jit_timing timings[JIT_MOST_CONTENDERS];
+static int measurer_remeasured(lua_State *L) {
+  struct jit_timing timings[JIT_MOST_FINALISTS];
   struct jit_measurer *m = open_measurer(L);
-  lua_getiuservalue(L, 1, CONTENDERS);
+  lua_getiuservalue(L, 1, FINALISTS);
   lua_Integer count = lua_tointeger(L, -1);
-  if (!count) return luaL_error(L, "no finalists were given to measurer:contest");
-  int got = jit_measurer_contested(m, luaL_optnumber(L, 2, 0.2), timings, NULL);
+  if (!count) return luaL_error(L, "no finalists were given to measurer:remeasure");
+  int got = jit_measurer_remeasured(m, luaL_optnumber(L, 2, 0.2), timings, NULL);
   if (!got) return 0;
   lua_pushnil(L);
-  lua_setiuservalue(L, 1, CONTENDERS);
+  lua_setiuservalue(L, 1, FINALISTS);
   lua_pushboolean(L, false);
   if (got < 0) return 1;
   lua_newtable(L);
@@ -221,7 +221,7 @@ static int measurer_close_task(lua_State *L) {
   struct jit_measurer *m = open_measurer(L);
   uint32_t task = check_task(L, 2);
   if (jit_measurer_waits_for(m, task)) return luaL_error(L, "results of the task are waited for still");
-  if (jit_measurer_is_contesting(m)) return luaL_error(L, "candidates are being timed again");
+  if (jit_measurer_is_remeasuring(m)) return luaL_error(L, "candidates are being timed again");
   jit_measurer_close_task(m, task);
   return 0;
 }
@@ -233,14 +233,18 @@ void bind_measurers(lua_State *L) {
                                      {"submit", measurer_submit},
                                      {"next", measurer_next},
                                      {"set_best", measurer_set_best},
-                                     {"contest", measurer_contest},
-                                     {"contested", measurer_contested},
+                                     {"remeasure", measurer_remeasure},
+                                     {"remeasured", measurer_remeasured},
                                      {"waiting", measurer_waiting},
                                      {"close_task", measurer_close_task},
                                      {"close", collect_measurer},
                                      {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__gc", collect_measurer}, {NULL, NULL}};
   bind_type(L, BOUND_MEASURER, methods, meta);
+  luaL_getmetatable(L, BOUND_MEASURER);
+  lua_getfield(L, -1, "__index");
+  bind_old_names(L, (const char *const[][2]){{"contest", "remeasure"}, {"contested", "remeasured"}}, 2);
+  lua_pop(L, 2);
   lua_pushcfunction(L, new_measurer);
   lua_setfield(L, -2, "measurer");
 }

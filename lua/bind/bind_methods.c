@@ -288,9 +288,9 @@ static uint32_t read_decision(lua_State *L, int options, int64_t *out, uint32_t 
 }
 
 /* What is kept of a postprocessor that runs; NULL: nothing is. */
-static struct recall *recall_of(lua_State *L) {
-  struct recall *r = script_of(L)->recall;
-  return recall_is_on(r) ? r : NULL;
+static struct memo *memo_of(lua_State *L) {
+  struct memo *r = script_of(L)->memo;
+  return memo_is_on(r) ? r : NULL;
 }
 
 struct vm_trace *bind_answers(lua_State *L) {
@@ -302,24 +302,24 @@ struct vm_trace *bind_answers(lua_State *L) {
 
 static void empty(const struct vm_trace *pool) { pool->steps->value_count = pool->steps->text_size = 0; }
 
-/* What came of an instruction that a walk performed before the Lua ran (recall.h). */
-static bool recall_call(struct recall *r, const struct recall_call *call, const struct vm_trace *pool, uint32_t *first,
-                        uint32_t *count) {
+/* What came of an instruction that a walk performed before the Lua ran (memo.h). */
+static bool memo_call(struct memo *r, const struct memo_call *call, const struct vm_trace *pool, uint32_t *first,
+                      uint32_t *count) {
   bool done;
-  recall_outcome(r, &done, first, count);
-  recall_performed(r, call, pool, done, *first, *count);
+  memo_outcome(r, &done, first, count);
+  memo_performed(r, call, pool, done, *first, *count);
   empty(pool);
   return done;
 }
 
-static bool perform_call(lua_State *L, struct vm_schedule *s, const struct recall_call *call, const int64_t *decision,
+static bool perform_call(lua_State *L, struct vm_schedule *s, const struct memo_call *call, const int64_t *decision,
                          uint32_t decided, uint32_t *first, uint32_t *count, ms_error *err) {
   bool done = vm_call(s, call->kind, call->inputs, call->input_count, call->attrs, call->attr_count,
                       decided ? decision : NULL, decided, first, count, err);
-  struct recall *r = recall_of(L);
-  if (r && decided) recall_stop(r);
+  struct memo *r = memo_of(L);
+  if (r && decided) memo_stop(r);
   if (r && (done || (call->tried && !bind_is_misuse(err->code))))
-    recall_performed(r, call, &s->trace, done, *first, *count);
+    memo_performed(r, call, &s->trace, done, *first, *count);
   return done;
 }
 
@@ -327,8 +327,8 @@ static bool perform_call(lua_State *L, struct vm_schedule *s, const struct recal
  * *count variables. False: it was refused. tried: the Lua goes on then. */
 static bool call_kind(lua_State *L, enum vm_kind kind, bool tried, uint32_t *count, ms_error *err) {
   struct vm_schedule *s = bind_check_asked(L, 1);
-  struct recall *r = recall_of(L);
-  bool known = r && recall_is_known(r);
+  struct memo *r = memo_of(L);
+  bool known = r && memo_is_known(r);
   struct vm_trace *pool = known ? bind_answers(L) : &s->trace;
   script_look(L);
   const struct vm_signature *sig = vm_signature_of(kind);
@@ -340,8 +340,8 @@ static bool call_kind(lua_State *L, enum vm_kind kind, bool tried, uint32_t *cou
   read_arguments(L, pool, sig, options, &a);
   fill_defaults(L, sig, pool, a.attrs);
   bind_note_change(L, 1);
-  struct recall_call call = {kind, a.inputs, a.attrs, a.input_count, sig->attrs, tried};
-  if (!(known ? recall_call(r, &call, pool, &first, count)
+  struct memo_call call = {kind, a.inputs, a.attrs, a.input_count, sig->attrs, tried};
+  if (!(known ? memo_call(r, &call, pool, &first, count)
               : perform_call(L, s, &call, decision, decided, &first, count, err)))
     return false;
   bind_charge_schedule(L, 1);
@@ -390,7 +390,7 @@ static int ask(lua_State *L) {
   enum vm_query query = (enum vm_query)lua_tointeger(L, lua_upvalueindex(1));
   struct vm_schedule *s = bind_check_asked(L, 1);
   struct vm_trace *pool = lua_touserdata(L, lua_upvalueindex(2));
-  struct recall *r = recall_of(L);
+  struct memo *r = memo_of(L);
   script_look(L);
   struct vm_value args[8], answer = vm_none();
   int count = lua_gettop(L) - 1;
@@ -398,17 +398,17 @@ static int ask(lua_State *L) {
   for (int i = 0; i < count; i++) args[i] = to_value(L, i + 2, pool, 0);
   ms_error err;
   ms_clear(&err);
-  if (r && recall_is_known(r))
-    recall_answer(r, pool, &answer);
+  if (r && memo_is_known(r))
+    memo_answer(r, pool, &answer);
   else if (!vm_ask(s, query, args, (uint32_t)count, pool, &answer, &err))
     return bind_raise(L, &err);
-  if (r) recall_asked(r, query, args, (uint32_t)count, pool, &answer);
+  if (r) memo_asked(r, query, args, (uint32_t)count, pool, &answer);
   bind_push_value(L, pool->steps, &answer);
   empty(pool); /* what the answer stood on is copied */
   return 1;
 }
 
-/* ---- Memoized functions (recall.h) ---- */
+/* ---- Memoized functions (memo.h) ---- */
 
 enum { MOST_GIVEN = 16 };
 
@@ -421,8 +421,8 @@ static uint32_t read_given_values(lua_State *L, int at, struct vm_trace *pool, s
 }
 
 /* Upvalues: the function, its number, the trace that holds values. */
-static int call_recalled(lua_State *L) {
-  struct recall *r = recall_of(L);
+static int call_memoized(lua_State *L) {
+  struct memo *r = memo_of(L);
   int top = lua_gettop(L);
   struct vm_value values[MOST_GIVEN];
   struct vm_trace *pool = lua_touserdata(L, lua_upvalueindex(3));
@@ -430,7 +430,7 @@ static int call_recalled(lua_State *L) {
   if (r) {
     bind_check_asked(L, 1);
     uint32_t count = read_given_values(L, 2, pool, values);
-    recall_enter(r, (uint32_t)lua_tointeger(L, lua_upvalueindex(2)), values, count, pool);
+    memo_enter(r, (uint32_t)lua_tointeger(L, lua_upvalueindex(2)), values, count, pool);
     empty(pool);
   }
   lua_pushvalue(L, lua_upvalueindex(1));
@@ -438,22 +438,22 @@ static int call_recalled(lua_State *L) {
   lua_call(L, top, LUA_MULTRET);
   if (r) {
     uint32_t count = read_given_values(L, top + 1, pool, values);
-    recall_leave(r, values, count, pool);
+    memo_leave(r, values, count, pool);
     empty(pool);
   }
   return lua_gettop(L) - top;
 }
 
-/* recalled(f): f, a function of a schedule and of numbers, texts and handles, which gives such values and decides by these and
+/* memoized(f): f, a function of a schedule and of numbers, texts and handles, which gives such values and decides by these and
  * by what the schedule answers alone: where a postprocessor calls it, its effects are memoized. */
-static int recalled(lua_State *L) {
+static int memoized(lua_State *L) {
   luaL_checktype(L, 1, LUA_TFUNCTION);
   lua_settop(L, 1);
-  struct recall *r = script_of(L)->recall;
+  struct memo *r = script_of(L)->memo;
   if (!r) return 1;
-  lua_pushinteger(L, recall_function(r));
+  lua_pushinteger(L, memo_function(r));
   lua_pushlightuserdata(L, bind_answers(L));
-  lua_pushcclosure(L, call_recalled, 3);
+  lua_pushcclosure(L, call_memoized, 3);
   return 1;
 }
 
@@ -488,6 +488,6 @@ void bind_methods(lua_State *L) {
   lua_setfield(L, -2, "rest");
   lua_pushlightuserdata(L, (void *)&map_mark);
   lua_setfield(L, -2, "map");
-  lua_pushcfunction(L, recalled);
-  lua_setfield(L, -2, "recalled");
+  lua_pushcfunction(L, memoized);
+  lua_setfield(L, -2, "memoized");
 }

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BOUND_STREAM "msched.stream"
-#define BOUND_BOX    "msched.box"
+#define BOUND_STREAM  "msched.stream"
+#define BOUND_SANDBOX "msched.sandbox"
 
 /* ---- Streams: stream(seed, candidate, draw, attempt) ---- */
 
@@ -148,7 +148,7 @@ static void push_worker(lua_State *L, const char *function) {
   lua_remove(L, -2);
 }
 
-/* The postprocessors, in order: of each that is ours, `known` is its number (recall.h). What is looked up for each candidate
+/* The postprocessors, in order: of each that is ours, `known` is its number (memo.h). What is looked up for each candidate
  * is here, since making a name may find memory out. */
 struct postprocs {
   struct vm_trace *answers;
@@ -178,7 +178,7 @@ static void list_postprocs(lua_State *L) {
     lua_getfield(L, -2, "apply");
     lua_getinfo(L, ">S", &about);
     list->at[i].ours = script_is_own(&about);
-    list->at[i].known = recall_function(script_of(L)->recall);
+    list->at[i].known = memo_function(script_of(L)->memo);
     lua_pop(L, 2);
   }
   lua_rawsetp(L, LUA_REGISTRYINDEX, &postprocs_key);
@@ -212,7 +212,7 @@ void *script_files_open(void *data, ms_error *err) {
   struct script_limits limits = {
       .bytes = SCRIPT_MEMORY, .seconds = files->timeout, .sandbox = true, .skips = files->skips};
   lua_State *L = script_new(&limits, err);
-  if (L) script_of(L)->recall = recall_new();
+  if (L) script_of(L)->memo = memo_new();
   if (L && !protected(L, load_worker, files, 0, err)) {
     script_close(L);
     L = NULL;
@@ -270,13 +270,13 @@ static bool run_postproc(lua_State *L, struct postprocessing *p, bool *known, ch
 /* Ours run without their Lua on a cache hit. */
 static bool postprocess_by(lua_State *L, const struct postprocs *list, struct postprocessing *p, char by[SEARCH_NAME],
                            ms_error *err) {
-  struct recall *r = script_of(L)->recall;
+  struct memo *r = script_of(L)->memo;
   bool accepted = false, known, ours = list->at[p->number].ours;
-  if (ours && recall_walk(r, list->at[p->number].known, p->schedule, list->answers, &accepted))
+  if (ours && memo_walk(r, list->at[p->number].known, p->schedule, list->answers, &accepted))
     return accepted || refuse(by, list->at[p->number].name, "", is_refused, err);
-  if (ours) recall_begin(r, list->at[p->number].known);
+  if (ours) memo_begin(r, list->at[p->number].known);
   bool ok = run_postproc(L, p, &known, by, err);
-  if (ours) recall_end(r, known, ok);
+  if (ours) memo_end(r, known, ok);
   return ok;
 }
 
@@ -296,22 +296,22 @@ bool script_files_postprocess(void *data, void *state, struct vm_schedule *sched
   return ok;
 }
 
-uint64_t script_files_recalled(void *state) { return recall_count(script_of(state)->recall); }
+uint64_t script_files_memoized(void *state) { return memo_count(script_of(state)->memo); }
 
 /* ---- Sandboxes: such a state, for opening the space and for mutating ---- */
 
-static lua_State **check_box(lua_State *L) { return luaL_checkudata(L, 1, BOUND_BOX); }
+static lua_State **check_sandbox(lua_State *L) { return luaL_checkudata(L, 1, BOUND_SANDBOX); }
 
-static lua_State *open_box(lua_State *L) {
-  lua_State *box = *check_box(L);
-  if (!box) luaL_error(L, "the box is closed");
-  return box;
+static lua_State *open_sandbox(lua_State *L) {
+  lua_State *sandbox = *check_sandbox(L);
+  if (!sandbox) luaL_error(L, "the sandbox is closed");
+  return sandbox;
 }
 
-static int collect_box(lua_State *L) {
-  lua_State **box = check_box(L);
-  script_close(*box);
-  *box = NULL;
+static int collect_sandbox(lua_State *L) {
+  lua_State **sandbox = check_sandbox(L);
+  script_close(*sandbox);
+  *sandbox = NULL;
   return 0;
 }
 
@@ -320,32 +320,32 @@ static int collect_files(lua_State *L) {
   return 0;
 }
 
-/* box({files = {…}, target =, timeout =, skip_failing =}) */
-static int new_box(lua_State *L) {
+/* sandbox({files = {…}, target =, timeout =, skip_failing =}) */
+static int new_sandbox(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
-  lua_State **box = lua_newuserdatauv(L, sizeof *box, 0);
-  *box = NULL;
-  luaL_setmetatable(L, BOUND_BOX);
+  lua_State **sandbox = lua_newuserdatauv(L, sizeof *sandbox, 0);
+  *sandbox = NULL;
+  luaL_setmetatable(L, BOUND_SANDBOX);
   struct script_files *files = bind_hold(L, sizeof *files, "msched.files", collect_files);
   script_files_read(L, 1, files);
   files->intrinsics = bind_intrinsics(L);
   ms_error err = {.instruction = -1};
-  *box = script_files_open(files, &err);
+  *sandbox = script_files_open(files, &err);
   lua_pop(L, 1);
-  return *box ? 1 : bind_raise(L, &err);
+  return *sandbox ? 1 : bind_raise(L, &err);
 }
 
 enum { MOST_DEPTH = 8 }; /* of tables in tables */
 
-static bool push_copy(lua_State *L, lua_State *box, int at, int depth);
+static bool push_copy(lua_State *L, lua_State *sandbox, int at, int depth);
 
 /* A table's copy; only what can be copied is. */
-static void push_table_copy(lua_State *L, lua_State *box, int at, int depth) {
+static void push_table_copy(lua_State *L, lua_State *sandbox, int at, int depth) {
   lua_newtable(L);
-  for (lua_pushnil(box); lua_next(box, at); lua_pop(box, 1)) {
-    int top = lua_gettop(box);
-    if (!push_copy(L, box, top - 1, depth + 1)) continue;
-    if (push_copy(L, box, top, depth + 1))
+  for (lua_pushnil(sandbox); lua_next(sandbox, at); lua_pop(sandbox, 1)) {
+    int top = lua_gettop(sandbox);
+    if (!push_copy(L, sandbox, top - 1, depth + 1)) continue;
+    if (push_copy(L, sandbox, top, depth + 1))
       lua_settable(L, -3);
     else
       lua_pop(L, 1);
@@ -353,17 +353,17 @@ static void push_table_copy(lua_State *L, lua_State *box, int at, int depth) {
 }
 
 /* Pushes a copy of what stands at `at` in another state: a text, number, truth or trace, or a table of these. */
-static bool push_copy(lua_State *L, lua_State *box, int at, int depth) {
+static bool push_copy(lua_State *L, lua_State *sandbox, int at, int depth) {
   luaL_checkstack(L, 4, NULL);
-  struct vm_trace *trace = bind_test_trace(box, at);
-  int type = lua_type(box, at);
+  struct vm_trace *trace = bind_test_trace(sandbox, at);
+  int type = lua_type(sandbox, at);
   if (trace) return bind_push_trace(L, vm_trace_copy(trace)), true;
-  if (type == LUA_TSTRING) return lua_pushstring(L, lua_tostring(box, at)), true;
-  if (type == LUA_TBOOLEAN) return lua_pushboolean(L, lua_toboolean(box, at)), true;
-  if (type == LUA_TNUMBER && lua_isinteger(box, at)) return lua_pushinteger(L, lua_tointeger(box, at)), true;
-  if (type == LUA_TNUMBER) return lua_pushnumber(L, lua_tonumber(box, at)), true;
-  if (type != LUA_TTABLE || depth == MOST_DEPTH || !lua_checkstack(box, 4)) return false;
-  return push_table_copy(L, box, at, depth), true;
+  if (type == LUA_TSTRING) return lua_pushstring(L, lua_tostring(sandbox, at)), true;
+  if (type == LUA_TBOOLEAN) return lua_pushboolean(L, lua_toboolean(sandbox, at)), true;
+  if (type == LUA_TNUMBER && lua_isinteger(sandbox, at)) return lua_pushinteger(L, lua_tointeger(sandbox, at)), true;
+  if (type == LUA_TNUMBER) return lua_pushnumber(L, lua_tonumber(sandbox, at)), true;
+  if (type != LUA_TTABLE || depth == MOST_DEPTH || !lua_checkstack(sandbox, 4)) return false;
+  return push_table_copy(L, sandbox, at, depth), true;
 }
 
 struct sketching {
@@ -383,16 +383,16 @@ static int sketch(lua_State *L) {
   return 1;
 }
 
-/* box:sketches(function, seed, groups): what worker.sketches gives (rules/worker.lua). The intrinsics that the files
+/* sandbox:sketches(function, seed, groups): what worker.sketches gives (rules/worker.lua). The intrinsics that the files
  * define are this state's from then on: its schedules, and the pools and measurers that it makes, know them. */
 static int box_sketches(lua_State *L) {
-  lua_State *box = open_box(L);
+  lua_State *sandbox = open_sandbox(L);
   struct sketching s = {bind_check_function(L, 2), luaL_optinteger(L, 3, 1), L, 4};
   lua_settop(L, 4);
   ms_error err = {.instruction = -1};
-  if (!protected(box, sketch, &s, 1, &err) || !bind_add_intrinsics(L, bind_intrinsics(box), &err))
+  if (!protected(sandbox, sketch, &s, 1, &err) || !bind_add_intrinsics(L, bind_intrinsics(sandbox), &err))
     return bind_raise(L, &err);
-  return push_copy(L, box, lua_gettop(box), 0);
+  return push_copy(L, sandbox, lua_gettop(sandbox), 0);
 }
 
 static int list_mutators(lua_State *L) {
@@ -401,19 +401,19 @@ static int list_mutators(lua_State *L) {
   return 1;
 }
 
-/* box:mutators(): a list of {name, weight} */
+/* sandbox:mutators(): a list of {name, weight} */
 static int box_mutators(lua_State *L) {
-  lua_State *box = open_box(L);
+  lua_State *sandbox = open_sandbox(L);
   ms_error err = {.instruction = -1};
-  if (!protected(box, list_mutators, NULL, 1, &err)) return bind_raise(L, &err);
+  if (!protected(sandbox, list_mutators, NULL, 1, &err)) return bind_raise(L, &err);
   lua_newtable(L);
-  for (lua_Integer i = 1; lua_rawgeti(box, -1, i) == LUA_TTABLE; i++, lua_pop(box, 3)) {
-    bool named = lua_rawgeti(box, -1, 1) == LUA_TSTRING;
-    lua_rawgeti(box, -2, 2);
+  for (lua_Integer i = 1; lua_rawgeti(sandbox, -1, i) == LUA_TTABLE; i++, lua_pop(sandbox, 3)) {
+    bool named = lua_rawgeti(sandbox, -1, 1) == LUA_TSTRING;
+    lua_rawgeti(sandbox, -2, 2);
     lua_createtable(L, 2, 0);
-    lua_pushstring(L, named ? lua_tostring(box, -2) : "?");
+    lua_pushstring(L, named ? lua_tostring(sandbox, -2) : "?");
     lua_rawseti(L, -2, 1);
-    lua_pushnumber(L, lua_tonumber(box, -1));
+    lua_pushnumber(L, lua_tonumber(sandbox, -1));
     lua_rawseti(L, -2, 2);
     lua_rawseti(L, -2, i);
   }
@@ -444,34 +444,34 @@ static int mutate(lua_State *L) {
   return 3;
 }
 
-/* box:mutate(number of the mutator, trace, stream [, another trace of the population]): a trace; or nil, and the code and message of what was refused, if
+/* sandbox:mutate(number of the mutator, trace, stream [, another trace of the population]): a trace; or nil, and the code and message of what was refused, if
  * anything was */
 static int box_mutate(lua_State *L) {
-  lua_State *box = open_box(L);
+  lua_State *sandbox = open_sandbox(L);
   struct mutation m = {luaL_checkinteger(L, 2), bind_check_trace(L, 3),
                        lua_isnoneornil(L, 5) ? NULL : bind_check_trace(L, 5), luaL_checkudata(L, 4, BOUND_STREAM)};
   ms_error err = {.instruction = -1};
-  if (!protected(box, mutate, &m, 3, &err)) return bind_raise(L, &err);
-  if (lua_isnil(box, -3)) {
+  if (!protected(sandbox, mutate, &m, 3, &err)) return bind_raise(L, &err);
+  if (lua_isnil(sandbox, -3)) {
     lua_pushnil(L);
-    lua_pushstring(L, text_at(box, -2, NULL));
-    lua_pushstring(L, text_at(box, -1, NULL));
+    lua_pushstring(L, text_at(sandbox, -2, NULL));
+    lua_pushstring(L, text_at(sandbox, -1, NULL));
     return 3;
   }
-  struct vm_trace *trace = bind_test_trace(box, -3);
+  struct vm_trace *trace = bind_test_trace(sandbox, -3);
   if (!trace) return luaL_error(L, "a mutator gave what is no trace");
   bind_push_trace(L, vm_trace_copy(trace));
   return 1;
 }
 
-void bind_boxes(lua_State *L) {
+void bind_sandboxes(lua_State *L) {
   assert(lua_istable(L, -1));
   static const luaL_Reg methods[] = {
       {"sketches", box_sketches}, {"mutators", box_mutators}, {"mutate", box_mutate}, {NULL, NULL}};
-  static const luaL_Reg meta[] = {{"__gc", collect_box}, {NULL, NULL}};
-  bind_type(L, BOUND_BOX, methods, meta);
-  lua_pushcfunction(L, new_box);
-  lua_setfield(L, -2, "box");
+  static const luaL_Reg meta[] = {{"__gc", collect_sandbox}, {NULL, NULL}};
+  bind_type(L, BOUND_SANDBOX, methods, meta);
+  lua_pushcfunction(L, new_sandbox);
+  lua_setfield(L, -2, "sandbox");
   lua_pushcfunction(L, sources);
   lua_setfield(L, -2, "sources");
 }

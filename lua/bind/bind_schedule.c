@@ -64,13 +64,13 @@ struct vm_schedule *bind_check_asked(lua_State *L, int at) {
 }
 
 /* What a postprocessor finds out by other means than answers is not memoized. */
-static void stop_recall(lua_State *L) {
-  struct recall *r = script_of(L)->recall;
-  if (recall_is_on(r)) recall_stop(r);
+static void stop_memo(lua_State *L) {
+  struct memo *r = script_of(L)->memo;
+  if (memo_is_on(r)) memo_stop(r);
 }
 
 struct vm_schedule *bind_check_schedule(lua_State *L, int at) {
-  stop_recall(L);
+  stop_memo(L);
   return bind_check_asked(L, at);
 }
 
@@ -196,7 +196,7 @@ uint32_t bind_check_handle(lua_State *L, int at) {
 }
 
 static struct given check_read(lua_State *L, int at) {
-  stop_recall(L);
+  stop_memo(L);
   return check_given(L, at);
 }
 

@@ -10,7 +10,7 @@ enum { BIND_MOST_ARGUMENTS = 64 }; /* of a call, and numbers of a decision */
 
 /* Counts what the schedule at `at` holds; a borrowed one is its owner's. */
 void bind_charge_schedule(lua_State *L, int at);
-/* As bind_check_schedule, for what recall.h keeps, which anything else that reads a schedule ends. */
+/* As bind_check_schedule, for what memo.h keeps, which anything else that reads a schedule ends. */
 struct vm_schedule *bind_check_asked(lua_State *L, int at);
 /* Pushes a handle of a variable of the schedule at stack index `schedule`. */
 void bind_push_handle(lua_State *L, int schedule, uint32_t variable);

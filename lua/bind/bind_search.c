@@ -131,7 +131,7 @@ static int new_pool(lua_State *L) {
   script_files_read(L, 2, &p->files);
   p->files.intrinsics = bind_intrinsics(L);
   p->script = (struct search_script){&p->files, script_files_open, script_files_close, script_files_postprocess,
-                                     script_files_recalled};
+                                     script_files_memoized};
   ms_error err = {.instruction = -1};
   p->pool = search_pool_new(&p->script, bind_intrinsics(L), (uint32_t)bind_option_int(L, 2, "jobs", 1), &err);
   if (!p->pool) return bind_raise(L, &err);

@@ -32,14 +32,14 @@ void *script_files_open(void *data, ms_error *err);
 void script_files_close(void *data, void *state);
 bool script_files_postprocess(void *data, void *state, struct vm_schedule *schedule, char by[SEARCH_NAME],
                               ms_error *err);
-uint64_t script_files_recalled(void *state);
+uint64_t script_files_memoized(void *state);
 
 /* A candidate's rows of features, held by the value there; NULL: it is none. */
 const float *bind_feature_rows(lua_State *L, int at, uint32_t *count);
 
 /* Each adds to the module on the top of the stack. */
 void bind_streams(lua_State *L);
-void bind_boxes(lua_State *L);
+void bind_sandboxes(lua_State *L);
 void bind_searching(lua_State *L); /* pools, features */
 void bind_models(lua_State *L);
 void bind_drafts(lua_State *L);

@@ -159,7 +159,7 @@ end
 local function functions_of_lua(path, rest)
   local chunk, message = ms.load_script(path)
   if not chunk then refuse("%s", message) end
-  local ok, made = ms.heeding(chunk, table.unpack(rest))
+  local ok, made = ms.interruptible(chunk, table.unpack(rest))
   if not ok then refuse("%s", tostring(made)) end
   if is_function(made) then made = {made} end
   if type(made) ~= "table" or #made == 0 then refuse("%s: the script returns no function; end it with `return {te.func(…)}`", path) end

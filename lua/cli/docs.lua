@@ -22,10 +22,10 @@ docs.about = {
   pool = "A pool: workers that replay candidates, for policies.",
   features = "The features of a candidate: features(row, name) is a number, #features the number of rows.",
   model = "A cost model: scores candidates by their features.",
-  draft = "The analytical model of a sketch: it estimates the cost of candidates from their decisions alone.",
+  estimator = "The analytical model of a sketch: it estimates the cost of candidates from their decisions alone.",
   measurer = "A measurer: builds and times candidates in processes of their own.",
   stream = "A stream of numbers that depend on its seed, candidate, draw and attempt alone.",
-  box = "A box: a state of its own for the rules and mutators of files.",
+  sandbox = "A sandbox: a state of its own for the rules and mutators of files.",
   vendor = "A vendor's library, for the benchmarks.",
   worker = "A program of ours in a process of its own.",
   network = "A network: a graph of operators, as ms.onnx gives it, a table to walk and to change: name, producer, opsets; inputs and outputs, lists of {name, type, shape}; constants, arrays by name; nodes, a list of {op, domain, name, inputs, outputs, attributes}. net:check() brings nodes into order after a change.",
@@ -114,25 +114,25 @@ ms.compare(kernel: msched.kernel, reference: function, seed: integer): number, i
 ms.check_lowered(func: msched.function, scheduled: msched.function, target: string, seed: integer) | Lowers the scheduled function for the target and runs it on the reference interpreter with threads and barriers that are real; raises where it is refused, races, or computes something else than the function.
 ms.interpret_samples(func: msched.function, seed: integer, samples: integer, ...: msched.array|number) | What so many elements of each output need, on the reference interpreter, and little else.
 ms.limited(kind: string, part: table, ...: any): boolean, any | true and what part.apply(...) gives; false, the code and the message where an instruction in it was refused. It is stopped when it is late; any other error names the part and its place, and is raised, or given with the code `skipped` where such parts are.
-ms.recalled(f: function): function | f, a function of a schedule and of numbers, texts and handles, which gives such values and decides by them and by what the schedule answers alone: where a shipped postprocessor calls it, its effects are memoized.
+ms.memoized(f: function): function | f, a function of a schedule and of numbers, texts and handles, which gives such values and decides by them and by what the schedule answers alone: where a shipped postprocessor calls it, its effects are memoized.
 ms.defined(f: function): function | The function itself where f loads it when it is first called, else f: what ?? names the place of.
 ms.code_of(message: any): string? | The code of the instruction's refusal that pcall gave as this message; nil: it is a mistake in the script.
-ms.heeding(f: function, ...: any): boolean, any | As pcall, but an interrupt ends it.
-ms.within(seconds: number, f: function, ...: any): boolean?, any | As ms.heeding (interruptible), with a time limit that also ends loops in C: then nil and a message.
+ms.interruptible(f: function, ...: any): boolean, any | As pcall, but an interrupt ends it.
+ms.within(seconds: number, f: function, ...: any): boolean?, any | As ms.interruptible, with a time limit that also ends loops in C: then nil and a message.
 ms.rule_timeout(seconds: number) | Sets how long a rule, a postprocessor or a mutator may run.
 ms.skip_failing(whether: boolean) | Whether a rule, postprocessor or mutator that fails counts as refused, with the code `skipped`, in place of an error.
 ms.skips_failing(): boolean | Whether it does.
-ms.box(options: {files: (string|{path: string, text: string})[], target?: string, timeout?: number}): msched.box | A state of its own for the rules of files, which they cannot get out of.
+ms.sandbox(options: {files: (string|{path: string, text: string})[], target?: string, timeout?: number}): msched.sandbox | A state of its own for the rules of files, which they cannot get out of.
 ms.sources(paths: string[]): {path: string, text: string}[] | Files, read now: sandboxes and pools that are made later load the contents of now.
 ms.features(sch: msched.schedule): msched.features | A candidate's features, as cost models see them.
 ms.pool(func: msched.function, options: table): msched.pool | Replay workers, for policies.
 ms.stream(seed: integer, candidate?: integer, draw?: integer, attempt?: integer): msched.stream | Numbers that depend on these alone, for policies.
 ms.model(model: string|{name: string, update: function, predict: function, required?: boolean}, seed?: integer): msched.model|table | A cost model: xgboost or random. Given a table: registers one of yours, and gives the table back; update(self, samples) learns from candidates that have features and seconds, predict(self, candidates) gives a score for each, the higher the better. Where it fails, the search goes on without it, or stops if it is `required`.
 ms.load_model(path: string, seed?: integer): msched.model?, string? | An xgboost model that starts from what model:save wrote; nil and why, where it is of another version, of other features or damaged.
-ms.estimate(func: msched.function, trace: msched.trace, machine: table): number, string | The cycles, as estimated, of a trace with all its decisions, and a name that candidates with the same innermost loops share. machine: as for `ms.draft`.
-ms.drafts(func: msched.function, machine: table, jobs: table, threads: integer): table | Proposals of many sketches, on so many threads: jobs {trace =, resample =, seed =, candidate =, budget =, most =, each =}; for each a list as `draft:best` gives it, empty where the sketch is refused. The number of threads shows in time only.
+ms.estimate(func: msched.function, trace: msched.trace, machine: table): number, string | The cycles, as estimated, of a trace with all its decisions, and a name that candidates with the same innermost loops share. machine: as for `ms.estimator`.
+ms.proposals(func: msched.function, machine: table, jobs: table, threads: integer): table | Proposals of many sketches, on so many threads: jobs {trace =, resample =, seed =, candidate =, budget =, most =, each =}; for each a list as `draft:best` gives it, empty where the sketch is refused. The number of threads shows in time only.
 ms.estimates(func: msched.function, machine: table, traces: table, threads: integer): table, table | What ms.estimate gives of many traces, on so many threads: their cycles, false where a trace cannot be estimated, and their names.
-ms.draft(func: msched.function, sketch: msched.trace, machine: table): msched.draft | Estimates of what candidates of a sketch cost. machine: a target's numbers, as `search/cost/draft.lua` makes them.
+ms.estimator(func: msched.function, sketch: msched.trace, machine: table): msched.estimator | Estimates of what candidates of a sketch cost. machine: a target's numbers, as `search/cost/draft.lua` makes them.
 ms.measurer(options: table): msched.measurer | Builds and times candidates of the functions that it is given, in processes of their own.
 ms.feature_names(): string[] | The names of a candidate's features.
 ms.clock(): number | Seconds of a steady clock.
@@ -342,9 +342,9 @@ pool:replay(jobs: {trace: msched.trace, task?: integer, seed?: integer, candidat
 pool:costs(): table | What its jobs have cost so far, in seconds of the processor: {jobs, accepted, recalled, replay, postprocess, hash, trace, features}; recalled: postprocessors that were cache hits, without their Lua.
 pool:close() | Ends the workers.
 features:without(columns: integer[]): msched.features | A copy where these columns, numbered from 1, are 0: nothing can be learned from them.
-draft:size(): number | The number of the sketch's candidates, as far as the model distinguishes them.
-draft:cost(trace: msched.trace): number | The cycles, as estimated, of a trace that differs from the sketch in its decisions only.
-draft:best(options: {seed?: integer, budget?: integer, most?: integer, each?: integer}): {trace: msched.trace, cost: number, tile: string}[] | The cheapest, at most so many and so many of each register tile: of all, or of about `budget` that are drawn and led downhill.
+estimator:size(): number | The number of the sketch's candidates, as far as the model distinguishes them.
+estimator:cost(trace: msched.trace): number | The cycles, as estimated, of a trace that differs from the sketch in its decisions only.
+estimator:best(options: {seed?: integer, budget?: integer, most?: integer, each?: integer}): {trace: msched.trace, cost: number, tile: string}[] | The cheapest, at most so many and so many of each register tile: of all, or of about `budget` that are drawn and led downhill.
 model:update(candidates: table[]) | Learns from candidates that have features, seconds and, where they are of several functions, task, a number of the function. Goes on in the background; the model's next method waits for it.
 model:predict(candidates: table[]): number[] | Scores of candidates by their features, the higher the better.
 model:save(path: string) | Writes what was learned to a file.
@@ -352,17 +352,17 @@ measurer:add(func: msched.function): integer | A function whose candidates are m
 measurer:reference(task: integer): boolean?, string? | Whether what the function computes is known, to compare with; nil: not yet; false and why, where it cannot be run.
 measurer:submit(task: integer, id: integer, trace: msched.trace) | Hands a candidate of a task to the builders.
 measurer:next(wait?: number): table? | A result, {task, id, hash, outcome, measured, censored, seconds, low, high, runs, reason, …}; nil when none came for so many seconds.
-measurer:contest(task: integer, traces: table, seconds: number) | Times up to 16 candidates of a task again, in turn, for so many seconds each.
-measurer:contested(wait?: number): table|boolean? | What came of it: a table for each, as ms.time_in_turn has it, in order; false: one could not be run; nil: not yet.
+measurer:remeasure(task: integer, traces: table, seconds: number) | Times up to 16 candidates of a task again, in turn, for so many seconds each.
+measurer:remeasured(wait?: number): table|boolean? | What came of it: a table for each, as ms.time_in_turn has it, in order; false: one could not be run; nil: not yet.
 measurer:waiting(): string? | What its processes wait for that takes longer than a second, as a device on which another process times: once each time; nil: nothing.
 measurer:set_best(task: integer, seconds: number) | What slower candidates are stopped by.
 measurer:close_task(task: integer) | Gives back the memory of a task's arguments, when all its results were taken: nothing is measured of it any more.
 measurer:close() | Ends its processes.
 stream:below(bound: integer): integer | The next number, at least 0 and below the bound.
 stream:unit(): number | The next number, at least 0 and below 1.
-box:sketches(func: msched.function, seed: integer, groups?: table): table | What one walk over the rules makes, with all choices or, where there are groups of blocks, block by block: {states, refused, thinned, sites}, as rules/space.lua has them.
-box:mutators(): table[] | A list of {name, weight}; their numbers count from 1.
-box:mutate(mutator: integer, trace: msched.trace, stream: msched.stream, other?: msched.trace): msched.trace?, string?, string? | A trace that the mutator of that number made of it, or nil; the code and message of what was refused in it. By the mutator's name: trace:mutate.
+sandbox:sketches(func: msched.function, seed: integer, groups?: table): table | What one walk over the rules makes, with all choices or, where there are groups of blocks, block by block: {states, refused, thinned, sites}, as rules/space.lua has them.
+sandbox:mutators(): table[] | A list of {name, weight}; their numbers count from 1.
+sandbox:mutate(mutator: integer, trace: msched.trace, stream: msched.stream, other?: msched.trace): msched.trace?, string?, string? | A trace that the mutator of that number made of it, or nil; the code and message of what was refused in it. By the mutator's name: trace:mutate.
 worker:say(line: string): boolean | Sends it a line; false: it has ended.
 worker:line(): string?, string? | The next line that it says; nil and how its process ended.
 vendor:name(): string | The library's name.

@@ -2,7 +2,7 @@
 -- lines elsewhere, or objects.
 local ms, cli = msched, msched.load "lua.cli.cli"
 local rates = msched.load "lua.cli.rates"
-local Task, contest = msched.load "search.task", msched.load "search.contest"
+local Task, remeasure = msched.load "search.task", msched.load "search.remeasure"
 
 local progress = {}
 
@@ -78,8 +78,8 @@ end
 
 -- What timing the best again takes in the end: they are built, and timed in turn.
 local function retiming_seconds(s)
-  local count = s.retiming or math.min(s.start.trials, contest.MOST)
-  return count > 1 and count * (contest.SECONDS + s.building / math.max(s.built, 1)) or 0
+  local count = s.retiming or math.min(s.start.trials, remeasure.MOST)
+  return count > 1 and count * (remeasure.SECONDS + s.building / math.max(s.built, 1)) or 0
 end
 
 -- What ends the task first: its trials, or the run's seconds; then the best are timed again.

@@ -2,12 +2,12 @@
 local ms = msched
 local mutate = {}
 
-local boxes = {} -- of each target, made when it is first asked for
+local sandboxes = {} -- of each target, made when it is first asked for
 
-local function box_of(target)
+local function sandbox_of(target)
   local text = ms.target(target).text
-  boxes[text] = boxes[text] or ms.box {files = {}, target = text}
-  return boxes[text]
+  sandboxes[text] = sandboxes[text] or ms.sandbox {files = {}, target = text}
+  return sandboxes[text]
 end
 
 local function refuse(format, ...) error(ms.where() .. string.format(format, ...), 0) end
@@ -38,13 +38,13 @@ end
 function mutate.trace(trace, seed, options)
   if seed ~= nil and math.type(seed) ~= "integer" then refuse("trace:mutate takes a seed, an integer, and options") end
   options = ms.options(options, "mutator:string other:msched.trace target:string")
-  local box = box_of(options.target or "native")
-  local mutators, numbers, stream = box:mutators(), {}, ms.stream(seed or 1)
+  local sandbox = sandbox_of(options.target or "native")
+  local mutators, numbers, stream = sandbox:mutators(), {}, ms.stream(seed or 1)
   if options.mutator then numbers[1] = number_of(mutators, options.mutator) else for i = 1, #mutators do numbers[i] = i end end
   trace = trace:simplified(false)
   while #numbers > 0 do
     local number = take(numbers, mutators, stream)
-    local made = box:mutate(number, trace, stream, options.other and options.other:simplified(false))
+    local made = sandbox:mutate(number, trace, stream, options.other and options.other:simplified(false))
     if made then return made, mutators[number][1] end
   end
 end

@@ -45,12 +45,12 @@ local function say(f, what, problem)
 end
 
 -- Makes the body again. false, and why: the store is as it was said. nil: an interrupt ended it.
-local function remake(f, heeding, again)
+local function remake(f, interruptible, again)
   f.stamp = f.path and stamp_of(f.path)
   local start = os.clock()
-  local ok, body, tasks, path = heeding(f.make, again)
+  local ok, body, tasks, path = interruptible(f.make, again)
   f.made_at, f.took = ms.clock(), os.clock() - start
-  if not ok and ms.interrupted() and heeding == ms.heeding then return nil end
+  if not ok and ms.interrupted() and interruptible == ms.interruptible then return nil end
   if not ok then return false, message_of(body) end
   f.body, f.tasks, f.path, f.missing = body, tasks, path, nil
   f.stamp = f.stamp or stamp_of(path)
@@ -124,7 +124,7 @@ local function turn(f)
   local is_due = now - f.made_at >= math.max(EVERY, PATIENCE * f.took)
   if stamp ~= f.seen then f.seen, f.changed_at = stamp, now end
   if is_due and (stamp ~= f.stamp or f.problems.store) and (stamp or not f.missing) then
-    local made, why = remake(f, ms.heeding)
+    local made, why = remake(f, ms.interruptible)
     if made == nil then return end
     say(f, "store", not made and not (f.missing and missing_path(why)) and why or nil)
   end

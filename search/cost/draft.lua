@@ -20,7 +20,7 @@ function draft.machine(target)
   return machine
 end
 
--- The sketch as it is, with its blocks at the root, and where drawing puts them, as jobs of msched.drafts.
+-- The sketch as it is, with its blocks at the root, and where drawing puts them, as jobs of msched.proposals.
 local function placings(sketch, seed)
   local rooted, list, places = sketch, {{trace = sketch}}, 0
   for _, d in ipairs(sketch:draws()) do
@@ -54,7 +54,7 @@ function draft.best(func, target, sketches, options)
       jobs[#jobs + 1], of[#jobs + 1] = job, i
     end
   end
-  for k, list in ipairs(msched.drafts(func, machine, jobs, options.jobs or 1)) do
+  for k, list in ipairs(msched.proposals(func, machine, jobs, options.jobs or 1)) do
     for _, c in ipairs(list) do
       c.sketch, c.place = of[k], #all
       all[#all + 1] = c

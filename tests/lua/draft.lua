@@ -24,7 +24,7 @@ local function plain_of(func)
     local tiles, writes = 0, false
     for _, d in ipairs(sketch:draws()) do tiles = tiles + (d.kind == "SamplePerfectTile" and 1 or 0) end
     for _, name in ipairs(ms.apply(func, sketch):block_names()) do writes = writes or name:find "_global" end
-    if tiles == 3 and not writes then return sketch, ms.draft(func, sketch, machine) end
+    if tiles == 3 and not writes then return sketch, ms.estimator(func, sketch, machine) end
   end
 end
 local function cost_of(sketch, reading, decisions)
@@ -165,7 +165,7 @@ end
 -- All are seen where there are few: the first is the least of those drawn by hand, and each is there once.
 local small = product(16, 16, 16)
 for _, sketch in ipairs(sketches_of(small)) do
-  local d = ms.draft(small, sketch, machine)
+  local d = ms.estimator(small, sketch, machine)
   local all = d:best {budget = 1000000, most = 500}
   local seen, tiles = {}, {}
   for i, c in ipairs(all) do
@@ -219,16 +219,16 @@ local function many(f)
     jobs[2 * i - 1] = {trace = sketch, seed = 5, budget = 300, most = 7, each = 2}
     jobs[2 * i] = {trace = sketch, anew = true, seed = 5, candidate = i, budget = 100, most = 3}
   end
-  local lists = ms.drafts(f, machine, jobs, 1)
+  local lists = ms.proposals(f, machine, jobs, 1)
   assert(#lists == #jobs)
   for i, job in ipairs(jobs) do
     local sketch = job.anew and ms.apply(f, job.trace, {anew = true, seed = 5, candidate = job.candidate}).trace or job.trace
-    local ok, reading = pcall(ms.draft, f, sketch, machine)
+    local ok, reading = pcall(ms.estimator, f, sketch, machine)
     same(lists[i], ok and reading:best {seed = 5, budget = job.budget, most = job.most, each = job.each} or {})
     for _, c in ipairs(lists[i]) do traces[#traces + 1] = c.trace end
   end
   for threads = 2, 5, 3 do
-    for i, list in ipairs(ms.drafts(f, machine, jobs, threads)) do same(list, lists[i]) end
+    for i, list in ipairs(ms.proposals(f, machine, jobs, threads)) do same(list, lists[i]) end
   end
   assert(#traces > 10, #traces)
   local costs, tiles = ms.estimates(f, machine, traces, 3)
@@ -236,7 +236,7 @@ local function many(f)
     local ok, cost, tile = pcall(ms.estimate, f, trace, machine)
     assert(costs[i] == (ok and cost) and (not ok or tiles[i] == tile), i)
   end
-  assert(#ms.drafts(f, machine, {}, 4) == 0 and #ms.estimates(f, machine, {}, 4) == 0)
+  assert(#ms.proposals(f, machine, {}, 4) == 0 and #ms.estimates(f, machine, {}, 4) == 0)
 end
 many(product(96, 72, 40))
 many(te.func("softmax", {X, ms.ops.softmax(X)}))
@@ -246,7 +246,7 @@ many(te.func("conv", {D, W, ms.ops.conv2d(D, W, {pad = 1})}))
 
 for _, endless in ipairs {
   function() local _, d = plain_of(product(256, 256, 256)); return d:best {seed = 1, budget = 1 << 50, most = 10} end,
-  function() return ms.drafts(product(256, 256, 256), machine, {{trace = (plain_of(product(256, 256, 256))), budget = 1 << 50, most = 10}}, 2) end,
+  function() return ms.proposals(product(256, 256, 256), machine, {{trace = (plain_of(product(256, 256, 256))), budget = 1 << 50, most = 10}}, 2) end,
 } do
   local done, message = ms.within(0.3, endless)
   assert(done == nil and not ms.interrupted(), tostring(message))
@@ -265,7 +265,7 @@ local choice = plain:draws()[4]
 assert(choice.kind == "SampleCategorical")
 refused("no candidate of the estimate's sketch", reading.cost, reading, ms.read_trace((plain:with_decision(choice.index, {0}):json():gsub(
   "%[" .. choice.index .. ",0%]", "[" .. choice.index .. ",99]"))))
-refused("a machine's `cores` is a number", ms.draft, func, plain, {})
+refused("a machine's `cores` is a number", ms.estimator, func, plain, {})
 refused("budget, most and each", reading.best, reading, {most = 0})
-refused("has no block `C`", ms.draft, te.func("other", {X, ms.ops.softmax(X)}), plain, machine)
+refused("has no block `C`", ms.estimator, te.func("other", {X, ms.ops.softmax(X)}), plain, machine)
 print "proposals: ok"

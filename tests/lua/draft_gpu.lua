@@ -61,7 +61,7 @@ local function decided(sketch, i, j, k)
   return sketch
 end
 
-local reading = ms.draft(gemm, plain, machine)
+local reading = ms.estimator(gemm, plain, machine)
 local function product(i, j, k) return reading:cost(decided(plain, i, j, k)) end
 
 local good = product({16, 1, 16, 1, 4}, {16, 1, 16, 1, 4}, {64, 4, 4})
@@ -73,10 +73,10 @@ less("tiles large enough to be used again", good, product({256, 1, 4, 1, 1}, {32
 assert(product({1, 1, 32, 8, 4}, {1, 1, 64, 4, 4}, {64, 4, 4}) == math.huge) -- 2048 threads
 assert(product({8, 1, 16, 2, 4}, {8, 1, 16, 2, 4}, {1, 32, 32}) == math.huge) -- a mebibyte of shared memory
 local large = ms.ops.func("matmul", {"4096", "4096", "4096"})
-local reading_large = ms.draft(large, plain, machine)
+local reading_large = ms.estimator(large, plain, machine)
 less("no more sums than registers, however many steps they are of", 10 * reading_large:cost(decided(plain, {32, 1, 16, 1, 8}, {16, 4, 16, 1, 4}, {128, 2, 16})),
   reading_large:cost(decided(plain, {16, 1, 8, 4, 8}, {8, 4, 32, 1, 4}, {256, 8, 2})))
-local ahead = ms.draft(gemm, pipelined, machine):cost(decided(pipelined, {16, 1, 16, 1, 4}, {16, 1, 16, 1, 4}, {64, 4, 4}))
+local ahead = ms.estimator(gemm, pipelined, machine):cost(decided(pipelined, {16, 1, 16, 1, 4}, {16, 1, 16, 1, 4}, {64, 4, 4}))
 assert(ahead < good, "copies that run ahead wait less")
 
 -- Where a machine has tensor cores, what they multiply is read; elsewhere it is refused.
@@ -86,9 +86,9 @@ local without, tensorized = setmetatable({tensor_products = 0}, {__index = machi
 for _, s in ipairs(sketches_of(halves)) do
   local by_tensor_cores = s:text():find("warp_execution", 1, true) ~= nil
   if by_tensor_cores then tensorized = tensorized + 1 end
-  local best = ms.draft(halves, s, machine):best({seed = 1, budget = 500, most = 1, each = 1})[1]
+  local best = ms.estimator(halves, s, machine):best({seed = 1, budget = 500, most = 1, each = 1})[1]
   assert(best.cost > machine.launch and best.cost < math.huge)
-  local ok, message = pcall(ms.draft, halves, s, without)
+  local ok, message = pcall(ms.estimator, halves, s, without)
   assert(ok ~= by_tensor_cores and (ok or message:find("not estimated", 1, true)), message)
 end
 assert(tensorized > 0)
@@ -182,11 +182,11 @@ local function decide(sketch, tiles, lanes, boxes, producer)
   return sketch
 end
 local wide, narrow = sketch_with("wgmma_64x256x16_f16f16f32", HOPPER), sketch_with("wgmma_64x64x16_f16f16f32", HOPPER)
-local function groups(...) return ms.draft(half, wide, hopper):cost(decide(wide, ...)) end
+local function groups(...) return ms.estimator(half, wide, hopper):cost(decide(wide, ...)) end
 local best_known = groups({{8, 4, 2, 1}, {1, 16, 1, 1}, {64, 4}}, 8, 1, 1) -- 128 x 256, two consumer warp groups, one producer
 assert(best_known > 4096 ^ 3 / hopper.tensor_products / hopper.sms, "no tensor core is faster than it is")
 assert(best_known < 1.6 * 4096 ^ 3 / hopper.tensor_products / hopper.sms, "nothing hinders it much")
-less("wide products read less for each", best_known, ms.draft(half, narrow, hopper):cost(decide(narrow, {{8, 8, 1, 1}, {8, 8, 1, 1}, {64, 4}}, 8, 1, 1)))
+less("wide products read less for each", best_known, ms.estimator(half, narrow, hopper):cost(decide(narrow, {{8, 8, 1, 1}, {8, 8, 1, 1}, {64, 4}}, 8, 1, 1)))
 assert(best_known < 0.9 * groups({{8, 4, 2, 1}, {1, 16, 1, 1}, {64, 4}}, 2, 0, 0), "TMA copies cost threads nothing")
 assert(best_known < groups({{8, 4, 2, 1}, {1, 16, 1, 1}, {64, 4}}, 8, 1, 0), "a producer warp group runs ahead")
 assert(groups({{1, 4, 8, 2}, {1, 16, 1, 1}, {64, 4}}, 8, 1, 1) == math.huge) -- 1152 threads
@@ -195,9 +195,9 @@ assert(groups({{8, 4, 2, 1}, {1, 16, 1, 1}, {2, 128}}, 8, 1, 1) == math.huge) --
 assert(wide:text():find(string.format("<= %d and", 240 - hopper.tensor_registers), 1, true) and wide:text():find(string.format(" + %d) <= %d", hopper.tensor_registers, 512 - hopper.tensor_registers), 1, true),
        "the rule has another number")
 local greedy = setmetatable({tensor_registers = hopper.own_registers}, {__index = hopper})
-assert(ms.draft(half, wide, greedy):cost(decide(wide, {{8, 4, 2, 1}, {1, 16, 1, 1}, {64, 4}}, 8, 1, 1)) == math.huge)
+assert(ms.estimator(half, wide, greedy):cost(decide(wide, {{8, 4, 2, 1}, {1, 16, 1, 1}, {64, 4}}, 8, 1, 1)) == math.huge)
 local ampere = sketch_with("warp_mma_sync_16x16x16_f16f16f32", target)
-local function warps(...) return ms.draft(half, ampere, machine):cost(decide(ampere, {...}, 8)) end
+local function warps(...) return ms.estimator(half, ampere, machine):cost(decide(ampere, {...}, 8)) end
 assert(warps({32, 1, 2, 4, 1}, {16, 1, 4, 4, 1}, {64, 2, 2}) < 0.95 * warps({32, 1, 8, 1, 1}, {16, 1, 1, 16, 1}, {64, 2, 2}), "warps whose tiles are square read less")
 assert(not draft.cost_of(half, wide, setmetatable({tensor_products = 0}, {__index = hopper})), "there are no tensor cores")
 

@@ -4,7 +4,7 @@
 --   lua fails       a script that ends with an error, which its output shows
 --   lua file=NAME   a file that later listings use; so with any other language
 --   sh              commands, in the folder of the page, where lua/examples is; msched is the program; sh needs=python3 or
---                   needs=numpy: where there is a Python, or one with NumPy: python3, or what MSCHED_PEER names
+--                   needs=numpy: where there is a Python, or one with NumPy: python3, or what MSCHED_TVM names
 --   output          what the listing before prints: `…` stands for any text within a line, or alone on one, for any lines
 -- In README.md listings are indented: those with lines `$ COMMAND` are commands, those that begin with local are scripts.
 -- usage: msched pages.lua SOURCE PROGRAM [PAGE…]
@@ -105,7 +105,7 @@ end
 -- The Python that a listing needs, python3 in the page's folder from then on; false where there is none.
 local function has_python(folder, needed)
   local imported = needed == "numpy" and "numpy" or "ctypes"
-  for _, python in ipairs {"python3", os.getenv "MSCHED_PEER" or "python3"} do
+  for _, python in ipairs {"python3", os.getenv "MSCHED_TVM" or os.getenv "MSCHED_PEER" or "python3"} do
     local found = io.popen(string.format("'%s' -c 'import sys, %s; print(sys.executable)' 2>/dev/null </dev/null", python, imported))
     local path = found:read "l"
     found:close()

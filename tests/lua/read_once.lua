@@ -39,13 +39,13 @@ m = support.run({func}, {files = {path}, policy = "replay_function", trials = 4}
 for _, sch in ipairs(m.made[1]) do assert(mark(sch) == 2, "a run knows what another read") end
 local kept = ms.sources {path}
 write(path, "syntax error")
-local ok, message = pcall(ms.box, {files = {path}})
+local ok, message = pcall(ms.sandbox, {files = {path}})
 assert(not ok and message:find(path .. ":1: ", 1, true), message)
-ms.box {files = kept}
+ms.sandbox {files = kept}
 
 -- As where Lua itself reads a file: a mark of the byte order, and a first line for the shell; lines are counted with it.
 write(path, "\xEF\xBB\xBF#!/usr/bin/msched\nerror('here')")
-ok, message = pcall(ms.box, {files = {path}})
+ok, message = pcall(ms.sandbox, {files = {path}})
 assert(not ok and message:find(path .. ":2: here", 1, true), message)
 for _, none in ipairs {folder .. "/none.lua", folder} do
   ok, message = pcall(ms.sources, {none})
@@ -55,7 +55,7 @@ end
 -- ---- Ours ---------------------------------------------------------------------------------------------------------
 
 for _, name in ipairs {"rules/worker", "rules/space", "rules/targets", "search/tune"} do write(folder .. "/" .. name .. ".lua", "error 'replaced'") end
-ms.box {files = {}}
+ms.sandbox {files = {}}
 support.run({func}, {files = {}, policy = "random", trials = 4, jobs = 2})
 support.remove_stores()
 print "read_once: ok"

@@ -1,4 +1,4 @@
--- Memoized postprocessing (lua/bind/state/recall.h): a pool's candidates are what the postprocessors make of them in Lua.
+-- Memoized postprocessing (lua/bind/state/memo.h): a pool's candidates are what the postprocessors make of them in Lua.
 -- Most of the Lua does not run; a postprocessor that reads something else misses the cache, and a user's always runs.
 local ms = require "msched"
 local te = ms.te

@@ -228,7 +228,7 @@ do
   says("there is no mutator `tilesize`; the target has tile_size, ", trace.mutate, trace, 1, {mutator = "tilesize"})
   says("did you mean `tile_size`?", trace.mutate, trace, 1, {mutator = "tilesize"})
   says("takes a seed, an integer", trace.mutate, trace, "one")
-  local box = ms.box {files = {}}
+  local box = ms.sandbox {files = {}}
   for _, number in ipairs {0, 100} do says("there is no mutator " .. number .. ": the box has 5, numbered from 1", box.mutate, box, number, trace, ms.stream(1)) end
 end
 

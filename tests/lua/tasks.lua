@@ -163,7 +163,7 @@ for _, body in ipairs {
     local draft = ms.load "search.cost.draft"
     local big = product("big", 4096, 4096, 4096)
     for _, sketch in ipairs(tune.open(big, env.target, {seed = 1}).sketches) do
-      ms.draft(big, sketch.trace:simplified(false), draft.machine(env.target)):best {budget = 1 << 50, most = 10}
+      ms.estimator(big, sketch.trace:simplified(false), draft.machine(env.target)):best {budget = 1 << 50, most = 10}
     end
     error "it went on"
   end,

@@ -34,8 +34,8 @@ local function measurer(options)
   end
   function m:reference() return true end
   function m:set_best() end
-  function m:contest() end
-  function m:contested() return false end
+  function m:remeasure() end
+  function m:remeasured() return false end
   function m:close_task() end
   function m:close() end
   return m

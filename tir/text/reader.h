@@ -272,9 +272,9 @@ bool tir_reader_extent(struct tir_reader *r, uint32_t token, tir_expr begin, tir
 bool tir_reader_symbol_value(struct tir_reader *r, uint32_t token, tir_name name, tir_type type, tir_expr *out);
 
 struct tir_buffer_text {
-  tir_symbol name;                /* in the module */
+  tir_symbol name;   /* in the module */
   bool quoted_shape; /* strings in the shape declare variables */
-  uint32_t first;                 /* position of the shape among the arguments */
+  uint32_t first;    /* position of the shape among the arguments */
 };
 bool tir_read_buffer(struct tir_reader *r, struct tir_args *args, const struct tir_buffer_text *how, tir_buffer *out);
 /* An extent that must be at least 1 where it is known, and not absurd. */

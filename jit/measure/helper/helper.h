@@ -174,7 +174,7 @@ double starts_wait(const struct starts *starts); /* seconds until the next try; 
 
 /* What this process waits for is said to the helper by the channel. */
 void child_say_waiting(struct channel *channel);
-child_main builder_main, runner_main, reference_main, contest_main;
+child_main builder_main, runner_main, reference_main, remeasure_main;
 
 /* Replays a trace and compiles what comes of it. NULL: it cannot be. */
 struct jit_code *builder_compile(const struct workload *w, const void *trace, size_t bytes);

@@ -36,7 +36,7 @@ struct helper {
     bool opened;                 /* ahead of its first candidate */
   } runners[MOST_RUNNERS];       /* one a device */
   uint32_t runner_count;
-  struct child contest;
+  struct child remeasure;
   struct starts builder_starts, runner_starts;
   bool over;                       /* nothing can go on: the host was told why */
   uint32_t built_last, timed_last; /* the tasks whose candidates these were */
@@ -437,20 +437,20 @@ static double limit_runner(struct helper *h, struct runner *r) {
 
 /* ---- The final re-measurement ---- */
 
-static const double LONGEST_CONTEST = 120; /* seconds, building included */
+static const double LONGEST_REMEASURE = 120; /* seconds, building included */
 
 /* answer: empty, where there was none. */
-static void end_contest(struct helper *h, const void *answer, size_t bytes) {
-  channel_send(&h->host, MEASURE_CONTESTED, answer, bytes, NULL, 0);
-  child_end(&h->contest, NULL, 0);
+static void end_remeasure(struct helper *h, const void *answer, size_t bytes) {
+  channel_send(&h->host, MEASURE_REMEASURED, answer, bytes, NULL, 0);
+  child_end(&h->remeasure, NULL, 0);
 }
 
 /* Nothing else is asked for meanwhile: it may be waited for, and what is idle makes room. */
-static bool have_contest(struct helper *h) {
+static bool have_remeasure(struct helper *h) {
   enum { TRIES = 8, FIRST_PAUSE_US = 5000 };
   ms_error err = {.instruction = -1};
   for (int tries = 0; tries < TRIES; tries++) {
-    if (child_start(&h->contest, contest_main, &h->tasks.workloads, &err)) return true;
+    if (child_start(&h->remeasure, remeasure_main, &h->tasks.workloads, &err)) return true;
     end_idle_builder(h);
     for (uint32_t i = 0; i < h->runner_count; i++)
       if (!h->runners[i].candidate) child_end(&h->runners[i].child, NULL, 0);
@@ -459,25 +459,25 @@ static bool have_contest(struct helper *h) {
   return false;
 }
 
-static void start_contest(struct helper *h, const struct message *m) {
-  if (h->contest.pid) return;
-  if (!have_contest(h))
-    end_contest(h, NULL, 0);
+static void start_remeasure(struct helper *h, const struct message *m) {
+  if (h->remeasure.pid) return;
+  if (!have_remeasure(h))
+    end_remeasure(h, NULL, 0);
   else
-    channel_send(&h->contest.channel, MEASURE_CONTEST, m->data, m->bytes, NULL, 0);
+    channel_send(&h->remeasure.channel, MEASURE_REMEASURE, m->data, m->bytes, NULL, 0);
 }
 
-static void hear_contest(struct helper *h) {
+static void hear_remeasure(struct helper *h) {
   struct message m;
-  channel_flush(&h->contest.channel);
-  channel_fill(&h->contest.channel);
-  if (!channel_take(&h->contest.channel, &m)) m.type = MEASURE_READY; /* nothing came */
+  channel_flush(&h->remeasure.channel);
+  channel_fill(&h->remeasure.channel);
+  if (!channel_take(&h->remeasure.channel, &m)) m.type = MEASURE_READY; /* nothing came */
   if (m.type == MEASURE_WAITS)
     channel_send(&h->host, MEASURE_WAITS, m.data, m.bytes, NULL, 0);
   else if (m.type != MEASURE_READY)
-    end_contest(h, m.data, m.type == MEASURE_CONTESTED ? m.bytes : 0);
-  else if (h->contest.channel.fd < 0 || child_seconds(&h->contest) > LONGEST_CONTEST)
-    end_contest(h, NULL, 0);
+    end_remeasure(h, m.data, m.type == MEASURE_REMEASURED ? m.bytes : 0);
+  else if (h->remeasure.channel.fd < 0 || child_seconds(&h->remeasure) > LONGEST_REMEASURE)
+    end_remeasure(h, NULL, 0);
 }
 
 /* ---- Turns ---- */
@@ -523,7 +523,7 @@ static bool is_lost(const struct child *c) { return c->pid && !c->stopped && c->
 
 /* Whether a child's channel was closed since it was heard, as where a call of the helper's own failed: no poll tells of it. */
 static bool has_lost_child(const struct helper *h) {
-  bool lost = is_lost(&h->contest);
+  bool lost = is_lost(&h->remeasure);
   for (uint32_t i = 0; i < h->runner_count; i++) lost = lost || is_lost(&h->runners[i].child);
   for (uint32_t i = 0; i < h->builder_count; i++) lost = lost || is_lost(&h->builders[i].child);
   for (uint32_t i = 0; i < h->tasks.workloads.count; i++) lost = lost || is_lost(&h->tasks.at[i]->reference);
@@ -547,7 +547,7 @@ static double watch(struct helper *h) {
   if (ready && !starts_fail(&h->runner_starts)) soonest = fmin(soonest, READY_WAIT - (measure_now() - h->ready_since));
   if (ready) soonest = fmin(soonest, starts_wait(&h->runner_starts));
   if (wants_builder(h)) soonest = fmin(soonest, starts_wait(&h->builder_starts));
-  if (h->contest.pid) soonest = fmin(soonest, 1);
+  if (h->remeasure.pid) soonest = fmin(soonest, 1);
   return soonest > 0 && !has_lost_child(h) ? soonest : 0;
 }
 
@@ -581,7 +581,7 @@ static void hear_host(struct helper *h) {
   for (channel_fill(&h->host); h->host.fd >= 0 && channel_take(&h->host, &m); channel_fill(&h->host)) {
     if (m.type == MEASURE_TASK) tasks_add(&h->tasks, &h->hello, &m, &h->host);
     if (m.type == MEASURE_BEST) take_best(h, &m);
-    if (m.type == MEASURE_CONTEST) start_contest(h, &m);
+    if (m.type == MEASURE_REMEASURE) start_remeasure(h, &m);
     if (m.type == MEASURE_CANDIDATE) take_candidate(h, &m);
     if (m.type == MEASURE_CLOSE) close_task(h, &m);
   }
@@ -603,8 +603,8 @@ static void poll_all(struct helper *h, double seconds) {
     const struct child *c = &h->tasks.at[i]->reference;
     if (c->pid && !c->stopped) p[n++] = (struct pollfd){c->channel.fd, POLLIN, 0};
   }
-  p[n++] = (struct pollfd){h->contest.pid ? h->contest.channel.fd : -1, POLLIN, 0};
-  if (channel_has_unsent(&h->contest.channel)) p[n - 1].events |= POLLOUT;
+  p[n++] = (struct pollfd){h->remeasure.pid ? h->remeasure.channel.fd : -1, POLLIN, 0};
+  if (channel_has_unsent(&h->remeasure.channel)) p[n - 1].events |= POLLOUT;
   for (uint32_t i = 0; i < h->builder_count; i++) {
     struct child *c = &h->builders[i].child;
     p[n++] = (struct pollfd){c->pid && !c->stopped ? c->channel.fd : -1, POLLIN, 0};
@@ -619,7 +619,7 @@ static void poll_all(struct helper *h, double seconds) {
 }
 
 static void hear_children(struct helper *h) {
-  if (h->contest.pid) hear_contest(h);
+  if (h->remeasure.pid) hear_remeasure(h);
   for (uint32_t i = 0; i < h->runner_count; i++)
     if (h->runners[i].child.pid) hear_runner(h, &h->runners[i]);
   for (uint32_t i = 0; i < h->builder_count; i++)
@@ -697,7 +697,7 @@ static bool move_socket(struct helper *h, ms_error *err) {
 
 static bool become_helper(struct helper *h, ms_error *err) {
   signal(SIGPIPE, SIG_IGN);
-  h->contest = child_none;
+  h->remeasure = child_none;
   channel_open(&h->host, MEASURE_SOCKET);
   return h->host.fd >= 0 && close_streams(err) && move_socket(h, err);
 }
@@ -706,7 +706,7 @@ static void end_children(struct helper *h) {
   for (uint32_t i = 0; i < h->builder_count; i++) child_end(&h->builders[i].child, NULL, 0);
   tasks_end(&h->tasks);
   for (uint32_t i = 0; i < h->runner_count; i++) child_end(&h->runners[i].child, NULL, 0);
-  child_end(&h->contest, NULL, 0);
+  child_end(&h->remeasure, NULL, 0);
 }
 
 int main(void) {

@@ -189,8 +189,8 @@ static int limited(lua_State *L) {
   return 3;
 }
 
-/* heeding(f, arguments…): interruptible: as pcall, but an interrupt ends it, where the state is patient otherwise. */
-static int heeding(lua_State *L) {
+/* interruptible(f, arguments…): as pcall, but an interrupt ends it, where the state is patient otherwise. */
+static int interruptible(lua_State *L) {
   luaL_checkany(L, 1);
   int status = call_watched(L, lua_gettop(L) - 1, LUA_MULTRET, 0, false);
   lua_pushboolean(L, status == LUA_OK);
@@ -198,7 +198,7 @@ static int heeding(lua_State *L) {
   return lua_gettop(L);
 }
 
-/* within(seconds, f, arguments…): as msched.heeding, and it is ended when it takes longer, loops in C too: then nil and a message.
+/* within(seconds, f, arguments…): as msched.interruptible, and it is ended when it takes longer, loops in C too: then nil and a message.
  */
 static int within(lua_State *L) {
   double seconds = luaL_checknumber(L, 1);
@@ -253,7 +253,7 @@ void bind_parts(lua_State *L) {
       {"limited", limited}, {"code_of", code_of}, {"skips_failing", skips_failing}, {NULL, NULL}};
   static const luaL_Reg own[] = {{"skip_failing", skip_failing},
                                  {"rule_timeout", rule_timeout},
-                                 {"heeding", heeding},
+                                 {"interruptible", interruptible},
                                  {"within", within},
                                  {NULL, NULL}};
   luaL_setfuncs(L, all, 0);

@@ -307,6 +307,7 @@ static int type_of(lua_State *L) {
 static const char *const moved[][2] = {
     {"lua.ways.", "lua.compat."},
     {"search.annealing", "search.policy.annealing"},
+    {"search.contest", "search.remeasure"},
     {"search.coordinate", "search.policy.coordinate"},
     {"search.draft", "search.cost.draft"},
     {"search.draft_verify", "search.policy.analytical"},
@@ -381,6 +382,13 @@ static int names_in(lua_State *L) {
   return 1;
 }
 
+/* Members that scripts may know by the names that they had. */
+static const char *const renamed[][2] = {{"box", "sandbox"},
+                                         {"draft", "estimator"},
+                                         {"drafts", "proposals"},
+                                         {"heeding", "interruptible"},
+                                         {"recalled", "memoized"}};
+
 static int searched_msched(lua_State *L) { return lua_getglobal(L, "msched"), 1; }
 
 int luaopen_msched(lua_State *L) {
@@ -409,13 +417,14 @@ int luaopen_msched(lua_State *L) {
     bind_visible(L);
     bind_files(L);
     bind_formats(L);
-    bind_boxes(L);
+    bind_sandboxes(L);
     net_bind(L);
     lua_pushcfunction(L, names_in);
     lua_setfield(L, -2, "names_in");
   }
   static const luaL_Reg functions[] = {{"load", load_own}, {"where", where}, {"type", type_of}, {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
+  bind_old_names(L, renamed, sizeof renamed / sizeof *renamed);
   lua_setglobal(L, "msched");
   script_push_own(L, "lua.lib.msched"); /* adds what is written in Lua: te, ops, rules, tune */
   lua_pop(L, 1);
@@ -463,7 +472,7 @@ void script_close(lua_State *L) {
   sandbox_tell_left_out(s);
   lua_close(L);
   cells_clear(&s->cells);
-  recall_free(s->recall);
+  memo_free(s->memo);
   free(s);
 }
 
@@ -524,6 +533,19 @@ void bind_type(lua_State *L, const char *name, const luaL_Reg *methods, const lu
   luaL_setfuncs(L, methods, 0);
   lua_setfield(L, -2, "__index");
   lua_pop(L, 1);
+}
+
+void bind_old_names(lua_State *L, const char *const names[][2], size_t count) {
+  assert(lua_istable(L, -1));
+  lua_newtable(L);
+  lua_newtable(L);
+  for (size_t i = 0; i < count; i++)
+    if (lua_getfield(L, -3, names[i][1]) == LUA_TNIL)
+      lua_pop(L, 1); /* a sandbox has fewer members */
+    else
+      lua_setfield(L, -2, names[i][0]);
+  lua_setfield(L, -2, "__index");
+  lua_setmetatable(L, -2);
 }
 
 void *bind_hold(lua_State *L, size_t size, const char *name, lua_CFunction collect) {

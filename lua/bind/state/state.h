@@ -4,7 +4,7 @@
 
 #include "cells.h"
 #include "lua/bind/bind.h"
-#include "recall.h"
+#include "memo.h"
 
 #include <string.h>
 
@@ -20,7 +20,7 @@ struct script { /* found through the allocator's data */
   struct script_alarm *alarm; /* sets `stop`; NULL: nothing does but an interrupt */
   volatile int stop;          /* no longer 0: an interrupt, or the clock has run out */
   struct cells cells;
-  struct recall *recall; /* of a state that postprocesses; NULL: none */
+  struct memo *memo; /* of a state that postprocesses; NULL: none */
 };
 struct script *script_of(lua_State *L);
 void sandbox_tell_left_out(const struct script *s); /* of what was printed; sandbox.c */

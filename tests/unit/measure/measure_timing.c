@@ -263,12 +263,12 @@ static void calls_that_lie_far_apart_are_of_a_busy_machine(void **state) {
 /* ---- In turn ---- */
 
 /* Takes by turns a little less and a little more than its seconds. */
-struct contender {
+struct finalist {
   double seconds;
   uint32_t calls;
 };
 static double turn_sample(void *data, uint32_t calls) {
-  struct contender *c = data;
+  struct finalist *c = data;
   double seconds = c->seconds * (c->calls % 2 ? 1.01 : 0.99);
   c->calls += calls;
   fake.now += seconds * calls;
@@ -276,12 +276,12 @@ static double turn_sample(void *data, uint32_t calls) {
   return seconds;
 }
 
-static void time_three(struct contender *all, bool to_find_fastest, struct jit_timing *out) {
-  struct jit_contender contenders[3];
+static void time_three(struct finalist *all, bool to_find_fastest, struct jit_timing *out) {
+  struct jit_finalist finalists[3];
   const struct timing_turns turns = {0.3, to_find_fastest, &fake_clock};
-  for (int i = 0; i < 3; i++) contenders[i] = (struct jit_contender){.sample = turn_sample, .data = &all[i]};
+  for (int i = 0; i < 3; i++) finalists[i] = (struct jit_finalist){.sample = turn_sample, .data = &all[i]};
   memset(&fake, 0, sizeof fake);
-  assert_true(timing_in_turn(contenders, 3, &turns, out));
+  assert_true(timing_in_turn(finalists, 3, &turns, out));
   for (int i = 0; i < 3; i++)
     assert_true(out[i].seconds > 0.98 * all[i].seconds && out[i].seconds < 1.02 * all[i].seconds);
 }
@@ -289,11 +289,11 @@ static void time_three(struct contender *all, bool to_find_fastest, struct jit_t
 static void the_slower_get_no_more_turns(void **state) {
   (void)state;
   struct jit_timing t[3];
-  struct contender two_close[] = {{2e-3, 0}, {3e-3, 0}, {2e-3, 0}};
+  struct finalist two_close[] = {{2e-3, 0}, {3e-3, 0}, {2e-3, 0}};
   time_three(two_close, true, t);
   assert_in_range(t[1].runs, 20, 22); /* two slices of 30 ms */
   assert_true(t[0].runs > 120 && t[2].runs > 120);
-  struct contender one_ahead[] = {{3e-3, 0}, {2e-3, 0}, {4e-3, 0}};
+  struct finalist one_ahead[] = {{3e-3, 0}, {2e-3, 0}, {4e-3, 0}};
   time_three(one_ahead, true, t);
   assert_true(t[1].runs <= 34 && t[0].runs <= 22 && t[2].runs <= 18);
   time_three(one_ahead, false, t);
@@ -309,12 +309,12 @@ static double ahead_sample(void *data, uint32_t calls) {
 static void seconds_of_a_clock_that_is_ahead_count(void **state) {
   (void)state;
   uint32_t calls[2] = {0};
-  struct jit_contender contenders[2];
+  struct jit_finalist finalists[2];
   struct jit_timing t[2];
   const struct timing_turns turns = {1, false, &fake_clock};
   memset(&fake, 0, sizeof fake);
-  for (int i = 0; i < 2; i++) contenders[i] = (struct jit_contender){.sample = ahead_sample, .data = &calls[i]};
-  assert_true(timing_in_turn(contenders, 2, &turns, t));
+  for (int i = 0; i < 2; i++) finalists[i] = (struct jit_finalist){.sample = ahead_sample, .data = &calls[i]};
+  assert_true(timing_in_turn(finalists, 2, &turns, t));
   for (int i = 0; i < 2; i++) assert_true(t[i].runs == 8 && calls[i] == 24 && is_about(t[i].seconds, 0.125));
 }
 
@@ -360,16 +360,16 @@ static void times_are_scaled_to_one_clock(void **state) {
  * neighbour's clock. */
 static void slices_are_scaled_to_the_first(void **state) {
   (void)state;
-  struct contender all[] = {{2e-3, 0}, {2e-3, 0}};
-  struct jit_contender contenders[2];
+  struct finalist all[] = {{2e-3, 0}, {2e-3, 0}};
+  struct jit_finalist finalists[2];
   struct jit_timing t[2];
   const struct timing_turns turns = {0.3, false, &fake_clock};
   memset(&fake, 0, sizeof fake), memset(&device, 0, sizeof device);
   device.begins = 2e9, device.ends = 1e9, device.step = 20;
   fake.more = 1000; /* interruptions, which are the host's */
   for (int i = 0; i < 2; i++)
-    contenders[i] = (struct jit_contender){.sample = turn_sample, .turn = i ? NULL : fake_turn, .data = &all[i]};
-  assert_true(timing_in_turn(contenders, 2, &turns, t));
+    finalists[i] = (struct jit_finalist){.sample = turn_sample, .turn = i ? NULL : fake_turn, .data = &all[i]};
+  assert_true(timing_in_turn(finalists, 2, &turns, t));
   assert_true(device.begun == device.ended && device.begun >= 10 && device.begun % 2 == 0);
   for (int i = 0; i < 2; i++) {
     assert_true(!t[i].busy && is_about(t[i].clock, 1e9) && t[i].by_launches && is_about(t[i].raw, 2e-3));

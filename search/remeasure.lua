@@ -2,14 +2,14 @@
 -- disturbs the machine disturbs all alike; the fastest of all is the best. Those that were not timed again and would now be
 -- first have to show it: they are timed again beside the best, until the best is one that was, or too many were. Where the
 -- machine is disturbed all the time, so that each is far slower than the best was, what was measured before is what counts.
-local contest = {MOST = 5, SECONDS = 0.15, LATE = 1} -- how many are timed again at a time, at most, how long each, and how long after the run's end
+local remeasure = {MOST = 5, SECONDS = 0.15, LATE = 1} -- how many are timed again at a time, at most, how long each, and how long after the run's end
 
 local ROUNDS = 4
 local CLOSE = 1.15 -- times the best: those within it
 local DISTURBED = 1.5 -- times the best, as it was measured: no machine that it has to itself is so much slower at the end
 
 -- A result with its record; nil: the store has none.
-local function contender(task, c)
+local function finalist(task, c)
   local record = task:record_of(c.hash)
   return record and {measured = c, record = record, trace = msched.read_trace(record.trace)}
 end
@@ -17,8 +17,8 @@ end
 -- Those that are close to the best.
 local function closest(task)
   local list = {}
-  for _, c in ipairs(task:fastest_few(contest.MOST)) do
-    if c.seconds <= CLOSE * task.measured[1].seconds then list[#list + 1] = contender(task, c) end
+  for _, c in ipairs(task:fastest_few(remeasure.MOST)) do
+    if c.seconds <= CLOSE * task.measured[1].seconds then list[#list + 1] = finalist(task, c) end
   end
   return list
 end
@@ -28,10 +28,10 @@ local function challengers(task, timed)
   local list = {}
   for _, c in ipairs(task:fastest_few(math.huge)) do
     if timed[c.hash] then
-      if #list > 0 then list[#list + 1] = contender(task, c) end
+      if #list > 0 then list[#list + 1] = finalist(task, c) end
       break
     end
-    if #list < contest.MOST - 1 then list[#list + 1] = contender(task, c) end
+    if #list < remeasure.MOST - 1 then list[#list + 1] = finalist(task, c) end
   end
   return list
 end
@@ -45,10 +45,10 @@ end
 local function time_in_turn(task, list)
   local services, traces, times = task.services, {}, nil
   for i, c in ipairs(list) do traces[i] = c.trace end
-  services.measurer:contest(task.number, traces, contest.SECONDS)
+  services.measurer:remeasure(task.number, traces, remeasure.SECONDS)
   repeat
     task.log("wait", task.name, {waiting = #list, retiming = true})
-    times = services.measurer:contested(0.2)
+    times = services.measurer:remeasured(0.2)
     if services.tell_waiting then services:tell_waiting() end
   until times ~= nil or task:stopped()
   return times or nil
@@ -68,12 +68,12 @@ local function take_times(task, list, times, timed)
 end
 
 -- Gives how many were timed again; their records have the new times.
-function contest.run(task)
+function remeasure.run(task)
   if task.simulate or task.done == task.counted or task.run.cut then return 0 end
   local timed, count = {}, 0
   for round = 1, ROUNDS do
     local list = round == 1 and closest(task) or challengers(task, timed)
-    if #list < 2 or task:stopped() or task.run:is_late(contest.LATE) then break end
+    if #list < 2 or task:stopped() or task.run:is_late(remeasure.LATE) then break end
     local best = task.measured[1].seconds
     local times = time_in_turn(task, list)
     if not times or was_disturbed(times, best) then break end
@@ -83,4 +83,4 @@ function contest.run(task)
   return count
 end
 
-return contest
+return remeasure

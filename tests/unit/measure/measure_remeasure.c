@@ -25,12 +25,12 @@ static int hold(struct jit_measurer *m, const char *const *traces, uint32_t coun
   struct jit_trace all[8] = {0};
   ms_error err = {0};
   for (uint32_t i = 0; i < count; i++) all[i] = trace_of(traces[i]);
-  if (!jit_measurer_contest(m, 0, all, count, 0.01, &err)) fail_msg("%s", err.message);
+  if (!jit_measurer_remeasure(m, 0, all, count, 0.01, &err)) fail_msg("%s", err.message);
   for (uint32_t i = 0; i < count; i++) free((void *)all[i].data);
-  assert_true(jit_measurer_is_contesting(m));
+  assert_true(jit_measurer_is_remeasuring(m));
   int got = 0;
-  for (int waited = 0; !got && waited < 600; waited++) got = jit_measurer_contested(m, 0.1, out, &err);
-  assert_true(!got == jit_measurer_is_contesting(m));
+  for (int waited = 0; !got && waited < 600; waited++) got = jit_measurer_remeasured(m, 0.1, out, &err);
+  assert_true(!got == jit_measurer_is_remeasuring(m));
   return got;
 }
 
@@ -69,7 +69,7 @@ static void one_that_cannot_be_run_ends_it(void **state) {
   assert_int_equal(hold(m, crashing, 2, times), -1);
   expect_to_measure(m, 1);
   ms_error err = {0};
-  assert_false(jit_measurer_contest(m, 0, NULL, 0, 1, &err));
+  assert_false(jit_measurer_remeasure(m, 0, NULL, 0, 1, &err));
   jit_measurer_free(m);
   tir_free(ir);
 }
@@ -83,7 +83,7 @@ static void refused_while_results_are_pending(void **state) {
   struct jit_trace trace = trace_of(SPLIT("100, 10"));
   ms_error err = {0};
   submit(m, 1, SPLIT("8, 125"));
-  assert_false(jit_measurer_contest(m, 0, &trace, 1, 0.01, &err));
+  assert_false(jit_measurer_remeasure(m, 0, &trace, 1, 0.01, &err));
   assert_int_equal(err.code, MS_INVALID_ARGUMENT);
   struct jit_result r = next_result(m);
   expect(&r, 1, JIT_MEASURED, NULL);

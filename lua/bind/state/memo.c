@@ -1,5 +1,5 @@
 /* Trees of what functions asked and did: walked, and grown by what is new. */
-#include "recall.h"
+#include "memo.h"
 #include "lua/bind/bind.h"
 
 #include <assert.h>
@@ -36,7 +36,7 @@ struct frame {
   uint32_t edge, first_handle; /* edge: where it is */
 };
 
-struct recall {
+struct memo {
   struct node *nodes;
   struct edge *edges;
   uint32_t node_count, node_capacity, edge_count, edge_capacity; /* number 0 of each is none */
@@ -65,20 +65,20 @@ static void put(struct bytes *b, const void *from, uint32_t size) {
 }
 
 /* A variable's number among the frame's handles; false: it has none. */
-static bool number_of(const struct recall *r, uint32_t base, uint32_t variable, uint16_t *out) {
+static bool number_of(const struct memo *r, uint32_t base, uint32_t variable, uint16_t *out) {
   for (uint32_t h = base; h < r->handle_count; h++)
     if (r->handles[h] == variable) return *out = (uint16_t)(h - base), true;
   return false;
 }
 
-static void add_handle(struct recall *r, uint32_t variable) {
+static void add_handle(struct memo *r, uint32_t variable) {
   if (r->handle_count == r->handle_capacity)
     r->handles = tir_enlarge(r->handles, &r->handle_capacity, (uint64_t)r->handle_count + 1, sizeof *r->handles);
   r->handles[r->handle_count++] = variable;
 }
 
 /* A kind, then what it holds; items of lists follow. Handles are numbers among those from `base` on. */
-static bool put_value(const struct recall *r, struct bytes *out, const struct vm_steps *s, const struct vm_value *v,
+static bool put_value(const struct memo *r, struct bytes *out, const struct vm_steps *s, const struct vm_value *v,
                       uint32_t base) {
   uint16_t number;
   put(out, &v->kind, 1);
@@ -105,8 +105,8 @@ static bool put_value(const struct recall *r, struct bytes *out, const struct vm
   }
 }
 
-static bool put_values(const struct recall *r, struct bytes *out, const struct vm_steps *s,
-                       const struct vm_value *values, uint32_t count, uint32_t base) {
+static bool put_values(const struct memo *r, struct bytes *out, const struct vm_steps *s, const struct vm_value *values,
+                       uint32_t count, uint32_t base) {
   for (uint32_t i = 0; i < count; i++)
     if (!put_value(r, out, s, &values[i], base)) return false;
   return true;
@@ -117,7 +117,7 @@ static void take(const uint8_t **at, void *to, uint32_t size) {
   *at += size;
 }
 
-static struct vm_value take_value(const struct recall *r, const uint8_t **at, struct vm_trace *pool, uint32_t base) {
+static struct vm_value take_value(const struct memo *r, const uint8_t **at, struct vm_trace *pool, uint32_t base) {
   struct vm_value v = {.kind = *(*at)++}, *items;
   uint16_t number;
   uint32_t count;
@@ -147,7 +147,7 @@ static struct vm_value take_value(const struct recall *r, const uint8_t **at, st
   return v;
 }
 
-static void take_values(const struct recall *r, const uint8_t **at, struct vm_trace *pool, uint32_t base,
+static void take_values(const struct memo *r, const uint8_t **at, struct vm_trace *pool, uint32_t base,
                         struct vm_value *out, uint32_t count) {
   assert(count <= MOST_VALUES);
   for (uint32_t i = 0; i < count; i++) out[i] = take_value(r, at, pool, base);
@@ -160,13 +160,13 @@ static void put_outcome(struct bytes *out, bool done, uint32_t count) {
 
 /* ---- Trees ---- */
 
-static uint32_t find_edge(const struct recall *r, uint32_t first, const uint8_t *answer, uint32_t size) {
+static uint32_t find_edge(const struct memo *r, uint32_t first, const uint8_t *answer, uint32_t size) {
   for (uint32_t e = first; e; e = r->edges[e].next)
     if (r->edges[e].size == size && !memcmp(r->kept.at + r->edges[e].answer, answer, size)) return e;
   return 0;
 }
 
-static uint32_t new_edge(struct recall *r, uint32_t next, const struct bytes *answer) {
+static uint32_t new_edge(struct memo *r, uint32_t next, const struct bytes *answer) {
   if (r->edge_count == r->edge_capacity)
     r->edges = tir_enlarge(r->edges, &r->edge_capacity, (uint64_t)r->edge_count + 1, sizeof *r->edges);
   r->edges[r->edge_count] = (struct edge){.answer = r->kept.size, .size = answer->size, .next = next};
@@ -175,7 +175,7 @@ static uint32_t new_edge(struct recall *r, uint32_t next, const struct bytes *an
 }
 
 /* Nodes and edges begin at 1. */
-static void forget(struct recall *r) {
+static void forget(struct memo *r) {
   if (!r->node_capacity) r->nodes = tir_enlarge(NULL, &r->node_capacity, 1, sizeof *r->nodes);
   if (!r->edge_capacity) r->edges = tir_enlarge(NULL, &r->edge_capacity, 1, sizeof *r->edges);
   r->nodes[0] = (struct node){0};
@@ -185,8 +185,8 @@ static void forget(struct recall *r) {
   if (r->function_count) memset(r->functions, 0, r->function_count * sizeof *r->functions);
 }
 
-struct recall *recall_new(void) {
-  struct recall *r = calloc(1, sizeof *r);
+struct memo *memo_new(void) {
+  struct memo *r = calloc(1, sizeof *r);
   if (!r) abort();
   struct bytes *buffers[] = {&r->kept, &r->answers, &r->scratch};
   for (int i = 0; i < 3; i++) buffers[i]->at = tir_enlarge(NULL, &buffers[i]->capacity, 1, 1);
@@ -194,14 +194,14 @@ struct recall *recall_new(void) {
   return r;
 }
 
-void recall_free(struct recall *r) {
+void memo_free(struct memo *r) {
   if (!r) return;
   free(r->nodes), free(r->edges), free(r->kept.at), free(r->functions), free(r->handles);
   free(r->log), free(r->answers.at), free(r->scratch.at);
   free(r);
 }
 
-uint32_t recall_function(struct recall *r) {
+uint32_t memo_function(struct memo *r) {
   if (r->function_count == r->function_capacity)
     r->functions =
         tir_enlarge(r->functions, &r->function_capacity, (uint64_t)r->function_count + 1, sizeof *r->functions);
@@ -210,7 +210,7 @@ uint32_t recall_function(struct recall *r) {
 }
 
 /* The edge of what a function is given, as `scratch` has it. */
-static uint32_t enter(struct recall *r, uint32_t function) {
+static uint32_t enter(struct memo *r, uint32_t function) {
   assert(function < r->function_count);
   uint32_t edge = find_edge(r, r->functions[function], r->scratch.at, r->scratch.size);
   if (!edge) edge = r->functions[function] = new_edge(r, r->functions[function], &r->scratch);
@@ -219,7 +219,7 @@ static uint32_t enter(struct recall *r, uint32_t function) {
 
 /* ---- Walking ---- */
 
-static struct logged *add_logged(struct recall *r, enum op op) {
+static struct logged *add_logged(struct memo *r, enum op op) {
   if (r->log_count == r->log_capacity)
     r->log = tir_enlarge(r->log, &r->log_capacity, (uint64_t)r->log_count + 1, sizeof *r->log);
   r->last = r->answers.size;
@@ -227,7 +227,7 @@ static struct logged *add_logged(struct recall *r, enum op op) {
   return &r->log[r->log_count++];
 }
 
-static bool ask_again(struct recall *r, const struct node *n, struct vm_schedule *s, struct vm_trace *pool,
+static bool ask_again(struct memo *r, const struct node *n, struct vm_schedule *s, struct vm_trace *pool,
                       uint32_t base) {
   struct vm_value args[MOST_VALUES], answer = vm_none();
   const uint8_t *at = r->kept.at + n->args;
@@ -245,7 +245,7 @@ static bool ask_again(struct recall *r, const struct node *n, struct vm_schedule
 }
 
 /* False: it is refused where that ends the Lua, and is as it was. */
-static bool perform_again(struct recall *r, const struct node *n, struct vm_schedule *s, uint32_t base) {
+static bool perform_again(struct memo *r, const struct node *n, struct vm_schedule *s, uint32_t base) {
   struct vm_value inputs[MOST_VALUES], attrs[VM_MOST_PARAMS];
   const uint8_t *at = r->kept.at + n->args;
   uint32_t first = 0, count = 0;
@@ -263,11 +263,11 @@ static bool perform_again(struct recall *r, const struct node *n, struct vm_sche
   return true;
 }
 
-static const struct node *walk(struct recall *r, uint32_t edge, struct vm_schedule *s, struct vm_trace *pool,
+static const struct node *walk(struct memo *r, uint32_t edge, struct vm_schedule *s, struct vm_trace *pool,
                                uint32_t base);
 
 /* The other function's handles follow those of the caller, and what it gives is added to these. */
-static bool call_again(struct recall *r, const struct node *n, struct vm_schedule *s, struct vm_trace *pool,
+static bool call_again(struct memo *r, const struct node *n, struct vm_schedule *s, struct vm_trace *pool,
                        uint32_t base) {
   uint32_t inner = r->handle_count, given[MOST_VALUES];
   for (uint32_t i = 0; i < n->inputs; i++) {
@@ -295,7 +295,7 @@ static bool call_again(struct recall *r, const struct node *n, struct vm_schedul
 }
 
 /* The node that the function ends at; NULL: what comes next is not known. */
-static const struct node *walk(struct recall *r, uint32_t edge, struct vm_schedule *s, struct vm_trace *pool,
+static const struct node *walk(struct memo *r, uint32_t edge, struct vm_schedule *s, struct vm_trace *pool,
                                uint32_t base) {
   while (r->edges[edge].to) {
     const struct node *n = &r->nodes[r->edges[edge].to];
@@ -313,8 +313,7 @@ static const struct node *walk(struct recall *r, uint32_t edge, struct vm_schedu
   return NULL;
 }
 
-bool recall_walk(struct recall *r, uint32_t function, struct vm_schedule *schedule, struct vm_trace *pool,
-                 bool *accepted) {
+bool memo_walk(struct memo *r, uint32_t function, struct vm_schedule *schedule, struct vm_trace *pool, bool *accepted) {
   assert(!r->depth && function < r->function_count);
   r->log_count = r->log_next = r->answers.size = r->handle_count = 0;
   uint32_t edge = r->functions[function];
@@ -324,11 +323,11 @@ bool recall_walk(struct recall *r, uint32_t function, struct vm_schedule *schedu
   return end != NULL;
 }
 
-uint64_t recall_count(const struct recall *r) { return r->walked; }
+uint64_t memo_count(const struct memo *r) { return r->walked; }
 
 /* ---- Growing ---- */
 
-void recall_begin(struct recall *r, uint32_t function) {
+void memo_begin(struct memo *r, uint32_t function) {
   assert(!r->depth);
   uint64_t bytes = r->kept.size + r->node_count * sizeof *r->nodes + r->edge_count * sizeof *r->edges;
   if (bytes > MOST_BYTES) forget(r);
@@ -338,32 +337,32 @@ void recall_begin(struct recall *r, uint32_t function) {
   r->keeps = true;
 }
 
-bool recall_is_on(const struct recall *r) { return r && r->depth; }
-bool recall_is_known(const struct recall *r) { return r->log_next < r->log_count; }
-void recall_stop(struct recall *r) { r->keeps = false; }
+bool memo_is_on(const struct memo *r) { return r && r->depth; }
+bool memo_is_known(const struct memo *r) { return r->log_next < r->log_count; }
+void memo_stop(struct memo *r) { r->keeps = false; }
 
-static const struct logged *next_logged(struct recall *r) {
-  assert(recall_is_known(r));
+static const struct logged *next_logged(struct memo *r) {
+  assert(memo_is_known(r));
   return &r->log[r->log_next++];
 }
 
-void recall_answer(struct recall *r, struct vm_trace *pool, struct vm_value *answer) {
+void memo_answer(struct memo *r, struct vm_trace *pool, struct vm_value *answer) {
   const struct logged *l = next_logged(r);
   const uint8_t *at = r->answers.at + l->answer;
   assert(l->op == ASK && "a postprocessor of ours goes by answers alone");
   *answer = take_value(r, &at, pool, 0);
 }
 
-void recall_outcome(struct recall *r, bool *done, uint32_t *first, uint32_t *count) {
+void memo_outcome(struct memo *r, bool *done, uint32_t *first, uint32_t *count) {
   const struct logged *l = next_logged(r);
   assert((l->op == PERFORM || l->op == TRY) && "a postprocessor of ours goes by answers alone");
   *done = l->done, *first = l->first, *count = l->count;
 }
 
-static struct frame *top(struct recall *r) { return &r->frames[r->depth - 1]; }
+static struct frame *top(struct memo *r) { return &r->frames[r->depth - 1]; }
 
 /* The node that comes next where the frame is, with what `scratch` has as arguments: the one there, or a new one. */
-static uint32_t next_node(struct recall *r, const struct node *made) {
+static uint32_t next_node(struct memo *r, const struct node *made) {
   struct edge *e = &r->edges[top(r)->edge];
   if (e->to) {
     const struct node *n = &r->nodes[e->to];
@@ -381,14 +380,14 @@ static uint32_t next_node(struct recall *r, const struct node *made) {
 }
 
 /* Goes on from the node by the answer that `scratch` has. */
-static void go_on(struct recall *r, uint32_t node) {
+static void go_on(struct memo *r, uint32_t node) {
   uint32_t edge = find_edge(r, r->nodes[node].edges, r->scratch.at, r->scratch.size);
   if (!edge) edge = r->nodes[node].edges = new_edge(r, r->nodes[node].edges, &r->scratch);
   top(r)->edge = edge;
 }
 
-void recall_asked(struct recall *r, enum vm_query query, const struct vm_value *args, uint32_t count,
-                  const struct vm_trace *pool, const struct vm_value *answer) {
+void memo_asked(struct memo *r, enum vm_query query, const struct vm_value *args, uint32_t count,
+                const struct vm_trace *pool, const struct vm_value *answer) {
   struct node made = {.op = ASK, .inputs = (uint8_t)count, .id = (uint16_t)query};
   uint32_t base = top(r)->first_handle;
   r->scratch.size = 0;
@@ -400,8 +399,8 @@ void recall_asked(struct recall *r, enum vm_query query, const struct vm_value *
   if (r->keeps) go_on(r, node);
 }
 
-void recall_performed(struct recall *r, const struct recall_call *call, const struct vm_trace *trace, bool done,
-                      uint32_t first, uint32_t count) {
+void memo_performed(struct memo *r, const struct memo_call *call, const struct vm_trace *trace, bool done,
+                    uint32_t first, uint32_t count) {
   struct node made = {.op = call->tried ? TRY : PERFORM,
                       .inputs = (uint8_t)call->input_count,
                       .attrs = (uint8_t)call->attr_count,
@@ -420,14 +419,14 @@ void recall_performed(struct recall *r, const struct recall_call *call, const st
 }
 
 /* The handles that a function is given, each once, in order; behind those of the caller. */
-static void add_given(struct recall *r, const struct vm_value *args, uint32_t count, uint32_t inner) {
+static void add_given(struct memo *r, const struct vm_value *args, uint32_t count, uint32_t inner) {
   uint16_t number;
   for (uint32_t i = 0; i < count; i++)
     if (args[i].kind == VM_REF && !number_of(r, inner, args[i].ref, &number)) add_handle(r, args[i].ref);
 }
 
-void recall_enter(struct recall *r, uint32_t function, const struct vm_value *args, uint32_t count,
-                  const struct vm_trace *pool) {
+void memo_enter(struct memo *r, uint32_t function, const struct vm_value *args, uint32_t count,
+                const struct vm_trace *pool) {
   struct node made = {.op = CALL};
   uint32_t base = top(r)->first_handle, inner = r->handle_count;
   if (r->depth == MOST_FRAMES) r->keeps = false;
@@ -449,7 +448,7 @@ void recall_enter(struct recall *r, uint32_t function, const struct vm_value *ar
   r->frames[r->depth++] = (struct frame){made.entry, inner};
 }
 
-void recall_leave(struct recall *r, const struct vm_value *results, uint32_t count, const struct vm_trace *pool) {
+void memo_leave(struct memo *r, const struct vm_value *results, uint32_t count, const struct vm_trace *pool) {
   struct node made = {.op = RETURN, .inputs = (uint8_t)count};
   if (!r->keeps) return;
   assert(r->depth > 1);
@@ -472,7 +471,7 @@ void recall_leave(struct recall *r, const struct vm_value *results, uint32_t cou
   go_on(r, r->edges[top(r)->edge].to);
 }
 
-void recall_end(struct recall *r, bool done, bool accepted) {
+void memo_end(struct memo *r, bool done, bool accepted) {
   assert(r->depth);
   if (done && r->keeps && r->depth == 1) {
     struct node made = {.op = RETURN, .inputs = 1};
