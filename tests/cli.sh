@@ -92,7 +92,7 @@ for option in trials total-trials failures; do
   check "tune with --$option 0" 2 "--$option: a number of at least 1 is expected" "$msched" tune ops:relu --$option 0 --db "$dir/ops.db" -- 16x16
 done
 printf '\010\007\022\007pytorch\000\377' >"$dir/model.onnx"
-check "tune of another format" 1 "model.onnx: this is no text; functions come from Lua" "$msched" tune "$dir/model.onnx" --db "$dir/ops.db"
+check "tune of a damaged network" 1 "it is no ONNX model, or a damaged one" "$msched" tune "$dir/model.onnx" --db "$dir/ops.db"
 for pair in trials=0 trials=-1 jobs=0 seconds=0 seconds=-1 run_timeout=0; do
   echo "require 'msched'.tune(require 'msched'.ops.func('relu', {'16x16'}), {$pair, db = '$dir/ops.db'})" >"$dir/number.lua"
   check "ms.tune with $pair" 1 "number.lua:1: ms.tune: ${pair%=*} is ${pair#*=}; it is " "$msched" "$dir/number.lua"
@@ -131,10 +131,13 @@ check "a shape of what is no network" 2 "for networks, FILE.onnx" "$msched" show
 check "a trace of a network" 2 "is a network" "$msched" show "$dir/net.onnx" --trace
 check "a network that is damaged" 1 "it is no ONNX model, or a damaged one" "$msched" show "$dir/model.onnx"
 cp "$(dirname "$0")/support/net.onnx" "$dir/sum.onnx"
-check "run of a network" 0 "y: float32[2, 4] {" "$msched" run "$dir/sum.onnx"
-check "a network compared" 0 "equal to the interpreter's at 8 of 8 elements" "$msched" run "$dir/sum.onnx"
-check "a network's outputs" 0 "y: $dir/y.npy" "$msched" run "$dir/sum.onnx" -o "$dir"
-check "an input of another shape" 1 "input x has extents [2, 4], and an array of [3, 4] is given" "$msched" run "$dir/sum.onnx" --input "x=$(dirname "$0")/support/x34.npy"
+check "run of a network" 0 "y: float32[2, 4] {" "$msched" run "$dir/sum.onnx" --db "$dir/ops.db"
+check "a network compared" 0 "equal to the interpreter's at 8 of 8 elements" "$msched" run "$dir/sum.onnx" --db "$dir/ops.db"
+check "a network's outputs" 0 "y: $dir/y.npy" "$msched" run "$dir/sum.onnx" -o "$dir" --db "$dir/ops.db"
+check "space of a network" 0 "sketch 1" "$msched" space "$dir/sum.onnx"
+check "tune of a network" 0 "1 call of 1 function" "$msched" tune "$dir/sum.onnx" --trials 1 --db "$dir/ops.db"
+check "a network beside a function" 2 "is no network: networks are tuned together with networks alone" "$msched" tune "$dir/sum.onnx" ops:relu
+check "an input of another shape" 1 "input x has extents [2, 4], and an array of [3, 4] is given" "$msched" run "$dir/sum.onnx" --input "x=$(dirname "$0")/support/x34.npy" --db "$dir/ops.db"
 check "an input that there is not" 1 "the network has no input z" "$msched" run "$dir/sum.onnx" --input z=none.npy
 check "an operator that there is not" 1 "there is no operator Nothing" "$msched" run "$(dirname "$0")/support/other.onnx"
 check "a network's option of what is none" 2 "are for networks" "$msched" run ops:relu --input x=y -- 4

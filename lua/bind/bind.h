@@ -111,7 +111,8 @@ struct vm_trace *bind_test_trace(lua_State *L, int at);     /* NULL: it is none 
 void bind_push_trace(lua_State *L, struct vm_trace *trace); /* owned */
 
 struct bound_array {
-  void *data; /* 64-byte aligned */
+  void *data; /* 64-byte aligned; of a view, a part of the data of the array that is its user value 1 */
+  bool is_view;
   size_t bytes, count;
   tir_type type;
   int rank;

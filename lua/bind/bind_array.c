@@ -11,12 +11,13 @@ struct bound_array *bind_check_array(lua_State *L, int at) {
 
 static int collect(lua_State *L) {
   struct bound_array *a = bind_check_array(L, 1);
-  free(a->data);
+  if (!a->is_view) free(a->data);
   a->data = NULL;
   return 0;
 }
 
-struct bound_array *bind_new_array(lua_State *L, const int64_t *shape, int rank, tir_type type) {
+/* Pushes an array without data. */
+static struct bound_array *push_header(lua_State *L, const int64_t *shape, int rank, tir_type type, int values) {
   assert(rank >= 0 && rank <= 32);
   size_t count = 1, bytes = 0;
   for (int i = 0; i < rank; i++)
@@ -25,7 +26,7 @@ struct bound_array *bind_new_array(lua_State *L, const int64_t *shape, int rank,
   size_t element = ((size_t)tir_type_bits(type) + 7) / 8;
   if (!element || __builtin_mul_overflow(count, element, &bytes) || bytes > (size_t)1 << 40)
     bind_refuse(L, "the array is too large");
-  struct bound_array *a = lua_newuserdatauv(L, sizeof *a, 0);
+  struct bound_array *a = lua_newuserdatauv(L, sizeof *a, values);
   memset(a, 0, sizeof *a);
   a->bytes = bytes;
   a->count = count;
@@ -33,9 +34,14 @@ struct bound_array *bind_new_array(lua_State *L, const int64_t *shape, int rank,
   a->rank = rank;
   memcpy(a->shape, shape, (size_t)rank * sizeof *shape);
   luaL_setmetatable(L, BOUND_ARRAY);
-  a->data = aligned_alloc(64, bytes ? (bytes + 63) & ~(size_t)63 : 64);
-  if (!a->data) bind_refuse(L, "no memory for an array of %I bytes", (LUAI_UACINT)bytes);
-  memset(a->data, 0, bytes);
+  return a;
+}
+
+struct bound_array *bind_new_array(lua_State *L, const int64_t *shape, int rank, tir_type type) {
+  struct bound_array *a = push_header(L, shape, rank, type, 0);
+  a->data = aligned_alloc(64, a->bytes ? (a->bytes + 63) & ~(size_t)63 : 64);
+  if (!a->data) bind_refuse(L, "no memory for an array of %I bytes", (LUAI_UACINT)a->bytes);
+  memset(a->data, 0, a->bytes);
   return a;
 }
 
@@ -120,14 +126,51 @@ static int reshape(lua_State *L) {
   return 1;
 }
 
+static tir_type check_type(lua_State *L, const char *name) {
+  tir_type type;
+  if (!tir_type_parse(name, &type) || tir_type_lanes(type) != 1 || tir_type_bits(type) == 0)
+    bind_refuse(L, "`%s` is no type of elements", name);
+  return type;
+}
+
+/* view(shape [, type [, offset]]): an array of elements that are the bytes of this one from the offset on */
+static int view(lua_State *L) {
+  int64_t shape[32];
+  struct bound_array *a = bind_check_array(L, 1);
+  int rank = read_shape(L, 2, shape);
+  char own[24];
+  tir_type type = check_type(L, luaL_optstring(L, 3, tir_type_text(a->type, own)));
+  lua_Integer offset = luaL_optinteger(L, 4, 0);
+  if (offset < 0 || offset % 64)
+    return bind_refuse(L, "a view's offset is a multiple of 64 bytes, not %I", (LUAI_UACINT)offset);
+  struct bound_array *made = push_header(L, shape, rank, type, 1);
+  made->is_view = true;
+  if ((size_t)offset > a->bytes || made->bytes > a->bytes - (size_t)offset)
+    return bind_refuse(L, "a view of %I bytes at %I leaves an array of %I", (LUAI_UACINT)made->bytes,
+                       (LUAI_UACINT)offset, (LUAI_UACINT)a->bytes);
+  made->data = (char *)a->data + offset;
+  lua_pushvalue(L, 1);
+  lua_setiuservalue(L, -2, 1);
+  return 1;
+}
+
+/* assign(other): the elements of another of as many, of the same type */
+static int assign(lua_State *L) {
+  struct bound_array *a = bind_check_array(L, 1), *from = bind_check_array(L, 2);
+  char own[24], other[24];
+  if (a->type != from->type || a->count != from->count)
+    return bind_refuse(L, "%I elements of %s do not take %I of %s", (LUAI_UACINT)a->count, tir_type_text(a->type, own),
+                       (LUAI_UACINT)from->count, tir_type_text(from->type, other));
+  memmove(a->data, from->data, a->bytes);
+  lua_settop(L, 1);
+  return 1;
+}
+
 /* array(shape [, type [, first value, function of position from 0, list, or the bytes of its elements]]) */
 static int new_array(lua_State *L) {
   int64_t shape[32];
   int rank = read_shape(L, 1, shape);
-  const char *name = luaL_optstring(L, 2, "float32");
-  tir_type type;
-  if (!tir_type_parse(name, &type) || tir_type_lanes(type) != 1 || tir_type_bits(type) == 0)
-    return bind_refuse(L, "`%s` is no type of elements", name);
+  tir_type type = check_type(L, luaL_optstring(L, 2, "float32"));
   lua_settop(L, 3);
   struct bound_array *a = bind_new_array(L, shape, rank, type);
   if (lua_type(L, 3) == LUA_TNUMBER) {
@@ -318,7 +361,8 @@ void bind_arrays(lua_State *L) {
   assert(lua_istable(L, -1));
   static const luaL_Reg methods[] = {
       {"shape", shape},           {"type", type_name}, {"tolist", to_list},  {"random", fill_random},
-      {"difference", difference}, {"bytes", to_bytes}, {"reshape", reshape}, {NULL, NULL}};
+      {"difference", difference}, {"bytes", to_bytes}, {"reshape", reshape}, {"view", view},
+      {"assign", assign},         {NULL, NULL}};
   static const luaL_Reg meta[] = {
       {"__newindex", write_element}, {"__len", length}, {"__gc", collect}, {"__tostring", text}, {NULL, NULL}};
   bind_type(L, BOUND_ARRAY, methods, meta);

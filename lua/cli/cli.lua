@@ -221,10 +221,22 @@ function cli.specialized(list, texts)
   return made
 end
 
--- The functions of a file: Lua that returns them, called with `rest`, or TVMScript; or of an operator or a suite by its
--- name, `rest` its arguments where it has none of its own. Of several, --task may name one; dims: what --dim says. The second
--- result: what a script says each weighs.
-function cli.functions_of(path, rest, task, dims)
+function cli.is_network(path) return path:find "%.onnx$" ~= nil end
+
+-- The functions of a file: Lua that returns them, called with `rest`, or TVMScript; of the plan of a network; or of an
+-- operator or a suite by its name, `rest` its arguments where it has none of its own. Of several, --task may name one; dims,
+-- shapes: what --dim and --shape say. More results: what a script says each weighs, or how often a network has each; and
+-- the plan, as lua/net/plan.lua prepares it.
+function cli.functions_of(path, rest, task, dims, shapes)
+  if cli.is_network(path) then
+    local list, weights, prepared = ms.load "lua.cli.network".functions({dim = dims, shape = shapes}, path)
+    local chosen, kept = task and pick(list, task) or list, {}
+    for i, f in ipairs(chosen) do
+      for at, other in ipairs(list) do if other == f then kept[i] = weights[at] end end
+    end
+    return chosen, kept, prepared
+  end
+  if shapes then misuse("--shape is for networks, FILE.onnx") end
   local item = cli.named(path)
   local ok, list, weights = true, nil, nil
   if item then ok, list = pcall(ms.load "lua.lib.ops.words".functions, item, rest)
@@ -244,12 +256,27 @@ function cli.check_rest(paths, rest)
   misuse("the words after -- (%s) are for nothing: %s has arguments of its own", table.concat(rest, " "), #paths == 1 and paths[1] or "each of these")
 end
 
--- Those of several files, operators and suites, {function, weight = w} each.
-function cli.weighed_functions_of(paths, rest, task, dims)
+-- Those of networks, {function, weight = w} each; and their plans, {path =, prepared =} each.
+local function functions_of_networks(paths, task, dims, shapes)
+  local wanted, networks = {}, {}
+  for i, path in ipairs(paths) do
+    if not cli.is_network(path) then misuse("%s is no network: networks are tuned together with networks alone", path) end
+    local list, weights, prepared = cli.functions_of(path, {}, task, dims, shapes)
+    for k, f in ipairs(list) do wanted[#wanted + 1] = {f, weight = weights[k]} end
+    networks[i] = {path = path, prepared = prepared}
+  end
+  return wanted, networks
+end
+
+-- Those of several files, operators and suites, {function, weight = w} each; and the plans of networks.
+function cli.weighed_functions_of(paths, rest, task, dims, shapes)
   local list, weight_of = {}, {}
   cli.check_rest(paths, rest)
   for _, path in ipairs(paths) do
-    local functions, weights = cli.functions_of(path, rest)
+    if cli.is_network(path) then return functions_of_networks(paths, task, dims, shapes) end
+  end
+  for _, path in ipairs(paths) do
+    local functions, weights = cli.functions_of(path, rest, nil, nil, shapes)
     for i, f in ipairs(functions) do
       list[#list + 1] = f
       weight_of[f] = weights[i]
@@ -258,7 +285,7 @@ function cli.weighed_functions_of(paths, rest, task, dims)
   if task then list = pick(list, task) end
   local wanted = {}
   for i, f in ipairs(cli.specialized(list, dims)) do wanted[i] = {f, weight = weight_of[list[i]]} end
-  return wanted
+  return wanted, {}
 end
 
 -- The one that a command works on; or nil, and what is wrong.

@@ -300,7 +300,7 @@ static bool run(struct tir *ir, tir_func f, const struct vm_trace *trace, const 
   return done;
 }
 
-/* Networks are run by Lua: a node is a function. */
+/* Networks are run by Lua: they are plans of several functions. */
 static bool is_network(const struct cli_command *self, int argc, char **argv) {
   struct cli_words words = cli_words_of(self, argc, argv);
   struct cli_word word;
@@ -315,7 +315,7 @@ int cli_run(const struct cli_command *self, int argc, char **argv) {
   if (is_network(self, argc, argv)) return cli_lua(self, argc, argv);
   struct options o = {.seed = 1, .steps = MOST_STEPS};
   struct cli_list files = {0}, rest = {0}, dims = {0}, of_networks = {0};
-  const char *folder = NULL;
+  const char *folder = NULL, *store = NULL;
   const struct cli_place places[] = {
       {.key = "json", .flag = &o.json},       {.key = "seed", .whole = &o.seed},
       {.key = "steps", .whole = &o.steps},    {.key = "trace", .text = &o.trace},
@@ -323,15 +323,16 @@ int cli_run(const struct cli_command *self, int argc, char **argv) {
       {.key = "task", .text = &o.task},       {.key = "", .list = &rest},
       {.key = "dim", .list = &dims},          {.key = "shape", .list = &of_networks},
       {.key = "input", .list = &of_networks}, {.key = "output", .text = &folder},
+      {.key = "db", .text = &store},
   };
   int count;
   if (!cli_parse(self, argc, argv, places, sizeof places / sizeof *places, &count)) return CLI_USAGE;
-  bool asks_network = of_networks.count || folder;
+  bool asks_network = of_networks.count || folder || store;
   free(of_networks.at);
   if (count != 1) return free(rest.at), free(dims.at), cli_wrong_usage(self, "give one file");
   if (asks_network)
     return free(rest.at), free(dims.at),
-           cli_wrong_usage(self, "--shape, --input and --output are for networks, FILE.onnx");
+           cli_wrong_usage(self, "--shape, --input, --output and --db are for networks, FILE.onnx");
   if (!o.steps || o.steps > INT64_MAX)
     return free(rest.at), free(dims.at), cli_wrong_usage(self, "--steps takes a number from 1 on");
   ms_error err = {.instruction = -1};

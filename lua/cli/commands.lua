@@ -43,7 +43,8 @@ local function run_options_of(options)
   return given
 end
 
--- What the tasks ended with: messages, what to type next; each under its name, where there are several. Gives whether each has a best.
+-- What the tasks ended with: messages, what to type next; each under its name, where there are several. Gives whether each has
+-- a best. states: what progress knows of them; nil: messages alone.
 local function report_tasks(tune, tasks, options, states)
   local all, progress, shown = true, ms.load "lua.cli.progress", 0
   for _, task in ipairs(tasks) do shown = shown + (task.of_whole == nil and 1 or 0) end
@@ -52,9 +53,10 @@ local function report_tasks(tune, tasks, options, states)
     all = all and (is_part or task.fastest ~= nil) and not task.error
     local message = task.error or not is_part and not task.fastest and not task:stopped() and tune.why(task)
     if message then cli.warn("msched tune: ", shown > 1 and progress.of_task(task.name, message) or task.name .. ": " .. message) end
-    if not options.json and not is_part and shown > 1 and task.fastest then print(task.name .. ":") end
-    if not options.json and not options["no-tune"] and not is_part then progress.print_best(task, states[task.name]) end
-    if not options.json and not is_part and task.fastest and task.fastest.id then cli.print_lines(next_commands(task, options)) end
+    local tells = states and not options.json and not is_part
+    if tells and shown > 1 and task.fastest then print(task.name .. ":") end
+    if tells and not options["no-tune"] then progress.print_best(task, states[task.name]) end
+    if tells and task.fastest and task.fastest.id then cli.print_lines(next_commands(task, options)) end
   end
   return all
 end
@@ -74,7 +76,7 @@ function commands.tune(options, files, rest)
     local found, why = pcall(ms.vendors, 1)
     if not found then refuse("--vendors: %s", tostring(why)) end
   end
-  local functions = cli.weighed_functions_of(files, rest, options.task, options.dim)
+  local functions, networks = cli.weighed_functions_of(files, rest, options.task, options.dim, options.shape)
   local tune, progress = ms.load "search.tune", ms.load "lua.cli.progress"
   for i = #functions, 1, -1 do
     if functions[i][1]:has_empty() then cli.warn("msched tune: ", tune.empty_text(table.remove(functions, i)[1])) end
@@ -90,9 +92,10 @@ function commands.tune(options, files, rest)
     if ms.interrupted() then refuse("interrupted before anything was measured; %s keeps what it had", store:path()) end
     error(tasks, 0)
   end
-  local all, kept = report_tasks(tune, tasks, options, states), 0
+  local all, kept = report_tasks(tune, tasks, options, #networks == 0 and states or nil), 0
   for _, task in ipairs(tasks) do kept = kept + task.kept end
   if ms.interrupted() then refuse("%s, and the next run goes on from there", tune.kept_text(kept, store:path())) end
+  for _, each in ipairs(all and not options.task and networks or {}) do ms.load "lua.cli.network".tell(each, tasks, options) end
   return all and DONE or FAILED
 end
 
@@ -265,7 +268,7 @@ function commands.space(options, files, rest)
   if #files ~= 1 then misuse("give one file") end
   cli.check_rest(files, rest)
   local tune, refusals, groups = ms.load "search.tune", ms.load "rules.refusals", ms.load "search.groups"
-  for _, func in ipairs(functions_of(files[1], rest, options.task, options.dim)) do
+  for _, func in ipairs(functions_of(files[1], rest, options.task, options.dim, options.shape)) do
     local empty = func:has_empty()
     if empty then cli.warn("msched space: ", tune.empty_text(func)) end
     local cut = not empty and not options.whole and groups.needed(func)

@@ -287,6 +287,8 @@ array:type(): string | Its elements' type.
 array:save(path: string) | Writes a file of NumPy's format .npy, which numpy.load reads.
 array:bytes(): string | The bytes of its elements, in their order.
 array:reshape(shape: integer[]): msched.array | A copy with as many elements in other extents.
+array:view(shape: integer[], type?: string, offset?: integer): msched.array | An array whose elements are this one's bytes from an offset on, a multiple of 64; it keeps this one alive.
+array:assign(other: msched.array): msched.array | Takes the elements of another of the same type and as many; gives the array.
 array:tolist(): number[] | Its elements as a flat list.
 array:random(seed?: integer, digits?: boolean): msched.array | Fills it with integers from -4 to 4, or with numbers that use all digits of their type: floats of either sign from 1/8 to 1, integers of eight bits; gives the array.
 array:difference(other: msched.array): number | The largest difference of two arrays' elements.
@@ -294,6 +296,8 @@ network:check(): msched.network | That it is whole: every value is given once, b
 network:giver(name: string): table? | The node that gives a value; nil: an input or a constant does.
 network:readers(name: string): table[] | The nodes that read a value.
 network:operators(): table<string, integer> | How often each operator stands in it.
+network:copy(): msched.network | A copy to change; arrays are shared.
+network:plan(options?: {@run}): table | The network as calls of kernels: nodes are fused into functions, images have their channels last, values share memory. Each function has the store's fastest schedule, after a search as ms.tune's, or with `no_tune` without one; `written = true` leaves functions as they are written; `given` are arrays of inputs where shapes depend on what is in them. The plan has run(inputs), which gives the outputs by name, time(seconds), profile(runs), arena_bytes, constant_bytes, and tasks.
 network:open_extents(): string[] | The extents of its inputs that are names still; ms.onnx gives them numbers by `shapes` and `dims`.
 network:static(given?: table<string, msched.array>): table | What every value is before it runs: {values, steps, fixed}; `steps` are {node, func, inputs, outputs}, a function each. `given` are arrays of inputs, whose elements are used where a shape depends on them; `fixed` names these.
 network:run(inputs: table<string, msched.array>, options?: {interpret: boolean?, target: string?, most_work: integer?}): table<string, msched.array>, table | Runs it node by node, compiled, or with `interpret` on the interpreter; the outputs by name, and a report. With `most_work`, functions of at most so many operations are interpreted too, others at samples, and compared.

@@ -20,8 +20,7 @@ const struct cli_command cli_commands[] = {
      cli_convert},
     {"run", "FILE",
      "Runs a function, or its schedule, on the reference interpreter and compiled; compares, and times it; or a "
-     "network, "
-     "FILE.onnx, node by node.",
+     "network, FILE.onnx, each of its functions as the store has it tuned, or else as the analytical model proposes.",
      cli_run},
     {"lower", "FILE", "Prints a function as code is generated from it, or after a pass of the lowering.", cli_lower},
     {"bench",
@@ -34,8 +33,9 @@ const struct cli_command cli_commands[] = {
      "trial. A FILE is one of functions, ops:NAME(ARGUMENTS) or suite:NAME.",
      cli_bench},
     {"tune", "FILE…",
-     "Searches for the fastest schedules of the functions of Lua or TVMScript files, of operators (ops:conv2d) or of "
-     "suites (suite:ops).",
+     "Searches for the fastest schedules of the functions of Lua or TVMScript files, of networks (FILE.onnx), of "
+     "operators "
+     "(ops:conv2d) or of suites (suite:ops).",
      cli_lua},
     {"top", "[NAME]", "Lists the fastest records of each workload.", cli_lua},
     {"show", "ID\nFILE\nops:NAME\nsuite:NAME",
@@ -60,7 +60,8 @@ const struct cli_command cli_commands[] = {
     {"db",
      "list\npin ID…\nunpin ID…\nprune\nmerge STORE…\ncheck\nrepair\ndelete ID…\ncompact\nexport [FILE]\nimport FILE",
      "Looks after the store; records come from TVM and go there.", cli_lua},
-    {"space", "FILE", "Prints the design space: every sketch as a trace.", cli_lua},
+    {"space", "FILE", "Prints the design space: every sketch as a trace; of a network, of each of its functions.",
+     cli_lua},
     {"doctor", "", "Shows what was found: cores, vectors, caches, measured peak and bandwidth.", cli_lua},
     {"help", "[NAME]", "Explains a command, an instruction, a query or a member of the Lua module.", cli_help},
     {NULL, NULL, NULL, NULL},

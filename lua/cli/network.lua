@@ -1,6 +1,6 @@
 -- Networks as commands take them: FILE.onnx, --shape and --dim.
 local ms = msched
-local cli = ms.load "lua.cli.cli"
+local cli, rates = ms.load "lua.cli.cli", ms.load "lua.cli.rates"
 local network = {}
 
 local MOST_EXTENT = 2147483647
@@ -40,6 +40,22 @@ function network.read(options, path)
   cli.refuse("%s", tostring(net))
 end
 
+-- Runs what a network is asked for; a refusal is the command's.
+local function attempt(f, ...)
+  local ok, result = ms.heeding(f, ...)
+  if ok then return result end
+  if type(result) == "table" then error(result, 0) end
+  cli.refuse("%s", tostring(result))
+end
+
+-- The functions of a network's plan, how often it has each, and the plan as it is prepared.
+function network.functions(options, path)
+  local prepared = attempt(ms.load "lua.net.plan".prepare, network.read(options, path))
+  local list, weights = {}, {}
+  for i, entry in ipairs(prepared.functions) do list[i], weights[i] = entry.func, entry.weight end
+  return list, weights, prepared
+end
+
 local function values_of(list)
   local values = {}
   for i, value in ipairs(list) do values[i] = {name = value.name, type = value.type, shape = value.shape and cli.list(value.shape)} end
@@ -58,6 +74,53 @@ function network.show(options, path)
   cli.put_json {network = net.name, producer = net.producer, opset = net.opsets[""], nodes = #net.nodes, constants = constants, operators = operators,
                 inputs = values_of(net.inputs), outputs = values_of(net.outputs)}
   return cli.DONE
+end
+
+-- ---- msched tune FILE.onnx ---------------------------------------------------------------------------------------
+
+local MOST_LISTED, SECONDS, RUNS = 12, 1.0, 5 -- lines of the table; of the whole that is timed; runs that are looked into
+
+-- Functions by their time in the network: {entry, seconds, runs, alone}.
+local function shares_of(opened, tasks)
+  local alone, by_entry, list = {}, {}, {}
+  for _, task in ipairs(tasks) do alone[task.func:hash()] = task.fastest and task.fastest.seconds end
+  for _, each in ipairs(opened:profile(RUNS)) do
+    local entry = each.group.kernel or "copies"
+    if not by_entry[entry] then
+      by_entry[entry] = {entry = entry, seconds = 0, alone = 0, name = each.group.kernel and entry.name or "copies"}
+      list[#list + 1] = by_entry[entry]
+    end
+    local known = by_entry[entry]
+    known.seconds, known.alone = known.seconds + each.seconds, known.alone + (each.group.kernel and alone[entry.hash] or 0)
+  end
+  table.sort(list, function(a, b) return a.seconds > b.seconds end)
+  return list
+end
+
+-- After tuning: the whole network, timed with the best of each task, and where its time goes.
+function network.tell(each, tasks, options)
+  local opened = attempt(ms.load "lua.net.plan".open, each.prepared, ms.load "lua.net.tune".builder(tasks, options.target))
+  opened:fill(options.seed or 1)
+  local seconds, runs = opened:time(SECONDS)
+  local list, inside, alone = shares_of(opened, tasks), 0, 0
+  for _, share in ipairs(list) do inside, alone = inside + share.seconds, alone + share.alone end
+  if options.json then
+    local functions = {}
+    for i, share in ipairs(list) do functions[i] = {name = share.name, seconds = share.seconds, alone_seconds = share.alone, weight = share.entry.weight} end
+    cli.put_json {event = "network", network = each.path, seconds = seconds, runs = runs, calls = #opened.calls, functions = cli.list(functions), alone_seconds = alone,
+                  arena_bytes = opened.arena_bytes, constant_bytes = opened.constant_bytes}
+    return
+  end
+  cli.print(string.format("network %s: %s, %s of %s; its functions one by one %s, alone %s; %.1f MB of values, %.1f MB of constants", each.path, cli.time_text(seconds),
+                          cli.count_text(#opened.calls, "call"), cli.count_text(#each.prepared.functions, "function"), cli.time_text(inside), cli.time_text(alone),
+                          opened.arena_bytes / 1e6, opened.constant_bytes / 1e6))
+  for i = 1, math.min(#list, MOST_LISTED) do
+    local share = list[i]
+    local count = share.entry.weight or 1
+    cli.print(string.format("  %4.1f %%  %10s  %3d x  %s  %s", 100 * share.seconds / inside, cli.time_text(share.seconds), count, share.name,
+                            share.entry.func and rates.text(cli.work_of(share.entry.func), share.seconds / count) or ""))
+  end
+  if #list > MOST_LISTED then cli.print(string.format("  and %d more", #list - MOST_LISTED)) end
 end
 
 -- ---- msched run FILE.onnx ----------------------------------------------------------------------------------------
@@ -100,21 +163,26 @@ end
 
 local MOST_STEPS = 20000000 -- operations of a node that are interpreted whole, where --steps says nothing else
 
+-- The kernels are those that the store has as the fastest, and of what was never tuned what the analytical model proposes.
 function network.run(options, path)
   local net = network.read(options, path)
   local arrays = given_inputs(net, options)
   fill(net, arrays, options.seed or 1)
-  local ok, outputs, report = pcall(net.run, net, arrays, {target = options.target, most_work = options.steps or MOST_STEPS})
-  if not ok then cli.refuse("%s", tostring(outputs)) end
+  local start = ms.clock()
+  local opened = attempt(net.plan, net, {target = options.target, no_tune = true, store = cli.open_store(options.db), given = arrays})
+  local build = ms.clock() - start
+  local outputs, report = table.unpack(attempt(function() return {opened:run(arrays, {most_work = options.steps or MOST_STEPS})} end))
+  local seconds, fixed = opened:time(0), opened.prepared.fixed
   if options.json then
-    cli.put_json {ok = true, functions = report.functions, seconds = report.seconds, build_seconds = report.build, elements = report.elements,
-                  interpreted_elements = report.compared, difference = report.most, fixed = cli.list(report.fixed)}
+    cli.put_json {ok = true, functions = #opened.prepared.functions, calls = #opened.calls, seconds = seconds, build_seconds = build, elements = report.elements,
+                  interpreted_elements = report.compared, difference = report.most, fixed = cli.list(fixed), arena_bytes = opened.arena_bytes,
+                  constant_bytes = opened.constant_bytes}
     if options.output then put_outputs(net, outputs, options.output, true) end
     return cli.DONE
   end
-  cli.print(string.format("%s, compiled in %s, run in %s; equal to the interpreter's at %d of %s", cli.count_text(report.functions, "function"),
-                          cli.time_text(report.build), cli.time_text(report.seconds), report.compared, cli.count_text(report.elements, "element")))
-  if #report.fixed > 0 then cli.print("shapes depend on what is in " .. table.concat(report.fixed, ", ") .. ": the functions are good for these values alone") end
+  cli.print(string.format("%s in %s, made in %s, run in %s; equal to the interpreter's at %d of %s", cli.count_text(#opened.prepared.functions, "function"),
+                          cli.count_text(#opened.calls, "call"), cli.time_text(build), cli.time_text(seconds), report.compared, cli.count_text(report.elements, "element")))
+  if #fixed > 0 then cli.print("shapes depend on what is in " .. table.concat(fixed, ", ") .. ": the functions are good for these values alone") end
   put_outputs(net, outputs, options.output)
   return cli.DONE
 end

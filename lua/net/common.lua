@@ -7,12 +7,13 @@ local Node = {}
 Node.__index = Node
 
 -- A node as its operator sees it: inputs as tensors, attributes by type, values that must be known.
---   values    {name = {name, shape, type, array}} of its inputs; known(value): its array, or nil
+--   values    {name = {name, shape, type, array, layout}} of its inputs; known(value): its array, or nil
 --   infer     takes a node that this one is made of, whose values are then known by their names
-function common.view(node, opset, values, known, infer)
+--   given     tensors by the names of values, which it reads where it would else read parameters
+function common.view(node, opset, values, known, infer, given)
   common.count_tensors()
-  return setmetatable({node = node, op = node.op, opset = opset, values = values, known = known, infer = infer, tensors = {}, used = {}, ranges = {},
-                       tables = {}, made = 0}, Node)
+  return setmetatable({node = node, op = node.op, opset = opset, values = values, known = known, infer = infer, given = given or {}, tensors = {}, used = {},
+                       ranges = {}, tables = {}, made = 0}, Node)
 end
 
 function Node:fail(format, ...)
@@ -37,7 +38,11 @@ function Node:rank(i) return #self:shape(i) end
 function Node:x(i)
   if not self.tensors[i] then
     local value = self:value(i)
-    self.tensors[i] = te.placeholder(value.shape, value.type, "x" .. i)
+    local tensor = self.given[value.name]
+    if not tensor then
+      tensor = common.placed(te.placeholder(common.in_memory(value.shape, value.layout), value.type, "x" .. i), value.shape, value.layout)
+    end
+    self.tensors[i] = tensor
     self.used[#self.used + 1] = i
   end
   return self.tensors[i]
@@ -45,8 +50,9 @@ end
 
 -- A tensor of elements that the operator itself knows, as tables of weights: a constant that its function takes.
 function Node:table(array)
-  local T = te.placeholder(array:shape(), array:type(), "table" .. #self.tables + 1)
-  self.tables[#self.tables + 1] = {tensor = T, name = self:fresh "table", array = array}
+  local name = self:fresh "table"
+  local T = self.given[name] or te.placeholder(array:shape(), array:type(), "table" .. #self.tables + 1)
+  self.tables[#self.tables + 1] = {tensor = T, name = name, array = array}
   return T
 end
 
@@ -60,10 +66,13 @@ end
 
 -- ---- Nodes that a node is made of --------------------------------------------------------------------------------
 
+-- A value whose elements are known, whatever the network is given.
+function common.constant(name, array) return {name = name, shape = array:shape(), type = array:type(), array = array, constant = true} end
+
 -- A constant of the node's own, by its name.
 function Node:constant(array)
   local name = self:fresh "constant"
-  self.values[name] = {name = name, shape = array:shape(), type = array:type(), array = array}
+  self.values[name] = common.constant(name, array)
   return name
 end
 -- The names of the first `outputs` values of a node of this operator, which stands in the place of this one. domain: "msched" has
@@ -77,7 +86,7 @@ end
 -- The nodes of a graph; the names of its outputs, a list.
 function Node:inline(graph, inputs)
   local nodes, constants, outputs = ms.load "lua.net.inline".graph(graph, inputs, self:fresh "step" .. "/")
-  for _, c in ipairs(constants) do self.values[c.name] = {name = c.name, shape = c.array:shape(), type = c.array:type(), array = c.array} end
+  for _, c in ipairs(constants) do self.values[c.name] = common.constant(c.name, c.array) end
   self.infer()
   for _, node in ipairs(nodes) do self.infer(node) end
   for _, name in ipairs(outputs) do
@@ -201,20 +210,69 @@ function common.is_unsigned(t) return t:find "^uint" ~= nil end
 
 -- ---- Tensors -----------------------------------------------------------------------------------------------------
 
-local counter = 0 -- of a node's tensors: equal nodes make equal functions
--- compute(shape, type, f): f of the list of indices; where nothing is in it, f is not asked.
-function common.compute(shape, t, f)
-  counter = counter + 1
-  local axes = {}
-  for d = 1, #shape do axes[d] = "i" .. d end
-  local empty = common.count(shape) == 0
-  return (te.compute(shape, function(...)
-    if empty then return te.const(common.is_float(t) and 0.0 or 0, t) end
-    return te.cast(f {...}, t)
-  end, "t" .. counter, axes))
+-- A layout is a list of dimensions: where it is {1, 3, 4, 2}, the second dimension in memory is the third of the tensor. It
+-- shows nowhere in what an operator says: a tensor that has one is indexed, and has a shape, as ONNX has it.
+local Placed = {}
+Placed.__index = function(t, key)
+  if type(key) ~= "table" then return rawget(t.tensor, key) end
+  local at = {}
+  for d, of in ipairs(t.layout) do at[d] = key[of] end
+  return t.tensor[at]
 end
 
+-- Extents in memory of those that a tensor has.
+function common.in_memory(shape, layout)
+  if not layout then return shape end
+  local extents = {}
+  for d, of in ipairs(layout) do extents[d] = shape[of] end
+  return extents
+end
+
+-- A tensor whose extents are in memory, as one with the given shape; and the tensor again.
+function common.placed(tensor, shape, layout)
+  if not layout then return tensor end
+  return setmetatable({tensor = tensor, shape = shape, layout = layout}, Placed)
+end
+function common.unplaced(X) return getmetatable(X) == Placed and X.tensor or X end
+
+-- with_layout(layout, f, …): f, of which all tensors that are computed meanwhile, and have as many dimensions, get the layout.
+local current
+function common.with_layout(layout, f, ...)
+  local before = current
+  current = layout
+  local results = table.pack(pcall(f, ...))
+  current = before
+  if not results[1] then error(results[2], 0) end
+  return table.unpack(results, 2, results.n)
+end
+
+local counter = 0 -- of a node's tensors: equal nodes make equal functions
 function common.count_tensors() counter = 0 end
+
+-- te.compute in the current layout; f gets a list of indices.
+local function computed(shape, f)
+  counter = counter + 1
+  local layout = current and #current == #shape and current or nil
+  local axes = {}
+  for d = 1, #shape do axes[d] = "i" .. (layout and layout[d] or d) end
+  local tensors = table.pack(te.compute(common.in_memory(shape, layout), function(...)
+    if not layout then return f {...} end
+    local indices, given = {}, {...}
+    for d, of in ipairs(layout) do indices[of] = given[d] end
+    return f(indices)
+  end, "t" .. counter, axes))
+  for i = 1, tensors.n do tensors[i] = common.placed(tensors[i], shape, layout) end
+  return table.unpack(tensors, 1, tensors.n)
+end
+
+-- compute(shape, type, f): f of the list of indices; where nothing is in it, f is not asked.
+function common.compute(shape, t, f)
+  local empty = common.count(shape) == 0
+  return (computed(shape, function(indices)
+    if empty then return te.const(common.is_float(t) and 0.0 or 0, t) end
+    return te.cast(f(indices), t)
+  end))
+end
 
 -- f of the tensor of a list that is at a place, from 0 on: halves by turns, so that many are a tree and not a chain.
 function common.choose(tensors, first, last, place, f)
@@ -225,12 +283,10 @@ end
 
 -- A tensor that is reduced: f(indices, reduced) of axes with these extents; by te.sum or another reducer.
 function common.reduce(shape, extents, reducer, f)
-  counter = counter + 1
-  local axes, reduced = {}, {}
-  for d = 1, #shape do axes[d] = "i" .. d end
+  local reduced = {}
   for d, extent in ipairs(extents) do reduced[d] = te.reduce_axis(extent, "r" .. d) end
   if #reduced == 0 then reduced[1] = te.reduce_axis(1, "r1") end
-  return te.compute(shape, function(...) return reducer(f({...}, reduced), reduced) end, "t" .. counter, axes)
+  return computed(shape, function(indices) return reducer(f(indices, reduced), reduced) end)
 end
 
 -- The shape that all have in common, aligned at their ends.

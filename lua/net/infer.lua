@@ -8,17 +8,20 @@ local infer = {}
 
 local FAMILIES = {"elementwise", "shapes", "reductions", "products", "windows", "attention", "losses", "resize", "sampling",
                   "control", "recurrent", "fused", "quantized"}
-local operators -- by name, of ONNX's own domain; others by domain.name
+local operators, family_of -- by name, of ONNX's own domain; others by domain.name
 local function known_operators()
   if not operators then
-    operators = {}
+    operators, family_of = {}, {}
     for _, family in ipairs(FAMILIES) do
-      for name, f in pairs(ms.load("lua.net.operators." .. family)) do operators[name] = f end
+      for name, f in pairs(ms.load("lua.net.operators." .. family)) do operators[name], family_of[name] = f, family end
     end
   end
   return operators
 end
-local function operator_of(node) return known_operators()[node.domain == "" and node.op or node.domain .. "." .. node.op] end
+local function key_of(node) return node.domain == "" and node.op or node.domain .. "." .. node.op end
+local function operator_of(node) return known_operators()[key_of(node)] end
+-- The file of operators/ that a node's operator stands in.
+function infer.family(node) return operator_of(node) and family_of[key_of(node)] end
 
 -- Every node of an operator that is not known is named, those of graphs in graphs too, before anything else is looked at.
 local function add_unknown(nodes, problems)
@@ -53,7 +56,7 @@ local function interpret(step, values)
   for i, name in ipairs(step.inputs) do arrays[i] = values[name].array end
   for _, name in ipairs(step.outputs) do
     local value = values[name]
-    value.array = ms.array(value.shape, value.type)
+    value.array = ms.array(common.in_memory(value.shape, value.layout), value.type)
     arrays[#arrays + 1] = value.array
   end
   ms.interpret(step.func, table.unpack(arrays))
@@ -84,29 +87,31 @@ local function function_name(node) return (node.op:lower():gsub("[^%w_]", "_")) 
 local function step_of(node, view, results)
   local params, inputs, outputs = {}, {}, {}
   for _, i in ipairs(view.used) do
-    params[#params + 1], inputs[#inputs + 1] = view.tensors[i], view:value(i).name
+    params[#params + 1], inputs[#inputs + 1] = common.unplaced(view.tensors[i]), view:value(i).name
   end
   for _, t in ipairs(view.tables) do
     params[#params + 1], inputs[#inputs + 1] = t.tensor, t.name
   end
   for i, name in ipairs(node.outputs) do
-    if name ~= "" then params[#params + 1], outputs[#outputs + 1] = results[i], name end
+    if name ~= "" then params[#params + 1], outputs[#outputs + 1] = common.unplaced(results[i]), name end
   end
   return {node = node, func = te.func(function_name(node), params), inputs = inputs, outputs = outputs, ranges = view.ranges}
 end
 
 local function add_step(state, node, view, results)
-  for _, t in ipairs(view.tables) do state.values[t.name] = {name = t.name, shape = t.array:shape(), type = t.array:type(), array = t.array} end
+  for _, t in ipairs(view.tables) do state.values[t.name] = common.constant(t.name, t.array) end
   local step = step_of(node, view, results)
-  local is_constant, work = true, 0
-  for _, name in ipairs(step.inputs) do is_constant = is_constant and state.values[name].array ~= nil end
+  local is_constant, is_known, work = true, true, 0
+  for _, name in ipairs(step.inputs) do
+    is_constant, is_known = is_constant and state.values[name].constant, is_known and state.values[name].array ~= nil
+  end
   for i, name in ipairs(node.outputs) do
     if name ~= "" then
-      state.values[name] = {name = name, shape = results[i].shape, type = results[i].type, step = step}
+      state.values[name] = {name = name, shape = results[i].shape, type = results[i].type, layout = results[i].layout, step = step, constant = is_constant}
       work = work + elements_of(state.values[name])
     end
   end
-  if is_constant and work <= MOST_FOLDED and step.func:flops() <= MOST_WORK then interpret(step, state.values)
+  if is_constant and is_known and work <= MOST_FOLDED and step.func:flops() <= MOST_WORK then interpret(step, state.values)
   else state.steps[#state.steps + 1] = step end
 end
 
@@ -121,7 +126,9 @@ local function take_names(state, node, names)
 end
 
 local MOST_NODES = 20000 -- that nodes are made of
-local function infer_node(state, node)
+
+-- The tensors, or arrays, that a node gives: its view of its inputs, and a list. given: as common.view has it.
+local function results_of(state, node, given)
   local function known(value) return known_array(state, value) end
   local view = common.view(node, node.opset or state.net.opsets[""], state.values, known, function(inner)
     state.made = state.made + 1
@@ -129,8 +136,13 @@ local function infer_node(state, node)
     if not inner then return end -- a step of a loop counts too: its graph may have no nodes
     inner.opset = inner.opset or node.opset
     state.infer(inner)
-  end)
-  local results = {operator_of(node)(view)}
+  end, given)
+  return view, {common.with_layout(state.net.layouts[node.outputs[1]], operator_of(node), view)}
+end
+infer.results_of = results_of
+
+local function infer_node(state, node)
+  local view, results = results_of(state, node)
   local names = type(results[1]) == "table" and results[1].names
   for i, name in ipairs(node.outputs) do
     if name ~= "" and (names or results)[i] == nil then view:fail("output %d, %s, is not given", i, name) end
@@ -138,7 +150,7 @@ local function infer_node(state, node)
   if names then return take_names(state, node, names) end
   if ms.type(results[1]) ~= "array" then return add_step(state, node, view, results) end
   for i, name in ipairs(node.outputs) do
-    if name ~= "" then state.values[name] = {name = name, shape = results[i]:shape(), type = results[i]:type(), array = results[i]} end
+    if name ~= "" then state.values[name] = common.constant(name, results[i]) end
   end
 end
 
@@ -146,7 +158,7 @@ end
 
 local function start_values(net, given)
   local values, problems = {}, {}
-  for name, array in pairs(net.constants) do values[name] = {name = name, shape = array:shape(), type = array:type(), array = array} end
+  for name, array in pairs(net.constants) do values[name] = common.constant(name, array) end
   for _, input in ipairs(net.inputs) do
     local array = given[input.name]
     if array and array:type() ~= input.type then
@@ -181,8 +193,8 @@ local function refusal_of(message, node)
   error(message, 0)
 end
 
--- infer.static(net [, given]): {values = {name = {name, shape, type, array}}, steps = {{node, func, inputs, outputs, ranges}},
--- fixed = {input's name = true}}. given: arrays of inputs, whose elements are taken where a shape depends on them; the
+-- infer.static(net [, given]): {net, values = {name = {name, shape, type, layout, array, constant}}, steps = {{node, func, inputs,
+-- outputs, ranges}}, fixed = {input's name = true}}. given: arrays of inputs, whose elements are taken where a shape depends on them; the
 -- network is then good for these alone, as `fixed` says.
 function infer.static(net, given)
   given = given or {}
@@ -194,7 +206,7 @@ function infer.static(net, given)
     local ok, message = pcall(infer_node, state, node)
     if not ok then network.refuse(net, {refusal_of(message, node)}) end
   end
-  return {values = state.values, steps = state.steps, fixed = state.fixed}
+  return state
 end
 
 return infer

@@ -3,6 +3,7 @@
 --   inputs, outputs                lists of {name, type, shape}; what stands in a shape is an extent, or the name of one
 --   constants                      arrays by the name of their value
 --   nodes                          a list of {op, domain, name, inputs, outputs, attributes}, in an order that can be run
+--   layouts                        of values that are not in memory as their shapes say: lists of dimensions (common.lua)
 -- Values are strings; "" stands for one that is left out. net:check() brings the nodes into order after a change.
 local ms = msched
 local inline = ms.load "lua.net.inline"
@@ -27,6 +28,7 @@ network.refuse = refuse
 
 -- net:run and net:static are loaded when they are first called.
 function Network:run(...) return ms.load "lua.net.run".run(self, ...) end
+function Network:plan(...) return ms.load "lua.net.tune".plan(self, ...) end
 function Network:static(...) return ms.load "lua.net.infer".static(self, ...) end
 
 -- A node as messages name it: by its name, and where it has none by its first output.
@@ -131,6 +133,23 @@ function Network:check()
   return self
 end
 
+-- A copy to change: its nodes and lists are its own; arrays and attributes are shared, as nothing writes in them.
+function Network:copy()
+  local function list(t) return table.move(t, 1, #t, 1, {}) end
+  local made = setmetatable({}, Network)
+  for key, value in pairs(self) do made[key] = value end
+  made.nodes, made.constants, made.layouts = {}, {}, {}
+  for i, node in ipairs(self.nodes) do
+    local copied = {}
+    for key, value in pairs(node) do copied[key] = value end
+    copied.inputs, copied.outputs = list(node.inputs), list(node.outputs)
+    made.nodes[i] = copied
+  end
+  for name, array in pairs(self.constants) do made.constants[name] = array end
+  for name, order in pairs(self.layouts) do made.layouts[name] = order end
+  return made
+end
+
 -- ---- Walking -----------------------------------------------------------------------------------------------------
 
 -- The node that gives a value; nil: it is an input or a constant.
@@ -151,6 +170,35 @@ function Network:readers(name)
     end
   end
   return list
+end
+
+-- Adds the names of values that the nodes of a graph read.
+local function add_reads(nodes, names)
+  for _, node in ipairs(nodes) do
+    for _, name in ipairs(node.inputs) do names[name] = name ~= "" or nil end
+    for _, graph in pairs(node.attributes) do
+      if type(graph) == "table" and graph.nodes then
+        add_reads(graph.nodes, names)
+        for _, output in ipairs(graph.outputs or {}) do names[output.name] = true end
+      end
+    end
+  end
+end
+
+-- The names of values that have to stay as they are: what the network gives, and what graphs in its nodes' attributes read, which
+-- see its values by their names. A set.
+function Network:fixed_names()
+  local names = {}
+  for _, output in ipairs(self.outputs) do names[output.name] = true end
+  for _, node in ipairs(self.nodes) do
+    for _, graph in pairs(node.attributes) do
+      if type(graph) == "table" and graph.nodes then
+        add_reads(graph.nodes, names)
+        for _, output in ipairs(graph.outputs or {}) do names[output.name] = true end
+      end
+    end
+  end
+  return names
 end
 
 -- How often each operator stands in it.
@@ -276,7 +324,7 @@ end
 local function of_graph(model, path)
   local graph = model.graph
   local net = setmetatable({path = path, name = graph.name, producer = model.producer, opsets = model.opsets, functions = model.functions,
-                            inputs = {}, outputs = graph.outputs, nodes = graph.nodes, constants = {}}, Network)
+                            inputs = {}, outputs = graph.outputs, nodes = graph.nodes, constants = {}, layouts = {}}, Network)
   local problems = {}
   check_opsets(net, problems)
   for i, initializer in ipairs(graph.initializers) do

@@ -25,16 +25,17 @@ end
 local SAMPLES = 16
 local TOLERANCE = {float16 = 4e-3, bfloat16 = 3e-2, float32 = 1e-4, float64 = 1e-9}
 
--- What a step's kernel made, beside the interpreter: everywhere, or at samples where that would take long.
-local function compare(net, step, given, got, most_work, report)
+-- What a function's kernel made of arrays, beside the interpreter: everywhere, or at samples where that would take long. what:
+-- how messages call it; report: {compared, elements, most}, which grow.
+function run.compare(net, func, what, given, got, most_work, report)
   local mine, before = {}, {}
   for i, array in ipairs(given) do mine[i] = array end
   for i, array in ipairs(got) do
     before[i] = ms.array(array:shape(), array:type())
     mine[#given + i] = ms.array(array:shape(), array:type())
   end
-  local whole = step.func:flops() <= most_work
-  if whole then ms.interpret(step.func, table.unpack(mine)) else ms.interpret_samples(step.func, 1, SAMPLES, table.unpack(mine)) end
+  local whole = func:flops() <= most_work
+  if whole then ms.interpret(func, table.unpack(mine)) else ms.interpret_samples(func, 1, SAMPLES, table.unpack(mine)) end
   for i, array in ipairs(got) do
     local want, largest = mine[#given + i], 1.0
     local difference, count
@@ -43,7 +44,7 @@ local function compare(net, step, given, got, most_work, report)
     report.compared, report.elements = report.compared + count, report.elements + #array
     report.most = math.max(report.most, difference / largest)
     if not (difference <= (TOLERANCE[array:type()] or 0) * largest) and largest < math.huge then
-      network.refuse(net, {string.format("%s: compiled, it differs from the interpreter's by %g", network.node_text(step.node), difference)})
+      network.refuse(net, {string.format("%s: compiled, it differs from the interpreter's by %g", what, difference)})
     end
   end
 end
@@ -64,7 +65,7 @@ function run.run(net, inputs, options)
     local given, got = {}, {}
     for i, name in ipairs(step.inputs) do given[i] = arrays[name] end
     for i, name in ipairs(step.outputs) do
-      got[i] = ms.array(plan.values[name].shape, plan.values[name].type)
+      got[i] = ms.array(common.in_memory(plan.values[name].shape, plan.values[name].layout), plan.values[name].type)
       arrays[name] = got[i]
     end
     check_ranges(net, step, arrays)
@@ -79,7 +80,7 @@ function run.run(net, inputs, options)
       local built = ms.clock()
       kernel:run(table.unpack(all))
       report.build, report.seconds = report.build + built - start, report.seconds + ms.clock() - built
-      if options.most_work then compare(net, step, given, got, options.most_work, report) end
+      if options.most_work then run.compare(net, step.func, network.node_text(step.node), given, got, options.most_work, report) end
     end
     for _, name in ipairs(step.inputs) do if last[name] == at then arrays[name] = nil end end
   end

@@ -1,4 +1,4 @@
--- Runs the tests that onnx_nodes.py has written, on the interpreter and compiled, and counts: right, refused, wrong. A refusal is a
+-- Runs the tests that onnx_nodes.py has written, on the interpreter and as compiled plans, and counts: right, refused, wrong. A refusal is a
 -- message of ours; what else is raised is wrong. Exit status 1 where one is wrong.
 local ms = msched
 local only_interpreted = arg[2] == "interpret"
@@ -30,7 +30,10 @@ local function judge(model, data, rtol, atol, interpret)
     for name, array in pairs(holder.constants) do
       if name:find "^in:" then inputs[name:sub(4)] = array else wanted[name:sub(5)] = array end
     end
-    local ran, outputs = pcall(net.run, net, inputs, {interpret = interpret})
+    local ran, outputs = pcall(function()
+      if interpret then return (net:run(inputs, {interpret = true})) end
+      return (net:plan {written = true, given = inputs}:run(inputs))
+    end)
     if not ran then return tostring(outputs):find(model, 1, true) and "refused" or "wrong", tostring(outputs) end
     for _, output in ipairs(net.outputs) do
       local why = not outputs[output.name] and "it is not given" or close(outputs[output.name], wanted[output.name], rtol, atol)

@@ -1,0 +1,185 @@
+-- Fusion: the nodes of a network in groups, each of which becomes one function of tensors. A group has at most one node that
+-- is a product, a window or a reduction; around it is what is elementwise or changes shapes only. What a group gives is
+-- read by others whole, so a value between two of its nodes is never in memory.
+local ms = msched
+local te, common, infer = ms.te, ms.load "lua.net.common", ms.load "lua.net.infer"
+local fuse = {}
+
+local MOST_NODES, MOST_INPUTS = 16, 24 -- of a group
+
+-- ---- What a node is ----------------------------------------------------------------------------------------------
+
+local function set(text)
+  local names = {}
+  for name in text:gmatch "%S+" do names[name] = true end
+  return names
+end
+-- Their results are the bytes of their first inputs, in other extents.
+local ALIAS = set "Identity Dropout Reshape Flatten Squeeze Unsqueeze"
+-- Each element of what they give is one of what they take, and each is taken once.
+local BIJECTIVE = set "Identity Dropout Reshape Flatten Squeeze Unsqueeze Transpose DepthToSpace SpaceToDepth"
+local ELEMENTWISE = set "BatchNormalization" -- that stand in files of others
+local ALONE = set "TopK CumSum ScatterND ScatterElements NonZero Scatter"
+local OF_FAMILY = {elementwise = "elementwise", shapes = "injective", reductions = "reduction", products = "anchor", windows = "anchor"}
+
+-- "elementwise", "injective", "reduction", "anchor", or "alone": it is fused with nothing.
+local function kind_of(step)
+  if #step.outputs ~= 1 or ALONE[step.node.op] then return "alone" end
+  if ELEMENTWISE[step.node.op] then return "elementwise" end
+  return OF_FAMILY[infer.family(step.node)] or "alone"
+end
+
+local function elements(state, name) return common.count(state.values[name].shape) end
+
+local function is_alias(state, step)
+  if not ALIAS[step.node.op] or #step.inputs ~= 1 or #step.outputs ~= 1 then return false end
+  return not state.values[step.inputs[1]].layout and not state.values[step.outputs[1]].layout
+end
+
+-- ---- Groups ------------------------------------------------------------------------------------------------------
+
+-- A group of one step. output: its last value; heavy: the kind of its one product, window or reduction, or nil; alone; plain:
+-- every node is elementwise or a bijection, of as many elements as the group gives; checked: values whose elements are
+-- looked at before it runs.
+local function group_of(state, step, at)
+  local kind = kind_of(step)
+  local g = {steps = {step}, at = {[step] = at}, output = step.outputs[1], alone = kind == "alone", heavy = (kind == "anchor" or kind == "reduction") and kind or nil,
+             checked = {}, alias = is_alias(state, step)}
+  g.moves = kind == "injective"
+  g.plain = kind == "elementwise" or BIJECTIVE[step.node.op] == true
+  for _, range in ipairs(step.ranges) do g.checked[range.input] = true end
+  return g
+end
+
+local function inputs_of(steps)
+  local made, seen, list = {}, {}, {}
+  for _, step in ipairs(steps) do
+    for _, name in ipairs(step.outputs) do made[name] = true end
+  end
+  for _, step in ipairs(steps) do
+    for _, name in ipairs(step.inputs) do
+      if not made[name] and not seen[name] then seen[name], list[#list + 1] = true, name end
+    end
+  end
+  return list
+end
+
+-- Whether what p gives may be computed inside g, which alone reads it.
+local function may_join(state, p, g)
+  if p.alone or g.alone or g.alias or g.checked[p.output] or #p.steps + #g.steps > MOST_NODES then return false end
+  local whole = elements(state, p.output) == elements(state, g.output)
+  if g.heavy then return g.heavy == "reduction" and not p.heavy and not p.moves and p.plain and g.steps[1].inputs[1] == p.output and #g.steps == 1 end
+  if p.heavy then return g.plain and whole end
+  return whole or p.moves and not p.heavy and #p.steps == 1
+end
+
+local function join(p, g)
+  local joined = {steps = table.move(g.steps, 1, #g.steps, #p.steps + 1, table.move(p.steps, 1, #p.steps, 1, {})), at = {}, output = g.output, heavy = p.heavy or g.heavy,
+                  alone = false, alias = p.alias and g.alias, plain = p.plain and g.plain, moves = p.moves or g.moves, checked = {}}
+  for _, each in ipairs {p, g} do
+    for step, at in pairs(each.at) do joined.at[step] = at end
+    for name in pairs(each.checked) do joined.checked[name] = true end
+  end
+  if p.heavy then joined.plain = g.plain end
+  table.sort(joined.steps, function(a, b) return joined.at[a] < joined.at[b] end)
+  return joined
+end
+
+-- fuse.groups(state): the steps of infer.static in groups, in an order that can be run: a list of {steps, inputs, outputs,
+-- alias}.
+function fuse.groups(state)
+  local groups, maker, readers, kept = {}, {}, {}, {}
+  for _, output in ipairs(state.net.outputs) do kept[output.name] = true end
+  for at, step in ipairs(state.steps) do
+    local g = group_of(state, step, at)
+    groups[g] = true
+    for _, name in ipairs(step.outputs) do maker[name] = g end
+    for _, name in ipairs(step.inputs) do
+      readers[name] = readers[name] or {}
+      readers[name][g] = true
+    end
+  end
+  local changed = true
+  while changed do
+    changed = false
+    for at = #state.steps, 1, -1 do -- the last of those that could join: its elements are still near
+      local name = state.steps[at].outputs[1]
+      local p = maker[name]
+      local g = p.output == name and #p.steps[#p.steps].outputs == 1 and readers[name] and next(readers[name])
+      if g and g ~= p and not next(readers[name], g) and not kept[name] and may_join(state, p, g) then
+        local joined = join(p, g)
+        if #inputs_of(joined.steps) <= MOST_INPUTS then
+          groups[p], groups[g], groups[joined], changed = nil, nil, true, true
+          for _, step in ipairs(joined.steps) do
+            for _, given in ipairs(step.outputs) do maker[given] = joined end
+            for _, taken in ipairs(step.inputs) do readers[taken][p], readers[taken][g], readers[taken][joined] = nil, nil, true end
+          end
+        end
+      end
+    end
+  end
+  local list = {}
+  for at, step in ipairs(state.steps) do
+    local g = maker[step.outputs[1]]
+    if g.steps[#g.steps] == step then
+      list[#list + 1] = {steps = g.steps, inputs = inputs_of(g.steps), outputs = step.outputs, alias = g.alias, ranges = {}}
+    end
+  end
+  return list
+end
+
+-- ---- Functions ---------------------------------------------------------------------------------------------------
+
+-- A constant of one element is a number in the function's text.
+local Literal = {}
+Literal.__index = function(t, key)
+  return type(key) == "table" and te.const(t.value, t.type) or nil
+end
+
+local function literal_of(value)
+  local array = value.array
+  if not array or #array ~= 1 or value.layout then return nil end
+  local x = array:tolist()[1]
+  if value.type == "bool" then x = x ~= 0 end
+  if common.is_float(value.type) then x = x + 0.0 elseif value.type ~= "bool" then x = math.tointeger(x) end
+  return x ~= nil and setmetatable({value = x, type = value.type, shape = value.shape}, Literal) or nil
+end
+
+-- Its operators and the extents that it gives: conv_relu_1x64x56x56.
+local MOST_NAMED = 4 -- operators
+local function name_of(state, group)
+  local parts = {}
+  for i, step in ipairs(group.steps) do
+    if i > MOST_NAMED then break end
+    parts[i] = step.node.op:lower():gsub("[^%w_]", "_")
+  end
+  parts[#parts + 1] = #group.outputs > 0 and table.concat(state.values[group.outputs[1]].shape, "x") or nil
+  return table.concat(parts, "_")
+end
+
+-- Makes the group's function: func, whose parameters are its inputs (those of them that are not numbers in its text) and then
+-- its outputs; ranges, of indices that are looked at before it runs. name: what it is called, or else by its operators.
+function fuse.build(state, group, name)
+  local made, params, inputs = {}, {}, {}
+  for _, input in ipairs(inputs_of(group.steps)) do
+    local value = state.values[input]
+    made[input] = literal_of(value)
+    if not made[input] then
+      local tensor = te.placeholder(common.in_memory(value.shape, value.layout), value.type, "x" .. #inputs + 1)
+      made[input], inputs[#inputs + 1], params[#params + 1] = common.placed(tensor, value.shape, value.layout), input, tensor
+    end
+  end
+  group.ranges = {}
+
+  for _, step in ipairs(group.steps) do
+    local view, results = infer.results_of(state, step.node, made)
+    table.move(view.ranges, 1, #view.ranges, #group.ranges + 1, group.ranges)
+    for i, output in ipairs(step.node.outputs) do made[output] = output ~= "" and results[i] or nil end
+  end
+  for _, output in ipairs(group.outputs) do params[#params + 1] = common.unplaced(made[output]) end
+  group.inputs, group.name = inputs, name or name_of(state, group)
+  group.func = te.func(group.name, params)
+  return group
+end
+
+return fuse

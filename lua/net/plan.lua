@@ -1,0 +1,288 @@
+-- A plan: a network as calls of kernels in order. Its values lie in one arena, each where it is out of the way of those that
+-- live while it does; constants and what depends on them alone are made when it is opened.
+local ms = msched
+local network, infer, common = ms.load "lua.net.network", ms.load "lua.net.infer", ms.load "lua.net.common"
+local fuse, layout, passes = ms.load "lua.net.fuse", ms.load "lua.net.layout", ms.load "lua.net.passes"
+local plan = {}
+
+-- ---- From a network to groups ------------------------------------------------------------------------------------
+
+-- The network of the steps of what infer.static made: nodes that are made of others are these, what is known is a constant, and
+-- what nothing needs is gone.
+local function settled(state)
+  local net, needed, nodes = state.net:copy(), {}, {}
+  for _, output in ipairs(net.outputs) do needed[output.name] = true end
+  for at = #state.steps, 1, -1 do
+    local step, reads = state.steps[at], false
+    for _, name in ipairs(step.outputs) do reads = reads or needed[name] end
+    if reads then
+      local node = {}
+      for key, value in pairs(step.node) do node[key] = value end
+      node.inputs = {}
+      for i, name in ipairs(step.node.inputs) do
+        local value = name ~= "" and state.values[name]
+        node.inputs[i] = value and value.name or ""
+        if value and value.array and not state.given[value.name] then net.constants[value.name] = value.array end
+      end
+      for _, name in ipairs(step.inputs) do needed[name] = true end
+      table.insert(nodes, 1, node)
+    end
+  end
+  for _, output in ipairs(net.outputs) do
+    local value = state.values[output.name]
+    if value.array and not state.given[output.name] then net.constants[output.name] = value.array end
+  end
+  net.nodes = nodes
+  return net
+end
+
+-- Steps whose inputs are all constants are computed now, by kernels as they are written; the others remain.
+local function fold(state)
+  local kept = {}
+  for _, step in ipairs(state.steps) do
+    if state.values[step.outputs[1]].constant then
+      local arrays = {}
+      for i, name in ipairs(step.inputs) do arrays[i] = state.values[name].array end
+      for _, name in ipairs(step.outputs) do
+        local value = state.values[name]
+        value.array = ms.array(common.in_memory(value.shape, value.layout), value.type)
+        arrays[#arrays + 1] = value.array
+      end
+      ms.build(step.func):run(table.unpack(arrays))
+    else kept[#kept + 1] = step end
+  end
+  state.steps = kept
+end
+
+-- Groups that are equal are one function: {func, weight, groups}, in the order in which they first stand. Those that are not,
+-- and have one name, are told apart by numbers.
+local function distinct(state, groups)
+  local by_hash, list, named = {}, {}, {}
+  for _, g in ipairs(groups) do
+    if not g.alias then
+      fuse.build(state, g)
+      local hash = g.func:hash()
+      local known = by_hash[hash]
+      if not known then
+        named[g.name] = (named[g.name] or 0) + 1
+        if named[g.name] > 1 then fuse.build(state, g, string.format("%s_%d", g.name, named[g.name])) end
+      end
+      if not known then
+        known = {func = g.func, hash = g.func:hash(), name = g.name, weight = 0, groups = {}}
+        by_hash[hash], list[#list + 1] = known, known
+      end
+      known.weight = known.weight + 1
+      known.groups[#known.groups + 1] = g
+      g.kernel = known
+    end
+  end
+  return list
+end
+
+-- plan.prepare(net [, {given = arrays, layouts = false}]): {net, state, groups, functions, fixed}. The network itself stays as
+-- it is. given: arrays of inputs, where shapes depend on what is in them.
+function plan.prepare(net, options)
+  options = options or {}
+  local first = infer.static(passes.run(net, options), options.given)
+  local work = settled(first)
+  local state = infer.static(options.layouts ~= false and layout.choose(work, first.values) or work, options.given)
+  fold(state)
+  local groups = fuse.groups(state)
+  return {net = net, state = state, groups = groups, functions = distinct(state, groups), fixed = ms.sorted_keys(first.fixed)}
+end
+
+-- ---- Memory ------------------------------------------------------------------------------------------------------
+
+local ALIGNMENT = 64
+local WIDTH = {bool = 1, int8 = 1, uint8 = 1, int16 = 2, uint16 = 2, float16 = 2, bfloat16 = 2, int32 = 4, uint32 = 4, float32 = 4, int64 = 8, uint64 = 8, float64 = 8}
+local function bytes_of(value)
+  local bytes = math.max(1, common.count(value.shape)) * WIDTH[value.type]
+  return (bytes + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+end
+
+-- When each value of the arena lives: {name, first, last, bytes}, from the group that gives it to the last that reads it. What
+-- is the same bytes as another value lives with it; root says which that is.
+local function lives_of(prepared, kept)
+  local lives, root = {}, {}
+  local function of(name) return root[name] or name end
+  for at, g in ipairs(prepared.groups) do
+    for _, name in ipairs(g.inputs) do
+      local life = lives[of(name)]
+      if life then life.last = at end
+    end
+    for _, name in ipairs(g.outputs) do
+      local from = g.alias and of(g.inputs[1])
+      if from and (lives[from] or kept[from]) and not kept[name] then root[name] = from
+      elseif not kept[name] then lives[name] = {name = name, first = at, last = at, bytes = bytes_of(prepared.state.values[name])} end
+    end
+  end
+  return lives, root
+end
+
+-- Gives each an offset, the largest first, at the lowest place that none has which lives at the same time; and the bytes of all.
+local function place(lives)
+  local sorted, placed, total = {}, {}, 0
+  for _, name in ipairs(ms.sorted_keys(lives)) do sorted[#sorted + 1] = lives[name] end
+  table.sort(sorted, function(a, b) return a.bytes ~= b.bytes and a.bytes > b.bytes or a.bytes == b.bytes and a.first ~= b.first and a.first < b.first or
+                                           a.bytes == b.bytes and a.first == b.first and a.name < b.name end)
+  for _, life in ipairs(sorted) do
+    local beside = {}
+    for _, other in ipairs(placed) do
+      if other.first <= life.last and life.first <= other.last then beside[#beside + 1] = other end
+    end
+    table.sort(beside, function(a, b) return a.offset < b.offset end)
+    local offset = 0
+    for _, other in ipairs(beside) do
+      if other.offset - offset >= life.bytes then break end
+      offset = math.max(offset, other.offset + other.bytes)
+    end
+    life.offset = offset
+    placed[#placed + 1], total = life, math.max(total, offset + life.bytes)
+  end
+  return total
+end
+
+-- ---- Opened ------------------------------------------------------------------------------------------------------
+
+local Plan = {__name = "msched.plan"}
+Plan.__index = Plan
+
+local function array_like(value) return ms.array(common.in_memory(value.shape, value.layout), value.type) end
+
+-- The arrays of all values: of inputs, outputs and constants their own; of others, views of the arena.
+local function arrays_of(prepared)
+  local values, arrays, kept = prepared.state.values, {}, {}
+  for _, input in ipairs(prepared.net.inputs) do
+    kept[input.name] = true
+    if values[input.name] then arrays[input.name] = array_like(values[input.name]) end
+  end
+  for name, value in pairs(values) do
+    if value.array and not kept[name] then arrays[name], kept[name] = value.array, true end
+  end
+  for _, output in ipairs(prepared.net.outputs) do
+    if not arrays[output.name] then arrays[output.name], kept[output.name] = array_like(values[output.name]), true end
+  end
+  local lives, root = lives_of(prepared, kept)
+  local total = place(lives)
+  local arena = ms.array({total}, "uint8")
+  for name, life in pairs(lives) do
+    arrays[name] = arena:view(common.in_memory(values[name].shape, values[name].layout), values[name].type, life.offset)
+  end
+  for name, from in pairs(root) do arrays[name] = arrays[from]:view(values[name].shape) end
+  return arrays, total, root
+end
+
+local function constant_bytes(prepared)
+  local seen, bytes = {}, 0
+  for _, g in ipairs(prepared.groups) do
+    for _, name in ipairs(g.inputs) do
+      local value = prepared.state.values[name]
+      if value.array and not seen[name] then seen[name], bytes = true, bytes + bytes_of(value) end
+    end
+  end
+  return bytes
+end
+
+-- plan.open(prepared, build): the plan, with its memory. build(entry of prepared.functions) gives the kernel of a function.
+function plan.open(prepared, build)
+  local arrays, arena, root = arrays_of(prepared)
+  local self = setmetatable({net = prepared.net, prepared = prepared, arrays = arrays, calls = {}, arena_bytes = arena, constant_bytes = constant_bytes(prepared), kernels = {}}, Plan)
+  for _, entry in ipairs(prepared.functions) do self.kernels[entry] = build(entry) end
+  for _, g in ipairs(prepared.groups) do
+    if not (g.alias and root[g.outputs[1]]) then
+      local given = {}
+      for i, name in ipairs(g.inputs) do given[i] = arrays[name] end
+      for i, name in ipairs(g.outputs) do given[#g.inputs + i] = arrays[name] end
+      local call
+      if g.alias then call = {run = function() given[2]:assign(given[1]) end}
+      else call = self.kernels[g.kernel]:prepare(table.unpack(given)) end
+      self.calls[#self.calls + 1] = {group = g, call = call, copies = g.alias}
+    end
+  end
+  return self
+end
+
+local function take_inputs(self, inputs)
+  for _, input in ipairs(self.net.inputs) do
+    local array, own = inputs[input.name], self.arrays[input.name]
+    if not array then network.refuse(self.net, {"input " .. input.name .. " is not given"}) end
+    if array:type() ~= own:type() or common.text(array:shape()) ~= common.text(own:shape()) then
+      network.refuse(self.net, {string.format("input %s is %s%s, and an array of %s%s is given", input.name, own:type(), common.text(own:shape()), array:type(), common.text(array:shape()))})
+    end
+    own:assign(array)
+  end
+end
+
+local function check_ranges(self, g)
+  for _, range in ipairs(g.ranges) do
+    local array = self.arrays[range.input]
+    local bad = array and common.out_of_range(array, range.low, range.high)
+    if bad then network.refuse(self.net, {string.format("%s: index %s of %s is not in [%d, %d]", g.name, bad, range.input, range.low, range.high)}) end
+  end
+end
+
+-- plan:run(inputs [, {most_work = n}]): the outputs by name, which are the plan's own until it runs again; and a report: {seconds,
+-- compared, elements, most}. most_work: each function is compared with the interpreter, everywhere where it does at most so many
+-- operations, else at samples.
+function Plan:run(inputs, options)
+  options = ms.options(options, "most_work:integer") or {}
+  local report = {seconds = 0.0, compared = 0, elements = 0, most = 0.0}
+  take_inputs(self, inputs)
+  for _, each in ipairs(self.calls) do
+    local g = each.group
+    if #g.ranges > 0 then check_ranges(self, g) end
+    local start = ms.clock()
+    each.call:run()
+    report.seconds = report.seconds + ms.clock() - start
+    if options.most_work and not g.alias then
+      local function of(names)
+        local list = {}
+        for i, name in ipairs(names) do list[i] = self.arrays[name] end
+        return list
+      end
+      ms.load "lua.net.run".compare(self.net, g.func, g.name, of(g.inputs), of(g.outputs), options.most_work, report)
+    end
+  end
+  local outputs = {}
+  for _, output in ipairs(self.net.outputs) do outputs[output.name] = self.arrays[output.name] end
+  return outputs, report
+end
+
+-- plan:time(seconds): how long a run takes, again and again on the inputs that it was last given: the median, and of how many.
+function Plan:time(seconds)
+  local times, start = {}, ms.clock()
+  repeat
+    local before = ms.clock()
+    for _, each in ipairs(self.calls) do each.call:run() end
+    times[#times + 1] = ms.clock() - before
+  until #times >= 3 and ms.clock() - start > seconds
+  table.sort(times)
+  return times[(#times + 1) // 2], #times
+end
+
+-- plan:fill(seed): small integers for all inputs.
+function Plan:fill(seed)
+  for i, input in ipairs(self.net.inputs) do
+    if self.arrays[input.name] then self.arrays[input.name]:random(seed + i) end
+  end
+end
+
+-- plan:profile(runs): the seconds of each call, as they are in runs of the whole: a list of {group, seconds}, the medians.
+function Plan:profile(runs)
+  local list = {}
+  for i, each in ipairs(self.calls) do list[i] = {group = each.group, times = {}} end
+  for _ = 1, runs do
+    for i, each in ipairs(self.calls) do
+      local before = ms.clock()
+      each.call:run()
+      table.insert(list[i].times, ms.clock() - before)
+    end
+  end
+  for _, each in ipairs(list) do
+    table.sort(each.times)
+    each.seconds, each.times = each.times[(#each.times + 1) // 2], nil
+  end
+  return list
+end
+
+return plan

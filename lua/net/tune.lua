@@ -1,0 +1,46 @@
+-- A network tuned: each function of its plan is a task, which counts as often as it stands in the network.
+local ms = msched
+local plan = ms.load "lua.net.plan"
+local search, run_options = ms.load "search.tune", ms.load "search.options"
+local tune = {}
+
+-- The functions of a plan as search.tune takes them.
+function tune.functions(prepared)
+  local list = {}
+  for i, entry in ipairs(prepared.functions) do list[i] = {entry.func, weight = entry.weight} end
+  return list
+end
+
+-- The tasks of a run, by the hashes of their functions.
+local function by_hash(tasks)
+  local found = {}
+  for _, task in ipairs(tasks) do found[task.func:hash()] = task end
+  return found
+end
+
+-- The kernel of a function: as its task's best schedule says, or as it is written where there is none.
+function tune.builder(tasks, target)
+  local found = by_hash(tasks)
+  return function(entry)
+    local task = found[entry.hash]
+    local trace = task and task.fastest and task.fastest.trace
+    local func = trace and ms.apply(entry.func, trace):func() or entry.func
+    return ms.build(func, {target = target, reference = entry.func})
+  end
+end
+
+-- tune.plan(net [, options]): the plan of a network, each function with the schedule that is best: the store's, where it was
+-- tuned, and with `no_tune` what the analytical model proposes. options: those of ms.tune, and given, arrays of inputs
+-- where shapes depend on them; written: functions as they are written.
+function tune.plan(net, options)
+  options = ms.options(options, run_options.known .. " given:table written:boolean") or {}
+  local prepared = plan.prepare(net, {given = options.given})
+  if options.written then return plan.open(prepared, tune.builder({}, options.target)) end
+  local tasks = search.all(tune.functions(prepared), options)
+  for _, task in ipairs(tasks) do if task.error then error(task.error, 0) end end
+  local opened = plan.open(prepared, tune.builder(tasks, options.target))
+  opened.tasks = tasks
+  return opened
+end
+
+return tune

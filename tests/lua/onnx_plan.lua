@@ -1,0 +1,174 @@
+-- Plans of networks: which nodes become one function, which functions are one, where images have their channels last; passes;
+-- memory that values share. What a plan gives is what the network gives node by node on the interpreter.
+local ms = msched
+local here = arg[0]:match "^(.*)/lua/[^/]*$"
+local onnx = dofile(here .. "/support/onnx.lua")
+local path, db = os.tmpname(), os.tmpname()
+os.remove(db)
+
+local function read(m)
+  local file <close> = assert(io.open(path, "wb"))
+  file:write(onnx.model(m))
+  file:close()
+  return ms.onnx(path)
+end
+
+-- Numbers of a tensor, different everywhere, from -1 to 1.
+local drawn = 0
+local function some(shape, least)
+  local count, values = 1, {}
+  for _, extent in ipairs(shape) do count = count * extent end
+  for i = 1, count do
+    drawn = (drawn * 1103515245 + 12345) % 2147483648
+    values[i] = (least or -1) + (1 - (least or -1)) * (drawn >> 16) / 32768
+  end
+  return {"float32", shape, values}
+end
+
+-- A network of nodes of x: {op, inputs, outputs, attributes}; what it gives is the last value, or those that are named.
+local function build(shape, nodes, constants, outputs)
+  local last = nodes[#nodes][3][1]
+  local m = {opset = 17, nodes = nodes, inputs = {{"x", "float32", shape}}, outputs = {}, constants = constants}
+  for i, name in ipairs(outputs or {last}) do m.outputs[i] = {name} end
+  return read(m)
+end
+
+-- Its plan, whose functions are as they are written, beside the interpreter node by node; the operators of its groups.
+local function check(net, options)
+  local x = ms.array(net.inputs[1].shape, net.inputs[1].type):random(1, true)
+  local want = net:run({x = x}, {interpret = true})
+  local plan = net:plan(options or {written = true})
+  local got = plan:run {x = x}
+  for _ = 1, 2 do
+    for name, array in pairs(want) do
+      local difference, largest = array:difference(got[name]), array:difference(ms.array(array:shape(), array:type()))
+      assert(difference <= 1e-5 * math.max(1, largest), string.format("%s differs by %g", name, difference))
+      assert(table.concat(array:shape(), "x") == table.concat(got[name]:shape(), "x"))
+    end
+    got = plan:run {x = x} -- again, in memory that has been used
+  end
+  local texts = {}
+  for i, g in ipairs(plan.prepared.groups) do
+    local ops = {}
+    for k, step in ipairs(g.steps) do ops[k] = step.node.op end
+    texts[i] = (g.alias and "alias " or "") .. table.concat(ops, " ")
+  end
+  return texts, plan
+end
+local function groups(want, net, options)
+  local texts, plan = check(net, options)
+  local got = table.concat(texts, ", ")
+  assert(got == want, "expected: " .. want .. "\ngot: " .. got)
+  return plan
+end
+
+-- ---- Convolutions: weights take batch normalization; the sum of a residual goes behind the last ----
+
+local function norm(constants, name, channels)
+  for i, part in ipairs {"scale", "shift", "mean", "variance"} do constants[name .. part] = some({channels}, i == 4 and 0.5 or nil) end
+  return name .. "scale", name .. "shift", name .. "mean", name .. "variance"
+end
+local function residual()
+  local c = {w1 = some {8, 4, 3, 3}, w2 = some {8, 8, 1, 1}, w3 = some {8, 4, 1, 1}, b3 = some {8}}
+  local nodes = {{"Conv", {"x", "w1"}, {"c1"}, {pads = {1, 1, 1, 1}}}, {"BatchNormalization", {"c1", norm(c, "n1", 8)}, {"b1"}}, {"Relu", {"b1"}, {"r1"}},
+                 {"Conv", {"r1", "w2"}, {"c2"}}, {"BatchNormalization", {"c2", norm(c, "n2", 8)}, {"b2"}},
+                 {"Conv", {"x", "w3", "b3"}, {"c3"}}, {"BatchNormalization", {"c3", norm(c, "n3", 8)}, {"s3"}},
+                 {"Add", {"b2", "s3"}, {"sum"}}, {"Relu", {"sum"}, {"y"}}}
+  return build({2, 4, 7, 6}, nodes, c)
+end
+local plan = groups("Identity, Conv Relu, Conv, Conv Add Relu Identity", residual())
+assert(plan.prepared.state.values.r1.layout[4] == 2 and plan.prepared.state.values.y.layout == nil, "channels are last between, and what it gives is as written")
+groups("Identity, Conv Relu, Conv, Conv Add Relu Identity", residual(), {no_tune = true, db = db})
+
+-- Two nodes read what BatchNormalization reads: it stays.
+local c = {w = some {4, 4, 1, 1}}
+groups("Identity, Conv BatchNormalization Add Identity", build({1, 4, 5, 5}, {{"Conv", {"x", "w"}, {"c"}}, {"BatchNormalization", {"c", norm(c, "n", 4)}, {"b"}}, {"Add", {"b", "c"}, {"y"}}}, c))
+
+-- Depthwise, grouped and transposed; pools, in one layout; channels that are shuffled.
+c = {w1 = some {6, 1, 3, 3}, w2 = some {6, 3, 1, 1}, shape1 = {"int64", {5}, {1, 2, 3, 6, 6}}, shape2 = {"int64", {4}, {1, 6, 6, 6}}, w3 = some {6, 2, 2, 2}, b = some {2}}
+groups("Identity, Conv Relu, Conv Clip Identity Reshape Transpose Reshape Identity, MaxPool, AveragePool, Concat Identity, ConvTranspose",
+       build({1, 6, 6, 6}, {{"Conv", {"x", "w1"}, {"c1"}, {group = 6, pads = {1, 1, 1, 1}}}, {"Relu", {"c1"}, {"r"}}, {"Conv", {"r", "w2"}, {"c2"}, {group = 2}},
+                            {"Clip", {"c2"}, {"k"}}, {"Reshape", {"k", "shape1"}, {"s1"}}, {"Transpose", {"s1"}, {"t"}, {perm = {0, 2, 1, 3, 4}}}, {"Reshape", {"t", "shape2"}, {"s2"}},
+                            {"MaxPool", {"s2"}, {"p1"}, {kernel_shape = {3, 3}, strides = {2, 2}, pads = {1, 1, 1, 1}}}, {"AveragePool", {"s2"}, {"p2"}, {kernel_shape = {2, 2}, strides = {2, 2}}},
+                            {"Concat", {"p1", "p2"}, {"j"}, {axis = 2}}, {"ConvTranspose", {"j", "w3", "b"}, {"y"}, {strides = {2, 2}}}}, c))
+
+-- One and three dimensions.
+groups("Identity, Conv Identity", build({2, 3, 9}, {{"Conv", {"x", "w"}, {"y"}, {strides = {2}}}}, {w = some {4, 3, 3}}))
+groups("Identity, Conv Sigmoid Identity", build({1, 2, 4, 4, 4}, {{"Conv", {"x", "w"}, {"c"}, {pads = {1, 1, 1, 1, 1, 1}}}, {"Sigmoid", {"c"}, {"y"}}}, {w = some {3, 2, 3, 3, 3}}))
+
+-- ---- Products: epilogues, diamonds, what only has another shape ----
+
+c = {w = some {16, 8}, b = some {8}, half = {"float32", {}, {0.5}}, one = {"float32", {1}, {1}}, root = {"float32", {}, {1.4142135}}}
+plan = groups("MatMul Add Div Erf Add Mul Mul", build({4, 16}, {{"MatMul", {"x", "w"}, {"m"}}, {"Add", {"m", "b"}, {"a"}}, {"Div", {"a", "root"}, {"d"}}, {"Erf", {"d"}, {"e"}},
+                                                               {"Add", {"e", "one"}, {"p"}}, {"Mul", {"a", "p"}, {"q"}}, {"Mul", {"q", "half"}, {"y"}}}, c))
+assert(#plan.prepared.groups[1].inputs == 3, "constants of one element are in the function's text")
+local weights = {w = some {8, 16}, b = some {8}}
+plan = groups("Gemm Tanh", build({4, 16}, {{"Gemm", {"x", "w", "b"}, {"g"}, {transB = 1}}, {"Tanh", {"g"}, {"y"}}}, weights))
+assert(plan.prepared.state.values["w in order 2_1"].array, "weights are turned before it runs")
+
+-- Attention: heads are split by the epilogues of the products, and equal ones are one function.
+c = {q = some {12, 12}, k = some {12, 12}, v = some {12, 12}, split = {"int64", {4}, {2, 5, 3, 4}}, joined = {"int64", {3}, {2, 5, 12}}, scale = {"float32", {}, {0.5}}}
+plan = groups("MatMul Reshape Transpose, MatMul Reshape Transpose, MatMul Reshape Transpose, MatMul, Mul Softmax, MatMul Transpose, alias Reshape",
+       build({2, 5, 12}, {{"MatMul", {"x", "q"}, {"q1"}}, {"Reshape", {"q1", "split"}, {"q2"}}, {"Transpose", {"q2"}, {"q3"}, {perm = {0, 2, 1, 3}}},
+                          {"MatMul", {"x", "k"}, {"k1"}}, {"Reshape", {"k1", "split"}, {"k2"}}, {"Transpose", {"k2"}, {"k3"}, {perm = {0, 2, 3, 1}}},
+                          {"MatMul", {"x", "v"}, {"v1"}}, {"Reshape", {"v1", "split"}, {"v2"}}, {"Transpose", {"v2"}, {"v3"}, {perm = {0, 2, 1, 3}}},
+                          {"MatMul", {"q3", "k3"}, {"s"}}, {"Mul", {"s", "scale"}, {"scaled"}}, {"Softmax", {"scaled"}, {"p"}, {axis = -1}},
+                          {"MatMul", {"p", "v3"}, {"o"}}, {"Transpose", {"o"}, {"t"}, {perm = {0, 2, 1, 3}}}, {"Reshape", {"t", "joined"}, {"y"}}}, c))
+assert(plan.prepared.groups[1].kernel == plan.prepared.groups[3].kernel and plan.prepared.groups[1].kernel.weight == 2, "equal functions are one")
+
+-- Several outputs, of which one is read by others too; one that is an input; one that is a constant.
+groups("Relu, Neg", build({3, 4}, {{"Relu", {"x"}, {"r"}}, {"Neg", {"r"}, {"y"}}}, {k = some {2}}, {"y", "r", "x", "k"}))
+
+-- ---- Passes ----
+
+local function nodes_after(net)
+  local ops = {}
+  for i, node in ipairs(ms.load "lua.net.passes".run(net, {}).nodes) do ops[i] = node.op end
+  return table.concat(ops, " ")
+end
+local alike = build({3, 4}, {{"Identity", {"x"}, {"i"}}, {"Exp", {"i"}, {"a"}}, {"Exp", {"x"}, {"b"}}, {"Log", {"x"}, {"unread"}}, {"Add", {"a", "b"}, {"y"}}}, {})
+assert(nodes_after(alike) == "Exp Add", nodes_after(alike))
+assert(#alike.nodes == 5, "the network itself stays")
+check(alike)
+local other = build({3, 4}, {{"Elu", {"x"}, {"a"}, {alpha = 0.5}}, {"Elu", {"x"}, {"b"}, {alpha = 2.0}}, {"Add", {"a", "b"}, {"y"}}}, {})
+assert(nodes_after(other) == "Elu Elu Add", "attributes tell them apart")
+check(other)
+
+-- ---- Memory ----
+
+-- A chain needs two values at a time, whatever its length; Exp is read twice, so that nothing fuses.
+local chain = {}
+for i = 1, 8 do chain[i] = {"MatMul", {i == 1 and "x" or "v" .. i - 1, "w"}, {"v" .. i}} end
+plan = select(2, check(build({16, 16}, chain, {w = some {16, 16}})))
+assert(plan.arena_bytes == 2 * 16 * 16 * 4 and plan.constant_bytes == 16 * 16 * 4 and #plan.calls == 8)
+assert(#plan.prepared.functions == 1 and plan.prepared.functions[1].weight == 8)
+
+-- ---- Refusals ----
+
+plan = select(2, check(build({3, 4}, {{"Relu", {"x"}, {"y"}}}, {})))
+local function refuses(expected, f, ...)
+  local ok, message = pcall(f, ...)
+  assert(not ok and tostring(message):find(expected, 1, true), tostring(message))
+end
+refuses("input x is not given", plan.run, plan, {})
+refuses("input x is float32[3, 4], and an array of float32[4, 3] is given", plan.run, plan, {x = ms.array({4, 3})})
+refuses("input x is float32[3, 4], and an array of int32[3, 4] is given", plan.run, plan, {x = ms.array({3, 4}, "int32")})
+local table_ = read {opset = 17, nodes = {{"Gather", {"w", "x"}, {"y"}}}, inputs = {{"x", "int64", {2}}}, outputs = {{"y"}}, constants = {w = some {3, 2}}}
+plan = table_:plan {written = true}
+assert(#plan:run {x = ms.array({2}, "int64", {2, -3})}.y == 4)
+refuses("index 3 of x is not in [-3, 2]", plan.run, plan, {x = ms.array({2}, "int64", {0, 3})})
+
+-- Views of arrays.
+local array = ms.array({32}, "float32", function(i) return i end)
+local view = array:view({2, 4}, "float32", 64)
+assert(view[{1, 3}] == 23 and #view == 8)
+view[0] = 5
+assert(array[16] == 5 and array:assign(ms.array({32}, "float32", 1))[16] == 1 and view[0] == 1)
+refuses("a multiple of 64", array.view, array, {2}, "float32", 4)
+refuses("leaves an array", array.view, array, {17}, "float32", 64)
+refuses("leaves an array", array.view, array, {1}, "float32", 192)
+refuses("do not take", array.assign, array, ms.array({31}))
+
+os.remove(path)
+os.remove(db)
+print "plans of networks hold"
