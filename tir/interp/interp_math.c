@@ -19,18 +19,36 @@ struct narrow {
 static const struct narrow half = {11, -14, 65520.0, ROUNDED_F16};
 static const struct narrow brain = {8, -126, 0x1.FFp127, ROUNDED_BF16};
 
+/* A double's exponent, and powers of two, by their bits: frexp and ldexp are calls, and most of a conversion's time. */
+enum { FRACTION_BITS = 52, BIAS = 1023 };
+
+static uint64_t bits_of(double x) {
+  uint64_t bits;
+  memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
+/* Of a normal number; of a subnormal one, one less than any normal number's. */
+static int exponent_of(double x) { return (int)(bits_of(x) >> FRACTION_BITS & 0x7FF) - BIAS; }
+
+static double power_of_two(int exponent) {
+  assert(exponent > -BIAS && exponent <= BIAS);
+  uint64_t bits = (uint64_t)(exponent + BIAS) << FRACTION_BITS;
+  double x;
+  memcpy(&x, &bits, sizeof x);
+  return x;
+}
+
 static double round_narrow(const struct narrow *n, double x) {
   if (x == 0 || !isfinite(x)) return x;
   if (fabs(x) >= n->overflow) {
     interp_rounded |= n->flag;
     return copysign(INFINITY, x);
   }
-  int exponent;
-  frexp(x, &exponent);
-  int lowest = exponent - 1 < n->min_exponent ? n->min_exponent : exponent - 1;
+  int exponent = exponent_of(x), lowest = exponent < n->min_exponent ? n->min_exponent : exponent;
   /* The quantum is a power of two: scaling by it is exact, and nearbyint rounds to nearest, ties to even. */
-  double quantum = ldexp(1.0, lowest - n->precision + 1);
-  double rounded = nearbyint(x / quantum) * quantum;
+  int quantum = lowest - n->precision + 1;
+  double rounded = nearbyint(x * power_of_two(-quantum)) * power_of_two(quantum);
   if (rounded != x) interp_rounded |= n->flag;
   return rounded;
 }
@@ -45,24 +63,24 @@ double interp_round_to(tir_type t, double x) {
 }
 
 /* Bits of a value that round_narrow gave. */
+enum { HALF_FRACTION_BITS = 10, HALF_BIAS = 15, HALF_FRACTION = (1 << HALF_FRACTION_BITS) - 1 };
 static uint16_t half_bits(double x) {
   uint16_t sign = signbit(x) ? 0x8000 : 0;
   if (isnan(x)) return sign | 0x7E00;
   if (isinf(x)) return sign | 0x7C00;
-  if (x == 0) return sign;
-  int exponent;
-  double fraction = frexp(fabs(x), &exponent); /* in [0.5, 1) */
-  if (exponent - 1 < half.min_exponent) return sign | (uint16_t)ldexp(fabs(x), 24);
-  return sign | (uint16_t)((exponent - 1 + 15) << 10) | ((uint16_t)ldexp(fraction, 11) & 0x3FF);
+  int exponent = exponent_of(x);
+  if (exponent < half.min_exponent) return sign | (uint16_t)(fabs(x) * 0x1p24);
+  uint64_t fraction = bits_of(x) >> (FRACTION_BITS - HALF_FRACTION_BITS) & HALF_FRACTION;
+  return sign | (uint16_t)((exponent + HALF_BIAS) << HALF_FRACTION_BITS) | (uint16_t)fraction;
 }
 
 uint16_t interp_to_half(double x) { return half_bits(round_narrow(&half, x)); }
 
 double interp_from_half(uint16_t h) {
-  int exponent = h >> 10 & 31, fraction = h & 0x3FF;
+  int exponent = h >> HALF_FRACTION_BITS & 31, fraction = h & HALF_FRACTION;
   double x = exponent == 31 ? (fraction ? NAN : INFINITY)
-             : exponent     ? ldexp(1024 + fraction, exponent - 25)
-                            : ldexp(fraction, -24);
+             : exponent     ? (1024 + fraction) * power_of_two(exponent - HALF_BIAS - HALF_FRACTION_BITS)
+                            : fraction * 0x1p-24;
   return h & 0x8000 ? -x : x;
 }
 
