@@ -247,6 +247,7 @@ end
 -- was; cycles, as estimated; with trials best, as ms.tune gives it.
 function msched.auto_schedule(func, options)
   if msched.type(func) ~= "function" then error(msched.where() .. "ms.auto_schedule takes a function, as te.func makes it, and options", 0) end
+  func = msched.without_empty(func) or func
   if func:has_empty() then error(msched.where() .. "ms.auto_schedule: " .. msched.load "search.tune".empty_text(func), 0) end
   options = msched.options(options, OPTIONS)
   local work = prepare(func, options)

@@ -91,7 +91,7 @@ end
 -- (registered, or options.rules, options.postprocs, options.mutators) run here, and so does a space that the script
 -- describes in place of the target's.
 -- Each call has options.rule_timeout seconds; with options.skip_failing, one that fails counts as refused.
--- Why there is nothing to tune in a function with an extent of 0.
+-- Why there is nothing to tune in a function with an extent of 0, all of whose blocks have one.
 function tune.empty_text(func)
   return string.format("%s: nothing to tune: an extent of it is 0, so that it computes no elements there; `msched run` runs it as it is", func:name())
 end
@@ -157,6 +157,7 @@ local function distinct(items)
   local list, by_hash, taken = {}, {}, {}
   for _, item in ipairs(items) do
     local func, weight = weighed(item)
+    func = msched.without_empty(func) or func
     check_extents(func)
     local hash = func:hash()
     local known = by_hash[hash]
@@ -403,6 +404,7 @@ function msched.tune(func, options)
     local rule = out.above and "above " .. out.least or out.most and string.format("from %d to %d", out.least, out.most) or "at least " .. out.least
     error(string.format("%sms.tune: %s is %g; it is %s", msched.where(), out.field, value, rule), 0)
   end
+  func = msched.without_empty(func) or func
   local watched = msched.watched -- of the session: shows what goes on, and an interrupt ends the run alone
   local task, path
   if watched then task, path = watched(tune.run, func, options) else task, path = tune.run(func, options) end

@@ -378,7 +378,7 @@ struct tir {
   TIR_ARRAYS(TIR_ARRAY_FIELD)
 #undef TIR_ARRAY_FIELD
   uint8_t undeclared; /* whether there are uses that no region declares: kept by tir_find_undeclared */
-  bool has_empty;     /* an extent of 0 was read: what it is of computes nothing, and instructions do not edit it */
+  bool has_empty;     /* by tir_find_empty, of what was read; instructions do not edit what has an extent of 0 */
   bool indirect; /* an integer or a truth that loads was ever made: only then may ranges, bindings, predicates load */
   struct tir_scratch *scratch; /* working memory of substitution and the like: not part of the module */
 };
@@ -657,6 +657,11 @@ struct tir_dim {
 /* The function alone, in which these variables are numbers, and which has those of its parameters no more that were given.
  * NULL: err says which name it does not have, or what does not hold with these values. Owned by the caller. */
 struct tir *tir_specialize(const struct tir *ir, tir_func f, const struct tir_dim *dims, uint32_t count, ms_error *err);
+/* Whether an extent is 0 of a loop, a block, or a buffer, but of a parameter that no block uses. */
+bool tir_find_empty(const struct tir *ir);
+/* The function alone without its loops of extent 0, what is in them, and buffers without elements of its own. Parameters stay.
+ * NULL: no block is left, or an extent of 0 is. Owned by the caller. */
+struct tir *tir_without_empty(const struct tir *ir, tir_func f);
 struct tir_symbol_use {
   tir_var var;
   tir_buffer buffer; /* the first parameter that has it */

@@ -117,7 +117,7 @@ local function chosen(options, words)
     table.move(members, 1, #members, #list + 1, list)
   end
   for _, m in ipairs(list) do if m.own then own[#own + 1], of[#own + 1] = m.own, m end end
-  for i, func in ipairs(cli.specialized(own, options.dim)) do of[i].func = function() return func end end
+  for i, func in ipairs(cli.specialized(own, options.dim)) do of[i].func = function() return ms.without_empty(func) or func end end
   return list
 end
 

@@ -64,8 +64,21 @@ static int specialize(lua_State *L) {
   return 1;
 }
 
+/* without_empty(func): itself where no extent is 0; nil: nothing is left of it */
+static int without_empty(lua_State *L) {
+  const struct bound_function *b = bind_check_function(L, 1);
+  lua_settop(L, 1);
+  if (!b->ir->has_empty) return 1;
+  struct tir *made = tir_without_empty(b->ir, b->func);
+  if (!made) return 0;
+  bind_push_function(L, made, 1);
+  return 1;
+}
+
 void bind_specialize(lua_State *L) {
   assert(lua_istable(L, -1));
+  lua_pushcfunction(L, without_empty);
+  lua_setfield(L, -2, "without_empty");
   lua_pushcfunction(L, specialize);
   lua_setfield(L, -2, "specialize");
 }

@@ -31,7 +31,7 @@ static struct tir *read_functions(const char *path, const struct options *o, ms_
 
 static int apply(const char *ir_path, const char *trace_path, const struct options *o) {
   ms_error err = {.instruction = -1};
-  struct tir *ir = read_functions(ir_path, o, &err);
+  struct tir *ir = cli_for_trace(read_functions(ir_path, o, &err));
   struct vm_trace *trace = ir ? cli_read_trace(trace_path, &err) : NULL;
   struct vm_draws draws = {.mode = VM_STRICT, .decisions = trace, .seed = o->seed};
   struct vm_plan *plan = trace ? vm_prepare_with(ir, trace, o->intrinsics) : NULL;

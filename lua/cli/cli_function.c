@@ -119,6 +119,13 @@ static struct tir *with_dims(struct tir *ir, const struct cli_list *list, ms_err
   return made;
 }
 
+struct tir *cli_for_trace(struct tir *ir) {
+  struct tir *rest = ir && ir->has_empty && ir->funcs.count == 2 ? tir_without_empty(ir, 1) : NULL;
+  if (!rest) return ir;
+  tir_free(ir);
+  return rest;
+}
+
 struct tir *cli_read_function(const char *path, const char *task, const struct cli_list *rest,
                               const struct cli_list *dims, ms_error *err) {
   assert(path && rest && dims);

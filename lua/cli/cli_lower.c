@@ -87,6 +87,7 @@ int cli_lower(const struct cli_command *self, int argc, char **argv) {
   ms_error err = {.instruction = -1};
   struct vm_intrinsics *intrinsics = cli_read_intrinsics(&files, &err);
   struct tir *ir = intrinsics ? cli_read_function(argv[0], task, &rest, &dims, &err) : NULL;
+  if (trace_path) ir = cli_for_trace(ir);
   struct vm_trace *trace = ir && trace_path ? cli_read_trace(trace_path, &err) : NULL;
   struct tir *ours = ir && (trace || !trace_path) ? scheduled(ir, trace, intrinsics, seed, &err) : NULL;
   bool done = ours && lower(ours, trace, target, after, &err);

@@ -338,6 +338,7 @@ int cli_run(const struct cli_command *self, int argc, char **argv) {
   ms_error err = {.instruction = -1};
   o.intrinsics = cli_read_intrinsics(&files, &err);
   struct tir *ir = o.intrinsics ? cli_read_function(argv[0], o.task, &rest, &dims, &err) : NULL;
+  if (o.trace) ir = cli_for_trace(ir);
   struct vm_trace *trace = ir && o.trace ? cli_read_trace(o.trace, &err) : NULL;
   tir_func f = ir ? tir_find_func(ir, "main") : TIR_NONE;
   bool done = ir && (trace || !o.trace);

@@ -61,6 +61,17 @@ local function report_tasks(tune, tasks, options, states)
   return all
 end
 
+-- A function without its blocks of no elements, which is said; as it is where all of them have none.
+local function without_empty(command, func)
+  local rest = func:has_empty() and ms.without_empty(func)
+  if not rest then return func end
+  local names, left = {}, {}
+  for _, name in ipairs(ms.schedule(rest):block_names()) do left[name] = true end
+  for _, name in ipairs(ms.schedule(func):block_names()) do if not left[name] then names[#names + 1] = name end end
+  cli.warn(string.format("msched %s: %s: left out, as it computes no elements: %s", command, func:name(), #names > 0 and table.concat(names, ", ") or "a loop of extent 0"))
+  return rest
+end
+
 function commands.tune(options, files, rest)
   if #files == 0 then misuse("give at least one file: Lua that returns functions, or TVMScript") end
   local given = run_options_of(options)
@@ -79,6 +90,7 @@ function commands.tune(options, files, rest)
   local functions, networks = cli.weighed_functions_of(files, rest, options.task, options.dim, options.shape)
   local tune, progress = ms.load "search.tune", ms.load "lua.cli.progress"
   for i = #functions, 1, -1 do
+    functions[i][1] = without_empty("tune", functions[i][1])
     if functions[i][1]:has_empty() then cli.warn("msched tune: ", tune.empty_text(table.remove(functions, i)[1])) end
   end
   if #functions == 0 then return DONE end
@@ -269,6 +281,7 @@ function commands.space(options, files, rest)
   cli.check_rest(files, rest)
   local tune, refusals, groups = ms.load "search.tune", ms.load "rules.refusals", ms.load "search.groups"
   for _, func in ipairs(functions_of(files[1], rest, options.task, options.dim, options.shape)) do
+    func = without_empty("space", func)
     local empty = func:has_empty()
     if empty then cli.warn("msched space: ", tune.empty_text(func)) end
     local cut = not empty and not options.whole and groups.needed(func)

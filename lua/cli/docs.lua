@@ -59,6 +59,7 @@ Code for features that this machine lacks is made and exported, and not run. ms.
 }
 
 local TEXT = [[
+ms.without_empty(func: msched.function): msched.function? | The function without its loops of extent 0 and the blocks in them, which never run: what is tuned of it. Itself where no extent is 0; nil where no block is left.
 ms.specialize(func: msched.function, values: table): msched.function | The function with numbers for variables of its shapes, strides and offsets and for integer parameters, {n = 64}: those of its parameters that get one are left out. function:symbolic lists the variables.
 ms.from_script(text: string, file?: string): msched.function | The function of a TVMScript text: the only one, or `main`.
 ms.functions_of_script(text: string, file?: string): msched.function[] | All functions of a TVMScript text, each alone.
@@ -238,7 +239,7 @@ function:name(): string | Its name.
 function:hash(): string | Its structural hash.
 function:params(): table[] | Its parameters: a list of {name, type, shape, elements}; elements are those of its memory, where strides or an offset lay it out: it is called with an array of one dimension and as many.
 function:symbolic(): table[], string | The variables of its parameters' shapes, strides and offsets that no parameter gives: a list of {name, type, role, buffer}; and a text that names them and says what to do.
-function:has_empty(): boolean | Whether an extent of it is 0: it is run, built and exported, and nothing of it is scheduled or tuned.
+function:has_empty(): boolean | Whether an extent of it is 0: it is run, built and exported as it is; ms.without_empty gives what can be scheduled and tuned of it.
 function:flops(): number | Operations on floats that it does, inits aside; 0 where extents are no constants.
 function:integer_ops(): number | Operations on integers that are of what it loads; indices aside.
 function:work(): table | What it does and moves, however it is scheduled: {operations = {float32 = n, …}, floats, integers, read_bytes, written_bytes}. Products that are added to longer sums are of kinds of their own ("int8 products"); conversions, choices and what makes indices count as nothing. Bytes are of parameters, each element once.

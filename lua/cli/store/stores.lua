@@ -22,6 +22,7 @@ end
 local function record_of_file(store, path, dims)
   local func, why = cli.function_of(path, {}, nil, dims)
   if not func then refuse("%s", why) end
+  func = ms.without_empty(func) or func
   local list = {}
   for _, w in ipairs(store:workloads(func)) do for _, r in ipairs(store:records {workload = w.id}) do list[#list + 1] = r end end
   table.sort(list, function(a, b) return (a.pinned and 0 or a.seconds) < (b.pinned and 0 or b.seconds) end)
