@@ -2,7 +2,8 @@
  * tir.
  *
  * This is the one question of all primitives that change the order in which a block's iterations run, whatever its name:
- * Reorder, Parallel, Vectorize, Bind, TransformBlockLayout. It goes by what iterations write and read of one another, of
+ * Reorder, Parallel, Vectorize, Bind, TransformBlockLayout. (Merge keeps the order within each nest, and asks about pairs
+ * of nests, whose loops are not around each other's blocks: primitive/merge.c.) It goes by what iterations write and read of one another, of
  * one block and of several. Of a reduction they may run in any order, if what combines two values gives the same whatever
  * their order; rounding is not looked at. */
 #ifndef MSCHED_TIR_ITERATION_ORDER_H

@@ -91,7 +91,13 @@ static bool find_blocks(const struct tir *ir, tir_stmt top, tir_block *out, uint
   return true;
 }
 
-/* ---- The order of accesses ---- */
+/* ---- The order of accesses ----
+ *
+ * The question about the order of iterations (analysis/iteration_order.h) is about one nest, whose loops are all around
+ * each of the blocks that it compares: a direction says by these loops which iteration comes first, now and then. Here
+ * the loops that will be around a block are not around it now. Two blocks of different nests run one wholly before the
+ * other now, and in turns then, by variables that stand for one another; and blocks of one nest keep their order, so
+ * that there is nothing to ask. So this is asked of pairs of nests, with one's loops in the place of the other's. */
 
 /* What a block accesses of a buffer, while the loops of its nest stand still. */
 static bool find_region(struct tir *ir, const struct nest *n, tir_block block, struct tir_region region,
