@@ -4,6 +4,7 @@
 -- Source: Williams et al., "Roofline", CACM 2009; Ilic et al., "Cache-aware roofline model", IEEE CAL 2014.
 local ms = msched
 local peak, tensor_peak, rates = ms.load "lua.bench.peak", ms.load "lua.bench.tensor_peak", ms.load "lua.cli.rates"
+local device_units = ms.load "lua.bench.device_units"
 
 local Limits = {}
 Limits.__index = Limits
@@ -42,16 +43,25 @@ end
 
 local TENSOR = {["float16 products"] = "f16", ["float16 products in float16"] = "f16", ["bfloat16 products"] = "bf16", ["int8 products"] = "s8"}
 
+-- CUDA cores: float32 as it is measured, other types by how many times as fast the architecture does them.
+local function cuda_cores(target, plain, kind)
+  local ratio, type = device_units.ratio(target.arch, kind)
+  if kind ~= "float32" then
+    return ratio and {key = kind .. " of CUDA cores", name = "CUDA cores on " .. type, rate = function() return ratio * peak.device_glance(plain.text, target.arch) end}
+  end
+  return {key = kind, name = "CUDA cores", rate = function() return peak.device_glance(plain.text, target.arch) end, call = function() return peak.device_call(plain) end}
+end
+
 -- Those of a GPU. multiplied: what the schedules have tensor cores multiply: TF32 is not what was asked for unless they do.
 local function of_device(target, kind, multiplied)
-  local device, type = peak.device_of(target.arch), TENSOR[kind] or (kind == "float32" and multiplied == "tf32" and "tf32") or nil
+  local type = TENSOR[kind] or (kind == "float32" and multiplied == "tf32" and "tf32") or nil
   local plain = ms.target("cuda -arch=" .. target.text:match "-arch=(%S+)") -- without limits that are not the device's
   if type and target.arch >= tensor_peak.least(type) then
+    local function device() return peak.device_of(target.arch) end
     return {{key = type, name = "tensor cores on " .. tensor_peak.name(type), unit = {name = "tensor cores"}, tensor_cores = tensor_peak.name(type),
-             rate = function() return tensor_peak.glance(device, plain, type) end, call = function() return tensor_peak.call(device, plain, type) end}}
+             rate = function() return tensor_peak.glance(device(), plain, type) end, call = function() return tensor_peak.call(device(), plain, type) end}}
   end
-  if kind ~= "float32" then return {} end
-  return {{key = kind, name = "CUDA cores", rate = function() return peak.device_glance(plain.text, target.arch) end, call = function() return peak.device_call(plain) end}}
+  return {cuda_cores(target, plain, kind)}
 end
 
 local LEAST, MOST = 1 << 13, 1 << 30 -- bytes that are read for the bandwidth of so many
@@ -178,4 +188,4 @@ local function for_tuning()
   return list
 end
 
-return {open = open, for_tuning = for_tuning}
+return {open = open, for_tuning = for_tuning, of_device = of_device}

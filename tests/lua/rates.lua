@@ -137,6 +137,59 @@ def symbolic(a: T.handle, b: T.handle):
 ]], target) == nil, "of extents that are no constants nothing is known")
 assert(l:of(product("float32", "float32", 64), ms.target "llvm -mtriple=aarch64-linux-gnu") == nil, "nor of a machine that is not here")
 
+-- ---- A GPU: what is measured of float32 and of tensor cores, and types beside float32 by the architecture's table ----------------
+
+do
+  local units, peak = ms.load "lua.bench.device_units", ms.load "lua.bench.peak"
+  -- Published peaks, in TFLOP/s and TOP/s of CUDA cores: V100, T4, A100, A40, L40, H100 SXM.
+  for _, d in ipairs {
+    {70, 15.7, float64 = 7.8, float16 = 31.4}, {75, 8.1, float16 = 16.2, float64 = 0.25}, {80, 19.5, float64 = 9.7, float16 = 78, bfloat16 = 39, int32 = 19.5},
+    {86, 37.4, float16 = 37.4, float64 = 0.58, int32 = 18.7}, {89, 90.5, float16 = 90.5, bfloat16 = 90.5, float64 = 1.4}, {90, 67, float64 = 34, float16 = 134, bfloat16 = 134, int32 = 33.5},
+  } do
+    for kind, published in pairs(d) do
+      local ratio = type(kind) == "string" and units.ratio(d[1], kind)
+      assert(not ratio or math.abs(ratio * d[2] / published - 1) < 0.03, string.format("sm_%d, %s: %s", d[1], kind, ratio))
+    end
+  end
+  -- Of every architecture all kinds are known, none is past what a register of as many holds, and newer ones are as the newest.
+  local kinds = {"float64", "float32", "float16", "bfloat16", "float16 products", "float16 products in float16", "bfloat16 products", "int8 products", "int64", "int32", "int16", "int8"}
+  for _, arch in ipairs {70, 72, 75, 80, 86, 87, 89, 90, 120} do
+    for _, kind in ipairs(kinds) do
+      local ratio, in_type = units.ratio(arch, kind)
+      assert(ratio > 0 and ratio <= 4 and in_type, arch .. ": " .. kind)
+    end
+    assert(units.ratio(arch, "float32") == 1 and units.ratio(arch, "int64") * 2 == units.ratio(arch, "int32"))
+    assert(units.ratio(arch, "bfloat16") >= 1 and select(2, units.ratio(arch, "bfloat16")) == (arch < 80 and "float32" or "bfloat16"))
+  end
+  assert(units.ratio(61, "float32") == nil and units.ratio(90, "complex") == nil)
+
+  local glance = peak.device_glance
+  function peak.device_glance(text, arch)
+    assert(text == "cuda -arch=sm_" .. arch, text)
+    return 1e13
+  end
+  local function fastest(target, kind)
+    local source, rate = limits.open():fastest(ms.target(target), kind)
+    return source and source.name, rate
+  end
+  for target, each in pairs {
+    ["cuda -arch=sm_80"] = {float32 = {"CUDA cores", 1e13}, float64 = {"CUDA cores on float64", 5e12}, int32 = {"CUDA cores on int32", 1e13}, int16 = {"CUDA cores on int32", 1e13},
+                            float16 = {"CUDA cores on float16", 4e13}, int64 = {"CUDA cores on int32", 5e12}},
+    ["cuda -arch=sm_90"] = {float64 = {"CUDA cores on float64", 5e12}, int32 = {"CUDA cores on int32", 5e12}, bfloat16 = {"CUDA cores on bfloat16", 2e13}},
+    ["cuda -arch=sm_70"] = {["int8 products"] = {"CUDA cores on int8", 4e13}, ["bfloat16 products"] = {"CUDA cores on float32", 1e13}, bfloat16 = {"CUDA cores on float32", 1e13}},
+  } do
+    for kind, wanted in pairs(each) do
+      local name, rate = fastest(target, kind)
+      assert(name == wanted[1], string.format("%s, %s: %s", target, kind, name))
+      same(rate, wanted[2], target .. ", " .. kind)
+    end
+  end
+  peak.device_glance = glance
+  assert(limits.of_device(ms.target "cuda -arch=sm_80", "float16 products")[1].name == "tensor cores on float16")
+  assert(limits.of_device(ms.target "cuda -arch=sm_75", "int8 products")[1].name == "tensor cores on int8")
+  assert(limits.of_device(ms.target "cuda -arch=sm_75", "bfloat16 products")[1].name == "CUDA cores on float32")
+end
+
 -- ---- Units ---------------------------------------------------------------------------------------------------------
 
 -- Those that are here do what they are measured to do; code for a target that lacks them has none.
