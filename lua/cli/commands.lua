@@ -232,6 +232,8 @@ end
 function commands.export(options, ids)
   local path = options.output
   if not path then misuse("say where to with -o FILE; its suffix is the form: .o .so .c .h .ll .s; of a record for CUDA .cu .ptx .cubin .h .c") end
+  if ids[1] and cli.is_network(ids[1]) then return ms.load "lua.cli.network".export(options, ids) end
+  if options.shape then misuse("--shape is for networks, FILE.onnx") end
   local store = open_store(options.db, "read")
   if options.pinned then
     if ids[1] or options.dim then misuse("--pinned takes what is pinned, and not %s", ids[1] and "an ID" or "--dim") end

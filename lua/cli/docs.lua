@@ -290,6 +290,7 @@ array:bytes(): string | The bytes of its elements, in their order.
 array:reshape(shape: integer[]): msched.array | A copy with as many elements in other extents.
 array:view(shape: integer[], type?: string, offset?: integer): msched.array | An array whose elements are this one's bytes from an offset on, a multiple of 64; it keeps this one alive.
 array:assign(other: msched.array): msched.array | Takes the elements of another of the same type and as many; gives the array.
+array:checksum(before?: integer): integer | A checksum of its bytes, filled with zeros to a multiple of 64: FNV-1a over words of 64 bits, behind that of others.
 array:tolist(): number[] | Its elements as a flat list.
 array:random(seed?: integer, digits?: boolean): msched.array | Fills it with integers from -4 to 4, or with numbers that use all digits of their type: floats of either sign from 1/8 to 1, integers of eight bits; gives the array.
 array:difference(other: msched.array): number | The largest difference of two arrays' elements.

@@ -50,10 +50,10 @@ const struct cli_command cli_commands[] = {
      cli_lua},
     {"replay", "ID\nFILE",
      "Replays a record, or the one to use of a file's function: builds, checks and times it again.", cli_lua},
-    {"export", "[ID] -o FILE",
+    {"export", "[ID] -o FILE\nFILE.onnx -o FILE",
      "Writes the kernel of a record, or of the one to use of a Lua or TVMScript file's function: .o .so .c .h .ll .s, "
-     "a GPU's .cu .ptx .cubin .h .c, by FILE's suffix; or one library "
-     "of all that is pinned.",
+     "a GPU's .cu .ptx .cubin .h .c, by FILE's suffix; one library of "
+     "all that is pinned; or of a network, with a header and a file of its constants.",
      cli_lua},
     {"diff", "ID ID", "Shows what differs between two records: their traces, their scheduled modules, their code.",
      cli_lua},

@@ -123,6 +123,23 @@ function network.tell(each, tasks, options)
   if #list > MOST_LISTED then cli.print(string.format("  and %d more", #list - MOST_LISTED)) end
 end
 
+-- ---- msched export FILE.onnx -------------------------------------------------------------------------------------
+
+-- The plan as the store has it tuned, or else as the analytical model proposes.
+local function plan_of(net, options, given)
+  return attempt(net.plan, net, {target = options.target, no_tune = true, store = cli.open_store(options.db), given = given})
+end
+
+function network.export(options, ids)
+  if ids[2] or options.pinned or options.name then cli.misuse("%s is a network: it is exported alone, and the library's name is its functions' prefix", ids[1]) end
+  local opened = plan_of(network.read(options, ids[1]), options)
+  local replaced = cli.is_there(options.output)
+  local paths = attempt(opened.export, opened, options.output)
+  cli.print(string.format("%s: %s, %s; %s in %s; beside it %s", paths[1], replaced and "replaced" or "written", cli.size_text(paths[1]),
+                          cli.count_text(#opened.prepared.functions, "function"), cli.count_text(#opened.calls, "call"), table.concat(paths, ", ", 2)))
+  return cli.DONE
+end
+
 -- ---- msched run FILE.onnx ----------------------------------------------------------------------------------------
 
 local function given_inputs(net, options)
@@ -169,7 +186,7 @@ function network.run(options, path)
   local arrays = given_inputs(net, options)
   fill(net, arrays, options.seed or 1)
   local start = ms.clock()
-  local opened = attempt(net.plan, net, {target = options.target, no_tune = true, store = cli.open_store(options.db), given = arrays})
+  local opened = plan_of(net, options, arrays)
   local build = ms.clock() - start
   local outputs, report = table.unpack(attempt(function() return {opened:run(arrays, {most_work = options.steps or MOST_STEPS})} end))
   local seconds, fixed = opened:time(0), opened.prepared.fixed

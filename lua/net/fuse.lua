@@ -67,6 +67,7 @@ end
 -- Whether what p gives may be computed inside g, which alone reads it.
 local function may_join(state, p, g)
   if p.alone or g.alone or g.alias or g.checked[p.output] or #p.steps + #g.steps > MOST_NODES then return false end
+  if state.values[p.output].constant ~= state.values[g.output].constant then return false end -- what is constant is computed once
   local whole = elements(state, p.output) == elements(state, g.output)
   if g.heavy then return g.heavy == "reduction" and not p.heavy and not p.moves and p.plain and g.steps[1].inputs[1] == p.output and #g.steps == 1 end
   if p.heavy then return g.plain and whole end

@@ -47,7 +47,8 @@ end
 
 -- ---- What is computed before the network runs --------------------------------------------------------------------
 
-local MOST_FOLDED, MOST_WORK = 1 << 20, 1 << 24 -- elements of a constant; operations
+local MOST_FOLDED, MOST_AT_ONCE = 1 << 14, 1 << 17 -- elements, operations of a constant that is computed without being asked for
+local MOST_WORK = 1 << 24 -- operations of one that a shape depends on
 
 local function elements_of(value) return common.count(value.shape) end
 
@@ -111,7 +112,7 @@ local function add_step(state, node, view, results)
       work = work + elements_of(state.values[name])
     end
   end
-  if is_constant and is_known and work <= MOST_FOLDED and step.func:flops() <= MOST_WORK then interpret(step, state.values)
+  if is_constant and is_known and work <= MOST_FOLDED and step.func:flops() <= MOST_AT_ONCE then interpret(step, state.values)
   else state.steps[#state.steps + 1] = step end
 end
 

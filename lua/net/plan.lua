@@ -1,8 +1,8 @@
--- A plan: a network as calls of kernels in order. Its values lie in one arena, each where it is out of the way of those that
--- live while it does; constants and what depends on them alone are made when it is opened.
+-- A plan: a network as calls of kernels in order. What depends on constants alone is made when it is prepared; its values have
+-- their places in memory (memory.lua).
 local ms = msched
 local network, infer, common = ms.load "lua.net.network", ms.load "lua.net.infer", ms.load "lua.net.common"
-local fuse, layout, passes = ms.load "lua.net.fuse", ms.load "lua.net.layout", ms.load "lua.net.passes"
+local fuse, layout, passes, memory = ms.load "lua.net.fuse", ms.load "lua.net.layout", ms.load "lua.net.passes", ms.load "lua.net.memory"
 local plan = {}
 
 -- ---- From a network to groups ------------------------------------------------------------------------------------
@@ -36,22 +36,24 @@ local function settled(state)
   return net
 end
 
--- Steps whose inputs are all constants are computed now, by kernels as they are written; the others remain.
-local function fold(state)
-  local kept = {}
-  for _, step in ipairs(state.steps) do
-    if state.values[step.outputs[1]].constant then
-      local arrays = {}
-      for i, name in ipairs(step.inputs) do arrays[i] = state.values[name].array end
-      for _, name in ipairs(step.outputs) do
+-- Computes the groups that depend on constants alone, by kernels as they are written; gives the others.
+local function fold(state, groups)
+  local kept, kernels = {}, {}
+  for _, g in ipairs(groups) do
+    if state.values[g.outputs[1]].constant then
+      fuse.build(state, g)
+      local hash, arrays = g.func:hash(), {}
+      kernels[hash] = kernels[hash] or ms.build(g.func)
+      for i, name in ipairs(g.inputs) do arrays[i] = state.values[name].array end
+      for _, name in ipairs(g.outputs) do
         local value = state.values[name]
         value.array = ms.array(common.in_memory(value.shape, value.layout), value.type)
         arrays[#arrays + 1] = value.array
       end
-      ms.build(step.func):run(table.unpack(arrays))
-    else kept[#kept + 1] = step end
+      kernels[hash]:run(table.unpack(arrays))
+    else kept[#kept + 1] = g end
   end
-  state.steps = kept
+  return kept
 end
 
 -- Groups that are equal are one function: {func, weight, groups}, in the order in which they first stand. Those that are not,
@@ -86,60 +88,8 @@ function plan.prepare(net, options)
   local first = infer.static(passes.run(net, options), options.given)
   local work = settled(first)
   local state = infer.static(options.layouts ~= false and layout.choose(work, first.values) or work, options.given)
-  fold(state)
-  local groups = fuse.groups(state)
+  local groups = fold(state, fuse.groups(state))
   return {net = net, state = state, groups = groups, functions = distinct(state, groups), fixed = ms.sorted_keys(first.fixed)}
-end
-
--- ---- Memory ------------------------------------------------------------------------------------------------------
-
-local ALIGNMENT = 64
-local WIDTH = {bool = 1, int8 = 1, uint8 = 1, int16 = 2, uint16 = 2, float16 = 2, bfloat16 = 2, int32 = 4, uint32 = 4, float32 = 4, int64 = 8, uint64 = 8, float64 = 8}
-local function bytes_of(value)
-  local bytes = math.max(1, common.count(value.shape)) * WIDTH[value.type]
-  return (bytes + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
-end
-
--- When each value of the arena lives: {name, first, last, bytes}, from the group that gives it to the last that reads it. What
--- is the same bytes as another value lives with it; root says which that is.
-local function lives_of(prepared, kept)
-  local lives, root = {}, {}
-  local function of(name) return root[name] or name end
-  for at, g in ipairs(prepared.groups) do
-    for _, name in ipairs(g.inputs) do
-      local life = lives[of(name)]
-      if life then life.last = at end
-    end
-    for _, name in ipairs(g.outputs) do
-      local from = g.alias and of(g.inputs[1])
-      if from and (lives[from] or kept[from]) and not kept[name] then root[name] = from
-      elseif not kept[name] then lives[name] = {name = name, first = at, last = at, bytes = bytes_of(prepared.state.values[name])} end
-    end
-  end
-  return lives, root
-end
-
--- Gives each an offset, the largest first, at the lowest place that none has which lives at the same time; and the bytes of all.
-local function place(lives)
-  local sorted, placed, total = {}, {}, 0
-  for _, name in ipairs(ms.sorted_keys(lives)) do sorted[#sorted + 1] = lives[name] end
-  table.sort(sorted, function(a, b) return a.bytes ~= b.bytes and a.bytes > b.bytes or a.bytes == b.bytes and a.first ~= b.first and a.first < b.first or
-                                           a.bytes == b.bytes and a.first == b.first and a.name < b.name end)
-  for _, life in ipairs(sorted) do
-    local beside = {}
-    for _, other in ipairs(placed) do
-      if other.first <= life.last and life.first <= other.last then beside[#beside + 1] = other end
-    end
-    table.sort(beside, function(a, b) return a.offset < b.offset end)
-    local offset = 0
-    for _, other in ipairs(beside) do
-      if other.offset - offset >= life.bytes then break end
-      offset = math.max(offset, other.offset + other.bytes)
-    end
-    life.offset = offset
-    placed[#placed + 1], total = life, math.max(total, offset + life.bytes)
-  end
-  return total
 end
 
 -- ---- Opened ------------------------------------------------------------------------------------------------------
@@ -147,29 +97,21 @@ end
 local Plan = {__name = "msched.plan"}
 Plan.__index = Plan
 
-local function array_like(value) return ms.array(common.in_memory(value.shape, value.layout), value.type) end
+local function shape_of(value) return common.in_memory(value.shape, value.layout) end
 
--- The arrays of all values: of inputs, outputs and constants their own; of others, views of the arena.
-local function arrays_of(prepared)
-  local values, arrays, kept = prepared.state.values, {}, {}
-  for _, input in ipairs(prepared.net.inputs) do
-    kept[input.name] = true
-    if values[input.name] then arrays[input.name] = array_like(values[input.name]) end
+-- An array for each value that the plan's calls take.
+local function arrays_of(prepared, placed)
+  local values, arena, own, arrays = prepared.state.values, ms.array({placed.arena}, "uint8"), {}, {}
+  for name, slot in pairs(placed.slots) do
+    local value = values[name]
+    if slot.kind == "arena" then arrays[name] = arena:view(shape_of(value), value.type, slot.offset)
+    elseif slot.kind == "constant" then arrays[name] = value.array:view(shape_of(value))
+    else
+      own[slot] = own[slot] or ms.array(shape_of(value), value.type)
+      arrays[name] = own[slot]:view(shape_of(value))
+    end
   end
-  for name, value in pairs(values) do
-    if value.array and not kept[name] then arrays[name], kept[name] = value.array, true end
-  end
-  for _, output in ipairs(prepared.net.outputs) do
-    if not arrays[output.name] then arrays[output.name], kept[output.name] = array_like(values[output.name]), true end
-  end
-  local lives, root = lives_of(prepared, kept)
-  local total = place(lives)
-  local arena = ms.array({total}, "uint8")
-  for name, life in pairs(lives) do
-    arrays[name] = arena:view(common.in_memory(values[name].shape, values[name].layout), values[name].type, life.offset)
-  end
-  for name, from in pairs(root) do arrays[name] = arrays[from]:view(values[name].shape) end
-  return arrays, total, root
+  return arrays
 end
 
 local function constant_bytes(prepared)
@@ -177,27 +119,34 @@ local function constant_bytes(prepared)
   for _, g in ipairs(prepared.groups) do
     for _, name in ipairs(g.inputs) do
       local value = prepared.state.values[name]
-      if value.array and not seen[name] then seen[name], bytes = true, bytes + bytes_of(value) end
+      if value.array and not seen[name] then seen[name], bytes = true, bytes + memory.padded(memory.bytes(value)) end
     end
   end
   return bytes
 end
 
+-- The groups that do something when the plan runs: not those that give the bytes of what they take where these are.
+function plan.steps(prepared, placed)
+  local list = {}
+  for _, g in ipairs(prepared.groups) do
+    if not (g.alias and placed.slots[g.outputs[1]] == placed.slots[g.inputs[1]]) then list[#list + 1] = g end
+  end
+  return list
+end
+
 -- plan.open(prepared, build): the plan, with its memory. build(entry of prepared.functions) gives the kernel of a function.
 function plan.open(prepared, build)
-  local arrays, arena, root = arrays_of(prepared)
-  local self = setmetatable({net = prepared.net, prepared = prepared, arrays = arrays, calls = {}, arena_bytes = arena, constant_bytes = constant_bytes(prepared), kernels = {}}, Plan)
+  local placed = memory.of(prepared)
+  local arrays = arrays_of(prepared, placed)
+  local self = setmetatable({net = prepared.net, prepared = prepared, placed = placed, arrays = arrays, calls = {}, arena_bytes = placed.arena,
+                             constant_bytes = constant_bytes(prepared), kernels = {}}, Plan)
   for _, entry in ipairs(prepared.functions) do self.kernels[entry] = build(entry) end
-  for _, g in ipairs(prepared.groups) do
-    if not (g.alias and root[g.outputs[1]]) then
-      local given = {}
-      for i, name in ipairs(g.inputs) do given[i] = arrays[name] end
-      for i, name in ipairs(g.outputs) do given[#g.inputs + i] = arrays[name] end
-      local call
-      if g.alias then call = {run = function() given[2]:assign(given[1]) end}
-      else call = self.kernels[g.kernel]:prepare(table.unpack(given)) end
-      self.calls[#self.calls + 1] = {group = g, call = call, copies = g.alias}
-    end
+  for i, g in ipairs(plan.steps(prepared, placed)) do
+    local given = {}
+    for k, name in ipairs(g.inputs) do given[k] = arrays[name] end
+    for k, name in ipairs(g.outputs) do given[#g.inputs + k] = arrays[name] end
+    local copies = g.alias and {run = function() given[2]:assign(given[1]) end}
+    self.calls[i] = {group = g, call = copies or self.kernels[g.kernel]:prepare(table.unpack(given))}
   end
   return self
 end
@@ -259,6 +208,10 @@ function Plan:time(seconds)
   table.sort(times)
   return times[(#times + 1) // 2], #times
 end
+
+-- plan:export(path): writes a library of it, .so or .a, with a header, a file of its constants and a module of Python beside it; gives
+-- their paths.
+function Plan:export(path) return ms.load "lua.net.export".write(self, path) end
 
 -- plan:fill(seed): small integers for all inputs.
 function Plan:fill(seed)

@@ -1,0 +1,89 @@
+-- Networks as libraries: two in one process, ten threads each with its own memory, a child of a fork; what they give is what the
+-- plan gives; constants that are damaged, cut, or of another network are refused, and indices out of their range.
+local ms = msched
+local here = arg[0]:match "^(.*)/lua/[^/]*$"
+local onnx = dofile(here .. "/support/onnx.lua")
+local folder = os.tmpname()
+os.remove(folder)
+local function run(format, ...)
+  local command = string.format(format, ...)
+  assert(os.execute(command), command)
+end
+run("mkdir %s", folder)
+
+local function put(name, bytes)
+  local file <close> = assert(io.open(folder .. "/" .. name, "wb"))
+  file:write(bytes)
+end
+local function get(name)
+  local file <close> = assert(io.open(folder .. "/" .. name, "rb"))
+  return file:read "a"
+end
+local function read(m)
+  put("model.onnx", onnx.model(m))
+  return ms.onnx(folder .. "/model.onnx")
+end
+local function weights(shape, seed)
+  local values = {}
+  for i, x in ipairs(ms.array(shape, "float32"):random(seed, true):tolist()) do values[i] = x end
+  return {"float32", shape, values}
+end
+
+-- A convolution with what is around it; and products, of which a part of the result is another shape of the first.
+local one = read {opset = 17, inputs = {{"x", "float32", {1, 3, 18, 18}}}, outputs = {{"y"}}, constants = {w = weights({16, 3, 3, 3}, 1), b = weights({16}, 2), v = weights({8, 16, 1, 1}, 3)},
+                  nodes = {{"Conv", {"x", "w", "b"}, {"c"}, {pads = {1, 1, 1, 1}}}, {"Relu", {"c"}, {"r"}}, {"MaxPool", {"r"}, {"p"}, {kernel_shape = {2, 2}, strides = {2, 2}}},
+                           {"Conv", {"p", "v"}, {"d"}}, {"Sigmoid", {"d"}, {"y"}}}}
+local two = read {opset = 17, inputs = {{"x", "float32", {32, 64}}}, outputs = {{"y"}}, constants = {w = weights({64, 64}, 4), s = {"int64", {3}, {4, 8, 64}}},
+                  nodes = {{"MatMul", {"x", "w"}, {"m"}}, {"Tanh", {"m"}, {"t"}}, {"MatMul", {"t", "w"}, {"n"}}, {"Reshape", {"n", "s"}, {"y"}}}}
+
+local function export(net, name)
+  local plan = net:plan {no_tune = true, db = folder .. "/store.db"}
+  local x = ms.array(net.inputs[1].shape):random(7, true)
+  put(name .. ".x", x:bytes())
+  local y = plan:run({x = x}).y:bytes()
+  local paths = plan:export(folder .. "/lib" .. name .. ".so")
+  assert(#paths == 4 and paths[2] == folder .. "/" .. name .. ".h" and paths[4] == folder .. "/" .. name .. "_network.py")
+  return y, plan
+end
+local y1, plan1 = export(one, "one")
+local y2 = export(two, "two")
+
+local bytes = get "one.weights"
+put("damaged", bytes:sub(1, -2) .. string.char(bytes:byte(-1) ~ 1))
+put("cut", bytes:sub(1, -65))
+run("cc -o %s/networks -I%s %s/lua/networks.c -L%s -lone -ltwo -lpthread", folder, folder, here, folder)
+run("LD_LIBRARY_PATH=%s %s/networks %s >%s/said", folder, folder, folder, folder)
+assert(get "said" == [[
+opened
+these are the constants of another network
+the file of constants is damaged
+the file of constants is damaged
+this is no file of constants
+the file of constants cannot be opened
+no file of constants is named
+equal
+]], get "said")
+assert(get "one.y" == y1 and get "two.y" == y2, "a library gives something else than its plan")
+
+-- An archive, which takes OpenMP's threads.
+local paths = plan1:export(folder .. "/one.a")
+assert(#paths == 3 and select(2, pcall(plan1.export, plan1, folder .. "/one.exe")):find("ends with .so or .a", 1, true))
+put("main.c", '#include "one.h"\nint main(void) { return one_open(NULL, 0) != 0; }\n')
+run("cc -o %s/archive %s/main.c %s/one.a -lgomp -lm -lpthread && %s/archive", folder, folder, folder, folder)
+
+-- Indices are looked at before they are used.
+local gather = read {opset = 17, nodes = {{"Gather", {"w", "x"}, {"y"}}}, inputs = {{"x", "int64", {2}}}, outputs = {{"y"}}, constants = {w = weights({3, 2}, 5)}}
+gather:plan({written = true}):export(folder .. "/libpick.so")
+put("pick.c", [[
+#include "pick.h"
+int main(int argc, char **argv) {
+  float y[4];
+  struct pick *net = pick_open(argv[1], 0);
+  if (!net || pick_run(net, (const void *[]){(int64_t[]){2, -3}}, (void *[]){y}, 0) != 0) return 1;
+  return pick_run(net, (const void *[]){(int64_t[]){0, 3}}, (void *[]){y}, 0) != 3;
+}
+]])
+run("cc -o %s/pick -I%s %s/pick.c -L%s -lpick && LD_LIBRARY_PATH=%s %s/pick %s/pick.weights", folder, folder, folder, folder, folder, folder, folder)
+
+run("rm -rf %s", folder)
+print "networks are libraries"
