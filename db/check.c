@@ -156,8 +156,8 @@ static bool report_page(void *data, uint64_t page, const char *why) {
   return true;
 }
 
-/* A store that opens has sound pages: of the snapshot that was looked at, which LMDB kept from writers meanwhile. Of one
- * that does not, all that is wrong is said. */
+/* A store that opens has sound pages: of the snapshot that was looked at, which LMDB kept from writers meanwhile. Of
+ * one that does not, all that is wrong is said. */
 int64_t db_check_pages_of(struct db *named, FILE *report, ms_error *err) {
   struct checking c = {.report = report};
   struct db_page_visit visit = {.bad = report_page, .data = &c};

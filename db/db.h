@@ -31,11 +31,11 @@ const char *db_path(const struct db *db);
 typedef void db_damage_report(void *data, const char *line);
 void db_on_damage(struct db *db, db_damage_report *report, void *data);
 
-/* What is put and deleted from here to the end is written together, which is faster. Any number may be: it is committed in
- * parts, in the order of the calls, each of 1,000 puts and deletes or 16 MiB of them; a part is lost whole where the process
- * dies before it is committed, and those before it are kept. So a batch of no more than that is all or nothing, unless the
- * process may not have the addresses that a part needs, some 300 MB. A batch is refused where one is open, as imports
- * have their own. */
+/* What is put and deleted from here to the end is written together, which is faster. Any number may be: it is committed
+ * in parts, in the order of the calls, each of 1,000 puts and deletes or 16 MiB of them; a part is lost whole where the
+ * process dies before it is committed, and those before it are kept. So a batch of no more than that is all or nothing,
+ * unless the process may not have the addresses that a part needs, some 300 MB. A batch is refused where one is open,
+ * as imports have their own. */
 bool db_begin_batch(struct db *db, ms_error *err);
 bool db_end_batch(struct db *db, ms_error *err);
 
@@ -109,8 +109,8 @@ int db_find_id(struct db *db, const char *prefix, db_id *out, ms_error *err);
 int db_find_module(struct db *db, const db_id *workload, const char *target, uint64_t module_hash, const char *versions,
                    struct db_record *out, ms_error *err);
 void db_short_id(struct db *db, const db_id *id, char out[DB_ID_TEXT]); /* shortest unique prefix, at least 7 digits */
-/* Records by run time, fastest first, those that are not measured last; workload or target NULL: all. visit returns false
- * to stop. A range read: the best k cost k. */
+/* Records by run time, fastest first, those that are not measured last; workload or target NULL: all. visit returns
+ * false to stop. A range read: the best k cost k. */
 typedef bool db_visit(void *data, const struct db_record *record);
 bool db_each_record(struct db *db, const db_id *workload, const char *target, db_visit *visit, void *data,
                     ms_error *err);
@@ -186,8 +186,8 @@ struct db_import {
  * stays as it is. Lines are kept in batches. False: the store cannot be written; the batches before are kept. */
 bool db_import_json(struct db *db, FILE *in, const char *file, struct db_import *import, ms_error *err);
 /* Writes what was measured of a workload, or failed, as TVM's tuning records of workload `number`. Records that were
- * censored or not run, or hold instructions or tensor intrinsics that TVM lacks, are left out and counted. registered: intrinsics
- * that it has besides its own; NULL: none. */
+ * censored or not run, or hold instructions or tensor intrinsics that TVM lacks, are left out and counted. registered:
+ * intrinsics that it has besides its own; NULL: none. */
 bool db_export_tuning(struct db *db, const db_id *workload, uint64_t number, const struct vm_intrinsics *registered,
                       FILE *out, uint64_t *written, uint64_t *left_out, ms_error *err);
 

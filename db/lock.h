@@ -1,12 +1,12 @@
 /* Who has a store open. Internal to db.
  *
- * LMDB's processes share the first byte of the lock file while they have the store open; one that finds it free sets the
- * file up, and others wait for it. That does not do:
+ * LMDB's processes share the first byte of the lock file while they have the store open; one that finds it free sets
+ * the file up, and others wait for it. That does not do:
  * - Where who sets it up is killed, those who wait go on with mutexes that are set up in part, and wait for ever later.
- * - One that opens the store while its file is replaced would go on with the table of the old file's transactions, and take
- *   an older snapshot of the new file for its newest.
- * So the lock file as a whole (flock) is held alone by who opens the store and by who replaces its file: nobody ever waits
- * for the byte.
+ * - One that opens the store while its file is replaced would go on with the table of the old file's transactions, and
+ *   take an older snapshot of the new file for its newest.
+ * So the lock file as a whole (flock) is held alone by who opens the store and by who replaces its file: nobody ever
+ * waits for the byte.
  *
  *   opening     lock file; LMDB takes its byte and opens the file; lock file released
  *   replacing   lock file, the byte alone; the table emptied, the new file renamed over the old one; both released
@@ -17,8 +17,9 @@
 
 #include "db.h"
 
-/* Waits until nobody else opens the store or replaces the file. The descriptor stays open as long as LMDB has the store: closing any of a
- * process's descriptors of the lock file drops LMDB's byte. -1: err is filled. -2: the lock file cannot be opened. */
+/* Waits until nobody else opens the store or replaces the file. The descriptor stays open as long as LMDB has the
+ * store: closing any of a process's descriptors of the lock file drops LMDB's byte. -1: err is filled. -2: the lock
+ * file cannot be opened. */
 int db_lock_opening(const char *path, ms_error *err);
 void db_unlock_opening(int lock);
 

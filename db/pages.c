@@ -1,9 +1,9 @@
 /* Walks the trees of an LMDB file, trusting nothing.
  *
  * A page begins with its number (8 bytes), 2 unused, flags (2), and the ends of its two free borders (2 each) or, where
- * it begins an overflow, its number of pages (4). Pages of a tree then hold the offsets of their nodes, 2 bytes each; the
- * nodes are packed at the page's end. A node: 4 bytes of the size of its value, flags (2), size of the key (2), key,
- * value; in a branch the first six bytes are the number of a page. Pages 0 and 1 hold the last two snapshots.
+ * it begins an overflow, its number of pages (4). Pages of a tree then hold the offsets of their nodes, 2 bytes each;
+ * the nodes are packed at the page's end. A node: 4 bytes of the size of its value, flags (2), size of the key (2),
+ * key, value; in a branch the first six bytes are the number of a page. Pages 0 and 1 hold the last two snapshots.
  * Source: LMDB 0.9, mdb.c, which has not changed the form since its version 1 of data. */
 #include "pages.h"
 

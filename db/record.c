@@ -7,8 +7,8 @@
 
 #include <xxhash.h>
 
-/* A record whose trace names no intrinsic of a user's, and of which no facts are known, is as it always was. Each format
- * has what the one before it has, and more; what a later version writes is refused. */
+/* A record whose trace names no intrinsic of a user's, and of which no facts are known, is as it always was. Each
+ * format has what the one before it has, and more; what a later version writes is refused. */
 static const char MAGIC[] = {'m', 's', 'r'};
 enum { PLAIN = '1', WITH_INTRINSICS = '2', WITH_FACTS = '3' };
 

@@ -122,8 +122,8 @@ static const struct entry *find(const struct repair *r, size_t count, char kind,
 
 /* ---- What damaged pages still hold: only what proves to be what it was ---- */
 
-/* An older entry has no checksum: a record holds its id and a trace that decodes, an intrinsic's id is that of its text,
- * a workload parses to its end. */
+/* An older entry has no checksum: a record holds its id and a trace that decodes, an intrinsic's id is that of its
+ * text, a workload parses to its end. */
 static bool is_older(char kind, MDB_val key, MDB_val value) {
   return db_unseal(kind, &key, &value) == DB_UNSEALED && !judge(kind, key, value);
 }

@@ -122,8 +122,8 @@ static bool may_map(size_t size) {
   return at != MAP_FAILED && munmap(at, size) == 0;
 }
 
-/* LMDB gives the map up before it asks for another, and cannot go on without: it is asked for one that can be had. Where
- * that fails all the same, the store is closed: what follows is refused. */
+/* LMDB gives the map up before it asks for another, and cannot go on without: it is asked for one that can be had.
+ * Where that fails all the same, the store is closed: what follows is refused. */
 static int set_map(struct db *db, size_t size) {
   if (!may_map(size)) return ENOMEM;
   int code = mdb_env_set_mapsize(db->env, size);
@@ -200,8 +200,8 @@ static size_t room_left(struct db *db, size_t *page) {
   return map > used ? map - used : 0;
 }
 
-/* Begins a part with room for a write of so many bytes, and for as many more as a part has. Where the map cannot grow so
- * far, the part is of fewer writes. */
+/* Begins a part with room for a write of so many bytes, and for as many more as a part has. Where the map cannot grow
+ * so far, the part is of fewer writes. */
 static int begin_part(struct db *db, size_t bytes) {
   assert(!db->batch && !db->read_only);
   for (bool may_grow = true;;) {
@@ -473,7 +473,8 @@ static bool open_pending(struct db *db) {
   return ok;
 }
 
-/* The file, of which something is wanted now. Nothing has been read that could be held: the empty store has no entries. */
+/* The file, of which something is wanted now. Nothing has been read that could be held: the empty store has no
+ * entries. */
 static bool make_file(struct db *db, ms_error *err) {
   assert(db->pending && !db->read_only);
   bool batch = db->batch != NULL;
