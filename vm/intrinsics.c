@@ -240,7 +240,8 @@ static struct words next_word(const char *at, const char *end) {
   return (struct words){at, length};
 }
 
-/* TEMPLATE word=text…, or TEMPLATE TEMPLATE word=text…; false: there is none of that name, or a line before said some. */
+/* TEMPLATE word=text…, or TEMPLATE TEMPLATE word=text…; false: there is none of that name, or a line before said
+ * some. */
 static bool read_templates(struct section *s, const char *at, const char *end) {
   if (s->template_count) return false;
   for (;;) {

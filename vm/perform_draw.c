@@ -90,9 +90,9 @@ bool vm_do_sample_categorical(struct vm_run *r, const struct vm_step *s) {
 
 enum { MOST_FACTORS = 64 };
 
-/* Checks a decided tile; in repair, as MetaSchedule does: a factor that does not divide what the inner ones leave becomes
- * all of it, and the outermost is the rest. The innermost may be past the limit, which holds for sampled tiles only:
- * repairing gives such tiles, MetaSchedule records them, and they are replayed. */
+/* Checks a decided tile; in repair, as MetaSchedule does: a factor that does not divide what the inner ones leave
+ * becomes all of it, and the outermost is the rest. The innermost may be past the limit, which holds for sampled tiles
+ * only: repairing gives such tiles, MetaSchedule records them, and they are replayed. */
 static bool fit_tile(struct vm_run *r, int64_t extent, int64_t *tile, uint32_t n) {
   int64_t rest = extent;
   for (uint32_t i = n; i-- > 0;) {

@@ -122,8 +122,8 @@ bool vm_ask_reads_in_order(struct vm_ask *q) {
 
 typedef bool (*test_block)(const struct vm_ask *q, tir_block block);
 
-/* The names of the blocks that pass a test, in order of text. All are found first: what a test looks for may be a string
- * of the pool, which names that are added move. */
+/* The names of the blocks that pass a test, in order of text. All are found first: what a test looks for may be a
+ * string of the pool, which names that are added move. */
 static bool ask_blocks_that(struct vm_ask *q, test_block test) {
   uint32_t count = 0;
   tir_block *blocks = malloc((q->ir->blocks.count + 1) * sizeof *blocks);

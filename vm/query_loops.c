@@ -45,7 +45,8 @@ static uint32_t parallel_loops(const struct tir *ir, const tir_loop *loops, uint
 }
 
 /* Whether every region of the block goes on without a gap when the loop is fused with those inside it: next[i] is how
- * far region i moves in one run of these, 0 where it does not. The innermost loop may leave gaps, if that is allowed. */
+ * far region i moves in one run of these, 0 where it does not. The innermost loop may leave gaps, if that is
+ * allowed. */
 static bool goes_on(struct vm_ask *q, tir_loop loop, int64_t *next, bool may_leave_gaps) {
   const struct tir_block_record *record = tir_block_at(q->ir, q->args[0].statement);
   struct tir_span reads = record->reads, writes = record->writes;

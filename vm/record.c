@@ -159,8 +159,8 @@ static bool steer(struct vm_schedule *sch, enum vm_kind kind, uint32_t n, bool h
 
 /* ---- Points ------------------------------------------------------------------------------------------------------ */
 
-/* Until the next trace is replaced, a schedule's trace only grows: at a point it was a beginning of what it was then, or is
- * now. */
+/* Until the next trace is replaced, a schedule's trace only grows: at a point it was a beginning of what it was then,
+ * or is now. */
 struct vm_point vm_keep_point(struct vm_schedule *sch) {
   assert(sch);
   sch->points++;

@@ -161,8 +161,8 @@ struct vm_trace *vm_trace_new(void);
 struct vm_trace *vm_trace_copy(const struct vm_trace *trace); /* shares the steps */
 void vm_trace_free(struct vm_trace *trace);                   /* NULL is fine */
 
-/* Steps that traces share which hold the same: candidates of one space do, but for their decisions. For one thread; keeps the
- * steps of some 2,000 traces, and forgets them all then. */
+/* Steps that traces share which hold the same: candidates of one space do, but for their decisions. For one thread;
+ * keeps the steps of some 2,000 traces, and forgets them all then. */
 struct vm_shared;
 struct vm_shared *vm_shared_new(void);
 void vm_shared_free(struct vm_shared *shared); /* NULL is fine; traces keep what they have */
@@ -286,8 +286,8 @@ struct vm_draws {
   const struct vm_trace *decisions;  /* of the plan's steps; NULL: every draw is sampled */
   uint64_t seed, candidate, attempt; /* what a draw that is not decided is drawn from, with its id */
   const volatile int *stop;          /* NULL, or: a replay that runs when it is not 0 ends soon, with MS_RUN_STOPPED */
-  /* NULL, or: called by a replay behind each instruction that was performed, which may look at the schedule only. A replay
-   * that starts again begins with instruction 0. */
+  /* NULL, or: called by a replay behind each instruction that was performed, which may look at the schedule only. A
+   * replay that starts again begins with instruction 0. */
   void (*after)(void *watcher, const struct vm_schedule *schedule, uint32_t instruction);
   void *watcher;
 };
@@ -359,8 +359,8 @@ bool vm_redo(struct vm_schedule *schedule, const struct vm_trace *undone, ms_err
  *   *kept   so many variables stand for what they stood for: those of the instructions with which both traces begin
  * False: refused, and nothing has changed. */
 bool vm_go_to(struct vm_schedule *schedule, const struct vm_trace *trace, uint32_t *kept, ms_error *err);
-/* A point in a schedule's life whose trace may be asked for later, whatever is recorded and undone meanwhile: a copy of the
- * trace would be shared until the next instruction is recorded, which then copies all of it. Points are kept until
+/* A point in a schedule's life whose trace may be asked for later, whatever is recorded and undone meanwhile: a copy of
+ * the trace would be shared until the next instruction is recorded, which then copies all of it. Points are kept until
  * vm_forget_point has been called for each. */
 struct vm_point {
   uint32_t instructions, replaced;
