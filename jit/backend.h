@@ -1,5 +1,5 @@
-/* Backends: what each kind of target is and does, from its text to a timed call, as a row of functions. Nothing else here
- * asks of what kind a target is. Internal to jit.
+/* Backends: what each kind of target is and does, from its text to a timed call, as a row of functions. Nothing else
+ * here asks of what kind a target is. Internal to jit.
  *
  *   parse ─► lower ─► compile ─► assemble ─► load ─► run, sample          export
  *                                    on a device, in its memory: open, memory */
@@ -11,7 +11,8 @@
 struct jit_device;   /* where a process runs kernels; NULL: they are its own code */
 struct jit_captured; /* work of a device as a graph */
 
-/* Memory that kernels are given, with guards around each piece. Where it is not in place, only these functions touch it. */
+/* Memory that kernels are given, with guards around each piece. Where it is not in place, only these functions touch
+ * it. */
 struct jit_memory {
   bool in_place;                                                        /* the host reads and writes it as its own */
   void *(*get)(struct jit_device *device, size_t bytes, ms_error *err); /* aligned to 64; NULL: err is filled */
@@ -43,8 +44,8 @@ struct jit_difference {
   uint64_t fractions;   /* expected floats that are no whole numbers, or too large for all smaller ones to be exact */
 };
 
-/* Filling and comparing where kernels' memory is, in place of the host: by kernels of the backend's own, which a process
- * compiles and others load. */
+/* Filling and comparing where kernels' memory is, in place of the host: by kernels of the backend's own, which a
+ * process compiles and others load. */
 struct jit_checker;
 struct jit_checks {
   void *(*compile)(const struct jit_target *target, size_t *bytes, ms_error *err); /* free(); NULL: err is filled */
@@ -101,18 +102,19 @@ struct jit_backend {
   bool (*load_shaken)(const struct jit_code *code, struct jit_kernel *kernel,
                       ms_error *err); /* NULL: no threads' timing */
   void (*unload)(struct jit_kernel *kernel);
-  /* Runs it to its end. outlive: a fault ends the call, and not the process; then stop, unless it is NULL, may end it too
-   * where it is code of this process. */
+  /* Runs it to its end. outlive: a fault ends the call, and not the process; then stop, unless it is NULL, may end it
+   * too where it is code of this process. */
   bool (*run)(const struct jit_kernel *kernel, void **args, void *workspace, bool outlive, const volatile int *stop,
               ms_error *err);
-  /* Seconds of one of so many calls in a row; below 0: one failed. stop: as above; it makes parallel loops dearer by what
-   * takes some hundred nanoseconds. */
+  /* Seconds of one of so many calls in a row; below 0: one failed. stop: as above; it makes parallel loops dearer by
+   * what takes some hundred nanoseconds. */
   double (*sample)(const struct jit_kernel *kernel, void **args, void *workspace, uint32_t calls,
                    const volatile int *stop, ms_error *err);
   /* The same of what another library starts; NULL: there are no devices. */
   bool (*run_other)(struct jit_device *device, jit_routine_start *start, void *data, void *const *buffers,
                     ms_error *err);
-  /* captured: what is kept of it from one sample to the next, NULL at first, while data and buffers stay; to be freed */
+  /* captured: what is kept of it from one sample to the next, NULL at first, while data and buffers stay; to be
+   * freed */
   double (*sample_other)(struct jit_device *device, jit_routine_start *start, void *data, void *const *buffers,
                          bool cold, struct jit_captured **captured, uint32_t calls, ms_error *err);
   void (*free_captured)(struct jit_captured *captured); /* may be NULL */
@@ -125,8 +127,8 @@ struct jit_backend {
 /* Loop iterations of a function that store, as far as extents are constants. */
 double jit_steps_of(const struct tir *ir, tir_func f);
 
-/* Why real numbers say nothing of a function; NULL: they do. Rounding alone may move results by JIT_VAGUE of the largest:
- * that says nothing either. */
+/* Why real numbers say nothing of a function; NULL: they do. Rounding alone may move results by JIT_VAGUE of the
+ * largest: that says nothing either. */
 const char *jit_why_not_real(const struct tir *ir, tir_func f);
 #define JIT_VAGUE 0.5
 

@@ -61,8 +61,8 @@ struct tir *jit_lowered(const struct tir *ir, tir_func f, const struct jit_targe
   return NULL;
 }
 
-/* What it is called in its code, which calls others by their names: its own, where that is nobody's. Nothing that kernels
- * are linked with calls main. */
+/* What it is called in its code, which calls others by their names: its own, where that is nobody's. Nothing that
+ * kernels are linked with calls main. */
 static void name_code(struct jit_code *code, const char *own) {
   enum { PREFIX = 8 };
   char plain[sizeof code->name - PREFIX];

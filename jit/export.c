@@ -1,5 +1,5 @@
-/* Writing a function to files: its name there, and LLVM's forms: objects, shared libraries, C source, assembly, LLVM's text,
- * C headers. */
+/* Writing a function to files: its name there, and LLVM's forms: objects, shared libraries, C source, assembly, LLVM's
+ * text, C headers. */
 #include "backend.h"
 #include "header.h"
 #include "jit/c/emit_c.h"

@@ -57,8 +57,9 @@ void jit_count_cores(struct jit_cores *out);
 
 /* "native", "llvm", "llvm -mcpu=skylake-avx512 -num-cores=4", "x86-64-v2", "x86-64-v4,+avx512vnni",
  * "llvm -mcpu=rocketlake -mattr=+amx-int8,-avx512fp16 -vector-bits=256", "llvm -mtriple=aarch64-linux-gnu"; cores
- * default to this machine's. "cuda -arch=sm_90", and limits of a block by TVM's names (cuda.def); -timing=cold: see struct jit_gpu. "native" is what this machine has and its operating system lends, whatever LLVM calls it.
- * What is not known is refused. */
+ * default to this machine's. "cuda -arch=sm_90", and limits of a block by TVM's names (cuda.def); -timing=cold: see
+ * struct jit_gpu. "native" is what this machine has and its operating system lends, whatever LLVM calls it. What is not
+ * known is refused. */
 bool jit_target_parse(const char *text, struct jit_target *out, ms_error *err);
 /* The canonical text: equal for equal targets; on machines with the same caches it makes the target again, exactly. Of
  * features it has those by which the target differs from its cpu's name. */
@@ -101,8 +102,8 @@ const char *jit_unit_name(enum jit_unit unit); /* "VNNI" */
 bool jit_unit_is_here(enum jit_unit unit, const struct jit_target *target);
 /* Whether assembly has an instruction of it. */
 bool jit_unit_is_used(enum jit_unit unit, const char *assembly);
-/* Operations a second (two a product) that so many threads do on it, on vectors of so many bits, from registers alone: the
- * most of some samples, in some hundredths of a second. 0: err is filled. */
+/* Operations a second (two a product) that so many threads do on it, on vectors of so many bits, from registers alone:
+ * the most of some samples, in some hundredths of a second. 0: err is filled. */
 double jit_unit_rate(enum jit_unit unit, int threads, int vector_bits, ms_error *err);
 
 /* A GPU that CUDA's driver finds. */
@@ -113,7 +114,8 @@ struct jit_device_info {
   uint64_t memory;
   double clock; /* hertz, at most */
 };
-/* Their number, at most `most`; 0: none, or err says what is missing. The driver is MSCHED_LIBCUDA, or found by its name. */
+/* Their number, at most `most`; 0: none, or err says what is missing. The driver is MSCHED_LIBCUDA, or found by its
+ * name. */
 uint32_t jit_devices(struct jit_device_info *out, uint32_t most, ms_error *err);
 /* What a device's clocks are now, as NVML reads them: it comes with the driver, or is MSCHED_LIBNVML. */
 struct jit_device_clocks {
@@ -151,8 +153,8 @@ struct jit_options {
  * one piece of the workspace; real numbers; perturbed thread timing. */
 #define JIT_REVISION 4
 
-/* An annotation of a function's root block: its reductions are in order, and its code rounds as the interpreter does, as by
- * no_fast_math, whatever the options say. */
+/* An annotation of a function's root block: its reductions are in order, and its code rounds as the interpreter does,
+ * as by no_fast_math, whatever the options say. */
 #define JIT_FIXED_ORDER "msched.fixed_order"
 bool jit_keeps_order(const struct tir *ir, tir_func f);
 /* The options (NULL: none) with what the function asks for itself. */
@@ -200,9 +202,9 @@ struct jit_resources {
 };
 /* Those of the code's kernels, in the order in which they are launched; none of code for a CPU. */
 const struct jit_resources *jit_code_resources(const struct jit_code *code, uint32_t *count);
-/* Makes what is loaded, where jit_compile gives what comes before it: kernels for CUDA are compiled by NVRTC for their very
- * architecture, and what that says is noted. false: NVRTC is missing or refuses them, or one takes more registers or
- * shared memory than a block of the target has. */
+/* Makes what is loaded, where jit_compile gives what comes before it: kernels for CUDA are compiled by NVRTC for their
+ * very architecture, and what that says is noted. false: NVRTC is missing or refuses them, or one takes more registers
+ * or shared memory than a block of the target has. */
 bool jit_code_assemble(struct jit_code *code, ms_error *err);
 
 struct jit_kernel; /* loaded code; freeing it unmaps it */
@@ -213,15 +215,15 @@ size_t jit_kernel_workspace(const struct jit_kernel *kernel);
 void jit_kernel_free(struct jit_kernel *kernel);
 
 enum { JIT_EXPORTED_NAME = 256 };
-/* What a function is called in a file that it is exported to: `name`, unless it is NULL; else its own name, or, where no
- * program could link that safely (main, a keyword, a name of C's library), the file's, without the suffix, and with
- * _kernel after it, or kernel_ before it, where need be. *owner (may be NULL): whose the function's own name is, in words;
- * NULL where it is free, or `name` was given. Returns false with err filled where `name` cannot be had. */
+/* What a function is called in a file that it is exported to: `name`, unless it is NULL; else its own name, or, where
+ * no program could link that safely (main, a keyword, a name of C's library), the file's, without the suffix, and with
+ * _kernel after it, or kernel_ before it, where need be. *owner (may be NULL): whose the function's own name is, in
+ * words; NULL where it is free, or `name` was given. Returns false with err filled where `name` cannot be had. */
 bool jit_exported_name(const struct tir *ir, tir_func f, const char *name, const char *path,
                        char out[JIT_EXPORTED_NAME], const char **owner, ms_error *err);
 /* Writes the function as PATH's suffix says: .o .so .c .h .ll .s; kernels of a GPU: .cu, by NVRTC .ptx .cubin,
- * and .c .h: what launches them through the driver's API. The header declares typed functions of the buffers and states shapes, alignment, workspace and status.
- * Its name there is jit_exported_name's. */
+ * and .c .h: what launches them through the driver's API. The header declares typed functions of the buffers and states
+ * shapes, alignment, workspace and status. Its name there is jit_exported_name's. */
 bool jit_export(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
                 const char *path, ms_error *err);
 /* ---- Calls ------------------------------------------------------------------------------------------------------- */
@@ -249,22 +251,22 @@ bool jit_timed_with_digits(const struct tir *ir, tir_func f, const struct jit_ta
 /* Gives those their digits. arguments: made of the seed by tir_make_arguments. */
 bool jit_fill_for_timing(const struct tir *ir, tir_func f, const struct jit_target *target, uint64_t seed,
                          struct tir_arguments *arguments, ms_error *err);
-/* From now on the call ends with MS_RUN_STOPPED where *stop is not 0: before it begins, and once jit_stop_calls is called
- * while it runs or is timed, in the middle of that, on all of its threads. What is in the buffers is undefined then. What a
- * device has begun, it runs to its end.
+/* From now on the call ends with MS_RUN_STOPPED where *stop is not 0: before it begins, and once jit_stop_calls is
+ * called while it runs or is timed, in the middle of that, on all of its threads. What is in the buffers is undefined
+ * then. What a device has begun, it runs to its end.
  *   stop  borrowed as long as the call lives; NULL: it runs to its end */
 void jit_call_stop_at(struct jit_call *call, const volatile int *stop);
 /* Ends what runs now in this process of calls whose *stop is not 0. Async-signal-safe: a handler may call it, which has
- * JIT_STOP_SIGNAL in its sa_mask. That signal is sent to threads that run kernels; jit_call_new installs its handler, unless
- * another stands there: then such calls end only where they have not begun. */
+ * JIT_STOP_SIGNAL in its sa_mask. That signal is sent to threads that run kernels; jit_call_new installs its handler,
+ * unless another stands there: then such calls end only where they have not begun. */
 #define JIT_STOP_SIGNAL SIGURG
 void jit_stop_calls(void);
 /* Compiles f and runs it once. */
 bool jit_run(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
              const struct tir_arg *args, ms_error *err);
 
-/* Seconds of one of so many runs in a row, on arguments that stay where the kernel has them: of a device by its own clock.
- * Below 0: one failed, and err says how. */
+/* Seconds of one of so many runs in a row, on arguments that stay where the kernel has them: of a device by its own
+ * clock. Below 0: one failed, and err says how. */
 double jit_call_sample(const struct jit_call *call, uint32_t calls, ms_error *err);
 struct jit_conditions;
 /* A jit_turn of what runs the call; out->clock is 0 where that is the host. */
@@ -274,15 +276,16 @@ void jit_call_turn(const struct jit_call *call, bool begins, struct jit_conditio
  * A vendor's routine beside kernels: on the device that runs the target's code, in this process and its context, on
  * buffers of its own there, timed as kernels are. */
 
-/* Starts the routine in the context that is this thread's; buffers: addresses on the device; stream: a CUstream, NULL for
- * the default one, on which all that it starts is, as it may be captured in a graph. false: it cannot be started. */
+/* Starts the routine in the context that is this thread's; buffers: addresses on the device; stream: a CUstream, NULL
+ * for the default one, on which all that it starts is, as it may be captured in a graph. false: it cannot be
+ * started. */
 typedef bool jit_routine_start(void *data, void *const *buffers, void *stream);
 struct jit_routine;
-/* Calls it once, with no buffers, in the context of the device that runs the target's code, and waits for what it began:
- * for what another library does before its first routine. */
+/* Calls it once, with no buffers, in the context of the device that runs the target's code, and waits for what it
+ * began: for what another library does before its first routine. */
 bool jit_device_call(const struct jit_target *target, jit_routine_start *start, void *data, ms_error *err);
-/* buffers: borrowed as long as it lives; one without data is the device's alone, and holds anything. NULL: err is filled;
- * targets of the host have no such. */
+/* buffers: borrowed as long as it lives; one without data is the device's alone, and holds anything. NULL: err is
+ * filled; targets of the host have no such. */
 struct jit_routine *jit_routine_new(const struct jit_target *target, const struct tir_arg *buffers, uint32_t count,
                                     jit_routine_start *start, void *data, ms_error *err);
 /* Another routine on the buffers of the first, before which it is freed. */
@@ -304,8 +307,8 @@ struct jit_worker *jit_worker_new(char **words, ms_error *err);
 void jit_worker_free(struct jit_worker *worker);
 /* Sends it a line, without its end; false: it has ended. */
 bool jit_worker_say(const struct jit_worker *worker, const char *text, size_t length);
-/* The next line that it says, without its end, until the next call; NULL: it has ended, or *stop was set meanwhile. stop:
- * NULL, nothing stops it. */
+/* The next line that it says, without its end, until the next call; NULL: it has ended, or *stop was set meanwhile.
+ * stop: NULL, nothing stops it. */
 const char *jit_worker_line(struct jit_worker *worker, const volatile int *stop, size_t *length);
 /* Ends it, and says in words how its process did. */
 void jit_worker_end(struct jit_worker *worker, char *text, size_t size);
@@ -330,7 +333,8 @@ struct jit_expected {
  * tir_real_tolerance. 1: done, *out is the caller's (jit_expected_free). 0: there is nothing to be compared with, and
  * err says why: it would take too many steps, or real numbers say nothing of it. -1: it cannot be built or run, or was
  * stopped.
- *   stop  NULL, or: not 0: it ends soon, with MS_RUN_STOPPED; a run of its by jit_stop_calls; a build that has begun is not left */
+ *   stop  NULL, or: not 0: it ends soon, with MS_RUN_STOPPED; a run of its by jit_stop_calls; a build that has begun is
+ *         not left */
 int jit_expect(const struct tir *ir, tir_func f, const struct jit_target *target, enum jit_data data, uint64_t seed,
                const volatile int *stop, struct jit_expected *out, ms_error *err);
 void jit_expected_free(struct jit_expected *expected);
@@ -375,8 +379,8 @@ struct jit_conditions {
   double clock;     /* hertz of its processors; 0: not known */
   bool by_launches; /* as jit_timing has it */
 };
-/* Told before samples are taken, and after: between the two no other process of ours times anything on the device. Gives what it is
- * like then, at the end over all samples. */
+/* Told before samples are taken, and after: between the two no other process of ours times anything on the device.
+ * Gives what it is like then, at the end over all samples. */
 typedef void jit_turn(void *data, bool begins, struct jit_conditions *out);
 /* What is waited for that takes longer than a second, as a device on which another process times, is said in words to
  * `say`, of any thread; NULL: to nobody. */
@@ -390,12 +394,12 @@ struct jit_finalist {
   void *data;
 };
 /* Times them in turn, in short slices with a rest before each so that one's idle threads do not take the other's cores:
- * what disturbs the machine disturbs all alike; in an order drawn for each round. Slices that a device begins at another
- * clock than the first are scaled to that. Each gets `seconds` of slices, by the machine's clock or by what the samples say
- * that they took, whichever is more. false: no memory, or a sample is below 0: its calls failed. */
+ * what disturbs the machine disturbs all alike; in an order drawn for each round. Slices that a device begins at
+ * another clock than the first are scaled to that. Each gets `seconds` of slices, by the machine's clock or by what the
+ * samples say that they took, whichever is more. false: no memory, or a sample is below 0: its calls failed. */
 bool jit_time_in_turn(const struct jit_finalist *finalists, uint32_t count, double seconds, struct jit_timing *out);
-/* The same to know which is the fastest: from the third slice on those that are slower, by 95 % intervals of their medians,
- * get no more, and it ends where one is left. */
+/* The same to know which is the fastest: from the third slice on those that are slower, by 95 % intervals of their
+ * medians, get no more, and it ends where one is left. */
 bool jit_find_fastest(const struct jit_finalist *finalists, uint32_t count, double seconds, struct jit_timing *out);
 
 enum jit_outcome {
@@ -453,7 +457,8 @@ struct jit_result {
  * process, and one of the candidate.
  * A measurer holds a helper program of ours, started once, and through it warm builder and runner processes for one
  * target. It serves several functions, its tasks; what each of them computes, unscheduled, is made once in the
- * background, and holds up no other task. Whatever a candidate does (crash, hang, exhaust memory, compute wrongly) costs that candidate.
+ * background, and holds up no other task. Whatever a candidate does (crash, hang, exhaust memory, compute wrongly)
+ * costs that candidate.
  */
 struct jit_measurer;
 struct vm_intrinsics;
@@ -480,8 +485,8 @@ uint32_t jit_measurer_add(struct jit_measurer *measurer, const struct tir *workl
 /* Whether what a task's function computes is known, as of what was read last. 1: yes, 0: not yet, -1: it cannot be run,
  * and err says why. */
 int jit_measurer_reference(const struct jit_measurer *measurer, uint32_t task, ms_error *err);
-/* What is to be said of how it became known: why a device's results are compared on the host, say; "": nothing. Valid until
- * the next call with the measurer. */
+/* What is to be said of how it became known: why a device's results are compared on the host, say; "": nothing. Valid
+ * until the next call with the measurer. */
 const char *jit_measurer_remark(const struct jit_measurer *measurer, uint32_t task);
 /* Queues a candidate: vm's binary form of a trace with its decisions (copied). */
 bool jit_measurer_submit(struct jit_measurer *measurer, uint32_t task, uint64_t id, const void *trace, size_t bytes,
@@ -501,9 +506,9 @@ bool jit_measurer_is_remeasuring(const struct jit_measurer *measurer);
  * Candidates that are submitted to it or timed again later fail. */
 void jit_measurer_close_task(struct jit_measurer *measurer, uint32_t task);
 
-/* Times candidates of a task again, in turn, `seconds` each or somewhat more: what disturbs the machine disturbs all alike.
- * Refused while results are pending. jit_measurer_remeasured then waits for the times, in order. 1: `out` is filled,
- * 0: not yet, -1: one of them cannot be built or run, or the helper ended. */
+/* Times candidates of a task again, in turn, `seconds` each or somewhat more: what disturbs the machine disturbs all
+ * alike. Refused while results are pending. jit_measurer_remeasured then waits for the times, in order. 1: `out` is
+ * filled, 0: not yet, -1: one of them cannot be built or run, or the helper ended. */
 enum { JIT_MOST_FINALISTS = 16 };
 struct jit_trace {
   const void *data;

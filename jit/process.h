@@ -15,7 +15,8 @@ int process_spawn(const char *path, char **words, char **environment, int socket
 /* Of a process that process_spawn started: notes who did, whose family this one and its children are then. */
 void process_note_host(void);
 /* Whether a process is of this one's family: the process that noted no host, and what it started by process_spawn, with
- * their groups. A process of another program, or another run of this one in the same session, is not. Source: proc(5). */
+ * their groups. A process of another program, or another run of this one in the same session, is not. Source:
+ * proc(5). */
 bool process_is_family(pid_t pid);
 /* Sends a signal to a child of this process, by its number. A number that can be no child's is a bug: it asserts, and
  * signals nobody. Returns false where the child is gone already, or the system refuses. */

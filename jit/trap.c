@@ -26,7 +26,8 @@ struct place {
 };
 static _Thread_local volatile struct place here __attribute__((tls_model("initial-exec")));
 
-/* here.stop is NULL before: AddressSanitizer takes a lock before what does not return, and a stop would find it taken. */
+/* here.stop is NULL before: AddressSanitizer takes a lock before what does not return, and a stop would find it
+ * taken. */
 static void leave(int number) {
   sigjmp_buf *to = here.landing;
   assert(to && !here.stop);

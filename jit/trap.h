@@ -3,10 +3,10 @@
  * A fault: a kernel that touches memory that is not there, divides by zero or runs what the CPU lacks, on any of its
  * threads, ends the call, not the process. A stop: who called it wants it no more (jit_stop_calls).
  *
- * Each thread that runs a part of the kernel has a place to land: where a signal of the kernel's comes, or that of a stop,
- * its handler jumps there. A part of a parallel loop that faults ends, the others run to their end, libgomp's team comes
- * together as always, and then the call ends. A stop ends the parts on all threads alike, and has no effect inside libgomp,
- * which must not be left. Signals that come from elsewhere go where they went before. */
+ * Each thread that runs a part of the kernel has a place to land: where a signal of the kernel's comes, or that of a
+ * stop, its handler jumps there. A part of a parallel loop that faults ends, the others run to their end, libgomp's
+ * team comes together as always, and then the call ends. A stop ends the parts on all threads alike, and has no effect
+ * inside libgomp, which must not be left. Signals that come from elsewhere go where they went before. */
 #ifndef MSCHED_JIT_TRAP_H
 #define MSCHED_JIT_TRAP_H
 
@@ -23,8 +23,8 @@ bool trap_call(jit_entry entry, void **args, void *workspace, const volatile int
 /* What code that is loaded into this process calls in the place of GOMP_parallel. */
 void trap_parallel(void (*start)(void *), void *closure, unsigned threads, unsigned flags);
 
-/* The same in steps, for who has threads of its own: it begins the loop, runs a part on each thread, and when all have come
- * together ends it, which does not come back where one faulted or was stopped. */
+/* The same in steps, for who has threads of its own: it begins the loop, runs a part on each thread, and when all have
+ * come together ends it, which does not come back where one faulted or was stopped. */
 struct trap_loop {
   void (*start)(void *closure);
   void *closure;

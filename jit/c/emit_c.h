@@ -1,11 +1,12 @@
-/* From a lowered function to C source, in a dialect: C11 with GNU vectors, for gcc and clang; CUDA C++ without headers, for
- * nvcc and NVRTC. Internal to jit.
+/* From a lowered function to C source, in a dialect: C11 with GNU vectors, for gcc and clang; CUDA C++ without headers,
+ * for nvcc and NVRTC. Internal to jit.
  *
  * Requires of the function what emit.h does. A vector expression is written in chunks, each as wide as the target's
- * registers or a smaller power of two, down to scalars, which they all are where the target has no vectors. Values in C: integers of their type; floats of 16 bits as
- * float, rounded after each operation; truth as 0 and 1, in vectors as 0 and -1 in lanes of an integer type. Loop
- * variables and indices are of the type that emit_c_index_type names. Words of our own begin with ms_, those of C's
- * library with what the dialect says: the function's own names cannot collide with them. */
+ * registers or a smaller power of two, down to scalars, which they all are where the target has no vectors. Values in
+ * C: integers of their type; floats of 16 bits as float, rounded after each operation; truth as 0 and 1, in vectors as
+ * 0 and -1 in lanes of an integer type. Loop variables and indices are of the type that emit_c_index_type names. Words
+ * of our own begin with ms_, those of C's library with what the dialect says: the function's own names cannot collide
+ * with them. */
 #ifndef MSCHED_JIT_EMIT_C_H
 #define MSCHED_JIT_EMIT_C_H
 

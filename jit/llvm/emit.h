@@ -1,8 +1,9 @@
 /* From a lowered function to an LLVM module. Internal to jit.
  *
  * Requires of the function: no blocks; buffers of one dimension; large allocations laid out in the workspace; loops
- * serial, unrolled or parallel; vectors as ramps and broadcasts. Index arithmetic is emitted in 64 bits: loop variables are 64-bit phis, narrowed where a value is
- * used as data. All parameters are noalias, restated for the outlined body of a parallel loop. */
+ * serial, unrolled or parallel; vectors as ramps and broadcasts. Index arithmetic is emitted in 64 bits: loop variables
+ * are 64-bit phis, narrowed where a value is used as data. All parameters are noalias, restated for the outlined body
+ * of a parallel loop. */
 #ifndef MSCHED_JIT_EMIT_H
 #define MSCHED_JIT_EMIT_H
 

@@ -32,8 +32,8 @@ static bool is_update(const struct emit *e, const struct tir_expr_node *n) {
   return tir_uses_buffer(e->ir, n->a, e->stored) || tir_uses_buffer(e->ir, n->b, e->stored);
 }
 
-/* Products are fused with sums. Only sums are reordered, and may lose the sign of a zero: of other arithmetic LLVM would
- * leave out what infinities, NaN and -0 are kept by, as (x + y) - x and x + 0 do. */
+/* Products are fused with sums. Only sums are reordered, and may lose the sign of a zero: of other arithmetic LLVM
+ * would leave out what infinities, NaN and -0 are kept by, as (x + y) - x and x + 0 do. */
 static LLVMValueRef with_fast_math(const struct emit *e, const struct tir_expr_node *n, LLVMValueRef value) {
   unsigned flags = LLVMFastMathAllowContract;
   if (is_update(e, n)) flags |= LLVMFastMathAllowReassoc | LLVMFastMathNoSignedZeros;

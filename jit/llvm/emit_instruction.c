@@ -107,8 +107,8 @@ LLVMValueRef emit_tile_permission(struct emit *e, LLVMValueRef function) {
 
 /* ---- Transpositions ---- */
 
-/* Bit `distance` of a row's number and of a column's change places, of two rows that differ in it: of each two squares of so
- * many elements side by side in both rows, those off the diagonal are exchanged. */
+/* Bit `distance` of a row's number and of a column's change places, of two rows that differ in it: of each two squares
+ * of so many elements side by side in both rows, those off the diagonal are exchanged. */
 static void exchange(struct emit *e, LLVMValueRef *upper, LLVMValueRef *lower, unsigned side, unsigned distance) {
   LLVMTypeRef i32 = LLVMInt32TypeInContext(e->context);
   LLVMValueRef from_upper[TRANSPOSED_SIDE], from_lower[TRANSPOSED_SIDE];

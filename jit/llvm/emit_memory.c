@@ -14,8 +14,8 @@ static LLVMValueRef address(struct emit *e, tir_buffer buffer, LLVMValueRef inde
   return LLVMBuildInBoundsGEP2(e->builder, element_type(e, buffer), e->buffers[buffer], &index, 1, "");
 }
 
-/* The element at an index. A constant in it is added to the pointer, last: elements whose indices differ by constants have
- * one pointer then, and distances that instructions hold, where LLVM would make a pointer of each. */
+/* The element at an index. A constant in it is added to the pointer, last: elements whose indices differ by constants
+ * have one pointer then, and distances that instructions hold, where LLVM would make a pointer of each. */
 static LLVMValueRef element_at(struct emit *e, tir_buffer buffer, tir_expr index) {
   const struct tir_expr_node *n = tir_at(e->ir, index);
   if (!e->buffers[buffer]) return address(e, buffer, emit_int64(e, 0)); /* which refuses */

@@ -22,7 +22,8 @@ static tir_var var_at(const struct emit *e, const struct tir_captures *c, uint32
   return tir_at(e->ir, c->at[c->buffers + i])->ref;
 }
 
-/* The closure's first fields, and how many parameters of the body come before the buffers: begin, end, thread, status. */
+/* The closure's first fields, and how many parameters of the body come before the buffers: begin, end, thread,
+ * status. */
 enum { BEGIN, EXTENT, STATUS, FIXED, FIRST = FIXED + 1 };
 
 static LLVMTypeRef closure_type(struct emit *e, const struct tir_captures *c) {

@@ -1,10 +1,10 @@
-/* Addresses in innermost loops over vectors: what an iteration does not change of them is computed in front of the loop,
- * and what all change alike, by so many bytes an iteration, is one counter for all of them.
+/* Addresses in innermost loops over vectors: what an iteration does not change of them is computed in front of the
+ * loop, and what all change alike, by so many bytes an iteration, is one counter for all of them.
  *
  *   for k in range(64): C[0:16] += A[y * 640 + k] * B[k * 32 + 16:…]     has   A + y * 640, by 4;  B, by 128, and 64 more
  *
- * This is the form that machines take: a pointer, a counter and a distance. LLVM finds it too, by loop strength reduction,
- * which takes a third of the time of its code generation. */
+ * This is the form that machines take: a pointer, a counter and a distance. LLVM finds it too, by loop strength
+ * reduction, which takes a third of the time of its code generation. */
 #include "emit.h"
 
 /* A loop of so few iterations may be written out by LLVM: the one around it is innermost then. */
@@ -27,8 +27,8 @@ static bool find_step_of_product(const struct emit *e, const struct tir_expr_nod
   return scales && constant && !__builtin_mul_overflow(a, tir_at(e->ir, n->b)->imm, step);
 }
 
-/* By how much an index grows from one value of v to the next, where all else in it stays; false: it is not known, or what is
- * in it is computed inside of the loop. */
+/* By how much an index grows from one value of v to the next, where all else in it stays; false: it is not known, or
+ * what is in it is computed inside of the loop. */
 static bool find_step(const struct emit *e, tir_expr x, tir_var v, int64_t *step) {
   const struct tir_expr_node *n = tir_at(e->ir, x);
   int64_t a, b;
@@ -83,8 +83,8 @@ static LLVMValueRef counter(struct emit *e, struct emit_steps *s, int64_t bytes)
   return s->counter[i];
 }
 
-/* The address of the first iteration, in front of the loop; there it may step too, from one iteration of the loop around to
- * the next. */
+/* The address of the first iteration, in front of the loop; there it may step too, from one iteration of the loop
+ * around to the next. */
 static LLVMValueRef first_address(struct emit *e, struct emit_steps *s, tir_buffer buffer, tir_expr index,
                                   LLVMTypeRef element) {
   LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder);

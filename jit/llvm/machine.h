@@ -60,8 +60,8 @@ double jit_tolerance(const struct tir *ir, tir_func f, const struct tir_argument
 LLVMModuleRef jit_module(LLVMContextRef context, const struct tir *lowered, tir_func f, const char *name,
                          LLVMTargetMachineRef machine, const struct jit_target *target,
                          const struct jit_options *options, struct jit_clock *clock, ms_error *err);
-/* A copy of the module with function f lowered for the target. Free with tir_free. notes: NULL, or gets what the lowering
- * says of loops. */
+/* A copy of the module with function f lowered for the target. Free with tir_free. notes: NULL, or gets what the
+ * lowering says of loops. */
 struct tir *jit_lowered(const struct tir *ir, tir_func f, const struct jit_target *target,
                         const struct jit_options *options, struct jit_clock *clock, struct jit_notes *notes,
                         ms_error *err);

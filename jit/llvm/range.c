@@ -1,8 +1,8 @@
-/* The smaller or larger of two floats by AVX-512's range instructions, which leave NaN out as llvm.minnum and llvm.maxnum
- * do: one instruction, where LLVM compares, looks for NaN, and chooses.
+/* The smaller or larger of two floats by AVX-512's range instructions, which leave NaN out as llvm.minnum and
+ * llvm.maxnum do: one instruction, where LLVM compares, looks for NaN, and chooses.
  *
- * Requires: optimized code: LLVM vectorizes its own functions, and not these. Keeps: calls with a constant, which LLVM knows
- * to be no NaN, and types that fill no register. */
+ * Requires: optimized code: LLVM vectorizes its own functions, and not these. Keeps: calls with a constant, which LLVM
+ * knows to be no NaN, and types that fill no register. */
 #include "range.h"
 
 #include "x86.h"

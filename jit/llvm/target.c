@@ -19,8 +19,8 @@ static int cache_size(int name, int otherwise) {
   return bytes > 0 ? (int)bytes : otherwise;
 }
 
-/* Bytes of the last level that a core reaches, as the kernel lists it: sysconf adds up those of all groups of cores. 0: it
- * does not say. */
+/* Bytes of the last level that a core reaches, as the kernel lists it: sysconf adds up those of all groups of cores. 0:
+ * it does not say. */
 static int shared_cache_size(void) {
   FILE *file = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r");
   int size = 0;

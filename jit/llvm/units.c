@@ -1,6 +1,6 @@
-/* Units of x86 that multiply short types, and what they do in a second: chains of products in registers alone, as many as
- * cover the latency, on as many threads as there are cores. Compiled here, for features that the rest of this program may
- * not use; run where the machine has them. */
+/* Units of x86 that multiply short types, and what they do in a second: chains of products in registers alone, as many
+ * as cover the latency, on as many threads as there are cores. Compiled here, for features that the rest of this
+ * program may not use; run where the machine has them. */
 #define _GNU_SOURCE
 #include "jit/host.h"
 #include "jit/measure/measure.h"
@@ -13,7 +13,8 @@
 
 typedef void unit_kernel(uint64_t steps);
 
-/* A way of a unit: what it needs of the CPU, the width of its vectors, the operations of a step, and the step's loop. */
+/* A way of a unit: what it needs of the CPU, the width of its vectors, the operations of a step, and the step's
+ * loop. */
 struct way {
   enum jit_unit unit;
   x86_set needs;
@@ -131,7 +132,8 @@ static const struct {
 TILE_KERNEL(amx_int8, "amx-int8", _tile_dpbssd)
 TILE_KERNEL(amx_bf16, "amx-bf16", _tile_dpbf16ps)
 
-/* Asks the kernel for the tiles, for this process and its threads to come; false: it refuses. Asking again changes nothing.
+/* Asks the kernel for the tiles, for this process and its threads to come; false: it refuses. Asking again changes
+ * nothing.
  * Source: Linux, Documentation/arch/x86/xstate.rst. */
 static bool ask_for_tiles(void) {
   enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };

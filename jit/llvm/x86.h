@@ -1,7 +1,8 @@
 /* x86's features and CPUs by LLVM's names. Internal to jit.
  *
- * A set holds only what changes the code of tensor programs (x86.def); it is closed: whatever a feature in it implies is
- * in it too. Words for other features of CPUs are read and mean nothing here, so that any CPU's full list can be read. */
+ * A set holds only what changes the code of tensor programs (x86.def); it is closed: whatever a feature in it implies
+ * is in it too. Words for other features of CPUs are read and mean nothing here, so that any CPU's full list can be
+ * read. */
 #ifndef MSCHED_X86_H
 #define MSCHED_X86_H
 
@@ -28,11 +29,12 @@ bool x86_find_cpu(const char *name, struct x86_cpu *out);
  * the newest of equals, but `like` itself where it has as much. A level where no CPU fits. */
 void x86_closest_cpu(x86_set set, const char *like, struct x86_cpu *out);
 
-/* Changes a set as LLVM does by a list, "+avx512vnni,-amx-tile": in order, + with all that the feature implies, - with all
- * that implies it. *narrow: whether the list ends without registers of 512 bits (-evex512). False: a word that is no
- * feature, or one without which there is no code. */
+/* Changes a set as LLVM does by a list, "+avx512vnni,-amx-tile": in order, + with all that the feature implies, - with
+ * all that implies it. *narrow: whether the list ends without registers of 512 bits (-evex512). False: a word that is
+ * no feature, or one without which there is no code. */
 bool x86_change(x86_set *set, bool *narrow, const char *list, ms_error *err);
-/* The features that a list has with +, what they need being there too: for a list of what is, where order means nothing. */
+/* The features that a list has with +, what they need being there too: for a list of what is, where order means
+ * nothing. */
 x86_set x86_stated(const char *list);
 x86_set x86_without(x86_set set, enum x86_feature f); /* and without all that implies it */
 

@@ -17,7 +17,8 @@ struct nest {
   uint32_t count, reductions;
 };
 
-/* Reads the loops around a block, each of which is bound to one of its iterations, and to no other; false: they are not.
+/* Reads the loops around a block, each of which is bound to one of its iterations, and to no other; false: they are
+ * not.
  */
 static bool read_nest(const struct tir *ir, tir_block block, struct nest *nest) {
   struct tir_span iters = tir_block_at(ir, block)->iters;

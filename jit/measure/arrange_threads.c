@@ -2,8 +2,8 @@
  *
  *   for i, j, k: C[i, j] += A[i, k] * B[k, j]     becomes     for i, j in blockIdx.x, threadIdx.x: for k: sum += …; C = sum
  *
- * Every element is computed by one thread, in the order that is written, except where there are fewer elements than would
- * keep the device busy and each sums much: there the threads of a block sum one together. */
+ * Every element is computed by one thread, in the order that is written, except where there are fewer elements than
+ * would keep the device busy and each sums much: there the threads of a block sum one together. */
 #include "arrange_threads.h"
 
 #include <assert.h>

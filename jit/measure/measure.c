@@ -163,8 +163,8 @@ static bool start(struct jit_measurer *m, ms_error *err) {
   return true;
 }
 
-/* The helper ends, with its children, when its socket closes; what keeps it from that for long, the start of a process or a
- * task that it reads, is not waited for: it is killed, and its children die with it. */
+/* The helper ends, with its children, when its socket closes; what keeps it from that for long, the start of a process
+ * or a task that it reads, is not waited for: it is killed, and its children die with it. */
 static void stop(struct jit_measurer *m) {
   static const double ENDING = 0.3; /* seconds */
   channel_close(&m->channel);

@@ -4,8 +4,9 @@
  *                                           └─fork──► runner     object ──► checked and timed; one a device
  *                                           └─fork──► references what a task's function computes, once a task
  *
- * A task is a function that is measured, by its number in order of adding. Both ends are of one build: structs travel as they are. The helper has one thread and never enters LLVM's code
- * generation nor OpenMP, so that it may fork at any time; what may fail happens in its children. */
+ * A task is a function that is measured, by its number in order of adding. Both ends are of one build: structs travel
+ * as they are. The helper has one thread and never enters LLVM's code generation nor OpenMP, so that it may fork at any
+ * time; what may fail happens in its children. */
 #ifndef MSCHED_JIT_MEASURE_H
 #define MSCHED_JIT_MEASURE_H
 

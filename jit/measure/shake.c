@@ -2,8 +2,8 @@
  *
  * On an idle machine the threads of a loop run side by side, each as far as the others: an error that shows only where
  * one is ahead stays hidden. Here they are as many as is asked, are made in an order drawn from a seed, start at once,
- * and then each waits for a time that is drawn too, up to what a part of the loop took in the run before. A seed repeats
- * the order and the waits, not what the machine makes of them. */
+ * and then each waits for a time that is drawn too, up to what a part of the loop took in the run before. A seed
+ * repeats the order and the waits, not what the machine makes of them. */
 #define _GNU_SOURCE
 #include "shake.h"
 

@@ -60,8 +60,8 @@ static uint64_t count_interruptions(void) {
   return getrusage(RUSAGE_SELF, &usage) ? 0 : (uint64_t)usage.ru_nivcsw;
 }
 
-/* Threads that wait for work spin for some milliseconds before they sleep, and one that has slept is resumed at once: so a
- * parallel call after a rest is quick, where other programs make those in a row wait for slices of time. */
+/* Threads that wait for work spin for some milliseconds before they sleep, and one that has slept is resumed at once:
+ * so a parallel call after a rest is quick, where other programs make those in a row wait for slices of time. */
 static void rest(void) { nanosleep(&(struct timespec){.tv_nsec = 20 * 1000 * 1000}, NULL); }
 enum { MOST_RESTS = 3, MOST_WEARY_RESTS = 8 };
 static const double LONG_CALL = 0.1; /* seconds: above, what slices of time cost does not matter */
@@ -73,8 +73,8 @@ const struct timing_clock timing_apart = {measure_now, count_none, rest};
 /* Seconds: what a call may lose to other programs, however busy the machine. */
 static const double LONGEST_INTERRUPTION = 0.5;
 
-/* By the fastest of n samples: a slow one may have been interrupted, unseen where it was the whole machine. The call that
- * warmed the caches counts too, as a sample from another moment. */
+/* By the fastest of n samples: a slow one may have been interrupted, unseen where it was the whole machine. The call
+ * that warmed the caches counts too, as a sample from another moment. */
 static bool is_hopeless(const struct timing_plan *plan, double fastest, uint32_t n, bool interrupted) {
   assert(fastest > plan->hopeless && n > 0);
   bool first_was = plan->once > plan->hopeless;
@@ -127,8 +127,8 @@ static double seconds_of_rest(const struct timed *t) {
   return t->clock->now() - before;
 }
 
-/* Samples until the plan is met, or its time is up. While other programs run, what seems hopeless is called again after a
- * rest; weary: so is all. */
+/* Samples until the plan is met, or its time is up. While other programs run, what seems hopeless is called again after
+ * a rest; weary: so is all. */
 static bool sample(const struct timed *t, uint32_t calls, bool weary, struct jit_timing *out) {
   const struct timing_plan *plan = t->plan;
   double start = t->clock->now(), spent = 0;
@@ -238,7 +238,8 @@ static bool sample_slice(const struct jit_finalist *c, struct samples *s, const 
   return true;
 }
 
-/* After a rest all begin alike, but for what warms the device over many slices: *hertz is the clock that the first began at. */
+/* After a rest all begin alike, but for what warms the device over many slices: *hertz is the clock that the first
+ * began at. */
 static bool time_slice(const struct jit_finalist *c, const struct jit_finalist *turns, struct samples *s,
                        const struct timing_clock *clock, double *hertz) {
   clock->rest();
@@ -281,7 +282,8 @@ static void summarize_slices(struct samples *s, struct jit_timing *out) {
   out->raw = s->scaled ? s->raw / s->count : 0;
 }
 
-/* Those whose median is above that of the fastest, by intervals that do not overlap, have lost. Gives how many have not. */
+/* Those whose median is above that of the fastest, by intervals that do not overlap, have lost. Gives how many have
+ * not. */
 static uint32_t leave_out_losers(struct samples *all, uint32_t count) {
   struct jit_timing each, fastest = {.seconds = INFINITY};
   uint32_t left = 0;

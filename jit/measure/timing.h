@@ -31,7 +31,8 @@ struct timing_plan {
 extern const struct timing_clock timing_apart; /* of calls whose time is a device's: this process may be interrupted */
 /* Calls the subject until the plan is met. One slow call is no verdict: what is hopeless is so by the fastest of three,
  * the call that warmed the caches among them, of that call and another that nothing was seen to interrupt, or of fewer
- * that exceed the limit by more than any interruption takes; where other programs run, by one after a rest, too. false: no memory, or a call failed. */
+ * that exceed the limit by more than any interruption takes; where other programs run, by one after a rest, too. false:
+ * no memory, or a call failed. */
 bool timing_measure(const struct timing_subject *subject, const struct timing_plan *plan, struct jit_timing *out);
 struct timing_turns {
   double seconds;       /* of slices, for each */

@@ -1,5 +1,5 @@
-/* A program in a process of its own, asked line by line: what it opens may crash, or spoil its context on a device, and the asking
- * process goes on. */
+/* A program in a process of its own, asked line by line: what it opens may crash, or spoil its context on a device, and
+ * the asking process goes on. */
 #define _GNU_SOURCE
 #include "jit/jit.h"
 #include "jit/process.h"

@@ -19,8 +19,8 @@ void *shared_new(size_t bytes) {
 
 /* ---- The workload ---- */
 
-/* What the reference leaves where the function does not write is what it found there: the same memory, once a task. Pages
- * that nobody fills are no memory. */
+/* What the reference leaves where the function does not write is what it found there: the same memory, once a task.
+ * Pages that nobody fills are no memory. */
 static bool share_arguments(struct workload *w, ms_error *err) {
   for (uint32_t i = 0; i < w->inputs.count; i++) {
     struct tir_arg *input = &w->inputs.args[i], *expected = &w->expected.args[i], *timed = &w->timed.args[i];

@@ -1,6 +1,7 @@
-/* What the workload computes, on the device: the unscheduled function as simple kernels, on arguments that are made there.
- * It is not trusted unseen: elements that are drawn must be what the interpreter makes of the function itself, on whole
- * numbers and on real ones; where these take too long, all of it is held against a build for this machine's processor. */
+/* What the workload computes, on the device: the unscheduled function as simple kernels, on arguments that are made
+ * there. It is not trusted unseen: elements that are drawn must be what the interpreter makes of the function itself,
+ * on whole numbers and on real ones; where these take too long, all of it is held against a build for this machine's
+ * processor. */
 #include "helper.h"
 #include "jit/measure/arrange_threads.h"
 
@@ -129,8 +130,8 @@ static void unload(const struct referring *r, struct kernel *k) {
   *k = (struct kernel){0};
 }
 
-/* Whose clock says what a run takes: the device's is that by which candidates are timed, which a host's delays, and its speed
- * where it stands in for a device, do not touch. */
+/* Whose clock says what a run takes: the device's is that by which candidates are timed, which a host's delays, and its
+ * speed where it stands in for a device, do not touch. */
 enum whose_clock { BY_HOST, BY_DEVICE };
 
 /* Runs it while nobody times on the device; *seconds (may be NULL): of the run. */
@@ -161,7 +162,8 @@ static double tolerance_of(const struct referring *r) {
 
 /* ---- Samples ---- */
 
-/* The host's copy of what a run finds, as it lies there: *after with room for what it leaves of buffers that it writes. */
+/* The host's copy of what a run finds, as it lies there: *after with room for what it leaves of buffers that it
+ * writes. */
 static bool fetch(const struct referring *r, bool real, struct tir_arguments *before, struct tir_arguments *after,
                   ms_error *err) {
   const struct workload *w = r->w;

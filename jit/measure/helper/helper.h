@@ -149,7 +149,8 @@ void child_continue(struct child *c);
 double child_seconds(const struct child *c); /* spent on its task, stops left out */
 /* Whether it never came to run its body: what it was asked for is not to blame. */
 bool child_is_unborn(const struct child *c);
-/* In a child: it ends, and is as one that was never born, since it cannot have what it needs of the system; why, in words. */
+/* In a child: it ends, and is as one that was never born, since it cannot have what it needs of the system; why, in
+ * words. */
 _Noreturn void child_give_up(struct note *note, const char *why);
 
 /* Starting children where that fails for a while: too many processes, or too little memory, may be so for a moment. */

@@ -426,7 +426,8 @@ static void hear_runner(struct helper *h, struct runner *r) {
 
 static const double LOOK = 0.5; /* seconds from one look at a runner that waits to the next */
 
-/* Seconds that the runner has left; its own alarm is before this one. While it waits for its device they stay as many. */
+/* Seconds that the runner has left; its own alarm is before this one. While it waits for its device they stay as
+ * many. */
 static double limit_runner(struct helper *h, struct runner *r) {
   bool waits = r->child.note->stage == STAGE_WAITING;
   if (waits) r->child.since = measure_now(), r->child.spent = 0;
@@ -521,7 +522,8 @@ static void take_turns(struct helper *h) {
 
 static bool is_lost(const struct child *c) { return c->pid && !c->stopped && c->channel.fd < 0; }
 
-/* Whether a child's channel was closed since it was heard, as where a call of the helper's own failed: no poll tells of it. */
+/* Whether a child's channel was closed since it was heard, as where a call of the helper's own failed: no poll tells of
+ * it. */
 static bool has_lost_child(const struct helper *h) {
   bool lost = is_lost(&h->remeasure);
   for (uint32_t i = 0; i < h->runner_count; i++) lost = lost || is_lost(&h->runners[i].child);
@@ -682,8 +684,8 @@ static bool close_streams(ms_error *err) {
   return true;
 }
 
-/* The socket gets another number, and the one that it had leads nowhere: children have theirs there, and what is opened once
- * the host has hung up must not get it. */
+/* The socket gets another number, and the one that it had leads nowhere: children have theirs there, and what is opened
+ * once the host has hung up must not get it. */
 static bool move_socket(struct helper *h, ms_error *err) {
   int moved = fcntl(MEASURE_SOCKET, F_DUPFD_CLOEXEC, MEASURE_SOCKET + 1);
   if (moved >= 0 && dup2(STDIN_FILENO, MEASURE_SOCKET) == MEASURE_SOCKET) {

@@ -201,7 +201,8 @@ static uint32_t run_shaken(struct running *r, struct candidate *c, jit_entry ent
   return differing;
 }
 
-/* A candidate that would be the best runs again with perturbed thread timing; each time all that it writes is compared. */
+/* A candidate that would be the best runs again with perturbed thread timing; each time all that it writes is
+ * compared. */
 static bool is_steady(struct running *r, struct candidate *c) {
   ms_error err = {.instruction = -1};
   uint32_t runs, differing;
