@@ -65,8 +65,9 @@ struct tir_run_options {
 };
 /* Runs a function on the reference interpreter: every access checked against its buffer, reads of unwritten memory
  * reported, float16 and bfloat16 rounded at each operation. Before lowering every loop runs serially whatever its kind,
- * loops bound to one thread tag nested in each other included. Lowered: loops bound to threads are threads that synchronize
- * at barriers and cross-thread reductions, iterations of parallel loops have no order, and a race between them is refused.
+ * loops bound to one thread tag nested in each other included. Lowered: loops bound to threads are threads that
+ * synchronize at barriers and cross-thread reductions, iterations of parallel loops have no order, and a race between
+ * them is refused.
  *   args     borrowed; in order of parameters; sizes are checked; buffers are written in place
  *   options  borrowed; NULL: none
  * What the language leaves open: round and nearbyint go to even; a float too large for an integer saturates and NaN
@@ -98,12 +99,13 @@ bool tir_make_arguments(const struct tir *ir, tir_func f, uint64_t seed, struct 
 /* The same without data: sizes, shapes and scalars. */
 bool tir_shape_arguments(const struct tir *ir, tir_func f, uint64_t seed, struct tir_arguments *out, ms_error *err);
 /* Sets the bytes of each buffer: from where its memory begins to the last element that its strides and offset reach;
- * SIZE_MAX: they are not known. Scalars are those of args; extents that are variables, and no parameter, are those of the
- * shapes in args, or drawn where these are NULL. */
+ * SIZE_MAX: they are not known. Scalars are those of args; extents that are variables, and no parameter, are those of
+ * the shapes in args, or drawn where these are NULL. */
 void tir_size_arguments(const struct tir *ir, tir_func f, struct tir_arg *args);
 /* Fills a buffer of that size as tir_make_arguments does. */
 void tir_fill_argument(const struct tir *ir, tir_func f, uint64_t seed, uint32_t parameter, const struct tir_arg *arg);
-/* What it fills one with: element i is tir_drawn(seed, parameter, i) % count + first. false: the type cannot be filled. */
+/* What it fills one with: element i is tir_drawn(seed, parameter, i) % count + first. false: the type cannot be
+ * filled. */
 struct tir_draws {
   uint64_t count;
   int64_t first;
@@ -120,8 +122,8 @@ double tir_tolerance(const struct tir *ir, tir_func f, double epsilon);
 
 /* As tir_make_arguments, but floats are full-mantissa data of either sign, from 1/8 to 1. */
 bool tir_make_real_arguments(const struct tir *ir, tir_func f, uint64_t seed, struct tir_arguments *out, ms_error *err);
-/* Gives a buffer of floats, if it is one, such numbers: drawn >> 12 of tir_drawn, as a fraction of 2^52, times 7/8 and 1/8
- * more, below zero where the last bit of what was drawn is 0. */
+/* Gives a buffer of floats, if it is one, such numbers: drawn >> 12 of tir_drawn, as a fraction of 2^52, times 7/8 and
+ * 1/8 more, below zero where the last bit of what was drawn is 0. */
 void tir_fill_real_argument(const struct tir *ir, tir_func f, uint64_t seed, uint32_t parameter,
                             const struct tir_arg *arg);
 /* Changes each float of 32 bits or more by up to four times its type's spacing: what becomes of the results says how

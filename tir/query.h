@@ -24,11 +24,11 @@ struct tir_kernel {
 uint32_t tir_kernels(struct tir *ir, tir_func f, struct tir_kernel *out, uint32_t most);
 /* Bytes of the buffers of exactly this scope that the root block allocates, as kernels count them; -1: not known. */
 
-/* What a function has to do and to move, however it is scheduled: operations by type, each of which is done as often as the
- * loops around it say, and bytes of its parameters. An operation is an addition, subtraction, multiplication, division,
- * remainder, minimum, maximum, comparison of what is loaded, or call; conversions and choices are none. What makes indices
- * is none: whatever stands inside of a load, and integers that no load is part of. A product that is added to what is
- * stored, of operands that are shorter than the sum, is of its own kind: there are units for such. */
+/* What a function has to do and to move, however it is scheduled: operations by type, each of which is done as often as
+ * the loops around it say, and bytes of its parameters. An operation is an addition, subtraction, multiplication,
+ * division, remainder, minimum, maximum, comparison of what is loaded, or call; conversions and choices are none. What
+ * makes indices is none: whatever stands inside of a load, and integers that no load is part of. A product that is
+ * added to what is stored, of operands that are shorter than the sum, is of its own kind: there are units for such. */
 enum tir_work_kind {
   TIR_WORK_F64,
   TIR_WORK_F32,

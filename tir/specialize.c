@@ -1,4 +1,5 @@
-/* Functions of constant shapes, of those whose shapes, strides and offsets hold variables that no loop or block binds. */
+/* Functions of constant shapes, of those whose shapes, strides and offsets hold variables that no loop or block
+ * binds. */
 #include "text/reader.h"
 
 #include <stdarg.h>

@@ -71,8 +71,8 @@ static bool is_numbered_before(const struct tir *ir, tir_stmt a, tir_stmt b) {
   return o->positions[a] < o->positions[b];
 }
 
-/* Whether a stands before b, another one of its list: each is looked for some steps behind the other, then their numbers
- * say it. */
+/* Whether a stands before b, another one of its list: each is looked for some steps behind the other, then their
+ * numbers say it. */
 static bool is_listed_before(const struct tir *ir, tir_stmt a, tir_stmt b) {
   enum { FEW = 16 };
   tir_stmt behind_a = a, behind_b = b;

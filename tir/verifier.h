@@ -7,9 +7,10 @@ bool tir_verify(const struct tir *ir, ms_error *err);
 /* All of that but the regions: what a text from outside must hold before it is scheduled. */
 bool tir_verify_scopes(const struct tir *ir, ms_error *err);
 
-/* Whether every reduction of floats of a scheduled module is done in the order in which `original`, the module as it was
- * written, does it: by the same block, over the same iterations, the same ones first, one after the other; so that each
- * result is rounded alike. Refuses (MS_REDUCTION_ORDER) with the block, and the primitive that may have changed it. */
+/* Whether every reduction of floats of a scheduled module is done in the order in which `original`, the module as it
+ * was written, does it: by the same block, over the same iterations, the same ones first, one after the other; so that
+ * each result is rounded alike. Refuses (MS_REDUCTION_ORDER) with the block, and the primitive that may have changed
+ * it. */
 bool tir_check_reduction_order(const struct tir *ir, const struct tir *original, ms_error *err);
 
 /* The first load of a function, in order of text, that is not shown to stay within its buffer. */

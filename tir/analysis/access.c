@@ -55,8 +55,8 @@ static void find_used(struct tir *ir, tir_block block, struct used *u) {
     note(u, ir->matches.at[i].source.buffer, OPAQUE);
 }
 
-/* A root's regions are whatever its blocks touch, and are not written down; and no region of a block names a buffer that
- * it allocates, or matches a part of another as. */
+/* A root's regions are whatever its blocks touch, and are not written down; and no region of a block names a buffer
+ * that it allocates, or matches a part of another as. */
 static bool needs_no_region(const struct tir *ir, tir_block block, tir_buffer buffer) {
   tir_stmt where = tir_buffer_at(ir, buffer)->where;
   return tir_is(ir, tir_stmt_at(ir, block)->parent, TIR_FUNCTION) ||
@@ -96,7 +96,8 @@ static void add_undeclared(struct tir *ir, tir_block block, struct used *u) {
   }
 }
 
-/* The lists hold what was found, and no more: they stay as they are, so that it does not matter how often it is asked. */
+/* The lists hold what was found, and no more: they stay as they are, so that it does not matter how often it is
+ * asked. */
 static bool is_listed(const struct tir *ir, const struct used *u, uint32_t *next) {
   for (tir_buffer b = 1; b < ir->buffers.count; b++) next[b] = ir->buffers.at[b].undeclared;
   for (uint32_t i = u->found_count; i-- > 0;) {

@@ -2,9 +2,9 @@
  *
  * Primitives go by regions: buffer.readers and buffer.writers list the blocks that declare a use. A block may do more
  * than it declares: index computations that are stored, what was hidden on request, parts of a partitioned loop. Such
- * uses are kept beside them, in buffer.undeclared, and are found from the bodies: tir_find_undeclared. So are those that
- * need no region: what a scope stores itself, or loads in ranges of its loops, in bindings and predicates of its blocks.
- * Here all are one table; who asks of an order or of all users asks here. */
+ * uses are kept beside them, in buffer.undeclared, and are found from the bodies: tir_find_undeclared. So are those
+ * that need no region: what a scope stores itself, or loads in ranges of its loops, in bindings and predicates of its
+ * blocks. Here all are one table; who asks of an order or of all users asks here. */
 #ifndef MSCHED_TIR_ACCESS_H
 #define MSCHED_TIR_ACCESS_H
 

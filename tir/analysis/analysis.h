@@ -149,8 +149,8 @@ bool tir_find_reduction(struct tir *ir, tir_block block, struct tir_reduction *o
 /* The same, and its iterations may be reduced apart, and what they give combined: refuses where ties depend on their
  * order. */
 bool tir_find_free_reduction(struct tir *ir, tir_block block, struct tir_reduction *out, ms_error *err);
-/* The block combines several buffers, whatever they begin with, by a known reducer whose ties do not depend on the order
- * of iterations. */
+/* The block combines several buffers, whatever they begin with, by a known reducer whose ties do not depend on the
+ * order of iterations. */
 bool tir_is_known_update(struct tir *ir, tir_block block);
 /* Recognizes a sum, whatever it begins with: one store, of the element plus a value that does not depend on it. */
 bool tir_find_sum(struct tir *ir, tir_block block, struct tir_reduction *out);
@@ -240,8 +240,8 @@ bool tir_region_exact(struct tir *ir, const tir_expr *ranges, uint32_t rank, con
 void tir_region_upper_bound(struct tir *ir, const tir_expr *ranges, uint32_t rank, const tir_var *relaxed,
                             uint32_t count, tir_expr predicate, struct tir_interval *out);
 /* What a block's region covers, seen from `high`, which is around it, while the loops between and the threads around
- * that share `memory` run (tir_running_loops): an upper bound, and the very box under the block's predicate. False: there
- * are more loops or dimensions than there is room for, or it is no box; out is then undefined. */
+ * that share `memory` run (tir_running_loops): an upper bound, and the very box under the block's predicate. False:
+ * there are more loops or dimensions than there is room for, or it is no box; out is then undefined. */
 bool tir_region_from(struct tir *ir, tir_block block, struct tir_region region, tir_stmt high, tir_symbol memory,
                      struct tir_interval *out);
 bool tir_exact_region_from(struct tir *ir, tir_block block, struct tir_region region, tir_stmt high, tir_symbol memory,

@@ -26,12 +26,12 @@ struct tir_digits {
   struct tir_digit at[TIR_MOST_DIGITS];
   uint32_t count;
 };
-/* The digits of the variables, in their order, the upper ones of each first, as far as `boxes` splits them. False: there
- * are too many. */
+/* The digits of the variables, in their order, the upper ones of each first, as far as `boxes` splits them. False:
+ * there are too many. */
 bool tir_find_digits(struct tir *ir, const tir_var *vars, uint32_t var_count, const struct tir_element_box *boxes,
                      uint32_t box_count, struct tir_digits *out);
-/* The same digits in the order in which loops over `parts`, outermost first, run through them. False: one is no variable,
- * quotient or remainder that is made of whole digits, or a digit of more than one value is missing. */
+/* The same digits in the order in which loops over `parts`, outermost first, run through them. False: one is no
+ * variable, quotient or remainder that is made of whole digits, or a digit of more than one value is missing. */
 bool tir_order_digits(const struct tir *ir, const struct tir_digits *digits, const tir_expr *parts, uint32_t count,
                       struct tir_digits *out);
 

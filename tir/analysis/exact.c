@@ -34,8 +34,8 @@ static bool is_strided(struct tir *ir, tir_block block, tir_stmt store) {
   return false;
 }
 
-/* The block stores one element of the buffer, or some with others between, and declares that it writes more; or a block in it
- * does. */
+/* The block stores one element of the buffer, or some with others between, and declares that it writes more; or a block
+ * in it does. */
 static bool writes_less(struct tir *ir, tir_block block, struct tir_region region) {
   tir_stmt first = TIR_NONE;
   bool loops = false;

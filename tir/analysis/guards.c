@@ -1,5 +1,5 @@
-/* What conditions around a statement say of indices in it: threads that share out what does not divide touch no more than
- * there is.
+/* What conditions around a statement say of indices in it: threads that share out what does not divide touch no more
+ * than there is.
  * Requires: an arena that may grow: a variable stands for what a condition guards. */
 #include "analysis.h"
 #include "tir/arith/linear.h"

@@ -1,5 +1,5 @@
-/* What a reduction reads of its own output. Modules of older TVM list it among the reads, today's leave it out; where the
- * init writes it all first, both are the same block. */
+/* What a reduction reads of its own output. Modules of older TVM list it among the reads, today's leave it out; where
+ * the init writes it all first, both are the same block. */
 #include "analysis.h"
 
 enum { MOST_LOOPS = 32, MOST_RANK = 16 };

@@ -59,8 +59,8 @@ static struct tir_element_box box_of(const struct tir *ir, struct tir_region r) 
   return box;
 }
 
-/* The region is one element, another in each iteration of the first variables, whatever the others: as a map of iterators,
- * of several together. */
+/* The region is one element, another in each iteration of the first variables, whatever the others: as a map of
+ * iterators, of several together. */
 static bool tells_apart(struct tir *ir, struct tir_region r, const tir_var *vars, uint32_t count, uint32_t all) {
   tir_expr indices[TIR_MOST_BOX_RANK];
   uint32_t rank = tir_buffer_at(ir, r.buffer)->rank;
@@ -125,7 +125,8 @@ static bool meets_loads(struct tir *ir, tir_block block, tir_stmt store, const t
   return false;
 }
 
-/* Of a reduction, whose regions need not tell: its statements load what a store of it may write in another iteration. */
+/* Of a reduction, whose regions need not tell: its statements load what a store of it may write in another
+ * iteration. */
 static bool loads_other_iterations(struct tir *ir, tir_block block) {
   tir_expr loads[MOST_LOADS];
   tir_stmt first = tir_stmt_at(ir, block)->first[TIR_BODY];
@@ -320,8 +321,8 @@ static bool same_box(const struct tir *ir, const struct tir_element_box *a, cons
   return true;
 }
 
-/* Accesses of one block are orderless where all combine one element by a commutative operation; of two blocks, where the
- * second reads what the first has written in the same iteration. */
+/* Accesses of one block are orderless where all combine one element by a commutative operation; of two blocks, where
+ * the second reads what the first has written in the same iteration. */
 static bool needs_no_order(struct tir *ir, const struct access *a, const struct access *b) {
   if (a->block != b->block) {
     tir_block scope = a->block ? tir_scope_of(ir, a->block) : TIR_NONE;
@@ -363,7 +364,8 @@ static bool refuse_pair(struct tir *ir, const struct question *q, const struct a
                     tir_block_name(ir, writes->block));
 }
 
-/* The digits of the loops as they are, taken apart by accesses and by what the new loops run through, and as they shall be.
+/* The digits of the loops as they are, taken apart by accesses and by what the new loops run through, and as they shall
+ * be.
  */
 static bool find_orders(struct tir *ir, struct question *q) {
   const struct tir_new_order *order = q->order;

@@ -291,7 +291,8 @@ static bool is_made_by(struct tir *ir, enum tir_reducer reducer, const struct st
   return combines_as(ir, reducer, updates, r);
 }
 
-/* What is combined is a function of the iteration alone: neither of what was reduced before, nor of what is bound beside it.
+/* What is combined is a function of the iteration alone: neither of what was reduced before, nor of what is bound
+ * beside it.
  */
 static bool is_independent(const struct tir *ir, tir_block block, const struct tir_reduction *r) {
   for (uint32_t i = 0; i < r->count; i++) {

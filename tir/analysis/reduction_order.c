@@ -1,7 +1,7 @@
 /* Whether reductions of floats are done in the order in which the function as it was written does them: sums that are
- * rounded in another order are other sums. Of each block that reduces, the iterations that reduce are taken apart into the
- * loops that drive them; which comes before which is compared with the block of the same name in the function. What is
- * not seen through is refused. */
+ * rounded in another order are other sums. Of each block that reduces, the iterations that reduce are taken apart into
+ * the loops that drive them; which comes before which is compared with the block of the same name in the function. What
+ * is not seen through is refused. */
 #include "analysis.h"
 
 #include <stdlib.h>
@@ -95,7 +95,8 @@ static bool reduces_floats(const struct tir *ir, tir_block block, bool *by_space
   return floats && (reduces || reads_own) && tir_parent_block(ir, block);
 }
 
-/* Whether each region that is written starts at the variable in some dimension: other iterations write other elements. */
+/* Whether each region that is written starts at the variable in some dimension: other iterations write other
+ * elements. */
 static bool indexes_writes(const struct tir *ir, tir_block block, tir_var v) {
   struct tir_span writes = tir_block_at(ir, block)->writes;
   for (uint32_t i = 0; i < writes.count; i++) {
@@ -181,7 +182,8 @@ static tir_block find_original(const struct tir *original, const char *name) {
   return TIR_NONE;
 }
 
-/* What a reduction starts from: the init's store, or the only store of the block that decompose_reduction made of it. */
+/* What a reduction starts from: the init's store, or the only store of the block that decompose_reduction made of
+ * it. */
 static tir_expr start_of(const struct tir *ir, tir_block block) {
   char name[MOST_NAME];
   tir_stmt store = tir_only_store(ir, block, TIR_INIT);

@@ -1,4 +1,5 @@
-/* Dense and strided: whether what a block accesses while loops run leaves out elements between the first and the last. */
+/* Dense and strided: whether what a block accesses while loops run leaves out elements between the first and the
+ * last. */
 #include "analysis.h"
 
 enum { MOST_STEPS = 32, MOST_RANK = 16 };

@@ -111,8 +111,8 @@ static tir_expr unconverted(const struct tir *ir, tir_expr e) {
   return e;
 }
 
-/* The kind of a product that is added to a sum of its type; TIR_WORK_KINDS: of none that has one of its own. A square has
- * not: units multiply two tensors. */
+/* The kind of a product that is added to a sum of its type; TIR_WORK_KINDS: of none that has one of its own. A square
+ * has not: units multiply two tensors. */
 static enum tir_work_kind product_kind(const struct tir *ir, tir_expr product) {
   const struct tir_expr_node *n = tir_at(ir, product);
   if (n->kind != TIR_MUL || n->a == n->b) return TIR_WORK_KINDS;

@@ -111,8 +111,8 @@ static bool try_without_remainder(struct prover *p, const struct difference *d, 
   return is_not_negative(p, &made, depth - 1);
 }
 
-/* A variable is at most the end of its domain where it counts negatively, else at least the beginning; bounds know those
- * that are numbers. */
+/* A variable is at most the end of its domain where it counts negatively, else at least the beginning; bounds know
+ * those that are numbers. */
 static bool try_end_of_domain(struct prover *p, const struct difference *d, struct tir_term t, int depth) {
   const struct tir_var_node *v = tir_symbolic_domain(p->ir, t.atom);
   if (!v) return false;

@@ -125,8 +125,8 @@ bool interp_compile(const struct tir *ir, tir_func f, const struct tir_run_optio
 /* ---- Memory ---- */
 
 /* Who touched an element last, to find races between the threads of a kernel, or between the iterations of a parallel
- * loop; in the pieces of a workspace, which outlive an iteration, between the loop's threads. Epochs grow from barrier to
- * barrier; within one, barriers in shared memory order what a thread did before with what another does after. */
+ * loop; in the pieces of a workspace, which outlive an iteration, between the loop's threads. Epochs grow from barrier
+ * to barrier; within one, barriers in shared memory order what a thread did before with what another does after. */
 struct touch {
   uint32_t write_epoch, writer, read_epoch, reader;
   uint32_t write_time, read_time; /* of those threads: interp_order.c */
@@ -331,8 +331,8 @@ struct tir_extern_call {
   bool failed;
 };
 bool interp_call_extern(struct machine *m, struct thread *t, const struct site *site, union value *result);
-/* What does a device call, where that is a function; NULL: it is none. One that is made by lanes gets the lane after its
- * arguments. (interp_device.c) */
+/* What does a device call, where that is a function; NULL: it is none. One that is made by lanes gets the lane after
+ * its arguments. (interp_device.c) */
 const struct tir_extern *interp_device_call(enum tir_device_call which);
 #define INTERP_COMPILED(name)
 #define INTERP_CALLED(name)                                     bool interp_do_##name(struct tir_extern_call *call, void *data);
@@ -364,8 +364,8 @@ bool interp_end_block_of_boxes(struct machine *m, const struct thread *t); /* re
 /* All that is on its way arrives; *any: something did. False: refused. */
 bool interp_deliver_boxes(struct machine *m, struct thread *t, bool *any);
 bool interp_fail_phase(struct machine *m, const struct thread *t); /* it waits for what does not come */
-/* What barriers in shared memory say of the order of what threads do (interp_order.c): as a block begins; a barrier, the last of
- * them, is made; the thread arrives at it; its phase ends; the thread has waited for that. */
+/* What barriers in shared memory say of the order of what threads do (interp_order.c): as a block begins; a barrier,
+ * the last of them, is made; the thread arrives at it; its phase ends; the thread has waited for that. */
 void interp_order_begin(struct machine *m, struct thread *threads, uint32_t count);
 void interp_order_add(struct machine *m);
 void interp_order_arrive(struct machine *m, struct thread *t, uint32_t barrier);

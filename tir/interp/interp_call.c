@@ -1,5 +1,5 @@
-/* Compiles calls by name for the reference interpreter: one table of what is known, device calls (interp_device.c), then
- * what callers register. */
+/* Compiles calls by name for the reference interpreter: one table of what is known, device calls (interp_device.c),
+ * then what callers register. */
 #include "interp_compile.h"
 
 #include <math.h>

@@ -70,8 +70,8 @@ uint32_t interp_indices(struct compiler *c, tir_buffer b, const tir_expr *indice
                         operand *out);
 void interp_emit_access(struct compiler *c, bool store, operand value, uint32_t slot, tir_type type,
                         const operand *indices, uint32_t rank);
-/* After a store, where the predicate held. OP_COPIED: of a value that a load gave, the target is as unwritten as the source.
- * OP_BEGIN_COPY: it has yet to arrive. */
+/* After a store, where the predicate held. OP_COPIED: of a value that a load gave, the target is as unwritten as the
+ * source. OP_BEGIN_COPY: it has yet to arrive. */
 void interp_emit_after_store(struct compiler *c, enum op op, operand value, operand predicate, uint32_t slot,
                              const operand *indices, uint32_t rank);
 /* The operator applied to values of scalar type `of`. */

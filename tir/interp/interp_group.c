@@ -1,6 +1,6 @@
-/* What warp groups do with tensor units: calls by name that 128 threads make as one. Sums keep the places that the buffer's
- * indices say; a thread stores those that its registers hold. Products are done where they begin, and their sums are of no
- * use until they are committed and waited for: each way to use them before is refused. */
+/* What warp groups do with tensor units: calls by name that 128 threads make as one. Sums keep the places that the
+ * buffer's indices say; a thread stores those that its registers hold. Products are done where they begin, and their
+ * sums are of no use until they are committed and waited for: each way to use them before is refused. */
 #include "interp.h"
 
 #include <string.h>
@@ -12,7 +12,8 @@ static int64_t whole(const struct tir_extern_call *call, uint32_t arg) { return 
 static int64_t add(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
 static int64_t mul(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
 
-/* The fragment that arguments 0 to 2 name: its first element; the sums must be in one of these states. False: refused. */
+/* The fragment that arguments 0 to 2 name: its first element; the sums must be in one of these states. False:
+ * refused. */
 static bool fragment(struct tir_extern_call *call, uint32_t count, unsigned states, int64_t *first) {
   if (tir_call_count(call) != count)
     return tir_call_fail(call, "%u arguments instead of %u", tir_call_count(call), count);

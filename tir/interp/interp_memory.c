@@ -52,7 +52,8 @@ void interp_objects_free(struct machine *m, uint32_t first) {
   m->objects.count = first;
 }
 
-/* A new life for memory of `bytes`: nothing of it is written. Memory of no bytes has an address too: views offset it. */
+/* A new life for memory of `bytes`: nothing of it is written. Memory of no bytes has an address too: views offset
+ * it. */
 static bool renew(struct machine *m, const struct thread *t, struct object *o, uint64_t bytes, uint8_t size) {
   assert(size > 0);
   if (!o->data || bytes > o->capacity) {
@@ -303,7 +304,8 @@ static uint32_t toucher(const struct thread *t, const struct object *o, int64_t 
   return element < o->pieces ? t->index : t->number;
 }
 
-/* Whether what was done in `epoch` by another thread, at that time of its own, may be at the same time as what t does now. */
+/* Whether what was done in `epoch` by another thread, at that time of its own, may be at the same time as what t does
+ * now. */
 static bool is_concurrent(const struct machine *m, const struct thread *t, uint32_t who, uint32_t epoch,
                           uint32_t thread, uint32_t time) {
   if (epoch < m->grid_epoch) return false; /* before the kernel */

@@ -1,9 +1,10 @@
 /* What happens before what in a block, between two barriers of all its threads: barriers in shared memory say it.
  *
- * A thread has a time, which grows where it arrives, and knows of each other thread up to which time all that it did is done:
- * what the barriers whose phases it waited for have gathered of those that arrived. Of an element it is known who wrote it last,
- * and who read it since, at which of their times; of readers, those that no later one knows of. In blocks without such
- * barriers, many readers are one. Source: Lamport, "Time, clocks", CACM 1978; Flanagan, Freund, "FastTrack", PLDI 2009. */
+ * A thread has a time, which grows where it arrives, and knows of each other thread up to which time all that it did is
+ * done: what the barriers whose phases it waited for have gathered of those that arrived. Of an element it is known who
+ * wrote it last, and who read it since, at which of their times; of readers, those that no later one knows of. In
+ * blocks without such barriers, many readers are one. Source: Lamport, "Time, clocks", CACM 1978; Flanagan, Freund,
+ * "FastTrack", PLDI 2009. */
 #include "interp.h"
 
 #include <stdlib.h>

@@ -128,8 +128,8 @@ static uint32_t threads_to_meet(const struct machine *m, const struct thread *t)
   return t->status == THREAD_AT_WARP && in->op == OP_WARP ? (uint32_t)in->a : WARP;
 }
 
-/* Lets a warp or warp group go on whose threads all wait at one place of its own. That orders nothing but what they do as one: memory
- * that others see is raced for as before. *any: one goes on. */
+/* Lets a warp or warp group go on whose threads all wait at one place of its own. That orders nothing but what they do
+ * as one: memory that others see is raced for as before. *any: one goes on. */
 static bool meet_warps(struct machine *m, struct thread *threads, uint32_t count, bool *any) {
   *any = false;
   for (uint32_t first = 0; first < count; first += WARP) {
@@ -153,7 +153,8 @@ bool interp_is_at_named(const struct machine *m, const struct thread *t, int64_t
   return t->status == THREAD_AT_NAMED && interp_get(t, m->program->code.at[t->pc].a).i == number;
 }
 
-/* Lets the threads go on that wait at one barrier with a number, in one place, where they are as many as it says. *any: some do. */
+/* Lets the threads go on that wait at one barrier with a number, in one place, where they are as many as it says. *any:
+ * some do. */
 static bool meet_named(struct machine *m, struct thread *threads, uint32_t count, bool *any) {
   for (int64_t number = 0; number < TIR_NAMED_BARRIERS && !*any; number++) {
     const struct thread *first = NULL;

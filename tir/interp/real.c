@@ -117,8 +117,8 @@ void tir_nudge_arguments(const struct tir *ir, tir_func f, uint64_t seed, struct
 /* ---- Tolerance ---- */
 
 /* Sums of n terms differ by order. In the worst case by 2n roundings of half a spacing each; roundings being as good as
- * independent, by some sqrt(n) of them (Higham and Mary, SIAM J. Sci. Comput. 41(5), 2019): eight times that is allowed.
- * Where a sum is so long that terms vanish beside it, they are not independent. */
+ * independent, by some sqrt(n) of them (Higham and Mary, SIAM J. Sci. Comput. 41(5), 2019): eight times that is
+ * allowed. Where a sum is so long that terms vanish beside it, they are not independent. */
 static double roundings_of_sum(double n, double epsilon) { return n * epsilon < 1 ? fmin(8 * sqrt(n), 2 * n) : 2 * n; }
 
 double tir_real_tolerance(const struct tir *ir, tir_func f) {

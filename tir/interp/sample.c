@@ -106,8 +106,8 @@ static bool is_fixed(tir_loop loop, const struct tir_fixed_loop *fixed, uint32_t
   return false;
 }
 
-/* Stores that a run does, inits at each, and each loop of `fixed` for one value. An extent that is no constant counts as
- * the largest that it may be. */
+/* Stores that a run does, inits at each, and each loop of `fixed` for one value. An extent that is no constant counts
+ * as the largest that it may be. */
 static double stores_of(const struct tir *ir, tir_func f, const struct tir_fixed_loop *fixed, uint32_t count) {
   tir_stmt body = ir->funcs.at[f].body;
   double all = 0;

@@ -43,9 +43,9 @@ void tir_change_range_loads(struct tir *ir, const struct tir_buffer_change *chan
 void tir_change_regions(struct tir *ir, tir_block block, tir_buffer from,
                         struct tir_region (*change)(struct tir *ir, const void *context, struct tir_region region),
                         const void *context);
-/* The block's regions of `from` are detected again, as regions of `to`, which its body uses now; its other regions stay.
- * `own`: a reduction reads of the buffer what its init wrote, which detection takes for no read: it then declares to
- * read what it writes. */
+/* The block's regions of `from` are detected again, as regions of `to`, which its body uses now; its other regions
+ * stay. `own`: a reduction reads of the buffer what its init wrote, which detection takes for no read: it then declares
+ * to read what it writes. */
 void tir_renew_regions_of(struct tir *ir, tir_block block, tir_buffer from, tir_buffer to, bool own);
 /* The block's regions of `from` become the same of `to`; so do the sources of its matches. */
 void tir_retarget_regions(struct tir *ir, tir_block block, tir_buffer from, tir_buffer to);

@@ -30,8 +30,8 @@ bool tir_check_cached_buffer(struct tir *ir, tir_block block, uint32_t index, bo
  * itself. */
 bool tir_check_only_writer(struct tir *ir, const struct tir_cache_plan *plan, tir_block *writer, ms_error *err);
 /* Where the buffer is an input of the scope that is written elsewhere, the scope declares that it reads it: else blocks
- * in it, whose regions may be wider than what they read, may have more copied than was written by then. `one_region`: it
- * declares so once, and does not write it: of several regions the copy is of the whole buffer. */
+ * in it, whose regions may be wider than what they read, may have more copied than was written by then. `one_region`:
+ * it declares so once, and does not write it: of several regions the copy is of the whole buffer. */
 bool tir_check_input_declared(struct tir *ir, const struct tir_cache_plan *plan, bool one_region, ms_error *err);
 /* The first block of the scope after the writer that reads something of what it wrote, whichever buffer that is; those
  * among the `count` consumers, and what is in them, are left out. TIR_NONE: there is none. */

@@ -77,8 +77,8 @@ static bool takes_steps_once_with_outer(struct tir *ir, tir_block block, const t
          tir_takes_steps_once(ir, bindings, count, loops, around, tir_as(ir, block, TIR_BLOCK)->block.predicate);
 }
 
-/* No step is taken in two iterations of the loops: else the reduction would start over in one of them, and the init, run
- * apart, would not. */
+/* No step is taken in two iterations of the loops: else the reduction would start over in one of them, and the init,
+ * run apart, would not. */
 static bool check_steps(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
   struct tir_span iters = tir_block_at(ir, block)->iters;
   tir_expr bindings[TIR_MOST_STEPPED];

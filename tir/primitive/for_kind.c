@@ -2,9 +2,9 @@
  *
  * Requires: unroll: nothing. The others: every block below is complete or a reduction in the subtree (compact
  *           dataflow), the loop stands in the bindings of spatial iterations only, and no iteration of it uses what
- *           another writes. A loop bound to threadIdx may stand in reductions too: then the threads reduce together, and
- *           no other block in the loop uses what they reduce. Bind: a thread axis that exists, and
- *           has as many threads or blocks on every device.
+ *           another writes. A loop bound to threadIdx may stand in reductions too: then the threads reduce together,
+ *           and no other block in the loop uses what they reduce. Bind: a thread axis that exists, and has as many
+ *           threads or blocks on every device.
  * After:    the loop has the new kind, and no other.
  * Forward:  nothing. */
 #include "tir/analysis/analysis.h"

@@ -1,7 +1,7 @@
-/* What a block is given by others than the block it goes to. A block annotated msched.given, a list of names of buffers, reads
- * these as if they were parameters of the function: who writes them need not be where the block goes, but is done before
- * that begins. So an epilogue goes to the product it belongs to, and what it adds comes from elsewhere. Internal to
- * primitive/. */
+/* What a block is given by others than the block it goes to. A block annotated msched.given, a list of names of
+ * buffers, reads these as if they were parameters of the function: who writes them need not be where the block goes,
+ * but is done before that begins. So an epilogue goes to the product it belongs to, and what it adds comes from
+ * elsewhere. Internal to primitive/. */
 #ifndef MSCHED_TIR_PRIMITIVE_GIVEN_H
 #define MSCHED_TIR_PRIMITIVE_GIVEN_H
 

@@ -11,8 +11,8 @@ static bool is_iter_of(const struct tir *ir, tir_block block, uint32_t i, tir_ex
   return tir_var_expr(ir, ir->iters.at[iters.first + i].var) == index;
 }
 
-/* A loop, or a value that is bound: what it evaluates may be evaluated in the padding too, where loads would leave their
- * buffers. */
+/* A loop, or a value that is bound: what it evaluates may be evaluated in the padding too, where loads would leave
+ * their buffers. */
 static bool is_harmless(const struct tir *ir, tir_stmt s) {
   const struct tir_stmt_node *n = tir_stmt_at(ir, s);
   uint32_t flags = TIR_HAS_LOAD;

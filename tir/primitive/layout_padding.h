@@ -16,8 +16,8 @@ struct tir_padded_layout {
   tir_expr pad;                    /* the value to store there */
 };
 /* A block that stores each element of the buffer once for each of its other iterations: its only stores are to the
- * buffer, at iterations that are bound to perfectly nested serial loops over the dimensions, in order; or what stands in
- * such loops, in the block or around it, stores at the loops themselves. */
+ * buffer, at iterations that are bound to perfectly nested serial loops over the dimensions, in order; or what stands
+ * in such loops, in the block or around it, stores at the loops themselves. */
 struct tir_full_nest {
   tir_block block;
   bool by_loops;

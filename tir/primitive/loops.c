@@ -90,8 +90,8 @@ static tir_loop copy_loop(struct tir *ir, tir_loop loop, const char *suffix) {
   return copy;
 }
 
-/* The binding as a sum of the loops, each in it for the first time, whose steps do not overlap, nor those of what other loops
- * make, such as the parts of one that was fused further out. */
+/* The binding as a sum of the loops, each in it for the first time, whose steps do not overlap, nor those of what other
+ * loops make, such as the parts of one that was fused further out. */
 static bool is_plain_number(struct tir *ir, const tir_loop *loops, uint32_t count, tir_expr binding, uint64_t *seen) {
   struct tir_linear l = tir_linear_of(ir, binding);
   for (uint32_t i = 0; i < l.count; i++) {

@@ -51,7 +51,8 @@ static void keep_to(struct tir *ir, struct tir_move *move, struct tir_move_domai
   }
 }
 
-/* Conditions on whole iterations of `shared` hold at the new place too, but for the ends of domains, which it has anyway.
+/* Conditions on whole iterations of `shared` hold at the new place too, but for the ends of domains, which it has
+ * anyway.
  */
 static void keep_conditions(struct tir *ir, struct tir_move *move, tir_loop shared, tir_expr predicate) {
   struct tir_expr_node n = *tir_at(ir, predicate);

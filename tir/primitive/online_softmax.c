@@ -1,17 +1,18 @@
 /* Online softmax: a maximum over rows, and the sum of exp(x - maximum) over the same rows, become one pass over them.
  *
- * The block keeps both as they are for the elements so far, and scales the sum where the maximum grows. What it combines
- * is a pair of known reducer (TIR_REDUCE_MAX_AND_EXPS in analysis/reduction.c), so that rfactor and threads take it.
- * Results are those of two passes, rounded otherwise; where a row holds NaN, infinity, or only negative infinity, they are
- * as there: the maximum begins with the least finite value, so that no distance is infinity less infinity but where the
- * greatest element is infinite, and that is NaN in two passes too.
+ * The block keeps both as they are for the elements so far, and scales the sum where the maximum grows. What it
+ * combines is a pair of known reducer (TIR_REDUCE_MAX_AND_EXPS in analysis/reduction.c), so that rfactor and threads
+ * take it. Results are those of two passes, rounded otherwise; where a row holds NaN, infinity, or only negative
+ * infinity, they are as there: the maximum begins with the least finite value, so that no distance is infinity less
+ * infinity but where the greatest element is infinite, and that is NaN in two passes too.
  *
  * Requires: in one scope, a stage pipeline, two reduction blocks below loops alone, without buffers of their own, that
- *           reduce inside of the scope and write one region each, in global memory. The first is a maximum of floats from
- *           the least finite value; the second a sum from zero of exp(x - maximum), or of such with both cast to its
- *           type, x being what the first is the maximum of. Both take the same iterations, in one order, and write the
- *           same elements of buffers of one shape. No loop of the scope is around both, nor around the sum and another
- *           block that reads the maximum, which comes after the sum. The scope reads the maximum in its blocks only.
+ *           reduce inside of the scope and write one region each, in global memory. The first is a maximum of floats
+ *           from the least finite value; the second a sum from zero of exp(x - maximum), or of such with both cast to
+ *           its type, x being what the first is the maximum of. Both take the same iterations, in one order, and write
+ *           the same elements of buffers of one shape. No loop of the scope is around both, nor around the sum and
+ *           another block that reads the maximum, which comes after the sum. The scope reads the maximum in its blocks
+ *           only.
  * After:    the second block reduces both, writes both buffers, and reads what the sum read but the maximum.
  * Forward:  the first block, and the loops that held only it, are dead; the second keeps its id and loops.
  * Source: Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018, section 3. */
@@ -81,7 +82,8 @@ static bool is_same_interval(struct tir *ir, struct tir_interval a, struct tir_i
   return tir_prove_equal(ir, a.min, b.min) && tir_prove_equal(ir, a.max, b.max);
 }
 
-/* Which iteration of the sum stands for each of the maximum's; false: they are not alike, or do not take the same values. */
+/* Which iteration of the sum stands for each of the maximum's; false: they are not alike, or do not take the same
+ * values. */
 static bool pair_iters(struct tir *ir, tir_block maximum, tir_block sum, uint32_t *of) {
   struct tir_interval taken[MOST_ITERS], needed[MOST_ITERS];
   uint32_t count = tir_block_at(ir, maximum)->iters.count, next[8] = {0};

@@ -1,5 +1,5 @@
-/* The statements of a block that reduces: an init of identities, and an update that binds what the reducer makes of both
- * sides, where there are several, before it stores. tir_find_reduction (analysis/reduction.c) recognizes them. */
+/* The statements of a block that reduces: an init of identities, and an update that binds what the reducer makes of
+ * both sides, where there are several, before it stores. tir_find_reduction (analysis/reduction.c) recognizes them. */
 #include "reduction_body.h"
 
 void tir_empty_block(struct tir *ir, tir_block block) {

@@ -14,8 +14,8 @@ struct tir_reduction_body {
 
 /* Removes all statements of a block, of its init too. */
 void tir_empty_block(struct tir *ir, tir_block block);
-/* Gives an empty block its statements: a reduction of right into left, which begins with the reducer's identity; or where
- * no iteration reduces, right alone. */
+/* Gives an empty block its statements: a reduction of right into left, which begins with the reducer's identity; or
+ * where no iteration reduces, right alone. */
 void tir_fill_reduction(struct tir *ir, const struct tir_reduction_body *body, const struct tir_reduction *r,
                         bool reduces);
 

@@ -4,8 +4,8 @@
  *           each the whole body of the one around; the blocks inside have spatial and reduction iterations only,
  *           bound to affine iterators; no loop's range depends on one that would be inside it; what is fused of
  *           spatial and reduction loops keeps its order, as long as the reduction has its init, and a reduction that
- *           starts over in iterations of other loops stays inside of these; iterations that change places use nothing that
- *           the other writes, but to combine it.
+ *           starts over in iterations of other loops stays inside of these; iterations that change places use nothing
+ *           that the other writes, but to combine it.
  * After:    the same loops in the new order.
  * Forward:  nothing: loops keep their identity. */
 #include "loops.h"
@@ -159,8 +159,8 @@ static uint32_t position_of(const struct plan *plan, tir_loop loop) {
   return i;
 }
 
-/* The digits of a sum, counted from 1, that some binding uses: from `low` on, below `high`; and the coefficient of a loop
- * in the sum. */
+/* The digits of a sum, counted from 1, that some binding uses: from `low` on, below `high`; and the coefficient of a
+ * loop in the sum. */
 struct digits {
   tir_expr sum;
   int64_t coefficient, low, high;
@@ -208,8 +208,8 @@ static int64_t distinguished_by_digits(const struct digits *used, uint32_t count
 }
 
 /* How many the digits of one sum distinguish: they join where one begins at a whole multiple of what those before it
- * distinguish. The loop's own steps need not meet them: in (6 * v + u) // 14 and (6 * v + u) % 14 all of the sum is used,
- * so all of v. */
+ * distinguish. The loop's own steps need not meet them: in (6 * v + u) // 14 and (6 * v + u) % 14 all of the sum is
+ * used, so all of v. */
 static int64_t distinguished_by_sum(const struct digits *used, uint32_t count, const struct digits *of) {
   int64_t reach = 1, before;
   do {

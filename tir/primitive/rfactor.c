@@ -1,11 +1,12 @@
 /* Rfactor: a loop of a reduction becomes an axis of a buffer of partial results, which a second reduction combines.
  *
  * Requires: one block below the loop, a reduction by a known reducer, whose ties do not depend on the order of
- *           iterations, in a scope that is a stage pipeline; the loop is serial; it reduces, or has one iteration; no loop around the block is both spatial and reducing; the block
- *           is the first below its outermost loop, and alone below the outermost that reduces; under that one, loops
- *           of more than one iteration are bound; only loops stand around the block; no range that is kept depends on
- *           a loop that is not; the block writes what it reduces, and has no buffers of its own; no guard joins the
- *           loop to others that reduce, so that all bindings stay affine.
+ *           iterations, in a scope that is a stage pipeline; the loop is serial; it reduces, or has one iteration; no
+ *           loop around the block is both spatial and reducing; the block is the first below its outermost loop, and
+ *           alone below the outermost that reduces; under that one, loops of more than one iteration are bound; only
+ *           loops stand around the block; no range that is kept depends on a loop that is not; the block writes what it
+ *           reduces, and has no buffers of its own; no guard joins the loop to others that reduce, so that all bindings
+ *           stay affine.
  * After:    before the outermost loop, a copy of all loops with the block NAME_rf, which reduces into BUFFER.rf along
  *           an added axis. Its iterations are: the loop, spatial; then the old ones, but that a reduction bound to the
  *           loop gives way to one iteration for each other loop in its binding. Without a reduction left it has no

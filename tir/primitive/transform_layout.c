@@ -1,9 +1,9 @@
 /* Transform layout: the elements of a buffer are kept where an index map puts them.
  *
  * Requires: the block has a region of this number; the buffer is a parameter, or a block allocates it; its strides are
- *           not annotated by a user; it is used by loads and stores of elements alone. The map takes an index a dimension. Unless it
- *           is assumed to be injective, it can be inverted; where it leaves out elements, a pad value of the buffer's type is
- *           given, and a block that stores all of the buffer in order can fill them.
+ *           not annotated by a user; it is used by loads and stores of elements alone. The map takes an index a
+ *           dimension. Unless it is assumed to be injective, it can be inverted; where it leaves out elements, a pad
+ *           value of the buffer's type is given, and a block that stores all of the buffer in order can fill them.
  * After:    the buffer has the map's shape, and every access goes through the map. A block that fills padding iterates
  *           over the new shape.
  * Forward:  loops of a block that fills padding are dead.

@@ -1,5 +1,5 @@
-/* Colours for printed text: keywords, names of TIR, numbers, strings, comments. The text is cut into tokens again, so that
- * printing itself knows nothing of terminals. */
+/* Colours for printed text: keywords, names of TIR, numbers, strings, comments. The text is cut into tokens again, so
+ * that printing itself knows nothing of terminals. */
 #include "printer.h"
 
 #include <ctype.h>

@@ -267,8 +267,8 @@ bool tir_reader_extent(struct tir_reader *r, uint32_t token, tir_expr begin, tir
 
 /* ---- reader_buffer.c ---- */
 
-/* A name that no loop or block binds, as shapes, strides and parameters declare them: a new variable, or the number that it
- * is given, which must fit its type. */
+/* A name that no loop or block binds, as shapes, strides and parameters declare them: a new variable, or the number
+ * that it is given, which must fit its type. */
 bool tir_reader_symbol_value(struct tir_reader *r, uint32_t token, tir_name name, tir_type type, tir_expr *out);
 
 struct tir_buffer_text {

@@ -1,9 +1,9 @@
 /* The verifier: what blocks touch lies within what they say they touch.
  *
  * Nothing is held against regions of a buffer of which a user annotated one, whichever block bears them: they are made
- * of each other. Of the others, only what is certainly outside is refused. The distance from a region's edge is a linear
- * form over variables; where all of them are independent and their domains constant, its extremes are attained, and one
- * beyond the edge is a violation. Elsewhere only a distance that is beyond the edge for all values is; so where
+ * of each other. Of the others, only what is certainly outside is refused. The distance from a region's edge is a
+ * linear form over variables; where all of them are independent and their domains constant, its extremes are attained,
+ * and one beyond the edge is a violation. Elsewhere only a distance that is beyond the edge for all values is; so where
  * conditions decide what is touched: a block's region says nothing of these. */
 #include "tir/analysis/access.h"
 #include "tir/analysis/loads.h"

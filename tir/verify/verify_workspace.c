@@ -2,7 +2,8 @@
  *
  * What is allocated outside of parallel loops lies before the pieces of threads. Within a parallel loop an allocation
  * lies at thread * thread_bytes + offset, inside thread 0's piece when the thread is 0: then it is inside each thread's
- * own piece, and pieces do not overlap. Of allocations in one part of the workspace, those that live at once lie apart. */
+ * own piece, and pieces do not overlap. Of allocations in one part of the workspace, those that live at once lie
+ * apart. */
 #include "verify.h"
 
 #include <stdlib.h>
