@@ -1,6 +1,6 @@
 #!/bin/sh
-# The program's Lua files use no global but Lua's own and `msched`: a name that is misspelt, or was renamed elsewhere, is one.
-# Prints file, line and name of each other; exit status 1 if there are any.
+# The program's Lua files use no global but Lua's own and `msched`: a name that is misspelt, or was renamed elsewhere,
+# is one. Prints file, line and name of each other; exit status 1 if there are any.
 # usage: globals.sh SOURCES
 set -e
 cd "$1"

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Installs to a prefix, moves it, and uses it as users do: the program, C by CMake and by pkg-config, a Lua that is not ours.
+# Installs to a prefix, moves it, and uses it as users do: the program, C by CMake and by pkg-config, a Lua that is not
+# ours.
 # usage: install.sh BUILD SOURCE
 set -eu
 build=$1 source=$2

@@ -1,6 +1,6 @@
-/* A GPU's threads on a CPU: each is a fiber, which runs until it waits for others. Blocks run one after the other, their
- * threads and themselves in an order that a seed decides. What a kernel does wrong with barriers and shuffles ends the
- * process, with a message. */
+/* A GPU's threads on a CPU: each is a fiber, which runs until it waits for others. Blocks run one after the other,
+ * their threads and themselves in an order that a seed decides. What a kernel does wrong with barriers and shuffles
+ * ends the process, with a message. */
 #ifndef TEST_FIBERS_H
 #define TEST_FIBERS_H
 
@@ -16,8 +16,8 @@ struct fibers_index {
 };
 extern struct fibers_index threadIdx, blockIdx; /* of the thread that runs */
 
-/* Forwards, backwards, then shuffled again after each barrier: seeds 0, 1, and those from 2 on, with which the last warp
- * group, or else a warp, goes on only where no other thread can. */
+/* Forwards, backwards, then shuffled again after each barrier: seeds 0, 1, and those from 2 on, with which the last
+ * warp group, or else a warp, goes on only where no other thread can. */
 void fibers_set_order(uint64_t seed);
 
 struct fibers_launch {
@@ -57,9 +57,10 @@ struct fibers_place {
 struct fibers_place fibers_mma_place(int operand, int bits, int lane, int element);
 struct fibers_place fibers_wgmma_place(int thread, int element); /* tir_wgmma_place */
 
-/* Barriers in shared memory, each known by its address. A phase ends when as many threads have arrived as it counts, and
- * all bytes that they announced. TMA copies arrive when no thread can go on, or, with threads backwards, where they
- * begin; until then their destination has no value. The thread that makes barriers fences them before all synchronize. */
+/* Barriers in shared memory, each known by its address. A phase ends when as many threads have arrived as it counts,
+ * and all bytes that they announced. TMA copies arrive when no thread can go on, or, with threads backwards, where they
+ * begin; until then their destination has no value. The thread that makes barriers fences them before all
+ * synchronize. */
 void fibers_mbarrier_init(const void *at, uint32_t count);
 void fibers_mbarrier_fence(void);
 void fibers_mbarrier_expect(const void *at, uint32_t bytes);

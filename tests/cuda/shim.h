@@ -1,6 +1,6 @@
 /* What CUDA's source needs to be C++ of a CPU, whose compiler includes this before the source. Each snippet of PTX is a
- * function of its own there, MS_PTX(type, name, parameters); what it does stands here under its name. Headers are C's alone:
- * -nostdinc++; C++'s take longer than a kernel. */
+ * function of its own there, MS_PTX(type, name, parameters); what it does stands here under its name. Headers are C's
+ * alone: -nostdinc++; C++'s take longer than a kernel. */
 #include "fibers.h"
 
 #include <math.h>

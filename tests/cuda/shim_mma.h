@@ -1,10 +1,10 @@
-/* What a warp does with mma.sync and ldmatrix, on a CPU: lanes hold what the layout of fragments says, each of the others reads
- * it from their registers. */
+/* What a warp does with mma.sync and ldmatrix, on a CPU: lanes hold what the layout of fragments says, each of the
+ * others reads it from their registers. */
 
 static const void *shim_row_of_thread[FIBERS_MOST_THREADS];
 
-/* Rows that meet in a bank are taken for a mistake. Lane l names row l % 8 of matrix l / 8, and gets of each matrix what its number says: two elements of 16 bits of row l / 4,
- * or of column l / 4. */
+/* Rows that meet in a bank are taken for a mistake. Lane l names row l % 8 of matrix l / 8, and gets of each matrix
+ * what its number says: two elements of 16 bits of row l / 4, or of column l / 4. */
 template <bool TRANSPOSED> static void shim_ldmatrix(uint32_t *d, const void *row) {
   unsigned thread = fibers_thread(), lane = thread % 32, first = thread - lane;
   if ((uintptr_t)row % 16) fibers_fail("ldmatrix: lane %u names a row that begins between multiples of 16 bytes", lane);

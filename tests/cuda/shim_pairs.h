@@ -1,4 +1,5 @@
-/* Floats of 16 bits, two at once: each result is rounded once, from what is exact in double. NaNs are as the GPU gives them. */
+/* Floats of 16 bits, two at once: each result is rounded once, from what is exact in double. NaNs are as the GPU gives
+ * them. */
 
 /* To the nearest of `precision` bits, ties to even, whose least normal number is 2^least. */
 static inline double shim_round(double x, int precision, int least) {

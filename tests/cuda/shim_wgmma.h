@@ -1,6 +1,7 @@
-/* What a warp group does with tensor units, on a CPU. A thread computes what its registers get; matrices are read where their
- * descriptors say, piece by piece, as the PTX ISA's canonical layouts have it. Products are done when their thread waits for
- * their group, and no sooner; until then their sums have no value, and who overwrites a matrix before then spoils them. */
+/* What a warp group does with tensor units, on a CPU. A thread computes what its registers get; matrices are read where
+ * their descriptors say, piece by piece, as the PTX ISA's canonical layouts have it. Products are done when their
+ * thread waits for their group, and no sooner; until then their sums have no value, and who overwrites a matrix before
+ * then spoils them. */
 
 struct shim_matrix {
   uint32_t start, leading, stride, width; /* bytes; of the rows that are exchanged as one */

@@ -1,5 +1,6 @@
-/* What a warp does with fragments of 16 x 16 x 16, on a CPU. A lane holds eight elements that lie in a row in memory, half a
- * row of the matrix, or of its transpose where it was loaded by columns: a product that is given another is wrong. */
+/* What a warp does with fragments of 16 x 16 x 16, on a CPU. A lane holds eight elements that lie in a row in memory,
+ * half a row of the matrix, or of its transpose where it was loaded by columns: a product that is given another is
+ * wrong. */
 
 #define SHIM_SIDE 16
 #define SHIM_HELD 8 /* elements of a lane */

@@ -1,5 +1,5 @@
-/* Any bytes as a model of ONNX: it is refused with a message, or becomes tables. External data are looked for in a folder that
- * is not there. */
+/* Any bytes as a model of ONNX: it is refused with a message, or becomes tables. External data are looked for in a
+ * folder that is not there. */
 #include "lua/bind/bind.h"
 #include "lua/net/read.h"
 #include "support/fuzz.h"

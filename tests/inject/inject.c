@@ -2,19 +2,20 @@
  *
  *   LD_PRELOAD=libinject.so INJECT_STATE=FILE [INJECT_FAIL=ROLE:CALL:N:ERRNO] [INJECT_LOG=FILE] PROGRAM…
  *
- * INJECT_STATE   a file that all processes of a run share, made where it is missing: how often each call was used, by each
- *                role. A run that begins needs a new one.
- * INJECT_FAIL    the N-th use (from 1) of CALL in ROLE fails with ERRNO, a name or a number, and does nothing. The count is
- *                of all processes of the role together, so that it fails once, whoever is started again. N 0: every use fails.
- * INJECT_LOG     lines are added to this file: `failed ROLE CALL N` when that came to pass; `kill ROLE PID SIGNAL WHOSE` for
- *                each signal that is sent: `own` to a child or to itself, `foreign` to any other process, `all` to a group or
- *                to everyone (pid below 2). foreign and all are refused with EPERM. `done ROLE CALL COUNT` is written by
- *                `inject_counts`, a program of tests/tools that reads INJECT_STATE.
+ * INJECT_STATE   a file that all processes of a run share, made where it is missing: how often each call was used, by
+ *                each role. A run that begins needs a new one.
+ * INJECT_FAIL    the N-th use (from 1) of CALL in ROLE fails with ERRNO, a name or a number, and does nothing. The
+ *                count is of all processes of the role together, so that it fails once, whoever is started again. N 0:
+ *                every use fails.
+ * INJECT_LOG     lines are added to this file: `failed ROLE CALL N` when that came to pass; `kill ROLE PID SIGNAL
+ *                WHOSE` for each signal that is sent: `own` to a child or to itself, `foreign` to any other process,
+ *                `all` to a group or to everyone (pid below 2). foreign and all are refused with EPERM. `done ROLE CALL
+ *                COUNT` is written by `inject_counts`, a program of tests/tools that reads INJECT_STATE.
  *
- * Roles: `helper` is the program msched-helper, `child` what it forks, `host` any other program. Calls are the functions
- * of libc below, under the names without 64: what programs and libraries call by themselves. What libc does within itself
- * (malloc's mmap, fopen's open) is not seen. A store's calls are there too: open, pwrite, pwritev, pread, fsync, fdatasync,
- * msync, mmap, ftruncate, rename, unlink, flock, fcntl. */
+ * Roles: `helper` is the program msched-helper, `child` what it forks, `host` any other program. Calls are the
+ * functions of libc below, under the names without 64: what programs and libraries call by themselves. What libc does
+ * within itself (malloc's mmap, fopen's open) is not seen. A store's calls are there too: open, pwrite, pwritev, pread,
+ * fsync, fdatasync, msync, mmap, ftruncate, rename, unlink, flock, fcntl. */
 #define _GNU_SOURCE
 #include "inject.h"
 

@@ -1,10 +1,12 @@
 #!/bin/sh
-# Tuning for a GPU where one of five candidates fails: by each fault in turn, and by all of them in one run, TRIALS candidates
-# each. Each run ends by itself with all its trials, what failed is counted by the fault's name, and the best is that of a run
-# without a fault; no process is left.
-#   fake     on a driver of the tests' own (tests/cuda/fake), which fails as it is told: exactly as many candidates as it failed
-#   real     on a device, with kernels that an NVRTC of the tests' own has spoiled (tests/cuda/fake/spoil.c): their faults are
-#            the driver's. Times are real, so that the best may be another that is as fast. It begins no fault after SECONDS.
+# Tuning for a GPU where one of five candidates fails: by each fault in turn, and by all of them in one run, TRIALS
+# candidates each. Each run ends by itself with all its trials, what failed is counted by the fault's name, and the best
+# is that of a run without a fault; no process is left.
+#   fake     on a driver of the tests' own (tests/cuda/fake), which fails as it is told: exactly as many candidates as
+#            it failed
+#   real     on a device, with kernels that an NVRTC of the tests' own has spoiled (tests/cuda/fake/spoil.c): their
+#            faults are the driver's. Times are real, so that the best may be another that is as fast. It begins no
+#            fault after SECONDS.
 #   spoiled  what is spoiled so on the tests' own driver, as far as that has the faults
 # usage: faults.sh MSCHED ROOT fake DRIVER NVRTC [TRIALS [SEED]]
 #        faults.sh MSCHED ROOT real SPOIL [TRIALS [SEED [SECONDS]]]
@@ -36,8 +38,8 @@ if [ "$kind" != fake ]; then
   export MSCHED_NVRTC="$spoil"
 fi
 
-# What is drawn depends on no result: all runs see the same candidates in the same order. Gives the best, its `failed`, how many
-# were `tried`.
+# What is drawn depends on no result: all runs see the same candidates in the same order. Gives the best, its `failed`,
+# how many were `tried`.
 tune() { # name, trials
   started=$(date +%s)
   (exec setsid "$msched" tune "$root/lua/examples/gemm.lua" --target "$target" --trials "$2" --seed "$seed" --policy random --run-timeout 3 \

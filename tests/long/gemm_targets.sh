@@ -1,6 +1,7 @@
 #!/bin/sh
-# What the scheduling model is worth: GEMM 1024^3 tuned for this machine by the CPU name that LLVM gives it and by ours, the
-# features being the same, seed by seed, one after the other so that a busy machine hits both alike. Each line has both
+# What the scheduling model is worth: GEMM 1024^3 tuned for this machine by the CPU name that LLVM gives it and by ours,
+# the features being the same, seed by seed, one after the other so that a busy machine hits both alike. Each line has
+# both
 # rates and OpenBLAS's of the same runs, in GFLOP/s.  usage: gemm_targets.sh MSCHED [SEEDS [TRIALS]]
 set -eu
 msched=$1 seeds=${2:-5} trials=${3:-128}

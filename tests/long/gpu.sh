@@ -1,10 +1,13 @@
 #!/bin/sh
-# What a machine with a GPU is for, in parts, each of which ends when its time is over; one that fails stops no other. The summary
-# says what became of each, and the folder what each said.
+# What a machine with a GPU is for, in parts, each of which ends when its time is over; one that fails stops no other.
+# The summary says what became of each, and the folder what each said.
 #   check      random candidates of all operators run on the device, and are compared
-#   tune       the 19 workloads with TRIALS trials each; the best of each is run again, and compared everywhere; seconds a trial
-#   faults     one of five candidates faults on the device, by each fault: the run ends by itself with the same best (faults.sh)
-#   ops        matrix products of 4096 x 4096, convolutions, softmax and norm beside cuBLAS, cuDNN and the device's limits
+#   tune       the 19 workloads with TRIALS trials each; the best of each is run again, and compared everywhere; seconds
+#              a trial
+#   faults     one of five candidates faults on the device, by each fault: the run ends by itself with the same best
+#              (faults.sh)
+#   ops        matrix products of 4096 x 4096, convolutions, softmax and norm beside cuBLAS, cuDNN and the device's
+#              limits
 #   memcheck racecheck synccheck   candidates under compute-sanitizer
 # usage: gpu.sh MSCHED ROOT SPOIL FOLDER SECONDS CANDIDATES TRIALS SEED [PART…]
 #   SECONDS  of all parts that are asked for, shared out by weights

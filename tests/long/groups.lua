@@ -1,7 +1,7 @@
--- A function of many blocks, tuned as groups: when its first trial came; and its best beside the sum of its groups, each the best that
--- the run found of it, timed alone: all of them in turn, so that what disturbs the machine disturbs all alike.
--- On a machine with other things to do threads wait for one another; for a target of one core what counts is the processor's time,
--- which shows the ratio all the same.
+-- A function of many blocks, tuned as groups: when its first trial came; and its best beside the sum of its groups,
+-- each the best that the run found of it, timed alone: all of them in turn, so that what disturbs the machine disturbs
+-- all alike. On a machine with other things to do threads wait for one another; for a target of one core what counts is
+-- the processor's time, which shows the ratio all the same.
 -- usage: msched groups.lua FILE TRIALS [MOST [TARGET [ARGUMENT…]]]    MOST: the ratio that is allowed (1.1); TARGET: native
 local ms = require "msched"
 local tune, cli, whole = ms.load "search.tune", ms.load "lua.cli.cli", ms.load "search.whole"

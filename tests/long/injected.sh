@@ -1,7 +1,7 @@
 #!/bin/sh
-# Each system call of the program, its helper and the helper's children fails once, at each of its uses in a run of a few
-# trials. Whatever fails, the run ends by itself with status 0, or 1 and a message; nobody is signalled but children of
-# who signals; what was said to be measured is in the store, which checks clean; no process is left.
+# Each system call of the program, its helper and the helper's children fails once, at each of its uses in a run of a
+# few trials. Whatever fails, the run ends by itself with status 0, or 1 and a message; nobody is signalled but children
+# of who signals; what was said to be measured is in the store, which checks clean; no process is left.
 #
 # As root the program runs as a user without other processes, in a process namespace of its own where that is allowed: a
 # program that signals everyone reaches nobody else, and a bystander of the same user tells.

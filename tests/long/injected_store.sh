@@ -1,7 +1,7 @@
 #!/bin/sh
-# Each system call of the commands that change a store fails once, at each of its uses. Whatever fails, the command ends by
-# itself with status 0, or 1 and a message; the store opens, checks clean, and has every record that it had before, but those
-# that were to be deleted; the next run of the command succeeds.
+# Each system call of the commands that change a store fails once, at each of its uses. Whatever fails, the command ends
+# by itself with status 0, or 1 and a message; the store opens, checks clean, and has every record that it had before,
+# but those that were to be deleted; the next run of the command succeeds.
 # usage: injected_store.sh MSCHED LIBINJECT INJECT_COUNTS [first|all [SCENARIO…]]
 #   first      of each call the first use
 #   all        every use, and every use at once

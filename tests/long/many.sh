@@ -1,5 +1,6 @@
 #!/bin/sh
-# Twenty tasks from one command, interrupted twice and resumed: records are kept and found again, no trial is done twice, and
+# Twenty tasks from one command, interrupted twice and resumed: records are kept and found again, no trial is done
+# twice, and
 # each task of which a candidate was timed ends with a best.  usage: many.sh MSCHED [TRIALS of all together [SEED]]
 set -eu
 msched=$1 total=${2:-400} seed=${3:-1}

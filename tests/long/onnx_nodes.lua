@@ -1,5 +1,5 @@
--- Runs the tests that onnx_nodes.py has written, on the interpreter and as compiled plans, and counts: right, refused, wrong. A refusal is a
--- message of ours; what else is raised is wrong. Exit status 1 where one is wrong.
+-- Runs the tests that onnx_nodes.py has written, on the interpreter and as compiled plans, and counts: right, refused,
+-- wrong. A refusal is a message of ours; what else is raised is wrong. Exit status 1 where one is wrong.
 local ms = msched
 local only_interpreted = arg[2] == "interpret"
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The Debian package in a bare Debian 12: apt installs it with what it needs, a user tunes, replays and exports with it, C and
-# Lua programs use it, and after it is purged nothing of it is left.
+# The Debian package in a bare Debian 12: apt installs it with what it needs, a user tunes, replays and exports with it,
+# C and Lua programs use it, and after it is purged nothing of it is left.
 # usage: package.sh PACKAGE.deb SOURCE [FOLDER]   FOLDER is kept, and used again if it holds a root
 set -eu
 package=$1 source=$(CDPATH= cd -- "$2" && pwd)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# A report in a real browser, at three widths, light and dark: nothing is wider than the page, no cell of a table is beyond it, the
-# console is silent; tables sort and filter, pictures show values, and a page that follows a run goes on.
+# A report in a real browser, at three widths, light and dark: nothing is wider than the page, no cell of a table is
+# beyond it, the console is silent; tables sort and filter, pictures show values, and a page that follows a run goes on.
 # Skipped without chromium and python3.  usage: page.sh MSCHED ROOT
 set -eu
 msched=$1 root=$2
@@ -65,7 +65,8 @@ for page in page both; do
   done
 done
 
-# A page that follows loads itself again: how it is sorted and filtered, what is open, and where it was read, is as it was.
+# A page that follows loads itself again: how it is sorted and filtered, what is open, and where it was read, is as it
+# was.
 "$msched" report --follow --db "$work/g.db" -o "$work/live.html" >/dev/null &
 follower=$!
 tries=0

@@ -1,5 +1,5 @@
-# Makes bare roots of Debian 12 and runs commands in them; sourced by scripts that have `say`. Needs root, debootstrap and the network;
-# takes the mirror from this machine's apt sources.
+# Makes bare roots of Debian 12 and runs commands in them; sourced by scripts that have `say`. Needs root, debootstrap
+# and the network; takes the mirror from this machine's apt sources.
 suite=bookworm
 [ "$(id -u)" = 0 ] || { say "this is for root"; exit 1; }
 command -v debootstrap >/dev/null || { say "debootstrap is not installed"; exit 1; }
@@ -9,8 +9,8 @@ mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list /etc/apt/sourc
   sed -n -e "s/^deb \(\[[^]]*\] *\)\{0,1\}\([^ ]*\) $suite .*/\2/p" -e 's/^URIs: *\([^ ]*debian\/*\) *$/\1/p' | head -n 1)
 [ -n "$mirror" ] || { say "no source of $suite among this machine's apt sources"; exit 1; }
 
-# Makes a root in a folder, or uses the one that is there, which reaches the mirror as this machine does: security updates,
-# proxies, certificates.
+# Makes a root in a folder, or uses the one that is there, which reaches the mirror as this machine does: security
+# updates, proxies, certificates.
 make_root() { # folder, packages of Debian that it has besides the least, with commas between them
   if [ ! -f "$1/etc/debian_version" ]; then
     say "making a root of $suite in $1"

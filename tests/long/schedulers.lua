@@ -1,5 +1,6 @@
--- The schedulers with as many trials of all tasks together: by gain, the weighted sum of the seconds of what is found is less
--- than in turn. Candidates take as long as they are estimated to, within some per cent: so it is about what the schedulers
+-- The schedulers with as many trials of all tasks together: by gain, the weighted sum of the seconds of what is found
+-- is less than in turn. Candidates take as long as they are estimated to, within some per cent: so it is about what the
+-- schedulers
 -- decide, and is the same on every machine.  usage: msched schedulers.lua [TRIALS [SEEDS]]
 local ms = require "msched"
 local tune = ms.load "search.tune"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# The spaces of 19 operators: 200 candidates of each are drawn for both targets, BUILDS of those for this CPU built; then
-# each operator is tuned with 16 trials, and no candidate fails. (Two have fewer candidates.) Without WORKLOAD, 20 candidates
-# of every operator that is named are compared with it too.
+# The spaces of 19 operators: 200 candidates of each are drawn for both targets, BUILDS of those for this CPU built;
+# then each operator is tuned with 16 trials, and no candidate fails. (Two have fewer candidates.) Without WORKLOAD, 20
+# candidates of every operator that is named are compared with it too.
 # usage: space.sh MSCHED ROOT BUILDS [WORKLOAD…]
 set -eu
 msched=$1 root=$2 builds=$3

@@ -1,4 +1,5 @@
--- One of the older ways, and the program's own, on the function of the way's example with the same trials; their kernels timed
+-- One of the older ways, and the program's own, on the function of the way's example with the same trials; their
+-- kernels timed
 -- in turn. Prints the ratio of their times.  usage: msched ways.lua SOURCE WAY TRIALS FOLDER
 local ms = require "msched"
 local source, way, trials, folder = ...

@@ -1,4 +1,5 @@
--- ms.auto_schedule: the pattern of each block, right results, templates that other shapes take, heuristics that a call or all
+-- ms.auto_schedule: the pattern of each block, right results, templates that other shapes take, heuristics that a call
+-- or all
 -- calls change, targets in words and in numbers, the template tuned; and what is refused.  usage: auto_schedule.lua
 local ms = require "msched"
 local te, ops = ms.te, ms.ops
@@ -80,7 +81,8 @@ assert(not first.known and other.known, "another shape takes the template")
 local machine_cost = ms.estimate(product(512, 384, 640), ms.schedule(product(512, 384, 640)).trace, machine)
 assert(other.cycles < machine_cost / 10, "and its numbers are chosen for it")
 
--- What the next shape takes is a small part of what the first took, and what it gives is as good as if it were the first.
+-- What the next shape takes is a small part of what the first took, and what it gives is as good as if it were the
+-- first.
 local replayed, postprocess = 0, space.postprocess
 space.postprocess = function(...)
   replayed = replayed + 1

@@ -1,5 +1,5 @@
--- Vendors' routines on a GPU compute what the named operators do, each element, on the device's own memory, and are timed
--- with kernels by its clock; on a driver, a cuBLAS and a cuDNN of the tests' own.
+-- Vendors' routines on a GPU compute what the named operators do, each element, on the device's own memory, and are
+-- timed with kernels by its clock; on a driver, a cuBLAS and a cuDNN of the tests' own.
 -- usage: msched bench_device.lua TARGET
 local ms = msched
 local named = ms.load "lua.lib.ops.named"
@@ -35,8 +35,8 @@ for dtype, rounding in pairs {float32 = 0, float16 = 2 ^ -11, bfloat16 = 2 ^ -8}
   assert(support.call_of(cudnn, "conv2d", "1 6 6 4 4 dtype=" .. dtype):rounding() == rounding, dtype)
 end
 
--- A kernel beside them: all by the device's clock, with nothing of the copies to the device and back. Of a convolution the
--- fastest algorithm is taken.
+-- A kernel beside them: all by the device's clock, with nothing of the copies to the device and back. Of a convolution
+-- the fastest algorithm is taken.
 local func = named.func("matmul", {16, 16, 16})
 local sch = ms.schedule(func)
 sch:bind((sch:get_loops(sch:get_sblock(sch:block_names()[#sch:block_names()]))), "threadIdx.x")
@@ -53,7 +53,8 @@ local function expect_times(ease)
     assert(math.abs(times[i].seconds - ease * seconds) < 1e-5, i .. ": " .. times[i].seconds)
   end
 end
--- They go on with what the arrays hold when they are run. This device is faster on small whole numbers; those that are timed are none.
+-- They go on with what the arrays hold when they are run. This device is faster on small whole numbers; those that are
+-- timed are none.
 expect_times(0.5)
 for _, f in ipairs(filled) do
   assert(ms.fill_for_timing(f[1], f[2], target) and not ms.fill_for_timing(f[1], f[2], "native"))

@@ -13,8 +13,8 @@ FAKE_CUDA_TIMES=$(seq -f '%g=5' -s ' ' 1 1024)
 export FAKE_CUDA_TIMES FAKE_CUDA_SKIPPED="peak bandwidth" FAKE_CUDA_L2=131072 FAKE_CUBLAS_TIME=10 FAKE_CUBLASLT_TIME=12 FAKE_CUDNN_TIME=10 FAKE_CUDA_EASY=0.5
 FAKE_CUBLASLT_TIME=10 "$msched" "$root/tests/lua/bench_device.lua" "$target"
 
-# From here on a kernel takes half a second of the device's clock: its first run, which is at the host's speed, is ended as hopeless
-# only after many times that.
+# From here on a kernel takes half a second of the device's clock: its first run, which is at the host's speed, is ended
+# as hopeless only after many times that.
 FAKE_CUDA_TIMES=$(seq -f '%g=500' -s ' ' 1 1024) FAKE_CUBLAS_TIME=1000 FAKE_CUBLASLT_TIME=1200 FAKE_CUDNN_TIME=1000
 
 # AddressSanitizer says of a process with fibers, as kernels have here, that it may report too much.
@@ -27,7 +27,8 @@ ops() {
 printed() { grep -q -- "$1" "$work/out" || fail "no \`$1\` in: $(cat "$work/out" "$work/err")"; }
 said() { grep -q -- "$1" "$work/err" && [ "$(wc -l <"$work/err")" = "${2:-1}" ] || fail "not only \`$1\`: $(cat "$work/err")"; }
 
-# Each operator beside who has it; a limit of computing, and one of memory: the copies of 8 MiB, which take half a second here.
+# Each operator beside who has it; a limit of computing, and one of memory: the copies of 8 MiB, which take half a
+# second here.
 ops GMM_1_b1 DEP_4_b1 NRM_1_b1 --trials 1 || fail "not measured: $(cat "$work/out" "$work/err")"
 printed "^cuBLAS *cuBLAS 12.4.5$"
 printed "^cuBLASLt *cuBLASLt 12.4.5$"
@@ -56,7 +57,8 @@ said "^msched bench: GMM_1_b1: cuBLAS fails: .*cublasSgemmStridedBatched gives 1
 said "^msched bench: GMM_1_b1: cuBLASLt fails: .*cublasLtMatmul gives 13" 4
 said "^msched bench: DEP_4_b1: cuDNN fails: .*cudnnConvolutionForward gives CUDNN_STATUS_EXECUTION_FAILED" 4
 printed "^GMM_1_b1 *500.000 ms .* GB/s  *[0-9]* % of memory$"
-# What a library does not take of what it is told is said by its name, and is a failure; that it has no algorithm is none.
+# What a library does not take of what it is told is said by its name, and is a failure; that it has no algorithm is
+# none.
 ! FAKE_CUBLASLT=layout ops GMM_1_b1 || fail "an attribute that is refused is no failure"
 said "^msched bench: GMM_1_b1: cuBLASLt fails: .*cublasLtMatrixLayoutSetAttribute of BATCH_COUNT gives 16"
 printed "^GMM_1_b1 *500.000 ms .* cuBLAS 1.000 s 2.00$"
@@ -67,8 +69,8 @@ FAKE_CUDNN=none ops DEP_4_b1 || fail "that cuDNN has no algorithm is a failure: 
 FAKE_CUDNN=past ops DEP_4_b1 --json || fail "an algorithm that writes past its workspace ends it: $(cat "$work/err")"
 printed '"bandwidth":16777216,.*"bytes":438272,.*"limit":{"name":"memory","of":"bytes",.*"ratio":4,' # that of the next
 
-# A library that ends its process, or leaves the device's context with a fault, costs its line: the others are measured, and what
-# comes after.
+# A library that ends its process, or leaves the device's context with a fault, costs its line: the others are measured,
+# and what comes after.
 ! FAKE_CUBLASLT=crashes FAKE_CUDNN=crashes ops GMM_1_b1 DEP_4_b1 NRM_1_b1 || fail "a library that crashes is no failure"
 said "^msched bench: GMM_1_b1: cuBLASLt fails: its process ended by signal 9 (Killed)$" 2
 said "^msched bench: DEP_4_b1: cuDNN fails: its process ended by signal 9 (Killed)$" 2

@@ -1,5 +1,5 @@
--- What msched bench model says of a store's results: a feature that decides is missed, one that does not is not; the same
--- twice; the file that it saves is a model.
+-- What msched bench model says of a store's results: a feature that decides is missed, one that does not is not; the
+-- same twice; the file that it saves is a model.
 -- usage: bench_model.lua
 local ms = require "msched"
 local te, tune, models = ms.te, ms.load "search.tune", ms.load "search.models"

@@ -1,5 +1,5 @@
--- msched bench policies and bench quality: their figures follow from the seconds they name; a TVM that is faster than anything
--- is not reached; wrong options are refused before anything is tuned.
+-- msched bench policies and bench quality: their figures follow from the seconds they name; a TVM that is faster than
+-- anything is not reached; wrong options are refused before anything is tuned.
 -- usage: msched bench_policies.lua DATA
 local ms = require "msched"
 local cli = ms.load "lua.cli.cli"

@@ -131,7 +131,8 @@ end)
 local product = autotvm.task("product", {64, 64, 64})
 assert(#product.config_space == 28 * 7 * 2 and product.func:name() == "matmul_64x64x64")
 
--- Each tuner, by a measurer of the test's own: as many as were asked for, each once; the same again; others by another seed.
+-- Each tuner, by a measurer of the test's own: as many as were asked for, each once; the same again; others by another
+-- seed.
 local function tuned(options)
   local m = support.measurer(options.measuring)
   local all = {measurer = m, trials = 96, db = support.new_path(), batch = 16}
@@ -231,7 +232,8 @@ m = tuned {task = autotvm.task("refused", {}), tuner = "grid", log = log}
 list = autotvm.read_log(log)
 assert(#m.asked[1] == 2 and #list == 3 and list[2].status == "refused" and list[2].error:find("Parallel", 1, true) and list[3].seconds)
 
--- All are refused, or all fail: the last reason is said. A store may know a faster kernel of the same function than there is.
+-- All are refused, or all fail: the last reason is said. A store may know a faster kernel of the same function than
+-- there is.
 autotvm.template("hopeless", function(cfg)
   local sched = ms.schedule(ms.ops.func("matmul", {8, 8, 8}))
   local _, _, k = sched:get_loops(sched:get_sblock "C")

@@ -1,4 +1,5 @@
--- What Tab completes behind a value: its own members, those of its metatable's __index and of the tables behind that, fields of our
+-- What Tab completes behind a value: its own members, those of its metatable's __index and of the tables behind that,
+-- fields of our
 -- values; nothing is called.  usage: msched completion.lua
 ms = require "msched" -- as in the session
 

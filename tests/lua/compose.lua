@@ -1,5 +1,5 @@
--- Functions made by chance of small layers are cut into groups; of each group candidates are drawn, as the search draws them, and the
--- whole is composed of these: it computes, interpreted and for CPUs built, what the function computes.
+-- Functions made by chance of small layers are cut into groups; of each group candidates are drawn, as the search draws
+-- them, and the whole is composed of these: it computes, interpreted and for CPUs built, what the function computes.
 -- usage: msched compose.lua SEEDS COMPOSITIONS TARGET…
 local ms = require "msched"
 local jobs_of = dofile(arg[0]:match "^.*/" .. "jobs.lua")

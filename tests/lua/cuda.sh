@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tuning for CUDA end to end without a GPU: a driver and an NVRTC of the tests' own (tests/cuda/fake) run kernels on this
-# CPU. What is found wrong of a machine is one message, and nothing that was measured is lost.
+# Tuning for CUDA end to end without a GPU: a driver and an NVRTC of the tests' own (tests/cuda/fake) run kernels on
+# this CPU. What is found wrong of a machine is one message, and nothing that was measured is lost.
 # usage: cuda.sh MSCHED SOURCES DRIVER NVRTC NVML
 set -eu
 msched=$1 root=$2
@@ -43,8 +43,8 @@ grep -q "^tensor *not measured: .*NVRTC is missing" "$work/other" || fail "it is
 grep -q "^reach *not measured: .*NVRTC is missing" "$work/other" || fail "it is not said why there is no peak: $(cat "$work/other")"
 grep -q "0: Fake 90, sm_90, 132 processors, 80 GiB, L2 50 MiB, at most 1.50 GHz; 1: Fake 80, sm_80" "$work/doctor" || fail "no devices"
 
-# What the peak is measured with, when tuning begins, is named so. The copy that measures the bandwidth is run in the first run of
-# tuning; from then on it only takes its time: its 800,000 threads take this CPU seconds.
+# What the peak is measured with, when tuning begins, is named so. The copy that measures the bandwidth is run in the
+# first run of tuning; from then on it only takes its time: its 800,000 threads take this CPU seconds.
 export FAKE_CUDA_SKIPPED=peak
 FAKE_CUDA_TIMES="256=1" "$msched" tune "$gemm" --target "$target" --trials 6 --db "$db" -- 24 40 20 >"$work/tuned" 2>&1 || fail "not tuned: $(cat "$work/tuned")"
 grep -q "% of the roofline, 26.2 GB/s of the L2 cache, as measured" "$work/tuned" || fail "the device's memory is not measured: $(cat "$work/tuned")"

@@ -1,6 +1,6 @@
--- Kernels of the 19 operators as CUDA source, from random draws of the CUDA space, with shapes that do not divide: the text
--- is written, and NVRTC compiles it for each architecture that it knows, with the resources that the source asks for and
--- about the estimated registers; without NVRTC that is skipped, by name.
+-- Kernels of the 19 operators as CUDA source, from random draws of the CUDA space, with shapes that do not divide: the
+-- text is written, and NVRTC compiles it for each architecture that it knows, with the resources that the source asks
+-- for and about the estimated registers; without NVRTC that is skipped, by name.
 -- usage: msched cuda_source.lua DRAWS SEED
 local ms = require "msched"
 local tune = ms.load "search.tune"
@@ -32,8 +32,8 @@ local function drawn(func, target)
   return made
 end
 
--- What the assembler gives a kernel: the shared memory that its source asks for, registers with which a block fits, and a
--- stack of its own arrays at most, where no register is spilled.
+-- What the assembler gives a kernel: the shared memory that its source asks for, registers with which a block fits, and
+-- a stack of its own arrays at most, where no register is spilled.
 local spilling = 0
 local function check_resources(asked, got)
   local most = math.min(255, 65536 // ((asked.threads + 31) // 32 * 32) // 8 * 8)

@@ -1,5 +1,6 @@
--- Deterministic runs ask for the same candidates in the same order whatever comes of them: times by chance, failures, results in
--- any order, 1 and 2 jobs, a store that has some of them, a run that was stopped; each policy, a CPU and a GPU, several functions,
+-- Deterministic runs ask for the same candidates in the same order whatever comes of them: times by chance, failures,
+-- results in any order, 1 and 2 jobs, a store that has some of them, a run that was stopped; each policy, a CPU and a
+-- GPU, several functions,
 -- a function that is cut; what would make them depend on time is refused.  usage: msched determinism.lua
 local ms = require "msched"
 local te = ms.te
@@ -18,8 +19,8 @@ local function softmax()
   return te.func("softmax", {X, ms.ops.softmax(X)})
 end
 
--- A measurer without sense: times by chance, of a seed of its own; every fifth fails, every seventh is censored, and results come
--- in any order. most: it breaks after so many.
+-- A measurer without sense: times by chance, of a seed of its own; every fifth fails, every seventh is censored, and
+-- results come in any order. most: it breaks after so many.
 local function mad_measurer(seed, most)
   local stream, given = ms.stream(seed, 1, 1), 0
   local m = support.measurer {time = function() return 1e-6 * (1 + stream:unit()) end}

@@ -1,6 +1,6 @@
 #!/bin/sh
-# --deterministic with real times: two fresh stores, 1 and 2 jobs, on an idle machine and on a busy one, the same candidates in the
-# same order; a run that is stopped goes on with them; what depends on time is refused.
+# --deterministic with real times: two fresh stores, 1 and 2 jobs, on an idle machine and on a busy one, the same
+# candidates in the same order; a run that is stopped goes on with them; what depends on time is refused.
 # usage: determinism.sh MSCHED ROOT
 set -eu
 msched=$1 root=$2

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Functions whose shapes, strides and offsets are variables: --dim and ms.specialize make them numbers wherever they stand; what
-# is missing or wrong is named, with the remedy. Parameters with strides and offsets are run, replayed and called.
+# Functions whose shapes, strides and offsets are variables: --dim and ms.specialize make them numbers wherever they
+# stand; what is missing or wrong is named, with the remedy. Parameters with strides and offsets are run, replayed and
+# called.
 # usage: dims.sh MSCHED
 set -eu
 msched=$1
@@ -9,7 +10,8 @@ trap 'rm -rf "$work"' EXIT
 cd "$work"
 fail() { echo "dims.sh: $*: $(head -c 1000 out)" >&2; exit 1; }
 
-# Variables in shapes, a stride, an offset, loops, bindings, predicates, inits, annotations, regions of a nested block, a let.
+# Variables in shapes, a stride, an offset, loops, bindings, predicates, inits, annotations, regions of a nested block,
+# a let.
 cat >sums.py <<'P'
 from tvm.script import tirx as T
 @T.prim_func(s_tir=True)

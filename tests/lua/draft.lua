@@ -1,5 +1,5 @@
--- Proposals of the analytical model: which candidate it estimates cheaper, the best of many, the same each time; none is
--- refused when replayed.
+-- Proposals of the analytical model: which candidate it estimates cheaper, the best of many, the same each time; none
+-- is refused when replayed.
 -- usage: draft.lua
 local ms = require "msched"
 local te, tune, draft = ms.te, ms.load "search.tune", ms.load "search.cost.draft"
@@ -77,7 +77,8 @@ assert(filtered(32, 1, 16) > 1.25 * filtered(32, 1, 8), "both ends are as cheap 
 assert(filtered(34, 0, 16) < 1.1 * filtered(34, 0, 8), "without padding there are no ends")
 
 
--- Where LLVM sums lanes of a reduction, they are added up at the end of its loop: a loop around it does so again and again.
+-- Where LLVM sums lanes of a reduction, they are added up at the end of its loop: a loop around it does so again and
+-- again.
 local function dense_cost(reduction)
   local X, W = te.placeholder({128, 768}, "float32", "X"), te.placeholder({2304, 768}, "float32", "W")
   local sketch, d = plain_of(te.func("dense", {X, W, ms.ops.dense(X, W)}))
@@ -104,7 +105,8 @@ local function centred(rows, columns, together)
 end
 assert(centred(65536, 1024, true) < 0.8 * centred(65536, 1024, false), "what was just read comes again")
 
--- Of padding that is inlined in the sum of a tile, the zeros are left out: fewer steps than of an image as large without.
+-- Of padding that is inlined in the sum of a tile, the zeros are left out: fewer steps than of an image as large
+-- without.
 local function inlined(size, pad)
   local D, W = te.placeholder({1, size, size, 64}, "float32", "D"), te.placeholder({3, 3, 64, 32}, "float32", "W")
   local func = te.func("filter", {D, W, ms.ops.conv2d(D, W, {pad = pad})})
@@ -120,7 +122,8 @@ end
 local share = inlined(7, 1) / inlined(9, 0)
 assert(share > 0.75 and share < 0.95, string.format("%g of the steps, and 0.82 are inside", share))
 
--- And of the taps of a transposed convolution, whose places in the image are quotients: 7 of 8 are inside, in both directions.
+-- And of the taps of a transposed convolution, whose places in the image are quotients: 7 of 8 are inside, in both
+-- directions.
 local function transposed(inline)
   local D, W = te.placeholder({1, 4, 4, 512}, "float32", "D"), te.placeholder({4, 4, 512, 32}, "float32", "W")
   local func = te.func("spread", {D, W, ms.ops.conv2d_transpose(D, W, {stride = 2, pad = 1})})

@@ -1,5 +1,6 @@
--- Proposals for GPUs: of two candidates that differ in one decision, the model prefers the right one; the first proposal for a
--- matrix product is built, deterministic, and spills nothing (where NVRTC is installed); `tune --no-tune` gives it.
+-- Proposals for GPUs: of two candidates that differ in one decision, the model prefers the right one; the first
+-- proposal for a matrix product is built, deterministic, and spills nothing (where NVRTC is installed); `tune
+-- --no-tune` gives it.
 -- usage: draft_gpu.lua
 local ms = require "msched"
 local te, tune, draft = ms.te, ms.load "search.tune", ms.load "search.cost.draft"
@@ -191,7 +192,8 @@ assert(best_known < 0.9 * groups({{8, 4, 2, 1}, {1, 16, 1, 1}, {64, 4}}, 2, 0, 0
 assert(best_known < groups({{8, 4, 2, 1}, {1, 16, 1, 1}, {64, 4}}, 8, 1, 0), "a producer warp group runs ahead")
 assert(groups({{1, 4, 8, 2}, {1, 16, 1, 1}, {64, 4}}, 8, 1, 1) == math.huge) -- 1152 threads
 assert(groups({{8, 4, 2, 1}, {1, 16, 1, 1}, {2, 128}}, 8, 1, 1) == math.huge) -- mebibytes of shared memory
--- The registers that the rule leaves free are those that the model counts beside accumulators; with more, no block launches.
+-- The registers that the rule leaves free are those that the model counts beside accumulators; with more, no block
+-- launches.
 assert(wide:text():find(string.format("<= %d and", 240 - hopper.tensor_registers), 1, true) and wide:text():find(string.format(" + %d) <= %d", hopper.tensor_registers, 512 - hopper.tensor_registers), 1, true),
        "the rule has another number")
 local greedy = setmetatable({tensor_registers = hopper.own_registers}, {__index = hopper})
@@ -203,7 +205,8 @@ assert(not draft.cost_of(half, wide, setmetatable({tensor_products = 0}, {__inde
 
 -- ---- Reductions by threads ----
 
--- One block reduces as fast as a multiprocessor reads, however few its threads' results are; many blocks as fast as memory gives.
+-- One block reduces as fast as a multiprocessor reads, however few its threads' results are; many blocks as fast as
+-- memory gives.
 local norm = ms.ops.suite("ops", {"NRM_4_b1"})[1]
 local one_pass, two_passes = math.huge, math.huge
 for _, s in ipairs(sketches_of(norm)) do

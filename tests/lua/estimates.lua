@@ -24,8 +24,8 @@ near(estimate.first(results {{2, 1}, {1, 3}, {3, 0.5, true}}), 3)
 
 -- ---- What an H100 took ------------------------------------------------------------------------------------------------
 
--- The least tau of each, and the most that the first may be behind. Fitted by a few numbers (rules/targets.lua): a change that
--- ranks worse than this is a step back.
+-- The least tau of each, and the most that the first may be behind. Fitted by a few numbers (rules/targets.lua): a
+-- change that ranks worse than this is a step back.
 local BOUNDS = {
   C1D_3_b1 = {0.85, 1.15}, C2D_1_b1 = {0.87, 1.1}, C2D_2_b1 = {0.80, 1.15}, C2D_3_b1 = {0.85, 1.1}, C2D_4_b1 = {0.77, 1.1},
   DEP_1_b1 = {0.85, 1.1}, DEP_2_b1 = {0.80, 1.1}, DEP_3_b1 = {0.72, 1.2}, GMM_4_b1 = {0.80, 1.15}, F32_2_b1 = {0.72, 1.2},

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The analytical estimate against what an H100 took: 710 candidates of 16 operators, most of them drawn at random, 416 of which
-# were stopped as slow (support/h100.json.gz, an export of the store).
+# The analytical estimate against what an H100 took: 710 candidates of 16 operators, most of them drawn at random, 416
+# of which were stopped as slow (support/h100.json.gz, an export of the store).
 # usage: estimates.sh MSCHED SOURCES
 set -eu
 work=$(mktemp -d)

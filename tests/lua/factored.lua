@@ -1,6 +1,6 @@
--- Spaces factored by block: as many sketches as the product of the blocks' choices, opened by as many schedules as their sum; each
--- sketch of the whole is a combination of pieces, and each combination a sketch; steps from one to another change one block
--- alone; the search asks for the same candidates with 1 and 2 jobs, and stopped and resumed.
+-- Spaces factored by block: as many sketches as the product of the blocks' choices, opened by as many schedules as
+-- their sum; each sketch of the whole is a combination of pieces, and each combination a sketch; steps from one to
+-- another change one block alone; the search asks for the same candidates with 1 and 2 jobs, and stopped and resumed.
 -- usage: msched factored.lua ROOT
 local ms = require "msched"
 local te = ms.te
@@ -22,7 +22,8 @@ end
 assert(#product.blocks >= 5 and size == product:size() and size > 256 and not opened.thinned and not next(opened.refused))
 assert(#opened.sketches == sum - #product.blocks + 1, "not each choice once")
 
--- So many draws have every choice; each combination is a sketch that is found again, decided, as text and postprocessed.
+-- So many draws have every choice; each combination is a sketch that is found again, decided, as text and
+-- postprocessed.
 local function draw_all(func, target, whole, count)
   local seen, jobs, combinations = {}, {}, {}
   for n = 0, count - 1 do

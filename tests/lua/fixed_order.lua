@@ -1,6 +1,7 @@
--- Reductions in a fixed order: candidates that pass compute what the unscheduled function computes on the interpreter, bit for
--- bit, on full-mantissa data: products, convolutions, softmax, layer normalization, drawn by chance, built by LLVM for
--- this machine, and as schedules of GPUs on the interpreter; what changes the order is refused, with block and primitive; what is
+-- Reductions in a fixed order: candidates that pass compute what the unscheduled function computes on the interpreter,
+-- bit for bit, on full-mantissa data: products, convolutions, softmax, layer normalization, drawn by chance, built by
+-- LLVM for this machine, and as schedules of GPUs on the interpreter; what changes the order is refused, with block and
+-- primitive; what is
 -- noted on the root travels to builds; a tuned best and one of a resumed run keep it.  usage: msched fixed_order.lua
 local ms = require "msched"
 local te, ops = ms.te, ms.ops
@@ -159,7 +160,8 @@ end
 
 -- ---- Tuned ---------------------------------------------------------------------------------------------------------------
 
--- All that is asked for keeps the order and has the note, also in a run that goes on; records without it are not of use.
+-- All that is asked for keeps the order and has the note, also in a run that goes on; records without it are not of
+-- use.
 local path = support.new_path()
 support.run({func}, {trials = 12, policy = "random", db = path})
 collectgarbage()

@@ -1,6 +1,6 @@
 #!/bin/sh
-# --fixed-order from end to end: the best of a product, as a library and as C, computes bit for bit what plain loops compute on
-# full-mantissa data; without tuning too; the store says which records keep the order.
+# --fixed-order from end to end: the best of a product, as a library and as C, computes bit for bit what plain loops
+# compute on full-mantissa data; without tuning too; the store says which records keep the order.
 # usage: fixed_order.sh MSCHED ROOT
 set -eu
 msched=$1

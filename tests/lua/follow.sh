@@ -1,6 +1,6 @@
 #!/bin/sh
-# A page that follows a run: written again while a tuner writes, whole at every moment; a tuner that is killed; a store that is not
-# there yet, is replaced or cannot be read for a while; pages that cannot be written; how it ends.
+# A page that follows a run: written again while a tuner writes, whole at every moment; a tuner that is killed; a store
+# that is not there yet, is replaced or cannot be read for a while; pages that cannot be written; how it ends.
 # usage: follow.sh MSCHED ROOT [LIBINJECT]
 set -eu
 msched=$1 root=$2 library=${3:-}
@@ -53,7 +53,8 @@ got=0
 "$msched" report --until-idle 3 -o p.html --db s.db >out 2>err || got=$?
 [ $got = 2 ] && grep -q -- '--until-idle goes with --follow' err || fail "--until-idle alone"
 
-# A store that is not there yet, then a tuner that writes it: a page is whole whenever it is read, and at most one comes a second.
+# A store that is not there yet, then a tuner that writes it: a page is whole whenever it is read, and at most one comes
+# a second.
 follow --json -o p.html --db s.db
 wait_for 60 "a page" test -s p.html
 grep -q 'There is no store yet: s.db' p.html && grep -q '<body data-follow="2" data-written="[0-9]*">' p.html && grep -q 'http-equiv="refresh"' p.html || fail "the first page"

@@ -1,6 +1,7 @@
--- Random draws of the CUDA space of the 19 operators, with shapes that do not divide, and of products of halves, bfloat16 and bytes
--- for tensor cores, run on a device: each is compiled by NVRTC, and compared with what the unscheduled function computes, on small
--- integers and on real numbers. When SECONDS are over it says how far it came, which is to be half of the operators.
+-- Random draws of the CUDA space of the 19 operators, with shapes that do not divide, and of products of halves,
+-- bfloat16 and bytes for tensor cores, run on a device: each is compiled by NVRTC, and compared with what the
+-- unscheduled function computes, on small integers and on real numbers. When SECONDS are over it says how far it came,
+-- which is to be half of the operators.
 -- usage: msched gpu.lua DRAWS SEED [SECONDS]
 local ms = require "msched"
 local te, tune = ms.te, ms.load "search.tune"

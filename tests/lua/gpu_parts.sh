@@ -1,6 +1,6 @@
 #!/bin/sh
-# tests/run gpu without a GPU: each part gets its share of the time, one that fails or does not end stops no other, and the table
-# says what became of each. The program is one that does as it is told.
+# tests/run gpu without a GPU: each part gets its share of the time, one that fails or does not end stops no other, and
+# the table says what became of each. The program is one that does as it is told.
 # usage: gpu_parts.sh SOURCES
 set -eu
 root=$1

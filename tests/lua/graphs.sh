@@ -1,6 +1,6 @@
 #!/bin/sh
-# How candidates are timed on a device, end to end on a driver of the tests' own: by graphs, or by launches where none can be
-# captured; scaled to one clock; and by one process at a time.
+# How candidates are timed on a device, end to end on a driver of the tests' own: by graphs, or by launches where none
+# can be captured; scaled to one clock; and by one process at a time.
 # usage: graphs.sh MSCHED SOURCES DRIVER NVRTC NVML OLD_DRIVER
 set -eu
 msched=$1 root=$2
@@ -20,8 +20,8 @@ shown() { # store: what is kept of how its records were timed
 }
 timed() { "$msched" top -k 9 --db "$work/$1.db" | awk '/cuda/ {print $3, $4}' | sort -u; }
 
-# By a graph: nothing is said, but for the clock. The copy that measures the bandwidth is run here; from then on it only takes its
-# time: its 800,000 threads take this CPU seconds.
+# By a graph: nothing is said, but for the clock. The copy that measures the bandwidth is run here; from then on it only
+# takes its time: its 800,000 threads take this CPU seconds.
 tune graph 2
 export FAKE_CUDA_SKIPPED="peak bandwidth"
 [ "$(shown graph | grep -c "; timed at 1.50 GHz; ")" = 2 ] && ! shown graph | grep -q "launches\|scaled" || fail "not by a graph: $(shown graph)"

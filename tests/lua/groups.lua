@@ -1,4 +1,5 @@
--- Functions of many blocks: how they are cut into groups, what is not cut, which groups are equal; and the run that searches
+-- Functions of many blocks: how they are cut into groups, what is not cut, which groups are equal; and the run that
+-- searches
 -- these apart and composes the whole: trials, shares, results that are resumed, what is said.  usage: msched groups.lua
 local ms = require "msched"
 local te, ops = ms.te, ms.ops
@@ -37,7 +38,8 @@ do
   cut_is(te.func("f", {X, W, V, ops.add(first, ops.dense(first, V))}), "f_dense: anchor, dense", "f_dense_2: anchor, dense_1 add")
 end
 
--- Reductions over the same rows are a chain, with what goes over the rows between and after them; other rows are another.
+-- Reductions over the same rows are a chain, with what goes over the rows between and after them; other rows are
+-- another.
 do
   local X, g, e = P("X", 6, 16), P("g", 16), P("e", 16)
   cut_is(te.func("f", {X, ops.softmax(X)}), "f_maximum: rows, maximum exponent total softmax")
@@ -137,7 +139,8 @@ local function trials_of(tasks)
 end
 local func = chain(6, 8)
 
--- The trials that are asked for are those of the groups and of the whole, which has one at least; its best gives its schedule.
+-- The trials that are asked for are those of the groups and of the whole, which has one at least; its best gives its
+-- schedule.
 for _, trials in ipairs {1, 2, 3, 24} do
   local tasks = run(func, {trials = trials})
   local last = tasks[#tasks]

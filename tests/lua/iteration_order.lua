@@ -156,8 +156,8 @@ for _, case in ipairs {
   end
 end
 
--- Arg reductions: where equal elements keep the one that came first, its steps keep their order, and are not taken apart;
--- where the smaller or the larger index wins, they may be.
+-- Arg reductions: where equal elements keep the one that came first, its steps keep their order, and are not taken
+-- apart; where the smaller or the larger index wins, they may be.
 local function arg(keeps, init, strict)
   return ms.from_script(head .. ([[
 def main(X: T.Buffer((4, 24), "int32"), I: T.Buffer((4,), "int32"), V: T.Buffer((4,), "int32")):
@@ -237,7 +237,8 @@ for _ = 1, tonumber(os.getenv "MSCHED_RANDOM_ORDERS") or 300 do
 end
 assert(accepted > 50 and refused > 50, ("%d accepted, %d refused"):format(accepted, refused))
 
--- A pair whose values are variables in place of bound ones reduces like one: every primitive takes it, and computes the same.
+-- A pair whose values are variables in place of bound ones reduces like one: every primitive takes it, and computes the
+-- same.
 do
   local text = head .. [[
 def main(X: T.Buffer((6, 24), "int32"), I: T.Buffer((6,), "int32"), V: T.Buffer((6,), "int32")):

@@ -1,4 +1,5 @@
--- Gives jobs_of(opened, count [, seed]): jobs for a pool, so many candidates drawn from the sketches of a space in turn.
+-- Gives jobs_of(opened, count [, seed]): jobs for a pool, so many candidates drawn from the sketches of a space in
+-- turn.
 return function(opened, count, seed)
   local jobs = {}
   for i = 1, count do

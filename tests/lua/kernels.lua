@@ -1,10 +1,11 @@
 -- Kernels without a GPU: random draws of the CUDA space of the 19 operators, on small shapes that do not divide, on
 -- three oracles:
---   the interpreter  runs what is lowered with threads, barriers and a shadow of shared memory: no race, the same results
+--   the interpreter  runs what is lowered with threads, barriers and a shadow of shared memory: no race, the same
+--                    results
 --   the shim         is RUN_KERNELS: the source compiled for the CPU computes the same; "-": it is not asked
 --   NVRTC            compiles the source, where it is installed; asked with the shim
--- Prints a table: draws, how many of them are distinct, with how many of these each oracle agrees, and what was refused,
--- by reason.
+-- Prints a table: draws, how many of them are distinct, with how many of these each oracle agrees, and what was
+-- refused, by reason.
 -- usage: msched kernels.lua ROOT RUN_KERNELS DRAWS SEED [WORKLOAD…]
 local ms = require "msched"
 local jobs_of = dofile(arg[0]:match "^.*/" .. "jobs.lua")

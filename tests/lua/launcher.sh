@@ -1,9 +1,9 @@
 #!/bin/sh
 # usage: launcher.sh PROGRAM FAKE_CUDA FAKE_NVRTC [FLAGS]: exported kernels; FLAGS link what FAKE_CUDA was built with.
-# A GEMM from the space for GPUs, a function of two kernels with memory between them, much shared memory and scalars, and a
-# product with TMA copies by a producer warp group are exported as source, cubin, and C with its header that launches them:
-# it compiles without a warning, needs the driver's API alone, and with a driver of the tests' own computes what it should.
-# nvcc compiles the source, where it is installed.
+# A GEMM from the space for GPUs, a function of two kernels with memory between them, much shared memory and scalars,
+# and a product with TMA copies by a producer warp group are exported as source, cubin, and C with its header that
+# launches them: it compiles without a warning, needs the driver's API alone, and with a driver of the tests' own
+# computes what it should. nvcc compiles the source, where it is installed.
 set -e
 program=$1 fake_cuda=$2 fake_nvrtc=$3 flags=${4-}
 folder=$(mktemp -d)

@@ -62,7 +62,8 @@ arrays[#arrays] = Y
 ms.build(func):run(table.unpack(arrays))
 compare "compiled"
 
--- Scheduled in one call, by few estimates: blocks that compute elements in order are gone into others, and it computes the same.
+-- Scheduled in one call, by few estimates: blocks that compute elements in order are gone into others, and it computes
+-- the same.
 local few = {kept = 2, explored = 200, filled = 1000, replayed = 8, each = 1}
 local sch, about = ms.auto_schedule(func, {heuristics = few})
 assert(about.patterns.conv2d == "complex_reduction" and about.patterns.relu == "direct_compute" and about.patterns.pad == "location_tunable")

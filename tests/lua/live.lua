@@ -1,4 +1,5 @@
--- The live table as a terminal shows it: events are given to progress.lines, what live.lua writes is played on a screen of so
+-- The live table as a terminal shows it: events are given to progress.lines, what live.lua writes is played on a screen
+-- of so
 -- many columns and lines, and the screen is looked at.  usage: msched live.lua
 local ms = require "msched"
 local progress, live = ms.load "lua.cli.progress", ms.load "lua.cli.live"

@@ -1,4 +1,5 @@
--- NaN: max and min leave it out, whatever computes them and in whatever order; floats are not folded as if there were none.
+-- NaN: max and min leave it out, whatever computes them and in whatever order; floats are not folded as if there were
+-- none.
 local ms = require "msched"
 local te = ms.te
 local nan, inf = 0 / 0, 1 / 0

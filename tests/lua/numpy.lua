@@ -1,4 +1,5 @@
--- NumPy's files, in and out: every type, both orders of bytes and of dimensions, what is damaged; ms.time; and the options
+-- NumPy's files, in and out: every type, both orders of bytes and of dimensions, what is damaged; ms.time; and the
+-- options
 -- that Tab completes.  usage: msched numpy.lua
 local ms = require "msched"
 local path = os.tmpname()

@@ -1,5 +1,5 @@
--- Operators of networks: small models against values written beside them, on the interpreter and compiled; constants that are
--- folded; shapes that depend on an input's elements; what is refused, by node.
+-- Operators of networks: small models against values written beside them, on the interpreter and compiled; constants
+-- that are folded; shapes that depend on an input's elements; what is refused, by node.
 local ms = msched
 local here = arg[0]:match "^(.*)/lua/[^/]*$"
 local onnx = dofile(here .. "/support/onnx.lua")
@@ -33,7 +33,8 @@ local function same(what, got, want)
   end
 end
 
--- check(op, inputs, outputs, attributes, opset): tensors are {type, shape, values}; constant = true: known before it runs.
+-- check(op, inputs, outputs, attributes, opset): tensors are {type, shape, values}; constant = true: known before it
+-- runs.
 local function check(op, inputs, outputs, attributes, opset)
   local net, arrays = read(model(op, inputs, #outputs, attributes, opset)), {}
   for i, t in ipairs(inputs) do

@@ -30,8 +30,8 @@ local function sum(shape, f)
   return total
 end
 
--- The function of these tensors, interpreted, has at each index of its last tensor what `expected` gives of the index and
--- the arrays before; and compiled it does the same. close: the difference that rounding may make.
+-- The function of these tensors, interpreted, has at each index of its last tensor what `expected` gives of the index
+-- and the arrays before; and compiled it does the same. close: the difference that rounding may make.
 local function holds(name, tensors, expected, close)
   local func = te.func(name, tensors)
   close = close or 1e-5

@@ -1,12 +1,14 @@
--- Every listing of the guide's pages and of README.md is run, and what it prints compared with the listing of its output.
--- The tag after a listing's fence says how:
+-- Every listing of the guide's pages and of README.md is run, and what it prints compared with the listing of its
+-- output. The tag after a listing's fence says how:
 --   lua             a script            lua more        goes on with the script before it, whose locals it sees
 --   lua fails       a script that ends with an error, which its output shows
 --   lua file=NAME   a file that later listings use; so with any other language
---   sh              commands, in the folder of the page, where lua/examples is; msched is the program; sh needs=python3 or
---                   needs=numpy: where there is a Python, or one with NumPy: python3, or what MSCHED_TVM names
---   output          what the listing before prints: `…` stands for any text within a line, or alone on one, for any lines
--- In README.md listings are indented: those with lines `$ COMMAND` are commands, those that begin with local are scripts.
+--   sh              commands, in the folder of the page, where lua/examples is; msched is the program; sh needs=python3
+--                   or needs=numpy: where there is a Python, or one with NumPy: python3, or what MSCHED_TVM names
+--   output          what the listing before prints: `…` stands for any text within a line, or alone on one, for any
+--                   lines
+-- In README.md listings are indented: those with lines `$ COMMAND` are commands, those that begin with local are
+-- scripts.
 -- usage: msched pages.lua SOURCE PROGRAM [PAGE…]
 local ms = require "msched"
 local source, program, only = ..., select(2, ...), {}

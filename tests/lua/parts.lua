@@ -156,7 +156,8 @@ function tests.online_softmax()
     end
   end
   assert(factored == 2 and vectors == 1)
-  -- Rows that stay in a cache are left as they are; on GPUs, where exponentials are inlined before, those of any length are not.
+  -- Rows that stay in a cache are left as they are; on GPUs, where exponentials are inlined before, those of any length
+  -- are not.
   assert(#sketches(func, CPU, {rules = {"online_softmax"}}) == 1)
   local long = te.placeholder({2, 1 << 26}, "float32", "X")
   assert(#sketches(te.func("long", {long, normalize.softmax(long)}), CPU, {rules = {"online_softmax"}}) == 2)
@@ -314,7 +315,8 @@ function tests.multi_level_tiling_tensor_core()
   check(func, made[2])
 end
 
--- The same by warp groups: the second input's tiles lie as it does; copies of tiles run ahead; what a block has holds all draws.
+-- The same by warp groups: the second input's tiles lie as it does; copies of tiles run ahead; what a block has holds
+-- all draws.
 function tests.products_of_warp_groups()
   local target = msched.target "cuda -arch=sm_90a"
   local function half(shape, name) return te.placeholder(shape, "bfloat16", name) end
@@ -410,7 +412,8 @@ function tests.register_tile()
   check(func, made[2])
 end
 
--- An image's lines and columns are rows of one tile, which go on from a line to the next; the edge is masked or cut off.
+-- An image's lines and columns are rows of one tile, which go on from a line to the next; the edge is masked or cut
+-- off.
 function tests.register_tile_of_an_image()
   local X, W = te.placeholder({1, 6, 7, 8}, "float32", "X"), te.placeholder({3, 3, 8, 32}, "float32", "W")
   local func = te.func("image", {X, W, ms.ops.conv2d(X, W)})
@@ -453,8 +456,8 @@ function tests.register_tile_across()
   end
 end
 
--- What remainders choose is taken apart: in a tile of rows of a transposed convolution every element takes the same taps.
--- Where its padding is inlined, a tile is of one line, and phases are loops of their own.
+-- What remainders choose is taken apart: in a tile of rows of a transposed convolution every element takes the same
+-- taps. Where its padding is inlined, a tile is of one line, and phases are loops of their own.
 function tests.register_tile_of_phases()
   local X, W = te.placeholder({1, 5, 4, 8}, "float32", "X"), te.placeholder({4, 4, 8, 32}, "float32", "W")
   local func = te.func("phases", {X, W, ms.ops.conv2d_transpose(X, W, {stride = 2, pad = 1})})
@@ -485,7 +488,8 @@ function tests.what_tiles_of_lines_read_stays()
   end
 end
 
--- Where the loop over blocks of the reduction runs once, each tile begins at its own init, or all of them before: as drawn.
+-- Where the loop over blocks of the reduction runs once, each tile begins at its own init, or all of them before: as
+-- drawn.
 function tests.a_register_tile_begins_at_its_init()
   local func, seen = product(128, 64, 64), {}
   for seed = 1, 12 do
@@ -559,8 +563,8 @@ function tests.rewrite_cooperative_fetch()
   check(func, sch)
 end
 
--- What a hand bound in part, or shared out as among a CPU's cores, has threads too; notes on what is built say where there
--- are none.
+-- What a hand bound in part, or shared out as among a CPU's cores, has threads too; notes on what is built say where
+-- there are none.
 function tests.threads_for_hand_schedules()
   local func = product(24, 40, 20)
   for note, schedule in pairs {

@@ -1,6 +1,6 @@
 -- MetaSchedule's spaces for 19 operators on two targets, against ours with its rules: as many sketches, and for each of
--- MetaSchedule's one of ours that makes the same function with its decisions, before and after postprocessing. The sketches
--- that the default rules open beyond these are listed.
+-- MetaSchedule's one of ours that makes the same function with its decisions, before and after postprocessing. The
+-- sketches that the default rules open beyond these are listed.
 -- usage: msched peer_spaces.lua ROOT [WORKLOAD…]
 local ms = require "msched"
 local targets, space = ms.load "rules.targets", ms.load "rules.space"

@@ -1,4 +1,5 @@
--- The pictures of README.md and the guide: those that are kept are well-formed SVG, hold no script and load nothing; the command that makes them
+-- The pictures of README.md and the guide: those that are kept are well-formed SVG, hold no script and load nothing;
+-- the command that makes them
 -- makes such, which show what the run gave.  usage: msched pictures.lua SOURCE PROGRAM
 local source, program = ...
 local folder = source .. "/lua/guide/pictures"
@@ -10,7 +11,8 @@ local function read(path)
   return text
 end
 
--- Parses XML without processing instructions: raises what is wrong; gives the elements by name, and the text without them.
+-- Parses XML without processing instructions: raises what is wrong; gives the elements by name, and the text without
+-- them.
 local function parse(text)
   assert(utf8.len(text), "no UTF-8")
   local open, count, words, at = {}, {}, {}, 1

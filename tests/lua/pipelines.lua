@@ -1,6 +1,6 @@
--- Software pipelines in the space of GPUs: draws of an ordinary product of matrices whose copies run ahead of what uses them
--- become kernels with cp.async, from sm_80 on, in CUDA's source and in PTX (where NVRTC is installed); none asks for more
--- shared memory than its postprocessor foresaw, or than a block may have; on sm_75 there are none.
+-- Software pipelines in the space of GPUs: draws of an ordinary product of matrices whose copies run ahead of what uses
+-- them become kernels with cp.async, from sm_80 on, in CUDA's source and in PTX (where NVRTC is installed); none asks
+-- for more shared memory than its postprocessor foresaw, or than a block may have; on sm_75 there are none.
 -- usage: msched pipelines.lua
 local ms = require "msched"
 local tune, jobs_of = ms.load "search.tune", dofile(arg[0]:match "^.*/" .. "jobs.lua")

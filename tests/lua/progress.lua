@@ -76,8 +76,8 @@ assert(lines[2] == "f: trial 1 of 100, best 1.00 us 1.0 GOP/s (abc), 1 s, about 
 assert(lines[3] == "f: trial 4 of 100, best 1.00 us 1.0 GOP/s (abc), 3 s, failed: none, other programs ran during 1", lines[3])
 assert(lines[4] == "f: the best 3 were timed again, in turn")
 assert(#lines == 5 and lines[5] == "f: ended with 4 of 100 trials: the space gave nothing new three times in a row", lines[5])
--- The final re-measurement changes the best of a task that is over while others go on; trials that earlier commands had count,
--- but not for the time that is left.
+-- The final re-measurement changes the best of a task that is over while others go on; trials that earlier commands had
+-- count, but not for the time that is left.
 local retold = {}
 shown({start {known = 7, counted = 6, trials = 10}, trial {best = "abc", best_seconds = 1e-6, done = 7},
        {event = "retimed", task = "f", elapsed = 2, id = "d", short_id = "def", seconds = 2e-6, best = "def", best_seconds = 2e-6},

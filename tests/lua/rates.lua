@@ -48,7 +48,8 @@ do
   local function wide(i) return te.cast(X[{i, k}], "float32") end
   counted(te.func("squares", {X, te.compute({8}, function(i) return te.sum(wide(i) * wide(i), k) end, "S")}), {float32 = 2 * 8 * 64}, 2 * 8 * 64, 4 * 8)
 end
--- Bytes are of what is touched: of a stencil each element once, of a table the rows that are looked up, of a slice the slice.
+-- Bytes are of what is touched: of a stencil each element once, of a table the rows that are looked up, of a slice the
+-- slice.
 do
   local X = te.placeholder({66, 66}, "float32", "X")
   counted(te.func("stencil", {X, te.compute({64, 64}, function(i, j) return X[{i, j + 1}] + X[{i + 2, j + 1}] + X[{i + 1, j}] + X[{i + 1, j + 2}] end, "Y")}),

@@ -43,7 +43,8 @@ local ok, message = pcall(ms.sandbox, {files = {path}})
 assert(not ok and message:find(path .. ":1: ", 1, true), message)
 ms.sandbox {files = kept}
 
--- As where Lua itself reads a file: a mark of the byte order, and a first line for the shell; lines are counted with it.
+-- As where Lua itself reads a file: a mark of the byte order, and a first line for the shell; lines are counted with
+-- it.
 write(path, "\xEF\xBB\xBF#!/usr/bin/msched\nerror('here')")
 ok, message = pcall(ms.sandbox, {files = {path}})
 assert(not ok and message:find(path .. ":2: here", 1, true), message)

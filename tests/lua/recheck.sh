@@ -1,5 +1,6 @@
 #!/bin/sh
-# Records are checked again before they are replayed or exported: one that is wrong is refused and marked, one that failed
+# Records are checked again before they are replayed or exported: one that is wrong is refused and marked, one that
+# failed
 # is refused, one of an earlier version is measured again by tuning.  usage: recheck.sh MSCHED ROOT
 set -eu
 msched=$1 root=$2
@@ -15,7 +16,8 @@ refuses() { # words of the message, command…
 }
 row() { "$msched" top --db "$db" | grep " $1" || fail "$1 is not in the list"; }
 
-# Three records as a store of strangers may hold them: right; wrong on real numbers only (sums in float16); wrong at once.
+# Three records as a store of strangers may hold them: right; wrong on real numbers only (sums in float16); wrong at
+# once.
 cat >"$work/make.lua" <<'L'
 local ms = require "msched"
 local path, root = ...

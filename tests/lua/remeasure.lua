@@ -70,8 +70,8 @@ assert(kept.seconds == 1.05 and kept.runs == 3 and not kept.busy)
 env = env_of(records, {time(8.1), time(1.04)})
 assert(remeasure.run(env) == 2 and env.fastest.full_id == records[2].id)
 
--- Those that were not timed again and would be first then are, beside the best of those that were, until that is first: however
--- the times fall, the best is the store's first.
+-- Those that were not timed again and would be first then are, beside the best of those that were, until that is first:
+-- however the times fall, the best is the store's first.
 do
   local list = {put(2, 1.0), put(4, 1.001), put(8, 1.002), put(16, 1.2)}
   local few, rounds = remeasure.MOST, 0

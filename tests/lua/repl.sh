@@ -252,7 +252,8 @@ for words in 'help()|Tab completes' 'help(ms)|.build(' 'help(te)|.placeholder(' 
   holds "${words%%|*}" "${words#*|}" <"$work/in"
 done
 
-# ?name of a method is help of it, by any value's name; ??name says where it is made, also where that is loaded when it is called.
+# ?name of a method is help of it, by any value's name; ??name says where it is made, also where that is loaded when it
+# is called.
 for words in '?sch.split|  Splits a loop by factors' '?sch:split|  Splits a loop by factors' '?x.split|  Splits a loop by factors' '?split|  Splits a loop by factors' \
   '?A.nothing|nothing is named "A.nothing"' '?trace.mutate|trace:mutate' '?store.find|store:find(words' '?ops:conv2d|ops:conv2d' '?record|.seconds' \
   '??ms.tune|search/tune.lua:' '??sch:draw|lua/lib/draw.lua:' '??ms.load_array|lua/lib/numpy.lua:' '??te.sum|lua/lib/te.lua:' '??sch.split|in the tables' \

@@ -1,5 +1,6 @@
--- Reports: pages of a store of a thousand trials whose times are made up are parsed, and their numbers are those of the store;
--- what decisions explain, what loops touch and what code holds, worked out by hand; stores that are empty, damaged or newer.
+-- Reports: pages of a store of a thousand trials whose times are made up are parsed, and their numbers are those of the
+-- store; what decisions explain, what loops touch and what code holds, worked out by hand; stores that are empty,
+-- damaged or newer.
 -- usage: report.lua
 local ms = require "msched"
 local te, ops, tune = ms.te, ms.ops, ms.load "search.tune"
@@ -24,9 +25,9 @@ local function near(a, b) return math.abs(a - b) <= 1e-6 * math.max(math.abs(a),
 
 local EMPTY = {meta = true, input = true, br = true}
 
--- The elements of a page in order, {name, attributes, text, path (names of those around)}; asserts that it is well-formed,
--- that nothing is fetched, that nothing is run but the page's own script, and this behind all that there is to see, that ids are
--- unique and links lead to one.
+-- The elements of a page in order, {name, attributes, text, path (names of those around)}; asserts that it is
+-- well-formed, that nothing is fetched, that nothing is run but the page's own script, and this behind all that there
+-- is to see, that ids are unique and links lead to one.
 local function parse(page)
   assert(page:find "^<!DOCTYPE html>\n" and utf8.len(page), "a page in UTF-8")
   local before, script, behind = page:match "^(.-)<script>(.-)</script>(.*)$"
@@ -74,7 +75,8 @@ local function parse(page)
   return elements
 end
 
--- The elements of a name, and the numbers after one of a text: the first element whose text begins so, then each <data>.
+-- The elements of a name, and the numbers after one of a text: the first element whose text begins so, then each
+-- <data>.
 local function first(elements, name, text)
   for i, e in ipairs(elements) do
     if e.name == name and e.text:sub(1, #text) == text then return i, e end
@@ -157,7 +159,8 @@ for _, task in ipairs(tasks) do
   assert(numbers_after(elements, first(elements, "th", "element #"), 1)[1] > 0)
 end
 
--- The share of the limit is a column over all tasks, and the rate a number that sorts; what is below the head of a narrow row is named.
+-- The share of the limit is a column over all tasks, and the rate a number that sorts; what is below the head of a
+-- narrow row is named.
 do
   local schedulers = ms.load "search.scheduler"
   for _, task in ipairs(tasks) do
@@ -177,8 +180,8 @@ do
   assert(labels > 20)
 end
 
--- A picture has the values that it shows under the pointer: of each record that was measured, and of each new best; who sees no
--- picture finds these in a table.
+-- A picture has the values that it shows under the pointer: of each record that was measured, and of each new best; who
+-- sees no picture finds these in a table.
 do
   local list, best, bests, order = {}, nil, {}, {}
   for _, r in ipairs(by_name.product) do order[#order + 1] = r end

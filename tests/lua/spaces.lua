@@ -1,6 +1,7 @@
 -- The spaces of the 19 operators of lua/bench/data/workloads: each opens, and candidates drawn from its sketches are
--- postprocessed and, for this machine, built. Prints what was refused, by whom and with which code. MetaSchedule's sketches
--- for both targets are drawn too, and run through our postprocessors; those for GPUs that are accepted are candidates
+-- postprocessed and, for this machine, built. Prints what was refused, by whom and with which code. MetaSchedule's
+-- sketches for both targets are drawn too, and run through our postprocessors; those for GPUs that are accepted are
+-- candidates
 -- of ours. usage: msched spaces.lua ROOT DRAWS BUILDS [WORKLOAD…]    DRAWS a space, of which BUILDS are built
 local ms = require "msched"
 local tune, refusals = ms.load "search.tune", ms.load "rules.refusals"
@@ -66,7 +67,8 @@ local function with_decisions(ours, theirs)
   return ours
 end
 
--- Our postprocessors lose nothing: each of MetaSchedule's draws without them that a GPU would launch is a candidate of ours.
+-- Our postprocessors lose nothing: each of MetaSchedule's draws without them that a GPU would launch is a candidate of
+-- ours.
 local function check_gpu(name, func)
   local pool, _, _, sketches = draw_ours(name, "gpu", func, gpu)
   local of_peer, found = draw_peers(name, "cuda", pool), 0

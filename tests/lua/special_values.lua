@@ -1,6 +1,6 @@
 -- -0, infinities and NaN: elementwise functions give the same as the interpreter has them, by their sign too, whatever
--- computes them: LLVM, of vectors or not, and the C text, with fast arithmetic and without. Of a sum (an element's update
--- by itself) the sign of a zero is open, as its order is.
+-- computes them: LLVM, of vectors or not, and the C text, with fast arithmetic and without. Of a sum (an element's
+-- update by itself) the sign of a zero is open, as its order is.
 local ms = require "msched"
 local te = ms.te
 local folder = os.tmpname()

@@ -28,7 +28,8 @@ local function import(store, lines)
   assert(refused == 0, why)
 end
 
--- Records {func, factors, target, milliseconds, day, status}, put into a store as lines of an export whose days are changed.
+-- Records {func, factors, target, milliseconds, day, status}, put into a store as lines of an export whose days are
+-- changed.
 local function fill(path, records)
   local made, text, lines = os.tmpname(), os.tmpname(), {}
   os.remove(made)

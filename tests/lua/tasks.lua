@@ -1,5 +1,6 @@
--- Tasks, policies and the scheduler, with a measurer of the test's own whose times depend on the candidate alone: the same
--- seed and results give the same candidates, with 1 and 2 jobs, twice, beside other tasks, and across stop and resume, with
+-- Tasks, policies and the scheduler, with a measurer of the test's own whose times depend on the candidate alone: the
+-- same seed and results give the same candidates, with 1 and 2 jobs, twice, beside other tasks, and across stop and
+-- resume, with
 -- a model that has learned; what policies do wrong is named.  usage: msched tasks.lua
 local ms = require "msched"
 local te = ms.te
@@ -44,8 +45,8 @@ for _, policy in ipairs {"analytical", "evolutionary"} do
   same(run({small}, {policy = policy, trials = TRIALS, jobs = 2}).asked[1], whole.asked[1], policy .. " again, with 2 jobs")
   assert(table.concat(run({small}, {policy = policy, trials = TRIALS, seed = 2}).asked[1]) ~= table.concat(whole.asked[1]), "the seed does not show")
 
-  -- Stopped between iterations, in the middle of the second, and of the first and of a later one: the candidates are those
-  -- of a run that was not stopped.
+  -- Stopped between iterations, in the middle of the second, and of the first and of a later one: the candidates are
+  -- those of a run that was not stopped.
   for _, counts in ipairs {{16}, {21}, {3, 24}} do
     same(stopped_after(counts, policy), whole.asked[1], policy .. ", stopped after " .. table.concat(counts, " and "))
   end
@@ -72,8 +73,8 @@ do
   assert(again == 0, again .. " replayed again in the next round")
 end
 
--- What the model chose is better than what was drawn before it knew anything, and better than what is drawn; it is worse
--- where its scores are reversed.
+-- What the model chose is better than what was drawn before it knew anything, and better than what is drawn; it is
+-- worse where its scores are reversed.
 local whole, drawn = run({small}, {policy = "evolutionary"}), run({small}, {policy = "replay_trace"})
 assert(mean(whole.times[1], 17, 32) < 0.7 * mean(whole.times[1], 1, 16), "the model learned nothing")
 assert(mean(whole.times[1], 17, 32) < 0.7 * mean(drawn.times[1], 1, 32), "the model is no better than drawing")
@@ -112,7 +113,8 @@ assert(a == 80 and b == 16, a .. " and " .. b)
 a, b = shares(1e-3, 1, {scheduler = "round-robin"})
 assert(a == 48 and b == 48, a .. " and " .. b)
 
--- A task that has nothing left to do is closed while the others go on, each once, and nothing is asked of it afterwards.
+-- A task that has nothing left to do is closed while the others go on, each once, and nothing is asked of it
+-- afterwards.
 do
   local m, steps = measurer(), {}
   local submit = m.submit
@@ -223,8 +225,8 @@ end
 
 -- ---- Equal functions of other names --------------------------------------------------------------------------------
 
--- What was measured under one name is known under another, in a later run, which asks for what it would ask for had all been
--- measured under its own: nothing is measured twice, and the best is there; the store alone answers for it too.
+-- What was measured under one name is known under another, in a later run, which asks for what it would ask for had all
+-- been measured under its own: nothing is measured twice, and the best is there; the store alone answers for it too.
 local shared_path, first_named = new_path(), nil
 local before = run({small}, {trials = 16, db = shared_path, policy = "replay_trace"})
 collectgarbage()
@@ -243,8 +245,8 @@ assert(#run({wide}, {trials = 1, db = shared_path, listen = function(e) first_na
 
 -- ---- How trials are counted --------------------------------------------------------------------------------------
 
--- A number of trials is the total of a run, over all commands that go on with it; where it had as many, so many more are another's.
--- Trials of other policies and seeds are not counted.
+-- A number of trials is the total of a run, over all commands that go on with it; where it had as many, so many more
+-- are another's. Trials of other policies and seeds are not counted.
 do
   local store, all = new_path(), run({small}, {policy = "random", trials = 60, batch = 8}).asked[1]
   local at, start, ended = 0, nil, nil
@@ -291,7 +293,8 @@ end
 
 -- ---- Records that do not read ------------------------------------------------------------------------------------
 
--- A store one of whose records has a trace that a later version wrote: it is left out and named, once; the rest is used.
+-- A store one of whose records has a trace that a later version wrote: it is left out and named, once; the rest is
+-- used.
 local path = new_path()
 run({small}, {trials = 20, db = path})
 collectgarbage()

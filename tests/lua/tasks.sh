@@ -1,5 +1,6 @@
 #!/bin/sh
-# Several functions and files in one command: the tasks of one run, interrupted and gone on with; policies of a script's by
+# Several functions and files in one command: the tasks of one run, interrupted and gone on with; policies of a script's
+# by
 # name; trials of all together.  usage: tasks.sh MSCHED ROOT
 set -eu
 msched=$1 root=$2

@@ -36,7 +36,8 @@ agree(te.func("argmax", {A, where, value}))
 local function gemm() return te.func("f", {A, (te.compute({6, 10}, function(i, j) return A[{i, j}] + 1 end, "B"))}) end
 assert(gemm():hash() == gemm():hash())
 
--- Names: those of the text itself are nobody's, and an operator that is used twice has its names made unique, as TVM does.
+-- Names: those of the text itself are nobody's, and an operator that is used twice has its names made unique, as TVM
+-- does.
 for _, name in ipairs {"T", "I", "range", "lambda", "v_i", "root"} do
   local P = te.placeholder({6}, "float32", name)
   local Q = te.compute({6}, function(i) return P[{i}] + 1 end, name)

@@ -1,8 +1,8 @@
--- Matrix products on tensor cores without a GPU: random draws of the space of tensor cores, those with fragments on three
--- oracles: the interpreter runs the lowered function, the source compiled for the CPU computes the same (RUN_KERNELS), and
--- NVRTC, where it is installed, compiles it to the estimated shared memory, without serializing wgmma. Hardly any kernel
--- spills registers (accumulators beside tiles that are copied by way of registers may). MetaSchedule's own products of
--- 16 x 8 x 8 are checked the same way, with their own pipelines.
+-- Matrix products on tensor cores without a GPU: random draws of the space of tensor cores, those with fragments on
+-- three oracles: the interpreter runs the lowered function, the source compiled for the CPU computes the same
+-- (RUN_KERNELS), and NVRTC, where it is installed, compiles it to the estimated shared memory, without serializing
+-- wgmma. Hardly any kernel spills registers (accumulators beside tiles that are copied by way of registers may).
+-- MetaSchedule's own products of 16 x 8 x 8 are checked the same way, with their own pipelines.
 -- usage: msched tensor_cores.lua RUN_KERNELS DRAWS SEED
 local ms = require "msched"
 local te = ms.te
@@ -154,7 +154,8 @@ local function run_on_cpu()
   return math.tointeger(said:match "compiled for the CPU, (%d+) agree"), said
 end
 
--- MetaSchedule's products of 16 x 8 x 8, to accumulators of either type; older tensor cores have none. Gives their number.
+-- MetaSchedule's products of 16 x 8 x 8, to accumulators of either type; older tensor cores have none. Gives their
+-- number.
 local function check_peers()
   local count = 0
   for _, output in ipairs {"float32", "float16"} do
@@ -189,8 +190,8 @@ def main(A: T.Buffer((32,), "float32")):
   return count
 end
 
--- Dot products of four bytes, of any signs: one instruction, where they lie from multiples of four on; elsewhere sums are
--- written out.
+-- Dot products of four bytes, of any signs: one instruction, where they lie from multiples of four on; elsewhere their
+-- sum is spelled as arithmetic.
 local function bytes(a, b, output)
   local A, B, r = te.placeholder({32, 32}, a .. "int8", "A"), te.placeholder({32, 32}, b .. "int8", "B"), te.reduce_axis(32, "k")
   local func = te.func("product", {A, B, te.compute({32, 32}, function(i, j)

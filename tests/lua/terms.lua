@@ -1,4 +1,5 @@
--- The terms of `msched help TERM`: each is explained, by each of its forms; headings of what tables print, and each status and
+-- The terms of `msched help TERM`: each is explained, by each of its forms; headings of what tables print, and each
+-- status and
 -- mark of a record, are among them.  usage: msched terms.lua SOURCE PROGRAM
 local ms = require "msched"
 local source, program = ...
@@ -38,7 +39,8 @@ for _, term in ipairs(terms.list) do assert(list:find("\n  " .. term.names[1], 1
 local help = capture(string.format("'%s' help record", program)) -- a term, and a type
 assert(help:find(terms.find "record".text, 1, true) and help:find(".status", 1, true))
 
--- Headings: those of the live table, and those of a report's tables, which stand in their files. Everyday words need no help.
+-- Headings: those of the live table, and those of a report's tables, which stand in their files. Everyday words need no
+-- help.
 local EVERYDAY = {}
 for _, words in ipairs {
   "best", "of time", "share of the time", "share of the search's own", "seconds", "second", "what", "value", "which is", "the best has", "reason",

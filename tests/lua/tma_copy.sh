@@ -1,7 +1,8 @@
 #!/bin/sh
-# usage: tma_copy.sh PROGRAM FAKE_CUDA FAKE_NVRTC OLD_CUDA: a kernel with TMA bulk tensor copies is run by the driver of the
-# tests' own, which makes tensor maps, and computes what it should, with a producer warp group too; a record of such a kernel
-# is found by tuning, and replayed and exported from the store; a driver too old for tensor maps is told by name.
+# usage: tma_copy.sh PROGRAM FAKE_CUDA FAKE_NVRTC OLD_CUDA: a kernel with TMA bulk tensor copies is run by the driver of
+# the tests' own, which makes tensor maps, and computes what it should, with a producer warp group too; a record of such
+# a kernel is found by tuning, and replayed and exported from the store; a driver too old for tensor maps is told by
+# name.
 set -e
 program=$1 fake_cuda=$2 old_cuda=$4
 folder=$(mktemp -d)
@@ -62,7 +63,8 @@ MSCHED_LIBCUDA=$fake_cuda "$program" "$folder/run.lua" | grep -q "as it should b
 if MSCHED_LIBCUDA=$old_cuda "$program" "$folder/run.lua" >"$folder/said" 2>&1; then echo "an old driver runs it"; exit 1; fi
 grep -q "the driver has no cuTensorMapEncodeTiled" "$folder/said" || { cat "$folder/said"; exit 1; }
 
-# A record of the space's, whose decisions ask for a producer warp group: made again from the store without the rules' file.
+# A record of the space's, whose decisions ask for a producer warp group: made again from the store without the rules'
+# file.
 cat >"$folder/rules.lua" <<'LUA'
 local ms = require "msched"
 local targets = ms.load "rules.targets"

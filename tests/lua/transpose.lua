@@ -1,5 +1,6 @@
--- Transpositions in code: for each width of vectors that this machine has, of elements of 32 and 64 bits, with extents that
--- squares do not divide, every element is where it belongs; whole squares are shuffled, not gathered. usage: transpose.lua FOLDER
+-- Transpositions in code: for each width of vectors that this machine has, of elements of 32 and 64 bits, with extents
+-- that squares do not divide, every element is where it belongs; whole squares are shuffled, not gathered. usage:
+-- transpose.lua FOLDER
 local ms = require "msched"
 local te = ms.te
 local folder = assert(arg[1], "usage: transpose.lua FOLDER")

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Tuning end to end on a small product: records kept, found again, replayed, exported, simulated alike; bad input refused.
+# Tuning end to end on a small product: records kept, found again, replayed, exported, simulated alike; bad input
+# refused.
 # usage: tune.sh MSCHED ROOT
 set -eu
 msched=$1 root=$2
@@ -57,8 +58,8 @@ C
 cc -O1 -o "$work/use" "$work/use.c" "$work/gemm.so" -Wl,-rpath,"$work"
 "$work/use" || fail "the exported kernel is wrong"
 ldd "$work/gemm.so" | grep -vE 'statically linked|linux-vdso|libgomp|libm\.|libc\.|ld-linux' && fail "the library needs more than libc, libm and libgomp"
-# simulated twice with 1 job and twice with 2: the same trials in the same order, some of them from the store (seed 1, as
-# above), and the store as it was
+# simulated twice with 1 job and twice with 2: the same trials in the same order, some of them from the store (seed 1,
+# as above), and the store as it was
 "$msched" db export "$work/before" --db "$db"
 for seed in 1 3; do
   for run in first second; do

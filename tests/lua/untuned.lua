@@ -1,4 +1,5 @@
--- Without tuning: no kernel runs, the first proposal that can be built is stored as not measured, tuning takes no notice of
+-- Without tuning: no kernel runs, the first proposal that can be built is stored as not measured, tuning takes no
+-- notice of
 -- it, and measured records come before it.  usage: untuned.lua
 local ms = require "msched"
 local te, ops, tune = ms.te, ms.ops, ms.load "search.tune"

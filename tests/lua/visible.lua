@@ -1,4 +1,5 @@
--- Text that came from elsewhere, as it is shown: what a terminal acts on and what is no UTF-8 is escaped, all else stays.
+-- Text that came from elsewhere, as it is shown: what a terminal acts on and what is no UTF-8 is escaped, all else
+-- stays.
 -- usage: msched visible.lua
 local ms = require "msched"
 

@@ -1,6 +1,6 @@
--- Extents of 0: written by TVMScript and te, run as nothing by the interpreter, LLVM, the C text and CUDA's lowering; nothing
--- of such a function is scheduled or tuned, with one message, but what ms.without_empty leaves of it. Random functions, in which
--- some extents are 0.
+-- Extents of 0: written by TVMScript and te, run as nothing by the interpreter, LLVM, the C text and CUDA's lowering;
+-- nothing of such a function is scheduled or tuned, with one message, but what ms.without_empty leaves of it. Random
+-- functions, in which some extents are 0.
 -- usage: msched zero_extents.lua [FUNCTIONS [SEED]]
 local ms = require "msched"
 local te = ms.te
@@ -50,7 +50,8 @@ local function text_of(n, m, k, on_gpu)
   return table.concat(lines, "\n") .. "\n"
 end
 
--- What is left of a function without what never runs computes the same, is scheduled, and is read again as it is written.
+-- What is left of a function without what never runs computes the same, is scheduled, and is read again as it is
+-- written.
 local function schedule_rest(f, arrays, fails)
   local rest = ms.without_empty(f)
   if not rest then return 0 end

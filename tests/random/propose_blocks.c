@@ -119,8 +119,8 @@ bool propose_epilogue(struct grow *g, enum vm_kind kind) {
   return false;
 }
 
-/* The sum reads exponentials, which are inlined first where a block makes them between it and the maximum: *inlined, and blocks
- * that were listed before are stale. */
+/* The sum reads exponentials, which are inlined first where a block makes them between it and the maximum: *inlined,
+ * and blocks that were listed before are stale. */
 static bool fuse_softmax(struct grow *g, enum vm_kind kind, tir_block sum, tir_block between, bool *inlined) {
   struct vm_value maximum, total;
   struct block_list producers = producers_of(g, between ? between : sum);

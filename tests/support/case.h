@@ -46,8 +46,8 @@ struct case_map {
 };
 bool case_equal(const struct tir *before, const struct tir *after, const struct case_map *maps, uint32_t count,
                 const struct tir *lowered, uint64_t seed, ms_error *err);
-/* Lowering that leaves the layout of memory the most to do: every allocation in the workspace, three threads; none where
- * the function binds threads of its own. */
+/* Lowering that leaves the layout of memory the most to do: every allocation in the workspace, three threads; none
+ * where the function binds threads of its own. */
 struct tir_lower_options case_lowering(const struct tir *ir);
 /* The functions that cases call by name. */
 extern const struct tir_extern case_externs[];

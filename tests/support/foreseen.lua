@@ -1,10 +1,10 @@
 -- The register-pressure estimate of kernels (jit/cuda/registers.h) against the registers that ptxas reports.
 local foreseen = {}
 
--- Close: off by at most SLACK registers or a share of SHARE; near: by at most SLACK or a factor of FACTOR. A minimum share of
--- the kernels must be each. Of the pairs in which one kernel has MORE times the other's registers, a minimum share must be
--- estimated in that order. Constant estimates, halved or doubled ones, and those without a thread's arrays were tried and
--- fail. The real estimate reaches 92 to 96 %, 81 to 83 % and 90 to 95 %.
+-- Close: off by at most SLACK registers or a share of SHARE; near: by at most SLACK or a factor of FACTOR. A minimum
+-- share of the kernels must be each. Of the pairs in which one kernel has MORE times the other's registers, a minimum
+-- share must be estimated in that order. Constant estimates, halved or doubled ones, and those without a thread's
+-- arrays were tried and fail. The real estimate reaches 92 to 96 %, 81 to 83 % and 90 to 95 %.
 local SLACK, SHARE, FACTOR, MORE = 16, 0.35, 2, 1.5
 local CLOSE, NEAR, ORDER = 0.73, 0.85, 0.8
 

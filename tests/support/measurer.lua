@@ -1,5 +1,5 @@
--- What tests of tuning share: a measurer whose times depend on the candidate alone, stores that are removed in the end, and
--- what compares lists.
+-- What tests of tuning share: a measurer whose times depend on the candidate alone, stores that are removed in the end,
+-- and what compares lists.
 local ms = require "msched"
 local tune = ms.load "search.tune"
 
@@ -10,7 +10,8 @@ local function time_of(sch)
   return 1e-3 / (1 + total) + tonumber(sch:hash():sub(1, 6), 16) * 1e-13
 end
 
--- options: time, of a schedule and its task, in place of that above; most: it breaks after so many results; hopeless: ends each early.
+-- options: time, of a schedule and its task, in place of that above; most: it breaks after so many results; hopeless:
+-- ends each early.
 local function measurer(options)
   options = options or {}
   local m = {funcs = {}, asked = {}, made = {}, times = {}, queue = {}, given = 0}

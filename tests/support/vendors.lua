@@ -1,5 +1,5 @@
--- Operators that vendors have routines for, on shapes in which strides, pads, dilations, groups and extents all differ; and
--- how their routines are held against the functions.
+-- Operators that vendors have routines for, on shapes in which strides, pads, dilations, groups and extents all differ;
+-- and how their routines are held against the functions.
 local ms = msched
 local named, work = ms.load "lua.lib.ops.named", ms.load "lua.bench.work"
 
@@ -19,8 +19,8 @@ local support = {products = {
   {"softmax", "7x33"}, {"softmax", "2x5x16"}, {"norm", "3x8x9"}, {"norm", "4x30 axes=2"},
 }}
 
--- The function on data, and a vendor's call on the same, whose result is of a type (float32): call, its result, the function's, the
--- data, the function; nil: it has no routine.
+-- The function on data, and a vendor's call on the same, whose result is of a type (float32): call, its result, the
+-- function's, the data, the function; nil: it has no routine.
 function support.call_of(vendor, operator, line, type)
   local words = {}
   for word in line:gmatch "%S+" do words[#words + 1] = word end
@@ -33,7 +33,8 @@ function support.call_of(vendor, operator, line, type)
   return vendor:prepare(work.into(w, other)), other, result, arrays, func
 end
 
--- Whether the vendor has a routine for it, which then computes the same, every element, as near as the result's type has it.
+-- Whether the vendor has a routine for it, which then computes the same, every element, as near as the result's type
+-- has it.
 local SPACING = {float16 = 2 ^ -11, bfloat16 = 2 ^ -8}
 function support.compare(vendor, operator, line, type)
   local call, other, result = support.call_of(vendor, operator, line, type)

@@ -1,7 +1,7 @@
 #!/bin/sh
-# usage: threads.sh PROGRAM ROOT CANDIDATES RUNS WORKLOAD…: so many candidates of each workload, run by JIT with perturbed
-# thread timing, so many times, and as C source under ThreadSanitizer with threads of the test's own.
-# Exit status 77: there is no gcc with ThreadSanitizer.
+# usage: threads.sh PROGRAM ROOT CANDIDATES RUNS WORKLOAD…: so many candidates of each workload, run by JIT with
+# perturbed thread timing, so many times, and as C source under ThreadSanitizer with threads of the test's own. Exit
+# status 77: there is no gcc with ThreadSanitizer.
 set -e
 program=$1 root=$2 candidates=$3 runs=$4
 shift 4

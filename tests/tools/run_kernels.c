@@ -1,6 +1,6 @@
-/* run_kernels FUNCTION.py FOLDER [SEED]: compiles the CUDA source in a folder, N.cu, kernels of schedules of the function,
- * for this CPU, and compares what each computes with what the interpreter says of the function. Prints a line for each that
- * differs, then totals; exit status 1 if any does, 77: there is no g++. */
+/* run_kernels FUNCTION.py FOLDER [SEED]: compiles the CUDA source in a folder, N.cu, kernels of schedules of the
+ * function, for this CPU, and compares what each computes with what the interpreter says of the function. Prints a line
+ * for each that differs, then totals; exit status 1 if any does, 77: there is no g++. */
 #include "cuda/oracle.h"
 #include "support/case.h"
 

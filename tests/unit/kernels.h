@@ -1,6 +1,6 @@
-/* For tests of lowering for GPUs: what is lowered is run with threads that are real, and computes what the function does with
- * loops in their order; each of its barriers is needed; its source, compiled for the CPU, computes the same. Include in one
- * file a program, which has sources_compute_the_same_on_the_cpu for its last test. */
+/* For tests of lowering for GPUs: what is lowered is run with threads that are real, and computes what the function
+ * does with loops in their order; each of its barriers is needed; its source, compiled for the CPU, computes the same.
+ * Include in one file a program, which has sources_compute_the_same_on_the_cpu for its last test. */
 #ifndef MSCHED_TEST_KERNELS_H
 #define MSCHED_TEST_KERNELS_H
 

@@ -19,8 +19,8 @@ static inline char *text_after(struct tir *ir, const char *pass) {
   return text;
 }
 
-/* The function `main` after the pass that the options name, its text to free; what is lowered computes the same. The module is
- * freed. */
+/* The function `main` after the pass that the options name, its text to free; what is lowered computes the same. The
+ * module is freed. */
 static inline char *judged_text_after(struct tir *ir, struct tir_lower_options options) {
   char *text = NULL;
   size_t length = 0;

@@ -1,6 +1,6 @@
-/* cuBLAS without a GPU: products of matrices that lie column after column, on the memory of the tests' driver, whose clock
- * it moves on. FAKE_CUBLAS: `wrong`, an element is; `fails`, no product is begun. FAKE_CUBLAS_TIME: milliseconds of a
- * call; unset: 8. */
+/* cuBLAS without a GPU: products of matrices that lie column after column, on the memory of the tests' driver, whose
+ * clock it moves on. FAKE_CUBLAS: `wrong`, an element is; `fails`, no product is begun. FAKE_CUBLAS_TIME: milliseconds
+ * of a call; unset: 8. */
 #include "product.h"
 
 #include <string.h>

@@ -1,11 +1,11 @@
-/* cuBLASLt without a GPU: products of matrices that lie column after column, on the memory of the tests' driver, whose clock
- * it moves on. Its heuristics name four algorithms: the second is the fastest, the third works in memory of its own, and the
- * fourth does not run. It refuses what cuBLASLt refuses: layouts that do not belong together, types that are no set of its, other
- * arithmetic than float32, an algorithm of another product, memory that is too small.
- *   FAKE_CUBLASLT       `wrong`, an element is; `fails`, no product is begun; `none`, there is no algorithm; `create`, it does
- *                       not start; `layout`, it knows no batches; `crashes`, a product ends the process; `spoils`, it
- *                       leaves the context with a fault; `past`, the third
- *                       algorithm writes past its memory
+/* cuBLASLt without a GPU: products of matrices that lie column after column, on the memory of the tests' driver, whose
+ * clock it moves on. Its heuristics name four algorithms: the second is the fastest, the third works in memory of its
+ * own, and the fourth does not run. It refuses what cuBLASLt refuses: layouts that do not belong together, types that
+ * are no set of its, other arithmetic than float32, an algorithm of another product, memory that is too small.
+ *   FAKE_CUBLASLT       `wrong`, an element is; `fails`, no product is begun; `none`, there is no algorithm; `create`,
+ *                       it does not start; `layout`, it knows no batches; `crashes`, a product ends the process;
+ *                       `spoils`, it leaves the context with a fault; `past`, the third algorithm writes past its
+ *                       memory
  *   FAKE_CUBLASLT_TIME  milliseconds of the second algorithm; unset: 8 */
 #include "product.h"
 

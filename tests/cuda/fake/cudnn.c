@@ -1,12 +1,12 @@
 /* cuDNN without a GPU: convolutions, what their input's gradient is, softmax and norms, on the memory of the tests'
- * driver, whose clock it moves on. It refuses what cuDNN refuses: tensors of fewer dimensions than four, layouts that do
- * not belong together, extents that are not those of the outcome, types that are not one, and here TF32. Algorithms take
- * unlike times, all but three are for channels first alone, and the last wants more memory than anybody gives.
- * Its graph API is cudnn_graph.c.
- *   FAKE_CUDNN       `wrong`, an element is; `fails`, nothing is begun; `none`, there is no algorithm; `create`, it does
- *                    not start; `past`, algorithm 1 writes past its workspace
- *   FAKE_CUDNN_TIME  milliseconds of a convolution by algorithm 1 and channels last, which is the fastest, and of others;
- *                    unset: 8 */
+ * driver, whose clock it moves on. It refuses what cuDNN refuses: tensors of fewer dimensions than four, layouts that
+ * do not belong together, extents that are not those of the outcome, types that are not one, and here TF32. Algorithms
+ * take unlike times, all but three are for channels first alone, and the last wants more memory than anybody gives. Its
+ * graph API is cudnn_graph.c.
+ *   FAKE_CUDNN       `wrong`, an element is; `fails`, nothing is begun; `none`, there is no algorithm; `create`, it
+ *                    does not start; `past`, algorithm 1 writes past its workspace
+ *   FAKE_CUDNN_TIME  milliseconds of a convolution by algorithm 1 and channels last, which is the fastest, and of
+ *                    others; unset: 8 */
 #include "cudnn.h"
 #include "tir/tir.h"
 

@@ -1,15 +1,15 @@
-/* cuDNN's graph API without a GPU: graphs of one convolution, forward or by its input's gradient. It refuses what cuDNN refuses:
- * attributes of another descriptor, type or count, descriptors that are not finalized, or that lack one, tensors whose extents do
- * not belong together, and here asymmetric padding, float32 results of short floats by all engines but one, and engines that are
- * asked for with other settings than the heuristics named. Engines, by number:
+/* cuDNN's graph API without a GPU: graphs of one convolution, forward or by its input's gradient. It refuses what cuDNN
+ * refuses: attributes of another descriptor, type or count, descriptors that are not finalized, or that lack one,
+ * tensors whose extents do not belong together, and here asymmetric padding, float32 results of short floats by all
+ * engines but one, and engines that are asked for with other settings than the heuristics named. Engines, by number:
  *   7  the fastest, with settings and memory to work in; mode INSTANT names it again
  *   3  half as fast again
  *   9  four times as slow; of the fallbacks; the only one that gives float32 of short floats
  *   0  on tensor cores: rounds float32, in half the time
  *   1  converts what goes in, in half the time
  *   4  makes no plan
- * Channels first take one time more each. FAKE_CUDNN besides what cudnn.c says: `nograph`, it takes no graph; `crashes`, a plan
- * ends the process. */
+ * Channels first take one time more each. FAKE_CUDNN besides what cudnn.c says: `nograph`, it takes no graph;
+ * `crashes`, a plan ends the process. */
 #include "cudnn.h"
 
 #include <signal.h>

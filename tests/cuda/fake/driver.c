@@ -1,23 +1,25 @@
-/* CUDA's driver without a GPU: the entry points that ours uses, on this CPU. It refuses what CUDA's documentation says that
- * the driver refuses: calls in a process that did not start it, or of a thread without a context, handles of another
- * context, memory that was not allocated, launches and attributes that no device takes. Memory is malloc's; kernels are functions of a
- * library, whose path the image says (nvrtc.c makes it), run by fibers. What environment variables say, at any time:
+/* CUDA's driver without a GPU: the entry points that ours uses, on this CPU. It refuses what CUDA's documentation says
+ * that the driver refuses: calls in a process that did not start it, or of a thread without a context, handles of
+ * another context, memory that was not allocated, launches and attributes that no device takes. Memory is malloc's;
+ * kernels are functions of a library, whose path the image says (nvrtc.c makes it), run by fibers. What environment
+ * variables say, at any time:
  *   FAKE_CUDA_DEVICES  architectures, as `90 80`; unset: one of 90
  *   FAKE_CUDA_L2       bytes that their cache holds; unset: 50 MiB
  *   FAKE_CUDA_VERSION  the newest CUDA that it knows, as 13000; an image of a newer one is refused
  *   FAKE_CUDA_GONE     a path: when a file is there, no device is
  *   FAKE_CUDA_FAULTS   what becomes of kernels, by the threads of a block, as `64=700 32=hang`: a CUresult, which the
  *                      context keeps from then on; or L and one that the launch alone gives; hang; gone: the file is
- *                      made; or wrong, nan, past (what lies before it), beyond (behind it) and the number of an operand,
- *                      whose buffer is spoiled; `64=+9past1`: the tenth time and later alone. `part=700,hang`: of the kernels that FAKE_CUDA_PART names, by their
- *                      source one of these
+ *                      made; or wrong, nan, past (what lies before it), beyond (behind it) and the number of an
+ *                      operand, whose buffer is spoiled; `64=+9past1`: the tenth time and later alone. `part=700,hang`:
+ *                      of the kernels that FAKE_CUDA_PART names, by their source one of these
  *   FAKE_CUDA_PART     `5 2`: kernels whose source, as a number, leaves 2 by 5
- *   FAKE_CUDA_SKIPPED  kernels whose names begin with one of these words are not run, take their time, and have no faults
- *   FAKE_CUDA_EASY     the part of its time that a kernel takes whose first operand is a buffer that begins with small whole
- *                      numbers, of whatever float, and so what else of their libraries: as a device's clock rises
+ *   FAKE_CUDA_SKIPPED  kernels whose names begin with one of these words are not run, take their time, and have no
+ *                      faults
+ *   FAKE_CUDA_EASY     the part of its time that a kernel takes whose first operand is a buffer that begins with small
+ *                      whole numbers, of whatever float, and so what else of their libraries: as a device's clock rises
  *                      where few bits change; unset: 1
- *   FAKE_CUDA_CLOCK    megahertz of their processors, as `1500`; or, as `1980 1500 3`, another from the third millisecond
- *                      on that kernels take: those take longer by as much. Unset: 1500
+ *   FAKE_CUDA_CLOCK    megahertz of their processors, as `1500`; or, as `1980 1500 3`, another from the third
+ *                      millisecond on that kernels take: those take longer by as much. Unset: 1500
  *   FAKE_CUDA_CAPTURE  what becomes of graphs: `none`, capturing is refused; `spoiled`, it is spoiled at the end;
  *                      `instance`, none is instantiated
  *   FAKE_CUDA_TRACE    a file in which each stretch of kernels between two events is noted: process, when it began and
@@ -543,8 +545,8 @@ static const char *later(const char *fault) {
   return launches++ < passed ? NULL : end;
 }
 
-/* What of its time is taken where data begins so; NULL: all of it. Small whole numbers leave the last digits of any float 0: here the last six
- * bits of each half of a word. */
+/* What of its time is taken where data begins so; NULL: all of it. Small whole numbers leave the last digits of any
+ * float 0: here the last six bits of each half of a word. */
 static struct {
   const void *data;
   double part;

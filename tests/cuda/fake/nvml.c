@@ -1,5 +1,6 @@
 /* NVML without a GPU. FAKE_NVML_CLOCKS: megahertz of a device's processors and memory, and whether heat slows it, as
- * `1980 2619 1`; unset: `1500 1000 0`. FAKE_NVML_PROCESSES: numbers of processes that have a device besides the one that asks. */
+ * `1980 2619 1`; unset: `1500 1000 0`. FAKE_NVML_PROCESSES: numbers of processes that have a device besides the one
+ * that asks. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Products of matrices that lie column after column, of float32, float16 or bfloat16, added in double: what the tests' cuBLAS
- * and cuBLASLt compute. */
+/* Products of matrices that lie column after column, of float32, float16 or bfloat16, added in double: what the tests'
+ * cuBLAS and cuBLASLt compute. */
 #ifndef FAKE_PRODUCT_H
 #define FAKE_PRODUCT_H
 

@@ -1,11 +1,12 @@
-/* An NVRTC that spoils kernels: some of those that it is given get a mistake that a device really makes of, and another NVRTC
- * compiles them, so that tuning meets faults of the driver's own on a real device (long/faults.sh). The product knows of none.
+/* An NVRTC that spoils kernels: some of those that it is given get a mistake that a device really makes of, and another
+ * NVRTC compiles them, so that tuning meets faults of the driver's own on a real device (long/faults.sh). The product
+ * knows of none.
  *   SPOIL_NVRTC   the NVRTC that compiles; unset: the one that is installed
  *   SPOIL_PART    `5 2`: sources that, as a number, leave 2 by 5 are spoiled
- *   SPOIL_FAULTS  with commas, of which each gets one by its source: address, misaligned, instruction, resources, memory, hang,
- *                 wrong, nan, past
- * What kernels write is taken to be their last parameter. Kernels that measure a peak, compute what is expected or compare are
- * left as they are. */
+ *   SPOIL_FAULTS  with commas, of which each gets one by its source: address, misaligned, instruction, resources,
+ *                 memory, hang, wrong, nan, past
+ * What kernels write is taken to be their last parameter. Kernels that measure a peak, compute what is expected or
+ * compare are left as they are. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
-/* A store that several processes have open: its file is replaced under none of them, what they wrote stays, and those that
- * were killed hold nobody up. */
+/* A store that several processes have open: its file is replaced under none of them, what they wrote stays, and those
+ * that were killed hold nobody up. */
 #include "unit/stored.h"
 
 #include "db/lock.h"

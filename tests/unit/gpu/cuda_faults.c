@@ -1,5 +1,6 @@
-/* What may become of a kernel on a device, each by a real helper on a driver that fails as it is asked (cuda/fake): every
- * fault by its name, after which a fresh process goes on; a kernel that never ends; a device that disappears; two. */
+/* What may become of a kernel on a device, each by a real helper on a driver that fails as it is asked (cuda/fake):
+ * every fault by its name, after which a fresh process goes on; a kernel that never ends; a device that disappears;
+ * two. */
 #include "unit/cuda.h"
 
 #include <fcntl.h>
@@ -77,8 +78,8 @@ static void times_are_the_devices(void **state) {
   unsetenv("FAKE_CUDA_TIMES");
 }
 
-/* A clock that rises where data is small whole numbers: what candidates are timed with is not, unless the function makes
- * integers of floats; what they are compared by is. */
+/* A clock that rises where data is small whole numbers: what candidates are timed with is not, unless the function
+ * makes integers of floats; what they are compared by is. */
 static void times_are_of_many_digits(void **state) {
   (void)state;
   setenv("FAKE_CUDA_TIMES", "64=0.25", 1);

@@ -1,5 +1,5 @@
-/* Kernels and routines as CUDA graphs, on the fake driver (cuda/fake): how many runs a replay has, the clock between them,
- * what cannot be captured, and who times on a device. */
+/* Kernels and routines as CUDA graphs, on the fake driver (cuda/fake): how many runs a replay has, the clock between
+ * them, what cannot be captured, and who times on a device. */
 #include "unit/cuda.h"
 
 #include "jit/cuda/device/graph.h"
@@ -62,8 +62,8 @@ static struct jit_device *open_device(int ordinal) {
 
 /* ---- Work of the test's own ---- */
 
-/* Launches of the pace kernel cannot be captured here; so many fills of a byte are no launches. What is captured is a routine
- * of another library's, as the fake driver's libraries start theirs. */
+/* Launches of the pace kernel cannot be captured here; so many fills of a byte are no launches. What is captured is a
+ * routine of another library's, as the fake driver's libraries start theirs. */
 static void (*pass)(double milliseconds);
 static void (*on)(void *stream);
 static struct {
@@ -338,8 +338,8 @@ static void the_driver_is_strict(void **state) {
   assert_int_equal(d->release(at) + d->free_event(event), 0);
 }
 
-/* A kernel that faults in a replay is the kernel's fault, by its name, and no reason to launch it again by itself. The context
- * does not outlive it. */
+/* A kernel that faults in a replay is the kernel's fault, by its name, and no reason to launch it again by itself. The
+ * context does not outlive it. */
 static void a_fault_in_a_replay_is_the_kernels(void **state) {
   (void)state;
   struct ready r = make_ready();

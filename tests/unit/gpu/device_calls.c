@@ -1,4 +1,5 @@
-/* The tables of a GPU's: device calls, which all consumers and the guide have; capabilities of architectures; limits. */
+/* The tables of a GPU's: device calls, which all consumers and the guide have; capabilities of architectures;
+ * limits. */
 #define _GNU_SOURCE
 #include "jit/c/emit_c.h"
 #include "tests/support/case.h"

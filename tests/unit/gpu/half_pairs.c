@@ -1,6 +1,7 @@
 /* Arithmetic of 16-bit floats, two at once, on three oracles: the interpreter, which knows lanes only, the source on
  * this CPU, whose pairs are rounded once from what is exact, and NVRTC for each architecture. Of numbers of all kinds:
- * subnormal, largest, infinite, none, zeros of either sign, which their reciprocals tell apart; no difference is let pass. */
+ * subnormal, largest, infinite, none, zeros of either sign, which their reciprocals tell apart; no difference is let
+ * pass. */
 #define _GNU_SOURCE
 #include "cuda/oracle.h"
 #include "jit/c/emit_c.h"
@@ -57,8 +58,8 @@ static void line(struct lines *to, const char *format, ...) {
   to->at[++to->count] = NULL;
 }
 
-/* Each operation's results in a part of C of their own, the reciprocals in D. own: what is computed is kept in a thread's own
- * memory, doubled there, and stored from there. */
+/* Each operation's results in a part of C of their own, the reciprocals in D. own: what is computed is kept in a
+ * thread's own memory, doubled there, and stored from there. */
 static struct tir *read_operations(const char *const *of, int count, const char *type, int lanes, bool own) {
   static struct lines to;
   char params[300], at[40], a[50], b[50], value[LINE];

@@ -1,6 +1,7 @@
-/* Bugs put into kernels on purpose, one at a time: in the lowered function, or in its source. Each is caught by the oracles
- * that this table names, and by no other; the kernels without bugs pass all three. NVRTC takes half a second a kernel: it
- * gets the kernels without bugs and the bugs that it is to catch; where MSCHED_EVERY_ORACLE is set, every bug. */
+/* Bugs put into kernels on purpose, one at a time: in the lowered function, or in its source. Each is caught by the
+ * oracles that this table names, and by no other; the kernels without bugs pass all three. NVRTC takes half a second a
+ * kernel: it gets the kernels without bugs and the bugs that it is to catch; where MSCHED_EVERY_ORACLE is set, every
+ * bug. */
 #define _GNU_SOURCE
 #include "cuda/oracle.h"
 #include "jit/c/emit_c.h"
@@ -118,8 +119,8 @@ struct bug {
             "U.access_ptr(\"r\", offset=k * 2048), 128, \"row_major\")",                                               \
             "        T.wgmma_store(Z.data, 0, 128, C.access_ptr(\"w\"), 128)")
 
-/* Eight steps of wgmma by two warp groups on tiles that TMA copies. The copying thread waits until all warps have read the
- * buffer that it overwrites. */
+/* Eight steps of wgmma by two warp groups on tiles that TMA copies. The copying thread waits until all warps have read
+ * the buffer that it overwrites. */
 #define TWO_GROUPS(producer, ...)                                                                                      \
   "A: T.Buffer((128, 512), \"float16\"), B: T.Buffer((512, 64), \"float16\"), C: T.Buffer((128, 64), \"float32\")",    \
       LINES(                                                                                                           \
@@ -179,7 +180,8 @@ struct bug {
   LINES("for i, j in T.grid(128, 64):", "    C[i, j] = T.float32(0)", "    for k in range(512):",                      \
         "        C[i, j] = C[i, j] + T.Cast(\"float32\", A[i, k]) * T.Cast(\"float32\", B[k, j])")
 
-/* Six steps of such products, of tiles that copies bring two iterations ahead; so many groups of products go on meanwhile. */
+/* Six steps of such products, of tiles that copies bring two iterations ahead; so many groups of products go on
+ * meanwhile. */
 #define FLIGHT(groups) AHEAD(groups, 0)
 /* The same with one thread that copies. */
 #define BOXES AHEAD(1, 1)

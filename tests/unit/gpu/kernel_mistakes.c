@@ -1,6 +1,7 @@
-/* Mistakes that other compilers for GPUs made, by the pass that made them, on extents that do not divide. What lower_kernels.c
- * has of them is not here again: barriers and several threads of one element, copies that are filled, threads that load in part;
- * reductions along threadIdx.y, of 8 and 16 bits, and lanes beyond the extent; memory of one time; vectors at odd elements. */
+/* Mistakes that other compilers for GPUs made, by the pass that made them, on extents that do not divide. What
+ * lower_kernels.c has of them is not here again: barriers and several threads of one element, copies that are filled,
+ * threads that load in part; reductions along threadIdx.y, of 8 and 16 bits, and lanes beyond the extent; memory of one
+ * time; vectors at odd elements. */
 #define _GNU_SOURCE
 #include "unit/kernels.h"
 
@@ -46,7 +47,8 @@ static void two_axes_of_threads_are_told_apart(void **state) {
                  1, NULL);
 }
 
-/* Threads of some blocks meet within a condition or a loop, those of others do not come there: that separates nothing behind it. */
+/* Threads of some blocks meet within a condition or a loop, those of others do not come there: that separates nothing
+ * behind it. */
 static void what_not_all_blocks_do_separates_nothing(void **state) {
   (void)state;
 #define AROUND(line)                                                                                                   \
@@ -139,7 +141,8 @@ static void bytes_are_shuffled_as_words(void **state) {
                  0, "T.tvm_warp_shuffle_xor(T.uint32(4294967295), T.Cast(\"int32\", ");
 }
 
-/* Seven rows of a warp, and 17 of 60 threads, which no block has room to fill up: numbers that halves leave a rest of. */
+/* Seven rows of a warp, and 17 of 60 threads, which no block has room to fill up: numbers that halves leave a rest
+ * of. */
 static void halves_of_odd_numbers_leave_a_rest(void **state) {
   (void)state;
   expect_lowered(SUMMED("(32, 7)", "32", BX(1),
@@ -180,7 +183,8 @@ static void what_the_next_iteration_reads_is_not_laid_over(void **state) {
                  2, "shared[96]");
 }
 
-/* What was written before a loop and is read in each of its iterations lives to the loop's end, beside what that has alone. */
+/* What was written before a loop and is read in each of its iterations lives to the loop's end, beside what that has
+ * alone. */
 static void what_each_iteration_reads_is_not_laid_over(void **state) {
   (void)state;
   expect_lowered(read_function(A_C_60, BX(3), S(20), TX(20), "        S[tx] = A[bx * 20 + tx]",
@@ -203,7 +207,8 @@ static void a_buffer_behind_an_odd_one_is_aligned(void **state) {
 
 /* ---- Loops that overwrite what they read (software pipelines) ---- */
 
-/* With one place for all iterations, the next one's copy would come before this one's is read; the loop's own has two. */
+/* With one place for all iterations, the next one's copy would come before this one's is read; the loop's own has
+ * two. */
 static void what_an_iteration_overwrites_was_read(void **state) {
   (void)state;
 #define PIPELINE(before, within)                                                                                       \

@@ -27,8 +27,8 @@ static void each_element_once(void **state) {
     }
 }
 
-/* From the tables of the PTX ISA, for m16n8k16 of 16 bits, m16n8k8 of TF32 and m16n8k32 of bytes: the first eight columns of
- * b and of the sums. */
+/* From the tables of the PTX ISA, for m16n8k16 of 16 bits, m16n8k8 of TF32 and m16n8k32 of bytes: the first eight
+ * columns of b and of the sums. */
 static void places_are_as_published(void **state) {
   (void)state;
   static const struct {

@@ -1,5 +1,5 @@
-/* What kernels take of a GPU, read from the assembler's log. The logs are ptxas' own, of CUDA 11.8 and 13.0, the warnings of
- * tensor units as users have reported them. */
+/* What kernels take of a GPU, read from the assembler's log. The logs are ptxas' own, of CUDA 11.8 and 13.0, the
+ * warnings of tensor units as users have reported them. */
 #include "jit/cuda/resources.h"
 
 #include <setjmp.h>

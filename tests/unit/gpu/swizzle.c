@@ -1,6 +1,6 @@
 #define _GNU_SOURCE
-/* Shared memory by banks: how many passes they make, and rows that are spread so that columns of pieces are loaded in as few
- * as there can be. */
+/* Shared memory by banks: how many passes they make, and rows that are spread so that columns of pieces are loaded in
+ * as few as there can be. */
 #include "support/case.h"
 #include "tir/tir.h"
 

@@ -41,7 +41,8 @@ static void places_are_as_published(void **state) {
 
 /* ---- The canonical layout ---- */
 
-/* Each byte has one place, pieces of 16 bytes stay whole, and eight rows that follow one upon the other meet in no bank. */
+/* Each byte has one place, pieces of 16 bytes stay whole, and eight rows that follow one upon the other meet in no
+ * bank. */
 static void panels_lose_nothing(void **state) {
   (void)state;
   for (int64_t row = 32; row <= 512; row += 32)
@@ -64,7 +65,8 @@ static void panels_lose_nothing(void **state) {
     }
 }
 
-/* Rows of accumulators with a padding of eight elements, as the rule sets it: stores of a warp have no bank conflict. */
+/* Rows of accumulators with a padding of eight elements, as the rule sets it: stores of a warp have no bank
+ * conflict. */
 static void stored_sums_meet_in_no_bank(void **state) {
   (void)state;
   enum { BYTES = 8, LEAST = TIR_WARP * BYTES / 128 };
@@ -242,8 +244,8 @@ static const struct tir_lower_options lowering = {.device = TIR_GPU,
   "\"software_pipeline_async_stages\": [0], \"software_pipeline_products_in_flight\": " #in_flight
 #define BOXES(stage, in_flight) AHEAD(stage, in_flight) ", \"software_pipeline_tensor_copies\": 1"
 
-/* One tile of 64 rows and columns of a matrix that is smaller, in steps of 64: zeros where it ends. Or three of them, from three
- * matrices in a row. */
+/* One tile of 64 rows and columns of a matrix that is smaller, in steps of 64: zeros where it ends. Or three of them,
+ * from three matrices in a row. */
 #define STEPS(parameters, blocks, a, b, c)                                                                             \
   "@T.prim_func(s_tir=True)\ndef main(" parameters "):\n"                                                              \
   "    for bx in T.thread_binding(" #blocks ", thread=\"blockIdx.x\"):\n"                                              \
@@ -512,8 +514,8 @@ static int barriers_in_loop(const char *text) {
   return count;
 }
 
-/* Threads synchronize once an iteration, with TMA copies not at all: copies are to other stage buffers than wgmma reads.
- * The loop's wgmma groups stay in flight, and those of the steps behind it, but for the last. */
+/* Threads synchronize once an iteration, with TMA copies not at all: copies are to other stage buffers than wgmma
+ * reads. The loop's wgmma groups stay in flight, and those of the steps behind it, but for the last. */
 static void groups_stay_in_flight(void **state) {
   (void)state;
   char noted[300];

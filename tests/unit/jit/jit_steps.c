@@ -1,11 +1,11 @@
-/* Addresses in innermost loops over vectors: counters that step, one for all that grow by as much; what is not known in front
- * of the loop is left in it. */
+/* Addresses in innermost loops over vectors: counters that step, one for all that grow by as much; what is not known in
+ * front of the loop is left in it. */
 #include "unit/lowered_text.h"
 
 #include "jit/jit.h"
 
-/* The LLVM module, before LLVM's passes, of a function for vectors of 256 bits; compiled for this machine it computes what is
- * interpreted. Scalar parameters are 0. Takes the module; free what is returned. */
+/* The LLVM module, before LLVM's passes, of a function for vectors of 256 bits; compiled for this machine it computes
+ * what is interpreted. Scalar parameters are 0. Takes the module; free what is returned. */
 static char *emitted(struct tir *ir, bool scalar) {
   struct jit_target target, native;
   struct tir_arguments expected, actual;

@@ -1,5 +1,5 @@
-/* Kernels that fault in this process, or are stopped in the middle: the call ends with an error, on one thread and on many,
- * and the next one runs. */
+/* Kernels that fault in this process, or are stopped in the middle: the call ends with an error, on one thread and on
+ * many, and the next one runs. */
 #include "unit/script.h"
 
 #include "jit/jit.h"

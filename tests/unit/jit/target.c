@@ -1,4 +1,5 @@
-/* Targets: a target's text makes it again, whatever it is; what a text may say, and what is refused; code follows it. */
+/* Targets: a target's text makes it again, whatever it is; what a text may say, and what is refused; code follows
+ * it. */
 #include "unit/script.h"
 
 #include "jit/jit.h"

@@ -1,4 +1,5 @@
-/* Programs that are asked line by line: lines there and back, however long; how they end, in words; what cannot be started. */
+/* Programs that are asked line by line: lines there and back, however long; how they end, in words; what cannot be
+ * started. */
 #include "jit/jit.h"
 #include "unit/measurer.h"
 

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
-/* Casts to and from floats of 16 bits, of every type, in loops and in vectors: rounded once, interpreted, lowered, compiled
- * for CPUs that convert and CPUs that do not, and as exported C and CUDA source. Values at ties, a last bit beside ties, at the ends. */
+/* Casts to and from floats of 16 bits, of every type, in loops and in vectors: rounded once, interpreted, lowered,
+ * compiled for CPUs that convert and CPUs that do not, and as exported C and CUDA source. Values at ties, a last bit
+ * beside ties, at the ends. */
 #include "unit/kernels.h"
 
 #include "jit/jit.h"

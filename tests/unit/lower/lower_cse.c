@@ -1,6 +1,6 @@
 /* Chains of stages that each read the last twice, inlined: as a tree they would have 2^60 nodes. Each is
- * interpreted, lowered, compiled and exported as C, and computes the same. No verdict is a time: a walk that met a shared
- * value once for each way to it would not end. */
+ * interpreted, lowered, compiled and exported as C, and computes the same. No verdict is a time: a walk that met a
+ * shared value once for each way to it would not end. */
 #include "unit/script.h"
 
 #include "jit/jit.h"

@@ -118,7 +118,8 @@ static void extents_beyond_an_axis_are_refused(void **state) {
   }
 }
 
-/* A launch of no blocks is an error of the driver's: it is left out where the extent is 0 when the function is called. */
+/* A launch of no blocks is an error of the driver's: it is left out where the extent is 0 when the function is
+ * called. */
 static void no_blocks_are_not_launched(void **state) {
   (void)state;
   struct tir *ir = read_function("a: T.handle, n: T.int32", "A = T.match_buffer(a, (n,), \"float32\")",

@@ -1,5 +1,6 @@
-/* A parallel loop states what the function takes that it becomes: all that it uses of what is outside, and nothing else.
- * The interpreter hides what is not stated, so that a capture too few is an error wherever lowered functions run. */
+/* A parallel loop states what the function takes that it becomes: all that it uses of what is outside, and nothing
+ * else. The interpreter hides what is not stated, so that a capture too few is an error wherever lowered functions
+ * run. */
 #include "unit/script.h"
 
 static const char source[] = "@T.prim_func(s_tir=True)\n"

@@ -1,5 +1,5 @@
-/* Software pipelines: loops whose statements run for several iterations side by side compute the same, on extents that do not
- * divide, and on extents shorter than the stages; copies are asynchronous until a wait. */
+/* Software pipelines: loops whose statements run for several iterations side by side compute the same, on extents that
+ * do not divide, and on extents shorter than the stages; copies are asynchronous until a wait. */
 #define _GNU_SOURCE
 #include "unit/kernels.h"
 
@@ -160,8 +160,8 @@ static void virtual_threads_share_a_pipeline(void **state) {
                  3, "T.async_copy(A[");
 }
 
-/* Tiles go to shared memory by way of registers, and rows of them to registers: each loop is a pipeline, the inner one's
- * first statement is one of the outer one's first stage. */
+/* Tiles go to shared memory by way of registers, and rows of them to registers: each loop is a pipeline, the inner
+ * one's first statement is one of the outer one's first stage. */
 #define NESTED(n, inner, outer_stages, outer_order)                                                                    \
   read_function("A: T.Buffer((" #n ", 60), \"float32\"), C: T.Buffer((60,), \"float32\")", BX(3), L(20), TX(20),       \
                 "        L[tx] = T.float32(0)",                                                                        \

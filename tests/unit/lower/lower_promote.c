@@ -1,7 +1,8 @@
 /* The promoting pass: a tile goes to registers only where its elements are known to differ. */
 #include "unit/lowered_text.h"
 
-/* Whether a sum into C[row, column] over `k`, and inside it over `f` of 12 values, is kept in registers; b is around. */
+/* Whether a sum into C[row, column] over `k`, and inside it over `f` of 12 values, is kept in registers; b is
+ * around. */
 static bool promotes(const char *row, const char *column) {
   char store[200];
   snprintf(store, sizeof store, "        C[%s, %s] = C[%s, %s] + A[k, f]", row, column, row, column);

@@ -1,5 +1,5 @@
-/* The pass that does transpositions square by square: what it takes, what it leaves over, what it refuses. Each function
- * computes the same afterwards. */
+/* The pass that does transpositions square by square: what it takes, what it leaves over, what it refuses. Each
+ * function computes the same afterwards. */
 #include "unit/lowered_text.h"
 
 static char *after(struct tir *ir, unsigned instructions) {

@@ -72,8 +72,8 @@ static void loops_are_cut(void **state) {
 }
 
 /* Where loops are cut no further, a condition stands outside of the loops that it saves. */
-/* A transposed convolution of an image of 4 x 4 with 4 x 4, by twos, phase by phase: every tile of every phase takes the taps
- * that meet it, without a condition. */
+/* A transposed convolution of an image of 4 x 4 with 4 x 4, by twos, phase by phase: every tile of every phase takes
+ * the taps that meet it, without a condition. */
 static void loops_are_cut_for_every_phase(void **state) {
   (void)state;
   char *text = after(read_function("A: T.Buffer((4, 4, 20), \"float32\"), W: T.Buffer((4, 4, 20), \"float32\"), C: "
@@ -144,7 +144,8 @@ static struct tir *sliding(const char *inside, const char *outside, const char *
       "            C[vi] = C[vi] + P[vr] * W[vr]");
 }
 
-/* 128 sums of products with the element before, which is zero in front of the first, over 2 x 80 channels: none is cut. */
+/* 128 sums of products with the element before, which is zero in front of the first, over 2 x 80 channels: none is
+ * cut. */
 static struct tir *shifted(const char *combine) {
   return read_function(
       "A: T.Buffer((128, 160), \"float32\"), W: T.Buffer((160,), \"float32\"), C: T.Buffer((128,), \"float32\")",

@@ -173,7 +173,8 @@ static void test_interrupts(void **unused) {
   leave(&t);
 }
 
-/* Ctrl-C ends a kernel that runs for hours, on one thread and on several, however it is called; and the next one runs. */
+/* Ctrl-C ends a kernel that runs for hours, on one thread and on several, however it is called; and the next one
+ * runs. */
 static void test_interrupted_kernels(void **unused) {
   (void)unused;
   static const char *const calls[] = {"k(P, Q)", "k:time(P, Q)", "k:check_timing()", "ms.time(k, P, Q)",

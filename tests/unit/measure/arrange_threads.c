@@ -4,7 +4,8 @@
 #include "jit/jit.h"
 #include "jit/measure/arrange_threads.h"
 
-/* Each attempt, lowered and run on the interpreter, gives what the function does; or is refused. Gives how many are not. */
+/* Each attempt, lowered and run on the interpreter, gives what the function does; or is refused. Gives how many are
+ * not. */
 static int check(struct tir *ir, const char *why_not) {
   struct jit_target target;
   ms_error err = {0};

@@ -71,7 +71,8 @@ static void three_slow_calls_do(void **state) {
   assert_int_equal(fake.calls, 3);
 }
 
-/* The call that warmed the caches was slow too: it is one of the three, and enough with one that nothing interrupted. */
+/* The call that warmed the caches was slow too: it is one of the three, and enough with one that nothing
+ * interrupted. */
 static void the_first_call_counts(void **state) {
   (void)state;
   struct timing_plan plan = {.tolerance = 0.02, .limit = 0.15, .once = 0.02, .hopeless = 5e-3, .clock = &fake_clock};
@@ -95,7 +96,8 @@ static void the_first_call_counts(void **state) {
   assert_false(t.censored);
 }
 
-/* Calls that other programs interrupt are slow together: what seems hopeless is called again after a rest, three times. */
+/* Calls that other programs interrupt are slow together: what seems hopeless is called again after a rest, three
+ * times. */
 static void what_was_interrupted_is_called_again_after_a_rest(void **state) {
   (void)state;
   CALLS(0.012, 0.011, 0.012, 0.002);
@@ -173,7 +175,8 @@ static void two_that_agree_tell_what_is_not_the_best(void **state) {
   assert_true(t.runs > 2);
 }
 
-/* One is enough, and not interrupted, where it is far off as the first call was; not where that was too short to say. */
+/* One is enough, and not interrupted, where it is far off as the first call was; not where that was too short to
+ * say. */
 static void one_sample_tells_what_is_far_behind(void **state) {
   (void)state;
   struct timing_plan plan = {.tolerance = 0.02, .limit = 0.15, .once = 4.9e-3, .best = 4e-3, .clock = &fake_clock};
@@ -355,8 +358,8 @@ static void times_are_scaled_to_one_clock(void **state) {
   }
 }
 
-/* Slices are in a random order, each finalist's as often as any other's. Each finalist is told when its slice begins and
- * ends; slices that begin at a lower clock are scaled to the first's clock. A finalist that is told nothing has its
+/* Slices are in a random order, each finalist's as often as any other's. Each finalist is told when its slice begins
+ * and ends; slices that begin at a lower clock are scaled to the first's clock. A finalist that is told nothing has its
  * neighbour's clock. */
 static void slices_are_scaled_to_the_first(void **state) {
   (void)state;

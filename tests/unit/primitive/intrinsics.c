@@ -27,8 +27,8 @@ static void test_shipped(void **state) {
   assert_int_equal(count, 127);
 }
 
-/* A fragment of wmma says not how it was loaded: products of transposed ones are judged where they were loaded, by the cases
- * tensorize_wmma_trans_*. */
+/* A fragment of wmma says not how it was loaded: products of transposed ones are judged where they were loaded, by the
+ * cases tensorize_wmma_trans_*. */
 static bool needs_loads(const char *name) { return strstr(name, "wmma_sync") && strstr(name, "_trans"); }
 
 static void test_equal(void **state) {
