@@ -1,9 +1,9 @@
--- A schedule of a whole function, composed of one of each of its groups (groups.lua). A group's trace refers to blocks by their
--- names, and to what its instructions give. Each instruction is done to the group's function and to the whole, side by side, and
--- what it gives there is kept beside what it gives here. So look-ups that see all of a function (the children of the root,
--- consumers) find in the whole the blocks that they find in the group, and a copy of a buffer is for the group's readers alone.
--- Postprocessors, which walk all of a function, are not run on the whole: a trace has the instructions that they did, and these
--- are of the group's blocks.
+-- A schedule of a whole function, composed of one of each of its groups (groups.lua). A group's trace refers to blocks
+-- by their names, and to what its instructions give. Each instruction is done to the group's function and to the whole,
+-- side by side, and what it gives there is kept beside what it gives here. So look-ups that see all of a function (the
+-- children of the root, consumers) find in the whole the blocks that they find in the group, and a copy of a buffer is
+-- for the group's readers alone. Postprocessors, which walk all of a function, are not run on the whole: a trace has
+-- the instructions that they did, and these are of the group's blocks.
 local compose = {}
 
 local FINDS = {get_sblock = true, get_child_blocks = true, get_producers = true, get_consumers = true, get_output_blocks = true}
@@ -75,8 +75,8 @@ function Both:check_own(block, number, is_write)
   end
 end
 
--- The buffers that a block reads which others than the group's write, where it reads the group's too: its producers there are some
--- of those in the whole.
+-- The buffers that a block reads which others than the group's write, where it reads the group's too: its producers
+-- there are some of those in the whole.
 function Both:given(block, whole_block)
   local is_param, names = {}, {}
   for _, p in ipairs(self.group:workload():params()) do is_param[p.name] = true end
@@ -95,7 +95,8 @@ function Both:move_to_producers(method, block, whole_block, list)
   return {n = 0}
 end
 
--- What an instruction does to the whole; what it notes on the root is the whole function's, and is looked at in the end.
+-- What an instruction does to the whole; what it notes on the root is the whole function's, and is looked at in the
+-- end.
 function Both:do_to_whole(method, given)
   local list = arguments(given, "whole")
   if method == "enter_postproc" then return {n = 0} end
@@ -126,7 +127,8 @@ function Both:call(method, given)
   return table.unpack(made, 1, made.n)
 end
 
--- What a group's trace leaves on the root holds for the whole function; where two leave different things it holds for neither.
+-- What a group's trace leaves on the root holds for the whole function; where two leave different things it holds for
+-- neither.
 function Both:keep_notes()
   local notes, root = self.group:annotations(self.group:get_sblock(self.group:root_block())), nil
   for _, key in ipairs(msched.sorted_keys(notes)) do
@@ -162,8 +164,8 @@ local function instances_of(cut)
   return list
 end
 
--- The schedule of the function that has of each group the trace that choose(group) gives. nil, why and the group, where one cannot
--- be done to the whole.
+-- The schedule of the function that has of each group the trace that choose(group) gives. nil, why and the group, where
+-- one cannot be done to the whole.
 function compose.schedule(func, cut, choose)
   local whole = msched.schedule(func)
   for _, instance in ipairs(instances_of(cut)) do

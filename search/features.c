@@ -148,8 +148,8 @@ const char *search_feature_doc(uint32_t i) {
 /* Most numbers are 0, or small and whole: those take no logarithm. */
 enum { SMALL = 1024 };
 static float logarithms[SMALL]; /* of 1 and more */
-/* The others are few too, in all candidates of a function: what came of each is kept, in the place that its bits give. Each
- * thread has its own on the heap: a library that is loaded late gets little memory for threads. */
+/* The others are few too, in all candidates of a function: what came of each is kept, in the place that its bits give.
+ * Each thread has its own on the heap: a library that is loaded late gets little memory for threads. */
 enum { KEPT_BITS = 9 };
 struct kept {
   double x, logarithm; /* of 0: 0, as it is at first */

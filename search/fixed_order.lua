@@ -1,6 +1,6 @@
--- The postprocessor of --fixed-order: refuses a candidate in which a reduction of floats is done in another order than in the
--- function, and notes on the others that their code is to round as the interpreter does (jit.h, JIT_FIXED_ORDER). What is computed
--- is then, bit for bit, what the unscheduled function computes.
+-- The postprocessor of --fixed-order: refuses a candidate in which a reduction of floats is done in another order than
+-- in the function, and notes on the others that their code is to round as the interpreter does (jit.h,
+-- JIT_FIXED_ORDER). What is computed is then, bit for bit, what the unscheduled function computes.
 local fixed_order = {kind = "postproc", name = "fixed_order", note = "msched.fixed_order"}
 
 function fixed_order.apply(sch)

@@ -19,8 +19,8 @@ struct forest {
 void forest_clear(struct forest *forest);
 /* The leaves that a row of features reaches, added in the order of the trees. */
 float forest_score(const struct forest *forest, const float *row);
-/* Adds trees in the form that xgboost writes: a list of objects with the lists `left_children`, `right_children` (-1 in a
- * leaf), `split_indices` and `split_conditions`, an item a node. A stranger's: checked to be trees over `width`
+/* Adds trees in the form that xgboost writes: a list of objects with the lists `left_children`, `right_children` (-1 in
+ * a leaf), `split_indices` and `split_conditions`, an item a node. A stranger's: checked to be trees over `width`
  * features. False: err, and the forest is as it was. */
 bool forest_read(struct forest *forest, json_t *trees, uint32_t width, ms_error *err);
 /* The same form; the caller's. */

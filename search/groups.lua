@@ -1,8 +1,8 @@
--- Functions of many blocks are cut into groups, which are searched apart: no search looks at the product of all blocks' spaces.
--- A group is an anchor, a reduction that uses its inputs again and again (a product, a convolution), with the elementwise blocks
--- around it; or a chain of reductions over the same rows (softmax, a norm); or elementwise blocks alone. Each is a function of its
--- own: its parameters are the buffers that it reads of others and gives to others. Equal groups are one, with several instances.
--- Blocks that write one buffer in turn stay together.
+-- Functions of many blocks are cut into groups, which are searched apart: no search looks at the product of all blocks'
+-- spaces. A group is an anchor, a reduction that uses its inputs again and again (a product, a convolution), with the
+-- elementwise blocks around it; or a chain of reductions over the same rows (softmax, a norm); or elementwise blocks
+-- alone. Each is a function of its own: its parameters are the buffers that it reads of others and gives to others.
+-- Equal groups are one, with several instances. Blocks that write one buffer in turn stay together.
 -- A schedule of the whole is composed of one of each group (compose.lua).
 local common = msched.load "rules.common"
 
@@ -18,7 +18,8 @@ local function product(list)
   return all
 end
 
--- What a unit's blocks do: anchor, reduction or elementwise; the elements of its result, which for a reduction are its rows.
+-- What a unit's blocks do: anchor, reduction or elementwise; the elements of its result, which for a reduction are its
+-- rows.
 local function note_kind(sch, unit, block)
   local spatial, reduces = {}, false
   local extents = sch:iter_extents(block)
@@ -67,7 +68,8 @@ local function shares(a, b)
   return false
 end
 
--- Where others than the first unit that touches a buffer write it, all that touch it up to the last of these: lists of units.
+-- Where others than the first unit that touches a buffer write it, all that touch it up to the last of these: lists of
+-- units.
 local function rewritten(units)
   local touching, last, lists = {}, {}, {}
   for _, u in ipairs(units) do
@@ -98,9 +100,9 @@ local function add_unit(to, unit)
   if not to.kind or RANK[unit.kind] > RANK[to.kind] then to.kind = unit.kind end
 end
 
--- Units that write one buffer in turn are one, with those that read it between, so that the order of the writes is the order
--- within it; and with those between that go on with what its first ones did. It stands where the last of it stood: what it needs
--- is there by then, and what needs it comes after.
+-- Units that write one buffer in turn are one, with those that read it between, so that the order of the writes is the
+-- order within it; and with those between that go on with what its first ones did. It stands where the last of it
+-- stood: what it needs is there by then, and what needs it comes after.
 local function join_rewrites(units)
   local set_of, joined = {}, false -- by number of a unit, one behind it in its set; of the last, itself
   local function last(n)
@@ -162,8 +164,8 @@ end
 
 -- ---- Groups ------------------------------------------------------------------------------------------------------
 
--- The work of cutting: units, and of each the group that it is in: {kind, units, core}; core: the number of the first unit that
--- others are moved to.
+-- The work of cutting: units, and of each the group that it is in: {kind, units, core}; core: the number of the first
+-- unit that others are moved to.
 local Cut = {}
 Cut.__index = Cut
 
@@ -358,12 +360,12 @@ local function cut(func)
   return list
 end
 
--- The groups of a function: a list of {name, anchor, kind, blocks, func, weight, instances}; instances: {blocks}, the names there of
--- the group's blocks. nil and why: it cannot be cut.
+-- The groups of a function: a list of {name, anchor, kind, blocks, func, weight, instances}; instances: {blocks}, the
+-- names there of the group's blocks. nil and why: it cannot be cut.
 function groups.cut(func) return cut(func) end
 
--- The same where the function has more blocks or anchors than one search looks at; nil: it is searched as a whole; and why, where
--- it has more blocks and cannot be cut.
+-- The same where the function has more blocks or anchors than one search looks at; nil: it is searched as a whole; and
+-- why, where it has more blocks and cannot be cut.
 function groups.needed(func)
   local blocks = #msched.schedule(func):block_names() - 1 -- but the root
   if blocks <= MOST_ANCHORS then return nil end

@@ -1,8 +1,8 @@
 -- Cost models by name: xgboost and random (model.c), a file that one was saved to, or a user's in Lua.
 local models = {}
 
--- A user's model: its calls end in time and are named in errors; what it predicts is checked. Where it is `required`, an error
--- in it ends its task; else the search goes on without.
+-- A user's model: its calls end in time and are named in errors; what it predicts is checked. Where it is `required`,
+-- an error in it ends its task; else the search goes on without.
 local function guarded(definition, seed)
   local own = setmetatable({seed = seed}, {__index = definition})
   local function call(method, list)
@@ -38,8 +38,8 @@ local function definition_of(file)
   return definition
 end
 
--- The model of a name, of a file of Lua, of a file that model:save wrote, or of what ms.model {…} gave; and, where such a
--- file cannot be used here, why: the model is then one that has learned nothing.
+-- The model of a name, of a file of Lua, of a file that model:save wrote, or of what ms.model {…} gave; and, where such
+-- a file cannot be used here, why: the model is then one that has learned nothing.
 function models.open(name, seed)
   if type(name) == "table" then return guarded(name, seed) end
   if name:find "%.lua$" then return guarded(definition_of(name), seed) end

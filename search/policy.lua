@@ -1,6 +1,6 @@
--- Policies: found by name, and run as coroutines. A policy is {name =, needs = {features =, model =}, run = function(env)
--- … end}; run asks for measurements by env:measure(candidates), which gives what came of them when they are there. Where it ends
--- before all trials are done, it may return why, in words.
+-- Policies: found by name, and run as coroutines. A policy is {name =, needs = {features =, model =}, run =
+-- function(env) … end}; run asks for measurements by env:measure(candidates), which gives what came of them when they
+-- are there. Where it ends before all trials are done, it may return why, in words.
 local policies = {}
 
 local SHIPPED = {"analytical", "annealing", "coordinate", "evolutionary", "grid", "random", "replay_function", "replay_trace"}
@@ -74,8 +74,8 @@ function Running:complain(what, hint)
   return string.format("policy `%s` (%s): %s%s", self.policy.name, place, what, hint and "; " .. hint or "")
 end
 
--- Goes on until it asks, for `most` seconds at most: gives the candidates; nil where it has ended, or these are over; nil and a
--- message where it failed; nil, nil and why it ended, where it said so.
+-- Goes on until it asks, for `most` seconds at most: gives the candidates; nil where it has ended, or these are over;
+-- nil and a message where it failed; nil, nil and why it ended, where it said so.
 function Running:resume(most, ...)
   local timed, alive, tag, candidates = msched.within(math.min(self.seconds, most), coroutine.resume, self.thread, ...)
   if timed == nil and most <= self.seconds then return nil end

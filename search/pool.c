@@ -161,8 +161,8 @@ static void run_jobs(struct worker *w) {
   count_seconds(w, processor_seconds() - seconds, vm_ticks() - start);
 }
 
-/* glibc has a thread's arena grow by some pages at a time, a system call each, and keeps what it grew to: so it grows to
- * nearly all that it may, 64 MB, at once. Memory that is not written takes no room. */
+/* glibc has a thread's arena grow by some pages at a time, a system call each, and keeps what it grew to: so it grows
+ * to nearly all that it may, 64 MB, at once. Memory that is not written takes no room. */
 static void make_room(void) {
   enum { BLOCK = 96 << 10, BLOCKS = 600 }; /* larger ones would not be the arena's */
   void *volatile blocks[BLOCKS];

@@ -1,7 +1,8 @@
--- The end of a run: the best few of a task, which were measured one after another, are timed again in turn, so that what
--- disturbs the machine disturbs all alike; the fastest of all is the best. Those that were not timed again and would now be
--- first have to show it: they are timed again beside the best, until the best is one that was, or too many were. Where the
--- machine is disturbed all the time, so that each is far slower than the best was, what was measured before is what counts.
+-- The end of a run: the best few of a task, which were measured one after another, are timed again in turn, so that
+-- what disturbs the machine disturbs all alike; the fastest of all is the best. Those that were not timed again and
+-- would now be first have to show it: they are timed again beside the best, until the best is one that was, or too many
+-- were. Where the machine is disturbed all the time, so that each is far slower than the best was, what was measured
+-- before is what counts.
 local remeasure = {MOST = 5, SECONDS = 0.15, LATE = 1} -- how many are timed again at a time, at most, how long each, and how long after the run's end
 
 local ROUNDS = 4

@@ -1,5 +1,5 @@
--- What the store knows of a task when a run begins: modules that are not measured again, the best so far, training samples for
--- the model, and records of others where the search starts.
+-- What the store knows of a task when a run begins: modules that are not measured again, the best so far, training
+-- samples for the model, and records of others where the search starts.
 local fixed, fixed_order = msched.load "search.fixed", msched.load "search.fixed_order"
 local resume = {}
 
@@ -43,8 +43,8 @@ local function distance(a, b)
   return sum
 end
 
--- Functions of the store that are the task's but for their extents, the nearest first: {id, far}. Those of the run's other
--- tasks are none: their records differ between the start of a run and its continuation.
+-- Functions of the store that are the task's but for their extents, the nearest first: {id, far}. Those of the run's
+-- other tasks are none: their records differ between the start of a run and its continuation.
 local function nearest(task, store)
   local own, list, structure = {}, {}, structure_of(task.func)
   for _, t in ipairs(task.run.tasks) do own[t.workload or ""] = true end
@@ -70,8 +70,8 @@ end
 
 -- ---- The task's own ---------------------------------------------------------------------------------------------
 
--- Records of equal functions, which bear other names: as if they were the task's. A module's hash counts its function's name,
--- so it is made again; what cannot be is left alone.
+-- Records of equal functions, which bear other names: as if they were the task's. A module's hash counts its function's
+-- name, so it is made again; what cannot be is left alone.
 function resume.shared(task, store)
   local list = {}
   for _, w in ipairs(store:workloads(task.func)) do
@@ -88,8 +88,8 @@ function resume.shared(task, store)
   return list
 end
 
--- The task's own, and those it shares, but those that nothing came of yet, and where the order of reductions is fixed those without
--- the note of it; of a module that was measured under two names, its
+-- The task's own, and those it shares, but those that nothing came of yet, and where the order of reductions is fixed
+-- those without the note of it; of a module that was measured under two names, its
 -- own.
 local function records_of(task, store)
   local list, seen = {}, {}
@@ -103,8 +103,8 @@ local function records_of(task, store)
   return list
 end
 
--- Which run of the search the task goes on with: the last of its seed, where it was one of this policy in this space. Its
--- trials, {run, counted}; a later version's numbers are none.
+-- Which run of the search the task goes on with: the last of its seed, where it was one of this policy in this space.
+-- Its trials, {run, counted}; a later version's numbers are none.
 local function find_run(task, own)
   local number, counted, is_other = 0, 0, false
   for _, k in ipairs(own) do
@@ -120,8 +120,8 @@ local function find_run(task, own)
   if is_other then task.run_number = number + 1 end
 end
 
--- Whether any task lacks trials of those that are asked for: of each, or of a function that is cut and its groups together, or of
--- all together.
+-- Whether any task lacks trials of those that are asked for: of each, or of a function that is cut and its groups
+-- together, or of all together.
 local function is_any_lacking(tasks, total)
   local all, of_budget = 0, {}
   for _, t in ipairs(tasks) do
@@ -136,8 +136,8 @@ local function is_any_lacking(tasks, total)
   return false
 end
 
--- Trials are counted over all commands that go on with a run, up to the number that each asks for. A run in which no task lacks
--- any is over: what is asked for then is that many more. total: of all tasks, where it is limited.
+-- Trials are counted over all commands that go on with a run, up to the number that each asks for. A run in which no
+-- task lacks any is over: what is asked for then is that many more. total: of all tasks, where it is limited.
 function resume.count_trials(tasks, total)
   local lacking = is_any_lacking(tasks, total)
   for _, t in ipairs(tasks) do

@@ -77,8 +77,8 @@ end
 
 -- ---- Going on ------------------------------------------------------------------------------------------------------
 
--- Whether others may go on while a task waits for its reference: once the run has a result, or this has taken long. Their
--- proposals would delay the first, being made on the cores that it is built and run on.
+-- Whether others may go on while a task waits for its reference: once the run has a result, or this has taken long.
+-- Their proposals would delay the first, being made on the cores that it is built and run on.
 local FIRST_SECONDS = 2
 
 local function others_may(run, task, asked)

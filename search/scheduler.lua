@@ -1,14 +1,16 @@
 -- Which task goes on. Each is resumed once, in order; from then on
---   gain          that one which has most to gain: its weight, times the seconds that its best is above a bound which no
---                 kernel passes, times how often its last iterations found a better one;
+--   gain          that one which has most to gain: its weight, times the seconds that its best is above a bound which
+--                 no kernel passes, times how often its last iterations found a better one;
 --   round-robin   in turn.
--- A task that nothing is known of comes first; one that is over never comes. What decides is in the tasks' results alone.
+-- A task that nothing is known of comes first; one that is over never comes. What decides is in the tasks' results
+-- alone.
 local schedulers = {}
 
 local WINDOW = 4 -- iterations that count as the last
 
--- A machine of each kind that is faster than any: so the bound holds, without a measurement, everywhere alike. What it does
--- in a second, of operations on elements of so many bytes, and of bytes. tiles: whether units that multiply tiles may do them.
+-- A machine of each kind that is faster than any: so the bound holds, without a measurement, everywhere alike. What it
+-- does in a second, of operations on elements of so many bytes, and of bytes. tiles: whether units that multiply tiles
+-- may do them.
 local HERTZ, PIPES, BYTES_A_CYCLE = 6.5e9, 2, 128
 local TILES = 8 -- times as much as vectors do
 local FASTEST = {
@@ -19,8 +21,9 @@ local FASTEST = {
 }
 local OF_TILES = {"int8 products", "bfloat16 products", "float16 products"}
 
--- The roofline of a function on a target: the operations that it does and the bytes that it moves, and how many of either a
--- second no kernel passes: arithmetic in full vectors on all cores, each byte read or written once from the nearest cache.
+-- The roofline of a function on a target: the operations that it does and the bytes that it moves, and how many of
+-- either a second no kernel passes: arithmetic in full vectors on all cores, each byte read or written once from the
+-- nearest cache.
 -- Source: Williams et al., "Roofline", CACM 2009.
 function schedulers.roof(func, target)
   local work, least, tiles = func:work(), 8, false
@@ -45,8 +48,8 @@ function schedulers.measure_again(task)
   if task.limit and task.measure_limit then task.limit = task.measure_limit(task.limit) or task.limit end
 end
 
--- Whether the best of a task has this share of its roofline. Before it is said of what was measured, that is measured again: a
--- machine that was busy then seems to reach less than it does.
+-- Whether the best of a task has this share of its roofline. Before it is said of what was measured, that is measured
+-- again: a machine that was busy then seems to reach less than it does.
 function schedulers.is_near_roofline(task, share)
   local best = task:best(1)[1]
   local function is_near() return best ~= nil and best.seconds * share <= roofline_of(task) end

@@ -77,8 +77,8 @@ bool search_features(struct tir *scheduled, tir_func f, float **rows, uint32_t *
  * What a model says depends on the kind, the seed, the file it came from and the training samples so far, in their order;
  * not on how many were given at a time, nor on the time that learning takes. Not thread-safe: one caller at a time. */
 struct search_model;
-/* What a measured candidate teaches: rows x search_feature_count() features, borrowed for the call. It is left out where
- * there are none, or where they or the seconds are no finite numbers. */
+/* What a measured candidate teaches: rows x search_feature_count() features, borrowed for the call. It is left out
+ * where there are none, or where they or the seconds are no finite numbers. */
 struct search_lesson {
   const float *features;
   uint32_t rows;
@@ -166,9 +166,9 @@ struct search_machine { /* in cycles of one core, and bytes; rules/targets.lua h
   struct search_gpu gpu; /* with multiprocessors: the machine is one, and nothing else of it is used */
 };
 struct search_draft;
-/* workload: borrowed for the call, and names are interned in it. Draws that are open in the sketch are drawn by the seed
- * 1; what the model does not vary (compute locations, tiles of loops that others' decisions size) stays so, and may have to be
- * repaired. NULL: the sketch is refused. */
+/* workload: borrowed for the call, and names are interned in it. Draws that are open in the sketch are drawn by the
+ * seed 1; what the model does not vary (compute locations, tiles of loops that others' decisions size) stays so, and
+ * may have to be repaired. NULL: the sketch is refused. */
 struct search_draft *search_draft_new(struct tir *workload, const struct vm_trace *sketch,
                                       const struct vm_intrinsics *intrinsics, const struct search_machine *machine,
                                       ms_error *err);
@@ -192,16 +192,16 @@ struct search_drafted {
   struct vm_trace *trace; /* the caller's */
 };
 /* The cheapest, at most `most` and `each` of one tile, in rising order: of all candidates where they are no more than
- * `budget`, else of about so many, drawn by the seed and led downhill. A candidate of more than SEARCH_DRAFT_NESTS nests
- * counts as often as it has so many. stop: NULL, or: it returns soon with the best so far when *stop is no longer 0.
- * Returns their number. */
+ * `budget`, else of about so many, drawn by the seed and led downhill. A candidate of more than SEARCH_DRAFT_NESTS
+ * nests counts as often as it has so many. stop: NULL, or: it returns soon with the best so far when *stop is no longer
+ * 0. Returns their number. */
 enum { SEARCH_DRAFT_NESTS = 8 };
 uint32_t search_draft_best(const struct search_draft *draft, uint64_t seed, uint64_t budget, uint32_t most,
                            uint32_t each, const volatile int *stop, struct search_drafted *out);
 
-/* Proposals of many sketches, and many estimates, on several threads, the caller's among them. What comes of each depends on it
- * alone, not on the others or the number of threads. Where *stop (NULL: nothing) is no longer 0 they return soon, and the rest
- * is as if it were refused. */
+/* Proposals of many sketches, and many estimates, on several threads, the caller's among them. What comes of each
+ * depends on it alone, not on the others or the number of threads. Where *stop (NULL: nothing) is no longer 0 they
+ * return soon, and the rest is as if it were refused. */
 struct search_draft_job {
   const struct vm_trace *trace; /* borrowed for the call: a sketch, as search_draft_new takes it */
   bool draw_anew;               /* all its draws are drawn first, by seed and candidate */

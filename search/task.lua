@@ -1,6 +1,6 @@
 -- A task: a function that is tuned, its state, and the results of its candidates. It is the environment of its
--- policy: func, target, seed, iteration, sketches, mutators {{part, weight}…}, batch, bound, asked (whether a number of trials
--- was), model (where the policy needs one), and the methods below down to `measure`.
+-- policy: func, target, seed, iteration, sketches, mutators {{part, weight}…}, batch, bound, asked (whether a number of
+-- trials was), model (where the policy needs one), and the methods below down to `measure`.
 local space, refusals = msched.load "rules.space", msched.load "rules.refusals"
 local policies, schedulers, fixed = msched.load "search.policy", msched.load "search.scheduler", msched.load "search.fixed"
 
@@ -27,8 +27,8 @@ end
 -- A model where the policy declared that it needs none.
 local no_model = setmetatable({}, {__index = function() error("the policy uses a model: declare it, needs = {model = true}", 2) end})
 
--- func; fields: name, target, weight, trials, seed, batch, most_failures, simulate, policy, policy_timeout, run, log, and what
--- tune.open gave of its space.
+-- func; fields: name, target, weight, trials, seed, batch, most_failures, simulate, policy, policy_timeout, run, log,
+-- and what tune.open gave of its space.
 function Task.new(func, fields)
   local self = setmetatable({
     func = func, iteration = 1, made = 0, done = 0, counted = 0, run_number = 1, waiting = 0, idle = 0, accepted = 0, submitted = 0, recorded = 0, recallable = 0, kept = 0, censored = 0,
@@ -58,7 +58,8 @@ function Task:remaining()
   return left > 0 and left + self.recallable or 0
 end
 
--- Sketch n, from 0, of all: of those listed in turn; where the space is factored by block, a combination of its blocks' choices.
+-- Sketch n, from 0, of all: of those listed in turn; where the space is factored by block, a combination of its blocks'
+-- choices.
 function Task:sketch(n)
   if not self.product then return self.sketches[n % #self.sketches + 1] end
   local sketch, why = self.product:sketch(self.product:combination(self.seed, n))
@@ -83,9 +84,9 @@ function Task:open_space(seed)
   return sketches
 end
 
--- Replays jobs {trace =, resample =}: a list of candidates {trace, hash, features, sketch_trace}, false where one was refused.
--- sketch_trace is the trace before postprocessing: what mutates. A candidate's number, which with the seed decides its
--- draws, depends on the iteration and on how many were made in it before: not on what other runs did.
+-- Replays jobs {trace =, resample =}: a list of candidates {trace, hash, features, sketch_trace}, false where one was
+-- refused. sketch_trace is the trace before postprocessing: what mutates. A candidate's number, which with the seed
+-- decides its draws, depends on the iteration and on how many were made in it before: not on what other runs did.
 function Task:replay(jobs)
   for _, job in ipairs(jobs) do
     job.seed = job.seed or self.seed
@@ -140,11 +141,12 @@ end
 -- The fastest that were measured, {hash, seconds, sketch, candidate, id, full_id}: at most `most`.
 function Task:fastest_few(most) return first_of(self.measured, most) end
 
--- The same, as policies see them: where candidates must not depend on times, all that were asked for, by estimate (fixed.lua).
+-- The same, as policies see them: where candidates must not depend on times, all that were asked for, by estimate
+-- (fixed.lua).
 function Task:best(most) return first_of(self.proposed or self.measured, most) end
 
--- Has candidates measured, as many as there are trials left; those of earlier are not measured again. Gives a list of what
--- came of each: {status =, seconds =}; status is measured, censored, failed, or repeated.
+-- Has candidates measured, as many as there are trials left; those of earlier are not measured again. Gives a list of
+-- what came of each: {status =, seconds =}; status is measured, censored, failed, or repeated.
 function Task:measure(candidates)
   if type(candidates) ~= "table" then error(string.format("env:measure takes a list of candidates, as env:replay gives them, not a %s", type(candidates)), 2) end
   for i, c in ipairs(candidates) do

@@ -22,9 +22,9 @@ end
 
 local LOOKED = 8 -- so many that can be built are looked at before one that is not clean is taken
 
--- Whether nothing that the assembler says of a kernel makes it slow: registers that spill, arrays of a thread in memory,
--- products that wait for one another. Where the estimate has that many spills, ptxas is not asked.
--- What no assembler has seen is else taken as it is; nil and why: a block takes more than the target has.
+-- Whether nothing that the assembler says of a kernel makes it slow: registers that spill, arrays of a thread in
+-- memory, products that wait for one another. Where the estimate has that many spills, ptxas is not asked. What no
+-- assembler has seen is else taken as it is; nil and why: a block takes more than the target has.
 local function is_clean(kernel, target)
   if not target.arch then return true end
   for _, k in ipairs(kernel:resources()) do if k.foreseen_spills then return false end end

@@ -1,7 +1,7 @@
--- A function that is cut into groups (groups.lua), as a task whose parts are the tasks of its groups. The trials that are asked for
--- are those of all of them: some are kept for the whole, the others are its parts'. When these are over, the policy below composes
--- the best of each part (compose.lua), has that measured, and tries the next best of those parts that take most of the time: in the
--- whole, caches hold what they do not hold where a part runs alone.
+-- A function that is cut into groups (groups.lua), as a task whose parts are the tasks of its groups. The trials that
+-- are asked for are those of all of them: some are kept for the whole, the others are its parts'. When these are over,
+-- the policy below composes the best of each part (compose.lua), has that measured, and tries the next best of those
+-- parts that take most of the time: in the whole, caches hold what they do not hold where a part runs alone.
 local compose, untuned = msched.load "search.compose", msched.load "search.untuned"
 
 local whole = {PARTS_TIME = 0.85} -- of a run's seconds: after these its parts leave the rest to it
@@ -40,14 +40,16 @@ end
 
 -- ---- Choices of a part -------------------------------------------------------------------------------------------
 
--- What a part is without a measurement: the store's, or else the top-ranked candidate of the analytical model, or else as it was written. And why, where that.
+-- What a part is without a measurement: the store's, or else the top-ranked candidate of the analytical model, or else
+-- as it was written. And why, where that.
 function whole.choice(part)
   if part.fastest then return part.fastest.trace end
   local c, why = untuned.choice(part)
   return c and c.trace or msched.schedule(part.func).trace, not c and why or nil
 end
 
--- The fastest traces of a part; without any its choice above, which comes after those too, where none of them can be composed.
+-- The fastest traces of a part; without any its choice above, which comes after those too, where none of them can be
+-- composed.
 local function traces_of(part)
   local list = {}
   for _, m in ipairs(part:best(CHOICES)) do
@@ -79,7 +81,8 @@ end
 
 -- ---- The whole ---------------------------------------------------------------------------------------------------
 
--- A candidate with the choices as they are, but of one of them number `at`; nil, why, and of which part, where that cannot be composed.
+-- A candidate with the choices as they are, but of one of them number `at`; nil, why, and of which part, where that
+-- cannot be composed.
 local function candidate(task, choices, changed, at)
   local trace_of = {}
   for _, c in ipairs(choices) do trace_of[c.part.func] = c.traces[c == changed and at or c.at] end
@@ -89,8 +92,8 @@ local function candidate(task, choices, changed, at)
   return {trace = made.trace, sketch_trace = made.trace, hash = made:hash(), candidate = task.iteration << task.NUMBERS | task.made}
 end
 
--- The first composition that can be made: where a part's trace cannot be done to the whole, its next one, and in the end the part as
--- it was written.
+-- The first composition that can be made: where a part's trace cannot be done to the whole, its next one, and in the
+-- end the part as it was written.
 local function first_candidate(task, choices)
   local made, why, part = candidate(task, choices)
   for _, c in ipairs(choices) do c.traces[#c.traces + 1] = not made and msched.schedule(c.part.func).trace or nil end

@@ -1,8 +1,8 @@
 -- The analytical policy: it replays the candidates that the analytical model (search/cost/draft.lua) ranks first, and
 -- estimates them again as they are. The cost model learns from measurements; its weight grows with their number. Each
--- iteration measures a few candidates, of distinct register tiles and distinct estimates: the best neighbours of the fastest,
--- the best proposals, and the best of some random candidates. Where the model knows nothing of the target's sketches, the
--- policy is evolutionary.
+-- iteration measures a few candidates, of distinct register tiles and distinct estimates: the best neighbours of the
+-- fastest, the best proposals, and the best of some random candidates. Where the model knows nothing of the target's
+-- sketches, the policy is evolutionary.
 -- Sources: oneDNN, jit_brgemm_conv_utils.cpp, est_eff; Zhang et al., "Droplet search", TACO 2023.
 local steps, draft, evolutionary = msched.load "search.policy.steps", msched.load "search.cost.draft", msched.load "search.policy.evolutionary"
 
@@ -50,7 +50,8 @@ local function spread(tried)
 end
 local function any() return true end
 
--- How many of the last iterations brought no gain. Known from what was measured, so that a run that goes on again knows it.
+-- How many of the last iterations brought no gain. Known from what was measured, so that a run that goes on again knows
+-- it.
 local function idle_of(env)
   local bests, least, idle = {}, math.huge, 0
   for _, m in ipairs(env:best(math.huge)) do
@@ -65,8 +66,8 @@ local function idle_of(env)
   return idle
 end
 
--- What is one step away from the fastest, by what it costs. What that is depends on the one it is around alone, numbers of
--- candidates too, so it stays while that is among them: `around`, by hash.
+-- What is one step away from the fastest, by what it costs. What that is depends on the one it is around alone, numbers
+-- of candidates too, so it stays while that is among them: `around`, by hash.
 local function look_around(env, around)
   local list, before = {}, {}
   for hash, near in pairs(around) do before[hash], around[hash] = near, nil end
@@ -83,8 +84,8 @@ local function look_around(env, around)
   return draft.ranked(env.func, env.target, list, nil, env.jobs)
 end
 
--- What is measured now; what registers will not hold only where the space has nothing else. Without gain it looks around more
--- of the fastest.
+-- What is measured now; what registers will not hold only where the space has nothing else. Without gain it looks
+-- around more of the fastest.
 local function choose(env, drafts, around)
   local known, chosen, most = #env:best(math.huge), {}, env.iteration == 1 and FIRST or ROUND
   local least, tried = drafts[1].cost or 1, {}

@@ -1,5 +1,5 @@
--- Simulated annealing: each candidate is a random step from one that was measured, which is drawn with a chance that falls
--- with its time, the more steeply the later it is; in the end only the fastest are left to start from.
+-- Simulated annealing: each candidate is a random step from one that was measured, which is drawn with a chance that
+-- falls with its time, the more steeply the later it is; in the end only the fastest are left to start from.
 -- Source: Kirkpatrick, Gelatt, Vecchi, "Optimization by simulated annealing", Science 1983.
 local steps = msched.load "search.policy.steps"
 

@@ -1,5 +1,5 @@
--- Coordinate descent: all that is one step in one draw away from the fastest three, again and again; where all of that is
--- known, fresh draws.
+-- Coordinate descent: all that is one step in one draw away from the fastest three, again and again; where all of that
+-- is known, fresh draws.
 -- Source: Zhang et al., "Droplet search", TACO 2023.
 local steps = msched.load "search.policy.steps"
 

@@ -1,5 +1,5 @@
--- Every candidate once, of all sketches in turn, spread over the space from the start: a sketch's candidates, numbered in
--- mixed radix, are taken in steps of about the golden section of their number.
+-- Every candidate once, of all sketches in turn, spread over the space from the start: a sketch's candidates, numbered
+-- in mixed radix, are taken in steps of about the golden section of their number.
 local steps = msched.load "search.policy.steps"
 
 local function gcd(a, b)

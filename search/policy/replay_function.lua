@@ -1,5 +1,5 @@
--- Opens the space again for each candidate, with a seed of its own, and takes one of the sketches as sampled there. Rules then
--- decide again by the numbers that they sample, which the replay of a trace cannot do.
+-- Opens the space again for each candidate, with a seed of its own, and takes one of the sketches as sampled there.
+-- Rules then decide again by the numbers that they sample, which the replay of a trace cannot do.
 -- Source: Shao et al., NeurIPS 2022, section 4 ("replay-func" of MetaSchedule).
 local MOST = 8 -- spaces that are opened at a time
 

@@ -46,8 +46,8 @@ local function least_prime(n)
   for p = 2, n do if n % p == 0 then return p end end
 end
 
--- Decisions one step away: the choice before or after; the least prime factor of one part moved to another; of places, the
--- one before or after, the outermost loop, and the two that are none.
+-- Decisions one step away: the choice before or after; the least prime factor of one part moved to another; of places,
+-- the one before or after, the outermost loop, and the two that are none.
 local function near(draw)
   local list = {}
   if draw.kind == "SampleCategorical" and draw.decision then
