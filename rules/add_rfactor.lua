@@ -8,8 +8,8 @@ local function reduces_once(sch, block)
   return count == 1
 end
 
--- The partial results' own iteration goes last, so that wherever they are computed they are a vector, to which each step of
--- the reduction adds. Of several reductions that were fused, how many iterations there are is up to the draw.
+-- The partial results' own iteration goes last, so that wherever they are computed they are a vector, to which each
+-- step of the reduction adds. Of several reductions that were fused, how many iterations there are is up to the draw.
 local function put_lanes_last(sch, partial)
   local order = {}
   for i = 1, #sch:iter_kinds(partial) - 1 do order[i] = i end

@@ -22,7 +22,8 @@ end
 
 local function fuse(sch, loops, first, last) return sch:fuse(table.move(loops, first, last, 1, {})) end
 
--- The loops below those that are bound to blocks become threads: as many iterations as there may be, the rest around them.
+-- The loops below those that are bound to blocks become threads: as many iterations as there may be, the rest around
+-- them.
 local function bind_below(sch, loops, last_block, p, factor_of)
   local last = last_fusible(sch, loops, last_block + 1)
   if last <= last_block then return sch:bind(sch:add_unit_loop(loops[last_block + 1]), "threadIdx.x") end

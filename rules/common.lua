@@ -30,7 +30,8 @@ function common.is_tiled(sch, block)
   return sch:annotation(block, "meta_schedule.tiling_structure") ~= nil or common.is_register_tile(sch, block) or sch:annotation(block, common.SPATIAL) ~= nil
 end
 
--- The names of the blocks that have an annotation, as a set; nil: none has it. No handle is got, which the trace would have.
+-- The names of the blocks that have an annotation, as a set; nil: none has it. No handle is got, which the trace would
+-- have.
 function common.names_with(sch, annotation)
   local names
   for _, name in ipairs(sch:blocks_with(annotation)) do
@@ -43,8 +44,8 @@ end
 -- The block is not to be inlined.
 function common.is_kept(sch, block) return sch:annotation(block, common.INLINE) == "disable" end
 
--- Tiling pays in a reduction where a region read leaves out a spatial iteration of more than one value: its elements are
--- used again and again.
+-- Tiling pays in a reduction where a region read leaves out a spatial iteration of more than one value: its elements
+-- are used again and again.
 function common.needs_tiling(sch, block)
   if common.is_tiled(sch, block) or #sch:writes(block) ~= 1 or not sch:is_trivial(block) then return false end
   local kinds, extents, reduces = sch:iter_kinds(block), sch:iter_extents(block), false
@@ -67,8 +68,8 @@ end
 -- No rule has tiled the block yet, and tiling it pays.
 function common.can_tile(sch, block) return not sch:is_root(block) and common.is_nest(sch, block) and common.needs_tiling(sch, block) end
 
--- A reduction that has too little to do in parallel over space: one that is worth tiling has less space than it reduces and
--- no more than so many jobs; another reduces more than one value, and than `least`. Either by a known reducer.
+-- A reduction that has too little to do in parallel over space: one that is worth tiling has less space than it reduces
+-- and no more than so many jobs; another reduces more than one value, and than `least`. Either by a known reducer.
 function common.needs_rfactor(sch, block, jobs, least)
   if #sch:writes(block) < 1 or not sch:has_init(block) or not sch:is_trivial(block) then return false end
   local spatial, reduce = common.lengths(sch, block)

@@ -10,8 +10,8 @@ local function thread_loop(sch, block)
   end
 end
 
--- The first consumer, its loops, and the number of the one that the block can be computed in: as deep as both have spatial
--- loops, and around all consumers. nil: there is none.
+-- The first consumer, its loops, and the number of the one that the block can be computed in: as deep as both have
+-- spatial loops, and around all consumers. nil: there is none.
 local function place(sch, block)
   if #sch:writes(block) ~= 1 or #sch:consumers(block) == 0 then return nil end
   local consumers, kinds = {sch:get_consumers(block)}, common.loop_kinds(sch, block)

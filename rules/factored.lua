@@ -1,10 +1,10 @@
--- A space factored by block. Where many blocks of a function may be scheduled in many ways, the sketches are the product of
--- the blocks' choices: too many to make all of them. The rules were applied with one block at a time having its choices
--- and all others their first (space.lua); what they recorded is cut into pieces, one a site: a rule on a block. A sketch is
--- a combination, the number of a choice for each block; it is made of the pieces when it is asked for. A choice is known by the
--- sites where it has other pieces than the first choices have; where it has no piece of its own, the first's stays. So
--- the combinations are traces like any other. Where two choices have different pieces for a third block, their
--- combination is refused; what does not fit together otherwise is refused when it is replayed.
+-- A space factored by block. Where many blocks of a function may be scheduled in many ways, the sketches are the
+-- product of the blocks' choices: too many to make all of them. The rules were applied with one block at a time having
+-- its choices and all others their first (space.lua); what they recorded is cut into pieces, one a site: a rule on a
+-- block. A sketch is a combination, the number of a choice for each block; it is made of the pieces when it is asked
+-- for. A choice is known by the sites where it has other pieces than the first choices have; where it has no piece of
+-- its own, the first's stays. So the combinations are traces like any other. Where two choices have different pieces
+-- for a third block, their combination is refused; what does not fit together otherwise is refused when it is replayed.
 local factored = {}
 
 local Factored = {}
@@ -12,8 +12,8 @@ Factored.__index = Factored
 
 -- ---- Pieces --------------------------------------------------------------------------------------------------------
 
--- Sites whose pieces use what is given in one before them, as a number that is drawn once for two blocks, are one site with
--- all between. ends: the sites after which a trace is cut.
+-- Sites whose pieces use what is given in one before them, as a number that is drawn once for two blocks, are one site
+-- with all between. ends: the sites after which a trace is cut.
 local function join_sites(states, ends)
   for _, state in ipairs(states) do
     local starts = {} -- of the sites that are left
@@ -29,8 +29,8 @@ local function join_sites(states, ends)
   return true
 end
 
--- The group of each block, by name, where blocks of a joined site are in one, and those of `before`; and whether these are others
--- than before.
+-- The group of each block, by name, where blocks of a joined site are in one, and those of `before`; and whether these
+-- are others than before.
 local function groups_of(sites, ends, before)
   local groups, changed, first = {}, false, nil
   for _, name in ipairs(sites) do groups[name] = before[name] or name end
@@ -66,8 +66,9 @@ local function choice_of(pieces, first)
   return own
 end
 
--- states: {trace =, own =, marks =} as space.lua gives them, the first with the first choice of every block; sites: the block
--- of each site; groups: what they were walked with. nil: the traces cannot be cut so; and the groups to walk with, if others will do.
+-- states: {trace =, own =, marks =} as space.lua gives them, the first with the first choice of every block; sites: the
+-- block of each site; groups: what they were walked with. nil: the traces cannot be cut so; and the groups to walk
+-- with, if others will do.
 function factored.new(states, sites, groups)
   local ends, by_name, changed = {}, {}, nil
   for site = 1, #sites do ends[site] = true end
@@ -128,8 +129,8 @@ function Factored:size()
   return math.tointeger(size) or size
 end
 
--- The piece that a combination has at a place of self.used; nil and why: two choices want different ones. What the block of
--- the site chose goes before what others' choices make of it.
+-- The piece that a combination has at a place of self.used; nil and why: two choices want different ones. What the
+-- block of the site chose goes before what others' choices make of it.
 function Factored:piece_at(place, combination)
   local own = place.own and self.blocks[place.own].choices[combination[place.own]][place.site]
   if own then return own end
@@ -156,8 +157,8 @@ function Factored:sketch(combination)
   return msched.join_traces(pieces)
 end
 
--- The combination of candidate n, from 0: so many in a row have every choice of every block, and which meet is drawn by the
--- seed.
+-- The combination of candidate n, from 0: so many in a row have every choice of every block, and which meet is drawn by
+-- the seed.
 function Factored:combination(seed, n)
   local combination = {}
   for b, block in ipairs(self.blocks) do
@@ -202,8 +203,8 @@ end
 
 -- ---- Steps from one to another -------------------------------------------------------------------------------------
 
--- A trace of this combination, `from` one of another: the pieces that both have keep their decisions. given: what has the
--- decisions of the others, {combination_of's ranges, trace}; nil: they are open. nil: the combination is refused.
+-- A trace of this combination, `from` one of another: the pieces that both have keep their decisions. given: what has
+-- the decisions of the others, {combination_of's ranges, trace}; nil: they are open. nil: the combination is refused.
 local function change(self, trace, ranges, combination, given)
   local pieces = {}
   for n, place in ipairs(self.used) do
@@ -235,7 +236,8 @@ function Factored:neighbours(trace)
   return list
 end
 
--- Another choice of one block, by the stream; or, of two traces, the other's choice with its decisions, where they differ.
+-- Another choice of one block, by the stream; or, of two traces, the other's choice with its decisions, where they
+-- differ.
 function Factored:mutate(trace, stream, other)
   local combination, ranges = self:combination_of(trace)
   if not combination then return nil end

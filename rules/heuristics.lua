@@ -1,13 +1,17 @@
--- What ms.auto_schedule decides by, as data: `ms.heuristics`, which users may change for all calls, or for one by its option
--- `heuristics`.
---   rules       in the order they are applied, each with the patterns it is for (patterns.lua), "root" for a whole function
---   kept        schedules that go on where rules leave a choice: those with the lowest estimates; they make up a template
---   explored    candidates of a schedule that are estimated while rules are applied, shared by its blocks: each costs as much
+-- What ms.auto_schedule decides by, as data: `ms.heuristics`, which users may change for all calls, or for one by its
+-- option `heuristics`.
+--   rules       in the order they are applied, each with the patterns it is for (patterns.lua), "root" for a whole
+--               function
+--   kept        schedules that go on where rules leave a choice: those with the lowest estimates; they make up a
+--               template
+--   explored    candidates of a schedule that are estimated while rules are applied, shared by its blocks: each costs
+--               as much
 --   filled      and of a template's schedule, when its numbers are chosen, of all blocks together
 --   replayed    proposals of a template that are replayed, and estimated as they are
 --   each        of these, of one register tile
---   known       of a template that an earlier function filled, what is filled again: its `kept` cheapest schedules, with so many
---               `filled`, `replayed` and `each` as above; and what is one step away from `around` of the cheapest, `downhill` times
+--   known       of a template that an earlier function filled, what is filled again: its `kept` cheapest schedules,
+--               with so many `filled`, `replayed` and `each` as above; and what is one step away from `around` of the
+--               cheapest, `downhill` times
 --   parameters  of rules, by name, in place of the target's (targets.lua)
 --   machine     numbers of the estimate, in place of the target's; search.h has the words
 return {

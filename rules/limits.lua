@@ -1,10 +1,10 @@
--- What tiles may be so that a GPU launches them: asserted of the drawn numbers by multi-level tiling, so that a draw that
--- verify_gpu_code would refuse is not made. Each draw is held against what is drawn so far, the rest at its least: a tile
--- that cannot be right any more is left at once.
+-- What tiles may be so that a GPU launches them: asserted of the drawn numbers by multi-level tiling, so that a draw
+-- that verify_gpu_code would refuse is not made. Each draw is held against what is drawn so far, the rest at its least:
+-- a tile that cannot be right any more is left at once.
 local limits = {}
 
--- How many elements a region's extent grows by in each dimension as a loop advances by one, from how far its start moves
--- in all: {dimension = elements}; nil: it does not come apart.
+-- How many elements a region's extent grows by in each dimension as a loop advances by one, from how far its start
+-- moves in all: {dimension = elements}; nil: it does not come apart.
 local function growth(stride, shape)
   local unit, units = 1, {}
   for d = #shape, 1, -1 do units[d], unit = unit, unit * math.max(shape[d], 1) end
@@ -15,8 +15,8 @@ local function growth(stride, shape)
   return left == 0 and list or nil
 end
 
--- The regions that the block reads, not counting its result: {bytes, extents, grows = a table of dimensions for each loop}.
--- nil: one is not known.
+-- The regions that the block reads, not counting its result: {bytes, extents, grows = a table of dimensions for each
+-- loop}. nil: one is not known.
 local function reads_of(sch, block, loops)
   local list, result, reads = {}, sch:writes(block)[1].buffer, sch:reads(block)
   for _, l in ipairs(loops) do
@@ -33,8 +33,8 @@ local function reads_of(sch, block, loops)
   return others
 end
 
--- What is to be asserted of a block's loops, before they are split: p, the parameters of tiling.lua; levels of the kinds
--- S and R; least: the fewest threads. nil: nothing.
+-- What is to be asserted of a block's loops, before they are split: p, the parameters of tiling.lua; levels of the
+-- kinds S and R; least: the fewest threads. nil: nothing.
 function limits.new(sch, block, p, levels, kinds, loops, least)
   local self = {p = p, levels = levels, kinds = kinds, least = least, factors = {}, extents = {}, sch = sch}
   for i, l in ipairs(loops) do
@@ -69,7 +69,8 @@ function limits:spatial(wanted)
   return product(all)
 end
 
--- Bytes of shared memory: what is read under the loops of the level that caches are filled at, by all threads of a block.
+-- Bytes of shared memory: what is read under the loops of the level that caches are filled at, by all threads of a
+-- block.
 function limits:shared()
   local axes, terms = self.p.binds, {}
   local function inside(level) return level > self.p.read.levels[1] or axes[level] and not axes[level]:find("blockIdx", 1, true) end
@@ -95,7 +96,8 @@ function limits:drawn(at, factors)
   if self.reads and #self.reads > 0 then self.sch:assert(string.format("%s <= %d", self:shared(), self.p.limits.shared_bytes)) end
 end
 
--- The schedule, in which so many versions of each cache live at a time, if the loops that reduce at the level run more than once.
+-- The schedule, in which so many versions of each cache live at a time, if the loops that reduce at the level run more
+-- than once.
 function limits:hold_versions(sch, versions, level)
   if not self.reads or #self.reads == 0 then return end
   local trips = {}

@@ -1,16 +1,17 @@
--- Multi-level tiling for tensor cores: a sum of products of two inputs, which warps compute by an intrinsic on fragments.
--- What of the block is in both inputs, in one and the result, or in the inputs alone, becomes the four iterations of a
--- product of matrices (the copies that index by them are inlined again); tiles are loaded to shared memory by all threads
--- of a block, from there to fragments by warps. Opens what each group that fits makes, and the block as it was.
--- Parameters: those of tiling.lua; groups of intrinsics, each {inputs, output, multiples = {m, n, k}, scopes = {a, b, c}, fill,
--- load_a, load_b, sync, store, by_columns, padding, read_scope, inner = {m, n}, pipeline}: types of the elements, what the extents are
--- multiples of, storage scopes of fragments; whether tiles of the second input lie by columns; the elements by which rows of
--- tiles are padded, or the scope of swizzled tiles; how many products' rows and columns a warp loads at once, where it is more than
--- one; whether copies of tiles run ahead of the products. Groups without loads also have {sync_by_columns, structure, warps, stages,
--- registers, beside, boxes}: products of so many warps at once, of tiles as they lie in shared memory (the second input's by columns
--- where its own rows do); stages of the pipeline; registers of a thread for one fragment of accumulators, and beside all of them;
--- boxes: choices of whether one thread issues TMA bulk tensor copies, 1, or all threads copy, 0; producer: choices of whether that
--- thread is of a producer warp group, 1, or of a consumer, 0.
+-- Multi-level tiling for tensor cores: a sum of products of two inputs, which warps compute by an intrinsic on
+-- fragments. What of the block is in both inputs, in one and the result, or in the inputs alone, becomes the four
+-- iterations of a product of matrices (the copies that index by them are inlined again); tiles are loaded to shared
+-- memory by all threads of a block, from there to fragments by warps. Opens what each group that fits makes, and the
+-- block as it was. Parameters: those of tiling.lua; groups of intrinsics, each {inputs, output, multiples = {m, n, k},
+-- scopes = {a, b, c}, fill, load_a, load_b, sync, store, by_columns, padding, read_scope, inner = {m, n}, pipeline}:
+-- types of the elements, what the extents are multiples of, storage scopes of fragments; whether tiles of the second
+-- input lie by columns; the elements by which rows of tiles are padded, or the scope of swizzled tiles; how many
+-- products' rows and columns a warp loads at once, where it is more than one; whether copies of tiles run ahead of the
+-- products. Groups without loads also have {sync_by_columns, structure, warps, stages, registers, beside, boxes}:
+-- products of so many warps at once, of tiles as they lie in shared memory (the second input's by columns where its own
+-- rows do); stages of the pipeline; registers of a thread for one fragment of accumulators, and beside all of them;
+-- boxes: choices of whether one thread issues TMA bulk tensor copies, 1, or all threads copy, 0; producer: choices of
+-- whether that thread is of a producer warp group, 1, or of a consumer, 0.
 -- Source: Feng et al., "TensorIR", ASPLOS 2023, section 4.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
 
@@ -127,8 +128,8 @@ local function add_tiles(state, copies, group, p)
   tiling.run_ahead(sch, loop, group.stages, true, boxes, producer)
 end
 
--- Inputs are loaded to shared memory, and from there to fragments under the second level of reductions. Rows of tiles are set
--- padded or swizzled, so that threads which load a fragment have no bank conflicts.
+-- Inputs are loaded to shared memory, and from there to fragments under the second level of reductions. Rows of tiles
+-- are set padded or swizzled, so that threads which load a fragment have no bank conflicts.
 local function add_fragments(state, classes, copies, group, p)
   local sch = state.sch
   local caches = tiling.add_read_caches(state, p.read.levels[1], p, group.read_scope)
@@ -170,8 +171,8 @@ local GROUP_REGISTERS, MOST_REGISTERS = 512, 240
 
 local function product(list) return #list > 0 and table.concat(list, " * ") or "1" end
 
--- Splits as tiling.split does, and holds draws against what a block has: registers for its sums and theirs at a time, shared memory for
--- tiles, those that run ahead among them, and for sums on their way out.
+-- Splits as tiling.split does, and holds draws against what a block has: registers for its sums and theirs at a time,
+-- shared memory for tiles, those that run ahead among them, and for sums on their way out.
 local function split_within(group, batch, shared_bytes)
   local groups, inner, tiles = {}, {}, {[batch + 1] = tostring(group.multiples.m), [batch + 2] = tostring(group.multiples.n)}
   local function hold(sch)

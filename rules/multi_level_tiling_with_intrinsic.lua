@@ -1,6 +1,6 @@
--- Multi-level tiling around a tensor intrinsic: the innermost iterations are as many as its description has, and become a
--- block of their own, which rewrite_tensorize has done by the intrinsic. Opens what each of the intrinsics makes that fits,
--- and the block as it was. Parameters: those of tiling.lua, and intrinsics, a list of names.
+-- Multi-level tiling around a tensor intrinsic: the innermost iterations are as many as its description has, and become
+-- a block of their own, which rewrite_tensorize has done by the intrinsic. Opens what each of the intrinsics makes that
+-- fits, and the block as it was. Parameters: those of tiling.lua, and intrinsics, a list of names.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
 
 -- The schedules that one intrinsic makes of the block: none where it does not fit.

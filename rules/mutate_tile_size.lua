@@ -1,5 +1,5 @@
--- Moves a factor between two parts of one tile, or draws again a number that a loop is split by, how many elements a thread loads
--- at once, or where the init of register tiles goes.
+-- Moves a factor between two parts of one tile, or draws again a number that a loop is split by, how many elements a
+-- thread loads at once, or where the init of register tiles goes.
 local common = msched.load "rules.common"
 
 local NOTED = {["meta_schedule.cooperative_fetch"] = true, ["msched.init_before_tiles"] = true, [""] = true} -- what such numbers are noted as; "": nothing

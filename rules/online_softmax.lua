@@ -1,7 +1,8 @@
--- Makes one pass of a softmax's two reductions: the maximum of a row and the sum of the exponentials of the distances to it,
--- kept together and scaled where the maximum grows. Opens two schedules: as it was, and so. A row then comes from memory twice,
--- not three times, and no exponentials are kept between; but each is computed twice, by the sum and by what divides by it. It
--- pays where rows do not stay in a cache from one pass to the next: of shorter ones nothing is opened.
+-- Makes one pass of a softmax's two reductions: the maximum of a row and the sum of the exponentials of the distances
+-- to it, kept together and scaled where the maximum grows. Opens two schedules: as it was, and so. A row then comes
+-- from memory twice, not three times, and no exponentials are kept between; but each is computed twice, by the sum and
+-- by what divides by it. It pays where rows do not stay in a cache from one pass to the next: of shorter ones nothing
+-- is opened.
 -- Source: Milakov & Gimelshein, "Online normalizer calculation for softmax", 2018.
 local common = msched.load "rules.common"
 
@@ -27,7 +28,8 @@ local function producers_where(sch, block, holds)
   return list
 end
 
--- The name of the block that computes the exponentials, where that is not the sum itself; false: it is the sum. nil: neither.
+-- The name of the block that computes the exponentials, where that is not the sum itself; false: it is the sum. nil:
+-- neither.
 local function find_exponentials(sch, sum)
   if sch:has_call(sum, "exp") then return false end
   return producers_where(sch, sum, function(b) return sch:is_spatial(b) and sch:has_call(b, "exp") and sch:can_inline(b) end)[1]

@@ -2,7 +2,8 @@
 --   direct_compute     each element once, of what lies in order: inlined where it can be, else parallel and in vectors
 --   simple_reduction   a reduction that uses no element of its inputs again: parallel, if need be in parts
 --   complex_reduction  a reduction whose inputs are used again and again: tiled
---   location_tunable   elements that others use, which branch, are dear, or lie in another order: computed where it pays
+--   location_tunable   elements that others use, which branch, are dear, or lie in another order: computed where it
+--                      pays
 -- Source: "Auto Scheduler" RFC of TVM, 2019 (its four patterns of read and write).
 local common = msched.load "rules.common"
 

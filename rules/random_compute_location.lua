@@ -1,5 +1,5 @@
--- Draws where a block that was left alone shall be computed: inside a loop of its consumers, inlined, or where it is. So
--- too where the partial results of a factored reduction are computed, after its result's own place.
+-- Draws where a block that was left alone shall be computed: inside a loop of its consumers, inlined, or where it is.
+-- So too where the partial results of a factored reduction are computed, after its result's own place.
 local common = msched.load "rules.common"
 
 local NOTE = "meta_schedule.random_compute_producer" -- of add_rfactor

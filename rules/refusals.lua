@@ -1,5 +1,5 @@
--- What was refused, by whom and why: a rule's or postprocessor's name, or the instruction's where a trace is replayed; and
--- the code of the instruction's refusal, nil where the rule itself gave nothing.
+-- What was refused, by whom and why: a rule's or postprocessor's name, or the instruction's where a trace is replayed;
+-- and the code of the instruction's refusal, nil where the rule itself gave nothing.
 local refusals = {}
 
 local function key_of(by, code) return code and by .. ": " .. code or by end

@@ -3,16 +3,16 @@
 -- The innermost tile is rows x vectors: the rows are unrolled, the vectors as wide as the machine's, and together they
 -- stay in registers while the innermost reduction runs (lower/promote.c). An input that is read along the vectorized
 -- iteration is copied into a panel, contiguous in the order of use (cache_read under the loop that picks the panel; the
--- buffer shrinks to it in lower/compact.c); one that is read across it, as the weights of a dense layer are, always, and its
--- panel lies along it. Tiles need not divide the extents: the rest runs under a condition, which
--- lowering moves out of the way (lower/partition.c). Packing is a choice of the space: it does not pay when small. Where the
--- reduction is in one piece, results begin tile by tile, in registers, or all that it reduces together before: that is drawn
--- too, and rewrite_reduction_block does it.
+-- buffer shrinks to it in lower/compact.c); one that is read across it, as the weights of a dense layer are, always,
+-- and its panel lies along it. Tiles need not divide the extents: the rest runs under a condition, which lowering moves
+-- out of the way (lower/partition.c). Packing is a choice of the space: it does not pay when small. Where the reduction
+-- is in one piece, results begin tile by tile, in registers, or all that it reduces together before: that is drawn too,
+-- and rewrite_reduction_block does it.
 -- Source: Goto & van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 2008.
 local common = msched.load "rules.common"
 
--- The loops with those of each of the lists, which will be fused, next to one another in front; nil: they follow one another
--- as they are.
+-- The loops with those of each of the lists, which will be fused, next to one another in front; nil: they follow one
+-- another as they are.
 local function together(loops, lists)
   local listed, order, apart = {}, {}, false
   for _, list in ipairs(lists) do
@@ -44,8 +44,8 @@ local function dimension_of(shape, stride)
   end
 end
 
--- Reads that move along the vectorized iteration in another dimension than the last, {index, dimension, rank}: vectors of them
--- would be gathered.
+-- Reads that move along the vectorized iteration in another dimension than the last, {index, dimension, rank}: vectors
+-- of them would be gathered.
 local function crossings(sch, block, inner)
   local list = {}
   local written = sch:writes(block)[1].buffer
@@ -86,9 +86,9 @@ end
 local LONG = 64 -- iterations of a loop of which tiles of rows leave few over
 local FEW = 4 -- rows in all, too few to be in chunks
 
--- The loops of rows: a long one alone; of several that share all that is read along the vectors, where the best is short,
--- all, as one: tiles go on from one line of an image to the next. What writes the result out needs whole windows, and so no
--- such tiles.
+-- The loops of rows: a long one alone; of several that share all that is read along the vectors, where the best is
+-- short, all, as one: tiles go on from one line of an image to the next. What writes the result out needs whole
+-- windows, and so no such tiles.
 local function loops_of_rows(sch, block, spatial, inner, one)
   local rows, reads = choose_rows(sch, block, spatial, inner), panels(sch, block, inner)
   if not rows then return {} end
@@ -132,8 +132,9 @@ local function applies(sch, block)
   return spatial and contiguous(sch, block, spatial) ~= nil
 end
 
--- Where remainders of a loop choose what is read (the taps of a transposed convolution that meet an element), its iterations
--- of one remainder follow one another: the remainder, its phase, is a loop of its own, outside. Gives how many there are.
+-- Where remainders of a loop choose what is read (the taps of a transposed convolution that meet an element), its
+-- iterations of one remainder follow one another: the remainder, its phase, is a loop of its own, outside. Gives how
+-- many there are.
 local function split_phases(sch, block)
   local phases, rest = {}, {}
   for _, l in ipairs {sch:get_loops(block)} do
@@ -171,8 +172,8 @@ local function columns_of(full, vectors, extent, p)
   return p.few_columns and vectors == 1 and extent < full and extent > FEW and extent or full
 end
 
--- Rows that fit beside so many vectors a row: what is left of the registers are an operand's vectors and a broadcast. Few
--- where there are no more, but enough to keep the units busy.
+-- Rows that fit beside so many vectors a row: what is left of the registers are an operand's vectors and a broadcast.
+-- Few where there are no more, but enough to keep the units busy.
 local function rows_for(context, vectors, extent)
   local list, few, most = {}, {}, context.target.vector_registers
   for _, rows in ipairs {2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 28} do
@@ -198,7 +199,8 @@ local function fused(sch, loops) return #loops > 1 and sch:fuse(loops) or loops[
 
 local CHUNKS = {1, 2, 4, 8, 16, 32, 64, 128} -- tiles of rows that share a panel
 
--- Of lines no chunk is one tile, nor far more than there are: quotients that distinguish lines would hide how the loops go.
+-- Of lines no chunk is one tile, nor far more than there are: quotients that distinguish lines would hide how the loops
+-- go.
 local function chunks_of(a)
   if #a.rows < 2 then return CHUNKS end
   local list = {}
@@ -207,9 +209,9 @@ local function chunks_of(a)
 end
 
 
--- From outside: chunks of the other spatial loops and of rows, run in parallel; panels of columns; blocks of the longest
--- reduction; phases, what is left of the other spatial loops, tiles of rows, the reductions, and the register tile.
--- Gives the loops that the panels are packed under, and that the result is written under.
+-- From outside: chunks of the other spatial loops and of rows, run in parallel; panels of columns; blocks of the
+-- longest reduction; phases, what is left of the other spatial loops, tiles of rows, the reductions, and the register
+-- tile. Gives the loops that the panels are packed under, and that the result is written under.
 local function tile(sch, block, a, columns, rows)
   if a.apart then sch:reorder(a.apart) end
   local columns_outer, columns_inner = sch:split(a.inner, {msched.rest, columns})
@@ -245,8 +247,8 @@ local function pack_panels(sch, caches, under)
   return true
 end
 
--- The block in tiles of so many vectors a row, with panels or without, with its padding skipped or as it is; nil: it has no
--- such tiles.
+-- The block in tiles of so many vectors a row, with panels or without, with its padding skipped or as it is; nil: it
+-- has no such tiles.
 local function tiled(sch, block, context, parameters, vectors, pack, skip)
   local s = sch:copy()
   local b = s:handle(block)

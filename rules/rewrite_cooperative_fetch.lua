@@ -1,5 +1,5 @@
--- Shares the copies that multi-level tiling noted out among the threads of a block: each loads so many elements at once, side
--- by side with its neighbours.
+-- Shares the copies that multi-level tiling noted out among the threads of a block: each loads so many elements at
+-- once, side by side with its neighbours.
 local NOTE = "meta_schedule.cooperative_fetch"
 local WARPS = "msched.fetching_warps" -- along x, where several run an intrinsic together
 

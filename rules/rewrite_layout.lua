@@ -1,6 +1,6 @@
--- Keeps buffers whose layout a function leaves free (its attribute layout_free_buffers: numbers of parameters, from 0) in
--- the order in which they are read: copied once, in front, by a block that is annotated, so that what does not change
--- from call to call can be laid out ahead.
+-- Keeps buffers whose layout a function leaves free (its attribute layout_free_buffers: numbers of parameters, from 0)
+-- in the order in which they are read: copied once, in front, by a block that is annotated, so that what does not
+-- change from call to call can be laid out ahead.
 local function reader_of(sch, buffer)
   local found
   local root = sch:root_block()
@@ -16,8 +16,8 @@ local function reader_of(sch, buffer)
   return found
 end
 
--- The digits of an element's number in the buffer, one a loop: how far the loop moves through it, and how often. nil: the
--- loops do not walk over all of the buffer, each element once.
+-- The digits of an element's number in the buffer, one a loop: how far the loop moves through it, and how often. nil:
+-- the loops do not walk over all of the buffer, each element once.
 local function digits_of(sch, reader)
   local digits, ordered, total = {}, {}, 1
   for _, extent in ipairs(reader.region.extents) do if extent ~= 1 then return nil end end

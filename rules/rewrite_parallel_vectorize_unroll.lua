@@ -24,8 +24,8 @@ local function split_all(sch, loops, most)
   return outer
 end
 
--- A thread takes its share of the parallel iterations at once, so more than are wanted do no harm; vectors go first. Gives
--- the outermost loop, as it is afterwards; nil: there is none.
+-- A thread takes its share of the parallel iterations at once, so more than are wanted do no harm; vectors go first.
+-- Gives the outermost loop, as it is afterwards; nil: there is none.
 local parallelize_and_vectorize = msched.memoized(function(sch, block, jobs, most, strided)
   local loops = {sch:get_loops(block)}
   if #loops == 0 then return nil end

@@ -1,8 +1,8 @@
 -- Takes the init out of each reduction: under the loops that run in parallel or over space only, before the first that
--- reduces, or the first further in where it can be taken out. A reduction whose init can nowhere be keeps it, and so does
--- one that threads do together: lowering gives each its own. Of a register tile only loops of several iterations count, unless
--- it is noted that its init comes before: where the reduction is in one piece, each tile begins at its own init, and its
--- registers are loaded with that.
+-- reduces, or the first further in where it can be taken out. A reduction whose init can nowhere be keeps it, and so
+-- does one that threads do together: lowering gives each its own. Of a register tile only loops of several iterations
+-- count, unless it is noted that its init comes before: where the reduction is in one piece, each tile begins at its
+-- own init, and its registers are loaded with that.
 local common = msched.load "rules.common"
 
 local AUTO, INIT = "meta_schedule.auto_tensorize", "meta_schedule.auto_tensorize_init"

@@ -76,8 +76,9 @@ local function apply_once(rule_for, sch, name, context, report)
   return made
 end
 
--- The states that go on where a rule made these schedules of one state. By block: only one block of a state, or one group of
--- blocks, has its choices, that of the first site where it took another than the first; all other blocks have their first.
+-- The states that go on where a rule made these schedules of one state. By block: only one block of a state, or one
+-- group of blocks, has its choices, that of the first site where it took another than the first; all other blocks have
+-- their first.
 local function branches(state, made, name, groups)
   local list, group = {}, groups and (groups[name] or name)
   for i, sch in ipairs(made) do
@@ -90,8 +91,8 @@ local function branches(state, made, name, groups)
   return list
 end
 
--- Keeps states, in order. Of more than MOST_SKETCHES some, drawn by the seed, each with the same chance; by block, the first
--- MOST_BY_BLOCK: they are no space then. Source: Vitter, "Random sampling with a reservoir", ACM TOMS 1985.
+-- Keeps states, in order. Of more than MOST_SKETCHES some, drawn by the seed, each with the same chance; by block, the
+-- first MOST_BY_BLOCK: they are no space then. Source: Vitter, "Random sampling with a reservoir", ACM TOMS 1985.
 local function keeper(report)
   local kept, count, stream = {}, 0, nil
   local most = report.groups and MOST_BY_BLOCK or MOST_SKETCHES
@@ -163,8 +164,9 @@ local function apply_rules(rules, states, names, context, report)
   return states
 end
 
--- What a walk over the rules reports besides its states: what was refused; whether there were more than are kept; the block
--- of each site; the names of the user's rules that changed or added a schedule. groups: the name of the group of each block that is in one, where the walk is that of rules/factored.lua.
+-- What a walk over the rules reports besides its states: what was refused; whether there were more than are kept; the
+-- block of each site; the names of the user's rules that changed or added a schedule. groups: the name of the group of
+-- each block that is in one, where the walk is that of rules/factored.lua.
 local function new_report(seed, groups, sites)
   return {seed = seed or 1, groups = groups, draws = 0, refused = {}, thinned = false, sites = sites or {}, watched = {}, changed = {}}
 end
@@ -212,8 +214,8 @@ local function load_part(kind, part, context)
   return setmetatable({parameters = context[part] or {}}, {__index = shipped})
 end
 
--- A shipped rule by name, with the parameters that a context has for it; and the schedules that it makes of one at a block,
--- the schedule as it was where an instruction in it is refused.
+-- A shipped rule by name, with the parameters that a context has for it; and the schedules that it makes of one at a
+-- block, the schedule as it was where an instruction in it is refused.
 function space.rule(name, context)
   local users = msched.registered
   msched.registered = {rule = {}, postproc = {}, mutator = {}}
@@ -263,8 +265,8 @@ local function described_start(described, func, parts, report)
   return {msched.schedule(func, {seed = report.seed})}, own.rules, own.context
 end
 
--- The states that one walk over the rules makes, {sch, own, marks}; and a report. Where spaces were described, they are united
--- and stand in place of the target's; the user's rules go over all of them.
+-- The states that one walk over the rules makes, {sch, own, marks}; and a report. Where spaces were described, they are
+-- united and stand in place of the target's; the user's rules go over all of them.
 function space.walk(func, parts, seed, groups)
   local report = watch(new_report(seed, groups), parts.users)
   report.all_rules = true
@@ -286,10 +288,10 @@ local function has_one_own(states)
   return true
 end
 
--- Opens a space: walk(groups) gives states and a report, as space.walk does. It is walked block by block, which takes as many
--- states as the blocks have choices, and again where blocks turn out to share what is drawn; where their product is small, or
--- cannot be known, once more with all of it. Gives states, report, and the space factored by block (factored.lua) where it is
--- not small: its states are then every choice once.
+-- Opens a space: walk(groups) gives states and a report, as space.walk does. It is walked block by block, which takes
+-- as many states as the blocks have choices, and again where blocks turn out to share what is drawn; where their
+-- product is small, or cannot be known, once more with all of it. Gives states, report, and the space factored by block
+-- (factored.lua) where it is not small: its states are then every choice once.
 function space.open(walk)
   local groups, product = {}, nil
   repeat
@@ -316,8 +318,8 @@ function space.traces(states)
   return list
 end
 
--- Sketches: schedules with the decisions they were made with; a report; and the space factored by block, where it is so large
--- that the sketches are not all.
+-- Sketches: schedules with the decisions they were made with; a report; and the space factored by block, where it is so
+-- large that the sketches are not all.
 function space.generate(func, parts, seed)
   local states, report, product = space.open(function(groups) return space.walk(func, parts, seed, groups) end)
   local schedules = {}
@@ -325,8 +327,8 @@ function space.generate(func, parts, seed)
   return schedules, report, product
 end
 
--- Adds what a user registered: spaces in place of the target's, with their postprocessors and mutators if they name any;
--- rules, postprocessors and mutators after those there.
+-- Adds what a user registered: spaces in place of the target's, with their postprocessors and mutators if they name
+-- any; rules, postprocessors and mutators after those there.
 function space.add(parts, registered)
   for _, described in ipairs(registered.space) do
     table.insert(parts.spaces, described)

@@ -12,8 +12,8 @@
 --   rows      of a CPU: unrolled rows that a tile has
 --   threads   of a GPU: threads of a block that is one loop; columns, rows: of one that is a tile, max_threads together
 --   lengths   of a GPU: elements that a thread loads at once, vector_bytes at most
--- Sources: Ragan-Kelley et al., "Halide", PLDI 2013, section 3 (sliding windows and tiles with overlap); Ruetsch & Micikevicius,
--- "Optimizing Matrix Transpose in CUDA", 2009.
+-- Sources: Ragan-Kelley et al., "Halide", PLDI 2013, section 3 (sliding windows and tiles with overlap); Ruetsch &
+-- Micikevicius, "Optimizing Matrix Transpose in CUDA", 2009.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
 
 local BANKS = 32 -- of shared memory

@@ -21,15 +21,16 @@ targets.llvm = {
   parallel_vectorize_unroll = {jobs_per_core = {16, 4, 1}, serial_elements = 1 << 17, max_vector_extent = 64, unroll_steps = {0, 16, 64, 512}, unroll_explicit = true},
 }
 
--- Registers of a thread that multiplies on tensor cores, beside its accumulators: the analytical model counts them, and the rule
--- leaves them free (old traces state their own). Of 96 random products by wgmma for sm_90a, NVRTC 13 gives no more to 84 %, the
--- median is 34: 26 to 36 with TMA bulk tensor copies, most often 40 with a producer warp group; the rest are mostly those whose
--- threads all copy, which have up to 191.
+-- Registers of a thread that multiplies on tensor cores, beside its accumulators: the analytical model counts them, and
+-- the rule leaves them free (old traces state their own). Of 96 random products by wgmma for sm_90a, NVRTC 13 gives no
+-- more to 84 %, the median is 34: 26 to 36 with TMA bulk tensor copies, most often 40 with a producer warp group; the
+-- rest are mostly those whose threads all copy, which have up to 191.
 local TENSOR_REGISTERS = 40
 
--- GPUs as the analytical model sees them, by architecture, what they share first: search.h explains the numbers. Cycles are of one multiprocessor, bytes
--- a cycle of memory at its clock. tensor_alone: of mma.sync beside wgmma (Luo et al., 2024; see search/cost/tensor_cores.c). Source: CUDA C++ Programming Guide, "Compute Capabilities"; the
--- vendor's data sheets.
+-- GPUs as the analytical model sees them, by architecture, what they share first: search.h explains the numbers. Cycles
+-- are of one multiprocessor, bytes a cycle of memory at its clock. tensor_alone: of mma.sync beside wgmma (Luo et al.,
+-- 2024; see search/cost/tensor_cores.c). Source: CUDA C++ Programming Guide, "Compute Capabilities"; the vendor's data
+-- sheets.
 local GPU = {warp = 32, own_registers = 255, used_registers = 24, tensor_products = 0, tensor_alone = 1, tensor_registers = TENSOR_REGISTERS, sm_registers = 65536, multiply_adds = 4, latency = 4, shared_latency = 25, memory_latency = 600,
              barrier = 40, copy_wait = 40, plain_wait = 5, guarded_plain = 100, divided_wait = 150, divided_plain = 225, divided_copy = 6, call = 8, division = 8, spill = 4, sm_bytes_a_cycle = 64, launch = 4000, exposed = 0.2, doubt = 1.05}
 local GPUS = {
@@ -65,7 +66,8 @@ local function wmma(inputs, output, short_inputs, short_output)
           store = "wmma_store" .. shape .. short_output .. "_shared_dyn"}
 end
 
--- By mma.sync and ldmatrix, of as many products a sum as fill 32 bytes. B by columns where ldmatrix cannot transpose it.
+-- By mma.sync and ldmatrix, of as many products a sum as fill 32 bytes. B by columns where ldmatrix cannot transpose
+-- it.
 local function mma_sync(inputs, output, short_inputs, short_output, k)
   local shape = string.format("_16x16x%d_", k)
   local by_columns = k ~= 16
@@ -86,7 +88,8 @@ local function mma(output, short_output)
           store = "mma_store_m16n8k8_" .. short_output .. "_global"}
 end
 
--- By wgmma: four warps at once, n columns, of tiles that copies ahead bring to shared memory in wgmma's canonical layout.
+-- By wgmma: four warps at once, n columns, of tiles that copies ahead bring to shared memory in wgmma's canonical
+-- layout.
 local function wgmma(inputs, short_inputs, n)
   local sync = string.format("wgmma_64x%dx16_%sf32", n, short_inputs:rep(2))
   return {inputs = inputs, output = "float32", multiples = {m = 64, n = n, k = 16}, read_scope = "shared.dyn.panels", scopes = {c = "wgmma.accumulator"},
@@ -126,7 +129,8 @@ local function up_to(most, list)
   return few
 end
 
--- GPUs: MetaSchedule's rules, and tensor cores where they compute the same; its draws are held against what a GPU launches.
+-- GPUs: MetaSchedule's rules, and tensor cores where they compute the same; its draws are held against what a GPU
+-- launches.
 targets.cuda = {
   rules = {"multi_level_tiling_tensor_core", "multi_level_tiling", "inline_constant_scalars", "keep_stages", "auto_inline", "online_softmax", "two_pass_reduction",
            "cross_thread_reduction", "spatial_tiling", "parallel_vectorize_unroll", "auto_bind"},

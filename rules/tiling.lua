@@ -1,11 +1,12 @@
--- What the rules of multi-level tiling share: loops split and put in the order of a structure, bound to threads; caches for
--- what is written and read again and again; copies that run ahead of what uses them. Parameters:
+-- What the rules of multi-level tiling share: loops split and put in the order of a structure, bound to threads; caches
+-- for what is written and read again and again; copies that run ahead of what uses them. Parameters:
 --   structure            a letter a level, from outside: S spatial loops, R reductions
 --   max_innermost        the largest innermost tile
 --   binds                thread axes of the first levels, each fused; nil: none
 --   threads              {least, most}, of a block, noted for verify_gpu_code; nil: not noted
 --   limits               {vthreads, shared_bytes, local_bytes}, which draws are held against; nil: they are not
---   write                {need = "must" | "may", levels, scope}: a cache for the result, under each of the levels in turn
+--   write                {need = "must" | "may", levels, scope}: a cache for the result, under each of the levels in
+--                        turn
 --   read                 {levels, scope}: caches for the inputs
 --   vector_load_lengths  how many elements a thread may load at once, for the caches of inputs
 --   stages               depths of software pipelines, where copies may run ahead
@@ -32,8 +33,8 @@ local function note_threads(sch, block, threads, spatial)
   sch:annotate(block, "meta_schedule.thread_extent_high_inclusive", threads.most)
 end
 
--- Splits and orders the loops; gives those of each level, and what the draws are held against. split(sch, block, loop, count, p, at) gives the tiles of
--- the loop numbered `at`.
+-- Splits and orders the loops; gives those of each level, and what the draws are held against. split(sch, block, loop,
+-- count, p, at) gives the tiles of the loop numbered `at`.
 local function tile_nest(sch, block, p, split)
   local kinds, loops = common.loop_kinds(sch, block)
   local levels, tiles, spatial = levels_of(p.structure), {}, 1
@@ -136,9 +137,9 @@ local function add_read_reuse(state, p)
   return results
 end
 
--- The first two of the loop's three statements are copies that run ahead of what uses them, so many stages less two. in_flight: a warp-group
--- MMA overlaps with the next iteration's. boxes: a sample, 1: one thread issues TMA bulk tensor copies; 0: all threads copy.
--- producer: a sample, 1: that thread is of a producer warp group, which does nothing else.
+-- The first two of the loop's three statements are copies that run ahead of what uses them, so many stages less two.
+-- in_flight: a warp-group MMA overlaps with the next iteration's. boxes: a sample, 1: one thread issues TMA bulk tensor
+-- copies; 0: all threads copy. producer: a sample, 1: that thread is of a producer warp group, which does nothing else.
 function tiling.run_ahead(sch, loop, stage, in_flight, boxes, producer)
   sch:annotate(loop, "software_pipeline_stage", {0, 0, stage - 2})
   sch:annotate(loop, "software_pipeline_order", {0, 1, 2})
@@ -148,8 +149,8 @@ function tiling.run_ahead(sch, loop, stage, in_flight, boxes, producer)
   if producer then sch:annotate(loop, "software_pipeline_producer", producer) end
 end
 
--- The copies of two inputs run so many iterations ahead of what uses them: the loop that holds all three is pipelined. One
--- version more of each lives than that.
+-- The copies of two inputs run so many iterations ahead of what uses them: the loop that holds all three is pipelined.
+-- One version more of each lives than that.
 local function add_pipeline(state, p)
   local level, results = p.structure:find("R", 1, true), {state}
   local outer = level and last(state.tiles[level])
@@ -196,8 +197,8 @@ function tiling.apply(sch, block, p, split)
   return results
 end
 
--- The loops of the block that stand for those of an intrinsic's description: of each kind the innermost, in their order.
--- nil: one is missing, or is no whole number of the description's.
+-- The loops of the block that stand for those of an intrinsic's description: of each kind the innermost, in their
+-- order. nil: one is missing, or is no whole number of the description's.
 local function loops_for(sch, block, described)
   local kinds, loops = common.loop_kinds(sch, block)
   local at, matched = #loops, {}
@@ -210,7 +211,8 @@ local function loops_for(sch, block, described)
   return matched, loops
 end
 
--- Whether the intrinsic would do the block's work where it stands, once its init is taken out as rewrite_reduction_block will.
+-- Whether the intrinsic would do the block's work where it stands, once its init is taken out as
+-- rewrite_reduction_block will.
 function tiling.accepts(sch, block, intrinsic)
   local trial = sch:copy()
   local b = trial:handle(block)

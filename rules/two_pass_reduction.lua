@@ -1,6 +1,7 @@
--- Reduces in two kernels what has too few results to keep a GPU's multiprocessors busy: the blocks of the first have a run of
--- the reduction each, whose threads reduce it together; what they leave is reduced by the second, as the rules after this one
--- see fit. Opens two schedules: so, and as it was. MetaSchedule has no such rule: one block reduces all of a norm there.
+-- Reduces in two kernels what has too few results to keep a GPU's multiprocessors busy: the blocks of the first have a
+-- run of the reduction each, whose threads reduce it together; what they leave is reduced by the second, as the rules
+-- after this one see fit. Opens two schedules: so, and as it was. MetaSchedule has no such rule: one block reduces all
+-- of a norm there.
 -- Source: Harris, "Optimizing parallel reduction in CUDA", 2007.
 local common = msched.load "rules.common"
 

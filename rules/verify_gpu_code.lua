@@ -1,5 +1,5 @@
--- Refuses a candidate that the GPU would not launch, or that would keep what belongs in registers in memory. Checked are
--- the extents of axes, threads and shared memory of a block, virtual threads, local memory of a thread, bytes of an
+-- Refuses a candidate that the GPU would not launch, or that would keep what belongs in registers in memory. Checked
+-- are the extents of axes, threads and shared memory of a block, virtual threads, local memory of a thread, bytes of an
 -- access, and that an axis has one extent in a kernel.
 local function fits(value, most) return value ~= nil and value <= most end
 

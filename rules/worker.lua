@@ -1,5 +1,5 @@
--- What a sandboxed state holds, a replay worker's or the one that opens the space: the target's rules, postprocessors and
--- mutators, then those that the user's files register. Gives the functions that C calls.
+-- What a sandboxed state holds, a replay worker's or the one that opens the space: the target's rules, postprocessors
+-- and mutators, then those that the user's files register. Gives the functions that C calls.
 local targets, space, refusals = msched.load "rules.targets", msched.load "rules.space", msched.load "rules.refusals"
 local limited, registered = msched.limited, msched.registered
 local parts = space.parts(targets.context(msched.target(MSCHED_TARGET)))
