@@ -1,5 +1,5 @@
--- msched bench auto: what ms.auto_schedule gives at once, or with --no-tune the analytical model's top-ranked candidate, beside what tuning finds,
--- operator by operator, timed in turn.
+-- msched bench auto: what ms.auto_schedule gives at once, or with --no-tune the analytical model's top-ranked
+-- candidate, beside what tuning finds, operator by operator, timed in turn.
 -- msched bench lenet: a network scheduled in one call beside the same with its outer loops made parallel.
 local ms = msched
 local cli, tools = ms.load "lua.cli.cli", ms.load "lua.bench.tools"

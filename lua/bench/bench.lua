@@ -98,7 +98,8 @@ local function bench_tune(options)
   return cli.DONE
 end
 
--- What follows `--`: shapes, none: those that are always measured; and words of the operator, NAME=VALUE, which all of them have.
+-- What follows `--`: shapes, none: those that are always measured; and words of the operator, NAME=VALUE, which all of
+-- them have.
 local function read_rest(rest)
   local extents, words = {}, {}
   for _, text in ipairs(rest) do table.insert(text:find "=" and words or extents, text) end

@@ -4,8 +4,8 @@ local draft = ms.load "search.cost.draft"
 
 local estimate = {LEAST = 8} -- results of which it is said
 
--- What each result of the function on the target takes, measured by any version, and what it costs as estimated; of one that
--- was stopped, no more is known than that it takes longer.
+-- What each result of the function on the target takes, measured by any version, and what it costs as estimated; of one
+-- that was stopped, no more is known than that it takes longer.
 function estimate.results(store, func, workload, target)
   local list, machine = {}, draft.machine(target)
   for _, r in ipairs(machine and store:records {workload = workload, target = target.text} or {}) do
@@ -25,7 +25,8 @@ local function longer(a, b)
   return order
 end
 
--- Kendall's tau-b of costs and times. Source: Kendall, "The treatment of ties in ranking problems", Biometrika 33 (1945).
+-- Kendall's tau-b of costs and times. Source: Kendall, "The treatment of ties in ranking problems", Biometrika 33
+-- (1945).
 function estimate.tau(list)
   local agree, by_cost, by_time = 0, 0, 0
   for i = 1, #list do

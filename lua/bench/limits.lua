@@ -1,6 +1,7 @@
--- The limit of a function on a machine, as measured there: the seconds that it takes at least, by the roofline. Operations of each
--- type are held against the fastest unit that does them, units against one another, and the bytes that must be moved against the
--- bandwidth of a buffer as large: kernels are timed again and again, so what fits a cache comes from there.
+-- The limit of a function on a machine, as measured there: the seconds that it takes at least, by the roofline.
+-- Operations of each type are held against the fastest unit that does them, units against one another, and the bytes
+-- that must be moved against the bandwidth of a buffer as large: kernels are timed again and again, so what fits a
+-- cache comes from there.
 -- Source: Williams et al., "Roofline", CACM 2009; Ilic et al., "Cache-aware roofline model", IEEE CAL 2014.
 local ms = msched
 local peak, tensor_peak, rates = ms.load "lua.bench.peak", ms.load "lua.bench.tensor_peak", ms.load "lua.cli.rates"
@@ -11,8 +12,8 @@ Limits.__index = Limits
 
 -- ---- Of what can be measured, {key, name, rate(), call() or nil, unit} -----------------------------------------------------
 
--- rate(): operations or bytes a second, at a glance; call(): {call, work}, for timing it in turn with others. unit: {…} where its
--- instructions must be asked for.
+-- rate(): operations or bytes a second, at a glance; call(): {call, work}, for timing it in turn with others. unit: {…}
+-- where its instructions must be asked for.
 
 local function vectors(target, type)
   return {key = type, name = type .. " vectors", rate = function() return peak.vectors(target, type) end, call = function() return peak.vectors_call(target, type) end}
@@ -52,7 +53,8 @@ local function cuda_cores(target, plain, kind)
   return {key = kind, name = "CUDA cores", rate = function() return peak.device_glance(plain.text, target.arch) end, call = function() return peak.device_call(plain) end}
 end
 
--- Those of a GPU. multiplied: what the schedules have tensor cores multiply: TF32 is not what was asked for unless they do.
+-- Those of a GPU. multiplied: what the schedules have tensor cores multiply: TF32 is not what was asked for unless they
+-- do.
 local function of_device(target, kind, multiplied)
   local type = TENSOR[kind] or (kind == "float32" and multiplied == "tf32" and "tf32") or nil
   local plain = ms.target("cuda -arch=" .. target.text:match "-arch=(%S+)") -- without limits that are not the device's
@@ -66,8 +68,8 @@ end
 
 local LEAST, MOST = 1 << 13, 1 << 30 -- bytes that are read for the bandwidth of so many
 
--- What holds so many bytes, by the nearest level of memory that has room for them; its bandwidth is that of reading a buffer as large, to a
--- power of two: a machine may lend less of a cache than it says it has.
+-- What holds so many bytes, by the nearest level of memory that has room for them; its bandwidth is that of reading a
+-- buffer as large, to a power of two: a machine may lend less of a cache than it says it has.
 local function memory_of_cpu(target, bytes)
   local levels, name = {{"the L1 caches", target.l1_bytes * target.cores}, {"the L2 caches", target.l2_bytes * target.cores}, {"the L3 cache", target.l3_bytes}}, "memory"
   for i = #levels, 1, -1 do if bytes <= levels[i][2] then name = levels[i][1] end end
@@ -124,8 +126,8 @@ function Limits:fastest(target, kind, multiplied, again)
   return best, most
 end
 
--- Seconds that each unit takes for what it is the fastest at, by the unit's key: {source, seconds}; the longest of them; and the operations
--- of which it is not known how fast they are done.
+-- Seconds that each unit takes for what it is the fastest at, by the unit's key: {source, seconds}; the longest of
+-- them; and the operations of which it is not known how fast they are done.
 function Limits:arithmetic(target, operations, multiplied, again)
   local by_key, longest, unknown = {}, nil, 0
   for _, kind in ipairs(ms.sorted_keys(operations)) do
@@ -144,17 +146,18 @@ local function runs_here(target)
   return target.arch and #ms.devices() > 0 or not target.arch and target.kind == "llvm" and pcall(ms.target, target.text, {runs = true})
 end
 
--- Seconds that operations of unknown speed take at least where they are as fast as those of float32; they may be faster.
+-- Seconds that operations of unknown speed take at least where they are as fast as those of float32; they may be
+-- faster.
 function Limits:seconds_of_unknown(target, count)
   if count == 0 then return 0 end
   local _, rate = self:fastest(target, "float32")
   return rate and count / rate or math.huge
 end
 
--- The limit of a function on a target, {seconds, name, of = "operations" or "bytes", unit, arithmetic, memory}; nil: it is not known.
--- again: a limit that was believed before: what it was measured by is measured again. traces: of the space, or of the best. unit:
--- where most operations have instructions of their own, {name, seconds, unit}, whatever the limit. arithmetic (nil where there is
--- none that is known) and memory: {name, seconds, source} of either.
+-- The limit of a function on a target, {seconds, name, of = "operations" or "bytes", unit, arithmetic, memory}; nil: it
+-- is not known. again: a limit that was believed before: what it was measured by is measured again. traces: of the
+-- space, or of the best. unit: where most operations have instructions of their own, {name, seconds, unit}, whatever
+-- the limit. arithmetic (nil where there is none that is known) and memory: {name, seconds, source} of either.
 function Limits:of(func, target, again, traces)
   local work = func:work()
   local bytes, multiplied = work.read_bytes + work.written_bytes, target.arch and traces and tensor_peak.type_of(traces) or nil
@@ -171,10 +174,12 @@ function Limits:of(func, target, again, traces)
           unit = unit and {name = unit.name, unit = unit.unit, seconds = longest.seconds}}
 end
 
--- What was measured, each once, when it is first asked for. keeps_calls: calls are kept, for timing them in turn with others.
+-- What was measured, each once, when it is first asked for. keeps_calls: calls are kept, for timing them in turn with
+-- others.
 local function open(keeps_calls) return setmetatable({known = {}, calls = keeps_calls and {} or nil}, Limits) end
 
--- What tuning takes (search/tune.lua): limit and unused. What is measured in vain, as a device that is lost, limits nothing.
+-- What tuning takes (search/tune.lua): limit and unused. What is measured in vain, as a device that is lost, limits
+-- nothing.
 local function for_tuning()
   local limits, list = open(), {}
   function list.limit(func, target, again, traces)

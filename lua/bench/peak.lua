@@ -5,12 +5,13 @@ local peak = {}
 
 local function parallel(cores) return cores > 1 and "T.parallel" or "T.serial" end
 
--- Steps of a chain: of floats a multiply-add, of integers an addition and a bitwise operation, which all vectors have. Either counts as two.
+-- Steps of a chain: of floats a multiply-add, of integers an addition and a bitwise operation, which all vectors have.
+-- Either counts as two.
 local STEPS = {float = "SUM * X[vl] + X[vl]", int = "T.bitwise_xor(SUM + X[vl], X[vl])"}
 local SUM = "A[vt, vc, vl]"
 
--- Chains of operations on registers alone, as many as cover the latency: the function, its arguments, and the operations
--- that it does.
+-- Chains of operations on registers alone, as many as cover the latency: the function, its arguments, and the
+-- operations that it does.
 local function product_of(target, cores, type)
   local bits = math.tointeger(tonumber(type:match "%d+$"))
   local chains, steps, lanes = 12, 1 << 16, target.vector_bits // bits
@@ -115,8 +116,8 @@ def bandwidth(X: T.Buffer((%d, %d, %d, %d), "float32"), S: T.Buffer((%d, %d, %d)
   return cores * rounds * a_round / fastest(kernel:prepare(ms.array({cores, steps, chains, lanes}, "float32", 1), ms.array({cores, chains, lanes})))
 end
 
--- Bytes a second that are read of a buffer of so many bytes; without bytes: of one far larger than the caches. own: they lie in caches
--- that each core has for itself.
+-- Bytes a second that are read of a buffer of so many bytes; without bytes: of one far larger than the caches. own:
+-- they lie in caches that each core has for itself.
 function peak.bandwidth(target, bytes, own)
   bytes = bytes or math.min(math.max(FAR, 2 * target.l3_bytes), MOST_FAR)
   if own then return peak.undisturbed(target.cores, function(n) return read(target, n, bytes // target.cores * n) end) end
@@ -128,9 +129,10 @@ end
 local THREADS, CHAINS, STEPS = 256, 8, 1 << 14 -- of a block; of a thread; of a chain
 local GOLDEN = 0.6180339887498949 -- of whose multiples the fractions are spread evenly
 
--- Chains of multiply-adds in the registers of as many threads as a device runs at once: the operations, the function, its arrays.
--- s * s + c never comes to rest for these c (the map is chaotic, and stays from -2 to 2): all digits change at each step, as in
--- other work. A device whose chains end at one number, or grow without end, draws less power, and its clock rises.
+-- Chains of multiply-adds in the registers of as many threads as a device runs at once: the operations, the function,
+-- its arrays. s * s + c never comes to rest for these c (the map is chaotic, and stays from -2 to 2): all digits change
+-- at each step, as in other work. A device whose chains end at one number, or grow without end, draws less power, and
+-- its clock rises.
 local function device_product(device)
   local blocks, script = 8 * device.processors, [[
 @T.prim_func(s_tir=True)
@@ -166,7 +168,8 @@ def peak(X: T.Buffer((THREADS, CHAINS), "float32"), C: T.Buffer((THREADS,), "flo
   return 2 * blocks * THREADS * CHAINS * STEPS, func, {ms.array({THREADS, CHAINS}):random(1, true), constants, ms.array({blocks, THREADS, CHAINS})}
 end
 
--- Copies of a buffer twice as large as the device's cache, or of so many bytes with its copy, by vectors: bytes, the function, its arrays.
+-- Copies of a buffer twice as large as the device's cache, or of so many bytes with its copy, by vectors: bytes, the
+-- function, its arrays.
 local function device_copy(device, bytes)
   local te, count = ms.te, bytes and math.max(bytes // 8 // (4 * THREADS), 1) * 4 * THREADS or math.max(2 * device.l2_bytes // 4, 1 << 20)
   local A = te.placeholder({count}, "float32", "A")
@@ -215,7 +218,8 @@ function peak.device_glance(text, arch) return rate(text, device_product(peak.de
 -- Bytes a second that copies move: of a buffer larger than the cache, or of so many bytes with its copy.
 function peak.device_bandwidth(target, bytes) return rate(target.text, device_copy(peak.device_of(target.arch), bytes)) end
 
--- What a device (of ms.devices(), the first) reaches: flops, bandwidth, and the clock that it had then, where that can be read.
+-- What a device (of ms.devices(), the first) reaches: flops, bandwidth, and the clock that it had then, where that can
+-- be read.
 function peak.device(device)
   local target = string.format("cuda -arch=sm_%d", device.arch)
   ms.target(target, {runs = true})

@@ -1,5 +1,5 @@
--- msched bench policies: what each policy of the search finds with as many trials, from several seeds. The best kernels of all
--- runs of a workload are timed again, in turn, so that what disturbs the machine disturbs all alike.
+-- msched bench policies: what each policy of the search finds with as many trials, from several seeds. The best kernels
+-- of all runs of a workload are timed again, in turn, so that what disturbs the machine disturbs all alike.
 local ms = msched
 local cli, tools = ms.load "lua.cli.cli", ms.load "lua.bench.tools"
 local policies = ms.load "search.policy"
@@ -27,8 +27,8 @@ local function find_kernels(name, func, policy, arrays, options)
   return calls
 end
 
--- A row: of each policy, the median seconds of what each seed gave; mean: geometric, of these; spread: the slowest seed's
--- over the fastest's; ratio: the mean over that of the first policy.
+-- A row: of each policy, the median seconds of what each seed gave; mean: geometric, of these; spread: the slowest
+-- seed's over the fastest's; ratio: the mean over that of the first policy.
 local function compare(name, func, options)
   local arrays, calls, row = ms.arrays_for(func, options.seed), {}, {workload = name, policies = {}}
   ms.fill_for_timing(func, arrays, options.target)

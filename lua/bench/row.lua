@@ -1,5 +1,6 @@
--- An operator's kernel beside the routines of vendors' libraries, on as many threads or the same GPU, timed in turn with what
--- reaches the machine's limits; every element of their results is compared, and where they differ float64 says who is right.
+-- An operator's kernel beside the routines of vendors' libraries, on as many threads or the same GPU, timed in turn
+-- with what reaches the machine's limits; every element of their results is compared, and where they differ float64
+-- says who is right.
 local ms = msched
 local cli, apart = ms.load "lua.cli.cli", ms.load "lua.vendor.apart"
 local named, work, rates = ms.load "lua.lib.ops.named", ms.load "lua.bench.work", ms.load "lua.cli.rates"
@@ -12,7 +13,8 @@ rows.TOLERANCE = 1e-4 -- of the largest element; and what a routine's result is 
 
 -- ---- Vendors -----------------------------------------------------------------------------------------------------
 
--- Those of a device are opened in a process of their own, where there can be one; their list then has `apart`, and {name, text} each.
+-- Those of a device are opened in a process of their own, where there can be one; their list then has `apart`, and
+-- {name, text} each.
 local function open(target, onednn)
   if not target.arch then return ms.vendors(target.cores, onednn), {} end
   if not apart.is_there() then return ms.device_vendors(target.text) end
@@ -22,8 +24,8 @@ local function open(target, onednn)
   return answer.vendors, answer.notes
 end
 
--- The vendors' libraries for a target, each printed unless lines are to be JSON; those that are left out are said. onednn: the path
--- of oneDNN's, or nil. Raises what a library that was named lacks.
+-- The vendors' libraries for a target, each printed unless lines are to be JSON; those that are left out are said.
+-- onednn: the path of oneDNN's, or nil. Raises what a library that was named lacks.
 function rows.vendors(target, onednn, json)
   local opened, vendors, notes = pcall(open, target, onednn)
   if not opened then cli.refuse("%s", tostring(vendors)) end
@@ -68,7 +70,8 @@ end
 
 local function say_failure(member, name, why) io.stderr:write("msched bench: ", member.name, ": ", name, " fails: ", why, "\n") end
 
--- Runs a vendor's call; what it was refused, or nil. Raises where the device's context is spoiled by it: ours does not run any more.
+-- Runs a vendor's call; what it was refused, or nil. Raises where the device's context is spoiled by it: ours does not
+-- run any more.
 local function run_theirs(v, ours)
   apart.running(v.name)
   local ran, why = pcall(v.call.run, v.call)
@@ -79,8 +82,8 @@ local function run_theirs(v, ours)
   return why
 end
 
--- The calls of all vendors that have a routine for what is in these arrays: {name, library, call, routine, result} each; and `again`
--- of their work.
+-- The calls of all vendors that have a routine for what is in these arrays: {name, library, call, routine, result}
+-- each; and `again` of their work.
 local function vendor_calls(member, vendors, arrays, ours)
   local w, theirs = member.operator and work.of(member.operator, named.values(member.operator, member.words), arrays), {}
   for _, v in ipairs(w and vendors or {}) do
@@ -108,8 +111,8 @@ local function note_difference(member, v, arrays)
   v.ours_off, v.theirs_off = math.max(v.ours_off or 0, distance(right, ours)), distance(right, v.result)
 end
 
--- Runs our kernel and theirs on what is in the arrays now, and compares. Those that fail are said, and left out of theirs: gives
--- how many.
+-- Runs our kernel and theirs on what is in the arrays now, and compares. Those that fail are said, and left out of
+-- theirs: gives how many.
 local function compare(member, ours, theirs, arrays)
   ours:run()
   if theirs.again then theirs.again() end
@@ -128,8 +131,9 @@ local function compare(member, ours, theirs, arrays)
   return failed
 end
 
--- Our kernel's call and the vendors', which are compared on whole numbers, whose sums are exact, and hold for timing what tuning is
--- timed on: of a GPU full-mantissa data, by which vendors choose their algorithms too, and on which all are compared once more.
+-- Our kernel's call and the vendors', which are compared on whole numbers, whose sums are exact, and hold for timing
+-- what tuning is timed on: of a GPU full-mantissa data, by which vendors choose their algorithms too, and on which all
+-- are compared once more.
 local function calls_of(member, func, kernel, vendors)
   local arrays = ms.arrays_for(func, 1)
   local function fill() return ms.fill_for_timing(func, arrays, kernel:target()) end
@@ -148,8 +152,8 @@ end
 -- What is measured of a machine, in turn with kernels where that can be (lua/bench/limits.lua).
 function rows.limits() return ms.load "lua.bench.limits".open(true) end
 
--- The calls that reach the limits of a function on a target, to be timed in turn with a kernel: {source, call, work} each; the limit as it was
--- measured before them is the second result, nil: it is not known.
+-- The calls that reach the limits of a function on a target, to be timed in turn with a kernel: {source, call, work}
+-- each; the limit as it was measured before them is the second result, nil: it is not known.
 local function calls_of_limits(limits, func, trace, target)
   local limit, list = limits:of(func, target, nil, {trace}), {}
   for _, part in ipairs {limit and limit.arithmetic or false, limit and limit.memory or false} do
@@ -171,8 +175,8 @@ local function time_first(theirs)
   apart.running ""
 end
 
--- The times of our kernel and of the vendors' in turn with what reaches the limits (rows.limits), so many seconds each: a row.
--- member: {name, operator, words}, as suites have them; without an operator no vendor has a routine.
+-- The times of our kernel and of the vendors' in turn with what reaches the limits (rows.limits), so many seconds each:
+-- a row. member: {name, operator, words}, as suites have them; without an operator no vendor has a routine.
 function rows.measure_here(member, func, trace, target, vendors, limits, seconds)
   local kernel = ms.build(ms.apply(func, trace):func(), {target = target.text, reference = func})
   local ours, theirs, failed = calls_of(member, func, kernel, vendors)
@@ -202,8 +206,9 @@ function rows.measure_here(member, func, trace, target, vendors, limits, seconds
   return row
 end
 
--- The same in the vendors' process, where they have one. A library that ends it, or spoils the device for it, is said, and left out.
--- from: {store =, record =}, the tensor intrinsics' that the trace may use; nil: they are the program's own.
+-- The same in the vendors' process, where they have one. A library that ends it, or spoils the device for it, is said,
+-- and left out. from: {store =, record =}, the tensor intrinsics' that the trace may use; nil: they are the program's
+-- own.
 function rows.measure(member, func, trace, target, vendors, seconds, from)
   if not vendors.apart then
     vendors.limits = vendors.limits or rows.limits()
@@ -220,7 +225,8 @@ function rows.measure(member, func, trace, target, vendors, seconds, from)
   return row
 end
 
--- The vendors from whose results ours differ, and are farther from those of float64 than rounding is: "TASK of VENDOR" each.
+-- The vendors from whose results ours differ, and are farther from those of float64 than rounding is: "TASK of VENDOR"
+-- each.
 function rows.wrong(row)
   local list = {}
   for _, v in ipairs(row.vendors) do if v.ours_off and v.ours_off > rows.TOLERANCE then list[#list + 1] = row.task .. " of " .. v.name end end

@@ -1,5 +1,5 @@
--- msched bench search: what a candidate of the search costs, stage by stage, in the search's own pool and workers; what a
--- model's update and predictions cost; what each pass of a build takes; and what a run waits for.
+-- msched bench search: what a candidate of the search costs, stage by stage, in the search's own pool and workers; what
+-- a model's update and predictions cost; what each pass of a build takes; and what a run waits for.
 local ms = msched
 local cli, tools = ms.load "lua.cli.cli", ms.load "lua.bench.tools"
 local tune = ms.load "search.tune"
@@ -51,8 +51,9 @@ local function replay(b, jobs)
   return list
 end
 
--- Makes b.count candidates; gives them, and the microseconds of the processor that each of those accepted cost by stage:
--- what was refused is part of it. propose: making the job; around: what becomes of jobs and results as values of Lua.
+-- Makes b.count candidates; gives them, and the microseconds of the processor that each of those accepted cost by
+-- stage: what was refused is part of it. propose: making the job; around: what becomes of jobs and results as values of
+-- Lua.
 local function measure_candidates(b, make_jobs)
   local candidates, propose, all, predict = {}, 0, 0, 0
   local before = b.pool:costs()
@@ -91,7 +92,8 @@ end
 
 -- ---- Builds ----------------------------------------------------------------------------------------------------
 
--- Builds some of the candidates, spread over all: their number, and seconds of each pass in a build on average, by name.
+-- Builds some of the candidates, spread over all: their number, and seconds of each pass in a build on average, by
+-- name.
 local function measure_builds(func, candidates, options)
   local built, seconds = math.min(MOST_BUILDS, options.trials, #candidates), {}
   for i = 1, built do

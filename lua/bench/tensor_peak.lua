@@ -1,9 +1,10 @@
--- What a device's tensor cores reach, measured by kernels of our own: products of fragments that wait for no other, of each type
--- that they multiply; by wgmma on sm_90a, where that has the type, else by mma.sync, or by wmma before sm_80.
+-- What a device's tensor cores reach, measured by kernels of our own: products of fragments that wait for no other, of
+-- each type that they multiply; by wgmma on sm_90a, where that has the type, else by mma.sync, or by wmma before sm_80.
 local ms = msched
 local tensor_peak = {}
 
--- Of a type, by the name that intrinsics have for it: what an input and a sum is, in how many products a sum of 16 x 16 x k has.
+-- Of a type, by the name that intrinsics have for it: what an input and a sum is, in how many products a sum of 16 x 16
+-- x k has.
 local TYPES = {
   f16 = {name = "float16", input = "float16", sum = "float32", k = 16},
   bf16 = {name = "bfloat16", input = "bfloat16", sum = "float32", k = 16},
@@ -55,8 +56,8 @@ local BY_WMMA = HEAD .. [[
                 for f in T.unroll(SUMS):
                     T.tvm_store_matrix_sync(Z.data, 16, 16, 16, f, C.access_ptr("w", offset=((b * WARPS + w) * SUMS + f) * 256), 16, "row_major")
 ]]
--- A warp group a block; others of the processor multiply while one waits. Products begin and are waited for by sixteen, which what
--- stands between them asks for: in one group they would wait for one another (C7510).
+-- A warp group a block; others of the processor multiply while one waits. Products begin and are waited for by sixteen,
+-- which what stands between them asks for: in one group they would wait for one another (C7510).
 local BY_WGMMA = [[
 @T.prim_func(s_tir=True)
 def peak_of_tensor_cores(A: T.Buffer((64, 64), "INPUT"), B: T.Buffer((64, 256), "INPUT"), C: T.Buffer((BLOCKS, 64, 256), "RESULT")):
@@ -102,7 +103,8 @@ end
 -- The target that has all that a device has, as text: sm_90's wgmma is sm_90a's.
 local function whole(device) return "cuda -arch=sm_" .. device.arch .. (device.arch == 90 and "a" or "") end
 
--- What the tensor cores multiply in the schedules of these traces, as intrinsics name it (f16, bf16, tf32, s8); nil: nothing.
+-- What the tensor cores multiply in the schedules of these traces, as intrinsics name it (f16, bf16, tf32, s8); nil:
+-- nothing.
 function tensor_peak.type_of(traces)
   for _, trace in ipairs(traces) do
     local type = trace:text():match '"[_%l]*mma[_%l]*_%d+x%d+x%d+_(%l+%d+)%l+%d+%l+%d+[%w_]*"' -- an intrinsic's name
@@ -113,7 +115,8 @@ end
 function tensor_peak.name(type) return TYPES[type].name end
 function tensor_peak.least(type) return LEAST[type] end
 
--- As peak.device_call: a call that does so many operations on the tensor cores of the device that runs the target's code.
+-- As peak.device_call: a call that does so many operations on the tensor cores of the device that runs the target's
+-- code.
 function tensor_peak.call(device, target, type)
   local operations, func = tensor_peak.product_of(device, target, type)
   local call = ms.build(func, {target = target.text}):prepare(table.unpack(arrays_of(func)))

@@ -1,4 +1,5 @@
--- What a named operator computes, in the words of vendors' libraries (vendor.h): the memory of its tensors as they see it.
+-- What a named operator computes, in the words of vendors' libraries (vendor.h): the memory of its tensors as they see
+-- it.
 local ms = msched
 local work = {}
 
@@ -72,8 +73,8 @@ function makers.conv2d_transpose(a, arrays)
           stride = each(a.stride, 2), dilation = {1, 1}, before = before, after = after}
 end
 
--- The rows of the matrices are a third spatial dimension, on which nothing slides; their columns are channels. The filter
--- (taps, k, j, in, out) is copied with the input channels side by side.
+-- The rows of the matrices are a third spatial dimension, on which nothing slides; their columns are channels. The
+-- filter (taps, k, j, in, out) is copied with the input channels side by side.
 function makers.conv2d_capsule(a, arrays)
   local X, W, Y = table.unpack(arrays)
   local te, shape = ms.te, W:shape()

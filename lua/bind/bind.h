@@ -24,8 +24,8 @@ struct script_limits {
 /* A state with the module `msched` loaded as a global of that name and by require. NULL: memory is out, or err. */
 lua_State *script_new(const struct script_limits *limits, ms_error *err);
 void script_close(lua_State *L);
-/* Called where instructions and queries are: looks now and then whether the script is late or interrupted, for what runs
- * without the hook. It is stopped at its next step. */
+/* Called where instructions and queries are: looks now and then whether the script is late or interrupted, for what
+ * runs without the hook. It is stopped at its next step. */
 void script_look(lua_State *L);
 /* Asks every state to stop at its next step; async-signal-safe. */
 void script_interrupt(void);
@@ -36,9 +36,9 @@ void script_say_when_slow(void);
 /* Forgets it: an interactive session goes on. */
 void script_resume(void);
 bool script_interrupted(void);
-/* Raises "interrupted" where the user asked to stop and the state is not patient: before what takes long and has no hook.
- * Gives what turns from 0 while it runs; NULL: nothing does. Where it ends by that, with MS_RUN_STOPPED, bind_raise says
- * "interrupted". */
+/* Raises "interrupted" where the user asked to stop and the state is not patient: before what takes long and has no
+ * hook. Gives what turns from 0 while it runs; NULL: nothing does. Where it ends by that, with MS_RUN_STOPPED,
+ * bind_raise says "interrupted". */
 const volatile int *bind_stop(lua_State *L);
 /* The same, whatever the state: for what gives what it has when it is stopped, as those who call it expect. */
 const volatile int *script_stop_flag(lua_State *L);
@@ -100,8 +100,9 @@ struct vm_schedule *bind_check_schedule(lua_State *L, int at);
 /* Pushes a schedule that is lent until bind_release_schedule, one at a time: for postprocessors. */
 void bind_push_borrowed_schedule(lua_State *L, struct vm_schedule *schedule);
 void bind_release_schedule(lua_State *L);
-/* For a session. watch(table): from now on the first change of a schedule puts its trace as it was there, by the schedule;
- * watch(): no more. go_to(schedule, trace): it becomes what the trace gives, and handles that both know stay good. */
+/* For a session. watch(table): from now on the first change of a schedule puts its trace as it was there, by the
+ * schedule; watch(): no more. go_to(schedule, trace): it becomes what the trace gives, and handles that both know stay
+ * good. */
 int bind_watch_changes(lua_State *L);
 int bind_go_to(lua_State *L);
 /* The trace of the state that holds answers to queries while they are given. */
@@ -168,8 +169,8 @@ enum ms_code bind_refused_code(lua_State *L, int at);
 /* Raises a message, with the place in the user's file in front, if there is one; luaL_error would name ours. Formats as
  * lua_pushfstring. */
 int bind_refuse(lua_State *L, const char *format, ...);
-/* Raises where the options at `at` (a table, nil or nothing) have a field that is none of "name:type name:type …", or of
- * another type: what Lua's `type` says, "integer", "any", or a class of ours, as "msched.function". */
+/* Raises where the options at `at` (a table, nil or nothing) have a field that is none of "name:type name:type …", or
+ * of another type: what Lua's `type` says, "integer", "any", or a class of ours, as "msched.function". */
 void bind_check_options(lua_State *L, int at, const char *known);
 void bind_options(lua_State *L); /* adds to the module on the top of the stack */
 /* Reads options: the field of the table at `at`, or the default. */

@@ -276,7 +276,8 @@ static double draw_whole(tir_type type, struct vm_stream *stream) {
   return (double)vm_stream_below(stream, 9) - (tir_type_code(type) == TIR_UINT ? 0 : 4);
 }
 
-/* All digits of the type: floats of either sign from 1/8 to 1; integers of 8 bits of their whole range, of more as many. */
+/* All digits of the type: floats of either sign from 1/8 to 1; integers of 8 bits of their whole range, of more as
+ * many. */
 static double draw_digits(tir_type type, struct vm_stream *stream) {
   if (!tir_type_is_float(type)) {
     bool is_wide = tir_type_bits(type) >= 8;

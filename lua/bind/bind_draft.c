@@ -209,8 +209,8 @@ static void read_job(lua_State *L, int at, struct search_draft_job *out) {
   lua_pop(L, 1); /* the table keeps it */
 }
 
-/* proposals(function, machine, jobs, threads): jobs {trace =, resample =, seed =, candidate =, budget =, most =, each =}; for each a
- * list as estimator:best gives it, empty where the sketch is refused. On so many threads. */
+/* proposals(function, machine, jobs, threads): jobs {trace =, resample =, seed =, candidate =, budget =, most =, each
+ * =}; for each a list as estimator:best gives it, empty where the sketch is refused. On so many threads. */
 static int drafts(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 1);
   struct search_machine machine = read_machine(L, 2);
@@ -234,8 +234,8 @@ static int drafts(lua_State *L) {
   return 1;
 }
 
-/* estimates(function, machine, traces, threads): two lists, what each costs as estimate gives it, false where it cannot be
- * estimated, and its register tile's name. */
+/* estimates(function, machine, traces, threads): two lists, what each costs as estimate gives it, false where it cannot
+ * be estimated, and its register tile's name. */
 static int estimates(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 1);
   struct search_machine machine = read_machine(L, 2);

@@ -47,8 +47,8 @@ static int replace(const char *path, const char *bytes, size_t size) {
   return why;
 }
 
-/* replace_file(path, text): the file has the whole text, or what it had; who reads it never sees a part. Where the path is a
- * link, what it leads to. true; nil and a message. */
+/* replace_file(path, text): the file has the whole text, or what it had; who reads it never sees a part. Where the path
+ * is a link, what it leads to. true; nil and a message. */
 static int replace_file(lua_State *L) {
   size_t size;
   const char *path = luaL_checkstring(L, 1), *text = luaL_checklstring(L, 2, &size);

@@ -29,7 +29,8 @@ static struct bound_function *function_of(lua_State *L, int kernel) {
   return f;
 }
 
-/* Loads the kernel, if it is not; on a GPU that is when NVRTC compiles it. Refuses where this machine does not run it. */
+/* Loads the kernel, if it is not; on a GPU that is when NVRTC compiles it. Refuses where this machine does not run
+ * it. */
 static bool load(struct bound_kernel *k, ms_error *err) {
   if (!k->kernel && jit_target_runs_here(&k->target, err)) k->kernel = jit_load(k->code, err);
   return k->kernel != NULL;
@@ -170,8 +171,8 @@ static int call(lua_State *L) {
   return ok ? 0 : bind_raise(L, &err);
 }
 
-/* time(arguments… [, limit]): median seconds, low and high of its 95 % interval, runs. limit: seconds of sampling, at most;
- * where other programs run it is sampled up to three times. */
+/* time(arguments… [, limit]): median seconds, low and high of its 95 % interval, runs. limit: seconds of sampling, at
+ * most; where other programs run it is sampled up to three times. */
 static int time_kernel(lua_State *L) {
   const struct bound_function *f = function_of(L, 1);
   int arguments = (int)f->ir->funcs.at[f->func].params.count;
@@ -371,8 +372,9 @@ static void set_resources(lua_State *L, const struct jit_resources *k) {
   if (k->compiled) lua_pushboolean(L, k->serialized), lua_setfield(L, -2, "serialized");
 }
 
-/* resources([assembled]): what each kernel of a GPU takes, in the order of launches: as its source asks, and where `assembled`
- * is true, as NVRTC's assembler says; raises where there is no NVRTC, or a block takes more than the target has. */
+/* resources([assembled]): what each kernel of a GPU takes, in the order of launches: as its source asks, and where
+ * `assembled` is true, as NVRTC's assembler says; raises where there is no NVRTC, or a block takes more than the target
+ * has. */
 static int resources(lua_State *L) {
   struct bound_kernel *k = check_kernel(L, 1);
   ms_error err = {.instruction = -1};
@@ -409,8 +411,8 @@ static int text(lua_State *L) {
   return 1;
 }
 
-/* target([text [, {runs = true}]]): what a target is, as a table, with its numbers. Where kernels are to be run, it raises
- * if this machine does not run them. */
+/* target([text [, {runs = true}]]): what a target is, as a table, with its numbers. Where kernels are to be run, it
+ * raises if this machine does not run them. */
 static int target(lua_State *L) {
   struct jit_target t, reference;
   char text[JIT_TARGET_TEXT];

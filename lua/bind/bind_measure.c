@@ -71,8 +71,8 @@ static uint32_t check_task(lua_State *L, int at) {
   return (uint32_t)task;
 }
 
-/* measurer:reference(task): true and a remark, "" mostly: what it computes is known; nil: not yet; false and a message: it
- * cannot be run */
+/* measurer:reference(task): true and a remark, "" mostly: what it computes is known; nil: not yet; false and a message:
+ * it cannot be run */
 static int measurer_reference(lua_State *L) {
   struct jit_measurer *m = open_measurer(L);
   ms_error err = {.instruction = -1};

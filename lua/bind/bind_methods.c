@@ -444,8 +444,8 @@ static int call_memoized(lua_State *L) {
   return lua_gettop(L) - top;
 }
 
-/* memoized(f): f, a function of a schedule and of numbers, texts and handles, which gives such values and decides by these and
- * by what the schedule answers alone: where a postprocessor calls it, its effects are memoized. */
+/* memoized(f): f, a function of a schedule and of numbers, texts and handles, which gives such values and decides by
+ * these and by what the schedule answers alone: where a postprocessor calls it, its effects are memoized. */
 static int memoized(lua_State *L) {
   luaL_checktype(L, 1, LUA_TFUNCTION);
   lua_settop(L, 1);

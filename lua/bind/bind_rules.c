@@ -113,8 +113,8 @@ static int sources(lua_State *L) {
   return 1;
 }
 
-/* Pushes the chunk of a user's file. As where Lua itself loads one, a mark of the byte order is no text, nor is a first line
- * that begins with a hash, but it counts as one. */
+/* Pushes the chunk of a user's file. As where Lua itself loads one, a mark of the byte order is no text, nor is a first
+ * line that begins with a hash, but it counts as one. */
 static void push_chunk(lua_State *L, const struct script_source *s) {
   static const char mark[] = "\xEF\xBB\xBF";
   const char *text = s->text, *end = text + s->length;
@@ -148,8 +148,8 @@ static void push_worker(lua_State *L, const char *function) {
   lua_remove(L, -2);
 }
 
-/* The postprocessors, in order: of each that is ours, `known` is its number (memo.h). What is looked up for each candidate
- * is here, since making a name may find memory out. */
+/* The postprocessors, in order: of each that is ours, `known` is its number (memo.h). What is looked up for each
+ * candidate is here, since making a name may find memory out. */
 struct postprocs {
   struct vm_trace *answers;
   const struct vm_intrinsics *intrinsics;
@@ -383,8 +383,8 @@ static int sketch(lua_State *L) {
   return 1;
 }
 
-/* sandbox:sketches(function, seed, groups): what worker.sketches gives (rules/worker.lua). The intrinsics that the files
- * define are this state's from then on: its schedules, and the pools and measurers that it makes, know them. */
+/* sandbox:sketches(function, seed, groups): what worker.sketches gives (rules/worker.lua). The intrinsics that the
+ * files define are this state's from then on: its schedules, and the pools and measurers that it makes, know them. */
 static int box_sketches(lua_State *L) {
   lua_State *sandbox = open_sandbox(L);
   struct sketching s = {bind_check_function(L, 2), luaL_optinteger(L, 3, 1), L, 4};
@@ -444,8 +444,8 @@ static int mutate(lua_State *L) {
   return 3;
 }
 
-/* sandbox:mutate(number of the mutator, trace, stream [, another trace of the population]): a trace; or nil, and the code and message of what was refused, if
- * anything was */
+/* sandbox:mutate(number of the mutator, trace, stream [, another trace of the population]): a trace; or nil, and the
+ * code and message of what was refused, if anything was */
 static int box_mutate(lua_State *L) {
   lua_State *sandbox = open_sandbox(L);
   struct mutation m = {luaL_checkinteger(L, 2), bind_check_trace(L, 3),

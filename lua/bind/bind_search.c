@@ -264,9 +264,9 @@ static void read_jobs(lua_State *L, int at, uint32_t functions, struct round *r)
   }
 }
 
-/* pool:replay(jobs, features): jobs {trace =, task =, seed =, candidate =, resample =}; a list of candidates {trace, sketch_trace,
- * hash, features}, false where one was refused; then a list of what was refused, {by, code, count, example}; then the message
- * of the first script error, if any. */
+/* pool:replay(jobs, features): jobs {trace =, task =, seed =, candidate =, resample =}; a list of candidates {trace,
+ * sketch_trace, hash, features}, false where one was refused; then a list of what was refused, {by, code, count,
+ * example}; then the message of the first script error, if any. */
 static int pool_replay(lua_State *L) {
   struct bound_pool *p = open_pool(L);
   luaL_checktype(L, 2, LUA_TTABLE);

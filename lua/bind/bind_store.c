@@ -288,8 +288,8 @@ static int store_fail(lua_State *L) {
   return found > 0 && db_put_record(db, &r, &err) ? 0 : bind_raise(L, &err);
 }
 
-/* What a record keeps of its device, with what is given of how its new time was measured in the place of what it had. to->facts
- * is the caller's to free(). */
+/* What a record keeps of its device, with what is given of how its new time was measured in the place of what it had.
+ * to->facts is the caller's to free(). */
 static void retime_facts(lua_State *L, int at, const struct db_record *from, struct db_record *to) {
   static const char *const given[][2] = {{"timing_clock", "clock"}, {"raw_seconds", "raw_seconds"}};
   size_t next = 0;
@@ -304,7 +304,8 @@ static void retime_facts(lua_State *L, int at, const struct db_record *from, str
   }
 }
 
-/* store:retime(id, {seconds =, low =, high =, runs =, busy =, clock =, raw_seconds =}): a record's time is another from now on */
+/* store:retime(id, {seconds =, low =, high =, runs =, busy =, clock =, raw_seconds =}): a record's time is another from
+ * now on */
 static int store_retime(lua_State *L) {
   struct db *db = open_store(L);
   struct db_record r;
@@ -523,7 +524,8 @@ static void set_count(lua_State *L, const char *key, uint64_t count) {
   lua_setfield(L, -2, key);
 }
 
-/* repair([path]): a store that is not open, what was done as a table; a line on stderr for each thing that is damaged */
+/* repair([path]): a store that is not open, what was done as a table; a line on stderr for each thing that is
+ * damaged */
 static int repair(lua_State *L) {
   ms_error err = {.instruction = -1};
   struct db_repair done;

@@ -85,8 +85,8 @@ static int trace_head(lua_State *L) {
   return 1;
 }
 
-/* part(first, last): instructions first up to last, numbered from 0, last not among them, as a trace of its own; nil where
- * they take what was given before them. */
+/* part(first, last): instructions first up to last, numbered from 0, last not among them, as a trace of its own; nil
+ * where they take what was given before them. */
 static int trace_part(lua_State *L) {
   struct vm_trace *t = bind_check_trace(L, 1);
   lua_Integer first = luaL_checkinteger(L, 2), last = luaL_checkinteger(L, 3);
@@ -226,8 +226,9 @@ static bool is_for(const struct vm_trace *t, const struct vm_instruction *in, co
   return (key && strstr(key, note)) || (axis && strstr(axis, note));
 }
 
-/* changeable(kind [, note]): the draws of a kind that are decided and could be decided otherwise, by their instructions'
- * numbers; note: with that in the key of the annotation, or in the thread axis, that the number is for. */
+/* changeable(kind [, note]): the draws of a kind that are decided and could be decided otherwise, by their
+ * instructions' numbers; note: with that in the key of the annotation, or in the thread axis, that the number is
+ * for. */
 static int trace_changeable(lua_State *L) {
   struct vm_trace *t = bind_check_trace(L, 1);
   const char *kind = luaL_checkstring(L, 2), *note = luaL_optstring(L, 3, NULL);

@@ -78,7 +78,8 @@ struct cli_list {
   const char **at; /* NULL while there are none */
   size_t count;
 };
-/* Where the value of an option goes. What its kind asks for must be there. What follows "--" has the key "", and a list. */
+/* Where the value of an option goes. What its kind asks for must be there. What follows "--" has the key "", and a
+ * list. */
 struct cli_place {
   const char *key;
   bool *flag;            /* set when it is given; or */
@@ -102,8 +103,9 @@ void cli_explain_options(const struct cli_command *command);
 char *cli_read_file(const char *path, size_t *length, ms_error *err);
 struct tir *cli_read_module(const char *path, ms_error *err);
 bool cli_is_made_by_lua(const char *path); /* a Lua file, ops:NAME or suite:NAME: Lua makes its functions */
-/* One function of a file, alone in a module: task is its number from 1 or its name; NULL: the only one, or `main`. The file
- * may be Lua, or ops:NAME or suite:NAME; rest are its arguments. dims: NAME=N each, numbers for variables of its shapes. */
+/* One function of a file, alone in a module: task is its number from 1 or its name; NULL: the only one, or `main`. The
+ * file may be Lua, or ops:NAME or suite:NAME; rest are its arguments. dims: NAME=N each, numbers for variables of its
+ * shapes. */
 struct tir *cli_read_function(const char *path, const char *task, const struct cli_list *rest,
                               const struct cli_list *dims, ms_error *err);
 /* The function that a trace is one of: without loops that never run, as it is tuned. Takes ir, which may be NULL. */

@@ -200,7 +200,8 @@ local function variables_of(func)
   return names
 end
 
--- The functions with numbers for variables, each for those that it has; one that none has is a mistake. texts: what --dim says, or nil.
+-- The functions with numbers for variables, each for those that it has; one that none has is a mistake. texts: what
+-- --dim says, or nil.
 function cli.specialized(list, texts)
   if not texts then return list end
   local dims, made, used, all = dims_of(texts), {}, {}, {}
@@ -224,9 +225,9 @@ end
 function cli.is_network(path) return path:find "%.onnx$" ~= nil end
 
 -- The functions of a file: Lua that returns them, called with `rest`, or TVMScript; of the plan of a network; or of an
--- operator or a suite by its name, `rest` its arguments where it has none of its own. Of several, --task may name one; dims,
--- shapes: what --dim and --shape say. More results: what a script says each weighs, or how often a network has each; and
--- the plan, as lua/net/plan.lua prepares it.
+-- operator or a suite by its name, `rest` its arguments where it has none of its own. Of several, --task may name one;
+-- dims, shapes: what --dim and --shape say. More results: what a script says each weighs, or how often a network has
+-- each; and the plan, as lua/net/plan.lua prepares it.
 function cli.functions_of(path, rest, task, dims, shapes)
   if cli.is_network(path) then
     local list, weights, prepared = ms.load "lua.cli.network".functions({dim = dims, shape = shapes}, path)

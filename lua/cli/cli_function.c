@@ -1,4 +1,5 @@
-/* The function that `run` and `lower` work on: of a TVMScript file, of a Lua file, or of an operator or a suite by name. */
+/* The function that `run` and `lower` work on: of a TVMScript file, of a Lua file, or of an operator or a suite by
+ * name. */
 #include "cli.h"
 #include "lua/bind/bind.h"
 

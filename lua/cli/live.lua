@@ -1,6 +1,6 @@
--- The live table of tuning on a terminal: a row a task; of the task that goes on, by its name, the best so far as a curve, failures
--- by reason, builds and runs a second, what is left. What is narrower than a column needs leaves it out; nothing wraps. Lines
--- that stay (a task's end, warnings) go above it.
+-- The live table of tuning on a terminal: a row a task; of the task that goes on, by its name, the best so far as a
+-- curve, failures by reason, builds and runs a second, what is left. What is narrower than a column needs leaves it
+-- out; nothing wraps. Lines that stay (a task's end, warnings) go above it.
 local cli = msched.load "lua.cli.cli"
 local Task = msched.load "search.task"
 local progress, rates = msched.load "lua.cli.progress", msched.load "lua.cli.rates"
@@ -43,7 +43,8 @@ local function rate_text(s, text)
   return rate ~= "" and rate or "-"
 end
 
--- title; least: of the terminal's columns; left: where it is aligned; text(state); shown(states): whether it is, where not always.
+-- title; least: of the terminal's columns; left: where it is aligned; text(state); shown(states): whether it is, where
+-- not always.
 local COLUMNS = {
   {title = "task", least = 0, left = true, text = function(s) return cli.cut(s.name, MOST_NAME) end},
   {title = "shape", least = 72, left = true, text = function(s) return s.start.shape or "-" end},
@@ -85,7 +86,8 @@ end
 
 local BARS, PLAIN = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}, {".", ":", "-", "=", "+", "*", "#", "@"}
 
--- The best so far over the trials, in so many columns: the higher the faster, by the logarithm; a blank where there is none.
+-- The best so far over the trials, in so many columns: the higher the faster, by the logarithm; a blank where there is
+-- none.
 function live.curve(curve, columns, bars)
   local first, last = nil, curve[#curve]
   for _, seconds in ipairs(curve) do first = first or seconds end
@@ -113,8 +115,8 @@ end
 
 -- ---- What is drawn -----------------------------------------------------------------------------------------------
 
--- The lines of all tasks: of these the one that goes on now, whose name the lines below the table begin with where there are, or
--- were, several; seconds since the run began; width: columns that there are.
+-- The lines of all tasks: of these the one that goes on now, whose name the lines below the table begin with where
+-- there are, or were, several; seconds since the run began; width: columns that there are.
 function live.lines(states, now, elapsed, width, height, bars)
   local shown = table.move(states, 1, math.min(#states, math.max(height - BELOW, 1)), 1, {})
   local lines = table_lines(shown, width)

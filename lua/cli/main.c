@@ -83,8 +83,8 @@ static void finish_output(void) {
   _exit(CLI_FAILED);
 }
 
-/* A stream that was closed by who started the program would be the next file that it opens, a store's: it is one that can
- * neither be read nor written. */
+/* A stream that was closed by who started the program would be the next file that it opens, a store's: it is one that
+ * can neither be read nor written. */
 static void keep_streams(void) {
   for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++)
     if (fcntl(stream, F_GETFD) < 0 && errno == EBADF &&
@@ -92,8 +92,8 @@ static void keep_streams(void) {
       _exit(CLI_FAILED); /* nowhere to say so */
 }
 
-/* What C cannot do without memory ends the program, wherever it is. That is said where so much as this cannot be had: else it
- * is an assertion that failed, which has said so. Calls the system alone: a signal may come anywhere. */
+/* What C cannot do without memory ends the program, wherever it is. That is said where so much as this cannot be had:
+ * else it is an assertion that failed, which has said so. Calls the system alone: a signal may come anywhere. */
 enum { MEMORY_LEFT = 128 << 20 };
 
 static void on_abort(int number) {

@@ -157,7 +157,8 @@ local function given_inputs(net, options)
   return arrays
 end
 
--- Small integers for what is not given, where its extents are known; what has none is refused when the network is looked at.
+-- Small integers for what is not given, where its extents are known; what has none is refused when the network is
+-- looked at.
 local function fill(net, arrays, seed)
   for i, input in ipairs(net.inputs) do
     local whole = input.shape ~= nil

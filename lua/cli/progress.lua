@@ -1,5 +1,5 @@
--- What tuning shows, made from the log's events (search/log.lua): a table that is drawn again and again on a terminal (live.lua),
--- lines elsewhere, or objects.
+-- What tuning shows, made from the log's events (search/log.lua): a table that is drawn again and again on a terminal
+-- (live.lua), lines elsewhere, or objects.
 local ms, cli = msched, msched.load "lua.cli.cli"
 local rates = msched.load "lua.cli.rates"
 local Task, remeasure = msched.load "search.task", msched.load "search.remeasure"
@@ -43,12 +43,12 @@ function progress.no_best_text(s)
   return "none yet" .. (#parts > 0 and ": " .. table.concat(parts, ", ") or "")
 end
 
--- The share that the best has of the roofline: of the limit that this machine was measured to have, where it was, or else
--- of what no machine of its kind passes.
+-- The share that the best has of the roofline: of the limit that this machine was measured to have, where it was, or
+-- else of what no machine of its kind passes.
 function progress.share(s) return rates.share(s.limit, s.best_seconds) or s.start.bound / s.best_seconds end
 
--- Of a function that is cut: the trials that it and its groups have had, those that they have together, and how many of them were
--- had before the run; nil: each has its own.
+-- Of a function that is cut: the trials that it and its groups have had, those that they have together, and how many of
+-- them were had before the run; nil: each has its own.
 function progress.shared_trials(s)
   if not s.start.shared then return nil end
   local done, counted = 0, 0
@@ -153,7 +153,8 @@ function progress.of_task(name, text) return name .. ": " .. text:gsub("\n([^\n]
 -- A line after so many results without a new best, or so many seconds without a line.
 local QUIET, SILENT = 16, 60
 
--- states: of tasks by name, in which it notes what it is told. screen: what shows them on a terminal (live.lua); nil: it is none.
+-- states: of tasks by name, in which it notes what it is told. screen: what shows them on a terminal (live.lua); nil:
+-- it is none.
 function progress.lines(screen, states)
   states = states or {}
   local families = setmetatable({}, {__index = function(all, name) -- the states of a function that is cut and of its groups, by its name
@@ -218,7 +219,8 @@ end
 
 local FEW, TOLD = 3, 3 -- records shown of a task; decisions told of each
 
--- The fastest few of a task: share of the best, what building and running took, and what they decide that the best does not.
+-- The fastest few of a task: share of the best, what building and running took, and what they decide that the best does
+-- not.
 function progress.print_best(task, state)
   local list, decisions = task:fastest_few(FEW), ms.load "lua.report.decisions"
   for i, m in ipairs(list) do

@@ -1,12 +1,12 @@
--- Rates: what a kernel does in a second, in operations of the kind that its function has most of and in bytes, and how far that is
--- from its limit (limits.lua). All that shows rates takes its words from here.
+-- Rates: what a kernel does in a second, in operations of the kind that its function has most of and in bytes, and how
+-- far that is from its limit (limits.lua). All that shows rates takes its words from here.
 local ms = msched
 local rates = {}
 
 local KEPT = 0.5 -- of its limit: a kernel that reaches less without a unit that its function could use is told of it
 
--- What a function does, for its rates: operations of floats or of integers, whichever it has more of; their unit; the bytes that it
--- has to move. Without a function: nothing.
+-- What a function does, for its rates: operations of floats or of integers, whichever it has more of; their unit; the
+-- bytes that it has to move. Without a function: nothing.
 function rates.work_of(func)
   if not func then return {operations = 0, unit = "", bytes = 0} end
   local w = func:work()
@@ -44,8 +44,9 @@ function rates.text(work, seconds)
   return operations .. (operations ~= "" and bytes ~= "" and " " or "") .. bytes
 end
 
--- The share of its limit that a kernel reaches. limit: {name, seconds}, those that the function takes at it; nil: it is not known. A kernel
--- that is faster shows that the machine, which was busy when the limit was measured, does as much: that is all of it.
+-- The share of its limit that a kernel reaches. limit: {name, seconds}, those that the function takes at it; nil: it is
+-- not known. A kernel that is faster shows that the machine, which was busy when the limit was measured, does as much:
+-- that is all of it.
 function rates.share(limit, seconds)
   if not limit or not (limit.seconds > 0 and limit.seconds < math.huge and seconds > 0) then return nil end
   return math.min(limit.seconds / seconds, 1)
@@ -63,15 +64,16 @@ function rates.limit_text(work, limit)
   return text .. " of " .. limit.name
 end
 
--- The message about a unit that a function could use and its kernel leaves idle: "AMX unused: 64 of 6,000 GOP/s"; nil: there is
--- none. unit: limit.unit; is_used(): whether the kernel uses it, asked only where that matters.
+-- The message about a unit that a function could use and its kernel leaves idle: "AMX unused: 64 of 6,000 GOP/s"; nil:
+-- there is none. unit: limit.unit; is_used(): whether the kernel uses it, asked only where that matters.
 function rates.unused_text(work, limit, seconds, is_used)
   local unit, share = limit and limit.unit, rates.share(limit, seconds)
   if not unit or not share or share >= KEPT or is_used() then return nil end
   return string.format("%s unused: %s of %s %s", unit.name, grouped(work.operations / seconds / 1e9), grouped(work.operations / unit.seconds / 1e9), work.unit)
 end
 
--- Whether the best of a function, made by the trace, uses the unit: of a CPU by its assembly, of a GPU by what the trace asks for.
+-- Whether the best of a function, made by the trace, uses the unit: of a CPU by its assembly, of a GPU by what the
+-- trace asks for.
 function rates.uses(unit, func, trace, target)
   if target.arch then return ms.load "lua.bench.tensor_peak".type_of {trace} ~= nil end
   local text = ms.load "lua.cli.store.record_code".text_of(ms.apply(func, trace):func(), target.text)

@@ -1,5 +1,5 @@
--- The field's terms that msched prints, for `msched help TERM`. A line is a term, after commas other forms that lists and
--- tables print, and after ` | ` its explanation. `msched help terms` lists them.
+-- The field's terms that msched prints, for `msched help TERM`. A line is a term, after commas other forms that lists
+-- and tables print, and after ` | ` its explanation. `msched help terms` lists them.
 local terms = {list = {}}
 
 local TEXT = [[

@@ -1,10 +1,11 @@
--- Ansor's way: no template; a task is searched for the best state, whose steps and loops can be looked at, and a log of JSON
--- lines holds every measurement, from which a state can be made again and a search goes on.
+-- Ansor's way: no template; a task is searched for the best state, whose steps and loops can be looked at, and a log of
+-- JSON lines holds every measurement, from which a state can be made again and a search goes on.
 --
 --   local ansor = ms.load "lua.compat.ansor"
 --   local task = ansor.task(func)
 --   local state = ansor.auto_schedule(task, {trials = 64, log = "gemm.json"})
---   print(state)                                  -- its loops; `ansor.sketches(task)[1]`: with placeholders for what is open
+--   print(state)                                  -- its loops; `ansor.sketches(task)[1]`: with placeholders for what
+--                                                 is open
 --   for _, step in ipairs(state:history()) do print(step) end
 --   print(state:script())                         -- Lua that makes it again
 --   local best = ansor.load_best(task, "gemm.json")
@@ -64,8 +65,8 @@ local function list_nodes(node, list, path)
   return list
 end
 
--- What the extents of a state's loops are: a number, the name of the open number that it is, or None, where it follows from
--- open ones.
+-- What the extents of a state's loops are: a number, the name of the open number that it is, or None, where it follows
+-- from open ones.
 local function name_extents(state, list)
   local open = {}
   for _, name in ipairs(state:placeholders()) do open[name] = true end
@@ -153,8 +154,8 @@ local function read_line(task, object)
           hash = s.hash, seed = s.seed, candidate = s.candidate, versions = object.v}
 end
 
--- The lines of a log that are of a task, {trace, status, seconds, error, number, …}, in order; and messages of those that do
--- not read, or are of another task: FILE:LINE: why.
+-- The lines of a log that are of a task, {trace, status, seconds, error, number, …}, in order; and messages of those
+-- that do not read, or are of another task: FILE:LINE: why.
 function ansor.read_log(task, path)
   check_task(task)
   local objects, wrong = lines.read(path)
@@ -193,7 +194,8 @@ function ansor.load_best(task, path)
   return best and new_state(task, best.trace, {seconds = best.seconds, status = best.status})
 end
 
--- Puts what a log has of a task on its target, of this version, into a store, where it is not yet: gives how many lines.
+-- Puts what a log has of a task on its target, of this version, into a store, where it is not yet: gives how many
+-- lines.
 local function restore(task, path, store)
   local workload, count = store:put_workload(task.func), 0
   for _, line in ipairs((ansor.read_log(task, path))) do
@@ -208,9 +210,9 @@ end
 
 -- ---- Searching ---------------------------------------------------------------------------------------------------
 
--- Searches a task. options: log (a file that lines are added to), resume (what the log has is not measured again, and the
--- search goes on from there), and what ms.tune takes of trials, seconds, seed, policy, model, jobs, db, store, … Gives the
--- best state, with seconds and id.
+-- Searches a task. options: log (a file that lines are added to), resume (what the log has is not measured again, and
+-- the search goes on from there), and what ms.tune takes of trials, seconds, seed, policy, model, jobs, db, store, …
+-- Gives the best state, with seconds and id.
 function ansor.auto_schedule(task, options)
   check_task(task)
   local given = ms.options(options, "log:string resume:boolean trials:integer seconds:number seed:integer batch:integer policy:string model:any jobs:integer db:string " ..

@@ -1,5 +1,5 @@
--- AutoTVM's way: a template asks for knobs while it schedules, tuners propose configs of the space that the knobs span, a log
--- in lines of JSON holds what came of them, and the best of a log is applied by workload.
+-- AutoTVM's way: a template asks for knobs while it schedules, tuners propose configs of the space that the knobs span,
+-- a log in lines of JSON holds what came of them, and the best of a log is applied by workload.
 --
 --   local autotvm = ms.load "lua.compat.autotvm"
 --   autotvm.template("gemm", function(cfg, m, n, k)
@@ -86,8 +86,8 @@ local function read_line(object, at)
   return {workload = lines.text(lines.list(input.workload)), target = input.target, config = config.entity, seconds = result.seconds, status = result.status, error = result.error, at = at}
 end
 
--- What a log holds: a list of {workload, target, config, seconds, status, error, at}, at FILE:LINE; and messages of what does
--- not read.
+-- What a log holds: a list of {workload, target, config, seconds, status, error, at}, at FILE:LINE; and messages of
+-- what does not read.
 function autotvm.read_log(path)
   local objects, wrong = lines.read(path)
   local list = {}
@@ -119,10 +119,10 @@ local function logged(task, target, path)
   return seen
 end
 
--- Tunes a task. options: tuner (grid, random, ga, model, annealing; model unless said), trials, early_stopping, seed, batch,
--- log (a file that lines are added to, of each config one), callback(results, best), and what ms.tune takes of target, seconds,
--- jobs, db, store, model. Results are kept in the store too: the same call goes on where one was stopped, and measures nothing
--- twice. Gives {index, config, seconds, id, schedule}.
+-- Tunes a task. options: tuner (grid, random, ga, model, annealing; model unless said), trials, early_stopping, seed,
+-- batch, log (a file that lines are added to, of each config one), callback(results, best), and what ms.tune takes of
+-- target, seconds, jobs, db, store, model. Results are kept in the store too: the same call goes on where one was
+-- stopped, and measures nothing twice. Gives {index, config, seconds, id, schedule}.
 function autotvm.tune(task, options)
   if getmetatable(task) ~= Task then error(ms.where() .. "autotvm.tune takes a task, as autotvm.task gives it", 0) end
   local given = ms.options(options, "tuner:string early_stopping:integer log:string callback:function " .. measure.OPTIONS)
@@ -148,7 +148,8 @@ end
 local History = {}
 History.__index = History
 
--- The best of each workload and target of logs: the files' names. What does not read is left out, and listed in `wrong`.
+-- The best of each workload and target of logs: the files' names. What does not read is left out, and listed in
+-- `wrong`.
 function autotvm.apply_history_best(...)
   local history = setmetatable({best = {}, wrong = {}}, History)
   for _, path in ipairs {...} do
@@ -166,8 +167,8 @@ end
 -- The best line of a task; nil: the logs have none.
 function History:query(task) return self.best[ms.target(task.target).text .. " " .. task:workload_text()] end
 
--- The schedule of a template by the best of the logs, and the line; without one, the first config's, and nil. A config that
--- the template does not have any more is refused.
+-- The schedule of a template by the best of the logs, and the line; without one, the first config's, and nil. A config
+-- that the template does not have any more is refused.
 function History:schedule(name, arguments, options)
   local task = autotvm.task(name, arguments, options)
   local line = self:query(task)

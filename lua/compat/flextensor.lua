@@ -1,5 +1,5 @@
--- FlexTensor's way: an operator is registered with its arguments, its schedule space follows from its loops alone, and what
--- the search finds is a table of configs that a person can read, keep in a file, and apply later.
+-- FlexTensor's way: an operator is registered with its arguments, its schedule space follows from its loops alone, and
+-- what the search finds is a table of configs that a person can read, keep in a file, and apply later.
 --
 --   local flextensor = ms.load "lua.compat.flextensor"
 --   local key = flextensor.task.register {op = "conv2d", args = {1, 56, 56, 64, 64, 3}}
@@ -7,8 +7,8 @@
 --   flextensor.save("conv2d.configs", configs)
 --   local sch = flextensor.schedule_with_config(key, flextensor.load "conv2d.configs")
 --
--- Each block that reduces has spatial loops in slevel parts and reduction loops in rlevel parts, interleaved; what can be
--- inlined is; what writes its result out moves into its tiles; the rest is made parallel and vectorized.
+-- Each block that reduces has spatial loops in slevel parts and reduction loops in rlevel parts, interleaved; what can
+-- be inlined is; what writes its result out moves into its tiles; the rest is made parallel and vectorized.
 -- Source: Zheng et al., "FlexTensor", ASPLOS 2020, section 4 and the interface of its implementation.
 local ms = msched
 local lines, spaces, measure = ms.load "lua.compat.lines", ms.load "lua.compat.space", ms.load "lua.compat.measure"
@@ -28,9 +28,9 @@ local function list_arguments(args)
   return list
 end
 
--- Registers an operator with arguments, and gives its key. op: its name; name: of the task, the arguments unless said; build:
--- f(arguments…) -> a function, ops.func of the same name unless given (`msched help ops` lists them); args: a list; target:
--- native unless said; device: its number, 0.
+-- Registers an operator with arguments, and gives its key. op: its name; name: of the task, the arguments unless said;
+-- build: f(arguments…) -> a function, ops.func of the same name unless given (`msched help ops` lists them); args: a
+-- list; target: native unless said; device: its number, 0.
 function flextensor.task.register(t)
   t = ms.options(t, "op:string name:string build:function args:table target:string device:integer")
   if not t.op then error(ms.where() .. "flextensor.task.register: `op` names the operator", 0) end
@@ -69,7 +69,8 @@ function flextensor.task.func(key) return find(key).func end
 
 local WIDEST, MOST_INNER = 64, 64 -- elements of the vectorized part; iterations of an inner part
 
--- The levels of a nest, outermost first, {"S" or "R", which part}: spatial ones, then by turns; a spatial one is innermost.
+-- The levels of a nest, outermost first, {"S" or "R", which part}: spatial ones, then by turns; a spatial one is
+-- innermost.
 local function levels_of(slevel, rlevel)
   local list, s, r = {}, 0, 0
   local function add(kind, n) list[#list + 1] = {kind, n} end
@@ -197,10 +198,10 @@ end
 
 local TUNERS = {searching = "model", annealing = "annealing", random = "random", grid = "grid", ga = "ga"}
 
--- Searches a schedule of a task. options: slevel, 4, and rlevel, 2: parts of spatial and of reduction loops; op_trial, 64:
--- trials; op_stop: trials without gain, after which it ends; timeout: seconds, after which it ends; method: searching (the
--- model's choice among many), annealing, random, grid, ga; parallel: threads; seed, db, store, listen and what else ms.tune
--- takes. Gives the schedule, its buffers {name, type, shape}, and its configs.
+-- Searches a schedule of a task. options: slevel, 4, and rlevel, 2: parts of spatial and of reduction loops; op_trial,
+-- 64: trials; op_stop: trials without gain, after which it ends; timeout: seconds, after which it ends; method:
+-- searching (the model's choice among many), annealing, random, grid, ga; parallel: threads; seed, db, store, listen
+-- and what else ms.tune takes. Gives the schedule, its buffers {name, type, shape}, and its configs.
 function flextensor.schedule(key, options)
   local task = find(key)
   options = ms.options(options, "slevel:integer rlevel:integer op_trial:integer op_stop:integer timeout:number method:string parallel:integer " ..
@@ -218,7 +219,8 @@ function flextensor.schedule(key, options)
   return best.schedule, task.func:params(), configs
 end
 
--- The schedule of a task by configs, and its buffers. Those of another operator, of other arguments, or of another space are refused.
+-- The schedule of a task by configs, and its buffers. Those of another operator, of other arguments, or of another
+-- space are refused.
 function flextensor.schedule_with_config(key, configs)
   local task = find(key)
   local function refuse(...) error(string.format("%sthe configs are not of task `%s`: %s", ms.where(), key, string.format(...)), 0) end

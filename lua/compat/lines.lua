@@ -1,5 +1,6 @@
--- Files of JSON, one object a line: what the logs and configs of these libraries are. Numbers come back as they were written,
--- integers as integers; a list and an empty list stay lists, which is what `lines.list` is for; null is nil, in a list lines.null.
+-- Files of JSON, one object a line: what the logs and configs of these libraries are. Numbers come back as they were
+-- written, integers as integers; a list and an empty list stay lists, which is what `lines.list` is for; null is nil,
+-- in a list lines.null.
 local ms = msched
 local lines = {null = setmetatable({}, {__name = "null"})}
 
@@ -127,8 +128,8 @@ function lines.value(text)
   return nil, string.format("column %d: %s", x.at, x.what)
 end
 
--- All objects of a file, in order, {number of the line, object}; and what could not be read, a list of messages that begin
--- with FILE:LINE. A file that is not there has none where `missing` is true, else that is an error.
+-- All objects of a file, in order, {number of the line, object}; and what could not be read, a list of messages that
+-- begin with FILE:LINE. A file that is not there has none where `missing` is true, else that is an error.
 function lines.read(path, missing)
   local file, message = io.open(path, "rb")
   if not file then

@@ -1,5 +1,5 @@
--- Configs that a tuner proposes, scheduled here and measured by the tuner of search/: as candidates of a policy, so that
--- checks, store, resuming, time limits and the final re-measurement are those of any other run.
+-- Configs that a tuner proposes, scheduled here and measured by the tuner of search/: as candidates of a policy, so
+-- that checks, store, resuming, time limits and the final re-measurement are those of any other run.
 local ms = msched
 local tune, tuners = ms.load "search.tune", ms.load "lua.compat.tuners"
 local measure = {}
@@ -26,8 +26,9 @@ local function new_maker(space, schedule, wants_features)
   end
 end
 
--- A batch of configs: {index, hash, status, seconds, reason} of each, in order, and the candidates that are to be measured.
--- What the store knows of a module is its result; what comes of the others, `fill` takes from the run's events.
+-- A batch of configs: {index, hash, status, seconds, reason} of each, in order, and the candidates that are to be
+-- measured. What the store knows of a module is its result; what comes of the others, `fill` takes from the run's
+-- events.
 local function new_batch(env, make, indices)
   local results, fresh, seen = {}, {}, {}
   for i, index in ipairs(indices) do
@@ -53,8 +54,8 @@ local function fill(results, events)
 end
 
 -- Tunes a function over a space of configs. schedule(config): its schedule, which may be refused. options: those of
--- measure.OPTIONS; tuner: its name; early_stopping: trials without gain, after which it ends; each(results, best): called with
--- what came of a batch. Gives {index, config, seconds, id, schedule}.
+-- measure.OPTIONS; tuner: its name; early_stopping: trials without gain, after which it ends; each(results, best):
+-- called with what came of a batch. Gives {index, config, seconds, id, schedule}.
 function measure.run(func, space, schedule, options)
   local seed = options.seed or 1
   local needs_features = (options.tuner or "random") == "model"

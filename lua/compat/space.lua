@@ -1,7 +1,8 @@
--- Spaces of configs: knobs by name, each with a list of entities; a config is an entity of each, and has a number. What a
--- template asks for with define_… is recorded while the space is made, and is the config's entity once it is there.
+-- Spaces of configs: knobs by name, each with a list of entities; a config is an entity of each, and has a number. What
+-- a template asks for with define_… is recorded while the space is made, and is the config's entity once it is there.
 -- Entities: a split is the extents of its parts, outermost first, msched.rest (-1 in files) for the outermost where the
--- parts need not divide; a reorder is an order of numbers, from 1; an annotate is a word for each axis; a knob is any value.
+-- parts need not divide; a reorder is an order of numbers, from 1; an annotate is a word for each axis; a knob is any
+-- value.
 local ms = msched
 local nearest = ms.load "lua.lib.nearest"
 local space = {}
@@ -104,7 +105,8 @@ local function list_orders(count, keep)
   extend(1)
 end
 
--- What policies say: of the last loop whether it is vectorized, and how many before it (of all, where it is not) are unrolled.
+-- What policies say: of the last loop whether it is vectorized, and how many before it (of all, where it is not) are
+-- unrolled.
 local ANNOTATIONS = {unroll = {plain = "all"}, try_unroll = {plain = "any"}, vec = {vectorized = "none"}, try_vec = {plain = "none", vectorized = "none"},
                      try_unroll_vec = {plain = "any", vectorized = "any"}}
 local function list_annotations(count, policy, keep)

@@ -1,5 +1,5 @@
--- What proposes configs of a space: tuners by name. A tuner proposes numbers of configs that it did not propose before, and
--- is told what came of them. It depends on its seed and on results alone.
+-- What proposes configs of a space: tuners by name. A tuner proposes numbers of configs that it did not propose before,
+-- and is told what came of them. It depends on its seed and on results alone.
 local ms = msched
 local draft = ms.load "search.cost.draft"
 local nearest = ms.load "lua.lib.nearest"
@@ -82,8 +82,8 @@ function propose.ga(t, count)
   return filled(t, stream, list, count)
 end
 
--- Simulated annealing, as FlexTensor's search by heuristics: from one of those measured, drawn by exp(-(t - best) / best ×
--- gamma), a step; gamma grows. Source: Zheng et al., "FlexTensor", ASPLOS 2020, section 5.1.
+-- Simulated annealing, as FlexTensor's search by heuristics: from one of those measured, drawn by exp(-(t - best) /
+-- best × gamma), a step; gamma grows. Source: Zheng et al., "FlexTensor", ASPLOS 2020, section 5.1.
 local STEEP = 4
 function propose.annealing(t, count)
   local stream, measured, list, taken = stream_of(t, 3), fastest(t, math.huge), {}, {}
@@ -101,8 +101,8 @@ function propose.annealing(t, count)
   return filled(t, stream, list, count)
 end
 
--- Many configs, by chance and around the fastest, are scheduled; those that estimate and model together say are fastest are
--- proposed, and one of eight by chance. The model has the more say the more results it knows, as in
+-- Many configs, by chance and around the fastest, are scheduled; those that estimate and model together say are fastest
+-- are proposed, and one of eight by chance. The model has the more say the more results it knows, as in
 -- search/policy/analytical.lua.
 local FIRST, DRAWN, AROUND, PARENTS, LEARNED, CHANCE = 384, 48, 80, 4, 32, 8
 function propose.model(t, count)
@@ -145,7 +145,8 @@ function tuners.new(name, configs, seed, make)
   return setmetatable({name = name, space = configs, seed = seed, make = make, needs = NEEDS[name] or {}, round = 0, at = 0, proposed = {}, measured = {}}, Tuner)
 end
 
--- At most so many numbers of configs that were not proposed before; none: there are no more. env: the task's (search/task.lua).
+-- At most so many numbers of configs that were not proposed before; none: there are no more. env: the task's
+-- (search/task.lua).
 function Tuner:next(count, env)
   assert(count > 0)
   self.env, self.round = env, self.round + 1

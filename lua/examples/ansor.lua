@@ -1,4 +1,5 @@
--- A dense layer with ReLU in Ansor's way: sketches with placeholders, a search, a log, the state of a line, a search that goes on.
+-- A dense layer with ReLU in Ansor's way: sketches with placeholders, a search, a log, the state of a line, a search
+-- that goes on.
 --   msched lua/examples/ansor.lua [M N K [TRIALS [LOG [STORE]]]]
 local ms = require "msched"
 local ansor = ms.load "lua.compat.ansor"

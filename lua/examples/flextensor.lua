@@ -1,4 +1,5 @@
--- A convolution in FlexTensor's way: an operator registered with its arguments, searched, its configs kept in a file and applied.
+-- A convolution in FlexTensor's way: an operator registered with its arguments, searched, its configs kept in a file
+-- and applied.
 --   msched lua/examples/flextensor.lua [SIZE CHANNELS [TRIALS [CONFIGS [STORE]]]]
 local ms = require "msched"
 local flextensor = ms.load "lua.compat.flextensor"

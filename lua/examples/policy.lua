@@ -1,4 +1,5 @@
--- A search policy of one's own: climbs from the fastest by the space's mutators, and draws where that gives nothing new.
+-- A search policy of one's own: climbs from the fastest by the space's mutators, and draws where that gives nothing
+-- new.
 --   msched tune lua/examples/gemm.lua --policy lua/examples/policy.lua
 local ms = require "msched"
 

@@ -67,8 +67,8 @@ local function end_of(texts, i)
   return #texts
 end
 
--- Steps of a trace on a function, or only that with instruction `wanted`: {first, last, texts, changes}, a whole If or For
--- being one. changes: {mark, line}….
+-- Steps of a trace on a function, or only that with instruction `wanted`: {first, last, texts, changes}, a whole If or
+-- For being one. changes: {mark, line}….
 function explain.steps(func, trace, wanted)
   local texts, steps, i, before = instructions_of(trace), {}, 0, nil
   local function module_of(count) return explain.lines_of(ms.apply(func, trace:head(count)):script()) end
@@ -144,8 +144,8 @@ local function print_effect(trace, step, wanted)
   print(string.format("     used by: %s; through them by: %s", numbers_text(direct), numbers_text(indirect)))
 end
 
--- Prints each step, what it changed, and what depends on it; only that with instruction `wanted`, if given. False: there
--- is no such.
+-- Prints each step, what it changed, and what depends on it; only that with instruction `wanted`, if given. False:
+-- there is no such.
 function explain.print(func, trace, options)
   local steps = explain.steps(func, trace, options.wanted)
   for _, s in ipairs(steps) do

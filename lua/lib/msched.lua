@@ -88,8 +88,8 @@ if not ms.build then return true end -- a sandbox has no kernels, and does not t
 
 local schedule, kernel = ms.schedule_methods, ms.kernel_methods
 
--- Functions here that stand for one of a file that is loaded when they are first called; ms.defined(f) gives that one, any other
--- as it is.
+-- Functions here that stand for one of a file that is loaded when they are first called; ms.defined(f) gives that one,
+-- any other as it is.
 local real = setmetatable({}, {__mode = "k"})
 local function made_in(f, file, name) real[f] = function() return ms.load(file)[name] end end
 local function later(owner, name, file)
@@ -178,9 +178,9 @@ local INTERPRETED = 1 << 24 -- operations: more than that are checked by samples
 local SAMPLES = 16
 
 -- Compares with the unscheduled function on the interpreter, everywhere or, where that would take long, at as many
--- elements of each output as options.samples says, and on real numbers unless options.tolerance is given; then with itself,
--- under perturbed thread timing. Gives the largest difference and the number of elements compared; raises when it is past
--- options.tolerance, or where the result depends on thread timing.
+-- elements of each output as options.samples says, and on real numbers unless options.tolerance is given; then with
+-- itself, under perturbed thread timing. Gives the largest difference and the number of elements compared; raises when
+-- it is past options.tolerance, or where the result depends on thread timing.
 function kernel.check(k, options)
   options = ms.options(options, "seed:integer tolerance:number samples:integer")
   local reference = k:reference() or k:func()

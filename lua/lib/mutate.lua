@@ -33,8 +33,8 @@ local function take(numbers, mutators, stream)
   end
 end
 
--- The trace that a mutator makes of this one, and the mutator's name; nil: it changes nothing, or none does that might be drawn.
--- What postprocessing did followed from the decisions, and is left out.
+-- The trace that a mutator makes of this one, and the mutator's name; nil: it changes nothing, or none does that might
+-- be drawn. What postprocessing did followed from the decisions, and is left out.
 function mutate.trace(trace, seed, options)
   if seed ~= nil and math.type(seed) ~= "integer" then refuse("trace:mutate takes a seed, an integer, and options") end
   options = ms.options(options, "mutator:string other:msched.trace target:string")

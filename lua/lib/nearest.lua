@@ -53,8 +53,8 @@ function nearest.meant_file(path)
   return found and "; did you mean `" .. folder .. found .. "`?" or ""
 end
 
--- A message; one that says that there is no such name, and which there are, or that a file is not there, with the one that was
--- meant.
+-- A message; one that says that there is no such name, and which there are, or that a file is not there, with the one
+-- that was meant.
 function nearest.hint(message)
   local path = message:match "^cannot open ([^\n]*): No such file or directory$" or message:match "^([^\n]*): No such file or directory$"
   if path then return message .. nearest.meant_file(path) end

@@ -1,5 +1,6 @@
--- The loop nest of a function, read from its TVMScript: loops, blocks and what else has a body, as a tree; and how many bytes
--- one run of each loop touches. Pictures are made of it: of reports (report/nest.lua), and in text (`sch:draw()`).
+-- The loop nest of a function, read from its TVMScript: loops, blocks and what else has a body, as a tree; and how many
+-- bytes one run of each loop touches. Pictures are made of it: of reports (report/nest.lua), and in text
+-- (`sch:draw()`).
 local parts_of = msched.load "lua.lib.parts"
 local nest = {}
 
@@ -7,8 +8,8 @@ local nest = {}
 
 local HOW = {range = "serial", ["T.serial"] = "serial", ["T.grid"] = "serial", ["T.parallel"] = "parallel", ["T.vectorized"] = "vectorized", ["T.unroll"] = "unrolled"}
 
--- The loops of a line `for i, j in T.grid(8, 4):`, outermost first; {kind = "loop", name, extent, how}, the extent as text
--- where it is no number.
+-- The loops of a line `for i, j in T.grid(8, 4):`, outermost first; {kind = "loop", name, extent, how}, the extent as
+-- text where it is no number.
 local function loops_of(text)
   local names, call, arguments = text:match "^for (.-) in ([%w_.]+)(%b()):$"
   if not names then return nil end
@@ -75,8 +76,8 @@ local function node_of(text)
   return node, node
 end
 
--- The tree of a function's TVMScript: {kind = "root", name, buffers, children}. Nodes are loops, blocks {name, iters {name,
--- kind, binding}, reads, writes}, others that have a body (if, init, …), and statements.
+-- The tree of a function's TVMScript: {kind = "root", name, buffers, children}. Nodes are loops, blocks {name, iters
+-- {name, kind, binding}, reads, writes}, others that have a body (if, init, …), and statements.
 function nest.read(script)
   local root = {kind = "root", name = "", buffers = {}, children = {}}
   local open = {} -- {node, indentation of its line}
@@ -102,8 +103,9 @@ end
 
 -- ---- How many bytes a loop touches -----------------------------------------------------------------------------------
 
--- The least and the largest value of an expression of integers, names, + - * // % and brackets; ranges: {least, largest} of
--- each name. Each name counts as if it moved alone, so that the interval may be too wide. nil: the text is something else.
+-- The least and the largest value of an expression of integers, names, + - * // % and brackets; ranges: {least,
+-- largest} of each name. Each name counts as if it moved alone, so that the interval may be too wide. nil: the text is
+-- something else.
 local function interval_of(text, ranges)
   local at = 1
   local sum
@@ -161,7 +163,8 @@ local function interval_of(text, ranges)
   if low and text:find("^%s*$", at) then return low, high end
 end
 
--- Elements of a region such as C[v_i, v_j * 4:v_j * 4 + 4]; nil: it is not known. The second result is the buffer's name.
+-- Elements of a region such as C[v_i, v_j * 4:v_j * 4 + 4]; nil: it is not known. The second result is the buffer's
+-- name.
 local function elements_of(region, ranges)
   local name, indices = region:match "^([%w_]+)(%b[])$"
   if not name then return nil, region end
@@ -199,8 +202,8 @@ local function touch(node, ranges, touched)
   end
 end
 
--- Writes to each loop of the tree `bytes`: those that one run of it touches, with the loops around it standing still; nil
--- where it is not known.
+-- Writes to each loop of the tree `bytes`: those that one run of it touches, with the loops around it standing still;
+-- nil where it is not known.
 function nest.measure(root)
   local function walk(node, around)
     for _, child in ipairs(node.children or {}) do

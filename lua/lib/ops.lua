@@ -1,6 +1,6 @@
--- ops: operators in tensor expressions, as parts of larger functions. Each takes tensors and gives a tensor; families of
--- them are files of lua/ops/, where named.lua makes whole functions of them and suites.lua lists of those. An operator that
--- is used twice in a function has its tensors and blocks named apart by te.func: pad, pad_1 and so on.
+-- ops: operators in tensor expressions, as parts of larger functions. Each takes tensors and gives a tensor; families
+-- of them are files of lua/ops/, where named.lua makes whole functions of them and suites.lua lists of those. An
+-- operator that is used twice in a function has its tensors and blocks named apart by te.func: pad, pad_1 and so on.
 local ms = msched
 local ops = {}
 
@@ -15,8 +15,8 @@ local function load_families()
   end
 end
 
--- The function of an operator that is named, with its arguments in their order or by name; all of a suite, or those that
--- words choose. `msched help ops` lists both.
+-- The function of an operator that is named, with its arguments in their order or by name; all of a suite, or those
+-- that words choose. `msched help ops` lists both.
 function ops.func(name, arguments) return ms.load "lua.lib.ops.named".func(name, arguments) end
 function ops.suite(name, words)
   local list = {}

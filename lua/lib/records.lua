@@ -16,8 +16,8 @@ function records.by_target(list)
   return targets
 end
 
--- The one to use of each target that workloads have records of, {record, name, target, text}: what is pinned, else the fastest
--- that was measured, else the first that was not.
+-- The one to use of each target that workloads have records of, {record, name, target, text}: what is pinned, else the
+-- fastest that was measured, else the first that was not.
 function records.best(store, workloads)
   local list = {}
   for _, w in ipairs(workloads) do
@@ -56,7 +56,8 @@ local function meant(name, workloads)
   return ms.load "lua.lib.nearest".meant(name, names)
 end
 
--- The workloads of a store that words name: by their name, or as an operator with its arguments, whatever they are called.
+-- The workloads of a store that words name: by their name, or as an operator with its arguments, whatever they are
+-- called.
 function records.workloads(store, words)
   if words:find "^ops:" then
     local operators = ms.load "lua.lib.ops.words"
@@ -67,8 +68,9 @@ function records.workloads(store, words)
   return named
 end
 
--- The record whose ID starts so, or the one to use of a task by its name, as an operator with its arguments, or of the only task by
--- `best`; a task's name goes before what IDs begin with. nil: no record has such an ID; nil and why: the words cannot be one, or mean several.
+-- The record whose ID starts so, or the one to use of a task by its name, as an operator with its arguments, or of the
+-- only task by `best`; a task's name goes before what IDs begin with. nil: no record has such an ID; nil and why: the
+-- words cannot be one, or mean several.
 local function find(store, words, find_id)
   if #words == 32 and words:find "^%x+$" then return find_id(store, words) end
   local all, named = store:workloads(), records.workloads(store, words)

@@ -5,8 +5,9 @@
 --   local C = te.compute({M, N}, function(i, j) return te.sum(A[{i, k}] * B[{k, j}], k) end, "C")
 --   local gemm = te.func("gemm", {A, B, C})
 --
--- An expression is a table with a type; numbers take the type of what they are combined with. An index starts at 0, and one
--- that can leave its tensor is refused; te.if_then_else guards an access, te.select does not, since it computes both.
+-- An expression is a table with a type; numbers take the type of what they are combined with. An index starts at 0, and
+-- one that can leave its tensor is refused; te.if_then_else guards an access, te.select does not, since it computes
+-- both.
 local ms = msched
 local te = {}
 
@@ -301,7 +302,8 @@ end
 te.max = over_or_of(te.reducer(te.maximum, te.min_value, "max"), te.maximum)
 te.min = over_or_of(te.reducer(te.minimum, te.max_value, "min"), te.minimum)
 
--- An element that is NaN is as the one that the reduction begins with, which is never better: max and min leave NaN out.
+-- An element that is NaN is as the one that the reduction begins with, which is never better: max and min leave NaN
+-- out.
 local function arg_reducer(better, first, beyond, name)
   local reduce = te.reducer(function(x, y)
     local keep = te.any(better(x[2], y[2]), te.all(te.eq(x[2], y[2]), te.lt(x[1], y[1])))
@@ -546,8 +548,8 @@ local function tensor_text(t)
   return string.format('(%s), "%s"', table.concat(extents, ", ") .. (#extents == 1 and "," or ""), t.type)
 end
 
--- Gives every tensor and every block a name that no other has: parameters first, then what is between them. Two inputs of
--- one name are a mistake; an operator that is used twice names its tensors twice.
+-- Gives every tensor and every block a name that no other has: parameters first, then what is between them. Two inputs
+-- of one name are a mistake; an operator that is used twice names its tensors twice.
 local function make_names(name, params, order, is_param)
   local taken, blocks, inputs, given = setmetatable({}, {__index = RESERVED}), {root = true}, {}, {}
   tensor_names, block_names = {}, {}

@@ -24,7 +24,8 @@ end
 
 local function on_stack(operands) return operands:find "%(%%rsp" or operands:find "%(%%rbp" or operands:find "%[sp" end
 
--- What the lines hold: counts of multiply_adds, arithmetic (besides), loads, stores, spills (either, of the stack), others.
+-- What the lines hold: counts of multiply_adds, arithmetic (besides), loads, stores, spills (either, of the stack),
+-- others.
 function assembly.count(lines)
   local counts = {multiply_adds = 0, arithmetic = 0, loads = 0, stores = 0, spills = 0, instructions = 0}
   local function add(name) counts[name] = counts[name] + 1 end
@@ -68,7 +69,8 @@ local function innermost(lines, labels)
   return loops
 end
 
--- The innermost loops, {lines, counts}: those with most multiply-adds first, then arithmetic, then loads, then as in the text.
+-- The innermost loops, {lines, counts}: those with most multiply-adds first, then arithmetic, then loads, then as in
+-- the text.
 function assembly.inner_loops(text)
   local lines, labels = read(text)
   local list = innermost(lines, labels)

@@ -74,7 +74,8 @@ end
 local function is_scattered(layer) return layer.kind == "dots" or layer.kind == "mark" end
 local function class_of(layer) return layer.class .. (is_scattered(layer) and " " .. layer.kind or "") end
 
--- A path of a layer: "dots" or "mark", each point a dot; "line"; or "steps", which keep their height up to the next point.
+-- A path of a layer: "dots" or "mark", each point a dot; "line"; or "steps", which keep their height up to the next
+-- point.
 local function path_of(layer, x, y)
   local parts, last = {}, nil
   for _, p in ipairs(layer.points) do
@@ -110,9 +111,10 @@ local function draw_axes(x, y)
   return table.concat(parts, "\n")
 end
 
--- A picture: title; description, what one sees there, in words; x and y, {label, show(number), log, zero, most, unit}: what is above
--- `most` is drawn at the edge, and where scripts run a value is shown with its unit, x's before it, of y `s` for times; layers {kind, class,
--- points {{x, y}…}, name, point}. Names of layers are a key below; point: what one of its points is called.
+-- A picture: title; description, what one sees there, in words; x and y, {label, show(number), log, zero, most, unit}:
+-- what is above `most` is drawn at the edge, and where scripts run a value is shown with its unit, x's before it, of y
+-- `s` for times; layers {kind, class, points {{x, y}…}, name, point}. Names of layers are a key below; point: what one
+-- of its points is called.
 function chart.draw(picture)
   local xs, ys, paths, keys = {}, {}, {}, {}
   for _, layer in ipairs(picture.layers) do

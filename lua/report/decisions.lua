@@ -1,11 +1,12 @@
--- How much each decision of a trace matters, from what was timed: candidates are ranked by time, those that were stopped as
--- hopeless share the last rank; the share of the ranks' variance that lies between candidates that decided differently, less what
--- as many groups of chance would hold, is what the decision explains (omega squared: Hays, "Statistics for Psychologists", 1963).
+-- How much each decision of a trace matters, from what was timed: candidates are ranked by time, those that were
+-- stopped as hopeless share the last rank; the share of the ranks' variance that lies between candidates that decided
+-- differently, less what as many groups of chance would hold, is what the decision explains (omega squared: Hays,
+-- "Statistics for Psychologists", 1963).
 local ms = msched
 local decisions = {}
 
--- values: what each candidate decided; ranks: theirs. nil where nothing can be said: one group, or no candidate shares its value
--- with another.
+-- values: what each candidate decided; ranks: theirs. nil where nothing can be said: one group, or no candidate shares
+-- its value with another.
 function decisions.share(values, ranks)
   local sum, groups, count = 0, {}, 0
   for i, rank in ipairs(ranks) do
@@ -122,9 +123,9 @@ end
 
 -- ---- Of the records of a task ----------------------------------------------------------------------------------------
 
--- Records that were timed and whose traces read: {sketch, trace, record} each, the sketch a number that those share whose traces
--- are the same but for their decisions. Those stopped as hopeless count with the time at which they were. The second result:
--- such as were timed on a busy machine, whose times say too little to be ranked by.
+-- Records that were timed and whose traces read: {sketch, trace, record} each, the sketch a number that those share
+-- whose traces are the same but for their decisions. Those stopped as hopeless count with the time at which they were.
+-- The second result: such as were timed on a busy machine, whose times say too little to be ranked by.
 local function read_all(records)
   local list, busy, numbers, count = {}, {}, {}, 0
   for _, r in ipairs(records) do
@@ -159,7 +160,8 @@ local function row(what, values, all, chosen)
   return {what = what, share = decisions.share(values, all.ranks), values = values_of(values, all.records, all.ranks), chosen = chosen}
 end
 
--- The decisions of draw number `number`, a row each; of a perfect tile all factors but the first, which follows from the others.
+-- The decisions of draw number `number`, a row each; of a perfect tile all factors but the first, which follows from
+-- the others.
 local function rows_of(draw, number, all, what)
   local rows, first = {}, draw.kind == "SamplePerfectTile" and 2 or 1
   for place = first, #draw.decision do
@@ -226,9 +228,9 @@ local function entry_of(record, ...)
   end
 end
 
--- {rows {what, share, values, chosen}, records, all, busy}: the decisions of a task's best, those that matter most first; of how
--- many records of its sketch, and of how many in all; and how many were left out, having been timed on a busy machine, which is
--- all that is given where there are only such.
+-- {rows {what, share, values, chosen}, records, all, busy}: the decisions of a task's best, those that matter most
+-- first; of how many records of its sketch, and of how many in all; and how many were left out, having been timed on a
+-- busy machine, which is all that is given where there are only such.
 function decisions.of(task)
   if not task.best then return {busy = 0} end
   local list, busy = read_all(task.records)

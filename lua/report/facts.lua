@@ -1,11 +1,11 @@
--- What a store says of its tasks: a workload on a target is one, with its records in the order in which they came, runs of the
--- search, failures, the best.
+-- What a store says of its tasks: a workload on a target is one, with its records in the order in which they came, runs
+-- of the search, failures, the best.
 local ms = msched
 local cli = ms.load "lua.cli.cli"
 local facts = {}
 
--- Records in the order in which they were measured: the store knows seconds, and within one when they came in a run of the
--- search, or the candidates' numbers.
+-- Records in the order in which they were measured: the store knows seconds, and within one when they came in a run of
+-- the search, or the candidates' numbers.
 local function in_order(records)
   table.sort(records, function(a, b)
     if a.when ~= b.when then return a.when < b.when end
@@ -27,8 +27,8 @@ local function says_when(r)
   return s ~= nil and s.asked ~= nil and s.came ~= nil and is_time(s.asked) and s.asked <= s.came and is_time(s.came) and is_time(s.build_seconds) and is_time(s.run_seconds)
 end
 
--- Stretches of the search of records in order, in each of which the program ran without an end: where all say when they came, each
--- starts again.
+-- Stretches of the search of records in order, in each of which the program ran without an end: where all say when they
+-- came, each starts again.
 local function stretches_of(records)
   local list = {}
   for _, r in ipairs(records) do
@@ -58,7 +58,8 @@ local function seconds_of(records)
   return seconds
 end
 
--- Where the time of a run went that says when its records came, in seconds: {total, waited, build, run}; nil: it does not.
+-- Where the time of a run went that says when its records came, in seconds: {total, waited, build, run}; nil: it does
+-- not.
 local function spent_of(records)
   local stretches = stretches_of(records)
   if not stretches then return nil end
@@ -166,8 +167,8 @@ local function add_lost(workloads, by_workload)
   end
 end
 
--- The tasks of a store, those of `names` where there are any, in order of name and target; and the workloads that have no
--- record. Raises where a name is none.
+-- The tasks of a store, those of `names` where there are any, in order of name and target; and the workloads that have
+-- no record. Raises where a name is none.
 function facts.of(store, names)
   local wanted, list, bare, known = {}, {}, {}, {}
   local workloads, by_workload = store:workloads(), all_records(store)

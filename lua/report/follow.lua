@@ -1,7 +1,7 @@
 -- `msched report --follow`: a page that is written again while the store changes, and that loads itself again in the
 -- reader's browser. The file always is a whole page: another takes its place. The store may be one that a tuner writes,
--- that is not there yet, that cannot be read for a while; a page that cannot be written is tried again. In the end the page
--- is as any other report.
+-- that is not there yet, that cannot be read for a while; a page that cannot be written is tried again. In the end the
+-- page is as any other report.
 local ms = msched
 local cli, html = ms.load "lua.cli.cli", ms.load "lua.report.html"
 local follow = {}
@@ -24,8 +24,8 @@ end
 
 local function message_of(problem) return type(problem) == "table" and problem.message or tostring(problem) end
 
--- options: of the command. make(again): the page's body, its tasks and the store's path; raises where the store cannot be
--- read; again: nothing of the pages before is taken.
+-- options: of the command. make(again): the page's body, its tasks and the store's path; raises where the store cannot
+-- be read; again: nothing of the pages before is taken.
 local function new(options, make)
   local never = -math.huge
   return {options = options, make = make, body = "", tasks = {}, pages = 0, problems = {}, made_at = never, wrote_at = never, took = 0}

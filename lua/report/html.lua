@@ -24,9 +24,9 @@ function html.number(value, shown) return html.element("data", {value = string.f
 -- What is wider than its place scrolls by itself, with the keyboard too.
 function html.scrolling(label, content) return html.element("div", {class = "scroll", tabindex = "0", role = "region", ["aria-label"] = label}, content) end
 
--- A table: its caption, the names of its columns, rows of cells, which are HTML; the first of a row is its head. On narrow screens
--- a row's cells stand below its head, each behind the name of its column. least: rows from which on it can be filtered, where scripts
--- run; nil: as script.lua has it.
+-- A table: its caption, the names of its columns, rows of cells, which are HTML; the first of a row is its head. On
+-- narrow screens a row's cells stand below its head, each behind the name of its column. least: rows from which on it
+-- can be filtered, where scripts run; nil: as script.lua has it.
 function html.table(caption, columns, rows, least)
   local heads, lines = {}, {}
   for i, c in ipairs(columns) do heads[i] = html.element("th", {scope = "col"}, html.text(c)) end
@@ -75,8 +75,8 @@ circle.hover { fill: none; stroke: var(--fore); stroke-width: 2; pointer-events:
 -- What the page may do: run its own script and style, and fetch nothing.
 local POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; form-action 'none'; base-uri 'none'"
 
--- The page: its title, and its body. follow: {every =, written =}, of one that is written again and again: it loads itself again, at
--- most once in so many seconds; when it was written, in seconds since 1970. nil: it is none.
+-- The page: its title, and its body. follow: {every =, written =}, of one that is written again and again: it loads
+-- itself again, at most once in so many seconds; when it was written, in seconds since 1970. nil: it is none.
 function html.page(title, body, follow)
   local attributes = follow and {["data-follow"] = string.format("%g", follow.every), ["data-written"] = string.format("%d", follow.written)} or {}
   return table.concat {

@@ -1,4 +1,5 @@
--- `msched report`: what the store knows of tasks, as one page of HTML that needs nothing besides itself; or two stores side by side.
+-- `msched report`: what the store knows of tasks, as one page of HTML that needs nothing besides itself; or two stores
+-- side by side.
 local ms = msched
 local cli, html, facts, part, steps = ms.load "lua.cli.cli", ms.load "lua.report.html", ms.load "lua.report.facts", ms.load "lua.report.task", ms.load "lua.report.steps"
 local roofline = ms.load "lua.report.roofline"
@@ -86,8 +87,8 @@ local function is_here(task)
   return false, string.format("%s is not found here", name or "its device")
 end
 
--- What runs a task's kernels was measured to do: its limit (limits.lua), operations and bytes a second at it, name, text. nil and why it is
--- not known.
+-- What runs a task's kernels was measured to do: its limit (limits.lua), operations and bytes a second at it, name,
+-- text. nil and why it is not known.
 local function measured_limit(limits, task)
   local here, why = is_here(task)
   if not here then return nil, tostring(why):match "[^\n]*" end
@@ -165,7 +166,8 @@ end
 
 -- ---- Two stores --------------------------------------------------------------------------------------------------------
 
--- Tasks of two lists that are the same workload on the same target, {a, b}, one of them nil where only one store has it.
+-- Tasks of two lists that are the same workload on the same target, {a, b}, one of them nil where only one store has
+-- it.
 local function pairs_of(a, b)
   local list, by_key = {}, {}
   for side, tasks in ipairs {a, b} do
@@ -233,7 +235,8 @@ local function write(path, text)
   if not file or not file:write(text) or not file:close() then cli.refuse("%s", message or path .. ": cannot be written") end
 end
 
--- What a page that is followed is made of, again and again: each time the store is opened, which others write and may replace.
+-- What a page that is followed is made of, again and again: each time the store is opened, which others write and may
+-- replace.
 local function maker(options, words)
   local kept = {}
   return function(again)

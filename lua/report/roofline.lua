@@ -14,8 +14,8 @@ local function roof_line(most, bytes, low, high)
   return points
 end
 
--- The share that a task's best has of its limit: of what was measured (task.limit), or of what no kernel passes. nil: nothing was measured of the
--- task, or the limit is not known.
+-- The share that a task's best has of its limit: of what was measured (task.limit), or of what no kernel passes. nil:
+-- nothing was measured of the task, or the limit is not known.
 function roofline.share(task)
   if not task.best or not task.machine or not task.func or task.best.seconds <= 0 then return nil end
   return rates.share(task.limit, task.best.seconds) or schedulers.bound(task.func, task.machine) / task.best.seconds
@@ -34,7 +34,8 @@ local function measured_text(task, measured, why)
                                 html.text(string.format(" of what was measured when the best was: the limit is %s.", task.limit.name))) or ""
 end
 
--- The picture of a task's best; measured: {limit, operations, bytes} a second of what runs it, and its name, or nil; and why it is not.
+-- The picture of a task's best; measured: {limit, operations, bytes} a second of what runs it, and its name, or nil;
+-- and why it is not.
 function roofline.page(task, measured, why)
   local roof = schedulers.roof(task.func, task.machine)
   if roof.operations == 0 then

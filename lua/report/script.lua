@@ -1,6 +1,7 @@
--- What a report's page does where scripts run; without them all of it is there to be read. Tables are sorted by their heads and
--- filtered by words; pictures show the values under the pointer, or those that the arrow keys reach; a page that follows a search
--- loads itself again. What a reader chose survives that: it is in the history's state, which no other page sees. Nothing is fetched.
+-- What a report's page does where scripts run; without them all of it is there to be read. Tables are sorted by their
+-- heads and filtered by words; pictures show the values under the pointer, or those that the arrow keys reach; a page
+-- that follows a search loads itself again. What a reader chose survives that: it is in the history's state, which no
+-- other page sees. Nothing is fetched.
 return [[
 (() => {
 "use strict"

@@ -1,5 +1,5 @@
--- The trace of a record, step by step: what each instruction did to the function, as a difference that holds the function before
--- and after it.
+-- The trace of a record, step by step: what each instruction did to the function, as a difference that holds the
+-- function before and after it.
 local ms = msched
 local html, explain = ms.load "lua.report.html", ms.load "lua.lib.explain"
 local steps = {}
@@ -53,8 +53,8 @@ end
 
 local MOST_LINES = 50000 -- of all steps together, with the lines that did not change
 
--- The steps of a trace on a function; whole: with all lines of the function, before and after, where these are not too many for a
--- page: a trace of hundreds of steps on a function of hundreds of blocks shows what changed.
+-- The steps of a trace on a function; whole: with all lines of the function, before and after, where these are not too
+-- many for a page: a trace of hundreds of steps on a function of hundreds of blocks shows what changed.
 function steps.page(func, trace, whole)
   local parts, list, total = {}, explain.steps(func, trace), 0
   for _, s in ipairs(list) do total = total + #s.changes end

@@ -18,7 +18,8 @@ local function short_time(seconds) return (cli.time_text(seconds):gsub("(%.%d-)0
 
 local FARTHEST = 4 -- times the best that a curve shows; what is slower is drawn at the edge
 
--- The best so far over `key`, "trial" or "second", of curves {name, points}; with a dot for each that was measured where there is one curve.
+-- The best so far over `key`, "trial" or "second", of curves {name, points}; with a dot for each that was measured
+-- where there is one curve.
 function part.curve(curves, key, title, label)
   local layers = {}
   for i, c in ipairs(curves) do
@@ -219,7 +220,8 @@ end
 
 -- ---- The whole -------------------------------------------------------------------------------------------------------
 
--- The share that the best has of its limit, as it was measured with the best or for the page (task.limit); "": it is not known.
+-- The share that the best has of its limit, as it was measured with the best or for the page (task.limit); "": it is
+-- not known.
 function part.share_of_limit(task)
   local share = rates.share(task.limit, task.best.seconds)
   return share and html.number(share, rates.share_text(task.limit, task.best.seconds)) or ""
@@ -235,7 +237,8 @@ local function best_text(store, task)
                       html.text(string.format(", %s%s", cli.count_text(r.runs, "run"), notes)), device and html.text("; as measured: " .. device) or "")
 end
 
--- options: logged (events in which runs of the task end), measured and not_measured (roofline.page), whole (steps.page), place (its id in the page), kept (what the page before had, or nil).
+-- options: logged (events in which runs of the task end), measured and not_measured (roofline.page), whole
+-- (steps.page), place (its id in the page), kept (what the page before had, or nil).
 function part.page(store, task, options)
   local c = task.counts
   local parts = {

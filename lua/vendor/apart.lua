@@ -33,7 +33,8 @@ end
 
 function apart.read(line) return assert(load("return " .. line, "=line", "t", {}))() end
 
--- What is about to be run, by name: a vendor's, or "" for what is ours. In the process of the vendors it is said to who asks.
+-- What is about to be run, by name: a vendor's, or "" for what is ours. In the process of the vendors it is said to who
+-- asks.
 function apart.running() end
 
 -- The first line of what was raised, without the place in our files.
@@ -87,8 +88,8 @@ end
 
 local MOST_ENDS = 8 -- vendors, and a process that cannot be started
 
--- The answer to a request that leaves out what ended the process before: `skipped` and lost (name, why) tell of each. Raises where
--- it ends by what is no vendor's.
+-- The answer to a request that leaves out what ended the process before: `skipped` and lost (name, why) tell of each.
+-- Raises where it ends by what is no vendor's.
 function apart.ask(request, lost)
   request.skipped = {}
   for _ = 1, MOST_ENDS do

@@ -1,5 +1,5 @@
--- What vendors' libraries take for what a function computes: timed before tuning begins (tune --vendors), and shown beside
--- the best.
+-- What vendors' libraries take for what a function computes: timed before tuning begins (tune --vendors), and shown
+-- beside the best.
 local ms = msched
 local named, work, apart = ms.load "lua.lib.ops.named", ms.load "lua.bench.work", ms.load "lua.vendor.apart"
 
@@ -8,8 +8,8 @@ local beside = {}
 local SECONDS = 0.1 -- of timing, each
 local PLAIN = "plain$" -- in the name of a library that leaves memory laid out as it is, and so is slower than itself
 
--- A function of three tensors as an operator that multiplies matrices; nil: it is none. A function that was not made of an
--- operator's name is known by its structure, in which its block's name counts: that of its result.
+-- A function of three tensors as an operator that multiplies matrices; nil: it is none. A function that was not made of
+-- an operator's name is known by its structure, in which its block's name counts: that of its result.
 local function product_of(func)
   local params, shapes = func:params(), {}
   for i, p in ipairs(params) do shapes[i] = p.type == "float32" and p.shape or {} end
@@ -34,8 +34,8 @@ local function run(v)
   if not ran then error(apart.spoiled(v.name, apart.reason(why)), 0) end
 end
 
--- The libraries' calls for what the function computes: {name, library, call, routine} each, on what kernels for the target are timed
--- on, by which they choose their ways.
+-- The libraries' calls for what the function computes: {name, library, call, routine} each, on what kernels for the
+-- target are timed on, by which they choose their ways.
 local function calls_of(func, origin, vendors, target)
   local arrays = ms.arrays_for(func, 1)
   local w, list = work.of(origin.operator, origin.values, arrays), {}
@@ -50,7 +50,8 @@ local function calls_of(func, origin, vendors, target)
   return list
 end
 
--- The fastest of calls that were not run yet, {name =, seconds =, library =, routine =}: of long ones by their second run, of others in turn.
+-- The fastest of calls that were not run yet, {name =, seconds =, library =, routine =}: of long ones by their second
+-- run, of others in turn.
 local function fastest(list)
   local best, short, calls = nil, {}, {}
   local function take(v, seconds)
@@ -84,8 +85,8 @@ local function open_apart(target)
   end
 end
 
--- The libraries for the target, which is of the host or of a device; those of a device that are left out are said. library: the
--- path of oneDNN's, or nil. A function of (func, origin), as fastest_here.
+-- The libraries for the target, which is of the host or of a device; those of a device that are left out are said.
+-- library: the path of oneDNN's, or nil. A function of (func, origin), as fastest_here.
 local function open(target, library)
   if target.arch and apart.is_there() then return open_apart(target) end
   local vendors, notes
@@ -94,8 +95,8 @@ local function open(target, library)
   return function(func, origin) return apart.here(beside.fastest_here, func, origin, vendors, target) end
 end
 
--- A function (func, target) that gives the fastest of the libraries' routines, {name =, seconds =, library =, routine =}; nil where
--- they have none for it. library: the path of oneDNN's, or nil. Raises what is missing.
+-- A function (func, target) that gives the fastest of the libraries' routines, {name =, seconds =, library =, routine
+-- =}; nil where they have none for it. library: the path of oneDNN's, or nil. Raises what is missing.
 function beside.vendors(library)
   local opened = {} -- by what they are opened for: a device, or so many cores
   return function(func, target)

@@ -45,7 +45,8 @@ static void push_vendor(lua_State *L, const struct bound_vendor *v) {
   lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
 }
 
-/* vendors(threads [, path]): those whose libraries are here, oneDNN's at the path; they stay open, as their threads may */
+/* vendors(threads [, path]): those whose libraries are here, oneDNN's at the path; they stay open, as their threads
+ * may */
 static int open_vendors(lua_State *L) {
   static const struct vendor *const all[] = {&vendor_openblas, &vendor_onednn, &vendor_onednn_plain};
   int threads = (int)luaL_checkinteger(L, 1);
@@ -65,8 +66,8 @@ static int open_vendors(lua_State *L) {
 
 /* ---- Those of a device ---- */
 
-/* Each is looked for where its variable says, or, where that says nothing, beside another's library, by the name that it has
- * there, or else by its names. */
+/* Each is looked for where its variable says, or, where that says nothing, beside another's library, by the name that
+ * it has there, or else by its names. */
 static const struct device_vendor {
   const struct vendor *vendor;
   const char *variable, *names[5], *beside[3]; /* the other's variable, its name in the file's, and ours */
@@ -126,8 +127,8 @@ static void push_note(lua_State *L, const struct opening *o) {
   lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
 }
 
-/* device_vendors(target): those whose libraries are here and start, for the device that runs the target's code, none of a
- * CPU; and messages about the others */
+/* device_vendors(target): those whose libraries are here and start, for the device that runs the target's code, none of
+ * a CPU; and messages about the others */
 static int open_device_vendors(lua_State *L) {
   struct jit_target target;
   ms_error err = {.instruction = -1};
@@ -216,8 +217,8 @@ static bool has_short_floats(const struct vendor_work *work) {
   return false;
 }
 
-/* vendor:prepare {op =, source =, weights =, result =, stride =, dilation =, before =, after =}: a call; nil: the library
- * has no routine for it */
+/* vendor:prepare {op =, source =, weights =, result =, stride =, dilation =, before =, after =}: a call; nil: the
+ * library has no routine for it */
 static int prepare(lua_State *L) {
   static const char *const names[] = {"product", "convolution", "transposed", "softmax", "norm", NULL};
   struct bound_vendor *v = check_vendor(L);

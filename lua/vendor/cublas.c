@@ -1,5 +1,7 @@
-/* cuBLAS: products of matrices on a device, from what the host has, by its clock. It uses the context that kernels run in.
- * Source: cuBLAS Library, cublas_v2.h; rows lie one after another here, and columns there, so that it is given transposes. */
+/* cuBLAS: products of matrices on a device, from what the host has, by its clock. It uses the context that kernels run
+ * in.
+ * Source: cuBLAS Library, cublas_v2.h; rows lie one after another here, and columns there, so that it is given
+ * transposes. */
 #include "product.h"
 
 #include <dlfcn.h>

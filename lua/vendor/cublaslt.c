@@ -1,7 +1,7 @@
-/* cuBLASLt: products of matrices on a device. Of the algorithms that its heuristics name, the fastest is taken. Sums are
- * float32; float32 is multiplied as such, not as TF32.
- * Source: cuBLAS Library, "Using the cuBLASLt API"; rows lie one after another here, and columns there, so that it is given
- * transposes. */
+/* cuBLASLt: products of matrices on a device. Of the algorithms that its heuristics name, the fastest is taken. Sums
+ * are float32; float32 is multiplied as such, not as TF32.
+ * Source: cuBLAS Library, "Using the cuBLASLt API"; rows lie one after another here, and columns there, so that it is
+ * given transposes. */
 #include "product.h"
 #include "race.h"
 
@@ -240,7 +240,8 @@ static bool make_routines(struct call *c) {
   return c->routine != NULL;
 }
 
-/* Takes the fastest algorithm. False: there is none, and why has a message if one failed by more than not being there. */
+/* Takes the fastest algorithm. False: there is none, and why has a message if one failed by more than not being
+ * there. */
 static bool choose(struct call *c) {
   double seconds[VENDOR_MOST_WAYS];
   char text[200];

@@ -1,8 +1,8 @@
-/* cuDNN: convolutions, softmax and norms on a device, by its clock. Of the ways that it has for one, the fastest is taken:
- * each of its algorithms, with channels first and channels last, tried once when a call is made. Tensors are laid out as
- * the way has them before a run, and the result is laid back after it. Arithmetic is float32 throughout, not TF32; but
- * convolutions of short floats multiply on tensor cores, add in float32, and give short floats: it has none that give
- * float32.
+/* cuDNN: convolutions, softmax and norms on a device, by its clock. Of the ways that it has for one, the fastest is
+ * taken: each of its algorithms, with channels first and channels last, tried once when a call is made. Tensors are
+ * laid out as the way has them before a run, and the result is laid back after it. Arithmetic is float32 throughout,
+ * not TF32; but convolutions of short floats multiply on tensor cores, add in float32, and give short floats: it has
+ * none that give float32.
  * Source: cuDNN API reference, cudnn_ops and cudnn_cnn, versions 8 and 9. */
 #include "cudnn.h"
 #include "jit/jit.h"
@@ -430,7 +430,8 @@ static double try_algorithm(struct call *c, int algorithm) {
   return ready ? least : -1;
 }
 
-/* Makes the fastest way ready. False: there is none, and why has a message if one failed by more than not being there. */
+/* Makes the fastest way ready. False: there is none, and why has a message if one failed by more than not being
+ * there. */
 static bool choose(struct call *c) {
   double best = -1;
   int layout = 0, algorithm = 0;

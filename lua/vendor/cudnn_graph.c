@@ -1,7 +1,7 @@
-/* cuDNN's graph API: convolutions, forward and transposed. An operation graph of one operation is made for channels first and
- * channels last, and for short floats with a result of the tensor's type and a rounded one; its heuristics name engines with
- * their settings; those that make a plan are timed in turn, and the fastest of all is taken. Float32 is computed as such: engines
- * on tensor cores, which round to TF32, and those that convert what goes in are left out.
+/* cuDNN's graph API: convolutions, forward and transposed. An operation graph of one operation is made for channels
+ * first and channels last, and for short floats with a result of the tensor's type and a rounded one; its heuristics
+ * name engines with their settings; those that make a plan are timed in turn, and the fastest of all is taken. Float32
+ * is computed as such: engines on tensor cores, which round to TF32, and those that convert what goes in are left out.
  * Source: cuDNN API reference, cudnn_graph library; cuDNN Developer Guide, "Graph API". */
 #include "cudnn.h"
 #include "layout.h"
@@ -283,7 +283,8 @@ static double seconds_now(void) {
   return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Adds plans of what a mode of the heuristics names, best first; of float32 those that round, which are left out, come first. */
+/* Adds plans of what a mode of the heuristics names, best first; of float32 those that round, which are left out, come
+ * first. */
 static void add_plans(struct graph *g, int mode, const char *name, double until) {
   void *h = new_descriptor(g, GRAPH_DESCRIPTOR_HEURISTICS, name), *found[MOST_NAMED];
   int64_t count = 0;

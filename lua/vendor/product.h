@@ -11,8 +11,8 @@ struct vendor_product {
   int types[VENDOR_TENSORS];              /* cudaDataType */
   struct tir_arg buffers[VENDOR_TENSORS]; /* as the host has them */
 };
-/* Of float32, or of short floats whose sums are float32, given as such or rounded to the type that goes in. False: these
- * libraries multiply no matrices that lie so, or of these types. */
+/* Of float32, or of short floats whose sums are float32, given as such or rounded to the type that goes in. False:
+ * these libraries multiply no matrices that lie so, or of these types. */
 bool vendor_product_of(const struct vendor_work *work, struct vendor_product *out);
 
 /* cudaDataType. */

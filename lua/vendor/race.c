@@ -1,4 +1,5 @@
-/* Ways to compute the same, timed in turn: a card's clock falls as it warms, so that what is timed later looks slower. */
+/* Ways to compute the same, timed in turn: a card's clock falls as it warms, so that what is timed later looks
+ * slower. */
 #include "race.h"
 
 #include <assert.h>

@@ -17,7 +17,8 @@ struct vendor_race {
   bool (*check)(void *data, int way);
   void *data;
 };
-/* Times the ways in turn; seconds: of each, its median, below 0 where it fails. The number of the fastest, or -1: all fail. */
+/* Times the ways in turn; seconds: of each, its median, below 0 where it fails. The number of the fastest, or -1: all
+ * fail. */
 int vendor_race(const struct vendor_race *race, double *seconds);
 
 /* With MSCHED_VENDOR_LOG set, a line on the standard error: what a vendor's library was asked, and what it gave. */

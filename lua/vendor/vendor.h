@@ -47,8 +47,8 @@ struct vendor_call {
   void (*finish)(void *data); /* brings the result to where the work has it; NULL: it is there */
   void (*release)(void *data);
   void *data;
-  /* On a device, in the place of `run`: to its end, on what the work's memory holds then; and the seconds of one of so many
-   * in a row, on what the last run was given, below 0: one failed. */
+  /* On a device, in the place of `run`: to its end, on what the work's memory holds then; and the seconds of one of so
+   * many in a row, on what the last run was given, below 0: one failed. */
   bool (*attempt)(void *data, ms_error *err);
   double (*sample)(void *data, uint32_t calls);
   double rounding;   /* of a result that is given in a shorter type than the tensor has: half a spacing at 1; else 0 */

@@ -1,5 +1,5 @@
-/* What a file holds that was taken for text: one question for every command, so that a model of another program, an archive
- * or a library is named as such, and not by the first of its bytes that has no meaning. */
+/* What a file holds that was taken for text: one question for every command, so that a model of another program, an
+ * archive or a library is named as such, and not by the first of its bytes that has no meaning. */
 #include "format.h"
 
 #include "lua/bind/bind.h"

@@ -129,8 +129,8 @@ static void stop_clock(lua_State *L, struct clock before) {
   s->allowed = before.allowed;
 }
 
-/* A user's model has as long as the policy that calls it, which is not charged for it: it may go on where the model took
- * too long. */
+/* A user's model has as long as the policy that calls it, which is not charged for it: it may go on where the model
+ * took too long. */
 static struct clock start_model(lua_State *L) {
   struct script *s = script_of(L);
   struct clock before = {s->deadline, s->allowed, script_now()};
@@ -198,7 +198,8 @@ static int interruptible(lua_State *L) {
   return lua_gettop(L);
 }
 
-/* within(seconds, f, arguments…): as msched.interruptible, and it is ended when it takes longer, loops in C too: then nil and a message.
+/* within(seconds, f, arguments…): as msched.interruptible, and it is ended when it takes longer, loops in C too: then
+ * nil and a message.
  */
 static int within(lua_State *L) {
   double seconds = luaL_checknumber(L, 1);

@@ -1,14 +1,14 @@
 /* Memoized postprocessing: the effects of a shipped postprocessor, repeated. Internal to lua.
  *
- * A postprocessor decides by what the schedule answers, and ours by nothing else. While a candidate answers as an earlier
- * one did, what the postprocessor asks and does next is what it asked and did then: memo_walk does that without its Lua.
- * Where an answer is new, the Lua runs from its start: what was answered is answered from a log, so nothing is done
- * twice, and what comes after is kept. What a script reads of a schedule otherwise ends what is kept: from there on the
- * Lua always runs. So does a user's postprocessor, which may keep a state of its own.
+ * A postprocessor decides by what the schedule answers, and ours by nothing else. While a candidate answers as an
+ * earlier one did, what the postprocessor asks and does next is what it asked and did then: memo_walk does that without
+ * its Lua. Where an answer is new, the Lua runs from its start: what was answered is answered from a log, so nothing is
+ * done twice, and what comes after is kept. What a script reads of a schedule otherwise ends what is kept: from there
+ * on the Lua always runs. So does a user's postprocessor, which may keep a state of its own.
  *
- * Kept is a tree for each function and what it is given: a node is what is asked or done, an edge an answer. Blocks and loops
- * are numbered in the order in which the function was given them. A function that msched.memoized made has a tree of its
- * own and is one node where it is called, so that what it finds out multiplies no paths but its own. */
+ * Kept is a tree for each function and what it is given: a node is what is asked or done, an edge an answer. Blocks and
+ * loops are numbered in the order in which the function was given them. A function that msched.memoized made has a tree
+ * of its own and is one node where it is called, so that what it finds out multiplies no paths but its own. */
 #ifndef MSCHED_LUA_RECALL_H
 #define MSCHED_LUA_RECALL_H
 
@@ -20,8 +20,8 @@ void memo_free(struct memo *r); /* NULL is fine */
 /* The number of a new function. */
 uint32_t memo_function(struct memo *r);
 
-/* Does to the schedule what the function's Lua would. False: an answer is new, or there is nothing yet; the Lua must run next,
- * between memo_begin and memo_end. pool: holds answers meanwhile. */
+/* Does to the schedule what the function's Lua would. False: an answer is new, or there is nothing yet; the Lua must
+ * run next, between memo_begin and memo_end. pool: holds answers meanwhile. */
 bool memo_walk(struct memo *r, uint32_t function, struct vm_schedule *schedule, struct vm_trace *pool, bool *accepted);
 /* How often it was done so. */
 uint64_t memo_count(const struct memo *r);

@@ -71,7 +71,8 @@ static int plain_text(lua_State *L) {
   return 1;
 }
 
-/* What runs in a sandbox may print so much; what is more is counted, and sandbox_tell_left_out says how much that was. */
+/* What runs in a sandbox may print so much; what is more is counted, and sandbox_tell_left_out says how much that
+ * was. */
 enum { MOST_PRINTED = 64 << 10 };
 static void put(struct script *s, const char *text, size_t length) {
   size_t room = s->printed < MOST_PRINTED ? MOST_PRINTED - s->printed : 0;

@@ -138,8 +138,8 @@ void script_look(lua_State *L) {
 
 const char script_no_memory[] = "not enough memory"; /* as Lua says it */
 
-/* Lua's collector knows of a schedule's userdata alone: where what they hold has grown by this much, and by as much as half
- * of all, what is dropped is collected. */
+/* Lua's collector knows of a schedule's userdata alone: where what they hold has grown by this much, and by as much as
+ * half of all, what is dropped is collected. */
 enum { MOST_UNCOLLECTED = 32 << 20 };
 
 void script_charge(lua_State *L, size_t *charged, size_t bytes) {
@@ -233,8 +233,9 @@ void script_push_text(lua_State *L, const char *path) {
   lua_remove(L, -2);
 }
 
-/* Our own files belong to the program, as its code does: each is read once, whichever state asks first, so that one that is
- * replaced while the program runs, by an update, does not make part of it another version. Kept until the program ends. */
+/* Our own files belong to the program, as its code does: each is read once, whichever state asks first, so that one
+ * that is replaced while the program runs, by an update, does not make part of it another version. Kept until the
+ * program ends. */
 struct own_file {
   struct own_file *next;
   char *path, *text;

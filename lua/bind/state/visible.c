@@ -1,6 +1,6 @@
 #define _GNU_SOURCE
-/* Text that came from elsewhere, as it may be shown: nothing in it moves the cursor, changes colours or the order of what
- * stands beside it. */
+/* Text that came from elsewhere, as it may be shown: nothing in it moves the cursor, changes colours or the order of
+ * what stands beside it. */
 #include "visible.h"
 
 #include "lua/bind/bind.h"

@@ -1,6 +1,6 @@
 -- The part of the interactive session that is written in Lua: how values are shown, what Tab completes, help.
--- The session (repl.c) loads it with `host`, what C knows: kind(x), the type of one of our values; methods(x), the table
--- of its methods; explain(name), which prints what the tables say; colour, whether the terminal takes it.
+-- The session (repl.c) loads it with `host`, what C knows: kind(x), the type of one of our values; methods(x), the
+-- table of its methods; explain(name), which prints what the tables say; colour, whether the terminal takes it.
 local ms = msched
 local docs = ms.load "lua.cli.docs"
 local stdout, print_line = io.stdout, print -- the user may replace them
@@ -169,8 +169,8 @@ return function(host)
 
   -- ---- Tuning --------------------------------------------------------------------------------------------------
 
-  -- ms.tune in the session: run(func, options) is shown as `msched tune` shows it, unless the options have a listener. Ctrl-C
-  -- ends the run alone, and what it found so far is what it gives.
+  -- ms.tune in the session: run(func, options) is shown as `msched tune` shows it, unless the options have a listener.
+  -- Ctrl-C ends the run alone, and what it found so far is what it gives.
   function repl.watched(run, func, options)
     local progress, states, listens = ms.load "lua.cli.progress", {}, options.listen
     if not listens then
@@ -196,8 +196,8 @@ return function(host)
 
   local MOST_OWNERS = 16 -- tables in which a member is looked for, each behind the one before
 
-  -- The tables that hold a value's members, the nearest first: its own, and behind it each __index that is a table or, of our values,
-  -- holds one. Calls nothing.
+  -- The tables that hold a value's members, the nearest first: its own, and behind it each __index that is a table or,
+  -- of our values, holds one. Calls nothing.
   local function owners_of(x)
     local owners = {}
     while x ~= nil and #owners < MOST_OWNERS do
@@ -292,7 +292,8 @@ return function(host)
     return list
   end
 
-  -- What a string may be that is open at the end of a text: its start, the words, the quote. nil: nothing is known of it.
+  -- What a string may be that is open at the end of a text: its start, the words, the quote. nil: nothing is known of
+  -- it.
   local function strings_at(text)
     local path, quote, start = text:match "([%a_][%w_.]*)%s*:%s*get_sblock%s*%(?%s*([\"'])([^\"']*)$"
     if path then return start, block_names(path, start), quote end
@@ -314,7 +315,8 @@ return function(host)
     return 0
   end
 
-  -- What of a text is an option's name begun, in a table that is an argument of a call: the function's path, and the start.
+  -- What of a text is an option's name begun, in a table that is an argument of a call: the function's path, and the
+  -- start.
   local function option_at(text)
     local at = open_bracket(text)
     if text:sub(at, at) ~= "{" then return nil end
@@ -341,8 +343,8 @@ return function(host)
     return list
   end
 
-  -- What may stand in place of the end of `text`: the end that is replaced, and the words, sorted. A name in quotes takes
-  -- the closing one with it.
+  -- What may stand in place of the end of `text`: the end that is replaced, and the words, sorted. A name in quotes
+  -- takes the closing one with it.
   function repl.complete(text)
     local begun, names, quote = strings_at(text)
     if begun then
@@ -461,8 +463,8 @@ Tab completes names, members, methods and names of blocks; Ctrl-C stops what run
     return name and message .. nearest.meant(name, names) or nearest.hint(message)
   end
 
-  -- The value that a name stands for, as `ms.tune`, or the method as `s.split`, `s:split`, `store:find`, of what value, or of the
-  -- kind so called; and how help names that method.
+  -- The value that a name stands for, as `ms.tune`, or the method as `s.split`, `s:split`, `store:find`, of what value,
+  -- or of the kind so called; and how help names that method.
   local function meant_by(name)
     local owner, method = name:match "^(.-)[.:]([%w_]+)$"
     local found, x = pcall(value_of, name)

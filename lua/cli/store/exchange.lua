@@ -1,5 +1,5 @@
--- What `msched db` takes from TVM and gives it: a folder of tuning records, as MetaSchedule's JSONDatabase keeps them, and the
--- functions that they number. The functions may be TVMScript too: workload_0.py and so on.
+-- What `msched db` takes from TVM and gives it: a folder of tuning records, as MetaSchedule's JSONDatabase keeps them,
+-- and the functions that they number. The functions may be TVMScript too: workload_0.py and so on.
 local ms = msched
 local cli = ms.load "lua.cli.cli"
 local refuse = cli.refuse
@@ -22,8 +22,8 @@ local function write_file(path, text)
   if not file or not file:write(text) or not file:close() then refuse("%s", message or path .. ": cannot be written") end
 end
 
--- A folder that TVM's JSONDatabase opens, and the functions as TVMScript beside. What TVM lacks is left out: functions with
--- their records, records by themselves.
+-- A folder that TVM's JSONDatabase opens, and the functions as TVMScript beside. What TVM lacks is left out: functions
+-- with their records, records by themselves.
 function exchange.export(store, folder, json)
   local ids, lines, scripts, without = {}, {}, {}, 0
   for _, w in ipairs(store:workloads()) do
@@ -124,7 +124,8 @@ local function is_store(path) return path ~= "-" and (start_of(path, 20) or ""):
 
 local START = 4096 -- bytes of a file by which its format is known
 
--- Of a file of another format the whole is refused, and not each of its lines; a damaged line among others is refused alone.
+-- Of a file of another format the whole is refused, and not each of its lines; a damaged line among others is refused
+-- alone.
 local function expect_lines(path)
   local start = path ~= "-" and start_of(path, START) or ""
   local message = not start:find "^%s*[%[{]" and ms.not_text(path, start, "records come as lines of JSON, which `msched db export` and TVM write")

@@ -38,8 +38,8 @@ function recheck.run(store, r, target)
   cli.refuse("record %s: %s; %s", short, reason, marked)
 end
 
--- What may be exported: no record that failed, and none that is found wrong. What was measured on another machine, which
--- this one cannot be asked to run, leaves unchecked; target: its own, or another that it is built for.
+-- What may be exported: no record that failed, and none that is found wrong. What was measured on another machine,
+-- which this one cannot be asked to run, leaves unchecked; target: its own, or another that it is built for.
 function recheck.export(store, r, target)
   if r.status == "failed" then cli.refuse("record %s failed: %s; --force exports it all the same", r.id:sub(1, 12), r.reason) end
   if pcall(ms.target, r.target) then target = r.target end

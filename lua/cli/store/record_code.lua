@@ -1,9 +1,10 @@
--- What the code of a record is: what kernels of a GPU take, and notes on loops that it does not run as its schedule says.
+-- What the code of a record is: what kernels of a GPU take, and notes on loops that it does not run as its schedule
+-- says.
 local ms = msched
 local record_code = {}
 
--- kernel: what was built; notes; kernels: of a GPU, as ptxas reports, or where that is missing, by their source and the estimate; reason:
--- why there is less; failure: why there is no kernel, whole.
+-- kernel: what was built; notes; kernels: of a GPU, as ptxas reports, or where that is missing, by their source and the
+-- estimate; reason: why there is less; failure: why there is no kernel, whole.
 function record_code.of(func, sch, target)
   local built, kernel = pcall(ms.build, sch:func(), {target = target, reference = func})
   if not built then return {reason = "no code: " .. tostring(kernel):match "[^\n]*", failure = kernel} end

@@ -1,4 +1,5 @@
--- The pictures of README.md, as SVG, of a run on this machine: the live table of tuning, the best so far by trial, the loops
+-- The pictures of README.md, as SVG, of a run on this machine: the live table of tuning, the best so far by trial, the
+-- loops
 -- of the best schedule.  usage: msched lua/guide/pictures/make.lua FOLDER [TRIALS]
 local ms = require "msched"
 local folder, trials = ..., tonumber((select(2, ...)) or 48)

@@ -109,8 +109,8 @@ local MEANINGS = {
   accumulate = {"accumulate", "type of the sums; auto: int32 for short integers, float32 for short floats, else dtype"},
 }
 
--- The arguments that a line names, each with what holds without it: "n=1 h=56 …". meanings: of those that mean something
--- else than in other operators.
+-- The arguments that a line names, each with what holds without it: "n=1 h=56 …". meanings: of those that mean
+-- something else than in other operators.
 function arguments.declare(line, meanings)
   local list = {}
   for name, default in line:gmatch "(%S+)=(%S+)" do
@@ -128,7 +128,8 @@ local function text_of(x)
   return tostring(x)
 end
 
--- An argument that is given: its name, where it has one, and its value; `place`: it is {name =, value =} of a word (words.lua).
+-- An argument that is given: its name, where it has one, and its value; `place`: it is {name =, value =} of a word
+-- (words.lua).
 local function name_and_value(x, place)
   if place then return x.name, x.value end
   local name, word
@@ -136,8 +137,8 @@ local function name_and_value(x, place)
   return name, word or x
 end
 
--- The value of each argument of an operator, by its name. place(x), if there is one, is what refusals of an item of `given` begin
--- with.
+-- The value of each argument of an operator, by its name. place(x), if there is one, is what refusals of an item of
+-- `given` begin with.
 function arguments.read(op, given, place)
   local values, nth, now = {}, 0, nil
   local function refuse(format, ...)

@@ -20,7 +20,8 @@ function common.check_shape(what, name, x, shape)
   end
 end
 
--- The options that were given, over the defaults; one that there is not is a mistake. `false` is a default like another.
+-- The options that were given, over the defaults; one that there is not is a mistake. `false` is a default like
+-- another.
 function common.options(what, given, defaults)
   if given ~= nil and type(given) ~= "table" then fail(what, "the options are a table, not a %s", type(given)) end
   local o = {}

@@ -91,10 +91,10 @@ local function transposed_window(what, spatial, kernel, o)
   return t
 end
 
--- The transposed convolution, which a convolution of the same kernel, stride and padding takes back to X's extents: each
--- is (extent - 1) x stride - 2 x pad + kernel, and output_pad. Dumoulin and Visin, "A guide to convolution arithmetic",
--- section 4, put zeros between the elements of X; here each element of the result takes the taps that meet an element of
--- X and no others, those that are congruent to its place modulo the stride.
+-- The transposed convolution, which a convolution of the same kernel, stride and padding takes back to X's extents:
+-- each is (extent - 1) x stride - 2 x pad + kernel, and output_pad. Dumoulin and Visin, "A guide to convolution
+-- arithmetic", section 4, put zeros between the elements of X; here each element of the result takes the taps that meet
+-- an element of X and no others, those that are congruent to its place modulo the stride.
 function ops.conv2d_transpose(X, W, options)
   local what = "conv2d_transpose"
   common.check_tensor(what, "X", X, 4)

@@ -1,6 +1,6 @@
 -- Operators by name: functions of shapes, layouts and types. `msched tune ops:conv2d -- 1 56 56 64 64 3 stride=2` and
--- ms.ops.func("conv2d", {1, 56, 56, 64, 64, 3, stride = 2}) name the same function. An operator's line says its arguments
--- in their order, each with what holds without it; arguments.lua says what they mean.
+-- ms.ops.func("conv2d", {1, 56, 56, 64, 64, 3, stride = 2}) name the same function. An operator's line says its
+-- arguments in their order, each with what holds without it; arguments.lua says what they mean.
 local ms = msched
 local te, ops = ms.te, ms.ops
 local arguments, common, window = ms.load "lua.lib.ops.arguments", ms.load "lua.lib.ops.common", ms.load "lua.lib.ops.window"

@@ -5,7 +5,8 @@ local te, common = ms.te, ms.load "lua.lib.ops.common"
 local matmul = ms.load "lua.lib.ops.matmul"
 local ops = {}
 
--- Along one dimension, the last unless it is given. The largest element is taken away before, so that nothing overflows.
+-- Along one dimension, the last unless it is given. The largest element is taken away before, so that nothing
+-- overflows.
 function ops.softmax(X, axis, name)
   common.check_tensor("softmax", "X", X)
   common.check_float("softmax", "X", X)
@@ -61,8 +62,9 @@ function ops.layer_norm(X, gamma, beta, options)
   end, o.name)
 end
 
--- Vaswani et al., "Attention Is All You Need", section 3.2.1: softmax(Q K^T x scale) V, of queries (batch…, rows, d), keys
--- (batch…, columns, d) and values (batch…, columns, dv); scale: 1 / sqrt(d). causal: row i sees columns up to i alone.
+-- Vaswani et al., "Attention Is All You Need", section 3.2.1: softmax(Q K^T x scale) V, of queries (batch…, rows, d),
+-- keys (batch…, columns, d) and values (batch…, columns, dv); scale: 1 / sqrt(d). causal: row i sees columns up to i
+-- alone.
 function ops.attention(Q, K, V, options)
   local what = "attention"
   common.check_tensor(what, "Q", Q)

@@ -69,8 +69,8 @@ function ops.norm(X, axes, options)
   return te.compute(plan.shape, function(...) return te.cast(te.sqrt(total[{...}]), X.type) end, o.name)
 end
 
--- Along one dimension, the last unless it is given: the index of the extreme element, of equal ones the first, as int32;
--- and that element.
+-- Along one dimension, the last unless it is given: the index of the extreme element, of equal ones the first, as
+-- int32; and that element.
 local function extreme(name, reduce)
   ops[name] = function(X, axis, options)
     local o = common.options(name, options, {keepdims = false, name = name})

@@ -41,8 +41,8 @@ local function whole_shape(X, shape)
   return whole
 end
 
--- The smallest runs of dimensions of `from` and `to` whose products are equal: a list of {from's first, last, to's first,
--- last}. Dimensions outside a run do not mix with it, and one that stays as it is is indexed by itself.
+-- The smallest runs of dimensions of `from` and `to` whose products are equal: a list of {from's first, last, to's
+-- first, last}. Dimensions outside a run do not mix with it, and one that stays as it is is indexed by itself.
 local function runs_of(from, to)
   local runs, i, j = {}, 1, 1
   while i <= #from or j <= #to do

@@ -1,8 +1,8 @@
--- Suites of named operators, for benchmarks and for tuning by one word: `msched tune suite:ops`. `ops` has the shapes of
--- the single-operator benchmark of Ansor (Zheng et al., OSDI 2020, section 7.1) as MetaSchedule keeps them, four of each
--- operator; `subgraphs` its convolution layers and transposed products, and the dense layers of BERT with their followers; `products`
--- square matrices of float32 and, for tensor cores, of short floats, whose sums are float32.
--- Each is there with batch 1 and with batch 16, which multiplies the first extent.
+-- Suites of named operators, for benchmarks and for tuning by one word: `msched tune suite:ops`. `ops` has the shapes
+-- of the single-operator benchmark of Ansor (Zheng et al., OSDI 2020, section 7.1) as MetaSchedule keeps them, four of
+-- each operator; `subgraphs` its convolution layers and transposed products, and the dense layers of BERT with their
+-- followers; `products` square matrices of float32 and, for tensor cores, of short floats, whose sums are float32. Each
+-- is there with batch 1 and with batch 16, which multiplies the first extent.
 local ms = msched
 local named = ms.load "lua.lib.ops.named"
 local function fail(format, ...) error(ms.where() .. string.format(format, ...), 0) end
@@ -42,8 +42,8 @@ local LINES = {
 
 function suites.has(suite) return LINES[suite] ~= nil end
 
--- The members of a suite: {name, code, batch, operator, arguments, words}, the words those of the arguments; func() makes
--- a member's function.
+-- The members of a suite: {name, code, batch, operator, arguments, words}, the words those of the arguments; func()
+-- makes a member's function.
 function suites.members(suite)
   local lines = LINES[suite]
   if not lines then fail("there is no suite `%s`; there are %s", tostring(suite), table.concat(suites.names, ", ")) end
@@ -74,8 +74,8 @@ local function with_type(suite, m, word)
           func = function() return named.func(m.operator, words, name) end}
 end
 
--- Those of a suite that words choose: codes (C2D) or names (C2D_1_b16), and batch=1 or batch=16; all without words. dtype=float16
--- gives them elements of that type.
+-- Those of a suite that words choose: codes (C2D) or names (C2D_1_b16), and batch=1 or batch=16; all without words.
+-- dtype=float16 gives them elements of that type.
 function suites.choose(suite, words)
   local members, batch, wanted, type = suites.members(suite), nil, {}, nil
   for _, word in ipairs(words) do

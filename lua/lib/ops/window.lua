@@ -1,6 +1,6 @@
 -- Windows that slide over an image, as convolutions and pools have them. An image has 1, 2 or 3 spatial dimensions
--- (l; h, w; d, h, w) between its number and its channels, or after both. The sizes of a window are one number, or a list
--- of one for each spatial dimension; padding may be a list of {before, after} too.
+-- (l; h, w; d, h, w) between its number and its channels, or after both. The sizes of a window are one number, or a
+-- list of one for each spatial dimension; padding may be a list of {before, after} too.
 local ms = msched
 local te, common = ms.te, ms.load "lua.lib.ops.common"
 local window = {}
@@ -53,8 +53,8 @@ local function pads_of(what, pad, rank)
   return pads
 end
 
--- o: kernel, stride, pad, dilation. Gives, a list each of spatial dimensions: extents of the result; taps, axes to reduce
--- over; and `at`, where in the padded image the taps of an element of the result are.
+-- o: kernel, stride, pad, dilation. Gives, a list each of spatial dimensions: extents of the result; taps, axes to
+-- reduce over; and `at`, where in the padded image the taps of an element of the result are.
 function window.slide(what, spatial, o)
   local rank = #spatial
   local names = window.SPATIAL[rank]

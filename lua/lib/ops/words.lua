@@ -1,6 +1,6 @@
--- Operators and suites as words of a command line: `ops:conv2d`, whose arguments follow `--`, or `ops:conv2d(1,56,56,64,64,3)`, which
--- has its own, so that one command takes several. Arguments are apart by commas, NAME=VALUE names one, and a list stands in brackets:
--- ops:transpose(4x6x8,order=[3,2,1]).
+-- Operators and suites as words of a command line: `ops:conv2d`, whose arguments follow `--`, or
+-- `ops:conv2d(1,56,56,64,64,3)`, which has its own, so that one command takes several. Arguments are apart by commas,
+-- NAME=VALUE names one, and a list stands in brackets: ops:transpose(4x6x8,order=[3,2,1]).
 local ms = msched
 local words = {}
 
@@ -53,8 +53,8 @@ local function argument_of(word, from, to)
   return {name = name, value = list or value, column = nth_column}
 end
 
--- `ops:NAME`, `suite:NAME`, with arguments in parentheses or without: {kind, name, word, given}; given: its arguments as above, nil
--- where it has none of its own. nil: the word is neither. Raises where it is one that cannot be read.
+-- `ops:NAME`, `suite:NAME`, with arguments in parentheses or without: {kind, name, word, given}; given: its arguments
+-- as above, nil where it has none of its own. nil: the word is neither. Raises where it is one that cannot be read.
 function words.read(word)
   local kind, rest = word:match "^(%a+):(.*)$"
   if kind ~= "ops" and kind ~= "suite" then return nil end
@@ -74,8 +74,8 @@ function words.read(word)
   return {kind = kind, name = name, word = word, given = given}
 end
 
--- Its functions: the operator's, or those of the suite that are chosen. rest: the words after `--`, its arguments where it has none of
--- its own.
+-- Its functions: the operator's, or those of the suite that are chosen. rest: the words after `--`, its arguments where
+-- it has none of its own.
 function words.functions(item, rest)
   local named, suites = ms.load "lua.lib.ops.named", ms.load "lua.lib.ops.suites"
   local place = item.given and function(x) return string.format("`%s`, column %d: ", item.word, x.column) end or nil
