@@ -272,7 +272,13 @@ Network.__tostring = Network.text
 
 -- ---- From files --------------------------------------------------------------------------------------------------
 
-local function check_opsets(net, problems)
+local function check_opsets(net, functions, problems)
+  for _, f in ipairs(functions) do
+    local own = f.opsets[""]
+    if own and (own < OLDEST or own > NEWEST) then
+      add(problems, "function %s uses version %d of ONNX's operators; %d to %d are known", f.name, own, OLDEST, NEWEST)
+    end
+  end
   local version = net.opsets[""]
   if not version then add(problems, "it does not say which version of ONNX's operators it uses")
   elseif version < OLDEST or version > NEWEST then
@@ -323,10 +329,11 @@ end
 -- A network of a graph as read_onnx gives it.
 local function of_graph(model, path)
   local graph = model.graph
-  local net = setmetatable({path = path, name = graph.name, producer = model.producer, opsets = model.opsets, functions = model.functions,
-                            inputs = {}, outputs = graph.outputs, nodes = graph.nodes, constants = {}, layouts = {}}, Network)
+  local net = setmetatable({path = path, name = graph.name, producer = model.producer, opsets = model.opsets,
+                            inputs = {}, outputs = graph.outputs, constants = {}, layouts = {}}, Network)
   local problems = {}
-  check_opsets(net, problems)
+  net.nodes = inline.functions(graph.nodes, model.functions, problems)
+  check_opsets(net, model.functions, problems)
   for i, initializer in ipairs(graph.initializers) do
     if initializer.name == "" then add(problems, "constant %d has no name", i) end
     if net.constants[initializer.name] then add(problems, "two constants are named %s", initializer.name) end

@@ -135,8 +135,14 @@ static int type_of(const Onnx__AttributeProto *a) {
   return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS;
 }
 
-/* A number, a text, an array, a graph, or a list of these; of the kinds that nothing reads, a table that names the kind. */
+/* A number, a text, an array, a graph, or a list of these; of the kinds that nothing reads, a table that names the kind; and
+ * {reference = name} for what a function's node takes from the node in whose place the function stands. */
 static void push_attribute(lua_State *L, const Onnx__AttributeProto *a, const char *folder) {
+  if (a->ref_attr_name && *a->ref_attr_name) {
+    lua_createtable(L, 0, 1);
+    set_text(L, "reference", a->ref_attr_name);
+    return;
+  }
   switch (type_of(a)) {
   case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT: lua_pushnumber(L, a->f); return;
   case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT: lua_pushinteger(L, a->i); return;
@@ -222,11 +228,84 @@ static void push_opsets(lua_State *L, Onnx__OperatorSetIdProto **list, size_t co
   }
 }
 
-/* Names of functions that the model defines: nodes of theirs are refused by these. */
-static void push_functions(lua_State *L, const Onnx__ModelProto *model) {
+/* ---- Functions of the model's own ---- */
+
+/* FunctionProto.attribute_proto: what attributes are where a node does not give them. Older descriptions of the format do not
+ * have it, and keep its bytes as they are. */
+enum { FUNCTION_DEFAULTS = 11 };
+
+static int free_attribute(lua_State *L) {
+  Onnx__AttributeProto **held = lua_touserdata(L, 1);
+  if (*held) onnx__attribute_proto__free_unpacked(*held, NULL);
+  *held = NULL;
+  return 0;
+}
+
+/* Sets an attribute by its name in the table on the top. */
+static void set_attribute(lua_State *L, const Onnx__AttributeProto *a, const char *folder) {
+  lua_pushstring(L, a->name ? a->name : "");
+  push_attribute(L, a, folder);
+  lua_rawset(L, -3);
+}
+
+/* The same from bytes that begin with how many there are. */
+static void set_packed_attribute(lua_State *L, const ProtobufCMessageUnknownField *field, const char *folder) {
+  ms_error err = {.instruction = -1};
+  size_t at = 0;
+  while (at < field->len && field->data[at] & 0x80) at++;
+  if (++at > field->len) return;
+  const uint8_t *bytes = field->data + at;
+  if (!net_check_wire(&onnx__attribute_proto__descriptor, bytes, field->len - at, &err))
+    bind_refuse(L, "%s", err.message);
+  Onnx__AttributeProto **held = bind_hold(L, sizeof *held, "msched.onnx.attribute", free_attribute);
+  *held = onnx__attribute_proto__unpack(NULL, field->len - at, bytes);
+  if (!*held) bind_refuse(L, "an attribute of a function is damaged");
+  lua_insert(L, -2);
+  set_attribute(L, *held, folder);
+  lua_insert(L, -2);
+  lua_pop(L, 1);
+}
+
+static void push_defaults(lua_State *L, const Onnx__FunctionProto *function, const char *folder) {
+  lua_newtable(L);
+  const ProtobufCFieldDescriptor *known =
+      protobuf_c_message_descriptor_get_field(&onnx__function_proto__descriptor, FUNCTION_DEFAULTS);
+  if (known) {
+    const char *start = (const char *)function;
+    size_t count = *(const size_t *)(const void *)(start + known->quantifier_offset);
+    Onnx__AttributeProto **list = *(Onnx__AttributeProto * *const *)(const void *)(start + known->offset);
+    for (size_t i = 0; i < count; i++) set_attribute(L, list[i], folder);
+  }
+  for (unsigned i = 0; i < function->base.n_unknown_fields; i++) {
+    const ProtobufCMessageUnknownField *field = &function->base.unknown_fields[i];
+    if (field->tag == FUNCTION_DEFAULTS && field->wire_type == PROTOBUF_C_WIRE_TYPE_LENGTH_PREFIXED)
+      set_packed_attribute(L, field, folder);
+  }
+}
+
+/* {name, domain, inputs, outputs, attributes, defaults, opsets, nodes} */
+static void push_function(lua_State *L, const Onnx__FunctionProto *function, const char *folder) {
+  lua_createtable(L, 0, 8);
+  set_text(L, "name", function->name);
+  set_text(L, "domain", function->domain && strcmp(function->domain, "ai.onnx") != 0 ? function->domain : "");
+  push_strings(L, function->input, function->n_input);
+  lua_setfield(L, -2, "inputs");
+  push_strings(L, function->output, function->n_output);
+  lua_setfield(L, -2, "outputs");
+  push_strings(L, function->attribute, function->n_attribute);
+  lua_setfield(L, -2, "attributes");
+  push_defaults(L, function, folder);
+  lua_setfield(L, -2, "defaults");
+  push_opsets(L, function->opset_import, function->n_opset_import);
+  lua_setfield(L, -2, "opsets");
+  push_nodes(L, function->node, function->n_node, folder);
+  lua_setfield(L, -2, "nodes");
+}
+
+static void push_functions(lua_State *L, const Onnx__ModelProto *model, const char *folder) {
   lua_newtable(L);
   for (size_t i = 0; i < model->n_functions; i++) {
-    lua_pushstring(L, model->functions[i]->name ? model->functions[i]->name : "");
+    push_function(L, model->functions[i], folder);
     lua_rawseti(L, -2, (lua_Integer)i + 1);
   }
 }
@@ -246,7 +325,7 @@ void net_push_model(lua_State *L, const uint8_t *bytes, size_t size, const char 
   set_text(L, "producer", s->model->producer_name);
   push_opsets(L, s->model->opset_import, s->model->n_opset_import);
   lua_setfield(L, -2, "opsets");
-  push_functions(L, s->model);
+  push_functions(L, s->model, folder);
   lua_setfield(L, -2, "functions");
   push_graph(L, s->model->graph, folder);
   lua_setfield(L, -2, "graph");

@@ -100,6 +100,40 @@ refuses("no location says where", external {})
 -- A tensor of terabytes is not asked of memory before its file is found to be short.
 refuses("weights has 24 bytes", model {constants = {w = {"float32", {1 << 36}, external = {location = "weights"}}}})
 
+-- ---- Functions of the model's own: in the place of nodes that call them ----
+
+local scaled = {name = "Scaled", domain = "own", inputs = {"a", "b"}, outputs = {"c", "a"}, attributes = {"to"}, defaults = {axis = 1},
+                nodes = {{"Add", {"a", "b"}, {"t"}}, {"Cast", {"t"}, {"u"}, {to = {reference = "to"}}}, {"Softmax", {"u"}, {"c"}, {axis = {reference = "axis"}}}}, opset = 12}
+local outer = {name = "Outer", domain = "own", inputs = {"t"}, outputs = {"u"}, nodes = {{"Scaled", {"t", "t"}, {"u"}, {to = 1}, domain = "own"}}}
+local function calling(functions, more)
+  return model {functions = functions, outputs = {{"y"}, {"z"}},
+                nodes = {{"Outer", {"x"}, {"t"}, domain = "own"}, {"Scaled", {"t", "w"}, {"y", "z"}, {to = 11, axis = more}, domain = "own", name = "here"}}}
+end
+net = read(calling {scaled, outer})
+local ops = net:operators()
+assert(#net.nodes == 7 and ops.Softmax == 2 and ops.Identity == 1 and ops.Cast == 2 and not ops["own.Scaled"], tostring(net))
+local first, last = net:giver "t", net:giver "y"
+assert(first.op == "Softmax" and first.attributes.axis == 1 and first.opset == 12 and last.name == "here")
+assert(net:giver(last.inputs[1]).attributes.to == 11 and net:giver "z".inputs[1] == "t")
+assert(read(calling({scaled, outer}, 0)):giver "y".attributes.axis == 0, "a node's own attribute goes before the function's")
+refuses("two functions are named own.Scaled", calling {scaled, outer, scaled})
+outer.opset = 6
+refuses("function Outer uses version 6 of ONNX's operators; 7 to 28 are known", calling {scaled, outer})
+outer.nodes[1][1], outer.opset = "Outer", 17
+refuses("function own.Outer calls itself", calling {scaled, outer})
+local tower = {}
+for i = 1, 30 do
+  tower[i] = {name = "F" .. i, domain = "own", inputs = {"a"}, outputs = {"c"},
+              nodes = {{"F" .. i + 1, {"a"}, {"b"}, domain = "own"}, {"F" .. i + 1, {"b"}, {"c"}, domain = "own"}}}
+end
+refuses("its functions make more than 100000 nodes", model {functions = tower, nodes = {{"F1", {"x"}, {"y"}, domain = "own"}}})
+for i = 1, 30 do tower[i].nodes = {{"F" .. i + 1, {"a"}, {"c"}, domain = "own"}} end
+for i = 31, 100 do tower[i] = {name = "F" .. i, domain = "own", inputs = {"a"}, outputs = {"c"}, nodes = {{"F" .. i + 1, {"a"}, {"c"}, domain = "own"}}} end
+refuses("is called by others more than 64 deep", model {functions = tower, nodes = {{"F1", {"x"}, {"y"}, domain = "own"}}})
+local damaged = model()
+damaged.more = onnx.text(25, onnx.text(1, "F") .. onnx.text(11, "\255\255\255"))
+assert(not pcall(read, damaged))
+
 -- ---- What is refused ----
 
 for _, type in ipairs {"string", "complex64", "float8e4m3fn"} do

@@ -44,6 +44,7 @@ function onnx.tensor(t, name)
 end
 
 local function attribute(name, x)
+  if type(x) == "table" and x.reference then return text(1, name) .. text(21, x.reference) .. number(20, 2) end
   if type(x) == "string" then return text(1, name) .. text(4, x) .. number(20, 3) end
   if math.type(x) == "integer" then return text(1, name) .. number(3, x) .. number(20, 2) end
   if math.type(x) == "float" then return text(1, name) .. float(2, x) .. number(20, 1) end
@@ -88,8 +89,22 @@ function onnx.graph(g)
   return table.concat(parts)
 end
 
+-- {name, domain, inputs, outputs, nodes, attributes = {names}, defaults = {name = value}, opset}
+local function function_of(f)
+  local parts = {text(1, f.name), text(10, f.domain)}
+  for _, name in ipairs(f.inputs) do parts[#parts + 1] = text(4, name) end
+  for _, name in ipairs(f.outputs) do parts[#parts + 1] = text(5, name) end
+  for _, name in ipairs(f.attributes or {}) do parts[#parts + 1] = text(6, name) end
+  for _, n in ipairs(f.nodes) do parts[#parts + 1] = text(7, node(n)) end
+  for name, x in pairs(f.defaults or {}) do parts[#parts + 1] = text(11, attribute(name, x)) end
+  parts[#parts + 1] = text(9, number(2, f.opset or 17))
+  return table.concat(parts)
+end
+
 function onnx.model(m)
-  return number(1, 8) .. text(2, "tests") .. text(8, text(1, m.domain or "") .. number(2, m.opset or 17)) .. text(7, onnx.graph(m)) .. (m.more or "")
+  local functions = {}
+  for i, f in ipairs(m.functions or {}) do functions[i] = text(25, function_of(f)) end
+  return number(1, 8) .. text(2, "tests") .. text(8, text(1, m.domain or "") .. number(2, m.opset or 17)) .. text(7, onnx.graph(m)) .. table.concat(functions) .. (m.more or "")
 end
 
 return onnx
