@@ -69,10 +69,11 @@ end
 -- A value whose elements are known, whatever the network is given.
 function common.constant(name, array) return {name = name, shape = array:shape(), type = array:type(), array = array, constant = true} end
 
--- A constant of the node's own, by its name.
-function Node:constant(array)
+-- A constant of the node's own, by its name. varies: it is what tells nodes apart that else are equal.
+function Node:constant(array, varies)
   local name = self:fresh "constant"
   self.values[name] = common.constant(name, array)
+  self.values[name].varies = varies
   return name
 end
 -- The names of the first `outputs` values of a node of this operator, which stands in the place of this one. domain: "msched" has

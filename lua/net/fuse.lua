@@ -131,7 +131,7 @@ end
 
 -- ---- Functions ---------------------------------------------------------------------------------------------------
 
--- A constant of one element is a number in the function's text.
+-- A constant of one element is a number in the function's text, but where it is what tells equal functions apart.
 local Literal = {}
 Literal.__index = function(t, key)
   return type(key) == "table" and te.const(t.value, t.type) or nil
@@ -139,7 +139,7 @@ end
 
 local function literal_of(value)
   local array = value.array
-  if not array or #array ~= 1 or value.layout then return nil end
+  if not array or #array ~= 1 or value.layout or value.varies then return nil end
   local x = array:tolist()[1]
   if value.type == "bool" then x = x ~= 0 end
   if common.is_float(value.type) then x = x + 0.0 elseif value.type ~= "bool" then x = math.tointeger(x) end

@@ -188,6 +188,23 @@ check("RoiAlign", {f32({1, 1, 1, 4}, {1, 2, 3, 4}), f32({1, 4}, {0, 0, 3, 1}), i
 check("DeformConv", {row, f32({1, 1, 1, 1}, {10}), f32({1, 2, 1, 2}, {0, 0, 0.5, 9})}, {f32({1, 1, 1, 2}, {20, 0})}, {}, 19)
 check("Col2Im", {f32({1, 2, 2}, {1, 2, 3, 4}), known(i64({1}, {3})), known(i64({1}, {2}))}, {f32({1, 1, 3}, {1, 5, 4})}, {}, 18)
 
+-- ---- Signals, and what is chosen by values that are known ----
+
+check("HannWindow", {known(i64({}, {4}))}, {f32({4}, {0, 0.5, 1, 0.5})})
+check("HammingWindow", {known(i64({}, {3}))}, {{"float64", {3}, {4 / 46, 1, 4 / 46}}}, {periodic = 0, output_datatype = 11})
+check("BlackmanWindow", {known(i64({}, {2}))}, {f32({2}, {0, 1})})
+check("MelWeightMatrix", {known(i64({}, {2})), known(i64({}, {8})), known(i64({}, {8})), known(f32({}, {0})), known(f32({}, {4}))}, {f32({5, 2}, {0, 0, 1, 0, 0, 1, 0, 0, 0, 0})})
+check("DFT", {f32({1, 3, 1}, {1, 2, 3})}, {f32({1, 2, 2}, {6, 0, -1.5, math.sqrt(3) / 2})}, {onesided = 1})
+check("DFT", {f32({1, 2, 2}, {6, 0, -1.5, math.sqrt(3) / 2}), known(i64({}, {3}))}, {f32({1, 3, 1}, {1, 2, 3})}, {onesided = 1, inverse = 1})
+check("DFT", {f32({1, 2, 2}, {1, 2, 3, 4}), known(i64({}, {4}))}, {f32({1, 4, 2}, {4, 6, 5, -1, -2, -2, -3, 5})}, {axis = 1}, 17)
+check("STFT", {f32({1, 3, 1}, {1, 2, 3}), known(i64({}, {1})), f32({2}, {1, 10})}, {f32({1, 2, 2, 2}, {21, 0, -19, 0, 32, 0, -28, 0})})
+check("Compress", {x23, known {"bool", {2}, {0, 1}}}, {f32({2, 1}, {1, 4})}, {axis = 1})
+check("Compress", {x23, known {"bool", {5}, {1, 0, 0, 0, 1}}}, {f32({2}, {0, 4})})
+check("Unique", {known(f32({4}, {3, 1, 3, -0.0}))}, {f32({3}, {0, 1, 3}), i64({3}, {3, 1, 0}), i64({4}, {2, 1, 2, 0}), i64({3}, {1, 1, 2})})
+check("Unique", {known(i64({2, 3}, {5, 1, 5, 6, 2, 6}))}, {i64({2, 2}, {5, 1, 6, 2}), i64({2}, {0, 1}), i64({3}, {0, 1, 0}), i64({2}, {2, 1})}, {axis = 1, sorted = 0})
+check("TensorScatter", {f32({1, 3, 1}, {1, 2, 3}), f32({1, 2, 1}, {8, 9}), i64({1}, {2})}, {f32({1, 3, 1}, {9, 2, 8})}, {mode = "circular"}, 24)
+check("SwiGLU", {f32({1}, {0.5}), f32({1}, {4})}, {f32({1}, {2 / (1 + math.exp(-1))})}, {alpha = 2.0}, 27)
+
 -- ---- Those of com.microsoft: products of random data by onnxruntime are in tests/long/onnx_runtime.py ----
 
 local function u8(shape, values) return {"uint8", shape, values} end
@@ -328,6 +345,11 @@ refuses("com.microsoft.MatMulNBits that gives y1: bits is 3, not 2, 4 or 8", "co
 refuses("packed in one tensor are not computed", "com.microsoft.MultiHeadAttention", {f32({1, 1, 1, 3, 1}, {1, 2, 3})}, {num_heads = 1})
 refuses("index 2 of x6 is not in [0, 1]", "com.microsoft.GroupQueryAttention",
         {f32({1, 1, 1}, {0}), f32({1, 1, 1}, {0}), f32({1, 1, 1}, {8}), false, false, i32({1}, {2}), known(i32({1}, {2}))}, {num_heads = 1, kv_num_heads = 1})
+refuses("index 2 of x3 is not in [0, 1]", "TensorScatter", {f32({1, 3, 1}, {1, 2, 3}), f32({1, 2, 1}, {8, 9}), i64({1}, {2})}, {}, 24)
+refuses("input 1 is -1, not in [0, 16777216]", "HannWindow", {known(i64({}, {-1}))})
+refuses("3 conditions for 2 elements", "Compress", {x23, known {"bool", {3}, {1, 1, 1}}}, {axis = 0})
+refuses("input 1, x1, depends on data", "Unique", {{"float32", {2}, {1, 2}, given = false}})
+refuses("frames of 4 in a signal of 3", "STFT", {f32({1, 3, 1}, {1, 2, 3}), known(i64({}, {1})), false, known(i64({}, {4}))})
 refuses("attribute kernel_shape is missing", "MaxPool", {f32({1, 1, 2}, {1, 2})})
 refuses("attribute axis is no integer", "Softmax", {f32({2}, {1, 2})}, {axis = 0.5})
 refuses("3 channels, weights of [1, 2, 1] and 1 groups do not fit", "Conv", {f32({1, 3, 1}, {1, 2, 3}), f32({1, 2, 1}, {1, 2})})

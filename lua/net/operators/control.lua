@@ -95,7 +95,7 @@ operators.Scan = function(n)
   for step = 1, steps do
     local inputs = table.move(state, 1, carried, 1, {})
     for k = 1, scans do
-      local at = n:constant(ms.array({}, "int64", {directions[k] == 1 and steps - step or step - 1}))
+      local at = n:constant(ms.array({}, "int64", {directions[k] == 1 and steps - step or step - 1}), true)
       inputs[carried + k] = n:add("Gather", {n.node.inputs[carried + k], at}, {axis = axes[k]})
     end
     local names = n:inline(body, inputs)

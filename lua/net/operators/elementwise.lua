@@ -191,6 +191,14 @@ operators.Mean = function(n)
   return common.compute(sum.shape, sum.type, function(i) return wide(sum[i]) * (1 / n:count()) end)
 end
 
+operators.SwiGLU = function(n)
+  local A, B, alpha = n:x(1), n:x(2), n:float("alpha", 1.0)
+  same_types(n)
+  if not is_float(A.type) then n:fail("its input is of %s; floats are expected", A.type) end
+  if common.text(A.shape) ~= common.text(B.shape) then n:fail("%s beside %s", common.text(A.shape), common.text(B.shape)) end
+  return common.compute(A.shape, A.type, function(i) return wide(A[i]) * sigmoid(wide(A[i]) * alpha) * wide(B[i]) end)
+end
+
 operators.Pow = function(n)
   local X, Y = n:x(1), n:x(2)
   return common.compute(common.broadcast(n, {X.shape, Y.shape}), X.type, function(i)

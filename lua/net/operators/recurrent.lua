@@ -210,7 +210,7 @@ local function recurrent(n, kind, attributes, more)
     local H, C = start_of(n, p, 6, d), kind.states == 3 and start_of(n, p, 7, d) or nil
     for k = 1, p.steps do
       local step = p.reverse[d] and p.steps - k or k - 1
-      local at = n:constant(ms.array({}, "int32", {step}))
+      local at = n:constant(ms.array({}, "int32", {step}), true)
       H, given[d * p.steps + step + 1], C = n:add(kind.cell, {projected, at, n.node.inputs[3], H, name_of(n, 5), more(C)}, mine, kind.states, "msched")
     end
     last[d + 1], memory[d + 1] = H, C
