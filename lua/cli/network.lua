@@ -80,8 +80,8 @@ end
 
 local MOST_LISTED, SECONDS, RUNS = 12, 1.0, 5 -- lines of the table; of the whole that is timed; runs that are looked into
 
--- Functions by their time in the network: {entry, seconds, runs, alone}.
-local function shares_of(opened, tasks)
+-- Functions by their time in the network, the longest first: {entry, name, seconds, alone}.
+function network.shares(opened, tasks)
   local alone, by_entry, list = {}, {}, {}
   for _, task in ipairs(tasks) do alone[task.func:hash()] = task.fastest and task.fastest.seconds end
   for _, each in ipairs(opened:profile(RUNS)) do
@@ -102,7 +102,7 @@ function network.tell(each, tasks, options)
   local opened = attempt(ms.load "lua.net.plan".open, each.prepared, ms.load "lua.net.tune".builder(tasks, options.target))
   opened:fill(options.seed or 1)
   local seconds, runs = opened:time(SECONDS)
-  local list, inside, alone = shares_of(opened, tasks), 0, 0
+  local list, inside, alone = network.shares(opened, tasks), 0, 0
   for _, share in ipairs(list) do inside, alone = inside + share.seconds, alone + share.alone end
   if options.json then
     local functions = {}

@@ -1,0 +1,251 @@
+-- msched bench nets: networks, each tuned as one, beside onnxruntime: the same inputs, outputs compared, as many threads, timed in
+-- rounds, in turn.
+local ms = msched
+local cli, tools, rates = ms.load "lua.cli.cli", ms.load "lua.bench.tools", ms.load "lua.cli.rates"
+local network = ms.load "lua.cli.network"
+
+local TRIALS, ROUNDS, SECONDS = 32, 7, 0.3 -- of a function; of a network, and of each side in a round
+local TOLERANCE, QUANTIZED = 1e-3, 0.1 -- of the largest element; where a value that is rounded the other way is a step of 8 bits
+local MOST_LISTED = 8 -- functions of a network that --profile shows
+
+-- ---- onnxruntime ---------------------------------------------------------------------------------------------------
+
+local Peer = {}
+Peer.__index = Peer
+
+local function quoted(...)
+  local words = {...}
+  for i, word in ipairs(words) do words[i] = "'" .. tostring(word):gsub("'", "'\\''") .. "'" end
+  return table.concat(words, " ")
+end
+
+-- Calls body(folder) with an empty folder, which is removed afterwards.
+local function with_folder(body)
+  local path = os.tmpname()
+  os.remove(path)
+  if not os.execute("mkdir -m 700 " .. quoted(path)) then cli.refuse("%s: no folder can be made", path) end
+  local results = table.pack(pcall(body, path))
+  os.execute("rm -rf " .. quoted(path))
+  if not results[1] then error(results[2], 0) end
+  return table.unpack(results, 2, results.n)
+end
+
+local function read_all(path)
+  local file = io.open(path, "rb")
+  local text = file and file:read "a" or ""
+  if file then file:close() end
+  return text
+end
+
+-- The next object that it prints: its numbers and strings by name.
+function Peer:answer()
+  for line in self.output:lines() do
+    if line:sub(1, 1) == "{" then
+      local values = {}
+      for name, text in line:gmatch '"([%w_]+)": ("?[^",}]+)' do values[name] = text:sub(1, 1) == '"' and text:sub(2) or tonumber(text) end
+      return values
+    end
+  end
+  cli.refuse("onnxruntime does not answer: %s, of %s; it says:\n%s", self.python, self.model, read_all(self.log):sub(-2000))
+end
+
+-- A process with the model's session, which has run it on these inputs. The shell opens the pipe that it answers on before Python
+-- starts: where that fails, or ends, the answer is the end of the pipe; what it is then told is read by nobody but `cat`.
+local function open_peer(options, model, folder, names, threads)
+  local peer = setmetatable({python = options.onnxruntime, model = model, log = folder .. "/log"}, Peer)
+  local answers, list <close> = folder .. "/answers", assert(io.open(folder .. "/inputs", "w"))
+  for _, name in ipairs(names) do list:write(name, "\n") end
+  list:close()
+  if not os.execute("mkfifo " .. quoted(answers)) then cli.refuse("%s: no pipe can be made", answers) end
+  peer.input = assert(io.popen(string.format("%s 2>%s >%s; exec cat >/dev/null", quoted(peer.python, options.data .. "/peer_onnxruntime.py", model, folder, threads),
+                                             quoted(peer.log), quoted(answers)), "w"))
+  peer.output = assert(io.open(answers))
+  peer.about = peer:answer()
+  return peer
+end
+
+function Peer:time(seconds)
+  self.input:write(seconds, "\n")
+  self.input:flush()
+  return self:answer().seconds or cli.refuse("onnxruntime gives no seconds for %s", self.model)
+end
+
+-- Its input ends, and with that the process.
+function Peer:__close()
+  self.input:close()
+  self.output:close()
+end
+
+-- ---- A network -----------------------------------------------------------------------------------------------------
+
+-- MODEL[:NAME=SHAPE]…: the path, and what --shape would be given.
+local function read_word(word)
+  local path, rest = word:match "^(.-%.onnx)(:?.*)$"
+  if not path or rest ~= "" and rest:sub(1, 1) ~= ":" then cli.misuse("%s: a network is expected, FILE.onnx or FILE.onnx:NAME=SHAPE", word) end
+  local shapes = {}
+  for shape in rest:gmatch ":([^:]+)" do shapes[#shapes + 1] = shape end
+  return path, shapes
+end
+
+-- Arrays for the inputs: numbers of all digits, of integers 0 and 1, which are indices of most tables.
+local function inputs_of(opened, seed)
+  local arrays = {}
+  for i, input in ipairs(opened.net.inputs) do
+    local own = opened.arrays[input.name]
+    if own:type():find "float" then arrays[input.name] = ms.array(own:shape(), own:type()):random(seed + i, true)
+    else arrays[input.name] = ms.array(own:shape(), own:type(), function(at) return (at * 2654435761 + seed + i) >> 7 & 1 end) end
+  end
+  return arrays
+end
+
+-- The plan of a network: tuned with options.trials in a store; or the analytical model's.
+local function plan_of(net, options, store, name)
+  local ok, opened = ms.heeding(net.plan, net, {trials = options.trials, no_tune = options["no-tune"], seed = options.seed, target = options.target, store = store,
+                                                listen = tools.progress_line(name)})
+  if ms.interrupted() then cli.refuse("interrupted") end
+  if not ok then cli.refuse("%s", type(opened) == "table" and opened.message or tostring(opened)) end
+  return opened
+end
+
+-- The largest difference of all outputs, each as a share of the largest element of onnxruntime's.
+local function difference(net, outputs, folder)
+  local most = 0.0
+  for i, output in ipairs(net.outputs) do
+    local ours, theirs = outputs[output.name], ms.load_array(string.format("%s/OUTPUT.%d.npy", folder, i - 1))
+    local largest = theirs:difference(ms.array(theirs:shape(), theirs:type()))
+    local apart = ours:difference(theirs) / math.max(largest, 1e-30)
+    most = apart == apart and math.max(most, apart) or math.huge
+  end
+  return most
+end
+
+local function tolerance_of(net)
+  for operator in pairs(net:operators()) do if operator:find "Quantize" or operator:find "QLinear" then return QUANTIZED end end
+  return TOLERANCE
+end
+
+local function median(times)
+  table.sort(times)
+  return times[(#times + 1) // 2]
+end
+
+-- Both in rounds, each first in every other one.
+local function compare_times(opened, peer, line, seconds)
+  local ours, theirs = {}, {}
+  for round = 1, ROUNDS do
+    if peer and round % 2 == 0 then theirs[round] = peer:time(seconds) end
+    ours[round] = opened:time(seconds)
+    if peer and round % 2 == 1 then theirs[round] = peer:time(seconds) end
+    if ms.interrupted() then cli.refuse("interrupted") end
+  end
+  line.seconds, line.least_seconds = median(ours), ours[1]
+  if not peer then return end
+  line.onnxruntime_seconds, line.onnxruntime_least_seconds = median(theirs), theirs[1]
+  line.ratio, line.least_ratio = line.onnxruntime_seconds / line.seconds, line.onnxruntime_least_seconds / line.least_seconds
+end
+
+local function about_peer(peer, line, net, outputs, folder)
+  line.onnxruntime, line.onnxruntime_peak_bytes = peer.about.version, peer.about.peak_bytes ~= 0 and peer.about.peak_bytes or nil
+  line.difference = difference(net, outputs, folder)
+end
+
+-- Measures a network: the line of it, and its plan.
+local function measure(options, store, target, path, shapes)
+  local net = network.read({shape = shapes}, path)
+  local name = path:match "([^/]*)%.onnx$"
+  local start = ms.clock()
+  local opened = plan_of(net, options, store, name)
+  local line = {bench = "nets", model = path, trials = options.trials, tuning_seconds = ms.clock() - start, functions = #opened.prepared.functions,
+                calls = #opened.calls, peak_bytes = opened.arena_bytes + opened.constant_bytes}
+  local inputs = inputs_of(opened, options.seed)
+  local outputs = opened:run(inputs)
+  with_folder(function(folder)
+    local names = {}
+    for i, input in ipairs(opened.net.inputs) do
+      names[i] = input.name
+      inputs[input.name]:save(string.format("%s/INPUT.%d.npy", folder, i - 1))
+    end
+    local peer <close> = options.onnxruntime and open_peer(options, path, folder, names, target.cores) or nil
+    if peer then about_peer(peer, line, net, outputs, folder) end
+    compare_times(opened, peer, line, options.seconds)
+  end)
+  line.wrong = line.difference and line.difference > tolerance_of(net) or nil
+  return line, opened
+end
+
+-- ---- What is shown -------------------------------------------------------------------------------------------------
+
+local function functions_of(opened)
+  local list = {}
+  for i, share in ipairs(network.shares(opened, opened.tasks)) do
+    list[i] = {name = share.name, seconds = share.seconds, weight = share.entry.weight, alone_seconds = share.alone}
+  end
+  return list
+end
+
+local function print_line(line)
+  local peer = ""
+  if line.ratio then
+    peer = string.format("; onnxruntime %s, msched is %.2f times as fast (at its least %.2f), differs by %.2g%s", cli.time_text(line.onnxruntime_seconds), line.ratio,
+                         line.least_ratio, line.difference, line.wrong and ", WRONG" or "")
+  end
+  local memory = line.onnxruntime_peak_bytes and string.format(" (%.1f)", line.onnxruntime_peak_bytes / 1e6) or ""
+  print(string.format("%-18s msched %s in %d calls%s; %.1f MB%s, made in %.1f s", line.model:match "([^/]*)%.onnx$", cli.time_text(line.seconds), line.calls, peer,
+                      line.peak_bytes / 1e6, memory, line.tuning_seconds))
+end
+
+local function print_functions(opened)
+  local list, whole = network.shares(opened, opened.tasks), 0
+  for _, share in ipairs(list) do whole = whole + share.seconds end
+  for i = 1, math.min(#list, MOST_LISTED) do
+    local share, count = list[i], list[i].entry.weight or 1
+    print(string.format("  %4.1f %%  %10s  %3d x  %s  %s", 100 * share.seconds / whole, cli.time_text(share.seconds), count, share.name,
+                        share.entry.func and rates.text(cli.work_of(share.entry.func), share.seconds / count) or ""))
+  end
+end
+
+local function show(options, line, opened)
+  if options.json then
+    line.by_function = options.profile and cli.list(functions_of(opened)) or nil
+    cli.put_json(line)
+    return
+  end
+  print_line(line)
+  if options.profile then print_functions(opened) end
+end
+
+local function show_mean(options, ratios)
+  if #ratios == 0 then return end
+  local sum, least = 0, math.huge
+  for _, ratio in ipairs(ratios) do sum, least = sum + math.log(ratio), math.min(least, ratio) end
+  local mean = math.exp(sum / #ratios)
+  if options.json then cli.put_json {bench = "nets total", networks = #ratios, ratio = mean, least = least}
+  else print(string.format("%s: %.2f times as fast as onnxruntime (geometric mean), at least %.2f", cli.count_text(#ratios, "network"), mean, least)) end
+end
+
+local function bench(options, list, store, target)
+  local ratios, wrong = {}, {}
+  for _, each in ipairs(list) do
+    local line, opened = measure(options, store, target, each.path, each.shapes)
+    show(options, line, opened)
+    ratios[#ratios + 1] = line.ratio
+    if line.wrong then wrong[#wrong + 1] = each.path end
+  end
+  show_mean(options, ratios)
+  if #wrong > 0 then cli.refuse("outputs differ from onnxruntime's: %s", table.concat(wrong, ", ")) end
+  return cli.DONE
+end
+
+return function(options, words)
+  if #words == 0 then cli.misuse "name a network: FILE.onnx, or FILE.onnx:NAME=SHAPE for the shape of an input" end
+  if options.trials == 0 then cli.misuse("--trials: a number of at least 1 is expected") end
+  local target, list = ms.target(options.target or "native", {runs = true}), {}
+  if target.arch then cli.misuse("--target: networks are measured on CPUs only, not for %s", target.text) end
+  for i, word in ipairs(words) do
+    local path, shapes = read_word(word)
+    list[i] = {path = path, shapes = shapes}
+  end
+  options.seed, options.seconds, options.trials = options.seed or 1, cli.seconds(options, "seconds") or SECONDS, not options["no-tune"] and (options.trials or TRIALS) or nil
+  if options.db then return bench(options, list, cli.open_store(options.db), target) end
+  return tools.with_store(function(store) return bench(options, list, store, target) end)
+end

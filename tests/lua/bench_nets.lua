@@ -1,0 +1,101 @@
+-- msched bench nets: a small network beside a Python that stands in for onnxruntime, and beside onnxruntime where MSCHED_ONNXRUNTIME
+-- names a Python that has it; what it prints follows from what it measured; outputs that differ are a failure; words that are
+-- wrong, and a Python that does not answer, are refused.
+-- usage: msched bench_nets.lua DATA
+local ms = require "msched"
+local cli = ms.load "lua.cli.cli"
+local onnx = dofile(arg[0]:match "^(.*)/lua/[^/]*$" .. "/support/onnx.lua")
+local data = arg[1]
+ms.is_terminal = function() return false end -- as commands have it
+
+local base = os.tmpname()
+local model, python = base .. ".onnx", base .. ".sh"
+local function write(path, text)
+  local file <close> = assert(io.open(path, "wb"))
+  file:write(text)
+end
+write(model, onnx.model {opset = 17, nodes = {{"Relu", {"x"}, {"y"}}, {"MatMul", {"y", "w"}, {"z"}}}, inputs = {{"x", "float32", {"n", 2}}},
+                         outputs = {{"z"}}, constants = {w = {"float32", {2, 3}, {1, 2, 3, 4, 5, 6}}}})
+
+-- What a benchmark prints: objects, or the lines of its text; and what it refuses.
+local function run(options, words)
+  local lines, put, show = {}, cli.put_json, print
+  cli.put_json, print = function(line) lines[#lines + 1] = line end, function(text) lines[#lines + 1] = text end
+  options.data, options["no-tune"], options.seconds, options.target = data, not options.trials, options.seconds or 0.001, "native -num-cores=1"
+  local ok, message = pcall(ms.load "lua.bench.nets", options, words)
+  cli.put_json, print = put, show
+  return lines, not ok and (type(message) == "table" and message.message or tostring(message)) or nil
+end
+local word = model .. ":x=2x2"
+
+-- Alone.
+local lines, refused = run({json = true}, {word})
+assert(not refused, refused)
+assert(#lines == 1 and lines[1].model == model and lines[1].seconds >= lines[1].least_seconds and lines[1].least_seconds > 0)
+assert(lines[1].functions == 2 and lines[1].calls == 2 and lines[1].peak_bytes > 0 and not lines[1].trials and not lines[1].ratio)
+lines, refused = run({json = true, profile = true, trials = 1}, {word})
+assert(not refused, refused)
+assert(lines[1].trials == 1 and #lines[1].by_function == 2 and lines[1].by_function[1].seconds > 0 and lines[1].by_function[1].weight == 1)
+
+-- Beside one that stands in: it answers with these outputs, and these seconds.
+local function stand_in(values)
+  local theirs = ms.array({2, 3}, "float32", values)
+  theirs:save(base .. ".npy")
+  write(python, string.format([[#!/bin/sh
+[ -f "$1" ] && [ -f "$2" ] && [ "$(cat "$3/inputs")" = x ] && [ "$4" = 1 ] || exit 1
+cp '%s.npy' "$3/OUTPUT.0.npy"
+cp "$3/INPUT.0.npy" '%s.input.npy'
+echo '{"version": "0.1", "peak_bytes": 123456}'
+while read -r seconds; do echo '{"seconds": 0.5, "runs": 3}'; done
+]], base, base))
+  assert(os.execute("chmod +x " .. python))
+end
+stand_in {0, 0, 0, 0, 0, 0}
+lines, refused = run({json = true, onnxruntime = python}, {word})
+assert(refused and refused:find("differ from onnxruntime's: " .. model, 1, true), refused)
+assert(lines[1].wrong and lines[1].difference > 1)
+local x, right = ms.load_array(base .. ".input.npy"):tolist(), {}
+for i = 0, 1 do
+  for j = 1, 3 do
+    local function relu(k) return math.max(x[1 + 2 * i + k], 0) end
+    right[#right + 1] = relu(0) * j + relu(1) * (j + 3)
+  end
+end
+stand_in(right)
+lines, refused = run({json = true, onnxruntime = python}, {word, word})
+assert(not refused, refused)
+local row, total = lines[1], lines[3]
+assert(#lines == 3 and not row.wrong and row.difference < 1e-6 and row.onnxruntime == "0.1" and row.onnxruntime_peak_bytes == 123456)
+assert(row.onnxruntime_seconds == 0.5 and row.ratio == 0.5 / row.seconds and row.least_ratio == 0.5 / row.least_seconds)
+assert(total.networks == 2 and math.abs(total.ratio - math.sqrt(row.ratio * lines[2].ratio)) < 1e-9 * total.ratio)
+assert(total.least == math.min(row.ratio, lines[2].ratio))
+lines = run({onnxruntime = python, profile = true}, {word})
+local text = table.concat(lines, "\n")
+assert(text:find "onnxruntime 500.000 ms, msched is [%d.]+ times as fast" and text:find "1 x  matmul" and text:find "geometric mean", text)
+
+-- One that ends at once, or before it has measured, says why.
+write(python, "#!/bin/sh\necho no module named so >&2\nexit 1\n")
+lines, refused = run({onnxruntime = python}, {word})
+assert(refused and refused:find("does not answer", 1, true) and refused:find("no module named so", 1, true), refused)
+write(python, string.format([[#!/bin/sh
+cp '%s.npy' "$3/OUTPUT.0.npy"; echo '{"version": "0.1", "peak_bytes": 0}'; read -r seconds; echo lost its memory >&2
+]], base))
+lines, refused = run({onnxruntime = python}, {word})
+assert(refused and refused:find("lost its memory", 1, true), refused)
+lines, refused = run({onnxruntime = base .. ".none"}, {word})
+assert(refused and refused:find("does not answer", 1, true), refused)
+
+for _, case in ipairs {{{}, {}, "name a network"}, {{}, {"net.py"}, "net.py: a network is expected"}, {{}, {model .. "x"}, "a network is expected"},
+                       {{}, {model .. ":x"}, "NAME=SHAPE"}, {{}, {model .. ":v=2x2"}, "v"}, {{trials = 0}, {word}, "--trials"}, {{seconds = 0}, {word}, "--seconds"}, {{}, {base .. ".none.onnx"}, "No such file"}} do
+  lines, refused = run(case[1], case[2])
+  assert(refused and refused:find(case[3], 1, true), refused)
+end
+
+-- onnxruntime itself.
+local real = os.getenv "MSCHED_ONNXRUNTIME"
+if real then
+  lines, refused = run({json = true, onnxruntime = real}, {word})
+  assert(not refused, refused)
+  assert(lines[1].difference < 1e-6 and lines[1].ratio > 0 and lines[1].onnxruntime, "onnxruntime differs")
+else print "onnxruntime: skipped, MSCHED_ONNXRUNTIME names no Python" end
+for _, suffix in ipairs {"", ".onnx", ".sh", ".npy", ".input.npy"} do os.remove(base .. suffix) end
