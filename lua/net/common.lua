@@ -121,19 +121,28 @@ function Node:ints_of(i, name, otherwise)
   return self:ints(name, otherwise)
 end
 
--- Every element of an input is an index in [low, high], or `except`: looked at where it is known, and when the network runs.
-function Node:check_range(i, low, high, except)
+-- Every element of an input is an index in [low, high], or `except`: looked at where it is known, and when the network runs. first,
+-- every: only elements from the first on, counted from 0, and then so many further, are.
+function Node:check_range(i, low, high, except, first, every)
   local value = self:value(i)
-  self.ranges[#self.ranges + 1] = {input = value.name, low = low, high = high, except = except}
-  if value.array then
-    local bad = common.out_of_range(value.array, low, high, except)
-    if bad then self:fail("index %s of %s is not in [%d, %d]", bad, value.name, low, high) end
+  local range = {input = value.name, low = low, high = high, except = except or low, first = first or 0, every = every or 1}
+  self.ranges[#self.ranges + 1] = range
+  local bad = value.array and common.out_of_range(value.array, range)
+  if bad then self:fail("index %s of %s is not in [%d, %d]", bad, value.name, low, high) end
+end
+-- The element of an array that is not in a range; nil: all are.
+function common.out_of_range(array, range)
+  local list = array:tolist()
+  for at = range.first + 1, #list, range.every do
+    local x = list[at]
+    if not (x >= range.low and x <= range.high) and x ~= range.except then return x end
   end
 end
-function common.out_of_range(array, low, high, except)
-  for _, x in ipairs(array:tolist()) do
-    if not (x >= low and x <= high) and x ~= except then return x end
-  end
+-- The same of the last dimension, whose elements are indices in dimensions from `from` on of a shape.
+function Node:check_places(i, shape, from)
+  local own = self:shape(i)
+  local deep = own[#own]
+  for k = 1, deep do self:check_range(i, -shape[from + k - 1], shape[from + k - 1] - 1, nil, k - 1, deep) end
 end
 
 -- ---- Attributes --------------------------------------------------------------------------------------------------

@@ -230,9 +230,9 @@ int @NAME@_run(const struct @NAME@ *net, const void *const *inputs, void *const 
 
 -- Indices that are looked at before a kernel runs.
 local CHECK_TEXT = [[
-static int holds_@TYPE@(const @CTYPE@ *at, uint64_t count, int64_t low, int64_t high) {
-  for (uint64_t i = 0; i < count; i++)
-    if (at[i] < low || at[i] > high) return 0;
+static int holds_@TYPE@(const @CTYPE@ *at, uint64_t first, uint64_t count, uint64_t every, int64_t low, int64_t high, int64_t except) {
+  for (uint64_t i = first; i < count; i += every)
+    if ((at[i] < low || at[i] > high) && at[i] != except) return 0;
   return 1;
 }
 ]]
@@ -254,7 +254,8 @@ local function calls_text(prepared, placed, offsets, symbols)
       local value = values[range.input]
       if placed.slots[range.input] and not value.array then
         checked[value.type] = true
-        lines[#lines + 1] = string.format("  if (!holds_%s(%s, %d, %d, %d)) return 3;\n", value.type, at(range.input), common.count(value.shape), range.low, range.high)
+        lines[#lines + 1] = string.format("  if (!holds_%s(%s, %d, %d, %d, %d, %d, %d)) return 3;\n", value.type, at(range.input), range.first, common.count(value.shape), range.every,
+                                          range.low, range.high, range.except)
       end
     end
     local args = {}

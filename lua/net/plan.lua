@@ -165,7 +165,7 @@ end
 local function check_ranges(self, g)
   for _, range in ipairs(g.ranges) do
     local array = self.arrays[range.input]
-    local bad = array and common.out_of_range(array, range.low, range.high)
+    local bad = array and common.out_of_range(array, range)
     if bad then network.refuse(self.net, {string.format("%s: index %s of %s is not in [%d, %d]", g.name, bad, range.input, range.low, range.high)}) end
   end
 end

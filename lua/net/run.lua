@@ -15,7 +15,7 @@ end
 
 local function check_ranges(net, step, arrays)
   for _, range in ipairs(step.ranges) do
-    local bad = common.out_of_range(arrays[range.input], range.low, range.high, range.except)
+    local bad = common.out_of_range(arrays[range.input], range)
     if bad then
       network.refuse(net, {string.format("%s: index %s of %s is not in [%d, %d]", network.node_text(step.node), bad, range.input, range.low, range.high)})
     end

@@ -159,6 +159,11 @@ refuses("it is no ONNX model: it has no graph", "")
 refuses("it is no ONNX model, or a damaged one", "\127ELF of another kind")
 assert(not pcall(ms.onnx, folder .. "/none.onnx") and not pcall(ms.onnx, folder))
 
+-- A file larger than a model may be is refused before it is read.
+assert(os.execute("truncate -s 3G " .. folder .. "/model.onnx"))
+ok, message = pcall(ms.onnx, path)
+assert(not ok and message:find("it has 3221225472 bytes; a model has at most 2147483647", 1, true), message)
+
 -- A long chain, last node first, and graphs in graphs past what is read.
 local nodes = {{"Neg", {"x"}, {"v1"}}}
 for i = 2, 20000 do nodes[i] = {"Neg", {"v" .. i - 1}, {"v" .. i}} end

@@ -361,6 +361,7 @@ operators.GatherND = function(n)
   if batch < 0 or batch >= #I.shape or batch + deep > #X.shape then n:fail("indices of %d dimensions do not fit %d", deep, #X.shape - batch) end
   local shape = table.move(I.shape, 1, #I.shape - 1, 1, {})
   table.move(X.shape, batch + deep + 1, #X.shape, #I.shape, shape)
+  n:check_places(2, X.shape, batch + 1)
   for d = 1, batch do if I.shape[d] ~= X.shape[d] then n:fail("extent %d is %d and %d", d, X.shape[d], I.shape[d]) end end
   return compute(shape, X.type, function(i)
     local at = table.move(i, 1, batch, 1, {})
@@ -436,6 +437,7 @@ operators.ScatterND = function(n)
   local updates = table.move(I.shape, 1, #I.shape - 1, 1, {})
   local expected = table.move(X.shape, deep + 1, #X.shape, #updates + 1, copy_of(updates))
   if common.text(expected) ~= common.text(U.shape) then n:fail("updates of %s, not %s", common.text(U.shape), common.text(expected)) end
+  n:check_places(2, X.shape, 1)
   return scattered(n, X, U, #updates == 0 and {1} or updates, function(i, u)
     local same = {}
     for k = 1, deep do
