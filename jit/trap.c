@@ -2,6 +2,8 @@
 #define _GNU_SOURCE
 #include "trap.h"
 
+#include "team.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -9,8 +11,6 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-void GOMP_parallel(void (*start)(void *), void *closure, unsigned threads, unsigned flags);
 
 enum { STACK_BYTES = 1 << 16 }; /* of the handler: a kernel may have used up its own; frames of AMX are large */
 static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
@@ -179,13 +179,14 @@ void trap_end(struct trap_loop *loop) {
 }
 
 void trap_parallel(void (*start)(void *), void *closure, unsigned threads, unsigned flags) {
+  (void)flags; /* libgomp's, of which generated code sets none */
   if (!here.landing) {
-    GOMP_parallel(start, closure, threads, flags);
+    team_parallel(start, closure, threads);
     return;
   }
   struct trap_loop loop;
   trap_begin(&loop, start, closure);
-  GOMP_parallel(trap_part, &loop, threads, flags);
+  team_parallel(trap_part, &loop, threads);
   trap_end(&loop);
 }
 

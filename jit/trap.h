@@ -4,9 +4,9 @@
  * threads, ends the call, not the process. A stop: who called it wants it no more (jit_stop_calls).
  *
  * Each thread that runs a part of the kernel has a place to land: where a signal of the kernel's comes, or that of a
- * stop, its handler jumps there. A part of a parallel loop that faults ends, the others run to their end, libgomp's
- * team comes together as always, and then the call ends. A stop ends the parts on all threads alike, and has no effect
- * inside libgomp, which must not be left. Signals that come from elsewhere go where they went before. */
+ * stop, its handler jumps there. A part of a parallel loop that faults ends, the others run to their end, the
+ * threads come together as always, and then the call ends. A stop ends the parts on all threads alike, and has no effect
+ * inside team.c, which must not be left. Signals that come from elsewhere go where they went before. */
 #ifndef MSCHED_JIT_TRAP_H
 #define MSCHED_JIT_TRAP_H
 
@@ -20,7 +20,7 @@ bool trap_run(void (*body)(void *data), void *data, const volatile int *stop, ms
 /* Calls the entry so; *status is what it returned. */
 bool trap_call(jit_entry entry, void **args, void *workspace, const volatile int *stop, int32_t *status, ms_error *err);
 
-/* What code that is loaded into this process calls in the place of GOMP_parallel. */
+/* What code that is loaded into this process calls in the place of GOMP_parallel: its loops run on team.h's threads. */
 void trap_parallel(void (*start)(void *), void *closure, unsigned threads, unsigned flags);
 
 /* The same in steps, for who has threads of its own: it begins the loop, runs a part on each thread, and when all have

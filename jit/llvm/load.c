@@ -5,6 +5,7 @@
 #include "jit/measure/measure.h"
 #include "jit/measure/shake.h"
 #include "jit/process.h"
+#include "jit/team.h"
 #include "jit/trap.h"
 
 #include <llvm-c/Core.h>
@@ -55,16 +56,15 @@ static bool add_threads(LLVMOrcLLJITRef orc, LLVMOrcJITDylibRef library, bool sh
     const char *name;
     uintptr_t address;
   } ours[] = {{"GOMP_parallel", shaken ? (uintptr_t)shake_parallel : (uintptr_t)trap_parallel},
-              {"omp_get_thread_num", (uintptr_t)shake_thread_number},
-              {"omp_get_num_threads", (uintptr_t)shake_thread_count}};
+              {"omp_get_thread_num", shaken ? (uintptr_t)shake_thread_number : (uintptr_t)team_part},
+              {"omp_get_num_threads", shaken ? (uintptr_t)shake_thread_count : (uintptr_t)team_parts}};
   enum { COUNT = sizeof ours / sizeof *ours };
   LLVMOrcCSymbolMapPair symbols[COUNT];
-  size_t count = shaken ? COUNT : 1;
-  for (size_t i = 0; i < count; i++)
+  for (size_t i = 0; i < COUNT; i++)
     symbols[i] = (LLVMOrcCSymbolMapPair){
         LLVMOrcLLJITMangleAndIntern(orc, ours[i].name),
         {ours[i].address, {LLVMJITSymbolGenericFlagsExported | LLVMJITSymbolGenericFlagsCallable, 0}}};
-  return !orc_failed(LLVMOrcJITDylibDefine(library, LLVMOrcAbsoluteSymbols(symbols, count)), err);
+  return !orc_failed(LLVMOrcJITDylibDefine(library, LLVMOrcAbsoluteSymbols(symbols, COUNT)), err);
 }
 
 /* ---- Threads: libgomp ends the process where it cannot have them, so they are tried before it ---- */

@@ -228,6 +228,20 @@ int @NAME@_run(const struct @NAME@ *net, const void *const *inputs, void *const 
 }
 ]]
 
+-- The threads of a shared library, in the place of OpenMP's, which kernels ask for by its names. An archive takes OpenMP's.
+local TEAM_TEXT = [[
+void GOMP_parallel(void (*start)(void *), void *closure, unsigned count, unsigned flags);
+void GOMP_parallel(void (*start)(void *), void *closure, unsigned count, unsigned flags) {
+  (void)flags;
+  team_parallel(start, closure, count ? count : 1);
+}
+int omp_get_thread_num(void);
+int omp_get_thread_num(void) { return team_part(); }
+int omp_get_num_threads(void);
+int omp_get_num_threads(void) { return team_parts(); }
+]]
+local function team_text() return (ms.team_source:gsub('#include "team.h"\n', "")) .. TEAM_TEXT end
+
 -- Indices that are looked at before a kernel runs.
 local CHECK_TEXT = [[
 static int holds_@TYPE@(const @CTYPE@ *at, uint64_t first, uint64_t count, uint64_t every, int64_t low, int64_t high, int64_t except) {
@@ -355,7 +369,7 @@ function export.write(opened, path)
     local words = {NAME = name, GUARD = "MSCHED_" .. name:upper() .. "_H", TARGET = first and first:target() or "any machine", WORKSPACE = placed.arena + math.max(most, 64),
                    COMMENT = comment_text(net.inputs, values, "inputs") .. comment_text(net.outputs, values, "outputs"), HEADER = name .. ".h", DECLARED = declared,
                    INPUTS = tensors_text(net.inputs, values), OUTPUTS = tensors_text(net.outputs, values), HEAD = HEADER, BYTES = total, SUM = string.format("0x%x", sum),
-                   MAGIC = MAGIC, CALLS = calls, CHECKS = checks, TEAM = form == "so" and ms.load "lua.net.team" or "",
+                   MAGIC = MAGIC, CALLS = calls, CHECKS = checks, TEAM = form == "so" and team_text() or "",
                    LINKED = form == "so" and "has threads of its own" or "is linked with -lgomp -lm"}
     write(folder .. "/" .. name .. ".h", fill(HEADER_TEXT, words))
     write(folder .. "/" .. name .. ".c", fill(SOURCE_TEXT, words))

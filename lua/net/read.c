@@ -1,7 +1,9 @@
 /* A model of ONNX as tables of Lua: what stands in the file, with nothing known of operators. */
 #include "lua/net/read.h"
+
 #include "lua/bind/bind.h"
 #include "lua/net/model.h"
+#include "shipped_team.h" /* the text of jit/team.h and jit/team.c, made by the build */
 
 #include <errno.h>
 #include <limits.h>
@@ -369,8 +371,15 @@ static int read_onnx(lua_State *L) {
   return 1;
 }
 
+/* team_source: the threads of parallel loops as C, for libraries of networks */
+static void set_team_source(lua_State *L) {
+  lua_pushstring(L, shipped_team);
+  lua_setfield(L, -2, "team_source");
+}
+
 void net_bind(lua_State *L) {
   assert(lua_istable(L, -1));
+  set_team_source(L);
   lua_pushcfunction(L, read_onnx);
   lua_setfield(L, -2, "read_onnx");
 }

@@ -12,7 +12,7 @@
  * function {name, domain, inputs, outputs, attributes, defaults, opsets, nodes}. */
 void net_push_model(lua_State *L, const uint8_t *bytes, size_t size, const char *folder);
 
-/* Adds read_onnx to the module on the top of the stack. */
+/* Adds read_onnx and team_source to the module on the top of the stack. */
 void net_bind(lua_State *L);
 
 #endif
