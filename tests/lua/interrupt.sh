@@ -41,7 +41,9 @@ interrupted() { # seconds to wait, words of the message, command…
   grep -qF -- "$words" "$dir/err" || fail "no \`$words\` in: $(cat "$dir/err"), of: $*"
   pid=
 }
-clean() { "$msched" db check --db "$db" | grep -qx clean || fail "db check"; }
+clean() { # what is interrupted before its first write has no store
+  [ ! -f "$db" ] || "$msched" db check --db "$db" | grep -qx clean || fail "db check"
+}
 
 # Some calls of Lua's library look at no interrupt: the second says so, the third ends the session.
 endless() {
