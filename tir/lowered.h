@@ -102,17 +102,15 @@ struct tir_mma_place tir_mma_place(enum tir_mma_operand operand, int bits, int l
  * another by the rows of the buffer, of scope m16n8k8.matrixC, four registers of each in every lane. Buffers that nothing but
  * calls touches have this at the end of their scope (lanes.c). */
 #define TIR_MMA8_LANES ".lanes"
+bool tir_is_mma8_fragment(const struct tir *ir, tir_buffer buffer); /* an operand of 16 x 8 x 8, of either kind */
 
 /* Accumulators of a warp group, in registers. */
-#define TIR_WGMMA_SCOPE "wgmma.accumulator"
 bool tir_is_group_fragment(const struct tir *ir, tir_buffer buffer); /* the scope says so */
 bool tir_is_wgmma_width(int64_t n);                                  /* there are products of so many columns */
 /* Where register `element` of a thread's n / 2 lies in the fragment. Source: PTX ISA, "Register Fragments for
  * wgmma.mma_async.m64nNk16". */
 struct tir_mma_place tir_wgmma_place(int thread, int element);
 
-/* Barriers in shared memory. */
-#define TIR_MBARRIER_SCOPE "shared.mbarrier"
 /* The operands of a tensor_copy, by number. */
 enum { TIR_BOX_TO, TIR_BOX_STRIDE, TIR_BOX_BARRIER, TIR_BOX_FROM, TIR_BOX_RANK, TIR_BOX_LISTS };
 /* A tensor_copy as it stands in a lowered function; false: the call is none, or is not of constant extents. */
@@ -149,7 +147,6 @@ bool tir_is_view(const struct tir *ir, tir_buffer buffer);
  * is a view whose data is the address of its first byte, address_of(workspace[offset]); within a parallel loop
  * address_of(workspace[thread * thread_bytes + offset]), thread being call_extern("omp_get_thread_num"). So more threads
  * need a longer workspace and no other code. */
-#define TIR_WORKSPACE     "workspace" /* the buffer's scope */
 #define TIR_THREAD_NUMBER "omp_get_thread_num"
 struct tir_workspace {
   tir_buffer buffer;     /* TIR_NONE: the function needs none */

@@ -34,7 +34,8 @@ tir_symbol tir_symbol_n(struct tir *ir, const char *text, size_t length) {
   memcpy(ir->text.at + offset, text, length);
   ir->text.at[offset + length] = 0;
   tir_symbol s = tir_grow_symbols(ir, 1);
-  ir->symbols.at[s] = (struct tir_symbol_node){offset, (uint32_t)length, hash, TIR_NONE};
+  ir->symbols.at[s] = (struct tir_symbol_node){.offset = offset, .length = (uint32_t)length, .hash = hash};
+  tir_classify_scope(ir->text.at + offset, &ir->symbols.at[s]);
   ir->symbol_slots.at[slot] = s;
   if (ir->symbols.count * 2 > ir->symbol_slots.count) enlarge_slots(ir);
   return s;

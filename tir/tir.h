@@ -340,8 +340,10 @@ struct tir_forward {
 
 struct tir_symbol_node {
   uint32_t offset, length, hash;
-  tir_block first_block;
-}; /* first_block: blocks of this name */
+  tir_block first_block;              /* of this name */
+  uint8_t memory_scope, memory, rows; /* what it says as the name of a scope (memory_scope.h) */
+  bool sized;
+};
 /* Of symbols: TEXT a · ORDINAL a followed by number b. Of names: NUMBER a_b · JOIN a_b (names) · SUFFIX a followed by
  * symbol b · PREFIX a preceded by symbol b */
 enum tir_name_kind {
@@ -687,6 +689,7 @@ char *tir_print_expr(const struct tir *ir, tir_expr e);
 #include "gpu/pipeline_plan.h"
 #include "interpreter.h"
 #include "lowered.h"
+#include "memory_scope.h"
 #include "primitive.h"
 #include "query.h"
 #include "verifier.h"

@@ -9,7 +9,8 @@ static bool takes_fragment(const struct tir *ir) {
   struct tir_span params = ir->funcs.at[1].params;
   for (uint32_t i = 0; i < params.count; i++) {
     tir_buffer buffer = ir->params.at[params.first + i].buffer;
-    if (buffer && !strncmp(tir_text(ir, tir_buffer_at(ir, buffer)->scope), "wmma.matrix_", 12)) return true;
+    enum tir_memory_scope scope = buffer ? tir_memory_scope_of(ir, buffer) : TIR_SCOPE_OTHER;
+    if (scope == TIR_SCOPE_WMMA_A || scope == TIR_SCOPE_WMMA_B) return true;
   }
   return false;
 }

@@ -72,10 +72,7 @@ static bool is_barrier(const struct walk *w, tir_stmt s) {
          tir_is_device_call(w->ir, tir_as(w->ir, s, TIR_EVALUATE)->evaluate.value, TIR_STORAGE_SYNC);
 }
 
-static bool is_shared(const struct walk *w, tir_buffer b) {
-  tir_symbol scope = tir_buffer_at(w->ir, b)->scope;
-  return scope && !strncmp(tir_text(w->ir, scope), "shared", strlen("shared"));
-}
+static bool is_shared(const struct walk *w, tir_buffer b) { return tir_buffer_memory(w->ir, b) == TIR_BLOCK_MEMORY; }
 
 /* The index of a store, and the expressions of the statement itself. */
 static uint32_t exprs_of(const struct walk *w, tir_stmt s, tir_expr out[5]) {
@@ -98,7 +95,7 @@ static void note_own(struct walk *w, tir_stmt s) {
     own.words = bytes / sizeof(float) / TIR_GROUP;
   else if (tir_is_fragment(w->ir, b))
     own.words = bytes / sizeof(float) / TIR_WARP;
-  else if (n->scope && !strcmp(tir_text(w->ir, n->scope), "local"))
+  else if (tir_memory_scope_of(w->ir, b) == TIR_SCOPE_LOCAL)
     own.words = bytes * 8 / (bits < 32 ? bits : 32); /* a short element has a register to itself */
   else
     return;

@@ -239,8 +239,8 @@ static void read_access(const struct reading *r, struct draft_nest *nest, tir_bl
   struct draft_access *a = &nest->accesses[nest->access_count++];
   *a = (struct draft_access){.buffer = buffer, .written = written, .rank = b->rank, .passed = b->where != TIR_NONE};
   a->bytes = (tir_type_bits(b->type) + 7) / 8;
-  const char *scope = tir_text(ir, b->scope);
-  a->memory = !strncmp(scope, "shared", 6) ? DRAFT_SHARED : !strncmp(scope, "global", 6) ? DRAFT_DEVICE : DRAFT_LOCAL;
+  enum tir_memory memory = tir_buffer_memory(ir, buffer);
+  a->memory = memory == TIR_BLOCK_MEMORY ? DRAFT_SHARED : memory == TIR_DEVICE_MEMORY ? DRAFT_DEVICE : DRAFT_LOCAL;
   int64_t stride = 1;
   for (uint32_t d = b->rank; d-- > 0; stride *= a->extents[d]) {
     tir_expr extent = tir_operands(ir, tir_buffer_at(ir, buffer)->shape)[d];

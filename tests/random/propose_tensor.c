@@ -49,7 +49,7 @@ enum { PATTERNS = sizeof patterns / sizeof *patterns };
 static bool holds(struct grow *g, tir_buffer buffer, const char *type) {
   const struct tir *ir = g->schedule->ir;
   tir_type t;
-  bool global = !strcmp(tir_text(ir, tir_buffer_at(ir, buffer)->scope), "global");
+  bool global = tir_memory_scope_of(ir, buffer) == TIR_SCOPE_GLOBAL;
   return !type || (tir_type_parse(type, &t) && tir_buffer_at(ir, buffer)->type == t && (global || once_in(g, 20)));
 }
 

@@ -5,35 +5,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *scope_of(const struct tir *ir, tir_buffer buffer) {
-  tir_symbol scope = tir_buffer_at(ir, buffer)->scope;
-  return scope ? tir_text(ir, scope) : "";
-}
-
 int64_t tir_panel_of(int64_t row) {
   for (int64_t panel = TIR_BANK_ROW; panel >= 2 * TIR_PIECE; panel /= 2)
     if (row > 0 && row % panel == 0) return panel;
   return 0;
 }
 
-static bool read_panels(const char *scope, struct tir_swizzle *out) {
-  const char *at = strstr(scope, TIR_PANELS ".");
+static bool read_panels(const char *numbers, struct tir_swizzle *out) {
   long long row, rows;
-  if (!at || sscanf(at + strlen(TIR_PANELS "."), "%lld.%lld", &row, &rows) != 2 || !tir_panel_of(row) || rows < 1)
-    return false;
+  if (sscanf(numbers, "%lld.%lld", &row, &rows) != 2 || !tir_panel_of(row) || rows < 1) return false;
   *out = (struct tir_swizzle){.shift = 7, .panel = tir_panel_of(row), .row = row, .rows = rows};
   out->mask = (int)(out->panel / TIR_PIECE - 1);
   return true;
 }
 
-bool tir_swizzle_of(const struct tir *ir, tir_buffer buffer, struct tir_swizzle *out) {
-  if (read_panels(scope_of(ir, buffer), out)) return true;
-  const char *at = strstr(scope_of(ir, buffer), TIR_SWIZZLE ".");
-  long row = at ? strtol(at + strlen(TIR_SWIZZLE "."), NULL, 10) : 0;
+static bool read_swizzle(const char *numbers, struct tir_swizzle *out) {
+  long row = strtol(numbers, NULL, 10);
   if (row < 2 * TIR_PIECE || (row & (row - 1))) return false;
   *out = (struct tir_swizzle){.mask = (row < TIR_BANK_ROW ? row : TIR_BANK_ROW) / TIR_PIECE - 1};
   for (long bytes = row > TIR_BANK_ROW ? row : TIR_BANK_ROW; bytes > 1; bytes /= 2) out->shift++;
   return true;
+}
+
+bool tir_swizzle_of(const struct tir *ir, tir_buffer buffer, struct tir_swizzle *out) {
+  enum tir_rows rows = tir_rows_of(ir, buffer);
+  if (rows == TIR_ROWS_PLAIN || !tir_scope_symbol(ir, buffer)->sized) return false;
+  const char *text = tir_text(ir, tir_buffer_at(ir, buffer)->scope);
+  bool panels = rows == TIR_ROWS_CANONICAL;
+  const char *numbers = strstr(text, panels ? TIR_PANELS "." : TIR_SWIZZLE ".");
+  assert(numbers);
+  return panels ? read_panels(numbers + strlen(TIR_PANELS "."), out)
+                : read_swizzle(numbers + strlen(TIR_SWIZZLE "."), out);
 }
 
 int64_t tir_swizzled(struct tir_swizzle s, int64_t byte) {

@@ -10,7 +10,7 @@ enum tir_effect {
   TIR_DOES_NONE = 0,
   TIR_DOES_BARRIER = 1,       /* threads of the block synchronize */
   TIR_DOES_COPY_GROUP = 2,    /* groups of asynchronous copies: begun, or waited for */
-  TIR_DOES_PRODUCT_GROUP = 4, /* the same of products of warp groups */
+  TIR_DOES_PRODUCT_GROUP = 4, /* the same of warp-group MMA */
   TIR_DOES_PHASE = 8,         /* the phase of a barrier in shared memory: arrived at, counted for, or waited for */
   TIR_DOES_FRAGMENT = 16      /* registers of fragments, which operands number */
 };

@@ -6,15 +6,17 @@
 
 bool tir_is_fragment(const struct tir *ir, tir_buffer buffer) {
   assert(tir_is_buffer(ir, buffer));
-  tir_symbol scope = tir_buffer_at(ir, buffer)->scope;
-  const char *name = scope ? tir_text(ir, scope) : "";
-  return !strncmp(name, "wmma.", 5) || !strncmp(name, "m16n8k8.", 8) || !strncmp(name, "mma.", 4) ||
-         tir_is_group_fragment(ir, buffer);
+  enum tir_memory_scope scope = tir_memory_scope_of(ir, buffer);
+  return scope >= TIR_SCOPE_WMMA_A && scope <= TIR_SCOPE_WGMMA;
+}
+
+bool tir_is_mma8_fragment(const struct tir *ir, tir_buffer buffer) {
+  enum tir_memory_scope scope = tir_memory_scope_of(ir, buffer);
+  return scope >= TIR_SCOPE_MMA8_A && scope <= TIR_SCOPE_MMA8_C;
 }
 
 bool tir_is_group_fragment(const struct tir *ir, tir_buffer buffer) {
-  tir_symbol scope = tir_buffer_at(ir, buffer)->scope;
-  return scope && !strcmp(tir_text(ir, scope), TIR_WGMMA_SCOPE);
+  return tir_memory_scope_of(ir, buffer) == TIR_SCOPE_WGMMA;
 }
 
 bool tir_is_wgmma_width(int64_t n) {
@@ -31,12 +33,10 @@ struct tir_mma_place tir_wgmma_place(int thread, int element) {
 }
 
 bool tir_mma_operand_of(const struct tir *ir, tir_buffer buffer, enum tir_mma_operand *out) {
-  static const char *const scopes[] = {
-      [TIR_MMA_A] = "mma.matrix_a", [TIR_MMA_B] = "mma.matrix_b", [TIR_MMA_C] = "mma.accumulator"};
-  tir_symbol scope = tir_buffer_at(ir, buffer)->scope;
-  for (int i = 0; scope && i <= TIR_MMA_C; i++)
-    if (!strcmp(tir_text(ir, scope), scopes[i])) return *out = (enum tir_mma_operand)i, true;
-  return false;
+  enum tir_memory_scope scope = tir_memory_scope_of(ir, buffer);
+  if (scope < TIR_SCOPE_MMA_A || scope > TIR_SCOPE_MMA_C) return false;
+  *out = (enum tir_mma_operand)(scope - TIR_SCOPE_MMA_A);
+  return true;
 }
 
 int tir_mma_depth(int bits) {

@@ -83,8 +83,7 @@ static bool uses_in(const struct tir *ir, tir_stmt child, uint32_t uses) {
 }
 
 static bool is_in_panels(const struct tir *ir, tir_buffer buffer) {
-  tir_symbol scope = tir_buffer_at(ir, buffer)->scope;
-  return scope && strstr(tir_text(ir, scope), TIR_PANELS);
+  return tir_rows_of(ir, buffer) == TIR_ROWS_CANONICAL;
 }
 
 /* A block in the statement reads what only warp-group MMA reads so. */
@@ -224,13 +223,12 @@ static int64_t bytes_below(struct tir *ir, const struct plans *plans, tir_buffer
 static int64_t add_bytes(int64_t sum, int64_t bytes) { return sum < 0 || bytes < 0 ? -1 : sum + bytes; }
 
 static int64_t bytes_of_scope(struct tir *ir, const struct plans *plans, tir_block root, tir_stmt top,
-                              const char *scope, size_t length) {
+                              tir_symbol scope) {
   struct tir_span allocs = tir_block_at(ir, root)->allocs;
   int64_t sum = 0;
-  for (uint32_t i = 0; i < allocs.count; i++) {
+  for (uint32_t i = 0; i < allocs.count && scope; i++) { /* in a scope that was never named nothing lies */
     tir_buffer buffer = ir->operands.at[allocs.first + i];
-    if (!strncmp(tir_text(ir, tir_buffer_at(ir, buffer)->scope), scope, length))
-      sum = add_bytes(sum, bytes_below(ir, plans, buffer, top));
+    if (tir_buffer_at(ir, buffer)->scope == scope) sum = add_bytes(sum, bytes_below(ir, plans, buffer, top));
   }
   return sum;
 }
@@ -243,10 +241,6 @@ struct life {
   int64_t bytes;
   uint32_t first, last;
 };
-
-static bool is_shared(const struct tir *ir, tir_buffer buffer) {
-  return !strncmp(tir_text(ir, tir_buffer_at(ir, buffer)->scope), "shared", strlen("shared"));
-}
 
 /* The largest statement around a user that is repeated, or the user, below `high`. */
 static tir_stmt repeated_around(const struct tir *ir, tir_stmt user, tir_stmt high) {
@@ -307,7 +301,7 @@ static int64_t shared_bytes_of(struct tir *ir, const struct plans *plans, tir_bl
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) position[s] = next++;
   for (uint32_t i = 0; i < allocs.count; i++) {
     tir_buffer buffer = ir->operands.at[allocs.first + i];
-    if (is_shared(ir, buffer)) lives[count++] = life_of(ir, plans, buffer, top, position);
+    if (tir_buffer_memory(ir, buffer) == TIR_BLOCK_MEMORY) lives[count++] = life_of(ir, plans, buffer, top, position);
   }
   for (uint32_t i = 0; i < count; i++) {
     int64_t sum = 0; /* where the life of i begins */
@@ -326,9 +320,10 @@ static int64_t shared_bytes_of(struct tir *ir, const struct plans *plans, tir_bl
 
 int64_t tir_scope_bytes(struct tir *ir, tir_func f, const char *scope) {
   tir_block root = tir_root_block(ir, f);
+  tir_symbol symbol = tir_find_symbol(ir, scope);
   if (!root) return 0;
   struct plans plans = plan_loops(ir, root, tir_block_at(ir, root)->allocs);
-  int64_t bytes = bytes_of_scope(ir, &plans, root, root, scope, strlen(scope) + 1);
+  int64_t bytes = bytes_of_scope(ir, &plans, root, root, symbol);
   free(plans.at);
   return bytes;
 }
@@ -415,7 +410,7 @@ static struct tir_kernel look_at(struct tir *ir, tir_block root, tir_stmt top) {
   struct plans plans = plan_loops(ir, top, tir_block_at(ir, root)->allocs);
   if (k.threads > 0) k.threads = threads_with_producer(&plans, k.threads);
   k.shared_bytes = shared_bytes_of(ir, &plans, root, top);
-  int64_t local = bytes_of_scope(ir, &plans, root, top, "local", strlen("local") + 1);
+  int64_t local = bytes_of_scope(ir, &plans, root, top, tir_find_symbol(ir, tir_memory_scope_name(TIR_SCOPE_LOCAL)));
   free(plans.at);
   k.local_bytes = local < 0 || k.vthreads < 0 || __builtin_mul_overflow(local, k.vthreads, &local) ? -1 : local;
   return k;

@@ -31,7 +31,7 @@ enum {
   TIR_BANK_BYTES = 4,
   TIR_BANK_ROW = TIR_BANKS * TIR_BANK_BYTES, /* bytes after which words come to the first bank again */
   TIR_PIECE = 16,                            /* bytes that swizzled rows exchange as they are */
-  TIR_PANEL_ROWS = 8,                        /* rows after which panels exchange as from the first */
+  TIR_PANEL_ROWS = 8,                        /* rows after which a canonical layout exchanges as from the first */
   TIR_PANEL_ALIGNMENT = TIR_PANEL_ROWS * TIR_BANK_ROW
 };
 

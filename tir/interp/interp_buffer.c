@@ -92,13 +92,12 @@ void interp_param(struct compiler *c, const struct tir_param *param, uint32_t in
 /* Within a kernel, shared memory belongs to a block of threads, global memory to all, and operands of tensor units to a
  * warp; the rest is each thread's. */
 static enum share share_of(const struct compiler *c, tir_buffer buffer) {
-  const struct tir_buffer_node *b = tir_buffer_at(c->ir, buffer);
-  const char *scope = b->scope ? tir_text(c->ir, b->scope) : "global";
+  enum tir_memory memory = tir_buffer_memory(c->ir, buffer);
   if (!c->in_kernel) return SHARE_NONE;
-  if (!strncmp(scope, "shared", 6)) return SHARE_BLOCK;
+  if (memory == TIR_BLOCK_MEMORY) return SHARE_BLOCK;
   if (tir_is_group_fragment(c->ir, buffer)) return SHARE_WARP_GROUP;
   if (tir_is_fragment(c->ir, buffer)) return SHARE_WARP;
-  return !strncmp(scope, "global", 6) ? SHARE_GRID : SHARE_NONE;
+  return memory == TIR_DEVICE_MEMORY ? SHARE_GRID : SHARE_NONE;
 }
 
 /* Of the allocations in workspaces. */

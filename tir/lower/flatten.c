@@ -221,8 +221,7 @@ static uint8_t *find_own_buffers(const struct lowering *low, const uint8_t *poin
 /* Operands of mma, where calls reach them by pointers. */
 static bool lies_in_registers(const struct tir *ir, tir_buffer b, const uint8_t *pointed) {
   const struct tir_buffer_node *n = tir_buffer_at(ir, b);
-  return pointed[b] && n->rank == 2 && n->scope && !n->strides.count && !n->elem_offset &&
-         !strncmp(tir_text(ir, n->scope), "m16n8k8.", 8);
+  return pointed[b] && n->rank == 2 && !n->strides.count && !n->elem_offset && tir_is_mma8_fragment(ir, b);
 }
 
 bool lower_flatten(struct lowering *low) {

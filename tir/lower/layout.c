@@ -15,8 +15,7 @@ uint64_t tir_allocation_bytes(const struct tir *ir, tir_buffer buffer) {
 }
 
 static bool is_scoped(const struct tir *ir, tir_buffer buffer) {
-  tir_symbol scope = tir_buffer_at(ir, buffer)->scope;
-  return scope && !strcmp(tir_text(ir, scope), TIR_WORKSPACE);
+  return tir_memory_scope_of(ir, buffer) == TIR_SCOPE_WORKSPACE;
 }
 
 static uint64_t noted(const struct tir *ir, tir_stmt s, const char *key) {

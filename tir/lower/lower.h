@@ -96,18 +96,16 @@ bool lower_uses_buffer(const struct tir *ir, tir_stmt s, tir_buffer buffer);
 /* A byte a buffer: 1 where its memory may be touched by other names, views and calls with pointers to it. free() it. */
 uint8_t *lower_pointers(const struct tir *ir, tir_stmt top);
 
-/* Of buffers that blocks match others on, to which calls have pointers: their regions, matches and accesses move too, by
- * loops around the blocks, which only substituting the blocks' iterations makes sound (compact.c, for blocks.c). */
+/* Of buffers that blocks match others on, to which calls have pointers: their regions, matches and accesses move
+ * too, by loops around the blocks, which only substituting the blocks' iterations makes sound (compact.c, for
+ * blocks.c). */
 void lower_compact_matched(struct lowering *low);
 
 /* ---- Threads of a block ---- */
 
 #define LOWER_INDEX_BITS "index_bits" /* of a function: 32 where no index in it needs more, else 64 (indices.c) */
-/* Who sees a buffer's memory within a kernel. */
-enum lower_memory { LOWER_DEVICE, LOWER_BLOCK, LOWER_THREAD };
 /* Makes rows of a buffer longer whose scope asks for what swizzle.c does, and which that cannot do it for. */
 void lower_spread_rows(struct tir *ir, tir_buffer buffer, tir_expr *shape, uint32_t rank);
-enum lower_memory lower_memory_of(const struct tir *ir, tir_buffer buffer); /* memory.c */
 
 /* Where threads reduce together, a statement evaluates a call of TVM's, in an attribute that says how values join:
  *   T.attr(comm_reducer(left…, right…, results…, identities…), LOWER_REDUCE, 0):
@@ -118,22 +116,22 @@ enum lower_memory lower_memory_of(const struct tir *ir, tir_buffer buffer); /* m
 bool lower_reduces_across_threads(const struct tir *ir, tir_block block);
 /* The threads that do not meet the condition bring nothing to the reduction of this attribute (reduce.c). */
 void lower_restrict_reduction(struct tir *ir, tir_stmt attr, tir_expr condition);
-/* A version of a buffer whose first dimension numbers them: `number` modulo how many there are. (flight.c) */
+/* A stage buffer, of a buffer whose first dimension numbers them: `number` modulo how many there are. (flight.c) */
 struct lower_stage_buffer {
   tir_buffer buffer;
   tir_expr number;
 };
-/* The number of the version that this first index names; where few iterations run, its remainder may be simpler. TIR_NONE:
- * the buffer has no versions. */
+/* The number of the stage buffer that this first index names; where few iterations run, its remainder may be simpler.
+ * TIR_NONE: the buffer has none. */
 tir_expr lower_stage_buffer_number(const struct tir *ir, tir_expr first_index, tir_buffer buffer);
-/* Two numbers, with variables of one iteration, name different versions. */
+/* Two numbers, with variables of one iteration, name different stage buffers. */
 bool lower_are_other_stage_buffers(struct tir *ir, tir_buffer buffer, tir_expr a, tir_expr b);
-/* The versions that a product of a warp group reads, a's and b's. False: it is not known. */
+/* The stage buffers that a warp-group MMA reads, a's and b's. False: it is not known. */
 bool lower_find_stage_buffers(struct tir *ir, tir_stmt product, struct lower_stage_buffer out[2]);
 bool lower_find_copied_stage_buffer(struct tir *ir, tir_stmt copy,
                                     struct lower_stage_buffer *out); /* that a tensor_copy writes */
-/* Whether products from `first` to `last`, the only ones of the loop that they stand in, may go on until those of the next
- * iteration have begun: their sums are so many buffers. (flight.c) */
+/* Whether warp-group MMAs from `first` to `last`, the only ones of the loop that they stand in, may go on until
+ * those of the next iteration have begun: their accumulators are so many buffers. (flight.c) */
 bool lower_may_stay_in_flight(struct tir *ir, tir_stmt first, tir_stmt last, const tir_expr *sums, uint32_t count);
 /* Whether two buffers may have a byte in common: views of one (shared_memory.c). */
 bool lower_share_bytes(struct tir *ir, tir_buffer a, tir_buffer b);
@@ -143,18 +141,19 @@ bool lower_share_bytes(struct tir *ir, tir_buffer a, tir_buffer b);
 /* An attribute around what a producer warp group does, at the kernel's start. (producer.c) */
 #define LOWER_PRODUCER "producer_warp_group"
 bool lower_is_producer(const struct tir *ir, tir_stmt s);
-tir_stmt lower_new_barrier(struct tir *ir); /* where a block's threads meet (device_call.c) */
+tir_stmt lower_new_barrier(struct tir *ir); /* where a block's threads synchronize (device_call.c) */
 /* An attribute around a statement of such a loop; its value is what the statement requests, bits of
  * TIR_STATEMENT_BY_REGISTERS … (stages.c) */
 #define LOWER_STAGE "pipeline_stage"
 bool lower_is_stage(const struct tir *ir, tir_stmt s);
 tir_stmt lower_new_stage(struct tir *ir, int64_t requests);
 
-/* A statement that copies one box of a tensor to panels of a buffer of the pipeline's own (tma_copy.c). */
+/* A statement that copies one box of a tensor to a buffer of the pipeline's own, in the canonical layout
+ * (tma_copy.c). */
 struct lower_tma_copy {
   tir_buffer to, from;
   uint32_t rank;
-  int64_t extents[TIR_BOX_MOST_RANK], box[TIR_BOX_MOST_RANK]; /* of the tensor; of all panels */
+  int64_t extents[TIR_BOX_MOST_RANK], box[TIR_BOX_MOST_RANK]; /* of the tensor; of the whole buffer */
   tir_expr at[TIR_BOX_MOST_RANK];
   int64_t bytes;
 };
@@ -164,11 +163,11 @@ bool lower_find_tma_copy(struct tir *ir, tir_stmt loop, tir_stmt top, struct low
 tir_stmt lower_elect(struct tir *ir, tir_stmt loop, tir_stmt s);
 tir_expr lower_first_of_warps(struct tir *ir, tir_stmt kernel); /* the thread is, of the kernel's */
 tir_expr lower_pointer(struct tir *ir, tir_buffer buffer, tir_expr offset, int64_t mask); /* tvm_access_ptr */
-/* Appends the calls that copy the box, a panel each, and let barrier `barrier` of the buffer wait for them. */
+/* Appends the calls that copy the box, a swizzled tile each, and let mbarrier `barrier` of the buffer wait for them. */
 void lower_put_tma_copy(struct tir *ir, const struct lower_tma_copy *b, tir_buffer barriers, tir_expr barrier,
                         tir_stmt to);
 
-bool lower_is_async(const struct tir *ir, tir_stmt s); /* a store of a copy that goes on by itself (copies.c) */
+bool lower_is_async(const struct tir *ir, tir_stmt s); /* a store of an asynchronous copy (copies.c) */
 
 /* ---- Device calls (device_call.c) ---- */
 
@@ -179,8 +178,9 @@ tir_stmt lower_new_call(struct tir *ir, enum tir_device_call which, const tir_ex
 void lower_append_call(struct tir *ir, tir_stmt to, enum tir_device_call which, const tir_expr *args, uint32_t count);
 
 bool lower_is_of_zeros(const struct tir *ir, tir_stmt s); /* the attribute that zeros.c puts around a condition */
-/* The attribute around a condition that stands outside of loops, and saves them: no loop is cut by it. Where it does not hold
- * zeros would be added, so that a tile may be loaded and stored outside of it. Until all are forgotten, by promote.c. */
+/* The attribute around a condition that stands outside of loops, and saves them: no loop is cut by it. Where it does
+ * not hold zeros would be added, so that a tile may be loaded and stored outside of it. Until all are forgotten, by
+ * promote.c. */
 bool lower_is_outside(const struct tir *ir, tir_stmt s);
 void lower_zeros_forget(struct lowering *low);
 /* What zeros.c asked for and loops were not cut by: outside of the loops that it saves, or gone. (zeros.c, for
@@ -206,8 +206,8 @@ uint32_t lower_size(const struct tir *ir, tir_stmt top); /* statements, with the
 /* A linear comparison as a sum that is at most 0, which is open then; false: it is none. (partition.c) */
 struct tir_sum;
 bool lower_open_condition(struct tir *ir, tir_expr condition, struct tir_sum *out);
-/* How often a statement runs, and how many stores it and what is below it do in all, as far as extents are constants and
- * conditions hold. */
+/* How often a statement runs, and how many stores it and what is below it do in all, as far as extents are constants
+ * and conditions hold. */
 double lower_times_run(const struct tir *ir, tir_stmt s);
 double lower_work(const struct tir *ir, tir_stmt top);
 /* Makes two of a loop of constant extent, a multiple of `inner`: the inner one, of this kind, has the body. */

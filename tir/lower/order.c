@@ -108,7 +108,7 @@ static bool is_apart_by_iteration(struct tir *ir, const struct iteration *r) {
 /* Each iteration of the loop has its own. */
 static bool is_of_iteration(const struct tir *ir, tir_buffer buffer, tir_loop loop) {
   const struct tir_buffer_node *b = tir_buffer_at(ir, buffer);
-  if (tir_stmt_at(ir, loop)->loop_kind == TIR_THREAD_BINDING) return lower_memory_of(ir, buffer) != LOWER_DEVICE;
+  if (tir_stmt_at(ir, loop)->loop_kind == TIR_THREAD_BINDING) return tir_buffer_memory(ir, buffer) != TIR_DEVICE_MEMORY;
   return b->where && tir_is_below(ir, b->where, loop);
 }
 
@@ -201,7 +201,7 @@ static bool is_of_blocks(const struct tir *ir, tir_stmt s) { return tir_is_block
  * for all. */
 static bool has_inner_memory(const struct tir *ir, tir_loop loop) {
   for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next(ir, s, loop))
-    if (tir_is(ir, s, TIR_ALLOC) && lower_memory_of(ir, tir_stmt_at(ir, s)->alloc.buffer) == LOWER_DEVICE &&
+    if (tir_is(ir, s, TIR_ALLOC) && tir_buffer_memory(ir, tir_stmt_at(ir, s)->alloc.buffer) == TIR_DEVICE_MEMORY &&
         tir_is_below(ir, tir_parent_block(ir, s), loop))
       return true;
   return false;

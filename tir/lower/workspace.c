@@ -58,7 +58,8 @@ static tir_buffer make_workspace(struct lowering *low, const struct layout *l) {
   struct tir *ir = low->ir;
   uint32_t threads = low->options->threads;
   tir_expr bytes = tir_int(ir, TIR_T_I64, (int64_t)(l->most[SHARED] + threads * l->most[PIECE]));
-  tir_symbol name = tir_symbol_of(ir, "workspace"), scope = tir_symbol_of(ir, TIR_WORKSPACE);
+  tir_symbol name = tir_symbol_of(ir, "workspace"),
+             scope = tir_symbol_of(ir, tir_memory_scope_name(TIR_SCOPE_WORKSPACE));
   tir_buffer workspace = tir_new_buffer(ir, name, TIR_TYPE(TIR_UINT, 8, 1), &bytes, 1, scope);
   tir_stmt alloc = tir_new_stmt(ir, TIR_ALLOC);
   struct tir_span notes = {0, 0};
@@ -96,9 +97,9 @@ static void forget_workspaces(struct lowering *low) {
   struct tir *ir = low->ir;
   for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
     if (!tir_is(ir, s, TIR_ALLOC)) continue;
-    struct tir_buffer_node *b = tir_buffer_at(ir, tir_stmt_at(ir, s)->alloc.buffer);
-    if (!b->scope || strcmp(tir_text(ir, b->scope), TIR_WORKSPACE) != 0) continue;
-    b->scope = tir_symbol_of(ir, "global");
+    tir_buffer buffer = tir_stmt_at(ir, s)->alloc.buffer;
+    if (tir_memory_scope_of(ir, buffer) != TIR_SCOPE_WORKSPACE) continue;
+    tir_buffer_at(ir, buffer)->scope = tir_symbol_of(ir, tir_memory_scope_name(TIR_SCOPE_GLOBAL));
     tir_stmt_at(ir, s)->annotations = (struct tir_span){0, 0};
   }
 }

@@ -31,9 +31,8 @@ static const struct c_template templates[] = {
 
 /* ---- Calls ---- */
 
-static const char *scope_of(const struct emit_c *e, tir_buffer buffer) {
-  tir_symbol scope = tir_buffer_at(e->ir, buffer)->scope;
-  return scope ? tir_text(e->ir, scope) : "global";
+static bool is_own(const struct emit_c *e, tir_buffer buffer) {
+  return tir_memory_scope_of(e->ir, buffer) == TIR_SCOPE_LOCAL;
 }
 
 /* Groups of asynchronous copies. */
@@ -210,8 +209,7 @@ static bool copy_vector(struct emit_c *e, tir_stmt store) {
   struct c_type t = emit_c_stored(load->type, 1);
   const char *type = wide_type((int64_t)t.bits / 8 * tir_type_lanes(load->type));
   bool moves = emit_c_is_run(e, from) && emit_c_is_run(e, to) && e->parallel;
-  if (!type || !moves || !strcmp(scope_of(e, s->store.buffer), "local") || !strcmp(scope_of(e, load->ref), "local"))
-    return false;
+  if (!type || !moves || is_own(e, s->store.buffer) || is_own(e, load->ref)) return false;
   emit_c_begin(e);
   fprintf(e->out, "*(%s *)", type);
   emit_c_run(e, s->store.buffer, to, C_SCALAR);
@@ -235,7 +233,8 @@ static void allocate_on_device(struct emit_c *e, const char *name, const char *t
 
 static void allocate(struct emit_c *e, tir_buffer buffer, struct c_type t, uint64_t elements) {
   if (emit_c_fragment(e, buffer, elements)) return;
-  const char *scope = scope_of(e, buffer), *name = emit_c_declare_buffer(e, buffer);
+  enum tir_memory_scope scope = tir_memory_scope_of(e->ir, buffer);
+  const char *name = emit_c_declare_buffer(e, buffer);
   char type[32];
   uint64_t bytes = elements * ((unsigned)t.bits / 8);
   emit_c_type_name(e, t, type);
@@ -243,20 +242,21 @@ static void allocate(struct emit_c *e, tir_buffer buffer, struct c_type t, uint6
       alignment = own > TIR_SHARED_ALIGNMENT ? own : TIR_SHARED_ALIGNMENT;
   if (!e->parallel) {
     allocate_on_device(e, name, type, bytes);
-  } else if (!strcmp(scope, "shared.dyn")) {
+  } else if (scope == TIR_SCOPE_SHARED_DYNAMIC) {
     emit_c_line(e, "extern __shared__ __align__(%d) unsigned char ms_shared[]; /* %llu bytes */", alignment,
                 (unsigned long long)bytes);
     emit_c_line(e, "%s *%s = (%s *)ms_shared;", type, name, type);
     e->asked.dynamic_bytes = (int64_t)bytes;
     e->asked.shared_bytes += (int64_t)bytes;
-  } else if (!strcmp(scope, "shared")) {
+  } else if (scope == TIR_SCOPE_SHARED) {
     emit_c_line(e, "__shared__ __align__(%d) %s %s[%llu];", alignment, type, name, (unsigned long long)elements);
     e->asked.shared_bytes += (int64_t)bytes;
-  } else if (!strcmp(scope, "local")) {
+  } else if (scope == TIR_SCOPE_LOCAL) {
     emit_c_line(e, "%s %s[%llu];", type, name, (unsigned long long)elements);
     e->asked.local_bytes += (int64_t)bytes;
   } else {
-    emit_c_refuse(e, "buffer %s: memory of scope \"%s\" in a kernel has no form in CUDA", name, scope);
+    emit_c_refuse(e, "buffer %s: memory of scope \"%s\" in a kernel has no form in CUDA", name,
+                  tir_text(e->ir, tir_buffer_at(e->ir, buffer)->scope));
   }
 }
 

@@ -13,17 +13,11 @@ struct fragment {
 };
 
 static bool find_fragment(const struct emit_c *e, tir_buffer buffer, struct fragment *out) {
-  static const char *const scopes[] = {"m16n8k8.matrixA", "m16n8k8.matrixB", "m16n8k8.matrixC"};
   const struct tir_buffer_node *b = tir_buffer_at(e->ir, buffer);
-  const char *scope = b->scope ? tir_text(e->ir, b->scope) : "";
   out->halves = b->type == TIR_TYPE(TIR_FLOAT, 16, 1);
-  for (size_t i = 0; i < sizeof scopes / sizeof *scopes; i++) {
-    size_t length = strlen(scopes[i]);
-    if (strncmp(scope, scopes[i], length) != 0 || strcmp(scope + length, TIR_MMA8_LANES) != 0) continue;
-    out->is_sum = i == 2;
-    return out->halves || (out->is_sum && b->type == TIR_TYPE(TIR_FLOAT, 32, 1));
-  }
-  return false;
+  out->is_sum = tir_memory_scope_of(e->ir, buffer) == TIR_SCOPE_MMA8_C;
+  return tir_rows_of(e->ir, buffer) == TIR_ROWS_OF_LANES &&
+         (out->halves || (out->is_sum && b->type == TIR_TYPE(TIR_FLOAT, 32, 1)));
 }
 
 bool emit_c_mma8_fragment(struct emit_c *e, tir_buffer buffer, uint64_t elements) {

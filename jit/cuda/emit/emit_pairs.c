@@ -270,8 +270,7 @@ static void lane_by_lane(struct emit_c *e, tir_expr x, tir_type type) {
 }
 
 static bool is_own(const struct emit_c *e, tir_buffer buffer) {
-  tir_symbol scope = tir_buffer_at(e->ir, buffer)->scope;
-  return scope && !strcmp(tir_text(e->ir, scope), "local");
+  return tir_memory_scope_of(e->ir, buffer) == TIR_SCOPE_LOCAL;
 }
 
 static void load(struct emit_c *e, const struct tir_expr_node *n, tir_type type) {

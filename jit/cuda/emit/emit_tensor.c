@@ -35,14 +35,14 @@ static const struct {
 /* False: the buffer is no fragment, or of elements that have none. */
 static bool find_fragment(const struct emit_c *e, tir_buffer buffer, struct fragment *out) {
   const struct tir_buffer_node *b = tir_buffer_at(e->ir, buffer);
-  const char *scope = b->scope ? tir_text(e->ir, b->scope) : "";
-  if (!strcmp(scope, "wmma.accumulator")) {
+  enum tir_memory_scope scope = tir_memory_scope_of(e->ir, buffer);
+  if (scope == TIR_SCOPE_WMMA_C) {
     for (size_t i = 0; i < sizeof accumulators / sizeof *accumulators; i++)
       if (accumulators[i].type == b->type) return *out = accumulators[i].fragment, true;
     return false;
   }
-  bool a = !strcmp(scope, "wmma.matrix_a");
-  if (!a && strcmp(scope, "wmma.matrix_b") != 0) return false;
+  bool a = scope == TIR_SCOPE_WMMA_A;
+  if (!a && scope != TIR_SCOPE_WMMA_B) return false;
   for (size_t i = 0; i < sizeof operands / sizeof *operands; i++) {
     if (operands[i].type != b->type) continue;
     *out = operands[i].fragment;

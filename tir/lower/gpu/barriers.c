@@ -92,7 +92,7 @@ static bool gather_load(void *data, tir_expr e) {
   const struct tir *ir = g->pass->low->ir;
   const struct tir_expr_node *n = tir_at(ir, e);
   if (gather_pointer(g, n)) return false;
-  if (n->kind == TIR_DATA && lower_memory_of(ir, n->ref) == LOWER_THREAD) return false; /* of a warp, at most */
+  if (n->kind == TIR_DATA && tir_buffer_memory(ir, n->ref) == TIR_THREAD_MEMORY) return false; /* of a warp, at most */
   /* Whoever has another pointer may read and write what it leads to. */
   if (n->kind == TIR_DATA || (n->kind == TIR_CALL && !strcmp(tir_text(ir, n->ref), "address_of")))
     add_use(g->uses, (struct lower_use){.stmt = g->stmt, .writes = true});
@@ -434,8 +434,8 @@ static tir_buffer barrier_at(const struct tir *ir, tir_stmt arrive) {
 static void watch(struct tir *ir, void *data, tir_stmt s, const struct access *access, bool writes) {
   struct pass *p = data;
   if (writes && lower_is_async(ir, s)) p->copied[access->buffer] = 1;
-  enum lower_memory memory = lower_memory_of(ir, access->buffer);
-  if (memory == LOWER_BLOCK || (memory == LOWER_DEVICE && writes)) p->watched[access->buffer] = 1;
+  enum tir_memory memory = tir_buffer_memory(ir, access->buffer);
+  if (memory == TIR_BLOCK_MEMORY || (memory == TIR_DEVICE_MEMORY && writes)) p->watched[access->buffer] = 1;
 }
 
 static bool set_barriers(struct lowering *low, tir_stmt kernel) {

@@ -37,7 +37,7 @@ static bool is_byte(const struct sum *s, tir_expr e, struct byte *out) {
   const struct tir_buffer_node *b = tir_buffer_at(s->ir, load->ref);
   *out = (struct byte){load->ref, tir_operands(s->ir, load->operands)[0]};
   return b->rank == 1 && !b->elem_offset && !b->strides.count && b->type == load->type &&
-         lower_memory_of(s->ir, load->ref) != LOWER_THREAD && tir_is_index(s->ir, out->index);
+         tir_buffer_memory(s->ir, load->ref) != TIR_THREAD_MEMORY && tir_is_index(s->ir, out->index);
 }
 
 static void add_to_rest(struct sum *s, tir_expr e) { s->rest = s->rest ? tir_binary(s->ir, TIR_ADD, s->rest, e) : e; }

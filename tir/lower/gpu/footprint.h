@@ -12,10 +12,10 @@ struct lower_use {
   bool writes;
   bool anywhere;    /* in the buffer: by a pointer */
   bool elected;     /* by one thread, the same for all of these */
-  bool arrives;     /* a copy of a box: who reads what it brings waits for that by other means */
-  bool awaits;      /* such a copy that waits, by other means, for products that read what it overwrites */
-  bool multiplies;  /* of a product of warp groups */
-  tir_expr version; /* of the buffer, where it is anywhere in that: lower_stage_buffer_number. TIR_NONE: not known */
+  bool arrives;     /* a TMA bulk tensor copy: who reads what it brings waits for that by other means */
+  bool awaits;      /* such a copy that waits, by other means, for MMAs that read what it overwrites */
+  bool multiplies;  /* of a warp-group MMA */
+  tir_expr version; /* the stage buffer, where it is anywhere in that: lower_stage_buffer_number. TIR_NONE: not known */
   uint32_t count, indices; /* in tir.operands */
 };
 
@@ -35,7 +35,7 @@ tir_stmt lower_find_divergence(const struct tir *ir, const struct lower_threads 
  * of one element: the indices keep threads apart. */
 bool lower_is_one_thread(struct tir *ir, const struct lower_threads *threads, const struct lower_use *a,
                          const struct lower_use *b, tir_stmt around);
-/* What a touches in one iteration of the loop, and b in the next one, are different versions of the buffer. */
+/* What a touches in one iteration of the loop, and b in the next one, are different stage buffers. */
 bool lower_are_apart_in_next(struct tir *ir, const struct lower_threads *threads, const struct lower_use *a,
                              const struct lower_use *b, tir_stmt loop);
 /* Whether a thread may touch by `a` what another touches by `b`, both below `around`, whose loops are in one iteration

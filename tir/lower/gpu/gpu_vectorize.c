@@ -90,7 +90,7 @@ static void see_access(struct tir *ir, void *data, tir_stmt s, const struct acce
   bool moves = false;
   (void)s;
   for (uint32_t d = 0; d < a->count; d++) moves |= tir_uses_var(ir, a->indices[d], r->var);
-  if (!r->fits || lower_memory_of(ir, a->buffer) == LOWER_THREAD || (!moves && !writes)) return;
+  if (!r->fits || tir_buffer_memory(ir, a->buffer) == TIR_THREAD_MEMORY || (!moves && !writes)) return;
   int64_t step, bits = r->lanes * tir_type_bits(tir_buffer_at(ir, a->buffer)->type);
   tir_expr at = place_of(ir, a), first;
   r->fits = at && take_apart(r, at, &step, &first) && step == 1 && bits <= r->most_bits && bits % 8 == 0 &&

@@ -176,8 +176,8 @@ static unsigned axes_around(const struct kernel *k, tir_stmt s) {
 /* The axes whose threads share the memory. */
 static unsigned axes_sharing(const struct tir *ir, tir_buffer buffer) {
   const unsigned blocks = (1u << FIRST_THREAD_AXIS) - 1, all = (1u << AXES) - 1;
-  enum lower_memory memory = lower_memory_of(ir, buffer);
-  return memory == LOWER_DEVICE ? all : memory == LOWER_BLOCK ? all & ~blocks : 0;
+  enum tir_memory memory = tir_buffer_memory(ir, buffer);
+  return memory == TIR_DEVICE_MEMORY ? all : memory == TIR_BLOCK_MEMORY ? all & ~blocks : 0;
 }
 
 /* What is stored under fewer axes than share the memory, one thread stores. */
@@ -290,7 +290,8 @@ static void raise_allocations(struct kernel *k, tir_stmt before) {
   struct tir *ir = k->low->ir;
   for (tir_stmt s = k->top, next; s; s = next) {
     next = tir_next(ir, s, k->top);
-    if (!tir_is(ir, s, TIR_ALLOC) || lower_memory_of(ir, tir_stmt_at(ir, s)->alloc.buffer) != LOWER_DEVICE) continue;
+    if (!tir_is(ir, s, TIR_ALLOC) || tir_buffer_memory(ir, tir_stmt_at(ir, s)->alloc.buffer) != TIR_DEVICE_MEMORY)
+      continue;
     tir_detach(ir, s);
     tir_insert_before(ir, before, s);
   }
@@ -345,7 +346,7 @@ static bool check_for_host(const struct lowering *low, tir_stmt s) {
   if (n->kind == TIR_BIND && (tir_at(ir, n->bind.value)->flags & TIR_HAS_LOAD))
     return tir_refuse(ir, low->err, MS_LOWER_KERNEL, TIR_NONE,
                       "a value that several kernels use is loaded outside of them");
-  if ((n->kind == TIR_ALLOC || n->kind == TIR_DECLARE) && lower_memory_of(ir, n->alloc.buffer) != LOWER_DEVICE)
+  if ((n->kind == TIR_ALLOC || n->kind == TIR_DECLARE) && tir_buffer_memory(ir, n->alloc.buffer) != TIR_DEVICE_MEMORY)
     return tir_refuse(ir, low->err, MS_LOWER_KERNEL, TIR_NONE, "%s, of scope \"%s\", is allocated outside of a kernel",
                       tir_buffer_name(ir, n->alloc.buffer), tir_text(ir, tir_buffer_at(ir, n->alloc.buffer)->scope));
   return true;

@@ -14,12 +14,9 @@
 
 enum { ROWS = TIR_MMA8_ROWS, COLUMNS = TIR_MMA8_COLUMNS, HALF = ROWS / 2, LANES_A_ROW = 4, PAIR = 2, HELD = 4 };
 
-static bool is_scope(const struct tir *ir, tir_buffer buffer, const char *scope) {
-  tir_symbol own = tir_buffer_at(ir, buffer)->scope;
-  return own && !strncmp(tir_text(ir, own), scope, strlen(scope));
+static bool is_accumulator(const struct tir *ir, tir_buffer buffer) {
+  return tir_memory_scope_of(ir, buffer) == TIR_SCOPE_MMA8_C;
 }
-
-static bool is_sum(const struct tir *ir, tir_buffer buffer) { return is_scope(ir, buffer, "m16n8k8.matrixC"); }
 
 /* The loop around s that is bound to the lanes of a warp; TIR_NONE: there is none. */
 static tir_stmt loop_of_lanes(const struct tir *ir, tir_stmt s) {
@@ -50,7 +47,7 @@ static bool is_loop_of(const struct tir *ir, tir_stmt s, int64_t extent) {
 static void share_out(struct tir *ir, tir_stmt store) {
   tir_stmt inner = tir_stmt_at(ir, store)->parent, outer = tir_stmt_at(ir, inner)->parent;
   tir_expr value = tir_as(ir, store, TIR_STORE)->store.value, lane, half, pair;
-  bool copies = tir_at(ir, value)->kind == TIR_LOAD && is_sum(ir, tir_at(ir, value)->ref);
+  bool copies = tir_at(ir, value)->kind == TIR_LOAD && is_accumulator(ir, tir_at(ir, value)->ref);
   if (!copies || !is_loop_of(ir, inner, COLUMNS) || !is_loop_of(ir, outer, ROWS) || loop_of_lanes(ir, outer)) return;
   tir_stmt nest = add_loop(ir, TIR_NONE, "tx", TIR_WARP, TIR_THREAD_BINDING, &lane);
   tir_as(ir, nest, TIR_LOOP)->loop.thread = tir_symbol_of(ir, "threadIdx.x");
@@ -108,18 +105,19 @@ static tir_expr register_of(struct tir *ir, tir_buffer buffer, const tir_expr *a
 
 /* The buffer of which the store writes an element, and that which it copies from. */
 static tir_buffer written_by(const struct tir *ir, tir_stmt s) {
-  return tir_is(ir, s, TIR_STORE) && is_sum(ir, tir_stmt_at(ir, s)->store.buffer) ? tir_stmt_at(ir, s)->store.buffer
-                                                                                  : TIR_NONE;
+  return tir_is(ir, s, TIR_STORE) && is_accumulator(ir, tir_stmt_at(ir, s)->store.buffer)
+             ? tir_stmt_at(ir, s)->store.buffer
+             : TIR_NONE;
 }
 static tir_buffer copied_by(const struct tir *ir, tir_stmt s) {
   if (!tir_is(ir, s, TIR_STORE)) return TIR_NONE;
   const struct tir_expr_node *value = tir_at(ir, tir_as(ir, s, TIR_STORE)->store.value);
-  return value->kind == TIR_LOAD && !value->a && is_sum(ir, value->ref) ? value->ref : TIR_NONE;
+  return value->kind == TIR_LOAD && !value->a && is_accumulator(ir, value->ref) ? value->ref : TIR_NONE;
 }
 
 static void see_access(struct tir *ir, void *data, tir_stmt s, const struct access *a, bool writes) {
   uint8_t *lost = data; /* by buffer: it stays as it was */
-  if (!is_scope(ir, a->buffer, "m16n8k8.")) return;
+  if (!tir_is_mma8_fragment(ir, a->buffer)) return;
   bool known = writes ? written_by(ir, s) == a->buffer && !tir_as(ir, s, TIR_STORE)->store.predicate
                       : copied_by(ir, s) == a->buffer;
   if (!known || !register_of(ir, a->buffer, a->indices, s)) lost[a->buffer] = 1;
@@ -184,7 +182,7 @@ bool lower_lanes(struct lowering *low) {
   for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
     if (!tir_is(ir, s, TIR_ALLOC)) continue;
     tir_buffer buffer = tir_stmt_at(ir, s)->alloc.buffer;
-    if (is_scope(ir, buffer, "m16n8k8.") && !lost[buffer]) name_lanes(ir, buffer);
+    if (tir_is_mma8_fragment(ir, buffer) && !lost[buffer]) name_lanes(ir, buffer);
   }
   free(lost);
   return true;

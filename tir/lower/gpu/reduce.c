@@ -281,7 +281,7 @@ void lower_restrict_reduction(struct tir *ir, tir_stmt attr, tir_expr condition)
 static tir_expr storing_thread(struct crossing *c, const tir_expr *values) {
   struct tir *ir = c->low->ir;
   tir_expr condition = c->where;
-  bool own = lower_memory_of(ir, c->reduction.buffers[0]) == LOWER_THREAD;
+  bool own = tir_buffer_memory(ir, c->reduction.buffers[0]) == TIR_THREAD_MEMORY;
   for (uint32_t i = 0; i < c->count && !own; i++)
     if (c->reduces[i] && is_thread(ir, c->loops[i]))
       condition = tir_and(ir, condition, tir_make(ir, TIR_EQ, values[i], tir_as(ir, c->loops[i], TIR_LOOP)->loop.min));

@@ -29,7 +29,7 @@ struct layout {
 };
 
 static bool is_shared(const struct tir *ir, tir_stmt s) {
-  return tir_is(ir, s, TIR_ALLOC) && lower_memory_of(ir, tir_stmt_at(ir, s)->alloc.buffer) == LOWER_BLOCK;
+  return tir_is(ir, s, TIR_ALLOC) && tir_buffer_memory(ir, tir_stmt_at(ir, s)->alloc.buffer) == TIR_BLOCK_MEMORY;
 }
 
 /* A number for each statement of the kernel, in order of text. free() it. */
@@ -81,7 +81,7 @@ static bool gather(struct lowering *low, tir_stmt kernel, struct layout *l) {
     known = p.bytes > 0 || tir_refuse(ir, low->err, MS_LOWER_SHARED, TIR_NONE, "the size of %s is not known",
                                       tir_buffer_name(ir, p.buffer));
     find_life(ir, &p, position, has_names(ir, kernel, p.buffer));
-    if (!strcmp(tir_text(ir, tir_buffer_at(ir, p.buffer)->scope), TIR_MBARRIER_SCOPE)) p.first = 0, p.last = UINT32_MAX;
+    if (tir_memory_scope_of(ir, p.buffer) == TIR_SCOPE_MBARRIER) p.first = 0, p.last = UINT32_MAX;
     l->at = tir_enlarge(l->at, &l->capacity, (uint64_t)l->count + 1, sizeof *l->at);
     l->at[l->count++] = p;
   }
@@ -121,9 +121,10 @@ static uint64_t place(struct layout *l) {
 /* How its rows lie stays part of its scope. */
 static tir_symbol scope_of_view(struct tir *ir, tir_buffer buffer, const char *name) {
   char scope[64];
-  const char *own = tir_text(ir, tir_buffer_at(ir, buffer)->scope), *rows = strstr(own, TIR_SWIZZLE);
-  if (!rows) rows = strstr(own, TIR_PANELS);
-  snprintf(scope, sizeof scope, "%s%s", name, rows ? rows : "");
+  const char *own = tir_text(ir, tir_buffer_at(ir, buffer)->scope);
+  bool plain = tir_rows_of(ir, buffer) == TIR_ROWS_PLAIN;
+  snprintf(scope, sizeof scope, "%s%s", name,
+           plain ? "" : own + strlen(tir_memory_scope_name(tir_memory_scope_of(ir, buffer))));
   return tir_symbol_of(ir, scope);
 }
 
@@ -131,7 +132,8 @@ static void make_views(struct tir *ir, tir_stmt kernel, const struct layout *l, 
   tir_stmt inside;
   lower_threads_of(ir, kernel, &inside);
   tir_expr size = tir_int(ir, TIR_T_I32, (int64_t)bytes);
-  const char *name = bytes > TIR_STATIC_SHARED_BYTES ? "shared.dyn" : "shared";
+  const char *name =
+      tir_memory_scope_name(bytes > TIR_STATIC_SHARED_BYTES ? TIR_SCOPE_SHARED_DYNAMIC : TIR_SCOPE_SHARED);
   tir_symbol scope = tir_symbol_of(ir, name);
   tir_buffer all = tir_new_buffer(ir, tir_symbol_of(ir, "shared"), TIR_TYPE(TIR_UINT, 8, 1), &size, 1, scope);
   tir_buffer_at(ir, all)->alignment = (int)l->alignment;

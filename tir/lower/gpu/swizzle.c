@@ -12,18 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *scope_of(const struct tir *ir, tir_buffer buffer) {
-  tir_symbol scope = tir_buffer_at(ir, buffer)->scope;
-  return scope ? tir_text(ir, scope) : "";
-}
-
-/* Whether the scope asks for it, and nothing is said yet. */
-static bool is_asked(const struct tir *ir, tir_buffer buffer, const char *what) {
-  const char *scope = scope_of(ir, buffer);
-  size_t length = strlen(scope), end = strlen(what);
-  return length > end && !strcmp(scope + length - end, what) && lower_memory_of(ir, buffer) == LOWER_BLOCK;
-}
-
 /* The bytes of a row of so many elements, where it is an even number of pieces; else 0. */
 static int64_t even_row(const struct tir *ir, tir_buffer buffer, tir_expr elements) {
   int element = tir_type_bits(tir_buffer_at(ir, buffer)->type) / 8;
@@ -32,7 +20,7 @@ static int64_t even_row(const struct tir *ir, tir_buffer buffer, tir_expr elemen
 }
 
 void lower_spread_rows(struct tir *ir, tir_buffer buffer, tir_expr *shape, uint32_t rank) {
-  if (rank < 2 || !is_asked(ir, buffer, TIR_SWIZZLE)) return;
+  if (rank < 2 || !tir_requests_rows(ir, buffer, TIR_ROWS_SWIZZLED)) return;
   tir_expr *last = &shape[rank - 1];
   int64_t row = even_row(ir, buffer, *last), element = tir_type_bits(tir_buffer_at(ir, buffer)->type) / 8;
   if ((row & (row - 1)) != 0) *last = tir_int(ir, tir_type_of(ir, *last), (row + TIR_PIECE) / element);
@@ -67,8 +55,8 @@ bool lower_swizzle(struct lowering *low) {
   for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
     if (!tir_is(ir, s, TIR_ALLOC)) continue;
     tir_buffer buffer = tir_stmt_at(ir, s)->alloc.buffer;
-    if (is_asked(ir, buffer, TIR_SWIZZLE)) name_rows(ir, buffer);
-    if (is_asked(ir, buffer, TIR_PANELS)) name_panels(ir, buffer);
+    if (tir_requests_rows(ir, buffer, TIR_ROWS_SWIZZLED)) name_rows(ir, buffer);
+    if (tir_requests_rows(ir, buffer, TIR_ROWS_CANONICAL)) name_panels(ir, buffer);
   }
   return true;
 }

@@ -132,7 +132,7 @@ static bool find_pointer(void *data, tir_expr e) {
   const struct tir *ir = s->f->ir;
   const struct tir_expr_node *n = tir_at(ir, e);
   if (n->kind == TIR_DATA || n->kind == TIR_LOAD) s->found |= is_sum(s->f, n->ref);
-  if (n->kind == TIR_DATA) s->found |= lower_memory_of(ir, n->ref) == LOWER_BLOCK;
+  if (n->kind == TIR_DATA) s->found |= tir_buffer_memory(ir, n->ref) == TIR_BLOCK_MEMORY;
   if (n->kind == TIR_CALL && !strcmp(tir_text(ir, n->ref), "address_of")) s->found = true;
   return !s->found;
 }
@@ -163,7 +163,7 @@ static bool is_store_apart(const struct flight *f, tir_stmt store, bool after) {
   struct tir *ir = f->ir;
   struct tir_stmt_node n = *tir_stmt_at(ir, store);
   if (is_sum(f, n.store.buffer)) return false;
-  if (lower_memory_of(ir, n.store.buffer) != LOWER_BLOCK) return true;
+  if (tir_buffer_memory(ir, n.store.buffer) != TIR_BLOCK_MEMORY) return true;
   tir_expr number = tir_buffer_at(ir, n.store.buffer)->rank
                         ? lower_stage_buffer_number(ir, ir->operands.at[n.store.indices], n.store.buffer)
                         : TIR_NONE;

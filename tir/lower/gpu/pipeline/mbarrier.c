@@ -70,7 +70,7 @@ static const char *why_not_freed(struct pipeline *p) {
     if (!pipeline_needs_tma_copies(p, i)) continue;
     if (readers++ || !p->plan.statements[i].multiplies) return "others than products of one statement read them";
     for (tir_buffer b = 1; b < ir->buffers.count; b++) {
-      if (!(uses_of(p, i, b) & PIPELINE_READS) || lower_memory_of(ir, b) != LOWER_BLOCK) continue;
+      if (!(uses_of(p, i, b) & PIPELINE_READS) || tir_buffer_memory(ir, b) != TIR_BLOCK_MEMORY) continue;
       bool brought = false;
       for (uint32_t k = 0; k < p->plan.count; k++) brought |= (uses_of(p, k, b) & PIPELINE_TMA_COPIES) != 0;
       if (!brought) return "products read what threads copy besides";
@@ -97,7 +97,7 @@ static void allocate_barriers(struct pipeline *p) {
   uint32_t count = tir_pipeline_mbarriers(&p->plan);
   tir_expr size = tir_int(ir, TIR_T_I32, count);
   p->mbarriers = tir_new_buffer(ir, tir_symbol_of(ir, "phases"), TIR_TYPE(TIR_UINT, 64, 1), &size, 1,
-                                tir_symbol_of(ir, TIR_MBARRIER_SCOPE));
+                                tir_symbol_of(ir, tir_memory_scope_name(TIR_SCOPE_MBARRIER)));
   tir_stmt alloc = tir_new_stmt(ir, TIR_ALLOC), begin = lower_new_stage(ir, 0);
   tir_stmt_at(ir, alloc)->alloc.buffer = p->mbarriers;
   tir_buffer_at(ir, p->mbarriers)->where = alloc;

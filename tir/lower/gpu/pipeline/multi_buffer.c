@@ -128,7 +128,7 @@ uint32_t pipeline_buffers_for(struct pipeline *p, tir_buffer buffer) {
 bool has_register_buffers(const struct pipeline *p) {
   const struct tir *ir = p->low->ir;
   for (tir_buffer b = 1; b < ir->buffers.count; b++)
-    if (p->stage_buffers[b] > 1 && lower_memory_of(ir, b) == LOWER_THREAD) return true;
+    if (p->stage_buffers[b] > 1 && tir_buffer_memory(ir, b) == TIR_THREAD_MEMORY) return true;
   return false;
 }
 

@@ -138,7 +138,7 @@ static bool is_copied(const struct tir *ir, tir_expr value) {
     return is_zero && !(tir_at(ir, args[0])->flags & TIR_HAS_LOAD) && tir_at(ir, args[1])->kind == TIR_LOAD &&
            is_copied(ir, args[1]);
   }
-  return n->kind == TIR_LOAD && !n->a && lower_memory_of(ir, n->ref) == LOWER_DEVICE &&
+  return n->kind == TIR_LOAD && !n->a && tir_buffer_memory(ir, n->ref) == TIR_DEVICE_MEMORY &&
          tir_type_of(ir, value) == tir_buffer_at(ir, n->ref)->type;
 }
 
@@ -148,8 +148,8 @@ static void begin_copies(struct pipeline *p, uint32_t part) {
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
     if (!tir_is(ir, s, TIR_STORE)) continue;
     struct tir_stmt_node n = *tir_stmt_at(ir, s);
-    bool moves = p->own[n.store.buffer] && lower_memory_of(ir, n.store.buffer) == LOWER_BLOCK && !n.store.predicate &&
-                 is_copied(ir, n.store.value) &&
+    bool moves = p->own[n.store.buffer] && tir_buffer_memory(ir, n.store.buffer) == TIR_BLOCK_MEMORY &&
+                 !n.store.predicate && is_copied(ir, n.store.value) &&
                  tir_type_of(ir, n.store.value) == tir_buffer_at(ir, n.store.buffer)->type;
     if (!moves || !pipeline_is_for_others(p, part, n.store.buffer)) continue;
     tir_expr value =

@@ -151,15 +151,12 @@ static bool is_stored(const struct copy *c, tir_buffer buffer) {
 static bool find_shapes(struct copy *c, struct lower_tma_copy *out) {
   struct tir *ir = c->ir;
   int64_t shape[TIR_MOST_RANK], bytes = tir_type_bits(tir_buffer_at(ir, c->to)->type) / 8, rows = 1;
-  tir_symbol scope = tir_buffer_at(ir, c->to)->scope;
-  size_t length = strlen(tir_text(ir, scope)), end = strlen(TIR_PANELS);
-  if (length < end || strcmp(tir_text(ir, scope) + length - end, TIR_PANELS) != 0)
-    return refuse(c, "it fills no panels of shared memory");
+  if (!tir_requests_rows(ir, c->to, TIR_ROWS_CANONICAL)) return refuse(c, "it fills no panels of shared memory");
   if (tir_buffer_at(ir, c->from)->type != tir_buffer_at(ir, c->to)->type || bytes < 1 || bytes > 8)
     return refuse(c, "the types of what it loads and stores differ");
   if (c->from_rank < 2 || c->from_rank > TIR_BOX_MOST_RANK || c->to_rank < 2)
     return refuse(c, "what it copies has not two to five dimensions");
-  if (lower_memory_of(ir, c->from) != LOWER_DEVICE || !read_shape(ir, c->from, out->extents) ||
+  if (tir_buffer_memory(ir, c->from) != TIR_DEVICE_MEMORY || !read_shape(ir, c->from, out->extents) ||
       out->extents[c->from_rank - 1] * bytes % TIR_BOX_ALIGNMENT || is_stored(c, c->from))
     return refuse(c, "its rows in memory do not begin at multiples of 16 bytes, or memory is written meanwhile");
   if (!read_shape(ir, c->to, shape)) return refuse(c, "what it fills is not of constant size");
