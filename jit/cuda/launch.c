@@ -57,16 +57,16 @@ static void add_operands(struct planning *p, const struct tir_captures *c) {
   }
 }
 
-/* What the kernel copies boxes of, behind its other operands. */
+/* The tensors of its TMA bulk tensor copies, behind its other operands. */
 static uint32_t add_maps(struct planning *p, const struct tir_captures *c) {
   struct cuda_plan *plan = p->plan;
   struct tensor_map maps[TENSOR_MAPS_MOST];
   tir_buffer buffers[TENSOR_MAPS_MOST];
   uint32_t count = tensor_maps_of(p->ir, c->loop, maps, buffers, TENSOR_MAPS_MOST);
-  if (count > TENSOR_MAPS_MOST) count = 0, refuse(p, "a kernel copies boxes of too many tensors");
+  if (count > TENSOR_MAPS_MOST) count = 0, refuse(p, "a kernel has TMA bulk tensor copies of too many tensors");
   for (uint32_t i = 0; i < count; i++) {
     struct cuda_operand operand = {.kind = CUDA_BUFFER};
-    if (!add_buffer(p, buffers[i], &operand)) refuse(p, "a kernel copies boxes of what is no parameter");
+    if (!add_buffer(p, buffers[i], &operand)) refuse(p, "a kernel has TMA bulk tensor copies of what is no parameter");
     plan->maps = tir_enlarge(plan->maps, &p->map_capacity, plan->map_count + 1, sizeof *plan->maps);
     plan->maps[plan->map_count++] = maps[i];
     operand.map = plan->map_count;

@@ -79,7 +79,7 @@ static void print_operand(FILE *out, const struct tir *ir, tir_func f, const str
     fprintf(out, "  uint64_t ms_operand_%u = %s;\n", number, names[o->parameter]);
 }
 
-/* What a kernel copies boxes of, made of the operand's address. */
+/* The tensor map of a TMA bulk tensor copy, made of the operand's address. */
 static void print_map(FILE *out, const struct cuda_plan *plan, const struct cuda_operand *o, uint32_t number) {
   char name[40], at[40];
   if (!o->map) return;

@@ -1,14 +1,15 @@
-/* Registers of a kernel's threads, foreseen. What a thread keeps is known: arrays of its own and fragments of tensor units,
- * from the first statement that uses them to the last, where loops that index them are written out by the compiler. What is
- * under way beside them is estimated, in the region where it is most: loads that come before their first use, addresses, a
- * counter for each loop around. Blocks of many threads hide latency by their number, and the assembler loads less ahead. */
+/* Register pressure of a kernel's threads, estimated. What a thread keeps is known: arrays of its own and fragments
+ * of tensor units, from the first statement that uses them to the last, where loops that index them are unrolled by
+ * the compiler. What is under way beside them is estimated, in the region where it is most: loads that come before
+ * their first use, addresses, a counter for each loop around. Blocks of many threads hide latency by their number,
+ * and ptxas loads less ahead. */
 #include "registers.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Operations that a loop becomes at most, for the compiler to write it out: where it indexes a small array of the thread, a
- * larger one, none. Found by what stays in memory. */
+/* Operations that a loop becomes at most, for the compiler to unroll it: where it indexes a small array of the
+ * thread, a larger one, none. Found by what stays in memory. */
 enum { WITH_SMALL = 8500, WITH_LARGE = 4800, WITH_NONE = 800, SMALL_WORDS = 128 };
 
 /* An array of a thread's own, or its part of fragments. */
@@ -20,7 +21,7 @@ struct own {
   bool indexed;         /* by what is no number: it lies in memory */
 };
 
-/* Statements between barriers, and between loops that are not written out. Words of 32 bits. */
+/* Statements between barriers, and between loops that are not unrolled. Words of 32 bits. */
 struct region {
   tir_stmt loop;  /* the innermost such loop around it; the kernel, where there is none */
   uint32_t depth; /* how many there are */
@@ -32,7 +33,7 @@ struct region {
   double shared;  /* loaded from shared memory */
   double places;  /* of shared memory, that differ by more than a number */
   bool serial;    /* it loads from the device's memory what it stores there: an iteration waits for the one before */
-  double copies;  /* that go on by themselves, begun in the loop: each has addresses of its own */
+  double copies;  /* asynchronous ones, begun in the loop: each has addresses of its own */
   double hoisted; /* of these, from an address that a loop further out leaves the same: it is kept all along that */
 };
 
@@ -40,9 +41,9 @@ enum { MOST_KEPT = 32 };
 struct walk {
   const struct tir *ir;
   tir_loop kernel;
-  bool *written_out;  /* by statement: a loop that the compiler writes out */
+  bool *unrolled;     /* by statement: a loop that the compiler unrolls */
   uint32_t *order;    /* by statement: its place in the text */
-  double *copies;     /* by variable: iterations of its loop, where that is written out; 1: a number; 0: it is none */
+  double *copies;     /* by variable: iterations of its loop, where that is unrolled; 1: a number; 0: it is none */
   tir_expr *value_of; /* by variable: what it is bound to */
   uint32_t *own_of;   /* by buffer: its number in `own`, from 1; 0: it is none */
   uint32_t *seen;     /* by expression: the region that last counted it */
@@ -56,10 +57,10 @@ struct walk {
   uint32_t statements;
   double *live; /* by order: words of own arrays */
   tir_stmt loop;
-  tir_var around[MOST_KEPT]; /* variables of loops that are not written out, the outermost first; 0: of none */
-  uint32_t depth, guards;    /* loops that are not written out, and conditions, around what is looked at */
+  tir_var around[MOST_KEPT]; /* variables of loops that are not unrolled, the outermost first; 0: of none */
+  uint32_t depth, guards;    /* loops that are not unrolled, and conditions, around what is looked at */
   bool moves, begins_copy;   /* the statement that is looked at: stores what it loads; begins a copy that goes on */
-  bool kept;                 /* a loop was met that is not written out */
+  bool kept;                 /* a loop was met that is not unrolled */
 };
 
 static bool is_call(const struct walk *w, tir_expr x, const char *name) {
@@ -104,7 +105,7 @@ static void note_own(struct walk *w, tir_stmt s) {
   w->own_of[b] = w->own_count;
 }
 
-/* ---- Loops that are written out ---- */
+/* ---- Loops that are unrolled ---- */
 
 static bool has_var(const struct walk *w, tir_expr x) { return (tir_at(w->ir, x)->flags & TIR_HAS_VAR) != 0; }
 
@@ -170,13 +171,13 @@ static bool add_operation(void *data, tir_expr x) {
 
 static double weigh_list(struct walk *w, tir_stmt first);
 
-/* Operations that the loop becomes; marks it where it is written out, which needs that all loops in it are. */
+/* Operations that the loop becomes; marks it where it is unrolled, which needs that all loops in it are. */
 static double weigh_loop(struct walk *w, tir_loop s, double inside, bool kept) {
   int64_t extent = tir_loop_extent(w->ir, s);
   double all = (double)extent * inside;
   bool bound = tir_stmt_at(w->ir, s)->loop_kind == TIR_THREAD_BINDING;
-  w->written_out[s] = !bound && !kept && extent >= 0 && all <= limit_of(w, s);
-  if (w->written_out[s]) return all;
+  w->unrolled[s] = !bound && !kept && extent >= 0 && all <= limit_of(w, s);
+  if (w->unrolled[s]) return all;
   w->kept = w->kept || !bound;
   return inside + 3;
 }
@@ -217,7 +218,7 @@ static bool see_number(void *data, tir_expr x) {
   return n->all;
 }
 
-/* Whether an expression is a number once loops are written out. */
+/* Whether an expression is a number once loops are unrolled. */
 static bool is_number(const struct walk *w, tir_expr x) {
   struct numbers n = {w, true};
   tir_walk_expr(w->ir, x, see_number, &n);
@@ -271,7 +272,7 @@ static void see_uses(struct walk *w, tir_stmt s) {
 static void place_own(struct walk *w) {
   for (tir_stmt s = w->kernel; s; s = tir_next(w->ir, s, w->kernel)) {
     w->order[s] = w->statements++;
-    if (w->written_out[s]) w->copies[tir_as(w->ir, s, TIR_LOOP)->loop.var] = (double)tir_loop_extent(w->ir, s);
+    if (w->unrolled[s]) w->copies[tir_as(w->ir, s, TIR_LOOP)->loop.var] = (double)tir_loop_extent(w->ir, s);
   }
   for (tir_stmt s = w->kernel; s; s = tir_next(w->ir, s, w->kernel)) see_uses(w, s);
   if (!(w->live = calloc(w->statements, sizeof *w->live))) abort();
@@ -305,7 +306,7 @@ static void walk_vars(const struct walk *w, tir_expr x, void (*see)(void *data, 
   tir_walk_expr(w->ir, x, see_var, &v);
 }
 
-/* ---- Values of an expression, loops being written out ---- */
+/* ---- Values of an expression, loops being unrolled ---- */
 
 enum { MOST_VARS = 16 };
 struct values {
@@ -330,8 +331,8 @@ static double values_of(const struct walk *w, tir_expr x) {
   return v.count;
 }
 
-/* What is added up in an address, without numbers, which are part of instructions: equal for those that differ by a number.
- * `values`: how many such there are. */
+/* What is added up in an address, without numbers, which are part of instructions: equal for those that differ by a
+ * number. `values`: how many such there are. */
 static uint64_t key_of(const struct walk *w, tir_expr x, struct values *values) {
   const struct tir_expr_node *n = tir_at(w->ir, x);
   switch (n->kind) {
@@ -384,7 +385,7 @@ static void see_mention(void *data, tir_var var) {
   m->found |= var == m->var;
 }
 
-/* Whether a loop outside of the innermost that is not written out leaves an address the same. */
+/* Whether a loop outside of the innermost that is not unrolled leaves an address the same. */
 static bool is_hoisted(const struct walk *w, tir_expr index) {
   for (uint32_t d = 0; d + 1 < w->depth && d < MOST_KEPT; d++) {
     struct mention m = {w->around[d], false};
@@ -464,8 +465,8 @@ static void count_statement(struct walk *w, tir_stmt s) {
   add_place(w, n->store.buffer, all[count - 1]);
 }
 
-/* Copies of all of a loop's regions, from number `first` on, as often as its iterations are written out side by side; what is
- * kept for those iterations differs by a number. */
+/* Copies of all of a loop's regions, from number `first` on, as often as its iterations are unrolled side by side;
+ * what is kept for those iterations differs by a number. */
 static void share_copies(struct walk *w, uint32_t first, double times) {
   double sum = 0, hoisted = 0;
   for (uint32_t i = first; i < w->region_count; i++)
@@ -477,7 +478,7 @@ static void share_copies(struct walk *w, uint32_t first, double times) {
 static void count_list(struct walk *w, tir_stmt first);
 
 static void count_kept_loop(struct walk *w, tir_stmt s) {
-  enum { ALL = 16, SOME = 4 }; /* iterations that are written out at most; and of a longer loop */
+  enum { ALL = 16, SOME = 4 }; /* iterations that are unrolled at most; and of a longer loop */
   tir_stmt outer = w->loop;
   int64_t extent = tir_is(w->ir, s, TIR_LOOP) ? tir_loop_extent(w->ir, s) : -1;
   if (w->depth < MOST_KEPT) w->around[w->depth] = tir_is(w->ir, s, TIR_LOOP) ? tir_as(w->ir, s, TIR_LOOP)->loop.var : 0;
@@ -495,7 +496,7 @@ static void count_kept_loop(struct walk *w, tir_stmt s) {
 static void count_list(struct walk *w, tir_stmt first) {
   for (tir_stmt s = first; s; s = tir_stmt_at(w->ir, s)->next) {
     const struct tir_stmt_node *n = tir_stmt_at(w->ir, s);
-    bool repeats = n->kind == TIR_LOOP && !w->written_out[s] && n->loop_kind != TIR_THREAD_BINDING;
+    bool repeats = n->kind == TIR_LOOP && !w->unrolled[s] && n->loop_kind != TIR_THREAD_BINDING;
     if (repeats || n->kind == TIR_WHILE) {
       count_kept_loop(w, s);
       continue;
@@ -513,8 +514,8 @@ static void count_list(struct walk *w, tir_stmt first) {
 
 static double least(double a, double b) { return a < b ? a : b; }
 
-/* Fitted, see registers.h. An address that is kept all along a loop has two registers, and mostly one more where it copies to;
- * no more are kept than there are. */
+/* Fitted, see registers.h. An address that is kept all along a loop has two registers, and mostly one more where it
+ * copies to; no more are kept than there are. */
 static double need_of(const struct region *r, int threads, int most) {
   double warps = threads > TIR_WARP ? (double)threads / TIR_WARP : 1;
   double ahead = least(r->used * least(r->trips, 32), 32 / warps) + least(0.87 * r->moved, 73 / warps) +

@@ -1,11 +1,12 @@
-/* Tensors as CUDA's driver describes them for copies of boxes (tir's tensor_copy). Internal to jit. Source: CUDA Driver API,
- * "Tensor Map Object Management". */
+/* Tensors as CUDA's driver describes them for TMA bulk tensor copies (tir's tensor_copy). Internal to jit. Source:
+ * CUDA Driver API, "Tensor Map Object Management". */
 #ifndef MSCHED_JIT_TENSOR_MAP_H
 #define MSCHED_JIT_TENSOR_MAP_H
 
 #include "jit/cuda/device/driver.h"
 
-/* What cuTensorMapEncodeTiled is given: dimensions innermost first, bytes from one to the next for all but the first. */
+/* What cuTensorMapEncodeTiled is given: dimensions innermost first, bytes from one to the next for all but the
+ * first. */
 struct tensor_map {
   uint32_t type, rank, swizzle; /* CUtensorMapDataType, CUtensorMapSwizzle */
   uint32_t box[TIR_BOX_MOST_RANK];
@@ -13,12 +14,12 @@ struct tensor_map {
 };
 enum { TENSOR_MAP_BYTES = sizeof(CUtensorMap), TENSOR_MAP_ALIGNMENT = _Alignof(CUtensorMap) };
 
-/* The maps that the copies below a statement need, each once, in order of text, and the buffers that they are of. Returns how
- * many; at most `most` are given. */
+/* The maps that the copies below a statement need, each once, in order of text, and the buffers that they are of.
+ * Returns how many; at most `most` are given. */
 uint32_t tensor_maps_of(const struct tir *ir, tir_stmt top, struct tensor_map *out, tir_buffer *buffers, uint32_t most);
 enum { TENSOR_MAPS_MOST = 16 }; /* of a kernel */
 
-/* The map of one tensor_copy; false: the call is none, or its target lies in no panels. */
+/* The map of one tensor_copy; false: the call is none, or its target has no canonical layout. */
 bool tensor_map_of(const struct tir *ir, tir_expr call, struct tensor_map *out, tir_buffer *buffer);
 
 /* Writes C that fills `name`, TENSOR_MAP_BYTES bytes, for the address `at` and, where that fails, does `fails`. */

@@ -73,7 +73,7 @@ static bool read_statements(const struct plan_reading *r) {
     if (at < 0 || at >= plan->count || taken[at])
       return refuse_plan(r, "two of its statements are given one place, or one none");
     taken[at] = true;
-    if (stage - first > TIR_PIPELINE_DEEPEST) return refuse_plan(r, "it has more stages than are written out");
+    if (stage - first > TIR_PIPELINE_DEEPEST) return refuse_plan(r, "it has more stages than a pipeline may");
     s->order = (uint32_t)at, s->stage = stage - first, s->async = false;
     for (uint32_t k = 0; async && k < async->count; k++) s->async |= number_at(r, async, k) == stage;
     if (s->stage > plan->depth) plan->depth = s->stage;

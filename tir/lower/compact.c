@@ -1,11 +1,10 @@
 /* Compact: an allocated buffer shrinks to the box that is touched while it lives; its indices count from the box's
- * corner. A cache of a panel thus becomes a packed panel.
- * Requires: flat allocations. Gives: smaller allocations. Keeps: everything else. A dimension whose touched range is not
- * known, or no constant extent, stays whole; so does a buffer that views or pointers reach. Where a condition holds around
- * an access, what it says of its left side holds in the access's indices too: threads that share out what does not divide
- * touch no more than there is.
- * Buffers that blocks match others on, which calls have pointers to, shrink while there are blocks: what is matched is
- * touched. Their rows are set apart as StorageAlign says. */
+ * corner. A cache of a tile thus becomes a packed tile.
+ * Requires: flat allocations. Gives: smaller allocations. Keeps: everything else. A dimension whose touched range is
+ * not known, or no constant extent, stays whole; so does a buffer that views or pointers reach. Where a condition
+ * holds around an access, what it says of its left side holds in the access's indices too: threads that share out
+ * what does not divide touch no more than there is. Buffers that blocks match others on, which calls have pointers
+ * to, shrink while there are blocks: what is matched is touched. Their rows are set apart as StorageAlign says. */
 #include "lower.h"
 #include "tir/analysis/analysis.h"
 #include "tir/arith/linear.h"

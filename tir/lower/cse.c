@@ -1,13 +1,14 @@
 /* Share: a value that an expression uses again is bound to a variable, by a let, and computed once. Expressions are
- * graphs; code is made of them as of trees, where a chain of stages that each read the last twice doubles at each stage.
- * Requires: nothing. Gives: expressions that are not much larger written out than their graph; what cannot be brought
- * there is refused. Keeps: results, and under which conditions a value is computed.
+ * graphs; code is made of them as of trees, where a chain of stages that each read the last twice doubles at each
+ * stage.
+ * Requires: nothing. Gives: expressions that are not much larger written out than their graph; what cannot be
+ * brought there is refused. Keeps: results, and under which conditions a value is computed.
  *
- * A region is an expression without the parts that are computed only under a condition (the branches of a choice, the
- * right side of and and or, the body of a let): these are regions of their own. What is computed anyway in a region is
- * bound around the whole of it, and seen by the regions in it; so a load or a division that a condition guards stays
- * guarded. A let lies within one statement: no store comes between a load and its use. Small values are not bound, those
- * of addresses less than others: code generators find them equal, and see addresses whole. */
+ * A region is an expression without the parts that are computed only under a condition (the branches of a choice,
+ * the right side of and and or, the body of a let): these are regions of their own. What is computed anyway in a
+ * region is bound around the whole of it, and seen by the regions in it; so a load or a division that a condition
+ * guards stays guarded. A let lies within one statement: no store comes between a load and its use. Small values are
+ * not bound, those of addresses less than others: code generators find them equal, and see addresses whole. */
 #include "lower.h"
 #include "tir/analysis/loads.h"
 #include "tir/node_map.h"
@@ -124,8 +125,8 @@ static uint32_t cost_of(struct region *r, tir_expr e) {
   return cost > UINT32_MAX ? UINT32_MAX : (uint32_t)cost;
 }
 
-/* Vectors of integers are ramps where they stand in addresses, and have to be seen as such; vectors of truth values have
- * no form of their own in C. */
+/* Vectors of integers are ramps where they stand in addresses, and have to be seen as such; vectors of truth values
+ * have no form of their own in C. */
 static bool has_variables(const struct region *r, tir_expr e) {
   tir_type t = tir_type_of(r->s->ir, e);
   bool indexes = tir_node_map_get(&r->indexes, e, 1);
@@ -302,6 +303,6 @@ bool lower_cse(struct lowering *low) {
     if (!instruction) share_statement(ir, s, &failed);
   }
   return !failed || tir_refuse(ir, low->err, MS_TOO_LARGE, TIR_NONE,
-                               "an expression of %s has more than %d nodes when it is written out",
+                               "an expression of %s has more than %d nodes when each use of a part is counted",
                                tir_text(ir, ir->funcs.at[low->func].name), MOST_WRITTEN);
 }

@@ -80,7 +80,7 @@ static tir_expr divide_corrected(struct tir *ir, bool remainder, tir_expr a, tir
   return with_named(ir, dividend, with_named(ir, divisor, with_named(ir, rest, made)));
 }
 
-/* What is known of the operands stands in the nodes as they were. */
+/* The bounds of the operands stand in the nodes as they were. */
 static tir_expr floor_division(struct tir *ir, const struct tir_expr_node *before, tir_expr a, tir_expr b) {
   bool remainder = before->kind == TIR_FLOORMOD, is_signed = tir_type_code(before->type) == TIR_INT;
   const struct tir_expr_node *dividend = tir_at(ir, before->a), *divisor = tir_at(ir, before->b);
@@ -151,7 +151,7 @@ static tir_expr odd_integer(struct tir *ir, tir_expr value, bool is_signed) {
   return with_named(ir, x, with_named(ir, low, made));
 }
 
-/* least and most: what is known of it, of an integer. */
+/* least and most: the bounds of an integer. */
 static tir_expr float32_of(struct tir *ir, tir_expr value, int64_t least, int64_t most) {
   enum { EXACT = 1 << 24 };
   tir_type type = tir_type_of(ir, value);

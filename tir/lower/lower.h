@@ -148,7 +148,7 @@ tir_stmt lower_new_barrier(struct tir *ir); /* where a block's threads synchroni
 bool lower_is_stage(const struct tir *ir, tir_stmt s);
 tir_stmt lower_new_stage(struct tir *ir, int64_t requests);
 
-/* A statement that copies one box of a tensor to a buffer of the pipeline's own, in the canonical layout
+/* A TMA bulk tensor copy: a statement that copies one box to a buffer of the pipeline's own, in the canonical layout
  * (tma_copy.c). */
 struct lower_tma_copy {
   tir_buffer to, from;

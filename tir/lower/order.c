@@ -197,8 +197,8 @@ static bool iterations_are_apart(struct tir *ir, tir_loop loop) {
 
 static bool is_of_blocks(const struct tir *ir, tir_stmt s) { return tir_is_block_axis(tir_loop_axis(ir, s)); }
 
-/* Memory of the device that is allocated anew in each iteration of a TensorIR block below the loop, where it would be one
- * for all. */
+/* Memory of the device that is allocated again in each iteration of a TensorIR block below the loop, where it would
+ * be one for all. */
 static bool has_inner_memory(const struct tir *ir, tir_loop loop) {
   for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next(ir, s, loop))
     if (tir_is(ir, s, TIR_ALLOC) && tir_buffer_memory(ir, tir_stmt_at(ir, s)->alloc.buffer) == TIR_DEVICE_MEMORY &&

@@ -1,7 +1,7 @@
-/* Unroll: unrolled loops, and the serial loops that a pragma lets be, are written out.
- * Requires: no blocks. Gives: no loops of kind unrolled. Keeps: the order of iterations.
- * A loop too long to write out becomes serial. What pragmas let be is written out where most of the work is, as far as
- * the function's code stays small: the rim of an imperfect split, hardly run, costs as much to compile as the middle. */
+/* Unroll: unrolled loops, and the serial loops that a pragma lets be, become their iterations.
+ * Requires: no blocks. Gives: no loops of kind unrolled. Keeps: the order of iterations. A loop too long to unroll
+ * becomes serial. What pragmas let be is unrolled where most of the work is, as far as the function's code stays
+ * small: the rim of an imperfect split, hardly run, costs as much to compile as the middle. */
 #include "lower.h"
 
 #include <stdlib.h>
@@ -55,10 +55,10 @@ static int64_t steps_below(const struct lowering *low, tir_stmt top) {
   return steps;
 }
 
-/* ---- What is written out ---- */
+/* ---- What is unrolled ---- */
 
-/* Stores that may be written out in one function, besides loops marked as unrolled: more cost more time to compile than
- * they save. A loop of few is written out without a pragma: the compiler then sees what is in it. */
+/* Stores that may be unrolled in one function, besides loops marked as unrolled: more cost more time to compile than
+ * they save. A loop of few is unrolled without a pragma: the compiler then sees what is in it. */
 enum { MOST_STEPS = 512, FEW_STEPS = 32 };
 
 /* Whether the iterations of what is accessed lie side by side, or are one element, all along the loop. */
@@ -76,7 +76,7 @@ static void see_access(struct tir *ir, void *data, tir_stmt s, const struct acce
   }
 }
 
-/* A loop of scalars that the compiler makes vectors of, as long as it is a loop, and what is in it is written out. */
+/* A loop of scalars that the compiler makes vectors of, as long as it is a loop, and what is in it is unrolled. */
 static bool is_better_kept(const struct lowering *low, tir_stmt loop) {
   struct tir *ir = low->ir;
   struct contiguous c = {tir_as(ir, loop, TIR_LOOP)->loop.var, true};
@@ -96,7 +96,7 @@ static bool has_better_kept(const struct lowering *low, tir_stmt top) {
   return false;
 }
 
-/* A loop that may be written out, with all that is in it. */
+/* A loop that may be unrolled, with all that is in it. */
 struct candidate {
   tir_stmt loop;
   int64_t steps;
@@ -132,7 +132,7 @@ static int64_t own_step(const struct tir *ir, tir_stmt loop, int64_t max_step) {
   return allows && tir_at(ir, step)->imm > FEW_STEPS ? tir_at(ir, step)->imm : FEW_STEPS;
 }
 
-/* The outermost loops that may be written out whole. copies: how often what is here will have been written out. */
+/* The outermost loops that may be unrolled whole. copies: how often what is here will have been repeated. */
 static void gather(const struct lowering *low, tir_stmt first, int64_t max_step, int64_t copies,
                    struct candidates *out) {
   const struct tir *ir = low->ir;
@@ -230,7 +230,7 @@ static void unroll_list(struct lowering *low, tir_stmt first) {
 enum { MOST_REPEATED = 8, MOST_REPEATED_STEPS = 16 };
 static const double SMALL_SHARE = 0.01; /* of the function's work: what does less is not worth the code */
 
-/* Stores that one iteration of an innermost loop over vectors does, what is marked as unrolled written out; 0: it is
+/* Stores that one iteration of an innermost loop over vectors does, what is marked as unrolled being so; 0: it is
  * none. */
 static int64_t vectors_in(const struct lowering *low, tir_stmt loop) {
   const struct tir *ir = low->ir;

@@ -1,5 +1,5 @@
-/* Kernels on CUDA's devices: loading, memory between zones of a pattern, launching, timing by events around graphs, or around
- * launches. */
+/* Kernels on CUDA's devices: loading, memory between zones of a pattern, launching, timing by events around graphs,
+ * or around launches. */
 #include "driver.h"
 #include "graph.h"
 #include "jit/cuda/cuda.h"
@@ -231,12 +231,12 @@ static void *operand_of(const struct cuda_operand *o, void **args, const void *w
   }
 }
 
-/* What a kernel copies boxes of, as the driver describes it. */
+/* The tensor of a TMA bulk tensor copy, as the driver describes it. */
 static bool describe(const struct driver *d, const struct tensor_map *m, uint64_t at, CUtensorMap *out, ms_error *err) {
   static const uint32_t steps[TIR_BOX_MOST_RANK] = {1, 1, 1, 1, 1};
   if (!d->describe_tensor)
     return ms_fail(err, MS_NO_DEVICE,
-                   "the driver has no cuTensorMapEncodeTiled, by which boxes of tensors are copied: install one "
+                   "the driver has no cuTensorMapEncodeTiled, which TMA bulk tensor copies need: install one "
                    "of CUDA 12 or later");
   int result =
       d->describe_tensor(out, (int)m->type, m->rank, (void *)(uintptr_t)at, m->extents, m->strides, m->box, steps,
@@ -346,7 +346,8 @@ static uint64_t hash_of_operands(const struct work *w) {
   return hash;
 }
 
-/* The work as a graph, captured when it is first asked for. NULL: it cannot be; *failed: it was replayed, and failed. */
+/* The work as a graph, captured when it is first asked for. NULL: it cannot be; *failed: it was replayed, and
+ * failed. */
 static const struct graph *graph_of(const struct work *w, struct jit_captured **kept, bool *failed, ms_error *err) {
   uint64_t operands = hash_of_operands(w);
   *failed = false;
@@ -375,8 +376,8 @@ static bool time_runs(const struct work *w, uint32_t runs, float *milliseconds, 
          driver_check(d->elapsed(milliseconds, w->start_event, w->end_event), "timing kernels", err);
 }
 
-/* By launches one after another, what they cost the host included where that is more than the kernels take; with the cache
- * flushed before each, which takes longer than a launch, so that none is waited for. */
+/* By launches one after another, what they cost the host included where that is more than the kernels take; with the
+ * cache flushed before each, which takes longer than a launch, so that none is waited for. */
 static double sample_launches(const struct work *w, bool cold, uint32_t calls, ms_error *err) {
   bool ok = driver_enter(w->device, err);
   uint32_t rounds = cold ? calls : 1;

@@ -1,8 +1,8 @@
-/* The dialect of nvcc and NVRTC: CUDA C++ that includes nothing. Each kernel is a __global__ function; what launches them
- * in order, for nvcc, is a function of the host's.
+/* The dialect of nvcc and NVRTC: CUDA C++ that includes nothing. Each kernel is a __global__ function; what launches
+ * them in order, for nvcc, is a function of the host's.
  *
- * What the function allocates outside of kernels lies in a workspace in the device's memory, one buffer after the other.
- * Device calls are written by the table tir/gpu/calls.def, one function each. */
+ * What the function allocates outside of kernels lies in a workspace in the device's memory, one buffer after the
+ * other. Device calls are written by the table tir/gpu/calls.def, one function each. */
 #include "emit_cuda.h"
 #include "jit/cuda/registers.h"
 #include "jit/cuda/tensor_map.h"
@@ -167,7 +167,7 @@ static void write_first(struct emit_c *e, tir_buffer buffer, tir_expr index) {
   fputs(")", e->out);
 }
 
-/* A copy that goes on by itself (tir/lower/gpu/copies.c). Where its condition does not hold none of its bytes is
+/* An asynchronous copy (tir/lower/gpu/copies.c). Where its condition does not hold none of its bytes is
  * loaded, and all of them are zero: no branch. */
 static void begin_copy(struct emit_c *e, const struct tir_stmt_node *s, const struct tir_expr_node *call) {
   tir_expr condition;
@@ -192,8 +192,8 @@ static void begin_copy(struct emit_c *e, const struct tir_stmt_node *s, const st
   fputs(");\n", e->out);
 }
 
-/* A vector that goes as it is from one memory to another, neither of them a thread's own, which is in registers: one load
- * and one store, at multiples of their size (tir/lower/gpu/gpu_vectorize.c). */
+/* A vector that goes as it is from one memory to another, neither of them a thread's own, which is in registers: one
+ * load and one store, at multiples of their size (tir/lower/gpu/gpu_vectorize.c). */
 static bool copy_vector(struct emit_c *e, tir_stmt store) {
   const struct tir_stmt_node *s = tir_stmt_at(e->ir, store);
   const struct tir_expr_node *value = tir_at(e->ir, s->store.value);

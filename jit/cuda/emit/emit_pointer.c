@@ -27,7 +27,7 @@ void emit_c_pointer(struct emit_c *e, tir_expr pointer) {
   tir_buffer buffer = emit_c_pointed(e, pointer, &offset);
   if (!buffer) return;
   if (*emit_c_swizzle(e, buffer, name))
-    emit_c_refuse(e, "%s: its rows are spread over banks, which this call of a tensor unit does not know",
+    emit_c_refuse(e, "%s: its rows are swizzled, which this call of a tensor unit does not know",
                   tir_buffer_name(e->ir, buffer));
   emit_c_buffer(e, buffer);
   fputs(" + (", e->out);

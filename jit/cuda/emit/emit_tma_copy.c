@@ -117,13 +117,13 @@ static uint32_t map_of(struct emit_c *e, tir_expr call) {
   struct tensor_map map, known[TENSOR_MAPS_MOST];
   tir_buffer buffer, buffers[TENSOR_MAPS_MOST];
   if (!tensor_map_of(e->ir, call, &map, &buffer)) {
-    emit_c_refuse(e, "a copy of a box goes to no panels of shared memory");
+    emit_c_refuse(e, "a TMA bulk tensor copy goes to no canonical layout of shared memory");
     return 0;
   }
   uint32_t count = tensor_maps_of(e->ir, e->kernel, known, buffers, TENSOR_MAPS_MOST);
   for (uint32_t i = 0; i < count && i < TENSOR_MAPS_MOST; i++)
     if (buffers[i] == buffer && !memcmp(&known[i], &map, sizeof map)) return i;
-  emit_c_refuse(e, "a kernel copies boxes of more than %d tensors", TENSOR_MAPS_MOST);
+  emit_c_refuse(e, "a kernel has TMA bulk tensor copies of more than %d tensors", TENSOR_MAPS_MOST);
   return 0;
 }
 

@@ -1,7 +1,7 @@
-/* Products of warp groups in CUDA's source, for sm_90a: sums are registers of 128 threads, which tir_wgmma_place says the
- * elements of; matrices are named by descriptors, which say where in shared memory they begin, how far its panels and
- * groups of eight rows lie apart, and how pieces are exchanged. Source: PTX ISA, "Asynchronous Warpgroup Level Matrix
- * Instructions". */
+/* Warp-group MMA in CUDA's source, for sm_90a: accumulators are registers of 128 threads, which tir_wgmma_place says
+ * the elements of; matrices are named by descriptors, which say where in shared memory they begin, how far its tiles
+ * and groups of eight rows lie apart, and how pieces are exchanged. Source: PTX ISA, "Asynchronous Warpgroup Level
+ * Matrix Instructions". */
 #include "emit_cuda.h"
 
 #include <string.h>
@@ -168,7 +168,7 @@ void emit_cuda_wgmma_store(struct emit_c *e, tir_expr call) {
   fputc(')', e->out);
 }
 
-/* A matrix whose rows lie in panels. Where its columns are the products that are summed, they are within one panel. */
+/* A matrix in the canonical layout. Where its columns are what is summed, they are within one swizzled tile. */
 static void write_matrix(struct emit_c *e, tir_expr pointer, bool sums_along_rows) {
   struct tir_swizzle s = {0};
   char place[32];
@@ -176,7 +176,7 @@ static void write_matrix(struct emit_c *e, tir_expr pointer, bool sums_along_row
   tir_buffer buffer = emit_c_pointed(e, pointer, &offset);
   if (!buffer) return;
   if (!tir_swizzle_of(e->ir, buffer, &s) || !s.panel) {
-    emit_c_refuse(e, "%s: it lies in no panels, which products of warp groups read", tir_buffer_name(e->ir, buffer));
+    emit_c_refuse(e, "%s: it has no canonical layout, which warp-group MMA reads", tir_buffer_name(e->ir, buffer));
     return;
   }
   matrix_function(e);

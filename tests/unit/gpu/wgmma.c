@@ -577,23 +577,24 @@ static void what_is_no_box_is_told(void **state) {
     const char *text, *says;
   } cases[] = {
       {ENDING("T.if_then_else(t % 8 * 8 + v < 40, A[(i * 128 + t) // 16, t % 8 * 8 + v], T.float16(0))", ENDING_B),
-       "statement 0 copies a box: rows or columns that it loads do not lie as it stores them"},
+       "statement 0 is a TMA bulk tensor copy: rows or columns that it loads do not lie as it stores them"},
       {ENDING("T.if_then_else((i * 128 + t) // 8 < 40, A[(i * 128 + t) // 8, t % 8 * 8 + v], T.float16(0))", ENDING_B),
-       "statement 0 copies a box: it copies under a condition that does not say what lies in the tensor"},
+       "statement 0 is a TMA bulk tensor copy: it copies under a condition that does not say what lies in the tensor"},
       {ENDING("T.if_then_else((i * 128 + t) // 8 < 50, A[(i * 128 + t) // 8, t % 8 * 8 + v], T.float16(1))", ENDING_B),
-       "statement 0 copies a box: what it does not load is not zero"},
-      {ENDING("A[0, t % 8 * 8 + v] + T.float16(1)", ENDING_B), "statement 0 copies a box: it computes what it stores"},
+       "statement 0 is a TMA bulk tensor copy: what it does not load is not zero"},
+      {ENDING("A[0, t % 8 * 8 + v] + T.float16(1)", ENDING_B),
+       "statement 0 is a TMA bulk tensor copy: it computes what it stores"},
       {STEPS("A: T.Buffer((64, 321), \"float16\"), B: T.Buffer((320, 64), \"float16\"), C: T.Buffer((64, 64), "
              "\"float32\")",
              1, "A[(i * 128 + t) // 8, k * 64 + t % 8 * 8 + v]", "B[k * 64 + (i * 128 + t) // 8, t % 8 * 8 + v]", ""),
-       "statement 0 copies a box: its rows in memory do not begin at multiples of 16 bytes"},
+       "statement 0 is a TMA bulk tensor copy: its rows in memory do not begin at multiples of 16 bytes"},
       {STEPS("A: T.Buffer((64, 320), \"float16\"), B: T.Buffer((320, 64), \"float16\"), C: T.Buffer((64, 64), "
              "\"float32\")",
              1, "A[(i * 128 + t) // 8, k * 64 + t % 8 * 8 + v]",
              "B[k * 64 + (i * 128 + t) // 8, t % 8 * 8 + v]\n                    if i * 128 + t < 500:\n"
              "                        U[(i * 128 + t) // 8, t % 8 * 8 + v] = T.float16(0)",
              ""),
-       "statement 1 copies a box: it does more than copy one buffer"},
+       "statement 1 is a TMA bulk tensor copy: it does more than copy one buffer"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char noted[300];
@@ -625,7 +626,7 @@ static void what_has_no_producer_is_told(void **state) {
   assert_non_null(strstr(text, "thread_binding(256"));
   free(text);
   text = lowered_text(with_producer(pipelined_text_of(&more, besides), 0), noted);
-  if (!strstr(noted, "a warp group more copies: it does more than copy boxes and multiply")) fail_msg("%s", noted);
+  if (!strstr(noted, "a producer warp group: it does more than such copies and MMAs")) fail_msg("%s", noted);
   assert_non_null(strstr(text, "thread_binding(128"));
   free(text);
   struct tir_lower_options few = lowering;
@@ -634,7 +635,7 @@ static void what_has_no_producer_is_told(void **state) {
   text = with_producer(pipelined_text_of(&two, ""), 0);
   struct tir *ir = tir_read(text, strlen(text), "product", &err);
   assert_true(tir_lower(ir, 1, &few, &err));
-  if (!strstr(noted, "a warp group more copies: the block would have too many threads")) fail_msg("%s", noted);
+  if (!strstr(noted, "a producer warp group: the block would have too many threads")) fail_msg("%s", noted);
   tir_free(ir);
   free(text);
 }
@@ -654,7 +655,7 @@ static void what_is_not_persistent_is_told(void **state) {
   text = with_producer(pipelined_text_of(&one, ""), 4);
   *(strstr(text, "producer\": 1") + strlen("producer\": ")) = '0';
   free(lowered_text(text, noted));
-  if (!strstr(noted, says) || !strstr(noted, "no warp group more copies")) fail_msg("%s", noted);
+  if (!strstr(noted, says) || !strstr(noted, "no producer warp group copies")) fail_msg("%s", noted);
   text = with_producer(strdup(GRID(BOXES(2, 1))), -4);
   ms_error err = {0};
   struct tir *ir = tir_read(text, strlen(text), "product", &err);
@@ -673,7 +674,7 @@ static void what_is_not_filled_is_no_box(void **state) {
   assert_non_null(at);
   at[2] = '4'; /* 412 */
   free(lowered_text(text, noted));
-  assert_non_null(strstr(noted, "statement 1 copies a box: it is not shown to fill the whole buffer"));
+  assert_non_null(strstr(noted, "statement 1 is a TMA bulk tensor copy: it is not shown to fill the whole buffer"));
   text = strdup(THREE), at = strstr(text, "tensor_copies\": 1");
   assert_non_null(at);
   at[strlen("tensor_copies\": ")] = '2';
@@ -715,8 +716,10 @@ static void what_descriptors_cannot_name(void **state) {
                  "in the middle of eight rows");
   expect_refused(changed(&p, "U.access_ptr(\"r\", offset=k", "U.access_ptr(\"r\", offset=8 + k"),
                  "in the middle of eight rows");
-  expect_refused(changed(&deep, "U.access_ptr(\"r\", offset=k", "U.access_ptr(\"r\", offset=8 + k"), "or of a panel");
-  expect_refused(changed(&p, "\"float16\", scope=\"shared.panels\"", "\"float16\", scope=\"shared\""), "not in panels");
+  expect_refused(changed(&deep, "U.access_ptr(\"r\", offset=k", "U.access_ptr(\"r\", offset=8 + k"),
+                 "or of a swizzled tile");
+  expect_refused(changed(&p, "\"float16\", scope=\"shared.panels\"", "\"float16\", scope=\"shared\""),
+                 "not in the canonical layout");
   expect_refused(changed(&p, "64, U.access_ptr", "32, U.access_ptr"), "not those of the buffer");
   expect_refused(changed(&p, "T.wgmma_mma(Z.data, f, 64", "T.wgmma_mma(Z.data, f, 60"), "no product");
   expect_refused(changed(&p, "wgmma_mma(Z.data, f", "wgmma_mma(Z.data, f + tx"), "no constant");

@@ -84,7 +84,7 @@ static void copies_are_of_four_bytes_at_least(void **state) {
   expect_lowered(VECTORS("float16", 4, 4), 3, "T.async_copy(A[k * 68 + bx * 32 + tx * 4 + 4:");
   expect_lowered(VECTORS("float16", 2, 1), 3, "+ 1] = A[k * 68 + bx * 32 + tx * 2 + 2]");
   expect_noted(VECTORS("float16", 2, 1),
-               "is not one all of whose copies go on by themselves: those are of 4, 8 or 16 bytes");
+               "is not one all of whose copies are asynchronous: those are of 4, 8 or 16 bytes");
   expect_noted(VECTORS("float16", 4, 4), "");
   struct tir *ir = VECTORS("float16", 2, 1), *lowered = lowered_copy(ir);
   char *text = tir_print(lowered, TIR_NONE, TIR_PRINT_FUNCTION);
@@ -203,7 +203,7 @@ static void what_is_no_pipeline_is_refused(void **state) {
   REFUSED(ROWS(9, K(9, "[0, 1]", "[1, 1]")), "two of its statements are given one place");
   REFUSED(ROWS(9, K(9, "[1, 0]", "[0, 1]")), "statement 1 touches S before statement 0 of the same iteration");
   REFUSED(ROWS(9, K(9, "[0, 0]", "[1, 0]")), "statement 1 touches S before statement 0 of the same iteration");
-  REFUSED(ROWS(9, K(9, "[0, 9]", "[0, 1]")), "more stages than are written out");
+  REFUSED(ROWS(9, K(9, "[0, 9]", "[0, 1]")), "more stages than a pipeline may");
   REFUSED(ROWS(9, "    for k in T.unroll(9, annotations={\"software_pipeline_stage\": [0, 1]}):"), "0 places");
   REFUSED(read_function(A_C_K(9), BX(3), L(20), TX(20), "        L[tx] = T.float32(0)", K(9, "[0, 1]", "[0, 1]"),
                         "        u: T.let[T.int32] = k % 3", LOCAL("S", 20), "    " TX(20),

@@ -1,21 +1,21 @@
-/* Barriers: between what one thread of a block writes, and what another reads or writes of the same memory after it or
- * before it, all threads of the block meet.
- * Requires: kernels; no other pass that lets allocations share memory runs later. Gives: calls of tvm_storage_sync, where
- * no condition or loop differs between threads. Keeps: everything else; but a condition on threads around statements
- * that a barrier must separate comes to stand around each of them.
+/* Barriers: between what one thread of a block writes, and what another reads or writes of the same memory after it
+ * or before it, all threads of the block synchronize.
+ * Requires: kernels; no other pass that lets allocations share memory runs later. Gives: calls of tvm_storage_sync,
+ * where no condition or loop differs between threads. Keeps: everything else; but a condition on threads around
+ * statements that a barrier must separate comes to stand around each of them.
  *
- * A list of statements is walked with what was touched since the last barrier. Before a statement that may meet some of
- * it a barrier is put, at the level of the list: that separates all that stands before from all that stands after. A
- * loop begins with one where an iteration may meet what the one before touched last. A statement that by itself both
- * reads and writes what threads share cannot be separated, and is refused. Two threads that store one element by one
- * statement store one value, as iterations of blocks do.
+ * A list of statements is walked with what was touched since the last barrier. Before a statement that may meet some
+ * of it a barrier is put, at the level of the list: that separates all that stands before from all that stands
+ * after. A loop begins with one where an iteration may meet what the one before touched last. A statement that by
+ * itself both reads and writes what threads share cannot be separated, and is refused. Two threads that store one
+ * element by one statement store one value, as iterations of blocks do.
  *
- * A copy that goes on by itself writes from where it begins until its thread has waited for it: what was touched before it
- * is kept apart from where it begins, what comes after the wait from the wait. What comes between touches other versions
- * of the buffer (pipeline.c). A product of warp groups reads until it is waited for: the wait reads what it does; where the
- * version is known that it reads, copies to others need no barrier. So it is with copies of boxes, which one thread begins:
- * who reads what they bring has waited for it by a barrier of its own in shared memory, and where threads arrive at such
- * barriers, so has who copies for the products that read what is overwritten (mbarrier.c). */
+ * An asynchronous copy writes from where it begins until its thread has waited for it: what was touched before it is
+ * kept apart from where it begins, what comes after the wait from the wait. What comes between touches other stage
+ * buffers (pipeline.c). A warp-group MMA reads until it is waited for: the wait reads what it does; where the stage
+ * buffer is known that it reads, copies to others need no barrier. Nor do TMA bulk tensor copies, which one thread
+ * issues: who reads what they bring waits for that at an mbarrier, and where threads arrive at mbarriers, so does
+ * who copies, for the MMAs that read what is overwritten (mbarrier.c). */
 #include "footprint.h"
 #include "tir/arith/linear.h"
 
@@ -30,15 +30,15 @@ struct uses {
 /* What a statement touches before its first barrier, and after its last; without one, both are all. */
 struct summary {
   struct uses first, last;
-  bool barrier; /* threads certainly meet in it */
+  bool barrier; /* threads certainly synchronize in it */
 };
 
 struct pass {
   struct lowering *low;
   struct lower_threads threads;
   uint8_t *watched;    /* by buffer: threads share it, and one of them writes it */
-  uint8_t *copied;     /* by buffer: copies that go on by themselves write it */
-  uint8_t *multiplied; /* by buffer: products of warp groups read it */
+  uint8_t *copied;     /* by buffer: asynchronous copies write it */
+  uint8_t *multiplied; /* by buffer: warp-group MMAs read it */
   uint8_t *freed;      /* by buffer of barriers: threads arrive there when they have read */
   tir_stmt top;        /* the innermost of the kernel's loops */
   tir_stmt divided;    /* the condition to be taken apart, which keeps a barrier from standing where it should */
@@ -137,15 +137,16 @@ static bool is_settled(struct tir *ir, tir_expr e, tir_stmt around) {
 }
 
 /* One is of a product, the other of a copy, to another version. */
-static bool are_other_versions(struct tir *ir, const struct lower_use *a, const struct lower_use *b, tir_stmt around) {
-  if (a->version && b->version)
-    return is_settled(ir, a->version, around) && is_settled(ir, b->version, around) &&
-           lower_are_other_stage_buffers(ir, a->buffer, a->version, b->version);
-  if (b->version) return !a->version && are_other_versions(ir, b, a, around);
-  if (!a->version || b->anywhere || !b->count) return false;
+static bool are_other_stage_buffers(struct tir *ir, const struct lower_use *a, const struct lower_use *b,
+                                    tir_stmt around) {
+  if (a->stage_buffer && b->stage_buffer)
+    return is_settled(ir, a->stage_buffer, around) && is_settled(ir, b->stage_buffer, around) &&
+           lower_are_other_stage_buffers(ir, a->buffer, a->stage_buffer, b->stage_buffer);
+  if (b->stage_buffer) return !a->stage_buffer && are_other_stage_buffers(ir, b, a, around);
+  if (!a->stage_buffer || b->anywhere || !b->count) return false;
   tir_expr number = lower_stage_buffer_number(ir, ir->operands.at[b->indices], a->buffer);
-  return number && is_settled(ir, a->version, around) && is_settled(ir, number, around) &&
-         lower_are_other_stage_buffers(ir, a->buffer, a->version, number);
+  return number && is_settled(ir, a->stage_buffer, around) && is_settled(ir, number, around) &&
+         lower_are_other_stage_buffers(ir, a->buffer, a->stage_buffer, number);
 }
 
 /* Whether a barrier must stand between the two, which are both below `around`. */
@@ -157,7 +158,7 @@ static bool conflict(struct pass *p, const struct lower_use *a, const struct low
   if ((a->elected && b->elected) || (a->buffer == b->buffer && a->arrives && !b->writes)) return false;
   if (a->buffer == b->buffer && a->multiplies && b->awaits) return false;
   if (a->buffer != b->buffer) return lower_share_bytes(ir, a->buffer, b->buffer);
-  if (a->anywhere || b->anywhere) return !are_other_versions(ir, a, b, around);
+  if (a->anywhere || b->anywhere) return !are_other_stage_buffers(ir, a, b, around);
   return !lower_is_one_thread(ir, &p->threads, a, b, around) && lower_may_meet(ir, &p->threads, a, b, around);
 }
 
@@ -198,7 +199,8 @@ static bool is_barrier(const struct tir *ir, tir_stmt s) { return lower_calls(ir
 
 static bool summarize(struct pass *p, tir_stmt s, struct summary *out);
 
-/* Puts barriers into a list; what it touches first and last is added to `out`. False: it is not possible as it stands. */
+/* Puts barriers into a list; what it touches first and last is added to `out`. False: it is not possible as it
+ * stands. */
 static bool walk_list(struct pass *p, tir_stmt parent, enum tir_list list, struct summary *out) {
   struct tir *ir = p->low->ir;
   bool ok = true;
@@ -227,8 +229,8 @@ static void settle(struct tir *ir, struct uses *uses, tir_stmt loop, tir_expr it
   tir_subst_clear(ir);
 }
 
-/* Where each iteration has a barrier, what comes before the first is the first iteration's, what comes after the last is
- * the last one's. */
+/* Where each iteration has a barrier, what comes before the first is the first iteration's, what comes after the
+ * last is the last one's. */
 static void settle_ends(struct tir *ir, struct summary *body, tir_stmt loop) {
   struct tir_stmt_node n = *tir_stmt_at(ir, loop);
   tir_expr one = tir_int(ir, tir_type_of(ir, n.loop.extent), 1);
@@ -257,8 +259,8 @@ static bool walk_loop(struct pass *p, tir_stmt loop, struct summary *out) {
   return ok;
 }
 
-/* What others than the kernel's threads do: those wait for what it brings, and for all to know of barriers in shared memory as it
- * begins (producer.c). */
+/* What others than the kernel's threads do: those wait for what it brings, and for all to know of barriers in shared
+ * memory as it begins (producer.c). */
 static bool walk_producer(struct pass *p, tir_stmt attr, struct summary *out) {
   struct summary of = {0};
   bool ok = walk_list(p, attr, TIR_BODY, &of);
@@ -287,7 +289,7 @@ static void add_arrivals(const struct pass *p, tir_stmt wait, struct uses *uses)
     if (p->copied[b]) add_use(uses, (struct lower_use){.stmt = wait, .buffer = b, .anywhere = true, .writes = true});
 }
 
-/* Notes what the product reads, and of which versions. */
+/* Notes what the MMA reads, and of which stage buffers. */
 static void note_product(const struct pass *p, tir_stmt product, struct uses *uses) {
   struct lower_stage_buffer of[2];
   bool known = lower_find_stage_buffers(p->low->ir, product, of) && of[0].buffer != of[1].buffer;
@@ -295,8 +297,8 @@ static void note_product(const struct pass *p, tir_stmt product, struct uses *us
     struct lower_use *u = &uses->at[i];
     if (!u->buffer || u->writes) continue;
     p->multiplied[u->buffer] = 1, u->multiplies = true;
-    if (known && u->anywhere && u->buffer == of[0].buffer) u->version = of[0].number;
-    if (known && u->anywhere && u->buffer == of[1].buffer) u->version = of[1].number;
+    if (known && u->anywhere && u->buffer == of[0].buffer) u->stage_buffer = of[0].number;
+    if (known && u->anywhere && u->buffer == of[1].buffer) u->stage_buffer = of[1].number;
   }
 }
 
@@ -320,12 +322,12 @@ static void note_box(const struct pass *p, tir_stmt copy, struct uses *uses) {
     struct lower_use *u = &uses->at[i];
     if (!u->writes || !u->buffer) continue;
     u->arrives = true, u->awaits = awaits;
-    if (known && u->buffer == of.buffer) u->version = of.number;
+    if (known && u->buffer == of.buffer) u->stage_buffer = of.number;
   }
 }
 
-/* Products read until they are waited for: who writes after the wait is kept apart from that. Who writes before it has to do
- * with where they begin. */
+/* Products read until they are waited for: who writes after the wait is kept apart from that. Who writes before it
+ * has to do with where they begin. */
 static void add_products(const struct pass *p, tir_stmt wait, struct uses *uses) {
   for (tir_buffer b = 1; b < p->low->ir->buffers.count; b++)
     if (p->multiplied[b])

@@ -1,7 +1,7 @@
-/* Copies: those that are to go on by themselves do where the machine has such a copy: of 4, 8 or 16 bytes, side
- * by side, or as many zeros.
- * Requires: vectors. Gives: stores of TIR_ASYNC_COPY that are one instruction; of a kernel without any, no groups. Keeps:
- * what is computed: a copy that is done where it begins has arrived when it is waited for. */
+/* Copies: those that are to be asynchronous are where the machine has such a copy: of 4, 8 or 16 bytes, side by
+ * side, or as many zeros.
+ * Requires: vectors. Gives: stores of TIR_ASYNC_COPY that are one instruction; of a kernel without any, no groups.
+ * Keeps: what is computed: a copy that is done where it begins has arrived when it is waited for. */
 #include "tir/analysis/loads.h"
 #include "tir/lower/lower.h"
 
@@ -59,7 +59,7 @@ static void drop_groups(struct tir *ir, tir_stmt kernel) {
 static void note_at(const struct lowering *low, tir_stmt s) {
   while (s && !(tir_is(low->ir, s, TIR_LOOP) && tir_stmt_at(low->ir, s)->loop_kind != TIR_THREAD_BINDING))
     s = tir_stmt_at(low->ir, s)->parent;
-  if (s) lower_note(low, s, "one all of whose copies go on by themselves: those are of 4, 8 or 16 bytes side by side");
+  if (s) lower_note(low, s, "one all of whose copies are asynchronous: those are of 4, 8 or 16 bytes side by side");
 }
 
 bool lower_copies(struct lowering *low) {

@@ -314,9 +314,9 @@ static bool never_equal(struct tir *ir, tir_expr a, tir_expr b) {
   return tir_is_int(ir, apart) && tir_at(ir, x.b)->imm > 0 && tir_at(ir, apart)->imm % tir_at(ir, x.b)->imm != 0;
 }
 
-/* In the same iterations of all loops around both, the two touch different versions: what neither threads nor loops of
- * their own decide keeps them apart. */
-static bool are_versions(const struct footprint *a, const struct footprint *b, uint32_t rank) {
+/* In the same iterations of all loops around both, the two touch different stage buffers: what neither threads nor
+ * loops of their own decide keeps them apart. */
+static bool are_stage_buffers(const struct footprint *a, const struct footprint *b, uint32_t rank) {
   for (uint32_t d = 0; d < rank; d++) {
     tir_expr x = tir_operands(a->ir, a->use->indices)[d], y = tir_operands(a->ir, b->use->indices)[d];
     if (tir_any_var(a->ir, x, is_own, a) || tir_any_var(a->ir, y, is_own, b)) continue;
@@ -340,7 +340,7 @@ bool lower_are_apart_in_next(struct tir *ir, const struct lower_threads *threads
   next.indices = tir_add_operands(ir, indices, b->count);
   struct footprint fa = {.ir = ir, .threads = threads, .use = a, .around = loop}, fb = fa;
   fb.use = &next;
-  return are_versions(&fa, &fb, a->count);
+  return are_stage_buffers(&fa, &fb, a->count);
 }
 
 bool lower_may_meet(struct tir *ir, const struct lower_threads *threads, const struct lower_use *a,
@@ -350,7 +350,7 @@ bool lower_may_meet(struct tir *ir, const struct lower_threads *threads, const s
   struct footprint fa = {0}, fb = {0};
   bool known =
       find_shape(ir, a->buffer, shape) && prepare(&fa, ir, threads, a, around) && prepare(&fb, ir, threads, b, around);
-  if (known && are_versions(&fa, &fb, a->count)) return false;
+  if (known && are_stage_buffers(&fa, &fb, a->count)) return false;
   for (uint32_t d = 0; known && d < a->count; d++)
     known = tir_type_of(ir, fa.common[d]) == tir_type_of(ir, fb.common[d]) &&
             tir_prove_equal(ir, fa.common[d], fb.common[d]);

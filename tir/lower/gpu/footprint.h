@@ -10,12 +10,13 @@ struct lower_use {
   tir_stmt stmt;
   tir_buffer buffer; /* TIR_NONE: any memory */
   bool writes;
-  bool anywhere;    /* in the buffer: by a pointer */
-  bool elected;     /* by one thread, the same for all of these */
-  bool arrives;     /* a TMA bulk tensor copy: who reads what it brings waits for that by other means */
-  bool awaits;      /* such a copy that waits, by other means, for MMAs that read what it overwrites */
-  bool multiplies;  /* of a warp-group MMA */
-  tir_expr version; /* the stage buffer, where it is anywhere in that: lower_stage_buffer_number. TIR_NONE: not known */
+  bool anywhere;   /* in the buffer: by a pointer */
+  bool elected;    /* by one thread, the same for all of these */
+  bool arrives;    /* a TMA bulk tensor copy: who reads what it brings waits for that by other means */
+  bool awaits;     /* such a copy that waits, by other means, for MMAs that read what it overwrites */
+  bool multiplies; /* of a warp-group MMA */
+  tir_expr
+      stage_buffer; /* the stage buffer, where it is anywhere in that: lower_stage_buffer_number. TIR_NONE: not known */
   uint32_t count, indices; /* in tir.operands */
 };
 

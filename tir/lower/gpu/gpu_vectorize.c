@@ -1,8 +1,8 @@
 /* Vectors: a vectorized loop of a kernel stays one where the machine has each access along it: elements side by side, a
  * power of two of them, no more bytes than its widest, the first at a multiple of that many. Elsewhere its iterations
- * are written out.
+ * are unrolled.
  *
- *   for v in vectorized(4): if 4 * t + v < 468: S[4 * t + v] = A[9 * t + v]     t * 9 is no multiple of 4: written out
+ *   for v in vectorized(4): if 4 * t + v < 468: S[4 * t + v] = A[9 * t + v]     t * 9 is no multiple of 4: unrolled
  *   S[(4 * t + v) // 12, (4 * t + v) % 12]  becomes  S[4 * t // 12, 4 * t % 12 + v], as a fused copy of rows has it
  *
  * Requires: no blocks; kernels. Gives: vectorized loops that become loads and stores of whole vectors, without masks:

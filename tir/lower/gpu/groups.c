@@ -1,14 +1,15 @@
-/* Groups: what warp groups multiply goes on by itself; where it begins and where it is waited for is put here.
+/* Groups: warp-group MMAs are asynchronous; the fence before them, their commit and their wait are put here.
  *
  *   for i: wgmma_mma(c, i, …)    becomes    wgmma_fence(c); wgmma_mma(c, 0, …); wgmma_mma(c, 1, …); wgmma_commit();
  *                                           wgmma_wait(0, c)
  *
- * Requires: kernels; rows of shared memory as they stay; barriers come later, those after the waits. Gives: around statements
- * that stand one after the other and hold products alone, a fence before the first, a commit and a wait after the last. Where
- * a loop's products may go on while the next ones begin (flight.c), the wait leaves the group that was begun last, and all are
- * waited for behind the loop, or with the products that follow where nothing is written before. Loops written out whose variables number fragments, since registers have no index. Keeps: everything else. Refuses products
- * of matrices that no descriptor can describe. The second pass, once there are barriers, makes what threads wrote seen by
- * products: a fence of each thread before each barrier of a kernel that has products. */
+ * Requires: kernels; rows of shared memory as they stay; barriers come later, those after the waits. Gives: around
+ * statements that stand one after the other and hold MMAs alone, a fence before the first, a commit and a wait after
+ * the last. Where a loop's MMAs may go on while the next ones begin (flight.c), the wait leaves the group that was
+ * begun last, and all are waited for behind the loop, or with the MMAs that follow where nothing is written before.
+ * Unrolled loops whose variables number fragments, since registers have no index. Keeps: everything else. Refuses
+ * MMAs of matrices that no descriptor can describe. The second pass, once there are barriers, makes what threads
+ * wrote seen by MMAs: a fence of each thread before each barrier of a kernel that has MMAs. */
 #include "tir/arith/linear.h"
 #include "tir/lower/lower.h"
 
@@ -29,7 +30,8 @@ static bool refuse(const struct lowering *low, tir_stmt s, const char *what) {
   return tir_refuse(low->ir, low->err, MS_LOWER_GROUP, s, "%s", what);
 }
 
-/* The column that an offset names in rows of `stride`, where its row is a multiple of TIR_PANEL_ROWS; TIR_NONE: that is not shown. */
+/* The column that an offset names in rows of `stride`, where its row is a multiple of TIR_PANEL_ROWS; TIR_NONE: that
+ * is not shown. */
 static tir_expr column_of(struct tir *ir, tir_expr offset, int64_t stride) {
   if (!tir_is_index(ir, offset)) return TIR_NONE;
   struct tir_linear l = tir_linear_of(ir, offset);
@@ -61,15 +63,15 @@ static bool check_operand(const struct lowering *low, tir_stmt s, tir_expr point
   tir_buffer buffer = leads ? tir_at(ir, args[DATA])->ref : TIR_NONE;
   tir_expr offset = leads ? args[OFFSET] : TIR_NONE;
   if (!leads || !tir_swizzle_of(ir, buffer, &panels) || !panels.panel)
-    return refuse(low, s, "a product of a warp group reads a matrix that is not in panels of shared memory");
+    return refuse(low, s, "a warp-group MMA reads a matrix that is not in the canonical layout of shared memory");
   int64_t bytes = tir_type_bits(tir_buffer_at(ir, buffer)->type) / 8, panel = panels.panel / bytes;
   if (!tir_is_int(ir, stride) || tir_at(ir, stride)->imm * bytes != panels.row)
-    return refuse(low, s, "a product of a warp group reads rows that are not those of the buffer");
+    return refuse(low, s, "a warp-group MMA reads rows that are not those of the buffer");
   tir_expr column = column_of(ir, offset, panels.row / bytes);
   bool whole = column && is_multiple(ir, column, panel), within = panel % columns == 0;
   if (!whole && !(column && within && is_multiple(ir, column, columns)))
     return refuse(low, s,
-                  "a product of a warp group reads a matrix that begins in the middle of eight rows or of a panel");
+                  "a warp-group MMA reads a matrix that begins in the middle of eight rows or of a swizzled tile");
   return true;
 }
 
@@ -171,16 +173,16 @@ static bool put_around(const struct lowering *low, tir_stmt first, tir_stmt last
   return true;
 }
 
-/* Takes the wish for groups in flight away; one that is not fulfilled is told. */
-static void settle_wish(const struct lowering *low, tir_stmt loop) {
+/* Takes the request for groups in flight away; one that is not fulfilled is told. */
+static void settle_request(const struct lowering *low, tir_stmt loop) {
   struct tir *ir = low->ir;
   tir_symbol key = tir_symbol_of(ir, TIR_PIPELINE_IN_FLIGHT);
-  tir_expr wish = tir_annotation(ir, tir_stmt_at(ir, loop)->annotations, TIR_PIPELINE_IN_FLIGHT);
+  tir_expr request = tir_annotation(ir, tir_stmt_at(ir, loop)->annotations, TIR_PIPELINE_IN_FLIGHT);
   bool left = false;
-  if (!wish) return;
+  if (!request) return;
   for (tir_stmt s = tir_stmt_at(ir, loop)->first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next)
     left |= lower_calls(ir, s, TIR_WGMMA_WAIT) && !tir_is_const(ir, arguments(ir, s)[0], 0);
-  if (!left && !tir_is_const(ir, wish, 0))
+  if (!left && !tir_is_const(ir, request, 0))
     lower_note(low, loop, "one whose products go on into the next iteration: that they may is not proved");
   tir_annotate_span(ir, &tir_stmt_at(ir, loop)->annotations, key, TIR_NONE);
 }
@@ -251,7 +253,7 @@ bool lower_groups(struct lowering *low) {
   }
   if (!walk(low, low->body)) return false;
   for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body))
-    if (tir_is(ir, s, TIR_LOOP)) settle_wish(low, s);
+    if (tir_is(ir, s, TIR_LOOP)) settle_request(low, s);
   for (tir_stmt s = low->body, next; s; s = next) {
     next = tir_next(ir, s, low->body);
     if (lower_calls(ir, s, TIR_WGMMA_WAIT)) join_groups(low->ir, s);
@@ -259,7 +261,7 @@ bool lower_groups(struct lowering *low) {
   return true;
 }
 
-/* Products, or copies of boxes, which do not see what threads write unless those fence. */
+/* Warp-group MMAs, or TMA bulk tensor copies, which do not see what threads write unless those fence. */
 static bool has_other_proxies(const struct tir *ir, tir_stmt top) {
   for (tir_stmt s = top; s; s = tir_next(ir, s, top))
     if (is_product(ir, s) || lower_calls(ir, s, TIR_TENSOR_COPY)) return true;

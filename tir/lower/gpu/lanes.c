@@ -1,11 +1,12 @@
-/* Lanes: what a warp holds of the sums of products of 16 x 8 x 8 is touched by calls, each lane's of its own registers.
+/* Lanes: what a warp holds of the sums of products of 16 x 8 x 8 is touched by calls, each lane's of its own
+ * registers.
  *
  *   for i in 16: for j in 8: S[i, j] = C[16 * r + i, 8 * c + j]       becomes, in each lane t of 32:
  *   for b in 2: for v in 2: S[b * 8 + t / 4, t % 4 * 2 + v] = mma_lane_get(C, …)
  *
- * Requires: blocks. Gives: buffers of scope m16n8k8.* that nothing but calls touches have TIR_MMA8_LANES behind it. Keeps:
- * everything else; a buffer one of whose elements is touched by a thread that is not shown to hold it stays as it was, and
- * has no form in code. Copies out of it that no thread is bound to are shared out among lanes.
+ * Requires: blocks. Gives: buffers of scope m16n8k8.* that nothing but calls touches have TIR_MMA8_LANES behind it.
+ * Keeps: everything else; a buffer one of whose elements is touched by a thread that is not shown to hold it stays
+ * as it was, and has no form in code. Copies out of it that no thread is bound to are shared out among lanes.
  * Source: PTX ISA, "Matrix Fragments for mma.m16n8k8 with .f16 floating point type". */
 #include "tir/lower/lower.h"
 
@@ -75,8 +76,8 @@ static tir_expr in_lane(struct tir *ir, tir_expr e, tir_var var, int64_t lane) {
   return e;
 }
 
-/* The register of element (row, column), the same in all lanes, each of which holds the one that it names; TIR_NONE: it is
- * not shown. Tiles of 16 x 8 follow one another by rows. */
+/* The register of element (row, column), the same in all lanes, each of which holds the one that it names; TIR_NONE:
+ * it is not shown. Tiles of 16 x 8 follow one another by rows. */
 static tir_expr register_of(struct tir *ir, tir_buffer buffer, const tir_expr *at, tir_stmt s) {
   tir_stmt loop = loop_of_lanes(ir, s);
   const struct tir_buffer_node *b = tir_buffer_at(ir, buffer);
@@ -129,7 +130,7 @@ static tir_expr of_lane(struct tir *ir, enum tir_device_call which, tir_type typ
   return tir_call(ir, type, tir_device_symbol(ir, which), args, value ? 3 : 2);
 }
 
-/* Its iterations are written out: registers have constant numbers. */
+/* Its loops are unrolled: registers have constant numbers. */
 static void unroll_around(struct tir *ir, tir_stmt s, tir_stmt until) {
   for (tir_stmt p = tir_stmt_at(ir, s)->parent; p != until; p = tir_stmt_at(ir, p)->parent)
     if (tir_is(ir, p, TIR_LOOP)) tir_stmt_at(ir, p)->loop_kind = TIR_UNROLLED;

@@ -1,12 +1,12 @@
 /* Swizzle: where rows of a shared buffer lie, whose scope ends in TIR_SWIZZLE or in TIR_PANELS.
- * Requires: no blocks; shared allocations as large as they stay. Gives: the scope of such a buffer says how many bytes a row
- * has, and how many there are, from which follows where elements lie. Keeps: everything else: indices count elements as though nothing were
- * exchanged.
+ * Requires: no blocks; shared allocations as large as they stay. Gives: the scope of such a buffer says how many
+ * bytes a row has, and how many there are, from which follows where elements lie. Keeps: everything else: indices
+ * count elements as though nothing were exchanged.
  *
- * Threads that load a column of pieces of 16 bytes, as tensor units have them do, meet in banks where rows are a multiple of
- * 128 bytes or a part of it. Rows of 32 bytes or more, of a power of two, exchange their pieces, each row its own way, which
- * takes no memory; rows of other even numbers of pieces get one more when they are compacted (compact.c); odd numbers of pieces
- * meet in no bank. */
+ * Threads that load a column of pieces of 16 bytes, as tensor units have them do, meet in banks where rows are a
+ * multiple of 128 bytes or a part of it. Rows of 32 bytes or more, of a power of two, exchange their pieces, each
+ * row its own way, which takes no memory; rows of other even numbers of pieces get one more when they are compacted
+ * (compact.c); odd numbers of pieces meet in no bank. */
 #include "tir/lower/lower.h"
 
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static void name_rows(struct tir *ir, tir_buffer buffer) {
   tir_buffer_at(ir, buffer)->scope = symbol;
 }
 
-/* Panels have a multiple of eight rows: the exchange is the same in each. */
+/* The canonical layout has a multiple of eight rows: the exchange is the same in each tile. */
 static void name_panels(struct tir *ir, tir_buffer buffer) {
   const struct tir_buffer_node *n = tir_buffer_at(ir, buffer);
   if (n->rank < 2 || n->strides.count) return;

@@ -1,11 +1,11 @@
-/* Flight: whether products of warp groups may go on while the next iteration's begin.
+/* Flight: whether warp-group MMAs may go on while the next iteration's begin.
  *
  *   for k: copy(S[k % 4]); wgmma_mma(c, S[(k - 2) % 4]); wgmma_commit(); wgmma_wait(1, c)
  *
- * From where they begin to the wait of the next iteration nothing else in the loop may touch their sums, or write
- * what they read. That is so where they read one version of a buffer, and each store to it names another: the
- * remainders are of numbers that differ by what is no multiple of the versions. Threads that are ahead or behind are
- * kept apart by barriers, which know waits as reads (barriers.c). */
+ * From where they begin to the wait of the next iteration nothing else in the loop may touch their accumulators, or
+ * write what they read. That is so where they read one stage buffer, and each store names another: the remainders
+ * are of numbers that differ by what is no multiple of how many there are. Threads that are ahead or behind are kept
+ * apart by barriers, which know waits as reads (barriers.c). */
 #include "tir/analysis/loads.h"
 #include "tir/arith/linear.h"
 #include "tir/lower/lower.h"
@@ -25,7 +25,7 @@ struct flight {
 
 /* ---- What products read ---- */
 
-/* The first dimension of a buffer numbers its versions. Elements of one; 0: it has none. */
+/* The first dimension of a buffer numbers its stage buffers. Elements of one; 0: it has none. */
 static int64_t elements_of(const struct tir *ir, tir_buffer buffer) {
   int64_t product = 1;
   const struct tir_buffer_node *b = tir_buffer_at(ir, buffer);
@@ -37,24 +37,24 @@ static int64_t elements_of(const struct tir *ir, tir_buffer buffer) {
   return b->rank > 1 ? product : 0;
 }
 
-static int64_t versions_of(const struct tir *ir, tir_buffer buffer) {
+static int64_t stage_buffers_of(const struct tir *ir, tir_buffer buffer) {
   return tir_at(ir, ir->operands.at[tir_buffer_at(ir, buffer)->shape])->imm;
 }
 
-tir_expr lower_stage_buffer_number(const struct tir *ir, tir_expr version, tir_buffer buffer) {
-  const struct tir_expr_node *n = tir_at(ir, version);
+tir_expr lower_stage_buffer_number(const struct tir *ir, tir_expr number, tir_buffer buffer) {
+  const struct tir_expr_node *n = tir_at(ir, number);
   if (!elements_of(ir, buffer)) return TIR_NONE;
-  return n->kind == TIR_FLOORMOD && tir_is_const(ir, n->b, versions_of(ir, buffer)) ? n->a : version;
+  return n->kind == TIR_FLOORMOD && tir_is_const(ir, n->b, stage_buffers_of(ir, buffer)) ? n->a : number;
 }
 
 bool lower_are_other_stage_buffers(struct tir *ir, tir_buffer buffer, tir_expr a, tir_expr b) {
   if (!a || !b || tir_type_of(ir, a) != tir_type_of(ir, b)) return false;
   struct tir_linear apart = tir_linear_of(ir, tir_sub(ir, a, b));
-  return !apart.count && apart.constant % versions_of(ir, buffer) != 0;
+  return !apart.count && apart.constant % stage_buffers_of(ir, buffer) != 0;
 }
 
-/* The pointer leads into one version, and `reach` elements on it is still in that. */
-static bool find_version(struct tir *ir, tir_expr pointer, int64_t reach, struct lower_stage_buffer *out) {
+/* The pointer leads into one stage buffer, and `reach` elements on it is still in that. */
+static bool find_stage_buffer(struct tir *ir, tir_expr pointer, int64_t reach, struct lower_stage_buffer *out) {
   const struct tir_expr_node *n = tir_at(ir, pointer);
   if (n->kind != TIR_CALL || n->count != POINTER_ARGUMENTS) return false;
   tir_expr data = tir_operands(ir, n->operands)[DATA], offset = tir_operands(ir, n->operands)[OFFSET];
@@ -65,16 +65,16 @@ static bool find_version(struct tir *ir, tir_expr pointer, int64_t reach, struct
   tir_type type = tir_type_of(ir, offset);
   struct tir_linear l = tir_linear_of(ir, offset);
   int64_t left = (l.constant % elements + elements) % elements;
-  tir_expr version = tir_int(ir, type, (l.constant - left) / elements), rest = tir_int(ir, type, left);
+  tir_expr number = tir_int(ir, type, (l.constant - left) / elements), rest = tir_int(ir, type, left);
   for (uint32_t i = 0; i < l.count; i++) {
     struct tir_term t = tir_terms(ir, l)[i];
     bool whole = t.coefficient % elements == 0;
-    tir_expr *to = whole ? &version : &rest;
+    tir_expr *to = whole ? &number : &rest;
     *to = tir_add(ir, *to, tir_mul(ir, t.atom, tir_int(ir, type, whole ? t.coefficient / elements : t.coefficient)));
   }
   struct tir_bounds b = tir_bounds_of(ir, rest);
   if (b.lo < 0 || b.hi >= elements - reach) return false;
-  *out = (struct lower_stage_buffer){buffer, lower_stage_buffer_number(ir, version, buffer)};
+  *out = (struct lower_stage_buffer){buffer, lower_stage_buffer_number(ir, number, buffer)};
   return true;
 }
 
@@ -88,8 +88,8 @@ bool lower_find_stage_buffers(struct tir *ir, tir_stmt product, struct lower_sta
           stride_b = tir_at(ir, args[B + 1])->imm;
   bool by_rows = !strcmp(tir_text(ir, tir_at(ir, args[LAYOUT])->ref), "row_major");
   int64_t lines = by_rows ? TIR_WGMMA_DEPTH : n, length = by_rows ? n : TIR_WGMMA_DEPTH;
-  return find_version(ir, a, (TIR_WGMMA_ROWS - 1) * stride_a + TIR_WGMMA_DEPTH - 1, &out[0]) &&
-         find_version(ir, b, (lines - 1) * stride_b + length - 1, &out[1]);
+  return find_stage_buffer(ir, a, (TIR_WGMMA_ROWS - 1) * stride_a + TIR_WGMMA_DEPTH - 1, &out[0]) &&
+         find_stage_buffer(ir, b, (lines - 1) * stride_b + length - 1, &out[1]);
 }
 
 bool lower_find_copied_stage_buffer(struct tir *ir, tir_stmt copy, struct lower_stage_buffer *out) {
@@ -97,7 +97,7 @@ bool lower_find_copied_stage_buffer(struct tir *ir, tir_stmt copy, struct lower_
   int64_t rows = 1;
   if (!tir_box_of(ir, tir_as(ir, copy, TIR_EVALUATE)->evaluate.value, &b)) return false;
   for (uint32_t d = 0; d + 1 < b.rank; d++) rows *= b.box[d];
-  return find_version(ir, b.to, (rows - 1) * b.stride + b.box[b.rank - 1] - 1, out);
+  return find_stage_buffer(ir, b.to, (rows - 1) * b.stride + b.box[b.rank - 1] - 1, out);
 }
 
 static bool add_reads(struct flight *f, tir_stmt product) {
@@ -137,9 +137,9 @@ static bool find_pointer(void *data, tir_expr e) {
   return !s->found;
 }
 
-/* What is written there, of the version of this number, is none of what the products of one iteration read, who are in
- * flight until those of the next have begun. `after`: it stands behind them, so that it is theirs; else it is the next
- * iteration's. */
+/* What is written there, of the stage buffer of this number, is none of what the products of one iteration read, who
+ * are in flight until those of the next have begun. `after`: it stands behind them, so that it is theirs; else it is
+ * the next iteration's. */
 static bool is_apart(const struct flight *f, tir_buffer buffer, tir_expr number, bool after) {
   struct tir *ir = f->ir;
   struct tir_stmt_node loop = *tir_stmt_at(ir, f->loop);
@@ -170,16 +170,16 @@ static bool is_store_apart(const struct flight *f, tir_stmt store, bool after) {
   return is_apart(f, n.store.buffer, number, after);
 }
 
-/* Copies of boxes, and barriers that wait for them. */
-static bool is_of_boxes(const struct tir *ir, tir_stmt s) { return lower_has_effect(ir, s, TIR_DOES_PHASE); }
+/* TMA bulk tensor copies, and mbarriers that wait for them. */
+static bool is_of_tma_copies(const struct tir *ir, tir_stmt s) { return lower_has_effect(ir, s, TIR_DOES_PHASE); }
 
-/* The version that may be overwritten where threads arrive at this barrier: those of versions come after as many others
+/* The stage buffer that may be overwritten where threads arrive at this mbarrier: those come after as many others
  * (mbarrier.c). TIR_NONE: it is not known. */
 static tir_expr freed_by(struct tir *ir, tir_stmt arrive) {
   tir_expr pointer = tir_operands(ir, tir_at(ir, tir_as(ir, arrive, TIR_EVALUATE)->evaluate.value)->operands)[0];
   tir_buffer phases = tir_pointed(ir, pointer);
   tir_expr offset = tir_operands(ir, tir_at(ir, pointer)->operands)[OFFSET];
-  int64_t ring = tir_ring_of_mbarriers(versions_of(ir, phases));
+  int64_t ring = tir_ring_of_mbarriers(stage_buffers_of(ir, phases));
   struct tir_linear l = tir_linear_of(ir, offset);
   tir_type type = tir_type_of(ir, offset);
   if (!l.count) return tir_int(ir, type, l.constant - ring);
@@ -198,7 +198,7 @@ static bool is_arrival_apart(const struct flight *f, tir_stmt arrive) {
   return apart;
 }
 
-static bool is_box_apart(const struct flight *f, tir_stmt s, bool after) {
+static bool is_tma_copy_apart(const struct flight *f, tir_stmt s, bool after) {
   struct lower_stage_buffer of;
   if (lower_calls(f->ir, s, TIR_MBARRIER_ARRIVE)) return after && is_arrival_apart(f, s);
   if (!lower_calls(f->ir, s, TIR_TENSOR_COPY)) return true;
@@ -211,9 +211,9 @@ static bool leaves_alone(const struct flight *f, tir_stmt top, bool after) {
     struct search search = {f, false};
     tir_expr all[4];
     int kind = tir_stmt_at(ir, s)->kind;
-    if (kind == TIR_ALLOC || kind == TIR_DECLARE) return false; /* memory that begins anew in each iteration */
-    if (is_of_boxes(ir, s)) {
-      if (!is_box_apart(f, s, after)) return false;
+    if (kind == TIR_ALLOC || kind == TIR_DECLARE) return false; /* memory that begins again in each iteration */
+    if (is_of_tma_copies(ir, s)) {
+      if (!is_tma_copy_apart(f, s, after)) return false;
       continue;
     }
     uint32_t count = tir_stmt_exprs(ir, s, all);

@@ -1,16 +1,16 @@
-/* Feed: copies of boxes of tensors in a software pipeline (pipeline.c), which one thread begins, and barriers in
+/* Mbarriers: TMA bulk tensor copies in a software pipeline (pipeline.c), which one thread issues, and mbarriers in
  * shared memory that keep who copies and who multiplies apart.
  *
- *   for k: S[k % 3] = A[k]; C += S[(k - 1) % 3]    becomes, with two barriers a version, 0 to 2 and 3 to 5:
+ *   for k: S[k % 3] = A[k]; C += S[(k - 1) % 3]    becomes, with two mbarriers a stage buffer, 0 to 2 and 3 to 5:
  *
  *   for k: if first thread: mbarrier_wait(3 + k % 3, …); mbarrier_expect(k % 3, …); tensor_copy(S[k % 3], …)
  *          mbarrier_wait((k - 1) % 3, …); C += S[(k - 1) % 3]; if first of a warp: mbarrier_arrive(3 + (k - 1) % 3)
  *
- * Those of iteration k have number k modulo the versions, and their phases end for the k / versions'th time: that
- * decides the parity that who needs the boxes waits for, and, one time later, who overwrites them; the phase before
- * the first has ended. What products in flight read may be overwritten one iteration later (groups.c puts waits
- * between products and what follows). Each warp arrives, since it waits for its own products. Where others than one
- * statement of products read what boxes bring, or anything else that they do not bring is read besides, threads meet
+ * Those of iteration k have number k modulo the stage buffers, and their phases end for the k / stage buffers'th
+ * time: that decides the parity that consumers wait for, and, one time later, the producer; the phase before the
+ * first has ended. What products in flight read may be overwritten one iteration later (groups.c puts waits between
+ * products and what follows). Each warp arrives, since it waits for its own products. Where others than one
+ * statement of warp-group MMAs read what the copies bring, or anything else is read besides, threads synchronize
  * instead (barriers.c). Source: PTX ISA, "mbarrier"; CUTLASS, "sm90_pipeline.hpp". */
 #include "pipeline.h"
 #include "tir/lower/gpu/footprint.h"
@@ -29,10 +29,10 @@ void pipeline_find_tma_copies(struct pipeline *p) {
     found = found && lower_find_tma_copy(low->ir, p->loop, part->stmt, &part->copy, &why);
     if (found && (!p->own[part->copy.to] || !pipeline_is_for_others(p, i, part->copy.to)))
       found = false, why = "another statement writes what it fills";
-    if (found && stage >= 0 && planned->stage != stage) found = false, why = "another stage copies boxes";
+    if (found && stage >= 0 && planned->stage != stage) found = false, why = "another stage has such copies";
     if (!found) {
       char note[200];
-      snprintf(note, sizeof note, "one whose statement %u copies a box: %s", i, why);
+      snprintf(note, sizeof note, "one whose statement %u is a TMA bulk tensor copy: %s", i, why);
       lower_note(low, p->loop, note);
       continue;
     }
@@ -58,7 +58,7 @@ static int64_t threads_of(const struct pipeline *p) {
 
 /* ---- What may be overwritten ---- */
 
-/* One statement reads what boxes bring, by products of warp groups, and nothing besides that threads share; NULL: so
+/* One statement reads what TMA brings, by warp-group MMAs, and nothing besides that threads share; NULL: so
  * it is. */
 static const char *why_not_freed(struct pipeline *p) {
   const struct tir *ir = p->low->ir;
@@ -66,14 +66,14 @@ static const char *why_not_freed(struct pipeline *p) {
   for (uint32_t i = 0; i < p->plan.count; i++) {
     const struct part *part = &p->parts[i];
     if (part->bulk && pipeline_buffers_for(p, part->copy.to) != p->plan.ring)
-      return "they have more versions than others";
+      return "they are more for one buffer than for another";
     if (!pipeline_needs_tma_copies(p, i)) continue;
-    if (readers++ || !p->plan.statements[i].multiplies) return "others than products of one statement read them";
+    if (readers++ || !p->plan.statements[i].multiplies) return "others than MMAs of one statement read them";
     for (tir_buffer b = 1; b < ir->buffers.count; b++) {
       if (!(uses_of(p, i, b) & PIPELINE_READS) || tir_buffer_memory(ir, b) != TIR_BLOCK_MEMORY) continue;
       bool brought = false;
       for (uint32_t k = 0; k < p->plan.count; k++) brought |= (uses_of(p, k, b) & PIPELINE_TMA_COPIES) != 0;
-      if (!brought) return "products read what threads copy besides";
+      if (!brought) return "MMAs read what threads copy besides";
     }
   }
   return threads_of(p) % TIR_GROUP ? "the block is not of whole warp groups" : NULL;
@@ -139,7 +139,7 @@ static void settle(struct tir *ir, tir_stmt stage, tir_expr condition) {
 
 /* ---- Around copies and products ---- */
 
-/* All statements that may copy boxes do. */
+/* All statements that may be TMA bulk tensor copies are. */
 static bool all_asked(const struct pipeline *p) {
   bool all = true;
   for (uint32_t i = 0; i < p->plan.count; i++) all &= !p->plan.statements[i].async || p->parts[i].bulk;
@@ -150,14 +150,14 @@ void pipeline_find_ring(struct pipeline *p) {
   if (!p->arrivals) return;
   p->plan.ring = 1;
   for (uint32_t i = 0; i < p->plan.count; i++) {
-    uint32_t versions = p->parts[i].bulk ? pipeline_buffers_for(p, p->parts[i].copy.to) : 0;
-    if (versions > p->plan.ring) p->plan.ring = versions;
+    uint32_t needed = p->parts[i].bulk ? pipeline_buffers_for(p, p->parts[i].copy.to) : 0;
+    if (needed > p->plan.ring) p->plan.ring = needed;
   }
   const char *why = why_not_freed(p);
   p->plan.frees = !why;
-  if (why && all_asked(p)) { /* else what copies no box is noted */
+  if (why && all_asked(p)) { /* else what is no such copy is noted */
     char note[200];
-    snprintf(note, sizeof note, "one whose boxes are freed by barriers of their own: %s", why);
+    snprintf(note, sizeof note, "one whose stage buffers are freed by mbarriers: %s", why);
     lower_note(p->low, p->loop, note);
   }
 }

@@ -61,7 +61,7 @@ static bool comes_first(const struct tir_pipeline_statement *first, const struct
   return first->stage < then->stage || (first->stage == then->stage && first->order < then->order);
 }
 
-/* Of what has one version, `then` of an iteration also comes before `first` of the next one. */
+/* Of what has one stage buffer, `then` of an iteration also comes before `first` of the next one. */
 static bool ends_first(const struct tir_pipeline_statement *first, const struct tir_pipeline_statement *then) {
   return then->stage < first->stage + 1 || (then->stage == first->stage + 1 && then->order < first->order);
 }
@@ -134,26 +134,26 @@ bool has_register_buffers(const struct pipeline *p) {
 
 /* ---- Naming them ---- */
 
-static tir_expr version_of(struct pipeline *p, tir_buffer buffer) {
+static tir_expr stage_buffer_of(struct pipeline *p, tir_buffer buffer) {
   struct tir *ir = p->low->ir;
   tir_expr iteration = pipeline_number(p, tir_sub(ir, tir_var_expr(ir, p->var), p->min));
   return tir_floormod(ir, iteration, tir_int(ir, tir_type_of(ir, iteration), p->stage_buffers[buffer]));
 }
 
-static bool has_versions(const struct pipeline *p, tir_buffer buffer) {
+static bool has_stage_buffers(const struct pipeline *p, tir_buffer buffer) {
   return buffer < p->buffers && p->stage_buffers[buffer] > 1;
 }
 
-static bool add_version(struct tir *ir, void *data, struct access *a) {
+static bool add_stage_buffer(struct tir *ir, void *data, struct access *a) {
   struct pipeline *p = data;
   assert(ir == p->low->ir);
-  if (!has_versions(p, a->buffer)) return false;
+  if (!has_stage_buffers(p, a->buffer)) return false;
   memmove(a->indices + 1, a->indices, a->count++ * sizeof *a->indices);
-  a->indices[0] = version_of(p, a->buffer);
+  a->indices[0] = stage_buffer_of(p, a->buffer);
   return true;
 }
 
-/* Elements of one version: what shapes of the loop's own are is constant. 0: it is not. */
+/* Elements of one stage buffer: what shapes of the loop's own are is constant. 0: it is not. */
 static int64_t elements_of(const struct tir *ir, tir_buffer buffer) {
   int64_t product = 1;
   for (uint32_t d = 0; d < tir_buffer_at(ir, buffer)->rank; d++) {
@@ -178,7 +178,7 @@ static tir_expr moved(struct pipeline *p, tir_buffer buffer, tir_expr at, int64_
   struct tir *ir = p->low->ir;
   tir_type type = tir_type_of(ir, at);
   tir_expr step = tir_int(ir, type, elements_of(ir, buffer) / unit);
-  return tir_add(ir, at, tir_mul(ir, tir_cast(ir, type, version_of(p, buffer)), step));
+  return tir_add(ir, at, tir_mul(ir, tir_cast(ir, type, stage_buffer_of(p, buffer)), step));
 }
 
 static tir_expr move_pointer(struct tir *ir, void *data, tir_expr before, tir_expr made) {
@@ -190,19 +190,19 @@ static tir_expr move_pointer(struct tir *ir, void *data, tir_expr before, tir_ex
   memcpy(args, tir_operands(ir, n.operands), n.count * sizeof *args);
   if (is_pointer(ir, &n)) {
     tir_buffer buffer = tir_at(ir, args[POINTER_DATA])->ref;
-    if (has_versions(p, buffer)) args[POINTER_OFFSET] = moved(p, buffer, args[POINTER_OFFSET], 1);
+    if (has_stage_buffers(p, buffer)) args[POINTER_OFFSET] = moved(p, buffer, args[POINTER_OFFSET], 1);
   }
   enum tir_device_call which = numbering(ir, made);
   uint32_t fragment, number;
   for (uint32_t i = 0; which != TIR_DEVICE_CALLS && tir_fragment_operand(which, i, &fragment, &number); i++) {
     const struct tir_expr_node *data = tir_at(ir, args[fragment]);
-    if (data->kind == TIR_DATA && has_versions(p, data->ref))
+    if (data->kind == TIR_DATA && has_stage_buffers(p, data->ref))
       args[number] = moved(p, data->ref, args[number], tir_device_calls[which].counts);
   }
   return tir_call(ir, n.type, n.ref, args, n.count);
 }
 
-/* Pointers that stand elsewhere lead to the first version only. */
+/* Pointers that stand elsewhere lead to the first stage buffer only. */
 struct pointing {
   const struct pipeline *p;
   tir_buffer lost;
@@ -212,7 +212,7 @@ static bool find_lost(void *data, tir_expr e) {
   struct pointing *s = data;
   const struct tir *ir = s->p->low->ir;
   const struct tir_expr_node *n = tir_at(ir, e);
-  if (n->kind == TIR_DATA && has_versions(s->p, n->ref)) s->lost = n->ref;
+  if (n->kind == TIR_DATA && has_stage_buffers(s->p, n->ref)) s->lost = n->ref;
   if (is_pointer(ir, n)) return false;
   if (numbering(ir, e) == TIR_DEVICE_CALLS) return true;
   for (uint32_t k = 0; k < n->count; k++)
@@ -230,12 +230,12 @@ static bool check_pointers(struct pipeline *p) {
     for (uint32_t i = 0; i < count; i++) tir_walk_expr(ir, all[i], find_lost, &search);
   }
   return !search.lost || tir_refuse(ir, p->low->err, MS_LOWER_PIPELINE, p->loop,
-                                    "%s needs several versions, and a call has a pointer to it that names none",
+                                    "%s needs several stage buffers, and a call has a pointer to it that names none",
                                     tir_buffer_name(ir, search.lost));
 }
 
-/* Room for the versions: in a dimension of their own; where calls alone touch the buffer, which know it as rows, in
- * that of rows. */
+/* Room for the stage buffers: in a dimension of their own; where calls alone touch the buffer, which know it as
+ * rows, in that of rows. */
 static void widen(struct pipeline *p, tir_buffer buffer) {
   struct tir *ir = p->low->ir;
   struct tir_buffer_node n = *tir_buffer_at(ir, buffer);
@@ -259,12 +259,13 @@ bool pipeline_multi_buffer(struct pipeline *p) {
     const struct tir_buffer_node *n = tir_buffer_at(ir, b);
     if (p->stage_buffers[b] > 1 && (n->strides.count || n->rank + 1 > TIR_MOST_RANK || !elements_of(ir, b)))
       return tir_refuse(ir, p->low->err, MS_LOWER_PIPELINE, p->loop,
-                        "%s needs several versions, and is not compact and of constant size", tir_buffer_name(ir, b));
+                        "%s needs several stage buffers, and is not compact and of constant size",
+                        tir_buffer_name(ir, b));
   }
   if (!check_pointers(p)) return false;
   lower_map(ir, p->loop, TIR_HAS_CALL, move_pointer, p);
-  lower_rewrite(ir, p->loop, add_version, p);
+  lower_rewrite(ir, p->loop, add_stage_buffer, p);
   for (tir_buffer b = 1; b < ir->buffers.count; b++)
-    if (has_versions(p, b)) widen(p, b);
+    if (has_stage_buffers(p, b)) widen(p, b);
   return true;
 }

@@ -4,13 +4,13 @@
  *
  *   for bx(256): { producer: for k: copy S[k % 3] }; C = 0; for k: C += S[k % 3]; store C     becomes, of 132 blocks,
  *
- *   for bx(132): { producer: for turn(1 + (255 - bx) / 132): for k(9): copy S[(turn * 9 + k) % 3], of tile turn * 132 + bx }
+ *   for bx(132): { producer: for turn(1 + (255 - bx) / 132): for k(9): copy S[(turn * 9 + k) % 3], of that tile }
  *                for turn(1 + (255 - bx) / 132): C = 0; for k(9): C += S[(turn * 9 + k) % 3]; store C
  *
  * A software pipeline that has a producer asks for it, by the number of blocks. Iterations are numbered on from tile
- * to tile, so that versions and parities of barriers go on as well; behind a tile's last products what they have
- * read may be overwritten (mbarrier.c). All else that a kernel does is done again for each tile, and what its
- * threads share besides lives at no time beside the versions (shared_memory.c), and is kept apart from the next
+ * to tile, so that stage buffers and parities of barriers go on as well; behind a tile's last products what they
+ * have read may be overwritten (mbarrier.c). All else that a kernel does is done again for each tile, and what its
+ * threads share besides lives at no time beside the stage buffers (shared_memory.c), and is kept apart from the next
  * tile's by barriers (barriers.c). The number of turns is the same for all threads of a block, and needs not be that
  * of other blocks. Source: Shah et al., "FlashAttention-3", NeurIPS 2024, section 3.1; CUTLASS, "Efficient GEMM in
  * CUDA", persistent kernels. */
@@ -39,11 +39,11 @@ static int64_t find_tiles(struct pipeline *p) {
 
 /* NULL: as many blocks can do all tiles. */
 static const char *why_not_persistent(struct pipeline *p, int64_t blocks, int64_t tiles) {
-  if (!p->plan.producer) return "no warp group more copies";
+  if (!p->plan.producer) return "no producer warp group copies";
   if (!tir_is_int(p->low->ir, p->extent)) return "its iterations are no constant number";
   if (tiles < 0) return "the number of tiles is no constant";
   if (tiles <= blocks) return "there are no more tiles than that";
-  return has_barriers(p->low->ir, pipeline_kernel(p)) ? "another loop of the kernel has barriers for boxes" : NULL;
+  return has_barriers(p->low->ir, pipeline_kernel(p)) ? "another loop of the kernel has mbarriers" : NULL;
 }
 
 /* How many tiles the block does: its own, and each that is a multiple of all blocks after it. */

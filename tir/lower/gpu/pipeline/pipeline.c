@@ -8,17 +8,17 @@
  * Gives: no such loop or attribute. Keeps: everything else. In step t the statement of stage s does iteration t - s,
  * in the places that the order names: steps before the deepest stage is reached stand before the loop, those after
  * the last iteration behind it. An extent that is no constant guards them. What the loop allocates has as many
- * versions as iterations are under way; iteration k has number k modulo that (multi_buffer.c). Memory from outside
+ * stage buffers as iterations are under way; iteration k has number k modulo that (multi_buffer.c). Memory from outside
  * of the loop has one, so its uses keep their order, or the pipeline is refused.
  *
  * A loop of one iteration, if it is no statement of another pipeline, is done as it stands.
  *
- * In an asynchronous stage, copies from the device's memory to shared memory go on by themselves. Each run of such
+ * In an asynchronous stage, copies from the device's memory to shared memory are such. Each run of such
  * statements ends its group, in every step, whether or not something was copied in it: so it is known how many
  * groups may be on their way when an earlier step's must have arrived. What needs those waits for them as its step
  * begins: threads then meet but once a step.
  *
- * Statements that copy boxes of tensors are done by one thread instead, where the annotation asks for it
+ * TMA bulk tensor copies are issued by one thread instead, where the annotation requests it
  * (mbarrier.c). Source: Lam, "Software Pipelining", PLDI 1988; PTX ISA, "cp.async". */
 #include "pipeline.h"
 #include "tir/lower/gpu/footprint.h"
@@ -126,7 +126,7 @@ static bool read_plan(struct pipeline *p) {
   return true;
 }
 
-/* ---- Copies that go on by themselves ---- */
+/* ---- Asynchronous copies ---- */
 
 /* A load from the device's memory, or zero where there is nothing to load. */
 static bool is_copied(const struct tir *ir, tir_expr value) {
@@ -263,8 +263,8 @@ static void do_step(struct pipeline *p, tir_expr t, bool whole, bool more, tir_s
   }
 }
 
-/* The steps in which every stage has an iteration. What its versions are in registers is indexed by constants. Where
- * a warp group more copies, what is left runs all iterations, each in its own step. */
+/* The steps in which every stage has an iteration. What its stage buffers are in registers is indexed by constants.
+ * Where a producer warp group copies, what is left runs all iterations, each in its own step. */
 static tir_stmt main_loop(struct pipeline *p) {
   struct tir *ir = p->low->ir;
   struct tir_stmt_node n = *tir_stmt_at(ir, p->loop);
@@ -287,7 +287,7 @@ static tir_stmt main_loop(struct pipeline *p) {
   return loop;
 }
 
-/* Boxes are copied in steps behind the last iteration's first, too. */
+/* TMA copies in steps behind the last iteration's first, too. */
 static bool copies_late(const struct pipeline *p) {
   bool late = false;
   for (uint32_t i = 0; i < p->plan.count; i++) late |= p->parts[i].bulk && p->plan.statements[i].stage > 0;

@@ -1,9 +1,9 @@
-/* Producer: one warp group more than a kernel's threads copies boxes of tensors for the others, which only multiply.
+/* Producer: a warp group beside a kernel's threads issues TMA bulk tensor copies for the others, which only multiply.
  *
  *   for k: first thread copies S[k % 3]; C += S[(k - 2) % 3]       becomes
  *
  *   if t < 256: for k: C += S[k % 3]; …      the consumers: all that the kernel does
- *   else if t == 256: for k: copy S[k % 3]   the producer runs ahead by as many iterations as there are versions
+ *   else if t == 256: for k: copy S[k % 3]   the producer runs ahead by as many iterations as there are stage buffers
  *
  * A software pipeline asks for it. It is done in two steps. First, with the pipeline, what copies comes to stand at
  * the kernel's start in an attribute of its own, by which passes know that other threads do it than those of the
@@ -34,7 +34,7 @@ struct shape {
   int64_t before, threads, is, grown; /* threads between neighbours on it; of the block; its extent, then and now */
 };
 
-/* False: a warp group more is no whole number of neighbours. */
+/* False: a warp group is no whole number of neighbours. */
 static bool find_shape(const struct lower_threads *t, struct shape *out) {
   *out = (struct shape){.axis = 2, .before = 1, .threads = t->extent[0] * t->extent[1] * t->extent[2]};
   while (out->axis && t->extent[out->axis] == 1) out->axis--;
@@ -60,11 +60,11 @@ static const char *why_no_producer(struct pipeline *p) {
   struct lower_threads threads = lower_threads_of(ir, pipeline_kernel(p), &inside);
   struct shape shape;
   int64_t most = p->low->options && p->low->options->block_threads ? p->low->options->block_threads : TIR_BLOCK_THREADS;
-  if (!p->arrivals) return "no statement copies a box";
-  if (!p->plan.frees) return "boxes are not freed by barriers of their own";
-  if (p->arrivals + 1 != p->plan.count) return "it does more than copy boxes and multiply";
+  if (!p->arrivals) return "no statement is a TMA bulk tensor copy";
+  if (!p->plan.frees) return "stage buffers are not freed by mbarriers";
+  if (p->arrivals + 1 != p->plan.count) return "it does more than such copies and MMAs";
   if (find_producer(ir, inside)) return "another loop of the kernel has one";
-  if (!find_shape(&threads, &shape)) return "a warp group more does not fill an axis of the block's threads";
+  if (!find_shape(&threads, &shape)) return "a warp group does not fill an axis of the block's threads";
   if (shape.threads + TIR_GROUP > most) return "the block would have too many threads";
   tir_walk_expr(ir, p->min, find_let, p), tir_walk_expr(ir, p->extent, find_let, p);
   for (uint32_t i = 0; i < p->plan.count; i++)
@@ -78,7 +78,7 @@ void pipeline_find_producer(struct pipeline *p) {
   if (!why) return;
   p->plan.producer = false;
   char note[200];
-  snprintf(note, sizeof note, "one for which a warp group more copies: %s", why);
+  snprintf(note, sizeof note, "one with a producer warp group: %s", why);
   lower_note(p->low, p->loop, note);
 }
 

@@ -1,14 +1,14 @@
-/* Boxes: copies of a part of a tensor that threads share out among them, and which one instruction can do instead.
+/* TMA copies: copies of a part of a tensor that threads share out among them, and which one instruction can do instead.
  *
  *   for i: for v: S[(i * 128 + t) // 8, t % 8 * 8 + v] = A[(i * 128 + t) // 8 + 64 * bx, k * 64 + t % 8 * 8 + v]
  *
- * becomes one call a panel: tensor_copy(S, …, A, …, coordinates 64 * bx and k * 64).
+ * becomes one call a swizzled tile: tensor_copy(S, …, A, …, coordinates 64 * bx and k * 64).
  *
  * A statement of a software pipeline is that where each index of what it loads is that of what it stores and a
  * coordinate, which is the same for all threads; where threads and iterations, all of them run through, store each
  * element of the buffer; and where what it does not load, but sets to zero, lies outside of the tensor. The
- * instruction asks for an innermost dimension whose elements lie side by side, rows at multiples of 16 bytes, boxes
- * of at most 256 elements a dimension, and panels. Source: PTX ISA, "Tensors"; CUDA Driver API,
+ * instruction asks for an innermost dimension whose elements lie side by side, rows at multiples of 16 bytes, a box
+ * of at most 256 elements a dimension, and a canonical layout. Source: PTX ISA, "Tensors"; CUDA Driver API,
  * "cuTensorMapEncodeTiled". */
 #include "tir/analysis/loads.h"
 #include "tir/arith/linear.h"
@@ -21,7 +21,7 @@
 enum { MOST_VARS = 16, MOST_CONDITIONS = 16, POINTER_ARGUMENTS = 5 };
 static const int64_t MOST_POINTS = 1 << 17;
 
-/* What is known of a copy while it is looked at. */
+/* A copy while it is looked at. */
 struct copy {
   struct tir *ir;
   tir_stmt loop, store; /* the pipelined loop */
@@ -147,11 +147,12 @@ static bool is_stored(const struct copy *c, tir_buffer buffer) {
   return false;
 }
 
-/* The tensor, and the box as all panels have it. */
+/* The tensor, and the box as the whole buffer has it. */
 static bool find_shapes(struct copy *c, struct lower_tma_copy *out) {
   struct tir *ir = c->ir;
   int64_t shape[TIR_MOST_RANK], bytes = tir_type_bits(tir_buffer_at(ir, c->to)->type) / 8, rows = 1;
-  if (!tir_requests_rows(ir, c->to, TIR_ROWS_CANONICAL)) return refuse(c, "it fills no panels of shared memory");
+  if (!tir_requests_rows(ir, c->to, TIR_ROWS_CANONICAL))
+    return refuse(c, "it fills no canonical layout of shared memory");
   if (tir_buffer_at(ir, c->from)->type != tir_buffer_at(ir, c->to)->type || bytes < 1 || bytes > 8)
     return refuse(c, "the types of what it loads and stores differ");
   if (c->from_rank < 2 || c->from_rank > TIR_BOX_MOST_RANK || c->to_rank < 2)
@@ -170,7 +171,7 @@ static bool find_shapes(struct copy *c, struct lower_tma_copy *out) {
   for (uint32_t d = 0; d + c->from_rank < c->to_rank; d++)
     if (shape[d] != 1) return refuse(c, "what it fills has more dimensions than what it loads");
   int64_t row = out->box[c->from_rank - 1] * bytes;
-  if (!tir_panel_of(row) || rows % TIR_PANEL_ROWS) return refuse(c, "its rows are not a number of panels");
+  if (!tir_panel_of(row) || rows % TIR_PANEL_ROWS) return refuse(c, "its rows are not a number of swizzled tiles");
   out->to = c->to, out->from = c->from, out->rank = c->from_rank, out->bytes = rows * row;
   return true;
 }
