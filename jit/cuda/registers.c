@@ -543,14 +543,14 @@ static void foresee(struct walk *w, int most, struct jit_resources *k) {
 void registers_foresee(const struct tir *ir, tir_loop kernel, int most, struct jit_resources *k) {
   assert(tir_is(ir, kernel, TIR_LOOP) && most > 0);
   struct walk w = {.ir = ir, .kernel = kernel, .loop = kernel};
-  w.written_out = calloc(ir->stmts.count, sizeof *w.written_out);
+  w.unrolled = calloc(ir->stmts.count, sizeof *w.unrolled);
   w.order = calloc(ir->stmts.count, sizeof *w.order);
   w.copies = calloc(ir->vars.count, sizeof *w.copies);
   w.value_of = calloc(ir->vars.count, sizeof *w.value_of);
   w.own_of = calloc(ir->buffers.count, sizeof *w.own_of);
   w.loaded = calloc(ir->buffers.count, sizeof *w.loaded);
   w.seen = calloc(ir->exprs.count, sizeof *w.seen);
-  if (!w.written_out || !w.order || !w.copies || !w.value_of || !w.own_of || !w.loaded || !w.seen) abort();
+  if (!w.unrolled || !w.order || !w.copies || !w.value_of || !w.own_of || !w.loaded || !w.seen) abort();
   for (tir_stmt s = kernel; s; s = tir_next(ir, s, kernel))
     if (tir_is(ir, s, TIR_ALLOC)) note_own(&w, s);
   weigh(&w, kernel);
@@ -559,7 +559,7 @@ void registers_foresee(const struct tir *ir, tir_loop kernel, int most, struct j
   count_list(&w, kernel);
   share_copies(&w, 0, 1);
   foresee(&w, most, k);
-  void *const all[] = {w.written_out, w.order, w.copies,  w.value_of, w.own_of, w.loaded,
-                       w.seen,        w.own,   w.regions, w.keys,     w.live};
+  void *const all[] = {w.unrolled, w.order, w.copies,  w.value_of, w.own_of, w.loaded,
+                       w.seen,     w.own,   w.regions, w.keys,     w.live};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 }

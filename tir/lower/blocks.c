@@ -21,6 +21,7 @@ static bool to_source(struct tir *ir, void *data, struct access *a) {
   while (a->buffer < m->count && m->to[a->buffer]) {
     tir_buffer source = m->to[a->buffer];
     uint32_t rank = tir_buffer_at(ir, source)->rank, dropped = rank - a->count;
+    assert(source != a->buffer && rank >= a->count && rank <= TIR_MOST_RANK);
     tir_expr indices[TIR_MOST_RANK];
     for (uint32_t i = 0; i < rank; i++) {
       tir_expr min = tir_subst(ir, ir->operands.at[m->region[a->buffer] + 2 * i]);
@@ -55,6 +56,7 @@ static void define(struct tir *ir, tir_expr name, tir_expr value) {
 static void define_match(struct tir *ir, const struct tir_match *match) {
   tir_buffer source = match->source.buffer;
   uint32_t rank = tir_buffer_at(ir, source)->rank, own = tir_buffer_at(ir, match->buffer)->rank;
+  assert(rank >= own);
   struct tir_span strides = tir_buffer_at(ir, match->buffer)->strides;
   for (uint32_t i = 0; i < strides.count; i++)
     define(ir, ir->operands.at[strides.first + i], stride_of(ir, source, rank - own + i));
@@ -81,6 +83,7 @@ static tir_expr at_first_reduction(struct tir *ir, tir_block block) {
 }
 
 static void wrap_in_if(struct tir *ir, tir_stmt s, tir_expr condition) {
+  assert(condition && tir_type_lanes(tir_type_of(ir, condition)) == 1);
   tir_stmt test = tir_new_stmt(ir, TIR_IF);
   tir_stmt_at(ir, test)->test.condition = condition;
   tir_wrap(ir, s, test);
@@ -88,6 +91,7 @@ static void wrap_in_if(struct tir *ir, tir_stmt s, tir_expr condition) {
 
 /* What it leaves behind holds its iteration variables, which are substituted as the walk comes to it. */
 static void open_block(struct tir *ir, tir_block block) {
+  assert(!tir_block_at(ir, block)->allocs.count && "place.c has moved them");
   tir_expr predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
   if (tir_stmt_at(ir, block)->first[TIR_INIT]) {
     tir_expr condition = at_first_reduction(ir, block);

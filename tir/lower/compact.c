@@ -49,6 +49,7 @@ static tir_expr within(struct tir *ir, tir_stmt s, tir_expr e, const struct tir_
 
 /* Statement s touches a box of the buffer, from first to last. */
 static void widen(struct compaction *c, tir_stmt s, const tir_expr *first, const tir_expr *last, uint32_t rank) {
+  assert(rank == tir_buffer_at(c->ir, c->buffer)->rank && rank <= TIR_MOST_RANK);
   struct tir *ir = c->ir;
   tir_var vars[MOST_LOOPS + TIR_MOST_GUARDS];
   struct tir_guards guards = tir_find_guards(ir, s);
@@ -138,6 +139,7 @@ static void pad_rows(struct compaction *c, tir_block block, tir_expr *shape, uin
 static void compact_one(struct lowering *low, tir_stmt alloc) {
   struct tir *ir = low->ir;
   struct compaction c = {ir, tir_stmt_at(ir, alloc)->alloc.buffer, alloc, {{0}}};
+  assert(tir_is(ir, alloc, TIR_ALLOC) && tir_buffer_at(ir, c.buffer)->where == alloc);
   uint32_t rank = tir_buffer_at(ir, c.buffer)->rank;
   if (rank > TIR_MOST_RANK || tir_buffer_at(ir, c.buffer)->data || tir_buffer_at(ir, c.buffer)->strides.count) return;
   tir_stmt scope = tir_stmt_at(ir, alloc)->parent;
@@ -150,6 +152,7 @@ static void compact_one(struct lowering *low, tir_stmt alloc) {
     if (!c.touched[i].any) return;
     int64_t extent = tir_touched_extent(ir, &c.touched[i], shape[i]);
     c.touched[i].whole |= tir_is_const(ir, shape[i], extent);
+    assert(c.touched[i].whole || extent >= 0);
     if (!c.touched[i].whole) shape[i] = tir_int(ir, tir_type_of(ir, shape[i]), extent);
   }
   lower_rewrite(ir, scope, move_to_corner, &c);

@@ -39,6 +39,7 @@ static tir_expr add_scaled(struct tir *ir, tir_expr sum, tir_expr index, tir_exp
 static bool flatten_access(struct tir *ir, void *data, struct access *a) {
   struct flattening *f = data;
   if (f->before[a->buffer].kept) return false;
+  assert(a->count == f->before[a->buffer].rank && a->count <= TIR_MOST_RANK);
   tir_type type = TIR_T_I32;
   for (uint32_t i = 0; i < a->count; i++)
     if (tir_type_bits(tir_type_of(ir, a->indices[i])) == 64) type = TIR_T_I64;
@@ -60,6 +61,7 @@ static bool flatten_access(struct tir *ir, void *data, struct access *a) {
 /* The number of elements from the first to the last. */
 static tir_expr size_of(struct tir *ir, tir_buffer b) {
   struct tir_buffer_node n = ir->buffers.at[b];
+  assert(!n.strides.count || n.strides.count == n.rank);
   tir_expr size = tir_int(ir, n.rank ? tir_type_of(ir, ir->operands.at[n.shape]) : TIR_T_I32, 1);
   tir_type type = tir_type_of(ir, size);
   if (!n.strides.count) {

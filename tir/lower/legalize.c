@@ -82,6 +82,8 @@ static tir_expr divide_corrected(struct tir *ir, bool remainder, tir_expr a, tir
 
 /* The bounds of the operands stand in the nodes as they were. */
 static tir_expr floor_division(struct tir *ir, const struct tir_expr_node *before, tir_expr a, tir_expr b) {
+  assert(before->kind == TIR_FLOORDIV || before->kind == TIR_FLOORMOD);
+  assert(tir_type_of(ir, a) == before->type && tir_type_of(ir, b) == before->type);
   bool remainder = before->kind == TIR_FLOORMOD, is_signed = tir_type_code(before->type) == TIR_INT;
   const struct tir_expr_node *dividend = tir_at(ir, before->a), *divisor = tir_at(ir, before->b);
   int64_t least = dividend->lo, most = dividend->hi;
@@ -115,6 +117,7 @@ static tir_expr cast_to(struct tir *ir, tir_type type, tir_expr e) {
 }
 
 static tir_expr one_where(struct tir *ir, tir_expr condition, tir_type type, double one) {
+  assert(tir_type_code(tir_type_of(ir, condition)) == TIR_BOOL);
   return tir_select(ir, condition, constant(ir, type, one), constant(ir, type, 0));
 }
 

@@ -10,24 +10,28 @@ static const struct {
   unsigned devices; /* bits of enum tir_device: whose list it is in */
   const char *what;
   bool (*run)(struct lowering *low);
+  unsigned gives; /* what holds from then on, bits of enum lower_contract */
 } passes[] = {
     {"empty", BOTH, "loops of no iterations vanish, with what is in them", lower_empty},
     {"offer", BOTH, "instructions stand only where the target has them", lower_offer},
     {"threads", CPU, "threads that reduce together become iterations", lower_threads},
     {"reduce", GPU, "threads that reduce together reduce their own first, and join that", lower_reduce},
-    {"place", BOTH, "allocations move into the smallest scope that holds their accesses", lower_place},
+    {"place", BOTH, "allocations move into the smallest scope that holds their accesses", lower_place, LOWER_PLACED},
     {"order", BOTH, "parallel loops whose iterations write the same elements run in order", lower_order},
     {"stages", GPU, "statements of software pipelines are named", lower_stages},
-    {"blocks", BOTH, "blocks become conditions and substituted bindings", lower_blocks},
+    {"blocks", BOTH, "blocks become conditions and substituted bindings", lower_blocks, LOWER_NO_BLOCKS},
     {"lanes", GPU, "accumulators of 16 x 8 x 8 are touched by the lanes that hold them", lower_lanes},
-    {"kernels", GPU, "nests of threads become kernels, in which each axis is bound once", lower_kernels},
+    {"kernels", GPU, "nests of threads become kernels, in which each axis is bound once", lower_kernels, LOWER_KERNELS},
     {"compact", BOTH, "buffers shrink to what their scope touches", lower_compact},
-    {"pipeline", GPU, "software pipelines run statements of several iterations side by side", lower_pipeline},
-    {"vthreads", GPU, "a thread does the work of its virtual threads statement by statement", lower_vthreads},
+    {"pipeline", GPU, "software pipelines run statements of several iterations side by side", lower_pipeline,
+     LOWER_NO_PIPELINES},
+    {"vthreads", GPU, "a thread does the work of its virtual threads statement by statement", lower_vthreads,
+     LOWER_NO_VTHREADS},
     {"warps", GPU, "threads join what they have by shuffles, or in shared memory", lower_warps},
     {"loops", BOTH, "unit loops and constant conditions vanish", lower_loops},
     {"swizzle", GPU, "rows of shared memory are swizzled where their scope requests it", lower_swizzle},
-    {"shared_memory", GPU, "allocations of shared memory are views of one piece", lower_shared_memory},
+    {"shared_memory", GPU, "allocations of shared memory are views of one piece", lower_shared_memory,
+     LOWER_ONE_SHARED},
     {"groups", GPU, "warp-group MMAs begin behind a fence, and are waited for", lower_groups},
     {"barriers", GPU, "threads synchronize between what one writes and another touches", lower_barriers},
     {"proxies", GPU, "warp-group MMAs see what threads wrote", lower_proxies},
@@ -39,14 +43,15 @@ static const struct {
     {"strips", BOTH, "vectorized loops fill one register", lower_strips},
     {"gpu_vectorize", GPU, "vectorized loops are kept where they are one access of the machine's", lower_gpu_vectorize},
     {"promote", CPU, "tiles of a reduction are kept in registers", lower_promote},
-    {"unroll", BOTH, "unrolled loops become their iterations", lower_unroll},
-    {"vectorize", BOTH, "vectorized loops become vector expressions", lower_vectorize},
-    {"flatten", BOTH, "buffers have one dimension", lower_flatten},
+    {"unroll", BOTH, "unrolled loops become their iterations", lower_unroll, LOWER_NO_UNROLLED},
+    {"vectorize", BOTH, "vectorized loops become vector expressions", lower_vectorize, LOWER_NO_VECTORIZED},
+    {"flatten", BOTH, "buffers have one dimension", lower_flatten, LOWER_FLAT},
     {"indices", GPU, "indices take 32 bits where they fit", lower_indices},
     {"dots", GPU, "four products of bytes, added up, become a dot product", lower_dots},
     {"copies", GPU, "copies are asynchronous where the machine has such", lower_copies},
     {"instruction", CPU, "instructions stand only where memory lies as they need it", lower_instruction},
-    {"producer", GPU, "a producer warp group copies, where a software pipeline requests it", lower_producer},
+    {"producer", GPU, "a producer warp group copies, where a software pipeline requests it", lower_producer,
+     LOWER_NO_PRODUCERS},
     {"legalize", BOTH, "floor division and floats of 16 bits become what machines have", lower_legalize},
     {"cse", BOTH, "what an expression uses again is bound, and computed once", lower_cse},
     {"workspace", CPU, "large allocations are views of one buffer, in which each thread has a piece", lower_workspace},
@@ -83,13 +88,28 @@ void lower_note(const struct lowering *low, tir_stmt loop, const char *not_what)
   low->options->noted(low->options->data, note);
 }
 
+/* In a checked build, and wherever the verifier is asked for, passes are held to their contracts: of what verifies. */
+static bool holds_passes(const struct tir *ir, const struct tir_lower_options *options) {
+  ms_error none = {0};
+#ifndef MSCHED_CHECK
+  if (!options || !options->verify) return false;
+#else
+  (void)options;
+#endif
+  return tir_verify(ir, &none);
+}
+
 bool tir_lower(struct tir *ir, tir_func f, const struct tir_lower_options *options, ms_error *err) {
   assert(tir_is_func(ir, f));
   struct lowering low = {ir, f, ir->funcs.at[f].body, options, err, UINT32_MAX};
   enum tir_device device = options ? options->device : TIR_CPU;
+  bool held = holds_passes(ir, options);
+  unsigned gives = 0;
   for (int i = 0; i < PASS_COUNT; i++) {
     if (!(passes[i].devices >> device & 1)) continue;
     if (!passes[i].run(&low)) return false;
+    gives |= passes[i].gives;
+    if (held) lower_check_contract(&low, gives);
     if (options && options->passed) options->passed(options->data, passes[i].name);
     dump(&low, passes[i].name);
     if (options && options->verify && !tir_verify(ir, err)) return false;

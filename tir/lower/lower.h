@@ -65,6 +65,24 @@ bool lower_workspace(struct lowering *low);     /* workspace.c */
 bool lower_producer(struct lowering *low);      /* producer.c */
 bool lower_outline(struct lowering *low);       /* outline.c */
 
+/* ---- Contracts (contract.c) ---- */
+
+/* What passes give, and all after them keep: bits. */
+enum lower_contract {
+  LOWER_PLACED = 1, /* no allocations in blocks */
+  LOWER_NO_BLOCKS = 2,
+  LOWER_KERNELS = 4,      /* axes are outermost, each once */
+  LOWER_NO_PIPELINES = 8, /* annotated loops, or attributes of stages */
+  LOWER_NO_VTHREADS = 16,
+  LOWER_ONE_SHARED = 32,  /* a kernel allocates shared memory once */
+  LOWER_NO_UNROLLED = 64, /* loops of that kind */
+  LOWER_NO_VECTORIZED = 128,
+  LOWER_FLAT = 256,        /* buffers that are stored to have one dimension */
+  LOWER_NO_PRODUCERS = 512 /* attributes of producer warp groups */
+};
+/* Asserts that what is given so far holds, and that the tree's links agree. */
+void lower_check_contract(const struct lowering *low, unsigned gives);
+
 /* ---- Shared by passes (rewrite.c) ---- */
 
 /* Rewrites every access below `top`. The callback gets a buffer and its indices, and either leaves them (returns false)

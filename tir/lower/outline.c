@@ -72,6 +72,7 @@ static bool is_outlined(const struct tir *ir, tir_stmt s) {
 }
 
 static void outline(struct tir *ir, tir_loop loop) {
+  assert(tir_is(ir, loop, TIR_LOOP) && !is_outlined(ir, tir_stmt_at(ir, loop)->parent));
   tir_stmt attr = tir_new_stmt(ir, TIR_ATTR);
   tir_symbol key = tir_symbol_of(ir, TIR_OUTLINED);
   tir_expr none = tir_int(ir, TIR_T_I32, 0), captures = captures_of(ir, loop);

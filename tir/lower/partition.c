@@ -144,6 +144,7 @@ static void branch_on_part(struct tir *ir, tir_stmt loop, const int64_t *edges, 
 }
 
 static void add_edge(int64_t *edges, int *count, int64_t edge) {
+  assert(*count >= 1 && *count < 6);
   if (edge > edges[*count - 1]) edges[(*count)++] = edge;
 }
 
@@ -167,6 +168,7 @@ static bool cut(struct lowering *low, tir_stmt loop) {
   add_edge(edges, &count, c.false_to < end ? c.false_to : end);
   add_edge(edges, &count, end);
   if (count <= 2) return false;
+  assert(edges[0] == min && edges[count - 1] == end && "the parts are all of the loop");
   if (n.loop_kind == TIR_PARALLEL) {
     branch_on_part(ir, loop, edges, count - 1);
     return true;

@@ -125,6 +125,7 @@ static void find_pointers(struct site *site) {
 static void find_regions(struct site *site) {
   struct tir *ir = site->ir;
   uint32_t lists[] = {tir_buffer_at(ir, site->buffer)->readers, tir_buffer_at(ir, site->buffer)->writers};
+  assert(tir_is(ir, site->scope, TIR_BLOCK));
   for (int i = 0; i < 2; i++)
     for (uint32_t u = lists[i]; u; u = ir->uses.at[u].next)
       if (tir_is_below(ir, ir->uses.at[u].block, site->scope)) add_site(site, ir->uses.at[u].block);
@@ -213,6 +214,7 @@ static void place(struct lowering *low, tir_block scope, tir_buffer buffer) {
   tir_stmt at = list_around(ir, scope, site.common);
   at = list_around(ir, scope, outlive_loops(ir, scope, buffer, at));
   tir_stmt alloc = tir_new_stmt(ir, TIR_ALLOC);
+  assert(at == scope || tir_is_below(ir, at, scope));
   tir_stmt_at(ir, alloc)->alloc.buffer = buffer;
   tir_buffer_at(ir, buffer)->where = alloc;
   fix_shape(ir, buffer);

@@ -256,10 +256,12 @@ static bool redirect(struct tir *ir, void *data, struct access *a) {
   a->buffer = r->to;
   a->count = r->rank;
   for (uint32_t i = 0; i < r->rank; i++) a->indices[i] = r->at[i];
+  assert(a->count && a->count <= TIR_MOST_RANK);
   return true;
 }
 
 static void promote(struct tir *ir, const struct nest *nest) {
+  assert(nest->tiles <= MOST_TILE_LOOPS && tir_is_below(ir, nest->store, nest->top));
   struct tir_stmt_node n = *tir_stmt_at(ir, nest->store);
   tir_type type = tir_buffer_at(ir, n.store.buffer)->type;
   tir_expr shape[MOST_TILE_LOOPS + 1], at[MOST_TILE_LOOPS + 1];
@@ -294,6 +296,7 @@ static void promote(struct tir *ir, const struct nest *nest) {
   tir_insert_before(ir, nest->top, alloc);
   tir_insert_before(ir, nest->top, before);
   tir_insert_after(ir, nest->top, after);
+  assert(tir_stmt_at(ir, before)->parent == tir_stmt_at(ir, nest->top)->parent);
 }
 
 bool lower_promote(struct lowering *low) {

@@ -50,6 +50,7 @@ static tir_expr with_operands(struct rewriting *r, struct tir_expr_node n) {
     assert(n.count <= TIR_MOST_RANK);
     memcpy(a.indices, operands, n.count * sizeof *operands);
     if (r->rewrite) r->rewrite(ir, r->data, &a);
+    assert(a.count <= TIR_MOST_RANK && tir_is_buffer(ir, a.buffer));
     tir_expr predicate = rewrite_in(r, n.a);
     made = tir_load(ir, a.buffer, a.indices, a.count, predicate);
   }
@@ -158,6 +159,7 @@ void lower_rewrite(struct tir *ir, tir_stmt top, rewrite_access *rewrite, void *
 }
 
 void lower_map(struct tir *ir, tir_stmt top, uint32_t flags, map_node *map, void *data) {
+  assert(map && !tir_is(ir, top, TIR_DEAD));
   struct rewriting r = {.ir = ir, .flags = flags, .map = map, .data = data};
   tir_node_map_init(&r.made);
   rewrite_all(&r, top);

@@ -31,6 +31,7 @@ bool lower_strips(struct lowering *low) {
   for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
     if (!tir_is(ir, s, TIR_LOOP) || tir_stmt_at(ir, s)->loop_kind != TIR_VECTORIZED) continue;
     int64_t extent = tir_loop_extent(ir, s), lanes = lanes_of_register(low, s);
+    assert(lanes * 8 <= lower_vector_bits(low));
     if (lanes <= 1 || extent <= lanes || extent % lanes) continue;
     lower_split_loop(ir, s, lanes, TIR_VECTORIZED);
     tir_stmt_at(ir, s)->loop_kind = TIR_UNROLLED;

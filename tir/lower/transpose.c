@@ -95,6 +95,7 @@ static struct copy cut_squares(struct tir *ir, struct copy c) {
   int64_t first = tir_at(ir, tir_as(ir, c.outer, TIR_LOOP)->loop.min)->imm;
   int64_t left = tir_at(ir, tir_as(ir, c.inner, TIR_LOOP)->loop.min)->imm;
   int64_t side = tir_transposition_of(c.by).side, more_rows = rows % side, more_columns = columns % side;
+  assert(rows >= side && columns >= side && side > 1);
   if (!more_rows && !more_columns) return c;
   int64_t outer[] = {first, rows - more_rows}, inner[] = {left, columns - more_columns};
   struct copy squares = part_of(ir, c, c.outer, outer, inner);
@@ -124,6 +125,7 @@ static void name_instruction(struct tir *ir, struct copy c) {
   int64_t step;
   tir_expr last = tir_operands(ir, tir_as(ir, store, TIR_STORE)->store.indices)[rank - 1];
   bool along = lower_find_step(ir, last, b, &step) && step == 1; /* what is written lies along the inner loop */
+  assert(rank && tir_loop_extent(ir, outer) == tir_loop_extent(ir, inner) && "a square");
   if (!along) a = var_of(ir, inner), b = var_of(ir, outer);
   tir_expr args[] = {address(ir, element, a, 0, b, 0), address(ir, element, a, 1, b, 0),
                      address(ir, element, a, 0, b, 1), address(ir, load, a, 0, b, 0),

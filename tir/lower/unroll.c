@@ -182,6 +182,7 @@ static void choose(const struct lowering *low) {
 /* ---- Writing out ---- */
 
 static void write_out(struct tir *ir, tir_stmt loop, int64_t extent) {
+  assert(tir_stmt_at(ir, loop)->loop_kind == TIR_UNROLLED && extent >= 0 && extent <= MOST_COPIES);
   struct tir_stmt_node n = *tir_stmt_at(ir, loop);
   tir_type type = ir->vars.at[n.loop.var].type;
   tir_stmt at = loop;
@@ -248,6 +249,7 @@ static int64_t repeats_of(const struct lowering *low, tir_stmt loop) {
   int64_t extent = tir_loop_extent(low->ir, loop), each = vectors_in(low, loop), repeats = 1;
   for (int64_t r = 2; each > 0 && r <= MOST_REPEATED && r * each <= MOST_REPEATED_STEPS; r++)
     if (extent % r == 0) repeats = r;
+  assert(extent % repeats == 0);
   return repeats;
 }
 

@@ -185,6 +185,7 @@ static tir_stmt split(const struct site *at) {
   }
   tir_stmt_at(ir, test)->test.condition = all_tests(at);
   tir_stmt copy = tir_clone_stmt(ir, test);
+  assert(at->first && tir_stmt_at(ir, test)->first[TIR_BODY] == at->first && !tir_stmt_at(ir, test)->next);
   assume(at, test);
   tir_move_children(ir, copy, TIR_BODY, test, TIR_ELSE);
   tir_kill(ir, copy);
@@ -202,6 +203,7 @@ struct versions {
 static bool fits(const struct versions *v, const struct site *at) {
   const struct tir *ir = v->low->ir;
   uint32_t size = lower_size(ir, v->low->body), nested = 0;
+  assert(v->count <= MOST_VERSIONS);
   for (tir_stmt s = at->first; s; s = tir_stmt_at(ir, s)->next) size += lower_size(ir, s);
   for (uint32_t i = 0; i < v->count; i++) nested += tir_is_below(ir, at->first, v->made[i]);
   return v->count < MOST_VERSIONS && nested < MOST_NESTED && size <= MOST_STATEMENTS;

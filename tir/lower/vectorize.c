@@ -307,6 +307,7 @@ static void vectorize(struct lowering *low, tir_stmt loop) {
   if (extent < 2 || extent > MOST_LANES) return;
   tir_stmt copy = tir_clone_stmt(ir, loop); /* the loop stays as it is should a statement have no vector form */
   n = *tir_stmt_at(ir, copy);
+  assert(n.kind == TIR_LOOP && !n.parent && n.loop.var != tir_as(ir, loop, TIR_LOOP)->loop.var);
   tir_type type = ir->vars.at[n.loop.var].type;
   struct vectors v = {.ir = ir,
                       .var = n.loop.var,
@@ -314,6 +315,7 @@ static void vectorize(struct lowering *low, tir_stmt loop) {
                       .first_tile = low->first_tile,
                       .given = conditions_around(ir, loop)};
   v.ramp = tir_ramp(ir, n.loop.min, tir_int(ir, type, 1), (int)extent);
+  assert(tir_type_lanes(tir_type_of(ir, v.ramp)) == v.lanes);
   tir_node_map_init(&v.made);
   widen_list(&v, n.first[TIR_BODY]);
   tir_node_map_free(&v.made);

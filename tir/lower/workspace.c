@@ -37,6 +37,7 @@ static void place_allocation(struct layout *l, tir_stmt s, enum part part) {
   l->placements = tir_enlarge(l->placements, &l->capacity, (uint64_t)l->count + 1, sizeof *l->placements);
   l->placements[l->count++] = (struct placement){s, part, l->used[part]};
   l->used[part] += whole_lines(bytes);
+  assert(l->used[part] % LINE == 0 && l->used[part] >= bytes);
   if (l->used[part] > l->most[part]) l->most[part] = l->used[part];
 }
 
@@ -50,6 +51,7 @@ static void place_list(struct layout *l, tir_stmt first, enum part part) {
     place_list(l, n->first[TIR_BODY], inside);
     place_list(l, n->first[TIR_ELSE], inside);
   }
+  assert(l->used[part] >= used && l->most[part] >= l->used[part]);
   l->used[part] = used;
 }
 
@@ -80,6 +82,8 @@ static tir_expr thread_number(struct tir *ir) {
 
 static void make_view(struct tir *ir, const struct layout *l, tir_buffer workspace, const struct placement *p) {
   uint64_t offset = p->offset + (p->part == PIECE ? l->most[SHARED] : 0);
+  assert(offset % LINE == 0 && p->offset < l->most[p->part]);
+  assert(!tir_buffer_at(ir, tir_stmt_at(ir, p->alloc)->alloc.buffer)->data && "placed once");
   tir_expr at = tir_int(ir, TIR_T_I64, (int64_t)offset);
   if (p->part == PIECE) {
     tir_expr stride = tir_int(ir, TIR_T_I64, (int64_t)l->most[PIECE]);

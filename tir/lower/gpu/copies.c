@@ -35,6 +35,7 @@ const struct tir_expr_node *tir_copied_load(const struct tir *ir, tir_expr value
 static bool is_one_copy(const struct tir *ir, tir_stmt store) {
   const struct tir_expr_node *call = tir_at(ir, tir_as(ir, store, TIR_STORE)->store.value);
   int bits = tir_type_bits(call->type) * tir_type_lanes(call->type);
+  assert(call->count == 1 && tir_buffer_memory(ir, tir_as(ir, store, TIR_STORE)->store.buffer) == TIR_BLOCK_MEMORY);
   tir_expr condition;
   return tir_copied_load(ir, tir_operands(ir, call->operands)[0], &condition) &&
          !tir_as(ir, store, TIR_STORE)->store.predicate && (bits == 32 || bits == 64 || bits == 128);

@@ -82,6 +82,7 @@ static bool is_aligned(struct tir *ir, tir_expr index) {
 
 static tir_expr four_bytes(struct tir *ir, struct byte first) {
   tir_expr ramp = tir_ramp(ir, first.index, tir_int(ir, tir_type_of(ir, first.index), 1), WIDTH);
+  assert(is_aligned(ir, first.index) && tir_buffer_at(ir, first.buffer)->rank == 1);
   return tir_load(ir, first.buffer, &ramp, 1, TIR_NONE);
 }
 

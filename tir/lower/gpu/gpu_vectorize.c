@@ -70,6 +70,7 @@ static tir_expr divide_first(struct tir *ir, void *data, tir_expr before, tir_ex
 /* The place of an element, as the buffer lies in memory; TIR_NONE: it is not known. */
 static tir_expr place_of(struct tir *ir, const struct access *a) {
   struct tir_buffer_node b = *tir_buffer_at(ir, a->buffer);
+  assert(a->count == b.rank && (!b.strides.count || b.strides.count == b.rank));
   tir_type type = TIR_T_I32;
   if (b.elem_offset || tir_type_lanes(b.type) > 1) return TIR_NONE;
   for (uint32_t d = 0; d < a->count; d++) {
@@ -138,6 +139,7 @@ static void look_at(struct run *r) {
 }
 
 static tir_expr at_first(struct run *r, tir_expr condition) {
+  assert(r->fits && tir_is_const(r->ir, tir_as(r->ir, r->loop, TIR_LOOP)->loop.min, 0));
   tir_subst_var(r->ir, r->var, tir_as(r->ir, r->loop, TIR_LOOP)->loop.min);
   tir_expr first = tir_subst(r->ir, condition);
   tir_subst_clear(r->ir);

@@ -163,6 +163,7 @@ static bool put_around(const struct lowering *low, tir_stmt first, tir_stmt last
     if (s == last) break;
   }
   bool stays = lower_may_stay_in_flight(ir, first, last, sums.data + 1, sums.count);
+  assert(sums.count && tir_stmt_at(ir, first)->parent == tir_stmt_at(ir, last)->parent);
   tir_insert_before(ir, first, lower_new_call(ir, TIR_WGMMA_FENCE, sums.data + 1, sums.count));
   tir_stmt commit = lower_new_call(ir, TIR_WGMMA_COMMIT, NULL, 0);
   tir_insert_after(ir, last, commit);

@@ -51,6 +51,7 @@ static tir_expr narrow(struct narrowing *w, tir_expr e) {
   tir_expr known = *tir_node_map_at(&w->made, e, 0, &fresh);
   if (!fresh) return known;
   tir_expr made = narrow_node(w, e);
+  assert(!made || tir_type_bits(tir_type_of(w->ir, made)) == 32);
   return *tir_node_map_at(&w->made, e, 0, &fresh) = made;
 }
 
@@ -86,6 +87,7 @@ static void narrow_loop(struct narrowing *w, tir_stmt loop) {
     return;
   }
   tir_var var = tir_new_var(ir, TIR_VAR_LOOP, v.name, TIR_T_I32, min, extent);
+  assert(tir_type_of(ir, min) == TIR_T_I32 && tir_type_of(ir, extent) == TIR_T_I32);
   tir_subst_var(ir, n.loop.var, tir_unary(ir, TIR_CAST, v.type, tir_var_expr(ir, var)));
   for (tir_stmt s = n.first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next) tir_subst_stmt(ir, s);
   tir_subst_clear(ir);

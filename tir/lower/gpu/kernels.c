@@ -139,6 +139,7 @@ static void fill_warps(struct kernel *k, int64_t most) {
     k->extent[a] = tir_int(k->low->ir, TIR_T_I32, count);
   }
   if (block_threads(k) > most) memcpy(k->extent, as_bound, sizeof as_bound);
+  assert(block_threads(k) <= most);
 }
 
 static bool set_axes(struct kernel *k) {
@@ -236,6 +237,8 @@ static tir_stmt join_axis(struct kernel *k, tir_stmt loop, int axis) {
   struct tir_stmt_node n = *tir_stmt_at(ir, loop);
   tir_type type = ir->vars.at[n.loop.var].type;
   tir_expr thread = tir_var_expr(ir, k->var[axis]), extent = k->extent[axis], guard = TIR_NONE;
+  assert(axis < AXES && extent &&
+         (n.loop.extent == extent || (tir_is_int(ir, extent) && tir_is_int(ir, n.loop.extent))));
   if (n.loop.extent != extent && tir_at(ir, n.loop.extent)->imm != tir_at(ir, extent)->imm)
     guard = tir_make(ir, TIR_LT, thread, tir_cast(ir, tir_type_of(ir, thread), n.loop.extent));
   tir_subst_var(ir, n.loop.var, tir_add(ir, n.loop.min, tir_cast(ir, type, thread)));

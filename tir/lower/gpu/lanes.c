@@ -158,6 +158,7 @@ static tir_stmt call_for_store(struct tir *ir, tir_stmt s, tir_buffer to) {
 }
 
 static void name_lanes(struct tir *ir, tir_buffer buffer) {
+  assert(tir_is_mma8_fragment(ir, buffer) && tir_rows_of(ir, buffer) != TIR_ROWS_OF_LANES);
   char scope[64];
   snprintf(scope, sizeof scope, "%s%s", tir_text(ir, tir_buffer_at(ir, buffer)->scope), TIR_MMA8_LANES);
   tir_symbol symbol = tir_symbol_of(ir, scope);

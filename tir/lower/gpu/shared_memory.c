@@ -53,6 +53,7 @@ static void find_life(const struct tir *ir, struct piece *p, const uint32_t *pos
     if (p->first == position[p->alloc]) p->first = position[s];
     p->last = end_of(ir, s, position);
   }
+  assert(p->first <= p->last);
 }
 
 /* Its memory may be used by another name: a view of it, or a pointer that a value holds. */
@@ -106,6 +107,7 @@ static uint64_t place(struct layout *l) {
   for (uint32_t i = 0; i < l->count; i++) {
     struct piece *p = &l->at[i];
     p->offset = 0;
+    assert(p->bytes && l->alignment % p->alignment == 0);
     for (uint32_t k = 0; k < i; k++) { /* past one that is in the way, and again past all */
       const struct piece *q = &l->at[k];
       bool apart = p->offset + p->bytes <= q->offset || q->offset + q->bytes <= p->offset;
@@ -142,6 +144,9 @@ static void make_views(struct tir *ir, tir_stmt kernel, const struct layout *l, 
   tir_buffer_at(ir, all)->where = alloc;
   tir_insert_before(ir, tir_stmt_at(ir, inside)->first[TIR_BODY], alloc);
   for (uint32_t i = 0; i < l->count; i++) {
+    const struct piece *p = &l->at[i];
+    assert(p->offset % p->alignment == 0 && p->offset + p->bytes <= bytes);
+    assert(tir_buffer_memory(ir, p->buffer) == TIR_BLOCK_MEMORY && !tir_buffer_at(ir, p->buffer)->data);
     tir_expr at = tir_int(ir, TIR_T_I32, (int64_t)l->at[i].offset), first = tir_load(ir, all, &at, 1, TIR_NONE);
     tir_expr data = tir_call(ir, TIR_T_HANDLE, tir_symbol_of(ir, "address_of"), &first, 1);
     tir_buffer_at(ir, l->at[i].buffer)->data = data;

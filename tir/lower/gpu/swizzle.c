@@ -31,6 +31,7 @@ static void name_rows(struct tir *ir, tir_buffer buffer) {
   if (n->rank < 2 || n->strides.count) return;
   int64_t row = even_row(ir, buffer, ir->operands.at[n->shape + n->rank - 1]);
   if (!row || (row & (row - 1)) != 0) return;
+  assert(row % (2 * TIR_PIECE) == 0 && tir_buffer_memory(ir, buffer) == TIR_BLOCK_MEMORY);
   char scope[64];
   snprintf(scope, sizeof scope, "shared%s.%lld", TIR_SWIZZLE, (long long)row);
   tir_symbol symbol = tir_symbol_of(ir, scope);
@@ -43,6 +44,7 @@ static void name_panels(struct tir *ir, tir_buffer buffer) {
   if (n->rank < 2 || n->strides.count) return;
   int64_t row = even_row(ir, buffer, ir->operands.at[n->shape + n->rank - 1]);
   int64_t rows = row ? (int64_t)tir_allocation_bytes(ir, buffer) / row : 0;
+  assert(!row || (int64_t)tir_allocation_bytes(ir, buffer) % row == 0);
   if (!tir_panel_of(row) || rows < 1 || rows % TIR_PANEL_ROWS) return;
   char scope[64];
   snprintf(scope, sizeof scope, "shared%s.%lld.%lld", TIR_PANELS, (long long)row, (long long)rows);

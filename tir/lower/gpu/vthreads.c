@@ -166,6 +166,7 @@ static void multiply_memory(struct spread *s) {
     if (!tir_is(ir, t, TIR_ALLOC) || !s->moves[tir_stmt_at(ir, t)->alloc.buffer]) continue;
     tir_buffer buffer = tir_stmt_at(ir, t)->alloc.buffer;
     tir_expr shape[TIR_MOST_RANK] = {tir_as(ir, s->loop, TIR_LOOP)->loop.extent};
+    assert(s->inner[buffer] && tir_buffer_at(ir, buffer)->rank < TIR_MOST_RANK);
     uint32_t rank = tir_buffer_at(ir, buffer)->rank;
     memcpy(shape + 1, tir_operands(ir, tir_buffer_at(ir, buffer)->shape), rank * sizeof *shape);
     uint32_t first = tir_add_operands(ir, shape, rank + 1);
@@ -180,6 +181,7 @@ static void repeat(struct spread *s, tir_stmt stmt) {
   struct tir_var_node v = ir->vars.at[s->var];
   tir_var var = tir_new_var(ir, TIR_VAR_LOOP, v.name, v.type, v.min, v.extent);
   tir_stmt loop = tir_new_loop(ir, var, n.loop.min, n.loop.extent, TIR_UNROLLED);
+  assert(tir_is_below(ir, stmt, s->loop) && !tir_is(ir, stmt, TIR_ALLOC));
   tir_wrap(ir, stmt, loop);
   tir_subst_var(ir, s->var, tir_var_expr(ir, var));
   tir_subst_stmt(ir, stmt);
@@ -212,6 +214,7 @@ bool lower_vthreads(struct lowering *low) {
   for (tir_stmt t = low->body, next; t; t = next) {
     next = tir_next(ir, t, low->body);
     if (!is_virtual(ir, t)) continue;
+    assert(tir_stmt_at(ir, t)->loop_kind == TIR_THREAD_BINDING);
     struct spread s = {.ir = ir, .loop = t, .var = tir_as(ir, t, TIR_LOOP)->loop.var};
     s.moves = calloc(3, ir->buffers.count);
     if (!s.moves) abort();

@@ -62,6 +62,7 @@ static bool check_reached(const struct join *j) {
 static void put(struct join *j, tir_stmt s) { tir_insert_before(j->low->ir, j->attr, s); }
 
 static tir_buffer allocate(struct join *j, uint32_t k, const char *suffix, int64_t elements, const char *scope) {
+  assert(k < j->count && elements > 0);
   struct tir *ir = j->low->ir;
   const struct tir_expr_node *n = tir_at(ir, j->value[k]);
   tir_symbol name = tir_symbol_format(ir, "%s_%s", tir_buffer_name(ir, n->ref), suffix);
@@ -116,6 +117,7 @@ static void combine(struct join *j, const tir_expr *a, const tir_expr *b, tir_ex
   struct tir *ir = j->low->ir;
   for (uint32_t k = 0; k < j->count; k++) {
     tir_subst_var(ir, tir_at(ir, j->left[k])->ref, a[k]);
+    assert(tir_type_of(ir, a[k]) == tir_type_of(ir, b[k]));
     tir_subst_var(ir, tir_at(ir, j->right[k])->ref, b[k]);
   }
   for (uint32_t k = 0; k < j->count; k++) out[k] = tir_subst(ir, j->result[k]);
@@ -166,6 +168,7 @@ static tir_expr from_lane(struct join *j, uint32_t k, int64_t distance) {
 
 /* Joins what `lanes` neighbours have, a power of two, so that each of them has it all. */
 static void join_lanes(struct join *j, int64_t lanes) {
+  assert(lanes > 0 && lanes <= TIR_WARP && !(lanes & (lanes - 1)));
   for (int64_t distance = lanes / 2; distance; distance /= 2) {
     tir_expr other[TIR_MOST_REDUCED];
     for (uint32_t k = 0; k < j->count; k++) other[k] = from_lane(j, k, distance);
@@ -186,6 +189,7 @@ static void join_warps(struct join *j, int64_t group, int64_t threads) {
   tir_expr lane = tir_floormod(ir, thread, warp);
   tir_buffer staged[TIR_MOST_REDUCED];
   int64_t warps = group / TIR_WARP;
+  assert(group % TIR_WARP == 0 && threads % group == 0 && warps <= TIR_WARP);
   for (uint32_t k = 0; k < j->count; k++) {
     staged[k] = allocate(j, k, "warps", threads / TIR_WARP, "shared");
     mine[k] = held(j, k);
@@ -219,6 +223,7 @@ static void join_shared(struct join *j) {
   struct tir *ir = j->low->ir;
   int64_t members, groups;
   tir_expr member = number_along(j, true, &members), group = number_along(j, false, &groups);
+  assert(members >= 1 && members * groups <= TIR_BLOCK_THREADS);
   tir_expr stride = number(ir, groups), first = tir_add(ir, tir_mul(ir, member, stride), group);
   tir_expr mine[TIR_MOST_REDUCED], other[TIR_MOST_REDUCED], made[TIR_MOST_REDUCED];
   tir_buffer staged[TIR_MOST_REDUCED];

@@ -61,6 +61,7 @@ static bool find_stage_buffer(struct tir *ir, tir_expr pointer, int64_t reach, s
   if (tir_at(ir, data)->kind != TIR_DATA || !tir_is_index(ir, offset)) return false;
   tir_buffer buffer = tir_at(ir, data)->ref;
   int64_t elements = elements_of(ir, buffer);
+  assert(reach >= 0 && elements >= 0);
   if (!elements) return false;
   tir_type type = tir_type_of(ir, offset);
   struct tir_linear l = tir_linear_of(ir, offset);
@@ -180,6 +181,7 @@ static tir_expr freed_by(struct tir *ir, tir_stmt arrive) {
   tir_buffer phases = tir_pointed(ir, pointer);
   tir_expr offset = tir_operands(ir, tir_at(ir, pointer)->operands)[OFFSET];
   int64_t ring = tir_ring_of_mbarriers(stage_buffers_of(ir, phases));
+  assert(tir_buffer_memory(ir, phases) == TIR_BLOCK_MEMORY && ring > 0);
   struct tir_linear l = tir_linear_of(ir, offset);
   tir_type type = tir_type_of(ir, offset);
   if (!l.count) return tir_int(ir, type, l.constant - ring);

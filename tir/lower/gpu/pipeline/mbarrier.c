@@ -82,6 +82,7 @@ static const char *why_not_freed(struct pipeline *p) {
 /* ---- Barriers ---- */
 
 static void init(struct pipeline *p, uint32_t number, int64_t arrivals, tir_stmt to) {
+  assert(arrivals > 0 && number < tir_pipeline_mbarriers(&p->plan));
   enum { WRITES = 2 };
   struct tir *ir = p->low->ir;
   tir_expr args[] = {lower_pointer(ir, p->mbarriers, tir_int(ir, TIR_T_I32, number), WRITES),
@@ -95,6 +96,7 @@ static void allocate_barriers(struct pipeline *p) {
   tir_stmt inside;
   lower_threads_of(ir, pipeline_kernel(p), &inside);
   uint32_t count = tir_pipeline_mbarriers(&p->plan);
+  assert(count && p->arrivals && (!p->plan.frees || threads_of(p) % TIR_GROUP == 0));
   tir_expr size = tir_int(ir, TIR_T_I32, count);
   p->mbarriers = tir_new_buffer(ir, tir_symbol_of(ir, "phases"), TIR_TYPE(TIR_UINT, 64, 1), &size, 1,
                                 tir_symbol_of(ir, tir_memory_scope_name(TIR_SCOPE_MBARRIER)));
@@ -112,6 +114,7 @@ static void allocate_barriers(struct pipeline *p) {
 
 /* The barrier of the iteration, from the first of its kind on. */
 static tir_expr barrier_of(struct pipeline *p, tir_expr iteration, uint32_t first) {
+  assert(p->plan.ring && first + p->plan.ring <= tir_pipeline_mbarriers(&p->plan));
   enum { READS = 1 };
   struct tir *ir = p->low->ir;
   tir_type type = tir_type_of(ir, iteration);

@@ -148,6 +148,7 @@ static bool add_stage_buffer(struct tir *ir, void *data, struct access *a) {
   struct pipeline *p = data;
   assert(ir == p->low->ir);
   if (!has_stage_buffers(p, a->buffer)) return false;
+  assert(a->count < TIR_MOST_RANK);
   memmove(a->indices + 1, a->indices, a->count++ * sizeof *a->indices);
   a->indices[0] = stage_buffer_of(p, a->buffer);
   return true;
@@ -177,6 +178,7 @@ enum { MOST_ARGUMENTS = 16 };
 static tir_expr moved(struct pipeline *p, tir_buffer buffer, tir_expr at, int64_t unit) {
   struct tir *ir = p->low->ir;
   tir_type type = tir_type_of(ir, at);
+  assert(unit > 0 && elements_of(ir, buffer) % unit == 0);
   tir_expr step = tir_int(ir, type, elements_of(ir, buffer) / unit);
   return tir_add(ir, at, tir_mul(ir, tir_cast(ir, type, stage_buffer_of(p, buffer)), step));
 }
@@ -243,6 +245,7 @@ static void widen(struct pipeline *p, tir_buffer buffer) {
   unsigned all = 0;
   for (uint32_t i = 0; i < p->plan.count; i++) all |= uses_of(p, i, buffer);
   uint32_t more = n.rank == 0 || (all & PIPELINE_BY_INDEX) ? 1 : 0;
+  assert(p->own[buffer] && n.rank + more <= TIR_MOST_RANK && !n.strides.count);
   memcpy(shape + more, tir_operands(ir, n.shape), n.rank * sizeof *shape);
   tir_expr count = tir_int(ir, n.rank ? tir_type_of(ir, shape[more]) : TIR_T_I32, p->stage_buffers[buffer]);
   shape[0] = more ? count : tir_mul(ir, shape[0], count);

@@ -7,6 +7,7 @@ bool pipeline_refuse(const struct pipeline *p, const char *what) {
 }
 
 int64_t pipeline_requests(const struct tir *ir, tir_stmt stage) {
+  assert(lower_is_stage(ir, stage));
   return tir_at(ir, tir_as(ir, stage, TIR_ATTR)->attr.value)->imm;
 }
 
@@ -24,6 +25,7 @@ tir_expr pipeline_number(struct pipeline *p, tir_expr iteration) {
 /* Another statement needs what the part copies to the buffer, and none that copies besides has to do with it. */
 bool pipeline_is_for_others(const struct pipeline *p, uint32_t part, tir_buffer buffer) {
   bool needed = false;
+  assert(part < p->plan.count && p->own[buffer]);
   for (uint32_t i = 0; i < p->plan.count; i++) {
     if (i == part || !uses_of(p, i, buffer)) continue;
     if (p->plan.statements[i].async && (uses_of(p, i, buffer) & PIPELINE_WRITES)) return false;

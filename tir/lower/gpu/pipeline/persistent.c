@@ -75,6 +75,7 @@ void pipeline_find_tiles(struct pipeline *p) {
 
 /* Blocks are numbered along x first: those of one row of the grid are neighbours. */
 static void name_tile(struct pipeline *p, tir_expr tile) {
+  assert(p->tiles > p->plan.blocks && p->plan.blocks > 0 && tir_type_of(p->low->ir, tile) == TIR_T_I32);
   struct tir *ir = p->low->ir;
   tir_expr at[3] = {TIR_NONE, TIR_NONE, TIR_NONE};
   int64_t left = p->tiles; /* the pipelined loop is gone by now: none are found from it */
@@ -87,6 +88,7 @@ static void name_tile(struct pipeline *p, tir_expr tile) {
     at[a] = tir_add(ir, n.loop.min, tir_cast(ir, ir->vars.at[n.loop.var].type, tir_simplify(ir, place)));
     tile = left > 1 ? tir_floordiv(ir, tile, extent) : tir_int(ir, TIR_T_I32, 0);
   }
+  assert(left == 1 && "all axes together have the tiles");
   for (int a = 0; a < 3; a++)
     if (at[a]) tir_subst_var(ir, tir_as(ir, p->axes[a], TIR_LOOP)->loop.var, at[a]);
 }
@@ -126,6 +128,7 @@ static void set_axes(struct pipeline *p) {
 }
 
 void pipeline_put_tiles(struct pipeline *p) {
+  assert(p->plan.producer && lower_is_producer(p->low->ir, p->producer));
   struct tir *ir = p->low->ir;
   struct tir_var_node v = ir->vars.at[p->turn];
   tir_var own = tir_new_var(ir, TIR_VAR_LOOP, v.name, v.type, v.min, v.extent);

@@ -123,6 +123,7 @@ static bool gather(struct pipeline *p) {
 static bool read_plan(struct pipeline *p) {
   if (!tir_read_pipeline(p->low->ir, p->loop, &p->plan, p->low->err)) return false;
   for (uint32_t i = 0; i < p->plan.count; i++) p->by_order[p->plan.statements[i].order] = i;
+  for (uint32_t i = 0; i < p->plan.count; i++) assert(p->plan.statements[p->by_order[i]].order == i);
   return true;
 }
 
@@ -180,6 +181,7 @@ static void number_runs(struct pipeline *p) {
     for (uint32_t k = first; k < at; k++) joins &= !needs(p, p->by_order[at], p->by_order[k]);
     if (!joins) first = at;
     part->run = joins ? (int)p->runs - 1 : (int)p->runs++;
+    assert(part->run >= 0 && part->run < (int)p->runs);
   }
 }
 
@@ -306,6 +308,7 @@ static void rotate(struct pipeline *p) {
     tir_insert_before(ir, p->loop, pieces[i]);
   }
   int64_t rim = p->plan.producer ? 0 : p->plan.depth; /* steps before all stages run, and as many behind */
+  assert(rim <= TIR_PIPELINE_DEEPEST);
   for (int64_t t = 0; t < rim; t++) do_step(p, tir_int(ir, type, t), false, true, pieces[0]);
   if (extent < 0 || extent > rim) tir_append(ir, pieces[1], TIR_BODY, main_loop(p));
   tir_expr depth = tir_int(ir, type, p->plan.depth), from = tir_make(ir, TIR_MAX, p->extent, depth);

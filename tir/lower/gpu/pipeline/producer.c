@@ -94,6 +94,7 @@ static void leave_loops(struct pipeline *p, tir_stmt top) {
 }
 
 void pipeline_put_producer(struct pipeline *p) {
+  assert(p->plan.producer && p->plan.frees && p->made && "mbarriers keep the roles apart");
   struct tir *ir = p->low->ir;
   struct tir_var_node v = ir->vars.at[p->var];
   tir_stmt attr = tir_new_stmt(ir, TIR_ATTR), at = p->made;
@@ -175,6 +176,7 @@ static tir_expr first_of(struct tir *ir, const struct lower_threads *t, const st
 static void share_registers(struct tir *ir, int64_t threads, tir_stmt test) {
   struct tir_role_registers each;
   if (!tir_share_registers(threads, &each)) return;
+  assert(each.producer >= TIR_LEAST_REGISTERS && each.consumer % TIR_REGISTERS_UNIT == 0);
   tir_insert_before(ir, tir_stmt_at(ir, test)->first[TIR_BODY], new_registers(ir, each.consumer, true));
   tir_insert_before(ir, tir_stmt_at(ir, test)->first[TIR_ELSE], new_registers(ir, each.producer, false));
 }

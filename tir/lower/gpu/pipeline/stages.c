@@ -16,6 +16,7 @@ bool lower_is_stage(const struct tir *ir, tir_stmt s) {
 }
 
 tir_stmt lower_new_stage(struct tir *ir, int64_t requests) {
+  assert(requests >= 0 && requests <= (TIR_STATEMENT_BY_REGISTERS | TIR_STATEMENT_DOUBLES));
   tir_stmt attr = tir_new_stmt(ir, TIR_ATTR);
   tir_symbol key = tir_symbol_of(ir, LOWER_STAGE);
   tir_expr none = tir_int(ir, TIR_T_I32, 0), value = tir_int(ir, TIR_T_I32, requests);

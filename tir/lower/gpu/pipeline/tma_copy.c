@@ -374,6 +374,8 @@ void lower_put_tma_copy(struct tir *ir, const struct lower_tma_copy *b, tir_buff
   uint32_t last = b->rank - 1;
   int64_t bytes = tir_type_bits(tir_buffer_at(ir, b->to)->type) / 8, columns = b->box[last];
   int64_t panel = tir_panel_of(columns * bytes) / bytes;
+  assert(panel && columns % panel == 0 && b->rank >= 2 && b->rank <= TIR_BOX_MOST_RANK);
+  assert(tir_memory_scope_of(ir, barriers) == TIR_SCOPE_MBARRIER && tir_type_of(ir, barrier));
   tir_expr at = lower_pointer(ir, barriers, barrier, READS);
   tir_expr expect[] = {at, tir_int(ir, TIR_T_I32, b->bytes)}, zero = tir_int(ir, TIR_T_I32, 0);
   lower_append_call(ir, to, TIR_MBARRIER_EXPECT, expect, 2);
