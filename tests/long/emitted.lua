@@ -87,7 +87,7 @@ local function text_of(sch, target, path)
   local written, why = pcall(kernel.export, kernel, path)
   if not written then return "// " .. tostring(why) .. "\n" end
   local file <close> = assert(io.open(path, "rb"))
-  return "// " .. table.concat(kernel:notes(), "\n// ") .. "\n" .. file:read "a"
+  return "// " .. #kernel:notes() .. " notes\n" .. file:read "a"
 end
 
 local function emit(folder, out)
