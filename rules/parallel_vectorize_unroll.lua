@@ -2,15 +2,15 @@
 -- all blocks have their places.
 local common = msched.load "rules.common"
 
--- Whether the function has so little to do that it may be over before threads have begun.
+-- Whether the function has so little to do that it may be over before threads have begun: by the iterations of its blocks.
 local function is_short(sch, most)
-  local elements = 0
-  for _, name in ipairs(most and sch:is_spatial_function() and sch:block_names() or {}) do
+  local iterations = 0
+  for _, name in ipairs(most and sch:block_names() or {}) do
     local count = 1
     for _, extent in ipairs(sch:iter_extents(sch:get_sblock(name))) do count = count * (extent or math.huge) end
-    elements = elements + count
+    iterations = iterations + count
   end
-  return elements > 0 and elements <= most
+  return iterations > 0 and iterations <= most
 end
 
 -- Whether nothing of the function is to be unrolled: it reduces nothing, or what there is has its tiles.
@@ -24,7 +24,7 @@ return msched.rule {
     if p.jobs_per_core then
       local jobs = {}
       for i, n in ipairs(p.jobs_per_core) do jobs[i] = n * context.target.cores end
-      if is_short(sch, p.serial_elements) then jobs[#jobs + 1] = 0 end
+      if is_short(sch, p.serial_iterations) then jobs[#jobs + 1] = 0 end
       sch:annotate(block, "meta_schedule.parallel", #jobs > 1 and common.sample_equal(sch, jobs) or jobs[1])
     end
     if p.max_vector_extent then sch:annotate(block, "meta_schedule.vectorize", p.max_vector_extent) end

@@ -18,7 +18,7 @@ targets.llvm = {
   multi_level_tiling = {structure = "SSRSRS", max_innermost = 64, write = {need = "may", levels = {1, 2}, scope = "global"}},
   random_compute_location = {of_outputs = true},
   spatial_tiling = {unroll = {1, 2, 4, 8, 16}, vectors = {1, 2, 4}, rows = {1, 2, 4, 8, 16, 32}},
-  parallel_vectorize_unroll = {jobs_per_core = {16, 4, 1}, serial_elements = 1 << 17, max_vector_extent = 64, unroll_steps = {0, 16, 64, 512}, unroll_explicit = true},
+  parallel_vectorize_unroll = {jobs_per_core = {16, 4, 1}, serial_iterations = 1 << 17, max_vector_extent = 64, unroll_steps = {0, 16, 64, 512}, unroll_explicit = true},
 }
 
 -- Registers of a thread that multiplies on tensor cores, beside its accumulators: the analytical model counts them, and

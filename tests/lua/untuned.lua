@@ -85,5 +85,23 @@ targets.llvm.draft, path = nil, support.new_path()
 assert(untuned().fastest.id)
 targets.llvm.draft = estimates
 
+-- ---- What is over before threads have begun runs on one: products too, alone and in a row ---------------------------------
+
+local function chain(n, count)
+  local X, W = te.placeholder({n, n}, "float32", "X"), te.placeholder({n, n}, "float32", "W")
+  local last = X
+  for i = 1, count do
+    local before, k = last, te.reduce_axis(n, "k" .. i)
+    last = te.compute({n, n}, function(a, b) return te.sum(before[{a, k}] * W[{k, b}], k) end, "T" .. i)
+  end
+  return te.func("chain", {X, W, last})
+end
+for _, case in ipairs {{16, 1, false}, {32, 3, false}, {16, 12, false}, {512, 1, true}} do
+  local one = tune.all({chain(case[1], case[2])}, {no_tune = true, db = support.new_path(), measurer = none, target = "x86-64-v3 -num-cores=4"})
+  local whole = one[#one]
+  local text = ms.apply(whole.func, whole.fastest.trace):func():script()
+  assert((text:find("T.parallel(", 1, true) ~= nil) == case[3], string.format("%d products of %d: %s", case[2], case[1], text))
+end
+
 support.remove_stores()
 print "untuned: ok"
