@@ -268,6 +268,7 @@ static void make_loops(struct tir *ir, const struct nest *like, tir_loop *out) {
 }
 
 static void move_body(struct tir *ir, const struct nest *n, const tir_loop *merged) {
+  assert(n->depth > 0 && n->depth <= MOST_DEPTH);
   tir_loop from = n->loops[n->depth - 1], to = merged[n->depth - 1];
   for (uint32_t i = 0; i < n->depth; i++) {
     tir_var v = tir_as(ir, n->loops[i], TIR_LOOP)->loop.var, w = tir_as(ir, merged[i], TIR_LOOP)->loop.var;

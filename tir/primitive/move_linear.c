@@ -21,6 +21,7 @@ static bool add_scaled(int64_t *to, int64_t a, int64_t b) {
 
 /* Terms of the form under construction are the last of the move's, ascending by atom. */
 static bool add_fixed(struct tir_move *move, struct form *f, int64_t coefficient, tir_expr atom) {
+  assert(f->first + f->count == move->term_count && move->term_count <= TIR_MOVE_TERMS);
   struct tir_term *terms = move->terms + f->first;
   uint32_t i = f->count;
   while (i > 0 && terms[i - 1].atom > atom) i--;
@@ -146,6 +147,7 @@ static bool same_terms(const struct tir_move *move, uint32_t a, uint32_t a_count
 /* Joins what one region requires, dimension by dimension, to what others of the buffer do. */
 static bool join_region(struct tir *ir, struct tir_move *move, tir_block required, const struct tir_relaxed *r,
                         struct tir_region region, struct form *forms, bool first) {
+  assert(tir_buffer_at(ir, region.buffer)->rank <= MOST_RANK);
   uint32_t rank = tir_buffer_at(ir, region.buffer)->rank;
   for (uint32_t d = 0; d < rank; d++) {
     struct form f;
@@ -202,6 +204,7 @@ static bool stays_inside(const struct tir *ir, tir_var iter, int64_t top) {
 
 static bool add_dimension(struct tir *ir, struct tir_move *move, struct tir_region region, uint32_t dimension,
                           const struct form *f, uint32_t *seen) {
+  assert(dimension < tir_buffer_at(ir, region.buffer)->rank);
   tir_expr index = ir->operands.at[region.ranges + 2 * dimension];
   tir_expr size = ir->operands.at[tir_buffer_at(ir, region.buffer)->shape + dimension];
   if (tir_at(ir, index)->kind != TIR_VAR || !tir_is_const(ir, ir->operands.at[region.ranges + 2 * dimension + 1], 1))
@@ -243,6 +246,7 @@ static bool add_region(struct tir *ir, struct tir_move *move, struct tir_span pr
 
 static struct tir_bounds bounds_of_terms(const struct tir *ir, const struct tir_move *move,
                                          const struct tir_move_domain *d) {
+  assert(d->first + d->count <= move->term_count);
   struct tir_bounds b = {0, 0};
   for (uint32_t i = d->first; i < d->first + d->count; i++) {
     int64_t k = move->terms[i].coefficient;

@@ -10,6 +10,7 @@ enum { MOST_RANK = 16 };
 /* The block reads every element between the first and the last in that dimension: an iteration of its own runs there
  * one by one. */
 static bool reads_all(struct tir *ir, tir_block block, tir_buffer buffer, uint32_t dimension) {
+  assert(dimension < tir_buffer_at(ir, buffer)->rank);
   struct tir_span reads = tir_block_at(ir, block)->reads;
   for (uint32_t k = reads.first; k < reads.first + reads.count; k++) {
     if (ir->regions.at[k].buffer != buffer) continue;
@@ -156,6 +157,7 @@ struct written {
 /* Where an iteration is past that side of its domain, the index is outside of the buffer, whatever the others are. */
 static bool leaves_buffer(struct tir *ir, const struct written *w, uint32_t dimension, struct tir_iter iter,
                           bool past_end) {
+  assert(dimension < tir_buffer_at(ir, w->region.buffer)->rank);
   struct tir_linear l = tir_linear_of(ir, ir->operands.at[w->region.ranges + 2 * dimension]);
   const struct tir_expr_node *size =
       tir_at(ir, ir->operands.at[tir_buffer_at(ir, w->region.buffer)->shape + dimension]);

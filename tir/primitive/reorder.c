@@ -361,6 +361,7 @@ static bool check(struct tir *ir, const struct plan *plan, tir_loop *room, ms_er
 
 /* Loops of a nest have one child each, but for the innermost: only their links change. */
 static void edit(struct tir *ir, const struct plan *plan) {
+  assert(plan->depth > 1);
   uint32_t last = plan->depth - 1;
   struct tir_stmt_node top = *tir_stmt_at(ir, plan->chain[0]), bottom = *tir_stmt_at(ir, plan->chain[last]);
   for (uint32_t i = 0; i <= last; i++) {

@@ -383,6 +383,7 @@ static tir_expr produced_value(struct tir *ir, void *context, const tir_expr *in
 }
 
 static void bind_iters(struct tir *ir, const struct plan *plan) {
+  assert(plan->count <= MOST_ITERS);
   for (uint32_t i = 0; i < plan->count; i++)
     tir_subst_var(ir, plan->iters[i], tir_cast(ir, ir->vars.at[plan->iters[i]].type, plan->values[i]));
 }
@@ -453,6 +454,7 @@ static void renew_regions(struct tir *ir, const struct plan *plan) {
 }
 
 static void edit(struct tir *ir, tir_block block, const struct plan *plan) {
+  assert(plan->producer != block && tir_is(ir, plan->producer_store, TIR_STORE));
   replace_store(ir, plan);
   add_predicate(ir, plan);
   renew_regions(ir, plan);
@@ -461,6 +463,7 @@ static void edit(struct tir *ir, tir_block block, const struct plan *plan) {
 }
 
 bool tir_reverse_compute_inline(struct tir *ir, tir_block block, ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   struct plan plan;
   struct tir_mark mark = tir_mark(ir);
   if (!tir_rewind_unless(ir, &mark, check(ir, block, &plan, err))) return false;
@@ -469,6 +472,7 @@ bool tir_reverse_compute_inline(struct tir *ir, tir_block block, ms_error *err) 
 }
 
 bool tir_can_reverse_compute_inline(struct tir *ir, tir_block block) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   struct plan plan;
   struct tir_mark mark = tir_mark(ir);
   bool accepted = check(ir, block, &plan, NULL);

@@ -208,6 +208,7 @@ static bool check(struct tir *ir, tir_loop loop, int factor_axis, struct plan *p
 
 /* `count` operands from `first`, with `value` inserted before the one numbered `axis`; index of the first. */
 static uint32_t insert_operand(struct tir *ir, uint32_t first, uint32_t count, uint32_t axis, uint32_t value) {
+  assert(axis <= count);
   uint32_t made = tir_grow_operands(ir, count + 1);
   for (uint32_t i = 0; i <= count; i++)
     ir->operands.at[made + i] = i == axis ? value : ir->operands.at[first + i - (i > axis)];
@@ -217,6 +218,7 @@ static uint32_t insert_operand(struct tir *ir, uint32_t first, uint32_t count, u
 static uint32_t rank_of(const struct tir *ir, tir_buffer b) { return tir_buffer_at(ir, b)->rank; }
 
 static void make_buffers(struct tir *ir, const struct plan *plan, tir_buffer *out) {
+  assert(plan->at < plan->count && plan->reduction.count <= TIR_MOST_REDUCED);
   tir_expr extent = tir_as(ir, plan->loops[plan->at], TIR_LOOP)->loop.extent;
   for (uint32_t i = 0; i < plan->reduction.count; i++) {
     struct tir_buffer_node old = *tir_buffer_at(ir, plan->reduction.buffers[i]);
@@ -238,6 +240,7 @@ static tir_var iter_of_loop(struct tir *ir, tir_loop loop) {
 /* Points of buffers, as regions. */
 static void set_points(struct tir *ir, tir_block block, const tir_buffer *buffers, uint32_t count, uint32_t indices,
                        bool writes) {
+  assert(count <= TIR_MOST_REDUCED);
   struct tir_region points[TIR_MOST_REDUCED];
   for (uint32_t i = 0; i < count; i++) points[i] = tir_point_region(ir, buffers[i], tir_operands(ir, indices));
   (writes ? tir_set_writes : tir_set_reads)(ir, block, points, count);

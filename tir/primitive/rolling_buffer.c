@@ -242,6 +242,7 @@ static tir_expr roll_load(struct tir *ir, void *context, const tir_expr *indices
 
 static void roll_store(struct tir *ir, void *context, tir_stmt s) {
   const struct roll *r = context;
+  assert(r->axis < tir_buffer_at(ir, r->to)->rank);
   uint32_t rank = tir_buffer_at(ir, r->to)->rank, old = tir_as(ir, s, TIR_STORE)->store.indices;
   uint32_t first = tir_add_operands(ir, tir_operands(ir, old), rank);
   tir_expr index = wrap_index(ir, r, ir->operands.at[old + r->axis]);
@@ -251,6 +252,7 @@ static void roll_store(struct tir *ir, void *context, tir_stmt s) {
 }
 
 static tir_buffer make_buffer(struct tir *ir, const struct plan *plan) {
+  assert(plan->axis < plan->rank);
   tir_buffer made = tir_copy_buffer(ir, plan->buffer);
   uint32_t first = tir_add_operands(ir, tir_operands(ir, tir_buffer_at(ir, made)->shape), plan->rank);
   tir_expr extent = tir_int(ir, tir_type_of(ir, ir->operands.at[first + plan->axis]), plan->at[plan->axis].extent);
@@ -261,6 +263,7 @@ static tir_buffer make_buffer(struct tir *ir, const struct plan *plan) {
 
 /* Where a loop starts all is new; else what lies past the overlap with the window before. */
 static tir_expr add_condition(struct tir *ir, tir_block block, const struct plan *plan, uint32_t axis, tir_expr all) {
+  assert(axis < plan->rank);
   const struct dimension *d = &plan->at[axis];
   if (!d->var || d->overlap <= 0) return all;
   tir_expr var = tir_var_expr(ir, d->var);

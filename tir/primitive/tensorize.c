@@ -32,6 +32,7 @@ static bool open_part(const struct tir *ir, struct part *out) {
 }
 
 static tir_buffer param_of(const struct part *part, uint32_t i) {
+  assert(i < part->func->params.count);
   return part->ir->params.at[part->func->params.first + i].buffer;
 }
 
@@ -309,6 +310,7 @@ static bool has_wide_regions(const struct tir *ir, struct tir_span span) {
 /* The part of the block's buffer that a parameter is, as large as the implementation says. */
 static struct tir_region matched_region(struct match *m, struct tir_import *impl, tir_buffer described,
                                         struct tir_region used) {
+  assert(m->import.buffers[described]); /* check_match mapped each parameter */
   tir_expr ranges[64];
   struct tir *ir = m->ir;
   tir_buffer own = m->import.buffers[described];
@@ -345,6 +347,7 @@ static void add_annotations(struct tir *ir, tir_block block, struct tir_span add
 }
 
 static void edit(struct match *m, tir_block block, const struct part *impl) {
+  assert(tir_is(m->ir, block, TIR_BLOCK) && impl->func->params.count == m->desc.func->params.count);
   struct tir *ir = m->ir;
   struct tir_import import;
   tir_import_open(&import, ir, impl->ir);
@@ -362,6 +365,7 @@ static void edit(struct match *m, tir_block block, const struct part *impl) {
 }
 
 static bool tensorize_block(struct match *m, tir_block block, const struct part *impl, ms_error *err) {
+  assert(tir_is(m->ir, block, TIR_BLOCK));
   tir_import_open(&m->import, m->ir, m->desc.ir);
   bool accepted = check_match(m, block, err);
   if (accepted) edit(m, block, impl);
@@ -389,6 +393,7 @@ static bool tensorize_loop(struct match *m, tir_loop loop, bool preserve_unit_it
 
 bool tir_tensorize(struct tir *ir, tir_stmt target, const struct tir *description, const struct tir *implementation,
                    bool preserve_unit_iters, ms_error *err) {
+  assert(description && implementation && (tir_is(ir, target, TIR_LOOP) || tir_is(ir, target, TIR_BLOCK)));
   struct match m = {.ir = ir};
   struct part impl;
   if (!check_intrinsic(description, implementation, &m.desc, &impl, err)) return false;

@@ -41,6 +41,7 @@ bool tir_read_args(struct tir_reader *r, struct tir_args *args) {
 
 bool tir_arg_at(struct tir_reader *r, struct tir_args *args, uint32_t position, const char *keyword,
                 struct tir_item *out) {
+  assert(args->first + args->count <= r->item_count && args->keyword_count <= TIR_MOST_KEYWORDS);
   if (position < args->count) return *out = r->items[args->first + position], true;
   for (uint32_t i = 0; keyword && i < args->keyword_count; i++)
     if (!strcmp(tir_reader_word(r, args->keywords[i].word), keyword)) {
@@ -51,6 +52,7 @@ bool tir_arg_at(struct tir_reader *r, struct tir_args *args, uint32_t position, 
 }
 
 bool tir_args_done(struct tir_reader *r, struct tir_args *args, uint32_t most) {
+  assert(args->name);
   if (args->count > most)
     return tir_reader_fail(r, r->items[args->first + most].token, MS_TEXT_TYPE, "%s takes at most %u arguments",
                            args->name, most);

@@ -7,6 +7,7 @@
 /* ---- Shapes ---- */
 
 bool tir_reader_check_extent(struct tir_reader *r, uint32_t token, tir_expr extent, const char *what) {
+  assert(extent && what);
   const struct tir_expr_node *n = tir_at(r->ir, extent);
   char text[24];
   if (!tir_type_is_int(n->type) || tir_type_lanes(n->type) != 1)
@@ -22,6 +23,7 @@ bool tir_reader_check_extent(struct tir_reader *r, uint32_t token, tir_expr exte
 }
 
 static bool check_size(struct tir_reader *r, uint32_t token, tir_type type, const tir_expr *shape, uint32_t rank) {
+  assert(rank <= TIR_MOST_RANK);
   int64_t bytes = ((int64_t)tir_type_bits(type) * tir_type_lanes(type) + 7) / 8;
   for (uint32_t i = 0; i < rank; i++) {
     if (!tir_is_int(r->ir, shape[i])) continue;
@@ -60,6 +62,7 @@ static tir_expr new_index_var(struct tir_reader *r, tir_name name, tir_type type
 }
 
 bool tir_reader_symbol_value(struct tir_reader *r, uint32_t token, tir_name name, tir_type type, tir_expr *out) {
+  assert(r->dims || !r->dim_count);
   char text[256];
   bool binds = r->dim_count && tir_type_is_int(type);
   if (binds) tir_name_render(r->ir, name, text, sizeof text);
@@ -206,12 +209,14 @@ bool tir_read_buffer(struct tir_reader *r, struct tir_args *args, const struct t
 /* ---- Regions ---- */
 
 static bool whole_dimension(struct tir_reader *r, tir_buffer buffer, uint32_t i, tir_expr *range) {
+  assert(i < tir_buffer_at(r->ir, buffer)->rank);
   range[1] = tir_operands(r->ir, tir_buffer_at(r->ir, buffer)->shape)[i];
   range[0] = tir_int(r->ir, tir_type_of(r->ir, range[1]), 0);
   return true;
 }
 
 static bool slice_range(struct tir_reader *r, tir_buffer buffer, uint32_t i, struct tir_item slice, tir_expr *range) {
+  assert(slice.kind == TIR_ITEM_SLICE && slice.count == 3 && i < tir_buffer_at(r->ir, buffer)->rank);
   struct tir_item start = r->items[slice.first], stop = r->items[slice.first + 1];
   tir_expr end;
   if (!whole_dimension(r, buffer, i, range)) return false;

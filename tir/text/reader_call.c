@@ -11,6 +11,7 @@
 
 /* Exactly `count` positional arguments, as expressions. */
 static bool exprs_of(struct tir_reader *r, struct tir_args *args, tir_expr *out, uint32_t count) {
+  assert(args->first + args->count <= r->item_count);
   if (args->count != count)
     return tir_reader_fail(r, args->token, MS_TEXT_TYPE, "T.%s takes %u arguments, %u are given", args->name, count,
                            args->count);
@@ -546,6 +547,7 @@ static bool read_intrinsic(struct tir_reader *r, struct tir_args *args, struct t
 }
 
 bool tir_read_call(struct tir_reader *r, const char *name, uint32_t token, struct tir_item *out) {
+  assert(name && out);
   struct tir_args args = {.token = token, .name = name};
   bool known;
   if (!check_name(r, &args) || !tir_read_args(r, &args)) return false;

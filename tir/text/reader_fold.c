@@ -63,6 +63,7 @@ static bool broadcast(struct tir_reader *r, uint32_t token, int lanes, tir_expr 
 }
 
 bool tir_reader_cast(struct tir_reader *r, uint32_t token, tir_type type, tir_expr e, tir_expr *out) {
+  assert(e && e < r->ir->exprs.count && out);
   struct tir *ir = r->ir;
   const struct tir_expr_node *n = tir_at(ir, e);
   if (n->type == type) return *out = e, true;
@@ -100,6 +101,7 @@ bool tir_reader_cast(struct tir_reader *r, uint32_t token, tir_type type, tir_ex
 
 /* Which of two types of the same lanes both operands take; TIR_T_VOID: none. */
 static tir_type common_type(tir_type a, tir_type b) {
+  assert(tir_type_lanes(a) == tir_type_lanes(b));
   enum tir_code ca = tir_type_code(a), cb = tir_type_code(b);
   bool fa = ca == TIR_FLOAT, fb = cb == TIR_FLOAT;
   if (fa && fb) return tir_type_bits(a) < tir_type_bits(b) ? b : a;
@@ -115,6 +117,7 @@ static tir_type common_type(tir_type a, tir_type b) {
 }
 
 bool tir_reader_match(struct tir_reader *r, uint32_t token, tir_expr *a, tir_expr *b) {
+  assert(*a && *b);
   struct tir *ir = r->ir;
   tir_type ta = tir_type_of(ir, *a), tb = tir_type_of(ir, *b);
   if (ta == tb) return true;

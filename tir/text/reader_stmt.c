@@ -18,6 +18,7 @@ bool tir_reader_enter(struct tir_reader *r, uint32_t token, tir_stmt s) {
 }
 
 bool tir_take_path(struct tir_reader *r, char *out, size_t size) {
+  assert(out && size > 1);
   const struct tir_token *t = tir_reader_token(r, r->at);
   if (t->kind != TIR_TOKEN_NAME || t->symbol != r->prefix || tir_reader_lookup(r, t->symbol).kind != TIR_UNBOUND)
     return false;
@@ -84,6 +85,7 @@ bool tir_reader_annotations(struct tir_reader *r, struct tir_item map, struct ti
 
 bool tir_reader_new_loop(struct tir_reader *r, tir_symbol name, uint32_t token, tir_expr min, tir_expr extent,
                          enum tir_loop_kind kind, tir_stmt *out) {
+  assert(min && extent && out);
   if (!tir_reader_check_extent(r, token, extent, "the extent of this loop") ||
       !tir_reader_match(r, token, &min, &extent))
     return false;
@@ -165,6 +167,7 @@ static bool read_thread(struct tir_reader *r, struct tir_args *args, tir_symbol 
 }
 
 static bool enter_grid(struct tir_reader *r, struct loop_text *loop, struct tir_args *args) {
+  assert(loop->name_count <= TIR_MOST_ITERS);
   if (args->count != loop->name_count)
     return tir_reader_fail(r, loop->token, MS_TEXT_SYNTAX, "%u names for %u loops", loop->name_count, args->count);
   for (uint32_t i = 0; i < args->count; i++) {
@@ -485,6 +488,7 @@ static bool read_inline_suite(struct tir_reader *r) {
 }
 
 bool tir_read_suite(struct tir_reader *r, tir_stmt parent, enum tir_list list) {
+  assert(tir_stmt_at(r->ir, parent)->kind != TIR_DEAD);
   if (!tir_reader_expect_char(r, ':', "before the suite")) return false;
   struct place place = save_place(r);
   r->parent = parent;

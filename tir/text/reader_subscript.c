@@ -27,6 +27,7 @@ bool tir_read_index(struct tir_reader *r, struct tir_item *out) {
 
 /* A slice's start, stop and step, of one type; false where one is missing, or no integer. */
 static bool slice_parts(struct tir_reader *r, struct tir_item slice, tir_expr parts[3]) {
+  assert(slice.kind == TIR_ITEM_SLICE && slice.count == 3 && slice.first + 3 <= r->item_count);
   struct tir_item step = r->items[slice.first + 2];
   if (r->items[slice.first].kind == TIR_ITEM_NONE || r->items[slice.first + 1].kind == TIR_ITEM_NONE)
     return tir_reader_fail(r, slice.token, MS_TEXT_TYPE, "a vector's slice needs both its start and its stop");
@@ -60,6 +61,7 @@ static bool slice_as_ramp(struct tir_reader *r, struct tir_item slice, tir_expr 
 }
 
 bool tir_reader_load(struct tir_reader *r, struct tir_item region, tir_expr *out) {
+  assert(region.kind == TIR_ITEM_REGION && region.count <= TIR_MOST_RANK);
   tir_expr indices[TIR_MOST_RANK];
   if (region.count != tir_buffer_at(r->ir, region.buffer)->rank)
     return tir_reader_fail(r, region.token, MS_TEXT_TYPE, "expected an element or a vector, found a region");
@@ -79,6 +81,7 @@ bool tir_reader_load(struct tir_reader *r, struct tir_item region, tir_expr *out
 
 /* One dimension of a region given as an argument: an index, or a slice whose bounds default to the buffer's. */
 static bool region_index(struct tir_reader *r, struct tir_item v, uint32_t i, tir_expr *out) {
+  assert(i < tir_buffer_at(r->ir, v.buffer)->rank);
   struct tir_item item = {.kind = TIR_ITEM_NONE, .token = v.token}, from = item, to = item;
   if (i < v.count) item = r->items[v.first + i];
   if (item.kind == TIR_ITEM_SLICE) from = r->items[item.first], to = r->items[item.first + 1];
@@ -124,6 +127,7 @@ bool tir_reader_as_argument(struct tir_reader *r, struct tir_item v, tir_expr *o
 
 /* buffer[…], at the opening bracket. */
 bool tir_read_subscript(struct tir_reader *r, struct tir_item buffer, struct tir_item *out) {
+  assert(buffer.kind == TIR_ITEM_BUFFER && tir_reader_is_char(r, '['));
   struct tir_item indices[TIR_MOST_RANK];
   uint32_t count = 0, rank = tir_buffer_at(r->ir, buffer.buffer)->rank, open = r->at++;
   bool open_slice = false;
@@ -151,6 +155,7 @@ bool tir_read_subscript(struct tir_reader *r, struct tir_item buffer, struct tir
 }
 
 bool tir_subscript_list(struct tir_reader *r, struct tir_item list, struct tir_item *out) {
+  assert(list.kind == TIR_ITEM_LIST && list.first + list.count <= r->item_count);
   uint32_t token = r->at++;
   struct tir_item index;
   int64_t i;
@@ -261,6 +266,7 @@ static bool read_vload(struct tir_reader *r, uint32_t token, tir_buffer buffer, 
 
 /* buffer.name, after the dot. */
 bool tir_read_buffer_attribute(struct tir_reader *r, struct tir_item v, struct tir_item *out) {
+  assert(tir_is_buffer(r->ir, v.buffer));
   uint32_t token = r->at;
   struct tir *ir = r->ir;
   const struct tir_buffer_node *b = tir_buffer_at(ir, v.buffer);

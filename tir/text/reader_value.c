@@ -9,6 +9,7 @@
 
 /* Copies the line around `place`, at most some 100 bytes of it, and a caret below. */
 static void quote_line(const struct tir_reader *r, size_t begin, size_t end, size_t place, char *out, size_t size) {
+  assert(begin <= place && place <= end && size > 3);
   enum { WINDOW = 100 };
   size_t from = place - begin > WINDOW / 2 ? place - WINDOW / 2 : begin;
   size_t to = end - from > WINDOW ? from + WINDOW : end;
@@ -24,6 +25,7 @@ static void quote_line(const struct tir_reader *r, size_t begin, size_t end, siz
 }
 
 static bool fail(struct tir_reader *r, size_t offset, enum ms_code code, const char *what) {
+  assert(code != MS_OK && what);
   if (r->failed) return false;
   r->failed = true;
   if (offset > r->source_length) offset = r->source_length;
@@ -96,6 +98,7 @@ tir_name tir_reader_name(struct tir_reader *r, tir_symbol word) { return tir_nam
 uint32_t tir_reader_open_scope(const struct tir_reader *r) { return r->shadowed_count; }
 
 void tir_reader_close_scope(struct tir_reader *r, uint32_t mark) {
+  assert(mark <= r->shadowed_count); /* scopes end in the order in which they began, innermost first */
   while (r->shadowed_count > mark) {
     struct tir_shadowed *s = &r->shadowed[--r->shadowed_count];
     r->bindings[s->word] = s->binding;
@@ -103,6 +106,7 @@ void tir_reader_close_scope(struct tir_reader *r, uint32_t mark) {
 }
 
 void tir_reader_bind(struct tir_reader *r, tir_symbol word, enum tir_binding_kind kind, uint32_t ref) {
+  assert(word < r->words->symbols.count && kind <= TIR_BOUND_TYPE);
   if (word >= r->binding_capacity) {
     uint32_t old = r->binding_capacity;
     r->bindings = tir_enlarge(r->bindings, &r->binding_capacity, (uint64_t)word + 1, sizeof *r->bindings);
@@ -134,6 +138,7 @@ void tir_values_begin(struct tir_values *values) {
 }
 
 void tir_values_add(struct tir_values *values, struct tir_item value) {
+  assert(values->at && values->count <= values->capacity);
   if (values->count == values->capacity) {
     bool moved = values->at != values->small;
     values->capacity *= 2;
@@ -145,6 +150,7 @@ void tir_values_add(struct tir_values *values, struct tir_item value) {
 }
 
 bool tir_values_end(struct tir_values *values, struct tir_reader *r, bool good, char close, uint32_t *first) {
+  assert(values->at && first);
   if (good)
     good = tir_reader_take_char(r, close) || tir_reader_fail(r, r->at, MS_TEXT_SYNTAX, "expected ',' or '%c'", close);
   *first = r->item_count;
@@ -162,6 +168,7 @@ static void raise_depth(const struct tir_reader *r, tir_expr below, uint16_t *de
 }
 
 bool tir_reader_note(struct tir_reader *r, uint32_t token, tir_expr e) {
+  assert(e && e < r->ir->exprs.count);
   if (e >= r->depth_capacity) {
     uint32_t old = r->depth_capacity;
     r->depths = tir_enlarge(r->depths, &r->depth_capacity, (uint64_t)e + 1, sizeof *r->depths);
@@ -208,6 +215,7 @@ bool tir_reader_as_expr(struct tir_reader *r, struct tir_item v, tir_expr *out) 
 }
 
 bool tir_reader_as_annotation(struct tir_reader *r, struct tir_item v, tir_expr *out) {
+  assert(v.kind != TIR_ITEM_MAP || v.count % 2 == 0); /* keys and values in turn */
   if (v.kind != TIR_ITEM_LIST && v.kind != TIR_ITEM_MAP) return tir_reader_as_expr(r, v, out);
   if (++r->nesting > TIR_MOST_NESTING)
     return tir_reader_fail(r, v.token, MS_TOO_LARGE, "this value is nested too deeply");

@@ -20,6 +20,7 @@ static const char *buffer_name(const struct tir *ir, tir_buffer b) { return tir_
 /* ---- Definitions ---- */
 
 static bool define_var(struct verifier *v, tir_var x) {
+  assert(x < v->ir->vars.count);
   char name[128];
   if (v->vars[x].seen) FAIL(DEFINED_TWICE, "variable %s is defined twice", var_name(v->ir, x, name));
   v->vars[x] = (struct var_state){true, true, v->isolation, TIR_NONE};
@@ -27,6 +28,7 @@ static bool define_var(struct verifier *v, tir_var x) {
 }
 
 static bool define_buffer(struct verifier *v, tir_buffer b, tir_stmt where) {
+  assert(b < v->ir->buffers.count);
   if (v->buffers_seen[b])
     FAIL(DEFINED_TWICE, "buffer %s is a parameter, allocated or matched twice", buffer_name(v->ir, b));
   if (v->ir->buffers.at[b].where != where)
@@ -40,6 +42,7 @@ static bool define_buffer(struct verifier *v, tir_buffer b, tir_stmt where) {
 static bool check_expr(struct verifier *v, tir_expr e, bool guarded);
 
 static bool check_var(struct verifier *v, tir_var x) {
+  assert(x < v->ir->vars.count);
   char name[128];
   const struct var_state *state = &v->vars[x];
   if (!state->defined) FAIL(NOT_IN_SCOPE, "variable %s is used where it is not defined", var_name(v->ir, x, name));
@@ -50,6 +53,7 @@ static bool check_var(struct verifier *v, tir_var x) {
 }
 
 static bool check_in_scope(struct verifier *v, tir_buffer b) {
+  assert(b < v->ir->buffers.count);
   if (!v->buffers[b])
     FAIL(NOT_IN_SCOPE, "buffer %s is neither a parameter nor allocated around its use", buffer_name(v->ir, b));
   return true;
@@ -58,6 +62,7 @@ static bool check_in_scope(struct verifier *v, tir_buffer b) {
 static bool is_index_type(tir_type t) { return tir_type_is_int(t) || tir_type_code(t) == TIR_BOOL; }
 
 static bool check_load(struct verifier *v, const struct tir_expr_node *n, bool guarded) {
+  assert(n->kind == TIR_LOAD);
   const struct tir_buffer_node *b = &v->ir->buffers.at[n->ref];
   if (!check_in_scope(v, n->ref)) return false;
   if (n->count != b->rank)
@@ -71,6 +76,7 @@ static bool check_load(struct verifier *v, const struct tir_expr_node *n, bool g
 }
 
 static bool check_let(struct verifier *v, const struct tir_expr_node *n, bool guarded) {
+  assert(n->kind == TIR_LET);
   if (!check_expr(v, n->a, guarded)) return false;
   bool was = v->vars[n->ref].defined;
   v->vars[n->ref] = (struct var_state){true, true, v->isolation, TIR_NONE};
@@ -226,6 +232,7 @@ static bool check_regions(struct verifier *v, struct tir_span regions) {
 
 /* What a block says it touches is within what the block around it says. */
 static bool check_regions_within(struct verifier *v, tir_block b, struct tir_span regions, bool writes) {
+  assert(tir_is(v->ir, b, TIR_BLOCK));
   tir_block outer = tir_parent_block(v->ir, b);
   bool guarded = tir_is_guarded(v->ir, b, TIR_NONE);
   for (uint32_t i = 0; i < regions.count; i++) {
@@ -257,6 +264,7 @@ static bool enter_block(struct verifier *v, tir_block b) {
 }
 
 static void leave_block(struct verifier *v, tir_block b) {
+  assert(v->block == b); /* blocks inside were left before */
   const struct tir_block_record *r = tir_block_at(v->ir, b);
   const struct tir_iter *iters = tir_iters(v->ir, b);
   for (uint32_t i = 0; i < r->iters.count; i++) v->vars[iters[i].var].defined = false;
@@ -283,6 +291,7 @@ static bool enter_loop(struct verifier *v, tir_loop l) {
 }
 
 static bool check_store(struct verifier *v, tir_stmt s) {
+  assert(tir_is(v->ir, s, TIR_STORE));
   const struct tir_stmt_node *n = tir_stmt_at(v->ir, s);
   const struct tir_buffer_node *b = &v->ir->buffers.at[n->store.buffer];
   const tir_expr *indices = tir_operands(v->ir, n->store.indices);
@@ -376,6 +385,7 @@ static tir_stmt first_child(const struct tir *ir, tir_stmt s) {
 }
 
 static bool walk(struct verifier *v, tir_stmt top) {
+  assert(top && v->block == TIR_NONE && !v->isolation);
   tir_stmt s = top;
   for (;;) {
     if (!enter(v, s)) return false;

@@ -21,6 +21,7 @@ struct distance {
 };
 
 static void add_term(struct distance *d, tir_expr atom, int64_t coefficient) {
+  assert(d->count <= MOST_TERMS);
   uint32_t i = 0;
   while (i < d->count && d->terms[i].atom != atom) i++;
   if (i == MOST_TERMS) {
@@ -96,6 +97,7 @@ static void add(struct distance *d, tir_expr e, int64_t scale) {
 
 /* The extremes of the distance; *attained: some values of the variables give each. */
 static struct tir_bounds extremes(const struct distance *d, bool *attained) {
+  assert(d->known && attained);
   const struct tir *ir = d->v->ir;
   struct tir_bounds b = {d->constant, d->constant};
   *attained = true;
