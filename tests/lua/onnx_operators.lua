@@ -188,6 +188,13 @@ check("RoiAlign", {f32({1, 1, 1, 4}, {1, 2, 3, 4}), f32({1, 4}, {0, 0, 3, 1}), i
 check("DeformConv", {row, f32({1, 1, 1, 1}, {10}), f32({1, 2, 1, 2}, {0, 0, 0.5, 9})}, {f32({1, 1, 1, 2}, {20, 0})}, {}, 19)
 check("Col2Im", {f32({1, 2, 2}, {1, 2, 3, 4}), known(i64({1}, {3})), known(i64({1}, {2}))}, {f32({1, 1, 3}, {1, 5, 4})}, {}, 18)
 
+-- Linear attention: what is remembered decays, and is corrected by what is read of it.
+local function line3(...) return f32({1, select("#", ...), 1}, {...}) end
+check("LinearAttention", {line3(1, 1), line3(1, 2), line3(3, 4)}, {line3(3, 11), f32({1, 1, 1, 1}, {11})}, {q_num_heads = 1, kv_num_heads = 1, update_rule = "linear"}, 27)
+check("LinearAttention", {line3(1, 1), line3(1, 2), line3(3, 4), f32({1, 1, 1, 1}, {0}), line3(0, math.log(0.5)), line3(1, 0.5)}, {line3(6, 5), f32({1, 1, 1, 1}, {2.5})},
+      {q_num_heads = 1, kv_num_heads = 1, scale = 2.0}, 27)
+check("CausalConvWithState", {f32({1, 1, 2}, {1, 2}), f32({1, 1, 2}, {10, 1}), false, f32({1, 1, 1}, {5})}, {f32({1, 1, 2}, {51, 12}), f32({1, 1, 1}, {2})}, {}, 27)
+
 -- ---- Signals, and what is chosen by values that are known ----
 
 check("HannWindow", {known(i64({}, {4}))}, {f32({4}, {0, 0.5, 1, 0.5})})
@@ -358,6 +365,7 @@ refuses("input 1 is -1, not in [0, 16777216]", "HannWindow", {known(i64({}, {-1}
 refuses("3 conditions for 2 elements", "Compress", {x23, known {"bool", {3}, {1, 1, 1}}}, {axis = 0})
 refuses("input 1, x1, depends on data", "Unique", {{"float32", {2}, {1, 2}, given = false}})
 refuses("frames of 4 in a signal of 3", "STFT", {f32({1, 3, 1}, {1, 2, 3}), known(i64({}, {1})), false, known(i64({}, {4}))})
+refuses("update_rule is gated_delta, and input 5 is missing", "LinearAttention", {line3(1), line3(1), line3(1), false, false, line3(1)}, {q_num_heads = 1, kv_num_heads = 1}, 27)
 refuses("attribute kernel_shape is missing", "MaxPool", {f32({1, 1, 2}, {1, 2})})
 refuses("attribute axis is no integer", "Softmax", {f32({2}, {1, 2})}, {axis = 0.5})
 refuses("3 channels, weights of [1, 2, 1] and 1 groups do not fit", "Conv", {f32({1, 3, 1}, {1, 2, 3}), f32({1, 2, 1}, {1, 2})})

@@ -1,4 +1,4 @@
--- LSTM, GRU and RNN: one product of all inputs with their weights, then a cell a step, which is the same function each time: it
+-- LSTM, GRU, RNN and linear attention: one product of all inputs with their weights, then a cell a step, which is the same function each time: it
 -- takes the number of its step as a tensor. A step past the end of a sequence keeps what there was.
 local ms = msched
 local te, common = ms.te, ms.load "lua.net.common"
@@ -226,6 +226,67 @@ operators.GRU = function(n)
 end
 operators.LSTM = function(n)
   return recurrent(n, LSTM, {input_forget = n:int("input_forget", 0)}, function(C) return C, name_of(n, 8) end)
+end
+
+-- ---- Linear attention --------------------------------------------------------------------------------------------
+
+-- A step: what is remembered of {batch, heads of keys, elements of a key, of a value}, in float32, and what is read of it.
+--   inputs: query, key, value, step, state, decay, beta
+operators["msched.LinearAttentionCell"] = function(n)
+  local Q, K, V, S, M, D, B = n:x(1), n:x(2), n:x(3), n:x(4), n:x(5), n:has(6) and n:x(6) or nil, n:has(7) and n:x(7) or nil
+  local s, heads, scale = M.shape, n:int "q_num_heads", n:float "scale"
+  local groups, dk, dv = s[2], s[3], s[4]
+  local each, step = heads // groups, te.maximum(te.minimum(S[{}], Q.shape[2] - 1), 0)
+  local function at(X, b, h, size, e) return te.cast(wide(X[{b, step, size and h * size + e or h}]), "float32") end
+  local old = M
+  if D then
+    local by_head = D.shape[3] == groups
+    old = compute(s, "float32", function(i) return M[i] * te.exp(at(D, i[1], i[2], not by_head and dk or nil, i[3])) end)
+  end
+  local written
+  if B then
+    local read = reduce({s[1], groups, dv}, {dk}, te.sum, function(i, r) return old[{i[1], i[2], r[1], i[3]}] * at(K, i[1], i[2], dk, r[1]) end)
+    written = compute({s[1], groups, dv}, "float32", function(i)
+      local beta = at(B, i[1], B.shape[3] == 1 and te.const(0, "int32") or i[2])
+      return beta * (at(V, i[1], i[2], dv, i[3]) - read[i])
+    end)
+  end
+  local new = compute(s, "float32", function(i)
+    return old[i] + at(K, i[1], i[2], dk, i[3]) * (written and written[{i[1], i[2], i[4]}] or at(V, i[1], i[2], dv, i[4]))
+  end)
+  local y = reduce({s[1], heads * dv}, {dk}, te.sum, function(i, r)
+    local head, e = te.floordiv(i[2], dv), te.floormod(i[2], dv)
+    return at(Q, i[1], head, dk, r[1]) * new[{i[1], each == 1 and head or te.floordiv(head, each), r[1], e}]
+  end)
+  return new, compute(y.shape, Q.type, function(i) return y[i] * scale end)
+end
+
+local NUMBERS = {float32 = 1, float16 = 10, bfloat16 = 16, float64 = 11}
+operators.LinearAttention = function(n)
+  local heads, groups, q, k, v = n:int "q_num_heads", n:int "kv_num_heads", n:shape(1), n:shape(2), n:shape(3)
+  local rule = n:choice("update_rule", "gated_delta", "linear", "gated", "delta", "gated_delta")
+  if heads < 1 or groups < 1 or heads % groups ~= 0 then n:fail("%d heads of queries do not share %d of keys", heads, groups) end
+  if #q ~= 3 or q[3] % heads ~= 0 or #v ~= 3 or v[3] % groups ~= 0 then n:fail("%s and %s have no %d and %d heads", common.text(q), common.text(v), heads, groups) end
+  local dk, dv = q[3] // heads, v[3] // groups
+  if not NUMBERS[n:type(1)] or q[2] == 0 then n:fail("its input is of %d steps of %s", q[2], n:type(1)) end
+  check(n, 2, {q[1], q[2], groups * dk}, "key")
+  check(n, 3, {q[1], q[2], groups * dv}, "value")
+  check(n, 4, {q[1], groups, dk, dv}, "past_state")
+  for k, part in ipairs {"gated", "delta"} do
+    local i = k + 4
+    if n:has(i) ~= (rule:find(part) ~= nil) then n:fail("update_rule is %s, and input %d is %s", rule, i, n:has(i) and "given" or "missing") end
+  end
+  check(n, 5, {q[1], q[2], n:has(5) and n:shape(5)[3] == groups and groups or groups * dk}, "decay")
+  check(n, 6, {q[1], q[2], n:has(6) and n:shape(6)[3] == 1 and 1 or groups}, "beta")
+  local state = n:has(4) and n:add("Cast", {n.node.inputs[4]}, {to = NUMBERS.float32}) or n:constant(ms.array({q[1], groups, dk, dv}, "float32"))
+  local scale, given = n:float("scale", 0.0), {}
+  if scale == 0 then scale = 1 / math.sqrt(dk) end
+  for step = 1, q[2] do
+    state, given[step] = n:add("LinearAttentionCell", {n.node.inputs[1], n.node.inputs[2], n.node.inputs[3], n:constant(ms.array({}, "int32", {step - 1}), true), state,
+                                                       name_of(n, 5), name_of(n, 6)}, {q_num_heads = heads, scale = scale}, 2, "msched")
+  end
+  return n:gives {n:wants(1) and n:add("Stack", given, {axis = 1}, 1, "msched") or "",
+                  n:wants(2) and n:add("Cast", {state}, {to = NUMBERS[n:type(n:has(4) and 4 or 1)]}) or ""}
 end
 
 return operators

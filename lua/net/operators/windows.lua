@@ -162,6 +162,27 @@ operators.ConvTranspose = function(n)
   return with_bias(n, Y, 3, X.type)
 end
 
+-- Each channel by its own weights, of what was before and what is now.
+operators.CausalConvWithState = function(n)
+  local X, W, B, P = n:x(1), n:x(2), n:has(3) and n:x(3) or nil, n:has(4) and n:x(4) or nil
+  local s, taps, swish = X.shape, W.shape[3], n:choice("activation", "none", "none", "silu", "swish") ~= "none"
+  if #s ~= 3 or common.text(W.shape) ~= common.text {s[2], 1, taps or 0} or taps < 1 then n:fail("a signal of %s and weights of %s", common.text(s), common.text(W.shape)) end
+  if B and common.text(B.shape) ~= common.text {s[2]} then n:fail("a bias of %s for %d channels", common.text(B.shape), s[2]) end
+  if P and common.text(P.shape) ~= common.text {s[1], s[2], taps - 1} then n:fail("a state of %s, not of %s", common.text(P.shape), common.text {s[1], s[2], taps - 1}) end
+  for k = 2, 4 do if n:has(k) and n:type(k) ~= X.type then n:fail("its inputs are of %s and %s", X.type, n:type(k)) end end
+  if not is_float(X.type) then n:fail("its input is of %s; floats are expected", X.type) end
+  local whole = compute({s[1], s[2], s[3] + taps - 1}, X.type, function(i)
+    local before = taps > 1 and (P and P[i] or te.const(0.0, X.type))
+    local now = s[3] > 0 and X[{i[1], i[2], i[3] - (taps - 1)}]
+    return before and now and te.if_then_else(te.lt(i[3], taps - 1), before, now) or before or now
+  end)
+  local sum = reduce(s, {taps}, te.sum, function(i, r) return wide(whole[{i[1], i[2], i[3] + r[1]}]) * wide(W[{i[2], te.const(0, "int32"), r[1]}]) end)
+  return compute(s, X.type, function(i)
+    local y = B and sum[i] + wide(B[{i[2]}]) or sum[i]
+    return swish and y / (te.exp(-1.0 * y) + 1.0) or y
+  end), n:wants(2) and compute({s[1], s[2], taps - 1}, X.type, function(i) return whole[{i[1], i[2], i[3] + s[3]}] end) or nil
+end
+
 -- Blocks of columns summed into the image that they were cut from.
 operators.Col2Im = function(n)
   local X, size, kernel = n:x(1), n:list(2), n:list(3)
