@@ -69,6 +69,20 @@ function progress.share_of_time(s)
   return s.start.weight * s.best_seconds / all
 end
 
+-- Of a function that is composed of its groups, the seconds that the best of all their instances take together, each timed alone, which
+-- finds its operands in the caches; nil: it is none, or a group has no best.
+function progress.seconds_of_groups(s)
+  if not s.start.groups then return nil end
+  local all = 0
+  for _, other in ipairs(s.family) do
+    if other.start.part_of == s.name then
+      if not other.best_seconds then return nil end
+      all = all + other.start.weight * other.best_seconds
+    end
+  end
+  return all > 0 and all / s.start.weight or nil
+end
+
 -- The speed of the best as a share of the vendors' fastest routine; nil: there is none.
 function progress.of_vendor(s)
   return s.start.vendor_seconds and s.best_seconds and s.start.vendor_seconds / s.best_seconds
@@ -144,6 +158,11 @@ local function end_lines(s, e, print)
   if e.retimed > 0 then print(string.format("%s: the best %d were timed again, in turn", s.name, e.retimed)) end
   local share = progress.share_of_time(s)
   if share then print(string.format("%s: %.0f %% of the time of %s's groups, %s", s.name, 100 * share, s.start.part_of, cli.count_text(math.tointeger(s.start.weight) or 0, "instance"))) end
+  local groups = e.best_seconds and progress.seconds_of_groups(s)
+  if groups then
+    print(string.format("%s: %.2f times as long as its groups alone, which take %s together: alone each finds its operands and its code in the caches", s.name,
+                        e.best_seconds / groups, cli.time_text(groups)))
+  end
   if e.text and (not s.start.shared or e.ended == "trials") then print(string.format("%s: ended with %d of %d trials: %s", s.name, e.trials, s.start.trials, e.text)) end
 end
 

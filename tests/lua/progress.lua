@@ -76,6 +76,21 @@ assert(lines[2] == "f: trial 1 of 100, best 1.00 us 1.0 GOP/s (abc), 1 s, about 
 assert(lines[3] == "f: trial 4 of 100, best 1.00 us 1.0 GOP/s (abc), 3 s, failed: none, other programs ran during 1", lines[3])
 assert(lines[4] == "f: the best 3 were timed again, in turn")
 assert(#lines == 5 and lines[5] == "f: ended with 4 of 100 trials: the space gave nothing new three times in a row", lines[5])
+-- A function that is composed of groups, beside these alone: all of their instances together, once each has a best.
+do
+  local function over(task, seconds)
+    return {event = "end", task = task, elapsed = 3, seconds = 3, trials = 1, failed = 0, retimed = 0, busy = 0, stopped = 0, repeated = 0, failures = {}, refused = {},
+            best = "abc", short_id = "abc", best_seconds = seconds, ended = "trials"}
+  end
+  local function composed(second)
+    return table.concat(shown {start {task = "a", part_of = "w", weight = 6}, start {task = "b", part_of = "w", weight = 2}, start {task = "o", part_of = "other", weight = 9},
+                               start {task = "w", groups = 2, weight = 2}, trial {task = "a", best = "abc", best_seconds = 1e-6},
+                               trial {task = "b", best = second and "def", best_seconds = second}, trial {task = "o", best = "abc", best_seconds = 1},
+                               trial {task = "w", best = "abc", best_seconds = 9e-6}, over("w", 9e-6)}, "\n")
+  end
+  assert(composed(3e-6):find("w: 1.50 times as long as its groups alone, which take 6.00 us together:", 1, true), composed(3e-6))
+  assert(not composed(nil):find "its groups alone")
+end
 -- The final re-measurement changes the best of a task that is over while others go on; trials that earlier commands had
 -- count, but not for the time that is left.
 local retold = {}
