@@ -110,14 +110,6 @@ void emit_cuda_tvm_warp_shuffle_xor(struct emit_c *e, tir_expr call) {
 
 /* ---- Every device call ---- */
 
-bool emit_cuda_has(struct emit_c *e, enum tir_capability_id which) {
-  const struct tir_capability *c = &tir_capabilities[which];
-  if (tir_has(e->target->gpu.capabilities, which)) return true;
-  emit_c_refuse(e, "%s are for %s%s, and the target is %s", c->what, c->least, tir_capability_since(which),
-                e->target->cpu);
-  return false;
-}
-
 static bool write_call(struct emit_c *e, tir_expr x) {
   static void (*const writers[TIR_DEVICE_CALLS])(struct emit_c *, tir_expr) = {
 #define EMIT_WRITTEN(name)                                            emit_cuda_##name

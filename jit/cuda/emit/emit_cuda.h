@@ -18,12 +18,12 @@ static inline const tir_expr *emit_cuda_operands(const struct emit_c *e, tir_exp
 }
 /* The instruction that the call is, in PTX or CUDA C++. */
 static inline const char *emit_cuda_spelling(enum tir_device_call which) { return tir_device_calls[which].spelling; }
-/* Whether the target has it; where not, refuses. */
-bool emit_cuda_has(struct emit_c *e, enum tir_capability_id which);
 
 /* emit_tensor.c: fragments of tensor units */
 bool emit_c_fragment(struct emit_c *e, tir_buffer buffer, uint64_t elements); /* declares it; false: it is none */
-void emit_c_pointer(struct emit_c *e, tir_expr pointer);                      /* of tvm_access_ptr */
+/* emit_pointer.c: what their calls need */
+bool emit_cuda_has(struct emit_c *e, enum tir_capability_id which); /* the target; where not, refuses */
+void emit_c_pointer(struct emit_c *e, tir_expr pointer);            /* of tvm_access_ptr */
 /* The buffer that it leads into, and the element; TIR_NONE: refused. */
 tir_buffer emit_c_pointed(struct emit_c *e, tir_expr pointer, tir_expr *offset);
 bool emit_c_is_text(const struct emit_c *e, tir_expr x, const char *text);

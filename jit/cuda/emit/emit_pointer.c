@@ -1,7 +1,16 @@
-/* Pointers that calls of tensor units are given: tvm_access_ptr, and texts among their arguments. */
+/* What calls of tensor units need: the capability of the target, and what they are given: pointers by
+ * tvm_access_ptr, and texts among their arguments. */
 #include "emit_cuda.h"
 
 #include <string.h>
+
+bool emit_cuda_has(struct emit_c *e, enum tir_capability_id which) {
+  const struct tir_capability *c = &tir_capabilities[which];
+  if (tir_has(e->target->gpu.capabilities, which)) return true;
+  emit_c_refuse(e, "%s are for %s%s, and the target is %s", c->what, c->least, tir_capability_since(which),
+                e->target->cpu);
+  return false;
+}
 
 bool emit_c_is_text(const struct emit_c *e, tir_expr x, const char *text) {
   const struct tir_expr_node *n = tir_at(e->ir, x);
