@@ -109,10 +109,12 @@ function cli.is_there(path)
 end
 -- Neither a record's ID nor a task's name holds a dot or a slash.
 function cli.is_file(path) return path:find "%.lua$" or path:find "%.py$" or path:find "[./]" and cli.is_there(path) end
+function cli.bytes_text(bytes)
+  return bytes < 1024 and cli.count_text(bytes, "byte") or bytes < 1 << 20 and string.format("%.1f KiB", bytes / 1024) or string.format("%.1f MiB", bytes / (1 << 20))
+end
 function cli.size_text(path)
   local file <close> = assert(io.open(path, "rb"))
-  local bytes = file:seek "end"
-  return bytes < 1024 and cli.count_text(bytes, "byte") or string.format("%.1f KiB", bytes / 1024)
+  return cli.bytes_text(file:seek "end")
 end
 
 -- An option in seconds, above 0.

@@ -111,9 +111,9 @@ function network.tell(each, tasks, options)
                   arena_bytes = opened.arena_bytes, constant_bytes = opened.constant_bytes}
     return
   end
-  cli.print(string.format("network %s: %s, %s of %s; its functions one by one %s, alone %s; %.1f MB of values, %.1f MB of constants", each.path, cli.time_text(seconds),
+  cli.print(string.format("network %s: %s, %s of %s; its functions one by one %s, alone %s; %s of values, %s of constants", each.path, cli.time_text(seconds),
                           cli.count_text(#opened.calls, "call"), cli.count_text(#each.prepared.functions, "function"), cli.time_text(inside), cli.time_text(alone),
-                          opened.arena_bytes / 1e6, opened.constant_bytes / 1e6))
+                          cli.bytes_text(opened.arena_bytes), cli.bytes_text(opened.constant_bytes)))
   for i = 1, math.min(#list, MOST_LISTED) do
     local share = list[i]
     local count = share.entry.weight or 1
