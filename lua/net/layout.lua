@@ -11,7 +11,7 @@ local function set(text)
   return names
 end
 local WINDOWS = set "Conv MaxPool AveragePool LpPool GlobalAveragePool GlobalMaxPool"
-local FOLLOW = set "BatchNormalization LRN Concat Pad Identity Dropout" -- beside all that is elementwise
+local FOLLOW = set "BatchNormalization QuantizeLinear DequantizeLinear LRN Concat Pad Identity Dropout" -- beside all that is elementwise
 
 -- Dimensions in memory: the channels of an image behind its extents; of weights [out, in, …] …, in, out.
 local function channels_last(rank)

@@ -4,7 +4,7 @@ local ms = msched
 local infer = ms.load "lua.net.infer"
 local passes = {}
 
-passes.NAMES = {"constants", "batch_norm", "duplicates", "dead"}
+passes.NAMES = {"constants", "batch_norm", "layer_norm", "duplicates", "dead"}
 
 function passes.find(name) return ms.load("lua.net.pass." .. name) end
 

@@ -134,6 +134,23 @@ local other = build({3, 4}, {{"Elu", {"x"}, {"a"}, {alpha = 0.5}}, {"Elu", {"x"}
 assert(nodes_after(other) == "Elu Elu Add", "attributes tell them apart")
 check(other)
 
+-- Layer normalization, spelled out in two spellings; where its parts are read by others it stays.
+local function written_out(square, more)
+  local nodes = {{"ReduceMean", {"x"}, {"m"}, {axes = {-1}}}, {"Sub", {"x", "m"}, {"d"}}, square, {"ReduceMean", {"s"}, {"v"}, {axes = {1}}}, {"Add", {"v", "e"}, {"w"}},
+                 {"Sqrt", {"w"}, {"r"}}, {"Div", {"d", "r"}, {"q"}}, {"Mul", {"q", "g"}, {"p"}}, {"Add", {"b", "p"}, {"y"}}, more}
+  return build({3, 8}, nodes, {e = {"float32", {1}, {0.25}}, g = some {8}, b = some {8}, two = {"float32", {}, {2}}}, {"y"})
+end
+for _, square in ipairs {{"Pow", {"d", "two"}, {"s"}}, {"Mul", {"d", "d"}, {"s"}}} do
+  local spelled = written_out(square)
+  assert(nodes_after(spelled) == "LayerNormalization", nodes_after(spelled))
+  check(spelled)
+end
+local read_too = build({3, 8}, {{"ReduceMean", {"x"}, {"m"}, {axes = {1}}}, {"Sub", {"x", "m"}, {"d"}}, {"Mul", {"d", "d"}, {"s"}}, {"ReduceMean", {"s"}, {"v"}, {axes = {1}}},
+                                {"Add", {"v", "e"}, {"w"}}, {"Sqrt", {"w"}, {"r"}}, {"Div", {"d", "r"}, {"q"}}, {"Mul", {"q", "g"}, {"y"}}, {"Neg", {"v"}, {"z"}}},
+                       {e = {"float32", {1}, {0.25}}, g = some {8}}, {"y", "z"})
+assert(not nodes_after(read_too):find "LayerNormalization", nodes_after(read_too))
+check(read_too)
+
 -- ---- Memory ----
 
 -- A chain needs two values at a time, whatever its length; Exp is read twice, so that nothing fuses.

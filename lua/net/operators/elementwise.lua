@@ -199,7 +199,12 @@ operators.SwiGLU = function(n)
   return common.compute(A.shape, A.type, function(i) return wide(A[i]) * sigmoid(wide(A[i]) * alpha) * wide(B[i]) end)
 end
 
+-- Powers by a constant that are a few operations.
+local POWERS = {[0.5] = te.sqrt, [1] = function(x) return x end, [2] = function(x) return x * x end, [3] = function(x) return x * x * x end, [-1] = function(x) return 1.0 / x end}
 operators.Pow = function(n)
+  local exponent = n:value(2).array
+  local power = exponent and #exponent == 1 and is_float(n:type(1)) and POWERS[exponent:tolist()[1]]
+  if power and common.count(n:shape(2)) == 1 and #n:shape(2) <= #n:shape(1) then return map(n, power) end
   local X, Y = n:x(1), n:x(2)
   return common.compute(common.broadcast(n, {X.shape, Y.shape}), X.type, function(i)
     local x, y = wide(common.at(X, i)), wide(common.at(Y, i))
