@@ -108,6 +108,8 @@ Expr.__idiv, Expr.__mod = binary("floordiv", "//"), binary("floormod", "%")
 Expr.__div = function(a, b)
   local x, y = unify(a, b, "/")
   if not is_float(x.type) then fail("/ divides floats; say // for integers") end
+  -- TVMScript has no division by a number that is 0; infinity says the same.
+  if y.op == "const" and y.value == 0 then return Expr.__mul(x, constant(1 / y.value, y.type)) end
   return expr {op = "binary", text = "/", type = x.type, x, y}
 end
 Expr.__unm = function(a) return 0 - a end

@@ -78,6 +78,7 @@ operators.BitwiseNot = function(n)
 end
 operators.IsNaN = function(n) return map(n, function(x) return te.ne(x, x) end, "bool") end
 operators.IsInf = function(n)
+  if not is_float(n:type(1)) then n:fail("its input is of %s; floats are expected", n:type(1)) end
   local above, below = n:flag("detect_positive", 1), n:flag("detect_negative", 1)
   return map(n, function(x)
     local is = {}

@@ -7,16 +7,16 @@ local operators = {}
 local compute, wide = common.compute, common.wide
 local function microsoft(name, f) operators["com.microsoft." .. name] = f end
 
--- The only element of an input, as float32; 0 where it is left out.
-local function one(n, k)
-  if not n:has(k) then return te.const(0.0, "float32") end
+-- The only element of an input, as float32; a zero point may be left out.
+local function one(n, k, optional)
+  if optional and not n:has(k) then return te.const(0.0, "float32") end
   local P = n:x(k)
   if common.count(P.shape) ~= 1 then n:fail("input %d has %d elements, not 1", k, common.count(P.shape)) end
   return te.cast(wide(P[common.unfold(0, P.shape)]), "float32")
 end
 -- What an element stands for, and back. Checked before anything is computed.
-local function real(n, x, scale, zero) return (te.cast(x, "float32") - one(n, zero)) * one(n, scale) end
-local function quantized(n, y, scale, zero, t) return common.saturated(n, te.nearbyint(y / one(n, scale)) + one(n, zero), t) end
+local function real(n, x, scale, zero) return (te.cast(x, "float32") - one(n, zero, true)) * one(n, scale) end
+local function quantized(n, y, scale, zero, t) return common.saturated(n, te.nearbyint(y / one(n, scale)) + one(n, zero, true), t) end
 
 local function binary(f)
   return function(n)
@@ -52,8 +52,9 @@ microsoft("QLinearConcat", function(n)
   local shape = table.move(n:shape(3), 1, n:rank(3), 1, {})
   for k = 2, many do
     local s = list[k].tensor.shape
+    if #s ~= #shape then n:fail("%s beside %s", common.text(s), common.text(shape)) end
     for d, extent in ipairs(s) do
-      if #s ~= #shape or d ~= axis and extent ~= shape[d] then n:fail("%s beside %s", common.text(s), common.text(shape)) end
+      if d ~= axis and extent ~= shape[d] then n:fail("%s beside %s", common.text(s), common.text(shape)) end
     end
     shape[axis] = shape[axis] + s[axis]
   end

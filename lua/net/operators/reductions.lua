@@ -11,8 +11,12 @@ local function all_axes(rank)
 end
 
 -- Begins with infinity, as ONNX has it of nothing; NaN is left out.
-local function lowest(t) return is_float(t) and te.const(-math.huge, t) or te.min_value(t) end
-local function highest(t) return is_float(t) and te.const(math.huge, t) or te.max_value(t) end
+local function limit(t, infinity, of)
+  if t == "bool" or t == "uint64" then error("te: the largest or smallest of elements of " .. t .. " is not computed", 0) end
+  return is_float(t) and te.const(infinity, t) or of(t)
+end
+local function lowest(t) return limit(t, -math.huge, te.min_value) end
+local function highest(t) return limit(t, math.huge, te.max_value) end
 local maximum, minimum = te.reducer(te.maximum, lowest, "max"), te.reducer(te.minimum, highest, "min")
 common.maximum, common.minimum, common.lowest = maximum, minimum, lowest
 

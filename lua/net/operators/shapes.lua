@@ -477,7 +477,7 @@ end
 operators.DepthToSpace = function(n)
   local X, b = n:x(1), n:int "blocksize"
   local s = X.shape
-  if #s ~= 4 or b < 1 or s[2] % (b * b) ~= 0 then n:fail("%s has no blocks of %d", common.text(s), b) end
+  if #s ~= 4 or b < 1 or b > 1 << 20 or s[2] % (b * b) ~= 0 then n:fail("%s has no blocks of %d", common.text(s), b) end
   local depth, by_column = s[2] // (b * b), n:text("mode", "DCR") == "DCR"
   return compute({s[1], depth, s[3] * b, s[4] * b}, X.type, function(i)
     local block = te.floormod(i[3], b) * b + te.floormod(i[4], b)
@@ -487,7 +487,7 @@ end
 operators.SpaceToDepth = function(n)
   local X, b = n:x(1), n:int "blocksize"
   local s = X.shape
-  if #s ~= 4 or b < 1 or s[3] % b ~= 0 or s[4] % b ~= 0 then n:fail("%s has no blocks of %d", common.text(s), b) end
+  if #s ~= 4 or b < 1 or b > 1 << 20 or s[3] % b ~= 0 or s[4] % b ~= 0 then n:fail("%s has no blocks of %d", common.text(s), b) end
   local by_column = n:text("mode", "DCR") == "DCR"
   return compute({s[1], s[2] * b * b, s[3] // b, s[4] // b}, X.type, function(i)
     local block = by_column and te.floordiv(i[2], s[2]) or te.floormod(i[2], b * b)
