@@ -10,7 +10,7 @@ local function set(text)
   for name in text:gmatch "%S+" do names[name] = true end
   return names
 end
-local WINDOWS = set "Conv MaxPool AveragePool LpPool GlobalAveragePool GlobalMaxPool"
+local WINDOWS = set "Conv ConvTranspose MaxPool AveragePool LpPool GlobalAveragePool GlobalMaxPool"
 local FOLLOW = set "BatchNormalization QuantizeLinear DequantizeLinear LRN Concat Pad Identity Dropout" -- beside all that is elementwise
 
 -- Dimensions in memory: the channels of an image behind its extents; of weights [out, in, …] …, in, out.
@@ -20,10 +20,12 @@ local function channels_last(rank)
   list[#list + 1] = 2
   return list
 end
-local function weights_last(rank)
+local CHANNELS = {Conv = {2, 1}, ConvTranspose = {1, 2}} -- in and out, of weights
+local function weights_last(op, rank)
+  if not CHANNELS[op] then return nil end
   local list = {}
   for d = 3, rank do list[#list + 1] = d end
-  return table.move({2, 1}, 1, 2, #list + 1, list)
+  return table.move(CHANNELS[op], 1, 2, #list + 1, list)
 end
 
 local function key_of(order) return order and table.concat(order, "_") or "" end
@@ -66,7 +68,7 @@ function Chooser:wanted(values, node)
   local rank = #out.shape
   if WINDOWS[node.op] and rank >= 3 then
     local order = channels_last(rank)
-    return order, {order, node.op == "Conv" and weights_last(rank) or nil}
+    return order, {order, weights_last(node.op, rank)}
   end
   if node.op == "Gemm" and (node.attributes.transB or 0) ~= 0 and is_constant(values, node.inputs[2]) then return nil, {[2] = {2, 1}} end
   if not (infer.family(node) == "elementwise" or FOLLOW[node.op]) then return nil, {} end

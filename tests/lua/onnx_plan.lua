@@ -86,7 +86,7 @@ groups("Identity, Conv BatchNormalization Add Identity", build({1, 4, 5, 5}, {{"
 
 -- Depthwise, grouped and transposed; pools, in one layout; channels that are shuffled.
 c = {w1 = some {6, 1, 3, 3}, w2 = some {6, 3, 1, 1}, shape1 = {"int64", {5}, {1, 2, 3, 6, 6}}, shape2 = {"int64", {4}, {1, 6, 6, 6}}, w3 = some {6, 2, 2, 2}, b = some {2}}
-groups("Identity, Conv Relu, Conv Clip Identity Reshape Transpose Reshape Identity, MaxPool, AveragePool, Concat Identity, ConvTranspose",
+groups("Identity, Conv Relu, Conv Clip Identity Reshape Transpose Reshape Identity, MaxPool, AveragePool, Concat, ConvTranspose Identity",
        build({1, 6, 6, 6}, {{"Conv", {"x", "w1"}, {"c1"}, {group = 6, pads = {1, 1, 1, 1}}}, {"Relu", {"c1"}, {"r"}}, {"Conv", {"r", "w2"}, {"c2"}, {group = 2}},
                             {"Clip", {"c2"}, {"k"}}, {"Reshape", {"k", "shape1"}, {"s1"}}, {"Transpose", {"s1"}, {"t"}, {perm = {0, 2, 1, 3, 4}}}, {"Reshape", {"t", "shape2"}, {"s2"}},
                             {"MaxPool", {"s2"}, {"p1"}, {kernel_shape = {3, 3}, strides = {2, 2}, pads = {1, 1, 1, 1}}}, {"AveragePool", {"s2"}, {"p2"}, {kernel_shape = {2, 2}, strides = {2, 2}}},

@@ -117,9 +117,8 @@ operators.QLinearConv = function(n)
   end)
 end
 
--- Each output gathers the inputs whose windows reach it.
-operators.ConvTranspose = function(n)
-  local X, W, groups = n:x(1), n:x(2), n:int("group", 1)
+-- What its windows are: {kernel, strides, dilations, before, out} a dimension.
+local function transposed_window(n, X, W, groups)
   local rank = #X.shape - 2
   if rank < 1 or #W.shape ~= #X.shape then n:fail("an image of %s and weights of %s", common.text(X.shape), common.text(W.shape)) end
   if X.type ~= W.type then n:fail("an image of %s and weights of %s", X.type, W.type) end
@@ -143,23 +142,68 @@ operators.ConvTranspose = function(n)
     end
     if out[d] < 0 then n:fail("extent %d of the result is %d", d, out[d]) end
   end
-  local each, channels = W.shape[2], X.shape[2] // groups
-  local shape = {X.shape[1], each * groups, table.unpack(out)}
-  local t = common.wide_type(X.type)
-  local Y = reduce(shape, {channels, table.unpack(kernel)}, te.sum, function(i, r)
-    local group = groups == 1 and 0 or te.floordiv(i[2], each)
-    local c = groups == 1 and r[1] or group * channels + r[1]
-    local at, of, reaches = {i[1], c}, {c, groups == 1 and i[2] or te.floormod(i[2], each)}, {}
-    for d in ipairs(kernel) do
-      local x = i[d + 2] + before[d] - r[d + 1] * dilations[d]
-      local from = strides[d] == 1 and x or te.floordiv(x, strides[d])
+  return {kernel = kernel, strides = strides, dilations = dilations, before = before, out = out}
+end
+
+-- The channel of the image at a reduced index, and that of the weights, of output channel c.
+local function channels_of(groups, each, channels, c, r)
+  if groups == 1 then return r, c end
+  return te.floordiv(c, each) * channels + r, te.floormod(c, each)
+end
+
+-- Each output gathers the inputs whose windows reach it: of all elements of the window, those that meet one.
+local function gathered(X, W, w, groups, shape)
+  local each, channels, t = W.shape[2], X.shape[2] // groups, common.wide_type(X.type)
+  return reduce(shape, {channels, table.unpack(w.kernel)}, te.sum, function(i, r)
+    local from_channel, to_channel = channels_of(groups, each, channels, i[2], r[1])
+    local at, of, reaches = {i[1], from_channel}, {from_channel, to_channel}, {}
+    for d, stride in ipairs(w.strides) do
+      local x = i[d + 2] + w.before[d] - r[d + 1] * w.dilations[d]
+      local from = stride == 1 and x or te.floordiv(x, stride)
       reaches[#reaches + 1], reaches[#reaches + 2] = te.ge(x, 0), te.lt(from, X.shape[d + 2])
-      if strides[d] > 1 then reaches[#reaches + 1] = te.eq(te.floormod(x, strides[d]), 0) end
+      if stride > 1 then reaches[#reaches + 1] = te.eq(te.floormod(x, stride), 0) end
       at[d + 2], of[d + 2] = te.maximum(te.minimum(from, X.shape[d + 2] - 1), 0), r[d + 1]
     end
     return te.select(te.all(table.unpack(reaches)), wide(X[at]) * wide(W[of]), te.const(is_float(t) and 0.0 or 0, t))
   end)
-  return with_bias(n, Y, 3, X.type)
+end
+
+-- The same where dilations are 1: an output meets every stride-th element of the window alone, from (output + before) mod stride on. With
+-- zeros around the image none is asked for; where the stride does not divide the window, an element behind it counts as 0.
+local function by_phases(X, W, w, groups, shape)
+  local each, channels, t = W.shape[2], X.shape[2] // groups, common.wide_type(X.type)
+  local taps, padded, first = {}, {X.shape[1], X.shape[2]}, {0, 0}
+  for d, stride in ipairs(w.strides) do
+    taps[d] = (w.kernel[d] + stride - 1) // stride
+    first[d + 2] = taps[d] - 1
+    padded[d + 2] = first[d + 2] + math.max((math.max(w.out[d], 1) - 1 + w.before[d]) // stride + 1, X.shape[d + 2])
+  end
+  local P = common.padded(X, padded, first, "constant", zero(X.type))
+  return reduce(shape, {channels, table.unpack(taps)}, te.sum, function(i, r)
+    local from_channel, to_channel = channels_of(groups, each, channels, i[2], r[1])
+    local at, of, inside = {i[1], from_channel}, {from_channel, to_channel}, {}
+    for d, stride in ipairs(w.strides) do
+      local o = w.before[d] == 0 and i[d + 2] or i[d + 2] + w.before[d]
+      local x = (stride == 1 and o or te.floordiv(o, stride)) - r[d + 1]
+      local element = stride == 1 and r[d + 1] or te.floormod(o, stride) + r[d + 1] * stride
+      if w.kernel[d] % stride ~= 0 then
+        inside[#inside + 1] = te.lt(element, w.kernel[d])
+        element = te.minimum(element, w.kernel[d] - 1)
+      end
+      at[d + 2], of[d + 2] = x + first[d + 2], element
+    end
+    local product = wide(P[at]) * wide(W[of])
+    return #inside == 0 and product or te.select(te.all(table.unpack(inside)), product, te.const(is_float(t) and 0.0 or 0, t))
+  end)
+end
+
+operators.ConvTranspose = function(n)
+  local X, W, groups = n:x(1), n:x(2), n:int("group", 1)
+  local w = transposed_window(n, X, W, groups)
+  local dense = true
+  for _, dilation in ipairs(w.dilations) do dense = dense and dilation == 1 end
+  local shape = {X.shape[1], W.shape[2] * groups, table.unpack(w.out)}
+  return with_bias(n, (dense and by_phases or gathered)(X, W, w, groups, shape), 3, X.type)
 end
 
 -- Each channel by its own weights, of what was before and what is now.
