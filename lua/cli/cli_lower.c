@@ -4,6 +4,7 @@
 
 #include "jit/jit.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,12 +19,14 @@ static const char *pass_named(const char *name) {
 
 /* The name of a pass for the device, "all", or NULL: after the last. */
 static bool check_pass(enum tir_device device, const char *name, ms_error *err) {
-  char list[400] = "";
+  char list[800] = "";
+  size_t length = 0;
   const char *what, *pass;
   if (!name || !strcmp(name, "all")) return true;
   for (uint32_t i = 0; (pass = tir_lower_pass(device, i, &what)) != NULL; i++) {
     if (!strcmp(pass, name)) return true;
-    strcat(strcat(list, pass), " ");
+    length += (size_t)snprintf(list + length, sizeof list - length, "%s ", pass);
+    assert(length < sizeof list);
   }
   return ms_fail(err, MS_UNKNOWN_PASS, "no pass of the lowering is named `%s`; there are %sand all", name, list);
 }

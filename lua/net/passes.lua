@@ -1,5 +1,6 @@
 -- The passes over a network's graph, in order. A pass takes a network and what infer.static knows of it, and changes its nodes and
--- constants; what the network computes stays. Each stands in a file of its own in pass/: {name =, text =, run = function(net, values)}.
+-- constants; what the network computes stays. Each stands in a file of its own in pass/: {name =, text =, run = function(net, values)}; needs_values:
+-- it gets what infer.static knows of the values, else nil.
 local ms = msched
 local infer = ms.load "lua.net.infer"
 local passes = {}
