@@ -322,7 +322,7 @@ refuses("schedules for CPUs", flextensor.task.register, {op = "matmul", args = {
 
 local function dense(rows)
   local te, ops = ms.te, ms.ops
-  local X, W = te.placeholder({rows, 32}, "float32", "X"), te.placeholder({32, 32}, "float32", "W")
+  local X, W = te.placeholder({rows, 128}, "float32", "X"), te.placeholder({128, 128}, "float32", "W")
   return ansor.task(te.func("dense_relu", {X, W, ops.relu(ops.dense(X, W))}))
 end
 local task = dense(16)
