@@ -337,5 +337,8 @@ bool lower_vectorize(struct lowering *low) {
     next = tir_after(ir, s, low->body);
     vectorize(low, s);
   }
+  for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) /* in one that became serial */
+    if (tir_is(ir, s, TIR_LOOP) && tir_stmt_at(ir, s)->loop_kind == TIR_VECTORIZED)
+      tir_stmt_at(ir, s)->loop_kind = TIR_SERIAL;
   return lower_loops(low);
 }

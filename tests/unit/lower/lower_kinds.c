@@ -168,6 +168,20 @@ static void what_a_condition_keeps_from_being_written_stays(void **state) {
   tir_free(ir);
 }
 
+/* The outer loop has no vector form, or too few iterations for one: none is left that is marked. */
+static void vectorized_loops_in_others_become_serial(void **state) {
+  (void)state;
+  static const char *const outer[] = {
+      "for i in T.vectorized(8):", "for i in T.vectorized(1):", "for i in T.vectorized(0):"};
+  for (size_t k = 0; k < sizeof outer / sizeof *outer; k++) {
+    struct tir *ir = read_function("A: T.Buffer((8, 4), \"float32\"), B: T.Buffer((8, 4), \"float32\")", outer[k],
+                                   "    for j in T.vectorized(4):", "        B[i, j] = A[i, j] + T.float32(1)");
+    expect_equal(ir);
+    expect_lowered(ir, NULL, "T.vectorized");
+    tir_free(ir);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(threads_that_reduce_become_iterations),
@@ -178,6 +192,7 @@ int main(void) {
       cmocka_unit_test(shapes_that_are_variables_stay),
       cmocka_unit_test(other_functions_of_the_module_stay),
       cmocka_unit_test(what_a_condition_keeps_from_being_written_stays),
+      cmocka_unit_test(vectorized_loops_in_others_become_serial),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
