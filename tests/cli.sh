@@ -136,6 +136,7 @@ check "a network compared" 0 "equal to the interpreter's at 8 of 8 elements" "$m
 check "a network's outputs" 0 "y: $dir/y.npy" "$msched" run "$dir/sum.onnx" -o "$dir" --db "$dir/ops.db"
 check "space of a network" 0 "sketch 1" "$msched" space "$dir/sum.onnx"
 check "tune of a network" 0 "1 call of 1 function" "$msched" tune "$dir/sum.onnx" --trials 1 --db "$dir/ops.db"
+check "a network for a GPU that is not here" 0 "nothing was measured" "$msched" tune "$dir/sum.onnx" --no-tune --target "cuda -arch=sm_80" --db "$dir/ops.db"
 check "export of a network" 0 "1 function in 1 call; beside it $dir/sum.h, $dir/sum.weights, $dir/sum_network.py" "$msched" export "$dir/sum.onnx" -o "$dir/sum.so" --db "$dir/ops.db"
 check "export of a network as what is no library" 1 "the file ends with .so or .a" "$msched" export "$dir/sum.onnx" -o "$dir/sum.o" --db "$dir/ops.db"
 check "a shape for the export of a record" 2 "--shape is for networks" "$msched" export 0123abcd -o "$dir/x.so" --shape x=1 --db "$dir/ops.db"

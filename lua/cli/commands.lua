@@ -107,7 +107,7 @@ function commands.tune(options, files, rest)
   local all, kept = report_tasks(tune, tasks, options, #networks == 0 and states or nil), 0
   for _, task in ipairs(tasks) do kept = kept + task.kept end
   if ms.interrupted() then refuse("%s, and the next run goes on from there", tune.kept_text(kept, store:path())) end
-  for _, each in ipairs(all and not options.task and networks or {}) do ms.load "lua.cli.network".tell(each, tasks, options) end
+  for _, each in ipairs(all and measures and not options.task and networks or {}) do ms.load "lua.cli.network".tell(each, tasks, options) end
   return all and DONE or FAILED
 end
 
