@@ -17,7 +17,7 @@
 #include <xgboost/c_api.h>
 #include <xxhash.h>
 
-struct lesson {
+struct sample {
   uint32_t rows, task; /* the task's place in `tasks` */
   float prior;         /* what the model's file says of it */
   double seconds;
@@ -31,7 +31,7 @@ struct search_model {
   bool learns;
   uint64_t seed;
   struct forest prior, learned; /* of the file; of the training samples, on top of it */
-  struct lesson *lessons;
+  struct sample *samples;
   float *rows; /* of all samples */
   struct task *tasks;
   uint32_t count, room, row_count, row_room, task_count;
@@ -73,30 +73,30 @@ static float score_of(const struct forest *f, const float *rows, uint32_t count)
   return sum;
 }
 
-static bool is_lesson(const struct search_lesson *l) {
+static bool is_sample(const struct search_sample *l) {
   if (!l->rows || !(l->seconds > 0) || !isfinite(l->seconds)) return false;
   for (size_t i = 0; i < (size_t)l->rows * search_feature_count(); i++)
     if (!isfinite(l->features[i])) return false;
   return true;
 }
 
-static void keep(struct search_model *m, const struct search_lesson *l) {
+static void keep(struct search_model *m, const struct search_sample *l) {
   uint32_t width = search_feature_count();
   if (m->count == m->room) {
     m->room = m->room * 2 + 64;
-    m->lessons = realloc(m->lessons, m->room * sizeof *m->lessons);
+    m->samples = realloc(m->samples, m->room * sizeof *m->samples);
   }
   if (m->row_count + l->rows > m->row_room) {
     m->row_room = (m->row_count + l->rows) * 2;
     m->rows = realloc(m->rows, (size_t)m->row_room * width * sizeof *m->rows);
   }
-  if (!m->lessons || !m->rows) abort();
+  if (!m->samples || !m->rows) abort();
   memcpy(m->rows + (size_t)m->row_count * width, l->features, (size_t)l->rows * width * sizeof *m->rows);
   m->row_count += l->rows;
   struct task *task = task_of(m, l->task);
   if (l->seconds < task->best) task->best = l->seconds;
-  m->lessons[m->count++] =
-      (struct lesson){l->rows, (uint32_t)(task - m->tasks), score_of(&m->prior, l->features, l->rows), l->seconds};
+  m->samples[m->count++] =
+      (struct sample){l->rows, (uint32_t)(task - m->tasks), score_of(&m->prior, l->features, l->rows), l->seconds};
 }
 
 /* ---- Fitting, with xgboost ---- */
@@ -175,7 +175,7 @@ static bool grow(struct fit *f, ms_error *err) {
   assert(length == m->row_count);
   uint32_t row = 0;
   for (uint32_t i = 0; i < m->count; i++) {
-    const struct lesson *l = &m->lessons[i];
+    const struct sample *l = &m->samples[i];
     float sum = l->prior, label = (float)(m->tasks[l->task].best / l->seconds);
     for (uint32_t k = 0; k < l->rows; k++) sum += predicted[row + k];
     for (uint32_t k = 0; k < l->rows; k++, row++) f->gradients[row] = 2 * (sum - label), f->hessians[row] = 2;
@@ -231,12 +231,12 @@ static bool finish_learning(struct search_model *m, ms_error *err) {
   return m->learned_well;
 }
 
-bool search_model_update(struct search_model *m, const struct search_lesson *lessons, uint32_t count, ms_error *err) {
-  assert(lessons || !count);
+bool search_model_update(struct search_model *m, const struct search_sample *samples, uint32_t count, ms_error *err) {
+  assert(samples || !count);
   if (!finish_learning(m, err)) return false;
   uint32_t before = m->count;
   for (uint32_t i = 0; i < count; i++)
-    if (is_lesson(&lessons[i])) keep(m, &lessons[i]);
+    if (is_sample(&samples[i])) keep(m, &samples[i]);
   if (!m->learns || m->count == before || m->count < LEAST_TO_LEARN) return true;
   m->err = (ms_error){.instruction = -1};
   m->learning = !pthread_create(&m->learner, NULL, learn, m);
@@ -249,7 +249,7 @@ void search_model_free(struct search_model *m) {
   finish_learning(m, &unheard);
   forest_clear(&m->prior);
   forest_clear(&m->learned);
-  free(m->lessons);
+  free(m->samples);
   free(m->rows);
   free(m->tasks);
   free(m);

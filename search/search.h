@@ -79,7 +79,7 @@ bool search_features(struct tir *scheduled, tir_func f, float **rows, uint32_t *
 struct search_model;
 /* What a measured candidate teaches: rows x search_feature_count() features, borrowed for the call. It is left out
  * where there are none, or where they or the seconds are no finite numbers. */
-struct search_lesson {
+struct search_sample {
   const float *features;
   uint32_t rows;
   uint32_t task;  /* results of one function: only within a task are times compared */
@@ -96,7 +96,7 @@ bool search_model_save(struct search_model *model, const char *path, ms_error *e
 void search_model_free(struct search_model *model);
 /* Adds training samples, and learns from all of them on a thread of its own. The next call on the model waits for it: a
  * prediction knows every sample given before. What fails there is the next call's error. */
-bool search_model_update(struct search_model *model, const struct search_lesson *lessons, uint32_t count,
+bool search_model_update(struct search_model *model, const struct search_sample *samples, uint32_t count,
                          ms_error *err);
 /* Scores, the higher the better: throughput relative to the best of the task. rows[i] rows of features[i] are candidate
  * i. Of a model that has learned nothing yet: numbers drawn from the seed

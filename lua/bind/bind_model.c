@@ -59,17 +59,17 @@ static int model_update(lua_State *L) {
   struct search_model **m = check_model(L);
   luaL_checktype(L, 2, LUA_TTABLE);
   uint32_t count = (uint32_t)luaL_len(L, 2);
-  struct search_lesson *lessons = lua_newuserdatauv(L, (count + 1) * sizeof *lessons, 0);
+  struct search_sample *samples = lua_newuserdatauv(L, (count + 1) * sizeof *samples, 0);
   for (uint32_t i = 0; i < count; i++) {
     uint32_t rows;
     const float *features = push_item(L, 2, i, &rows);
     lua_getfield(L, -1, "seconds");
     lua_getfield(L, -2, "task");
-    lessons[i] = (struct search_lesson){features, rows, (uint32_t)lua_tointeger(L, -1), lua_tonumber(L, -2)};
+    samples[i] = (struct search_sample){features, rows, (uint32_t)lua_tointeger(L, -1), lua_tonumber(L, -2)};
     lua_pop(L, 4); /* the list keeps the features */
   }
   ms_error err = {.instruction = -1};
-  return search_model_update(*m, lessons, count, &err) ? 0 : bind_raise(L, &err);
+  return search_model_update(*m, samples, count, &err) ? 0 : bind_raise(L, &err);
 }
 
 /* model:predict(candidates): a list of scores, the higher the better */

@@ -40,10 +40,10 @@ static struct world make_world(uint64_t seed, uint32_t count, double scale) {
   return w;
 }
 
-static void fill_lessons(struct search_lesson *out, const struct world *w, uint32_t first, uint32_t end,
+static void fill_samples(struct search_sample *out, const struct world *w, uint32_t first, uint32_t end,
                          uint32_t task) {
   for (uint32_t i = first; i < end; i++)
-    out[i - first] = (struct search_lesson){w->at[i], w->rows[i], task, w->seconds[i]};
+    out[i - first] = (struct search_sample){w->at[i], w->rows[i], task, w->seconds[i]};
 }
 
 static struct search_model *make_model(const char *kind) {
@@ -53,15 +53,15 @@ static struct search_model *make_model(const char *kind) {
   return m;
 }
 
-static void teach(struct search_model *m, const struct search_lesson *lessons, uint32_t count) {
+static void teach(struct search_model *m, const struct search_sample *samples, uint32_t count) {
   ms_error err = {.instruction = -1};
-  if (!search_model_update(m, lessons, count, &err)) fail_msg("%s", err.message);
+  if (!search_model_update(m, samples, count, &err)) fail_msg("%s", err.message);
 }
 
 static void teach_world(struct search_model *m, const struct world *w, uint32_t first, uint32_t end, uint32_t task) {
-  struct search_lesson lessons[MOST];
-  fill_lessons(lessons, w, first, end, task);
-  teach(m, lessons, end - first);
+  struct search_sample samples[MOST];
+  fill_samples(samples, w, first, end, task);
+  teach(m, samples, end - first);
 }
 
 static void predict(struct search_model *m, const struct world *w, uint32_t first, uint32_t end, double *scores) {
@@ -134,13 +134,13 @@ static void parts_make_no_difference(void **state) {
   free(w.features);
 }
 
-static void what_is_no_lesson_changes_nothing(void **state) {
+static void what_is_no_sample_changes_nothing(void **state) {
   (void)state;
   struct world w = make_world(5, 100, 1e-3);
   struct search_model *clean = make_model("xgboost"), *other = make_model("xgboost");
   teach_world(clean, &w, 0, 50, 0);
   teach(other, NULL, 0);
-  const struct search_lesson none[] = {{w.at[60], 0, 0, 1},           {NULL, 0, 0, 1},
+  const struct search_sample none[] = {{w.at[60], 0, 0, 1},           {NULL, 0, 0, 1},
                                        {w.at[60], ROWS, 0, 0},        {w.at[60], ROWS, 0, -1},
                                        {w.at[60], ROWS, 0, NAN},      {w.at[60], ROWS, 0, INFINITY},
                                        {w.at[60], ROWS, 3, -INFINITY}};
@@ -383,7 +383,7 @@ int main(void) {
       cmocka_unit_test(ranks_candidates_that_it_has_not_seen),
       cmocka_unit_test(ranks_within_each_task),
       cmocka_unit_test(parts_make_no_difference),
-      cmocka_unit_test(what_is_no_lesson_changes_nothing),
+      cmocka_unit_test(what_is_no_sample_changes_nothing),
       cmocka_unit_test(features_without_numbers),
       cmocka_unit_test(knows_nothing_at_first),
       cmocka_unit_test(refuses_other_kinds),
