@@ -371,6 +371,7 @@ refuses("3 conditions for 2 elements", "Compress", {x23, known {"bool", {3}, {1,
 refuses("input 1, x1, depends on data", "Unique", {{"float32", {2}, {1, 2}, given = false}})
 refuses("frames of 4 in a signal of 3", "STFT", {f32({1, 3, 1}, {1, 2, 3}), known(i64({}, {1})), false, known(i64({}, {4}))})
 refuses("update_rule is gated_delta, and input 5 is missing", "LinearAttention", {line3(1), line3(1), line3(1), false, false, line3(1)}, {q_num_heads = 1, kv_num_heads = 1}, 27)
+refuses("its input is of int64; floats are expected before version 11", "Clip", {i64({1}, {1})}, {min = 0 / 0}, 7)
 refuses("its input is of int32; floats are expected", "IsInf", {{"int32", {1}, {1}}})
 refuses("has no blocks of", "DepthToSpace", {f32({1, 4, 1, 1}, {1, 2, 3, 4})}, {blocksize = 1 << 40})
 refuses("the largest or smallest of elements of bool is not computed", "ArgMax", {{"bool", {1}, {1}}})

@@ -231,6 +231,7 @@ end
 -- Bounds are attributes before version 11; what is above is asked last, as ONNX has it where they cross.
 operators.Clip = function(n)
   local X, bounds = n:x(1), {}
+  if n.opset < 11 and not is_float(X.type) then n:fail("its input is of %s; floats are expected before version 11", X.type) end
   for i, name in ipairs {"min", "max"} do
     if n.opset >= 11 then
       if n:has(i + 1) then
