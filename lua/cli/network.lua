@@ -132,6 +132,8 @@ end
 
 function network.export(options, ids)
   if ids[2] or options.pinned or options.name then cli.misuse("%s is a network: it is exported alone, and the library's name is its functions' prefix", ids[1]) end
+  local folder = options.output:match "^(.*/)[^/]*$"
+  if folder and not cli.is_there(folder .. ".") then cli.refuse("%s: there is no folder %s", options.output, folder) end
   local opened = plan_of(network.read(options, ids[1]), options)
   local replaced = cli.is_there(options.output)
   local paths = attempt(opened.export, opened, options.output)
@@ -163,7 +165,11 @@ local function fill(net, arrays, seed)
   for i, input in ipairs(net.inputs) do
     local whole = input.shape ~= nil
     for _, extent in ipairs(input.shape or {}) do whole = whole and math.type(extent) == "integer" end
-    if whole and not arrays[input.name] then arrays[input.name] = ms.array(input.shape, input.type):random(seed + i) end
+    if whole and not arrays[input.name] then
+      local ok, array = pcall(ms.array, input.shape, input.type)
+      if not ok then cli.refuse("%s: input %s: %s", net.path, input.name, tostring(array)) end
+      arrays[input.name] = array:random(seed + i)
+    end
   end
 end
 

@@ -30,10 +30,11 @@ local function constants_of(prepared, placed)
   local function add(name)
     local slot = placed.slots[name]
     if slot.kind ~= "constant" or offsets[slot.name] then return end
-    local array = prepared.state.values[slot.name].array
+    local array, bytes = prepared.state.values[slot.name].array, memory.bytes(prepared.state.values[slot.name])
     offsets[slot.name] = total
+    if bytes == 0 then return end
     list[#list + 1] = {name = slot.name, array = array}
-    total, sum = total + memory.padded(memory.bytes(prepared.state.values[slot.name])), array:checksum(sum)
+    total, sum = total + memory.padded(bytes), array:checksum(sum)
   end
   for _, g in ipairs(plan.steps(prepared, placed)) do
     for _, name in ipairs(g.inputs) do add(name) end
@@ -44,14 +45,18 @@ end
 
 local MAGIC, HEADER = "msched weights 1", 64 -- the bytes before the constants
 local function write_constants(path, list, total, sum)
-  local file, message = io.open(path, "wb")
+  local beside = path .. ".part" -- what has the file mapped keeps what it has
+  local file, message = io.open(beside, "wb")
   if not file then error(message, 0) end
   local ok = file:write((string.pack("<c16i8i8", MAGIC, total, sum) .. string.rep("\0", HEADER)):sub(1, HEADER))
   for _, each in ipairs(list) do
     local bytes = each.array:bytes()
     ok = ok and file:write(bytes, string.rep("\0", memory.padded(#bytes) - #bytes))
   end
-  if not file:close() or not ok then error(path .. ": cannot be written", 0) end
+  if not file:close() or not ok or not os.rename(beside, path) then
+    os.remove(beside)
+    error(path .. ": cannot be written", 0)
+  end
 end
 
 -- ---- Kernels -----------------------------------------------------------------------------------------------------
@@ -91,7 +96,7 @@ local function comment_text(list, values, what)
   local lines = {}
   for i, each in ipairs(list) do
     local value = values[each.name]
-    lines[i] = string.format(" *   %s[%d]: %s, %s%s\n", what, i - 1, each.name:gsub("%*/", "* /"), c_type(value.type), common.text(value.shape))
+    lines[i] = string.format(" *   %s[%d]: %s, %s%s\n", what, i - 1, (each.name:gsub("[%c\\]", "_"):gsub("%*/", "* /")), c_type(value.type), common.text(value.shape))
   end
   return table.concat(lines)
 end
@@ -318,7 +323,7 @@ class Network:
         """The outputs, a list of arrays; inputs in the order of INPUTS. Floats of 16 bits are arrays of uint16."""
         if len(inputs) != len(INPUTS):
             raise TypeError("%d inputs are expected, not %d" % (len(INPUTS), len(inputs)))
-        given = [numpy.ascontiguousarray(x, dtype=t) for x, (_, t, _) in zip(inputs, INPUTS)]
+        given = [numpy.asarray(x, dtype=t, order="C") for x, (_, t, _) in zip(inputs, INPUTS)]
         for x, (name, _, shape) in zip(given, INPUTS):
             if x.shape != shape:
                 raise ValueError("%s has extents %s, not %s" % (name, x.shape, shape))
@@ -359,13 +364,16 @@ function export.write(opened, path)
   local name, folder = identifier(file:gsub("^lib", "")), os.tmpname()
   local prefix = base:sub(1, #base - #file)
   local paths = {path, prefix .. name .. ".h", prefix .. name .. ".weights", form == "so" and prefix .. name .. "_network.py" or nil} -- NAME.py would be hidden by NAME.so
+  if name == "" then error(path .. ": a name in C is of letters, digits and _: the library's functions are called by the file's", 0) end
   os.remove(folder)
   run("mkdir -m 700 %s", folder)
   local ok, message = pcall(function()
+    local first = opened.kernels[prepared.functions[1]]
+    if first then first:export(folder .. "/name.s", name) end -- which says why no C program could have the name
+    os.remove(folder .. "/name.s")
     local list, offsets, total, sum = constants_of(prepared, placed)
     local declared, symbols, most = write_kernels(opened, name, folder)
     local calls, checks = calls_text(prepared, placed, offsets, symbols)
-    local first = opened.kernels[prepared.functions[1]]
     local words = {NAME = name, GUARD = "MSCHED_" .. name:upper() .. "_H", TARGET = first and first:target() or "any machine", WORKSPACE = placed.arena + math.max(most, 64),
                    COMMENT = comment_text(net.inputs, values, "inputs") .. comment_text(net.outputs, values, "outputs"), HEADER = name .. ".h", DECLARED = declared,
                    INPUTS = tensors_text(net.inputs, values), OUTPUTS = tensors_text(net.outputs, values), HEAD = HEADER, BYTES = total, SUM = string.format("0x%x", sum),
@@ -374,7 +382,7 @@ function export.write(opened, path)
     write(folder .. "/" .. name .. ".h", fill(HEADER_TEXT, words))
     write(folder .. "/" .. name .. ".c", fill(SOURCE_TEXT, words))
     local cc = os.getenv "CC" or "cc"
-    run("%s -fPIC -O1 -c -o %s %s", cc, folder .. "/" .. name .. ".o", folder .. "/" .. name .. ".c")
+    run("%s -std=c11 -fPIC -O1 -c -o %s %s", cc, folder .. "/" .. name .. ".o", folder .. "/" .. name .. ".c")
     if form == "a" then run("rm -f %s && ar rcs %s " .. quoted(folder) .. "/*.o", path, path)
     else
       write(folder .. "/symbols", string.format("{ global: %s_open; %s_close; %s_run; %s_inputs; %s_outputs; local: *; };\n", name, name, name, name, name))

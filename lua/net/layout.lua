@@ -102,6 +102,7 @@ function layout.choose(net, values)
     if order and outputs[node.outputs[1]] then -- what the network gives is as written
       local own = node.outputs[1] .. " in order " .. key_of(order)
       made.outputs[1], chooser.layouts[own] = own, order
+      chooser.copies[node.outputs[1] .. "\0" .. key_of(order)], chooser.base[own] = own, node.outputs[1] -- who reads it so takes this
       chooser.nodes[#chooser.nodes + 1] = made
       chooser.nodes[#chooser.nodes + 1] = {op = "Identity", domain = "", name = "", inputs = {own}, outputs = {node.outputs[1]}, attributes = {}}
     else

@@ -36,7 +36,9 @@ function tune.plan(net, options)
   options = ms.options(options, run_options.known .. " given:table written:boolean") or {}
   local prepared = plan.prepare(net, {given = options.given})
   if options.written then return plan.open(prepared, tune.builder({}, options.target)) end
-  local tasks = search.all(tune.functions(prepared), options)
+  local items, tasks = {}, {}
+  for _, item in ipairs(tune.functions(prepared)) do if not item[1]:has_empty() then items[#items + 1] = item end end -- others have nothing to do
+  if #items > 0 then tasks = search.all(items, options) end
   for _, task in ipairs(tasks) do if task.error then error(task.error, 0) end end
   local opened = plan.open(prepared, tune.builder(tasks, options.target))
   opened.tasks = tasks

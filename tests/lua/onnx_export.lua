@@ -85,5 +85,23 @@ int main(int argc, char **argv) {
 ]])
 run("cc -o %s/pick -I%s %s/pick.c -L%s -lpick && LD_LIBRARY_PATH=%s %s/pick %s/pick.weights", folder, folder, folder, folder, folder, folder, folder)
 
+-- Names that would end a comment of C, constants without elements, and what no function of C can be called.
+local odd = read {opset = 17, nodes = {{"Concat", {"*/ x\\\n/", "none"}, {"y"}, {axis = 0}}}, inputs = {{"*/ x\\\n/", "float32", {2}}}, outputs = {{"y"}}, constants = {none = {"float32", {0}, {}}}}
+odd = odd:plan {written = true}
+odd:export(folder .. "/libodd.so")
+put("odd.c", [[
+#include "odd.h"
+int main(int argc, char **argv) {
+  float y[2];
+  struct odd *net = odd_open(argv[1], 0);
+  return !net || odd_run(net, (const void *[]){(float[]){1, 2}}, (void *[]){y}, 0) || y[0] != 1 || y[1] != 2;
+}
+]])
+run("cc -o %s/odd -I%s %s/odd.c -L%s -lodd && LD_LIBRARY_PATH=%s %s/odd %s/odd.weights", folder, folder, folder, folder, folder, folder, folder)
+for _, name in ipairs {"int", "stat"} do
+  local ok, message = pcall(odd.export, odd, folder .. "/" .. name .. ".so")
+  assert(not ok and tostring(message):find("cannot be called `" .. name .. "`", 1, true), tostring(message))
+end
+
 run("rm -rf %s", folder)
 print "networks are libraries"

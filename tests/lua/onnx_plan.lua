@@ -92,6 +92,9 @@ groups("Identity, Conv Relu, Conv Clip Identity Reshape Transpose Reshape Identi
                             {"MaxPool", {"s2"}, {"p1"}, {kernel_shape = {3, 3}, strides = {2, 2}, pads = {1, 1, 1, 1}}}, {"AveragePool", {"s2"}, {"p2"}, {kernel_shape = {2, 2}, strides = {2, 2}}},
                             {"Concat", {"p1", "p2"}, {"j"}, {axis = 2}}, {"ConvTranspose", {"j", "w3", "b"}, {"y"}, {strides = {2, 2}}}}, c))
 
+-- What the network gives is read by a convolution too, which takes it with channels last.
+groups("Identity, Conv, Identity, Conv Identity", build({1, 2, 6, 6}, {{"Conv", {"x", "w"}, {"a"}}, {"Conv", {"a", "v"}, {"y"}}}, {w = some {4, 2, 3, 3}, v = some {2, 4, 3, 3}}, {"a", "y"}))
+
 -- One and three dimensions.
 groups("Identity, Conv Identity", build({2, 3, 9}, {{"Conv", {"x", "w"}, {"y"}, {strides = {2}}}}, {w = some {4, 3, 3}}))
 groups("Identity, Conv Sigmoid Identity", build({1, 2, 4, 4, 4}, {{"Conv", {"x", "w"}, {"c"}, {pads = {1, 1, 1, 1, 1, 1}}}, {"Sigmoid", {"c"}, {"y"}}}, {w = some {3, 2, 3, 3, 3}}))
@@ -118,6 +121,9 @@ assert(plan.prepared.groups[1].kernel == plan.prepared.groups[3].kernel and plan
 
 -- Several outputs, of which one is read by others too; one that is an input; one that is a constant.
 groups("Relu, Neg", build({3, 4}, {{"Relu", {"x"}, {"r"}}, {"Neg", {"r"}, {"y"}}}, {k = some {2}}, {"y", "r", "x", "k"}))
+
+-- Extents of 0: there is nothing to search.
+check(build({0, 4}, {{"Relu", {"x"}, {"y"}}}, {}), {no_tune = true, db = db})
 
 -- ---- Passes ----
 
