@@ -65,5 +65,6 @@ int cli_apply(const struct cli_command *self, int argc, char **argv) {
   for (int i = 0; o.intrinsics && i < count; i += 2)
     if (apply(argv[i], argv[i + 1], &o) != CLI_DONE) status = CLI_FAILED;
   vm_intrinsics_free(o.intrinsics);
+  free(o.dims.at);
   return status;
 }
