@@ -187,7 +187,8 @@ end
 
 local MOST_STEPS = 20000000 -- operations of a node that are interpreted whole, where --steps says nothing else
 
--- The kernels are those that the store has as the fastest, and of what was never tuned what the analytical model proposes.
+-- The kernels are those that the store has as the fastest, and of what was never tuned what the analytical model
+-- proposes.
 function network.run(options, path)
   local net = network.read(options, path)
   local arrays = given_inputs(net, options)

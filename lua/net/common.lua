@@ -76,8 +76,8 @@ function Node:constant(array, varies)
   self.values[name].varies = varies
   return name
 end
--- The names of the first `outputs` values of a node of this operator, which stands in the place of this one. domain: "msched" has
--- operators that only others are made of.
+-- The names of the first `outputs` values of a node of this operator, which stands in the place of this one. domain:
+-- "msched" has operators that only others are made of.
 function Node:add(op, inputs, attributes, outputs, domain)
   local names = {}
   for i = 1, outputs or 1 do names[i] = self:fresh(op:lower()) end
@@ -121,8 +121,8 @@ function Node:ints_of(i, name, otherwise)
   return self:ints(name, otherwise)
 end
 
--- Every element of an input is an index in [low, high], or `except`: looked at where it is known, and when the network runs. first,
--- every: only elements from the first on, counted from 0, and then so many further, are.
+-- Every element of an input is an index in [low, high], or `except`: looked at where it is known, and when the network
+-- runs. first, every: only elements from the first on, counted from 0, and then so many further, are.
 function Node:check_range(i, low, high, except, first, every)
   local value = self:value(i)
   local range = {input = value.name, low = low, high = high, except = except or low, first = first or 0, every = every or 1}
@@ -220,8 +220,8 @@ function common.is_unsigned(t) return t:find "^uint" ~= nil end
 
 -- ---- Tensors -----------------------------------------------------------------------------------------------------
 
--- A layout is a list of dimensions: where it is {1, 3, 4, 2}, the second dimension in memory is the third of the tensor. It
--- shows nowhere in what an operator says: a tensor that has one is indexed, and has a shape, as ONNX has it.
+-- A layout is a list of dimensions: where it is {1, 3, 4, 2}, the second dimension in memory is the third of the
+-- tensor. It shows nowhere in what an operator says: a tensor that has one is indexed, and has a shape, as ONNX has it.
 local Placed = {}
 Placed.__index = function(t, key)
   if type(key) ~= "table" then return rawget(t.tensor, key) end
@@ -245,7 +245,8 @@ function common.placed(tensor, shape, layout)
 end
 function common.unplaced(X) return getmetatable(X) == Placed and X.tensor or X end
 
--- with_layout(layout, f, …): f, of which all tensors that are computed meanwhile, and have as many dimensions, get the layout.
+-- with_layout(layout, f, …): f, of which all tensors that are computed meanwhile, and have as many dimensions, get the
+-- layout.
 local current
 function common.with_layout(layout, f, ...)
   local before = current

@@ -1,5 +1,5 @@
--- A plan as a library: its kernels, one C file that calls them in order, a header, a file of the constants, and a module of
--- Python that shows how it is called.
+-- A plan as a library: its kernels, one C file that calls them in order, a header, a file of the constants, and a
+-- module of Python that shows how it is called.
 local ms = msched
 local memory, plan, common = ms.load "lua.net.memory", ms.load "lua.net.plan", ms.load "lua.net.common"
 local export = {}
@@ -233,7 +233,8 @@ int @NAME@_run(const struct @NAME@ *net, const void *const *inputs, void *const 
 }
 ]]
 
--- The threads of a shared library, in the place of OpenMP's, which kernels ask for by its names. An archive takes OpenMP's.
+-- The threads of a shared library, in the place of OpenMP's, which kernels ask for by its names. An archive takes
+-- OpenMP's.
 local TEAM_TEXT = [[
 void GOMP_parallel(void (*start)(void *), void *closure, unsigned count, unsigned flags);
 void GOMP_parallel(void (*start)(void *), void *closure, unsigned count, unsigned flags) {
@@ -354,8 +355,8 @@ end
 -- A name that C can have.
 local function identifier(text) return (text:gsub("[^%w_]", "_"):gsub("^%f[%d]", "_")) end
 
--- export.write(plan, path): writes path, which ends with .so or .a, and beside it NAME.h, NAME.weights and NAME_network.py; gives the
--- paths of all. The plan is one that plan.open gave.
+-- export.write(plan, path): writes path, which ends with .so or .a, and beside it NAME.h, NAME.weights and
+-- NAME_network.py; gives the paths of all. The plan is one that plan.open gave.
 function export.write(opened, path)
   local base, form = path:match "^(.*)%.(%w+)$"
   if form ~= "so" and form ~= "a" then error(path .. ": a network is exported as a library: the file ends with .so or .a", 0) end

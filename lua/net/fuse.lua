@@ -1,6 +1,6 @@
--- Fusion: the nodes of a network in groups, each of which becomes one function of tensors. A group has at most one node that
--- is a product, a window or a reduction; around it is what is elementwise or changes shapes only. What a group gives is
--- read by others whole, so a value between two of its nodes is never in memory.
+-- Fusion: the nodes of a network in groups, each of which becomes one function of tensors. A group has at most one node
+-- that is a product, a window or a reduction; around it is what is elementwise or changes shapes only. What a group
+-- gives is read by others whole, so a value between two of its nodes is never in memory.
 local ms = msched
 local te, common, infer = ms.te, ms.load "lua.net.common", ms.load "lua.net.infer"
 local fuse = {}
@@ -38,9 +38,9 @@ end
 
 -- ---- Groups ------------------------------------------------------------------------------------------------------
 
--- A group of one step. output: its last value; heavy: the kind of its one product, window or reduction, or nil; alone; plain:
--- every node is elementwise or a bijection, of as many elements as the group gives; checked: values whose elements are
--- looked at before it runs.
+-- A group of one step. output: its last value; heavy: the kind of its one product, window or reduction, or nil; alone;
+-- plain: every node is elementwise or a bijection, of as many elements as the group gives; checked: values whose
+-- elements are looked at before it runs.
 local function group_of(state, step, at)
   local kind = kind_of(step)
   local g = {steps = {step}, at = {[step] = at}, output = step.outputs[1], alone = kind == "alone", heavy = (kind == "anchor" or kind == "reduction") and kind or nil,
@@ -86,8 +86,8 @@ local function join(p, g)
   return joined
 end
 
--- fuse.groups(state): the steps of infer.static in groups, in an order that can be run: a list of {steps, inputs, outputs,
--- alias}.
+-- fuse.groups(state): the steps of infer.static in groups, in an order that can be run: a list of {steps, inputs,
+-- outputs, alias}.
 function fuse.groups(state)
   local groups, maker, readers, kept = {}, {}, {}, {}
   for _, output in ipairs(state.net.outputs) do kept[output.name] = true end
@@ -158,8 +158,9 @@ local function name_of(state, group)
   return table.concat(parts, "_")
 end
 
--- Makes the group's function: func, whose parameters are its inputs (those of them that are not numbers in its text) and then
--- its outputs; ranges, of indices that are looked at before it runs. name: what it is called, or else by its operators.
+-- Makes the group's function: func, whose parameters are its inputs (those of them that are not numbers in its text)
+-- and then its outputs; ranges, of indices that are looked at before it runs. name: what it is called, or else by its
+-- operators.
 function fuse.build(state, group, name)
   local made, params, inputs = {}, {}, {}
   for _, input in ipairs(inputs_of(group.steps)) do

@@ -1,6 +1,6 @@
 -- Static shapes: what every value of a network is before it runs, and its elements where shapes decide them. Each node
--- becomes a function of tensors by its operator's own rule, which says the shapes that it gives; what depends on constants
--- alone is computed here, on the interpreter, where that is little.
+-- becomes a function of tensors by its operator's own rule, which says the shapes that it gives; what depends on
+-- constants alone is computed here, on the interpreter, where that is little.
 local ms = msched
 local te, network = ms.te, ms.load "lua.net.network"
 local common = ms.load "lua.net.common"
@@ -23,7 +23,8 @@ local function operator_of(node) return known_operators()[key_of(node)] end
 -- The file of operators/ that a node's operator stands in.
 function infer.family(node) return operator_of(node) and family_of[key_of(node)] end
 
--- Every node of an operator that is not known is named, those of graphs in graphs too, before anything else is looked at.
+-- Every node of an operator that is not known is named, those of graphs in graphs too, before anything else is looked
+-- at.
 local function add_unknown(nodes, problems)
   for _, node in ipairs(nodes) do
     if not operator_of(node) then
@@ -63,8 +64,8 @@ local function interpret(step, values)
   ms.interpret(step.func, table.unpack(arrays))
 end
 
--- The array of a value that depends on constants, and on inputs that were given, alone; nil: it depends on others, or would
--- take long.
+-- The array of a value that depends on constants, and on inputs that were given, alone; nil: it depends on others, or
+-- would take long.
 local function known_array(state, value)
   if value.array then return value.array end
   if state.given[value.name] then
@@ -116,8 +117,8 @@ local function add_step(state, node, view, results)
   else state.steps[#state.steps + 1] = step end
 end
 
--- The values that nodes gave which stand in the place of this one, by its own names. A value may then have several names: the
--- first is in the record of it, and is what steps read; an output of the network is copied.
+-- The values that nodes gave which stand in the place of this one, by its own names. A value may then have several
+-- names: the first is in the record of it, and is what steps read; an output of the network is copied.
 local function take_names(state, node, names)
   for i, name in ipairs(node.outputs) do
     if name ~= "" and state.outputs[name] then
@@ -194,9 +195,9 @@ local function refusal_of(message, node)
   error(message, 0)
 end
 
--- infer.static(net [, given]): {net, values = {name = {name, shape, type, layout, array, constant}}, steps = {{node, func, inputs,
--- outputs, ranges}}, fixed = {input's name = true}}. given: arrays of inputs, whose elements are taken where a shape depends on them; the
--- network is then good for these alone, as `fixed` says.
+-- infer.static(net [, given]): {net, values = {name = {name, shape, type, layout, array, constant}}, steps = {{node,
+-- func, inputs, outputs, ranges}}, fixed = {input's name = true}}. given: arrays of inputs, whose elements are taken
+-- where a shape depends on them; the network is then good for these alone, as `fixed` says.
 function infer.static(net, given)
   given = given or {}
   check_operators(net)

@@ -1,5 +1,5 @@
--- Graphs and functions in the place of the nodes that have them: their nodes with names that are given once, whatever names the
--- network has.
+-- Graphs and functions in the place of the nodes that have them: their nodes with names that are given once, whatever
+-- names the network has.
 local ms = msched
 local inline = {}
 
@@ -62,8 +62,8 @@ function renamed_graph(graph, map)
   return copy
 end
 
--- inline.graph(graph, inputs, prefix): nodes, constants {{name, array}}, names of its outputs. inputs: what is given to it, by
--- name, in order. Its own values are called prefix .. name.
+-- inline.graph(graph, inputs, prefix): nodes, constants {{name, array}}, names of its outputs. inputs: what is given to
+-- it, by name, in order. Its own values are called prefix .. name.
 function inline.graph(graph, inputs, prefix)
   local map, constants, nodes, outputs = {[""] = ""}, {}, {}, {}
   for i, input in ipairs(graph.inputs) do map[input.name] = inputs[i] end
@@ -137,8 +137,8 @@ local function body_of(f, node, opset)
   return nodes
 end
 
--- inline.functions(nodes, functions, problems): the nodes, with those of functions in the place of nodes that call one; in graphs in
--- nodes too. functions: as read_onnx gives them.
+-- inline.functions(nodes, functions, problems): the nodes, with those of functions in the place of nodes that call one;
+-- in graphs in nodes too. functions: as read_onnx gives them.
 function inline.functions(nodes, functions, problems)
   local by_name, made = {}, 0
   for _, f in ipairs(functions) do

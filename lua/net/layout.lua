@@ -1,6 +1,6 @@
 -- Layouts over a whole network: channels last where convolutions and pools are, as vectors run along them; what is
--- elementwise between them follows, and weights have the order in which their convolutions read them. Where a value is wanted in another order,
--- one node copies it, which fuses like others.
+-- elementwise between them follows, and weights have the order in which their convolutions read them. Where a value is
+-- wanted in another order, one node copies it, which fuses like others.
 local ms = msched
 local infer = ms.load "lua.net.infer"
 local layout = {}

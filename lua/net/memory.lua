@@ -1,5 +1,5 @@
--- Where the values of a plan are in memory: what the network takes and gives in its callers' arrays, constants in their own, all
--- others in one arena, where values that do not live at the same time share bytes.
+-- Where the values of a plan are in memory: what the network takes and gives in its callers' arrays, constants in their
+-- own, all others in one arena, where values that do not live at the same time share bytes.
 local ms = msched
 local common = ms.load "lua.net.common"
 local memory = {}
@@ -11,8 +11,8 @@ local WIDTH = {bool = 1, int8 = 1, uint8 = 1, int16 = 2, uint16 = 2, float16 = 2
 function memory.bytes(value) return common.count(value.shape) * WIDTH[value.type] end
 function memory.padded(bytes) return (math.max(1, bytes) + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT end
 
--- Gives each slot of the arena an offset, the largest first, at the lowest place that none has which lives at the same time; and
--- the bytes of all. A slot lives from its first group to its last.
+-- Gives each slot of the arena an offset, the largest first, at the lowest place that none has which lives at the same
+-- time; and the bytes of all. A slot lives from its first group to its last.
 local function place(slots)
   local placed, total = {}, 0
   table.sort(slots, function(a, b)
@@ -48,9 +48,10 @@ local function slots_of_ends(prepared, slots)
   for _, name in ipairs(constants) do slots[name] = {kind = "constant", name = name} end
 end
 
--- memory.of(prepared): {slots = {value's name = slot}, arena = bytes, copies}. A slot is {kind = "input" or "output", index =},
--- {kind = "constant", name =} or {kind = "arena", offset =, bytes =}; values that are the same bytes have one. copies: what is
--- copied at the end, {from = value's name, index = of the output}: outputs that no group gives, or that are given twice.
+-- memory.of(prepared): {slots = {value's name = slot}, arena = bytes, copies}. A slot is {kind = "input" or "output",
+-- index =}, {kind = "constant", name =} or {kind = "arena", offset =, bytes =}; values that are the same bytes have
+-- one. copies: what is copied at the end, {from = value's name, index = of the output}: outputs that no group gives, or
+-- that are given twice.
 function memory.of(prepared)
   local slots, values, outputs, arena = {}, prepared.state.values, {}, {}
   slots_of_ends(prepared, slots)

@@ -111,8 +111,8 @@ local function order(net, givers, problems)
   return sorted
 end
 
--- That a network is whole: every value is given once, by an input, a constant or a node; no node waits for itself. Brings
--- the nodes into an order that can be run.
+-- That a network is whole: every value is given once, by an input, a constant or a node; no node waits for itself.
+-- Brings the nodes into an order that can be run.
 function Network:check()
   local problems = {}
   check_values(self, problems)
@@ -185,8 +185,8 @@ local function add_reads(nodes, names)
   end
 end
 
--- The names of values that have to stay as they are: what the network gives, and what graphs in its nodes' attributes read, which
--- see its values by their names. A set.
+-- The names of values that have to stay as they are: what the network gives, and what graphs in its nodes' attributes
+-- read, which see its values by their names. A set.
 function Network:fixed_names()
   local names = {}
   for _, output in ipairs(self.outputs) do names[output.name] = true end

@@ -1,5 +1,5 @@
--- A plan: a network as calls of kernels in order. What depends on constants alone is made when it is prepared; its values have
--- their places in memory (memory.lua).
+-- A plan: a network as calls of kernels in order. What depends on constants alone is made when it is prepared; its
+-- values have their places in memory (memory.lua).
 local ms = msched
 local network, infer, common = ms.load "lua.net.network", ms.load "lua.net.infer", ms.load "lua.net.common"
 local fuse, layout, passes, memory = ms.load "lua.net.fuse", ms.load "lua.net.layout", ms.load "lua.net.passes", ms.load "lua.net.memory"
@@ -7,8 +7,8 @@ local plan = {}
 
 -- ---- From a network to groups ------------------------------------------------------------------------------------
 
--- The network of the steps of what infer.static made: nodes that are made of others are these, what is known is a constant, and
--- what nothing needs is gone.
+-- The network of the steps of what infer.static made: nodes that are made of others are these, what is known is a
+-- constant, and what nothing needs is gone.
 local function settled(state)
   local net, needed, nodes = state.net:copy(), {}, {}
   for _, output in ipairs(net.outputs) do needed[output.name] = true end
@@ -56,8 +56,8 @@ local function fold(state, groups)
   return kept
 end
 
--- Groups that are equal are one function: {func, weight, groups}, in the order in which they first stand. Those that are not,
--- and have one name, are told apart by numbers.
+-- Groups that are equal are one function: {func, weight, groups}, in the order in which they first stand. Those that
+-- are not, and have one name, are told apart by numbers.
 local function distinct(state, groups)
   local by_hash, list, named = {}, {}, {}
   for _, g in ipairs(groups) do
@@ -81,8 +81,8 @@ local function distinct(state, groups)
   return list
 end
 
--- plan.prepare(net [, {given = arrays, layouts = false}]): {net, state, groups, functions, fixed}. The network itself stays as
--- it is. given: arrays of inputs, where shapes depend on what is in them.
+-- plan.prepare(net [, {given = arrays, layouts = false}]): {net, state, groups, functions, fixed}. The network itself
+-- stays as it is. given: arrays of inputs, where shapes depend on what is in them.
 function plan.prepare(net, options)
   options = options or {}
   local first = infer.static(passes.run(net, options), options.given)
@@ -134,7 +134,8 @@ function plan.steps(prepared, placed)
   return list
 end
 
--- plan.open(prepared, build): the plan, with its memory. build(entry of prepared.functions) gives the kernel of a function.
+-- plan.open(prepared, build): the plan, with its memory. build(entry of prepared.functions) gives the kernel of a
+-- function.
 function plan.open(prepared, build)
   local placed = memory.of(prepared)
   local arrays = arrays_of(prepared, placed)
@@ -170,9 +171,9 @@ local function check_ranges(self, g)
   end
 end
 
--- plan:run(inputs [, {most_work = n}]): the outputs by name, which are the plan's own until it runs again; and a report: {seconds,
--- compared, elements, most}. most_work: each function is compared with the interpreter, everywhere where it does at most so many
--- operations, else at samples.
+-- plan:run(inputs [, {most_work = n}]): the outputs by name, which are the plan's own until it runs again; and a
+-- report: {seconds, compared, elements, most}. most_work: each function is compared with the interpreter, everywhere
+-- where it does at most so many operations, else at samples.
 function Plan:run(inputs, options)
   options = ms.options(options, "most_work:integer") or {}
   local report = {seconds = 0.0, compared = 0, elements = 0, most = 0.0}
@@ -197,7 +198,8 @@ function Plan:run(inputs, options)
   return outputs, report
 end
 
--- plan:time(seconds): how long a run takes, again and again on the inputs that it was last given: the median, and of how many.
+-- plan:time(seconds): how long a run takes, again and again on the inputs that it was last given: the median, and of
+-- how many.
 function Plan:time(seconds)
   local times, start = {}, ms.clock()
   repeat
@@ -209,8 +211,8 @@ function Plan:time(seconds)
   return times[(#times + 1) // 2], #times
 end
 
--- plan:export(path): writes a library of it, .so or .a, with a header, a file of its constants and a module of Python beside it; gives
--- their paths.
+-- plan:export(path): writes a library of it, .so or .a, with a header, a file of its constants and a module of Python
+-- beside it; gives their paths.
 function Plan:export(path) return ms.load "lua.net.export".write(self, path) end
 
 -- plan:fill(seed): small integers for all inputs.
@@ -220,7 +222,8 @@ function Plan:fill(seed)
   end
 end
 
--- plan:profile(runs): the seconds of each call, as they are in runs of the whole: a list of {group, seconds}, the medians.
+-- plan:profile(runs): the seconds of each call, as they are in runs of the whole: a list of {group, seconds}, the
+-- medians.
 function Plan:profile(runs)
   local list = {}
   for i, each in ipairs(self.calls) do list[i] = {group = each.group, times = {}} end

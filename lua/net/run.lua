@@ -25,8 +25,8 @@ end
 local SAMPLES = 16
 local TOLERANCE = {float16 = 4e-3, bfloat16 = 3e-2, float32 = 1e-4, float64 = 1e-9}
 
--- What a function's kernel made of arrays, beside the interpreter: everywhere, or at samples where that would take long. what:
--- how messages call it; report: {compared, elements, most}, which grow.
+-- What a function's kernel made of arrays, beside the interpreter: everywhere, or at samples where that would take
+-- long. what: how messages call it; report: {compared, elements, most}, which grow.
 function run.compare(net, func, what, given, got, most_work, report)
   local mine, before = {}, {}
   for i, array in ipairs(given) do mine[i] = array end
@@ -49,9 +49,9 @@ function run.compare(net, func, what, given, got, most_work, report)
   end
 end
 
--- net:run(inputs [, {interpret =, target =, most_work =}]): the outputs by name, and a report: {functions, folded, seconds,
--- compared, elements, most, fixed}. inputs: arrays by name. interpret: nothing is compiled. most_work: functions of at most so
--- many operations are interpreted too, others at samples, and compared; nil: nothing is.
+-- net:run(inputs [, {interpret =, target =, most_work =}]): the outputs by name, and a report: {functions, folded,
+-- seconds, compared, elements, most, fixed}. inputs: arrays by name. interpret: nothing is compiled. most_work:
+-- functions of at most so many operations are interpreted too, others at samples, and compared; nil: nothing is.
 function run.run(net, inputs, options)
   options = ms.options(options, "interpret:boolean target:string most_work:integer") or {}
   local plan = infer.static(net, inputs)

@@ -29,9 +29,9 @@ function tune.builder(tasks, target)
   end
 end
 
--- tune.plan(net [, options]): the plan of a network, each function with the schedule that is best: the store's, where it was
--- tuned, and with `no_tune` what the analytical model proposes. options: those of ms.tune, and given, arrays of inputs
--- where shapes depend on them; written: functions as they are written.
+-- tune.plan(net [, options]): the plan of a network, each function with the schedule that is best: the store's, where
+-- it was tuned, and with `no_tune` what the analytical model proposes. options: those of ms.tune, and given, arrays of
+-- inputs where shapes depend on them; written: functions as they are written.
 function tune.plan(net, options)
   options = ms.options(options, run_options.known .. " given:table written:boolean") or {}
   local prepared = plan.prepare(net, {given = options.given})

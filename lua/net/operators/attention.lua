@@ -6,8 +6,8 @@ local compute, reduce, wide = common.compute, common.reduce, common.wide
 
 -- ---- Heads -------------------------------------------------------------------------------------------------------
 
--- A tensor as {batch, heads, places, elements}, whether heads have a dimension of their own or stand side by side in the
--- last: {batch, heads, places, size, at(b, h, s, e)}. first: of the element in the last dimension where it begins.
+-- A tensor as {batch, heads, places, elements}, whether heads have a dimension of their own or stand side by side in
+-- the last: {batch, heads, places, size, at(b, h, s, e)}. first: of the element in the last dimension where it begins.
 function attention.heads(n, X, heads, first, size)
   local s = X.shape
   if #s == 4 then

@@ -1,5 +1,5 @@
--- Control flow, where what it depends on is known before anything runs: the branch that is taken, and loops as often as they
--- run, node by node.
+-- Control flow, where what it depends on is known before anything runs: the branch that is taken, and loops as often as
+-- they run, node by node.
 local ms = msched
 local te, common = ms.te, ms.load "lua.net.common"
 local operators = {}

@@ -1,4 +1,5 @@
--- Operators of com.microsoft that join others: convolutions and products with activations, norms of sums, embeddings, attention.
+-- Operators of com.microsoft that join others: convolutions and products with activations, norms of sums, embeddings,
+-- attention.
 local ms = msched
 local te, common = ms.te, ms.load "lua.net.common"
 local products, windows = ms.load "lua.net.operators.products", ms.load "lua.net.operators.windows"
@@ -200,8 +201,8 @@ end)
 -- ---- Attention ---------------------------------------------------------------------------------------------------
 
 local MASKED = -10000.0
--- What a mask of 0 and 1 adds to scores of {batch, heads, queries, keys}: of {batch} valid keys, or of {batch, keys}, or of
--- {batch, queries, keys}.
+-- What a mask of 0 and 1 adds to scores of {batch, heads, queries, keys}: of {batch} valid keys, or of {batch, keys},
+-- or of {batch, queries, keys}.
 local function padding(n, k, shape)
   if not n:has(k) then return nil end
   local M, value = n:x(k), n:float("mask_filter_value", MASKED)

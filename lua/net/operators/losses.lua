@@ -4,7 +4,8 @@ local te, common = ms.te, ms.load "lua.net.common"
 local operators = {}
 local compute, wide = common.compute, common.wide
 
--- What the class that is wanted of each costs: -log_probability(indices) times its weight; then none, summed, or the mean.
+-- What the class that is wanted of each costs: -log_probability(indices) times its weight; then none, summed, or the
+-- mean.
 local function loss(n, X, log_probability)
   local T, W = n:x(2), n:has(3) and n:x(3) or nil
   local classes, ignored = X.shape[2], n:has_attribute "ignore_index" and n:int "ignore_index" or nil

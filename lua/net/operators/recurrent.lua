@@ -1,5 +1,6 @@
--- LSTM, GRU, RNN and linear attention: one product of all inputs with their weights, then a cell a step, which is the same function each time: it
--- takes the number of its step as a tensor. A step past the end of a sequence keeps what there was.
+-- LSTM, GRU, RNN and linear attention: one product of all inputs with their weights, then a cell a step, which is the
+-- same function each time: it takes the number of its step as a tensor. A step past the end of a sequence keeps what
+-- there was.
 local ms = msched
 local te, common = ms.te, ms.load "lua.net.common"
 local operators = {}
@@ -53,8 +54,8 @@ end
 
 -- ---- The parts ---------------------------------------------------------------------------------------------------
 
--- {steps, batch, gates * hidden}: inputs by their weights, and biases. Inputs: X, W, B. both: how many gates have the second
--- bias here too; the others' is the cell's.
+-- {steps, batch, gates * hidden}: inputs by their weights, and biases. Inputs: X, W, B. both: how many gates have the
+-- second bias here too; the others' is the cell's.
 operators["msched.RecurrentInput"] = function(n)
   local X, W, B, d = n:x(1), n:x(2), n:has(3) and n:x(3) or nil, te.const(n:int "direction", "int32")
   local by_batch, rows, own = n:flag "by_batch", W.shape[2], n:int "both"
@@ -230,7 +231,8 @@ end
 
 -- ---- Linear attention --------------------------------------------------------------------------------------------
 
--- A step: what is remembered of {batch, heads of keys, elements of a key, of a value}, in float32, and what is read of it.
+-- A step: what is remembered of {batch, heads of keys, elements of a key, of a value}, in float32, and what is read of
+-- it.
 --   inputs: query, key, value, step, state, decay, beta
 operators["msched.LinearAttentionCell"] = function(n)
   local Q, K, V, S, M, D, B = n:x(1), n:x(2), n:x(3), n:x(4), n:x(5), n:has(6) and n:x(6) or nil, n:has(7) and n:x(7) or nil

@@ -20,7 +20,8 @@ local function highest(t) return limit(t, math.huge, te.max_value) end
 local maximum, minimum = te.reducer(te.maximum, lowest, "max"), te.reducer(te.minimum, highest, "min")
 common.maximum, common.minimum, common.lowest = maximum, minimum, lowest
 
--- The elements of X over axes: before(x) of each, by the reducer; then after(y, elements). keep: reduced extents stay, as 1.
+-- The elements of X over axes: before(x) of each, by the reducer; then after(y, elements). keep: reduced extents stay,
+-- as 1.
 local function over(X, set, keep, reducer, before, after)
   local shape, extents, full, outer = {}, {}, {}, {}
   for d, extent in ipairs(X.shape) do

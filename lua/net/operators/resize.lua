@@ -1,5 +1,5 @@
--- Resize and Upsample: an axis after the other, each a sum of few elements by weights. Where they lie and what they weigh is known
--- before anything runs: tables, which the function takes as constants.
+-- Resize and Upsample: an axis after the other, each a sum of few elements by weights. Where they lie and what they
+-- weigh is known before anything runs: tables, which the function takes as constants.
 local ms = msched
 local te, common = ms.te, ms.load "lua.net.common"
 local operators = {}
@@ -7,7 +7,8 @@ local compute, is_float = common.compute, common.is_float
 
 -- ---- Where an element of the result lies -------------------------------------------------------------------------
 
--- Each: where place x of `a` (axis: {size, out, scale, first, last}) lies in what is resized; `length` as it would be unrounded.
+-- Each: where place x of `a` (axis: {size, out, scale, first, last}) lies in what is resized; `length` as it would be
+-- unrounded.
 local COORDINATES = {
   half_pixel = function(x, a) return (x + 0.5) / a.scale - 0.5 end,
   pytorch_half_pixel = function(x, a, length) return length == 1 and -0.5 or (x + 0.5) / a.scale - 0.5 end,
@@ -30,7 +31,8 @@ local function cubic(x, a)
 end
 local function linear(x) return math.max(0.0, 1 - math.abs(x)) end
 
--- Taps of an axis: {first[o], weights[o][t], count, outside[o]}. Where it shrinks and that is asked for, a tap covers as much more.
+-- Taps of an axis: {first[o], weights[o][t], count, outside[o]}. Where it shrinks and that is asked for, a tap covers
+-- as much more.
 local function taps_of(options, a)
   local weight, reach = linear, 1
   if options.mode == "cubic" then weight, reach = function(x) return cubic(x, options.a) end, 2 end

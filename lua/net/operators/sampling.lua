@@ -120,7 +120,8 @@ end
 
 -- ---- Between four pixels -----------------------------------------------------------------------------------------
 
--- The corners of the square around (y, x): places, and what each weighs. sides: whether a place outside counts as nothing.
+-- The corners of the square around (y, x): places, and what each weighs. sides: whether a place outside counts as
+-- nothing.
 local function corners_of(y, x, height, width)
   local top, left = te.floor(y), te.floor(x)
   local list = {}

@@ -41,8 +41,8 @@ local function less(a, b)
   return false
 end
 
--- Different elements of what is known, or different slices of it along an axis: they, where each stands first, which of them
--- each is, and how often.
+-- Different elements of what is known, or different slices of it along an axis: they, where each stands first, which of
+-- them each is, and how often.
 operators.Unique = function(n)
   local array, shape = n:array(1), n:shape(1)
   local axis = n:has_attribute "axis" and n:axis(n:int "axis", #shape) or nil
@@ -83,7 +83,8 @@ operators.Unique = function(n)
   return ms.array(made, n:type(1), list), ints(firsts), ints(inverse), ints(counts)
 end
 
--- A cache with what is new from a place on that each batch has; past its end nothing is written, or it goes on at the start.
+-- A cache with what is new from a place on that each batch has; past its end nothing is written, or it goes on at the
+-- start.
 operators.TensorScatter = function(n)
   local X, U, W = n:x(1), n:x(2), n:has(3) and n:x(3) or nil
   local axis, circular = n:axis(n:int("axis", -2), #X.shape), n:choice("mode", "linear", "linear", "circular") == "circular"

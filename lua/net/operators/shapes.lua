@@ -374,8 +374,8 @@ operators.GatherND = function(n)
   end)
 end
 
--- Elements that updates name are changed: `hits(i, u)` says whether update u, a list of indices, is of element i. Of several
--- that replace one, the last holds.
+-- Elements that updates name are changed: `hits(i, u)` says whether update u, a list of indices, is of element i. Of
+-- several that replace one, the last holds.
 local COMBINE = {add = "sum", mul = "prod", max = "max", min = "min"}
 local function scattered(n, X, U, updates, hits, update_at)
   local how = n:text("reduction", "none")

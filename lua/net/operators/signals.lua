@@ -66,7 +66,8 @@ local function row(x, k, length)
 end
 local function pair(T, at, part) return T[{at, te.const(part, "int32")}] end
 
--- A sum of complex products with angles that turn by `sign`; part: 0 of the real part, 1 of the other. im: nil where all are real.
+-- A sum of complex products with angles that turn by `sign`; part: 0 of the real part, 1 of the other. im: nil where
+-- all are real.
 local function turned(T, at, part, re, im, sign)
   local c, s = pair(T, at, 0), pair(T, at, 1)
   if sign < 0 then s = s * -1.0 end

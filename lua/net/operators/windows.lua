@@ -168,8 +168,9 @@ local function gathered(X, W, w, groups, shape)
   end)
 end
 
--- The same where dilations are 1: an output meets every stride-th element of the window alone, from (output + before) mod stride on. With
--- zeros around the image none is asked for; where the stride does not divide the window, an element behind it counts as 0.
+-- The same where dilations are 1: an output meets every stride-th element of the window alone, from (output + before)
+-- mod stride on. With zeros around the image none is asked for; where the stride does not divide the window, an element
+-- behind it counts as 0.
 local function by_phases(X, W, w, groups, shape)
   local each, channels, t = W.shape[2], X.shape[2] // groups, common.wide_type(X.type)
   local taps, padded, first = {}, {X.shape[1], X.shape[2]}, {0, 0}

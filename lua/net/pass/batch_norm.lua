@@ -1,5 +1,6 @@
--- BatchNormalization of constants, behind a convolution or a product of constant weights whose result it alone reads, goes
--- into the weights and the bias. What is computed of constants is left as nodes, which are folded when the network is planned.
+-- BatchNormalization of constants, behind a convolution or a product of constant weights whose result it alone reads,
+-- goes into the weights and the bias. What is computed of constants is left as nodes, which are folded when the network
+-- is planned.
 local ms = msched
 local pass = {name = "batch_norm", text = "puts batch normalization into the weights and the bias before it", needs_values = true}
 
@@ -10,8 +11,8 @@ local function constants_of(values, node, first, last)
   return true
 end
 
--- The convolution or product of constant weights whose result the node alone reads, and along which dimension of its weights
--- its channels are.
+-- The convolution or product of constant weights whose result the node alone reads, and along which dimension of its
+-- weights its channels are.
 local HOLDS = {Conv = 0, ConvTranspose = 1, Gemm = 1}
 local function before(net, values, node, outputs)
   local giver = net:giver(node.inputs[1])

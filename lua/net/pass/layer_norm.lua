@@ -55,7 +55,8 @@ function Match:normalized(quotient)
   end
 end
 
--- The node that alone reads a value and combines it, by this operator, with a constant of the last dimension's extent; and that constant.
+-- The node that alone reads a value and combines it, by this operator, with a constant of the last dimension's extent;
+-- and that constant.
 function Match:combined(name, op, extent)
   if self.fixed[name] then return nil end
   local readers = self.net:readers(name)
