@@ -257,6 +257,8 @@ function common.with_layout(layout, f, ...)
   return table.unpack(results, 2, results.n)
 end
 
+function common.layout() return current end
+
 local counter = 0 -- of a node's tensors: equal nodes make equal functions
 function common.count_tensors() counter = 0 end
 

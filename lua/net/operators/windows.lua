@@ -62,6 +62,29 @@ end
 
 local function zero(t) return function() return te.const(is_float(t) and 0.0 or 0, t) end end
 
+-- The layout of images with a dimension more behind that of channels, where theirs are last.
+local function grouped_layout()
+  local layout = common.layout()
+  if not layout or layout[#layout] ~= 2 then return nil end
+  local list = {1}
+  for d = 4, #layout + 1 do list[#list + 1] = d end
+  return table.move({2, 3}, 1, 2, #list + 1, list)
+end
+
+-- Convolutions of groups of several channels: the groups are a dimension of their own, so that every index is a sum of products.
+local function convolve_groups(P, W, w, groups, element_x, element_w)
+  local each, out = W.shape[2], W.shape[1] // groups
+  local Y = common.with_layout(grouped_layout(), reduce, {P.shape[1], groups, out, table.unpack(w.out)}, {each, table.unpack(w.kernel)}, te.sum, function(i, r)
+    local channel = i[2] * out + i[3]
+    local at, of, image = {i[1], i[2] * each + r[1]}, {channel, r[1]}, {i[1], channel}
+    for d in ipairs(w.kernel) do at[d + 2], of[d + 2], image[d + 2] = place(w, d, i[d + 3], r[d + 1]), r[d + 1], i[d + 3] end
+    return element_x(P[at]) * element_w(W[of], image, channel)
+  end)
+  return compute({P.shape[1], W.shape[1], table.unpack(w.out)}, Y.type, function(i)
+    return Y[{i[1], te.floordiv(i[2], out), te.floormod(i[2], out), table.unpack(i, 3)}]
+  end)
+end
+
 -- Sums of products of X, of which element(x) is taken, and W. Groups are parts of the channels.
 local function convolve(n, X, W, element_x, element_w, pad)
   local groups, size = n:int("group", 1), table.move(X.shape, 3, #X.shape, 1, {})
@@ -73,6 +96,7 @@ local function convolve(n, X, W, element_x, element_w, pad)
   local given = n:ints("kernel_shape", kernel)
   if common.text(given) ~= common.text(kernel) then n:fail("kernel_shape is %s, and the weights are of %s", common.text(given), common.text(kernel)) end
   local w = window(n, size, kernel)
+  if groups > 1 and W.shape[2] > 1 then return convolve_groups(around(X, w, pad or zero(X.type)), W, w, groups, element_x, element_w) end
   local P, each, shape = around(X, w, pad or zero(X.type)), W.shape[2], {X.shape[1], W.shape[1], table.unpack(w.out)}
   return reduce(shape, {each, table.unpack(kernel)}, te.sum, function(i, r)
     local first = groups == 1 and 0 or te.floordiv(i[2], W.shape[1] // groups) * each
