@@ -81,6 +81,7 @@ ms.unit_rate(unit: integer, threads: integer, vector_bits: integer): number | Th
 ms.unit_is_used(unit: integer, assembly: string): boolean | Whether a text of assembly has an instruction of such a unit.
 ms.array(shape: integer[], type?: string, values?: number|number[]|string|fun(position: integer): number): msched.array | An array of float32 zeros, or of the type and values given: one number, a list, a function of the position from 0, or the bytes of all elements as array:bytes gives them.
 ms.onnx(path: string, options?: {shapes: table<string, integer[]>?, dims: table<string, integer>?}): msched.network | The network of a file of ONNX; `shapes` are of inputs by name, `dims` extents by the name that stands for them. External data are read from the file's folder.
+ms.team_source(): string | The source in C of the threads that run parallel loops, which libraries of networks have a copy of.
 ms.read_onnx(path: string): table | What stands in a file of ONNX, as tables: {ir_version, producer, opsets, functions, graph = {name, inputs, outputs, known, initializers, nodes}}.
 ms.load_array(path: string): msched.array | The array of a file of NumPy's format .npy, as numpy.save writes it.
 ms.time(f: function|msched.kernel, ...: any): number, number, number | Calls f(...) again and again, half a second long but at least three times: the median of the seconds that a call takes, the least and the most.

@@ -246,7 +246,7 @@ int omp_get_thread_num(void) { return team_part(); }
 int omp_get_num_threads(void);
 int omp_get_num_threads(void) { return team_parts(); }
 ]]
-local function team_text() return (ms.team_source:gsub('#include "team.h"\n', "")) .. TEAM_TEXT end
+local function team_text() return (ms.team_source():gsub('#include "team.h"\n', "")) .. TEAM_TEXT end
 
 -- Indices that are looked at before a kernel runs.
 local CHECK_TEXT = [[

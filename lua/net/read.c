@@ -371,15 +371,16 @@ static int read_onnx(lua_State *L) {
   return 1;
 }
 
-/* team_source: the threads of parallel loops as C, for libraries of networks */
-static void set_team_source(lua_State *L) {
+/* team_source(): the threads of parallel loops as C, for libraries of networks */
+static int team_source(lua_State *L) {
   lua_pushstring(L, shipped_team);
-  lua_setfield(L, -2, "team_source");
+  return 1;
 }
 
 void net_bind(lua_State *L) {
   assert(lua_istable(L, -1));
-  set_team_source(L);
+  lua_pushcfunction(L, team_source);
+  lua_setfield(L, -2, "team_source");
   lua_pushcfunction(L, read_onnx);
   lua_setfield(L, -2, "read_onnx");
 }
