@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 const struct cli_command cli_commands[] = {
@@ -108,6 +109,19 @@ static void on_abort(int number) {
   _exit(CLI_FAILED);
 }
 
+/* A stack grows where it is used, and a program whose stack cannot grow ends by a signal: so much of it is there from the
+ * start, when there is memory, or half of what it may have. */
+enum { STACK_TAKEN = 1 << 20, PAGE = 4096 };
+static __attribute__((noinline)) void take_stack(size_t bytes) {
+  volatile char *pages = __builtin_alloca(bytes);
+  for (size_t i = 0; i < bytes; i += PAGE) pages[i] = 0;
+}
+static void have_stack(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_STACK, &limit)) return;
+  take_stack(limit.rlim_cur / 2 < STACK_TAKEN ? (size_t)limit.rlim_cur / 2 : STACK_TAKEN);
+}
+
 static int unknown_command(const char *name) {
   enum { COMMANDS = sizeof cli_commands / sizeof *cli_commands - 1 };
   const char *names[COMMANDS];
@@ -125,6 +139,7 @@ static int unknown_command(const char *name) {
 static void say_waiting(const char *text) { fprintf(stderr, "msched %s\n", text); }
 
 int main(int argc, char **argv) {
+  have_stack();
   keep_streams();
   jit_say_waiting(say_waiting);
   atexit(finish_output);
