@@ -52,6 +52,18 @@ void db_unlock_opening(int lock) {
   if (lock >= 0) flock(lock, LOCK_UN);
 }
 
+/* A lock of the open file, not of the process: other descriptors of the lock file are closed meanwhile. */
+void db_lock_writing(int lock) {
+  struct flock second = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 1, .l_len = 1};
+  if (lock < 0) return;
+  for (int i = 0; i < MOST_INTERRUPTED && fcntl(lock, F_OFD_SETLKW, &second) != 0 && errno == EINTR; i++) continue;
+}
+
+void db_unlock_writing(int lock) {
+  struct flock second = {.l_type = F_UNLCK, .l_whence = SEEK_SET, .l_start = 1, .l_len = 1};
+  if (lock >= 0) fcntl(lock, F_OFD_SETLK, &second);
+}
+
 int db_hold_alone(const char *path, ms_error *err) {
   int file = open_lock(path, err);
   if (file < 0) return -1;

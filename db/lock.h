@@ -11,7 +11,10 @@
  *   opening     lock file; LMDB takes its byte and opens the file; lock file released
  *   replacing   lock file, the byte alone; the table emptied, the new file renamed over the old one; both released
  *
- * All of these end with the process, however it ends. */
+ *   writing     the second byte alone; LMDB's mutex taken, and given back; the byte released
+ *
+ * All of these end with the process, however it ends. So one process at a time waits for LMDB's mutex: where several did
+ * and the holder was killed together with the one that was woken, no other was ever woken. */
 #ifndef MSCHED_DB_LOCK_H
 #define MSCHED_DB_LOCK_H
 
@@ -22,6 +25,11 @@
  * file cannot be opened. */
 int db_lock_opening(const char *path, ms_error *err);
 void db_unlock_opening(int lock);
+
+/* Waits until no other process writes. lock: of db_lock_opening; below 0, or where its file system has no such locks,
+ * LMDB's mutex alone keeps writers apart. */
+void db_lock_writing(int lock);
+void db_unlock_writing(int lock);
 
 /* No other process has the store open, nor opens it until db_release_alone. This process has it closed. Returns a
  * descriptor; -1: err is filled. */

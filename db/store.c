@@ -149,7 +149,7 @@ static int follow_map(struct db *db) {
 }
 
 /* Begins one, also where another process grew the map or left readers behind when it was killed. */
-static int begin(struct db *db, MDB_txn *parent, unsigned flags, MDB_txn **txn) {
+static int begin_any(struct db *db, MDB_txn *parent, unsigned flags, MDB_txn **txn) {
   for (;;) {
     if (!db->env) return ENOMEM;
     int code = mdb_txn_begin(db->env, parent, flags, txn), dead = 0;
@@ -163,6 +163,25 @@ static int begin(struct db *db, MDB_txn *parent, unsigned flags, MDB_txn **txn) 
   }
 }
 
+/* One that writes, and is no part of another; it ends by commit_write or drop_write. */
+static int begin_write(struct db *db, MDB_txn **txn) {
+  db_lock_writing(db->lock);
+  int code = begin_any(db, NULL, 0, txn);
+  if (code) db_unlock_writing(db->lock);
+  return code;
+}
+
+static int commit_write(struct db *db, MDB_txn *txn) {
+  int code = mdb_txn_commit(txn);
+  db_unlock_writing(db->lock);
+  return code;
+}
+
+static void drop_write(struct db *db, MDB_txn *txn) {
+  mdb_txn_abort(txn);
+  db_unlock_writing(db->lock);
+}
+
 static bool make_file(struct db *db, ms_error *err);
 
 /* Within a batch, what is read is what the batch has put. */
@@ -172,7 +191,7 @@ bool db_begin_read(struct db *db, MDB_txn **txn, ms_error *err) {
   if (db->batch)
     *txn = db->batch;
   else
-    code = begin(db, NULL, MDB_RDONLY, txn);
+    code = begin_any(db, NULL, MDB_RDONLY, txn);
   return code ? db_failed(db, code, "reading", err) : true;
 }
 
@@ -206,7 +225,7 @@ static int begin_part(struct db *db, size_t bytes) {
   assert(!db->batch && !db->read_only);
   for (bool may_grow = true;;) {
     size_t page;
-    int code = begin(db, NULL, 0, &db->batch);
+    int code = begin_write(db, &db->batch);
     if (code) {
       db->batch = NULL;
       return code;
@@ -215,7 +234,7 @@ static int begin_part(struct db *db, size_t bytes) {
     size_t writes = room > values ? (room - values) / (WRITE_PAGES * page) : 0;
     db->part = (struct db_part){.most = writes < PART_WRITES ? (uint32_t)writes : PART_WRITES};
     if (writes >= PART_WRITES || (!may_grow && writes > 0)) return 0;
-    mdb_txn_abort(db->batch);
+    drop_write(db, db->batch);
     db->batch = NULL;
     if (!may_grow) return MDB_MAP_FULL;
     code = grow(db);
@@ -228,7 +247,7 @@ static int begin_part(struct db *db, size_t bytes) {
 
 static int end_part(struct db *db) {
   assert(db->batch);
-  int code = mdb_txn_commit(db->batch);
+  int code = commit_write(db, db->batch);
   db->batch = NULL;
   return code;
 }
@@ -240,7 +259,7 @@ static int take_part(struct db *db, size_t bytes) {
     code = end_part(db);
     if (!code) code = begin_part(db, bytes);
   } else if (!db->part.writes && bytes > PART_BYTES) { /* it had room for less */
-    mdb_txn_abort(db->batch);
+    drop_write(db, db->batch);
     db->batch = NULL;
     code = begin_part(db, bytes);
   }
@@ -258,7 +277,7 @@ bool db_begin_batch(struct db *db, ms_error *err) {
 
 bool db_end_batch(struct db *db, ms_error *err) {
   if (!db->batch) return true; /* it could not go on, and what failed was said */
-  if (db->pending) mdb_txn_abort(db->batch), db->batch = NULL;
+  if (db->pending) drop_write(db, db->batch), db->batch = NULL;
   int code = db->batch ? end_part(db) : 0;
   return code ? db_failed(db, code, "writing", err) : true;
 }
@@ -267,11 +286,15 @@ bool db_end_batch(struct db *db, ms_error *err) {
 
 static int write_once(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data), void *data) {
   MDB_txn *txn;
-  int code = begin(db, db->batch, 0, &txn);
+  bool nested = db->batch != NULL;
+  int code = nested ? begin_any(db, db->batch, 0, &txn) : begin_write(db, &txn);
   if (code) return code;
   code = work(db, txn, data);
-  if (!code) return mdb_txn_commit(txn);
-  mdb_txn_abort(txn);
+  if (!code) return nested ? mdb_txn_commit(txn) : commit_write(db, txn);
+  if (nested)
+    mdb_txn_abort(txn);
+  else
+    drop_write(db, txn);
   return code;
 }
 
@@ -429,7 +452,7 @@ bool db_open_environment(struct db *db, ms_error *err) {
 }
 
 void db_close_environment(struct db *db) {
-  if (db->batch) mdb_txn_abort(db->batch);
+  if (db->batch) drop_write(db, db->batch);
   db->batch = NULL;
   mdb_env_close(db->env);
   db->env = NULL;
