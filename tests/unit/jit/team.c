@@ -78,7 +78,7 @@ static void the_child_of_a_fork_has_its_own(void **state) {
   for (int i = 0; i < 10; i++) {
     pid_t child = fork();
     if (!child) _exit(call_often((void *)1) ? 1 : 0);
-    int status;
+    int status = -1;
     assert_true(child > 0 && waitpid(child, &status, 0) == child);
     assert_int_equal(status, 0);
   }
