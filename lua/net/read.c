@@ -261,7 +261,10 @@ static void set_packed_attribute(lua_State *L, const ProtobufCMessageUnknownFiel
     bind_refuse(L, "%s", err.message);
   Onnx__AttributeProto **held = bind_hold(L, sizeof *held, "msched.onnx.attribute", free_attribute);
   *held = onnx__attribute_proto__unpack(NULL, field->len - at, bytes);
-  if (!*held) bind_refuse(L, "an attribute of a function is damaged");
+  if (!*held) {
+    bind_refuse(L, "an attribute of a function is damaged");
+    return; /* it does not come back */
+  }
   lua_insert(L, -2);
   set_attribute(L, *held, folder);
   lua_insert(L, -2);
