@@ -163,23 +163,29 @@ static int begin_any(struct db *db, MDB_txn *parent, unsigned flags, MDB_txn **t
   }
 }
 
-/* One that writes, and is no part of another; it ends by commit_write or drop_write. */
+/* One that writes, within the batch where there is one; it ends by commit_write or drop_write. Others that write wait for
+ * the batch, or for a write that is none of one. */
+static bool ends_writing(const struct db *db, const MDB_txn *txn) { return !db->batch || db->batch == txn; }
+
 static int begin_write(struct db *db, MDB_txn **txn) {
-  db_lock_writing(db->lock);
-  int code = begin_any(db, NULL, 0, txn);
-  if (code) db_unlock_writing(db->lock);
+  bool first = !db->batch;
+  if (first) db_lock_writing(db->lock);
+  int code = begin_any(db, db->batch, 0, txn);
+  if (code && first) db_unlock_writing(db->lock);
   return code;
 }
 
 static int commit_write(struct db *db, MDB_txn *txn) {
+  bool last = ends_writing(db, txn);
   int code = mdb_txn_commit(txn);
-  db_unlock_writing(db->lock);
+  if (last) db_unlock_writing(db->lock);
   return code;
 }
 
 static void drop_write(struct db *db, MDB_txn *txn) {
+  bool last = ends_writing(db, txn);
   mdb_txn_abort(txn);
-  db_unlock_writing(db->lock);
+  if (last) db_unlock_writing(db->lock);
 }
 
 static bool make_file(struct db *db, ms_error *err);
@@ -286,15 +292,11 @@ bool db_end_batch(struct db *db, ms_error *err) {
 
 static int write_once(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data), void *data) {
   MDB_txn *txn;
-  bool nested = db->batch != NULL;
-  int code = nested ? begin_any(db, db->batch, 0, &txn) : begin_write(db, &txn);
+  int code = begin_write(db, &txn);
   if (code) return code;
   code = work(db, txn, data);
-  if (!code) return nested ? mdb_txn_commit(txn) : commit_write(db, txn);
-  if (nested)
-    mdb_txn_abort(txn);
-  else
-    drop_write(db, txn);
+  if (!code) return commit_write(db, txn);
+  drop_write(db, txn);
   return code;
 }
 
