@@ -106,7 +106,7 @@ static bool is_parallel(const struct jit_code *code) {
 static bool load(const struct jit_code *code, bool shaken, struct jit_kernel *kernel, ms_error *err) {
   if (is_parallel(code) && !have_threads(code->target.cores, err)) return false;
   jit_start_llvm();
-  (void)omp_get_max_threads(); /* generated code calls libgomp: the linker must not leave it out */
+  (void)omp_get_max_threads(); /* vendors' libraries look for libgomp here: the linker must not leave it out */
   LLVMOrcExecutorAddress address;
   LLVMOrcLLJITRef orc;
   if (orc_failed(LLVMOrcCreateLLJIT(&orc, NULL), err)) return false;

@@ -42,7 +42,7 @@ end
 
 -- Runs what a network is asked for; a refusal is the command's.
 local function attempt(f, ...)
-  local ok, result = ms.heeding(f, ...)
+  local ok, result = ms.interruptible(f, ...)
   if ok then return result end
   if type(result) == "table" then error(result, 0) end
   cli.refuse("%s", tostring(result))

@@ -207,6 +207,13 @@ function Node:axes(list, rank)
   return set
 end
 
+-- The words of a text, as a set.
+function common.set(text)
+  local words = {}
+  for word in text:gmatch "%S+" do words[word] = true end
+  return words
+end
+
 function common.count(shape, first, last)
   local n = 1
   for d = first or 1, last or #shape do n = n * shape[d] end

@@ -9,11 +9,7 @@ local MOST_NODES, MOST_INPUTS = 16, 24 -- of a group
 
 -- ---- What a node is ----------------------------------------------------------------------------------------------
 
-local function set(text)
-  local names = {}
-  for name in text:gmatch "%S+" do names[name] = true end
-  return names
-end
+local set = common.set
 -- Their results are the bytes of their first inputs, in other extents.
 local ALIAS = set "Identity Dropout Reshape Flatten Squeeze Unsqueeze"
 -- Each element of what they give is one of what they take, and each is taken once.

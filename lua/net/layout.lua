@@ -2,14 +2,9 @@
 -- elementwise between them follows, and weights have the order in which their convolutions read them. Where a value is
 -- wanted in another order, one node copies it, which fuses like others.
 local ms = msched
-local infer = ms.load "lua.net.infer"
+local infer, set = ms.load "lua.net.infer", ms.load "lua.net.common".set
 local layout = {}
 
-local function set(text)
-  local names = {}
-  for name in text:gmatch "%S+" do names[name] = true end
-  return names
-end
 local WINDOWS = set "Conv ConvTranspose MaxPool AveragePool LpPool GlobalAveragePool GlobalMaxPool"
 local FOLLOW = set "BatchNormalization QuantizeLinear DequantizeLinear LRN Concat Pad Identity Dropout" -- beside all that is elementwise
 

@@ -5,10 +5,10 @@ local common = ms.load "lua.net.common"
 local memory = {}
 
 local ALIGNMENT = 64
-local WIDTH = {bool = 1, int8 = 1, uint8 = 1, int16 = 2, uint16 = 2, float16 = 2, bfloat16 = 2, int32 = 4, uint32 = 4, float32 = 4, int64 = 8, uint64 = 8, float64 = 8}
+local function width(type_) return type_ == "bool" and 1 or tonumber(type_:match "%d+$") // 8 end
 
 -- The bytes of a value's elements, and those that it takes where others follow.
-function memory.bytes(value) return common.count(value.shape) * WIDTH[value.type] end
+function memory.bytes(value) return common.count(value.shape) * width(value.type) end
 function memory.padded(bytes) return (math.max(1, bytes) + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT end
 
 -- Gives each slot of the arena an offset, the largest first, at the lowest place that none has which lives at the same

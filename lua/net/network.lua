@@ -172,31 +172,13 @@ function Network:readers(name)
   return list
 end
 
--- Adds the names of values that the nodes of a graph read.
-local function add_reads(nodes, names)
-  for _, node in ipairs(nodes) do
-    for _, name in ipairs(node.inputs) do names[name] = name ~= "" or nil end
-    for _, graph in pairs(node.attributes) do
-      if type(graph) == "table" and graph.nodes then
-        add_reads(graph.nodes, names)
-        for _, output in ipairs(graph.outputs or {}) do names[output.name] = true end
-      end
-    end
-  end
-end
-
 -- The names of values that have to stay as they are: what the network gives, and what graphs in its nodes' attributes
 -- read, which see its values by their names. A set.
 function Network:fixed_names()
   local names = {}
   for _, output in ipairs(self.outputs) do names[output.name] = true end
   for _, node in ipairs(self.nodes) do
-    for _, graph in pairs(node.attributes) do
-      if type(graph) == "table" and graph.nodes then
-        add_reads(graph.nodes, names)
-        for _, output in ipairs(graph.outputs or {}) do names[output.name] = true end
-      end
-    end
+    for _, name in ipairs(inline.captured(node)) do names[name] = true end
   end
   return names
 end
