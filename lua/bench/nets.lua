@@ -13,11 +13,7 @@ local MOST_LISTED = 8 -- functions of a network that --profile shows
 local Peer = {}
 Peer.__index = Peer
 
-local function quoted(...)
-  local words = {...}
-  for i, word in ipairs(words) do words[i] = "'" .. tostring(word):gsub("'", "'\\''") .. "'" end
-  return table.concat(words, " ")
-end
+local quoted = ms.load "lua.lib.files".quoted
 
 -- Calls body(folder) with an empty folder, which is removed afterwards.
 local function with_folder(body)

@@ -4,23 +4,8 @@ local ms = msched
 local memory, plan, common = ms.load "lua.net.memory", ms.load "lua.net.plan", ms.load "lua.net.common"
 local export = {}
 
--- ---- Files and commands ------------------------------------------------------------------------------------------
-
-local function write(path, text)
-  local file, message = io.open(path, "w")
-  if not file or not file:write(text) or not file:close() then error((message or path .. ": cannot be written"), 0) end
-end
-local function read(path)
-  local file <close> = assert(io.open(path))
-  return file:read "a"
-end
-local function quoted(word) return "'" .. word:gsub("'", "'\\''") .. "'" end
-local function run(format, ...)
-  local words = {}
-  for i, word in ipairs {...} do words[i] = quoted(word) end
-  local command = string.format(format, table.unpack(words))
-  if not os.execute(command) then error("a command failed: " .. command, 0) end
-end
+local files = ms.load "lua.lib.files"
+local write, read, run, quoted = files.write, files.read, files.run, files.quoted
 
 -- ---- Constants ---------------------------------------------------------------------------------------------------
 
@@ -352,9 +337,6 @@ end
 
 -- ---- All of it ---------------------------------------------------------------------------------------------------
 
--- A name that C can have.
-local function identifier(text) return (text:gsub("[^%w_]", "_"):gsub("^%f[%d]", "_")) end
-
 -- export.write(plan, path): writes path, which ends with .so or .a, and beside it NAME.h, NAME.weights and
 -- NAME_network.py; gives the paths of all. The plan is one that plan.open gave.
 function export.write(opened, path)
@@ -362,13 +344,11 @@ function export.write(opened, path)
   if form ~= "so" and form ~= "a" then error(path .. ": a network is exported as a library: the file ends with .so or .a", 0) end
   local prepared, placed = opened.prepared, opened.placed
   local values, net, file = prepared.state.values, prepared.net, base:match "[^/]*$"
-  local name, folder = identifier(file:gsub("^lib", "")), os.tmpname()
+  local name = files.identifier((file:gsub("^lib", "")))
   local prefix = base:sub(1, #base - #file)
   local paths = {path, prefix .. name .. ".h", prefix .. name .. ".weights", form == "so" and prefix .. name .. "_network.py" or nil} -- NAME.py would be hidden by NAME.so
   if name == "" then error(path .. ": a name in C is of letters, digits and _: the library's functions are called by the file's", 0) end
-  os.remove(folder)
-  run("mkdir -m 700 %s", folder)
-  local ok, message = pcall(function()
+  files.with_folder(function(folder)
     local first = opened.kernels[prepared.functions[1]]
     if first then first:export(folder .. "/name.s", name) end -- which says why no C program could have the name
     os.remove(folder .. "/name.s")
@@ -398,8 +378,6 @@ function export.write(opened, path)
                                          LIBRARY = path:match "[^/]*$", CONSTANTS = name .. ".weights"}))
     end
   end)
-  run("rm -rf %s", folder)
-  if not ok then error(message, 0) end
   return paths
 end
 

@@ -3,20 +3,8 @@ local ms = msched
 local cli = ms.load "lua.cli.cli"
 local library = {}
 
-local function write(path, text)
-  local file, message = io.open(path, "w")
-  if not file or not file:write(text) or not file:close() then cli.refuse("%s", message or path .. ": cannot be written") end
-end
-
-local function read(path)
-  local file = assert(io.open(path))
-  local text = file:read "a"
-  file:close()
-  return text
-end
-
--- A name that C can have.
-local function identifier(text) return (text:gsub("[^%w_]", "_"):gsub("^%f[%d]", "_")) end
+local files = ms.load "lua.lib.files"
+local write, read, run, identifier = files.write, files.read, files.run, files.identifier
 
 -- The pinned records, {record, name}, of a target where one is given, in order of their workloads' names.
 local function pinned_of(store, target)
@@ -93,13 +81,6 @@ local function table_of(name, list, header)
   return table.concat(lines) .. "  {NULL, NULL, NULL, NULL, 0},\n};\n"
 end
 
-local function run(format, ...)
-  local words = {}
-  for i, word in ipairs {...} do words[i] = cli.shell_word(word) end
-  local command = string.format(format, table.unpack(words))
-  if not os.execute(command) then cli.refuse("a command failed: %s", command) end
-end
-
 -- A shared library that is closed stays where it is: the threads of its parallel loops are not ended.
 local function link(path, form, folder, cc)
   if form == "a" then run("rm -f %s && ar rcs %s %s/*.o", path, path, folder)
@@ -112,11 +93,9 @@ function library.export(store, options)
   local base, form = path:match "^(.*)%.(%w+)$"
   if form ~= "so" and form ~= "a" then cli.misuse("--pinned writes a library: FILE ends with .so or .a") end
   local replaced = cli.is_there(path) or cli.is_there(base .. ".h")
-  local name, folder = identifier(base:match "[^/]*$":gsub("^lib", "")), os.tmpname()
-  os.remove(folder)
-  run("mkdir -m 700 %s", folder)
+  local name = identifier((base:match "[^/]*$":gsub("^lib", "")))
   local list, renamed = nil, {}
-  local ok, message = pcall(function()
+  local ok, message = pcall(files.with_folder, function(folder)
     list = pinned_of(store, options.target)
     local header = header_of(name, write_kernels(store, list, folder, options, renamed))
     write(folder .. "/all.h", header)
@@ -126,7 +105,7 @@ function library.export(store, options)
     link(path, form, folder, cc)
     write(base .. ".h", header)
   end)
-  run("rm -rf %s", folder)
+  if not ok and type(message) == "string" then cli.refuse("%s", message) end
   if not ok then error(message, 0) end
   print(string.format("%s and %s.h: %s%s", path, base, replaced and "replaced, " or "", cli.count_text(#list, "kernel")))
   for _, text in ipairs(renamed) do print(text) end

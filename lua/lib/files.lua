@@ -1,0 +1,42 @@
+-- Files and commands of what is exported as a library. What fails raises a message.
+local files = {}
+
+function files.write(path, text)
+  local file, message = io.open(path, "w")
+  if not file or not file:write(text) or not file:close() then error(message or path .. ": cannot be written", 0) end
+end
+function files.read(path)
+  local file <close> = assert(io.open(path))
+  return file:read "a"
+end
+
+-- Words as a shell reads them back.
+function files.quoted(...)
+  local words = {...}
+  for i, word in ipairs(words) do words[i] = "'" .. tostring(word):gsub("'", "'\\''") .. "'" end
+  return table.concat(words, " ")
+end
+
+-- Runs a command, of which each %s is a word.
+function files.run(format, ...)
+  local words = {}
+  for i, word in ipairs {...} do words[i] = files.quoted(word) end
+  local command = string.format(format, table.unpack(words))
+  if not os.execute(command) then error("a command failed: " .. command, 0) end
+end
+
+-- Calls f with an empty folder, which is removed afterwards; gives what it gives, raises what it raises.
+function files.with_folder(f)
+  local folder = os.tmpname()
+  os.remove(folder)
+  files.run("mkdir -m 700 %s", folder)
+  local results = table.pack(pcall(f, folder))
+  files.run("rm -rf %s", folder)
+  if not results[1] then error(results[2], 0) end
+  return table.unpack(results, 2, results.n)
+end
+
+-- A name that C can have.
+function files.identifier(text) return (text:gsub("[^%w_]", "_"):gsub("^%f[%d]", "_")) end
+
+return files
