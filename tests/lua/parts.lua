@@ -412,6 +412,18 @@ function tests.register_tile()
   check(func, made[2])
 end
 
+-- Columns that are no whole vectors: vectors, and one that is not full, of a tile that stays in registers.
+function tests.columns_of_no_whole_vectors()
+  for _, columns in ipairs {12, 20, 24, 49, 100} do
+    local func = product(6, columns, 8)
+    local sch = ms.schedule(func)
+    local i, j, k = sch:get_loops(sch:get_sblock "C")
+    sch:reorder {k, i, j}
+    sch:vectorize(j)
+    check(func, sch)
+  end
+end
+
 -- An image's lines and columns are rows of one tile, which go on from a line to the next; the edge is masked or cut
 -- off.
 function tests.register_tile_of_an_image()

@@ -43,6 +43,7 @@ static const struct {
     {"strips", BOTH, "vectorized loops fill one register", lower_strips},
     {"gpu_vectorize", GPU, "vectorized loops are kept where they are one access of the machine's", lower_gpu_vectorize},
     {"promote", CPU, "tiles of a reduction are kept in registers", lower_promote},
+    {"tails", CPU, "vectorized loops that are wider than a register end in one that is not full", lower_tails},
     {"unroll", BOTH, "unrolled loops become their iterations", lower_unroll, LOWER_NO_UNROLLED},
     {"vectorize", BOTH, "vectorized loops become vector expressions", lower_vectorize, LOWER_NO_VECTORIZED},
     {"flatten", BOTH, "buffers have one dimension", lower_flatten, LOWER_FLAT},

@@ -54,6 +54,7 @@ bool lower_zeros(struct lowering *low);         /* zeros.c */
 bool lower_partition(struct lowering *low);     /* partition.c */
 bool lower_transpose(struct lowering *low);     /* transpose.c */
 bool lower_strips(struct lowering *low);        /* strips.c */
+bool lower_tails(struct lowering *low);         /* strips.c */
 bool lower_vectorize(struct lowering *low);     /* vectorize.c */
 bool lower_unroll(struct lowering *low);        /* unroll.c */
 bool lower_promote(struct lowering *low);       /* promote.c */

@@ -26,6 +26,33 @@ static void what_does_not_divide_stays(void **state) {
   expect_in(copy_after("strips", "float32", 8), "for i in T.vectorized(8):");
 }
 
+/* Beside whole registers stands one loop of what is left; what is no wider than a register stays. */
+static void tails_are_loops_of_their_own(void **state) {
+  (void)state;
+  expect_in(copy_after("tails", "float32", 12),
+            "for i in T.vectorized(8):\n            B[i] = A[i]\n        for i in T.vectorized(8, 12):");
+  expect_in(copy_after("tails", "float32", 49), "for i in T.unroll(6):\n            for i_1 in T.vectorized(8):");
+  expect_in(copy_after("tails", "float32", 49),
+            "B[i * 8 + i_1] = A[i * 8 + i_1]\n        for i in T.vectorized(48, 49):");
+  expect_in(copy_after("tails", "int8", 40), "for i in T.vectorized(32):");
+  expect_in(copy_after("tails", "float32", 7), "for i in T.vectorized(7):");
+}
+
+/* A tile in registers is one array, of which strips and tail touch their own columns. */
+static void tails_of_a_tile_in_registers(void **state) {
+  (void)state;
+  struct tir *ir = read_function(
+      "A: T.Buffer((4, 16), \"float32\"), B: T.Buffer((16, 12), \"float32\"), C: T.Buffer((4, 12), \"float32\")",
+      "for k, i in T.grid(16, 4):", "    for j in T.vectorized(12):", "        with T.sblock(\"C\"):",
+      "            vi, vj, vk = T.axis.remap(\"SSR\", [i, j, k])",
+      "            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]");
+  char *text = text_after(ir, "tails");
+  assert_non_null(strstr(
+      text, "C_register[i, j] = C_register[i, j] + A[i, k] * B[k, j]\n                for j in T.vectorized(8, 12):"));
+  assert_null(strstr(text, "T.vectorized(12)"));
+  free(text);
+}
+
 /* The parts of a vectorized loop that a constant divides have no condition left. */
 static void a_constant_edge_leaves_no_condition(void **state) {
   (void)state;
@@ -55,6 +82,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(strips_fill_a_register),
       cmocka_unit_test(what_does_not_divide_stays),
+      cmocka_unit_test(tails_are_loops_of_their_own),
+      cmocka_unit_test(tails_of_a_tile_in_registers),
       cmocka_unit_test(a_constant_edge_leaves_no_condition),
       cmocka_unit_test(certain_choices_are_decided),
   };
