@@ -14,9 +14,17 @@ local function product(m, n, k, type)
 end
 local function operator(name, ...) return ops.func(name, {...}) end
 
+-- The greatest of each row of what an elementary function makes: both are free of the order.
+local function greatest(name)
+  local A, r = te.placeholder({16, 96}, "float32", "A"), te.reduce_axis(96, "r")
+  local B = te.compute({16, 96}, function(i, j) return te[name](A[{i, j}] * 8 - 4) end, "B")
+  return te.func("greatest_" .. name, {A, te.compute({16}, function(i) return te.max(B[{i, r}], r) end, "C")})
+end
+
 local FUNCTIONS = {
   product(24, 40, 60), product(16, 32, 37), product(16, 24, 32, "float64"), product(16, 24, 32, "float16"),
   operator("conv2d", 1, 9, 9, 5, 8, 3), operator("softmax", {12, 50}), operator("layer_norm", {12, 60}),
+  greatest "exp", greatest "tanh", greatest "sigmoid",
 }
 
 -- Arguments with all digits, and what the function makes of them on the interpreter, as bytes.
@@ -118,6 +126,55 @@ refuses("blockize", function(sch, i, j, k)
   sch:reorder(i, j, k1)
   sch:blockize(k1)
 end)
+-- A maximum and a minimum are the same in any order, of zeros by their sign too.
+for _, extreme in ipairs {"max", "min"} do
+  local A, r = te.placeholder({8, 64}, "float32", "A"), te.reduce_axis(64, "r")
+  local func = te.func(extreme, {A, te.compute({8}, function(i) return te[extreme](A[{i, r}], r) end, "C")})
+  local function zeros()
+    local x = {}
+    for i = 1, 512 do x[i] = i % 3 == 0 and -0.0 or i % 7 == 0 and 0.0 or (extreme == "max" and -1 or 1) * i end
+    for i = 1, 64 do x[i] = i % 2 == 0 and -0.0 or (extreme == "max" and -3.0 or 3.0) end
+    return {ms.array({8, 64}, "float32", x), ms.array {8}}
+  end
+  local function run(how)
+    local list = zeros()
+    how(table.unpack(list))
+    return bytes_of(list[2])
+  end
+  local wanted, forms = run(function(...) ms.interpret(func, ...) end), 0
+  for _, change in ipairs {
+    function() end,
+    function(sch, _, k)
+      local k0, k1 = sch:split(k, {ms.rest, 16})
+      sch:reorder(k1, k0)
+    end,
+    function(sch, _, k)
+      local _, k1 = sch:split(k, {ms.rest, 16})
+      local rf = sch:rfactor(k1, 1)
+      sch:vectorize((select(3, sch:get_loops(rf))))
+    end,
+    function(sch, i, k)
+      sch:parallel(i)
+      sch:decompose_reduction(sch:get_sblock "C", k)
+    end,
+    function(sch, _, k) sch:rfactor(sch:split(k, {8, ms.rest}), 1) end,
+  } do
+    local sch = ms.schedule(func)
+    change(sch, sch:get_loops(sch:get_sblock "C"))
+    fixed_order.apply(sch)
+    local kernel = ms.build(sch:func(), {reference = func})
+    assert(run(function(...) kernel:run(...) end) == wanted, extreme .. ": " .. sch:script())
+    assert(run(function(...) ms.interpret(sch:func(), ...) end) == wanted, extreme .. ", interpreted: " .. sch:script())
+    forms = forms + 1
+  end
+  assert(forms == 5)
+  local on_gpu = ms.schedule(func)
+  local i, k = on_gpu:get_loops(on_gpu:get_sblock "C")
+  on_gpu:bind(i, "blockIdx.x")
+  on_gpu:bind(k, "threadIdx.x")
+  fixed_order.apply(on_gpu)
+  assert(run(function(...) ms.interpret(on_gpu:func(), ...) end) == wanted)
+end
 -- Two reductions: one within the other, and the other way.
 do
   local conv = operator("conv2d", 1, 9, 9, 5, 8, 3)

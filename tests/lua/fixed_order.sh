@@ -60,5 +60,28 @@ same_bits() { # record, store, what
 same_bits best ordered.db tuned
 "$msched" tune ops:matmul --fixed-order --no-tune --db draft.db -- 24 40 61 >/dev/null
 same_bits best draft.db "not tuned"
+# Functions too: a softmax as a library, and as C that the compiler makes vectors of.
+cat >softmax.c <<'C'
+#include "f.h"
+#include <stdio.h>
+#include <stdlib.h>
+enum { N = 8 * 50 };
+static float a[N], b[N];
+int main(void) {
+  void *workspace = f_WORKSPACE ? aligned_alloc(64, (f_WORKSPACE + 63) / 64 * 64) : NULL;
+  for (int i = 0; i < N; i++) a[i] = (float)(i * 37 % 211 - 105) * 0.37f;
+  if (f_run(a, b, workspace)) return 1;
+  free(workspace);
+  return fwrite(b, sizeof *b, N, stdout) != N;
+}
+C
+"$msched" tune ops:softmax --fixed-order --trials 6 --db softmax.db -- 8x50 >/dev/null
+for what in f.h libf.so f.c; do "$msched" export best --name f -o "$what" --db softmax.db >/dev/null; done
+cc -O2 -o by_library softmax.c libf.so -Wl,-rpath,"$work"
+cc -O3 -march=native -fopenmp -o by_c softmax.c f.c -lm
+./by_library >library.out
+./by_c >c.out
+cmp library.out c.out || fail "softmax: the C source differs from the library"
+
 "$msched" replay best --db ordered.db --json | grep -q '"interpreted":0,' || fail "replay differs"
 echo "fixed order: ok"

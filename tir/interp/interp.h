@@ -208,6 +208,13 @@ union value interp_reinterpret(tir_type from, tir_type to, union value v);
 /* A call by name of one or two floats, or -1. */
 int interp_math_find(const char *name, int arity);
 double interp_math1(int which, double x);
+/* NaN is left out, and +0 is more than -0: IEEE 754-2019's minimumNumber and maximumNumber. */
+static inline double interp_least(double a, double b) {
+  return a < b || b != b || (a == b && __builtin_signbit(a)) ? a : b;
+}
+static inline double interp_most(double a, double b) {
+  return a > b || b != b || (a == b && __builtin_signbit(b)) ? a : b;
+}
 double interp_math2(int which, double x, double y);
 /* Set when a float16 or bfloat16 result was rounded; rounding to float32 or float64 sets FE_INEXACT. */
 enum { ROUNDED_F16 = 1, ROUNDED_BF16 = 2 };

@@ -349,8 +349,8 @@ enum thread_status interp_execute(struct machine *m, struct thread *t) {
     case OP_MAX_INT: DST.i = A.i > B.i ? A.i : B.i; NEXT;
     case OP_MIN_UINT: DST.i = (uint64_t)A.i < (uint64_t)B.i ? A.i : B.i; NEXT;
     case OP_MAX_UINT: DST.i = (uint64_t)A.i > (uint64_t)B.i ? A.i : B.i; NEXT;
-    case OP_MIN_FLOAT: DST.f = A.f < B.f || B.f != B.f ? A.f : B.f; NEXT; /* NaN is left out */
-    case OP_MAX_FLOAT: DST.f = A.f > B.f || B.f != B.f ? A.f : B.f; NEXT;
+    case OP_MIN_FLOAT: DST.f = interp_least(A.f, B.f); NEXT;
+    case OP_MAX_FLOAT: DST.f = interp_most(A.f, B.f); NEXT;
     case OP_EQ_INT: DST.i = A.i == B.i; NEXT;
     case OP_NE_INT: DST.i = A.i != B.i; NEXT;
     case OP_LT_INT: DST.i = A.i < B.i; NEXT;

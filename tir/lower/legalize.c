@@ -5,6 +5,7 @@
  *                  bits are to float32, which is cast on
  *   sigmoid, and functions by a second name  are those that machines or C's library have
  *   exp and its like of less than 64 bits  are float64's, rounded, where the options say so
+ *   maximum and minimum of floats  take +0 for more than -0, where the options say so
  * Requires: nothing. Gives: no floor division; no arithmetic, comparison or function of 16-bit floats, which only
  * loads, stores, casts from and to float32, choices and lets have. Keeps: results. */
 #include "lower.h"
@@ -186,12 +187,40 @@ static tir_expr to_float32(struct tir *ir, tir_expr e) {
   return is_short(type) ? tir_unary(ir, TIR_CAST, TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(type)), e) : e;
 }
 
-static tir_expr binary(struct tir *ir, const struct tir_expr_node *before, tir_expr made) {
+static bool is_extreme(const struct tir_expr_node *n) {
+  return (n->kind == TIR_MAX || n->kind == TIR_MIN) && tir_type_is_float(n->type);
+}
+
+/* A constant that is not 0: what equals it has the same bits. */
+static bool is_other_than_zero(const struct tir *ir, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  if (n->kind == TIR_BROADCAST) n = tir_at(ir, n->a);
+  return n->kind == TIR_FLOAT_IMM && n->real != 0;
+}
+
+/* The greater or the lesser, whichever stands first: of what is equal, the bits that both have, or that one has. So +0
+ * is more than -0, as IEEE 754-2019 has it. */
+static tir_expr extreme_by_sign(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
+  if (is_other_than_zero(ir, a) || is_other_than_zero(ir, b)) return tir_binary(ir, kind, a, b);
+  struct named x = name_value(ir, a), y = name_value(ir, b);
+  tir_type type = tir_type_of(ir, x.use), bits = TIR_TYPE(TIR_INT, tir_type_bits(type), tir_type_lanes(type));
+  tir_expr parts[] = {call(ir, "reinterpret", bits, &x.use, 1), call(ir, "reinterpret", bits, &y.use, 1)};
+  tir_expr both = call(ir, kind == TIR_MAX ? "bitwise_and" : "bitwise_or", bits, parts, 2);
+  tir_expr equal = tir_binary(ir, TIR_EQ, x.use, y.use);
+  tir_expr made = tir_select(ir, equal, call(ir, "reinterpret", type, &both, 1), tir_binary(ir, kind, x.use, y.use));
+  return with_named(ir, x, with_named(ir, y, made));
+}
+
+static tir_expr binary(struct tir *ir, const struct tir_expr_node *before, tir_expr made, bool by_sign) {
   struct tir_expr_node n = *tir_at(ir, made);
   bool rounds = is_short(tir_type_of(ir, n.a)), floors = n.kind == TIR_FLOORDIV || n.kind == TIR_FLOORMOD;
-  if (!rounds && !floors) return made;
+  by_sign = by_sign && is_extreme(&n);
+  if (!rounds && !floors && !by_sign) return made;
   tir_expr a = to_float32(ir, n.a), b = to_float32(ir, n.b);
-  made = floors ? divide(ir, before, a, b) : tir_binary(ir, (enum tir_kind)n.kind, a, b);
+  if (by_sign)
+    made = extreme_by_sign(ir, (enum tir_kind)n.kind, a, b);
+  else
+    made = floors ? divide(ir, before, a, b) : tir_binary(ir, (enum tir_kind)n.kind, a, b);
   return is_short(n.type) ? tir_unary(ir, TIR_CAST, n.type, made) : made;
 }
 
@@ -234,7 +263,8 @@ enum { MOST_ARGUMENTS = 4 };
 static tir_expr in_double(struct tir *ir, const char *name, tir_type type, tir_expr *args, uint32_t count) {
   tir_type wide = TIR_TYPE(TIR_FLOAT, 64, tir_type_lanes(type));
   for (uint32_t i = 0; i < count; i++) args[i] = tir_unary(ir, TIR_CAST, wide, args[i]);
-  tir_expr result = function(ir, name, wide, args, count);
+  tir_expr result = count == 1 ? lower_in_double(ir, name, args[0]) : TIR_NONE;
+  if (!result) result = function(ir, name, wide, args, count);
   return tir_unary(ir, TIR_CAST, type, is_short(type) ? odd_float32(ir, result) : result);
 }
 
@@ -256,20 +286,24 @@ static tir_expr named_call(struct tir *ir, tir_expr made, bool widens) {
 
 static tir_expr legal(struct tir *ir, void *data, tir_expr e, tir_expr made) {
   const struct lowering *low = data;
+  bool as_interpreted = low->options && low->options->in_double;
   struct tir_expr_node before = *tir_at(ir, e), n = *tir_at(ir, made);
-  if (n.kind >= TIR_ADD && n.kind <= TIR_GE) return binary(ir, &before, made);
+  if (n.kind >= TIR_ADD && n.kind <= TIR_GE) return binary(ir, &before, made, as_interpreted);
   if (n.kind == TIR_CAST) return cast(ir, &before, made);
-  return n.kind == TIR_CALL ? named_call(ir, made, low->options && low->options->in_double) : made;
+  return n.kind == TIR_CALL ? named_call(ir, made, as_interpreted) : made;
 }
 
-static bool has_short_floats(const struct tir *ir) {
+/* Floats of 16 bits, or, where the options take zeros by their sign, maxima: any expression may be one. */
+static bool takes_all(const struct lowering *low) {
+  const struct tir *ir = low->ir;
+  bool as_interpreted = low->options && low->options->in_double;
   for (tir_expr e = 1; e < ir->exprs.count; e++)
-    if (is_short(tir_at(ir, e)->type)) return true;
+    if (is_short(tir_at(ir, e)->type) || (as_interpreted && is_extreme(tir_at(ir, e)))) return true;
   return false;
 }
 
 bool lower_legalize(struct lowering *low) {
-  uint32_t flags = has_short_floats(low->ir) ? 0 : TIR_HAS_DIVMOD | TIR_HAS_CALL;
+  uint32_t flags = takes_all(low) ? 0 : TIR_HAS_DIVMOD | TIR_HAS_CALL;
   lower_map(low->ir, low->body, flags, legal, low);
   return true;
 }

@@ -66,6 +66,10 @@ bool lower_workspace(struct lowering *low);     /* workspace.c */
 bool lower_producer(struct lowering *low);      /* producer.c */
 bool lower_outline(struct lowering *low);       /* outline.c */
 
+/* A function by name, of float64 that was a float of at most 32 bits, in arithmetic that vectors have; TIR_NONE: the
+ * machine's library has it (in_double.c). */
+tir_expr lower_in_double(struct tir *ir, const char *name, tir_expr x);
+
 /* ---- Contracts (contract.c) ---- */
 
 /* What passes give, and all after them keep: bits. */
