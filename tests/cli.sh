@@ -128,6 +128,11 @@ check "a shape that is none" 2 "is no extent" "$msched" show "$dir/net.onnx" --s
 check "a shape of no input" 2 "NAME=SHAPE" "$msched" show "$dir/net.onnx" --shape 9x4
 check "an extent that is none" 2 "is no extent" "$msched" show "$dir/net.onnx" --dim batch=-1
 check "a shape of what is no network" 2 "for networks, FILE.onnx" "$msched" show ops:relu --shape x=1
+check "a network after a pass" 0 "after fusion:" "$msched" show "$dir/net.onnx" --dim batch=7 --print-after all
+check "a pass that there is not" 2 "\`all\` prints after each; did you mean \`layer_norm\`?" "$msched" show "$dir/net.onnx" --dim batch=7 --print-after layernorm
+check "passes of what is no network" 2 "for networks, FILE.onnx" "$msched" tune ops:relu --passes none.lua
+check "passes of a network that is shown" 2 "goes with --print-after" "$msched" show "$dir/net.onnx" --passes none.lua
+check "a file of passes that there is not" 1 "cannot open none.lua" "$msched" space "$dir/net.onnx" --dim batch=7 --passes none.lua
 check "a trace of a network" 2 "is a network" "$msched" show "$dir/net.onnx" --trace
 check "a network that is damaged" 1 "it is no ONNX model, or a damaged one" "$msched" show "$dir/model.onnx"
 cp "$(dirname "$0")/support/net.onnx" "$dir/sum.onnx"

@@ -96,7 +96,7 @@ end
 
 -- The plan of a network: tuned with options.trials in a store; or the analytical model's.
 local function plan_of(net, options, store, name)
-  local ok, opened = ms.interruptible(net.plan, net, {trials = options.trials, no_tune = options["no-tune"], seed = options.seed, target = options.target, store = store,
+  local ok, opened = ms.interruptible(net.plan, net, {trials = options.trials, no_tune = options["no-tune"], seed = options.seed, target = options.target, store = store, passes = options.passes,
                                                 listen = tools.progress_line(name)})
   if ms.interrupted() then cli.refuse("interrupted") end
   if not ok then cli.refuse("%s", type(opened) == "table" and opened.message or tostring(opened)) end

@@ -20,6 +20,7 @@ struct script_limits {
   bool patient;   /* an interrupt is not raised in scripts: who calls them looks at it */
   bool sandbox;   /* rules from files: see sandbox.c */
   bool skips;     /* a rule, postprocessor or mutator that fails counts as one that was refused */
+  bool fixed;     /* no option allows more seconds */
 };
 /* A state with the module `msched` loaded as a global of that name and by require. NULL: memory is out, or err. */
 lua_State *script_new(const struct script_limits *limits, ms_error *err);

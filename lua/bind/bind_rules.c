@@ -1,4 +1,5 @@
-/* Rules from files: states that hold them, for the pool's workers and for opening the space; streams of numbers. */
+/* Rules and passes from files: states that hold them, for the pool's workers, for opening the space and for networks;
+ * streams of numbers. */
 #include "bind.h"
 #include "bind_search.h"
 #include "lua/bind/state/format.h"
@@ -75,6 +76,7 @@ void script_files_read(lua_State *L, int at, struct script_files *files) {
   lua_getfield(L, at, "timeout");
   files->timeout = luaL_optnumber(L, -1, 10);
   files->skips = bind_option_bool(L, at, "skip_failing", false);
+  files->passes = bind_option_bool(L, at, "passes", false);
   snprintf(files->target, sizeof files->target, "%s", bind_option_text(L, at, "target", "native"));
   if (lua_getfield(L, at, "files") == LUA_TTABLE) {
     lua_Integer count = luaL_len(L, -1);
@@ -129,7 +131,7 @@ static void push_chunk(lua_State *L, const struct script_source *s) {
   lua_remove(L, -2);
 }
 
-/* worker.lua gives a table of functions, which stays in the registry. A call may find the state's memory out at any
+/* rules/worker.lua, or lua/net/worker.lua, gives a table of functions, which stays in the registry. A call may find the state's memory out at any
  * step, so all of it runs protected: `function` is a C function on the light userdata `data`. What it returns is left
  * on the stack, and read without making anything. */
 static const char worker[] = "msched.worker";
@@ -191,7 +193,7 @@ static int load_worker(lua_State *L) {
   if (!bind_add_intrinsics(L, files->intrinsics, &err)) return bind_raise(L, &err);
   lua_pushstring(L, files->target);
   lua_setglobal(L, "MSCHED_TARGET");
-  script_push_own(L, "rules.worker");
+  script_push_own(L, files->passes ? "lua.net.worker" : "rules.worker");
   lua_setfield(L, LUA_REGISTRYINDEX, worker);
   for (uint32_t i = 0; i < files->count; i++) {
     push_worker(L, "load");
@@ -209,8 +211,11 @@ static int load_worker(lua_State *L) {
 void *script_files_open(void *data, ms_error *err) {
   assert(data);
   struct script_files *files = data;
-  struct script_limits limits = {
-      .bytes = SCRIPT_MEMORY, .seconds = files->timeout, .sandbox = true, .skips = files->skips};
+  struct script_limits limits = {.bytes = SCRIPT_MEMORY,
+                                 .seconds = files->timeout,
+                                 .sandbox = true,
+                                 .skips = files->skips,
+                                 .fixed = files->passes};
   lua_State *L = script_new(&limits, err);
   if (L) script_of(L)->memo = memo_new();
   if (L && !protected(L, load_worker, files, 0, err)) {
@@ -320,7 +325,7 @@ static int collect_files(lua_State *L) {
   return 0;
 }
 
-/* sandbox({files = {…}, target =, timeout =, skip_failing =}) */
+/* sandbox({files = {…}, target =, timeout =, skip_failing =, passes =}) */
 static int new_sandbox(lua_State *L) {
   luaL_checktype(L, 1, LUA_TTABLE);
   lua_State **sandbox = lua_newuserdatauv(L, sizeof *sandbox, 0);
@@ -358,7 +363,11 @@ static bool push_copy(lua_State *L, lua_State *sandbox, int at, int depth) {
   struct vm_trace *trace = bind_test_trace(sandbox, at);
   int type = lua_type(sandbox, at);
   if (trace) return bind_push_trace(L, vm_trace_copy(trace)), true;
-  if (type == LUA_TSTRING) return lua_pushstring(L, lua_tostring(sandbox, at)), true;
+  if (type == LUA_TSTRING) {
+    size_t length;
+    const char *text = lua_tolstring(sandbox, at, &length);
+    return lua_pushlstring(L, text, length), true;
+  }
   if (type == LUA_TBOOLEAN) return lua_pushboolean(L, lua_toboolean(sandbox, at)), true;
   if (type == LUA_TNUMBER && lua_isinteger(sandbox, at)) return lua_pushinteger(L, lua_tointeger(sandbox, at)), true;
   if (type == LUA_TNUMBER) return lua_pushnumber(L, lua_tonumber(sandbox, at)), true;
@@ -464,10 +473,43 @@ static int box_mutate(lua_State *L) {
   return 1;
 }
 
+/* ---- Passes over networks (lua/net/worker.lua) ---- */
+
+struct calling {
+  const char *function; /* of the worker */
+  lua_State *caller;
+  int first, last; /* the arguments, where they stand in the caller */
+};
+
+static int call_copied(lua_State *L) {
+  const struct calling *c = lua_touserdata(L, 1);
+  push_worker(L, c->function);
+  for (int at = c->first; at <= c->last; at++)
+    if (!push_copy(L, c->caller, at, 0)) lua_pushnil(L);
+  lua_call(L, c->last - c->first + 1, 1);
+  return 1;
+}
+
+/* Calls a function of the worker on copies; pushes a copy of what it gives. */
+static int call_worker(lua_State *L, const char *function) {
+  lua_State *sandbox = open_sandbox(L);
+  struct calling c = {function, L, 2, lua_gettop(L)};
+  ms_error err = {.instruction = -1};
+  if (!protected(sandbox, call_copied, &c, 1, &err)) return bind_raise(L, &err);
+  if (!push_copy(L, sandbox, lua_gettop(sandbox), 0)) lua_pushnil(L);
+  lua_settop(sandbox, 0);
+  return 1;
+}
+
+/* sandbox:passes(): a list of {name, after, file} */
+static int box_passes(lua_State *L) { return call_worker(L, "passes"); }
+/* sandbox:pass(number, network): the network as the pass of that number left it, as lua/net/plain.lua writes it */
+static int box_pass(lua_State *L) { return call_worker(L, "pass"); }
+
 void bind_sandboxes(lua_State *L) {
   assert(lua_istable(L, -1));
-  static const luaL_Reg methods[] = {
-      {"sketches", box_sketches}, {"mutators", box_mutators}, {"mutate", box_mutate}, {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"sketches", box_sketches}, {"mutators", box_mutators}, {"mutate", box_mutate},
+                                     {"passes", box_passes},     {"pass", box_pass},         {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__gc", collect_sandbox}, {NULL, NULL}};
   bind_type(L, BOUND_SANDBOX, methods, meta);
   lua_pushcfunction(L, new_sandbox);

@@ -15,12 +15,14 @@ struct script_source {
   char *path, *text;
   size_t length;
 };
-/* What a sandboxed state loads: the target's rules, then the user's files (bind_rules.c). */
+/* What a sandboxed state loads: the target's rules, then the user's files; or of passes over networks, these alone
+ * (bind_rules.c). */
 struct script_files {
   struct script_source *at;
   uint32_t count;
   double timeout;
-  bool skips; /* those that fail: script_limits */
+  bool skips;  /* those that fail: script_limits */
+  bool passes; /* the files are of passes */
   char target[JIT_TARGET_TEXT];
   const struct vm_intrinsics *intrinsics; /* borrowed: what they know besides what they define */
 };

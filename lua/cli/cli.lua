@@ -226,20 +226,27 @@ end
 
 function cli.is_network(path) return path:find "%.onnx$" ~= nil end
 
+-- Ends the command where options are given that networks alone have.
+function cli.refuse_of_network(options)
+  for _, name in ipairs {"shape", "passes", "print-after"} do
+    if options and options[name] then misuse("--%s is for networks, FILE.onnx", name) end
+  end
+end
+
 -- The functions of a file: Lua that returns them, called with `rest`, or TVMScript; of the plan of a network; or of an
 -- operator or a suite by its name, `rest` its arguments where it has none of its own. Of several, --task may name one;
--- dims, shapes: what --dim and --shape say. More results: what a script says each weighs, or how often a network has
--- each; and the plan, as lua/net/plan.lua prepares it.
-function cli.functions_of(path, rest, task, dims, shapes)
+-- dims: what --dim says; options: of networks, --shape and --passes. More results: what a script says each weighs, or how
+-- often a network has each; and the plan, as lua/net/plan.lua prepares it.
+function cli.functions_of(path, rest, task, dims, options)
   if cli.is_network(path) then
-    local list, weights, prepared = ms.load "lua.cli.network".functions({dim = dims, shape = shapes}, path)
+    local list, weights, prepared = ms.load "lua.cli.network".functions({dim = dims, shape = options and options.shape, passes = options and options.passes}, path)
     local chosen, kept = task and pick(list, task) or list, {}
     for i, f in ipairs(chosen) do
       for at, other in ipairs(list) do if other == f then kept[i] = weights[at] end end
     end
     return chosen, kept, prepared
   end
-  if shapes then misuse("--shape is for networks, FILE.onnx") end
+  cli.refuse_of_network(options)
   local item = cli.named(path)
   local ok, list, weights = true, nil, nil
   if item then ok, list = pcall(ms.load "lua.lib.ops.words".functions, item, rest)
@@ -260,11 +267,11 @@ function cli.check_rest(paths, rest)
 end
 
 -- Those of networks, {function, weight = w} each; and their plans, {path =, prepared =} each.
-local function functions_of_networks(paths, task, dims, shapes)
+local function functions_of_networks(paths, task, dims, options)
   local wanted, networks = {}, {}
   for i, path in ipairs(paths) do
     if not cli.is_network(path) then misuse("%s is no network: networks are tuned together with networks alone", path) end
-    local list, weights, prepared = cli.functions_of(path, {}, task, dims, shapes)
+    local list, weights, prepared = cli.functions_of(path, {}, task, dims, options)
     for k, f in ipairs(list) do wanted[#wanted + 1] = {f, weight = weights[k]} end
     networks[i] = {path = path, prepared = prepared}
   end
@@ -272,14 +279,14 @@ local function functions_of_networks(paths, task, dims, shapes)
 end
 
 -- Those of several files, operators and suites, {function, weight = w} each; and the plans of networks.
-function cli.weighed_functions_of(paths, rest, task, dims, shapes)
+function cli.weighed_functions_of(paths, rest, task, dims, options)
   local list, weight_of = {}, {}
   cli.check_rest(paths, rest)
   for _, path in ipairs(paths) do
-    if cli.is_network(path) then return functions_of_networks(paths, task, dims, shapes) end
+    if cli.is_network(path) then return functions_of_networks(paths, task, dims, options) end
   end
   for _, path in ipairs(paths) do
-    local functions, weights = cli.functions_of(path, rest, nil, nil, shapes)
+    local functions, weights = cli.functions_of(path, rest, nil, nil, options)
     for i, f in ipairs(functions) do
       list[#list + 1] = f
       weight_of[f] = weights[i]

@@ -87,7 +87,7 @@ function commands.tune(options, files, rest)
     local found, why = pcall(ms.vendors, 1)
     if not found then refuse("--vendors: %s", tostring(why)) end
   end
-  local functions, networks = cli.weighed_functions_of(files, rest, options.task, options.dim, options.shape)
+  local functions, networks = cli.weighed_functions_of(files, rest, options.task, options.dim, options)
   local tune, progress = ms.load "search.tune", ms.load "lua.cli.progress"
   for i = #functions, 1, -1 do
     functions[i][1] = without_empty("tune", functions[i][1])
@@ -165,10 +165,10 @@ end
 function commands.show(options, ids, rest)
   local steps = options.diff or options.explain
   if ids[1] and ids[1]:find "%.onnx$" then
-    if ids[2] or steps or options.trace or options.task or #rest > 0 then misuse("%s is a network: of the options, --shape, --dim and --json are for it", ids[1]) end
+    if ids[2] or steps or options.trace or options.task or #rest > 0 then misuse("%s is a network: of the options, --shape, --dim, --print-after, --passes and --json are for it", ids[1]) end
     return ms.load "lua.cli.network".show(options, ids[1])
   end
-  if options.shape then misuse("--shape is for networks, FILE.onnx") end
+  cli.refuse_of_network(options)
   if ids[1] and (cli.named(ids[1]) or is_file(ids[1])) then
     if ids[2] or steps or options.trace then misuse("%s is no record: it has no trace", ids[1]) end
     return show_functions(options, ids[1], rest)
@@ -233,7 +233,7 @@ function commands.export(options, ids)
   local path = options.output
   if not path then misuse("say where to with -o FILE; its suffix is the form: .o .so .c .h .ll .s; of a record for CUDA .cu .ptx .cubin .h .c") end
   if ids[1] and cli.is_network(ids[1]) then return ms.load "lua.cli.network".export(options, ids) end
-  if options.shape then misuse("--shape is for networks, FILE.onnx") end
+  cli.refuse_of_network(options)
   local store = open_store(options.db, "read")
   if options.pinned then
     if ids[1] or options.dim then misuse("--pinned takes what is pinned, and not %s", ids[1] and "an ID" or "--dim") end
@@ -282,7 +282,7 @@ function commands.space(options, files, rest)
   if #files ~= 1 then misuse("give one file") end
   cli.check_rest(files, rest)
   local tune, refusals, groups = ms.load "search.tune", ms.load "rules.refusals", ms.load "search.groups"
-  for _, func in ipairs(functions_of(files[1], rest, options.task, options.dim, options.shape)) do
+  for _, func in ipairs(functions_of(files[1], rest, options.task, options.dim, options)) do
     func = without_empty("space", func)
     local empty = func:has_empty()
     if empty then cli.warn("msched space: ", tune.empty_text(func)) end

@@ -81,6 +81,7 @@ ms.unit_rate(unit: integer, threads: integer, vector_bits: integer): number | Th
 ms.unit_is_used(unit: integer, assembly: string): boolean | Whether a text of assembly has an instruction of such a unit.
 ms.array(shape: integer[], type?: string, values?: number|number[]|string|fun(position: integer): number): msched.array | An array of float32 zeros, or of the type and values given: one number, a list, a function of the position from 0, or the bytes of all elements as array:bytes gives them.
 ms.onnx(path: string, options?: {shapes: table<string, integer[]>?, dims: table<string, integer>?}): msched.network | The network of a file of ONNX; `shapes` are of inputs by name, `dims` extents by the name that stands for them. External data are read from the file's folder.
+ms.pass(pass: {name: string, apply: fun(net: msched.network, values: table), after?: string}|function): table | Registers a pass over networks, which plans run after the one named in `after` (constants). It changes net.nodes and net.constants; the network computes what it did. values[name] has type, shape, constant, and array where the elements are known.
 ms.team_source(): string | The source in C of the threads that run parallel loops, which libraries of networks have a copy of.
 ms.read_onnx(path: string): table | What stands in a file of ONNX, as tables: {ir_version, producer, opsets, functions, graph = {name, inputs, outputs, known, initializers, nodes}}.
 ms.load_array(path: string): msched.array | The array of a file of NumPy's format .npy, as numpy.save writes it.
@@ -124,7 +125,7 @@ ms.within(seconds: number, f: function, ...: any): boolean?, any | As ms.interru
 ms.rule_timeout(seconds: number) | Sets how long a rule, a postprocessor or a mutator may run.
 ms.skip_failing(whether: boolean) | Whether a rule, postprocessor or mutator that fails counts as refused, with the code `skipped`, in place of an error.
 ms.skips_failing(): boolean | Whether it does.
-ms.sandbox(options: {files: (string|{path: string, text: string})[], target?: string, timeout?: number}): msched.sandbox | A state of its own for the rules of files, which they cannot get out of.
+ms.sandbox(options: {files: (string|{path: string, text: string})[], target?: string, timeout?: number, passes?: boolean}): msched.sandbox | A state of its own for the rules of files, or with `passes` for passes over networks, which they cannot get out of.
 ms.sources(paths: string[]): {path: string, text: string}[] | Files, read now: sandboxes and pools that are made later load the contents of now.
 ms.features(sch: msched.schedule): msched.features | A candidate's features, as cost models see them.
 ms.pool(func: msched.function, options: table): msched.pool | Replay workers, for policies.
@@ -300,7 +301,7 @@ network:giver(name: string): table? | The node that gives a value; nil: an input
 network:readers(name: string): table[] | The nodes that read a value.
 network:operators(): table<string, integer> | How often each operator stands in it.
 network:copy(): msched.network | A copy to change; arrays are shared.
-network:plan(options?: {@run}): table | The network as calls of kernels: nodes are fused into functions, images have their channels last, values share memory. Each function has the store's fastest schedule, after a search as ms.tune's, or with `no_tune` without one; `written = true` leaves functions as they are written; `given` are arrays of inputs where shapes depend on what is in them. The plan has run(inputs), which gives the outputs by name, time(seconds), profile(runs), arena_bytes, constant_bytes, and tasks.
+network:plan(options?: {@run}): table | The network as calls of kernels: nodes are fused into functions, images have their channels last, values share memory. Each function has the store's fastest schedule, after a search as ms.tune's, or with `no_tune` without one; `written = true` leaves functions as they are written; `given` are arrays of inputs where shapes depend on what is in them; `passes` are files of passes. The plan has run(inputs), which gives the outputs by name, time(seconds), profile(runs), arena_bytes, constant_bytes, and tasks.
 network:open_extents(): string[] | The extents of its inputs that are names still; ms.onnx gives them numbers by `shapes` and `dims`.
 network:static(given?: table<string, msched.array>): table | What every value is before it runs: {values, steps, fixed}; `steps` are {node, func, inputs, outputs}, a function each. `given` are arrays of inputs, whose elements are used where a shape depends on them; `fixed` names these.
 network:run(inputs: table<string, msched.array>, options?: {interpret: boolean?, target: string?, most_work: integer?}): table<string, msched.array>, table | Runs it node by node, compiled, or with `interpret` on the interpreter; the outputs by name, and a report. With `most_work`, functions of at most so many operations are interpreted too, others at samples, and compared.
@@ -368,6 +369,8 @@ measurer:close() | Ends its processes.
 stream:below(bound: integer): integer | The next number, at least 0 and below the bound.
 stream:unit(): number | The next number, at least 0 and below 1.
 sandbox:sketches(func: msched.function, seed: integer, groups?: table): table | What one walk over the rules makes, with all choices or, where there are groups of blocks, block by block: {states, refused, thinned, sites}, as rules/space.lua has them.
+sandbox:passes(): table[] | A list of {name, after, file}; their numbers count from 1.
+sandbox:pass(pass: integer, network: table): table | The nodes and constants that the pass of that number left of a network, which is written as lua/net/plain.lua does.
 sandbox:mutators(): table[] | A list of {name, weight}; their numbers count from 1.
 sandbox:mutate(mutator: integer, trace: msched.trace, stream: msched.stream, other?: msched.trace): msched.trace?, string?, string? | A trace that the mutator of that number made of it, or nil; the code and message of what was refused in it. By the mutator's name: trace:mutate.
 worker:say(line: string): boolean | Sends it a line; false: it has ended.

@@ -50,7 +50,7 @@ end
 
 -- The functions of a network's plan, how often it has each, and the plan as it is prepared.
 function network.functions(options, path)
-  local prepared = attempt(ms.load "lua.net.plan".prepare, network.read(options, path))
+  local prepared = attempt(ms.load "lua.net.plan".prepare, network.read(options, path), {passes = options.passes})
   local list, weights = {}, {}
   for i, entry in ipairs(prepared.functions) do list[i], weights[i] = entry.func, entry.weight end
   return list, weights, prepared
@@ -62,9 +62,30 @@ local function values_of(list)
   return cli.list(values)
 end
 
+-- Prints what a pass left, or each with `all`, and what the stages behind them did.
+local function print_after(options, net)
+  local plan, wanted, names = ms.load "lua.net.plan", options["print-after"], {}
+  for _, pass in ipairs(attempt(ms.load "lua.net.passes".list, options.passes)) do names[#names + 1] = pass.name end
+  table.move(plan.STAGES, 1, #plan.STAGES, #names + 1, names)
+  local known = wanted == "all"
+  for _, name in ipairs(names) do known = known or name == wanted end
+  if not known then
+    cli.misuse("--print-after %s: the passes are %s; `all` prints after each%s", wanted, table.concat(names, ", "), ms.load "lua.lib.nearest".meant(wanted, names))
+  end
+  attempt(plan.prepare, net, {passes = options.passes, after = function(name, x)
+    if wanted ~= "all" and name ~= wanted then return end
+    local text = x:text()
+    if options.json then cli.put_json {after = name, text = text}
+    else cli.print_lines(wanted == "all" and string.format("after %s:\n%s", name, text) or text) end
+  end})
+  return cli.DONE
+end
+
 -- msched show FILE.onnx
 function network.show(options, path)
   local net = network.read(options, path)
+  if options["print-after"] then return print_after(options, net) end
+  if options.passes then cli.misuse("--passes goes with --print-after: without it the network is shown as the file has it") end
   if not options.json then
     cli.print_lines(net:text())
     return cli.DONE
@@ -127,7 +148,7 @@ end
 
 -- The plan as the store has it tuned, or else as the analytical model proposes.
 local function plan_of(net, options, given)
-  return attempt(net.plan, net, {target = options.target, no_tune = true, store = cli.open_store(options.db), given = given})
+  return attempt(net.plan, net, {target = options.target, no_tune = true, store = cli.open_store(options.db), given = given, passes = options.passes})
 end
 
 function network.export(options, ids)

@@ -18,7 +18,7 @@ ms.heuristics = ms.load "rules.heuristics"
 
 -- ---- What a user's file may define: each call registers, and returns what it was given, checked ----------------
 
-ms.registered = {rule = {}, postproc = {}, mutator = {}, space = {}, policy = {}, model = {}}
+ms.registered = {rule = {}, postproc = {}, mutator = {}, space = {}, policy = {}, model = {}, pass = {}}
 
 -- A function alone is what is applied, named after where it is given.
 local function named(t) return type(t) == "function" and {name = (ms.where():gsub(": $", "")), apply = t} or t end
@@ -52,6 +52,7 @@ local function definer(kind, required)
       end
     end
     if kind == "policy" then t.needs = needs_of(t, 3) end
+    if kind == "pass" and t.after ~= nil and type(t.after) ~= "string" then error(string.format("ms.pass %s: `after` is a string, a pass's name", t.name), 2) end
     t.kind = kind
     table.insert(ms.registered[kind], t)
     return t
@@ -61,6 +62,7 @@ ms.rule = definer("rule", {"apply"})
 ms.postproc = definer("postproc", {"apply"})
 ms.mutator = definer("mutator", {"apply"})
 ms.policy = definer("policy", {"run"})
+ms.pass = definer("pass", {"apply"})
 
 -- A design space in place of the target's; several are united.
 function ms.space(t)

@@ -125,6 +125,17 @@ function fuse.groups(state)
   return list
 end
 
+-- Groups as text, a line each: what it gives, its operators, what it takes.
+function fuse.text(groups)
+  local lines = {}
+  for i, g in ipairs(groups) do
+    local operators = {}
+    for k, step in ipairs(g.steps) do operators[k] = step.node.op end
+    lines[i] = string.format("  %s = %s%s (%s)", table.concat(g.outputs, ", "), g.alias and "the bytes of " or "", table.concat(operators, " "), table.concat(g.inputs, ", "))
+  end
+  return table.concat(lines, "\n")
+end
+
 -- ---- Functions ---------------------------------------------------------------------------------------------------
 
 -- A constant of one element is a number in the function's text, but where it is what tells equal functions apart.

@@ -26,6 +26,9 @@ local function refuse(net, problems)
 end
 network.refuse = refuse
 
+-- A network of such tables.
+function network.of(t) return setmetatable(t, Network) end
+
 -- net:run and net:static are loaded when they are first called.
 function Network:run(...) return ms.load "lua.net.run".run(self, ...) end
 function Network:plan(...) return ms.load "lua.net.tune".plan(self, ...) end
@@ -217,7 +220,7 @@ local function attribute_text(x)
   return "[" .. table.concat(parts, ", ") .. "]"
 end
 
-local function node_line(node)
+local function node_line(node, layouts)
   local attributes = {}
   for _, key in ipairs(ms.sorted_keys(node.attributes)) do
     attributes[#attributes + 1] = key .. " = " .. attribute_text(node.attributes[key])
@@ -227,8 +230,10 @@ local function node_line(node)
   local outputs = {}
   for i, name in ipairs(node.outputs) do outputs[i] = name == "" and "_" or name end
   local operator = node.domain ~= "" and node.domain .. "." .. node.op or node.op
-  return string.format("  %s = %s(%s)%s%s", table.concat(outputs, ", "), operator, table.concat(inputs, ", "),
-                       #attributes > 0 and " {" .. table.concat(attributes, ", ") .. "}" or "", node.name ~= "" and "  # " .. node.name or "")
+  local order = layouts[node.outputs[1]]
+  return string.format("  %s = %s(%s)%s%s%s", table.concat(outputs, ", "), operator, table.concat(inputs, ", "),
+                       #attributes > 0 and " {" .. table.concat(attributes, ", ") .. "}" or "", order and " in order " .. table.concat(order, "_") or "",
+                       node.name ~= "" and "  # " .. node.name or "")
 end
 
 -- What it is, a line a value and a node.
@@ -246,7 +251,7 @@ function Network:text()
     local array = self.constants[name]
     lines[#lines + 1] = string.format("  constant %s: %s%s", name, array:type(), shape_text(array:shape()))
   end
-  for _, node in ipairs(self.nodes) do lines[#lines + 1] = node_line(node) end
+  for _, node in ipairs(self.nodes) do lines[#lines + 1] = node_line(node, self.layouts) end
   for _, value in ipairs(self.outputs) do lines[#lines + 1] = "  output " .. value_text(value) end
   return table.concat(lines, "\n")
 end

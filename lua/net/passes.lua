@@ -1,23 +1,107 @@
 -- The passes over a network's graph, in order. A pass takes a network and what infer.static knows of it, and changes
 -- its nodes and constants; what the network computes stays. Each stands in a file of its own in pass/: {name =, text =,
--- run = function(net, values)}; needs_values: it gets what infer.static knows of the values, else nil.
+-- run = function(net, values)}; needs_values: it gets what infer.static knows of the values, else nil. Users' passes,
+-- of ms.pass or of files, which run in a sandbox, come behind the one that they name.
 local ms = msched
-local infer = ms.load "lua.net.infer"
+local infer, network, plain = ms.load "lua.net.infer", ms.load "lua.net.network", ms.load "lua.net.plain"
 local passes = {}
 
 passes.NAMES = {"constants", "batch_norm", "layer_norm", "duplicates", "dead"}
+local FIRST = "constants" -- behind which users' passes come that name none
+local TIMEOUT = 10 -- seconds of a user's pass
 
 function passes.find(name) return ms.load("lua.net.pass." .. name) end
 
--- passes.run(net, {given = arrays, after = f}): a copy of the network after all of them. after(name, net) is called
--- after each.
+-- ---- Users' passes -----------------------------------------------------------------------------------------------
+
+local function outputs_text(net, values)
+  local parts = {}
+  for i, output in ipairs(net.outputs) do
+    local value = values[output.name]
+    parts[i] = string.format("%s: %s%s", output.name, value.type, network.shape_text(value.shape))
+  end
+  return table.concat(parts, ", ")
+end
+
+-- What a pass left is a network again, with the same outputs.
+local function check_left(net, by, before, given)
+  local ok, message = pcall(function()
+    net:check()
+    local after = outputs_text(net, infer.static(net, given).values)
+    if after ~= before then error(string.format("the network gave %s, and now gives %s", before, after), 0) end
+  end)
+  if ok then return end
+  if ms.interrupted() then error("interrupted", 0) end
+  local place = (net.path or net.name) .. ": "
+  local _, last = tostring(message):find(place, 1, true)
+  network.refuse(net, {string.format("what %s left: %s", by, tostring(message):sub((last or 0) + 1))})
+end
+
+local function run_in_sandbox(sandbox, number, by, net, values)
+  local sent, kept = plain.of(net, values)
+  local back = sandbox:pass(number, sent)
+  net.nodes, net.constants = plain.back(back, kept, function(format, ...)
+    network.refuse(net, {string.format("what %s left: %s", by, string.format(format, ...))})
+  end)
+end
+
+-- One as those of pass/ are.
+local function users(name, after, by, apply)
+  return {name = name, after = after or FIRST, needs_values = true, run = function(net, values, given)
+    local before = outputs_text(net, values)
+    apply(net, values)
+    check_left(net, by, before, given)
+  end}
+end
+
+local function all_of_users(files, timeout)
+  local list = {}
+  for _, p in ipairs(ms.registered.pass) do
+    local by = string.format("pass `%s`", p.name)
+    list[#list + 1] = users(p.name, p.after, by, function(net, values) p.apply(net, values) end)
+  end
+  for _, source in ipairs(ms.sources(files)) do
+    local sandbox = ms.sandbox {files = {source}, passes = true, timeout = timeout or TIMEOUT}
+    for number, p in ipairs(sandbox:passes()) do
+      local by = string.format("pass `%s` of %s", p.name, p.file)
+      list[#list + 1] = users(p.name, p.after, by, function(net, values) run_in_sandbox(sandbox, number, by, net, values) end)
+    end
+  end
+  return list
+end
+
+-- ---- All of them -------------------------------------------------------------------------------------------------
+
+-- passes.list(files [, timeout]): all, in order, with those of users, each of which ends within so many seconds.
+function passes.list(files, timeout)
+  local list, behind, known = {}, {}, {}
+  for i, name in ipairs(passes.NAMES) do
+    list[i], behind[name] = passes.find(name), {}
+    known[i] = name
+  end
+  for _, p in ipairs(all_of_users(files or {}, timeout)) do
+    if not behind[p.after] then
+      error(string.format("%spass `%s` comes after `%s`, which is none of %s", ms.where(), p.name, p.after,
+                          table.concat(known, ", ")), 0)
+    end
+    table.insert(behind[p.after], p)
+  end
+  local all = {}
+  for _, pass in ipairs(list) do
+    all[#all + 1] = pass
+    for _, p in ipairs(behind[pass.name]) do all[#all + 1] = p end
+  end
+  return all
+end
+
+-- passes.run(net, {given = arrays, passes = files, timeout = seconds, after = f}): a copy of the network after all of
+-- them. after(name, net) is called after each.
 function passes.run(net, options)
   local work = net:copy()
-  for _, name in ipairs(passes.NAMES) do
-    local pass = passes.find(name)
-    pass.run(work, pass.needs_values and infer.static(work, options.given).values)
+  for _, pass in ipairs(passes.list(options.passes, options.timeout)) do
+    pass.run(work, pass.needs_values and infer.static(work, options.given).values, options.given)
     work:check()
-    if options.after then options.after(name, work) end
+    if options.after then options.after(pass.name, work) end
   end
   return work
 end

@@ -81,14 +81,23 @@ local function distinct(state, groups)
   return list
 end
 
--- plan.prepare(net [, {given = arrays, layouts = false}]): {net, state, groups, functions, fixed}. The network itself
--- stays as it is. given: arrays of inputs, where shapes depend on what is in them.
+-- What a network goes through after the passes, as --print-after names it.
+plan.STAGES = {"static", "layout", "fusion"}
+
+-- plan.prepare(net [, {given = arrays, layouts = false, passes = files, after = f}]): {net, state, groups, functions,
+-- fixed}. The network itself stays as it is. given: arrays of inputs, where shapes depend on what is in them. passes:
+-- files of users'. after(name, x) is called after each pass and each of plan.STAGES: x:text() is what it left.
 function plan.prepare(net, options)
   options = options or {}
+  local function after(name, x) if options.after then options.after(name, x) end end
   local first = infer.static(passes.run(net, options), options.given)
   local work = settled(first)
-  local state = infer.static(options.layouts ~= false and layout.choose(work, first.values) or work, options.given)
+  after("static", work)
+  if options.layouts ~= false then work = layout.choose(work, first.values) end
+  after("layout", work)
+  local state = infer.static(work, options.given)
   local groups = fold(state, fuse.groups(state))
+  after("fusion", {text = function() return fuse.text(groups) end})
   return {net = net, state = state, groups = groups, functions = distinct(state, groups), fixed = ms.sorted_keys(first.fixed)}
 end
 

@@ -31,10 +31,10 @@ end
 
 -- tune.plan(net [, options]): the plan of a network, each function with the schedule that is best: the store's, where
 -- it was tuned, and with `no_tune` what the analytical model proposes. options: those of ms.tune, and given, arrays of
--- inputs where shapes depend on them; written: functions as they are written.
+-- inputs where shapes depend on them; passes, files of users'; written: functions as they are written.
 function tune.plan(net, options)
-  options = ms.options(options, run_options.known .. " given:table written:boolean") or {}
-  local prepared = plan.prepare(net, {given = options.given})
+  options = ms.options(options, run_options.known .. " given:table passes:table written:boolean") or {}
+  local prepared = plan.prepare(net, {given = options.given, passes = options.passes})
   if options.written then return plan.open(prepared, tune.builder({}, options.target)) end
   local items, tasks = {}, {}
   for _, item in ipairs(tune.functions(prepared)) do if not item[1]:has_empty() then items[#items + 1] = item end end -- others have nothing to do

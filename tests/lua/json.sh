@@ -65,6 +65,7 @@ id=$(head -n 1 "$work/top" | sed 's/.*"short_id":"\([0-9a-f]*\)".*/\1/')
 "$msched" show suite:ops --json -- NRM | agree "show suite" ""
 cp "$(dirname "$0")/../fuzz/corpus/onnx/attributes" "$work/net.onnx"
 "$msched" show "$work/net.onnx" --json | agree "show network" ""
+"$msched" show "$work/net.onnx" --dim batch=7 --print-after dead --json | agree "show --print-after" ""
 cp "$(dirname "$0")/../support/net.onnx" "$work/sum.onnx"
 "$msched" run "$work/sum.onnx" --json | agree "run network" ""
 "$msched" replay "$id" --db "$db" --json | agree replay ""

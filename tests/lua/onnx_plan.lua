@@ -157,6 +157,66 @@ local read_too = build({3, 8}, {{"ReduceMean", {"x"}, {"m"}, {axes = {1}}}, {"Su
 assert(not nodes_after(read_too):find "LayerNormalization", nodes_after(read_too))
 check(read_too)
 
+-- Users' passes, of files and registered: what they see and leave, and what is wrong with it.
+local relu = build({2, 3}, {{"MatMul", {"x", "w"}, {"m"}}, {"Relu", {"m"}, {"y"}}}, {w = some {3, 3}, large = some {70, 70}})
+local function pass_of(text)
+  local file <close> = assert(io.open(path .. ".lua", "w"))
+  file:write(text)
+  return {path .. ".lua"}
+end
+local function left_by(text, net, timeout)
+  local seen, files = {}, pass_of(text)
+  local work = ms.load "lua.net.passes".run(net or relu, {passes = files, timeout = timeout, after = function(name) seen[#seen + 1] = name end})
+  return work, table.concat(seen, " ")
+end
+local work, seen = left_by [[msched.pass {name = "mine", after = "batch_norm", apply = function(net, values)
+  assert(values.m.type == "float32" and values.m.shape[2] == 3 and not values.m.constant and values.w.constant and not pcall(function() return io.open end))
+  assert(#net.constants.large == 4900 and net.constants.large:shape()[1] == 70 and not pcall(net.constants.large.tolist, net.constants.large))
+  assert(net:giver("y").op == "Relu" and #net:readers("m") == 1 and net:text():find "MatMul" and net:operators().Relu == 1 and #net:copy().nodes == 2)
+  net.constants.two = msched.array({3}, "float32", 2)
+  net.constants.w2 = msched.array({3, 3}, "float32", net.constants.w:tolist())
+  net:giver("m").inputs[2] = "w2"
+  net:giver("y").inputs[1] = "twice"
+  table.insert(net.nodes, {op = "Mul", inputs = {"m", "two"}, outputs = {"twice"}})
+end}]]
+assert(seen == "constants batch_norm mine " .. seen:match "mine (.*)" and #work.nodes == 3 and work.nodes[2].op == "Mul" and #relu.nodes == 2)
+local ones = ms.array({2, 3}, "float32", 1)
+local before = relu:run({x = ones}, {interpret = true}).y
+assert(before:difference(ms.array({2, 3})) > 0)
+for i = 0, 5 do assert(work:run({x = ones}, {interpret = true}).y[i] == 2 * before[i]) end
+assert(relu:plan({written = true, passes = pass_of [[msched.pass(function(net) net:giver("y").op = "Abs" end)]]}).prepared.groups[1].steps[2].node.op == "Abs")
+-- Graphs in nodes and arrays in attributes come back as they were; what graphs read is seen.
+local branch = {nodes = {{"Neg", {"m"}, {"b"}}}, outputs = {{"b"}}, inputs = {}}
+local branches = build({2, 3}, {{"Exp", {"x"}, {"m"}}, {"ConstantOfShape", {"s"}, {"k"}, {value = {"float32", {1}, {0.5}}}}, {"If", {"c"}, {"i"}, {then_branch = branch, else_branch = branch}},
+                                {"Add", {"i", "k"}, {"y"}}}, {c = {"bool", {}, {1}}, s = {"int64", {2}, {2, 3}}})
+work = left_by([[msched.pass {name = "mine", apply = function(net) assert(net:fixed_names().m and net:readers("m")[1].op == "If" and net.nodes[2].attributes.value:tolist()[1] == 0.5) end}]], branches)
+assert(work:run({x = ones}).y:difference(branches:run({x = ones}).y) == 0)
+for text, expected in pairs {
+  [ [[apply = function(net) net.nodes[1].inputs = 5 end]] ] = "what pass `bad` of " .. path .. ".lua left: node 1, MatMul: `inputs` is a list of names",
+  [ [[apply = function(net) net.nodes[1].op = nil end]] ] = "node 1 has no operator",
+  [ [[apply = function(net) net.nodes[1].op = "Nothing" end]] ] = "left: Nothing that gives m: there is no operator Nothing",
+  [ [[apply = function(net) net.nodes = {} end]] ] = "left: output y is given by nothing",
+  [ [[apply = function(net) net.nodes = nil end]] ] = "`nodes` and `constants` are tables",
+  [ [[apply = function(net) net.constants.z = 5 end]] ] = "constant z is no array",
+  [ [[apply = function(net) net.constants.z = msched.array({2}, "complex64") end]] ] = "constant z: `complex64` is no type of elements",
+  [ [[apply = function(net) msched.array({2}, "float32", {1}) end]] ] = "1 values for 2 elements",
+  [ [[apply = function(net) net.nodes[2].op, net.nodes[2].inputs = "Transpose", {"x"} end]] ] = "the network gave y: float32[2, 3], and now gives y: float32[3, 2]",
+  [ [[apply = function(net) net.nodes[1].attributes[print] = 1 end]] ] = "pass `bad` of " .. path .. ".lua: what it left: pairs: a key of type function",
+  [ [[apply = function(net) local x = net.nothing.y end]] ] = "pass `bad` (" .. path .. ".lua:1): " .. path .. ".lua:1: attempt to index",
+  [ [[after = "nothing", apply = function() end]] ] = "pass `bad` comes after `nothing`, which is none of constants, ",
+  [ [[after = 5, apply = function() end]] ] = "`after` is a string",
+  [ [[apply = function() while true do pcall(function() while true do end end) end end]] ] = "ran longer than 0.2 seconds, and was at line 1; make it end sooner",
+} do
+  local ok, message = pcall(left_by, "msched.pass {name = \"bad\", " .. text .. "}", relu, 0.2)
+  assert(not ok and tostring(message):find(expected, 1, true), tostring(message))
+end
+local ok, message = pcall(left_by, "local x = 1")
+assert(not ok and message:find("it registers nothing: a file of passes calls ms.pass", 1, true), message)
+os.remove(path .. ".lua")
+ms.pass {name = "own", apply = function(net, values) assert(values.w.array); net.nodes[2].op = "Neg" end}
+assert(nodes_after(relu) == "MatMul Neg")
+table.remove(ms.registered.pass)
+
 -- ---- Memory ----
 
 -- A chain needs two values at a time, whatever its length; Exp is read twice, so that nothing fuses.

@@ -52,8 +52,10 @@ static int explain(lua_State *L) {
   if (script_is_late(s)) {
     size_t at = strlen(head);
     snprintf(head + at, sizeof head - at, " ran longer than %g seconds", s->allowed);
-    lua_pushfstring(L, "%s, and was at line %d; make it end sooner, or allow more with --%s-timeout", head, line,
-                    s->allowed < s->limits.seconds ? "policy" : "rule");
+    lua_pushfstring(L, "%s, and was at line %d; make it end sooner", head, line);
+    if (s->limits.fixed) return 1;
+    lua_pushfstring(L, ", or allow more with --%s-timeout", s->allowed < s->limits.seconds ? "policy" : "rule");
+    lua_concat(L, 2);
     return 1;
   }
   if (bind_refused_code(L, 1)) return lua_settop(L, 1), 1; /* known by its text */
