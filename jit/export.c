@@ -25,13 +25,15 @@ bool jit_write_file(const char *path, const void *bytes, size_t size, ms_error *
   char temporary[4200];
   if (snprintf(temporary, sizeof temporary, "%s.%ld.part", path, (long)getpid()) >= (int)sizeof temporary)
     return ms_fail(err, MS_IO, "%s: the path is too long", path);
+  int kept = jit_temporary(temporary);
   FILE *file = fopen(temporary, "wb");
   bool ok = file && fwrite(bytes, 1, size, file) == size;
   if (file && fclose(file) != 0) ok = false;
-  if (ok && rename(temporary, path) == 0) return true;
+  ok = ok && rename(temporary, path) == 0;
   int reason = errno;
-  unlink(temporary);
-  return ms_fail(err, MS_IO, "%s: %s", path, strerror(reason));
+  if (!ok) unlink(temporary);
+  jit_temporary_end(kept);
+  return ok || ms_fail(err, MS_IO, "%s: %s", path, strerror(reason));
 }
 
 /* ---- The exported name ---- */
@@ -161,6 +163,7 @@ static bool write_library(const struct tir *lowered, tir_func f, const char *nam
   char object[4200];
   if (snprintf(object, sizeof object, "%s.%ld.o", path, (long)getpid()) >= (int)sizeof object)
     return ms_fail(err, MS_IO, "%s: the path is too long", path);
+  int kept = jit_temporary(object);
   bool written = write_form(lowered, f, name, target, options, ".so", object, err);
   size_t length = strlen(object);
   if (!written && err && !strncmp(err->message, object, length)) { /* the user knows of no object */
@@ -170,6 +173,7 @@ static bool write_library(const struct tir *lowered, tir_func f, const char *nam
   }
   bool ok = written && run_linker(object, path, err);
   unlink(object);
+  jit_temporary_end(kept);
   return ok;
 }
 

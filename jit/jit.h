@@ -297,6 +297,17 @@ bool jit_routine_run(const struct jit_routine *routine, ms_error *err);
 bool jit_routine_again(const struct jit_routine *routine, ms_error *err);
 double jit_routine_sample(struct jit_routine *routine, uint32_t calls, ms_error *err); /* as jit_call_sample */
 
+/* ---- Temporary files ---------------------------------------------------------------------------------------------- */
+
+/* A file, or a folder with what it holds, that does not outlive this process: SIGINT, SIGTERM and SIGHUP, where they
+ * would end it by default, remove it first; another handler that ends the process calls jit_end_temporaries. Gives a
+ * number for jit_temporary_end, -1 where there are too many: signals then leave it. The path is copied. */
+int jit_temporary(const char *path);
+/* Removes it, if it is still there, and forgets it; -1: nothing. */
+void jit_temporary_end(int temporary);
+/* Removes all of them, for good. Async-signal-safe. */
+void jit_end_temporaries(void);
+
 /* ---- Programs apart ----------------------------------------------------------------------------------------------
  * A program that is asked line by line, by its standard input and output: what it opens may crash. */
 

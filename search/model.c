@@ -5,6 +5,7 @@
  * here (forest.c). Growing them again from all training samples is quick enough, and so the model is a function of the
  * samples, however they were split. Source: Zheng et al., "Ansor", OSDI 2020, section 5.2. */
 #include "forest.h"
+#include "jit/jit.h"
 #include "search.h"
 
 #include <errno.h>
@@ -301,12 +302,13 @@ bool search_model_save(struct search_model *m, const char *path, ms_error *err) 
   json_decref(learned);
   json_t *all =
       json_pack("{s:i, s:s, s:o}", "msched_model", SEARCH_MODEL_VERSION, "features", features, "trees", trees);
+  int kept = jit_temporary(temporary);
   bool ok = !json_dump_file(all, temporary, JSON_COMPACT) && !rename(temporary, path);
   int reason = errno;
   json_decref(all);
-  if (ok) return true;
-  unlink(temporary);
-  return ms_fail(err, MS_IO, "%s: %s", path, strerror(reason));
+  if (!ok) unlink(temporary);
+  jit_temporary_end(kept);
+  return ok || ms_fail(err, MS_IO, "%s: %s", path, strerror(reason));
 }
 
 static bool read_trees(struct forest *out, json_t *all, const char *path, ms_error *err) {

@@ -67,7 +67,7 @@ static bool add_threads(LLVMOrcLLJITRef orc, LLVMOrcJITDylibRef library, bool sh
   return !orc_failed(LLVMOrcJITDylibDefine(library, LLVMOrcAbsoluteSymbols(symbols, COUNT)), err);
 }
 
-/* ---- Threads: libgomp ends the process where it cannot have them, so they are tried before it ---- */
+/* ---- Threads: a kernel runs with fewer too, and its time is then another than the target's: they are tried before ---- */
 
 static void *wait_for_all(void *lock) {
   pthread_mutex_lock(lock);
@@ -75,7 +75,7 @@ static void *wait_for_all(void *lock) {
   return NULL;
 }
 
-/* So many at once besides this one; those that were had once are kept by libgomp. */
+/* So many at once besides this one; those that were had once are kept by the team. */
 static bool have_threads(int cores, ms_error *err) {
   static int proven = 1;
   if (cores <= __atomic_load_n(&proven, __ATOMIC_RELAXED)) return true;

@@ -15,17 +15,6 @@ Peer.__index = Peer
 
 local quoted = ms.load "lua.lib.files".quoted
 
--- Calls body(folder) with an empty folder, which is removed afterwards.
-local function with_folder(body)
-  local path = os.tmpname()
-  os.remove(path)
-  if not os.execute("mkdir -m 700 " .. quoted(path)) then cli.refuse("%s: no folder can be made", path) end
-  local results = table.pack(pcall(body, path))
-  os.execute("rm -rf " .. quoted(path))
-  if not results[1] then error(results[2], 0) end
-  return table.unpack(results, 2, results.n)
-end
-
 local function read_all(path)
   local file = io.open(path, "rb")
   local text = file and file:read "a" or ""
@@ -155,7 +144,7 @@ local function measure(options, store, target, path, shapes)
                 calls = #opened.calls, peak_bytes = opened.arena_bytes + opened.constant_bytes}
   local inputs = inputs_of(opened, options.seed)
   local outputs = opened:run(inputs)
-  with_folder(function(folder)
+  ms.with_folder(function(folder)
     local names = {}
     for i, input in ipairs(opened.net.inputs) do
       names[i] = input.name

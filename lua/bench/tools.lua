@@ -6,13 +6,12 @@ local tools = {}
 
 -- Calls body(store) with an empty store, which is removed afterwards.
 function tools.with_store(body)
-  local path = os.tmpname()
-  local file = path .. ".db"
-  local results = table.pack(pcall(function() return body(ms.store(file)) end))
-  collectgarbage() -- closes it
-  for _, name in ipairs {path, file, file .. "-lock"} do os.remove(name) end
-  if not results[1] then error(results[2], 0) end
-  return table.unpack(results, 2, results.n)
+  return ms.with_folder(function(folder)
+    local results = table.pack(pcall(function() return body(ms.store(folder .. "/store.db")) end))
+    collectgarbage() -- closes it
+    if not results[1] then error(results[2], 0) end
+    return table.unpack(results, 2, results.n)
+  end)
 end
 
 -- A listener of tuning that shows its progress on a terminal.
@@ -157,14 +156,14 @@ end
 function tools.ask_peer(options, script, ...)
   local words = {options.tvm, options.data .. "/" .. script, ...}
   for i, w in ipairs(words) do words[i] = "'" .. tostring(w):gsub("'", "'\\''") .. "'" end
-  local said = os.tmpname()
-  local pipe = io.popen(table.concat(words, " ") .. " 2>" .. said, "r")
-  local answer
-  for line in pipe:lines() do
-    if line:sub(1, 1) == "{" then answer = line end
-  end
-  local ok, log = pipe:close(), read_all(said)
-  os.remove(said)
+  local answer, ok, log
+  ms.with_folder(function(folder)
+    local pipe = io.popen(table.concat(words, " ") .. " 2>'" .. folder .. "/said'", "r")
+    for line in pipe:lines() do
+      if line:sub(1, 1) == "{" then answer = line end
+    end
+    ok, log = pipe:close(), read_all(folder .. "/said")
+  end)
   if not ok or not answer then cli.refuse("TVM does not answer: %s %s; it says:\n%s", options.tvm, script, log:sub(-2000)) end
   local numbers = {}
   for name, number in answer:gmatch '"([%w_]+)": ([%d.e+-]+)' do numbers[name] = tonumber(number) end

@@ -1,6 +1,7 @@
-/* Files that others read while they are written, and waiting. */
+/* Files that others read while they are written, temporary folders, and waiting. */
 #define _GNU_SOURCE
 #include "bind_search.h"
+#include "jit/jit.h"
 #include "lua/bind/state/state.h"
 
 #include <errno.h>
@@ -36,13 +37,15 @@ static int replace(const char *path, const char *bytes, size_t size) {
   char *made;
   if (asprintf(&made, "%s.XXXXXX", path) < 0) abort();
   mode_t rights = rights_of(path);
-  int file = mkostemp(made, O_CLOEXEC), why = file < 0 ? errno : write_all(file, bytes, size);
+  int file = mkostemp(made, O_CLOEXEC), kept = file < 0 ? -1 : jit_temporary(made);
+  int why = file < 0 ? errno : write_all(file, bytes, size);
   if (file >= 0) {
     if (!why && fchmod(file, rights) != 0) why = errno;
     if (close(file) != 0 && !why) why = errno;
     if (!why && rename(made, path) != 0) why = errno;
     if (why) unlink(made);
   }
+  jit_temporary_end(kept);
   free(made);
   return why;
 }
@@ -68,6 +71,31 @@ static int replace_file(lua_State *L) {
   return 2;
 }
 
+/* with_folder(f): calls f with the path of an empty folder, which is removed afterwards with what it holds, also where
+ * f raises or a signal ends the process; gives what f gives. */
+static int with_folder(lua_State *L) {
+  const char *under = getenv("TMPDIR");
+  luaL_checktype(L, 1, LUA_TFUNCTION);
+  lua_settop(L, 1);
+  const char *path = lua_pushfstring(L, "%s/msched-XXXXXX", under && *under ? under : "/tmp"); /* stays on the stack */
+  lua_insert(L, 1);
+  char *made = strdup(path);
+  if (!made) abort();
+  int kept = mkdtemp(made) ? jit_temporary(made) : -1;
+  if (kept < 0) {
+    int why = errno;
+    if (rmdir(made) == 0) why = EMFILE; /* it was made, and cannot be remembered */
+    lua_pushfstring(L, "%s: no folder can be made: %s", made, strerror(why));
+    free(made);
+    return lua_error(L);
+  }
+  lua_pushstring(L, made);
+  free(made);
+  int status = lua_pcall(L, 1, LUA_MULTRET, 0);
+  jit_temporary_end(kept);
+  return status == LUA_OK ? lua_gettop(L) - 1 : lua_error(L);
+}
+
 /* sleep(seconds): until they are over, or the user interrupts. */
 static int sleep_seconds(lua_State *L) {
   double until = script_now() + luaL_checknumber(L, 1);
@@ -79,7 +107,8 @@ static int sleep_seconds(lua_State *L) {
 }
 
 void bind_files(lua_State *L) {
-  static const luaL_Reg functions[] = {{"replace_file", replace_file}, {"sleep", sleep_seconds}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"replace_file", replace_file}, {"with_folder", with_folder}, {"sleep", sleep_seconds}, {NULL, NULL}};
   assert(lua_istable(L, -1));
   luaL_setfuncs(L, functions, 0);
 }

@@ -25,17 +25,6 @@ function files.run(format, ...)
   if not os.execute(command) then error("a command failed: " .. command, 0) end
 end
 
--- Calls f with an empty folder, which is removed afterwards; gives what it gives, raises what it raises.
-function files.with_folder(f)
-  local folder = os.tmpname()
-  os.remove(folder)
-  files.run("mkdir -m 700 %s", folder)
-  local results = table.pack(pcall(f, folder))
-  files.run("rm -rf %s", folder)
-  if not results[1] then error(results[2], 0) end
-  return table.unpack(results, 2, results.n)
-end
-
 -- A name that C can have.
 function files.identifier(text) return (text:gsub("[^%w_]", "_"):gsub("^%f[%d]", "_")) end
 

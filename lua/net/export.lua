@@ -348,7 +348,7 @@ function export.write(opened, path)
   local prefix = base:sub(1, #base - #file)
   local paths = {path, prefix .. name .. ".h", prefix .. name .. ".weights", form == "so" and prefix .. name .. "_network.py" or nil} -- NAME.py would be hidden by NAME.so
   if name == "" then error(path .. ": a name in C is of letters, digits and _: the library's functions are called by the file's", 0) end
-  files.with_folder(function(folder)
+  ms.with_folder(function(folder)
     local first = opened.kernels[prepared.functions[1]]
     if first then first:export(folder .. "/name.s", name) end -- which says why no C program could have the name
     os.remove(folder .. "/name.s")

@@ -54,6 +54,33 @@ for form in so a; do
   grep -q "^relu_32 32 0$" "$work/table" || fail "$form: the table is another: $(cat "$work/table")"
 done
 
+# What is written on the way does not outlive the export, whatever ends it: here a signal while a compiler is slow.
+mkdir "$work/tmp" "$work/o"
+cat >"$work/slow_cc" <<'SH'
+#!/bin/sh
+sleep 1000 &
+echo $! >"$0.sleeps"
+wait
+SH
+chmod +x "$work/slow_cc"
+what_is_left() { ls -A "$work/tmp" "$work/o" | grep "^msched-\|[.]o$\|[.]part$" || true; }
+stopped_by() { # SIGNAL OUTPUT WORDS…
+  signal=$1 output=$2
+  shift 2
+  rm -f "$work/slow_cc.sleeps"
+  TMPDIR=$work/tmp CC=$work/slow_cc "$msched" export "$@" -o "$output" --db "$db" >"$work/out" 2>&1 &
+  pid=$! tries=0
+  until [ -s "$work/slow_cc.sleeps" ] || [ $tries -gt 600 ]; do tries=$((tries + 1)) && sleep 0.05; done
+  [ -n "$(what_is_left)" ] || fail "nothing was there to be removed: $*: $(cat "$work/out")"
+  kill -"$signal" $pid
+  ! wait $pid || fail "a signal did not end it"
+  kill "$(cat "$work/slow_cc.sleeps")" 2>/dev/null || true
+  [ -z "$(what_is_left)" ] || fail "SIG$signal leaves $(what_is_left)"
+}
+stopped_by TERM "$work/o/all.so" --pinned
+stopped_by HUP "$work/o/all.so" --pinned
+stopped_by TERM "$work/o/one.so" relu_32 --name one
+
 # Two of a name: one must be chosen.
 "$msched" tune ops:relu --no-tune --target x86-64-v2 --db "$db" -- 32 >/dev/null
 for id in $("$msched" top --operator relu --json --db "$db" | sed 's/.*"id":"\([0-9a-f]*\)".*/\1/'); do "$msched" db pin "$id" --db "$db" >/dev/null; done

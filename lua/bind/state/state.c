@@ -44,6 +44,7 @@ static int64_t clock_ns(void) {
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 static void end_by(int number) {
+  jit_end_temporaries();
   signal(number, SIG_DFL);
   raise(number);
 }

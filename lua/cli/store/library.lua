@@ -95,7 +95,7 @@ function library.export(store, options)
   local replaced = cli.is_there(path) or cli.is_there(base .. ".h")
   local name = identifier((base:match "[^/]*$":gsub("^lib", "")))
   local list, renamed = nil, {}
-  local ok, message = pcall(files.with_folder, function(folder)
+  local ok, message = pcall(ms.with_folder, function(folder)
     list = pinned_of(store, options.target)
     local header = header_of(name, write_kernels(store, list, folder, options, renamed))
     write(folder .. "/all.h", header)

@@ -23,15 +23,12 @@ end
 
 -- A kernel's code as text: of a CPU assembly, of a GPU CUDA's source; nil, and what is wrong.
 function record_code.text(kernel)
-  local path = os.tmpname()
-  local file = path .. (ms.target(kernel:target()).arch and ".cu" or ".s")
-  local ok, message = pcall(kernel.export, kernel, file)
-  local opened = ok and io.open(file)
-  local text = opened and opened:read "a"
-  if opened then opened:close() end
-  os.remove(path)
-  os.remove(file)
-  return text, message
+  return ms.with_folder(function(folder)
+    local path = folder .. "/code" .. (ms.target(kernel:target()).arch and ".cu" or ".s")
+    local ok, message = pcall(kernel.export, kernel, path)
+    local file <close> = ok and io.open(path) or nil
+    return file and file:read "a", message
+  end)
 end
 
 -- The same of a function, which is built for it.

@@ -374,13 +374,12 @@ function actions.merge(options, paths)
     elseif not opened then
       error(from, 0)
     end
-    local text = os.tmpname()
-    local ok, message = pcall(function()
+    local ok, message = pcall(ms.with_folder, function(folder)
+      local text = folder .. "/records"
       from:export(text)
       given = given + count_records(from)
       refused = refused + select(2, exchange.import_records(store, text, {}))
     end)
-    os.remove(text)
     from:close()
     if not ok then refuse("%s: %s", path, tostring(message)) end
   end
