@@ -69,7 +69,8 @@ struct jit_kernel *jit_load_on(const struct jit_code *code, struct jit_device *d
   const struct jit_backend *backend = jit_backend_of(&code->target);
   struct jit_kernel *kernel = calloc(1, sizeof *kernel);
   if (!kernel) abort();
-  *kernel = (struct jit_kernel){.backend = backend, .device = device, .workspace = code->workspace};
+  *kernel =
+      (struct jit_kernel){.backend = backend, .device = device, .workspace = code->workspace, .packing = code->packing};
   assert(!shaken || backend->load_shaken);
   if ((shaken ? backend->load_shaken : backend->load)(code, kernel, err)) return kernel;
   free(kernel);

@@ -64,6 +64,8 @@ struct jit_kernel {
   const struct jit_backend *backend;
   struct jit_device *device;
   jit_entry entry; /* NULL: it is no code of this process */
+  jit_entry pack;  /* what packs constants; NULL: nothing does */
+  struct jit_packing packing;
   struct tir_workspace workspace;
   void *loaded; /* what the backend knows of it */
 };
@@ -81,8 +83,9 @@ struct jit_backend {
 
   /* Code. */
   struct tir_lower_options (*lower)(const struct jit_target *target);
-  bool (*compile)(const struct tir *lowered, tir_func f, const struct jit_options *options, struct jit_clock *clock,
-                  struct jit_code *code, ms_error *err);
+  bool packs; /* constants are packed ahead: `compile` is given what packs them */
+  bool (*compile)(const struct tir *lowered, tir_func f, const struct jit_beside *beside,
+                  const struct jit_options *options, struct jit_clock *clock, struct jit_code *code, ms_error *err);
   /* Makes what is loaded of what was compiled; NULL: it is that. */
   bool (*assemble)(struct jit_code *code, ms_error *err);
   void (*forget)(struct jit_code *code); /* NULL, or: frees what `compile` left in code->launched */

@@ -11,7 +11,9 @@ struct jit_call {
   const struct jit_kernel *kernel;
   uint32_t count;
   struct tir_arg *host; /* arguments as they were given */
-  void **args;          /* as the kernel takes them: buffers in its memory */
+  void **args;          /* as the function has them: buffers in the kernel's memory */
+  void **taken;         /* as the kernel takes them: the same, or with what is packed */
+  struct jit_packed packed;
   uint64_t *scalars;
   void *workspace;
   const volatile int *stop; /* NULL, or: not 0: its runs end */
@@ -78,8 +80,10 @@ struct jit_call *jit_call_new(const struct jit_kernel *kernel, const struct tir 
                             .scalars = calloc(count, sizeof *call->scalars)};
   if (!call->host || !call->args || !call->scalars) abort();
   memcpy(call->host, args, call->count * sizeof *args);
-  if (place_arguments(call, ir, f, err) && place_workspace(call, err)) {
-    trap_install();
+  trap_install();
+  if (place_arguments(call, ir, f, err) && place_workspace(call, err) &&
+      jit_pack(&call->packed, kernel, call->args, true, NULL, err)) {
+    call->taken = jit_packed_arguments(&call->packed, call->args);
     return call;
   }
   jit_call_free(call);
@@ -96,6 +100,7 @@ void jit_call_free(struct jit_call *call) {
     free(call->workspace);
   else
     memory->release(device, call->workspace, jit_kernel_workspace(call->kernel));
+  jit_packed_free(&call->packed);
   free(call->host);
   free(call->args);
   free(call->scalars);
@@ -124,7 +129,7 @@ void jit_call_stop_at(struct jit_call *call, const volatile int *stop) {
 
 bool jit_call_run(const struct jit_call *call, ms_error *err) {
   return jit_goes_on(call->stop, err) && move_arguments(call, false, err) &&
-         call->kernel->backend->run(call->kernel, call->args, call->workspace, true, call->stop, err) &&
+         call->kernel->backend->run(call->kernel, call->taken, call->workspace, true, call->stop, err) &&
          move_arguments(call, true, err);
 }
 
@@ -139,7 +144,7 @@ static const double LONG_CALL = 1e-3; /* seconds: above, what it takes to be sto
 static double sample(void *data, uint32_t calls) {
   const struct timed *t = data;
   const struct jit_call *call = t->call;
-  struct jit_running running = {call->kernel, call->args, call->workspace, t->err, t->is_long ? call->stop : NULL};
+  struct jit_running running = {call->kernel, call->taken, call->workspace, t->err, t->is_long ? call->stop : NULL};
   return jit_goes_on(call->stop, t->err) ? jit_sample(&running, calls) : -1;
 }
 

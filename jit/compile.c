@@ -71,22 +71,48 @@ static void name_code(struct jit_code *code, const char *own) {
   snprintf(code->name, sizeof code->name, taken ? "kernel_%s" : "%s", plain);
 }
 
+bool jit_split(const struct tir *ir, tir_func f, const struct jit_target *target, struct tir_packing *cut,
+               ms_error *err) {
+  *cut = (struct tir_packing){0};
+  return !jit_backend_of(target)->packs || tir_split_packing(ir, f, cut, err);
+}
+
+/* Of a function, or of what is left of it where its constants are packed ahead. */
+static bool compile(const struct tir *ir, tir_func f, const struct tir_packing *cut, const struct jit_options *options,
+                    struct jit_clock *clock, struct jit_code *code, ms_error *err) {
+  const struct tir *whole = cut->count ? cut->kernel : ir;
+  char name[JIT_PACK_NAME];
+  struct tir *lowered = jit_lowered(whole, f, &code->target, options, clock, &code->notes, err), *pack = NULL;
+  bool ok = lowered != NULL;
+  code->packing = jit_packing_of(cut, f);
+  if (ok && cut->count) ok = (pack = jit_lowered(cut->pack, f, &code->target, options, NULL, NULL, err)) != NULL;
+  if (ok) {
+    code->workspace = tir_workspace_of(lowered, f);
+    if (pack) code->packing.workspace = tir_workspace_of(pack, f);
+    name_code(code, tir_text(lowered, lowered->funcs.at[f].name));
+    jit_pack_name(code->name, name);
+    const struct jit_beside beside = {pack, f, name};
+    ok = jit_backend_of(&code->target)->compile(lowered, f, pack ? &beside : NULL, options, clock, code, err);
+  }
+  if (lowered) tir_free(lowered);
+  if (pack) tir_free(pack);
+  return ok;
+}
+
 struct jit_code *jit_compile(const struct tir *ir, tir_func f, const struct jit_target *target,
                              const struct jit_options *given, ms_error *err) {
   const struct jit_options own = jit_options_for(ir, f, given), *options = &own;
   assert(tir_is_func(ir, f) && target);
   struct jit_clock clock;
+  struct tir_packing cut;
   jit_clock_start(&clock);
+  if (!jit_split(ir, f, target, &cut, err)) return NULL;
   struct jit_code *code = calloc(1, sizeof *code);
   if (!code) abort();
-  struct tir *lowered = jit_lowered(ir, f, target, options, &clock, &code->notes, err);
-  if (!lowered) return free(code), NULL;
   code->target = *target;
-  code->no_fast_math = options && options->no_fast_math;
-  code->workspace = tir_workspace_of(lowered, f);
-  name_code(code, tir_text(lowered, lowered->funcs.at[f].name));
-  bool ok = jit_backend_of(target)->compile(lowered, f, options, &clock, code, err);
-  tir_free(lowered);
+  code->no_fast_math = options->no_fast_math;
+  bool ok = compile(ir, f, &cut, options, &clock, code, err);
+  tir_packing_free(&cut);
   code->clock = clock;
   if (ok) return code;
   free(code->kernels.at);
@@ -95,13 +121,15 @@ struct jit_code *jit_compile(const struct tir *ir, tir_func f, const struct jit_
 }
 
 struct jit_code *jit_code_of_object(const void *object, size_t bytes, const struct jit_target *target,
-                                    const struct tir_workspace *workspace, const char *name) {
+                                    const struct tir_workspace *workspace, const struct jit_packing *packing,
+                                    const char *name) {
   assert(object && bytes && target && name);
   struct jit_code *code = calloc(1, sizeof *code);
   if (!code) abort();
   code->target = *target;
   code->is_assembled = true;
   code->workspace = *workspace;
+  if (packing) code->packing = *packing;
   snprintf(code->name, sizeof code->name, "%s", name);
   code->object = LLVMCreateMemoryBufferWithMemoryRangeCopy(object, bytes, "kernel");
   return code;

@@ -107,12 +107,13 @@ static void pin_libgomp(LLVMModuleRef module) {
 }
 
 /* The object of a library, ".so", is an object that pins. */
-static bool write_form(const struct tir *lowered, tir_func f, const char *name, const struct jit_target *target,
-                       const struct jit_options *options, const char *form, const char *path, ms_error *err) {
+static bool write_form(const struct tir *lowered, tir_func f, const char *name, const struct jit_beside *beside,
+                       const struct jit_target *target, const struct jit_options *options, const char *form,
+                       const char *path, ms_error *err) {
   LLVMTargetMachineRef machine = jit_target_machine(target, err);
   if (!machine) return false;
   LLVMContextRef context = LLVMContextCreate();
-  LLVMModuleRef module = jit_module(context, lowered, f, name, machine, target, options, NULL, err);
+  LLVMModuleRef module = jit_module(context, lowered, f, name, beside, machine, target, options, NULL, err);
   bool ok = module != NULL;
   if (ok && !strcmp(form, ".ll")) {
     char *text = LLVMPrintModuleToString(module);
@@ -158,13 +159,14 @@ static bool run_linker(const char *object, const char *path, ms_error *err) {
   return ms_fail(err, MS_IO, "%s: the linker `%s` failed", path, args[0]);
 }
 
-static bool write_library(const struct tir *lowered, tir_func f, const char *name, const struct jit_target *target,
-                          const struct jit_options *options, const char *path, ms_error *err) {
+static bool write_library(const struct tir *lowered, tir_func f, const char *name, const struct jit_beside *beside,
+                          const struct jit_target *target, const struct jit_options *options, const char *path,
+                          ms_error *err) {
   char object[4200];
   if (snprintf(object, sizeof object, "%s.%ld.o", path, (long)getpid()) >= (int)sizeof object)
     return ms_fail(err, MS_IO, "%s: the path is too long", path);
   int kept = jit_temporary(object);
-  bool written = write_form(lowered, f, name, target, options, ".so", object, err);
+  bool written = write_form(lowered, f, name, beside, target, options, ".so", object, err);
   size_t length = strlen(object);
   if (!written && err && !strncmp(err->message, object, length)) { /* the user knows of no object */
     char why[sizeof err->message];
@@ -179,18 +181,22 @@ static bool write_library(const struct tir *lowered, tir_func f, const char *nam
 
 /* ---- C source ---- */
 
-static bool write_source(const struct tir *lowered, tir_func f, const char *name, const struct jit_target *target,
-                         const struct jit_options *options, const char *path, ms_error *err) {
-  char *text = jit_emit_c(lowered, f, name, target, options, NULL, err);
+static bool write_source(const struct tir *lowered, tir_func f, const char *name, const struct jit_beside *beside,
+                         const struct jit_target *target, const struct jit_options *options, const char *path,
+                         ms_error *err) {
+  char *text = jit_emit_c_with(lowered, f, name, beside, target, options, NULL, err);
   bool ok = text && jit_write_file(path, text, strlen(text), err);
   free(text);
   return ok;
 }
 
-static bool write_header(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
-                         const struct jit_options *options, const char *path, ms_error *err) {
+static bool write_header(const struct tir *ir, tir_func f, const char *name, const struct tir_packing *cut,
+                         const struct jit_target *target, const struct jit_options *options, const char *path,
+                         ms_error *err) {
   struct jit_code *code = jit_compile(ir, f, target, options, err);
-  char *text = code ? header_of_function(ir, f, name, target, jit_code_workspace(code)) : NULL;
+  char *text =
+      code ? header_of_function(ir, f, name, target, jit_code_workspace(code), cut, code->packing.workspace.bytes)
+           : NULL;
   bool ok = text && jit_write_file(path, text, strlen(text), err);
   jit_code_free(code);
   free(text);
@@ -201,21 +207,39 @@ static bool write_header(const struct tir *ir, tir_func f, const char *name, con
 
 const char *const llvm_forms[] = {".o", ".so", ".c", ".h", ".ll", ".s", NULL};
 
-static bool write_lowered(const struct tir *lowered, tir_func f, const char *name, const struct jit_target *target,
-                          const struct jit_options *options, const char *form, const char *path, ms_error *err) {
-  if (!strcmp(form, ".so")) return write_library(lowered, f, name, target, options, path, err);
-  if (!strcmp(form, ".c")) return write_source(lowered, f, name, target, options, path, err);
-  return write_form(lowered, f, name, target, options, form, path, err);
+static bool write_lowered(const struct tir *lowered, tir_func f, const char *name, const struct jit_beside *beside,
+                          const struct jit_target *target, const struct jit_options *options, const char *form,
+                          const char *path, ms_error *err) {
+  if (!strcmp(form, ".so")) return write_library(lowered, f, name, beside, target, options, path, err);
+  if (!strcmp(form, ".c")) return write_source(lowered, f, name, beside, target, options, path, err);
+  return write_form(lowered, f, name, beside, target, options, form, path, err);
+}
+
+/* What is left of the function where its constants are packed ahead, with what packs them. */
+static bool write_cut(const struct tir *ir, tir_func f, const struct tir_packing *cut, const struct jit_target *target,
+                      const struct jit_options *options, const char *name, const char *form, const char *path,
+                      ms_error *err) {
+  char pack_name[JIT_PACK_NAME];
+  struct tir *lowered = jit_lowered(cut->count ? cut->kernel : ir, f, target, options, NULL, NULL, err), *pack = NULL;
+  bool ok = lowered != NULL;
+  if (ok && cut->count) ok = (pack = jit_lowered(cut->pack, f, target, options, NULL, NULL, err)) != NULL;
+  jit_pack_name(name, pack_name);
+  const struct jit_beside beside = {pack, f, pack_name};
+  ok = ok && write_lowered(lowered, f, name, pack ? &beside : NULL, target, options, form, path, err);
+  if (lowered) tir_free(lowered);
+  if (pack) tir_free(pack);
+  return ok;
 }
 
 bool llvm_export(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
                  const char *name, const char *form, const char *path, ms_error *err) {
-  if (!strcmp(form, ".h")) return write_header(ir, f, name, target, options, path, err);
   struct jit_target plain = *target; /* C has no name for a machine's instructions */
+  struct tir_packing cut;
+  if (!jit_split(ir, f, target, &cut, err)) return false;
   if (!strcmp(form, ".c")) plain.avx512_vnni = plain.amx_int8 = plain.amx_bf16 = false;
-  struct tir *lowered = jit_lowered(ir, f, &plain, options, NULL, NULL, err);
-  bool ok = lowered && write_lowered(lowered, f, name, target, options, form, path, err);
-  if (lowered) tir_free(lowered);
+  bool ok = !strcmp(form, ".h") ? write_header(ir, f, name, &cut, target, options, path, err)
+                                : write_cut(ir, f, &cut, &plain, options, name, form, path, err);
+  tir_packing_free(&cut);
   return ok;
 }
 

@@ -1,6 +1,7 @@
 #include "header.h"
 
 #include "jit/c/emit_c.h"
+#include "packing.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -132,11 +133,45 @@ static void print_typed(FILE *out, const struct tir *ir, tir_func f, const char 
   fprintf(out, "%s};\n  return %s(args, workspace);\n}\n", params.count ? "" : "(void *)0", name);
 }
 
+/* What a packed buffer takes, and the function that fills them. */
+static void print_packing(FILE *out, const struct tir_packing *cut, tir_func f, const char *name, uint64_t workspace) {
+  char pack[JIT_PACK_NAME];
+  struct tir_span params = cut->pack->funcs.at[f].params;
+  struct tir_arg args[TIR_MOST_PACKING] = {0};
+  jit_pack_name(name, pack);
+  char(*names)[HEADER_NAME] = header_parameters(cut->pack, params, pack);
+  tir_size_arguments(cut->pack, f, args);
+  fprintf(out, "\n/* Packs what is constant, once: its last %s the kernel's. */\n",
+          cut->count > 1 ? "arguments are" : "argument is");
+  for (uint32_t i = 0; i < cut->pack_count; i++)
+    if (cut->of_pack[i] >= TIR_PACKED)
+      fprintf(out, "#define %s_BYTES_%s %lluu\n", pack, names[i], (unsigned long long)args[i].bytes);
+  fprintf(out, "#define %s_WORKSPACE %lluu\nint32_t %s(void **args, void *workspace);\n\n", pack,
+          (unsigned long long)workspace, pack);
+  print_typed(out, cut->pack, f, pack, names);
+  free(names);
+}
+
+/* Which parameters it has in the place of others. */
+static void describe_packing(FILE *out, const struct tir_packing *cut, tir_func f, const char *name) {
+  struct tir_span params = cut->pack->funcs.at[f].params;
+  fputs(" * Packed ahead: ", out);
+  for (uint32_t i = 0; i < cut->pack_count; i++) {
+    const char *text = tir_buffer_name(cut->pack, cut->pack->params.at[params.first + i].buffer);
+    bool first = i == 0, packed = cut->of_pack[i] >= TIR_PACKED, turn = packed && cut->of_pack[i - 1] < TIR_PACKED;
+    fprintf(out, "%s%s", first ? "" : turn ? " into " : ", ", text);
+  }
+  fprintf(out, ". %s_pack does it, once: what it leaves is good for all runs.\n", name);
+}
+
 char *header_of_function(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
-                         uint64_t workspace) {
+                         uint64_t workspace, const struct tir_packing *cut, uint64_t pack_workspace) {
   struct header h;
-  header_begin(&h, ir, f, name, target);
+  bool packs = cut && cut->count;
+  const struct tir *whole = packs ? cut->kernel : ir;
+  header_begin(&h, whole, f, name, target);
   FILE *out = h.out;
+  if (packs) describe_packing(out, cut, f, name);
   fprintf(out,
           " * Buffers do not overlap; each is aligned to its elements. workspace: %s_WORKSPACE bytes aligned to 64, or "
           "NULL\n"
@@ -148,6 +183,7 @@ char *header_of_function(const struct tir *ir, tir_func f, const char *name, con
   fprintf(out, "#define %s_WORKSPACE %lluu\n\n", name, (unsigned long long)workspace);
   fprintf(out, "/* args: the address of each argument, in order. */\nint32_t %s(void **args, void *workspace);\n\n",
           name);
-  print_typed(out, ir, f, name, h.names);
+  print_typed(out, whole, f, name, h.names);
+  if (packs) print_packing(out, cut, f, name, pack_workspace);
   return header_end(&h);
 }

@@ -6,9 +6,10 @@
 
 enum { HEADER_NAME = JIT_EXPORTED_NAME }; /* bytes of a function's name, or a parameter's */
 
-/* The header of a function for CPUs; the caller's to free(). */
+/* The header of a function for CPUs, or of what cut->count > 0 leaves of it, with what packs its constants, which works
+ * in so many bytes; the caller's to free(). */
 char *header_of_function(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
-                         uint64_t workspace);
+                         uint64_t workspace, const struct tir_packing *cut, uint64_t pack_workspace);
 
 /* A header being written: its comment names the parameters and stays open, to be ended before what is declared. */
 struct header {

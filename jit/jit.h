@@ -233,7 +233,8 @@ bool jit_export(const struct tir *ir, tir_func f, const struct jit_target *targe
 void jit_arguments(const struct tir *ir, tir_func f, const struct tir_arg *args, void **pointers, uint64_t *scalars);
 
 /* A kernel with arguments and a workspace of its own. Kernel and buffers are borrowed as long as it lives; scalars are
- * copied. args: one for each parameter of f, from which the kernel was made, as for tir_run. NULL: err is filled. */
+ * copied. args: one for each parameter of f, from which the kernel was made, as for tir_run. Where f lists constants
+ * (layout_free_buffers) that are packed ahead, they are packed now, and not again. NULL: err is filled. */
 struct jit_call;
 struct jit_call *jit_call_new(const struct jit_kernel *kernel, const struct tir *ir, tir_func f,
                               const struct tir_arg *args, ms_error *err);

@@ -62,3 +62,27 @@ int64_t tir_scope_bytes(struct tir *ir, tir_func f, const char *scope);
  * Returns a module of that function alone, owned by the caller; NULL: refused, err says why. */
 struct tir *tir_extract(const struct tir *ir, tir_func f, const char *const *blocks, const char *const *names,
                         uint32_t count, const char *name, ms_error *err);
+
+/* ---- Constants that are packed ahead: the function's attribute layout_free_buffers lists their numbers --------------
+ *
+ * What the root block's loop nests compute of constants alone is a function of its own, NAME_pack, and the kernel takes
+ * what that leaves. */
+
+enum { TIR_MOST_PACKED = 8, TIR_MOST_PACKING = 72 };
+enum { TIR_PACKED = 1 << 16 }; /* a parameter that is a number from here on is a packed buffer */
+struct tir_packing {
+  struct tir *kernel, *pack; /* modules; the function has the number that it had. NULL: nothing is packed */
+  uint32_t count;            /* packed buffers; 0: nothing is packed */
+  /* Their parameters: each one of the whole function's, by its number, or TIR_PACKED + k, the k-th packed buffer. */
+  uint32_t kernel_count, of_kernel[TIR_MOST_PACKING];
+  uint32_t pack_count, of_pack[TIR_MOST_PACKING]; /* the packed ones last, which it writes */
+};
+/* Cuts a function in two, which it does not change. Functions without such an attribute, or without nests that constants
+ * alone decide, are not cut: out->count is 0. false: the attribute lists what is no buffer, or a block that is annotated
+ * meta_schedule.layout_rewrite_preproc cannot be computed ahead; err says why. tir_packing_free. */
+bool tir_split_packing(const struct tir *ir, tir_func f, struct tir_packing *out, ms_error *err);
+void tir_packing_free(struct tir_packing *packing);
+/* A copy in which these parameters are constant, besides those that are already: that attribute lists them. NULL: there is
+ * no such buffer, or the function writes it; err says so. */
+struct tir *tir_with_constants(const struct tir *ir, tir_func f, const char *const *names, uint32_t count,
+                               ms_error *err);

@@ -57,11 +57,11 @@ struct emit_c {
   tir_func func;
   const struct jit_target *target;
   bool fast_math;
-  const char *name;
-  FILE *out;       /* the function being written */
-  FILE *helpers;   /* types and functions that it needs, each once */
-  FILE *functions; /* bodies of parallel loops, before what calls them */
-  char **known;    /* names in `helpers` */
+  const char *name, *body; /* the function's, and that of what it does */
+  FILE *out;               /* the function being written */
+  FILE *helpers;           /* types and functions that it needs, each once */
+  FILE *functions;         /* bodies of parallel loops, before what calls them */
+  char **known;            /* names in `helpers` */
   uint32_t known_count, known_capacity;
   int indent;
   char **vars, **buffers; /* C names; NULL: not in scope */
@@ -88,11 +88,22 @@ struct c_kernels {
 };
 enum { C_DEVICE_ALIGNMENT = 256 };
 
+/* Another function of the same object or source: what packs the constants of the first. */
+struct jit_beside {
+  const struct tir *lowered;
+  tir_func f;
+  const char *name;
+};
+
 /* Writes function f as source of a function `name`, in the dialect of the target: int32_t name(void **args, void
  * *workspace), or kernels and what launches them. Text: the caller's to free(). NULL: err is filled.
  *   kernels  NULL, or empty: what each asks for is added; `at` is the caller's to free() */
 char *jit_emit_c(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
                  const struct jit_options *options, struct c_kernels *kernels, ms_error *err);
+/* The same with another function after it, unless that is NULL: for CPUs. */
+char *jit_emit_c_with(const struct tir *ir, tir_func f, const char *name, const struct jit_beside *beside,
+                      const struct jit_target *target, const struct jit_options *options, struct c_kernels *kernels,
+                      ms_error *err);
 
 void emit_c_refuse(struct emit_c *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -46,7 +46,7 @@ static void parameter(struct emit_c *e, const struct tir_param *p) {
 static void write_inner(struct emit_c *e) {
   struct tir_span params = e->ir->funcs.at[e->func].params;
   uint32_t mark = emit_c_enter(e);
-  fputs("static void ms_body(", e->out);
+  fprintf(e->out, "static void %s(", e->body);
   for (uint32_t i = 0; i < params.count; i++) parameter(e, &e->ir->params.at[params.first + i]);
   fputs("int32_t *ms_status, char *ms_workspace) {\n", e->out);
   for (uint32_t i = mark; i < e->scope_count; i++) fprintf(e->out, "  (void)%s;\n", e->scope[i]);
@@ -77,7 +77,7 @@ static void write_entry(struct emit_c *e) {
           e->name);
   fputs("  int32_t ms_status = 0;\n", e->out);
   if (!params.count) fputs("  (void)args;\n", e->out);
-  fputs("  ms_body(", e->out);
+  fprintf(e->out, "  %s(", e->body);
   for (uint32_t i = 0; i < params.count; i++) {
     const struct tir_param *p = &e->ir->params.at[params.first + i];
     char type[32];

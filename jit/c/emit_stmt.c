@@ -245,16 +245,28 @@ static char *assemble(struct emit_c *e, const char *helpers, const char *functio
   return all;
 }
 
-char *jit_emit_c(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
-                 const struct jit_options *options, struct c_kernels *kernels, ms_error *err) {
+/* One of the functions of a source. */
+static void emit_function(struct emit_c *e, const struct tir *ir, tir_func f, const char *name, const char *body) {
+  e->ir = ir, e->func = f, e->name = name, e->body = body;
+  e->vars = calloc(ir->vars.count, sizeof *e->vars);
+  e->buffers = calloc(ir->buffers.count, sizeof *e->buffers);
+  if (!e->vars || !e->buffers) abort();
+  e->dialect->function(e);
+  free(e->scope);
+  free(e->vars);
+  free(e->buffers);
+  e->scope = e->vars = e->buffers = NULL;
+  e->scope_count = e->scope_capacity = 0;
+}
+
+char *jit_emit_c_with(const struct tir *ir, tir_func f, const char *name, const struct jit_beside *beside,
+                      const struct jit_target *target, const struct jit_options *options, struct c_kernels *kernels,
+                      ms_error *err) {
   assert(tir_is_func(ir, f) && name && target);
   struct emit_c e = {.dialect = jit_backend_of(target)->dialect,
                      .index_bits = 64,
-                     .ir = ir,
-                     .func = f,
                      .target = target,
                      .fast_math = !(options && options->no_fast_math),
-                     .name = name,
                      .kernels = kernels,
                      .err = err};
   char *helpers = NULL, *functions = NULL, *text = NULL, *all = NULL;
@@ -262,21 +274,22 @@ char *jit_emit_c(const struct tir *ir, tir_func f, const char *name, const struc
   e.helpers = open_memstream(&helpers, &sizes[0]);
   e.functions = open_memstream(&functions, &sizes[1]);
   e.out = open_memstream(&text, &sizes[2]);
-  e.vars = calloc(ir->vars.count, sizeof *e.vars);
-  e.buffers = calloc(ir->buffers.count, sizeof *e.buffers);
-  if (!e.helpers || !e.functions || !e.out || !e.vars || !e.buffers) abort();
-  e.dialect->function(&e);
+  if (!e.helpers || !e.functions || !e.out) abort();
+  if (beside) emit_function(&e, beside->lowered, beside->f, beside->name, "ms_body_of_pack");
+  if (!e.failed) emit_function(&e, ir, f, name, "ms_body");
   fclose(e.helpers);
   fclose(e.functions);
   fclose(e.out);
   if (!e.failed) all = assemble(&e, helpers, functions, text);
   for (uint32_t i = 0; i < e.known_count; i++) free(e.known[i]);
   free(e.known);
-  free(e.scope);
-  free(e.vars);
-  free(e.buffers);
   free(helpers);
   free(functions);
   free(text);
   return all;
+}
+
+char *jit_emit_c(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
+                 const struct jit_options *options, struct c_kernels *kernels, ms_error *err) {
+  return jit_emit_c_with(ir, f, name, NULL, target, options, kernels, err);
 }

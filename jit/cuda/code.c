@@ -13,8 +13,10 @@
 #include <llvm-c/Core.h>
 
 /* The object is the source of its kernels. */
-static bool compile(const struct tir *lowered, tir_func f, const struct jit_options *options, struct jit_clock *clock,
-                    struct jit_code *code, ms_error *err) {
+static bool compile(const struct tir *lowered, tir_func f, const struct jit_beside *beside,
+                    const struct jit_options *options, struct jit_clock *clock, struct jit_code *code, ms_error *err) {
+  assert(!beside);
+  (void)beside;
   char *text = jit_emit_c(lowered, f, code->name, &code->target, options, &code->kernels, err);
   if (!text) return false;
   code->object = LLVMCreateMemoryBufferWithMemoryRangeCopy(text, strlen(text), "kernels");

@@ -103,6 +103,15 @@ static bool is_parallel(const struct jit_code *code) {
   return memmem(object, bytes, name, sizeof name - 1) != NULL;
 }
 
+static bool find_pack(LLVMOrcLLJITRef orc, const struct jit_code *code, struct jit_kernel *kernel, ms_error *err) {
+  LLVMOrcExecutorAddress address;
+  char name[JIT_PACK_NAME];
+  jit_pack_name(code->name, name);
+  if (code->packing.count && orc_failed(LLVMOrcLLJITLookup(orc, &address, name), err)) return false;
+  if (code->packing.count) kernel->pack = (jit_entry)(uintptr_t)address;
+  return true;
+}
+
 static bool load(const struct jit_code *code, bool shaken, struct jit_kernel *kernel, ms_error *err) {
   if (is_parallel(code) && !have_threads(code->target.cores, err)) return false;
   jit_start_llvm();
@@ -117,7 +126,7 @@ static bool load(const struct jit_code *code, bool shaken, struct jit_kernel *ke
   kernel->loaded = orc;
   if (add_threads(orc, library, shaken, err) && add_libraries(orc, library, err) &&
       !orc_failed(LLVMOrcLLJITAddObjectFile(orc, library, copy), err) &&
-      !orc_failed(LLVMOrcLLJITLookup(orc, &address, code->name), err)) {
+      !orc_failed(LLVMOrcLLJITLookup(orc, &address, code->name), err) && find_pack(orc, code, kernel, err)) {
     kernel->entry = (jit_entry)(uintptr_t)address;
     return true;
   }
@@ -212,6 +221,7 @@ const struct jit_backend llvm_backend = {.kind = "llvm",
                                          .runs_here = llvm_runs_here,
                                          .reference = refer_to_itself,
                                          .lower = llvm_lower,
+                                         .packs = true,
                                          .compile = llvm_compile,
                                          .dialect = &emit_c_gnu,
                                          .forms = llvm_forms,

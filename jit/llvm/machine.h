@@ -3,6 +3,7 @@
 #define MSCHED_JIT_MACHINE_H
 
 #include "jit/c/emit_c.h"
+#include "jit/packing.h"
 #include "pipeline.h"
 
 void jit_start_llvm(void); /* once a process; any thread */
@@ -16,8 +17,8 @@ void llvm_text(const struct jit_target *target, char *out, size_t size);
 uint32_t llvm_numbers(const struct jit_target *target, struct jit_number out[JIT_MOST_NUMBERS]);
 bool llvm_runs_here(const struct jit_target *target, ms_error *err);
 struct tir_lower_options llvm_lower(const struct jit_target *target);
-bool llvm_compile(const struct tir *lowered, tir_func f, const struct jit_options *options, struct jit_clock *clock,
-                  struct jit_code *code, ms_error *err);
+bool llvm_compile(const struct tir *lowered, tir_func f, const struct jit_beside *beside,
+                  const struct jit_options *options, struct jit_clock *clock, struct jit_code *code, ms_error *err);
 
 bool llvm_export(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
                  const char *name, const char *form, const char *path, ms_error *err);
@@ -29,6 +30,7 @@ bool jit_write_file(const char *path, const void *bytes, size_t size, ms_error *
 struct jit_code {
   LLVMMemoryBufferRef object;
   struct tir_workspace workspace; /* of its sizes; the buffer means nothing */
+  struct jit_packing packing;
   struct jit_target target;
   char name[128]; /* of the entry */
   bool no_fast_math;
@@ -38,9 +40,10 @@ struct jit_code {
   struct jit_clock clock;
   struct jit_notes notes;
 };
-/* What another process compiled; the object is copied. */
+/* What another process compiled; the object is copied. packing: NULL, or what its own says. */
 struct jit_code *jit_code_of_object(const void *object, size_t bytes, const struct jit_target *target,
-                                    const struct tir_workspace *workspace, const char *name);
+                                    const struct tir_workspace *workspace, const struct jit_packing *packing,
+                                    const char *name);
 
 /* As jit_load, but that parallel loops run as shake.h says. */
 struct jit_kernel *jit_load_shaken(const struct jit_code *code, ms_error *err);
@@ -56,10 +59,14 @@ bool jit_may_write(const struct tir *ir, tir_func f, tir_buffer buffer);
 /* How close results must be, given what the function computes: `after` has the arguments with it. */
 double jit_tolerance(const struct tir *ir, tir_func f, const struct tir_arguments *after);
 
-/* The module of a lowered function, optimized. Owned by the caller, with `context`. clock: NULL, or counts passes. */
+/* The module of a lowered function, optimized. Owned by the caller, with `context`. beside: NULL, or another function
+ * that it has too; clock: NULL, or counts passes. */
 LLVMModuleRef jit_module(LLVMContextRef context, const struct tir *lowered, tir_func f, const char *name,
-                         LLVMTargetMachineRef machine, const struct jit_target *target,
+                         const struct jit_beside *beside, LLVMTargetMachineRef machine, const struct jit_target *target,
                          const struct jit_options *options, struct jit_clock *clock, ms_error *err);
+/* The function in two where its constants are packed ahead for such a target; tir_packing_free. */
+bool jit_split(const struct tir *ir, tir_func f, const struct jit_target *target, struct tir_packing *cut,
+               ms_error *err);
 /* A copy of the module with function f lowered for the target. Free with tir_free. notes: NULL, or gets what the
  * lowering says of loops. */
 struct tir *jit_lowered(const struct tir *ir, tir_func f, const struct jit_target *target,

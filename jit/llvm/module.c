@@ -100,7 +100,7 @@ static uint32_t count_loops(const struct tir *lowered, tir_func f) {
 }
 
 LLVMModuleRef jit_module(LLVMContextRef context, const struct tir *lowered, tir_func f, const char *name,
-                         LLVMTargetMachineRef machine, const struct jit_target *target,
+                         const struct jit_beside *beside, LLVMTargetMachineRef machine, const struct jit_target *target,
                          const struct jit_options *options, struct jit_clock *clock, ms_error *err) {
   assert(tir_is_func(lowered, f) && machine);
   LLVMModuleRef module = LLVMModuleCreateWithNameInContext("msched", context);
@@ -108,7 +108,8 @@ LLVMModuleRef jit_module(LLVMContextRef context, const struct tir *lowered, tir_
   LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
   LLVMSetModuleDataLayout(module, layout);
   LLVMDisposeTargetData(layout);
-  bool ok = jit_emit(module, lowered, f, name, target, options, err);
+  bool ok = jit_emit(module, lowered, f, name, target, options, err) &&
+            (!beside || jit_emit(module, beside->lowered, beside->f, beside->name, target, options, err));
   jit_clock_pass(clock, "emit");
   char *message = NULL;
   if (ok && LLVMVerifyModule(module, LLVMReturnStatusAction, &message)) {
@@ -148,13 +149,13 @@ static void dump_module(LLVMModuleRef module, LLVMTargetMachineRef machine, cons
   }
 }
 
-bool llvm_compile(const struct tir *lowered, tir_func f, const struct jit_options *options, struct jit_clock *clock,
-                  struct jit_code *code, ms_error *err) {
+bool llvm_compile(const struct tir *lowered, tir_func f, const struct jit_beside *beside,
+                  const struct jit_options *options, struct jit_clock *clock, struct jit_code *code, ms_error *err) {
   const struct jit_target *target = &code->target;
   LLVMTargetMachineRef machine = jit_target_machine(target, err);
   if (!machine) return false;
   LLVMContextRef context = LLVMContextCreate();
-  LLVMModuleRef module = jit_module(context, lowered, f, code->name, machine, target, options, clock, err);
+  LLVMModuleRef module = jit_module(context, lowered, f, code->name, beside, machine, target, options, clock, err);
   if (module) {
     dump_module(module, machine, options);
     char *message = NULL;

@@ -15,6 +15,7 @@ struct check {
   void **pointers, *workspace;
   uint64_t *scalars;
   struct shaking shaking;
+  struct jit_packed packed;
   const volatile int *stop;
 };
 
@@ -23,7 +24,8 @@ static bool run(struct check *c, uint32_t threads, uint64_t seed, struct tir_arg
   tir_copy_arguments(c->ir, c->f, c->inputs, out);
   jit_arguments(c->ir, c->f, out->args, c->pointers, c->scalars);
   int32_t status = 0;
-  return shake_call(&c->shaking, c->entry, c->pointers, c->workspace, threads, seed, c->stop, &status, err) &&
+  return shake_call(&c->shaking, c->entry, jit_packed_arguments(&c->packed, c->pointers), c->workspace, threads, seed,
+                    c->stop, &status, err) &&
          jit_passed(status, err);
 }
 
@@ -73,8 +75,11 @@ bool jit_check_timing(const struct jit_code *code, const struct tir *ir, tir_fun
                     .workspace = bytes ? aligned_alloc(64, (bytes + 63) & ~(size_t)63) : NULL};
   if (!c.pointers || !c.scalars) abort();
   trap_install();
+  jit_arguments(ir, f, args->args, c.pointers, c.scalars);
   bool ok = bytes && !c.workspace ? ms_fail(err, MS_TOO_LARGE, "a workspace of %zu bytes cannot be had", bytes)
-                                  : run_all(&c, runs ? runs : SHAKE_RUNS, seed, err);
+                                  : jit_pack(&c.packed, kernel, c.pointers, true, stop, err) &&
+                                        run_all(&c, runs ? runs : SHAKE_RUNS, seed, err);
+  jit_packed_free(&c.packed);
   free(c.pointers);
   free(c.scalars);
   free(c.workspace);

@@ -10,7 +10,7 @@
 #ifndef MSCHED_JIT_MEASURE_H
 #define MSCHED_JIT_MEASURE_H
 
-#include "jit/jit.h"
+#include "jit/packing.h"
 
 /* ---- Channels: framed messages over a socket, never blocking unless asked to ---- */
 
@@ -75,7 +75,7 @@ enum measure_message {
   MEASURE_REFERENCE /* struct measure_reference, then text where it failed */
 };
 
-enum { MEASURE_VERSION = 7, MEASURE_SOCKET = 3 /* the helper's end of the socket */ };
+enum { MEASURE_VERSION = 8, MEASURE_SOCKET = 3 /* the helper's end of the socket */ };
 
 struct measure_hello {
   uint32_t version, size; /* of this struct: the two ends are of one build */
@@ -105,6 +105,7 @@ struct measure_built {
   double seconds;
   struct jit_taken taken;
   struct tir_workspace workspace;
+  struct jit_packing packing;
   char name[128], reason[400];
 };
 struct measure_reference {
@@ -124,6 +125,7 @@ struct measure_run {
   double
       hertz; /* the clock that times are scaled to: of the device when the first was timed; 0: it is that, or not known */
   struct tir_workspace workspace;
+  struct jit_packing packing;
   char name[128];
 };
 

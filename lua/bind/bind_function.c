@@ -295,10 +295,19 @@ static int extract(lua_State *L) {
 
 void bind_functions(lua_State *L) {
   assert(lua_istable(L, -1));
-  static const luaL_Reg methods[] = {
-      {"script", script},           {"name", name}, {"hash", hash},     {"params", params},   {"flops", flops},
-      {"integer_ops", integer_ops}, {"work", work}, {"escape", escape}, {"extract", extract}, {"has_empty", has_empty},
-      {"symbolic", bind_symbolic},  {NULL, NULL}};
+  static const luaL_Reg methods[] = {{"script", script},
+                                     {"name", name},
+                                     {"hash", hash},
+                                     {"params", params},
+                                     {"flops", flops},
+                                     {"integer_ops", integer_ops},
+                                     {"work", work},
+                                     {"escape", escape},
+                                     {"extract", extract},
+                                     {"has_empty", has_empty},
+                                     {"symbolic", bind_symbolic},
+                                     {"packing", bind_packing},
+                                     {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__gc", collect}, {"__tostring", script}, {NULL, NULL}};
   bind_type(L, BOUND_FUNCTION, methods, meta);
   lua_pushcfunction(L, functions_of_script);

@@ -1,4 +1,5 @@
-/* Variables of a function's shapes, and functions in which they are numbers (tir/specialize.c). */
+/* Variables of a function's shapes, and functions in which they are numbers (tir/specialize.c); its constants, and how
+ * they are packed (tir/packing.c). */
 #include "bind.h"
 
 #include <stdlib.h>
@@ -75,10 +76,62 @@ static int without_empty(lua_State *L) {
   return 1;
 }
 
+/* ---- Constants ---- */
+
+/* with_weights(func, names): the function in which these parameters are constant. */
+static int with_weights(lua_State *L) {
+  const struct bound_function *b = bind_check_function(L, 1);
+  luaL_checktype(L, 2, LUA_TTABLE);
+  lua_settop(L, 2);
+  lua_Integer count = luaL_len(L, 2);
+  const char **names = lua_newuserdatauv(L, ((size_t)count + 1) * sizeof *names, 0);
+  for (lua_Integer i = 0; i < count; i++, lua_pop(L, 1)) {
+    if (lua_rawgeti(L, 2, i + 1) != LUA_TSTRING)
+      bind_refuse(L, "weights are a list of names of parameters; number %I is a %s", (LUAI_UACINT)(i + 1),
+                  luaL_typename(L, -1));
+    names[i] = lua_tostring(L, -1); /* the table keeps it */
+  }
+  ms_error err = {.instruction = -1};
+  struct tir *made = tir_with_constants(b->ir, b->func, names, (uint32_t)count, &err);
+  if (!made) return bind_refuse(L, "%s", err.message);
+  bind_push_function(L, made, b->func);
+  return 1;
+}
+
+/* A list of parameters: numbers from 1 of the function's, and below 0 of the packed buffers. */
+static void push_parameters(lua_State *L, const uint32_t *list, uint32_t count) {
+  lua_createtable(L, (int)count, 0);
+  for (uint32_t i = 0; i < count; i++) {
+    lua_pushinteger(L, list[i] >= TIR_PACKED ? -(lua_Integer)(list[i] - TIR_PACKED) - 1 : (lua_Integer)list[i] + 1);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+}
+
+/* packing(): nil where nothing is packed ahead; else {kernel, pack, of_kernel, of_pack, count}: two functions, and what
+ * each of their parameters is: a number from 1 of this function's, or -k, the k-th packed buffer. */
+int bind_packing(lua_State *L) {
+  const struct bound_function *b = bind_check_function(L, 1);
+  struct tir_packing cut;
+  ms_error err = {.instruction = -1};
+  if (!tir_split_packing(b->ir, b->func, &cut, &err)) return bind_refuse(L, "%s", err.message);
+  if (!cut.count) return 0;
+  struct tir *kernel = cut.kernel, *pack = cut.pack;
+  cut.kernel = cut.pack = NULL; /* the functions own them */
+  lua_createtable(L, 0, 5);
+  bind_push_function(L, kernel, b->func), lua_setfield(L, -2, "kernel");
+  bind_push_function(L, pack, b->func), lua_setfield(L, -2, "pack");
+  push_parameters(L, cut.of_kernel, cut.kernel_count), lua_setfield(L, -2, "of_kernel");
+  push_parameters(L, cut.of_pack, cut.pack_count), lua_setfield(L, -2, "of_pack");
+  lua_pushinteger(L, cut.count), lua_setfield(L, -2, "count");
+  return 1;
+}
+
 void bind_specialize(lua_State *L) {
   assert(lua_istable(L, -1));
   lua_pushcfunction(L, without_empty);
   lua_setfield(L, -2, "without_empty");
+  lua_pushcfunction(L, with_weights);
+  lua_setfield(L, -2, "with_weights");
   lua_pushcfunction(L, specialize);
   lua_setfield(L, -2, "specialize");
 }

@@ -60,6 +60,7 @@ Code for features that this machine lacks is made and exported, and not run. ms.
 
 local TEXT = [[
 ms.without_empty(func: msched.function): msched.function? | The function without its loops of extent 0 and the blocks in them, which never run: what is tuned of it. Itself where no extent is 0; nil where no block is left.
+ms.with_weights(func: msched.function, names: string[]): msched.function | The function in which these parameters are constant (its attribute layout_free_buffers): what it computes of constants alone, as copies into the order in which a schedule reads them, is done ahead of its runs. te.func takes the same as {weights = names}.
 ms.specialize(func: msched.function, values: table): msched.function | The function with numbers for variables of its shapes, strides and offsets and for integer parameters, {n = 64}: those of its parameters that get one are left out. function:symbolic lists the variables.
 ms.from_script(text: string, file?: string): msched.function | The function of a TVMScript text: the only one, or `main`.
 ms.functions_of_script(text: string, file?: string): msched.function[] | All functions of a TVMScript text, each alone.
@@ -148,7 +149,7 @@ ms.worker(name: string): msched.worker? | A process that runs a file of ours, as
 ms.time_in_turn(calls: msched.call[], seconds: number): table[] | Times of calls, so many seconds of each, in turn: {seconds, low, high, runs, busy} each; of a GPU also clock (hertz of its processors meanwhile), raw_seconds (where slices were scaled to the clock of the first) and by_launches (no CUDA graph of it could be captured).
 te.placeholder(shape: integer[], type?: string, name?: string): msched.tensor | An input.
 te.compute(shape: integer[], f: fun(...: msched.expression): msched.expression, name?: string, axes?: string[]): msched.tensor | A tensor whose elements are f of their indices; f may give a list: several tensors of one shape. axes: names of the loops.
-te.func(name: string, tensors: msched.tensor[]): msched.function | The function whose parameters are the tensors, in this order.
+te.func(name: string, tensors: msched.tensor[], options?: {weights?: string[]}): msched.function | The function whose parameters are the tensors, in this order; `weights` names those that are constant (ms.with_weights).
 te.reduce_axis(range: integer|integer[], name?: string): msched.axis | An axis that is reduced over: its extent, or {first, last + 1}.
 te.sum(x: msched.expression, axes: msched.axis|msched.axis[]): msched.expression | The sum over axes.
 te.prod(x: msched.expression, axes: msched.axis|msched.axis[]): msched.expression | The product over axes.
@@ -242,6 +243,7 @@ function:name(): string | Its name.
 function:hash(): string | Its structural hash.
 function:params(): table[] | Its parameters: a list of {name, type, shape, elements}; elements are those of its memory, where strides or an offset lay it out: it is called with an array of one dimension and as many.
 function:symbolic(): table[], string | The variables of its parameters' shapes, strides and offsets that no parameter gives: a list of {name, type, role, buffer}; and a text that names them and says what to do.
+function:packing(): table? | What is packed ahead of its runs: {kernel =, pack =, of_kernel =, of_pack =, count =}, two functions, and what their parameters are, numbers from 1 of this function's, or -k, the k-th packed buffer. nil: nothing is.
 function:has_empty(): boolean | Whether an extent of it is 0: it is run, built and exported as it is; ms.without_empty gives what can be scheduled and tuned of it.
 function:flops(): number | Operations on floats that it does, inits aside; 0 where extents are no constants.
 function:integer_ops(): number | Operations on integers that are of what it loads; indices aside.

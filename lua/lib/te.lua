@@ -572,9 +572,11 @@ local function make_names(name, params, order, is_param)
   return taken
 end
 
--- func(name, tensors): the function whose parameters are the tensors, in this order.
-function te.func(name, params)
+-- func(name, tensors [, {weights = names}]): the function whose parameters are the tensors, in this order; weights: those
+-- that are constant, and may be packed ahead.
+function te.func(name, params, options)
   check_name(name)
+  options = ms.options(options, "weights:table") or {}
   if type(params) ~= "table" or #params == 0 then fail("%s: the parameters are a list of tensors", name) end
   for _, t in ipairs(params) do
     if getmetatable(t) ~= Tensor then fail("%s: a parameter is no tensor", name) end
@@ -594,7 +596,7 @@ function te.func(name, params)
   for _, op in ipairs(order) do block_lines(op, put, taken) end
   local func = ms.from_script(table.concat(lines, "\n") .. "\n", name)
   check_loads(func, order)
-  return func
+  return options.weights and ms.with_weights(func, options.weights) or func
 end
 
 return te

@@ -87,6 +87,7 @@ static void build(struct building *b, const struct message *trace) {
   const void *object = code ? jit_code_object(code, &bytes) : NULL;
   if (code) {
     built.workspace = code->workspace;
+    built.packing = code->packing;
     built.taken = taken_by(code);
     snprintf(built.name, sizeof built.name, "%s", code->name);
   }

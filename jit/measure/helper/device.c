@@ -53,7 +53,7 @@ bool device_expect(struct arena *a, bool real, ms_error *err) {
   const struct made *made = a->w->made;
   size_t bytes = made->workspace.bytes;
   struct jit_code *code =
-      jit_code_of_object(made->code, made->code_bytes, &a->w->hello->target, &made->workspace, made->name);
+      jit_code_of_object(made->code, made->code_bytes, &a->w->hello->target, &made->workspace, NULL, made->name);
   struct jit_kernel *kernel = jit_load_on(code, a->device, false, err);
   void *workspace = kernel && bytes ? a->memory->get(a->device, bytes, err) : NULL;
   bool ok = kernel && (workspace || !bytes) && device_run(a, kernel, workspace, real, err) && device_keep(a, real, err);

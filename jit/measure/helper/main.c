@@ -211,7 +211,7 @@ static void take_built(struct helper *h, struct builder *b, const struct message
     return;
   }
   c->result.taken = built.taken;
-  c->run = (struct measure_run){.task = c->result.task, .workspace = built.workspace};
+  c->run = (struct measure_run){.task = c->result.task, .workspace = built.workspace, .packing = built.packing};
   memcpy(c->run.name, built.name, sizeof c->run.name);
   queue_keep_object(c, m->data + sizeof built, m->bytes - sizeof built);
   if (!load_of(h).ready) h->ready_since = measure_now();

@@ -7,13 +7,15 @@
 #include <string.h>
 #include <unistd.h>
 
-static bool open_finalist(struct jit_running *c, const struct arena *arena, struct jit_code *code) {
+static bool open_finalist(struct jit_running *c, struct jit_packed *packed, const struct arena *arena,
+                          struct jit_code *code) {
   ms_error err = {.instruction = -1};
   assert(code && !c->kernel);
   const struct jit_kernel *kernel = c->kernel = jit_load_on(code, arena->device, false, &err);
   if (!kernel) return false;
   size_t bytes = jit_kernel_workspace(kernel);
-  c->args = arena->timed;
+  if (!jit_pack(packed, kernel, arena->timed, false, NULL, &err)) return false;
+  c->args = jit_packed_arguments(packed, arena->timed);
   c->workspace = bytes ? arena->memory->get(arena->device, bytes, &err) : NULL;
   if (!bytes) return true; /* else its pages are there before it is timed */
   return c->workspace && arena->memory->fill(arena->device, c->workspace, 0, bytes, &err);
@@ -21,7 +23,7 @@ static bool open_finalist(struct jit_running *c, const struct arena *arena, stru
 
 /* Reads, builds and loads each trace; false: one of them cannot be. */
 static bool open_all(const struct workload *w, const struct message *m, const struct arena *arena, uint32_t count,
-                     struct jit_running *out) {
+                     struct jit_running *out, struct jit_packed *packed) {
   const uint8_t *at = m->data + sizeof(struct measure_finalists), *end = m->data + m->bytes;
   for (uint32_t i = 0; i < count; i++) {
     uint64_t bytes;
@@ -30,7 +32,7 @@ static bool open_all(const struct workload *w, const struct message *m, const st
     at += sizeof bytes;
     if ((uint64_t)(end - at) < bytes) return false;
     struct jit_code *code = builder_compile(w, at, bytes);
-    bool ok = code && open_finalist(&out[i], arena, code);
+    bool ok = code && open_finalist(&out[i], &packed[i], arena, code);
     jit_code_free(code);
     if (!ok) return false;
     at += bytes;
@@ -44,6 +46,7 @@ void remeasure_main(struct channel *channel, const struct workloads *all, struct
   struct message message;
   struct measure_finalists remeasure;
   struct jit_running loaded[JIT_MOST_FINALISTS] = {0};
+  struct jit_packed packed[JIT_MOST_FINALISTS];
   struct jit_finalist finalists[JIT_MOST_FINALISTS];
   struct jit_timing timings[JIT_MOST_FINALISTS];
   struct arena arena;
@@ -58,7 +61,7 @@ void remeasure_main(struct channel *channel, const struct workloads *all, struct
   while (w->large && !w->made->settled) usleep(WAIT_FOR_REFERENCE); /* which knows where arguments come from */
   ms_error err = {.instruction = -1};
   if (!backend->open(&w->hello->target, 0, &device, &err) || !arena_open(&arena, w, backend, device, &err)) return;
-  if (!open_all(w, &message, &arena, remeasure.count, loaded)) return;
+  if (!open_all(w, &message, &arena, remeasure.count, loaded, packed)) return;
   if (backend->prepare) backend->prepare(&w->hello->target);
   for (uint32_t i = 0; i < remeasure.count; i++)
     finalists[i] = (struct jit_finalist){.sample = jit_sample, .turn = jit_running_turn, .data = &loaded[i]};

@@ -58,8 +58,9 @@ struct candidate {
   const struct jit_code *code;
   const struct jit_kernel *kernel;
   void *workspace;
-  double best, hopeless; /* 0: none */
-  double hertz;          /* as measure_run has it */
+  struct jit_packed packed; /* its constants, packed ahead */
+  double best, hopeless;    /* 0: none */
+  double hertz;             /* as measure_run has it */
   double grace;
   struct jit_result *out;
 };
@@ -94,7 +95,8 @@ static bool run_once(struct running *r, struct candidate *c, double *seconds) {
   if (!arena_reset(&r->arena, &err)) return fault(c->out, &err);
   enter(r, STAGE_FIRST_RUN, longest_run(r, c));
   double before = measure_now();
-  bool ok = r->backend->run(c->kernel, r->arena.pointers, c->workspace, false, NULL, &err);
+  bool ok =
+      r->backend->run(c->kernel, jit_packed_arguments(&c->packed, r->arena.pointers), c->workspace, false, NULL, &err);
   *seconds = measure_now() - before;
   leave(r);
   return ok || fault(c->out, &err);
@@ -123,7 +125,7 @@ static bool time_it(struct running *r, struct candidate *c, double once) {
                              .clock = r->backend->apart ? &timing_apart : NULL,
                              .limit = fmin(most, fmax(patience.seconds, patience.runs * once))};
   ms_error err = {.instruction = -1};
-  struct jit_running running = {c->kernel, r->arena.timed, c->workspace, &err};
+  struct jit_running running = {c->kernel, jit_packed_arguments(&c->packed, r->arena.timed), c->workspace, &err};
   const struct timing_subject subject = {.sample = jit_sample, .turn = jit_running_turn, .data = &running};
   struct jit_conditions conditions;
   r->note->stage = STAGE_WAITING;
@@ -191,7 +193,8 @@ static uint32_t run_shaken(struct running *r, struct candidate *c, jit_entry ent
     uint32_t threads = shake_threads(*runs) < most ? shake_threads(*runs) : most;
     ms_error why = {.instruction = -1};
     arena_reset(&r->arena, &why);
-    int32_t status = shake_run(&shaking, entry, r->arena.pointers, workspace, threads, *runs);
+    int32_t status =
+        shake_run(&shaking, entry, jit_packed_arguments(&c->packed, r->arena.pointers), workspace, threads, *runs);
     bool same = jit_passed(status, &why) && arena_compare(&r->arena, r->reference.tolerance, &why);
     if (!same && !differing++) *err = why;
     if (!shaking.loops) break; /* one thread has one timing */
@@ -242,12 +245,21 @@ static void *workspace_of(struct running *r, const struct measure_run *run, ms_e
   return NULL;
 }
 
+static bool pack(struct running *r, struct candidate *c) {
+  ms_error err = {.instruction = -1};
+  enter(r, STAGE_FIRST_RUN, r->w->hello->options.run_timeout);
+  bool ok = jit_pack(&c->packed, c->kernel, r->arena.pointers, false, NULL, &err);
+  leave(r);
+  return ok || fault(c->out, &err);
+}
+
 static void measure_loaded(struct running *r, const struct measure_run *run, struct candidate *c) {
   ms_error err = {.instruction = -1};
   if (run->workspace.bytes && !(c->workspace = workspace_of(r, run, &err)))
     finish(c->out, r->backend->memory->in_place ? JIT_CRASHED : jit_outcome_of(err.code), err.message);
-  else
+  else if (pack(r, c))
     check_and_time(r, c);
+  jit_packed_free(&c->packed);
   r->backend->memory->release(r->device, c->workspace, run->workspace.bytes);
 }
 
@@ -267,7 +279,8 @@ static void measure(struct running *r, const struct measure_run *run, const void
                         .hopeless = fastest > 0 && factor > 0 ? factor * fastest : 0,
                         .out = out};
   r->note->stage = STAGE_LOADING;
-  struct jit_code *code = jit_code_of_object(object, bytes, &r->w->hello->target, &run->workspace, run->name);
+  struct jit_code *code =
+      jit_code_of_object(object, bytes, &r->w->hello->target, &run->workspace, &run->packing, run->name);
   struct jit_kernel *kernel = jit_load_on(code, r->device, false, &err);
   c.code = code, c.kernel = kernel;
   if (!kernel && err.code == MS_NO_PROCESS) child_give_up(r->note, err.message);
