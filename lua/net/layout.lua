@@ -6,7 +6,7 @@ local infer, set = ms.load "lua.net.infer", ms.load "lua.net.common".set
 local layout = {}
 
 local WINDOWS = set "Conv ConvTranspose MaxPool AveragePool LpPool GlobalAveragePool GlobalMaxPool"
-local FOLLOW = set "BatchNormalization QuantizeLinear DequantizeLinear LRN Concat Pad Identity Dropout" -- beside all that is elementwise
+local FOLLOW = set "BatchNormalization QuantizeLinear DequantizeLinear LRN Concat Slice Pad Identity Dropout" -- beside all that is elementwise
 
 -- Dimensions in memory: the channels of an image behind its extents; of weights [out, in, …] …, in, out.
 local function channels_last(rank)

@@ -72,17 +72,19 @@ local function is_plain(values, node)
 end
 
 function pass.run(net, values)
-  local outputs, nodes = net:fixed_names(), table.move(net.nodes, 1, #net.nodes, 1, {})
+  local outputs, nodes, changed = net:fixed_names(), table.move(net.nodes, 1, #net.nodes, 1, {}), false
   for _, node in ipairs(nodes) do
     local giver, axis = nil, nil
     if is_plain(values, node) then giver, axis = before(net, values, node, outputs) end
     if giver then
       fold(net, values, node, giver, axis)
+      changed = true
       for at, other in ipairs(net.nodes) do
         if other == node then table.remove(net.nodes, at) break end
       end
     end
   end
+  return changed
 end
 
 return pass

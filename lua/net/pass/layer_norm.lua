@@ -69,7 +69,7 @@ function Match:combined(name, op, extent)
 end
 
 function pass.run(net, values)
-  local match = setmetatable({net = net, values = values, fixed = net:fixed_names()}, Match)
+  local match, changed = setmetatable({net = net, values = values, fixed = net:fixed_names()}, Match), false
   for _, quotient in ipairs(table.move(net.nodes, 1, #net.nodes, 1, {})) do
     local x, epsilon
     if quotient.op == "Div" and quotient.domain == "" then x, epsilon = match:normalized(quotient) end
@@ -80,8 +80,10 @@ function pass.run(net, values)
     if product and values[x].type == values[gamma].type then
       local last = sum or product -- it gives what it gave, of other inputs; what else computed it is dead
       last.op, last.inputs, last.attributes, last.opset = "LayerNormalization", {x, gamma, beta}, {axis = -1, epsilon = epsilon}, 17
+      changed = true
     end
   end
+  return changed
 end
 
 return pass
