@@ -60,12 +60,14 @@ local function inputs_of(steps)
   return list
 end
 
--- Whether what p gives may be computed inside g, which alone reads it.
-local function may_join(state, p, g)
+-- Whether what p gives may be computed inside g, which alone reads it. before: before reductions too; it is asked for
+-- last, since a product's group takes in what is behind it at no cost, while a reduction computes what is before it
+-- each time that it reads it.
+local function may_join(state, p, g, before)
   if p.alone or g.alone or g.alias or g.checked[p.output] or #p.steps + #g.steps > MOST_NODES then return false end
   if state.values[p.output].constant ~= state.values[g.output].constant then return false end -- what is constant is computed once
   local whole = elements(state, p.output) == elements(state, g.output)
-  if g.heavy then return g.heavy == "reduction" and not p.heavy and not p.moves and p.plain and g.steps[1].inputs[1] == p.output and #g.steps == 1 end
+  if g.heavy then return before and g.heavy == "reduction" and not p.heavy and not p.moves and p.plain and g.steps[1].inputs[1] == p.output and #g.steps == 1 end
   if p.heavy then return g.plain and whole end
   return whole or p.moves and not p.heavy and #p.steps == 1
 end
@@ -96,14 +98,14 @@ function fuse.groups(state)
       readers[name][g] = true
     end
   end
-  local changed = true
-  while changed do
-    changed = false
+  local changed, before = true, false
+  while changed or not before do
+    before, changed = not changed, false
     for at = #state.steps, 1, -1 do -- the last of those that could join: its elements are still near
       local name = state.steps[at].outputs[1]
       local p = maker[name]
       local g = p.output == name and #p.steps[#p.steps].outputs == 1 and readers[name] and next(readers[name])
-      if g and g ~= p and not next(readers[name], g) and not kept[name] and may_join(state, p, g) then
+      if g and g ~= p and not next(readers[name], g) and not kept[name] and may_join(state, p, g, before) then
         local joined = join(p, g)
         if #inputs_of(joined.steps) <= MOST_INPUTS then
           groups[p], groups[g], groups[joined], changed = nil, nil, true, true

@@ -111,7 +111,7 @@ assert(plan.prepared.state.values["w in order 2_1"].array, "weights are turned b
 
 -- Attention: heads are split by the epilogues of the products, and equal ones are one function.
 c = {q = some {12, 12}, k = some {12, 12}, v = some {12, 12}, split = {"int64", {4}, {2, 5, 3, 4}}, joined = {"int64", {3}, {2, 5, 12}}, scale = {"float32", {}, {0.5}}}
-plan = groups("MatMul Reshape Transpose, MatMul Reshape Transpose, MatMul Reshape Transpose, MatMul, Mul Softmax, MatMul Transpose, alias Reshape",
+plan = groups("MatMul Reshape Transpose, MatMul Reshape Transpose, MatMul Reshape Transpose, MatMul Mul, Softmax, MatMul Transpose, alias Reshape",
        build({2, 5, 12}, {{"MatMul", {"x", "q"}, {"q1"}}, {"Reshape", {"q1", "split"}, {"q2"}}, {"Transpose", {"q2"}, {"q3"}, {perm = {0, 2, 1, 3}}},
                           {"MatMul", {"x", "k"}, {"k1"}}, {"Reshape", {"k1", "split"}, {"k2"}}, {"Transpose", {"k2"}, {"k3"}, {perm = {0, 2, 3, 1}}},
                           {"MatMul", {"x", "v"}, {"v1"}}, {"Reshape", {"v1", "split"}, {"v2"}}, {"Transpose", {"v2"}, {"v3"}, {perm = {0, 2, 1, 3}}},
