@@ -44,40 +44,61 @@ static uint32_t parallel_loops(const struct tir *ir, const tir_loop *loops, uint
   return product > 1 ? count : 0;
 }
 
-/* Whether every region of the block goes on without a gap when the loop is fused with those inside it: next[i] is how
- * far region i moves in one run of these, 0 where it does not. The innermost loop may leave gaps, if that is
- * allowed. */
-static bool goes_on(struct vm_ask *q, tir_loop loop, int64_t *next, bool may_leave_gaps) {
+enum { MOST_REGIONS = 64 };
+
+/* Loops fused into a vector, from inside: next[i] is how far region i moves in one run of them, 0 where it does not. */
+struct fused {
+  int64_t next[MOST_REGIONS], product;
+  bool reduces;
+};
+
+/* Whether a region repeats itself in the vector when a loop is fused with those inside it: it moves with some of them
+ * alone, and so is gathered, at each step of a reduction. */
+static bool repeats(const struct fused *f, uint32_t region, bool moves) {
+  return f->reduces && f->product > 1 && moves == !f->next[region];
+}
+
+/* Whether every region of the block goes on without a gap when the loop is fused with those inside it. The innermost
+ * loop may leave gaps, if that is allowed. */
+static bool goes_on(struct vm_ask *q, tir_loop loop, struct fused *f, bool may_leave_gaps) {
   const struct tir_block_record *record = tir_block_at(q->ir, q->args[0].statement);
   struct tir_span reads = record->reads, writes = record->writes;
+  int64_t extent = tir_loop_extent(q->ir, loop);
   for (uint32_t i = 0; i < reads.count + writes.count; i++) {
     uint32_t at = i < reads.count ? reads.first + i : writes.first + i - reads.count;
     int64_t stride;
     bool known = vm_stride_of(q->ir, q->args[0].statement, q->ir->regions.at[at], loop, &stride);
+    if (extent > 1 && known && repeats(f, i, stride != 0)) return false;
     if (known && !stride) continue;
-    if ((!known || stride != (next[i] ? next[i] : 1)) && !may_leave_gaps) return false;
-    next[i] = known ? times(stride, tir_loop_extent(q->ir, loop)) : 0;
+    if ((!known || stride != (f->next[i] ? f->next[i] : 1)) && !may_leave_gaps) return false;
+    f->next[i] = known ? times(stride, extent) : 0;
   }
+  f->product = times(f->product, extent);
   return true;
+}
+
+static bool reduces(const struct tir *ir, tir_block block) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  for (uint32_t i = 0; i < iters.count; i++)
+    if (ir->iters.at[iters.first + i].kind == TIR_REDUCE) return true;
+  return false;
 }
 
 /* How many of the innermost are, fused, a vector of at most so many elements; and whether all are such vectors. */
 static uint32_t vector_loops(struct vm_ask *q, const tir_loop *loops, uint32_t all, int64_t most, bool *whole) {
-  enum { MOST_REGIONS = 64 };
-  int64_t next[MOST_REGIONS] = {0}, product = 1;
   const struct tir_block_record *record = tir_block_at(q->ir, q->args[0].statement);
+  struct fused f = {.product = 1, .reduces = !q->args[3].integer && reduces(q->ir, q->args[0].statement)};
   uint32_t count = 0, dense = 0;
   bool may = most > 0 && record->reads.count + record->writes.count <= MOST_REGIONS;
   while (may && dense < all) {
     tir_loop loop = loops[all - 1 - dense];
     if (!is_free(q->ir, loop) || !has_one_child(q->ir, loop)) break;
-    if (!goes_on(q, loop, next, !dense && q->args[3].integer)) break;
-    product = times(product, tir_loop_extent(q->ir, loop));
+    if (!goes_on(q, loop, &f, !dense && q->args[3].integer)) break;
     dense++;
-    if (product <= most) count = dense;
+    if (f.product <= most) count = dense;
   }
-  *whole = may && all && dense == all && product > most && product % most == 0;
-  return product > 1 ? count : 0;
+  *whole = may && all && dense == all && f.product > most && f.product % most == 0;
+  return f.product > 1 ? count : 0;
 }
 
 bool vm_ask_data_parallel_loops(struct vm_ask *q) {

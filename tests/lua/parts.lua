@@ -383,6 +383,19 @@ function tests.parallel_vectorize_unroll_and_its_rewriting()
   check(plain, made[1])
 end
 
+-- Of a reduction no vector is fused in which an input repeats itself, or each element does: it would be gathered.
+function tests.vectors_of_reductions_do_not_repeat()
+  local A, B, k = te.placeholder({8, 4}, "float32", "A"), te.placeholder({8, 6}, "float32", "B"), te.reduce_axis(8, "k")
+  local func = te.func("outer", {A, B, te.compute({4, 6}, function(i, j) return te.sum(A[{k, i}] * B[{k, j}], k) end, "C")})
+  local sch = ms.schedule(func)
+  local block = sch:get_sblock "C"
+  local i, j, r = sch:get_loops(block)
+  sch:reorder {r, i, j}
+  assert(sch:data_parallel_loops(block, 0, 64, 0).vector == 1)
+  local plain = ms.schedule(te.func("plain", {B, te.compute({8, 6}, function(x, y) return B[{x, y}] + 1 end, "C")}))
+  assert(plain:data_parallel_loops(plain:get_sblock "C", 0, 64, 0).vector == 2)
+end
+
 function tests.random_compute_location()
   local func = relu_of(function(A, i, j) return A[{i, j}] + 1 end)
   local made = sketches(func, CPU, {rules = {"random_compute_location"}})
