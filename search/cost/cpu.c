@@ -143,10 +143,12 @@ static uint32_t tile_begin(const struct draft_shape *s) {
 
 /* The tile of results that stay in registers while the loops just around it reduce. */
 struct tile {
-  uint32_t first;               /* its outermost loop */
-  double rows, vectors;         /* of each row */
-  double steps, entries;        /* additions to each result, one after another; how often that begins */
-  bool reduces, unrolled, held; /* held: there are registers for it */
+  uint32_t first;        /* its outermost loop */
+  double rows, vectors;  /* of each row */
+  double steps, entries; /* additions to each result, one after another; how often that begins */
+  bool reduces, unrolled;
+  /* There are registers for it. One loop carries a tile that leaves none for operands, of several some copy it. */
+  bool held;
 };
 
 static struct tile tile_of(const struct candidate *c, const struct draft_shape *s) {
@@ -159,13 +161,16 @@ static struct tile tile_of(const struct candidate *c, const struct draft_shape *
   t.vectors = ceil(draft_product(s, s->vector, nest->loop_count) * 8 * nest->accesses[0].bytes / m->vector_bits);
   t.unrolled = nest->promoted || t.rows <= fmax(c->draft->unroll ? c->numbers[c->draft->unroll] : 0, m->unrolled);
   t.held = t.reduces && t.unrolled && t.rows * t.vectors < m->registers - 2;
+  uint32_t carried = 0; /* loops that carry the tile */
   bool inside = t.reduces;
   for (uint32_t i = t.first; i-- > 0;) {
     bool goes_on = nest->loops[i].reduces && (s->summed <= 1 || i + 1 == begin); /* LLVM's lanes end with their loop */
     inside = inside && (goes_on || s->trips[i] <= 1);
+    carried += inside && s->trips[i] > 1;
     *(inside ? &t.steps : &t.entries) *= s->trips[i];
   }
   t.steps = ceil(t.steps / s->summed);
+  if (carried > 1 && t.rows * t.vectors + fmin(t.rows, t.vectors) + 1 > m->registers) t.held = false;
   return t;
 }
 

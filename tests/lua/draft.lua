@@ -158,6 +158,23 @@ end
 assert(tiled(0, 256) < tiled(1, 256), "results are loaded that the init has in registers")
 assert(tiled(0, 32) == tiled(1, 32), "the reduction is in blocks, and begins elsewhere")
 
+-- A tile that leaves no registers for what is read is carried by one loop, and copied by several; a smaller one is not.
+local function carried(rows, split)
+  local func = product(7 * 6 * 8, 256, 256)
+  local sch = ms.schedule(func)
+  local b = sch:get_sblock(sch:reduction_blocks()[1])
+  local i, j, k = sch:get_loops(b)
+  local j0, j1 = sch:split(j, {ms.rest, 64})
+  local i0, i1 = sch:split(i, {ms.rest, rows})
+  local k0, k1 = sch:split(k, {ms.rest, split})
+  sch:reorder {j0, i0, k0, k1, i1, j1}
+  sch:annotate(b, "msched.register_tile", 1)
+  sch:annotate(sch:get_sblock "root", "meta_schedule.vectorize", 64)
+  return (ms.estimate(func, sch.trace, machine))
+end
+assert(carried(7, 4) > 1.3 * carried(7, 256), "two loops carry as many results as one")
+assert(carried(6, 4) < 1.1 * carried(6, 256), "what leaves registers for what is read is dearer in two loops")
+
 -- ---- The best of many --------------------------------------------------------------------------------------------
 
 local function same(x, y)
