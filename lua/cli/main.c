@@ -46,9 +46,9 @@ const struct cli_command cli_commands[] = {
      "`best` where the store "
      "has one task.",
      cli_lua},
-    {"report", "[TASK…] -o FILE",
-     "Makes one page of HTML of what the store knows: tasks, curves, failures, decisions, the best step by step; or of "
-     "two stores side by side.",
+    {"report", "[TASK…] -o FILE\nFILE.onnx -o FILE",
+     "Makes one page of HTML of what the store knows: tasks, curves, failures, decisions, the best step by step; of "
+     "two stores side by side; or of a network, which is timed: its graph, functions and calls.",
      cli_lua},
     {"replay", "ID\nFILE",
      "Replays a record, or the one to use of a file's function: builds, checks and times it again.", cli_lua},

@@ -47,6 +47,7 @@ local function attempt(f, ...)
   if type(result) == "table" then error(result, 0) end
   cli.refuse("%s", tostring(result))
 end
+network.attempt = attempt
 
 -- The functions of a network's plan, how often it has each, and the plan as it is prepared.
 function network.functions(options, path)
@@ -101,11 +102,12 @@ end
 
 local MOST_LISTED, SECONDS, RUNS = 12, 1.0, 5 -- lines of the table; of the whole that is timed; runs that are looked into
 
--- Functions by their time in the network, the longest first: {entry, name, seconds, alone}.
-function network.shares(opened, tasks)
+-- Functions by their time in the network, the longest first: {entry, name, seconds, alone}. profile: as plan:profile
+-- gives it.
+function network.shares(opened, tasks, profile)
   local alone, by_entry, list = {}, {}, {}
   for _, task in ipairs(tasks) do alone[task.func:hash()] = task.fastest and task.fastest.seconds end
-  for _, each in ipairs(opened:profile(RUNS)) do
+  for _, each in ipairs(profile or opened:profile(RUNS)) do
     local entry = each.group.kernel or "copies"
     if not by_entry[entry] then
       by_entry[entry] = {entry = entry, seconds = 0, alone = 0, name = each.group.kernel and entry.name or "copies"}
@@ -147,7 +149,7 @@ end
 -- ---- msched export FILE.onnx -------------------------------------------------------------------------------------
 
 -- The plan as the store has it tuned, or else as the analytical model proposes.
-local function plan_of(net, options, given)
+function network.plan_of(net, options, given)
   return attempt(net.plan, net, {target = options.target, no_tune = true, store = cli.open_store(options.db), given = given, passes = options.passes})
 end
 
@@ -155,7 +157,7 @@ function network.export(options, ids)
   if ids[2] or options.pinned or options.name then cli.misuse("%s is a network: it is exported alone, and the library's name is its functions' prefix", ids[1]) end
   local folder = options.output:match "^(.*/)[^/]*$"
   if folder and not cli.is_there(folder .. ".") then cli.refuse("%s: there is no folder %s", options.output, folder) end
-  local opened = plan_of(network.read(options, ids[1]), options)
+  local opened = network.plan_of(network.read(options, ids[1]), options)
   local replaced = cli.is_there(options.output)
   local paths = attempt(opened.export, opened, options.output)
   cli.print(string.format("%s: %s, %s; %s in %s; beside it %s", paths[1], replaced and "replaced" or "written", cli.size_text(paths[1]),
@@ -215,7 +217,7 @@ function network.run(options, path)
   local arrays = given_inputs(net, options)
   fill(net, arrays, options.seed or 1)
   local start = ms.clock()
-  local opened = plan_of(net, options, arrays)
+  local opened = network.plan_of(net, options, arrays)
   local build = ms.clock() - start
   local outputs, report = table.unpack(attempt(function() return {opened:run(arrays, {most_work = options.steps or MOST_STEPS})} end))
   local seconds, fixed = opened:time(0), opened.prepared.fixed

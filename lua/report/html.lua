@@ -57,6 +57,7 @@ pre { margin: .3rem 0; padding: .5rem .7rem; background: var(--panel); border-ra
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 340px), 1fr)); gap: 1rem; align-items: start; } figure { margin: 0; min-width: 0; } figcaption { color: var(--soft); font-size: .9rem; }
 svg { width: 100%; max-width: 720px; height: auto; display: block; } svg text { fill: var(--soft); font: 12px system-ui, sans-serif; } .axis, .grid { stroke: var(--line); fill: none; } .c1, .c2, .c3, .c4 { fill: none; stroke-width: 2; } .c1 { stroke: var(--c1); } .c2 { stroke: var(--c2); stroke-dasharray: 7 3; } .c3 { stroke: var(--c3); stroke-dasharray: 2 3; } .c4 { stroke: var(--c4); stroke-dasharray: 9 3 2 3; } .dots, .mark { stroke-width: 4; stroke-linecap: round; opacity: .5; stroke-dasharray: none; } .mark { stroke-width: 11; opacity: 1; }
 .key span { display: inline-block; margin-right: 1rem; } .key svg { display: inline-block; width: 36px; height: 10px; }
+.graph svg { width: auto; max-width: none; } .graph .scroll { max-height: 80vh; overflow: auto; } .graph svg text { fill: var(--fore); font-size: 11px; } .heat { fill: var(--c2); stroke: var(--line); }
 meter { width: 5rem; } details { margin: .2rem 0; } summary { cursor: pointer; } summary code { overflow-wrap: anywhere; }
 ins, del, .same { text-decoration: none; display: block; white-space: pre; } ins { background: var(--ins); } del { background: var(--del); }
 fieldset { min-width: 0; border: 1px solid var(--line); border-radius: 4px; margin: .5rem 0; } fieldset label { margin-right: 1rem; }

@@ -1,5 +1,5 @@
 -- `msched report`: what the store knows of tasks, as one page of HTML that needs nothing besides itself; or two stores
--- side by side.
+-- side by side; or a network (network.lua).
 local ms = msched
 local cli, html, facts, part, steps = ms.load "lua.cli.cli", ms.load "lua.report.html", ms.load "lua.report.facts", ms.load "lua.report.task", ms.load "lua.report.steps"
 local roofline = ms.load "lua.report.roofline"
@@ -252,6 +252,13 @@ end
 
 function report.run(options, words)
   if not options.output then cli.misuse("say where to with -o FILE") end
+  if words[1] and cli.is_network(words[1]) then
+    if words[2] then cli.misuse("%s is a network: a page is of one alone", words[1]) end
+    for _, other in ipairs {"follow", "compare", "log", "until-idle"} do if options[other] then cli.misuse("--%s is not for networks", other) end end
+    return ms.load "lua.report.network".run(options, words[1], write)
+  end
+  cli.refuse_of_network(options)
+  if options.dim then cli.misuse "--dim is for networks, FILE.onnx" end
   if options["until-idle"] and not options.follow then cli.misuse("--until-idle goes with --follow") end
   for _, other in ipairs {"compare", "peak"} do -- what is measured would be measured beside a run
     if options.follow and options[other] then cli.misuse("--follow does not go with --%s", other) end

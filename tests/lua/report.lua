@@ -433,6 +433,33 @@ f:
 local c = loops[1].counts
 assert(#loops == 1 and #loops[1].lines == 8 and c.multiply_adds == 2 and c.arithmetic == 1 and c.loads == 4 and c.stores == 1 and c.spills == 1 and c.instructions == 7)
 
+-- ---- A network -------------------------------------------------------------------------------------------------------
+
+local root = arg[0]:match "^(.*)/tests/" or "."
+local net_db, digits = os.tmpname(), root .. "/lua/examples/digits.onnx"
+os.remove(net_db)
+local function page_of_network() return page_of({db = net_db, dim = {"batch=1"}}, {digits}) end
+local untuned = page_of_network()
+first(untuned, "h1", "Network digits")
+first(untuned, "td", "the same: nothing of it is tuned in this store")
+first(untuned, "th", "conv_relu_1x8x14x14")
+local rects, edges = 0, 0
+for _, e in ipairs(untuned) do
+  if e.name == "rect" then rects = rects + 1 end
+  if e.name == "path" and e.attributes.class == "axis" then edges = edges + 1 end
+end
+assert(rects == 5 and edges == 4, "a rectangle a call, a line from each to the next")
+local function functions_of_digits() return ms.load "lua.net.plan".prepare(ms.onnx(digits, {dims = {batch = 1}})).functions end
+collectgarbage()
+ms.tune(functions_of_digits()[1].func, {trials = 1, db = net_db})
+first(page_of_network(), "h2", "Beside the untuned plan")
+refused({db = net_db, dim = {"batch=1"}}, {digits, "sum"}, "a page is of one alone")
+refused({db = net_db, dim = {"batch=1"}, follow = true}, {digits}, "--follow is not for networks")
+refused({db = net_db, shape = {"x=1"}}, {"sum"}, "--shape is for networks")
+refused({db = net_db, dim = {"batch=1"}}, {"sum"}, "--dim is for networks")
+os.remove(net_db)
+os.remove(net_db .. "-lock")
+
 os.remove(page_path)
 os.remove(log)
 support.remove_stores()
