@@ -24,7 +24,7 @@ local function time_share_text(s)
   return share and string.format("%.0f %%", 100 * share) or "-"
 end
 local function have_groups(states)
-  for _, s in ipairs(states) do if s.start.part_of then return true end end
+  for _, s in ipairs(states) do if s.start.part_of or s.functions then return true end end
   return false
 end
 local function have_vendors(states)

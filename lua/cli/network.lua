@@ -100,7 +100,7 @@ end
 
 -- ---- msched tune FILE.onnx ---------------------------------------------------------------------------------------
 
-local MOST_LISTED, SECONDS, RUNS = 12, 1.0, 5 -- lines of the table; of the whole that is timed; runs that are looked into
+local MOST_LISTED, RUNS = 12, 5 -- lines of the table; runs that are looked into
 
 -- Functions by their time in the network, the longest first: {entry, name, seconds, alone}. profile: as plan:profile
 -- gives it.
@@ -120,23 +120,65 @@ function network.shares(opened, tasks, profile)
   return list
 end
 
--- After tuning: the whole network, timed with the best of each task, and where its time goes.
-function network.tell(each, tasks, options)
-  local opened = attempt(ms.load "lua.net.plan".open, each.prepared, ms.load "lua.net.tune".builder(tasks, options.target))
-  opened:fill(options.seed or 1)
-  local seconds, runs = opened:time(SECONDS)
+-- Whether a task's fastest was measured: what the analytical model proposes has no time.
+function network.is_tuned(task) return task.fastest ~= nil and (task.fastest.seconds or 0) > 0 end
+
+-- The plan as the analytical model proposes it, where functions were measured; nil: it is the same.
+function network.untuned_of(net, options, tasks)
+  local tuned = false
+  for _, task in ipairs(tasks or {}) do tuned = tuned or network.is_tuned(task) end
+  if not tuned then return nil end
+  return ms.load "lua.bench.tools".with_store(function(store)
+    return attempt(net.plan, net, {no_tune = true, store = store, passes = options.passes, target = options.target})
+  end)
+end
+
+local ROUNDS, EACH = 5, 0.1 -- of the whole; seconds of each plan in one
+
+-- The seconds of plans, in rounds, each in turn: medians.
+function network.times_of(plans)
+  local times, medians = {}, {}
+  for i in ipairs(plans) do times[i] = {} end
+  for _ = 1, ROUNDS do
+    for i, opened in ipairs(plans) do table.insert(times[i], (opened:time(EACH))) end
+    if ms.interrupted() then cli.refuse "interrupted" end
+  end
+  for i, list in ipairs(times) do
+    table.sort(list)
+    medians[i] = list[(#list + 1) // 2]
+  end
+  return medians
+end
+
+-- After tuning: finalists timed inside the network, then the whole with the best of each task, beside the untuned plan,
+-- and where its time goes.
+function network.tell(each, tasks, options, store)
+  local tune = ms.load "lua.net.tune"
+  local chosen = {compared = 0, changed = 0}
+  if not options.deterministic then chosen = attempt(tune.inside, each.prepared, tasks, store, options.target) end
+  local opened = attempt(ms.load "lua.net.plan".open, each.prepared, tune.builder(tasks, options.target))
+  local base = network.untuned_of(each.prepared.net, options, tasks)
+  local plans = {opened, base}
+  for _, one in ipairs(plans) do one:fill(options.seed or 1) end
+  local seconds, untuned = table.unpack(network.times_of(plans))
   local list, inside, alone = network.shares(opened, tasks), 0, 0
   for _, share in ipairs(list) do inside, alone = inside + share.seconds, alone + share.alone end
   if options.json then
     local functions = {}
     for i, share in ipairs(list) do functions[i] = {name = share.name, seconds = share.seconds, alone_seconds = share.alone, weight = share.entry.weight} end
-    cli.put_json {event = "network", network = each.path, seconds = seconds, runs = runs, calls = #opened.calls, functions = cli.list(functions), alone_seconds = alone,
-                  arena_bytes = opened.arena_bytes, constant_bytes = opened.constant_bytes}
+    cli.put_json {event = "network", network = each.path, seconds = seconds, untuned_seconds = untuned, calls = #opened.calls, functions = cli.list(functions), alone_seconds = alone,
+                  arena_bytes = opened.arena_bytes, constant_bytes = opened.constant_bytes, compared = chosen.compared, changed = chosen.changed}
     return
   end
-  cli.print(string.format("network %s: %s, %s of %s; its functions one by one %s, alone %s; %s of values, %s of constants", each.path, cli.time_text(seconds),
+  local before = untuned and string.format(" (untuned %s)", cli.time_text(untuned)) or ""
+  cli.print(string.format("network %s: %s%s, %s of %s; its functions one by one %s, alone %s; %s of values, %s of constants", each.path, cli.time_text(seconds), before,
                           cli.count_text(#opened.calls, "call"), cli.count_text(#each.prepared.functions, "function"), cli.time_text(inside), cli.time_text(alone),
                           cli.bytes_text(opened.arena_bytes), cli.bytes_text(opened.constant_bytes)))
+  if chosen.compared > 0 then
+    local changed = chosen.changed == 0 and "the best alone are the best there" or
+      string.format("of %d another one is the best there", chosen.changed)
+    cli.print(string.format("  finalists of %s timed again inside it: %s", cli.count_text(chosen.compared, "function"), changed))
+  end
   for i = 1, math.min(#list, MOST_LISTED) do
     local share = list[i]
     local count = share.entry.weight or 1

@@ -56,12 +56,13 @@ function progress.shared_trials(s)
   return done, s.start.shared, counted
 end
 
--- The share of a group's instances in the time of all groups of its function, at their best; nil: it is not known yet.
+-- The share of a group's instances in the time of all groups of its function, or of a network's function in that of
+-- all, at their best; nil: it is not known yet.
 function progress.share_of_time(s)
-  if not s.start.part_of or not s.best_seconds then return nil end
+  if not (s.start.part_of or s.functions) or not s.best_seconds then return nil end
   local all = 0
-  for _, other in ipairs(s.family) do
-    if other.start.part_of then
+  for _, other in ipairs(s.functions or s.family) do
+    if s.functions or other.start.part_of then
       if not other.best_seconds then return nil end
       all = all + other.start.weight * other.best_seconds
     end
@@ -157,7 +158,10 @@ local function end_lines(s, e, print)
   end
   if e.retimed > 0 then print(string.format("%s: the best %d were timed again, in turn", s.name, e.retimed)) end
   local share = progress.share_of_time(s)
-  if share then print(string.format("%s: %.0f %% of the time of %s's groups, %s", s.name, 100 * share, s.start.part_of, cli.count_text(math.tointeger(s.start.weight) or 0, "instance"))) end
+  if share and s.start.part_of then
+    print(string.format("%s: %.0f %% of the time of %s's groups, %s", s.name, 100 * share, s.start.part_of,
+                        cli.count_text(math.tointeger(s.start.weight) or 0, "instance")))
+  elseif share then print(string.format("%s: %.0f %% of the network's time", s.name, 100 * share)) end
   local groups = e.best_seconds and progress.seconds_of_groups(s)
   if groups then
     print(string.format("%s: %.2f times as long as its groups alone, which take %s together: alone each finds its operands and its code in the caches", s.name,
@@ -173,9 +177,10 @@ function progress.of_task(name, text) return name .. ": " .. text:gsub("\n([^\n]
 local QUIET, SILENT = 16, 60
 
 -- states: of tasks by name, in which it notes what it is told. screen: what shows them on a terminal (live.lua); nil:
--- it is none.
-function progress.lines(screen, states)
+-- it is none. of_network: the tasks are a network's functions.
+function progress.lines(screen, states, of_network)
   states = states or {}
+  local functions = {} -- the states of the network's
   local families = setmetatable({}, {__index = function(all, name) -- the states of a function that is cut and of its groups, by its name
     all[name] = {}
     return all[name]
@@ -195,6 +200,10 @@ function progress.lines(screen, states)
   function handlers.start(e)
     local s = new_state(e)
     states[e.task], s.family = s, (e.part_of or e.groups) and families[e.part_of or e.task] or {}
+    if of_network and not e.part_of then
+      s.functions = functions
+      table.insert(functions, s)
+    end
     table.insert(s.family, s)
     if screen then screen:add(states[e.task]) end
     print(start_text(e))

@@ -1,6 +1,6 @@
 -- A network tuned: each function of its plan is a task, which counts as often as it stands in the network.
 local ms = msched
-local plan = ms.load "lua.net.plan"
+local plan, inside = ms.load "lua.net.plan", ms.load "lua.net.inside"
 local search, run_options = ms.load "search.tune", ms.load "search.options"
 local tune = {}
 
@@ -18,15 +18,31 @@ local function by_hash(tasks)
   return found
 end
 
+-- The kernel of a function as a trace schedules it; nil: as it is written.
+local function build(entry, trace, target)
+  local func = trace and ms.apply(entry.func, trace):func() or entry.func
+  return ms.build(func, {target = target, reference = entry.func})
+end
+
 -- The kernel of a function: as its task's best schedule says, or as it is written where there is none.
 function tune.builder(tasks, target)
   local found = by_hash(tasks)
   return function(entry)
     local task = found[entry.hash]
-    local trace = task and task.fastest and task.fastest.trace
-    local func = trace and ms.apply(entry.func, trace):func() or entry.func
-    return ms.build(func, {target = target, reference = entry.func})
+    return build(entry, task and task.fastest and task.fastest.trace, target)
   end
+end
+
+-- tune.inside(prepared, tasks, store, target): as inside.choose.
+function tune.inside(prepared, tasks, store, target)
+  return inside.choose(prepared, tasks, store, function(entry, trace) return build(entry, trace, target) end)
+end
+
+-- Finalists are timed inside the network where this machine measured them.
+local function choose_inside(prepared, tasks, options)
+  if options.no_tune or options.simulate or options.deterministic or ms.interrupted() then return end
+  if ms.target(options.target or "native").kind ~= "llvm" then return end
+  tune.inside(prepared, tasks, options.store or ms.store(options.db), options.target)
 end
 
 -- tune.plan(net [, options]): the plan of a network, each function with the schedule that is best: the store's, where
@@ -40,6 +56,7 @@ function tune.plan(net, options)
   for _, item in ipairs(tune.functions(prepared)) do if not item[1]:has_empty() then items[#items + 1] = item end end -- others have nothing to do
   if #items > 0 then tasks = search.all(items, options) end
   for _, task in ipairs(tasks) do if task.error then error(task.error, 0) end end
+  choose_inside(prepared, tasks, options)
   local opened = plan.open(prepared, tune.builder(tasks, options.target))
   opened.tasks = tasks
   return opened

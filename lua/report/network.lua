@@ -2,47 +2,15 @@
 -- network's time and of the roofline, the calls one by one beside the whole, and the plan beside the untuned one.
 local ms = msched
 local cli, html, rates = ms.load "lua.cli.cli", ms.load "lua.report.html", ms.load "lua.cli.rates"
-local network, plan, tools = ms.load "lua.cli.network", ms.load "lua.net.plan", ms.load "lua.bench.tools"
+local network = ms.load "lua.cli.network"
 local schedulers = ms.load "search.scheduler"
 local report = {}
 
-local ROUNDS, SECONDS, RUNS = 5, 0.1, 9 -- of the whole, of each plan in one; runs that are looked into
+local RUNS = 9 -- that are looked into
 
 local function time(seconds) return html.number(seconds, cli.time_text(seconds)) end
 local function share_cell(share)
   return share and html.number(share, string.format(share < 0.1 and "%.1f %%" or "%.0f %%", 100 * share)) or ""
-end
-
--- ---- What is measured --------------------------------------------------------------------------------------------
-
--- Whether a task's fastest was measured: what the model proposes has no time.
-local function is_tuned(task) return task.fastest ~= nil and (task.fastest.seconds or 0) > 0 end
-
--- The plan as the analytical model proposes it, where the store has functions that were measured; nil: it is the same.
-local function untuned_of(net, options, tasks)
-  local tuned = false
-  for _, task in ipairs(tasks or {}) do tuned = tuned or is_tuned(task) end
-  if not tuned then return nil end
-  return tools.with_store(function(store)
-    return network.attempt(net.plan, net, {no_tune = true, store = store, passes = options.passes})
-  end)
-end
-
-local function median(list)
-  table.sort(list)
-  return list[(#list + 1) // 2]
-end
-
--- The seconds of plans, in rounds, each in turn.
-local function times_of(plans)
-  local times, medians = {}, {}
-  for i in ipairs(plans) do times[i] = {} end
-  for _ = 1, ROUNDS do
-    for i, opened in ipairs(plans) do table.insert(times[i], (opened:time(SECONDS))) end
-    if ms.interrupted() then cli.refuse "interrupted" end
-  end
-  for i in ipairs(plans) do medians[i] = median(times[i]) end
-  return medians
 end
 
 -- ---- The graph ---------------------------------------------------------------------------------------------------
@@ -216,13 +184,13 @@ end
 function report.run(options, path, write)
   local net = network.read(options, path)
   local opened = network.plan_of(net, options)
-  local base, tuned = untuned_of(net, options, opened.tasks), {}
+  local base, tuned = network.untuned_of(net, options, opened.tasks), {}
   local plans = {opened, base}
   for _, each in ipairs(plans) do each:fill(options.seed or 1) end
   local by_hash = {}
-  for _, task in ipairs(opened.tasks or {}) do by_hash[task.func:hash()] = is_tuned(task) end
+  for _, task in ipairs(opened.tasks or {}) do by_hash[task.func:hash()] = network.is_tuned(task) end
   for _, entry in ipairs(opened.prepared.functions) do tuned[entry] = by_hash[entry.hash] end
-  local seconds = times_of(plans)
+  local seconds = network.times_of(plans)
   local profile = opened:profile(RUNS)
   local shares, sum = network.shares(opened, opened.tasks or {}, profile), 0
   for _, each in ipairs(profile) do sum = sum + each.seconds end

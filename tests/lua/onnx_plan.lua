@@ -338,6 +338,37 @@ plan = select(2, check(build({16, 16}, chain, {w = some {16, 16}})))
 assert(plan.arena_bytes == 2 * 16 * 16 * 4 and plan.constant_bytes == 16 * 16 * 4 and #plan.calls == 8)
 assert(#plan.prepared.functions == 1 and plan.prepared.functions[1].weight == 8)
 
+-- ---- Finalists inside the network ----
+
+do
+  local inside, path_of_store = ms.load "lua.net.inside", os.tmpname()
+  os.remove(path_of_store)
+  local prepared = ms.load "lua.net.plan".prepare(build({16, 16}, {{"MatMul", {"x", "w"}, {"y"}}}, {w = some {16, 16}}))
+  local store = ms.store(path_of_store)
+  local tasks = ms.load "search.tune".all({{prepared.functions[1].func, weight = 1}}, {trials = 4, store = store})
+  local task, most, gain = tasks[1], inside.CLOSE, inside.GAIN
+  inside.CLOSE = 1e9
+  local first = store:records({workload = task.workload, most = 1})[1]
+  local function slow_first(entry, trace) -- the best alone takes a hundred times as long here
+    local kernel = ms.build(entry.func)
+    return {prepare = function(_, ...)
+      local call = kernel:prepare(...)
+      return {run = function() for _ = 1, trace:text() == ms.read_trace(first.trace):text() and 200 or 1 do call:run() end end}
+    end}
+  end
+  local result = inside.choose(prepared, tasks, store, slow_first)
+  local second = store:records({workload = task.workload, most = 1})[1]
+  assert(result.compared == 1 and result.changed == 1 and second.id ~= first.id and task.fastest.full_id == second.id and second.seconds < first.seconds)
+  inside.GAIN = 0 -- none is so much faster
+  result = inside.choose(prepared, tasks, store, slow_first)
+  assert(result.compared == 1 and result.changed == 0 and store:records({workload = task.workload, most = 1})[1].id == second.id)
+  inside.MOST = 1 -- there is nothing to choose
+  assert(inside.choose(prepared, tasks, store, slow_first).compared == 0)
+  inside.CLOSE, inside.GAIN, inside.MOST = most, gain, 3
+  store:close()
+  for _, suffix in ipairs {"", "-lock"} do os.remove(path_of_store .. suffix) end
+end
+
 -- ---- Refusals ----
 
 plan = select(2, check(build({3, 4}, {{"Relu", {"x"}, {"y"}}}, {})))
