@@ -34,16 +34,36 @@ void draft_compute_numbers(const struct search_draft *d, const int64_t *decision
   }
 }
 
-/* A loop that moves several iteration variables, as fused ones do, fills the last of them first. */
-void draft_grow_tile(const struct draft_nest *nest, const struct draft_loop *loop, double trips, const double *inner,
-                     double *out) {
+/* A loop that moves several iteration variables, as fused ones do, fills the last of them first. left: how much of each
+ * such loops may cover; NULL: all of it. */
+static void grow(const struct draft_nest *nest, const struct draft_loop *loop, double trips, const double *inner,
+                 double *left, double *out) {
   memcpy(out, inner, nest->iter_count * sizeof *out);
   for (uint32_t k = nest->iter_count; k-- > 0 && trips > 1;) {
     if (!(loop->iters >> k & 1)) continue;
-    double room = (double)nest->iters[k].extent / inner[k], take = trips < room ? trips : room;
-    out[k] *= take < 1 ? 1 : take;
-    trips = ceil(trips / (take < 1 ? 1 : take));
+    double room = (double)nest->iters[k].extent / inner[k];
+    if (left) room = fmin(room, left[k]);
+    double take = fmax(1, fmin(trips, room));
+    out[k] *= take;
+    if (left) left[k] = fmax(1, left[k] / take);
+    trips = ceil(trips / take);
   }
+}
+
+void draft_grow_tile(const struct draft_nest *nest, const struct draft_loop *loop, double trips, const double *inner,
+                     double *out) {
+  grow(nest, loop, trips, inner, NULL, out);
+}
+
+static bool moves_one(const struct draft_loop *l) { return l->iters && !(l->iters & (l->iters - 1)); }
+
+/* How much of each iteration variable the loops that move it alone leave to those that move several. */
+static void leave_to_fused(const struct draft_nest *nest, const double *numbers, double *left) {
+  double alone[DRAFT_ITERS];
+  for (uint32_t k = 0; k < nest->iter_count; k++) alone[k] = 1;
+  for (uint32_t i = 0; i < nest->loop_count; i++)
+    if (moves_one(&nest->loops[i])) alone[__builtin_ctz(nest->loops[i].iters)] *= numbers[nest->loops[i].extent];
+  for (uint32_t k = 0; k < nest->iter_count; k++) left[k] = fmax(1, ceil((double)nest->iters[k].extent / alone[k]));
 }
 
 /* What runs past the end of its iteration is cut off. */
@@ -71,13 +91,15 @@ bool draft_is_moved(const struct draft_nest *nest, const struct draft_access *a,
 
 void draft_shape_loops(const struct draft_nest *nest, const double *numbers, struct draft_shape *s) {
   assert(nest->loop_count <= DRAFT_LOOPS);
+  double left[DRAFT_ITERS];
   s->nest = nest;
   s->overrun = 1;
+  leave_to_fused(nest, numbers, left);
   for (uint32_t k = 0; k < nest->iter_count; k++) s->tiles[nest->loop_count][k] = 1;
   for (uint32_t i = nest->loop_count; i-- > 0;) {
     s->trips[i] = trips_within(nest, &nest->loops[i], numbers[nest->loops[i].extent], s->tiles[i + 1]);
     s->overrun *= numbers[nest->loops[i].extent] / s->trips[i];
-    draft_grow_tile(nest, &nest->loops[i], s->trips[i], s->tiles[i + 1], s->tiles[i]);
+    grow(nest, &nest->loops[i], s->trips[i], s->tiles[i + 1], moves_one(&nest->loops[i]) ? NULL : left, s->tiles[i]);
   }
 }
 

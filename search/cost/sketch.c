@@ -24,6 +24,7 @@ struct reading {
   int64_t *extents;       /* of each variable that such an instruction gave: as long as it was then */
   uint32_t *numbers;      /* of each variable; 0: none */
   struct origin *origins; /* of each */
+  uint32_t *fused;        /* of each: 1 + the variable of the fused loop that it is, or is a part of; 0: none */
   bool tensorized;        /* warps compute by intrinsics */
   uint32_t *lanes;        /* of each variable of a block: the number of elements copied at once; 0: none */
 };
@@ -71,6 +72,7 @@ static void read_split(struct reading *r, const struct vm_instruction *in) {
   uint32_t product = 0, open = UINT32_MAX;
   for (uint32_t i = 0; i < in->outputs; i++) {
     if (r->origins[inputs[0].ref].count == 1) r->origins[in->first_output + i] = r->origins[inputs[0].ref];
+    r->fused[in->first_output + i] = r->fused[inputs[0].ref];
     uint32_t n = number_of(r, &inputs[i + 1]);
     r->numbers[in->first_output + i] = n;
     if (!n)
@@ -103,6 +105,7 @@ static void read_fuse(struct reading *r, const struct vm_instruction *in) {
   const struct vm_value *inputs = vm_inputs_of(r->steps, in);
   uint32_t product = 0;
   join_origins(r, in, &r->origins[in->first_output]);
+  r->fused[in->first_output] = in->first_output + 1;
   for (uint32_t i = 0; i < in->inputs; i++) {
     uint32_t n = r->numbers[inputs[i].ref];
     if (!n) return;
@@ -133,7 +136,7 @@ static void read_loops(struct reading *r, uint32_t at) {
   for (uint32_t i = in->first_output; seen && i < in->first_output + in->outputs; i++) {
     for (uint32_t v = 0; v < in->first_output && !r->numbers[i]; v++)
       if (r->steps->types[v] == VM_T_LOOP && seen[v] == seen[i])
-        r->numbers[i] = r->numbers[v], r->origins[i] = r->origins[v];
+        r->numbers[i] = r->numbers[v], r->origins[i] = r->origins[v], r->fused[i] = r->fused[v];
     if (r->numbers[i]) continue;
     r->numbers[i] = draft_add_constant(r->draft, r->extents[i]);
     r->origins[i] = (struct origin){.count = 1, .roots = {i}};
@@ -373,6 +376,20 @@ static void read_axis(const struct tir *ir, tir_stmt loop, struct draft_loop *l)
   }
 }
 
+/* Which of what a fused loop moves a part of it moves depends on how long the parts are: any may move all of it. */
+static void share_iters(const struct reading *r, struct draft_nest *nest, const tir_stmt *statements) {
+  uint32_t fused[DRAFT_LOOPS];
+  for (uint32_t i = 0; i < nest->loop_count; i++) {
+    uint32_t v = variable_of_loop(r, statements[i]);
+    fused[i] = v == UINT32_MAX ? 0 : r->fused[v];
+    for (uint32_t k = 0; k < i && fused[i]; k++)
+      if (fused[k] == fused[i]) nest->loops[i].iters |= nest->loops[k].iters;
+  }
+  for (uint32_t i = nest->loop_count; i-- > 0;)
+    for (uint32_t k = 0; k < i && fused[i]; k++)
+      if (fused[k] == fused[i]) nest->loops[k].iters = nest->loops[i].iters;
+}
+
 /* The loops around a block, outermost first. Returns whether every one has its number. */
 static bool read_nest_loops(const struct reading *r, struct draft_nest *nest, tir_block block, tir_stmt statement,
                             tir_stmt *statements) {
@@ -396,6 +413,7 @@ static bool read_nest_loops(const struct reading *r, struct draft_nest *nest, ti
       l->reduces = l->reduces || nest->iters[k].reduces;
     }
   }
+  if (r->draft->machine.gpu.sms < 1 && !r->draft->as_is) share_iters(r, nest, statements);
   read_parts(r, nest, statements);
   return known;
 }
@@ -590,7 +608,8 @@ static void begin(struct reading *r) {
   r->numbers = calloc(variables, sizeof *r->numbers);
   r->lanes = calloc(variables, sizeof *r->lanes);
   r->origins = calloc(variables, sizeof *r->origins);
-  if (!r->seen || !r->statements || !r->extents || !r->numbers || !r->lanes || !r->origins) abort();
+  r->fused = calloc(variables, sizeof *r->fused);
+  if (!r->seen || !r->statements || !r->extents || !r->numbers || !r->lanes || !r->origins || !r->fused) abort();
 }
 
 static void end(struct reading *r) {
@@ -601,6 +620,7 @@ static void end(struct reading *r) {
   free(r->numbers);
   free(r->lanes);
   free(r->origins);
+  free(r->fused);
 }
 
 static bool read_made(struct reading *r, const struct vm_plan *plan, ms_error *err) {
