@@ -2,6 +2,7 @@
 #include "tir.h"
 
 #include <ctype.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,13 +17,18 @@ static const struct {
 };
 
 /* Codes are written in capitals once, in errors.def; their names are the same in lower case. */
+static char names[MS_CODE_COUNT][40];
+static pthread_once_t named = PTHREAD_ONCE_INIT;
+static void make_names(void) {
+  for (uint32_t code = 0; code < MS_CODE_COUNT; code++) {
+    assert(strlen(codes[code].name) < sizeof *names);
+    for (size_t i = 0; codes[code].name[i]; i++) names[code][i] = (char)tolower((unsigned char)codes[code].name[i]);
+  }
+}
 const char *ms_code_name(enum ms_code code) {
   assert(code < MS_CODE_COUNT);
-  static _Thread_local char name[64];
-  size_t i = 0;
-  for (const char *c = codes[code].name; *c && i + 1 < sizeof name; c++) name[i++] = (char)tolower((unsigned char)*c);
-  name[i] = 0;
-  return name;
+  pthread_once(&named, make_names);
+  return names[code];
 }
 const char *ms_code_text(enum ms_code code) { return codes[code].text; }
 const char *ms_code_hint(enum ms_code code) { return codes[code].hint; }
