@@ -6,6 +6,7 @@
  *   --unsafe judges cases with instructions that may change what is computed as if these did not
  *   --theirs the modules are not ours, and neither are the failures: the status is 0 */
 #include "support/case.h"
+#include "support/lowering.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,8 @@ static bool judge_file(const char *path, struct totals *totals) {
     fprintf(stderr, "%s: cannot be read\n", path);
     return false;
   }
-  for (uint32_t n = 0; case_after(text, n, title) || n == 0; n++) {
+  bool judged = !lowering_is_case(text);
+  for (uint32_t n = 0; judged && (case_after(text, n, title) || n == 0); n++) {
     ms_error err = {0};
     enum verdict verdict = case_judge(text, title, base_name(path), totals->flags, totals->seed, &err);
     totals->counts[verdict]++;

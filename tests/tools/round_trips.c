@@ -6,6 +6,7 @@
  *   NAME.json, NAME.N.json   on the function NAME.py beside it, or in ../workloads
  * What a replay refuses is refused in each form, by the same instruction with the same code. */
 #include "support/case.h"
+#include "support/lowering.h"
 #include "vm/vm.h"
 
 #include <dirent.h>
@@ -111,6 +112,7 @@ static bool is_trace_title(const char *title) {
 }
 
 static void run_case(struct totals *t, const char *path, const char *text) {
+  if (lowering_is_case(text)) return; /* it has no trace */
   struct tir *ir = read_function(t, path, case_section(text, "before"));
   for (const char *at = text; ir && at; at = strstr(at + 1, "\n### ")) {
     char title[64] = "", what[4200];

@@ -6,8 +6,13 @@
  *   ### after     TVMScript: the scheduled module is structurally equal to it
  *   ### error     or: "instruction N: code", as `msched apply --json` names them
  *
- * usage: run_cases [--rewrite] FILE|DIRECTORY…     --rewrite puts what we give in place of after or error */
+ * Of lowering and of emitters (support/lowering.h): a target, a function, and what becomes of it.
+ *
+ * usage: run_cases [--traces] [--rewrite] FILE|DIRECTORY…
+ *   --traces   leaves those of lowering out
+ *   --rewrite  puts what we give in place of what is expected */
 #include "support/case.h"
+#include "support/lowering.h"
 #include "vm/vm.h"
 
 #include <ctype.h>
@@ -15,8 +20,9 @@
 #include <string.h>
 
 struct cases {
-  bool rewrite;
+  bool rewrite, traces;
   int ran, failed, rewritten;
+  struct lowering_run lowering;
 };
 
 /* What we give for the case: the module's text, or the refusal. *sch is NULL when it is refused. */
@@ -76,13 +82,43 @@ static void rewrite(struct cases *c, const char *path, const char *text, struct 
   c->rewritten++;
 }
 
+/* ---- Lowering ---- */
+
+static void tell_difference(const char *path, const char *expected, const char *given) {
+  size_t line = 0;
+  for (size_t i = 0; expected[i] == given[i]; i++)
+    if (expected[i] == '\n') line = i + 1;
+  fprintf(stderr, "%s: differs: expected\n%.*s\ngiven\n%.*s\n", path, (int)strcspn(expected + line, "\n"),
+          expected + line, (int)strcspn(given + line, "\n"), given + line);
+}
+
+/* A case is right where rewriting it changes nothing. */
+static void run_lowering(struct cases *c, const char *path, const char *text) {
+  char *given = lowering_rewritten(&c->lowering, path, text);
+  bool same = given && !strcmp(given, text);
+  FILE *file = given && !same && c->rewrite ? fopen(path, "wb") : NULL;
+  if (file) {
+    fputs(given, file);
+    fclose(file);
+    c->rewritten++;
+  } else if (!same) {
+    if (given) tell_difference(path, text, given);
+    c->failed++;
+  }
+  free(given);
+}
+
 static void run_file(struct cases *c, const char *path) {
   char *text = case_read_file(path);
   struct vm_schedule *sch = NULL;
   struct section before = {0}, trace = {0};
   if (text) before = case_section(text, "before"), trace = case_section(text, "trace");
+  bool lowers = text && lowering_is_case(text);
+  if (lowers && c->traces) return free(text);
   c->ran++;
-  if (!before.at || !trace.at) {
+  if (lowers) {
+    run_lowering(c, path, text);
+  } else if (!before.at || !trace.at) {
     fprintf(stderr, "%s: cannot be read, or lacks a section\n", path);
     c->failed++;
   } else {
@@ -110,8 +146,11 @@ int main(int argc, char **argv) {
   for (int i = 1; i < argc; i++)
     if (!strcmp(argv[i], "--rewrite"))
       c.rewrite = true;
+    else if (!strcmp(argv[i], "--traces"))
+      c.traces = true;
     else
       run_path(&c, argv[i]);
+  c.failed += (int)lowering_end(&c.lowering);
   printf("%d cases, %d failed, %d rewritten\n", c.ran, c.failed, c.rewritten);
   return c.failed || !c.ran;
 }

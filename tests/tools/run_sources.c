@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "jit/jit.h"
 #include "support/case.h"
+#include "support/lowering.h"
 #include "vm/vm.h"
 
 #include <dlfcn.h>
@@ -139,7 +140,8 @@ static void add_file(struct run *r, const char *path) {
 
 static void add_path(struct run *r, const char *path) {
   struct case_paths paths = case_find(path);
-  for (uint32_t i = 0; i < paths.count; i += (uint32_t)r->every) add_file(r, paths.at[i]);
+  for (uint32_t i = 0; i < paths.count; i += (uint32_t)r->every)
+    if (!lowering_is_at(paths.at[i])) add_file(r, paths.at[i]);
   case_free_paths(&paths);
 }
 
