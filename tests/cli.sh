@@ -31,7 +31,7 @@ echo "[[$look,[\"Split\",[\"l1\",2,3],[1,0],[\"l2\",\"l3\"]]],[]]" >"$dir/bad.js
 echo "[[$look" >"$dir/broken.json"
 echo "def" >"$dir/broken.py"
 
-[ ! -c /dev/zero ] || check "a file that never ends" 1 "more than 256 MiB" "$msched" run /dev/zero
+[ ! -c /dev/zero ] || check "a file that never ends" 1 "this is a device, and no file" "$msched" run /dev/zero
 
 # What cannot be written to standard output is an error, whatever the command.
 if [ -c /dev/full ]; then

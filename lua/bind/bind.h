@@ -55,6 +55,13 @@ void script_discharge(lua_State *L, size_t *charged);
 bool script_run_file(lua_State *L, const char *path, int arguments, int results, ms_error *err);
 /* Pushes what a file of ours gives, loaded once a state: "lua.cli.cli" is lua/cli/cli.lua. */
 void script_push_own(lua_State *L, const char *name);
+/* A file that a user names, opened for reading: no folder, and no device, which may never end; a pipe that nobody
+ * writes to has nothing in it, and is not waited for. NULL: err says why. fclose. */
+FILE *bind_open_file(const char *path, ms_error *err);
+/* Bytes that are read of a text or a trace at most: none comes near it. */
+#define BIND_MOST_TEXT ((uint64_t)256 << 20)
+/* Pushes all of a file that has at most so many bytes, as a string; false: pushes nothing, and err says why. */
+bool bind_push_file(lua_State *L, const char *path, uint64_t most, ms_error *err);
 /* Pushes what a file holds, as a string; raises where it cannot be read. */
 void script_push_text(lua_State *L, const char *path);
 /* The path of a file of ours, such as "lua/lib/te.lua" or "lua/bench/data": under MSCHED_LUA_PATH, else in the source

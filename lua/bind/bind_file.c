@@ -1,14 +1,16 @@
-/* Files that others read while they are written, temporary folders, and waiting. */
+/* Files that users name, files that others read while they are written, temporary folders, and waiting. */
 #define _GNU_SOURCE
 #include "bind_search.h"
 #include "jit/jit.h"
 #include "lua/bind/state/state.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -96,6 +98,105 @@ static int with_folder(lua_State *L) {
   return status == LUA_OK ? lua_gettop(L) - 1 : lua_error(L);
 }
 
+/* ---- Reading ---- */
+
+static const char *fault_of(int file) {
+  struct stat is;
+  if (fstat(file, &is) != 0) return strerror(errno);
+  if (S_ISDIR(is.st_mode)) return strerror(errno = EISDIR);
+  bool ends = isatty(file) || (is.st_rdev == makedev(1, 3)); /* /dev/null. Source: Linux, devices.txt */
+  if ((S_ISCHR(is.st_mode) && !ends) || S_ISBLK(is.st_mode)) return "this is a device, and no file";
+  int flags = fcntl(file, F_GETFL);
+  return flags < 0 || fcntl(file, F_SETFL, flags & ~O_NONBLOCK) < 0 ? strerror(errno) : NULL;
+}
+
+FILE *bind_open_file(const char *path, ms_error *err) {
+  assert(path && err);
+  int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const char *fault = file < 0 ? strerror(errno) : fault_of(file);
+  FILE *opened = fault ? NULL : fdopen(file, "r");
+  if (opened) return opened;
+  int why = errno;
+  ms_fail(err, MS_IO, "%s: %s", path, fault ? fault : strerror(why));
+  if (file >= 0) close(file);
+  errno = why;
+  return NULL;
+}
+
+static int close_file(lua_State *L) {
+  FILE **file = lua_touserdata(L, 1);
+  if (*file) fclose(*file);
+  *file = NULL;
+  return 0;
+}
+
+static bool is_within(FILE *file, const char *path, uint64_t bytes, uint64_t most, ms_error *err) {
+  struct stat is;
+  if (!fstat(fileno(file), &is) && S_ISREG(is.st_mode) && is.st_size > 0 && (uint64_t)is.st_size > bytes)
+    bytes = (uint64_t)is.st_size;
+  if (bytes <= most) return true;
+  return ms_fail(err, MS_IO, "%s: it has more than %llu MiB, the most that is read of such a file", path,
+                 (unsigned long long)(most >> 20));
+}
+
+bool bind_push_file(lua_State *L, const char *path, uint64_t most, ms_error *err) {
+  FILE **file = bind_hold(L, sizeof *file, "msched.file", close_file);
+  *file = bind_open_file(path, err);
+  if (!*file || !is_within(*file, path, 0, most, err)) return lua_pop(L, 1), false;
+  luaL_Buffer text;
+  luaL_buffinit(L, &text);
+  uint64_t all = 0;
+  for (size_t got = 1; got && all <= most; all += got) {
+    got = fread(luaL_prepbuffer(&text), 1, LUAL_BUFFERSIZE, *file);
+    luaL_addsize(&text, got);
+  }
+  int failed = ferror(*file) ? errno : 0;
+  luaL_pushresult(&text);
+  bool ok = !failed && is_within(*file, path, all, most, err);
+  if (failed) ms_fail(err, MS_IO, "%s: %s", path, strerror(failed));
+  fclose(*file);
+  *file = NULL;
+  lua_remove(L, -2);
+  if (!ok) lua_pop(L, 1);
+  return ok;
+}
+
+/* read_file(path [, most]): all of a file, of so many bytes at most; nil and a message */
+static int read_file(lua_State *L) {
+  const char *path = luaL_checkstring(L, 1);
+  lua_Integer most = luaL_optinteger(L, 2, (lua_Integer)BIND_MOST_TEXT);
+  ms_error err = {.instruction = -1};
+  luaL_argcheck(L, most >= 0, 2, "a number of bytes is expected");
+  if (bind_push_file(L, path, (uint64_t)most, &err)) return 1;
+  lua_pushnil(L);
+  lua_pushstring(L, err.message);
+  return 2;
+}
+
+/* read_start(path, length): so many bytes that a file begins with, none of a pipe, whose bytes are read once; nil, a
+ * message and the error's number */
+static int read_start(lua_State *L) {
+  const char *path = luaL_checkstring(L, 1);
+  lua_Integer length = luaL_checkinteger(L, 2);
+  luaL_argcheck(L, length >= 0 && length <= 1 << 20, 2, "a number of bytes is expected, 1048576 at most");
+  char *start = lua_newuserdatauv(L, (size_t)length + 1, 0);
+  ms_error err = {.instruction = -1};
+  errno = 0;
+  FILE *file = bind_open_file(path, &err);
+  if (!file) {
+    int why = errno;
+    lua_pushnil(L);
+    lua_pushstring(L, err.message);
+    lua_pushinteger(L, why);
+    return 3;
+  }
+  struct stat is;
+  bool keeps = fstat(fileno(file), &is) == 0 && S_ISREG(is.st_mode);
+  size_t got = keeps ? fread(start, 1, (size_t)length, file) : 0;
+  fclose(file);
+  return lua_pushlstring(L, start, got), 1;
+}
+
 /* sleep(seconds): until they are over, or the user interrupts. */
 static int sleep_seconds(lua_State *L) {
   double until = script_now() + luaL_checknumber(L, 1);
@@ -107,8 +208,9 @@ static int sleep_seconds(lua_State *L) {
 }
 
 void bind_files(lua_State *L) {
-  static const luaL_Reg functions[] = {
-      {"replace_file", replace_file}, {"with_folder", with_folder}, {"sleep", sleep_seconds}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {{"replace_file", replace_file}, {"read_file", read_file},
+                                       {"read_start", read_start},     {"with_folder", with_folder},
+                                       {"sleep", sleep_seconds},       {NULL, NULL}};
   assert(lua_istable(L, -1));
   luaL_setfuncs(L, functions, 0);
 }

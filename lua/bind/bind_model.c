@@ -28,6 +28,11 @@ static int load_model(lua_State *L) {
   const char *path = luaL_checkstring(L, 1);
   uint64_t seed = (uint64_t)luaL_optinteger(L, 2, 1);
   ms_error err = {.instruction = -1};
+  FILE *file = bind_open_file(path, &err); /* what it can be at all */
+  if (!file) return bind_raise(L, &err);
+  bool is_file = fseek(file, 0, SEEK_END) == 0;
+  fclose(file);
+  if (!is_file) return bind_refuse(L, "%s: a model is read from a file, and this is none", path);
   struct search_model **m = push_model(L);
   *m = search_model_load(path, seed, &err);
   if (*m) return 1;

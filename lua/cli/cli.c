@@ -1,5 +1,6 @@
 /* What the subcommands share: files, messages. */
 #include "cli.h"
+#include "lua/bind/bind.h"
 #include "lua/bind/state/format.h"
 #include "lua/bind/state/visible.h"
 
@@ -7,31 +8,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* No function and no trace comes near it; a device that never ends does. */
-enum { MOST_FILE_BYTES = 256 << 20 };
-
 char *cli_read_file(const char *path, size_t *length, ms_error *err) {
   assert(path);
-  FILE *file = strcmp(path, "-") ? fopen(path, "rb") : stdin;
+  *length = 0;
+  FILE *file = strcmp(path, "-") ? bind_open_file(path, err) : stdin;
+  if (!file) return NULL;
   char *text = NULL, *read = NULL;
   uint32_t capacity = 0;
-  *length = 0;
-  while (file && *length <= MOST_FILE_BYTES) {
+  while (*length <= BIND_MOST_TEXT) {
     text = tir_enlarge(text, &capacity, (uint64_t)*length + 65537, 1);
     size_t got = fread(text + *length, 1, capacity - *length - 1, file);
     *length += got;
     if (!got) break;
   }
-  if (!file || ferror(file)) {
+  if (ferror(file)) {
     ms_fail(err, MS_IO, "%s: %s", path, strerror(errno));
-  } else if (*length > MOST_FILE_BYTES) {
-    ms_fail(err, MS_IO, "%s: it has more than %d MiB, the most that is read", path, MOST_FILE_BYTES >> 20);
+  } else if (*length > BIND_MOST_TEXT) {
+    ms_fail(err, MS_IO, "%s: it has more than %d MiB, the most that is read", path, (int)(BIND_MOST_TEXT >> 20));
   } else {
     text[*length] = 0;
     read = text;
   }
   if (!read) free(text);
-  if (file && file != stdin) fclose(file);
+  if (file != stdin) fclose(file);
   return read;
 }
 

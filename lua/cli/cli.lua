@@ -128,11 +128,8 @@ end
 
 local function read_file(path)
   if path == "-" then return io.read("a") end
-  local file, message = io.open(path, "rb")
-  if not file then refuse("%s", message) end
-  local text, why = file:read("a")
-  file:close()
-  if not text then refuse("%s: cannot be read: %s", path, why) end
+  local text, message = ms.read_file(path)
+  if not text then refuse("%s", message) end
   return text
 end
 

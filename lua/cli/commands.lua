@@ -417,5 +417,6 @@ return function(...)
     return {status = FAILED, message = tostring(e)}
   end, ...)
   if ok then return result end
+  if type(result) ~= "table" then result = {status = FAILED, message = tostring(result)} end -- memory ran out
   return result.status, ms.load "lua.lib.nearest".hint(result.message)
 end

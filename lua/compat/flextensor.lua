@@ -251,10 +251,8 @@ function flextensor.save(path, configs)
 end
 
 function flextensor.load(path)
-  local file, message = io.open(path, "rb")
-  if not file then error("cannot read " .. message, 0) end
-  local text = file:read "a"
-  file:close()
+  local text, message = msched.read_file(path)
+  if not text then error("cannot read " .. message, 0) end
   local configs, why = lines.value(text)
   if type(configs) ~= "table" then error(string.format("%s holds no configs: %s", path, why or "it is no table"), 0) end
   return configs

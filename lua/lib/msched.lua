@@ -219,11 +219,8 @@ end
 -- A trace from a file of any of these forms, whatever its name.
 function ms.load_trace(path)
   if type(path) ~= "string" then no_file("a file's name is expected") end
-  local file, message = io.open(path, "rb")
-  if not file then no_file(message) end
-  local text, why = file:read("a")
-  file:close()
-  if not text then no_file(path .. ": " .. why) end
+  local text, message = ms.read_file(path)
+  if not text then no_file(message) end
   local ok, trace = pcall(ms.read_trace, text)
   if not ok then no_file(path .. ": " .. tostring(trace)) end
   return trace

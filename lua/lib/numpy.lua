@@ -5,7 +5,7 @@ local ms = msched
 local numpy = {}
 
 local MAGIC = "\147NUMPY"
-local MOST = 1 << 32 -- bytes of elements
+local MOST, MOST_HEADER = 1 << 32, 1 << 20 -- bytes of elements, and before them
 -- NumPy's letter and bytes of each of our types.
 local TYPES = {float32 = "f4", float64 = "f8", int8 = "i1", int16 = "i2", int32 = "i4", int64 = "i8", uint8 = "u1", uint16 = "u2", uint32 = "u4",
                uint64 = "u8", float16 = "f2", bool = "b1"}
@@ -73,11 +73,8 @@ function numpy.load(path)
   local where = ms.where()
   if type(path) ~= "string" then error(where .. "ms.load_array takes a path", 0) end
   local function fail(format, ...) error(string.format("%s%s: " .. format, where, path, ...), 0) end
-  local file, why = io.open(path, "rb")
-  if not file then error(where .. why, 0) end
-  local text = file:read "a"
-  file:close()
-  if not text then fail "it cannot be read" end
+  local text, why = ms.read_file(path, MOST + MOST_HEADER)
+  if not text then error(where .. why, 0) end
   local h, count = read_header(text, fail), 1
   for _, extent in ipairs(h.shape) do
     if extent > MOST or count * extent * h.bytes > MOST then fail "its header asks for more than can be" end

@@ -37,6 +37,32 @@ for closed in "<&-" ">&-" "2>&-" "<&- >&- 2>&-"; do
 done
 rm -f "$work/closed.db"*
 
+# ---- Files that never end, that nobody writes, that are larger than any: each is refused at once, not read
+mkfifo "$work/pipe"
+truncate -s 60G "$work/sparse"
+for what in array trace; do
+  printf 'local ok, why = pcall(require "msched".load_%s, arg[1])\nio.stderr:write(why)\nos.exit(ok)\n' $what >"$work/$what.lua"
+done
+for file in /dev/zero /dev/full "$work/pipe" "$work/sparse" "$work"; do
+  case $file in
+  /dev/*) what="this is a device, and no file" ;;
+  */sparse) what="the most that is read" ;;
+  "$work") what="Is a directory" ;;
+  *) what=: ;;
+  esac
+  refused 1 "$what" "$msched" space "$file"
+  refused 1 "$what" "$msched" apply "$root/tests/support/add.py" "$file"
+  refused 1 "$what" "$msched" tune "$gemm" --rules "$file" --trials 1 --db "$db" -- 32 32 32
+  refused 1 "$what" "$msched" "$work/array.lua" "$file"
+  refused 1 "$what" "$msched" "$work/trace.lua" "$file"
+done
+for file in /dev/zero "$work/sparse"; do refused 1 "msched db" "$msched" db import "$file" --db "$db"; done
+rm "$work/pipe" "$work/sparse"
+mkfifo "$work/pipe"
+cat "$work/before" >"$work/pipe" &
+"$msched" db import "$work/pipe" --db "$work/piped.db" | grep -qx "4 records added" || fail "an import by a pipe loses what it looked at"
+wait
+
 refused 1 "msched export: /nonexistent/x.so: No such file or directory" "$msched" export "$id" -o /nonexistent/x.so --db "$db"
 
 # ---- Scripts

@@ -90,20 +90,33 @@ void format_explain(lua_State *L, const char *path, const char *bytes, size_t le
 
 enum { START = 1 << 16 }; /* bytes of a file that are looked at */
 
-/* As format_explain; nothing where the file cannot be read. */
-static void explain_file(lua_State *L, const char *path) {
-  FILE *file = fopen(path, "rb");
-  if (!file) return;
-  char start[START];
-  size_t length = fread(start, 1, sizeof start, file);
-  fclose(file);
-  format_explain(L, path, start, length);
+/* A script's first line may name its program, behind the mark of UTF-8: neither is Lua. */
+static const char *without_first_line(const char *text, size_t *length) {
+  static const char mark[] = "\xEF\xBB\xBF";
+  enum { MARK = sizeof mark - 1 };
+  const char *from = *length >= MARK && !memcmp(text, mark, MARK) ? text + MARK : text;
+  if (from < text + *length && *from == '#') {
+    const char *end = memchr(from, '\n', (size_t)(text + *length - from));
+    from = end ? end : text + *length;
+  }
+  *length -= (size_t)(from - text);
+  return from;
 }
 
 bool format_load_script(lua_State *L, const char *path) {
-  if (luaL_loadfilex(L, path, "t") == LUA_OK) return true;
-  if (path) explain_file(L, path);
-  return false;
+  ms_error err = {.instruction = -1};
+  if (!path) return luaL_loadfilex(L, NULL, "t") == LUA_OK;
+  if (!bind_push_file(L, path, BIND_MOST_TEXT, &err)) return lua_pushfstring(L, "cannot open %s", err.message), false;
+  size_t length, start;
+  const char *text = lua_tolstring(L, -1, &length), *from;
+  start = length < START ? length : START;
+  size_t rest = length;
+  from = without_first_line(text, &rest);
+  bool loaded = luaL_loadbufferx(L, from, rest, lua_pushfstring(L, "@%s", path), "t") == LUA_OK;
+  lua_remove(L, -2); /* the chunk's name */
+  if (!loaded) format_explain(L, path, text, start);
+  lua_remove(L, -2);
+  return loaded;
 }
 
 /* ---- For scripts ---- */
@@ -143,10 +156,17 @@ void bind_formats(lua_State *L) {
 
 static int load_file(lua_State *L) { /* upvalue: Lua's own */
   int given = lua_gettop(L);
+  const char *path = lua_type(L, 1) == LUA_TSTRING ? lua_tostring(L, 1) : NULL;
+  ms_error err = {.instruction = -1};
+  char start[START];
+  size_t length = 0;
+  FILE *file = path ? bind_open_file(path, &err) : NULL;
+  if (path && !file) return lua_pushnil(L), lua_pushfstring(L, "cannot open %s", err.message), 2;
+  if (file) length = fread(start, 1, sizeof start, file), fclose(file);
   lua_pushvalue(L, lua_upvalueindex(1));
   for (int i = 1; i <= given; i++) lua_pushvalue(L, i);
   lua_call(L, given, LUA_MULTRET);
-  if (lua_isnil(L, given + 1) && lua_type(L, 1) == LUA_TSTRING) explain_file(L, lua_tostring(L, 1));
+  if (lua_isnil(L, given + 1) && path) format_explain(L, path, start, length);
   return lua_gettop(L) - given;
 }
 

@@ -206,32 +206,11 @@ const volatile int *bind_stop(lua_State *L) {
 
 /* ---- The module ---- */
 
-static int close_file(lua_State *L) {
-  FILE **file = lua_touserdata(L, 1);
-  if (*file) fclose(*file);
-  *file = NULL;
-  return 0;
-}
-
 void script_push_text(lua_State *L, const char *path) {
-  FILE **file = bind_hold(L, sizeof *file, "msched.file", close_file);
-  *file = fopen(path, "r");
-  if (!*file) {
-    lua_pushfstring(L, "cannot open %s: %s", path, strerror(errno)); /* as Lua's own loading says it */
-    lua_error(L);
-  }
-  luaL_Buffer text;
-  luaL_buffinit(L, &text);
-  for (size_t got = 1; got;) {
-    got = fread(luaL_prepbuffer(&text), 1, LUAL_BUFFERSIZE, *file);
-    luaL_addsize(&text, got);
-  }
-  bool failed = ferror(*file);
-  luaL_pushresult(&text);
-  fclose(*file);
-  *file = NULL;
-  if (failed) luaL_error(L, "cannot read %s", path); /* a folder, say */
-  lua_remove(L, -2);
+  ms_error err = {.instruction = -1};
+  if (bind_push_file(L, path, BIND_MOST_TEXT, &err)) return;
+  lua_pushfstring(L, "cannot open %s", err.message); /* as Lua's own loading says it */
+  lua_error(L);
 }
 
 /* Our own files belong to the program, as its code does: each is read once, whichever state asks first, so that one

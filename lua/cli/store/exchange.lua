@@ -48,17 +48,10 @@ end
 
 -- ---- In --------------------------------------------------------------------------------------------------------
 
--- The first bytes of a file; nil: there are none, and why, of which number 21 is that it is a folder.
-local function start_of(path, length)
-  local file, why, code = io.open(path)
-  if not file then return nil, why, code end
-  local text
-  text, why, code = file:read(length)
-  file:close()
-  return text, why, code
-end
+local start_of = ms.read_start
 
-local function is_folder(path) return select(3, start_of(path, 1)) == 21 end
+local IS_A_FOLDER = 21 -- the system's number of an error
+local function is_folder(path) return select(3, start_of(path, 1)) == IS_A_FOLDER end
 
 -- The folder that a path names, itself or by a file of TVM's in it; nil: it names other records.
 local function folder_of(path)

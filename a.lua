@@ -1,0 +1,1 @@
+local t=msched.load_trace('dir.lua')
