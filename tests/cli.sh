@@ -143,7 +143,7 @@ check "space of a network" 0 "sketch 1" "$msched" space "$dir/sum.onnx"
 check "tune of a network" 0 "1 call of 1 function" "$msched" tune "$dir/sum.onnx" --trials 1 --db "$dir/ops.db"
 check "a network for a GPU that is not here" 0 "nothing was measured" "$msched" tune "$dir/sum.onnx" --no-tune --target "cuda -arch=sm_80" --db "$dir/ops.db"
 check "export of a network" 0 "1 function in 1 call; beside it $dir/sum.h, $dir/sum.weights, $dir/sum_network.py" "$msched" export "$dir/sum.onnx" -o "$dir/sum.so" --db "$dir/ops.db"
-check "export of a network as what is no library" 1 "the file ends with .so or .a" "$msched" export "$dir/sum.onnx" -o "$dir/sum.o" --db "$dir/ops.db"
+check "export of a network as what is no library" 1 "the file ends with .so, .a, .c or .tar" "$msched" export "$dir/sum.onnx" -o "$dir/sum.o" --db "$dir/ops.db"
 check "a shape for the export of a record" 2 "--shape is for networks" "$msched" export 0123abcd -o "$dir/x.so" --shape x=1 --db "$dir/ops.db"
 check "a network beside a function" 2 "is no network: networks are tuned together with networks alone" "$msched" tune "$dir/sum.onnx" ops:relu
 check "an input of another shape" 1 "input x has extents [2, 4], and an array of [3, 4] is given" "$msched" run "$dir/sum.onnx" --input "x=$(dirname "$0")/support/x34.npy" --db "$dir/ops.db"

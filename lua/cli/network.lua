@@ -202,8 +202,9 @@ function network.export(options, ids)
   local opened = network.plan_of(network.read(options, ids[1]), options)
   local replaced = cli.is_there(options.output)
   local paths = attempt(opened.export, opened, options.output)
-  cli.print(string.format("%s: %s, %s; %s in %s; beside it %s", paths[1], replaced and "replaced" or "written", cli.size_text(paths[1]),
-                          cli.count_text(#opened.prepared.functions, "function"), cli.count_text(#opened.calls, "call"), table.concat(paths, ", ", 2)))
+  local beside = paths[2] and "; beside it " .. table.concat(paths, ", ", 2) or ""
+  cli.print(string.format("%s: %s, %s; %s in %s%s", paths[1], replaced and "replaced" or "written", cli.size_text(paths[1]),
+                          cli.count_text(#opened.prepared.functions, "function"), cli.count_text(#opened.calls, "call"), beside))
   return cli.DONE
 end
 

@@ -46,13 +46,14 @@ end
 
 -- ---- Kernels -----------------------------------------------------------------------------------------------------
 
--- Writes the object of each function; gives declarations, symbols by function, and the most bytes that one works in.
-local function write_kernels(opened, name, folder)
+-- Writes the object of each function, or its source, by the suffix; gives declarations, symbols by function, and the
+-- most bytes that one works in.
+local function write_kernels(opened, name, folder, suffix)
   local declared, symbols, most = {}, {}, 0
   for i, entry in ipairs(opened.prepared.functions) do
     local symbol = string.format("%s_kernel_%d", name, i)
     local kernel, base = opened.kernels[entry], folder .. "/" .. symbol
-    kernel:export(base .. ".o", symbol)
+    kernel:export(base .. suffix, symbol)
     kernel:export(base .. ".h", symbol)
     most = math.max(most, tonumber(read(base .. ".h"):match "_WORKSPACE (%d+)u"))
     declared[i] = string.format("int32_t %s(void **args, void *workspace); /* %s */\n", symbol, entry.name)
@@ -335,47 +336,90 @@ local function python_list(list, values)
   return table.concat(parts, ", ")
 end
 
+-- ---- Source ------------------------------------------------------------------------------------------------------
+
+-- The kernels behind the calls, as one file of C.
+local function source_text(opened, folder, symbols, words)
+  local kernels = {}
+  for i, entry in ipairs(opened.prepared.functions) do
+    kernels[i] = {symbol = symbols[entry], text = read(folder .. "/" .. symbols[entry] .. ".c")}
+  end
+  return fill(SOURCE_TEXT, words) .. "\n" .. ms.load "lua.net.sources".join(kernels)
+end
+
+local MAKEFILE_TEXT = [[
+# Makes @NAME@.so, which @NAME@_network.py calls, for this machine.
+CC ?= cc
+CFLAGS ?= -O3 -march=native
+
+@NAME@.so: @NAME@.c @NAME@.h
+	$(CC) $(CFLAGS) -std=gnu11 -fopenmp -fPIC -shared -o $@ @NAME@.c -lm
+]]
+
+-- A folder of the source, the constants, a Makefile and the module of Python, as one file.
+local function write_archive(opened, path, name)
+  ms.with_folder(function(folder)
+    local inner = folder .. "/" .. name
+    run("mkdir %s", inner)
+    export.write(opened, inner .. "/" .. name .. ".c", true)
+    write(inner .. "/Makefile", fill(MAKEFILE_TEXT, {NAME = name}))
+    run("tar --sort=name -C %s -cf %s %s", folder, path, name)
+  end)
+  return {path}
+end
+
 -- ---- All of it ---------------------------------------------------------------------------------------------------
 
--- export.write(plan, path): writes path, which ends with .so or .a, and beside it NAME.h, NAME.weights and
--- NAME_network.py; gives the paths of all. The plan is one that plan.open gave.
-function export.write(opened, path)
+-- Makes the library of the objects in a folder and the C that calls them.
+local function build_library(folder, form, name, words, path)
+  local cc = os.getenv "CC" or "cc"
+  write(folder .. "/" .. name .. ".c", fill(SOURCE_TEXT, words))
+  run("%s -std=c11 -fPIC -O1 -c -o %s %s", cc, folder .. "/" .. name .. ".o", folder .. "/" .. name .. ".c")
+  if form == "a" then return run("rm -f %s && ar rcs %s " .. quoted(folder) .. "/*.o", path, path) end
+  write(folder .. "/symbols", string.format("{ global: %s_open; %s_close; %s_run; %s_inputs; %s_outputs; local: *; };\n", name, name, name, name, name))
+  run("%s -shared -Wl,-z,nodelete -Wl,--version-script=%s -o %s " .. quoted(folder) .. "/*.o -lm -lpthread", cc, folder .. "/symbols", path)
+end
+
+local LINKED = {so = "has threads of its own", a = "is linked with -lgomp -lm",
+                c = "is its source: cc -O3 -march=native -fopenmp, linked with -lm"}
+
+-- export.write(plan, path): writes path, which ends with .so, .a or .c, and beside it NAME.h, NAME.weights and, for a
+-- .so, NAME_network.py; or .tar, a folder of source that is built elsewhere. Gives the paths of all. The plan is one that
+-- plan.open gave. python: the module is written for a .c too.
+function export.write(opened, path, python)
   local base, form = path:match "^(.*)%.(%w+)$"
-  if form ~= "so" and form ~= "a" then error(path .. ": a network is exported as a library: the file ends with .so or .a", 0) end
+  if not (LINKED[form] or form == "tar") then
+    error(path .. ": a network is exported as a library or as source: the file ends with .so, .a, .c or .tar", 0)
+  end
   local prepared, placed = opened.prepared, opened.placed
   local values, net, file = prepared.state.values, prepared.net, base:match "[^/]*$"
   local name = files.identifier((file:gsub("^lib", "")))
   local prefix = base:sub(1, #base - #file)
-  local paths = {path, prefix .. name .. ".h", prefix .. name .. ".weights", form == "so" and prefix .. name .. "_network.py" or nil} -- NAME.py would be hidden by NAME.so
+  local paths = {path, prefix .. name .. ".h", prefix .. name .. ".weights", (form == "so" or python) and prefix .. name .. "_network.py" or nil} -- NAME.py would be hidden by NAME.so
   if name == "" then error(path .. ": a name in C is of letters, digits and _: the library's functions are called by the file's", 0) end
+  if form == "tar" then return write_archive(opened, path, name) end
   ms.with_folder(function(folder)
     local first = opened.kernels[prepared.functions[1]]
     if first then first:export(folder .. "/name.s", name) end -- which says why no C program could have the name
     os.remove(folder .. "/name.s")
     local list, offsets, total, sum = constants_of(prepared, placed)
-    local declared, symbols, most = write_kernels(opened, name, folder)
+    local declared, symbols, most = write_kernels(opened, name, folder, form == "c" and ".c" or ".o")
     local calls, checks = calls_text(prepared, placed, offsets, symbols)
     local words = {NAME = name, GUARD = "MSCHED_" .. name:upper() .. "_H", TARGET = first and first:target() or "any machine", WORKSPACE = placed.arena + math.max(most, 64),
                    COMMENT = comment_text(net.inputs, values, "inputs") .. comment_text(net.outputs, values, "outputs"), HEADER = name .. ".h", DECLARED = declared,
                    INPUTS = tensors_text(net.inputs, values), OUTPUTS = tensors_text(net.outputs, values), HEAD = HEADER, BYTES = total, SUM = string.format("0x%x", sum),
                    MAGIC = MAGIC, CALLS = calls, CHECKS = checks, TEAM = form == "so" and team_text() or "",
-                   LINKED = form == "so" and "has threads of its own" or "is linked with -lgomp -lm"}
+                   LINKED = LINKED[form]}
     write(folder .. "/" .. name .. ".h", fill(HEADER_TEXT, words))
-    write(folder .. "/" .. name .. ".c", fill(SOURCE_TEXT, words))
-    local cc = os.getenv "CC" or "cc"
-    run("%s -std=c11 -fPIC -O1 -c -o %s %s", cc, folder .. "/" .. name .. ".o", folder .. "/" .. name .. ".c")
-    if form == "a" then run("rm -f %s && ar rcs %s " .. quoted(folder) .. "/*.o", path, path)
-    else
-      write(folder .. "/symbols", string.format("{ global: %s_open; %s_close; %s_run; %s_inputs; %s_outputs; local: *; };\n", name, name, name, name, name))
-      run("%s -shared -Wl,-z,nodelete -Wl,--version-script=%s -o %s " .. quoted(folder) .. "/*.o -lm -lpthread", cc, folder .. "/symbols", path)
-    end
+    if form == "c" then write(path, source_text(opened, folder, symbols, words))
+    else build_library(folder, form, name, words, path) end
     write(paths[2], fill(HEADER_TEXT, words))
     write_constants(paths[3], list, total, sum)
     if paths[4] then
       local args = {}
       for i in ipairs(net.inputs) do args[i] = "x" .. i end
       write(paths[4], fill(PYTHON_TEXT, {NAME = name, ARGS = table.concat(args, ", "), INPUTS = python_list(net.inputs, values), OUTPUTS = python_list(net.outputs, values),
-                                         LIBRARY = path:match "[^/]*$", CONSTANTS = name .. ".weights"}))
+                                         LIBRARY = form == "so" and path:match "[^/]*$" or name .. ".so", CONSTANTS = name .. ".weights"}))
     end
   end)
   return paths

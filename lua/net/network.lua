@@ -313,12 +313,21 @@ function Network:open_extents()
   return ms.sorted_keys(names)
 end
 
+-- Some exporters write -1 for an extent that is not known: it has no name.
+local function open_unknown(values)
+  for _, value in ipairs(values) do
+    for d, extent in ipairs(value.shape or {}) do if extent == -1 then value.shape[d] = "" end end
+  end
+end
+
 -- A network of a graph as read_onnx gives it.
 local function of_graph(model, path)
   local graph = model.graph
   local net = setmetatable({path = path, name = graph.name, producer = model.producer, opsets = model.opsets,
                             inputs = {}, outputs = graph.outputs, constants = {}, layouts = {}}, Network)
   local problems = {}
+  open_unknown(net.outputs)
+  open_unknown(graph.inputs)
   net.nodes = inline.functions(graph.nodes, model.functions, problems)
   check_opsets(net, model.functions, problems)
   for i, initializer in ipairs(graph.initializers) do

@@ -142,6 +142,12 @@ for _, type in ipairs {"string", "complex64", "float8e4m3fn"} do
 end
 refuses("input x is a sequence: networks have tensors only", model {inputs = {{"x", "float32", {1}, kind = 4}}})
 refuses("tensor w: its extents ask for 20 bytes, and its data have 16", model {constants = {w = {"float32", {5}, {1, 2, 3, 4}}}})
+-- An extent that is -1 is not known; one that is less is none.
+local open = read(onnx.model {opset = 17, nodes = {{"Relu", {"x"}, {"y"}}}, inputs = {{"x", "float32", {-1, 4}}}, outputs = {{"y", "float32", {-1, 4}}}})
+same(open:open_extents(), {"extent 1 of x"})
+local known, why = pcall(open.static, open)
+assert(not known and why:find("input x has extents [?, 4], of which extent 1 is not known: give it by", 1, true), why)
+refuses("input x: extent 1 is -2", model {inputs = {{"x", "float32", {-2, 4}}}})
 refuses("tensor w: extent 1 is -1, which no tensor has", model {constants = {w = {"float32", {-1}, {}}}})
 refuses("its extents ask for more than memory holds", model {constants = {w = {"float32", {1 << 40}, {1}}}})
 refuses("it uses version 6 of ONNX's operators; 7 to 28 are known", model {opset = 6})

@@ -67,9 +67,37 @@ assert(get "one.y" == y1 and get "two.y" == y2, "a library gives something else 
 
 -- An archive, which takes OpenMP's threads.
 local paths = plan1:export(folder .. "/one.a")
-assert(#paths == 3 and select(2, pcall(plan1.export, plan1, folder .. "/one.exe")):find("ends with .so or .a", 1, true))
+assert(#paths == 3 and select(2, pcall(plan1.export, plan1, folder .. "/one.exe")):find("ends with .so, .a, .c or .tar", 1, true))
 put("main.c", '#include "one.h"\nint main(void) { return one_open(NULL, 0) != 0; }\n')
 run("cc -o %s/archive %s/main.c %s/one.a -lgomp -lm -lpthread && %s/archive", folder, folder, folder, folder)
+
+-- Source, in an archive, built here: helpers that kernels share stand once.
+assert(#plan1:export(folder .. "/one.tar") == 1)
+put("build.c", [[
+#include "one.h"
+#include <stdio.h>
+int main(int argc, char **argv) {
+  static float x[3 * 18 * 18], y[8 * 9 * 9];
+  FILE *in = fopen(argv[1], "rb"), *out = fopen(argv[2], "wb");
+  struct one *net = one_open(argv[3], 0);
+  if (!net || !in || !out || !fread(x, sizeof x, 1, in) || one_run(net, (const void *[]){x}, (void *[]){y}, 0)) return 1;
+  one_close(net);
+  return !fwrite(y, sizeof y, 1, out) || fclose(out);
+}
+]])
+run("mkdir %s/moved && tar -C %s/moved -xf %s/one.tar", folder, folder, folder)
+for _, name in ipairs {"Makefile", "one.c", "one.h", "one.weights", "one_network.py"} do assert(#get("moved/one/" .. name) > 0) end
+run("cc -O1 -march=native -fopenmp -std=gnu11 -I%s/moved/one -o %s/built %s/build.c %s/moved/one/one.c -lm", folder, folder, folder, folder)
+run("%s/built %s/one.x %s/built.y %s/moved/one/one.weights", folder, folder, folder, folder)
+local function floats(text) return ms.array({8, 9, 9}, "float32", text) end
+assert(floats(get "built.y"):difference(floats(y1)) <= 1e-5, "built of source it gives something else")
+assert(#plan1:export(folder .. "/one.c") == 3)
+local join = ms.load "lua.net.sources".join
+local helper = "MS_HELPER int h(int x) {\n  return x;\n}\n"
+local joined = join {{symbol = "a", text = helper .. "static void body(void) {\n}\nvoid a(void) { body(); }\n"}, {symbol = "b", text = helper .. "static void body(void) {\n}\nvoid b(void) { body(); }\n"},
+                     {symbol = "c", text = helper:gsub("x;", "-x;") .. "static __attribute__((noinline)) void p(int x) {\n  h(x);\n}\nvoid c(void) { p(1); }\n"}}
+assert(select(2, joined:gsub("int h%(int x%)", "")) == 1 and joined:find("a_body();", 1, true) and joined:find("b_body();", 1, true) and joined:find("int c_h(int x)", 1, true) and
+       joined:find("void c_p(int x) {\n  c_h(x);", 1, true), joined)
 
 -- Indices are looked at before they are used.
 local gather = read {opset = 17, nodes = {{"Gather", {"w", "x"}, {"y"}}}, inputs = {{"x", "int64", {2}}}, outputs = {{"y"}}, constants = {w = weights({3, 2}, 5)}}
