@@ -39,7 +39,7 @@ static const struct value *value_of(const struct values *v, const char *name, si
   return NULL;
 }
 
-/* A line `name = text`. */
+/* `name = text`. */
 static bool set_value(struct values *v, const char *line, size_t length) {
   const char *equals = memmem(line, length, " = ", 3);
   size_t name_length = equals ? (size_t)(equals - line) : length - 2, from = equals ? name_length + 3 : length;
@@ -49,6 +49,17 @@ static bool set_value(struct values *v, const char *line, size_t length) {
   if (!to) to = &v->at[v->count++];
   *to = (struct value){line, line + from, name_length, length - from};
   return true;
+}
+
+/* A line of them, between semicolons. */
+static bool set_values(struct values *v, const char *line, size_t length) {
+  for (;;) {
+    const char *end = memmem(line, length, "; ", 2);
+    size_t part = end ? (size_t)(end - line) : length;
+    if (!set_value(v, line, part)) return false;
+    if (!end) return true;
+    line += part + 2, length -= part + 2;
+  }
 }
 
 static size_t name_length(const char *at) {
@@ -495,7 +506,7 @@ static void write_variants(struct writing *w, struct section s) {
     } else {
       if (!w->pending) finish(w->out, &w->outcome);
       w->pending = true;
-      if (length && *at != '#' && !set_value(&w->values, at, length)) w->good = false;
+      if (length && *at != '#' && !set_values(&w->values, at, length)) w->good = false;
       fprintf(w->out, "%.*s\n", (int)length, at);
     }
     at += length + 1;
