@@ -23,6 +23,7 @@ static const struct {
     {"lanes", GPU, "accumulators of 16 x 8 x 8 are touched by the lanes that hold them", lower_lanes},
     {"kernels", GPU, "nests of threads become kernels, in which each axis is bound once", lower_kernels, LOWER_KERNELS},
     {"compact", BOTH, "buffers shrink to what their scope touches", lower_compact},
+    {"pad", CPU, "rows of large buffers do not meet in few sets of a cache", lower_pad},
     {"pipeline", GPU, "software pipelines run statements of several iterations side by side", lower_pipeline,
      LOWER_NO_PIPELINES},
     {"vthreads", GPU, "a thread does the work of its virtual threads statement by statement", lower_vthreads,

@@ -48,6 +48,7 @@ bool lower_gpu_vectorize(struct lowering *low); /* gpu_vectorize.c */
 bool lower_indices(struct lowering *low);       /* indices.c */
 bool lower_dots(struct lowering *low);          /* dots.c */
 bool lower_compact(struct lowering *low);       /* compact.c */
+bool lower_pad(struct lowering *low);           /* pad.c */
 bool lower_loops(struct lowering *low);         /* loops.c */
 bool lower_unswitch(struct lowering *low);      /* unswitch.c */
 bool lower_zeros(struct lowering *low);         /* zeros.c */
