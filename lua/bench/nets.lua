@@ -72,20 +72,22 @@ local function read_word(word)
   return path, shapes
 end
 
--- Arrays for the inputs: numbers of all digits, of integers 0 and 1, which are indices of most tables.
-local function inputs_of(opened, seed)
+-- Arrays for the inputs, those that are given: else numbers of all digits, of integers 0 and 1, which are indices of
+-- most tables.
+local function inputs_of(opened, seed, given)
   local arrays = {}
   for i, input in ipairs(opened.net.inputs) do
     local own = opened.arrays[input.name]
-    if own:type():find "float" then arrays[input.name] = ms.array(own:shape(), own:type()):random(seed + i, true)
+    if given[input.name] then arrays[input.name] = given[input.name]
+    elseif own:type():find "float" then arrays[input.name] = ms.array(own:shape(), own:type()):random(seed + i, true)
     else arrays[input.name] = ms.array(own:shape(), own:type(), function(at) return (at * 2654435761 + seed + i) >> 7 & 1 end) end
   end
   return arrays
 end
 
 -- The plan of a network: tuned with options.trials in a store; or the analytical model's.
-local function plan_of(net, options, store, name)
-  local ok, opened = ms.interruptible(net.plan, net, {trials = options.trials, no_tune = options["no-tune"], seed = options.seed, target = options.target, store = store, passes = options.passes,
+local function plan_of(net, options, store, name, given)
+  local ok, opened = ms.interruptible(net.plan, net, {trials = options.trials, no_tune = options["no-tune"], seed = options.seed, target = options.target, store = store, passes = options.passes, given = given,
                                                 listen = tools.progress_line(name)})
   if ms.interrupted() then cli.refuse("interrupted") end
   if not ok then cli.refuse("%s", type(opened) == "table" and opened.message or tostring(opened)) end
@@ -139,11 +141,13 @@ local function measure(options, store, target, path, shapes)
   local net = network.read({shape = shapes}, path)
   local name = path:match "([^/]*)%.onnx$"
   local start = ms.clock()
-  local opened = plan_of(net, options, store, name)
+  local given = network.given_inputs(net, options)
+  local opened = plan_of(net, options, store, name, given)
   local line = {bench = "nets", model = path, trials = options.trials, tuning_seconds = ms.clock() - start, functions = #opened.prepared.functions,
                 calls = #opened.calls, peak_bytes = opened.arena_bytes + opened.constant_bytes}
-  local inputs = inputs_of(opened, options.seed)
-  local outputs = opened:run(inputs)
+  local inputs, ok, outputs = inputs_of(opened, options.seed, given), nil, nil
+  ok, outputs = pcall(opened.run, opened, inputs)
+  if not ok then cli.refuse("%s", tostring(outputs)) end -- an input of another shape, an index out of its range
   ms.with_folder(function(folder)
     local names = {}
     for i, input in ipairs(opened.net.inputs) do

@@ -210,7 +210,8 @@ end
 
 -- ---- msched run FILE.onnx ----------------------------------------------------------------------------------------
 
-local function given_inputs(net, options)
+-- The arrays of --input, by the input's name.
+function network.given_inputs(net, options)
   local arrays, known = {}, {}
   for _, input in ipairs(net.inputs) do known[input.name] = input end
   for _, word in ipairs(options.input or {}) do
@@ -257,7 +258,7 @@ local MOST_STEPS = 20000000 -- operations of a node that are interpreted whole, 
 -- proposes.
 function network.run(options, path)
   local net = network.read(options, path)
-  local arrays = given_inputs(net, options)
+  local arrays = network.given_inputs(net, options)
   fill(net, arrays, options.seed or 1)
   local start = ms.clock()
   local opened = network.plan_of(net, options, arrays)

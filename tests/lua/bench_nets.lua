@@ -37,6 +37,16 @@ lines, refused = run({json = true, profile = true, trials = 1}, {word})
 assert(not refused, refused)
 assert(lines[1].trials == 1 and #lines[1].by_function == 2 and lines[1].by_function[1].seconds > 0 and lines[1].by_function[1].weight == 1)
 
+-- Inputs that are given; of a shape that decides the network's; that there are not; of another type.
+ms.array({2, 2}, "float32", {1, 2, 3, 4}):save(base .. ".npy")
+lines, refused = run({json = true, input = {"x=" .. base .. ".npy"}}, {model})
+assert(not refused and lines[1].calls == 2, refused)
+lines, refused = run({json = true, input = {"z=" .. base .. ".npy"}}, {word})
+assert(refused and refused:find("the network has no input z", 1, true), refused)
+ms.array({2, 2}, "int32"):save(base .. ".npy")
+lines, refused = run({json = true, input = {"x=" .. base .. ".npy"}}, {word})
+assert(refused and refused:find("input x is of float32, and an array of int32 is given", 1, true), refused)
+
 -- Beside one that stands in: it answers with these outputs, and these seconds.
 local function stand_in(values)
   local theirs = ms.array({2, 3}, "float32", values)

@@ -60,6 +60,11 @@ local function i64(shape, values) return {"int64", shape, values} end
 local function known(t) t.constant = true return t end
 local inf, nan = math.huge, 0 / 0
 
+-- Roots in the place of the powers that most networks have.
+for _, beta in ipairs {0.75, 0.5, 0.6} do
+  check("LRN", {f32({1, 3, 1, 1}, {1, 2, 3})}, {f32({1, 3, 1, 1}, {1 / 6 ^ beta, 2 / 15 ^ beta, 3 / 14 ^ beta})}, {size = 3, alpha = 3.0, beta = beta, bias = 1.0})
+end
+
 -- ---- Elementwise ----
 
 check("Add", {f32({2, 2}, {1, 2, 3, 4}), f32({2}, {10, 20})}, {f32({2, 2}, {11, 22, 13, 24})})
