@@ -4,6 +4,18 @@ local common = {
   INLINE = "meta_schedule.inline_rule",
 }
 
+-- The buffers of the function that are constant, as a set by name: they are packed ahead into the order in which they are
+-- read (rewrite_layout.lua), so that they may be read in any.
+function common.constants(sch)
+  local free, names = sch:function_attribute "layout_free_buffers", {}
+  if not free then return names end
+  local params = sch:func():params()
+  for _, number in ipairs(free) do
+    if params[number + 1] then names[params[number + 1].name] = true end
+  end
+  return names
+end
+
 -- The kinds of loops around a block: "spatial", "reduce", "mixed" or "none", outermost first; and the loops.
 function common.loop_kinds(sch, block)
   return sch:loop_iter_kinds(block), {sch:get_loops(block)}

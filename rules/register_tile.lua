@@ -25,14 +25,17 @@ local function together(loops, lists)
   return apart and order or nil
 end
 
--- Reads of the block that move by one along the vectorized iteration: those are worth a panel.
+-- Reads of the block that move by one along the vectorized iteration, as constants do once they are packed: those are
+-- worth a panel. The second result: those of them that are no constants.
 local function panels(sch, block, inner)
-  local list = {}
+  local list, own, constants = {}, {}, common.constants(sch)
   local written = sch:writes(block)[1].buffer
   for i, r in ipairs(sch:reads(block)) do
-    if r.buffer ~= written and sch:read_stride(block, i - 1, inner) == 1 then list[#list + 1] = i - 1 end
+    local stride = r.buffer ~= written and sch:read_stride(block, i - 1, inner) or 0
+    if stride == 1 or stride > 1 and constants[r.buffer] then list[#list + 1] = i - 1 end
+    if stride == 1 and not constants[r.buffer] then own[#own + 1] = i - 1 end
   end
-  return list
+  return list, own
 end
 
 -- The dimension of a compact buffer whose elements lie so far apart; nil: none.
@@ -47,10 +50,10 @@ end
 -- Reads that move along the vectorized iteration in another dimension than the last, {index, dimension, rank}: vectors
 -- of them would be gathered.
 local function crossings(sch, block, inner)
-  local list = {}
+  local list, constants = {}, common.constants(sch)
   local written = sch:writes(block)[1].buffer
   for i, r in ipairs(sch:reads(block)) do
-    local stride = r.buffer ~= written and sch:read_stride(block, i - 1, inner) or 0
+    local stride = r.buffer ~= written and not constants[r.buffer] and sch:read_stride(block, i - 1, inner) or 0
     local d = stride > 1 and dimension_of(r.shape, stride)
     if d and d < #r.shape then list[#list + 1] = {index = i - 1, dimension = d, rank = #r.shape} end
   end
@@ -257,7 +260,8 @@ local function tiled(sch, block, context, parameters, vectors, pack, skip)
   if not a then return nil end
   local columns = columns_of(vectors * context.target.vector_bits // (8 * s:writes(b)[1].bytes), vectors, s:extent(a.inner), parameters)
   local rows = rows_for(context, vectors, a.most_rows)
-  local reads, across = panels(s, b, a.inner), crossings(s, b, a.inner)
+  local _, reads = panels(s, b, a.inner)
+  local across = crossings(s, b, a.inner)
   if columns > s:extent(a.inner) or (#rows == 0 and #a.rows > 0) or (pack and #reads == 0) then return nil end
   local caches = {}
   if pack then for _, index in ipairs(reads) do caches[#caches + 1] = s:cache_read(b, index, "global") end end

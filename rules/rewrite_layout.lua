@@ -1,6 +1,6 @@
--- Keeps buffers whose layout a function leaves free (its attribute layout_free_buffers: numbers of parameters, from 0)
--- in the order in which they are read: copied once, in front, by a block that is annotated, so that what does not
--- change from call to call can be laid out ahead.
+-- Lays out constants (the function's attribute layout_free_buffers: numbers of parameters, from 0) in the order in which
+-- they are read: copied once, in front, by a block that is annotated, so that it is done ahead of all runs
+-- (tir/packing.c). Where tiles run past the end, what is beyond is zeros.
 local function reader_of(sch, buffer)
   local found
   local root = sch:root_block()
@@ -16,37 +16,74 @@ local function reader_of(sch, buffer)
   return found
 end
 
--- The digits of an element's number in the buffer, one a loop: how far the loop moves through it, and how often. nil:
--- the loops do not walk over all of the buffer, each element once.
+-- The dimension of a compact buffer in which an element lies that is so far away, and how far it is there.
+local function dimension_of(shape, stride)
+  local step = 1
+  for d = #shape, 1, -1 do
+    local beyond = step * shape[d]
+    if shape[d] > 1 and stride < beyond then
+      if stride % step == 0 then return d, stride // step end
+      return nil
+    end
+    step = beyond
+  end
+end
+
+-- The digits of an element's indices, one a loop, outermost first: {dimension, stride, extent, last}: how far the loop
+-- moves along the dimension, and how often; last: it is the dimension's outermost. The second result: whether they reach
+-- past the buffer's end. nil: the loops do not walk over all of the buffer, each element once.
 local function digits_of(sch, reader)
-  local digits, ordered, total = {}, {}, 1
+  local digits, by_dimension, beyond, shape = {}, {}, false, reader.region.shape
   for _, extent in ipairs(reader.region.extents) do if extent ~= 1 then return nil end end
   for _, l in ipairs {sch:get_loops(reader.block)} do
     local stride, extent = sch:read_stride(reader.block, reader.index, l), sch:extent(l)
-    if not stride or not extent then return nil end
-    if stride ~= 0 and extent > 1 then digits[#digits + 1] = {stride = stride, extent = extent} end
+    if not stride or not extent or stride < 0 then return nil end
+    if stride > 0 and extent > 1 then
+      local d, step = dimension_of(shape, stride)
+      if not d then return nil end
+      local digit = {dimension = d, stride = step, extent = extent}
+      by_dimension[d] = by_dimension[d] or {}
+      digits[#digits + 1], by_dimension[d][#by_dimension[d] + 1] = digit, digit
+    end
   end
-  table.move(digits, 1, #digits, 1, ordered)
-  table.sort(ordered, function(a, b) return a.stride < b.stride end)
-  for _, d in ipairs(ordered) do
-    if d.stride ~= total then return nil end
-    total = total * d.extent
+  for d, extent in ipairs(shape) do
+    local list, total = by_dimension[d] or {}, 1
+    table.sort(list, function(a, b) return a.stride < b.stride end)
+    for i, digit in ipairs(list) do
+      if digit.stride ~= total then return nil end
+      total, digit.last = total * digit.extent, i == #list
+    end
+    if total < extent then return nil end
+    beyond = beyond or total > extent
   end
-  local size = 1
-  for _, extent in ipairs(reader.region.shape) do size = size * extent end
-  return total == size and digits or nil
+  return digits, beyond
+end
+
+-- Whether elements lie in this order already.
+local function in_order(digits)
+  for i = 2, #digits do
+    local a, b = digits[i - 1], digits[i]
+    if b.dimension < a.dimension or b.dimension == a.dimension and b.stride > a.stride then return false end
+  end
+  return true
 end
 
 -- An index map that puts elements in the order of the loops.
 local function map_of(digits, shape)
-  local names, flat, parts = {}, "0", {}
-  for d, extent in ipairs(shape) do
-    names[d] = "i" .. d
-    flat = string.format("(%s * %d + i%d)", flat, extent, d)
+  local names, parts = {}, {}
+  for d in ipairs(shape) do names[d] = "i" .. d end
+  for _, digit in ipairs(digits) do
+    local text = names[digit.dimension]
+    local alone = digit.last and digit.stride == 1 and digit.extent > shape[digit.dimension] -- its zeros need a tile around it
+    if alone then parts[#parts + 1] = string.format("%s // %d", text, digit.extent) end
+    if digit.stride > 1 then text = string.format("%s // %d", text, digit.stride) end
+    if not digit.last or alone then text = string.format("%s %% %d", text, digit.extent) end
+    parts[#parts + 1] = text
   end
-  for i, d in ipairs(digits) do parts[i] = string.format("%s // %d %% %d", flat, d.stride, d.extent) end
   return string.format("lambda %s: (%s,)", table.concat(names, ", "), table.concat(parts, ", "))
 end
+
+local function zero_of(element) return element:find "float" and 0.0 or 0 end
 
 return msched.postproc {
   name = "rewrite_layout",
@@ -56,11 +93,12 @@ return msched.postproc {
     local params = sch:func():params() -- a schedule lent to a postprocessor has no workload of its own
     for _, number in ipairs(free) do
       local reader = reader_of(sch, params[number + 1].name)
-      local digits = reader and digits_of(sch, reader)
-      if digits and #digits > 1 then
+      local digits, beyond = nil, false
+      if reader then digits, beyond = digits_of(sch, reader) end
+      if digits and #digits > 1 and (beyond and reader.region.type ~= "bool" or not beyond and not in_order(digits)) then
         local copy = sch:cache_read(reader.block, reader.index, "global")
         sch:annotate(copy, "meta_schedule.layout_rewrite_preproc", true)
-        sch:transform_layout(reader.block, map_of(digits, reader.region.shape), reader.index, 0)
+        sch:transform_layout(reader.block, map_of(digits, reader.region.shape), reader.index, 0, beyond and zero_of(reader.region.type) or nil)
       end
     end
   end,

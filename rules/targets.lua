@@ -6,7 +6,7 @@ local targets = {}
 targets.llvm = {
   rules = {"inline_constant_scalars", "keep_stages", "auto_inline", "online_softmax", "add_rfactor", "register_tile", "multi_level_tiling",
            "spatial_tiling", "parallel_vectorize_unroll", "random_compute_location"},
-  postprocs = {"disallow_dynamic_loop", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block", "rewrite_tensorize", "rewrite_layout"},
+  postprocs = {"disallow_dynamic_loop", "rewrite_layout", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block", "rewrite_tensorize"},
   mutators = {{"tile_size", 0.9}, {"compute_location", 0.05}, {"unroll", 0.03}, {"parallel", 0.02}, {"crossover", 0.05}},
   -- weights of the analytical model, in cycles of one core; search.h explains them
   draft = {multiply_adds = 2, loads = 2, latency = 4, reload = 5, unrolled = 16, iteration = 0.5, copy = 0.15, parallel = 5000, guarded = 3, overrun = 0.1,

@@ -1,7 +1,7 @@
 -- A plan as a library: its kernels, one C file that calls them in order, a header, a file of the constants, and a
 -- module of Python that shows how it is called.
 local ms = msched
-local memory, plan, common = ms.load "lua.net.memory", ms.load "lua.net.plan", ms.load "lua.net.common"
+local memory, common = ms.load "lua.net.memory", ms.load "lua.net.common"
 local export = {}
 
 local files = ms.load "lua.lib.files"
@@ -9,20 +9,25 @@ local write, read, run, quoted = files.write, files.read, files.run, files.quote
 
 -- ---- Constants ---------------------------------------------------------------------------------------------------
 
--- The constants that a plan reads, in order: {name, array, offset}; the bytes of all, and their checksum.
-local function constants_of(prepared, placed)
+-- The arrays of constants that a plan's kernels take, packed ones as they are, in order; offsets by name or packed
+-- constant; the bytes of all, and their checksum.
+local function constants_of(opened)
+  local prepared, placed = opened.prepared, opened.placed
   local list, offsets, total, sum = {}, {}, 0, nil
-  local function add(name)
-    local slot = placed.slots[name]
-    if slot.kind ~= "constant" or offsets[slot.name] then return end
-    local array, bytes = prepared.state.values[slot.name].array, memory.bytes(prepared.state.values[slot.name])
-    offsets[slot.name] = total
+  local function add(argument)
+    local packed = type(argument) == "table"
+    local slot = not packed and placed.slots[argument]
+    local key = packed and argument or slot.name
+    if slot and slot.kind ~= "constant" or offsets[key] then return end
+    local value = packed and argument or prepared.state.values[key]
+    local bytes = memory.bytes(value)
+    offsets[key] = total
     if bytes == 0 then return end
-    list[#list + 1] = {name = slot.name, array = array}
-    total, sum = total + memory.padded(bytes), array:checksum(sum)
+    list[#list + 1] = value.array
+    total, sum = total + memory.padded(bytes), value.array:checksum(sum)
   end
-  for _, g in ipairs(plan.steps(prepared, placed)) do
-    for _, name in ipairs(g.inputs) do add(name) end
+  for _, each in ipairs(opened.calls) do
+    for _, argument in ipairs(each.arguments) do add(argument) end
   end
   for _, copy in ipairs(placed.copies) do add(copy.from) end
   return list, offsets, total, sum or 0
@@ -34,8 +39,8 @@ local function write_constants(path, list, total, sum)
   local file, message = io.open(beside, "wb")
   if not file then error(message, 0) end
   local ok = file:write((string.pack("<c16i8i8", MAGIC, total, sum) .. string.rep("\0", HEADER)):sub(1, HEADER))
-  for _, each in ipairs(list) do
-    local bytes = each.array:bytes()
+  for _, array in ipairs(list) do
+    local bytes = array:bytes()
     ok = ok and file:write(bytes, string.rep("\0", memory.padded(#bytes) - #bytes))
   end
   if not file:close() or not ok or not os.rename(beside, path) then
@@ -251,11 +256,15 @@ local function place_text(slot, offsets)
   return string.format("w + %d", slot.offset)
 end
 
-local function calls_text(prepared, placed, offsets, symbols)
-  local lines, checked = {}, {}
+local function calls_text(opened, offsets, symbols)
+  local prepared, placed, lines, checked = opened.prepared, opened.placed, {}, {}
   local values = prepared.state.values
-  local function at(name) return place_text(placed.slots[name], offsets) end
-  for _, g in ipairs(plan.steps(prepared, placed)) do
+  local function at(argument)
+    if type(argument) == "table" then return string.format("(void *)(c + %d)", offsets[argument]) end
+    return place_text(placed.slots[argument], offsets)
+  end
+  for _, each in ipairs(opened.calls) do
+    local g = each.group
     for _, range in ipairs(g.ranges) do
       local value = values[range.input]
       if placed.slots[range.input] and not value.array then
@@ -265,8 +274,7 @@ local function calls_text(prepared, placed, offsets, symbols)
       end
     end
     local args = {}
-    for _, name in ipairs(g.inputs) do args[#args + 1] = at(name) end
-    for _, name in ipairs(g.outputs) do args[#args + 1] = at(name) end
+    for i, argument in ipairs(each.arguments) do args[i] = at(argument) end
     if g.alias then lines[#lines + 1] = string.format("  memcpy(%s, %s, %d);\n", args[2], args[1], memory.bytes(values[g.outputs[1]]))
     else lines[#lines + 1] = string.format("  if ((status = %s((void *[]){%s}, w + %d))) return status;\n", symbols[g.kernel], table.concat(args, ", "), placed.arena) end
   end
@@ -402,9 +410,9 @@ function export.write(opened, path, python)
     local first = opened.kernels[prepared.functions[1]]
     if first then first:export(folder .. "/name.s", name) end -- which says why no C program could have the name
     os.remove(folder .. "/name.s")
-    local list, offsets, total, sum = constants_of(prepared, placed)
+    local list, offsets, total, sum = constants_of(opened)
     local declared, symbols, most = write_kernels(opened, name, folder, form == "c" and ".c" or ".o")
-    local calls, checks = calls_text(prepared, placed, offsets, symbols)
+    local calls, checks = calls_text(opened, offsets, symbols)
     local words = {NAME = name, GUARD = "MSCHED_" .. name:upper() .. "_H", TARGET = first and first:target() or "any machine", WORKSPACE = placed.arena + math.max(most, 64),
                    COMMENT = comment_text(net.inputs, values, "inputs") .. comment_text(net.outputs, values, "outputs"), HEADER = name .. ".h", DECLARED = declared,
                    INPUTS = tensors_text(net.inputs, values), OUTPUTS = tensors_text(net.outputs, values), HEAD = HEADER, BYTES = total, SUM = string.format("0x%x", sum),

@@ -121,7 +121,7 @@ function fuse.groups(state)
   for at, step in ipairs(state.steps) do
     local g = maker[step.outputs[1]]
     if g.steps[#g.steps] == step then
-      list[#list + 1] = {steps = g.steps, inputs = inputs_of(g.steps), outputs = step.outputs, alias = g.alias, ranges = {}}
+      list[#list + 1] = {steps = g.steps, inputs = inputs_of(g.steps), outputs = step.outputs, alias = g.alias, anchor = g.heavy == "anchor", ranges = {}}
     end
   end
   return list
@@ -167,16 +167,23 @@ local function name_of(state, group)
   return table.concat(parts, "_")
 end
 
+-- Whether the group's function has a constant for an input, which it may pack ahead: a matrix or more of a product or a
+-- window, where the group is not constant itself.
+local function is_weight(state, group, value)
+  return group.anchor and value.constant and #value.shape > 1 and not value.varies and not state.values[group.outputs[1]].constant
+end
+
 -- Makes the group's function: func, whose parameters are its inputs (those of them that are not numbers in its text)
 -- and then its outputs; ranges, of indices that are looked at before it runs. name: what it is called, or else by its
 -- operators.
 function fuse.build(state, group, name)
-  local made, params, inputs = {}, {}, {}
+  local made, params, inputs, weights = {}, {}, {}, {}
   for _, input in ipairs(inputs_of(group.steps)) do
     local value = state.values[input]
     made[input] = literal_of(value)
     if not made[input] then
       local tensor = te.placeholder(common.in_memory(value.shape, value.layout), value.type, "x" .. #inputs + 1)
+      if is_weight(state, group, value) then weights[#weights + 1] = tensor.name end
       made[input], inputs[#inputs + 1], params[#params + 1] = common.placed(tensor, value.shape, value.layout), input, tensor
     end
   end
@@ -189,7 +196,7 @@ function fuse.build(state, group, name)
   end
   for _, output in ipairs(group.outputs) do params[#params + 1] = common.unplaced(made[output]) end
   group.inputs, group.name = inputs, name or name_of(state, group)
-  group.func = te.func(group.name, params)
+  group.func = te.func(group.name, params, {weights = #weights > 0 and weights or nil})
   return group
 end
 

@@ -123,12 +123,56 @@ local function arrays_of(prepared, placed)
   return arrays
 end
 
-local function constant_bytes(prepared)
+-- plan.build(func, options): the kernel of a function, options as of ms.build, and what packs its constants: {kernel [,
+-- pack =, cut =]}, cut as function:packing gives it.
+function plan.build(func, options)
+  local cut = func:packing()
+  if not cut then return {kernel = ms.build(func, options)} end
+  local target = {target = options and options.target}
+  return {kernel = ms.build(cut.kernel, target), pack = ms.build(cut.pack, target), cut = cut}
+end
+
+-- The constants of a group as its kernel wants them, each once for all groups that have the same: a list of {number =,
+-- shape =, type =, array =}.
+local function packed_of(self, g)
+  local built, given, list, key = self.built[g.kernel], {}, {}, {g.kernel.hash}
+  for i, p in ipairs(built.cut.pack:params()) do
+    local number = built.cut.of_pack[i]
+    if number > 0 then key[#key + 1], given[i] = g.inputs[number], self.arrays[g.inputs[number]]
+    else list[-number] = {shape = p.shape, type = p.type} end
+  end
+  key = table.concat(key, "\0")
+  if self.packed[key] then return self.packed[key] end
+  for i, number in ipairs(built.cut.of_pack) do
+    if number < 0 then
+      local each = list[-number]
+      each.array = ms.array(each.shape, each.type)
+      self.packed_count, each.number, given[i] = self.packed_count + 1, self.packed_count + 1, each.array
+    end
+  end
+  built.pack:run(table.unpack(given))
+  self.packed[key] = list
+  return list
+end
+
+-- What a group's kernel takes, in order: names of values, and tables of packed constants.
+local function arguments_of(self, g)
+  local built, list, packed = self.built[g.kernel], table.move(g.outputs, 1, #g.outputs, #g.inputs + 1, table.move(g.inputs, 1, #g.inputs, 1, {})), nil
+  if not built or not built.cut then return list end
+  local taken = {}
+  for i, number in ipairs(built.cut.of_kernel) do
+    packed = packed or number < 0 and packed_of(self, g)
+    taken[i] = number < 0 and packed[-number] or list[number]
+  end
+  return taken
+end
+
+local function constant_bytes(self)
   local seen, bytes = {}, 0
-  for _, g in ipairs(prepared.groups) do
-    for _, name in ipairs(g.inputs) do
-      local value = prepared.state.values[name]
-      if value.array and not seen[name] then seen[name], bytes = true, bytes + memory.padded(memory.bytes(value)) end
+  for _, each in ipairs(self.calls) do
+    for _, argument in ipairs(each.arguments) do
+      local value = type(argument) == "table" and argument or self.prepared.state.values[argument]
+      if value.array and not seen[argument] then seen[argument], bytes = true, bytes + memory.padded(memory.bytes(value)) end
     end
   end
   return bytes
@@ -143,21 +187,25 @@ function plan.steps(prepared, placed)
   return list
 end
 
--- plan.open(prepared, build): the plan, with its memory. build(entry of prepared.functions) gives the kernel of a
--- function.
+-- plan.open(prepared, build): the plan, with its memory. build(entry of prepared.functions) gives what plan.build does of
+-- the entry's function, or a kernel. Constants are packed here, once.
 function plan.open(prepared, build)
   local placed = memory.of(prepared)
   local arrays = arrays_of(prepared, placed)
   local self = setmetatable({net = prepared.net, prepared = prepared, placed = placed, arrays = arrays, calls = {}, arena_bytes = placed.arena,
-                             constant_bytes = constant_bytes(prepared), kernels = {}}, Plan)
-  for _, entry in ipairs(prepared.functions) do self.kernels[entry] = build(entry) end
-  for i, g in ipairs(plan.steps(prepared, placed)) do
-    local given = {}
-    for k, name in ipairs(g.inputs) do given[k] = arrays[name] end
-    for k, name in ipairs(g.outputs) do given[#g.inputs + k] = arrays[name] end
-    local copies = g.alias and {run = function() given[2]:assign(given[1]) end}
-    self.calls[i] = {group = g, call = copies or self.kernels[g.kernel]:prepare(table.unpack(given))}
+                             kernels = {}, built = {}, packed = {}, packed_count = 0}, Plan)
+  for _, entry in ipairs(prepared.functions) do
+    local built = build(entry)
+    self.built[entry] = type(built) == "table" and built.kernel and built or {kernel = built}
+    self.kernels[entry] = self.built[entry].kernel
   end
+  for i, g in ipairs(plan.steps(prepared, placed)) do
+    local given, arguments = {}, arguments_of(self, g)
+    for k, argument in ipairs(arguments) do given[k] = type(argument) == "table" and argument.array or arrays[argument] end
+    local copies = g.alias and {run = function() given[2]:assign(given[1]) end}
+    self.calls[i] = {group = g, arguments = arguments, call = copies or self.kernels[g.kernel]:prepare(table.unpack(given))}
+  end
+  self.constant_bytes = constant_bytes(self)
   return self
 end
 

@@ -18,13 +18,14 @@ local function by_hash(tasks)
   return found
 end
 
--- The kernel of a function as a trace schedules it; nil: as it is written.
+-- What plan.open takes for a function, as a trace schedules it; nil: as it is written.
 local function build(entry, trace, target)
   local func = trace and ms.apply(entry.func, trace):func() or entry.func
-  return ms.build(func, {target = target, reference = entry.func})
+  return plan.build(func, {target = target, reference = entry.func})
 end
 
--- The kernel of a function: as its task's best schedule says, or as it is written where there is none.
+-- What plan.open takes to make kernels: of a function as its task's best schedule says, or as it is written where there
+-- is none.
 function tune.builder(tasks, target)
   local found = by_hash(tasks)
   return function(entry)

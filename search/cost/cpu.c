@@ -26,18 +26,18 @@ static double touched(const struct draft_nest *nest, const struct draft_access *
   double all = a->bytes;
   for (uint32_t d = 0; d < a->rank; d++) {
     double width = draft_width(nest, a, tile, d);
-    if (d + 1 == a->rank) width = ceil(width * a->bytes / LINE) * LINE / a->bytes;
+    if (d + 1 == a->rank && !a->constant) width = ceil(width * a->bytes / LINE) * LINE / a->bytes;
     all *= width;
   }
-  return all;
+  return a->constant ? ceil(all / LINE) * LINE : all;
 }
 
 /* How many times as much room those bytes take in a level, where rows that are so far apart that they have the same place
- * share few of its places; one way of it is `span` bytes. What is passed on lies close together. */
+ * share few of its places; one way of it is `span` bytes. What is passed on or packed lies close together. */
 static double crowding(const struct draft_nest *nest, const struct draft_access *a, const double *tile, int64_t span) {
   assert(span >= LINE);
   int64_t apart = (int64_t)a->bytes;
-  if (a->passed || !a->rank) return 1;
+  if (a->passed || a->constant || !a->rank) return 1;
   double row = ceil(draft_width(nest, a, tile, a->rank - 1) * a->bytes / LINE) * LINE;
   for (uint32_t d = a->rank; d-- > 0; apart *= a->extents[d]) {
     if (d + 1 == a->rank || draft_width(nest, a, tile, d) <= 1) continue;

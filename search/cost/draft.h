@@ -43,6 +43,7 @@ struct draft_access {
   tir_buffer buffer;
   bool written;
   bool passed;                                             /* made and used within the function */
+  bool constant;                                           /* packed ahead: it lies in the order in which it is read */
   enum { DRAFT_DEVICE, DRAFT_SHARED, DRAFT_LOCAL } memory; /* of a GPU */
   uint32_t near;                                           /* of what is passed: loops around all nests that touch it */
   uint32_t copy; /* 1 + the first other nest that fills the buffer; 0: none does */

@@ -27,6 +27,7 @@ struct reading {
   uint32_t *fused;        /* of each: 1 + the variable of the fused loop that it is, or is a part of; 0: none */
   bool tensorized;        /* warps compute by intrinsics */
   uint32_t *lanes;        /* of each variable of a block: the number of elements copied at once; 0: none */
+  bool *constant;         /* of each buffer: it is packed ahead of all runs, or need not be */
 };
 
 /* ---- Numbers ---- */
@@ -242,6 +243,8 @@ static void read_access(const struct reading *r, struct draft_nest *nest, tir_bl
   struct draft_access *a = &nest->accesses[nest->access_count++];
   *a = (struct draft_access){.buffer = buffer, .written = written, .rank = b->rank, .passed = b->where != TIR_NONE};
   a->bytes = (tir_type_bits(b->type) + 7) / 8;
+  a->constant = r->constant[buffer];
+  a->passed = a->passed && !a->constant;
   enum tir_memory memory = tir_buffer_memory(ir, buffer);
   a->memory = memory == TIR_BLOCK_MEMORY ? DRAFT_SHARED : memory == TIR_DEVICE_MEMORY ? DRAFT_DEVICE : DRAFT_LOCAL;
   int64_t stride = 1;
@@ -339,6 +342,7 @@ static bool is_dense(const struct draft_nest *nest, uint32_t iter) {
   bool moves = false;
   for (uint32_t i = 0; i < nest->access_count; i++) {
     int64_t step = nest->accesses[i].steps[iter];
+    if (nest->accesses[i].constant && step) step = 1;
     if (step != 0 && step != 1) return false;
     moves = moves || step == 1;
   }
@@ -508,6 +512,34 @@ static bool read_nest(struct reading *r, struct draft_nest *nest, tir_block bloc
   return read_nest_loops(r, nest, block, store, loops);
 }
 
+/* ---- Constants: what packs them is no part of a run (tir/packing.c) ---- */
+
+static bool packs(const struct reading *r, tir_block block) {
+  const struct tir *ir = r->made->ir;
+  tir_func f = tir_find_func(ir, "main");
+  return r->draft->machine.gpu.sms < 1 && tir_annotation(ir, ir->funcs.at[f].attrs, "layout_free_buffers") &&
+         tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "meta_schedule.layout_rewrite_preproc");
+}
+
+static void find_constants(struct reading *r) {
+  const struct tir *ir = r->made->ir;
+  tir_func f = tir_find_func(ir, "main");
+  const struct tir_func_node *n = &ir->funcs.at[f];
+  tir_expr list = r->draft->machine.gpu.sms < 1 ? tir_annotation(ir, n->attrs, "layout_free_buffers") : TIR_NONE;
+  const struct tir_expr_node *items = list ? tir_at(ir, list) : NULL;
+  r->constant = calloc(ir->buffers.count + 1, sizeof *r->constant);
+  if (!r->constant) abort();
+  for (uint32_t i = 0; items && items->kind == TIR_LIST && i < items->count; i++) {
+    tir_expr e = tir_operands(ir, items->operands)[i];
+    bool fits = tir_is_int(ir, e) && tir_at(ir, e)->imm >= 0 && tir_at(ir, e)->imm < n->params.count;
+    if (fits) r->constant[ir->params.at[n->params.first + tir_at(ir, e)->imm].buffer] = true;
+  }
+  for (tir_stmt s = n->body; items && s; s = tir_next(ir, s, n->body)) {
+    tir_block block = tir_is(ir, s, TIR_STORE) ? tir_parent_block(ir, s) : TIR_NONE;
+    if (block && packs(r, block)) r->constant[tir_as(ir, s, TIR_STORE)->store.buffer] = true;
+  }
+}
+
 static void read_nests(struct reading *r) {
   struct search_draft *d = r->draft;
   struct tir *ir = r->made->ir;
@@ -523,6 +555,7 @@ static void read_nests(struct reading *r) {
     tir_block block = tir_parent_block(ir, s);
     if (!block || tir_buffer_at(ir, tir_stmt_at(ir, s)->store.buffer)->rank > DRAFT_RANK || is_init(ir, s, block))
       continue;
+    if (packs(r, block)) continue;
     known[d->nest_count] = read_nest(r, &d->nests[d->nest_count], block, s, loops[d->nest_count]);
     d->nest_count++;
   }
@@ -621,11 +654,13 @@ static void end(struct reading *r) {
   free(r->lanes);
   free(r->origins);
   free(r->fused);
+  free(r->constant);
 }
 
 static bool read_made(struct reading *r, const struct vm_plan *plan, ms_error *err) {
   struct search_draft *d = r->draft;
   read_numbers(r);
+  find_constants(r);
   if (!r->tensorized || d->machine.gpu.sms < 1)
     read_nests(r);
   else if (!draft_read_products(d, plan, r->statements, r->numbers))

@@ -36,17 +36,49 @@ local one = read {opset = 17, inputs = {{"x", "float32", {1, 3, 18, 18}}}, outpu
 local two = read {opset = 17, inputs = {{"x", "float32", {32, 64}}}, outputs = {{"y"}}, constants = {w = weights({64, 64}, 4), s = {"int64", {3}, {4, 8, 64}}},
                   nodes = {{"MatMul", {"x", "w"}, {"m"}}, {"Tanh", {"m"}, {"t"}}, {"MatMul", {"t", "w"}, {"n"}}, {"Reshape", {"n", "s"}, {"y"}}}}
 
-local function export(net, name)
-  local plan = net:plan {no_tune = true, db = folder .. "/store.db"}
+local plans = ms.load "lua.net.plan"
+local function export(net, name, plan)
   local x = ms.array(net.inputs[1].shape):random(7, true)
   put(name .. ".x", x:bytes())
   local y = plan:run({x = x}).y:bytes()
   local paths = plan:export(folder .. "/lib" .. name .. ".so")
   assert(#paths == 4 and paths[2] == folder .. "/" .. name .. ".h" and paths[4] == folder .. "/" .. name .. "_network.py")
-  return y, plan
+  assert(#get(name .. ".weights") == 64 + plan.constant_bytes)
+  return y
 end
-local y1, plan1 = export(one, "one")
-local y2 = export(two, "two")
+
+-- The kernel of a function that reads a constant of a product in columns of eight.
+local function in_eights(entry)
+  local sch = ms.schedule(entry.func)
+  for _, name in ipairs(sch:block_names()) do
+    local block = sch:get_sblock(name)
+    for i, r in ipairs(name ~= sch:root_block() and sch:reads(block) or {}) do
+      if r.buffer == "x2" then
+        sch:cache_read(block, i - 1, "global")
+        sch:transform_layout(block, "lambda i, j: (j // 8, i, j % 8)", i - 1, 0)
+        break
+      end
+    end
+  end
+  return plans.build(sch:func())
+end
+
+local plan1 = one:plan {no_tune = true, db = folder .. "/store.db"}
+local y1 = export(one, "one", plan1)
+local written = two:plan {written = true}
+local plan2 = plans.open(plans.prepare(two), in_eights)
+local y2 = export(two, "two", plan2)
+
+-- Constants of products are as kernels read them, in the file too, and not as they were.
+local packed = 0
+for _, each in ipairs(plan2.calls) do
+  for _, argument in ipairs(each.arguments) do
+    assert(argument ~= "w", "it is taken as it was")
+    if type(argument) == "table" then packed = packed + 1 end
+  end
+end
+assert(packed == 2 and plan2.packed_count == 2, packed)
+assert(plan2.constant_bytes == 2 * written.constant_bytes, "two functions, each with a layout of its own")
 
 local bytes = get "one.weights"
 put("damaged", bytes:sub(1, -2) .. string.char(bytes:byte(-1) ~ 1))

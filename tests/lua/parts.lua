@@ -437,6 +437,28 @@ function tests.columns_of_no_whole_vectors()
   end
 end
 
+-- Constants are packed ahead, whatever order they are read in: a tile has no packed copy of its own, and what is in front
+-- is in the order in which it is read, with zeros where tiles run past the end.
+function tests.register_tile_of_constants()
+  local X, W = te.placeholder({20, 24}, "float32", "X"), te.placeholder({40, 24}, "float32", "W")
+  local A, B, r = te.placeholder({20, 12}, "float32", "A"), te.placeholder({12, 40}, "float32", "B"), te.reduce_axis(12, "k")
+  local function plain(i, j) return te.sum(A[{i, r}] * B[{r, j}], r) end
+  for _, func in ipairs {te.func("dense", {X, W, (ms.ops.dense(X, W))}, {weights = {"W"}}),
+                         te.func("product", {A, B, te.compute({20, 40}, plain, "C")}, {weights = {"B"}})} do
+    local made = sketches(func, CPU, {rules = {"register_tile"}})
+    assert(#made == 1 + 2, #made)
+    for i = 2, #made do
+      assert(not names(made[i]):find "_global", tostring(made[i]))
+      assert(space.postprocess(made[i], parts_of(CPU, {postprocs = {"rewrite_layout", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block"}})))
+      local packing = made[i]:func():packing()
+      assert(packing and packing.count == 1 and table.concat(packing.of_kernel, " ") == "1 -1 3", tostring(made[i]))
+      local shape = packing.kernel:params()[2].shape
+      assert(shape[#shape] % 16 == 0, "whole vectors: " .. table.concat(shape, "x"))
+      check(func, made[i])
+    end
+  end
+end
+
 -- An image's lines and columns are rows of one tile, which go on from a line to the next; the edge is masked or cut
 -- off.
 function tests.register_tile_of_an_image()
@@ -644,6 +666,18 @@ function tests.rewrite_layout()
   check(func, sch)
   local fixed = ms.schedule(product(16, 32, 8))
   assert(postprocessed(fixed, CPU, {postprocs = {"rewrite_layout"}}) and #fixed.trace == 1)
+  -- Tiles that run past the end: zeros. A copy that lies in order already: none.
+  local ragged = ms.with_weights(product(16, 30, 8), {"B"})
+  for _, columns in ipairs {8, 30, 32} do
+    local own = ms.schedule(ragged)
+    local x, y, z = own:get_loops(own:get_sblock "C")
+    local y0, y1 = own:split(y, {ms.rest, columns})
+    own:reorder(y0, x, z, y1)
+    assert(postprocessed(own, CPU, {postprocs = {"rewrite_layout"}}))
+    local shape = columns == 8 and "(4, 8, 8)" or columns == 32 and "(8, 1, 32)"
+    assert(not shape and not has(own, "B_global") or shape and has(own, "B_global = T.sblock_alloc_buffer(" .. shape .. ")"), tostring(own))
+    check(ragged, own)
+  end
 end
 
 -- A kernel of so many threads, whose block keeps so many floats in shared memory, and each thread so many of its own.
