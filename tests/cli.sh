@@ -119,6 +119,12 @@ for command in tune show run lower space; do
   check "$command of an open parenthesis" 1 "\`ops:relu(8\`, column 9: \`(\` is not closed; a shell takes it as one word in quotes" "$msched" $command 'ops:relu(8'
   check "$command of a number that is none" 1 "column 12: h is x; expected: an integer" "$msched" $command 'ops:conv2d(h=x)'
 done
+check "what is constant" 0 '"layout_free_buffers": [1]' "$msched" show ops:dense --weights W
+check "what is constant, lowered" 0 "def dense" "$msched" lower ops:dense --weights W
+check "constants that there are not" 1 "no function has a parameter V" "$msched" space ops:dense --weights V
+check "constants of what runs" 1 "has no buffer \`V\` among its parameters; it reads X, W" "$msched" run ops:dense --weights V
+check "constants of a network" 2 "of a network, its file says what is constant" "$msched" tune "$(dirname "$0")/../lua/examples/digits.onnx" --weights W
+check "constants of a record" 2 "is a record, which says what is constant" "$msched" replay best --weights W --db "$dir/ops.db"
 check "show of a file" 0 "def gemm(A: T.Buffer((8, 12), \"float32\")" "$msched" show "$(dirname "$0")/../lua/examples/gemm.lua" -- 8 16 12
 cp "$(dirname "$0")/fuzz/corpus/onnx/attributes" "$dir/net.onnx"
 check "show of a network" 0 "input x: float32[7, 4]" "$msched" show "$dir/net.onnx" --dim batch=7

@@ -107,7 +107,7 @@ bool cli_is_made_by_lua(const char *path); /* a Lua file, ops:NAME or suite:NAME
  * file may be Lua, or ops:NAME or suite:NAME; rest are its arguments. dims: NAME=N each, numbers for variables of its
  * shapes. */
 struct tir *cli_read_function(const char *path, const char *task, const struct cli_list *rest,
-                              const struct cli_list *dims, ms_error *err);
+                              const struct cli_list *dims, const struct cli_list *weights, ms_error *err);
 /* The function that a trace is one of: without loops that never run, as it is tuned. Takes ir, which may be NULL. */
 struct tir *cli_for_trace(struct tir *ir);
 struct vm_trace *cli_read_trace(const char *path, ms_error *err);

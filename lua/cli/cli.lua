@@ -221,6 +221,27 @@ function cli.specialized(list, texts)
   return made
 end
 
+-- The functions with these parameters constant, each with those that it reads; one that none reads is a mistake. names:
+-- what --weights says, or nil.
+function cli.with_weights(list, names)
+  if not names then return list end
+  local made, used, all = {}, {}, {}
+  for i, func in ipairs(list) do
+    local own, wanted = {}, {}
+    for _, p in ipairs(func:params()) do own[p.name], all[#all + 1] = true, p.name end
+    for _, name in ipairs(names) do
+      if own[name] then wanted[#wanted + 1], used[name] = name, true end
+    end
+    local ok, result = pcall(ms.with_weights, func, wanted)
+    if not ok then refuse("--weights: %s", tostring(result)) end
+    made[i] = result
+  end
+  for _, name in ipairs(names) do
+    if not used[name] then refuse("--weights %s: no function has a parameter %s%s", name, name, ms.load "lua.lib.nearest".meant(name, all)) end
+  end
+  return made
+end
+
 function cli.is_network(path) return path:find "%.onnx$" ~= nil end
 
 -- Ends the command where options are given that networks alone have.
@@ -232,10 +253,12 @@ end
 
 -- The functions of a file: Lua that returns them, called with `rest`, or TVMScript; of the plan of a network; or of an
 -- operator or a suite by its name, `rest` its arguments where it has none of its own. Of several, --task may name one;
--- dims: what --dim says; options: of networks, --shape and --passes. More results: what a script says each weighs, or how
+-- dims: what --dim says; options: --weights, and of networks --shape and --passes. More results: what a script says each weighs, or how
 -- often a network has each; and the plan, as lua/net/plan.lua prepares it.
 function cli.functions_of(path, rest, task, dims, options)
+  local constants = options and options.weights
   if cli.is_network(path) then
+    if constants then misuse("--weights is for functions: of a network, its file says what is constant") end
     local list, weights, prepared = ms.load "lua.cli.network".functions({dim = dims, shape = options and options.shape, passes = options and options.passes}, path)
     local chosen, kept = task and pick(list, task) or list, {}
     for i, f in ipairs(chosen) do
@@ -250,7 +273,7 @@ function cli.functions_of(path, rest, task, dims, options)
   elseif path:find("%.lua$") then list, weights = functions_of_lua(path, rest)
   else ok, list = pcall(ms.functions_of_script, read_script(path), path) end
   if not ok then refuse("%s", tostring(list)) end
-  return cli.specialized(task and pick(list, task) or list, dims), weights or {}
+  return cli.with_weights(cli.specialized(task and pick(list, task) or list, dims), constants), weights or {}
 end
 
 -- That words after `--` are for something: not where each of these has its own.
@@ -283,7 +306,8 @@ function cli.weighed_functions_of(paths, rest, task, dims, options)
     if cli.is_network(path) then return functions_of_networks(paths, task, dims, options) end
   end
   for _, path in ipairs(paths) do
-    local functions, weights = cli.functions_of(path, rest, nil, nil, options)
+    cli.refuse_of_network(options)
+    local functions, weights = cli.functions_of(path, rest)
     for i, f in ipairs(functions) do
       list[#list + 1] = f
       weight_of[f] = weights[i]
@@ -291,15 +315,16 @@ function cli.weighed_functions_of(paths, rest, task, dims, options)
   end
   if task then list = pick(list, task) end
   local wanted = {}
-  for i, f in ipairs(cli.specialized(list, dims)) do wanted[i] = {f, weight = weight_of[list[i]]} end
+  local made = cli.with_weights(cli.specialized(list, dims), options and options.weights)
+  for i, f in ipairs(made) do wanted[i] = {f, weight = weight_of[list[i]]} end
   return wanted, {}
 end
 
 -- The one that a command works on; or nil, and what is wrong.
-function cli.function_of(path, rest, task, dims)
+function cli.function_of(path, rest, task, dims, weights)
   local ok, list = pcall(function()
     cli.check_rest({path}, rest)
-    return (cli.functions_of(path, rest, task, dims))
+    return (cli.functions_of(path, rest, task, dims, {weights = weights}))
   end)
   if not ok then return nil, type(list) == "table" and list.message or tostring(list) end
   if #list == 1 then return list[1] end

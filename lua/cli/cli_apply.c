@@ -8,7 +8,7 @@ struct options {
   bool json;
   uint64_t seed;
   struct vm_intrinsics *intrinsics; /* besides those shipped */
-  struct cli_list dims;
+  struct cli_list dims, weights;
 };
 
 static int print_result(const struct vm_schedule *sch, bool as_json) {
@@ -25,8 +25,8 @@ static int print_result(const struct vm_schedule *sch, bool as_json) {
 /* A TVMScript file is a module, of one function or several. */
 static struct tir *read_functions(const char *path, const struct options *o, ms_error *err) {
   const struct cli_list none = {0};
-  bool one = o->dims.count || cli_is_made_by_lua(path);
-  return one ? cli_read_function(path, NULL, &none, &o->dims, err) : cli_read_module(path, err);
+  bool one = o->dims.count || o->weights.count || cli_is_made_by_lua(path);
+  return one ? cli_read_function(path, NULL, &none, &o->dims, &o->weights, err) : cli_read_module(path, err);
 }
 
 static int apply(const char *ir_path, const char *trace_path, const struct options *o) {
@@ -50,10 +50,9 @@ int cli_apply(const struct cli_command *self, int argc, char **argv) {
   struct cli_list intrinsics = {0};
   ms_error err = {.instruction = -1};
   const struct cli_place places[] = {
-      {.key = "json", .flag = &o.json},
-      {.key = "seed", .whole = &o.seed},
-      {.key = "intrinsics", .list = &intrinsics},
-      {.key = "dim", .list = &o.dims},
+      {.key = "json", .flag = &o.json},           {.key = "seed", .whole = &o.seed},
+      {.key = "intrinsics", .list = &intrinsics}, {.key = "dim", .list = &o.dims},
+      {.key = "weights", .list = &o.weights},
   };
   int count, status = CLI_DONE;
   if (!cli_parse(self, argc, argv, places, sizeof places / sizeof *places, &count))
@@ -66,5 +65,6 @@ int cli_apply(const struct cli_command *self, int argc, char **argv) {
     if (apply(argv[i], argv[i + 1], &o) != CLI_DONE) status = CLI_FAILED;
   vm_intrinsics_free(o.intrinsics);
   free(o.dims.at);
+  free(o.weights.at);
   return status;
 }

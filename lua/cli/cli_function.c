@@ -120,6 +120,16 @@ static struct tir *with_dims(struct tir *ir, const struct cli_list *list, ms_err
   return made;
 }
 
+/* ---- Constants ---- */
+
+/* Takes ir, and gives the function in which these parameters are constant. */
+static struct tir *with_weights(struct tir *ir, const struct cli_list *list, ms_error *err) {
+  struct tir *made =
+      tir_with_constants(ir, tir_find_func(ir, "main"), (const char *const *)list->at, (uint32_t)list->count, err);
+  tir_free(ir);
+  return made;
+}
+
 struct tir *cli_for_trace(struct tir *ir) {
   struct tir *rest = ir && ir->has_empty && ir->funcs.count == 2 ? tir_without_empty(ir, 1) : NULL;
   if (!rest) return ir;
@@ -128,8 +138,8 @@ struct tir *cli_for_trace(struct tir *ir) {
 }
 
 struct tir *cli_read_function(const char *path, const char *task, const struct cli_list *rest,
-                              const struct cli_list *dims, ms_error *err) {
-  assert(path && rest && dims);
+                              const struct cli_list *dims, const struct cli_list *weights, ms_error *err) {
+  assert(path && rest && dims && weights);
   struct tir *ir = NULL;
   if (cli_is_made_by_lua(path))
     ir = read_lua(path, task, rest, err);
@@ -137,5 +147,6 @@ struct tir *cli_read_function(const char *path, const char *task, const struct c
     ms_fail(err, MS_SCRIPT, "%s takes no arguments: it is no Lua file", path);
   else
     ir = read_script(path, task, err);
-  return ir && dims->count ? with_dims(ir, dims, err) : ir;
+  if (ir && dims->count) ir = with_dims(ir, dims, err);
+  return ir && weights->count ? with_weights(ir, weights, err) : ir;
 }

@@ -73,7 +73,7 @@ static bool lower(struct tir *ir, const struct vm_trace *trace, const char *targ
 int cli_lower(const struct cli_command *self, int argc, char **argv) {
   const char *trace_path = NULL, *target = "native", *after = NULL, *task = NULL;
   uint64_t seed = 1;
-  struct cli_list files = {0}, rest = {0}, dims = {0};
+  struct cli_list files = {0}, rest = {0}, dims = {0}, weights = {0};
   const struct cli_place places[] = {
       {.key = "trace", .text = &trace_path},
       {.key = "target", .text = &target},
@@ -83,13 +83,14 @@ int cli_lower(const struct cli_command *self, int argc, char **argv) {
       {.key = "task", .text = &task},
       {.key = "", .list = &rest},
       {.key = "dim", .list = &dims},
+      {.key = "weights", .list = &weights},
   };
   int count;
   if (!cli_parse(self, argc, argv, places, sizeof places / sizeof *places, &count)) return CLI_USAGE;
-  if (count != 1) return free(rest.at), free(dims.at), cli_wrong_usage(self, "give one file");
+  if (count != 1) return free(rest.at), free(dims.at), free(weights.at), cli_wrong_usage(self, "give one file");
   ms_error err = {.instruction = -1};
   struct vm_intrinsics *intrinsics = cli_read_intrinsics(&files, &err);
-  struct tir *ir = intrinsics ? cli_read_function(argv[0], task, &rest, &dims, &err) : NULL;
+  struct tir *ir = intrinsics ? cli_read_function(argv[0], task, &rest, &dims, &weights, &err) : NULL;
   if (trace_path) ir = cli_for_trace(ir);
   struct vm_trace *trace = ir && trace_path ? cli_read_trace(trace_path, &err) : NULL;
   struct tir *ours = ir && (trace || !trace_path) ? scheduled(ir, trace, intrinsics, seed, &err) : NULL;
@@ -101,5 +102,6 @@ int cli_lower(const struct cli_command *self, int argc, char **argv) {
   vm_intrinsics_free(intrinsics);
   free(rest.at);
   free(dims.at);
+  free(weights.at);
   return done ? CLI_DONE : CLI_FAILED;
 }

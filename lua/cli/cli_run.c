@@ -314,7 +314,7 @@ static bool is_network(const struct cli_command *self, int argc, char **argv) {
 int cli_run(const struct cli_command *self, int argc, char **argv) {
   if (is_network(self, argc, argv)) return cli_lua(self, argc, argv);
   struct options o = {.seed = 1, .steps = MOST_STEPS};
-  struct cli_list files = {0}, rest = {0}, dims = {0}, of_networks = {0};
+  struct cli_list files = {0}, rest = {0}, dims = {0}, weights = {0}, of_networks = {0};
   const char *folder = NULL, *store = NULL;
   const struct cli_place places[] = {
       {.key = "json", .flag = &o.json},       {.key = "seed", .whole = &o.seed},
@@ -324,20 +324,21 @@ int cli_run(const struct cli_command *self, int argc, char **argv) {
       {.key = "dim", .list = &dims},          {.key = "shape", .list = &of_networks},
       {.key = "input", .list = &of_networks}, {.key = "passes", .list = &of_networks},
       {.key = "output", .text = &folder},     {.key = "db", .text = &store},
+      {.key = "weights", .list = &weights},
   };
   int count;
   if (!cli_parse(self, argc, argv, places, sizeof places / sizeof *places, &count)) return CLI_USAGE;
   bool asks_network = of_networks.count || folder || store;
   free(of_networks.at);
-  if (count != 1) return free(rest.at), free(dims.at), cli_wrong_usage(self, "give one file");
+  if (count != 1) return free(rest.at), free(dims.at), free(weights.at), cli_wrong_usage(self, "give one file");
   if (asks_network)
-    return free(rest.at), free(dims.at),
+    return free(rest.at), free(dims.at), free(weights.at),
            cli_wrong_usage(self, "--shape, --input, --passes, --output and --db are for networks, FILE.onnx");
   if (!o.steps || o.steps > INT64_MAX)
-    return free(rest.at), free(dims.at), cli_wrong_usage(self, "--steps takes a number from 1 on");
+    return free(rest.at), free(dims.at), free(weights.at), cli_wrong_usage(self, "--steps takes a number from 1 on");
   ms_error err = {.instruction = -1};
   o.intrinsics = cli_read_intrinsics(&files, &err);
-  struct tir *ir = o.intrinsics ? cli_read_function(argv[0], o.task, &rest, &dims, &err) : NULL;
+  struct tir *ir = o.intrinsics ? cli_read_function(argv[0], o.task, &rest, &dims, &weights, &err) : NULL;
   if (o.trace) ir = cli_for_trace(ir);
   struct vm_trace *trace = ir && o.trace ? cli_read_trace(o.trace, &err) : NULL;
   tir_func f = ir ? tir_find_func(ir, "main") : TIR_NONE;
@@ -349,5 +350,6 @@ int cli_run(const struct cli_command *self, int argc, char **argv) {
   vm_intrinsics_free(o.intrinsics);
   free(rest.at);
   free(dims.at);
+  free(weights.at);
   return done ? CLI_DONE : CLI_FAILED;
 }

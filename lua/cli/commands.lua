@@ -138,8 +138,8 @@ local is_file = cli.is_file
 local function show_functions(options, path, rest)
   local item = cli.named(path)
   cli.check_rest({path}, rest)
-  if not item or item.kind ~= "suite" or options.task or options.dim then
-    for _, func in ipairs(functions_of(path, rest, options.task, options.dim)) do
+  if not item or item.kind ~= "suite" or options.task or options.dim or options.weights then
+    for _, func in ipairs(functions_of(path, rest, options.task, options.dim, {weights = options.weights})) do
       local work = cli.work_of(func)
       if options.json then put_json {task = func:name(), script = func:script(), operations = work.operations}
       else io.write(ms.visible(func:script {colour = ms.is_terminal() and not os.getenv "NO_COLOR"}, "script")) end
@@ -205,7 +205,7 @@ function commands.report(options, words) return ms.load "lua.report.report".run(
 -- Replays a record: the module again, checked against its hash, built, compared with the unscheduled function, timed.
 function commands.replay(options, ids)
   local store = open_store(options.db, "read")
-  local r = stores.record_of(store, ids, options.dim)
+  local r = stores.record_of(store, ids, options.dim, options.weights)
   ms.load "lua.cli.store.recheck".run(store, r, target_of(r, options))
   local func, _, sch = schedule_of(store, r)
   if sch:hash() ~= r.hash then refuse("the trace gives module %s, the record says %s", sch:hash(), r.hash) end
@@ -239,7 +239,7 @@ function commands.export(options, ids)
     if ids[1] or options.dim then misuse("--pinned takes what is pinned, and not %s", ids[1] and "an ID" or "--dim") end
     return ms.load "lua.cli.store.library".export(store, options)
   end
-  local r = stores.record_of(store, ids, options.dim)
+  local r = stores.record_of(store, ids, options.dim, options.weights)
   if not options.force then ms.load "lua.cli.store.recheck".export(store, r, target_of(r, options)) end
   local _, _, sch = schedule_of(store, r)
   local kernel = ms.build(sch:func(), {target = target_of(r, options)})

@@ -19,8 +19,8 @@ local function find(store, words)
 end
 
 -- The record to use of a file's function, with numbers for its variables: what is pinned, or else the fastest.
-local function record_of_file(store, path, dims)
-  local func, why = cli.function_of(path, {}, nil, dims)
+local function record_of_file(store, path, dims, weights)
+  local func, why = cli.function_of(path, {}, nil, dims, weights)
   if not func then refuse("%s", why) end
   func = ms.without_empty(func) or func
   local list = {}
@@ -31,11 +31,12 @@ local function record_of_file(store, path, dims)
 end
 
 -- The record that a command's only argument names: by its ID, as the best of the store's only task (`best`), as that of
--- a task by its name, or as that of a file's function, where dims are what --dim says.
-function stores.record_of(store, ids, dims)
+-- a task by its name, or as that of a file's function, where dims are what --dim says, and weights what --weights does.
+function stores.record_of(store, ids, dims, weights)
   if not ids[1] then misuse("a record's ID, a task's name or `best` is expected; `msched top` lists them") end
   if ids[2] then misuse("one record's ID is expected, not `%s` too", ids[2]) end
-  if cli.is_file(ids[1]) then return record_of_file(store, ids[1], dims) end
+  if cli.is_file(ids[1]) then return record_of_file(store, ids[1], dims, weights) end
+  if weights then misuse("--weights is for a file's function: `%s` is a record, which says what is constant", ids[1]) end
   if dims then misuse("--dim is for a file's function: `%s` is a record, whose shapes are numbers", ids[1]) end
   return find(store, ids[1])
 end
