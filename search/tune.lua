@@ -397,7 +397,10 @@ function Best:export(path)
 end
 
 function msched.tune(func, options)
-  if msched.type(func) ~= "function" then error(msched.where() .. "ms.tune takes a function, as te.func makes it, and options", 0) end
+  if type(func) == "table" and msched.load "lua.net.network".is(func) then return func:plan(options) end
+  if msched.type(func) ~= "function" then
+    error(msched.where() .. "ms.tune takes a function, as te.func makes it, or a network, and options", 0)
+  end
   options = msched.options(options, run_options.known)
   local out, value = run_options.out_of_range(options)
   if out then

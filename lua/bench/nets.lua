@@ -68,7 +68,11 @@ local function read_word(word)
   local path, rest = word:match "^(.-%.onnx)(:?.*)$"
   if not path or rest ~= "" and rest:sub(1, 1) ~= ":" then cli.misuse("%s: a network is expected, FILE.onnx or FILE.onnx:NAME=SHAPE", word) end
   local shapes = {}
-  for shape in rest:gmatch ":([^:]+)" do shapes[#shapes + 1] = shape end
+  while rest ~= "" do -- names may hold colons, as TensorFlow's do
+    local shape, more = rest:match "^:([^=]+=[%dx]*)(.*)$"
+    if not shape then cli.misuse("%s: `%s` is no NAME=SHAPE, as :x=1x3x224x224", word, rest) end
+    shapes[#shapes + 1], rest = shape, more
+  end
   return path, shapes
 end
 

@@ -28,6 +28,7 @@ network.refuse = refuse
 
 -- A network of such tables.
 function network.of(t) return setmetatable(t, Network) end
+function network.is(x) return getmetatable(x) == Network end
 
 -- net:run and net:static are loaded when they are first called.
 function Network:run(...) return ms.load "lua.net.run".run(self, ...) end

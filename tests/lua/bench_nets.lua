@@ -37,6 +37,14 @@ lines, refused = run({json = true, profile = true, trials = 1}, {word})
 assert(not refused, refused)
 assert(lines[1].trials == 1 and #lines[1].by_function == 2 and lines[1].by_function[1].seconds > 0 and lines[1].by_function[1].weight == 1)
 
+-- Names with colons.
+write(base .. ".colon.onnx", onnx.model {opset = 17, nodes = {{"Add", {"a:0", "b:0"}, {"y"}}}, inputs = {{"a:0", "float32", {"n", 2}}, {"b:0", "float32", {"n", 2}}}, outputs = {{"y"}}})
+lines, refused = run({json = true}, {base .. ".colon.onnx:a:0=3x2:b:0=3x2"})
+assert(not refused and lines[1].calls == 1, refused)
+lines, refused = run({json = true}, {base .. ".colon.onnx:a:0"})
+assert(refused and refused:find("`:a:0` is no NAME=SHAPE", 1, true), refused)
+os.remove(base .. ".colon.onnx")
+
 -- Inputs that are given; of a shape that decides the network's; that there are not; of another type.
 ms.array({2, 2}, "float32", {1, 2, 3, 4}):save(base .. ".npy")
 lines, refused = run({json = true, input = {"x=" .. base .. ".npy"}}, {model})

@@ -346,6 +346,8 @@ do
   local prepared = ms.load "lua.net.plan".prepare(build({16, 16}, {{"MatMul", {"x", "w"}, {"y"}}}, {w = some {16, 16}}))
   local store = ms.store(path_of_store)
   local tasks = ms.load "search.tune".all({{prepared.functions[1].func, weight = 1}}, {trials = 4, store = store})
+  local tuned = ms.tune(prepared.net, {trials = 1, store = store})
+  assert(#tuned.calls == 1 and tuned.tasks[1].fastest.seconds > 0, "a network is tuned as a function is")
   local task, most, gain = tasks[1], inside.CLOSE, inside.GAIN
   inside.CLOSE = 1e9
   local first = store:records({workload = task.workload, most = 1})[1]
