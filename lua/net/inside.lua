@@ -3,8 +3,9 @@
 local ms = msched
 local plan, fixed_order = ms.load "lua.net.plan", ms.load "search.fixed_order"
 -- Finalists of a function; those within so many times the best; the share of the first's time that another takes at
--- most where it is chosen; rounds, and runs of each plan in one.
-local inside = {MOST = 3, CLOSE = 1.15, GAIN = 0.97, ROUNDS = 5, RUNS = 3}
+-- most where it is chosen; the share of all functions' time that one takes at least whose finalists are built; rounds,
+-- and runs of each plan in one.
+local inside = {MOST = 3, CLOSE = 1.15, GAIN = 0.97, SHARE = 0.01, ROUNDS = 5, RUNS = 3}
 
 local MOST_BYTES = 2 << 30 -- of constants and values, of all plans that are open at once
 
@@ -32,6 +33,19 @@ local function plan_with(prepared, lists, k, build, made)
     made[chosen] = made[chosen] or build(entry, list and chosen.trace)
     return made[chosen]
   end)
+end
+
+-- Finalists of the tasks by their functions' hashes, of one that takes little of the time its best alone; and how many
+-- there are of one at most.
+local function lists_of(tasks, store)
+  local lists, most, all = {}, 1, 0
+  for _, task in ipairs(tasks) do all = all + (task.fastest and task.weight * (task.fastest.seconds or 0) or 0) end
+  for _, task in ipairs(tasks) do
+    local list = task.workload and task.fastest and finalists(task, store) or {}
+    if task.fastest and task.weight * (task.fastest.seconds or 0) < inside.SHARE * all then list = {list[1]} end
+    if #list > 0 then lists[task.func:hash()], most = list, math.max(most, #list) end
+  end
+  return lists, most
 end
 
 -- Adds the seconds of each function in runs of a plan.
@@ -86,13 +100,8 @@ end
 -- inside.choose(prepared, tasks, store, build): {compared = functions with several finalists, changed = those of which
 -- another is used now}; the tasks' `fastest`, and the store's records, are those. build(entry, trace) gives a kernel.
 function inside.choose(prepared, tasks, store, build)
-  local lists, most, result, times = {}, 1, {compared = 0, changed = 0}, {}
-  for _, task in ipairs(tasks) do
-    if task.workload and task.fastest then lists[task.func:hash()] = finalists(task, store) end
-  end
-  for hash, list in pairs(lists) do
-    if #list == 0 then lists[hash] = nil else most = math.max(most, #list) end
-  end
+  local lists, most = lists_of(tasks, store)
+  local result, times = {compared = 0, changed = 0}, {}
   if most == 1 then return result end
   local plans = plans_of(prepared, lists, most, build)
   for round = 1, #plans > 1 and inside.ROUNDS or 0 do

@@ -13,16 +13,24 @@ local function array_of(array, key, kept)
   return {of = key, type = array:type(), shape = array:shape(), values = values}
 end
 
+-- Whether an attribute's list is of numbers or texts alone.
+local function is_plain(list)
+  for _, x in ipairs(list) do
+    if type(x) ~= "number" and type(x) ~= "string" then return false end
+  end
+  return true
+end
+
 local function attributes_of(node, key, kept)
   local made = {}
   for name, x in pairs(node.attributes) do
     local own = key .. name
     if ms.type(x) == "array" then made[name] = {array = array_of(x, own, kept)}
-    elseif type(x) == "table" and (x.nodes or x.unread) then
+    elseif type(x) == "table" and (x.nodes or x.unread or not is_plain(x)) then
       kept[own] = x
       local reads = x.nodes and inline.captured {attributes = {x}} or {}
       local inner = {op = "", domain = "", name = "", inputs = reads, outputs = {}, attributes = {}}
-      made[name] = {of = own, nodes = {inner}, inputs = {}, initializers = {}, outputs = {}}
+      made[name] = {of = own, nodes = x.nodes and {inner}, unread = not x.nodes, inputs = {}, initializers = {}, outputs = {}}
     else made[name] = x end
   end
   return made

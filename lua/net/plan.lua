@@ -7,26 +7,41 @@ local plan = {}
 
 -- ---- From a network to groups ------------------------------------------------------------------------------------
 
--- The network of the steps of what infer.static made: nodes that are made of others are these, what is known is a
--- constant, and what nothing needs is gone.
-local function settled(state)
-  local net, needed, nodes = state.net:copy(), {}, {}
-  for _, output in ipairs(net.outputs) do needed[output.name] = true end
+-- The steps that the network's outputs depend on, in order. named: what their nodes name counts too, though no function
+-- reads it, as one that has no elements.
+local function needed_steps(state, named)
+  local needed, found, steps = {}, {}, {}
+  for _, output in ipairs(state.net.outputs) do needed[output.name] = true end
   for at = #state.steps, 1, -1 do
     local step, reads = state.steps[at], false
     for _, name in ipairs(step.outputs) do reads = reads or needed[name] end
     if reads then
-      local node = {}
-      for key, value in pairs(step.node) do node[key] = value end
-      node.inputs = {}
-      for i, name in ipairs(step.node.inputs) do
-        local value = name ~= "" and state.values[name]
-        node.inputs[i] = value and value.name or ""
-        if value and value.array and not state.given[value.name] then net.constants[value.name] = value.array end
-      end
+      found[#found + 1] = step
       for _, name in ipairs(step.inputs) do needed[name] = true end
-      table.insert(nodes, 1, node)
+      for _, name in ipairs(named and step.node.inputs or {}) do
+        local value = state.values[name]
+        if value then needed[value.name] = true end
+      end
     end
+  end
+  for at = #found, 1, -1 do steps[#steps + 1] = found[at] end
+  return steps
+end
+
+-- The network of the steps of what infer.static made: nodes that are made of others are these, what is known is a
+-- constant, and what nothing needs is gone.
+local function settled(state)
+  local net, nodes = state.net:copy(), {}
+  for at, step in ipairs(needed_steps(state, true)) do
+    local node = {}
+    for key, value in pairs(step.node) do node[key] = value end
+    node.inputs = {}
+    for i, name in ipairs(step.node.inputs) do
+      local value = name ~= "" and state.values[name]
+      node.inputs[i] = value and value.name or ""
+      if value and value.array and not state.given[value.name] then net.constants[value.name] = value.array end
+    end
+    nodes[at] = node
   end
   for _, output in ipairs(net.outputs) do
     local value = state.values[output.name]
@@ -96,6 +111,7 @@ function plan.prepare(net, options)
   if options.layouts ~= false then work = layout.choose(work, first.values) end
   after("layout", work)
   local state = infer.static(work, options.given)
+  state.steps = needed_steps(state)
   local groups = fold(state, fuse.groups(state))
   after("fusion", {text = function() return fuse.text(groups) end})
   return {net = net, state = state, groups = groups, functions = distinct(state, groups), fixed = ms.sorted_keys(first.fixed)}

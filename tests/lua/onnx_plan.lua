@@ -122,6 +122,12 @@ assert(plan.prepared.groups[1].kernel == plan.prepared.groups[3].kernel and plan
 -- Several outputs, of which one is read by others too; one that is an input; one that is a constant.
 groups("Relu, Neg", build({3, 4}, {{"Relu", {"x"}, {"r"}}, {"Neg", {"r"}, {"y"}}}, {k = some {2}}, {"y", "r", "x", "k"}))
 
+-- What no function reads, though a node names it: parts without elements, what says a type alone.
+check(build({3, 4}, {{"Split", {"x", "sizes"}, {"p", "q"}, {axis = 1}}, {"Exp", {"p"}, {"e"}}, {"Concat", {"e", "q"}, {"y"}, {axis = 1}}}, {sizes = {"int64", {2}, {4, 0}}}))
+check(build({3, 4}, {{"Slice", {"x", "from", "to", "ax"}, {"s"}}, {"Exp", {"x"}, {"e"}}, {"Concat", {"s", "e"}, {"y"}, {axis = 1}}},
+            {from = {"int64", {1}, {4}}, to = {"int64", {1}, {9}}, ax = {"int64", {1}, {1}}}))
+groups("Exp CastLike", build({3, 4}, {{"Neg", {"x"}, {"n"}}, {"Exp", {"x"}, {"e"}}, {"CastLike", {"e", "n"}, {"y"}}}, {}))
+
 -- Extents of 0: there is nothing to search.
 check(build({0, 4}, {{"Relu", {"x"}, {"y"}}}, {}), {no_tune = true, db = db})
 

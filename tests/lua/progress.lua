@@ -28,9 +28,9 @@ local function trial(fields)
   for name, value in pairs(fields) do e[name] = value end
   return e
 end
-local function shown(events, states)
+local function shown(events, states, of_network)
   lines = {}
-  local listen = progress.lines(nil, states)
+  local listen = progress.lines(nil, states, of_network)
   for _, event in ipairs(events) do listen(event) end
   return lines
 end
@@ -90,6 +90,13 @@ do
   end
   assert(composed(3e-6):find("w: 1.50 times as long as its groups alone, which take 6.00 us together:", 1, true), composed(3e-6))
   assert(not composed(nil):find "its groups alone")
+end
+-- Of a network each function has its share of the time of all, by how often they run; not before each has a best.
+for _, second in ipairs {1e-6, false} do
+  local states = {}
+  shown({start {task = "a", weight = 6}, start {task = "b", weight = 2}, trial {task = "a", best = "abc", best_seconds = 1e-6},
+         trial {task = "b", best = second and "def", best_seconds = second or nil}}, states, true)
+  assert(progress.share_of_time(states.a) == (second and 0.75 or nil) and progress.share_of_time(states.b) == (second and 0.25 or nil))
 end
 -- The final re-measurement changes the best of a task that is over while others go on; trials that earlier commands had
 -- count, but not for the time that is left.
