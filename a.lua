@@ -1,1 +1,0 @@
-local t=msched.load_trace('dir.lua')

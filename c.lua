@@ -1,1 +1,0 @@
-local t=msched.functions_of and 1; msched.load_model('dir.lua')
