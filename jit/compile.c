@@ -51,6 +51,7 @@ struct tir *jit_lowered(const struct tir *ir, tir_func f, const struct jit_targe
   lower.in_double = jit_keeps_order(ir, f);
   if (options) {
     lower.finite = !options->no_fast_math;
+    if (options->no_fast_math) lower.dots &= ~(1u << TIR_DOT_BFLOATS); /* they add in an order of their own */
     lower.stack_bytes = options->stack_bytes;
     lower.verify = options->verify;
     lower.dump_after = options->dump_after;

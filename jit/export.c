@@ -236,7 +236,7 @@ bool llvm_export(const struct tir *ir, tir_func f, const struct jit_target *targ
   struct jit_target plain = *target; /* C has no name for a machine's instructions */
   struct tir_packing cut;
   if (!jit_split(ir, f, target, &cut, err)) return false;
-  if (!strcmp(form, ".c")) plain.avx512_vnni = plain.amx_int8 = plain.amx_bf16 = false;
+  if (!strcmp(form, ".c")) plain.avx512_vnni = plain.amx_int8 = plain.amx_bf16 = false, plain.dots = 0;
   bool ok = !strcmp(form, ".h") ? write_header(ir, f, name, &cut, target, options, path, err)
                                 : write_cut(ir, f, &cut, &plain, options, name, form, path, err);
   tir_packing_free(&cut);

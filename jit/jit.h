@@ -43,6 +43,7 @@ struct jit_target {
   int vector_registers;
   int l1_bytes, l2_bytes, l3_bytes; /* data cache a core, a core, shared: this machine's, whatever the target */
   bool avx512_vnni, amx_int8, amx_bf16;
+  unsigned dots; /* as tir_lower_options has them */
   struct jit_gpu gpu;
 };
 enum { JIT_TARGET_TEXT = 1400 }; /* bytes that any target's text fits in */

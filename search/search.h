@@ -163,6 +163,7 @@ struct search_machine { /* in cycles of one core, and bytes; rules/targets.lua h
       branch;            /* of a vector: an elementary function, a quotient; of an element: a condition in a value */
   double exposed;        /* the part of arithmetic and traffic that the longest of them does not hide */
   double doubt;          /* how many times as long as estimated a tile of what reduces nothing is taken to be */
+  unsigned dots;         /* that it has: bits 1 << enum tir_dot */
   struct search_gpu gpu; /* with multiprocessors: the machine is one, and nothing else of it is used */
 };
 struct search_draft;

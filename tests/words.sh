@@ -24,7 +24,7 @@ wish@<wish(es|ed)?>@requested option@
 versions of a buffer@<versions of (a|the|each|its|one|shared) buffers?|<buffers?'? versions?>@stage buffers, multi-buffering@
 meet@<threads? (that |which )?meets?>|<(where|when|before) (threads|they) meet>|<meetings?>@synchronize at a barrier@
 spread over banks@spread over (the )?banks@swizzled@
-panels@<panels?>@canonical (wgmma) shared-memory layout, swizzled tiles@packed panels?@register_tile.lua|autotvm.lua|html.lua
+panels@<panels?>@canonical (wgmma) shared-memory layout, swizzled tiles@packed panels?@register_tile.lua|dot_tile.lua|autotvm.lua|html.lua
 written out@<(loops?|it|them|is|are) written out>@unrolled@
 assembler@(its|cuda's|nvidia's|the device's) assembler>@ptxas@
 draft@<draft(s|ed|ing)?>|draft_verify@analytical estimate (the number), proposal (the candidate)@

@@ -11,6 +11,8 @@ enum tir_instruction {
   TIR_TRANSPOSE_16X32,
   TIR_TRANSPOSE_4X64,
   TIR_TRANSPOSE_8X64,
+  TIR_INTERLEAVE_4X8, /* sixteen columns of so many rows of so many bits: those of a column side by side */
+  TIR_INTERLEAVE_2X16,
   TIR_INSTRUCTIONS
 };
 enum tir_instruction tir_instruction_of(const struct tir *ir, tir_stmt s); /* TIR_INSTRUCTIONS: it names none */
@@ -20,12 +22,23 @@ struct tir_transposition {
 struct tir_transposition tir_transposition_of(enum tir_instruction which);
 const char *tir_instruction_name(enum tir_instruction which);
 
+/* dot_lanes(c, a, b): each lane of c, plus the products of its elements of a and of b, added up: four bytes, uint8 of a and
+ * int8 of b, to int32, or two bfloat16 to float32. An operand has as many elements as all lanes take, or those of one,
+ * which stand for each. lower/dots.c makes these calls. */
+#define TIR_DOT_LANES "dot_lanes"
+enum tir_dot { TIR_DOT_BYTES, TIR_DOT_BFLOATS };
+int tir_dot_lanes_width(const struct tir *ir, const struct tir_expr_node *call); /* 4 or 2; 0: not of these types */
+/* How many products, of elements next to one another, are added to a sum at once where a store adds one such product: 4
+ * of bytes, 2 of bfloat16; 0: none. */
+int tir_dot_width(const struct tir *ir, tir_stmt store);
+
 /* What a function is lowered for: each has a list of passes of its own. */
 enum tir_device { TIR_CPU, TIR_GPU };
 struct tir_lower_options {
   enum tir_device device;
   int vector_bits, vector_registers; /* of the target; 0: 256 and 16 */
   unsigned instructions;             /* of the target: bits 1 << enum tir_instruction */
+  unsigned dots;                     /* of the target, in vectors of any width: bits 1 << enum tir_dot */
   uint32_t threads;                  /* that a parallel loop may use; 0: allocations stay where they are */
   uint64_t stack_bytes;              /* larger allocations are laid out in the workspace; 0: 16 KiB */
   uint32_t block_threads;            /* GPU: of a block at most; 0: TIR_BLOCK_THREADS */

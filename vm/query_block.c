@@ -35,6 +35,13 @@ static int64_t common_divisor(int64_t a, int64_t b) {
   return a;
 }
 
+bool vm_ask_dot_width(struct vm_ask *q) {
+  tir_stmt body = tir_stmt_at(q->ir, q->args[0].statement)->first[TIR_BODY];
+  bool alone = body && !tir_stmt_at(q->ir, body)->next;
+  q->answer = vm_int(alone ? tir_dot_width(q->ir, body) : 0);
+  return true;
+}
+
 struct period {
   struct tir *ir;
   tir_var v;

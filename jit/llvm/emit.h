@@ -86,6 +86,7 @@ LLVMValueRef emit_call(struct emit *e, tir_expr call);
 void emit_list(struct emit *e, tir_stmt first);
 LLVMValueRef emit_alloca(struct emit *e, LLVMTypeRef type, uint64_t count, unsigned align);
 /* emit_instruction.c */
+LLVMValueRef emit_dot(struct emit *e, const struct tir_expr_node *call); /* dot_lanes */
 /* Emits the instruction that an attribute names. False: it names none, the statement below is to be emitted. */
 bool emit_instruction(struct emit *e, tir_stmt attr);
 /* Code of an entry that asks for what the instructions need. Gives whether it was refused. */

@@ -1,4 +1,5 @@
-/* Instructions that a statement's attribute names (tir/lower/instruction.c): emitted where the target has them.
+/* Instructions that a statement's attribute names (tir/lower/instruction.c), emitted where the target has them, and
+ * dot products of lanes (tir/lower/dots.c).
  *
  * Tiles of AMX are values of LLVM's type x86_amx; LLVM gives them registers, and configures the unit where they are
  * used. The kernel lets no process touch them before it asked: code that uses them asks, once, where it is entered. */
@@ -32,6 +33,36 @@ static void emit_vpdpbusd(struct emit *e, const tir_expr *args) {
                              load_vector(e, i32, 16, address_argument(e, args, 4), 1)};
   LLVMValueRef sum = call_intrinsic(e, "llvm.x86.avx512.vpdpbusd.512", operands, 3);
   LLVMSetAlignment(LLVMBuildStore(e->builder, sum, to), 4);
+}
+
+/* An operand of dot_lanes as LLVM's intrinsic takes it: those of one lane are repeated. */
+static LLVMValueRef dot_operand(struct emit *e, tir_expr operand, int lanes, LLVMTypeRef as) {
+  LLVMValueRef value = emit_expr(e, operand);
+  tir_type type = tir_type_of(e->ir, operand);
+  if (tir_type_bits(type) * tir_type_lanes(type) == 32 && lanes > 1) {
+    LLVMValueRef whole = LLVMBuildBitCast(e->builder, value, LLVMInt32TypeInContext(e->context), "");
+    value = emit_splat(e, whole, lanes);
+  }
+  return LLVMBuildBitCast(e->builder, value, as, "");
+}
+
+LLVMValueRef emit_dot(struct emit *e, const struct tir_expr_node *call) {
+  static const char *const names[2][3] = {
+      {"llvm.x86.avx512.vpdpbusd.128", "llvm.x86.avx512.vpdpbusd.256", "llvm.x86.avx512.vpdpbusd.512"},
+      {"llvm.x86.avx512bf16.dpbf16ps.128", "llvm.x86.avx512bf16.dpbf16ps.256", "llvm.x86.avx512bf16.dpbf16ps.512"}};
+  const tir_expr *operands = tir_operands(e->ir, call->operands);
+  bool real = tir_type_is_float(call->type);
+  int lanes = tir_type_lanes(call->type), width = lanes == 16 ? 2 : lanes == 8 ? 1 : 0;
+  LLVMTypeRef pairs = LLVMVectorType(LLVMBFloatTypeInContext(e->context), 2 * (unsigned)lanes);
+  LLVMTypeRef as = real ? pairs : emit_type(e, call->type);
+  int bits = 32 * lanes, by = tir_dot_lanes_width(e->ir, call);
+  unsigned needs = 1u << (real ? TIR_DOT_BFLOATS : TIR_DOT_BYTES);
+  if (!by || (bits != 128 && bits != 256 && bits != 512) || bits > e->target->vector_bits)
+    return emit_refusal(e, "T.dot_lanes of %d lanes, or of such operands, is not known", lanes);
+  if (!(e->target->dots & needs)) return emit_refusal(e, "the target has no dot products for T.dot_lanes");
+  LLVMValueRef args[] = {emit_expr(e, operands[0]), dot_operand(e, operands[1], lanes, as),
+                         dot_operand(e, operands[2], lanes, as)};
+  return call_intrinsic(e, names[real][width], args, 3);
 }
 
 /* ---- Tiles ---- */
@@ -143,6 +174,30 @@ static void emit_transposition(struct emit *e, const tir_expr *args, struct tir_
     LLVMSetAlignment(LLVMBuildStore(e->builder, rows[i], row_at(e, to, to_stride, i)), align);
 }
 
+/* ---- Interleaving ---- */
+
+/* B[j, p] = A[p, j], of 16 columns. */
+static void emit_interleaving(struct emit *e, const tir_expr *args, unsigned rows, unsigned bits) {
+  enum { COLUMNS = 16, MOST_ROWS = 4 };
+  LLVMTypeRef element = LLVMIntTypeInContext(e->context, bits), i32 = LLVMInt32TypeInContext(e->context);
+  LLVMValueRef to = address_argument(e, args, 0), from = address_argument(e, args, 3), row[MOST_ROWS];
+  LLVMValueRef stride = stride_between(e, from, address_argument(e, args, 4)), order[MOST_ROWS * COLUMNS];
+  assert(rows == 2 || rows == MOST_ROWS);
+  for (unsigned p = 0; p < rows; p++) row[p] = load_vector(e, element, COLUMNS, row_at(e, from, stride, p), bits / 8);
+  for (unsigned have = rows, lanes = COLUMNS; have > 1; have /= 2, lanes *= 2) { /* one after the other, by twos */
+    for (unsigned i = 0; i < 2 * lanes; i++) order[i] = LLVMConstInt(i32, i, false);
+    for (unsigned p = 0; p < have / 2; p++)
+      row[p] = LLVMBuildShuffleVector(e->builder, row[2 * p], row[2 * p + 1], LLVMConstVector(order, 2 * lanes), "");
+  }
+  for (unsigned i = 0; i < rows * COLUMNS; i++) order[i] = LLVMConstInt(i32, i % rows * COLUMNS + i / rows, false);
+  LLVMValueRef mask = LLVMConstVector(order, rows * COLUMNS);
+  LLVMValueRef made = LLVMBuildShuffleVector(e->builder, row[0], LLVMGetUndef(LLVMTypeOf(row[0])), mask, "");
+  LLVMSetAlignment(LLVMBuildStore(e->builder, made, to), bits / 8);
+}
+
+static void emit_interleave_4x8(struct emit *e, const tir_expr *args) { emit_interleaving(e, args, 4, 8); }
+static void emit_interleave_2x16(struct emit *e, const tir_expr *args) { emit_interleaving(e, args, 2, 16); }
+
 /* ---- All of them ---- */
 
 /* Those of which a row fills a register. */
@@ -156,13 +211,20 @@ static unsigned transpositions(const struct jit_target *t) {
 }
 
 unsigned jit_instructions(const struct jit_target *t) {
-  return transpositions(t) | (t->avx512_vnni && t->vector_bits >= 512 ? 1u << TIR_VPDPBUSD : 0) |
-         (t->amx_int8 ? 1u << TIR_TDPBSSD : 0) | (t->amx_bf16 ? 1u << TIR_TDPBF16PS : 0);
+  unsigned dots = t->dots;
+  return transpositions(t) | (dots >> TIR_DOT_BYTES & 1 ? 1u << TIR_INTERLEAVE_4X8 : 0) |
+         (dots >> TIR_DOT_BFLOATS & 1 ? 1u << TIR_INTERLEAVE_2X16 : 0) |
+         (t->avx512_vnni && t->vector_bits >= 512 ? 1u << TIR_VPDPBUSD : 0) | (t->amx_int8 ? 1u << TIR_TDPBSSD : 0) |
+         (t->amx_bf16 ? 1u << TIR_TDPBF16PS : 0);
 }
 
 bool emit_instruction(struct emit *e, tir_stmt attr) {
-  static void (*const emitters[])(struct emit * e, const tir_expr *args) = {
-      [TIR_VPDPBUSD] = emit_vpdpbusd, [TIR_TDPBSSD] = emit_tdpbssd, [TIR_TDPBF16PS] = emit_tdpbf16ps};
+  static void (*const emitters[])(struct emit * e,
+                                  const tir_expr *args) = {[TIR_VPDPBUSD] = emit_vpdpbusd,
+                                                           [TIR_TDPBSSD] = emit_tdpbssd,
+                                                           [TIR_TDPBF16PS] = emit_tdpbf16ps,
+                                                           [TIR_INTERLEAVE_4X8] = emit_interleave_4x8,
+                                                           [TIR_INTERLEAVE_2X16] = emit_interleave_2x16};
   enum tir_instruction which = tir_instruction_of(e->ir, attr);
   if (which == TIR_INSTRUCTIONS) return false;
   const tir_expr *args = tir_operands(e->ir, tir_at(e->ir, tir_as(e->ir, attr, TIR_ATTR)->attr.value)->operands);

@@ -267,6 +267,7 @@ LLVMValueRef emit_call(struct emit *e, tir_expr call) {
   if (!strcmp(name, "if_then_else") && n.count == 3) return if_then_else(e, &n);
   if (!strcmp(name, "likely") && n.count == 1) return emit_expr(e, operands[0]);
   if (tir_is_thread_number(e->ir, call)) return thread_number(e);
+  if (!strcmp(name, TIR_DOT_LANES) && n.count == 3) return emit_dot(e, &n);
   if (!strcmp(name, "address_of") && n.count == 1 && tir_at(e->ir, operands[0])->kind == TIR_LOAD)
     return emit_address(e, operands[0]);
   if (n.count == 0 || n.count > MOST_ARGUMENTS)

@@ -141,6 +141,13 @@ static bool set_vectors(struct jit_target *t, int asked, ms_error *err) {
   return true;
 }
 
+/* Dot products in vectors of every width up to the target's. */
+static unsigned dots_of(const struct jit_target *t) {
+  bool all = x86_has(t->x86, X86_AVX512VL), narrow = t->vector_bits <= 256 && x86_has(t->x86, X86_AVXVNNI);
+  return ((all && x86_has(t->x86, X86_AVX512VNNI)) || narrow ? 1u << TIR_DOT_BYTES : 0) |
+         (all && x86_has(t->x86, X86_AVX512BF16) ? 1u << TIR_DOT_BFLOATS : 0);
+}
+
 static bool set_x86(struct jit_target *t, const struct request *r, ms_error *err) {
   const struct host *h = host_this();
   struct x86_cpu cpu;
@@ -157,7 +164,9 @@ static bool set_x86(struct jit_target *t, const struct request *r, ms_error *err
   x86_write_all(t->x86, t->features, sizeof t->features);
   t->avx512_vnni = x86_has(t->x86, X86_AVX512VNNI);
   t->amx_int8 = x86_has(t->x86, X86_AMX_INT8), t->amx_bf16 = x86_has(t->x86, X86_AMX_BF16);
-  return set_vectors(t, r->bits || !narrow || natural_bits(t->x86) < 512 ? r->bits : 256, err);
+  if (!set_vectors(t, r->bits || !narrow || natural_bits(t->x86) < 512 ? r->bits : 256, err)) return false;
+  t->dots = dots_of(t);
+  return true;
 }
 
 /* ---- ARM64 ---- */
@@ -272,7 +281,8 @@ void llvm_text(const struct jit_target *t, char *out, size_t size) {
 uint32_t llvm_numbers(const struct jit_target *t, struct jit_number out[JIT_MOST_NUMBERS]) {
   const struct jit_number all[] = {
       {"cores", t->cores},       {"vector_bits", t->vector_bits}, {"vector_registers", t->vector_registers},
-      {"l1_bytes", t->l1_bytes}, {"l2_bytes", t->l2_bytes},       {"l3_bytes", t->l3_bytes}};
+      {"l1_bytes", t->l1_bytes}, {"l2_bytes", t->l2_bytes},       {"l3_bytes", t->l3_bytes},
+      {"dots", t->dots}};
   memcpy(out, all, sizeof all);
   return sizeof all / sizeof *all;
 }
@@ -282,6 +292,7 @@ struct tir_lower_options llvm_lower(const struct jit_target *t) {
                                     .vector_registers = t->vector_registers,
                                     .finite = true,
                                     .instructions = jit_instructions(t),
+                                    .dots = t->dots,
                                     .threads = (uint32_t)t->cores};
 }
 

@@ -23,13 +23,16 @@ struct candidate {
 /* Bytes that an access touches, in whole lines. */
 static double touched(const struct draft_nest *nest, const struct draft_access *a, const double *tile) {
   assert(a->rank <= DRAFT_RANK && nest->iter_count <= DRAFT_ITERS);
-  double all = a->bytes;
-  for (uint32_t d = 0; d < a->rank; d++) {
-    double width = draft_width(nest, a, tile, d);
-    if (d + 1 == a->rank && !a->constant) width = ceil(width * a->bytes / LINE) * LINE / a->bytes;
+  double all = a->bytes, width = 0;
+  uint32_t d = a->rank;
+  while (d > 0) { /* the last dimension, and those that go on without a gap within a line; of a constant, packed, all */
+    width = draft_width(nest, a, tile, --d);
     all *= width;
+    if (!a->constant && (width < (double)a->extents[d] || all >= LINE)) break;
   }
-  return a->constant ? ceil(all / LINE) * LINE : all;
+  if (a->rank) all = ceil(all / LINE) * LINE;
+  while (d > 0) all *= draft_width(nest, a, tile, --d);
+  return all;
 }
 
 /* How many times as much room those bytes take in a level, where rows that are so far apart that they have the same place
@@ -53,6 +56,9 @@ static void shape_nest(const struct draft_nest *nest, const double *numbers, str
   for (uint32_t i = 0; i <= nest->loop_count; i++)
     for (uint32_t a = 0; a < nest->access_count; a++) s->bytes[i][a] = touched(nest, &nest->accesses[a], s->tiles[i]);
 }
+
+/* Loops of the nest, without that over the neighbours of a dot product: an instruction does it. */
+static uint32_t loops_of(const struct draft_nest *nest) { return nest->loop_count - nest->dots; }
 
 /* ---- What is run in parallel and in vectors: as rules/rewrite_parallel_vectorize_unroll.lua does it ---- */
 
@@ -102,7 +108,7 @@ static void find_automatic(const struct search_draft *d, struct draft_shape *s) 
 
 static void find_vector(const struct search_draft *d, struct draft_shape *s) {
   double product = 1;
-  s->vector = s->nest->loop_count;
+  s->vector = loops_of(s->nest);
   s->summed = 1;
   if (s->vector > 0 && s->nest->loops[s->vector - 1].kind == DRAFT_VECTOR) {
     if (s->nest->branches <= 0) s->vector--; /* conditions are taken to be lane by lane, as below */
@@ -134,7 +140,7 @@ static void shape_candidate(const struct search_draft *d, const int64_t *decisio
 
 /* The innermost loop that reduces, or the first loop where none does: what is inside is the register tile. */
 static uint32_t tile_begin(const struct draft_shape *s) {
-  for (uint32_t i = s->nest->loop_count; i-- > 0;)
+  for (uint32_t i = loops_of(s->nest); i-- > 0;)
     if (s->nest->loops[i].reduces && s->trips[i] > 1) return i + 1;
   uint32_t begin = s->vector;
   while (begin > s->parallel && s->nest->loops[begin - 1].kind == DRAFT_UNROLLED) begin--;
@@ -158,7 +164,7 @@ static struct tile tile_of(const struct candidate *c, const struct draft_shape *
   struct tile t = {.first = begin < s->vector ? begin : s->vector, .steps = 1, .entries = 1};
   t.reduces = begin > 0 && nest->loops[begin - 1].reduces;
   t.rows = draft_product(s, t.first, s->vector);
-  t.vectors = ceil(draft_product(s, s->vector, nest->loop_count) * 8 * nest->accesses[0].bytes / m->vector_bits);
+  t.vectors = ceil(draft_product(s, s->vector, loops_of(nest)) * 8 * nest->accesses[0].bytes / m->vector_bits);
   t.unrolled = nest->promoted || t.rows <= fmax(c->draft->unroll ? c->numbers[c->draft->unroll] : 0, m->unrolled);
   t.held = t.reduces && t.unrolled && t.rows * t.vectors < m->registers - 2;
   uint32_t carried = 0; /* loops that carry the tile */
@@ -178,7 +184,7 @@ static struct tile tile_of(const struct candidate *c, const struct draft_shape *
 static double vectors_of(const struct draft_shape *s, const struct draft_access *a, uint32_t first, double vectors) {
   double distinct = 1;
   bool wide = false;
-  for (uint32_t i = first; i < s->nest->loop_count; i++) {
+  for (uint32_t i = first; i < loops_of(s->nest); i++) {
     if (s->trips[i] <= 1 || !draft_is_moved(s->nest, a, i)) continue;
     if (i < s->vector)
       distinct *= s->trips[i];
@@ -262,6 +268,8 @@ static bool begins_in_registers(const struct candidate *c, const struct draft_sh
   return at == t->first;
 }
 
+enum { PRODUCTS_OF_INTRINSIC = 16 }; /* at least, in the place of one */
+
 /* Cycles of the arithmetic, and of the loads that feed it. Results stay in registers over the reduction where there are
  * enough, and then a few do not hide the latency of adding to them; what is not in registers is loaded and stored at
  * each step. */
@@ -277,7 +285,8 @@ static double arithmetic_cycles(const struct candidate *c, const struct draft_sh
   if (!t.reduces) /* lane by lane; a reduction's are decided outside of it */
     each += nest->branches * m->branch * m->vector_bits / (8 * nest->accesses[0].bytes);
   double step = fmax(results * each, (loads + (t.held ? 0 : t.reduces ? 2 * stores : stores)) / m->loads);
-  if (t.reduces) step = fmax(step, t.held ? m->latency : m->latency + m->reload);
+  if (nest->tensorized) step /= PRODUCTS_OF_INTRINSIC;
+  if (t.reduces && !nest->tensorized) step = fmax(step, t.held ? m->latency : m->latency + m->reload);
   bool skip = t.reduces && skips(s);
   step *= 1 + fmax(guarded_part(s), t.reduces && !skip ? undecided_part(s, t.first) : 0) * (m->guarded - 1);
   step += m->iteration * (t.unrolled ? 1 : 1 + t.rows);

@@ -50,8 +50,8 @@ struct draft_access {
   double bytes;  /* of an element */
   uint32_t rank;
   int64_t extents[DRAFT_RANK];
-  int64_t moves[DRAFT_RANK][DRAFT_ITERS]; /* elements along each dimension when an iteration variable rises by one */
-  int64_t steps[DRAFT_ITERS];             /* and in memory, but where a quotient rises too */
+  double moves[DRAFT_RANK][DRAFT_ITERS]; /* elements along each dimension when an iteration variable rises by one */
+  int64_t steps[DRAFT_ITERS];            /* and in memory, but where a quotient rises too */
   /* Elements of it that an element of the block reads at distinct places, and how far these lie apart in each dimension. */
   uint32_t taps;
   tir_expr tap_loads[DRAFT_TAPS];
@@ -66,7 +66,9 @@ struct draft_nest {
   struct draft_loop loops[DRAFT_LOOPS];
   struct draft_iter iters[DRAFT_ITERS];
   struct draft_access accesses[DRAFT_ACCESSES];
-  bool promoted, sums;                       /* annotated as a register tile; what it stores is a sum */
+  bool promoted, sums; /* annotated as a register tile; what it stores is a sum */
+  bool dots; /* its innermost loop, in a vectorized one, is over the neighbours of dot products (tir/lower/dots.c) */
+  bool tensorized;                           /* of a CPU: products of short types, by a tensor intrinsic */
   bool placed;                               /* noted by rules/spatial_tiling.lua, or kept for it */
   bool counts;                               /* of a GPU: it has a cost of its own */
   bool begins;                               /* a kernel of a GPU */

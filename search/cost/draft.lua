@@ -14,7 +14,7 @@ function draft.machine(target)
   local numbers = targets[target.kind].draft
   if type(numbers) == "function" then return numbers(target) end
   if not numbers then return nil end
-  local machine = {cores = target.cores, vector_bits = target.vector_bits, registers = target.vector_registers,
+  local machine = {cores = target.cores, vector_bits = target.vector_bits, registers = target.vector_registers, dots = target.dots,
                    cache_bytes = {target.l1_bytes, target.l2_bytes, target.l3_bytes}}
   for name, number in pairs(numbers) do machine[name] = number end
   return machine

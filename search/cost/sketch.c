@@ -227,6 +227,14 @@ static void read_tap(struct tir *ir, struct draft_access *a, const tir_expr *ind
   a->tap_loads[a->taps++] = load;
 }
 
+/* How far a quotient or a remainder goes when the variable rises by one: about as far. The quotient of what the last
+ * dimension has the remainder of, as the neighbours of dot products lie, goes on by its part. */
+static double part_moved(const struct tir *ir, const struct draft_access *a, tir_expr atom, tir_var v) {
+  const struct tir_expr_node *n = tir_at(ir, atom);
+  bool apart = n->kind == TIR_FLOORDIV && n->a == tir_var_expr(ir, v) && a->rank > 1;
+  return apart && tir_is_const(ir, n->b, a->extents[a->rank - 1]) ? 1.0 / (double)a->extents[a->rank - 1] : 1;
+}
+
 /* load: the expression that reads it; 0: it is written. */
 static void read_access(const struct reading *r, struct draft_nest *nest, tir_block block, tir_buffer buffer,
                         const tir_expr *indices, tir_expr load) {
@@ -258,7 +266,7 @@ static void read_access(const struct reading *r, struct draft_nest *nest, tir_bl
         tir_var v = tir_iters(ir, block)[k].var;
         bool is_var = term.atom == tir_var_expr(ir, v);
         if (!tir_uses_var(ir, term.atom, v)) continue;
-        a->moves[d][k] += is_var ? term.coefficient : 1; /* a quotient or a remainder: about as far */
+        a->moves[d][k] += is_var ? (double)term.coefficient : part_moved(ir, a, term.atom, v);
         if (tir_at(ir, term.atom)->kind != TIR_FLOORDIV) a->steps[k] += term.coefficient * stride;
       }
     }
@@ -490,6 +498,29 @@ static uint32_t note_of(struct reading *r, tir_block block, const char *note) {
   return 0;
 }
 
+enum { OPERATIONS_OF_SHORT = 3 }; /* widened, multiplied, added: what is one multiply-add of others */
+
+/* Whether a block around it is for a tensor intrinsic. */
+static bool is_for_intrinsic(const struct tir *ir, tir_block block) {
+  for (tir_block b = block; b; b = tir_parent_block(ir, b))
+    if (tir_annotation(ir, tir_stmt_at(ir, b)->annotations, "meta_schedule.auto_tensorize")) return true;
+  return false;
+}
+
+/* Products of short types, as dot products of neighbours where the machine has these. */
+static void read_dots(const struct reading *r, struct draft_nest *nest, tir_block block, tir_stmt store,
+                      const tir_stmt *loops) {
+  const struct tir *ir = r->made->ir;
+  int width = tir_dot_width(ir, store);
+  uint32_t last = nest->loop_count - 1;
+  if (!width || r->draft->machine.gpu.sms > 0) return;
+  unsigned has = r->draft->machine.dots >> (width == 4 ? TIR_DOT_BYTES : TIR_DOT_BFLOATS) & 1;
+  nest->dots = has && nest->loop_count > 1 && nest->loops[last].reduces && nest->loops[last - 1].kind == DRAFT_VECTOR &&
+               tir_loop_extent(ir, loops[last]) == width;
+  nest->tensorized = is_for_intrinsic(ir, block);
+  if (!nest->dots && !nest->tensorized) nest->simple = OPERATIONS_OF_SHORT;
+}
+
 /* Returns whether every loop has its number. */
 static bool read_nest(struct reading *r, struct draft_nest *nest, tir_block block, tir_stmt store, tir_stmt *loops) {
   struct tir *ir = r->made->ir;
@@ -509,7 +540,9 @@ static bool read_nest(struct reading *r, struct draft_nest *nest, tir_block bloc
                  tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "meta_schedule.inline_rule");
   nest->promoted = tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "msched.register_tile") != 0;
   nest->init_before = note_of(r, block, "msched.init_before_tiles");
-  return read_nest_loops(r, nest, block, store, loops);
+  bool known = read_nest_loops(r, nest, block, store, loops);
+  read_dots(r, nest, block, store, loops);
+  return known;
 }
 
 /* ---- Constants: what packs them is no part of a run (tir/packing.c) ---- */

@@ -488,6 +488,67 @@ function tests.register_tile_skips_padding()
   assert(skips == 2)
 end
 
+local DOTS = ms.target "llvm -mcpu=cooperlake -num-cores=2"
+
+-- A sum of products of elements of two arrays of these types, at places that a function of (i, j, k) gives.
+local function short_product(x, y, sum, shapes, at)
+  local A, B, k = te.placeholder(shapes[1], x, "A"), te.placeholder(shapes[2], y, "B"), {}
+  for n, extent in ipairs(shapes[4]) do k[n] = te.reduce_axis(extent, "k" .. n) end
+  local C = te.compute(shapes[3], function(...)
+    local a, b = at({...}, k)
+    return te.sum(te.cast(A[a], sum) * te.cast(B[b], sum), k)
+  end, "C")
+  return te.func("short", {A, B, C})
+end
+
+-- Products of bytes and of bfloat16 by dot products: what differs by columns lies neighbour by neighbour, what does so
+-- already is read where it is, a shared operand that is not contiguous is copied.
+function tests.dot_tile()
+  local function of(x, y, sum) return function(shapes, at) return short_product(x, y, sum, shapes, at) end end
+  local bytes, signed, bfloats = of("uint8", "int8", "int32"), of("int8", "int8", "int32"), of("bfloat16", "bfloat16", "float32")
+  local plain = {{12, 16}, {16, 40}, {12, 40}, {16}}
+  local function rows_by_columns(i, k) return {i[1], k[1]}, {k[1], i[2]} end
+  local weights = {{12, 16}, {40, 16}, {12, 40}, {16}}
+  local packed = {{12, 16}, {4, 40, 4}, {12, 40}, {4, 4}}
+  local across = {{16, 12}, {16, 40}, {12, 40}, {16}}
+  local image = {{2, 5, 6, 8}, {3, 3, 8, 32}, {2, 3, 4, 32}, {3, 3, 8}}
+  local batch = {{2, 3, 16}, {2, 16, 32}, {2, 3, 32}, {16}}
+  local list = {
+    {bytes(plain, rows_by_columns), "B_global"}, {signed(plain, rows_by_columns), "B_global"}, {bfloats(plain, rows_by_columns), "B_global"},
+    {bytes(weights, function(i, k) return {i[1], k[1]}, {i[2], k[1]} end), "B_global"},
+    {bytes(packed, function(i, k) return {i[1], k[1] * 4 + k[2]}, {k[1], i[2], k[2]} end), nil},
+    {bytes(across, function(i, k) return {k[1], i[1]}, {k[1], i[2]} end), "A_global"},
+    {bytes(image, function(i, k) return {i[1], i[2] + k[1], i[3] + k[2], k[3]}, {k[1], k[2], k[3], i[4]} end), "B_global"},
+    {bytes(batch, function(i, k) return {i[1], i[2], k[1]}, {i[1], k[1], i[3]} end), "B_global"},
+  }
+  for n, case in ipairs(list) do
+    local made = sketches(case[1], DOTS, {rules = {"dot_tile"}})
+    assert(#made == 3, n .. ": " .. #made) -- one vector a row, or two
+    for i = 2, #made do
+      assert((not case[2] and not names(made[i]):find "_global") or names(made[i]):find(case[2], 1, true), n .. ": " .. tostring(made[i]))
+      assert(has(made[i], "T.vectorized(") and space.postprocess(made[i], parts_of(DOTS, {postprocs = {"rewrite_reduction_block"}})))
+      check(case[1], made[i])
+    end
+    assert(#sketches(case[1], CPU, {rules = {"dot_tile"}}) == 1, "a target without dot products has no such tiles")
+  end
+  for _, other in ipairs {of("int16", "int16", "int32")(plain, rows_by_columns), of("int8", "int8", "int64")(plain, rows_by_columns), product(8, 32, 16),
+                          bytes({{12, 18}, {18, 40}, {12, 40}, {18}}, rows_by_columns)} do
+    assert(#sketches(other, DOTS, {rules = {"dot_tile"}}) == 1)
+  end
+end
+
+-- What the analytical model ranks first of such a product has dot products.
+function tests.dot_tiles_rank_first()
+  local draft = ms.load "search.cost.draft"
+  for _, types in ipairs {{"uint8", "int8", "int32"}, {"bfloat16", "bfloat16", "float32"}} do
+    local func = short_product(types[1], types[2], types[3], {{256, 256}, {256, 256}, {256, 256}, {256}}, function(i, k) return {i[1], k[1]}, {k[1], i[2]} end)
+    local list = {}
+    for i, sch in ipairs(sketches(func, DOTS, {rules = {"register_tile", "dot_tile", "multi_level_tiling", "parallel_vectorize_unroll"}})) do list[i] = sch.trace end
+    local best = draft.best(func, DOTS, list, {budget = 2000, most = 8})[1]
+    assert(tostring(ms.apply(func, best.trace):func()):find("// " .. (types[1] == "uint8" and 4 or 2), 1, true), tostring(best.trace))
+  end
+end
+
 -- What is read across the vectors is packed along them: weights of a dense layer by columns.
 function tests.register_tile_across()
   local X, W = te.placeholder({20, 24}, "float32", "X"), te.placeholder({40, 24}, "float32", "W")

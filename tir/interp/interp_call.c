@@ -9,7 +9,7 @@
 // clang-format off
 enum form { /* how a call by name is compiled */
   FORM_SAME, FORM_CHOOSE, FORM_UNARY, FORM_BINARY, FORM_BITS, FORM_FMA, FORM_LIMIT, FORM_REINTERPRET, FORM_ASSUME,
-  FORM_ZERO, FORM_ADDRESS, FORM_POINTER, FORM_RETURN
+  FORM_ZERO, FORM_ADDRESS, FORM_POINTER, FORM_RETURN, FORM_DOT
 };
 // clang-format on
 static const struct builtin {
@@ -37,6 +37,7 @@ static const struct builtin {
     {"min", FORM_BINARY, 2, TIR_MIN},
     {"max", FORM_BINARY, 2, TIR_MAX},
     {"fma", FORM_FMA, 3, 0},
+    {TIR_DOT_LANES, FORM_DOT, 3, 0},
     {"infinity", FORM_LIMIT, -1, 0},
     {"max_value", FORM_LIMIT, -1, 1},
     {"min_value", FORM_LIMIT, -1, 2},
@@ -270,6 +271,26 @@ static operand fma_call(struct compiler *c, const tir_expr *args, tir_type t, in
   return dst;
 }
 
+static operand widened(struct compiler *c, tir_expr e, int lane, tir_type to) {
+  return interp_cast(c, tir_type_of(c->ir, e), to, interp_expr(c, e, lane));
+}
+
+/* dot_lanes(c, a, b): an operand of one lane's elements stands for each. */
+static operand dot_of_lane(struct compiler *c, const struct tir_expr_node *n, int lane) {
+  const tir_expr *args = tir_operands(c->ir, n->operands);
+  tir_type to = tir_type_with_lanes(n->type, 1);
+  int width = tir_dot_lanes_width(c->ir, n), count[2];
+  if (!width) return interp_refuse(c, MS_RUN_UNSUPPORTED, "the operands of dot_lanes are none that it takes");
+  for (int i = 0; i < 2; i++) count[i] = tir_type_lanes(tir_type_of(c->ir, args[i + 1]));
+  operand sum = interp_expr(c, args[0], lane);
+  for (int p = 0; p < width; p++) {
+    int a = count[0] == width ? p : lane * width + p, b = count[1] == width ? p : lane * width + p;
+    operand product = interp_binary(c, TIR_MUL, widened(c, args[1], a, to), widened(c, args[2], b, to), to);
+    sum = interp_binary(c, TIR_ADD, sum, product, to);
+  }
+  return sum;
+}
+
 static operand call_builtin(struct compiler *c, const struct builtin *known, const struct tir_expr_node *n, int lane) {
   const tir_expr *args = tir_operands(c->ir, n->operands);
   tir_type of = n->count ? tir_type_with_lanes(tir_type_of(c->ir, args[0]), 1) : TIR_T_VOID;
@@ -286,6 +307,7 @@ static operand call_builtin(struct compiler *c, const struct builtin *known, con
     return interp_binary(c, (enum tir_kind)known->which, a, b, of);
   }
   case FORM_FMA: return fma_call(c, args, n->type, lane);
+  case FORM_DOT: return dot_of_lane(c, n, lane);
   case FORM_LIMIT: return limit(c, n->type, known->which);
   case FORM_REINTERPRET: return reinterpret(c, of, n->type, interp_expr(c, args[n->count - 1], lane));
   case FORM_ASSUME: return assume(c, args[0]);

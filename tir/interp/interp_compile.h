@@ -75,6 +75,7 @@ void interp_emit_access(struct compiler *c, bool store, operand value, uint32_t 
 void interp_emit_after_store(struct compiler *c, enum op op, operand value, operand predicate, uint32_t slot,
                              const operand *indices, uint32_t rank);
 /* The operator applied to values of scalar type `of`. */
+operand interp_cast(struct compiler *c, tir_type from, tir_type to, operand a);
 operand interp_binary(struct compiler *c, enum tir_kind kind, operand a, operand b, tir_type of);
 /* condition ? yes : no, with only one of the two computed. */
 operand interp_choose(struct compiler *c, tir_expr condition, tir_expr yes, tir_expr no, int lane);

@@ -245,7 +245,7 @@ static operand short_circuit(struct compiler *c, const struct tir_expr_node *n, 
 
 /* ---- Casts ---- */
 
-static operand cast(struct compiler *c, tir_type from, tir_type to, operand a) {
+operand interp_cast(struct compiler *c, tir_type from, tir_type to, operand a) {
   from = tir_type_with_lanes(from, 1);
   to = tir_type_with_lanes(to, 1);
   char text[24], to_text[24];
@@ -399,7 +399,7 @@ static operand compile(struct compiler *c, tir_expr e, int lane) {
     interp_emit(c, OP_NOT, dst, a, 0, 0, 0);
     return dst;
   }
-  case TIR_CAST: return cast(c, tir_type_of(c->ir, n->a), n->type, interp_expr(c, n->a, lane));
+  case TIR_CAST: return interp_cast(c, tir_type_of(c->ir, n->a), n->type, interp_expr(c, n->a, lane));
   case TIR_SELECT: return interp_choose(c, n->a, n->b, n->c, lane);
   case TIR_LET: return let(c, n, lane);
   case TIR_RAMP: return ramp(c, n, lane);

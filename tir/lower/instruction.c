@@ -34,6 +34,10 @@ static const struct {
     [TIR_TRANSPOSE_16X32] = TRANSPOSITION("transpose_16x32"),
     [TIR_TRANSPOSE_4X64] = TRANSPOSITION("transpose_4x64"),
     [TIR_TRANSPOSE_8X64] = TRANSPOSITION("transpose_8x64"),
+    [TIR_INTERLEAVE_4X8] = {"interleave_4x8",
+                            6,
+                            {BASE, 4, 1, BASE, ANY, 1}}, /* B[16, 4], A[4, 16]: B[j, p] = A[p, j] */
+    [TIR_INTERLEAVE_2X16] = {"interleave_2x16", 6, {BASE, 2, 1, BASE, ANY, 1}},
 };
 
 const char *tir_instruction_name(enum tir_instruction which) {

@@ -46,7 +46,9 @@ bool lower_shared_memory(struct lowering *low); /* shared_memory.c */
 bool lower_barriers(struct lowering *low);      /* barriers.c */
 bool lower_gpu_vectorize(struct lowering *low); /* gpu_vectorize.c */
 bool lower_indices(struct lowering *low);       /* indices.c */
-bool lower_dots(struct lowering *low);          /* dots.c */
+bool lower_dots(struct lowering *low);          /* gpu/dots.c */
+bool lower_dot_loops(struct lowering *low);     /* dots.c */
+bool lower_lane_dots(struct lowering *low);     /* dots.c */
 bool lower_compact(struct lowering *low);       /* compact.c */
 bool lower_pad(struct lowering *low);           /* pad.c */
 bool lower_loops(struct lowering *low);         /* loops.c */

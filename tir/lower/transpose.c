@@ -6,6 +6,10 @@
  * Requires: no blocks; conditions that can be cut off are. Gives: instructions around whole squares of two loops that are the
  * innermost and hold one store, where the target has such; what the squares leave over is in loops of its own. Keeps: what is
  * stored, in another order: no element is stored twice in the two loops, or read from what is written.
+ * A copy that puts neighbours of few rows side by side, as dot products take them (dots.c), goes piece by piece, too:
+ *
+ *   for i in 64: for p in 4: B[i, p] = A[p, i]     becomes     for i in 4: T.attr(0, "instruction",
+ *       T.interleave_4x8(B[…], …, A[…], …)): for ii in 16: for p in 4: B[16 i + ii, p] = A[p, 16 i + ii]
  * Source: Eklundh, "A fast computer method for matrix transposing", 1972. */
 #include "lower.h"
 
@@ -114,7 +118,7 @@ static tir_expr address(struct tir *ir, tir_expr element, tir_var var_a, int64_t
   return tir_call(ir, TIR_T_HANDLE, tir_symbol_of(ir, "address_of"), &at, 1);
 }
 
-/* outer, inner: loops of a square. Names the instruction that does what is below. */
+/* outer, inner: loops of a square, or of a piece that interleaves. Names the instruction that does what is below. */
 static void name_instruction(struct tir *ir, struct copy c) {
   tir_stmt outer = c.outer, inner = c.inner, store = c.store;
   tir_expr load = tir_as(ir, store, TIR_STORE)->store.value;
@@ -125,7 +129,7 @@ static void name_instruction(struct tir *ir, struct copy c) {
   int64_t step;
   tir_expr last = tir_operands(ir, tir_as(ir, store, TIR_STORE)->store.indices)[rank - 1];
   bool along = lower_find_step(ir, last, b, &step) && step == 1; /* what is written lies along the inner loop */
-  assert(rank && tir_loop_extent(ir, outer) == tir_loop_extent(ir, inner) && "a square");
+  assert(rank > 1);
   if (!along) a = var_of(ir, inner), b = var_of(ir, outer);
   tir_expr args[] = {address(ir, element, a, 0, b, 0), address(ir, element, a, 1, b, 0),
                      address(ir, element, a, 0, b, 1), address(ir, load, a, 0, b, 0),
@@ -155,14 +159,121 @@ static void take_squares(struct tir *ir, struct copy c) {
   name_instruction(ir, (struct copy){part, below, c.store, c.by});
 }
 
+/* ---- Interleaving ---- */
+
+enum { INTERLEAVED = 16 }; /* columns of a piece */
+
+/* As lower_find_step, of a sum that has other parts too, which depend neither on v nor on memory. */
+static bool find_own_step(struct tir *ir, tir_expr e, tir_var v, int64_t *step) {
+  struct tir_linear l = tir_linear_of(ir, e);
+  *step = 0;
+  for (uint32_t t = 0; t < l.count; t++) {
+    struct tir_term term = tir_terms(ir, l)[t];
+    const struct tir_expr_node *atom = tir_at(ir, term.atom);
+    if (atom->kind == TIR_VAR && atom->ref == v) *step = term.coefficient;
+    if (atom->kind != TIR_VAR && ((atom->flags & (TIR_HAS_LOAD | TIR_HAS_CALL)) || tir_uses_var(ir, term.atom, v)))
+      return false;
+  }
+  return true;
+}
+
+/* Whether an access moves by one element along a loop in this dimension, in no other, and in that along the other loop
+ * not. */
+static bool moves_in(struct tir *ir, const tir_expr *indices, uint32_t rank, uint32_t dimension, tir_var v,
+                     tir_var other) {
+  for (uint32_t d = 0; d < rank; d++) {
+    int64_t own, its;
+    if (!find_own_step(ir, indices[d], v, &own) || !find_own_step(ir, indices[d], other, &its)) return false;
+    if (own != (d == dimension) || (d == dimension && its)) return false;
+  }
+  return true;
+}
+
+/* Whether the store, of an element of another buffer, puts elements of few rows side by side. */
+static bool find_interleaving(const struct lowering *low, tir_stmt store, struct copy *out) {
+  enum { MOST_DIMENSIONS = 8 };
+  struct tir *ir = low->ir;
+  const struct tir_stmt_node s = *tir_stmt_at(ir, store);
+  const struct tir_expr_node load = *tir_at(ir, s.store.value);
+  tir_buffer to = s.store.buffer, from = load.kind == TIR_LOAD ? load.ref : TIR_NONE;
+  if (!from || load.a || s.store.predicate || from == to || tir_type_lanes(load.type) != 1) return false;
+  uint32_t rank = tir_buffer_at(ir, to)->rank;
+  if (rank < 2 || rank > MOST_DIMENSIONS || load.count < 2 || load.count > MOST_DIMENSIONS) return false;
+  tir_stmt inner = s.parent, outer = inner ? tir_stmt_at(ir, inner)->parent : TIR_NONE;
+  if (!outer || !is_plain(ir, inner) || !is_plain(ir, outer) || tir_only_child(ir, inner) != store ||
+      tir_only_child(ir, outer) != inner || is_in_vector(ir, outer))
+    return false;
+  int bits = tir_type_bits(load.type);
+  enum tir_instruction by = bits == 8 ? TIR_INTERLEAVE_4X8 : TIR_INTERLEAVE_2X16;
+  int64_t side = tir_loop_extent(ir, inner);
+  if ((bits != 8 && bits != 16) || side != 32 / bits || !(low->options && low->options->instructions >> by & 1))
+    return false;
+  tir_expr written[MOST_DIMENSIONS], read[MOST_DIMENSIONS];
+  memcpy(written, tir_operands(ir, s.store.indices), rank * sizeof *written);
+  memcpy(read, tir_operands(ir, load.operands), load.count * sizeof *read);
+  tir_expr row = ir->operands.at[tir_buffer_at(ir, to)->shape + rank - 1];
+  tir_var column = var_of(ir, outer), neighbour = var_of(ir, inner);
+  *out = (struct copy){outer, inner, store, by};
+  return tir_loop_extent(ir, outer) >= INTERLEAVED && tir_is_const(ir, row, side) &&
+         !tir_buffer_at(ir, to)->strides.count && tir_is_const(ir, tir_as(ir, inner, TIR_LOOP)->loop.min, 0) &&
+         moves_in(ir, written, rank, rank - 1, neighbour, column) &&
+         moves_in(ir, written, rank, rank - 2, column, neighbour) &&
+         moves_in(ir, read, load.count, load.count - 1, column, neighbour);
+}
+
+/* Where the last index of a store is the remainder of a loop's variable, and nothing but loops stands between: the loop is
+ * split there, and the remainder goes innermost. */
+static void sink_remainder(const struct lowering *low, tir_stmt store) {
+  struct tir *ir = low->ir;
+  const struct tir_stmt_node s = *tir_stmt_at(ir, store);
+  uint32_t rank = tir_buffer_at(ir, s.store.buffer)->rank;
+  const struct tir_expr_node *load = tir_at(ir, s.store.value);
+  if (rank < 2 || load->kind != TIR_LOAD || load->ref == s.store.buffer) return;
+  int bits = tir_type_bits(load->type);
+  const struct tir_expr_node *last = tir_at(ir, ir->operands.at[s.store.indices + rank - 1]);
+  if ((bits != 8 && bits != 16) || last->kind != TIR_FLOORMOD || !tir_is_const(ir, last->b, 32 / bits)) return;
+  tir_expr remainder = last->a;
+  tir_stmt child = store, loop = s.parent;
+  while (loop && is_plain(ir, loop) && tir_only_child(ir, loop) == child &&
+         tir_var_expr(ir, var_of(ir, loop)) != remainder)
+    child = loop, loop = tir_stmt_at(ir, loop)->parent;
+  if (!loop || child == store || !is_plain(ir, loop) || tir_only_child(ir, loop) != child) return;
+  int64_t first = tir_at(ir, tir_as(ir, loop, TIR_LOOP)->loop.min)->imm;
+  if (tir_var_expr(ir, var_of(ir, loop)) != remainder || first || tir_loop_extent(ir, loop) % (32 / bits)) return;
+  lower_split_loop(ir, loop, 32 / bits, TIR_SERIAL);
+  tir_stmt part = tir_only_child(ir, loop);
+  tir_move_children(ir, part, TIR_BODY, loop, TIR_BODY);
+  tir_detach(ir, part);
+  tir_wrap(ir, store, part);
+}
+
+static void take_pieces(struct tir *ir, struct copy c) {
+  int64_t columns = tir_loop_extent(ir, c.outer), more = columns % INTERLEAVED;
+  int64_t first = tir_at(ir, tir_as(ir, c.outer, TIR_LOOP)->loop.min)->imm;
+  if (more) {
+    tir_stmt whole = lower_part_of(ir, c.outer, first, columns - more);
+    tir_insert_after(ir, c.outer, lower_part_of(ir, c.outer, first + columns - more, more));
+    tir_insert_after(ir, c.outer, whole);
+    tir_kill(ir, c.outer);
+    c.outer = whole, c.inner = tir_only_child(ir, whole), c.store = tir_only_child(ir, c.inner);
+  }
+  lower_split_loop(ir, c.outer, INTERLEAVED, TIR_SERIAL);
+  tir_stmt_at(ir, c.outer)->loop_kind = tir_stmt_at(ir, c.inner)->loop_kind = TIR_SERIAL;
+  name_instruction(ir, (struct copy){tir_only_child(ir, c.outer), c.inner, c.store, c.by});
+}
+
 bool lower_transpose(struct lowering *low) {
   struct tir *ir = low->ir;
   for (tir_stmt s = low->body, next; s; s = next) {
     struct copy c;
     next = tir_next(ir, s, low->body);
     if (tir_instruction_of(ir, s) != TIR_INSTRUCTIONS) next = tir_after(ir, s, low->body);
-    if (!tir_is(ir, s, TIR_STORE) || !find_copy(low, s, &c)) continue;
-    take_squares(ir, cut_squares(ir, c));
+    if (!tir_is(ir, s, TIR_STORE)) continue;
+    sink_remainder(low, s);
+    if (find_copy(low, s, &c))
+      take_squares(ir, cut_squares(ir, c));
+    else if (find_interleaving(low, s, &c))
+      take_pieces(ir, c);
   }
   return true;
 }
