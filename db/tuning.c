@@ -286,15 +286,8 @@ static json_t *write_args(const struct db_tuning *t) {
 }
 
 static bool is_known_to_tvm(const struct vm_trace *trace) {
-  for (uint32_t i = 0; i < trace->steps->count; i++) switch (trace->steps->instructions[i].kind) {
-    case VM_OnlineSoftmax:
-    case VM_Assert:
-    case VM_If:
-    case VM_Else:
-    case VM_For:
-    case VM_End: return false;
-    default: break;
-    }
+  for (uint32_t i = 0; i < trace->steps->count; i++)
+    if (vm_kind_info(trace->steps->instructions[i].kind)->own) return false;
   return true;
 }
 

@@ -65,30 +65,30 @@ bool jit_code_assemble(struct jit_code *code, ms_error *err) {
   return !backend->assemble || backend->assemble(code, err);
 }
 
-struct jit_kernel *jit_load_on(const struct jit_code *code, struct jit_device *device, bool shaken, ms_error *err) {
+struct jit_kernel *jit_load_on(const struct jit_code *code, struct jit_device *device, bool perturbed, ms_error *err) {
   const struct jit_backend *backend = jit_backend_of(&code->target);
   struct jit_kernel *kernel = calloc(1, sizeof *kernel);
   if (!kernel) abort();
   *kernel =
       (struct jit_kernel){.backend = backend, .device = device, .workspace = code->workspace, .packing = code->packing};
-  assert(!shaken || backend->load_shaken);
-  if ((shaken ? backend->load_shaken : backend->load)(code, kernel, err)) return kernel;
+  assert(!perturbed || backend->load_perturbed);
+  if ((perturbed ? backend->load_perturbed : backend->load)(code, kernel, err)) return kernel;
   free(kernel);
   return NULL;
 }
 
-static struct jit_kernel *load(const struct jit_code *code, bool shaken, ms_error *err) {
+static struct jit_kernel *load(const struct jit_code *code, bool perturbed, ms_error *err) {
   struct jit_device *device;
   if (!jit_target_runs_here(&code->target, err) || !jit_backend_of(&code->target)->open(&code->target, 0, &device, err))
     return NULL;
-  return jit_load_on(code, device, shaken, err);
+  return jit_load_on(code, device, perturbed, err);
 }
 
 struct jit_kernel *jit_load(const struct jit_code *code, ms_error *err) {
   assert(code);
   return load(code, false, err);
 }
-struct jit_kernel *jit_load_shaken(const struct jit_code *code, ms_error *err) {
+struct jit_kernel *jit_load_perturbed(const struct jit_code *code, ms_error *err) {
   assert(code);
   return load(code, true, err);
 }

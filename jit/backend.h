@@ -102,8 +102,8 @@ struct jit_backend {
   const struct jit_memory *memory;
   const struct jit_checks *checks; /* NULL: its memory is the host's, which fills and compares */
   bool (*load)(const struct jit_code *code, struct jit_kernel *kernel, ms_error *err); /* the rest is filled */
-  bool (*load_shaken)(const struct jit_code *code, struct jit_kernel *kernel,
-                      ms_error *err); /* NULL: no threads' timing */
+  bool (*load_perturbed)(const struct jit_code *code, struct jit_kernel *kernel,
+                         ms_error *err); /* NULL: no threads' timing */
   void (*unload)(struct jit_kernel *kernel);
   /* Runs it to its end. outlive: a fault ends the call, and not the process; then stop, unless it is NULL, may end it
    * too where it is code of this process. */
@@ -142,7 +142,7 @@ extern const struct jit_backend llvm_backend, cuda_backend;
 extern const struct jit_memory host_memory;
 
 /* Loads on a device. The kernel: the caller's, jit_kernel_free. */
-struct jit_kernel *jit_load_on(const struct jit_code *code, struct jit_device *device, bool shaken, ms_error *err);
+struct jit_kernel *jit_load_on(const struct jit_code *code, struct jit_device *device, bool perturbed, ms_error *err);
 
 /* A kernel with arguments in its memory, as what is timed takes them (timing.h). */
 struct jit_running {

@@ -192,8 +192,8 @@ struct jit_resources {
   int64_t shared_bytes;              /* a block, laid out by the assembler and asked for at the launch */
   int64_t dynamic_bytes;             /* of those, the latter */
   int64_t local_bytes;               /* a thread: its own arrays, in registers as far as these reach */
-  int foreseen_registers;            /* a thread, before any assembler has seen it: registers.h says how surely */
-  bool foreseen_spills;              /* and whether a thread keeps more than it has registers for */
+  int estimated_registers;           /* a thread, before any assembler has seen it: registers.h says how surely */
+  bool estimated_spills;             /* and whether a thread keeps more than it has registers for */
   bool compiled;                     /* what follows is known */
   int registers;                     /* of 32 bits, a thread */
   int64_t stack_bytes;               /* a thread */

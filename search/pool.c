@@ -342,7 +342,7 @@ struct search_costs search_pool_costs(const struct search_pool *pool) {
     const struct worker *w = &pool->workers[i];
     costs.jobs += w->jobs;
     costs.accepted += w->accepted;
-    if (pool->script.recalled) costs.recalled += pool->script.recalled(w->state);
+    if (pool->script.memoized) costs.memoized += pool->script.memoized(w->state);
     for (int stage = 0; stage < STAGES; stage++) *seconds[stage] += w->seconds[stage];
   }
   return costs;

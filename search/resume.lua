@@ -174,7 +174,7 @@ function resume.read(task, store)
   for _, k in ipairs(own) do
     if last > 0 and k.iteration == last then
       task.unfinished[k.record.hash] = k
-      if k.record.status ~= "failed" then task.recallable = task.recallable + 1 end
+      if k.record.status ~= "failed" then task.stored_left = task.stored_left + 1 end
     end
     if k.trace and k.record.status == "measured" then task:note_best(k.record.seconds, k.id, k.record.id, k.record.hash, k.trace) end
   end

@@ -24,7 +24,7 @@ struct search_script {
   void (*close)(void *data, void *state);
   /* false: refused, by the postprocessor whose name is written to `by` */
   bool (*postprocess)(void *data, void *state, struct vm_schedule *schedule, char by[SEARCH_NAME], ms_error *err);
-  uint64_t (*recalled)(void *state); /* postprocessors so far whose script did not have to run; NULL: none */
+  uint64_t (*memoized)(void *state); /* postprocessors so far whose script did not have to run; NULL: none */
 };
 
 struct search_job {
@@ -60,7 +60,7 @@ bool search_pool_replay(struct search_pool *pool, const struct search_job *jobs,
                         struct search_candidate *out, const volatile int *stop, ms_error *err);
 /* What the jobs of a pool have cost since it was made, in seconds of the processor, all workers together. */
 struct search_costs {
-  uint64_t jobs, accepted, recalled;
+  uint64_t jobs, accepted, memoized;
   double replay, postprocess, hash, trace, features; /* trace: copying what was recorded */
 };
 struct search_costs search_pool_costs(const struct search_pool *pool);

@@ -31,7 +31,7 @@ local no_model = setmetatable({}, {__index = function() error("the policy uses a
 -- and what tune.open gave of its space.
 function Task.new(func, fields)
   local self = setmetatable({
-    func = func, iteration = 1, made = 0, done = 0, counted = 0, run_number = 1, waiting = 0, idle = 0, accepted = 0, submitted = 0, recorded = 0, recallable = 0, kept = 0, censored = 0,
+    func = func, iteration = 1, made = 0, done = 0, counted = 0, run_number = 1, waiting = 0, idle = 0, accepted = 0, submitted = 0, recorded = 0, stored_left = 0, kept = 0, censored = 0,
     repeated = 0, busy = 0, retimed = 0,
     known = {}, unfinished = {}, finished = {}, measured = {}, failures = {}, row = {failures = {}, length = 0}, wins = {}, starts = {}, model = no_model,
     spent = {open = 0, replay = 0, policy = 0, learn = 0, wait = 0, build = 0, run = 0},
@@ -55,7 +55,7 @@ end
 -- How many may be asked for: trials that are left, and those that the store has of an iteration that was cut short.
 function Task:remaining()
   local left = self:trials_left()
-  return left > 0 and left + self.recallable or 0
+  return left > 0 and left + self.stored_left or 0
 end
 
 -- Sketch n, from 0, of all: of those listed in turn; where the space is factored by block, a combination of its blocks'
@@ -256,20 +256,20 @@ function Task:step()
     self.is_done = true
     return
   end
-  local fresh, recalled = self:sort_out(candidates)
-  self.log("asked", self.name, {iteration = self.iteration, hashes = hashes_of(self, candidates), candidates = #candidates, measured = #fresh, recalled = recalled,
+  local fresh, stored = self:sort_out(candidates)
+  self.log("asked", self.name, {iteration = self.iteration, hashes = hashes_of(self, candidates), candidates = #candidates, measured = #fresh, recalled = stored,
                                 repeated = self.repeated - before, seconds = seconds})
   self:submit(fresh)
-  self:note_idle(#fresh + recalled)
+  self:note_idle(#fresh + stored)
   if self.waiting == 0 then self:settle() end
 end
 
 -- What is asked for when the store was read already: its result costs no trial.
-function Task:recall(c, k)
+function Task:take_stored(c, k)
   self.unfinished[c.hash] = nil
   self:know(k)
   if self.proposed then self.done = self.done + 1
-  elseif k.record.status ~= "failed" then self.recallable = self.recallable - 1 end
+  elseif k.record.status ~= "failed" then self.stored_left = self.stored_left - 1 end
   if k.sketch then self:note_lesson(c, k.record.seconds) end
   return {status = k.record.status, seconds = k.record.seconds}
 end
@@ -293,12 +293,12 @@ end
 
 -- Gives those that are to be measured, {candidate, at}, and how many the store had a result of.
 function Task:sort_out(candidates)
-  local fresh, recalled, left = {}, 0, self:trials_left()
+  local fresh, stored, left = {}, 0, self:trials_left()
   self.answers, self.pending, self.lessons, self.best_before = {}, {}, {}, self.fastest and self.fastest.seconds
   for i, c in ipairs(candidates) do
-    local k, is_spent = self.unfinished[c.hash], #fresh + (self.proposed and recalled or 0) == left
+    local k, is_spent = self.unfinished[c.hash], #fresh + (self.proposed and stored or 0) == left
     if k and not (self.proposed and is_spent) then
-      self.answers[i], recalled = self:recall(c, k), recalled + 1
+      self.answers[i], stored = self:take_stored(c, k), stored + 1
     elseif self.known[c.hash] or is_spent then
       self.answers[i] = {status = "repeated"}
     else
@@ -307,7 +307,7 @@ function Task:sort_out(candidates)
     end
     if self.proposed and (not self.answers[i] or self.answers[i].status ~= "repeated") then self.answers[i] = fixed.answer(self, c) end
   end
-  return fresh, recalled
+  return fresh, stored
 end
 
 function Task:submit(fresh)
@@ -351,7 +351,7 @@ function Task:know_unfinished()
     self:know(self.unfinished[hash])
     self.unfinished[hash] = nil
   end
-  self.recallable = 0
+  self.stored_left = 0
 end
 function Task:end_iteration()
   if not self.proposed then self:know_unfinished() end

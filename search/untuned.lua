@@ -27,7 +27,7 @@ local LOOKED = 8 -- so many that can be built are looked at before one that is n
 -- assembler has seen is else taken as it is; nil and why: a block takes more than the target has.
 local function is_clean(kernel, target)
   if not target.arch then return true end
-  for _, k in ipairs(kernel:resources()) do if k.foreseen_spills then return false end end
+  for _, k in ipairs(kernel:resources()) do if k.estimated_spills then return false end end
   local assembled, list = pcall(kernel.resources, kernel, true)
   if not assembled and tostring(list):find "NVRTC is missing" or tostring(list):find "NVRTC has no code" then return true end
   if not assembled then return nil, list end
@@ -58,7 +58,7 @@ function untuned.choice(task)
 end
 
 -- Gives the task the store's fastest, where it has one.
-function untuned.recall(task)
+function untuned.take_stored(task)
   local store = task.services.store
   local r = known(task, store)
   if not r then return false end
@@ -77,7 +77,7 @@ end
 
 -- Gives the task its `fastest`, or says why there is none.
 function untuned.find(task)
-  if untuned.recall(task) then return end
+  if untuned.take_stored(task) then return end
   local c, why = untuned.choice(task)
   if not c then return task:fail(why) end
   untuned.keep(task, c)

@@ -139,7 +139,7 @@ whole.policy = {
 
 -- Without tuning: the store's fastest of the whole, or else a composition of what untuned.lua gave each part.
 function whole.untuned(task)
-  if untuned.recall(task) then return end
+  if untuned.take_stored(task) then return end
   local ok, made = pcall(function() return first_candidate(task, choices_of(task)) end)
   if not ok then return task:fail(type(made) == "table" and made.message or tostring(made)) end
   local built, why = pcall(msched.build, msched.apply(task.func, made.trace):func(), {target = task.target.text, reference = task.func})

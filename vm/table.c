@@ -11,10 +11,13 @@ static const struct {
   struct vm_kind_info info;
   vm_perform perform;
 } kinds[VM_KIND_COUNT] = {
-#define INST(kind, old, method, inputs, attrs, outputs, effect, safe, performs, doc)                                   \
-  {{#kind, old, method, inputs, attrs, outputs, doc, VM_EFFECT_##effect, VM_IS_##safe}, vm_do_##performs},
+#define INST(kind, old, method, inputs, attrs, outputs, effect, safe, source, performs, doc)                           \
+  {{#kind, old, method, inputs, attrs, outputs, doc, VM_EFFECT_##effect, VM_IS_##safe, VM_IS_##source},                \
+   vm_do_##performs},
 #define VM_IS_safe   true
 #define VM_IS_unsafe false
+#define VM_IS_own    true
+#define VM_IS_tvm    false
 #include "instructions.def"
 #undef INST
 };

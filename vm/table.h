@@ -9,7 +9,7 @@ struct vm_step;
 /* Performs one prepared instruction. False: r->err is filled, and the module is as it was. */
 typedef bool (*vm_perform)(struct vm_run *r, const struct vm_step *step);
 
-#define INST(kind, old, method, inputs, attrs, outputs, effect, safe, performs, doc)                                   \
+#define INST(kind, old, method, inputs, attrs, outputs, effect, safe, source, performs, doc)                           \
   bool vm_do_##performs(struct vm_run *r, const struct vm_step *step);
 #include "instructions.def"
 #undef INST

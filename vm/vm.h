@@ -24,7 +24,7 @@ extern "C" {
 /* ---- The instruction table --------------------------------------------------------------------------------------- */
 
 enum vm_kind {
-#define INST(kind, old, method, inputs, attrs, outputs, effect, safe, performs, doc) VM_##kind,
+#define INST(kind, old, method, inputs, attrs, outputs, effect, safe, source, performs, doc) VM_##kind,
 #include "instructions.def"
 #undef INST
   VM_KIND_COUNT
@@ -36,7 +36,7 @@ enum vm_effect { VM_EFFECT_look, VM_EFFECT_draw, VM_EFFECT_edit, VM_EFFECT_mark 
 struct vm_kind_info {
   const char *name, *old_names, *method, *inputs, *attrs, *outputs, *doc;
   enum vm_effect effect;
-  bool safe;
+  bool safe, own; /* own: TVM has no such instruction */
 };
 const struct vm_kind_info *vm_kind_info(enum vm_kind kind);
 /* By kind, old name or method; VM_KIND_COUNT: there is none. */

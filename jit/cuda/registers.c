@@ -536,8 +536,8 @@ static void foresee(struct walk *w, int most, struct jit_resources *k) {
   }
   for (uint32_t i = 0; i < w->own_count; i++)
     in_memory = in_memory || (w->own[i].indexed && w->own[i].words >= FEW_WORDS);
-  k->foreseen_spills = in_memory || need > 1.1 * most;
-  k->foreseen_registers = k->foreseen_spills || need > most ? most : (int)need;
+  k->estimated_spills = in_memory || need > 1.1 * most;
+  k->estimated_registers = k->estimated_spills || need > most ? most : (int)need;
 }
 
 void registers_foresee(const struct tir *ir, tir_loop kernel, int most, struct jit_resources *k) {

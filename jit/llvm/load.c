@@ -3,7 +3,7 @@
 #include "jit/backend.h"
 #include "jit/c/emit_c.h"
 #include "jit/measure/measure.h"
-#include "jit/measure/shake.h"
+#include "jit/measure/perturb.h"
 #include "jit/process.h"
 #include "jit/team.h"
 #include "jit/trap.h"
@@ -51,13 +51,13 @@ static bool add_libraries(LLVMOrcLLJITRef orc, LLVMOrcJITDylibRef library, ms_er
 
 /* Our functions in the place of libgomp's, found before the libraries' own: parallel loops run where their faults are
  * caught, or with perturbed thread timing. */
-static bool add_threads(LLVMOrcLLJITRef orc, LLVMOrcJITDylibRef library, bool shaken, ms_error *err) {
+static bool add_threads(LLVMOrcLLJITRef orc, LLVMOrcJITDylibRef library, bool perturbed, ms_error *err) {
   const struct {
     const char *name;
     uintptr_t address;
-  } ours[] = {{"GOMP_parallel", shaken ? (uintptr_t)shake_parallel : (uintptr_t)trap_parallel},
-              {"omp_get_thread_num", shaken ? (uintptr_t)shake_thread_number : (uintptr_t)team_part},
-              {"omp_get_num_threads", shaken ? (uintptr_t)shake_thread_count : (uintptr_t)team_parts}};
+  } ours[] = {{"GOMP_parallel", perturbed ? (uintptr_t)perturb_parallel : (uintptr_t)trap_parallel},
+              {"omp_get_thread_num", perturbed ? (uintptr_t)perturb_thread_number : (uintptr_t)team_part},
+              {"omp_get_num_threads", perturbed ? (uintptr_t)perturb_thread_count : (uintptr_t)team_parts}};
   enum { COUNT = sizeof ours / sizeof *ours };
   LLVMOrcCSymbolMapPair symbols[COUNT];
   for (size_t i = 0; i < COUNT; i++)
@@ -112,7 +112,7 @@ static bool find_pack(LLVMOrcLLJITRef orc, const struct jit_code *code, struct j
   return true;
 }
 
-static bool load(const struct jit_code *code, bool shaken, struct jit_kernel *kernel, ms_error *err) {
+static bool load(const struct jit_code *code, bool perturbed, struct jit_kernel *kernel, ms_error *err) {
   if (is_parallel(code) && !have_threads(code->target.cores, err)) return false;
   jit_start_llvm();
   (void)omp_get_max_threads(); /* vendors' libraries look for libgomp here: the linker must not leave it out */
@@ -124,7 +124,7 @@ static bool load(const struct jit_code *code, bool shaken, struct jit_kernel *ke
   const char *object = jit_code_object(code, &bytes);
   LLVMMemoryBufferRef copy = LLVMCreateMemoryBufferWithMemoryRangeCopy(object, bytes, "kernel");
   kernel->loaded = orc;
-  if (add_threads(orc, library, shaken, err) && add_libraries(orc, library, err) &&
+  if (add_threads(orc, library, perturbed, err) && add_libraries(orc, library, err) &&
       !orc_failed(LLVMOrcLLJITAddObjectFile(orc, library, copy), err) &&
       !orc_failed(LLVMOrcLLJITLookup(orc, &address, code->name), err) && find_pack(orc, code, kernel, err)) {
     kernel->entry = (jit_entry)(uintptr_t)address;
@@ -137,7 +137,7 @@ static bool load(const struct jit_code *code, bool shaken, struct jit_kernel *ke
 static bool load_plain(const struct jit_code *code, struct jit_kernel *kernel, ms_error *err) {
   return load(code, false, kernel, err);
 }
-static bool load_shaken(const struct jit_code *code, struct jit_kernel *kernel, ms_error *err) {
+static bool load_perturbed(const struct jit_code *code, struct jit_kernel *kernel, ms_error *err) {
   return load(code, true, kernel, err);
 }
 
@@ -231,7 +231,7 @@ const struct jit_backend llvm_backend = {.kind = "llvm",
                                          .prepare = prepare,
                                          .memory = &host_memory,
                                          .load = load_plain,
-                                         .load_shaken = load_shaken,
+                                         .load_perturbed = load_perturbed,
                                          .unload = unload,
                                          .run = run,
                                          .sample = sample};

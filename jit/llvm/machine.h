@@ -45,8 +45,8 @@ struct jit_code *jit_code_of_object(const void *object, size_t bytes, const stru
                                     const struct tir_workspace *workspace, const struct jit_packing *packing,
                                     const char *name);
 
-/* As jit_load, but that parallel loops run as shake.h says. */
-struct jit_kernel *jit_load_shaken(const struct jit_code *code, ms_error *err);
+/* As jit_load, but that parallel loops run as perturb.h says. */
+struct jit_kernel *jit_load_perturbed(const struct jit_code *code, ms_error *err);
 
 /* Of what an entry returned: false, and err says so, where an assertion of the function failed. */
 bool jit_passed(int32_t status, ms_error *err);

@@ -2,7 +2,7 @@
  * numbers of threads, and everything that it leaves in its arguments is compared with a run on one thread. */
 #include "jit/backend.h"
 #include "jit/trap.h"
-#include "shake.h"
+#include "perturb.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@ struct check {
   const struct tir_arguments *inputs;
   void **pointers, *workspace;
   uint64_t *scalars;
-  struct shaking shaking;
+  struct perturbation perturbation;
   struct jit_packed packed;
   const volatile int *stop;
 };
@@ -24,8 +24,8 @@ static bool run(struct check *c, uint32_t threads, uint64_t seed, struct tir_arg
   tir_copy_arguments(c->ir, c->f, c->inputs, out);
   jit_arguments(c->ir, c->f, out->args, c->pointers, c->scalars);
   int32_t status = 0;
-  return shake_call(&c->shaking, c->entry, jit_packed_arguments(&c->packed, c->pointers), c->workspace, threads, seed,
-                    c->stop, &status, err) &&
+  return perturb_call(&c->perturbation, c->entry, jit_packed_arguments(&c->packed, c->pointers), c->workspace, threads,
+                      seed, c->stop, &status, err) &&
          jit_passed(status, err);
 }
 
@@ -44,10 +44,10 @@ static bool run_all(struct check *c, uint32_t runs, uint64_t seed, ms_error *err
   uint32_t differing = 0;
   ms_error first = {0};
   bool ok = run(c, 1, seed, &alone, err);
-  uint32_t wanted = c->shaking.loops ? runs : 0; /* a function without parallel loops has one timing */
+  uint32_t wanted = c->perturbation.loops ? runs : 0; /* a function without parallel loops has one timing */
   for (uint32_t i = 0; i < wanted && ok; i++) {
     ms_error why = {0};
-    ok = run(c, shake_threads(i), seed + i + 1, &other, err);
+    ok = run(c, perturb_threads(i), seed + i + 1, &other, err);
     if (ok && !is_same(c, &alone, &other, &why) && !differing++) first = why;
     tir_arguments_free(&other);
   }
@@ -61,9 +61,9 @@ bool jit_check_timing(const struct jit_code *code, const struct tir *ir, tir_fun
                       uint32_t runs, uint64_t seed, const volatile int *stop, ms_error *err) {
   assert(code && args->count == ir->funcs.at[f].params.count);
   size_t count = ir->funcs.at[f].params.count + (size_t)1;
-  size_t bytes = shake_workspace(&code->workspace, SHAKE_MOST_THREADS);
-  if (!jit_backend_of(&code->target)->load_shaken) return true; /* it has no threads of the host's */
-  struct jit_kernel *kernel = jit_load_shaken(code, err);
+  size_t bytes = perturb_workspace(&code->workspace, PERTURB_MOST_THREADS);
+  if (!jit_backend_of(&code->target)->load_perturbed) return true; /* it has no threads of the host's */
+  struct jit_kernel *kernel = jit_load_perturbed(code, err);
   if (!kernel) return false;
   struct check c = {.ir = ir,
                     .f = f,
@@ -78,7 +78,7 @@ bool jit_check_timing(const struct jit_code *code, const struct tir *ir, tir_fun
   jit_arguments(ir, f, args->args, c.pointers, c.scalars);
   bool ok = bytes && !c.workspace ? ms_fail(err, MS_TOO_LARGE, "a workspace of %zu bytes cannot be had", bytes)
                                   : jit_pack(&c.packed, kernel, c.pointers, true, stop, err) &&
-                                        run_all(&c, runs ? runs : SHAKE_RUNS, seed, err);
+                                        run_all(&c, runs ? runs : PERTURB_RUNS, seed, err);
   jit_packed_free(&c.packed);
   free(c.pointers);
   free(c.scalars);

@@ -357,7 +357,7 @@ static void set_resources(lua_State *L, const struct jit_resources *k) {
                  {"shared_bytes", k->shared_bytes, true},
                  {"dynamic_bytes", k->dynamic_bytes, true},
                  {"local_bytes", k->local_bytes, true},
-                 {"foreseen_registers", k->foreseen_registers, true},
+                 {"estimated_registers", k->estimated_registers, true},
                  {"registers", k->registers, false},
                  {"stack_bytes", k->stack_bytes, false},
                  {"spill_stores", k->spill_stores, false},
@@ -368,8 +368,22 @@ static void set_resources(lua_State *L, const struct jit_resources *k) {
     if (!k->compiled && !numbers[i].asked) continue;
     lua_pushinteger(L, numbers[i].value), lua_setfield(L, -2, numbers[i].name);
   }
-  lua_pushboolean(L, k->foreseen_spills), lua_setfield(L, -2, "foreseen_spills");
+  lua_pushboolean(L, k->estimated_spills), lua_setfield(L, -2, "estimated_spills");
   if (k->compiled) lua_pushboolean(L, k->serialized), lua_setfield(L, -2, "serialized");
+}
+
+/* What scripts may know by the names that it had. */
+static int old_name(lua_State *L) {
+  const char *key = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : "";
+  if (!strcmp(key, "foreseen_registers")) return lua_getfield(L, 1, "estimated_registers"), 1;
+  if (!strcmp(key, "foreseen_spills")) return lua_getfield(L, 1, "estimated_spills"), 1;
+  return 0;
+}
+static void set_old_names(lua_State *L) {
+  lua_createtable(L, 0, 1);
+  lua_pushcfunction(L, old_name);
+  lua_setfield(L, -2, "__index");
+  lua_setmetatable(L, -2);
 }
 
 /* resources([assembled]): what each kernel of a GPU takes, in the order of launches: as its source asks, and where
@@ -386,6 +400,7 @@ static int resources(lua_State *L) {
   for (uint32_t i = 0; i < count; i++) {
     lua_createtable(L, 0, 11);
     set_resources(L, &all[i]);
+    set_old_names(L);
     lua_rawseti(L, -2, (lua_Integer)i + 1);
   }
   return 1;

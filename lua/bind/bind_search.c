@@ -292,14 +292,15 @@ static int pool_replay(lua_State *L) {
   return 3;
 }
 
-/* pool:costs(): what the jobs so far have cost, seconds of the processor by stage: {jobs, accepted, recalled, replay,
- * postprocess, hash, trace, features}; recalled: postprocessors that were done without their Lua */
+/* pool:costs(): what the jobs so far have cost, seconds of the processor by stage: {jobs, accepted, memoized, replay,
+ * postprocess, hash, trace, features}; memoized: postprocessors that were done without their Lua */
 static int pool_costs(lua_State *L) {
   struct search_costs c = search_pool_costs(open_pool(L)->pool);
   lua_createtable(L, 0, 8);
   lua_pushinteger(L, (lua_Integer)c.jobs), lua_setfield(L, -2, "jobs");
   lua_pushinteger(L, (lua_Integer)c.accepted), lua_setfield(L, -2, "accepted");
-  lua_pushinteger(L, (lua_Integer)c.recalled), lua_setfield(L, -2, "recalled");
+  lua_pushinteger(L, (lua_Integer)c.memoized), lua_setfield(L, -2, "memoized");
+  lua_pushinteger(L, (lua_Integer)c.memoized), lua_setfield(L, -2, "recalled"); /* as it was called */
   lua_pushnumber(L, c.replay), lua_setfield(L, -2, "replay");
   lua_pushnumber(L, c.postprocess), lua_setfield(L, -2, "postprocess");
   lua_pushnumber(L, c.hash), lua_setfield(L, -2, "hash");

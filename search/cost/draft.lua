@@ -113,7 +113,7 @@ function draft.fits(func, target, candidate)
   if target.arch and candidate.fits == nil then
     local ok, kernel = pcall(msched.build, msched.apply(func, candidate.trace):func(), {target = target.text, load = false})
     candidate.fits = true
-    for _, k in ipairs(ok and kernel:resources() or {}) do candidate.fits = candidate.fits and not k.foreseen_spills end
+    for _, k in ipairs(ok and kernel:resources() or {}) do candidate.fits = candidate.fits and not k.estimated_spills end
   end
   return not target.arch or candidate.fits
 end

@@ -159,7 +159,7 @@ grep -q "^kernel gemm[a-z_0-9]*: [1-9][0-9]* threads a block, 77 registers, 0 by
 ! grep -q "not assembled\|about" "$work/shown" || fail "the estimate is shown beside the reported numbers: $(cat "$work/shown")"
 MSCHED_NVRTC=/nonexistent "$msched" show "$plain" --db "$gemm_db" --json >"$work/shown"
 grep -q '"no_code": \?"not assembled: .*NVRTC is missing' "$work/shown" && ! grep -q '"registers"' "$work/shown" || fail "it is not said why as JSON: $(cat "$work/shown")"
-about=$(sed -n 's/.*"foreseen_registers": \?\([1-9][0-9]*\).*/\1/p' "$work/shown")
+about=$(sed -n 's/.*"estimated_registers": \?\([1-9][0-9]*\).*/\1/p' "$work/shown")
 MSCHED_NVRTC=/nonexistent "$msched" show "$plain" --db "$gemm_db" >"$work/shown"
 grep -q "^kernel gemm[a-z_0-9]*: [1-9][0-9]* threads a block, about $about registers, [0-9]* bytes of shared memory$" "$work/shown" ||
   fail "not the estimate, $about: $(grep "^kernel" "$work/shown")"

@@ -102,20 +102,20 @@ local function replayed(sketch, ...)
   pool:close()
   return made[1]
 end
-local function foreseen(i, j, k, sketch)
+local function resources_of(i, j, k, sketch)
   local made = {replayed(sketch or plain, i, j, k)}
   local kernel = ms.build(ms.apply(gemm, made[1].trace):func(), {target = TARGET}):resources()[1]
-  assert(draft.fits(gemm, target, made[1]) == not kernel.foreseen_spills)
+  assert(draft.fits(gemm, target, made[1]) == not kernel.estimated_spills)
   return kernel
 end
-local few, many, all = foreseen({64, 1, 16, 1, 1}, {64, 1, 16, 1, 1}, {64, 4, 4}), foreseen({16, 4, 16, 1, 1}, {16, 1, 16, 1, 4}, {64, 4, 4}),
-                       foreseen({8, 1, 8, 1, 16}, {4, 1, 8, 1, 32}, {64, 4, 4})
-assert(not few.foreseen_spills and few.foreseen_registers < 64 and not many.foreseen_spills)
-assert(many.foreseen_registers >= few.foreseen_registers + 12, "accumulators take no registers")
-assert(all.foreseen_spills and all.foreseen_registers == 255, "512 accumulators of a thread have registers")
+local few, many, all = resources_of({64, 1, 16, 1, 1}, {64, 1, 16, 1, 1}, {64, 4, 4}), resources_of({16, 4, 16, 1, 1}, {16, 1, 16, 1, 4}, {64, 4, 4}),
+                       resources_of({8, 1, 8, 1, 16}, {4, 1, 8, 1, 32}, {64, 4, 4})
+assert(not few.estimated_spills and few.estimated_registers < 64 and not many.estimated_spills)
+assert(many.estimated_registers >= few.estimated_registers + 12, "accumulators take no registers")
+assert(all.estimated_spills and all.estimated_registers == 255, "512 accumulators of a thread have registers")
 -- Copies ahead from addresses that virtual threads share: each is kept all along their loop.
-local ahead_of_many = foreseen({16, 8, 8, 1, 1}, {64, 4, 4, 1, 1}, {64, 4, 4}, pipelined)
-assert(ahead_of_many.foreseen_registers > few.foreseen_registers + 60 and not ahead_of_many.foreseen_spills, "addresses of copies take no registers")
+local ahead_of_many = resources_of({16, 8, 8, 1, 1}, {64, 4, 4, 1, 1}, {64, 4, 4}, pipelined)
+assert(ahead_of_many.estimated_registers > few.estimated_registers + 60 and not ahead_of_many.estimated_spills, "addresses of copies take no registers")
 
 -- A low estimate does not help a candidate that spills: of two proposals, the policy measures the one that fits. Tuning
 -- without measuring chooses it too where there is no ptxas; where there is one, the other proposal is not assembled.

@@ -45,8 +45,8 @@ local function count(target, draws)
     if c then
       local sch = ms.apply(func, c.trace)
       local kernel = ms.build(sch:func(), {target = target})
-      local asked, foreseen = kernel:resources()[1].shared_bytes, sch:kernels()[1].shared_bytes
-      assert(asked <= (foreseen + 63) // 32 * 32 and foreseen <= most, string.format("the kernel uses %d bytes, the estimate was %d", asked, foreseen))
+      local asked, estimated = kernel:resources()[1].shared_bytes, sch:kernels()[1].shared_bytes
+      assert(asked <= (estimated + 63) // 32 * 32 and estimated <= most, string.format("the kernel uses %d bytes, the estimate was %d", asked, estimated))
       if tostring(sch):find "software_pipeline_stage" then
         pipelined = pipelined + 1
         if copies(kernel) then copying = copying + 1 end

@@ -7,7 +7,7 @@
 local ms = require "msched"
 local te = ms.te
 local tune, jobs_of = ms.load "search.tune", dofile(arg[0]:match "^.*/" .. "jobs.lua")
-local registers = dofile(arg[0]:match "^.*/" .. "../support/foreseen.lua").new()
+local registers = dofile(arg[0]:match "^.*/" .. "../support/estimated.lua").new()
 
 local run_kernels, draws, seed = arg[1], math.tointeger(arg[2]), math.tointeger(arg[3])
 local AMPERE, HOPPER = "cuda -arch=sm_80", "cuda -arch=sm_90a"
@@ -77,7 +77,7 @@ local function each(func, space, target)
       local sch = ms.apply(func, c.trace)
       local scheduled = sch:func()
       local kernel = sch:kernels()[1]
-      list[#list + 1], seen[c.hash] = {func = scheduled, script = scheduled:script(), foreseen = kernel.shared_bytes, threads = kernel.threads, trace = c.trace, hash = sch:hash()}, true
+      list[#list + 1], seen[c.hash] = {func = scheduled, script = scheduled:script(), estimated = kernel.shared_bytes, threads = kernel.threads, trace = c.trace, hash = sch:hash()}, true
     end
   end
   return list
@@ -100,8 +100,8 @@ local function check(func, target, space, calls)
         ms.check_lowered(func, c.func, target, i)
         local kernel = ms.build(c.func, {target = target})
         local asked = kernel:resources()[1].shared_bytes
-        assert(math.abs(asked - c.foreseen) <= SLACK,
-               string.format("the kernel uses %d bytes of shared memory, the estimate was %d", asked, c.foreseen))
+        assert(math.abs(asked - c.estimated) <= SLACK,
+               string.format("the kernel uses %d bytes of shared memory, the estimate was %d", asked, c.estimated))
         written, by_call[call[2]] = written + 1, (by_call[call[2]] or 0) + 1
         local path = string.format("%s/%d.cu", folder, written)
         kernel:export(path)

@@ -1,6 +1,6 @@
 /* The runner: loads candidates' objects, compares what they compute with the reference and times them. */
 #include "helper.h"
-#include "jit/measure/shake.h"
+#include "jit/measure/perturb.h"
 #include "jit/measure/timing.h"
 
 #include <assert.h>
@@ -179,25 +179,26 @@ static bool is_fine(struct running *r, struct candidate *c) {
 }
 
 /* Runs it on more threads than it was timed on, in memory for them, as long as there is time; *runs of these runs. */
-static uint32_t run_shaken(struct running *r, struct candidate *c, jit_entry entry, uint32_t *runs, ms_error *err) {
+static uint32_t run_perturbed(struct running *r, struct candidate *c, jit_entry entry, uint32_t *runs, ms_error *err) {
   const struct tir_workspace *w = &c->code->workspace;
   double start = measure_now(), limit = r->w->hello->options.run_timeout;
-  size_t bytes = shake_workspace(w, SHAKE_MOST_THREADS);
+  size_t bytes = perturb_workspace(w, PERTURB_MOST_THREADS);
   void *more = bytes > w->bytes ? r->backend->memory->get(r->device, bytes, NULL) : NULL;
   void *workspace = more ? more : c->workspace;
-  uint32_t most = more || bytes == w->bytes ? SHAKE_MOST_THREADS : w->threads, differing = 0;
-  struct shaking shaking;
-  for (size_t i = 0; i < sizeof shaking.parts / sizeof *shaking.parts; i++) shaking.parts[i] = c->out->timing.seconds;
+  uint32_t most = more || bytes == w->bytes ? PERTURB_MOST_THREADS : w->threads, differing = 0;
+  struct perturbation perturbation;
+  for (size_t i = 0; i < sizeof perturbation.parts / sizeof *perturbation.parts; i++)
+    perturbation.parts[i] = c->out->timing.seconds;
   enter(r, STAGE_FIRST_RUN, limit);
-  for (*runs = 0; *runs < SHAKE_RUNS && measure_now() - start < limit / 8; ++*runs) {
-    uint32_t threads = shake_threads(*runs) < most ? shake_threads(*runs) : most;
+  for (*runs = 0; *runs < PERTURB_RUNS && measure_now() - start < limit / 8; ++*runs) {
+    uint32_t threads = perturb_threads(*runs) < most ? perturb_threads(*runs) : most;
     ms_error why = {.instruction = -1};
     arena_reset(&r->arena, &why);
-    int32_t status =
-        shake_run(&shaking, entry, jit_packed_arguments(&c->packed, r->arena.pointers), workspace, threads, *runs);
+    int32_t status = perturb_run(&perturbation, entry, jit_packed_arguments(&c->packed, r->arena.pointers), workspace,
+                                 threads, *runs);
     bool same = jit_passed(status, &why) && arena_compare(&r->arena, r->reference.tolerance, &why);
     if (!same && !differing++) *err = why;
-    if (!shaking.loops) break; /* one thread has one timing */
+    if (!perturbation.loops) break; /* one thread has one timing */
   }
   leave(r);
   if (more) r->backend->memory->release(r->device, more, bytes);
@@ -210,10 +211,10 @@ static bool is_steady(struct running *r, struct candidate *c) {
   ms_error err = {.instruction = -1};
   uint32_t runs, differing;
   char reason[390];
-  if (!r->backend->load_shaken) return true;
+  if (!r->backend->load_perturbed) return true;
   struct jit_kernel *kernel = jit_load_on(c->code, r->device, true, &err);
   if (!kernel) return finish(c->out, JIT_BUILD_FAILED, err.message);
-  differing = run_shaken(r, c, jit_kernel_entry(kernel), &runs, &err);
+  differing = run_perturbed(r, c, jit_kernel_entry(kernel), &runs, &err);
   jit_kernel_free(kernel);
   if (!differing) return true;
   snprintf(reason, sizeof reason, "the result depends on thread timing: %u of %u runs differ; %.250s", differing, runs,

@@ -16,7 +16,7 @@ end
 -- What a kernel takes, in words.
 function record_code.kernel_text(k)
   local own = k.registers and string.format("%d registers, %d bytes spilled, %d of stack, ", k.registers, k.spill_stores, k.stack_bytes) or
-              k.foreseen_spills and "more in a thread than registers hold, " or string.format("about %d registers, ", k.foreseen_registers)
+              k.estimated_spills and "more in a thread than registers hold, " or string.format("about %d registers, ", k.estimated_registers)
   return string.format("kernel %s: %d threads a block, %s%d bytes of shared memory%s", k.name, k.threads, own, k.shared_bytes,
                        k.serialized and "; products of its tensor units wait for one another" or "")
 end

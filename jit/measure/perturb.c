@@ -5,7 +5,7 @@
  * and then each waits for a time that is drawn too, up to what a part of the loop took in the run before. A seed
  * repeats the order and the waits, not what the machine makes of them. */
 #define _GNU_SOURCE
-#include "shake.h"
+#include "perturb.h"
 
 #include "jit/trap.h"
 #include "measure.h"
@@ -21,16 +21,16 @@ enum { MOST_THREADS = 64, MOST_STARTED = 64 };
 enum { STACK_BYTES = 8 << 20 }; /* as a program's threads have, libgomp's too */
 static const double LONGEST_WAIT = 0.002;
 
-struct shake {
-  struct shaking *shaking;
+struct perturbed_run {
+  struct perturbation *perturbation;
   uint32_t threads, loops;
   uint64_t state; /* of what is drawn */
 };
 /* Generated code does not say for which run it calls, nor on which of the loop's threads. */
-static _Thread_local struct shake *running;
+static _Thread_local struct perturbed_run *running;
 static _Thread_local uint32_t number, count = 1;
 
-static uint64_t draw(struct shake *s) { /* splitmix64 */
+static uint64_t draw(struct perturbed_run *s) { /* splitmix64 */
   uint64_t z = s->state += 0x9E3779B97F4A7C15;
   z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9;
   z = (z ^ z >> 27) * 0x94D049BB133111EB;
@@ -76,7 +76,7 @@ static void *run_thread(void *data) {
 }
 
 /* The parts in an order that is drawn, each with its wait: none, some yields, or a sleep. */
-static void plan(struct shake *s, struct loop *l, double longest) {
+static void plan(struct perturbed_run *s, struct loop *l, double longest) {
   for (uint32_t i = 0; i < l->count; i++) l->parts[i] = (struct part){.loop = l, .number = i};
   for (uint32_t i = l->count; i > 1; i--) {
     uint32_t j = (uint32_t)(draw(s) % i), moved = l->parts[i - 1].number;
@@ -117,15 +117,15 @@ static double longest_part(const struct loop *l) {
   return most;
 }
 
-void shake_parallel(void (*body)(void *closure), void *closure, unsigned threads, unsigned flags) {
-  struct shake *s = running;
+void perturb_parallel(void (*body)(void *closure), void *closure, unsigned threads, unsigned flags) {
+  struct perturbed_run *s = running;
   (void)threads, (void)flags;
   if (!s) { /* outside of a perturbed run: one thread does all */
     body(closure);
     return;
   }
   struct loop l = {.count = s->threads};
-  double *known = s->loops < MOST_STARTED ? &s->shaking->parts[s->loops] : NULL;
+  double *known = s->loops < MOST_STARTED ? &s->perturbation->parts[s->loops] : NULL;
   trap_begin(&l.trap, body, closure);
   plan(s, &l, known && *known < LONGEST_WAIT ? *known : LONGEST_WAIT);
   s->loops++;
@@ -138,42 +138,43 @@ void shake_parallel(void (*body)(void *closure), void *closure, unsigned threads
   trap_end(&l.trap);
 }
 
-int shake_thread_number(void) { return (int)number; }
-int shake_thread_count(void) { return (int)count; }
+int perturb_thread_number(void) { return (int)number; }
+int perturb_thread_count(void) { return (int)count; }
 
 /* ---- Runs ---- */
 
-static struct shake shake_of(struct shaking *shaking, uint32_t threads, uint64_t seed) {
-  assert(threads > 0 && sizeof shaking->parts / sizeof *shaking->parts == MOST_STARTED);
-  return (struct shake){.shaking = shaking, .threads = threads < MOST_THREADS ? threads : MOST_THREADS, .state = seed};
+static struct perturbed_run perturbed_run_of(struct perturbation *perturbation, uint32_t threads, uint64_t seed) {
+  assert(threads > 0 && sizeof perturbation->parts / sizeof *perturbation->parts == MOST_STARTED);
+  return (struct perturbed_run){
+      .perturbation = perturbation, .threads = threads < MOST_THREADS ? threads : MOST_THREADS, .state = seed};
 }
 
-int32_t shake_run(struct shaking *shaking, jit_entry entry, void **args, void *workspace, uint32_t threads,
-                  uint64_t seed) {
-  struct shake s = shake_of(shaking, threads, seed);
+int32_t perturb_run(struct perturbation *perturbation, jit_entry entry, void **args, void *workspace, uint32_t threads,
+                    uint64_t seed) {
+  struct perturbed_run s = perturbed_run_of(perturbation, threads, seed);
   running = &s;
   int32_t status = entry(args, workspace);
   running = NULL;
-  shaking->loops = s.loops;
+  perturbation->loops = s.loops;
   return status;
 }
 
-bool shake_call(struct shaking *shaking, jit_entry entry, void **args, void *workspace, uint32_t threads, uint64_t seed,
-                const volatile int *stop, int32_t *status, ms_error *err) {
-  struct shake s = shake_of(shaking, threads, seed);
+bool perturb_call(struct perturbation *perturbation, jit_entry entry, void **args, void *workspace, uint32_t threads,
+                  uint64_t seed, const volatile int *stop, int32_t *status, ms_error *err) {
+  struct perturbed_run s = perturbed_run_of(perturbation, threads, seed);
   running = &s;
   bool done = trap_call(entry, args, workspace, stop, status, err);
   running = NULL;
-  shaking->loops = s.loops;
+  perturbation->loops = s.loops;
   return done;
 }
 
-uint32_t shake_threads(uint32_t run) {
-  static const uint32_t threads[] = {2, 3, SHAKE_MOST_THREADS};
+uint32_t perturb_threads(uint32_t run) {
+  static const uint32_t threads[] = {2, 3, PERTURB_MOST_THREADS};
   return threads[run % (sizeof threads / sizeof *threads)];
 }
 
-size_t shake_workspace(const struct tir_workspace *w, uint32_t threads) {
+size_t perturb_workspace(const struct tir_workspace *w, uint32_t threads) {
   size_t more = threads > w->threads ? threads - w->threads : 0;
   return w->bytes + more * w->thread_bytes;
 }

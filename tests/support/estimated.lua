@@ -1,5 +1,5 @@
 -- The register-pressure estimate of kernels (jit/cuda/registers.h) against the registers that ptxas reports.
-local foreseen = {}
+local estimated = {}
 
 -- Close: off by at most SLACK registers or a share of SHARE; near: by at most SLACK or a factor of FACTOR. A minimum
 -- share of the kernels must be each. Of the pairs in which one kernel has MORE times the other's registers, a minimum
@@ -8,22 +8,22 @@ local foreseen = {}
 local SLACK, SHARE, FACTOR, MORE = 16, 0.35, 2, 1.5
 local CLOSE, NEAR, ORDER = 0.73, 0.85, 0.8
 
-function foreseen.new() return setmetatable({count = 0, close = 0, near = 0, memory = 0, wrong = 0, errors = {}, far = {}, both = {}}, {__index = foreseen}) end
+function estimated.new() return setmetatable({count = 0, close = 0, near = 0, memory = 0, wrong = 0, errors = {}, far = {}, both = {}}, {__index = estimated}) end
 
 -- A kernel's resources, before it was assembled and after.
-function foreseen:note(asked, got)
+function estimated:note(asked, got)
   local most = math.min(255, 65536 // ((asked.threads + 31) // 32 * 32) // 8 * 8)
-  assert(asked.foreseen_registers > 0 and asked.foreseen_registers <= most, asked.name .. ": more registers are estimated than a block has")
+  assert(asked.estimated_registers > 0 and asked.estimated_registers <= most, asked.name .. ": more registers are estimated than a block has")
   self.memory = self.memory + 1
-  if asked.foreseen_spills ~= (got.spill_stores + got.spill_loads + got.stack_bytes > 0) then self.wrong = self.wrong + 1 end
-  if asked.foreseen_spills then return end
-  self.both[#self.both + 1] = {asked.foreseen_registers, got.registers}
-  local off = math.abs(asked.foreseen_registers - got.registers)
+  if asked.estimated_spills ~= (got.spill_stores + got.spill_loads + got.stack_bytes > 0) then self.wrong = self.wrong + 1 end
+  if asked.estimated_spills then return end
+  self.both[#self.both + 1] = {asked.estimated_registers, got.registers}
+  local off = math.abs(asked.estimated_registers - got.registers)
   self.count, self.errors[#self.errors + 1] = self.count + 1, off
   if off <= math.max(SLACK, SHARE * got.registers) then self.close = self.close + 1 end
-  local more, less = math.max(asked.foreseen_registers, got.registers), math.min(asked.foreseen_registers, got.registers)
+  local more, less = math.max(asked.estimated_registers, got.registers), math.min(asked.estimated_registers, got.registers)
   if off <= SLACK or more <= FACTOR * less then self.near = self.near + 1
-  else self.far[#self.far + 1] = string.format("%s: %d estimated, %d", asked.name, asked.foreseen_registers, got.registers) end
+  else self.far[#self.far + 1] = string.format("%s: %d estimated, %d", asked.name, asked.estimated_registers, got.registers) end
 end
 
 -- How many pairs whose registers differ by a factor of MORE are estimated in the right order, and how many there are.
@@ -41,7 +41,7 @@ local function in_order(list)
 end
 
 -- What jit/cuda/registers.h says holds of all that were noted. Gives a line on them.
-function foreseen:check()
+function estimated:check()
   table.sort(self.errors)
   local right, all = in_order(self.both)
   local said = string.format("registers estimated near for %d of %d kernels, close for %d, median error %d; pairs in order for %d of %d; local memory right for %d of %d",
@@ -52,4 +52,4 @@ function foreseen:check()
   return said
 end
 
-return foreseen
+return estimated

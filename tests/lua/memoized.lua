@@ -51,7 +51,7 @@ local function check_same(funcs, target)
   local costs = pool:costs()
   pool:close()
   assert(costs.jobs == #jobs and costs.accepted == accepted and accepted > 0)
-  return costs.recalled / (accepted * #parts.postprocs)
+  return costs.memoized / (accepted * #parts.postprocs)
 end
 
 -- Most are known after a few.
