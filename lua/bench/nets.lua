@@ -86,6 +86,7 @@ local function inputs_of(opened, seed, given)
     elseif own:type():find "float" then arrays[input.name] = ms.array(own:shape(), own:type()):random(seed + i, true)
     else arrays[input.name] = ms.array(own:shape(), own:type(), function(at) return (at * 2654435761 + seed + i) >> 7 & 1 end) end
   end
+  opened:keep_within(arrays)
   return arrays
 end
 

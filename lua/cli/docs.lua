@@ -304,6 +304,7 @@ array:difference(other: msched.array): number | The largest difference of two ar
 network:check(): msched.network | That it is whole: every value is given once, by an input, a constant or a node, and no node waits for itself; brings the nodes into an order that can be run. All that is wrong is named at once.
 network:giver(name: string): table? | The node that gives a value; nil: an input or a constant does.
 network:readers(name: string): table[] | The nodes that read a value.
+network:links(): {giver: (fun(links: table, name: string): table?), readers: (fun(links: table, name: string): table[])} | All givers and readers of values, found once, for a pass that asks for many. links:remove(node) before a node changes, links:add(node) behind.
 network:operators(): table<string, integer> | How often each operator stands in it.
 network:copy(): msched.network | A copy to change; arrays are shared.
 network:plan(options?: {@run}): table | The network as calls of kernels: nodes are fused into functions, images have their channels last, values share memory. Each function has the store's fastest schedule, after a search as ms.tune's, or with `no_tune` without one; `written = true` leaves functions as they are written; `given` are arrays of inputs where shapes depend on what is in them; `passes` are files of passes. The plan has run(inputs), which gives the outputs by name, time(seconds), profile(runs), arena_bytes, constant_bytes, and tasks.

@@ -227,8 +227,9 @@ function network.given_inputs(net, options)
 end
 
 -- Small integers for what is not given, where its extents are known; what has none is refused when the network is
--- looked at.
+-- looked at. Gives those arrays.
 local function fill(net, arrays, seed)
+  local drawn = {}
   for i, input in ipairs(net.inputs) do
     local whole = input.shape ~= nil
     for _, extent in ipairs(input.shape or {}) do whole = whole and math.type(extent) == "integer" end
@@ -236,8 +237,10 @@ local function fill(net, arrays, seed)
       local ok, array = pcall(ms.array, input.shape, input.type)
       if not ok then cli.refuse("%s: input %s: %s", net.path, input.name, tostring(array)) end
       arrays[input.name] = array:random(seed + i)
+      drawn[input.name] = array
     end
   end
+  return drawn
 end
 
 local function put_outputs(net, outputs, folder, quiet)
@@ -259,9 +262,10 @@ local MOST_STEPS = 20000000 -- operations of a node that are interpreted whole, 
 function network.run(options, path)
   local net = network.read(options, path)
   local arrays = network.given_inputs(net, options)
-  fill(net, arrays, options.seed or 1)
+  local drawn = fill(net, arrays, options.seed or 1)
   local start = ms.clock()
   local opened = network.plan_of(net, options, arrays)
+  opened:keep_within(drawn)
   local build = ms.clock() - start
   local outputs, report = table.unpack(attempt(function() return {opened:run(arrays, {most_work = options.steps or MOST_STEPS})} end))
   local seconds, fixed = opened:time(0), opened.prepared.fixed

@@ -138,6 +138,23 @@ function common.out_of_range(array, range)
     if not (x >= range.low and x <= range.high) and x ~= range.except then return x end
   end
 end
+-- An array whose elements are in ranges: those that are not are others that are.
+function common.within(array, ranges)
+  local list, low, high, except = array:tolist(), {}, {}, {}
+  for _, range in ipairs(ranges) do
+    for at = range.first + 1, #list, range.every do
+      low[at], high[at] = math.max(low[at] or range.low, range.low), math.min(high[at] or range.high, range.high)
+      except[at] = range.except
+    end
+  end
+  for at, x in ipairs(list) do
+    local from = low[at] and (high[at] >= 0 and math.max(low[at], 0) or low[at])
+    if from and high[at] >= from and (x < low[at] or x > high[at]) and x ~= except[at] then
+      list[at] = from + (x - from) // 1 % (high[at] - from + 1)
+    end
+  end
+  return ms.array(array:shape(), array:type(), list)
+end
 -- The same of the last dimension, whose elements are indices in dimensions from `from` on of a shape.
 function Node:check_places(i, shape, from)
   local own = self:shape(i)
@@ -218,6 +235,11 @@ function common.count(shape, first, last)
   local n = 1
   for d = first or 1, last or #shape do n = n * shape[d] end
   return n
+end
+function common.reversed(list)
+  local made = {}
+  for i = #list, 1, -1 do made[#made + 1] = list[i] end
+  return made
 end
 function common.text(shape) return "[" .. table.concat(shape, ", ") .. "]" end
 

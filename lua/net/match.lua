@@ -8,16 +8,8 @@ Match.__index = Match
 
 -- match.of(net, values): values: what infer.static knows.
 function match.of(net, values)
-  local self = setmetatable({net = net, values = values, givers = {}, reads = {}, fixed = net:fixed_names()}, Match)
-  for _, node in ipairs(net.nodes) do
-    for _, name in ipairs(node.outputs) do if name ~= "" then self.givers[name] = node end end
-    for _, name in ipairs(network.reads(node)) do
-      local list = self.reads[name] or {}
-      self.reads[name] = list
-      if list[#list] ~= node then list[#list + 1] = node end
-    end
-  end
-  return self
+  local links = net:links()
+  return setmetatable({net = net, values = values, givers = links.givers, reads = links.lists, fixed = net:fixed_names()}, Match)
 end
 
 -- The node of one output that gives a value, where its operator is ONNX's own of that name.

@@ -11,20 +11,75 @@ local function width(type_) return type_ == "bool" and 1 or tonumber(type_:match
 function memory.bytes(value) return common.count(value.shape) * width(value.type) end
 function memory.padded(bytes) return (math.max(1, bytes) + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT end
 
+-- Slots by the time that they live, in a tree over the groups: node 1 has all of them, node n's halves are 2n and 2n + 1.
+-- A node has the slots that live as long as it, and not as its parent, and counts those that begin within it.
+local Lives = {}
+Lives.__index = Lives
+
+local function new_lives(groups)
+  local size = 1
+  while size < groups + 1 do size = 2 * size end
+  return setmetatable({size = size, through = {}, starts = {}, begun = {}}, Lives)
+end
+
+local function add_through(lives, slot, node, from, to)
+  if slot.first > to or slot.last < from then return end
+  if slot.first <= from and to <= slot.last then
+    local list = lives.through[node] or {}
+    list[#list + 1], lives.through[node] = slot, list
+    return
+  end
+  local middle = (from + to) // 2
+  add_through(lives, slot, 2 * node, from, middle)
+  add_through(lives, slot, 2 * node + 1, middle + 1, to)
+end
+
+function Lives:add(slot)
+  add_through(self, slot, 1, 0, self.size - 1)
+  local list = self.begun[slot.first] or {}
+  list[#list + 1], self.begun[slot.first] = slot, list
+  local node = self.size + slot.first
+  while node >= 1 do
+    self.starts[node] = (self.starts[node] or 0) + 1
+    node = node // 2
+  end
+end
+
+-- Appends those that begin within some groups.
+local function add_begun(lives, first, last, node, from, to, list)
+  if first > to or last < from or not lives.starts[node] then return end
+  if from == to then
+    table.move(lives.begun[from], 1, #lives.begun[from], #list + 1, list)
+    return
+  end
+  local middle = (from + to) // 2
+  add_begun(lives, first, last, 2 * node, from, middle, list)
+  add_begun(lives, first, last, 2 * node + 1, middle + 1, to, list)
+end
+
+-- Those that live when the slot's first group runs, and those that begin later while it lives.
+function Lives:beside(slot)
+  local list, node = {}, self.size + slot.first
+  while node >= 1 do
+    local through = self.through[node]
+    if through then table.move(through, 1, #through, #list + 1, list) end
+    node = node // 2
+  end
+  add_begun(self, slot.first + 1, slot.last, 1, 0, self.size - 1, list)
+  return list
+end
+
 -- Gives each slot of the arena an offset, the largest first, at the lowest place that none has which lives at the same
 -- time; and the bytes of all. A slot lives from its first group to its last.
-local function place(slots)
-  local placed, total = {}, 0
+local function place(slots, groups)
+  local lives, total = new_lives(groups), 0
   table.sort(slots, function(a, b)
     if a.bytes ~= b.bytes then return a.bytes > b.bytes end
     if a.first ~= b.first then return a.first < b.first end
     return a.number < b.number
   end)
   for _, slot in ipairs(slots) do
-    local beside = {}
-    for _, other in ipairs(placed) do
-      if other.first <= slot.last and slot.first <= other.last then beside[#beside + 1] = other end
-    end
+    local beside = lives:beside(slot)
     table.sort(beside, function(a, b) return a.offset < b.offset end)
     local offset = 0
     for _, other in ipairs(beside) do
@@ -32,7 +87,8 @@ local function place(slots)
       offset = math.max(offset, other.offset + other.bytes)
     end
     slot.offset = offset
-    placed[#placed + 1], total = slot, math.max(total, offset + slot.bytes)
+    lives:add(slot)
+    total = math.max(total, offset + slot.bytes)
   end
   return total
 end
@@ -71,7 +127,7 @@ function memory.of(prepared)
       end
     end
   end
-  return {slots = slots, arena = place(arena), copies = copies}
+  return {slots = slots, arena = place(arena, #prepared.groups), copies = copies}
 end
 
 return memory

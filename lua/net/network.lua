@@ -176,6 +176,38 @@ function Network:readers(name)
   return list
 end
 
+local Links = {}
+Links.__index = Links
+local NONE = {}
+function Links:giver(name) return self.givers[name] end
+function Links:readers(name) return self.lists[name] or NONE end
+
+function Links:add(node)
+  for _, name in ipairs(node.outputs) do if name ~= "" then self.givers[name] = self.givers[name] or node end end
+  for _, name in ipairs(network.reads(node)) do
+    local readers = self.lists[name] or {}
+    if readers[#readers] ~= node then readers[#readers + 1] = node end
+    self.lists[name] = readers
+  end
+end
+
+-- Before a node changes.
+function Links:remove(node)
+  for _, name in ipairs(node.outputs) do if self.givers[name] == node then self.givers[name] = nil end end
+  for _, name in ipairs(network.reads(node)) do
+    local readers = self.lists[name] or NONE
+    for i = #readers, 1, -1 do if readers[i] == node then table.remove(readers, i) end end
+  end
+end
+
+-- All givers and readers of values, for a pass that asks for many, which scans the nodes once: links:giver(name) and
+-- links:readers(name), in no order once they change. A node that changes is removed before, and added behind.
+function Network:links()
+  local links = setmetatable({givers = {}, lists = {}}, Links)
+  for _, node in ipairs(self.nodes) do links:add(node) end
+  return links
+end
+
 -- The names of values that have to stay as they are: what the network gives, and what graphs in its nodes' attributes
 -- read, which see its values by their names. A set.
 function Network:fixed_names()

@@ -288,11 +288,42 @@ end
 -- beside it; gives their paths.
 function Plan:export(path) return ms.load "lua.net.export".write(self, path) end
 
+-- The ranges of an input's elements, where they are indices of a node, as they are or cast or in another shape.
+local PASSES_ON = common.set "Cast Identity Reshape Flatten Squeeze Unsqueeze"
+local function ranges_of_inputs(prepared)
+  local links, list = prepared.state.net:links(), {}
+  for _, g in ipairs(prepared.groups) do
+    for _, range in ipairs(g.ranges) do
+      local name = range.input
+      local node = links:giver(name)
+      while node and node.domain == "" and PASSES_ON[node.op] do
+        name = node.inputs[1]
+        node = links:giver(name)
+      end
+      list[name] = list[name] or {}
+      table.insert(list[name], range)
+    end
+  end
+  return list
+end
+
+-- plan:keep_within(arrays): elements of inputs that are indices which there are not become others that there are. Not
+-- those that shapes were made for.
+function Plan:keep_within(arrays)
+  local ranges, fixed = ranges_of_inputs(self.prepared), {}
+  for _, name in ipairs(self.prepared.fixed) do fixed[name] = true end
+  for _, input in ipairs(self.net.inputs) do
+    local array, held = arrays[input.name], ranges[input.name]
+    if array and held and not fixed[input.name] then array:assign(common.within(array, held)) end
+  end
+end
+
 -- plan:fill(seed): small integers for all inputs.
 function Plan:fill(seed)
   for i, input in ipairs(self.net.inputs) do
     if self.arrays[input.name] then self.arrays[input.name]:random(seed + i) end
   end
+  self:keep_within(self.arrays)
 end
 
 -- plan:profile(runs): the seconds of each call, as they are in runs of the whole: a list of {group, seconds}, the

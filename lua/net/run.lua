@@ -25,6 +25,33 @@ end
 local SAMPLES = 16
 local TOLERANCE = {float16 = 4e-3, bfloat16 = 3e-2, float32 = 1e-4, float64 = 1e-9}
 
+-- A float of a type less the one before it, as a part of it.
+local UNIT = {float16 = 0x1p-10, bfloat16 = 0x1p-7, float32 = 0x1p-23, float64 = 0x1p-52}
+local NUDGES = 8 -- how often the change that nudged arguments make is allowed
+
+-- Arrays whose floats are one unit more or less, by chance.
+local function nudged(arrays)
+  local made, state = {}, 1
+  for i, array in ipairs(arrays) do
+    local unit, values = UNIT[array:type()], array:tolist()
+    for k, x in ipairs(unit and values or {}) do
+      state = (state * 1103515245 + 12345) & 0x7fffffff
+      values[k] = x * (state & 0x10000 == 0 and 1 + unit or 1 - unit)
+    end
+    made[i] = unit and ms.array(array:shape(), array:type(), values) or array
+  end
+  return made
+end
+
+-- What may be between two results of a function whose arguments were rounded otherwise: a difference of nearly equal
+-- numbers, as in the normalization of rows that are nearly constant, loses digits whoever computes it.
+local function conditioning(func, given, want, at, whole)
+  local mine = nudged(given)
+  for i, array in ipairs(want) do mine[#given + i] = ms.array(array:shape(), array:type()) end
+  if whole then ms.interpret(func, table.unpack(mine)) else ms.interpret_samples(func, 1, SAMPLES, table.unpack(mine)) end
+  return (want[at]:difference(mine[#given + at]))
+end
+
 -- What a function's kernel made of arrays, beside the interpreter: everywhere, or at samples where that would take
 -- long. what: how messages call it; report: {compared, elements, most}, which grow.
 function run.compare(net, func, what, given, got, most_work, report)
@@ -43,7 +70,12 @@ function run.compare(net, func, what, given, got, most_work, report)
     if difference > 0 then largest = math.max(1.0, (want:difference(before[i]))) end
     report.compared, report.elements = report.compared + count, report.elements + #array
     report.most = math.max(report.most, difference / largest)
-    if not (difference <= (TOLERANCE[array:type()] or 0) * largest) and largest < math.huge then
+    local tolerance = TOLERANCE[array:type()]
+    local holds = difference <= (tolerance or 0) * largest or largest == math.huge
+    if not holds and tolerance then
+      holds = difference <= NUDGES * conditioning(func, given, table.move(mine, #given + 1, #mine, 1, {}), i, whole)
+    end
+    if not holds then
       network.refuse(net, {string.format("%s: compiled, it differs from the interpreter's by %g", what, difference)})
     end
   end

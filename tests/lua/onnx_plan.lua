@@ -392,6 +392,93 @@ plan = table_:plan {written = true}
 assert(#plan:run {x = ms.array({2}, "int64", {2, -3})}.y == 4)
 refuses("index 3 of x is not in [-3, 2]", plan.run, plan, {x = ms.array({2}, "int64", {0, 3})})
 
+-- A second normalization behind one that went into the weights stays a node.
+c = {w = some {4, 3, 3, 3}}
+local behind = build({1, 3, 5, 5}, {{"Conv", {"x", "w"}, {"c"}}, {"BatchNormalization", {"c", norm(c, "n", 4)}, {"b"}}, {"BatchNormalization", {"b", norm(c, "m", 4)}, {"y"}}}, c)
+check(behind)
+assert(ms.load "lua.net.passes".run(behind, {}):operators().BatchNormalization == 1)
+
+-- Places in the arena: those of the plain way, which looks at all slots for each; none that live together overlap.
+do
+  local memory = ms.load "lua.net.memory"
+  local state = 7
+  local function draw(n)
+    state = (state * 1103515245 + 12345) & 0x7fffffff
+    return (state >> 8) % n
+  end
+  local STEPS, values, prepared = 300, {}, {groups = {}, net = {inputs = {}, outputs = {}}}
+  for at = 1, STEPS do
+    local name, inputs = "v" .. at, {}
+    values[name] = {shape = {16 * (1 + draw(9))}, type = "float32"}
+    for k = 1, math.min(at - 1, 2) do inputs[k] = "v" .. (at - 1 - (draw(5) == 0 and draw(at - 1) or draw(math.min(at - 1, 3)))) end
+    prepared.groups[at] = {inputs = inputs, outputs = {name}}
+  end
+  prepared.state = {values = values}
+  local placed, all = memory.of(prepared), {}
+  for name, slot in pairs(placed.slots) do all[#all + 1] = slot end
+  assert(#all == STEPS)
+  table.sort(all, function(a, b)
+    if a.bytes ~= b.bytes then return a.bytes > b.bytes end
+    return a.first < b.first
+  end)
+  local total = 0
+  for i, slot in ipairs(all) do
+    local beside, offset = {}, 0
+    for k = 1, i - 1 do
+      if all[k].first <= slot.last and slot.first <= all[k].last then beside[#beside + 1] = all[k] end
+    end
+    table.sort(beside, function(a, b) return a.offset < b.offset end)
+    for _, other in ipairs(beside) do
+      if other.offset - offset >= slot.bytes then break end
+      offset = math.max(offset, other.offset + other.bytes)
+    end
+    assert(slot.offset == offset, "a slot is elsewhere")
+    total = math.max(total, offset + slot.bytes)
+  end
+  assert(total == placed.arena)
+end
+
+-- Indices that are drawn are of elements that there are, cast or in another shape too, whole and in parts.
+for i, each in ipairs {
+  {{{"Gather", {"w", "x"}, {"y"}}}, {9}},
+  {{{"Identity", {"x"}, {"i"}}, {"Reshape", {"i", "s"}, {"k"}}, {"Gather", {"w", "k"}, {"y"}}}, {9}},
+  {{{"GatherElements", {"w", "x"}, {"y"}, {axis = 1}}}, {3, 7}},
+  {{{"GatherND", {"w", "x"}, {"y"}}}, {30, 2}},
+  {{{"ScatterElements", {"w", "x", "u"}, {"y"}, {axis = 1}}}, {3, 2}},
+  {{{"ScatterND", {"w", "x", "v"}, {"y"}}}, {3, 2}},
+} do
+  local net = read {opset = 17, nodes = each[1], inputs = {{"x", "int64", each[2]}}, outputs = {{"y"}},
+                    constants = {w = some {3, 2}, u = some {3, 2}, v = some {3}, s = {"int64", {2}, {3, 3}}}}
+  for seed = 1, 4 do
+    local filled = net:plan {written = true}
+    filled:fill(seed)
+    filled:run({x = filled.arrays.x}, {most_work = 1000})
+  end
+  local far = ms.array(each[2], "int64", 1000 + i)
+  local plan = net:plan {written = true}
+  refuses("is not in [-", plan.run, plan, {x = far})
+end
+
+-- What the interpreter and a kernel may be apart follows what rounding of the arguments changes; no more.
+do
+  local run, gains = ms.load "lua.net.run", {}
+  for i = 1, 64 do gains[i] = 1 end
+  local rows = build({4, 64}, {{"LayerNormalization", {"x", "g"}, {"y"}, {axis = -1}}}, {g = {"float32", {64}, gains}})
+  local plan = rows:plan {written = true}
+  local g, near = plan.prepared.groups[1], ms.array({4, 64}, "float32", function(i) return 1000 + (i * 37 % 64) * 1e-4 end)
+  plan:run({x = near}, {most_work = 1 << 20})
+  local far = ms.array({4, 64}, "float32", function(i) return i * 37 % 64 end)
+  for _, x in ipairs {near, far} do
+    local given = {x, ms.array({64}, "float32", 1)}
+    local wrong = ms.array({4, 64}, "float32", 50)
+    refuses("it differs from the interpreter's by", run.compare, rows, g.func, "rows", given, {wrong}, 1 << 20, {compared = 0, elements = 0, most = 0})
+  end
+  local off = ms.array({4, 64})
+  ms.interpret(g.func, far, ms.array({64}, "float32", 1), off)
+  off[5] = off[5] + 1e-3
+  refuses("it differs from the interpreter's by", run.compare, rows, g.func, "rows", {far, ms.array({64}, "float32", 1)}, {off}, 1 << 20, {compared = 0, elements = 0, most = 0})
+end
+
 -- Views of arrays.
 local array = ms.array({32}, "float32", function(i) return i end)
 local view = array:view({2, 4}, "float32", 64)

@@ -6,7 +6,8 @@ local pass = {name = "batch_norm", text = "puts batch normalization into the wei
 
 local function constants_of(values, node, first, last)
   for i = first, last do
-    if (node.inputs[i] or "") == "" or not values[node.inputs[i]].constant then return false end
+    local value = values[node.inputs[i] or ""] -- none: a fold made it
+    if not value or not value.constant then return false end
   end
   return true
 end
@@ -14,9 +15,9 @@ end
 -- The convolution or product of constant weights whose result the node alone reads, and along which dimension of its
 -- weights its channels are.
 local HOLDS = {Conv = 0, ConvTranspose = 1, Gemm = 1}
-local function before(net, values, node, outputs)
-  local giver = net:giver(node.inputs[1])
-  if not giver or giver.domain ~= "" or not HOLDS[giver.op] or outputs[node.inputs[1]] or #net:readers(node.inputs[1]) ~= 1 then return nil end
+local function before(links, values, node, outputs)
+  local giver = links:giver(node.inputs[1])
+  if not giver or giver.domain ~= "" or not HOLDS[giver.op] or outputs[node.inputs[1]] or #links:readers(node.inputs[1]) ~= 1 then return nil end
   local last = (giver.inputs[3] or "") ~= "" and 3 or 2
   if not constants_of(values, giver, 2, last) then return nil end
   if giver.op == "ConvTranspose" and (giver.attributes.group or 1) ~= 1 then return nil end
@@ -47,7 +48,7 @@ function Added:shaped(value, channels, rank, axis)
   return self:node("Reshape", {value, self:constant({rank}, "int64", shape)})
 end
 
-local function fold(net, values, node, giver, axis)
+local function fold(net, links, values, node, giver, axis)
   local gamma, beta, mean, variance = table.unpack(node.inputs, 2, 5)
   local t, channels = values[gamma].type, values[gamma].shape[1]
   local added = setmetatable({net = net, of = node.outputs[1], count = 0}, Added)
@@ -55,9 +56,12 @@ local function fold(net, values, node, giver, axis)
   local scale = added:node("Div", {gamma, added:node("Sqrt", {added:node("Add", {variance, epsilon})})})
   local rank, bias = #values[giver.inputs[2]].shape, giver.inputs[3] or ""
   local shift = bias ~= "" and added:node("Sub", {bias, mean}) or added:node("Neg", {mean})
+  links:remove(node)
+  links:remove(giver)
   giver.inputs[2] = added:node("Mul", {giver.inputs[2], added:shaped(scale, channels, rank, axis)})
   giver.inputs[3] = added:node("Add", {added:node("Mul", {shift, scale}), beta})
   giver.outputs = {node.outputs[1]}
+  links:add(giver)
 end
 
 -- Whether it is one of constants of one type, of which none but the first output is read.
@@ -72,19 +76,20 @@ local function is_plain(values, node)
 end
 
 function pass.run(net, values)
-  local outputs, nodes, changed = net:fixed_names(), table.move(net.nodes, 1, #net.nodes, 1, {}), false
+  local outputs, nodes, links, gone = net:fixed_names(), table.move(net.nodes, 1, #net.nodes, 1, {}), net:links(), {}
   for _, node in ipairs(nodes) do
     local giver, axis = nil, nil
-    if is_plain(values, node) then giver, axis = before(net, values, node, outputs) end
+    if is_plain(values, node) then giver, axis = before(links, values, node, outputs) end
     if giver then
-      fold(net, values, node, giver, axis)
-      changed = true
-      for at, other in ipairs(net.nodes) do
-        if other == node then table.remove(net.nodes, at) break end
-      end
+      fold(net, links, values, node, giver, axis)
+      gone[node] = true
     end
   end
-  return changed
+  if not next(gone) then return false end
+  local kept = {}
+  for _, node in ipairs(net.nodes) do if not gone[node] then kept[#kept + 1] = node end end
+  net.nodes = kept
+  return true
 end
 
 return pass

@@ -7,8 +7,8 @@ Match.__index = Match
 
 -- The node that gives a value, if it is this operator and only `readers` nodes read what it gives.
 function Match:giver(name, op, readers)
-  local node = self.net:giver(name)
-  if not node or node.domain ~= "" or node.op ~= op or self.fixed[name] or #self.net:readers(name) ~= readers then return nil end
+  local node = self.links:giver(name)
+  if not node or node.domain ~= "" or node.op ~= op or self.fixed[name] or #self.links:readers(name) ~= readers then return nil end
   return node
 end
 
@@ -38,18 +38,18 @@ end
 
 -- What the quotient normalizes, and its epsilon; or nil.
 function Match:normalized(quotient)
-  local difference, root = self.net:giver(quotient.inputs[1]), self:giver(quotient.inputs[2], "Sqrt", 1)
+  local difference, root = self.links:giver(quotient.inputs[1]), self:giver(quotient.inputs[2], "Sqrt", 1)
   if not root or not difference or difference.op ~= "Sub" or difference.domain ~= "" or self.fixed[difference.outputs[1]] then return nil end
   local x, centred = difference.inputs[1], difference.outputs[1]
   local sum = self:giver(root.inputs[1], "Add", 1)
   local mean = self:giver(difference.inputs[2], "ReduceMean", 1)
   if not sum or not self:is_mean(mean, x) then return nil end
-  for _, reader in ipairs(self.net:readers(centred)) do
+  for _, reader in ipairs(self.links:readers(centred)) do
     if reader ~= quotient and not (reader.op == "Pow" or reader.op == "Mul") then return nil end
   end
   for i = 1, 2 do
     local epsilon, variance = self:number(sum.inputs[i]), self:giver(sum.inputs[3 - i], "ReduceMean", 1)
-    if epsilon and variance and self:is_mean(variance, variance.inputs[1]) and self:is_square(variance.inputs[1], centred) and #self.net:readers(centred) == 2 then
+    if epsilon and variance and self:is_mean(variance, variance.inputs[1]) and self:is_square(variance.inputs[1], centred) and #self.links:readers(centred) == 2 then
       return x, epsilon
     end
   end
@@ -59,7 +59,7 @@ end
 -- and that constant.
 function Match:combined(name, op, extent)
   if self.fixed[name] then return nil end
-  local readers = self.net:readers(name)
+  local readers = self.links:readers(name)
   local node = #readers == 1 and readers[1]
   if not node or node.op ~= op or node.domain ~= "" then return nil end
   local other = node.inputs[1] == name and node.inputs[2] or node.inputs[1]
@@ -69,7 +69,7 @@ function Match:combined(name, op, extent)
 end
 
 function pass.run(net, values)
-  local match, changed = setmetatable({net = net, values = values, fixed = net:fixed_names()}, Match), false
+  local match, changed = setmetatable({links = net:links(), values = values, fixed = net:fixed_names()}, Match), false
   for _, quotient in ipairs(table.move(net.nodes, 1, #net.nodes, 1, {})) do
     local x, epsilon
     if quotient.op == "Div" and quotient.domain == "" then x, epsilon = match:normalized(quotient) end
@@ -79,7 +79,9 @@ function pass.run(net, values)
     if product then sum, beta = match:combined(product.outputs[1], "Add", extent) end
     if product and values[x].type == values[gamma].type then
       local last = sum or product -- it gives what it gave, of other inputs; what else computed it is dead
+      match.links:remove(last)
       last.op, last.inputs, last.attributes, last.opset = "LayerNormalization", {x, gamma, beta}, {axis = -1, epsilon = epsilon}, 17
+      match.links:add(last)
       changed = true
     end
   end
