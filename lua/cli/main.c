@@ -109,6 +109,26 @@ static void on_abort(int number) {
   _exit(CLI_FAILED);
 }
 
+/* Libraries in C++ have constructors, which end the program by a signal where they get no memory: before them it is
+ * seen whether there is some. Nothing of a sanitizer is there yet. */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+enum { MEMORY_OF_LIBRARIES = 8 << 20 };
+
+static void have_memory(void) {
+  void *some =
+      mmap(NULL, MEMORY_OF_LIBRARIES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (some != MAP_FAILED) {
+    munmap(some, MEMORY_OF_LIBRARIES);
+    return;
+  }
+  static const char message[] = "msched: there is no memory to start with; allow the process more (`ulimit -v`)\n";
+  ssize_t written = write(STDERR_FILENO, message, sizeof message - 1);
+  (void)written;
+  _exit(CLI_FAILED);
+}
+__attribute__((section(".preinit_array"), used)) static void (*const before_constructors)(void) = have_memory;
+#endif
+
 /* A stack grows where it is used, and a program whose stack cannot grow ends by a signal: so much of it is there from the
  * start, when there is memory, or half of what it may have. */
 enum { STACK_TAKEN = 1 << 20, PAGE = 4096 };
