@@ -58,6 +58,7 @@ void script_push_own(lua_State *L, const char *name);
 /* A file that a user names, opened for reading: no folder, and no device, which may never end; a pipe that nobody
  * writes to has nothing in it, and is not waited for. NULL: err says why. fclose. */
 FILE *bind_open_file(const char *path, ms_error *err);
+FILE *bind_open_or_say(const char *path, const char **fault); /* the same; NULL: *fault is why, without the path */
 /* Bytes that are read of a text or a trace at most: none comes near it. */
 #define BIND_MOST_TEXT ((uint64_t)256 << 20)
 /* Pushes all of a file that has at most so many bytes, as a string; false: pushes nothing, and err says why. */

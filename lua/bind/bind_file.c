@@ -110,17 +110,25 @@ static const char *fault_of(int file) {
   return flags < 0 || fcntl(file, F_SETFL, flags & ~O_NONBLOCK) < 0 ? strerror(errno) : NULL;
 }
 
-FILE *bind_open_file(const char *path, ms_error *err) {
-  assert(path && err);
+FILE *bind_open_or_say(const char *path, const char **fault) {
+  assert(path && fault);
   int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  const char *fault = file < 0 ? strerror(errno) : fault_of(file);
-  FILE *opened = fault ? NULL : fdopen(file, "r");
+  *fault = file < 0 ? strerror(errno) : fault_of(file);
+  FILE *opened = *fault ? NULL : fdopen(file, "r");
   if (opened) return opened;
   int why = errno;
-  ms_fail(err, MS_IO, "%s: %s", path, fault ? fault : strerror(why));
+  if (!*fault) *fault = strerror(why);
   if (file >= 0) close(file);
   errno = why;
   return NULL;
+}
+
+FILE *bind_open_file(const char *path, ms_error *err) {
+  assert(path && err);
+  const char *fault;
+  FILE *opened = bind_open_or_say(path, &fault);
+  if (!opened) ms_fail(err, MS_IO, "%s: %s", path, fault);
+  return opened;
 }
 
 static int close_file(lua_State *L) {

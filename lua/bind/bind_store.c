@@ -666,8 +666,9 @@ static int store_import(lua_State *L) {
   lua_getfield(L, 3, "workloads");
   take_workloads(L, import);
   ms_error err = {.instruction = -1};
-  FILE *in = strcmp(path, "-") != 0 ? bind_open_file(path, &err) : stdin;
-  if (!in) return bind_refuse(L, "%s: cannot be read: %s", path, err.message + strlen(path) + 2);
+  const char *fault;
+  FILE *in = strcmp(path, "-") != 0 ? bind_open_or_say(path, &fault) : stdin;
+  if (!in) return bind_refuse(L, "%s: cannot be read: %s", path, fault);
   bool ok = db_import_json(db, in, path, import, &err);
   if (ok && ferror(in)) ok = ms_fail(&err, MS_IO, "%s: cannot be read: %s", path, strerror(errno));
   if (in != stdin) fclose(in);

@@ -27,6 +27,7 @@ for name, symbol in pairs {lt = "<", le = "<=", gt = ">", ge = ">=", eq = "==", 
 
 local function name_of(handle)
   if type(handle) ~= "userdata" then return text_of(handle) end
+  if msched.type(handle) ~= "handle" then error("a condition is over numbers that were drawn, not over a " .. (msched.type(handle) or "userdata"), 0) end
   return handle:name()
 end
 
@@ -45,6 +46,7 @@ local function condition_text(condition, ...)
   end
   local names = ...
   if names == nil then return condition end
+  if type(names) ~= "table" then error("a condition's numbers are a table by name, not a " .. type(names), 3) end
   return (condition:gsub("[%a_][%w_]*", function(word)
     if words[word] then return word end
     if names[word] == nil then error("the condition names `" .. word .. "`, which is not given", 4) end

@@ -116,6 +116,7 @@ end
 
 local function arrays_for(func, seed, again)
   local arrays = again or {}
+  if ms.type(func) ~= "function" then error(string.format("%sarrays are for a function, not for a %s", ms.where(), ms.type(func) or type(func)), 0) end
   for i, p in ipairs(func:params()) do
     if not p.shape then error(ms.where() .. "a function with scalar parameters is called with values of your own", 0) end
     arrays[i] = (arrays[i] or ms.array(p.elements and {p.elements} or p.shape, p.type)):random(seed + i)
@@ -164,6 +165,7 @@ end
 -- Runs a kernel, and `reference` (called with the arguments), on equal arrays of small integers: the largest difference
 -- among the elements that the reference wrote, and their number.
 function ms.compare(k, reference, seed)
+  if ms.type(k) ~= "kernel" then error(string.format("%sms.compare takes a kernel, not a %s", ms.where(), ms.type(k) or type(k)), 0) end
   local func = k:func()
   local got, want, before = arrays_for(func, seed), arrays_for(func, seed), arrays_for(func, seed)
   reference(table.unpack(want)) -- first: where an access is out of bounds, it says which

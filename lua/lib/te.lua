@@ -161,7 +161,10 @@ function te.maximum(a, b) local x, y = unify(a, b, "maximum") refuse_truths(x, "
 function te.minimum(a, b) local x, y = unify(a, b, "minimum") refuse_truths(x, "minimum") return call("min", x.type, x, y) end
 function te.floordiv(a, b) return Expr.__idiv(lift(a), b) end
 function te.floormod(a, b) return Expr.__mod(lift(a), b) end
-function te.cast(x, type) return cast(lift(x), type) end
+function te.cast(x, type_)
+  if type(type_) ~= "string" then fail("te.cast takes a value and the name of a type, not a %s", type(type_)) end
+  return cast(lift(x), type_)
+end
 function te.const(value, type) return constant(value, type or (math.type(value) == "integer" and "int32" or "float32")) end
 
 -- A call of a function that TVMScript knows by name, as te.call("fmod", "float32", x, y).
@@ -277,15 +280,20 @@ local limits = {
   float32 = {"-340282346638528859811704183484516925440.0", "340282346638528859811704183484516925440.0"},
   bfloat16 = {"-338953138925153547590470800371487866880.0", "338953138925153547590470800371487866880.0"},
 }
-function te.min_value(type) return expr {op = "literal", text = limits[type][1], type = type} end
-function te.max_value(type) return expr {op = "literal", text = limits[type][2], type = type} end
+local function limit(type_, which, what)
+  if not limits[type_ or ""] then fail("%s: `%s` is no type of numbers", what, tostring(type_)) end
+  return expr {op = "literal", text = limits[type_][which], type = type_}
+end
+function te.min_value(type_) return limit(type_, 1, "te.min_value") end
+function te.max_value(type_) return limit(type_, 2, "te.max_value") end
 
 -- A reducer: combine(x, y) and identity(types…) of one value, or of lists of several.
 function te.reducer(combine, identity, name)
   return function(values, axes)
     local many = type(values) == "table" and not is_expr(values) and getmetatable(values) ~= Axis
-    local list = many and values or {values}
-    for i, v in ipairs(list) do list[i] = lift(v) end
+    local list = {}
+    for i, v in ipairs(many and values or {values}) do list[i] = lift(v) end
+    if #list == 0 then fail("te.%s reduces a value, or a list of some", name or "reduce") end
     return expr {op = "reduce", combine = combine, identity = identity, many = many, values = list, axes = axes_of(axes),
                  name = name or "reduce", type = list[1].type}
   end

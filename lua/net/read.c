@@ -343,9 +343,9 @@ void net_push_model(lua_State *L, const uint8_t *bytes, size_t size, const char 
 static const long MOST_BYTES = INT32_MAX;
 
 static void read_bytes(lua_State *L, struct source *s, const char *path, size_t *size) {
-  ms_error err = {.instruction = -1};
-  s->file = bind_open_file(path, &err);
-  if (!s->file) bind_refuse(L, "%s", err.message + strlen(path) + 2);
+  const char *fault;
+  s->file = bind_open_or_say(path, &fault);
+  if (!s->file) bind_refuse(L, "%s", fault);
   if (fseek(s->file, 0, SEEK_END) != 0) bind_refuse(L, "it cannot be read: %s", strerror(errno));
   long length = ftell(s->file);
   if (length < 0 || length == LONG_MAX) bind_refuse(L, "it is no file");

@@ -6,6 +6,7 @@ local ops = {}
 -- f of each element, and of its indices.
 function ops.map(X, f, name)
   common.check_tensor("map", "X", X)
+  if type(f) ~= "function" then common.fail("map", "a function of an element is expected, not a %s", type(f)) end
   return te.compute(X.shape, function(...) return f(X(...), ...) end, name or "map")
 end
 
@@ -79,6 +80,7 @@ binary("power", te.pow)
 
 function ops.broadcast_to(X, shape, name)
   common.check_tensor("broadcast_to", "X", X)
+  if type(shape) ~= "table" then common.fail("broadcast_to", "a list of extents is expected, not a %s", type(shape)) end
   local all = broadcast_shape("broadcast_to", X.shape, shape)
   for d, extent in ipairs(all) do
     if extent ~= shape[d] then common.fail("broadcast_to", "%s cannot become %s", table.concat(X.shape, "x"), table.concat(shape, "x")) end
@@ -89,20 +91,23 @@ end
 -- ---- Along one dimension ---------------------------------------------------------------------------------------
 
 -- The dimension of X that a tensor of one dimension goes along, the last unless it is given.
-local function along(what, X, axis, list)
+local function along(what, X, axis, names, ...)
   common.check_tensor(what, "X", X)
-  local a = common.axis(what, axis or -1, #X.shape)
-  for _, name in ipairs(ms.sorted_keys(list)) do common.check_shape(what, name, list[name], {X.shape[a]}) end
+  local a, i = common.axis(what, axis or -1, #X.shape), 0
+  for name in names:gmatch "%a+" do
+    i = i + 1
+    common.check_shape(what, name, (select(i, ...)), {X.shape[a]})
+  end
   return a
 end
 
 function ops.bias_add(X, bias, name, axis)
-  local a = along("bias_add", X, axis, {bias = bias})
+  local a = along("bias_add", X, axis, "bias", bias)
   return ops.map(X, function(x, ...) return x + bias[{(select(a, ...))}] end, name or "bias_add")
 end
 
 function ops.scale_shift(X, scale, shift, name, axis)
-  local a = along("scale_shift", X, axis, {scale = scale, shift = shift})
+  local a = along("scale_shift", X, axis, "scale shift", scale, shift)
   return ops.map(X, function(x, ...)
     local c = select(a, ...)
     return x * scale[{c}] + shift[{c}]
@@ -113,7 +118,7 @@ end
 function ops.batch_norm(X, gamma, beta, mean, variance, options)
   local what = "batch_norm"
   local o = common.options(what, options, {axis = -1, epsilon = 1e-5, name = what})
-  local a = along(what, X, o.axis, {gamma = gamma, beta = beta, mean = mean, variance = variance})
+  local a = along(what, X, o.axis, "gamma beta mean variance", gamma, beta, mean, variance)
   common.check_float(what, "X", X)
   return ops.map(X, function(x, ...)
     local c = select(a, ...)
