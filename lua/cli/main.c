@@ -109,24 +109,27 @@ static void on_abort(int number) {
   _exit(CLI_FAILED);
 }
 
-/* Libraries in C++ have constructors, which end the program by a signal where they get no memory: before them it is
- * seen whether there is some. Nothing of a sanitizer is there yet. */
+/* Libraries in C++ have constructors, which end the program by a signal where they get no memory, and LLVM recurs: before
+ * them it is seen whether there is some, and a stack. Nothing of a sanitizer is there yet. */
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-enum { MEMORY_OF_LIBRARIES = 8 << 20 };
+enum { MEMORY_OF_LIBRARIES = 8 << 20, STACK_OF_LLVM = 512 << 10 };
 
-static void have_memory(void) {
-  void *some =
-      mmap(NULL, MEMORY_OF_LIBRARIES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (some != MAP_FAILED) {
-    munmap(some, MEMORY_OF_LIBRARIES);
-    return;
-  }
-  static const char message[] = "msched: there is no memory to start with; allow the process more (`ulimit -v`)\n";
-  ssize_t written = write(STDERR_FILENO, message, sizeof message - 1);
+static void end_at_once(const char *message) {
+  ssize_t written = write(STDERR_FILENO, message, strlen(message));
   (void)written;
   _exit(CLI_FAILED);
 }
-__attribute__((section(".preinit_array"), used)) static void (*const before_constructors)(void) = have_memory;
+static void look_at_limits(void) {
+  struct rlimit stack;
+  void *some =
+      mmap(NULL, MEMORY_OF_LIBRARIES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (some == MAP_FAILED)
+    end_at_once("msched: there is no memory to start with; allow the process more (`ulimit -v`)\n");
+  munmap(some, MEMORY_OF_LIBRARIES);
+  if (!getrlimit(RLIMIT_STACK, &stack) && stack.rlim_cur < STACK_OF_LLVM)
+    end_at_once("msched: the stack may have less than 512 KiB, which compiling takes; allow it more (`ulimit -s`)\n");
+}
+__attribute__((section(".preinit_array"), used)) static void (*const before_constructors)(void) = look_at_limits;
 #endif
 
 /* A stack grows where it is used, and a program whose stack cannot grow ends by a signal: so much of it is there from the

@@ -35,4 +35,14 @@ for kilobytes in $(seq "$least" 200 $((least + 4000))); do
   started "$kilobytes"
   [ $rc -lt 128 ] && [ -s "$work/out" ] || { echo "FAIL: with $kilobytes KiB it starts and ends with $rc:"; cat "$work/out"; exit 1; }
 done
+# A small stack is refused, or is enough.
+for kilobytes in 64 200 511 512; do
+  (ulimit -s "$kilobytes" && exec "$msched" tune "$gemm" --trials 1 --db "$work/stack.db" -- 48 32 32) >"$work/out" 2>&1
+  rc=$?
+  if [ "$kilobytes" -lt 512 ]; then
+    [ $rc = 1 ] && grep -q "ulimit -s" "$work/out" || { echo "FAIL: with $kilobytes KiB of stack: $rc"; cat "$work/out"; exit 1; }
+  else
+    [ $rc = 0 ] || { echo "FAIL: with $kilobytes KiB of stack: $rc"; tail -3 "$work/out"; exit 1; }
+  fi
+done
 echo "memory: ok; no memory $said times"
