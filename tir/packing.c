@@ -207,6 +207,45 @@ static bool refuse_left(struct splitting *s, ms_error *err) {
                  tir_block_name(s->ir, block), tir_text(s->ir, s->ir->funcs.at[s->f].name), why);
 }
 
+struct search {
+  const struct tir *ir;
+  bool found;
+};
+
+static bool see_load(void *data, tir_expr e) {
+  struct search *search = data;
+  search->found = search->found || tir_at(search->ir, e)->kind == TIR_LOAD;
+  return !search->found;
+}
+
+static bool loads(const struct tir *ir, tir_expr e) {
+  struct search search = {ir, false};
+  if (e) tir_walk_expr(ir, e, see_load, &search);
+  return search.found;
+}
+
+/* Of a block that stands in no other but the root. */
+static bool is_placed_by_loads(const struct tir *ir, tir_block block) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  bool found = loads(ir, tir_stmt_at(ir, block)->block.predicate);
+  for (uint32_t i = 0; i < iters.count; i++) found = found || loads(ir, tir_iters(ir, block)[i].binding);
+  return found;
+}
+
+/* Whether all that the root does is done by blocks in loops, and no extent, binding or condition loads: else a use of a
+ * buffer stands in no block's regions. */
+static bool is_of_nests(const struct splitting *s) {
+  const struct tir *ir = s->ir;
+  for (tir_stmt at = tir_next(ir, s->root, s->root); at; at = tir_next(ir, at, s->root)) {
+    if (tir_parent_block(ir, at) != s->root) continue;
+    if (tir_is(ir, at, TIR_LOOP) && !loads(ir, tir_stmt_at(ir, at)->loop.min) &&
+        !loads(ir, tir_stmt_at(ir, at)->loop.extent))
+      continue;
+    if (!tir_is(ir, at, TIR_BLOCK) || is_placed_by_loads(ir, at)) return false;
+  }
+  return !tir_stmt_at(ir, s->root)->first[TIR_INIT];
+}
+
 /* Functions whose constants can be packed at all; words: why not. */
 static const char *unfit(struct splitting *s) {
   struct tir_span params = params_of(s->ir, s->f);
@@ -218,6 +257,7 @@ static const char *unfit(struct splitting *s) {
   if (s->ir->undeclared == TIR_SOME_UNDECLARED) return "buffers are used in ways that no block's regions declare";
   if (tir_block_at(s->ir, s->root)->matches.count || tir_block_at(s->ir, s->root)->iters.count)
     return "its root block has iterations or matched buffers";
+  if (!is_of_nests(s)) return "it has statements that stand in no block, or extents and conditions that are loaded";
   return NULL;
 }
 

@@ -156,6 +156,27 @@ not_packed("its loop nest writes `P`, which others write too that are not made o
            script("[0]", BUFFERS .. ', A: T.Buffer((8,), "float32")', COPY:gsub("C%[v%] = P%[v%]", "P[v] = P[v] + A[v]\n            C[v] = P[v]")))
 not_packed("is not a compact buffer of constant shape in global memory", script("[0]", BUFFERS, (COPY:gsub("%(8,%)%)", '(8,), scope="local")'))))
 
+not_packed("it has statements that stand in no block, or extents and conditions that are loaded",
+           script("[0]", BUFFERS .. ', N: T.Buffer((1,), "int32")', (COPY:gsub("range%(8%):\n        with T.sblock%(\"use\"%)", "range(N[0]):\n        with T.sblock(\"use\")"))))
+not_packed("buffers are used in ways that no block's regions declare", script("[0]", BUFFERS, COPY .. "    C[0] = W[1]\n"))
+not_packed("does more than storing elements", script("[0]", BUFFERS, (COPY:gsub("P%[v%] = W%[v%]", "P[v] = W[v]\n            T.evaluate(0)"))))
+do -- rows that constants name: what is gathered is packed, unless what names them is not constant
+  local gather = [=[
+    P = T.sblock_alloc_buffer((8,))
+    for i in range(8):
+        with T.sblock("pack"):
+            v = T.axis.spatial(8, i)
+            P[v] = W[N[v]]
+    for i in range(8):
+        with T.sblock("use"):
+            v = T.axis.spatial(8, i)
+            C[v] = P[v]
+]=]
+  local with_rows = 'W: T.Buffer((8,), "float32"), N: T.Buffer((8,), "int32"), C: T.Buffer((8,), "float32")'
+  local p = script("[0, 1]", with_rows, gather):packing()
+  assert(p and lists(p) == "-1 3 | 1 2 -1" and not script("[0]", with_rows, gather):packing(), p and lists(p))
+end
+
 local function refused(text, ...)
   local ok, message = pcall(...)
   assert(not ok and message:find(text, 1, true), message)
