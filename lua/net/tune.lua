@@ -43,7 +43,10 @@ end
 local function choose_inside(prepared, tasks, options)
   if options.no_tune or options.simulate or options.deterministic or ms.interrupted() then return end
   if ms.target(options.target or "native").kind ~= "llvm" then return end
-  tune.inside(prepared, tasks, options.store or ms.store(options.db), options.target)
+  local store = options.store or ms.store(options.db)
+  local ok, message = pcall(tune.inside, prepared, tasks, store, options.target)
+  if not options.store then store:close() end
+  if not ok then error(message, 0) end
 end
 
 -- tune.plan(net [, options]): the plan of a network, each function with the schedule that is best: the store's, where

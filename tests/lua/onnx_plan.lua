@@ -374,6 +374,7 @@ do
   assert(inside.choose(prepared, tasks, store, slow_first).compared == 0)
   inside.CLOSE, inside.GAIN, inside.MOST = most, gain, 3
   store:close()
+  for _ = 1, 2 do ms.tune(prepared.net, {trials = 1, db = path_of_store}) end -- each closes what it opened
   for _, suffix in ipairs {"", "-lock"} do os.remove(path_of_store .. suffix) end
 end
 
