@@ -15,14 +15,15 @@ static const char *const operations[] = {
     "X + Y",
     "X - Y",
     "X * Y",
-    "T.max(X, Y)",
-    "T.min(X, Y)",
+    "T.max(X, Y) + T.HALF(0)", /* of two zeros a GPU takes either, the interpreter +0 */
+    "T.min(X, Y) + T.HALF(0)",
     "X * Y + X",
     "T.max(X * T.HALF(0.75) - Y, T.HALF(0))",
     "T.sqrt(X) * Y + T.exp(Y)",
     "T.if_then_else(bx < 2, X + Y, X)",
     "S[0] * X - T.HALF(3) / Y",
-    "T.sqrt((X * Y + X) * (X - Y) + T.min(X, Y) * (Y * Y)) - ((X * Y + X) * (X - Y) + T.min(X, Y) * (Y * Y)) * X",
+    "T.sqrt((X * Y + X) * (X - Y) + (T.min(X, Y) + T.HALF(0)) * (Y * Y)) - ((X * Y + X) * (X - Y) + (T.min(X, Y) + "
+    "T.HALF(0)) * (Y * Y)) * X",
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 
@@ -241,7 +242,7 @@ static void each_operation_goes_by_pairs(void **state) {
 static void by_the_instruction_that_there_is(void **state) {
   (void)state;
   static const char *const sum = "X + Y", *const difference = "X - Y", *const product = "X * Y",
-                           *const most = "T.max(X, Y)", *const least = "T.min(X, Y)";
+                           *const most = "T.max(X, Y) + T.HALF(0)", *const least = "T.min(X, Y)";
   add(&sum, 1, "float16", 2, false, "sm_70", "add.rn.f16x2");
   add(&difference, 1, "bfloat16", 2, true, "sm_80", "fma.rn.bf16x2");
   add(&most, 1, "bfloat16", 4, false, "sm_86", "ms_larger_bfloat2");
