@@ -376,12 +376,34 @@ function common.unfold(flat, shape)
   return indices
 end
 
+local function part(list, first, last) return table.move(list, first, last, 1, {}) end
+
+-- Where dimensions end together: the fewest of one shape from a place on, and of another, that have as many elements.
+local function ends_together(from, first, to, at)
+  local a, b = from[first], to[at] or 1
+  while a ~= b do
+    if a < b then first = first + 1; a = a * from[first]
+    else at = at + 1; b = b * to[at] end
+  end
+  return first, at
+end
+
+-- The indices of an element of one shape in another with as many elements, dimensions that end together by themselves.
+local function reindexed(indices, shape, to)
+  if common.count(to) == 0 then return common.unfold(common.fold(indices, shape), to) end
+  local list, d, at = {}, 1, 1
+  while d <= #to do
+    local last, last_at = ends_together(to, d, shape, at)
+    local flat = common.fold(part(indices, at, last_at), part(shape, at, last_at))
+    table.move(common.unfold(flat, part(to, d, last)), 1, last - d + 1, d, list)
+    d, at = last + 1, last_at + 1
+  end
+  return list
+end
+
 -- The same elements in other extents.
 function common.reshaped(X, shape)
-  return common.compute(shape, X.type, function(indices)
-    if #X.shape == 0 then return X[{}] end
-    return X[common.unfold(common.fold(indices, shape), X.shape)]
-  end)
+  return common.compute(shape, X.type, function(indices) return X[reindexed(indices, shape, X.shape)] end)
 end
 function common.copy(X) return common.compute(X.shape, X.type, function(i) return X[i] end) end
 

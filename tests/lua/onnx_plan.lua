@@ -92,6 +92,22 @@ groups("Identity, Conv Relu, Conv Clip Identity Reshape Transpose Reshape Identi
                             {"MaxPool", {"s2"}, {"p1"}, {kernel_shape = {3, 3}, strides = {2, 2}, pads = {1, 1, 1, 1}}}, {"AveragePool", {"s2"}, {"p2"}, {kernel_shape = {2, 2}, strides = {2, 2}}},
                             {"Concat", {"p1", "p2"}, {"j"}, {axis = 2}}, {"ConvTranspose", {"j", "w3", "b"}, {"y"}, {strides = {2, 2}}}}, c))
 
+-- Dimensions that end together stay by themselves when a shape changes: no index is divided by what others have in all.
+do
+  local function reshaped(from, to, least)
+    local net = build(from, {{"Exp", {"x"}, {"e"}}, {"Reshape", {"e", "to"}, {"r"}}, {"Neg", {"r"}, {"y"}}}, {to = {"int64", {#to}, to}})
+    local _, plan = check(net)
+    local divisors = {}
+    for divisor in plan.prepared.functions[1].func:script():gmatch "// (%d+)" do divisors[divisor] = true end
+    assert(table.concat(ms.sorted_keys(divisors), " ") == least, table.concat(ms.sorted_keys(divisors), " "))
+  end
+  reshaped({1, 12, 5, 7}, {1, 3, 4, 5, 7}, "")
+  reshaped({3, 4, 5, 7}, {12, 5, 7}, "4")
+  reshaped({2, 6, 1, 35}, {1, 12, 5, 7, 1}, "6")
+  reshaped({6, 35}, {10, 21}, "35")
+  reshaped({1, 1}, {1}, "")
+end
+
 -- What the network gives is read by a convolution too, which takes it with channels last.
 groups("Identity, Conv, Identity, Conv Identity", build({1, 2, 6, 6}, {{"Conv", {"x", "w"}, {"a"}}, {"Conv", {"a", "v"}, {"y"}}}, {w = some {4, 2, 3, 3}, v = some {2, 4, 3, 3}}, {"a", "y"}))
 
