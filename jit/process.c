@@ -134,6 +134,7 @@ const char *process_remedy(int error) {
   case ENOMEM: return "end what takes the machine's memory, or take smaller tensors";
   case EMFILE:
   case ENFILE: return "raise the limit of open files (ulimit -n)";
+  case EFBIG: return "raise the limit of files' sizes (ulimit -f), which is one of shared memory too";
   default: return "see what forbids it: a sandbox, or a limit of this session";
   }
 }

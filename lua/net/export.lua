@@ -185,7 +185,7 @@ static const char *wrong_with(const char *file, uint64_t size) {
 static const char *map(struct @NAME@ *net, const char *path) {
   struct stat status;
   if (!path) return "no file of constants is named";
-  int file = open(path, O_RDONLY | O_CLOEXEC);
+  int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe is not waited for */
   if (file < 0) return "the file of constants cannot be opened";
   void *mapped = fstat(file, &status) || status.st_size <= 0 ? MAP_FAILED : mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, file, 0);
   close(file);

@@ -65,6 +65,7 @@ int main(int argc, char **argv) {
   open_one(in_folder("cut"));
   open_one(in_folder("one.h"));
   open_one(in_folder("none"));
+  open_one(in_folder("pipe"));
   open_one(NULL);
   if (!first || !second) return 1;
   x1 = read_all("one.x", one_inputs[0].bytes), x2 = read_all("two.x", two_inputs[0].bytes);

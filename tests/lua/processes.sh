@@ -39,5 +39,10 @@ for failing in helper:fork:0:EAGAIN host:posix_spawn:0:EAGAIN; do
 done
 tune helper:memfd_create:0:EMFILE
 grep -q 'Too many open files; .*ulimit -n' err || fail "it does not say what to do"
+# A limit of files' sizes is one of shared memory: it costs no process, and is named.
+"$program" tune ops:relu --trials 1 --db limited.db -- 32 >/dev/null
+got=0
+(ulimit -f 16 && exec "$program" export best -o limited.so --db limited.db) >out 2>err || got=$?
+[ "$got" = 1 ] && grep -q 'ulimit -f' err || fail "a limit of files: status $got: $(cat err)"
 tune host:pthread_create:0:EAGAIN
 [ "$status" = 1 ] && grep -q 'could not start a thread: .*ulimit -u' err || fail "it does not say what to do"

@@ -699,6 +699,7 @@ static bool move_socket(struct helper *h, ms_error *err) {
 
 static bool become_helper(struct helper *h, ms_error *err) {
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN); /* a limit of files' sizes is one of memory that is shared, too: writing says it */
   h->remeasure = child_none;
   channel_open(&h->host, MEASURE_SOCKET);
   return h->host.fd >= 0 && close_streams(err) && move_socket(h, err);
