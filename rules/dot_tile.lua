@@ -3,7 +3,7 @@
 --
 -- The reduction along which the operand that all columns share is contiguous is split by as many products; what differs
 -- from column to column is copied into panels in which those lie next to one another, lane by lane: (k // 4, column,
--- k % 4). Around that stands the tile of register_tile: rows x vectors of accumulators, in registers while the
+-- k % 4); a constant is packed so ahead of all runs. Around that stands the tile of register_tile: rows x vectors of accumulators, in registers while the
 -- reduction runs. An operand that lies so already is read where it is; a shared one that is not contiguous is copied,
 -- too.
 -- Source: Intel, "Optimization Reference Manual", chapter "Intel AVX-512 - VNNI" of its guide to deep learning.
@@ -213,8 +213,9 @@ local function tiled(sch, block, context, width, vectors, one)
   for _, l in ipairs(a.rows) do a.count = a.count * s:extent(l) end
   local rows = rows_for(context.target.vector_registers, vectors, a.count)
   if columns > s:extent(a.inner) or (#a.rows > 0 and #rows == 0) then return nil end
-  local panel = not a.lies and pack_columns(s, b, a, width)
-  if not a.lies and not panel then return nil end
+  local constant = common.constants(s)[s:reads(b)[a.each + 1].buffer] -- packed ahead, in the order of the loops
+  local panel = not a.lies and not constant and pack_columns(s, b, a, width)
+  if not a.lies and not constant and not panel then return nil end
   if a.copied and not copy_shared(s, b, a) then return nil end
   local packed_under, written_under = tile(s, b, a, width, columns, rows)
   if panel then

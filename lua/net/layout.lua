@@ -5,7 +5,7 @@ local ms = msched
 local infer, set = ms.load "lua.net.infer", ms.load "lua.net.common".set
 local layout = {}
 
-local WINDOWS = set "Conv ConvTranspose MaxPool AveragePool LpPool GlobalAveragePool GlobalMaxPool"
+local WINDOWS = set "Conv ConvInteger ConvTranspose MaxPool AveragePool LpPool GlobalAveragePool GlobalMaxPool"
 local FOLLOW = set "BatchNormalization QuantizeLinear DequantizeLinear LRN Concat Slice Pad Identity Dropout" -- beside all that is elementwise
 
 -- Dimensions in memory: the channels of an image behind its extents; of weights [out, in, …] …, in, out.
@@ -15,7 +15,7 @@ local function channels_last(rank)
   list[#list + 1] = 2
   return list
 end
-local CHANNELS = {Conv = {2, 1}, ConvTranspose = {1, 2}} -- in and out, of weights
+local CHANNELS = {Conv = {2, 1}, ConvInteger = {2, 1}, ConvTranspose = {1, 2}} -- in and out, of weights
 local function weights_last(op, rank)
   if not CHANNELS[op] then return nil end
   local list = {}

@@ -126,7 +126,8 @@ local function point(n, k, t)
 end
 local function integer_convolution(n, x, xz, w, wz)
   local X, zx, zw = n:x(x), point(n, xz, "int32"), common.less(n, wz, true)
-  return convolve(n, X, n:x(w), function(e) return te.cast(e, "int32") - zx() end, zw, function() return te.cast(point(n, xz, "int32")(), X.type) end)
+  local function less(e) return n:has(xz) and te.cast(e, "int32") - zx() or te.cast(e, "int32") end
+  return convolve(n, X, n:x(w), less, zw, function() return te.cast(point(n, xz, "int32")(), X.type) end)
 end
 operators.ConvInteger = function(n) return integer_convolution(n, 1, 3, 2, 4) end
 operators.QLinearConv = function(n)

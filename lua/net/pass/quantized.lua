@@ -1,0 +1,141 @@
+-- Products and convolutions between DequantizeLinear nodes, by constant weights, become those of the quantized integers:
+-- sums of 32 bits, exact, which the scales then multiply in float32. A zero point of the activations goes into the bias,
+-- as what it adds is the same for each result of a channel: its product with the sum of the channel's weights. Weights
+-- have zero points of 0. What is left to compute of constants is nodes, which are folded when the network is planned.
+local ms = msched
+local pass = {name = "quantized", text = "multiplies quantized integers where only their real values were multiplied", needs_values = true}
+
+local BYTES = {int8 = true, uint8 = true}
+local LONGEST = (1 << 31) // (2 * 255 * 128) -- sums of so many products, and what a zero point takes from them, are 32 bits
+local LEAST, MOST = {int8 = -128, uint8 = 0}, {int8 = 127, uint8 = 255}
+
+local Rewriter = {}
+Rewriter.__index = Rewriter
+
+function Rewriter:add(op, inputs, attributes)
+  self.count = self.count + 1
+  local name = string.format("%s of %s, %d", op, self.of, self.count)
+  table.insert(self.added, {op = op, domain = "", name = "", inputs = inputs, outputs = {name}, attributes = attributes or {}, opset = 17})
+  return name
+end
+
+function Rewriter:constant(shape, type, values)
+  self.count = self.count + 1
+  local name = string.format("constant of %s, %d", self.of, self.count)
+  self.net.constants[name] = ms.array(shape, type, values)
+  return name
+end
+
+-- The numbers of a constant; nil: it is none.
+function Rewriter:numbers(name)
+  local value = self.values[name]
+  return value and value.constant and value.array and value.array:tolist() or nil
+end
+
+-- What gives a value by dequantizing bytes: {bytes, scale, scales, zero, axis, constant, shape}; zero: the one zero point. nil: none
+-- does, or zero points differ, or blocks have scales of their own.
+function Rewriter:dequantized(name)
+  local node = self.net:giver(name)
+  if not node or node.op ~= "DequantizeLinear" or node.domain ~= "" or (node.attributes.block_size or 0) ~= 0 then return nil end
+  local bytes, scales = self.values[node.inputs[1]], self:numbers(node.inputs[2])
+  if not bytes or not BYTES[bytes.type] or not scales or self.values[node.inputs[2]].type ~= "float32" or self.values[name].type ~= "float32" then return nil end
+  local zero, zeros = 0, (node.inputs[3] or "") ~= "" and self:numbers(node.inputs[3]) or {0}
+  if not zeros then return nil end
+  zero = zeros[1] or 0
+  for _, z in ipairs(zeros) do if z ~= zero then return nil end end
+  if zero < LEAST[bytes.type] or zero > MOST[bytes.type] then return nil end
+  local axis, rank = node.attributes.axis or 1, #bytes.shape
+  return {bytes = node.inputs[1], scale = node.inputs[2], scales = #scales, zero = zero, axis = axis < 0 and axis + rank or axis,
+          constant = bytes.constant, shape = bytes.shape}
+end
+
+-- Activations of one scale, and constant weights of one, or one a channel, that lie along this dimension (from 0).
+function Rewriter:operands(node, channels)
+  local x, w = self:dequantized(node.inputs[1]), self:dequantized(node.inputs[2])
+  if not x or not w or x.scales ~= 1 or not w.constant or w.zero ~= 0 then return nil end
+  local axis, products = channels(#w.shape), 1
+  for d, extent in ipairs(w.shape) do products = products * (d == axis + 1 and 1 or extent) end
+  if products >= LONGEST or w.scales > 1 and (w.axis ~= axis or w.scales ~= w.shape[axis + 1]) then return nil end
+  return x, w
+end
+
+-- A vector of the channels, in the place that they have in a result of so many dimensions, of which `after` come behind.
+function Rewriter:along(name, channels, after)
+  if after == 0 then return name end
+  local shape = {channels}
+  for d = 1, after do shape[d + 1] = 1 end
+  return self:add("Reshape", {name, self:constant({#shape}, "int64", shape)})
+end
+
+-- What becomes of sums of 32 bits: less what the zero point adds to each channel, times the scales, plus the bias.
+function Rewriter:finish(node, sums, x, w, weights, options)
+  local scale = self:add("Mul", {x.scale, w.scale})
+  if w.scales > 1 then scale = self:along(scale, options.channels, options.after) end
+  if x.zero ~= 0 then
+    local each = self:add("ReduceSum", {self:add("Cast", {weights}, {to = 6}), self:constant({#options.summed}, "int64", options.summed)}, {keepdims = 0})
+    local shift = self:add("Mul", {each, self:constant({}, "int32", {x.zero})})
+    sums = self:add("Sub", {sums, self:along(shift, options.channels, options.after)})
+  end
+  local real = self:add("Cast", {sums}, {to = 1})
+  local bias = node.inputs[3] or ""
+  local product = self:add("Mul", {real, scale})
+  if bias == "" then self.added[#self.added].outputs = {node.outputs[1]} return end
+  self:add("Add", {product, options.bias and self:along(bias, options.channels, options.after) or bias})
+  self.added[#self.added].outputs = {node.outputs[1]}
+end
+
+local function no_padding(node)
+  for _, p in ipairs(node.attributes.pads or {}) do if p ~= 0 then return false end end
+  return (node.attributes.auto_pad or "NOTSET") == "NOTSET" or node.attributes.auto_pad == "VALID"
+end
+
+-- Padding is of real zeros, which stand for the zero point.
+function Rewriter:Conv(node)
+  local x, w = self:operands(node, function() return 0 end)
+  if not x or self.values[node.inputs[1]].type ~= "float32" or (x.zero ~= 0 and not no_padding(node)) then return false end
+  local rank, summed, attributes = #w.shape, {}, {}
+  for d = 2, rank do summed[d - 1] = d - 1 end
+  for key, value in pairs(node.attributes) do attributes[key] = value end
+  local sums = self:add("ConvInteger", {x.bytes, w.bytes}, attributes)
+  self:finish(node, sums, x, w, w.bytes, {channels = w.shape[1], after = rank - 2, summed = summed, bias = true})
+  return true
+end
+
+function Rewriter:MatMul(node)
+  local x, w = self:operands(node, function(rank) return rank - 1 end)
+  if not x or #w.shape ~= 2 or #x.shape < 2 then return false end
+  local sums = self:add("MatMulInteger", {x.bytes, w.bytes})
+  self:finish(node, sums, x, w, w.bytes, {channels = w.shape[2], after = 0, summed = {0}})
+  return true
+end
+
+function Rewriter:Gemm(node)
+  local a = node.attributes
+  local across = (a.transB or 0) ~= 0
+  if (a.alpha or 1) ~= 1 or (a.beta or 1) ~= 1 or (a.transA or 0) ~= 0 then return false end
+  local x, w = self:operands(node, function() return across and 0 or 1 end)
+  if not x then return false end
+  local weights = across and self:add("Transpose", {w.bytes}, {perm = {1, 0}}) or w.bytes
+  local sums = self:add("MatMulInteger", {x.bytes, weights})
+  self:finish(node, sums, x, w, weights, {channels = w.shape[across and 1 or 2], after = 0, summed = {0}})
+  return true
+end
+
+local KINDS = {Conv = true, MatMul = true, Gemm = true}
+
+function pass.run(net, values)
+  local list, changed = {}, false
+  for _, node in ipairs(net.nodes) do
+    local r = setmetatable({net = net, values = values, of = node.outputs[1], count = 0, added = {}}, Rewriter)
+    if node.domain == "" and KINDS[node.op] and #node.outputs == 1 and r[node.op](r, node) then
+      table.move(r.added, 1, #r.added, #list + 1, list)
+      changed = true
+    else
+      list[#list + 1] = node
+    end
+  end
+  net.nodes = list
+  return changed
+end
+
+return pass

@@ -1,0 +1,73 @@
+-- Networks of QuantizeLinear and DequantizeLinear: products and convolutions between them become those of integers, where
+-- their scales and zero points let them, and give what the network gives as it is written.
+local ms = msched
+local here = arg[0]:match "^(.*)/lua/[^/]*$"
+local onnx = dofile(here .. "/support/onnx.lua")
+local path = os.tmpname()
+
+local drawn = 0
+local function numbers(count, least, most, whole)
+  local list = {}
+  for i = 1, count do
+    drawn = (drawn * 1103515245 + 12345) % 2147483648
+    local x = least + (most - least) * (drawn >> 16) / 32768
+    list[i] = whole and math.floor(x) or x
+  end
+  return list
+end
+local function of(type, shape, least, most)
+  local count = 1
+  for _, extent in ipairs(shape) do count = count * extent end
+  return {type, shape, numbers(count, least, most, type ~= "float32")}
+end
+
+-- A network: x is quantized, multiplied with constant weights, and quantized again.
+local function network(case)
+  local x, w, zero = case.x or "uint8", case.w or "int8", case.zero or 0
+  local many = case.channels and {case.channels} or {}
+  local c = {xs = {"float32", {}, {0.02}}, xz = {x, {}, {zero}}, w = of(w, case.weights, w == "int8" and -128 or 0, w == "int8" and 128 or 256), ws = of("float32", many, 0.005, 0.02),
+             wz = case.weight_zero and {w, {}, {case.weight_zero}} or nil, ys = {"float32", {}, {0.1}}, yz = {"uint8", {}, {100}}}
+  if case.bias then c.b = of("float32", {case.bias}, -1, 1) end
+  local m = {opset = 17, inputs = {{"x", "float32", case.shape}}, outputs = {{"y"}, {"q"}}, constants = c, nodes = {
+    {"QuantizeLinear", {"x", "xs", "xz"}, {"xq"}}, {"DequantizeLinear", {"xq", "xs", "xz"}, {"xd"}},
+    {"DequantizeLinear", c.wz and {"w", "ws", "wz"} or {"w", "ws"}, {"wd"}, {axis = case.axis or 0}},
+    {case.op, c.b and {"xd", "wd", "b"} or {"xd", "wd"}, {"y"}, case.attributes}, {"QuantizeLinear", {"y", "ys", "yz"}, {"q"}}}}
+  local file <close> = assert(io.open(path, "wb"))
+  file:write(onnx.model(m))
+  file:close()
+  return ms.onnx(path)
+end
+
+local function operators(net)
+  local seen = {}
+  ms.load "lua.net.passes".run(net, {after = function(name, work) if name == "quantized" then seen = work:operators() end end})
+  return seen
+end
+
+-- op: what it becomes; nil: it stays.
+local function check(case, op)
+  local net = network(case)
+  local found = operators(net)
+  assert((found[case.op] == nil) == (op ~= nil) and (not op or found[op] == 1), case.op .. ": " .. table.concat(ms.sorted_keys(found), " "))
+  local x = ms.array(case.shape, "float32"):random(1, true)
+  local want, got = net:run({x = x}, {interpret = true}), net:plan({written = true}):run {x = x}
+  assert(want.y:difference(got.y) <= 1e-5, string.format("%s differs by %g", case.op, want.y:difference(got.y)))
+  assert(want.q:difference(got.q) <= 1) -- of numbers that lie between two steps
+end
+
+local pads = {pads = {1, 1, 1, 1}}
+check({op = "MatMul", shape = {3, 8}, weights = {8, 5}}, "MatMulInteger")
+check({op = "MatMul", shape = {2, 3, 8}, weights = {8, 5}, zero = 255, channels = 5, axis = 1}, "MatMulInteger")
+check({op = "Gemm", shape = {3, 8}, weights = {5, 8}, zero = 7, channels = 5, axis = 0, bias = 5, attributes = {transB = 1}}, "MatMulInteger")
+check({op = "Gemm", shape = {3, 8}, weights = {8, 5}, channels = 5, axis = -1, bias = 5}, "MatMulInteger")
+check({op = "Conv", shape = {2, 4, 5, 6}, weights = {3, 4, 3, 3}, zero = 255, channels = 3, bias = 3}, "ConvInteger")
+check({op = "Conv", shape = {1, 4, 5, 6}, weights = {6, 2, 1, 1}, zero = 7, channels = 6, bias = 6, attributes = {group = 2, strides = {2, 2}}}, "ConvInteger")
+check({op = "Conv", shape = {1, 4, 5, 6}, weights = {3, 4, 3, 3}, attributes = pads}, "ConvInteger")
+check({op = "Conv", shape = {1, 4, 5, 6}, weights = {3, 4, 3, 3}, zero = 7, attributes = pads})
+check({op = "Conv", shape = {1, 4, 7}, weights = {3, 4, 3}, x = "int8", zero = -128, channels = 3}, "ConvInteger")
+check({op = "MatMul", shape = {3, 8}, weights = {8, 5}, w = "uint8", x = "int8", zero = -3}, "MatMulInteger")
+-- Not where weights have a zero point, scales lie along what is summed, a factor stands before the product, or bytes are wider.
+check({op = "MatMul", shape = {3, 8}, weights = {8, 5}, weight_zero = 2})
+check({op = "MatMul", shape = {3, 8}, weights = {8, 5}, channels = 8, axis = 0})
+check({op = "Gemm", shape = {3, 8}, weights = {8, 5}, attributes = {alpha = 0.5}})
+os.remove(path)
