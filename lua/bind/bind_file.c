@@ -189,6 +189,8 @@ static int read_start(lua_State *L) {
   luaL_argcheck(L, length >= 0 && length <= 1 << 20, 2, "a number of bytes is expected, 1048576 at most");
   char *start = lua_newuserdatauv(L, (size_t)length + 1, 0);
   ms_error err = {.instruction = -1};
+  struct stat is;
+  if (!stat(path, &is) && S_ISFIFO(is.st_mode)) return lua_pushliteral(L, ""), 1; /* who writes would lose its reader */
   errno = 0;
   FILE *file = bind_open_file(path, &err);
   if (!file) {
@@ -198,7 +200,6 @@ static int read_start(lua_State *L) {
     lua_pushinteger(L, why);
     return 3;
   }
-  struct stat is;
   bool keeps = fstat(fileno(file), &is) == 0 && S_ISREG(is.st_mode);
   size_t got = keeps ? fread(start, 1, (size_t)length, file) : 0;
   fclose(file);
