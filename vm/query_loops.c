@@ -77,7 +77,7 @@ static bool goes_on(struct vm_ask *q, tir_loop loop, struct fused *f, bool may_l
   return true;
 }
 
-static bool reduces(const struct tir *ir, tir_block block) {
+static bool block_reduces(const struct tir *ir, tir_block block) {
   struct tir_span iters = tir_block_at(ir, block)->iters;
   for (uint32_t i = 0; i < iters.count; i++)
     if (ir->iters.at[iters.first + i].kind == TIR_REDUCE) return true;
@@ -87,7 +87,7 @@ static bool reduces(const struct tir *ir, tir_block block) {
 /* How many of the innermost are, fused, a vector of at most so many elements; and whether all are such vectors. */
 static uint32_t vector_loops(struct vm_ask *q, const tir_loop *loops, uint32_t all, int64_t most, bool *whole) {
   const struct tir_block_record *record = tir_block_at(q->ir, q->args[0].statement);
-  struct fused f = {.product = 1, .reduces = !q->args[3].integer && reduces(q->ir, q->args[0].statement)};
+  struct fused f = {.product = 1, .reduces = !q->args[3].integer && block_reduces(q->ir, q->args[0].statement)};
   uint32_t count = 0, dense = 0;
   bool may = most > 0 && record->reads.count + record->writes.count <= MOST_REGIONS;
   while (may && dense < all) {
