@@ -9,7 +9,7 @@ targets.llvm = {
   postprocs = {"disallow_dynamic_loop", "rewrite_layout", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block", "rewrite_tensorize"},
   mutators = {{"tile_size", 0.9}, {"compute_location", 0.05}, {"unroll", 0.03}, {"parallel", 0.02}, {"crossover", 0.05}},
   -- weights of the analytical model, in cycles of one core; search.h explains them
-  draft = {multiply_adds = 2, loads = 1.6, latency = 4, reload = 5, unrolled = 16, iteration = 0.5, copy = 0.15, parallel = 5000, guarded = 3, overrun = 0.1,
+  analytical = {multiply_adds = 2, loads = 1.6, latency = 4, reload = 5, unrolled = 16, iteration = 0.5, copy = 0.15, parallel = 5000, guarded = 3, overrun = 0.1,
            call = 12, division = 12, branch = 0.7, exposed = 0.3, doubt = 1.25,
            way_bytes = {4096, 131072, 64}, bytes_a_cycle = {64, 20, 6}},
   auto_inline = {into_consumer = true, constant_tensors = true, no_branches = true, in_order = true, disallowed = {"exp"}},
@@ -45,7 +45,7 @@ local GPUS = {
 }
 GPUS.sm_90a = GPUS.sm_90
 
-local function draft_gpu(target)
+local function analytical_gpu(target)
   local machine = {block_threads = target.max_threads, block_shared = target.shared_bytes}
   for _, numbers in ipairs {GPU, GPUS[target.text:match "%-arch=(%S+)"]} do
     for name, number in pairs(numbers) do machine[name] = number end
@@ -138,7 +138,7 @@ targets.cuda = {
                "rewrite_reduction_block", "rewrite_tensorize", "verify_gpu_code"},
   mutators = {{"tile_size", 0.9}, {"unroll", 0.08}, {"thread_binding", 0.02}},
   multi_level_tiling_tensor_core = function(target) return tensor_tiling(target, groups_of(target)) end,
-  draft = draft_gpu,
+  analytical = analytical_gpu,
   multi_level_tiling = function(target)
     return {structure = "SSSRRSRS", max_innermost = 64, binds = {"blockIdx.x", "vthread.x", "threadIdx.x"},
             threads = {least = target.warp, most = target.max_threads},

@@ -2,7 +2,7 @@
 -- and where that leaves choices, those with the lowest estimates. What came of a function's structure is a template: functions
 -- of other shapes take it, and only its numbers are chosen again. With trials the template is what is tuned.
 local targets, space, patterns = msched.load "rules.targets", msched.load "rules.space", msched.load "rules.patterns"
-local draft = msched.load "search.cost.draft"
+local analytical = msched.load "search.cost.analytical"
 
 local auto = {}
 
@@ -139,7 +139,7 @@ function auto.forget() kept_templates = {} end
 
 -- ---- Filling -----------------------------------------------------------------------------------------------------
 
--- What search/cost/draft.lua asks of a task: here candidates are replayed one after the other, by the same
+-- What search/cost/analytical.lua asks of a task: here candidates are replayed one after the other, by the same
 -- postprocessors.
 local Filling = {}
 Filling.__index = Filling
@@ -172,7 +172,7 @@ end
 -- The cheapest candidates of all schedules of a template, replayed, the cheapest first.
 local function fill_whole(work, template)
   local h = work.heuristics
-  local list = draft.candidates(work, {budget = h.filled, most = h.replayed, each = h.each, seed = work.seed, machine = work.machine}, h.kept * 4)
+  local list = analytical.candidates(work, {budget = h.filled, most = h.replayed, each = h.each, seed = work.seed, machine = work.machine}, h.kept * 4)
   template.cheapest = cheapest_sketches(list, h.known.kept)
   return list
 end
@@ -185,7 +185,7 @@ local function fill_again(work, template)
     local ok, sch = pcall(msched.apply, work.func, trace, {repair = true, seed = work.seed})
     if ok then table.insert(work.sketches, sch.trace) end
   end
-  local list = draft.candidates(work, {budget = k.filled, most = k.replayed, each = k.each, seed = work.seed, machine = work.machine, placed = true,
+  local list = analytical.candidates(work, {budget = k.filled, most = k.replayed, each = k.each, seed = work.seed, machine = work.machine, placed = true,
                                        starts = work.sketches, downhill = k.downhill, around = k.around}, 0)
   work.sketches = all
   return list
@@ -214,7 +214,7 @@ end
 local function prepare(func, options)
   local target = target_of(options)
   local h = heuristics_of(options.heuristics)
-  local machine = draft.machine(target)
+  local machine = analytical.machine(target)
   if not machine or machine.sms then error(string.format("%sms.auto_schedule estimates for CPUs; for %s use ms.tune", msched.where(), target.kind), 0) end
   local known = targets.changed(targets[target.kind], h.parameters)
   local parts = space.parts(targets.context(target, known))

@@ -1,10 +1,10 @@
 -- Runs whose candidates depend on no time, --deterministic: the function, the target, the seed, the policy and the
 -- number of trials say which candidates are asked for, and in which order, whatever is measured, whatever the store
 -- has, however many jobs there are. So nothing of a result goes back to the policy: to it each candidate was measured,
--- and took what is estimated (draft.lua), or all the same where nothing can be estimated. The model is that estimate
+-- and took what is estimated (analytical.lua), or all the same where nothing can be estimated. The model is that estimate
 -- too; one of a file ranks, and does not learn. A trial is a candidate that was asked for, also where it failed. What
 -- the store has of one is not measured again. Times decide one thing: which of the candidates is the best.
-local draft = msched.load "search.cost.draft"
+local analytical = msched.load "search.cost.analytical"
 
 local fixed = {}
 
@@ -23,7 +23,7 @@ function fixed.refused(options)
 end
 
 local function seconds_of(task, c)
-  local cost = draft.cost(task, c)
+  local cost = analytical.cost(task, c)
   return cost and cost * CYCLE or UNKNOWN
 end
 

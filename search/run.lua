@@ -163,7 +163,7 @@ function Run:take_services(services)
 end
 
 -- Finds what is best of each task without a measurement.
-function Run:draft(services)
+function Run:propose(services)
   self:take_services(services)
   services:start(self.tasks)
   for _, task in ipairs(self.tasks) do

@@ -166,19 +166,19 @@ struct search_machine { /* in cycles of one core, and bytes; rules/targets.lua h
   unsigned dots;         /* that it has: bits 1 << enum tir_dot */
   struct search_gpu gpu; /* with multiprocessors: the machine is one, and nothing else of it is used */
 };
-struct search_draft;
+struct search_estimator;
 /* workload: borrowed for the call, and names are interned in it. Draws that are open in the sketch are drawn by the
  * seed 1; what the model does not vary (compute locations, tiles of loops that others' decisions size) stays so, and
  * may have to be repaired. NULL: the sketch is refused. */
-struct search_draft *search_draft_new(struct tir *workload, const struct vm_trace *sketch,
-                                      const struct vm_intrinsics *intrinsics, const struct search_machine *machine,
-                                      ms_error *err);
-void search_draft_free(struct search_draft *draft);
-double search_draft_size(const struct search_draft *draft); /* candidates that there are */
+struct search_estimator *search_estimator_new(struct tir *workload, const struct vm_trace *sketch,
+                                              const struct vm_intrinsics *intrinsics,
+                                              const struct search_machine *machine, ms_error *err);
+void search_estimator_free(struct search_estimator *estimator);
+double search_estimator_size(const struct search_estimator *estimator); /* candidates that there are */
 /* Whether a trace is the sketch with decisions, all made, of which none is out of range. */
-bool search_draft_has(const struct search_draft *draft, const struct vm_trace *trace);
+bool search_estimator_has(const struct search_estimator *estimator, const struct vm_trace *trace);
 /* Estimated cycles of the candidate with these decisions, laid out as the sketch's; in range. */
-double search_draft_cost(const struct search_draft *draft, const int64_t *decisions);
+double search_estimator_cost(const struct search_estimator *estimator, const int64_t *decisions);
 /* Estimates a trace as it is, all decided: where blocks are computed, and the loops that this makes, count as they are
  * there. workload as above. False: the trace is refused. */
 struct search_estimated {
@@ -187,36 +187,36 @@ struct search_estimated {
 };
 bool search_estimate(struct tir *workload, const struct vm_trace *trace, const struct vm_intrinsics *intrinsics,
                      const struct search_machine *machine, struct search_estimated *out, ms_error *err);
-struct search_drafted {
+struct search_proposal {
   double cost;
   uint64_t tile;
   struct vm_trace *trace; /* the caller's */
 };
 /* The cheapest, at most `most` and `each` of one tile, in rising order: of all candidates where they are no more than
- * `budget`, else of about so many, drawn by the seed and led downhill. A candidate of more than SEARCH_DRAFT_NESTS
+ * `budget`, else of about so many, drawn by the seed and led downhill. A candidate of more than SEARCH_ESTIMATOR_NESTS
  * nests counts as often as it has so many. stop: NULL, or: it returns soon with the best so far when *stop is no longer
  * 0. Returns their number. */
-enum { SEARCH_DRAFT_NESTS = 8 };
-uint32_t search_draft_best(const struct search_draft *draft, uint64_t seed, uint64_t budget, uint32_t most,
-                           uint32_t each, const volatile int *stop, struct search_drafted *out);
+enum { SEARCH_ESTIMATOR_NESTS = 8 };
+uint32_t search_estimator_best(const struct search_estimator *estimator, uint64_t seed, uint64_t budget, uint32_t most,
+                               uint32_t each, const volatile int *stop, struct search_proposal *out);
 
 /* Proposals of many sketches, and many estimates, on several threads, the caller's among them. What comes of each
  * depends on it alone, not on the others or the number of threads. Where *stop (NULL: nothing) is no longer 0 they
  * return soon, and the rest is as if it were refused. */
-struct search_draft_job {
-  const struct vm_trace *trace; /* borrowed for the call: a sketch, as search_draft_new takes it */
+struct search_proposal_job {
+  const struct vm_trace *trace; /* borrowed for the call: a sketch, as search_estimator_new takes it */
   bool draw_anew;               /* all its draws are drawn first, by seed and candidate */
   uint64_t seed, candidate;
-  uint64_t budget; /* this and what follows, and the seed, as search_draft_best takes them */
+  uint64_t budget; /* this and what follows, and the seed, as search_estimator_best takes them */
   uint32_t most, each;
 };
-struct search_draft_list {
-  struct search_drafted *at; /* the caller's, by free(), as the traces are */
-  uint32_t count;            /* 0: refused, too */
+struct search_proposal_list {
+  struct search_proposal *at; /* the caller's, by free(), as the traces are */
+  uint32_t count;             /* 0: refused, too */
 };
-void search_drafts(struct tir *workload, const struct vm_intrinsics *intrinsics, const struct search_machine *machine,
-                   const struct search_draft_job *jobs, uint32_t count, uint32_t threads, const volatile int *stop,
-                   struct search_draft_list *out);
+void search_proposals(struct tir *workload, const struct vm_intrinsics *intrinsics,
+                      const struct search_machine *machine, const struct search_proposal_job *jobs, uint32_t count,
+                      uint32_t threads, const volatile int *stop, struct search_proposal_list *out);
 /* As search_estimate. Cycles are below 0 where it is refused. */
 void search_estimates(struct tir *workload, const struct vm_intrinsics *intrinsics,
                       const struct search_machine *machine, const struct vm_trace *const *traces, uint32_t count,

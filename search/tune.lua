@@ -354,7 +354,7 @@ function tune.all(items, options)
       task.limit = options.limit and measured(run, task, task.measure_limit)
       task.beside = options.beside and measured(run, task, options.beside, task.func, task.target)
     end
-    if options.no_tune then run:draft(shared) else run:go(shared) end
+    if options.no_tune then run:propose(shared) else run:go(shared) end
   end)
   shared:close()
   if not ok and not (opened and run:stopped()) then error(message, 0) end

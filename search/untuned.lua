@@ -1,10 +1,10 @@
 -- Without tuning: the fastest that the store knows of a task, or the first proposal that can be built, which is stored
 -- as not measured. No kernel runs.
-local draft, fixed_order = msched.load "search.cost.draft", msched.load "search.fixed_order"
+local analytical, fixed_order = msched.load "search.cost.analytical", msched.load "search.fixed_order"
 
 local untuned = {}
 
-local DRAFTS = {budget = 10000, most = 200, each = 3} -- of a sketch; of all; of a register tile
+local PROPOSALS = {budget = 10000, most = 200, each = 3} -- of a sketch; of all; of a register tile
 local DRAWN = 200
 
 -- The fastest that was measured here, by these versions, of the function or of an equal one.
@@ -53,7 +53,7 @@ end
 
 -- The top-ranked candidate that can be built; nil and why: there is none.
 function untuned.choice(task)
-  local c, why = first_built(task, (draft.candidates(task, DRAFTS, DRAWN)))
+  local c, why = first_built(task, (analytical.candidates(task, PROPOSALS, DRAWN)))
   return c, why and "no proposal can be built: " .. why or "every proposal was refused"
 end
 

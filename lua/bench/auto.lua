@@ -31,7 +31,7 @@ local function schedule_at_once(func, target, options)
 end
 
 -- The top-ranked candidate, as tuning without a measurement gives it: how long that took, and the schedule.
-local function first_draft(func, target, options)
+local function first_proposal(func, target, options)
   return tools.with_store(function(store)
     local start = ms.clock()
     local task = tune.run(func, {target = target.text, seed = options.seed, store = store, no_tune = true})
@@ -44,7 +44,7 @@ end
 -- ---- Operators ---------------------------------------------------------------------------------------------------
 
 local function measure(member, func, trace, target, options)
-  local sch, took = (options["no-tune"] and first_draft or schedule_at_once)(func, target, options)
+  local sch, took = (options["no-tune"] and first_proposal or schedule_at_once)(func, target, options)
   local auto = kernel_of(func, sch:func(), target)
   local times = time_kernels(func, {auto, kernel_of(func, ms.apply(func, trace):func(), target)})
   return {task = member.name, code = member.code, seconds = times[1].seconds, tuned = times[2].seconds, ratio = times[1].seconds / times[2].seconds,
@@ -149,7 +149,7 @@ function bench.lenet(options, words)
   if batch < 1 or #words > 1 then cli.misuse("bench lenet takes a batch, a number of at least 1") end
   local target = ms.target(options.target or "native", {runs = true})
   local func = cli.functions_of(ms.bench_data .. "/../../lua/examples/lenet.lua", {tostring(batch)})[1]
-  local sch, took = (options["no-tune"] and first_draft or schedule_at_once)(func, target, options)
+  local sch, took = (options["no-tune"] and first_proposal or schedule_at_once)(func, target, options)
   local plain = outer_loops_parallel(func)
   local auto = kernel_of(func, sch:func(), target)
   local other = kernel_of(func, plain:func(), target)

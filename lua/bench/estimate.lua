@@ -1,16 +1,16 @@
 -- How well the analytical estimate of a target, which learns nothing, ranks what a store has of it.
 local ms = msched
-local draft = ms.load "search.cost.draft"
+local analytical = ms.load "search.cost.analytical"
 
 local estimate = {LEAST = 8} -- results of which it is said
 
 -- What each result of the function on the target takes, measured by any version, and what it costs as estimated; of one
 -- that was stopped, no more is known than that it takes longer.
 function estimate.results(store, func, workload, target)
-  local list, machine = {}, draft.machine(target)
+  local list, machine = {}, analytical.machine(target)
   for _, r in ipairs(machine and store:records {workload = workload, target = target.text} or {}) do
     if ms.interrupted() then break end
-    local cost = (r.status == "measured" or r.status == "censored") and draft.cost_of(func, ms.read_trace(r.trace), machine)
+    local cost = (r.status == "measured" or r.status == "censored") and analytical.cost_of(func, ms.read_trace(r.trace), machine)
     if cost then list[#list + 1] = {seconds = r.seconds, cost = cost, at_least = r.status == "censored"} end
   end
   return list

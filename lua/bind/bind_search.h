@@ -44,7 +44,7 @@ void bind_streams(lua_State *L);
 void bind_sandboxes(lua_State *L);
 void bind_searching(lua_State *L); /* pools, features */
 void bind_models(lua_State *L);
-void bind_drafts(lua_State *L);
+void bind_estimators(lua_State *L);
 void bind_measurers(lua_State *L);
 void bind_stores(lua_State *L);
 void bind_visible(lua_State *L);

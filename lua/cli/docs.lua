@@ -139,7 +139,7 @@ ms.load_model(path: string, seed?: integer): msched.model?, string? | An xgboost
 ms.estimate(func: msched.function, trace: msched.trace, machine: table): number, string | The cycles, as estimated, of a trace with all its decisions, and a name that candidates with the same innermost loops share. machine: as for `ms.estimator`.
 ms.proposals(func: msched.function, machine: table, jobs: table, threads: integer): table | Proposals of many sketches, on so many threads: jobs {trace =, resample =, seed =, candidate =, budget =, most =, each =}; for each a list as `draft:best` gives it, empty where the sketch is refused. The number of threads shows in time only.
 ms.estimates(func: msched.function, machine: table, traces: table, threads: integer): table, table | What ms.estimate gives of many traces, on so many threads: their cycles, false where a trace cannot be estimated, and their names.
-ms.estimator(func: msched.function, sketch: msched.trace, machine: table): msched.estimator | Estimates of what candidates of a sketch cost. machine: a target's numbers, as `search/cost/draft.lua` makes them.
+ms.estimator(func: msched.function, sketch: msched.trace, machine: table): msched.estimator | Estimates of what candidates of a sketch cost. machine: a target's numbers, as `search/cost/analytical.lua` makes them.
 ms.measurer(options: table): msched.measurer | Builds and times candidates of the functions that it is given, in processes of their own.
 ms.feature_names(): string[] | The names of a candidate's features.
 ms.clock(): number | Seconds of a steady clock.

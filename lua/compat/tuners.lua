@@ -1,7 +1,7 @@
 -- What proposes configs of a space: tuners by name. A tuner proposes numbers of configs that it did not propose before,
 -- and is told what came of them. It depends on its seed and on results alone.
 local ms = msched
-local draft = ms.load "search.cost.draft"
+local analytical = ms.load "search.cost.analytical"
 local nearest = ms.load "lua.lib.nearest"
 local tuners = {}
 
@@ -122,7 +122,7 @@ function propose.model(t, count)
     local c = t.make(index)
     if c then made[#made + 1] = {index = index, hash = c.hash, features = c.features, trace = c.trace, sketch_trace = c.trace} end
   end
-  made = draft.ranked(t.env.func, t.env.target, made)
+  made = analytical.ranked(t.env.func, t.env.target, made)
   local scores, trust = t.env.model:predict(made), #t.measured / (#t.measured + LEARNED)
   for i, c in ipairs(made) do c.score = trust * math.log(math.max(scores[i], 1e-3)) - (1 - trust) * (c.cost and math.log(c.cost / made[1].cost) or 1) end
   table.sort(made, function(a, b) return a.score ~= b.score and a.score > b.score or a.score == b.score and a.index < b.index end)

@@ -1,6 +1,6 @@
 /* What conditions of a block leave of its iterations: those of a padding, which name few iteration variables, are tried at
  * each value of these. */
-#include "draft.h"
+#include "analytical.h"
 
 enum { MOST_MOVED = 2, MOST_TRIED = 1 << 16 };
 
@@ -47,7 +47,7 @@ static bool evaluate(const struct point *p, tir_expr e, int64_t *out) {
 }
 
 /* The part of the iterations in which a comparison fails; 0 where that is not known. */
-static double part_outside(const struct tir *ir, tir_block block, const struct draft_nest *nest, tir_expr condition) {
+static double part_outside(const struct tir *ir, tir_block block, const struct model_nest *nest, tir_expr condition) {
   const struct tir_expr_node *n = tir_at(ir, condition);
   struct point p = {.ir = ir, .block = block};
   if (n->kind < TIR_LT || n->kind > TIR_GE) return 0;
@@ -68,8 +68,8 @@ static double part_outside(const struct tir *ir, tir_block block, const struct d
   return (double)fails / ((double)first * (double)second);
 }
 
-double draft_part_inside(const struct tir *ir, tir_block block, const struct draft_nest *nest, tir_expr condition) {
+double model_part_inside(const struct tir *ir, tir_block block, const struct model_nest *nest, tir_expr condition) {
   const struct tir_expr_node *n = tir_at(ir, condition);
-  if (n->kind == TIR_AND) return draft_part_inside(ir, block, nest, n->a) * draft_part_inside(ir, block, nest, n->b);
+  if (n->kind == TIR_AND) return model_part_inside(ir, block, nest, n->a) * model_part_inside(ir, block, nest, n->b);
   return 1 - part_outside(ir, block, nest, condition);
 }

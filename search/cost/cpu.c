@@ -3,7 +3,7 @@
  * A nest takes as long as its arithmetic, as register tiles let it flow, or as what moves between two levels of the
  * cache, whichever is more, and a part of the rest, which they do not hide of each other; chunks over threads come in
  * waves. Sources: oneDNN, jit_brgemm_conv_utils.cpp, est_eff; Zhu et al., "ROLLER", OSDI 2022, section 4. */
-#include "draft.h"
+#include "analytical.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -15,68 +15,68 @@ enum { LINE = 64 };
 
 /* A candidate: its numbers, and the shapes of nests that are no others' copies. */
 struct candidate {
-  const struct search_draft *draft;
-  double numbers[DRAFT_NUMBERS];
-  struct draft_shape shapes[DRAFT_NESTS];
+  const struct search_estimator *estimator;
+  double numbers[MODEL_NUMBERS];
+  struct model_shape shapes[MODEL_NESTS];
 };
 
 /* Bytes that an access touches, in whole lines. */
-static double touched(const struct draft_nest *nest, const struct draft_access *a, const double *tile) {
-  assert(a->rank <= DRAFT_RANK && nest->iter_count <= DRAFT_ITERS);
+static double touched(const struct model_nest *nest, const struct model_access *a, const double *tile) {
+  assert(a->rank <= MODEL_RANK && nest->iter_count <= MODEL_ITERS);
   double all = a->bytes, width = 0;
   uint32_t d = a->rank;
   while (d > 0) { /* the last dimension, and those that go on without a gap within a line; of a constant, packed, all */
-    width = draft_width(nest, a, tile, --d);
+    width = model_width(nest, a, tile, --d);
     all *= width;
     if (!a->constant && (width < (double)a->extents[d] || all >= LINE)) break;
   }
   if (a->rank) all = ceil(all / LINE) * LINE;
-  while (d > 0) all *= draft_width(nest, a, tile, --d);
+  while (d > 0) all *= model_width(nest, a, tile, --d);
   return all;
 }
 
 /* How many times as much room those bytes take in a level, where rows that are so far apart that they have the same place
  * share few of its places; one way of it is `span` bytes. What is passed on or packed lies close together. */
-static double crowding(const struct draft_nest *nest, const struct draft_access *a, const double *tile, int64_t span) {
+static double crowding(const struct model_nest *nest, const struct model_access *a, const double *tile, int64_t span) {
   assert(span >= LINE);
   int64_t apart = (int64_t)a->bytes;
   if (a->passed || a->constant || !a->rank) return 1;
-  double row = ceil(draft_width(nest, a, tile, a->rank - 1) * a->bytes / LINE) * LINE;
+  double row = ceil(model_width(nest, a, tile, a->rank - 1) * a->bytes / LINE) * LINE;
   for (uint32_t d = a->rank; d-- > 0; apart *= a->extents[d]) {
-    if (d + 1 == a->rank || draft_width(nest, a, tile, d) <= 1) continue;
+    if (d + 1 == a->rank || model_width(nest, a, tile, d) <= 1) continue;
     int64_t common = apart % span == 0 ? span : apart & -apart; /* a power of two: the greatest that divides both */
     return fmax(1, (double)common / row);
   }
   return 1;
 }
 
-static void shape_nest(const struct draft_nest *nest, const double *numbers, struct draft_shape *s) {
-  assert(nest->access_count <= DRAFT_ACCESSES);
-  draft_shape_loops(nest, numbers, s);
+static void shape_nest(const struct model_nest *nest, const double *numbers, struct model_shape *s) {
+  assert(nest->access_count <= MODEL_ACCESSES);
+  model_shape_loops(nest, numbers, s);
   for (uint32_t i = 0; i <= nest->loop_count; i++)
     for (uint32_t a = 0; a < nest->access_count; a++) s->bytes[i][a] = touched(nest, &nest->accesses[a], s->tiles[i]);
 }
 
 /* Loops of the nest, without that over the neighbours of a dot product: an instruction does it. */
-static uint32_t loops_of(const struct draft_nest *nest) { return nest->loop_count - nest->dots; }
+static uint32_t loops_of(const struct model_nest *nest) { return nest->loop_count - nest->dots; }
 
 /* ---- What is run in parallel and in vectors: as rules/rewrite_parallel_vectorize_unroll.lua does it ---- */
 
-static void find_parallel(const struct search_draft *d, const double *numbers, struct draft_shape *s) {
+static void find_parallel(const struct search_estimator *d, const double *numbers, struct model_shape *s) {
   double jobs = d->jobs ? numbers[d->jobs] : 0, product = 1;
   s->parallel = 0;
   for (uint32_t i = 0; i < s->nest->loop_count; i++)
-    if (s->nest->loops[i].kind == DRAFT_PARALLEL) s->parallel = i + 1;
+    if (s->nest->loops[i].kind == MODEL_PARALLEL) s->parallel = i + 1;
   if (s->parallel) return;
   for (uint32_t i = 0; jobs > 0 && i < s->nest->loop_count; i++) {
-    if (s->nest->loops[i].reduces || s->nest->loops[i].kind != DRAFT_PLAIN) break;
+    if (s->nest->loops[i].reduces || s->nest->loops[i].kind != MODEL_PLAIN) break;
     product *= s->trips[i];
     s->parallel = i + 1;
     if (product >= jobs || !s->nest->loops[i].alone) break;
   }
 }
 
-static bool is_dense(const struct draft_shape *s, uint32_t loop) {
+static bool is_dense(const struct model_shape *s, uint32_t loop) {
   if (s->trips[loop] <= 1) return true;
   for (uint32_t k = 0; k < s->nest->iter_count; k++)
     if (s->nest->loops[loop].iters == 1u << k) return s->nest->iters[k].dense && s->tiles[loop + 1][k] <= 1;
@@ -84,14 +84,14 @@ static bool is_dense(const struct draft_shape *s, uint32_t loop) {
 }
 
 /* Whether LLVM makes vectors of a loop: it is dense, and as long as one. */
-static bool is_left_to_llvm(const struct search_draft *d, const struct draft_shape *s, uint32_t loop) {
+static bool is_left_to_llvm(const struct search_estimator *d, const struct model_shape *s, uint32_t loop) {
   double lanes = d->machine.vector_bits / (8 * s->nest->accesses[0].bytes);
   return loop >= s->parallel && s->trips[loop] >= lanes && s->nest->loops[loop].alone && is_dense(s, loop);
 }
 
 /* What is left to LLVM: the innermost loop, or a reduction around an unrolled tile. */
-static void find_automatic(const struct search_draft *d, struct draft_shape *s) {
-  const struct draft_nest *nest = s->nest;
+static void find_automatic(const struct search_estimator *d, struct model_shape *s) {
+  const struct model_nest *nest = s->nest;
   double lanes = d->machine.vector_bits / (8 * nest->accesses[0].bytes), tile = 1;
   uint32_t l = nest->loop_count;
   s->summed = 1;
@@ -106,11 +106,11 @@ static void find_automatic(const struct search_draft *d, struct draft_shape *s) 
     s->summed = lanes;
 }
 
-static void find_vector(const struct search_draft *d, struct draft_shape *s) {
+static void find_vector(const struct search_estimator *d, struct model_shape *s) {
   double product = 1;
   s->vector = loops_of(s->nest);
   s->summed = 1;
-  if (s->vector > 0 && s->nest->loops[s->vector - 1].kind == DRAFT_VECTOR) {
+  if (s->vector > 0 && s->nest->loops[s->vector - 1].kind == MODEL_VECTOR) {
     if (s->nest->branches <= 0) s->vector--; /* conditions are taken to be lane by lane, as below */
     return;
   }
@@ -124,10 +124,10 @@ static void find_vector(const struct search_draft *d, struct draft_shape *s) {
   find_automatic(d, s);
 }
 
-static void shape_candidate(const struct search_draft *d, const int64_t *decisions, struct candidate *c) {
-  assert(d->nest_count <= DRAFT_NESTS && d->number_count <= DRAFT_NUMBERS);
-  c->draft = d;
-  draft_compute_numbers(d, decisions, c->numbers);
+static void shape_candidate(const struct search_estimator *d, const int64_t *decisions, struct candidate *c) {
+  assert(d->nest_count <= MODEL_NESTS && d->number_count <= MODEL_NUMBERS);
+  c->estimator = d;
+  model_compute_numbers(d, decisions, c->numbers);
   for (uint32_t i = 0; i < d->nest_count; i++) {
     if (d->nests[i].follows) continue;
     shape_nest(&d->nests[i], c->numbers, &c->shapes[i]);
@@ -139,11 +139,11 @@ static void shape_candidate(const struct search_draft *d, const int64_t *decisio
 /* ---- Arithmetic ---- */
 
 /* The innermost loop that reduces, or the first loop where none does: what is inside is the register tile. */
-static uint32_t tile_begin(const struct draft_shape *s) {
+static uint32_t tile_begin(const struct model_shape *s) {
   for (uint32_t i = loops_of(s->nest); i-- > 0;)
     if (s->nest->loops[i].reduces && s->trips[i] > 1) return i + 1;
   uint32_t begin = s->vector;
-  while (begin > s->parallel && s->nest->loops[begin - 1].kind == DRAFT_UNROLLED) begin--;
+  while (begin > s->parallel && s->nest->loops[begin - 1].kind == MODEL_UNROLLED) begin--;
   return begin;
 }
 
@@ -157,15 +157,16 @@ struct tile {
   bool held;
 };
 
-static struct tile tile_of(const struct candidate *c, const struct draft_shape *s) {
-  const struct search_machine *m = &c->draft->machine;
-  const struct draft_nest *nest = s->nest;
+static struct tile tile_of(const struct candidate *c, const struct model_shape *s) {
+  const struct search_machine *m = &c->estimator->machine;
+  const struct model_nest *nest = s->nest;
   uint32_t begin = tile_begin(s);
   struct tile t = {.first = begin < s->vector ? begin : s->vector, .steps = 1, .entries = 1};
   t.reduces = begin > 0 && nest->loops[begin - 1].reduces;
-  t.rows = draft_product(s, t.first, s->vector);
-  t.vectors = ceil(draft_product(s, s->vector, loops_of(nest)) * 8 * nest->accesses[0].bytes / m->vector_bits);
-  t.unrolled = nest->promoted || t.rows <= fmax(c->draft->unroll ? c->numbers[c->draft->unroll] : 0, m->unrolled);
+  t.rows = model_product(s, t.first, s->vector);
+  t.vectors = ceil(model_product(s, s->vector, loops_of(nest)) * 8 * nest->accesses[0].bytes / m->vector_bits);
+  t.unrolled =
+      nest->promoted || t.rows <= fmax(c->estimator->unroll ? c->numbers[c->estimator->unroll] : 0, m->unrolled);
   t.held = t.reduces && t.unrolled && t.rows * t.vectors < m->registers - 2;
   uint32_t carried = 0; /* loops that carry the tile */
   bool inside = t.reduces;
@@ -181,11 +182,11 @@ static struct tile tile_of(const struct candidate *c, const struct draft_shape *
 }
 
 /* Vectors of each access that a step of the register tile needs: distinct ones along its loops. */
-static double vectors_of(const struct draft_shape *s, const struct draft_access *a, uint32_t first, double vectors) {
+static double vectors_of(const struct model_shape *s, const struct model_access *a, uint32_t first, double vectors) {
   double distinct = 1;
   bool wide = false;
   for (uint32_t i = first; i < loops_of(s->nest); i++) {
-    if (s->trips[i] <= 1 || !draft_is_moved(s->nest, a, i)) continue;
+    if (s->trips[i] <= 1 || !model_is_moved(s->nest, a, i)) continue;
     if (i < s->vector)
       distinct *= s->trips[i];
     else
@@ -196,16 +197,16 @@ static double vectors_of(const struct draft_shape *s, const struct draft_access 
 
 /* How many elements an access has for each that one tap has: unrolled loops share what lies between its taps, as far as
  * registers hold it. */
-static double taps_of(const struct search_machine *m, const struct draft_shape *s, const struct draft_access *a,
+static double taps_of(const struct search_machine *m, const struct model_shape *s, const struct model_access *a,
                       const struct tile *t) {
   if (t->reduces) return 1;
   bool held = t->rows * t->vectors + a->taps < m->registers;
-  return draft_taps(s, a, t->first, held ? s->vector : t->first);
+  return model_taps(s, a, t->first, held ? s->vector : t->first);
 }
 
 /* The part of the vectors that run past the end of what they compute, and so stand under a condition. */
-static double guarded_part(const struct draft_shape *s) {
-  const struct draft_nest *nest = s->nest;
+static double guarded_part(const struct model_shape *s) {
+  const struct model_nest *nest = s->nest;
   double part = 0;
   for (uint32_t k = 0; k < nest->iter_count; k++) {
     double all = 1, outside = 1;
@@ -222,8 +223,8 @@ static double guarded_part(const struct draft_shape *s) {
 }
 
 /* The part of the tiles that have an element on both sides of a condition: those at the two ends of what it depends on. */
-static double undecided_part(const struct draft_shape *s, uint32_t first) {
-  const struct draft_nest *nest = s->nest;
+static double undecided_part(const struct model_shape *s, uint32_t first) {
+  const struct model_nest *nest = s->nest;
   double decided = 1;
   for (uint32_t k = 0; k < nest->iter_count; k++) {
     double tiles = 1, inside = 1;
@@ -236,8 +237,8 @@ static double undecided_part(const struct draft_shape *s, uint32_t first) {
 
 /* Whether a sum leaves out the zeros of a padding (tir/lower/zeros.c): no loop of the tile mixes what the conditions
  * depend on, and the innermost one that reduces says nothing of them. */
-static bool skips(const struct draft_shape *s) {
-  const struct draft_nest *nest = s->nest;
+static bool skips(const struct model_shape *s) {
+  const struct model_nest *nest = s->nest;
   uint32_t begin = tile_begin(s);
   if (!nest->promoted || !nest->sums || !nest->decides || !begin || nest->loops[begin - 1].iters & nest->decides)
     return false;
@@ -251,7 +252,7 @@ static bool skips(const struct draft_shape *s) {
 }
 
 /* How often a tile is loaded and stored again since conditions stand between the loops that reduce. */
-static double parted(const struct draft_shape *s) {
+static double parted(const struct model_shape *s) {
   double parts = 1;
   for (uint32_t i = 0; i < s->nest->loop_count; i++)
     if (s->nest->loops[i].reduces && (s->nest->loops[i].iters & s->nest->decides)) parts *= s->trips[i];
@@ -259,8 +260,8 @@ static double parted(const struct draft_shape *s) {
 }
 
 /* Whether a register tile begins with its init, and so loads no results: no other loop stands between. */
-static bool begins_in_registers(const struct candidate *c, const struct draft_shape *s, const struct tile *t) {
-  const struct draft_nest *nest = s->nest;
+static bool begins_in_registers(const struct candidate *c, const struct model_shape *s, const struct tile *t) {
+  const struct model_nest *nest = s->nest;
   if (!nest->promoted || (nest->init_before && c->numbers[nest->init_before] > 0)) return false;
   uint32_t at = 0;
   while (at < t->first && !(nest->loops[at].reduces && s->trips[at] > 1)) at++;
@@ -273,9 +274,9 @@ enum { PRODUCTS_OF_INTRINSIC = 16 }; /* at least, in the place of one */
 /* Cycles of the arithmetic, and of the loads that feed it. Results stay in registers over the reduction where there are
  * enough, and then a few do not hide the latency of adding to them; what is not in registers is loaded and stored at
  * each step. */
-static double arithmetic_cycles(const struct candidate *c, const struct draft_shape *s) {
-  const struct search_machine *m = &c->draft->machine;
-  const struct draft_nest *nest = s->nest;
+static double arithmetic_cycles(const struct candidate *c, const struct model_shape *s) {
+  const struct search_machine *m = &c->estimator->machine;
+  const struct model_nest *nest = s->nest;
   struct tile t = tile_of(c, s);
   double loads = 0, stores = 0, results = t.rows * t.vectors;
   for (uint32_t a = 0; a < nest->access_count; a++)
@@ -298,7 +299,7 @@ static double arithmetic_cycles(const struct candidate *c, const struct draft_sh
 
 /* ---- Traffic ---- */
 
-static double bytes_of_buffer(const struct draft_shape *s, uint32_t at, tir_buffer buffer) {
+static double bytes_of_buffer(const struct model_shape *s, uint32_t at, tir_buffer buffer) {
   for (uint32_t a = 0; a < s->nest->access_count; a++)
     if (s->nest->accesses[a].buffer == buffer) return s->bytes[at][a];
   return 0;
@@ -306,15 +307,15 @@ static double bytes_of_buffer(const struct draft_shape *s, uint32_t at, tir_buff
 
 /* What all nests inside the first `at` loops around a nest touch there. */
 static double touched_inside(const struct candidate *c, uint32_t nest, uint32_t at) {
-  const struct search_draft *d = c->draft;
+  const struct search_estimator *d = c->estimator;
   double all = 0;
   for (uint32_t i = 0; i < d->nest_count; i++) {
-    if (d->nests[i].follows || draft_shared(d, nest, i) < at) continue;
+    if (d->nests[i].follows || model_shared(d, nest, i) < at) continue;
     for (uint32_t a = 0; a < d->nests[i].access_count; a++) {
       tir_buffer buffer = d->nests[i].accesses[a].buffer;
       double most = c->shapes[i].bytes[at][a], before = 0;
       for (uint32_t k = 0; k < i; k++)
-        if (!d->nests[k].follows && draft_shared(d, nest, k) >= at)
+        if (!d->nests[k].follows && model_shared(d, nest, k) >= at)
           before = fmax(before, bytes_of_buffer(&c->shapes[k], at, buffer));
       all += fmax(most - before, 0);
     }
@@ -323,12 +324,12 @@ static double touched_inside(const struct candidate *c, uint32_t nest, uint32_t 
 }
 
 /* Bytes of an access that come from outside of a level which holds what the loops from `at` on touch. */
-static double traffic_of(const struct draft_shape *s, uint32_t access, uint32_t at) {
-  const struct draft_access *a = &s->nest->accesses[access];
+static double traffic_of(const struct model_shape *s, uint32_t access, uint32_t at) {
+  const struct model_access *a = &s->nest->accesses[access];
   double again = 1;
   bool moved = false;
   for (uint32_t i = at; i-- > 0;) {
-    moved = moved || (s->trips[i] > 1 && draft_is_moved(s->nest, a, i));
+    moved = moved || (s->trips[i] > 1 && model_is_moved(s->nest, a, i));
     if (moved) again *= s->trips[i];
   }
   return again * s->bytes[at][access] * (a->written ? 2 : 1);
@@ -336,9 +337,9 @@ static double traffic_of(const struct draft_shape *s, uint32_t access, uint32_t 
 
 /* Whether a nest that stands before it inside of the first `at` loops around both touches as much of the same array. */
 static bool is_there(const struct candidate *c, uint32_t nest, uint32_t access, uint32_t at) {
-  const struct draft_shape *s = &c->shapes[nest];
+  const struct model_shape *s = &c->shapes[nest];
   for (uint32_t k = 0; k < nest; k++)
-    if (!c->draft->nests[k].follows && draft_shared(c->draft, nest, k) >= at &&
+    if (!c->estimator->nests[k].follows && model_shared(c->estimator, nest, k) >= at &&
         bytes_of_buffer(&c->shapes[k], at, s->nest->accesses[access].buffer) >= s->bytes[at][access])
       return true;
   return false;
@@ -347,15 +348,15 @@ static bool is_there(const struct candidate *c, uint32_t nest, uint32_t access, 
 /* Bytes that come from outside of a level: there stays what the loops inside touch, if it fits, and of each access what
  * finds places; an array that a loop just outside does not move stays too, and so does what another nest inside touched. */
 static double traffic(const struct candidate *c, uint32_t nest, int level) {
-  const struct draft_shape *s = &c->shapes[nest];
-  const struct draft_nest *n = s->nest;
-  double capacity = c->draft->machine.cache_bytes[level], bytes = 0;
-  int64_t way = (int64_t)c->draft->machine.way_bytes[level];
+  const struct model_shape *s = &c->shapes[nest];
+  const struct model_nest *n = s->nest;
+  double capacity = c->estimator->machine.cache_bytes[level], bytes = 0;
+  int64_t way = (int64_t)c->estimator->machine.way_bytes[level];
   uint32_t at = 0;
   while (at < n->loop_count && touched_inside(c, nest, at) > capacity) at++;
   if (at == 0) return 0; /* all of it was there before: it is run again and again */
   for (uint32_t a = 0; a < n->access_count; a++) {
-    const struct draft_access *access = &n->accesses[a];
+    const struct model_access *access = &n->accesses[a];
     if ((access->passed && access->near >= at) || is_there(c, nest, a, at)) continue;
     uint32_t own = at;
     while (own < n->loop_count && s->bytes[own][a] * crowding(n, access, s->tiles[own], way) > capacity) own++;
@@ -367,18 +368,19 @@ static double traffic(const struct candidate *c, uint32_t nest, int level) {
 /* ---- Together ---- */
 
 /* A nest that follows another's tiles moves what that one touches, each time that the loops around both go on. */
-static double copy_cycles(const struct search_draft *d, const struct draft_shape *s, const struct draft_nest *nest) {
-  return draft_product(s, 0, nest->at) * s->bytes[nest->at][nest->access] * d->machine.copy;
+static double copy_cycles(const struct search_estimator *d, const struct model_shape *s,
+                          const struct model_nest *nest) {
+  return model_product(s, 0, nest->at) * s->bytes[nest->at][nest->access] * d->machine.copy;
 }
 
-static double waves(const struct search_draft *d, const struct draft_shape *s) {
-  double chunks = draft_product(s, 0, s->parallel);
+static double waves(const struct search_estimator *d, const struct model_shape *s) {
+  double chunks = model_product(s, 0, s->parallel);
   return s->parallel ? ceil(chunks / d->machine.cores) / chunks : 1;
 }
 
 static double nest_cycles(const struct candidate *c, uint32_t nest) {
-  const struct search_machine *m = &c->draft->machine;
-  const struct draft_shape *s = &c->shapes[nest];
+  const struct search_machine *m = &c->estimator->machine;
+  const struct model_shape *s = &c->shapes[nest];
   double most = arithmetic_cycles(c, s), all = most;
   for (int level = 0; level < SEARCH_LEVELS; level++) {
     double cycles = traffic(c, nest, level) / m->bytes_a_cycle[level];
@@ -388,31 +390,31 @@ static double nest_cycles(const struct candidate *c, uint32_t nest) {
   return most + m->exposed * (all - most);
 }
 
-double search_draft_cost(const struct search_draft *d, const int64_t *decisions) {
-  if (d->machine.gpu.sms > 0) return draft_gpu_cost(d, decisions);
+double search_estimator_cost(const struct search_estimator *d, const int64_t *decisions) {
+  if (d->machine.gpu.sms > 0) return model_gpu_cost(d, decisions);
   struct candidate c;
   double cycles = 0;
   bool placed = false;
   shape_candidate(d, decisions, &c);
   for (uint32_t i = 0; i < d->nest_count; i++) {
-    const struct draft_nest *nest = &d->nests[i];
-    const struct draft_shape *s = &c.shapes[i];
+    const struct model_nest *nest = &d->nests[i];
+    const struct model_shape *s = &c.shapes[i];
     if (nest->follows) continue;
     double own = nest_cycles(&c, i);
     for (uint32_t k = 0; k < d->nest_count; k++)
       if (d->nests[k].follows == nest) own += copy_cycles(d, s, &d->nests[k]);
     placed = placed || nest->placed;
     bool begins = s->parallel > 0;
-    for (uint32_t k = 0; k < i; k++) begins = begins && (d->nests[k].follows || !draft_shared(d, i, k));
+    for (uint32_t k = 0; k < i; k++) begins = begins && (d->nests[k].follows || !model_shared(d, i, k));
     cycles += own * waves(d, s) + (begins ? d->machine.parallel : 0);
   }
   return cycles * (placed ? fmax(d->machine.doubt, 1) : 1);
 }
 
-uint64_t draft_tile(const struct search_draft *d, const int64_t *decisions) {
+uint64_t model_tile(const struct search_estimator *d, const int64_t *decisions) {
   struct candidate c;
   uint64_t key = 1469598103934665603u;
-  if (d->product_count) return draft_products_tile(d, decisions);
+  if (d->product_count) return model_products_tile(d, decisions);
   shape_candidate(d, decisions, &c);
   for (uint32_t i = 0; i < d->nest_count; i++) {
     if (d->nests[i].follows) continue;

@@ -7,7 +7,7 @@
  * What a block may not have costs infinitely much. Numbers of rules/targets.lua were fitted to what an H100 took for 710
  * candidates, most of them drawn at random, of 16 functions: of pairs of candidates 92 % are in order (msched bench model).
  * Sources: Zhu et al., "ROLLER", OSDI 2022, section 4; CUDA C++ Programming Guide, "Compute Capabilities". */
-#include "draft.h"
+#include "analytical.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -17,12 +17,12 @@ enum { SECTOR = 32, BANK = 4, BANKS = 32, WIDEST = 16, MOST_WARP = 64 };
 
 /* A nest that computes, as a candidate has it. */
 struct work {
-  const struct search_draft *draft;
+  const struct search_estimator *estimator;
   const struct search_gpu *gpu;
-  const struct draft_nest *nest;
+  const struct model_nest *nest;
   uint32_t number; /* of the nest */
   const double *numbers;
-  struct draft_shape shape;
+  struct model_shape shape;
   double blocks, threads, virtuals, warps; /* warps: of a block */
   uint32_t tile;                           /* the loops from here on are one step of a thread */
   double sums, steps;                      /* results of a step, of all virtual threads; steps of a thread */
@@ -33,7 +33,7 @@ struct work {
   double waits;                            /* of a block, one after the other, for what arrives together */
   double rounds;                           /* and of a thread, from each of its copies to the next */
   double bytes;                            /* that come to a block from the second level */
-  double (*lanes)[DRAFT_ITERS];            /* what each iteration variable is for each lane of a warp */
+  double (*lanes)[MODEL_ITERS];            /* what each iteration variable is for each lane of a warp */
   uint32_t lane_count;                     /* 0: not found yet */
 };
 
@@ -41,10 +41,10 @@ struct work {
 
 /* What a loop covers of the iteration variables, times what is inside; a fused one by its parts, where they are known. */
 static void cover(const struct work *w, uint32_t loop, double *tile) {
-  const struct draft_loop *l = &w->nest->loops[loop];
-  double inner[DRAFT_ITERS];
+  const struct model_loop *l = &w->nest->loops[loop];
+  double inner[MODEL_ITERS];
   memcpy(inner, tile, w->nest->iter_count * sizeof *inner);
-  if (!l->part_count) draft_grow_tile(w->nest, l, w->shape.trips[loop], inner, tile);
+  if (!l->part_count) model_grow_tile(w->nest, l, w->shape.trips[loop], inner, tile);
   for (uint32_t p = 0; p < l->part_count; p++) tile[l->part_iters[p]] *= w->numbers[l->parts[p]];
 }
 
@@ -59,36 +59,36 @@ static double product_along(const struct work *w, int axis) {
 static double serial(const struct work *w, uint32_t first, uint32_t end) {
   double product = 1;
   for (uint32_t i = first; i < end; i++)
-    if (w->nest->loops[i].axis == DRAFT_SERIAL) product *= w->shape.trips[i];
+    if (w->nest->loops[i].axis == MODEL_SERIAL) product *= w->shape.trips[i];
   return product;
 }
 
 /* Behind the innermost serial loop that reduces; where none does, behind the threads. */
 static uint32_t find_tile(const struct work *w) {
-  const struct draft_nest *nest = w->nest;
+  const struct model_nest *nest = w->nest;
   for (uint32_t i = nest->loop_count; i-- > 0;) {
-    if (nest->loops[i].axis != DRAFT_SERIAL) return i + 1;
+    if (nest->loops[i].axis != MODEL_SERIAL) return i + 1;
     if (nest->loops[i].reduces && w->shape.trips[i] > 1) return i + 1;
   }
   return 0;
 }
 
 /* Elements of an access that a step of a thread, with all of its virtual threads, needs. */
-static double needed(const struct work *w, const struct draft_access *a) {
+static double needed(const struct work *w, const struct model_access *a) {
   double product = 1;
   for (uint32_t i = 0; i < w->nest->loop_count; i++) {
-    bool inside = i >= w->tile && w->nest->loops[i].axis == DRAFT_SERIAL;
-    if ((inside || w->nest->loops[i].axis == DRAFT_VIRTUAL) && draft_is_moved(w->nest, a, i))
+    bool inside = i >= w->tile && w->nest->loops[i].axis == MODEL_SERIAL;
+    if ((inside || w->nest->loops[i].axis == MODEL_VIRTUAL) && model_is_moved(w->nest, a, i))
       product *= w->shape.trips[i];
   }
   return product;
 }
 
 /* What the taps of a stencil make of that; a reduction's are counted by its loops. */
-static double taps_of(const struct work *w, const struct draft_access *a) {
+static double taps_of(const struct work *w, const struct model_access *a) {
   bool reduces = false;
   for (uint32_t i = 0; i < w->nest->loop_count; i++) reduces = reduces || w->nest->loops[i].reduces;
-  return reduces ? 1 : draft_taps(&w->shape, a, w->tile, w->nest->loop_count);
+  return reduces ? 1 : model_taps(&w->shape, a, w->tile, w->nest->loop_count);
 }
 
 /* How far each iteration variable reaches in what a block touches while the serial loops from `at` on run. */
@@ -96,7 +96,7 @@ static void tile_of_block(const struct work *w, uint32_t at, double *tile) {
   for (uint32_t k = 0; k < w->nest->iter_count; k++) tile[k] = 1;
   for (uint32_t i = w->nest->loop_count; i-- > 0;) {
     int axis = w->nest->loops[i].axis;
-    if (axis == DRAFT_THREADS || axis == DRAFT_VIRTUAL || (axis == DRAFT_SERIAL && i >= at)) cover(w, i, tile);
+    if (axis == MODEL_THREADS || axis == MODEL_VIRTUAL || (axis == MODEL_SERIAL && i >= at)) cover(w, i, tile);
   }
 }
 
@@ -120,12 +120,12 @@ static double take_digit(double *rest, double size) {
 
 /* What each iteration variable is for a lane: its digits along the loops of threads, the innermost first. */
 static void place_lane(const struct work *w, double lane, double *value) {
-  const struct draft_nest *nest = w->nest;
+  const struct model_nest *nest = w->nest;
   for (uint32_t k = 0; k < nest->iter_count; k++) value[k] = 0;
   for (uint32_t i = nest->loop_count; i-- > 0 && lane > 0;) {
-    if (nest->loops[i].axis != DRAFT_THREADS || w->shape.trips[i] == 1) continue;
+    if (nest->loops[i].axis != MODEL_THREADS || w->shape.trips[i] == 1) continue;
     double digit = take_digit(&lane, w->shape.trips[i]);
-    const struct draft_loop *l = &nest->loops[i];
+    const struct model_loop *l = &nest->loops[i];
     for (uint32_t p = l->part_count; p-- > 0 && digit > 0;)
       value[l->part_iters[p]] += take_digit(&digit, w->numbers[l->parts[p]]) * w->shape.tiles[i + 1][l->part_iters[p]];
     for (uint32_t k = nest->iter_count; k-- > 0 && !l->part_count && digit > 0;) { /* fused ones fill the last first */
@@ -144,9 +144,9 @@ static void place_lanes(struct work *w) {
 }
 
 /* Bytes from the access's first to each lane's, where dimensions lie as far apart as `strides` say. */
-static uint32_t places_of_warp(struct work *w, const struct draft_access *a, const double *strides, int64_t *out) {
-  double steps[DRAFT_ITERS] = {0};
-  uint32_t moved[DRAFT_ITERS] = {0}, count = 0;
+static uint32_t places_of_warp(struct work *w, const struct model_access *a, const double *strides, int64_t *out) {
+  double steps[MODEL_ITERS] = {0};
+  uint32_t moved[MODEL_ITERS] = {0}, count = 0;
   if (!w->lane_count) place_lanes(w);
   for (uint32_t k = 0; k < w->nest->iter_count; k++) {
     double step = 0;
@@ -167,11 +167,11 @@ static int by_place(const void *x, const void *y) {
 }
 
 /* Elements side by side that a thread's step has of the access, a power of two: as many are one instruction. */
-static double run_of(const struct work *w, const struct draft_access *a) {
-  const struct draft_nest *nest = w->nest;
+static double run_of(const struct work *w, const struct model_access *a) {
+  const struct model_nest *nest = w->nest;
   double run = 1;
   for (uint32_t i = nest->loop_count; i-- > w->tile;) {
-    if (w->shape.trips[i] <= 1 || nest->loops[i].axis != DRAFT_SERIAL || !draft_is_moved(nest, a, i)) continue;
+    if (w->shape.trips[i] <= 1 || nest->loops[i].axis != MODEL_SERIAL || !model_is_moved(nest, a, i)) continue;
     for (uint32_t k = 0; k < nest->iter_count; k++)
       if (nest->loops[i].iters == 1u << k && a->steps[k] == 1) run = w->shape.trips[i];
     break;
@@ -225,10 +225,10 @@ static double sectors_of(int64_t *places, uint32_t lanes, double bytes) {
 
 /* Whether the row that a thread copies from is a quotient for each thread: the rows of a tile and what all copy at once are no
  * multiples of one another. */
-static bool is_divided(const struct work *w, const struct draft_access *a, const double *tile, double at_once) {
+static bool is_divided(const struct work *w, const struct model_access *a, const double *tile, double at_once) {
   double row = 1;
   for (uint32_t d = a->rank; d-- > 1;) {
-    row *= draft_width(w->nest, a, tile, d);
+    row *= model_width(w->nest, a, tile, d);
     if (fmod(row, at_once) > 0 && fmod(at_once, row) > 0) return true;
   }
   return false;
@@ -237,7 +237,7 @@ static bool is_divided(const struct work *w, const struct draft_access *a, const
 /* What a thread copies one after the other, so many bytes at once. Under a condition that differs from thread to thread, as a
  * padding's does where each divides for its row, no load begins before the one before it is there, but for those that go on
  * by themselves. */
-static void add_rounds(struct work *w, const struct draft_nest *copy, bool divides, double rounds, double bytes,
+static void add_rounds(struct work *w, const struct model_nest *copy, bool divides, double rounds, double bytes,
                        uint32_t ahead) {
   const struct search_gpu *g = w->gpu;
   bool guarded = copy && copy->branches > 0, divided = guarded && divides;
@@ -247,12 +247,12 @@ static void add_rounds(struct work *w, const struct draft_nest *copy, bool divid
 }
 
 /* What threads copy to shared memory for the nest, again whenever the loops around both go on. */
-static void add_copied(struct work *w, const struct draft_access *a, const struct draft_nest *copy, uint32_t at) {
-  double tile[DRAFT_ITERS], strides[DRAFT_RANK], elements = 1, times = serial(w, 0, at);
+static void add_copied(struct work *w, const struct model_access *a, const struct model_nest *copy, uint32_t at) {
+  double tile[MODEL_ITERS], strides[MODEL_RANK], elements = 1, times = serial(w, 0, at);
   int64_t places[MOST_WARP] = {0};
   tile_of_block(w, at, tile);
-  for (uint32_t d = a->rank; d-- > 0;) strides[d] = elements, elements *= draft_width(w->nest, a, tile, d);
-  double row = a->rank ? draft_width(w->nest, a, tile, a->rank - 1) * a->bytes : a->bytes;
+  for (uint32_t d = a->rank; d-- > 0;) strides[d] = elements, elements *= model_width(w->nest, a, tile, d);
+  double row = a->rank ? model_width(w->nest, a, tile, a->rank - 1) * a->bytes : a->bytes;
   double lanes = copy && copy->lanes ? w->numbers[copy->lanes] : 1;
   if (fmod(row, lanes * a->bytes) > 0 || fmod(WIDEST, lanes * a->bytes) > 0) lanes = 1;
   double bytes = elements * ceil(row / SECTOR) * SECTOR / row * a->bytes;
@@ -269,17 +269,17 @@ static void add_copied(struct work *w, const struct draft_access *a, const struc
 }
 
 /* Bytes side by side that a thread touches in all, at most a sector. */
-static double reach_of(const struct work *w, const struct draft_access *a) {
+static double reach_of(const struct work *w, const struct model_access *a) {
   double reach = a->bytes;
   for (uint32_t i = 0; i < w->nest->loop_count; i++)
-    for (uint32_t k = 0; k < w->nest->iter_count && w->nest->loops[i].axis == DRAFT_SERIAL; k++)
+    for (uint32_t k = 0; k < w->nest->iter_count && w->nest->loops[i].axis == MODEL_SERIAL; k++)
       if (w->nest->loops[i].iters == 1u << k && a->steps[k] == 1) reach *= w->shape.trips[i];
   return fmin(reach, SECTOR);
 }
 
 /* What each thread loads for itself, or stores: what it wants later of a sector it finds in the first level. */
-static void add_direct(struct work *w, const struct draft_access *a, double times) {
-  double strides[DRAFT_RANK], stride = 1, run = run_of(w, a), own = needed(w, a);
+static void add_direct(struct work *w, const struct model_access *a, double times) {
+  double strides[MODEL_RANK], stride = 1, run = run_of(w, a), own = needed(w, a);
   int64_t places[MOST_WARP] = {0};
   for (uint32_t d = a->rank; d-- > 0; stride *= (double)a->extents[d]) strides[d] = stride;
   uint32_t lanes = places_of_warp(w, a, strides, places);
@@ -291,18 +291,18 @@ static void add_direct(struct work *w, const struct draft_access *a, double time
   w->registers += fmin(own, 4) * a->bytes / BANK;
 }
 
-static const struct draft_nest *copy_of(const struct search_draft *d, const struct draft_access *a) {
+static const struct model_nest *copy_of(const struct search_estimator *d, const struct model_access *a) {
   return a->copy ? &d->nests[a->copy - 1] : NULL;
 }
 
 static void add_accesses(struct work *w) {
-  const struct search_draft *d = w->draft;
+  const struct search_estimator *d = w->estimator;
   for (uint32_t i = 0; i < w->nest->access_count; i++) {
-    const struct draft_access *a = &w->nest->accesses[i];
-    const struct draft_nest *copy = copy_of(d, a);
-    if (a->memory == DRAFT_SHARED && !a->written)
-      add_copied(w, a, copy, copy ? draft_shared(d, w->number, (uint32_t)(copy - d->nests)) : 0);
-    else if (a->memory == DRAFT_DEVICE)
+    const struct model_access *a = &w->nest->accesses[i];
+    const struct model_nest *copy = copy_of(d, a);
+    if (a->memory == MODEL_SHARED && !a->written)
+      add_copied(w, a, copy, copy ? model_shared(d, w->number, (uint32_t)(copy - d->nests)) : 0);
+    else if (a->memory == MODEL_DEVICE)
       add_direct(w, a, a->written ? 1 : w->steps);
     else if (a->written) /* sums, that another nest writes out */
       w->bytes += w->sums * w->threads * a->bytes;
@@ -324,21 +324,21 @@ static void spread_threads(struct work *w) {
  * all its steps. */
 static double held_results(const struct work *w) {
   double all = w->virtuals;
-  if (w->nest->accesses[0].memory != DRAFT_LOCAL) return w->sums;
+  if (w->nest->accesses[0].memory != MODEL_LOCAL) return w->sums;
   for (uint32_t i = 0; i < w->nest->loop_count; i++)
-    if (w->nest->loops[i].axis == DRAFT_SERIAL && !w->nest->loops[i].reduces) all *= w->shape.trips[i];
+    if (w->nest->loops[i].axis == MODEL_SERIAL && !w->nest->loops[i].reduces) all *= w->shape.trips[i];
   return all;
 }
 
 static bool shape_work(struct work *w) {
-  draft_shape_loops(w->nest, w->numbers, &w->shape);
+  model_shape_loops(w->nest, w->numbers, &w->shape);
   for (uint32_t i = w->nest->loop_count; i-- > 0;) {
     if (w->nest->loops[i].part_count) w->shape.trips[i] = w->numbers[w->nest->loops[i].extent];
     memcpy(w->shape.tiles[i], w->shape.tiles[i + 1], sizeof w->shape.tiles[i]);
     cover(w, i, w->shape.tiles[i]);
   }
-  w->blocks = product_along(w, DRAFT_BLOCKS), w->threads = product_along(w, DRAFT_THREADS);
-  w->virtuals = product_along(w, DRAFT_VIRTUAL);
+  w->blocks = product_along(w, MODEL_BLOCKS), w->threads = product_along(w, MODEL_THREADS);
+  w->virtuals = product_along(w, MODEL_VIRTUAL);
   w->tile = find_tile(w);
   w->sums = w->virtuals * serial(w, w->tile, w->nest->loop_count);
   w->steps = serial(w, 0, w->tile);
@@ -369,7 +369,7 @@ static double find_resident(const struct work *w, double *spilled) {
 static double busy_cycles(const struct work *w, double blocks) {
   enum { CHAINS = 8 }; /* sums that a warp has under way at most */
   const struct search_gpu *g = w->gpu;
-  const struct draft_nest *nest = w->nest;
+  const struct model_nest *nest = w->nest;
   double spilled, resident = fmin(find_resident(w, &spilled), blocks);
   double each = nest->simple + nest->branches + nest->calls * g->call + nest->divisions * g->division;
   double arithmetic = w->sums * each / g->multiply_adds, issued = (w->sums * each + w->loads) / g->multiply_adds;
@@ -385,13 +385,13 @@ static double busy_cycles(const struct work *w, double blocks) {
 
 /* Whether a nest before this one, in the same kernel, has touched what an access does, and the second level holds what all
  * blocks that run have of it. */
-static bool is_near(const struct work *w, const struct draft_access *a, double bytes) {
-  const struct search_draft *d = w->draft;
+static bool is_near(const struct work *w, const struct model_access *a, double bytes) {
+  const struct search_estimator *d = w->estimator;
   double running = fmin(w->blocks, w->gpu->sms * fmax(1, floor(w->gpu->sm_threads / (w->warps * w->gpu->warp))));
   bool before = false;
   for (uint32_t k = 0; k < w->number && !before; k++)
     for (uint32_t i = 0; i < d->nests[k].access_count; i++)
-      before = before || (draft_shared(d, w->number, k) > 0 && d->nests[k].accesses[i].buffer == a->buffer);
+      before = before || (model_shared(d, w->number, k) > 0 && d->nests[k].accesses[i].buffer == a->buffer);
   return before && bytes * running / w->blocks <= w->gpu->l2_bytes;
 }
 
@@ -400,7 +400,7 @@ static bool is_near(const struct work *w, const struct draft_access *a, double b
 static double far_bytes(const struct work *w) {
   double all = 0;
   for (uint32_t i = 0; i < w->nest->access_count; i++) {
-    const struct draft_access *a = &w->nest->accesses[i];
+    const struct model_access *a = &w->nest->accesses[i];
     double bytes = a->bytes;
     for (uint32_t d = 0; d < a->rank; d++) bytes *= (double)a->extents[d];
     if (!is_near(w, a, bytes)) all += bytes;
@@ -420,29 +420,29 @@ static double work_cycles(const struct work *w) {
 }
 
 /* A nest that only brings what another one needs, or writes out what one has summed up: counted where that is. */
-static bool moves_only(const struct search_draft *d, const struct draft_nest *nest) {
+static bool moves_only(const struct search_estimator *d, const struct model_nest *nest) {
   bool reduces = false;
   if (!nest->access_count) return true;
   for (uint32_t i = 0; i < nest->loop_count; i++) reduces = reduces || nest->loops[i].reduces;
-  if (nest->accesses[0].memory == DRAFT_SHARED && !reduces) return true;
+  if (nest->accesses[0].memory == MODEL_SHARED && !reduces) return true;
   for (uint32_t i = 1; i < nest->access_count; i++) {
-    const struct draft_access *a = &nest->accesses[i];
-    if (a->memory == DRAFT_LOCAL && copy_of(d, a)) return true;
+    const struct model_access *a = &nest->accesses[i];
+    if (a->memory == MODEL_LOCAL && copy_of(d, a)) return true;
   }
   return false;
 }
 
 /* A kernel begins with each nest that has no loop around it with one before. */
-static bool begins(const struct search_draft *d, uint32_t nest) {
+static bool begins(const struct search_estimator *d, uint32_t nest) {
   bool alone = d->nests[nest].access_count > 0;
-  for (uint32_t k = 0; k < nest; k++) alone = alone && !draft_shared(d, nest, k);
+  for (uint32_t k = 0; k < nest; k++) alone = alone && !model_shared(d, nest, k);
   return alone;
 }
 
 /* Cycles of a nest as a candidate has it; INFINITY: a block may not have so much. */
-static double nest_cycles(const struct search_draft *d, uint32_t number, const double *numbers) {
-  double lanes[MOST_WARP][DRAFT_ITERS];
-  struct work w = {.draft = d,
+static double nest_cycles(const struct search_estimator *d, uint32_t number, const double *numbers) {
+  double lanes[MOST_WARP][MODEL_ITERS];
+  struct work w = {.estimator = d,
                    .gpu = &d->machine.gpu,
                    .nest = &d->nests[number],
                    .number = number,
@@ -459,12 +459,12 @@ static double nest_cycles(const struct search_draft *d, uint32_t number, const d
  * did. */
 
 enum { REMEMBERED = 128 /* of a nest; a power of two */ };
-struct draft_memo {
+struct model_memo {
   uint64_t key; /* 0: nothing is remembered here */
   double cycles;
 };
 
-void draft_begin_gpu(struct search_draft *d) {
+void model_begin_gpu(struct search_estimator *d) {
   d->memo = calloc((size_t)d->nest_count * REMEMBERED + 1, sizeof *d->memo);
   if (!d->memo) abort();
   for (uint32_t i = 0; i < d->nest_count; i++) {
@@ -481,31 +481,31 @@ static uint64_t mix(uint64_t key, double number) {
 }
 
 /* Stands for all numbers that the nest's cost depends on; never 0. */
-static uint64_t key_of(const struct search_draft *d, const struct draft_nest *nest, const double *numbers) {
+static uint64_t key_of(const struct search_estimator *d, const struct model_nest *nest, const double *numbers) {
   uint64_t key = 1;
   for (uint32_t i = 0; i < nest->loop_count; i++) {
     key = mix(key, numbers[nest->loops[i].extent]);
     for (uint32_t p = 0; p < nest->loops[i].part_count; p++) key = mix(key, numbers[nest->loops[i].parts[p]]);
   }
   for (uint32_t i = 0; i < nest->access_count; i++) {
-    const struct draft_nest *copy = copy_of(d, &nest->accesses[i]);
+    const struct model_nest *copy = copy_of(d, &nest->accesses[i]);
     if (copy && copy->lanes) key = mix(key, numbers[copy->lanes]);
   }
   return key | 1;
 }
 
-double draft_gpu_cost(const struct search_draft *d, const int64_t *decisions) {
-  double numbers[DRAFT_NUMBERS], cycles = 0;
+double model_gpu_cost(const struct search_estimator *d, const int64_t *decisions) {
+  double numbers[MODEL_NUMBERS], cycles = 0;
   bool placed = false;
-  assert(d->machine.gpu.sms > 0 && d->number_count <= DRAFT_NUMBERS);
-  if (d->product_count) return draft_products_cost(d, decisions);
-  draft_compute_numbers(d, decisions, numbers);
+  assert(d->machine.gpu.sms > 0 && d->number_count <= MODEL_NUMBERS);
+  if (d->product_count) return model_products_cost(d, decisions);
+  model_compute_numbers(d, decisions, numbers);
   for (uint32_t i = 0; i < d->nest_count; i++) {
     cycles += d->nests[i].begins ? d->machine.gpu.launch : 0;
     if (!d->nests[i].counts) continue;
     uint64_t key = key_of(d, &d->nests[i], numbers);
-    struct draft_memo *known = &d->memo[i * REMEMBERED + (key >> 32) % REMEMBERED];
-    if (known->key != key) *known = (struct draft_memo){key, nest_cycles(d, i, numbers)};
+    struct model_memo *known = &d->memo[i * REMEMBERED + (key >> 32) % REMEMBERED];
+    if (known->key != key) *known = (struct model_memo){key, nest_cycles(d, i, numbers)};
     if (isinf(known->cycles)) return INFINITY;
     cycles += known->cycles;
     placed = placed || d->nests[i].placed;

@@ -2,7 +2,7 @@
  *
  * Plans are made first, since making one interns names in the workload; then threads take jobs by number from a shared
  * counter, each with a schedule of its own, and put what comes of a job at its number. */
-#include "draft.h"
+#include "analytical.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,8 +16,8 @@ struct many {
   const volatile int *stop;
   atomic_uint next;
   void (*perform)(const struct many *m, struct vm_schedule *into, uint32_t i);
-  const struct search_draft_job *jobs;
-  struct search_draft_list *lists;
+  const struct search_proposal_job *jobs;
+  struct search_proposal_list *lists;
   const struct vm_trace *const *traces;
   struct search_estimated *estimates;
 };
@@ -73,27 +73,27 @@ static void end(struct many *m) {
 
 /* ---- Proposals ---- */
 
-static void draft_one(const struct many *m, struct vm_schedule *into, uint32_t i) {
-  const struct search_draft_job *job = &m->jobs[i];
+static void model_one(const struct many *m, struct vm_schedule *into, uint32_t i) {
+  const struct search_proposal_job *job = &m->jobs[i];
   struct vm_draws draws = {.mode = VM_REPAIR,
                            .decisions = job->draw_anew ? NULL : job->trace,
                            .seed = job->draw_anew ? job->seed : 1,
                            .candidate = job->draw_anew ? job->candidate : 0,
                            .stop = m->stop};
   ms_error err = {.instruction = -1, .brief = true};
-  struct search_draft *d = draft_new(into, m->plans[i], &draws, m->machine, false, &err);
+  struct search_estimator *d = model_new(into, m->plans[i], &draws, m->machine, false, &err);
   if (!d) return;
   m->lists[i].at = calloc(job->most, sizeof *m->lists[i].at);
   if (!m->lists[i].at) abort();
-  m->lists[i].count = search_draft_best(d, job->seed, job->budget, job->most, job->each, m->stop, m->lists[i].at);
-  search_draft_free(d);
+  m->lists[i].count = search_estimator_best(d, job->seed, job->budget, job->most, job->each, m->stop, m->lists[i].at);
+  search_estimator_free(d);
 }
 
-void search_drafts(struct tir *workload, const struct vm_intrinsics *intrinsics, const struct search_machine *machine,
-                   const struct search_draft_job *jobs, uint32_t count, uint32_t threads, const volatile int *stop,
-                   struct search_draft_list *out) {
-  struct many m = {.count = count, .machine = machine, .stop = stop, .perform = draft_one, .jobs = jobs, .lists = out};
-  for (uint32_t i = 0; i < count; i++) out[i] = (struct search_draft_list){0};
+void search_proposals(struct tir *workload, const struct vm_intrinsics *intrinsics,
+                      const struct search_machine *machine, const struct search_proposal_job *jobs, uint32_t count,
+                      uint32_t threads, const volatile int *stop, struct search_proposal_list *out) {
+  struct many m = {.count = count, .machine = machine, .stop = stop, .perform = model_one, .jobs = jobs, .lists = out};
+  for (uint32_t i = 0; i < count; i++) out[i] = (struct search_proposal_list){0};
   if (begin(&m)) {
     for (uint32_t i = 0; i < count; i++) plan(&m, i, workload, intrinsics, jobs[i].trace);
     perform_all(&m, threads);
@@ -106,9 +106,9 @@ void search_drafts(struct tir *workload, const struct vm_intrinsics *intrinsics,
 static void estimate_one(const struct many *m, struct vm_schedule *into, uint32_t i) {
   struct vm_draws draws = {.mode = VM_REPAIR, .decisions = m->traces[i], .seed = 1, .stop = m->stop};
   ms_error err = {.instruction = -1, .brief = true};
-  struct search_draft *d = draft_new(into, m->plans[i], &draws, m->machine, true, &err);
-  if (d) m->estimates[i] = draft_estimated(d);
-  search_draft_free(d);
+  struct search_estimator *d = model_new(into, m->plans[i], &draws, m->machine, true, &err);
+  if (d) m->estimates[i] = model_estimated(d);
+  search_estimator_free(d);
 }
 
 void search_estimates(struct tir *workload, const struct vm_intrinsics *intrinsics,

@@ -1,42 +1,42 @@
 /* Shapes: how often a candidate runs each loop of a nest, and what of the iteration variables its loops cover. */
-#include "draft.h"
+#include "analytical.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-uint32_t draft_add_number(struct search_draft *d, struct draft_number n) {
+uint32_t model_add_number(struct search_estimator *d, struct model_number n) {
   d->numbers = realloc(d->numbers, (d->number_count + 1) * sizeof *d->numbers);
   if (!d->numbers) abort();
   d->numbers[d->number_count] = n;
   return d->number_count++;
 }
 
-uint32_t draft_add_constant(struct search_draft *d, int64_t value) {
-  return draft_add_number(d, (struct draft_number){DRAFT_CONSTANT, .value = value});
+uint32_t model_add_constant(struct search_estimator *d, int64_t value) {
+  return model_add_number(d, (struct model_number){MODEL_CONSTANT, .value = value});
 }
 
-uint32_t draft_number_of(struct search_draft *d, const uint32_t *numbers, const struct vm_value *v) {
-  if (v->kind == VM_INT) return draft_add_constant(d, v->integer);
+uint32_t model_number_of(struct search_estimator *d, const uint32_t *numbers, const struct vm_value *v) {
+  if (v->kind == VM_INT) return model_add_constant(d, v->integer);
   return v->kind == VM_REF ? numbers[v->ref] : 0;
 }
 
-void draft_compute_numbers(const struct search_draft *d, const int64_t *decisions, double *out) {
+void model_compute_numbers(const struct search_estimator *d, const int64_t *decisions, double *out) {
   for (uint32_t i = 0; i < d->number_count; i++) {
-    const struct draft_number *n = &d->numbers[i];
+    const struct model_number *n = &d->numbers[i];
     switch (n->op) {
-    case DRAFT_CONSTANT: out[i] = (double)n->value; break;
-    case DRAFT_DECISION: out[i] = (double)decisions[n->a]; break;
-    case DRAFT_CHOICE: out[i] = (double)d->tables[n->b + (uint32_t)decisions[n->a]]; break;
-    case DRAFT_TIMES: out[i] = out[n->a] * out[n->b]; break;
-    case DRAFT_CEILING: out[i] = ceil(out[n->a] / out[n->b]); break;
+    case MODEL_CONSTANT: out[i] = (double)n->value; break;
+    case MODEL_DECISION: out[i] = (double)decisions[n->a]; break;
+    case MODEL_CHOICE: out[i] = (double)d->tables[n->b + (uint32_t)decisions[n->a]]; break;
+    case MODEL_TIMES: out[i] = out[n->a] * out[n->b]; break;
+    case MODEL_CEILING: out[i] = ceil(out[n->a] / out[n->b]); break;
     }
   }
 }
 
 /* A loop that moves several iteration variables, as fused ones do, fills the last of them first. left: how much of each
  * such loops may cover; NULL: all of it. */
-static void grow(const struct draft_nest *nest, const struct draft_loop *loop, double trips, const double *inner,
+static void grow(const struct model_nest *nest, const struct model_loop *loop, double trips, const double *inner,
                  double *left, double *out) {
   memcpy(out, inner, nest->iter_count * sizeof *out);
   for (uint32_t k = nest->iter_count; k-- > 0 && trips > 1;) {
@@ -50,16 +50,16 @@ static void grow(const struct draft_nest *nest, const struct draft_loop *loop, d
   }
 }
 
-void draft_grow_tile(const struct draft_nest *nest, const struct draft_loop *loop, double trips, const double *inner,
+void model_grow_tile(const struct model_nest *nest, const struct model_loop *loop, double trips, const double *inner,
                      double *out) {
   grow(nest, loop, trips, inner, NULL, out);
 }
 
-static bool moves_one(const struct draft_loop *l) { return l->iters && !(l->iters & (l->iters - 1)); }
+static bool moves_one(const struct model_loop *l) { return l->iters && !(l->iters & (l->iters - 1)); }
 
 /* How much of each iteration variable the loops that move it alone leave to those that move several. */
-static void leave_to_fused(const struct draft_nest *nest, const double *numbers, double *left) {
-  double alone[DRAFT_ITERS];
+static void leave_to_fused(const struct model_nest *nest, const double *numbers, double *left) {
+  double alone[MODEL_ITERS];
   for (uint32_t k = 0; k < nest->iter_count; k++) alone[k] = 1;
   for (uint32_t i = 0; i < nest->loop_count; i++)
     if (moves_one(&nest->loops[i])) alone[__builtin_ctz(nest->loops[i].iters)] *= numbers[nest->loops[i].extent];
@@ -67,7 +67,7 @@ static void leave_to_fused(const struct draft_nest *nest, const double *numbers,
 }
 
 /* What runs past the end of its iteration is cut off. */
-static double trips_within(const struct draft_nest *nest, const struct draft_loop *loop, double trips,
+static double trips_within(const struct model_nest *nest, const struct model_loop *loop, double trips,
                            const double *inner) {
   for (uint32_t k = 0; k < nest->iter_count; k++)
     if (loop->iters == 1u << k) return fmin(trips, ceil((double)nest->iters[k].extent / inner[k]));
@@ -75,13 +75,13 @@ static double trips_within(const struct draft_nest *nest, const struct draft_loo
 }
 
 /* Elements along a dimension that an access touches in a tile. */
-double draft_width(const struct draft_nest *nest, const struct draft_access *a, const double *tile, uint32_t d) {
+double model_width(const struct model_nest *nest, const struct model_access *a, const double *tile, uint32_t d) {
   double width = 1;
   for (uint32_t k = 0; k < nest->iter_count; k++) width += fabs((double)a->moves[d][k]) * (tile[k] - 1);
   return fmin(width, (double)a->extents[d]);
 }
 
-bool draft_is_moved(const struct draft_nest *nest, const struct draft_access *a, uint32_t loop) {
+bool model_is_moved(const struct model_nest *nest, const struct model_access *a, uint32_t loop) {
   assert(loop < nest->loop_count);
   for (uint32_t k = 0; k < nest->iter_count; k++)
     for (uint32_t d = 0; d < a->rank && (nest->loops[loop].iters >> k & 1); d++)
@@ -89,9 +89,9 @@ bool draft_is_moved(const struct draft_nest *nest, const struct draft_access *a,
   return false;
 }
 
-void draft_shape_loops(const struct draft_nest *nest, const double *numbers, struct draft_shape *s) {
-  assert(nest->loop_count <= DRAFT_LOOPS);
-  double left[DRAFT_ITERS];
+void model_shape_loops(const struct model_nest *nest, const double *numbers, struct model_shape *s) {
+  assert(nest->loop_count <= MODEL_LOOPS);
+  double left[MODEL_ITERS];
   s->nest = nest;
   s->overrun = 1;
   leave_to_fused(nest, numbers, left);
@@ -103,7 +103,7 @@ void draft_shape_loops(const struct draft_nest *nest, const double *numbers, str
   }
 }
 
-double draft_taps(const struct draft_shape *s, const struct draft_access *a, uint32_t first, uint32_t end) {
+double model_taps(const struct model_shape *s, const struct model_access *a, uint32_t first, uint32_t end) {
   double all = fmax(a->taps, 1);
   assert(end <= s->nest->loop_count);
   for (uint32_t i = first; i < end; i++) {
@@ -117,7 +117,7 @@ double draft_taps(const struct draft_shape *s, const struct draft_access *a, uin
   return fmax(all, 1);
 }
 
-double draft_product(const struct draft_shape *s, uint32_t first, uint32_t end) {
+double model_product(const struct model_shape *s, uint32_t first, uint32_t end) {
   assert(end <= s->nest->loop_count);
   double product = 1;
   for (uint32_t i = first; i < end; i++) product *= s->trips[i];

@@ -3,19 +3,19 @@
  * The sketch is replayed once, with decisions of its own or drawn. What its instructions say of extents (tiles that are
  * drawn, splits, fusions) holds for all decisions; the order of loops and blocks is taken from the replay. Loops that
  * moving a block made have no instruction: such a nest is taken to follow the tiles of the one that it moved to. */
-#include "draft.h"
+#include "analytical.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 /* Where a loop comes from: the loop of an iteration variable that it is a part of, or several of which it is fused. */
 struct origin {
-  uint32_t count, numbers[DRAFT_PARTS];
-  uint32_t roots[DRAFT_PARTS]; /* variables of the trace */
+  uint32_t count, numbers[MODEL_PARTS];
+  uint32_t roots[MODEL_PARTS]; /* variables of the trace */
 };
 
 struct reading {
-  struct search_draft *draft;
+  struct search_estimator *estimator;
   const struct vm_steps *steps;
   const struct vm_schedule *made; /* the sketch, replayed */
   /* By instruction, of each GetLoops that was performed: the loop that each variable, up to its last output, stood for then. */
@@ -33,11 +33,11 @@ struct reading {
 /* ---- Numbers ---- */
 
 /* Of two numbers; constants are folded. */
-static uint32_t combine(struct search_draft *d, int op, uint32_t a, uint32_t b) {
+static uint32_t combine(struct search_estimator *d, int op, uint32_t a, uint32_t b) {
   assert(a < d->number_count && b < d->number_count);
-  struct draft_number x = d->numbers[a], y = d->numbers[b];
-  if (x.op != DRAFT_CONSTANT || y.op != DRAFT_CONSTANT) return draft_add_number(d, (struct draft_number){op, a, b, 0});
-  return draft_add_constant(d, op == DRAFT_TIMES ? x.value * y.value : (x.value + y.value - 1) / y.value);
+  struct model_number x = d->numbers[a], y = d->numbers[b];
+  if (x.op != MODEL_CONSTANT || y.op != MODEL_CONSTANT) return model_add_number(d, (struct model_number){op, a, b, 0});
+  return model_add_constant(d, op == MODEL_TIMES ? x.value * y.value : (x.value + y.value - 1) / y.value);
 }
 
 static int64_t extent_of(const struct tir *ir, tir_stmt loop) {
@@ -46,29 +46,29 @@ static int64_t extent_of(const struct tir *ir, tir_stmt loop) {
 }
 
 static void read_draw(struct reading *r, const struct vm_instruction *in) {
-  struct search_draft *d = r->draft;
+  struct search_estimator *d = r->estimator;
   if (in->kind == VM_SampleCategorical) {
     const struct vm_value *list = vm_attrs_of(r->steps, in);
     d->tables = realloc(d->tables, (d->table_size + list->count) * sizeof *d->tables);
     if (!d->tables) abort();
     for (uint32_t i = 0; i < list->count; i++) d->tables[d->table_size + i] = r->steps->values[list->first + i].integer;
     r->numbers[in->first_output] =
-        draft_add_number(d, (struct draft_number){DRAFT_CHOICE, in->decision, d->table_size, 0});
+        model_add_number(d, (struct model_number){MODEL_CHOICE, in->decision, d->table_size, 0});
     d->table_size += list->count;
     return;
   }
   for (uint32_t i = 0; i < in->outputs; i++)
     r->numbers[in->first_output + i] =
-        draft_add_number(d, (struct draft_number){DRAFT_DECISION, in->decision + i, 0, 0});
+        model_add_number(d, (struct model_number){MODEL_DECISION, in->decision + i, 0, 0});
 }
 
 static uint32_t number_of(struct reading *r, const struct vm_value *v) {
-  return draft_number_of(r->draft, r->numbers, v);
+  return model_number_of(r->estimator, r->numbers, v);
 }
 
 /* An open factor is what the others leave of the loop. */
 static void read_split(struct reading *r, const struct vm_instruction *in) {
-  struct search_draft *d = r->draft;
+  struct search_estimator *d = r->estimator;
   const struct vm_value *inputs = vm_inputs_of(r->steps, in);
   uint32_t product = 0, open = UINT32_MAX;
   for (uint32_t i = 0; i < in->outputs; i++) {
@@ -79,11 +79,11 @@ static void read_split(struct reading *r, const struct vm_instruction *in) {
     if (!n)
       open = i;
     else
-      product = product ? combine(d, DRAFT_TIMES, product, n) : n;
+      product = product ? combine(d, MODEL_TIMES, product, n) : n;
   }
   uint32_t whole = r->numbers[inputs[0].ref];
   if (open == UINT32_MAX || !whole) return;
-  r->numbers[in->first_output + open] = product ? combine(d, DRAFT_CEILING, whole, product) : whole;
+  r->numbers[in->first_output + open] = product ? combine(d, MODEL_CEILING, whole, product) : whole;
 }
 
 /* What a loop is fused of, so far as that is known; one that is not fused is all of itself. */
@@ -91,7 +91,7 @@ static void join_origins(struct reading *r, const struct vm_instruction *in, str
   const struct vm_value *inputs = vm_inputs_of(r->steps, in);
   for (uint32_t i = 0; i < in->inputs; i++) {
     const struct origin *o = &r->origins[inputs[i].ref];
-    if (!o->count || out->count + o->count > DRAFT_PARTS) {
+    if (!o->count || out->count + o->count > MODEL_PARTS) {
       out->count = 0;
       return;
     }
@@ -110,7 +110,7 @@ static void read_fuse(struct reading *r, const struct vm_instruction *in) {
   for (uint32_t i = 0; i < in->inputs; i++) {
     uint32_t n = r->numbers[inputs[i].ref];
     if (!n) return;
-    product = product ? combine(r->draft, DRAFT_TIMES, product, n) : n;
+    product = product ? combine(r->estimator, MODEL_TIMES, product, n) : n;
   }
   r->numbers[in->first_output] = product;
 }
@@ -139,7 +139,7 @@ static void read_loops(struct reading *r, uint32_t at) {
       if (r->steps->types[v] == VM_T_LOOP && seen[v] == seen[i])
         r->numbers[i] = r->numbers[v], r->origins[i] = r->origins[v], r->fused[i] = r->fused[v];
     if (r->numbers[i]) continue;
-    r->numbers[i] = draft_add_constant(r->draft, r->extents[i]);
+    r->numbers[i] = model_add_constant(r->estimator, r->extents[i]);
     r->origins[i] = (struct origin){.count = 1, .roots = {i}};
   }
 }
@@ -150,9 +150,10 @@ static void read_note(struct reading *r, const struct vm_instruction *in) {
   r->tensorized = r->tensorized || !strcmp(name, "warp_execution");
   if (!strcmp(name, "meta_schedule.cooperative_fetch") && inputs[0].kind == VM_REF)
     r->lanes[inputs[0].ref] = number_of(r, &inputs[1]);
-  if (!strcmp(name, "meta_schedule.parallel")) r->draft->jobs = number_of(r, &inputs[1]);
-  if (!strncmp(name, "meta_schedule.unroll_", 21)) r->draft->unroll = number_of(r, &inputs[1]);
-  if (!strcmp(name, "meta_schedule.vectorize") && inputs[1].kind == VM_INT) r->draft->most_vector = inputs[1].integer;
+  if (!strcmp(name, "meta_schedule.parallel")) r->estimator->jobs = number_of(r, &inputs[1]);
+  if (!strncmp(name, "meta_schedule.unroll_", 21)) r->estimator->unroll = number_of(r, &inputs[1]);
+  if (!strcmp(name, "meta_schedule.vectorize") && inputs[1].kind == VM_INT)
+    r->estimator->most_vector = inputs[1].integer;
 }
 
 static void read_numbers(struct reading *r) {
@@ -187,7 +188,7 @@ static uint32_t number_of_loop(const struct reading *r, tir_stmt loop) {
 
 /* The iteration variable that parts of the root loop move: that of a loop of the nest which moves no other. False: there is
  * none. */
-static bool iter_of_root(const struct reading *r, const struct draft_nest *nest, const tir_stmt *statements,
+static bool iter_of_root(const struct reading *r, const struct model_nest *nest, const tir_stmt *statements,
                          uint32_t root, uint32_t *iter) {
   for (uint32_t i = 0; i < nest->loop_count; i++) {
     uint32_t v = variable_of_loop(r, statements[i]), iters = nest->loops[i].iters;
@@ -200,10 +201,10 @@ static bool iter_of_root(const struct reading *r, const struct draft_nest *nest,
 }
 
 /* What each part of a fused loop moves. */
-static void read_parts(const struct reading *r, struct draft_nest *nest, const tir_stmt *statements) {
+static void read_parts(const struct reading *r, struct model_nest *nest, const tir_stmt *statements) {
   for (uint32_t i = 0; i < nest->loop_count; i++) {
     uint32_t v = variable_of_loop(r, statements[i]);
-    struct draft_loop *l = &nest->loops[i];
+    struct model_loop *l = &nest->loops[i];
     if (v == UINT32_MAX || r->origins[v].count < 2) continue;
     bool known = true;
     for (uint32_t k = 0; k < r->origins[v].count; k++) {
@@ -215,10 +216,10 @@ static void read_parts(const struct reading *r, struct draft_nest *nest, const t
 }
 
 /* Another load of what is read already: a tap, unless it is the same. */
-static void read_tap(struct tir *ir, struct draft_access *a, const tir_expr *indices, tir_expr load) {
+static void read_tap(struct tir *ir, struct model_access *a, const tir_expr *indices, tir_expr load) {
   for (uint32_t i = 0; i < a->taps; i++)
     if (a->tap_loads[i] == load) return;
-  if (!load || a->taps == DRAFT_TAPS) return;
+  if (!load || a->taps == MODEL_TAPS) return;
   for (uint32_t d = 0; d < a->rank; d++) {
     int64_t at = tir_linear_of(ir, indices[d]).constant;
     if (!a->taps || at < a->first[d]) a->first[d] = at;
@@ -229,14 +230,14 @@ static void read_tap(struct tir *ir, struct draft_access *a, const tir_expr *ind
 
 /* How far a quotient or a remainder goes when the variable rises by one: about as far. The quotient of what the last
  * dimension has the remainder of, as the neighbours of dot products lie, goes on by its part. */
-static double part_moved(const struct tir *ir, const struct draft_access *a, tir_expr atom, tir_var v) {
+static double part_moved(const struct tir *ir, const struct model_access *a, tir_expr atom, tir_var v) {
   const struct tir_expr_node *n = tir_at(ir, atom);
   bool apart = n->kind == TIR_FLOORDIV && n->a == tir_var_expr(ir, v) && a->rank > 1;
   return apart && tir_is_const(ir, n->b, a->extents[a->rank - 1]) ? 1.0 / (double)a->extents[a->rank - 1] : 1;
 }
 
 /* load: the expression that reads it; 0: it is written. */
-static void read_access(const struct reading *r, struct draft_nest *nest, tir_block block, tir_buffer buffer,
+static void read_access(const struct reading *r, struct model_nest *nest, tir_block block, tir_buffer buffer,
                         const tir_expr *indices, tir_expr load) {
   struct tir *ir = r->made->ir;
   const struct tir_buffer_node *b = tir_buffer_at(ir, buffer);
@@ -247,14 +248,14 @@ static void read_access(const struct reading *r, struct draft_nest *nest, tir_bl
     read_tap(ir, &nest->accesses[i], indices, load);
     return;
   }
-  if (nest->access_count == DRAFT_ACCESSES || b->rank > DRAFT_RANK) return;
-  struct draft_access *a = &nest->accesses[nest->access_count++];
-  *a = (struct draft_access){.buffer = buffer, .written = written, .rank = b->rank, .passed = b->where != TIR_NONE};
+  if (nest->access_count == MODEL_ACCESSES || b->rank > MODEL_RANK) return;
+  struct model_access *a = &nest->accesses[nest->access_count++];
+  *a = (struct model_access){.buffer = buffer, .written = written, .rank = b->rank, .passed = b->where != TIR_NONE};
   a->bytes = (tir_type_bits(b->type) + 7) / 8;
   a->constant = r->constant[buffer];
   a->passed = a->passed && !a->constant;
   enum tir_memory memory = tir_buffer_memory(ir, buffer);
-  a->memory = memory == TIR_BLOCK_MEMORY ? DRAFT_SHARED : memory == TIR_DEVICE_MEMORY ? DRAFT_DEVICE : DRAFT_LOCAL;
+  a->memory = memory == TIR_BLOCK_MEMORY ? MODEL_SHARED : memory == TIR_DEVICE_MEMORY ? MODEL_DEVICE : MODEL_LOCAL;
   int64_t stride = 1;
   for (uint32_t d = b->rank; d-- > 0; stride *= a->extents[d]) {
     tir_expr extent = tir_operands(ir, tir_buffer_at(ir, buffer)->shape)[d];
@@ -276,13 +277,13 @@ static void read_access(const struct reading *r, struct draft_nest *nest, tir_bl
 
 struct walk {
   const struct reading *reading;
-  struct draft_nest *nest;
+  struct model_nest *nest;
   tir_block block;
 };
 
 static void count_branch(struct walk *w, tir_expr condition) {
   const struct tir *ir = w->reading->made->ir;
-  w->nest->inside *= draft_part_inside(ir, w->block, w->nest, condition);
+  w->nest->inside *= model_part_inside(ir, w->block, w->nest, condition);
   w->nest->branches++;
   for (uint32_t k = 0; k < w->nest->iter_count; k++)
     if (tir_uses_var(ir, condition, tir_iters(ir, w->block)[k].var)) w->nest->decides |= 1u << k;
@@ -296,7 +297,7 @@ static bool is_choice(const struct tir *ir, tir_expr e) {
 /* A product that is added is a multiply-add: the addition counts, and the product not again. */
 static void count_operation(struct walk *w, tir_expr e) {
   const struct tir *ir = w->reading->made->ir;
-  struct draft_nest *nest = w->nest;
+  struct model_nest *nest = w->nest;
   const struct tir_expr_node *n = tir_at(ir, e);
   switch (n->kind) {
   case TIR_ADD:
@@ -332,21 +333,21 @@ static bool read_load(void *data, tir_expr e) {
   struct walk *w = data;
   struct tir *ir = w->reading->made->ir;
   const struct tir_expr_node n = *tir_at(ir, e);
-  if (n.kind == TIR_VAR && w->reading->draft->machine.gpu.sms > 0) read_bound(w, n.ref);
+  if (n.kind == TIR_VAR && w->reading->estimator->machine.gpu.sms > 0) read_bound(w, n.ref);
   if (n.kind != TIR_LOAD) {
     count_operation(w, e);
     if (!is_choice(ir, e)) return true;
     for (uint32_t i = 1; i < n.count; i++) tir_walk_expr(ir, tir_operands(ir, n.operands)[i], read_load, w);
     return false; /* what decides it is no arithmetic of the element */
   }
-  tir_expr indices[DRAFT_RANK];
-  if (n.count > DRAFT_RANK) return false;
+  tir_expr indices[MODEL_RANK];
+  if (n.count > MODEL_RANK) return false;
   memcpy(indices, tir_operands(ir, n.operands), n.count * sizeof *indices);
   read_access(w->reading, w->nest, w->block, n.ref, indices, e);
   return false;
 }
 
-static bool is_dense(const struct draft_nest *nest, uint32_t iter) {
+static bool is_dense(const struct model_nest *nest, uint32_t iter) {
   bool moves = false;
   for (uint32_t i = 0; i < nest->access_count; i++) {
     int64_t step = nest->accesses[i].steps[iter];
@@ -357,10 +358,10 @@ static bool is_dense(const struct draft_nest *nest, uint32_t iter) {
   return moves;
 }
 
-static void read_iters(const struct reading *r, struct draft_nest *nest, tir_block block) {
+static void read_iters(const struct reading *r, struct model_nest *nest, tir_block block) {
   struct tir *ir = r->made->ir;
   struct tir_span span = tir_block_at(ir, block)->iters;
-  nest->iter_count = span.count < DRAFT_ITERS ? span.count : DRAFT_ITERS;
+  nest->iter_count = span.count < MODEL_ITERS ? span.count : MODEL_ITERS;
   for (uint32_t k = 0; k < nest->iter_count; k++) {
     const struct tir_iter *iter = &tir_iters(ir, block)[k];
     tir_expr extent = ir->vars.at[iter->var].extent;
@@ -369,17 +370,17 @@ static void read_iters(const struct reading *r, struct draft_nest *nest, tir_blo
   }
 }
 
-static void read_axis(const struct tir *ir, tir_stmt loop, struct draft_loop *l) {
+static void read_axis(const struct tir *ir, tir_stmt loop, struct model_loop *l) {
   const struct tir_stmt_node *n = tir_stmt_at(ir, loop);
   enum tir_axis axis = tir_loop_axis(ir, loop);
-  l->axis = tir_is_block_axis(axis)              ? DRAFT_BLOCKS
-            : tir_is_thread_axis(axis)           ? DRAFT_THREADS
-            : n->loop_kind == TIR_THREAD_BINDING ? DRAFT_VIRTUAL
-                                                 : DRAFT_SERIAL;
-  l->kind = n->loop_kind == TIR_PARALLEL     ? DRAFT_PARALLEL
-            : n->loop_kind == TIR_VECTORIZED ? DRAFT_VECTOR
-            : n->loop_kind == TIR_UNROLLED   ? DRAFT_UNROLLED
-                                             : DRAFT_PLAIN;
+  l->axis = tir_is_block_axis(axis)              ? MODEL_BLOCKS
+            : tir_is_thread_axis(axis)           ? MODEL_THREADS
+            : n->loop_kind == TIR_THREAD_BINDING ? MODEL_VIRTUAL
+                                                 : MODEL_SERIAL;
+  l->kind = n->loop_kind == TIR_PARALLEL     ? MODEL_PARALLEL
+            : n->loop_kind == TIR_VECTORIZED ? MODEL_VECTOR
+            : n->loop_kind == TIR_UNROLLED   ? MODEL_UNROLLED
+                                             : MODEL_PLAIN;
   tir_expr stages = tir_annotation(ir, n->annotations, TIR_PIPELINE_STAGE);
   const struct tir_expr_node *list = stages ? tir_at(ir, stages) : NULL;
   for (uint32_t i = 0; list && list->kind == TIR_LIST && i < list->count; i++) {
@@ -389,8 +390,8 @@ static void read_axis(const struct tir *ir, tir_stmt loop, struct draft_loop *l)
 }
 
 /* Which of what a fused loop moves a part of it moves depends on how long the parts are: any may move all of it. */
-static void share_iters(const struct reading *r, struct draft_nest *nest, const tir_stmt *statements) {
-  uint32_t fused[DRAFT_LOOPS];
+static void share_iters(const struct reading *r, struct model_nest *nest, const tir_stmt *statements) {
+  uint32_t fused[MODEL_LOOPS];
   for (uint32_t i = 0; i < nest->loop_count; i++) {
     uint32_t v = variable_of_loop(r, statements[i]);
     fused[i] = v == UINT32_MAX ? 0 : r->fused[v];
@@ -403,29 +404,29 @@ static void share_iters(const struct reading *r, struct draft_nest *nest, const 
 }
 
 /* The loops around a block, outermost first. Returns whether every one has its number. */
-static bool read_nest_loops(const struct reading *r, struct draft_nest *nest, tir_block block, tir_stmt statement,
+static bool read_nest_loops(const struct reading *r, struct model_nest *nest, tir_block block, tir_stmt statement,
                             tir_stmt *statements) {
   struct tir *ir = r->made->ir;
-  tir_stmt around[DRAFT_LOOPS];
+  tir_stmt around[MODEL_LOOPS];
   uint32_t count = 0;
   bool known = true;
-  for (tir_stmt p = tir_stmt_at(ir, statement)->parent; p && count < DRAFT_LOOPS; p = tir_stmt_at(ir, p)->parent)
+  for (tir_stmt p = tir_stmt_at(ir, statement)->parent; p && count < MODEL_LOOPS; p = tir_stmt_at(ir, p)->parent)
     if (tir_is(ir, p, TIR_LOOP)) around[count++] = p;
   nest->loop_count = count;
   for (uint32_t i = 0; i < count; i++) {
     tir_stmt s = statements[i] = around[count - 1 - i];
-    struct draft_loop *l = &nest->loops[i];
+    struct model_loop *l = &nest->loops[i];
     const struct tir_stmt_node *n = tir_stmt_at(ir, s);
-    *l = (struct draft_loop){.extent = number_of_loop(r, s), .alone = n->first[TIR_BODY] == n->last[TIR_BODY]};
+    *l = (struct model_loop){.extent = number_of_loop(r, s), .alone = n->first[TIR_BODY] == n->last[TIR_BODY]};
     read_axis(ir, s, l);
-    if (!l->extent) known = false, l->extent = draft_add_constant(r->draft, extent_of(ir, s));
+    if (!l->extent) known = false, l->extent = model_add_constant(r->estimator, extent_of(ir, s));
     for (uint32_t k = 0; k < nest->iter_count; k++) {
       if (!tir_uses_var(ir, tir_iters(ir, block)[k].binding, n->loop.var)) continue;
       l->iters |= 1u << k;
       l->reduces = l->reduces || nest->iters[k].reduces;
     }
   }
-  if (r->draft->machine.gpu.sms < 1 && !r->draft->as_is) share_iters(r, nest, statements);
+  if (r->estimator->machine.gpu.sms < 1 && !r->estimator->as_is) share_iters(r, nest, statements);
   read_parts(r, nest, statements);
   return known;
 }
@@ -438,10 +439,10 @@ static uint32_t lanes_of(const struct reading *r, tir_block block) {
 }
 
 /* A nest whose tiles another decides: they share loops, and a buffer that one writes and the other reads. */
-static bool follow(struct draft_nest *nest, struct draft_nest *other, uint32_t shared) {
+static bool follow(struct model_nest *nest, struct model_nest *other, uint32_t shared) {
   for (uint32_t i = 0; i < nest->access_count; i++)
     for (uint32_t k = 0; k < other->access_count; k++) {
-      const struct draft_access *a = &nest->accesses[i], *b = &other->accesses[k];
+      const struct model_access *a = &nest->accesses[i], *b = &other->accesses[k];
       if (a->buffer != b->buffer || !(a->written || b->written)) continue;
       nest->follows = other, nest->at = shared, nest->access = k;
       return true;
@@ -449,7 +450,7 @@ static bool follow(struct draft_nest *nest, struct draft_nest *other, uint32_t s
   return false;
 }
 
-static void compare_loops(struct search_draft *d, tir_stmt (*loops)[DRAFT_LOOPS]) {
+static void compare_loops(struct search_estimator *d, tir_stmt (*loops)[MODEL_LOOPS]) {
   d->shared = calloc((size_t)d->nest_count * d->nest_count + 1, sizeof *d->shared);
   if (!d->shared) abort();
   for (uint32_t i = 0; i < d->nest_count; i++)
@@ -462,16 +463,16 @@ static void compare_loops(struct search_draft *d, tir_stmt (*loops)[DRAFT_LOOPS]
 }
 
 /* Loops around a nest that all others that touch the buffer of this access are in too. */
-static uint32_t near_of(const struct search_draft *d, uint32_t nest, uint32_t access) {
+static uint32_t near_of(const struct search_estimator *d, uint32_t nest, uint32_t access) {
   uint32_t near = d->nests[nest].loop_count;
   for (uint32_t k = 0; k < d->nest_count; k++)
     for (uint32_t a = 0; a < d->nests[k].access_count; a++)
-      if (d->nests[k].accesses[a].buffer == d->nests[nest].accesses[access].buffer && draft_shared(d, nest, k) < near)
-        near = draft_shared(d, nest, k);
+      if (d->nests[k].accesses[a].buffer == d->nests[nest].accesses[access].buffer && model_shared(d, nest, k) < near)
+        near = model_shared(d, nest, k);
   return near;
 }
 
-static uint32_t copy_of(const struct search_draft *d, uint32_t nest, uint32_t access) {
+static uint32_t copy_of(const struct search_estimator *d, uint32_t nest, uint32_t access) {
   for (uint32_t k = 0; k < d->nest_count; k++)
     if (k != nest && d->nests[k].access_count &&
         d->nests[k].accesses[0].buffer == d->nests[nest].accesses[access].buffer)
@@ -508,25 +509,25 @@ static bool is_for_intrinsic(const struct tir *ir, tir_block block) {
 }
 
 /* Products of short types, as dot products of neighbours where the machine has these. */
-static void read_dots(const struct reading *r, struct draft_nest *nest, tir_block block, tir_stmt store,
+static void read_dots(const struct reading *r, struct model_nest *nest, tir_block block, tir_stmt store,
                       const tir_stmt *loops) {
   const struct tir *ir = r->made->ir;
   int width = tir_dot_width(ir, store);
   uint32_t last = nest->loop_count - 1;
-  if (!width || r->draft->machine.gpu.sms > 0) return;
-  unsigned has = r->draft->machine.dots >> (width == 4 ? TIR_DOT_BYTES : TIR_DOT_BFLOATS) & 1;
-  nest->dots = has && nest->loop_count > 1 && nest->loops[last].reduces && nest->loops[last - 1].kind == DRAFT_VECTOR &&
+  if (!width || r->estimator->machine.gpu.sms > 0) return;
+  unsigned has = r->estimator->machine.dots >> (width == 4 ? TIR_DOT_BYTES : TIR_DOT_BFLOATS) & 1;
+  nest->dots = has && nest->loop_count > 1 && nest->loops[last].reduces && nest->loops[last - 1].kind == MODEL_VECTOR &&
                tir_loop_extent(ir, loops[last]) == width;
   nest->tensorized = is_for_intrinsic(ir, block);
   if (!nest->dots && !nest->tensorized) nest->simple = OPERATIONS_OF_SHORT;
 }
 
 /* Returns whether every loop has its number. */
-static bool read_nest(struct reading *r, struct draft_nest *nest, tir_block block, tir_stmt store, tir_stmt *loops) {
+static bool read_nest(struct reading *r, struct model_nest *nest, tir_block block, tir_stmt store, tir_stmt *loops) {
   struct tir *ir = r->made->ir;
   struct tir_stmt_node n = *tir_stmt_at(ir, store);
   uint32_t rank = tir_buffer_at(ir, n.store.buffer)->rank;
-  tir_expr indices[DRAFT_RANK];
+  tir_expr indices[MODEL_RANK];
   struct walk walk = {r, nest, block};
   memcpy(indices, tir_operands(ir, n.store.indices), rank * sizeof *indices);
   read_iters(r, nest, block);
@@ -550,7 +551,7 @@ static bool read_nest(struct reading *r, struct draft_nest *nest, tir_block bloc
 static bool packs(const struct reading *r, tir_block block) {
   const struct tir *ir = r->made->ir;
   tir_func f = tir_find_func(ir, "main");
-  return r->draft->machine.gpu.sms < 1 && tir_annotation(ir, ir->funcs.at[f].attrs, "layout_free_buffers") &&
+  return r->estimator->machine.gpu.sms < 1 && tir_annotation(ir, ir->funcs.at[f].attrs, "layout_free_buffers") &&
          tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "meta_schedule.layout_rewrite_preproc");
 }
 
@@ -558,7 +559,7 @@ static void find_constants(struct reading *r) {
   const struct tir *ir = r->made->ir;
   tir_func f = tir_find_func(ir, "main");
   const struct tir_func_node *n = &ir->funcs.at[f];
-  tir_expr list = r->draft->machine.gpu.sms < 1 ? tir_annotation(ir, n->attrs, "layout_free_buffers") : TIR_NONE;
+  tir_expr list = r->estimator->machine.gpu.sms < 1 ? tir_annotation(ir, n->attrs, "layout_free_buffers") : TIR_NONE;
   const struct tir_expr_node *items = list ? tir_at(ir, list) : NULL;
   r->constant = calloc(ir->buffers.count + 1, sizeof *r->constant);
   if (!r->constant) abort();
@@ -574,19 +575,19 @@ static void find_constants(struct reading *r) {
 }
 
 static void read_nests(struct reading *r) {
-  struct search_draft *d = r->draft;
+  struct search_estimator *d = r->estimator;
   struct tir *ir = r->made->ir;
   tir_stmt body = ir->funcs.at[tir_find_func(ir, "main")].body;
   uint32_t stores = 0;
   for (tir_stmt s = body; s; s = tir_next(ir, s, body)) stores += tir_is(ir, s, TIR_STORE);
   d->nests = calloc(stores + 1, sizeof *d->nests);
-  tir_stmt(*loops)[DRAFT_LOOPS] = calloc(stores + 1, sizeof *loops);
+  tir_stmt(*loops)[MODEL_LOOPS] = calloc(stores + 1, sizeof *loops);
   bool *known = calloc(stores + 1, sizeof *known);
   if (!d->nests || !loops || !known) abort();
   for (tir_stmt s = body; s; s = tir_next(ir, s, body)) {
     if (!tir_is(ir, s, TIR_STORE)) continue;
     tir_block block = tir_parent_block(ir, s);
-    if (!block || tir_buffer_at(ir, tir_stmt_at(ir, s)->store.buffer)->rank > DRAFT_RANK || is_init(ir, s, block))
+    if (!block || tir_buffer_at(ir, tir_stmt_at(ir, s)->store.buffer)->rank > MODEL_RANK || is_init(ir, s, block))
       continue;
     if (packs(r, block)) continue;
     known[d->nest_count] = read_nest(r, &d->nests[d->nest_count], block, s, loops[d->nest_count]);
@@ -595,7 +596,7 @@ static void read_nests(struct reading *r) {
   compare_loops(d, loops);
   for (uint32_t i = 0; i < d->nest_count; i++)
     for (uint32_t k = 0; k < d->nest_count && !d->as_is && !known[i] && !d->nests[i].follows; k++)
-      if (known[k]) follow(&d->nests[i], &d->nests[k], draft_shared(d, i, k));
+      if (known[k]) follow(&d->nests[i], &d->nests[k], model_shared(d, i, k));
   for (uint32_t i = 0; i < d->nest_count; i++)
     for (uint32_t a = 0; a < d->nests[i].access_count; a++) {
       d->nests[i].accesses[a].near = near_of(d, i, a);
@@ -608,9 +609,9 @@ static void read_nests(struct reading *r) {
 /* ---- Choices ---- */
 
 struct tiles {
-  struct draft_draw *draw;
+  struct model_draw *draw;
   int64_t most; /* of the last part; 0: no limit */
-  int64_t parts[DRAFT_LOOPS];
+  int64_t parts[MODEL_LOOPS];
 };
 
 enum { MOST_CHOICES = 1 << 16 };
@@ -618,7 +619,7 @@ enum { MOST_CHOICES = 1 << 16 };
 /* All ways to be a product of so many parts, in order. */
 static void list_tiles(struct tiles *t, uint32_t at, int64_t rest) {
   assert(at < t->draw->width && rest > 0);
-  struct draft_draw *d = t->draw;
+  struct model_draw *d = t->draw;
   if (at + 1 < d->width) {
     for (int64_t f = 1; f <= rest; f++)
       if (rest % f == 0) t->parts[at] = f, list_tiles(t, at + 1, rest / f);
@@ -633,7 +634,7 @@ static void list_tiles(struct tiles *t, uint32_t at, int64_t rest) {
   memcpy(d->values + (size_t)d->choices++ * d->width, t->parts, d->width * sizeof *t->parts);
 }
 
-static void list_candidates(struct draft_draw *d, uint32_t count) {
+static void list_candidates(struct model_draw *d, uint32_t count) {
   d->choices = count;
   d->values = malloc((count + 1) * sizeof *d->values);
   if (!d->values) abort();
@@ -641,21 +642,21 @@ static void list_candidates(struct draft_draw *d, uint32_t count) {
 }
 
 /* The choices of a draw; none where what they are depends on other draws: it stays as it is in the sketch. */
-static void list_choices(struct reading *r, const struct vm_instruction *in, struct draft_draw *out) {
+static void list_choices(struct reading *r, const struct vm_instruction *in, struct model_draw *out) {
   const struct vm_value *attrs = vm_attrs_of(r->steps, in);
   if (in->kind == VM_SampleCategorical) {
     list_candidates(out, attrs->count);
     return;
   }
-  struct draft_number extent = r->draft->numbers[r->numbers[vm_inputs_of(r->steps, in)->ref]];
-  if (extent.op != DRAFT_CONSTANT || out->width > DRAFT_LOOPS) return;
+  struct model_number extent = r->estimator->numbers[r->numbers[vm_inputs_of(r->steps, in)->ref]];
+  if (extent.op != MODEL_CONSTANT || out->width > MODEL_LOOPS) return;
   struct tiles t = {out, attrs[1].integer, {0}};
   list_tiles(&t, 0, extent.value);
 }
 
 static void read_choices(struct reading *r, const struct vm_instruction *in) {
-  struct search_draft *d = r->draft;
-  struct draft_draw draw = {.decision = in->decision, .width = in->outputs};
+  struct search_estimator *d = r->estimator;
+  struct model_draw draw = {.decision = in->decision, .width = in->outputs};
   list_choices(r, in, &draw);
   if (!draw.choices) {
     free(draw.values);
@@ -691,12 +692,12 @@ static void end(struct reading *r) {
 }
 
 static bool read_made(struct reading *r, const struct vm_plan *plan, ms_error *err) {
-  struct search_draft *d = r->draft;
+  struct search_estimator *d = r->estimator;
   read_numbers(r);
   find_constants(r);
   if (!r->tensorized || d->machine.gpu.sms < 1)
     read_nests(r);
-  else if (!draft_read_products(d, plan, r->statements, r->numbers))
+  else if (!model_read_products(d, plan, r->statements, r->numbers))
     return ms_fail(err, MS_INVALID_ARGUMENT, "what warps compute by these intrinsics is not estimated");
   for (uint32_t i = 0; !d->as_is && i < r->steps->count; i++) {
     const struct vm_instruction *in = &r->steps->instructions[i];
@@ -705,13 +706,13 @@ static bool read_made(struct reading *r, const struct vm_plan *plan, ms_error *e
   return true;
 }
 
-bool draft_read_sketch(struct search_draft *d, struct vm_schedule *into, const struct vm_plan *plan,
+bool model_read_sketch(struct search_estimator *d, struct vm_schedule *into, const struct vm_plan *plan,
                        const struct vm_draws *draws, ms_error *err) {
-  struct reading r = {.draft = d, .steps = vm_plan_steps(plan), .made = into};
+  struct reading r = {.estimator = d, .steps = vm_plan_steps(plan), .made = into};
   struct vm_draws watched = *draws;
   begin(&r);
   watched.after = watch_loops, watched.watcher = &r;
-  draft_add_constant(d, 1); /* number 0 stands for none */
+  model_add_constant(d, 1); /* number 0 stands for none */
   bool ok = vm_replay(into, plan, &watched, err);
   if (ok) d->sketch = vm_trace_copy(&into->trace);
   ok = ok && read_made(&r, plan, err);

@@ -6,7 +6,7 @@
  *
  * Sources: Zhu et al., "ROLLER", OSDI 2022, section 4; NVIDIA's data sheets, for products a cycle; Luo et al., "Benchmarking and
  * dissecting the Nvidia Hopper GPU architecture via microbenchmarking", 2024, for mma.sync's share of them. */
-#include "draft.h"
+#include "analytical.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -15,11 +15,11 @@
 /* ---- Reading ---- */
 
 struct product_reading {
-  struct search_draft *draft;
+  struct search_estimator *estimator;
   const struct vm_steps *steps;
   const tir_stmt *statements; /* by instruction */
   const uint32_t *numbers;    /* by variable */
-  struct draft_product *last; /* the product whose block was annotated last; NULL: none was yet */
+  struct model_product *last; /* the product whose block was annotated last; NULL: none was yet */
   tir_stmt block;             /* and that block */
 };
 
@@ -28,12 +28,12 @@ static const char *text_of(const struct vm_steps *steps, const struct vm_value *
 }
 
 static void begin_product(struct product_reading *r, const struct vm_product *p, tir_stmt block) {
-  struct search_draft *d = r->draft;
+  struct search_estimator *d = r->estimator;
   d->products = realloc(d->products, (d->product_count + 1) * sizeof *d->products);
   if (!d->products) abort();
   r->last = &d->products[d->product_count++];
   r->block = block;
-  *r->last = (struct draft_product){.m = (double)p->m,
+  *r->last = (struct model_product){.m = (double)p->m,
                                     .n = (double)p->n,
                                     .k = (double)p->k,
                                     .bytes = (tir_type_bits(p->inputs) + 7) / 8,
@@ -42,7 +42,7 @@ static void begin_product(struct product_reading *r, const struct vm_product *p,
 }
 
 /* The stage of the last statement of a pipelined loop; the outermost loop's annotation comes last, the innermost's counts. */
-static void read_stages(struct draft_product *p, const struct vm_steps *steps, const struct vm_value *list) {
+static void read_stages(struct model_product *p, const struct vm_steps *steps, const struct vm_value *list) {
   if (p->ahead >= 0 || list->kind != VM_LIST || !list->count) return;
   p->ahead = (double)steps->values[list->first + list->count - 1].integer;
 }
@@ -54,14 +54,14 @@ static void read_annotation(struct product_reading *r, const struct vm_plan *pla
   struct vm_product product;
   if (!strcmp(key, "meta_schedule.auto_tensorize") && vm_find_product(plan, text_of(r->steps, value), &product))
     begin_product(r, &product, r->statements[at]);
-  struct draft_product *p = r->last;
+  struct model_product *p = r->last;
   if (!p) return;
   if (!strcmp(key, TIR_PIPELINE_STAGE)) read_stages(p, r->steps, value);
   if (!strcmp(key, "warp_execution") && value->kind == VM_INT) p->warps = (double)value->integer;
-  uint32_t number = draft_number_of(r->draft, r->numbers, value);
+  uint32_t number = model_number_of(r->estimator, r->numbers, value);
   if (!strcmp(key, TIR_PIPELINE_BULK)) p->bulk = number;
   if (!strcmp(key, TIR_PIPELINE_PRODUCER)) p->producer = number;
-  if (!strcmp(key, "meta_schedule.cooperative_fetch") && number && p->lane_count < DRAFT_COPIES)
+  if (!strcmp(key, "meta_schedule.cooperative_fetch") && number && p->lane_count < MODEL_COPIES)
     p->lanes[p->lane_count++] = number;
 }
 
@@ -77,25 +77,26 @@ static bool is_loop_of(const struct product_reading *r, uint32_t loop, tir_stmt 
 
 /* The parts that a loop of the product's block is drawn to be of. */
 static void read_tile(struct product_reading *r, const struct vm_instruction *in) {
-  struct draft_product *p = r->last;
-  if (!p || p->tile_count == DRAFT_TILES || in->outputs > DRAFT_PARTS) return;
+  struct model_product *p = r->last;
+  if (!p || p->tile_count == MODEL_TILES || in->outputs > MODEL_PARTS) return;
   if (!is_loop_of(r, vm_inputs_of(r->steps, in)->ref, r->block)) return;
-  struct draft_tile_of *tile = &p->tiles[p->tile_count++];
+  struct model_tile_of *tile = &p->tiles[p->tile_count++];
   tile->count = in->outputs;
   for (uint32_t i = 0; i < in->outputs; i++) tile->parts[i] = r->numbers[in->first_output + i];
 }
 
 /* Blocks, warps and fragments of m and n; steps and their depth of k. */
-static bool is_complete(const struct draft_product *p) {
+static bool is_complete(const struct model_product *p) {
   if (p->tile_count < 3) return false;
-  const struct draft_tile_of *last = &p->tiles[p->tile_count - 3];
+  const struct model_tile_of *last = &p->tiles[p->tile_count - 3];
   return last[0].count >= 4 && last[1].count >= 4 && last[2].count >= 2;
 }
 
-bool draft_read_products(struct search_draft *d, const struct vm_plan *plan, const tir_stmt *statements,
+bool model_read_products(struct search_estimator *d, const struct vm_plan *plan, const tir_stmt *statements,
                          const uint32_t *numbers) {
   assert(!d->product_count && statements && numbers);
-  struct product_reading r = {.draft = d, .steps = vm_plan_steps(plan), .statements = statements, .numbers = numbers};
+  struct product_reading r = {
+      .estimator = d, .steps = vm_plan_steps(plan), .statements = statements, .numbers = numbers};
   for (uint32_t i = 0; i < r.steps->count && d->machine.gpu.tensor_products > 0; i++) {
     const struct vm_instruction *in = &r.steps->instructions[i];
     if (in->kind == VM_Annotate) read_annotation(&r, plan, i);
@@ -115,7 +116,7 @@ static const double PRODUCERS = TIR_GROUP / TIR_WARP; /* warps that only copy, w
 
 /* A product as a candidate has it. */
 struct tiling {
-  const struct draft_product *product;
+  const struct model_product *product;
   const struct search_gpu *gpu;
   double blocks, teams;        /* of the kernel; of a block: what multiplies together, a warp or a group */
   double own_m, own_n, m, n;   /* results of a team, and of a block */
@@ -124,7 +125,7 @@ struct tiling {
   bool bulk;                   /* one thread has the tiles copied, by bulk tensor copies */
 };
 
-static double product_of(const struct draft_tile_of *tile, uint32_t first, const double *numbers) {
+static double product_of(const struct model_tile_of *tile, uint32_t first, const double *numbers) {
   double all = 1;
   for (uint32_t i = first; i < tile->count; i++) all *= numbers[tile->parts[i]];
   return all;
@@ -132,8 +133,8 @@ static double product_of(const struct draft_tile_of *tile, uint32_t first, const
 
 static bool is_set(uint32_t number, const double *numbers) { return number && numbers[number] == 1; }
 
-static struct tiling tiling_of(const struct search_draft *d, const struct draft_product *p, const double *numbers) {
-  const struct draft_tile_of *m = &p->tiles[p->tile_count - 3], *n = m + 1, *k = m + 2;
+static struct tiling tiling_of(const struct search_estimator *d, const struct model_product *p, const double *numbers) {
+  const struct model_tile_of *m = &p->tiles[p->tile_count - 3], *n = m + 1, *k = m + 2;
   const double *x = numbers;
   struct tiling t = {.product = p, .gpu = &d->machine.gpu, .lanes = p->lane_count ? INFINITY : 1};
   t.blocks = x[m->parts[0]] * x[m->parts[1]] * x[n->parts[0]] * x[n->parts[1]];
@@ -166,7 +167,7 @@ static double most_of(const struct search_gpu *g, double a, double b) { return f
 
 /* Cycles of a block's step: of the tensor cores, of shared memory, and of the threads that copy. */
 static double step_cycles(const struct tiling *t, double at_once) {
-  const struct draft_product *p = t->product;
+  const struct model_product *p = t->product;
   bool grouped = p->warps > 1;
   double rate = t->gpu->tensor_products * (2 / p->bytes) * (grouped ? 1 : t->gpu->tensor_alone);
   double multiplying = t->m * t->n * t->depth / rate / fmin(1, at_once * t->warps / SUBCORES);
@@ -191,10 +192,10 @@ static double product_cycles(const struct tiling *t) {
   return g->launch + most_of(g, most_of(g, busy, waiting), near);
 }
 
-double draft_products_cost(const struct search_draft *d, const int64_t *decisions) {
-  double numbers[DRAFT_NUMBERS], cycles = 0;
-  assert(d->product_count && d->number_count <= DRAFT_NUMBERS);
-  draft_compute_numbers(d, decisions, numbers);
+double model_products_cost(const struct search_estimator *d, const int64_t *decisions) {
+  double numbers[MODEL_NUMBERS], cycles = 0;
+  assert(d->product_count && d->number_count <= MODEL_NUMBERS);
+  model_compute_numbers(d, decisions, numbers);
   for (uint32_t i = 0; i < d->product_count; i++) {
     struct tiling t = tiling_of(d, &d->products[i], numbers);
     cycles += product_cycles(&t);
@@ -203,10 +204,10 @@ double draft_products_cost(const struct search_draft *d, const int64_t *decision
 }
 
 /* Of the results of a team. */
-uint64_t draft_products_tile(const struct search_draft *d, const int64_t *decisions) {
-  double numbers[DRAFT_NUMBERS];
+uint64_t model_products_tile(const struct search_estimator *d, const int64_t *decisions) {
+  double numbers[MODEL_NUMBERS];
   uint64_t key = 1469598103934665603u;
-  draft_compute_numbers(d, decisions, numbers);
+  model_compute_numbers(d, decisions, numbers);
   for (uint32_t i = 0; i < d->product_count; i++) {
     struct tiling t = tiling_of(d, &d->products[i], numbers);
     key = ((key ^ (uint64_t)t.own_m) * 1099511628211u ^ (uint64_t)t.own_n) * 1099511628211u;

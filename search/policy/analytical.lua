@@ -1,12 +1,12 @@
--- The analytical policy: it replays the candidates that the analytical model (search/cost/draft.lua) ranks first, and
+-- The analytical policy: it replays the candidates that the analytical model (search/cost/analytical.lua) ranks first, and
 -- estimates them again as they are. The cost model learns from measurements; its weight grows with their number. Each
 -- iteration measures a few candidates, of distinct register tiles and distinct estimates: the best neighbours of the
 -- fastest, the best proposals, and the best of some random candidates. Where the model knows nothing of the target's
 -- sketches, the policy is evolutionary.
 -- Sources: oneDNN, jit_brgemm_conv_utils.cpp, est_eff; Zhang et al., "Droplet search", TACO 2023.
-local steps, draft, evolutionary = msched.load "search.policy.steps", msched.load "search.cost.draft", msched.load "search.policy.evolutionary"
+local steps, analytical, evolutionary = msched.load "search.policy.steps", msched.load "search.cost.analytical", msched.load "search.policy.evolutionary"
 
-local DRAFTS, DRAWN = {budget = 20000, most = 600, each = 4}, 200 -- as draft.best takes them; drawn beside them
+local PROPOSALS, DRAWN = {budget = 20000, most = 600, each = 4}, 200 -- as analytical.best takes them; drawn beside them
 local FIRST, ROUND, NEAR, TILES, MORE = 16, 8, 4, 2, 32 -- measured at first, and then at a time; of them one step away; of one tile; drawn for each
 local FASTEST, GAIN, IDLE, ENOUGH = 3, 0.98, 2, 0.95
 local APART = 0.05 -- of the logarithm of what they cost
@@ -81,20 +81,20 @@ local function look_around(env, around)
     around[m.hash] = near
     table.move(near, 1, #near, #list + 1, list)
   end
-  return draft.ranked(env.func, env.target, list, nil, env.jobs)
+  return analytical.ranked(env.func, env.target, list, nil, env.jobs)
 end
 
 -- What is measured now; what registers will not hold only where the space has nothing else. Without gain it looks
 -- around more of the fastest.
-local function choose(env, drafts, around)
+local function choose(env, proposals, around)
   local known, chosen, most = #env:best(math.huge), {}, env.iteration == 1 and FIRST or ROUND
-  local least, tried = drafts[1].cost or 1, {}
-  local function fitting(passes) return function(c) return passes(c) and draft.fits(env.func, env.target, c) end end
-  for _, c in ipairs(drafts) do if env:is_known(c.hash) then tried[class_of(c)] = true end end
+  local least, tried = proposals[1].cost or 1, {}
+  local function fitting(passes) return function(c) return passes(c) and analytical.fits(env.func, env.target, c) end end
+  for _, c in ipairs(proposals) do if env:is_known(c.hash) then tried[class_of(c)] = true end end
   local near = look_around(env, around)
-  local others = draft.ranked(env.func, env.target, env:replay(env:draw_jobs(MORE)), nil, env.jobs)
+  local others = analytical.ranked(env.func, env.target, env:replay(env:draw_jobs(MORE)), nil, env.jobs)
   take(promising(env, near, known, least), NEAR, chosen, fitting(spread {}))
-  others = promising(env, table.move(drafts, 1, #drafts, #others + 1, others), known, least)
+  others = promising(env, table.move(proposals, 1, #proposals, #others + 1, others), known, least)
   take(others, most, chosen, fitting(spread(tried)))
   take(others, most, chosen, any) -- where the space has few more
   local traces = {}
@@ -106,11 +106,11 @@ return msched.policy {
   name = "analytical",
   needs = {features = true, model = true, nearest = true},
   run = function(env)
-    local drafts, estimated = draft.candidates(env, DRAFTS, DRAWN)
-    if estimated == 0 or #drafts == 0 then return evolutionary.run(env) end
+    local proposals, estimated = analytical.candidates(env, PROPOSALS, DRAWN)
+    if estimated == 0 or #proposals == 0 then return evolutionary.run(env) end
     local candidates, around = nil, {}
     while env:remaining() > 0 and (env.asked or idle_of(env) < IDLE) do
-      candidates = choose(env, drafts, around)
+      candidates = choose(env, proposals, around)
       env:measure(candidates)
       if env:is_near_roofline(ENOUGH) then return string.format("its best reaches %.0f %% of the roofline: no schedule is much faster", 100 * ENOUGH) end
     end

@@ -5,7 +5,7 @@
 local ms = require "msched"
 local tune = ms.load "search.tune"
 local suites = ms.load "lua.lib.ops.suites"
-local draft = ms.load "search.cost.draft"
+local analytical = ms.load "search.cost.analytical"
 local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../support/measurer.lua")
 local total, seeds = math.tointeger(arg[1] or 640), math.tointeger(arg[2] or 3)
 local TARGET, SPREAD = "llvm -mcpu=x86-64-v4 -num-cores=2", 0.1
@@ -13,7 +13,7 @@ local TARGET, SPREAD = "llvm -mcpu=x86-64-v4 -num-cores=2", 0.1
 local functions = {}
 for _, m in ipairs(suites.choose("ops", {"C1D", "GRP", "DEP", "SFM", "GMM", "batch=1"})) do functions[#functions + 1] = m.func() end
 assert(#functions == 20)
-local machine = draft.machine(ms.target(TARGET))
+local machine = analytical.machine(ms.target(TARGET))
 local function time_of(sch, task)
   local cycles = ms.estimate(functions[task], sch.trace, machine)
   return cycles / 4e9 * (1 + SPREAD * tonumber(sch:hash():sub(1, 6), 16) / 0x1000000)

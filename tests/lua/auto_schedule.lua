@@ -43,7 +43,7 @@ assert(of_softmax.patterns.maximum == "simple_reduction" and of_softmax.patterns
 local function has_kind(trace, kind) return trace:json():find('"' .. kind .. '"', 1, true) ~= nil end
 for _, kind in ipairs {"ComputeInline", "Reorder", "Vectorize", "Parallel"} do assert(has_kind(sch.trace, kind), kind) end
 local target = ms.target(V4)
-local machine = ms.load("search.cost.draft").machine(target)
+local machine = ms.load("search.cost.analytical").machine(target)
 local plain = ms.estimate(func, ms.schedule(func).trace, machine)
 assert(about.cycles < plain / 4, string.format("%g cycles of %g", about.cycles, plain))
 local small = layer(8, 4, 8)

@@ -58,8 +58,8 @@ same_bits() { # record, store, what
 "$msched" top -k 1 --db ordered.db | grep -q "fixed order" || fail "top does not say it: $("$msched" top -k 1 --db ordered.db)"
 "$msched" show best --db ordered.db --trace | grep -q "msched.fixed_order" || fail "the trace has no note"
 same_bits best ordered.db tuned
-"$msched" tune ops:matmul --fixed-order --no-tune --db draft.db -- 24 40 61 >/dev/null
-same_bits best draft.db "not tuned"
+"$msched" tune ops:matmul --fixed-order --no-tune --db proposal.db -- 24 40 61 >/dev/null
+same_bits best proposal.db "not tuned"
 # Functions too: a softmax as a library, and as C that the compiler makes vectors of.
 cat >softmax.c <<'C'
 #include "f.h"

@@ -539,12 +539,12 @@ end
 
 -- What the analytical model ranks first of such a product has dot products.
 function tests.dot_tiles_rank_first()
-  local draft = ms.load "search.cost.draft"
+  local analytical = ms.load "search.cost.analytical"
   for _, types in ipairs {{"uint8", "int8", "int32"}, {"bfloat16", "bfloat16", "float32"}} do
     local func = short_product(types[1], types[2], types[3], {{256, 256}, {256, 256}, {256, 256}, {256}}, function(i, k) return {i[1], k[1]}, {k[1], i[2]} end)
     local list = {}
     for i, sch in ipairs(sketches(func, DOTS, {rules = {"register_tile", "dot_tile", "multi_level_tiling", "parallel_vectorize_unroll"}})) do list[i] = sch.trace end
-    local best = draft.best(func, DOTS, list, {budget = 2000, most = 8})[1]
+    local best = analytical.best(func, DOTS, list, {budget = 2000, most = 8})[1]
     assert(tostring(ms.apply(func, best.trace):func()):find("// " .. (types[1] == "uint8" and 4 or 2), 1, true), tostring(best.trace))
   end
 end

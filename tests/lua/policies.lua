@@ -71,16 +71,16 @@ local function lines_time(sch) -- as long as many lines of the cache are touched
   for row = 1, #features do lines = lines + 2 ^ features(row, "buffer0_lines") end
   return lines * 1e-9
 end
-local drafted = run({small}, {policy = "analytical", trials = 16, measuring = {time = lines_time}})
+local proposed = run({small}, {policy = "analytical", trials = 16, measuring = {time = lines_time}})
 usual = mean(run({small}, {policy = "random", trials = 48, measuring = {time = lines_time}}).times[1], 1, 48)
-assert(mean(drafted.times[1], 1, 16) < 0.5 * usual, "proposals are no better than random candidates")
+assert(mean(proposed.times[1], 1, 16) < 0.5 * usual, "proposals are no better than random candidates")
 
 -- What comes first is a least of the estimate: no step away, places of blocks among them, is cheaper.
 do
   local X, v4 = te.placeholder({64, 48}, "float32", "X"), ms.target "llvm -mcpu=x86-64-v4 -num-cores=2"
   local softmax = te.func("softmax", {X, ops.softmax(X)})
   local _, tasks = run({softmax}, {policy = "analytical", trials = 1, target = v4.text})
-  local machine, first, moved = ms.load("search.cost.draft").machine(v4), tasks[1]:best(1)[1].sketch, 0
+  local machine, first, moved = ms.load("search.cost.analytical").machine(v4), tasks[1]:best(1)[1].sketch, 0
   local cost = ms.estimate(softmax, first, machine)
   for _, trace in ipairs(ms.load("search.policy.steps").neighbours(tasks[1], first)) do
     local ok, sch = pcall(ms.apply, softmax, trace, {repair = true})
@@ -132,7 +132,7 @@ do -- and where the machine was measured to reach a tenth of it, there
   assert(ended[1].ended_as.why == "trials", "which is not known here")
 end
 local tiles = {} -- and they are spread: over the innermost parts of their tiles
-for _, sch in ipairs(drafted.made[1]) do
+for _, sch in ipairs(proposed.made[1]) do
   local innermost = {}
   for _, d in ipairs(sch.trace:draws()) do if #d.decision > 1 then innermost[#innermost + 1] = d.decision[#d.decision] end end
   tiles[table.concat(innermost, " ")] = true
@@ -146,10 +146,10 @@ local climbing = run({small}, {policy = "analytical", trials = 64, model = "rand
 assert(least(learning.times[1]) <= least(climbing.times[1]), "the model shows in nothing")
 
 -- On a target that nothing is estimated for it is evolution.
-local estimates = ms.load("rules.targets").llvm.draft
-ms.load("rules.targets").llvm.draft = nil
+local estimates = ms.load("rules.targets").llvm.analytical
+ms.load("rules.targets").llvm.analytical = nil
 same(run({small}, {policy = "analytical"}).asked[1], run({small}, {policy = "evolutionary"}).asked[1], "without estimates")
-ms.load("rules.targets").llvm.draft = estimates
+ms.load("rules.targets").llvm.analytical = estimates
 
 -- The fastest of the nearest shapes are measured first; of other functions, nothing is.
 local path, near = new_path(), product(64, 64, 32)

@@ -6,7 +6,7 @@
 local ms = require "msched"
 local jobs_of = dofile(arg[0]:match "^.*/" .. "jobs.lua")
 local te, ops = ms.te, ms.ops
-local tune, refusals, common, draft = ms.load "search.tune", ms.load "rules.refusals", ms.load "rules.common", ms.load "search.cost.draft"
+local tune, refusals, common, analytical = ms.load "search.tune", ms.load "rules.refusals", ms.load "rules.common", ms.load "search.cost.analytical"
 
 local draws = math.tointeger(arg[1])
 local CPU, GPU = ms.target "native -num-cores=4", ms.target "cuda -arch=sm_80 -thread_warp_size=4" -- few threads, as small shapes have them
@@ -263,9 +263,9 @@ local MACHINE = ms.target "llvm -mcpu=x86-64-v4 -num-cores=2"
 local function first(func)
   local sketches, jobs = {}, {}
   for i, s in ipairs(tune.open(func, MACHINE, {}).sketches) do sketches[i] = s.trace:simplified(false) end
-  for i, d in ipairs(draft.best(func, MACHINE, sketches, {budget = 2000, most = 60, each = 2})) do jobs[i] = {trace = d.trace, candidate = i} end
+  for i, d in ipairs(analytical.best(func, MACHINE, sketches, {budget = 2000, most = 60, each = 2})) do jobs[i] = {trace = d.trace, candidate = i} end
   local pool = ms.pool(func, {jobs = 1, target = MACHINE.text})
-  local list = draft.ranked(func, MACHINE, (pool:replay(jobs, false)))
+  local list = analytical.ranked(func, MACHINE, (pool:replay(jobs, false)))
   pool:close()
   return ms.apply(func, list[1].trace)
 end
@@ -283,7 +283,7 @@ local function rows(together)
   sch:reorder {vectors, unrolled, inner}
   if together then sch:unroll(unrolled) end
   sch:vectorize(inner)
-  return (ms.estimate(func, sch.trace, draft.machine(MACHINE)))
+  return (ms.estimate(func, sch.trace, analytical.machine(MACHINE)))
 end
 assert(rows(true) < 0.95 * rows(false), string.format("unrolled rows cost %g, others %g", rows(true), rows(false)))
 print "spatial_spaces: ok"

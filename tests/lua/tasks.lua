@@ -162,10 +162,10 @@ for _, body in ipairs {
   function() while true do end end,
   function() while true do pcall(error) end end,
   function(env)
-    local draft = ms.load "search.cost.draft"
+    local analytical = ms.load "search.cost.analytical"
     local big = product("big", 4096, 4096, 4096)
     for _, sketch in ipairs(tune.open(big, env.target, {seed = 1}).sketches) do
-      ms.estimator(big, sketch.trace:simplified(false), draft.machine(env.target)):best {budget = 1 << 50, most = 10}
+      ms.estimator(big, sketch.trace:simplified(false), analytical.machine(env.target)):best {budget = 1 << 50, most = 10}
     end
     error "it went on"
   end,

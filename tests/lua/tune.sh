@@ -28,9 +28,9 @@ loops=$(sed -n 's/^ *\([0-9]*\)  v\.l.*get_loops.*/\1/p' "$work/diff" | head -n 
 "$msched" tune "$root/lua/examples/gemm.lua" --no-tune --db "$work/untuned.db" -- 64 64 64 >"$work/untuned" || fail "--no-tune"
 grep -q "nothing was measured" "$work/untuned" || fail "--no-tune says: $(cat "$work/untuned")"
 "$msched" top --db "$work/untuned.db" | grep -q "not measured" || fail "top does not say that it is not measured"
-drafted=$("$msched" top --db "$work/untuned.db" --json | sed 's/.*"short_id":"\([0-9a-f]*\)".*/\1/')
-"$msched" show "$drafted" --db "$work/untuned.db" | grep -q "^record .*: unmeasured, on " || fail "show does not say that it is not measured"
-"$msched" export "$drafted" -o "$work/drafted.so" --db "$work/untuned.db" || fail "a proposal is not exported"
+proposed=$("$msched" top --db "$work/untuned.db" --json | sed 's/.*"short_id":"\([0-9a-f]*\)".*/\1/')
+"$msched" show "$proposed" --db "$work/untuned.db" | grep -q "^record .*: unmeasured, on " || fail "show does not say that it is not measured"
+"$msched" export "$proposed" -o "$work/proposed.so" --db "$work/untuned.db" || fail "a proposal is not exported"
 "$msched" tune "$root/lua/examples/gemm.lua" --no-tune --trials 4 -- 8 8 8 2>"$work/err" && fail "--no-tune with --trials"
 grep -q "does not go with --trials" "$work/err" || fail "--no-tune with --trials: $(cat "$work/err")"
 "$msched" show "$id" --db "$db" --explain 1000 && fail "there is no instruction 1000"

@@ -34,7 +34,7 @@ assert(untuned({jobs = 1}).fastest.full_id == first.fastest.full_id and #records
 
 -- It is cheaper by estimate than what is drawn, and computes the same.
 local target = ms.target "native"
-local machine = ms.load("search.cost.draft").machine(target)
+local machine = ms.load("search.cost.analytical").machine(target)
 local cost = ms.estimate(func, first.fastest.trace:simplified(false), machine)
 for i, s in ipairs(tune.open(func, target, {seed = 7}).sketches) do
   assert(ms.estimate(func, s.trace:simplified(false), machine) >= cost, "a drawn one is cheaper: sketch " .. i)
@@ -70,20 +70,20 @@ assert(known.fastest.full_id == fastest and known.fastest.seconds, "what was mea
 -- A proposal is measured as any other candidate: its record says so then.
 local again = support.new_path()
 path = again
-local drafted = untuned()
-ms.policy {name = "the proposal", run = function(env) env:measure(env:replay {{trace = drafted.fastest.trace:simplified(false)}}) end}
+local proposed = untuned()
+ms.policy {name = "the proposal", run = function(env) env:measure(env:replay {{trace = proposed.fastest.trace:simplified(false)}}) end}
 support.run({func}, {policy = "the proposal", trials = 1, db = again})
 collectgarbage()
 local both = records()
-assert(#both == 1 and both[1].id == drafted.fastest.full_id and both[1].status == "measured")
+assert(#both == 1 and both[1].id == proposed.fastest.full_id and both[1].status == "measured")
 
 -- ---- Where nothing is estimated, something is drawn ------------------------------------------------------------------
 
 local targets = ms.load "rules.targets"
-local estimates = targets.llvm.draft
-targets.llvm.draft, path = nil, support.new_path()
+local estimates = targets.llvm.analytical
+targets.llvm.analytical, path = nil, support.new_path()
 assert(untuned().fastest.id)
-targets.llvm.draft = estimates
+targets.llvm.analytical = estimates
 
 -- ---- What is over before threads have begun runs on one: products too, alone and in a row ---------------------------------
 

@@ -290,7 +290,8 @@ static const char *const moved[][2] = {
     {"search.annealing", "search.policy.annealing"},
     {"search.contest", "search.remeasure"},
     {"search.coordinate", "search.policy.coordinate"},
-    {"search.draft", "search.cost.draft"},
+    {"search.cost.draft", "search.cost.analytical"},
+    {"search.draft", "search.cost.analytical"},
     {"search.draft_verify", "search.policy.analytical"},
     {"search.evolutionary", "search.policy.evolutionary"},
     {"search.grid", "search.policy.grid"},
@@ -392,7 +393,7 @@ int luaopen_msched(lua_State *L) {
     bind_workers(L);
     bind_searching(L);
     bind_models(L);
-    bind_drafts(L);
+    bind_estimators(L);
     bind_measurers(L);
     bind_stores(L);
     bind_visible(L);

@@ -4,15 +4,15 @@
 
 #include <stdlib.h>
 
-#define BOUND_DRAFT "msched.estimator"
+#define BOUND_ESTIMATOR "msched.estimator"
 
-static struct search_draft *check_draft(lua_State *L) {
-  return *(struct search_draft **)luaL_checkudata(L, 1, BOUND_DRAFT);
+static struct search_estimator *check_estimator(lua_State *L) {
+  return *(struct search_estimator **)luaL_checkudata(L, 1, BOUND_ESTIMATOR);
 }
 
-static int collect_draft(lua_State *L) {
-  struct search_draft **d = luaL_checkudata(L, 1, BOUND_DRAFT);
-  search_draft_free(*d);
+static int collect_estimator(lua_State *L) {
+  struct search_estimator **d = luaL_checkudata(L, 1, BOUND_ESTIMATOR);
+  search_estimator_free(*d);
   *d = NULL;
   return 0;
 }
@@ -73,16 +73,16 @@ static struct search_machine read_machine(lua_State *L, int at) {
 }
 
 /* estimator(function, sketch, machine) */
-static int new_draft(lua_State *L) {
+static int new_estimator(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 1);
   const struct vm_trace *sketch = bind_check_trace(L, 2);
   struct search_machine machine = read_machine(L, 3);
-  struct search_draft **d = lua_newuserdatauv(L, sizeof *d, 0);
+  struct search_estimator **d = lua_newuserdatauv(L, sizeof *d, 0);
   *d = NULL;
-  luaL_setmetatable(L, BOUND_DRAFT);
+  luaL_setmetatable(L, BOUND_ESTIMATOR);
   ms_error err = {.instruction = -1};
   bind_stop(L);
-  *d = search_draft_new(f->ir, sketch, bind_intrinsics(L), &machine, &err);
+  *d = search_estimator_new(f->ir, sketch, bind_intrinsics(L), &machine, &err);
   return *d ? 1 : bind_raise_refused(L, &err);
 }
 
@@ -105,22 +105,23 @@ static int estimate(lua_State *L) {
   return 2;
 }
 
-static int draft_size(lua_State *L) {
-  lua_pushnumber(L, search_draft_size(check_draft(L)));
+static int estimator_size(lua_State *L) {
+  lua_pushnumber(L, search_estimator_size(check_estimator(L)));
   return 1;
 }
 
 /* estimator:cost(trace): of a trace that differs from the sketch in decisions only */
-static int draft_cost(lua_State *L) {
-  const struct search_draft *d = check_draft(L);
+static int estimator_cost(lua_State *L) {
+  const struct search_estimator *d = check_estimator(L);
   const struct vm_trace *trace = bind_check_trace(L, 2);
-  luaL_argcheck(L, search_draft_has(d, trace), 2, "it is no candidate of the estimate's sketch, or has open decisions");
-  lua_pushnumber(L, search_draft_cost(d, trace->decisions));
+  luaL_argcheck(L, search_estimator_has(d, trace), 2,
+                "it is no candidate of the estimate's sketch, or has open decisions");
+  lua_pushnumber(L, search_estimator_cost(d, trace->decisions));
   return 1;
 }
 
 struct results {
-  struct search_drafted *list;
+  struct search_proposal *list;
   uint32_t count;
 };
 static int collect_results(lua_State *L) {
@@ -131,7 +132,7 @@ static int collect_results(lua_State *L) {
   return 0;
 }
 
-static void push_drafted(lua_State *L, struct search_drafted *list, uint32_t count) {
+static void push_proposals(lua_State *L, struct search_proposal *list, uint32_t count) {
   lua_createtable(L, (int)count, 0);
   for (uint32_t i = 0; i < count; i++) {
     lua_createtable(L, 0, 3);
@@ -148,26 +149,26 @@ static void push_drafted(lua_State *L, struct search_drafted *list, uint32_t cou
 }
 
 /* estimator:best {seed =, budget =, most =, each =}: a list of {trace, cost, tile} */
-static int draft_best(lua_State *L) {
-  const struct search_draft *d = check_draft(L);
+static int estimator_best(lua_State *L) {
+  const struct search_estimator *d = check_estimator(L);
   luaL_checktype(L, 2, LUA_TTABLE);
   int64_t seed = bind_option_int(L, 2, "seed", 1), budget = bind_option_int(L, 2, "budget", 100000);
   int64_t most = bind_option_int(L, 2, "most", 1000), each = bind_option_int(L, 2, "each", most);
   luaL_argcheck(L, budget >= 1 && most >= 1 && most <= 1 << 20 && each >= 1, 2, "budget, most and each are at least 1");
-  struct results *r = bind_hold(L, sizeof *r, "msched.drafted", collect_results);
+  struct results *r = bind_hold(L, sizeof *r, "msched.proposed", collect_results);
   r->list = calloc((size_t)most, sizeof *r->list);
   if (!r->list) return luaL_error(L, "no memory for estimates");
-  r->count = search_draft_best(d, (uint64_t)seed, (uint64_t)budget, (uint32_t)most,
-                               each > most ? (uint32_t)most : (uint32_t)each, script_stop_flag(L), r->list);
-  push_drafted(L, r->list, r->count);
+  r->count = search_estimator_best(d, (uint64_t)seed, (uint64_t)budget, (uint32_t)most,
+                                   each > most ? (uint32_t)most : (uint32_t)each, script_stop_flag(L), r->list);
+  push_proposals(L, r->list, r->count);
   return 1;
 }
 
 /* ---- Many at a time ---- */
 
 struct many {
-  struct search_draft_job *jobs;
-  struct search_draft_list *lists;
+  struct search_proposal_job *jobs;
+  struct search_proposal_list *lists;
   const struct vm_trace **traces;
   struct search_estimated *estimates;
   uint32_t count;
@@ -183,38 +184,39 @@ static int collect_many(lua_State *L) {
   return 0;
 }
 
-enum { MOST_DRAFTS = 1 << 20 };
+enum { MOST_PROPOSALS = 1 << 20 };
 
 /* Room for what is at `at`, a list, and the number of threads behind it. */
 static struct many *hold_many(lua_State *L, int at, uint32_t *threads) {
   luaL_checktype(L, at, LUA_TTABLE);
   lua_Integer asked = luaL_checkinteger(L, at + 1), count = luaL_len(L, at);
   luaL_argcheck(L, asked >= 1, at + 1, "at least one thread");
-  luaL_argcheck(L, count <= MOST_DRAFTS, at, "too many");
+  luaL_argcheck(L, count <= MOST_PROPOSALS, at, "too many");
   *threads = asked > INT32_MAX ? INT32_MAX : (uint32_t)asked;
-  struct many *m = bind_hold(L, sizeof *m, "msched.many_drafts", collect_many);
+  struct many *m = bind_hold(L, sizeof *m, "msched.many_proposals", collect_many);
   m->count = (uint32_t)count;
   return m;
 }
 
-static void read_job(lua_State *L, int at, struct search_draft_job *out) {
+static void read_job(lua_State *L, int at, struct search_proposal_job *out) {
   lua_getfield(L, at, "trace");
   int64_t budget = bind_option_int(L, at, "budget", 1), most = bind_option_int(L, at, "most", 1);
   int64_t each = bind_option_int(L, at, "each", most);
-  if (budget < 1 || most < 1 || most > MOST_DRAFTS || each < 1) luaL_error(L, "budget, most and each are at least 1");
-  *out = (struct search_draft_job){.trace = bind_check_trace(L, -1),
-                                   .draw_anew = bind_option_resample(L, at),
-                                   .seed = (uint64_t)bind_option_int(L, at, "seed", 1),
-                                   .candidate = (uint64_t)bind_option_int(L, at, "candidate", 0),
-                                   .budget = (uint64_t)budget,
-                                   .most = (uint32_t)most,
-                                   .each = each > most ? (uint32_t)most : (uint32_t)each};
+  if (budget < 1 || most < 1 || most > MOST_PROPOSALS || each < 1)
+    luaL_error(L, "budget, most and each are at least 1");
+  *out = (struct search_proposal_job){.trace = bind_check_trace(L, -1),
+                                      .draw_anew = bind_option_resample(L, at),
+                                      .seed = (uint64_t)bind_option_int(L, at, "seed", 1),
+                                      .candidate = (uint64_t)bind_option_int(L, at, "candidate", 0),
+                                      .budget = (uint64_t)budget,
+                                      .most = (uint32_t)most,
+                                      .each = each > most ? (uint32_t)most : (uint32_t)each};
   lua_pop(L, 1); /* the table keeps it */
 }
 
 /* proposals(function, machine, jobs, threads): jobs {trace =, resample =, seed =, candidate =, budget =, most =, each
  * =}; for each a list as estimator:best gives it, empty where the sketch is refused. On so many threads. */
-static int drafts(lua_State *L) {
+static int proposals(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 1);
   struct search_machine machine = read_machine(L, 2);
   uint32_t threads;
@@ -228,10 +230,10 @@ static int drafts(lua_State *L) {
     read_job(L, lua_gettop(L), &m->jobs[i]);
     lua_pop(L, 1);
   }
-  search_drafts(f->ir, bind_intrinsics(L), &machine, m->jobs, m->count, threads, script_stop_flag(L), m->lists);
+  search_proposals(f->ir, bind_intrinsics(L), &machine, m->jobs, m->count, threads, script_stop_flag(L), m->lists);
   lua_createtable(L, (int)m->count, 0);
   for (uint32_t i = 0; i < m->count; i++) {
-    push_drafted(L, m->lists[i].at, m->lists[i].count);
+    push_proposals(L, m->lists[i].at, m->lists[i].count);
     lua_rawseti(L, -2, (lua_Integer)i + 1);
   }
   return 1;
@@ -268,12 +270,16 @@ static int estimates(lua_State *L) {
   return 2;
 }
 
-void bind_drafts(lua_State *L) {
+void bind_estimators(lua_State *L) {
   assert(lua_istable(L, -1));
-  static const luaL_Reg draft[] = {{"size", draft_size}, {"cost", draft_cost}, {"best", draft_best}, {NULL, NULL}};
-  static const luaL_Reg draft_meta[] = {{"__gc", collect_draft}, {NULL, NULL}};
-  bind_type(L, BOUND_DRAFT, draft, draft_meta);
-  static const luaL_Reg functions[] = {
-      {"estimator", new_draft}, {"estimate", estimate}, {"proposals", drafts}, {"estimates", estimates}, {NULL, NULL}};
+  static const luaL_Reg estimator[] = {
+      {"size", estimator_size}, {"cost", estimator_cost}, {"best", estimator_best}, {NULL, NULL}};
+  static const luaL_Reg estimator_meta[] = {{"__gc", collect_estimator}, {NULL, NULL}};
+  bind_type(L, BOUND_ESTIMATOR, estimator, estimator_meta);
+  static const luaL_Reg functions[] = {{"estimator", new_estimator},
+                                       {"estimate", estimate},
+                                       {"proposals", proposals},
+                                       {"estimates", estimates},
+                                       {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
 }

@@ -2,7 +2,7 @@
 -- from decisions alone, of very many; then of the cheapest as they are once replayed, where blocks ended up included.
 local targets, steps = msched.load "rules.targets", msched.load "search.policy.steps"
 
-local draft = {}
+local analytical = {}
 
 local PLACINGS = 4 -- of a sketch: where its blocks are computed is given, not enumerated
 local SHARED = 8 -- sketches that have the whole budget each; more share what these have
@@ -10,8 +10,8 @@ local DOWNHILL, AROUND = 4, 6 -- how often, and around how many, what is one ste
 
 -- The machine of a target, as the model sees it: what the target knows, and the numbers of rules/targets.lua, or what a function
 -- there makes of the target. nil: there are none for its kind.
-function draft.machine(target)
-  local numbers = targets[target.kind].draft
+function analytical.machine(target)
+  local numbers = targets[target.kind].analytical
   if type(numbers) == "function" then return numbers(target) end
   if not numbers then return nil end
   local machine = {cores = target.cores, vector_bits = target.vector_bits, registers = target.vector_registers, dots = target.dots,
@@ -42,8 +42,8 @@ end
 -- `budget` of a sketch, in rising order of their cost: {trace, cost, tile, sketch}; none where nothing is known of the
 -- target, or no sketch can be read. Of many sketches each has less of a budget. Sketches have equal shares: their costs are
 -- not compared before they are replayed. placed: blocks stay where the sketches have them. jobs: so many threads.
-function draft.best(func, target, sketches, options)
-  local machine, all, jobs, of = options.machine or draft.machine(target), {}, {}, {}
+function analytical.best(func, target, sketches, options)
+  local machine, all, jobs, of = options.machine or analytical.machine(target), {}, {}, {}
   local seed, share = options.seed or 1, math.ceil(options.most / math.max(#sketches, 1))
   local budget = options.budget * SHARED // math.max(#sketches, SHARED)
   if not machine then return all end
@@ -80,26 +80,26 @@ local function estimate(func, machine, candidates, jobs)
 end
 
 -- What a trace costs as it is, in cycles; nil: it cannot be estimated.
-function draft.cost_of(func, trace, machine)
+function analytical.cost_of(func, trace, machine)
   local candidate = {sketch_trace = trace}
   estimate(func, machine, {candidate})
   return candidate.cost
 end
 
 -- What a replayed candidate of a task costs as it is; nil: it cannot be estimated.
-function draft.cost(task, candidate)
-  estimate(task.func, task.machine or draft.machine(task.target), {candidate})
+function analytical.cost(task, candidate)
+  estimate(task.func, task.machine or analytical.machine(task.target), {candidate})
   return candidate.cost
 end
 
 -- Replayed candidates, false among them, each once, by what they cost as they are, the cheapest first; those that cannot be
 -- estimated last. machine: in place of the target's. jobs: so many threads.
-function draft.ranked(func, target, candidates, machine, jobs)
+function analytical.ranked(func, target, candidates, machine, jobs)
   local list, seen = {}, {}
   for _, c in ipairs(candidates) do
     if c and not seen[c.hash] then list[#list + 1], seen[c.hash] = c, true end
   end
-  estimate(func, machine or draft.machine(target), list, jobs)
+  estimate(func, machine or analytical.machine(target), list, jobs)
   table.sort(list, function(a, b)
     local x, y = a.cost or math.huge, b.cost or math.huge
     return x ~= y and x < y or x == y and a.hash < b.hash
@@ -109,7 +109,7 @@ end
 
 -- Whether registers hold what a candidate's threads do, by the register-pressure estimate of its kernels, without ptxas
 -- (jit/cuda/registers.c). What cannot be built is refused elsewhere, with its reason.
-function draft.fits(func, target, candidate)
+function analytical.fits(func, target, candidate)
   if target.arch and candidate.fits == nil then
     local ok, kernel = pcall(msched.build, msched.apply(func, candidate.trace):func(), {target = target.text, load = false})
     candidate.fits = true
@@ -131,32 +131,32 @@ local function cheapest(list, looked, most)
 end
 
 -- Candidates of a task, by their estimated cost, the cheapest first: proposals, `drawn` random ones of all sketches, and repeatedly
--- the neighbours of the cheapest: proposals leave blocks where the sketch has them. options: as draft.best
+-- the neighbours of the cheapest: proposals leave blocks where the sketch has them. options: as analytical.best
 -- takes them; starts: traces to begin with besides; downhill and around: how often and around how many. Their numbers count
 -- from 1 whenever it is asked, so that they are the same in a run that goes on again. The second result: the number of
 -- proposals.
-function draft.candidates(task, options, drawn)
+function analytical.candidates(task, options, drawn)
   local threads = options.jobs or task.jobs
-  local drafts, jobs, count, looked = draft.best(task.func, task.target, task.sketches, setmetatable({jobs = threads}, {__index = options})), {}, 0, {}
+  local proposals, jobs, count, looked = analytical.best(task.func, task.target, task.sketches, setmetatable({jobs = threads}, {__index = options})), {}, 0, {}
   local function add(trace, resample)
     count = count + 1
     jobs[#jobs + 1] = {trace = trace, resample = resample, candidate = count}
   end
   for _, trace in ipairs(options.starts or {}) do add(trace) end
-  for _, d in ipairs(drafts) do add(d.trace) end
+  for _, d in ipairs(proposals) do add(d.trace) end
   for i = 1, drawn do
     local sketch = task:sketch(i - 1)
     if sketch then add(sketch, true) end
   end
-  local list = draft.ranked(task.func, task.target, task:replay(jobs), task.machine, threads)
+  local list = analytical.ranked(task.func, task.target, task:replay(jobs), task.machine, threads)
   for _ = 1, options.downhill or DOWNHILL do
     jobs = {}
     for _, c in ipairs(cheapest(list, looked, options.around or AROUND)) do
       for _, trace in ipairs(steps.neighbours(task, c.sketch_trace)) do add(trace) end
     end
-    list = draft.ranked(task.func, task.target, table.move(task:replay(jobs), 1, #jobs, #list + 1, list), task.machine, threads)
+    list = analytical.ranked(task.func, task.target, table.move(task:replay(jobs), 1, #jobs, #list + 1, list), task.machine, threads)
   end
-  return list, #drafts
+  return list, #proposals
 end
 
-return draft
+return analytical

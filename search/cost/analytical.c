@@ -1,5 +1,5 @@
 /* The analytical model: made of sketches; the best of very many of their candidates (cpu.c estimates the cost of one). */
-#include "draft.h"
+#include "analytical.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,55 +7,55 @@
 
 /* ---- Making ---- */
 
-struct search_draft *draft_new(struct vm_schedule *into, const struct vm_plan *plan, const struct vm_draws *draws,
-                               const struct search_machine *machine, bool as_is, ms_error *err) {
+struct search_estimator *model_new(struct vm_schedule *into, const struct vm_plan *plan, const struct vm_draws *draws,
+                                   const struct search_machine *machine, bool as_is, ms_error *err) {
   assert(machine->cores >= 1 && machine->vector_bits >= 32);
-  struct search_draft *d = calloc(1, sizeof *d);
+  struct search_estimator *d = calloc(1, sizeof *d);
   if (!d) abort();
   d->machine = *machine;
   d->most_vector = 1;
   d->as_is = as_is;
-  bool ok = draft_read_sketch(d, into, plan, draws, err);
-  if (ok && (d->number_count > DRAFT_NUMBERS || d->nest_count > DRAFT_NESTS))
+  bool ok = model_read_sketch(d, into, plan, draws, err);
+  if (ok && (d->number_count > MODEL_NUMBERS || d->nest_count > MODEL_NESTS))
     ok = ms_fail(err, MS_TOO_LARGE, "a sketch of %u numbers and %u nests", d->number_count, d->nest_count);
-  if (ok && d->machine.gpu.sms > 0) draft_begin_gpu(d);
+  if (ok && d->machine.gpu.sms > 0) model_begin_gpu(d);
   if (ok) return d;
-  search_draft_free(d);
+  search_estimator_free(d);
   return NULL;
 }
 
-static struct search_draft *draft_of(struct tir *workload, const struct vm_trace *trace,
-                                     const struct vm_intrinsics *intrinsics, const struct search_machine *machine,
-                                     bool as_is, ms_error *err) {
+static struct search_estimator *model_of(struct tir *workload, const struct vm_trace *trace,
+                                         const struct vm_intrinsics *intrinsics, const struct search_machine *machine,
+                                         bool as_is, ms_error *err) {
   struct vm_plan *plan = vm_prepare_with(workload, trace, intrinsics);
   struct vm_schedule *into = vm_schedule_new(NULL, 1);
   struct vm_draws draws = {.mode = VM_REPAIR, .decisions = trace, .seed = 1};
-  struct search_draft *d = draft_new(into, plan, &draws, machine, as_is, err);
+  struct search_estimator *d = model_new(into, plan, &draws, machine, as_is, err);
   vm_schedule_free(into);
   vm_plan_free(plan);
   return d;
 }
 
-struct search_draft *search_draft_new(struct tir *workload, const struct vm_trace *sketch,
-                                      const struct vm_intrinsics *intrinsics, const struct search_machine *machine,
-                                      ms_error *err) {
-  return draft_of(workload, sketch, intrinsics, machine, false, err);
+struct search_estimator *search_estimator_new(struct tir *workload, const struct vm_trace *sketch,
+                                              const struct vm_intrinsics *intrinsics,
+                                              const struct search_machine *machine, ms_error *err) {
+  return model_of(workload, sketch, intrinsics, machine, false, err);
 }
 
-struct search_estimated draft_estimated(const struct search_draft *d) {
-  return (struct search_estimated){search_draft_cost(d, d->sketch->decisions), draft_tile(d, d->sketch->decisions)};
+struct search_estimated model_estimated(const struct search_estimator *d) {
+  return (struct search_estimated){search_estimator_cost(d, d->sketch->decisions), model_tile(d, d->sketch->decisions)};
 }
 
 bool search_estimate(struct tir *workload, const struct vm_trace *trace, const struct vm_intrinsics *intrinsics,
                      const struct search_machine *machine, struct search_estimated *out, ms_error *err) {
   assert(out);
-  struct search_draft *d = draft_of(workload, trace, intrinsics, machine, true, err);
-  if (d) *out = draft_estimated(d);
-  search_draft_free(d);
+  struct search_estimator *d = model_of(workload, trace, intrinsics, machine, true, err);
+  if (d) *out = model_estimated(d);
+  search_estimator_free(d);
   return d != NULL;
 }
 
-void search_draft_free(struct search_draft *d) {
+void search_estimator_free(struct search_estimator *d) {
   if (!d) return;
   vm_trace_free(d->sketch);
   for (uint32_t i = 0; i < d->draw_count; i++) free(d->draws[i].values);
@@ -69,7 +69,7 @@ void search_draft_free(struct search_draft *d) {
   free(d);
 }
 
-bool search_draft_has(const struct search_draft *d, const struct vm_trace *trace) {
+bool search_estimator_has(const struct search_estimator *d, const struct vm_trace *trace) {
   assert(trace);
   const struct vm_steps *steps = trace->steps, *own = d->sketch->steps;
   if (steps->count != own->count || steps->decisions != own->decisions) return false;
@@ -96,7 +96,7 @@ struct found {
 };
 
 struct finding {
-  const struct search_draft *draft;
+  const struct search_estimator *estimator;
   uint32_t most, each; /* candidates wanted, and of one register tile */
   struct found *found;
   uint32_t count, room;
@@ -145,26 +145,26 @@ static bool is_over(const struct finding *f) { return f->seen >= f->most_seen ||
 
 static double offer(struct finding *f, const int64_t *decisions) {
   assert(f->count < f->room);
-  const struct search_draft *d = f->draft;
+  const struct search_estimator *d = f->estimator;
   f->seen++;
-  double cost = search_draft_cost(d, decisions);
+  double cost = search_estimator_cost(d, decisions);
   if (!(cost < f->limit)) return cost;
   if (f->count == f->room - 1) trim(f);
   uint32_t width = d->sketch->steps->decisions;
   struct found *x = &f->found[f->count++];
-  *x = (struct found){cost, draft_tile(d, decisions), width, malloc((width + 1) * sizeof *decisions)};
+  *x = (struct found){cost, model_tile(d, decisions), width, malloc((width + 1) * sizeof *decisions)};
   if (!x->decisions) abort();
   if (width) memcpy(x->decisions, decisions, width * sizeof *decisions);
   return cost;
 }
 
-static void choose(const struct draft_draw *draw, uint32_t choice, int64_t *decisions) {
+static void choose(const struct model_draw *draw, uint32_t choice, int64_t *decisions) {
   assert(choice < draw->choices);
   memcpy(decisions + draw->decision, draw->values + (size_t)choice * draw->width, draw->width * sizeof *decisions);
 }
 
 static void enumerate(struct finding *f, uint32_t draw, int64_t *decisions) {
-  const struct search_draft *d = f->draft;
+  const struct search_estimator *d = f->estimator;
   if (draw == d->draw_count) {
     offer(f, decisions);
     return;
@@ -177,12 +177,12 @@ static void enumerate(struct finding *f, uint32_t draw, int64_t *decisions) {
 
 /* One draw after the other takes its best choice, until a whole round brings no gain. */
 static void descend(struct finding *f, int64_t *decisions, double cost) {
-  const struct search_draft *d = f->draft;
+  const struct search_estimator *d = f->estimator;
   uint32_t idle = 0;
   for (uint32_t k = 0; idle < d->draw_count && !is_over(f); k = (k + 1) % d->draw_count) {
-    const struct draft_draw *draw = &d->draws[k];
-    assert(draw->width <= DRAFT_LOOPS);
-    int64_t before[DRAFT_LOOPS];
+    const struct model_draw *draw = &d->draws[k];
+    assert(draw->width <= MODEL_LOOPS);
+    int64_t before[MODEL_LOOPS];
     memcpy(before, decisions + draw->decision, draw->width * sizeof *before);
     idle++;
     for (uint32_t i = 0; i < draw->choices && !is_over(f); i++) {
@@ -198,9 +198,9 @@ static void descend(struct finding *f, int64_t *decisions, double cost) {
 enum { DESCEND_EVERY = 64 }; /* candidates that are drawn, and the best of them goes down */
 
 /* Every tile is of one element: what is outermost is all. */
-static void choose_least(const struct search_draft *d, int64_t *decisions) {
+static void choose_least(const struct search_estimator *d, int64_t *decisions) {
   for (uint32_t k = 0; k < d->draw_count; k++) {
-    const struct draft_draw *draw = &d->draws[k];
+    const struct model_draw *draw = &d->draws[k];
     uint32_t best = 0;
     for (uint32_t i = 1; draw->width > 1 && i < draw->choices; i++)
       if (draw->values[(size_t)i * draw->width] > draw->values[(size_t)best * draw->width]) best = i;
@@ -210,7 +210,7 @@ static void choose_least(const struct search_draft *d, int64_t *decisions) {
 
 /* From the least tiles downhill, then from the best of some that are drawn, and again. */
 static void draw_many(struct finding *f, uint64_t seed, uint64_t budget, int64_t *decisions) {
-  const struct search_draft *d = f->draft;
+  const struct search_estimator *d = f->estimator;
   uint32_t width = d->sketch->steps->decisions;
   int64_t *best = malloc((width + 1) * sizeof *best);
   if (!best) abort();
@@ -232,24 +232,25 @@ static void draw_many(struct finding *f, uint64_t seed, uint64_t budget, int64_t
 }
 
 /* However small the budget, the first descent, from the least tiles, goes on for some rounds. */
-static uint64_t most_of_descent(const struct search_draft *d) {
+static uint64_t most_of_descent(const struct search_estimator *d) {
   enum { ROUNDS = 8, MOST = 1 << 16 };
   uint64_t round = 0;
   for (uint32_t k = 0; k < d->draw_count; k++) round += d->draws[k].choices;
   return ROUNDS * round < MOST ? ROUNDS * round : MOST;
 }
 
-double search_draft_size(const struct search_draft *d) {
+double search_estimator_size(const struct search_estimator *d) {
   double size = 1;
   for (uint32_t i = 0; i < d->draw_count; i++) size *= d->draws[i].choices;
   return size;
 }
 
-uint32_t search_draft_best(const struct search_draft *d, uint64_t seed, uint64_t budget, uint32_t most, uint32_t each,
-                           const volatile int *stop, struct search_drafted *out) {
+uint32_t search_estimator_best(const struct search_estimator *d, uint64_t seed, uint64_t budget, uint32_t most,
+                               uint32_t each, const volatile int *stop, struct search_proposal *out) {
   assert(most > 0 && each > 0 && budget > 0 && out);
-  if (d->nest_count > SEARCH_DRAFT_NESTS) budget = 1 + budget * SEARCH_DRAFT_NESTS / d->nest_count;
-  struct finding f = {.draft = d, .most = most, .each = each, .room = 4 * most + 64, .limit = INFINITY, .stop = stop};
+  if (d->nest_count > SEARCH_ESTIMATOR_NESTS) budget = 1 + budget * SEARCH_ESTIMATOR_NESTS / d->nest_count;
+  struct finding f = {
+      .estimator = d, .most = most, .each = each, .room = 4 * most + 64, .limit = INFINITY, .stop = stop};
   f.most_seen = 2 * budget + most_of_descent(d);
   uint32_t width = d->sketch->steps->decisions;
   int64_t *decisions = malloc((width + 1) * sizeof *decisions);
@@ -258,13 +259,13 @@ uint32_t search_draft_best(const struct search_draft *d, uint64_t seed, uint64_t
   f.of_tile = malloc(f.room * sizeof *f.of_tile);
   if (!decisions || !f.found || !f.tiles || !f.of_tile) abort();
   if (width) memcpy(decisions, d->sketch->decisions, width * sizeof *decisions);
-  if (search_draft_size(d) <= (double)budget)
+  if (search_estimator_size(d) <= (double)budget)
     enumerate(&f, 0, decisions);
   else
     draw_many(&f, seed, budget, decisions);
   trim(&f);
   for (uint32_t i = 0; i < f.count; i++) {
-    out[i] = (struct search_drafted){f.found[i].cost, f.found[i].tile, vm_trace_copy(d->sketch)};
+    out[i] = (struct search_proposal){f.found[i].cost, f.found[i].tile, vm_trace_copy(d->sketch)};
     if (width) memcpy(out[i].trace->decisions, f.found[i].decisions, width * sizeof *decisions);
     free(f.found[i].decisions);
   }

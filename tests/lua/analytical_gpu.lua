@@ -1,13 +1,13 @@
 -- Proposals for GPUs: of two candidates that differ in one decision, the model prefers the right one; the first
 -- proposal for a matrix product is built, deterministic, and spills nothing (where NVRTC is installed); `tune
 -- --no-tune` gives it.
--- usage: draft_gpu.lua
+-- usage: analytical_gpu.lua
 local ms = require "msched"
-local te, tune, draft = ms.te, ms.load "search.tune", ms.load "search.cost.draft"
+local te, tune, analytical = ms.te, ms.load "search.tune", ms.load "search.cost.analytical"
 
 local TARGET = "cuda -arch=sm_80"
 local target = ms.target(TARGET)
-local machine = draft.machine(target)
+local machine = analytical.machine(target)
 
 local function cost(func, sch) return (ms.estimate(func, sch.trace, machine)) end
 
@@ -105,7 +105,7 @@ end
 local function resources_of(i, j, k, sketch)
   local made = {replayed(sketch or plain, i, j, k)}
   local kernel = ms.build(ms.apply(gemm, made[1].trace):func(), {target = TARGET}):resources()[1]
-  assert(draft.fits(gemm, target, made[1]) == not kernel.estimated_spills)
+  assert(analytical.fits(gemm, target, made[1]) == not kernel.estimated_spills)
   return kernel
 end
 local few, many, all = resources_of({64, 1, 16, 1, 1}, {64, 1, 16, 1, 1}, {64, 4, 4}), resources_of({16, 4, 16, 1, 1}, {16, 1, 16, 1, 4}, {64, 4, 4}),
@@ -121,16 +121,16 @@ assert(ahead_of_many.estimated_registers > few.estimated_registers + 60 and not 
 -- without measuring chooses it too where there is no ptxas; where there is one, the other proposal is not assembled.
 do
   local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../support/measurer.lua")
-  local candidates, build, assembled = draft.candidates, ms.build, 0
-  local function drafts()
+  local candidates, build, assembled = analytical.candidates, ms.build, 0
+  local function proposals()
     local spilling, fitting = replayed(plain, {8, 1, 8, 1, 16}, {4, 1, 8, 1, 32}, {64, 4, 4}), replayed(plain, {64, 1, 16, 1, 1}, {64, 1, 16, 1, 1}, {64, 4, 4})
     spilling.cost, spilling.tile, fitting.cost, fitting.tile = 1, "16 x 32", 1, "1 x 1"
     return spilling, fitting
   end
-  local spilling, fitting = drafts()
+  local spilling, fitting = proposals()
   for _, first in ipairs {spilling.hash, fitting.hash} do
-    draft.candidates = function()
-      local a, b = drafts()
+    analytical.candidates = function()
+      local a, b = proposals()
       if first == a.hash then b.cost = 1.2 else a.cost = 1.2 end
       return first == a.hash and {a, b} or {b, a}, 2
     end
@@ -152,14 +152,14 @@ do
     assert(untuned:schedule():hash() == fitting.hash, "without tuning, a proposal that spills is the first")
   end
   assert(assembled == 2, "a kernel that is estimated to spill is assembled")
-  draft.candidates = candidates
+  analytical.candidates = candidates
   support.remove_stores()
 end
 
 -- ---- Tensor cores ----
 
 local HOPPER = ms.target "cuda -arch=sm_90a"
-local hopper = draft.machine(HOPPER)
+local hopper = analytical.machine(HOPPER)
 local half = ms.ops.func("matmul", {"4096", "4096", "4096", dtype = "float16", accumulate = "float32"})
 local function sketch_with(name, on)
   for _, s in ipairs(tune.open(half, on, {}).sketches) do
@@ -201,7 +201,7 @@ assert(ms.estimator(half, wide, greedy):cost(decide(wide, {{8, 4, 2, 1}, {1, 16,
 local ampere = sketch_with("warp_mma_sync_16x16x16_f16f16f32", target)
 local function warps(...) return ms.estimator(half, ampere, machine):cost(decide(ampere, {...}, 8)) end
 assert(warps({32, 1, 2, 4, 1}, {16, 1, 4, 4, 1}, {64, 2, 2}) < 0.95 * warps({32, 1, 8, 1, 1}, {16, 1, 1, 16, 1}, {64, 2, 2}), "warps whose tiles are square read less")
-assert(not draft.cost_of(half, wide, setmetatable({tensor_products = 0}, {__index = hopper})), "there are no tensor cores")
+assert(not analytical.cost_of(half, wide, setmetatable({tensor_products = 0}, {__index = hopper})), "there are no tensor cores")
 
 -- ---- Reductions by threads ----
 
@@ -210,7 +210,7 @@ assert(not draft.cost_of(half, wide, setmetatable({tensor_products = 0}, {__inde
 local norm = ms.ops.suite("ops", {"NRM_4_b1"})[1]
 local one_pass, two_passes = math.huge, math.huge
 for _, s in ipairs(sketches_of(norm)) do
-  local least = draft.best(norm, target, {s}, {seed = 1, budget = 500, most = 1, each = 1})[1].cost
+  local least = analytical.best(norm, target, {s}, {seed = 1, budget = 500, most = 1, each = 1})[1].cost
   if s:text():find("rfactor", 1, true) then two_passes = math.min(two_passes, least) else one_pass = math.min(one_pass, least) end
 end
 less("a reduction in two passes", 5 * two_passes, one_pass)
@@ -218,7 +218,7 @@ assert(two_passes > 4096 * 1024 * 4 / machine.dram_bytes_a_cycle, "all of it com
 
 -- ---- The best ----
 
-local function best(func) return draft.best(func, target, sketches_of(func), {seed = 1, budget = 4000, most = 30, each = 2}) end
+local function best(func) return analytical.best(func, target, sketches_of(func), {seed = 1, budget = 4000, most = 30, each = 2}) end
 local list, again = best(gemm), best(gemm)
 assert(#list > 0 and #list == #again)
 for i, c in ipairs(list) do
@@ -229,7 +229,7 @@ assert(list[1].cost <= 1.05 * math.min(good, ahead), "the best proposal is worse
 -- Arithmetic is what the best is bound by: powers of two leave many of 108 multiprocessors idle in the last wave.
 assert(list[1].cost < 1.9 * 1024 ^ 3 / 32 / machine.multiply_adds / machine.sms + machine.launch, list[1].cost)
 
-local first = draft.ranked(half, HOPPER, {{hash = "a", sketch_trace = wide}, {hash = "b", sketch_trace = narrow}})
+local first = analytical.ranked(half, HOPPER, {{hash = "a", sketch_trace = wide}, {hash = "b", sketch_trace = narrow}})
 assert(first[1].cost < math.huge and first[1].cost <= first[2].cost and first[1].tile)
 
 -- ---- Without tuning ----
@@ -250,7 +250,7 @@ local missing
 for _, f in ipairs {small, gemm, large, ms.ops.func("conv2d", {"1", "28", "28", "64", "64", "3", "1", "1"})} do
   local task = {func = f, target = target, sketches = sketches_of(f)}
   local built
-  for _, c in ipairs(draft.best(f, target, task.sketches, {seed = 1, budget = 4000, most = 30, each = 2})) do
+  for _, c in ipairs(analytical.best(f, target, task.sketches, {seed = 1, budget = 4000, most = 30, each = 2})) do
     local done, sch = pcall(ms.apply, f, c.trace)
     if done then built = ms.build(sch:func(), {target = TARGET}) break end
   end
@@ -262,5 +262,5 @@ for _, f in ipairs {small, gemm, large, ms.ops.func("conv2d", {"1", "28", "28", 
     for _, kernel in ipairs(got) do assert(kernel.spill_stores == 0 and kernel.stack_bytes == 0, "the first proposal has no registers for its accumulators") end
   end
 end
-if missing then print("draft_gpu: NVRTC skipped: " .. missing) end
-print "draft_gpu: ok"
+if missing then print("analytical_gpu: NVRTC skipped: " .. missing) end
+print "analytical_gpu: ok"

@@ -1,71 +1,71 @@
 /* The analytical model of a sketch: numbers that decisions give, loop nests over them, what each nest touches. Internal to
- * search; sketch.c fills it, cpu.c and gpu.c score with it, draft.c enumerates. */
-#ifndef MSCHED_SEARCH_DRAFT_H
-#define MSCHED_SEARCH_DRAFT_H
+ * search; sketch.c fills it, cpu.c and gpu.c score with it, analytical.c enumerates. */
+#ifndef MSCHED_SEARCH_ANALYTICAL_H
+#define MSCHED_SEARCH_ANALYTICAL_H
 
 #include "search/search.h"
 
 enum {
-  DRAFT_LOOPS = 32,
-  DRAFT_ITERS = 16,
-  DRAFT_ACCESSES = 8,
-  DRAFT_RANK = 8,
-  DRAFT_NUMBERS = 512,
-  DRAFT_NESTS = 48,
-  DRAFT_PARTS = 8,
-  DRAFT_TAPS = 32
+  MODEL_LOOPS = 32,
+  MODEL_ITERS = 16,
+  MODEL_ACCESSES = 8,
+  MODEL_RANK = 8,
+  MODEL_NUMBERS = 512,
+  MODEL_NESTS = 48,
+  MODEL_PARTS = 8,
+  MODEL_TAPS = 32
 };
 
 /* A number of a candidate, computed in order: a constant, a decision, one of a table, or made of two before it. */
-struct draft_number {
-  enum { DRAFT_CONSTANT, DRAFT_DECISION, DRAFT_CHOICE, DRAFT_TIMES, DRAFT_CEILING } op;
+struct model_number {
+  enum { MODEL_CONSTANT, MODEL_DECISION, MODEL_CHOICE, MODEL_TIMES, MODEL_CEILING } op;
   uint32_t a, b; /* of a decision: a is where; of a choice: b is where its table begins; else numbers */
   int64_t value; /* of a constant */
 };
 
-struct draft_loop {
+struct model_loop {
   uint32_t extent;     /* a number */
   uint32_t iters;      /* a bit for each iteration variable that it moves */
   bool reduces, alone; /* alone: nothing stands beside its only child */
-  enum { DRAFT_SERIAL, DRAFT_BLOCKS, DRAFT_VIRTUAL, DRAFT_THREADS } axis; /* of a GPU: what it is bound to */
+  enum { MODEL_SERIAL, MODEL_BLOCKS, MODEL_VIRTUAL, MODEL_THREADS } axis; /* of a GPU: what it is bound to */
   enum {
-    DRAFT_PLAIN,
-    DRAFT_PARALLEL,
-    DRAFT_VECTOR,
-    DRAFT_UNROLLED
+    MODEL_PLAIN,
+    MODEL_PARALLEL,
+    MODEL_VECTOR,
+    MODEL_UNROLLED
   } kind;         /* of a CPU: what the sketch has it marked as */
   uint32_t ahead; /* iterations that a software pipeline runs ahead */
   /* Of a loop fused of several, outermost first: the extent of each, a number, and the iteration variable it moves. 0: it is
    * none, or what its parts move is not known. */
-  uint32_t part_count, parts[DRAFT_PARTS], part_iters[DRAFT_PARTS];
+  uint32_t part_count, parts[MODEL_PARTS], part_iters[MODEL_PARTS];
 };
-struct draft_access {
+struct model_access {
   tir_buffer buffer;
   bool written;
   bool passed;                                             /* made and used within the function */
   bool constant;                                           /* packed ahead: it lies in the order in which it is read */
-  enum { DRAFT_DEVICE, DRAFT_SHARED, DRAFT_LOCAL } memory; /* of a GPU */
+  enum { MODEL_DEVICE, MODEL_SHARED, MODEL_LOCAL } memory; /* of a GPU */
   uint32_t near;                                           /* of what is passed: loops around all nests that touch it */
   uint32_t copy; /* 1 + the first other nest that fills the buffer; 0: none does */
   double bytes;  /* of an element */
   uint32_t rank;
-  int64_t extents[DRAFT_RANK];
-  double moves[DRAFT_RANK][DRAFT_ITERS]; /* elements along each dimension when an iteration variable rises by one */
-  int64_t steps[DRAFT_ITERS];            /* and in memory, but where a quotient rises too */
+  int64_t extents[MODEL_RANK];
+  double moves[MODEL_RANK][MODEL_ITERS]; /* elements along each dimension when an iteration variable rises by one */
+  int64_t steps[MODEL_ITERS];            /* and in memory, but where a quotient rises too */
   /* Elements of it that an element of the block reads at distinct places, and how far these lie apart in each dimension. */
   uint32_t taps;
-  tir_expr tap_loads[DRAFT_TAPS];
-  int64_t first[DRAFT_RANK], last[DRAFT_RANK];
+  tir_expr tap_loads[MODEL_TAPS];
+  int64_t first[MODEL_RANK], last[MODEL_RANK];
 };
-struct draft_iter {
+struct model_iter {
   int64_t extent;
   bool reduces, dense; /* dense: every access stays or moves by one element in memory, and some move */
 };
-struct draft_nest {
+struct model_nest {
   uint32_t loop_count, iter_count, access_count; /* loops: outermost first */
-  struct draft_loop loops[DRAFT_LOOPS];
-  struct draft_iter iters[DRAFT_ITERS];
-  struct draft_access accesses[DRAFT_ACCESSES];
+  struct model_loop loops[MODEL_LOOPS];
+  struct model_iter iters[MODEL_ITERS];
+  struct model_access accesses[MODEL_ACCESSES];
   bool promoted, sums; /* annotated as a register tile; what it stores is a sum */
   bool dots; /* its innermost loop, in a vectorized one, is over the neighbours of dot products (tir/lower/dots.c) */
   bool tensorized;                           /* of a CPU: products of short types, by a tensor intrinsic */
@@ -79,104 +79,104 @@ struct draft_nest {
   double inside;                             /* the part of the iterations in which all conditions hold */
   /* A nest that follows another's tiles: it runs `at` of that one's loops around it, and touches what that one's access
    * does inside them. */
-  struct draft_nest *follows;
+  struct model_nest *follows;
   uint32_t at, access;
 };
 
 /* A product of matrices by a tensor intrinsic, whose loops are tiled: over blocks, warps (or groups of them) and the
  * fragments of each, and its reduction over steps. All but what the intrinsic is are numbers. */
-enum { DRAFT_TILES = 8, DRAFT_COPIES = 4 };
-struct draft_product {
+enum { MODEL_TILES = 8, MODEL_COPIES = 4 };
+struct model_product {
   double m, n, k, bytes; /* of the intrinsic; bytes: of an input's element */
   double warps;          /* that perform one together */
-  struct draft_tile_of {
-    uint32_t count, parts[DRAFT_PARTS];
-  } tiles[DRAFT_TILES]; /* of each loop that is tiled; the last three are those of m, n and k */
+  struct model_tile_of {
+    uint32_t count, parts[MODEL_PARTS];
+  } tiles[MODEL_TILES]; /* of each loop that is tiled; the last three are those of m, n and k */
   uint32_t tile_count;
-  uint32_t lanes[DRAFT_COPIES], lane_count; /* elements that a thread copies at once, of each copy */
+  uint32_t lanes[MODEL_COPIES], lane_count; /* elements that a thread copies at once, of each copy */
   uint32_t bulk, producer; /* whether copies are bulk tensor copies; whether a warp group only copies; 0: no */
   double ahead;            /* iterations that copies run ahead; below 0: there is no pipeline */
 };
 
-struct draft_draw {
+struct model_draw {
   uint32_t decision, width, choices; /* where in the vector, how many numbers, how many choices */
   int64_t *values;                   /* choices x width */
 };
 
-struct search_draft {
+struct search_estimator {
   struct search_machine machine;
   struct vm_trace *sketch; /* with the decisions that the nests were read from */
-  struct draft_number *numbers;
+  struct model_number *numbers;
   int64_t *tables; /* of choices */
-  struct draft_nest *nests;
+  struct model_nest *nests;
   uint32_t *shared; /* nest_count x nest_count: loops around both */
-  struct draft_draw *draws;
-  struct draft_product *products; /* of a GPU: instead of nests, where tensor intrinsics multiply */
+  struct model_draw *draws;
+  struct model_product *products; /* of a GPU: instead of nests, where tensor intrinsics multiply */
   uint32_t number_count, table_size, nest_count, draw_count, product_count;
   uint32_t jobs, unroll;   /* numbers: what is noted on the root; 0: nothing */
   int64_t most_vector;     /* elements that are vectorized at most */
-  struct draft_memo *memo; /* of a GPU: what nests cost that were estimated lately */
+  struct model_memo *memo; /* of a GPU: what nests cost that were estimated lately */
   bool as_is;              /* of the decisions that the trace has: loops are as long as they are */
 };
 
 /* ---- Numbers and shapes (shape.c) ---- */
 
 /* Each gives the number's index. */
-uint32_t draft_add_number(struct search_draft *d, struct draft_number n);
-uint32_t draft_add_constant(struct search_draft *d, int64_t value);
+uint32_t model_add_number(struct search_estimator *d, struct model_number n);
+uint32_t model_add_constant(struct search_estimator *d, int64_t value);
 /* Of an operand: a constant, or that of a variable, of which `numbers` has each; 0: it is open. */
-uint32_t draft_number_of(struct search_draft *d, const uint32_t *numbers, const struct vm_value *operand);
+uint32_t model_number_of(struct search_estimator *d, const uint32_t *numbers, const struct vm_value *operand);
 
 /* A nest with the extents that a candidate gives it. */
-struct draft_shape {
-  const struct draft_nest *nest;
-  double trips[DRAFT_LOOPS];
-  double tiles[DRAFT_LOOPS + 1][DRAFT_ITERS];    /* of each iteration variable, in the loops from the i-th on */
-  double bytes[DRAFT_LOOPS + 1][DRAFT_ACCESSES]; /* what they touch, in whole lines */
+struct model_shape {
+  const struct model_nest *nest;
+  double trips[MODEL_LOOPS];
+  double tiles[MODEL_LOOPS + 1][MODEL_ITERS];    /* of each iteration variable, in the loops from the i-th on */
+  double bytes[MODEL_LOOPS + 1][MODEL_ACCESSES]; /* what they touch, in whole lines */
   uint32_t parallel, vector; /* loops run in parallel, from outside; the first loop that is vectorized */
   double overrun;            /* how many times as many iterations as are not cut off */
   double summed; /* elements that the innermost reduction adds at once, as LLVM vectorizes it; 1: it does not */
 };
 
-void draft_compute_numbers(const struct search_draft *d, const int64_t *decisions, double *out);
+void model_compute_numbers(const struct search_estimator *d, const int64_t *decisions, double *out);
 /* Fills trips, tiles and overrun. */
-void draft_shape_loops(const struct draft_nest *nest, const double *numbers, struct draft_shape *s);
-void draft_grow_tile(const struct draft_nest *nest, const struct draft_loop *loop, double trips, const double *inner,
+void model_shape_loops(const struct model_nest *nest, const double *numbers, struct model_shape *s);
+void model_grow_tile(const struct model_nest *nest, const struct model_loop *loop, double trips, const double *inner,
                      double *out);
 /* Elements along a dimension that an access touches in a tile. */
-double draft_width(const struct draft_nest *nest, const struct draft_access *a, const double *tile, uint32_t d);
+double model_width(const struct model_nest *nest, const struct model_access *a, const double *tile, uint32_t d);
 /* How many elements an access has for each that one of its taps has, where the loops in [first, end) are unrolled: these
  * share what lies between taps. */
-double draft_taps(const struct draft_shape *s, const struct draft_access *a, uint32_t first, uint32_t end);
-bool draft_is_moved(const struct draft_nest *nest, const struct draft_access *a, uint32_t loop);
-double draft_product(const struct draft_shape *s, uint32_t first, uint32_t end); /* of trips */
+double model_taps(const struct model_shape *s, const struct model_access *a, uint32_t first, uint32_t end);
+bool model_is_moved(const struct model_nest *nest, const struct model_access *a, uint32_t loop);
+double model_product(const struct model_shape *s, uint32_t first, uint32_t end); /* of trips */
 
 /* Of a GPU: facts of the nests before any candidate, once they are read. (gpu.c) */
-void draft_begin_gpu(struct search_draft *d);
-double draft_gpu_cost(const struct search_draft *d, const int64_t *decisions);
+void model_begin_gpu(struct search_estimator *d);
+double model_gpu_cost(const struct search_estimator *d, const int64_t *decisions);
 
 /* Fills the model's products. statements: by instruction, of each GetLoops and Annotate, what it is about; numbers: of each
  * variable. False: none of the machine's tensor cores multiplies. (tensor_cores.c) */
-bool draft_read_products(struct search_draft *d, const struct vm_plan *plan, const tir_stmt *statements,
+bool model_read_products(struct search_estimator *d, const struct vm_plan *plan, const tir_stmt *statements,
                          const uint32_t *numbers);
-double draft_products_cost(const struct search_draft *d, const int64_t *decisions);
-uint64_t draft_products_tile(const struct search_draft *d, const int64_t *decisions);
+double model_products_cost(const struct search_estimator *d, const int64_t *decisions);
+uint64_t model_products_tile(const struct search_estimator *d, const int64_t *decisions);
 
-static inline uint32_t draft_shared(const struct search_draft *d, uint32_t nest, uint32_t other) {
+static inline uint32_t model_shared(const struct search_estimator *d, uint32_t nest, uint32_t other) {
   return d->shared[nest * d->nest_count + other];
 }
 /* What the innermost loops of the nests are: candidates with the same differ in what is around them only. */
-uint64_t draft_tile(const struct search_draft *draft, const int64_t *decisions);
+uint64_t model_tile(const struct search_estimator *estimator, const int64_t *decisions);
 /* The part of a block's iterations in which a condition holds, its conjuncts taken as if they did not depend on one
  * another; 1 where that is not known. The nest has its iterations. (condition.c) */
-double draft_part_inside(const struct tir *ir, tir_block block, const struct draft_nest *nest, tir_expr condition);
+double model_part_inside(const struct tir *ir, tir_block block, const struct model_nest *nest, tir_expr condition);
 /* Replays a plan, once, and fills sketch, numbers, nests and draws from what it makes. into: whatever it held. */
-bool draft_read_sketch(struct search_draft *draft, struct vm_schedule *into, const struct vm_plan *plan,
+bool model_read_sketch(struct search_estimator *estimator, struct vm_schedule *into, const struct vm_plan *plan,
                        const struct vm_draws *draws, ms_error *err);
 /* A model of what a plan makes; as_is: of its own decisions alone. NULL: refused. Threads may share the plan. */
-struct search_draft *draft_new(struct vm_schedule *into, const struct vm_plan *plan, const struct vm_draws *draws,
-                               const struct search_machine *machine, bool as_is, ms_error *err);
+struct search_estimator *model_new(struct vm_schedule *into, const struct vm_plan *plan, const struct vm_draws *draws,
+                                   const struct search_machine *machine, bool as_is, ms_error *err);
 /* The cost of the decisions that the sketch was read with. */
-struct search_estimated draft_estimated(const struct search_draft *draft);
+struct search_estimated model_estimated(const struct search_estimator *estimator);
 
 #endif

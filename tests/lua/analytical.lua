@@ -1,15 +1,15 @@
 -- Proposals of the analytical model: which candidate it estimates cheaper, the best of many, the same each time; none
 -- is refused when replayed.
--- usage: draft.lua
+-- usage: analytical.lua
 local ms = require "msched"
-local te, tune, draft = ms.te, ms.load "search.tune", ms.load "search.cost.draft"
+local te, tune, analytical = ms.te, ms.load "search.tune", ms.load "search.cost.analytical"
 
 local function product(m, n, k)
   local A, B = te.placeholder({m, k}, "float32", "A"), te.placeholder({k, n}, "float32", "B")
   return te.func("gemm", {A, B, ms.ops.matmul(A, B)})
 end
 local target = ms.target "llvm -mcpu=x86-64-v4 -num-cores=2"
-local machine = draft.machine(target)
+local machine = analytical.machine(target)
 
 local function sketches_of(func)
   local list = {}
@@ -224,7 +224,7 @@ end
 -- ---- Every one is a candidate: of other functions too ------------------------------------------------------------
 
 local function replays(f, least)
-  local list = draft.best(f, target, sketches_of(f), {seed = 1, budget = 2000, most = 60, each = 3})
+  local list = analytical.best(f, target, sketches_of(f), {seed = 1, budget = 2000, most = 60, each = 3})
   assert(#list >= least, #list)
   for _, c in ipairs(list) do 
     local made = ms.apply(f, c.trace, {repair = true}).trace -- where blocks are computed depends on the tiles
@@ -234,7 +234,7 @@ local function replays(f, least)
       end
     end
   end
-  same(list, draft.best(f, target, sketches_of(f), {seed = 1, budget = 2000, most = 60, each = 3}))
+  same(list, analytical.best(f, target, sketches_of(f), {seed = 1, budget = 2000, most = 60, each = 3}))
 end
 replays(product(96, 72, 40), 60)
 local X = te.placeholder({64, 48}, "float32", "X")
