@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { USED_INSIDE = 1, USED_OUTSIDE = 2, WRITTEN = 4, LISTED = 8 };
+enum { USED_INSIDE = 1, USED_OUTSIDE = 2, WRITTEN = 4, LISTED = 8, CONSTANT = 16 };
+
+#define CONSTANTS "layout_free_buffers" /* an attribute: the numbers of parameters that are constant */
 
 /* A copy of the module that becomes the part; the arrays are indexed by statement or buffer. */
 struct extraction {
@@ -171,11 +173,40 @@ static void keep_allocs(struct extraction *e) {
   free(kept);
 }
 
+/* Which buffers are constant, before parameters have other numbers. */
+static void note_constants(struct extraction *e) {
+  const struct tir *ir = e->ir;
+  struct tir_span params = ir->funcs.at[e->func].params;
+  tir_expr list = tir_annotation(ir, ir->funcs.at[e->func].attrs, CONSTANTS);
+  const struct tir_expr_node *n = list ? tir_at(ir, list) : NULL;
+  for (uint32_t i = 0; n && n->kind == TIR_LIST && i < n->count; i++) {
+    tir_expr number = tir_operands(ir, n->operands)[i];
+    if (tir_is_int(ir, number) && tir_at(ir, number)->imm >= 0 && tir_at(ir, number)->imm < params.count)
+      e->buffers[ir->params.at[params.first + tir_at(ir, number)->imm].buffer] |= CONSTANT;
+  }
+}
+
+/* Those that the part has are constant there. */
+static void keep_constants(struct extraction *e) {
+  struct tir *ir = e->ir;
+  struct tir_span params = ir->funcs.at[e->func].params;
+  tir_expr *list = calloc(params.count + (size_t)1, sizeof *list);
+  if (!list) abort();
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < params.count; i++) {
+    tir_buffer b = ir->params.at[params.first + i].buffer;
+    if (b && e->buffers[b] & CONSTANT) list[count++] = tir_int(ir, TIR_T_I32, i);
+  }
+  if (count)
+    tir_annotate_span(ir, &ir->funcs.at[e->func].attrs, tir_symbol_of(ir, CONSTANTS), tir_list_value(ir, list, count));
+  free(list);
+}
+
 /* What the attributes say of parameters by their numbers, and the name by which others know the function, is the
  * whole's. */
 static void name_part(struct extraction *e, const char *name) {
   struct tir *ir = e->ir;
-  static const char *const dropped[] = {"global_symbol", "layout_free_buffers"};
+  static const char *const dropped[] = {"global_symbol", CONSTANTS};
   for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++) {
     tir_symbol key = tir_find_symbol(ir, dropped[i]);
     if (key) tir_annotate_span(ir, &ir->funcs.at[e->func].attrs, key, TIR_NONE);
@@ -199,9 +230,11 @@ static bool cut(struct extraction *e, const char *const *blocks, const char *con
   free(found);
   if (!done || !note_uses(e, err)) return false;
   leave_out_others(e);
+  note_constants(e);
   make_params(e);
   keep_allocs(e);
   name_part(e, name);
+  keep_constants(e);
   return true;
 }
 

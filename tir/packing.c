@@ -384,10 +384,7 @@ static bool make_parts(struct splitting *s, struct tir_packing *out, ms_error *e
   tir_buffer packed[TIR_MOST_PACKED];
   note_uses(s);
   uint32_t count = list_packed(s, packed);
-  if (count > TIR_MOST_PACKED)
-    return ms_fail(err, MS_NOT_PACKED, "constants of `%s` are packed into more than %d buffers",
-                   tir_text(s->ir, s->ir->funcs.at[s->f].name), TIR_MOST_PACKED);
-  if (!count) return true;
+  if (!count || count > TIR_MOST_PACKED) return true; /* of so many, all stay as they are */
   out->count = count;
   list_params(s, packed, out);
   out->kernel = make_part(s, false, packed, count);

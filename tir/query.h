@@ -68,7 +68,7 @@ struct tir *tir_extract(const struct tir *ir, tir_func f, const char *const *blo
  * What the root block's loop nests compute of constants alone is a function of its own, NAME_pack, and the kernel takes
  * what that leaves. */
 
-enum { TIR_MOST_PACKED = 8, TIR_MOST_PACKING = 72 };
+enum { TIR_MOST_PACKED = 64, TIR_MOST_PACKING = 128 }; /* functions with more are not cut */
 enum { TIR_PACKED = 1 << 16 }; /* a parameter that is a number from here on is a packed buffer */
 struct tir_packing {
   struct tir *kernel, *pack; /* modules; the function has the number that it had. NULL: nothing is packed */

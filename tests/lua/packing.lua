@@ -96,6 +96,28 @@ do -- two constants, made one; one constant read packed and as it is; what is co
   assert(lists(p) == "1 2 -1 3 4 5 | 2 -1", lists(p))
 end
 
+do -- nests that are taken out have their constants, by their own numbers
+  local A, W, V, r, q = P("A", 8, 8), P("W", 8, 8), P("V", 8, 8), te.reduce_axis(8, "r"), te.reduce_axis(8, "q")
+  local first = te.compute({8, 8}, function(i, j) return te.sum(A[{i, r}] * W[{r, j}], r) end, "first")
+  local second = te.compute({8, 8}, function(i, j) return te.sum(first[{i, q}] * V[{q, j}], q) end, "second")
+  local f = te.func("f", {V, A, W, second}, {weights = {"V", "W"}})
+  assert(f:extract({"second"}, "g"):script():find('"layout_free_buffers": [1]', 1, true), f:extract({"second"}, "g"):script())
+  assert(not te.func("f", {V, A, W, second}, {weights = {"W"}}):extract({"second"}, "g"):script():find "layout_free_buffers")
+end
+
+-- Ten packed buffers of one constant; of more than sixty-four, none is packed.
+for _, count in ipairs {10, 66} do
+  local A, r = P("A", 2, 4), te.reduce_axis(4, "r")
+  local W, sum = P("W", count, 4, 8), nil
+  for l = 0, count - 1 do
+    local row = te.compute({4, 8}, function(i, j) return W[{l, i, j}] * 2 end, "row" .. l)
+    sum = sum and te.compute({2, 8}, function(i, j) return sum[{i, j}] + row[{i, j}] end, "sum" .. l) or te.compute({2, 8}, function(i, j) return te.sum(A[{i, r}] * row[{r, j}], r) end, "C")
+  end
+  local f = te.func("many", {A, W, sum}, {weights = {"W"}})
+  local p = count == 10 and same(f, f) or f:packing()
+  assert(count == 10 and p.count == 10 and #p.of_kernel == 12 or count == 66 and not p, p and p.count)
+end
+
 -- ---- What is not, and why ----------------------------------------------------------------------------------------
 
 local function not_packed(text, f, build)
