@@ -80,6 +80,7 @@ function schedule.if_(sch, condition, ...)
 end
 
 function schedule.for_(sch, count, body)
+  if body ~= nil and type(body) ~= "function" then error("a loop's body is a function, not a " .. (msched.type(body) or type(body)), 2) end
   local iteration = plain_for(sch, count)
   if not body then return iteration end
   body(sch, iteration)

@@ -290,7 +290,8 @@ function te.max_value(type_) return limit(type_, 2, "te.max_value") end
 -- A reducer: combine(x, y) and identity(types…) of one value, or of lists of several.
 function te.reducer(combine, identity, name)
   return function(values, axes)
-    local many = type(values) == "table" and not is_expr(values) and getmetatable(values) ~= Axis
+    local meta = getmetatable(values) -- a tensor is no list, and has an element at every index
+    local many = type(values) == "table" and not is_expr(values) and meta ~= Axis and meta ~= Tensor
     local list = {}
     for i, v in ipairs(many and values or {values}) do list[i] = lift(v) end
     if #list == 0 then fail("te.%s reduces a value, or a list of some", name or "reduce") end
@@ -320,9 +321,11 @@ local function arg_reducer(better, first, beyond, name)
     return {te.select(keep, x[1], y[1]), te.select(better(x[2], y[2]), x[2], y[2])}
   end, function(index, value) return {constant(-1, index), first(value)} end, name)
   return function(values, axes)
-    local value = type(values) == "table" and not is_expr(values) and values[2]
-    value = value and lift(value)
-    if value and is_float(value.type) then values = {values[1], beyond(value, first(value.type))} end
+    if type(values) ~= "table" or is_expr(values) or getmetatable(values) == Tensor or #values ~= 2 then
+      fail("te.%s reduces a list of two: {index, value}", name)
+    end
+    local value = lift(values[2])
+    if is_float(value.type) then values = {values[1], beyond(value, first(value.type))} end
     return reduce(values, axes)
   end
 end

@@ -83,6 +83,13 @@ refuses("te.max_value: `nil` is no type of numbers", te.max_value)
 refuses("te.min_value: `bool` is no type of numbers", te.min_value, "bool")
 refuses("te.cast takes a value and the name of a type, not a number", te.cast, 1, 2)
 refuses("te.prod reduces a value, or a list of some", te.prod, {}, k)
+for _, reduce in ipairs {te.sum, te.prod, te.max} do
+  refuses("tensor V is used without indices", reduce, te.placeholder({4}, "float32", "V"), k)
+  refuses("tensor V is used without indices", reduce, te.placeholder({4}, "float32", "V"))
+end
+refuses("te.argmin reduces a list of two: {index, value}", te.argmin, te.placeholder({4}, "float32", "V"), k)
+refuses("te.argmax reduces a list of two: {index, value}", te.argmax, 5, k)
+refuses("a loop's body is a function, not a number", function() ms.schedule(te.func("f", {A, te.compute({6}, function(i) return A[{i, 0}] end, "B")})):for_(2, 5) end)
 refuses("arrays are for a function, not for a nil", ms.arrays_for)
 refuses("arrays are for a function, not for a schedule", ms.arrays_for, ms.schedule(te.func("f", {A, te.compute({6}, function(i) return A[{i, 0}] end, "B")})))
 refuses("ms.compare takes a kernel, not a string", ms.compare, "x", print)
