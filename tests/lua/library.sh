@@ -78,7 +78,6 @@ stopped_by() { # SIGNAL OUTPUT WORDS…
   [ -z "$(what_is_left)" ] || fail "SIG$signal leaves $(what_is_left)"
 }
 stopped_by TERM "$work/o/all.so" --pinned
-stopped_by HUP "$work/o/all.so" --pinned
 stopped_by TERM "$work/o/one.so" relu_32 --name one
 
 # Two of a name: one must be chosen.
