@@ -3,44 +3,14 @@
 --
 -- The reduction along which the operand that all columns share is contiguous is split by as many products; what differs
 -- from column to column is copied into panels in which those lie next to one another, lane by lane: (k // 4, column,
--- k % 4); a constant is packed so ahead of all runs. Around that stands the tile of register_tile: rows x vectors of accumulators, in registers while the
--- reduction runs. An operand that lies so already is read where it is; a shared one that is not contiguous is copied,
--- too.
+-- k % 4); a constant is packed so ahead of all runs. Around that stands the tile of register_tile: rows x vectors of
+-- accumulators, in registers while the reduction runs. An operand that lies so already is read where it is; a shared one
+-- that is not contiguous is copied, too.
 -- Source: Intel, "Optimization Reference Manual", chapter "Intel AVX-512 - VNNI" of its guide to deep learning.
-local common = msched.load "rules.common"
+local common, nest = msched.load "rules.common", msched.load "rules.register_loops"
 
-local LONG, BUSY = 64, 8 -- rows that stay one loop; accumulators that hide an instruction's latency
 
 -- ---- What there is to tile ---------------------------------------------------------------------------------------
-
--- The dimension of a compact buffer whose elements lie so far apart; nil: none.
-local function dimension_of(shape, stride)
-  local step = 1
-  for d = #shape, 1, -1 do
-    if step == stride and shape[d] > 1 then return d end
-    step = step * shape[d]
-  end
-end
-
--- Spatial loops and those that reduce; nil where there are others, or none of a kind.
-local function loops_by_kind(sch, block)
-  local kinds, loops = common.loop_kinds(sch, block)
-  local spatial, reduce = {}, {}
-  for i, l in ipairs(loops) do
-    if not sch:extent(l) or (kinds[i] ~= "spatial" and kinds[i] ~= "reduce") then return nil end
-    table.insert(kinds[i] == "spatial" and spatial or reduce, l)
-  end
-  if #spatial > 0 and #reduce > 0 then return spatial, reduce end
-end
-
--- The iteration along which results are contiguous: of those the longest.
-local function contiguous(sch, block, spatial)
-  local inner
-  for _, l in ipairs(spatial) do
-    if sch:write_stride(block, 0, l) == 1 and (not inner or sch:extent(l) > sch:extent(inner)) then inner = l end
-  end
-  return inner
-end
 
 -- The operands' numbers: of the one that is the same for all columns, and of the one that is each column's own. nil:
 -- there are no such two.
@@ -70,8 +40,8 @@ end
 
 -- What of the block becomes what of the tile; nil: it has no such tiles.
 local function analyze(sch, block, width)
-  local spatial, reduce = loops_by_kind(sch, block)
-  local inner = spatial and contiguous(sch, block, spatial)
+  local spatial, reduce = nest.by_kind(sch, block)
+  local inner = spatial and nest.contiguous(sch, block, spatial)
   local shared, each = nil, nil
   if inner then shared, each = operands_of(sch, block, inner) end
   if not shared then return nil end
@@ -79,10 +49,11 @@ local function analyze(sch, block, width)
   a.k = longest(sch, block, reduce, shared, 1, width) or longest(sch, block, reduce, shared, nil, width)
   if not a.k then return nil end
   a.copied = sch:read_stride(block, shared, a.k) ~= 1
-  a.lies = sch:extent(a.k) == width and sch:read_stride(block, each, a.k) == 1 and sch:read_stride(block, each, inner) == width
+  a.lies = sch:extent(a.k) == width and sch:read_stride(block, each, a.k) == 1
+           and sch:read_stride(block, each, inner) == width
   a.longest = not a.lies and a.k or longest(sch, block, reduce, each, nil, 1)
   for _, l in ipairs(spatial) do
-    if l ~= inner and sch:read_stride(block, each, l) == 0 then table.insert(a.rows, l) elseif l ~= inner then table.insert(a.outer, l) end
+    if l ~= inner then table.insert(sch:read_stride(block, each, l) == 0 and a.rows or a.outer, l) end
   end
   return a
 end
@@ -90,7 +61,7 @@ end
 -- Of the loops that share each column's operand: the innermost alone where it is long, or results are stored window
 -- by window; else two as one, as quotients of more are not known to be apart where tiles do not divide.
 local function choose_rows(sch, a, one)
-  local most = (one or #a.rows > 0 and sch:extent(a.rows[#a.rows]) >= LONG) and 1 or 2
+  local most = (one or #a.rows > 0 and sch:extent(a.rows[#a.rows]) >= nest.LONG) and 1 or 2
   local rows, outer = {}, {}
   for i = #a.rows, 1, -1 do
     local l = a.rows[i]
@@ -102,43 +73,25 @@ end
 
 -- ---- Copies ------------------------------------------------------------------------------------------------------
 
--- Copies an operand into a buffer with its dimensions in the order of a function of their names; gives the copy.
-local function laid_out(sch, block, index, order)
-  local rank, from = #sch:reads(block)[index + 1].shape, {}
-  local copy = sch:cache_read(block, index, "global")
-  for d = 1, rank do from[d] = "i" .. d end
-  sch:transform_layout(copy, string.format("lambda %s: (%s)", table.concat(from, ", "), table.concat(order(from), ", ")), 0, 1)
-  return copy
-end
-
-local function others(names, ...)
-  local list = {}
-  for d, name in ipairs(names) do
-    local left = true
-    for _, taken in ipairs {...} do left = left and d ~= taken end
-    if left then list[#list + 1] = name end
-  end
-  return list
-end
-
 -- The operand that is each column's own, in the order in which vectors take it; nil: its dimensions are not at hand.
 local function pack_columns(sch, block, a, width)
   local shape = sch:reads(block)[a.each + 1].shape
-  local column = dimension_of(shape, sch:read_stride(block, a.each, a.inner))
-  local depth = dimension_of(shape, sch:read_stride(block, a.each, a.k))
+  local column = nest.dimension_of(shape, sch:read_stride(block, a.each, a.inner))
+  local depth = nest.dimension_of(shape, sch:read_stride(block, a.each, a.k))
   if not column or not depth or column == depth then return nil end
-  return laid_out(sch, block, a.each, function(names)
-    local order = others(names, column, depth)
-    table.move({names[depth] .. " // " .. width, names[column], names[depth] .. " % " .. width}, 1, 3, #order + 1, order)
-    return order
+  return nest.laid_out(sch, block, a.each, #shape, function(names)
+    local order = nest.others(names, column, depth)
+    local packed = {names[depth] .. " // " .. width, names[column], names[depth] .. " % " .. width}
+    return table.move(packed, 1, 3, #order + 1, order)
   end)
 end
 
 -- The shared operand with the reduction last.
 local function copy_shared(sch, block, a)
-  local depth = dimension_of(sch:reads(block)[a.shared + 1].shape, sch:read_stride(block, a.shared, a.k))
-  return depth and laid_out(sch, block, a.shared, function(names)
-    local order = others(names, depth)
+  local shape = sch:reads(block)[a.shared + 1].shape
+  local depth = nest.dimension_of(shape, sch:read_stride(block, a.shared, a.k))
+  return depth and nest.laid_out(sch, block, a.shared, #shape, function(names)
+    local order = nest.others(names, depth)
     order[#order + 1] = names[depth]
     return order
   end)
@@ -152,19 +105,9 @@ local function rows_for(most, vectors, extent)
   local list, all = {}, {}
   for _, rows in ipairs {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 28} do
     local fits = rows * vectors + vectors + 1 <= most and rows <= extent
-    if fits and rows * vectors >= BUSY then list[#list + 1] = rows elseif fits then all = {rows} end
+    if fits and rows * vectors >= nest.BUSY then list[#list + 1] = rows elseif fits then all = {rows} end
   end
   return #list > 0 and list or all
-end
-
-local function fused(sch, loops) return #loops > 1 and sch:fuse(loops) or loops[1] end
-
-local function chunks_of(a)
-  local list = {}
-  for _, n in ipairs {1, 2, 4, 8, 16, 32, 64, 128} do
-    if #a.rows < 2 or (n > 1 and 2 * n <= a.count) then list[#list + 1] = n end
-  end
-  return #list > 0 and list or {1}
 end
 
 -- From outside: chunks of the other spatial loops and of rows, run in parallel; panels of columns; blocks of the
@@ -176,11 +119,12 @@ local function tile(sch, block, a, width, columns, rows)
   if #joined > 1 then sch:reorder(joined) end
   local columns_outer, columns_inner = sch:split(a.inner, {msched.rest, columns})
   if #a.outer > 0 then
-    local all = fused(sch, a.outer)
+    local all = nest.fused(sch, a.outer)
     outer, outer_rest = sch:split(all, {sch:sample_perfect_tile(all, 2, 64)})
   end
   if #a.rows > 0 then
-    chunk, rows_outer, rows_inner = sch:split(fused(sch, a.rows), {msched.rest, common.sample_equal(sch, chunks_of(a)), common.sample_equal(sch, rows)})
+    local all, tiles = nest.fused(sch, a.rows), common.sample_equal(sch, nest.chunks(a.rows, a.count))
+    chunk, rows_outer, rows_inner = sch:split(all, {msched.rest, tiles, common.sample_equal(sch, rows)})
   end
   local long, neighbours = a.longest, a.k
   if long == a.k then long, neighbours = sch:split(a.k, {msched.rest, width}) end
@@ -238,8 +182,8 @@ end
 return msched.rule {
   name = "dot_tile",
   apply = function(sch, block, context)
-    if sch:is_root(block) or not common.is_nest(sch, block) or not common.needs_tiling(sch, block) or not sch:has_init(block) then return {sch} end
-    local width, results = width_of(sch, block, context.target.dots), {sch}
+    local tileable = not sch:is_root(block) and common.is_nest(sch, block) and common.needs_tiling(sch, block)
+    local width, results = tileable and sch:has_init(block) and width_of(sch, block, context.target.dots) or 0, {sch}
     if width == 0 then return {sch} end
     for _, vectors in ipairs {1, 2, 3, 4} do
       results[#results + 1] = tiled(sch, block, context, width, vectors, common.only_consumer(sch, block) ~= nil)

@@ -9,7 +9,7 @@
 -- is in one piece, results begin tile by tile, in registers, or all that it reduces together before: that is drawn too,
 -- and rewrite_reduction_block does it.
 -- Source: Goto & van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 2008.
-local common = msched.load "rules.common"
+local common, nest = msched.load "rules.common", msched.load "rules.register_loops"
 
 -- The loops with those of each of the lists, which will be fused, next to one another in front; nil: they follow one
 -- another as they are.
@@ -38,15 +38,6 @@ local function panels(sch, block, inner)
   return list, own
 end
 
--- The dimension of a compact buffer whose elements lie so far apart; nil: none.
-local function dimension_of(shape, stride)
-  local step = 1
-  for d = #shape, 1, -1 do
-    if step == stride and shape[d] > 1 then return d end
-    step = step * shape[d]
-  end
-end
-
 -- Reads that move along the vectorized iteration in another dimension than the last, {index, dimension, rank}: vectors
 -- of them would be gathered.
 local function crossings(sch, block, inner)
@@ -54,7 +45,7 @@ local function crossings(sch, block, inner)
   local written = sch:writes(block)[1].buffer
   for i, r in ipairs(sch:reads(block)) do
     local stride = r.buffer ~= written and not constants[r.buffer] and sch:read_stride(block, i - 1, inner) or 0
-    local d = stride > 1 and dimension_of(r.shape, stride)
+    local d = stride > 1 and nest.dimension_of(r.shape, stride)
     if d and d < #r.shape then list[#list + 1] = {index = i - 1, dimension = d, rank = #r.shape} end
   end
   return list
@@ -62,17 +53,12 @@ end
 
 -- Copies a read into a buffer in which the dimension comes last; gives the copy.
 local function transposed(sch, block, crossing)
-  local copy, from, to = sch:cache_read(block, crossing.index, "global"), {}, {}
-  for d = 1, crossing.rank do
-    from[d] = "i" .. d
-    if d ~= crossing.dimension then to[#to + 1] = from[d] end
-  end
-  to[#to + 1] = from[crossing.dimension]
-  sch:transform_layout(copy, string.format("lambda %s: (%s)", table.concat(from, ", "), table.concat(to, ", ")), 0, 1)
-  return copy
+  return nest.laid_out(sch, block, crossing.index, crossing.rank, function(names)
+    local order = nest.others(names, crossing.dimension)
+    order[#order + 1] = names[crossing.dimension]
+    return order
+  end)
 end
-
-local BUSY = 8 -- accumulators that hide the latency of multiply-adds
 
 -- The spatial loop whose iterations share most of what is read along the vectors: of those the innermost that is long
 -- enough, or the longest.
@@ -81,12 +67,11 @@ local function choose_rows(sch, block, spatial, inner)
   for _, l in ipairs(spatial) do
     local shared, extent = 0, sch:extent(l)
     for _, index in ipairs(reads) do if sch:read_stride(block, index, l) == 0 then shared = shared + 1 end end
-    if l ~= inner and extent > 1 and (shared > most or shared == most and (extent >= BUSY or extent >= sch:extent(best))) then best, most = l, shared end
+    if l ~= inner and extent > 1 and (shared > most or shared == most and (extent >= nest.BUSY or extent >= sch:extent(best))) then best, most = l, shared end
   end
   return best
 end
 
-local LONG = 64 -- iterations of a loop of which tiles of rows leave few over
 local FEW = 4 -- rows in all, too few to be in chunks
 
 -- The loops of rows: a long one alone; of several that share all that is read along the vectors, where the best is
@@ -100,7 +85,7 @@ local function loops_of_rows(sch, block, spatial, inner, one)
     for _, index in ipairs(reads) do if sch:read_stride(block, index, l) ~= 0 then return false end end
     return #reads > 0
   end
-  if sch:extent(rows) >= LONG or not shares_all(rows) or common.only_consumer(sch, block) then return {rows} end
+  if sch:extent(rows) >= nest.LONG or not shares_all(rows) or common.only_consumer(sch, block) then return {rows} end
   local list, count = {}, 1
   for _, l in ipairs(spatial) do
     if l ~= inner and shares_all(l) then list[#list + 1], count = l, count * sch:extent(l) end
@@ -108,31 +93,11 @@ local function loops_of_rows(sch, block, spatial, inner, one)
   return count >= FEW and list or {rows}
 end
 
--- The spatial loops and those that reduce; nil where there are others, or none of a kind.
-local function loops_by_kind(sch, block)
-  local kinds, loops = common.loop_kinds(sch, block)
-  local spatial, reduce = {}, {}
-  for i, l in ipairs(loops) do
-    if not sch:extent(l) or (kinds[i] ~= "spatial" and kinds[i] ~= "reduce") then return nil end
-    table.insert(kinds[i] == "spatial" and spatial or reduce, l)
-  end
-  if #spatial > 0 and #reduce > 0 then return spatial, reduce, loops end
-end
-
--- The iteration along which the written buffer is contiguous: of those the longest.
-local function contiguous(sch, block, spatial)
-  local inner
-  for _, l in ipairs(spatial) do
-    if sch:write_stride(block, 0, l) == 1 and (not inner or sch:extent(l) > sch:extent(inner)) then inner = l end
-  end
-  return inner
-end
-
 -- Whether it is a reduction that a register tile serves.
 local function applies(sch, block)
   if sch:is_root(block) or not common.is_nest(sch, block) or not common.needs_tiling(sch, block) or not sch:has_init(block) then return false end
-  local spatial = loops_by_kind(sch, block)
-  return spatial and contiguous(sch, block, spatial) ~= nil
+  local spatial = nest.by_kind(sch, block)
+  return spatial and nest.contiguous(sch, block, spatial) ~= nil
 end
 
 -- Where remainders of a loop choose what is read (the taps of a transposed convolution that meet an element), its
@@ -156,10 +121,10 @@ end
 -- What of the block's loops becomes what of the tile. skip: rows stay in one line, and the phases, the first loops, by
 -- themselves, so that lowering knows of each tile which of its steps add zeros. nil: nothing is left to vectorize.
 local function analyze(sch, block, phase_count, skip)
-  local spatial, reduce, loops = loops_by_kind(sch, block)
+  local spatial, reduce, loops = nest.by_kind(sch, block)
   local phases = table.move(spatial, 1, skip and phase_count or 0, 1, {})
   if skip then spatial = table.move(spatial, phase_count + 1, #spatial, 1, {}) end
-  local inner = contiguous(sch, block, spatial)
+  local inner = nest.contiguous(sch, block, spatial)
   if not inner then return nil end -- results are contiguous along a phase alone
   local a = {outer = {}, phases = phases, rows = loops_of_rows(sch, block, spatial, inner, skip), most_rows = 1, reduce = reduce, inner = inner}
   local is_row = {}
@@ -182,7 +147,7 @@ local function rows_for(context, vectors, extent)
   for _, rows in ipairs {2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 28} do
     local fits = rows * vectors + vectors + 1 <= most and rows <= extent
     if fits and rows * vectors * 3 >= most then list[#list + 1] = rows
-    elseif fits and rows * vectors >= BUSY then few[#few + 1] = rows end
+    elseif fits and rows * vectors >= nest.BUSY then few[#few + 1] = rows end
   end
   return #list > 0 and list or few
 end
@@ -198,19 +163,6 @@ local function paddings(sch, block)
   return list
 end
 
-local function fused(sch, loops) return #loops > 1 and sch:fuse(loops) or loops[1] end
-
-local CHUNKS = {1, 2, 4, 8, 16, 32, 64, 128} -- tiles of rows that share a panel
-
--- Of lines no chunk is one tile, nor far more than there are: quotients that distinguish lines would hide how the loops
--- go.
-local function chunks_of(a)
-  if #a.rows < 2 then return CHUNKS end
-  local list = {}
-  for _, n in ipairs(CHUNKS) do if n > 1 and 2 * n <= a.most_rows then list[#list + 1] = n end end
-  return list
-end
-
 
 -- From outside: chunks of the other spatial loops and of rows, run in parallel; panels of columns; blocks of the
 -- longest reduction; phases, what is left of the other spatial loops, tiles of rows, the reductions, and the register
@@ -220,11 +172,12 @@ local function tile(sch, block, a, columns, rows)
   local columns_outer, columns_inner = sch:split(a.inner, {msched.rest, columns})
   local outer, outer_rest, chunk, rows_outer, rows_inner
   if #a.outer > 0 then
-    local all = fused(sch, a.outer)
+    local all = nest.fused(sch, a.outer)
     outer, outer_rest = sch:split(all, {sch:sample_perfect_tile(all, 2, 64)})
   end
   if #a.rows > 0 then
-    chunk, rows_outer, rows_inner = sch:split(fused(sch, a.rows), {msched.rest, common.sample_equal(sch, chunks_of(a)), common.sample_equal(sch, rows)})
+    local all, tiles = nest.fused(sch, a.rows), common.sample_equal(sch, nest.chunks(a.rows, a.most_rows))
+    chunk, rows_outer, rows_inner = sch:split(all, {msched.rest, tiles, common.sample_equal(sch, rows)})
   end
   local blocks, rest = sch:split(a.longest, {sch:sample_perfect_tile(a.longest, 2, 1024)})
   local order = {}

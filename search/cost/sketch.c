@@ -391,7 +391,7 @@ static void read_axis(const struct tir *ir, tir_stmt loop, struct model_loop *l)
 
 /* Which of what a fused loop moves a part of it moves depends on how long the parts are: any may move all of it. */
 static void share_iters(const struct reading *r, struct model_nest *nest, const tir_stmt *statements) {
-  uint32_t fused[MODEL_LOOPS];
+  uint32_t fused[MODEL_LOOPS] = {0};
   for (uint32_t i = 0; i < nest->loop_count; i++) {
     uint32_t v = variable_of_loop(r, statements[i]);
     fused[i] = v == UINT32_MAX ? 0 : r->fused[v];

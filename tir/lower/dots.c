@@ -11,10 +11,10 @@
  * Requires: (loops) no blocks; (lanes) buffers of one dimension, no vectorized loops. Keeps: sums of integers, which wrap
  * around, bit for bit; those of floats but for their order and, in the instruction, for denormal numbers, which are 0. */
 #include "lower.h"
-
+#include "products.h"
 #include "tir/arith/linear.h"
 
-enum { MOST_WIDTH = 4, MOST_ADDENDS = 16 };
+enum { MOST_WIDTH = 4 };
 
 /* How many products of two types are added to a sum of a third at once; 0: there is no such instruction. */
 static int width_of(tir_type x, tir_type y, tir_type sum) {
@@ -144,27 +144,6 @@ bool lower_dot_loops(struct lowering *low) {
 
 /* ---- Lanes ---- */
 
-/* Elements that a factor of a product has in the lanes: the first's, and how far apart they lie; 0: one for all. */
-struct factor {
-  tir_buffer buffer;
-  tir_expr index;
-  int64_t stride;
-};
-struct product {
-  struct factor a, b;
-};
-struct sum {
-  struct lowering *low;
-  struct tir *ir;
-  tir_type type;
-  int lanes;
-  struct product products[MOST_ADDENDS];
-  tir_expr as_written[MOST_ADDENDS]; /* of each product; TIR_NONE: it is part of a dot product */
-  uint32_t count;
-  tir_expr rest; /* TIR_NONE: nothing is added */
-  bool too_many;
-};
-
 /* Whether all lanes may be loaded, whatever a mask says: they lie in the buffer. */
 static bool is_inside(struct tir *ir, const struct tir_expr_node *load, tir_expr first, int64_t span) {
   const struct tir_buffer_node *b = tir_buffer_at(ir, load->ref);
@@ -173,6 +152,7 @@ static bool is_inside(struct tir *ir, const struct tir_expr_node *load, tir_expr
   return tir_is_int(ir, extent) && at->lo >= 0 && at->hi < tir_at(ir, extent)->imm - span + 1;
 }
 
+/* Its stride is how far apart the lanes' elements lie; 0: one for all. */
 static bool read_factor(const struct sum *s, tir_expr e, struct factor *out) {
   struct tir *ir = s->ir;
   tir_type to = tir_type_with_lanes(s->type, 1);
@@ -191,49 +171,14 @@ static bool read_factor(const struct sum *s, tir_expr e, struct factor *out) {
   } else if (tir_type_lanes(index.type) > 1) {
     return false;
   }
-  int64_t span = out->stride * (s->lanes - 1) + 1;
+  int64_t span = out->stride * (tir_type_lanes(s->type) - 1) + 1;
   return tir_is_index(ir, out->index) && (!load->a || (span > 0 && is_inside(ir, load, out->index, span)));
-}
-
-static void add_to_rest(struct sum *s, tir_expr e) { s->rest = s->rest ? tir_binary(s->ir, TIR_ADD, s->rest, e) : e; }
-
-static void gather(struct sum *s, tir_expr e) {
-  struct tir_expr_node n = *tir_at(s->ir, e);
-  struct product p;
-  if (n.kind == TIR_ADD && n.type == s->type) {
-    gather(s, n.a);
-    gather(s, n.b);
-  } else if (n.kind == TIR_MUL && read_factor(s, n.a, &p.a) && read_factor(s, n.b, &p.b)) {
-    s->too_many |= s->count == MOST_ADDENDS;
-    if (s->too_many) return;
-    s->products[s->count] = p, s->as_written[s->count] = e;
-    s->count++;
-  } else {
-    add_to_rest(s, e);
-  }
-}
-
-static bool stands_behind(struct tir *ir, struct factor first, struct factor other, int64_t by) {
-  return first.buffer == other.buffer && first.stride == other.stride &&
-         tir_type_of(ir, first.index) == tir_type_of(ir, other.index) &&
-         tir_is_const(ir, tir_sub(ir, other.index, first.index), by);
-}
-
-/* The product of what stands so far behind; -1: there is none. */
-static int find_behind(const struct sum *s, struct product first, int64_t by) {
-  for (uint32_t i = 0; i < s->count; i++) {
-    struct product p = s->products[i];
-    if (!s->as_written[i]) continue;
-    if (stands_behind(s->ir, first.a, p.a, by) && stands_behind(s->ir, first.b, p.b, by)) return (int)i;
-    if (stands_behind(s->ir, first.a, p.b, by) && stands_behind(s->ir, first.b, p.a, by)) return (int)i;
-  }
-  return -1;
 }
 
 /* The neighbours of a factor as a vector: those of all lanes, or one lane's for all. */
 static tir_expr neighbours(const struct sum *s, struct factor f, int width) {
   struct tir *ir = s->ir;
-  int lanes = f.stride ? width * s->lanes : width;
+  int lanes = f.stride ? width * tir_type_lanes(s->type) : width;
   tir_expr ramp = tir_ramp(ir, f.index, tir_int(ir, tir_type_of(ir, f.index), 1), lanes);
   assert(f.stride == 0 || f.stride == width);
   return tir_load(ir, f.buffer, &ramp, 1, TIR_NONE);
@@ -280,13 +225,12 @@ static void join(struct sum *s, uint32_t i) {
   struct tir *ir = s->ir;
   struct product first = s->products[i];
   int others[MOST_WIDTH];
-  if (!s->as_written[i]) return;
   tir_type x = tir_buffer_at(ir, first.a.buffer)->type, y = tir_buffer_at(ir, first.b.buffer)->type;
   int width = width_of(x, y, s->type);
   if (!is_offered(s->low, width) || (!first.a.stride && !first.b.stride)) return;
   if ((first.a.stride && first.a.stride != width) || (first.b.stride && first.b.stride != width)) return;
   for (int k = 1; k < width; k++)
-    if ((others[k] = find_behind(s, first, k)) < 0) return;
+    if ((others[k] = lower_product_behind(s, first, k)) < 0) return;
   bool turns = width == 4 && tir_type_code(x) == tir_type_code(y);
   bool swapped = width == 4 && !turns && tir_type_code(x) == TIR_INT;
   tir_expr a = neighbours(s, first.a, width), b = neighbours(s, first.b, width);
@@ -300,23 +244,13 @@ static bool fills_register(const struct lowering *low, int lanes) {
   return (bits == 128 || bits == 256 || bits == 512) && bits <= lower_vector_bits(low);
 }
 
-static void look_at(struct lowering *low, tir_stmt store) {
-  tir_expr value = tir_as(low->ir, store, TIR_STORE)->store.value;
-  struct sum s = {.low = low, .ir = low->ir, .type = tir_type_of(low->ir, value)};
-  s.lanes = tir_type_lanes(s.type);
-  if (tir_type_bits(s.type) != 32 || !fills_register(low, s.lanes)) return;
-  gather(&s, value);
-  tir_expr before = s.rest;
-  for (uint32_t i = 0; i < s.count && !s.too_many; i++) join(&s, i);
-  if (s.rest == before || s.too_many) return;
-  for (uint32_t i = 0; i < s.count; i++)
-    if (s.as_written[i]) add_to_rest(&s, s.as_written[i]);
-  tir_as(low->ir, store, TIR_STORE)->store.value = s.rest;
-}
-
 bool lower_lane_dots(struct lowering *low) {
   if (!low->options || !low->options->dots) return true;
-  for (tir_stmt s = low->body; s; s = tir_next(low->ir, s, low->body))
-    if (tir_is(low->ir, s, TIR_STORE)) look_at(low, s);
+  for (tir_stmt s = low->body; s; s = tir_next(low->ir, s, low->body)) {
+    tir_type type =
+        tir_is(low->ir, s, TIR_STORE) ? tir_type_of(low->ir, tir_as(low->ir, s, TIR_STORE)->store.value) : 0;
+    bool fits = tir_is(low->ir, s, TIR_STORE) && tir_type_bits(type) == 32 && fills_register(low, tir_type_lanes(type));
+    if (fits) lower_join_products(low, s, read_factor, join);
+  }
   return true;
 }

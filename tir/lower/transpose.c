@@ -56,10 +56,18 @@ static bool moves_along(struct tir *ir, const tir_expr *indices, uint32_t rank, 
 
 static tir_var var_of(const struct tir *ir, tir_stmt loop) { return tir_as(ir, loop, TIR_LOOP)->loop.var; }
 
-/* Whether the store, of an element of another buffer, is a transposition of the two loops around it. */
-static bool find_copy(const struct lowering *low, tir_stmt store, struct copy *out) {
-  enum { MOST_DIMENSIONS = 8 };
-  struct tir *ir = low->ir;
+/* A store of an element of another buffer that is all there is in two loops. */
+enum { MOST_DIMENSIONS = 8 };
+struct element {
+  tir_stmt outer, inner;
+  tir_buffer to;
+  int bits;
+  uint32_t rank, count; /* indices that are written, and read */
+  tir_expr written[MOST_DIMENSIONS], read[MOST_DIMENSIONS];
+};
+
+static bool read_element(const struct lowering *low, tir_stmt store, struct element *out) {
+  const struct tir *ir = low->ir;
   const struct tir_stmt_node s = *tir_stmt_at(ir, store);
   const struct tir_expr_node load = *tir_at(ir, s.store.value);
   tir_buffer to = s.store.buffer, from = load.kind == TIR_LOAD ? load.ref : TIR_NONE;
@@ -70,16 +78,24 @@ static bool find_copy(const struct lowering *low, tir_stmt store, struct copy *o
   if (!outer || !is_plain(ir, inner) || !is_plain(ir, outer) || tir_only_child(ir, inner) != store ||
       tir_only_child(ir, outer) != inner || is_in_vector(ir, outer))
     return false;
-  enum tir_instruction by = instruction_for(low, tir_type_bits(load.type));
+  *out = (struct element){outer, inner, to, tir_type_bits(load.type), rank, load.count, {0}, {0}};
+  memcpy(out->written, tir_operands(ir, s.store.indices), rank * sizeof *out->written);
+  memcpy(out->read, tir_operands(ir, load.operands), load.count * sizeof *out->read);
+  return true;
+}
+
+/* Whether the store, of an element of another buffer, is a transposition of the two loops around it. */
+static bool find_copy(const struct lowering *low, tir_stmt store, struct copy *out) {
+  struct tir *ir = low->ir;
+  struct element e;
+  if (!read_element(low, store, &e)) return false;
+  enum tir_instruction by = instruction_for(low, e.bits);
   int64_t side = tir_transposition_of(by).side;
-  if (!side || tir_loop_extent(ir, outer) < side || tir_loop_extent(ir, inner) < side) return false;
-  tir_expr written[MOST_DIMENSIONS], read[MOST_DIMENSIONS];
-  memcpy(written, tir_operands(ir, s.store.indices), rank * sizeof *written);
-  memcpy(read, tir_operands(ir, load.operands), load.count * sizeof *read);
-  tir_var a = var_of(ir, outer), b = var_of(ir, inner);
-  bool across = moves_along(ir, written, rank, a, b) && moves_along(ir, read, load.count, b, a);
-  bool along = moves_along(ir, written, rank, b, a) && moves_along(ir, read, load.count, a, b);
-  *out = (struct copy){outer, inner, store, by};
+  if (!side || tir_loop_extent(ir, e.outer) < side || tir_loop_extent(ir, e.inner) < side) return false;
+  tir_var a = var_of(ir, e.outer), b = var_of(ir, e.inner);
+  bool across = moves_along(ir, e.written, e.rank, a, b) && moves_along(ir, e.read, e.count, b, a);
+  bool along = moves_along(ir, e.written, e.rank, b, a) && moves_along(ir, e.read, e.count, a, b);
+  *out = (struct copy){e.outer, e.inner, store, by};
   return across || along;
 }
 
@@ -191,34 +207,20 @@ static bool moves_in(struct tir *ir, const tir_expr *indices, uint32_t rank, uin
 
 /* Whether the store, of an element of another buffer, puts elements of few rows side by side. */
 static bool find_interleaving(const struct lowering *low, tir_stmt store, struct copy *out) {
-  enum { MOST_DIMENSIONS = 8 };
   struct tir *ir = low->ir;
-  const struct tir_stmt_node s = *tir_stmt_at(ir, store);
-  const struct tir_expr_node load = *tir_at(ir, s.store.value);
-  tir_buffer to = s.store.buffer, from = load.kind == TIR_LOAD ? load.ref : TIR_NONE;
-  if (!from || load.a || s.store.predicate || from == to || tir_type_lanes(load.type) != 1) return false;
-  uint32_t rank = tir_buffer_at(ir, to)->rank;
-  if (rank < 2 || rank > MOST_DIMENSIONS || load.count < 2 || load.count > MOST_DIMENSIONS) return false;
-  tir_stmt inner = s.parent, outer = inner ? tir_stmt_at(ir, inner)->parent : TIR_NONE;
-  if (!outer || !is_plain(ir, inner) || !is_plain(ir, outer) || tir_only_child(ir, inner) != store ||
-      tir_only_child(ir, outer) != inner || is_in_vector(ir, outer))
-    return false;
-  int bits = tir_type_bits(load.type);
-  enum tir_instruction by = bits == 8 ? TIR_INTERLEAVE_4X8 : TIR_INTERLEAVE_2X16;
-  int64_t side = tir_loop_extent(ir, inner);
-  if ((bits != 8 && bits != 16) || side != 32 / bits || !(low->options && low->options->instructions >> by & 1))
-    return false;
-  tir_expr written[MOST_DIMENSIONS], read[MOST_DIMENSIONS];
-  memcpy(written, tir_operands(ir, s.store.indices), rank * sizeof *written);
-  memcpy(read, tir_operands(ir, load.operands), load.count * sizeof *read);
-  tir_expr row = ir->operands.at[tir_buffer_at(ir, to)->shape + rank - 1];
-  tir_var column = var_of(ir, outer), neighbour = var_of(ir, inner);
-  *out = (struct copy){outer, inner, store, by};
-  return tir_loop_extent(ir, outer) >= INTERLEAVED && tir_is_const(ir, row, side) &&
-         !tir_buffer_at(ir, to)->strides.count && tir_is_const(ir, tir_as(ir, inner, TIR_LOOP)->loop.min, 0) &&
-         moves_in(ir, written, rank, rank - 1, neighbour, column) &&
-         moves_in(ir, written, rank, rank - 2, column, neighbour) &&
-         moves_in(ir, read, load.count, load.count - 1, column, neighbour);
+  struct element e;
+  if (!read_element(low, store, &e) || (e.bits != 8 && e.bits != 16)) return false;
+  enum tir_instruction by = e.bits == 8 ? TIR_INTERLEAVE_4X8 : TIR_INTERLEAVE_2X16;
+  int64_t side = tir_loop_extent(ir, e.inner);
+  if (side != 32 / e.bits || !(low->options && low->options->instructions >> by & 1)) return false;
+  tir_expr row = ir->operands.at[tir_buffer_at(ir, e.to)->shape + e.rank - 1];
+  tir_var column = var_of(ir, e.outer), neighbour = var_of(ir, e.inner);
+  *out = (struct copy){e.outer, e.inner, store, by};
+  return tir_loop_extent(ir, e.outer) >= INTERLEAVED && tir_is_const(ir, row, side) &&
+         !tir_buffer_at(ir, e.to)->strides.count && tir_is_const(ir, tir_as(ir, e.inner, TIR_LOOP)->loop.min, 0) &&
+         moves_in(ir, e.written, e.rank, e.rank - 1, neighbour, column) &&
+         moves_in(ir, e.written, e.rank, e.rank - 2, column, neighbour) &&
+         moves_in(ir, e.read, e.count, e.count - 1, column, neighbour);
 }
 
 /* Where the last index of a store is the remainder of a loop's variable, and nothing but loops stands between: the loop is

@@ -1,0 +1,66 @@
+-- Questions about loops that the rules of register tiles share: register_tile, and dot_tile for short types.
+local common = msched.load "rules.common"
+local register_loops = {
+  LONG = 64, -- iterations of a loop of which tiles of rows leave few over
+  BUSY = 8, -- accumulators that hide the latency of multiply-adds
+}
+
+-- The dimension of a compact buffer whose elements lie so far apart; nil: none.
+function register_loops.dimension_of(shape, stride)
+  local step = 1
+  for d = #shape, 1, -1 do
+    if step == stride and shape[d] > 1 then return d end
+    step = step * shape[d]
+  end
+end
+
+-- The spatial loops, those that reduce, and all; nil where there are others, or none of a kind.
+function register_loops.by_kind(sch, block)
+  local kinds, loops = common.loop_kinds(sch, block)
+  local spatial, reduce = {}, {}
+  for i, l in ipairs(loops) do
+    if not sch:extent(l) or (kinds[i] ~= "spatial" and kinds[i] ~= "reduce") then return nil end
+    table.insert(kinds[i] == "spatial" and spatial or reduce, l)
+  end
+  if #spatial > 0 and #reduce > 0 then return spatial, reduce, loops end
+end
+
+-- The iteration along which the written buffer is contiguous: of those the longest.
+function register_loops.contiguous(sch, block, spatial)
+  local inner
+  for _, l in ipairs(spatial) do
+    if sch:write_stride(block, 0, l) == 1 and (not inner or sch:extent(l) > sch:extent(inner)) then inner = l end
+  end
+  return inner
+end
+
+function register_loops.fused(sch, loops) return #loops > 1 and sch:fuse(loops) or loops[1] end
+
+-- Tiles of rows that share what is packed. Of lines, several loops of rows, no chunk is one tile, nor far more than there are:
+-- quotients that distinguish lines would hide how the loops go.
+function register_loops.chunks(rows, count)
+  local list = {}
+  for _, n in ipairs {1, 2, 4, 8, 16, 32, 64, 128} do
+    if #rows < 2 or (n > 1 and 2 * n <= count) then list[#list + 1] = n end
+  end
+  return #list > 0 and list or {1}
+end
+
+-- Copies a read of that many dimensions into a buffer with its dimensions as `order` puts their names; gives the copy.
+function register_loops.laid_out(sch, block, index, rank, order)
+  local copy, names = sch:cache_read(block, index, "global"), {}
+  for d = 1, rank do names[d] = "i" .. d end
+  local map = string.format("lambda %s: (%s)", table.concat(names, ", "), table.concat(order(names), ", "))
+  sch:transform_layout(copy, map, 0, 1)
+  return copy
+end
+
+-- The names but those of some dimensions.
+function register_loops.others(names, ...)
+  local list, taken = {}, {}
+  for _, d in ipairs {...} do taken[d] = true end
+  for d, name in ipairs(names) do if not taken[d] then list[#list + 1] = name end end
+  return list
+end
+
+return register_loops
