@@ -106,8 +106,10 @@ end
 local function join_rewrites(units)
   local set_of, joined = {}, false -- by number of a unit, one behind it in its set; of the last, itself
   local function last(n)
-    while set_of[n] ~= n do n = set_of[n] end
-    return n
+    local found = n
+    while set_of[found] ~= found do found = set_of[found] end
+    while set_of[n] ~= found do set_of[n], n = found, set_of[n] end -- the next one asks once
+    return found
   end
   for n in ipairs(units) do set_of[n] = n end
   local function join(a, b)
