@@ -22,8 +22,8 @@ static const char *const operations[] = {
     "T.sqrt(X) * Y + T.exp(Y)",
     "T.if_then_else(bx < 2, X + Y, X)",
     "S[0] * X - T.HALF(3) / Y",
-    "T.sqrt((X * Y + X) * (X - Y) + (T.min(X, Y) + T.HALF(0)) * (Y * Y)) - ((X * Y + X) * (X - Y) + (T.min(X, Y) + "
-    "T.HALF(0)) * (Y * Y)) * X",
+    ("T.sqrt((X * Y + X) * (X - Y) + (T.min(X, Y) + T.HALF(0)) * (Y * Y))"
+     " - ((X * Y + X) * (X - Y) + (T.min(X, Y) + T.HALF(0)) * (Y * Y)) * X"),
 };
 enum { OPERATIONS = sizeof operations / sizeof *operations };
 
