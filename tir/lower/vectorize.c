@@ -8,7 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_LANES = 1024, MOST_LETS = 16 };
+enum { MOST_LANES = 1024, MOST_LETS = 16, MOST_LOADS = 32, MOST_CHOICES = 8 };
+
+/* A load that a statement does in any case in the lanes of a mask. */
+struct sure_load {
+  tir_expr load, mask;
+};
 
 struct vectors {
   struct tir *ir;
@@ -23,6 +28,10 @@ struct vectors {
   tir_var lets[MOST_LETS];  /* bound to a value that differs from lane to lane, and what stands for each */
   tir_expr wide[MOST_LETS];
   uint32_t let_count;
+  struct sure_load loads[MOST_LOADS]; /* of the statement, so far */
+  tir_expr around[MOST_CHOICES];      /* masks of the choices around, outermost first: each has all lanes of the next */
+  uint32_t load_count, choice_count;
+  bool reused; /* a load went without a mask since it is done anyway in this statement */
 };
 
 static tir_expr widen(struct vectors *v, tir_expr e);
@@ -67,23 +76,44 @@ static tir_expr mask_of(struct vectors *v, tir_buffer buffer, int lanes) {
   return v->mask && buffer < v->first_tile ? splat(v, v->mask, lanes) : TIR_NONE;
 }
 
-/* Both branches are computed, each under its condition: a load that a condition guards is masked by it. */
+/* What was made of nodes with loads that are safe where they stand alone. */
+static void forget_reused(struct vectors *v) {
+  if (!v->reused) return;
+  tir_node_map_free(&v->made);
+  tir_node_map_init(&v->made);
+  v->reused = false;
+}
+
+/* A branch of a choice that all lanes agree on: what it loads is not loaded in any case. */
+static tir_expr widen_branch(struct vectors *v, tir_expr branch) {
+  uint32_t loads = v->load_count;
+  tir_expr made = widen(v, branch);
+  v->load_count = loads;
+  forget_reused(v);
+  return made;
+}
+
+/* Both branches are computed, each under its condition: a load that a condition guards is masked by it, unless the
+ * condition itself, or what is around, does it anyway. */
 static tir_expr widen_choice(struct vectors *v, tir_expr condition, tir_expr a, tir_expr b) {
   struct tir *ir = v->ir;
   tir_expr c = widen(v, condition);
   if (lanes_of(v, c) == 1) {
-    tir_expr args[] = {c, widen(v, a), widen(v, b)};
+    tir_expr args[] = {c, widen_branch(v, a), widen_branch(v, b)};
     int lanes = lanes_of(v, args[1]) > lanes_of(v, args[2]) ? lanes_of(v, args[1]) : lanes_of(v, args[2]);
     args[1] = splat(v, args[1], lanes);
     args[2] = splat(v, args[2], lanes);
     return tir_call(ir, tir_type_of(ir, args[1]), tir_symbol_of(ir, "if_then_else"), args, 3);
   }
   tir_expr outer = v->mask;
+  bool counted = v->choice_count < MOST_CHOICES;
+  if (counted) v->around[v->choice_count++] = outer;
   v->mask = and_mask(v, outer, c);
   tir_expr x = splat(v, widen(v, a), v->lanes);
   v->mask = and_mask(v, outer, tir_unary(ir, TIR_NOT, tir_type_of(ir, c), c));
   tir_expr y = splat(v, widen(v, b), v->lanes);
   v->mask = outer;
+  if (counted) v->choice_count--;
   return tir_select(ir, c, x, y);
 }
 
@@ -174,13 +204,36 @@ static tir_expr widen_node(struct vectors *v, tir_expr e) {
   return e;
 }
 
+/* The outermost mask around under which the statement does a load in any case; else the present one. */
+static tir_expr mask_of_load(const struct vectors *v, tir_expr load) {
+  for (uint32_t k = 0; k < v->choice_count; k++)
+    for (uint32_t i = 0; i < v->load_count; i++)
+      if (v->loads[i].load == load && v->loads[i].mask == v->around[k]) return v->around[k];
+  return v->mask;
+}
+
+static void note_load(struct vectors *v, tir_expr load) {
+  if (v->load_count < MOST_LOADS) v->loads[v->load_count++] = (struct sure_load){load, v->mask};
+}
+
+/* A load under the widest mask that is safe. */
+static tir_expr widen_load(struct vectors *v, tir_expr load) {
+  tir_expr inner = v->mask, made;
+  v->mask = mask_of_load(v, load);
+  v->reused |= v->mask != inner;
+  note_load(v, load);
+  made = widen_node(v, load);
+  v->mask = inner;
+  return made;
+}
+
 static tir_expr widen(struct vectors *v, tir_expr e) {
   if (!e) return TIR_NONE;
   bool masked_load = v->mask && (tir_at(v->ir, e)->flags & TIR_HAS_LOAD), fresh;
   if (!differs_by_lane(v, e) && !masked_load) return e;
   tir_expr known = *tir_node_map_at(&v->made, e, v->mask, &fresh);
   if (!fresh) return known;
-  tir_expr made = widen_node(v, e);
+  tir_expr made = tir_at(v->ir, e)->kind == TIR_LOAD ? widen_load(v, e) : widen_node(v, e);
   return *tir_node_map_at(&v->made, e, v->mask, &fresh) = made;
 }
 
@@ -280,10 +333,18 @@ static void widen_if(struct vectors *v, tir_stmt s) {
   tir_stmt_at(ir, s)->test.condition = same ? same : tir_int(ir, TIR_T_BOOL, 1);
 }
 
+/* Another statement does other loads. */
+static void forget_loads(struct vectors *v) {
+  assert(v->choice_count == 0);
+  v->load_count = 0;
+  forget_reused(v);
+}
+
 static void widen_list(struct vectors *v, tir_stmt first) {
   struct tir *ir = v->ir;
   for (tir_stmt s = first; s && !v->failed; s = tir_stmt_at(ir, s)->next) {
     struct tir_stmt_node n = *tir_stmt_at(ir, s);
+    forget_loads(v);
     if (n.kind == TIR_STORE)
       widen_store(v, s);
     else if (n.kind == TIR_BIND)
