@@ -114,18 +114,11 @@ end
 -- reduction; what is left of the other spatial loops, tiles of rows, the reductions, rows, a vector of columns, and
 -- neighbours. Gives the loops that panels are packed under, and that the result is written under.
 local function tile(sch, block, a, width, columns, rows)
-  local outer, outer_rest, chunk, rows_outer, rows_inner
   local joined = table.move(a.rows, 1, #a.rows, #a.outer + 1, table.move(a.outer, 1, #a.outer, 1, {}))
   if #joined > 1 then sch:reorder(joined) end
   local columns_outer, columns_inner = sch:split(a.inner, {msched.rest, columns})
-  if #a.outer > 0 then
-    local all = nest.fused(sch, a.outer)
-    outer, outer_rest = sch:split(all, {sch:sample_perfect_tile(all, 2, 64)})
-  end
-  if #a.rows > 0 then
-    local all, tiles = nest.fused(sch, a.rows), common.sample_equal(sch, nest.chunks(a.rows, a.count))
-    chunk, rows_outer, rows_inner = sch:split(all, {msched.rest, tiles, common.sample_equal(sch, rows)})
-  end
+  local outer, outer_rest = nest.split_outer(sch, a.outer)
+  local chunk, rows_outer, rows_inner = nest.split_rows(sch, a.rows, a.count, rows)
   local long, neighbours = a.longest, a.k
   if long == a.k then long, neighbours = sch:split(a.k, {msched.rest, width}) end
   local blocks, rest
@@ -138,9 +131,7 @@ local function tile(sch, block, a, width, columns, rows)
   end
   add(rows_inner) add(columns_inner) add(neighbours)
   sch:reorder(order)
-  sch:annotate(block, "msched.register_tile", 1)
-  sch:annotate(block, "msched.init_before_tiles", common.sample_equal(sch, {0, 1}))
-  if #a.rows > 1 then sch:annotate(block, "msched.rows_of_lines", 1) end
+  nest.note_tile(sch, block, a.rows)
   sch:vectorize(columns_inner)
   return blocks or columns_outer, columns_outer
 end

@@ -1,4 +1,4 @@
--- Questions about loops that the rules of register tiles share: register_tile, and dot_tile for short types.
+-- Loops of register tiles: what the rules share that make such, register_tile, and dot_tile for short types.
 local common = msched.load "rules.common"
 local register_loops = {
   LONG = 64, -- iterations of a loop of which tiles of rows leave few over
@@ -34,16 +34,39 @@ function register_loops.contiguous(sch, block, spatial)
   return inner
 end
 
-function register_loops.fused(sch, loops) return #loops > 1 and sch:fuse(loops) or loops[1] end
-
--- Tiles of rows that share what is packed. Of lines, several loops of rows, no chunk is one tile, nor far more than there are:
--- quotients that distinguish lines would hide how the loops go.
-function register_loops.chunks(rows, count)
+-- How many tiles of rows share what is packed. Of lines, several loops of rows, no chunk is one tile, nor far more than
+-- there are: quotients that distinguish lines would hide how the loops go.
+local function chunks(rows, count)
   local list = {}
   for _, n in ipairs {1, 2, 4, 8, 16, 32, 64, 128} do
     if #rows < 2 or (n > 1 and 2 * n <= count) then list[#list + 1] = n end
   end
   return #list > 0 and list or {1}
+end
+
+local function fused(sch, loops) return #loops > 1 and sch:fuse(loops) or loops[1] end
+
+-- The spatial loops beside rows and columns, as one: what runs in parallel, and what is left of it. Nothing where there
+-- are none.
+function register_loops.split_outer(sch, loops)
+  if #loops == 0 then return end
+  local all = fused(sch, loops)
+  return sch:split(all, {sch:sample_perfect_tile(all, 2, 64)})
+end
+
+-- Loops of `count` rows in all, as one: chunks, which run in parallel, the tiles of a chunk, and the rows of a tile,
+-- one of the numbers of `rows`. Nothing where there are none.
+function register_loops.split_rows(sch, loops, count, rows)
+  if #loops == 0 then return end
+  local all, tiles = fused(sch, loops), common.sample_equal(sch, chunks(loops, count))
+  return sch:split(all, {msched.rest, tiles, common.sample_equal(sch, rows)})
+end
+
+-- Tells postprocessors and lowering of a register tile with such loops of rows.
+function register_loops.note_tile(sch, block, rows)
+  sch:annotate(block, "msched.register_tile", 1)
+  sch:annotate(block, "msched.init_before_tiles", common.sample_equal(sch, {0, 1}))
+  if #rows > 1 then sch:annotate(block, "msched.rows_of_lines", 1) end
 end
 
 -- Copies a read of that many dimensions into a buffer with its dimensions as `order` puts their names; gives the copy.

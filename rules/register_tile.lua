@@ -170,15 +170,8 @@ end
 local function tile(sch, block, a, columns, rows)
   if a.apart then sch:reorder(a.apart) end
   local columns_outer, columns_inner = sch:split(a.inner, {msched.rest, columns})
-  local outer, outer_rest, chunk, rows_outer, rows_inner
-  if #a.outer > 0 then
-    local all = nest.fused(sch, a.outer)
-    outer, outer_rest = sch:split(all, {sch:sample_perfect_tile(all, 2, 64)})
-  end
-  if #a.rows > 0 then
-    local all, tiles = nest.fused(sch, a.rows), common.sample_equal(sch, nest.chunks(a.rows, a.most_rows))
-    chunk, rows_outer, rows_inner = sch:split(all, {msched.rest, tiles, common.sample_equal(sch, rows)})
-  end
+  local outer, outer_rest = nest.split_outer(sch, a.outer)
+  local chunk, rows_outer, rows_inner = nest.split_rows(sch, a.rows, a.most_rows, rows)
   local blocks, rest = sch:split(a.longest, {sch:sample_perfect_tile(a.longest, 2, 1024)})
   local order = {}
   local function add(l) if l then order[#order + 1] = l end end
@@ -188,9 +181,7 @@ local function tile(sch, block, a, columns, rows)
   for _, l in ipairs(a.reduce) do add(l == a.longest and rest or l) end
   add(rows_inner) add(columns_inner)
   sch:reorder(order)
-  sch:annotate(block, "msched.register_tile", 1)
-  sch:annotate(block, "msched.init_before_tiles", common.sample_equal(sch, {0, 1}))
-  if #a.rows > 1 then sch:annotate(block, "msched.rows_of_lines", 1) end
+  nest.note_tile(sch, block, a.rows)
   return blocks, columns_outer
 end
 

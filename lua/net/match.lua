@@ -1,6 +1,6 @@
 -- Patterns of nodes, for passes: who gives a value, who reads it, its constant elements. It is of the graph as it was
 -- when it was made; nodes that a pass adds meanwhile are not in it.
-local network = msched.load "lua.net.network"
+local common, network = msched.load "lua.net.common", msched.load "lua.net.network"
 local match = {}
 
 local Match = {}
@@ -42,7 +42,7 @@ function Match:shape(name) return self.values[name] and self.values[name].shape 
 function Match:type(name) return self.values[name] and self.values[name].type end
 function Match:is_float(name)
   local t = self:type(name)
-  return t == "float32" or t == "float64" or t == "float16" or t == "bfloat16"
+  return t ~= nil and common.is_float(t)
 end
 
 -- Whether two values have the same extents and type.
@@ -76,7 +76,7 @@ end
 
 -- Whether x is about y, as constants in files are rounded.
 function Match:about(x, y, type)
-  local share = (type == "float16" or type == "bfloat16") and 1e-3 or 1e-5
+  local share = type and common.is_half(type) and 1e-3 or 1e-5
   return x ~= nil and math.abs(x - y) <= share * math.abs(y)
 end
 

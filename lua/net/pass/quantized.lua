@@ -35,7 +35,7 @@ end
 -- What gives a value by dequantizing bytes: {bytes, scale, scales, zero, axis, constant, shape}; zero: the one zero point. nil: none
 -- does, or zero points differ, or blocks have scales of their own.
 function Rewriter:dequantized(name)
-  local node = self.net:giver(name)
+  local node = self.links:giver(name)
   if not node or node.op ~= "DequantizeLinear" or node.domain ~= "" or (node.attributes.block_size or 0) ~= 0 then return nil end
   local bytes, scales = self.values[node.inputs[1]], self:numbers(node.inputs[2])
   if not bytes or not BYTES[bytes.type] or not scales or self.values[node.inputs[2]].type ~= "float32" or self.values[name].type ~= "float32" then return nil end
@@ -124,9 +124,9 @@ end
 local KINDS = {Conv = true, MatMul = true, Gemm = true}
 
 function pass.run(net, values)
-  local list, changed = {}, false
+  local list, links, changed = {}, net:links(), false
   for _, node in ipairs(net.nodes) do
-    local r = setmetatable({net = net, values = values, of = node.outputs[1], count = 0, added = {}}, Rewriter)
+    local r = setmetatable({net = net, links = links, values = values, of = node.outputs[1], count = 0, added = {}}, Rewriter)
     if node.domain == "" and KINDS[node.op] and #node.outputs == 1 and r[node.op](r, node) then
       table.move(r.added, 1, #r.added, #list + 1, list)
       changed = true
