@@ -219,6 +219,7 @@ check "bench kinds" 0 "ReverseComputeInline" "$msched" bench kinds --count 1
 check "bench kinds of nothing (io)" 1 "cannot be read" "$msched" bench kinds --count 1 --cases "$dir/nothing"
 check "bench of nothing" 2 "name a benchmark" "$msched" bench fly
 check "bench model of an empty store" 1 "no store" "$msched" bench model --db "$dir/none.db"
+check "bench gemm of no library" 1 "no library of oneDNN" "$msched" bench gemm --onednn "$dir/fly" --trials 1
 check "bench of half a shape" 2 "three extents" "$msched" bench gemm -- 32 24
 check "help of an instruction" 0 "sch:split(loop, {factors…}" "$msched" help Split
 check "help of a query" 0 "read_stride" "$msched" help read_stride

@@ -59,7 +59,8 @@ local function put_row(row, task)
 end
 
 local function bench_gemm(options, target)
-  local vendors = bench_row.vendors(target, nil, options.json)
+  if target.arch and options.onednn then cli.misuse("--onednn: oneDNN has no routine for %s", target.text) end
+  local vendors = bench_row.vendors(target, options.onednn, options.json)
   if not options.json and #vendors == 0 then
     print(string.format("no vendor's library is installed: %s looked for", target.arch and "cuBLAS and cuBLASLt are" or "libopenblas0 and libdnnl2 are"))
   end

@@ -46,7 +46,7 @@ end
 
 -- How far a result is from ours, as a share of the largest element of ours.
 local function distance(ours, theirs)
-  local most = ours:difference(ms.array(ours:shape()))
+  local most = ours:difference(ms.array(ours:shape(), ours:type()))
   return ours:difference(theirs) / math.max(most, 1e-30)
 end
 
@@ -59,13 +59,14 @@ local function in_type(array, type)
   return made
 end
 
--- What the operator is in float64, rounded to float32: who is right where results differ.
+-- What the operator is in float64, in the type of its result: who is right where results differ.
+local TYPES = {dtype = true, weight_dtype = true, accumulate = true} -- arguments that name one
 local function exact(member, arrays)
   local words, wide = {"dtype=float64"}, {}
-  for _, word in ipairs(member.words) do if not word:find "^dtype=" then words[#words + 1] = word end end
+  for _, word in ipairs(member.words) do if not TYPES[word:match "^([%w_]+)="] then words[#words + 1] = word end end
   for i, a in ipairs(arrays) do wide[i] = in_type(a, "float64") end
   ms.build(named.func(member.operator, words)):run(table.unpack(wide))
-  return in_type(wide[#wide], "float32")
+  return in_type(wide[#wide], arrays[#arrays]:type())
 end
 
 local function say_failure(member, name, why) io.stderr:write("msched bench: ", member.name, ": ", name, " fails: ", why, "\n") end

@@ -125,10 +125,14 @@ function makers.norm(a, arrays)
   return {op = "norm", source = whole(arrays[1]), result = view(arrays[2], order)}
 end
 
--- Whether vendors know the types: float32, and short floats in what adds products in float32.
-local SHORT = {float16 = true, bfloat16 = true}
+-- Whether vendors know the types: float32, and in what adds products short floats with sums of float32, and bytes with
+-- sums of int32.
+local SUMS = {float16 = "float32", bfloat16 = "float32", int8 = "int32", uint8 = "int32"}
 local function has_types(values)
-  return values.dtype == "float32" or (SHORT[values.dtype] and (values.accumulate == "auto" or values.accumulate == "float32"))
+  local second = values.weight_dtype ~= "auto" and values.weight_dtype or values.dtype
+  if values.dtype == "float32" then return second == "float32" end
+  local sums = SUMS[values.dtype]
+  return sums and (second == values.dtype or sums == "int32" and SUMS[second] == sums) and (values.accumulate == "auto" or values.accumulate == sums)
 end
 
 -- The work of an operator with these values of its arguments (arguments.lua) on the arrays of its function; where it

@@ -185,6 +185,10 @@ static int read_integers(lua_State *L, const char *name, int64_t *out, int most)
   return count;
 }
 
+static bool is_float(tir_type t) { return tir_type_is_float(t) && tir_type_bits(t) <= 32; }
+
+static bool is_byte(tir_type t) { return tir_type_is_int(t) && tir_type_bits(t) == 8; }
+
 /* The field is {extents =, strides =, array =}: how the array's memory is seen. */
 static void read_tensor(lua_State *L, const char *name, struct vendor_tensor *out) {
   *out = (struct vendor_tensor){0};
@@ -205,16 +209,24 @@ static void read_tensor(lua_State *L, const char *name, struct vendor_tensor *ou
       bind_refuse(L, "%s: extents from 1 and strides from 0 are expected", name);
     last += (out->extents[d] - 1) * out->strides[d];
   }
-  if (!tir_type_is_float(a->type) || tir_type_bits(a->type) > 32 || last < 0 || (size_t)last >= a->count)
-    bind_refuse(L, "%s: an array of float32 or shorter floats that holds these extents is expected", name);
+  bool known = is_float(a->type) || is_byte(a->type) || a->type == TIR_T_I32;
+  if (!known || last < 0 || (size_t)last >= a->count)
+    bind_refuse(L, "%s: an array of float32, shorter floats, bytes or int32 that holds these extents is expected",
+                name);
   out->data = a->data, out->type = a->type;
   lua_pop(L, 2);
 }
 
-static bool has_short_floats(const struct vendor_work *work) {
-  for (int i = 0; i < VENDOR_TENSORS; i++)
-    if (work->tensors[i].rank && work->tensors[i].type != TIR_T_F32) return true;
-  return false;
+/* Whether the library takes elements of these types: all floats, or bytes whose result is of int32. */
+static bool takes_types(const struct vendor *vendor, const struct vendor_work *work) {
+  bool short_floats = false, floats = true, bytes = true;
+  for (int i = 0; i < VENDOR_TENSORS; i++) {
+    tir_type t = work->tensors[i].type;
+    if (!work->tensors[i].rank) continue;
+    floats &= is_float(t), bytes &= i == VENDOR_RESULT ? t == TIR_T_I32 : is_byte(t);
+    short_floats |= t != TIR_T_F32;
+  }
+  return floats ? !short_floats || vendor->short_floats : bytes && vendor->bytes;
 }
 
 /* vendor:prepare {op =, source =, weights =, result =, stride =, dilation =, before =, after =}: a call; nil: the
@@ -241,7 +253,7 @@ static int prepare(lua_State *L) {
   if (!work.tensors[VENDOR_SOURCE].rank || !work.tensors[VENDOR_RESULT].rank ||
       has_weights != (work.tensors[VENDOR_WEIGHTS].rank > 0))
     return bind_refuse(L, "%s: a source, %sand a result are expected", names[work.op], has_weights ? "weights " : "");
-  if (has_short_floats(&work) && !v->vendor->short_floats) return lua_pushnil(L), 1;
+  if (!takes_types(v->vendor, &work)) return lua_pushnil(L), 1;
   struct bound_call *call = bind_new_call(L, 2);
   struct vendor_call made = {0};
   work.target = *v->target.kind ? &v->target : NULL;

@@ -9,7 +9,8 @@
 #include <string.h>
 
 /* Values of its enumerations, the same in both interfaces. */
-enum { CPU = 1, F32 = 3, ANY_LAYOUT = 1, INFERENCE = 0x60, STREAM_FLAGS = 1 };
+enum { CPU = 1, ANY_LAYOUT = 1, INFERENCE = 0x60, STREAM_FLAGS = 1 };
+enum { F16 = 1, BF16 = 2, F32 = 3, S32 = 4, S8 = 5, U8 = 6 };
 enum { DIRECT = 1, TRANSPOSED_DIRECT = 0xa, SOFTMAX_ACCURATE = 0x30000, NORM_LP_SUM = 0x2fff8 };
 
 static const struct {
@@ -142,10 +143,17 @@ static const void *layout_at(const struct onednn *o, const struct layout *l) {
   return o->major == 2 ? l->at : *(const void *const *)l->at;
 }
 
+/* An element's type, of those that a call is asked for (vendor.h). */
+static int type_of(tir_type t) {
+  int bits = tir_type_bits(t);
+  if (tir_type_is_float(t)) return bits == 32 ? F32 : tir_type_code(t) == TIR_BFLOAT ? BF16 : F16;
+  return bits == 32 ? S32 : tir_type_code(t) == TIR_INT ? S8 : U8;
+}
+
 static bool lay_out(const struct onednn *o, const struct vendor_tensor *t, bool any, struct layout *out) {
   memset(out, 0, sizeof *out);
-  return any ? !o->lay_by_tag(out, t->rank, t->extents, F32, ANY_LAYOUT)
-             : !o->lay_by_strides(out, t->rank, t->extents, F32, t->strides);
+  return any ? !o->lay_by_tag(out, t->rank, t->extents, type_of(t->type), ANY_LAYOUT)
+             : !o->lay_by_strides(out, t->rank, t->extents, type_of(t->type), t->strides);
 }
 
 static void drop_layouts(const struct onednn *o, struct layout layouts[VENDOR_TENSORS]) {
@@ -343,5 +351,7 @@ static bool prepare_plain(void *started, const struct vendor_work *work, struct 
   return has_layouts(work->op) && prepare(started, work, false, out);
 }
 
-const struct vendor vendor_onednn = {"oneDNN", "libdnnl.so.2", start, describe, prepare_any};
-const struct vendor vendor_onednn_plain = {"oneDNN plain", "libdnnl.so.2", start, describe, prepare_plain};
+const struct vendor vendor_onednn = {"oneDNN",    "libdnnl.so.2",       start,        describe,
+                                     prepare_any, .short_floats = true, .bytes = true};
+const struct vendor vendor_onednn_plain = {"oneDNN plain", "libdnnl.so.2",       start,        describe,
+                                           prepare_plain,  .short_floats = true, .bytes = true};

@@ -22,7 +22,8 @@ enum vendor_operator {
 
 enum { VENDOR_MOST_RANK = 12, VENDOR_MOST_SPATIAL = 3 };
 
-/* Elements of float32, or of float16 or bfloat16 for who takes them; strides in elements. */
+/* Elements of float32; of float16 or bfloat16, or of int8 and uint8 with results of int32, for who takes them; strides
+ * in elements. */
 struct vendor_tensor {
   tir_type type;
   int rank;
@@ -63,7 +64,7 @@ struct vendor {
   void (*describe)(void *library, char *text, size_t size);
   /* False: the library has no routine for it. */
   bool (*prepare)(void *started, const struct vendor_work *work, struct vendor_call *out);
-  bool short_floats; /* it takes them */
+  bool short_floats, bytes; /* it takes them */
 };
 
 extern const struct vendor vendor_openblas;

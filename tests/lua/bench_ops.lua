@@ -30,11 +30,22 @@ end
 local some = ms.array {2, 3}
 assert(not work.of("relu", {dtype = "float32"}, {some, some}))
 assert(not work.of("matmul", {dtype = "float16", accumulate = "float16"}, {some, some, some}))
-assert(not work.of("matmul", {dtype = "int8", accumulate = "auto"}, {some, some, some}))
+assert(not work.of("matmul", {dtype = "int8", weight_dtype = "auto", accumulate = "float32"}, {some, some, some}))
+assert(not work.of("matmul", {dtype = "int8", weight_dtype = "bfloat16", accumulate = "auto"}, {some, some, some}))
+assert(not work.of("matmul", {dtype = "float32", weight_dtype = "int8", accumulate = "auto"}, {some, some, some}))
+assert(not work.of("matmul", {dtype = "int16", weight_dtype = "auto", accumulate = "auto"}, {some, some, some}))
 assert(not work.of("conv2d", {dtype = "float16", accumulate = "float16"}, {some, some, some}))
 assert(not work.of("softmax", {dtype = "float16", axis = -1, shape = {2, 3}}, {some, some}))
-for _, list in ipairs {support.short_products, support.short_others} do
-  for _, v in ipairs(vendors) do assert(not support.call_of(v, list[1][1], list[1][2]), v:name() .. " takes short floats") end
+
+-- Short types: of oneDNN's, those that its version and the machine have.
+for _, list in ipairs {support.short_products, support.short_others, support.bytes} do
+  for _, case in ipairs(list) do
+    for _, v in ipairs(vendors) do
+      local had = support.compare(v, case[1], case[2], list == support.bytes and "int32" or nil)
+      assert(not (had and v:name() == "OpenBLAS"), "OpenBLAS takes short types")
+      assert(had or v:name() ~= "oneDNN" or list ~= support.bytes or not case.everywhere, "oneDNN has no routine for " .. case[2])
+    end
+  end
 end
 assert(not work.of("conv2d", {dtype = "float32", layout = "NCHW"}, {some, some, some}))
 

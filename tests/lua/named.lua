@@ -28,6 +28,18 @@ end
 local conv = func("conv2d", {"1", "56", "56", "64", "128", "3", "stride=2", "pad=1"})
 expect("1x56x56x64 float32, 3x3x64x128 float32, 1x28x28x128 float32", conv)
 assert(conv:name() == "conv2d_1x56x56x64x128x3_stride2_pad1", conv:name())
+
+-- A type and a constancy of the second operand.
+local mixed = func("matmul", {4, 8, 16, dtype = "uint8", weight_dtype = "int8"})
+expect("4x16 uint8, 16x8 int8, 4x8 int32", mixed)
+assert(mixed:name() == "matmul_4x8x16_uint8_int8" and not mixed:script():find "layout_free_buffers")
+for _, op in ipairs(named.list) do
+  if op.arguments.constant then
+    local f = func(op.name, {dtype = "int8", constant = true})
+    assert(f:script():find('"layout_free_buffers": [1]', 1, true) and f:name():find "_int8_constanttrue$", f:name())
+    assert(f:params()[2].type == "int8" and func(op.name, {dtype = "bfloat16", weight_dtype = "float16"}):params()[2].type == "float16")
+  end
+end
 assert(conv:hash() == func("conv2d", {1, 56, 56, 64, 128, 3, 2, 1}):hash())
 assert(conv:hash() == named.func("conv2d", {1, 56, 56, 64, 128, 3, 2, 1}, "of_another_name"):hash()) -- they share records
 assert(conv:hash() == func("conv2d", {co = 128, stride = 2, pad = 1}):hash())
@@ -54,7 +66,9 @@ for _, case in ipairs {
   {"conv2d: n is given twice", "conv2d", {1, "n=2"}},
   {"conv2d: n is given twice", "conv2d", {1, n = 2}},
   {"conv2d: there is no argument `strid`; there are n, h, w, ci, co, kernel, stride, pad", "conv2d", {"strid=2"}},
-  {"conv2d: it takes 13 arguments; `14` is one more", "conv2d", {1, 9, 9, 4, 4, 3, 1, 0, 1, 1, "NHWC", "float32", "auto", 14}},
+  {"conv2d: it takes 15 arguments; `16` is one more", "conv2d", {1, 9, 9, 4, 4, 3, 1, 0, 1, 1, "NHWC", "float32", "auto", "auto", false, 16}},
+  {"matmul: weight_dtype is int9; expected: auto, or a type of elements", "matmul", {4, 4, 4, weight_dtype = "int9"}},
+  {"matmul: constant is W; expected: true or false", "matmul", {4, 4, 4, constant = "W"}},
   {"conv2d: kernel 9 reaches over 9 elements, with dilation 1, but h is 5, padded 7", "conv2d", {1, 5, 56, 4, 4, 9, pad = 1}},
   {"conv2d: kernel 3 reaches over 9 elements, with dilation 4, but w is 8, padded 8", "conv2d", {1, 56, 8, dilation = 4}},
   {"conv2d: groups is 3, which does not divide the 64 channels of X", "conv2d", {groups = 3}},
@@ -135,8 +149,8 @@ for word, message in pairs {
   ["ops:conv2d(1,56,5.5)"] = "column 17: w is 5.5; expected: an integer", ["ops:conv2d([])"] = "column 12: n is an empty list; expected: an integer",
   ["ops:conv2d([1,2])"] = "column 12: n is 1x2; expected: an integer", ["ops:conv2d(1,99999999999999999999)"] = "column 14: h is 99999999999999999999;",
   ["ops:conv2d(n=1,h=2,n=3)"] = "column 20: n is given twice", ["ops:conv2d(1,n=2)"] = "column 14: n is given twice", ["ops:conv2d(h=)"] = "column 12: h is ; expected",
-  ["ops:conv2d(strid=2)"] = "column 12: there is no argument `strid`; there are n, h, w, ci, co, kernel, stride, pad, dilation, groups, layout, dtype, accumulate; did you mean `stride`?",
-  ["ops:matmul(1,2,3,true,true,float32,auto,9)"] = "column 41: it takes 7 arguments; `9` is one more",
+  ["ops:conv2d(strid=2)"] = "column 12: there is no argument `strid`; there are n, h, w, ci, co, kernel, stride, pad, dilation, groups, layout, dtype, accumulate, weight_dtype, constant; did you mean `stride`?",
+  ["ops:matmul(1,2,3,true,true,float32,auto,auto,false,9)"] = "column 52: it takes 9 arguments; `9` is one more",
   ["ops:conv3(1)"] = "`ops:conv3(1)`: there is no operator `conv3`; `msched help ops` lists them; did you mean `conv3d`?",
   ["ops:(1)"] = "there is no operator ``", ["ops:conv2d(groups=3)"] = "`ops:conv2d(groups=3)`: ops.conv2d: groups is 3, which does not divide the 64 channels of X",
   ["suite:ops(XYZ)"] = "`suite:ops(XYZ)`: suite:ops: `XYZ` is none of its codes", ["suite:op(C2D)"] = "there is no suite `op`",

@@ -106,6 +106,8 @@ local MEANINGS = {
   after = {"pads", "zeros after each dimension"},
   dtype = {"dtype", "type of the elements that go in"},
   result = {"dtype", "type of the elements that come out"},
+  weight_dtype = {"accumulate", "type of the second operand's elements; auto: dtype"},
+  constant = {"flag", "whether the second operand is a constant, which is packed ahead of all runs"},
   accumulate = {"accumulate", "type of the sums; auto: int32 for short integers, float32 for short floats, else dtype"},
 }
 
@@ -174,7 +176,7 @@ function arguments.read(op, given, place)
 end
 
 -- What the function is called: the operator, the extents that come first, and what is not as it is without being said.
-local PLAIN = {dtype = true, layout = true} -- whose values need no name before them
+local PLAIN = {dtype = true, layout = true, weight_dtype = true} -- whose values need no name before them
 function arguments.name(op, values)
   local name, leading = op.name, true
   local function word(value) return (text_of(value):gsub("-", "minus")) end

@@ -32,7 +32,8 @@ local origins = {} -- by the hash of the function
 
 function named.func(name, given, as, place)
   local op, values = named.find(name), named.values(name, given, place)
-  local func = te.func(as or arguments.name(op, values), op.make(values))
+  local tensors = op.make(values)
+  local func = te.func(as or arguments.name(op, values), tensors, values.constant and {weights = {tensors[2].name}} or nil)
   origins[func:hash()] = {operator = name, values = values}
   return func
 end
@@ -43,6 +44,9 @@ function named.origin(func) return origins[func:hash()] end
 -- ---- Convolutions, pools ---------------------------------------------------------------------------------------
 
 local function input(name, shape, a) return te.placeholder(shape, a.dtype, name) end
+
+-- The second operand of what multiplies.
+local function weights(name, shape, a) return te.placeholder(shape, a.weight_dtype ~= "auto" and a.weight_dtype or a.dtype, name) end
 
 -- The arguments of these names, as options of an operator, and how sums are held unless it is `auto`.
 local function options(a, names)
@@ -56,7 +60,7 @@ local function image_and_filter(name, a, rank, per_group)
   local order, spatial = window.layout(name, a.layout, rank), {}
   for d, dimension in ipairs(window.SPATIAL[rank]) do spatial[d] = a[dimension] end
   local filter = order.filter(common.each(name, "kernel", a.kernel, rank, 1), per_group, a.co)
-  return input("X", order.image(a.n, spatial, a.ci), a), input("W", filter, a)
+  return input("X", order.image(a.n, spatial, a.ci), a), weights("W", filter, a)
 end
 
 local function convolved(name, rank, a)
@@ -64,7 +68,7 @@ local function convolved(name, rank, a)
   return X, W, ops[name](X, W, options(a, "stride pad dilation groups layout"))
 end
 
-local WINDOW, TYPE = "kernel=3 stride=1 pad=0 dilation=1", " dtype=float32 accumulate=auto"
+local WINDOW, TYPE = "kernel=3 stride=1 pad=0 dilation=1", " dtype=float32 accumulate=auto weight_dtype=auto constant=false"
 local CONV2D = "n=1 h=56 w=56 ci=64 co=64 " .. WINDOW .. " groups=1 layout=NHWC" .. TYPE
 for rank, arguments in ipairs {
   "n=1 l=256 ci=64 co=128 " .. WINDOW .. " groups=1 layout=NLC" .. TYPE, CONV2D,
@@ -80,7 +84,7 @@ operator("depthwise_conv2d", "n=1 h=112 w=112 c=32 " .. WINDOW .. " layout=NHWC"
   local order = window.layout("depthwise_conv2d", a.layout, 2)
   local kernel = common.each("depthwise_conv2d", "kernel", a.kernel, 2, 1)
   local X = input("X", order.image(a.n, {a.h, a.w}, a.c), a)
-  local W = input("W", order.channels_first and {a.c, kernel[1], kernel[2]} or {kernel[1], kernel[2], a.c}, a)
+  local W = weights("W", order.channels_first and {a.c, kernel[1], kernel[2]} or {kernel[1], kernel[2], a.c}, a)
   return {X, W, ops.depthwise_conv2d(X, W, options(a, "stride pad dilation layout"))}
 end)
 
@@ -94,7 +98,7 @@ operator("conv2d_capsule", "n=1 h=16 w=16 ci=32 co=32 kernel=3 stride=1 pad=0 ca
          "a convolution whose channels are matrices", function(a)
   local kernel = common.each("conv2d_capsule", "kernel", a.kernel, 2, 1)
   local X = input("X", {a.n, a.h, a.w, a.capsule, a.capsule, a.ci}, a)
-  local W = input("W", {kernel[1], kernel[2], a.capsule, a.capsule, a.ci, a.co}, a)
+  local W = weights("W", {kernel[1], kernel[2], a.capsule, a.capsule, a.ci, a.co}, a)
   return {X, W, ops.conv2d_capsule(X, W, options(a, "stride pad"))}
 end)
 
@@ -117,14 +121,14 @@ for _, line in ipairs {{"matmul", "", "a product of matrices"}, {"batch_matmul",
       table.insert(first, 1, a.b)
       table.insert(second, 1, a.b)
     end
-    local A, B = input("A", first, a), input("B", second, a)
+    local A, B = input("A", first, a), weights("B", second, a)
     return {A, B, ops[name](A, B, options(a, "transpose_a transpose_b"))}
   end, MATRIX)
 end
 
 local ROWS = {m = {"extent", "rows"}}
 operator("dense", "m=16 ci=512 co=512" .. TYPE, "rows of channels times weights of (co, ci)", function(a)
-  local X, W = input("X", {a.m, a.ci}, a), input("W", {a.co, a.ci}, a)
+  local X, W = input("X", {a.m, a.ci}, a), weights("W", {a.co, a.ci}, a)
   return {X, W, ops.dense(X, W, options(a, ""))}
 end, ROWS)
 
@@ -233,13 +237,13 @@ operator("conv2d_bn_relu", CONV2D, "a convolution, bias, scale and shift of batc
   return {X, W, vectors[1], vectors[2], vectors[3], ops.relu(normal)}
 end)
 operator("dense_bias_relu", "m=128 ci=768 co=3072" .. TYPE, "rows of channels times weights, bias, ReLU", function(a)
-  local X, W = input("X", {a.m, a.ci}, a), input("W", {a.co, a.ci}, a)
+  local X, W = input("X", {a.m, a.ci}, a), weights("W", {a.co, a.ci}, a)
   local Y = ops.dense(X, W, options(a, ""))
   local bias = te.placeholder({a.co}, Y.type, "bias")
   return {X, W, bias, ops.relu(ops.bias_add(Y, bias))}
 end, ROWS)
 operator("transpose_batch_matmul", "b=1 rows=128 heads=12 width=64" .. TYPE, "Q K^T of (b, rows, heads, width), both transposed before", function(a)
-  local Q, K = input("Q", {a.b, a.rows, a.heads, a.width}, a), input("K", {a.b, a.rows, a.heads, a.width}, a)
+  local Q, K = input("Q", {a.b, a.rows, a.heads, a.width}, a), weights("K", {a.b, a.rows, a.heads, a.width}, a)
   local query, key = ops.transpose(Q, {1, 3, 2, 4}, "query_T"), ops.transpose(K, {1, 3, 4, 2}, "key_T")
   return {Q, K, ops.batch_matmul(query, key, options(a, ""))}
 end, {b = {"extent", "sequences of a batch"}, rows = {"extent", "queries, and as many keys"}})
