@@ -99,15 +99,10 @@ end
 
 -- ---- The tile ----------------------------------------------------------------------------------------------------
 
--- Rows that fit beside so many vectors a row, and keep the units busy: what is left of the registers are an operand's
--- vectors and the neighbours of a row.
-local function rows_for(most, vectors, extent)
-  local list, all = {}, {}
-  for _, rows in ipairs {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 28} do
-    local fits = rows * vectors + vectors + 1 <= most and rows <= extent
-    if fits and rows * vectors >= nest.BUSY then list[#list + 1] = rows elseif fits then all = {rows} end
-  end
-  return #list > 0 and list or all
+-- Rows that keep the units busy, or else the most that fit.
+local function rows_for(context, vectors, extent)
+  local rows, fitting = nest.rows_for(context, vectors, extent, nest.BUSY)
+  return #rows > 0 and rows or {fitting[#fitting]}
 end
 
 -- From outside: chunks of the other spatial loops and of rows, run in parallel; panels of columns; blocks of the
@@ -146,7 +141,7 @@ local function tiled(sch, block, context, width, vectors, one)
   local columns = vectors * lanes
   choose_rows(s, a, one)
   for _, l in ipairs(a.rows) do a.count = a.count * s:extent(l) end
-  local rows = rows_for(context.target.vector_registers, vectors, a.count)
+  local rows = rows_for(context, vectors, a.count)
   if columns > s:extent(a.inner) or (#a.rows > 0 and #rows == 0) then return nil end
   local constant = common.constants(s)[s:reads(b)[a.each + 1].buffer] -- packed ahead, in the order of the loops
   local panel = not a.lies and not constant and pack_columns(s, b, a, width)

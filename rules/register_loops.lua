@@ -46,6 +46,19 @@ end
 
 local function fused(sch, loops) return #loops > 1 and sch:fuse(loops) or loops[1] end
 
+-- Rows of a tile that fit beside so many vectors a row: what is left of the registers are an operand's vectors and what
+-- a row multiplies them by. Those with so many accumulators at least; and all.
+function register_loops.rows_for(context, vectors, extent, accumulators)
+  local enough, fitting = {}, {}
+  for _, rows in ipairs {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 28} do
+    if (rows + 1) * vectors + 1 <= context.target.vector_registers and rows <= extent then
+      fitting[#fitting + 1] = rows
+      if rows * vectors >= accumulators then enough[#enough + 1] = rows end
+    end
+  end
+  return enough, fitting
+end
+
 -- The spatial loops beside rows and columns, as one: what runs in parallel, and what is left of it. Nothing where there
 -- are none.
 function register_loops.split_outer(sch, loops)

@@ -140,16 +140,10 @@ local function columns_of(full, vectors, extent, p)
   return p.few_columns and vectors == 1 and extent < full and extent > FEW and extent or full
 end
 
--- Rows that fit beside so many vectors a row: what is left of the registers are an operand's vectors and a broadcast.
--- Few where there are no more, but enough to keep the units busy.
+-- Rows whose accumulators fill a third of the registers; where there are none, those that keep the units busy.
 local function rows_for(context, vectors, extent)
-  local list, few, most = {}, {}, context.target.vector_registers
-  for _, rows in ipairs {2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 28} do
-    local fits = rows * vectors + vectors + 1 <= most and rows <= extent
-    if fits and rows * vectors * 3 >= most then list[#list + 1] = rows
-    elseif fits and rows * vectors >= nest.BUSY then few[#few + 1] = rows end
-  end
-  return #list > 0 and list or few
+  local rows = nest.rows_for(context, vectors, extent, context.target.vector_registers / 3)
+  return #rows > 0 and rows or (nest.rows_for(context, vectors, extent, nest.BUSY))
 end
 
 -- The blocks that pad what the block reads: inlined, their zeros are steps of the reduction that lowering leaves out

@@ -61,6 +61,9 @@ FILE *bind_open_file(const char *path, ms_error *err);
 FILE *bind_open_or_say(const char *path, const char **fault); /* the same; NULL: *fault is why, without the path */
 /* Bytes that are read of a text or a trace at most: none comes near it. */
 #define BIND_MOST_TEXT ((uint64_t)256 << 20)
+/* All of a file, or of standard input, that has at most so many bytes; a 0 follows them. NULL: err says why. free. */
+char *bind_read_file(const char *path, uint64_t most, size_t *length, ms_error *err);
+char *bind_read_input(uint64_t most, size_t *length, ms_error *err);
 /* Pushes all of a file that has at most so many bytes, as a string; false: pushes nothing, and err says why. */
 bool bind_push_file(lua_State *L, const char *path, uint64_t most, ms_error *err);
 /* Pushes what a file holds, as a string; raises where it cannot be read. */

@@ -148,18 +148,29 @@ static void push_proposals(lua_State *L, struct search_proposal *list, uint32_t 
   }
 }
 
+enum { MOST_PROPOSALS = 1 << 20 };
+
+/* What a table at `at` asks for: {seed =, budget =, most =, each =}. */
+static struct search_proposal_job read_request(lua_State *L, int at, int64_t budget, int64_t most) {
+  budget = bind_option_int(L, at, "budget", budget), most = bind_option_int(L, at, "most", most);
+  int64_t each = bind_option_int(L, at, "each", most);
+  if (budget < 1 || most < 1 || most > MOST_PROPOSALS || each < 1)
+    luaL_error(L, "budget, most and each are at least 1");
+  return (struct search_proposal_job){.seed = (uint64_t)bind_option_int(L, at, "seed", 1),
+                                      .budget = (uint64_t)budget,
+                                      .most = (uint32_t)most,
+                                      .each = (uint32_t)(each > most ? most : each)};
+}
+
 /* estimator:best {seed =, budget =, most =, each =}: a list of {trace, cost, tile} */
 static int estimator_best(lua_State *L) {
   const struct search_estimator *d = check_estimator(L);
   luaL_checktype(L, 2, LUA_TTABLE);
-  int64_t seed = bind_option_int(L, 2, "seed", 1), budget = bind_option_int(L, 2, "budget", 100000);
-  int64_t most = bind_option_int(L, 2, "most", 1000), each = bind_option_int(L, 2, "each", most);
-  luaL_argcheck(L, budget >= 1 && most >= 1 && most <= 1 << 20 && each >= 1, 2, "budget, most and each are at least 1");
+  struct search_proposal_job job = read_request(L, 2, 100000, 1000);
   struct results *r = bind_hold(L, sizeof *r, "msched.proposed", collect_results);
-  r->list = calloc((size_t)most, sizeof *r->list);
+  r->list = calloc(job.most, sizeof *r->list);
   if (!r->list) return luaL_error(L, "no memory for estimates");
-  r->count = search_estimator_best(d, (uint64_t)seed, (uint64_t)budget, (uint32_t)most,
-                                   each > most ? (uint32_t)most : (uint32_t)each, script_stop_flag(L), r->list);
+  r->count = search_estimator_best(d, job.seed, job.budget, job.most, job.each, script_stop_flag(L), r->list);
   push_proposals(L, r->list, r->count);
   return 1;
 }
@@ -184,10 +195,10 @@ static int collect_many(lua_State *L) {
   return 0;
 }
 
-enum { MOST_PROPOSALS = 1 << 20 };
-
-/* Room for what is at `at`, a list, and the number of threads behind it. */
-static struct many *hold_many(lua_State *L, int at, uint32_t *threads) {
+/* Room for what `read` reads of each entry of the list at `at`, and what becomes of it; the number of threads stands
+ * behind the list. */
+static struct many *read_many(lua_State *L, int at, void (*read)(lua_State *, int, struct many *, uint32_t),
+                              uint32_t *threads) {
   luaL_checktype(L, at, LUA_TTABLE);
   lua_Integer asked = luaL_checkinteger(L, at + 1), count = luaL_len(L, at);
   luaL_argcheck(L, asked >= 1, at + 1, "at least one thread");
@@ -195,24 +206,29 @@ static struct many *hold_many(lua_State *L, int at, uint32_t *threads) {
   *threads = asked > INT32_MAX ? INT32_MAX : (uint32_t)asked;
   struct many *m = bind_hold(L, sizeof *m, "msched.many_proposals", collect_many);
   m->count = (uint32_t)count;
+  m->jobs = calloc(m->count + 1, sizeof *m->jobs), m->lists = calloc(m->count + 1, sizeof *m->lists);
+  m->traces = calloc(m->count + 1, sizeof *m->traces), m->estimates = calloc(m->count + 1, sizeof *m->estimates);
+  if (!m->jobs || !m->lists || !m->traces || !m->estimates) luaL_error(L, "no memory for estimates");
+  for (uint32_t i = 0; i < m->count; i++) {
+    lua_rawgeti(L, at, (lua_Integer)i + 1);
+    read(L, lua_gettop(L), m, i);
+    lua_pop(L, 1);
+  }
   return m;
 }
 
-static void read_job(lua_State *L, int at, struct search_proposal_job *out) {
-  lua_getfield(L, at, "trace");
-  int64_t budget = bind_option_int(L, at, "budget", 1), most = bind_option_int(L, at, "most", 1);
-  int64_t each = bind_option_int(L, at, "each", most);
-  if (budget < 1 || most < 1 || most > MOST_PROPOSALS || each < 1)
-    luaL_error(L, "budget, most and each are at least 1");
-  *out = (struct search_proposal_job){.trace = bind_check_trace(L, -1),
-                                      .draw_anew = bind_option_resample(L, at),
-                                      .seed = (uint64_t)bind_option_int(L, at, "seed", 1),
-                                      .candidate = (uint64_t)bind_option_int(L, at, "candidate", 0),
-                                      .budget = (uint64_t)budget,
-                                      .most = (uint32_t)most,
-                                      .each = each > most ? (uint32_t)most : (uint32_t)each};
-  lua_pop(L, 1); /* the table keeps it */
+static void read_job(lua_State *L, int at, struct many *m, uint32_t i) {
+  luaL_argcheck(L, lua_istable(L, at), 3, "a job is a table");
+  struct search_proposal_job *job = &m->jobs[i];
+  *job = read_request(L, at, 1, 1);
+  lua_getfield(L, at, "trace"); /* the table keeps it */
+  job->trace = bind_check_trace(L, -1);
+  lua_pop(L, 1);
+  job->draw_anew = bind_option_resample(L, at);
+  job->candidate = (uint64_t)bind_option_int(L, at, "candidate", 0);
 }
+
+static void read_trace(lua_State *L, int at, struct many *m, uint32_t i) { m->traces[i] = bind_check_trace(L, at); }
 
 /* proposals(function, machine, jobs, threads): jobs {trace =, resample =, seed =, candidate =, budget =, most =, each
  * =}; for each a list as estimator:best gives it, empty where the sketch is refused. On so many threads. */
@@ -220,16 +236,7 @@ static int proposals(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 1);
   struct search_machine machine = read_machine(L, 2);
   uint32_t threads;
-  struct many *m = hold_many(L, 3, &threads);
-  m->jobs = calloc(m->count + 1, sizeof *m->jobs);
-  m->lists = calloc(m->count + 1, sizeof *m->lists);
-  if (!m->jobs || !m->lists) return luaL_error(L, "no memory for estimates");
-  for (uint32_t i = 0; i < m->count; i++) {
-    lua_rawgeti(L, 3, (lua_Integer)i + 1);
-    luaL_argcheck(L, lua_istable(L, -1), 3, "a job is a table");
-    read_job(L, lua_gettop(L), &m->jobs[i]);
-    lua_pop(L, 1);
-  }
+  struct many *m = read_many(L, 3, read_job, &threads);
   search_proposals(f->ir, bind_intrinsics(L), &machine, m->jobs, m->count, threads, script_stop_flag(L), m->lists);
   lua_createtable(L, (int)m->count, 0);
   for (uint32_t i = 0; i < m->count; i++) {
@@ -245,15 +252,7 @@ static int estimates(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 1);
   struct search_machine machine = read_machine(L, 2);
   uint32_t threads;
-  struct many *m = hold_many(L, 3, &threads);
-  m->traces = calloc(m->count + 1, sizeof *m->traces);
-  m->estimates = calloc(m->count + 1, sizeof *m->estimates);
-  if (!m->traces || !m->estimates) return luaL_error(L, "no memory for estimates");
-  for (uint32_t i = 0; i < m->count; i++) {
-    lua_rawgeti(L, 3, (lua_Integer)i + 1);
-    m->traces[i] = bind_check_trace(L, -1);
-    lua_pop(L, 1);
-  }
+  struct many *m = read_many(L, 3, read_trace, &threads);
   search_estimates(f->ir, bind_intrinsics(L), &machine, m->traces, m->count, threads, script_stop_flag(L),
                    m->estimates);
   lua_createtable(L, (int)m->count, 0);

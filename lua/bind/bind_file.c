@@ -131,13 +131,6 @@ FILE *bind_open_file(const char *path, ms_error *err) {
   return opened;
 }
 
-static int close_file(lua_State *L) {
-  FILE **file = lua_touserdata(L, 1);
-  if (*file) fclose(*file);
-  *file = NULL;
-  return 0;
-}
-
 static bool is_within(FILE *file, const char *path, uint64_t bytes, uint64_t most, ms_error *err) {
   struct stat is;
   if (!fstat(fileno(file), &is) && S_ISREG(is.st_mode) && is.st_size > 0 && (uint64_t)is.st_size > bytes)
@@ -147,26 +140,52 @@ static bool is_within(FILE *file, const char *path, uint64_t bytes, uint64_t mos
                  (unsigned long long)(most >> 20));
 }
 
-bool bind_push_file(lua_State *L, const char *path, uint64_t most, ms_error *err) {
-  FILE **file = bind_hold(L, sizeof *file, "msched.file", close_file);
-  *file = bind_open_file(path, err);
-  if (!*file || !is_within(*file, path, 0, most, err)) return lua_pop(L, 1), false;
-  luaL_Buffer text;
-  luaL_buffinit(L, &text);
-  uint64_t all = 0;
-  for (size_t got = 1; got && all <= most; all += got) {
-    got = fread(luaL_prepbuffer(&text), 1, LUAL_BUFFERSIZE, *file);
-    luaL_addsize(&text, got);
+/* All that is left of a file, of so many bytes at most; a 0 follows it. */
+static char *read_rest(FILE *file, const char *path, uint64_t most, size_t *length, ms_error *err) {
+  enum { PIECE = 1 << 16 };
+  char *text = NULL;
+  size_t capacity = 0, got = 1;
+  bool failed = false;
+  for (*length = 0; got && *length <= most && !failed; *length += got) {
+    char *longer = capacity - *length > PIECE ? text : realloc(text, capacity = 2 * capacity + 2 * PIECE);
+    if (longer) text = longer;
+    got = longer ? fread(text + *length, 1, PIECE, file) : 0;
+    failed = !longer || ferror(file);
   }
-  int failed = ferror(*file) ? errno : 0;
-  luaL_pushresult(&text);
-  bool ok = !failed && is_within(*file, path, all, most, err);
-  if (failed) ms_fail(err, MS_IO, "%s: %s", path, strerror(failed));
-  fclose(*file);
-  *file = NULL;
+  if (failed) ms_fail(err, MS_IO, "%s: %s", path, strerror(errno));
+  if (failed || !is_within(file, path, *length, most, err)) return free(text), NULL;
+  text[*length] = 0;
+  return text;
+}
+
+char *bind_read_file(const char *path, uint64_t most, size_t *length, ms_error *err) {
+  assert(path && length);
+  FILE *file = bind_open_file(path, err);
+  if (!file) return NULL;
+  char *text = is_within(file, path, 0, most, err) ? read_rest(file, path, most, length, err) : NULL;
+  fclose(file);
+  return text;
+}
+
+char *bind_read_input(uint64_t most, size_t *length, ms_error *err) { return read_rest(stdin, "-", most, length, err); }
+
+static int free_read(lua_State *L) {
+  char **text = lua_touserdata(L, 1);
+  free(*text);
+  *text = NULL;
+  return 0;
+}
+
+bool bind_push_file(lua_State *L, const char *path, uint64_t most, ms_error *err) {
+  char **text = bind_hold(L, sizeof *text, "msched.read", free_read);
+  size_t length;
+  *text = bind_read_file(path, most, &length, err);
+  if (!*text) return lua_pop(L, 1), false;
+  lua_pushlstring(L, *text, length);
+  free(*text);
+  *text = NULL;
   lua_remove(L, -2);
-  if (!ok) lua_pop(L, 1);
-  return ok;
+  return true;
 }
 
 /* read_file(path [, most]): all of a file, of so many bytes at most; nil and a message */

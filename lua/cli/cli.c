@@ -9,29 +9,9 @@
 #include <string.h>
 
 char *cli_read_file(const char *path, size_t *length, ms_error *err) {
-  assert(path);
-  *length = 0;
-  FILE *file = strcmp(path, "-") ? bind_open_file(path, err) : stdin;
-  if (!file) return NULL;
-  char *text = NULL, *read = NULL;
-  uint32_t capacity = 0;
-  while (*length <= BIND_MOST_TEXT) {
-    text = tir_enlarge(text, &capacity, (uint64_t)*length + 65537, 1);
-    size_t got = fread(text + *length, 1, capacity - *length - 1, file);
-    *length += got;
-    if (!got) break;
-  }
-  if (ferror(file)) {
-    ms_fail(err, MS_IO, "%s: %s", path, strerror(errno));
-  } else if (*length > BIND_MOST_TEXT) {
-    ms_fail(err, MS_IO, "%s: it has more than %d MiB, the most that is read", path, (int)(BIND_MOST_TEXT >> 20));
-  } else {
-    text[*length] = 0;
-    read = text;
-  }
-  if (!read) free(text);
-  if (file != stdin) fclose(file);
-  return read;
+  assert(path && length);
+  return strcmp(path, "-") ? bind_read_file(path, BIND_MOST_TEXT, length, err)
+                           : bind_read_input(BIND_MOST_TEXT, length, err);
 }
 
 struct tir *cli_read_module(const char *path, ms_error *err) {

@@ -208,6 +208,32 @@ function Network:links()
   return links
 end
 
+local Added = {}
+Added.__index = Added
+local ADDED_OPSET = 17 -- what the operators of added nodes mean
+
+-- Nodes and constants that a pass adds for what gives `of`, under names that say so: added:node(op, inputs [,
+-- attributes]) goes to the end of the list `nodes`, net.nodes unless said; added:constant(shape, type, values). Both
+-- give the value's name.
+function Network:adds(of, nodes) return setmetatable({net = self, of = of, nodes = nodes or self.nodes, count = 0}, Added) end
+
+local function name_added(added, what)
+  added.count = added.count + 1
+  return string.format("%s of %s, %d", what, added.of, added.count)
+end
+
+function Added:node(op, inputs, attributes)
+  local name = name_added(self, op)
+  table.insert(self.nodes, {op = op, domain = "", name = "", inputs = inputs, outputs = {name}, attributes = attributes or {}, opset = ADDED_OPSET})
+  return name
+end
+
+function Added:constant(shape, type, values)
+  local name = name_added(self, "constant")
+  self.net.constants[name] = ms.array(shape, type, values)
+  return name
+end
+
 -- The names of values that have to stay as they are: what the network gives, and what graphs in its nodes' attributes
 -- read, which see its values by their names. A set.
 function Network:fixed_names()

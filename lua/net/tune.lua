@@ -4,13 +4,6 @@ local plan, inside = ms.load "lua.net.plan", ms.load "lua.net.inside"
 local search, run_options = ms.load "search.tune", ms.load "search.options"
 local tune = {}
 
--- The functions of a plan as search.tune takes them.
-function tune.functions(prepared)
-  local list = {}
-  for i, entry in ipairs(prepared.functions) do list[i] = {entry.func, weight = entry.weight} end
-  return list
-end
-
 -- The tasks of a run, by the hashes of their functions.
 local function by_hash(tasks)
   local found = {}
@@ -57,7 +50,9 @@ function tune.plan(net, options)
   local prepared = plan.prepare(net, {given = options.given, passes = options.passes})
   if options.written then return plan.open(prepared, tune.builder({}, options.target)) end
   local items, tasks = {}, {}
-  for _, item in ipairs(tune.functions(prepared)) do if not item[1]:has_empty() then items[#items + 1] = item end end -- others have nothing to do
+  for _, entry in ipairs(prepared.functions) do
+    if not entry.func:has_empty() then items[#items + 1] = {entry.func, weight = entry.weight} end -- others have nothing to do
+  end
   if #items > 0 then tasks = search.all(items, options) end
   for _, task in ipairs(tasks) do if task.error then error(task.error, 0) end end
   choose_inside(prepared, tasks, options)

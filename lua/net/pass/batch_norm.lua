@@ -1,7 +1,6 @@
 -- BatchNormalization of constants, behind a convolution or a product of constant weights whose result it alone reads,
 -- goes into the weights and the bias. What is computed of constants is left as nodes, which are folded when the network
 -- is planned.
-local ms = msched
 local pass = {name = "batch_norm", text = "puts batch normalization into the weights and the bias before it", needs_values = true}
 
 local function constants_of(values, node, first, last)
@@ -27,38 +26,24 @@ local function before(links, values, node, outputs)
   return giver, axis
 end
 
--- Nodes and constants that are added; the network is brought into order after the pass.
-local Added = {}
-Added.__index = Added
-function Added:node(op, inputs, attributes)
-  self.count = self.count + 1
-  local name = string.format("%s for %s, %d", op, self.of, self.count)
-  table.insert(self.net.nodes, {op = op, domain = "", name = "", inputs = inputs, outputs = {name}, attributes = attributes or {}})
-  return name
-end
-function Added:constant(shape, type, values)
-  self.count = self.count + 1
-  local name = string.format("constant for %s, %d", self.of, self.count)
-  self.net.constants[name] = ms.array(shape, type, values)
-  return name
-end
-function Added:shaped(value, channels, rank, axis)
+-- A vector of the channels, in the place that they have in weights of so many dimensions.
+local function shaped(added, value, channels, rank, axis)
   local shape = {}
   for d = 1, rank do shape[d] = d - 1 == axis and channels or 1 end
-  return self:node("Reshape", {value, self:constant({rank}, "int64", shape)})
+  return added:node("Reshape", {value, added:constant({rank}, "int64", shape)})
 end
 
 local function fold(net, links, values, node, giver, axis)
   local gamma, beta, mean, variance = table.unpack(node.inputs, 2, 5)
   local t, channels = values[gamma].type, values[gamma].shape[1]
-  local added = setmetatable({net = net, of = node.outputs[1], count = 0}, Added)
+  local added = net:adds(node.outputs[1])
   local epsilon = added:constant({1}, t, {node.attributes.epsilon or 1e-5})
   local scale = added:node("Div", {gamma, added:node("Sqrt", {added:node("Add", {variance, epsilon})})})
   local rank, bias = #values[giver.inputs[2]].shape, giver.inputs[3] or ""
   local shift = bias ~= "" and added:node("Sub", {bias, mean}) or added:node("Neg", {mean})
   links:remove(node)
   links:remove(giver)
-  giver.inputs[2] = added:node("Mul", {giver.inputs[2], added:shaped(scale, channels, rank, axis)})
+  giver.inputs[2] = added:node("Mul", {giver.inputs[2], shaped(added, scale, channels, rank, axis)})
   giver.inputs[3] = added:node("Add", {added:node("Mul", {shift, scale}), beta})
   giver.outputs = {node.outputs[1]}
   links:add(giver)

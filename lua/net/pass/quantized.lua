@@ -2,7 +2,6 @@
 -- sums of 32 bits, exact, which the scales then multiply in float32. A zero point of the activations goes into the bias,
 -- as what it adds is the same for each result of a channel: its product with the sum of the channel's weights. Weights
 -- have zero points of 0. What is left to compute of constants is nodes, which are folded when the network is planned.
-local ms = msched
 local pass = {name = "quantized", text = "multiplies quantized integers where only their real values were multiplied", needs_values = true}
 
 local BYTES = {int8 = true, uint8 = true}
@@ -11,20 +10,6 @@ local LEAST, MOST = {int8 = -128, uint8 = 0}, {int8 = 127, uint8 = 255}
 
 local Rewriter = {}
 Rewriter.__index = Rewriter
-
-function Rewriter:add(op, inputs, attributes)
-  self.count = self.count + 1
-  local name = string.format("%s of %s, %d", op, self.of, self.count)
-  table.insert(self.added, {op = op, domain = "", name = "", inputs = inputs, outputs = {name}, attributes = attributes or {}, opset = 17})
-  return name
-end
-
-function Rewriter:constant(shape, type, values)
-  self.count = self.count + 1
-  local name = string.format("constant of %s, %d", self.of, self.count)
-  self.net.constants[name] = ms.array(shape, type, values)
-  return name
-end
 
 -- The numbers of a constant; nil: it is none.
 function Rewriter:numbers(name)
@@ -64,24 +49,24 @@ function Rewriter:along(name, channels, after)
   if after == 0 then return name end
   local shape = {channels}
   for d = 1, after do shape[d + 1] = 1 end
-  return self:add("Reshape", {name, self:constant({#shape}, "int64", shape)})
+  return self.added:node("Reshape", {name, self.added:constant({#shape}, "int64", shape)})
 end
 
 -- What becomes of sums of 32 bits: less what the zero point adds to each channel, times the scales, plus the bias.
 function Rewriter:finish(node, sums, x, w, weights, options)
-  local scale = self:add("Mul", {x.scale, w.scale})
+  local scale = self.added:node("Mul", {x.scale, w.scale})
   if w.scales > 1 then scale = self:along(scale, options.channels, options.after) end
   if x.zero ~= 0 then
-    local each = self:add("ReduceSum", {self:add("Cast", {weights}, {to = 6}), self:constant({#options.summed}, "int64", options.summed)}, {keepdims = 0})
-    local shift = self:add("Mul", {each, self:constant({}, "int32", {x.zero})})
-    sums = self:add("Sub", {sums, self:along(shift, options.channels, options.after)})
+    local each = self.added:node("ReduceSum", {self.added:node("Cast", {weights}, {to = 6}), self.added:constant({#options.summed}, "int64", options.summed)}, {keepdims = 0})
+    local shift = self.added:node("Mul", {each, self.added:constant({}, "int32", {x.zero})})
+    sums = self.added:node("Sub", {sums, self:along(shift, options.channels, options.after)})
   end
-  local real = self:add("Cast", {sums}, {to = 1})
+  local real = self.added:node("Cast", {sums}, {to = 1})
   local bias = node.inputs[3] or ""
-  local product = self:add("Mul", {real, scale})
-  if bias == "" then self.added[#self.added].outputs = {node.outputs[1]} return end
-  self:add("Add", {product, options.bias and self:along(bias, options.channels, options.after) or bias})
-  self.added[#self.added].outputs = {node.outputs[1]}
+  local product = self.added:node("Mul", {real, scale})
+  if bias == "" then self.nodes[#self.nodes].outputs = {node.outputs[1]} return end
+  self.added:node("Add", {product, options.bias and self:along(bias, options.channels, options.after) or bias})
+  self.nodes[#self.nodes].outputs = {node.outputs[1]}
 end
 
 local function no_padding(node)
@@ -96,7 +81,7 @@ function Rewriter:Conv(node)
   local rank, summed, attributes = #w.shape, {}, {}
   for d = 2, rank do summed[d - 1] = d - 1 end
   for key, value in pairs(node.attributes) do attributes[key] = value end
-  local sums = self:add("ConvInteger", {x.bytes, w.bytes}, attributes)
+  local sums = self.added:node("ConvInteger", {x.bytes, w.bytes}, attributes)
   self:finish(node, sums, x, w, w.bytes, {channels = w.shape[1], after = rank - 2, summed = summed, bias = true})
   return true
 end
@@ -104,7 +89,7 @@ end
 function Rewriter:MatMul(node)
   local x, w = self:operands(node, function(rank) return rank - 1 end)
   if not x or #w.shape ~= 2 or #x.shape < 2 then return false end
-  local sums = self:add("MatMulInteger", {x.bytes, w.bytes})
+  local sums = self.added:node("MatMulInteger", {x.bytes, w.bytes})
   self:finish(node, sums, x, w, w.bytes, {channels = w.shape[2], after = 0, summed = {0}})
   return true
 end
@@ -115,8 +100,8 @@ function Rewriter:Gemm(node)
   if (a.alpha or 1) ~= 1 or (a.beta or 1) ~= 1 or (a.transA or 0) ~= 0 then return false end
   local x, w = self:operands(node, function() return across and 0 or 1 end)
   if not x then return false end
-  local weights = across and self:add("Transpose", {w.bytes}, {perm = {1, 0}}) or w.bytes
-  local sums = self:add("MatMulInteger", {x.bytes, weights})
+  local weights = across and self.added:node("Transpose", {w.bytes}, {perm = {1, 0}}) or w.bytes
+  local sums = self.added:node("MatMulInteger", {x.bytes, weights})
   self:finish(node, sums, x, w, weights, {channels = w.shape[across and 1 or 2], after = 0, summed = {0}})
   return true
 end
@@ -126,9 +111,10 @@ local KINDS = {Conv = true, MatMul = true, Gemm = true}
 function pass.run(net, values)
   local list, links, changed = {}, net:links(), false
   for _, node in ipairs(net.nodes) do
-    local r = setmetatable({net = net, links = links, values = values, of = node.outputs[1], count = 0, added = {}}, Rewriter)
+    local added = net:adds(node.outputs[1], {})
+    local r = setmetatable({links = links, values = values, added = added, nodes = added.nodes}, Rewriter)
     if node.domain == "" and KINDS[node.op] and #node.outputs == 1 and r[node.op](r, node) then
-      table.move(r.added, 1, #r.added, #list + 1, list)
+      table.move(r.nodes, 1, #r.nodes, #list + 1, list)
       changed = true
     else
       list[#list + 1] = node
