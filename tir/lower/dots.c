@@ -7,7 +7,8 @@
  * lower_lane_dots, on vectors, makes one call of it, if the target has the instruction for as many lanes:
  *   dot_lanes(C, A[k:k + 4], B[4 j:4 j + 4 lanes])      one operand of four elements stands for those of all lanes
  * Operands are uint8 and int8. Of two int8 the one that is the same in all lanes goes on as x + 128, of two uint8 the other
- * as y - 128, by its highest bit, and what that adds, 128 times the other's sum, is taken away again.
+ * as y - 128, by its highest bit, and what that adds, 128 times the other's sum, is taken away again; what has an offset
+ * already (offsets.c) goes on so.
  * Requires: (loops) no blocks; (lanes) buffers of one dimension, no vectorized loops. Keeps: sums of integers, which wrap
  * around, bit for bit; those of floats but for their order and, in the instruction, for denormal numbers, which are 0. */
 #include "lower.h"
@@ -152,36 +153,59 @@ static bool is_inside(struct tir *ir, const struct tir_expr_node *load, tir_expr
   return tir_is_int(ir, extent) && at->lo >= 0 && at->hi < tir_at(ir, extent)->imm - span + 1;
 }
 
+static tir_expr without_broadcast(const struct tir *ir, tir_expr e) {
+  return tir_at(ir, e)->kind == TIR_BROADCAST ? tir_at(ir, e)->a : e;
+}
+
+static bool is_offset(const struct tir *ir, tir_expr e) {
+  return tir_is_int(ir, e) && (tir_at(ir, e)->imm == 128 || tir_at(ir, e)->imm == -128);
+}
+
+/* What is added to a byte, or taken from it, that makes a byte of the other sign of it (offsets.c); gives the byte. */
+static tir_expr split_offset(const struct tir *ir, tir_expr e, int64_t *offset) {
+  struct tir_expr_node n = *tir_at(ir, e);
+  *offset = 0;
+  if (n.kind != TIR_ADD && n.kind != TIR_SUB) return e;
+  tir_expr by = without_broadcast(ir, n.b);
+  if (!is_offset(ir, by)) return e;
+  *offset = n.kind == TIR_ADD ? tir_at(ir, by)->imm : -tir_at(ir, by)->imm;
+  return without_broadcast(ir, n.a);
+}
+
+/* The type of a factor, with its offset; 0: there is none of bytes. */
+static tir_type type_of_factor(const struct tir *ir, const struct factor *f) {
+  tir_type unsigned_byte = TIR_TYPE(TIR_UINT, 8, 1), signed_byte = TIR_TYPE(TIR_INT, 8, 1);
+  if (f->constant) return f->offset > 0 ? unsigned_byte : signed_byte;
+  tir_type own = tir_buffer_at(ir, f->buffer)->type;
+  if (!f->offset) return own;
+  return own == signed_byte && f->offset > 0 ? unsigned_byte : own == unsigned_byte && f->offset < 0 ? signed_byte : 0;
+}
+
 /* Its stride is how far apart the lanes' elements lie; 0: one for all. */
 static bool read_factor(const struct sum *s, tir_expr e, struct factor *out) {
   struct tir *ir = s->ir;
   tir_type to = tir_type_with_lanes(s->type, 1);
-  if (tir_at(ir, e)->kind == TIR_BROADCAST) e = tir_at(ir, e)->a;
+  int64_t offset;
+  e = without_broadcast(ir, e);
+  if (is_offset(ir, e)) return *out = (struct factor){.offset = tir_at(ir, e)->imm, .constant = true}, true;
+  e = split_offset(ir, e, &offset);
   const struct tir_expr_node *load = widened(ir, e, to);
   if (!load || load->count != 1 || tir_buffer_at(ir, load->ref)->rank != 1) return false;
   const struct tir_buffer_node *b = tir_buffer_at(ir, load->ref);
   struct tir_expr_node index = *tir_at(ir, tir_operands(ir, load->operands)[0]);
-  *out = (struct factor){load->ref, tir_operands(ir, load->operands)[0], 0};
+  *out = (struct factor){load->ref, tir_operands(ir, load->operands)[0], 0, offset, false};
+  if (!type_of_factor(ir, out)) return false;
   if (b->elem_offset || b->strides.count || b->type != tir_type_with_lanes(load->type, 1)) return false;
   if (index.kind == TIR_BROADCAST) {
     out->index = index.a;
   } else if (index.kind == TIR_RAMP) {
     if (!tir_is_int(ir, index.b)) return false;
-    *out = (struct factor){load->ref, index.a, tir_at(ir, index.b)->imm};
+    out->index = index.a, out->stride = tir_at(ir, index.b)->imm;
   } else if (tir_type_lanes(index.type) > 1) {
     return false;
   }
   int64_t span = out->stride * (tir_type_lanes(s->type) - 1) + 1;
   return tir_is_index(ir, out->index) && (!load->a || (span > 0 && is_inside(ir, load, out->index, span)));
-}
-
-/* The neighbours of a factor as a vector: those of all lanes, or one lane's for all. */
-static tir_expr neighbours(const struct sum *s, struct factor f, int width) {
-  struct tir *ir = s->ir;
-  int lanes = f.stride ? width * tir_type_lanes(s->type) : width;
-  tir_expr ramp = tir_ramp(ir, f.index, tir_int(ir, tir_type_of(ir, f.index), 1), lanes);
-  assert(f.stride == 0 || f.stride == width);
-  return tir_load(ir, f.buffer, &ramp, 1, TIR_NONE);
 }
 
 static tir_expr splat(struct tir *ir, tir_type type, int64_t value) {
@@ -195,6 +219,17 @@ static tir_expr turned(struct tir *ir, tir_expr e) {
   tir_expr operands[] = {e, splat(ir, from, is_signed ? -128 : 128)};
   tir_expr flipped = tir_call(ir, from, tir_symbol_of(ir, "bitwise_xor"), operands, 2);
   return tir_unary(ir, TIR_CAST, TIR_TYPE(is_signed ? TIR_UINT : TIR_INT, 8, tir_type_lanes(from)), flipped);
+}
+
+/* The neighbours of a factor as a vector: those of all lanes, or one lane's for all. */
+static tir_expr neighbours(const struct sum *s, struct factor f, int width) {
+  struct tir *ir = s->ir;
+  if (f.constant) return splat(ir, tir_type_with_lanes(type_of_factor(ir, &f), width), f.offset);
+  int lanes = f.stride ? width * tir_type_lanes(s->type) : width;
+  tir_expr ramp = tir_ramp(ir, f.index, tir_int(ir, tir_type_of(ir, f.index), 1), lanes);
+  assert(f.stride == 0 || f.stride == width);
+  tir_expr all = tir_load(ir, f.buffer, &ramp, 1, TIR_NONE);
+  return f.offset ? turned(ir, all) : all;
 }
 
 static tir_expr dot(const struct sum *s, tir_expr c, tir_expr a, tir_expr b) {
@@ -225,7 +260,7 @@ static void join(struct sum *s, uint32_t i) {
   struct tir *ir = s->ir;
   struct product first = s->products[i];
   int others[MOST_WIDTH];
-  tir_type x = tir_buffer_at(ir, first.a.buffer)->type, y = tir_buffer_at(ir, first.b.buffer)->type;
+  tir_type x = type_of_factor(ir, &first.a), y = type_of_factor(ir, &first.b);
   int width = width_of(x, y, s->type);
   if (!is_offered(s->low, width) || (!first.a.stride && !first.b.stride)) return;
   if ((first.a.stride && first.a.stride != width) || (first.b.stride && first.b.stride != width)) return;

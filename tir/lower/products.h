@@ -11,6 +11,8 @@ struct factor {
   tir_buffer buffer;
   tir_expr index;
   int64_t stride; /* from lane to lane */
+  int64_t offset; /* that is added to the element; of a constant, its value */
+  bool constant;  /* there is no buffer */
 };
 struct product {
   struct factor a, b;

@@ -52,10 +52,10 @@ static char *assembly(struct tir *ir, const char *text) {
 
 static const char all[] = "x86-64-v4,+avx512vnni,+avx512bf16";
 static const struct shape shapes[] = {
-    {"uint8", "int8", "int32", 3, 64, 16, 4, false},       {"int8", "int8", "int32", 3, 32, 8, 4, false},
-    {"uint8", "uint8", "int32", 2, 48, 8, 4, true},        {"int8", "uint8", "int32", 1, 32, 12, 4, true},
-    {"int8", "int8", "uint32", 2, 32, 8, 4, true},         {"bfloat16", "bfloat16", "float32", 3, 32, 8, 2, false},
-    {"bfloat16", "bfloat16", "float32", 2, 48, 6, 2, true}};
+    {"uint8", "int8", "int32", 3, 64, 16, 4, false},         {"int8", "int8", "int32", 3, 32, 8, 4, false},
+    {"uint8", "uint8", "int32", 2, 48, 8, 4, true},          {"int8", "uint8", "int32", 1, 32, 12, 4, true},
+    {"int8", "int8", "uint32", 2, 32, 8, 4, true},           {"int8", "int8", "int32", 1, 32, 8, 4, false},
+    {"bfloat16", "bfloat16", "float32", 3, 32, 8, 2, false}, {"bfloat16", "bfloat16", "float32", 2, 48, 6, 2, true}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
 static void targets_with_them_have_them(void **state) {
@@ -130,6 +130,51 @@ static void tails_are_right(void **state) {
                     "T.Cast(\"int32\", B[k0, j0 * 32 + j, p])"),
       options);
   free(text);
+}
+
+static char *text_of_signed(const char *loops, const char *condition) {
+  static const char params[] =
+      "A: T.Buffer((6, 16), \"int8\"), B: T.Buffer((4, 64, 4), \"int8\"), C: T.Buffer((6, 64), \"int32\")";
+  char test[200], update[300];
+  snprintf(test, sizeof test, "                        if %s:", condition);
+  snprintf(update, sizeof update,
+           "                            C[i, j0 * 32 + j] = C[i, j0 * 32 + j] + T.Cast(\"int32\", A[i, k0 * 4 + p]) * "
+           "T.Cast(\"int32\", B[k0, j0 * 32 + j, p])");
+  struct tir_lower_options options = {
+      .vector_bits = 512, .vector_registers = 32, .dots = 3, .instructions = ~0u, .dump_after = "lane_dots"};
+  return judged_text_after(read_function(params, loops, "                for j in T.vectorized(32):",
+                                         "                    for p in range(4):", test, update),
+                           options);
+}
+
+/* Of bytes of equal signs, what their offset adds is summed up once for the rows that share it: before all loops that it
+ * does not depend on, under the conditions of columns, whatever those of rows are. Else it is taken away at once. */
+static void rows_share_what_offsets_add(void **state) {
+  (void)state;
+  static const struct {
+    const char *loops, *condition;
+    bool shared;
+  } cases[] = {
+      {"for j0, i, k0 in T.grid(2, 6, 4):", "k0 < 4", true},
+      {"for i, j0, k0 in T.grid(6, 2, 4):", "k0 < 4", false}, /* rows have columns between them */
+      {"for j0, i, k0 in T.grid(2, 6, 4):", "i < 5", true},
+      {"for j0, k0, i in T.grid(2, 4, 6):", "i < 5", true},
+      {"for j0, k0, i in T.grid(2, 4, 6):", "j0 * 32 + j < 40", true},
+      {"for j0, i, k0 in T.grid(2, 6, 4):", "i * i % 5 < 4", true},  /* no loop is cut by what is not linear */
+      {"for j0, k0, i in T.grid(2, 4, 6):", "i * i % 5 < 4", false}, /* two nests, by one test */
+      {"for j0, i, k0 in T.grid(2, 6, 4):", "j * j % 5 < 4", true},
+      {"for j0, k0, i in T.grid(2, 4, 6):", "j * j % 5 < 4 and i * i % 5 < 4", false},
+      {"for j0, i, k0 in T.grid(2, 6, 4):", "(j0 * 32 + j) * (i + 1) < 100", false}, /* not the same for all rows */
+      {"for j0, i, k0 in T.grid(2, 6, 4):", "k0 * k0 % 3 < 1", false},               /* of what is added */
+      {"for j0, i, k0 in T.grid(2, 6, 4):", "A[i, k0] > 0", false},
+      {"for i, j0, k0 in T.grid(6, 2, 4):", "j0 * 32 + j < 40 + i", true}, /* where the loops are cut */
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    char *text = text_of_signed(cases[i].loops, cases[i].condition);
+    if (cases[i].shared != (strstr(text, "C_offset") != NULL))
+      fail_msg("%s if %s: %s", cases[i].loops, cases[i].condition, text);
+    free(text);
+  }
 }
 
 /* A copy into the order of dot products goes piece by piece; columns that are left over, by themselves. */
@@ -235,6 +280,7 @@ int main(void) {
                                      cmocka_unit_test(calls_mean_what_they_stand_for),
                                      cmocka_unit_test(others_stay),
                                      cmocka_unit_test(tails_are_right),
+                                     cmocka_unit_test(rows_share_what_offsets_add),
                                      cmocka_unit_test(copies_interleave),
                                      cmocka_unit_test(runs_equal),
                                      cmocka_unit_test(a_fixed_order_is_kept),
