@@ -206,6 +206,19 @@ do
     assert(not ok and tostring(message):find "fuse_reduction_epilogue", tostring(message))
   end
 end
+-- An online softmax scales what was summed before.
+do
+  local attention = operator("attention", 1, 2, 6, 12, 4)
+  local sch = ms.schedule(attention)
+  for _, name in ipairs {"scaled", "exponent", "softmax"} do sch:compute_inline(sch:get_sblock(name)) end
+  assert(pcall(sch.check_reduction_order, sch))
+  for _, columns in ipairs {3, 12} do
+    local fused = sch:copy()
+    fused:fuse_online_softmax(fused:get_sblock "maximum", fused:get_sblock "total", fused:get_sblock "attention", 2, columns)
+    local ok, message = pcall(fused.check_reduction_order, fused)
+    assert(not ok and ms.code_of(message) == "reduction_order", tostring(message))
+  end
+end
 -- Integers may be summed in any order; so may what no reduction is.
 do
   local ints = product(8, 8, 8, "int32")

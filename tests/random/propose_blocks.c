@@ -149,6 +149,35 @@ bool propose_online_softmax(struct grow *g, enum vm_kind kind) {
   return false;
 }
 
+/* The last two reductions, in order of text, that the block reads from; false: there are not two. */
+static bool last_two(struct grow *g, tir_block block, tir_block *before, tir_block *last) {
+  struct block_list producers = producers_of(g, block);
+  *before = *last = TIR_NONE;
+  for (uint32_t i = 0; i < producers.count; i++) {
+    tir_block p = producers.at[i];
+    if (!reduces(g, p) || !has_init(g, p)) continue;
+    bool later = !*last || tir_compare_position(g->schedule->ir, p, *last) > 0;
+    if (later || !*before || tir_compare_position(g->schedule->ir, p, *before) > 0) *before = later ? *last : p;
+    if (later) *last = p;
+  }
+  return *before != TIR_NONE;
+}
+
+bool propose_fuse_online_softmax(struct grow *g, enum vm_kind kind) {
+  struct block_list blocks = shuffled_blocks(g);
+  tir_block maximum, sum;
+  struct vm_value first, second, product;
+  for (uint32_t i = 0; i < blocks.count; i++) {
+    if (!reduces(g, blocks.at[i]) || !last_two(g, blocks.at[i], &maximum, &sum)) continue;
+    bool swap = once_in(g, 20);
+    return ref_block(g, swap ? sum : maximum, &first) && ref_block(g, swap ? maximum : sum, &second) &&
+           ref_block(g, blocks.at[i], &product) &&
+           perform(g, kind, VALUES(first, second, product, vm_int(1 + below(g, 6)), vm_int(1 + below(g, 8))), NO_VALUES,
+                   NULL, NULL);
+  }
+  return false;
+}
+
 static bool pads(const struct grow *g, tir_block b) {
   const char *name = tir_block_name(g->schedule->ir, b);
   return !strncmp(name, "pad", 3) || !strcmp(name, "P");

@@ -39,7 +39,8 @@ int tir_reduction_block_violation(struct tir *ir, tir_block block, tir_block sco
 bool tir_check_complete_block(struct tir *ir, tir_block block, tir_block scope, ms_error *err);
 bool tir_check_reduction_block(struct tir *ir, tir_block block, tir_block scope, ms_error *err);
 bool tir_check_complete_or_reduction_block(struct tir *ir, tir_block block, tir_block scope, ms_error *err);
-/* Every block directly below a loop or in a scope is complete or a reduction there: TensorIR's "compact dataflow". */
+/* Every block directly below a loop or in a scope is complete or a reduction there: TensorIR's "compact dataflow"; or
+ * complete but for reading the very elements that it stores, as blocks that FuseOnlineSoftmax makes do. */
 bool tir_check_subtree_compact_dataflow(struct tir *ir, tir_stmt below, ms_error *err);
 /* The scope is a stage pipeline (pipeline.c): no child writes what an earlier one reads, and what a child
  * reads of what earlier ones write is covered by it: region cover, at the lowest statement around both. Found once:

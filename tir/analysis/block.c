@@ -463,11 +463,63 @@ bool tir_check_complete_or_reduction_block(struct tir *ir, tir_block block, tir_
   return check_either(ir, block, scope, MS_NOT_COMPLETE_OR_REDUCTION, err);
 }
 
+struct own_loads {
+  const struct tir *ir;
+  const struct tir_stmt_node *store;
+  bool elsewhere;
+};
+
+static bool find_elsewhere(void *data, tir_expr e) {
+  struct own_loads *own = data;
+  const struct tir *ir = own->ir;
+  struct tir_expr_node n = *tir_at(ir, e);
+  if (n.kind == TIR_LOAD && n.ref == own->store->store.buffer)
+    own->elsewhere =
+        own->elsewhere || n.a ||
+        memcmp(tir_operands(ir, n.operands), tir_operands(ir, own->store->store.indices), n.count * sizeof(tir_expr));
+  if (n.kind == TIR_DATA && n.ref == own->store->store.buffer) own->elsewhere = true;
+  return !own->elsewhere;
+}
+
+/* Each iteration stores another element: every iteration of more than one value is an index. */
+static bool stores_apart(const struct tir *ir, tir_block block, const struct tir_stmt_node *store) {
+  uint32_t rank = tir_buffer_at(ir, store->store.buffer)->rank;
+  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
+    tir_var v = tir_iters(ir, block)[i].var;
+    bool index = tir_is_const(ir, ir->vars.at[v].extent, 1);
+    for (uint32_t d = 0; d < rank && !index; d++)
+      index = tir_operands(ir, store->store.indices)[d] == tir_var_expr(ir, v);
+    if (!index) return false;
+  }
+  return true;
+}
+
+/* Complete, but that it reads what it writes: of each buffer, the very element that it stores. */
+static bool updates_in_place(struct tir *ir, tir_block block, tir_stmt root) {
+  if (tir_stmt_at(ir, block)->first[TIR_INIT] || complete_violation(ir, block, root) != 3) return false;
+  for (tir_stmt s = tir_stmt_at(ir, block)->first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next) {
+    if (!tir_is(ir, s, TIR_STORE) || tir_as(ir, s, TIR_STORE)->store.predicate) return false;
+    if (!stores_apart(ir, block, tir_as(ir, s, TIR_STORE))) return false;
+    struct own_loads own = {ir, tir_as(ir, s, TIR_STORE), false};
+    for (tir_stmt t = tir_stmt_at(ir, block)->first[TIR_BODY]; t; t = tir_stmt_at(ir, t)->next) {
+      if (!tir_is(ir, t, TIR_STORE)) return false;
+      if (t != s && tir_as(ir, t, TIR_STORE)->store.buffer == own.store->store.buffer) return false;
+      tir_walk_expr(ir, tir_as(ir, t, TIR_STORE)->store.value, find_elsewhere, &own);
+      for (uint32_t d = 0; d < tir_buffer_at(ir, tir_as(ir, t, TIR_STORE)->store.buffer)->rank; d++)
+        tir_walk_expr(ir, ir->operands.at[tir_as(ir, t, TIR_STORE)->store.indices + d], find_elsewhere, &own);
+    }
+    if (own.elsewhere) return false;
+  }
+  return true;
+}
+
 bool tir_check_subtree_compact_dataflow(struct tir *ir, tir_stmt below, ms_error *err) {
   bool scope = tir_is(ir, below, TIR_BLOCK);
   tir_stmt s = scope ? tir_stmt_at(ir, below)->first[TIR_BODY] : tir_next(ir, below, below);
   for (; s; s = tir_next_in_scope(ir, s, below))
-    if (tir_is(ir, s, TIR_BLOCK) && !check_either(ir, s, below, MS_NOT_COMPACT_DATAFLOW, err)) return false;
+    if (tir_is(ir, s, TIR_BLOCK) && !updates_in_place(ir, s, below) &&
+        !check_either(ir, s, below, MS_NOT_COMPACT_DATAFLOW, err))
+      return false;
   return true;
 }
 

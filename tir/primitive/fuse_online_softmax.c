@@ -1,0 +1,387 @@
+/* Fuse online softmax: a maximum over rows, the sum of exp(x - maximum) over the same rows, and a sum of products with
+ * these exponentials (attention: scores, their softmax, and values) become one block a tile of rows and columns.
+ *
+ * Of a tile, its own maximum and sums are found; what was summed before is scaled by exp(old maximum - new maximum),
+ * and the tile's sums are added. The rows are divided by their sums at the end. What makes x, and is read by nobody
+ * else, is made tile by tile too: nothing has the size of rows times columns. The maximum begins with the least finite
+ * value, so that a tile whose elements are all negative infinity adds exp(-infinity) = 0; a row of nothing else is
+ * divided as in the function: 0 / 0, or by what it has in the place of 0.
+ *
+ * Requires: in one scope, a stage pipeline, three reduction blocks below loops alone, without buffers of their own,
+ *           that reduce inside of the scope and write one region each, in global memory. Maximum: of floats, from the
+ *           least finite value, or from negative infinity where it is read by the other two only. Sum: from zero, of
+ *           exp(x - maximum), cast where the types differ. Product: a sum from zero, no narrower than the exponentials,
+ *           of one such exponential times what reads neither maximum nor sum; it, or a factor, may be divided by what
+ *           depends on the row's sum alone. exp(x - m) may have 0 in the place of an m that is negative infinity. Each
+ *           has one iteration that reduces, over the same columns, and all take whole domains of constant extents from
+ *           0 on. Maximum and sum are written at their iterations, and read at iterations of the product. Other blocks
+ *           read them after the product, under no loop that is around it.
+ * After:    loops over rows but those of the last dimension, tiles of these, and tiles of columns; in them the block
+ *           PRODUCT_o with, in this order, what makes x, MAXIMUM (of the tile), MAXIMUM_carry, PRODUCT_weights (the
+ *           exponentials), SUM (of the tile), SUM_carry, PRODUCT (of the tile) and PRODUCT_carry. Then
+ *           PRODUCT_normalize divides, where the product did. Tiles at the end run under predicates.
+ * Forward:  the three blocks and their loops are dead; what makes x keeps its blocks, in new loops.
+ * Source: Milakov and Gimelshein, 2018; Rabe and Staats, "Self-attention does not need O(n^2) memory", 2021; Dao et
+ * al., "FlashAttention", 2022, algorithm 1. */
+#include "fuse_online_softmax.h"
+
+#include "inline.h"
+#include "tir/analysis/order.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- Check: each block ---- */
+
+static bool check_scope(struct tir *ir, const tir_block *blocks, struct tir_fused_softmax *plan, ms_error *err) {
+  plan->scope = tir_scope_of(ir, blocks[0]);
+  for (int i = 0; i < 3; i++) {
+    if (!tir_scope_of(ir, blocks[i]))
+      return tir_refuse(ir, err, MS_ROOT_BLOCK, blocks[i], "block `%s` is a root", tir_block_name(ir, blocks[i]));
+    if (tir_scope_of(ir, blocks[i]) != plan->scope || blocks[i] == blocks[(i + 1) % 3])
+      return tir_refuse(ir, err, MS_SOFTMAX_SCOPE, blocks[i], "blocks `%s`, `%s` and `%s` are not three of one scope",
+                        tir_block_name(ir, blocks[0]), tir_block_name(ir, blocks[1]), tir_block_name(ir, blocks[2]));
+  }
+  return tir_check_stage_pipeline(ir, plan->scope, err);
+}
+
+/* All iterations run over all of their domains, which are constant and begin at 0; one of them reduces. */
+static bool check_iterations(struct tir *ir, tir_block block, struct tir_softmax_part *part, ms_error *err) {
+  struct tir_interval taken[TIR_MOST_SOFTMAX_ITERS];
+  uint32_t count = tir_block_at(ir, block)->iters.count, reduced = 0;
+  bool whole = count <= TIR_MOST_SOFTMAX_ITERS && tir_exact_iterations(ir, block, TIR_NONE, taken);
+  for (uint32_t i = 0; i < count && whole; i++) {
+    struct tir_iter iter = tir_iters(ir, block)[i];
+    struct tir_var_node v = ir->vars.at[iter.var];
+    whole = tir_is_const(ir, v.min, 0) && tir_is_int(ir, v.extent) && tir_at(ir, v.extent)->imm > 0 &&
+            !taken[i].empty && tir_is_const(ir, taken[i].min, 0) &&
+            tir_is_const(ir, taken[i].max, tir_at(ir, v.extent)->imm - 1);
+    reduced += iter.kind == TIR_REDUCE;
+    if (iter.kind == TIR_REDUCE) part->column = iter.var;
+  }
+  if (whole && reduced == 1) return true;
+  return tir_refuse(ir, err, MS_SOFTMAX_ITERATIONS, block,
+                    whole ? "block `%s` has not one iteration that reduces"
+                          : "the iterations of block `%s` do not run over whole domains of constant extents",
+                    tir_block_name(ir, block));
+}
+
+static bool check_block(struct tir *ir, tir_block block, tir_block scope, struct tir_softmax_part *part,
+                        ms_error *err) {
+  const char *name = tir_block_name(ir, block);
+  part->block = block;
+  if (!tir_check_reduction_block(ir, block, scope, err) || !tir_check_reduces_inside(ir, block, scope, err))
+    return false;
+  if (!tir_only_loops_between(ir, block, scope))
+    return tir_refuse(ir, err, MS_NOT_ONLY_LOOPS_BETWEEN, block, "more than loops stands around block `%s`", name);
+  const struct tir_block_record *r = tir_block_at(ir, block);
+  if (r->allocs.count || r->matches.count)
+    return tir_refuse(ir, err, MS_REDUCTION_OWN_BUFFERS, block, "block `%s` has buffers of its own", name);
+  tir_stmt init = tir_only_store(ir, block, TIR_INIT), body = tir_only_store(ir, block, TIR_BODY);
+  if (!init) return tir_refuse(ir, err, MS_REDUCTION_INIT_FORM, block, "the init of block `%s` is not one store", name);
+  if (!body) return tir_refuse(ir, err, MS_REDUCTION_BODY_FORM, block, "the body of block `%s` is not one store", name);
+  part->buffer = tir_as(ir, body, TIR_STORE)->store.buffer;
+  part->indices = tir_as(ir, body, TIR_STORE)->store.indices;
+  part->rank = tir_buffer_at(ir, part->buffer)->rank;
+  if (r->writes.count != 1 || !tir_has_region_of(ir, r->writes, part->buffer))
+    return tir_refuse(ir, err, MS_WRITES_NOT_REDUCED, block, "block `%s` says that it writes %u regions", name,
+                      r->writes.count);
+  if (tir_memory_of(ir, part->buffer) || part->rank > TIR_MOST_SOFTMAX_ITERS)
+    return tir_refuse(ir, err, MS_SOFTMAX_SCOPE, block, "buffer `%s` is not in global memory, or has %u dimensions",
+                      tir_buffer_name(ir, part->buffer), part->rank);
+  return check_iterations(ir, block, part, err);
+}
+
+static bool has_indices(const struct tir *ir, tir_expr load, tir_buffer buffer, uint32_t indices) {
+  struct tir_expr_node n = *tir_at(ir, load);
+  return n.kind == TIR_LOAD && n.ref == buffer && !n.a &&
+         !memcmp(tir_operands(ir, n.operands), tir_operands(ir, indices), n.count * sizeof(tir_expr));
+}
+
+/* A maximum from the least finite value, or from negative infinity. */
+static bool check_maximum(struct tir *ir, struct tir_softmax_part *part, bool *infinite, ms_error *err) {
+  tir_stmt init = tir_only_store(ir, part->block, TIR_INIT), body = tir_only_store(ir, part->block, TIR_BODY);
+  tir_expr first = tir_as(ir, init, TIR_STORE)->store.value, value = tir_as(ir, body, TIR_STORE)->store.value;
+  struct tir_expr_node n = *tir_at(ir, value), from = *tir_at(ir, first);
+  *infinite = from.kind == TIR_FLOAT_IMM && isinf(from.real) && from.real < 0;
+  bool begins = *infinite || tir_is_identity(ir, first, TIR_REDUCE_MAX_AND_EXPS, 0);
+  bool same = tir_as(ir, init, TIR_STORE)->store.buffer == part->buffer &&
+              !memcmp(tir_operands(ir, tir_as(ir, init, TIR_STORE)->store.indices), tir_operands(ir, part->indices),
+                      part->rank * sizeof(tir_expr));
+  bool left = n.kind == TIR_MAX && has_indices(ir, n.a, part->buffer, part->indices);
+  bool right = n.kind == TIR_MAX && has_indices(ir, n.b, part->buffer, part->indices);
+  part->value = left ? n.b : n.a;
+  if (begins && same && left != right && tir_type_is_float(n.type) && !tir_uses_buffer(ir, part->value, part->buffer))
+    return true;
+  return tir_refuse(ir, err, MS_SOFTMAX_MAXIMUM, part->block, "block `%s` is no maximum of floats",
+                    tir_block_name(ir, part->block));
+}
+
+static bool check_sum(struct tir *ir, struct tir_softmax_part *part, enum ms_code code, ms_error *err) {
+  struct tir_reduction r;
+  if (!tir_find_reduction(ir, part->block, &r, err)) return false;
+  if (r.reducer != TIR_REDUCE_SUM || !tir_type_is_float(tir_type_of(ir, r.left[0])))
+    return tir_refuse(ir, err, code, part->block, "block `%s` is no sum of floats", tir_block_name(ir, part->block));
+  part->value = r.right[0];
+  return true;
+}
+
+/* ---- Check: how they belong together ---- */
+
+/* m, or select(m == -infinity, 0, m): its load of the maximum; TIR_NONE: neither. */
+static tir_expr shift_of(const struct tir *ir, tir_expr e, tir_buffer maximum) {
+  struct tir_expr_node n = *tir_at(ir, e);
+  if (n.kind == TIR_LOAD) return n.ref == maximum && !n.a ? e : TIR_NONE;
+  if (n.kind != TIR_SELECT || tir_at(ir, n.c)->kind != TIR_LOAD || tir_at(ir, n.a)->kind != TIR_EQ) return TIR_NONE;
+  struct tir_expr_node is = *tir_at(ir, n.a), zero = *tir_at(ir, n.b), load = *tir_at(ir, n.c);
+  struct tir_expr_node least = *tir_at(ir, is.a == n.c ? is.b : is.a);
+  bool infinite = least.kind == TIR_FLOAT_IMM && isinf(least.real) && least.real < 0;
+  bool plain = (is.a == n.c || is.b == n.c) && zero.kind == TIR_FLOAT_IMM && zero.real == 0;
+  return plain && infinite && load.ref == maximum && !load.a ? n.c : TIR_NONE;
+}
+
+/* Takes exp(x - m) apart, each of them cast where its type is another; false: it is none. */
+static bool split_exp(const struct tir *ir, tir_expr e, tir_buffer maximum, tir_expr *x, tir_expr *load) {
+  struct tir_expr_node call = *tir_at(ir, e);
+  if (call.kind != TIR_CALL || call.count != 1 || strcmp(tir_text(ir, call.ref), "exp")) return false;
+  struct tir_expr_node apart = *tir_at(ir, ir->operands.at[call.operands]);
+  if (apart.kind != TIR_SUB) return false;
+  bool cast = call.type != tir_buffer_at(ir, maximum)->type;
+  if (cast && (tir_at(ir, apart.a)->kind != TIR_CAST || tir_at(ir, apart.b)->kind != TIR_CAST)) return false;
+  *x = cast ? tir_at(ir, apart.a)->a : apart.a;
+  *load = shift_of(ir, cast ? tir_at(ir, apart.b)->a : apart.b, maximum);
+  return *load != TIR_NONE;
+}
+
+/* From now on, until tir_subst_clear, the product's iterations stand for those of the part, which it writes at. */
+static bool map_iterations(struct tir *ir, const struct tir_fused_softmax *plan, const struct tir_softmax_part *part) {
+  uint32_t mapped = 0;
+  for (uint32_t d = 0; d < part->rank; d++) {
+    struct tir_expr_node index = *tir_at(ir, tir_operands(ir, part->indices)[d]), to = *tir_at(ir, plan->row[d]);
+    bool zero = to.kind == TIR_VAR ? tir_is_const(ir, ir->vars.at[to.ref].extent, 1) : to.imm == 0;
+    if (index.kind == TIR_INT_IMM && index.imm == 0 && zero) continue;
+    if (index.kind != TIR_VAR) return false;
+    bool is_spatial = false;
+    for (uint32_t i = 0; i < tir_block_at(ir, part->block)->iters.count; i++) {
+      struct tir_iter iter = tir_iters(ir, part->block)[i];
+      is_spatial = is_spatial || (iter.var == index.ref && iter.kind == TIR_SPATIAL);
+    }
+    for (uint32_t k = 0; k < d; k++)
+      is_spatial = is_spatial && tir_operands(ir, part->indices)[k] != tir_operands(ir, part->indices)[d];
+    tir_expr extent = ir->vars.at[index.ref].extent;
+    bool same = to.kind == TIR_VAR ? ir->vars.at[to.ref].extent == extent && to.type == index.type
+                                   : tir_is_const(ir, extent, 1) && zero;
+    if (!is_spatial || !same) return false;
+    tir_subst_var(ir, index.ref, plan->row[d]);
+    mapped++;
+  }
+  struct tir_var_node own = ir->vars.at[part->column], column = ir->vars.at[plan->product.column];
+  tir_subst_var(ir, part->column, column.expr);
+  return own.extent == column.extent && own.type == column.type &&
+         mapped + 1 == tir_block_at(ir, part->block)->iters.count;
+}
+
+/* Brings what the part reduces into the product's terms. */
+static bool translate(struct tir *ir, const struct tir_fused_softmax *plan, struct tir_softmax_part *part,
+                      ms_error *err) {
+  bool mapped = map_iterations(ir, plan, part);
+  if (mapped) part->value = tir_subst(ir, part->value);
+  tir_subst_clear(ir);
+  return mapped || tir_refuse(ir, err, MS_SOFTMAX_ITERATIONS, part->block,
+                              "blocks `%s` and `%s` do not run over the same rows and columns",
+                              tir_block_name(ir, part->block), tir_block_name(ir, plan->product.block));
+}
+
+static bool loads_softmax(const struct tir *ir, const struct tir_fused_softmax *plan, tir_expr e) {
+  return tir_uses_buffer(ir, e, plan->maximum.buffer) || tir_uses_buffer(ir, e, plan->sum.buffer);
+}
+
+static bool is_other_load(struct tir *ir, const struct tir_fused_softmax *plan, tir_expr e) {
+  struct tir_expr_node n = *tir_at(ir, e);
+  if (n.kind != TIR_LOAD || n.ref != plan->sum.buffer) return false;
+  bool same = !n.a && n.count == plan->maximum.rank;
+  for (uint32_t d = 0; d < n.count && same; d++) same = tir_operands(ir, n.operands)[d] == plan->row[d];
+  return !same;
+}
+
+struct row_search {
+  struct tir *ir;
+  const struct tir_fused_softmax *plan;
+  bool other;
+};
+static bool find_other_load(void *data, tir_expr e) {
+  struct row_search *search = data;
+  search->other = search->other || is_other_load(search->ir, search->plan, e);
+  return !search->other;
+}
+
+/* Depends on the row's sum, and on nothing but the row. */
+static bool is_of_row(struct tir *ir, const struct tir_fused_softmax *plan, tir_expr e) {
+  if (!tir_uses_buffer(ir, e, plan->sum.buffer) || tir_uses_buffer(ir, e, plan->maximum.buffer)) return false;
+  struct tir_span iters = tir_block_at(ir, plan->product.block)->iters;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
+    bool row = false;
+    for (uint32_t d = 0; d < plan->maximum.rank; d++)
+      row = row || plan->row[d] == tir_var_expr(ir, ir->iters.at[i].var);
+    if (!row && tir_uses_var(ir, e, ir->iters.at[i].var)) return false;
+  }
+  struct row_search search = {ir, plan, false};
+  tir_walk_expr(ir, e, find_other_load, &search);
+  return !search.other;
+}
+
+tir_expr tir_weigh(struct tir *ir, struct tir_fused_softmax *plan, tir_expr e, tir_expr weight) {
+  struct tir_expr_node n = *tir_at(ir, e);
+  if (e == plan->exponential) return weight;
+  if (n.kind == TIR_CAST) {
+    tir_expr a = tir_type_is_float(n.type) ? tir_weigh(ir, plan, n.a, weight) : TIR_NONE;
+    return a ? tir_unary(ir, TIR_CAST, n.type, a) : TIR_NONE;
+  }
+  if (n.kind != TIR_MUL && n.kind != TIR_DIV) return TIR_NONE;
+  bool of_row[2] = {n.kind == TIR_MUL && is_of_row(ir, plan, n.a), is_of_row(ir, plan, n.b)};
+  for (int side = 0; side < 2; side++) {
+    if (!of_row[side]) continue;
+    if (plan->normalizer) return TIR_NONE;
+    plan->normalizer = side ? n.b : n.a;
+    plan->multiplies = n.kind == TIR_MUL;
+    return tir_weigh(ir, plan, side ? n.a : n.b, weight);
+  }
+  bool first = loads_softmax(ir, plan, n.a), second = loads_softmax(ir, plan, n.b);
+  if (first == second || (second && n.kind == TIR_DIV)) return TIR_NONE;
+  tir_expr inner = tir_weigh(ir, plan, first ? n.a : n.b, weight);
+  if (!inner) return TIR_NONE;
+  return tir_binary(ir, (enum tir_kind)n.kind, first ? inner : n.a, first ? n.b : inner);
+}
+
+struct exp_search {
+  const struct tir *ir;
+  tir_buffer maximum;
+  tir_expr found, x, load;
+};
+static bool find_exp(void *data, tir_expr e) {
+  struct exp_search *search = data;
+  if (!search->found && split_exp(search->ir, e, search->maximum, &search->x, &search->load)) search->found = e;
+  return !search->found;
+}
+
+/* Rows as the product's iterations have them: what the exponential reads of the maximum. */
+static bool find_rows(struct tir *ir, struct tir_fused_softmax *plan, tir_expr load) {
+  uint32_t first = tir_at(ir, load)->operands;
+  plan->tiled = -1;
+  for (uint32_t d = 0; d < plan->maximum.rank; d++) {
+    plan->row[d] = tir_operands(ir, first)[d];
+    struct tir_expr_node n = *tir_at(ir, plan->row[d]);
+    bool spatial = false;
+    for (uint32_t i = 0; i < tir_block_at(ir, plan->product.block)->iters.count && n.kind == TIR_VAR; i++) {
+      struct tir_iter iter = tir_iters(ir, plan->product.block)[i];
+      spatial = spatial || (iter.var == n.ref && iter.kind == TIR_SPATIAL);
+    }
+    for (uint32_t k = 0; k < d; k++) spatial = spatial && plan->row[k] != plan->row[d];
+    if (!spatial && n.kind != TIR_INT_IMM) return false;
+    if (spatial && (plan->tiled < 0 || !tir_is_const(ir, ir->vars.at[n.ref].extent, 1))) plan->tiled = (int)d;
+  }
+  return plan->tiled >= 0;
+}
+
+static bool refuse_product(struct tir *ir, const struct tir_fused_softmax *plan, ms_error *err) {
+  return tir_refuse(ir, err, MS_SOFTMAX_PRODUCT, plan->product.block,
+                    "block `%s` does not add products with exp(x - `%s`)", tir_block_name(ir, plan->product.block),
+                    tir_buffer_name(ir, plan->maximum.buffer));
+}
+
+static bool check_product(struct tir *ir, struct tir_fused_softmax *plan, ms_error *err) {
+  struct exp_search search = {.ir = ir, .maximum = plan->maximum.buffer};
+  tir_walk_expr(ir, plan->product.value, find_exp, &search);
+  plan->exponential = search.found;
+  plan->x = search.x;
+  if (!search.found || !find_rows(ir, plan, search.load)) return refuse_product(ir, plan, err);
+  tir_type type = tir_type_of(ir, search.found), sums = tir_buffer_at(ir, plan->product.buffer)->type;
+  if (tir_type_bits(sums) < tir_type_bits(type) || !tir_weigh(ir, plan, plan->product.value, plan->exponential))
+    return refuse_product(ir, plan, err);
+  return true;
+}
+
+static bool check_values(struct tir *ir, struct tir_fused_softmax *plan, ms_error *err) {
+  tir_expr x, load;
+  if (!check_product(ir, plan, err) || !translate(ir, plan, &plan->maximum, err)) return false;
+  if (plan->sum.rank != plan->maximum.rank)
+    return tir_refuse(ir, err, MS_REDUCTION_SHAPES_DIFFER, plan->sum.block,
+                      "buffers `%s` and `%s` have different shapes", tir_buffer_name(ir, plan->maximum.buffer),
+                      tir_buffer_name(ir, plan->sum.buffer));
+  if (!translate(ir, plan, &plan->sum, err)) return false;
+  bool same = split_exp(ir, plan->sum.value, plan->maximum.buffer, &x, &load) && x == plan->maximum.value &&
+              tir_type_of(ir, plan->sum.value) == tir_type_of(ir, plan->exponential);
+  for (uint32_t d = 0; d < plan->maximum.rank && same; d++)
+    same = tir_operands(ir, tir_at(ir, load)->operands)[d] == plan->row[d];
+  if (!same)
+    return tir_refuse(ir, err, MS_SOFTMAX_SUM, plan->sum.block,
+                      "block `%s` does not add exp(x - maximum), x as in block `%s`",
+                      tir_block_name(ir, plan->sum.block), tir_block_name(ir, plan->maximum.block));
+  return plan->x == plan->maximum.value || refuse_product(ir, plan, err);
+}
+
+/* Nothing sees that maximum and sum come later, nor where the maximum begins. */
+static bool check_readers(struct tir *ir, const struct tir_fused_softmax *plan, const struct tir_softmax_part *part,
+                          ms_error *err) {
+  tir_block product = plan->product.block;
+  bool hidden = plan->infinite && part == &plan->maximum;
+  if (tir_lowest_common_ancestor(ir, part->block, product) != plan->scope)
+    return tir_refuse(ir, err, MS_SOFTMAX_LOOPS, product, "a loop is around blocks `%s` and `%s`",
+                      tir_block_name(ir, part->block), tir_block_name(ir, product));
+  for (uint32_t u = tir_buffer_at(ir, part->buffer)->readers; u; u = ir->uses.at[u].next) {
+    tir_block reader = ir->uses.at[u].block;
+    if (reader == product || reader == plan->sum.block || reader == plan->maximum.block ||
+        !tir_is_below(ir, reader, plan->scope))
+      continue;
+    if (!hidden && tir_compare_position(ir, reader, product) > 0 &&
+        tir_lowest_common_ancestor(ir, reader, product) == plan->scope)
+      continue;
+    return tir_refuse(ir, err, hidden ? MS_SOFTMAX_INFINITY : MS_SOFTMAX_LOOPS, reader,
+                      hidden ? "block `%s` reads `%s`, which begins with infinity"
+                             : "block `%s` reads `%s` under the product's loops, or before it",
+                      tir_block_name(ir, reader), tir_buffer_name(ir, part->buffer));
+  }
+  if (hidden && !tir_allocates(ir, plan->scope, part->buffer))
+    return tir_refuse(ir, err, MS_SOFTMAX_INFINITY, part->block,
+                      "buffer `%s`, which begins with infinity, is seen outside of its scope",
+                      tir_buffer_name(ir, part->buffer));
+  struct tir_transfer to_product = {.block = part->block, .scope = plan->scope, .to = product};
+  return tir_check_blocks_only(ir, part->buffer, plan->scope, true, err) &&
+         tir_check_no_opaque_access(ir, part->buffer, TIR_NONE, err) &&
+         tir_check_no_range_loads(ir, part->buffer, part->block, err) && tir_check_order(ir, &to_product, err);
+}
+
+static bool check_tile(struct tir *ir, const struct tir_fused_softmax *plan, int64_t tile, tir_var of, const char *what,
+                       ms_error *err) {
+  long long extent = (long long)tir_at(ir, ir->vars.at[of].extent)->imm;
+  return (tile >= 1 && tile <= extent) ||
+         tir_refuse(ir, err, MS_SOFTMAX_TILE, plan->product.block, "a tile of %lld %s; there are %lld", (long long)tile,
+                    what, extent);
+}
+
+static bool check(struct tir *ir, const tir_block *blocks, struct tir_fused_softmax *plan, ms_error *err) {
+  struct tir_softmax_part *parts[] = {&plan->maximum, &plan->sum, &plan->product};
+  if (!check_scope(ir, blocks, plan, err)) return false;
+  for (int i = 0; i < 3; i++)
+    if (!check_block(ir, blocks[i], plan->scope, parts[i], err)) return false;
+  if (!check_maximum(ir, &plan->maximum, &plan->infinite, err) || !check_sum(ir, &plan->sum, MS_SOFTMAX_SUM, err) ||
+      !check_sum(ir, &plan->product, MS_SOFTMAX_PRODUCT, err) || !check_values(ir, plan, err))
+    return false;
+  for (int i = 0; i < 2; i++)
+    if (!check_readers(ir, plan, parts[i], err)) return false;
+  if (!check_tile(ir, plan, plan->row_tile, tir_at(ir, plan->row[plan->tiled])->ref, "rows", err) ||
+      !check_tile(ir, plan, plan->column_tile, plan->product.column, "columns", err))
+    return false;
+  tir_find_softmax_producers(ir, plan);
+  return true;
+}
+
+bool tir_fuse_online_softmax(struct tir *ir, const tir_block *blocks, int64_t row_tile, int64_t column_tile,
+                             tir_block *out, ms_error *err) {
+  struct tir_fused_softmax plan = {.row_tile = row_tile, .column_tile = column_tile};
+  struct tir_mark mark = tir_mark(ir);
+  for (int i = 0; i < 3; i++) assert(tir_is(ir, blocks[i], TIR_BLOCK));
+  if (!tir_rewind_unless(ir, &mark, check(ir, blocks, &plan, err))) return false;
+  *out = tir_edit_fused_softmax(ir, &plan);
+  return true;
+}

@@ -1,0 +1,48 @@
+/* FuseOnlineSoftmax: what its check finds, and its edit makes. Internal to primitive/. */
+#ifndef MSCHED_TIR_PRIMITIVE_FUSE_ONLINE_SOFTMAX_H
+#define MSCHED_TIR_PRIMITIVE_FUSE_ONLINE_SOFTMAX_H
+
+#include "tir/analysis/analysis.h"
+
+enum { TIR_MOST_SOFTMAX_ITERS = 16, TIR_MOST_SOFTMAX_PRODUCERS = 8 };
+
+/* Maximum, sum or product: what it reduces, and into what. */
+struct tir_softmax_part {
+  tir_block block;
+  tir_buffer buffer;
+  uint32_t indices, rank; /* of the element that it writes, in tir.operands */
+  tir_expr value;         /* what is reduced: of all three, once checked, in terms of the product's iterations */
+  tir_var column;         /* the iteration that reduces */
+};
+
+/* A block that makes what the maximum is of: its iterations, in terms of the product's; TIR_NONE: it reduces. */
+struct tir_softmax_producer {
+  tir_block block;
+  tir_buffer buffer;
+  tir_expr at[TIR_MOST_SOFTMAX_ITERS];
+};
+
+struct tir_fused_softmax {
+  tir_block scope;
+  struct tir_softmax_part maximum, sum, product;
+  bool infinite;                        /* the maximum begins with negative infinity */
+  tir_expr row[TIR_MOST_SOFTMAX_ITERS]; /* of each dimension of the maximum: an iteration of the product, or 0 */
+  int tiled;                            /* the dimension whose rows are tiled */
+  int64_t row_tile, column_tile;
+  tir_expr exponential, x; /* exp(x - maximum), in the product */
+  tir_expr normalizer;     /* what the product is divided by, or multiplied; TIR_NONE: nothing */
+  bool multiplies;
+  struct tir_softmax_producer producers[TIR_MOST_SOFTMAX_PRODUCERS];
+  uint32_t producer_count;
+};
+
+/* A factor of the product with `weight` in the place of the exponential, without the normalizer, which is stored in the
+ * plan. TIR_NONE: it is no product of one exponential. */
+tir_expr tir_weigh(struct tir *ir, struct tir_fused_softmax *plan, tir_expr e, tir_expr weight);
+/* Finds blocks that nobody but the three parts, and each other, reads from, and that can be made tile by tile; in order
+ * of text. */
+void tir_find_softmax_producers(struct tir *ir, struct tir_fused_softmax *plan);
+/* Makes the fused block, and gives it. */
+tir_block tir_edit_fused_softmax(struct tir *ir, struct tir_fused_softmax *plan);
+
+#endif
