@@ -2,7 +2,7 @@
 -- thread loads at once, or where the init of register tiles goes.
 local common = msched.load "rules.common"
 
-local NOTED = {["meta_schedule.cooperative_fetch"] = true, ["msched.init_before_tiles"] = true, [""] = true} -- what such numbers are noted as; "": nothing
+local NOTED = {["meta_schedule.cooperative_fetch"] = true, ["msched.init_before_tiles"] = true, ["msched.nontemporal"] = true, [""] = true} -- what such numbers are noted as; "": nothing
 
 local function prime_factor(stream, n) -- one of n's prime factors, by the stream
   local primes = {}

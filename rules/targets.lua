@@ -5,7 +5,7 @@ local targets = {}
 -- CPUs: MetaSchedule's rules, with register tiles and packing, which are ours.
 targets.llvm = {
   rules = {"inline_constant_scalars", "keep_stages", "auto_inline", "online_softmax", "add_rfactor", "register_tile", "dot_tile", "multi_level_tiling",
-           "spatial_tiling", "parallel_vectorize_unroll", "random_compute_location"},
+           "spatial_tiling", "nontemporal_stores", "parallel_vectorize_unroll", "random_compute_location"},
   postprocs = {"disallow_dynamic_loop", "rewrite_layout", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block", "rewrite_tensorize"},
   mutators = {{"tile_size", 0.9}, {"compute_location", 0.05}, {"unroll", 0.03}, {"parallel", 0.02}, {"crossover", 0.05}},
   -- weights of the analytical model, in cycles of one core; search.h explains them
@@ -18,6 +18,7 @@ targets.llvm = {
   multi_level_tiling = {structure = "SSRSRS", max_innermost = 64, write = {need = "may", levels = {1, 2}, scope = "global"}},
   random_compute_location = {of_outputs = true},
   spatial_tiling = {unroll = {1, 2, 4, 8, 16}, vectors = {1, 2, 4}, rows = {1, 2, 4, 8, 16, 32}},
+  nontemporal_stores = {least_caches = 1},
   parallel_vectorize_unroll = {jobs_per_core = {16, 4, 1}, serial_iterations = 1 << 17, max_vector_extent = 64, unroll_steps = {0, 16, 64, 512}, unroll_explicit = true},
 }
 

@@ -32,6 +32,15 @@ int tir_dot_lanes_width(const struct tir *ir, const struct tir_expr_node *call);
  * of bytes, 2 of bfloat16; 0: none. */
 int tir_dot_width(const struct tir *ir, tir_stmt store);
 
+/* An annotation of blocks, 0 or 1: what they write to parameters goes around the caches. Lowered, an attribute around a
+ * store of a whole vector: its address is a multiple of so many bytes. Under a test, a call is_aligned(A.data, bytes), that
+ * the parameter begins at a multiple of TIR_NONTEMPORAL_ALIGNMENT; the interpreter takes it that it does. */
+#define TIR_NONTEMPORAL "msched.nontemporal"
+#define TIR_IS_ALIGNED  "is_aligned"
+enum { TIR_NONTEMPORAL_ALIGNMENT = 64 };
+/* The bytes that such an attribute states; 0: the statement is none. */
+int tir_nontemporal_alignment(const struct tir *ir, tir_stmt s);
+
 /* What a function is lowered for: each has a list of passes of its own. */
 enum tir_device { TIR_CPU, TIR_GPU };
 struct tir_lower_options {

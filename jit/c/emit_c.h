@@ -68,6 +68,8 @@ struct emit_c {
   char **scope;           /* names in scope, innermost last; owned by vars and buffers */
   uint32_t scope_count, scope_capacity;
   bool parallel;              /* inside a parallel loop */
+  int aligned;                /* the store at hand is nontemporal, at a multiple of so many bytes; or 0 */
+  bool streams;               /* the function being written has nontemporal stores: it ends with a fence */
   int index_bits;             /* of indices and integer variables */
   uint64_t device_bytes;      /* CUDA: of buffers between kernels */
   tir_stmt kernel;            /* CUDA: that is being written */
@@ -148,6 +150,7 @@ int emit_c_widest(struct emit_c *e, tir_expr x); /* bits of the widest lanes tha
 /* emit_memory.c */
 void emit_c_load(struct emit_c *e, tir_expr load, struct c_chunk c);
 void emit_c_raw(struct emit_c *e, tir_expr load, struct c_chunk c); /* as it stands in memory */
+void emit_c_fence(struct emit_c *e); /* at the end of a function: its nontemporal stores come before what follows */
 void emit_c_store(struct emit_c *e, tir_stmt store);
 bool emit_c_is_run(const struct emit_c *e, tir_expr index); /* elements side by side */
 void emit_c_run(struct emit_c *e, tir_buffer buffer, tir_expr index,

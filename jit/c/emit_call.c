@@ -181,6 +181,12 @@ void emit_c_call(struct emit_c *e, tir_expr x, struct c_chunk c) {
     fputs(e->parallel ? "(int32_t)ms_thread" : "0", e->out);
     return;
   }
+  if (!strcmp(call.name, TIR_IS_ALIGNED) && n->count == 2) {
+    fputs("(((uintptr_t)(const void *)(", e->out);
+    emit_c_value(e, call.args[0], C_SCALAR);
+    fprintf(e->out, ") & %lld) == 0)", (long long)tir_at(e->ir, call.args[1])->imm - 1);
+    return;
+  }
   if (!strcmp(call.name, "address_of") && n->count == 1 && tir_at(e->ir, call.args[0])->kind == TIR_LOAD) {
     emit_c_address(e, call.args[0]);
     return;

@@ -54,6 +54,7 @@ static void write_inner(struct emit_c *e) {
   e->indent = 1;
   emit_c_list(e, tir_stmt_at(e->ir, e->ir->funcs.at[e->func].body)->first[TIR_BODY]);
   e->indent = 0;
+  emit_c_fence(e);
   fputs("}\n\n", e->out);
   emit_c_leave(e, mark);
 }

@@ -290,12 +290,61 @@ static void place(struct emit_c *e, const struct tir_stmt_node *s, tir_expr inde
   emit_c_run(e, s->store.buffer, index, c);
 }
 
+/* Bytes of the chunk where it may be stored past the caches; 0: it may not. */
+static int nontemporal_bytes(const struct emit_c *e, tir_buffer buffer, struct c_chunk c) {
+  int bytes = emit_c_stored(tir_buffer_at(e->ir, buffer)->type, 1).bits / 8 * c.width;
+  return (bytes == 16 || bytes == 32 || bytes == 64) && bytes <= e->aligned && c.first % c.width == 0 ? bytes : 0;
+}
+
+/* Writes the name of a function that stores so many bytes past the caches: by intrinsics of x86, for gcc and clang; by
+ * clang's for other machines; else as others are. */
+static void stream_name(struct emit_c *e, int bytes) {
+  char name[32];
+  snprintf(name, sizeof name, "ms_stream_%d", bytes);
+  e->streams = true;
+  fputs(name, e->out);
+  if (emit_c_needs(e, "ms_immintrin")) fputs("#ifdef __x86_64__\n#include <immintrin.h>\n#endif\n", e->helpers);
+  if (!emit_c_needs(e, name)) return;
+  const char *feature = bytes == 64 ? "__AVX512F__" : bytes == 32 ? "__AVX__" : "__SSE2__";
+  const char *word = bytes == 64 ? "_mm512_stream_si512" : bytes == 32 ? "_mm256_stream_si256" : "_mm_stream_si128";
+  fprintf(e->helpers,
+          "typedef long long ms_bytes_%d __attribute__((vector_size(%d), may_alias));\n"
+          "MS_HELPER void %s(void *to, ms_bytes_%d value) {\n#if defined(__x86_64__) && defined(%s)\n"
+          "  %s((__m%di *)to, (__m%di)value);\n#elif defined(__clang__)\n"
+          "  __builtin_nontemporal_store(value, (ms_bytes_%d *)to);\n#else\n  *(ms_bytes_%d *)to = value;\n#endif\n}\n",
+          bytes, bytes, name, bytes, feature, word, 8 * bytes, 8 * bytes, bytes, bytes);
+}
+
+void emit_c_fence(struct emit_c *e) {
+  if (e->streams) fputs("#ifdef __x86_64__\n  _mm_sfence();\n#endif\n", e->out);
+}
+
+/* A chunk past the caches. */
+static void store_nontemporal(struct emit_c *e, const struct tir_stmt_node *s, tir_expr index, struct c_chunk c,
+                              const char *value, int bytes) {
+  emit_c_begin(e);
+  stream_name(e, bytes);
+  fputc('(', e->out);
+  emit_c_run(e, s->store.buffer, index, c);
+  fprintf(e->out, ", (ms_bytes_%d)(", bytes);
+  if (value)
+    fputs(value, e->out);
+  else
+    stored_value(e, s->store.value, tir_buffer_at(e->ir, s->store.buffer)->type, c);
+  fputs("));\n", e->out);
+}
+
 /* value: the name of the chunk's value, or NULL: it is computed here. */
 static void store_chunk(struct emit_c *e, const struct tir_stmt_node *s, tir_expr index, struct c_chunk c,
                         const char *value) {
   tir_type type = tir_buffer_at(e->ir, s->store.buffer)->type;
   bool plain = c.width == 1 || (emit_c_is_run(e, index) && !s->store.predicate);
   char name[32];
+  int bytes = plain && !s->store.predicate ? nontemporal_bytes(e, s->store.buffer, c) : 0;
+  if (bytes) {
+    store_nontemporal(e, s, index, c, value, bytes);
+    return;
+  }
   if (plain) {
     emit_c_begin(e);
     if (s->store.predicate) {

@@ -10,6 +10,7 @@ static void write_body(struct emit_c *e, const struct tir_captures *c, uint32_t 
   struct tir_stmt_node s = *tir_as(e->ir, c->loop, TIR_LOOP);
   FILE *outer = e->out;
   int indent = e->indent;
+  bool streams = e->streams;
   char *text = NULL;
   size_t size;
   if (!(e->out = open_memstream(&text, &size))) abort();
@@ -24,13 +25,16 @@ static void write_body(struct emit_c *e, const struct tir_captures *c, uint32_t 
   const char *i = emit_c_declare_var(e, s.loop.var);
   e->indent = 1;
   e->parallel = true;
+  e->streams = false;
   emit_c_line(e, "for (int64_t %s = ms_begin; %s < ms_end; %s++) {", i, i, i);
   e->indent++;
   emit_c_list(e, s.first[TIR_BODY]);
   e->indent--;
   emit_c_line(e, "}");
+  emit_c_fence(e);
   fputs("}\n\n", e->out);
   e->parallel = false;
+  e->streams = streams;
   emit_c_leave(e, mark);
   fclose(e->out);
   e->out = outer;

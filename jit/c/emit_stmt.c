@@ -179,9 +179,11 @@ static void emit_statement(struct emit_c *e, tir_stmt s) {
       e->dialect->outlined(e, &captures);
       break;
     }
+    e->aligned = tir_nontemporal_alignment(e->ir, s);
     emit_c_line(e, "{");
     emit_c_body(e, n->first[TIR_BODY]);
     emit_c_line(e, "}");
+    e->aligned = 0;
     break;
   default: emit_c_refuse(e, "a block was not lowered");
   }

@@ -49,6 +49,8 @@ struct emit {
   LLVMValueRef thread;      /* number of the thread inside a parallel loop, else NULL */
   uint32_t bodies;          /* outlined so far */
   bool uses_tiles;          /* AMX's */
+  int aligned;              /* the store at hand is nontemporal, at a multiple of so many bytes; or 0 */
+  bool streams;             /* the function being written has nontemporal stores: it ends with a fence */
   ms_error *err;
   bool failed;
 };
@@ -73,6 +75,8 @@ LLVMValueRef emit_refusal(struct emit *e, const char *format, ...) __attribute__
 LLVMValueRef emit_address(struct emit *e, tir_expr load); /* of the element that a load names */
 LLVMValueRef emit_load(struct emit *e, tir_expr load);
 void emit_store(struct emit *e, tir_stmt store);
+void emit_fence(
+    struct emit *e); /* at the end of a function: its nontemporal stores, if any, come before what follows */
 /* emit_step.c */
 /* Whether the loop is an innermost one over vectors. */
 bool emit_is_stepped(const struct emit *e, tir_stmt loop);

@@ -257,6 +257,15 @@ static LLVMValueRef thread_number(struct emit *e) {
   return e->thread ? LLVMBuildTrunc(e->builder, e->thread, i32, "") : LLVMConstNull(i32);
 }
 
+/* is_aligned(pointer, bytes) */
+static LLVMValueRef is_aligned(struct emit *e, const tir_expr *args) {
+  assert(tir_is_int(e->ir, args[1]) && tir_at(e->ir, args[1])->imm > 0);
+  LLVMValueRef mask = emit_int64(e, tir_at(e->ir, args[1])->imm - 1), at = emit_expr(e, args[0]);
+  if (e->failed) return at;
+  at = LLVMBuildPtrToInt(e->builder, at, LLVMInt64TypeInContext(e->context), "");
+  return LLVMBuildICmp(e->builder, LLVMIntEQ, LLVMBuildAnd(e->builder, at, mask, ""), emit_int64(e, 0), "");
+}
+
 enum { MOST_ARGUMENTS = 8 };
 
 LLVMValueRef emit_call(struct emit *e, tir_expr call) {
@@ -268,6 +277,7 @@ LLVMValueRef emit_call(struct emit *e, tir_expr call) {
   if (!strcmp(name, "likely") && n.count == 1) return emit_expr(e, operands[0]);
   if (tir_is_thread_number(e->ir, call)) return thread_number(e);
   if (!strcmp(name, TIR_DOT_LANES) && n.count == 3) return emit_dot(e, &n);
+  if (!strcmp(name, TIR_IS_ALIGNED) && n.count == 2) return is_aligned(e, operands);
   if (!strcmp(name, "address_of") && n.count == 1 && tir_at(e->ir, operands[0])->kind == TIR_LOAD)
     return emit_address(e, operands[0]);
   if (n.count == 0 || n.count > MOST_ARGUMENTS)

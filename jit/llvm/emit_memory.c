@@ -1,6 +1,8 @@
 /* Loads and stores of buffers of one dimension. */
 #include "emit.h"
 
+#include <string.h>
+
 /* A bool is a byte in memory. */
 static LLVMTypeRef element_type(struct emit *e, tir_buffer buffer) {
   tir_type type = tir_buffer_at(e->ir, buffer)->type;
@@ -45,6 +47,24 @@ static LLVMValueRef from_memory(struct emit *e, LLVMValueRef value, tir_type typ
 static unsigned alignment(tir_type type) {
   unsigned bytes = (unsigned)emit_type_bytes(tir_type_with_lanes(type, 1));
   return bytes ? bytes : 1;
+}
+
+/* Past the caches. That takes a fence before others may read it: emit_fence. */
+static void make_nontemporal(struct emit *e, LLVMValueRef store) {
+  assert(e->aligned >= 16);
+  LLVMMetadataRef one = LLVMValueAsMetadata(LLVMConstInt(LLVMInt32TypeInContext(e->context), 1, false));
+  LLVMValueRef node = LLVMMetadataAsValue(e->context, LLVMMDNodeInContext2(e->context, &one, 1));
+  LLVMSetMetadata(store, LLVMGetMDKindIDInContext(e->context, "nontemporal", 11), node);
+  LLVMSetAlignment(store, (unsigned)e->aligned);
+  e->streams = true;
+}
+
+/* x86 orders its nontemporal stores with others by a fence only. */
+void emit_fence(struct emit *e) {
+  if (!e->streams || strncmp(LLVMGetTarget(e->module), "x86_64", 6) != 0) return;
+  LLVMTypeRef type = LLVMFunctionType(LLVMVoidTypeInContext(e->context), NULL, 0, false);
+  LLVMValueRef f = LLVMGetIntrinsicDeclaration(e->module, LLVMLookupIntrinsicID("llvm.x86.sse.sfence", 19), NULL, 0);
+  LLVMBuildCall2(e->builder, type, f, NULL, 0, "");
 }
 
 static LLVMValueRef plain_load(struct emit *e, LLVMValueRef at, tir_type type) {
@@ -176,7 +196,9 @@ void emit_store(struct emit *e, tir_stmt store) {
   if (mask && tir_type_lanes(tir_type_of(e->ir, s.store.predicate)) < lanes) mask = emit_splat(e, mask, lanes);
   if (!mask && (lanes == 1 || is_contiguous(e, index))) {
     LLVMValueRef at = element_at(e, s.store.buffer, lanes == 1 ? index : tir_at(e->ir, index)->a);
-    LLVMSetAlignment(LLVMBuildStore(e->builder, value, at), alignment(type));
+    LLVMValueRef made = LLVMBuildStore(e->builder, value, at);
+    LLVMSetAlignment(made, alignment(type));
+    if (e->aligned && lanes > 1) make_nontemporal(e, made);
   } else if (is_contiguous(e, index)) {
     masked_store(e, element_at(e, s.store.buffer, tir_at(e->ir, index)->a), type, value, mask);
   } else {

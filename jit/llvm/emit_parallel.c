@@ -111,6 +111,7 @@ static void write_body(struct emit *e, LLVMValueRef body, const struct tir_captu
   e->buffers = calloc(e->ir->buffers.count, sizeof *e->buffers);
   if (!e->vars || !e->buffers) abort();
   e->function = body;
+  e->streams = false;
   e->entry = LLVMAppendBasicBlockInContext(e->context, body, "entry");
   LLVMBasicBlockRef head = LLVMAppendBasicBlockInContext(e->context, body, "head");
   LLVMBasicBlockRef inside = LLVMAppendBasicBlockInContext(e->context, body, "inside");
@@ -133,6 +134,7 @@ static void write_body(struct emit *e, LLVMValueRef body, const struct tir_captu
   LLVMBuildBr(w, head);
   LLVMAddIncoming(i, (LLVMValueRef[]){LLVMGetParam(body, 0), next}, (LLVMBasicBlockRef[]){e->entry, latch}, 2);
   LLVMPositionBuilderAtEnd(w, e->leave);
+  emit_fence(e);
   LLVMBuildRetVoid(w);
   free(e->vars);
   free(e->buffers);

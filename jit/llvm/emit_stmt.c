@@ -128,6 +128,12 @@ static void emit_binding(struct emit *e, tir_stmt at) {
   e->vars[v] = index ? emit_index(e, value) : emit_expr(e, value);
 }
 
+static void emit_nontemporal(struct emit *e, tir_stmt attr) {
+  e->aligned = tir_nontemporal_alignment(e->ir, attr);
+  emit_list(e, tir_as(e->ir, attr, TIR_ATTR)->first[TIR_BODY]);
+  e->aligned = 0;
+}
+
 static void emit_statement(struct emit *e, tir_stmt s) {
   const struct tir_stmt_node *n = tir_stmt_at(e->ir, s);
   struct tir_captures captures;
@@ -144,6 +150,8 @@ static void emit_statement(struct emit *e, tir_stmt s) {
   case TIR_ATTR:
     if (tir_captures_of(e->ir, s, &captures))
       emit_parallel(e, &captures);
+    else if (tir_nontemporal_alignment(e->ir, s))
+      emit_nontemporal(e, s);
     else if (!emit_instruction(e, s))
       emit_list(e, n->first[TIR_BODY]);
     break;
@@ -208,6 +216,7 @@ static void write_inner(struct emit *e, LLVMValueRef inner) {
   emit_list(e, tir_stmt_at(e->ir, f->body)->first[TIR_BODY]);
   LLVMBuildBr(e->builder, e->leave);
   LLVMPositionBuilderAtEnd(e->builder, e->leave);
+  emit_fence(e);
   LLVMBuildRetVoid(e->builder);
 }
 

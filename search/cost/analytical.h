@@ -73,6 +73,7 @@ struct model_nest {
   bool counts;                               /* of a GPU: it has a cost of its own */
   bool begins;                               /* a kernel of a GPU */
   uint32_t init_before;                      /* a number: whether its init comes before all tiles; 0: it is no choice */
+  uint32_t nontemporal;                      /* a number: whether results go around the caches; 0: it is no choice */
   double simple, calls, divisions, branches; /* operations of an element: a multiply-add is a simple one */
   uint32_t lanes;                            /* a number: elements that a thread copies at once; 0: one */
   uint32_t decides;                          /* a bit for each iteration variable in the conditions of branches */

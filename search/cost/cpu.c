@@ -323,8 +323,9 @@ static double touched_inside(const struct candidate *c, uint32_t nest, uint32_t 
   return all;
 }
 
-/* Bytes of an access that come from outside of a level which holds what the loops from `at` on touch. */
-static double traffic_of(const struct model_shape *s, uint32_t access, uint32_t at) {
+/* Bytes of an access that come from outside of a level which holds what the loops from `at` on touch: of what is written
+ * each line comes and goes, but for nontemporal stores. */
+static double traffic_of(const struct candidate *c, const struct model_shape *s, uint32_t access, uint32_t at) {
   const struct model_access *a = &s->nest->accesses[access];
   double again = 1;
   bool moved = false;
@@ -332,7 +333,8 @@ static double traffic_of(const struct model_shape *s, uint32_t access, uint32_t 
     moved = moved || (s->trips[i] > 1 && model_is_moved(s->nest, a, i));
     if (moved) again *= s->trips[i];
   }
-  return again * s->bytes[at][access] * (a->written ? 2 : 1);
+  bool around = s->nest->nontemporal && c->numbers[s->nest->nontemporal] > 0;
+  return again * s->bytes[at][access] * (a->written && !around ? 2 : 1);
 }
 
 /* Whether a nest that stands before it inside of the first `at` loops around both touches as much of the same array. */
@@ -360,7 +362,7 @@ static double traffic(const struct candidate *c, uint32_t nest, int level) {
     if ((access->passed && access->near >= at) || is_there(c, nest, a, at)) continue;
     uint32_t own = at;
     while (own < n->loop_count && s->bytes[own][a] * crowding(n, access, s->tiles[own], way) > capacity) own++;
-    bytes += traffic_of(s, a, own);
+    bytes += traffic_of(c, s, a, own);
   }
   return bytes;
 }

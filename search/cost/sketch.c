@@ -541,6 +541,7 @@ static bool read_nest(struct reading *r, struct model_nest *nest, tir_block bloc
                  tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "meta_schedule.inline_rule");
   nest->promoted = tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "msched.register_tile") != 0;
   nest->init_before = note_of(r, block, "msched.init_before_tiles");
+  nest->nontemporal = note_of(r, block, TIR_NONTEMPORAL);
   bool known = read_nest_loops(r, nest, block, store, loops);
   read_dots(r, nest, block, store, loops);
   return known;

@@ -242,6 +242,31 @@ assert(holds(two_stages, CPU, "rolling_buffer") and holds(two_stages, CPU, "comp
 assert(holds(two_stages, GPU, "set_scope") and holds(plain, GPU, "cache_read"))
 assert(not holds(map({24, 48}, function(x) return x + 1 end), GPU, "cache_read"))
 
+-- Results of more than the caches hold may be stored around them: those that are written along their rows, and are
+-- neither read again nor what is written is made of.
+local NONTEMPORAL = "msched.nontemporal"
+local HUGE = {1 << 16, 1 << 16}
+local function in_place() return loops_of [[
+def f(X: T.Buffer((65536, 65536), "float32"), Y: T.Buffer((65536, 65536), "float32")):
+    for i, j in T.grid(65536, 65536):
+        with T.sblock("Y"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Y[vi, vj] = Y[vi, vj] + X[vi, vj]
+]] end
+local function read_again()
+  local X = input(HUGE)
+  local H = te.compute(HUGE, function(i, j) return X[{i, j}] + 1 end, "H")
+  return te.func("f", {X, H, te.compute({HUGE[1], HUGE[2] - 1}, function(i, j) return H[{i, j}] + H[{i, j + 1}] end, "Y")})
+end
+assert(holds(map(HUGE, function(x) return x + 1 end), CPU, NONTEMPORAL) and holds(of(HUGE, nil, ops.softmax), CPU, NONTEMPORAL))
+assert(not holds(map({24, 48}, function(x) return x + 1 end), CPU, NONTEMPORAL), "what stays in the cache")
+assert(not holds(map(HUGE, function(x) return x + 1 end), GPU, NONTEMPORAL), "a GPU")
+assert(not holds(in_place(), CPU, NONTEMPORAL), "a result that is read")
+assert(not holds(of(HUGE, nil, function(X) return ops.sum(X, {2}) end), CPU, NONTEMPORAL), "a reduction")
+local again = 0
+for _ in tune.open(read_again(), CPU, {}).sketches[1].trace:text():gmatch(NONTEMPORAL) do again = again + 1 end
+assert(again == 1, "a result that another block reads")
+
 -- Numbers that loops are split by can be mutated.
 local space = ms.load "rules.space"
 for _, target in ipairs {CPU, GPU} do

@@ -9,7 +9,7 @@
 // clang-format off
 enum form { /* how a call by name is compiled */
   FORM_SAME, FORM_CHOOSE, FORM_UNARY, FORM_BINARY, FORM_BITS, FORM_FMA, FORM_LIMIT, FORM_REINTERPRET, FORM_ASSUME,
-  FORM_ZERO, FORM_ADDRESS, FORM_POINTER, FORM_RETURN, FORM_DOT
+  FORM_ZERO, FORM_ONE, FORM_ADDRESS, FORM_POINTER, FORM_RETURN, FORM_DOT
 };
 // clang-format on
 static const struct builtin {
@@ -44,6 +44,7 @@ static const struct builtin {
     {"reinterpret", FORM_REINTERPRET, 1, 0},
     {"assume", FORM_ASSUME, 1, 0},
     {"undef", FORM_ZERO, 0, 0},
+    {TIR_IS_ALIGNED, FORM_ONE, 2, 0},
     {"address_of", FORM_ADDRESS, -1, 0},
     {"tvm_access_ptr", FORM_POINTER, 5, 0},
     {"ret", FORM_RETURN, 1, 0},
@@ -312,6 +313,7 @@ static operand call_builtin(struct compiler *c, const struct builtin *known, con
   case FORM_REINTERPRET: return reinterpret(c, of, n->type, interp_expr(c, args[n->count - 1], lane));
   case FORM_ASSUME: return assume(c, args[0]);
   case FORM_ZERO: return interp_int(c, 0);
+  case FORM_ONE: return interp_int(c, 1);
   case FORM_ADDRESS: return address(c, n);
   case FORM_POINTER: return pointer(c, n);
   case FORM_RETURN:

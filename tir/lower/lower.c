@@ -14,6 +14,7 @@ static const struct {
 } passes[] = {
     {"empty", BOTH, "loops of no iterations vanish, with what is in them", lower_empty},
     {"offer", BOTH, "instructions stand only where the target has them", lower_offer},
+    {"note_results", CPU, "what blocks write around the caches is noted on the function", lower_note_results},
     {"threads", CPU, "threads that reduce together become iterations", lower_threads},
     {"reduce", GPU, "threads that reduce together reduce their own first, and join that", lower_reduce},
     {"place", BOTH, "allocations move into the smallest scope that holds their accesses", lower_place, LOWER_PLACED},
@@ -63,6 +64,8 @@ static const struct {
     {"legalize", BOTH, "floor division and floats of 16 bits become what machines have", lower_legalize},
     {"cse", BOTH, "what an expression uses again is bound, and computed once", lower_cse},
     {"workspace", CPU, "large allocations are views of one buffer, in which each thread has a piece", lower_workspace},
+    {"nontemporal", CPU, "whole vectors of results that do so are stored around the caches, where they are aligned",
+     lower_nontemporal},
     {"outline", BOTH, "parallel loops and kernels state what the functions that they become take", lower_outline},
 };
 enum { PASS_COUNT = sizeof passes / sizeof *passes };

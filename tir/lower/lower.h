@@ -68,6 +68,8 @@ bool lower_legalize(struct lowering *low);      /* legalize.c */
 bool lower_cse(struct lowering *low);           /* cse.c */
 bool lower_workspace(struct lowering *low);     /* workspace.c */
 bool lower_producer(struct lowering *low);      /* producer.c */
+bool lower_note_results(struct lowering *low);  /* nontemporal.c */
+bool lower_nontemporal(struct lowering *low);   /* nontemporal.c */
 bool lower_outline(struct lowering *low);       /* outline.c */
 
 /* A function by name, of float64 that was a float of at most 32 bits, in arithmetic that vectors have; TIR_NONE: the

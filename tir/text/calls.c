@@ -47,6 +47,7 @@ static const struct {
     {"tvm_warp_activemask", TIR_CALL_UINT32},
     {"isnullptr", TIR_CALL_TRUTH},
     {"isnan", TIR_CALL_TRUTH},
+    {"is_aligned", TIR_CALL_TRUTH},
     {"if_then_else", TIR_CALL_SECOND},
     {"assume", TIR_CALL_TRUTH},
     {"ignore_loop_partition", TIR_CALL_TRUTH},
