@@ -48,8 +48,33 @@ LLVMValueRef emit_splat(struct emit *e, LLVMValueRef scalar, int lanes) {
 static bool is_float(tir_type t) { return tir_type_is_float(t); }
 static bool is_signed(tir_type t) { return tir_type_code(t) == TIR_INT; }
 
-/* A float outside the integer's range saturates, as the reference interpreter has it. */
-static LLVMValueRef float_to_int(struct emit *e, LLVMValueRef value, tir_type to) {
+/* The one of a float and a limit that is on this side of the other; the limit where the float is no number. */
+static LLVMValueRef within(struct emit *e, LLVMValueRef value, LLVMRealPredicate side, double limit) {
+  LLVMTypeRef type = LLVMTypeOf(value);
+  bool vector = LLVMGetTypeKind(type) == LLVMVectorTypeKind;
+  LLVMValueRef one = LLVMConstReal(vector ? LLVMGetElementType(type) : type, limit);
+  LLVMValueRef all = emit_splat(e, one, vector ? (int)LLVMGetVectorSize(type) : 1);
+  return LLVMBuildSelect(e->builder, LLVMBuildFCmp(e->builder, side, value, all, ""), value, all, "");
+}
+
+/* The same to an integer of 8 or 16 bits, held within its range as a float and converted to 32 bits: LLVM converts vectors
+ * to such short integers lane by lane. */
+static LLVMValueRef float_to_short(struct emit *e, LLVMValueRef value, tir_type from, tir_type to) {
+  int lanes = tir_type_lanes(to), bits = tir_type_bits(to) - is_signed(to);
+  double most = (double)((1 << bits) - 1), least = is_signed(to) ? -most - 1 : 0;
+  if (tir_type_bits(from) < 32) value = emit_cast(e, value, from, TIR_TYPE(TIR_FLOAT, 32, lanes));
+  if (is_signed(to)) {
+    LLVMValueRef number = LLVMBuildFCmp(e->builder, LLVMRealORD, value, value, "");
+    value = LLVMBuildSelect(e->builder, number, value, LLVMConstNull(LLVMTypeOf(value)), "");
+  }
+  value = within(e, within(e, value, LLVMRealOGT, least), LLVMRealOLT, most);
+  LLVMValueRef whole = LLVMBuildFPToSI(e->builder, value, emit_type(e, TIR_TYPE(TIR_INT, 32, lanes)), "");
+  return LLVMBuildTrunc(e->builder, whole, emit_type(e, to), "");
+}
+
+/* A float outside the integer's range saturates, as the reference interpreter has it; what is no number is 0. */
+static LLVMValueRef float_to_int(struct emit *e, LLVMValueRef value, tir_type from, tir_type to) {
+  if (tir_type_bits(to) == 8 || tir_type_bits(to) == 16) return float_to_short(e, value, from, to);
   LLVMTypeRef types[] = {emit_type(e, to), LLVMTypeOf(value)};
   const char *name = is_signed(to) ? "llvm.fptosi.sat" : "llvm.fptoui.sat";
   LLVMValueRef f = LLVMGetIntrinsicDeclaration(e->module, LLVMLookupIntrinsicID(name, 15), types, 2);
@@ -104,7 +129,7 @@ LLVMValueRef emit_cast(struct emit *e, LLVMValueRef value, tir_type from, tir_ty
   if (is_float(to))
     return is_signed(from) ? LLVMBuildSIToFP(e->builder, value, type, "")
                            : LLVMBuildUIToFP(e->builder, value, type, "");
-  if (is_float(from)) return float_to_int(e, value, to);
+  if (is_float(from)) return float_to_int(e, value, from, to);
   if (tir_type_code(from) == TIR_HANDLE) return LLVMBuildPtrToInt(e->builder, value, type, "");
   if (tir_type_code(to) == TIR_HANDLE) return LLVMBuildIntToPtr(e->builder, value, type, "");
   return LLVMBuildIntCast2(e->builder, value, type, is_signed(from), "");
