@@ -2,7 +2,7 @@
 -- that is a product, a window or a reduction; around it is what is elementwise or changes shapes only. What a group
 -- gives is read by others whole, so a value between two of its nodes is never in memory.
 local ms = msched
-local te, common, infer = ms.te, ms.load "lua.net.common", ms.load "lua.net.infer"
+local te, common, infer, memory = ms.te, ms.load "lua.net.common", ms.load "lua.net.infer", ms.load "lua.net.memory"
 local fuse = {}
 
 local MOST_NODES, MOST_INPUTS = 16, 24 -- of a group
@@ -25,6 +25,8 @@ local function kind_of(step)
   return OF_FAMILY[infer.family(step.node)] or "alone"
 end
 
+local HEAVY = {anchor = true, reduction = true}
+
 local function elements(state, name) return common.count(state.values[name].shape) end
 
 local function is_alias(state, step)
@@ -39,7 +41,7 @@ end
 -- elements are looked at before it runs.
 local function group_of(state, step, at)
   local kind = kind_of(step)
-  local g = {steps = {step}, at = {[step] = at}, output = step.outputs[1], alone = kind == "alone", heavy = (kind == "anchor" or kind == "reduction") and kind or nil,
+  local g = {steps = {step}, at = {[step] = at}, output = step.outputs[1], alone = kind == "alone", heavy = HEAVY[kind] and kind or nil,
              checked = {}, alias = is_alias(state, step)}
   g.moves = kind == "injective"
   g.plain = kind == "elementwise" or BIJECTIVE[step.node.op] == true
@@ -60,6 +62,27 @@ local function inputs_of(steps)
   return list
 end
 
+-- Whether a group gives more bytes than it takes, of what is not constant, so that who reads it better takes these.
+local function widens(state, p)
+  local function bytes_of(name) return memory.bytes(state.values[name]) end
+  local taken = 0
+  for _, name in ipairs(inputs_of(p.steps)) do taken = taken + (state.values[name].constant and 0 or bytes_of(name)) end
+  return taken < bytes_of(p.output)
+end
+
+-- Whether what p gives can be computed where g gives an element: its product, window or reduction takes none of it.
+local function is_beside(p, g)
+  if not g.heavy or not g.plain or p.heavy or not p.plain then return false end
+  local before = {[p.output] = true}
+  for _, step in ipairs(g.steps) do
+    local reads = false
+    for _, taken in ipairs(step.inputs) do reads = reads or before[taken] end
+    if reads and HEAVY[kind_of(step)] then return false end
+    if reads then for _, given in ipairs(step.outputs) do before[given] = true end end
+  end
+  return true
+end
+
 -- Whether what p gives may be computed inside g, which alone reads it. before: before reductions too; it is asked for
 -- last, since a product's group takes in what is behind it at no cost, while a reduction computes what is before it
 -- each time that it reads it.
@@ -67,6 +90,7 @@ local function may_join(state, p, g, before)
   if p.alone or g.alone or g.alias or g.checked[p.output] or #p.steps + #g.steps > MOST_NODES then return false end
   if state.values[p.output].constant ~= state.values[g.output].constant then return false end -- what is constant is computed once
   local whole = elements(state, p.output) == elements(state, g.output)
+  if is_beside(p, g) and whole and (before or widens(state, p)) then return true end
   if g.heavy then return before and g.heavy == "reduction" and not p.heavy and not p.moves and p.plain and g.steps[1].inputs[1] == p.output and #g.steps == 1 end
   if p.heavy then return g.plain and whole end
   return whole or p.moves and not p.heavy and #p.steps == 1
@@ -84,6 +108,18 @@ local function join(p, g)
   return joined
 end
 
+-- The groups that what p gives is computed in, all that read it: one, or several where one step widens what it takes.
+local function takers_of(state, p, readers, before)
+  local list = {}
+  for g in pairs(readers) do
+    if g == p or not may_join(state, p, g, before) or #inputs_of(join(p, g).steps) > MOST_INPUTS then return nil end
+    list[#list + 1] = g
+  end
+  if #list > 1 and (#p.steps > 1 or not widens(state, p)) then return nil end
+  table.sort(list, function(a, b) return a.at[a.steps[1]] < b.at[b.steps[1]] end)
+  return list
+end
+
 -- fuse.groups(state): the steps of infer.static in groups, in an order that can be run: a list of {steps, inputs,
 -- outputs, alias}.
 function fuse.groups(state)
@@ -98,22 +134,24 @@ function fuse.groups(state)
       readers[name][g] = true
     end
   end
+  local function merge(p, g)
+    local joined = join(p, g)
+    groups[p], groups[g], groups[joined] = nil, nil, true
+    for _, step in ipairs(joined.steps) do
+      for _, given in ipairs(step.outputs) do maker[given] = joined end
+      for _, taken in ipairs(step.inputs) do readers[taken][p], readers[taken][g], readers[taken][joined] = nil, nil, true end
+    end
+  end
   local changed, before = true, false
   while changed or not before do
     before, changed = not changed, false
     for at = #state.steps, 1, -1 do -- the last of those that could join: its elements are still near
       local name = state.steps[at].outputs[1]
       local p = maker[name]
-      local g = p.output == name and #p.steps[#p.steps].outputs == 1 and readers[name] and next(readers[name])
-      if g and g ~= p and not next(readers[name], g) and not kept[name] and may_join(state, p, g, before) then
-        local joined = join(p, g)
-        if #inputs_of(joined.steps) <= MOST_INPUTS then
-          groups[p], groups[g], groups[joined], changed = nil, nil, true, true
-          for _, step in ipairs(joined.steps) do
-            for _, given in ipairs(step.outputs) do maker[given] = joined end
-            for _, taken in ipairs(step.inputs) do readers[taken][p], readers[taken][g], readers[taken][joined] = nil, nil, true end
-          end
-        end
+      local takers = p.output == name and #p.steps[#p.steps].outputs == 1 and readers[name] and not kept[name] and takers_of(state, p, readers[name], before) or {}
+      for _, g in ipairs(takers) do
+        merge(p, g)
+        changed = true
       end
     end
   end

@@ -337,7 +337,7 @@ for text, expected in pairs {
   [ [[apply = function(net) net.nodes[2].op, net.nodes[2].inputs = "Transpose", {"x"} end]] ] = "the network gave y: float32[2, 3], and now gives y: float32[3, 2]",
   [ [[apply = function(net) net.nodes[1].attributes[print] = 1 end]] ] = "pass `bad` of " .. path .. ".lua: what it left: pairs: a key of type function",
   [ [[apply = function(net) local x = net.nothing.y end]] ] = "pass `bad` (" .. path .. ".lua:1): " .. path .. ".lua:1: attempt to index",
-  [ [[after = "nothing", apply = function() end]] ] = "pass `bad` comes after `nothing`, which is none of quantized, constants, ",
+  [ [[after = "nothing", apply = function() end]] ] = "pass `bad` comes after `nothing`, which is none of requantized, quantized, constants, ",
   [ [[after = 5, apply = function() end]] ] = "`after` is a string",
   [ [[apply = function() while true do pcall(function() while true do end end) end end]] ] = "ran longer than 0.2 seconds, and was at line 1; make it end sooner",
 } do

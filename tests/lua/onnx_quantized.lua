@@ -70,4 +70,55 @@ check({op = "MatMul", shape = {3, 8}, weights = {8, 5}, w = "uint8", x = "int8",
 check({op = "MatMul", shape = {3, 8}, weights = {8, 5}, weight_zero = 2})
 check({op = "MatMul", shape = {3, 8}, weights = {8, 5}, channels = 8, axis = 0})
 check({op = "Gemm", shape = {3, 8}, weights = {8, 5}, attributes = {alpha = 0.5}})
+
+-- Sums of a residual: bytes are what groups give one another, whoever dequantizes them; the largest are taken of bytes.
+local function residual(two)
+  local constants = {s = {"float32", {}, {0.05}}, z = {"uint8", {}, {3}}, z0 = {"uint8", {}, {0}}, ws = {"float32", {}, {0.01}}, cs = {"float32", {}, {0.1}}, cz = {"int8", {}, {0}},
+                     w1 = of("int8", {4, 4, 1, 1}, -128, 128), w2 = of("int8", {4, 4, 1, 1}, -128, 128)}
+  local nodes, outputs = {}, {{"y"}}
+  local function add(...) nodes[#nodes + 1] = {...} end
+  local function quantize(x, scale, zero)
+    add("QuantizeLinear", {x, scale, zero}, {x .. "_q"})
+    add("DequantizeLinear", {x .. "_q", scale, zero}, {x .. "_d"})
+    return x .. "_d"
+  end
+  local function convolve(x, w, y)
+    add("DequantizeLinear", {w, "ws"}, {y .. "_w"})
+    add("Conv", {x, y .. "_w"}, {y})
+    return quantize(y, "cs", "cz")
+  end
+  add("MaxPool", {quantize("x", "s", "z0")}, {"m"}, {kernel_shape = {3, 3}, pads = {1, 1, 1, 1}})
+  local m = quantize("m", "s", "z0")
+  add("Add", {convolve(m, "w1", "c"), two and m or convolve(m, "w2", "d")}, {"sum"})
+  local last = quantize("sum", "s", "z")
+  if two then -- what dequantizes m has two readers then
+    add("Sub", {convolve(m, "w2", "e"), m}, {"other"})
+    quantize("other", "cs", "cz")
+    outputs[2] = {"other_d"}
+  end
+  add("Identity", {last}, {"y"})
+  local file <close> = assert(io.open(path, "wb"))
+  file:write(onnx.model {opset = 17, inputs = {{"x", "float32", {1, 4, 5, 6}}}, outputs = outputs, constants = constants, nodes = nodes})
+  file:close()
+  return ms.onnx(path)
+end
+local CONVOLUTION = "ConvInteger Cast Mul QuantizeLinear"
+local function check_groups(net, want)
+  local x, plan, got = ms.array({1, 4, 5, 6}, "float32"):random(2, true), net:plan {written = true}, {}
+  for i, g in ipairs(plan.prepared.groups) do
+    local names = {}
+    for k, step in ipairs(g.steps) do names[k] = step.node.op end
+    got[i] = table.concat(names, " ")
+  end
+  assert(table.concat(got, "\n") == table.concat(want, "\n"), table.concat(got, "\n"))
+  local expected, given = net:run({x = x}, {interpret = true}), plan:run {x = x}
+  for name, array in pairs(expected) do
+    local apart = array:difference(given[name])
+    assert(apart <= 0.101, string.format("%s differs by %g", name, apart)) -- of numbers that lie between two steps
+  end
+end
+local FIRST, REST = "QuantizeLinear Identity", "DequantizeLinear Add QuantizeLinear DequantizeLinear Identity Identity"
+check_groups(residual(), {FIRST, "MaxPool", CONVOLUTION, "DequantizeLinear " .. CONVOLUTION .. " " .. REST})
+check_groups(residual(true), {FIRST, "MaxPool", "DequantizeLinear " .. CONVOLUTION .. " DequantizeLinear Sub QuantizeLinear DequantizeLinear Identity",
+                              "DequantizeLinear " .. CONVOLUTION .. " " .. REST})
 os.remove(path)
