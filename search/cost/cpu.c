@@ -83,6 +83,11 @@ static bool is_dense(const struct model_shape *s, uint32_t loop) {
   return false;
 }
 
+/* Whether a condition may turn out differently from one iteration of a loop to the next; others are decided outside. */
+static bool is_asked_within(const struct model_shape *s, uint32_t loop) {
+  return s->nest->branches > 0 && s->trips[loop] > 1 && (s->nest->loops[loop].iters & s->nest->decides);
+}
+
 /* Whether LLVM makes vectors of a loop: it is dense, and as long as one. */
 static bool is_left_to_llvm(const struct search_estimator *d, const struct model_shape *s, uint32_t loop) {
   double lanes = d->machine.vector_bits / (8 * s->nest->accesses[0].bytes);
@@ -95,8 +100,9 @@ static void find_automatic(const struct search_estimator *d, struct model_shape 
   double lanes = d->machine.vector_bits / (8 * nest->accesses[0].bytes), tile = 1;
   uint32_t l = nest->loop_count;
   s->summed = 1;
-  if (s->vector < l || nest->branches > 0) return;
+  if (s->vector < l) return;
   while (l > 0 && s->trips[l - 1] <= 1) l--;
+  if (l > 0 && is_asked_within(s, l - 1)) return;
   if (l > 0 && !nest->loops[l - 1].reduces && is_left_to_llvm(d, s, l - 1)) {
     s->vector = l - 1;
     return;
@@ -111,7 +117,7 @@ static void find_vector(const struct search_estimator *d, struct model_shape *s)
   s->vector = loops_of(s->nest);
   s->summed = 1;
   if (s->vector > 0 && s->nest->loops[s->vector - 1].kind == MODEL_VECTOR) {
-    if (s->nest->branches <= 0) s->vector--; /* conditions are taken to be lane by lane, as below */
+    if (!is_asked_within(s, s->vector - 1)) s->vector--; /* else lane by lane */
     return;
   }
   while (s->vector > s->parallel) {
@@ -269,6 +275,13 @@ static bool begins_in_registers(const struct candidate *c, const struct model_sh
   return at == t->first;
 }
 
+/* Whether conditions are asked for each element: they depend on the innermost loop that goes on. */
+static bool is_lane_by_lane(const struct model_shape *s) {
+  uint32_t l = s->nest->loop_count;
+  while (l > 0 && s->trips[l - 1] <= 1) l--;
+  return l == 0 || is_asked_within(s, l - 1);
+}
+
 enum { PRODUCTS_OF_INTRINSIC = 16 }; /* at least, in the place of one */
 
 /* Cycles of the arithmetic, and of the loads that feed it. Results stay in registers over the reduction where there are
@@ -283,7 +296,7 @@ static double arithmetic_cycles(const struct candidate *c, const struct model_sh
     *(nest->accesses[a].written ? &stores : &loads) +=
         vectors_of(s, &nest->accesses[a], t.first, t.vectors) * taps_of(m, s, &nest->accesses[a], &t);
   double each = nest->simple / m->multiply_adds + nest->calls * m->call + nest->divisions * m->division;
-  if (!t.reduces) /* lane by lane; a reduction's are decided outside of it */
+  if (!t.reduces && is_lane_by_lane(s)) /* a reduction's are decided outside of it */
     each += nest->branches * m->branch * m->vector_bits / (8 * nest->accesses[0].bytes);
   double step = fmax(results * each, (loads + (t.held ? 0 : t.reduces ? 2 * stores : stores)) / m->loads);
   if (nest->tensorized) step /= PRODUCTS_OF_INTRINSIC;

@@ -294,6 +294,14 @@ static bool is_choice(const struct tir *ir, tir_expr e) {
   return n->kind == TIR_CALL && n->count == 3 && !strcmp(tir_text(ir, n->ref), "if_then_else");
 }
 
+/* Whether a CPU widens elements of 8 or 16 bits, which is an instruction of its own; a GPU's reading of them is counted
+ * elsewhere. */
+static bool widens(const struct reading *r, const struct tir_expr_node *cast) {
+  tir_type from = tir_type_of(r->made->ir, cast->a);
+  return r->estimator->machine.gpu.sms < 1 && tir_type_bits(from) <= 16 && tir_type_bits(from) > 1 &&
+         tir_type_bits(cast->type) > tir_type_bits(from);
+}
+
 /* A product that is added is a multiply-add: the addition counts, and the product not again. */
 static void count_operation(struct walk *w, tir_expr e) {
   const struct tir *ir = w->reading->made->ir;
@@ -306,6 +314,7 @@ static void count_operation(struct walk *w, tir_expr e) {
   case TIR_MIN:
   case TIR_MAX:
   case TIR_SELECT: nest->simple++; break;
+  case TIR_CAST: nest->simple += widens(w->reading, n); break;
   case TIR_DIV: nest->divisions++; break;
   case TIR_CALL:
     if (is_choice(ir, e))
@@ -499,8 +508,6 @@ static uint32_t note_of(struct reading *r, tir_block block, const char *note) {
   return 0;
 }
 
-enum { OPERATIONS_OF_SHORT = 3 }; /* widened, multiplied, added: what is one multiply-add of others */
-
 /* Whether a block around it is for a tensor intrinsic. */
 static bool is_for_intrinsic(const struct tir *ir, tir_block block) {
   for (tir_block b = block; b; b = tir_parent_block(ir, b))
@@ -508,7 +515,7 @@ static bool is_for_intrinsic(const struct tir *ir, tir_block block) {
   return false;
 }
 
-/* Products of short types, as dot products of neighbours where the machine has these. */
+/* Products of short types, as dot products of neighbours where the machine has these: nothing is widened then. */
 static void read_dots(const struct reading *r, struct model_nest *nest, tir_block block, tir_stmt store,
                       const tir_stmt *loops) {
   const struct tir *ir = r->made->ir;
@@ -519,7 +526,7 @@ static void read_dots(const struct reading *r, struct model_nest *nest, tir_bloc
   nest->dots = has && nest->loop_count > 1 && nest->loops[last].reduces && nest->loops[last - 1].kind == MODEL_VECTOR &&
                tir_loop_extent(ir, loops[last]) == width;
   nest->tensorized = is_for_intrinsic(ir, block);
-  if (!nest->dots && !nest->tensorized) nest->simple = OPERATIONS_OF_SHORT;
+  if (nest->dots || nest->tensorized) nest->simple = 1;
 }
 
 /* Returns whether every loop has its number. */

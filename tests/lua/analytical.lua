@@ -123,7 +123,9 @@ local share = inlined(7, 1) / inlined(9, 0)
 assert(share > 0.75 and share < 0.95, string.format("%g of the steps, and 0.82 are inside", share))
 
 -- And of the taps of a transposed convolution, whose places in the image are quotients: 7 of 8 are inside, in both
--- directions.
+-- directions. Its weights are read in no time here.
+local arithmetic = setmetatable({bytes_a_cycle = {1e9, 1e9, 1e9}}, {__index = machine})
+for name, number in pairs(machine) do arithmetic[name] = arithmetic[name] or number end
 local function transposed(inline)
   local D, W = te.placeholder({1, 4, 4, 512}, "float32", "D"), te.placeholder({4, 4, 512, 32}, "float32", "W")
   local func = te.func("spread", {D, W, ms.ops.conv2d_transpose(D, W, {stride = 2, pad = 1})})
@@ -135,10 +137,43 @@ local function transposed(inline)
   sch:reorder {n, h, w1, rh, rw, rc, w0, o}
   sch:annotate(b, "msched.register_tile", 1)
   sch:annotate(sch:get_sblock "root", "meta_schedule.vectorize", 64)
-  return (ms.estimate(func, sch.trace, machine))
+  return (ms.estimate(func, sch.trace, arithmetic))
 end
 share = transposed(true) / transposed(false)
 assert(share > 0.6 and share < 0.85, string.format("%g of the steps, and 0.77 are inside", share))
+
+-- Conditions of a padding are asked once a row of channels where these are innermost, and for each element where the image's
+-- columns are; what is short is widened within such a condition too.
+local function padded(channels_last)
+  local shape = channels_last and {28, 28, 64} or {64, 28, 28}
+  local X, h, w = te.placeholder(shape, "uint8", "X"), channels_last and 1 or 2, channels_last and 2 or 3
+  local wide = {table.unpack(shape)}
+  wide[h], wide[w] = 30, 30
+  local Y = te.compute(wide, function(...)
+    local i = {...}
+    local inside = te.all(te.ge(i[h], 1), te.lt(i[h], 29), te.ge(i[w], 1), te.lt(i[w], 29))
+    i[h], i[w] = i[h] - 1, i[w] - 1
+    return te.if_then_else(inside, X[i], te.const(0, "uint8"))
+  end, "Y")
+  local func = te.func("pad", {X, Y})
+  return (ms.estimate(func, ms.schedule(func).trace, machine))
+end
+assert(padded(true) < 0.1 * padded(false), string.format("%g and %g", padded(true), padded(false)))
+
+local function widened(type, pad)
+  local X, W = te.placeholder({1, 16, 16, 64}, type, "X"), te.placeholder({3, 3, 64, 64}, type, "W")
+  local func = te.func("filter", {X, W, ms.ops.conv2d(X, W, {pad = pad, accumulate = type == "int8" and "int32" or nil})})
+  local sch = ms.schedule(func)
+  if pad > 0 then sch:compute_inline(sch:get_sblock "pad") end
+  local b = sch:get_sblock(sch:reduction_blocks()[1])
+  local n, h, w, o, rh, rw, rc = sch:get_loops(b)
+  local w0, w1 = sch:split(w, {ms.rest, 4})
+  sch:reorder {n, h, w0, rh, rw, rc, w1, o}
+  sch:annotate(b, "msched.register_tile", 1)
+  sch:vectorize(o)
+  return (ms.estimate(func, sch.trace, machine))
+end
+for _, pad in ipairs {0, 1} do assert(widened("int8", pad) > 1.5 * widened("float32", pad), pad .. ": bytes are widened in no time") end
 
 -- A register tile that begins with its init loads no results; where the reduction is in blocks, the note says nothing.
 local function tiled(before, block)
