@@ -52,8 +52,8 @@ static const struct column kind_columns[KIND_WIDTH] = {
     {"outer_reduce", "likewise in the outer third"},
     {"mixed", "whether it drives both"},
 };
-static const char *const thread_names[THREADS] = {"blockIdx.x",  "blockIdx.y",  "blockIdx.z", "threadIdx.x",
-                                                  "threadIdx.y", "threadIdx.z", "vthread",    "vthread.x"};
+static const enum tir_axis thread_axes[THREADS] = {TIR_BLOCK_X,  TIR_BLOCK_Y,  TIR_BLOCK_Z, TIR_THREAD_X,
+                                                   TIR_THREAD_Y, TIR_THREAD_Z, TIR_VTHREAD, TIR_VTHREAD_X};
 static const struct column thread_columns[] = {{"extent", "of the loop that is bound to the axis"}};
 static const char *const buffer_names[BUFFERS] = {"buffer0", "buffer1", "buffer2", "buffer3", "buffer4"};
 static const struct column buffer_columns[BUFFER_WIDTH] = {
@@ -98,18 +98,15 @@ static const struct column rest_columns[REST] = {
     {"conditions", "predicates of blocks and ifs around the store"},
 };
 
-/* The columns, for each of the prefixes if there are any. */
+/* The columns, for each of the prefixes if there are any; of threads, these are axes. */
 static const struct group {
   const struct column *columns;
   uint32_t width, count;
   const char *const *prefixes;
 } groups[] = {
-    {arithmetic_columns, ARITHMETIC, 1, NULL},
-    {kind_columns, KIND_WIDTH, KINDS, kind_names},
-    {thread_columns, 1, THREADS, thread_names},
-    {buffer_columns, BUFFER_WIDTH, BUFFERS, buffer_names},
-    {curve_columns, CURVE, 1, NULL},
-    {rest_columns, REST, 1, NULL},
+    {arithmetic_columns, ARITHMETIC, 1, NULL}, {kind_columns, KIND_WIDTH, KINDS, kind_names},
+    {thread_columns, 1, THREADS, NULL},        {buffer_columns, BUFFER_WIDTH, BUFFERS, buffer_names},
+    {curve_columns, CURVE, 1, NULL},           {rest_columns, REST, 1, NULL},
 };
 enum {
   AT_KINDS = ARITHMETIC,
@@ -128,7 +125,8 @@ static const struct column *column_at(uint32_t i, const char **prefix) {
   assert(i < WIDTH);
   const struct group *g = groups;
   for (; i >= g->width * g->count; g++) i -= g->width * g->count;
-  *prefix = g->prefixes ? g->prefixes[i / g->width] : NULL;
+  *prefix = g->columns == thread_columns ? tir_axis_name(thread_axes[i]) : NULL;
+  if (g->prefixes) *prefix = g->prefixes[i / g->width];
   return &g->columns[i % g->width];
 }
 
@@ -193,7 +191,7 @@ struct loop_info {
   double extent;
   uint8_t kind;
   bool reduces, spatial; /* what it drives */
-  const char *thread;
+  enum tir_axis axis;
 };
 struct access {
   tir_buffer buffer;
@@ -416,8 +414,8 @@ static void write_kind(const struct store_info *s, enum tir_loop_kind kind, floa
 
 static void write_threads(const struct store_info *s, float *row) {
   for (uint32_t l = 0; l < s->loop_count; l++)
-    for (int t = 0; s->loops[l].thread && t < THREADS; t++)
-      if (!strcmp(s->loops[l].thread, thread_names[t])) row[t] = scaled(s->loops[l].extent);
+    for (int t = 0; t < THREADS; t++)
+      if (s->loops[l].axis == thread_axes[t]) row[t] = scaled(s->loops[l].extent);
 }
 
 static bool comes_before(const struct access *a, const struct access *b) {
@@ -529,10 +527,7 @@ static void describe_loops(struct store_info *s, tir_stmt store) {
     s->iterations *= extent;
     if (s->loop_count == MOST_LOOPS) continue;
     struct loop_info *loop = &s->loops[s->loop_count++];
-    *loop = (struct loop_info){.var = n.loop.var,
-                               .extent = extent,
-                               .kind = n.loop_kind,
-                               .thread = n.loop.thread ? tir_text(ir, n.loop.thread) : NULL};
+    *loop = (struct loop_info){.var = n.loop.var, .extent = extent, .kind = n.loop_kind, .axis = tir_loop_axis(ir, p)};
     describe_iterations(ir, s->block, loop);
   }
 }

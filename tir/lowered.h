@@ -144,7 +144,6 @@ struct tir_box {
   tir_expr at[TIR_BOX_MOST_RANK];
 };
 bool tir_box_of(const struct tir *ir, tir_expr call, struct tir_box *out);
-tir_buffer tir_pointed(const struct tir *ir, tir_expr pointer); /* of tvm_access_ptr; TIR_NONE: it is none */
 
 /* ---- Outlined loops ---------------------------------------------------------------------------------------------- */
 

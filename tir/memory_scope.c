@@ -65,7 +65,20 @@ void tir_classify_scope(const char *text, struct tir_symbol_node *out) {
   if (longest && !read_rows(text + longest, out)) classify(out, TIR_SCOPE_OTHER, (enum tir_memory)out->memory);
 }
 
+bool tir_is_storage_scope(const char *text) {
+  static const char *const others[] = {"texture", "amx.tmm", "metal.simdgroup"};
+  bool known = false;
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++) known |= begins(text, others[i]);
+  for (enum tir_memory_scope i = 0; i < TIR_SCOPE_OTHER; i++)
+    known |= i != TIR_SCOPE_WORKSPACE && begins(text, scopes[i].name); /* that one is the lowering's */
+  return known;
+}
+
 const char *tir_memory_scope_name(enum tir_memory_scope scope) {
   assert(scope < TIR_SCOPE_OTHER);
   return scopes[scope].name;
+}
+
+tir_symbol tir_scope_named(struct tir *ir, enum tir_memory_scope scope) {
+  return tir_symbol_of(ir, tir_memory_scope_name(scope));
 }

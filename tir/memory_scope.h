@@ -37,8 +37,11 @@ enum tir_rows {
 
 /* What the scope of this name says, as it is kept beside the interned name; nothing of the node changes besides. */
 void tir_classify_scope(const char *text, struct tir_symbol_node *out);
-/* The scope's own name: "shared.dyn". */
+/* A schedule may put buffers there: the name begins as one of these does, or one of other targets'. */
+bool tir_is_storage_scope(const char *text);
+/* The scope's own name: "shared.dyn"; as a symbol. */
 const char *tir_memory_scope_name(enum tir_memory_scope scope);
+tir_symbol tir_scope_named(struct tir *ir, enum tir_memory_scope scope);
 
 static inline const struct tir_symbol_node *tir_scope_symbol(const struct tir *ir, tir_buffer buffer) {
   MS_CHECK(tir_buffer_at(ir, buffer)->scope < ir->symbols.count);

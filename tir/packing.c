@@ -123,7 +123,7 @@ static bool is_compact_global(const struct tir *ir, tir_buffer b) {
   bool known = true;
   for (uint32_t d = 0; d < n->rank; d++) known = known && tir_is_int(ir, tir_operands(ir, n->shape)[d]);
   return known && !n->strides.count && !n->elem_offset && !n->data && !n->axis_separators.count &&
-         !strcmp(tir_text(ir, n->scope), "global");
+         tir_memory_scope_of(ir, b) == TIR_SCOPE_GLOBAL;
 }
 
 static void check_read(struct splitting *s, tir_stmt nest, tir_buffer b, void *data) {

@@ -167,20 +167,18 @@ static bool is_under_key(const struct vm_ask *q, tir_block block) {
   return false;
 }
 
-static bool is_bound(const struct tir *ir, tir_block block, const char *axis) {
-  for (tir_stmt s = tir_stmt_at(ir, block)->parent; s; s = tir_stmt_at(ir, s)->parent) {
-    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
-    if (n->kind != TIR_LOOP || n->loop_kind != TIR_THREAD_BINDING) continue;
-    if (!strncmp(tir_text(ir, n->loop.thread), axis, strlen(axis))) return true;
-  }
-  return false;
+/* Loops around it are bound to an axis of blocks, and to one of threads. */
+static bool is_bound(const struct tir *ir, tir_block block) {
+  bool blocks = false, threads = false;
+  for (tir_stmt s = tir_stmt_at(ir, block)->parent; s; s = tir_stmt_at(ir, s)->parent)
+    blocks |= tir_is_block_axis(tir_loop_axis(ir, s)), threads |= tir_is_thread_axis(tir_loop_axis(ir, s));
+  return blocks && threads;
 }
 
 /* A block of the root's scope. */
 static bool is_unbound(const struct vm_ask *q, tir_block block) {
   tir_block scope = tir_scope_of(q->ir, block);
-  return scope && !tir_scope_of(q->ir, scope) &&
-         !(is_bound(q->ir, block, "blockIdx") && is_bound(q->ir, block, "threadIdx"));
+  return scope && !tir_scope_of(q->ir, scope) && !is_bound(q->ir, block);
 }
 
 bool vm_ask_reduction_blocks(struct vm_ask *q) { return ask_blocks_that(q, reduces); }

@@ -427,10 +427,8 @@ static bool count_node(void *data, tir_expr x) {
   if (w->seen[x] == w->region_count) return false;
   w->seen[x] = w->region_count;
   if (n->kind == TIR_LOAD) count_load(w, n);
-  if (!is_call(w, x, "tvm_access_ptr") || n->count < 3) return true;
-  const tir_expr *args = tir_operands(w->ir, n->operands);
-  const struct tir_expr_node *of = tir_at(w->ir, args[1]);
-  if (of->kind == TIR_DATA) add_place(w, of->ref, args[2]);
+  struct tir_pointer to;
+  if (tir_pointer_of(w->ir, n, &to) && to.buffer) add_place(w, to.buffer, to.offset);
   return true;
 }
 

@@ -377,16 +377,14 @@ static void visit_if_then_else(struct detector *d, const struct tir_expr_node *n
   }
 }
 
-/* tvm_access_ptr(type, data, offset, extent, mask): the whole buffer is read (1) or written (2). */
-static bool visit_access_ptr(struct detector *d, const struct tir_expr_node *n) {
-  if (n->count != 5) return false;
-  const struct tir_expr_node data = *tir_at(d->ir, d->ir->operands.at[n->operands + 1]);
-  const struct tir_expr_node mask = *tir_at(d->ir, d->ir->operands.at[n->operands + 4]);
-  if (data.kind != TIR_DATA || mask.kind != TIR_INT_IMM) return false;
-  if ((mask.imm & 3) == 3)
-    record_opaque(d, data.ref);
-  else if (mask.imm & 3)
-    record_whole(d, mask.imm & 2 ? WRITE : READ, data.ref);
+/* The whole buffer is read or written. */
+static bool visit_pointer(struct detector *d, const struct tir_expr_node *n) {
+  struct tir_pointer p;
+  if (!tir_pointer_of(d->ir, n, &p) || !p.buffer || p.uses < 0) return false;
+  if (p.uses == (TIR_POINTER_READS | TIR_POINTER_WRITES))
+    record_opaque(d, p.buffer);
+  else if (p.uses)
+    record_whole(d, p.uses == TIR_POINTER_WRITES ? WRITE : READ, p.buffer);
   return true;
 }
 
@@ -402,7 +400,7 @@ static void visit_expr(struct detector *d, tir_expr e) {
   if (n.kind == TIR_LOAD) record_element(d, READ, n.ref, n.operands, n.count);
   if (n.kind == TIR_CALL && n.count == 3 && !strcmp(tir_text(d->ir, n.ref), "if_then_else"))
     return visit_if_then_else(d, &n);
-  if (n.kind == TIR_CALL && !strcmp(tir_text(d->ir, n.ref), "tvm_access_ptr") && visit_access_ptr(d, &n)) return;
+  if (visit_pointer(d, &n)) return;
   visit_expr(d, n.a);
   uint32_t meanings = d->meaning_count;
   if (n.kind == TIR_LET) push_meaning(d, n.ref, resolve(d, n.a));

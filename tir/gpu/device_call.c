@@ -57,3 +57,43 @@ tir_symbol tir_device_symbol(struct tir *ir, enum tir_device_call which) {
   assert(which < TIR_DEVICE_CALLS);
   return tir_symbol_of(ir, tir_device_calls[which].name);
 }
+
+/* ---- Pointers ---- */
+
+#define POINTER "tvm_access_ptr"
+enum { POINTER_TYPE, POINTER_DATA, POINTER_OFFSET, POINTER_EXTENT, POINTER_MASK, POINTER_OPERANDS };
+
+bool tir_pointer_of(const struct tir *ir, const struct tir_expr_node *n, struct tir_pointer *out) {
+  if (n->kind != TIR_CALL || n->count != POINTER_OPERANDS || strcmp(tir_text(ir, n->ref), POINTER) != 0) return false;
+  const tir_expr *at = tir_operands(ir, n->operands);
+  const struct tir_expr_node *data = tir_at(ir, at[POINTER_DATA]), *mask = tir_at(ir, at[POINTER_MASK]);
+  bool known = mask->kind == TIR_INT_IMM;
+  *out = (struct tir_pointer){.buffer = data->kind == TIR_DATA ? data->ref : TIR_NONE,
+                              .type = at[POINTER_TYPE],
+                              .data = at[POINTER_DATA],
+                              .offset = at[POINTER_OFFSET],
+                              .extent = at[POINTER_EXTENT],
+                              .uses = known ? (int)(mask->imm & (TIR_POINTER_READS | TIR_POINTER_WRITES)) : -1};
+  return true;
+}
+
+tir_buffer tir_pointed(const struct tir *ir, tir_expr e) {
+  struct tir_pointer p;
+  return tir_pointer_of(ir, tir_at(ir, e), &p) ? p.buffer : TIR_NONE;
+}
+
+tir_expr tir_new_pointer(struct tir *ir, tir_buffer buffer, tir_expr offset, tir_expr extent, int uses) {
+  tir_type type = tir_buffer_at(ir, buffer)->type;
+  tir_expr at[POINTER_OPERANDS] = {tir_call(ir, type, tir_symbol_of(ir, "type_annotation"), NULL, 0),
+                                   tir_data(ir, buffer), offset, extent, tir_int(ir, TIR_T_I32, uses)};
+  return tir_call(ir, TIR_T_HANDLE, tir_symbol_of(ir, POINTER), at, POINTER_OPERANDS);
+}
+
+tir_expr tir_pointer_from(struct tir *ir, tir_expr pointer, tir_expr offset) {
+  struct tir_expr_node n = *tir_at(ir, pointer);
+  tir_expr at[POINTER_OPERANDS];
+  assert(n.kind == TIR_CALL && n.count == POINTER_OPERANDS);
+  memcpy(at, tir_operands(ir, n.operands), sizeof at);
+  at[POINTER_OFFSET] = offset;
+  return tir_call(ir, n.type, n.ref, at, POINTER_OPERANDS);
+}

@@ -31,3 +31,18 @@ bool tir_takes_operands(enum tir_device_call which, uint32_t count); /* so many 
 /* The places of fragment number `i` among the operands, and of its number in the buffer. False: there are no more. */
 bool tir_fragment_operand(enum tir_device_call which, uint32_t i, uint32_t *fragment, uint32_t *number);
 tir_symbol tir_device_symbol(struct tir *ir, enum tir_device_call which); /* its name */
+
+/* What calls get of memory: tvm_access_ptr(type, data, offset, extent, mask), a pointer to so many elements of a buffer
+ * from the offset on, and what is done with them. */
+enum { TIR_POINTER_READS = 1, TIR_POINTER_WRITES = 2 };
+struct tir_pointer {
+  tir_buffer buffer; /* TIR_NONE: its data are no buffer's */
+  tir_expr type, data, offset, extent;
+  int uses; /* bits of TIR_POINTER_READS …; -1: no constant says them */
+};
+/* Takes such a call apart; false: it is none. */
+bool tir_pointer_of(const struct tir *ir, const struct tir_expr_node *n, struct tir_pointer *out);
+tir_buffer tir_pointed(const struct tir *ir,
+                       tir_expr e); /* the buffer; TIR_NONE: it is no such call, or leads to none */
+tir_expr tir_new_pointer(struct tir *ir, tir_buffer buffer, tir_expr offset, tir_expr extent, int uses);
+tir_expr tir_pointer_from(struct tir *ir, tir_expr pointer, tir_expr offset); /* the same from another offset on */

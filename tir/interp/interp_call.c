@@ -137,13 +137,14 @@ static tir_type annotated_type(const struct compiler *c, tir_expr e) {
   return t;
 }
 
-/* tvm_access_ptr(type, data, offset, extent, access). */
 static operand pointer(struct compiler *c, const struct tir_expr_node *n) {
-  assert(n->kind == TIR_CALL);
-  const tir_expr *args = tir_operands(c->ir, n->operands);
-  tir_type t = tir_type_with_lanes(annotated_type(c, args[0]), 1);
+  struct tir_pointer p;
+  bool leads = tir_pointer_of(c->ir, n, &p);
+  assert(leads && "forms are told apart by names and operands");
+  (void)leads;
+  tir_type t = tir_type_with_lanes(annotated_type(c, p.type), 1);
   if (!interp_has_format(t)) return interp_refuse(c, MS_RUN_UNSUPPORTED, "a pointer's type is not known");
-  operand data = interp_expr(c, args[1], 0), offset = interp_expr(c, args[2], 0), dst = interp_registers(c, 1);
+  operand data = interp_expr(c, p.data, 0), offset = interp_expr(c, p.offset, 0), dst = interp_registers(c, 1);
   interp_emit(c, OP_POINTER_ADD, dst, data, offset, interp_int(c, interp_format_size(interp_format(t))), 0);
   return dst;
 }
@@ -161,10 +162,11 @@ static struct call_arg call_argument(struct compiler *c, tir_expr e) {
   if (n->kind == TIR_DATA) arg.type = tir_buffer_at(c->ir, n->ref)->type, arg.slot = interp_slot(c, n->ref) + 1;
   if (n->kind == TIR_CALL && !strcmp(tir_text(c->ir, n->ref), "address_of") && n->count)
     arg.type = tir_type_of(c->ir, args[0]);
-  if (n->kind == TIR_CALL && !strcmp(tir_text(c->ir, n->ref), "tvm_access_ptr") && n->count == 5) {
-    arg.type = tir_type_with_lanes(annotated_type(c, args[0]), 1);
-    arg.extent = interp_expr(c, args[3], 0);
-    if (tir_is_int(c->ir, args[4])) arg.access = (uint32_t)tir_at(c->ir, args[4])->imm;
+  struct tir_pointer p;
+  if (tir_pointer_of(c->ir, n, &p)) {
+    arg.type = tir_type_with_lanes(annotated_type(c, p.type), 1);
+    arg.extent = interp_expr(c, p.extent, 0);
+    if (p.uses >= 0) arg.access = (uint32_t)p.uses;
   }
   return arg;
 }

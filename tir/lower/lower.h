@@ -191,7 +191,7 @@ bool lower_find_tma_copy(struct tir *ir, tir_stmt loop, tir_stmt top, struct low
 /* One thread of each block does the statement, whose loops are around it. */
 tir_stmt lower_elect(struct tir *ir, tir_stmt loop, tir_stmt s);
 tir_expr lower_first_of_warps(struct tir *ir, tir_stmt kernel); /* the thread is, of the kernel's */
-tir_expr lower_pointer(struct tir *ir, tir_buffer buffer, tir_expr offset, int64_t mask); /* tvm_access_ptr */
+tir_expr lower_pointer(struct tir *ir, tir_buffer buffer, tir_expr offset, int uses); /* to all that is allocated */
 /* Appends the calls that copy the box, a swizzled tile each, and let mbarrier `barrier` of the buffer wait for them. */
 void lower_put_tma_copy(struct tir *ir, const struct lower_tma_copy *b, tir_buffer barriers, tir_expr barrier,
                         tir_stmt to);

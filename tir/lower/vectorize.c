@@ -162,7 +162,8 @@ static tir_expr widen_operands(struct vectors *v, struct tir_expr_node n) {
   bool elementwise = tir_type_is_float(n.type) || tir_type_is_int(n.type) || tir_type_code(n.type) == TIR_BOOL;
   static const char *const opaque[] = {"call_extern", "call_pure_extern", "tvm_access_ptr", "address_of", "access_ptr"};
   for (size_t i = 0; i < sizeof opaque / sizeof *opaque; i++) elementwise &= strcmp(name, opaque[i]) != 0;
-  elementwise &= tir_device_call_named(name) != TIR_STORAGE_SYNC;
+  enum tir_device_call which = tir_device_call_named(name);
+  elementwise &= which == TIR_DEVICE_CALLS || tir_device_calls[which].effects == TIR_DOES_NONE;
   if (!elementwise) v->failed = true;
   for (uint32_t i = 0; i < n.count; i++) args[i] = splat(v, args[i], lanes);
   return tir_call(ir, tir_type_with_lanes(n.type, lanes), n.ref, args, n.count);

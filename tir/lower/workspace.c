@@ -60,8 +60,7 @@ static tir_buffer make_workspace(struct lowering *low, const struct layout *l) {
   struct tir *ir = low->ir;
   uint32_t threads = low->options->threads;
   tir_expr bytes = tir_int(ir, TIR_T_I64, (int64_t)(l->most[SHARED] + threads * l->most[PIECE]));
-  tir_symbol name = tir_symbol_of(ir, "workspace"),
-             scope = tir_symbol_of(ir, tir_memory_scope_name(TIR_SCOPE_WORKSPACE));
+  tir_symbol name = tir_symbol_of(ir, "workspace"), scope = tir_scope_named(ir, TIR_SCOPE_WORKSPACE);
   tir_buffer workspace = tir_new_buffer(ir, name, TIR_TYPE(TIR_UINT, 8, 1), &bytes, 1, scope);
   tir_stmt alloc = tir_new_stmt(ir, TIR_ALLOC);
   struct tir_span notes = {0, 0};
@@ -103,7 +102,7 @@ static void forget_workspaces(struct lowering *low) {
     if (!tir_is(ir, s, TIR_ALLOC)) continue;
     tir_buffer buffer = tir_stmt_at(ir, s)->alloc.buffer;
     if (tir_memory_scope_of(ir, buffer) != TIR_SCOPE_WORKSPACE) continue;
-    tir_buffer_at(ir, buffer)->scope = tir_symbol_of(ir, tir_memory_scope_name(TIR_SCOPE_GLOBAL));
+    tir_buffer_at(ir, buffer)->scope = tir_scope_named(ir, TIR_SCOPE_GLOBAL);
     tir_stmt_at(ir, s)->annotations = (struct tir_span){0, 0};
   }
 }

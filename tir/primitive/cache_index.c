@@ -54,6 +54,7 @@ static bool find_impure(void *data, tir_expr e) {
   } *search = data;
   static const char *const impure[] = {"call_extern", "call_packed", "tvm_", "ptx_", "address_of", "ret", "assume"};
   if (tir_at(search->ir, e)->kind != TIR_CALL) return !search->found;
+  search->found |= tir_device_call_of(search->ir, e) != TIR_DEVICE_CALLS;
   for (size_t i = 0; i < sizeof impure / sizeof *impure; i++)
     search->found |= !strncmp(tir_text(search->ir, tir_at(search->ir, e)->ref), impure[i], strlen(impure[i]));
   return !search->found;

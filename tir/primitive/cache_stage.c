@@ -12,14 +12,8 @@
 /* ---- Checks ---- */
 
 bool tir_check_storage_scope(const char *storage, ms_error *err) {
-  static const char *const known[] = {"global",           "shared",          "local",           "warp",
-                                      "wmma.matrix_a",    "texture",         "wmma.matrix_b",   "amx.tmm",
-                                      "wmma.accumulator", "m16n8k8.matrixA", "m16n8k8.matrixB", "m16n8k8.matrixC",
-                                      "metal.simdgroup",  "mma.matrix_a",    "mma.matrix_b",    "mma.accumulator",
-                                      "wgmma.accumulator"};
-  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-    if (!strncmp(storage, known[i], strlen(known[i]))) return true;
-  return ms_fail(err, MS_STORAGE_SCOPE_UNKNOWN, "there is no storage scope `%s`", storage);
+  return tir_is_storage_scope(storage) ||
+         ms_fail(err, MS_STORAGE_SCOPE_UNKNOWN, "there is no storage scope `%s`", storage);
 }
 
 bool tir_check_cached_buffer(struct tir *ir, tir_block block, uint32_t index, bool write, const char *storage,

@@ -87,7 +87,7 @@ static bool read_allocate(struct tir_reader *r, struct tir_args *args, tir_symbo
       extents.count > TIR_MOST_RANK)
     return tir_reader_fail(r, args->token, MS_TEXT_TYPE, "T.allocate takes a list of extents");
   if (tir_arg_at(r, args, 1, "dtype", &type_value) && !tir_reader_as_type(r, type_value, &type)) return false;
-  tir_symbol scope = tir_symbol_of(r->ir, "global");
+  tir_symbol scope = tir_scope_named(r->ir, TIR_SCOPE_GLOBAL);
   if (tir_arg_at(r, args, 2, "scope", &scope_value) && scope_value.kind == TIR_ITEM_STRING)
     scope = tir_reader_symbol(r, scope_value.word);
   struct tir_item v;

@@ -101,7 +101,7 @@ static bool read_strides(struct tir_reader *r, struct tir_args *args, uint32_t p
 
 static bool read_scope(struct tir_reader *r, struct tir_args *args, uint32_t position, tir_symbol *out) {
   struct tir_item v;
-  *out = tir_symbol_of(r->ir, "global");
+  *out = tir_scope_named(r->ir, TIR_SCOPE_GLOBAL);
   if (!tir_arg_at(r, args, position, "scope", &v) || v.kind == TIR_ITEM_NONE) return true;
   if (v.kind != TIR_ITEM_STRING) return tir_reader_fail(r, v.token, MS_TEXT_TYPE, "expected a string as scope");
   if (*tir_reader_word(r, v.word)) *out = tir_reader_symbol(r, v.word);

@@ -203,8 +203,9 @@ static bool read_access_ptr(struct tir_reader *r, uint32_t token, tir_buffer buf
   if (!tir_read_args(r, &args)) return false;
   if (!tir_arg_at(r, &args, 0, "access_mask", &mask) || mask.kind != TIR_ITEM_STRING)
     return tir_reader_fail(r, token, MS_TEXT_TYPE, "expected how it is used: \"r\", \"w\" or \"rw\"");
-  int64_t bits = 0;
-  for (const char *c = tir_reader_word(r, mask.word); *c; c++) bits |= *c == 'r' ? 1 : *c == 'w' ? 2 : 0;
+  int bits = 0;
+  for (const char *c = tir_reader_word(r, mask.word); *c; c++)
+    bits |= *c == 'r' ? TIR_POINTER_READS : *c == 'w' ? TIR_POINTER_WRITES : 0;
   tir_expr extent, offset = elem_offset_of(r->ir, buffer), moved = TIR_NONE;
   if (!tir_reader_note(r, token, offset) || !extent_of_buffer(r, token, buffer, &extent)) return false;
   if (tir_arg_at(r, &args, 3, "offset", &offset_value)) {
@@ -214,12 +215,8 @@ static bool read_access_ptr(struct tir_reader *r, uint32_t token, tir_buffer buf
   }
   if (tir_arg_at(r, &args, 4, "extent", &extent_value) && !tir_reader_as_expr(r, extent_value, &extent)) return false;
   if (!tir_args_done(r, &args, 5)) return false;
-  struct tir *ir = r->ir;
-  tir_expr type = tir_call(ir, tir_buffer_at(ir, buffer)->type, tir_symbol_of(ir, "type_annotation"), NULL, 0);
-  tir_expr parts[5] = {type, tir_data(ir, buffer), offset, extent, tir_int(ir, TIR_T_I32, bits)};
-  for (int i = 0; i < 5; i++)
-    if (!tir_reader_note(r, token, parts[i])) return false;
-  tir_expr e = tir_call(ir, TIR_T_HANDLE, tir_symbol_of(ir, "tvm_access_ptr"), parts, 5);
+  if (!tir_reader_note(r, token, offset) || !tir_reader_note(r, token, extent)) return false;
+  tir_expr e = tir_new_pointer(r->ir, buffer, offset, extent, bits);
   *out = tir_item_of_expr(e, token);
   return tir_reader_note(r, token, e);
 }

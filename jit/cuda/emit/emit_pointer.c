@@ -17,17 +17,12 @@ bool emit_c_is_text(const struct emit_c *e, tir_expr x, const char *text) {
   return n->kind == TIR_STRING_IMM && !strcmp(tir_text(e->ir, n->ref), text);
 }
 
-/* tvm_access_ptr(type, data, offset, extent, mask) */
 tir_buffer emit_c_pointed(struct emit_c *e, tir_expr pointer, tir_expr *offset) {
-  const struct tir_expr_node *n = tir_at(e->ir, pointer);
-  const tir_expr *args = tir_operands(e->ir, n->operands);
-  if (n->kind != TIR_CALL || strcmp(tir_text(e->ir, n->ref), "tvm_access_ptr") != 0 || n->count != 5 ||
-      tir_at(e->ir, args[1])->kind != TIR_DATA) {
+  struct tir_pointer p = {0};
+  if (!tir_pointer_of(e->ir, tir_at(e->ir, pointer), &p) || !p.buffer)
     emit_c_refuse(e, "a matrix of a tensor unit lies where no buffer is");
-    return TIR_NONE;
-  }
-  *offset = args[2];
-  return tir_at(e->ir, args[1])->ref;
+  *offset = p.offset;
+  return p.buffer;
 }
 
 void emit_c_pointer(struct emit_c *e, tir_expr pointer) {

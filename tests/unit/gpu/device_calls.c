@@ -123,6 +123,31 @@ static void operands_are_counted(void **state) {
   assert_true(refused > TIR_DEVICE_CALLS / 2);
 }
 
+/* ---- Pointers ---- */
+
+static void pointers_are_taken_apart(void **state) {
+  (void)state;
+  struct tir *ir = tir_new();
+  struct tir_pointer p;
+  tir_expr size = tir_int(ir, TIR_T_I32, 64), five = tir_int(ir, TIR_T_I32, 5), ten = tir_int(ir, TIR_T_I32, 10);
+  tir_buffer b = tir_new_buffer(ir, tir_symbol_of(ir, "A"), TIR_T_F32, &size, 1, tir_scope_named(ir, TIR_SCOPE_SHARED));
+  tir_expr made = tir_new_pointer(ir, b, five, size, TIR_POINTER_WRITES), moved = tir_pointer_from(ir, made, ten);
+  assert_true(tir_pointer_of(ir, tir_at(ir, moved), &p));
+  assert_true(p.buffer == b && p.offset == ten && p.extent == size && p.uses == TIR_POINTER_WRITES);
+  assert_true(tir_pointer_from(ir, moved, five) == made && tir_pointed(ir, made) == b);
+  /* Its operands: of another pointer, and of a number that is no constant. */
+  const struct tir_expr_node n = *tir_at(ir, made);
+  tir_expr at[5];
+  memcpy(at, tir_operands(ir, n.operands), sizeof at);
+  at[1] = made, at[4] = tir_var_expr(ir, tir_new_var(ir, TIR_VAR_PLAIN, tir_name_of(ir, "n"), TIR_T_I32, 0, 0));
+  tir_expr other = tir_call(ir, n.type, n.ref, at, 5);
+  assert_true(tir_pointer_of(ir, tir_at(ir, other), &p) && !p.buffer && p.data == made && p.uses == -1);
+  assert_int_equal(tir_pointed(ir, other), TIR_NONE);
+  assert_false(tir_pointer_of(ir, tir_at(ir, tir_call(ir, n.type, n.ref, at, 4)), &p));
+  assert_int_equal(tir_pointed(ir, five), TIR_NONE);
+  tir_free(ir);
+}
+
 /* ---- Capabilities ---- */
 
 static void architectures_have_capabilities(void **state) {
@@ -218,6 +243,7 @@ int main(void) {
       cmocka_unit_test(rows_are_whole),
       cmocka_unit_test(text_has_no_type),
       cmocka_unit_test(operands_are_counted),
+      cmocka_unit_test(pointers_are_taken_apart),
       cmocka_unit_test(architectures_have_capabilities),
       cmocka_unit_test(targets_have_their_capabilities),
       cmocka_unit_test(limits_are_told),

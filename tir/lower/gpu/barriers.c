@@ -72,18 +72,14 @@ struct gathering {
   tir_stmt stmt;
 };
 
-/* tvm_access_ptr(type, data, offset, extent, mask) says what a call does with a buffer: it reads (1), writes (2). */
+/* A pointer says what a call does with a buffer. */
 static bool gather_pointer(const struct gathering *g, const struct tir_expr_node *n) {
-  enum { ARGUMENTS = 5, DATA = 1, MASK = 4, READS = 1, WRITES = 2 };
-  const struct tir *ir = g->pass->low->ir;
-  const tir_expr *args = tir_operands(ir, n->operands);
-  if (n->kind != TIR_CALL || strcmp(tir_text(ir, n->ref), "tvm_access_ptr") != 0 || n->count != ARGUMENTS) return false;
-  if (tir_at(ir, args[DATA])->kind != TIR_DATA || !tir_is_int(ir, args[MASK])) return false;
-  tir_buffer buffer = tir_at(ir, args[DATA])->ref;
-  int64_t mask = tir_at(ir, args[MASK])->imm;
-  if (mask & READS) add_use(g->uses, (struct lower_use){.stmt = g->stmt, .buffer = buffer, .anywhere = true});
-  if (mask & WRITES)
-    add_use(g->uses, (struct lower_use){.stmt = g->stmt, .buffer = buffer, .anywhere = true, .writes = true});
+  struct tir_pointer p;
+  if (!tir_pointer_of(g->pass->low->ir, n, &p) || !p.buffer || p.uses < 0) return false;
+  struct lower_use use = {.stmt = g->stmt, .buffer = p.buffer, .anywhere = true};
+  if (p.uses & TIR_POINTER_READS) add_use(g->uses, use);
+  use.writes = true;
+  if (p.uses & TIR_POINTER_WRITES) add_use(g->uses, use);
   return true;
 }
 

@@ -30,7 +30,7 @@ void lower_append_call(struct tir *ir, tir_stmt to, enum tir_device_call which, 
 }
 
 tir_stmt lower_new_barrier(struct tir *ir) {
-  tir_expr args[] = {tir_string(ir, tir_symbol_of(ir, "shared")), tir_int(ir, TIR_T_BOOL, 0),
+  tir_expr args[] = {tir_string(ir, tir_scope_named(ir, TIR_SCOPE_SHARED)), tir_int(ir, TIR_T_BOOL, 0),
                      tir_int(ir, TIR_T_I32, -1)};
   return lower_new_call(ir, TIR_STORAGE_SYNC, args, 3);
 }

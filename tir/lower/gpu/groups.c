@@ -53,21 +53,16 @@ static bool is_multiple(struct tir *ir, tir_expr e, int64_t of) {
 
 /* `columns`: of what is read of each row. */
 static bool check_operand(const struct lowering *low, tir_stmt s, tir_expr pointer, tir_expr stride, int64_t columns) {
-  enum { ARGUMENTS = 5, DATA = 1, OFFSET = 2 };
   struct tir *ir = low->ir;
   struct tir_swizzle panels = {0};
-  struct tir_expr_node n = *tir_at(ir, pointer);
-  const tir_expr *args = tir_operands(ir, n.operands);
-  bool leads = n.kind == TIR_CALL && !strcmp(tir_text(ir, n.ref), "tvm_access_ptr") && n.count == ARGUMENTS &&
-               tir_at(ir, args[DATA])->kind == TIR_DATA;
-  tir_buffer buffer = leads ? tir_at(ir, args[DATA])->ref : TIR_NONE;
-  tir_expr offset = leads ? args[OFFSET] : TIR_NONE;
-  if (!leads || !tir_swizzle_of(ir, buffer, &panels) || !panels.panel)
+  struct tir_pointer p;
+  if (!tir_pointer_of(ir, tir_at(ir, pointer), &p) || !p.buffer || !tir_swizzle_of(ir, p.buffer, &panels) ||
+      !panels.panel)
     return refuse(low, s, "a warp-group MMA reads a matrix that is not in the canonical layout of shared memory");
-  int64_t bytes = tir_type_bits(tir_buffer_at(ir, buffer)->type) / 8, panel = panels.panel / bytes;
+  int64_t bytes = tir_type_bits(tir_buffer_at(ir, p.buffer)->type) / 8, panel = panels.panel / bytes;
   if (!tir_is_int(ir, stride) || tir_at(ir, stride)->imm * bytes != panels.row)
     return refuse(low, s, "a warp-group MMA reads rows that are not those of the buffer");
-  tir_expr column = column_of(ir, offset, panels.row / bytes);
+  tir_expr column = column_of(ir, p.offset, panels.row / bytes);
   bool whole = column && is_multiple(ir, column, panel), within = panel % columns == 0;
   if (!whole && !(column && within && is_multiple(ir, column, columns)))
     return refuse(low, s,
@@ -77,24 +72,24 @@ static bool check_operand(const struct lowering *low, tir_stmt s, tir_expr point
 
 /* Two elements side by side are stored at once. */
 static bool check_store(const struct lowering *low, tir_stmt s) {
-  enum { ARGUMENTS = 5, POINTER = 3, STRIDE = 4, OFFSET = 2 };
+  enum { POINTER = 3, STRIDE = 4 };
   struct tir *ir = low->ir;
-  const tir_expr *args = arguments(ir, s);
-  struct tir_expr_node n = {0};
-  if (tir_at(ir, tir_as(ir, s, TIR_EVALUATE)->evaluate.value)->count == ARGUMENTS) n = *tir_at(ir, args[POINTER]);
-  bool known = n.kind == TIR_CALL && !strcmp(tir_text(ir, n.ref), "tvm_access_ptr") && n.count == ARGUMENTS;
-  if (!known) return refuse(low, s, "a warp group stores to where no buffer is");
-  tir_expr stride = args[STRIDE], offset = tir_operands(ir, n.operands)[OFFSET];
-  bool even =
-      tir_is_index(ir, offset) && tir_is_index(ir, stride) && is_multiple(ir, offset, 2) && is_multiple(ir, stride, 2);
+  struct tir_pointer p;
+  uint32_t count = tir_at(ir, tir_as(ir, s, TIR_EVALUATE)->evaluate.value)->count;
+  if (!tir_takes_operands(TIR_WGMMA_STORE, count) || !tir_pointer_of(ir, tir_at(ir, arguments(ir, s)[POINTER]), &p))
+    return refuse(low, s, "a warp group stores to where no buffer is");
+  tir_expr stride = arguments(ir, s)[STRIDE];
+  bool even = tir_is_index(ir, p.offset) && tir_is_index(ir, stride) && is_multiple(ir, p.offset, 2) &&
+              is_multiple(ir, stride, 2);
   return even || refuse(low, s, "a warp group stores pairs of elements, which begin at an odd one");
 }
 
 static bool check_product(const struct lowering *low, tir_stmt s) {
-  enum { ARGUMENTS = 8, N = 2, A = 3, B = 5, LAYOUT = 7 };
+  enum { N = 2, A = 3, B = 5, LAYOUT = 7 };
   struct tir *ir = low->ir;
   const tir_expr *args = arguments(ir, s);
-  bool known = tir_at(ir, tir_as(ir, s, TIR_EVALUATE)->evaluate.value)->count == ARGUMENTS && tir_is_int(ir, args[N]) &&
+  uint32_t count = tir_at(ir, tir_as(ir, s, TIR_EVALUATE)->evaluate.value)->count;
+  bool known = tir_takes_operands(TIR_WGMMA_MMA, count) && tir_is_int(ir, args[N]) &&
                tir_is_wgmma_width(tir_at(ir, args[N])->imm) && tir_at(ir, args[LAYOUT])->kind == TIR_STRING_IMM;
   if (!known) return refuse(low, s, "there is no product of a warp group of these arguments");
   tir_expr a = args[A], a_stride = args[A + 1], b = args[B], b_stride = args[B + 1];

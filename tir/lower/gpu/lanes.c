@@ -51,7 +51,7 @@ static void share_out(struct tir *ir, tir_stmt store) {
   bool copies = tir_at(ir, value)->kind == TIR_LOAD && is_accumulator(ir, tir_at(ir, value)->ref);
   if (!copies || !is_loop_of(ir, inner, COLUMNS) || !is_loop_of(ir, outer, ROWS) || loop_of_lanes(ir, outer)) return;
   tir_stmt nest = add_loop(ir, TIR_NONE, "tx", TIR_WARP, TIR_THREAD_BINDING, &lane);
-  tir_as(ir, nest, TIR_LOOP)->loop.thread = tir_symbol_of(ir, "threadIdx.x");
+  tir_as(ir, nest, TIR_LOOP)->loop.thread = tir_symbol_of(ir, tir_axis_name(TIR_THREAD_X));
   tir_stmt halves = add_loop(ir, nest, "b", ROWS / HALF, TIR_UNROLLED, &half);
   tir_stmt pairs = add_loop(ir, halves, "v", PAIR, TIR_UNROLLED, &pair), copy = tir_clone_stmt(ir, store);
   tir_expr quarter = number(ir, LANES_A_ROW),

@@ -132,7 +132,8 @@ static void make_parts(struct crossing *c) {
   for (uint32_t k = 0; k < c->reduction.count; k++) {
     tir_buffer to = c->reduction.buffers[k];
     tir_symbol name = tir_symbol_format(ir, "%s_part", tir_buffer_name(ir, to));
-    c->part[k] = tir_new_buffer(ir, name, tir_buffer_at(ir, to)->type, shape, rank, tir_symbol_of(ir, "local"));
+    c->part[k] =
+        tir_new_buffer(ir, name, tir_buffer_at(ir, to)->type, shape, rank, tir_scope_named(ir, TIR_SCOPE_LOCAL));
     tir_add_alloc(ir, scope, c->part[k]);
   }
 }

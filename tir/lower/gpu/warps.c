@@ -61,14 +61,15 @@ static bool check_reached(const struct join *j) {
 
 static void put(struct join *j, tir_stmt s) { tir_insert_before(j->low->ir, j->attr, s); }
 
-static tir_buffer allocate(struct join *j, uint32_t k, const char *suffix, int64_t elements, const char *scope) {
+static tir_buffer allocate(struct join *j, uint32_t k, const char *suffix, int64_t elements,
+                           enum tir_memory_scope scope) {
   assert(k < j->count && elements > 0);
   struct tir *ir = j->low->ir;
   const struct tir_expr_node *n = tir_at(ir, j->value[k]);
   tir_symbol name = tir_symbol_format(ir, "%s_%s", tir_buffer_name(ir, n->ref), suffix);
   tir_expr extent = number(ir, elements);
   tir_buffer b = tir_new_buffer(ir, name, tir_buffer_at(ir, tir_at(ir, j->value[k])->ref)->type, &extent, 1,
-                                tir_symbol_of(ir, scope));
+                                tir_scope_named(ir, scope));
   tir_stmt alloc = tir_new_stmt(ir, TIR_ALLOC);
   tir_stmt_at(ir, alloc)->alloc.buffer = b;
   tir_buffer_at(ir, b)->where = alloc;
@@ -191,7 +192,7 @@ static void join_warps(struct join *j, int64_t group, int64_t threads) {
   int64_t warps = group / TIR_WARP;
   assert(group % TIR_WARP == 0 && threads % group == 0 && warps <= TIR_WARP);
   for (uint32_t k = 0; k < j->count; k++) {
-    staged[k] = allocate(j, k, "warps", threads / TIR_WARP, "shared");
+    staged[k] = allocate(j, k, "warps", threads / TIR_WARP, TIR_SCOPE_SHARED);
     mine[k] = held(j, k);
   }
   store(j, staged, tir_floordiv(ir, thread, warp), mine, tir_make(ir, TIR_EQ, lane, number(ir, 0)));
@@ -228,7 +229,7 @@ static void join_shared(struct join *j) {
   tir_expr mine[TIR_MOST_REDUCED], other[TIR_MOST_REDUCED], made[TIR_MOST_REDUCED];
   tir_buffer staged[TIR_MOST_REDUCED];
   for (uint32_t k = 0; k < j->count; k++) {
-    staged[k] = allocate(j, k, "threads", members * groups, "shared");
+    staged[k] = allocate(j, k, "threads", members * groups, TIR_SCOPE_SHARED);
     mine[k] = held(j, k);
   }
   store(j, staged, first, mine, TIR_NONE);
@@ -270,7 +271,7 @@ static void join_threads(struct join *j) {
   struct tir *ir = j->low->ir;
   tir_expr begin[TIR_MOST_REDUCED], result[TIR_MOST_REDUCED];
   for (uint32_t k = 0; k < j->count; k++) {
-    j->held[k] = allocate(j, k, "held", 1, "local");
+    j->held[k] = allocate(j, k, "held", 1, TIR_SCOPE_LOCAL);
     begin[k] = choose(ir, j->condition, j->value[k], j->identity[k]);
   }
   store(j, j->held, number(ir, 0), begin, TIR_NONE);

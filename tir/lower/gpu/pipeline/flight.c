@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-enum { MOST_READ = 128, POINTER_ARGUMENTS = 5, DATA = 1, OFFSET = 2 };
+enum { MOST_READ = 128 };
 
 struct flight {
   struct tir *ir;
@@ -55,27 +55,24 @@ bool lower_are_other_stage_buffers(struct tir *ir, tir_buffer buffer, tir_expr a
 
 /* The pointer leads into one stage buffer, and `reach` elements on it is still in that. */
 static bool find_stage_buffer(struct tir *ir, tir_expr pointer, int64_t reach, struct lower_stage_buffer *out) {
-  const struct tir_expr_node *n = tir_at(ir, pointer);
-  if (n->kind != TIR_CALL || n->count != POINTER_ARGUMENTS) return false;
-  tir_expr data = tir_operands(ir, n->operands)[DATA], offset = tir_operands(ir, n->operands)[OFFSET];
-  if (tir_at(ir, data)->kind != TIR_DATA || !tir_is_index(ir, offset)) return false;
-  tir_buffer buffer = tir_at(ir, data)->ref;
-  int64_t elements = elements_of(ir, buffer);
+  struct tir_pointer to;
+  if (!tir_pointer_of(ir, tir_at(ir, pointer), &to) || !to.buffer || !tir_is_index(ir, to.offset)) return false;
+  int64_t elements = elements_of(ir, to.buffer);
   assert(reach >= 0 && elements >= 0);
   if (!elements) return false;
-  tir_type type = tir_type_of(ir, offset);
-  struct tir_linear l = tir_linear_of(ir, offset);
+  tir_type type = tir_type_of(ir, to.offset);
+  struct tir_linear l = tir_linear_of(ir, to.offset);
   int64_t left = (l.constant % elements + elements) % elements;
   tir_expr number = tir_int(ir, type, (l.constant - left) / elements), rest = tir_int(ir, type, left);
   for (uint32_t i = 0; i < l.count; i++) {
     struct tir_term t = tir_terms(ir, l)[i];
     bool whole = t.coefficient % elements == 0;
-    tir_expr *to = whole ? &number : &rest;
-    *to = tir_add(ir, *to, tir_mul(ir, t.atom, tir_int(ir, type, whole ? t.coefficient / elements : t.coefficient)));
+    tir_expr *sum = whole ? &number : &rest;
+    *sum = tir_add(ir, *sum, tir_mul(ir, t.atom, tir_int(ir, type, whole ? t.coefficient / elements : t.coefficient)));
   }
   struct tir_bounds b = tir_bounds_of(ir, rest);
   if (b.lo < 0 || b.hi >= elements - reach) return false;
-  *out = (struct lower_stage_buffer){buffer, lower_stage_buffer_number(ir, number, buffer)};
+  *out = (struct lower_stage_buffer){to.buffer, lower_stage_buffer_number(ir, number, to.buffer)};
   return true;
 }
 
@@ -178,12 +175,14 @@ static bool is_of_tma_copies(const struct tir *ir, tir_stmt s) { return lower_ha
  * (mbarrier.c). TIR_NONE: it is not known. */
 static tir_expr freed_by(struct tir *ir, tir_stmt arrive) {
   tir_expr pointer = tir_operands(ir, tir_at(ir, tir_as(ir, arrive, TIR_EVALUATE)->evaluate.value)->operands)[0];
-  tir_buffer phases = tir_pointed(ir, pointer);
-  tir_expr offset = tir_operands(ir, tir_at(ir, pointer)->operands)[OFFSET];
-  int64_t ring = tir_ring_of_mbarriers(stage_buffers_of(ir, phases));
-  assert(tir_buffer_memory(ir, phases) == TIR_BLOCK_MEMORY && ring > 0);
-  struct tir_linear l = tir_linear_of(ir, offset);
-  tir_type type = tir_type_of(ir, offset);
+  struct tir_pointer phase;
+  bool leads = tir_pointer_of(ir, tir_at(ir, pointer), &phase);
+  assert(leads && tir_buffer_memory(ir, phase.buffer) == TIR_BLOCK_MEMORY);
+  (void)leads;
+  int64_t ring = tir_ring_of_mbarriers(stage_buffers_of(ir, phase.buffer));
+  assert(ring > 0);
+  struct tir_linear l = tir_linear_of(ir, phase.offset);
+  tir_type type = tir_type_of(ir, phase.offset);
   if (!l.count) return tir_int(ir, type, l.constant - ring);
   if (l.count > 1 || tir_terms(ir, l)[0].coefficient != 1 || l.constant != ring) return TIR_NONE;
   const struct tir_expr_node *n = tir_at(ir, tir_terms(ir, l)[0].atom);

@@ -83,9 +83,8 @@ static const char *why_not_freed(struct pipeline *p) {
 
 static void init(struct pipeline *p, uint32_t number, int64_t arrivals, tir_stmt to) {
   assert(arrivals > 0 && number < tir_pipeline_mbarriers(&p->plan));
-  enum { WRITES = 2 };
   struct tir *ir = p->low->ir;
-  tir_expr args[] = {lower_pointer(ir, p->mbarriers, tir_int(ir, TIR_T_I32, number), WRITES),
+  tir_expr args[] = {lower_pointer(ir, p->mbarriers, tir_int(ir, TIR_T_I32, number), TIR_POINTER_WRITES),
                      tir_int(ir, TIR_T_I32, arrivals)};
   lower_append_call(ir, to, TIR_MBARRIER_INIT, args, 2);
 }
@@ -99,7 +98,7 @@ static void allocate_barriers(struct pipeline *p) {
   assert(count && p->arrivals && (!p->plan.frees || threads_of(p) % TIR_GROUP == 0));
   tir_expr size = tir_int(ir, TIR_T_I32, count);
   p->mbarriers = tir_new_buffer(ir, tir_symbol_of(ir, "phases"), TIR_TYPE(TIR_UINT, 64, 1), &size, 1,
-                                tir_symbol_of(ir, tir_memory_scope_name(TIR_SCOPE_MBARRIER)));
+                                tir_scope_named(ir, TIR_SCOPE_MBARRIER));
   tir_stmt alloc = tir_new_stmt(ir, TIR_ALLOC), begin = lower_new_stage(ir, 0);
   tir_stmt_at(ir, alloc)->alloc.buffer = p->mbarriers;
   tir_buffer_at(ir, p->mbarriers)->where = alloc;
@@ -115,11 +114,10 @@ static void allocate_barriers(struct pipeline *p) {
 /* The barrier of the iteration, from the first of its kind on. */
 static tir_expr barrier_of(struct pipeline *p, tir_expr iteration, uint32_t first) {
   assert(p->plan.ring && first + p->plan.ring <= tir_pipeline_mbarriers(&p->plan));
-  enum { READS = 1 };
   struct tir *ir = p->low->ir;
   tir_type type = tir_type_of(ir, iteration);
   tir_expr number = tir_floormod(ir, pipeline_number(p, iteration), tir_int(ir, type, p->plan.ring));
-  return lower_pointer(ir, p->mbarriers, tir_add(ir, number, tir_int(ir, type, first)), READS);
+  return lower_pointer(ir, p->mbarriers, tir_add(ir, number, tir_int(ir, type, first)), TIR_POINTER_READS);
 }
 
 /* The parity of the phase of the iteration, or of so many after it. */

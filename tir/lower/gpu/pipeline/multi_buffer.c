@@ -11,14 +11,6 @@ struct search {
   uint32_t part;
 };
 
-/* tvm_access_ptr(type, data, offset, extent, mask) says what a call does with a buffer. */
-enum { POINTER_ARGUMENTS = 5, POINTER_DATA = 1, POINTER_OFFSET = 2, POINTER_MASK = 4 };
-
-static bool is_pointer(const struct tir *ir, const struct tir_expr_node *n) {
-  return n->kind == TIR_CALL && n->count == POINTER_ARGUMENTS && !strcmp(tir_text(ir, n->ref), "tvm_access_ptr") &&
-         tir_at(ir, tir_operands(ir, n->operands)[POINTER_DATA])->kind == TIR_DATA;
-}
-
 static bool find_use(void *data, tir_expr e) {
   struct search *s = data;
   const struct tir *ir = s->p->low->ir;
@@ -29,10 +21,10 @@ static bool find_use(void *data, tir_expr e) {
   if (n->kind == TIR_CALL && n->count == 1 && !strcmp(tir_text(ir, n->ref), "address_of") &&
       tir_at(ir, args[0])->kind == TIR_LOAD)
     *uses_at(s->p, s->part, tir_at(ir, args[0])->ref) |= PIPELINE_BY_POINTER | PIPELINE_READS | PIPELINE_WRITES;
-  if (!is_pointer(ir, n) || !tir_is_int(ir, args[POINTER_MASK])) return true;
-  *uses_at(s->p, s->part, tir_at(ir, args[POINTER_DATA])->ref) |=
-      (uint8_t)(PIPELINE_BY_POINTER | (tir_at(ir, args[POINTER_MASK])->imm & (PIPELINE_READS | PIPELINE_WRITES)));
-  tir_walk_expr(ir, args[POINTER_OFFSET], find_use, s);
+  struct tir_pointer to;
+  if (!tir_pointer_of(ir, n, &to) || !to.buffer || to.uses < 0) return true;
+  *uses_at(s->p, s->part, to.buffer) |= (uint8_t)(PIPELINE_BY_POINTER | to.uses);
+  tir_walk_expr(ir, to.offset, find_use, s);
   return false;
 }
 
@@ -188,12 +180,11 @@ static tir_expr move_pointer(struct tir *ir, void *data, tir_expr before, tir_ex
   struct tir_expr_node n = *tir_at(ir, made);
   tir_expr args[MOST_ARGUMENTS];
   (void)before;
+  struct tir_pointer to;
+  if (tir_pointer_of(ir, &n, &to) && has_stage_buffers(p, to.buffer))
+    return tir_pointer_from(ir, made, moved(p, to.buffer, to.offset, 1));
   if (n.kind != TIR_CALL || n.count > MOST_ARGUMENTS) return made;
   memcpy(args, tir_operands(ir, n.operands), n.count * sizeof *args);
-  if (is_pointer(ir, &n)) {
-    tir_buffer buffer = tir_at(ir, args[POINTER_DATA])->ref;
-    if (has_stage_buffers(p, buffer)) args[POINTER_OFFSET] = moved(p, buffer, args[POINTER_OFFSET], 1);
-  }
   enum tir_device_call which = numbering(ir, made);
   uint32_t fragment, number;
   for (uint32_t i = 0; which != TIR_DEVICE_CALLS && tir_fragment_operand(which, i, &fragment, &number); i++) {
@@ -215,7 +206,7 @@ static bool find_lost(void *data, tir_expr e) {
   const struct tir *ir = s->p->low->ir;
   const struct tir_expr_node *n = tir_at(ir, e);
   if (n->kind == TIR_DATA && has_stage_buffers(s->p, n->ref)) s->lost = n->ref;
-  if (is_pointer(ir, n)) return false;
+  if (tir_pointed(ir, e)) return false;
   if (numbering(ir, e) == TIR_DEVICE_CALLS) return true;
   for (uint32_t k = 0; k < n->count; k++)
     if (tir_at(ir, tir_operands(ir, n->operands)[k])->kind != TIR_DATA)

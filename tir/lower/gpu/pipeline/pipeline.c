@@ -72,7 +72,7 @@ static void go_by_registers(struct pipeline *p, tir_stmt stage) {
   tir_stmt before = tir_clone_stmt(ir, stage), alloc = tir_new_stmt(ir, TIR_ALLOC), old = only_store(ir, before);
   iterations_of(ir, old, before, &to, shape);
   tir_type type = tir_type_of(ir, tir_as(ir, store, TIR_STORE)->store.value);
-  tir_symbol name = tir_symbol_of(ir, "in_registers"), scope = tir_symbol_of(ir, "local");
+  tir_symbol name = tir_symbol_of(ir, "in_registers"), scope = tir_scope_named(ir, TIR_SCOPE_LOCAL);
   tir_buffer registers = tir_new_buffer(ir, name, type, shape, to.count, scope);
   tir_as(ir, alloc, TIR_ALLOC)->alloc.buffer = registers;
   tir_buffer_at(ir, registers)->where = alloc;

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_VARS = 16, MOST_CONDITIONS = 16, POINTER_ARGUMENTS = 5 };
+enum { MOST_VARS = 16, MOST_CONDITIONS = 16 };
 static const int64_t MOST_POINTS = 1 << 17;
 
 /* A copy while it is looked at. */
@@ -359,32 +359,28 @@ tir_expr lower_first_of_warps(struct tir *ir, tir_stmt kernel) {
   return tir_make(ir, TIR_EQ, lane, tir_int(ir, TIR_T_I32, 0));
 }
 
-tir_expr lower_pointer(struct tir *ir, tir_buffer buffer, tir_expr offset, int64_t mask) {
-  tir_type type = tir_buffer_at(ir, buffer)->type;
-  int64_t elements = (int64_t)(tir_allocation_bytes(ir, buffer) * 8 / (uint64_t)tir_type_bits(type));
-  tir_expr args[POINTER_ARGUMENTS] = {tir_call(ir, type, tir_symbol_of(ir, "type_annotation"), NULL, 0),
-                                      tir_data(ir, buffer), offset, tir_int(ir, TIR_T_I32, elements),
-                                      tir_int(ir, TIR_T_I32, mask)};
-  return tir_call(ir, TIR_T_HANDLE, tir_symbol_of(ir, "tvm_access_ptr"), args, POINTER_ARGUMENTS);
+tir_expr lower_pointer(struct tir *ir, tir_buffer buffer, tir_expr offset, int uses) {
+  uint64_t bits = (uint64_t)tir_type_bits(tir_buffer_at(ir, buffer)->type);
+  tir_expr elements = tir_int(ir, TIR_T_I32, (int64_t)(tir_allocation_bytes(ir, buffer) * 8 / bits));
+  return tir_new_pointer(ir, buffer, offset, elements, uses);
 }
 
 void lower_put_tma_copy(struct tir *ir, const struct lower_tma_copy *b, tir_buffer barriers, tir_expr barrier,
                         tir_stmt to) {
-  enum { READS = 1, WRITES = 2 };
   uint32_t last = b->rank - 1;
   int64_t bytes = tir_type_bits(tir_buffer_at(ir, b->to)->type) / 8, columns = b->box[last];
   int64_t panel = tir_panel_of(columns * bytes) / bytes;
   assert(panel && columns % panel == 0 && b->rank >= 2 && b->rank <= TIR_BOX_MOST_RANK);
   assert(tir_memory_scope_of(ir, barriers) == TIR_SCOPE_MBARRIER && tir_type_of(ir, barrier));
-  tir_expr at = lower_pointer(ir, barriers, barrier, READS);
+  tir_expr at = lower_pointer(ir, barriers, barrier, TIR_POINTER_READS);
   tir_expr expect[] = {at, tir_int(ir, TIR_T_I32, b->bytes)}, zero = tir_int(ir, TIR_T_I32, 0);
   lower_append_call(ir, to, TIR_MBARRIER_EXPECT, expect, 2);
   for (int64_t column = 0; column < columns; column += panel) {
     tir_expr args[TIR_BOX_LISTS + 3 * TIR_BOX_MOST_RANK] = {
-        [TIR_BOX_TO] = lower_pointer(ir, b->to, tir_int(ir, TIR_T_I32, column), WRITES),
+        [TIR_BOX_TO] = lower_pointer(ir, b->to, tir_int(ir, TIR_T_I32, column), TIR_POINTER_WRITES),
         [TIR_BOX_STRIDE] = tir_int(ir, TIR_T_I32, columns),
         [TIR_BOX_BARRIER] = at,
-        [TIR_BOX_FROM] = lower_pointer(ir, b->from, zero, READS),
+        [TIR_BOX_FROM] = lower_pointer(ir, b->from, zero, TIR_POINTER_READS),
         [TIR_BOX_RANK] = tir_int(ir, TIR_T_I32, b->rank)};
     for (uint32_t d = 0; d < b->rank; d++) {
       tir_type type = tir_type_of(ir, b->at[d]);
@@ -397,14 +393,6 @@ void lower_put_tma_copy(struct tir *ir, const struct lower_tma_copy *b, tir_buff
 }
 
 /* ---- Reading it ---- */
-
-tir_buffer tir_pointed(const struct tir *ir, tir_expr pointer) {
-  const struct tir_expr_node *n = tir_at(ir, pointer);
-  if (n->kind != TIR_CALL || n->count != POINTER_ARGUMENTS || strcmp(tir_text(ir, n->ref), "tvm_access_ptr") != 0)
-    return TIR_NONE;
-  const struct tir_expr_node *data = tir_at(ir, tir_operands(ir, n->operands)[1]);
-  return data->kind == TIR_DATA ? data->ref : TIR_NONE;
-}
 
 bool tir_box_of(const struct tir *ir, tir_expr call, struct tir_box *out) {
   const struct tir_expr_node *n = tir_at(ir, call);
