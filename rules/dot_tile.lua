@@ -28,11 +28,14 @@ local function operands_of(sch, block, inner)
   if shared and each then return shared, each end
 end
 
--- The longest of the reductions along which an operand moves by so much, of those that are longer than a dot product.
-local function longest(sch, block, reduce, index, stride, width)
+-- The longest of the reductions along which an operand moves by so much, of those that dot products of `width` divide;
+-- tail: or leave few steps of.
+local TAIL = 4 -- dot products before such steps, at least
+local function longest(sch, block, reduce, index, stride, width, tail)
   local best
   for _, l in ipairs(reduce) do
-    local fits = sch:extent(l) % width == 0 and (not stride or sch:read_stride(block, index, l) == stride)
+    local divided = sch:extent(l) % width == 0 or tail and sch:extent(l) >= TAIL * width
+    local fits = divided and (not stride or sch:read_stride(block, index, l) == stride)
     if fits and (not best or sch:extent(l) > sch:extent(best)) then best = l end
   end
   return best
@@ -46,7 +49,9 @@ local function analyze(sch, block, width)
   if inner then shared, each = operands_of(sch, block, inner) end
   if not shared then return nil end
   local a = {inner = inner, shared = shared, each = each, reduce = reduce, rows = {}, outer = {}, count = 1}
-  a.k = longest(sch, block, reduce, shared, 1, width) or longest(sch, block, reduce, shared, nil, width)
+  for _, tail in ipairs {false, true} do
+    a.k = a.k or longest(sch, block, reduce, shared, 1, width, tail) or longest(sch, block, reduce, shared, nil, width, tail)
+  end
   if not a.k then return nil end
   a.copied = sch:read_stride(block, shared, a.k) ~= 1
   a.lies = sch:extent(a.k) == width and sch:read_stride(block, each, a.k) == 1
@@ -83,7 +88,7 @@ local function pack_columns(sch, block, a, width)
     local order = nest.others(names, column, depth)
     local packed = {names[depth] .. " // " .. width, names[column], names[depth] .. " % " .. width}
     return table.move(packed, 1, 3, #order + 1, order)
-  end)
+  end, shape[depth] % width ~= 0)
 end
 
 -- The shared operand with the reduction last.

@@ -83,11 +83,12 @@ function register_loops.note_tile(sch, block, rows)
 end
 
 -- Copies a read of that many dimensions into a buffer with its dimensions as `order` puts their names; gives the copy.
-function register_loops.laid_out(sch, block, index, rank, order)
+-- padded: the copy has elements that the read has not, which nothing reads.
+function register_loops.laid_out(sch, block, index, rank, order, padded)
   local copy, names = sch:cache_read(block, index, "global"), {}
   for d = 1, rank do names[d] = "i" .. d end
   local map = string.format("lambda %s: (%s)", table.concat(names, ", "), table.concat(order(names), ", "))
-  sch:transform_layout(copy, map, 0, 1)
+  if padded then sch:transform_layout(copy, map, 0, 1, nil, true) else sch:transform_layout(copy, map, 0, 1) end
   return copy
 end
 

@@ -156,10 +156,40 @@ static bool splits_without_predicates(const struct vm_steps *s, const struct vm_
   return i->kind == VM_Split && s->values[i->values + i->inputs + 1].integer;
 }
 
-/* Splits without predicates, and layouts that are assumed to be injective. */
+/* Whether a result of a map is this operator on a parameter and a number, the divisor, which is given. */
+static bool divides(const struct vm_steps *s, const struct vm_value *result, enum tir_kind op, uint32_t param,
+                    int64_t *divisor) {
+  if (result->kind != VM_APPLY || result->op != op || result->count != 2) return false;
+  const struct vm_value *x = &s->values[result->first], *by = x + 1;
+  *divisor = by->kind == VM_INT ? by->integer : 0;
+  return x->kind == VM_PARAM && x->ref == param && *divisor > 0;
+}
+
+/* The map has a parameter as a result, or its quotient and its remainder by one number. */
+static bool keeps(const struct vm_steps *s, const struct vm_value *map, uint32_t param) {
+  const struct vm_value *results = &s->values[map->first + map->op];
+  int64_t divisor, other;
+  for (uint32_t i = 0; i < map->count - map->op; i++) {
+    if (results[i].kind == VM_PARAM && results[i].ref == param) return true;
+    if (!divides(s, &results[i], TIR_FLOORDIV, param, &divisor)) continue;
+    for (uint32_t k = 0; k < map->count - map->op; k++)
+      if (divides(s, &results[k], TIR_FLOORMOD, param, &other) && other == divisor) return true;
+  }
+  return false;
+}
+
+/* A layout that is assumed to be injective, and not plainly so. */
+static bool assumes_injective(const struct vm_steps *s, const struct vm_instruction *i) {
+  if (i->kind != VM_TransformLayout || !vm_attrs_of(s, i)[3].integer) return false;
+  const struct vm_value *map = &vm_inputs_of(s, i)[1];
+  if (map->kind != VM_INDEX_MAP) return true;
+  for (uint32_t p = 0; p < map->op; p++)
+    if (!keeps(s, map, p)) return true;
+  return false;
+}
+
 static bool is_made_unsafe(const struct vm_steps *s, const struct vm_instruction *i) {
-  return splits_without_predicates(s, i) ||
-         (i->kind == VM_TransformLayout && s->values[i->values + i->inputs + 3].integer);
+  return splits_without_predicates(s, i) || assumes_injective(s, i);
 }
 
 bool vm_trace_is_safe(const struct vm_trace *trace) {

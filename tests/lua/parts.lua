@@ -521,6 +521,11 @@ function tests.dot_tile()
     {bytes(image, function(i, k) return {i[1], i[2] + k[1], i[3] + k[2], k[3]}, {k[1], k[2], k[3], i[4]} end), "B_global"},
     {bytes(batch, function(i, k) return {i[1], i[2], k[1]}, {i[1], k[1], i[3]} end), "B_global"},
   }
+  for _, depth in ipairs {17, 18, 19, 35} do -- the last are left over
+    local shapes = {{12, depth}, {depth, 40}, {12, 40}, {depth}}
+    for _, make in ipairs {bytes, signed, bfloats} do list[#list + 1] = {make(shapes, rows_by_columns), "B_global"} end
+    list[#list + 1] = {signed({{depth, 12}, shapes[2], shapes[3], shapes[4]}, function(i, k) return {k[1], i[1]}, {k[1], i[2]} end), "A_global"}
+  end
   for n, case in ipairs(list) do
     local made = sketches(case[1], DOTS, {rules = {"dot_tile"}})
     assert(#made == 3, n .. ": " .. #made) -- one vector a row, or two
@@ -532,7 +537,7 @@ function tests.dot_tile()
     assert(#sketches(case[1], CPU, {rules = {"dot_tile"}}) == 1, "a target without dot products has no such tiles")
   end
   for _, other in ipairs {of("int16", "int16", "int32")(plain, rows_by_columns), of("int8", "int8", "int64")(plain, rows_by_columns), product(8, 32, 16),
-                          bytes({{12, 18}, {18, 40}, {12, 40}, {18}}, rows_by_columns)} do
+                          bytes({{12, 14}, {14, 40}, {12, 40}, {14}}, rows_by_columns)} do
     assert(#sketches(other, DOTS, {rules = {"dot_tile"}}) == 1)
   end
 end

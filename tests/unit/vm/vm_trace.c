@@ -205,6 +205,32 @@ static void test_decisions(void **state) {
   vm_trace_free(copy), vm_trace_free(t);
 }
 
+/* A layout that is assumed to be injective may change what is computed, unless it plainly is. */
+static void test_assumed_layouts(void **state) {
+  (void)state;
+  static const struct {
+    const char *map, *assumed;
+    bool safe;
+  } layouts[] = {{"i, j: (i // 4, j, i % 4)", "true", true},
+                 {"i, j: (i % 4, i // 4, j)", "true", true},
+                 {"i, j: (j, i)", "true", true},
+                 {"i, j: (i // 4, j, i % 2)", "true", false},
+                 {"i, j: (i // 4, j)", "true", false},
+                 {"i, j: (i // 4, j, j % 4)", "true", false},
+                 {"i, j: (i // 4, i, i % 4)", "true", false},
+                 {"i, j: (i * 2 + j,)", "true", false},
+                 {"i, j: (i * 2 + j,)", "false", true}};
+  for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+    char text[300];
+    snprintf(text, sizeof text,
+             "[[[\"GetSBlock\",[],[\"a\"],[\"b0\"]],[\"TransformLayout\",[\"b0\",\"lambda %s\"],[0,1,null,%s],[]]],[]]",
+             layouts[i].map, layouts[i].assumed);
+    struct vm_trace *t = read_trace(text);
+    if (vm_trace_is_safe(t) != layouts[i].safe) fail_msg("%s", text);
+    vm_trace_free(t);
+  }
+}
+
 /* Appending to a trace whose steps are shared leaves the others as they are. */
 /* Traces that hold the same have the same steps, decisions aside; others keep theirs. */
 static void test_shared_steps(void **state) {
@@ -307,11 +333,11 @@ static void test_streams(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_round_trips), cmocka_unit_test(test_older_forms),   cmocka_unit_test(test_refusals),
-      cmocka_unit_test(test_words),       cmocka_unit_test(test_broken_binary), cmocka_unit_test(test_broken_texts),
-      cmocka_unit_test(test_deep_values), cmocka_unit_test(test_simplified),    cmocka_unit_test(test_decisions),
-      cmocka_unit_test(test_sharing),     cmocka_unit_test(test_shared_steps),  cmocka_unit_test(test_table),
-      cmocka_unit_test(test_tiles),       cmocka_unit_test(test_streams),
+      cmocka_unit_test(test_round_trips),     cmocka_unit_test(test_older_forms),   cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_words),           cmocka_unit_test(test_broken_binary), cmocka_unit_test(test_broken_texts),
+      cmocka_unit_test(test_deep_values),     cmocka_unit_test(test_simplified),    cmocka_unit_test(test_decisions),
+      cmocka_unit_test(test_assumed_layouts), cmocka_unit_test(test_sharing),       cmocka_unit_test(test_shared_steps),
+      cmocka_unit_test(test_table),           cmocka_unit_test(test_tiles),         cmocka_unit_test(test_streams),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
