@@ -78,7 +78,3 @@ const char *tir_memory_scope_name(enum tir_memory_scope scope) {
   assert(scope < TIR_SCOPE_OTHER);
   return scopes[scope].name;
 }
-
-tir_symbol tir_scope_named(struct tir *ir, enum tir_memory_scope scope) {
-  return tir_symbol_of(ir, tir_memory_scope_name(scope));
-}

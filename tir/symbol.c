@@ -150,3 +150,7 @@ size_t tir_name_render(const struct tir *ir, tir_name name, char *out, size_t si
   out[r.length] = 0;
   return r.length;
 }
+
+tir_symbol tir_scope_named(struct tir *ir, enum tir_memory_scope scope) {
+  return tir_symbol_of(ir, tir_memory_scope_name(scope));
+}

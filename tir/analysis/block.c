@@ -1,12 +1,9 @@
-/* Facts of loops, and of blocks in their scope: producers and consumers, complete and reduction blocks.
- *
- * Blocks in the init of another are children of no scope: nothing here sees them. */
+/* Facts of blocks: the domains that they need, how loops drive their iterations, complete and reduction blocks. */
 #include "analysis.h"
 #include "iteration_order.h"
 #include "tir/arith/affine.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- Loops ---- */
 
@@ -14,11 +11,6 @@ bool tir_loop_starts_at_zero(struct tir *ir, tir_loop l) {
   MS_CHECK(tir_is(ir, l, TIR_LOOP));
   tir_expr min = tir_as(ir, l, TIR_LOOP)->loop.min;
   return tir_is_const(ir, min, 0) || tir_prove_equal(ir, min, tir_int(ir, tir_type_of(ir, min), 0));
-}
-
-tir_stmt tir_only_child(const struct tir *ir, tir_stmt s) {
-  const struct tir_stmt_node *n = tir_stmt_at(ir, s);
-  return n->first[TIR_BODY] == n->last[TIR_BODY] ? n->first[TIR_BODY] : TIR_NONE;
 }
 
 /* Some value of the variable indexes a buffer outside of its shape, as far as bounds say. */
@@ -155,167 +147,6 @@ bool tir_steps_overlap(const struct tir *ir, struct tir_linear l) {
     if (step <= reach || n->lo == INT64_MIN || n->hi == INT64_MAX) return true;
     reach = tir_sat_add(reach, tir_sat_mul(step, n->hi - n->lo));
   }
-  return false;
-}
-
-uint32_t tir_loop_vars(const struct tir *ir, tir_stmt s, tir_stmt high, tir_var *out, uint32_t most) {
-  uint32_t count = 0;
-  for (s = tir_stmt_at(ir, s)->parent; s && s != high && !tir_is(ir, s, TIR_BLOCK); s = tir_stmt_at(ir, s)->parent) {
-    if (!tir_is(ir, s, TIR_LOOP)) continue;
-    if (count < most) out[count] = tir_as(ir, s, TIR_LOOP)->loop.var;
-    count++;
-  }
-  return count;
-}
-
-/* ---- Producers and consumers ---- */
-
-tir_block tir_scope_of(const struct tir *ir, tir_block block) {
-  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
-  for (tir_stmt s = block;;) {
-    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
-    if (!n->parent) return TIR_NONE;
-    if (tir_is(ir, n->parent, TIR_BLOCK)) return n->list == TIR_INIT ? TIR_NONE : n->parent;
-    s = n->parent;
-  }
-}
-
-bool tir_find_scope(const struct tir *ir, tir_block block, tir_block *scope, ms_error *err) {
-  *scope = tir_scope_of(ir, block);
-  return *scope || tir_refuse(ir, err, MS_ROOT_BLOCK, block, "block `%s` is in no scope", tir_block_name(ir, block));
-}
-
-/* Blocks found so far: those from `fixed` on are kept in order of text. */
-struct found {
-  tir_block *out;
-  uint32_t count, most, fixed;
-};
-
-static void add_in_order(const struct tir *ir, struct found *f, tir_block b) {
-  uint32_t known = f->count < f->most ? f->count : f->most;
-  for (uint32_t i = 0; i < known; i++)
-    if (f->out[i] == b) return;
-  uint32_t i = known;
-  for (; i > f->fixed && tir_compare_position(ir, b, f->out[i - 1]) < 0; i--)
-    if (i < f->most) f->out[i] = f->out[i - 1];
-  if (i < f->most) f->out[i] = b;
-  f->count++;
-}
-
-/* Where a block belongs among those kept in order of text; they are looked at from the middle. */
-static uint32_t place_in_order(const struct tir *ir, const struct found *f, uint32_t known, tir_block b) {
-  uint32_t low = f->fixed, high = known;
-  while (low < high) {
-    uint32_t middle = low + (high - low) / 2;
-    if (tir_compare_position(ir, b, f->out[middle]) < 0)
-      high = middle;
-    else
-      low = middle + 1;
-  }
-  return low;
-}
-
-/* As add_in_order, for blocks that are not among those found. */
-static void insert_in_order(const struct tir *ir, struct found *f, tir_block b) {
-  uint32_t known = f->count < f->most ? f->count : f->most, place = known;
-  if (known > f->fixed && tir_compare_position(ir, b, f->out[known - 1]) < 0) place = place_in_order(ir, f, known, b);
-  f->count++;
-  if (place >= f->most) return;
-  uint32_t moved = (known < f->most ? known : f->most - 1) - place;
-  memmove(f->out + place + 1, f->out + place, moved * sizeof *f->out);
-  f->out[place] = b;
-}
-
-/* Of a buffer that many blocks use: they are told apart by marks, and come in the order in which they were made, which
- * is mostly that of the text. */
-static void add_many_users(const struct tir *ir, struct found *f, uint32_t uses, uint32_t count, tir_block block,
-                           tir_block scope, int side) {
-  uint8_t *seen = calloc(ir->stmts.count, 1);
-  tir_block *users = malloc(count * sizeof *users);
-  if (!seen || !users) abort();
-  uint32_t user_count = 0, known = f->count < f->most ? f->count : f->most;
-  for (uint32_t i = 0; i < known; i++) seen[f->out[i]] = 1;
-  for (uint32_t u = uses; u; u = ir->uses.at[u].next) {
-    tir_block b = ir->uses.at[u].block;
-    if (b == block || seen[b]) continue;
-    seen[b] = 1;
-    users[user_count++] = b;
-  }
-  while (user_count-- > 0) {
-    tir_block b = users[user_count];
-    if (tir_scope_of(ir, b) == scope && tir_compare_position(ir, b, block) == side) insert_in_order(ir, f, b);
-  }
-  free(seen);
-  free(users);
-}
-
-/* `side`: -1 adds users before the block, 1 those after it. */
-static void add_users(const struct tir *ir, struct found *f, uint32_t uses, tir_block block, tir_block scope,
-                      int side) {
-  enum { MANY = 16 };
-  uint32_t count = 0;
-  for (uint32_t u = uses; u; u = ir->uses.at[u].next) count++;
-  if (count > MANY) {
-    add_many_users(ir, f, uses, count, block, scope, side);
-    return;
-  }
-  for (uint32_t u = uses; u; u = ir->uses.at[u].next) {
-    tir_block b = ir->uses.at[u].block;
-    if (b == block || tir_scope_of(ir, b) != scope || tir_compare_position(ir, b, block) != side) continue;
-    add_in_order(ir, f, b);
-  }
-}
-
-uint32_t tir_users_of(const struct tir *ir, tir_buffer buffer, bool writers, tir_block block, tir_block scope,
-                      bool later, tir_block *out, uint32_t most) {
-  MS_CHECK(tir_is_buffer(ir, buffer) && tir_is(ir, scope, TIR_BLOCK));
-  struct found f = {out, 0, most, 0};
-  const struct tir_buffer_node *n = tir_buffer_at(ir, buffer);
-  add_users(ir, &f, writers ? n->writers : n->readers, block, scope, later ? 1 : -1);
-  return f.count;
-}
-
-uint32_t tir_producers(const struct tir *ir, tir_block block, tir_block *out, uint32_t most) {
-  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
-  struct found f = {out, 0, most, 0};
-  tir_block scope = tir_scope_of(ir, block);
-  if (!scope) return 0;
-  const struct tir_span spans[] = {tir_block_at(ir, block)->reads, tir_block_at(ir, block)->writes};
-  for (int k = 0; k < 2; k++)
-    for (uint32_t i = 0; i < spans[k].count; i++) {
-      f.fixed = f.count < most ? f.count : most;
-      add_users(ir, &f, tir_buffer_at(ir, ir->regions.at[spans[k].first + i].buffer)->writers, block, scope, -1);
-    }
-  return f.count;
-}
-
-uint32_t tir_consumers(const struct tir *ir, tir_block block, tir_block *out, uint32_t most) {
-  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
-  struct found f = {out, 0, most, 0};
-  tir_block scope = tir_scope_of(ir, block);
-  if (!scope) return 0;
-  struct tir_span writes = tir_block_at(ir, block)->writes;
-  for (uint32_t i = 0; i < writes.count; i++) {
-    const struct tir_buffer_node *buffer = tir_buffer_at(ir, ir->regions.at[writes.first + i].buffer);
-    add_users(ir, &f, buffer->readers, block, scope, 1);
-    add_users(ir, &f, buffer->writers, block, scope, 1);
-  }
-  return f.count;
-}
-
-bool tir_allocates(const struct tir *ir, tir_block block, tir_buffer buffer) {
-  MS_CHECK(tir_is_buffer(ir, buffer));
-  struct tir_span allocs = tir_block_at(ir, block)->allocs;
-  for (uint32_t i = allocs.first; i < allocs.first + allocs.count; i++)
-    if (ir->operands.at[i] == buffer) return true;
-  return false;
-}
-
-bool tir_is_output_block(const struct tir *ir, tir_block block, tir_block scope) {
-  MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, scope, TIR_BLOCK));
-  struct tir_span writes = tir_block_at(ir, block)->writes;
-  for (uint32_t i = 0; i < writes.count; i++)
-    if (!tir_allocates(ir, scope, ir->regions.at[writes.first + i].buffer)) return true;
   return false;
 }
 

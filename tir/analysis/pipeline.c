@@ -9,13 +9,6 @@
 
 #include <stdlib.h>
 
-tir_stmt tir_lowest_common_ancestor(const struct tir *ir, tir_stmt a, tir_stmt b) {
-  MS_CHECK(a && b);
-  while (a != b && !tir_is_below(ir, b, a)) a = tir_stmt_at(ir, a)->parent;
-  while (a && !tir_is(ir, a, TIR_LOOP) && !tir_is(ir, a, TIR_BLOCK)) a = tir_stmt_at(ir, a)->parent;
-  return a;
-}
-
 enum { MOST_VARS = 64, MOST_RANK = 16, MOST_WRITERS = 32 };
 
 /* Adds what the block surely writes of the buffer below `high`; false: nothing (of a scalar, `all` says nothing). */

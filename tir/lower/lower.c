@@ -90,15 +90,6 @@ static void dump(const struct lowering *low, const char *name) {
   free(text);
 }
 
-void lower_note(const struct lowering *low, tir_stmt loop, const char *not_what) {
-  assert(tir_is(low->ir, loop, TIR_LOOP) && not_what);
-  char name[100], note[300];
-  if (!low->options || !low->options->noted) return;
-  tir_name_render(low->ir, low->ir->vars.at[tir_stmt_at(low->ir, loop)->loop.var].name, name, sizeof name);
-  snprintf(note, sizeof note, "loop %s is not %s", name, not_what);
-  low->options->noted(low->options->data, note);
-}
-
 /* In a checked build, and wherever the verifier is asked for, passes are held to their contracts: of what verifies. */
 static bool holds_passes(const struct tir *ir, const struct tir_lower_options *options) {
   ms_error none = {0};
