@@ -19,6 +19,7 @@ return {
     {"parallel_vectorize_unroll", {"root"}},
     {"inline_constant_scalars", {"direct_compute"}},
     {"auto_inline", {"direct_compute"}},
+    {"fuse_online_softmax", {"complex_reduction"}},
     {"online_softmax", {"simple_reduction", "complex_reduction"}},
     {"add_rfactor", {"simple_reduction", "complex_reduction"}},
     {"register_tile", {"complex_reduction"}},

@@ -185,6 +185,50 @@ function tests.online_softmax()
   assert(#made == 1 and made[1]:hash() == ms.schedule(layer):hash())
 end
 
+-- What is made of attention, or of one that is masked, computes what it does.
+function tests.fuse_online_softmax()
+  local normalize = ms.load "lua.lib.ops.normalize"
+  local function attention(rows, columns, width, options, heads)
+    local Q, K, V = te.placeholder({heads or 2, rows, width}, "float32", "Q"), te.placeholder({heads or 2, columns, width}, "float32", "K"), te.placeholder({heads or 2, columns, width}, "float32", "V")
+    return te.func("attention", {Q, K, V, normalize.attention(Q, K, V, options)})
+  end
+  local rules = {rules = {"auto_inline", "fuse_online_softmax"}, fuse_online_softmax = {vectors = {1, 2}, columns = {8, 16}}}
+  local function agree(func, sch)
+    local own, want = ms.arrays_for(func, 1), ms.arrays_for(func, 1)
+    ms.interpret(sch:func(), table.unpack(own))
+    ms.interpret(func, table.unpack(want))
+    for i = 1, #own do assert(own[i]:difference(want[i]) < 1e-5, sch.trace:text()) end
+  end
+  for _, case in ipairs {{32, 32, 8, {}, 5}, {32, 16, 4, {causal = true}, 5}, {19, 24, 5, {}, 2}, {35, 11, 3, {causal = true}, 3}, {8, 32, 8, {}, 1}} do
+    local rows, columns, width, options, count = table.unpack(case)
+    local func = attention(rows, columns, width, options)
+    local made = sketches(func, CPU, rules)
+    assert(#made == count, #made)
+    for i = 2, #made do
+      local kept = names(made[i])
+      assert(kept:find " attention_o " and kept:find " attention_normalize " and not kept:find " exponent ", kept)
+      local outer = {made[i]:get_loops(made[i]:get_sblock "attention_o")}
+      assert(made[i]:loop_kind(outer[1]) == "parallel" and made[i]:iter_kinds(made[i]:get_sblock "attention_o")[3] == "reduce")
+      agree(func, made[i])
+    end
+  end
+  -- Built for this machine, as the default space has them.
+  local func = attention(40, 64, 16, {causal = true})
+  for _, sch in ipairs(sketches(func, ms.target "native", {rules = {"auto_inline", "fuse_online_softmax"}})) do
+    agree(func, sch)
+    local kernel = ms.build(sch:func(), {reference = func})
+    assert(kernel:check() < 1e-5 and #kernel:notes() == 0, table.concat(kernel:notes(), "; "))
+  end
+  -- A softmax whose result leaves the function is no chain, nor is a product behind another.
+  local X, V = te.placeholder({32, 32}, "float32", "X"), te.placeholder({32, 8}, "float32", "V")
+  local r, P = te.reduce_axis(32, "r"), normalize.softmax(X)
+  local Y = te.compute({32, 8}, function(i, j) return te.sum(P[{i, r}] * V[{r, j}], r) end, "Y")
+  assert(#sketches(te.func("kept", {X, V, P, Y}), CPU, rules) == 1)
+  assert(#sketches(te.func("softmax_of_input", {X, V, Y}), CPU, rules) > 1)
+  local layer = product(32, 32, 32)
+  assert(#sketches(layer, CPU, rules) == 1)
+end
+
 function tests.cross_thread_reduction()
   local A = te.placeholder({8, 64}, "float32", "A")
   local r = te.reduce_axis(64, "k")

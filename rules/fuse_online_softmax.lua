@@ -1,0 +1,261 @@
+-- Fuses a softmax with the sum of products that reads it, and with what makes its scores, as attention has them: tiles of
+-- rows go over tiles of columns, and what was summed before is scaled where a row's maximum grows. Nothing has the size
+-- of rows times columns. Opens the schedule as it was, and fused ones: a sketch for each number of vectors of rows.
+--
+-- Rows lie innermost, in vectors: maximum, sum, scales and exponentials of different rows are elements of vectors, which
+-- nothing is reduced across. Both products are register tiles of these rows and some columns, of which one element at a
+-- time is broadcast; what the scores read along rows is copied so that rows come last, once a tile of rows. Rows in all
+-- run in parallel. Fewer rows than a vector holds, as a decoder's step has, stay as they are.
+-- Source: Dao et al., "FlashAttention", 2022.
+local common, nest = msched.load "rules.common", msched.load "rules.register_loops"
+
+local MOST_INLINED = 8 -- blocks between the sum of products and what it is fused with
+
+-- ---- The chain: maximum, sum, product ------------------------------------------------------------------------------
+
+local function names_where(sch, names, holds)
+  local list = {}
+  for _, name in ipairs(names) do if holds(sch:get_sblock(name)) then list[#list + 1] = name end end
+  return list
+end
+
+local function has_name(sch, wanted)
+  for _, name in ipairs(sch:block_names()) do if name == wanted then return true end end
+  return false
+end
+
+local function has_exponentials(sch)
+  for _, name in ipairs(sch:block_names()) do if sch:has_call(sch:get_sblock(name), "exp") then return true end end
+  return false
+end
+
+local function reduces(sch) return function(b) return sch:has_init(b) end end
+
+-- What stands between the product and the exponentials, these too, is inlined; false: there are none.
+local function inline_softmax(sch, product)
+  for _ = 1, MOST_INLINED do
+    if sch:has_call(product, "exp") then return true end
+    local between = names_where(sch, sch:producers(product), function(b)
+      return sch:is_spatial(b) and sch:can_inline(b) and (sch:has_call(b, "exp") or #names_where(sch, sch:producers(b), reduces(sch)) > 0)
+    end)
+    if #between == 0 then return false end
+    sch:compute_inline(sch:get_sblock(between[1]))
+  end
+  return false
+end
+
+-- The names of maximum and sum among what the product reads; nil: there are none.
+local function find_parts(sch, product)
+  local sums = names_where(sch, sch:producers(product), function(b) return sch:has_init(b) and sch:has_call(b, "exp") end)
+  for _, sum in ipairs(sums) do
+    for _, name in ipairs(sch:producers(product)) do
+      local b = sch:get_sblock(name)
+      if name ~= sum and sch:has_init(b) and not sch:has_call(b, "exp") then
+        for _, of_sum in ipairs(sch:producers(sch:get_sblock(sum))) do
+          if of_sum == name and #sch:writes(b)[1].shape == #sch:writes(sch:get_sblock(sum))[1].shape then return name, sum end
+        end
+      end
+    end
+  end
+end
+
+-- ---- Rows last -----------------------------------------------------------------------------------------------------
+
+-- The loop of rows and the one of columns of a block that writes a matrix, and its loop that reduces; nil: it is another.
+local function matrix_loops(sch, block)
+  local kinds, row, column, reduce = sch:loop_iter_kinds(block), nil, nil, nil
+  local shape = sch:writes(block)[1].shape
+  for i, l in ipairs {sch:get_loops(block)} do
+    local stride = kinds[i] == "spatial" and sch:write_stride(block, 0, l)
+    if kinds[i] == "reduce" and not reduce then reduce = l
+    elseif stride == 1 and not column then column = l
+    elseif stride == shape[#shape] and not row then row = l
+    elseif not stride or sch:extent(l) > 1 and stride <= shape[#shape] then return nil end
+  end
+  if row and column then return row, column, reduce end
+end
+
+-- Has the buffer that a block writes hold the dimension of a loop last.
+local function put_last(sch, block, loop)
+  local shape, names = sch:writes(block)[1].shape, {}
+  local dimension = nest.dimension_of(shape, sch:write_stride(block, 0, loop))
+  for d = 1, #shape do names[d] = "i" .. d end
+  local order = nest.others(names, dimension)
+  order[#order + 1] = names[dimension]
+  sch:transform_layout(block, string.format("lambda %s: (%s)", table.concat(names, ", "), table.concat(order, ", ")), 0, 1)
+end
+
+-- Copies what the scores read along rows alone, with rows last; gives the copies. nil: the scores are no matrix.
+local function copy_rows(sch, scores)
+  local row, column, reduce = matrix_loops(sch, scores)
+  if not row or not reduce then return nil end
+  local copies, list = {}, {}
+  for i, r in ipairs(sch:reads(scores)) do
+    local stride = sch:read_stride(scores, i - 1, row)
+    local dimension = stride and stride > 1 and sch:read_stride(scores, i - 1, column) == 0 and nest.dimension_of(r.shape, stride)
+    if dimension and dimension < #r.shape then list[#list + 1] = {i - 1, dimension, #r.shape} end
+  end
+  for _, read in ipairs(list) do
+    local index, dimension, rank = table.unpack(read)
+    copies[#copies + 1] = nest.laid_out(sch, scores, index, rank, function(names)
+      local order = nest.others(names, dimension)
+      order[#order + 1] = names[dimension]
+      return order
+    end)
+  end
+  return copies
+end
+
+-- ---- The fused block -----------------------------------------------------------------------------------------------
+
+-- Rows innermost and in vectors; other spatial loops around what reduces.
+local function vectorize_rows(sch, block, lanes)
+  local loops = {sch:get_loops(block)}
+  local row = table.remove(loops, 1)
+  local outer, vector = sch:split(row, {msched.rest, lanes})
+  table.insert(loops, 1, outer)
+  loops[#loops + 1] = vector
+  sch:reorder(loops)
+  sch:vectorize(vector)
+end
+
+-- A reduction over columns of each row: begins before them, stays in registers.
+local function reduce_rows(sch, block)
+  local row, column = sch:get_loops(block)
+  sch:reorder(column, row)
+  sch:vectorize(row)
+  sch:annotate(block, "msched.register_tile", 1)
+  sch:decompose_reduction(block, column)
+end
+
+-- A product as register tiles: all rows of the tile in vectors, and so many of its other dimension.
+local function tile_product(sch, block, row, other, reduce, count)
+  local outer, inner = sch:split(other, {msched.rest, count})
+  sch:reorder(outer, reduce, inner, row)
+  sch:unroll(inner)
+  sch:vectorize(row)
+  sch:annotate(block, "msched.register_tile", 1)
+  sch:annotate(sch:decompose_reduction(block, reduce), "msched.register_tile", 1)
+end
+
+local function divisors(n, list)
+  local some = {}
+  for _, d in ipairs(list) do if n % d == 0 then some[#some + 1] = d end end
+  return #some > 0 and some or {1}
+end
+
+-- Columns of a tile: lengths that divide them, of which register tiles are parts; else all, or some with a rest.
+local function column_tiles(columns, p)
+  local list = {}
+  for _, n in ipairs(p.columns) do if columns % n == 0 then list[#list + 1] = n end end
+  if #list == 0 and columns <= p.columns[#p.columns] then list[1] = columns end
+  if #list == 0 then list[1] = p.columns[1] end
+  return list
+end
+
+-- So many elements beside the vectors of rows: those that leave registers for operands, most of them busy.
+local function counts(vectors, registers)
+  local list = {}
+  for _, n in ipairs {16, 12, 8, 6, 4, 2} do
+    if n * vectors + vectors + 1 <= registers and n * vectors * 2 >= math.min(registers, 16) then list[#list + 1] = n end
+  end
+  return list
+end
+
+-- Puts the parts of the fused block in order; false: they are not as they are expected.
+local function schedule_parts(sch, fused, counted, lanes, column_tile)
+  local parts = {sch:get_child_blocks(fused)}
+  local maximum, carry, weights, sum, sum_carry, product, product_carry = table.unpack(parts, #parts - 6)
+  for i = 1, #parts - 7 do if not matrix_loops(sch, parts[i]) then return false end end
+  local row, value = matrix_loops(sch, product)
+  if not row or #{sch:get_loops(product)} ~= 3 then return false end
+  for i = 1, #parts - 7 do put_last(sch, parts[i], (matrix_loops(sch, parts[i]))) end
+  for _, b in ipairs {weights, product, product_carry} do put_last(sch, b, (sch:get_loops(b))) end
+  for i = 1, #parts - 7 do
+    local loops, kinds = {sch:get_loops(parts[i])}, sch:loop_iter_kinds(parts[i])
+    if sch:has_init(parts[i]) then
+      local own, other, reduce
+      for k, l in ipairs(loops) do
+        if kinds[k] == "reduce" then reduce = l elseif sch:write_stride(parts[i], 0, l) == 1 then own = l else other = l end
+      end
+      tile_product(sch, parts[i], own, other, reduce, common.sample_equal(sch, divisors(column_tile, counted)))
+    else
+      vectorize_rows(sch, parts[i], lanes)
+    end
+  end
+  for _, b in ipairs {carry, weights, sum_carry, product_carry} do vectorize_rows(sch, b, lanes) end
+  reduce_rows(sch, maximum)
+  reduce_rows(sch, sum)
+  local i, d, j = sch:get_loops(product)
+  tile_product(sch, product, i, d, j, common.sample_equal(sch, divisors(sch:extent(value), counted)))
+  return true
+end
+
+-- A schedule with so many vectors of rows, and columns a tile; nil: it is not to be had.
+local function fused(sch, product, context, vectors, column_tile)
+  local s = sch:copy()
+  local b = s:handle(product)
+  local lanes = context.target.vector_bits // (8 * s:writes(b)[1].bytes)
+  if not inline_softmax(s, b) then return nil end
+  local maximum, sum = find_parts(s, b)
+  if not maximum then return nil end
+  local name, copies = s:block_name(b), {}
+  for _, p in ipairs(s:producers(s:get_sblock(maximum))) do
+    local scores = s:get_sblock(p)
+    for _, before in ipairs(not s:has_init(scores) and s:producers(scores) or {}) do
+      if s:has_init(s:get_sblock(before)) then scores = s:get_sblock(before) end
+    end
+    local made = s:has_init(scores) and copy_rows(s, scores)
+    for _, copy in ipairs(made or {}) do copies[#copies + 1] = copy end
+  end
+  local done, outer = s:try("fuse_online_softmax", s:get_sblock(maximum), s:get_sblock(sum), s:handle(b), vectors * lanes, column_tile)
+  if not done or not has_name(s, name .. "_normalize") then return nil end
+  local normalize = s:get_sblock(name .. "_normalize")
+  if not schedule_parts(s, outer, counts(vectors, context.target.vector_registers), lanes, column_tile) then return nil end
+  local loops = {s:get_loops(outer)}
+  local around = loops[#loops - 1]
+  for _, copy in ipairs(copies) do
+    if not s:can_compute_at(copy, around) then return nil end
+    s:compute_at(copy, around, {preserve_unit_loops = true})
+  end
+  if not s:can_reverse_compute_at(normalize, around) then return nil end
+  s:reverse_compute_at(normalize, around, {preserve_unit_loops = true})
+  table.remove(loops)
+  s:parallel(#loops > 1 and s:fuse(loops) or loops[1])
+  s:annotate(outer, "schedule_rule", "None")
+  return s
+end
+
+-- Rows and columns of the product's last reduction, where it may be one: the extents of its largest read's row.
+local function extents(sch, block)
+  local kinds, rows, columns = sch:iter_kinds(block), 1, nil
+  for v, extent in ipairs(sch:iter_extents(block)) do
+    if not extent then return nil end
+    if kinds[v] == "reduce" then
+      if columns then return nil end
+      columns = extent
+    end
+  end
+  local shape = sch:writes(block)[1].shape
+  for d = 1, #shape - 1 do if shape[d] > 1 then rows = shape[d] end end
+  return rows, columns
+end
+
+return msched.rule {
+  name = "fuse_online_softmax",
+  apply = function(sch, block, context, self)
+    local p, results = self.parameters, {sch}
+    if sch:is_root(block) or not common.is_nest(sch, block) or not sch:has_init(block) or #sch:writes(block) ~= 1 or #sch:producers(block) == 0 then return results end
+    local probe = sch:copy()
+    if not has_exponentials(probe) or not inline_softmax(probe, probe:handle(block)) or not find_parts(probe, probe:handle(block)) then return results end
+    local rows, columns = extents(sch, block)
+    local lanes = context.target.vector_bits // (8 * sch:writes(block)[1].bytes)
+    if not columns or rows < lanes then return results end
+    for _, vectors in ipairs(p.vectors) do
+      if vectors == 1 or vectors * lanes <= rows and #counts(vectors, context.target.vector_registers) > 0 then
+        for _, column_tile in ipairs(column_tiles(columns, p)) do results[#results + 1] = fused(sch, block, context, vectors, column_tile) end
+      end
+    end
+    return results
+  end,
+}
