@@ -3,13 +3,15 @@
 -- one, of whole vectors of which several are unrolled. Else there are tiles of rows and columns: rows that are
 -- unrolled share what they read of a stencil in registers, tiles what they share in a cache, and a transposition has
 -- whole squares. Stages that keep_stages left are computed under a tile with the rows around it, or row by row in a
--- buffer that rolls on, or for themselves. On a GPU the tiles are blocks of threads in one or two dimensions, of
+-- buffer that rolls on, or for themselves. Results beside one another whose tiles are alike are computed tile by tile in
+-- turn, in one nest: what they read, and what one reads of another, comes from memory once. On a GPU the tiles are blocks of threads in one or two dimensions, of
 -- whose elements each thread has several, side by side as vectors and in rows; what is used again, or read across,
 -- is copied to shared memory or read directly.
 -- Parameters:
 --   unroll    rows, or vectors of a loop that is one, that are unrolled
 --   vectors   of a CPU: how many registers a vector fills
 --   rows      of a CPU: unrolled rows that a tile has
+--   results   beside one another that are computed in one nest, at most
 --   threads   of a GPU: threads of a block that is one loop; columns, rows: of one that is a tile, max_threads together
 --   lengths   of a GPU: elements that a thread loads at once, vector_bytes at most
 -- Sources: Ragan-Kelley et al., "Halide", PLDI 2013, section 3 (sliding windows and tiles with overlap); Ruetsch &
@@ -23,7 +25,7 @@ local BANKS = 32 -- of shared memory
 -- Whether the block is one for these tiles: alone in loops over space of known extents.
 local function applies(sch, block)
   if sch:is_root(block) or not sch:is_spatial_function() or common.is_tiled(sch, block) then return false end
-  if not common.is_nest(sch, block) or #sch:writes(block) ~= 1 or not sch:is_trivial(block) then return false end
+  if not common.is_nest(sch, block) or #sch:writes(block) == 0 or not sch:is_trivial(block) then return false end
   for _, l in ipairs {sch:get_loops(block)} do
     if not sch:extent(l) or sch:extent(l) < 1 or sch:loop_kind(l) ~= "serial" then return false end
     if sch:loop_iter_kind(l) ~= "spatial" then return false end
@@ -31,9 +33,16 @@ local function applies(sch, block)
   return true
 end
 
--- Bytes of the widest type of element that the block touches.
+-- Bytes of the widest type of element that the block writes.
+local function widest_result(sch, block)
+  local most = 1
+  for _, w in ipairs(sch:writes(block)) do most = math.max(most, w.bytes) end
+  return most
+end
+
+-- The same of all that it touches.
 local function widest(sch, block)
-  local most = sch:writes(block)[1].bytes
+  local most = widest_result(sch, block)
   for _, r in ipairs(sch:reads(block)) do most = math.max(most, r.bytes) end
   return most
 end
@@ -155,6 +164,44 @@ local function place(sch, stages, under)
   return placed
 end
 
+-- ---- Results beside one another ------------------------------------------------------------------------------------
+
+-- Loops by their places among those around the block: two blocks of equal shape have the same tiles.
+local function shape_of(sch, block)
+  local a, place, list = analyze(sch, block, false), {}, {}
+  for i, l in ipairs(a.loops) do
+    place[l] = i
+    list[#list + 1] = tostring(sch:extent(l))
+  end
+  for _, loops in ipairs {a.others, {a.row}, a.columns} do
+    list[#list + 1] = "of"
+    for _, l in ipairs(loops) do list[#list + 1] = tostring(place[l]) end
+  end
+  return table.concat(list, " ")
+end
+
+-- The block, and those right before it in the function whose tiles are alike, in order; no more than so many.
+local function alike(sch, block, most)
+  local names, at, group = sch:block_names(), nil, {block}
+  for i, name in ipairs(names) do if name == sch:block_name(block) then at = i end end
+  local shape = at and shape_of(sch, block)
+  for i = at and at - 1 or 0, 1, -1 do
+    local other = #group < most and sch:get_sblock(names[i])
+    if not other or not applies(sch, other) or common.is_kept(sch, other) or shape_of(sch, other) ~= shape then break end
+    table.insert(group, 1, other)
+  end
+  return group
+end
+
+-- The block alone, and with those that are alike, if any.
+local function groups_of(sch, block, p)
+  local group = alike(sch, block, p.results)
+  return #group > 1 and {{block}, group} or {{block}}
+end
+
+-- Makes one of the nests down to these loops. False: an element would be read before it is written.
+local function join(sch, loops) return #loops == 1 or sch:try("merge", loops) end
+
 -- What is left to do of a tile.
 local function finish(sch, block, unrolled, lanes)
   sch:annotate(block, common.SPATIAL, 1)
@@ -165,35 +212,50 @@ end
 
 -- ---- CPUs --------------------------------------------------------------------------------------------------------
 
--- All in one loop: of several vectors, each of several registers.
-local function cpu_flat(sch, block, p, lanes)
-  local columns = gather(sch, analyze(sch, block, false))
-  local most, vectors = sch:extent(columns) // lanes, {}
+-- All in one loop: of several vectors, each of several registers. Of all blocks of a group the same.
+local function cpu_flat(sch, group, p, lanes)
+  local columns, tiles, vectors = {}, {}, {}
+  for i, block in ipairs(group) do columns[i] = gather(sch, analyze(sch, block, false)) end
+  local most = sch:extent(columns[1]) // lanes
   for i, n in ipairs(up_to(p.vectors, most)) do vectors[i] = n * lanes end
   local tile = {drawn(sch, vectors), drawn(sch, up_to(p.unroll, most))}
-  hold(sch, tile, "<=", sch:extent(columns))
-  local _, unrolled, inner = sch:split(columns, {msched.rest, tile[2], tile[1]})
-  return finish(sch, block, unrolled, inner)
+  hold(sch, tile, "<=", sch:extent(columns[1]))
+  for i, block in ipairs(group) do
+    local outer, unrolled, inner = sch:split(columns[i], {msched.rest, tile[2], tile[1]})
+    tiles[i] = outer
+    finish(sch, block, unrolled, inner)
+  end
+  return join(sch, tiles) and sch or nil
 end
 
 -- Tiles of columns in vectors of so many elements, and of rows: from outside others, tiles of rows, of columns, what
 -- is left of the others, rows, vectors, unrolled rows, a vector. Stages are computed under a tile.
-local function cpu_tiles(sch, block, p, lanes, stages)
-  local columns, row, others = gather(sch, analyze(sch, block, #stages > 0))
-  local outer, rest, tile, rows, unrolled
-  if others[1] then outer, rest = sch:split(others[1], {sch:sample_perfect_tile(others[1], 2, 64)}) end
-  if row then
-    local most = sch:extent(row)
-    tile, rows, unrolled = sch:split(row, {msched.rest, drawn(sch, up_to(p.rows, most)), drawn(sch, up_to(p.unroll, most))})
+local function cpu_tiles(sch, group, p, lanes, stages)
+  local draws, joined = {}, {}
+  local function once(name, draw) -- the same for all blocks of a group
+    draws[name] = draws[name] or table.pack(draw())
+    return table.unpack(draws[name])
   end
-  local across, inner = sch:split(columns, {msched.rest, lanes})
-  local strips, vectors = sch:split(across, {sch:sample_perfect_tile(across, 2, -1)})
-  local order = {}
-  local function add(l) if l then order[#order + 1] = l end end
-  add(outer) add(tile) add(strips) add(rest) add(rows) add(vectors) add(unrolled) add(inner)
-  sch:reorder(order)
-  if not place(sch, stages, strips) then return nil end
-  return finish(sch, block, unrolled, inner)
+  for i, block in ipairs(group) do
+    local columns, row, others = gather(sch, analyze(sch, block, #stages > 0))
+    local outer, rest, tile, rows, unrolled
+    if others[1] then outer, rest = sch:split(others[1], {once("others", function() return sch:sample_perfect_tile(others[1], 2, 64) end)}) end
+    if row then
+      local most = sch:extent(row)
+      local many, few = once("row", function() return drawn(sch, up_to(p.rows, most)), drawn(sch, up_to(p.unroll, most)) end)
+      tile, rows, unrolled = sch:split(row, {msched.rest, many, few})
+    end
+    local across, inner = sch:split(columns, {msched.rest, lanes})
+    local strips, vectors = sch:split(across, {once("across", function() return sch:sample_perfect_tile(across, 2, -1) end)})
+    local order = {}
+    local function add(l) if l then order[#order + 1] = l end end
+    add(outer) add(tile) add(strips) add(rest) add(rows) add(vectors) add(unrolled) add(inner)
+    sch:reorder(order)
+    if not place(sch, stages, strips) then return nil end
+    joined[i] = strips
+    finish(sch, block, unrolled, inner)
+  end
+  return join(sch, joined) and sch or nil
 end
 
 -- Whether what is read of the stages overlaps from one row to the next alone (1), or along columns too (2); nil: in
@@ -216,7 +278,8 @@ end
 
 -- Rows follow one another, and of each stage only those live that the next ones need: in strips of columns, which
 -- run in parallel, or where columns of a stage are used again too, in one.
-local function cpu_rolling(sch, block, p, lanes, stages)
+local function cpu_rolling(sch, group, p, lanes, stages)
+  local block = group[1]
   local a = analyze(sch, block, true)
   local overlap = a.row and sch:extent(a.row) > 1 and overlap_of(sch, block, stages, a)
   if not overlap then return nil end
@@ -251,38 +314,65 @@ end
 
 local function cpu_schedules(sch, block, context, p, add)
   local a, stages = analyze(sch, block, false), stages_of(sch, block)
-  local lanes = math.max(1, context.target.vector_bits // (8 * sch:writes(block)[1].bytes))
+  local lanes = math.max(1, context.target.vector_bits // (8 * widest_result(sch, block)))
   local along = length_of(sch, a)
-  if not a.row and along > lanes then add(cpu_flat, lanes) end
-  for _, width in ipairs(a.row and widths_of(p, lanes, along) or {}) do add(cpu_tiles, width, {}) end
+  for _, group in ipairs(groups_of(sch, block, p)) do
+    if not a.row and along > lanes then add(group, cpu_flat, lanes) end
+    for _, width in ipairs(a.row and widths_of(p, lanes, along) or {}) do add(group, cpu_tiles, width, {}) end
+  end
   for _, width in ipairs(#stages > 0 and widths_of(p, lanes, length_of(sch, analyze(sch, block, true))) or {}) do
-    add(cpu_tiles, width, stages)
-    add(cpu_rolling, width, stages)
+    add({block}, cpu_tiles, width, stages)
+    add({block}, cpu_rolling, width, stages)
   end
 end
 
 -- ---- GPUs --------------------------------------------------------------------------------------------------------
 
 -- How many elements of the loop a thread may load and store at once: whole parts of it, as wide as an access may be.
-local function lengths_of(sch, block, p, columns)
-  local bytes, list = widest(sch, block), {}
+local function lengths_of(sch, group, p, columns)
+  local bytes, list = 0, {}
+  for _, block in ipairs(group) do bytes = math.max(bytes, widest(sch, block)) end
   for _, n in ipairs(p.lengths) do
     if n * bytes <= p.vector_bytes and sch:extent(columns) % n == 0 then list[#list + 1] = n end
   end
   return list
 end
 
+-- Whether a block of the group reads what another writes.
+local function reads_among(sch, group)
+  local written = {}
+  for _, block in ipairs(group) do
+    for _, region in ipairs(sch:reads(block)) do if written[region.buffer] then return true end end
+    for _, region in ipairs(sch:writes(block)) do written[region.buffer] = true end
+  end
+  return false
+end
+
+-- Binds the outermost loops around a block.
+local function bind_outermost(sch, block, ...)
+  local loops = {sch:get_loops(block)}
+  for i, axis in ipairs {...} do sch:bind(loops[i], axis) end
+  return sch
+end
+
 -- All in one loop: a block's threads lie side by side, and go on to what follows all of theirs.
-local function gpu_flat(sch, block, p)
-  local columns, _, around = gather(sch, analyze(sch, block, false)) -- loops around, if any, have one iteration
-  local lengths, most = lengths_of(sch, block, p, columns), sch:extent(columns)
+local function gpu_flat(sch, group, p)
+  local columns, around, joined = {}, {}, {}
+  for i, block in ipairs(group) do
+    local one, _, others = gather(sch, analyze(sch, block, false)) -- loops around, if any, have one iteration
+    columns[i], around[i] = one, others[1]
+  end
+  local lengths, most = lengths_of(sch, group, p, columns[1]), sch:extent(columns[1])
   local tile = {drawn(sch, up_to(p.threads, most)), drawn(sch, lengths), drawn(sch, up_to(p.unroll, most))}
   if p.threads[1] <= most then hold(sch, tile, "<=", most) end
-  local blocks, items, threads, inner = sch:split(columns, {msched.rest, tile[3], tile[1], tile[2]})
-  sch:reorder({blocks, threads, items})
-  sch:bind(around[1] and sch:fuse(around[1], blocks) or blocks, "blockIdx.x")
-  sch:bind(threads, "threadIdx.x")
-  return finish(sch, block, items, inner)
+  for i, block in ipairs(group) do
+    local blocks, items, threads, inner = sch:split(columns[i], {msched.rest, tile[3], tile[1], tile[2]})
+    sch:reorder({blocks, threads, items})
+    if around[i] then sch:fuse(around[i], blocks) end
+    joined[i] = threads
+    finish(sch, block, items, inner)
+  end
+  return join(sch, joined) and bind_outermost(sch, group[1], "blockIdx.x", "threadIdx.x") or nil
 end
 
 -- What the block's iterations use again, in a window, or read across its columns: {index, crosses}.
@@ -339,9 +429,10 @@ end
 
 -- A tile of threads, each with several rows and so many columns at once. copies: what is used again is in shared
 -- memory.
-local function gpu_tiles(sch, block, p, stages, copies)
+local function gpu_tiles(sch, group, p, stages, copies)
+  local block = group[1]
   local columns, row, others = gather(sch, analyze(sch, block, #stages > 0))
-  local lengths, extent, count = lengths_of(sch, block, p, columns), sch:extent(columns), sch:extent(row)
+  local lengths, extent, count = lengths_of(sch, group, p, columns), sch:extent(columns), sch:extent(row)
   local x, y = drawn(sch, filling(p.columns, extent)), drawn(sch, filling(p.rows, count))
   local strips, across, inner = sch:split(columns, {msched.rest, x, drawn(sch, lengths)})
   local tile, down, unrolled = sch:split(row, {msched.rest, y, drawn(sch, up_to(p.unroll, count))})
@@ -358,9 +449,12 @@ end
 
 local function gpu_schedules(sch, block, _, p, add)
   local a, stages = analyze(sch, block, false), stages_of(sch, block)
-  if not a.row then add(gpu_flat) else add(gpu_tiles, {}, false) end
-  if a.row and #shareable(sch, block) > 0 then add(gpu_tiles, {}, true) end
-  if #stages > 0 and analyze(sch, block, true).row then add(gpu_tiles, stages, false) end
+  for _, group in ipairs(a.row and {} or groups_of(sch, block, p)) do
+    if not reads_among(sch, group) then add(group, gpu_flat) end -- blocks of threads must not wait for one another
+  end
+  if a.row then add({block}, gpu_tiles, {}, false) end
+  if a.row and #shareable(sch, block) > 0 then add({block}, gpu_tiles, {}, true) end
+  if #stages > 0 and analyze(sch, block, true).row then add({block}, gpu_tiles, stages, false) end
 end
 
 return msched.rule {
@@ -369,9 +463,10 @@ return msched.rule {
     if not applies(sch, block) then return {sch} end
     local p, results = self.parameters, {sch}
     local schedules = p.threads and gpu_schedules or cpu_schedules
-    schedules(sch, block, context, p, function(build, ...)
-      local s = sch:copy()
-      results[#results + 1] = build(s, s:handle(block), p, ...)
+    schedules(sch, block, context, p, function(group, build, ...)
+      local s, own = sch:copy(), {}
+      for i, b in ipairs(group) do own[i] = s:handle(b) end
+      results[#results + 1] = build(s, own, p, ...)
     end)
     return results
   end,

@@ -18,7 +18,7 @@ targets.llvm = {
   add_rfactor = {jobs_per_core = 16, least_per_core = 16, max_innermost = 64, lanes_last = true},
   multi_level_tiling = {structure = "SSRSRS", max_innermost = 64, write = {need = "may", levels = {1, 2}, scope = "global"}},
   random_compute_location = {of_outputs = true},
-  spatial_tiling = {unroll = {1, 2, 4, 8, 16}, vectors = {1, 2, 4}, rows = {1, 2, 4, 8, 16, 32}},
+  spatial_tiling = {unroll = {1, 2, 4, 8, 16}, vectors = {1, 2, 4}, rows = {1, 2, 4, 8, 16, 32}, results = 8},
   nontemporal_stores = {least_caches = 1},
   parallel_vectorize_unroll = {jobs_per_core = {16, 4, 1}, serial_iterations = 1 << 17, max_vector_extent = 64, unroll_steps = {0, 16, 64, 512}, unroll_explicit = true},
 }
@@ -153,7 +153,7 @@ targets.cuda = {
     local few = target.max_threads < 256
     return {unroll = {1, 2, 4, 8}, threads = up_to(target.max_threads, few and {32, 16, 8, 1} or {128, 256, 512, 64, 1024}),
             columns = up_to(few and target.max_threads or target.max_threads // 8, few and {16, 8, 4, 2, 1} or {32, 64, 128}), rows = few and {1} or {2, 4, 8},
-            lengths = {1, 2, 4, 8, 16}, vector_bytes = target.vector_bytes}
+            lengths = {1, 2, 4, 8, 16}, results = 8, vector_bytes = target.vector_bytes}
   end,
   two_pass_reduction = {most_results = 64, least = 16384, least_blocks = 16, most_blocks = 1024, thread_extents = {64, 128, 256, 512}},
   cross_thread_reduction = {thread_extents = {4, 8, 16, 32, 64, 128, 256, 512}},

@@ -83,6 +83,9 @@ bool tir_check_reduces_inside(struct tir *ir, tir_block block, tir_block scope, 
 /* Every binding of `block` is an affine map of the loops around it, below `high` (exclusive; TIR_NONE: all in its
  * scope); see affine.h. Cheap for the maps that splits and fusions make. */
 bool tir_is_affine_binding(struct tir *ir, tir_block block, tir_stmt high);
+/* The same of all loops of its scope, those of one iteration in their place: beside another loop of the same scale they
+ * hide that what one binding has of a fused loop is what another leaves of it. */
+bool tir_is_affine_without_units(struct tir *ir, tir_block block);
 /* The block's bindings, under its predicate, are known to be affine: the next question need not find out. */
 void tir_keep_affine(struct tir *ir, tir_block block);
 /* The domain of iteration `i` as far as the block needs it: where its binding takes less, and the rest would leave a

@@ -57,3 +57,25 @@ bool tir_is_affine_binding(struct tir *ir, tir_block block, tir_stmt high) {
   free_binding(&b);
   return affine;
 }
+
+bool tir_is_affine_without_units(struct tir *ir, tir_block block) {
+  struct binding b;
+  read_binding(ir, block, TIR_NONE, &b);
+  struct tir_map *m = &b.map;
+  uint32_t *indices = b.at, *vars = b.at + m->count, left = 0;
+  for (uint32_t i = 0; i < m->var_count; i++) {
+    struct tir_var_node v = ir->vars.at[vars[i]];
+    if (v.extent && v.min && tir_is_const(ir, v.extent, 1))
+      tir_subst_var(ir, vars[i], v.min);
+    else
+      vars[left++] = vars[i];
+  }
+  bool units = left < m->var_count;
+  m->var_count = left;
+  for (uint32_t i = 0; units && i < m->count; i++) indices[i] = tir_subst(ir, indices[i]);
+  if (units && m->predicate) m->predicate = tir_subst(ir, m->predicate);
+  tir_subst_clear(ir);
+  bool affine = units && is_affine(ir, m);
+  free_binding(&b);
+  return affine;
+}

@@ -99,8 +99,23 @@ static bool find_blocks(const struct tir *ir, tir_stmt top, tir_block *out, uint
  * other now, and in turns then, by variables that stand for one another; and blocks of one nest keep their order, so
  * that there is nothing to ask. So this is asked of pairs of nests, with one's loops in the place of the other's. */
 
-/* What a block accesses of a buffer, while the loops of its nest stand still. */
-static bool find_region(struct tir *ir, const struct nest *n, tir_block block, struct tir_region region,
+/* Makes one dimension of the ranges of a single element: its number in row-major order. False: there are several
+ * elements, or the buffer's shape is not known. */
+static bool number_element(struct tir *ir, tir_buffer buffer, tir_expr *ranges) {
+  uint32_t rank = tir_buffer_at(ir, buffer)->rank;
+  if (!rank) return false;
+  tir_expr sum = ranges[0];
+  for (uint32_t d = 0; d < rank; d++) {
+    tir_expr extent = tir_operands(ir, tir_buffer_at(ir, buffer)->shape)[d];
+    if (!tir_is_int(ir, extent) || !tir_is_const(ir, ranges[2 * d + 1], 1)) return false;
+    if (d) sum = tir_add(ir, tir_mul(ir, sum, tir_cast(ir, tir_type_of(ir, sum), extent)), ranges[2 * d]);
+  }
+  ranges[0] = sum;
+  return true;
+}
+
+/* What a block accesses of a buffer, while the loops of its nest stand still; dimension by dimension, or `numbered`. */
+static bool find_region(struct tir *ir, const struct nest *n, tir_block block, struct tir_region region, bool numbered,
                         struct tir_interval *out) {
   tir_var vars[MOST_VARS];
   tir_expr ranges[2 * MOST_RANK];
@@ -112,7 +127,8 @@ static bool find_region(struct tir *ir, const struct nest *n, tir_block block, s
   }
   if (rank > MOST_RANK) return false;
   tir_region_over_loops(ir, block, region, ranges);
-  tir_relax_region(ir, ranges, rank, vars, count, out);
+  if (numbered && !number_element(ir, region.buffer, ranges)) return false;
+  tir_relax_region(ir, ranges, numbered ? 1 : rank, vars, count, out);
   return true;
 }
 
@@ -165,13 +181,17 @@ static bool comes_first(struct tir *ir, const struct nest *na, const struct nest
   return true;
 }
 
-/* One region of a block that comes before another's now, which will be after it iteration by iteration. */
+/* One region of a block that comes before another's now, which will be after it iteration by iteration. Where loops
+ * were fused, rows and columns of their tiles say little, the numbers of elements all. */
 static bool keeps_order(struct tir *ir, const struct nest *na, tir_block a, struct tir_region ra, const struct nest *nb,
                         tir_block b, struct tir_region rb, bool same) {
   struct tir_interval ia[MOST_RANK], ib[MOST_RANK];
   if (ra.buffer != rb.buffer) return true;
-  return find_region(ir, na, a, ra, ia) && find_region(ir, nb, b, rb, ib) &&
-         comes_first(ir, na, nb, ia, ib, tir_buffer_at(ir, ra.buffer)->rank, same);
+  for (int numbered = 0; numbered < 2; numbered++)
+    if (find_region(ir, na, a, ra, numbered, ia) && find_region(ir, nb, b, rb, numbered, ib) &&
+        comes_first(ir, na, nb, ia, ib, numbered ? 1 : tir_buffer_at(ir, ra.buffer)->rank, same))
+      return true;
+  return false;
 }
 
 static bool check_blocks(struct tir *ir, const struct nest *na, tir_block a, const struct nest *nb, tir_block b,
