@@ -35,17 +35,21 @@ static double touched(const struct model_nest *nest, const struct model_access *
   return all;
 }
 
-/* How many times as much room those bytes take in a level, where rows that are so far apart that they have the same place
- * share few of its places; one way of it is `span` bytes. What is passed on or packed lies close together. */
-static double crowding(const struct model_nest *nest, const struct model_access *a, const double *tile, int64_t span) {
+/* How many times as much room what loops from `at` on touch takes in a level, where rows that are so far apart that they have
+ * the same place share few of its places; one way of it is `span` bytes. What is packed lies close together, and of what is
+ * passed on there is as much as the loops around both nests leave of it. */
+static double crowding(const struct model_shape *s, const struct model_access *a, uint32_t at, int64_t span) {
   assert(span >= LINE);
+  const struct model_nest *nest = s->nest;
   int64_t apart = (int64_t)a->bytes;
-  if (a->passed || a->constant || !a->rank) return 1;
-  double row = ceil(model_width(nest, a, tile, a->rank - 1) * a->bytes / LINE) * LINE;
-  for (uint32_t d = a->rank; d-- > 0; apart *= a->extents[d]) {
-    if (d + 1 == a->rank || model_width(nest, a, tile, d) <= 1) continue;
-    int64_t common = apart % span == 0 ? span : apart & -apart; /* a power of two: the greatest that divides both */
-    return fmax(1, (double)common / row);
+  if (a->constant || !a->rank) return 1;
+  double row = ceil(model_width(nest, a, s->tiles[at], a->rank - 1) * a->bytes / LINE) * LINE;
+  for (uint32_t d = a->rank; d-- > 0;) {
+    if (d + 1 < a->rank && model_width(nest, a, s->tiles[at], d) > 1) {
+      int64_t common = apart % span == 0 ? span : apart & -apart; /* a power of two: the greatest that divides both */
+      return fmax(1, (double)common / row);
+    }
+    apart *= a->passed ? (int64_t)model_width(nest, a, s->tiles[a->near], d) : a->extents[d];
   }
   return 1;
 }
@@ -187,18 +191,16 @@ static struct tile tile_of(const struct candidate *c, const struct model_shape *
   return t;
 }
 
-/* Vectors of each access that a step of the register tile needs: distinct ones along its loops. */
-static double vectors_of(const struct model_shape *s, const struct model_access *a, uint32_t first, double vectors) {
-  double distinct = 1;
-  bool wide = false;
-  for (uint32_t i = first; i < loops_of(s->nest); i++) {
-    if (s->trips[i] <= 1 || !model_is_moved(s->nest, a, i)) continue;
-    if (i < s->vector)
-      distinct *= s->trips[i];
-    else
-      wide = true;
-  }
-  return distinct * (wide ? vectors : 1);
+/* Vectors of an access that a step of the register tile loads: distinct ones along its loops; and the same again in a loop
+ * that does not move them, where the registers that results leave do not hold them, beside one for the other operand. */
+static double vectors_of(const struct search_machine *m, const struct model_shape *s, const struct model_access *a,
+                         const struct tile *t) {
+  double left = t->held && !a->written ? m->registers - t->rows * t->vectors : INFINITY, loaded = 1;
+  for (uint32_t i = s->vector; i < loops_of(s->nest); i++)
+    if (s->trips[i] > 1 && model_is_moved(s->nest, a, i)) loaded = t->vectors;
+  for (uint32_t i = s->vector; i-- > t->first;)
+    if (model_is_moved(s->nest, a, i) || loaded + 1 > left) loaded *= s->trips[i];
+  return loaded;
 }
 
 /* How many elements an access has for each that one tap has: unrolled loops share what lies between its taps, as far as
@@ -294,7 +296,7 @@ static double arithmetic_cycles(const struct candidate *c, const struct model_sh
   double loads = 0, stores = 0, results = t.rows * t.vectors;
   for (uint32_t a = 0; a < nest->access_count; a++)
     *(nest->accesses[a].written ? &stores : &loads) +=
-        vectors_of(s, &nest->accesses[a], t.first, t.vectors) * taps_of(m, s, &nest->accesses[a], &t);
+        vectors_of(m, s, &nest->accesses[a], &t) * taps_of(m, s, &nest->accesses[a], &t);
   double each = nest->simple / m->multiply_adds + nest->calls * m->call + nest->divisions * m->division;
   if (!t.reduces && is_lane_by_lane(s)) /* a reduction's are decided outside of it */
     each += nest->branches * m->branch * m->vector_bits / (8 * nest->accesses[0].bytes);
@@ -374,7 +376,7 @@ static double traffic(const struct candidate *c, uint32_t nest, int level) {
     const struct model_access *access = &n->accesses[a];
     if ((access->passed && access->near >= at) || is_there(c, nest, a, at)) continue;
     uint32_t own = at;
-    while (own < n->loop_count && s->bytes[own][a] * crowding(n, access, s->tiles[own], way) > capacity) own++;
+    while (own < n->loop_count && s->bytes[own][a] * crowding(s, access, own, way) > capacity) own++;
     bytes += traffic_of(c, s, a, own);
   }
   return bytes;
@@ -405,6 +407,8 @@ static double nest_cycles(const struct candidate *c, uint32_t nest) {
   return most + m->exposed * (all - most);
 }
 
+static const double LONGER = 1e-7; /* of equal candidates the one with the shortest code is first */
+
 double search_estimator_cost(const struct search_estimator *d, const int64_t *decisions) {
   if (d->machine.gpu.sms > 0) return model_gpu_cost(d, decisions);
   struct candidate c;
@@ -423,6 +427,7 @@ double search_estimator_cost(const struct search_estimator *d, const int64_t *de
     for (uint32_t k = 0; k < i; k++) begins = begins && (d->nests[k].follows || !model_shared(d, i, k));
     cycles += own * waves(d, s) + (begins ? d->machine.parallel : 0);
   }
+  if (d->unroll) cycles *= 1 + LONGER * c.numbers[d->unroll];
   return cycles * (placed ? fmax(d->machine.doubt, 1) : 1);
 }
 
