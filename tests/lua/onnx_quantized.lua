@@ -63,7 +63,13 @@ check({op = "Gemm", shape = {3, 8}, weights = {8, 5}, channels = 5, axis = -1, b
 check({op = "Conv", shape = {2, 4, 5, 6}, weights = {3, 4, 3, 3}, zero = 255, channels = 3, bias = 3}, "ConvInteger")
 check({op = "Conv", shape = {1, 4, 5, 6}, weights = {6, 2, 1, 1}, zero = 7, channels = 6, bias = 6, attributes = {group = 2, strides = {2, 2}}}, "ConvInteger")
 check({op = "Conv", shape = {1, 4, 5, 6}, weights = {3, 4, 3, 3}, attributes = pads}, "ConvInteger")
-check({op = "Conv", shape = {1, 4, 5, 6}, weights = {3, 4, 3, 3}, zero = 7, attributes = pads})
+-- Where padding stands for a zero point, or channels are no multiple of 4, the image is padded before.
+check({op = "Conv", shape = {1, 4, 5, 6}, weights = {3, 4, 3, 3}, zero = 7, attributes = pads}, "ConvInteger")
+check({op = "Conv", shape = {2, 3, 5, 6}, weights = {5, 3, 3, 3}, x = "int8", zero = -7, channels = 5, bias = 5, attributes = {pads = {1, 0, 2, 1}, strides = {2, 1}, kernel_shape = {3, 3}}}, "ConvInteger")
+check({op = "Conv", shape = {1, 3, 5, 6}, weights = {2, 3, 2, 2}, attributes = {auto_pad = "VALID", dilations = {2, 1}}}, "ConvInteger")
+check({op = "Conv", shape = {1, 6, 5, 6}, weights = {4, 3, 3, 3}, zero = 9, attributes = {group = 2, pads = {1, 1, 1, 1}}}, "ConvInteger")
+check({op = "Conv", shape = {1, 3, 5, 6}, weights = {2, 3, 3, 3}, attributes = {auto_pad = "SAME_UPPER"}}, "ConvInteger")
+check({op = "Conv", shape = {1, 3, 5, 6}, weights = {2, 3, 3, 3}, zero = 7, attributes = {auto_pad = "SAME_LOWER"}})
 check({op = "Conv", shape = {1, 4, 7}, weights = {3, 4, 3}, x = "int8", zero = -128, channels = 3}, "ConvInteger")
 check({op = "MatMul", shape = {3, 8}, weights = {8, 5}, w = "uint8", x = "int8", zero = -3}, "MatMulInteger")
 -- Not where weights have a zero point, scales lie along what is summed, a factor stands before the product, or bytes are wider.

@@ -74,14 +74,49 @@ local function no_padding(node)
   return (node.attributes.auto_pad or "NOTSET") == "NOTSET" or node.attributes.auto_pad == "VALID"
 end
 
--- Padding is of real zeros, which stand for the zero point.
+local SIDE = 4 -- products that CPUs add at once, along the channels
+
+-- Channels that are added to so many, which a multiple of SIDE has at most a third more of.
+local function channels_more(channels)
+  local more = -channels % SIDE
+  return 3 * (channels + more) <= 4 * channels and more or 0
+end
+
+-- The bytes of the image and of the weights, and the attributes of their convolution. Padding is of real zeros, which stand for
+-- the zero point: where that is not 0 the image is padded before. So it is where channels are added; weights have zeros there.
+-- nil: how much is padded depends on its extents.
+function Rewriter:padded(node, x, w)
+  local attributes, rank = {}, #w.shape
+  for key, value in pairs(node.attributes) do attributes[key] = value end
+  local more = (attributes.group or 1) == 1 and channels_more(w.shape[2]) or 0
+  local plain, around = (attributes.auto_pad or "NOTSET") == "NOTSET", not no_padding(node)
+  if around and not plain then
+    if x.zero ~= 0 then return nil end
+    more = 0
+  end
+  if more == 0 and (x.zero == 0 or not around) then return x.bytes, w.bytes, attributes end
+  local image, weights = {}, {}
+  for d = 1, 2 * rank do image[d], weights[d] = 0, 0 end
+  for d = 1, around and rank - 2 or 0 do
+    image[d + 2], image[rank + d + 2] = attributes.pads[d], attributes.pads[rank - 2 + d]
+    if image[d + 2] < 0 or image[rank + d + 2] < 0 then return nil end -- refused where it is computed
+  end
+  image[rank + 2], weights[rank + 2] = more, more
+  attributes.pads = nil
+  local zero = self.added:constant({}, self.values[x.bytes].type, {x.zero})
+  local bytes = self.added:node("Pad", {x.bytes, self.added:constant({2 * rank}, "int64", image), zero})
+  if more == 0 then return bytes, w.bytes, attributes end
+  return bytes, self.added:node("Pad", {w.bytes, self.added:constant({2 * rank}, "int64", weights)}), attributes
+end
+
 function Rewriter:Conv(node)
   local x, w = self:operands(node, function() return 0 end)
-  if not x or self.values[node.inputs[1]].type ~= "float32" or (x.zero ~= 0 and not no_padding(node)) then return false end
-  local rank, summed, attributes = #w.shape, {}, {}
+  if not x or self.values[node.inputs[1]].type ~= "float32" then return false end
+  local image, weights, attributes = self:padded(node, x, w)
+  if not image then return false end
+  local rank, summed = #w.shape, {}
   for d = 2, rank do summed[d - 1] = d - 1 end
-  for key, value in pairs(node.attributes) do attributes[key] = value end
-  local sums = self.added:node("ConvInteger", {x.bytes, w.bytes}, attributes)
+  local sums = self.added:node("ConvInteger", {image, weights}, attributes)
   self:finish(node, sums, x, w, w.bytes, {channels = w.shape[1], after = rank - 2, summed = summed, bias = true})
   return true
 end
