@@ -6,7 +6,7 @@ local network = ms.load "lua.cli.network"
 
 local TRIALS, ROUNDS, SECONDS = 32, 7, 0.3 -- of a function; of a network, and of each side in a round
 local TOLERANCE, QUANTIZED = 1e-3, 0.1 -- of the largest element; where a value that is rounded the other way is a step of 8 bits
-local MOST_LISTED = 8 -- functions of a network that --profile shows
+local MOST_LISTED, MOST_NAMED = 8, 3 -- functions of a network that --profile shows; of those that are far from their limits
 
 -- ---- onnxruntime ---------------------------------------------------------------------------------------------------
 
@@ -169,10 +169,23 @@ end
 
 -- ---- What is shown -------------------------------------------------------------------------------------------------
 
-local function functions_of(opened)
+-- The functions of a network, those that take most of its time first, with what limits a call of each, as measured here.
+local function shares_of(opened, target)
+  local limits = ms.load "lua.bench.limits".open()
+  local list = network.shares(opened, opened.tasks)
+  for _, share in ipairs(list) do
+    share.weight = share.entry.weight or 1
+    local ok, limit = pcall(limits.of, limits, share.entry.func, target) -- copies have none
+    share.limit = ok and limit or nil
+  end
+  return list
+end
+
+local function functions_of(shares)
   local list = {}
-  for i, share in ipairs(network.shares(opened, opened.tasks)) do
-    list[i] = {name = share.name, seconds = share.seconds, weight = share.entry.weight, alone_seconds = share.alone}
+  for i, share in ipairs(shares) do
+    list[i] = {name = share.name, seconds = share.seconds, weight = share.weight, alone_seconds = share.alone, limit = share.limit and share.limit.name,
+               limit_seconds = share.limit and share.limit.seconds}
   end
   return list
 end
@@ -188,24 +201,33 @@ local function print_line(line)
                       line.peak_bytes / 1e6, memory, line.tuning_seconds))
 end
 
-local function print_functions(opened)
-  local list, whole = network.shares(opened, opened.tasks), 0
-  for _, share in ipairs(list) do whole = whole + share.seconds end
-  for i = 1, math.min(#list, MOST_LISTED) do
-    local share, count = list[i], list[i].entry.weight or 1
-    print(string.format("  %4.1f %%  %10s  %3d x  %s  %s", 100 * share.seconds / whole, cli.time_text(share.seconds), count, share.name,
-                        share.entry.func and rates.text(cli.work_of(share.entry.func), share.seconds / count) or ""))
+-- What a function takes beyond its limit, in all its calls; all of its time where no limit is known.
+local function beyond(share) return math.max(0, share.seconds - (share.limit and share.weight * share.limit.seconds or 0)) end
+
+local function print_functions(shares)
+  local whole, rest, parts = 0, 0, {}
+  for _, share in ipairs(shares) do whole, rest = whole + share.seconds, rest + beyond(share) end
+  for i = 1, math.min(#shares, MOST_LISTED) do
+    local share = shares[i]
+    local once = share.seconds / share.weight
+    local of_limit = rates.share_text(share.limit, once)
+    print(string.format("  %4.1f %%  %10s  %3d x  %s  %s%s", 100 * share.seconds / whole, cli.time_text(share.seconds), share.weight, share.name,
+                        share.entry.func and rates.text(cli.work_of(share.entry.func), once) or "", of_limit and ", " .. of_limit or ""))
   end
+  table.sort(shares, function(a, b) return beyond(a) > beyond(b) end)
+  for i = 1, math.min(#shares, MOST_NAMED) do parts[i] = string.format("%.1f %% in %s", 100 * beyond(shares[i]) / whole, shares[i].name) end
+  print(string.format("  at their limits all functions take %.0f %% of the time; of the rest %s", 100 * (1 - rest / whole), table.concat(parts, ", ")))
 end
 
-local function show(options, line, opened)
+local function show(options, line, opened, target)
+  local shares = options.profile and shares_of(opened, target) or nil
   if options.json then
-    line.by_function = options.profile and cli.list(functions_of(opened)) or nil
+    line.by_function = shares and cli.list(functions_of(shares)) or nil
     cli.put_json(line)
     return
   end
   print_line(line)
-  if options.profile then print_functions(opened) end
+  if shares then print_functions(shares) end
 end
 
 local function show_mean(options, ratios)
@@ -221,7 +243,7 @@ local function bench(options, list, store, target)
   local ratios, wrong = {}, {}
   for _, each in ipairs(list) do
     local line, opened = measure(options, store, target, each.path, each.shapes)
-    show(options, line, opened)
+    show(options, line, opened, target)
     ratios[#ratios + 1] = line.ratio
     if line.wrong then wrong[#wrong + 1] = each.path end
   end

@@ -36,6 +36,7 @@ assert(lines[1].functions == 2 and lines[1].calls == 2 and lines[1].peak_bytes >
 lines, refused = run({json = true, profile = true, trials = 1}, {word})
 assert(not refused, refused)
 assert(lines[1].trials == 1 and #lines[1].by_function == 2 and lines[1].by_function[1].seconds > 0 and lines[1].by_function[1].weight == 1)
+for _, f in ipairs(lines[1].by_function) do assert(f.limit_seconds > 0 and #f.limit > 0, f.name) end
 
 -- Names with colons.
 write(base .. ".colon.onnx", onnx.model {opset = 17, nodes = {{"Add", {"a:0", "b:0"}, {"y"}}}, inputs = {{"a:0", "float32", {"n", 2}}, {"b:0", "float32", {"n", 2}}}, outputs = {{"y"}}})
@@ -89,7 +90,7 @@ assert(total.networks == 2 and math.abs(total.ratio - math.sqrt(row.ratio * line
 assert(total.least == math.min(row.ratio, lines[2].ratio))
 lines = run({onnxruntime = python, profile = true}, {word})
 local text = table.concat(lines, "\n")
-assert(text:find "onnxruntime 500.000 ms, msched is [%d.]+ times as fast" and text:find "1 x  matmul" and text:find "geometric mean", text)
+assert(text:find "onnxruntime 500.000 ms, msched is [%d.]+ times as fast" and text:find "1 x  matmul.-, %d+ %% of " and text:find "at their limits all functions take %d+ %% of the time; of the rest [%d.]+ %% in " and text:find "geometric mean", text)
 
 -- One that ends at once, or before it has measured, says why.
 write(python, "#!/bin/sh\necho no module named so >&2\nexit 1\n")
