@@ -208,7 +208,7 @@ bool db_decode_record(const void *bytes, size_t size, struct db_record *out) {
 
 /* ---- Keys ---- */
 
-uint64_t db_hash_text(const char *text) { return XXH3_64bits(text, strlen(text)); }
+static uint64_t db_hash_text(const char *text) { return XXH3_64bits(text, strlen(text)); }
 
 static void big_endian(uint64_t value, uint8_t *out) {
   for (int i = 0; i < 8; i++) out[i] = (uint8_t)(value >> (56 - 8 * i));

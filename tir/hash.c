@@ -36,7 +36,7 @@ void tir_hash_tables_free(struct tir_hash_tables *t) {
 enum { SEED_VAR = 0x10001, SEED_BUFFER = 0x20003, SEED_DATA = 0x30005, SEED_STRING = 0x40007 };
 static const uint64_t UNIT = 0xD6E8FEB86659FD93u; /* the hash of 1, odd: of n it is n times this */
 
-uint64_t tir_hash_symbol(const struct tir *ir, tir_symbol s) {
+static uint64_t tir_hash_symbol(const struct tir *ir, tir_symbol s) {
   const struct tir_symbol_node *n = &ir->symbols.at[s];
   return s ? (uint64_t)n->length << 32 | n->hash : 0;
 }
@@ -170,13 +170,15 @@ static uint64_t linear_hash(struct tir_hasher *h, tir_expr e) {
   return hash;
 }
 
-uint64_t tir_hash_predicate(struct tir_hasher *h, tir_expr e) {
+/* What is always true is 0. */
+static uint64_t tir_hash_predicate(struct tir_hasher *h, tir_expr e) {
   return !e || tir_is_const(h->ir, e, 1) ? 0 : tir_hash_expr(h, e);
 }
 
 /* ---- Annotations ---- */
 
-uint64_t tir_hash_annotation(struct tir_hasher *h, tir_expr e) {
+/* Of a value in an annotation, where a number's type does not count. */
+static uint64_t tir_hash_annotation(struct tir_hasher *h, tir_expr e) {
   const struct tir_expr_node *n = tir_at(h->ir, e);
   uint64_t acc = tir_mix(n->kind, n->count), sum = 0;
   switch (n->kind) {
@@ -195,7 +197,7 @@ uint64_t tir_hash_annotation(struct tir_hasher *h, tir_expr e) {
   }
 }
 
-uint64_t tir_hash_annotations(struct tir_hasher *h, struct tir_span span) {
+static uint64_t tir_hash_annotations(struct tir_hasher *h, struct tir_span span) {
   uint64_t acc = span.count;
   for (uint32_t i = span.first; i < span.first + span.count; i++) {
     const struct tir_annotation *a = &h->ir->annotations.at[i];

@@ -42,15 +42,10 @@ static inline uint64_t tir_mix(uint64_t a, uint64_t b) {
 /* Meets a variable: it gets the next number. Met again, nothing changes. */
 void tir_hash_define(struct tir_hasher *h, tir_var v);
 uint64_t tir_hash_expr(struct tir_hasher *h, tir_expr e); /* TIR_NONE: 0 */
-/* Of a value in an annotation, where a number's type does not count. */
-uint64_t tir_hash_annotation(struct tir_hasher *h, tir_expr e);
-uint64_t tir_hash_annotations(struct tir_hasher *h, struct tir_span span);
 /* Meets a buffer's declaration, in the block h->block; returns the hash of its type, shape, scope and the like. Its
  * number comes with its first use: the order of declarations in one block does not count. */
 uint64_t tir_hash_declare(struct tir_hasher *h, tir_buffer b);
 uint64_t tir_hash_buffer(struct tir_hasher *h, tir_buffer b); /* of a use */
-uint64_t tir_hash_symbol(const struct tir *ir, tir_symbol s);
-uint64_t tir_hash_predicate(struct tir_hasher *h, tir_expr e); /* always true: 0 */
 
 /* An expression that is a sum, a difference or a multiple: its hash is linear in its parts. */
 bool tir_is_sum(const struct tir *ir, tir_expr e);

@@ -181,7 +181,7 @@ tir_expr tir_import_expr(struct tir_import *import, tir_expr e) {
 
 /* ---- Blocks ---- */
 
-struct tir_region tir_import_region(struct tir_import *import, struct tir_region region) {
+static struct tir_region tir_import_region(struct tir_import *import, struct tir_region region) {
   uint32_t rank = tir_buffer_at(import->from, region.buffer)->rank;
   tir_buffer buffer = tir_import_buffer(import, region.buffer);
   return (struct tir_region){buffer, import_operands(import, region.ranges, 2 * rank, true)};

@@ -26,7 +26,6 @@ void tir_import_map_buffer(struct tir_import *import, tir_buffer from, tir_buffe
 
 tir_expr tir_import_expr(struct tir_import *import, tir_expr e);
 tir_buffer tir_import_buffer(struct tir_import *import, tir_buffer b);
-struct tir_region tir_import_region(struct tir_import *import, struct tir_region region);
 struct tir_span tir_import_annotations(struct tir_import *import, struct tir_span span);
 /* A copy of the statement and all below it, detached. */
 tir_stmt tir_import_stmt(struct tir_import *import, tir_stmt s);

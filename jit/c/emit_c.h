@@ -164,9 +164,7 @@ void emit_c_call(struct emit_c *e, tir_expr call, struct c_chunk c);
 /* emit_stmt.c */
 void emit_c_line(struct emit_c *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void emit_c_begin(struct emit_c *e); /* the indentation of a line */
-void emit_c_condition(struct emit_c *e, tir_expr condition);
 void emit_c_list(struct emit_c *e, tir_stmt first);
-void emit_c_body(struct emit_c *e, tir_stmt first); /* one level further in */
 /* What an outlined loop captures, as a list: what is given, parameters for it, or addresses of what is given. */
 enum c_captured { C_ARGUMENTS, C_PARAMETERS, C_ADDRESSES };
 void emit_c_captured(struct emit_c *e, const struct tir_captures *captures, enum c_captured as);

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-void emit_c_body(struct emit_c *e, tir_stmt first) {
+/* One level further in. */
+static void emit_c_body(struct emit_c *e, tir_stmt first) {
   e->indent++;
   emit_c_list(e, first);
   e->indent--;
@@ -46,7 +47,7 @@ static void emit_loop(struct emit_c *e, tir_loop loop) {
 }
 
 /* A condition in the parentheses that `if` wants, once: twice they are warned of. */
-void emit_c_condition(struct emit_c *e, tir_expr condition) {
+static void emit_c_condition(struct emit_c *e, tir_expr condition) {
   const struct tir_expr_node *n = tir_at(e->ir, condition);
   bool wrapped = (n->kind >= TIR_EQ && n->kind <= TIR_GE) || n->kind == TIR_AND || n->kind == TIR_OR;
   if (!wrapped) fputc('(', e->out);

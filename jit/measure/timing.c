@@ -43,7 +43,8 @@ static void interval_by_order(const double *sorted, uint32_t n, struct jit_timin
   out->high = sorted[high >= n ? n - 1 : (uint32_t)high];
 }
 
-void timing_summarize(double *samples, uint32_t n, struct jit_timing *out) {
+/* Fills everything but `censored` and `busy`; sorts the samples. */
+static void timing_summarize(double *samples, uint32_t n, struct jit_timing *out) {
   qsort(samples, n, sizeof *samples, by_size);
   out->runs = n;
   out->seconds = n % 2 ? samples[n / 2] : 0.5 * (samples[n / 2 - 1] + samples[n / 2]);

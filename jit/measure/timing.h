@@ -42,7 +42,5 @@ struct timing_turns {
 /* As jit_time_in_turn and jit_find_fastest. */
 bool timing_in_turn(const struct jit_finalist *finalists, uint32_t count, const struct timing_turns *turns,
                     struct jit_timing *out);
-/* Fills everything but `censored` and `busy`; sorts the samples. */
-void timing_summarize(double *samples, uint32_t count, struct jit_timing *out);
 
 #endif

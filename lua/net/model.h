@@ -15,8 +15,6 @@ void net_free_model(Onnx__ModelProto *model);
 
 /* ONNX's number of a type of elements, as it is called; "type 99" where there is none. `out` holds what has no name. */
 const char *net_type_name(int32_t type, char out[24]);
-/* The same as a type of arrays; false: arrays have none. */
-bool net_type(int32_t type, tir_type *out);
 
 enum { NET_RANK = 32 }; /* dimensions of a tensor, at most */
 /* What a tensor is, checked against the data that it has: so many bytes can be read. Tensors of types that arrays have not,

@@ -52,7 +52,8 @@ const char *net_type_name(int32_t type, char out[24]) {
   return out;
 }
 
-bool net_type(int32_t type, tir_type *out) {
+/* The same as a type of arrays; false: arrays have none. */
+static bool net_type(int32_t type, tir_type *out) {
   return type >= 0 && type < TYPES && types[type].own && tir_type_parse(types[type].own, out);
 }
 

@@ -202,8 +202,6 @@ double interp_to_tf32(double x); /* ten bits after the first, ties away from zer
 /* Rounded once; an integer without a sign has its bits in x. */
 double interp_from_int(tir_type t, int64_t x, bool is_signed);
 int64_t interp_to_int(tir_type t, double x); /* truncates; saturates; 0 for NaN */
-uint16_t interp_to_half(double x);
-double interp_from_half(uint16_t h);
 union value interp_reinterpret(tir_type from, tir_type to, union value v);
 /* A call by name of one or two floats, or -1. */
 int interp_math_find(const char *name, int arity);

@@ -74,9 +74,9 @@ static uint16_t half_bits(double x) {
   return sign | (uint16_t)((exponent + HALF_BIAS) << HALF_FRACTION_BITS) | (uint16_t)fraction;
 }
 
-uint16_t interp_to_half(double x) { return half_bits(round_narrow(&half, x)); }
+static uint16_t interp_to_half(double x) { return half_bits(round_narrow(&half, x)); }
 
-double interp_from_half(uint16_t h) {
+static double interp_from_half(uint16_t h) {
   int exponent = h >> HALF_FRACTION_BITS & 31, fraction = h & HALF_FRACTION;
   double x = exponent == 31 ? (fraction ? NAN : INFINITY)
              : exponent     ? (1024 + fraction) * power_of_two(exponent - HALF_BIAS - HALF_FRACTION_BITS)

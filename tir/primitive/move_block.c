@@ -246,7 +246,8 @@ static void remove_nest(struct tir *ir, const struct tir_move *move) {
   if (move->removed != move->block) tir_kill(ir, move->removed);
 }
 
-void tir_move_edit(struct tir *ir, struct tir_move *move, bool preserve_unit_loops) {
+/* Makes the new nest under the loop last checked, and removes the old one. */
+static void tir_move_edit(struct tir *ir, struct tir_move *move, bool preserve_unit_loops) {
   assert(tir_is(ir, move->loop, TIR_LOOP));
   struct nest nest = {TIR_NONE, TIR_NONE, TIR_NONE, 0};
   tir_expr predicate = TIR_NONE;

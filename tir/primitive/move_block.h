@@ -51,8 +51,6 @@ bool tir_move_check_loop(struct tir *ir, struct tir_move *move, tir_loop loop, i
 /* For compute_at: whether tir_move_check_loop would accept, at index -1, every loop that is around all consumers and
  * not around the block. False: it is to be asked. */
 bool tir_move_fits_anywhere(struct tir *ir, const struct tir_move *move);
-/* Makes the new nest under the loop last checked, and removes the old one. */
-void tir_move_edit(struct tir *ir, struct tir_move *move, bool preserve_unit_loops);
 void tir_move_free(struct tir_move *move);
 /* All of it: checks, and moves the block under the loop, to its consumers or its producers. */
 bool tir_move_block(struct tir *ir, tir_block block, tir_loop loop, bool to_consumers, bool preserve_unit_loops,
@@ -83,8 +81,6 @@ static inline struct tir_transfer tir_move_transfer(const struct tir_move *move)
 bool tir_move_check_loads(struct tir *ir, struct tir_move *move, ms_error *err);
 /* There may be such loads. */
 bool tir_move_may_load(struct tir *ir, const struct tir_move *move);
-/* The iteration runs through its domain at the new place (move_reduction.c). */
-bool tir_move_runs_whole(struct tir *ir, const struct tir_move *move, uint32_t iter);
 /* So do all of them, in one iteration of the loop. */
 bool tir_move_runs_all(struct tir *ir, const struct tir_move *move);
 /* So do all of them, while the loops around the new place run, below `high`; false: or it is not known. */

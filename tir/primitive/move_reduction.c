@@ -10,7 +10,8 @@
 
 #include <stdlib.h>
 
-bool tir_move_runs_whole(struct tir *ir, const struct tir_move *move, uint32_t i) {
+/* The iteration runs through its domain at the new place. */
+static bool tir_move_runs_whole(struct tir *ir, const struct tir_move *move, uint32_t i) {
   assert(i < move->iter_count);
   const struct tir_move_domain *d = &move->domains[i];
   tir_expr min, extent;

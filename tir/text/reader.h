@@ -201,8 +201,6 @@ bool tir_read_value(struct tir_reader *r, struct tir_item *out);
 /* A value, or several with commas between them as one list: what stands after `=`, `in` or `return`. */
 bool tir_read_values(struct tir_reader *r, struct tir_item *out);
 bool tir_read_expr(struct tir_reader *r, tir_expr *out);
-/* An element of an index: a value or a slice. */
-bool tir_read_index(struct tir_reader *r, struct tir_item *out);
 /* The load that a region without slices is; slices become ramps. */
 bool tir_reader_load(struct tir_reader *r, struct tir_item region, tir_expr *out);
 /* The expression in a string, as the shapes of parameters have them: its unknown names become variables. */

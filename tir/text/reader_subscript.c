@@ -6,7 +6,8 @@
 
 /* ---- Subscripts ---- */
 
-bool tir_read_index(struct tir_reader *r, struct tir_item *out) {
+/* An element of an index: a value or a slice. */
+static bool tir_read_index(struct tir_reader *r, struct tir_item *out) {
   struct tir_item parts[3] = {{.kind = TIR_ITEM_NONE}, {.kind = TIR_ITEM_NONE}, {.kind = TIR_ITEM_NONE}};
   uint32_t token = r->at, colons = 0;
   for (;;) {

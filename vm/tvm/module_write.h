@@ -27,7 +27,6 @@ struct module_write {
 /* ---- module_write.c ---- */
 
 json_int_t write_type(struct module_write *w, tir_type type); /* of values: a pointer's is a PointerType */
-json_int_t write_pointer(struct module_write *w, tir_type element, const char *scope);
 json_int_t write_text(struct module_write *w, const char *text);
 json_int_t write_empty(struct module_write *w); /* a list without items */
 json_int_t write_var(struct module_write *w, tir_var v);

@@ -17,7 +17,7 @@ json_int_t write_text(struct module_write *w, const char *text) { return graph_p
 
 json_int_t write_empty(struct module_write *w) { return graph_put_list(w->nodes, json_array()); }
 
-json_int_t write_pointer(struct module_write *w, tir_type element, const char *scope) {
+static json_int_t write_pointer(struct module_write *w, tir_type element, const char *scope) {
   json_int_t type = write_type(w, element), text = write_text(w, scope);
   return graph_put(w->nodes, "ir.PointerType",
                    json_pack("{s:i, s:I, s:I}", "span", GRAPH_NONE, "element_type", type, "storage_scope", text));

@@ -58,7 +58,9 @@ static bool is_text(const char *bytes, size_t length) {
   return true;
 }
 
-const char *format_of(const char *bytes, size_t length) {
+/* NULL: text, which is UTF-8 without a zero byte; its last character may be cut short. Else the format in words, as
+ * "gzip data", or "" where it is not known. A static string. */
+static const char *format_of(const char *bytes, size_t length) {
   assert(bytes || !length);
   if (is_text(bytes, length)) return NULL;
   for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)

@@ -6,9 +6,6 @@
 
 #include <lua.h>
 
-/* NULL: text, which is UTF-8 without a zero byte; its last character may be cut short. Else the format in words, as
- * "gzip data", or "" where it is not known. A static string. */
-const char *format_of(const char *bytes, size_t length);
 /* Refuses what is no text, with `expected` saying what is read there. Returns false with err filled, MS_IO. */
 bool format_expect_text(const char *path, const char *bytes, size_t length, const char *expected, ms_error *err);
 /* What is read where functions are. */

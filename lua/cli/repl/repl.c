@@ -26,7 +26,8 @@ struct session {
 
 /* ---- What the part in Lua asks of C ---- */
 
-bool repl_wants_colour(void) {
+/* Colour is wanted: standard output is a terminal that takes it, and NO_COLOR is not set. */
+static bool repl_wants_colour(void) {
   const char *no = getenv("NO_COLOR"), *terminal = getenv("TERM");
   return isatty(STDOUT_FILENO) && !(no && *no) && terminal && strcmp(terminal, "dumb") != 0;
 }
@@ -76,7 +77,8 @@ static int patiently(lua_State *L) {
   return lua_gettop(L);
 }
 
-void repl_push(lua_State *L) {
+/* Pushes the part of the session that is written in Lua (repl.lua). May raise. */
+static void repl_push(lua_State *L) {
   static const luaL_Reg functions[] = {{"kind", kind},
                                        {"methods", methods},
                                        {"explain", explain},

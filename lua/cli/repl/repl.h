@@ -23,10 +23,6 @@ enum repl_input repl_edit(struct repl_editor *editor, const char *prompt, const 
 
 /* ---- What the session knows of values (repl.c) ---- */
 
-/* Colour is wanted: standard output is a terminal that takes it, and NO_COLOR is not set. */
-bool repl_wants_colour(void);
-/* Pushes the part of the session that is written in Lua (repl.lua). May raise. */
-void repl_push(lua_State *L);
 /* print shows functions, schedules and traces in colour where it is wanted. May raise. */
 int repl_colour_print(lua_State *L);
 
