@@ -172,6 +172,12 @@ static inline struct vm_stream vm_stream_for(const struct vm_run *r, const struc
   return vm_stream_of(r->draws->seed, r->draws->candidate, s->draw, r->draws->attempt);
 }
 
+/* Whether an instruction changes the module: others read it, and leave what was verified before. */
+static inline bool vm_changes(enum vm_kind kind) {
+  enum vm_effect effect = vm_kind_info(kind)->effect;
+  return effect != VM_EFFECT_look && effect != VM_EFFECT_draw;
+}
+
 /* In builds that check, an instruction that breaks the module ends the program. */
 static inline void vm_check_made(const struct vm_schedule *sch) {
 #ifdef MSCHED_CHECK

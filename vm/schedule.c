@@ -251,7 +251,8 @@ bool vm_perform_steps(struct vm_run *r) {
     sch->ends[plan->first + i] = sch->ir->forwards.count;
     if (!done) return vm_refuse_at(r->err, plan->steps, plan->first + i);
     if (sch->forwards != sch->ir->forwards.count) vm_apply_forwards(sch, step->first_output + step->outputs);
-    vm_check_made(sch);
+    /* the last too where it only reads: it has left the module as it was */
+    if (i + 1 == plan->count || vm_changes(plan->steps->instructions[plan->first + i].kind)) vm_check_made(sch);
     if (r->draws->after) r->draws->after(r->draws->watcher, sch, plan->first + i);
   }
   return true;
