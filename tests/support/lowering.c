@@ -265,10 +265,10 @@ static bool compiles(const struct outcome *o, struct c_kernels *kernels, const c
   return good;
 }
 
-static bool emit(struct outcome *o, const struct tir *lowered, const char *path) {
+static bool emit(const struct lowering_run *run, struct outcome *o, const struct tir *lowered, const char *path) {
   struct c_kernels kernels = {0};
   o->emitted = jit_emit_c(lowered, main_of(lowered), "kernels", &o->options.target, NULL, &kernels, &o->err);
-  bool good = !o->emitted || !o->options.nvrtc || compiles(o, &kernels, path);
+  bool asked = o->emitted && o->options.nvrtc && !run->only_text, good = !asked || compiles(o, &kernels, path);
   o->refused = !o->emitted;
   free(kernels.at);
   return good;
@@ -291,7 +291,7 @@ static bool judge(struct lowering_run *run, struct outcome *o, const struct tir 
   bool same = oracle_open(&k.oracle, reference, main_of(reference), SEED, &err) &&
               oracle_interprets(&k.oracle, lowered, main_of(lowered), &err);
   if (!same) fprintf(stderr, "%s: %s\n%s\n", path, err.message, o->lowered);
-  if (same && o->emitted && o->options.lower.device == TIR_GPU) {
+  if (same && o->emitted && o->options.lower.device == TIR_GPU && !run->only_text) {
     keep_kernel(run, &k, o->emitted, path);
     return true;
   }
@@ -329,7 +329,7 @@ static bool perform(struct lowering_run *run, struct outcome *o, const struct va
   o->refused = !tir_lower(lowered, main_of(lowered), &options, &o->err);
   if (!o->refused) {
     o->lowered = tir_print(lowered, TIR_NONE, TIR_PRINT_FUNCTION);
-    good = emit(o, lowered, path);
+    good = emit(run, o, lowered, path);
   }
   struct tir *other = NULL;
   if (good && !o->refused && o->options.run) other = read_text(v, reference.at ? reference : before, path, &o->err);

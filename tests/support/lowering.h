@@ -8,7 +8,7 @@
 bool lowering_is_case(const char *text);
 bool lowering_is_at(const char *path);
 
-/* A run over many: kernels' sources are compiled together at its end. */
+/* A run over many: kernels' sources are compiled together at its end. Zero, but for only_text. */
 enum { LOWERING_PATH = 256 };
 struct lowering_kernel {
   struct oracle oracle;
@@ -19,6 +19,7 @@ struct lowering_run {
   struct lowering_kernel *kernels;
   uint32_t count, capacity;
   char folder[32];
+  bool only_text; /* what is emitted is compared, and not compiled */
 };
 /* The text of a case as it would be if all that it expects were so: the caller's to free(). NULL: it cannot be run, or
  * computes something else, which is told. */

@@ -8,8 +8,9 @@
  *
  * Of lowering and of emitters (support/lowering.h): a target, a function, and what becomes of it.
  *
- * usage: run_cases [--traces] [--rewrite] FILE|DIRECTORY…
+ * usage: run_cases [--traces] [--no-compilers] [--rewrite] FILE|DIRECTORY…
  *   --traces   leaves those of lowering out
+ *   --no-compilers  compiles no emitted text: another run of the same cases did
  *   --rewrite  puts what we give in place of what is expected */
 #include "support/case.h"
 #include "support/lowering.h"
@@ -148,6 +149,8 @@ int main(int argc, char **argv) {
       c.rewrite = true;
     else if (!strcmp(argv[i], "--traces"))
       c.traces = true;
+    else if (!strcmp(argv[i], "--no-compilers"))
+      c.lowering.only_text = true;
     else
       run_path(&c, argv[i]);
   c.failed += (int)lowering_end(&c.lowering);
