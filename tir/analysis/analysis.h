@@ -161,6 +161,9 @@ bool tir_find_sum(struct tir *ir, tir_block block, struct tir_reduction *out);
 /* The block's regions read elements of the buffer that are there before it: not all that they read of it, its own init
  * writes first. Modules of older TVM name in reads what a reduction goes on with; to others that is a pure write. */
 bool tir_reads_from_before(struct tir *ir, tir_block block, tir_buffer buffer);
+/* The block has an init, and may update what that has not begun: a reduction indexes what is written, is at its
+ * minimum in no iteration or in the last, or the predicate may hold in others than the first (init_first.c). */
+bool tir_updates_unbegun(const struct tir *ir, tir_block block);
 /* The expression is what the reducer's buffer of that number begins with. */
 bool tir_is_identity(const struct tir *ir, tir_expr e, enum tir_reducer reducer, uint32_t buffer);
 /* The values of reducer(left, right), one a buffer. */

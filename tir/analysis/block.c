@@ -235,14 +235,17 @@ static bool reduction_iters_index_writes(const struct tir *ir, tir_block block) 
 }
 
 /* 1: it has no init. 2: its bindings are not affine. 3: an iteration is opaque. 4: not dominant. 5: a reduction
- * iteration indexes what it writes. 6: it reads what other iterations of it write. */
+ * iteration indexes what it writes. 6: it reads what other iterations of it write. 7: its init does not come first. 8:
+ * several iterations begin an element. */
 static int reduction_violation(struct tir *ir, tir_block block, tir_stmt root) {
   if (!tir_stmt_at(ir, block)->first[TIR_INIT]) return 1;
   if (!tir_is_affine_binding(ir, block, TIR_NONE)) return 2;
   if (has_opaque_iter(ir, block)) return 3;
   if (!dominates(ir, block, root)) return 4;
   if (reduction_iters_index_writes(ir, block)) return 5;
-  return tir_reads_other_iterations(ir, block) ? 6 : 0;
+  if (tir_reads_other_iterations(ir, block)) return 6;
+  if (tir_updates_unbegun(ir, block)) return 7;
+  return tir_begins_again(ir, block, true) ? 8 : 0;
 }
 
 int tir_complete_block_violation(struct tir *ir, tir_block block, tir_block scope) {
@@ -263,7 +266,9 @@ static const char *const why_no_reduction[] = {"",
                                                "one of its iterations is opaque",
                                                "it is not the only writer of what it writes",
                                                "a reduction iteration indexes what it writes",
-                                               "it reads what other iterations of it write"};
+                                               "it reads what other iterations of it write",
+                                               "its init does not run before all that it begins is updated",
+                                               "iterations that differ in spatial ones write the same elements"};
 
 bool tir_check_complete_block(struct tir *ir, tir_block block, tir_block scope, ms_error *err) {
   MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, scope, TIR_BLOCK));

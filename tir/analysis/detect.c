@@ -495,17 +495,33 @@ static bool is_among(const struct accesses *all, tir_buffer buffer) {
   return false;
 }
 
+static bool same_bound(const struct tir *ir, tir_expr a, tir_expr b) {
+  return a == b || (a && b && tir_is_int(ir, a) && tir_is_int(ir, b) && tir_at(ir, a)->imm == tir_at(ir, b)->imm);
+}
+
+/* A reduction reads of the buffer what it writes: its init has begun that. */
+static bool is_reduced(const struct detector *d, const struct access *read) {
+  const struct access *written = NULL;
+  for (uint32_t i = 0; i < d->accesses[WRITE].count; i++)
+    if (d->accesses[WRITE].at[i].buffer == read->buffer) written = &d->accesses[WRITE].at[i];
+  if (!written || !tir_stmt_at(d->ir, d->block)->first[TIR_INIT]) return false;
+  for (uint32_t i = 0; i < tir_buffer_at(d->ir, read->buffer)->rank; i++)
+    if (!same_bound(d->ir, read->dims[i].min, written->dims[i].min) ||
+        !same_bound(d->ir, read->dims[i].max, written->dims[i].max))
+      return false;
+  return true;
+}
+
 /* What is used through its pointer counts as both, after the others. */
 static void set_regions(struct detector *d, bool writes) {
   const struct accesses *all = &d->accesses[writes ? WRITE : READ], *opaque = &d->accesses[OPAQUE];
-  bool reduction = tir_stmt_at(d->ir, d->block)->first[TIR_INIT] != TIR_NONE;
   struct tir_region on_stack[FIRST_ACCESSES],
       *regions = tir_room(on_stack, sizeof on_stack, (all->count + opaque->count) * sizeof *regions);
   uint32_t count = 0;
   for (uint32_t i = 0; i < all->count; i++) {
     tir_buffer buffer = all->at[i].buffer;
-    bool reduced = !writes && reduction && is_among(&d->accesses[WRITE], buffer);
-    if (!reduced && !is_among(opaque, buffer)) regions[count++] = region_of(d->ir, &all->at[i]);
+    if ((writes || !is_reduced(d, &all->at[i])) && !is_among(opaque, buffer))
+      regions[count++] = region_of(d->ir, &all->at[i]);
   }
   for (uint32_t i = 0; i < opaque->count; i++) regions[count++] = region_of(d->ir, &opaque->at[i]);
   (writes ? tir_set_writes : tir_set_reads)(d->ir, d->block, regions, count);

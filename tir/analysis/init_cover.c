@@ -1,6 +1,7 @@
 /* What a reduction reads of its own output. Modules of older TVM list it among the reads, today's leave it out; where
- * the init writes it all first, both are the same block. */
+ * the init writes it all first, both are the same block. What the init may not have begun is read from before. */
 #include "analysis.h"
+#include "loads.h"
 
 enum { MOST_LOOPS = 32, MOST_RANK = 16 };
 
@@ -56,10 +57,21 @@ static bool init_covers(struct tir *ir, tir_block block, struct tir_region regio
   return false;
 }
 
+static bool loads(struct tir *ir, void *context, tir_expr e) { return tir_uses_buffer(ir, e, *(tir_buffer *)context); }
+
+/* The block, or one in it, has a load of the buffer. */
+static bool loads_of(struct tir *ir, tir_block block, tir_buffer buffer) {
+  for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next(ir, s, block))
+    if (tir_is(ir, s, TIR_BLOCK) && tir_has_region_of(ir, tir_block_at(ir, s)->reads, buffer)) return true;
+  return tir_any_own_expr(ir, block, loads, &buffer);
+}
+
 bool tir_reads_from_before(struct tir *ir, tir_block block, tir_buffer buffer) {
   MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, buffer));
   struct tir_span reads = tir_block_at(ir, block)->reads;
-  if (!tir_has_region_of(ir, reads, buffer)) return false;
+  bool declared = tir_has_region_of(ir, reads, buffer);
+  if (tir_updates_unbegun(ir, block) && (declared || loads_of(ir, block, buffer))) return true;
+  if (!declared) return false;
   if (tir_buffer_at(ir, buffer)->rank > MOST_RANK || !only_writes(ir, block, buffer)) return true;
   for (uint32_t i = reads.first; i < reads.first + reads.count; i++)
     if (ir->regions.at[i].buffer == buffer && !init_covers(ir, block, ir->regions.at[i])) return true;

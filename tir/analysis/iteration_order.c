@@ -73,8 +73,19 @@ static bool tells_apart(struct tir *ir, struct tir_region r, const tir_var *vars
   return tir_detect_iter_map(ir, indices, rank, vars, count, TIR_NONE, TIR_MAP_BIJECTIVE, true, NULL);
 }
 
-/* In two iterations that differ in a spatial one, the regions may have an element in common. */
-static bool regions_meet(struct tir *ir, tir_block block, struct tir_region a, struct tir_region b) {
+static bool is_loop_var(const struct tir *ir, const void *context, tir_var v) {
+  (void)context;
+  return tir_var_at(ir, v)->kind == TIR_VAR_LOOP;
+}
+
+/* The iteration is bound to what stays while the loops of its scope run: a value of the block around. */
+static bool stays(const struct tir *ir, struct tir_iter iter) {
+  return !tir_any_var(ir, iter.binding, is_loop_var, NULL);
+}
+
+/* In two iterations that differ in a spatial one, the regions may have an element in common. `of_scope`: in two that
+ * the loops of the block's scope make. */
+static bool find_meeting(struct tir *ir, tir_block block, struct tir_region a, struct tir_region b, bool of_scope) {
   tir_var vars[MOST_ITERS];
   enum tir_direction directions[TIR_MOST_DIGITS];
   struct tir_digits digits;
@@ -85,7 +96,8 @@ static bool regions_meet(struct tir *ir, tir_block block, struct tir_region a, s
   for (int reduces = 0; reduces < 2; reduces++) /* spatial ones first */
     for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
       tir_var v = ir->iters.at[i].var;
-      if ((ir->iters.at[i].kind != TIR_SPATIAL) != reduces) continue;
+      if ((ir->iters.at[i].kind != TIR_SPATIAL) != reduces || (of_scope && !reduces && stays(ir, ir->iters.at[i])))
+        continue;
       vars[count++] = v;
       spatial += !reduces;
       plain = plain && (reduces || tir_is_const(ir, ir->vars.at[v].extent, 1) || is_plain_dimension(ir, a, v));
@@ -105,6 +117,10 @@ static bool regions_meet(struct tir *ir, tir_block block, struct tir_region a, s
     }
   }
   return false;
+}
+
+static bool regions_meet(struct tir *ir, tir_block block, struct tir_region a, struct tir_region b) {
+  return find_meeting(ir, block, a, b, false);
 }
 
 /* One of the loads, of a buffer that a store of the block writes, may be of what that writes in another iteration; the
@@ -157,6 +173,36 @@ bool tir_reads_other_iterations(struct tir *ir, tir_block block) {
   return false;
 }
 
+/* The elements of a store. */
+static bool is_begun_again(struct tir *ir, tir_block block, tir_stmt store, bool trust_data) {
+  tir_expr at[TIR_MOST_BOX_RANK];
+  tir_buffer buffer = tir_as(ir, store, TIR_STORE)->store.buffer;
+  uint32_t rank = tir_buffer_at(ir, buffer)->rank, indices = tir_as(ir, store, TIR_STORE)->store.indices;
+  if (rank > TIR_MOST_BOX_RANK) return true;
+  for (uint32_t d = 0; d < rank; d++) {
+    at[d] = ir->operands.at[indices + d];
+    if (trust_data && tir_at(ir, at[d])->flags & TIR_HAS_LOAD) return false;
+  }
+  struct tir_region point = tir_point_region(ir, buffer, at);
+  return find_meeting(ir, block, point, point, true);
+}
+
+bool tir_begins_again(struct tir *ir, tir_block block, bool trust_data) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  bool stores = true; /* else blocks and loops, of which the regions tell */
+  for (tir_stmt s = tir_stmt_at(ir, block)->first[TIR_INIT]; s; s = tir_stmt_at(ir, s)->next) {
+    stores =
+        stores && tir_is(ir, s, TIR_STORE) && tir_has_region_of(ir, writes, tir_as(ir, s, TIR_STORE)->store.buffer);
+    if (stores && is_begun_again(ir, block, s, trust_data)) return true;
+  }
+  for (uint32_t w = writes.first; w < writes.first + writes.count && !stores; w++)
+    if (!tir_buffer_at(ir, ir->regions.at[w].buffer)->user_annotated &&
+        find_meeting(ir, block, ir->regions.at[w], ir->regions.at[w], true))
+      return true;
+  return false;
+}
+
 static bool has_reductions(const struct tir *ir, tir_block block) {
   for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++)
     if (tir_iters(ir, block)[i].kind != TIR_SPATIAL) return true;
@@ -166,7 +212,7 @@ static bool has_reductions(const struct tir *ir, tir_block block) {
 /* The block's iterations may run in any order, as its regions say. */
 static bool is_orderless(struct tir *ir, tir_block block) {
   struct tir_span writes = tir_block_at(ir, block)->writes, reads = tir_block_at(ir, block)->reads;
-  if (loads_other_iterations(ir, block)) return false;
+  if (loads_other_iterations(ir, block) || tir_updates_unbegun(ir, block)) return false;
   for (uint32_t w = writes.first; w < writes.first + writes.count; w++) {
     struct tir_region written = ir->regions.at[w];
     if (tir_buffer_at(ir, written.buffer)->undeclared) return false;
@@ -329,7 +375,8 @@ static bool needs_no_order(struct tir *ir, const struct access *a, const struct 
     return !(a->writes && b->writes) && b->block && scope && tir_check_stage_pipeline(ir, scope, NULL);
   }
   return a->block &&
-         (is_orderless(ir, a->block) || (same_box(ir, &a->box, &b->box) && tir_is_commutative(ir, a->block, true)));
+         (is_orderless(ir, a->block) || (same_box(ir, &a->box, &b->box) && tir_is_commutative(ir, a->block, true) &&
+                                         !tir_updates_unbegun(ir, a->block) && !tir_begins_again(ir, a->block, false)));
 }
 
 /* Both are one element, another in each iteration of the nest: as a map of iterators, of several loops together. */

@@ -32,5 +32,8 @@ bool tir_is_commutative(struct tir *ir, tir_block block, bool any);
 /* The block, a reduction, reads other elements than those that it stores to, which iterations of it write that differ
  * in spatial ones. */
 bool tir_reads_other_iterations(struct tir *ir, tir_block block);
+/* The block has an init, and iterations of it that differ in spatial ones may begin the same element. `trust_data`: not
+ * so where data decide which elements these are. */
+bool tir_begins_again(struct tir *ir, tir_block block, bool trust_data);
 
 #endif

@@ -188,6 +188,12 @@ static bool divide_split(struct tir_iter_map *m, struct iter_split split, tir_ex
   return true;
 }
 
+/* A divisor is taken apart by a split's scale: of a scale below zero the parts would round the other way. */
+static bool scale_divides(const struct tir_iter_map *m, struct iter_split split, tir_expr base, tir_expr divisor) {
+  return tir_at(m->ir, split.scale)->lo >= 0 && iter_divides(m, divisor, split.scale) &&
+         iter_divides(m, base, split.scale);
+}
+
 static bool quotient_of(struct tir_iter_map *m, struct iter_split split, tir_expr base, tir_expr divisor,
                         struct iter_sum *out) {
   struct tir *ir = m->ir;
@@ -197,7 +203,7 @@ static bool quotient_of(struct tir_iter_map *m, struct iter_split split, tir_exp
     *out = iter_sum_of(m, split, tir_floordiv(ir, base, divisor));
     return true;
   }
-  if (!iter_divides(m, divisor, split.scale) || !iter_divides(m, base, split.scale)) return false;
+  if (!scale_divides(m, split, base, divisor)) return false;
   base = tir_floordiv(ir, base, split.scale);
   divisor = tir_floordiv(ir, divisor, split.scale);
   split.scale = iter_int(m, tir_type_of(ir, divisor), 1);
@@ -213,7 +219,7 @@ static bool rest_of(struct tir_iter_map *m, struct iter_split split, tir_expr ba
       *out = iter_constant(m, iter_int(m, tir_type_of(ir, divisor), 0));
       return true;
     }
-    if (!iter_divides(m, divisor, split.scale) || !iter_divides(m, base, split.scale)) return false;
+    if (!scale_divides(m, split, base, divisor)) return false;
     base = tir_floordiv(ir, base, split.scale);
     divisor = tir_floordiv(ir, divisor, split.scale);
   }

@@ -5,6 +5,8 @@
  * buffer's life: the loops that a writer's reduction iterations are bound to, when the writer updates in place, those
  * that decide whether it writes at all, and those of which one iteration reads what another wrote. */
 #include "lower.h"
+#include "tir/analysis/analysis.h"
+#include "tir/arith/affine.h"
 
 #include <stdlib.h>
 
@@ -30,6 +32,20 @@ static bool leaves_out(struct tir *ir, tir_block block, tir_buffer buffer, tir_v
   return limits && tir_uses_var(ir, limits, v);
 }
 
+/* Iterations that differ in `v` alone may update one element in place. */
+static bool updates_again(struct tir *ir, tir_block block, tir_buffer buffer, tir_var v) {
+  const struct tir_region *written = tir_region_of(ir, tir_block_at(ir, block)->writes, buffer);
+  tir_expr indices[TIR_MOST_RANK];
+  uint32_t rank = tir_buffer_at(ir, buffer)->rank;
+  if (!written || rank > TIR_MOST_RANK || tir_is_const(ir, ir->vars.at[v].extent, 1)) return false;
+  for (uint32_t d = 0; d < rank; d++) {
+    indices[d] = ir->operands.at[written->ranges + 2 * d];
+    if (indices[d] == tir_var_expr(ir, v)) return false;
+  }
+  return tir_reads_from_before(ir, block, buffer) &&
+         !tir_detect_iter_map(ir, indices, rank, &v, 1, TIR_NONE, TIR_MAP_BIJECTIVE, true, NULL);
+}
+
 /* Whether the block keeps in the buffer what an iteration of a loop bound to `v` leaves for the next: it updates in
  * place, or some iterations write nothing over what others wrote. */
 static bool carries(struct tir *ir, tir_block block, tir_buffer buffer, tir_var v) {
@@ -39,7 +55,7 @@ static bool carries(struct tir *ir, tir_block block, tir_buffer buffer, tir_var 
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
     struct tir_iter it = ir->iters.at[i];
     if (!tir_uses_var(ir, it.binding, v)) continue;
-    if (it.kind != TIR_SPATIAL) return true;
+    if (it.kind != TIR_SPATIAL || updates_again(ir, block, buffer, it.var)) return true;
     elsewhere = true;
   }
   if (!predicate || !tir_uses_var(ir, predicate, v)) return false;

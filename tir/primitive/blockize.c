@@ -3,7 +3,7 @@
  *
  * Requires: one block below the loop, in a scope; only loops between both; each of its bindings is outer * extent +
  *           inner, where the inner loops make `inner` and the others `outer`, or of one kind of loops alone; an init is
- *           guarded by spatial iterations only.
+ *           guarded by spatial iterations only, and runs once for each element, before its updates.
  * After:    the block NAME_o stands in the loop's place, with an iteration v_o for each v of the block; it reads and
  *           writes what the block does in all its inner iterations. In it are the loops, and the block, which keeps the
  *           iterations v_i of more than one value. An init becomes that of NAME_o: the block NAME_init in copies of the
@@ -16,6 +16,7 @@
  *           union of what they do. */
 #include "blockize.h"
 #include "loops.h"
+#include "tir/analysis/iteration_order.h"
 #include "tir/analysis/loads.h"
 #include "tir/analysis/order.h"
 
@@ -109,10 +110,22 @@ static bool check_init(struct tir *ir, const struct tir_blockize_plan *plan, ms_
   return true;
 }
 
-/* The init runs once in the new block: iterations that take the steps of the reduction again do not. */
+/* The init runs once in the new block, before all of it: iterations that take the steps of the reduction again do not,
+ * nor those that the init leaves out or runs in several times. */
 static bool check_steps(struct tir *ir, const struct tir_blockize_plan *plan, ms_error *err) {
   tir_expr inner[TIR_MOST_BLOCKIZED];
-  if (!tir_stmt_at(ir, plan->block)->first[TIR_INIT]) return true;
+  if (!tir_stmt_at(ir, plan->block)->first[TIR_INIT] || !plan->inner_count) return true;
+  if (tir_updates_unbegun(ir, plan->block))
+    return tir_refuse(ir, err, MS_NOT_REDUCTION_BLOCK, plan->block,
+                      "the init of block `%s` does not run before all that it begins is updated",
+                      tir_block_name(ir, plan->block));
+  if (tir_reads_other_iterations(ir, plan->block))
+    return tir_refuse(ir, err, MS_NOT_REDUCTION_BLOCK, plan->block,
+                      "block `%s` reads what other iterations of it write, before their init would run",
+                      tir_block_name(ir, plan->block));
+  if (tir_begins_again(ir, plan->block, false))
+    return tir_refuse(ir, err, MS_NOT_REDUCTION_BLOCK, plan->block,
+                      "several iterations of block `%s` begin the same elements", tir_block_name(ir, plan->block));
   for (uint32_t i = 0; i < plan->iter_count; i++) inner[i] = plan->parts[i].inner;
   return tir_takes_steps_once(ir, inner, plan->iter_count, plan->loops, plan->inner_count, plan->predicates[1]) ||
          tir_refuse(ir, err, MS_REDUCTION_REPEATED, plan->loops[0],

@@ -101,9 +101,13 @@ static bool is_redirected(const struct tir *ir, const struct plan *plan, tir_blo
   return true;
 }
 
-static bool check_matches(struct tir *ir, const struct plan *plan, ms_error *err) {
+/* What readers use of the cache is there, in its scope. */
+static bool check_redirected(struct tir *ir, const struct plan *plan, ms_error *err) {
   for (uint32_t u = tir_buffer_at(ir, plan->cache.buffer)->readers; u; u = ir->uses.at[u].next) {
     tir_block b = ir->uses.at[u].block;
+    if (plan->writer && tir_scope_of(ir, b) == plan->cache.scope && is_redirected(ir, plan, b) &&
+        !tir_check_cache_holds(ir, &plan->cache, b, err))
+      return false;
     if (!tir_block_at(ir, b)->matches.count || !is_redirected(ir, plan, b)) continue;
     if (!tir_check_cache_matches(ir, &plan->cache, b, err)) return false;
   }
@@ -125,7 +129,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
     plan_input(ir, plan, block);
   else if (!plan_written(ir, plan, err))
     return false;
-  return tir_settle_cached_region(ir, &plan->cache, plan->writer, err) && check_matches(ir, plan, err);
+  return tir_settle_cached_region(ir, &plan->cache, plan->writer, err) && check_redirected(ir, plan, err);
 }
 
 static tir_block edit(struct tir *ir, const struct plan *plan) {

@@ -5,6 +5,7 @@
 #include "inline.h"
 #include "tir/analysis/loads.h"
 #include "tir/arith/iter_map.h"
+#include "tir/arith/linear.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -174,6 +175,25 @@ static bool covers(struct tir *ir, const tir_expr *bindings, uint32_t rank, cons
   return true;
 }
 
+/* The same iteration, which takes several values, is a term of two dimensions: the elements lie on a diagonal of what
+ * these span. */
+static bool is_diagonal(struct tir *ir, uint32_t rank, tir_block block, const struct tir_region *region) {
+  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
+    tir_var v = tir_iters(ir, block)[i].var;
+    uint32_t uses = 0, terms = 0;
+    if (tir_is_const(ir, ir->vars.at[v].extent, 1)) continue;
+    for (uint32_t d = 0; d < rank; d++) {
+      tir_expr min = ir->operands.at[region->ranges + 2 * d];
+      if (!tir_uses_var(ir, min, v) || !tir_is_index(ir, min)) continue;
+      struct tir_linear l = tir_linear_of(ir, min);
+      uses++;
+      for (uint32_t t = 0; t < l.count; t++) terms += tir_terms(ir, l)[t].atom == tir_var_expr(ir, v);
+    }
+    if (uses > 1 && terms) return true;
+  }
+  return false;
+}
+
 /* An iteration bound to a sum of the relaxed loops, or of digits of them, takes all values between the sum's ends: what
  * tir_region_upper_bound finds too, for the regions that nearly all blocks have. */
 static bool relax_plainly(struct tir *ir, struct tir_cache_plan *plan, tir_block block, const struct tir_region *region,
@@ -221,22 +241,63 @@ tir_expr tir_invariant_conditions(struct tir *ir, tir_expr predicate, const tir_
   return conjuncts_without(ir, predicate, vars, count);
 }
 
+/* The condition holds where the loops that are in no dimension stand at their first, or last, iteration. */
+static bool holds_at_end(struct tir *ir, tir_expr predicate, const tir_expr *ranges, uint32_t rank, const tir_var *vars,
+                         uint32_t count, bool last) {
+  for (uint32_t i = 0; i < count; i++) {
+    struct tir_var_node v = ir->vars.at[vars[i]];
+    bool used = !v.min || !v.extent;
+    for (uint32_t d = 0; d < rank && !used; d++) used = tir_uses_var(ir, ranges[2 * d], vars[i]);
+    tir_expr end = used ? TIR_NONE : v.min;
+    if (end && last) end = tir_sub(ir, tir_add(ir, v.min, v.extent), tir_int(ir, v.type, 1));
+    if (end) tir_subst_var(ir, vars[i], end);
+  }
+  predicate = tir_subst(ir, predicate);
+  tir_subst_clear(ir);
+  return tir_prove(ir, predicate);
+}
+
+/* A condition ties a dimension of the region to another, or to loops that are in none: it bounds it in some of their
+ * iterations only, and the box that the region spans need not be full. */
+static bool ties_dimensions(struct tir *ir, tir_expr predicate, const tir_expr *ranges, uint32_t rank,
+                            const tir_var *vars, uint32_t count) {
+  uint32_t dimensions = 0;
+  bool outside = false;
+  if (!predicate) return false;
+  struct tir_expr_node n = *tir_at(ir, predicate);
+  if (n.kind == TIR_AND)
+    return ties_dimensions(ir, n.a, ranges, rank, vars, count) || ties_dimensions(ir, n.b, ranges, rank, vars, count);
+  for (uint32_t i = 0; i < count; i++) {
+    const struct tir_var_node *v = &ir->vars.at[vars[i]];
+    if (!tir_uses_var(ir, predicate, vars[i]) || (v->extent && tir_is_const(ir, v->extent, 1))) continue;
+    uint32_t of = 0;
+    for (uint32_t d = 0; d < rank; d++) of |= (uint32_t)tir_uses_var(ir, ranges[2 * d], vars[i]) << d;
+    outside |= !of;
+    dimensions |= of;
+  }
+  if (dimensions & (dimensions - 1)) return true;
+  return dimensions && outside && !holds_at_end(ir, predicate, ranges, rank, vars, count, false) &&
+         !holds_at_end(ir, predicate, ranges, rank, vars, count, true);
+}
+
 void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_block block,
                              const struct tir_region *region, tir_expr nested) {
   assert(tir_is(ir, block, TIR_BLOCK));
   tir_expr ranges[2 * TIR_MOST_CACHED_RANK];
-  struct tir_interval used[TIR_MOST_CACHED_RANK];
+  struct tir_interval used[TIR_MOST_CACHED_RANK], exact[TIR_MOST_CACHED_RANK];
   tir_var vars[MOST_RELAXED];
   tir_symbol memory = tir_memory_of(ir, plan->buffer);
   uint32_t count = tir_running_loops(ir, block, parent_of_place(ir, plan), memory, vars, MOST_RELAXED);
-  plan->strided = false;
+  plan->strided = plan->bounded = false;
   if (count > MOST_RELAXED) {
     tir_cache_whole(ir, plan);
     return;
   }
-  if (!nested && !tir_as(ir, block, TIR_BLOCK)->block.predicate && relax_plainly(ir, plan, block, region, vars, count))
+  bool diagonal = plan->rank > 1 && is_diagonal(ir, plan->rank, block, region);
+  if (!nested && !diagonal && !tir_as(ir, block, TIR_BLOCK)->block.predicate &&
+      relax_plainly(ir, plan, block, region, vars, count))
     return;
-  plan->strided = tir_is_strided(ir, block, *region, vars, count);
+  plan->strided = diagonal || tir_is_strided(ir, block, *region, vars, count);
   memcpy(ranges, ir->operands.at + region->ranges, 2 * plan->rank * sizeof *ranges);
   tir_subst_iters(ir, block);
   for (uint32_t i = 0; i < 2 * plan->rank; i++) ranges[i] = tir_subst(ir, ranges[i]);
@@ -245,6 +306,8 @@ void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_bl
   tir_expr predicate = tir_and(ir, tir_as(ir, block, TIR_BLOCK)->block.predicate, nested);
   plan->predicate = tir_invariant_conditions(ir, predicate, vars, count);
   tir_region_upper_bound(ir, ranges, plan->rank, vars, count, predicate, used);
+  plan->bounded = ties_dimensions(ir, predicate, ranges, plan->rank, vars, count) &&
+                  !tir_region_exact(ir, ranges, plan->rank, vars, count, predicate, exact);
   for (uint32_t i = 0; i < plan->rank; i++) set_range(ir, plan, i, used[i]);
 }
 
@@ -271,7 +334,7 @@ void tir_cache_whole(struct tir *ir, struct tir_cache_plan *plan) {
 
 bool tir_settle_cached_region(const struct tir *ir, struct tir_cache_plan *plan, tir_block writer, ms_error *err) {
   assert(!writer || tir_is(ir, writer, TIR_BLOCK));
-  if (writer && plan->strided)
+  if (writer && (plan->strided || plan->bounded))
     return tir_refuse(ir, err, MS_CACHE_STRIDED, writer, "block `%s` writes `%s` strided here, not densely",
                       tir_block_name(ir, writer), tir_buffer_name(ir, plan->buffer));
   if (tir_block_at(ir, plan->scope)->iters.count) return true;
@@ -279,6 +342,18 @@ bool tir_settle_cached_region(const struct tir *ir, struct tir_cache_plan *plan,
     for (uint32_t i = 0; i < 2 * plan->rank && tir_is(ir, s, TIR_LOOP) && plan->compact; i++)
       plan->compact = !tir_uses_var(ir, plan->ranges[i], tir_as(ir, s, TIR_LOOP)->loop.var);
   return true;
+}
+
+bool tir_check_cache_holds(struct tir *ir, const struct tir_cache_plan *plan, tir_block reader, ms_error *err) {
+  assert(tir_is(ir, reader, TIR_BLOCK));
+  const struct tir_buffer_node *n = tir_buffer_at(ir, plan->buffer);
+  bool whole = true;
+  for (uint32_t i = 0; i < plan->rank; i++)
+    whole = whole && tir_is_const(ir, plan->ranges[2 * i], 0) &&
+            tir_prove_equal(ir, plan->ranges[2 * i + 1], ir->operands.at[n->shape + i]);
+  return whole || !plan->compact || tir_reads_are_covered(ir, reader, plan->scope) ||
+         tir_refuse(ir, err, MS_READS_NOT_COVERED, reader, "block `%s` reads more than is written before it",
+                    tir_block_name(ir, reader));
 }
 
 /* Loops inside `block` define variables that mean nothing outside. */

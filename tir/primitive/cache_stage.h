@@ -15,6 +15,7 @@ struct tir_cache_plan {
   tir_stmt before;     /* the copy's place: before this statement; TIR_NONE: last in the scope */
   bool compact;        /* the cache holds the region only, from its minimum on; else it has the buffer's shape */
   bool strided;        /* not all between its ends is written, or read */
+  bool bounded;        /* nor may it be under the predicate */
   bool places_too;     /* regions whose places load the buffer load the cache: CacheRead's, as those of TVM */
   tir_expr predicate;  /* of the copy: conditions of the writer that hold for all of its region, or for none */
   uint32_t rank;
@@ -56,6 +57,9 @@ void tir_cache_whole(struct tir *ir, struct tir_cache_plan *plan);
  * cannot name, it has the buffer's shape instead. Refuses a strided region: the copy would read what is not written.
  */
 bool tir_settle_cached_region(const struct tir *ir, struct tir_cache_plan *plan, tir_block writer, ms_error *err);
+/* A compact cache holds what the block reads of the buffer, whatever is known of its reads from before: else its
+ * accesses would leave the cache. */
+bool tir_check_cache_holds(struct tir *ir, const struct tir_cache_plan *plan, tir_block reader, ms_error *err);
 /* The condition under which blocks inside `block` use the buffer, one of them at least; TIR_NONE: always, or unknown.
  */
 tir_expr tir_nested_predicate(struct tir *ir, tir_block block, tir_buffer buffer, bool write);

@@ -27,11 +27,15 @@ static bool is_redirected(const struct tir *ir, const struct plan *plan, tir_blo
   return tir_is_below(ir, block, plan->cache.scope) && tir_is_cache_consumer(ir, block, plan->consumers, plan->count);
 }
 
-static bool check_matches(struct tir *ir, const struct plan *plan, ms_error *err) {
+/* What blocks use of the cache is there, in its scope. */
+static bool check_redirected(struct tir *ir, const struct plan *plan, ms_error *err) {
   uint32_t lists[] = {tir_buffer_at(ir, plan->cache.buffer)->writers, tir_buffer_at(ir, plan->cache.buffer)->readers};
   for (int i = 0; i < 2; i++)
     for (uint32_t u = lists[i]; u; u = ir->uses.at[u].next) {
       tir_block b = ir->uses.at[u].block;
+      if (i == 1 && b != plan->writer && tir_scope_of(ir, b) == plan->cache.scope && is_redirected(ir, plan, b) &&
+          !tir_check_cache_holds(ir, &plan->cache, b, err))
+        return false;
       if (!tir_block_at(ir, b)->matches.count || !is_redirected(ir, plan, b)) continue;
       if (!tir_check_cache_matches(ir, &plan->cache, b, err)) return false;
     }
@@ -46,8 +50,9 @@ static bool check_readers(struct tir *ir, const struct plan *plan, ms_error *err
   copy.to = plan->cache.before ? tir_stmt_at(ir, plan->cache.before)->parent : plan->cache.scope;
   for (uint32_t u = tir_buffer_at(ir, plan->cache.buffer)->readers; u; u = ir->uses.at[u].next) {
     tir_block b = ir->uses.at[u].block;
-    if (b == plan->writer || tir_scope_of(ir, b) != plan->cache.scope) continue;
+    if (b == plan->writer || !tir_is_below(ir, b, plan->cache.scope) || tir_is_below(ir, b, plan->writer)) continue;
     bool later = tir_compare_position(ir, b, plan->writer) > 0;
+    if (tir_scope_of(ir, b) != plan->cache.scope && (later || !is_redirected(ir, plan, b))) continue;
     if (later && is_redirected(ir, plan, b) && !tir_has_region_cover(ir, b, plan->cache.scope))
       return tir_refuse(ir, err, MS_READS_NOT_COVERED, b, "block `%s` reads more than is written before it",
                         tir_block_name(ir, b));
@@ -111,7 +116,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
   if (!check_readers(ir, plan, err)) return false;
   struct tir_region region = ir->regions.at[tir_block_at(ir, block)->writes.first + buffer_index];
   tir_relax_cached_region(ir, cache, block, &region, tir_nested_predicate(ir, block, cache->buffer, true));
-  if (!tir_settle_cached_region(ir, cache, block, err) || !check_matches(ir, plan, err)) return false;
+  if (!tir_settle_cached_region(ir, cache, block, err) || !check_redirected(ir, plan, err)) return false;
   if (!tir_reads_from_before(ir, block, cache->buffer) || reads_its_own(ir, plan)) return true;
   return tir_refuse(ir, err, MS_CACHE_IN_PLACE, block, "block `%s` reads what it writes, and nothing in it comes first",
                     tir_block_name(ir, block));

@@ -173,6 +173,8 @@ static bool check_written(struct tir *ir, const struct plan *plan, ms_error *err
     if (tir_compare_position(ir, s, plan->last) > 0 && !tir_is_below(ir, s, plan->last)) break;
     const struct tir_region *r;
     bool from_before = !all && tir_reads_from_before(ir, s, buffer);
+    if (from_before && !tir_has_region_of(ir, tir_block_at(ir, s)->reads, buffer))
+      return refuse_unwritten(ir, plan, s, "updated", err);
     for (uint32_t i = 0; from_before && (r = next_region(ir, tir_block_at(ir, s)->reads, buffer, &i));) {
       struct tir_interval read[MOST_RANK];
       for (uint32_t d = 0; d < plan->cache.rank; d++) read[d] = tir_nothing();

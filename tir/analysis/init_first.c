@@ -1,0 +1,100 @@
+/* Whether a reduction's init comes first: it runs in iterations whose reductions are at their domains' minima, where
+ * the block's predicate holds. What it is to begin may be updated in other iterations too. */
+#include "analysis.h"
+#include "iteration_order.h"
+
+/* How a value follows the loops that reduce: it stays, or grows or falls with each of them; or that is not known. */
+enum trend { STAYS, GROWS, FALLS, UNKNOWN };
+
+static enum trend opposite(enum trend t) { return t == GROWS ? FALLS : t == FALLS ? GROWS : t; }
+
+static enum trend joined(enum trend a, enum trend b) { return a == STAYS || a == b ? b : b == STAYS ? a : UNKNOWN; }
+
+/* A loop that is in a binding of one of the block's reductions. */
+static bool reduces(const struct tir *ir, const void *context, tir_var v) {
+  tir_block block = *(const tir_block *)context;
+  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
+    struct tir_iter iter = tir_iters(ir, block)[i];
+    if (iter.kind == TIR_REDUCE && tir_uses_var(ir, iter.binding, v)) return true;
+  }
+  return false;
+}
+
+static enum trend trend_of(const struct tir *ir, tir_expr e, tir_block block) {
+  struct tir_expr_node n = *tir_at(ir, e);
+  if (!tir_any_var(ir, e, reduces, &block)) return n.flags & TIR_HAS_LOAD ? UNKNOWN : STAYS;
+  switch (n.kind) {
+  case TIR_VAR: return GROWS;
+  case TIR_CAST: return trend_of(ir, n.a, block);
+  case TIR_ADD:
+  case TIR_MIN:
+  case TIR_MAX: return joined(trend_of(ir, n.a, block), trend_of(ir, n.b, block));
+  case TIR_SUB: return joined(trend_of(ir, n.a, block), opposite(trend_of(ir, n.b, block)));
+  case TIR_MUL:
+    if (!tir_is_int(ir, n.b)) return UNKNOWN;
+    return tir_at(ir, n.b)->imm >= 0 ? trend_of(ir, n.a, block) : opposite(trend_of(ir, n.a, block));
+  case TIR_FLOORMOD: /* a digit of a fused loop: where the reduction starts, it is zero */
+    return tir_is_int(ir, n.b) && tir_at(ir, n.b)->imm > 0 && n.lo == 0 ? GROWS : UNKNOWN;
+  case TIR_FLOORDIV: return tir_is_int(ir, n.b) && tir_at(ir, n.b)->imm > 0 ? trend_of(ir, n.a, block) : UNKNOWN;
+  default: return UNKNOWN;
+  }
+}
+
+/* Where the condition holds in an iteration, it holds in that where all loops that reduce stand at their start. */
+static bool holds_from_start(const struct tir *ir, tir_expr e, tir_block block) {
+  struct tir_expr_node n = *tir_at(ir, e);
+  if (!tir_any_var(ir, e, reduces, &block)) return true;
+  switch (n.kind) {
+  case TIR_AND:
+  case TIR_OR: return holds_from_start(ir, n.a, block) && holds_from_start(ir, n.b, block);
+  case TIR_LT:
+  case TIR_LE: return joined(trend_of(ir, n.a, block), opposite(trend_of(ir, n.b, block))) == GROWS;
+  case TIR_GT:
+  case TIR_GE: return joined(trend_of(ir, n.a, block), opposite(trend_of(ir, n.b, block))) == FALLS;
+  default: return false;
+  }
+}
+
+/* The binding is at its domain's minimum in no iteration, or in the last. */
+static bool starts_late(const struct tir *ir, tir_block block, struct tir_iter iter) {
+  const struct tir_var_node *v = &ir->vars.at[iter.var];
+  if (iter.kind != TIR_REDUCE || tir_is_const(ir, v->extent, 1)) return false;
+  if (tir_is_int(ir, v->min) && tir_at(ir, iter.binding)->lo > tir_at(ir, v->min)->imm) return true;
+  return trend_of(ir, iter.binding, block) == FALLS;
+}
+
+/* One of the expressions uses a reduction that takes more than one value. */
+static bool use_reductions(const struct tir *ir, tir_block block, uint32_t first, uint32_t count) {
+  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
+    struct tir_iter iter = tir_iters(ir, block)[i];
+    if (iter.kind != TIR_REDUCE || tir_is_const(ir, ir->vars.at[iter.var].extent, 1)) continue;
+    for (uint32_t k = first; k < first + count; k++)
+      if (tir_uses_var(ir, ir->operands.at[k], iter.var)) return true;
+  }
+  return false;
+}
+
+/* What the init begins depends on reductions: stores, or of blocks and loops in it the regions tell. */
+static bool begins_by_reductions(const struct tir *ir, tir_block block) {
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  bool stores = true;
+  for (tir_stmt s = tir_stmt_at(ir, block)->first[TIR_INIT]; s; s = tir_stmt_at(ir, s)->next) {
+    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+    stores = stores && n->kind == TIR_STORE && tir_has_region_of(ir, writes, n->store.buffer);
+    if (stores && use_reductions(ir, block, n->store.indices, tir_buffer_at(ir, n->store.buffer)->rank)) return true;
+  }
+  for (uint32_t i = writes.first; i < writes.first + writes.count && !stores; i++)
+    if (!tir_buffer_at(ir, ir->regions.at[i].buffer)->user_annotated &&
+        use_reductions(ir, block, ir->regions.at[i].ranges, 2 * tir_buffer_at(ir, ir->regions.at[i].buffer)->rank))
+      return true;
+  return false;
+}
+
+bool tir_updates_unbegun(const struct tir *ir, tir_block block) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
+  tir_expr predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
+  if (!tir_stmt_at(ir, block)->first[TIR_INIT]) return false;
+  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++)
+    if (starts_late(ir, block, tir_iters(ir, block)[i])) return true;
+  return (predicate && !holds_from_start(ir, predicate, block)) || begins_by_reductions(ir, block);
+}
