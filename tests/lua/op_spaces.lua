@@ -15,6 +15,8 @@ local SMALL = {
   dense = "6 40 24", attention = "2 3 12 10 8", norm = "3x12x20", layer_norm = "12x40", batch_norm = "2x5x5x12", bias_add = "2x5x5x12",
   scale_shift = "2x5x5x12", argmax = "12x70", argmin = "12x70", transpose = "12x10x14", reshape = "12x40 to=6x2x40", broadcast_to = "20 to=30x20",
   pad = "14x10", concat = "12x20 12x9", gather = "30x12 11", conv2d_bn_relu = CONV, dense_bias_relu = "6 40 24", transpose_batch_matmul = "2 10 3 12",
+  quantized_dense = "6 40 24 x_zero_point=3", quantized_batch_matmul = "3 12 20 28", quantized_conv2d = CONV .. " x_zero_point=3",
+  quantized_depthwise_conv2d = "2 9 7 6 3 2 1", quantized_avg_pool = "2 9 9 6 3 2 1",
 }
 local BINARY = {add = true, subtract = true, multiply = true, divide = true, maximum = true, minimum = true, power = true}
 

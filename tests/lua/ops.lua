@@ -484,4 +484,97 @@ for _, case in ipairs {
   {"bias_add: extent 1 of bias is 3, not 4", ops.bias_add, X, tensor("b", {3})},
   {"broadcast_to: 1x8x8x4 cannot become 8x4", ops.broadcast_to, X, {8, 4}},
 } do refuses("ops." .. case[1], table.unpack(case, 2)) end
+-- ---- Quantized -------------------------------------------------------------------------------------------------
+
+do
+  local BYTE = {int8 = {-128, 127}, uint8 = {0, 255}}
+  local function nearest(x) -- halves to even
+    local low = math.floor(x)
+    local over = x - low
+    return (over > 0.5 or over == 0.5 and low % 2 == 1) and low + 1 or low
+  end
+  local function byte(real, zero, type) return math.max(BYTE[type][1], math.min(BYTE[type][2], nearest(real) + zero)) end
+
+  -- Element by element: one scale and zero point, or one for each channel of any axis.
+  local X, Q, D, V = tensor("X", {3, 5, 4}), tensor("Q", {3, 5, 4}, "uint8"), tensor("D", {3, 5, 4}, "int32"), tensor("V", {5})
+  local above = te.compute({5}, function(i) return te.abs(V[i]) + 0.5 end, "above")
+  local Z = tensor("Z", {5}, "uint8")
+  holds("quantize", {X, ops.quantize(X, 0.25, {zero_point = -3})}, function(i, x) return byte(x[i] / 0.25, -3, "int8") end)
+  holds("quantize_channels", {X, V, Z, ops.quantize(X, above, {zero_point = Z, type = "uint8", axis = 2})}, function(i, x, v, z)
+    return byte(x[i] / (math.abs(v[{i[2]}]) + 0.5), z[{i[2]}], "uint8")
+  end)
+  holds("dequantize", {Q, V, Z, ops.dequantize(Q, V, {zero_point = Z, axis = 2})}, function(i, q, v, z) return (q[i] - z[{i[2]}]) * v[{i[2]}] end)
+  holds("requantize", {D, ops.requantize(D, 0.375, {zero_point = 120, type = "uint8"})}, function(i, d) return byte(d[i] * 0.375, 120, "uint8") end)
+  local A, B = tensor("A", {7, 3}, "int8"), tensor("B", {7, 3}, "int8")
+  holds("quantized_add", {A, B, ops.quantized_add(A, B, {a_scale = 0.5, b_scale = 2, scale = 0.25, a_zero_point = 1, b_zero_point = -2, zero_point = 5})}, function(i, a, b)
+    return byte((a[i] - 1) * 2 + (b[i] + 2) * 8, 5, "int8")
+  end)
+
+  -- Products: zero points of both sides, bias, scales of channels, both signs.
+  local S, bias = tensor("S", {6}), tensor("bias", {6}, "int32")
+  for _, zeros in ipairs {{0, 0}, {3, 0}, {0, 2}, {3, 2}} do
+    local L, W, zx, zw = tensor("L", {4, 9}, "uint8"), tensor("W", {6, 9}, "int8"), zeros[1], zeros[2]
+    holds("quantized_dense", {L, W, S, bias, ops.quantized_dense(L, W, S, {bias = bias, x_zero_point = zx, w_zero_point = zw, zero_point = -1})}, function(i, x, w, s, b)
+      return byte((sum({9}, function(k) return (x[{i[1], k}] - zx) * (w[{i[2], k}] - zw) end) + b[{i[2]}]) * s[{i[2]}], -1, "int8")
+    end)
+    local M, N = tensor("M", {2, 3, 5}, "int8"), tensor("N", {2, 5, 6}, "uint8")
+    holds("quantized_batch_matmul", {M, N, ops.quantized_batch_matmul(M, N, 0.5, {x_zero_point = zx, w_zero_point = zw, type = "uint8", zero_point = 100})}, function(i, x, w)
+      return byte(sum({5}, function(k) return (x[{i[1], i[2], k}] - zx) * (w[{i[1], k, i[3]}] - zw) end) * 0.5, 100, "uint8")
+    end)
+  end
+
+  -- Windows: around the image is what stands for 0.
+  local function pixel(image, zero, n, y, x, c, first)
+    if y < 0 or y > 5 or x < 0 or x > 4 then return 0 end
+    return image[first and {n, c, y, x} or {n, y, x, c}] - zero
+  end
+  for _, layout in ipairs {"NHWC", "NCHW"} do
+    local first = layout == "NCHW"
+    local image = first and {2, 4, 6, 5} or {2, 6, 5, 4}
+    local I, F = tensor("I", image, "uint8"), tensor("F", first and {6, 2, 3, 2} or {3, 2, 2, 6}, "int8")
+    holds("quantized_conv2d", {I, F, S, ops.quantized_conv2d(I, F, S, {x_zero_point = 2, zero_point = 4, stride = {2, 1}, pad = 1, groups = 2, layout = layout})}, function(i, x, f, s)
+      local y0, x0, o = i[first and 3 or 2], i[first and 4 or 3], i[first and 2 or 4]
+      return byte(sum({3, 2, 2}, function(ky, kx, c)
+        return pixel(x, 2, i[1], y0 * 2 + ky - 1, x0 + kx - 1, o // 3 * 2 + c, first) * f[first and {o, c, ky, kx} or {ky, kx, c, o}]
+      end) * s[{o}], 4, "int8")
+    end)
+    local G = tensor("G", first and {4, 3, 2} or {3, 2, 4}, "int8")
+    holds("quantized_depthwise_conv2d", {I, G, ops.quantized_depthwise_conv2d(I, G, 0.5, {x_zero_point = 1, pad = {1, 0}, dilation = 2, layout = layout})}, function(i, x, g)
+      local y0, x0, c = i[first and 3 or 2], i[first and 4 or 3], i[first and 2 or 4]
+      return byte(sum({3, 2}, function(ky, kx) return pixel(x, 1, i[1], y0 + 2 * ky - 1, x0 + 2 * kx, c, first) * g[first and {c, ky, kx} or {ky, kx, c}] end) * 0.5, 0, "int8")
+    end)
+    holds("quantized_avg_pool", {I, ops.quantized_avg_pool(I, {kernel = {3, 2}, stride = 2, pad = 1, zero_point = 7, layout = layout})}, function(i, x)
+      local y0, x0, c = i[first and 3 or 2], i[first and 4 or 3], i[first and 2 or 4]
+      return byte(sum({3, 2}, function(ky, kx) return pixel(x, 7, i[1], y0 * 2 + ky - 1, x0 * 2 + kx - 1, c, first) + 7 end) / 6, 0, "uint8")
+    end)
+  end
+
+  -- What cannot be.
+  local W, L, three = tensor("W", {6, 9}, "int8"), tensor("L", {4, 9}, "uint8"), tensor("three", {3})
+  refuses("ops.quantize: zero_point is 128; int8 holds -128 to 127", ops.quantize, X, 1, {zero_point = 128})
+  refuses("ops.quantize: zero_point is -1; uint8 holds 0 to 255", ops.quantize, X, 1, {zero_point = -1, type = "uint8"})
+  refuses("ops.quantize: zero_point is 0.5; int8 holds -128 to 127", ops.quantize, X, 1, {zero_point = 0.5})
+  refuses("ops.quantize: zero_point is of uint8; int8 is expected", ops.quantize, X, 1, {zero_point = Z, axis = 2})
+  refuses("ops.quantize: scale is 0; a number above 0, or a tensor of float32 is expected", ops.quantize, X, 0)
+  refuses("ops.quantize: scale is inf", ops.quantize, X, math.huge)
+  refuses("ops.quantize: scale has shape 3; one number, or one for each of the 4 channels is expected", ops.quantize, X, three)
+  refuses("ops.quantize: scale is of int32; float32 is expected", ops.quantize, X, tensor("ints", {4}, "int32"))
+  refuses("ops.quantize: X is of uint8; floats are expected", ops.quantize, Q, 1)
+  refuses("ops.quantize: type is of int16; int8 or uint8 is expected", ops.quantize, X, 1, {type = "int16"})
+  refuses("ops.quantize: axis 4: there are dimensions 1 to 3", ops.quantize, X, 1, {axis = 4})
+  refuses("ops.dequantize: X is of float32; int8 or uint8 is expected", ops.dequantize, X, 1)
+  refuses("ops.requantize: X is of uint8; sums of int32 are expected", ops.requantize, Q, 1)
+  refuses("ops.quantized_add: B is of int8, A of uint8", ops.quantized_add, L, tensor("other", {4, 9}, "int8"))
+  refuses("ops.quantized_add: b_scale is -1; a number above 0", ops.quantized_add, L, L, {b_scale = -1})
+  refuses("ops.quantized_add: scale is a tensor; a number is expected", ops.quantized_add, L, L, {scale = three})
+  refuses("ops.quantized_dense: scale has shape 3; one number, or one for each of the 6 channels is expected", ops.quantized_dense, L, W, three)
+  refuses("ops.quantized_dense: bias is of float32; int32 is expected", ops.quantized_dense, L, W, 1, {bias = S})
+  refuses("ops.quantized_dense: x_zero_point is -1; uint8 holds 0 to 255", ops.quantized_dense, L, W, 1, {x_zero_point = -1})
+  refuses("ops.quantized_dense: w_zero_point is 128; int8 holds -128 to 127", ops.quantized_dense, L, W, 1, {w_zero_point = 128})
+  refuses("ops.quantized_dense: x_zero_point is a tensor; uint8 holds 0 to 255", ops.quantized_dense, L, W, 1, {x_zero_point = Z})
+  refuses("ops.quantized_dense: W is of float32; int8 or uint8 is expected", ops.quantized_dense, L, tensor("floats", {6, 9}), 1)
+  refuses("ops.quantized_conv2d: there is no option `w_zero_point`", ops.quantized_conv2d, tensor("I", {1, 6, 5, 4}, "uint8"), tensor("F", {3, 2, 4, 6}, "int8"), 1, {w_zero_point = 1})
+  refuses("ops.quantized_avg_pool: zero_point is 256; uint8 holds 0 to 255", ops.quantized_avg_pool, tensor("I", {1, 6, 5, 4}, "uint8"), {zero_point = 256})
+end
+
 print "ops: ok"

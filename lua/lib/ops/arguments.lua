@@ -107,6 +107,8 @@ local MEANINGS = {
   dtype = {"dtype", "type of the elements that go in"},
   result = {"dtype", "type of the elements that come out"},
   weight_dtype = {"accumulate", "type of the second operand's elements; auto: dtype"},
+  x_zero_point = {"integer", "the integer that stands for 0 in the first operand"},
+  zero_point = {"integer", "the integer that stands for 0 in the result"},
   constant = {"flag", "whether the second operand is a constant, which is packed ahead of all runs"},
   accumulate = {"accumulate", "type of the sums; auto: int32 for short integers, float32 for short floats, else dtype"},
 }

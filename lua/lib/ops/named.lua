@@ -79,12 +79,16 @@ for rank, arguments in ipairs {
   operator(name, arguments, doc, function(a) return {convolved(name, rank, a)} end)
 end
 
+-- An image, and a filter of each of its channels.
+local function image_and_channels(name, a)
+  local order, kernel = window.layout(name, a.layout, 2), common.each(name, "kernel", a.kernel, 2, 1)
+  local X = input("X", order.image(a.n, {a.h, a.w}, a.c), a)
+  return X, weights("W", order.channels_first and {a.c, kernel[1], kernel[2]} or {kernel[1], kernel[2], a.c}, a)
+end
+
 operator("depthwise_conv2d", "n=1 h=112 w=112 c=32 " .. WINDOW .. " layout=NHWC" .. TYPE,
          "a convolution of each channel by itself", function(a)
-  local order = window.layout("depthwise_conv2d", a.layout, 2)
-  local kernel = common.each("depthwise_conv2d", "kernel", a.kernel, 2, 1)
-  local X = input("X", order.image(a.n, {a.h, a.w}, a.c), a)
-  local W = weights("W", order.channels_first and {a.c, kernel[1], kernel[2]} or {kernel[1], kernel[2], a.c}, a)
+  local X, W = image_and_channels("depthwise_conv2d", a)
   return {X, W, ops.depthwise_conv2d(X, W, options(a, "stride pad dilation layout"))}
 end)
 
@@ -175,6 +179,55 @@ operator("batch_norm", "shape=1x56x56x64 axis=-1 dtype=float32", "normalized by 
   for i, name in ipairs {"gamma", "beta", "mean", "variance"} do vectors[i] = along("batch_norm", name, a) end
   local gamma, beta, mean, variance = table.unpack(vectors)
   return {X, gamma, beta, mean, variance, ops.batch_norm(X, gamma, beta, mean, variance, {axis = a.axis})}
+end)
+
+-- ---- Quantized -------------------------------------------------------------------------------------------------
+
+for _, line in ipairs {
+  {"dequantize", "dtype=int8", "bytes as the real numbers that they stand for"},
+  {"requantize", "result=int8 dtype=int32", "sums of products as bytes, by the scale of their channel"},
+} do
+  local name, more, doc = table.unpack(line)
+  operator(name, "shape=1024x1024 axis=-1 zero_point=0 " .. more, doc, function(a)
+    local X = input("X", a.shape, a)
+    local scale = te.placeholder({a.shape[common.axis(name, a.axis, #a.shape)]}, "float32", "scale")
+    return {X, scale, ops[name](X, scale, {axis = a.axis, zero_point = a.zero_point, type = a.result})}
+  end)
+end
+operator("quantize", "shape=1024x1024 zero_point=0 result=int8 dtype=float32", "real numbers as bytes, of a scale of 0.25", function(a)
+  local X = input("X", a.shape, a)
+  return {X, ops.quantize(X, 0.25, {zero_point = a.zero_point, type = a.result})}
+end)
+operator("quantized_add", "shape=1024x1024 zero_point=0 dtype=int8", "the sum of two tensors of bytes, of scales 0.5 and 0.25, in that of 0.75", function(a)
+  local A, B = input("A", a.shape, a), input("B", a.shape, a)
+  return {A, B, ops.quantized_add(A, B, {a_scale = 0.5, b_scale = 0.25, scale = 0.75, zero_point = a.zero_point})}
+end)
+
+-- A product with a scale and a bias for each of so many channels.
+local function scaled(name, X, W, channels, a, names)
+  local scale, bias = te.placeholder({channels}, "float32", "scale"), te.placeholder({channels}, "int32", "bias")
+  local o = {bias = bias, type = a.result}
+  for option in ("x_zero_point zero_point " .. names):gmatch "%S+" do o[option] = a[option] end
+  return {X, W, scale, bias, ops[name](X, W, scale, o)}
+end
+local BYTES = " x_zero_point=0 zero_point=0 result=int8 dtype=uint8 weight_dtype=int8 constant=false"
+operator("quantized_dense", "m=16 ci=512 co=512" .. BYTES, "dense of bytes, scaled back to bytes", function(a)
+  return scaled("quantized_dense", input("X", {a.m, a.ci}, a), weights("W", {a.co, a.ci}, a), a.co, a, "")
+end, ROWS)
+operator("quantized_batch_matmul", "b=1 m=128 n=128 k=128" .. BYTES, "products of a batch of matrices of bytes, scaled back to bytes", function(a)
+  return scaled("quantized_batch_matmul", input("X", {a.b, a.m, a.k}, a), weights("W", {a.b, a.k, a.n}, a), a.n, a, "")
+end, MATRIX)
+operator("quantized_conv2d", "n=1 h=56 w=56 ci=64 co=64 " .. WINDOW .. " groups=1 layout=NHWC" .. BYTES, "a convolution of bytes, scaled back to bytes", function(a)
+  local X, W = image_and_filter("quantized_conv2d", a, 2, math.max(1, a.ci // a.groups))
+  return scaled("quantized_conv2d", X, W, a.co, a, "stride pad dilation groups layout")
+end)
+operator("quantized_depthwise_conv2d", "n=1 h=112 w=112 c=32 " .. WINDOW .. " layout=NHWC" .. BYTES, "the same of each channel by itself", function(a)
+  local X, W = image_and_channels("quantized_depthwise_conv2d", a)
+  return scaled("quantized_depthwise_conv2d", X, W, a.c, a, "stride pad dilation layout")
+end)
+operator("quantized_avg_pool", "n=1 h=112 w=112 c=64 kernel=2 stride=2 pad=0 layout=NHWC zero_point=0 dtype=int8", "the mean of each window of bytes", function(a)
+  local X = input("X", window.layout("quantized_avg_pool", a.layout, 2).image(a.n, {a.h, a.w}, a.c), a)
+  return {X, ops.quantized_avg_pool(X, {kernel = a.kernel, stride = a.stride, pad = a.pad, layout = a.layout, zero_point = a.zero_point})}
 end)
 
 -- ---- Elements, shapes ------------------------------------------------------------------------------------------

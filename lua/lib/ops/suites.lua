@@ -1,13 +1,14 @@
 -- Suites of named operators, for benchmarks and for tuning by one word: `msched tune suite:ops`. `ops` has the shapes
 -- of the single-operator benchmark of Ansor (Zheng et al., OSDI 2020, section 7.1) as MetaSchedule keeps them, four of
 -- each operator; `subgraphs` its convolution layers and transposed products, and the dense layers of BERT with their
--- followers; `products` square matrices of float32 and, for tensor cores, of short floats, whose sums are float32. Each
--- is there with batch 1 and with batch 16, which multiplies the first extent.
+-- followers; `products` square matrices of float32 and, for tensor cores, of short floats, whose sums are float32;
+-- `ops_int8` and `ops_bf16` layers of networks in short types, uint8 by int8 and bfloat16, whose weights are constant.
+-- Each is there with batch 1 and with batch 16, which multiplies the first extent.
 local ms = msched
 local named = ms.load "lua.lib.ops.named"
 local function fail(format, ...) error(ms.where() .. string.format(format, ...), 0) end
 
-local suites = {names = {"ops", "subgraphs", "products"}}
+local suites = {names = {"ops", "subgraphs", "products", "ops_int8", "ops_bf16"}}
 
 local BATCHES = {1, 16}
 
@@ -39,6 +40,26 @@ local LINES = {
     {"DBR", "dense_bias_relu", "128 768 768", "128 768 2304", "128 768 3072", "128 3072 768"},
   },
 }
+
+-- Convolutions of ResNet-50, layers of MobileNet, products of BERT and of its attention.
+local SHORT = {
+  {"C2D", "conv2d", "1 56 56 64 64 1 1 0", "1 56 56 64 64 3 1 1", "1 28 28 128 128 3 1 1", "1 14 14 256 256 3 1 1", "1 7 7 512 512 3 1 1"},
+  {"DEP", "depthwise_conv2d", "1 112 112 32 3 1 1", "1 14 14 512 3 1 1"},
+  {"DNS", "dense", "128 768 768", "128 768 3072", "128 3072 768", "1 1024 1000"},
+  {"GMM", "batch_matmul", "1 256 256 256", "1 1024 1024 1024", "12 128 128 64"},
+}
+
+-- The same with these words for each; products of batches have no constant.
+local function with_words(words)
+  local lines = {}
+  for i, line in ipairs(SHORT) do
+    lines[i] = {line[1], line[2]}
+    for k = 3, #line do lines[i][k] = line[k] .. words .. (line[2] == "batch_matmul" and "" or " constant=true") end
+  end
+  return lines
+end
+LINES.ops_int8 = with_words(" dtype=uint8 weight_dtype=int8")
+LINES.ops_bf16 = with_words(" dtype=bfloat16")
 
 function suites.has(suite) return LINES[suite] ~= nil end
 
