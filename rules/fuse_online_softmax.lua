@@ -44,6 +44,8 @@ local function inline_softmax(sch, product)
   return false
 end
 
+local function shape_of(sch, name) return table.concat(sch:writes(sch:get_sblock(name))[1].shape, " ") end
+
 -- The names of maximum and sum among what the product reads; nil: there are none.
 local function find_parts(sch, product)
   local sums = names_where(sch, sch:producers(product), function(b) return sch:has_init(b) and sch:has_call(b, "exp") end)
@@ -52,7 +54,7 @@ local function find_parts(sch, product)
       local b = sch:get_sblock(name)
       if name ~= sum and sch:has_init(b) and not sch:has_call(b, "exp") then
         for _, of_sum in ipairs(sch:producers(sch:get_sblock(sum))) do
-          if of_sum == name and #sch:writes(b)[1].shape == #sch:writes(sch:get_sblock(sum))[1].shape then return name, sum end
+          if of_sum == name and shape_of(sch, name) == shape_of(sch, sum) then return name, sum end
         end
       end
     end

@@ -219,6 +219,19 @@ function tests.fuse_online_softmax()
     local kernel = ms.build(sch:func(), {reference = func})
     assert(kernel:check() < 1e-5 and #kernel:notes() == 0, table.concat(kernel:notes(), "; "))
   end
+  -- As networks have it: dimensions that are reduced stay, as 1, and batches are of 1.
+  local Q, K = te.placeholder({1, 2, 32, 8}, "float32", "Q"), te.placeholder({1, 2, 8, 24}, "float32", "K")
+  local one, r1, r2, r3, r4 = te.const(0, "int32"), te.reduce_axis(8, "r1"), te.reduce_axis(24, "r2"), te.reduce_axis(24, "r3"), te.reduce_axis(24, "r4")
+  local S = te.compute({1, 2, 32, 24}, function(b, h, i, j) return te.sum(Q[{one, h, i, r1}] * K[{one, h, r1, j}], r1) end, "S")
+  local M = te.compute({1, 2, 32, 1}, function(b, h, i, u) return te.max(S[{b, h, i, r2}], r2) end, "M")
+  local E = te.compute({1, 2, 32, 24}, function(b, h, i, j) return te.exp(S[{b, h, i, j}] - M[{b, h, i, one}]) end, "E")
+  local L = te.compute({1, 2, 32, 1}, function(b, h, i, u) return te.sum(E[{b, h, i, r3}], r3) end, "L")
+  local N = te.compute({1, 2, 32, 24}, function(b, h, i, j) return E[{b, h, i, j}] / L[{b, h, i, one}] end, "N")
+  local W = te.placeholder({1, 2, 24, 4}, "float32", "W")
+  local kept = te.func("kept_dimensions", {Q, K, W, te.compute({1, 2, 32, 4}, function(b, h, i, d) return te.sum(N[{one, h, i, r4}] * W[{one, h, r4, d}], r4) end, "O")})
+  local fused = sketches(kept, CPU, rules)
+  assert(#fused == 3, #fused)
+  for _, sch in ipairs(fused) do agree(kept, sch) end
   -- A softmax whose result leaves the function is no chain, nor is a product behind another.
   local X, V = te.placeholder({32, 32}, "float32", "X"), te.placeholder({32, 8}, "float32", "V")
   local r, P = te.reduce_axis(32, "r"), normalize.softmax(X)

@@ -260,8 +260,10 @@ static void add_values(struct build *b, struct nest *n) {
     bool row = iter.kind != TIR_SPATIAL;
     for (uint32_t d = 0; d < b->plan->maximum.rank; d++) row = row || b->plan->row[d] == tir_var_expr(b->ir, iter.var);
     if (row) continue;
-    tir_expr loop = add_loop(b, n, iter.var, "", extent_of(b, iter.var));
-    tir_subst_var(b->ir, iter.var, add_iter(b, n, iter.var, TIR_SPATIAL, extent_of(b, iter.var), loop));
+    int64_t extent = extent_of(b, iter.var);
+    tir_expr zero = int_of(b, tir_var_expr(b->ir, iter.var), 0);
+    tir_expr at = extent == 1 ? zero : add_loop(b, n, iter.var, "", extent);
+    tir_subst_var(b->ir, iter.var, add_iter(b, n, iter.var, TIR_SPATIAL, extent, at));
   }
 }
 
