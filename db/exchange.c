@@ -1,6 +1,6 @@
 /* The store as lines of JSON: workloads, tensor intrinsics, then records; traces as Lua text, which keeps draw ids. */
 #include "bounds.h"
-#include "seal.h"
+#include "db/storage/seal.h"
 
 #include <math.h>
 #include <stdlib.h>

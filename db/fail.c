@@ -1,5 +1,5 @@
 /* Messages for LMDB's errors. */
-#include "store.h"
+#include "db/storage/store.h"
 
 #include <errno.h>
 #include <string.h>

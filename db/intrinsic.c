@@ -1,5 +1,5 @@
 /* Tensor intrinsics by content: what records name is here as it was when they were measured. */
-#include "seal.h"
+#include "db/storage/seal.h"
 
 #include <stdlib.h>
 #include <string.h>

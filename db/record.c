@@ -1,6 +1,6 @@
 /* Records as bytes, and the keys of the indexes. Integers are little-endian, but in keys that sort. */
 #include "bounds.h"
-#include "store.h"
+#include "db/storage/store.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Tuning records of TVM's into the store, replayed on their workloads, and out of it. */
-#include "store.h"
+#include "db/storage/store.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Workloads: functions by structural hash. */
-#include "seal.h"
+#include "db/storage/seal.h"
 
 #include <stdlib.h>
 #include <string.h>

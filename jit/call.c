@@ -2,7 +2,7 @@
 #include "backend.h"
 #include "jit/measure/measure.h"
 #include "jit/measure/timing.h"
-#include "trap.h"
+#include "jit/host/trap.h"
 
 #include <stdlib.h>
 #include <string.h>

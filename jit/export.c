@@ -3,7 +3,7 @@
 #include "backend.h"
 #include "header.h"
 #include "jit/c/emit_c.h"
-#include "process.h"
+#include "jit/host/process.h"
 #include "symbols.h"
 
 #include <dlfcn.h>

@@ -5,7 +5,7 @@
 #ifndef MSCHED_TIR_IMPORT_H
 #define MSCHED_TIR_IMPORT_H
 
-#include "arena.h"
+#include "tir/node/arena.h"
 
 struct tir_import {
   struct tir *to;

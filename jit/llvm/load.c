@@ -4,9 +4,9 @@
 #include "jit/c/emit_c.h"
 #include "jit/measure/measure.h"
 #include "jit/measure/perturb.h"
-#include "jit/process.h"
+#include "jit/host/process.h"
 #include "jit/team.h"
-#include "jit/trap.h"
+#include "jit/host/trap.h"
 
 #include <llvm-c/Core.h>
 

@@ -1,5 +1,5 @@
 /* LLVM's targets: from a text to what code is made for, and back. */
-#include "jit/host.h"
+#include "jit/host/host.h"
 #include "machine.h"
 
 #include <assert.h>

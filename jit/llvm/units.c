@@ -2,9 +2,9 @@
  * as cover the latency, on as many threads as there are cores. Compiled here, for features that the rest of this
  * program may not use; run where the machine has them. */
 #define _GNU_SOURCE
-#include "jit/host.h"
+#include "jit/host/host.h"
 #include "jit/measure/measure.h"
-#include "jit/process.h"
+#include "jit/host/process.h"
 #include "machine.h"
 
 #include <pthread.h>

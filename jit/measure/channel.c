@@ -1,6 +1,6 @@
 /* Framed messages over a socket: a header of type and length, then that many bytes. */
 #define _GNU_SOURCE
-#include "jit/process.h"
+#include "jit/host/process.h"
 #include "measure.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* Whether a kernel's results depend on thread timing: it runs with perturbed thread timing, several times on different
  * numbers of threads, and everything that it leaves in its arguments is compared with a run on one thread. */
 #include "jit/backend.h"
-#include "jit/trap.h"
+#include "jit/host/trap.h"
 #include "perturb.h"
 
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "measure.h"
 #include "jit/backend.h"
-#include "jit/process.h"
+#include "jit/host/process.h"
 #include "vm/vm.h"
 
 #include <assert.h>

@@ -7,7 +7,7 @@
 #define _GNU_SOURCE
 #include "perturb.h"
 
-#include "jit/trap.h"
+#include "jit/host/trap.h"
 #include "measure.h"
 
 #include <pthread.h>

@@ -2,7 +2,7 @@
  * the asking process goes on. */
 #define _GNU_SOURCE
 #include "jit/jit.h"
-#include "jit/process.h"
+#include "jit/host/process.h"
 
 #include <errno.h>
 #include <stdlib.h>

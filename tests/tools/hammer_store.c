@@ -7,7 +7,7 @@
  * noted before. */
 #define _GNU_SOURCE
 #include "db/db.h"
-#include "db/store.h"
+#include "db/storage/store.h"
 
 #include <errno.h>
 #include <signal.h>

@@ -8,7 +8,7 @@
 #define MSCHED_TIR_ANALYSIS_H
 
 #include "access.h"
-#include "tir/arena.h"
+#include "tir/node/arena.h"
 #include "tir/arith/bounds.h"
 
 /* ---- Loops (block.c) ---- */

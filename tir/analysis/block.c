@@ -1,6 +1,6 @@
 /* Facts of blocks: the domains that they need, how loops drive their iterations, complete and reduction blocks. */
 #include "analysis.h"
-#include "iteration_order.h"
+#include "tir/analysis/order/iteration_order.h"
 #include "tir/arith/affine.h"
 
 #include <stdlib.h>

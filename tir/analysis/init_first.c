@@ -1,7 +1,7 @@
 /* Whether a reduction's init comes first: it runs in iterations whose reductions are at their domains' minima, where
  * the block's predicate holds. What it is to begin may be updated in other iterations too. */
 #include "analysis.h"
-#include "iteration_order.h"
+#include "tir/analysis/order/iteration_order.h"
 
 /* How a value follows the loops that reduce: it stays, or grows or falls with each of them; or that is not known. */
 enum trend { STAYS, GROWS, FALLS, UNKNOWN };

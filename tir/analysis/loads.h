@@ -5,7 +5,7 @@
 #ifndef MSCHED_TIR_LOADS_H
 #define MSCHED_TIR_LOADS_H
 
-#include "tir/arena.h"
+#include "tir/node/arena.h"
 
 /* Expressions are graphs: who walks one asks whether a node was met before, lest it be walked once for each way to it.
  * tir_forget_visits starts a new walk; so does rewriting. */

@@ -7,7 +7,7 @@
 #ifndef MSCHED_TIR_AFFINE_H
 #define MSCHED_TIR_AFFINE_H
 
-#include "tir/arena.h"
+#include "tir/node/arena.h"
 
 /* What is asked of a map besides being one:
  *   surjective  the iterators of the result are independent, each runs over a whole interval

@@ -3,7 +3,7 @@
  * change: it holds until they go. */
 #include "known.h"
 
-#include "tir/arena.h"
+#include "tir/node/arena.h"
 
 #include <string.h>
 

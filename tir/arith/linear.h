@@ -6,7 +6,7 @@
 #define MSCHED_TIR_LINEAR_H
 
 #include "bounds.h"
-#include "tir/arena.h"
+#include "tir/node/arena.h"
 
 struct tir_sum {
   int64_t constant;

@@ -13,7 +13,7 @@
 #ifndef MSCHED_TIR_INTERP_H
 #define MSCHED_TIR_INTERP_H
 
-#include "tir/arena.h"
+#include "tir/node/arena.h"
 
 union value {
   int64_t i;

@@ -11,7 +11,7 @@
  * not bound, those of addresses less than others: code generators find them equal, and see addresses whole. */
 #include "lower.h"
 #include "tir/analysis/loads.h"
-#include "tir/node_map.h"
+#include "tir/node/node_map.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 #include "lower.h"
 
 #include "tir/analysis/loads.h"
-#include "tir/node_map.h"
+#include "tir/node/node_map.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -11,7 +11,7 @@
  *           copy is under the conditions that the writer as a whole is under.
  * Forward:  nothing dies. */
 #include "cache_stage.h"
-#include "tir/analysis/order.h"
+#include "tir/analysis/order/order.h"
 
 #include <stdlib.h>
 

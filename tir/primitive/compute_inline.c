@@ -11,7 +11,7 @@
 #include "tir/analysis/analysis.h"
 #include "tir/analysis/detect.h"
 #include "tir/analysis/loads.h"
-#include "tir/analysis/order.h"
+#include "tir/analysis/order/order.h"
 #include "tir/arith/affine.h"
 
 #include <stdlib.h>

@@ -12,7 +12,7 @@
  * Forward:  nothing dies: the reduction keeps its id as NAME_update. */
 #include "loops.h"
 #include "tir/analysis/analysis.h"
-#include "tir/analysis/iteration_order.h"
+#include "tir/analysis/order/iteration_order.h"
 #include "tir/arith/affine.h"
 
 #include <stdlib.h>

@@ -8,7 +8,7 @@
  * After:    the loop has the new kind, and no other.
  * Forward:  nothing. */
 #include "tir/analysis/analysis.h"
-#include "tir/analysis/iteration_order.h"
+#include "tir/analysis/order/iteration_order.h"
 
 static bool check_block(struct tir *ir, tir_loop loop, tir_block block, bool across_threads, const char *what,
                         bool *reduces, ms_error *err) {

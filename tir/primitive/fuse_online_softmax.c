@@ -26,7 +26,7 @@
 #include "fuse_online_softmax.h"
 
 #include "inline.h"
-#include "tir/analysis/order.h"
+#include "tir/analysis/order/order.h"
 
 #include <math.h>
 #include <string.h>

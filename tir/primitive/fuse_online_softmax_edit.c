@@ -3,7 +3,7 @@
 #include "inline.h"
 #include "loops.h"
 #include "tir/analysis/detect.h"
-#include "tir/analysis/order.h"
+#include "tir/analysis/order/order.h"
 
 #include <float.h>
 #include <string.h>

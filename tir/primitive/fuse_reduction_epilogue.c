@@ -13,7 +13,7 @@
  * Forward:  the epilogue and the loops that held only it are dead. */
 #include "inline.h"
 #include "tir/analysis/loads.h"
-#include "tir/analysis/order.h"
+#include "tir/analysis/order/order.h"
 
 #include <stdlib.h>
 

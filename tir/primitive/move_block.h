@@ -8,7 +8,7 @@
 #define MSCHED_TIR_PRIMITIVE_MOVE_BLOCK_H
 
 #include "tir/analysis/analysis.h"
-#include "tir/analysis/order.h"
+#include "tir/analysis/order/order.h"
 
 /* Where one iteration of the moved block runs: `extent` values from `min` on, and under a predicate where that reaches
  * past what there is. A linear domain holds numbers in place of expressions: a sum of terms, plus lo up to hi. */

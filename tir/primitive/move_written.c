@@ -2,7 +2,7 @@
  * the last element that its producers write below the loop; none between them may be left out, by steps longer than
  * what each covers, or by a condition on the producer that is more than the limits of its iterations. */
 #include "move_domain.h"
-#include "tir/analysis/order.h"
+#include "tir/analysis/order/order.h"
 #include "tir/arith/linear.h"
 
 enum { MOST_RANK = 16 };

@@ -18,7 +18,7 @@
  * Source: Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018, section 3. */
 #include "inline.h"
 #include "reduction_body.h"
-#include "tir/analysis/order.h"
+#include "tir/analysis/order/order.h"
 
 #include <string.h>
 

@@ -16,7 +16,7 @@
 #include "cache_stage.h"
 #include "loops.h"
 #include "tir/analysis/loads.h"
-#include "tir/analysis/order.h"
+#include "tir/analysis/order/order.h"
 
 #include <string.h>
 

@@ -9,7 +9,7 @@
  * After:    the same loops in the new order.
  * Forward:  nothing: loops keep their identity. */
 #include "loops.h"
-#include "tir/analysis/iteration_order.h"
+#include "tir/analysis/order/iteration_order.h"
 
 #include <stdlib.h>
 #include <string.h>

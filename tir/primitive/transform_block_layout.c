@@ -9,7 +9,7 @@
  * Forward:  the old loops are dead; the block stays. */
 #include "buffer.h"
 #include "loops.h"
-#include "tir/analysis/iteration_order.h"
+#include "tir/analysis/order/iteration_order.h"
 #include "tir/index_map.h"
 
 #include <stdio.h>

@@ -11,7 +11,7 @@
 #ifndef MSCHED_TIR_PRINTER_H
 #define MSCHED_TIR_PRINTER_H
 
-#include "tir/arena.h"
+#include "tir/node/arena.h"
 
 struct tir_text {
   char *at;

@@ -22,7 +22,7 @@
 #define MSCHED_TIR_READER_H
 
 #include "lexer.h"
-#include "tir/arena.h"
+#include "tir/node/arena.h"
 
 /* Limits that keep recursion and arrays bounded whatever the text. */
 enum {

@@ -1,7 +1,7 @@
 /* Index maps as TVM's graphs of nodes: JSON, today's and the one before, whose fields are strings. */
 #include "graph.h"
-#include "vm/formula.h"
-#include "vm/index_map.h"
+#include "vm/text/formula.h"
+#include "vm/text/index_map.h"
 
 #include <stdlib.h>
 #include <string.h>

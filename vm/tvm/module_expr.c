@@ -1,7 +1,7 @@
 /* Expressions from graphs of nodes, as they are: nothing is folded. */
 #include "module_graph.h"
 
-#include "vm/index_map.h"
+#include "vm/text/index_map.h"
 
 #include <math.h>
 #include <stdlib.h>

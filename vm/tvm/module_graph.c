@@ -1,7 +1,7 @@
 /* Modules from TVM's graphs of nodes, as it keeps the functions of its tuning records. */
 #include "module_graph.h"
 
-#include "vm/index_map.h"
+#include "vm/text/index_map.h"
 
 #include <stdlib.h>
 #include <string.h>

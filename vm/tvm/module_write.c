@@ -1,7 +1,7 @@
 /* A function as TVM's graph of nodes: a module of it alone, named main. */
 #include "module_write.h"
 
-#include "vm/index_map.h"
+#include "vm/text/index_map.h"
 
 #include <stdlib.h>
 #include <string.h>

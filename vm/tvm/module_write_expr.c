@@ -1,7 +1,7 @@
 /* Expressions as nodes of TVM's graphs. An expression that stands in several places is one node. */
 #include "module_write.h"
 
-#include "vm/index_map.h"
+#include "vm/text/index_map.h"
 
 #include <stdio.h>
 #include <string.h>

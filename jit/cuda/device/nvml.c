@@ -1,6 +1,6 @@
 /* A device's clocks and who else has it, by NVML, where it is installed. Source: NVIDIA Management Library, nvml.h. */
 #include "driver.h"
-#include "jit/process.h"
+#include "jit/host/process.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

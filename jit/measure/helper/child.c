@@ -1,7 +1,7 @@
 /* Children of the helper: forked warm, limited, ended whatever they do. */
 #define _GNU_SOURCE
 #include "helper.h"
-#include "jit/process.h"
+#include "jit/host/process.h"
 
 #include <assert.h>
 #include <errno.h>

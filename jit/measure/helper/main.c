@@ -1,7 +1,7 @@
 /* The helper's own process: takes tasks, forks the children, hands out candidates, and sees to it that nothing else of
  * ours runs while a candidate is timed: builders and references are stopped in the middle of what they do. */
 #define _GNU_SOURCE
-#include "jit/process.h"
+#include "jit/host/process.h"
 #include "task.h"
 
 #include <assert.h>

@@ -2,7 +2,7 @@
  * a block to; which loops run. */
 #include "tir/analysis/analysis.h"
 #include "tir/analysis/loads.h"
-#include "tir/analysis/order.h"
+#include "tir/analysis/order/order.h"
 #include "unit/script.h"
 
 #define ONE_D "A: T.Buffer((8,), \"float32\"), D: T.Buffer((8,), \"float32\")"

@@ -2,9 +2,9 @@
  * that were killed hold nobody up. */
 #include "unit/stored.h"
 
-#include "db/lock.h"
-#include "db/pages.h"
-#include "db/replace.h"
+#include "db/storage/lock.h"
+#include "db/storage/pages.h"
+#include "db/storage/replace.h"
 
 #include <fcntl.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* How many cores may be used: control groups of both versions, nested, as files in a folder say; affinity. */
 #define _GNU_SOURCE
-#include "jit/cores.h"
+#include "jit/host/cores.h"
 #include "jit/jit.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* What code may use on a machine, and whose scheduling model: from LLVM's word on it and the operating system's. */
-#include "jit/host.h"
+#include "jit/host/host.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* Processes and descriptors after calls that failed: nobody is signalled, nothing is closed that is not there. */
 #define _GNU_SOURCE
-#include "jit/process.h"
+#include "jit/host/process.h"
 #include "unit/measurer.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* Cost models: what they learn, what they do not depend on, their files. */
-#include "search/forest.h"
+#include "search/model/forest.h"
 #include "search/search.h"
 
 #include <math.h>

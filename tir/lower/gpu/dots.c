@@ -7,7 +7,7 @@
  * memory that is no thread's own. Keeps: what is computed, as integers wrap around. */
 #include "tir/arith/linear.h"
 #include "tir/lower/lower.h"
-#include "tir/lower/products.h"
+#include "tir/lower/vector/products.h"
 
 enum { WIDTH = 4 };
 

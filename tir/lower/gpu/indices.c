@@ -3,7 +3,7 @@
  * Requires: buffers of one dimension. Gives: loops of 32 bits where their range has no more; the attribute. Keeps:
  * everything else: values that are stored keep their type. A GPU's integers of 64 bits are pairs of registers. */
 #include "tir/lower/lower.h"
-#include "tir/node_map.h"
+#include "tir/node/node_map.h"
 
 static bool fits(const struct tir *ir, tir_expr e) {
   const struct tir_expr_node *n = tir_at(ir, e);

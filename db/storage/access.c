@@ -1,0 +1,311 @@
+/* Records: putting, finding, walking by run time. */
+#include "db/bounds.h"
+#include "seal.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+static db_id record_id(const struct db_record *r) {
+  uint8_t key[DB_MODULE_KEY];
+  db_module_key(&r->workload, r->target, r->module_hash, r->versions, key);
+  XXH128_canonical_t bytes;
+  XXH128_canonicalFromHash(&bytes, XXH3_128bits(key, sizeof key));
+  db_id id;
+  memcpy(id.bytes, bytes.digest, 16);
+  return id;
+}
+
+/* ---- Putting: the record and its index entries in one transaction ---- */
+
+/* Takes the entries of an index whose record is `id`, which stands in the key or is the value, by looking at all. */
+static int drop_entries(MDB_txn *txn, MDB_dbi index, const db_id *id) {
+  MDB_cursor *cursor;
+  MDB_val key, value;
+  int code = mdb_cursor_open(txn, index, &cursor);
+  if (code) return code;
+  while (!(code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT))) {
+    bool in_key = key.mv_size == DB_TIME_KEY && !memcmp((uint8_t *)key.mv_data + DB_TIME_KEY - 16, id->bytes, 16);
+    bool in_value = value.mv_size == 16 && !memcmp(value.mv_data, id->bytes, 16);
+    if ((in_key || in_value) && (code = mdb_cursor_del(cursor, 0))) break;
+  }
+  mdb_cursor_close(cursor);
+  return code == MDB_NOTFOUND ? 0 : code;
+}
+
+static int drop_entry(MDB_txn *txn, MDB_dbi index, uint8_t *key, size_t size) {
+  assert(key && size);
+  MDB_val k = {size, key};
+  int code = mdb_del(txn, index, &k, NULL);
+  return code == MDB_NOTFOUND ? 0 : code;
+}
+
+/* Takes out what the indexes have of a record, which may be damaged, so that it does not say what that is. */
+static int drop_from_indexes(struct db *db, MDB_txn *txn, const db_id *id, MDB_val value) {
+  struct db_record old;
+  uint8_t time[DB_TIME_KEY], module[DB_MODULE_KEY];
+  MDB_val key = {16, (void *)id->bytes};
+  if (db_read_record(key, value, &old)) {
+    int code = drop_entries(txn, db->times, id);
+    return code ? code : drop_entries(txn, db->modules, id);
+  }
+  db_time_key(&old, time);
+  db_module_key(&old.workload, old.target, old.module_hash, old.versions, module);
+  int code = drop_entry(txn, db->times, time, sizeof time);
+  return code ? code : drop_entry(txn, db->modules, module, sizeof module);
+}
+
+static int drop_old(struct db *db, MDB_txn *txn, const db_id *id) {
+  MDB_val key = {16, (void *)id->bytes}, value;
+  int code = mdb_get(txn, db->records, &key, &value);
+  if (code) return code == MDB_NOTFOUND ? 0 : code;
+  return drop_from_indexes(db, txn, id, value);
+}
+
+int db_insert_record(struct db *db, MDB_txn *txn, const struct db_record *r) {
+  uint8_t time[DB_TIME_KEY], module[DB_MODULE_KEY];
+  void *bytes;
+  size_t size = db_encode_record(r, &bytes);
+  db_time_key(r, time);
+  db_module_key(&r->workload, r->target, r->module_hash, r->versions, module);
+  MDB_val id = {16, (void *)r->id.bytes}, nothing = {0, ""};
+  MDB_val time_key = {DB_TIME_KEY, time}, module_key = {DB_MODULE_KEY, module};
+  int code = drop_old(db, txn, &r->id);
+  if (!code) code = db_put_sealed(txn, db->records, DB_RECORD, &r->id, bytes, size);
+  free(bytes);
+  if (!code) code = mdb_put(txn, db->times, &time_key, &nothing, 0);
+  return code ? code : mdb_put(txn, db->modules, &module_key, &id, 0);
+}
+
+/* Bytes that it takes, not counting pages that are filled in part. */
+static size_t size_of(const struct db_record *r) {
+  enum { NUMBERS = 256 };
+  return NUMBERS + r->trace_bytes + r->intrinsic_bytes + r->fact_bytes + strlen(r->target) + strlen(r->versions) +
+         (r->reason ? strlen(r->reason) : 0);
+}
+
+static int put_record(struct db *db, MDB_txn *txn, void *data) { return db_insert_record(db, txn, data); }
+
+bool db_put_record(struct db *db, struct db_record *r, ms_error *err) {
+  assert(r->trace || !r->trace_bytes);
+  char wrong[DB_WRONG_TEXT];
+  if (db_find_out_of_range(r, wrong)) return ms_fail(err, MS_INVALID_ARGUMENT, "a record's %s", wrong);
+  r->id = record_id(r);
+  return db_write(db, put_record, r, size_of(r), "keeping a record", err);
+}
+
+static int delete_record(struct db *db, MDB_txn *txn, void *data) {
+  const db_id *id = data;
+  MDB_val key = {16, (void *)id->bytes}, value;
+  int code = mdb_get(txn, db->records, &key, &value);
+  if (!code) code = drop_from_indexes(db, txn, id, value);
+  return code ? code : mdb_del(txn, db->records, &key, NULL);
+}
+
+bool db_delete_record(struct db *db, const db_id *id, ms_error *err) {
+  return db_write(db, delete_record, (void *)id, 0, "deleting a record", err);
+}
+
+/* ---- Finding ---- */
+
+/* 1: it is sound, and held; 0: it is damaged. */
+static int hold_record(struct db *db, MDB_val key, MDB_val value, struct db_record *out) {
+  value.mv_data = db_hold(db, value.mv_data, value.mv_size);
+  if (!db_read_record(key, value, out)) return 1;
+  db_note_damage(db, DB_RECORD, key);
+  return 0;
+}
+
+static int digit(char c) {
+  return isdigit((unsigned char)c) ? c - '0'
+         : c >= 'a' && c <= 'f'    ? c - 'a' + 10
+         : c >= 'A' && c <= 'F'    ? c - 'A' + 10
+                                   : -1;
+}
+
+enum { LEAST_PREFIX = 4 };
+
+static bool parse_prefix(const char *text, uint8_t out[16], size_t *digits) {
+  memset(out, 0, 16);
+  for (*digits = 0; text[*digits]; (*digits)++) {
+    int d = digit(text[*digits]);
+    if (d < 0 || *digits >= 32) return false;
+    out[*digits / 2] |= (uint8_t)(*digits % 2 ? d : d << 4);
+  }
+  return *digits >= LEAST_PREFIX;
+}
+
+static bool has_prefix(const uint8_t *id, const uint8_t *prefix, size_t digits) {
+  if (memcmp(id, prefix, digits / 2) != 0) return false;
+  return digits % 2 == 0 || (id[digits / 2] & 0xf0) == prefix[digits / 2];
+}
+
+/* Ids that start with the prefix, at most `most`; returns how many there are up to that. */
+static int match_prefix(struct db *db, MDB_txn *txn, const uint8_t prefix[16], size_t digits, db_id *out, int most) {
+  assert(digits <= 32 && most >= 0);
+  MDB_cursor *cursor;
+  int count = 0;
+  if (mdb_cursor_open(txn, db->records, &cursor)) return 0;
+  MDB_val key = {16, (void *)prefix}, value;
+  for (int code = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE); !code && count < most;
+       code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
+    if (key.mv_size != 16 || !has_prefix(key.mv_data, prefix, digits)) break;
+    memcpy(out[count++].bytes, key.mv_data, 16);
+  }
+  mdb_cursor_close(cursor);
+  return count;
+}
+
+static void refuse_ambiguous(const char *prefix, const db_id *found, int count, int shown, ms_error *err) {
+  char list[16 * DB_ID_TEXT] = "", *at = list;
+  assert(count <= 16);
+  for (int i = 0; i < count; i++) {
+    *at++ = ' ';
+    db_id_text(&found[i], at);
+    at += 12;
+  }
+  *at = 0;
+  ms_fail(err, MS_INVALID_ARGUMENT, "`%s` may be any of:%s%s", prefix, list, count == shown ? " …" : "");
+}
+
+int db_find_id(struct db *db, const char *prefix, db_id *out, ms_error *err) {
+  assert(prefix && out);
+  uint8_t bytes[16];
+  size_t digits;
+  enum { SHOWN = 8 };
+  db_id found[SHOWN];
+  MDB_txn *txn;
+  if (!parse_prefix(prefix, bytes, &digits)) {
+    ms_fail(err, MS_INVALID_ARGUMENT, "`%s` is no record's id: at least %d hexadecimal digits are expected", prefix,
+            LEAST_PREFIX);
+    return -1;
+  }
+  if (!db_begin_read(db, &txn, err)) return -1;
+  int count = match_prefix(db, txn, bytes, digits, found, SHOWN);
+  db_end_read(db, txn);
+  if (count > 1) refuse_ambiguous(prefix, found, count, SHOWN, err);
+  if (count == 1) *out = found[0];
+  return count > 1 ? -1 : count;
+}
+
+int db_find_record(struct db *db, const char *prefix, struct db_record *out, ms_error *err) {
+  db_id id;
+  MDB_txn *txn;
+  int found = db_find_id(db, prefix, &id, err);
+  if (found <= 0) return found;
+  if (!db_begin_read(db, &txn, err)) return -1;
+  MDB_val key = {16, id.bytes}, value;
+  int code = mdb_get(txn, db->records, &key, &value);
+  int held = code ? 0 : hold_record(db, key, value, out);
+  db_end_read(db, txn);
+  if (held || code == MDB_NOTFOUND) return held;
+  char text[DB_ID_TEXT];
+  db_id_text(&id, text);
+  if (code)
+    db_failed(db, code, "reading a record", err);
+  else
+    ms_fail(err, MS_STORE, "%s: record %.12s is damaged; `msched db delete %.12s` removes it", db->path, text, text);
+  return -1;
+}
+
+int db_find_module(struct db *db, const db_id *workload, const char *target, uint64_t module_hash, const char *versions,
+                   struct db_record *out, ms_error *err) {
+  uint8_t module[DB_MODULE_KEY];
+  db_module_key(workload, target, module_hash, versions, module);
+  MDB_txn *txn;
+  if (!db_begin_read(db, &txn, err)) return -1;
+  MDB_val key = {DB_MODULE_KEY, module}, id, value;
+  int code = mdb_get(txn, db->modules, &key, &id), result = 0;
+  if (!code && id.mv_size == 16) code = mdb_get(txn, db->records, &id, &value);
+  if (code && code != MDB_NOTFOUND)
+    result = (db_failed(db, code, "reading a record", err), -1);
+  else if (!code && id.mv_size == 16)
+    result = hold_record(db, id, value, out);
+  db_end_read(db, txn);
+  db_report_damage(db);
+  return result;
+}
+
+void db_short_id(struct db *db, const db_id *id, char out[DB_ID_TEXT]) {
+  enum { LEAST_SHOWN = 7 };
+  MDB_txn *txn;
+  db_id found[2];
+  db_id_text(id, out);
+  if (!db_begin_read(db, &txn, NULL)) return;
+  for (size_t digits = LEAST_SHOWN; digits < 32; digits++) {
+    uint8_t prefix[16] = {0};
+    memcpy(prefix, id->bytes, digits / 2);
+    if (digits % 2) prefix[digits / 2] = id->bytes[digits / 2] & 0xf0;
+    if (match_prefix(db, txn, prefix, digits, found, 2) > 1) continue;
+    out[digits] = 0;
+    break;
+  }
+  db_end_read(db, txn);
+}
+
+/* ---- Walking by run time ---- */
+
+struct walk {
+  struct db *db;
+  MDB_txn *txn;
+  const char *target;
+  db_visit *visit;
+  void *data;
+  int code;
+};
+
+/* The records of one status of one workload and target, or of all that `prefix` covers. Returns false to stop. */
+static bool walk_prefix(struct walk *w, const uint8_t *prefix, size_t length) {
+  assert(prefix || !length);
+  MDB_cursor *cursor;
+  w->code = mdb_cursor_open(w->txn, w->db->times, &cursor);
+  if (w->code) return false;
+  MDB_val key = {length, (void *)prefix}, value;
+  bool go_on = true;
+  for (int code = mdb_cursor_get(cursor, &key, &value, length ? MDB_SET_RANGE : MDB_FIRST); !code && go_on;
+       code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
+    if (key.mv_size != DB_TIME_KEY || (length && memcmp(key.mv_data, prefix, length) != 0)) break;
+    MDB_val id = {16, (uint8_t *)key.mv_data + 33}, bytes;
+    struct db_record r;
+    uint8_t its[DB_TIME_KEY];
+    if (mdb_get(w->txn, w->db->records, &id, &bytes)) continue;
+    if (db_read_record(id, bytes, &r)) {
+      db_note_damage(w->db, DB_RECORD, id);
+      continue;
+    }
+    db_time_key(&r, its);
+    if (memcmp(its, key.mv_data, sizeof its) != 0)
+      continue; /* left of a record that is another now; db_check says it */
+    if (!w->target || !strcmp(w->target, r.target)) go_on = w->visit(w->data, &r);
+  }
+  mdb_cursor_close(cursor);
+  return go_on;
+}
+
+bool db_each_record(struct db *db, const db_id *workload, const char *target, db_visit *visit, void *data,
+                    ms_error *err) {
+  assert(visit);
+  MDB_txn *txn;
+  if (!db_begin_read(db, &txn, err)) return false;
+  struct walk w = {db, txn, target, visit, data, 0};
+  uint8_t prefix[25];
+  size_t length = 0;
+  if (workload) {
+    memcpy(prefix, workload->bytes, 16);
+    length = 16;
+    if (target) {
+      struct db_record like = {.workload = *workload, .target = target};
+      uint8_t key[DB_TIME_KEY];
+      db_time_key(&like, key);
+      memcpy(prefix, key, 24);
+      length = 24;
+    }
+  }
+  walk_prefix(&w, prefix, length);
+  db_end_read(db, txn);
+  db_report_damage(db);
+  return w.code ? db_failed(db, w.code, "reading records", err) : true;
+}

@@ -1,0 +1,156 @@
+/* Checksums: what is kept with its key begins with a seal, so that a bit that changed on the disk is noticed.
+ *
+ *   1, "ms", kind    4 bytes: no name, no record and no text of before seals begins so
+ *   checksum         8 bytes, little-endian: XXH3-64 of the value, seeded with that of the key
+ *   the value
+ *
+ * Entries of before there were seals are read as they are. */
+#include "seal.h"
+
+#include "db/bounds.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+enum { MARK = 4, SEAL = MARK + 8 };
+
+static void make_seal(char kind, const MDB_val *key, const void *value, size_t size, uint8_t out[SEAL]) {
+  assert(value || !size);
+  const uint8_t mark[MARK] = {1, 'm', 's', (uint8_t)kind};
+  uint64_t sum = XXH3_64bits_withSeed(value, size, XXH3_64bits(key->mv_data, key->mv_size));
+  memcpy(out, mark, MARK);
+  for (int i = 0; i < 8; i++) out[MARK + i] = (uint8_t)(sum >> 8 * i);
+}
+
+int db_put_sealed(MDB_txn *txn, MDB_dbi table, char kind, const db_id *id, const void *value, size_t size) {
+  MDB_val key = {16, (void *)id->bytes}, sealed = {SEAL + size, NULL};
+  int code = mdb_put(txn, table, &key, &sealed, MDB_RESERVE);
+  if (code) return code;
+  make_seal(kind, &key, value, size, sealed.mv_data);
+  memcpy((uint8_t *)sealed.mv_data + SEAL, value, size);
+  return 0;
+}
+
+enum db_seal db_unseal(char kind, const MDB_val *key, MDB_val *value) {
+  assert(key && value);
+  const uint8_t *bytes = value->mv_data;
+  uint8_t seal[SEAL];
+  if (value->mv_size < MARK || bytes[0] != 1 || bytes[1] != 'm' || bytes[2] != 's' || bytes[3] != kind)
+    return DB_UNSEALED;
+  if (value->mv_size < SEAL) return DB_BROKEN;
+  *value = (MDB_val){value->mv_size - SEAL, (void *)(bytes + SEAL)};
+  make_seal(kind, key, value->mv_data, value->mv_size, seal);
+  return memcmp(seal, bytes, SEAL) != 0 ? DB_BROKEN : DB_SEALED;
+}
+
+/* ---- Entries as they are read ---- */
+
+static bool is_id(MDB_val key, const db_id *id) {
+  return key.mv_size == sizeof id->bytes && !memcmp(key.mv_data, id->bytes, sizeof id->bytes);
+}
+
+static bool decodes(const struct db_record *r) {
+  ms_error err = {.brief = true};
+  struct vm_trace *trace = vm_read_binary(r->trace, r->trace_bytes, &err);
+  vm_trace_free(trace);
+  return trace;
+}
+
+/* A trace that was sealed decoded once: to decode it takes far longer than to check the seal. */
+const char *db_read_record(MDB_val key, MDB_val value, struct db_record *out) {
+  memset(out, 0, sizeof *out);
+  enum db_seal seal = db_unseal(DB_RECORD, &key, &value);
+  if (seal == DB_BROKEN) return "its checksum is wrong";
+  if (!db_decode_record(value.mv_data, value.mv_size, out)) return "it does not decode";
+  char wrong[DB_WRONG_TEXT];
+  if (db_find_out_of_range(out, wrong)) return "a number of it is out of its range";
+  if (!is_id(key, &out->id)) return "it is kept under another id than its own";
+  return seal == DB_SEALED || decodes(out) ? NULL : "its trace does not decode";
+}
+
+static bool parses(const struct db_workload_text *w) {
+  ms_error err = {.brief = true};
+  struct tir *ir = tir_read(w->text, w->length, "workload", &err);
+  bool ok = ir && tir_find_func(ir, "main");
+  tir_free(ir);
+  return ok;
+}
+
+const char *db_read_workload_entry(MDB_val key, MDB_val value, struct db_workload_text *out) {
+  enum db_seal seal = db_unseal(DB_WORKLOAD, &key, &value);
+  if (seal == DB_BROKEN) return "its checksum is wrong";
+  const char *end = memchr(value.mv_data, 0, value.mv_size);
+  if (key.mv_size != sizeof(db_id) || !end) return "it does not decode";
+  out->name = value.mv_data;
+  out->text = end + 1;
+  out->length = value.mv_size - (size_t)(end + 1 - out->name);
+  return seal == DB_SEALED || parses(out) ? NULL : "it does not parse";
+}
+
+const char *db_read_intrinsic_entry(MDB_val key, MDB_val *value) {
+  enum db_seal seal = db_unseal(DB_INTRINSIC, &key, value);
+  if (seal == DB_BROKEN) return "its checksum is wrong";
+  db_id id = db_intrinsic_id(value->mv_data, value->mv_size); /* it is kept by content */
+  return is_id(key, &id) ? NULL : "its text is another than its id says";
+}
+
+/* ---- What is damaged is named once, a line a walk ---- */
+
+db_id db_id_of_key(MDB_val key) {
+  db_id id = {{0}};
+  memcpy(id.bytes, key.mv_data, key.mv_size < sizeof id.bytes ? key.mv_size : sizeof id.bytes);
+  return id;
+}
+
+void db_note_damage(struct db *db, char kind, MDB_val key) {
+  struct db_damage *d = &db->damage;
+  struct db_damaged one = {.kind = kind, .id = db_id_of_key(key)};
+  for (size_t i = 0; i < d->count; i++)
+    if (d->at[i].kind == kind && !memcmp(&d->at[i].id, &one.id, sizeof one.id)) return;
+  d->at = realloc(d->at, (d->count + 1) * sizeof *d->at);
+  if (!d->at) abort();
+  d->at[d->count++] = one;
+}
+
+const char *db_kind_name(char kind) {
+  assert(kind == DB_RECORD || kind == DB_WORKLOAD || kind == DB_INTRINSIC);
+  return kind == DB_RECORD ? "record" : kind == DB_WORKLOAD ? "workload" : "tensor intrinsic";
+}
+
+void db_report_damage(struct db *db) {
+  enum { SHOWN = 4 };
+  struct db_damage *d = &db->damage;
+  char *line = NULL, id[DB_ID_TEXT];
+  size_t size;
+  if (d->reported == d->count || !d->report) return;
+  FILE *out = open_memstream(&line, &size);
+  if (!out) abort();
+  fprintf(out, "%s: damaged, and left out:", db->path);
+  for (size_t i = d->reported; i < d->count && i < d->reported + SHOWN; i++) {
+    db_id_text(&d->at[i].id, id);
+    fprintf(out, "%s %s %.12s", i > d->reported ? "," : "", db_kind_name(d->at[i].kind), id);
+  }
+  if (d->count - d->reported > SHOWN) fprintf(out, " and %zu more", d->count - d->reported - SHOWN);
+  fprintf(out, "; `msched db repair` drops what is damaged");
+  fclose(out);
+  d->reported = d->count;
+  d->report(d->data, line);
+  free(line);
+}
+
+void db_on_damage(struct db *db, db_damage_report *report, void *data) {
+  db->damage.report = report;
+  db->damage.data = data;
+}
+
+db_id db_intrinsic_id(const char *text, size_t length) {
+  assert(text);
+  db_id id;
+  XXH128_canonical_t bytes;
+  XXH128_canonicalFromHash(&bytes, XXH3_128bits(text, length));
+  memcpy(id.bytes, bytes.digest, 16);
+  return id;
+}

@@ -1,0 +1,97 @@
+/* The environment and its tables. Internal to db.
+ *
+ *   meta       "format" → DB_FORMAT
+ *   workloads  id (16 bytes) → seal, name, 0, TVMScript
+ *   intrinsics id (16 bytes) → seal, the text of a tensor intrinsic; older stores lack the table
+ *   records    id (16 bytes) → seal, the encoded record (record.c)
+ *   times      workload (16), target's hash (8), status (1), seconds (8, big-endian order), id (16) → nothing
+ *   modules    workload (16), target's hash (8), module's hash (8), versions' hash (8) → id
+ * times and modules are indexes: they hold nothing that records do not. A seal is a checksum (seal.c), which entries of
+ * format 1 lack. */
+#ifndef MSCHED_DB_STORE_H
+#define MSCHED_DB_STORE_H
+
+#include "db/db.h"
+
+#include <lmdb.h>
+
+enum { DB_FORMAT = 2, DB_FORMAT_UNSEALED = 1 };
+#define DB_MOST_MAP ((size_t)1 << 40) /* bytes of a store */
+
+/* Entries that were met and are damaged. */
+struct db_damaged {
+  char kind;
+  db_id id;
+};
+struct db_damage {
+  struct db_damaged *at;
+  size_t count, reported;
+  db_damage_report *report; /* NULL: nobody asks */
+  void *data;
+};
+
+/* Writes that one commit takes: so many and so large that the map has room for all they may change. */
+struct db_part {
+  uint32_t writes, most;
+  size_t bytes;
+};
+
+struct db {
+  MDB_env *env;
+  MDB_dbi meta, workloads, records, times, modules;
+  MDB_dbi intrinsics; /* 0: the store is older, and open for reading */
+  int lock;           /* on the lock file, see lock.h; -1: none */
+  bool read_only;
+  bool pending; /* there is no file yet: an empty environment without a name stands for it until something is written */
+  MDB_txn *batch;       /* what is open: writes are nested in it. NULL: each is one of its own */
+  struct db_part part;  /* of the batch: what is written with one commit */
+  struct in_use *claim; /* the file is open once in the process */
+  char *path;
+  void *held; /* what was read last: strings of a record point into it */
+  size_t held_bytes;
+  struct db_damage damage;
+};
+
+bool db_failed(struct db *db, int code, const char *what, ms_error *err); /* returns false */
+/* Runs `work`, which writes some `bytes`, in a write transaction; when the map is full, it grows and the work is run
+ * again. A batch is committed before, and begun again, where its part is full. */
+bool db_write(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data), void *data, size_t bytes,
+              const char *what, ms_error *err);
+bool db_begin_read(struct db *db, MDB_txn **txn, ms_error *err); /* within a batch: the batch's own */
+void db_end_read(struct db *db, MDB_txn *txn);
+bool db_open_environment(struct db *db, ms_error *err); /* of db->path, with its tables */
+void db_close_environment(struct db *db);
+struct db *db_name_store(const char *path, ms_error *err); /* one that is there: claimed, not opened */
+bool db_claim(struct db *db, ms_error *err);               /* the file that has the name now */
+void db_disclaim(struct db *db);
+int64_t db_check_pages_of(struct db *named, FILE *report, ms_error *err); /* db_check_pages */
+/* Keeps a copy of bytes until the next call that reads. */
+void *db_hold(struct db *db, const void *bytes, size_t size);
+
+/* The text of an intrinsic, valid as long as the transaction. False: *code is LMDB's, MDB_NOTFOUND: it is not there,
+ * or damaged. */
+bool db_find_intrinsic(struct db *db, MDB_txn *txn, const db_id *id, MDB_val *text, int *code);
+
+db_id db_intrinsic_id(const char *text, size_t length);
+/* Adds one to what a record names; record->intrinsics is the caller's to free(). */
+void db_append_intrinsic(struct db_record *record, const db_id *id, const char *name);
+/* Whether it names one so. */
+bool db_names_intrinsic(const struct db_record *record, const char *name);
+
+/* access.c: puts a record, with what the indexes say of it; returns LMDB's code. */
+int db_insert_record(struct db *db, MDB_txn *txn, const struct db_record *record);
+
+/* record.c */
+size_t db_encode_record(const struct db_record *record, void **out); /* malloc'd */
+/* Strings point into `bytes`. False: the bytes are no record. */
+bool db_decode_record(const void *bytes, size_t size, struct db_record *out);
+enum { DB_TIME_KEY = 49, DB_MODULE_KEY = 40 };
+void db_time_key(const struct db_record *record, uint8_t out[DB_TIME_KEY]);
+void db_module_key(const db_id *workload, const char *target, uint64_t module_hash, const char *versions,
+                   uint8_t out[DB_MODULE_KEY]);
+
+/* transfer.c: takes a line that holds a tuning record. False: err is filled; *store: not the line is at fault. */
+bool db_import_tuning(struct db *db, const char *line, size_t length, const struct db_import *import, bool *store,
+                      ms_error *err);
+
+#endif

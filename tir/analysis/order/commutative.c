@@ -1,0 +1,129 @@
+/* Commutative updates: whether the order in which iterations of a block come to an element matters. */
+#include "tir/analysis/analysis.h"
+#include "iteration_order.h"
+#include "tir/analysis/loads.h"
+
+/* The operation by which repeated updates combine an element; sums and products count differences and quotients. */
+static uint32_t operation_of(const struct tir *ir, const struct tir_expr_node *n) {
+  switch (n->kind) {
+  case TIR_ADD:
+  case TIR_MUL:
+  case TIR_MIN:
+  case TIR_MAX:
+  case TIR_AND:
+  case TIR_OR: return n->kind;
+  case TIR_SUB: return TIR_ADD;
+  case TIR_DIV: return tir_type_is_float(n->type) ? TIR_MUL : 0;
+  case TIR_CALL:
+    return !strncmp(tir_text(ir, n->ref), "bitwise_", 8) && strcmp(tir_text(ir, n->ref), "bitwise_not") ? n->ref << 8
+                                                                                                        : 0;
+  default: return 0;
+  }
+}
+
+/* Of what e computes of the element `load`: one of e's operands holds it, no other. */
+static bool combines(struct tir *ir, tir_expr e, tir_expr load, uint32_t *operation);
+
+static bool combines_either(struct tir *ir, tir_expr a, tir_expr b, bool both, tir_expr load, uint32_t *operation) {
+  tir_buffer buffer = tir_at(ir, load)->ref;
+  bool in_a = tir_uses_buffer(ir, a, buffer), in_b = tir_uses_buffer(ir, b, buffer);
+  if (in_a == in_b) return both && in_a && combines(ir, a, load, operation) && combines(ir, b, load, operation);
+  return !both && combines(ir, in_a ? a : b, load, operation);
+}
+
+static bool combines(struct tir *ir, tir_expr e, tir_expr load, uint32_t *operation) {
+  struct tir_expr_node n = *tir_at(ir, e);
+  if (e == load) return true;
+  if (n.kind == TIR_CAST)
+    return tir_type_is_float(n.type) == tir_type_is_float(tir_type_of(ir, n.a)) && combines(ir, n.a, load, operation);
+  bool choice = n.kind == TIR_CALL && tir_is_choice(ir, &n);
+  if (n.kind == TIR_SELECT || choice) {
+    const uint32_t *of = choice ? tir_operands(ir, n.operands) : NULL;
+    tir_expr condition = choice ? of[0] : n.a, b = choice ? of[1] : n.b, c = choice ? of[2] : n.c;
+    return !tir_uses_buffer(ir, condition, tir_at(ir, load)->ref) && combines_either(ir, b, c, true, load, operation);
+  }
+  /* Instructions add to an element what they are there for. */
+  if (n.kind == TIR_CALL && (!strncmp(tir_text(ir, n.ref), "call_", 5) || tir_type_lanes(n.type) > 1)) return true;
+  uint32_t own = operation_of(ir, &n);
+  if (!own || (*operation && *operation != own)) return false;
+  *operation = own;
+  if (n.kind == TIR_CALL)
+    return n.count == 2 &&
+           combines_either(ir, ir->operands.at[n.operands], ir->operands.at[n.operands + 1], false, load, operation);
+  bool ordered = n.kind == TIR_SUB || n.kind == TIR_DIV;
+  return (!ordered || !tir_uses_buffer(ir, n.b, tir_at(ir, load)->ref)) &&
+         combines_either(ir, n.a, n.b, false, load, operation);
+}
+
+/* An expression of s, in the block, with what iterations of blocks between are bound to in their place. */
+static tir_expr over_iterations(struct tir *ir, tir_stmt s, tir_expr e, tir_block block) {
+  for (tir_block b = tir_is(ir, s, TIR_BLOCK) ? s : tir_parent_block(ir, s); b != block; b = tir_parent_block(ir, b)) {
+    tir_subst_iters(ir, b);
+    e = tir_subst(ir, e);
+    tir_subst_clear(ir);
+  }
+  return e;
+}
+
+static bool uses_iterations(const struct tir *ir, tir_expr e, tir_block block, bool any) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
+    if ((any || ir->iters.at[i].kind != TIR_SPATIAL) && tir_uses_var(ir, e, ir->iters.at[i].var)) return true;
+  return false;
+}
+
+static bool depends_on_reductions(struct tir *ir, tir_stmt s, tir_expr e, tir_block block) {
+  return uses_iterations(ir, over_iterations(ir, s, e, block), block, false);
+}
+
+static bool depends_on_any(struct tir *ir, tir_stmt s, tir_expr e, tir_block block) {
+  return uses_iterations(ir, over_iterations(ir, s, e, block), block, true);
+}
+
+/* A condition around the statement, in the block, has test. */
+static bool any_condition(struct tir *ir, tir_stmt s, tir_block block,
+                          bool (*test)(struct tir *ir, tir_stmt s, tir_expr e, tir_block block)) {
+  for (tir_stmt p = tir_stmt_at(ir, s)->parent; p != block; p = tir_stmt_at(ir, p)->parent) {
+    const struct tir_stmt_node *n = tir_stmt_at(ir, p);
+    tir_expr condition = n->kind == TIR_IF || n->kind == TIR_WHILE ? n->test.condition
+                         : n->kind == TIR_BLOCK                    ? n->block.predicate
+                                                                   : TIR_NONE;
+    if (condition && test(ir, p, condition, block)) return true;
+  }
+  return false;
+}
+
+static bool loads_own(struct tir *ir, tir_stmt s, tir_expr e, tir_block block) {
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  (void)s;
+  for (uint32_t i = writes.first; i < writes.first + writes.count; i++)
+    if (tir_uses_buffer(ir, e, ir->regions.at[i].buffer)) return true;
+  return false;
+}
+
+static bool is_commutative_store(struct tir *ir, tir_stmt s, tir_block block, bool any, uint32_t *operation) {
+  bool (*differs)(struct tir *, tir_stmt, tir_expr, tir_block) = any ? depends_on_any : depends_on_reductions;
+  struct tir_stmt_node n = *tir_stmt_at(ir, s);
+  if (any_condition(ir, s, block, loads_own)) return false;
+  if (tir_uses_buffer(ir, n.store.value, n.store.buffer)) {
+    tir_expr load = tir_load(ir, n.store.buffer, tir_operands(ir, n.store.indices),
+                             tir_buffer_at(ir, n.store.buffer)->rank, TIR_NONE);
+    return tir_type_lanes(tir_type_of(ir, n.store.value)) > 1 || combines(ir, n.store.value, load, operation);
+  }
+  return !differs(ir, s, n.store.value, block) && !any_condition(ir, s, block, differs) &&
+         !loads_own(ir, s, n.store.value, block);
+}
+
+bool tir_is_commutative(struct tir *ir, tir_block block, bool any) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
+  uint32_t operation = 0;
+  bool stores = true;
+  for (tir_stmt s = tir_stmt_at(ir, block)->first[TIR_BODY]; s && stores; s = tir_next(ir, s, block)) {
+    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+    if (n->kind == TIR_BIND || (n->kind == TIR_BLOCK && n->first[TIR_INIT]))
+      stores = false;
+    else if (n->kind == TIR_STORE)
+      stores = is_commutative_store(ir, s, block, any, &operation);
+  }
+  return stores || tir_is_known_update(ir, block);
+}

@@ -1,0 +1,197 @@
+#include "order.h"
+
+#include "tir/analysis/analysis.h"
+
+/* ---- Places ---- */
+
+tir_stmt tir_child_around(const struct tir *ir, tir_stmt s, tir_loop loop) {
+  while (s && tir_stmt_at(ir, s)->parent != loop) s = tir_stmt_at(ir, s)->parent;
+  return s;
+}
+
+bool tir_comes_before(const struct tir *ir, const struct tir_transfer *t, tir_stmt other) {
+  MS_CHECK(t->to && (!t->before || tir_stmt_at(ir, t->before)->parent == t->to));
+  tir_stmt child = t->before || tir_is(ir, t->to, TIR_LOOP) ? tir_child_around(ir, other, t->to) : TIR_NONE;
+  if (!child) return tir_compare_position(ir, other, t->to) < 0;
+  return !t->before || tir_compare_position(ir, child, t->before) < 0;
+}
+
+tir_block tir_written_later(const struct tir *ir, const struct tir_transfer *t, tir_buffer buffer) {
+  MS_CHECK(tir_is_buffer(ir, buffer));
+  for (uint32_t u = tir_buffer_at(ir, buffer)->writers; u; u = ir->uses.at[u].next) {
+    tir_block writer = ir->uses.at[u].block;
+    if (!tir_comes_before(ir, t, writer)) return writer;
+  }
+  return TIR_NONE;
+}
+
+/* A loop of more than one iteration is among the statements from `s` up to `high`. */
+static bool loops_between(const struct tir *ir, tir_stmt s, tir_stmt high) {
+  for (; s != high; s = tir_stmt_at(ir, s)->parent)
+    if (tir_is(ir, s, TIR_LOOP) && tir_loop_extent(ir, s) != 1) return true;
+  return false;
+}
+
+bool tir_shares_loop(const struct tir *ir, tir_stmt a, tir_stmt b, tir_block scope) {
+  MS_CHECK(tir_is(ir, scope, TIR_BLOCK));
+  return loops_between(ir, tir_lowest_common_ancestor(ir, a, b), scope);
+}
+
+bool tir_shares_the_same(const struct tir *ir, const struct tir_transfer *t, tir_stmt other) {
+  if (!t->keeps_iterations)
+    return !tir_shares_loop(ir, other, t->block, t->scope) && !tir_shares_loop(ir, other, t->to, t->scope);
+  tir_stmt now = tir_lowest_common_ancestor(ir, other, t->block);
+  tir_stmt then = tir_lowest_common_ancestor(ir, other, t->to);
+  return !(tir_is_below(ir, then, now) ? loops_between(ir, then, now) : loops_between(ir, now, then));
+}
+
+/* ---- Order ---- */
+
+/* At each of its readers, which come after it: those are served whether they declare it or not. One in a block that
+ * does not declare it may read what other iterations of a loop around both write. */
+static bool keeps_at_readers(const struct tir *ir, const struct tir_transfer *t, const struct tir_conflict *c,
+                             bool before) {
+  bool apart = !tir_shares_loop(ir, c->other.at, t->block, t->scope);
+  return before ? !c->own.writes && apart : !c->other.writes && (apart || !c->other.around);
+}
+
+static bool keeps(struct tir *ir, const struct tir_transfer *t, const struct tir_conflict *c) {
+  tir_stmt other = c->other.at;
+  if (other == t->block || tir_is_below(ir, other, t->block)) return true;
+  bool before = tir_compare_position(ir, other, t->block) < 0;
+  if (c->own.writes && c->other.writes) return false;
+  if (!t->to) return keeps_at_readers(ir, t, c, before);
+  if (tir_comes_before(ir, t, other) != before) return false;
+  bool same = tir_shares_the_same(ir, t, other), reads_only = c->own.writes && c->other.reads && !c->other.writes;
+  if (before || !reads_only || !t->runs_all) return same;
+  /* They are in no region: what the block has to provide for them is all that it has. */
+  if (t->runs_all(ir, t->context, TIR_NONE)) return true;
+  return same && t->runs_all(ir, t->context, tir_lowest_common_ancestor(ir, other, t->to));
+}
+
+struct check {
+  const struct tir_transfer *transfer;
+  ms_error *err;
+};
+
+static bool check_one(struct tir *ir, void *context, const struct tir_conflict *c) {
+  const struct check *check = context;
+  if (keeps(ir, check->transfer, c)) return true;
+  if (c->other.block == check->transfer->scope)
+    return tir_refuse(
+        ir, check->err, MS_SCOPE_ORDER, check->transfer->block,
+        "elsewhere block `%s` would not keep its order with what `%s` does with `%s` outside of its blocks",
+        tir_block_name(ir, check->transfer->block), tir_block_name(ir, c->other.block), tir_buffer_name(ir, c->buffer));
+  bool other_declares = (!c->other.reads || c->other.declares_reads) && (!c->other.writes || c->other.declares_writes);
+  tir_block silent = c->other.around ? c->other.around : other_declares ? c->own.block : c->other.block;
+  return tir_refuse(ir, check->err, MS_ACCESS_UNDECLARED, c->other.block,
+                    "elsewhere block `%s` might not keep its order with block `%s`: both use `%s`, which block `%s` "
+                    "does not declare",
+                    tir_block_name(ir, check->transfer->block), tir_block_name(ir, c->other.block),
+                    tir_buffer_name(ir, c->buffer), tir_block_name(ir, silent));
+}
+
+bool tir_check_order(struct tir *ir, const struct tir_transfer *transfer, ms_error *err) {
+  MS_CHECK(tir_is(ir, transfer->block, TIR_BLOCK) && tir_is(ir, transfer->scope, TIR_BLOCK));
+  struct check check = {transfer, err};
+  return tir_each_undeclared_conflict(ir, transfer->block, transfer->scope,
+                                      &(struct tir_conflict_visitor){check_one, &check});
+}
+
+/* ---- Limits ---- */
+
+static void narrow(const struct tir *ir, struct tir_limits *limits, tir_stmt child, bool consumer) {
+  tir_stmt *limit = consumer ? &limits->before : &limits->after;
+  if (!*limit || (tir_compare_position(ir, child, *limit) < 0) == consumer) *limit = child;
+}
+
+bool tir_only_loops_up_to(const struct tir *ir, tir_stmt s, tir_stmt high) {
+  MS_CHECK(tir_is_below(ir, s, high));
+  for (s = tir_stmt_at(ir, s)->parent; s != high; s = tir_stmt_at(ir, s)->parent)
+    if (!tir_is(ir, s, TIR_LOOP)) return false;
+  return true;
+}
+
+/* Consumers or producers, all of which must be below the loop. */
+static bool find_required(const struct tir *ir, const struct tir_transfer *t, const tir_block *required, uint32_t count,
+                          bool consumers, struct tir_limits *limits, ms_error *err) {
+  for (uint32_t i = 0; i < count; i++) {
+    tir_stmt child = tir_child_around(ir, required[i], t->to);
+    if (!child)
+      return tir_refuse(ir, err, consumers ? MS_MOVE_CONSUMERS : MS_MOVE_PRODUCERS, t->to,
+                        "%s `%s` of block `%s` is not under this loop", consumers ? "consumer" : "producer",
+                        tir_block_name(ir, required[i]), tir_block_name(ir, t->block));
+    if (!consumers && !tir_only_loops_up_to(ir, required[i], t->to))
+      return tir_refuse(ir, err, MS_MOVE_CONDITIONAL, required[i], "producer `%s` stands under more than loops",
+                        tir_block_name(ir, required[i]));
+    narrow(ir, limits, child, consumers);
+  }
+  return true;
+}
+
+/* Whether a loop around both the block and the other loop (or that loop) runs through some of the block's iterations.
+ */
+static bool runs_in_part(const struct tir *ir, tir_block block, tir_loop loop) {
+  for (tir_stmt s = tir_lowest_common_ancestor(ir, block, loop); !tir_is(ir, s, TIR_BLOCK);
+       s = tir_stmt_at(ir, s)->parent) {
+    if (!tir_is(ir, s, TIR_LOOP) || tir_loop_extent(ir, s) == 1) continue;
+    for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++)
+      if (tir_uses_var(ir, tir_iters(ir, block)[i].binding, tir_as(ir, s, TIR_LOOP)->loop.var)) return true;
+  }
+  return false;
+}
+
+static bool find_other(const struct tir *ir, const struct tir_transfer *t, tir_block other, bool consumer,
+                       struct tir_limits *limits, ms_error *err) {
+  tir_stmt child = tir_child_around(ir, other, t->to);
+  if (child)
+    narrow(ir, limits, child, consumer);
+  else if ((tir_compare_position(ir, other, t->to) < 0) == consumer)
+    return tir_refuse(ir, err, MS_MOVE_ORDER, t->to, "%s `%s` of block `%s` is on the wrong side of this loop",
+                      consumer ? "consumer" : "producer", tir_block_name(ir, other), tir_block_name(ir, t->block));
+  if (consumer || !runs_in_part(ir, other, t->to)) return true;
+  return tir_refuse(ir, err, MS_MOVE_COVER, t->to,
+                    "producer `%s` writes a part only in each iteration of the loops around both",
+                    tir_block_name(ir, other));
+}
+
+/* Nothing requires the block, so that the loop may stand anywhere: those on the other side must stay there. Where the
+ * block is required, they do by their order in the text. */
+static bool find_others(const struct tir *ir, const struct tir_transfer *t, bool consumers, struct tir_limits *limits,
+                        ms_error *err) {
+  struct tir_block_record *record = tir_block_at(ir, t->block);
+  struct tir_span regions = consumers ? record->writes : record->reads;
+  for (uint32_t i = regions.first; i < regions.first + regions.count; i++) {
+    const struct tir_buffer_node *buffer = tir_buffer_at(ir, ir->regions.at[i].buffer);
+    for (uint32_t u = consumers ? buffer->readers : buffer->writers; u; u = ir->uses.at[u].next) {
+      tir_block other = ir->uses.at[u].block;
+      if (other == t->block || tir_scope_of(ir, other) != t->scope) continue;
+      if (!find_other(ir, t, other, consumers, limits, err)) return false;
+    }
+  }
+  return true;
+}
+
+struct undeclared {
+  const struct tir_transfer *transfer;
+  struct tir_limits *limits;
+};
+
+/* A reader that does not declare it comes after the new place, as those do that declare it. */
+static bool find_undeclared(struct tir *ir, void *context, const struct tir_conflict *c) {
+  struct undeclared *u = context;
+  tir_stmt child = tir_child_around(ir, c->other.at, u->transfer->to);
+  if (child && c->own.writes && c->other.reads && tir_compare_position(ir, c->other.at, u->transfer->block) > 0)
+    narrow(ir, u->limits, child, true);
+  return true;
+}
+
+bool tir_find_limits(struct tir *ir, const struct tir_transfer *t, const tir_block *required, uint32_t count,
+                     bool to_consumers, struct tir_limits *limits, ms_error *err) {
+  MS_CHECK(tir_is(ir, t->to, TIR_LOOP));
+  struct undeclared u = {t, limits};
+  *limits = (struct tir_limits){TIR_NONE, TIR_NONE};
+  if (!find_required(ir, t, required, count, to_consumers, limits, err)) return false;
+  if (!count && !find_others(ir, t, !to_consumers, limits, err)) return false;
+  return tir_each_undeclared_conflict(ir, t->block, t->scope, &(struct tir_conflict_visitor){find_undeclared, &u});
+}

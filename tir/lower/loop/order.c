@@ -1,0 +1,224 @@
+/* Order: a parallel loop runs its iterations in order where they write the same elements of a buffer that outlives it,
+ * or read what others write. A loop of a GPU's blocks cannot, and is refused; memory of the device outlives it wherever
+ * it is allocated, for blocks have none of their own of that kind.
+ * Requires: blocks; flat allocations. Gives: parallel loops of which different iterations write different elements, as
+ * far as their blocks' regions declare, or the stores in those that declare less than the blocks in them. Keeps:
+ * everything else. */
+#include "tir/lower/lower.h"
+#include "tir/analysis/access.h"
+#include "tir/analysis/analysis.h"
+#include "tir/arith/affine.h"
+#include "tir/arith/linear.h"
+
+#include <stdlib.h>
+
+enum { MOST_LOOPS = 64, MOST_INDICES = 64 };
+
+/* What a block writes in one iteration of a parallel loop. */
+struct iteration {
+  tir_block block;
+  tir_var var; /* of the parallel loop; it and those of the loops in it: */
+  tir_var vars[MOST_LOOPS];
+  uint32_t count;
+  struct tir_region region;
+  tir_expr ranges[2 * TIR_MOST_RANK]; /* over the loops */
+};
+
+/* In one dimension, an iteration moves by no less than what it writes there is long. */
+static bool is_apart_by_step(struct tir *ir, const struct iteration *r) {
+  struct tir_interval written[TIR_MOST_RANK];
+  uint32_t rank = tir_buffer_at(ir, r->region.buffer)->rank;
+  tir_relax_region(ir, r->ranges, rank, r->vars, r->count - 1, written);
+  for (uint32_t d = 0; d < rank; d++) {
+    int64_t step;
+    if (written[d].empty) return true;
+    if (!written[d].min || !written[d].max || !lower_find_step(ir, written[d].min, r->var, &step)) continue;
+    int64_t most = tir_at(ir, tir_interval_extent(ir, written[d]))->hi;
+    if (step && most <= (step < 0 ? -step : step)) return true;
+  }
+  return false;
+}
+
+/* The loops that the indices use; false: they are not the parallel loop and ones whose ranges do not depend on it. */
+static bool find_used(struct tir *ir, const struct iteration *r, const tir_expr *indices, uint32_t count, tir_var *out,
+                      uint32_t *found) {
+  bool moves = false;
+  *found = 0;
+  for (uint32_t k = 0; k < r->count; k++) {
+    struct tir_var_node v = ir->vars.at[r->vars[k]];
+    bool used = false;
+    for (uint32_t i = 0; i < count; i++) used |= tir_uses_var(ir, indices[i], r->vars[k]);
+    if (!used) continue;
+    for (uint32_t i = 0; i < r->count; i++)
+      if (tir_uses_var(ir, v.min, r->vars[i]) || tir_uses_var(ir, v.extent, r->vars[i])) return false;
+    out[(*found)++] = r->vars[k];
+    moves |= r->vars[k] == r->var;
+  }
+  return moves;
+}
+
+/* Different iterations of the loops have different values: the first indices, of what runs side by side, and the
+ * iterations of the block that do not. steps: of the first indices. */
+static bool is_one_to_one(struct tir *ir, const struct iteration *r, tir_expr *indices, uint32_t count,
+                          struct tir_progression *steps) {
+  tir_expr predicate = tir_as(ir, r->block, TIR_BLOCK)->block.predicate;
+  if (predicate) predicate = tir_over_loops(ir, tir_stmt_at(ir, r->block)->parent, predicate);
+  tir_var used[MOST_LOOPS];
+  uint32_t found;
+  struct tir_span iters = tir_block_at(ir, r->block)->iters;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
+    if (ir->iters.at[i].kind == TIR_SPATIAL) continue;
+    tir_expr binding = tir_over_loops(ir, r->block, tir_var_expr(ir, ir->iters.at[i].var));
+    if (tir_uses_var(ir, binding, r->var)) return false;
+    indices[count++] = binding;
+  }
+  return find_used(ir, r, indices, count, used, &found) &&
+         (tir_detect_iter_map(ir, indices, count, used, found, TIR_NONE, TIR_MAP_BIJECTIVE, true, steps) ||
+          tir_detect_iter_map(ir, indices, count, used, found, predicate, TIR_MAP_BIJECTIVE, true, steps));
+}
+
+/* Different iterations write at different places. */
+static bool is_apart_by_place(struct tir *ir, const struct iteration *r) {
+  tir_expr indices[MOST_INDICES];
+  struct tir_progression steps[MOST_INDICES];
+  uint32_t rank = tir_buffer_at(ir, r->region.buffer)->rank;
+  for (uint32_t d = 0; d < rank; d++) indices[d] = r->ranges[2 * d];
+  if (!is_one_to_one(ir, r, indices, rank, steps)) return false;
+  for (uint32_t d = 0; d < rank; d++) {
+    int64_t most = tir_at(ir, r->ranges[2 * d + 1])->hi;
+    if (steps[d].scale && most > 1 && tir_at(ir, steps[d].scale)->lo < most) return false;
+  }
+  return true;
+}
+
+/* The block's spatial iterations do, each of which writes one element of its own, or where data decides. */
+static bool is_apart_by_iteration(struct tir *ir, const struct iteration *r) {
+  tir_expr indices[MOST_INDICES];
+  struct tir_progression steps[MOST_INDICES];
+  struct tir_span iters = tir_block_at(ir, r->block)->iters;
+  uint32_t count = 0;
+  for (uint32_t d = 0; d < tir_buffer_at(ir, r->region.buffer)->rank; d++)
+    if (tir_uses_var(ir, r->ranges[2 * d], r->var) && !tir_is_const(ir, r->ranges[2 * d + 1], 1)) return false;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
+    if (ir->iters.at[i].kind == TIR_SPATIAL)
+      indices[count++] = tir_over_loops(ir, r->block, tir_var_expr(ir, ir->iters.at[i].var));
+  return is_one_to_one(ir, r, indices, count, steps);
+}
+
+/* Each iteration of the loop has its own. */
+static bool is_of_iteration(const struct tir *ir, tir_buffer buffer, tir_loop loop) {
+  const struct tir_buffer_node *b = tir_buffer_at(ir, buffer);
+  if (tir_stmt_at(ir, loop)->loop_kind == TIR_THREAD_BINDING) return tir_buffer_memory(ir, buffer) != TIR_DEVICE_MEMORY;
+  return b->where && tir_is_below(ir, b->where, loop);
+}
+
+/* The loops around the statement, the parallel one last. False: there are too many. */
+static bool find_loops(const struct tir *ir, tir_loop loop, tir_stmt s, struct iteration *r) {
+  r->count = 0;
+  do {
+    s = tir_stmt_at(ir, s)->parent;
+    if (!tir_is(ir, s, TIR_LOOP)) continue;
+    if (r->count == MOST_LOOPS) return false;
+    r->vars[r->count++] = tir_as(ir, s, TIR_LOOP)->loop.var;
+  } while (s != loop);
+  r->var = r->vars[r->count - 1];
+  return true;
+}
+
+/* Iterations of the loop neither write the same elements of this region, nor read what others write. */
+static bool is_region_apart(struct tir *ir, tir_loop loop, const struct iteration *r) {
+  tir_buffer buffer = r->region.buffer;
+  struct lower_windows windows;
+  if (tir_buffer_at(ir, buffer)->rank + tir_block_at(ir, r->block)->iters.count > MOST_INDICES) return false;
+  if (!is_apart_by_step(ir, r) && !is_apart_by_place(ir, r) && !is_apart_by_iteration(ir, r)) return false;
+  return !lower_find_windows(ir, loop, buffer, &windows) || !lower_reads_other_iterations(ir, &windows, r->var);
+}
+
+/* So it is for all regions that the block writes, of buffers that outlive the iteration. */
+static bool is_apart(struct tir *ir, tir_loop loop, tir_block block) {
+  struct iteration r = {.block = block};
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  for (uint32_t i = writes.first; i < writes.first + writes.count; i++) {
+    r.region = ir->regions.at[i];
+    if (is_of_iteration(ir, r.region.buffer, loop)) continue;
+    if (tir_buffer_at(ir, r.region.buffer)->rank > TIR_MOST_RANK || !find_loops(ir, loop, block, &r)) return false;
+    tir_region_over_loops(ir, block, r.region, r.ranges);
+    if (!is_region_apart(ir, loop, &r)) return false;
+  }
+  return true;
+}
+
+struct stores {
+  tir_loop loop;
+  bool apart;
+};
+
+static void check_store(struct tir *ir, void *data, tir_stmt s, const struct access *a, bool writes) {
+  struct stores *stores = data;
+  if (!writes || !stores->apart || is_of_iteration(ir, a->buffer, stores->loop)) return;
+  struct iteration r = {.block = tir_parent_block(ir, s), .region = {.buffer = a->buffer}};
+  stores->apart = find_loops(ir, stores->loop, s, &r);
+  for (uint32_t d = 0; d < a->count && stores->apart; d++) {
+    stores->apart = tir_is_index(ir, a->indices[d]);
+    r.ranges[2 * d] = tir_over_loops(ir, s, a->indices[d]);
+    r.ranges[2 * d + 1] = tir_int(ir, tir_type_of(ir, r.ranges[2 * d]), 1);
+  }
+  stores->apart = stores->apart && is_region_apart(ir, stores->loop, &r);
+}
+
+/* Sets the byte of each buffer of which a block, or one in it, matches a part. */
+static void find_matched(const struct tir *ir, tir_block block, uint8_t *found) {
+  for (tir_stmt s = block; s; s = tir_next(ir, s, block)) {
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
+    struct tir_span matches = tir_block_at(ir, s)->matches;
+    for (uint32_t i = matches.first; i < matches.first + matches.count; i++) found[ir->matches.at[i].source.buffer] = 1;
+  }
+}
+
+/* So it is for all stores in the block, which does not declare what is in it, and of no buffer that outlives the
+ * iteration a part is matched or a pointer used. */
+static bool are_stores_apart(struct tir *ir, tir_loop loop, tir_block block) {
+  struct stores stores = {loop, true};
+  uint8_t *taken = lower_pointers(ir, block);
+  find_matched(ir, block, taken);
+  for (tir_buffer b = 1; b < ir->buffers.count; b++) stores.apart &= !taken[b] || is_of_iteration(ir, b, loop);
+  free(taken);
+  if (stores.apart) lower_visit(ir, block, check_store, &stores);
+  return stores.apart;
+}
+
+static bool iterations_are_apart(struct tir *ir, tir_loop loop) {
+  for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next_in_scope(ir, s, loop)) {
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
+    if (!(tir_check_declares_inner(ir, s, NULL) ? is_apart(ir, loop, s) : are_stores_apart(ir, loop, s))) return false;
+  }
+  return true;
+}
+
+static bool is_of_blocks(const struct tir *ir, tir_stmt s) { return tir_is_block_axis(tir_loop_axis(ir, s)); }
+
+/* Memory of the device that is allocated again in each iteration of a TensorIR block below the loop, where it would
+ * be one for all. */
+static bool has_inner_memory(const struct tir *ir, tir_loop loop) {
+  for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next(ir, s, loop))
+    if (tir_is(ir, s, TIR_ALLOC) && tir_buffer_memory(ir, tir_stmt_at(ir, s)->alloc.buffer) == TIR_DEVICE_MEMORY &&
+        tir_is_below(ir, tir_parent_block(ir, s), loop))
+      return true;
+  return false;
+}
+
+bool lower_order(struct lowering *low) {
+  struct tir *ir = low->ir;
+  bool gpu = low->options && low->options->device == TIR_GPU;
+  for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
+    if (!tir_is(ir, s, TIR_LOOP) || tir_loop_extent(ir, s) == 1) continue;
+    if (tir_stmt_at(ir, s)->loop_kind == TIR_PARALLEL && !iterations_are_apart(ir, s)) {
+      lower_note(low, s, "parallel: an iteration touches what another writes, and they run in order");
+      tir_stmt_at(ir, s)->loop_kind = TIR_SERIAL;
+    }
+    if (gpu && is_of_blocks(ir, s) && (has_inner_memory(ir, s) || !iterations_are_apart(ir, s)))
+      return tir_refuse(ir, low->err, MS_LOWER_KERNEL, s,
+                        "blocks write the same elements of the device's memory, or read what others write there");
+  }
+  return true;
+}

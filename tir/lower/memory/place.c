@@ -1,0 +1,291 @@
+/* Place: each buffer that a block allocates becomes a flat allocation in the innermost list of statements that holds
+ * all its accesses.
+ * Requires: blocks. Gives: blocks without allocations; flat allocations (TIR_ALLOC); strides one a dimension, or none.
+ * Keeps: everything else. A loop that carries a buffer's value from one iteration to the next stays inside the
+ * buffer's life: the loops that a writer's reduction iterations are bound to, when the writer updates in place, those
+ * that decide whether it writes at all, and those of which one iteration reads what another wrote. */
+#include "tir/lower/lower.h"
+#include "tir/analysis/analysis.h"
+#include "tir/arith/affine.h"
+
+#include <stdlib.h>
+
+static tir_stmt common_ancestor(const struct tir *ir, tir_stmt a, tir_stmt b) {
+  if (!a) return b;
+  if (a == b || tir_is_below(ir, b, a)) return a;
+  while (!tir_is_below(ir, b, a)) a = tir_stmt_at(ir, a)->parent;
+  return a;
+}
+
+/* A block writes parts of the buffer that overlap with those of other iterations, and its predicate leaves out an
+ * iteration, as v runs, which would write in the buffer: what is there then was written in another iteration. */
+static bool leaves_out(struct tir *ir, tir_block block, tir_buffer buffer, tir_var v) {
+  tir_expr ranges[2 * TIR_MOST_RANK], predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
+  const struct tir_region *written = tir_region_of(ir, tir_block_at(ir, block)->writes, buffer);
+  uint32_t rank = tir_buffer_at(ir, buffer)->rank;
+  bool point = true;
+  if (!written || rank > TIR_MOST_RANK) return false;
+  tir_region_over_loops(ir, block, *written, ranges);
+  for (uint32_t d = 0; d < rank; d++) point &= tir_is_const(ir, ranges[2 * d + 1], 1);
+  if (point) return false;
+  tir_expr limits = tir_limits_inside(ir, buffer, ranges, predicate);
+  return limits && tir_uses_var(ir, limits, v);
+}
+
+/* Iterations that differ in `v` alone may update one element in place. */
+static bool updates_again(struct tir *ir, tir_block block, tir_buffer buffer, tir_var v) {
+  const struct tir_region *written = tir_region_of(ir, tir_block_at(ir, block)->writes, buffer);
+  tir_expr indices[TIR_MOST_RANK];
+  uint32_t rank = tir_buffer_at(ir, buffer)->rank;
+  if (!written || rank > TIR_MOST_RANK || tir_is_const(ir, ir->vars.at[v].extent, 1)) return false;
+  for (uint32_t d = 0; d < rank; d++) {
+    indices[d] = ir->operands.at[written->ranges + 2 * d];
+    if (indices[d] == tir_var_expr(ir, v)) return false;
+  }
+  return tir_reads_from_before(ir, block, buffer) &&
+         !tir_detect_iter_map(ir, indices, rank, &v, 1, TIR_NONE, TIR_MAP_BIJECTIVE, true, NULL);
+}
+
+/* Whether the block keeps in the buffer what an iteration of a loop bound to `v` leaves for the next: it updates in
+ * place, or some iterations write nothing over what others wrote. */
+static bool carries(struct tir *ir, tir_block block, tir_buffer buffer, tir_var v) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  tir_expr predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
+  bool elsewhere = false; /* each iteration writes its own elements */
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
+    struct tir_iter it = ir->iters.at[i];
+    if (!tir_uses_var(ir, it.binding, v)) continue;
+    if (it.kind != TIR_SPATIAL || updates_again(ir, block, buffer, it.var)) return true;
+    elsewhere = true;
+  }
+  if (!predicate || !tir_uses_var(ir, predicate, v)) return false;
+  return !elsewhere || leaves_out(ir, block, buffer, v);
+}
+
+/* The outermost loop around `block`, below `limit`, whose iterations the writer joins; else the block. */
+static tir_stmt site_of_writer(struct tir *ir, tir_block block, tir_buffer buffer, tir_stmt limit) {
+  tir_stmt site = block;
+  for (tir_stmt p = tir_stmt_at(ir, block)->parent; p && p != limit; p = tir_stmt_at(ir, p)->parent)
+    if (tir_is(ir, p, TIR_LOOP) && carries(ir, block, buffer, tir_as(ir, p, TIR_LOOP)->loop.var)) site = p;
+  return site;
+}
+
+struct site {
+  struct tir *ir;
+  tir_buffer buffer;
+  tir_stmt common, scope;
+  bool pointed; /* the statement that is looked at uses its pointer */
+};
+
+static void add_site(struct site *site, tir_stmt s) {
+  site->common = site->common ? common_ancestor(site->ir, site->common, s) : s;
+}
+
+static void add_writer(struct site *site, tir_block innermost) {
+  struct tir *ir = site->ir;
+  for (tir_block b = innermost; b && b != site->scope; b = tir_parent_block(ir, b))
+    add_site(site, site_of_writer(ir, b, site->buffer, site->scope));
+}
+
+static void find_site(struct tir *ir, void *data, tir_stmt s, const struct access *access, bool writes) {
+  struct site *site = data;
+  if (access->buffer != site->buffer) return;
+  add_site(site, s);
+  if (writes) add_writer(site, tir_parent_block(ir, s));
+}
+
+/* Statements below the block store to the buffer. */
+static bool stores_to(const struct tir *ir, tir_block block, tir_buffer buffer) {
+  for (tir_stmt s = block; s; s = tir_next(ir, s, block))
+    if (tir_is(ir, s, TIR_STORE) && tir_stmt_at(ir, s)->store.buffer == buffer) return true;
+  return false;
+}
+
+/* A block that views the buffer may write it through the view: it stores there, or declares what its calls write. */
+static void find_views(struct site *site) {
+  struct tir *ir = site->ir;
+  for (tir_stmt s = site->scope; s; s = tir_next(ir, s, site->scope)) {
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
+    struct tir_span matches = tir_block_at(ir, s)->matches;
+    for (uint32_t i = matches.first; i < matches.first + matches.count; i++) {
+      if (ir->matches.at[i].source.buffer != site->buffer) continue;
+      add_site(site, s);
+      bool declares = tir_region_of(ir, tir_block_at(ir, s)->writes, site->buffer);
+      if (declares || stores_to(ir, s, ir->matches.at[i].buffer)) add_writer(site, s);
+    }
+  }
+}
+
+static bool find_pointer(void *data, tir_expr e) {
+  struct site *site = data;
+  const struct tir_expr_node *n = tir_at(site->ir, e);
+  site->pointed |= n->kind == TIR_DATA && n->ref == site->buffer;
+  return !site->pointed;
+}
+
+/* A statement that uses the buffer's pointer, a view's declaration too, may write it. */
+static void find_pointers(struct site *site) {
+  struct tir *ir = site->ir;
+  for (tir_stmt s = site->scope; s; s = tir_next(ir, s, site->scope)) {
+    tir_expr all[4];
+    uint32_t count = tir_stmt_exprs(ir, s, all);
+    site->pointed = false;
+    for (uint32_t i = 0; i < count; i++) tir_walk_expr(ir, all[i], find_pointer, site);
+    if (!site->pointed) continue;
+    add_site(site, s);
+    add_writer(site, tir_parent_block(ir, s));
+  }
+}
+
+/* Blocks that name the buffer in their regions see it, though what is in them may use another in its place. */
+static void find_regions(struct site *site) {
+  struct tir *ir = site->ir;
+  uint32_t lists[] = {tir_buffer_at(ir, site->buffer)->readers, tir_buffer_at(ir, site->buffer)->writers};
+  assert(tir_is(ir, site->scope, TIR_BLOCK));
+  for (int i = 0; i < 2; i++)
+    for (uint32_t u = lists[i]; u; u = ir->uses.at[u].next)
+      if (tir_is_below(ir, ir->uses.at[u].block, site->scope)) add_site(site, ir->uses.at[u].block);
+}
+
+/* Of the function itself: of shapes. */
+static bool is_of_shapes(const struct tir *ir, const void *context, tir_var v) {
+  (void)context;
+  return tir_var_at(ir, v)->kind == TIR_VAR_PLAIN;
+}
+
+/* What is allocated has a size that does not change while the function runs: extents that vary with loops are taken at
+ * their largest. */
+static void fix_shape(struct tir *ir, tir_buffer buffer) {
+  struct tir_buffer_node b = *tir_buffer_at(ir, buffer);
+  uint32_t first = 0;
+  for (uint32_t d = 0; d < b.rank; d++) {
+    tir_expr extent = ir->operands.at[b.shape + d];
+    int64_t most = tir_at(ir, extent)->hi;
+    if (b.strides.count || tir_is_int(ir, extent) || most == INT64_MAX || tir_any_var(ir, extent, is_of_shapes, NULL))
+      continue;
+    if (!first) first = tir_add_operands(ir, ir->operands.at + b.shape, b.rank);
+    tir_expr largest = tir_int(ir, tir_type_of(ir, extent), most > 0 ? most : 1);
+    ir->operands.at[first + d] = largest;
+  }
+  if (first) tir_buffer_at(ir, buffer)->shape = first;
+}
+
+/* The place that outlives the loops in one of whose iterations the buffer is written, and in another read. */
+static tir_stmt outlive_loops(struct tir *ir, tir_block scope, tir_buffer buffer, tir_stmt at) {
+  struct lower_windows w;
+  tir_stmt place = at;
+  if (at == scope || !lower_find_windows(ir, at, buffer, &w)) return at;
+  for (tir_stmt p = at; p != scope; p = tir_stmt_at(ir, p)->parent) {
+    if (!tir_is(ir, p, TIR_LOOP)) continue;
+    int kind = tir_stmt_at(ir, p)->loop_kind;
+    if ((kind == TIR_SERIAL || kind == TIR_UNROLLED || kind == TIR_PARALLEL) &&
+        lower_reads_other_iterations(ir, &w, tir_as(ir, p, TIR_LOOP)->loop.var))
+      place = tir_stmt_at(ir, p)->parent;
+  }
+  return place;
+}
+
+/* An allocation inside a block's init or an if's branch would end with it: stay at statements of a body, and never
+ * between a block and its contents. */
+static tir_stmt list_around(const struct tir *ir, tir_block scope, tir_stmt at) {
+  while (at != scope && (!tir_is(ir, at, TIR_LOOP) || tir_stmt_at(ir, at)->loop_kind == TIR_VECTORIZED))
+    at = tir_stmt_at(ir, at)->parent;
+  return at;
+}
+
+/* The statement, or one below it, uses the buffer, or is a block whose regions name it. */
+static bool sees(const struct tir *ir, tir_stmt s, tir_buffer buffer) {
+  uint32_t lists[] = {tir_buffer_at(ir, buffer)->readers, tir_buffer_at(ir, buffer)->writers};
+  for (int i = 0; i < 2; i++)
+    for (uint32_t u = lists[i]; u; u = ir->uses.at[u].next)
+      if (ir->uses.at[u].block == s || tir_is_below(ir, ir->uses.at[u].block, s)) return true;
+  return lower_uses_buffer(ir, s, buffer);
+}
+
+static tir_stmt first_in_list(const struct tir *ir, tir_stmt at, enum tir_list list, tir_buffer buffer) {
+  tir_stmt s = tir_stmt_at(ir, at)->first[list];
+  while (s && !sees(ir, s, buffer)) s = tir_stmt_at(ir, s)->next;
+  return s;
+}
+
+/* The statement that the allocation comes before: the first of the body that uses the buffer; the block itself, if its
+ * init does. */
+static tir_stmt first_use(const struct tir *ir, tir_stmt at, tir_buffer buffer) {
+  if (!tir_is(ir, at, TIR_BLOCK) || !first_in_list(ir, at, TIR_INIT, buffer))
+    return first_in_list(ir, at, TIR_BODY, buffer);
+  while (tir_is(ir, tir_stmt_at(ir, at)->parent, TIR_LOOP) &&
+         tir_stmt_at(ir, tir_stmt_at(ir, at)->parent)->loop_kind == TIR_VECTORIZED)
+    at = tir_stmt_at(ir, at)->parent;
+  return at;
+}
+
+static void place(struct lowering *low, tir_block scope, tir_buffer buffer) {
+  struct tir *ir = low->ir;
+  struct site site = {ir, buffer, TIR_NONE, scope, false};
+  lower_visit(ir, scope, find_site, &site);
+  find_views(&site);
+  find_pointers(&site);
+  find_regions(&site);
+  if (!site.common) return; /* never used */
+  tir_stmt at = list_around(ir, scope, site.common);
+  at = list_around(ir, scope, outlive_loops(ir, scope, buffer, at));
+  tir_stmt alloc = tir_new_stmt(ir, TIR_ALLOC);
+  assert(at == scope || tir_is_below(ir, at, scope));
+  tir_stmt_at(ir, alloc)->alloc.buffer = buffer;
+  tir_buffer_at(ir, buffer)->where = alloc;
+  fix_shape(ir, buffer);
+  tir_stmt first = first_use(ir, at, buffer);
+  assert(first && "a use is below the place found for it");
+  tir_insert_before(ir, first, alloc);
+}
+
+/* Where a block reads at a place that data decides, it declares the whole dimension: what it would load there need not
+ * be there any more. */
+static void widen_regions(struct tir *ir, tir_block block) {
+  struct tir_span regions[] = {tir_block_at(ir, block)->reads, tir_block_at(ir, block)->writes};
+  for (int w = 0; w < 2; w++)
+    for (uint32_t i = regions[w].first; i < regions[w].first + regions[w].count; i++) {
+      struct tir_region r = ir->regions.at[i];
+      uint32_t rank = tir_buffer_at(ir, r.buffer)->rank, first = 0;
+      for (uint32_t d = 0; d < rank; d++) {
+        const uint32_t *range = ir->operands.at + r.ranges + 2 * d;
+        if (!((tir_at(ir, range[0])->flags | tir_at(ir, range[1])->flags) & TIR_HAS_LOAD)) continue;
+        if (!first) first = tir_add_operands(ir, ir->operands.at + r.ranges, 2 * rank);
+        tir_expr extent = ir->operands.at[tir_buffer_at(ir, r.buffer)->shape + d];
+        tir_expr zero = tir_int(ir, tir_type_of(ir, extent), 0);
+        ir->operands.at[first + 2 * d] = zero;
+        ir->operands.at[first + 2 * d + 1] = extent;
+      }
+      if (first) ir->regions.at[i].ranges = first;
+    }
+}
+
+/* Strides that are not one a dimension are no address (the text form of index caches has such): memory is compact. But
+ * a variable among them would have no value. */
+static bool drop_void_strides(const struct lowering *low) {
+  struct tir *ir = low->ir;
+  for (tir_buffer b = 1; b < ir->buffers.count; b++) {
+    struct tir_buffer_node *n = tir_buffer_at(ir, b);
+    if (n->strides.count == n->rank) continue;
+    for (uint32_t i = n->strides.first; i < n->strides.first + n->strides.count; i++)
+      if (!tir_is_int(ir, ir->operands.at[i]))
+        return tir_refuse(ir, low->err, MS_LOWER_UNKNOWN_STRIDE, TIR_NONE, "%s has %u dimensions, but strides for %u",
+                          tir_text(ir, n->name), n->rank, n->strides.count);
+    n->strides = (struct tir_span){0, 0};
+  }
+  return true;
+}
+
+bool lower_place(struct lowering *low) {
+  struct tir *ir = low->ir;
+  if (!drop_void_strides(low)) return false;
+  for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body))
+    if (tir_is(ir, s, TIR_BLOCK)) widen_regions(ir, s);
+  for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
+    struct tir_span allocs = tir_block_at(ir, s)->allocs;
+    for (uint32_t i = 0; i < allocs.count; i++) place(low, s, ir->operands.at[allocs.first + i]);
+    tir_block_at(ir, s)->allocs = (struct tir_span){0, 0};
+  }
+  return true;
+}

@@ -1,0 +1,291 @@
+/* Dots: where a vectorized loop adds products of short neighbours, each lane adds a dot product, which CPUs do by one
+ * instruction (vpdpbusd of four bytes, vdpbf16ps of two bfloat16).
+ *
+ * lower_dot_loops, before tiles go to registers, joins the loop over the neighbours:
+ *   for j in vectorized: for p in 4: C[j] = C[j] + i32(A[k + p]) * i32(B[j, p])
+ *                                                 becomes     C[j] = C[j] + (i32(A[k]) * i32(B[j, 0]) + … )
+ * lower_lane_dots, on vectors, makes one call of it, if the target has the instruction for as many lanes:
+ *   dot_lanes(C, A[k:k + 4], B[4 j:4 j + 4 lanes])      one operand of four elements stands for those of all lanes
+ * Operands are uint8 and int8. Of two int8 the one that is the same in all lanes goes on as x + 128, of two uint8 the other
+ * as y - 128, by its highest bit, and what that adds, 128 times the other's sum, is taken away again; what has an offset
+ * already (offsets.c) goes on so.
+ * Requires: (loops) no blocks; (lanes) buffers of one dimension, no vectorized loops. Keeps: sums of integers, which wrap
+ * around, bit for bit; those of floats but for their order and, in the instruction, for denormal numbers, which are 0. */
+#include "tir/lower/lower.h"
+#include "products.h"
+#include "tir/arith/linear.h"
+
+enum { MOST_WIDTH = 4 };
+
+/* How many products of two types are added to a sum of a third at once; 0: there is no such instruction. */
+static int width_of(tir_type x, tir_type y, tir_type sum) {
+  x = tir_type_with_lanes(x, 1), y = tir_type_with_lanes(y, 1), sum = tir_type_with_lanes(sum, 1);
+  if (tir_type_is_int(x) && tir_type_is_int(y) && tir_type_bits(x) == 8 && tir_type_bits(y) == 8)
+    return tir_type_is_int(sum) && tir_type_bits(sum) == 32 ? 4 : 0;
+  return tir_type_code(x) == TIR_BFLOAT && tir_type_bits(x) == 16 && x == y && sum == TIR_T_F32 ? 2 : 0;
+}
+
+static bool is_offered(const struct lowering *low, int width) {
+  unsigned all = low->options ? low->options->dots : 0;
+  return width > 0 && (all >> (width == 4 ? TIR_DOT_BYTES : TIR_DOT_BFLOATS) & 1);
+}
+
+/* The element of a buffer that an expression widens, or NULL. */
+static const struct tir_expr_node *widened(const struct tir *ir, tir_expr e, tir_type to) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  if (n->kind != TIR_CAST || tir_type_with_lanes(n->type, 1) != to) return NULL;
+  n = tir_at(ir, n->a);
+  return n->kind == TIR_LOAD ? n : NULL;
+}
+
+int tir_dot_lanes_width(const struct tir *ir, const struct tir_expr_node *call) {
+  if (call->kind != TIR_CALL || call->count != 3) return 0;
+  const tir_expr *args = tir_operands(ir, call->operands);
+  int lanes = tir_type_lanes(call->type), width = 0;
+  for (int i = 1; i < 3; i++) {
+    tir_type t = tir_type_of(ir, args[i]), one = tir_type_with_lanes(t, 1);
+    bool byte = one == TIR_TYPE(i == 1 ? TIR_UINT : TIR_INT, 8, 1), bfloat = one == TIR_TYPE(TIR_BFLOAT, 16, 1);
+    int own = byte ? 4 : bfloat ? 2 : 0;
+    if (!own || (width && own != width) || (tir_type_lanes(t) != own && tir_type_lanes(t) != own * lanes)) return 0;
+    width = own;
+  }
+  tir_type sum = tir_type_with_lanes(call->type, 1);
+  bool fits = width == 2 ? sum == TIR_T_F32 : tir_type_is_int(sum) && tir_type_bits(sum) == 32;
+  return fits && tir_type_of(ir, args[0]) == call->type ? width : 0;
+}
+
+/* ---- Loops over neighbours ---- */
+
+static int dot_width(const struct tir *ir, tir_expr sum, tir_expr product) {
+  tir_type to = tir_type_of(ir, sum);
+  const struct tir_expr_node *p = tir_at(ir, product);
+  if (p->kind != TIR_MUL || p->type != to) return 0;
+  const struct tir_expr_node *x = widened(ir, p->a, to), *y = widened(ir, p->b, to);
+  return x && y ? width_of(x->type, y->type, to) : 0;
+}
+
+int tir_dot_width(const struct tir *ir, tir_stmt store) {
+  struct tir_stmt_node n = *tir_stmt_at(ir, store);
+  if (n.kind != TIR_STORE || n.store.predicate) return 0;
+  const struct tir_expr_node *value = tir_at(ir, n.store.value);
+  if (value->kind != TIR_ADD) return 0;
+  for (int side = 0; side < 2; side++) {
+    tir_expr self = side ? value->b : value->a, product = side ? value->a : value->b;
+    const struct tir_expr_node *load = tir_at(ir, self);
+    uint32_t rank = tir_buffer_at(ir, n.store.buffer)->rank;
+    bool same = load->kind == TIR_LOAD && load->ref == n.store.buffer && load->count == rank;
+    for (uint32_t d = 0; d < rank && same; d++)
+      same = ir->operands.at[load->operands + d] == ir->operands.at[n.store.indices + d];
+    if (same) return dot_width(ir, self, product);
+  }
+  return 0;
+}
+
+/* The sum of what is added in each iteration of a loop. */
+static tir_expr join_products(struct tir *ir, tir_expr product, tir_var var, int64_t count) {
+  tir_expr sum = TIR_NONE;
+  for (int64_t i = 0; i < count; i++) {
+    tir_subst_var(ir, var, tir_int(ir, ir->vars.at[var].type, i));
+    tir_expr one = tir_subst_value(ir, product);
+    tir_subst_clear(ir);
+    sum = sum ? tir_binary(ir, TIR_ADD, sum, one) : one;
+  }
+  return sum;
+}
+
+/* The store that is all there is below a loop, under conditions that are the same in all of its iterations. */
+static tir_stmt store_below(const struct tir *ir, tir_stmt loop) {
+  tir_stmt s = tir_only_child(ir, loop);
+  tir_var var = tir_as(ir, loop, TIR_LOOP)->loop.var;
+  while (s && tir_is(ir, s, TIR_IF)) {
+    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+    if (n->first[TIR_ELSE] || tir_uses_var(ir, n->test.condition, var)) return TIR_NONE;
+    s = tir_only_child(ir, s);
+  }
+  return s && tir_is(ir, s, TIR_STORE) ? s : TIR_NONE;
+}
+
+static bool is_in_vector(const struct tir *ir, tir_stmt s) {
+  tir_stmt p = tir_stmt_at(ir, s)->parent;
+  while (p && tir_is(ir, p, TIR_IF) && tir_only_child(ir, p) == s) s = p, p = tir_stmt_at(ir, p)->parent;
+  return p && tir_only_child(ir, p) == s && tir_is(ir, p, TIR_LOOP) && tir_stmt_at(ir, p)->loop_kind == TIR_VECTORIZED;
+}
+
+/* The store that adds a product in each iteration of a loop over neighbours, which is all there is in a vectorized loop;
+ * TIR_NONE: the loop is no such. */
+static tir_stmt adds_neighbours(const struct lowering *low, tir_stmt loop) {
+  struct tir *ir = low->ir;
+  struct tir_stmt_node n = *tir_stmt_at(ir, loop);
+  if (n.loop_kind != TIR_SERIAL && n.loop_kind != TIR_UNROLLED) return TIR_NONE;
+  if (!tir_is_const(ir, n.loop.min, 0) || !is_in_vector(ir, loop)) return TIR_NONE;
+  tir_stmt store = store_below(ir, loop);
+  int width = store ? tir_dot_width(ir, store) : 0;
+  int64_t extent = tir_loop_extent(ir, loop);
+  bool adds = is_offered(low, width) && extent > 1 && extent <= width && !lower_indices_use(ir, store, n.loop.var);
+  return adds ? store : TIR_NONE;
+}
+
+bool lower_dot_loops(struct lowering *low) {
+  struct tir *ir = low->ir;
+  for (tir_stmt s = low->body, next; s; s = next) {
+    next = tir_next(ir, s, low->body);
+    tir_stmt store = tir_is(ir, s, TIR_LOOP) && low->options && low->options->dots ? adds_neighbours(low, s) : TIR_NONE;
+    if (!store) continue;
+    struct tir_stmt_node loop = *tir_stmt_at(ir, s);
+    struct tir_expr_node value = *tir_at(ir, tir_stmt_at(ir, store)->store.value);
+    bool first = tir_at(ir, value.a)->kind == TIR_MUL;
+    tir_expr joined = join_products(ir, first ? value.a : value.b, loop.loop.var, tir_loop_extent(ir, s));
+    joined = tir_binary(ir, TIR_ADD, first ? value.b : value.a, joined);
+    tir_as(ir, store, TIR_STORE)->store.value = joined;
+    tir_kill_alone(ir, s);
+    next = tir_next(ir, store, low->body);
+  }
+  return true;
+}
+
+/* ---- Lanes ---- */
+
+/* Whether all lanes may be loaded, whatever a mask says: they lie in the buffer. */
+static bool is_inside(struct tir *ir, const struct tir_expr_node *load, tir_expr first, int64_t span) {
+  const struct tir_buffer_node *b = tir_buffer_at(ir, load->ref);
+  tir_expr extent = ir->operands.at[b->shape];
+  const struct tir_expr_node *at = tir_at(ir, first);
+  return tir_is_int(ir, extent) && at->lo >= 0 && at->hi < tir_at(ir, extent)->imm - span + 1;
+}
+
+static tir_expr without_broadcast(const struct tir *ir, tir_expr e) {
+  return tir_at(ir, e)->kind == TIR_BROADCAST ? tir_at(ir, e)->a : e;
+}
+
+static bool is_offset(const struct tir *ir, tir_expr e) {
+  return tir_is_int(ir, e) && (tir_at(ir, e)->imm == 128 || tir_at(ir, e)->imm == -128);
+}
+
+/* What is added to a byte, or taken from it, that makes a byte of the other sign of it (offsets.c); gives the byte. */
+static tir_expr split_offset(const struct tir *ir, tir_expr e, int64_t *offset) {
+  struct tir_expr_node n = *tir_at(ir, e);
+  *offset = 0;
+  if (n.kind != TIR_ADD && n.kind != TIR_SUB) return e;
+  tir_expr by = without_broadcast(ir, n.b);
+  if (!is_offset(ir, by)) return e;
+  *offset = n.kind == TIR_ADD ? tir_at(ir, by)->imm : -tir_at(ir, by)->imm;
+  return without_broadcast(ir, n.a);
+}
+
+/* The type of a factor, with its offset; 0: there is none of bytes. */
+static tir_type type_of_factor(const struct tir *ir, const struct factor *f) {
+  tir_type unsigned_byte = TIR_TYPE(TIR_UINT, 8, 1), signed_byte = TIR_TYPE(TIR_INT, 8, 1);
+  if (f->constant) return f->offset > 0 ? unsigned_byte : signed_byte;
+  tir_type own = tir_buffer_at(ir, f->buffer)->type;
+  if (!f->offset) return own;
+  return own == signed_byte && f->offset > 0 ? unsigned_byte : own == unsigned_byte && f->offset < 0 ? signed_byte : 0;
+}
+
+/* Its stride is how far apart the lanes' elements lie; 0: one for all. */
+static bool read_factor(const struct sum *s, tir_expr e, struct factor *out) {
+  struct tir *ir = s->ir;
+  tir_type to = tir_type_with_lanes(s->type, 1);
+  int64_t offset;
+  e = without_broadcast(ir, e);
+  if (is_offset(ir, e)) return *out = (struct factor){.offset = tir_at(ir, e)->imm, .constant = true}, true;
+  e = split_offset(ir, e, &offset);
+  const struct tir_expr_node *load = widened(ir, e, to);
+  if (!load || load->count != 1 || tir_buffer_at(ir, load->ref)->rank != 1) return false;
+  const struct tir_buffer_node *b = tir_buffer_at(ir, load->ref);
+  struct tir_expr_node index = *tir_at(ir, tir_operands(ir, load->operands)[0]);
+  *out = (struct factor){load->ref, tir_operands(ir, load->operands)[0], 0, offset, false};
+  if (!type_of_factor(ir, out)) return false;
+  if (b->elem_offset || b->strides.count || b->type != tir_type_with_lanes(load->type, 1)) return false;
+  if (index.kind == TIR_BROADCAST) {
+    out->index = index.a;
+  } else if (index.kind == TIR_RAMP) {
+    if (!tir_is_int(ir, index.b)) return false;
+    out->index = index.a, out->stride = tir_at(ir, index.b)->imm;
+  } else if (tir_type_lanes(index.type) > 1) {
+    return false;
+  }
+  int64_t span = out->stride * (tir_type_lanes(s->type) - 1) + 1;
+  return tir_is_index(ir, out->index) && (!load->a || (span > 0 && is_inside(ir, load, out->index, span)));
+}
+
+static tir_expr splat(struct tir *ir, tir_type type, int64_t value) {
+  return tir_unary(ir, TIR_BROADCAST, type, tir_int(ir, tir_type_with_lanes(type, 1), value));
+}
+
+/* The value with its highest bit turned over, as the other type of a byte: 128 more, or less. */
+static tir_expr turned(struct tir *ir, tir_expr e) {
+  tir_type from = tir_type_of(ir, e);
+  bool is_signed = tir_type_code(from) == TIR_INT;
+  tir_expr operands[] = {e, splat(ir, from, is_signed ? -128 : 128)};
+  tir_expr flipped = tir_call(ir, from, tir_symbol_of(ir, "bitwise_xor"), operands, 2);
+  return tir_unary(ir, TIR_CAST, TIR_TYPE(is_signed ? TIR_UINT : TIR_INT, 8, tir_type_lanes(from)), flipped);
+}
+
+/* The neighbours of a factor as a vector: those of all lanes, or one lane's for all. */
+static tir_expr neighbours(const struct sum *s, struct factor f, int width) {
+  struct tir *ir = s->ir;
+  if (f.constant) return splat(ir, tir_type_with_lanes(type_of_factor(ir, &f), width), f.offset);
+  int lanes = f.stride ? width * tir_type_lanes(s->type) : width;
+  tir_expr ramp = tir_ramp(ir, f.index, tir_int(ir, tir_type_of(ir, f.index), 1), lanes);
+  assert(f.stride == 0 || f.stride == width);
+  tir_expr all = tir_load(ir, f.buffer, &ramp, 1, TIR_NONE);
+  return f.offset ? turned(ir, all) : all;
+}
+
+static tir_expr dot(const struct sum *s, tir_expr c, tir_expr a, tir_expr b) {
+  tir_expr operands[] = {c, a, b};
+  return tir_call(s->ir, s->type, tir_symbol_of(s->ir, TIR_DOT_LANES), operands, 3);
+}
+
+static bool is_signed(const struct tir *ir, tir_expr e) { return tir_type_code(tir_type_of(ir, e)) == TIR_INT; }
+
+/* The sum so far and a dot product; x and y are of equal signs where turns. */
+static tir_expr add_dot(const struct sum *s, tir_expr x, tir_expr y, bool turns) {
+  struct tir *ir = s->ir;
+  tir_expr zero = tir_type_is_float(s->type) ? tir_float(ir, TIR_T_F32, 0) : tir_int(ir, TIR_T_I32, 0);
+  zero = tir_unary(ir, TIR_BROADCAST, s->type, zero);
+  tir_expr from = s->rest ? s->rest : zero;
+  if (!turns) return dot(s, from, x, y);
+  bool both_signed = is_signed(ir, x), first = tir_type_lanes(tir_type_of(ir, x)) <= tir_type_lanes(tir_type_of(ir, y));
+  tir_expr alike = first ? x : y, each = first ? y : x; /* the same for all lanes; of each */
+  tir_type other = TIR_TYPE(both_signed ? TIR_UINT : TIR_INT, 8, MOST_WIDTH);
+  tir_expr added =
+      both_signed ? dot(s, zero, splat(ir, other, 128), each) : dot(s, zero, alike, splat(ir, other, -128));
+  tir_expr sum = both_signed ? dot(s, from, turned(ir, alike), each) : dot(s, from, alike, turned(ir, each));
+  return tir_binary(ir, TIR_SUB, sum, added);
+}
+
+/* A dot product that begins with product i, if there is one. */
+static void join(struct sum *s, uint32_t i) {
+  struct tir *ir = s->ir;
+  struct product first = s->products[i];
+  int others[MOST_WIDTH];
+  tir_type x = type_of_factor(ir, &first.a), y = type_of_factor(ir, &first.b);
+  int width = width_of(x, y, s->type);
+  if (!is_offered(s->low, width) || (!first.a.stride && !first.b.stride)) return;
+  if ((first.a.stride && first.a.stride != width) || (first.b.stride && first.b.stride != width)) return;
+  for (int k = 1; k < width; k++)
+    if ((others[k] = lower_product_behind(s, first, k)) < 0) return;
+  bool turns = width == 4 && tir_type_code(x) == tir_type_code(y);
+  bool swapped = width == 4 && !turns && tir_type_code(x) == TIR_INT;
+  tir_expr a = neighbours(s, first.a, width), b = neighbours(s, first.b, width);
+  s->rest = swapped ? add_dot(s, b, a, false) : add_dot(s, a, b, turns);
+  s->as_written[i] = TIR_NONE;
+  for (int k = 1; k < width; k++) s->as_written[others[k]] = TIR_NONE;
+}
+
+static bool fills_register(const struct lowering *low, int lanes) {
+  int bits = 32 * lanes;
+  return (bits == 128 || bits == 256 || bits == 512) && bits <= lower_vector_bits(low);
+}
+
+bool lower_lane_dots(struct lowering *low) {
+  if (!low->options || !low->options->dots) return true;
+  for (tir_stmt s = low->body; s; s = tir_next(low->ir, s, low->body)) {
+    tir_type type =
+        tir_is(low->ir, s, TIR_STORE) ? tir_type_of(low->ir, tir_as(low->ir, s, TIR_STORE)->store.value) : 0;
+    bool fits = tir_is(low->ir, s, TIR_STORE) && tir_type_bits(type) == 32 && fills_register(low, tir_type_lanes(type));
+    if (fits) lower_join_products(low, s, read_factor, join);
+  }
+  return true;
+}

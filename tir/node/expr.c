@@ -1,0 +1,499 @@
+/* Interned expressions: one index for one text. Nodes are written once, with their facts. */
+#include "arena.h"
+#include "tir/arith/bounds.h"
+#include "node_map.h"
+#include "slots.h"
+#include "tir/verify/verify.h"
+
+#include <string.h>
+
+/* ---- The table of nodes ---- */
+
+static uint64_t fold(uint64_t a, uint64_t b) {
+  unsigned __int128 product = (unsigned __int128)a * b;
+  return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+/* A node's text is handed around as arguments, not in memory: nodes are looked up far more often than made, and reading
+ * back a node that was just written in pieces stalls. `payload`: a in the low half, b in the high one; or imm, real. */
+static inline uint32_t hash_of(enum tir_kind kind, tir_type type, uint64_t payload, uint32_t c, uint32_t ref,
+                               const uint32_t *operands, uint32_t count) {
+  uint64_t h = fold(payload ^ 0x9E3779B97F4A7C15u, ((uint64_t)type << 32 | c) ^ 0xD1B54A32D192ED03u);
+  h = fold(h ^ ((uint64_t)ref << 8 | (uint64_t)kind), 0x8BB84B93962EACC9u ^ count);
+  for (uint32_t i = 0; i < count; i++) h = fold(h ^ operands[i], 0x2D358DCCAA6C78A5u);
+  return (uint32_t)(h ^ h >> 32);
+}
+
+static inline bool is_node(const struct tir *ir, tir_expr e, uint32_t hash, enum tir_kind kind, tir_type type,
+                           uint64_t payload, uint32_t c, uint32_t ref, const uint32_t *operands, uint32_t count) {
+  const struct tir_expr_node *x = &ir->exprs.at[e];
+  if (x->hash != hash || x->kind != kind || x->type != type || (uint64_t)x->imm != payload || x->c != c ||
+      x->ref != ref || x->count != count)
+    return false;
+  return !count || !memcmp(ir->operands.at + x->operands, operands, count * sizeof(uint32_t));
+}
+
+static inline uint32_t kept_hash(const struct tir *ir, uint32_t e) { return ir->exprs.at[e].hash; }
+
+static void enlarge_slots(struct tir *ir) {
+  tir_grow_expr_slots(ir, ir->expr_slots.count);
+  slots_fill(ir, ir->expr_slots.at, ir->expr_slots.count, ir->exprs.count, kept_hash);
+}
+
+void tir_unintern(struct tir *ir, uint32_t mark) {
+  slots_empty(ir, ir->expr_slots.at, ir->expr_slots.count, ir->exprs.count, mark, kept_hash);
+}
+
+/* ---- Facts of a new node ---- */
+
+static void add_facts_of(const struct tir *ir, struct tir_expr_node *n, tir_expr below) {
+  n->vars |= ir->exprs.at[below].vars;
+  n->flags |= ir->exprs.at[below].flags;
+}
+
+static void set_bounds(const struct tir *ir, struct tir_expr_node *n) {
+  struct tir_bounds b = tir_type_bounds(n->type);
+  if (n->kind == TIR_INT_IMM) {
+    b = (struct tir_bounds){n->imm, n->imm};
+  } else if (n->kind == TIR_VAR) {
+    const struct tir_var_node *v = &ir->vars.at[n->ref];
+    if (v->min && v->extent) {
+      struct tir_bounds min = tir_bounds_of(ir, v->min), extent = tir_bounds_of(ir, v->extent);
+      b = (struct tir_bounds){min.lo, tir_sat_add(min.hi, tir_sat_add(extent.hi, -1))};
+    }
+  } else if (n->kind >= TIR_ADD && n->kind <= TIR_OR) {
+    if (tir_type_is_int(tir_type_of(ir, n->a)) || tir_type_code(tir_type_of(ir, n->a)) == TIR_BOOL)
+      b = tir_binary_bounds((enum tir_kind)n->kind, tir_bounds_of(ir, n->a), tir_bounds_of(ir, n->b));
+  } else if (n->kind == TIR_NOT) {
+    struct tir_bounds x = tir_bounds_of(ir, n->a);
+    if (x.lo >= 0 && x.hi <= 1) b = (struct tir_bounds){1 - x.hi, 1 - x.lo};
+  } else if (n->kind == TIR_SELECT && tir_type_is_int(n->type)) {
+    struct tir_bounds x = tir_bounds_of(ir, n->b), y = tir_bounds_of(ir, n->c);
+    b = (struct tir_bounds){x.lo < y.lo ? x.lo : y.lo, x.hi > y.hi ? x.hi : y.hi};
+  } else if (n->kind == TIR_CAST && tir_type_is_int(tir_type_of(ir, n->a)) && tir_type_is_int(n->type)) {
+    struct tir_bounds x = tir_bounds_of(ir, n->a);
+    if (x.lo >= b.lo && x.hi <= b.hi) b = x;
+  } else if (n->kind == TIR_BROADCAST) {
+    b = tir_bounds_of(ir, n->a);
+  }
+  n->lo = b.lo;
+  n->hi = b.hi;
+}
+
+/* Sums and products of scalar integers: most of what is made. */
+static void set_facts_of_sum(const struct tir *ir, struct tir_expr_node *n) {
+  const struct tir_expr_node *a = &ir->exprs.at[n->a], *b = &ir->exprs.at[n->b];
+  n->vars = a->vars | b->vars;
+  n->flags = a->flags | b->flags;
+  struct tir_bounds x = {a->lo, a->hi}, y = {b->lo, b->hi}, both;
+  if (n->kind == TIR_ADD)
+    both = tir_add_bounds(x, y);
+  else if (n->kind == TIR_MUL && b->kind == TIR_INT_IMM && !tir_is_inf(b->imm))
+    both = tir_scale_bounds(b->imm, x);
+  else
+    both = tir_binary_bounds((enum tir_kind)n->kind, x, y);
+  n->lo = both.lo;
+  n->hi = both.hi;
+}
+
+static void set_facts_of_var(const struct tir *ir, struct tir_expr_node *n) {
+  n->vars = 1ull << (n->ref & 63);
+  n->flags = TIR_HAS_VAR;
+  set_bounds(ir, n);
+}
+
+static void set_facts(const struct tir *ir, struct tir_expr_node *n, const uint32_t *operands) {
+  if (n->kind >= TIR_ADD && n->kind <= TIR_MUL && tir_type_is_int(tir_type_of(ir, n->a))) {
+    set_facts_of_sum(ir, n);
+    return;
+  }
+  if (n->kind == TIR_VAR) {
+    set_facts_of_var(ir, n);
+    return;
+  }
+  if (n->kind != TIR_INT_IMM && n->kind != TIR_FLOAT_IMM) {
+    if (n->a) add_facts_of(ir, n, n->a);
+    if (n->b) add_facts_of(ir, n, n->b);
+    if (n->c) add_facts_of(ir, n, n->c);
+    for (uint32_t i = 0; i < n->count; i++)
+      if (operands[i]) add_facts_of(ir, n, operands[i]);
+  }
+  if (n->kind == TIR_LOAD) n->flags |= TIR_HAS_LOAD;
+  if (n->kind == TIR_CALL) n->flags |= TIR_HAS_CALL;
+  if (n->kind >= TIR_DIV && n->kind <= TIR_FLOORMOD) n->flags |= TIR_HAS_DIVMOD;
+  if (n->kind == TIR_LET) n->vars |= 1ull << (n->ref & 63);
+  set_bounds(ir, n);
+}
+
+/* An integer or a truth that loads: it may stand in ranges, bindings and predicates. */
+static bool is_indirect(const struct tir_expr_node *n) {
+  return (n->flags & TIR_HAS_LOAD) && (tir_type_is_int(n->type) || tir_type_code(n->type) == TIR_BOOL);
+}
+
+/* Adds a node that is not in the table; `slot` is empty. Its facts are the caller's to set. */
+static __attribute__((noinline)) struct tir_expr_node *add_node(struct tir *ir, uint32_t slot, uint32_t hash,
+                                                                enum tir_kind kind, tir_type type, uint64_t payload,
+                                                                uint32_t c, uint32_t ref, const uint32_t *operands,
+                                                                uint32_t count) {
+  assert(count <= UINT16_MAX);
+  uint32_t first = count ? tir_add_operands(ir, operands, count) : 0;
+  tir_expr e = tir_grow_exprs(ir, 1);
+  tir_grow_linears(ir, 1);
+  ir->linears.at[e].first = UINT32_MAX;
+  struct tir_expr_node *n = &ir->exprs.at[e];
+  *n = (struct tir_expr_node){.kind = (uint8_t)kind, .count = (uint16_t)count, .type = type, .c = c, .ref = ref};
+  n->imm = (int64_t)payload;
+  n->operands = first;
+  n->hash = hash;
+  ir->expr_slots.at[slot] = e;
+  return n;
+}
+
+/* Inlined where it is called: most of what is compared is known there, and of facts, which there are. */
+static inline __attribute__((always_inline)) tir_expr intern(struct tir *ir, enum tir_kind kind, tir_type type,
+                                                             uint64_t payload, uint32_t c, uint32_t ref,
+                                                             const uint32_t *operands, uint32_t count) {
+  uint32_t hash = hash_of(kind, type, payload, c, ref, operands, count);
+  uint32_t mask = ir->expr_slots.count - 1, slot = hash & mask;
+  for (tir_expr e; (e = ir->expr_slots.at[slot]) != TIR_NONE; slot = (slot + 1) & mask)
+    if (is_node(ir, e, hash, kind, type, payload, c, ref, operands, count)) return e;
+  struct tir_expr_node *n = add_node(ir, slot, hash, kind, type, payload, c, ref, operands, count);
+  if (kind == TIR_INT_IMM) {
+    n->lo = n->hi = (int64_t)payload;
+  } else if (kind == TIR_VAR) {
+    set_facts_of_var(ir, n);
+  } else {
+    set_facts(ir, n, ir->operands.at + n->operands);
+    if (is_indirect(n)) ir->indirect = true;
+  }
+  tir_expr e = (tir_expr)(n - ir->exprs.at);
+  if (ir->exprs.count * 2ull > ir->expr_slots.count) enlarge_slots(ir);
+  return e;
+}
+
+static uint64_t pair(tir_expr a, tir_expr b) { return a | (uint64_t)b << 32; }
+
+bool tir_expr_is_consistent(const struct tir *ir, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  const uint32_t *operands = ir->operands.at + n->operands;
+  enum tir_kind kind = (enum tir_kind)n->kind;
+  struct tir_expr_node again = *n;
+  again.flags = 0;
+  again.vars = 0;
+  set_facts(ir, &again, operands);
+  uint64_t payload = (uint64_t)n->imm;
+  uint32_t hash = hash_of(kind, n->type, payload, n->c, n->ref, operands, n->count);
+  uint32_t mask = ir->expr_slots.count - 1, slot = n->hash & mask;
+  for (tir_expr x; (x = ir->expr_slots.at[slot]) != TIR_NONE; slot = (slot + 1) & mask)
+    if (is_node(ir, x, n->hash, kind, n->type, payload, n->c, n->ref, operands, n->count)) break;
+  return ir->expr_slots.at[slot] == e && n->hash == hash && n->flags == again.flags && n->vars == again.vars &&
+         n->lo == again.lo && n->hi == again.hi && (ir->indirect || !is_indirect(n));
+}
+
+uint32_t tir_add_operands(struct tir *ir, const uint32_t *values, uint32_t count) {
+  return tir_append_operands(ir, values, count);
+}
+
+/* ---- Raw nodes ---- */
+
+static __attribute__((noinline)) tir_expr intern_int(struct tir *ir, tir_type type, int64_t value, tir_expr *kept) {
+  return *kept = intern(ir, TIR_INT_IMM, type, (uint64_t)value, 0, 0, NULL, 0);
+}
+
+/* Constants asked for of late, by value: each is looked at before it is believed. */
+enum { RECENT_INTS = 256 };
+static const struct tir_scratch_kind recent_ints = {RECENT_INTS * sizeof(tir_expr), NULL, NULL};
+
+tir_expr tir_int(struct tir *ir, tir_type type, int64_t value) {
+  uint32_t spread = ((uint32_t)value ^ type >> 20) * 0x9E3779B1u; /* powers of two apart */
+  tir_expr *kept = (tir_expr *)tir_scratch_of(ir, TIR_SCRATCH_INTS, &recent_ints) + (spread >> 16) % RECENT_INTS;
+  const struct tir_expr_node *n = &ir->exprs.at[*kept];
+  if (*kept < ir->exprs.count && n->imm == value && n->type == type && n->kind == TIR_INT_IMM) return *kept;
+  return intern_int(ir, type, value, kept);
+}
+
+tir_expr tir_float(struct tir *ir, tir_type type, double value) {
+  uint64_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return intern(ir, TIR_FLOAT_IMM, type, bits, 0, 0, NULL, 0);
+}
+
+tir_expr tir_string(struct tir *ir, tir_symbol text) {
+  return intern(ir, TIR_STRING_IMM, TIR_T_STRING, 0, 0, text, NULL, 0);
+}
+
+tir_expr tir_none(struct tir *ir) { return intern(ir, TIR_NONE_IMM, TIR_T_VOID, 0, 0, 0, NULL, 0); }
+
+tir_expr tir_data(struct tir *ir, tir_buffer buffer) {
+  MS_CHECK(tir_is_buffer(ir, buffer));
+  return intern(ir, TIR_DATA, TIR_T_HANDLE, 0, 0, buffer, NULL, 0);
+}
+
+static bool gives_truth(enum tir_kind kind) { return kind >= TIR_EQ && kind <= TIR_OR; }
+
+tir_expr tir_binary(struct tir *ir, enum tir_kind kind, tir_expr a, tir_expr b) {
+  MS_CHECK(kind >= TIR_ADD && kind <= TIR_OR && a && b);
+  assert(kind >= TIR_ADD && kind <= TIR_OR);
+  tir_type type = tir_type_of(ir, a);
+  if (tir_type_lanes(tir_type_of(ir, b)) > tir_type_lanes(type)) type = tir_type_of(ir, b);
+  if (gives_truth(kind)) type = tir_type_with_lanes(TIR_T_BOOL, tir_type_lanes(type));
+  return intern(ir, kind, type, pair(a, b), 0, 0, NULL, 0);
+}
+
+tir_expr tir_unary(struct tir *ir, enum tir_kind kind, tir_type type, tir_expr a) {
+  assert(kind == TIR_NOT || kind == TIR_CAST || kind == TIR_BROADCAST);
+  return intern(ir, kind, type, pair(a, 0), 0, 0, NULL, 0);
+}
+
+tir_expr tir_select(struct tir *ir, tir_expr condition, tir_expr a, tir_expr b) {
+  MS_CHECK(condition && a && b);
+  return intern(ir, TIR_SELECT, tir_type_of(ir, a), pair(condition, a), b, 0, NULL, 0);
+}
+
+tir_expr tir_let(struct tir *ir, tir_var var, tir_expr value, tir_expr body) {
+  MS_CHECK(var && var < ir->vars.count && value && body);
+  return intern(ir, TIR_LET, tir_type_of(ir, body), pair(value, body), 0, var, NULL, 0);
+}
+
+tir_expr tir_ramp(struct tir *ir, tir_expr base, tir_expr stride, int lanes) {
+  MS_CHECK(base && stride && lanes > 0);
+  tir_type type = tir_type_with_lanes(tir_type_of(ir, base), lanes);
+  return intern(ir, TIR_RAMP, type, pair(base, stride), 0, 0, NULL, 0);
+}
+
+tir_expr tir_slice(struct tir *ir, tir_expr start, tir_expr stop, tir_expr step) {
+  tir_type type = tir_type_of(ir, start);
+  return intern(ir, TIR_SLICE, type, pair(start, stop), step, 0, NULL, 0);
+}
+
+tir_expr tir_rebuild(struct tir *ir, struct tir_expr_node n, tir_expr a, tir_expr b, tir_expr c) {
+  MS_CHECK(n.count == 0);
+  if (n.kind >= TIR_ADD && n.kind <= TIR_OR) return tir_binary(ir, (enum tir_kind)n.kind, a, b);
+  switch (n.kind) {
+  case TIR_SELECT: return tir_select(ir, a, b, c);
+  case TIR_LET: return tir_let(ir, n.ref, a, b);
+  case TIR_RAMP: return tir_ramp(ir, a, b, tir_type_lanes(n.type));
+  case TIR_SLICE: return tir_slice(ir, a, b, c);
+  default: return tir_unary(ir, (enum tir_kind)n.kind, n.type, a);
+  }
+}
+
+/* A load has the lanes of its one vector index. */
+tir_expr tir_load(struct tir *ir, tir_buffer buffer, const tir_expr *indices, uint32_t count, tir_expr predicate) {
+  MS_CHECK(tir_is_buffer(ir, buffer));
+  tir_type type = ir->buffers.at[buffer].type;
+  for (uint32_t i = 0; i < count; i++) {
+    int lanes = tir_type_lanes(tir_type_of(ir, indices[i]));
+    if (lanes > 1) type = tir_type_with_lanes(type, tir_type_lanes(type) * lanes);
+  }
+  return intern(ir, TIR_LOAD, type, pair(predicate, 0), 0, buffer, indices, count);
+}
+
+tir_expr tir_call(struct tir *ir, tir_type type, tir_symbol op, const tir_expr *args, uint32_t count) {
+  MS_CHECK(op && op < ir->symbols.count);
+  return intern(ir, TIR_CALL, type, 0, 0, op, args, count);
+}
+
+tir_expr tir_list_value(struct tir *ir, const tir_expr *items, uint32_t count) {
+  return intern(ir, TIR_LIST, TIR_T_VOID, 0, 0, 0, items, count);
+}
+
+tir_expr tir_map_value(struct tir *ir, const tir_expr *items, uint32_t count) {
+  assert(count % 2 == 0);
+  return intern(ir, TIR_MAP, TIR_T_VOID, 0, 0, 0, items, count);
+}
+
+tir_var tir_new_var(struct tir *ir, enum tir_var_kind kind, tir_name name, tir_type type, tir_expr min,
+                    tir_expr extent) {
+  tir_var v = tir_grow_vars(ir, 1);
+  ir->vars.at[v] = (struct tir_var_node){name, type, kind, TIR_NONE, min, extent};
+  tir_expr e = intern(ir, TIR_VAR, type, 0, 0, v, NULL, 0);
+  ir->vars.at[v].expr = e;
+  return v;
+}
+
+/* ---- Reading ---- */
+
+struct walk {
+  const struct tir *ir;
+  bool (*visit)(void *data, tir_expr e);
+  void *data;
+  struct tir_node_map seen;
+};
+
+static void walk(struct walk *w, tir_expr e) {
+  bool fresh = false;
+  if (e == TIR_NONE) return;
+  tir_node_map_at(&w->seen, e, 0, &fresh);
+  if (!fresh || !w->visit(w->data, e)) return;
+  const struct tir_expr_node *n = tir_at(w->ir, e);
+  if (n->kind == TIR_INT_IMM || n->kind == TIR_FLOAT_IMM) return;
+  tir_expr a = n->a, b = n->b, c = n->c;
+  uint32_t first = n->operands, count = n->count;
+  walk(w, a), walk(w, b), walk(w, c);
+  for (uint32_t i = 0; i < count; i++) walk(w, w->ir->operands.at[first + i]);
+}
+
+void tir_walk_expr(const struct tir *ir, tir_expr e, bool (*visit)(void *data, tir_expr e), void *data) {
+  if (e == TIR_NONE) return;
+  if (tir_at(ir, e)->kind <= TIR_DATA) { /* nothing is below it */
+    visit(data, e);
+    return;
+  }
+  struct walk w = {.ir = ir, .visit = visit, .data = data};
+  tir_node_map_init(&w.seen);
+  walk(&w, e);
+  tir_node_map_free(&w.seen);
+}
+
+struct var_search {
+  const struct tir *ir;
+  bool (*test)(const struct tir *ir, const void *context, tir_var v);
+  const void *context;
+  bool found;
+};
+
+static bool test_var(void *data, tir_expr e) {
+  struct var_search *s = data;
+  const struct tir_expr_node *n = tir_at(s->ir, e);
+  s->found = s->found || (n->kind == TIR_VAR && s->test(s->ir, s->context, n->ref));
+  return !s->found && (n->flags & TIR_HAS_VAR);
+}
+
+bool tir_any_var(const struct tir *ir, tir_expr e, bool (*test)(const struct tir *ir, const void *context, tir_var v),
+                 const void *context) {
+  struct var_search s = {ir, test, context, false};
+  tir_walk_expr(ir, e, test_var, &s);
+  return s.found;
+}
+
+struct counting {
+  const struct tir *ir;
+  bool (*counts)(void *data, tir_expr e);
+  void *data;
+  struct tir_node_map sums;
+};
+
+static uint32_t count_below(struct counting *c, tir_expr e) {
+  bool fresh = false;
+  if (e == TIR_NONE) return 0;
+  uint32_t known = *tir_node_map_at(&c->sums, e, 0, &fresh);
+  if (!fresh) return known;
+  const struct tir_expr_node n = *tir_at(c->ir, e);
+  uint64_t sum = c->counts(c->data, e);
+  if (n.kind > TIR_DATA) sum += (uint64_t)count_below(c, n.a) + count_below(c, n.b) + count_below(c, n.c);
+  for (uint32_t i = 0; i < n.count && n.kind > TIR_DATA; i++) sum += count_below(c, c->ir->operands.at[n.operands + i]);
+  if (sum > UINT32_MAX) sum = UINT32_MAX;
+  return *tir_node_map_at(&c->sums, e, 0, &fresh) = (uint32_t)sum;
+}
+
+uint32_t tir_count_in_tree(const struct tir *ir, tir_expr e, bool (*counts)(void *data, tir_expr e), void *data) {
+  struct counting c = {.ir = ir, .counts = counts, .data = data};
+  tir_node_map_init(&c.sums);
+  uint32_t sum = count_below(&c, e);
+  tir_node_map_free(&c.sums);
+  return sum;
+}
+
+struct uses {
+  const struct tir *ir;
+  uint64_t mask;
+  const tir_var *vars;
+  uint32_t count;
+  uint32_t steps; /* that are left to a plain search, which meets shared nodes again */
+  bool found;
+};
+
+static bool is_one_of(const struct uses *u, tir_var v) {
+  for (uint32_t i = 0; i < u->count; i++)
+    if (u->vars[i] == v) return true;
+  return false;
+}
+
+static bool search_plainly(struct uses *u, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(u->ir, e);
+  if (!(n->vars & u->mask) || !u->steps) return false;
+  u->steps--;
+  if (n->kind == TIR_VAR) return is_one_of(u, n->ref);
+  if ((n->a && search_plainly(u, n->a)) || (n->b && search_plainly(u, n->b)) || (n->c && search_plainly(u, n->c)))
+    return true;
+  for (uint32_t i = 0; i < n->count; i++) {
+    tir_expr x = u->ir->operands.at[n->operands + i];
+    if (x && search_plainly(u, x)) return true;
+  }
+  return false;
+}
+
+static bool look_for_vars(void *data, tir_expr e) {
+  struct uses *u = data;
+  const struct tir_expr_node *n = tir_at(u->ir, e);
+  u->found = u->found || (n->kind == TIR_VAR && is_one_of(u, n->ref));
+  return !u->found && (n->vars & u->mask);
+}
+
+bool tir_uses_masked_var(const struct tir *ir, tir_expr e, uint64_t mask, const tir_var *vars, uint32_t count) {
+  if (!(tir_at(ir, e)->vars & mask)) return false;
+  struct uses u = {ir, mask, vars, count, 256, false};
+  if (search_plainly(&u, e)) return true;
+  if (!u.steps) tir_walk_expr(ir, e, look_for_vars, &u);
+  return u.found;
+}
+
+bool tir_uses_var(const struct tir *ir, tir_expr e, tir_var v) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  if (!(n->vars >> (v & 63) & 1)) return false;
+  return n->kind == TIR_VAR ? n->ref == v : tir_uses_masked_var(ir, e, 1ull << (v & 63), &v, 1);
+}
+
+bool tir_uses_any_var(const struct tir *ir, tir_expr e, const tir_var *vars, uint32_t count) {
+  uint64_t mask = 0;
+  for (uint32_t i = 0; i < count; i++) mask |= 1ull << (vars[i] & 63);
+  return tir_uses_masked_var(ir, e, mask, vars, count);
+}
+
+struct search {
+  const struct tir *ir;
+  uint32_t wanted;
+  bool found;
+};
+
+static bool look_for_buffer(void *data, tir_expr e) {
+  struct search *s = data;
+  const struct tir_expr_node *n = tir_at(s->ir, e);
+  if ((n->kind == TIR_LOAD || n->kind == TIR_DATA) && n->ref == s->wanted) s->found = true;
+  return !s->found;
+}
+
+bool tir_uses_buffer(const struct tir *ir, tir_expr e, tir_buffer b) {
+  MS_CHECK(tir_is_buffer(ir, b));
+  struct search s = {ir, b, false};
+  tir_walk_expr(ir, e, look_for_buffer, &s);
+  return s.found;
+}
+
+/* ---- Values ---- */
+
+bool tir_compute(enum tir_kind kind, int64_t a, int64_t b, int64_t *out) {
+  bool divides = kind >= TIR_DIV && kind <= TIR_FLOORMOD;
+  if (divides && (b == 0 || (a == INT64_MIN && b == -1))) return false;
+  switch (kind) {
+  case TIR_ADD: return !__builtin_add_overflow(a, b, out);
+  case TIR_SUB: return !__builtin_sub_overflow(a, b, out);
+  case TIR_MUL: return !__builtin_mul_overflow(a, b, out);
+  case TIR_DIV: return *out = a / b, true;
+  case TIR_MOD: return *out = a % b, true;
+  case TIR_FLOORDIV: return *out = tir_floor_div(a, b), true;
+  case TIR_FLOORMOD: return *out = tir_floor_mod(a, b), true;
+  case TIR_MIN: return *out = a < b ? a : b, true;
+  case TIR_MAX: return *out = a > b ? a : b, true;
+  case TIR_EQ: return *out = a == b, true;
+  case TIR_NE: return *out = a != b, true;
+  case TIR_LT: return *out = a < b, true;
+  case TIR_LE: return *out = a <= b, true;
+  case TIR_GT: return *out = a > b, true;
+  case TIR_GE: return *out = a >= b, true;
+  case TIR_AND: return *out = a && b, true;
+  case TIR_OR: return *out = a || b, true;
+  default: return false;
+  }
+}

@@ -1,0 +1,109 @@
+/* Growing texts, and values as text. */
+#include "vm/steps.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+void vm_put(struct vm_text *text, const char *bytes, size_t length) {
+  assert(bytes || !length);
+  uint64_t size = (uint64_t)text->size + length + 1;
+  if (size > text->capacity) text->at = tir_enlarge(text->at, &text->capacity, size, 1);
+  if (length) memcpy(text->at + text->size, bytes, length);
+  text->size += (uint32_t)length;
+  text->at[text->size] = 0;
+}
+
+void vm_putf(struct vm_text *text, const char *format, ...) {
+  char piece[256];
+  va_list args;
+  va_start(args, format);
+  int length = vsnprintf(piece, sizeof piece, format, args);
+  va_end(args);
+  if (length > 0) vm_put(text, piece, (size_t)length < sizeof piece ? (size_t)length : sizeof piece - 1);
+}
+
+void vm_put_real(struct vm_text *text, double value) {
+  char out[40];
+  if (!isfinite(value)) {
+    vm_putf(text, "%f", value);
+    return;
+  }
+  for (int digits = 15; digits <= 17; digits++) {
+    snprintf(out, sizeof out, "%.*g", digits, value);
+    if (strtod(out, NULL) == value) break;
+  }
+  if (!strpbrk(out, ".e")) strcat(out, ".0");
+  vm_put(text, out, strlen(out));
+}
+
+/* The first byte, eight at a time, of eight that are not all ASCII without zeros. */
+static size_t skip_plain(const char *bytes, size_t length) {
+  const uint64_t ones = 0x0101010101010101u, high = 0x8080808080808080u;
+  size_t i = 0;
+  for (uint64_t word; i + sizeof word <= length; i += sizeof word) {
+    memcpy(&word, bytes + i, sizeof word);
+    if ((word | (word - ones)) & high) break;
+  }
+  return i;
+}
+
+bool vm_is_text(const char *bytes, size_t length) {
+  for (size_t i = skip_plain(bytes, length); i < length;) {
+    unsigned char c = (unsigned char)bytes[i++];
+    if (!c || (c >= 0x80 && c < 0xc2) || c > 0xf4) return false;
+    int more = c < 0x80 ? 0 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
+    uint32_t code = more ? c & (0x3fu >> more) : c;
+    for (; more; more--) {
+      if (i == length || ((unsigned char)bytes[i] & 0xc0) != 0x80) return false;
+      code = code << 6 | ((unsigned char)bytes[i++] & 0x3f);
+      if (more == 1 && ((code >= 0xd800 && code < 0xe000) || code > 0x10ffff)) return false;
+    }
+    if (c >= 0xe0 && code < (c < 0xf0 ? 0x800u : 0x10000u)) return false;
+  }
+  return true;
+}
+
+static void put_value(struct vm_text *text, const struct vm_steps *s, const struct vm_value *v, int depth) {
+  assert(depth <= VM_MOST_DEPTH + 1);
+  char name[16];
+  switch (v->kind) {
+  case VM_NONE: vm_putf(text, "None"); break;
+  case VM_BOOL: vm_putf(text, v->integer ? "true" : "false"); break;
+  case VM_INT: vm_putf(text, "%lld", (long long)v->integer); break;
+  case VM_REAL: vm_put_real(text, v->real); break;
+  case VM_STRING:
+    vm_put(text, "\"", 1);
+    vm_put(text, s->text + v->first, v->count);
+    vm_put(text, "\"", 1);
+    break;
+  case VM_REF:
+    if (v->ref < s->variables)
+      vm_put(text, name, (size_t)vm_variable_name(s, v->ref, name));
+    else
+      vm_putf(text, "a variable that is not defined");
+    break;
+  case VM_LIST:
+  case VM_MAP:
+    vm_putf(text, v->kind == VM_LIST ? "[" : "{");
+    for (uint32_t i = 0; i < v->count && depth < 4 && text->size < 512; i++) {
+      if (i) vm_putf(text, v->kind == VM_LIST || i % 2 == 0 ? ", " : ": ");
+      put_value(text, s, &s->values[v->first + i], depth + 1);
+    }
+    vm_putf(text, v->kind == VM_LIST ? "]" : "}");
+    break;
+  case VM_INDEX_MAP: vm_put_formula(text, s, v); break;
+  default: vm_putf(text, "an expression"); break;
+  }
+}
+
+size_t vm_print_value(const struct vm_steps *steps, const struct vm_value *value, char *out, size_t size) {
+  assert(size > 0);
+  struct vm_text text = {0};
+  put_value(&text, steps, value, 0);
+  size_t length = text.size;
+  snprintf(out, size, "%s", text.at ? text.at : "");
+  free(text.at);
+  return length;
+}
