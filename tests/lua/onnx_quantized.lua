@@ -77,6 +77,24 @@ check({op = "MatMul", shape = {3, 8}, weights = {8, 5}, weight_zero = 2})
 check({op = "MatMul", shape = {3, 8}, weights = {8, 5}, channels = 8, axis = 0})
 check({op = "Gemm", shape = {3, 8}, weights = {8, 5}, attributes = {alpha = 0.5}})
 
+-- What is rounded to bytes may be a step off beside the interpreter, and no more; what is not rounded may not.
+local run, te = ms.load "lua.net.run", ms.te
+local function off(by, rounded)
+  local X = te.placeholder({4}, "float32", "X")
+  local B = te.placeholder({4}, "uint8", "B")
+  local Y = te.compute({4}, function(i) return rounded and te.cast(te.nearbyint(X[i]), "uint8") or te.max(B[i], te.const(3, "uint8")) end, "Y")
+  local func, values = te.func("bytes", {rounded and X or B, Y}), {5, 6, 7, 8}
+  local given, got = ms.array({4}, rounded and "float32" or "uint8", values), ms.array({4}, "uint8", {5, 6, 7, 8 + by})
+  local report = {compared = 0, elements = 0, most = 0}
+  return pcall(run.compare, network {op = "MatMul", shape = {3, 8}, weights = {8, 5}}, func, "bytes", {given}, {got}, 1 << 20, report)
+end
+assert(off(0, true) and off(1, true) and off(0, false))
+for _, bad in ipairs {{2, true}, {1, false}} do
+  local ok, message = off(table.unpack(bad))
+  message = type(message) == "table" and message.message or tostring(message)
+  assert(not ok and message:find("it differs from the interpreter's by " .. bad[1], 1, true), message)
+end
+
 -- Sums of a residual: bytes are what groups give one another, whoever dequantizes them; the largest are taken of bytes.
 local function residual(two)
   local constants = {s = {"float32", {}, {0.05}}, z = {"uint8", {}, {3}}, z0 = {"uint8", {}, {0}}, ws = {"float32", {}, {0.01}}, cs = {"float32", {}, {0.1}}, cz = {"int8", {}, {0}},
