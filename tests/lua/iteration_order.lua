@@ -87,7 +87,7 @@ local steps = {
 -- Statement, and the steps that must be accepted; all others are refused.
 local all = "swap tile inner outer digits uneven"
 local cases = {
-  {"A[vi, vj] = A[vi, vj] * 3 + 1", all},
+  {"A[vi, vj] = A[vi, vj] * 3 + 1", all .. " vectorize parallel bind virtual"}, -- each element in its place
   {"A[vi, vj // 4 * 4 + vj % 4] = A[vi, vj] * 3 + 1", all},
   {"A[vi * 12 % 5, vj] = A[vi * 12 % 5, vj] + B[vi, vj]", all}, -- a sum, of whatever
   {"A[P[vi], vj] = A[P[vi], vj] + B[vi, vj]", all},
