@@ -69,7 +69,8 @@ for _, policy in ipairs(POLICIES) do
   asked({small}, {policy = policy, db = db}, 21)
   same(asked({small}, {policy = policy, db = db, jobs = 2}).small, first.small, policy .. ", gone on")
   same(asked({small}, {policy = policy, db = db}).small, first.small, policy .. ", all known")
-  if policy ~= "grid" then assert(table.concat(asked({small}, {policy = policy, seed = 2}).small) ~= table.concat(first.small), policy .. ": the seed does not show") end
+  -- What is enumerated needs no seed: all of the grid, and the model's proposals for so small a space.
+  if policy ~= "grid" and policy ~= "analytical" then assert(table.concat(asked({small}, {policy = policy, seed = 2}).small) ~= table.concat(first.small), policy .. ": the seed does not show") end
 end
 
 -- What is best is what was measured so, and what the store has first.

@@ -8,8 +8,8 @@
 #define MSCHED_TIR_ANALYSIS_H
 
 #include "access.h"
-#include "tir/node/arena.h"
 #include "tir/arith/bounds.h"
+#include "tir/node/arena.h"
 
 /* ---- Loops (block.c) ---- */
 
@@ -80,12 +80,15 @@ bool tir_is_output_block(const struct tir *ir, tir_block block, tir_block scope)
 /* No loop around the scope reduces in the block: what the scope allocates does not last from one iteration to the
  * next. */
 bool tir_check_reduces_inside(struct tir *ir, tir_block block, tir_block scope, ms_error *err);
+/* Begins to substitute those of at most 64 variables that have one value, wherever the predicate (or TIR_NONE) holds, by
+ * it: beside another loop of the same scale one such hides that what one index has of a fused loop is what another
+ * leaves of it. Writes the others to `left`, which may be `vars`, and gives their number. */
+uint32_t tir_subst_single(struct tir *ir, const tir_var *vars, uint32_t count, tir_expr predicate, tir_var *left);
 /* Every binding of `block` is an affine map of the loops around it, below `high` (exclusive; TIR_NONE: all in its
  * scope); see affine.h. Cheap for the maps that splits and fusions make. */
 bool tir_is_affine_binding(struct tir *ir, tir_block block, tir_stmt high);
-/* The same of all loops of its scope, those of one iteration in their place: beside another loop of the same scale they
- * hide that what one binding has of a fused loop is what another leaves of it. */
-bool tir_is_affine_without_units(struct tir *ir, tir_block block);
+/* The same of all loops of its scope, those of one iteration in their place (tir_subst_single). */
+bool tir_is_affine_without_single(struct tir *ir, tir_block block);
 /* The block's bindings, under its predicate, are known to be affine: the next question need not find out. */
 void tir_keep_affine(struct tir *ir, tir_block block);
 /* The domain of iteration `i` as far as the block needs it: where its binding takes less, and the rest would leave a
@@ -238,12 +241,16 @@ struct tir_region tir_region_of_box(struct tir *ir, tir_buffer buffer, const str
  * tir_relax and tir_relax_region: by interval arithmetic, each dimension alone; an upper bound. (TVM: EvalSet.)
  * tir_region_exact: the very box that is covered, under a predicate (TIR_NONE: true). False: it is no box, or not known
  * to be one; out is then undefined. (TVM: EstimateRegionStrictBound, EstimateRegionLowerBound.)
+ * tir_region_is_box: a box is covered; seen also where variables have one value wherever the predicate holds, as those
+ * have that fused loops' parts past the end belong to, of which TVM does not know.
  * tir_region_upper_bound: the box where it is exact, else an upper bound. (TVM: EstimateRegionUpperBound.) */
 struct tir_interval tir_relax(struct tir *ir, tir_expr e, const tir_var *relaxed, uint32_t count);
 void tir_relax_region(struct tir *ir, const tir_expr *ranges, uint32_t rank, const tir_var *relaxed, uint32_t count,
                       struct tir_interval *out);
 bool tir_region_exact(struct tir *ir, const tir_expr *ranges, uint32_t rank, const tir_var *relaxed, uint32_t count,
                       tir_expr predicate, struct tir_interval *out);
+bool tir_region_is_box(struct tir *ir, const tir_expr *ranges, uint32_t rank, const tir_var *relaxed, uint32_t count,
+                       tir_expr predicate);
 void tir_region_upper_bound(struct tir *ir, const tir_expr *ranges, uint32_t rank, const tir_var *relaxed,
                             uint32_t count, tir_expr predicate, struct tir_interval *out);
 /* What a block's region covers, seen from `high`, which is around it, while the loops between and the threads around

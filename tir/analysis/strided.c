@@ -81,11 +81,10 @@ enum tir_density tir_density_of(struct tir *ir, tir_block block, tir_expr min, t
 bool tir_covers_box(struct tir *ir, tir_block block, struct tir_region region, const tir_var *vars, uint32_t count) {
   MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   tir_expr ranges[2 * MOST_RANK];
-  struct tir_interval box[MOST_RANK];
   uint32_t rank = tir_buffer_at(ir, region.buffer)->rank;
   if (rank > MOST_RANK) return true;
   tir_region_over_loops(ir, block, region, ranges);
-  return tir_region_exact(ir, ranges, rank, vars, count, tir_as(ir, block, TIR_BLOCK)->block.predicate, box);
+  return tir_region_is_box(ir, ranges, rank, vars, count, tir_as(ir, block, TIR_BLOCK)->block.predicate);
 }
 
 bool tir_is_strided(struct tir *ir, tir_block block, struct tir_region region, const tir_var *vars, uint32_t count) {

@@ -284,7 +284,7 @@ void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_bl
                              const struct tir_region *region, tir_expr nested) {
   assert(tir_is(ir, block, TIR_BLOCK));
   tir_expr ranges[2 * TIR_MOST_CACHED_RANK];
-  struct tir_interval used[TIR_MOST_CACHED_RANK], exact[TIR_MOST_CACHED_RANK];
+  struct tir_interval used[TIR_MOST_CACHED_RANK];
   tir_var vars[MOST_RELAXED];
   tir_symbol memory = tir_memory_of(ir, plan->buffer);
   uint32_t count = tir_running_loops(ir, block, parent_of_place(ir, plan), memory, vars, MOST_RELAXED);
@@ -307,7 +307,7 @@ void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_bl
   plan->predicate = tir_invariant_conditions(ir, predicate, vars, count);
   tir_region_upper_bound(ir, ranges, plan->rank, vars, count, predicate, used);
   plan->bounded = ties_dimensions(ir, predicate, ranges, plan->rank, vars, count) &&
-                  !tir_region_exact(ir, ranges, plan->rank, vars, count, predicate, exact);
+                  !tir_region_is_box(ir, ranges, plan->rank, vars, count, predicate);
   for (uint32_t i = 0; i < plan->rank; i++) set_range(ir, plan, i, used[i]);
 }
 

@@ -323,7 +323,7 @@ static bool check_blocks(struct tir *ir, const struct plan *plan, tir_loop *tied
       if (tir_iters(ir, s)[i].kind == TIR_OPAQUE)
         return tir_refuse(ir, err, MS_BLOCK_ITER_OPAQUE, s, "this block has an opaque iteration");
     if (count && !tir_is_affine_binding(ir, s, TIR_NONE) && !tir_is_affine_binding(ir, s, high) &&
-        !tir_is_affine_without_units(ir, s))
+        !tir_is_affine_without_single(ir, s))
       return tir_refuse(ir, err, MS_BINDING_NOT_AFFINE, s, "this block's bindings are not affine");
     if (!check_init_first(ir, plan, s, tied, err) || !check_repeats(ir, plan, s, err) ||
         !check_begun_anew(ir, plan, s, err))
