@@ -43,7 +43,9 @@ for _, policy in ipairs {"analytical", "evolutionary"} do
   local whole, tasks = run({small}, {policy = policy, trials = TRIALS, jobs = 1, listen = function(e) if e.event == "learned" then learned = learned + e.lessons end end})
   assert(#whole.asked[1] == TRIALS and tasks[1].done == TRIALS and learned == TRIALS)
   same(run({small}, {policy = policy, trials = TRIALS, jobs = 2}).asked[1], whole.asked[1], policy .. " again, with 2 jobs")
-  assert(table.concat(run({small}, {policy = policy, trials = TRIALS, seed = 2}).asked[1]) ~= table.concat(whole.asked[1]), "the seed does not show")
+  -- Of so small a space the analytical policy estimates all, and what it draws is not among the best.
+  local other = run({small}, {policy = policy, trials = TRIALS, seed = 2}).asked[1]
+  assert(policy == "analytical" or table.concat(other) ~= table.concat(whole.asked[1]), "the seed does not show")
 
   -- Stopped between iterations, in the middle of the second, and of the first and of a later one: the candidates are
   -- those of a run that was not stopped.
