@@ -10,6 +10,7 @@ for i in $(seq $tries); do
   "$program" tune ops:softmax --trials 300 --seed "$i" --db x.db --target "native -num-cores=1" -- 32x32 >tuner 2>&1 &
   tuner=$!
   sleep 0.6
+  for _ in $(seq 600); do [ ! -e x.db ] || break; sleep 0.1; done # a busy machine takes longer to begin one
   "$program" db prune -k 5 --db x.db >pruner 2>&1 &
   pruner=$!
   sleep 0.$(printf %03d $((i * 13)))
