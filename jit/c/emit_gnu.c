@@ -113,8 +113,9 @@ static void write_head(const struct emit_c *e, FILE *out) {
           out);
   fputs("\n#define MS_HELPER static inline __attribute__((always_inline, unused))\n"
         "#pragma GCC diagnostic ignored \"-Wpsabi\" /* helpers are inlined: no vector crosses a call */\n"
-        "#ifndef __clang__ /* guards that are the same let nothing through */\n"
-        "#pragma GCC diagnostic ignored \"-Wmaybe-uninitialized\"\n#endif\n",
+        "#ifndef __clang__ /* guards that are the same let nothing through; copies take what a layout left gaps in */\n"
+        "#pragma GCC diagnostic ignored \"-Wmaybe-uninitialized\"\n"
+        "#pragma GCC diagnostic ignored \"-Wuninitialized\"\n#endif\n",
         out);
   if (!e->fast_math)
     fputs("#ifdef __clang__\n#pragma STDC FP_CONTRACT OFF\n#else\n#pragma GCC optimize(\"fp-contract=off\")\n#endif\n",
