@@ -173,8 +173,8 @@ end
 return msched.rule {
   name = "dot_tile",
   apply = function(sch, block, context)
-    local tileable = not sch:is_root(block) and common.is_nest(sch, block) and common.needs_tiling(sch, block)
-    local width, results = tileable and sch:has_init(block) and width_of(sch, block, context.target.dots) or 0, {sch}
+    local tileable = not sch:is_root(block) and sch:has_init(block) and common.is_nest(sch, block) and common.needs_tiling(sch, block)
+    local width, results = tileable and width_of(sch, block, context.target.dots) or 0, {sch}
     if width == 0 then return {sch} end
     for _, vectors in ipairs {1, 2, 3, 4} do
       results[#results + 1] = tiled(sch, block, context, width, vectors, common.only_consumer(sch, block) ~= nil)

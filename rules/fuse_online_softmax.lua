@@ -247,7 +247,8 @@ return msched.rule {
   name = "fuse_online_softmax",
   apply = function(sch, block, context, self)
     local p, results = self.parameters, {sch}
-    if sch:is_root(block) or not common.is_nest(sch, block) or not sch:has_init(block) or #sch:writes(block) ~= 1 or #sch:producers(block) == 0 then return results end
+    if sch:is_root(block) or not sch:has_init(block) or #sch:writes(block) ~= 1 or #sch:producers(block) == 0 then return results end
+    if not common.is_nest(sch, block) then return results end
     local probe = sch:copy()
     if not has_exponentials(probe) or not inline_softmax(probe, probe:handle(block)) or not find_parts(probe, probe:handle(block)) then return results end
     local rows, columns = extents(sch, block)

@@ -4,9 +4,9 @@
 -- unrolled share what they read of a stencil in registers, tiles what they share in a cache, and a transposition has
 -- whole squares. Stages that keep_stages left are computed under a tile with the rows around it, or row by row in a
 -- buffer that rolls on, or for themselves. Results beside one another whose tiles are alike are computed tile by tile in
--- turn, in one nest: what they read, and what one reads of another, comes from memory once. On a GPU the tiles are blocks of threads in one or two dimensions, of
--- whose elements each thread has several, side by side as vectors and in rows; what is used again, or read across,
--- is copied to shared memory or read directly.
+-- turn, in one nest: what they read, and what one reads of another, comes from memory once. On a GPU the tiles are blocks
+-- of threads in one or two dimensions, of whose elements each thread has several, side by side as vectors and in rows;
+-- what is used again, or read across, is copied to shared memory or read directly.
 -- Parameters:
 --   unroll    rows, or vectors of a loop that is one, that are unrolled
 --   vectors   of a CPU: how many registers a vector fills
@@ -193,10 +193,25 @@ local function alike(sch, block, most)
   return group
 end
 
--- The block alone, and with those that are alike, if any.
+-- Whether a block of the group reads what another writes.
+local function reads_among(sch, group)
+  local written = {}
+  for _, block in ipairs(group) do
+    for _, region in ipairs(sch:reads(block)) do if written[region.buffer] then return true end end
+    for _, region in ipairs(sch:writes(block)) do written[region.buffer] = true end
+  end
+  return false
+end
+
+-- The block alone, and with those that are alike, if any: lists of names; reads_among: of the group. Asked of a copy, so
+-- that traces do not have what is looked at.
 local function groups_of(sch, block, p)
-  local group = alike(sch, block, p.results)
-  return #group > 1 and {{block}, group} or {{block}}
+  local look = sch:copy()
+  local group, names = alike(look, look:handle(block), p.results), {}
+  for i, b in ipairs(group) do names[i] = look:block_name(b) end
+  names.reads_among = reads_among(look, group)
+  local alone = {names[#names], reads_among = false}
+  return #group > 1 and {alone, names} or {alone}
 end
 
 -- Makes one of the nests down to these loops. False: an element would be read before it is written.
@@ -313,7 +328,7 @@ local function widths_of(p, lanes, along)
 end
 
 local function cpu_schedules(sch, block, context, p, add)
-  local a, stages = analyze(sch, block, false), stages_of(sch, block)
+  local a, stages, alone = analyze(sch, block, false), stages_of(sch, block), {sch:block_name(block)}
   local lanes = math.max(1, context.target.vector_bits // (8 * widest_result(sch, block)))
   local along = length_of(sch, a)
   for _, group in ipairs(groups_of(sch, block, p)) do
@@ -321,8 +336,8 @@ local function cpu_schedules(sch, block, context, p, add)
     for _, width in ipairs(a.row and widths_of(p, lanes, along) or {}) do add(group, cpu_tiles, width, {}) end
   end
   for _, width in ipairs(#stages > 0 and widths_of(p, lanes, length_of(sch, analyze(sch, block, true))) or {}) do
-    add({block}, cpu_tiles, width, stages)
-    add({block}, cpu_rolling, width, stages)
+    add(alone, cpu_tiles, width, stages)
+    add(alone, cpu_rolling, width, stages)
   end
 end
 
@@ -336,16 +351,6 @@ local function lengths_of(sch, group, p, columns)
     if n * bytes <= p.vector_bytes and sch:extent(columns) % n == 0 then list[#list + 1] = n end
   end
   return list
-end
-
--- Whether a block of the group reads what another writes.
-local function reads_among(sch, group)
-  local written = {}
-  for _, block in ipairs(group) do
-    for _, region in ipairs(sch:reads(block)) do if written[region.buffer] then return true end end
-    for _, region in ipairs(sch:writes(block)) do written[region.buffer] = true end
-  end
-  return false
 end
 
 -- Binds the outermost loops around a block.
@@ -448,13 +453,13 @@ local function gpu_tiles(sch, group, p, stages, copies)
 end
 
 local function gpu_schedules(sch, block, _, p, add)
-  local a, stages = analyze(sch, block, false), stages_of(sch, block)
+  local a, stages, alone = analyze(sch, block, false), stages_of(sch, block), {sch:block_name(block)}
   for _, group in ipairs(a.row and {} or groups_of(sch, block, p)) do
-    if not reads_among(sch, group) then add(group, gpu_flat) end -- blocks of threads must not wait for one another
+    if not group.reads_among then add(group, gpu_flat) end -- blocks of threads must not wait for one another
   end
-  if a.row then add({block}, gpu_tiles, {}, false) end
-  if a.row and #shareable(sch, block) > 0 then add({block}, gpu_tiles, {}, true) end
-  if #stages > 0 and analyze(sch, block, true).row then add({block}, gpu_tiles, stages, false) end
+  if a.row then add(alone, gpu_tiles, {}, false) end
+  if a.row and #shareable(sch, block) > 0 then add(alone, gpu_tiles, {}, true) end
+  if #stages > 0 and analyze(sch, block, true).row then add(alone, gpu_tiles, stages, false) end
 end
 
 return msched.rule {
@@ -465,7 +470,7 @@ return msched.rule {
     local schedules = p.threads and gpu_schedules or cpu_schedules
     schedules(sch, block, context, p, function(group, build, ...)
       local s, own = sch:copy(), {}
-      for i, b in ipairs(group) do own[i] = s:handle(b) end
+      for i, name in ipairs(group) do own[i] = name == sch:block_name(block) and s:handle(block) or s:get_sblock(name) end
       results[#results + 1] = build(s, own, p, ...)
     end)
     return results
