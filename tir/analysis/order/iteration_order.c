@@ -5,8 +5,8 @@
  * all accesses are compared, statement by statement, in the iterations whose order changes. */
 #include "iteration_order.h"
 
-#include "tir/analysis/analysis.h"
 #include "dependence.h"
+#include "tir/analysis/analysis.h"
 #include "tir/analysis/loads.h"
 #include "tir/arith/affine.h"
 
@@ -17,7 +17,7 @@ enum { MOST_ITERS = 48, MOST_LOOPS = 48, MOST_LOADS = 32 };
 /* An access of one element, or of a region where a block does more than load and store; over loops. */
 struct access {
   struct tir_element_box box;
-  tir_block block; /* directly below the loops */
+  tir_block block; /* directly below the loops, or in blocks there that declare nothing */
   bool writes;
 };
 
@@ -226,6 +226,13 @@ static bool is_orderless(struct tir *ir, tir_block block) {
   return !has_reductions(ir, block) || tir_is_commutative(ir, block, false);
 }
 
+/* The block declares nothing of what the blocks in it use: it groups parts of a loop (LoopPartition). What it uses they
+ * tell, as if it were not there. */
+static bool is_silent(const struct tir *ir, tir_block block) {
+  return !tir_block_at(ir, block)->writes.count && !tir_block_at(ir, block)->reads.count &&
+         tir_child_blocks(ir, block, NULL, 0);
+}
+
 /* ---- Accesses, statement by statement ---- */
 
 static void add_access(struct accesses *all, struct tir_element_box box, tir_block block, bool writes) {
@@ -286,11 +293,12 @@ static void add_declared(struct tir *ir, struct accesses *all, tir_block declare
   }
 }
 
-/* The block directly below the loops that s is in, or is; TIR_NONE: it is in none. */
+/* The outermost block below the loops that s is in, or is, of those that declare what they use; TIR_NONE: it is in
+ * none. */
 static tir_block block_around(const struct tir *ir, tir_stmt s, tir_loop bottom) {
   tir_block block = TIR_NONE;
   for (; s != bottom; s = tir_stmt_at(ir, s)->parent)
-    if (tir_is(ir, s, TIR_BLOCK)) block = s;
+    if (tir_is(ir, s, TIR_BLOCK) && !is_silent(ir, s)) block = s;
   return block;
 }
 
@@ -367,12 +375,19 @@ static bool same_box(const struct tir *ir, const struct tir_element_box *a, cons
   return true;
 }
 
+/* What the block uses, a child of the scope declares: the scope's pipeline speaks of it. */
+static bool is_told_by(const struct tir *ir, tir_block block, tir_block scope) {
+  for (; block && tir_scope_of(ir, block) != scope; block = tir_scope_of(ir, block)) continue;
+  return block && !is_silent(ir, block);
+}
+
 /* Accesses of one block are orderless where all combine one element by a commutative operation; of two blocks, where
  * the second reads what the first has written in the same iteration. */
 static bool needs_no_order(struct tir *ir, const struct access *a, const struct access *b) {
   if (a->block != b->block) {
     tir_block scope = a->block ? tir_scope_of(ir, a->block) : TIR_NONE;
-    return !(a->writes && b->writes) && b->block && scope && tir_check_stage_pipeline(ir, scope, NULL);
+    return !(a->writes && b->writes) && b->block && scope && is_told_by(ir, b->block, scope) &&
+           tir_check_stage_pipeline(ir, scope, NULL);
   }
   return a->block &&
          (is_orderless(ir, a->block) || (same_box(ir, &a->box, &b->box) && tir_is_commutative(ir, a->block, true) &&
@@ -468,11 +483,12 @@ static bool is_used_beside(struct tir *ir, tir_block block, tir_loop bottom) {
   bool pipeline = scope && tir_check_stage_pipeline(ir, scope, NULL);
   for (uint32_t i = writes.first; i < writes.first + writes.count; i++) {
     const struct tir_buffer_node *buffer = tir_buffer_at(ir, ir->regions.at[i].buffer);
-    const uint32_t lists[] = {buffer->writers, pipeline ? 0 : buffer->readers};
+    const uint32_t lists[] = {buffer->writers, buffer->readers};
     for (int l = 0; l < 2; l++)
       for (uint32_t u = lists[l]; u; u = ir->uses.at[u].next) {
         tir_block other = ir->uses.at[u].block;
-        if (other != block && tir_is_below(ir, other, bottom) && !tir_is_below(ir, other, block)) return true;
+        if (other == block || !tir_is_below(ir, other, bottom) || tir_is_below(ir, other, block)) continue;
+        if (!l || !pipeline || !is_told_by(ir, other, scope)) return true;
       }
   }
   return false;
@@ -483,13 +499,22 @@ static bool is_use_of_scope(const struct tir *ir, tir_stmt s) {
   return !tir_is(ir, s, TIR_BLOCK) && !tir_is(ir, s, TIR_LOOP);
 }
 
+static bool is_free(struct tir *ir, tir_stmt s, tir_loop bottom) {
+  if (!tir_is(ir, s, TIR_BLOCK)) return !is_use_of_scope(ir, s);
+  return is_silent(ir, s) || (is_orderless(ir, s) && !is_used_beside(ir, s, bottom));
+}
+
+static tir_stmt next_that_tells(const struct tir *ir, tir_stmt s, tir_loop bottom) {
+  bool looks_in = tir_is(ir, s, TIR_BLOCK) && is_silent(ir, s);
+  return looks_in ? tir_next(ir, s, bottom) : tir_next_in_scope(ir, s, bottom);
+}
+
 bool tir_check_iteration_order(struct tir *ir, const struct tir_new_order *order, ms_error *err) {
   MS_CHECK(order->count && tir_is(ir, order->now[order->count - 1], TIR_LOOP));
   struct question q = {.order = order, .bottom = order->now[order->count - 1]};
   bool free_of_order = true;
-  for (tir_stmt s = tir_next(ir, q.bottom, q.bottom); s && free_of_order; s = tir_next_in_scope(ir, s, q.bottom))
-    free_of_order =
-        tir_is(ir, s, TIR_BLOCK) ? is_orderless(ir, s) && !is_used_beside(ir, s, q.bottom) : !is_use_of_scope(ir, s);
+  for (tir_stmt s = tir_next(ir, q.bottom, q.bottom); s && free_of_order; s = next_that_tells(ir, s, q.bottom))
+    free_of_order = is_free(ir, s, q.bottom);
   if (free_of_order) return true;
   bool accepted = check_pairs(ir, &q, err);
   free(q.accesses.at);
