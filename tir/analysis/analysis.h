@@ -242,7 +242,7 @@ struct tir_region tir_region_of_box(struct tir *ir, tir_buffer buffer, const str
  * tir_region_exact: the very box that is covered, under a predicate (TIR_NONE: true). False: it is no box, or not known
  * to be one; out is then undefined. (TVM: EstimateRegionStrictBound, EstimateRegionLowerBound.)
  * tir_region_is_box: a box is covered; seen also where variables have one value wherever the predicate holds, as those
- * have that fused loops' parts past the end belong to, of which TVM does not know.
+ * have that fused loops' parts past the end belong to, of which TVM does not know. It is given where out is not NULL.
  * tir_region_upper_bound: the box where it is exact, else an upper bound. (TVM: EstimateRegionUpperBound.) */
 struct tir_interval tir_relax(struct tir *ir, tir_expr e, const tir_var *relaxed, uint32_t count);
 void tir_relax_region(struct tir *ir, const tir_expr *ranges, uint32_t rank, const tir_var *relaxed, uint32_t count,
@@ -250,7 +250,7 @@ void tir_relax_region(struct tir *ir, const tir_expr *ranges, uint32_t rank, con
 bool tir_region_exact(struct tir *ir, const tir_expr *ranges, uint32_t rank, const tir_var *relaxed, uint32_t count,
                       tir_expr predicate, struct tir_interval *out);
 bool tir_region_is_box(struct tir *ir, const tir_expr *ranges, uint32_t rank, const tir_var *relaxed, uint32_t count,
-                       tir_expr predicate);
+                       tir_expr predicate, struct tir_interval *out);
 void tir_region_upper_bound(struct tir *ir, const tir_expr *ranges, uint32_t rank, const tir_var *relaxed,
                             uint32_t count, tir_expr predicate, struct tir_interval *out);
 /* What a block's region covers, seen from `high`, which is around it, while the loops between and the threads around

@@ -455,18 +455,22 @@ bool tir_region_exact(struct tir *ir, const tir_expr *ranges, uint32_t rank, con
 }
 
 bool tir_region_is_box(struct tir *ir, const tir_expr *ranges, uint32_t rank, const tir_var *relaxed, uint32_t count,
-                       tir_expr predicate) {
+                       tir_expr predicate, struct tir_interval *out) {
   enum { MOST_LOOPS = 32 };
   tir_expr there[2 * MOST_RANK];
   tir_var others[MOST_LOOPS];
   struct tir_interval box[MOST_RANK];
   if (rank > MOST_RANK || count > MOST_LOOPS) return false;
-  if (tir_region_exact(ir, ranges, rank, relaxed, count, predicate, box)) return true;
-  uint32_t left = tir_subst_single(ir, relaxed, count, predicate, others);
-  for (uint32_t i = 0; i < 2 * rank; i++) there[i] = tir_subst(ir, ranges[i]);
-  if (predicate) predicate = tir_subst(ir, predicate);
-  tir_subst_clear(ir);
-  return left < count && tir_region_exact(ir, there, rank, others, left, predicate, box);
+  bool found = tir_region_exact(ir, ranges, rank, relaxed, count, predicate, box);
+  if (!found) {
+    uint32_t left = tir_subst_single(ir, relaxed, count, predicate, others);
+    for (uint32_t i = 0; i < 2 * rank; i++) there[i] = tir_subst(ir, ranges[i]);
+    if (predicate) predicate = tir_subst(ir, predicate);
+    tir_subst_clear(ir);
+    found = left < count && tir_region_exact(ir, there, rank, others, left, predicate, box);
+  }
+  for (uint32_t i = 0; i < rank && found && out; i++) out[i] = box[i];
+  return found;
 }
 
 void tir_region_upper_bound(struct tir *ir, const tir_expr *ranges, uint32_t rank, const tir_var *relaxed,

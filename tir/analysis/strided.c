@@ -84,7 +84,7 @@ bool tir_covers_box(struct tir *ir, tir_block block, struct tir_region region, c
   uint32_t rank = tir_buffer_at(ir, region.buffer)->rank;
   if (rank > MOST_RANK) return true;
   tir_region_over_loops(ir, block, region, ranges);
-  return tir_region_is_box(ir, ranges, rank, vars, count, tir_as(ir, block, TIR_BLOCK)->block.predicate);
+  return tir_region_is_box(ir, ranges, rank, vars, count, tir_as(ir, block, TIR_BLOCK)->block.predicate, NULL);
 }
 
 bool tir_is_strided(struct tir *ir, tir_block block, struct tir_region region, const tir_var *vars, uint32_t count) {

@@ -280,6 +280,50 @@ static bool ties_dimensions(struct tir *ir, tir_expr predicate, const tir_expr *
          !holds_at_end(ir, predicate, ranges, rank, vars, count, true);
 }
 
+/* The condition uses one of the relaxed variables that the region's place depends on. */
+static bool limits_region(struct tir *ir, tir_expr condition, const tir_expr *ranges, uint32_t rank,
+                          const tir_var *vars, uint32_t count) {
+  for (uint32_t i = 0; i < count && condition; i++)
+    for (uint32_t d = 0; d < rank && tir_uses_var(ir, condition, vars[i]); d++)
+      if (tir_uses_var(ir, ranges[2 * d], vars[i])) return true;
+  return false;
+}
+
+/* The box that the region spans need not be full: the predicate leaves out iterations, which are not just those that
+ * would be outside of the buffer. Where it is full, `used` becomes that box. */
+static bool is_bounded(struct tir *ir, const struct tir_cache_plan *plan, tir_expr predicate, const tir_expr *ranges,
+                       const tir_var *vars, uint32_t count, struct tir_interval *used) {
+  tir_expr limits = tir_limits_inside(ir, plan->buffer, ranges, predicate);
+  if (!ties_dimensions(ir, predicate, ranges, plan->rank, vars, count) &&
+      !limits_region(ir, limits, ranges, plan->rank, vars, count))
+    return false;
+  return !tir_region_is_box(ir, ranges, plan->rank, vars, count, predicate, used);
+}
+
+/* The conjuncts that use a relaxed variable which the region's place does not depend on; TIR_NONE: none. */
+static tir_expr conditions_beside(struct tir *ir, tir_expr predicate, const tir_expr *ranges, uint32_t rank,
+                                  const tir_var *vars, uint32_t count) {
+  struct tir_expr_node n = *tir_at(ir, predicate);
+  if (n.kind == TIR_AND) {
+    tir_expr left = conditions_beside(ir, n.a, ranges, rank, vars, count);
+    return tir_and(ir, left, conditions_beside(ir, n.b, ranges, rank, vars, count));
+  }
+  for (uint32_t i = 0; i < count; i++) {
+    bool used = false;
+    for (uint32_t d = 0; d < rank && !used; d++) used = tir_uses_var(ir, ranges[2 * d], vars[i]);
+    if (!used && tir_uses_var(ir, predicate, vars[i])) return predicate;
+  }
+  return TIR_NONE;
+}
+
+bool tir_holds_somewhere(struct tir *ir, tir_expr predicate, const tir_expr *ranges, uint32_t rank, const tir_var *vars,
+                         uint32_t count) {
+  assert(ranges || !rank);
+  tir_expr beside = predicate ? conditions_beside(ir, predicate, ranges, rank, vars, count) : TIR_NONE;
+  return !beside || holds_at_end(ir, beside, ranges, rank, vars, count, false) ||
+         holds_at_end(ir, beside, ranges, rank, vars, count, true);
+}
+
 void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_block block,
                              const struct tir_region *region, tir_expr nested) {
   assert(tir_is(ir, block, TIR_BLOCK));
@@ -306,8 +350,7 @@ void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_bl
   tir_expr predicate = tir_and(ir, tir_as(ir, block, TIR_BLOCK)->block.predicate, nested);
   plan->predicate = tir_invariant_conditions(ir, predicate, vars, count);
   tir_region_upper_bound(ir, ranges, plan->rank, vars, count, predicate, used);
-  plan->bounded = ties_dimensions(ir, predicate, ranges, plan->rank, vars, count) &&
-                  !tir_region_is_box(ir, ranges, plan->rank, vars, count, predicate);
+  plan->bounded = is_bounded(ir, plan, predicate, ranges, vars, count, used);
   for (uint32_t i = 0; i < plan->rank; i++) set_range(ir, plan, i, used[i]);
 }
 

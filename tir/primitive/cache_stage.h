@@ -49,6 +49,11 @@ void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_bl
                              const struct tir_region *region, tir_expr nested);
 /* The conjuncts of a predicate that none of the variables is in, those of one value apart; TIR_NONE: there are none. */
 tir_expr tir_invariant_conditions(struct tir *ir, tir_expr predicate, const tir_var *vars, uint32_t count);
+
+/* Whatever the loops around do, the predicate holds in the first or the last iteration of those relaxed variables that
+ * the region's place, `ranges`, does not depend on: so it does not leave out the region altogether. */
+bool tir_holds_somewhere(struct tir *ir, tir_expr predicate, const tir_expr *ranges, uint32_t rank, const tir_var *vars,
+                         uint32_t count);
 /* The region as it stands, cut to the buffer. */
 void tir_cache_region(struct tir *ir, struct tir_cache_plan *plan, const struct tir_region *region);
 /* The whole buffer. */

@@ -82,11 +82,23 @@ struct written {
   bool any; /* of a scalar, which has no dims */
 };
 
+/* Loops around can leave the block no iteration below the loop that writes the region. */
+static bool may_be_left_out(struct tir *ir, const struct plan *plan, tir_block block, struct tir_region region) {
+  tir_var vars[MOST_VARS];
+  tir_expr ranges[2 * MOST_RANK], predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
+  uint32_t count = tir_running_loops(ir, block, plan->loop, memory_of(ir, plan), vars, MOST_VARS);
+  if (!predicate) return false;
+  if (count > MOST_VARS) return true;
+  tir_region_over_loops(ir, block, region, ranges);
+  return !tir_holds_somewhere(ir, predicate, ranges, plan->cache.rank, vars, count);
+}
+
 /* What is surely written of a region, added to `all`. */
 static void add_written(struct tir *ir, const struct plan *plan, tir_block block, struct tir_region region,
                         struct written *all) {
   struct tir_interval covered[MOST_RANK];
   if (!implies(ir, plan->condition, find_condition(ir, plan, block)) || /* it may not run */
+      may_be_left_out(ir, plan, block, region) ||
       !tir_exact_region_from(ir, block, region, plan->loop, memory_of(ir, plan), covered))
     return;
   for (uint32_t i = 0; i < plan->cache.rank; i++) all->dims[i] = tir_interval_join(ir, all->dims[i], covered[i]);
