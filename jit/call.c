@@ -1,8 +1,8 @@
 /* Calls of compiled code: arguments and workspace in the kernel's memory, running, timing. */
 #include "backend.h"
+#include "jit/host/trap.h"
 #include "jit/measure/measure.h"
 #include "jit/measure/timing.h"
-#include "jit/host/trap.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,11 +2,11 @@
 #define _GNU_SOURCE
 #include "jit/backend.h"
 #include "jit/c/emit_c.h"
+#include "jit/host/process.h"
+#include "jit/host/trap.h"
 #include "jit/measure/measure.h"
 #include "jit/measure/perturb.h"
-#include "jit/host/process.h"
 #include "jit/team.h"
-#include "jit/host/trap.h"
 
 #include <llvm-c/Core.h>
 

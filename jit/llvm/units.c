@@ -3,8 +3,8 @@
  * program may not use; run where the machine has them. */
 #define _GNU_SOURCE
 #include "jit/host/host.h"
-#include "jit/measure/measure.h"
 #include "jit/host/process.h"
+#include "jit/measure/measure.h"
 #include "machine.h"
 
 #include <pthread.h>

@@ -1,8 +1,8 @@
 /* A program in a process of its own, asked line by line: what it opens may crash, or spoil its context on a device, and
  * the asking process goes on. */
 #define _GNU_SOURCE
-#include "jit/jit.h"
 #include "jit/host/process.h"
+#include "jit/jit.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* Interned expressions: one index for one text. Nodes are written once, with their facts. */
 #include "arena.h"
-#include "tir/arith/bounds.h"
 #include "node_map.h"
 #include "slots.h"
+#include "tir/arith/bounds.h"
 #include "tir/verify/verify.h"
 
 #include <string.h>

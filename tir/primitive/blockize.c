@@ -16,8 +16,8 @@
  *           union of what they do. */
 #include "blockize.h"
 #include "loops.h"
-#include "tir/analysis/order/iteration_order.h"
 #include "tir/analysis/loads.h"
+#include "tir/analysis/order/iteration_order.h"
 #include "tir/analysis/order/order.h"
 
 #include <stdlib.h>

@@ -13,8 +13,8 @@
 #include "cache_stage.h"
 #include "copy_stage.h"
 #include "tir/analysis/access.h"
-#include "tir/analysis/order/iteration_order.h"
 #include "tir/analysis/loads.h"
+#include "tir/analysis/order/iteration_order.h"
 
 #include <stdio.h>
 #include <string.h>

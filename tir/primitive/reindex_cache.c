@@ -13,8 +13,8 @@
  * Forward:  nothing dies. */
 #include "cache_stage.h"
 #include "copy_stage.h"
-#include "tir/analysis/order/iteration_order.h"
 #include "tir/analysis/loads.h"
+#include "tir/analysis/order/iteration_order.h"
 #include "tir/index_map.h"
 
 #include <string.h>

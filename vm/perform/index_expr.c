@@ -3,8 +3,8 @@
  * Operands of a map: the number of its results (-1: too many indices), where its results stand in the steps' values
  * (-1: they are made), its parameters, and its results if they are made. Where a drawn number is in them they are made
  * when the map is used. */
-#include "vm/text/formula.h"
 #include "vm/run.h"
+#include "vm/text/formula.h"
 
 enum { MOST = sizeof(((struct tir_index_map *)0)->params) / sizeof(tir_expr), RESULTS = 0, VALUES, PARAMS };
 

@@ -1,6 +1,6 @@
 /* Commutative updates: whether the order in which iterations of a block come to an element matters. */
-#include "tir/analysis/analysis.h"
 #include "iteration_order.h"
+#include "tir/analysis/analysis.h"
 #include "tir/analysis/loads.h"
 
 /* The operation by which repeated updates combine an element; sums and products count differences and quotients. */

@@ -4,11 +4,11 @@
  * Requires: blocks; flat allocations. Gives: parallel loops of which different iterations write different elements, as
  * far as their blocks' regions declare, or the stores in those that declare less than the blocks in them. Keeps:
  * everything else. */
-#include "tir/lower/lower.h"
 #include "tir/analysis/access.h"
 #include "tir/analysis/analysis.h"
 #include "tir/arith/affine.h"
 #include "tir/arith/linear.h"
+#include "tir/lower/lower.h"
 
 #include <stdlib.h>
 

@@ -8,9 +8,9 @@
  * Requires: no blocks. Gives: conditions where few iterations are. Keeps: the order of iterations.
  * A function grows to a bound, and what was left is copied once more at most. Functions with loops bound to threads stay
  * as they are: a barrier must not stand under a test. */
-#include "tir/lower/lower.h"
 #include "tir/analysis/loads.h"
 #include "tir/arith/linear.h"
+#include "tir/lower/lower.h"
 
 enum { MOST_VERSIONS = 12, MOST_NESTED = 2, MOST_STATEMENTS = 1500, MOST_CONDITIONS = 32, MOST_VARIABLES = 64 };
 

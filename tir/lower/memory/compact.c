@@ -5,9 +5,9 @@
  * holds around an access, what it says of its left side holds in the access's indices too: threads that share out
  * what does not divide touch no more than there is. Buffers that blocks match others on, which calls have pointers
  * to, shrink while there are blocks: what is matched is touched. Their rows are set apart as StorageAlign says. */
-#include "tir/lower/lower.h"
 #include "tir/analysis/analysis.h"
 #include "tir/arith/linear.h"
+#include "tir/lower/lower.h"
 
 #include <stdlib.h>
 #include <string.h>

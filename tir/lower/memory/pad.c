@@ -6,8 +6,8 @@
  * all but a few are lost from the cache again before their lines are used up.
  * Requires: no blocks. Gives: larger allocations. Keeps: everything else: no index reaches what is added. What fits in
  * the cache nearest to a core as a whole stays, and so does what has strides, views or pointers. */
-#include "tir/lower/lower.h"
 #include "tir/arith/bounds.h"
+#include "tir/lower/lower.h"
 
 #include <stdlib.h>
 

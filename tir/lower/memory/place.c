@@ -4,9 +4,9 @@
  * Keeps: everything else. A loop that carries a buffer's value from one iteration to the next stays inside the
  * buffer's life: the loops that a writer's reduction iterations are bound to, when the writer updates in place, those
  * that decide whether it writes at all, and those of which one iteration reads what another wrote. */
-#include "tir/lower/lower.h"
 #include "tir/analysis/analysis.h"
 #include "tir/arith/affine.h"
+#include "tir/lower/lower.h"
 
 #include <stdlib.h>
 

@@ -11,9 +11,9 @@
  * already (offsets.c) goes on so.
  * Requires: (loops) no blocks; (lanes) buffers of one dimension, no vectorized loops. Keeps: sums of integers, which wrap
  * around, bit for bit; those of floats but for their order and, in the instruction, for denormal numbers, which are 0. */
-#include "tir/lower/lower.h"
 #include "products.h"
 #include "tir/arith/linear.h"
+#include "tir/lower/lower.h"
 
 enum { MOST_WIDTH = 4 };
 

@@ -9,9 +9,9 @@
  *            for k: for j: C[i, j] = C[i, j] + ((i32(A[i, 4k]) + 128) * i32(B[k, j, 0]) + … )
  * Requires: no blocks; sums of neighbours that are joined (dots.c). Gives: small buffers. Keeps: results, as integers wrap
  * around. Sums that no rows share stay: there dots.c takes away what each product adds. */
-#include "tir/lower/lower.h"
 #include "tir/arith/bounds.h"
 #include "tir/arith/linear.h"
+#include "tir/lower/lower.h"
 
 #include <stdlib.h>
 

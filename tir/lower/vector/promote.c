@@ -8,9 +8,9 @@
  * small buffers of scope "register", whose loops are marked to be unrolled. Keeps: results: f is one-to-one in i, j and free of k; nothing else in the nest touches C, nor has it
  * another name. The order of the passes decides whether LLVM keeps the tile in registers: this one comes before loops
  * are unrolled and vectorized, so that each element of the tile becomes a scalar or a vector of its own. */
-#include "tir/lower/lower.h"
 #include "tir/analysis/analysis.h"
 #include "tir/arith/affine.h"
+#include "tir/lower/lower.h"
 
 #include <stdlib.h>
 
