@@ -19,11 +19,6 @@ local function names_where(sch, names, holds)
   return list
 end
 
-local function has_name(sch, wanted)
-  for _, name in ipairs(sch:block_names()) do if name == wanted then return true end end
-  return false
-end
-
 local function has_exponentials(sch)
   for _, name in ipairs(sch:block_names()) do if sch:has_call(sch:get_sblock(name), "exp") then return true end end
   return false
@@ -211,7 +206,7 @@ local function fused(sch, product, context, vectors, column_tile)
     for _, copy in ipairs(made or {}) do copies[#copies + 1] = copy end
   end
   local done, outer = s:try("fuse_online_softmax", s:get_sblock(maximum), s:get_sblock(sum), s:handle(b), vectors * lanes, column_tile)
-  if not done or not has_name(s, name .. "_normalize") then return nil end
+  if not done or not s:has_block(name .. "_normalize") then return nil end
   local normalize = s:get_sblock(name .. "_normalize")
   if not schedule_parts(s, outer, counts(vectors, context.target.vector_registers), lanes, column_tile) then return nil end
   local loops = {s:get_loops(outer)}

@@ -1,5 +1,5 @@
 /* Instructions that a statement's attribute names (tir/lower/instruction.c), emitted where the target has them, and
- * dot products of lanes (tir/lower/dots.c).
+ * dot products of lanes (tir/lower/vector/dots.c).
  *
  * Tiles of AMX are values of LLVM's type x86_amx; LLVM gives them registers, and configures the unit where they are
  * used. The kernel lets no process touch them before it asked: code that uses them asks, once, where it is entered. */

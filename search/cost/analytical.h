@@ -67,7 +67,7 @@ struct model_nest {
   struct model_iter iters[MODEL_ITERS];
   struct model_access accesses[MODEL_ACCESSES];
   bool promoted, sums; /* annotated as a register tile; what it stores is a sum */
-  bool dots; /* its innermost loop, in a vectorized one, is over the neighbours of dot products (tir/lower/dots.c) */
+  bool dots; /* its innermost loop, in a vectorized one, is over neighbours in dot products (tir/lower/vector/dots.c) */
   bool tensorized;                           /* of a CPU: products of short types, by a tensor intrinsic */
   bool placed;                               /* noted by rules/spatial_tiling.lua, or kept for it */
   bool counts;                               /* of a GPU: it has a cost of its own */

@@ -243,7 +243,7 @@ static double undecided_part(const struct model_shape *s, uint32_t first) {
   return 1 - decided;
 }
 
-/* Whether a sum leaves out the zeros of a padding (tir/lower/zeros.c): no loop of the tile mixes what the conditions
+/* Whether a sum leaves out the zeros of a padding (tir/lower/loop/zeros.c): no loop of the tile mixes what the conditions
  * depend on, and the innermost one that reduces says nothing of them. */
 static bool skips(const struct model_shape *s) {
   const struct model_nest *nest = s->nest;

@@ -85,13 +85,7 @@ static bool is_extreme_int(tir_type type, int64_t value, bool greatest) {
 static bool is_extreme_float(tir_type type, double value, bool greatest) {
   if (!greatest) value = -value;
   /* Reductions over bfloat16 are written with the largest float32, which rounds to infinity: as good an identity. */
-  if (tir_type_code(type) == TIR_BFLOAT) return value == 0x1.FEp127 || value == (double)FLT_MAX;
-  switch (tir_type_bits(type)) {
-  case 16: return value == 65504.0;
-  case 32: return value == (double)FLT_MAX;
-  case 64: return value == DBL_MAX;
-  default: return false;
-  }
+  return value == tir_greatest_float(type) || (tir_type_code(type) == TIR_BFLOAT && value == (double)FLT_MAX);
 }
 
 static bool is_identity(const struct tir *ir, tir_expr e, enum identity wanted) {

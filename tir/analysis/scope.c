@@ -87,7 +87,7 @@ static void insert_in_order(const struct tir *ir, struct found *f, tir_block b) 
   f->out[place] = b;
 }
 
-/* Of a buffer that many blocks use: they are told apart by marks, and come in the order in which they were made, which
+/* Of a buffer that many blocks use: marks distinguish them, and come in the order in which they were made, which
  * is mostly that of the text. */
 static void add_many_users(const struct tir *ir, struct found *f, uint32_t uses, uint32_t count, tir_block block,
                            tir_block scope, int side) {

@@ -1,5 +1,7 @@
-/* Bounds of integer expressions, computed once when an expression is interned. */
+/* Bounds of integer expressions, computed once when an expression is interned; ranges of types. */
 #include "bounds.h"
+
+#include <float.h>
 
 struct tir_bounds tir_type_bounds(tir_type type) {
   int bits = tir_type_bits(type);
@@ -14,6 +16,16 @@ struct tir_bounds tir_type_bounds(tir_type type) {
   default: break;
   }
   return (struct tir_bounds){TIR_NEG_INF, TIR_POS_INF};
+}
+
+double tir_greatest_float(tir_type type) {
+  MS_CHECK(tir_type_is_float(type));
+  if (tir_type_code(type) == TIR_BFLOAT) return 0x1.FEp127;
+  switch (tir_type_bits(type)) {
+  case 16: return 65504.0;
+  case 32: return (double)FLT_MAX;
+  default: return DBL_MAX;
+  }
 }
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }

@@ -61,6 +61,8 @@ static inline struct tir_bounds tir_add_bounds(struct tir_bounds a, struct tir_b
 
 /* The range of values of a type; (-inf, inf) for 64 bits and for what is no integer. */
 struct tir_bounds tir_type_bounds(tir_type type);
+/* The greatest finite value of a type of floats. */
+double tir_greatest_float(tir_type type);
 /* Bounds of `kind` applied to operands within bounds. */
 struct tir_bounds tir_binary_bounds(enum tir_kind kind, struct tir_bounds a, struct tir_bounds b);
 

@@ -1,6 +1,7 @@
 /* Compiles calls by name for the reference interpreter: one table of what is known, device calls (interp_device.c),
  * then what callers register. */
 #include "interp_compile.h"
+#include "tir/arith/bounds.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -60,10 +61,7 @@ static operand limit(struct compiler *c, tir_type t, int which) {
   union value v;
   int bits = tir_type_bits(t);
   if (tir_type_is_float(t)) {
-    double most = tir_type_code(t) == TIR_BFLOAT ? 0x1.FEp127
-                  : bits == 16                   ? 65504.0
-                  : bits == 32                   ? 0x1.FFFFFEp127
-                                                 : 0x1.FFFFFFFFFFFFFp1023;
+    double most = tir_greatest_float(t);
     v.f = which == 0 ? INFINITY : which == 1 ? most : -most;
   } else if (tir_type_code(t) == TIR_INT) {
     int64_t most = (int64_t)(UINT64_MAX >> (64 - bits) >> 1);
@@ -140,7 +138,7 @@ static tir_type annotated_type(const struct compiler *c, tir_expr e) {
 static operand pointer(struct compiler *c, const struct tir_expr_node *n) {
   struct tir_pointer p;
   bool leads = tir_pointer_of(c->ir, n, &p);
-  assert(leads && "forms are told apart by names and operands");
+  assert(leads && "forms are distinguished by names and operands");
   (void)leads;
   tir_type t = tir_type_with_lanes(annotated_type(c, p.type), 1);
   if (!interp_has_format(t)) return interp_refuse(c, MS_RUN_UNSUPPORTED, "a pointer's type is not known");

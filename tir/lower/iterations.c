@@ -109,6 +109,8 @@ bool lower_is_tile(struct tir *ir, tir_stmt loop) {
   return false;
 }
 
+bool lower_is_alone(const struct tir *ir, tir_stmt s) { return !tir_stmt_at(ir, s)->prev && !tir_stmt_at(ir, s)->next; }
+
 uint32_t lower_size(const struct tir *ir, tir_stmt top) {
   uint32_t count = 0;
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) count++;

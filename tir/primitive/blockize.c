@@ -123,9 +123,7 @@ static bool check_steps(struct tir *ir, const struct tir_blockize_plan *plan, ms
     return tir_refuse(ir, err, MS_NOT_REDUCTION_BLOCK, plan->block,
                       "block `%s` reads what other iterations of it write, before their init would run",
                       tir_block_name(ir, plan->block));
-  if (tir_begins_again(ir, plan->block, false))
-    return tir_refuse(ir, err, MS_NOT_REDUCTION_BLOCK, plan->block,
-                      "several iterations of block `%s` begin the same elements", tir_block_name(ir, plan->block));
+  if (!tir_check_begun_once(ir, plan->block, err)) return false;
   for (uint32_t i = 0; i < plan->iter_count; i++) inner[i] = plan->parts[i].inner;
   return tir_takes_steps_once(ir, inner, plan->iter_count, plan->loops, plan->inner_count, plan->predicates[1]) ||
          tir_refuse(ir, err, MS_REDUCTION_REPEATED, plan->loops[0],

@@ -228,17 +228,11 @@ static bool check_init_reads(const struct tir *ir, tir_block block, tir_loop loo
                     tir_block_name(ir, m.writer), tir_block_name(ir, block));
 }
 
-/* Each element is begun by one iteration: what another begins again the init, run apart, begins once. */
-static bool check_begun_once(struct tir *ir, tir_block block, ms_error *err) {
-  return !tir_begins_again(ir, block, false) ||
-         tir_refuse(ir, err, MS_NOT_REDUCTION_BLOCK, block,
-                    "several iterations of block `%s` may begin the same element", tir_block_name(ir, block));
-}
-
 static bool check(struct tir *ir, tir_block block, tir_loop loop, struct plan *plan, ms_error *err) {
   tir_block scope;
   if (!tir_find_scope(ir, block, &scope, err)) return false;
-  return tir_check_reduction_block(ir, block, scope, err) && check_begun_once(ir, block, err) &&
+  return tir_check_reduction_block(ir, block, scope, err) &&
+         tir_check_begun_once(ir, block, err) && /* the init, run apart, begins it once */
          check_loops_above(ir, block, loop, err) && sort_loops(ir, block, plan, err) &&
          check_steps(ir, block, plan, err) && find_predicate(ir, block, plan, err) && check_buffers(ir, block, err) &&
          check_init_reads(ir, block, loop, err);

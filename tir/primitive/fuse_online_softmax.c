@@ -26,6 +26,7 @@
 #include "fuse_online_softmax.h"
 
 #include "inline.h"
+#include "reduction_body.h"
 #include "tir/analysis/order/order.h"
 
 #include <math.h>
@@ -45,19 +46,15 @@ static bool check_scope(struct tir *ir, const tir_block *blocks, struct tir_fuse
   return tir_check_stage_pipeline(ir, plan->scope, err);
 }
 
-/* All iterations run over all of their domains, which are constant and begin at 0; one of them reduces. */
+/* One iteration reduces, and all run over whole domains. */
 static bool check_iterations(struct tir *ir, tir_block block, struct tir_softmax_part *part, ms_error *err) {
-  struct tir_interval taken[TIR_MOST_SOFTMAX_ITERS];
-  uint32_t count = tir_block_at(ir, block)->iters.count, reduced = 0;
-  bool whole = count <= TIR_MOST_SOFTMAX_ITERS && tir_exact_iterations(ir, block, TIR_NONE, taken);
-  for (uint32_t i = 0; i < count && whole; i++) {
+  uint32_t reduced = 0;
+  bool whole = tir_runs_whole(ir, block);
+  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
     struct tir_iter iter = tir_iters(ir, block)[i];
-    struct tir_var_node v = ir->vars.at[iter.var];
-    whole = tir_is_const(ir, v.min, 0) && tir_is_int(ir, v.extent) && tir_at(ir, v.extent)->imm > 0 &&
-            !taken[i].empty && tir_is_const(ir, taken[i].min, 0) &&
-            tir_is_const(ir, taken[i].max, tir_at(ir, v.extent)->imm - 1);
-    reduced += iter.kind == TIR_REDUCE;
-    if (iter.kind == TIR_REDUCE) part->column = iter.var;
+    if (iter.kind != TIR_REDUCE) continue;
+    reduced++;
+    part->column = iter.var;
   }
   if (whole && reduced == 1) return true;
   return tir_refuse(ir, err, MS_SOFTMAX_ITERATIONS, block,
@@ -70,13 +67,8 @@ static bool check_block(struct tir *ir, tir_block block, tir_block scope, struct
                         ms_error *err) {
   const char *name = tir_block_name(ir, block);
   part->block = block;
-  if (!tir_check_reduction_block(ir, block, scope, err) || !tir_check_reduces_inside(ir, block, scope, err))
-    return false;
-  if (!tir_only_loops_between(ir, block, scope))
-    return tir_refuse(ir, err, MS_NOT_ONLY_LOOPS_BETWEEN, block, "more than loops stands around block `%s`", name);
   const struct tir_block_record *r = tir_block_at(ir, block);
-  if (r->allocs.count || r->matches.count)
-    return tir_refuse(ir, err, MS_REDUCTION_OWN_BUFFERS, block, "block `%s` has buffers of its own", name);
+  if (!tir_check_bare_reduction(ir, block, scope, err)) return false;
   tir_stmt init = tir_only_store(ir, block, TIR_INIT), body = tir_only_store(ir, block, TIR_BODY);
   if (!init) return tir_refuse(ir, err, MS_REDUCTION_INIT_FORM, block, "the init of block `%s` is not one store", name);
   if (!body) return tir_refuse(ir, err, MS_REDUCTION_BODY_FORM, block, "the body of block `%s` is not one store", name);

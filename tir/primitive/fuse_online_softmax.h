@@ -39,6 +39,8 @@ struct tir_fused_softmax {
 /* A factor of the product with `weight` in the place of the exponential, without the normalizer, which is stored in the
  * plan. TIR_NONE: it is no product of one exponential. */
 tir_expr tir_weigh(struct tir *ir, struct tir_fused_softmax *plan, tir_expr e, tir_expr weight);
+/* All iterations of the block run over all of their domains, which are constant and begin at 0. */
+bool tir_runs_whole(struct tir *ir, tir_block block);
 /* Finds blocks that nobody but the three parts, and each other, reads from, and that can be made tile by tile; in order
  * of text. */
 void tir_find_softmax_producers(struct tir *ir, struct tir_fused_softmax *plan);

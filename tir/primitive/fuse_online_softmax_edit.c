@@ -5,7 +5,6 @@
 #include "tir/analysis/detect.h"
 #include "tir/analysis/order/order.h"
 
-#include <float.h>
 #include <string.h>
 
 /* ---- Producers ---- */
@@ -85,7 +84,8 @@ static bool find_places(struct tir *ir, const struct tir_fused_softmax *plan, ui
   return places == rank;
 }
 
-static bool runs_whole(struct tir *ir, tir_block block) {
+bool tir_runs_whole(struct tir *ir, tir_block block) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   struct tir_interval taken[TIR_MOST_SOFTMAX_ITERS];
   struct tir_span iters = tir_block_at(ir, block)->iters;
   if (iters.count > TIR_MOST_SOFTMAX_ITERS || !tir_exact_iterations(ir, block, TIR_NONE, taken)) return false;
@@ -125,7 +125,7 @@ static bool can_move(struct tir *ir, const struct tir_fused_softmax *plan, tir_b
   return plain && tir_only_loops_between(ir, block, plan->scope) &&
          tir_lowest_common_ancestor(ir, block, plan->product.block) == plan->scope &&
          tir_check_complete_or_reduction_block(ir, block, plan->scope, NULL) &&
-         tir_check_reduces_inside(ir, block, plan->scope, NULL) && runs_whole(ir, block) &&
+         tir_check_reduces_inside(ir, block, plan->scope, NULL) && tir_runs_whole(ir, block) &&
          tir_check_order(ir, &to_product, NULL);
 }
 
@@ -327,11 +327,7 @@ static tir_expr weight(struct build *b) {
 
 static tir_expr least_finite(struct build *b) {
   tir_type type = tir_buffer_at(b->ir, b->plan->maximum.buffer)->type;
-  double least = tir_type_code(type) == TIR_BFLOAT ? 0x1.FEp127
-                 : tir_type_bits(type) == 16       ? 65504.0
-                 : tir_type_bits(type) == 32       ? (double)FLT_MAX
-                                                   : DBL_MAX;
-  return tir_float(b->ir, type, -least);
+  return tir_float(b->ir, type, -tir_greatest_float(type));
 }
 
 /* ---- Edit: blocks ---- */
@@ -361,17 +357,6 @@ static void make_buffers(struct build *b) {
   b->product = plan->normalizer ? new_buffer(b, plan->scope, product, "_sum", sums, TIR_NONE) : product;
 }
 
-/* Takes the block out of its loops, which die. */
-static void take_out(struct tir *ir, tir_block block) {
-  tir_stmt around = tir_stmt_at(ir, block)->parent;
-  tir_detach(ir, block);
-  while (tir_is(ir, around, TIR_LOOP) && !tir_stmt_at(ir, around)->first[TIR_BODY]) {
-    tir_stmt next = tir_stmt_at(ir, around)->parent;
-    tir_kill(ir, around);
-    around = next;
-  }
-}
-
 /* What each iteration of a producer runs over in the fused block. */
 static void move_producer(struct build *b, const struct tir_softmax_producer *p) {
   struct nest n = {.count = 0};
@@ -394,7 +379,7 @@ static void move_producer(struct build *b, const struct tir_softmax_producer *p)
     n.iters[n.count++] = iter;
   }
   tir_subst_clear(ir);
-  take_out(ir, p->block);
+  tir_take_leaf(ir, p->block);
   tir_remove_alloc(ir, b->plan->scope, p->buffer);
   tir_add_alloc(ir, b->outer, p->buffer);
   put(b, &n, p->block, b->outer, TIR_BODY);

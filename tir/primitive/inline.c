@@ -106,3 +106,9 @@ bool tir_check_blocks_only(struct tir *ir, tir_buffer buffer, tir_block scope, b
 /* ---- Edits ---- */
 
 void tir_kill_leaf(struct tir *ir, tir_block block) { tir_kill(ir, top_of_leaf(ir, block)); }
+
+void tir_take_leaf(struct tir *ir, tir_block block) {
+  tir_stmt top = top_of_leaf(ir, block);
+  tir_detach(ir, block);
+  if (top != block) tir_kill(ir, top);
+}

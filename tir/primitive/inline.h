@@ -23,5 +23,7 @@ bool tir_check_only_reader(const struct tir *ir, tir_buffer buffer, tir_block re
 
 /* Kills the block and the loops around it that it leaves empty. */
 void tir_kill_leaf(struct tir *ir, tir_block block);
+/* Detaches the block; those loops die. */
+void tir_take_leaf(struct tir *ir, tir_block block);
 
 #endif

@@ -44,13 +44,8 @@ static bool check_scope(struct tir *ir, tir_block maximum, tir_block sum, struct
 
 static bool check_block(struct tir *ir, tir_block block, tir_block scope, struct tir_reduction *out, ms_error *err) {
   const char *name = tir_block_name(ir, block);
-  if (!tir_check_reduction_block(ir, block, scope, err) || !tir_check_reduces_inside(ir, block, scope, err))
-    return false;
-  if (!tir_only_loops_between(ir, block, scope))
-    return tir_refuse(ir, err, MS_NOT_ONLY_LOOPS_BETWEEN, block, "more than loops stands around block `%s`", name);
   const struct tir_block_record *r = tir_block_at(ir, block);
-  if (r->allocs.count || r->matches.count)
-    return tir_refuse(ir, err, MS_REDUCTION_OWN_BUFFERS, block, "block `%s` has buffers of its own", name);
+  if (!tir_check_bare_reduction(ir, block, scope, err)) return false;
   if (!tir_find_reduction(ir, block, out, err)) return false;
   if (r->writes.count != 1 || !tir_has_region_of(ir, r->writes, out->buffers[0]))
     return tir_refuse(ir, err, MS_WRITES_NOT_REDUCED, block, "block `%s` says that it writes %u regions", name,

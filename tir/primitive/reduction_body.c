@@ -2,6 +2,19 @@
  * both sides, where there are several, before it stores. tir_find_reduction (analysis/reduction.c) recognizes them. */
 #include "reduction_body.h"
 
+bool tir_check_bare_reduction(struct tir *ir, tir_block block, tir_block scope, ms_error *err) {
+  assert(tir_is(ir, scope, TIR_BLOCK));
+  if (!tir_check_reduction_block(ir, block, scope, err) || !tir_check_reduces_inside(ir, block, scope, err))
+    return false;
+  if (!tir_only_loops_between(ir, block, scope))
+    return tir_refuse(ir, err, MS_NOT_ONLY_LOOPS_BETWEEN, block, "more than loops stands around block `%s`",
+                      tir_block_name(ir, block));
+  const struct tir_block_record *r = tir_block_at(ir, block);
+  return (!r->allocs.count && !r->matches.count) ||
+         tir_refuse(ir, err, MS_REDUCTION_OWN_BUFFERS, block, "block `%s` has buffers of its own",
+                    tir_block_name(ir, block));
+}
+
 void tir_empty_block(struct tir *ir, tir_block block) {
   assert(tir_is(ir, block, TIR_BLOCK));
   for (int list = 0; list < 2; list++)

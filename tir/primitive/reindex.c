@@ -132,9 +132,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t index, bool write, s
             : tir_has_region_of(ir, tir_block_at(ir, block)->writes, plan->buffer))
     return tir_refuse(ir, err, MS_CACHE_IN_PLACE, block, "block `%s` reads and writes buffer `%s`",
                       tir_block_name(ir, block), tir_buffer_name(ir, plan->buffer));
-  if (write && tir_begins_again(ir, block, false))
-    return tir_refuse(ir, err, MS_NOT_REDUCTION_BLOCK, block,
-                      "several iterations of block `%s` may begin the same element", tir_block_name(ir, block));
+  if (write && !tir_check_begun_once(ir, block, err)) return false;
   if (!tir_find_single_access(ir, block, plan->buffer, false, &plan->access, err)) return false;
   simplify_access(ir, block, plan);
   return check_extents(ir, block, plan, err) &&

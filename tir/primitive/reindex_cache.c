@@ -65,9 +65,7 @@ static bool find_place(struct tir *ir, tir_block block, struct plan *plan, ms_er
     if (tir_reads_from_before(ir, block, cache->buffer))
       return tir_refuse(ir, err, MS_CACHE_IN_PLACE, block, "block `%s` reads what it writes",
                         tir_block_name(ir, block));
-    if (tir_begins_again(ir, block, false))
-      return tir_refuse(ir, err, MS_NOT_REDUCTION_BLOCK, block,
-                        "several iterations of block `%s` may begin the same element", tir_block_name(ir, block));
+    if (!tir_check_begun_once(ir, block, err)) return false;
     if (!tir_users_of(ir, cache->buffer, false, block, cache->scope, true, &reader, 1)) reader = TIR_NONE;
   }
   cache->before = plan->write ? TIR_NONE : tir_stmt_at(ir, cache->scope)->first[TIR_BODY];

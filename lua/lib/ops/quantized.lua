@@ -216,7 +216,7 @@ function ops.quantized_batch_matmul(X, W, scale, options)
   return finished(sums, scale, o, 3, added_to_matrices(rows, columns, o, k, function(i) return {i[1], i[2]} end, function(i) return {i[1], i[3]} end))
 end
 
--- X with the zero point around it, which stands for 0, as the convolution's padding has it; and its options without.
+-- X with the zero point around it, which stands for 0, as the convolution's padding has it; the layout, and the kernel.
 local function padded(what, X, W, o, kernel_of)
   local order = window.layout(what, o.layout, 2)
   local spatial = order.parts(X.shape)

@@ -203,6 +203,12 @@ bool tir_begins_again(struct tir *ir, tir_block block, bool trust_data) {
   return false;
 }
 
+bool tir_check_begun_once(struct tir *ir, tir_block block, ms_error *err) {
+  return !tir_begins_again(ir, block, false) ||
+         tir_refuse(ir, err, MS_NOT_REDUCTION_BLOCK, block,
+                    "several iterations of block `%s` may begin the same element", tir_block_name(ir, block));
+}
+
 static bool has_reductions(const struct tir *ir, tir_block block) {
   for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++)
     if (tir_iters(ir, block)[i].kind != TIR_SPATIAL) return true;

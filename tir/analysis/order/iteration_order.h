@@ -35,5 +35,7 @@ bool tir_reads_other_iterations(struct tir *ir, tir_block block);
 /* The block has an init, and iterations of it that differ in spatial ones may begin the same element. `trust_data`: not
  * so where data decide which elements these are. */
 bool tir_begins_again(struct tir *ir, tir_block block, bool trust_data);
+/* Refuses where they may, whatever data say. */
+bool tir_check_begun_once(struct tir *ir, tir_block block, ms_error *err);
 
 #endif

@@ -28,13 +28,6 @@ static bool reads_note(struct lowering *low, tir_block block, bool *asks) {
   return false;
 }
 
-static bool writes(const struct tir *ir, tir_block block, tir_buffer buffer) {
-  struct tir_span regions = tir_regions(ir, block, true);
-  for (uint32_t i = regions.first; i < regions.first + regions.count; i++)
-    if (ir->regions.at[i].buffer == buffer) return true;
-  return false;
-}
-
 bool lower_note_results(struct lowering *low) {
   struct tir *ir = low->ir;
   struct tir_span params = ir->funcs.at[low->func].params;
@@ -49,7 +42,7 @@ bool lower_note_results(struct lowering *low) {
       tir_buffer buffer = ir->params.at[params.first + i].buffer;
       tir_expr number = tir_int(ir, TIR_T_I32, i);
       for (uint32_t k = 0; k < count; k++) buffer = numbers[k] == number ? TIR_NONE : buffer;
-      if (buffer && writes(ir, s, buffer)) numbers[count++] = number;
+      if (buffer && tir_has_region_of(ir, tir_block_at(ir, s)->writes, buffer)) numbers[count++] = number;
     }
   }
   if (count) {

@@ -109,10 +109,6 @@ static bool read_sum(struct found *f, tir_var lane) {
 
 /* ---- Around it ---- */
 
-static bool is_alone(const struct tir *ir, tir_stmt s) {
-  return !tir_stmt_at(ir, s)->prev && !tir_stmt_at(ir, s)->next;
-}
-
 static bool is_plain_loop(const struct tir *ir, tir_stmt s) {
   if (!tir_is(ir, s, TIR_LOOP)) return false;
   int kind = tir_stmt_at(ir, s)->loop_kind;
@@ -130,7 +126,7 @@ static bool climb(struct found *f) {
   struct tir *ir = f->low->ir;
   f->count = 0, f->top = TIR_NONE;
   uint32_t up_to_top = 0;
-  for (tir_stmt s = f->store; is_alone(ir, s) && f->count < MOST_LOOPS; s = f->inner[f->count - 1]) {
+  for (tir_stmt s = f->store; lower_is_alone(ir, s) && f->count < MOST_LOOPS; s = f->inner[f->count - 1]) {
     tir_stmt p = tir_stmt_at(ir, s)->parent;
     bool test = tir_is(ir, p, TIR_IF) && !tir_stmt_at(ir, p)->first[TIR_ELSE];
     bool lanes = !f->lanes && tir_is(ir, p, TIR_LOOP) && tir_stmt_at(ir, p)->loop_kind == TIR_VECTORIZED;

@@ -24,10 +24,6 @@ struct nest {
   uint32_t tests;
 };
 
-static bool is_alone(const struct tir *ir, tir_stmt s) {
-  return !tir_stmt_at(ir, s)->prev && !tir_stmt_at(ir, s)->next;
-}
-
 struct self_reads {
   tir_buffer buffer;
   uint32_t indices, rank;
@@ -74,7 +70,7 @@ static bool uses_repeating_loop(struct tir *ir, tir_expr e, const struct nest *n
 static bool read_nest(struct tir *ir, tir_stmt store, struct nest *nest) {
   *nest = (struct nest){.store = store};
   bool repeating = false;
-  for (tir_stmt s = store; is_alone(ir, s);) {
+  for (tir_stmt s = store; lower_is_alone(ir, s);) {
     tir_stmt p = tir_stmt_at(ir, s)->parent;
     struct tir_stmt_node n = *tir_stmt_at(ir, p);
     bool of_zeros = lower_is_outside(ir, p) || lower_is_outside(ir, n.parent);
