@@ -299,7 +299,7 @@ bool jit_routine_run(const struct jit_routine *routine, ms_error *err);
 bool jit_routine_again(const struct jit_routine *routine, ms_error *err);
 double jit_routine_sample(struct jit_routine *routine, uint32_t calls, ms_error *err); /* as jit_call_sample */
 
-/* ---- Temporary files ---------------------------------------------------------------------------------------------- */
+/* ---- Temporary files --------------------------------------------------------------------------------------------- */
 
 /* A file, or a folder with what it holds, that does not outlive this process: SIGINT, SIGTERM and SIGHUP, where they
  * would end it by default, remove it first; another handler that ends the process calls jit_end_temporaries. Gives a
@@ -482,7 +482,7 @@ struct jit_measurer_options {
   double reference_timeout; /* seconds of the unscheduled function; 0: 600 */
   double tolerance;         /* 0: 0.02 */
   double censor_factor; /* a candidate slower than this many times the best, or the unscheduled function until one is
-                           faster, is stopped in the middle; eight times later until there is a best; 0: 3; below 0: none is */
+                           faster, is stopped in the middle; eight times later with no best yet; 0: 3; below 0: none */
   bool check_best_only; /* compare with the reference's output only what would be the best; default: every candidate */
   struct jit_options code;
   const volatile bool *stop; /* NULL, or: starting ends soon, with an error, when it turns true */

@@ -14,8 +14,9 @@ enum {
   SPINS = 4000
 }; /* SPINS: some tens of microseconds, as long as kernels are apart that follow each other */
 
-/* The loop that runs. number: it goes up by one when the fields are about to change, and is odd then, and by one when they hold. A
- * part is claimed where `claimed` becomes the number: it only goes up, so what was read of a loop that is over claims nothing. */
+/* The loop that runs. number: it goes up by one when the fields are about to change, and is odd then, and by one when
+ * they hold. A part is claimed where `claimed` becomes the number: it only goes up, so what was read of a loop that is
+ * over claims nothing. */
 static struct {
   uint32_t number, parts, done, busy, sleeping, workers, has_no_more;
   void (*start)(void *);

@@ -74,8 +74,8 @@ const char *search_feature_doc(uint32_t i);  /* what number i is */
 bool search_features(struct tir *scheduled, tir_func f, float **rows, uint32_t *count, ms_error *err);
 
 /* ---- Cost models
- * What a model says depends on the kind, the seed, the file it came from and the training samples so far, in their order;
- * not on how many were given at a time, nor on the time that learning takes. Not thread-safe: one caller at a time. */
+ * What a model says depends on the kind, the seed, the file it came from and the training samples so far, in their
+ * order; not on how many were given at once, nor on how long learning takes. Not thread-safe: one caller at a time. */
 struct search_model;
 /* What a measured candidate teaches: rows x search_feature_count() features, borrowed for the call. It is left out
  * where there are none, or where they or the seconds are no finite numbers. */
@@ -104,8 +104,8 @@ bool search_model_update(struct search_model *model, const struct search_sample 
 bool search_model_predict(struct search_model *model, const float *const *features, const uint32_t *rows,
                           uint32_t count, double *scores, ms_error *err);
 
-/* ---- The analytical model: the cost of a sketch's candidates, estimated from their decisions alone. Nothing is replayed: a
- * sketch is read once, and a candidate is arithmetic on its decisions, a microsecond or two. */
+/* ---- The analytical model: the cost of a sketch's candidates, estimated from their decisions alone. Nothing is
+ * replayed: a sketch is read once, and a candidate is arithmetic on its decisions, a microsecond or two. */
 enum { SEARCH_LEVELS = 3 };
 /* A GPU, in cycles of one of its multiprocessors, and bytes: SEARCH_GPU_NUMBER(name, what it is). */
 #define SEARCH_GPU_NUMBERS(X)                                                                                          \

@@ -22,9 +22,9 @@ struct tir_transposition {
 struct tir_transposition tir_transposition_of(enum tir_instruction which);
 const char *tir_instruction_name(enum tir_instruction which);
 
-/* dot_lanes(c, a, b): each lane of c, plus the products of its elements of a and of b, added up: four bytes, uint8 of a and
- * int8 of b, to int32, or two bfloat16 to float32. An operand has as many elements as all lanes take, or those of one,
- * which stand for each. lower/dots.c makes these calls. */
+/* dot_lanes(c, a, b): each lane of c, plus the products of its elements of a and of b, added up: four bytes, uint8 of a
+ * and int8 of b, to int32, or two bfloat16 to float32. An operand has as many elements as all lanes take, or those of
+ * one, which stand for each. lower/dots.c makes these calls. */
 #define TIR_DOT_LANES "dot_lanes"
 enum tir_dot { TIR_DOT_BYTES, TIR_DOT_BFLOATS };
 int tir_dot_lanes_width(const struct tir *ir, const struct tir_expr_node *call); /* 4 or 2; 0: not of these types */
@@ -33,8 +33,8 @@ int tir_dot_lanes_width(const struct tir *ir, const struct tir_expr_node *call);
 int tir_dot_width(const struct tir *ir, tir_stmt store);
 
 /* An annotation of blocks, 0 or 1: what they write to parameters goes around the caches. Lowered, an attribute around a
- * store of a whole vector: its address is a multiple of so many bytes. Under a test, a call is_aligned(A.data, bytes), that
- * the parameter begins at a multiple of TIR_NONTEMPORAL_ALIGNMENT; the interpreter takes it that it does. */
+ * store of a whole vector: its address is a multiple of so many bytes. Under a test, a call is_aligned(A.data, bytes),
+ * that the parameter begins at a multiple of TIR_NONTEMPORAL_ALIGNMENT; the interpreter takes it that it does. */
 #define TIR_NONTEMPORAL "msched.nontemporal"
 #define TIR_IS_ALIGNED  "is_aligned"
 enum { TIR_NONTEMPORAL_ALIGNMENT = 64 };
@@ -70,9 +70,9 @@ const char *tir_lower_pass(enum tir_device device, uint32_t i, const char **what
 
 /* ---- Kernels ----------------------------------------------------------------------------------------------------- */
 
-/* A function lowered for a GPU is a list of allocations, which are the device's, and of kernels: nests of loops bound to
- * blockIdx and threadIdx, each axis once, outermost, with constant numbers of threads. What stood below no thread is a
- * kernel of one, and its loop is annotated TIR_ONE_THREAD. */
+/* A function lowered for a GPU is a list of allocations, which are the device's, and of kernels: nests of loops bound
+ * to blockIdx and threadIdx, each axis once, outermost, with constant numbers of threads. What stood below no thread is
+ * a kernel of one, and its loop is annotated TIR_ONE_THREAD. */
 #define TIR_ONE_THREAD "one_thread"
 
 /* What stands for instructions is called by name: device calls, by the table gpu/calls.def. */
@@ -84,13 +84,13 @@ const struct tir_expr_node *tir_copied_load(const struct tir *ir, tir_expr value
 /* ---- Shared memory by banks -------------------------------------------------------------------------------------- */
 
 /* A shared buffer whose scope ends so has swizzled rows: in emitted code, byte b of it lies at
- * b ^ (b >> shift & mask) * 16; pieces of 16 bytes stay whole. Indices and the interpreter know nothing of it; only code
- * that makes addresses does. After lowering, the scope also holds a row's bytes. Source: CUTLASS, "Swizzle". */
+ * b ^ (b >> shift & mask) * 16; pieces of 16 bytes stay whole. Indices and the interpreter know nothing of it; only
+ * code that makes addresses does. After lowering, the scope also holds a row's bytes. Source: CUTLASS, "Swizzle". */
 #define TIR_SWIZZLE ".swizzle"
-/* A scope that ends so has the canonical layout of wgmma: rows are cut into tiles of 128 bytes (`panel` below), or of 64
- * or 32 where 128 does not divide a row. A tile holds its part of all rows, one after the other, swizzled by the last
- * bits of the row: column byte c of row r lies at x ^ (x >> 7 & mask) * 16, where x is
- * `(c / panel * rows + r) * panel + c % panel`. The scope also holds a row's bytes and the number of rows. Such a buffer
+/* A scope that ends so has the canonical layout of wgmma: rows are cut into tiles of 128 bytes (`panel` below), or of
+ * 64 or 32 where 128 does not divide a row. A tile holds its part of all rows, one after the other, swizzled by the
+ * last bits of the row: column byte c of row r lies at x ^ (x >> 7 & mask) * 16, where x is
+ * `(c / panel * rows + r) * panel + c % panel`. The scope also holds a row's bytes and the number of rows. It
  * begins at a multiple of TIR_PANEL_ALIGNMENT. Source: CUTLASS, "mma_traits_sm90_gmma.hpp", canonical layouts. */
 #define TIR_PANELS ".panels"
 struct tir_swizzle {
@@ -107,8 +107,8 @@ int tir_bank_passes(const int64_t *bytes, int lanes, int width);
 
 bool tir_is_fragment(const struct tir *ir, tir_buffer buffer); /* its scope says so: it has no address */
 
-/* Products d = a * b + c of mma, by a warp: a has 16 rows, b 16 columns, and as many products are summed as fill 32 bytes:
- * 8 of 32 bits, which are rounded to TF32, 16 of 16, 32 of 8. PTX does it in two halves of 8 columns.
+/* Products d = a * b + c of mma, by a warp: a has 16 rows, b 16 columns, and as many products are summed as fill 32
+ * bytes: 8 of 32 bits, which are rounded to TF32, 16 of 16, 32 of 8. PTX does it in two halves of 8 columns.
  * Scopes say which operand a buffer holds. */
 enum tir_mma_operand { TIR_MMA_A, TIR_MMA_B, TIR_MMA_C };
 bool tir_mma_operand_of(const struct tir *ir, tir_buffer buffer, enum tir_mma_operand *out); /* false: it is none */
@@ -120,9 +120,9 @@ struct tir_mma_place {
 };
 struct tir_mma_place tir_mma_place(enum tir_mma_operand operand, int bits, int lane, int element);
 
-/* What a lane holds of accumulators of 16 x 8 x 8, as TVM's ptx_ldmatrix and ptx_mma make them: tiles of 16 x 8 follow one
- * another by the rows of the buffer, of scope m16n8k8.matrixC, four registers of each in every lane. Buffers that nothing but
- * calls touches have this at the end of their scope (lanes.c). */
+/* What a lane holds of accumulators of 16 x 8 x 8, as TVM's ptx_ldmatrix and ptx_mma make them: tiles of 16 x 8 follow
+ * one another by the rows of the buffer, of scope m16n8k8.matrixC, four registers of each in every lane. Buffers that
+ * nothing but calls touches have this at the end of their scope (lanes.c). */
 #define TIR_MMA8_LANES ".lanes"
 bool tir_is_mma8_fragment(const struct tir *ir, tir_buffer buffer); /* an operand of 16 x 8 x 8, of either kind */
 
@@ -147,8 +147,8 @@ bool tir_box_of(const struct tir *ir, tir_expr call, struct tir_box *out);
 
 /* ---- Outlined loops ---------------------------------------------------------------------------------------------- */
 
-/* A parallel loop that is in no other, or a kernel, becomes a function of its own in generated code. Around it stands what that takes
- * of what is defined outside: attr(0, TIR_OUTLINED, captures(A.data, …, n, …)), buffers first. */
+/* A parallel loop that is in no other, or a kernel, becomes a function of its own in generated code. Around it stands
+ * what that takes of what is defined outside: attr(0, TIR_OUTLINED, captures(A.data, …, n, …)), buffers first. */
 #define TIR_OUTLINED "outlined"
 struct tir_captures {
   tir_loop loop;
@@ -156,7 +156,7 @@ struct tir_captures {
   uint32_t buffers, vars;
 };
 bool tir_captures_of(const struct tir *ir, tir_stmt s, struct tir_captures *out); /* false: s states none */
-/* Whether no other of the captured buffers may share memory with the one of this number: views do with what they view. */
+/* Whether no other of the captured buffers may share memory with that of this number: views do with what they view. */
 bool tir_is_captured_apart(const struct tir *ir, const struct tir_captures *captures, uint32_t i);
 /* Whether a buffer is a view of what another buffer names. Allocations in the workspace are none: each has its own. */
 bool tir_is_view(const struct tir *ir, tir_buffer buffer);
@@ -166,8 +166,8 @@ bool tir_is_view(const struct tir *ir, tir_buffer buffer);
 /* The memory that a call of a lowered function is given for its large allocations. It is one buffer of bytes, allocated
  * first in the function: what is allocated outside of parallel loops, then a piece for each thread. An allocation in it
  * is a view whose data is the address of its first byte, address_of(workspace[offset]); within a parallel loop
- * address_of(workspace[thread * thread_bytes + offset]), thread being call_extern("omp_get_thread_num"). So more threads
- * need a longer workspace and no other code. */
+ * address_of(workspace[thread * thread_bytes + offset]), thread being call_extern("omp_get_thread_num"). So more
+ * threads need a longer workspace and no other code. */
 #define TIR_THREAD_NUMBER "omp_get_thread_num"
 struct tir_workspace {
   tir_buffer buffer;     /* TIR_NONE: the function needs none */

@@ -77,12 +77,12 @@ struct tir_packing {
   uint32_t kernel_count, of_kernel[TIR_MOST_PACKING];
   uint32_t pack_count, of_pack[TIR_MOST_PACKING]; /* the packed ones last, which it writes */
 };
-/* Cuts a function in two, which it does not change. Functions without such an attribute, or without nests that constants
- * alone decide, are not cut: out->count is 0. false: the attribute lists what is no buffer, or a block that is annotated
- * meta_schedule.layout_rewrite_preproc cannot be computed ahead; err says why. tir_packing_free. */
+/* Cuts a function in two, which it does not change. Functions without such an attribute, or without nests that
+ * constants alone decide, are not cut: out->count is 0. false: the attribute lists what is no buffer, or a block that
+ * is annotated meta_schedule.layout_rewrite_preproc cannot be computed ahead; err says why. tir_packing_free. */
 bool tir_split_packing(const struct tir *ir, tir_func f, struct tir_packing *out, ms_error *err);
 void tir_packing_free(struct tir_packing *packing);
-/* A copy in which these parameters are constant, besides those that are already: that attribute lists them. NULL: there is
- * no such buffer, or the function writes it; err says so. */
+/* A copy in which these parameters are constant, besides those that are already: that attribute lists them. NULL: there
+ * is no such buffer, or the function writes it; err says so. */
 struct tir *tir_with_constants(const struct tir *ir, tir_func f, const char *const *names, uint32_t count,
                                ms_error *err);

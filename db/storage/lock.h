@@ -13,8 +13,8 @@
  *
  *   writing     the second byte alone; LMDB's mutex taken, and given back; the byte released
  *
- * All of these end with the process, however it ends. So one process at a time waits for LMDB's mutex: where several did
- * and the holder was killed together with the one that was woken, no other was ever woken. */
+ * All of these end with the process, however it ends. So one process at a time waits for LMDB's mutex: where several
+ * did and the holder was killed together with the one that was woken, no other was ever woken. */
 #ifndef MSCHED_DB_LOCK_H
 #define MSCHED_DB_LOCK_H
 

@@ -163,8 +163,8 @@ static int begin_any(struct db *db, MDB_txn *parent, unsigned flags, MDB_txn **t
   }
 }
 
-/* One that writes, within the batch where there is one; it ends by commit_write or drop_write. Others that write wait for
- * the batch, or for a write that is none of one. */
+/* One that writes, within the batch where there is one; it ends by commit_write or drop_write. Others that write wait
+ * for the batch, or for a write that is none of one. */
 static bool ends_writing(const struct db *db, const MDB_txn *txn) { return !db->batch || db->batch == txn; }
 
 static int begin_write(struct db *db, MDB_txn **txn) {

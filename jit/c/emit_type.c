@@ -78,8 +78,9 @@ const char *emit_c_memory_name(struct emit_c *e, struct c_type t, char out[32]) 
 /* ---- Templates ----
  *
  * $V the type, $E its elements', $I and $U the integers of its size, $N its short name, $W its lanes, $L a loop over
- * its lanes, $C and $F what C's functions for it begin and end with, $X `x` once a lane, $M a word, $S ms_select for it, $P ms_splat.
- * `needs` are helpers written before: of the same type, or with a mark of the integers (i, u) of its size. */
+ * its lanes, $C and $F what C's functions for it begin and end with, $X `x` once a lane, $M a word, $S ms_select for
+ * it, $P ms_splat. `needs` are helpers written before: of the same type, or with a mark of the integers (i, u) of its
+ * size. */
 static const struct c_template templates[] = {
     {"splat", "", "$V ms_splat_$N($E x) { return x; }", "$V ms_splat_$N($E x) { return ($V){$X}; }"},
     {"select", "", "$V ms_select_$N(int c, $V a, $V b) { return c ? a : b; }",

@@ -1,5 +1,5 @@
-/* Targets of kind "cuda": a GPU's architecture and the limits of a block; CUDA's part of its row in the table (backend.h).
- * Internal to jit. */
+/* Targets of kind "cuda": a GPU's architecture and the limits of a block; CUDA's part of its row in the table
+ * (backend.h). Internal to jit. */
 #ifndef MSCHED_JIT_CUDA_H
 #define MSCHED_JIT_CUDA_H
 

@@ -5,8 +5,8 @@
 #include "jit/jit.h"
 #include "tensor_map.h"
 
-/* A scalar's value lies in eight bytes, as jit_arguments writes it: a kernel reads as many of them as it takes. A map takes
- * the place of a buffer's address, which it is made of. */
+/* A scalar's value lies in eight bytes, as jit_arguments writes it: a kernel reads as many of them as it takes. A map
+ * takes the place of a buffer's address, which it is made of. */
 struct cuda_operand {
   enum { CUDA_BUFFER, CUDA_WORKSPACE, CUDA_SCALAR } kind;
   uint32_t parameter; /* of the function, where it is one of its */
@@ -33,8 +33,8 @@ struct c_kernels;
 void cuda_plan_make(const struct tir *lowered, tir_func f, const struct c_kernels *kernels, struct cuda_plan *out);
 void cuda_plan_free(struct cuda_plan *plan);
 
-/* A plan and the code of its kernels as bytes, free(); and back: lists and code lie in the bytes, which begin at a multiple
- * of eight. false: they are no plan. */
+/* A plan and the code of its kernels as bytes, free(); and back: lists and code lie in the bytes, which begin at a
+ * multiple of eight. false: they are no plan. */
 void *cuda_plan_write(const struct cuda_plan *plan, const void *code, size_t code_bytes, size_t *bytes);
 bool cuda_plan_read(const void *bytes, size_t count, struct cuda_plan *out, const void **code);
 

@@ -4,8 +4,8 @@
 
 #include "launch.h"
 
-/* NAME_load, NAME_launch and NAME_unload of a function whose kernels the plan launches: their declarations, and their source,
- * which includes the file `header`. The caller's to free(). */
+/* NAME_load, NAME_launch and NAME_unload of a function whose kernels the plan launches: their declarations, and their
+ * source, which includes the file `header`. The caller's to free(). */
 char *launcher_header(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,
                       const struct cuda_plan *plan);
 char *launcher_source(const struct tir *ir, tir_func f, const char *name, const struct jit_target *target,

@@ -4,8 +4,8 @@
 
 #include "jit/jit.h"
 
-/* Fills in what the log says of each kernel, by its name; of PTX, which no assembler has seen, it says nothing. false: a
- * block of one takes more than the target's limits. */
+/* Fills in what the log says of each kernel, by its name; of PTX, which no assembler has seen, it says nothing. false:
+ * a block of one takes more than the target's limits. */
 bool resources_note(const char *log, const struct jit_target *target, struct jit_resources *kernels, uint32_t count,
                     ms_error *err);
 /* The most that any of them takes, where the assembler says it of all. */

@@ -5,8 +5,8 @@
  *
  * Each thread that runs a part of the kernel has a place to land: where a signal of the kernel's comes, or that of a
  * stop, its handler jumps there. A part of a parallel loop that faults ends, the others run to their end, the
- * threads come together as always, and then the call ends. A stop ends the parts on all threads alike, and has no effect
- * inside team.c, which must not be left. Signals that come from elsewhere go where they went before. */
+ * threads come together as always, and then the call ends. A stop ends the parts on all threads alike, and has no
+ * effect inside team.c, which must not be left. Signals that come from elsewhere go where they went before. */
 #ifndef MSCHED_JIT_TRAP_H
 #define MSCHED_JIT_TRAP_H
 

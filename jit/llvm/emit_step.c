@@ -1,7 +1,7 @@
 /* Addresses in innermost loops over vectors: what an iteration does not change of them is computed in front of the
  * loop, and what all change alike, by so many bytes an iteration, is one counter for all of them.
  *
- *   for k in range(64): C[0:16] += A[y * 640 + k] * B[k * 32 + 16:…]     has   A + y * 640, by 4;  B, by 128, and 64 more
+ *   for k in range(64): C[0:16] += A[y * 640 + k] * B[k * 32 + 16:…]   has   A + y * 640, by 4;  B, by 128, and 64 more
  *
  * This is the form that machines take: a pointer, a counter and a distance. LLVM finds it too, by loop strength
  * reduction, which takes a third of the time of its code generation. */

@@ -57,8 +57,8 @@ static LLVMValueRef within(struct emit *e, LLVMValueRef value, LLVMRealPredicate
   return LLVMBuildSelect(e->builder, LLVMBuildFCmp(e->builder, side, value, all, ""), value, all, "");
 }
 
-/* The same to an integer of 8 or 16 bits, held within its range as a float and converted to 32 bits: LLVM converts vectors
- * to such short integers lane by lane. */
+/* The same to an integer of 8 or 16 bits, held within its range as a float and converted to 32 bits: LLVM converts
+ * vectors to such short integers lane by lane. */
 static LLVMValueRef float_to_short(struct emit *e, LLVMValueRef value, tir_type from, tir_type to) {
   int lanes = tir_type_lanes(to), bits = tir_type_bits(to) - is_signed(to);
   double most = (double)((1 << bits) - 1), least = is_signed(to) ? -most - 1 : 0;

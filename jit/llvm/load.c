@@ -67,7 +67,7 @@ static bool add_threads(LLVMOrcLLJITRef orc, LLVMOrcJITDylibRef library, bool pe
   return !orc_failed(LLVMOrcJITDylibDefine(library, LLVMOrcAbsoluteSymbols(symbols, COUNT)), err);
 }
 
-/* ---- Threads: a kernel runs with fewer too, and its time is then another than the target's: they are tried before ---- */
+/* ---- Threads: a kernel runs with fewer too, and its time is then not the target's: they are tried before ---- */
 
 static void *wait_for_all(void *lock) {
   pthread_mutex_lock(lock);

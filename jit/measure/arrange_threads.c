@@ -1,6 +1,6 @@
 /* Loops of an unscheduled function shared among the threads of a device, to be compared with.
  *
- *   for i, j, k: C[i, j] += A[i, k] * B[k, j]     becomes     for i, j in blockIdx.x, threadIdx.x: for k: sum += …; C = sum
+ *   for i, j, k: C[i, j] += A[i, k] * B[k, j]   becomes   for i, j in blockIdx.x, threadIdx.x: for k: sum += …; C = sum
  *
  * Every element is computed by one thread, in the order that is written, except where there are fewer elements than
  * would keep the device busy and each sums much: there the threads of a block sum one together. */

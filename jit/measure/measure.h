@@ -122,8 +122,7 @@ struct measure_run {
   double best;     /* 0: none yet */
   double grace;    /* seconds that a first run, being cold, gets more before it counts as hopeless */
   uint32_t device; /* by number, of those that the target has here */
-  double
-      hertz; /* the clock that times are scaled to: of the device when the first was timed; 0: it is that, or not known */
+  double hertz; /* the clock that times are scaled to: of the device when the first was timed; 0: that, or not known */
   struct tir_workspace workspace;
   struct jit_packing packing;
   char name[128];

@@ -335,8 +335,8 @@ static int difference(lua_State *L) {
   return 2;
 }
 
-/* checksum([before]): FNV-1a of its bytes, as words of 64 bits behind those of `before`, with zeros up to a multiple of 64
- * bytes (Fowler, Noll, Vo; the offset basis and the prime are those of 64 bits) */
+/* checksum([before]): FNV-1a of its bytes, as words of 64 bits behind those of `before`, with zeros up to a multiple of
+ * 64 bytes (Fowler, Noll, Vo; the offset basis and the prime are those of 64 bits) */
 static int checksum(lua_State *L) {
   const struct bound_array *a = bind_check_array(L, 1);
   const uint64_t prime = UINT64_C(0x100000001b3);

@@ -131,9 +131,9 @@ static void push_chunk(lua_State *L, const struct script_source *s) {
   lua_remove(L, -2);
 }
 
-/* rules/worker.lua, or lua/net/worker.lua, gives a table of functions, which stays in the registry. A call may find the state's memory out at any
- * step, so all of it runs protected: `function` is a C function on the light userdata `data`. What it returns is left
- * on the stack, and read without making anything. */
+/* rules/worker.lua, or lua/net/worker.lua, gives a table of functions, which stays in the registry. A call may find the
+ * state's memory out at any step, so all of it runs protected: `function` is a C function on the light userdata `data`.
+ * What it returns is left on the stack, and read without making anything. */
 static const char worker[] = "msched.worker";
 
 static bool protected(lua_State *L, lua_CFunction function, void *data, int results, ms_error *err) {

@@ -7,8 +7,8 @@
 
 enum { MOST_DIMS = 64 };
 
-/* symbolic(): a list of the variables of its parameters' shapes, strides and offsets that no parameter gives, {name, type,
- * role, buffer}; and the words that name them all and say what to do. */
+/* symbolic(): a list of the variables of its parameters' shapes, strides and offsets that no parameter gives, {name,
+ * type, role, buffer}; and the words that name them all and say what to do. */
 int bind_symbolic(lua_State *L) {
   const struct bound_function *b = bind_check_function(L, 1);
   struct tir_symbol_use uses[MOST_DIMS];

@@ -109,8 +109,8 @@ static void on_abort(int number) {
   _exit(CLI_FAILED);
 }
 
-/* Libraries in C++ have constructors, which end the program by a signal where they get no memory, and LLVM recurs: before
- * them it is seen whether there is some, and a stack. Nothing of a sanitizer is there yet. */
+/* Libraries in C++ have constructors, which end the program by a signal where they get no memory, and LLVM recurs:
+ * before them it is seen whether there is some, and a stack. Nothing of a sanitizer is there yet. */
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 enum { MEMORY_OF_LIBRARIES = 8 << 20, STACK_OF_LLVM = 512 << 10 };
 
@@ -132,8 +132,8 @@ static void look_at_limits(void) {
 __attribute__((section(".preinit_array"), used)) static void (*const before_constructors)(void) = look_at_limits;
 #endif
 
-/* A stack grows where it is used, and a program whose stack cannot grow ends by a signal: so much of it is there from the
- * start, when there is memory, or half of what it may have. */
+/* A stack grows where it is used, and a program whose stack cannot grow ends by a signal: so much of it is there from
+ * the start, when there is memory, or half of what it may have. */
 enum { STACK_TAKEN = 1 << 20, PAGE = 4096 };
 static __attribute__((noinline)) void take_stack(size_t bytes) {
   volatile char *pages = __builtin_alloca(bytes);

@@ -5,8 +5,8 @@
 #include "onnx.pb-c.h"
 #include "tir/tir.h"
 
-/* Whether bytes are a message of this kind, whole, and no deeper than is read: fields end where they say, and messages in
- * messages do too. False: err says where they are not. */
+/* Whether bytes are a message of this kind, whole, and no deeper than is read: fields end where they say, and messages
+ * in messages do too. False: err says where they are not. */
 bool net_check_wire(const ProtobufCMessageDescriptor *kind, const uint8_t *bytes, size_t size, ms_error *err);
 
 /* The model of bytes, of which nothing is kept. NULL: err says why. It is freed by net_free_model. */
@@ -17,8 +17,8 @@ void net_free_model(Onnx__ModelProto *model);
 const char *net_type_name(int32_t type, char out[24]);
 
 enum { NET_RANK = 32 }; /* dimensions of a tensor, at most */
-/* What a tensor is, checked against the data that it has: so many bytes can be read. Tensors of types that arrays have not,
- * or whose data do not fit their extents, are refused by name. */
+/* What a tensor is, checked against the data that it has: so many bytes can be read. Tensors of types that arrays have
+ * not, or whose data do not fit their extents, are refused by name. */
 struct net_tensor {
   const Onnx__TensorProto *proto;
   const char *name; /* for messages */

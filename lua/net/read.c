@@ -137,8 +137,8 @@ static int type_of(const Onnx__AttributeProto *a) {
   return ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS;
 }
 
-/* A number, a text, an array, a graph, or a list of these; of the kinds that nothing reads, a table that names the kind; and
- * {reference = name} for what a function's node takes from the node in whose place the function stands. */
+/* A number, a text, an array, a graph, or a list of these; of the kinds that nothing reads, a table that names the
+ * kind; and {reference = name} for what a function's node takes from the node in whose place the function stands. */
 static void push_attribute(lua_State *L, const Onnx__AttributeProto *a, const char *folder) {
   if (a->ref_attr_name && *a->ref_attr_name) {
     lua_createtable(L, 0, 1);
@@ -232,8 +232,8 @@ static void push_opsets(lua_State *L, Onnx__OperatorSetIdProto **list, size_t co
 
 /* ---- Functions of the model's own ---- */
 
-/* FunctionProto.attribute_proto: what attributes are where a node does not give them. Older descriptions of the format do not
- * have it, and keep its bytes as they are. */
+/* FunctionProto.attribute_proto: what attributes are where a node does not give them. Older descriptions of the format
+ * do not have it, and keep its bytes as they are. */
 enum { FUNCTION_DEFAULTS = 11 };
 
 static int free_attribute(lua_State *L) {

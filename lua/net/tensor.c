@@ -1,4 +1,4 @@
-/* A tensor's elements: raw, typed, or in a file of their own. Source: ONNX IR, "Tensor definition", "External Tensor Data". */
+/* A tensor's elements: raw, typed, or in another file. Source: ONNX IR, "Tensor definition", "External Tensor Data". */
 #define _GNU_SOURCE
 #include "lua/net/model.h"
 

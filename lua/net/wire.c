@@ -1,5 +1,5 @@
-/* Protocol buffers, before they are unpacked: protobuf-c follows messages in messages as deep as they go, and allocates what
- * a file asks for. Both are bounded here. Source: protobuf.dev, "Encoding". */
+/* Protocol buffers, before they are unpacked: protobuf-c follows messages in messages as deep as they go, and allocates
+ * what a file asks for. Both are bounded here. Source: protobuf.dev, "Encoding". */
 #include "lua/net/model.h"
 
 #include <stdlib.h>
@@ -71,7 +71,7 @@ bool net_check_wire(const ProtobufCMessageDescriptor *kind, const uint8_t *bytes
 
 /* ---- Unpacking ---- */
 
-/* A node of a few bytes becomes a struct of hundreds: so many times its bytes a model may take, and at least so much. */
+/* A node of few bytes becomes a struct of hundreds: so many times its bytes a model may take, and at least so much. */
 enum { MOST_TIMES = 24, LEAST_MEMORY = 16 << 20 };
 
 struct budget {

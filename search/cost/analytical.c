@@ -1,4 +1,4 @@
-/* The analytical model: made of sketches; the best of very many of their candidates (cpu.c estimates the cost of one). */
+/* The analytical model: made of sketches; the best of very many of their candidates (cpu.c estimates one's cost). */
 #include "analytical.h"
 
 #include <math.h>

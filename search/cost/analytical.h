@@ -1,5 +1,5 @@
-/* The analytical model of a sketch: numbers that decisions give, loop nests over them, what each nest touches. Internal to
- * search; sketch.c fills it, cpu.c and gpu.c score with it, analytical.c enumerates. */
+/* The analytical model of a sketch: numbers that decisions give, loop nests over them, what each nest touches. Internal
+ * to search; sketch.c fills it, cpu.c and gpu.c score with it, analytical.c enumerates. */
 #ifndef MSCHED_SEARCH_ANALYTICAL_H
 #define MSCHED_SEARCH_ANALYTICAL_H
 
@@ -35,8 +35,8 @@ struct model_loop {
     MODEL_UNROLLED
   } kind;         /* of a CPU: what the sketch has it marked as */
   uint32_t ahead; /* iterations that a software pipeline runs ahead */
-  /* Of a loop fused of several, outermost first: the extent of each, a number, and the iteration variable it moves. 0: it is
-   * none, or what its parts move is not known. */
+  /* Of a loop fused of several, outermost first: the extent of each, a number, and the iteration variable it moves. 0:
+   * it is none, or what its parts move is not known. */
   uint32_t part_count, parts[MODEL_PARTS], part_iters[MODEL_PARTS];
 };
 struct model_access {
@@ -52,7 +52,8 @@ struct model_access {
   int64_t extents[MODEL_RANK];
   double moves[MODEL_RANK][MODEL_ITERS]; /* elements along each dimension when an iteration variable rises by one */
   int64_t steps[MODEL_ITERS];            /* and in memory, but where a quotient rises too */
-  /* Elements of it that an element of the block reads at distinct places, and how far these lie apart in each dimension. */
+  /* Elements of it that an element of the block reads at distinct places, and how far these lie apart in each
+   * dimension. */
   uint32_t taps;
   tir_expr tap_loads[MODEL_TAPS];
   int64_t first[MODEL_RANK], last[MODEL_RANK];
@@ -146,8 +147,8 @@ void model_grow_tile(const struct model_nest *nest, const struct model_loop *loo
                      double *out);
 /* Elements along a dimension that an access touches in a tile. */
 double model_width(const struct model_nest *nest, const struct model_access *a, const double *tile, uint32_t d);
-/* How many elements an access has for each that one of its taps has, where the loops in [first, end) are unrolled: these
- * share what lies between taps. */
+/* How many elements an access has for each that one of its taps has, where the loops in [first, end) are unrolled:
+ * these share what lies between taps. */
 double model_taps(const struct model_shape *s, const struct model_access *a, uint32_t first, uint32_t end);
 bool model_is_moved(const struct model_nest *nest, const struct model_access *a, uint32_t loop);
 double model_product(const struct model_shape *s, uint32_t first, uint32_t end); /* of trips */
@@ -156,8 +157,8 @@ double model_product(const struct model_shape *s, uint32_t first, uint32_t end);
 void model_begin_gpu(struct search_estimator *d);
 double model_gpu_cost(const struct search_estimator *d, const int64_t *decisions);
 
-/* Fills the model's products. statements: by instruction, of each GetLoops and Annotate, what it is about; numbers: of each
- * variable. False: none of the machine's tensor cores multiplies. (tensor_cores.c) */
+/* Fills the model's products. statements: by instruction, of each GetLoops and Annotate, what it is about; numbers: of
+ * each variable. False: none of the machine's tensor cores multiplies. (tensor_cores.c) */
 bool model_read_products(struct search_estimator *d, const struct vm_plan *plan, const tir_stmt *statements,
                          const uint32_t *numbers);
 double model_products_cost(const struct search_estimator *d, const int64_t *decisions);

@@ -1,5 +1,5 @@
-/* What conditions of a block leave of its iterations: those of a padding, which name few iteration variables, are tried at
- * each value of these. */
+/* What conditions of a block leave of its iterations: those of a padding, which name few iteration variables, are tried
+ * at each value of these. */
 #include "analytical.h"
 
 enum { MOST_MOVED = 2, MOST_TRIED = 1 << 16 };

@@ -35,9 +35,9 @@ static double touched(const struct model_nest *nest, const struct model_access *
   return all;
 }
 
-/* How many times as much room what loops from `at` on touch takes in a level, where rows that are so far apart that they have
- * the same place share few of its places; one way of it is `span` bytes. What is packed lies close together, and of what is
- * passed on there is as much as the loops around both nests leave of it. */
+/* How many times as much room what loops from `at` on touch takes in a level, where rows that are so far apart that
+ * they have the same place share few of its places; one way of it is `span` bytes. What is packed lies close together,
+ * and of what is passed on there is as much as the loops around both nests leave of it. */
 static double crowding(const struct model_shape *s, const struct model_access *a, uint32_t at, int64_t span) {
   assert(span >= LINE);
   const struct model_nest *nest = s->nest;
@@ -191,8 +191,9 @@ static struct tile tile_of(const struct candidate *c, const struct model_shape *
   return t;
 }
 
-/* Vectors of an access that a step of the register tile loads: distinct ones along its loops; and the same again in a loop
- * that does not move them, where the registers that results leave do not hold them, beside one for the other operand. */
+/* Vectors of an access that a step of the register tile loads: distinct ones along its loops; and the same again in a
+ * loop that does not move them, where the registers that results leave do not hold them, beside one for the other
+ * operand. */
 static double vectors_of(const struct search_machine *m, const struct model_shape *s, const struct model_access *a,
                          const struct tile *t) {
   double left = t->held && !a->written ? m->registers - t->rows * t->vectors : INFINITY, loaded = 1;
@@ -230,7 +231,7 @@ static double guarded_part(const struct model_shape *s) {
   return part;
 }
 
-/* The part of the tiles that have an element on both sides of a condition: those at the two ends of what it depends on. */
+/* The part of the tiles with an element on both sides of a condition: those at the two ends of what it depends on. */
 static double undecided_part(const struct model_shape *s, uint32_t first) {
   const struct model_nest *nest = s->nest;
   double decided = 1;
@@ -243,8 +244,8 @@ static double undecided_part(const struct model_shape *s, uint32_t first) {
   return 1 - decided;
 }
 
-/* Whether a sum leaves out the zeros of a padding (tir/lower/loop/zeros.c): no loop of the tile mixes what the conditions
- * depend on, and the innermost one that reduces says nothing of them. */
+/* Whether a sum leaves out the zeros of a padding (tir/lower/loop/zeros.c): no loop of the tile mixes what the
+ * conditions depend on, and the innermost one that reduces says nothing of them. */
 static bool skips(const struct model_shape *s) {
   const struct model_nest *nest = s->nest;
   uint32_t begin = tile_begin(s);
@@ -338,8 +339,8 @@ static double touched_inside(const struct candidate *c, uint32_t nest, uint32_t 
   return all;
 }
 
-/* Bytes of an access that come from outside of a level which holds what the loops from `at` on touch: of what is written
- * each line comes and goes, but for nontemporal stores. */
+/* Bytes of an access that come from outside of a level which holds what the loops from `at` on touch: of what is
+ * written each line comes and goes, but for nontemporal stores. */
 static double traffic_of(const struct candidate *c, const struct model_shape *s, uint32_t access, uint32_t at) {
   const struct model_access *a = &s->nest->accesses[access];
   double again = 1;
@@ -363,7 +364,8 @@ static bool is_there(const struct candidate *c, uint32_t nest, uint32_t access, 
 }
 
 /* Bytes that come from outside of a level: there stays what the loops inside touch, if it fits, and of each access what
- * finds places; an array that a loop just outside does not move stays too, and so does what another nest inside touched. */
+ * finds places; an array that a loop just outside does not move stays too, and so does what another nest inside
+ * touched. */
 static double traffic(const struct candidate *c, uint32_t nest, int level) {
   const struct model_shape *s = &c->shapes[nest];
   const struct model_nest *n = s->nest;

@@ -1,11 +1,12 @@
 /* What a candidate costs a GPU, in cycles of one multiprocessor, from its decisions alone.
  *
- * A kernel takes as long as the busiest multiprocessor works, or as what moves from the second level or from the device's
- * memory, whichever is more, and a part of the rest. A multiprocessor has as many blocks at a time as registers, shared
- * memory and threads allow; few warps with few sums each do not hide the latency of adding. What is loaded from shared
- * memory takes as many passes as its banks are asked twice, what comes from memory as many bytes as whole sectors have.
- * What a block may not have costs infinitely much. Numbers of rules/targets.lua were fitted to what an H100 took for 710
- * candidates, most of them drawn at random, of 16 functions: of pairs of candidates 92 % are in order (msched bench model).
+ * A kernel takes as long as the busiest multiprocessor works, or as what moves from the second level or from the
+ * device's memory, whichever is more, and a part of the rest. A multiprocessor has as many blocks at a time as
+ * registers, shared memory and threads allow; few warps with few sums each do not hide the latency of adding. What is
+ * loaded from shared memory takes as many passes as its banks are asked twice, what comes from memory as many bytes as
+ * whole sectors have. What a block may not have costs infinitely much. Numbers of rules/targets.lua were fitted to what
+ * an H100 took for 710 candidates, most of them drawn at random, of 16 functions: of pairs of candidates 92 % are in
+ * order (msched bench model).
  * Sources: Zhu et al., "ROLLER", OSDI 2022, section 4; CUDA C++ Programming Guide, "Compute Capabilities". */
 #include "analytical.h"
 
@@ -39,7 +40,7 @@ struct work {
 
 /* ---- Shape ---- */
 
-/* What a loop covers of the iteration variables, times what is inside; a fused one by its parts, where they are known. */
+/* What a loop covers of the iteration variables, times what is inside; a fused one by its parts, where known. */
 static void cover(const struct work *w, uint32_t loop, double *tile) {
   const struct model_loop *l = &w->nest->loops[loop];
   double inner[MODEL_ITERS];
@@ -181,8 +182,8 @@ static double run_of(const struct work *w, const struct model_access *a) {
   return fmax(1, most);
 }
 
-/* Passes of a warp's load of so many bytes a lane: each bank gives one word a pass, to all who want it. Lanes go in groups
- * of those whose words fill the banks. */
+/* Passes of a warp's load of so many bytes a lane: each bank gives one word a pass, to all who want it. Lanes go in
+ * groups of those whose words fill the banks. */
 static double bank_passes(const int64_t *places, uint32_t lanes, double bytes) {
   uint32_t words = (uint32_t)fmax(1, bytes / BANK), group = BANKS / words;
   double passes = 0;
@@ -223,8 +224,8 @@ static double sectors_of(int64_t *places, uint32_t lanes, double bytes) {
 
 /* ---- Accesses ---- */
 
-/* Whether the row that a thread copies from is a quotient for each thread: the rows of a tile and what all copy at once are no
- * multiples of one another. */
+/* Whether the row that a thread copies from is a quotient for each thread: the rows of a tile and what all copy at once
+ * are no multiples of one another. */
 static bool is_divided(const struct work *w, const struct model_access *a, const double *tile, double at_once) {
   double row = 1;
   for (uint32_t d = a->rank; d-- > 1;) {
@@ -234,9 +235,9 @@ static bool is_divided(const struct work *w, const struct model_access *a, const
   return false;
 }
 
-/* What a thread copies one after the other, so many bytes at once. Under a condition that differs from thread to thread, as a
- * padding's does where each divides for its row, no load begins before the one before it is there, but for those that go on
- * by themselves. */
+/* What a thread copies one after the other, so many bytes at once. Under a condition that differs from thread to
+ * thread, as a padding's does where each divides for its row, no load begins before the one before it is there, but for
+ * asynchronous copies. */
 static void add_rounds(struct work *w, const struct model_nest *copy, bool divides, double rounds, double bytes,
                        uint32_t ahead) {
   const struct search_gpu *g = w->gpu;
@@ -320,8 +321,8 @@ static void spread_threads(struct work *w) {
   w->threads = fmin(all, BOUND_THREADS), w->blocks = fmin(ceil(all / w->threads), MOST_BLOCKS);
 }
 
-/* Results that a thread has in registers: of a step, or where they stay with the thread until it has summed them all up, of
- * all its steps. */
+/* Results that a thread has in registers: of a step, or where they stay with the thread until it has summed them all
+ * up, of all its steps. */
 static double held_results(const struct work *w) {
   double all = w->virtuals;
   if (w->nest->accesses[0].memory != MODEL_LOCAL) return w->sums;
@@ -383,8 +384,8 @@ static double busy_cycles(const struct work *w, double blocks) {
   return most + g->exposed * (blocks * block + waits - most);
 }
 
-/* Whether a nest before this one, in the same kernel, has touched what an access does, and the second level holds what all
- * blocks that run have of it. */
+/* Whether a nest before this one, in the same kernel, has touched what an access does, and the second level holds what
+ * all blocks that run have of it. */
 static bool is_near(const struct work *w, const struct model_access *a, double bytes) {
   const struct search_estimator *d = w->estimator;
   double running = fmin(w->blocks, w->gpu->sms * fmax(1, floor(w->gpu->sm_threads / (w->warps * w->gpu->warp))));
@@ -395,8 +396,8 @@ static bool is_near(const struct work *w, const struct model_access *a, double b
   return before && bytes * running / w->blocks <= w->gpu->l2_bytes;
 }
 
-/* Bytes that must come from the device's memory: each array once, and more often where the second level does not hold what
- * the kernel has. */
+/* Bytes that must come from the device's memory: each array once, and more often where the second level does not hold
+ * what the kernel has. */
 static double far_bytes(const struct work *w) {
   double all = 0;
   for (uint32_t i = 0; i < w->nest->access_count; i++) {
@@ -455,8 +456,8 @@ static double nest_cycles(const struct search_estimator *d, uint32_t number, con
 }
 
 /* ---- What is known already ----
- * Candidates that are estimated one after another mostly differ in one draw, and that in one nest: the others cost what they
- * did. */
+ * Candidates that are estimated one after another mostly differ in one draw, and that in one nest: the others cost what
+ * they did. */
 
 enum { REMEMBERED = 128 /* of a nest; a power of two */ };
 struct model_memo {

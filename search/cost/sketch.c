@@ -18,7 +18,8 @@ struct reading {
   struct search_estimator *estimator;
   const struct vm_steps *steps;
   const struct vm_schedule *made; /* the sketch, replayed */
-  /* By instruction, of each GetLoops that was performed: the loop that each variable, up to its last output, stood for then. */
+  /* By instruction, of each GetLoops that was performed: the loop that each variable, up to its last output, stood for
+   * then. */
   tir_stmt **seen;
   tir_stmt *statements;   /* by instruction, of each GetLoops and Annotate: what it was about */
   int64_t *extents;       /* of each variable that such an instruction gave: as long as it was then */
@@ -186,8 +187,8 @@ static uint32_t number_of_loop(const struct reading *r, tir_stmt loop) {
   return v == UINT32_MAX ? 0 : r->numbers[v];
 }
 
-/* The iteration variable that parts of the root loop move: that of a loop of the nest which moves no other. False: there is
- * none. */
+/* The iteration variable that parts of the root loop move: that of a loop of the nest which moves no other. False:
+ * there is none. */
 static bool iter_of_root(const struct reading *r, const struct model_nest *nest, const tir_stmt *statements,
                          uint32_t root, uint32_t *iter) {
   for (uint32_t i = 0; i < nest->loop_count; i++) {

@@ -1,11 +1,13 @@
-/* What a candidate costs a GPU whose tensor cores multiply, in cycles of one multiprocessor, from its decisions alone; of all
- * others gpu.c says it. Its structure is the rule's (rules/multi_level_tiling_tensor_core.lua): blocks, warps or groups of
- * them, the fragments of each along both sides of the product, and the reduction in steps, each of tiles in shared memory. A
- * block computes as fast as tensor cores multiply, or as shared memory feeds them; latencies are hidden by other blocks and
- * by copies that run ahead. As in gpu.c, the longest of what runs side by side counts whole, and a part of the rest.
+/* What a candidate costs a GPU whose tensor cores multiply, in cycles of one multiprocessor, from its decisions alone;
+ * of all others gpu.c says it. Its structure is the rule's (rules/multi_level_tiling_tensor_core.lua): blocks, warps or
+ * groups of them, the fragments of each along both sides of the product, and the reduction in steps, each of tiles in
+ * shared memory. A block computes as fast as tensor cores multiply, or as shared memory feeds them; latencies are
+ * hidden by other blocks and by copies that run ahead. As in gpu.c, the longest of what runs side by side counts whole,
+ * and a part of the rest.
  *
- * Sources: Zhu et al., "ROLLER", OSDI 2022, section 4; NVIDIA's data sheets, for products a cycle; Luo et al., "Benchmarking and
- * dissecting the Nvidia Hopper GPU architecture via microbenchmarking", 2024, for mma.sync's share of them. */
+ * Sources: Zhu et al., "ROLLER", OSDI 2022, section 4; NVIDIA's data sheets, for products a cycle; Luo et al.,
+ * "Benchmarking and dissecting the Nvidia Hopper GPU architecture via microbenchmarking", 2024, for mma.sync's share of
+ * them. */
 #include "analytical.h"
 
 #include <math.h>
@@ -41,7 +43,8 @@ static void begin_product(struct product_reading *r, const struct vm_product *p,
                                     .ahead = -1};
 }
 
-/* The stage of the last statement of a pipelined loop; the outermost loop's annotation comes last, the innermost's counts. */
+/* The stage of the last statement of a pipelined loop; the outermost loop's annotation comes last, the innermost's
+ * counts. */
 static void read_stages(struct model_product *p, const struct vm_steps *steps, const struct vm_value *list) {
   if (p->ahead >= 0 || list->kind != VM_LIST || !list->count) return;
   p->ahead = (double)steps->values[list->first + list->count - 1].integer;

@@ -73,7 +73,7 @@ void oracle_write(const char *folder, uint32_t number, const char *text, char pa
 /* ---- Compiling ---- */
 
 /* Undefined behaviour traps: misaligned vectors, indices that overflow or leave an array. Memory of a thread's own that
- * is not written is no number. Of the libraries of C and C++, which take the linker most of its time, libm is enough. */
+ * is not written is no number. Of the libraries of C and C++, which take most of the linker's time, libm is enough. */
 #define FLAGS                                                                                                          \
   "-x c++ -std=c++17 -nostdinc++ -O1 -w -shared -fPIC -fno-extern-tls-init -ftrivial-auto-var-init=pattern "           \
   "-ffp-contract=off "                                                                                                 \

@@ -1,5 +1,5 @@
-/* Two exported networks in one process, each run by ten threads with workspaces of their own: networks FOLDER reads one.x and
- * two.x, writes one.y and two.y, and says what opening the wrong files gives. */
+/* Two exported networks in one process, each run by ten threads with workspaces of their own: networks FOLDER reads
+ * one.x and two.x, writes one.y and two.y, and says what opening the wrong files gives. */
 #include "one.h"
 #include "two.h"
 

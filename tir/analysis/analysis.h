@@ -80,8 +80,8 @@ bool tir_is_output_block(const struct tir *ir, tir_block block, tir_block scope)
 /* No loop around the scope reduces in the block: what the scope allocates does not last from one iteration to the
  * next. */
 bool tir_check_reduces_inside(struct tir *ir, tir_block block, tir_block scope, ms_error *err);
-/* Begins to substitute those of at most 64 variables that have one value, wherever the predicate (or TIR_NONE) holds, by
- * it: beside another loop of the same scale one such hides that what one index has of a fused loop is what another
+/* Begins to substitute those of at most 64 variables that have one value, wherever the predicate (or TIR_NONE) holds,
+ * by it: beside another loop of the same scale one such hides that what one index has of a fused loop is what another
  * leaves of it. Writes the others to `left`, which may be `vars`, and gives their number. */
 uint32_t tir_subst_single(struct tir *ir, const tir_var *vars, uint32_t count, tir_expr predicate, tir_var *left);
 /* Every binding of `block` is an affine map of the loops around it, below `high` (exclusive; TIR_NONE: all in its

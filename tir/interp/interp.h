@@ -46,8 +46,8 @@ enum op {
   OP_CHECK_DOMAIN, OP_CHECK_EQUAL, OP_CHECK_DIVISIBLE, OP_ASSERT,
   OP_PARAM, OP_ALLOC, OP_MATCH, OP_DECLARE, OP_VIEW_STRIDE, OP_VIEW_OFFSET,
   OP_DATA, OP_ADDRESS, OP_POINTER_ADD, OP_EXTERN,
-  OP_KERNEL, OP_THREAD, OP_COMMIT, OP_WAIT, OP_PHASE, OP_BARRIER, OP_NAMED, OP_WARP, OP_SHUFFLE, OP_ALLREDUCE, OP_PARALLEL, OP_ITERATION, OP_JOIN,
-  OP_THREAD_NUMBER
+  OP_KERNEL, OP_THREAD, OP_COMMIT, OP_WAIT, OP_PHASE, OP_BARRIER, OP_NAMED, OP_WARP, OP_SHUFFLE, OP_ALLREDUCE,
+  OP_PARALLEL, OP_ITERATION, OP_JOIN, OP_THREAD_NUMBER
 };
 // clang-format on
 
@@ -340,7 +340,8 @@ bool interp_call_extern(struct machine *m, struct thread *t, const struct site *
  * its arguments. (interp_device.c) */
 const struct tir_extern *interp_device_call(enum tir_device_call which);
 #define INTERP_COMPILED(name)
-#define INTERP_CALLED(name)                                     bool interp_do_##name(struct tir_extern_call *call, void *data);
+#define INTERP_CALLED(name) bool interp_do_##name(struct tir_extern_call *call, void *data);
+
 #define TIR_DEVICE_CALL(id, name, operands, type, by, run, ...) INTERP_##run(name)
 #include "tir/gpu/calls.def"
 #undef INTERP_COMPILED

@@ -1,6 +1,6 @@
 /* Blocks: each becomes its body, under its predicate, with its iteration variables replaced by their bindings; its init
- * runs where every reduction binding is at its least value. Matched buffers become the buffers they are matched on; those
- * of GPUs have shrunk before that (compact.c), as pointers have no dimensions afterwards.
+ * runs where every reduction binding is at its least value. Matched buffers become the buffers they are matched on;
+ * those of GPUs have shrunk before that (compact.c), as pointers have no dimensions afterwards.
  * Requires: no allocations in blocks (place.c). Gives: no blocks. Keeps: loops and flat allocations. */
 #include "lower.h"
 

@@ -1,8 +1,8 @@
 /* Legalize: what machines have no operation for becomes what they have.
  *   floor division  truncated division, of a dividend that is moved above 0 where its bounds allow it, else corrected
  *   floats of 16 bits  are computed in float32 and rounded after each operation
- *   casts to floats of 16 bits  are of float32: of wider types, of one that rounds on as they would; casts of floats of 16
- *                  bits are to float32, which is cast on
+ *   casts to floats of 16 bits  are of float32: of wider types, of one that rounds on as they would; casts of floats of
+ *                  16 bits are to float32, which is cast on
  *   sigmoid, and functions by a second name  are those that machines or C's library have
  *   exp and its like of less than 64 bits  are float64's, rounded, where the options say so
  *   maximum and minimum of floats  take +0 for more than -0, where the options say so

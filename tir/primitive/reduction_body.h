@@ -13,7 +13,7 @@ struct tir_reduction_body {
   tir_expr left[TIR_MOST_REDUCED], right[TIR_MOST_REDUCED];
 };
 
-/* The block is a reduction of the scope, which reduces inside of it, below loops alone, and has no buffers of its own. */
+/* The block is a reduction of the scope, which reduces inside it, below loops alone, and has no buffers of its own. */
 bool tir_check_bare_reduction(struct tir *ir, tir_block block, tir_block scope, ms_error *err);
 /* Removes all statements of a block, of its init too. */
 void tir_empty_block(struct tir *ir, tir_block block);

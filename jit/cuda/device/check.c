@@ -1,6 +1,6 @@
-/* Filling and comparing on CUDA's devices: what kernels compute on is made where it lies, and what they leave is compared
- * there. The numbers are those of tir_make_arguments and tir_make_real_arguments, bit for bit; the rule is that of
- * tir_same_arguments. Each block of threads leaves what it found, which the host adds up. */
+/* Filling and comparing on CUDA's devices: what kernels compute on is made where it lies, and what they leave is
+ * compared there. The numbers are those of tir_make_arguments and tir_make_real_arguments, bit for bit; the rule is
+ * that of tir_same_arguments. Each block of threads leaves what it found, which the host adds up. */
 #include "driver.h"
 #include "jit/cuda/cuda.h"
 #include "jit/cuda/nvrtc.h"

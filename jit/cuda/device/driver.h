@@ -1,5 +1,5 @@
-/* CUDA's driver, where it is installed: opened when it is first asked for. Its devices, and one's context in this process.
- * Internal to jit. */
+/* CUDA's driver, where it is installed: opened when it is first asked for. Its devices, and one's context in this
+ * process. Internal to jit. */
 #ifndef MSCHED_JIT_DRIVER_H
 #define MSCHED_JIT_DRIVER_H
 
@@ -17,8 +17,8 @@ struct driver {
 #include "driver.def"
   int known; /* the newest CUDA that it knows: 12040 for 12.4 */
 };
-/* The library is MSCHED_LIBCUDA, or found by its name. NULL: it is not there, or lacks a function, or does not start: err
- * says which, and what goes without. Thread-safe. */
+/* The library is MSCHED_LIBCUDA, or found by its name. NULL: it is not there, or lacks a function, or does not start:
+ * err says which, and what goes without. Thread-safe. */
 const struct driver *driver_find(ms_error *err);
 
 /* Whether a call went well; else err has the fault's own code. doing: what was tried, in words. */
@@ -52,8 +52,8 @@ struct jit_device {
 struct jit_device *driver_open(int ordinal, ms_error *err);
 bool driver_enter(const struct jit_device *device, ms_error *err);
 
-/* How many processes that are not of this one's family (process_is_family) have a device, by NVML (nvml.c); 0: none, or it is
- * not known, as where processes have other numbers here than there. */
+/* How many processes that are not of this one's family (process_is_family) have a device, by NVML (nvml.c); 0: none, or
+ * it is not known, as where processes have other numbers here than there. */
 uint32_t nvml_others(uint32_t device);
 
 #endif

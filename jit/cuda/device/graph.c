@@ -1,6 +1,6 @@
 /* Graphs of work on a device. A stream is captured with so many runs that a replay takes WINDOW: events resolve half a
- * microsecond. Before each replay the pace kernel runs (pace.h): it says the clock, and while it does, the host queues what
- * follows, so that no launch is waited for. Source: CUDA Driver API, "Stream Management", "Graph Management". */
+ * microsecond. Before each replay the pace kernel runs (pace.h): it says the clock, and while it does, the host queues
+ * what follows, so that no launch is waited for. Source: CUDA Driver API, "Stream Management", "Graph Management". */
 #include "graph.h"
 #include "pace.h"
 

@@ -13,9 +13,9 @@ struct graph_work {
   void *data;
 };
 
-/* So many runs in a row that a replay takes as long as events tell apart well; the buffers that they use stay where they
- * are as long as the graph lives. NULL: the work cannot be captured, or the driver has no graphs, and why says so; the
- * device goes on as before.
+/* So many runs in a row that a replay takes as long as events tell apart well; the buffers that they use stay where
+ * they are as long as the graph lives. NULL: the work cannot be captured, or the driver has no graphs, and why says so;
+ * the device goes on as before.
  *   failed  of a run that was captured and replayed: a fault of the work itself, with why filled */
 struct graph *graph_new(struct jit_device *device, const struct graph_work *work, bool *failed, ms_error *why);
 void graph_free(struct graph *graph); /* may be NULL */

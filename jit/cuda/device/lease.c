@@ -1,5 +1,5 @@
-/* Leases of devices. The lock is flock's: it ends with the process, however that ends. In /tmp, where others may put what
- * they like, nothing is followed, written or truncated, and what is no plain file is no lock. */
+/* Leases of devices. The lock is flock's: it ends with the process, however that ends. In /tmp, where others may put
+ * what they like, nothing is followed, written or truncated, and what is no plain file is no lock. */
 #define _GNU_SOURCE
 #include "lease.h"
 #include "jit/measure/measure.h"

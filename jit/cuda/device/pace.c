@@ -1,6 +1,7 @@
-/* The pace kernel. It waits for the global timer to tick, reads the cycles, adds products in a chain, each of which waits for
- * the one before it, and waits for a tick again: cycles between ticks over nanoseconds between ticks are the clock, however
- * coarse the timer is. One thread of one multiprocessor draws next to no power. As PTX, which the driver compiles.
+/* The pace kernel. It waits for the global timer to tick, reads the cycles, adds products in a chain, each of which
+ * waits for the one before it, and waits for a tick again: cycles between ticks over nanoseconds between ticks are the
+ * clock, however coarse the timer is. One thread of one multiprocessor draws next to no power. As PTX, which the driver
+ * compiles.
  * Source: PTX ISA, "Special Registers": %clock64, %globaltimer. */
 #include "pace.h"
 

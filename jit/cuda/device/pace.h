@@ -1,12 +1,12 @@
-/* The pace kernel: a fixed piece of work on one thread of a device, whose cycles and nanoseconds the device counts itself.
- * Between samples of what is timed it says the clock at which that ran: cards are limited in power, and what is timed later
- * runs slower. Internal to jit. */
+/* The pace kernel: a fixed piece of work on one thread of a device, whose cycles and nanoseconds the device counts
+ * itself. Between samples of what is timed it says the clock at which that ran: cards are limited in power, and what is
+ * timed later runs slower. Internal to jit. */
 #ifndef MSCHED_JIT_PACE_H
 #define MSCHED_JIT_PACE_H
 
 #include "driver.h"
 
-/* Runs it on a stream, some 50 us; what it counts adds up. false: the device has none, as its driver compiles no PTX. */
+/* Runs it on a stream, some 50 us; counts add up. false: the device has none, as its driver compiles no PTX. */
 bool pace_launch(struct jit_device *device, void *stream);
 /* The clock, in hertz, over all launches since it was last asked; 0: not known. Waits for the device. */
 double pace_clock(struct jit_device *device);

@@ -1,6 +1,6 @@
-/* mma.sync in CUDA's source: fragments are registers of each lane, which tir_mma_place says the elements of. ldmatrix loads
- * them from shared memory, a register a lane for each of four matrices of eight rows of 16 bytes; a product of 16 columns
- * is two of PTX. What a lane stores it stores by itself. */
+/* mma.sync in CUDA's source: fragments are registers of each lane, which tir_mma_place says the elements of. ldmatrix
+ * loads them from shared memory, a register a lane for each of four matrices of eight rows of 16 bytes; a product of 16
+ * columns is two of PTX. What a lane stores it stores by itself. */
 #include "emit_cuda.h"
 
 #include <stdlib.h>
@@ -82,8 +82,8 @@ static struct tir_mma_place origin_of(enum tir_mma_operand operand, int bits, in
   return by_columns ? (struct tir_mma_place){p.column, p.row} : p;
 }
 
-/* Lane l names row l % 8 of matrix l / 8. Those that lie in memory as ldmatrix spreads them over lanes have in a row what
- * one group of lanes holds; others are transposed on their way, which is for elements of 16 bits. */
+/* Lane l names row l % 8 of matrix l / 8. Those that lie in memory as ldmatrix spreads them over lanes have in a row
+ * what one group of lanes holds; others are transposed on their way, which is for elements of 16 bits. */
 static const char *load_function(struct emit_c *e, enum tir_mma_operand operand, tir_type type, bool by_columns,
                                  const char *swizzle, char name[64]) {
   const struct element *of = element_of(type);
@@ -122,7 +122,7 @@ static const char *fill_function(struct emit_c *e, tir_type type, char name[64])
   return name;
 }
 
-/* Lanes have two elements side by side, which are stored as they are: element by element, each where tir_mma_place says. */
+/* Lanes have two elements side by side, which are stored as they are: element by element, where tir_mma_place says. */
 static const char *store_function(struct emit_c *e, tir_type type, char name[64]) {
   char constraint;
   const char *sum = sum_type(type, &constraint);

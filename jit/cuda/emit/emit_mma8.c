@@ -1,5 +1,5 @@
-/* Products of 16 x 8 x 8 halves in CUDA's source, by mma.sync and ldmatrix, as TVM's intrinsics have them: fragments are registers
- * of each lane, counted in elements that it holds, and touched by calls alone (tir/lower/gpu/lanes.c).
+/* Products of 16 x 8 x 8 halves in CUDA's source, by mma.sync and ldmatrix, as TVM's intrinsics have them: fragments
+ * are registers of each lane, counted in elements that it holds, and touched by calls alone (tir/lower/gpu/lanes.c).
  * Source: PTX ISA, "Matrix Fragments for mma.m16n8k8 with .f16 floating point type". */
 #include "emit_cuda.h"
 

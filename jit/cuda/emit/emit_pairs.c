@@ -1,12 +1,14 @@
-/* Pairs: arithmetic of 16-bit floats in CUDA's source, two at once, where a vector of them is computed and stored whole.
- * Its lanes lie in registers as they do in memory, two in each.
+/* Pairs: arithmetic of 16-bit floats in CUDA's source, two at once, where a vector of them is computed and stored
+ * whole. Its lanes lie in registers as they do in memory, two in each.
  *
- * Legalized, an operation is on float32 and rounded after. The GPU's operation on pairs rounds once; that is the same: where
- * a sum, a difference or a product is rounded to 24 bits first, its rounding to p bits is as if it were rounded once when
- * 24 >= 2 p + 2, and halves have p = 11, bfloat16 8. (Figueroa, When is double rounding innocuous?, SIGNUM Newsletter 30.3,
- * 1995.) Nor do small results differ: products of halves and sums that are subnormal are exact in float32, and a product of
- * two bfloat16 has 16 bits at most, so that one which could be a tie in bfloat16 is exact in float32 too.
- * PTX's max and min are another function than ours: a NaN gives the other operand, and 0 is more than -0. Ours is a > b ? a : b.
+ * Legalized, an operation is on float32 and rounded after. The GPU's operation on pairs rounds once; that is the same:
+ * where a sum, a difference or a product is rounded to 24 bits first, its rounding to p bits is as if it were rounded
+ * once when 24 >= 2 p + 2, and halves have p = 11, bfloat16 8. (Figueroa, When is double rounding innocuous?, SIGNUM
+ * Newsletter 30.3, 1995.) Nor do small results differ: products of halves and sums that are subnormal are exact in
+ * float32, and a product of two bfloat16 has 16 bits at most, so that one which could be a tie in bfloat16 is exact in
+ * float32 too.
+ * PTX's max and min are another function than ours: a NaN gives the other operand, and 0 is more than -0. Ours is
+ * a > b ? a : b.
  *
  * Requires: vectors that stand in memory at multiples of their size (tir/lower/gpu/gpu_vectorize.c). */
 #include "emit_cuda.h"
@@ -101,8 +103,8 @@ static bool find_operation(struct emit_c *e, tir_expr x, tir_type type) {
 
 static const char *short_name(tir_type t) { return is_bfloat(t) ? "bfloat" : "half"; }
 
-/* bfloat16 has fma.rn for pairs from sm_80 on, sums and products by themselves from sm_90 on: 1 a + b, -1 b + a and a b - 0
- * are these, zeros' signs too. */
+/* bfloat16 has fma.rn for pairs from sm_80 on, sums and products by themselves from sm_90 on: 1 a + b, -1 b + a and a
+ * b - 0 are these, zeros' signs too. */
 static void pair_function(struct emit_c *e, const char *operation, tir_type type) {
   char name[40];
   snprintf(name, sizeof name, "ms_%s_%s2", operation, short_name(type));
@@ -146,7 +148,7 @@ static const char *above_function(struct emit_c *e, tir_type type) {
   return name;
 }
 
-/* The function that gives the mask of the lanes that are NaN: what is left of them without the sign is past infinity. */
+/* The function for the mask of the lanes that are NaN: what is left of them without the sign is past infinity. */
 static const char *none_function(struct emit_c *e, tir_type type) {
   const char *name = is_bfloat(type) ? "ms_none_bfloat2" : "ms_none_half2";
   if (emit_c_needs(e, name))

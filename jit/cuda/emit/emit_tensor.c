@@ -1,5 +1,5 @@
-/* Tensor cores in CUDA's source: fragments of 16 x 16 x 16 are registers of each lane, and what a warp does with them is PTX,
- * each instruction in a function of its own, so that nothing is included.
+/* Tensor cores in CUDA's source: fragments of 16 x 16 x 16 are registers of each lane, and what a warp does with them
+ * is PTX, each instruction in a function of its own, so that nothing is included.
  *
  * What lane and register hold which element is the machine's own affair: only such calls touch fragments. A product is
  * given how its operands were loaded, by rows or by columns: the loads of a buffer must agree. */

@@ -97,8 +97,8 @@ static uint64_t hash_of(const char *source) {
   return hash;
 }
 
-/* After the source: its number; of each kernel, a function that takes its launch's extents and operands, and one that gives
- * how many bytes each of these has. */
+/* After the source: its number; of each kernel, a function that takes its launch's extents and operands, and one that
+ * gives how many bytes each of these has. */
 static void write_calls(FILE *out, const char *source) {
   fputs("template <class... P> static unsigned fake_sizes(void (*)(P...), size_t *out) {\n"
         "  const size_t all[] = {sizeof(P)..., 0};\n"

@@ -1,5 +1,5 @@
-/* Sums of products of short types, in vectorized loops, become dot products of the machine's where a target has these, and
- * compute what they say everywhere: of all signs, widths of vectors, and tails. */
+/* Sums of products of short types, in vectorized loops, become dot products of the machine's where a target has these,
+ * and compute what they say everywhere: of all signs, widths of vectors, and tails. */
 #include "unit/lowered_text.h"
 
 #include "jit/jit.h"
@@ -147,8 +147,8 @@ static char *text_of_signed(const char *loops, const char *condition) {
                            options);
 }
 
-/* Of bytes of equal signs, what their offset adds is summed up once for the rows that share it: before all loops that it
- * does not depend on, under the conditions of columns, whatever those of rows are. Else it is taken away at once. */
+/* Of bytes of equal signs, what their offset adds is summed up once for the rows that share it: before all loops that
+ * it does not depend on, under the conditions of columns, whatever those of rows are. Else it is taken away at once. */
 static void rows_share_what_offsets_add(void **state) {
   (void)state;
   static const struct {

@@ -1,5 +1,5 @@
-/* The threads of parallel loops: every part once, and each told which it is; loops after loops of any number of parts, from many
- * threads at once, in parts, and in the child of a fork. */
+/* The threads of parallel loops: every part once, and each told which it is; loops after loops of any number of parts,
+ * from many threads at once, in parts, and in the child of a fork. */
 #include "jit/team.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 /* Casts to and from floats of 16 bits, of every type, in loops and in vectors: rounded once, interpreted, lowered,
- * compiled for CPUs that convert and CPUs that do not, and as exported C (on GPUs: case/lower/legalize). Values at ties, a last bit
- * beside ties, at the ends. */
+ * compiled for CPUs that convert and CPUs that do not, and as exported C (on GPUs: case/lower/legalize). Values at
+ * ties, a last bit beside ties, at the ends. */
 #include "unit/script.h"
 
 #include "jit/jit.h"

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 #include <xgboost/c_api.h>
 
-/* ---- Synthetic candidates: two rows, which differ in feature 0; the time depends on five features among thirty ---- */
+/* ---- Synthetic candidates: two rows, which differ in feature 0; the time depends on five features of thirty ---- */
 
 enum { MOST = 600, ROWS = 2 };
 

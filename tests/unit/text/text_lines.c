@@ -89,7 +89,8 @@ static const struct line lines[] = {
     {"F[0:4] = F[4:8:1] + F[T.Ramp(0, 2, 4)] * 2",
      "F[0:4] = F[4:8] + F[0:8:2] * T.Broadcast(T.float32(2.0), 4)"},
     {"B[0] = T.bitwise_and(n, 3) + (n & 7) + (n | 1) + (n ^ 2) + (n << 2) + (n >> 3)",
-     "B[0] = T.bitwise_and(n, 3) + T.bitwise_and(n, 7) + T.bitwise_or(n, 1) + T.bitwise_xor(n, 2) + T.shift_left(n, 2) + T.shift_right(n, 3)"},
+     "B[0] = T.bitwise_and(n, 3) + T.bitwise_and(n, 7) + T.bitwise_or(n, 1) + T.bitwise_xor(n, 2) + T.shift_left(n, 2) "
+     "+ T.shift_right(n, 3)"},
     {"B[0] = T.min_value(\"int32\") + T.max_value(\"int8\")",
      "B[0] = -2147483521"},
     {"F[0] = T.infinity(\"float32\") + T.min_value(\"float32\")",
@@ -211,8 +212,11 @@ static const struct line lines[] = {
     {"T.evaluate(F.elem_offset + F.shape[0])",
      "T.evaluate(16)"},
     {"B[0] = T.isnan(F[0]) or T.isinf(H[0]) or T.isfinite(D[0])",
-     "B[0] = T.Cast(\"int32\", T.isnan(F[0]) or T.fabs(H[0]) == T.float16(\"inf\") and not T.isnan(T.Cast(\"float32\", H[0])) or not (T.fabs(D[0]) == T.float64(\"inf\") and not T.isnan(D[0])) and not T.isnan(D[0]))"},
-    {"B[0] = T.abs(-3) + T.floor(T.float32(1.5)) + T.ceil(T.float32(1.5)) + T.round(T.float32(2.5)) + T.trunc(T.float32(-1.5))",
+     "B[0] = T.Cast(\"int32\", T.isnan(F[0]) or T.fabs(H[0]) == T.float16(\"inf\") "
+     "and not T.isnan(T.Cast(\"float32\", H[0])) or not (T.fabs(D[0]) == T.float64(\"inf\") "
+     "and not T.isnan(D[0])) and not T.isnan(D[0]))"},
+    {"B[0] = T.abs(-3) + T.floor(T.float32(1.5)) + T.ceil(T.float32(1.5)) + T.round(T.float32(2.5)) "
+     "+ T.trunc(T.float32(-1.5))",
      "B[0] = 7"},
     {"P[0] = 0 <= n < 5 != m",
      "P[0] = 0 <= n and n < 5 and T.int64(5) != m"},
@@ -223,7 +227,8 @@ static const struct line lines[] = {
     {"F[0] = T.ptx_mma(\"float32\", \"m16n8k8\", n)",
      "F[0] = T.ptx_mma(\"float32\", \"m16n8k8\", n)"},
     {"T.call_extern(\"void\", \"f\", F.access_ptr(\"rw\"), F.access_ptr(\"w\", offset=4))",
-     "T.call_extern(\"void\", \"f\", T.tvm_access_ptr(T.type_annotation(\"float32\"), F.data, 0, 16, 3), T.tvm_access_ptr(T.type_annotation(\"float32\"), F.data, 4, 12, 2))"},
+     "T.call_extern(\"void\", \"f\", T.tvm_access_ptr(T.type_annotation(\"float32\"), F.data, 0, 16, 3), "
+     "T.tvm_access_ptr(T.type_annotation(\"float32\"), F.data, 4, 12, 2))"},
     {"T.call_extern(\"void\", \"f\", F[0:4], F[2:n], F[:])",
      "T.call_extern(\"void\", \"f\", F[0:4], F[2:n], F[0:16])"},
     {"with T.attr(None, \"k\", n): B[0] = 1",
@@ -239,7 +244,8 @@ static const struct line lines[] = {
     {"B[0] //= n",
      "B[0] = B[0] // n"},
     {"x: T.int32 = n; x += 2; x //= 3; x %= 4",
-     "x = T.alloc_buffer((1,), \"int32\", scope=\"local\")\nx[0] = n\nx[0] = x[0] + 2\nx[0] = x[0] // 3\nx[0] = x[0] % 4"},
+     "x = T.alloc_buffer((1,), \"int32\", scope=\"local\")\nx[0] = n\nx[0] = x[0] + 2\nx[0] = x[0] // 3\n"
+     "x[0] = x[0] % 4"},
 };
 /* clang-format on */
 

@@ -1,10 +1,10 @@
-/* Dots: where a sum has four products of bytes, of neighbours in memory on either side, they become one dot product, which
- * GPUs add to a sum by one instruction (dp4a).
+/* Dots: where a sum has four products of bytes, of neighbours in memory on either side, they become one dot product,
+ * which GPUs add to a sum by one instruction (dp4a).
  *
  *   C[0] + i32(A[4k]) * i32(B[4k]) + … + i32(A[4k+3]) * i32(B[4k+3])     becomes     dp4a(A[4k:4k+4], B[4k:4k+4], C[0])
  *
- * Requires: buffers of one dimension; kernels. Gives: calls of dp4a on loads of four bytes, from multiples of four on in
- * memory that is no thread's own. Keeps: what is computed, as integers wrap around. */
+ * Requires: buffers of one dimension; kernels. Gives: calls of dp4a on loads of four bytes, from multiples of four on
+ * in memory that is no thread's own. Keeps: what is computed, as integers wrap around. */
 #include "tir/arith/linear.h"
 #include "tir/lower/lower.h"
 #include "tir/lower/vector/products.h"

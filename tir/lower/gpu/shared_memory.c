@@ -1,12 +1,12 @@
 /* Shared: what a kernel allocates in memory that the threads of a block share becomes views of one piece of bytes.
- * Requires: kernels; allocations of constant size. Gives: one allocation of shared memory a kernel, of scope "shared.dyn"
- * where it is more than a launch gives unasked, else "shared". Keeps: everything else.
+ * Requires: kernels; allocations of constant size. Gives: one allocation of shared memory a kernel, of scope
+ * "shared.dyn" where it is more than a launch gives unasked, else "shared". Keeps: everything else.
  *
- * An allocation lives from the first statement of its list that uses it, calls with pointers to it among them, to the last,
- * with all that these repeat; one with other names lives to the end of its list. Those
- * that never live at once may share bytes. The largest are placed first, each as low as those that live beside it allow.
- * What shares bytes is kept apart by barriers, which come later (barriers.c). Barriers in memory share theirs with nothing: what
- * holds one is used for nothing else. */
+ * An allocation lives from the first statement of its list that uses it, calls with pointers to it among them, to the
+ * last, with all that these repeat; one with other names lives to the end of its list. Those
+ * that never live at once may share bytes. The largest are placed first, each as low as those that live beside it
+ * allow. What shares bytes is kept apart by barriers, which come later (barriers.c). Barriers in memory share theirs
+ * with nothing: what holds one is used for nothing else. */
 #include "footprint.h"
 
 #include <stdlib.h>

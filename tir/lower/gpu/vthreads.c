@@ -5,10 +5,10 @@
  *
  * Requires: kernels; buffers that are no larger than they need be. Gives: no loop bound to a virtual thread. Keeps:
  * everything else.
- * A statement is repeated for each virtual thread where what it does differs between them: it uses the variable, or loads
- * what such a statement stores. Of what is allocated in the loop and differs, each has its own, by one dimension more.
- * That is right where virtual threads store different elements of other buffers, and what is stored once there is stored
- * before it is loaded; elsewhere the loop is unrolled as it stands. */
+ * A statement is repeated for each virtual thread where what it does differs between them: it uses the variable, or
+ * loads what such a statement stores. Of what is allocated in the loop and differs, each has its own, by one dimension
+ * more. That is right where virtual threads store different elements of other buffers, and what is stored once there is
+ * stored before it is loaded; elsewhere the loop is unrolled as it stands. */
 #include "tir/lower/lower.h"
 
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* Partition: a loop is cut in two where a condition below it becomes certain: the tail of an imperfect split, the rim
  * of a padding. The part for which it is certain loses the condition.
  * Requires: no blocks. Gives: conditions that depend on as few loops as can be. Keeps: the order of iterations.
- * A condition is a linear comparison; a loop is cut at most twice, and a function grows to a bound. A vectorized loop, or one of
- * a tile that a reduction adds into, is cut where that leaves no condition: elsewhere one masked vector is better than
- * several, and a tile in registers than two in memory. */
+ * A condition is a linear comparison; a loop is cut at most twice, and a function grows to a bound. A vectorized loop,
+ * or one of a tile that a reduction adds into, is cut where that leaves no condition: elsewhere one masked vector is
+ * better than several, and a tile in registers than two in memory. */
 #include "tir/lower/lower.h"
 
 #include "tir/arith/linear.h"

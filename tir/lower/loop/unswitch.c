@@ -6,8 +6,8 @@
  *                                                                   else: for j: if p % 6 * 48 + j < 256: …
  *
  * Requires: no blocks. Gives: conditions where few iterations are. Keeps: the order of iterations.
- * A function grows to a bound, and what was left is copied once more at most. Functions with loops bound to threads stay
- * as they are: a barrier must not stand under a test. */
+ * A function grows to a bound, and what was left is copied once more at most. Functions with loops bound to threads
+ * stay as they are: a barrier must not stand under a test. */
 #include "tir/analysis/loads.h"
 #include "tir/arith/linear.h"
 #include "tir/lower/lower.h"

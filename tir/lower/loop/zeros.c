@@ -1,16 +1,16 @@
-/* Zeros: a product adds nothing to a sum where a factor of it is one of the zeros around an image. Conditions say so. One that
- * holds for many stores stands outside of them; by the others partition.c cuts loops, and what then certainly adds nothing
- * vanishes.
+/* Zeros: a product adds nothing to a sum where a factor of it is one of the zeros around an image. Conditions say so.
+ * One that holds for many stores stands outside of them; by the others partition.c cuts loops, and what then certainly
+ * adds nothing vanishes.
  *
  *   for h: for k: C[h] = C[h] + pad[h + k] * W[k]     becomes     … T.attr(0, "zeros", 0): if 1 <= h + k: C[h] = …
- *   for h: for k: for c: C[h] = C[h] + …    becomes     for h: for k: T.attr(0, "zeros_outside", 0): if 1 <= h + k: for c: …
+ *   for h: for k: for c: C[h] = C[h] + …    becomes     … T.attr(0, "zeros_outside", 0): if 1 <= h + k: for c: …
  *
  * Requires: no blocks. Gives: attributes "zeros" around stores, until lower_zeros_settle, and "zeros_outside", until
- * lower_zeros_forget. Keeps: results; of floats, where products with zero are zero, as the options say: no factor is infinite
- * or NaN.
- * A zero is the other value of a choice, if_then_else(c, x, 0), in the product itself or in the only store of a buffer that it
- * loads from. Conditions that few iterations fail are left out, but those of choices that can stand outside; as are those of
- * vectors' lanes: a masked lane saves nothing. */
+ * lower_zeros_forget. Keeps: results; of floats, where products with zero are zero, as the options say: no factor is
+ * infinite or NaN.
+ * A zero is the other value of a choice, if_then_else(c, x, 0), in the product itself or in the only store of a buffer
+ * that it loads from. Conditions that few iterations fail are left out, but those of choices that can stand outside; as
+ * are those of vectors' lanes: a masked lane saves nothing. */
 #include "tir/lower/lower.h"
 
 #include "tir/analysis/loads.h"
@@ -115,8 +115,8 @@ static bool read_terms(struct tir *ir, tir_expr e, struct tir_term *terms, uint3
   return true;
 }
 
-/* What the writer's loops made of an atom when they wrote the element that is loaded: of an index a + rest of the store, where
- * a is the atom and the rest is the same for both, index - rest of the load. TIR_NONE: no index says. */
+/* What the writer's loops made of an atom when they wrote the element that is loaded: of an index a + rest of the
+ * store, where a is the atom and the rest is the same for both, index - rest of the load. TIR_NONE: no index says. */
 static tir_expr solve(struct zeros *z, tir_stmt writer, tir_expr load, tir_expr atom, tir_type type) {
   struct tir *ir = z->ir;
   tir_buffer buffer = tir_at(ir, load)->ref;
@@ -203,7 +203,7 @@ static void visit_points(struct points *p, uint32_t i, int64_t sum) {
   for (int64_t v = p->lo[i]; v <= p->hi[i]; v++) visit_points(p, i + 1, sum + p->terms[i].coefficient * v);
 }
 
-/* The share of its values at which a sum is above 0, as if each value of an atom came as often; 0 where there are many. */
+/* The share of its values at which a sum is above 0, as if each value of an atom came as often; 0: there are many. */
 static double share_above(struct tir *ir, tir_expr e) {
   struct points p = {.all = 0};
   int64_t constant;
@@ -261,7 +261,7 @@ static tir_stmt find_outside(const struct tir *ir, tir_stmt store, tir_expr cond
   return times >= LEAST_OUTSIDE ? place : TIR_NONE;
 }
 
-/* Puts the condition where it is seldom asked. comparison: what says the same in the value that is stored, or TIR_NONE. */
+/* Puts the condition where it is seldom asked. comparison: what says the same in the stored value, or TIR_NONE. */
 static bool put_outside(struct zeros *z, tir_expr condition, tir_expr comparison) {
   struct tir *ir = z->ir;
   if (tir_at(ir, condition)->flags & TIR_HAS_LOAD) return false;
@@ -369,8 +369,8 @@ bool lower_zeros(struct lowering *low) {
 
 /* ---- After loops were cut ---- */
 
-/* The outermost statement around s, of loops that hold nothing else, in which the condition does not change. *repeats: how
- * often these loops repeat what the store does. */
+/* The outermost statement around s, of loops that hold nothing else, in which the condition does not change. *repeats:
+ * how often these loops repeat what the store does. */
 static tir_stmt find_place(const struct tir *ir, tir_stmt s, tir_stmt store, tir_expr condition, double *repeats) {
   *repeats = 1;
   for (tir_stmt p;; s = p) {

@@ -205,8 +205,8 @@ static void note_accessed(struct tir *ir, void *data, tir_stmt s, const struct a
   own[a->buffer] = 1;
 }
 
-/* A byte a buffer: 1 where the function has it as a parameter, allocates or accesses it. Those of other functions of the
- * module keep their dimensions. free() it. */
+/* A byte a buffer: 1 where the function has it as a parameter, allocates or accesses it. Those of other functions of
+ * the module keep their dimensions. free() it. */
 static uint8_t *find_own_buffers(const struct lowering *low, const uint8_t *pointed) {
   struct tir *ir = low->ir;
   uint8_t *own = malloc(ir->buffers.count);

@@ -1,12 +1,12 @@
 /* Nontemporal stores: a result that is larger than the caches is written around them, in whole vectors, so that its
  * lines are not read first. A block asks for it by the annotation msched.nontemporal = 1, of the parameters it writes.
  *
- * "note_results" comes while there are blocks: the parameters' numbers become an attribute of the function, of the same name.
- * "nontemporal" comes last but one. Requires: flat buffers, vector expressions. Gives: around stores of whole vectors
- * to these parameters the attribute TIR_NONTEMPORAL with the bytes that their addresses are multiples of, if the buffer
- * is aligned to TIR_NONTEMPORAL_ALIGNMENT. Callers do not promise that: a nest with such stores is there twice, under a
- * test of the addresses. Stores that are masked, of single elements, or of which no alignment is proved stay as they
- * are. Both keep what is computed. */
+ * "note_results" comes while there are blocks: the parameters' numbers become an attribute of the function, of the same
+ * name. "nontemporal" comes last but one. Requires: flat buffers, vector expressions. Gives: around stores of whole
+ * vectors to these parameters the attribute TIR_NONTEMPORAL with the bytes that their addresses are multiples of, if
+ * the buffer is aligned to TIR_NONTEMPORAL_ALIGNMENT. Callers do not promise that: a nest with such stores is there
+ * twice, under a test of the addresses. Stores that are masked, of single elements, or of which no alignment is proved
+ * stay as they are. Both keep what is computed. */
 #include "tir/lower/lower.h"
 
 #include <stdlib.h>

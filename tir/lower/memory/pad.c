@@ -25,8 +25,8 @@ static int64_t bytes_of(const struct tir *ir, tir_buffer buffer) {
   return bytes;
 }
 
-/* Rows of which several are apart by a multiple of APART get elements that make this one more of what is inside of them,
- * and whole lines. */
+/* Rows of which several are apart by a multiple of APART get elements that make this one more of what is inside of
+ * them, and whole lines. */
 static void pad_rows(struct tir *ir, tir_buffer buffer) {
   struct tir_buffer_node b = *tir_buffer_at(ir, buffer);
   int64_t inside = tir_type_bits(b.type) * tir_type_lanes(b.type) / 8;

@@ -6,11 +6,12 @@
  *                                                 becomes     C[j] = C[j] + (i32(A[k]) * i32(B[j, 0]) + … )
  * lower_lane_dots, on vectors, makes one call of it, if the target has the instruction for as many lanes:
  *   dot_lanes(C, A[k:k + 4], B[4 j:4 j + 4 lanes])      one operand of four elements stands for those of all lanes
- * Operands are uint8 and int8. Of two int8 the one that is the same in all lanes goes on as x + 128, of two uint8 the other
- * as y - 128, by its highest bit, and what that adds, 128 times the other's sum, is taken away again; what has an offset
- * already (offsets.c) goes on so.
- * Requires: (loops) no blocks; (lanes) buffers of one dimension, no vectorized loops. Keeps: sums of integers, which wrap
- * around, bit for bit; those of floats but for their order and, in the instruction, for denormal numbers, which are 0. */
+ * Operands are uint8 and int8. Of two int8 the one that is the same in all lanes goes on as x + 128, of two uint8 the
+ * other as y - 128, by its highest bit, and what that adds, 128 times the other's sum, is taken away again; what has an
+ * offset already (offsets.c) goes on so.
+ * Requires: (loops) no blocks; (lanes) buffers of one dimension, no vectorized loops. Keeps: sums of integers, which
+ * wrap around, bit for bit; those of floats but for their order and, in the instruction, for denormal numbers, which
+ * are 0. */
 #include "products.h"
 #include "tir/arith/linear.h"
 #include "tir/lower/lower.h"
@@ -111,8 +112,8 @@ static bool is_in_vector(const struct tir *ir, tir_stmt s) {
   return p && tir_only_child(ir, p) == s && tir_is(ir, p, TIR_LOOP) && tir_stmt_at(ir, p)->loop_kind == TIR_VECTORIZED;
 }
 
-/* The store that adds a product in each iteration of a loop over neighbours, which is all there is in a vectorized loop;
- * TIR_NONE: the loop is no such. */
+/* The store that adds a product in each iteration of a loop over neighbours, which is all there is in a vectorized
+ * loop; TIR_NONE: the loop is no such. */
 static tir_stmt adds_neighbours(const struct lowering *low, tir_stmt loop) {
   struct tir *ir = low->ir;
   struct tir_stmt_node n = *tir_stmt_at(ir, loop);

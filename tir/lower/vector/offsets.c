@@ -1,14 +1,14 @@
-/* Offsets: where sums of products of bytes of equal signs are added to a tile again and again, the operand that all lanes
- * share goes on as a byte of the other sign, 128 more or less, as the machine's dot products take it. What that adds,
- * 128 times each lane's sum, is summed up once for all rows that share the lanes' operand, and taken away before.
+/* Offsets: where sums of products of bytes of equal signs are added to a tile again and again, the operand that all
+ * lanes share goes on as a byte of the other sign, 128 more or less, as the machine's dot products take it. What that
+ * adds, 128 times each lane's sum, is summed up once for all rows that share the lanes' operand, and taken away before.
  *
  *   for i: for k: for j in vectorized: C[i, j] = C[i, j] + (i32(A[i, 4k]) * i32(B[k, j, 0]) + … )      becomes
  *     for j: s[j] = 0
  *     for k: for j: s[j] = s[j] + (i32(B[k, j, 0]) * 128 + … )
  *     for i: for j: C[i, j] = C[i, j] - s[j]
  *            for k: for j: C[i, j] = C[i, j] + ((i32(A[i, 4k]) + 128) * i32(B[k, j, 0]) + … )
- * Requires: no blocks; sums of neighbours that are joined (dots.c). Gives: small buffers. Keeps: results, as integers wrap
- * around. Sums that no rows share stay: there dots.c takes away what each product adds. */
+ * Requires: no blocks; sums of neighbours that are joined (dots.c). Gives: small buffers. Keeps: results, as integers
+ * wrap around. Sums that no rows share stay: there dots.c takes away what each product adds. */
 #include "tir/arith/bounds.h"
 #include "tir/arith/linear.h"
 #include "tir/lower/lower.h"
@@ -59,7 +59,7 @@ static bool read_pairs(struct found *f, tir_expr e, tir_var lane, uint32_t *coun
   return true;
 }
 
-/* Whether an element lies so far behind the first along the last dimension, and by its other indices where that does. */
+/* Whether an element lies so far behind the first along the last dimension, and by others where that does. */
 static bool lies_behind(struct tir *ir, const struct tir_expr_node *first, const struct tir_expr_node *other,
                         int64_t by) {
   if (first->ref != other->ref || first->count != other->count) return false;
@@ -260,7 +260,7 @@ static enum around kind_of(const struct found *f, tir_stmt loop) {
   return each_uses(f, var_of(ir, loop)) ? OF_LANES : OF_ROWS;
 }
 
-/* The statement in loops of these kinds, of variables of their own, and under the conditions that are decided by them. */
+/* The statement in loops of these kinds, of variables of their own, and under the conditions decided by them. */
 static tir_stmt surrounded(struct found *f, tir_stmt s, unsigned kinds) {
   struct tir *ir = f->low->ir;
   for (uint32_t i = 0; i < f->count; i++) {

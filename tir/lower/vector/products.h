@@ -29,8 +29,8 @@ struct sum {
 };
 
 typedef bool lower_read_factor(const struct sum *s, tir_expr e, struct factor *out); /* false: it is none */
-/* Makes a dot product of that product and those behind it, if there are such: adds it to the rest, and takes them out of
- * as_written. */
+/* Makes a dot product of that product and those behind it, if there are such: adds it to the rest, and takes them out
+ * of as_written. */
 typedef void lower_join_product(struct sum *s, uint32_t first);
 
 /* Takes the value that a store stores apart, and puts it together again with dot products, where there are any. */

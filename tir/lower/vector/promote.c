@@ -5,9 +5,10 @@
  *                                                                for k: for i, j: r[i, j] = r[i, j] + …
  *                                                                for i, j: C[f(i, j)] = r[i, j]
  * Requires: no blocks; perfect nests around the store, but for conditions of zeros.c, whose attributes end here. Gives:
- * small buffers of scope "register", whose loops are marked to be unrolled. Keeps: results: f is one-to-one in i, j and free of k; nothing else in the nest touches C, nor has it
- * another name. The order of the passes decides whether LLVM keeps the tile in registers: this one comes before loops
- * are unrolled and vectorized, so that each element of the tile becomes a scalar or a vector of its own. */
+ * small buffers of scope "register", whose loops are marked to be unrolled. Keeps: results: f is one-to-one in i, j and
+ * free of k; nothing else in the nest touches C, nor has it another name. The order of the passes decides whether LLVM
+ * keeps the tile in registers: this one comes before loops are unrolled and vectorized, so that each element of the
+ * tile becomes a scalar or a vector of its own. */
 #include "tir/analysis/analysis.h"
 #include "tir/arith/affine.h"
 #include "tir/lower/lower.h"
@@ -129,7 +130,7 @@ static bool is_number(const struct tir *ir, struct tir_term *terms, uint32_t cou
 
 enum { MOST_TERMS = 64 };
 
-/* The terms of a sum that depend on the tile's loops: what does not is the same for all its elements. False: too many. */
+/* The terms of a sum that depend on the tile's loops: the rest is the same for all its elements. False: too many. */
 static bool terms_of_tile(struct tir *ir, tir_expr e, const struct nest *nest, struct tir_term *terms,
                           uint32_t *count) {
   struct tir_linear l = tir_linear_of(ir, e);
@@ -144,7 +145,7 @@ static bool terms_of_tile(struct tir *ir, tir_expr e, const struct nest *nest, s
   return l.count <= MOST_TERMS;
 }
 
-/* What y // c and z % c are together: y, where z is y, or y is z % (a multiple of c); TIR_NONE: they are no such pair. */
+/* What y // c and z % c are together: y, where z is y, or y is z % (a multiple of c); TIR_NONE: no such pair. */
 static tir_expr join(const struct tir *ir, tir_expr quotient, tir_expr remainder) {
   const struct tir_expr_node *q = tir_at(ir, quotient), *r = tir_at(ir, remainder);
   if (q->kind != TIR_FLOORDIV || r->kind != TIR_FLOORMOD || q->b != r->b || !tir_is_int(ir, q->b)) return TIR_NONE;
@@ -154,7 +155,7 @@ static tir_expr join(const struct tir *ir, tir_expr quotient, tir_expr remainder
   return q->a == r->a || within ? q->a : TIR_NONE;
 }
 
-/* Rows of a tile may go on from one line of the buffer to the next: a quotient and a remainder of one sum are the sum. */
+/* Rows of a tile may go on from a line of the buffer to the next: a quotient and a remainder of one sum are the sum. */
 static void join_digits(const struct tir *ir, tir_expr *indices, uint32_t *count) {
   for (uint32_t i = 0; i < *count; i++)
     for (uint32_t k = 0; k < *count; k++) {

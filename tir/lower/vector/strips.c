@@ -1,15 +1,15 @@
-/* Strips and tails: a vectorized loop that is wider than a register becomes an unrolled loop of vectorized ones, each as
- * wide as a register, and one more of what is left.
+/* Strips and tails: a vectorized loop that is wider than a register becomes an unrolled loop of vectorized ones, each
+ * as wide as a register, and one more of what is left.
  *
  *   for j in vectorized(48): …     becomes     for p in unrolled(3): for q in vectorized(16): …   with j = 16 p + q
  *   for j in vectorized(24): …     becomes     for j in vectorized(16): …  for j in vectorized(16, 24): …
  *
- * Two passes: strips of what registers divide, before tiles are kept in registers (promote.c), and tails after it, since
- * a tile has one loop for its columns.
- * Requires: no blocks; the loop's iterations are independent. Gives: vectorized loops that are no wider than a register,
- * but where other loops are not of constant bounds. Keeps: results. Code generation would take wide vectors apart by
- * itself, at several times the cost, and their masks lane by lane; vectors that are no power of two and wider than a
- * register it passes from one step of a loop to the next element by element. */
+ * Two passes: strips of what registers divide, before tiles are kept in registers (promote.c), and tails after it,
+ * since a tile has one loop for its columns.
+ * Requires: no blocks; the loop's iterations are independent. Gives: vectorized loops that are no wider than a
+ * register, but where other loops are not of constant bounds. Keeps: results. Code generation would take wide vectors
+ * apart by itself, at several times the cost, and their masks lane by lane; vectors that are no power of two and wider
+ * than a register it passes from one step of a loop to the next element by element. */
 #include "tir/lower/lower.h"
 
 struct widest {

@@ -1,11 +1,12 @@
 /* Transpositions: a copy that reads along one loop and writes along another is done square by square, in registers.
  *
  *   for i in 64: for k in 64: B[k, i] = A[i, k]     becomes     for i, k in grid(4, 4): T.attr(0, "instruction",
- *       T.transpose_16x32(B[…], …, A[…], …)): for ii, kk in grid(16, 16): B[16 k + kk, 16 i + ii] = A[16 i + ii, 16 k + kk]
+ *       T.transpose_16x32(B[…], …, A[…], …)):
+ *         for ii, kk in grid(16, 16): B[16 k + kk, 16 i + ii] = A[16 i + ii, 16 k + kk]
  *
- * Requires: no blocks; conditions that can be cut off are. Gives: instructions around whole squares of two loops that are the
- * innermost and hold one store, where the target has such; what the squares leave over is in loops of its own. Keeps: what is
- * stored, in another order: no element is stored twice in the two loops, or read from what is written.
+ * Requires: no blocks; conditions that can be cut off are. Gives: instructions around whole squares of two loops that
+ * are the innermost and hold one store, where the target has such; what the squares leave over is in loops of its own.
+ * Keeps: what is stored, in another order: no element is stored twice in the two loops, or read from what is written.
  * A copy that puts neighbours of few rows side by side, as dot products take them (dots.c), goes piece by piece, too:
  *
  *   for i in 64: for p in 4: B[i, p] = A[p, i]     becomes     for i in 4: T.attr(0, "instruction",
@@ -42,7 +43,8 @@ static bool is_in_vector(const struct tir *ir, tir_stmt s) {
   return false;
 }
 
-/* An access moves by one element along `near`, and along `far` in other dimensions alone, in which it does not along `near`. */
+/* An access moves by one element along `near`, and along `far` in other dimensions alone, in which it does not along
+ * `near`. */
 static bool moves_along(struct tir *ir, const tir_expr *indices, uint32_t rank, tir_var near, tir_var far) {
   bool moves = false;
   for (uint32_t d = 0; d < rank; d++) {
@@ -223,8 +225,8 @@ static bool find_interleaving(const struct lowering *low, tir_stmt store, struct
          moves_in(ir, e.read, e.count, e.count - 1, column, neighbour);
 }
 
-/* Where the last index of a store is the remainder of a loop's variable, and nothing but loops stands between: the loop is
- * split there, and the remainder goes innermost. */
+/* Where the last index of a store is the remainder of a loop's variable, and nothing but loops stands between: the loop
+ * is split there, and the remainder goes innermost. */
 static void sink_remainder(const struct lowering *low, tir_stmt store) {
   struct tir *ir = low->ir;
   const struct tir_stmt_node s = *tir_stmt_at(ir, store);
