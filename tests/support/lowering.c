@@ -172,13 +172,13 @@ static char *with_values(const struct values *v, struct section s) {
 struct options {
   struct jit_target target;
   struct tir_lower_options lower;
-  int64_t run, nvrtc;
+  int64_t run, nvrtc, compiled;
 };
 
 /* A line `name = number` under the target's. */
 static bool set_option(struct options *o, const char *line, ms_error *err) {
-  static const char *const names[] = {"vector_bits",  "threads",      "stack_bytes", "block_threads",
-                                      "shared_bytes", "instructions", "run",         "compiled_nvrtc"};
+  static const char *const names[] = {"vector_bits",  "threads", "stack_bytes",    "block_threads", "shared_bytes",
+                                      "instructions", "run",     "compiled_nvrtc", "compiled",      "finite"};
   char name[32];
   long long n;
   if (sscanf(line, "%31s = %lld", name, &n) != 2)
@@ -195,6 +195,8 @@ static bool set_option(struct options *o, const char *line, ms_error *err) {
   case 5: l->instructions = (unsigned)n; break;
   case 6: o->run = n; break;
   case 7: o->nvrtc = n; break;
+  case 8: o->compiled = n; break;
+  case 9: l->finite = n; break;
   default: return ms_fail(err, MS_UNKNOWN_TARGET, "there is no option %s", name);
   }
   return true;
@@ -283,13 +285,37 @@ static void keep_kernel(struct lowering_run *run, struct lowering_kernel *k, con
   run->kernels[run->count++] = *k;
 }
 
+/* Compiled for this machine, the function computes the same; or it is refused as lowering refuses it. */
+static bool compiled_agrees(const struct outcome *o, const struct oracle *w, ms_error *err) {
+  struct jit_target target;
+  struct tir_arguments args;
+  if (!jit_target_parse("native", &target, err)) return false;
+  tir_copy_arguments(w->ir, w->f, &w->given, &args);
+  bool ok = jit_run(o->ir, main_of(o->ir), &target, NULL, args.args, err);
+  ok = ok && tir_same_arguments(w->ir, w->f, &w->expected, &args, 0, err);
+  tir_arguments_free(&args);
+  return ok;
+}
+
+static bool refused_here(const struct outcome *o, const char *path) {
+  struct jit_target target;
+  ms_error err = {0};
+  struct jit_code *code =
+      jit_target_parse("native", &target, &err) ? jit_compile(o->ir, main_of(o->ir), &target, NULL, &err) : NULL;
+  if (!code && err.code == o->err.code) return true;
+  fprintf(stderr, "%s: compiled: %s\n", path, code ? "it is not refused" : err.message);
+  jit_code_free(code);
+  return false;
+}
+
 /* What is lowered computes what the reference does; a kernel's source is kept to be run, too. */
 static bool judge(struct lowering_run *run, struct outcome *o, const struct tir *lowered, struct tir *reference,
                   const char *path) {
   struct lowering_kernel k = {.reference = reference};
   ms_error err = {0};
   bool same = oracle_open(&k.oracle, reference, main_of(reference), SEED, &err) &&
-              oracle_interprets(&k.oracle, lowered, main_of(lowered), &err);
+              oracle_interprets(&k.oracle, lowered, main_of(lowered), &err) &&
+              (!o->options.compiled || compiled_agrees(o, &k.oracle, &err));
   if (!same) fprintf(stderr, "%s: %s\n%s\n", path, err.message, o->lowered);
   if (same && o->emitted && o->options.lower.device == TIR_GPU && !run->only_text) {
     keep_kernel(run, &k, o->emitted, path);
@@ -330,6 +356,8 @@ static bool perform(struct lowering_run *run, struct outcome *o, const struct va
   if (!o->refused) {
     o->lowered = tir_print(lowered, TIR_NONE, TIR_PRINT_FUNCTION);
     good = emit(run, o, lowered, path);
+  } else if (o->options.compiled) {
+    good = refused_here(o, path);
   }
   struct tir *other = NULL;
   if (good && !o->refused && o->options.run) other = read_text(v, reference.at ? reference : before, path, &o->err);
