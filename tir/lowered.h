@@ -13,6 +13,9 @@ enum tir_instruction {
   TIR_TRANSPOSE_8X64,
   TIR_INTERLEAVE_4X8, /* sixteen columns of so many rows of so many bits: those of a column side by side */
   TIR_INTERLEAVE_2X16,
+  TIR_TDPBSUD, /* tiles of bytes, of A and of B signed or not */
+  TIR_TDPBUSD,
+  TIR_TDPBUUD,
   TIR_INSTRUCTIONS
 };
 enum tir_instruction tir_instruction_of(const struct tir *ir, tir_stmt s); /* TIR_INSTRUCTIONS: it names none */
@@ -21,6 +24,14 @@ struct tir_transposition {
 };
 struct tir_transposition tir_transposition_of(enum tir_instruction which);
 const char *tir_instruction_name(enum tir_instruction which);
+
+/* A tile of products of tiles, added to one. */
+bool tir_is_tile_product(enum tir_instruction which);
+/* Lowered, an attribute around a loop that does nothing but such products: the tiles that it adds to stay in registers
+ * while it runs. The number of them, and two addresses of each, of its first element and of that below it; 0: the
+ * statement is no such attribute. */
+#define TIR_ACCUMULATORS "msched.accumulators"
+uint32_t tir_accumulators_of(const struct tir *ir, tir_stmt s, const tir_expr **addresses);
 
 /* dot_lanes(c, a, b): each lane of c, plus the products of its elements of a and of b, added up: four bytes, uint8 of a
  * and int8 of b, to int32, or two bfloat16 to float32. An operand has as many elements as all lanes take, or those of

@@ -49,6 +49,7 @@ struct emit {
   LLVMValueRef thread;      /* number of the thread inside a parallel loop, else NULL */
   uint32_t bodies;          /* outlined so far */
   bool uses_tiles;          /* AMX's */
+  struct emit_tiles *tiles; /* of the loop being written, where it holds accumulators; else NULL */
   int aligned;              /* the store at hand is nontemporal, at a multiple of so many bytes; or 0 */
   bool streams;             /* the function being written has nontemporal stores: it ends with a fence */
   ms_error *err;
@@ -93,7 +94,15 @@ LLVMValueRef emit_alloca(struct emit *e, LLVMTypeRef type, uint64_t count, unsig
 LLVMValueRef emit_dot(struct emit *e, const struct tir_expr_node *call); /* dot_lanes */
 /* Emits the instruction that an attribute names. False: it names none, the statement below is to be emitted. */
 bool emit_instruction(struct emit *e, tir_stmt attr);
-/* Code of an entry that asks for what the instructions need. Gives whether it was refused. */
+LLVMValueRef emit_address_argument(struct emit *e, tir_expr address);                    /* address_of(…) */
+LLVMValueRef emit_stride_between(struct emit *e, LLVMValueRef first, LLVMValueRef next); /* of rows, in bytes */
+/* Calls an intrinsic of the machine's, of one type. */
+LLVMValueRef emit_machine_intrinsic(struct emit *e, const char *name, LLVMValueRef *args, unsigned count);
+/* emit_tiles.c */
+void emit_tile_product(struct emit *e, const tir_expr *args, enum tir_instruction which);
+/* What is below the attribute, with the tiles in registers that are at so many pairs of addresses. */
+void emit_held_tiles(struct emit *e, tir_stmt attr, const tir_expr *held, uint32_t count);
+/* Code of an entry that asks for the tiles. Gives whether they were refused. */
 LLVMValueRef emit_tile_permission(struct emit *e, LLVMValueRef function);
 /* emit_parallel.c */
 void emit_parallel(struct emit *e, const struct tir_captures *captures);

@@ -1,19 +1,22 @@
 /* Instructions that a statement's attribute names (tir/lower/instruction.c), emitted where the target has them, and
- * dot products of lanes (tir/lower/vector/dots.c).
- *
- * Tiles of AMX are values of LLVM's type x86_amx; LLVM gives them registers, and configures the unit where they are
- * used. The kernel lets no process touch them before it asked: code that uses them asks, once, where it is entered. */
+ * dot products of lanes (tir/lower/vector/dots.c); AMX's are in emit_tiles.c. */
 #include "emit.h"
 
 #include <string.h>
 
-static LLVMValueRef call_intrinsic(struct emit *e, const char *name, LLVMValueRef *args, unsigned count) {
+LLVMValueRef emit_machine_intrinsic(struct emit *e, const char *name, LLVMValueRef *args, unsigned count) {
   LLVMValueRef f = LLVMGetIntrinsicDeclaration(e->module, LLVMLookupIntrinsicID(name, strlen(name)), NULL, 0);
   return LLVMBuildCall2(e->builder, LLVMGlobalGetValueType(f), f, args, count, "");
 }
 
-static LLVMValueRef address_argument(struct emit *e, const tir_expr *args, uint32_t i) {
-  return emit_address(e, tir_operands(e->ir, tir_at(e->ir, args[i])->operands)[0]);
+LLVMValueRef emit_address_argument(struct emit *e, tir_expr address) {
+  return emit_address(e, tir_operands(e->ir, tir_at(e->ir, address)->operands)[0]);
+}
+
+LLVMValueRef emit_stride_between(struct emit *e, LLVMValueRef first, LLVMValueRef next) {
+  LLVMTypeRef i64 = LLVMInt64TypeInContext(e->context);
+  return LLVMBuildSub(e->builder, LLVMBuildPtrToInt(e->builder, next, i64, ""),
+                      LLVMBuildPtrToInt(e->builder, first, i64, ""), "");
 }
 
 /* ---- Dot products of bytes ---- */
@@ -27,11 +30,11 @@ static LLVMValueRef load_vector(struct emit *e, LLVMTypeRef element, unsigned la
 /* C[0:16] += A[0:4] * B[0:16, 0:4], summed over the four. */
 static void emit_vpdpbusd(struct emit *e, const tir_expr *args) {
   LLVMTypeRef i32 = LLVMInt32TypeInContext(e->context);
-  LLVMValueRef to = address_argument(e, args, 0);
+  LLVMValueRef to = emit_address_argument(e, args[0]);
   LLVMValueRef operands[] = {load_vector(e, i32, 16, to, 4),
-                             emit_splat(e, load_vector(e, i32, 1, address_argument(e, args, 2), 1), 16),
-                             load_vector(e, i32, 16, address_argument(e, args, 4), 1)};
-  LLVMValueRef sum = call_intrinsic(e, "llvm.x86.avx512.vpdpbusd.512", operands, 3);
+                             emit_splat(e, load_vector(e, i32, 1, emit_address_argument(e, args[2]), 1), 16),
+                             load_vector(e, i32, 16, emit_address_argument(e, args[4]), 1)};
+  LLVMValueRef sum = emit_machine_intrinsic(e, "llvm.x86.avx512.vpdpbusd.512", operands, 3);
   LLVMSetAlignment(LLVMBuildStore(e->builder, sum, to), 4);
 }
 
@@ -62,81 +65,12 @@ LLVMValueRef emit_dot(struct emit *e, const struct tir_expr_node *call) {
   if (!(e->target->dots & needs)) return emit_refusal(e, "the target has no dot products for T.dot_lanes");
   LLVMValueRef args[] = {emit_expr(e, operands[0]), dot_operand(e, operands[1], lanes, as),
                          dot_operand(e, operands[2], lanes, as)};
-  return call_intrinsic(e, names[real][width], args, 3);
-}
-
-/* ---- Tiles ---- */
-
-enum { TILE_ROWS = 16, TILE_BYTES = 64, TRANSPOSED_SIDE = 16 };
-
-/* The bytes from one row to the next. */
-static LLVMValueRef stride_between(struct emit *e, LLVMValueRef first, LLVMValueRef next) {
-  LLVMTypeRef i64 = LLVMInt64TypeInContext(e->context);
-  return LLVMBuildSub(e->builder, LLVMBuildPtrToInt(e->builder, next, i64, ""),
-                      LLVMBuildPtrToInt(e->builder, first, i64, ""), "");
-}
-
-struct tile {
-  LLVMValueRef at, stride, value;
-};
-
-static struct tile load_tile(struct emit *e, const tir_expr *args, uint32_t first, LLVMValueRef rows,
-                             LLVMValueRef bytes) {
-  LLVMValueRef at = address_argument(e, args, first);
-  LLVMValueRef stride = stride_between(e, at, address_argument(e, args, first + 1));
-  LLVMValueRef operands[] = {rows, bytes, at, stride};
-  return (struct tile){at, stride, call_intrinsic(e, "llvm.x86.tileloadd64.internal", operands, 4)};
-}
-
-/* C += A * B, the operands' addresses beginning at 0, 3 and 6. */
-static void multiply_tiles(struct emit *e, const tir_expr *args, const char *name) {
-  LLVMTypeRef i16 = LLVMInt16TypeInContext(e->context);
-  LLVMValueRef rows = LLVMConstInt(i16, TILE_ROWS, false), bytes = LLVMConstInt(i16, TILE_BYTES, false);
-  struct tile c = load_tile(e, args, 0, rows, bytes), a = load_tile(e, args, 3, rows, bytes);
-  struct tile b = load_tile(e, args, 6, rows, bytes);
-  LLVMValueRef operands[] = {rows, bytes, bytes, c.value, a.value, b.value};
-  LLVMValueRef product = call_intrinsic(e, name, operands, 6);
-  LLVMValueRef stored[] = {rows, bytes, c.at, c.stride, product};
-  call_intrinsic(e, "llvm.x86.tilestored64.internal", stored, 5);
-  e->uses_tiles = true;
-}
-
-static void emit_tdpbssd(struct emit *e, const tir_expr *args) { multiply_tiles(e, args, "llvm.x86.tdpbssd.internal"); }
-
-static void emit_tdpbf16ps(struct emit *e, const tir_expr *args) {
-  multiply_tiles(e, args, "llvm.x86.tdpbf16ps.internal");
-}
-
-enum { SYS_ARCH_PRCTL = 158, ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
-
-/* Asks the kernel for the tiles, unless this code has asked before. Gives whether it refused, as an i1. Source: Linux,
- * Documentation/arch/x86/xstate.rst. */
-LLVMValueRef emit_tile_permission(struct emit *e, LLVMValueRef function) {
-  LLVMBuilderRef w = e->builder;
-  LLVMTypeRef i64 = LLVMInt64TypeInContext(e->context), signature = LLVMFunctionType(i64, &i64, 1, true);
-  LLVMValueRef granted = LLVMAddGlobal(e->module, i64, "tiles.granted");
-  LLVMSetInitializer(granted, LLVMConstNull(i64));
-  LLVMSetLinkage(granted, LLVMInternalLinkage);
-  LLVMBasicBlockRef before = LLVMGetInsertBlock(w);
-  LLVMBasicBlockRef ask = LLVMAppendBasicBlockInContext(e->context, function, "ask");
-  LLVMBasicBlockRef known = LLVMAppendBasicBlockInContext(e->context, function, "known");
-  LLVMValueRef had = LLVMBuildLoad2(w, i64, granted, "");
-  LLVMBuildCondBr(w, LLVMBuildICmp(w, LLVMIntEQ, had, LLVMConstNull(i64), ""), ask, known);
-  LLVMPositionBuilderAtEnd(w, ask);
-  LLVMValueRef args[] = {emit_int64(e, SYS_ARCH_PRCTL), emit_int64(e, ARCH_REQ_XCOMP_PERM),
-                         emit_int64(e, XFEATURE_XTILEDATA)};
-  LLVMValueRef result = LLVMBuildCall2(w, signature, LLVMAddFunction(e->module, "syscall", signature), args, 3, "");
-  LLVMValueRef refused = LLVMBuildICmp(w, LLVMIntNE, result, LLVMConstNull(i64), "");
-  LLVMBuildStore(w, LLVMBuildZExt(w, LLVMBuildNot(w, refused, ""), i64, ""), granted);
-  LLVMBuildBr(w, known);
-  LLVMPositionBuilderAtEnd(w, known);
-  LLVMValueRef verdict = LLVMBuildPhi(w, LLVMInt1TypeInContext(e->context), "");
-  LLVMAddIncoming(verdict, (LLVMValueRef[]){LLVMConstNull(LLVMInt1TypeInContext(e->context)), refused},
-                  (LLVMBasicBlockRef[]){before, ask}, 2);
-  return verdict;
+  return emit_machine_intrinsic(e, names[real][width], args, 3);
 }
 
 /* ---- Transpositions ---- */
+
+enum { TRANSPOSED_SIDE = 16 };
 
 /* Bit `distance` of a row's number and of a column's change places, of two rows that differ in it: of each two squares
  * of so many elements side by side in both rows, those off the diagonal are exchanged. */
@@ -161,9 +95,9 @@ static LLVMValueRef row_at(struct emit *e, LLVMValueRef at, LLVMValueRef stride,
 /* B[i, j] = A[j, i]. Source: Eklundh, "A fast computer method for matrix transposing", 1972. */
 static void emit_transposition(struct emit *e, const tir_expr *args, struct tir_transposition t) {
   LLVMTypeRef element = LLVMIntTypeInContext(e->context, (unsigned)t.bits);
-  LLVMValueRef rows[TRANSPOSED_SIDE], to = address_argument(e, args, 0), from = address_argument(e, args, 3);
-  LLVMValueRef to_stride = stride_between(e, to, address_argument(e, args, 1));
-  LLVMValueRef from_stride = stride_between(e, from, address_argument(e, args, 4));
+  LLVMValueRef rows[TRANSPOSED_SIDE], to = emit_address_argument(e, args[0]), from = emit_address_argument(e, args[3]);
+  LLVMValueRef to_stride = emit_stride_between(e, to, emit_address_argument(e, args[1]));
+  LLVMValueRef from_stride = emit_stride_between(e, from, emit_address_argument(e, args[4]));
   unsigned side = (unsigned)t.side, align = (unsigned)t.bits / 8;
   assert(side <= TRANSPOSED_SIDE);
   for (unsigned i = 0; i < side; i++) rows[i] = load_vector(e, element, side, row_at(e, from, from_stride, i), align);
@@ -180,8 +114,8 @@ static void emit_transposition(struct emit *e, const tir_expr *args, struct tir_
 static void emit_interleaving(struct emit *e, const tir_expr *args, unsigned rows, unsigned bits) {
   enum { COLUMNS = 16, MOST_ROWS = 4 };
   LLVMTypeRef element = LLVMIntTypeInContext(e->context, bits), i32 = LLVMInt32TypeInContext(e->context);
-  LLVMValueRef to = address_argument(e, args, 0), from = address_argument(e, args, 3), row[MOST_ROWS];
-  LLVMValueRef stride = stride_between(e, from, address_argument(e, args, 4)), order[MOST_ROWS * COLUMNS];
+  LLVMValueRef to = emit_address_argument(e, args[0]), from = emit_address_argument(e, args[3]), row[MOST_ROWS];
+  LLVMValueRef stride = emit_stride_between(e, from, emit_address_argument(e, args[4])), order[MOST_ROWS * COLUMNS];
   assert(rows == 2 || rows == MOST_ROWS);
   for (unsigned p = 0; p < rows; p++) row[p] = load_vector(e, element, COLUMNS, row_at(e, from, stride, p), bits / 8);
   for (unsigned have = rows, lanes = COLUMNS; have > 1; have /= 2, lanes *= 2) { /* one after the other, by twos */
@@ -214,22 +148,23 @@ unsigned jit_instructions(const struct jit_target *t) {
   unsigned dots = t->dots;
   return transpositions(t) | (dots >> TIR_DOT_BYTES & 1 ? 1u << TIR_INTERLEAVE_4X8 : 0) |
          (dots >> TIR_DOT_BFLOATS & 1 ? 1u << TIR_INTERLEAVE_2X16 : 0) |
-         (t->avx512_vnni && t->vector_bits >= 512 ? 1u << TIR_VPDPBUSD : 0) | (t->amx_int8 ? 1u << TIR_TDPBSSD : 0) |
+         (t->avx512_vnni && t->vector_bits >= 512 ? 1u << TIR_VPDPBUSD : 0) |
+         (t->amx_int8 ? 1u << TIR_TDPBSSD | 1u << TIR_TDPBSUD | 1u << TIR_TDPBUSD | 1u << TIR_TDPBUUD : 0) |
          (t->amx_bf16 ? 1u << TIR_TDPBF16PS : 0);
 }
 
 bool emit_instruction(struct emit *e, tir_stmt attr) {
   static void (*const emitters[])(struct emit * e,
                                   const tir_expr *args) = {[TIR_VPDPBUSD] = emit_vpdpbusd,
-                                                           [TIR_TDPBSSD] = emit_tdpbssd,
-                                                           [TIR_TDPBF16PS] = emit_tdpbf16ps,
                                                            [TIR_INTERLEAVE_4X8] = emit_interleave_4x8,
                                                            [TIR_INTERLEAVE_2X16] = emit_interleave_2x16};
   enum tir_instruction which = tir_instruction_of(e->ir, attr);
   if (which == TIR_INSTRUCTIONS) return false;
   const tir_expr *args = tir_operands(e->ir, tir_at(e->ir, tir_as(e->ir, attr, TIR_ATTR)->attr.value)->operands);
   struct tir_transposition t = tir_transposition_of(which);
-  if (t.side)
+  if (tir_is_tile_product(which))
+    emit_tile_product(e, args, which);
+  else if (t.side)
     emit_transposition(e, args, t);
   else
     emitters[which](e, args);

@@ -137,6 +137,8 @@ static void emit_nontemporal(struct emit *e, tir_stmt attr) {
 static void emit_statement(struct emit *e, tir_stmt s) {
   const struct tir_stmt_node *n = tir_stmt_at(e->ir, s);
   struct tir_captures captures;
+  const tir_expr *held;
+  uint32_t count;
   switch (n->kind) {
   case TIR_LOOP: emit_loop(e, s); break;
   case TIR_STORE: emit_store(e, s); break;
@@ -152,6 +154,8 @@ static void emit_statement(struct emit *e, tir_stmt s) {
       emit_parallel(e, &captures);
     else if (tir_nontemporal_alignment(e->ir, s))
       emit_nontemporal(e, s);
+    else if ((count = tir_accumulators_of(e->ir, s, &held)))
+      emit_held_tiles(e, s, held, count);
     else if (!emit_instruction(e, s))
       emit_list(e, n->first[TIR_BODY]);
     break;

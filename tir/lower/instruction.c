@@ -19,9 +19,14 @@ static const struct {
   int8_t distance[MOST_ADDRESSES];
 } known[TIR_INSTRUCTIONS] = {
     [TIR_VPDPBUSD] = {"vpdpbusd", 7, {BASE, 1, BASE, 1, BASE, 4, 1}}, /* C[16], A[4], B[16, 4] */
-    [TIR_TDPBSSD] = {"tdpbssd",
-                     10,
-                     {BASE, ANY, 1, BASE, ANY, 1, BASE, ANY, 4, 1}}, /* C[16, 16], A[16, 64], B[16, 16, 4] */
+#define BYTE_TILES(name)                                                                                               \
+  {                                                                                                                    \
+    name, 10, { BASE, ANY, 1, BASE, ANY, 1, BASE, ANY, 4, 1 }                                                          \
+  } /* C[16, 16], A[16, 64], B[16, 16, 4] */
+    [TIR_TDPBSSD] = BYTE_TILES("tdpbssd"),
+    [TIR_TDPBSUD] = BYTE_TILES("tdpbsud"),
+    [TIR_TDPBUSD] = BYTE_TILES("tdpbusd"),
+    [TIR_TDPBUUD] = BYTE_TILES("tdpbuud"),
     [TIR_TDPBF16PS] = {"tdpbf16ps",
                        10,
                        {BASE, ANY, 1, BASE, ANY, 1, BASE, ANY, 2, 1}}, /* C[16, 16], A[16, 32], B[16, 16, 2] */

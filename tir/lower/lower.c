@@ -59,6 +59,7 @@ static const struct {
      lower_lane_dots},
     {"copies", GPU, "copies are asynchronous where the machine has such", lower_copies},
     {"instruction", CPU, "instructions stand only where memory lies as they need it", lower_instruction},
+    {"tiles", CPU, "tiles that a loop of products adds to are held in registers", lower_tiles},
     {"producer", GPU, "a producer warp group copies, where a software pipeline requests it", lower_producer,
      LOWER_NO_PRODUCERS},
     {"legalize", BOTH, "floor division and floats of 16 bits become what machines have", lower_legalize},

@@ -64,6 +64,7 @@ bool lower_unroll(struct lowering *low);        /* unroll.c */
 bool lower_promote(struct lowering *low);       /* promote.c */
 bool lower_flatten(struct lowering *low);       /* flatten.c */
 bool lower_instruction(struct lowering *low);   /* instruction.c */
+bool lower_tiles(struct lowering *low);         /* vector/tiles.c */
 bool lower_legalize(struct lowering *low);      /* legalize.c */
 bool lower_cse(struct lowering *low);           /* cse.c */
 bool lower_workspace(struct lowering *low);     /* workspace.c */

@@ -1,14 +1,15 @@
 # Tiles of the shapes that AMX multiplies, B packed as its tiles are: by its instructions where they are, else by vectors.
 # Bytes are summed in int32, bfloat16 in float32.
 ### amx_16x16x<N>.desc
-#: N 64_i8 = 64 | 32_bf16 = 32
-#= P 4 | 2
-#= T int8 | bfloat16
-#= S int32 | float32
+#: N 64_i8 = 64 | 64_u8 = 64 | 64_u8i8 = 64 | 64_i8u8 = 64 | 32_bf16 = 32
+#= P 4 | 4 | 4 | 4 | 2
+#= T int8 | uint8 | uint8 | int8 | bfloat16
+#= U int8 | uint8 | int8 | uint8 | bfloat16
+#= S int32 | int32 | int32 | int32 | float32
 @T.prim_func(s_tir=True)
 def amx_16x16_desc(a: T.handle, b: T.handle, c: T.handle):
     A = T.match_buffer(a, (16, <N>), "<T>", offset_factor=1)
-    B = T.match_buffer(b, (16, 16, <P>), "<T>", offset_factor=1)
+    B = T.match_buffer(b, (16, 16, <P>), "<U>", offset_factor=1)
     C = T.match_buffer(c, (16, 16), "<S>", offset_factor=1)
     with T.sblock("root"):
         T.reads(C[0:16, 0:16], A[0:16, 0:<N>], B[0:16, 0:16, 0:<P>])
@@ -21,18 +22,19 @@ def amx_16x16_desc(a: T.handle, b: T.handle, c: T.handle):
                 C[vi, vj] = C[vi, vj] + T.Cast("<S>", A[vi, vk0 * <P> + vk1]) * T.Cast("<S>", B[vk0, vj, vk1])
 
 ### amx_16x16x<N>.impl
-#: N 64_i8 = 64 | 32_bf16 = 32
-#= P 4 | 2
-#= T int8 | bfloat16
-#= S int32 | float32
-#= D tdpbssd | tdpbf16ps
+#: N 64_i8 = 64 | 64_u8 = 64 | 64_u8i8 = 64 | 64_i8u8 = 64 | 32_bf16 = 32
+#= P 4 | 4 | 4 | 4 | 2
+#= T int8 | uint8 | uint8 | int8 | bfloat16
+#= U int8 | uint8 | int8 | uint8 | bfloat16
+#= S int32 | int32 | int32 | int32 | float32
+#= D tdpbssd | tdpbuud | tdpbusd | tdpbsud | tdpbf16ps
 @T.prim_func(s_tir=True)
 def amx_16x16_impl(a: T.handle, b: T.handle, c: T.handle):
     sa = T.int32()
     sb = T.int32()
     sc = T.int32()
     A = T.match_buffer(a, (16, <N>), "<T>", offset_factor=1, strides=[sa, 1])
-    B = T.match_buffer(b, (16, 16, <P>), "<T>", offset_factor=1, strides=[sb, <P>, 1])
+    B = T.match_buffer(b, (16, 16, <P>), "<U>", offset_factor=1, strides=[sb, <P>, 1])
     C = T.match_buffer(c, (16, 16), "<S>", offset_factor=1, strides=[sc, 1])
     with T.sblock("root"):
         T.reads(C[0:16, 0:16], A[0:16, 0:<N>], B[0:16, 0:16, 0:<P>])

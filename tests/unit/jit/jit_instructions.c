@@ -55,6 +55,45 @@ static const struct {
      {"tdpbssd", "tileloadd", "tilestored"},
      "vpmulld",
      "x86-64-v4"},
+    {"amx_16x16x64_u8",
+     "A: T.Buffer((32, 128), \"uint8\"), B: T.Buffer((32, 32, 4), \"uint8\"), C: T.Buffer((32, 32), \"int32\")",
+     "C[vi, vj]",
+     "T.Cast(\"int32\", A[vi, vk * 4 + vp]) * T.Cast(\"int32\", B[vk, vj, vp])",
+     32,
+     32,
+     32,
+     4,
+     {16, 16},
+     "sapphirerapids",
+     {"tdpbuud", "tileloadd", "tilestored"},
+     "vpmulld",
+     "x86-64-v4"},
+    {"amx_16x16x64_u8i8",
+     "A: T.Buffer((32, 128), \"uint8\"), B: T.Buffer((32, 32, 4), \"int8\"), C: T.Buffer((32, 32), \"int32\")",
+     "C[vi, vj]",
+     "T.Cast(\"int32\", A[vi, vk * 4 + vp]) * T.Cast(\"int32\", B[vk, vj, vp])",
+     32,
+     32,
+     32,
+     4,
+     {16, 16},
+     "sapphirerapids",
+     {"tdpbusd", "tileloadd", "tilestored"},
+     "vpmulld",
+     "x86-64-v4"},
+    {"amx_16x16x64_i8u8",
+     "A: T.Buffer((32, 128), \"int8\"), B: T.Buffer((32, 32, 4), \"uint8\"), C: T.Buffer((32, 32), \"int32\")",
+     "C[vi, vj]",
+     "T.Cast(\"int32\", A[vi, vk * 4 + vp]) * T.Cast(\"int32\", B[vk, vj, vp])",
+     32,
+     32,
+     32,
+     4,
+     {16, 16},
+     "sapphirerapids",
+     {"tdpbsud", "tileloadd", "tilestored"},
+     "vpmulld",
+     "x86-64-v4"},
     {"amx_16x16x32_bf16",
      "A: T.Buffer((32, 64), \"bfloat16\"), B: T.Buffer((32, 32, 2), \"bfloat16\"), C: T.Buffer((32, 32), \"float32\")",
      "C[vi, vj]",
@@ -103,8 +142,9 @@ static void split(struct tir *ir, tir_loop loop, int64_t inner, tir_loop out[2])
   assert_accepted(tir_split(ir, loop, factors, 2, true, false, out, err));
 }
 
-/* Tiles of 16 columns, and of rows where there are rows; rows of tiles in parallel. */
-static void tensorize(struct tir *ir, int c) {
+/* Tiles of 16 columns, and of rows where there are rows; rows of tiles in parallel. `beside`: those of a row side by side
+ * inside of the loop over k. */
+static void tensorize_by(struct tir *ir, int c, bool beside) {
   struct vm_intrinsics *table = NULL;
   const struct tir *description, *implementation;
   vm_add_shipped_intrinsic(&table, cases[c].intrinsic);
@@ -116,9 +156,10 @@ static void tensorize(struct tir *ir, int c) {
   if (rows) {
     split(ir, loop_of(ir, "C", 0), cases[c].tile[0], i);
     split(ir, kk, cases[c].tile[1], k);
-    tir_loop order[] = {i[0], j[0], k[0], i[1], j[1], k[1], p};
+    tir_loop order[] = {i[0], beside ? k[0] : j[0], beside ? j[0] : k[0], i[1], j[1], k[1], p};
     assert_accepted(tir_reorder(ir, order, packed ? 7 : 6, err));
     assert_accepted(tir_parallel(ir, i[0], err));
+    if (beside) assert_accepted(tir_unroll(ir, j[0], err));
   } else {
     tir_loop order[] = {j[0], kk, j[1], p};
     assert_accepted(tir_reorder(ir, order, 4, err));
@@ -128,6 +169,8 @@ static void tensorize(struct tir *ir, int c) {
   assert_accepted(tir_tensorize(ir, rows ? i[1] : j[1], description, implementation, false, err));
   vm_intrinsics_free(table);
 }
+
+static void tensorize(struct tir *ir, int c) { tensorize_by(ir, c, false); }
 
 static char *assembly(struct tir *ir, const char *target_text) {
   struct jit_target target;
@@ -163,6 +206,30 @@ static void code_holds_them(void **state) {
     if (n < CASES && strstr(with, cases[c].lacks)) fail_msg("%s: still %s", cases[c].intrinsic, cases[c].lacks);
     free(with);
     free(without);
+    tir_free(ir);
+  }
+}
+
+static int count(const char *text, const char *part) {
+  int n = 0;
+  for (const char *at = strstr(text, part); at; at = strstr(at + 1, part)) n++;
+  return n;
+}
+
+/* Two tiles of a row are loaded before the loop over k and stored behind it, and in it what both
+ * products read is loaded once. */
+static void accumulators_stay_in_registers(void **state) {
+  (void)state;
+  for (int c = 0; c < CASES; c++) {
+    if (cases[c].tile[0] != 16) continue;
+    struct tir *ir = read_case(c);
+    tensorize_by(ir, c, true);
+    char *text = assembly(ir, cases[c].target);
+    int products = count(text, cases[c].holds[0]);
+    assert_true(products > 0 && products % 2 == 0);
+    assert_int_equal(count(text, "tilestored"), 2);
+    assert_int_equal(count(text, "tileloadd"), 2 + products / 2 * 3);
+    free(text);
     tir_free(ir);
   }
 }
@@ -219,7 +286,8 @@ static void no_target_ends_llvm(void **state) {
   static const char *const bases[] = {"x86-64", "x86-64-v3", "skylake-avx512", "sapphirerapids"};
   enum { FEATURES = sizeof features / sizeof *features };
   uint64_t random = 1;
-  for (int n = 0; n < 12 * CASES; n++) {
+  enum { TRIED = 60 };
+  for (int n = 0; n < TRIED; n++) {
     struct tir *ir = read_case(n % CASES);
     char text[JIT_TARGET_TEXT];
     int used = snprintf(text, sizeof text, "llvm -mcpu=%s -mattr=+avx", bases[n / CASES % 4]);
@@ -270,8 +338,9 @@ static void targets_add_features(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(code_holds_them), cmocka_unit_test(runs_equal),
-                                     cmocka_unit_test(refused_layout_computes), cmocka_unit_test(no_target_ends_llvm),
-                                     cmocka_unit_test(targets_add_features)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(code_holds_them),     cmocka_unit_test(accumulators_stay_in_registers),
+      cmocka_unit_test(runs_equal),          cmocka_unit_test(refused_layout_computes),
+      cmocka_unit_test(no_target_ends_llvm), cmocka_unit_test(targets_add_features)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

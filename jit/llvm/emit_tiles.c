@@ -1,0 +1,179 @@
+/* Tiles of AMX: values of LLVM's type x86_amx. LLVM gives them registers, and configures the unit where they are used. The
+ * kernel lets no process touch them before it asked: code that uses them asks, once, where it is entered.
+ *
+ * Accumulators that a loop holds (tir/lower/vector/tiles.c) are vectors in cells on the stack, which LLVM makes phis of
+ * and then tiles: the form in which clang has those of C. There, what two products of an iteration read is loaded once,
+ * where all of it has registers. */
+#include "emit.h"
+
+enum { TILE_ROWS = 16, TILE_BYTES = 64, TILE_ELEMENTS = TILE_ROWS * TILE_BYTES / 4, TILE_REGISTERS = 8, MOST_READ = 8 };
+enum { RESULT = 0, LEFT = 3, RIGHT = 6 }; /* where a product's operands begin in its arguments */
+
+/* A tile in memory: its first element, the one below it, and what it is now. */
+struct tile {
+  tir_expr first, next;
+  LLVMValueRef value; /* of an accumulator: its cell */
+  LLVMBasicBlockRef block;
+  uint32_t uses; /* by the products of a loop */
+};
+
+struct emit_tiles {
+  const tir_expr *held; /* two addresses each */
+  uint32_t held_count, read_count;
+  LLVMValueRef *cells;
+  bool shares; /* what is read once more in an iteration is there already */
+  struct tile read[MOST_READ];
+};
+
+/* ---- Tiles in memory and in cells ---- */
+
+static LLVMTypeRef cell_type(struct emit *e) {
+  return LLVMVectorType(LLVMInt32TypeInContext(e->context), TILE_ELEMENTS);
+}
+
+static LLVMValueRef rows(struct emit *e) { return LLVMConstInt(LLVMInt16TypeInContext(e->context), TILE_ROWS, false); }
+static LLVMValueRef bytes(struct emit *e) {
+  return LLVMConstInt(LLVMInt16TypeInContext(e->context), TILE_BYTES, false);
+}
+
+static LLVMValueRef load_tile(struct emit *e, tir_expr first, tir_expr next) {
+  LLVMValueRef at = emit_address_argument(e, first);
+  LLVMValueRef operands[] = {rows(e), bytes(e), at, emit_stride_between(e, at, emit_address_argument(e, next))};
+  return emit_machine_intrinsic(e, "llvm.x86.tileloadd64.internal", operands, 4);
+}
+
+static void store_tile(struct emit *e, tir_expr first, tir_expr next, LLVMValueRef value) {
+  LLVMValueRef at = emit_address_argument(e, first);
+  LLVMValueRef operands[] = {rows(e), bytes(e), at, emit_stride_between(e, at, emit_address_argument(e, next)), value};
+  emit_machine_intrinsic(e, "llvm.x86.tilestored64.internal", operands, 5);
+}
+
+static LLVMValueRef tile_of(struct emit *e, LLVMValueRef cell) {
+  LLVMValueRef value = LLVMBuildLoad2(e->builder, cell_type(e), cell, "");
+  return emit_intrinsic(e, "llvm.x86.cast.vector.to.tile", cell_type(e), &value, 1);
+}
+
+static void keep_tile(struct emit *e, LLVMValueRef cell, LLVMValueRef value) {
+  LLVMBuildStore(e->builder, emit_intrinsic(e, "llvm.x86.cast.tile.to.vector", cell_type(e), &value, 1), cell);
+}
+
+/* ---- Products ---- */
+
+static LLVMValueRef held_cell(const struct emit *e, const tir_expr *result) {
+  const struct emit_tiles *t = e->tiles;
+  for (uint32_t i = 0; t && i < t->held_count; i++)
+    if (t->held[2 * i] == result[0] && t->held[2 * i + 1] == result[1]) return t->cells[i];
+  return NULL;
+}
+
+/* An operand, loaded; where a loop's are shared, and it was loaded in this very block of code, as it was then: between
+ * the products of such a loop nothing is stored. */
+static LLVMValueRef operand(struct emit *e, const tir_expr *at) {
+  struct emit_tiles *t = e->tiles;
+  struct tile *kept = NULL;
+  for (uint32_t i = 0; t && t->shares && i < t->read_count; i++)
+    if (t->read[i].first == at[0] && t->read[i].next == at[1] && t->read[i].uses > 1) kept = t->read + i;
+  LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder);
+  if (kept && kept->block == here) return kept->value;
+  LLVMValueRef value = load_tile(e, at[0], at[1]);
+  if (kept) kept->value = value, kept->block = here;
+  return value;
+}
+
+static const char *product_name(enum tir_instruction which) {
+  switch (which) {
+  case TIR_TDPBSSD: return "llvm.x86.tdpbssd.internal";
+  case TIR_TDPBSUD: return "llvm.x86.tdpbsud.internal";
+  case TIR_TDPBUSD: return "llvm.x86.tdpbusd.internal";
+  case TIR_TDPBUUD: return "llvm.x86.tdpbuud.internal";
+  default: assert(which == TIR_TDPBF16PS); return "llvm.x86.tdpbf16ps.internal";
+  }
+}
+
+void emit_tile_product(struct emit *e, const tir_expr *args, enum tir_instruction which) {
+  LLVMValueRef cell = held_cell(e, args + RESULT);
+  assert((cell || !e->tiles) && "a loop that holds accumulators adds to no others");
+  LLVMValueRef c = cell ? tile_of(e, cell) : load_tile(e, args[RESULT], args[RESULT + 1]);
+  LLVMValueRef a = operand(e, args + LEFT), b = operand(e, args + RIGHT);
+  LLVMValueRef operands[] = {rows(e), bytes(e), bytes(e), c, a, b};
+  LLVMValueRef product = emit_machine_intrinsic(e, product_name(which), operands, 6);
+  if (cell)
+    keep_tile(e, cell, product);
+  else
+    store_tile(e, args[RESULT], args[RESULT + 1], product);
+  e->uses_tiles = true;
+}
+
+/* ---- Loops that hold accumulators ---- */
+
+/* Counts the reads of an operand; false: there are too many operands to say. */
+static bool count_read(struct emit_tiles *t, const tir_expr *at) {
+  uint32_t i = 0;
+  while (i < t->read_count && (t->read[i].first != at[0] || t->read[i].next != at[1])) i++;
+  if (i == MOST_READ) return false;
+  if (i == t->read_count) t->read[t->read_count++] = (struct tile){.first = at[0], .next = at[1]};
+  t->read[i].uses++;
+  return true;
+}
+
+/* Whether what is read more than once has registers beside the accumulators, and beside what is read once. */
+static bool find_shared(const struct emit *e, tir_stmt attr, struct emit_tiles *t) {
+  uint32_t shared = 0, single = 0;
+  for (tir_stmt s = attr; s; s = tir_next(e->ir, s, attr)) {
+    if (!tir_is_tile_product(tir_instruction_of(e->ir, s))) continue;
+    const tir_expr *args = tir_operands(e->ir, tir_at(e->ir, tir_stmt_at(e->ir, s)->attr.value)->operands);
+    if (!count_read(t, args + LEFT) || !count_read(t, args + RIGHT)) return false;
+  }
+  for (uint32_t i = 0; i < t->read_count; i++)
+    if (t->read[i].uses > 1)
+      shared++;
+    else
+      single++;
+  return t->held_count + shared + (single < 2 ? single : 2) <= TILE_REGISTERS;
+}
+
+void emit_held_tiles(struct emit *e, tir_stmt attr, const tir_expr *held, uint32_t count) {
+  LLVMValueRef cells[TILE_REGISTERS];
+  struct emit_tiles tiles = {.held = held, .held_count = count, .cells = cells};
+  assert(count > 0 && count < TILE_REGISTERS && !e->tiles);
+  tiles.shares = find_shared(e, attr, &tiles);
+  for (uint32_t i = 0; i < count; i++) {
+    cells[i] = emit_alloca(e, cell_type(e), 1, TILE_BYTES);
+    keep_tile(e, cells[i], load_tile(e, held[2 * i], held[2 * i + 1]));
+  }
+  e->tiles = &tiles;
+  emit_list(e, tir_stmt_at(e->ir, attr)->first[TIR_BODY]);
+  e->tiles = NULL;
+  for (uint32_t i = 0; i < count; i++) store_tile(e, held[2 * i], held[2 * i + 1], tile_of(e, cells[i]));
+}
+
+/* ---- Permission ---- */
+
+enum { SYS_ARCH_PRCTL = 158, ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+
+/* Asks the kernel for the tiles, unless this code has asked before. Gives whether it refused, as an i1. Source: Linux,
+ * Documentation/arch/x86/xstate.rst. */
+LLVMValueRef emit_tile_permission(struct emit *e, LLVMValueRef function) {
+  LLVMBuilderRef w = e->builder;
+  LLVMTypeRef i64 = LLVMInt64TypeInContext(e->context), signature = LLVMFunctionType(i64, &i64, 1, true);
+  LLVMValueRef granted = LLVMAddGlobal(e->module, i64, "tiles.granted");
+  LLVMSetInitializer(granted, LLVMConstNull(i64));
+  LLVMSetLinkage(granted, LLVMInternalLinkage);
+  LLVMBasicBlockRef before = LLVMGetInsertBlock(w);
+  LLVMBasicBlockRef ask = LLVMAppendBasicBlockInContext(e->context, function, "ask");
+  LLVMBasicBlockRef known = LLVMAppendBasicBlockInContext(e->context, function, "known");
+  LLVMValueRef had = LLVMBuildLoad2(w, i64, granted, "");
+  LLVMBuildCondBr(w, LLVMBuildICmp(w, LLVMIntEQ, had, LLVMConstNull(i64), ""), ask, known);
+  LLVMPositionBuilderAtEnd(w, ask);
+  LLVMValueRef args[] = {emit_int64(e, SYS_ARCH_PRCTL), emit_int64(e, ARCH_REQ_XCOMP_PERM),
+                         emit_int64(e, XFEATURE_XTILEDATA)};
+  LLVMValueRef result = LLVMBuildCall2(w, signature, LLVMAddFunction(e->module, "syscall", signature), args, 3, "");
+  LLVMValueRef refused = LLVMBuildICmp(w, LLVMIntNE, result, LLVMConstNull(i64), "");
+  LLVMBuildStore(w, LLVMBuildZExt(w, LLVMBuildNot(w, refused, ""), i64, ""), granted);
+  LLVMBuildBr(w, known);
+  LLVMPositionBuilderAtEnd(w, known);
+  LLVMValueRef verdict = LLVMBuildPhi(w, LLVMInt1TypeInContext(e->context), "");
+  LLVMAddIncoming(verdict, (LLVMValueRef[]){LLVMConstNull(LLVMInt1TypeInContext(e->context)), refused},
+                  (LLVMBasicBlockRef[]){before, ask}, 2);
+  return verdict;
+}
