@@ -104,12 +104,6 @@ end
 
 -- ---- The tile ----------------------------------------------------------------------------------------------------
 
--- Rows that keep the units busy, or else the most that fit.
-local function rows_for(context, vectors, extent)
-  local rows, fitting = nest.rows_for(context, vectors, extent, nest.BUSY)
-  return #rows > 0 and rows or {fitting[#fitting]}
-end
-
 -- From outside: chunks of the other spatial loops and of rows, run in parallel; panels of columns; blocks of the
 -- reduction; what is left of the other spatial loops, tiles of rows, the reductions, rows, a vector of columns, and
 -- neighbours. Gives the loops that panels are packed under, and that the result is written under.
@@ -146,7 +140,9 @@ local function tiled(sch, block, context, width, vectors, one)
   local columns = vectors * lanes
   choose_rows(s, a, one)
   for _, l in ipairs(a.rows) do a.count = a.count * s:extent(l) end
-  local rows = rows_for(context, vectors, a.count)
+  -- rows that keep the units busy, or else the most that fit
+  local rows, fitting = nest.rows_for(context, vectors, a.count, nest.BUSY)
+  if #rows == 0 then rows = {fitting[#fitting]} end
   if columns > s:extent(a.inner) or (#a.rows > 0 and #rows == 0) then return nil end
   local constant = common.constants(s)[s:reads(b)[a.each + 1].buffer] -- packed ahead, in the order of the loops
   local panel = not a.lies and not constant and pack_columns(s, b, a, width)

@@ -47,8 +47,8 @@ end
 local function fused(sch, loops) return #loops > 1 and sch:fuse(loops) or loops[1] end
 
 -- Rows of a tile that fit beside so many vectors a row: what is left of the registers are an operand's vectors and what
--- a row multiplies them by. Those with so many accumulators at least; and all.
-function register_loops.rows_for(context, vectors, extent, accumulators)
+-- a row multiplies them by. Those with so many accumulators at least, or with `fewer` where there are none; and all.
+function register_loops.rows_for(context, vectors, extent, accumulators, fewer)
   local enough, fitting = {}, {}
   for _, rows in ipairs {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 28} do
     if (rows + 1) * vectors + 1 <= context.target.vector_registers and rows <= extent then
@@ -56,6 +56,7 @@ function register_loops.rows_for(context, vectors, extent, accumulators)
       if rows * vectors >= accumulators then enough[#enough + 1] = rows end
     end
   end
+  if #enough == 0 and fewer then return register_loops.rows_for(context, vectors, extent, fewer) end
   return enough, fitting
 end
 

@@ -140,12 +140,6 @@ local function columns_of(full, vectors, extent, p)
   return p.few_columns and vectors == 1 and extent < full and extent > FEW and extent or full
 end
 
--- Rows whose accumulators fill a third of the registers; where there are none, those that keep the units busy.
-local function rows_for(context, vectors, extent)
-  local rows = nest.rows_for(context, vectors, extent, context.target.vector_registers / 3)
-  return #rows > 0 and rows or (nest.rows_for(context, vectors, extent, nest.BUSY))
-end
-
 -- The blocks that pad what the block reads: inlined, their zeros are steps of the reduction that lowering leaves out
 -- (lower/zeros.c), where tiles stay in one line.
 local function paddings(sch, block)
@@ -197,7 +191,8 @@ local function tiled(sch, block, context, parameters, vectors, pack, skip)
   local a = analyze(s, b, split_phases(s, b), skip)
   if not a then return nil end
   local columns = columns_of(vectors * context.target.vector_bits // (8 * s:writes(b)[1].bytes), vectors, s:extent(a.inner), parameters)
-  local rows = rows_for(context, vectors, a.most_rows)
+  -- their accumulators fill a third of the registers; where there are none, those that keep the units busy
+  local rows = nest.rows_for(context, vectors, a.most_rows, context.target.vector_registers / 3, nest.BUSY)
   local _, reads = panels(s, b, a.inner)
   local across = crossings(s, b, a.inner)
   if columns > s:extent(a.inner) or (#rows == 0 and #a.rows > 0) or (pack and #reads == 0) then return nil end

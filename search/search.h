@@ -148,23 +148,35 @@ struct search_gpu {
   SEARCH_GPU_NUMBERS(SEARCH_GPU_NUMBER)
 #undef SEARCH_GPU_NUMBER
 };
-struct search_machine { /* in cycles of one core, and bytes; rules/targets.lua has what the target does not know */
-  double cores, vector_bits, registers;
+/* A CPU, in cycles of one core, and bytes; rules/targets.lua has what the target does not know. */
+#define SEARCH_CPU_NUMBERS(X)                                                                                          \
+  X(cores, "cores")                                                                                                    \
+  X(vector_bits, "bits of a vector")                                                                                   \
+  X(registers, "vector registers")                                                                                     \
+  X(multiply_adds, "vectors multiplied and added a cycle")                                                             \
+  X(loads, "vectors loaded a cycle")                                                                                   \
+  X(latency, "of adding to a result")                                                                                  \
+  X(reload, "more where the result is not in a register")                                                              \
+  X(unrolled, "rows of a register tile that are unrolled without being asked")                                         \
+  X(iteration, "of an iteration of a loop")                                                                            \
+  X(copy, "of copying a byte")                                                                                         \
+  X(parallel, "of starting the threads")                                                                               \
+  X(overrun, "how much longer an iteration takes for each beside it that is cut off")                                  \
+  X(guarded, "how many times as long a vector takes under a condition")                                                \
+  X(call, "of a vector: an elementary function")                                                                       \
+  X(division, "of a vector: a quotient")                                                                               \
+  X(branch, "of an element: a condition in a value")                                                                   \
+  X(exposed, "the part of arithmetic and traffic that the longest of them does not hide")                              \
+  X(doubt, "how many times as long as estimated a tile of what reduces nothing is taken to be")
+struct search_machine {
+#define SEARCH_CPU_NUMBER(name, what) double name;
+  SEARCH_CPU_NUMBERS(SEARCH_CPU_NUMBER)
+#undef SEARCH_CPU_NUMBER
   double cache_bytes[SEARCH_LEVELS];   /* of a core's first and second level, and of the third */
   double way_bytes[SEARCH_LEVELS];     /* of each: addresses that are so far apart have the same place there */
   double bytes_a_cycle[SEARCH_LEVELS]; /* that come from the level outside of each */
-  double multiply_adds, loads;         /* vectors a cycle */
-  double latency, reload;              /* of adding to a result, and more where it is not in a register */
-  double unrolled;                     /* rows of a register tile that are unrolled without being asked */
-  double iteration, copy, parallel;    /* of a loop's turn, of copying a byte, of starting the threads */
-  double overrun;                      /* how much longer an iteration takes for each beside it that is cut off */
-  double guarded;                      /* how many times as long a vector takes under a condition */
-  double call, division,
-      branch;            /* of a vector: an elementary function, a quotient; of an element: a condition in a value */
-  double exposed;        /* the part of arithmetic and traffic that the longest of them does not hide */
-  double doubt;          /* how many times as long as estimated a tile of what reduces nothing is taken to be */
-  unsigned dots;         /* that it has: bits 1 << enum tir_dot */
-  struct search_gpu gpu; /* with multiprocessors: the machine is one, and nothing else of it is used */
+  unsigned dots;                       /* that it has: bits 1 << enum tir_dot */
+  struct search_gpu gpu;               /* with multiprocessors: the machine is one, and nothing else of it is used */
 };
 struct search_estimator;
 /* workload: borrowed for the call, and names are interned in it. Draws that are open in the sketch are drawn by the

@@ -110,9 +110,6 @@ struct tir_swizzle {
 };
 bool tir_swizzle_of(const struct tir *ir, tir_buffer buffer, struct tir_swizzle *out); /* false: as indices say */
 int64_t tir_panel_of(int64_t row); /* the widest swizzled tile for rows of so many bytes; 0: none divides a row */
-int64_t tir_swizzled(struct tir_swizzle s, int64_t byte);
-/* How many passes the 32 banks of 4 bytes make for what lanes load at once: `width` bytes each, from bytes[lane] on. */
-int tir_bank_passes(const int64_t *bytes, int lanes, int width);
 
 /* ---- Fragments of tensor units ----------------------------------------------------------------------------------- */
 

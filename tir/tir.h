@@ -104,8 +104,11 @@ enum tir_code { TIR_VOID, TIR_BOOL, TIR_INT, TIR_UINT, TIR_FLOAT, TIR_BFLOAT, TI
 #define TIR_T_STRING                TIR_TYPE(TIR_STRING, 0, 1) /* string arguments and annotation values */
 static inline enum tir_code tir_type_code(tir_type t) { return (enum tir_code)(t >> 24); }
 static inline int tir_type_bits(tir_type t) { return (int)(t >> 16 & 255); }
-static inline int tir_type_lanes(tir_type t) { return (int)(t & 0xffff); }
-static inline tir_type tir_type_with_lanes(tir_type t, int lanes) { return (t & ~0xffffu) | (tir_type)lanes; }
+enum { TIR_MOST_LANES = 0xffff };
+static inline int tir_type_lanes(tir_type t) { return (int)(t & TIR_MOST_LANES); }
+static inline tir_type tir_type_with_lanes(tir_type t, int lanes) {
+  return (t & ~(tir_type)TIR_MOST_LANES) | (tir_type)lanes;
+}
 static inline bool tir_type_is_int(tir_type t) { return tir_type_code(t) == TIR_INT || tir_type_code(t) == TIR_UINT; }
 static inline bool tir_type_is_float(tir_type t) {
   return tir_type_code(t) == TIR_FLOAT || tir_type_code(t) == TIR_BFLOAT;

@@ -49,19 +49,9 @@ static struct search_machine read_machine(lua_State *L, int at) {
   bool is_gpu = lua_getfield(L, at, "sms") != LUA_TNIL;
   lua_pop(L, 1);
   if (is_gpu) return read_gpu(L, at);
-  const struct {
-    const char *name;
-    double *to;
-  } numbers[] = {{"cores", &m.cores},         {"vector_bits", &m.vector_bits},
-                 {"registers", &m.registers}, {"multiply_adds", &m.multiply_adds},
-                 {"loads", &m.loads},         {"latency", &m.latency},
-                 {"reload", &m.reload},       {"unrolled", &m.unrolled},
-                 {"iteration", &m.iteration}, {"copy", &m.copy},
-                 {"parallel", &m.parallel},   {"guarded", &m.guarded},
-                 {"call", &m.call},           {"division", &m.division},
-                 {"branch", &m.branch},       {"overrun", &m.overrun},
-                 {"exposed", &m.exposed},     {"doubt", &m.doubt}};
-  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) *numbers[i].to = number_of(L, at, numbers[i].name);
+#define SEARCH_CPU_NUMBER(name, what) m.name = number_of(L, at, #name);
+  SEARCH_CPU_NUMBERS(SEARCH_CPU_NUMBER)
+#undef SEARCH_CPU_NUMBER
   read_levels(L, at, "cache_bytes", m.cache_bytes);
   read_levels(L, at, "way_bytes", m.way_bytes);
   read_levels(L, at, "bytes_a_cycle", m.bytes_a_cycle);

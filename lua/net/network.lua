@@ -213,8 +213,8 @@ Added.__index = Added
 local ADDED_OPSET = 17 -- what the operators of added nodes mean
 
 -- Nodes and constants that a pass adds for what gives `of`, under names that say so: added:node(op, inputs [,
--- attributes]) goes to the end of the list `nodes`, net.nodes unless said; added:constant(shape, type, values). Both
--- give the value's name.
+-- attributes]) goes to the end of the list `nodes`, net.nodes unless said; added:constant(shape, type, values);
+-- added:along(vector, elements, rank, axis). Each gives the value's name.
 function Network:adds(of, nodes) return setmetatable({net = self, of = of, nodes = nodes or self.nodes, count = 0}, Added) end
 
 local function name_added(added, what)
@@ -232,6 +232,13 @@ function Added:constant(shape, type, values)
   local name = name_added(self, "constant")
   self.net.constants[name] = ms.array(shape, type, values)
   return name
+end
+
+-- A vector of so many elements along an axis, from 0, of so many.
+function Added:along(vector, elements, rank, axis)
+  local shape = {}
+  for d = 1, rank do shape[d] = d - 1 == axis and elements or 1 end
+  return self:node("Reshape", {vector, self:constant({rank}, "int64", shape)})
 end
 
 -- The names of values that have to stay as they are: what the network gives, and what graphs in its nodes' attributes

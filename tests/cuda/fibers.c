@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "fibers.h"
 
-#include "tir/tir.h"
+#include "banks.h"
 
 #include <assert.h>
 #include <link.h>
@@ -78,7 +78,7 @@ void fibers_check_banks(const void *const *from, int lanes, int width) {
   enum { A_PASS = 128 };
   int64_t bytes[WARP];
   for (int l = 0; l < lanes; l++) bytes[l] = (int64_t)(uintptr_t)from[l];
-  int passes = tir_bank_passes(bytes, lanes, width), least = lanes * width / A_PASS;
+  int passes = bank_passes(bytes, lanes, width), least = lanes * width / A_PASS;
   if (passes > least) fibers_fail("lanes meet in banks: they load in %d passes instead of %d", passes, least);
 }
 

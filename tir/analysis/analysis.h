@@ -32,9 +32,7 @@ tir_stmt tir_only_child(const struct tir *ir, tir_stmt s);
 
 /* ---- Blocks in their scope (block.c) ---- */
 
-/* 0: it is one; else the number of the condition (1..6, as the function's comment lists them) that fails. */
-int tir_complete_block_violation(struct tir *ir, tir_block block, tir_block scope);
-int tir_reduction_block_violation(struct tir *ir, tir_block block, tir_block scope);
+bool tir_is_complete_block(struct tir *ir, tir_block block, tir_block scope);
 /* Refuse with the condition that fails; `block` is the place. */
 bool tir_check_complete_block(struct tir *ir, tir_block block, tir_block scope, ms_error *err);
 bool tir_check_reduction_block(struct tir *ir, tir_block block, tir_block scope, ms_error *err);

@@ -248,14 +248,9 @@ static int reduction_violation(struct tir *ir, tir_block block, tir_stmt root) {
   return tir_begins_again(ir, block, true) ? 8 : 0;
 }
 
-int tir_complete_block_violation(struct tir *ir, tir_block block, tir_block scope) {
+bool tir_is_complete_block(struct tir *ir, tir_block block, tir_block scope) {
   MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, scope, TIR_BLOCK));
-  return complete_violation(ir, block, scope);
-}
-
-int tir_reduction_block_violation(struct tir *ir, tir_block block, tir_block scope) {
-  MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, scope, TIR_BLOCK));
-  return reduction_violation(ir, block, scope);
+  return !complete_violation(ir, block, scope);
 }
 
 static const char *const why_incomplete[] = {"", "one of its iterations is not spatial",

@@ -37,28 +37,3 @@ bool tir_swizzle_of(const struct tir *ir, tir_buffer buffer, struct tir_swizzle 
   return panels ? read_panels(numbers + strlen(TIR_PANELS "."), out)
                 : read_swizzle(numbers + strlen(TIR_SWIZZLE "."), out);
 }
-
-int64_t tir_swizzled(struct tir_swizzle s, int64_t byte) {
-  assert(byte >= 0);
-  if (s.panel) byte = (byte % s.row / s.panel * s.rows + byte / s.row) * s.panel + byte % s.panel;
-  return byte ^ (byte >> s.shift & s.mask) * TIR_PIECE;
-}
-
-/* A load of 16 bytes a lane is made for eight lanes at once, one of 8 for sixteen. */
-int tir_bank_passes(const int64_t *bytes, int lanes, int width) {
-  enum { MOST = 128 };
-  int together = width > TIR_BANK_BYTES ? TIR_BANK_ROW / width : TIR_BANKS, passes = 0;
-  for (int first = 0; first < lanes; first += together) {
-    int64_t words[TIR_BANKS][MOST];
-    int count[TIR_BANKS] = {0}, most = 0;
-    for (int l = first; l < lanes && l < first + together; l++)
-      for (int64_t word = bytes[l] / TIR_BANK_BYTES; word <= (bytes[l] + width - 1) / TIR_BANK_BYTES; word++) {
-        int bank = (int)(word % TIR_BANKS), i = 0;
-        while (i < count[bank] && words[bank][i] != word) i++;
-        if (i == count[bank]) words[bank][count[bank]++] = word;
-        if (count[bank] > most) most = count[bank];
-      }
-    passes += most;
-  }
-  return passes;
-}

@@ -21,8 +21,8 @@ bool tir_check_not_output(struct tir *ir, tir_block block, tir_block scope, ms_e
                     tir_block_name(ir, scope));
 }
 
-/* The block, or the outermost statement that holds nothing else. */
-static tir_stmt top_of_leaf(const struct tir *ir, tir_block block) {
+tir_stmt tir_top_of_leaf(const struct tir *ir, tir_block block) {
+  assert(tir_is(ir, block, TIR_BLOCK));
   tir_stmt s = block;
   for (;;) {
     tir_stmt parent = tir_stmt_at(ir, s)->parent;
@@ -34,7 +34,7 @@ static tir_stmt top_of_leaf(const struct tir *ir, tir_block block) {
 
 bool tir_check_not_only_block(struct tir *ir, tir_block block, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK));
-  const struct tir_stmt_node *n = tir_stmt_at(ir, top_of_leaf(ir, block));
+  const struct tir_stmt_node *n = tir_stmt_at(ir, tir_top_of_leaf(ir, block));
   if (n->prev || n->next || !tir_is(ir, n->parent, TIR_BLOCK)) return true;
   return tir_refuse(ir, err, MS_ONLY_BLOCK_IN_SCOPE, block, "block `%s` is all there is in `%s`",
                     tir_block_name(ir, block), tir_block_name(ir, n->parent));
@@ -105,10 +105,10 @@ bool tir_check_blocks_only(struct tir *ir, tir_buffer buffer, tir_block scope, b
 
 /* ---- Edits ---- */
 
-void tir_kill_leaf(struct tir *ir, tir_block block) { tir_kill(ir, top_of_leaf(ir, block)); }
+void tir_kill_leaf(struct tir *ir, tir_block block) { tir_kill(ir, tir_top_of_leaf(ir, block)); }
 
 void tir_take_leaf(struct tir *ir, tir_block block) {
-  tir_stmt top = top_of_leaf(ir, block);
+  tir_stmt top = tir_top_of_leaf(ir, block);
   tir_detach(ir, block);
   if (top != block) tir_kill(ir, top);
 }

@@ -21,6 +21,8 @@ bool tir_check_blocks_only(struct tir *ir, tir_buffer buffer, tir_block scope, b
 /* No block but `reader`, those around it, and `except` reads the buffer. */
 bool tir_check_only_reader(const struct tir *ir, tir_buffer buffer, tir_block reader, tir_block except, ms_error *err);
 
+/* The block, or the outermost statement in its scope that holds nothing else. */
+tir_stmt tir_top_of_leaf(const struct tir *ir, tir_block block);
 /* Kills the block and the loops around it that it leaves empty. */
 void tir_kill_leaf(struct tir *ir, tir_block block);
 /* Detaches the block; those loops die. */

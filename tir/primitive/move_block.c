@@ -1,5 +1,6 @@
 /* Moving a block under a loop: where it may go, and the edit. */
 #include "given.h"
+#include "inline.h"
 #include "move_domain.h"
 #include "tir/analysis/loads.h"
 #include "tir/arith/linear.h"
@@ -27,15 +28,11 @@ static void collect_required(struct tir *ir, struct tir_move *move) {
 }
 
 static bool plan_removal(const struct tir *ir, struct tir_move *move, ms_error *err) {
-  tir_stmt s = move->block;
-  while (!tir_stmt_at(ir, s)->prev && !tir_stmt_at(ir, s)->next) {
-    s = tir_stmt_at(ir, s)->parent;
-    if (s == move->scope)
-      return tir_refuse(ir, err, MS_MOVE_ONLY_LEAF, move->block, "block `%s` is all there is in its scope",
-                        tir_block_name(ir, move->block));
-  }
-  move->removed = s;
-  return true;
+  move->removed = tir_top_of_leaf(ir, move->block);
+  const struct tir_stmt_node *n = tir_stmt_at(ir, move->removed);
+  return n->prev || n->next ||
+         tir_refuse(ir, err, MS_MOVE_ONLY_LEAF, move->block, "block `%s` is all there is in its scope",
+                    tir_block_name(ir, move->block));
 }
 
 bool tir_move_check_block(struct tir *ir, struct tir_move *move, tir_block block, bool to_consumers, ms_error *err) {

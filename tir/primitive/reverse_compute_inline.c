@@ -77,7 +77,7 @@ static bool find_producer(struct tir *ir, tir_block block, struct plan *plan, ms
     if (!innermost) continue;
     plan->producer = b;
     found++;
-    if (!tir_complete_block_violation(ir, b, plan->scope)) continue;
+    if (tir_is_complete_block(ir, b, plan->scope)) continue;
     return tir_refuse(ir, err, MS_NOT_ONE_PRODUCER, b, "producer `%s` is not complete", tir_block_name(ir, b));
   }
   if (found == 1) return true;

@@ -187,6 +187,8 @@ void tir_values_add(struct tir_values *values, struct tir_item value);
 bool tir_values_end(struct tir_values *values, struct tir_reader *r, bool good, char close, uint32_t *first);
 /* Registers the depth of a node just made from registered ones; false (TOO_LARGE) past the limit. */
 bool tir_reader_note(struct tir_reader *r, uint32_t token, tir_expr e);
+/* Multiplies lanes by those of an index; false (TOO_LARGE) where a vector has no more. */
+bool tir_reader_count_lanes(struct tir_reader *r, uint32_t token, tir_expr index, int64_t *lanes);
 /* A value as an expression: numbers become int32 (int64 when they must), float32, bool. */
 bool tir_reader_as_expr(struct tir_reader *r, struct tir_item v, tir_expr *out);
 /* A value as an annotation: lists and maps too. */

@@ -158,10 +158,8 @@ static bool append_store(struct tir_reader *r, uint32_t token, tir_buffer buffer
   if (!tir_reader_as_expr(r, value, &e)) return false;
   tir_type type = tir_buffer_at(r->ir, buffer)->type;
   int64_t lanes = tir_type_lanes(type);
-  for (uint32_t i = 0; i < count; i++) {
-    lanes *= tir_type_lanes(tir_type_of(r->ir, indices[i]));
-    if (lanes > 0xffff) return tir_reader_fail(r, token, MS_TOO_LARGE, "a vector has at most 65535 elements");
-  }
+  for (uint32_t i = 0; i < count; i++)
+    if (!tir_reader_count_lanes(r, token, indices[i], &lanes)) return false;
   type = tir_type_with_lanes(type, (int)lanes);
   if (tir_type_of(r->ir, e) != type && !tir_reader_cast(r, value.token, type, e, &e)) return false;
   tir_reader_append(r, tir_new_store(r->ir, buffer, indices, e));

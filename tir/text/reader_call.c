@@ -155,8 +155,8 @@ static bool read_lanes(struct tir_reader *r, struct tir_args *args, uint32_t pos
   if (!tir_arg_at(r, args, position, "lanes", &v))
     return tir_reader_fail(r, args->token, MS_TEXT_TYPE, "expected the number of lanes");
   if (!tir_reader_as_int(r, v, "the number of lanes", &n)) return false;
-  if (n < 1 || n > 0xffff || tir_type_lanes(tir_type_of(r->ir, e)) != 1)
-    return tir_reader_fail(r, v.token, MS_TEXT_TYPE, "expected a scalar and 1 to 65535 lanes");
+  if (n < 1 || n > TIR_MOST_LANES || tir_type_lanes(tir_type_of(r->ir, e)) != 1)
+    return tir_reader_fail(r, v.token, MS_TEXT_TYPE, "expected a scalar and 1 to %d lanes", TIR_MOST_LANES);
   *lanes = (int)n;
   return tir_args_done(r, args, position + 1);
 }

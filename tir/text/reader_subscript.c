@@ -46,7 +46,7 @@ static int slice_lanes(struct tir *ir, const tir_expr parts[3]) {
   tir_expr length = tir_sub(ir, parts[1], parts[0]);
   if (stride < 1 || !tir_is_int(ir, length) || tir_at(ir, length)->imm < 1) return 0;
   int64_t count = (tir_at(ir, length)->imm - 1) / stride + 1;
-  return count <= 0xffff ? (int)count : 0;
+  return count <= TIR_MOST_LANES ? (int)count : 0;
 }
 
 /* start:stop:step as a ramp; one element is a plain index. */
@@ -56,7 +56,8 @@ static bool slice_as_ramp(struct tir_reader *r, struct tir_item slice, tir_expr 
   int lanes = slice_lanes(r->ir, parts);
   if (!lanes)
     return tir_reader_fail(r, slice.token, MS_TEXT_TYPE,
-                           "expected a slice of a constant number of elements, 1 to 65535, with a positive step");
+                           "expected a slice of a constant number of elements, 1 to %d, with a positive step",
+                           TIR_MOST_LANES);
   *out = lanes == 1 ? parts[0] : tir_ramp(r->ir, parts[0], parts[2], lanes);
   return tir_reader_note(r, slice.token, *out);
 }
@@ -73,8 +74,7 @@ bool tir_reader_load(struct tir_reader *r, struct tir_item region, tir_expr *out
       return false;
     tir_type type = tir_type_of(r->ir, indices[i]);
     if (!tir_type_is_int(type)) return tir_reader_fail(r, item.token, MS_TEXT_TYPE, "expected an integer index");
-    lanes *= tir_type_lanes(type);
-    if (lanes > 0xffff) return tir_reader_fail(r, item.token, MS_TOO_LARGE, "a vector has at most 65535 elements");
+    if (!tir_reader_count_lanes(r, item.token, indices[i], &lanes)) return false;
   }
   *out = tir_load(r->ir, region.buffer, indices, region.count, TIR_NONE);
   return tir_reader_note(r, region.token, *out);
@@ -253,10 +253,8 @@ static bool read_vload(struct tir_reader *r, uint32_t token, tir_buffer buffer, 
   struct tir_item type;
   if (!tir_read_masked(r, token, buffer, false, indices, &type, &predicate)) return false;
   int64_t lanes = tir_type_lanes(tir_buffer_at(r->ir, buffer)->type);
-  for (uint32_t i = 0; i < tir_buffer_at(r->ir, buffer)->rank; i++) {
-    lanes *= tir_type_lanes(tir_type_of(r->ir, indices[i]));
-    if (lanes > 0xffff) return tir_reader_fail(r, token, MS_TOO_LARGE, "a vector has at most 65535 elements");
-  }
+  for (uint32_t i = 0; i < tir_buffer_at(r->ir, buffer)->rank; i++)
+    if (!tir_reader_count_lanes(r, token, indices[i], &lanes)) return false;
   tir_expr e = tir_load(r->ir, buffer, indices, tir_buffer_at(r->ir, buffer)->rank, predicate);
   *out = tir_item_of_expr(e, token);
   return tir_reader_note(r, token, e);

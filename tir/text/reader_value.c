@@ -167,6 +167,13 @@ static void raise_depth(const struct tir_reader *r, tir_expr below, uint16_t *de
   if (below && below < r->depth_capacity && r->depths[below] >= *depth) *depth = (uint16_t)(r->depths[below] + 1);
 }
 
+bool tir_reader_count_lanes(struct tir_reader *r, uint32_t token, tir_expr index, int64_t *lanes) {
+  assert(index && lanes);
+  *lanes *= tir_type_lanes(tir_type_of(r->ir, index));
+  return *lanes <= TIR_MOST_LANES ||
+         tir_reader_fail(r, token, MS_TOO_LARGE, "a vector has at most %d elements", TIR_MOST_LANES);
+}
+
 bool tir_reader_note(struct tir_reader *r, uint32_t token, tir_expr e) {
   assert(e && e < r->ir->exprs.count);
   if (e >= r->depth_capacity) {

@@ -51,7 +51,7 @@ bool tir_type_parse(const char *text, tir_type *out) {
     }
     if (*rest == 'x') {
       rest++;
-      if (!(lanes = read_number(&rest, 0xffff))) return false;
+      if (!(lanes = read_number(&rest, TIR_MOST_LANES))) return false;
     }
     if (*rest) return false;
     *out = TIR_TYPE(bases[i].code, bits, lanes);

@@ -163,8 +163,7 @@ static bool read_lanes(struct module_graph *g, uint32_t node, tir_expr scalar, i
   tir_expr count;
   if (!module_index_of(g, node, "lanes", &count)) return false;
   int64_t value = tir_is_int(g->ir, count) ? tir_at(g->ir, count)->imm : 0;
-  if (value < 2 || value > GRAPH_MOST_LANES)
-    return module_fail(g, node, "lanes", "2 to %d are expected", GRAPH_MOST_LANES);
+  if (value < 2 || value > TIR_MOST_LANES) return module_fail(g, node, "lanes", "2 to %d are expected", TIR_MOST_LANES);
   *lanes = (int)value;
   tir_type type = tir_type_of(g->ir, scalar);
   return (is_number(type) && tir_type_lanes(type) == 1) ||
@@ -204,8 +203,8 @@ bool module_indices(struct module_graph *g, uint32_t node, tir_buffer buffer, ti
     if (!module_item(g, &list, i, &item) || !module_expr(g, item, &out[i])) return false;
     tir_type type = tir_type_of(g->ir, out[i]);
     all *= tir_type_lanes(type);
-    if (!tir_type_is_int(type) || all > GRAPH_MOST_LANES)
-      return module_fail(g, node, "indices", "an integer is expected, of at most %d lanes in all", GRAPH_MOST_LANES);
+    if (!tir_type_is_int(type) || all > TIR_MOST_LANES)
+      return module_fail(g, node, "indices", "an integer is expected, of at most %d lanes in all", TIR_MOST_LANES);
   }
   *lanes = (int)all;
   return true;

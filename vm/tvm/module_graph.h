@@ -22,8 +22,7 @@ enum {
   GRAPH_MOST_STMT_DEPTH = 150,
   GRAPH_MOST_RANK = 32,
   GRAPH_MOST_ITERS = 64,
-  GRAPH_MOST_ARGS = 1024,
-  GRAPH_MOST_LANES = 0xffff
+  GRAPH_MOST_ARGS = 1024
 };
 
 /* What a node that is a variable stands for, while it is in scope. */

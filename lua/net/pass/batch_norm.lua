@@ -26,13 +26,6 @@ local function before(links, values, node, outputs)
   return giver, axis
 end
 
--- A vector of the channels, in the place that they have in weights of so many dimensions.
-local function shaped(added, value, channels, rank, axis)
-  local shape = {}
-  for d = 1, rank do shape[d] = d - 1 == axis and channels or 1 end
-  return added:node("Reshape", {value, added:constant({rank}, "int64", shape)})
-end
-
 local function fold(net, links, values, node, giver, axis)
   local gamma, beta, mean, variance = table.unpack(node.inputs, 2, 5)
   local t, channels = values[gamma].type, values[gamma].shape[1]
@@ -43,7 +36,7 @@ local function fold(net, links, values, node, giver, axis)
   local shift = bias ~= "" and added:node("Sub", {bias, mean}) or added:node("Neg", {mean})
   links:remove(node)
   links:remove(giver)
-  giver.inputs[2] = added:node("Mul", {giver.inputs[2], shaped(added, scale, channels, rank, axis)})
+  giver.inputs[2] = added:node("Mul", {giver.inputs[2], added:along(scale, channels, rank, axis)})
   giver.inputs[3] = added:node("Add", {added:node("Mul", {shift, scale}), beta})
   giver.outputs = {node.outputs[1]}
   links:add(giver)

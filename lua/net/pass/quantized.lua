@@ -46,10 +46,7 @@ end
 
 -- A vector of the channels, in the place that they have in a result of so many dimensions, of which `after` come behind.
 function Rewriter:along(name, channels, after)
-  if after == 0 then return name end
-  local shape = {channels}
-  for d = 1, after do shape[d + 1] = 1 end
-  return self.added:node("Reshape", {name, self.added:constant({#shape}, "int64", shape)})
+  return after == 0 and name or self.added:along(name, channels, after + 1, 0)
 end
 
 -- What becomes of sums of 32 bits: less what the zero point adds to each channel, times the scales, plus the bias.

@@ -1,8 +1,8 @@
 #define _GNU_SOURCE
 /* Shared memory by banks: how many passes they make, and rows that are spread so that columns of pieces are loaded in
  * as few as there can be. */
+#include "cuda/banks.h"
 #include "support/case.h"
-#include "tir/tir.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,7 +18,7 @@ enum { LANES = 32, PIECE = 16 };
 static int passes_of(int64_t step, int width) {
   int64_t bytes[LANES];
   for (int l = 0; l < LANES; l++) bytes[l] = l * step;
-  return tir_bank_passes(bytes, LANES, width);
+  return bank_passes(bytes, LANES, width);
 }
 
 static void banks_are_counted(void **state) {
@@ -80,9 +80,9 @@ static int passes_of_rows(const struct tir_swizzle *s, int64_t row, int first, i
   int64_t bytes[8];
   for (int r = 0; r < 8; r++) {
     bytes[r] = (first + r) * row + piece * PIECE;
-    if (s) bytes[r] = tir_swizzled(*s, bytes[r]);
+    if (s) bytes[r] = swizzled_byte(*s, bytes[r]);
   }
-  return tir_bank_passes(bytes, 8, PIECE);
+  return bank_passes(bytes, 8, PIECE);
 }
 
 static void rows_are_spread(void **state) {
@@ -123,7 +123,7 @@ static void nothing_is_lost(void **state) {
     assert_true(tir_swizzle_of(ir, buffer, &s));
     uint8_t *seen = calloc(1, (size_t)(10 * 2 * halves));
     for (int64_t b = 0; b < 20 * halves; b++) {
-      int64_t at = tir_swizzled(s, b);
+      int64_t at = swizzled_byte(s, b);
       assert_true(at >= 0 && at < 20 * halves);
       assert_int_equal(at / (2 * halves), b / (2 * halves));
       assert_int_equal(at % PIECE, b % PIECE);

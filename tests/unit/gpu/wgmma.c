@@ -1,4 +1,5 @@
 /* Warp-group MMA (wgmma): layouts of registers and of shared memory. Its kernels: case/lower/wgmma. */
+#include "cuda/banks.h"
 #include "unit/script.h"
 
 /* ---- Registers ---- */
@@ -44,15 +45,15 @@ static void panels_lose_nothing(void **state) {
       struct tir_swizzle s = {.shift = 7, .mask = (int)(panel / 16 - 1), .panel = panel, .row = row, .rows = rows};
       uint8_t *seen = calloc(1, (size_t)(row * rows));
       for (int64_t b = 0; b < row * rows; b++) {
-        int64_t at = tir_swizzled(s, b);
+        int64_t at = swizzled_byte(s, b);
         assert_true(at >= 0 && at < row * rows);
         assert_int_equal(at % 16, b % 16);
         assert_int_equal(seen[at]++, 0);
       }
       for (int64_t first = 0; first < rows; first += 8)
         for (int64_t piece = 0; piece < row; piece += 16) {
-          for (int r = 0; r < 8; r++) bytes[r] = tir_swizzled(s, (first + r) * row + piece);
-          assert_int_equal(tir_bank_passes(bytes, 8, 16), 1);
+          for (int r = 0; r < 8; r++) bytes[r] = swizzled_byte(s, (first + r) * row + piece);
+          assert_int_equal(bank_passes(bytes, 8, 16), 1);
         }
       free(seen);
     }
@@ -70,8 +71,8 @@ static void stored_sums_meet_in_no_bank(void **state) {
         struct tir_mma_place p = tir_wgmma_place(t, element);
         apart[t] = 4 * (p.row * (n + 8) + p.column), close[t] = 4 * (p.row * n + p.column);
       }
-      assert_int_equal(tir_bank_passes(apart, TIR_WARP, BYTES), LEAST);
-      assert_true(tir_bank_passes(close, TIR_WARP, BYTES) > LEAST);
+      assert_int_equal(bank_passes(apart, TIR_WARP, BYTES), LEAST);
+      assert_true(bank_passes(close, TIR_WARP, BYTES) > LEAST);
     }
 }
 
