@@ -20,6 +20,13 @@ static bool reset_to_real(struct arena *a, ms_error *err) {
   return true;
 }
 
+bool arena_reset(struct arena *a, ms_error *err) {
+  for (uint32_t i = 0; i < a->args.count; i++)
+    if (a->w->written[i] && !a->memory->copy(a->device, a->pointers[i], a->originals[i], bytes_of(a, i), err))
+      return false;
+  return true;
+}
+
 bool device_reset(struct arena *a, bool real, ms_error *err) {
   return real ? reset_to_real(a, err) : arena_reset(a, err);
 }

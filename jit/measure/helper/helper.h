@@ -76,8 +76,7 @@ struct arena {
   bool nan;            /* where the last comparison found a difference: no number where there is one */
 };
 bool arena_open(struct arena *a, const struct workload *w, const struct jit_backend *backend, struct jit_device *device,
-                ms_error *err);                   /* arena_close in either case */
-bool arena_reset(struct arena *a, ms_error *err); /* buffers that the function may write are as at first */
+                ms_error *err); /* arena_close in either case */
 bool arena_fetch(struct arena *a,
                  ms_error *err); /* the host sees what they hold; false: something was written beside one */
 /* Whether nothing was written beside a buffer, in memory that the host does not see as its own. */
@@ -86,6 +85,9 @@ void arena_close(struct arena *a);
 bool arena_has_nan(const struct arena *a); /* in what was compared, where the reference left a number */
 /* What was fetched, with what the reference left. */
 bool arena_compare(struct arena *a, double tolerance, ms_error *err);
+
+/* Buffers that the function may write are as at first. (device.c) */
+bool arena_reset(struct arena *a, ms_error *err);
 
 /* ---- On the device (device.c): of an arena with a checker ---- */
 
@@ -101,12 +103,15 @@ bool device_compare(struct arena *a, bool real, double tolerance, double *off, m
 bool device_expect(struct arena *a, bool real, ms_error *err);
 void device_forget(struct arena *a);
 
-/* Where the interpreter gives no verdict: it takes too long, or does not know a construct. (reference.c) */
+/* ---- What the workload computes (host_reference.c) ---- */
+
+/* Loop iterations and stores that the interpreter does in a quarter of a second or so. */
+enum { QUICK_STEPS = 1 << 21 };
+/* Where the interpreter gives no verdict: it takes too long, or does not know a construct. */
 bool reference_left_open(enum ms_code code);
-/* What the workload computes, by a build for this machine's processor, into `expected`. (reference.c) */
+/* By a build for this machine's processor, into `expected`. */
 bool host_reference(const struct workload *w, double *seconds, ms_error *err);
-/* What the workload computes, on the device, itself confirmed by samples; false: it cannot be so, and err says why.
- * (device_reference.c) */
+/* On the device, itself confirmed by samples; false: it cannot be so, and err says why. (device_reference.c) */
 bool device_reference(const struct workload *w, struct measure_reference *out, ms_error *err);
 void *shared_new(size_t bytes); /* memory that children share, zeroed; NULL: there is none */
 
