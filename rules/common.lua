@@ -132,6 +132,14 @@ function common.only_consumer(sch, block)
   if sch:is_spatial(consumer) and sch:reads_in_order(consumer) then return consumer end
 end
 
+-- Moves that block, where there is one that can be, under a loop of the tile.
+function common.write_under(sch, block, loop)
+  local consumer = common.only_consumer(sch, block)
+  if consumer and sch:can_reverse_compute_at(consumer, loop) then
+    sch:reverse_compute_at(consumer, loop, {preserve_unit_loops = true})
+  end
+end
+
 -- Another of a categorical draw's choices, by the stream.
 function common.other_choice(stream, draw)
   local other = stream:below(#draw.attrs[1] - 1)

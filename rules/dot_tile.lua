@@ -153,10 +153,7 @@ local function tiled(sch, block, context, width, vectors, one)
     if not s:can_compute_at(panel, packed_under) then return nil end
     s:compute_at(panel, packed_under, {preserve_unit_loops = true})
   end
-  local consumer = common.only_consumer(s, b)
-  if consumer and s:can_reverse_compute_at(consumer, written_under) then
-    s:reverse_compute_at(consumer, written_under, {preserve_unit_loops = true})
-  end
+  common.write_under(s, b, written_under)
   return s
 end
 

@@ -201,10 +201,7 @@ local function tiled(sch, block, context, parameters, vectors, pack, skip)
   for _, crossing in ipairs(across) do caches[#caches + 1] = transposed(s, b, crossing) end
   local packed_under, written_under = tile(s, b, a, columns, rows)
   if not pack_panels(s, caches, packed_under) then return nil end
-  local consumer = common.only_consumer(s, b)
-  if consumer and s:can_reverse_compute_at(consumer, written_under) then
-    s:reverse_compute_at(consumer, written_under, {preserve_unit_loops = true})
-  end
+  common.write_under(s, b, written_under)
   return s
 end
 

@@ -1,10 +1,7 @@
 /* Sums of products of short types, in vectorized loops, become dot products of the machine's where a target has these,
  * and compute what they say everywhere: of all signs, widths of vectors, and tails. */
+#include "unit/exported.h"
 #include "unit/lowered_text.h"
-
-#include "jit/jit.h"
-
-#include <unistd.h>
 
 struct shape {
   const char *x, *y, *sum; /* types */
@@ -32,22 +29,6 @@ static struct tir *product_of(struct shape s) {
            "                    C[i, j] = C[i, j] + T.Cast(\"%s\", A[i, k0 * %d + p]) * T.Cast(\"%s\", %s[k0, j, p])",
            s.rows, groups, s.columns, s.width, s.sum, s.width, s.sum, s.copies ? "P" : "B");
   return s.copies ? read_function(params, alloc, copy, update) : read_function(params, update);
-}
-
-static char *assembly(struct tir *ir, const char *text) {
-  struct jit_target target;
-  char path[64];
-  snprintf(path, sizeof path, "/tmp/jit_dots.%ld.s", (long)getpid());
-  assert_accepted(jit_target_parse(text, &target, err));
-  assert_accepted(jit_export(ir, tir_find_func(ir, "main"), &target, NULL, path, err));
-  FILE *file = fopen(path, "rb");
-  char *code = NULL;
-  size_t room = 0;
-  assert_non_null(file);
-  assert_true(getdelim(&code, &room, 0, file) > 0);
-  fclose(file);
-  unlink(path);
-  return code;
 }
 
 static const char all[] = "x86-64-v4,+avx512vnni,+avx512bf16";

@@ -1,11 +1,18 @@
 /* Tensor intrinsics that name an instruction of the machine: code for targets that have it holds it, code for others
  * does not, and what it computes is what the description says where this CPU has it too. */
+#include "unit/exported.h"
 #include "unit/script.h"
 
-#include "jit/jit.h"
 #include "vm/run.h"
 
-#include <unistd.h>
+#define AMX_OF_BYTES(types, a, b, holds)                                                                               \
+  {                                                                                                                    \
+    "amx_16x16x64_" types, AMX_PARAMETERS(a, b), "C[vi, vj]", AMX_PRODUCT, 32, 32, 32, 4, {16, 16}, "sapphirerapids",  \
+        {holds, "tileloadd", "tilestored"}, "vpmulld", "x86-64-v4"                                                     \
+  }
+#define AMX_PARAMETERS(a, b)                                                                                           \
+  "A: T.Buffer((32, 128), \"" a "\"), B: T.Buffer((32, 32, 4), \"" b "\"), C: T.Buffer((32, 32), \"int32\")"
+#define AMX_PRODUCT "T.Cast(\"int32\", A[vi, vk * 4 + vp]) * T.Cast(\"int32\", B[vk, vj, vp])"
 
 /* The cases: what is computed, as the description has it, and where. */
 static const struct {
@@ -42,58 +49,10 @@ static const struct {
      "vpdpbusd",
      "x86-64",
      "vpdpbusd"},
-    {"amx_16x16x64_i8",
-     "A: T.Buffer((32, 128), \"int8\"), B: T.Buffer((32, 32, 4), \"int8\"), C: T.Buffer((32, 32), \"int32\")",
-     "C[vi, vj]",
-     "T.Cast(\"int32\", A[vi, vk * 4 + vp]) * T.Cast(\"int32\", B[vk, vj, vp])",
-     32,
-     32,
-     32,
-     4,
-     {16, 16},
-     "sapphirerapids",
-     {"tdpbssd", "tileloadd", "tilestored"},
-     "vpmulld",
-     "x86-64-v4"},
-    {"amx_16x16x64_u8",
-     "A: T.Buffer((32, 128), \"uint8\"), B: T.Buffer((32, 32, 4), \"uint8\"), C: T.Buffer((32, 32), \"int32\")",
-     "C[vi, vj]",
-     "T.Cast(\"int32\", A[vi, vk * 4 + vp]) * T.Cast(\"int32\", B[vk, vj, vp])",
-     32,
-     32,
-     32,
-     4,
-     {16, 16},
-     "sapphirerapids",
-     {"tdpbuud", "tileloadd", "tilestored"},
-     "vpmulld",
-     "x86-64-v4"},
-    {"amx_16x16x64_u8i8",
-     "A: T.Buffer((32, 128), \"uint8\"), B: T.Buffer((32, 32, 4), \"int8\"), C: T.Buffer((32, 32), \"int32\")",
-     "C[vi, vj]",
-     "T.Cast(\"int32\", A[vi, vk * 4 + vp]) * T.Cast(\"int32\", B[vk, vj, vp])",
-     32,
-     32,
-     32,
-     4,
-     {16, 16},
-     "sapphirerapids",
-     {"tdpbusd", "tileloadd", "tilestored"},
-     "vpmulld",
-     "x86-64-v4"},
-    {"amx_16x16x64_i8u8",
-     "A: T.Buffer((32, 128), \"int8\"), B: T.Buffer((32, 32, 4), \"uint8\"), C: T.Buffer((32, 32), \"int32\")",
-     "C[vi, vj]",
-     "T.Cast(\"int32\", A[vi, vk * 4 + vp]) * T.Cast(\"int32\", B[vk, vj, vp])",
-     32,
-     32,
-     32,
-     4,
-     {16, 16},
-     "sapphirerapids",
-     {"tdpbsud", "tileloadd", "tilestored"},
-     "vpmulld",
-     "x86-64-v4"},
+    AMX_OF_BYTES("i8", "int8", "int8", "tdpbssd"),
+    AMX_OF_BYTES("u8", "uint8", "uint8", "tdpbuud"),
+    AMX_OF_BYTES("u8i8", "uint8", "int8", "tdpbusd"),
+    AMX_OF_BYTES("i8u8", "int8", "uint8", "tdpbsud"),
     {"amx_16x16x32_bf16",
      "A: T.Buffer((32, 64), \"bfloat16\"), B: T.Buffer((32, 32, 2), \"bfloat16\"), C: T.Buffer((32, 32), \"float32\")",
      "C[vi, vj]",
@@ -171,22 +130,6 @@ static void tensorize_by(struct tir *ir, int c, bool beside) {
 }
 
 static void tensorize(struct tir *ir, int c) { tensorize_by(ir, c, false); }
-
-static char *assembly(struct tir *ir, const char *target_text) {
-  struct jit_target target;
-  char path[64];
-  snprintf(path, sizeof path, "/tmp/jit_instructions.%ld.s", (long)getpid());
-  assert_accepted(jit_target_parse(target_text, &target, err));
-  assert_accepted(jit_export(ir, tir_find_func(ir, "main"), &target, NULL, path, err));
-  FILE *file = fopen(path, "rb");
-  char *text = NULL;
-  size_t room = 0;
-  assert_non_null(file);
-  assert_true(getdelim(&text, &room, 0, file) > 0);
-  fclose(file);
-  unlink(path);
-  return text;
-}
 
 /* The second time for a target whose cpu's name lacks the instructions, and whose features have them. */
 static void code_holds_them(void **state) {

@@ -1,12 +1,7 @@
 /* Code for older CPUs: what is exported for a level of x86-64 holds no instruction beyond it, uses what the level has,
  * and runs equal to the interpreter where this CPU has the level. */
-#include "unit/file.h"
+#include "unit/exported.h"
 #include "unit/script.h"
-
-#include "jit/jit.h"
-
-#include <dlfcn.h>
-#include <unistd.h>
 
 #include <llvm-c/Core.h>
 #include <llvm-c/Disassembler.h>
@@ -184,20 +179,6 @@ static struct jit_target target_of(const char *text) {
 
 /* ---- Exported files ---- */
 
-static void path_of(char path[64], const char *suffix) {
-  snprintf(path, 64, "/tmp/jit_levels.%ld%s", (long)getpid(), suffix);
-}
-
-/* The bytes of a file that the function is exported to, which is removed. The caller frees. */
-static char *exported(struct tir *ir, const struct jit_target *target, const char *suffix, size_t *size) {
-  char path[64];
-  path_of(path, suffix);
-  assert_accepted(jit_export(ir, tir_find_func(ir, "main"), target, NULL, path, err));
-  char *bytes = read_file(path, size);
-  unlink(path);
-  return bytes;
-}
-
 static void disassemble_section(FILE *out, const char *triple, uint8_t *at, uint64_t size) {
   LLVMDisasmContextRef d = LLVMCreateDisasm(triple, NULL, 0, NULL, NULL);
   char text[200];
@@ -265,7 +246,7 @@ static void call_library(struct tir *ir, const struct jit_target *target, const 
   char path[64];
   void *args[8], *workspace = NULL;
   tir_func f = tir_find_func(ir, "main");
-  path_of(path, ".so");
+  snprintf(path, sizeof path, "/tmp/jit_levels.%ld.so", (long)getpid());
   assert_accepted(jit_export(ir, f, target, NULL, path, err));
   void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   if (!library) fail_msg("%s", dlerror());

@@ -1,12 +1,9 @@
 /* Targets: a target's text makes it again, whatever it is; what a text may say, and what is refused; code follows
  * it. */
+#include "unit/exported.h"
 #include "unit/script.h"
 
-#include "jit/jit.h"
-#include "unit/file.h"
 #include "vm/run.h"
-
-#include <unistd.h>
 
 static const char *const cpus[] = {
 #define CPU(id, family, name, base, more) name,
@@ -178,17 +175,6 @@ static struct tir *read_product(void) {
   return ir;
 }
 
-static char *exported(struct tir *ir, const struct jit_target *target, const char *suffix) {
-  char path[64];
-  size_t size;
-  ms_error err = {0};
-  snprintf(path, sizeof path, "/tmp/unit_target.%ld%s", (long)getpid(), suffix);
-  if (!jit_export(ir, tir_find_func(ir, "main"), target, NULL, path, &err)) fail_msg("%s", err.message);
-  char *text = read_file(path, &size);
-  unlink(path);
-  return text;
-}
-
 static void a_targets_text_makes_its_code(void **state) {
   (void)state;
   static const char *const texts[] = {"native",
@@ -200,7 +186,7 @@ static void a_targets_text_makes_its_code(void **state) {
   struct tir *ir = read_product();
   for (size_t i = 0; i < COUNT(texts); i++) {
     struct jit_target t = target_of(texts[i]), again = target_of(text_of(&t));
-    char *first = exported(ir, &t, ".s"), *second = exported(ir, &again, ".s");
+    char *first = exported(ir, &t, ".s", NULL), *second = exported(ir, &again, ".s", NULL);
     assert_string_equal(first, second);
     free(first);
     free(second);
@@ -223,7 +209,7 @@ static void functions_say_how_wide_vectors_are(void **state) {
   struct tir *ir = read_product();
   for (size_t i = 0; i < COUNT(targets); i++) {
     struct jit_target t = target_of(targets[i].target);
-    char *code = exported(ir, &t, ".s"), *module = exported(ir, &t, ".ll");
+    char *code = exported(ir, &t, ".s", NULL), *module = exported(ir, &t, ".ll", NULL);
     assert_non_null(strstr(code, targets[i].holds));
     assert_null(strstr(code, targets[i].lacks));
     assert_non_null(strstr(module, targets[i].tune));

@@ -2,13 +2,10 @@
 /* Casts to and from floats of 16 bits, of every type, in loops and in vectors: rounded once, interpreted, lowered,
  * compiled for CPUs that convert and CPUs that do not, and as exported C (on GPUs: case/lower/legalize). Values at
  * ties, a last bit beside ties, at the ends. */
+#include "unit/exported.h"
 #include "unit/script.h"
 
-#include "jit/jit.h"
-
-#include <dlfcn.h>
 #include <math.h>
-#include <unistd.h>
 
 enum { COUNT = 96, LANES = 8, ROOM = 40000, MOST_PARAMS = 64 };
 
@@ -163,32 +160,13 @@ static void run_compiled(const struct tir *ir, const struct tir_arguments *befor
 }
 
 static void run_source(const struct tir *ir, const struct tir_arguments *before, const struct tir_arguments *expected) {
-  char place[] = "/tmp/msched-casts-XXXXXX", path[64], command[256];
-  tir_func f = tir_find_func(ir, "main");
   struct jit_target target;
   struct tir_arguments got;
-  void *pointers[MOST_PARAMS];
-  uint64_t scalars[MOST_PARAMS];
   ms_error err = {.message = ""};
   assert_true(jit_target_parse("x86-64", &target, &err));
-  assert_non_null(mkdtemp(place));
-  snprintf(path, sizeof path, "%s/k.c", place);
-  if (!jit_export(ir, f, &target, NULL, path, &err)) fail_msg("%s", err.message);
-  snprintf(command, sizeof command, "cc -O1 -Wno-psabi -fopenmp -shared -fPIC -o %s/k.so %s -lm", place, path);
-  assert_int_equal(system(command), 0);
-  snprintf(path, sizeof path, "%s/k.so", place);
-  void *library = dlopen(path, RTLD_NOW);
-  if (!library) fail_msg("%s", dlerror());
-  jit_entry entry = NULL;
-  *(void **)&entry = dlsym(library, "k");
-  assert_non_null(entry);
-  tir_copy_arguments(ir, f, before, &got);
-  jit_arguments(ir, f, got.args, pointers, scalars);
-  assert_int_equal(entry(pointers, NULL), 0);
+  tir_copy_arguments(ir, tir_find_func(ir, "main"), before, &got);
+  run_exported_source(ir, &target, "-Wno-psabi", &got);
   expect_same(ir, expected, &got, "exported C");
-  dlclose(library);
-  snprintf(command, sizeof command, "rm -r %s", place);
-  assert_int_equal(system(command), 0);
 }
 
 static void check(const char *loop, bool has_tiny) {

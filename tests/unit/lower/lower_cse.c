@@ -1,12 +1,8 @@
 /* Chains of stages that each read the last twice, inlined: as a tree they would have 2^60 nodes. Each is
  * interpreted, lowered, compiled and exported as C, and computes the same. No verdict is a time: a walk that met a
  * shared value once for each way to it would not end. */
+#include "unit/exported.h"
 #include "unit/script.h"
-
-#include "jit/jit.h"
-
-#include <dlfcn.h>
-#include <unistd.h>
 
 enum { STAGES = 60, EXTENT = 64, ROOM = 40000 };
 
@@ -55,30 +51,6 @@ static void vectorize(struct tir *ir, int stages) {
     fail_msg("%s", err.message);
 }
 
-/* The function as exported C, compiled by the machine's compiler. */
-static void run_source(const struct tir *ir, const struct jit_target *target, const struct tir_arguments *args) {
-  char folder[] = "/tmp/msched-share-XXXXXX", path[64], command[256];
-  ms_error err = {.message = ""};
-  assert_non_null(mkdtemp(folder));
-  snprintf(path, sizeof path, "%s/k.c", folder);
-  if (!jit_export(ir, tir_find_func(ir, "main"), target, NULL, path, &err)) fail_msg("%s", err.message);
-  snprintf(command, sizeof command, "cc -O1 -mavx2 -mfma -fopenmp -shared -fPIC -o %s/k.so %s -lm", folder, path);
-  assert_int_equal(system(command), 0);
-  snprintf(path, sizeof path, "%s/k.so", folder);
-  void *library = dlopen(path, RTLD_NOW);
-  assert_non_null(library);
-  jit_entry entry = NULL;
-  *(void **)&entry = dlsym(library, "k");
-  assert_non_null(entry);
-  void *pointers[2];
-  uint64_t scalars[2];
-  jit_arguments(ir, tir_find_func(ir, "main"), args->args, pointers, scalars);
-  assert_int_equal(entry(pointers, NULL), 0);
-  dlclose(library);
-  snprintf(command, sizeof command, "rm -r %s", folder);
-  assert_int_equal(system(command), 0);
-}
-
 static void expect_equal(const struct tir *ir, const struct tir_arguments *expected, const struct tir_arguments *got,
                          const char *what) {
   ms_error err = {.message = ""};
@@ -115,7 +87,7 @@ static void check(const char *value, int stages, bool vectors) {
   expect_equal(ir, &expected, &got, "compiled");
   tir_arguments_free(&got);
   tir_copy_arguments(ir, f, &before, &got);
-  run_source(ir, &target, &got);
+  run_exported_source(ir, &target, "-mavx2 -mfma", &got);
   expect_equal(ir, &expected, &got, "exported C");
   tir_arguments_free(&got), tir_arguments_free(&expected), tir_arguments_free(&before);
   tir_free(lowered), tir_free(ir);
