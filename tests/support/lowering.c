@@ -289,9 +289,10 @@ static void keep_kernel(struct lowering_run *run, struct lowering_kernel *k, con
 static bool compiled_agrees(const struct outcome *o, const struct oracle *w, ms_error *err) {
   struct jit_target target;
   struct tir_arguments args;
+  const struct jit_options options = {.stack_bytes = o->options.lower.stack_bytes, .verify = true};
   if (!jit_target_parse("native", &target, err)) return false;
   tir_copy_arguments(w->ir, w->f, &w->given, &args);
-  bool ok = jit_run(o->ir, main_of(o->ir), &target, NULL, args.args, err);
+  bool ok = jit_run(o->ir, main_of(o->ir), &target, &options, args.args, err);
   ok = ok && tir_same_arguments(w->ir, w->f, &w->expected, &args, 0, err);
   tir_arguments_free(&args);
   return ok;
