@@ -12,51 +12,22 @@ local common, nest = msched.load "rules.common", msched.load "rules.register_loo
 
 -- ---- What there is to tile ---------------------------------------------------------------------------------------
 
--- The operands' numbers: of the one that is the same for all columns, and of the one that is each column's own. nil:
--- there are no such two.
-local function operands_of(sch, block, inner)
-  local shared, each
-  local written = sch:writes(block)[1].buffer
-  for i, r in ipairs(sch:reads(block)) do
-    if r.buffer ~= written then
-      local stride = sch:read_stride(block, i - 1, inner)
-      if stride == 0 and not shared then shared = i - 1
-      elseif stride and stride > 0 and not each then each = i - 1
-      else return nil end
-    end
-  end
-  if shared and each then return shared, each end
-end
-
--- The longest of the reductions along which an operand moves by so much, of those that dot products of `width` divide;
--- tail: or leave few steps of.
-local TAIL = 4 -- dot products before such steps, at least
-local function longest(sch, block, reduce, index, stride, width, tail)
-  local best
-  for _, l in ipairs(reduce) do
-    local divided = sch:extent(l) % width == 0 or tail and sch:extent(l) >= TAIL * width
-    local fits = divided and (not stride or sch:read_stride(block, index, l) == stride)
-    if fits and (not best or sch:extent(l) > sch:extent(best)) then best = l end
-  end
-  return best
-end
-
 -- What of the block becomes what of the tile; nil: it has no such tiles.
 local function analyze(sch, block, width)
   local spatial, reduce = nest.by_kind(sch, block)
   local inner = spatial and nest.contiguous(sch, block, spatial)
   local shared, each = nil, nil
-  if inner then shared, each = operands_of(sch, block, inner) end
+  if inner then shared, each = nest.operands(sch, block, inner) end
   if not shared then return nil end
   local a = {inner = inner, shared = shared, each = each, reduce = reduce, rows = {}, outer = {}, count = 1}
   for _, tail in ipairs {false, true} do
-    a.k = a.k or longest(sch, block, reduce, shared, 1, width, tail) or longest(sch, block, reduce, shared, nil, width, tail)
+    a.k = a.k or nest.longest(sch, block, reduce, shared, 1, width, tail) or nest.longest(sch, block, reduce, shared, nil, width, tail)
   end
   if not a.k then return nil end
   a.copied = sch:read_stride(block, shared, a.k) ~= 1
   a.lies = sch:extent(a.k) == width and sch:read_stride(block, each, a.k) == 1
            and sch:read_stride(block, each, inner) == width
-  a.longest = not a.lies and a.k or longest(sch, block, reduce, each, nil, 1)
+  a.longest = not a.lies and a.k or nest.longest(sch, block, reduce, each, nil, 1)
   for _, l in ipairs(spatial) do
     if l ~= inner then table.insert(sch:read_stride(block, each, l) == 0 and a.rows or a.outer, l) end
   end
@@ -89,17 +60,6 @@ local function pack_columns(sch, block, a, width)
     local packed = {names[depth] .. " // " .. width, names[column], names[depth] .. " % " .. width}
     return table.move(packed, 1, 3, #order + 1, order)
   end, shape[depth] % width ~= 0)
-end
-
--- The shared operand with the reduction last.
-local function copy_shared(sch, block, a)
-  local shape = sch:reads(block)[a.shared + 1].shape
-  local depth = nest.dimension_of(shape, sch:read_stride(block, a.shared, a.k))
-  return depth and nest.laid_out(sch, block, a.shared, #shape, function(names)
-    local order = nest.others(names, depth)
-    order[#order + 1] = names[depth]
-    return order
-  end)
 end
 
 -- ---- The tile ----------------------------------------------------------------------------------------------------
@@ -147,7 +107,7 @@ local function tiled(sch, block, context, width, vectors, one)
   local constant = common.constants(s)[s:reads(b)[a.each + 1].buffer] -- packed ahead, in the order of the loops
   local panel = not a.lies and not constant and pack_columns(s, b, a, width)
   if not a.lies and not constant and not panel then return nil end
-  if a.copied and not copy_shared(s, b, a) then return nil end
+  if a.copied and not nest.with_last(s, b, a.shared, a.k) then return nil end
   local packed_under, written_under = tile(s, b, a, width, columns, rows)
   if panel then
     if not s:can_compute_at(panel, packed_under) then return nil end
@@ -157,17 +117,11 @@ local function tiled(sch, block, context, width, vectors, one)
   return s
 end
 
--- How many products the target adds to a sum of the block at once; 0: it has no such instruction.
-local function width_of(sch, block, dots)
-  local width = dots and dots > 0 and sch:dot_width(block) or 0
-  return (width == 4 and dots & 1 > 0 or width == 2 and dots & 2 > 0) and width or 0
-end
-
 return msched.rule {
   name = "dot_tile",
   apply = function(sch, block, context)
     local tileable = not sch:is_root(block) and sch:has_init(block) and common.is_nest(sch, block) and common.needs_tiling(sch, block)
-    local width, results = tileable and width_of(sch, block, context.target.dots) or 0, {sch}
+    local width, results = tileable and nest.product_width(sch, block, context.target.dots) or 0, {sch}
     if width == 0 then return {sch} end
     for _, vectors in ipairs {1, 2, 3, 4} do
       results[#results + 1] = tiled(sch, block, context, width, vectors, common.only_consumer(sch, block) ~= nil)

@@ -1,4 +1,4 @@
--- Loops of register tiles: what the rules share that make such, register_tile, and dot_tile for short types.
+-- Loops of register tiles: what the rules share that make such, register_tile, and dot_tile and amx_tile for short types.
 local common = msched.load "rules.common"
 local register_loops = {
   LONG = 64, -- iterations of a loop of which tiles of rows leave few over
@@ -99,6 +99,53 @@ function register_loops.others(names, ...)
   for _, d in ipairs {...} do taken[d] = true end
   for d, name in ipairs(names) do if not taken[d] then list[#list + 1] = name end end
   return list
+end
+
+-- Copies an operand so that the dimension of the loop comes last; gives the copy. nil: the dimension is not at hand.
+function register_loops.with_last(sch, block, index, loop)
+  local shape = sch:reads(block)[index + 1].shape
+  local last = register_loops.dimension_of(shape, sch:read_stride(block, index, loop))
+  return last and register_loops.laid_out(sch, block, index, #shape, function(names)
+    local order = register_loops.others(names, last)
+    order[#order + 1] = names[last]
+    return order
+  end)
+end
+
+-- The operands' numbers: of the one that is the same for all columns, and of the one that is each column's own. nil:
+-- there are no such two.
+function register_loops.operands(sch, block, inner)
+  local shared, each
+  local written = sch:writes(block)[1].buffer
+  for i, r in ipairs(sch:reads(block)) do
+    if r.buffer ~= written then
+      local stride = sch:read_stride(block, i - 1, inner)
+      if stride == 0 and not shared then shared = i - 1
+      elseif stride and stride > 0 and not each then each = i - 1
+      else return nil end
+    end
+  end
+  if shared and each then return shared, each end
+end
+
+-- The longest of the reductions along which an operand moves by so much, of those that dot products of `width` divide;
+-- tail: or leave few steps of.
+local TAIL = 4 -- dot products before such steps, at least
+function register_loops.longest(sch, block, reduce, index, stride, width, tail)
+  local best
+  for _, l in ipairs(reduce) do
+    local divided = sch:extent(l) % width == 0 or tail and sch:extent(l) >= TAIL * width
+    local fits = divided and (not stride or sch:read_stride(block, index, l) == stride)
+    if fits and (not best or sch:extent(l) > sch:extent(best)) then best = l end
+  end
+  return best
+end
+
+-- How many products the target adds to a sum of the block at once; 0: it has no such instruction. has: what it has, 1 for
+-- bytes, 2 for bfloat16.
+function register_loops.product_width(sch, block, has)
+  local width = has and has > 0 and sch:dot_width(block) or 0
+  return (width == 4 and has & 1 > 0 or width == 2 and has & 2 > 0) and width or 0
 end
 
 return register_loops

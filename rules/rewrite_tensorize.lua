@@ -1,5 +1,5 @@
--- Has blocks done by the tensor intrinsics that were noted for them. An init that has none of its own is vectorized,
--- where the target wants that.
+-- Has blocks done by the tensor intrinsics that were noted for them: a block of blocks as it is, another by its innermost
+-- loops, as many as the intrinsic has. An init that has none of its own is vectorized, where the target wants that.
 local NOTE = "meta_schedule.auto_tensorize"
 
 local function vectorize_init(sch, block)
@@ -9,6 +9,12 @@ local function vectorize_init(sch, block)
   if inner then sch:try("vectorize", inner) end
 end
 
+local function tensorize(sch, block, intrinsic)
+  if #{sch:get_child_blocks(block)} > 0 then return sch:tensorize(block, intrinsic) end
+  local loops, described = {sch:get_loops(block)}, sch:intrinsic_loops(intrinsic)
+  sch:tensorize(loops[#loops - #described + 1], intrinsic)
+end
+
 return msched.postproc {
   name = "rewrite_tensorize",
   apply = function(sch, _, self)
@@ -16,7 +22,7 @@ return msched.postproc {
       local block = sch:get_sblock(name)
       local intrinsic = sch:annotation(block, NOTE)
       sch:unannotate(block, NOTE)
-      if intrinsic ~= "" then sch:tensorize(block, intrinsic)
+      if intrinsic ~= "" then tensorize(sch, block, intrinsic)
       elseif self.parameters.vectorize_init and name:find("init", 1, true) then vectorize_init(sch, block) end
     end
   end,

@@ -279,10 +279,14 @@ void llvm_text(const struct jit_target *t, char *out, size_t size) {
 }
 
 uint32_t llvm_numbers(const struct jit_target *t, struct jit_number out[JIT_MOST_NUMBERS]) {
-  const struct jit_number all[] = {
-      {"cores", t->cores},       {"vector_bits", t->vector_bits}, {"vector_registers", t->vector_registers},
-      {"l1_bytes", t->l1_bytes}, {"l2_bytes", t->l2_bytes},       {"l3_bytes", t->l3_bytes},
-      {"dots", t->dots}};
+  const struct jit_number all[] = {{"cores", t->cores},
+                                   {"vector_bits", t->vector_bits},
+                                   {"vector_registers", t->vector_registers},
+                                   {"l1_bytes", t->l1_bytes},
+                                   {"l2_bytes", t->l2_bytes},
+                                   {"l3_bytes", t->l3_bytes},
+                                   {"dots", t->dots},
+                                   {"tiles", (t->amx_int8 ? 1 : 0) | (t->amx_bf16 ? 2 : 0)}};
   memcpy(out, all, sizeof all);
   return sizeof all / sizeof *all;
 }

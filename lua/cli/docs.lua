@@ -73,7 +73,7 @@ ms.load_trace(path: string): msched.trace | The trace of a file, in any of its f
 ms.apply(func: msched.function, trace: msched.trace, options?: {seed?: integer, candidate?: integer, repair?: boolean, resample?: boolean}): msched.schedule | The function scheduled by a trace; repair: a decision that does not fit becomes the nearest that does; resample: all are sampled again.
 ms.build(func: msched.function, options?: {target?: string, fast_math?: boolean, stack_bytes?: integer, reference?: msched.function, load?: boolean}): msched.kernel | A kernel; allocations larger than stack_bytes, 16 KiB, lie in the workspace; reference: the unscheduled function, which check compares with; load = false: machine code is loaded, and on a GPU made by NVRTC, only when it is first called.
 ms.interpret(func: msched.function, ...: msched.array|number) | Runs a function on the reference interpreter.
-ms.target(text?: string, options?: {runs?: boolean}): msched.target | What a target is: text, kind, cpu; reference, the target whose code says what its kernels are to compute; of a CPU cores, vector_bits, vector_registers, l1_bytes, l2_bytes, l3_bytes, dots (1: vectors add dot products of bytes, 2: of bfloat16, 3: both); of a GPU arch, max_threads, shared_bytes, registers, warp, max_vthread, vector_bytes, those of one block. With runs, it raises where this machine does not run kernels for it.
+ms.target(text?: string, options?: {runs?: boolean}): msched.target | What a target is: text, kind, cpu; reference, the target whose code says what its kernels are to compute; of a CPU cores, vector_bits, vector_registers, l1_bytes, l2_bytes, l3_bytes, dots (1: vectors add dot products of bytes, 2: of bfloat16, 3: both), tiles (the same of AMX); of a GPU arch, max_threads, shared_bytes, registers, warp, max_vthread, vector_bytes, those of one block. With runs, it raises where this machine does not run kernels for it.
 ms.device_clocks(number: integer): table?, string? | A GPU's clocks as NVML reads them now, in hertz: {clock, memory_clock, slowed}, the last where heat or power holds it down; nil and what is missing.
 ms.devices(): table | GPUs that CUDA's driver finds, a list of {name, arch, processors, l2_bytes, shared_bytes, memory, clock}; driver and nvrtc: their versions, or what is missing.
 ms.host(): table | How the target `native` came to be: llvm_cpu (LLVM's name), cpu (whose scheduling model is used), features, missing (what that name's CPU has besides), beyond (what it lacks), tiles (of AMX: none, refused, or lent: permission is granted); online, the processors of the machine, allowed, those that this process may run on, quota, what its control groups lend of their time (nil: all), usable, whole cores that are left, at least 1: what targets count that say no -num-cores.
@@ -586,6 +586,7 @@ local OTHERS = [[
 ---@field l2_bytes? integer
 ---@field l3_bytes? integer
 ---@field dots? integer
+---@field tiles? integer
 ---@field arch? integer
 ---@field max_threads? integer
 ---@field shared_bytes? integer

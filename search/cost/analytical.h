@@ -70,6 +70,7 @@ struct model_nest {
   bool promoted, sums; /* annotated as a register tile; what it stores is a sum */
   bool dots; /* its innermost loop, in a vectorized one, is over neighbours in dot products (tir/lower/vector/dots.c) */
   bool tensorized;                           /* of a CPU: products of short types, by a tensor intrinsic */
+  double tile_products;                      /* of such an intrinsic, where it multiplies AMX's tiles; else 0 */
   bool placed;                               /* noted by rules/spatial_tiling.lua, or kept for it */
   bool counts;                               /* of a GPU: it has a cost of its own */
   bool begins;                               /* a kernel of a GPU */

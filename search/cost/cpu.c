@@ -285,6 +285,30 @@ static bool is_lane_by_lane(const struct model_shape *s) {
   return l == 0 || is_asked_within(s, l - 1);
 }
 
+/* Where the loops begin that hold accumulators of AMX's tiles: the innermost ones that reduce, before those over
+ * accumulators and the instruction's own. */
+static uint32_t holding_begin(const struct model_shape *s) {
+  enum { INNER = 6 };
+  const struct model_nest *nest = s->nest;
+  uint32_t l = nest->loop_count > INNER ? nest->loop_count - INNER : 0;
+  while (l > 0 && nest->loops[l - 1].reduces) l--;
+  return l;
+}
+
+/* Cycles of the products of AMX's tiles: of each a row of 64 bytes a cycle; accumulators are loaded before the loops that
+ * hold them, and stored behind these (tir/lower/vector/tiles.c). Source: Intel, "Optimization Reference Manual", chapter
+ * "Intel AMX": throughput of TDP*, TILELOADD, TILESTORED. */
+static double tile_cycles(const struct model_shape *s) {
+  enum { PRODUCT = 16, MOVE = 8 + 16, SIDE = 16 };
+  const struct model_nest *nest = s->nest;
+  double products = model_product(s, 0, nest->loop_count) / nest->tile_products;
+  double tiles = model_product(s, 0, holding_begin(s)); /* times that the accumulators of one iteration move */
+  double accumulators = 1;
+  for (uint32_t l = nest->loop_count; l-- > holding_begin(s);)
+    if (!nest->loops[l].reduces) accumulators *= s->trips[l];
+  return products * PRODUCT + tiles * accumulators / (SIDE * SIDE) * MOVE;
+}
+
 enum { PRODUCTS_OF_INTRINSIC = 16 }; /* at least, in the place of one */
 
 /* Cycles of the arithmetic, and of the loads that feed it. Results stay in registers over the reduction where there are
@@ -293,6 +317,7 @@ enum { PRODUCTS_OF_INTRINSIC = 16 }; /* at least, in the place of one */
 static double arithmetic_cycles(const struct candidate *c, const struct model_shape *s) {
   const struct search_machine *m = &c->estimator->machine;
   const struct model_nest *nest = s->nest;
+  if (nest->tile_products > 0) return tile_cycles(s);
   struct tile t = tile_of(c, s);
   double loads = 0, stores = 0, results = t.rows * t.vectors;
   for (uint32_t a = 0; a < nest->access_count; a++)
@@ -372,13 +397,20 @@ static double traffic(const struct candidate *c, uint32_t nest, int level) {
   double capacity = c->estimator->machine.cache_bytes[level], bytes = 0;
   int64_t way = (int64_t)c->estimator->machine.way_bytes[level];
   uint32_t at = 0;
+  tir_buffer result = TIR_NONE;
+  for (uint32_t a = 0; a < n->access_count; a++)
+    if (n->accesses[a].written) result = n->accesses[a].buffer;
   while (at < n->loop_count && touched_inside(c, nest, at) > capacity) at++;
   if (at == 0) return 0; /* all of it was there before: it is run again and again */
   for (uint32_t a = 0; a < n->access_count; a++) {
     const struct model_access *access = &n->accesses[a];
     if ((access->passed && access->near >= at) || is_there(c, nest, a, at)) continue;
-    uint32_t own = at;
-    while (own < n->loop_count && s->bytes[own][a] * crowding(s, access, own, way) > capacity) own++;
+    uint32_t own = at, most = n->loop_count;
+    if (n->tile_products > 0) { /* whole tiles are loaded at once, and accumulators stay in registers */
+      uint32_t held = holding_begin(s);
+      most = own = access->buffer == result && held < at ? held : at;
+    }
+    while (own < most && s->bytes[own][a] * crowding(s, access, own, way) > capacity) own++;
     bytes += traffic_of(c, s, a, own);
   }
   return bytes;

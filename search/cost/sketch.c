@@ -229,12 +229,19 @@ static void read_tap(struct tir *ir, struct model_access *a, const tir_expr *ind
   a->tap_loads[a->taps++] = load;
 }
 
-/* How far a quotient or a remainder goes when the variable rises by one: about as far. The quotient of what the last
- * dimension has the remainder of, as the neighbours of dot products lie, goes on by its part. */
-static double part_moved(const struct tir *ir, const struct model_access *a, tir_expr atom, tir_var v) {
+/* How far a quotient or a remainder goes when the variable rises by one: about as far. The quotient of what another
+ * dimension has the remainder of, as the neighbours of dot products and the columns of tiles lie, goes on by its part. */
+static double part_moved(const struct tir *ir, const struct model_access *a, const tir_expr *indices, tir_expr atom,
+                         tir_var v) {
   const struct tir_expr_node *n = tir_at(ir, atom);
-  bool apart = n->kind == TIR_FLOORDIV && n->a == tir_var_expr(ir, v) && a->rank > 1;
-  return apart && tir_is_const(ir, n->b, a->extents[a->rank - 1]) ? 1.0 / (double)a->extents[a->rank - 1] : 1;
+  if (n->kind != TIR_FLOORDIV || n->a != tir_var_expr(ir, v) || !tir_is_int(ir, n->b)) return 1;
+  for (uint32_t d = a->rank; d-- > 0;) {
+    const struct tir_expr_node *other = tir_at(ir, indices[d]);
+    bool remainder = other->kind == TIR_FLOORMOD && other->a == n->a && other->b == n->b;
+    if (remainder || (d + 1 == a->rank && a->rank > 1 && tir_is_const(ir, n->b, a->extents[d])))
+      return 1.0 / (double)tir_at(ir, n->b)->imm;
+  }
+  return 1;
 }
 
 /* load: the expression that reads it; 0: it is written. */
@@ -268,7 +275,7 @@ static void read_access(const struct reading *r, struct model_nest *nest, tir_bl
         tir_var v = tir_iters(ir, block)[k].var;
         bool is_var = term.atom == tir_var_expr(ir, v);
         if (!tir_uses_var(ir, term.atom, v)) continue;
-        a->moves[d][k] += is_var ? (double)term.coefficient : part_moved(ir, a, term.atom, v);
+        a->moves[d][k] += is_var ? (double)term.coefficient : part_moved(ir, a, indices, term.atom, v);
         if (tir_at(ir, term.atom)->kind != TIR_FLOORDIV) a->steps[k] += term.coefficient * stride;
       }
     }
@@ -509,11 +516,13 @@ static uint32_t note_of(struct reading *r, tir_block block, const char *note) {
   return 0;
 }
 
-/* Whether a block around it is for a tensor intrinsic. */
-static bool is_for_intrinsic(const struct tir *ir, tir_block block) {
-  for (tir_block b = block; b; b = tir_parent_block(ir, b))
-    if (tir_annotation(ir, tir_stmt_at(ir, b)->annotations, "meta_schedule.auto_tensorize")) return true;
-  return false;
+/* The name of the tensor intrinsic that a block around it is for, or NULL. */
+static const char *intrinsic_of(const struct tir *ir, tir_block block) {
+  for (tir_block b = block; b; b = tir_parent_block(ir, b)) {
+    tir_expr name = tir_annotation(ir, tir_stmt_at(ir, b)->annotations, "meta_schedule.auto_tensorize");
+    if (name) return tir_at(ir, name)->kind == TIR_STRING_IMM ? tir_text(ir, tir_at(ir, name)->ref) : "";
+  }
+  return NULL;
 }
 
 /* Products of short types, as dot products of neighbours where the machine has these: nothing is widened then. */
@@ -526,7 +535,9 @@ static void read_dots(const struct reading *r, struct model_nest *nest, tir_bloc
   unsigned has = r->estimator->machine.dots >> (width == 4 ? TIR_DOT_BYTES : TIR_DOT_BFLOATS) & 1;
   nest->dots = has && nest->loop_count > 1 && nest->loops[last].reduces && nest->loops[last - 1].kind == MODEL_VECTOR &&
                tir_loop_extent(ir, loops[last]) == width;
-  nest->tensorized = is_for_intrinsic(ir, block);
+  const char *intrinsic = intrinsic_of(ir, block);
+  nest->tensorized = intrinsic != NULL;
+  if (intrinsic && !strncmp(intrinsic, "amx_", 4)) nest->tile_products = 16.0 * 16 * 16 * width;
   if (nest->dots || nest->tensorized) nest->simple = 1;
 }
 
