@@ -76,6 +76,8 @@ bool tir_online_softmax(struct tir *ir, tir_block maximum, tir_block sum, ms_err
 bool tir_fuse_online_softmax(struct tir *ir, const tir_block *blocks, int64_t row_tile, int64_t column_tile,
                              tir_block *out, ms_error *err);
 bool tir_fuse_reduction_epilogue(struct tir *ir, tir_block reduction, tir_block epilogue, ms_error *err);
+/* Makes one expression of a reduction over a window of at most 64 terms, added in their order. */
+bool tir_unroll_reduction(struct tir *ir, tir_block block, ms_error *err);
 
 /* Makes one block of a loop and what is below it, or of blocks that follow one another, with the loops around each. */
 bool tir_blockize(struct tir *ir, tir_loop loop, bool preserve_unit_iters, tir_block *out, ms_error *err);

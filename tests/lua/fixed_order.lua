@@ -219,6 +219,19 @@ do
     assert(not ok and ms.code_of(message) == "reduction_order", tostring(message))
   end
 end
+-- Of a sum that is one expression, or was inlined since, it cannot be told how it adds; a maximum rounds nothing.
+for _, reduce in ipairs {te.sum, te.max} do
+  local A, r = te.placeholder({20}, "float32", "A"), te.reduce_axis(3, "r")
+  local B = te.compute({18}, function(i) return reduce(A[{i + r}], r) end, "B")
+  local sch = ms.schedule(te.func("window", {A, te.compute({18}, function(i) return B[{i}] * 2 end, "D")}))
+  sch:unroll_reduction(sch:get_sblock "B")
+  for step = 1, 2 do
+    local ok, message = pcall(sch.check_reduction_order, sch)
+    assert(ok == (reduce == te.max), tostring(message))
+    assert(ok or (ms.code_of(message) == "reduction_order" and tostring(message):find "block `B` reduces no more"), tostring(message))
+    if step == 1 then sch:compute_inline(sch:get_sblock "B") end
+  end
+end
 -- Integers may be summed in any order; so may what no reduction is.
 do
   local ints = product(8, 8, 8, "int32")

@@ -119,6 +119,13 @@ bool propose_epilogue(struct grow *g, enum vm_kind kind) {
   return false;
 }
 
+bool propose_unroll_reduction(struct grow *g, enum vm_kind kind) {
+  struct block_list blocks = shuffled_blocks(g);
+  for (uint32_t i = 0; i < blocks.count && percent(g, 95); i++)
+    if (reduces(g, blocks.at[i]) && has_init(g, blocks.at[i])) return on_block(g, kind, blocks.at[i]);
+  return on_block(g, kind, draw_block(g));
+}
+
 /* The sum reads exponentials, which are inlined first where a block makes them between it and the maximum: *inlined,
  * and blocks that were listed before are stale. */
 static bool fuse_softmax(struct grow *g, enum vm_kind kind, tir_block sum, tir_block between, bool *inlined) {

@@ -200,6 +200,12 @@ bool vm_do_online_softmax(struct vm_run *r, const struct vm_step *s) {
          tir_online_softmax(r->ir, maximum, sum, r->err) && vm_give(r, s, NULL, 0);
 }
 
+bool vm_do_unroll_reduction(struct vm_run *r, const struct vm_step *s) {
+  tir_block block;
+  return vm_get_block(r, vm_input(r, s, 0), &block) && tir_unroll_reduction(r->ir, block, r->err) &&
+         vm_give(r, s, NULL, 0);
+}
+
 bool vm_do_fuse_online_softmax(struct vm_run *r, const struct vm_step *s) {
   tir_block blocks[3], made;
   for (uint32_t i = 0; i < 3; i++)

@@ -277,8 +277,37 @@ static bool check_block(const struct tir *ir, tir_block block, const struct tir 
          check_same(&now, &then, err);
 }
 
+/* A block of that name in the module that reduces floats. */
+static bool reduces_by_name(const struct tir *ir, const char *name) {
+  bool by_space;
+  tir_symbol symbol = tir_find_symbol(ir, name);
+  for (tir_block b = symbol ? ir->symbols.at[symbol].first_block : TIR_NONE; b; b = tir_block_at(ir, b)->next_same_name)
+    if (tir_func_of(ir, b) != TIR_NONE && reduces_floats(ir, b, &by_space)) return true;
+  return false;
+}
+
+/* What the function sums is still summed by a block, whose order can be told: an expression of all terms may have any,
+ * and may have been inlined since. */
+static bool check_still_reduces(const struct tir *ir, const struct tir *original, tir_block was, ms_error *err) {
+  char updates[MOST_NAME];
+  bool by_space;
+  const char *name = tir_block_name(original, was);
+  if (!reduces_floats(original, was, &by_space) || by_space || is_extreme(original, was)) return true;
+  snprintf(updates, sizeof updates, "%s_update", name);
+  return reduces_by_name(ir, name) || reduces_by_name(ir, updates) ||
+         tir_refuse(ir, err, MS_REDUCTION_ORDER, TIR_NONE,
+                    "block `%s` reduces no more: it cannot be told in which order its terms are added "
+                    "(unroll_reduction)",
+                    name);
+}
+
 bool tir_check_reduction_order(const struct tir *ir, const struct tir *original, ms_error *err) {
   bool by_space;
+  for (uint32_t i = 1; i < original->blocks.count; i++) {
+    tir_block was = original->blocks.at[i].block;
+    bool stands = was && tir_is(original, was, TIR_BLOCK) && tir_func_of(original, was) != TIR_NONE;
+    if (stands && !check_still_reduces(ir, original, was, err)) return false;
+  }
   for (tir_func f = 1; f < ir->funcs.count; f++) {
     tir_stmt top = ir->funcs.at[f].body;
     for (tir_stmt s = tir_next(ir, top, top); s; s = tir_next(ir, s, top))
