@@ -151,6 +151,17 @@ do
   assert(sch:read_stride(block, 0, j3) == 0 and sch:read_stride(block, 0, j2) == 0 and sch:read_stride(block, 0, j1) == 1)
   assert(sch:data_parallel_loops(block, 0, 16, 0).vector == 2)
 end
+-- Of an image alone in its batch the rows run in parallel: the loop around them has one iteration, and drives nothing.
+do
+  local A = te.placeholder({1, 64, 64}, "float32", "A")
+  local sch = ms.schedule(te.func("one", {A, te.compute({1, 64, 64}, function(n, i, j) return A[{n, i, j}] * 2.0 end, "C")}))
+  local block = sch:get_sblock "C"
+  sch:split((sch:get_loops(block)), {1, 1}, {preserve_unit_iters = false})
+  assert(sch:loop_iter_kind((sch:get_loops(block))) == "none" and sch:data_parallel_loops(block, 8, 0, 0).parallel == 3)
+  local _, _, i = sch:get_loops(block)
+  sch:split(i, {1, 64}, {preserve_unit_iters = false})
+  assert(sch:data_parallel_loops(block, 8, 0, 0).parallel == 4 and sch:data_parallel_loops(block, 100, 0, 0).parallel == 5)
+end
 local found = inner:data_parallel_loops(inner:get_sblock "C", 8, 0, 0)
 assert(found.parallel == 1 and found.vector == 0 and found.whole == false)
 found = inner:data_parallel_loops(inner:get_sblock "C", 0, 64, 0) -- the innermost reduces

@@ -18,12 +18,13 @@ static bool has_one_child(const struct tir *ir, tir_loop loop) {
 }
 
 /* A plain loop over space, of constant extent, not yet marked to be unrolled: another block below it may have had its
- * turn. */
+ * turn. One of a single iteration may drive nothing. */
 static bool is_free(const struct tir *ir, tir_loop loop) {
   const struct tir_stmt_node *n = tir_stmt_at(ir, loop);
+  const char *drives = vm_loop_iter_kind(ir, loop);
   return n->loop_kind == TIR_SERIAL && tir_loop_extent(ir, loop) >= 0 &&
          !tir_annotation(ir, n->annotations, "pragma_auto_unroll_max_step") &&
-         !strcmp(vm_loop_iter_kind(ir, loop), "spatial");
+         (!strcmp(drives, "spatial") || (tir_loop_extent(ir, loop) == 1 && !strcmp(drives, "none")));
 }
 
 /* The product, or the most that there is. */
