@@ -4,7 +4,7 @@ local targets = {}
 
 -- CPUs: MetaSchedule's rules, with register tiles and packing, which are ours.
 targets.llvm = {
-  rules = {"inline_constant_scalars", "keep_stages", "auto_inline", "fuse_online_softmax", "online_softmax", "add_rfactor", "register_tile", "dot_tile", "amx_tile", "multi_level_tiling",
+  rules = {"unroll_window", "inline_constant_scalars", "keep_stages", "auto_inline", "fuse_online_softmax", "online_softmax", "add_rfactor", "register_tile", "dot_tile", "amx_tile", "multi_level_tiling",
            "spatial_tiling", "nontemporal_stores", "parallel_vectorize_unroll", "random_compute_location"},
   postprocs = {"disallow_dynamic_loop", "rewrite_layout", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block", "rewrite_tensorize"},
   mutators = {{"tile_size", 0.9}, {"compute_location", 0.05}, {"unroll", 0.03}, {"parallel", 0.02}, {"crossover", 0.05}},
@@ -13,6 +13,7 @@ targets.llvm = {
            call = 12, division = 12, branch = 0.7, exposed = 0.3, doubt = 1.25,
            way_bytes = {4096, 131072, 64}, bytes_a_cycle = {64, 20, 6}},
   auto_inline = {into_consumer = true, constant_tensors = true, no_branches = true, in_order = true, disallowed = {"exp"}},
+  unroll_window = {terms = 32, reach = 128},
   fuse_online_softmax = {vectors = {2, 4, 1}, columns = {64, 128, 256}},
   online_softmax = {rows_in_cache = 4},
   add_rfactor = {jobs_per_core = 16, least_per_core = 16, max_innermost = 64, lanes_last = true},

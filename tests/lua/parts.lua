@@ -185,6 +185,41 @@ function tests.online_softmax()
   assert(#made == 1 and made[1]:hash() == ms.schedule(layer):hash())
 end
 
+-- Windows that move by one element are expressions, in a function that reduces nothing; in whole, or not at all.
+function tests.unroll_window()
+  local A, W = te.placeholder({18, 20}, "float32", "A"), te.placeholder({3, 3}, "float32", "W")
+  local function window(of, rows, columns, by, weight)
+    local r, s = te.reduce_axis(rows, "r"), te.reduce_axis(columns, "s")
+    return te.compute({(18 - rows) // by + 1, (20 - columns) // by + 1}, function(i, j)
+      local value = of[{i * by + r, j * by + s}]
+      return te.sum(weight and value * weight[{r, s}] or value, {r, s})
+    end, "B")
+  end
+  local function made_of(...) return sketches(te.func("window", {...}), CPU, {rules = {"unroll_window", "auto_inline"}}) end
+  local B = window(A, 3, 3, 1)
+  local made = made_of(A, te.compute({16, 18}, function(i, j) return B[{i, j}] / 9 end, "mean"))
+  assert(#made == 2 and not names(made[1]):find " B " and made[1]:is_spatial_function() and names(made[2]):find " B ", names(made[1]))
+  local own, want = ms.arrays_for(made[2]:func(), 1), ms.arrays_for(made[2]:func(), 1)
+  ms.interpret(made[1]:func(), table.unpack(own))
+  ms.interpret(made[2]:func(), table.unpack(want))
+  assert(own[2]:difference(want[2]) == 0)
+  -- Not: with steps of two; with weights, which each result reads again; of too many terms; where something else is
+  -- reduced; a row's sum, which is no window; too many elements of one that is not yet there.
+  assert(#made_of(A, window(A, 3, 3, 1)) == 2 and #made_of(A, window(A, 3, 3, 2)) == 1 and #made_of(A, W, window(A, 3, 3, 1, W)) == 1)
+  assert(#made_of(A, window(A, 4, 8, 1)) == 2 and #made_of(A, window(A, 11, 3, 1)) == 1)
+  local k = te.reduce_axis(18, "k")
+  local mean = te.compute({16}, function(i) return te.sum(B[{i, k}], k) end, "mean")
+  assert(#made_of(A, mean) == 1)
+  local short = te.placeholder({64, 4}, "float32", "S")
+  local q = te.reduce_axis(4, "q")
+  assert(#made_of(short, te.compute({64}, function(i) return te.sum(short[{i, q}], q) end, "row")) == 1)
+  local function twice(rows)
+    local r = te.reduce_axis(rows, "t")
+    return te.compute({17 - rows, 18}, function(i, j) return te.max(B[{i + r, j}], r) end, "C")
+  end
+  assert(#made_of(A, twice(14)) == 2 and #made_of(A, twice(15)) == 1)
+end
+
 -- What is made of attention, or of one that is masked, computes what it does.
 function tests.fuse_online_softmax()
   local normalize = ms.load "lua.lib.ops.normalize"
