@@ -56,7 +56,8 @@ static void lowered_text_is_a_function(void **state) {
   "workspace = T.alloc_buffer((T.int64(" #bytes "),), \"uint8\", scope=\"workspace\", annotations={\"thread_bytes\": " \
   "T.int64(" #piece "), \"threads\": 3})"
 #define VIEW(name, count, at) name " = T.decl_buffer((" #count ",), data=T.address_of(workspace[" at "]))"
-#define LOWERED               "A: T.Buffer((12,), \"float32\"), O: T.Buffer((480,), \"float32\"), U: T.Buffer((360,), \"float32\")"
+
+#define LOWERED "A: T.Buffer((12,), \"float32\"), O: T.Buffer((480,), \"float32\"), U: T.Buffer((360,), \"float32\")"
 
 static void run_refuses(struct tir *ir, enum ms_code code, const char *said) {
   struct tir_arguments args;
