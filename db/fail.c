@@ -15,6 +15,14 @@ bool db_failed(struct db *db, int code, const char *what, ms_error *err) {
   case MDB_PAGE_NOTFOUND:
     return ms_fail(err, MS_STORE, "%s: the store is damaged (%s); `msched db repair` saves what can be read", path,
                    mdb_strerror(code));
+  case DB_GONE:
+    return ms_fail(err, MS_STORE,
+                   "%s: the store was removed or replaced while it was in use, and what was kept since is lost: "
+                   "start the command again, and look after stores by `msched db`",
+                   path);
+  case DB_CUT:
+    return ms_fail(err, MS_STORE,
+                   "%s: the store was cut short while it was in use: `msched db repair` saves what can be read", path);
   case ENOSPC:
   case EDQUOT: return ms_fail(err, MS_STORE, "%s: the disk is full; what was committed before is kept", path);
   case EIO: /* LMDB says so when less than a page was written, as when the room ends in the middle of one */

@@ -144,15 +144,32 @@ static size_t used_bytes(struct db *db, size_t *page, size_t *map) {
 /* Another process wrote past the end of this one's map: as large again, or no larger than it must be. */
 static int follow_map(struct db *db) {
   size_t page, map, used = used_bytes(db, &page, &map);
+  if (used > DB_MOST_MAP) return MDB_CORRUPTED; /* another program wrote over the first pages */
   int code = set_map(db, 2 * used > map ? 2 * used : map);
   return code == ENOMEM && db->env ? set_map(db, used) : code;
+}
+
+/* What other programs did to the open file, asked before LMDB reads it by its map: past the end of a file that was cut
+ * short that would be a bus error, and what is written to a file without a name is lost. One that was renamed has both:
+ * its records, and a name. */
+static int look_after_file(struct db *db, unsigned flags) {
+  struct stat open_file, named;
+  int file = -1;
+  if (db->pending || mdb_env_get_fd(db->env, &file) || fstat(file, &open_file) != 0) return 0;
+  if (open_file.st_size < db->longest) return DB_CUT;
+  db->longest = open_file.st_size;
+  if ((flags & MDB_RDONLY) || open_file.st_nlink > 0) return 0;
+  bool is_same = stat(db->path, &named) == 0 && named.st_dev == open_file.st_dev && named.st_ino == open_file.st_ino;
+  return is_same ? 0 : DB_GONE;
 }
 
 /* Begins one, also where another process grew the map or left readers behind when it was killed. */
 static int begin_any(struct db *db, MDB_txn *parent, unsigned flags, MDB_txn **txn) {
   for (;;) {
     if (!db->env) return ENOMEM;
-    int code = mdb_txn_begin(db->env, parent, flags, txn), dead = 0;
+    int code = parent ? 0 : look_after_file(db, flags), dead = 0;
+    if (code) return code;
+    code = mdb_txn_begin(db->env, parent, flags, txn);
     if (code == MDB_MAP_RESIZED && !parent)
       code = follow_map(db);
     else if (code == MDB_READERS_FULL && !mdb_reader_check(db->env, &dead) && dead > 0)
@@ -458,6 +475,7 @@ void db_close_environment(struct db *db) {
   db->batch = NULL;
   mdb_env_close(db->env);
   db->env = NULL;
+  db->longest = 0;
   if (db->lock >= 0) close(db->lock);
   db->lock = -1;
 }

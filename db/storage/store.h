@@ -47,10 +47,14 @@ struct db {
   struct db_part part;  /* of the batch: what is written with one commit */
   struct in_use *claim; /* the file is open once in the process */
   char *path;
-  void *held; /* what was read last: strings of a record point into it */
+  int64_t longest; /* bytes that the open file was seen to have: it never shrinks */
+  void *held;      /* what was read last: strings of a record point into it */
   size_t held_bytes;
   struct db_damage damage;
 };
+
+/* Codes beside LMDB's and errno's: the file was removed or replaced, or cut short, while it was open. */
+enum { DB_GONE = -1, DB_CUT = -2 };
 
 bool db_failed(struct db *db, int code, const char *what, ms_error *err); /* returns false */
 /* Runs `work`, which writes some `bytes`, in a write transaction; when the map is full, it grows and the work is run

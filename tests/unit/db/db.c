@@ -355,6 +355,43 @@ static int records_of(struct db *db) {
   return records;
 }
 
+/* Whether a record that is put now is refused, by a message that says so. */
+static void refuses_to_write(struct fixture *x, const char *why) {
+  ms_error err = {0};
+  struct db_record r = record(x, 9, 1e-3, DB_MEASURED);
+  assert_false(db_put_record(x->db, &r, &err));
+  assert_int_equal(err.code, MS_STORE);
+  assert_non_null(strstr(err.message, why));
+}
+
+/* What other programs do to an open store's file. */
+static void sees_the_file_cut_short(void **state) {
+  struct fixture *x = *state;
+  ms_error err = {0};
+  MDB_txn *txn;
+  assert_int_equal(truncate(x->path, 4096), 0);
+  refuses_to_write(x, "was cut short while it was in use");
+  assert_false(db_begin_read(x->db, &txn, &err));
+  assert_non_null(strstr(err.message, "was cut short while it was in use"));
+}
+
+static void sees_the_file_moved(void **state) {
+  struct fixture *x = *state;
+  ms_error err = {0};
+  char moved[128];
+  struct db_record r = record(x, 1, 1e-3, DB_MEASURED);
+  snprintf(moved, sizeof moved, "%s/moved.db", x->folder);
+  assert_int_equal(rename(x->path, moved), 0);
+  assert_true(db_put_record(x->db, &r, &err));
+  assert_int_equal(unlink(moved), 0);
+  refuses_to_write(x, "was removed or replaced while it was in use");
+  assert_int_equal(records_of(x->db), 1);
+  FILE *other = fopen(x->path, "w");
+  assert_non_null(other);
+  fclose(other);
+  refuses_to_write(x, "was removed or replaced while it was in use");
+}
+
 static void hear(void *data, const char *line) { snprintf(data, 200, "%s", line); }
 
 /* A store that is not there reads as an empty one, and leaves nothing; the first write makes it, in a batch too; what
@@ -426,6 +463,8 @@ int main(void) {
                                      TEST(goes_through_json),
                                      TEST(refuses_strange_files),
                                      TEST(refuses_a_truncated_file),
+                                     TEST(sees_the_file_cut_short),
+                                     TEST(sees_the_file_moved),
                                      TEST(reads_only),
                                      TEST(keeps_intrinsics),
                                      TEST(misses_an_intrinsic),
