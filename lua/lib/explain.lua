@@ -68,11 +68,11 @@ local function end_of(texts, i)
 end
 
 -- Steps of a trace on a function, or only that with instruction `wanted`: {first, last, texts, changes}, a whole If or
--- For being one. changes: {mark, line}….
-function explain.steps(func, trace, wanted)
+-- For being one; the first `most`, if given. changes: {mark, line}….
+function explain.steps(func, trace, wanted, most)
   local texts, steps, i, before = instructions_of(trace), {}, 0, nil
   local function module_of(count) return explain.lines_of(ms.apply(func, trace:head(count)):script()) end
-  while i < #trace do
+  while i < #trace and #steps < (most or math.huge) do
     local last = end_of(texts, i)
     if not wanted or i <= wanted and wanted <= last then
       before = before or module_of(i)

@@ -52,11 +52,14 @@ function steps.choice()
 end
 
 local MOST_LINES = 50000 -- of all steps together, with the lines that did not change
+-- Each is made from the trace up to it: what came by an import has any number of instructions.
+local MOST_STEPS = 1000
 
 -- The steps of a trace on a function; whole: with all lines of the function, before and after, where these are not too
--- many for a page: a trace of hundreds of steps on a function of hundreds of blocks shows what changed.
-function steps.page(func, trace, whole)
-  local parts, list, total = {}, explain.steps(func, trace), 0
+-- many for a page: a trace of hundreds of steps on a function of hundreds of blocks shows what changed. most: steps.
+function steps.page(func, trace, whole, most)
+  most = most or MOST_STEPS
+  local parts, list, total = {}, explain.steps(func, trace, nil, most), 0
   for _, s in ipairs(list) do total = total + #s.changes end
   whole = whole and total <= MOST_LINES
   for _, s in ipairs(list) do
@@ -70,6 +73,8 @@ function steps.page(func, trace, whole)
       parts[#parts + 1] = html.details(summary .. string.format(' <span class="soft">−%d +%d</span>', removed, added), more .. html.scrolling("step " .. s.first, difference(s.changes, whole)))
     end
   end
+  local left = #list > 0 and #trace - 1 - list[#list].last or 0
+  if left > 0 then parts[#parts + 1] = html.element("p", {}, html.text(string.format("%d further instructions are not shown: a page has the first %d steps; `msched show ID` prints the trace", left, most))) end
   return table.concat(parts, "\n")
 end
 

@@ -265,6 +265,11 @@ do
     end
   end
   assert(last == ms.apply(task.func, trace):script():gsub("\n+", "\n"), "the last step ends with the scheduled function")
+  -- A page has some steps of a trace that has any number.
+  local listed = explain.steps(task.func, trace, nil, 2)
+  assert(#listed == 2 and #trace > 4)
+  local left = string.format("%d further instructions are not shown: a page has the first 2 steps", #trace - 1 - listed[2].last)
+  assert(steps.page(task.func, trace, true, 2):find(left, 1, true) and not steps.page(task.func, trace, true):find("further instructions", 1, true))
   opened:close()
 end
 
