@@ -52,6 +52,10 @@ struct model_access {
   int64_t extents[MODEL_RANK];
   double moves[MODEL_RANK][MODEL_ITERS]; /* elements along each dimension when an iteration variable rises by one */
   int64_t steps[MODEL_ITERS];            /* and in memory, but where a quotient rises too */
+  /* Of a variable that stands in quotients and remainders alone, as in a transposed convolution: by what it is divided in
+   * each; 0: by nothing. shifted: what is divided begins between multiples; whole: it stands otherwise too. */
+  int64_t quotients[MODEL_ITERS], remainders[MODEL_ITERS];
+  bool shifted[MODEL_ITERS], whole[MODEL_ITERS];
   /* Elements of it that an element of the block reads at distinct places, and how far these lie apart in each
    * dimension. */
   uint32_t taps;
@@ -143,6 +147,8 @@ struct model_shape {
 
 void model_compute_numbers(const struct search_estimator *d, const int64_t *decisions, double *out);
 /* Fills trips, tiles and overrun. */
+/* How many distinct places of an access the iterations of a loop have, for one of what the loops inside have. */
+double model_distinct(const struct model_shape *s, const struct model_access *a, uint32_t loop);
 void model_shape_loops(const struct model_nest *nest, const double *numbers, struct model_shape *s);
 void model_grow_tile(const struct model_nest *nest, const struct model_loop *loop, double trips, const double *inner,
                      double *out);

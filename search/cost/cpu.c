@@ -167,6 +167,34 @@ struct tile {
   bool held;
 };
 
+/* Registers for what iterations of the tile read in common, and those loops within the one that carries it: where
+ * a quotient stands in an index, as in a transposed convolution, LLVM loads it once and keeps it. 0: there is no such. */
+static double kept_operands(const struct model_shape *s, uint32_t carrier, uint32_t first) {
+  const struct model_nest *nest = s->nest;
+  double most = 0;
+  for (uint32_t n = 0; n < nest->access_count; n++) {
+    const struct model_access *a = &nest->accesses[n];
+    double all = 1;
+    bool shared = false;
+    for (uint32_t d = 0; d < a->rank; d++) {
+      double width = 1, more = 0;
+      bool divided = false;
+      for (uint32_t i = carrier + 1; i < s->vector; i++)
+        for (uint32_t k = 0; k < nest->iter_count; k++) {
+          if (!(nest->loops[i].iters >> k & 1) || !a->moves[d][k]) continue;
+          if (i >= first)
+            width *= model_distinct(s, a, i), divided = divided || a->quotients[k] > 1;
+          else
+            more += (s->trips[i] - 1) * fabs(a->moves[d][k]);
+        }
+      all *= width + more;
+      shared = shared || (divided && width > 1 && more > 0);
+    }
+    if (shared && !a->written) most = fmax(most, all);
+  }
+  return most;
+}
+
 static struct tile tile_of(const struct candidate *c, const struct model_shape *s) {
   const struct search_machine *m = &c->estimator->machine;
   const struct model_nest *nest = s->nest;
@@ -178,16 +206,22 @@ static struct tile tile_of(const struct candidate *c, const struct model_shape *
   t.unrolled =
       nest->promoted || t.rows <= fmax(c->estimator->unroll ? c->numbers[c->estimator->unroll] : 0, m->unrolled);
   t.held = t.reduces && t.unrolled && t.rows * t.vectors < m->registers - 2;
-  uint32_t carried = 0; /* loops that carry the tile */
+  uint32_t carried = 0,
+           carrier = t.first; /* loops that carry the tile; the outermost around no more than LLVM unrolls */
+  double copies = 1;
   bool inside = t.reduces;
   for (uint32_t i = t.first; i-- > 0;) {
     bool goes_on = nest->loops[i].reduces && (s->summed <= 1 || i + 1 == begin); /* LLVM's lanes end with their loop */
     inside = inside && (goes_on || s->trips[i] <= 1);
     carried += inside && s->trips[i] > 1;
+    if (inside && s->trips[i] > 1 && copies <= m->unrolled) carrier = i;
+    if (inside) copies *= s->trips[i];
     *(inside ? &t.steps : &t.entries) *= s->trips[i];
   }
   t.steps = ceil(t.steps / s->summed);
   if (carried > 1 && t.rows * t.vectors + fmin(t.rows, t.vectors) + 1 > m->registers) t.held = false;
+  if (carried > 1 && !nest->promoted && t.rows * t.vectors + kept_operands(s, carrier, t.first) + 1 > m->registers)
+    t.held = false;
   return t;
 }
 
@@ -199,8 +233,11 @@ static double vectors_of(const struct search_machine *m, const struct model_shap
   double left = t->held && !a->written ? m->registers - t->rows * t->vectors : INFINITY, loaded = 1;
   for (uint32_t i = s->vector; i < loops_of(s->nest); i++)
     if (s->trips[i] > 1 && model_is_moved(s->nest, a, i)) loaded = t->vectors;
-  for (uint32_t i = s->vector; i-- > t->first;)
-    if (model_is_moved(s->nest, a, i) || loaded + 1 > left) loaded *= s->trips[i];
+  for (uint32_t i = s->vector; i-- > t->first;) {
+    double distinct = model_distinct(s, a, i);
+    if (distinct > 1 && !t->unrolled) distinct = s->trips[i];
+    loaded *= loaded * distinct + 1 > left ? s->trips[i] : distinct;
+  }
   return loaded;
 }
 

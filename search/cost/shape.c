@@ -89,6 +89,20 @@ bool model_is_moved(const struct model_nest *nest, const struct model_access *a,
   return false;
 }
 
+double model_distinct(const struct model_shape *s, const struct model_access *a, uint32_t loop) {
+  const struct model_nest *nest = s->nest;
+  double trips = s->trips[loop], distinct = 1;
+  if (!model_is_moved(nest, a, loop)) return 1;
+  if (!moves_one(&nest->loops[loop])) return trips;
+  uint32_t k = (uint32_t)__builtin_ctz(nest->loops[loop].iters);
+  double inside = s->tiles[loop + 1][k], quotient = (double)a->quotients[k], remainder = (double)a->remainders[k];
+  double begin = a->shifted[k] ? quotient - 1 : 0;
+  if (a->whole[k]) return trips;
+  if (remainder > 0) distinct *= fmax(1, ceil(remainder / inside));
+  if (quotient > 0) distinct *= inside < quotient ? ceil((trips * inside + begin) / quotient) : trips;
+  return fmin(trips, distinct);
+}
+
 void model_shape_loops(const struct model_nest *nest, const double *numbers, struct model_shape *s) {
   assert(nest->loop_count <= MODEL_LOOPS);
   double left[MODEL_ITERS];

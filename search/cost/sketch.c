@@ -244,6 +244,35 @@ static double part_moved(const struct tir *ir, const struct model_access *a, con
   return 1;
 }
 
+/* Whether e rises or falls by one when the variable does; the constant in it. */
+static bool goes_by_one(struct tir *ir, tir_expr e, tir_var v, int64_t *constant) {
+  struct tir_linear l = tir_linear_of(ir, e);
+  int64_t by = 0;
+  for (uint32_t t = 0; t < l.count; t++) {
+    struct tir_term term = tir_terms(ir, l)[t];
+    if (term.atom == tir_var_expr(ir, v))
+      by += term.coefficient;
+    else if (tir_uses_var(ir, term.atom, v))
+      return false;
+  }
+  *constant = l.constant;
+  return by == 1 || by == -1;
+}
+
+/* How a variable stands in an index: as it is, or divided by a constant. */
+static void read_division(struct tir *ir, struct model_access *a, tir_expr atom, tir_var v, uint32_t iter) {
+  const struct tir_expr_node n = *tir_at(ir, atom); /* linear forms add expressions */
+  bool divides = n.kind == TIR_FLOORDIV || n.kind == TIR_FLOORMOD;
+  int64_t *by = n.kind == TIR_FLOORDIV ? a->quotients : a->remainders;
+  int64_t divisor = divides && tir_is_int(ir, n.b) ? tir_at(ir, n.b)->imm : 0, constant = 0;
+  if (divisor > 0 && (!by[iter] || by[iter] == divisor) && goes_by_one(ir, n.a, v, &constant)) {
+    by[iter] = divisor;
+    a->shifted[iter] |= constant % divisor != 0;
+  } else {
+    a->whole[iter] = true;
+  }
+}
+
 /* load: the expression that reads it; 0: it is written. */
 static void read_access(const struct reading *r, struct model_nest *nest, tir_block block, tir_buffer buffer,
                         const tir_expr *indices, tir_expr load) {
@@ -275,6 +304,7 @@ static void read_access(const struct reading *r, struct model_nest *nest, tir_bl
         tir_var v = tir_iters(ir, block)[k].var;
         bool is_var = term.atom == tir_var_expr(ir, v);
         if (!tir_uses_var(ir, term.atom, v)) continue;
+        read_division(ir, a, term.atom, v, k);
         a->moves[d][k] += is_var ? (double)term.coefficient : part_moved(ir, a, indices, term.atom, v);
         if (tir_at(ir, term.atom)->kind != TIR_FLOORDIV) a->steps[k] += term.coefficient * stride;
       }
