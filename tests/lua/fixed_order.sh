@@ -60,7 +60,7 @@ same_bits() { # record, store, what
 same_bits best ordered.db tuned
 "$msched" tune ops:matmul --fixed-order --no-tune --db proposal.db -- 24 40 61 >/dev/null
 same_bits best proposal.db "not tuned"
-# Functions too: a softmax as a library, and as C that the compiler makes vectors of.
+# Functions too: a softmax, and logarithms, as a library, and as C that the compiler makes vectors of.
 cat >softmax.c <<'C'
 #include "f.h"
 #include <stdio.h>
@@ -75,13 +75,26 @@ int main(void) {
   return fwrite(b, sizeof *b, N, stdout) != N;
 }
 C
+cat >logs.py <<'PY'
+@T.prim_func
+def logs(A: T.Buffer((8, 50), "float32"), B: T.Buffer((8, 50), "float32")):
+    for i, j in T.grid(8, 50):
+        with T.sblock("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = T.log(A[vi, vj]) - T.log2(A[vi, vj] + T.float32(0.25))
+PY
+as_library_and_c() { # store
+  for what in f.h libf.so f.c; do "$msched" export best --name f -o "$what" --db "$1" >/dev/null; done
+  cc -O2 -o by_library softmax.c libf.so -Wl,-rpath,"$work"
+  cc -O3 -march=native -fopenmp -o by_c softmax.c f.c -lm
+  ./by_library >library.out
+  ./by_c >c.out
+  cmp library.out c.out || fail "$1: the C source differs from the library"
+}
 "$msched" tune ops:softmax --fixed-order --trials 6 --db softmax.db -- 8x50 >/dev/null
-for what in f.h libf.so f.c; do "$msched" export best --name f -o "$what" --db softmax.db >/dev/null; done
-cc -O2 -o by_library softmax.c libf.so -Wl,-rpath,"$work"
-cc -O3 -march=native -fopenmp -o by_c softmax.c f.c -lm
-./by_library >library.out
-./by_c >c.out
-cmp library.out c.out || fail "softmax: the C source differs from the library"
+as_library_and_c softmax.db
+"$msched" tune logs.py --fixed-order --no-tune --db logs.db >/dev/null
+as_library_and_c logs.db
 
 "$msched" replay best --db ordered.db --json | grep -q '"interpreted":0,' || fail "replay differs"
 echo "fixed order: ok"

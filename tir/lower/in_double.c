@@ -2,13 +2,15 @@
  * they are what the C library's functions of float64 give, rounded: compared for all 2^32 floats. The operations are
  * those of IEEE 754, in this order, none of them contracted: the bits are the same as a scalar, in a vector, and on
  * any backend.
- * Source of the range reduction: Cody and Waite, "Software Manual for the Elementary Functions", 1980, chapter 6. */
+ * Source of the range reductions: Cody and Waite, "Software Manual for the Elementary Functions", 1980, chapters 5
+ * and 6. */
 #include "lower.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
-enum { MOST_STEPS = 64, FRACTION_BITS = 52, EXPONENT_BIAS = 1023 };
+enum { MOST_STEPS = 96, FRACTION_BITS = 52, EXPONENT_BIAS = 1023 };
 
 /* Values, named in the order in which they are computed. */
 struct steps {
@@ -100,6 +102,73 @@ static struct power power_of_two(struct steps *s, tir_expr x) {
 
 static tir_expr value_of(struct steps *s, struct power p) { return times(s, sum(s, real(s, 1), p.tail), p.scale); }
 
+/* ---- Logarithms ---- */
+
+/* Of a number x > 0: k with x = 2^k * m, sqrt(1/2) <= m < sqrt(2), and ln(m) as a sum. */
+struct logarithm {
+  tir_expr k, high, low;
+};
+
+/* t / s^3 with 2 * atanh(s) = 2s + t: its series. */
+static tir_expr tail_of_atanh(struct steps *s, tir_expr square) {
+  tir_expr p = real(s, 2.0 / 27);
+  for (int i = 25; i >= 3; i -= 2) p = sum(s, times(s, p, square), real(s, 2.0 / i));
+  return p;
+}
+
+/* The exponent, taken so that what is left is near 1, and is left in *m. */
+static tir_expr exponent_of(struct steps *s, tir_expr x, tir_expr *m) {
+  static const int64_t bias = 1024, root = 0x3fe6a09e667f3bcd, magic_bits = 0x4338000000000000;
+  tir_expr bits = call(s, "reinterpret", s->whole, x, TIR_NONE);
+  tir_expr moved = sum(s, bits, whole(s, (bias << FRACTION_BITS) - root));
+  tir_expr kept = call(s, "bitwise_and", s->whole, moved, whole(s, (int64_t)0x7ff << FRACTION_BITS));
+  tir_expr rest = sum(s, less(s, bits, kept), whole(s, bias << FRACTION_BITS));
+  *m = call(s, "reinterpret", s->real, rest, TIR_NONE);
+  tir_expr biased = call(s, "shift_right", s->whole, moved, whole(s, FRACTION_BITS));
+  tir_expr shifted = call(s, "reinterpret", s->real, sum(s, biased, whole(s, magic_bits)), TIR_NONE);
+  return less(s, shifted, real(s, magic + (double)bias));
+}
+
+/* ln(1 + f) = f - f^2/2 + r * (f^2/2 + r^2 * tail), r = f / (2 + f). Of m with 24 bits, f and f^2/2 are exact. */
+static struct logarithm logarithm_of(struct steps *s, tir_expr x) {
+  x = named(s, tir_select(s->ir, tir_binary(s->ir, TIR_GT, x, real(s, 0)), x, real(s, 1)));
+  x = named(s, tir_select(s->ir, tir_binary(s->ir, TIR_LT, x, real(s, INFINITY)), x, real(s, 1)));
+  tir_expr m = TIR_NONE, k = exponent_of(s, x, &m), f = less(s, m, real(s, 1));
+  tir_expr half = times(s, times(s, f, f), real(s, 0.5)), r = over(s, f, sum(s, f, real(s, 2)));
+  tir_expr square = times(s, r, r);
+  tir_expr tail = times(s, r, sum(s, half, times(s, square, tail_of_atanh(s, square))));
+  tir_expr high = less(s, f, half);
+  return (struct logarithm){k, high, sum(s, less(s, less(s, f, high), half), tail)};
+}
+
+/* a + b + low, |a| >= |b| or a = 0, but where x is no number with a logarithm. */
+static tir_expr logarithm_from(struct steps *s, tir_expr x, tir_expr a, tir_expr b, tir_expr low) {
+  struct tir *ir = s->ir;
+  tir_expr most = sum(s, a, b), left = sum(s, less(s, a, most), b), result = sum(s, most, sum(s, left, low));
+  result = named(s, tir_select(ir, tir_binary(ir, TIR_LT, x, real(s, INFINITY)), result, x));
+  result = named(s, tir_select(ir, tir_binary(ir, TIR_EQ, x, real(s, 0)), real(s, -INFINITY), result));
+  return named(s, tir_select(ir, tir_binary(ir, TIR_LT, x, real(s, 0)), real(s, NAN), result));
+}
+
+static tir_expr natural_logarithm(struct steps *s, tir_expr x) {
+  static const double ln2 = 0x1.62e42fefap-1, ln2_low = 0x1.cf79abc9e3b39p-40;
+  struct logarithm l = logarithm_of(s, x);
+  tir_expr low = sum(s, l.low, times(s, l.k, real(s, ln2_low)));
+  return logarithm_from(s, x, times(s, l.k, real(s, ln2)), l.high, low);
+}
+
+/* 1 / ln(2) in two parts, of which the first times 26 bits is exact. */
+static tir_expr logarithm_to_base_two(struct steps *s, tir_expr x) {
+  static const double inverse = 0x1.715476p+0, inverse_low = 0x1.4ae0bf85ep-26;
+  struct logarithm l = logarithm_of(s, x);
+  tir_expr bits = call(s, "reinterpret", s->whole, l.high, TIR_NONE);
+  tir_expr kept = call(s, "bitwise_and", s->whole, bits, whole(s, ~(int64_t)0x7ffffff));
+  tir_expr top = call(s, "reinterpret", s->real, kept, TIR_NONE);
+  tir_expr rest = sum(s, less(s, l.high, top), l.low);
+  tir_expr low = sum(s, times(s, top, real(s, inverse_low)), times(s, rest, real(s, inverse + inverse_low)));
+  return logarithm_from(s, x, l.k, times(s, top, real(s, inverse)), low);
+}
+
 /* ---- Functions ---- */
 
 static tir_expr exponential(struct steps *s, tir_expr x) { return value_of(s, power_of_e(s, x)); }
@@ -124,8 +193,8 @@ static tir_expr hyperbolic_tangent(struct steps *s, tir_expr x) {
 static const struct {
   const char *name;
   tir_expr (*make)(struct steps *, tir_expr);
-} functions[] = {
-    {"exp", exponential}, {"exp2", exponential_of_two}, {"sigmoid", logistic}, {"tanh", hyperbolic_tangent}};
+} functions[] = {{"exp", exponential},         {"exp2", exponential_of_two}, {"sigmoid", logistic},
+                 {"tanh", hyperbolic_tangent}, {"log", natural_logarithm},   {"log2", logarithm_to_base_two}};
 
 tir_expr lower_in_double(struct tir *ir, const char *name, tir_expr x) {
   tir_type type = tir_type_of(ir, x);

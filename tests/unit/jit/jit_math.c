@@ -197,6 +197,9 @@ static void is_the_interpreters_in_a_fixed_order(void **state) {
     compare_patterns("float16", values[i], "native");
     compare_patterns("bfloat16", values[i], "native");
   }
+  compare_patterns("float32", "T.log(A[vi])", "native");
+  compare_patterns("float32", "T.log2(A[vi])", "x86-64");
+  compare_patterns("bfloat16", "T.log2(A[vi])", "native");
 }
 
 /* Of zeros, the sign too: whichever operand has which. */
