@@ -19,7 +19,9 @@ end
 local function check_extents(func)
   local list, text = func:symbolic()
   if #list > 0 then error(string.format("`%s`: tuning needs shapes that are numbers, but %s", func:name(), text), 0) end
-  for _, p in ipairs(func:params()) do
+  local params = func:params()
+  if #params == 0 then error(string.format("`%s` has no parameters: tuning compares what it writes, so give it a buffer of its result", func:name()), 0) end
+  for _, p in ipairs(params) do
     if not p.shape then
       local way = p.type:find "int" and string.format(", or give it: --dim %s=N, or ms.specialize(func, {%s = N})", p.name, p.name) or ""
       error(string.format("`%s` has a parameter that is a scalar, %s: tuning needs extents, so write its value as a constant%s", func:name(), p.name, way), 0)

@@ -3,9 +3,15 @@
 
 #include <string.h>
 
-/* A bool is a byte in memory. */
+/* A bool is a byte in memory. A vector's lanes lie side by side: LLVM would step over more than those of a vector of 3,
+ * which ends the memory before the last element, and over less than those of bits. */
 static LLVMTypeRef element_type(struct emit *e, tir_buffer buffer) {
   tir_type type = tir_buffer_at(e->ir, buffer)->type;
+  int lanes = tir_type_lanes(type);
+  bool is_bits = tir_type_code(type) == TIR_BOOL || tir_type_bits(type) < 8;
+  if (lanes > 1 && (is_bits || (lanes & (lanes - 1))))
+    emit_refusal(e, "buffer %s: no elements of %d lanes of this type: give it one more dimension, of that extent",
+                 tir_text(e->ir, tir_buffer_at(e->ir, buffer)->name), lanes);
   return tir_type_code(type) == TIR_BOOL ? LLVMInt8TypeInContext(e->context) : emit_type(e, type);
 }
 

@@ -207,4 +207,32 @@ assert(ms.specialize(f, {}):hash() == f:hash())
 print "equal"
 L
 says 0 "equal" lua.lua
+# Elements of vectors that memory has no place for, which wrote past a buffer's end, are refused; others are run. A
+# function that nothing is given to is not tuned, and no store is left.
+for lanes in float32x3 int8x6 int4x4 float32x4; do
+  sed "s/LANES/$lanes/g" >wide.py <<'P'
+# from tvm.script import tirx as T
+@T.prim_func(s_tir=True)
+def wide(A: T.Buffer((4, 16), "LANES"), B: T.Buffer((4, 16), "LANES")):
+    for i, j in T.grid(4, 16):
+        with T.sblock("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj]
+P
+  words="buffer A: no elements of ${lanes#*x} lanes of this type"
+  [ $lanes = float32x4 ] && words="equal to the interpreter's everywhere"
+  says 0 "$words" run wide.py
+done
+cat >nothing.py <<'P'
+# from tvm.script import tirx as T
+@T.prim_func(s_tir=True)
+def nothing():
+    A = T.sblock_alloc_buffer((16,))
+    for i in range(16):
+        with T.sblock("A"):
+            vi = T.axis.spatial(16, i)
+            A[vi] = T.float32(1)
+P
+says 1 "\`nothing\` has no parameters" tune nothing.py --db none.db
+[ ! -e none.db ] || fail "a store is left"
 echo "dims: ok"
