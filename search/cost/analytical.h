@@ -52,8 +52,8 @@ struct model_access {
   int64_t extents[MODEL_RANK];
   double moves[MODEL_RANK][MODEL_ITERS]; /* elements along each dimension when an iteration variable rises by one */
   int64_t steps[MODEL_ITERS];            /* and in memory, but where a quotient rises too */
-  /* Of a variable that stands in quotients and remainders alone, as in a transposed convolution: by what it is divided in
-   * each; 0: by nothing. shifted: what is divided begins between multiples; whole: it stands otherwise too. */
+  /* Of a variable that stands in quotients and remainders alone, as in a transposed convolution: by what it is divided
+   * in each; 0: by nothing. shifted: what is divided begins between multiples; whole: it stands otherwise too. */
   int64_t quotients[MODEL_ITERS], remainders[MODEL_ITERS];
   bool shifted[MODEL_ITERS], whole[MODEL_ITERS];
   /* Elements of it that an element of the block reads at distinct places, and how far these lie apart in each

@@ -167,8 +167,8 @@ struct tile {
   bool held;
 };
 
-/* Registers for what iterations of the tile read in common, and those loops within the one that carries it: where
- * a quotient stands in an index, as in a transposed convolution, LLVM loads it once and keeps it. 0: there is no such. */
+/* Registers for what iterations of the tile read in common, and those of loops within the one that carries it: where a
+ * quotient stands in an index, as in a transposed convolution, LLVM loads it once and keeps it. 0: there is no such. */
 static double kept_operands(const struct model_shape *s, uint32_t carrier, uint32_t first) {
   const struct model_nest *nest = s->nest;
   double most = 0;
