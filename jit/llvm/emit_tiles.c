@@ -1,5 +1,5 @@
-/* Tiles of AMX: values of LLVM's type x86_amx. LLVM gives them registers, and configures the unit where they are used. The
- * kernel lets no process touch them before it asked: code that uses them asks, once, where it is entered.
+/* Tiles of AMX: values of LLVM's type x86_amx. LLVM gives them registers, and configures the unit where they are used.
+ * The kernel lets no process touch them before it asked: code that uses them asks, once, where it is entered.
  *
  * Accumulators that a loop holds (tir/lower/vector/tiles.c) are vectors in cells on the stack, which LLVM makes phis of
  * and then tiles: the form in which clang has those of C. There, what two products of an iteration read is loaded once,

@@ -332,9 +332,9 @@ static uint32_t holding_begin(const struct model_shape *s) {
   return l;
 }
 
-/* Cycles of the products of AMX's tiles: of each a row of 64 bytes a cycle; accumulators are loaded before the loops that
- * hold them, and stored behind these (tir/lower/vector/tiles.c). Source: Intel, "Optimization Reference Manual", chapter
- * "Intel AMX": throughput of TDP*, TILELOADD, TILESTORED. */
+/* Cycles of the products of AMX's tiles: of each a row of 64 bytes a cycle; accumulators are loaded before the loops
+ * that hold them, and stored behind these (tir/lower/vector/tiles.c). Source: Intel, "Optimization Reference Manual",
+ * chapter "Intel AMX": throughput of TDP*, TILELOADD, TILESTORED. */
 static double tile_cycles(const struct model_shape *s) {
   enum { PRODUCT = 16, MOVE = 8 + 16, SIDE = 16 };
   const struct model_nest *nest = s->nest;

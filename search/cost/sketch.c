@@ -230,7 +230,7 @@ static void read_tap(struct tir *ir, struct model_access *a, const tir_expr *ind
 }
 
 /* How far a quotient or a remainder goes when the variable rises by one: about as far. The quotient of what another
- * dimension has the remainder of, as the neighbours of dot products and the columns of tiles lie, goes on by its part. */
+ * dimension has the remainder of, as neighbours in dot products and columns of tiles lie, goes on by its part. */
 static double part_moved(const struct tir *ir, const struct model_access *a, const tir_expr *indices, tir_expr atom,
                          tir_var v) {
   const struct tir_expr_node *n = tir_at(ir, atom);

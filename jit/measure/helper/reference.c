@@ -1,5 +1,5 @@
-/* What the workload computes, unscheduled: by the device where it is large, else on the interpreter where that is quick,
- * or built. */
+/* What the workload computes, unscheduled: by the device where it is large, else on the interpreter where that is
+ * quick, or built. */
 #include "helper.h"
 
 #include <string.h>

@@ -101,8 +101,8 @@ static void split(struct tir *ir, tir_loop loop, int64_t inner, tir_loop out[2])
   assert_accepted(tir_split(ir, loop, factors, 2, true, false, out, err));
 }
 
-/* Tiles of 16 columns, and of rows where there are rows; rows of tiles in parallel. `beside`: those of a row side by side
- * inside of the loop over k. */
+/* Tiles of 16 columns, and of rows where there are rows; rows of tiles in parallel. `beside`: those of a row side by
+ * side inside of the loop over k. */
 static void tensorize_by(struct tir *ir, int c, bool beside) {
   struct vm_intrinsics *table = NULL;
   const struct tir *description, *implementation;

@@ -5,8 +5,8 @@
  *
  * stands around the outermost such loop: its tiles are loaded before it and stored behind it.
  * Requires: flat buffers; instructions as the target has them. Keeps what is computed.
- * Source: Intel, "Optimization Reference Manual", chapter "Intel AMX": the accumulators in four tiles, two and two of the
- * operands. */
+ * Source: Intel, "Optimization Reference Manual", chapter "Intel AMX": the accumulators in four tiles, two and two of
+ * the operands. */
 #include "tir/lower/lower.h"
 
 #include <string.h>
