@@ -121,6 +121,27 @@ static bool check_domains(struct tir *ir, tir_block block, const struct plan *pl
   return true;
 }
 
+/* What is read for the copy, for all values of the iterations, is what the scope states that it reads: a root states
+ * nothing, neither does a block that does not name the buffer, and what was stated by hand is trusted. */
+static bool check_stated(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+  const struct tir_region *stated = tir_region_of(ir, tir_block_at(ir, plan->scope)->reads, plan->buffer);
+  if (plan->write || !stated || !tir_parent_block(ir, plan->scope) || tir_buffer_at(ir, plan->buffer)->user_annotated)
+    return true;
+  tir_expr ranges[2 * TIR_MOST_RANK];
+  struct tir_interval copied[TIR_MOST_RANK];
+  uint32_t at = stated->ranges, rank = plan->access.rank;
+  tir_point_ranges(ir, plan->access.at, rank, ranges);
+  tir_relax_region(ir, ranges, rank, plan->covered, plan->count, copied);
+  for (uint32_t d = 0; d < rank; d++) {
+    struct tir_interval all = tir_interval_of(ir, ir->operands.at[at + 2 * d], ir->operands.at[at + 2 * d + 1]);
+    if (tir_interval_covers(ir, all, copied[d])) continue;
+    return tir_refuse(ir, err, MS_REINDEX_DOMAIN, block,
+                      "the copy for block `%s` would read more of buffer `%s` than block `%s` states",
+                      tir_block_name(ir, block), tir_buffer_name(ir, plan->buffer), tir_block_name(ir, plan->scope));
+  }
+  return true;
+}
+
 static bool check(struct tir *ir, tir_block block, uint32_t index, bool write, struct plan *plan, ms_error *err) {
   plan->write = write;
   if (!tir_check_buffer_of(ir, block, index, write, &plan->buffer, err)) return false;
@@ -137,7 +158,8 @@ static bool check(struct tir *ir, tir_block block, uint32_t index, bool write, s
   simplify_access(ir, block, plan);
   return check_extents(ir, block, plan, err) &&
          (!write || tir_check_copied_back(ir, block, plan->buffer, plan->access.at, err)) &&
-         check_order(ir, block, plan, err) && check_scope(ir, block, plan, err) && check_domains(ir, block, plan, err);
+         check_order(ir, block, plan, err) && check_scope(ir, block, plan, err) &&
+         check_domains(ir, block, plan, err) && check_stated(ir, block, plan, err);
 }
 
 /* ---- Edit ---- */
