@@ -3,16 +3,36 @@
 
 #include <string.h>
 
-/* A bool is a byte in memory. A vector's lanes lie side by side: LLVM would step over more than those of a vector of 3,
- * which ends the memory before the last element, and over less than those of bits. */
+/* A bool, and an integer of less than a byte, is a byte in memory, extended by its sign where it has one: LLVM would
+ * pack the lanes of a vector, and leave open what the other bits are. */
+static bool is_narrow(tir_type t) {
+  return tir_type_code(t) == TIR_BOOL || (!tir_type_is_float(t) && tir_type_bits(t) < 8);
+}
+
+static LLVMTypeRef stored_type(struct emit *e, tir_type type) {
+  return emit_type(e, is_narrow(type) ? TIR_TYPE(TIR_UINT, 8, tir_type_lanes(type)) : type);
+}
+
+static LLVMValueRef from_memory(struct emit *e, LLVMValueRef value, tir_type type) {
+  return is_narrow(type) ? LLVMBuildTrunc(e->builder, value, emit_type(e, type), "") : value;
+}
+
+static LLVMValueRef to_memory(struct emit *e, LLVMValueRef value, tir_type type) {
+  if (!is_narrow(type)) return value;
+  LLVMTypeRef stored = stored_type(e, type);
+  return tir_type_code(type) == TIR_INT ? LLVMBuildSExt(e->builder, value, stored, "")
+                                        : LLVMBuildZExt(e->builder, value, stored, "");
+}
+
+/* A vector's lanes lie side by side: LLVM would step over more than those of a vector of 3, which ends the memory
+ * before the last element. */
 static LLVMTypeRef element_type(struct emit *e, tir_buffer buffer) {
   tir_type type = tir_buffer_at(e->ir, buffer)->type;
   int lanes = tir_type_lanes(type);
-  bool is_bits = tir_type_code(type) == TIR_BOOL || tir_type_bits(type) < 8;
-  if (lanes > 1 && (is_bits || (lanes & (lanes - 1))))
+  if (lanes > 1 && (is_narrow(type) || (lanes & (lanes - 1))))
     emit_refusal(e, "buffer %s: no elements of %d lanes of this type: give it one more dimension, of that extent",
                  tir_text(e->ir, tir_buffer_at(e->ir, buffer)->name), lanes);
-  return tir_type_code(type) == TIR_BOOL ? LLVMInt8TypeInContext(e->context) : emit_type(e, type);
+  return stored_type(e, type);
 }
 
 static LLVMValueRef address(struct emit *e, tir_buffer buffer, LLVMValueRef index) {
@@ -38,16 +58,6 @@ static LLVMValueRef element_at(struct emit *e, tir_buffer buffer, tir_expr index
     at = LLVMBuildGEP2(e->builder, element, e->buffers[buffer], &at, 1, "");
   }
   return distance ? LLVMBuildGEP2(e->builder, element, at, &last, 1, "") : at;
-}
-
-static bool is_bool(tir_type t) { return tir_type_code(t) == TIR_BOOL; }
-
-static LLVMTypeRef stored_type(struct emit *e, tir_type type) {
-  return emit_type(e, is_bool(type) ? TIR_TYPE(TIR_UINT, 8, tir_type_lanes(type)) : type);
-}
-
-static LLVMValueRef from_memory(struct emit *e, LLVMValueRef value, tir_type type) {
-  return is_bool(type) ? LLVMBuildTrunc(e->builder, value, emit_type(e, type), "") : value;
 }
 
 static unsigned alignment(tir_type type) {
@@ -197,7 +207,7 @@ void emit_store(struct emit *e, tir_stmt store) {
     value = emit_splat(e, value, lanes);
     type = tir_type_with_lanes(type, lanes);
   }
-  if (is_bool(type)) value = LLVMBuildZExt(e->builder, value, stored_type(e, type), "");
+  value = to_memory(e, value, type);
   LLVMValueRef mask = s.store.predicate ? emit_expr(e, s.store.predicate) : NULL;
   if (mask && tir_type_lanes(tir_type_of(e->ir, s.store.predicate)) < lanes) mask = emit_splat(e, mask, lanes);
   if (!mask && (lanes == 1 || is_contiguous(e, index))) {

@@ -223,6 +223,25 @@ P
   [ $lanes = float32x4 ] && words="equal to the interpreter's everywhere"
   says 0 "$words" run wide.py
 done
+# Integers of less than a byte are bytes in memory, extended by their signs, one by one and in vectors.
+cat >narrow.py <<'P'
+# from tvm.script import tirx as T
+@T.prim_func(s_tir=True)
+def narrow(A: T.Buffer((64,), "int4"), B: T.Buffer((64,), "uint4"), C: T.Buffer((64,), "int4"), D: T.Buffer((64,), "int32"), E: T.Buffer((64,), "uint4")):
+    for i in T.vectorized(64):
+        with T.sblock("C"):
+            vi = T.axis.spatial(64, i)
+            C[vi] = A[vi] + T.Cast("int4", B[vi])
+    for i in range(64):
+        with T.sblock("D"):
+            vi = T.axis.spatial(64, i)
+            D[vi] = T.Cast("int32", A[vi]) * T.Cast("int32", B[vi])
+    for i in T.vectorized(64):
+        with T.sblock("E"):
+            vi = T.axis.spatial(64, i)
+            E[vi] = B[63 - vi] * B[vi]
+P
+says 0 "equal to the interpreter's everywhere" run narrow.py
 cat >nothing.py <<'P'
 # from tvm.script import tirx as T
 @T.prim_func(s_tir=True)
