@@ -232,6 +232,8 @@ static tir_expr widen(struct vectors *v, tir_expr e) {
   if (!e) return TIR_NONE;
   bool masked_load = v->mask && (tir_at(v->ir, e)->flags & TIR_HAS_LOAD), fresh;
   if (!differs_by_lane(v, e) && !masked_load) return e;
+  if (lanes_of(v, e) > 1) v->failed = true;
+  if (v->failed) return e;
   tir_expr known = *tir_node_map_at(&v->made, e, v->mask, &fresh);
   if (!fresh) return known;
   tir_expr made = tir_at(v->ir, e)->kind == TIR_LOAD ? widen_load(v, e) : widen_node(v, e);
@@ -245,7 +247,8 @@ static void widen_store(struct vectors *v, tir_stmt s) {
   struct tir_stmt_node n = *tir_stmt_at(ir, s);
   uint32_t rank = tir_buffer_at(ir, n.store.buffer)->rank, vectors = 0;
   tir_expr indices[TIR_MOST_RANK];
-  if (rank > TIR_MOST_RANK || n.store.predicate) {
+  bool in_vectors = lanes_of(v, n.store.value) > 1 || tir_type_lanes(tir_buffer_at(ir, n.store.buffer)->type) > 1;
+  if (rank > TIR_MOST_RANK || n.store.predicate || in_vectors) { /* vectors of vectors have no form */
     v->failed = true;
     return;
   }
