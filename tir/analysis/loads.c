@@ -359,6 +359,22 @@ uint32_t tir_find_loads(struct tir *ir, tir_expr e, tir_buffer buffer, tir_expr 
   return f.count;
 }
 
+struct loads_of {
+  const struct tir *ir;
+  tir_buffer buffer;
+};
+
+static bool is_load_of(void *data, tir_expr e) {
+  const struct loads_of *l = data;
+  const struct tir_expr_node *n = tir_at(l->ir, e);
+  return n->kind == TIR_LOAD && n->ref == l->buffer;
+}
+
+uint32_t tir_count_loads(const struct tir *ir, tir_expr e, tir_buffer buffer) {
+  struct loads_of l = {ir, buffer};
+  return tir_count_in_tree(ir, e, is_load_of, &l);
+}
+
 tir_expr tir_within_bounds(struct tir *ir, tir_buffer buffer, const tir_expr *places) {
   MS_CHECK(tir_is_buffer(ir, buffer));
   tir_expr within = TIR_NONE;

@@ -39,6 +39,8 @@ bool tir_regions_load(const struct tir *ir, tir_block block, tir_buffer buffer);
 /* Loads of `buffer` (TIR_NONE: of any) in e, each distinct one once, in the order met. Returns the number, stores at
  * most `most`. */
 uint32_t tir_find_loads(struct tir *ir, tir_expr e, tir_buffer buffer, tir_expr *out, uint32_t most);
+/* How many loads of `buffer` stand in e as a tree: one that stands in several places counts at each. */
+uint32_t tir_count_loads(const struct tir *ir, tir_expr e, tir_buffer buffer);
 /* The call gives a value, the same for equal operands, and does nothing else. */
 bool tir_is_pure_call(const struct tir *ir, const struct tir_expr_node *n);
 /* if_then_else: of two values one, the other is not evaluated. */

@@ -84,9 +84,8 @@ static bool lies(struct tir *ir, const tir_expr *args, const int8_t *distance, u
 }
 
 enum tir_instruction tir_instruction_of(const struct tir *ir, tir_stmt s) {
-  const struct tir_stmt_node *n = tir_stmt_at(ir, s);
-  if (n->kind != TIR_ATTR || strcmp(tir_text(ir, n->attr.key), TIR_INSTRUCTION) != 0) return TIR_INSTRUCTIONS;
-  const struct tir_expr_node *call = tir_at(ir, n->attr.value);
+  if (!lower_is_attr(ir, s, TIR_INSTRUCTION)) return TIR_INSTRUCTIONS;
+  const struct tir_expr_node *call = tir_at(ir, tir_stmt_at(ir, s)->attr.value);
   for (int i = 0; call->kind == TIR_CALL && i < TIR_INSTRUCTIONS; i++)
     if (!strcmp(known[i].name, tir_text(ir, call->ref)) && known[i].count == call->count)
       return (enum tir_instruction)i;
@@ -108,8 +107,7 @@ static bool keep_instructions(struct lowering *low, bool flat) {
   struct tir *ir = low->ir;
   for (tir_stmt s = low->body, next; s; s = next) {
     next = tir_next(ir, s, low->body);
-    if (!tir_is(ir, s, TIR_ATTR) || strcmp(tir_text(ir, tir_as(ir, s, TIR_ATTR)->attr.key), TIR_INSTRUCTION) != 0)
-      continue;
+    if (!lower_is_attr(ir, s, TIR_INSTRUCTION)) continue;
     enum tir_instruction which = tir_instruction_of(ir, s);
     if (!is_offered(low, which) || (flat && !fits(ir, s, which))) tir_kill_alone(ir, s);
   }

@@ -232,7 +232,12 @@ bool lower_indices_use(const struct tir *ir, tir_stmt store, tir_var v);
 /* Whether a loop around this one, and none inside of it, adds into the same elements again and again: what is inside
  * belongs in registers, and parts of it, or tests in it, keep it from there. */
 bool lower_is_tile(struct tir *ir, tir_stmt loop);
-bool lower_is_alone(const struct tir *ir, tir_stmt s);   /* in its list */
+bool lower_is_alone(const struct tir *ir, tir_stmt s); /* in its list */
+/* Attributes, by which a pass says something of what is below them to those behind it (rewrite.c): the statement is one
+ * of that key; a new one, with that value (TIR_NONE: 0), and the same around a statement. */
+bool lower_is_attr(const struct tir *ir, tir_stmt s, const char *key);
+tir_stmt lower_new_attr(struct tir *ir, const char *key, tir_expr value);
+void lower_wrap_in_attr(struct tir *ir, tir_stmt s, const char *key, tir_expr value);
 uint32_t lower_size(const struct tir *ir, tir_stmt top); /* statements, with the topmost */
 /* A linear comparison as a sum that is at most 0, which is open then; false: it is none. (partition.c) */
 struct tir_sum;

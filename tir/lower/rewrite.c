@@ -255,9 +255,29 @@ uint8_t *lower_pointers(const struct tir *ir, tir_stmt top) {
     const struct tir_stmt_node *n = tir_stmt_at(ir, s);
     tir_expr all[4];
     uint32_t count = tir_stmt_exprs(ir, s, all);
-    p.named = n->kind == TIR_ATTR && !strcmp(tir_text(ir, n->attr.key), TIR_INSTRUCTION);
+    p.named = lower_is_attr(ir, s, TIR_INSTRUCTION);
     for (uint32_t i = 0; i < count; i++) tir_walk_expr(ir, all[i], note_pointer, &p);
     if (n->kind == TIR_DECLARE && tir_buffer_at(ir, n->alloc.buffer)->data) p.taken[n->alloc.buffer] = 1;
   }
   return p.taken;
+}
+
+/* ---- Attributes ---- */
+
+bool lower_is_attr(const struct tir *ir, tir_stmt s, const char *key) {
+  return tir_is(ir, s, TIR_ATTR) && !strcmp(tir_text(ir, tir_stmt_at(ir, s)->attr.key), key);
+}
+
+tir_stmt lower_new_attr(struct tir *ir, const char *key, tir_expr value) {
+  assert(key && *key);
+  tir_stmt attr = tir_new_stmt(ir, TIR_ATTR);
+  tir_symbol symbol = tir_symbol_of(ir, key);
+  tir_expr none = tir_int(ir, TIR_T_I32, 0);
+  struct tir_stmt_node *n = tir_stmt_at(ir, attr);
+  n->attr.key = symbol, n->attr.node = none, n->attr.value = value ? value : none;
+  return attr;
+}
+
+void lower_wrap_in_attr(struct tir *ir, tir_stmt s, const char *key, tir_expr value) {
+  tir_wrap(ir, s, lower_new_attr(ir, key, value));
 }

@@ -54,23 +54,6 @@ static bool is_store_of(const struct tir *ir, tir_stmt s, tir_buffer buffer) {
   return s && tir_as(ir, s, TIR_STORE)->store.buffer == buffer;
 }
 
-struct loads_of {
-  const struct tir *ir;
-  tir_buffer buffer;
-};
-
-static bool is_load_of(void *data, tir_expr e) {
-  const struct loads_of *l = data;
-  const struct tir_expr_node *n = tir_at(l->ir, e);
-  return n->kind == TIR_LOAD && n->ref == l->buffer;
-}
-
-/* Interned expressions stand in several places: each is counted. */
-static uint32_t count_loads(const struct tir *ir, tir_expr e, tir_buffer buffer) {
-  struct loads_of l = {ir, buffer};
-  return tir_count_in_tree(ir, e, is_load_of, &l);
-}
-
 static bool check_stores(struct tir *ir, tir_block reduction, tir_block epilogue, struct plan *plan, ms_error *err) {
   plan->init = tir_only_store(ir, reduction, TIR_INIT);
   plan->update = tir_only_store(ir, reduction, TIR_BODY);
@@ -82,7 +65,7 @@ static bool check_stores(struct tir *ir, tir_block reduction, tir_block epilogue
   struct tir_stmt_node store = *tir_stmt_at(ir, plan->store);
   plan->target = store.store.buffer;
   if (tir_find_loads(ir, store.store.value, plan->buffer, &plan->load, 1) != 1 ||
-      count_loads(ir, store.store.value, plan->buffer) != 1)
+      tir_count_loads(ir, store.store.value, plan->buffer) != 1)
     return refuse_body(ir, epilogue, "does not load the result of the reduction once", err);
   if (tir_uses_opaquely(ir, plan->load, plan->buffer) ||
       tir_buffer_at(ir, plan->target)->type != tir_buffer_at(ir, plan->buffer)->type)

@@ -40,25 +40,13 @@ static bool refuse_body(const struct tir *ir, tir_block block, const char *why, 
   return tir_refuse(ir, err, MS_UNROLL_BODY, block, "block `%s` %s", tir_block_name(ir, block), why);
 }
 
-struct loads_of {
-  const struct tir *ir;
-  tir_buffer buffer;
-};
-
-static bool is_load_of(void *data, tir_expr e) {
-  const struct loads_of *l = data;
-  const struct tir_expr_node *n = tir_at(l->ir, e);
-  return n->kind == TIR_LOAD && n->ref == l->buffer;
-}
-
-/* The update's value is a function of the element and of the step: it loads the element once, as written out. */
+/* The update's value depends on the element and on the step alone: it loads the element once, as written out. */
 static bool loads_element_once(struct tir *ir, const struct plan *plan) {
   struct tir_stmt_node update = *tir_as(ir, plan->update, TIR_STORE);
-  struct loads_of own = {ir, plan->buffer};
   tir_expr load;
   if (tir_uses_opaquely(ir, update.store.value, plan->buffer) ||
       tir_find_loads(ir, update.store.value, plan->buffer, &load, 1) != 1 ||
-      tir_count_in_tree(ir, update.store.value, is_load_of, &own) != 1)
+      tir_count_loads(ir, update.store.value, plan->buffer) != 1)
     return false;
   for (uint32_t i = 0; i < tir_buffer_at(ir, plan->buffer)->rank; i++)
     if (!tir_prove_equal(ir, ir->operands.at[tir_at(ir, load)->operands + i],

@@ -286,7 +286,7 @@ static bool reduces_by_name(const struct tir *ir, const char *name) {
   return false;
 }
 
-/* What the function sums is still summed by a block, whose order can be told: an expression of all terms may have any,
+/* What the function sums is still summed by a block, whose order is known: an expression of all terms may have any,
  * and may have been inlined since. */
 static bool check_still_reduces(const struct tir *ir, const struct tir *original, tir_block was, ms_error *err) {
   char updates[MOST_NAME];
@@ -296,7 +296,7 @@ static bool check_still_reduces(const struct tir *ir, const struct tir *original
   snprintf(updates, sizeof updates, "%s_update", name);
   return reduces_by_name(ir, name) || reduces_by_name(ir, updates) ||
          tir_refuse(ir, err, MS_REDUCTION_ORDER, TIR_NONE,
-                    "block `%s` reduces no more: it cannot be told in which order its terms are added "
+                    "block `%s` reduces no more: it is not known in which order its terms are added "
                     "(unroll_reduction)",
                     name);
 }

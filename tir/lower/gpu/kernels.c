@@ -79,9 +79,8 @@ static bool add_axis(struct kernel *k, tir_stmt loop) {
 
 /* The call by which threads reduce, in the attribute that says how (reduce.c). */
 static tir_expr reduction_of(const struct tir *ir, tir_stmt s) {
-  const struct tir_stmt_node *n = tir_stmt_at(ir, s);
-  if (n->kind != TIR_ATTR || strcmp(tir_text(ir, n->attr.key), LOWER_REDUCE) != 0) return TIR_NONE;
-  return tir_as(ir, n->first[TIR_BODY], TIR_EVALUATE)->evaluate.value;
+  if (!lower_is_attr(ir, s, LOWER_REDUCE)) return TIR_NONE;
+  return tir_as(ir, tir_stmt_at(ir, s)->first[TIR_BODY], TIR_EVALUATE)->evaluate.value;
 }
 
 static bool holds_reduction(const struct tir *ir, tir_stmt top) {
@@ -105,8 +104,7 @@ static bool gather_axes(struct kernel *k) {
   const struct tir *ir = k->low->ir;
   for (tir_stmt s = k->top; s; s = tir_next(ir, s, k->top)) {
     if (is_bound(ir, s) && !add_axis(k, s)) return false;
-    if (tir_is(ir, s, TIR_ATTR) && !strcmp(tir_text(ir, tir_stmt_at(ir, s)->attr.key), "thread_extent"))
-      return refuse(k, s, "threads are bound by an attribute, not by loops");
+    if (lower_is_attr(ir, s, "thread_extent")) return refuse(k, s, "threads are bound by an attribute, not by loops");
     note_reduction(k, s);
   }
   return true;

@@ -254,14 +254,11 @@ static tir_stmt join_all(struct crossing *c, const tir_expr *values) {
   for (uint32_t k = 0; k < count; k++) args[n++] = load_part(c, k, values);
   for (uint32_t i = 0; i < c->count; i++)
     if (c->reduces[i] && is_thread(ir, c->loops[i])) args[n++] = values[i];
-  tir_stmt call = tir_new_stmt(ir, TIR_EVALUATE), attr = tir_new_stmt(ir, TIR_ATTR);
+  tir_stmt call = tir_new_stmt(ir, TIR_EVALUATE), attr = lower_new_attr(ir, LOWER_REDUCE, TIR_NONE);
   tir_as(ir, call, TIR_EVALUATE)->evaluate.value =
       tir_call(ir, TIR_T_I32, tir_device_symbol(ir, TIR_ALLREDUCE), args, n);
   tir_expr reducer = reducer_of(c);
   tir_stmt_at(ir, attr)->attr.node = reducer;
-  tir_stmt_at(ir, attr)->attr.key = tir_symbol_of(ir, LOWER_REDUCE);
-  tir_expr zero = tir_int(ir, TIR_T_I32, 0);
-  tir_stmt_at(ir, attr)->attr.value = zero;
   tir_append(ir, attr, TIR_BODY, call);
   return attr;
 }

@@ -294,7 +294,7 @@ bool lower_warps(struct lowering *low) {
   for (tir_stmt kernel = tir_stmt_at(ir, low->body)->first[TIR_BODY]; kernel; kernel = tir_stmt_at(ir, kernel)->next)
     for (tir_stmt s = kernel, next; s; s = next) {
       next = tir_next(ir, s, kernel);
-      if (!tir_is(ir, s, TIR_ATTR) || strcmp(tir_text(ir, tir_stmt_at(ir, s)->attr.key), LOWER_REDUCE) != 0) continue;
+      if (!lower_is_attr(ir, s, LOWER_REDUCE)) continue;
       struct join j = {.low = low, .attr = s};
       next = tir_after(ir, s, kernel);
       j.threads = lower_threads_of(ir, kernel, &j.innermost);

@@ -5,7 +5,6 @@
 #include "tir/lower/lower.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- What a loop captures ---- */
 
@@ -67,18 +66,11 @@ static tir_expr captures_of(struct tir *ir, tir_loop loop) {
 
 /* ---- The pass ---- */
 
-static bool is_outlined(const struct tir *ir, tir_stmt s) {
-  return tir_is(ir, s, TIR_ATTR) && !strcmp(tir_text(ir, tir_stmt_at(ir, s)->attr.key), TIR_OUTLINED);
-}
+static bool is_outlined(const struct tir *ir, tir_stmt s) { return lower_is_attr(ir, s, TIR_OUTLINED); }
 
 static void outline(struct tir *ir, tir_loop loop) {
   assert(tir_is(ir, loop, TIR_LOOP) && !is_outlined(ir, tir_stmt_at(ir, loop)->parent));
-  tir_stmt attr = tir_new_stmt(ir, TIR_ATTR);
-  tir_symbol key = tir_symbol_of(ir, TIR_OUTLINED);
-  tir_expr none = tir_int(ir, TIR_T_I32, 0), captures = captures_of(ir, loop);
-  struct tir_stmt_node *n = tir_stmt_at(ir, attr);
-  n->attr.key = key, n->attr.node = none, n->attr.value = captures;
-  tir_wrap(ir, loop, attr);
+  lower_wrap_in_attr(ir, loop, TIR_OUTLINED, captures_of(ir, loop));
 }
 
 bool lower_outline(struct lowering *low) {

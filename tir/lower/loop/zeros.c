@@ -17,7 +17,6 @@
 #include "tir/arith/linear.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #define ZEROS   "zeros"
 #define OUTSIDE "zeros_outside"
@@ -228,19 +227,6 @@ static void wrap_in_test(struct tir *ir, tir_stmt s, tir_expr condition) {
   tir_wrap(ir, s, test);
 }
 
-static void wrap_in_attr(struct tir *ir, tir_stmt s, const char *name) {
-  tir_stmt attr = tir_new_stmt(ir, TIR_ATTR);
-  tir_symbol key = tir_symbol_of(ir, name);
-  tir_expr none = tir_int(ir, TIR_T_I32, 0);
-  struct tir_stmt_node *n = tir_as(ir, attr, TIR_ATTR);
-  n->attr.key = key, n->attr.node = none, n->attr.value = none;
-  tir_wrap(ir, s, attr);
-}
-
-static bool is_attr(const struct tir *ir, tir_stmt s, const char *name) {
-  return tir_is(ir, s, TIR_ATTR) && !strcmp(tir_text(ir, tir_as(ir, s, TIR_ATTR)->attr.key), name);
-}
-
 /* The outermost loop, of those that hold nothing else, in which the condition does not change; TIR_NONE: they store too
  * seldom for a test to cost nothing. */
 static tir_stmt find_outside(const struct tir *ir, tir_stmt store, tir_expr condition) {
@@ -254,7 +240,7 @@ static tir_stmt find_outside(const struct tir *ir, tir_stmt store, tir_expr cond
       if (n->loop_kind == TIR_PARALLEL || extent < 1 || tir_uses_var(ir, condition, n->loop.var)) break;
       if (n->loop_kind != TIR_VECTORIZED) times *= (double)extent;
       place = p;
-    } else if ((n->kind != TIR_IF || n->first[TIR_ELSE]) && !is_attr(ir, p, OUTSIDE)) {
+    } else if ((n->kind != TIR_IF || n->first[TIR_ELSE]) && !lower_is_attr(ir, p, OUTSIDE)) {
       break;
     }
   }
@@ -268,7 +254,7 @@ static bool put_outside(struct zeros *z, tir_expr condition, tir_expr comparison
   tir_stmt place = find_outside(ir, z->store, condition);
   if (!place) return false;
   wrap_in_test(ir, place, condition);
-  wrap_in_attr(ir, tir_stmt_at(ir, place)->parent, OUTSIDE);
+  lower_wrap_in_attr(ir, tir_stmt_at(ir, place)->parent, OUTSIDE, TIR_NONE);
   if (!comparison) return true;
   tir_expr value = tir_as(ir, z->store, TIR_STORE)->store.value;
   value = lower_assume_choices(ir, value, &comparison, 1);
@@ -344,9 +330,11 @@ static tir_expr added_by(const struct lowering *low, tir_stmt store) {
   return loads_what_it_stores(ir, store, value.b) ? value.a : TIR_NONE;
 }
 
-bool lower_is_of_zeros(const struct tir *ir, tir_stmt s) { return is_attr(ir, s, ZEROS) || is_attr(ir, s, OUTSIDE); }
+bool lower_is_of_zeros(const struct tir *ir, tir_stmt s) {
+  return lower_is_attr(ir, s, ZEROS) || lower_is_attr(ir, s, OUTSIDE);
+}
 
-bool lower_is_outside(const struct tir *ir, tir_stmt s) { return is_attr(ir, s, OUTSIDE); }
+bool lower_is_outside(const struct tir *ir, tir_stmt s) { return lower_is_attr(ir, s, OUTSIDE); }
 
 bool lower_zeros(struct lowering *low) {
   struct tir *ir = low->ir;
@@ -361,7 +349,7 @@ bool lower_zeros(struct lowering *low) {
     tir_expr all = z.conditions[0];
     for (uint32_t i = 1; i < z.count; i++) all = tir_binary(ir, TIR_AND, all, z.conditions[i]);
     wrap_in_test(ir, s, all);
-    wrap_in_attr(ir, tir_stmt_at(ir, s)->parent, ZEROS);
+    lower_wrap_in_attr(ir, tir_stmt_at(ir, s)->parent, ZEROS, TIR_NONE);
   }
   free(z.writers);
   return true;
@@ -414,7 +402,7 @@ void lower_zeros_settle(struct lowering *low) {
   struct tir *ir = low->ir;
   for (tir_stmt s = low->body, next; s; s = next) {
     next = tir_next(ir, s, low->body);
-    if (!is_attr(ir, s, ZEROS)) continue;
+    if (!lower_is_attr(ir, s, ZEROS)) continue;
     tir_stmt child = tir_stmt_at(ir, s)->first[TIR_BODY];
     if (!child) {
       next = tir_after(ir, s, low->body);
@@ -438,7 +426,7 @@ void lower_zeros_forget(struct lowering *low) {
   struct tir *ir = low->ir;
   for (tir_stmt s = low->body, next; s; s = next) {
     next = tir_next(ir, s, low->body);
-    if (!is_attr(ir, s, OUTSIDE)) continue;
+    if (!lower_is_attr(ir, s, OUTSIDE)) continue;
     if (!tir_stmt_at(ir, s)->first[TIR_BODY]) next = tir_after(ir, s, low->body);
     tir_kill_alone(ir, s);
   }

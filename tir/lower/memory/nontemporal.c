@@ -10,7 +10,6 @@
 #include "tir/lower/lower.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 enum { LEAST_ALIGNMENT = 16, MOST_STATEMENTS = 1500 };
 
@@ -113,12 +112,7 @@ static tir_expr is_aligned(struct tir *ir, tir_buffer buffer) {
 /* Puts the attribute around a store. */
 static void mark(struct tir *ir, tir_stmt store) {
   tir_expr bytes = tir_int(ir, TIR_T_I32, store_alignment(ir, store));
-  tir_stmt attr = tir_new_stmt(ir, TIR_ATTR);
-  tir_symbol key = tir_symbol_of(ir, TIR_NONTEMPORAL);
-  tir_expr none = tir_int(ir, TIR_T_I32, 0);
-  struct tir_stmt_node *n = tir_stmt_at(ir, attr);
-  n->attr.key = key, n->attr.node = none, n->attr.value = bytes;
-  tir_wrap(ir, store, attr);
+  lower_wrap_in_attr(ir, store, TIR_NONTEMPORAL, bytes);
 }
 
 /* Marks the stores of a site, and gives what is to hold of their buffers. */
@@ -181,7 +175,7 @@ bool lower_nontemporal(struct lowering *low) {
 }
 
 int tir_nontemporal_alignment(const struct tir *ir, tir_stmt s) {
-  if (!tir_is(ir, s, TIR_ATTR) || strcmp(tir_text(ir, tir_stmt_at(ir, s)->attr.key), TIR_NONTEMPORAL) != 0) return 0;
+  if (!lower_is_attr(ir, s, TIR_NONTEMPORAL)) return 0;
   tir_expr value = tir_stmt_at(ir, s)->attr.value;
   return tir_is_int(ir, value) ? (int)tir_at(ir, value)->imm : 0;
 }

@@ -111,31 +111,27 @@ static bool runs_in_order(const struct tir *ir, tir_stmt s) {
   return tir_as(ir, s, TIR_LOOP)->loop_kind == TIR_SERIAL && tir_loop_extent(ir, s) > 0;
 }
 
+static bool is_product(const struct tir *ir, tir_stmt s) { return tir_is_tile_product(tir_instruction_of(ir, s)); }
+
+/* Past what a product's statement is in loops. */
+static tir_stmt next_of(const struct tir *ir, tir_stmt s, tir_loop loop) {
+  return is_product(ir, s) ? tir_after(ir, s, loop) : tir_next(ir, s, loop);
+}
+
 static bool only_multiplies(struct loop_tiles *t, tir_loop loop) {
   struct tir *ir = t->ir;
-  for (tir_stmt s = loop, next; s; s = next) {
-    bool product = tir_is_tile_product(tir_instruction_of(ir, s));
-    next = product ? tir_after(ir, s, loop) : tir_next(ir, s, loop);
-    if (!product && (!tir_is(ir, s, TIR_LOOP) || !runs_in_order(ir, s) || !add_var(t, tir_stmt_at(ir, s)->loop.var)))
-      return false;
+  for (tir_stmt s = loop; s; s = next_of(ir, s, loop)) {
+    if (is_product(ir, s)) continue;
+    if (!tir_is(ir, s, TIR_LOOP) || !runs_in_order(ir, s) || !add_var(t, tir_stmt_at(ir, s)->loop.var)) return false;
   }
-  /* All variables are known only here. */
-  for (tir_stmt s = loop, next; s; s = next) {
-    bool product = tir_is_tile_product(tir_instruction_of(ir, s));
-    next = product ? tir_after(ir, s, loop) : tir_next(ir, s, loop);
-    if (product && !add_product(t, s)) return false;
-  }
+  for (tir_stmt s = loop; s; s = next_of(ir, s, loop)) /* once all variables are known */
+    if (is_product(ir, s) && !add_product(t, s)) return false;
   return t->count > 0;
 }
 
 static void hold(struct tir *ir, tir_loop loop, const struct loop_tiles *t) {
   tir_expr value = tir_call(ir, TIR_T_I32, tir_symbol_of(ir, "tiles"), t->addresses, 2 * t->count);
-  tir_symbol key = tir_symbol_of(ir, TIR_ACCUMULATORS);
-  tir_expr none = tir_int(ir, TIR_T_I32, 0);
-  tir_stmt attr = tir_new_stmt(ir, TIR_ATTR);
-  struct tir_stmt_node *n = tir_stmt_at(ir, attr);
-  n->attr.key = key, n->attr.node = none, n->attr.value = value;
-  tir_wrap(ir, loop, attr);
+  lower_wrap_in_attr(ir, loop, TIR_ACCUMULATORS, value);
 }
 
 bool lower_tiles(struct lowering *low) {
@@ -151,7 +147,7 @@ bool lower_tiles(struct lowering *low) {
 }
 
 uint32_t tir_accumulators_of(const struct tir *ir, tir_stmt s, const tir_expr **addresses) {
-  if (!tir_is(ir, s, TIR_ATTR) || strcmp(tir_text(ir, tir_stmt_at(ir, s)->attr.key), TIR_ACCUMULATORS) != 0) return 0;
+  if (!lower_is_attr(ir, s, TIR_ACCUMULATORS)) return 0;
   const struct tir_expr_node *call = tir_at(ir, tir_stmt_at(ir, s)->attr.value);
   if (call->kind != TIR_CALL || call->count % 2 != 0) return 0;
   *addresses = tir_operands(ir, call->operands);

@@ -152,14 +152,9 @@ static void name_instruction(struct tir *ir, struct copy c) {
   tir_expr args[] = {address(ir, element, a, 0, b, 0), address(ir, element, a, 1, b, 0),
                      address(ir, element, a, 0, b, 1), address(ir, load, a, 0, b, 0),
                      address(ir, load, a, 0, b, 1),    address(ir, load, a, 1, b, 0)};
-  tir_stmt attr = tir_new_stmt(ir, TIR_ATTR);
-  tir_symbol key = tir_symbol_of(ir, TIR_INSTRUCTION);
   tir_expr call =
       tir_call(ir, TIR_T_I32, tir_symbol_of(ir, tir_instruction_name(c.by)), args, sizeof args / sizeof *args);
-  tir_expr none = tir_int(ir, TIR_T_I32, 0);
-  struct tir_stmt_node *n = tir_as(ir, attr, TIR_ATTR);
-  n->attr.key = key, n->attr.node = none, n->attr.value = call;
-  tir_wrap(ir, outer, attr);
+  lower_wrap_in_attr(ir, outer, TIR_INSTRUCTION, call);
 }
 
 static void take_squares(struct tir *ir, struct copy c) {

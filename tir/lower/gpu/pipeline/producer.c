@@ -15,11 +15,7 @@
 #include "pipeline.h"
 #include "tir/lower/gpu/footprint.h"
 
-#include <string.h>
-
-bool lower_is_producer(const struct tir *ir, tir_stmt s) {
-  return tir_is(ir, s, TIR_ATTR) && !strcmp(tir_text(ir, tir_as(ir, s, TIR_ATTR)->attr.key), LOWER_PRODUCER);
-}
+bool lower_is_producer(const struct tir *ir, tir_stmt s) { return lower_is_attr(ir, s, LOWER_PRODUCER); }
 
 static tir_stmt find_producer(const struct tir *ir, tir_stmt inside) {
   tir_stmt s = tir_stmt_at(ir, inside)->first[TIR_BODY];
@@ -97,11 +93,7 @@ void pipeline_put_producer(struct pipeline *p) {
   assert(p->plan.producer && p->plan.frees && p->made && "mbarriers keep the roles apart");
   struct tir *ir = p->low->ir;
   struct tir_var_node v = ir->vars.at[p->var];
-  tir_stmt attr = tir_new_stmt(ir, TIR_ATTR), at = p->made;
-  tir_symbol key = tir_symbol_of(ir, LOWER_PRODUCER);
-  tir_expr none = tir_int(ir, TIR_T_I32, 0);
-  struct tir_stmt_node *n = tir_as(ir, attr, TIR_ATTR);
-  n->attr.key = key, n->attr.node = none, n->attr.value = none;
+  tir_stmt attr = lower_new_attr(ir, LOWER_PRODUCER, TIR_NONE), at = p->made;
   tir_var var = tir_new_var(ir, TIR_VAR_LOOP, v.name, v.type, p->min, p->extent);
   tir_stmt loop = tir_new_loop(ir, var, p->min, p->extent, TIR_SERIAL);
   for (uint32_t place = 0; place < p->plan.count; place++) {

@@ -9,20 +9,11 @@
  * else; pipeline.c takes the attributes away. */
 #include "tir/lower/lower.h"
 
-#include <string.h>
-
-bool lower_is_stage(const struct tir *ir, tir_stmt s) {
-  return tir_is(ir, s, TIR_ATTR) && !strcmp(tir_text(ir, tir_as(ir, s, TIR_ATTR)->attr.key), LOWER_STAGE);
-}
+bool lower_is_stage(const struct tir *ir, tir_stmt s) { return lower_is_attr(ir, s, LOWER_STAGE); }
 
 tir_stmt lower_new_stage(struct tir *ir, int64_t requests) {
   assert(requests >= 0 && requests <= (TIR_STATEMENT_BY_REGISTERS | TIR_STATEMENT_DOUBLES));
-  tir_stmt attr = tir_new_stmt(ir, TIR_ATTR);
-  tir_symbol key = tir_symbol_of(ir, LOWER_STAGE);
-  tir_expr none = tir_int(ir, TIR_T_I32, 0), value = tir_int(ir, TIR_T_I32, requests);
-  struct tir_stmt_node *n = tir_as(ir, attr, TIR_ATTR);
-  n->attr.key = key, n->attr.node = none, n->attr.value = value;
-  return attr;
+  return lower_new_attr(ir, LOWER_STAGE, tir_int(ir, TIR_T_I32, requests));
 }
 
 bool lower_stages(struct lowering *low) {
