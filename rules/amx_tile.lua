@@ -1,11 +1,11 @@
--- Tiles a sum of products of short types for AMX: a block of sixteen rows, sixteen columns and 64 bytes of the reduction is
--- one instruction, which multiplies two tiles and adds to a third.
+-- Tiles a sum of products of short types for AMX: a block of sixteen rows, sixteen columns and 64 bytes of the reduction
+-- is one instruction, which multiplies two tiles and adds to a third.
 --
 -- What differs from column to column is packed in the order in which the instruction takes it, (column // 16, k // 4,
--- column % 16, k % 4) of bytes, k // 2 of bfloat16; a constant ahead of all runs. What lies neighbour by neighbour already,
--- (k // 4, column, k % 4), is read where it is, and so is what all columns share, or it is copied with the reduction last. Two by two tiles of accumulators, or one by four, lie in
--- one loop over the reduction, which holds them in registers (tir/lower/vector/tiles.c). Rows, columns and reduction are
--- whole tiles; what is not is for dot_tile.
+-- column % 16, k % 4) of bytes, k // 2 of bfloat16; a constant ahead of all runs. What lies neighbour by neighbour
+-- already, (k // 4, column, k % 4), is read where it is, and so is what all columns share, or it is copied with the
+-- reduction last. Two by two tiles of accumulators, or one by four, lie in one loop over the reduction, which holds them
+-- in registers (tir/lower/vector/tiles.c). Rows, columns and reduction are whole tiles; what is not is for dot_tile.
 -- Source: Intel, "Optimization Reference Manual", chapter "Intel AMX".
 local common, nest = msched.load "rules.common", msched.load "rules.register_loops"
 local tiling = msched.load "rules.tiling"
@@ -32,7 +32,7 @@ local function find_groups(sch, block, reduce, shared, each, inner, width)
   if groups and neighbours and sch:read_stride(block, each, inner) == width then return groups, neighbours end
 end
 
--- What becomes what of the tile, by the numbers of iterations; nil: the block has no such tiles. Gives its loops, too.
+-- What becomes what of the tile, by the numbers of iterations; nil: the block has no such tiles.
 local function analyze(sch, block, width)
   local spatial, reduce, loops = nest.by_kind(sch, block)
   local inner = spatial and nest.contiguous(sch, block, spatial)
@@ -51,7 +51,8 @@ local function analyze(sch, block, width)
   end
   if not a.rows or not a.depth then return nil end
   a.copied = not neighbours and sch:read_stride(block, shared, depth) ~= 1
-  return a, loops
+  a.tiles = {sch:extent(loops[a.rows]) // SIDE, sch:extent(inner) // SIDE}
+  return a
 end
 
 -- The operand of the columns, tile by tile; nil: its dimensions are not at hand.
@@ -124,12 +125,11 @@ local function is_accepted(sch, row, intrinsic)
 end
 
 -- The block in tiles of so many accumulators; nil: it has no such tiles.
-local function tiled(sch, block, width, by)
+local function tiled(sch, block, a, by)
+  if a.tiles[1] % by[1] ~= 0 or a.tiles[2] % by[2] ~= 0 then return nil end
   local s = sch:copy()
   local b = s:handle(block)
-  local a, loops = analyze(s, b, width)
-  if not a or s:extent(loops[a.rows]) % (by[1] * SIDE) ~= 0 or s:extent(loops[a.columns]) % (by[2] * SIDE) ~= 0 then return nil end
-  local reads = s:reads(b)
+  local loops, reads = {s:get_loops(b)}, s:reads(b)
   local intrinsic = (INTRINSICS[reads[a.shared + 1].type] or {})[reads[a.each + 1].type]
   local constant = common.constants(s)[reads[a.each + 1].buffer]
   local packed = intrinsic and not a.neighbours and pack_columns(s, b, a, loops)
@@ -143,10 +143,7 @@ local function tiled(sch, block, width, by)
     if not s:can_compute_at(packed, packed_under) then return nil end
     s:compute_at(packed, packed_under, {preserve_unit_loops = true})
   end
-  local consumer = common.only_consumer(s, b)
-  if consumer and s:can_reverse_compute_at(consumer, written_under) then
-    s:reverse_compute_at(consumer, written_under, {preserve_unit_loops = true})
-  end
+  common.write_under(s, b, written_under)
   return s
 end
 
@@ -155,8 +152,11 @@ return msched.rule {
   apply = function(sch, block, context)
     local width, results = common.can_tile(sch, block) and sch:has_init(block) and nest.product_width(sch, block, context.target.tiles) or 0, {sch}
     if width == 0 then return {sch} end
+    local seen = sch:copy()
+    local a = analyze(seen, seen:handle(block), width)
+    if not a then return {sch} end
     for _, shapes in ipairs {ACCUMULATORS, FEWER} do
-      for _, by in ipairs(shapes) do results[#results + 1] = tiled(sch, block, width, by) end
+      for _, by in ipairs(shapes) do results[#results + 1] = tiled(sch, block, a, by) end
       if #results > 1 then return results end
     end
     return results

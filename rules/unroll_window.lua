@@ -5,7 +5,7 @@
 -- the time of the loops; of windows of one row or column, as long. Windows that move by several elements from one
 -- result to the one beside it (pools with strides, channels first) stay as they are: their vectors are better made by
 -- the reduction's loops. So do blocks that read something again for each result (depthwise convolutions, filters with
--- weights): register tiles do as well. With --fixed-order sums stay as they are, since it cannot be told in which order
+-- weights): register tiles do as well. With --fixed-order sums stay as they are, since it is not known in which order
 -- an expression adds that was inlined.
 -- Parameters:
 --   terms   of a window, at most

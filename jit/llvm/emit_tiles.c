@@ -9,12 +9,12 @@
 enum { TILE_ROWS = 16, TILE_BYTES = 64, TILE_ELEMENTS = TILE_ROWS * TILE_BYTES / 4, TILE_REGISTERS = 8, MOST_READ = 8 };
 enum { RESULT = 0, LEFT = 3, RIGHT = 6 }; /* where a product's operands begin in its arguments */
 
-/* A tile in memory: its first element, the one below it, and what it is now. */
+/* A tile that products of a loop read: its first element, the one below it, and what was loaded last, where. */
 struct tile {
   tir_expr first, next;
-  LLVMValueRef value; /* of an accumulator: its cell */
+  LLVMValueRef value;
   LLVMBasicBlockRef block;
-  uint32_t uses; /* by the products of a loop */
+  uint32_t uses;
 };
 
 struct emit_tiles {

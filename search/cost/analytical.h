@@ -66,6 +66,7 @@ struct model_iter {
   int64_t extent;
   bool reduces, dense; /* dense: every access stays or moves by one element in memory, and some move */
 };
+enum { MODEL_TILE_SIDE = 16 }; /* rows and columns of a tile of AMX, and groups of neighbours of its products */
 struct model_nest {
   uint32_t loop_count, iter_count, access_count; /* loops: outermost first */
   struct model_loop loops[MODEL_LOOPS];

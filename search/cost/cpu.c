@@ -7,7 +7,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { LINE = 64 };
 
@@ -336,14 +335,14 @@ static uint32_t holding_begin(const struct model_shape *s) {
  * that hold them, and stored behind these (tir/lower/vector/tiles.c). Source: Intel, "Optimization Reference Manual",
  * chapter "Intel AMX": throughput of TDP*, TILELOADD, TILESTORED. */
 static double tile_cycles(const struct model_shape *s) {
-  enum { PRODUCT = 16, MOVE = 8 + 16, SIDE = 16 };
+  enum { PRODUCT = 16, MOVE = 8 + 16, ELEMENTS = MODEL_TILE_SIDE * MODEL_TILE_SIDE };
   const struct model_nest *nest = s->nest;
+  uint32_t held = holding_begin(s);
   double products = model_product(s, 0, nest->loop_count) / nest->tile_products;
-  double tiles = model_product(s, 0, holding_begin(s)); /* times that the accumulators of one iteration move */
-  double accumulators = 1;
-  for (uint32_t l = nest->loop_count; l-- > holding_begin(s);)
-    if (!nest->loops[l].reduces) accumulators *= s->trips[l];
-  return products * PRODUCT + tiles * accumulators / (SIDE * SIDE) * MOVE;
+  double moved = model_product(s, 0, held); /* elements of accumulators, loaded and stored */
+  for (uint32_t l = nest->loop_count; l-- > held;)
+    if (!nest->loops[l].reduces) moved *= s->trips[l];
+  return products * PRODUCT + moved / ELEMENTS * MOVE;
 }
 
 enum { PRODUCTS_OF_INTRINSIC = 16 }; /* at least, in the place of one */
@@ -434,9 +433,6 @@ static double traffic(const struct candidate *c, uint32_t nest, int level) {
   double capacity = c->estimator->machine.cache_bytes[level], bytes = 0;
   int64_t way = (int64_t)c->estimator->machine.way_bytes[level];
   uint32_t at = 0;
-  tir_buffer result = TIR_NONE;
-  for (uint32_t a = 0; a < n->access_count; a++)
-    if (n->accesses[a].written) result = n->accesses[a].buffer;
   while (at < n->loop_count && touched_inside(c, nest, at) > capacity) at++;
   if (at == 0) return 0; /* all of it was there before: it is run again and again */
   for (uint32_t a = 0; a < n->access_count; a++) {
@@ -445,7 +441,7 @@ static double traffic(const struct candidate *c, uint32_t nest, int level) {
     uint32_t own = at, most = n->loop_count;
     if (n->tile_products > 0) { /* whole tiles are loaded at once, and accumulators stay in registers */
       uint32_t held = holding_begin(s);
-      most = own = access->buffer == result && held < at ? held : at;
+      most = own = access->written && held < at ? held : at;
     }
     while (own < most && s->bytes[own][a] * crowding(s, access, own, way) > capacity) own++;
     bytes += traffic_of(c, s, a, own);

@@ -567,7 +567,8 @@ static void read_dots(const struct reading *r, struct model_nest *nest, tir_bloc
                tir_loop_extent(ir, loops[last]) == width;
   const char *intrinsic = intrinsic_of(ir, block);
   nest->tensorized = intrinsic != NULL;
-  if (intrinsic && !strncmp(intrinsic, "amx_", 4)) nest->tile_products = 16.0 * 16 * 16 * width;
+  if (intrinsic && !strncmp(intrinsic, "amx_", 4))
+    nest->tile_products = (double)MODEL_TILE_SIDE * MODEL_TILE_SIDE * MODEL_TILE_SIDE * width;
   if (nest->dots || nest->tensorized) nest->simple = 1;
 }
 
