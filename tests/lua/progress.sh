@@ -42,7 +42,7 @@ L
 "$msched" tune "$work/tiny.lua" --trials 4000 --policy replay_trace --db "$work/tiny.db" >"$work/out"
 grep -q "^tiny: ended with [0-9]* of 4000 trials: the space gave nothing new three times in a row" "$work/out" || fail "exhausted: $(cat "$work/out")"
 grep -q "failed: none, repeated: [1-9]" "$work/out" || fail "repeats: $(cat "$work/out")"
-"$msched" tune "$gemm" --trials 100000 --seconds 1 --db "$work/seconds.db" --json -- 64 64 64 >"$work/out" || true
+"$msched" tune "$gemm" --trials 100000 --seconds 1 --policy evolutionary --db "$work/seconds.db" --json -- 64 64 64 >"$work/out" || true
 grep -q '"ended":"seconds"' "$work/out" || fail "seconds: $(tail -n 1 "$work/out")"
 
 # Candidates that all fail end the run at the limit, and the message says of what; a pipe says something before.
