@@ -113,6 +113,10 @@ struct jit_backend {
    * what takes some hundred nanoseconds. */
   double (*sample)(const struct jit_kernel *kernel, void **args, void *workspace, uint32_t calls,
                    const volatile int *stop, ms_error *err);
+  /* Puts a kernel on a stream of its device, or a copy between buffers there: a part of a routine (jit_routine_start).
+   * NULL: there are no devices. */
+  bool (*start)(const struct jit_kernel *kernel, void **args, const void *workspace, void *stream, ms_error *err);
+  bool (*start_copy)(struct jit_device *device, void *to, const void *from, size_t bytes, void *stream, ms_error *err);
   /* The same of what another library starts; NULL: there are no devices. */
   bool (*run_other)(struct jit_device *device, jit_routine_start *start, void *data, void *const *buffers,
                     ms_error *err);

@@ -299,6 +299,32 @@ bool jit_routine_run(const struct jit_routine *routine, ms_error *err);
 bool jit_routine_again(const struct jit_routine *routine, ms_error *err);
 double jit_routine_sample(struct jit_routine *routine, uint32_t calls, ms_error *err); /* as jit_call_sample */
 
+/* ---- Sequences ---------------------------------------------------------------------------------------------------
+ * Kernels of one device in order, as a network has them. Their buffers stay there: buffers of the host that overlap
+ * are one there, too, and what one kernel writes another reads. */
+
+struct jit_step {
+  const struct jit_kernel *kernel; /* NULL: args[0] is copied to args[1], which is as large */
+  const struct tir *ir;            /* from which the kernel was made, */
+  tir_func func;                   /* this one */
+  const struct tir_arg *args;
+};
+struct jit_sequence;
+struct jit_timing;
+/* Makes the buffers there, which hold anything. Kernels and the host's buffers are borrowed as long as it lives; steps
+ * are not. NULL: err is filled; kernels of the host have no such. jit_sequence_free. */
+struct jit_sequence *jit_sequence_new(const struct jit_step *steps, uint32_t count, ms_error *err);
+void jit_sequence_free(struct jit_sequence *sequence);
+/* Copies what a buffer of the host's holds to there, or from there. What of it no step has is not copied. */
+bool jit_sequence_send(const struct jit_sequence *sequence, const void *buffer, size_t bytes, ms_error *err);
+bool jit_sequence_fetch(const struct jit_sequence *sequence, void *buffer, size_t bytes, ms_error *err);
+/* Runs it to its end; false too where a kernel wrote beside the buffers. */
+bool jit_sequence_run(struct jit_sequence *sequence, ms_error *err);
+/* Times it as jit_call_time, as one graph, without what is copied to the host or from it. */
+bool jit_sequence_time(struct jit_sequence *sequence, double tolerance, double limit, struct jit_timing *out,
+                       ms_error *err);
+uint64_t jit_sequence_bytes(const struct jit_sequence *sequence); /* of its buffers, and what kernels work in */
+
 /* ---- Temporary files --------------------------------------------------------------------------------------------- */
 
 /* A file, or a folder with what it holds, that does not outlive this process: SIGINT, SIGTERM and SIGHUP, where they

@@ -22,6 +22,8 @@ bool cuda_load(const void *bytes, size_t count, struct jit_kernel *kernel, ms_er
 void cuda_unload(struct jit_kernel *kernel);
 bool cuda_run(const struct jit_kernel *kernel, void **args, void *workspace, bool outlive, const volatile int *stop,
               ms_error *err);
+bool cuda_start(const struct jit_kernel *kernel, void **args, const void *workspace, void *stream, ms_error *err);
+bool cuda_start_copy(struct jit_device *device, void *to, const void *from, size_t bytes, void *stream, ms_error *err);
 bool cuda_run_other(struct jit_device *device, jit_routine_start *start, void *data, void *const *buffers,
                     ms_error *err);
 double cuda_sample_other(struct jit_device *device, jit_routine_start *start, void *data, void *const *buffers,

@@ -105,7 +105,8 @@ static void print_head(FILE *out, const char *name, const struct jit_target *tar
           "/* What launches the kernels of %s, made by msched for cuda -arch=%s. Its header says how it is called.\n"
           " * Compile with a C compiler, link with -lcuda. */\n"
           "#include \"%s\"\n\n"
-          "/* Of the driver's API (cuda.h): a CUresult is an int, handles are pointers. */\n"
+          "#ifndef MSCHED_CUDA_DRIVER /* of its API (cuda.h): a CUresult is an int, handles are pointers */\n"
+          "#define MSCHED_CUDA_DRIVER\n"
           "int cuModuleLoadData(void **module, const void *image);\n"
           "int cuModuleGetFunction(void **function, void *module, const char *name);\n"
           "int cuModuleUnload(void *module);\n"
@@ -113,7 +114,8 @@ static void print_head(FILE *out, const char *name, const struct jit_target *tar
           "int cuLaunchKernel(void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,\n"
           "                   unsigned block_y, unsigned block_z, unsigned shared_bytes, void *stream, void **args,\n"
           "                   void **extra);\n"
-          "enum { MAX_DYNAMIC_SHARED = 8 }; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */\n\n",
+          "enum { MAX_DYNAMIC_SHARED = 8 }; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */\n"
+          "#endif\n\n",
           name, target->cpu, header);
 }
 
@@ -127,7 +129,9 @@ char *launcher_source(const struct tir *ir, tir_func f, const char *name, const 
   char(*names)[HEADER_NAME] = header_parameters(ir, ir->funcs.at[f].params, name);
   print_head(out, name, target, header);
   if (plan->map_count)
-    fprintf(out, "/* CUtensorMap */\nstruct ms_tensor_map {\n  _Alignas(%d) unsigned char bytes[%d];\n};\n%s\n",
+    fprintf(out,
+            "#ifndef MSCHED_TENSOR_MAP /* CUtensorMap */\n#define MSCHED_TENSOR_MAP\n"
+            "struct ms_tensor_map {\n  _Alignas(%d) unsigned char bytes[%d];\n};\n%s#endif\n\n",
             TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES, TENSOR_MAP_DECLARATION);
   print_load(out, name, plan);
   print_signature(out, ir, f, name, names);

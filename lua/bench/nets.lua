@@ -36,13 +36,13 @@ end
 
 -- A process with the model's session, which has run it on these inputs. The shell opens the pipe that it answers on before Python
 -- starts: where that fails, or ends, the answer is the end of the pipe; what it is then told is read by nobody but `cat`.
-local function open_peer(options, model, folder, names, threads)
+local function open_peer(options, model, folder, names, target)
   local peer = setmetatable({python = options.onnxruntime, model = model, log = folder .. "/log"}, Peer)
   local answers, list <close> = folder .. "/answers", assert(io.open(folder .. "/inputs", "w"))
   for _, name in ipairs(names) do list:write(name, "\n") end
   list:close()
   if not os.execute("mkfifo " .. quoted(answers)) then cli.refuse("%s: no pipe can be made", answers) end
-  peer.input = assert(io.popen(string.format("%s 2>%s >%s; exec cat >/dev/null", quoted(peer.python, options.data .. "/peer_onnxruntime.py", model, folder, threads),
+  peer.input = assert(io.popen(string.format("%s 2>%s >%s; exec cat >/dev/null", quoted(peer.python, options.data .. "/peer_onnxruntime.py", model, folder, target.cores or 1, target.arch and "cuda" or "cpu"),
                                              quoted(peer.log), quoted(answers)), "w"))
   peer.output = assert(io.open(answers))
   peer.about = peer:answer()
@@ -159,7 +159,7 @@ local function measure(options, store, target, path, shapes)
       names[i] = input.name
       inputs[input.name]:save(string.format("%s/INPUT.%d.npy", folder, i - 1))
     end
-    local peer <close> = options.onnxruntime and open_peer(options, path, folder, names, target.cores) or nil
+    local peer <close> = options.onnxruntime and open_peer(options, path, folder, names, target) or nil
     if peer then about_peer(peer, line, net, outputs, folder) end
     compare_times(opened, peer, line, options.seconds)
   end)
@@ -256,7 +256,6 @@ return function(options, words)
   if #words == 0 then cli.misuse "name a network: FILE.onnx, or FILE.onnx:NAME=SHAPE for the shape of an input" end
   if options.trials == 0 then cli.misuse("--trials: a number of at least 1 is expected") end
   local target, list = ms.target(options.target or "native", {runs = true}), {}
-  if target.arch then cli.misuse("--target: networks are measured on CPUs only, not for %s", target.text) end
   for i, word in ipairs(words) do
     local path, shapes = read_word(word)
     list[i] = {path = path, shapes = shapes}

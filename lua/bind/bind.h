@@ -86,6 +86,7 @@ void bind_traces(lua_State *L);
 void bind_arrays(lua_State *L);
 void bind_kernels(lua_State *L);
 void bind_calls(lua_State *L); /* after the kernels */
+void bind_sequences(lua_State *L);
 void bind_vendors(lua_State *L);
 void bind_workers(lua_State *L);
 void bind_targets(lua_State *L);
@@ -139,6 +140,11 @@ struct bound_array *bind_new_array(lua_State *L, const int64_t *shape, int rank,
 /* A call of a kernel with the arguments from stack index `at` on, checked against its function; raises what is wrong.
  * Owned by the caller: jit_call_free. */
 struct jit_call *bind_call(lua_State *L, int kernel, int at);
+
+/* A kernel at a stack index with the arguments behind it, up to the top, as a step of a sequence; raises what is wrong.
+ * The arguments are written to `args`, and the arrays are borrowed. */
+enum { BIND_MOST_ARGUMENTS = 64 }; /* of a call, and numbers of a decision */
+void bind_step(lua_State *L, int kernel, struct jit_step *out, struct tir_arg args[BIND_MOST_ARGUMENTS]);
 
 /* What is ready to be run, of a kernel or of a vendor. */
 struct bound_call {

@@ -68,8 +68,6 @@ static int build(lua_State *L) {
 
 /* ---- Arguments ---- */
 
-enum { MOST_PARAMS = 64 };
-
 /* An array of one dimension for a buffer that strides or an offset lay out. */
 static bool is_memory_of(const struct tir_buffer_node *n, const struct bound_array *a) {
   assert(n && a);
@@ -100,10 +98,10 @@ static void check_against(lua_State *L, const struct tir *ir, tir_buffer buffer,
 
 /* An array has as many bytes as the function's extents, strides and offsets say for these scalars. */
 static void check_sizes(lua_State *L, const struct bound_function *f, int at, const struct tir_arg *given) {
-  struct tir_arg sized[MOST_PARAMS];
+  struct tir_arg sized[BIND_MOST_ARGUMENTS];
   struct tir_span params = f->ir->funcs.at[f->func].params;
   char type[24];
-  assert(params.count <= MOST_PARAMS);
+  assert(params.count <= BIND_MOST_ARGUMENTS);
   memcpy(sized, given, params.count * sizeof *sized);
   tir_size_arguments(f->ir, f->func, sized);
   for (uint32_t i = 0; i < params.count; i++) {
@@ -123,12 +121,13 @@ static void check_sizes(lua_State *L, const struct bound_function *f, int at, co
 }
 
 /* Reads the arguments from stack index `at` on; as many as the function has parameters. */
-static void read_arguments(lua_State *L, const struct bound_function *f, int at, struct tir_arg out[MOST_PARAMS]) {
+static void read_arguments(lua_State *L, const struct bound_function *f, int at,
+                           struct tir_arg out[BIND_MOST_ARGUMENTS]) {
   const struct tir *ir = f->ir;
   struct tir_span params = ir->funcs.at[f->func].params;
   int given = lua_gettop(L) - at + 1;
-  if (params.count > MOST_PARAMS)
-    bind_refuse(L, "functions of more than %d parameters cannot be called from here", MOST_PARAMS);
+  if (params.count > BIND_MOST_ARGUMENTS)
+    bind_refuse(L, "functions of more than %d parameters cannot be called from here", BIND_MOST_ARGUMENTS);
   if (given != (int)params.count)
     bind_refuse(L, "%d argument%s expected, not %d", (int)params.count, params.count == 1 ? " is" : "s are", given);
   for (uint32_t i = 0; i < params.count; i++) {
@@ -149,10 +148,19 @@ static void read_arguments(lua_State *L, const struct bound_function *f, int at,
 
 /* ---- Running ---- */
 
+void bind_step(lua_State *L, int kernel, struct jit_step *out, struct tir_arg args[BIND_MOST_ARGUMENTS]) {
+  struct bound_kernel *k = check_kernel(L, kernel);
+  const struct bound_function *f = function_of(L, kernel);
+  read_arguments(L, f, kernel + 1, args);
+  ms_error err = {.instruction = -1};
+  if (!load(k, &err)) bind_raise(L, &err);
+  *out = (struct jit_step){.kernel = k->kernel, .ir = f->ir, .func = f->func, .args = args};
+}
+
 struct jit_call *bind_call(lua_State *L, int kernel, int at) {
   struct bound_kernel *k = check_kernel(L, kernel);
   struct bound_function *f = function_of(L, kernel);
-  struct tir_arg args[MOST_PARAMS] = {0};
+  struct tir_arg args[BIND_MOST_ARGUMENTS] = {0};
   read_arguments(L, f, at, args);
   const volatile int *stop = bind_stop(L);
   ms_error err = {.instruction = -1};
@@ -256,7 +264,7 @@ static int timed_with_digits(lua_State *L) {
 /* interpret(function, arguments…): on the reference interpreter */
 static int interpret(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 1);
-  struct tir_arg args[MOST_PARAMS] = {0};
+  struct tir_arg args[BIND_MOST_ARGUMENTS] = {0};
   read_arguments(L, f, 2, args);
   ms_error err = {.instruction = -1};
   struct tir_run_options options = {.stop = bind_stop(L)};
@@ -289,7 +297,7 @@ static int interpret_samples(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 1);
   lua_Integer seed = luaL_checkinteger(L, 2), samples = luaL_checkinteger(L, 3);
   luaL_argcheck(L, samples > 0 && samples <= UINT32_MAX, 3, "a number from 1 on is expected");
-  struct tir_arg args[MOST_PARAMS] = {0};
+  struct tir_arg args[BIND_MOST_ARGUMENTS] = {0};
   read_arguments(L, f, 4, args);
   ms_error err = {.instruction = -1};
   struct tir_run_options options = {.stop = bind_stop(L)};

@@ -4,8 +4,6 @@
 
 #include "bind.h"
 
-enum { BIND_MOST_ARGUMENTS = 64 }; /* of a call, and numbers of a decision */
-
 /* ---- bind_schedule.c ---- */
 
 /* Counts what the schedule at `at` holds; a borrowed one is its owner's. */

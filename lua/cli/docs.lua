@@ -148,6 +148,7 @@ ms.versions(): string | The versions of what generates code.
 ms.vendors(threads: integer, onednn?: string): msched.vendor[] | The vendors' libraries that are installed, for the benchmarks; oneDNN's at the path, where one is given.
 ms.device_vendors(target: string): msched.vendor[], string[] | The vendors' libraries that are installed for the GPU that runs the target's code: cuBLAS, cuBLASLt and cuDNN, found by their names or by MSCHED_LIBCUBLAS, MSCHED_LIBCUBLASLT and MSCHED_LIBCUDNN; none for a CPU. And why others are not used.
 ms.worker(name: string): msched.worker? | A process that runs a file of ours, as `lua.vendor.worker`, asked line by line, so that what it opens may crash; nil where the program is not beside this code.
+ms.sequence(steps: table[]): msched.sequence | Kernels of one GPU in order, whose arrays stay there: a step is {kernel, its arguments...}, or {from, to}, a copy. Arrays that share memory, as views of one, share it there too.
 ms.time_in_turn(calls: msched.call[], seconds: number): table[] | Times of calls, so many seconds of each, in turn: {seconds, low, high, runs, busy} each; of a GPU also clock (hertz of its processors meanwhile), raw_seconds (where slices were scaled to the clock of the first) and by_launches (no CUDA graph of it could be captured).
 te.placeholder(shape: integer[], type?: string, name?: string): msched.tensor | An input.
 te.compute(shape: integer[], f: fun(...: msched.expression): msched.expression, name?: string, axes?: string[]): msched.tensor | A tensor whose elements are f of their indices; f may give a list: several tensors of one shape. axes: names of the loops.
@@ -396,6 +397,11 @@ call:run() | Runs it; its result is where its arguments say.
 call:rounding(): number | By how much its result is rounded, of the largest element, where a vendor gives it in a shorter type than asked for; else 0.
 call:routine(): string | What was taken of a vendor's library, where it has several ways: layout, engine or algorithm; else an empty string.
 call:on_device(): boolean | Whether a device runs it, by whose clock it is timed.
+sequence:send(...: msched.array) | Copies what arrays of its steps hold to the GPU.
+sequence:run() | Runs it on what is there.
+sequence:fetch(...: msched.array) | Copies what the GPU has to arrays of its steps.
+sequence:time(limit?: number): table | How long a run takes as one CUDA graph, as ms.time_in_turn has it, without copies to the GPU and back; limit: seconds of sampling, at most (2).
+sequence:bytes(): integer | Of its arrays on the GPU, and of what its kernels work in.
 ]]
 
 -- Fields, of values and of tables; a `?` follows the names of those that may be missing.

@@ -156,7 +156,7 @@ function network.tell(each, tasks, options, store)
   local tune = ms.load "lua.net.tune"
   local chosen = {compared = 0, changed = 0}
   if not options.deterministic then chosen = attempt(tune.inside, each.prepared, tasks, store, options.target) end
-  local opened = attempt(ms.load "lua.net.plan".open, each.prepared, tune.builder(tasks, options.target))
+  local opened = attempt(ms.load "lua.net.plan".open, each.prepared, tune.builder(tasks, options.target), options.target)
   local base = not options.seconds and network.untuned_of(each.prepared.net, options, tasks) or nil -- which takes time
   local plans = {opened, base}
   for _, one in ipairs(plans) do one:fill(options.seed or 1) end

@@ -194,6 +194,36 @@ local function constant_bytes(self)
   return bytes
 end
 
+-- What runs a group's kernel on arrays. A kernel of a device has its buffers there while it runs alone.
+local function call_of(self, g, given)
+  if g.alias then return {run = function() given[2]:assign(given[1]) end} end
+  local kernel = self.kernels[g.kernel]
+  if not self.on_device then return kernel:prepare(table.unpack(given)) end
+  return {run = function() kernel:run(table.unpack(given)) end}
+end
+
+-- On a device: the calls as one sequence, whose buffers stay there, the constants sent once. It is made when it is
+-- first asked for.
+local function sequence_of(self)
+  if self.sequence then return self.sequence end
+  local steps, sent, values = {}, {}, self.prepared.state.values
+  for i, each in ipairs(self.calls) do
+    local kernel = not each.group.alias and self.kernels[each.group.kernel] or nil
+    steps[i] = kernel and {kernel, table.unpack(each.given)} or each.given
+  end
+  self.sequence = ms.sequence(steps)
+  for _, each in ipairs(self.calls) do
+    for k, argument in ipairs(each.arguments) do
+      local constant = type(argument) == "table" or values[argument].array
+      if constant and not sent[argument] then
+        self.sequence:send(each.given[k])
+        sent[argument] = true
+      end
+    end
+  end
+  return self.sequence
+end
+
 -- The groups that do something when the plan runs: not those that give the bytes of what they take where these are.
 function plan.steps(prepared, placed)
   local list = {}
@@ -203,9 +233,9 @@ function plan.steps(prepared, placed)
   return list
 end
 
--- plan.open(prepared, build): the plan, with its memory. build(entry of prepared.functions) gives what plan.build does of
--- the entry's function, or a kernel. Constants are packed here, once.
-function plan.open(prepared, build)
+-- plan.open(prepared, build [, target]): the plan, with its memory. build(entry of prepared.functions) gives what
+-- plan.build does of the entry's function, or a kernel, for the target. Constants are packed here, once.
+function plan.open(prepared, build, target)
   local placed = memory.of(prepared)
   local arrays = arrays_of(prepared, placed)
   local self = setmetatable({net = prepared.net, prepared = prepared, placed = placed, arrays = arrays, calls = {}, arena_bytes = placed.arena,
@@ -215,11 +245,11 @@ function plan.open(prepared, build)
     self.built[entry] = type(built) == "table" and built.kernel and built or {kernel = built}
     self.kernels[entry] = self.built[entry].kernel
   end
+  self.on_device = ms.target(target or "native").arch ~= nil
   for i, g in ipairs(plan.steps(prepared, placed)) do
     local given, arguments = {}, arguments_of(self, g)
     for k, argument in ipairs(arguments) do given[k] = type(argument) == "table" and argument.array or arrays[argument] end
-    local copies = g.alias and {run = function() given[2]:assign(given[1]) end}
-    self.calls[i] = {group = g, arguments = arguments, call = copies or self.kernels[g.kernel]:prepare(table.unpack(given))}
+    self.calls[i] = {group = g, arguments = arguments, given = given, call = call_of(self, g, given)}
   end
   self.constant_bytes = constant_bytes(self)
   return self
@@ -236,24 +266,33 @@ local function take_inputs(self, inputs)
   end
 end
 
-local function check_ranges(self, g)
-  for _, range in ipairs(g.ranges) do
-    local array = self.arrays[range.input]
-    local bad = array and common.out_of_range(array, range)
-    if bad then network.refuse(self.net, {string.format("%s: index %s of %s is not in [%d, %d]", g.name, bad, range.input, range.low, range.high)}) end
-  end
+local function check_range(self, g, range)
+  local array = self.arrays[range.input]
+  local bad = array and common.out_of_range(array, range)
+  if bad then network.refuse(self.net, {string.format("%s: index %s of %s is not in [%d, %d]", g.name, bad, range.input, range.low, range.high)}) end
 end
 
--- plan:run(inputs [, {most_work = n}]): the outputs by name, which are the plan's own until it runs again; and a
--- report: {seconds, compared, elements, most}. most_work: each function is compared with the interpreter, everywhere
--- where it does at most so many operations, else at samples.
-function Plan:run(inputs, options)
-  options = ms.options(options, "most_work:integer") or {}
-  local report = {seconds = 0.0, compared = 0, elements = 0, most = 0.0}
-  take_inputs(self, inputs)
+-- Runs it on a device: indices are looked at that are in inputs; kernels hold the others within their tensors.
+local function run_there(self, report)
+  local sequence, start = sequence_of(self), nil
+  for _, each in ipairs(self.calls) do
+    for _, range in ipairs(each.group.ranges) do
+      local slot = self.placed.slots[range.input]
+      if slot and slot.kind == "input" then check_range(self, each.group, range) end
+    end
+  end
+  for _, input in ipairs(self.net.inputs) do sequence:send(self.arrays[input.name]) end
+  start = ms.clock()
+  sequence:run()
+  report.seconds = ms.clock() - start
+  for _, output in ipairs(self.net.outputs) do sequence:fetch(self.arrays[output.name]) end
+end
+
+-- Runs it call by call, each compared with the interpreter where options ask for that.
+local function run_calls(self, options, report)
   for _, each in ipairs(self.calls) do
     local g = each.group
-    if #g.ranges > 0 then check_ranges(self, g) end
+    for _, range in ipairs(g.ranges) do check_range(self, g, range) end
     local start = ms.clock()
     each.call:run()
     report.seconds = report.seconds + ms.clock() - start
@@ -266,14 +305,28 @@ function Plan:run(inputs, options)
       ms.load "lua.net.run".compare(self.net, g.func, g.name, of(g.inputs), of(g.outputs), options.most_work, report)
     end
   end
+end
+
+-- plan:run(inputs [, {most_work = n}]): the outputs by name, which are the plan's own until it runs again; and a
+-- report: {seconds, compared, elements, most}. most_work: each function is compared with the interpreter, everywhere
+-- where it does at most so many operations, else at samples.
+function Plan:run(inputs, options)
+  options = ms.options(options, "most_work:integer") or {}
+  local report = {seconds = 0.0, compared = 0, elements = 0, most = 0.0}
+  take_inputs(self, inputs)
+  if self.on_device and not options.most_work then run_there(self, report) else run_calls(self, options, report) end
   local outputs = {}
   for _, output in ipairs(self.net.outputs) do outputs[output.name] = self.arrays[output.name] end
   return outputs, report
 end
 
 -- plan:time(seconds): how long a run takes, again and again on the inputs that it was last given: the median, and of
--- how many.
+-- how many. On a device: as one graph, what is copied there and back left out.
 function Plan:time(seconds)
+  if self.on_device then
+    local timing = sequence_of(self):time(math.max(seconds, 0.001))
+    return timing.seconds, timing.runs
+  end
   local times, start = {}, ms.clock()
   repeat
     local before = ms.clock()
@@ -286,7 +339,7 @@ end
 
 -- plan:export(path): writes a library of it, .so or .a, with a header, a file of its constants and a module of Python
 -- beside it; gives their paths.
-function Plan:export(path) return ms.load "lua.net.export".write(self, path) end
+function Plan:export(path) return ms.load "lua.net.export.write".write(self, path) end
 
 -- The ranges of an input's elements, where they are indices of a node, as they are or cast or in another shape.
 local PASSES_ON = common.set "Cast Identity Reshape Flatten Squeeze Unsqueeze"
@@ -326,9 +379,27 @@ function Plan:fill(seed)
   self:keep_within(self.arrays)
 end
 
+local ALONE = 0.02 -- seconds of sampling of a call that is timed alone
+
+-- Seconds of each call alone, of equal functions once; copies take the time of none.
+local function profile_alone(self)
+  local list, known = {}, {}
+  for i, each in ipairs(self.calls) do
+    local entry = each.group.kernel
+    if entry and not known[entry] then
+      local given = table.move(each.given, 1, #each.given, 1, {})
+      given[#given + 1] = ALONE
+      known[entry] = (self.kernels[entry]:time(table.unpack(given)))
+    end
+    list[i] = {group = each.group, seconds = entry and known[entry] or 0.0}
+  end
+  return list
+end
+
 -- plan:profile(runs): the seconds of each call, as they are in runs of the whole: a list of {group, seconds}, the
--- medians.
+-- medians. On a device: alone.
 function Plan:profile(runs)
+  if self.on_device then return profile_alone(self) end
   local list = {}
   for i, each in ipairs(self.calls) do list[i] = {group = each.group, times = {}} end
   for _ = 1, runs do

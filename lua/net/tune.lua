@@ -27,15 +27,16 @@ function tune.builder(tasks, target)
   end
 end
 
--- tune.inside(prepared, tasks, store, target): as inside.choose.
+-- tune.inside(prepared, tasks, store, target): as inside.choose. On a device nothing is chosen: its kernels are timed
+-- with warm caches alone, as they are in the network's graph.
 function tune.inside(prepared, tasks, store, target)
+  if ms.target(target or "native").arch then return {compared = 0, changed = 0} end
   return inside.choose(prepared, tasks, store, function(entry, trace) return build(entry, trace, target) end)
 end
 
 -- Finalists are timed inside the network where this machine measured them.
 local function choose_inside(prepared, tasks, options)
   if options.no_tune or options.simulate or options.deterministic or ms.interrupted() then return end
-  if ms.target(options.target or "native").kind ~= "llvm" then return end
   local store = options.store or ms.store(options.db)
   local ok, message = pcall(tune.inside, prepared, tasks, store, options.target)
   if not options.store then store:close() end
@@ -48,7 +49,7 @@ end
 function tune.plan(net, options)
   options = ms.options(options, run_options.known .. " given:table passes:table written:boolean") or {}
   local prepared = plan.prepare(net, {given = options.given, passes = options.passes})
-  if options.written then return plan.open(prepared, tune.builder({}, options.target)) end
+  if options.written then return plan.open(prepared, tune.builder({}, options.target), options.target) end
   local items, tasks = {}, {}
   for _, entry in ipairs(prepared.functions) do
     if not entry.func:has_empty() then items[#items + 1] = {entry.func, weight = entry.weight} end -- others have nothing to do
@@ -56,7 +57,7 @@ function tune.plan(net, options)
   if #items > 0 then tasks = search.all(items, options) end
   for _, task in ipairs(tasks) do if task.error then error(task.error, 0) end end
   choose_inside(prepared, tasks, options)
-  local opened = plan.open(prepared, tune.builder(tasks, options.target))
+  local opened = plan.open(prepared, tune.builder(tasks, options.target), options.target)
   opened.tasks = tasks
   return opened
 end

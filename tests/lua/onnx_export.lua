@@ -126,7 +126,7 @@ run("%s/built %s/one.x %s/built.y %s/moved/one/one.weights", folder, folder, fol
 local function floats(text) return ms.array({8, 9, 9}, "float32", text) end
 assert(floats(get "built.y"):difference(floats(y1)) <= 1e-5, "built of source it gives something else")
 assert(#plan1:export(folder .. "/one.c") == 3)
-local join = ms.load "lua.net.sources".join
+local join = ms.load "lua.net.export.sources".join
 local helper = "MS_HELPER int h(int x) {\n  return x;\n}\n"
 local joined = join {{symbol = "a", text = helper .. "static void body(void) {\n}\nvoid a(void) { body(); }\n"}, {symbol = "b", text = helper .. "static void body(void) {\n}\nvoid b(void) { body(); }\n"},
                      {symbol = "c", text = helper:gsub("x;", "-x;") .. "static __attribute__((noinline)) void p(int x) {\n  h(x);\n}\nvoid c(void) { p(1); }\n"}}

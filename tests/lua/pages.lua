@@ -4,7 +4,8 @@
 --   lua fails       a script that ends with an error, which its output shows
 --   lua file=NAME   a file that later listings use; so with any other language
 --   sh              commands, in the folder of the page, where lua/examples is; msched is the program; sh needs=python3
---                   or needs=numpy: where there is a Python, or one with NumPy: python3, or what MSCHED_TVM names
+--                   or needs=numpy: where there is a Python, or one with NumPy: python3, or what MSCHED_TVM names;
+--                   needs=nvrtc: where NVRTC is installed
 --   output          what the listing before prints: `…` stands for any text within a line, or alone on one, for any
 --                   lines
 -- In README.md listings are indented: those with lines `$ COMMAND` are commands, those that begin with local are
@@ -119,6 +120,11 @@ local function has_python(folder, needed)
   return false
 end
 
+local function has(folder, needed)
+  if needed == "nvrtc" then return ms.devices().nvrtc:find "^%d" ~= nil end
+  return has_python(folder, needed)
+end
+
 local PART = "-- part --" -- between the parts of a script in what it prints
 
 -- A script of one part or several, each {listing, output}.
@@ -162,7 +168,7 @@ local function run_page(folder, listings)
       flush()
       script = {{listing = l}}
       last = {part = script[1]}
-    elseif l.tag:find "^sh needs=" and not has_python(folder, l.tag:match "needs=(%w+)$") then
+    elseif l.tag:find "^sh needs=" and not has(folder, l.tag:match "needs=(%w+)$") then
       flush()
       skipped, last = skipped + 1, {skipped = true}
     elseif l.tag == "sh" or l.tag:find "^sh needs=" then

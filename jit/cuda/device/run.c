@@ -266,8 +266,7 @@ static bool give(const struct loaded *l, const struct cuda_launch *launch, const
   return true;
 }
 
-static bool launch_all(const struct jit_kernel *kernel, void **args, const void *workspace, void *stream,
-                       ms_error *err) {
+bool cuda_start(const struct jit_kernel *kernel, void **args, const void *workspace, void *stream, ms_error *err) {
   const struct loaded *l = kernel->loaded;
   const struct driver *d = kernel->device->driver;
   for (uint32_t i = 0; i < l->plan.launch_count; i++) {
@@ -281,10 +280,16 @@ static bool launch_all(const struct jit_kernel *kernel, void **args, const void 
   return true;
 }
 
+bool cuda_start_copy(struct jit_device *device, void *to, const void *from, size_t bytes, void *stream, ms_error *err) {
+  const struct driver *d = device->driver;
+  if (!d->start_copy) return ms_fail(err, MS_NO_DEVICE, "the driver has no cuMemcpyDtoDAsync");
+  return driver_check(d->start_copy(address(to), address(from), bytes, stream), "copying a buffer", err);
+}
+
 bool cuda_run(const struct jit_kernel *kernel, void **args, void *workspace, bool outlive, const volatile int *stop,
               ms_error *err) {
   (void)outlive, (void)stop; /* a fault is the device's, which is not stopped */
-  return driver_enter(kernel->device, err) && launch_all(kernel, args, workspace, NULL, err) &&
+  return driver_enter(kernel->device, err) && cuda_start(kernel, args, workspace, NULL, err) &&
          driver_check(kernel->device->driver->synchronize(), "running kernels", err);
 }
 
@@ -313,7 +318,7 @@ struct work {
 
 static bool start_on(void *work, void *stream, ms_error *err) {
   const struct work *w = work;
-  if (w->kernel) return launch_all(w->kernel, (void **)w->args, w->workspace, stream, err);
+  if (w->kernel) return cuda_start(w->kernel, (void **)w->args, w->workspace, stream, err);
   return w->start(w->data, w->args, stream) || ms_fail(err, MS_NOT_LAUNCHED, "the library does not start its routine");
 }
 

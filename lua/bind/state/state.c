@@ -389,6 +389,7 @@ int luaopen_msched(lua_State *L) {
     bind_arrays(L);
     bind_kernels(L);
     bind_calls(L);
+    bind_sequences(L);
     bind_vendors(L);
     bind_workers(L);
     bind_searching(L);

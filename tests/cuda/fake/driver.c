@@ -205,6 +205,37 @@ int cuCtxSetCurrent(void *context) {
   current = context;
   return SUCCESS;
 }
+int cuDevicePrimaryCtxRelease_v2(int device) {
+  int archs[MOST_DEVICES];
+  return !is_started() ? NOT_INITIALIZED : device < 0 || device >= devices(archs) ? INVALID_DEVICE : SUCCESS;
+}
+
+/* The contexts below the thread's current one. */
+static _Thread_local const char *below[16];
+static _Thread_local unsigned below_count;
+
+int cuCtxGetCurrent(void **context) {
+  *context = (void *)(uintptr_t)current;
+  return is_started() ? SUCCESS : NOT_INITIALIZED;
+}
+int cuCtxPushCurrent_v2(void *context) {
+  if (!is_started()) return NOT_INITIALIZED;
+  if (!context || below_count == sizeof below / sizeof *below) return INVALID_CONTEXT;
+  below[below_count++] = current;
+  current = context;
+  return SUCCESS;
+}
+int cuCtxPopCurrent_v2(void **context) {
+  if (!is_started()) return NOT_INITIALIZED;
+  if (!below_count) return INVALID_CONTEXT;
+  *context = (void *)(uintptr_t)current;
+  current = below[--below_count];
+  return SUCCESS;
+}
+int cuGetErrorName(int result, const char **name) {
+  *name = result == OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_UNKNOWN";
+  return SUCCESS;
+}
 int cuCtxSynchronize(void) {
   while (sticky == -1) pause(); /* a kernel that never ends */
   return is_gone() ? UNKNOWN : refusal();
@@ -283,9 +314,11 @@ int cuMemFree_v2(uint64_t at) {
 
 struct function;
 
-/* Work that is captured: kernels with copies of their operands, and time of other libraries. */
+/* Work that is captured: kernels with copies of their operands, copies, and time of other libraries. */
 struct node {
-  struct function *function; /* NULL: another library's */
+  struct function *function; /* NULL: a copy, or another library's */
+  uint64_t to, from;         /* of a copy, or 0 */
+  size_t bytes;
   unsigned extents[6], shared_bytes;
   void *args[MOST_ARGS];
   unsigned count;
@@ -303,7 +336,6 @@ static struct stream {
   struct graph *captured; /* NULL: nothing is */
   bool spoiled;
 } streams[64];
-static size_t stream_count;
 static struct stream *capturing; /* one at a time */
 static void *library_stream;     /* where other libraries start their work */
 
@@ -316,10 +348,12 @@ static void free_nodes(struct graph *g) {
 }
 
 int cuStreamCreate(void **stream, unsigned flags) {
-  if (refusal() || flags) return refusal() ? refusal() : INVALID_VALUE;
-  if (stream_count == sizeof streams / sizeof *streams) return OUT_OF_MEMORY;
-  streams[stream_count].context = current;
-  *stream = &streams[stream_count++];
+  size_t i = 0;
+  if (refusal() || flags > 1) return refusal() ? refusal() : INVALID_VALUE;
+  while (i < sizeof streams / sizeof *streams && streams[i].context) i++;
+  if (i == sizeof streams / sizeof *streams) return OUT_OF_MEMORY;
+  streams[i].context = current;
+  *stream = &streams[i];
   return SUCCESS;
 }
 
@@ -329,6 +363,17 @@ static int enter_stream(const struct stream *s) {
   if (!capturing) return SUCCESS;
   capturing->spoiled = true;
   return CAPTURE_IMPLICIT;
+}
+
+int cuStreamDestroy_v2(void *stream) {
+  struct stream *s = stream;
+  if (refusal() || !s || s->context != current) return refusal() ? refusal() : INVALID_HANDLE;
+  s->context = NULL;
+  return SUCCESS;
+}
+int cuStreamSynchronize(void *stream) {
+  const struct stream *s = stream;
+  return s && s->context != current ? INVALID_HANDLE : cuCtxSynchronize();
 }
 
 int cuStreamBeginCapture_v2(void *stream, int mode) {
@@ -398,6 +443,34 @@ int cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes) {
 int cuMemcpyDtoD_v2(uint64_t to, uint64_t from, size_t bytes) {
   if (refusal() || !is_allocated(to, bytes) || !is_allocated(from, bytes)) return refusal() ? refusal() : INVALID_VALUE;
   memcpy(host(to), host(from), bytes);
+  return SUCCESS;
+}
+/* No graph of ours has a node of what the host's memory is copied to or from. */
+static int enter_copy(const void *stream) {
+  return refusal()                          ? refusal()
+         : enter_stream(stream)             ? enter_stream(stream)
+         : capturing && stream == capturing ? CAPTURE_UNSUPPORTED
+                                            : SUCCESS;
+}
+int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, void *stream) {
+  int result = enter_copy(stream);
+  return result ? result : cuMemcpyHtoD_v2(to, from, bytes);
+}
+int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, void *stream) {
+  int result = enter_copy(stream);
+  return result ? result : cuMemcpyDtoH_v2(to, from, bytes);
+}
+int cuMemsetD8Async(uint64_t at, unsigned char byte, size_t bytes, void *stream) {
+  int result = enter_copy(stream);
+  if (result || !is_allocated(at, bytes)) return result ? result : INVALID_VALUE;
+  memset(host(at), byte, bytes);
+  return SUCCESS;
+}
+int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t bytes, void *stream) {
+  if (refusal() || enter_stream(stream)) return refusal() ? refusal() : enter_stream(stream);
+  if (!capturing || stream != capturing) return cuMemcpyDtoD_v2(to, from, bytes);
+  if (!is_allocated(to, bytes) || !is_allocated(from, bytes)) return INVALID_VALUE;
+  *add_node(capturing->captured) = (struct node){.to = to, .from = from, .bytes = bytes};
   return SUCCESS;
 }
 int cuMemsetD8_v2(uint64_t at, unsigned char byte, size_t bytes) {
@@ -639,7 +712,9 @@ int cuGraphLaunch(void *executable, void *stream) {
   if (capturing) return CAPTURE_UNSUPPORTED;
   for (size_t i = 0; i < g->count && !result && !sticky; i++) {
     struct node *n = &g->nodes[i];
-    if (!n->function)
+    if (n->to)
+      result = cuMemcpyDtoD_v2(n->to, n->from, n->bytes);
+    else if (!n->function)
       pass(n->milliseconds * (n->data ? fake_cuda_ease(n->data) : 1));
     else
       result = run_function(n->function, n->extents, n->args, n->shared_bytes,

@@ -1,0 +1,103 @@
+-- Text of C that exported networks share, whatever they run on.
+local ms = msched
+local memory, common = ms.load "lua.net.memory", ms.load "lua.net.common"
+local text = {}
+
+local TYPES = {bool = "uint8_t", float16 = "uint16_t", bfloat16 = "uint16_t", float32 = "float", float64 = "double"}
+local function type_of(t) return TYPES[t] or t .. "_t" end
+
+-- A string of C.
+function text.literal(s) return '"' .. s:gsub('[%c"\\?]', function(c) return string.format("\\%03o", c:byte()) end) .. '"' end
+
+-- The text with @NAME@ as words.NAME has it.
+function text.fill(template, words)
+  return (template:gsub("@(%u+)@", function(word) return tostring(words[word]) end))
+end
+
+-- Inputs or outputs as elements of an array, one without a name behind them.
+function text.tensors(list, values)
+  local lines = {}
+  for i, each in ipairs(list) do
+    local value = values[each.name]
+    lines[i] = string.format("  {%s, %s, %d, {%s}, %du},\n", text.literal(each.name), text.literal(value.type), #value.shape,
+                             #value.shape > 0 and table.concat(value.shape, ", ") or "0", memory.bytes(value))
+  end
+  return table.concat(lines) .. "  {NULL, NULL, 0, {0}, 0},\n"
+end
+
+-- Inputs or outputs as lines of a comment; what: what they are called there.
+function text.comment(list, values, what)
+  local lines = {}
+  for i, each in ipairs(list) do
+    local value = values[each.name]
+    lines[i] = string.format(" *   %s[%d]: %s, %s%s\n", what, i - 1, (each.name:gsub("[%c\\]", "_"):gsub("%*/", "* /")), type_of(value.type), common.text(value.shape))
+  end
+  return table.concat(lines)
+end
+
+local CHECK_TEXT = [[
+static int holds_@TYPE@(const @CTYPE@ *at, uint64_t first, uint64_t count, uint64_t every, int64_t low, int64_t high, int64_t except) {
+  for (uint64_t i = first; i < count; i += every)
+    if ((at[i] < low || at[i] > high) && at[i] != except) return 0;
+  return 1;
+}
+]]
+
+-- A line that looks whether indices are within their range, before a kernel uses them; at: where the value is.
+function text.check(range, value, at)
+  return string.format("  if (!holds_%s(%s, %d, %d, %d, %d, %d, %d)) return 3;\n", value.type, at, range.first, common.count(value.shape), range.every,
+                       range.low, range.high, range.except)
+end
+
+-- The functions that such lines call; types: a set of those they are of.
+function text.checks(types)
+  local parts = {}
+  for _, t in ipairs(ms.sorted_keys(types)) do parts[#parts + 1] = text.fill(CHECK_TEXT, {TYPE = t, CTYPE = type_of(t)}) end
+  return table.concat(parts)
+end
+
+-- What maps the file of constants; needs fcntl.h, string.h, sys/mman.h, sys/stat.h and unistd.h.
+local MAP_TEXT = [[
+enum { HEADER_BYTES = @HEAD@ };
+static const uint64_t constant_bytes = @BYTES@u, constant_sum = UINT64_C(@SUM@);
+
+/* FNV-1a over words of 64 bits. */
+static uint64_t sum_of(const char *bytes, uint64_t count) {
+  uint64_t sum = UINT64_C(0xcbf29ce484222325);
+  for (uint64_t i = 0; i < count; i += 8) {
+    uint64_t word;
+    memcpy(&word, bytes + i, 8);
+    sum = (sum ^ word) * UINT64_C(0x100000001b3);
+  }
+  return sum;
+}
+
+static const char *wrong_with(const char *file, uint64_t size) {
+  uint64_t bytes, sum;
+  if (size < HEADER_BYTES || memcmp(file, "@MAGIC@", 16)) return "this is no file of constants";
+  memcpy(&bytes, file + 16, 8), memcpy(&sum, file + 24, 8);
+  if (bytes != constant_bytes || sum != constant_sum) return "these are the constants of another network";
+  if (size != HEADER_BYTES + bytes || (bytes && sum_of(file + HEADER_BYTES, bytes) != sum)) return "the file of constants is damaged";
+  return NULL;
+}
+
+/* Maps HEADER_BYTES + constant_bytes; gives what is wrong, or NULL. */
+static const char *map_constants(const char *path, void **out) {
+  struct stat status;
+  if (!path) return "no file of constants is named";
+  int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe is not waited for */
+  if (file < 0) return "the file of constants cannot be opened";
+  void *mapped = fstat(file, &status) || status.st_size <= 0 ? MAP_FAILED : mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+  close(file);
+  if (mapped == MAP_FAILED) return "the file of constants cannot be mapped";
+  const char *wrong = wrong_with(mapped, (uint64_t)status.st_size);
+  if (wrong) return munmap(mapped, (size_t)status.st_size), wrong;
+  *out = mapped;
+  return NULL;
+}
+]]
+
+-- That text; words: HEAD, the bytes before the constants; BYTES, theirs; SUM, their checksum; MAGIC.
+function text.map(words) return text.fill(MAP_TEXT, words) end
+
+return text

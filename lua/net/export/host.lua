@@ -1,0 +1,212 @@
+-- A network's library where kernels are the host's own code.
+local ms = msched
+local memory, text, files = ms.load "lua.net.memory", ms.load "lua.net.export.c_text", ms.load "lua.lib.files"
+local fill, write, read, run, quoted = text.fill, files.write, files.read, files.run, files.quoted
+local host = {NAMED = ".s"}
+
+-- ---- Kernels -----------------------------------------------------------------------------------------------------
+
+-- Writes the object of each function, or its source, by the suffix; gives declarations, symbols by function, the most
+-- bytes that one works in, and for source {symbol, text} each.
+local function write_kernels(opened, name, folder, suffix)
+  local declared, symbols, most, kernels = {}, {}, 0, {}
+  for i, entry in ipairs(opened.prepared.functions) do
+    local symbol = string.format("%s_kernel_%d", name, i)
+    local kernel, base = opened.kernels[entry], folder .. "/" .. symbol
+    kernel:export(base .. suffix, symbol)
+    kernel:export(base .. ".h", symbol)
+    most = math.max(most, tonumber(read(base .. ".h"):match "_WORKSPACE (%d+)u"))
+    declared[i] = string.format("int32_t %s(void **args, void *workspace); /* %s */\n", symbol, entry.name)
+    symbols[entry] = symbol
+    kernels[i] = suffix == ".c" and {symbol = symbol, text = read(base .. ".c")} or nil
+  end
+  return table.concat(declared), symbols, most, kernels
+end
+
+-- ---- C -----------------------------------------------------------------------------------------------------------
+
+host.HEADER = [[
+/* @NAME@, a network made by msched for @TARGET@.
+@COMMENT@ * Row-major; floats of 16 bits as patterns. The library @LINKED@. */
+#ifndef @GUARD@
+#define @GUARD@
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define @NAME@_WORKSPACE @WORKSPACE@u
+
+struct @NAME@; /* its constants, which any number of threads may share */
+struct @NAME@_tensor {
+  const char *name, *type;
+  int rank;
+  int64_t shape[32];
+  size_t bytes;
+};
+extern const struct @NAME@_tensor @NAME@_inputs[], @NAME@_outputs[]; /* each ends with one whose name is NULL */
+
+/* Maps the file of constants that was written beside the library. NULL: it cannot be used, and *why, unless NULL, says why. The caller
+ * closes what it got. */
+struct @NAME@ *@NAME@_open(const char *constants, const char **why);
+void @NAME@_close(struct @NAME@ *net);
+
+/* Runs it: inputs and outputs in the order above. workspace: @NAME@_WORKSPACE bytes aligned to 64, of this call alone; NULL: it is
+ * allocated for the call. 0: done; 1: an assertion failed; 2: the machine has no AMX tiles; 3: an index of an input is out of its
+ * range; 4: no memory. */
+int @NAME@_run(const struct @NAME@ *net, const void *const *inputs, void *const *outputs, void *workspace);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
+]]
+
+local SOURCE_TEXT = [[
+#define _GNU_SOURCE
+#include "@HEADER@"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+@TEAM@
+@DECLARED@
+const struct @NAME@_tensor @NAME@_inputs[] = {
+@INPUTS@};
+const struct @NAME@_tensor @NAME@_outputs[] = {
+@OUTPUTS@};
+
+struct @NAME@ {
+  void *mapped; /* NULL: there are no constants */
+  const char *constants;
+};
+
+@MAP@
+static const char *map(struct @NAME@ *net, const char *path) {
+  const char *wrong = map_constants(path, &net->mapped);
+  if (!wrong) net->constants = (const char *)net->mapped + HEADER_BYTES;
+  return wrong;
+}
+
+struct @NAME@ *@NAME@_open(const char *constants, const char **why) {
+  struct @NAME@ *net = calloc(1, sizeof *net);
+  const char *wrong = net ? NULL : "no memory";
+  if (net && constant_bytes) wrong = map(net, constants);
+  if (why) *why = wrong;
+  if (wrong) free(net), net = NULL;
+  return net;
+}
+
+void @NAME@_close(struct @NAME@ *net) {
+  if (net && net->mapped) munmap(net->mapped, HEADER_BYTES + constant_bytes);
+  free(net);
+}
+
+@CHECKS@static int run(const char *c, const void *const *x, void *const *y, char *w) {
+  int status;
+@CALLS@  return 0;
+}
+
+int @NAME@_run(const struct @NAME@ *net, const void *const *inputs, void *const *outputs, void *workspace) {
+  char *own = workspace ? NULL : aligned_alloc(64, @NAME@_WORKSPACE);
+  if (!workspace && !own) return 4;
+  int status = run(net->constants, inputs, outputs, workspace ? workspace : own);
+  free(own);
+  return status;
+}
+]]
+
+-- The threads of a shared library, in the place of OpenMP's, which kernels ask for by its names. An archive takes
+-- OpenMP's.
+local TEAM_TEXT = [[
+void GOMP_parallel(void (*start)(void *), void *closure, unsigned count, unsigned flags);
+void GOMP_parallel(void (*start)(void *), void *closure, unsigned count, unsigned flags) {
+  (void)flags;
+  team_parallel(start, closure, count ? count : 1);
+}
+int omp_get_thread_num(void);
+int omp_get_thread_num(void) { return team_part(); }
+int omp_get_num_threads(void);
+int omp_get_num_threads(void) { return team_parts(); }
+]]
+local function team_text() return (ms.team_source():gsub('#include "team.h"\n', "")) .. TEAM_TEXT end
+
+-- Where a value is, as C has it.
+local function place_text(slot, offsets)
+  if slot.kind == "input" then return string.format("(void *)x[%d]", slot.index - 1) end
+  if slot.kind == "output" then return string.format("y[%d]", slot.index - 1) end
+  if slot.kind == "constant" then return string.format("(void *)(c + %d)", offsets[slot.name]) end
+  return string.format("w + %d", slot.offset)
+end
+
+local function calls_text(opened, offsets, symbols)
+  local prepared, placed, lines, checked = opened.prepared, opened.placed, {}, {}
+  local values = prepared.state.values
+  local function at(argument)
+    if type(argument) == "table" then return string.format("(void *)(c + %d)", offsets[argument]) end
+    return place_text(placed.slots[argument], offsets)
+  end
+  for _, each in ipairs(opened.calls) do
+    local g = each.group
+    for _, range in ipairs(g.ranges) do
+      local value = values[range.input]
+      if placed.slots[range.input] and not value.array then
+        checked[value.type] = true
+        lines[#lines + 1] = text.check(range, value, at(range.input))
+      end
+    end
+    local args = {}
+    for i, argument in ipairs(each.arguments) do args[i] = at(argument) end
+    if g.alias then lines[#lines + 1] = string.format("  memcpy(%s, %s, %d);\n", args[2], args[1], memory.bytes(values[g.outputs[1]]))
+    else lines[#lines + 1] = string.format("  if ((status = %s((void *[]){%s}, w + %d))) return status;\n", symbols[g.kernel], table.concat(args, ", "), placed.arena) end
+  end
+  for _, copy in ipairs(placed.copies) do
+    lines[#lines + 1] = string.format("  memcpy(y[%d], %s, %d);\n", copy.index - 1, at(copy.from), memory.bytes(values[copy.from]))
+  end
+  return table.concat(lines), text.checks(checked)
+end
+
+-- ---- Library and source -----------------------------------------------------------------------------------------
+
+-- The kernels behind the calls, as one file of C.
+function host.source(words)
+  return fill(SOURCE_TEXT, words) .. "\n" .. ms.load "lua.net.export.sources".join(words.kernels)
+end
+
+host.MAKEFILE = [[
+# Makes @NAME@.so, which @NAME@_network.py calls, for this machine.
+CC ?= cc
+CFLAGS ?= -O3 -march=native
+
+@NAME@.so: @NAME@.c @NAME@.h
+	$(CC) $(CFLAGS) -std=gnu11 -fopenmp -fPIC -shared -o $@ @NAME@.c -lm
+]]
+
+-- As write.lua's maker_of has it.
+function host.parts(opened, name, folder, form, constants)
+  local declared, symbols, most, kernels = write_kernels(opened, name, folder, form == "c" and ".c" or ".o")
+  local calls, checks = calls_text(opened, constants.of, symbols)
+  return {WORKSPACE = opened.placed.arena + math.max(most, 64), DECLARED = declared, CALLS = calls, CHECKS = checks, TEAM = form == "so" and team_text() or "", kernels = kernels}
+end
+
+-- Makes the library of the objects in a folder and the C that calls them.
+function host.build(folder, form, name, words, path)
+  local cc = os.getenv "CC" or "cc"
+  write(folder .. "/" .. name .. ".c", fill(SOURCE_TEXT, words))
+  run("%s -std=c11 -fPIC -O1 -c -o %s %s", cc, folder .. "/" .. name .. ".o", folder .. "/" .. name .. ".c")
+  if form == "a" then return run("rm -f %s && ar rcs %s " .. quoted(folder) .. "/*.o", path, path) end
+  write(folder .. "/symbols", string.format("{ global: %s_open; %s_close; %s_run; %s_inputs; %s_outputs; local: *; };\n", name, name, name, name, name))
+  run("%s -shared -Wl,-z,nodelete -Wl,--version-script=%s -o %s " .. quoted(folder) .. "/*.o -lm -lpthread", cc, folder .. "/symbols", path)
+end
+
+host.LINKED = {so = "has threads of its own", a = "is linked with -lgomp -lm",
+                c = "is its source: cc -O3 -march=native -fopenmp, linked with -lm"}
+
+return host
