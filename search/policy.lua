@@ -70,7 +70,7 @@ end
 -- Says what is wrong with it, and where. What it raised may have the place already.
 function Running:complain(what, hint)
   local place = self:place()
-  if what:sub(1, #place + 1) == place .. ":" then what = what:sub(#place + 2):gsub("^%s+", "") end
+  while what:sub(1, #place + 1) == place .. ":" do what = what:sub(#place + 2):gsub("^%s+", "") end
   return string.format("policy `%s` (%s): %s%s", self.policy.name, place, what, hint and "; " .. hint or "")
 end
 

@@ -15,12 +15,13 @@
 /* ---- States (state.c) ---- */
 
 struct script_limits {
-  size_t bytes;   /* of Lua memory; 0: none */
-  double seconds; /* of one limited call into the state; 0: none */
-  bool patient;   /* an interrupt is not raised in scripts: who calls them looks at it */
-  bool sandbox;   /* rules from files: see sandbox.c */
-  bool skips;     /* a rule, postprocessor or mutator that fails counts as one that was refused */
-  bool fixed;     /* no option allows more seconds */
+  size_t bytes;    /* of Lua memory; 0: most of what the machine has */
+  double seconds;  /* of one limited call into the state; 0: none */
+  bool patient;    /* an interrupt is not raised in scripts: who calls them looks at it */
+  bool sandbox;    /* rules from files: see sandbox.c */
+  bool skips;      /* a rule, postprocessor or mutator that fails counts as one that was refused */
+  bool fixed;      /* no option allows more seconds */
+  bool is_program; /* what runs in it may end the process: a script, or a session's lines */
 };
 /* A state with the module `msched` loaded as a global of that name and by require. NULL: memory is out, or err. */
 lua_State *script_new(const struct script_limits *limits, ms_error *err);
@@ -91,8 +92,9 @@ void bind_vendors(lua_State *L);
 void bind_workers(lua_State *L);
 void bind_targets(lua_State *L);
 void bind_units(lua_State *L);
-void bind_parts(lua_State *L);   /* limited.c */
-void sandbox_open(lua_State *L); /* the libraries of a sandboxed state (sandbox.c) */
+void bind_parts(lua_State *L);    /* limited.c */
+void sandbox_open(lua_State *L);  /* the libraries of a sandboxed state (sandbox.c) */
+void sandbox_bound(lua_State *L); /* of any state: what a policy or a model calls ends */
 
 struct bound_function {
   struct tir *ir;

@@ -10,7 +10,8 @@ int cli_script(int argc, char **argv) {
   ms_error err = {.instruction = -1};
   script_catch(SIGINT, true);
   script_say_when_slow();
-  lua_State *L = script_new(NULL, &err);
+  const struct script_limits limits = {.is_program = true};
+  lua_State *L = script_new(&limits, &err);
   if (!L) return cli_report(&err, NULL, false);
   lua_pushcfunction(L, repl_colour_print);
   if (!script_call(L, 0, 0, &err)) {

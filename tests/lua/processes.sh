@@ -46,3 +46,23 @@ got=0
 [ "$got" = 1 ] && grep -q 'ulimit -f' err || fail "a limit of files: status $got: $(cat err)"
 tune host:pthread_create:0:EAGAIN
 [ "$status" = 1 ] && grep -q 'could not start a thread: .*ulimit -u' err || fail "it does not say what to do"
+
+# A script may have three quarters of the machine's memory, here of 512 MiB: more is refused, and no process is killed.
+cat >machine.c <<'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <unistd.h>
+long sysconf(int name) {
+  long (*next)(int) = (long (*)(int))dlsym(RTLD_NEXT, "sysconf");
+  return name == _SC_PHYS_PAGES ? 512 << 8 : next(name);
+}
+C
+cc -shared -fPIC -o machine.so machine.c
+echo 'local t = {} for i = 1, tonumber(... or 600) do t[i] = ("x"):rep(1 << 20) .. i end' >large.lua
+failure="a machine of 512 MiB"
+for command in "large.lua 600" "show large.lua"; do
+  got=0
+  LD_PRELOAD=$work/machine.so timeout 60 "$program" $command >out 2>err || got=$?
+  [ "$got" = 1 ] && grep -qE "not enough memory|the script's memory limit is reached" err || fail "$command: status $got"
+done
+LD_PRELOAD=$work/machine.so "$program" large.lua 300 || fail "less than that"

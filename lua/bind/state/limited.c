@@ -62,7 +62,9 @@ static int explain(lua_State *L) {
   const char *message = luaL_tolstring(L, 1, NULL);
   if (!strcmp(message, script_no_memory)) return 1;
   char place[300];
-  snprintf(place, sizeof place, "%s:%d:", p.at.short_src, line);
+  int length = snprintf(place, sizeof place, "%s:%d: ", p.at.short_src, line);
+  while (!strncmp(message, place, (size_t)length) && !strncmp(message + length, place, (size_t)length))
+    message += length; /* each coroutine of nested ones has put it there */
   if (line && !strstr(message, place))
     lua_pushfstring(L, "%s: %s %s; %s", head, place, message, advice(&p));
   else
@@ -123,10 +125,13 @@ static struct clock start_clock(lua_State *L, double seconds) {
   s->allowed = seconds;
   if (before.deadline > 0 && (s->deadline <= 0 || before.deadline < s->deadline))
     s->deadline = before.deadline, s->allowed = before.allowed;
+  s->calls++;
   return before;
 }
 static void stop_clock(lua_State *L, struct clock before) {
   struct script *s = script_of(L);
+  assert(s->calls > 0);
+  s->calls--;
   s->deadline = before.deadline;
   s->allowed = before.allowed;
 }

@@ -2,7 +2,8 @@
  *
  * Gone are io, os, debug, package, load and its kin, math.random, next, string.dump, collectgarbage, finalizers and
  * weak tables. pairs goes in order; addresses are not printed; print writes to standard error. The hook of limited.c
- * runs between instructions of Lua only, so library functions that could run for ever in one call are bounded here. */
+ * runs between instructions of Lua only, so library functions that could run for ever in one call are bounded here,
+ * for policies and models too. */
 #include "lua/bind/bind.h"
 #include "state.h"
 
@@ -123,12 +124,16 @@ static int plain_metatable(lua_State *L) { /* setmetatable: upvalue 1 is Lua's *
 /* Steps that one call may take in C, some seconds at most. */
 static const double MOST_STEPS = 1e9;
 
-static int pass_on(lua_State *L) {
-  lua_pushvalue(L, lua_upvalueindex(1));
-  lua_insert(L, 1);
-  lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
-  return lua_gettop(L);
+/* Out of a sandbox, while a policy or a model has a clock; what our own files call there ends. */
+static bool is_bounded(lua_State *L) {
+  const struct script *s = script_of(L);
+  lua_Debug at;
+  if (s->limits.sandbox || !s->calls) return s->limits.sandbox;
+  return !lua_getstack(L, 1, &at) || !lua_getinfo(L, "S", &at) || !script_is_own(&at);
 }
+
+/* In the same frame, so that its errors name it, and where it was called. */
+static int pass_on(lua_State *L) { return lua_tocfunction(L, lua_upvalueindex(1))(L); }
 
 /* How often a pattern may be tried: each repetition may stop anywhere in the text, and it may begin anywhere. */
 static double steps_of_match(const char *pattern, size_t length, double text) {
@@ -160,7 +165,7 @@ static int bounded_match(lua_State *L) { /* find, match, gmatch, gsub */
   const char *pattern = luaL_checklstring(L, 2, &length);
   bool plain = lua_toboolean(L, lua_upvalueindex(2)) && lua_toboolean(L, 4);
   double steps = plain ? (double)text * (double)(length + 1) : steps_of_match(pattern, length, (double)text + 1);
-  if (steps > MOST_STEPS)
+  if (steps > MOST_STEPS && is_bounded(L))
     return luaL_error(L, "this pattern may take too long on a text of %I bytes; take a shorter text, or fewer of * + -",
                       (LUAI_UACINT)text);
   return pass_on(L);
@@ -172,7 +177,7 @@ static int bounded_repeat(lua_State *L) {
   lua_Integer count = luaL_checkinteger(L, 2);
   luaL_optlstring(L, 3, "", &separator);
   if (length + separator == 0) return lua_pushliteral(L, ""), 1;
-  if ((double)count > MOST_STEPS) return luaL_error(L, "string.rep: that often is too long");
+  if ((double)count > MOST_STEPS && is_bounded(L)) return luaL_error(L, "string.rep: that often is too long");
   return pass_on(L);
 }
 
@@ -196,6 +201,7 @@ static int bounded_format(lua_State *L) {
 
 /* A list whose length is its own, and which could be in memory. */
 static int bounded_list(lua_State *L) { /* concat, insert, remove, sort, unpack */
+  if (!is_bounded(L)) return pass_on(L);
   luaL_checktype(L, 1, LUA_TTABLE);
   if (luaL_getmetafield(L, 1, "__len") != LUA_TNIL) return luaL_error(L, "a list without __len is expected");
   if ((double)lua_rawlen(L, 1) > MOST_STEPS / 16) return luaL_error(L, "the list is too long");
@@ -204,41 +210,49 @@ static int bounded_list(lua_State *L) { /* concat, insert, remove, sort, unpack 
 
 static int bounded_move(lua_State *L) {
   lua_Integer first = luaL_checkinteger(L, 2), last = luaL_checkinteger(L, 3);
-  if ((double)last - (double)first > MOST_STEPS / 16) return luaL_error(L, "table.move: the list is too long");
+  if ((double)last - (double)first > MOST_STEPS / 16 && is_bounded(L))
+    return luaL_error(L, "table.move: the list is too long");
   return pass_on(L);
 }
 
-static const struct {
+struct change {
   const char *table, *name;
   lua_CFunction function; /* NULL: hidden */
   bool plain;             /* of a match: the fourth argument says that the pattern is plain text */
-} changed[] = {
-    {LUA_GNAME, "dofile", NULL, false},
-    {LUA_GNAME, "loadfile", NULL, false},
-    {LUA_GNAME, "load", NULL, false},
-    {LUA_GNAME, "collectgarbage", NULL, false},
-    {LUA_GNAME, "next", NULL, false},
-    {LUA_GNAME, "warn", NULL, false},
-    {LUA_GNAME, "pairs", ordered_pairs, false},
-    {LUA_GNAME, "print", print_aside, false},
-    {LUA_GNAME, "tostring", plain_text, false},
-    {LUA_GNAME, "setmetatable", plain_metatable, false},
-    {LUA_MATHLIBNAME, "random", NULL, false},
-    {LUA_MATHLIBNAME, "randomseed", NULL, false},
-    {LUA_STRLIBNAME, "dump", NULL, false},
-    {LUA_STRLIBNAME, "find", bounded_match, true},
-    {LUA_STRLIBNAME, "match", bounded_match, false},
-    {LUA_STRLIBNAME, "gmatch", bounded_match, false},
-    {LUA_STRLIBNAME, "gsub", bounded_match, false},
-    {LUA_STRLIBNAME, "rep", bounded_repeat, false},
-    {LUA_STRLIBNAME, "format", bounded_format, false},
-    {LUA_TABLIBNAME, "concat", bounded_list, false},
-    {LUA_TABLIBNAME, "insert", bounded_list, false},
-    {LUA_TABLIBNAME, "remove", bounded_list, false},
-    {LUA_TABLIBNAME, "sort", bounded_list, false},
-    {LUA_TABLIBNAME, "unpack", bounded_list, false},
+};
+static const struct change bounded[] = {
+    {LUA_STRLIBNAME, "find", bounded_match, true},    {LUA_STRLIBNAME, "match", bounded_match, false},
+    {LUA_STRLIBNAME, "gmatch", bounded_match, false}, {LUA_STRLIBNAME, "gsub", bounded_match, false},
+    {LUA_STRLIBNAME, "rep", bounded_repeat, false},   {LUA_TABLIBNAME, "concat", bounded_list, false},
+    {LUA_TABLIBNAME, "insert", bounded_list, false},  {LUA_TABLIBNAME, "remove", bounded_list, false},
+    {LUA_TABLIBNAME, "sort", bounded_list, false},    {LUA_TABLIBNAME, "unpack", bounded_list, false},
     {LUA_TABLIBNAME, "move", bounded_move, false},
 };
+static const struct change changed[] = {
+    {LUA_GNAME, "dofile", NULL, false},         {LUA_GNAME, "loadfile", NULL, false},
+    {LUA_GNAME, "load", NULL, false},           {LUA_GNAME, "collectgarbage", NULL, false},
+    {LUA_GNAME, "next", NULL, false},           {LUA_GNAME, "warn", NULL, false},
+    {LUA_GNAME, "pairs", ordered_pairs, false}, {LUA_GNAME, "print", print_aside, false},
+    {LUA_GNAME, "tostring", plain_text, false}, {LUA_GNAME, "setmetatable", plain_metatable, false},
+    {LUA_MATHLIBNAME, "random", NULL, false},   {LUA_MATHLIBNAME, "randomseed", NULL, false},
+    {LUA_STRLIBNAME, "dump", NULL, false},      {LUA_STRLIBNAME, "format", bounded_format, false},
+};
+
+static void change_all(lua_State *L, const struct change *list, size_t count) {
+  for (const struct change *c = list; c < list + count; c++) {
+    lua_getglobal(L, c->table);
+    lua_getfield(L, -1, c->name);
+    lua_pushboolean(L, c->plain);
+    if (c->function)
+      lua_pushcclosure(L, c->function, 2);
+    else
+      lua_pop(L, 2), lua_pushnil(L);
+    lua_setfield(L, -2, c->name);
+    lua_pop(L, 1);
+  }
+}
+
+void sandbox_bound(lua_State *L) { change_all(L, bounded, sizeof bounded / sizeof *bounded); }
 
 static int required(lua_State *L) {
   const char *name = luaL_checkstring(L, 1);
@@ -254,17 +268,8 @@ void sandbox_open(lua_State *L) {
     luaL_requiref(L, libraries[i].name, libraries[i].func, 1);
     lua_pop(L, 1);
   }
-  for (size_t i = 0; i < sizeof changed / sizeof *changed; i++) {
-    lua_getglobal(L, changed[i].table);
-    lua_getfield(L, -1, changed[i].name);
-    lua_pushboolean(L, changed[i].plain);
-    if (changed[i].function)
-      lua_pushcclosure(L, changed[i].function, 2);
-    else
-      lua_pop(L, 2), lua_pushnil(L);
-    lua_setfield(L, -2, changed[i].name);
-    lua_pop(L, 1);
-  }
+  change_all(L, changed, sizeof changed / sizeof *changed);
+  sandbox_bound(L);
   lua_pushcfunction(L, required);
   lua_setglobal(L, "require");
 }

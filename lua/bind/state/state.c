@@ -421,6 +421,8 @@ static int open_state(lua_State *L) {
   } else {
     luaL_openlibs(L);
     format_open(L);
+    ends_open(L);
+    sandbox_bound(L);
     lua_getglobal(L, "package");
     lua_getfield(L, -1, "preload");
     lua_pushcfunction(L, searched_msched);
@@ -428,6 +430,13 @@ static int open_state(lua_State *L) {
     lua_pop(L, 2);
   }
   return luaopen_msched(L);
+}
+
+/* A state that is given no limit has most of what the machine has: a script that asks for all gets an error, where the
+ * system would end some process. */
+static size_t most_of_memory(void) {
+  long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  return pages > 0 && page > 0 ? (size_t)pages / 4 * 3 * (size_t)page : 0;
 }
 
 lua_State *script_new(const struct script_limits *limits, ms_error *err) {
@@ -440,6 +449,7 @@ lua_State *script_new(const struct script_limits *limits, ms_error *err) {
     return NULL;
   }
   if (limits) s->limits = *limits;
+  if (!s->limits.bytes) s->limits.bytes = most_of_memory();
   lua_pushcfunction(L, open_state);
   if (!script_call(L, 0, 0, err)) {
     script_close(L);
@@ -453,6 +463,7 @@ void script_close(lua_State *L) {
   if (!L) return;
   struct script *s = script_of(L);
   sandbox_tell_left_out(s);
+  s->closing = true;
   lua_close(L);
   cells_clear(&s->cells);
   memo_free(s->memo);

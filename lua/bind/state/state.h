@@ -16,6 +16,8 @@ struct script { /* found through the allocator's data */
   double allowed;             /* seconds, which that deadline is the end of */
   size_t printed;             /* bytes, by what runs in a sandbox */
   uint32_t looks;             /* of script_look */
+  uint32_t calls;             /* that run: of parts, policies and models */
+  bool closing;               /* finalizers run, and nothing else */
   bool armed;                 /* what runs has a clock: loops look at `stop`, else at what an interrupt sets */
   struct script_alarm *alarm; /* sets `stop`; NULL: nothing does but an interrupt */
   volatile int stop;          /* no longer 0: an interrupt, or the clock has run out */
@@ -36,6 +38,7 @@ void script_follow_clock(struct script *s); /* the state's deadline is another *
 struct script_alarm *script_alarm_new(double at, volatile int *flag);
 void script_alarm_move(struct script_alarm *alarm, double at); /* whether it has set the flag or not */
 void script_alarm_free(struct script_alarm *alarm);
+void ends_open(lua_State *L); /* replaces os.exit and debug.sethook; ends.c */
 /* The hook, called each SCRIPT_HOOK_PERIOD instructions. */
 enum { SCRIPT_HOOK_PERIOD = 10000 };
 void script_watch(lua_State *L, lua_Debug *unused);

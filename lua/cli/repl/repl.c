@@ -307,7 +307,8 @@ static int open_session(lua_State *L) {
 int cli_repl(void) {
   ms_error err = {.instruction = -1};
   script_catch(SIGINT, false);
-  struct session s = {.L = script_new(NULL, &err)};
+  const struct script_limits limits = {.is_program = true};
+  struct session s = {.L = script_new(&limits, &err)};
   if (!s.L) return cli_report(&err, NULL, false);
   lua_pushcfunction(s.L, open_session);
   lua_pushlightuserdata(s.L, &s);
