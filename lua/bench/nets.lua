@@ -1,5 +1,5 @@
--- msched bench nets: networks, each tuned as one, beside onnxruntime: the same inputs, outputs compared, as many threads, timed in
--- rounds, in turn.
+-- msched bench nets: networks, each tuned as one, beside onnxruntime and OpenVINO: the same inputs, outputs compared, as many
+-- threads, timed in rounds, in turn.
 local ms = msched
 local cli, tools, rates = ms.load "lua.cli.cli", ms.load "lua.bench.tools", ms.load "lua.cli.rates"
 local network = ms.load "lua.cli.network"
@@ -8,7 +8,11 @@ local TRIALS, ROUNDS, SECONDS = 32, 7, 0.3 -- of a function; of a network, and o
 local TOLERANCE, QUANTIZED = 1e-3, 0.1 -- of the largest element; where a value that is rounded the other way is a step of 8 bits
 local MOST_LISTED, MOST_NAMED = 8, 3 -- functions of a network that --profile shows; of those that are far from their limits
 
--- ---- onnxruntime ---------------------------------------------------------------------------------------------------
+-- ---- Others ---------------------------------------------------------------------------------------------------------
+
+-- Programs that networks are compared with, by their options. prefix: of what a line says of the comparison.
+local PEERS = {{option = "onnxruntime", name = "onnxruntime", script = "peer_onnxruntime.py", prefix = ""},
+               {option = "openvino", name = "OpenVINO", script = "peer_openvino.py", prefix = "openvino_"}}
 
 local Peer = {}
 Peer.__index = Peer
@@ -31,18 +35,18 @@ function Peer:answer()
       return values
     end
   end
-  cli.refuse("onnxruntime does not answer: %s, of %s; it says:\n%s", self.python, self.model, read_all(self.log):sub(-2000))
+  cli.refuse("%s does not answer: %s, of %s; it says:\n%s", self.name, self.python, self.model, read_all(self.log):sub(-2000))
 end
 
 -- A process with the model's session, which has run it on these inputs. The shell opens the pipe that it answers on before Python
 -- starts: where that fails, or ends, the answer is the end of the pipe; what it is then told is read by nobody but `cat`.
-local function open_peer(options, model, folder, names, target)
-  local peer = setmetatable({python = options.onnxruntime, model = model, log = folder .. "/log"}, Peer)
+local function open_peer(kind, options, model, folder, names, target)
+  local peer = setmetatable({option = kind.option, name = kind.name, prefix = kind.prefix, python = options[kind.option], model = model, folder = folder, log = folder .. "/log"}, Peer)
   local answers, list <close> = folder .. "/answers", assert(io.open(folder .. "/inputs", "w"))
   for _, name in ipairs(names) do list:write(name, "\n") end
   list:close()
   if not os.execute("mkfifo " .. quoted(answers)) then cli.refuse("%s: no pipe can be made", answers) end
-  peer.input = assert(io.popen(string.format("%s 2>%s >%s; exec cat >/dev/null", quoted(peer.python, options.data .. "/peer_onnxruntime.py", model, folder, target.cores or 1, target.arch and "cuda" or "cpu"),
+  peer.input = assert(io.popen(string.format("%s 2>%s >%s; exec cat >/dev/null", quoted(peer.python, options.data .. "/" .. kind.script, model, folder, target.cores or 1, target.arch and "cuda" or "cpu"),
                                              quoted(peer.log), quoted(answers)), "w"))
   peer.output = assert(io.open(answers))
   peer.about = peer:answer()
@@ -52,11 +56,11 @@ end
 function Peer:time(seconds)
   self.input:write(seconds, "\n")
   self.input:flush()
-  return self:answer().seconds or cli.refuse("onnxruntime gives no seconds for %s", self.model)
+  return self:answer().seconds or cli.refuse("%s gives no seconds for %s", self.name, self.model)
 end
 
 -- Its input ends, and with that the process.
-function Peer:__close()
+function Peer:close()
   self.input:close()
   self.output:close()
 end
@@ -99,7 +103,7 @@ local function plan_of(net, options, store, name, given)
   return opened
 end
 
--- The largest difference of all outputs, each as a share of the largest element of onnxruntime's.
+-- The largest difference of all outputs, each as a share of the largest element of the other program's.
 local function difference(net, outputs, folder)
   local most = 0.0
   for i, output in ipairs(net.outputs) do
@@ -121,24 +125,44 @@ local function median(times)
   return times[(#times + 1) // 2]
 end
 
--- Both in rounds, each first in every other one.
-local function compare_times(opened, peer, line, seconds)
-  local ours, theirs = {}, {}
+-- Ours and the others' in rounds, each of which begins with another one.
+local function compare_times(opened, peers, line, seconds)
+  local sides = {opened, table.unpack(peers)}
+  local times = {}
+  for k in ipairs(sides) do times[k] = {} end
   for round = 1, ROUNDS do
-    if peer and round % 2 == 0 then theirs[round] = peer:time(seconds) end
-    ours[round] = opened:time(seconds)
-    if peer and round % 2 == 1 then theirs[round] = peer:time(seconds) end
+    for at = 1, #sides do
+      local k = (at + round) % #sides + 1
+      times[k][round] = sides[k]:time(seconds)
+    end
     if ms.interrupted() then cli.refuse("interrupted") end
   end
-  line.seconds, line.least_seconds = median(ours), ours[1]
-  if not peer then return end
-  line.onnxruntime_seconds, line.onnxruntime_least_seconds = median(theirs), theirs[1]
-  line.ratio, line.least_ratio = line.onnxruntime_seconds / line.seconds, line.onnxruntime_least_seconds / line.least_seconds
+  line.seconds, line.least_seconds = median(times[1]), times[1][1]
+  for k, peer in ipairs(peers) do
+    local theirs = median(times[k + 1])
+    line[peer.option .. "_seconds"], line[peer.option .. "_least_seconds"] = theirs, times[k + 1][1]
+    line[peer.prefix .. "ratio"], line[peer.prefix .. "least_ratio"] = theirs / line.seconds, times[k + 1][1] / line.least_seconds
+  end
 end
 
-local function about_peer(peer, line, net, outputs, folder)
-  line.onnxruntime, line.onnxruntime_peak_bytes = peer.about.version, peer.about.peak_bytes ~= 0 and peer.about.peak_bytes or nil
-  line.difference = difference(net, outputs, folder)
+-- Notes another program's version and memory before it is timed, and how its outputs differ from ours.
+local function about_peer(peer, line, net, outputs)
+  line[peer.option], line[peer.option .. "_peak_bytes"] = peer.about.version, peer.about.peak_bytes ~= 0 and peer.about.peak_bytes or nil
+  line[peer.prefix .. "difference"] = difference(net, outputs, peer.folder)
+  if line[peer.prefix .. "difference"] > tolerance_of(net) then line.wrong = true end
+end
+
+-- The processes of all programs that options name, which are closed together.
+local function open_peers(options, path, folder, names, target)
+  local peers = setmetatable({}, {__close = function(list) for _, peer in ipairs(list) do peer:close() end end})
+  for _, kind in ipairs(PEERS) do
+    if options[kind.option] then
+      local own = folder .. "/" .. kind.option
+      assert(os.execute(string.format("mkdir %s && ln %s/INPUT.*.npy %s", quoted(own), quoted(folder), quoted(own))))
+      peers[#peers + 1] = open_peer(kind, options, path, own, names, target)
+    end
+  end
+  return peers
 end
 
 -- Measures a network: the line of it, and its plan.
@@ -159,11 +183,10 @@ local function measure(options, store, target, path, shapes)
       names[i] = input.name
       inputs[input.name]:save(string.format("%s/INPUT.%d.npy", folder, i - 1))
     end
-    local peer <close> = options.onnxruntime and open_peer(options, path, folder, names, target) or nil
-    if peer then about_peer(peer, line, net, outputs, folder) end
-    compare_times(opened, peer, line, options.seconds)
+    local peers <close> = open_peers(options, path, folder, names, target)
+    for _, peer in ipairs(peers) do about_peer(peer, line, net, outputs) end
+    compare_times(opened, peers, line, options.seconds)
   end)
-  line.wrong = line.difference and line.difference > tolerance_of(net) or nil
   return line, opened
 end
 
@@ -192,10 +215,14 @@ end
 
 local function print_line(line)
   local peer = ""
-  if line.ratio then
-    peer = string.format("; onnxruntime %s, msched is %.2f times as fast (at its least %.2f), differs by %.2g%s", cli.time_text(line.onnxruntime_seconds), line.ratio,
-                         line.least_ratio, line.difference, line.wrong and ", WRONG" or "")
+  for _, kind in ipairs(PEERS) do
+    local prefix = kind.prefix
+    if line[prefix .. "ratio"] then
+      peer = peer .. string.format("; %s %s, msched is %.2f times as fast (at its least %.2f), differs by %.2g", kind.name, cli.time_text(line[kind.option .. "_seconds"]),
+                                   line[prefix .. "ratio"], line[prefix .. "least_ratio"], line[prefix .. "difference"])
+    end
   end
+  if line.wrong then peer = peer .. ", WRONG" end
   local memory = line.onnxruntime_peak_bytes and string.format(" (%.1f)", line.onnxruntime_peak_bytes / 1e6) or ""
   print(string.format("%-18s msched %s in %d calls%s; %.1f MB%s, made in %.1f s", line.model:match "([^/]*)%.onnx$", cli.time_text(line.seconds), line.calls, peer,
                       line.peak_bytes / 1e6, memory, line.tuning_seconds))
@@ -230,25 +257,40 @@ local function show(options, line, opened, target)
   if shares then print_functions(shares) end
 end
 
-local function show_mean(options, ratios)
-  if #ratios == 0 then return end
+-- The geometric mean of a list, and its least.
+local function mean_of(ratios)
   local sum, least = 0, math.huge
   for _, ratio in ipairs(ratios) do sum, least = sum + math.log(ratio), math.min(least, ratio) end
-  local mean = math.exp(sum / #ratios)
-  if options.json then cli.put_json {bench = "nets total", networks = #ratios, ratio = mean, least = least}
-  else print(string.format("%s: %.2f times as fast as onnxruntime (geometric mean), at least %.2f", cli.count_text(#ratios, "network"), mean, least)) end
+  return math.exp(sum / #ratios), least
+end
+
+local function show_means(options, lines)
+  local total, count = {bench = "nets total", networks = #lines}, 0
+  for _, kind in ipairs(PEERS) do
+    local ratios = {}
+    for _, line in ipairs(lines) do ratios[#ratios + 1] = line[kind.prefix .. "ratio"] end
+    if #ratios > 0 then
+      local mean, least = mean_of(ratios)
+      total[kind.prefix .. "ratio"], total[kind.prefix .. "least"], count = mean, least, count + 1
+      if not options.json then
+        print(string.format("%s: %.2f times as fast as %s (geometric mean), at least %.2f", cli.count_text(#ratios, "network"), mean, kind.name, least))
+      end
+    end
+  end
+  if options.json and count > 0 then cli.put_json(total) end
 end
 
 local function bench(options, list, store, target)
-  local ratios, wrong = {}, {}
+  local lines, wrong, names = {}, {}, {}
   for _, each in ipairs(list) do
     local line, opened = measure(options, store, target, each.path, each.shapes)
     show(options, line, opened, target)
-    ratios[#ratios + 1] = line.ratio
+    lines[#lines + 1] = line
     if line.wrong then wrong[#wrong + 1] = each.path end
   end
-  show_mean(options, ratios)
-  if #wrong > 0 then cli.refuse("outputs differ from onnxruntime's: %s", table.concat(wrong, ", ")) end
+  show_means(options, lines)
+  for _, kind in ipairs(PEERS) do names[#names + 1] = options[kind.option] and kind.name .. "'s" or nil end
+  if #wrong > 0 then cli.refuse("outputs differ from %s: %s", table.concat(names, " or "), table.concat(wrong, ", ")) end
   return cli.DONE
 end
 

@@ -29,7 +29,8 @@ const struct cli_command cli_commands[] = {
      "[NAME…]\nops [NAME… | FILE…]\nnets FILE.onnx[:NAME=SHAPE]…\nauto [NAME… | FILE…]\nlenet [BATCH]\ngemm\ntune",
      "Measures: replay, traces a second on one core; kinds, the cost of each kind of instruction; search, the cost of "
      "candidates and runs of the search; policies, the best of each policy with as many trials; quality, the time to "
-     "TVM's best; ops, a suite's tuned operators beside vendors' routines; nets, networks beside onnxruntime; auto, "
+     "TVM's best; ops, a suite's tuned operators beside vendors' routines; nets, networks beside onnxruntime or "
+     "OpenVINO; auto, "
      "schedules without tuning beside tuned ones; lenet, a network scheduled at once; gemm, tuned matrix products "
      "beside vendors'; tune, seconds a "
      "trial. A FILE is one of functions, ops:NAME(ARGUMENTS) or suite:NAME.",

@@ -87,7 +87,14 @@ local row, total = lines[1], lines[3]
 assert(#lines == 3 and not row.wrong and row.difference < 1e-6 and row.onnxruntime == "0.1" and row.onnxruntime_peak_bytes == 123456)
 assert(row.onnxruntime_seconds == 0.5 and row.ratio == 0.5 / row.seconds and row.least_ratio == 0.5 / row.least_seconds)
 assert(total.networks == 2 and math.abs(total.ratio - math.sqrt(row.ratio * lines[2].ratio)) < 1e-9 * total.ratio)
-assert(total.least == math.min(row.ratio, lines[2].ratio))
+assert(total.least == math.min(row.ratio, lines[2].ratio) and not total.openvino_ratio)
+lines, refused = run({json = true, onnxruntime = python, openvino = python}, {word})
+assert(not refused, refused)
+row, total = lines[1], lines[2]
+assert(row.openvino == "0.1" and row.openvino_seconds == 0.5 and row.openvino_ratio == 0.5 / row.seconds and row.openvino_least_ratio and row.openvino_difference < 1e-6)
+assert(row.openvino_peak_bytes == 123456 and row.ratio == row.openvino_ratio and total.openvino_ratio == total.ratio and total.openvino_least == total.least)
+lines, refused = run({openvino = python}, {word})
+assert(not refused and lines[1]:find "OpenVINO 500.000 ms, msched is [%d.]+ times as fast" and not lines[1]:find "onnxruntime" and lines[2]:find "times as fast as OpenVINO", lines[1])
 lines = run({onnxruntime = python, profile = true}, {word})
 local text = table.concat(lines, "\n")
 assert(text:find "onnxruntime 500.000 ms, msched is [%d.]+ times as fast" and text:find "1 x  matmul.-, %d+ %% of " and text:find "at their limits all functions take %d+ %% of the time; of the rest [%d.]+ %% in " and text:find "geometric mean", text)
@@ -117,4 +124,10 @@ if real then
   assert(not refused, refused)
   assert(lines[1].difference < 1e-6 and lines[1].ratio > 0 and lines[1].onnxruntime, "onnxruntime differs")
 else print "onnxruntime: skipped, MSCHED_ONNXRUNTIME names no Python" end
+real = os.getenv "MSCHED_OPENVINO"
+if real then
+  lines, refused = run({json = true, openvino = real}, {word})
+  assert(not refused, refused)
+  assert(lines[1].openvino_difference < 1e-6 and lines[1].openvino_ratio > 0 and lines[1].openvino, "OpenVINO differs")
+else print "OpenVINO: skipped, MSCHED_OPENVINO names no Python" end
 for _, suffix in ipairs {"", ".onnx", ".sh", ".npy", ".input.npy"} do os.remove(base .. suffix) end

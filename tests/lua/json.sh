@@ -96,7 +96,7 @@ grep '"bench":"ops"' "$work/ops" | agree "bench ops" "ratio peak unused"
 ! grep '"bench":"ops total"' "$work/ops" >"$work/total" || agree "bench ops total" "" <"$work/total" # none without vendors
 env $unread "$msched" bench gemm --trials 1 --json -- 16 16 16 | agree "bench gemm" "openblas onednn onednn_plain peer unused"
 "$msched" bench nets "$work/sum.onnx" --no-tune --seconds 0.001 --json |
-  agree "bench nets" "trials onnxruntime onnxruntime_seconds onnxruntime_least_seconds ratio least_ratio onnxruntime_peak_bytes difference wrong by_function"
+  agree "bench nets" "trials onnxruntime onnxruntime_seconds onnxruntime_least_seconds ratio least_ratio onnxruntime_peak_bytes difference openvino openvino_seconds openvino_least_seconds openvino_ratio openvino_least_ratio openvino_peak_bytes openvino_difference wrong by_function"
 "$msched" tune "$gemm" --trials 40 --policy replay_trace --db "$work/model.db" -- 16 16 16 >"$work/tune"
 "$msched" bench model --db "$work/model.db" --json >"$work/model"
 grep '"without"\|"correlation"' "$work/model" | agree "bench model" "estimate"

@@ -1,33 +1,8 @@
-"""onnxruntime's side of `msched bench nets`: a session that stays open, and runs when it is told to.
-usage: peer_onnxruntime.py MODEL FOLDER THREADS DEVICE
-
-DEVICE is cpu, or cuda: its CUDA provider then, with a CUDA graph, on inputs and outputs that stay on the first GPU.
-
-FOLDER/INPUT.I.npy are the model's inputs, by number from 0, which FOLDER/inputs names, one a line. It writes the outputs as
-FOLDER/OUTPUT.I.npy, and one JSON object: its version and how much memory it takes. Then each line on standard input, a number of
-seconds, is answered by one: the median of runs in so long (at least three), and how many they were."""
-import ctypes, json, statistics, sys, time
-import numpy
+"""onnxruntime's side of `msched bench nets` (peer_network.py).
+DEVICE is cpu, or cuda: its CUDA provider then, with a CUDA graph, on inputs and outputs that stay on the first GPU."""
+import sys
 import onnxruntime
-
-
-def status(key):
-    """Bytes by /proc, or None where it does not say."""
-    try:
-        return next(int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith(key + ":"))
-    except (OSError, StopIteration, ValueError):
-        return None
-
-
-def forget_peak():
-    """The most that was resident is counted from here on; False where that cannot be."""
-    try:
-        ctypes.CDLL(None).malloc_trim(0)
-        with open("/proc/self/clear_refs", "w") as file:
-            file.write("5")
-        return True
-    except (OSError, AttributeError):
-        return False
+import peer_network
 
 
 def session_of(model, threads, device):
@@ -54,38 +29,12 @@ def bound(session, feeds, device):
     return lambda: session.run_with_iobinding(binding), binding.copy_outputs_to_cpu
 
 
-def rounds(run):
-    """Its threads are left idle for a moment before and after, so that nobody's busy waiting takes another's time."""
-    for line in sys.stdin:
-        seconds, times = float(line), []
-        time.sleep(0.05)
-        run()
-        start = time.perf_counter()
-        while len(times) < 3 or time.perf_counter() - start < seconds:
-            before = time.perf_counter()
-            run()
-            times.append(time.perf_counter() - before)
-        time.sleep(0.05)
-        print(json.dumps({"seconds": statistics.median(times), "runs": len(times)}), flush=True)
-
-
-def main(model, folder, threads, device):
-    names = open(folder + "/inputs").read().split("\n")[:-1]
-    feeds = {name: numpy.load("%s/INPUT.%d.npy" % (folder, i)) for i, name in enumerate(names)}
-    before = status("VmRSS")
+def open_network(model, threads, device, feeds):
     session = session_of(model, threads, device)
-    counted = forget_peak()
-    run, outputs = lambda: session.run(None, feeds), lambda: session.run(None, feeds)
     if device != "cpu":
-        run, outputs = bound(session, feeds, device)
-        run()
-    for i, output in enumerate(outputs()):
-        numpy.save("%s/OUTPUT.%d.npy" % (folder, i), output)
-    after = status("VmHWM")
-    peak = after - before if counted and before and after else 0
-    print(json.dumps({"version": onnxruntime.__version__, "peak_bytes": peak}), flush=True)
-    rounds(run)
+        return bound(session, feeds, device)
+    return (lambda: session.run(None, feeds),) * 2
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4])
+    peer_network.serve(onnxruntime.__version__, open_network)
