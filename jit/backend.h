@@ -82,6 +82,8 @@ struct jit_backend {
   bool (*reference)(const struct jit_target *target, struct jit_target *out, ms_error *err);
 
   /* Code. */
+  /* NULL, or: opens what compiling takes, which each process that is forked later need not; it starts no thread. */
+  bool (*open_compiler)(ms_error *err);
   struct tir_lower_options (*lower)(const struct jit_target *target);
   bool packs; /* constants are packed ahead: `compile` is given what packs them */
   bool (*compile)(const struct tir *lowered, tir_func f, const struct jit_beside *beside,

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <llvm-c/Core.h>
-
 /* What is told of a lowering while it goes on. */
 struct telling {
   struct jit_clock *clock;
@@ -121,6 +119,16 @@ struct jit_code *jit_compile(const struct tir *ir, tir_func f, const struct jit_
   return NULL;
 }
 
+/* A byte more, which is 0: it may be a text. */
+void jit_code_set_object(struct jit_code *code, const void *object, size_t bytes) {
+  assert(object && object != code->object);
+  free(code->object);
+  code->object = calloc(bytes + 1, 1);
+  if (!code->object) abort();
+  memcpy(code->object, object, bytes);
+  code->bytes = bytes;
+}
+
 struct jit_code *jit_code_of_object(const void *object, size_t bytes, const struct jit_target *target,
                                     const struct tir_workspace *workspace, const struct jit_packing *packing,
                                     const char *name) {
@@ -132,22 +140,22 @@ struct jit_code *jit_code_of_object(const void *object, size_t bytes, const stru
   code->workspace = *workspace;
   if (packing) code->packing = *packing;
   snprintf(code->name, sizeof code->name, "%s", name);
-  code->object = LLVMCreateMemoryBufferWithMemoryRangeCopy(object, bytes, "kernel");
+  jit_code_set_object(code, object, bytes);
   return code;
 }
 
 void jit_code_free(struct jit_code *code) {
   if (!code) return;
   const struct jit_backend *backend = jit_backend_of(&code->target);
-  LLVMDisposeMemoryBuffer(code->object);
+  free(code->object);
   free(code->kernels.at);
   if (backend->forget) backend->forget(code);
   free(code);
 }
 
 const void *jit_code_object(const struct jit_code *code, size_t *bytes) {
-  *bytes = LLVMGetBufferSize(code->object);
-  return LLVMGetBufferStart(code->object);
+  *bytes = code->bytes;
+  return code->object;
 }
 
 const struct jit_pass *jit_code_passes(const struct jit_code *code, uint32_t *count) {

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <llvm-c/Core.h>
-
 /* The object is the source of its kernels. */
 static bool compile(const struct tir *lowered, tir_func f, const struct jit_beside *beside,
                     const struct jit_options *options, struct jit_clock *clock, struct jit_code *code, ms_error *err) {
@@ -19,7 +17,7 @@ static bool compile(const struct tir *lowered, tir_func f, const struct jit_besi
   (void)beside;
   char *text = jit_emit_c(lowered, f, code->name, &code->target, options, &code->kernels, err);
   if (!text) return false;
-  code->object = LLVMCreateMemoryBufferWithMemoryRangeCopy(text, strlen(text), "kernels");
+  jit_code_set_object(code, text, strlen(text));
   jit_clock_pass(clock, "emit");
   free(text);
   struct cuda_plan *plan = malloc(sizeof *plan);
@@ -41,7 +39,7 @@ static void forget(struct jit_code *code) {
 static void *assembled(const struct jit_code *code, size_t *bytes, ms_error *err) {
   struct nvrtc_code made;
   void *out = NULL;
-  if (nvrtc_compile(LLVMGetBufferStart(code->object), &code->target, code->no_fast_math, false, &made, err) &&
+  if (nvrtc_compile(code->object, &code->target, code->no_fast_math, false, &made, err) &&
       resources_note(made.log, &code->target, code->kernels.at, code->kernels.count, err))
     out = cuda_plan_write(code->launched, made.bytes, made.size, bytes);
   nvrtc_code_free(&made);
@@ -53,8 +51,7 @@ static bool assemble(struct jit_code *code, ms_error *err) {
   if (code->is_assembled) return true;
   void *both = assembled(code, &bytes, err);
   if (!both) return false;
-  LLVMDisposeMemoryBuffer(code->object);
-  code->object = LLVMCreateMemoryBufferWithMemoryRangeCopy(both, bytes, "cubin");
+  jit_code_set_object(code, both, bytes);
   code->is_assembled = true;
   free(both);
   return true;

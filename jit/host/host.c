@@ -3,34 +3,42 @@
  * either. */
 #include "host.h"
 #include "jit/jit.h"
+#include "jit/llvm/api.h"
 
 #include <assert.h>
 #include <pthread.h>
 #include <string.h>
 
-#include <llvm-c/Core.h>
-#include <llvm-c/TargetMachine.h>
-
 /* Bits of XCR0, each a state that the operating system saves. */
 enum { XCR0_AVX = 0x6, XCR0_AVX512 = 0xe6, XCR0_TILES = 0x60000 };
 
-static bool has_state(uint64_t xcr0, uint64_t bits) { return (xcr0 & bits) == bits; }
+static x86_set without_unkept(x86_set set, uint64_t xcr0) {
+  static const struct {
+    uint64_t bits;
+    enum x86_feature first;
+  } states[] = {{XCR0_AVX, X86_AVX}, {XCR0_AVX512, X86_AVX512F}, {XCR0_TILES, X86_AMX_TILE}};
+  for (size_t i = 0; i < sizeof states / sizeof *states; i++)
+    if ((xcr0 & states[i].bits) != states[i].bits) set = x86_without(set, states[i].first);
+  return set;
+}
 
-void host_of(const char *llvm_cpu, const char *llvm_features, uint64_t xcr0, bool tiles, struct host *out) {
-  *out = (struct host){.has = x86_stated(llvm_features)};
+void host_of(const char *llvm_cpu, x86_set reported, uint64_t xcr0, bool tiles, struct host *out) {
+  *out = (struct host){.reported = without_unkept(reported, xcr0)};
   snprintf(out->llvm_cpu, sizeof out->llvm_cpu, "%s", llvm_cpu);
-  if (!has_state(xcr0, XCR0_AVX)) out->has = x86_without(out->has, X86_AVX);
-  if (!has_state(xcr0, XCR0_AVX512)) out->has = x86_without(out->has, X86_AVX512F);
-  if (!has_state(xcr0, XCR0_TILES) || !tiles) out->has = x86_without(out->has, X86_AMX_TILE);
-  bool narrow = strstr(llvm_features, "-evex512");
-  if (narrow && !x86_has(out->has, X86_AVX512VL)) out->has = x86_without(out->has, X86_AVX512F);
-  out->narrow = narrow && x86_has(out->has, X86_AVX512F);
+  out->has = tiles ? out->reported : x86_without(out->reported, X86_AMX_TILE);
   x86_closest_cpu(out->has, llvm_cpu, &out->cpu);
   struct x86_cpu named;
   if (!x86_find_cpu(llvm_cpu, &named)) named = out->cpu;
   out->missing = named.has & ~out->has;
   out->beyond = out->has & ~named.has;
   assert(!(out->cpu.has & ~out->has));
+}
+
+/* By LLVM, where it is. */
+static void ask_llvm(char name[64]) {
+  char *cpu = llvm_open(NULL) ? LLVMGetHostCPUName() : NULL;
+  snprintf(name, 64, "%s", cpu ? cpu : "generic");
+  if (cpu) LLVMDisposeMessage(cpu);
 }
 
 #ifdef __x86_64__
@@ -45,6 +53,35 @@ static uint64_t read_xcr0(void) {
   return (uint64_t)high << 32 | low;
 }
 
+static x86_set read_features(void) {
+  uint32_t words[X86_WORDS] = {0};
+  unsigned a, b, c, d, subleaves = 0;
+  if (__get_cpuid(1, &a, &b, &c, &d)) words[X86_1_ECX] = c;
+  if (__get_cpuid_count(7, 0, &subleaves, &b, &c, &d)) words[X86_7_EBX] = b, words[X86_7_ECX] = c, words[X86_7_EDX] = d;
+  if (subleaves && __get_cpuid_count(7, 1, &a, &b, &c, &d)) words[X86_7_1_EAX] = a, words[X86_7_1_EDX] = d;
+  if (__get_cpuid(0x80000001, &a, &b, &c, &d)) words[X86_80000001_ECX] = c;
+  return x86_reported(words);
+}
+
+/* From its maker's numbers, or by LLVM where it is one that is not known here. */
+static void read_name(x86_set kept, char name[64]) {
+  unsigned a = 0, b = 0, c = 0, d = 0, most;
+  const char *known = NULL;
+  if (__get_cpuid(0, &most, &b, &c, &d) && __get_cpuid(1, &a, &most, &most, &most)) {
+    int family = a >> 8 & 15, model = a >> 4 & 15;
+    if (family == 6 || family == 15) model += (int)(a >> 16 & 15) << 4;
+    if (family == 15) family += a >> 20 & 255;
+    if (b == signature_INTEL_ebx && c == signature_INTEL_ecx && d == signature_INTEL_edx)
+      known = x86_name_of(X86_INTEL, family, model, kept);
+    else if (b == signature_AMD_ebx && c == signature_AMD_ecx && d == signature_AMD_edx)
+      known = x86_name_of(X86_AMD, family, model, kept);
+  }
+  if (known)
+    snprintf(name, 64, "%s", known);
+  else
+    ask_llvm(name);
+}
+
 /* Whether a process that asks for the tiles gets them; asking that changes nothing. Source: Linux,
  * Documentation/arch/x86/xstate.rst. */
 static bool tiles_are_lent(void) {
@@ -56,10 +93,11 @@ static bool tiles_are_lent(void) {
 static struct host this_machine;
 
 static void ask(void) {
-  char *cpu = LLVMGetHostCPUName(), *features = LLVMGetHostCPUFeatures();
-  host_of(cpu, features, read_xcr0(), tiles_are_lent(), &this_machine);
-  LLVMDisposeMessage(cpu);
-  LLVMDisposeMessage(features);
+  char name[64];
+  x86_set reported = read_features();
+  uint64_t xcr0 = read_xcr0();
+  read_name(without_unkept(reported, xcr0), name);
+  host_of(name, reported, xcr0, tiles_are_lent(), &this_machine);
 }
 
 const struct host *host_this(void) {
@@ -74,16 +112,16 @@ const struct host *host_this(void) { return NULL; }
 void jit_describe_host(struct jit_host *out) {
   const struct host *h = host_this();
   *out = (struct jit_host){0};
-  char *cpu = LLVMGetHostCPUName();
-  snprintf(out->llvm_cpu, sizeof out->llvm_cpu, "%s", cpu);
-  LLVMDisposeMessage(cpu);
-  snprintf(out->cpu, sizeof out->cpu, "%s", h ? h->cpu.name : out->llvm_cpu);
-  if (!h) return;
+  if (!h) {
+    ask_llvm(out->llvm_cpu);
+    snprintf(out->cpu, sizeof out->cpu, "%s", out->llvm_cpu);
+    return;
+  }
+  snprintf(out->llvm_cpu, sizeof out->llvm_cpu, "%.63s", h->llvm_cpu);
+  snprintf(out->cpu, sizeof out->cpu, "%s", h->cpu.name);
   x86_write_names(h->has, out->features, sizeof out->features);
   x86_write_names(h->missing, out->missing, sizeof out->missing);
   x86_write_names(h->beyond, out->beyond, sizeof out->beyond);
-  char *features = LLVMGetHostCPUFeatures();
-  bool stated = x86_has(x86_stated(features), X86_AMX_TILE);
-  LLVMDisposeMessage(features);
+  bool stated = x86_has(h->reported, X86_AMX_TILE);
   out->tiles = x86_has(h->has, X86_AMX_TILE) ? JIT_TILES_LENT : stated ? JIT_TILES_REFUSED : JIT_TILES_NONE;
 }

@@ -8,18 +8,12 @@
 #include "jit/measure/perturb.h"
 #include "jit/team.h"
 
-#include <llvm-c/Core.h>
-
 #include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <omp.h>
-
-#include <llvm-c/Error.h>
-#include <llvm-c/LLJIT.h>
-#include <llvm-c/Orc.h>
 
 static bool orc_failed(LLVMErrorRef error, ms_error *err) {
   if (!error) return false;
@@ -32,7 +26,7 @@ static bool orc_failed(LLVMErrorRef error, ms_error *err) {
 /* Where generated code finds what it calls: in what the process exports, and in libraries that are loaded but not seen
  * by it, as when this library is part of a module that another program loaded. */
 static bool add_libraries(LLVMOrcLLJITRef orc, LLVMOrcJITDylibRef library, ms_error *err) {
-  static const char *const names[] = {NULL, "libgomp.so.1", "libm.so.6"};
+  static const char *const names[] = {NULL, "libgomp.so.1", "libm.so.6", "libgcc_s.so.1"};
   char prefix = LLVMOrcLLJITGetGlobalPrefix(orc);
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     LLVMOrcDefinitionGeneratorRef found;
@@ -114,7 +108,7 @@ static bool find_pack(LLVMOrcLLJITRef orc, const struct jit_code *code, struct j
 
 static bool load(const struct jit_code *code, bool perturbed, struct jit_kernel *kernel, ms_error *err) {
   if (is_parallel(code) && !have_threads(code->target.cores, err)) return false;
-  jit_start_llvm();
+  if (!jit_start_llvm(err)) return false;
   (void)omp_get_max_threads(); /* vendors' libraries look for libgomp here: the linker must not leave it out */
   LLVMOrcExecutorAddress address;
   LLVMOrcLLJITRef orc;
@@ -220,6 +214,7 @@ const struct jit_backend llvm_backend = {.kind = "llvm",
                                          .numbers = llvm_numbers,
                                          .runs_here = llvm_runs_here,
                                          .reference = refer_to_itself,
+                                         .open_compiler = jit_start_llvm,
                                          .lower = llvm_lower,
                                          .packs = true,
                                          .compile = llvm_compile,

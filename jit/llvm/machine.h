@@ -6,7 +6,10 @@
 #include "jit/packing.h"
 #include "pipeline.h"
 
-void jit_start_llvm(void); /* once a process; any thread */
+/* Opens LLVM (api.h) and makes it ready, once a process; any thread. It starts no thread. */
+bool jit_start_llvm(ms_error *err);
+/* Where LLVM cannot go on it calls this, which does not return, and not exit; nothing where LLVM is not open. */
+void jit_on_llvm_fault(void (*fault)(const char *reason));
 bool jit_target_is_x86(const struct jit_target *target);
 LLVMTargetMachineRef jit_target_machine(const struct jit_target *target, ms_error *err);
 
@@ -28,7 +31,8 @@ extern const char *const llvm_forms[];
 bool jit_write_file(const char *path, const void *bytes, size_t size, ms_error *err);
 
 struct jit_code {
-  LLVMMemoryBufferRef object;
+  void *object;
+  size_t bytes;                   /* of the object */
   struct tir_workspace workspace; /* of its sizes; the buffer means nothing */
   struct jit_packing packing;
   struct jit_target target;
@@ -40,6 +44,8 @@ struct jit_code {
   struct jit_clock clock;
   struct jit_notes notes;
 };
+/* Copies it there, in the place of another. */
+void jit_code_set_object(struct jit_code *code, const void *object, size_t bytes);
 /* What another process compiled; the object is copied. packing: NULL, or what its own says. */
 struct jit_code *jit_code_of_object(const void *object, size_t bytes, const struct jit_target *target,
                                     const struct tir_workspace *workspace, const struct jit_packing *packing,

@@ -8,11 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <llvm-c/Analysis.h>
-#include <llvm-c/Support.h>
-#include <llvm-c/Target.h>
-#include <llvm/Config/llvm-config.h>
-
 static void start_llvm(void) {
   LLVMInitializeX86TargetInfo();
   LLVMInitializeX86Target();
@@ -41,9 +36,16 @@ static void start(void) {
   restrain_llvm();
 }
 
-void jit_start_llvm(void) {
+bool jit_start_llvm(ms_error *err) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
+  if (!llvm_open(err)) return false;
   pthread_once(&once, start);
+  return true;
+}
+
+void jit_on_llvm_fault(void (*fault)(const char *reason)) {
+  assert(fault);
+  if (llvm_api.InstallFatalErrorHandler) LLVMInstallFatalErrorHandler(fault);
 }
 
 bool jit_target_is_x86(const struct jit_target *t) { return x86_is_triple(t->triple); }
@@ -52,7 +54,7 @@ bool jit_target_is_x86(const struct jit_target *t) { return x86_is_triple(t->tri
 static const char *base_cpu(const struct jit_target *t) { return jit_target_is_x86(t) ? "x86-64" : t->cpu; }
 
 LLVMTargetMachineRef jit_target_machine(const struct jit_target *t, ms_error *err) {
-  jit_start_llvm();
+  if (!jit_start_llvm(err)) return NULL;
   LLVMTargetRef target;
   char *message = NULL;
   if (LLVMGetTargetFromTriple(t->triple, &target, &message)) {
@@ -159,8 +161,12 @@ bool llvm_compile(const struct tir *lowered, tir_func f, const struct jit_beside
   if (module) {
     dump_module(module, machine, options);
     char *message = NULL;
-    if (LLVMTargetMachineEmitToMemoryBuffer(machine, module, LLVMObjectFile, &message, &code->object))
+    LLVMMemoryBufferRef object = NULL;
+    if (LLVMTargetMachineEmitToMemoryBuffer(machine, module, LLVMObjectFile, &message, &object))
       ms_fail(err, MS_NOT_COMPILABLE, "LLVM: %s", message);
+    else
+      jit_code_set_object(code, LLVMGetBufferStart(object), LLVMGetBufferSize(object));
+    if (object) LLVMDisposeMemoryBuffer(object);
     jit_clock_pass(clock, "generate");
     LLVMDisposeMessage(message);
     LLVMDisposeModule(module);

@@ -3,10 +3,6 @@
 
 #include <time.h>
 
-#include <llvm-c/Core.h>
-#include <llvm-c/Error.h>
-#include <llvm-c/Transforms/PassBuilder.h>
-
 /* ---- What passes take ---- */
 
 /* Of this thread alone: other programs do not count. */

@@ -2,9 +2,8 @@
 #ifndef MSCHED_JIT_PIPELINE_H
 #define MSCHED_JIT_PIPELINE_H
 
+#include "api.h"
 #include "jit/jit.h"
-
-#include <llvm-c/TargetMachine.h>
 
 /* What the passes of one compilation have taken so far. */
 struct jit_clock {

@@ -2,10 +2,10 @@
 #ifndef MSCHED_JIT_RANGE_H
 #define MSCHED_JIT_RANGE_H
 
+#include "api.h"
 #include "jit/jit.h"
 
 #include <assert.h>
-#include <llvm-c/Core.h>
 
 /* Replaces calls of llvm.minnum and llvm.maxnum in an optimized module by the target's range instructions, where it has
  * them. */

@@ -8,10 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <llvm-c/Core.h>
-#include <llvm-c/Target.h>
-#include <llvm-c/TargetMachine.h>
-
 /* ---- This machine ---- */
 
 static int cache_size(int name, int otherwise) {
@@ -38,12 +34,17 @@ static void set_caches(struct jit_target *t) {
   t->l3_bytes = own > 0 && own < all ? own : all;
 }
 
-/* As LLVM reads it: "aarch64-linux-gnu" names no system before it is normalized. NULL: this machine's. */
-static void write_triple(const char *text, char out[64]) {
-  char *own = text ? NULL : LLVMGetDefaultTargetTriple(), *triple = LLVMNormalizeTargetTriple(text ? text : own);
-  snprintf(out, 64, "%s", triple);
-  LLVMDisposeMessage(triple);
-  LLVMDisposeMessage(own);
+static const char own_triple[] = MSCHED_LLVM_TRIPLE; /* LLVM's default, normalized */
+
+static bool is_own(const char *triple) { return !strcmp(triple, own_triple); }
+
+/* As LLVM reads it: "aarch64-linux-gnu" names no system before it is normalized. */
+static bool normalize(const char *text, char out[64], ms_error *err) {
+  if (!is_own(text) && !jit_start_llvm(err)) return false;
+  char *triple = is_own(text) ? NULL : LLVMNormalizeTargetTriple(text);
+  snprintf(out, 64, "%s", triple ? triple : text);
+  if (triple) LLVMDisposeMessage(triple);
+  return true;
 }
 
 static bool is_arm(const char *triple) { return !strncmp(triple, "aarch64-", 8); }
@@ -149,15 +150,15 @@ static unsigned dots_of(const struct jit_target *t) {
 }
 
 static bool set_x86(struct jit_target *t, const struct request *r, ms_error *err) {
-  const struct host *h = host_this();
   struct x86_cpu cpu;
   bool narrow = false;
   if (r->cpu) {
     if (!x86_find_cpu(r->cpu, &cpu)) return unknown_cpu(r->cpu, err);
     t->x86 = cpu.has;
   } else {
+    const struct host *h = host_this();
     assert(h);
-    cpu = h->cpu, t->x86 = h->has, narrow = h->narrow;
+    cpu = h->cpu, t->x86 = h->has;
   }
   if (!x86_change(&t->x86, &narrow, r->features, err)) return false;
   snprintf(t->cpu, sizeof t->cpu, "%s", cpu.name);
@@ -201,6 +202,7 @@ static bool check_arm_features(const char *list, ms_error *err) {
 }
 
 static bool set_arm(struct jit_target *t, const struct request *r, ms_error *err) {
+  if (!jit_start_llvm(err)) return false; /* which knows this machine's CPU */
   struct jit_host host;
   jit_describe_host(&host);
   const char *cpu = r->cpu ? r->cpu : is_this_machine(t->triple) ? host.cpu : "generic";
@@ -219,8 +221,9 @@ static bool set_arm(struct jit_target *t, const struct request *r, ms_error *err
 
 /* ---- All of them ---- */
 
-/* Whether LLVM has the target, whose pointers are as generated code takes them to be. */
+/* Whether LLVM has the target, whose pointers are as generated code takes them to be: they are this machine's. */
 static bool check_machine(struct jit_target *t, ms_error *err) {
+  if (is_own(t->triple)) return true;
   LLVMTargetMachineRef machine = jit_target_machine(t, err);
   if (!machine) return false;
   LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(machine);
@@ -231,7 +234,7 @@ static bool check_machine(struct jit_target *t, ms_error *err) {
 }
 
 static bool set_triple(struct jit_target *t, const struct request *r, ms_error *err) {
-  write_triple(r->triple, t->triple);
+  if (!normalize(r->triple ? r->triple : own_triple, t->triple, err)) return false;
   if ((!x86_is_triple(t->triple) && !is_arm(t->triple)) || !strstr(t->triple, "linux"))
     return ms_fail(err, MS_UNKNOWN_TARGET,
                    "target: -mtriple=%s: code is made for x86_64 and aarch64 with Linux, as x86_64-pc-linux-gnu",
@@ -248,7 +251,6 @@ static int usable_cores(void) {
 bool llvm_parse(char *words, struct jit_target *out, ms_error *err) {
   struct jit_target t = *out;
   struct request r = {0};
-  jit_start_llvm();
   if (!parse_words(&r, words, err) || !set_triple(&t, &r, err)) return false;
   if (!r.cpu && !is_this_machine(t.triple)) r.cpu = "generic";
   t.cores = r.cores ? r.cores : usable_cores();
@@ -264,16 +266,15 @@ static void add_text(char *out, size_t size, const char *option, const char *val
 }
 
 void llvm_text(const struct jit_target *t, char *out, size_t size) {
-  char triple[64], features[JIT_TARGET_TEXT], bits[16] = "";
+  char features[JIT_TARGET_TEXT], bits[16] = "";
   struct x86_cpu cpu;
-  write_triple(NULL, triple);
   snprintf(features, sizeof features, "%s", t->features);
   if (x86_is_triple(t->triple) && x86_find_cpu(t->cpu, &cpu)) {
     x86_write_change(cpu.has, t->x86, features, sizeof features);
     if (t->vector_bits != natural_bits(t->x86)) snprintf(bits, sizeof bits, "%d", t->vector_bits);
   }
   snprintf(out, size, "%s -mcpu=%s -num-cores=%d", t->kind, t->cpu, t->cores);
-  add_text(out, size, "mtriple", strcmp(triple, t->triple) ? t->triple : "");
+  add_text(out, size, "mtriple", is_own(t->triple) ? "" : t->triple);
   add_text(out, size, "mattr", features);
   add_text(out, size, "vector-bits", bits);
 }

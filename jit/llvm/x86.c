@@ -9,9 +9,11 @@
 
 static const struct {
   const char *name;
+  enum x86_word where;
+  int bit;
   x86_set implied;
 } features[X86_FEATURES] = {
-#define FEATURE(id, name, implied) {name, implied},
+#define FEATURE(id, name, where, bit, implied) {name, X86_##where, bit, implied},
 #include "x86.def"
 };
 static_assert(X86_FEATURES <= 64, "a set is a word");
@@ -30,6 +32,16 @@ static const struct {
   x86_set more;
 } cpus[CPUS] = {
 #define CPU(id, family, name, base, more) {name, X86_##family, CPU_##base, more},
+#include "x86.def"
+};
+
+static const struct {
+  enum x86_family maker;
+  int family, first, last;
+  x86_set needs;
+  const char *name;
+} models[] = {
+#define MODEL(maker, family, first, last, needs, name) {X86_##maker, family, first, last, needs, name},
 #include "x86.def"
 };
 
@@ -79,6 +91,13 @@ static x86_set without_unsupported(x86_set set) {
 
 x86_set x86_without(x86_set set, enum x86_feature f) { return without_unsupported(set & ~(UINT64_C(1) << f)); }
 
+x86_set x86_reported(const uint32_t words[X86_WORDS]) {
+  x86_set set = 0;
+  for (int f = 0; f < X86_FEATURES; f++)
+    if (words[features[f].where] >> features[f].bit & 1) set |= UINT64_C(1) << f;
+  return without_unsupported(set);
+}
+
 static int size_of(x86_set set) { return __builtin_popcountll(set); }
 
 /* ---- CPUs ---- */
@@ -99,6 +118,14 @@ bool x86_find_cpu(const char *name, struct x86_cpu *out) {
       return true;
     }
   return false;
+}
+
+const char *x86_name_of(enum x86_family maker, int family, int model, x86_set has) {
+  for (size_t i = 0; i < sizeof models / sizeof *models; i++)
+    if (models[i].maker == maker && models[i].family == family && models[i].first <= model && model <= models[i].last &&
+        !(models[i].needs & ~has))
+      return models[i].name;
+  return NULL;
 }
 
 /* Only AMD's CPUs have SSE4a. */
@@ -170,16 +197,6 @@ bool x86_change(x86_set *set, bool *narrow, const char *list, ms_error *err) {
   while (next_word(&list, word, &sign))
     if (!change_one(set, narrow, word, sign, err)) return false;
   return true;
-}
-
-x86_set x86_stated(const char *list) {
-  char word[64], sign;
-  x86_set set = 0;
-  while (next_word(&list, word, &sign)) {
-    int f = find_feature(word);
-    if (f >= 0 && sign == '+') set |= UINT64_C(1) << f;
-  }
-  return without_unsupported(set);
 }
 
 /* ---- Text ---- */

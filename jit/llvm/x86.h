@@ -11,11 +11,16 @@
 typedef uint64_t x86_set;
 
 enum x86_feature {
-#define FEATURE(id, name, implied) X86_##id,
+#define FEATURE(id, name, where, bit, implied) X86_##id,
 #include "x86.def"
   X86_FEATURES
 };
 static inline bool x86_has(x86_set set, enum x86_feature f) { return set >> f & 1; }
+
+/* What CPUID reports, by leaf, subleaf and register. */
+enum x86_word { X86_1_ECX, X86_7_EBX, X86_7_ECX, X86_7_EDX, X86_7_1_EAX, X86_7_1_EDX, X86_80000001_ECX, X86_WORDS };
+/* The features that it reports, what they need being there too. */
+x86_set x86_reported(const uint32_t words[X86_WORDS]);
 
 enum x86_family { X86_LEVEL, X86_INTEL, X86_ATOM, X86_AMD };
 
@@ -25,6 +30,8 @@ struct x86_cpu {
   x86_set has;
 };
 bool x86_find_cpu(const char *name, struct x86_cpu *out);
+/* LLVM's name of a CPU by its maker's numbers and what it has; NULL: not known here. maker: X86_INTEL or X86_AMD. */
+const char *x86_name_of(enum x86_family maker, int family, int model, x86_set has);
 /* The CPU of the family of `like` (NULL or unknown: guessed from the set) that has most of the set and nothing besides:
  * the newest of equals, but `like` itself where it has as much. A level where no CPU fits. */
 void x86_closest_cpu(x86_set set, const char *like, struct x86_cpu *out);
@@ -33,9 +40,6 @@ void x86_closest_cpu(x86_set set, const char *like, struct x86_cpu *out);
  * all that implies it. *narrow: whether the list ends without registers of 512 bits (-evex512). False: a word that is
  * no feature, or one without which there is no code. */
 bool x86_change(x86_set *set, bool *narrow, const char *list, ms_error *err);
-/* The features that a list has with +, what they need being there too: for a list of what is, where order means
- * nothing. */
-x86_set x86_stated(const char *list);
 x86_set x86_without(x86_set set, enum x86_feature f); /* and without all that implies it */
 
 /* The shortest list that makes `to` of `from`, those taken away first, each in order of names: "-avx512f,+amx-tile". */

@@ -7,6 +7,7 @@
 #include "forest.h"
 #include "jit/jit.h"
 #include "search/search.h"
+#include "xgboost.h"
 
 #include <errno.h>
 #include <math.h>
@@ -15,7 +16,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <xgboost/c_api.h>
 #include <xxhash.h>
 
 struct sample {
@@ -104,6 +104,7 @@ static void keep(struct search_model *m, const struct search_sample *l) {
 
 struct fit {
   const struct search_model *model;
+  const struct xgboost *api;
   float *rows; /* of the features that are not the same everywhere: half are */
   uint32_t *features, width;
   float *gradients, *hessians;
@@ -112,7 +113,9 @@ struct fit {
   bool given; /* the rows, to the matrix that is made */
 };
 
-static bool failed(ms_error *err) { return ms_fail(err, MS_MODEL, "xgboost: %s", XGBGetLastError()); }
+static bool failed(const struct fit *f, ms_error *err) {
+  return ms_fail(err, MS_MODEL, "xgboost: %s", f->api->XGBGetLastError());
+}
 
 static bool varies(const struct search_model *m, uint32_t feature) {
   uint32_t width = search_feature_count();
@@ -144,15 +147,15 @@ static int next_rows(DataIterHandle data) {
   char rows[160];
   snprintf(rows, sizeof rows, "{\"data\":[%zu,true],\"shape\":[%u,%u],\"typestr\":\"<f4\",\"version\":3}",
            (size_t)f->rows, f->model->row_count, f->width);
-  return !XGProxyDMatrixSetDataDense(f->proxy, rows);
+  return !f->api->XGProxyDMatrixSetDataDense(f->proxy, rows);
 }
 
 static bool quantize(struct fit *f, ms_error *err) {
   char config[80];
   snprintf(config, sizeof config, "{\"missing\":NaN,\"nthread\":1,\"max_bin\":%s}", BINS);
-  if (XGProxyDMatrixCreate(&f->proxy)) return failed(err);
-  if (XGQuantileDMatrixCreateFromCallback(f, f->proxy, NULL, rewind_rows, next_rows, config, &f->matrix))
-    return failed(err);
+  if (f->api->XGProxyDMatrixCreate(&f->proxy)) return failed(f, err);
+  if (f->api->XGQuantileDMatrixCreateFromCallback(f, f->proxy, NULL, rewind_rows, next_rows, config, &f->matrix))
+    return failed(f, err);
   return true;
 }
 
@@ -161,9 +164,9 @@ static bool configure(struct fit *f, ms_error *err) {
       {"objective", "reg:squarederror"}, {"max_depth", DEPTH}, {"eta", RATE},    {"gamma", "0.001"},
       {"min_child_weight", "0"},         {"base_score", "0"},  {"nthread", "1"}, {"verbosity", "0"},
       {"tree_method", "hist"},           {"max_bin", BINS}};
-  if (XGBoosterCreate(&f->matrix, 1, &f->booster)) return failed(err);
+  if (f->api->XGBoosterCreate(&f->matrix, 1, &f->booster)) return failed(f, err);
   for (size_t i = 0; i < sizeof parameters / sizeof *parameters; i++)
-    if (XGBoosterSetParam(f->booster, parameters[i][0], parameters[i][1])) return failed(err);
+    if (f->api->XGBoosterSetParam(f->booster, parameters[i][0], parameters[i][1])) return failed(f, err);
   return true;
 }
 
@@ -172,7 +175,7 @@ static bool grow(struct fit *f, ms_error *err) {
   const struct search_model *m = f->model;
   bst_ulong length;
   const float *predicted;
-  if (XGBoosterPredict(f->booster, f->matrix, 1, 0, 1, &length, &predicted)) return failed(err);
+  if (f->api->XGBoosterPredict(f->booster, f->matrix, 1, 0, 1, &length, &predicted)) return failed(f, err);
   assert(length == m->row_count);
   uint32_t row = 0;
   for (uint32_t i = 0; i < m->count; i++) {
@@ -181,14 +184,15 @@ static bool grow(struct fit *f, ms_error *err) {
     for (uint32_t k = 0; k < l->rows; k++) sum += predicted[row + k];
     for (uint32_t k = 0; k < l->rows; k++, row++) f->gradients[row] = 2 * (sum - label), f->hessians[row] = 2;
   }
-  return !XGBoosterBoostOneIter(f->booster, f->matrix, f->gradients, f->hessians, m->row_count) || failed(err);
+  return !f->api->XGBoosterBoostOneIter(f->booster, f->matrix, f->gradients, f->hessians, m->row_count) ||
+         failed(f, err);
 }
 
 /* Takes the trees out of what the booster says of itself. */
 static bool take_trees(struct fit *f, struct forest *out, ms_error *err) {
   bst_ulong length;
   const char *text;
-  if (XGBoosterSaveModelToBuffer(f->booster, "{\"format\":\"json\"}", &length, &text)) return failed(err);
+  if (f->api->XGBoosterSaveModelToBuffer(f->booster, "{\"format\":\"json\"}", &length, &text)) return failed(f, err);
   json_t *all = json_loadb(text, length, 0, NULL);
   json_t *model = json_object_get(json_object_get(json_object_get(all, "learner"), "gradient_booster"), "model");
   forest_clear(out);
@@ -199,7 +203,8 @@ static bool take_trees(struct fit *f, struct forest *out, ms_error *err) {
 }
 
 static bool fit(struct search_model *m, ms_error *err) {
-  struct fit f = {.model = m};
+  struct fit f = {.model = m, .api = xgboost_find(err)};
+  if (!f.api) return false;
   f.gradients = malloc(m->row_count * sizeof *f.gradients);
   f.hessians = malloc(m->row_count * sizeof *f.hessians);
   if (!f.gradients || !f.hessians) abort();
@@ -207,9 +212,9 @@ static bool fit(struct search_model *m, ms_error *err) {
   bool ok = quantize(&f, err) && configure(&f, err);
   for (int i = 0; ok && i < TREES; i++) ok = grow(&f, err);
   ok = ok && take_trees(&f, &m->learned, err);
-  if (f.booster) XGBoosterFree(f.booster);
-  if (f.matrix) XGDMatrixFree(f.matrix);
-  if (f.proxy) XGDMatrixFree(f.proxy);
+  if (f.booster) f.api->XGBoosterFree(f.booster);
+  if (f.matrix) f.api->XGDMatrixFree(f.matrix);
+  if (f.proxy) f.api->XGDMatrixFree(f.proxy);
   free(f.rows), free(f.features);
   free(f.gradients), free(f.hessians);
   return ok;

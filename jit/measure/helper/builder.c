@@ -7,9 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <llvm-c/Core.h>
-#include <llvm-c/ErrorHandling.h>
-
 #include "vm/vm.h"
 
 static struct note *fatal_note; /* LLVM's handler is given a reason and nothing else */
@@ -115,7 +112,7 @@ struct jit_code *builder_compile(const struct workload *w, const void *trace, si
 
 void builder_main(struct channel *channel, const struct workloads *all, struct note *note) {
   fatal_note = note;
-  LLVMInstallFatalErrorHandler(keep_last_words);
+  jit_on_llvm_fault(keep_last_words);
   struct building *of = calloc(all->count + 1, sizeof *of); /* kept as long as the process lives, as all of it */
   if (!of) abort();
   struct message message;

@@ -724,7 +724,11 @@ int main(void) {
     give_up(&h, MS_NO_HELPER, err.message);
     return 1;
   }
-  jit_start_llvm(); /* once for all children; starts no thread */
+  const struct jit_backend *backend = jit_backend_of(&h.hello.target);
+  if (backend->open_compiler && !backend->open_compiler(&err)) { /* once for all children */
+    give_up(&h, err.code, err.message);
+    return 1;
+  }
   make_builders(&h);
   make_runners(&h);
   channel_send(&h.host, MEASURE_READY, NULL, 0, NULL, 0);

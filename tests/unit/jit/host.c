@@ -1,5 +1,6 @@
-/* What code may use on a machine, and whose scheduling model: from LLVM's word on it and the operating system's. */
+/* What code may use on a machine, and whose scheduling model: from what its CPU and the operating system say. */
 #include "jit/host/host.h"
+#include "jit/llvm/api.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,6 +22,26 @@
 #define ZEN4     ICELAKE ",+sse4a,+clzero,+mwaitx,+avx512bf16"
 
 enum { NO_AVX = 0x3, AVX = 0x7, AVX512 = 0xe7, TILES = 0x600e7 };
+
+/* What CPUID reports of a machine with such a list. */
+static x86_set stated(const char *list) {
+  static const struct {
+    const char *name;
+    enum x86_word where;
+    int bit;
+  } features[] = {
+#define FEATURE(id, name, where, bit, implied) {name, X86_##where, bit},
+#include "jit/llvm/x86.def"
+  };
+  uint32_t words[X86_WORDS] = {0};
+  char copy[2000], *rest = copy;
+  assert_true(strlen(list) < sizeof copy);
+  strcpy(copy, list);
+  for (char *word; (word = strsep(&rest, ",")) != NULL;)
+    for (size_t i = 0; i < sizeof features / sizeof *features; i++)
+      if (*word == '+' && !strcmp(word + 1, features[i].name)) words[features[i].where] |= 1u << features[i].bit;
+  return x86_reported(words);
+}
 
 static const struct {
   const char *what, *name, *features;
@@ -60,7 +81,7 @@ static void features_are_the_machines(void **state) {
   for (size_t i = 0; i < sizeof machines / sizeof *machines; i++) {
     struct host h;
     char missing[640], beyond[640];
-    host_of(machines[i].name, machines[i].features, machines[i].xcr0, machines[i].tiles, &h);
+    host_of(machines[i].name, stated(machines[i].features), machines[i].xcr0, machines[i].tiles, &h);
     x86_write_names(h.missing, missing, sizeof missing);
     x86_write_names(h.beyond, beyond, sizeof beyond);
     if (strcmp(h.cpu.name, machines[i].cpu) != 0 || strcmp(missing, machines[i].missing) != 0 ||
@@ -74,26 +95,13 @@ static void features_are_the_machines(void **state) {
 static void what_has_no_ground_is_not_used(void **state) {
   (void)state;
   struct host h;
-  host_of("sapphirerapids", "+avx512fp16,+avx512bw,+avx512f,+f16c,+fma,+avx2,+avx,+sse4.2", AVX512, false, &h);
+  host_of("sapphirerapids", stated("+avx512fp16,+avx512bw,+avx512f,+f16c,+fma,+avx2,+avx,+sse4.2"), AVX512, false, &h);
   assert_int_equal(h.has, 0); /* sse4.1 is not there */
-  host_of("sapphirerapids", V3 ",+avx512f,+avx512bw,+avx512bf16,+avx512fp16", AVX512, false, &h);
+  host_of("sapphirerapids", stated(V3 ",+avx512f,+avx512bw,+avx512bf16,+avx512fp16"), AVX512, false, &h);
   assert_true(x86_has(h.has, X86_AVX512BF16));
   assert_false(x86_has(h.has, X86_AVX512FP16)); /* avx512vl is not there */
-  host_of("sapphirerapids", V3 ",+amx-int8", TILES, true, &h);
+  host_of("sapphirerapids", stated(V3 ",+amx-int8"), TILES, true, &h);
   assert_false(x86_has(h.has, X86_AMX_INT8));
-}
-
-static void narrow_registers_are_noticed(void **state) {
-  (void)state;
-  struct host h;
-  host_of("skylake-avx512", SKX, AVX512, false, &h);
-  assert_false(h.narrow);
-  host_of("skylake-avx512", SKX ",-evex512", AVX512, false, &h);
-  assert_true(h.narrow);
-  host_of("knl", SKYLAKE ",+avx512f,+avx512cd,-evex512", AVX512, false, &h);
-  assert_false(x86_has(h.has, X86_AVX512F)); /* such registers have not all instructions without avx512vl */
-  host_of("skylake", SKYLAKE ",-evex512", AVX, false, &h);
-  assert_false(h.narrow);
 }
 
 /* Of every CPU that is known: with all that it has, it is scheduled as itself. */
@@ -110,11 +118,59 @@ static void cpus_are_scheduled_as_themselves(void **state) {
   }
 }
 
+/* The numbers that makers give their CPUs; what is not known here is NULL, and LLVM is asked. */
+static void names_are_by_number(void **state) {
+  (void)state;
+  static const struct {
+    enum x86_family maker;
+    int family, model;
+    const char *features, *name;
+  } numbers[] = {
+      {X86_INTEL, 6, 0x55, SKX, "skylake-avx512"},
+      {X86_INTEL, 6, 0x55, SKX ",+avx512vnni", "cascadelake"},
+      {X86_INTEL, 6, 0x55, SKX ",+avx512vnni,+avx512bf16", "cooperlake"},
+      {X86_INTEL, 6, 0x9a, V3, "alderlake"},
+      {X86_INTEL, 6, 0xcf, SAPPHIRE, "sapphirerapids"},
+      {X86_INTEL, 6, 0xff, SAPPHIRE, NULL},
+      {X86_INTEL, 15, 0x55, SKX, NULL},
+      {X86_AMD, 6, 0x55, SKX, NULL},
+      {X86_AMD, 23, 0x01, ZEN3, "znver1"},
+      {X86_AMD, 23, 0x71, ZEN3, "znver2"},
+      {X86_AMD, 25, 0x01, ZEN3, "znver3"},
+      {X86_AMD, 25, 0x61, ZEN4, "znver4"},
+      {X86_AMD, 26, 0x44, ZEN4, "znver5"},
+      {X86_AMD, 27, 0x00, ZEN4, NULL},
+  };
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    const char *name = x86_name_of(numbers[i].maker, numbers[i].family, numbers[i].model, stated(numbers[i].features));
+    struct x86_cpu cpu;
+    if (!numbers[i].name != !name || (name && strcmp(name, numbers[i].name) != 0))
+      fail_msg("family %d, model %#x: %s", numbers[i].family, (unsigned)numbers[i].model, name ? name : "not known");
+    if (name) assert_true(x86_find_cpu(name, &cpu));
+  }
+}
+
+/* Without LLVM, what it would say. */
+static void this_machine_is_as_llvm_says(void **state) {
+  (void)state;
+  const struct host *h = host_this();
+  ms_error err = {.message = ""};
+  if (!llvm_open(&err)) fail_msg("%s", err.message);
+  char *cpu = LLVMGetHostCPUName(), *features = LLVMGetHostCPUFeatures();
+  if (h) {
+    assert_string_equal(h->llvm_cpu, cpu);
+    assert_int_equal(h->reported, stated(features));
+  }
+  LLVMDisposeMessage(cpu);
+  LLVMDisposeMessage(features);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(features_are_the_machines),
       cmocka_unit_test(what_has_no_ground_is_not_used),
-      cmocka_unit_test(narrow_registers_are_noticed),
+      cmocka_unit_test(names_are_by_number),
+      cmocka_unit_test(this_machine_is_as_llvm_says),
       cmocka_unit_test(cpus_are_scheduled_as_themselves),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

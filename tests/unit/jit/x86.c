@@ -24,7 +24,7 @@ static const char *const cpus[] = {
 #include "jit/llvm/x86.def"
 };
 static const char *const features[] = {
-#define FEATURE(id, name, implied) name,
+#define FEATURE(id, name, where, bit, implied) name,
 #include "jit/llvm/x86.def"
 };
 #define COUNT(list) (sizeof(list) / sizeof *(list))

@@ -10,8 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <llvm-c/Analysis.h>
-
 enum { MOST_STEPS = 20000, MOST_MEMORY = 16 << 20, MOST_COMPILED = 40 };
 
 struct judged {
@@ -148,7 +146,7 @@ static void start(struct judged *j) {
   ms_error err = {.message = ""};
   *j = (struct judged){0};
   if (!jit_target_parse("x86-64-v3", &j->target, &err)) fail_msg("%s", err.message);
-  jit_start_llvm();
+  if (!jit_start_llvm(&err)) fail_msg("%s", err.message);
 }
 
 static void finish(struct judged *j) {
