@@ -34,7 +34,7 @@ local mixed = func("matmul", {4, 8, 16, dtype = "uint8", weight_dtype = "int8"})
 expect("4x16 uint8, 16x8 int8, 4x8 int32", mixed)
 assert(mixed:name() == "matmul_4x8x16_uint8_int8" and not mixed:script():find "layout_free_buffers")
 for _, op in ipairs(named.list) do
-  if op.arguments.constant and not op.name:find "^quantized" then
+  if op.arguments.constant and op.arguments.weight_dtype and not op.name:find "^quantized" then
     local f = func(op.name, {dtype = "int8", constant = true})
     assert(f:script():find('"layout_free_buffers": [1]', 1, true) and f:name():find "_int8_constanttrue$", f:name())
     assert(f:params()[2].type == "int8" and func(op.name, {dtype = "bfloat16", weight_dtype = "float16"}):params()[2].type == "float16")
@@ -98,9 +98,13 @@ local function names(list)
   for i, f in ipairs(list) do all[i] = f:name() end
   return table.concat(all, " ")
 end
-assert(#suites.members "ops" == 11 * 4 * 2 and #suites.members "subgraphs" == 3 * 4 * 2 and #suites.members "products" == 3 * 4 * 2 and #suites.members "ops_int8" == 14 * 2)
+assert(#suites.members "ops" == 11 * 4 * 2 and #suites.members "subgraphs" == 3 * 4 * 2 and #suites.members "products" == 3 * 4 * 2 and #suites.members "ops_int8" == 14 * 2
+       and #suites.members "bert" == 8 * 2 and #suites.members "llm_decode" == 6 * 2)
 expect("16x56x56x64 uint8, 1x1x64x64 int8, 16x56x56x64 int32", ms.ops.suite("ops_int8", {"C2D_1_b16"})[1])
 expect("192x128x64 bfloat16, 192x64x128 bfloat16, 192x128x128 float32", ms.ops.suite("ops_bf16", {"GMM_3_b16"})[1])
+expect("1x11008 float32, 4096x344x16 uint8, 4096x344 float32, 1x4096 float32", ms.ops.suite("llm_decode", {"I4_3_b1"})[1])
+expect("16x4096 float32, 11008x128x32 uint8, 11008x128 float32, 16x11008 float32", ms.ops.suite("llm_decode", {"I8_2_b16"})[1])
+expect("2048x3072 float32, 768x3072 float32, 2048x768 float32", ms.ops.suite("bert", {"DNS_4_b16"})[1])
 local seen = {}
 for _, suite in ipairs(suites.names) do
   for i, f in ipairs(ms.ops.suite(suite)) do
@@ -119,7 +123,7 @@ assert(names(ms.ops.suite("ops", {"dtype=float16", "C2D_3_b1", "DEP_1_b1"})) == 
 expect("1x14x14x256 float16, 3x3x256x256 float16, 1x14x14x256 float32", ms.ops.suite("ops", {"C2D_3_b1", "dtype=float16"})[1])
 refuses("suite:products: F16_1_b1 has a type of its own, so that dtype=int8 cannot be chosen", ms.ops.suite, "products", {"F16", "dtype=int8"})
 refuses("dtype is float17; expected: a type of elements", ms.ops.suite, "ops", {"C2D_3_b1", "dtype=float17"})
-refuses("there is no suite `all`; there are ops, subgraphs, products, ops_int8, ops_bf16", ms.ops.suite, "all")
+refuses("there is no suite `all`; there are ops, subgraphs, products, ops_int8, ops_bf16, bert, llm_decode", ms.ops.suite, "all")
 refuses("suite:ops: `batch=2` is none of its codes or names", ms.ops.suite, "ops", {"batch=2"})
 refuses("suite:ops: `CBR` is none of its codes or names", ms.ops.suite, "ops", {"CBR"})
 

@@ -17,6 +17,7 @@ local SMALL = {
   pad = "14x10", concat = "12x20 12x9", gather = "30x12 11", conv2d_bn_relu = CONV, dense_bias_relu = "6 40 24", transpose_batch_matmul = "2 10 3 12",
   quantized_dense = "6 40 24 x_zero_point=3", quantized_batch_matmul = "3 12 20 28", quantized_conv2d = CONV .. " x_zero_point=3",
   quantized_depthwise_conv2d = "2 9 7 6 3 2 1", quantized_avg_pool = "2 9 9 6 3 2 1",
+  dense_nbits = "5 40 64 group=16",
 }
 local BINARY = {add = true, subtract = true, multiply = true, divide = true, maximum = true, minimum = true, power = true}
 
@@ -69,6 +70,8 @@ for _, name in ipairs {"conv2d", "conv2d_transpose", "max_pool", "avg_pool", "de
 for _, name in ipairs {"conv2d", "matmul", "dense", "transpose_batch_matmul"} do
   for _, type in ipairs {"int8", "float16"} do check(named.find(name), "dtype=" .. type) end
 end
+check(named.find "dense_nbits", "products=int8", "zero_points=true")
+check(named.find "dense_nbits", "bits=8")
 check(named.find "conv2d", "groups=2")
 check(named.find "conv2d", "dilation=2")
 print "op_spaces: ok"

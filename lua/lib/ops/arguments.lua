@@ -109,6 +109,9 @@ local MEANINGS = {
   weight_dtype = {"accumulate", "type of the second operand's elements; auto: dtype"},
   x_zero_point = {"integer", "the integer that stands for 0 in the first operand"},
   zero_point = {"integer", "the integer that stands for 0 in the result"},
+  bits = {"count", "bits of a weight: 4 or 8"},
+  scale_dtype = {"dtype", "type of the scales: float32, float16 or bfloat16"},
+  products = {"dtype", "what the first operand is multiplied as: float32, or int8, to which its groups are rounded"},
   constant = {"flag", "whether the second operand is a constant, which is packed ahead of all runs"},
   accumulate = {"accumulate", "type of the sums; auto: int32 for short integers, float32 for short floats, else dtype"},
 }

@@ -6,7 +6,8 @@ local te, ops = ms.te, ms.ops
 local arguments, common, window = ms.load "lua.lib.ops.arguments", ms.load "lua.lib.ops.common", ms.load "lua.lib.ops.window"
 local named = {list = {}} -- of operators, in the order of the help, and by name
 
--- An operator: its name, its arguments, what it is, the tensors of its function by the arguments' values.
+-- An operator: its name, its arguments, what it is, the tensors of its function by the arguments' values; of those
+-- `weights` names the constants, where they are not the second.
 local function operator(name, line, doc, make, meanings)
   local op = {name = name, doc = doc, make = make, arguments = arguments.declare(line, meanings)}
   assert(not named.list[name], name)
@@ -33,7 +34,7 @@ local origins = {} -- by the hash of the function
 function named.func(name, given, as, place)
   local op, values = named.find(name), named.values(name, given, place)
   local tensors = op.make(values)
-  local func = te.func(as or arguments.name(op, values), tensors, values.constant and {weights = {tensors[2].name}} or nil)
+  local func = te.func(as or arguments.name(op, values), tensors, values.constant and {weights = tensors.weights or {tensors[2].name}} or nil)
   origins[func:hash()] = {operator = name, values = values}
   return func
 end
@@ -229,6 +230,18 @@ operator("quantized_avg_pool", "n=1 h=112 w=112 c=64 kernel=2 stride=2 pad=0 lay
   local X = input("X", window.layout("quantized_avg_pool", a.layout, 2).image(a.n, {a.h, a.w}, a.c), a)
   return {X, ops.quantized_avg_pool(X, {kernel = a.kernel, stride = a.stride, pad = a.pad, layout = a.layout, zero_point = a.zero_point})}
 end)
+
+operator("dense_nbits", "m=1 n=4096 k=4096 bits=4 group=32 zero_points=false scale_dtype=float32 products=float32 dtype=float32 constant=true",
+         "rows times weights of few bits, in groups with a scale each, as MatMulNBits", function(a)
+  local weights, scales, zeros = ms.load "lua.lib.ops.nbits_layout".shapes(a.n, a.k, a.bits, a.group)
+  local X, W = input("X", {a.m, a.k}, a), te.placeholder(weights, "uint8", "W")
+  local scale, zero = te.placeholder(scales, a.scale_dtype, "scale"), a.zero_points and te.placeholder(zeros, "uint8", "zero") or nil
+  local Y = ops.dense_nbits(X, W, scale, {bits = a.bits, zero_points = zero or false, products = a.products})
+  local tensors = zero and {X, W, scale, zero, Y} or {X, W, scale, Y}
+  tensors.weights = {W.name, scale.name}
+  return tensors
+end, {m = {"extent", "rows"}, n = {"extent", "columns of the result"},
+      group = {"count", "weights that have a scale in common, of one column, one after the other"}, zero_points = {"flag", "whether groups have a zero point of their own"}})
 
 -- ---- Elements, shapes ------------------------------------------------------------------------------------------
 

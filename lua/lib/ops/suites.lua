@@ -2,13 +2,15 @@
 -- of the single-operator benchmark of Ansor (Zheng et al., OSDI 2020, section 7.1) as MetaSchedule keeps them, four of
 -- each operator; `subgraphs` its convolution layers and transposed products, and the dense layers of BERT with their
 -- followers; `products` square matrices of float32 and, for tensor cores, of short floats, whose sums are float32;
--- `ops_int8` and `ops_bf16` layers of networks in short types, uint8 by int8 and bfloat16, whose weights are constant.
+-- `ops_int8` and `ops_bf16` layers of networks in short types, uint8 by int8 and bfloat16, whose weights are constant;
+-- `bert` the layers of BERT base at 128 tokens; `llm_decode` the dense layers of a language model of 4,096 channels, of
+-- weights of 4 and of 8 bits, for one row.
 -- Each is there with batch 1 and with batch 16, which multiplies the first extent.
 local ms = msched
 local named = ms.load "lua.lib.ops.named"
 local function fail(format, ...) error(ms.where() .. string.format(format, ...), 0) end
 
-local suites = {names = {"ops", "subgraphs", "products", "ops_int8", "ops_bf16"}}
+local suites = {names = {"ops", "subgraphs", "products", "ops_int8", "ops_bf16", "bert", "llm_decode"}}
 
 local BATCHES = {1, 16}
 
@@ -38,6 +40,17 @@ local LINES = {
     {"CBR", "conv2d_bn_relu", "1 224 224 3 64 7 2 3", "1 56 56 64 128 3 2 1", "1 28 28 128 256 1 2 0", "1 7 7 512 512 3 1 1"},
     {"TBG", "transpose_batch_matmul", "1 128 12 64", "1 128 16 64", "1 64 12 128", "1 128 12 128"},
     {"DBR", "dense_bias_relu", "128 768 768", "128 768 2304", "128 768 3072", "128 3072 768"},
+  },
+  bert = {
+    {"DNS", "dense", "128 768 768 constant=true", "128 768 2304 constant=true", "128 768 3072 constant=true", "128 3072 768 constant=true"},
+    {"ATT", "attention", "1 12 128 128 64"},
+    {"SFM", "softmax", "1536x128"},
+    {"NRM", "layer_norm", "128x768"},
+    {"GEL", "gelu", "128x3072"},
+  },
+  llm_decode = {
+    {"I4", "dense_nbits", "1 4096 4096", "1 11008 4096", "1 4096 11008"},
+    {"I8", "dense_nbits", "1 4096 4096 bits=8", "1 11008 4096 bits=8", "1 4096 11008 bits=8"},
   },
 }
 
