@@ -5,6 +5,8 @@
 #include "vm.h"
 
 #include <assert.h>
+#include <stdlib.h>
+#include <string.h>
 
 static uint64_t mix(uint64_t z) {
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -112,4 +114,27 @@ void vm_draw_tile(struct vm_stream *stream, int64_t extent, uint32_t n, int64_t 
   }
   draw_once(stream, primes, count, n - 1, out);
   out[n - 1] = 1;
+}
+
+static int by_size(const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+int64_t *vm_divisors(int64_t extent, uint32_t *count) {
+  assert(extent >= 1 && count);
+  struct prime_power primes[MOST_PRIMES];
+  uint32_t kinds = factorize(extent, primes), all = 1;
+  for (uint32_t i = 0; i < kinds; i++) all *= primes[i].power + 1;
+  int64_t *list = malloc(all * sizeof *list);
+  if (!list) abort();
+  list[0] = 1, *count = 1;
+  for (uint32_t i = 0; i < kinds; i++) { /* each of before, times each power of this prime */
+    uint32_t before = *count;
+    for (uint32_t k = 0; k < before * primes[i].power; k++)
+      list[*count] = list[*count - before] * primes[i].prime, ++*count;
+  }
+  assert(*count == all);
+  qsort(list, all, sizeof *list, by_size);
+  return list;
 }

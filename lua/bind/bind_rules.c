@@ -33,6 +33,18 @@ static int stream_unit(lua_State *L) {
   return 1;
 }
 
+/* divisors(n): of an extent, ascending. */
+static int divisors(lua_State *L) {
+  lua_Integer extent = luaL_checkinteger(L, 1);
+  luaL_argcheck(L, extent >= 1, 1, "a number from 1 on is expected");
+  uint32_t count;
+  int64_t *list = vm_divisors(extent, &count);
+  lua_newtable(L);
+  for (uint32_t i = 0; i < count; i++) lua_pushinteger(L, list[i]), lua_rawseti(L, -2, (lua_Integer)i + 1);
+  free(list);
+  return 1;
+}
+
 void bind_streams(lua_State *L) {
   assert(lua_istable(L, -1));
   static const luaL_Reg methods[] = {{"below", stream_below}, {"unit", stream_unit}, {NULL, NULL}};
@@ -40,6 +52,8 @@ void bind_streams(lua_State *L) {
   bind_type(L, BOUND_STREAM, methods, meta);
   lua_pushcfunction(L, new_stream);
   lua_setfield(L, -2, "stream");
+  lua_pushcfunction(L, divisors);
+  lua_setfield(L, -2, "divisors");
 }
 
 /* ---- States that hold the target's rules and the user's files (rules/worker.lua) ---- */

@@ -133,6 +133,7 @@ ms.sandbox(options: {files: (string|{path: string, text: string})[], target?: st
 ms.sources(paths: string[]): {path: string, text: string}[] | Files, read now: sandboxes and pools that are made later load the contents of now.
 ms.features(sch: msched.schedule): msched.features | A candidate's features, as cost models see them.
 ms.pool(func: msched.function, options: table): msched.pool | Replay workers, for policies.
+ms.divisors(extent: integer): integer[] | The divisors of an extent, ascending, as far as its prime factors are below 2^20: what a perfect tile may have.
 ms.stream(seed: integer, candidate?: integer, draw?: integer, attempt?: integer): msched.stream | Numbers that depend on these alone, for policies.
 ms.model(model: string|{name: string, update: function, predict: function, required?: boolean}, seed?: integer): msched.model|table | A cost model: xgboost or random. Given a table: registers one of yours, and gives the table back; update(self, samples) learns from candidates that have features and seconds, predict(self, candidates) gives a score for each, the higher the better. Where it fails, the search goes on without it, or stops if it is `required`.
 ms.load_model(path: string, seed?: integer): msched.model?, string? | An xgboost model that starts from what model:save wrote; nil and why, where it is of another version, of other features or damaged.

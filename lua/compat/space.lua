@@ -50,11 +50,7 @@ end
 
 -- ---- What the policies list ---------------------------------------------------------------------------------------
 
-local function factors(extent)
-  local list = {}
-  for f = 1, extent do if extent % f == 0 then list[#list + 1] = f end end
-  return list
-end
+local factors = ms.divisors
 local function powers(extent)
   local list, p = {}, 1
   while p <= extent do list[#list + 1], p = p, p * 2 end

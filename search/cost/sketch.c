@@ -662,6 +662,8 @@ static void read_nests(struct reading *r) {
 struct tiles {
   struct model_draw *draw;
   int64_t most; /* of the last part; 0: no limit */
+  const int64_t *divisors;
+  uint32_t divisor_count;
   int64_t parts[MODEL_LOOPS];
 };
 
@@ -672,11 +674,11 @@ static void list_tiles(struct tiles *t, uint32_t at, int64_t rest) {
   assert(at < t->draw->width && rest > 0);
   struct model_draw *d = t->draw;
   if (at + 1 < d->width) {
-    for (int64_t f = 1; f <= rest; f++)
-      if (rest % f == 0) t->parts[at] = f, list_tiles(t, at + 1, rest / f);
+    for (uint32_t i = 0; i < t->divisor_count && t->divisors[i] <= rest && d->choices < MOST_CHOICES; i++)
+      if (rest % t->divisors[i] == 0) t->parts[at] = t->divisors[i], list_tiles(t, at + 1, rest / t->divisors[i]);
     return;
   }
-  if ((t->most > 0 && rest > t->most) || d->choices == MOST_CHOICES) return;
+  if (t->most > 0 && rest > t->most) return;
   t->parts[at] = rest;
   if ((d->choices & (d->choices - 1)) == 0) { /* doubled at each power of two */
     d->values = realloc(d->values, (size_t)(d->choices ? 2 * d->choices : 1) * d->width * sizeof *d->values);
@@ -701,8 +703,11 @@ static void list_choices(struct reading *r, const struct vm_instruction *in, str
   }
   struct model_number extent = r->estimator->numbers[r->numbers[vm_inputs_of(r->steps, in)->ref]];
   if (extent.op != MODEL_CONSTANT || out->width > MODEL_LOOPS) return;
-  struct tiles t = {out, attrs[1].integer, {0}};
+  struct tiles t = {.draw = out, .most = attrs[1].integer};
+  int64_t *divisors = vm_divisors(extent.value, &t.divisor_count);
+  t.divisors = divisors;
   list_tiles(&t, 0, extent.value);
+  free(divisors);
 }
 
 static void read_choices(struct reading *r, const struct vm_instruction *in) {

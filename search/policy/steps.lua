@@ -16,7 +16,9 @@ local function product(list)
   return all
 end
 
--- All decisions that a draw can have; nil: it is none of numbers.
+local MOST = 1 << 16 -- decisions of a draw that are listed
+
+-- All decisions that a draw can have, as far as they are listed; nil: it is none of numbers.
 function steps.choices(draw)
   local list = {}
   if draw.kind == "SampleCategorical" then
@@ -24,27 +26,28 @@ function steps.choices(draw)
     return list
   end
   if draw.kind ~= "SamplePerfectTile" or not draw.decision then return nil end
-  local parts, count, most = {}, #draw.decision, draw.attrs[2]
+  local parts, count, most, extent = {}, #draw.decision, draw.attrs[2], product(draw.decision)
+  local divisors = msched.divisors(extent)
   local function extend(at, rest)
+    if #list == MOST then return end
     if at == count then
       parts[at] = rest
       if most < 1 or rest <= most then list[#list + 1] = {table.unpack(parts)} end
       return
     end
-    for f = 1, rest do
+    for _, f in ipairs(divisors) do
       if rest % f == 0 then
         parts[at] = f
         extend(at + 1, rest // f)
       end
     end
   end
-  extend(1, product(draw.decision))
+  extend(1, extent)
   return list
 end
 
-local function least_prime(n)
-  for p = 2, n do if n % p == 0 then return p end end
-end
+-- nil of 1.
+local function least_prime(n) return msched.divisors(n)[2] end
 
 -- Decisions one step away: the choice before or after; the least prime factor of one part moved to another; of places,
 -- the one before or after, the outermost loop, and the two that are none.

@@ -72,22 +72,37 @@ static bool place_value(struct making *k, tir_expr e, int64_t dense, int64_t *ou
   return unknown != TIR_NONE || extent_value(k, e, out);
 }
 
-/* Elements from where the memory begins to the last that indices reach. */
-static bool count_elements(struct making *k, const struct tir_buffer_node *b, int64_t *shape, int64_t *count) {
-  int64_t stride = 1, last = 0, offset = 0;
+/* What indices reach, in elements from where the memory begins. */
+struct span {
+  int64_t first, last;
+  bool empty;
+};
+
+static bool widen(struct span *s, int64_t step, int64_t extent) {
+  int64_t reach, *end = step < 0 ? &s->first : &s->last;
+  return !__builtin_mul_overflow(step, extent - 1, &reach) && !__builtin_add_overflow(*end, reach, end);
+}
+
+/* NULL, or what is wrong. */
+static const char *measure_span(struct making *k, const struct tir_buffer_node *b, int64_t *shape, struct span *out) {
+  static const char unknown[] = "has no known size", large[] = "has more elements than can be counted";
+  int64_t stride = 1, offset = 0;
+  *out = (struct span){0};
   for (uint32_t d = b->rank; d-- > 0;) {
-    if (!extent_value(k, tir_operands(k->ir, b->shape)[d], &shape[d]) || shape[d] < 0) return false;
-    int64_t step = stride, span;
-    if (b->strides.count == b->rank && !place_value(k, tir_operands(k->ir, b->strides.first)[d], stride, &step))
-      return false;
-    if (__builtin_mul_overflow(step, shape[d] - 1, &span) || __builtin_add_overflow(last, span, &last) ||
-        __builtin_mul_overflow(stride, shape[d], &stride))
-      return false;
+    if (!extent_value(k, tir_operands(k->ir, b->shape)[d], &shape[d]) || shape[d] < 0) return unknown;
+    if (!shape[d]) out->empty = true;
   }
-  if (b->elem_offset && !place_value(k, b->elem_offset, 0, &offset)) return false;
-  if (stride != 0 && __builtin_add_overflow(last, offset, &last)) return false;
-  *count = stride == 0 ? 0 : last + 1;
-  return last >= 0 || stride == 0;
+  for (uint32_t d = b->rank; d-- > 0 && !out->empty;) {
+    int64_t step = stride;
+    if (b->strides.count == b->rank && !place_value(k, tir_operands(k->ir, b->strides.first)[d], stride, &step))
+      return unknown;
+    if (!widen(out, step, shape[d]) || __builtin_mul_overflow(stride, shape[d], &stride)) return large;
+  }
+  if (out->empty) return NULL;
+  if (b->elem_offset && !place_value(k, b->elem_offset, 0, &offset)) return unknown;
+  if (__builtin_add_overflow(out->first, offset, &out->first) || __builtin_add_overflow(out->last, offset, &out->last))
+    return large;
+  return out->first < 0 ? "is read or written before its memory begins: a stride or its offset is negative" : NULL;
 }
 
 static void fill(uint8_t *data, tir_type type, uint64_t count, uint64_t seed, uint32_t stream) {
@@ -109,14 +124,16 @@ static bool make_buffer(struct making *k, tir_buffer buffer, uint32_t number, st
   const struct tir_buffer_node *b = tir_buffer_at(k->ir, buffer);
   const char *name = tir_text(k->ir, b->name);
   int lanes = tir_type_lanes(b->type);
-  int64_t *shape = calloc(b->rank + 1, sizeof *shape), count;
+  int64_t *shape = calloc(b->rank + 1, sizeof *shape);
   if (!shape) abort();
   out->shape = shape;
   enum format format = interp_format(tir_type_with_lanes(b->type, 1));
   if (format == FORMAT_BAD)
     return ms_fail(k->err, MS_RUN_UNSUPPORTED, "parameter %s has no type that can be filled", name);
-  if (!count_elements(k, b, shape, &count))
-    return ms_fail(k->err, MS_RUN_MEMORY, "parameter %s has no known size", name);
+  struct span span;
+  const char *wrong = measure_span(k, b, shape, &span);
+  if (wrong) return ms_fail(k->err, MS_RUN_MEMORY, "parameter %s %s", name, wrong);
+  int64_t count = span.empty ? 0 : span.last < INT64_MAX ? span.last + 1 : span.last;
   if (count > MOST_ELEMENTS / lanes)
     return ms_fail(k->err, MS_RUN_MEMORY, "parameter %s has %lld elements, more than the %d that are run", name,
                    (long long)count, MOST_ELEMENTS / lanes);
@@ -191,10 +208,13 @@ static void take_shape(struct making *k, const struct tir_buffer_node *b, const 
 /* Bytes of the buffer's memory; SIZE_MAX: they are not known. */
 static size_t size_of(struct making *k, tir_buffer buffer) {
   const struct tir_buffer_node *b = tir_buffer_at(k->ir, buffer);
-  int64_t *shape = calloc(b->rank + 1, sizeof *shape), count, bytes = 0;
+  int64_t *shape = calloc(b->rank + 1, sizeof *shape), bytes = 0;
+  struct span span;
   if (!shape) abort();
   int64_t element = ((int64_t)tir_type_bits(b->type) + 7) / 8 * tir_type_lanes(b->type);
-  bool known = count_elements(k, b, shape, &count) && !__builtin_mul_overflow(count, element, &bytes);
+  bool known = !measure_span(k, b, shape, &span);
+  if (known && !span.empty)
+    known = !__builtin_add_overflow(span.last, 1, &bytes) && !__builtin_mul_overflow(bytes, element, &bytes);
   for (uint32_t d = 0; d < b->rank && !known; d++)
     if (shape[d] < 0) known = true, bytes = 0; /* nothing is run of it */
   free(shape);

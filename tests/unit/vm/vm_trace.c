@@ -316,6 +316,31 @@ static void test_tiles(void **state) {
   assert_in_range(three, 900, 1100);
 }
 
+/* The divisors are those that trial division finds, and are had at once of any extent. */
+static void test_divisors(void **state) {
+  (void)state;
+  uint32_t count;
+  for (int64_t extent = 1; extent < 2000; extent++) {
+    int64_t *list = vm_divisors(extent, &count);
+    uint32_t at = 0;
+    for (int64_t f = 1; f <= extent; f++)
+      if (extent % f == 0) assert_true(at < count && list[at++] == f);
+    assert_int_equal(at, count);
+    free(list);
+  }
+  static const struct {
+    int64_t extent;
+    uint32_t count;
+  } large[] = {{INT64_C(1) << 62, 63}, {INT64_C(897612484786617600), 103680}, {2147483647, 2}, {INT64_MAX, 96}};
+  for (unsigned i = 0; i < sizeof large / sizeof *large; i++) {
+    int64_t *list = vm_divisors(large[i].extent, &count);
+    assert_int_equal(count, large[i].count);
+    for (uint32_t k = 0; k < count; k++)
+      assert_true(large[i].extent % list[k] == 0 && (k == 0 ? list[k] == 1 : list[k] > list[k - 1]));
+    free(list);
+  }
+}
+
 /* A stream is a function of its key. */
 static void test_streams(void **state) {
   (void)state;
@@ -338,6 +363,7 @@ int main(void) {
       cmocka_unit_test(test_deep_values),     cmocka_unit_test(test_simplified),    cmocka_unit_test(test_decisions),
       cmocka_unit_test(test_assumed_layouts), cmocka_unit_test(test_sharing),       cmocka_unit_test(test_shared_steps),
       cmocka_unit_test(test_table),           cmocka_unit_test(test_tiles),         cmocka_unit_test(test_streams),
+      cmocka_unit_test(test_divisors),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
