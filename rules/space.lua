@@ -69,10 +69,11 @@ local function apply_rule_at(rule_for, sch, point, name, context, report)
   return made
 end
 
+-- A rule that changed nothing leaves nothing in the trace: what it looked up is dropped.
 local function apply_once(rule_for, sch, name, context, report)
   local point = sch:keep_point()
   local made = apply_rule_at(rule_for, sch, point, name, context, report)
-  sch:forget_point()
+  sch:forget_point(point)
   return made
 end
 

@@ -176,6 +176,22 @@ void vm_forget_point(struct vm_schedule *sch) {
   sch->replaced_count = sch->replaced_capacity = 0;
 }
 
+bool vm_drop_look_ups(struct vm_schedule *sch, struct vm_point point) {
+  const struct vm_steps *s = sch->trace.steps;
+  if (point.replaced != sch->replaced_count || point.instructions >= s->count || sch->branches) return false;
+  for (uint32_t n = point.instructions; n < s->count; n++)
+    if (vm_kind_info(s->instructions[n].kind)->effect != VM_EFFECT_look) return false;
+  vm_trace_own(&sch->trace);
+  s = sch->trace.steps;
+  const struct vm_instruction *first = &s->instructions[point.instructions];
+  struct vm_trace_mark mark = vm_trace_mark(&sch->trace);
+  for (uint32_t v = first->values; v < s->value_count; v++)
+    if (s->values[v].kind == VM_STRING && s->values[v].first < mark.text_size) mark.text_size = s->values[v].first;
+  mark.count = point.instructions, mark.value_count = first->values, mark.variables = first->first_output;
+  vm_trace_rewind(&sch->trace, &mark);
+  return true;
+}
+
 struct vm_trace *vm_trace_at_point(const struct vm_schedule *sch, struct vm_point point) {
   assert(sch->points > 0 && point.replaced <= sch->replaced_count);
   bool now = point.replaced == sch->replaced_count;

@@ -367,6 +367,9 @@ struct vm_point {
 };
 struct vm_point vm_keep_point(struct vm_schedule *schedule);
 void vm_forget_point(struct vm_schedule *schedule);
+/* Takes back what was recorded since a point where it is look-ups alone: the module is as it was there. Returns whether
+ * it did; then variables from there on are no more. */
+bool vm_drop_look_ups(struct vm_schedule *schedule, struct vm_point point);
 struct vm_trace *vm_trace_at_point(const struct vm_schedule *schedule,
                                    struct vm_point point); /* the caller's to free */
 /* The statement a variable stands for now; TIR_NONE: it is no statement, or gone. */

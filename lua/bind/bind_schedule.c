@@ -20,7 +20,7 @@ struct bound_schedule {
   uint32_t times; /* that instructions were undone and not redone, or that it was lent */
   struct undone {
     uint32_t left;          /* variables that it left */
-    struct vm_trace *trace; /* as it was before */
+    struct vm_trace *trace; /* as it was before; NULL: look-ups were dropped, which no redo brings back */
   } * undone;               /* what each undo did that was not redone; NULL where the schedule is lent */
   uint32_t undone_capacity;
 };
@@ -177,27 +177,29 @@ static struct given given_by_lent(lua_State *L, int at) {
   return (struct given){b, (uint32_t)bits};
 }
 
-/* The handle at `at`. Raises where its schedule is no more, or the instruction that gave it was undone. */
-static struct given check_given(lua_State *L, int at) {
-  if (lua_islightuserdata(L, at)) return given_by_lent(L, at);
-  struct bound_handle *h = check_type(L, at, &handle_type, sizeof *h, BOUND_HANDLE);
-  const struct bound_schedule *b = h->schedule;
-  if (!b->schedule) refuse_lent(L);
-  for (uint32_t i = h->times; i < b->times; i++)
-    if (h->variable >= b->undone[i].left) bind_refuse(L, "the instruction that gave this handle was undone");
-  return (struct given){h->schedule, h->variable};
+/* The handle at `at`, of the schedule `of` or, where that is NULL, of any. Raises where its schedule is no more, or what
+ * gave it was undone or dropped. */
+static struct given check_given(lua_State *L, int at, const struct bound_schedule *of) {
+  bool lent = lua_islightuserdata(L, at);
+  struct bound_handle *h = lent ? NULL : check_type(L, at, &handle_type, sizeof *h, BOUND_HANDLE);
+  struct given g = lent ? given_by_lent(L, at) : (struct given){h->schedule, h->variable};
+  if (!g.schedule->schedule) refuse_lent(L);
+  if (of && g.schedule != of)
+    bind_refuse(L, "argument %d is a handle of another schedule; get it from this one", at - 1);
+  for (uint32_t i = lent ? g.schedule->times : h->times; i < g.schedule->times; i++) {
+    const struct undone *u = &g.schedule->undone[i];
+    if (g.variable >= u->left)
+      bind_refuse(L, u->trace ? "the instruction that gave this handle was undone"
+                              : "this handle ended with the call of a rule that only looked; look it up again");
+  }
+  return g;
 }
 
-uint32_t bind_check_handle(lua_State *L, int at) {
-  struct given g = check_given(L, at);
-  if (g.schedule != lua_touserdata(L, 1))
-    bind_refuse(L, "argument %d is a handle of another schedule; get it from this one", at - 1);
-  return g.variable;
-}
+uint32_t bind_check_handle(lua_State *L, int at) { return check_given(L, at, lua_touserdata(L, 1)).variable; }
 
 static struct given check_read(lua_State *L, int at) {
   stop_memo(L);
-  return check_given(L, at);
+  return check_given(L, at, NULL);
 }
 
 static char type_letter(const struct vm_schedule *s, uint32_t variable) {
@@ -279,7 +281,7 @@ static int schedule_copy(lua_State *L) {
 /* handle(other): the same variable in a copy of the schedule it came from. */
 static int schedule_handle(lua_State *L) {
   struct vm_schedule *s = bind_check_schedule(L, 1);
-  struct given h = check_given(L, 2);
+  struct given h = check_given(L, 2, NULL);
   if (h.variable >= s->trace.steps->variables) return bind_refuse(L, "this schedule has no such handle");
   bind_push_handle(L, 1, h.variable);
   return 1;
@@ -337,8 +339,10 @@ static int schedule_redo(lua_State *L) {
   ms_error err = {.instruction = -1};
   luaL_argcheck(L, count >= 0 && count <= UINT32_MAX, 2, "a number of calls of undo is expected");
   if (b->borrowed) return bind_refuse(L, "a schedule that was lent cannot be undone");
-  if (count && !b->times) return bind_refuse(L, "nothing was undone that could be done again");
-  if (count > b->times) return bind_refuse(L, "fewer calls of undo can be done again than that");
+  lua_Integer most = 0;
+  while (most < b->times && b->undone[b->times - 1 - most].trace) most++;
+  if (count && !most) return bind_refuse(L, "nothing was undone that could be done again");
+  if (count > most) return bind_refuse(L, "fewer calls of undo can be done again than that");
   bind_note_change(L, 1);
   for (lua_Integer i = 0; i < count; i++) {
     if (!vm_redo(s, b->undone[b->times - 1].trace, &err)) return bind_raise(L, &err);
@@ -383,9 +387,14 @@ static int schedule_keep_point(lua_State *L) {
   return 1;
 }
 
+/* forget_point([point]): what was only looked up since the point is dropped, and handles of it. */
 static int schedule_forget_point(lua_State *L) {
   struct vm_schedule *s = bind_check_schedule(L, 1);
+  struct bound_schedule *b = lua_touserdata(L, 1);
+  uint64_t at = (uint64_t)luaL_optinteger(L, 2, UINT32_MAX);
   if (!s->points) return bind_refuse(L, "no point is kept");
+  bool dropped = !b->borrowed && vm_drop_look_ups(s, (struct vm_point){(uint32_t)at, (uint32_t)(at >> 32)});
+  if (dropped) add_undone(b, s->trace.steps->variables, NULL);
   vm_forget_point(s);
   return 0;
 }
@@ -465,7 +474,7 @@ static bool is_beginning(const struct vm_trace *part, const struct vm_trace *who
 static uint32_t find_undone(const struct bound_schedule *b, const struct vm_trace *to) {
   uint32_t i = b->times;
   if (!is_beginning(&b->schedule->trace, to)) return b->times;
-  while (i > 0 && is_beginning(b->undone[i - 1].trace, to)) {
+  while (i > 0 && b->undone[i - 1].trace && is_beginning(b->undone[i - 1].trace, to)) {
     i--;
     if (is_beginning(to, b->undone[i].trace)) return i;
   }

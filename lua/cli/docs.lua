@@ -271,7 +271,7 @@ schedule:workload(): msched.function | The function as it was.
 schedule:trace_length(): integer | How many instructions its trace has.
 schedule:keep_point(): integer | A point in its life, whose trace trace_at_point gives whatever is recorded or undone later, until forget_point was called as often.
 schedule:trace_at_point(point: integer): msched.trace | The trace that it had at a point.
-schedule:forget_point() | Gives up the points kept: all of them once it was called for each.
+schedule:forget_point(point?: integer) | Gives up the points kept: all of them once it was called for each. What was only looked up since a point that is given is dropped, and its handles with it.
 schedule:check_reduction_order() | Refuses a schedule that does a reduction of floats in another order than the function, naming the block and what may have changed it.
 schedule:hash(): string | The structural hash of the module as it is now.
 schedule:script(options?: {colour?: boolean}): string | The module as TVMScript.

@@ -113,6 +113,34 @@ redrawn:assert("v != " .. value, {v = number}) -- draws it again
 assert(number:value() ~= value and redrawn.trace:head(1):text() ~= drawn and redrawn:trace_at_point(drawn_point):text() == drawn)
 redrawn:forget_point()
 
+-- What was only looked up since a point is dropped with it, and its handles are refused; not where anything else was
+-- recorded, undone or open since.
+local looked = ms.schedule(func, {seed = 9})
+local kept_block = looked:get_sblock "B"
+local function dropped(record)
+  local point, length = looked:keep_point(), looked:trace_length()
+  local handle = record()
+  looked:forget_point(point)
+  return looked:trace_length() == length, handle
+end
+local is_dropped, loop = dropped(function() return (looked:get_loops(looked:get_sblock("B", "main"))) end)
+assert(is_dropped and looked:block_name(kept_block) == "B")
+fails("look it up again", function() looked:unroll(loop) end)
+fails("nothing was undone", function() looked:redo() end)
+local anew = looked:get_loops(kept_block)
+fails("look it up again", function() looked:unroll(loop) end)
+for _, record in ipairs {
+  function() looked:annotate(looked:get_sblock "B", "a", 1) end,
+  function() looked:sample_categorical({1, 2}, {0.5, 0.5}) end,
+  function() looked:undo() looked:get_sblock "B" return looked:get_sblock "B" end,
+} do assert(not dropped(record)) end
+assert(looked:extent(anew) == 64)
+fails("fewer calls", function() looked:redo(2) end)
+looked:if_ "1"
+assert(not dropped(function() looked:get_sblock "B" end))
+looked:end_()
+same_in_all_forms(looked)
+
 -- Redo brings back what an undo took, whole, with its decisions, and the handles of it; not after another instruction.
 local again = ms.schedule(func, {seed = 9})
 local u = again:get_loops(again:get_sblock "B")

@@ -13,5 +13,5 @@ for count in $counts; do
   [ "$took" -lt 20000 ] || fail "$count blocks took $took ms"
   grep -q 'sketch 1 of 1' space.lua || fail "$count blocks: no sketch"
   lines=$(wc -l <space.lua)
-  [ "$lines" -lt $((28 * count)) ] || fail "$count blocks gave a trace of $lines lines: longer than the function"
+  [ "$lines" -lt $((6 * count)) ] || fail "$count blocks gave a trace of $lines lines: longer than the function"
 done
