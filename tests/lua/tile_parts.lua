@@ -251,4 +251,50 @@ function tests.a_register_tile_begins_at_its_init()
   assert(seen.one0 and seen.one1 and seen.many0 and seen.many1, "not all were drawn")
 end
 
+-- Sums of groups, added up with a factor each: the groups' sums are made where they are used, for so many vectors of
+-- columns and so many rows; constants are packed ahead. Rows that tiles do not divide, and one row.
+local function grouped(m, n, words)
+  words = words or {}
+  words[#words + 1] = "group=16"
+  return ms.ops.func("dense_nbits", {tostring(m), tostring(n), "48", table.unpack(words)})
+end
+
+function tests.group_sums()
+  for _, m in ipairs {1, 5} do
+    for _, words in ipairs {{}, {"bits=8"}, {"products=int8"}} do
+      local func = grouped(m, 48, words)
+      local made = sketches(func, CPU, {rules = {"group_sums"}})
+      assert(#made == 2, #made) -- of 16 and of 32 columns
+      for _, sch in ipairs(made) do
+        local groups, sum = sch:get_sblock "dense_nbits_groups_update", sch:get_sblock "dense_nbits"
+        assert(sch:shared_loops(groups, sum) == 3 and has(sch, "T.parallel") and has(sch, "T.vectorized"), tostring(sch))
+        assert(space.postprocess(sch, parts_of(CPU, {postprocs = {"rewrite_layout", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block"}})))
+        assert(sch:func():packing().count == 2, "weights and scales are packed")
+        local own, want = ms.arrays_for(func, 1), ms.arrays_for(func, 1)
+        ms.interpret(sch:func(), table.unpack(own))
+        ms.interpret(func, table.unpack(want))
+        assert(own[#own]:difference(want[#want]) <= 1e-3, sch.trace:text())
+      end
+    end
+  end
+end
+
+-- Nothing is fused where columns of weights are no constants and would be gathered, where there are fewer columns than a
+-- vector has, where the groups' sums are read elsewhere too, or where there are no groups.
+function tests.group_sums_refuses()
+  local function stays(func) assert(#sketches(func, CPU, {rules = {"group_sums"}}) == 1 and not has(sketches(func, CPU, {rules = {"group_sums"}})[1], "register_tile")) end
+  stays(grouped(2, 48, {"constant=false"}))
+  stays(grouped(2, 12))
+  stays(product(64, 64, 64))
+  local A, B, S = te.placeholder({4, 4, 8}, "float32", "A"), te.placeholder({4, 8, 32}, "float32", "B"), te.placeholder({4, 32}, "float32", "S")
+  local k, g = te.reduce_axis(8, "k"), te.reduce_axis(4, "g")
+  local P = te.compute({4, 4, 32}, function(i, h, j) return te.sum(A[{i, h, k}] * B[{h, k, j}], k) end, "P")
+  local Y = te.compute({4, 32}, function(i, j) return te.sum(P[{i, g, j}] * S[{g, j}], g) end, "Y")
+  local fused = te.func("fused", {A, B, S, Y})
+  local made = sketches(fused, CPU, {rules = {"group_sums"}})
+  assert(#made == 2 and has(made[1], "register_tile"))
+  for _, sch in ipairs(made) do check(fused, sch) end
+  stays(te.func("read_twice", {A, B, S, Y, te.compute({4, 4, 32}, function(i, h, j) return P[{i, h, j}] * 2 end, "Z")}))
+end
+
 support.run(tests, "parts of register tiles")
