@@ -42,11 +42,12 @@ end
 
 -- ---- Integers of few bits --------------------------------------------------------------------------------------
 
--- The part of a byte that has this number, as uint8.
-local function part(byte, bits, number)
+-- The part of a byte that has this number, in a type of integers: bytes where their products are added at once, else as
+-- wide as what they become.
+local function part(byte, bits, number, type)
   if bits == 8 then return byte end
-  local shifted = te.call("shift_right", "uint8", byte, te.cast(number * bits, "uint8"))
-  return te.call("bitwise_and", "uint8", shifted, te.const((1 << bits) - 1, "uint8"))
+  local shifted = te.call("shift_right", type, te.cast(byte, type), te.cast(number * bits, type))
+  return te.call("bitwise_and", type, shifted, te.const((1 << bits) - 1, type))
 end
 
 -- The zero point of a group: halfway where there are none.
@@ -54,7 +55,7 @@ local function zero_of(o, n, g, type)
   if not o.zero_points then return te.const(type == "int32" and 1 << (o.bits - 1) or 2.0 ^ (o.bits - 1), type) end
   local each = 8 // o.bits
   local byte = o.zero_points[{n, each == 1 and g or te.floordiv(g, each)}]
-  return te.cast(part(byte, o.bits, each == 1 and 0 or te.floormod(g, each)), type)
+  return te.cast(part(byte, o.bits, each == 1 and 0 or te.floormod(g, each), "int32"), type)
 end
 
 -- ---- The two ways of products ----------------------------------------------------------------------------------
@@ -64,7 +65,7 @@ end
 local function plain(X, o)
   local each = 8 // o.bits
   local function at(i, g, b, h) return te.cast(X[{i, g * o.group + (each == 1 and b or b * each + h)}], "float32") end
-  return {type = "float32", at = at}
+  return {type = "float32", part = "int32", at = at}
 end
 
 -- X rounded to int8, each group by its largest element: {rows, groups, parts of a byte, bytes}, so that elements for
@@ -80,7 +81,7 @@ local function rounded(X, o)
     local x = te.cast(X[{i, g * o.group + b * each + h}], "float32")
     return te.cast(te.round(x / te.maximum(factor(i, g), 1e-30)), "int8")
   end, o.name .. "_rounded")
-  return {type = "int32", factor = factor, at = function(i, g, b, h) return te.cast(Q[{i, g, h, b}], "int32") end}
+  return {type = "int32", part = "uint8", factor = factor, at = function(i, g, b, h) return te.cast(Q[{i, g, h, b}], "int32") end}
 end
 
 -- Rows of X of (m, k) times weights of (n, groups, bytes) -> (m, n) of float32. products: float32, or int8, for which
@@ -93,7 +94,7 @@ function ops.dense_nbits(X, W, scale, options)
   local function over(b, h) return h and {b, h} or b end
   local b, h = axes()
   local sums = te.compute({m, groups, n}, function(i, g, j)
-    return te.sum(way.at(i, g, b, h or 0) * te.cast(part(W[{j, g, b}], o.bits, h or 0), way.type), over(b, h))
+    return te.sum(way.at(i, g, b, h or 0) * te.cast(part(W[{j, g, b}], o.bits, h or 0, way.part), way.type), over(b, h))
   end, o.name .. "_groups", {"i", "g", "j"})
   local xb, xh = axes()
   local xs = te.compute({m, groups}, function(i, g) return te.sum(way.at(i, g, xb, xh or 0), over(xb, xh)) end, o.name .. "_x")

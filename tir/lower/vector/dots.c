@@ -8,13 +8,15 @@
  *   dot_lanes(C, A[k:k + 4], B[4 j:4 j + 4 lanes])      one operand of four elements stands for those of all lanes
  * Operands are uint8 and int8. Of two int8 the one that is the same in all lanes goes on as x + 128, of two uint8 the
  * other as y - 128, by its highest bit, and what that adds, 128 times the other's sum, is taken away again; what has an
- * offset already (offsets.c) goes on so.
+ * offset already (offsets.c) goes on so. An operand may be a part of an uint8, (B[j, p] >> s) & m: integers of few bits.
  * Requires: (loops) no blocks; (lanes) buffers of one dimension, no vectorized loops. Keeps: sums of integers, which
  * wrap around, bit for bit; those of floats but for their order and, in the instruction, for denormal numbers, which
  * are 0. */
 #include "products.h"
 #include "tir/arith/linear.h"
 #include "tir/lower/lower.h"
+
+#include <string.h>
 
 enum { MOST_WIDTH = 4 };
 
@@ -31,12 +33,44 @@ static bool is_offered(const struct lowering *low, int width) {
   return width > 0 && (all >> (width == 4 ? TIR_DOT_BYTES : TIR_DOT_BFLOATS) & 1);
 }
 
-/* The element of a buffer that an expression widens, or NULL. */
-static const struct tir_expr_node *widened(const struct tir *ir, tir_expr e, tir_type to) {
+static tir_expr without_broadcast(const struct tir *ir, tir_expr e) {
+  return tir_at(ir, e)->kind == TIR_BROADCAST ? tir_at(ir, e)->a : e;
+}
+
+static bool is_call(const struct tir *ir, const struct tir_expr_node *n, const char *name) {
+  return n->kind == TIR_CALL && n->count == 2 && !strcmp(tir_text(ir, n->ref), name);
+}
+
+/* Bits of an element: (element >> shift) & mask; mask 0: all. */
+struct part {
+  tir_expr shift; /* TIR_NONE: none */
+  int64_t mask;
+};
+
+/* The element that an expression is a part of; NULL: of none. */
+static const struct tir_expr_node *read_part(const struct tir *ir, const struct tir_expr_node *n, struct part *part) {
+  *part = (struct part){TIR_NONE, 0};
+  if (n->kind == TIR_LOAD) return n;
+  if (tir_type_with_lanes(n->type, 1) != TIR_TYPE(TIR_UINT, 8, 1) || !is_call(ir, n, "bitwise_and")) return NULL;
+  const tir_expr *args = tir_operands(ir, n->operands);
+  tir_expr mask = without_broadcast(ir, args[1]);
+  if (!tir_is_int(ir, mask)) return NULL;
+  part->mask = tir_at(ir, mask)->imm;
+  n = tir_at(ir, args[0]);
+  if (is_call(ir, n, "shift_right")) {
+    args = tir_operands(ir, n->operands);
+    part->shift = without_broadcast(ir, args[1]);
+    n = tir_at(ir, args[0]);
+  }
+  bool byte = n->kind == TIR_LOAD && tir_type_with_lanes(n->type, 1) == TIR_TYPE(TIR_UINT, 8, 1);
+  return byte && part->mask > 0 && part->mask <= UINT8_MAX ? n : NULL;
+}
+
+/* The element of a buffer that an expression widens, or a part of, or NULL. */
+static const struct tir_expr_node *widened(const struct tir *ir, tir_expr e, tir_type to, struct part *part) {
   const struct tir_expr_node *n = tir_at(ir, e);
   if (n->kind != TIR_CAST || tir_type_with_lanes(n->type, 1) != to) return NULL;
-  n = tir_at(ir, n->a);
-  return n->kind == TIR_LOAD ? n : NULL;
+  return read_part(ir, tir_at(ir, n->a), part);
 }
 
 int tir_dot_lanes_width(const struct tir *ir, const struct tir_expr_node *call) {
@@ -61,7 +95,8 @@ static int dot_width(const struct tir *ir, tir_expr sum, tir_expr product) {
   tir_type to = tir_type_of(ir, sum);
   const struct tir_expr_node *p = tir_at(ir, product);
   if (p->kind != TIR_MUL || p->type != to) return 0;
-  const struct tir_expr_node *x = widened(ir, p->a, to), *y = widened(ir, p->b, to);
+  struct part part;
+  const struct tir_expr_node *x = widened(ir, p->a, to, &part), *y = widened(ir, p->b, to, &part);
   return x && y ? width_of(x->type, y->type, to) : 0;
 }
 
@@ -154,10 +189,6 @@ static bool is_inside(struct tir *ir, const struct tir_expr_node *load, tir_expr
   return tir_is_int(ir, extent) && at->lo >= 0 && at->hi < tir_at(ir, extent)->imm - span + 1;
 }
 
-static tir_expr without_broadcast(const struct tir *ir, tir_expr e) {
-  return tir_at(ir, e)->kind == TIR_BROADCAST ? tir_at(ir, e)->a : e;
-}
-
 static bool is_offset(const struct tir *ir, tir_expr e) {
   return tir_is_int(ir, e) && (tir_at(ir, e)->imm == 128 || tir_at(ir, e)->imm == -128);
 }
@@ -182,6 +213,14 @@ static tir_type type_of_factor(const struct tir *ir, const struct factor *f) {
   return own == signed_byte && f->offset > 0 ? unsigned_byte : own == unsigned_byte && f->offset < 0 ? signed_byte : 0;
 }
 
+/* A factor that is such a part, and nothing else yet; false: it is not known which. */
+static bool set_part(const struct tir *ir, const struct part *part, struct factor *out) {
+  tir_expr by = part->shift && tir_at(ir, part->shift)->kind == TIR_CAST ? tir_at(ir, part->shift)->a : part->shift;
+  if (by && (!tir_is_int(ir, by) || tir_at(ir, by)->imm < 0 || tir_at(ir, by)->imm > 7)) return false;
+  *out = (struct factor){.shift = by ? (uint8_t)tir_at(ir, by)->imm : 0, .mask = (uint8_t)part->mask};
+  return true;
+}
+
 /* Its stride is how far apart the lanes' elements lie; 0: one for all. */
 static bool read_factor(const struct sum *s, tir_expr e, struct factor *out) {
   struct tir *ir = s->ir;
@@ -190,11 +229,12 @@ static bool read_factor(const struct sum *s, tir_expr e, struct factor *out) {
   e = without_broadcast(ir, e);
   if (is_offset(ir, e)) return *out = (struct factor){.offset = tir_at(ir, e)->imm, .constant = true}, true;
   e = split_offset(ir, e, &offset);
-  const struct tir_expr_node *load = widened(ir, e, to);
-  if (!load || load->count != 1 || tir_buffer_at(ir, load->ref)->rank != 1) return false;
+  struct part part;
+  const struct tir_expr_node *load = widened(ir, e, to, &part);
+  if (!load || !set_part(ir, &part, out) || load->count != 1 || tir_buffer_at(ir, load->ref)->rank != 1) return false;
   const struct tir_buffer_node *b = tir_buffer_at(ir, load->ref);
   struct tir_expr_node index = *tir_at(ir, tir_operands(ir, load->operands)[0]);
-  *out = (struct factor){load->ref, tir_operands(ir, load->operands)[0], 0, offset, false};
+  out->buffer = load->ref, out->index = tir_operands(ir, load->operands)[0], out->offset = offset;
   if (!type_of_factor(ir, out)) return false;
   if (b->elem_offset || b->strides.count || b->type != tir_type_with_lanes(load->type, 1)) return false;
   if (index.kind == TIR_BROADCAST) {
@@ -222,6 +262,17 @@ static tir_expr turned(struct tir *ir, tir_expr e) {
   return tir_unary(ir, TIR_CAST, TIR_TYPE(is_signed ? TIR_UINT : TIR_INT, 8, tir_type_lanes(from)), flipped);
 }
 
+/* The part of each byte that the factor is. */
+static tir_expr part_of(struct tir *ir, tir_expr bytes, const struct factor *f) {
+  tir_type type = tir_type_of(ir, bytes);
+  if (f->shift) {
+    tir_expr operands[] = {bytes, splat(ir, type, f->shift)};
+    bytes = tir_call(ir, type, tir_symbol_of(ir, "shift_right"), operands, 2);
+  }
+  tir_expr operands[] = {bytes, splat(ir, type, f->mask)};
+  return tir_call(ir, type, tir_symbol_of(ir, "bitwise_and"), operands, 2);
+}
+
 /* The neighbours of a factor as a vector: those of all lanes, or one lane's for all. */
 static tir_expr neighbours(const struct sum *s, struct factor f, int width) {
   struct tir *ir = s->ir;
@@ -230,6 +281,7 @@ static tir_expr neighbours(const struct sum *s, struct factor f, int width) {
   tir_expr ramp = tir_ramp(ir, f.index, tir_int(ir, tir_type_of(ir, f.index), 1), lanes);
   assert(f.stride == 0 || f.stride == width);
   tir_expr all = tir_load(ir, f.buffer, &ramp, 1, TIR_NONE);
+  if (f.mask) all = part_of(ir, all, &f);
   return f.offset ? turned(ir, all) : all;
 }
 

@@ -24,6 +24,7 @@ static void gather(struct sum *s, tir_expr e, lower_read_factor *read) {
 static bool stands_behind(struct tir *ir, struct factor first, struct factor other, int64_t by) {
   if (first.constant || other.constant) return first.constant && other.constant && first.offset == other.offset;
   return first.buffer == other.buffer && first.offset == other.offset && first.stride == other.stride &&
+         first.shift == other.shift && first.mask == other.mask &&
          tir_type_of(ir, first.index) == tir_type_of(ir, other.index) &&
          tir_is_const(ir, tir_sub(ir, other.index, first.index), by);
 }

@@ -10,9 +10,10 @@ enum { MOST_PRODUCTS = 64 }; /* a sum of more is left as it is */
 struct factor {
   tir_buffer buffer;
   tir_expr index;
-  int64_t stride; /* from lane to lane */
-  int64_t offset; /* that is added to the element; of a constant, its value */
-  bool constant;  /* there is no buffer */
+  int64_t stride;      /* from lane to lane */
+  int64_t offset;      /* that is added to the element; of a constant, its value */
+  bool constant;       /* there is no buffer */
+  uint8_t shift, mask; /* of a part of a byte: (element >> shift) & mask; mask 0: it is whole */
 };
 struct product {
   struct factor a, b;
