@@ -16,6 +16,7 @@ local function put_row(row, options)
   end
   local parts = {string.format("%-11s %11s %s", row.task, cli.time_text(row.seconds), cli.rate_text(row, row.seconds))}
   parts[#parts + 1] = rates.share_text(row.limit, row.seconds)
+  parts[#parts + 1] = rates.bandwidth_text(row.limit, row.bandwidth, row.bytes, row.seconds)
   for _, v in ipairs(row.vendors) do
     parts[#parts + 1] = string.format("%s %s %.2f%s", v.name, cli.time_text(v.seconds), v.ratio,
                                       v.ours_off and string.format(" (differs by %g; from float64 it is %g off, msched %g)", v.difference, v.theirs_off, v.ours_off) or "")

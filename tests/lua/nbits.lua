@@ -87,6 +87,14 @@ assert(not ops.func("dense_nbits", {1, 32, 128, constant = false}):script():find
 assert(func:work().read_bytes == 128 * 4 + 32 * 64 + 32 * 2 * 4, func:work().read_bytes)
 assert(#ops.func("dense_nbits", {1, 32, 128, zero_points = true}):params() == 5)
 
+-- Zero points are constants as weights are; what is made of them is made ahead of all runs.
+do
+  local f = ops.func("dense_nbits", {1, 32, 128, group = 64, zero_points = true})
+  assert(f:script():find('"layout_free_buffers": [1, 2, 3]', 1, true))
+  local packing = f:packing()
+  assert(packing and packing.kernel:params()[4].type == "uint8" and table.concat(packing.kernel:params()[4].shape, "x") == "2x32", packing.kernel:script())
+end
+
 -- What cannot be.
 local function named(message, arguments) refuses(message, ops.func, "dense_nbits", arguments) end
 named("dense_nbits: bits is 3; 4 or 8 is expected", {1, 8, 64, bits = 3})

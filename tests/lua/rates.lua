@@ -94,6 +94,8 @@ assert(rates.share_text({name = "memory", seconds = 1}, 2) == "50 % of memory" a
 assert(rates.share({name = "memory", seconds = 3}, 2) == 1 and rates.share({name = "memory", seconds = 0}, 2) == nil and rates.share({name = "x", seconds = 1 / 0}, 2) == nil)
 assert(rates.limit_text(work, {name = "memory", of = "bytes", seconds = 1e-6}) == "120 GB/s of memory")
 assert(rates.limit_text(work, {name = "float32 vectors", of = "operations", seconds = 1e-5}) == "200 GFLOP/s of float32 vectors")
+assert(rates.bandwidth_text({of = "operations"}, 100, 31, 1) == "31 % of the bandwidth" and rates.bandwidth_text({of = "operations"}, 100, 9, 1) == nil)
+assert(rates.bandwidth_text({of = "bytes"}, 100, 31, 1) == nil and rates.bandwidth_text(nil, 100, 31, 1) == nil and rates.bandwidth_text({of = "operations"}, nil, 31, 1) == nil)
 local bytes = {operations = 6e9, unit = "GOP/s", bytes = 1}
 local unit = {seconds = 1e-3, name = "AMX", unit = {name = "AMX", seconds = 1e-3}}
 local function unused(seconds, used) return rates.unused_text(bytes, unit, seconds, function() return used end) end

@@ -261,7 +261,7 @@ end
 
 function tests.group_sums()
   for _, m in ipairs {1, 5} do
-    for _, words in ipairs {{}, {"bits=8"}, {"products=int8"}} do
+    for _, words in ipairs {{}, {"bits=8"}, {"products=int8"}, {"zero_points=true"}} do
       local func = grouped(m, 48, words)
       local made = sketches(func, CPU, {rules = {"group_sums"}})
       assert(#made == 2, #made) -- of 16 and of 32 columns
@@ -269,7 +269,7 @@ function tests.group_sums()
         local groups, sum = sch:get_sblock "dense_nbits_groups_update", sch:get_sblock "dense_nbits"
         assert(sch:shared_loops(groups, sum) == 3 and has(sch, "T.parallel") and has(sch, "T.vectorized"), tostring(sch))
         assert(space.postprocess(sch, parts_of(CPU, {postprocs = {"rewrite_layout", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block"}})))
-        assert(sch:func():packing().count == 2, "weights and scales are packed")
+        assert(sch:func():packing().count == (words[1] == "zero_points=true" and 3 or 2), "weights, scales and zero points are packed")
         local own, want = ms.arrays_for(func, 1), ms.arrays_for(func, 1)
         ms.interpret(sch:func(), table.unpack(own))
         ms.interpret(func, table.unpack(want))

@@ -238,7 +238,7 @@ operator("dense_nbits", "m=1 n=4096 k=4096 bits=4 group=32 zero_points=false sca
   local scale, zero = te.placeholder(scales, a.scale_dtype, "scale"), a.zero_points and te.placeholder(zeros, "uint8", "zero") or nil
   local Y = ops.dense_nbits(X, W, scale, {bits = a.bits, zero_points = zero or false, products = a.products})
   local tensors = zero and {X, W, scale, zero, Y} or {X, W, scale, Y}
-  tensors.weights = {W.name, scale.name}
+  tensors.weights = {W.name, scale.name, zero and zero.name}
   return tensors
 end, {m = {"extent", "rows"}, n = {"extent", "columns of the result"},
       group = {"count", "weights that have a scale in common, of one column, one after the other"}, zero_points = {"flag", "whether groups have a zero point of their own"}})

@@ -50,12 +50,16 @@ local function part(byte, bits, number, type)
   return te.call("bitwise_and", type, shifted, te.const((1 << bits) - 1, type))
 end
 
--- The zero point of a group: halfway where there are none.
-local function zero_of(o, n, g, type)
-  if not o.zero_points then return te.const(type == "int32" and 1 << (o.bits - 1) or 2.0 ^ (o.bits - 1), type) end
+-- The zero point of a group in a type, by its column and number: halfway where there are none. Those that there are, are
+-- made bytes with columns last: of constants, ahead of all runs.
+local function zeros_of(o, n, groups)
+  if not o.zero_points then return function(_, _, type) return te.const(type == "int32" and 1 << (o.bits - 1) or 2.0 ^ (o.bits - 1), type) end end
   local each = 8 // o.bits
-  local byte = o.zero_points[{n, each == 1 and g or te.floordiv(g, each)}]
-  return te.cast(part(byte, o.bits, each == 1 and 0 or te.floormod(g, each), "int32"), type)
+  local zeros = te.compute({groups, n}, function(g, j)
+    if each == 1 then return o.zero_points[{j, g}] end
+    return te.cast(part(o.zero_points[{j, te.floordiv(g, each)}], o.bits, te.floormod(g, each), "int32"), "uint8")
+  end, o.name .. "_zeros", {"g", "j"})
+  return function(j, g, type) return te.cast(zeros[{g, j}], type) end
 end
 
 -- ---- The two ways of products ----------------------------------------------------------------------------------
@@ -98,9 +102,9 @@ function ops.dense_nbits(X, W, scale, options)
   end, o.name .. "_groups", {"i", "g", "j"})
   local xb, xh = axes()
   local xs = te.compute({m, groups}, function(i, g) return te.sum(way.at(i, g, xb, xh or 0), over(xb, xh)) end, o.name .. "_x")
-  local r = te.reduce_axis(groups, "r")
+  local r, zero = te.reduce_axis(groups, "r"), zeros_of(o, n, groups)
   local Y = te.compute({m, n}, function(i, j)
-    local sum = te.cast(sums[{i, r, j}] - zero_of(o, j, r, way.type) * xs[{i, r}], "float32") * te.cast(scale[{j, r}], "float32")
+    local sum = te.cast(sums[{i, r, j}] - zero(j, r, way.type) * xs[{i, r}], "float32") * te.cast(scale[{j, r}], "float32")
     if way.factor then sum = sum * way.factor(i, r) end
     return te.sum(sum, r)
   end, o.name, {"i", "j"})
