@@ -33,6 +33,13 @@ static void *open_library(void) {
   return library ? library : try_open(MSCHED_LLVM_FOLDER "/" MSCHED_LLVM_LIBRARY);
 }
 
+#ifdef __SANITIZE_ADDRESS__
+/* By default the sanitizer guesses where the memory of threads' own begins that a library has which was opened later,
+ * and where it guesses wrong, looking for leaks reads what is not there. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void) { return "intercept_tls_get_addr=0"; }
+#endif
+
 /* It stays open: its objects live as long as the process. */
 static void open_llvm(void) {
   void *library = open_library();
