@@ -50,7 +50,7 @@ function worker.mutators()
 end
 
 function worker.mutate(i, trace, stream, other)
-  if not parts.mutators[i] then error(string.format("there is no mutator %d: the box has %d, numbered from 1, as box:mutators lists them", i, #parts.mutators), 0) end
+  if not parts.mutators[i] then error(string.format("there is no mutator %d: the sandbox has %d, numbered from 1, as sandbox:mutators lists them", i, #parts.mutators), 0) end
   return space.mutate(parts.mutators[i][1], trace, stream, other)
 end
 

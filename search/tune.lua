@@ -34,8 +34,8 @@ end
 
 local BLOCK_WEIGHT = 0.2 -- of the mutator that changes one block's choice, where a space is factored
 
--- The mutators of a box and those given, with their weights; what is refused in one is counted, and changes nothing.
-local function open_mutators(box, given, refused)
+-- The mutators of a sandbox and those given, with their weights; what is refused in one is counted, and changes nothing.
+local function open_mutators(sandbox, given, refused)
   local mutators = {}
   local function add(name, weight, mutate)
     mutators[#mutators + 1] = {{name = name, apply = function(trace, stream, other)
@@ -44,7 +44,7 @@ local function open_mutators(box, given, refused)
       return made
     end}, weight}
   end
-  for i, m in ipairs(box:mutators()) do add(m[1], m[2], function(...) return box:mutate(i, ...) end) end
+  for i, m in ipairs(sandbox:mutators()) do add(m[1], m[2], function(...) return sandbox:mutate(i, ...) end) end
   for _, m in ipairs(given) do add(m.name, m.weight, function(...) return space.mutate(m, ...) end) end
   return mutators
 end

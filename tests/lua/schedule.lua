@@ -240,7 +240,7 @@ do
   says("did you mean `tile_size`?", trace.mutate, trace, 1, {mutator = "tilesize"})
   says("takes a seed, an integer", trace.mutate, trace, "one")
   local box = ms.sandbox {files = {}}
-  for _, number in ipairs {0, 100} do says("there is no mutator " .. number .. ": the box has 5, numbered from 1", box.mutate, box, number, trace, ms.stream(1)) end
+  for _, number in ipairs {0, 100} do says("there is no mutator " .. number .. ": the sandbox has 5, numbered from 1", box.mutate, box, number, trace, ms.stream(1)) end
 end
 
 print "schedule: ok"
