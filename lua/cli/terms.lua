@@ -3,6 +3,7 @@
 local terms = {list = {}}
 
 local TEXT = [[
+accumulator, accumulators | A value in a register to which products are added; in a tensor core's product, the fragment of the result.
 AMX | Intel's matrix unit: tiles of up to 16 x 64 bytes for int8 and bfloat16. A process must ask the kernel for permission to use it.
 analytical model, analytical, estimate | The formula that estimates the cycles of a candidate from its loops, bytes and instructions, without building it. It ranks candidates; its numbers are never results. The default policy has its name.
 anchor | A block that takes most of a function's time: a product or a convolution. Large functions are cut into groups around anchors.
@@ -28,8 +29,9 @@ failed | A record's status: it did not build, crashed, ran out of time, or compu
 feature, features | A number that describes a candidate to the cost model, such as the bytes that a loop touches.
 finalist, finalists | One of the fastest candidates of a run, which are timed again in turn at its end.
 fixed order | Results are bit for bit those of the unscheduled function: --fixed-order.
+fragment, fragments | The part of a matrix that a warp's threads hold in registers for a tensor core.
 group, groups | A part of a function of many blocks that is searched as a task of its own: an anchor with its elementwise blocks, a chain over rows, or elementwise blocks.
-instruction, instructions | A step of a schedule, as Split or ComputeAt; `msched help instructions` lists them. In a report of code, a machine instruction.
+instruction, instructions, primitive | A step of a schedule, as Split or ComputeAt; `msched help instructions` lists them. In a report of code, a machine instruction.
 intrinsic, tensor intrinsic | What hardware does in one instruction (VNNI, AMX, a tensor core), as a description and an implementation. Tensorize replaces a block by it.
 kernel, kernels | The machine code of a function. A GPU's function may have several.
 mbarrier | A barrier in a GPU's shared memory that counts arrivals and bytes of asynchronous copies; from sm_80 on.
@@ -40,15 +42,17 @@ of roof, of the limit, limit | The share of the roofline that the best has: 100 
 of vendor | The rate of the best over that of the fastest vendor's library: above 100 %, the best is faster.
 pass | A step of lowering: `lower --dump-after PASS` prints the function after it.
 peak | The highest rate that a unit of the machine was measured to have.
-persistent kernel | A kernel with as many thread blocks as the GPU holds at once; each computes several tiles, one after another.
+persistent kernel, persistent | A kernel with as many thread blocks as the GPU holds at once; each computes several tiles, one after another.
 pinned | A record's mark: the one to use of its workload on its target, whatever is faster.
 policy | The search strategy, which decides which candidates are measured: --policy.
 postprocessor | A function that completes or refuses each sampled candidate: it parallelizes, unrolls, tensorizes, and verifies limits of GPUs.
 producer, producer warp group | In warp specialization, the warp group that only copies; consumer warp groups compute.
+proposal, proposals | A candidate that the analytical model ranks high, chosen by its decisions before anything is replayed or measured.
 rate | Floating-point operations a second (GFLOP/s), or integer operations (GOP/s) where a function has more of these; and bytes a second.
 record, records | What the store keeps of a measured candidate: workload, target, trace, status, time, versions. An ID, or its first digits, names it.
 reference | The unscheduled function, interpreted or built as it stands. Results of every candidate are compared with it.
 refused, refusal | An instruction whose requirement does not hold is not applied; its code, as not_perfectly_nested, names the requirement.
+register-pressure estimate, estimated registers | The registers that a thread of a GPU's kernel is estimated to need, computed from the lowered function, without ptxas.
 register tile, tile | The elements of the result that stay in registers in the innermost loops. A tile in general is a part of a loop nest with factors for each loop.
 roofline | What the machine could do at most for a function: the measured rate of its fastest unit, or the measured bandwidth of the memory or cache that holds the data, whichever takes longer.
 rule, schedule rule | A function that opens the space: it gets a block of a schedule, and returns the schedules to go on with.
@@ -62,6 +66,7 @@ simulated | Results are those of the store, and nothing is measured: --simulate.
 sketch, sketches | A schedule whose decisions are open: the structure of loops that rules made. A space has some, often 10 to 20.
 software pipeline | A loop whose statements run ahead of one another in stages, so that copies of later iterations overlap with computation.
 spill, spills, on the stack, on the stack (spills) | A value that the compiler keeps in memory because registers ran out.
+stage, stages, pipeline stage, stage buffer, stage buffers | A step of a software pipeline, which runs some iterations before the next one; each iteration that is on its way has a stage buffer of its own in shared memory.
 store | The file with workloads and records: --db.
 suite | A named list of operators with arguments, as suite:ops.
 swizzle, swizzled | A permutation of a tile's addresses in shared memory that avoids bank conflicts.
