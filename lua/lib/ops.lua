@@ -1,5 +1,5 @@
 -- ops: operators in tensor expressions, as parts of larger functions. Each takes tensors and gives a tensor; families
--- of them are files of lua/ops/, where named.lua makes whole functions of them and suites.lua lists of those. An
+-- of them are files of lua/lib/ops/, where named.lua makes whole functions of them and suites.lua lists of those. An
 -- operator that is used twice in a function has its tensors and blocks named apart by te.func: pad, pad_1 and so on.
 local ms = msched
 local ops = {}
