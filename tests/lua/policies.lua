@@ -75,12 +75,20 @@ local proposed = run({small}, {policy = "analytical", trials = 16, measuring = {
 usual = mean(run({small}, {policy = "random", trials = 48, measuring = {time = lines_time}}).times[1], 1, 48)
 assert(mean(proposed.times[1], 1, 16) < 0.5 * usual, "proposals are no better than random candidates")
 
--- What comes first is a least of the estimate: no step away, places of blocks among them, is cheaper.
+-- What comes first is a least of the estimate: no step away, places of blocks among them, is cheaper. The search around the
+-- cheapest ends after some steps, which are enough on a machine with these caches, whatever this one has.
 do
+  local model = ms.load "search.cost.analytical"
+  local machine_of = model.machine
+  function model.machine(target)
+    local machine = machine_of(target)
+    machine.cache_bytes = {48 << 10, 1 << 20, 32 << 20}
+    return machine
+  end
   local X, v4 = te.placeholder({64, 48}, "float32", "X"), ms.target "llvm -mcpu=x86-64-v4 -num-cores=2"
   local softmax = te.func("softmax", {X, ops.softmax(X)})
   local _, tasks = run({softmax}, {policy = "analytical", trials = 1, target = v4.text})
-  local machine, first, moved = ms.load("search.cost.analytical").machine(v4), tasks[1]:best(1)[1].sketch, 0
+  local machine, first, moved = model.machine(v4), tasks[1]:best(1)[1].sketch, 0
   local cost = ms.estimate(softmax, first, machine)
   for _, trace in ipairs(ms.load("search.policy.steps").neighbours(tasks[1], first)) do
     local ok, sch = pcall(ms.apply, softmax, trace, {repair = true})
@@ -90,6 +98,7 @@ do
     end
   end
   assert(moved >= 4, "blocks stay where they are")
+  model.machine = machine_of
 end
 
 local function flat_time() return 1e-3 end
