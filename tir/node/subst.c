@@ -105,6 +105,19 @@ enum { ALWAYS = 1, KEEP_CONDITIONS = 2 };
 
 static tir_expr rewrite(struct tir *ir, tir_expr e, unsigned how);
 
+/* The expression names what the map replaces by something else. */
+static bool names_replaced(const struct tir *ir, tir_expr e) {
+  const struct substitution *s = substitution_of(ir);
+  for (uint32_t i = 0; i < s->changed_var_count; i++) {
+    tir_var v = s->changed_vars[i];
+    if (s->var_to[v] != ir->vars.at[v].expr && tir_uses_var(ir, e, v)) return true;
+  }
+  for (uint32_t i = 0; i < s->changed_buffer_count; i++)
+    if (tir_uses_buffer(ir, e, s->changed_buffers[i])) return true;
+  return false;
+}
+
+/* A variable that cancels out (v - v) is in no term of the sum: the sum without it takes its place. */
 static tir_expr rewrite_sum(struct tir *ir, tir_expr e, unsigned how) {
   struct tir_linear l = tir_linear_of(ir, e);
   struct tir_sum sum = tir_sum_open(ir);
@@ -119,7 +132,7 @@ static tir_expr rewrite_sum(struct tir *ir, tir_expr e, unsigned how) {
     changed |= atom != t.atom;
     tir_sum_add(ir, &sum, atom, t.coefficient);
   }
-  if (!opaque && !changed) return tir_sum_drop(ir, &sum), e;
+  if (!opaque && !changed && !names_replaced(ir, e)) return tir_sum_drop(ir, &sum), e;
   if (!opaque) tir_sum_recombine(ir, &sum);
   if (!opaque && !sum.overflow) return tir_sum_close(ir, &sum, tir_type_of(ir, e));
   tir_sum_drop(ir, &sum);
