@@ -69,6 +69,7 @@ void interp_leave(struct compiler *c, struct scope scope) {
     struct undo u = c->undos.at[--c->undos.count];
     operand *table = u.kind == DEFINED_EXPR ? c->computed : u.kind == DEFINED_VAR ? c->var_at : c->slot_of;
     table[u.index] = u.before;
+    if (u.kind == DEFINED_EXPR) c->computed_by[u.index] = 0; /* what stood before was of another statement */
   }
   c->registers = scope.registers;
 }

@@ -62,6 +62,22 @@ static void runs_reductions_from_their_init(void **state) {
     }
 }
 
+/* What a let loaded is not what a branch of a later statement loads, once both branches do. */
+static void loads_again_after_a_store(void **state) {
+  (void)state;
+  three[0].unwritten = true;
+  expect_ok(run_plain(read_function(A_B_C, "for i, j in T.grid(4, 4):", "    x: T.let[T.float32] = C[i, j]",
+                                    "    C[i, j] = B[i, j] * T.float32(2)",
+                                    "    C[i, j] = T.if_then_else(B[i, j] > T.float32(1), C[i, j] + T.float32(1), C[i, j])",
+                                    "    A[i, j] = x"),
+                      three, 3));
+  three[0].unwritten = false;
+  for (int i = 0; i < 16; i++) {
+    assert_true(a[i] == -1);
+    assert_true(c[i] == (float)(i % 3 * 2 + (i % 3 > 1)));
+  }
+}
+
 /* A domain that starts elsewhere: init runs at its minimum. Predicates and fused bindings hold. */
 static void follows_bindings_and_predicates(void **state) {
   (void)state;
@@ -439,6 +455,7 @@ int main(void) {
 #define TEST(name) cmocka_unit_test_setup(name, fill)
   const struct CMUnitTest tests[] = {
       TEST(runs_reductions_from_their_init),
+      TEST(loads_again_after_a_store),
       TEST(follows_bindings_and_predicates),
       TEST(refuses_a_binding_outside_its_domain),
       TEST(refuses_what_is_not_there),
