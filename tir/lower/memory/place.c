@@ -239,24 +239,36 @@ static void place(struct lowering *low, tir_block scope, tir_buffer buffer) {
   tir_insert_before(ir, first, alloc);
 }
 
+/* The regions of the buffer name a whole dimension. */
+static void widen_dimension(struct tir *ir, struct tir_span regions, tir_buffer buffer, uint32_t d) {
+  uint32_t rank = tir_buffer_at(ir, buffer)->rank;
+  tir_expr extent = ir->operands.at[tir_buffer_at(ir, buffer)->shape + d];
+  tir_expr zero = tir_int(ir, tir_type_of(ir, extent), 0);
+  for (uint32_t i = regions.first; i < regions.first + regions.count; i++) {
+    if (ir->regions.at[i].buffer != buffer) continue;
+    uint32_t first = tir_add_operands(ir, ir->operands.at + ir->regions.at[i].ranges, 2 * rank);
+    ir->operands.at[first + 2 * d] = zero;
+    ir->operands.at[first + 2 * d + 1] = extent;
+    ir->regions.at[i].ranges = first;
+  }
+}
+
 /* Where a block reads at a place that data decides, it declares the whole dimension: what it would load there need not
- * be there any more. */
+ * be there any more. So do the blocks around it. */
 static void widen_regions(struct tir *ir, tir_block block) {
   struct tir_span regions[] = {tir_block_at(ir, block)->reads, tir_block_at(ir, block)->writes};
   for (int w = 0; w < 2; w++)
     for (uint32_t i = regions[w].first; i < regions[w].first + regions[w].count; i++) {
-      struct tir_region r = ir->regions.at[i];
-      uint32_t rank = tir_buffer_at(ir, r.buffer)->rank, first = 0;
-      for (uint32_t d = 0; d < rank; d++) {
-        const uint32_t *range = ir->operands.at + r.ranges + 2 * d;
+      tir_buffer buffer = ir->regions.at[i].buffer;
+      for (uint32_t d = 0; d < tir_buffer_at(ir, buffer)->rank; d++) {
+        const uint32_t *range = ir->operands.at + ir->regions.at[i].ranges + 2 * d;
         if (!((tir_at(ir, range[0])->flags | tir_at(ir, range[1])->flags) & TIR_HAS_LOAD)) continue;
-        if (!first) first = tir_add_operands(ir, ir->operands.at + r.ranges, 2 * rank);
-        tir_expr extent = ir->operands.at[tir_buffer_at(ir, r.buffer)->shape + d];
-        tir_expr zero = tir_int(ir, tir_type_of(ir, extent), 0);
-        ir->operands.at[first + 2 * d] = zero;
-        ir->operands.at[first + 2 * d + 1] = extent;
+        widen_dimension(ir, (struct tir_span){i, 1}, buffer, d);
+        for (tir_block b = tir_parent_block(ir, block); b; b = tir_parent_block(ir, b)) {
+          widen_dimension(ir, tir_block_at(ir, b)->reads, buffer, d);
+          widen_dimension(ir, tir_block_at(ir, b)->writes, buffer, d);
+        }
       }
-      if (first) ir->regions.at[i].ranges = first;
     }
 }
 
