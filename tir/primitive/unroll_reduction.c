@@ -300,8 +300,19 @@ static void take_iterations(struct tir *ir, tir_block block, tir_buffer buffer) 
   free(vars);
 }
 
+/* What the init begins with, at the step where it runs. */
+static tir_expr value_of_init(struct tir *ir, tir_block block, const struct plan *plan) {
+  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
+    struct tir_iter iter = tir_iters(ir, block)[i];
+    if (iter.kind == TIR_REDUCE) tir_subst_var(ir, iter.var, ir->vars.at[iter.var].min);
+  }
+  tir_expr value = tir_subst_value(ir, tir_as(ir, plan->init, TIR_STORE)->store.value);
+  tir_subst_clear(ir);
+  return value;
+}
+
 static void edit(struct tir *ir, tir_block block, const struct plan *plan) {
-  tir_expr value = tir_as(ir, plan->init, TIR_STORE)->store.value;
+  tir_expr value = value_of_init(ir, block, plan);
   for (uint32_t i = 0; i < plan->terms; i++) value = value_at(ir, block, plan, plan->steps[i], value);
   tir_as(ir, plan->update, TIR_STORE)->store.value = value;
   take_loops(ir, block);
