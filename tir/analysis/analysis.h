@@ -163,8 +163,14 @@ bool tir_find_sum(struct tir *ir, tir_block block, struct tir_reduction *out);
  * writes first. Modules of older TVM name in reads what a reduction goes on with; to others that is a pure write. */
 bool tir_reads_from_before(struct tir *ir, tir_block block, tir_buffer buffer);
 /* The block has an init, and may update what that has not begun: a reduction indexes what is written, is at its
- * minimum in no iteration or in the last, or the predicate may hold in others than the first (init_first.c). */
-bool tir_updates_unbegun(const struct tir *ir, tir_block block);
+ * minimum in no iteration or in the last, the predicate may hold in others than the first (init_first.c), or the init
+ * does not store, in any case, an element that a statement of the body updates. */
+bool tir_updates_unbegun(struct tir *ir, tir_block block);
+/* The block has an init, and a statement of its body loads an element of the buffer (TIR_NONE: of one that it writes,
+ * to which it stores) that neither its init nor a statement before has stored in any case (init_cover.c). */
+bool tir_loads_unbegun(struct tir *ir, tir_block block, tir_buffer buffer);
+/* A statement of the block's init, or a block in that, loads an element of the buffer. */
+bool tir_init_loads(struct tir *ir, tir_block block, tir_buffer buffer);
 /* The expression is what the reducer's buffer of that number begins with. */
 bool tir_is_identity(const struct tir *ir, tir_expr e, enum tir_reducer reducer, uint32_t buffer);
 /* The values of reducer(left, right), one a buffer. */

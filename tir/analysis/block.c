@@ -262,7 +262,7 @@ static const char *const why_no_reduction[] = {"",
                                                "it is not the only writer of what it writes",
                                                "a reduction iteration indexes what it writes",
                                                "it reads what other iterations of it write",
-                                               "its init does not run before all that it begins is updated",
+                                               "it updates what its init does not begin, or not before",
                                                "iterations that differ in spatial ones write the same elements"};
 
 bool tir_check_complete_block(struct tir *ir, tir_block block, tir_block scope, ms_error *err) {

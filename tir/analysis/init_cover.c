@@ -31,8 +31,30 @@ static bool only_writes(struct tir *ir, tir_block block, tir_buffer buffer) {
   return true;
 }
 
+static bool under_condition(const struct tir *ir, tir_stmt s, tir_block block) {
+  for (s = tir_stmt_at(ir, s)->parent; s != block; s = tir_stmt_at(ir, s)->parent)
+    if (tir_is(ir, s, TIR_IF) || tir_is(ir, s, TIR_WHILE)) return true;
+  return false;
+}
+
+bool tir_init_loads(struct tir *ir, tir_block block, tir_buffer buffer) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, buffer));
+  for (tir_stmt s = tir_stmt_at(ir, block)->first[TIR_INIT]; s; s = next_of_init(ir, block, s)) {
+    struct tir_stmt_node n = *tir_stmt_at(ir, s);
+    if (n.kind == TIR_BLOCK && tir_has_region_of(ir, tir_block_at(ir, s)->reads, buffer)) return true;
+    tir_expr own[4];
+    uint32_t count = tir_stmt_exprs(ir, s, own);
+    for (uint32_t i = 0; i < count; i++)
+      if (own[i] && tir_uses_buffer(ir, own[i], buffer)) return true;
+    for (uint32_t d = 0; n.kind == TIR_STORE && d < tir_buffer_at(ir, n.store.buffer)->rank; d++)
+      if (tir_uses_buffer(ir, tir_operands(ir, n.store.indices)[d], buffer)) return true;
+  }
+  return false;
+}
+
 /* The box that the statement, a store or a block, surely writes while the loops around it in the init run. */
 static bool find_written(struct tir *ir, tir_block block, tir_stmt s, tir_buffer buffer, struct tir_interval *out) {
+  if (under_condition(ir, s, block)) return false;
   struct tir_stmt_node n = *tir_stmt_at(ir, s);
   tir_expr ranges[2 * MOST_RANK];
   tir_var vars[MOST_LOOPS];
@@ -41,7 +63,7 @@ static bool find_written(struct tir *ir, tir_block block, tir_stmt s, tir_buffer
     const struct tir_region *region = tir_region_of(ir, tir_block_at(ir, s)->writes, buffer);
     return region && tir_exact_region_from(ir, s, *region, block, TIR_NONE, out);
   }
-  if (n.kind != TIR_STORE || n.store.buffer != buffer || count > MOST_LOOPS) return false;
+  if (n.kind != TIR_STORE || n.store.buffer != buffer || n.store.predicate || count > MOST_LOOPS) return false;
   tir_point_ranges(ir, tir_operands(ir, n.store.indices), rank, ranges);
   return tir_region_exact(ir, ranges, rank, vars, count, TIR_NONE, out);
 }
@@ -57,6 +79,79 @@ static bool init_covers(struct tir *ir, tir_block block, struct tir_region regio
   return false;
 }
 
+/* ---- Element by element ---- */
+
+enum { MOST_LOADS = 32 };
+
+static bool same_indices(const struct tir *ir, tir_stmt store, tir_expr load) {
+  const struct tir_stmt_node *n = tir_stmt_at(ir, store);
+  const uint32_t *x = tir_operands(ir, n->store.indices), *y = tir_operands(ir, tir_at(ir, load)->operands);
+  for (uint32_t d = 0; d < tir_buffer_at(ir, n->store.buffer)->rank; d++)
+    if (x[d] != y[d]) return false;
+  return true;
+}
+
+/* A statement of the list, before `end`, stores the element that is loaded, whatever holds. */
+static bool stores_first(const struct tir *ir, tir_stmt first, tir_stmt end, tir_expr load) {
+  for (tir_stmt s = first; s && s != end; s = tir_stmt_at(ir, s)->next) {
+    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+    if (n->kind == TIR_STORE && n->store.buffer == tir_at(ir, load)->ref && !n->store.predicate &&
+        same_indices(ir, s, load))
+      return true;
+  }
+  return false;
+}
+
+/* The init stores the element that a statement of the body, below `top` of its list, loads; or the body has by then. */
+static bool is_begun(struct tir *ir, tir_block block, tir_stmt top, tir_expr load) {
+  tir_expr at[MOST_RANK];
+  struct tir_expr_node n = *tir_at(ir, load);
+  if (stores_first(ir, tir_stmt_at(ir, block)->first[TIR_INIT], TIR_NONE, load) ||
+      stores_first(ir, tir_stmt_at(ir, block)->first[TIR_BODY], top, load))
+    return true;
+  for (uint32_t d = 0; d < n.count && n.count <= MOST_RANK; d++) at[d] = ir->operands.at[n.operands + d];
+  return n.count <= MOST_RANK && init_covers(ir, block, tir_point_region(ir, n.ref, at));
+}
+
+/* A store of the body is to the element. */
+static bool is_updated(const struct tir *ir, tir_block block, tir_expr load) {
+  for (tir_stmt s = tir_stmt_at(ir, block)->first[TIR_BODY]; s; s = tir_next_in_scope(ir, s, block))
+    if (tir_is(ir, s, TIR_STORE) && tir_as(ir, s, TIR_STORE)->store.buffer == tir_at(ir, load)->ref &&
+        same_indices(ir, s, load))
+      return true;
+  return false;
+}
+
+static bool expr_loads_unbegun(struct tir *ir, tir_block block, tir_stmt top, tir_expr e, tir_buffer buffer) {
+  tir_expr loads[MOST_LOADS];
+  if (!e || !(tir_at(ir, e)->flags & TIR_HAS_LOAD)) return false;
+  uint32_t count = tir_find_loads(ir, e, buffer, loads, MOST_LOADS);
+  for (uint32_t i = 0; i < count && i < MOST_LOADS; i++) {
+    tir_buffer of = tir_at(ir, loads[i])->ref;
+    if (!buffer && !tir_has_region_of(ir, tir_block_at(ir, block)->writes, of)) continue;
+    if ((buffer || is_updated(ir, block, loads[i])) && !is_begun(ir, block, top, loads[i])) return true;
+  }
+  return count > MOST_LOADS;
+}
+
+bool tir_loads_unbegun(struct tir *ir, tir_block block, tir_buffer buffer) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
+  if (!tir_stmt_at(ir, block)->first[TIR_INIT]) return false;
+  for (tir_stmt top = tir_stmt_at(ir, block)->first[TIR_BODY]; top; top = tir_stmt_at(ir, top)->next)
+    for (tir_stmt s = top; s; s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, top) : tir_next(ir, s, top)) {
+      struct tir_stmt_node n = *tir_stmt_at(ir, s);
+      tir_expr own[4];
+      uint32_t count = tir_stmt_exprs(ir, s, own);
+      for (uint32_t i = 0; i < count; i++)
+        if (expr_loads_unbegun(ir, block, top, own[i], buffer)) return true;
+      for (uint32_t d = 0; n.kind == TIR_STORE && d < tir_buffer_at(ir, n.store.buffer)->rank; d++)
+        if (expr_loads_unbegun(ir, block, top, ir->operands.at[n.store.indices + d], buffer)) return true;
+    }
+  return false;
+}
+
+/* ---- By regions ---- */
+
 static bool loads(struct tir *ir, void *context, tir_expr e) { return tir_uses_buffer(ir, e, *(tir_buffer *)context); }
 
 /* The block, or one in it, has a load of the buffer. */
@@ -71,7 +166,7 @@ bool tir_reads_from_before(struct tir *ir, tir_block block, tir_buffer buffer) {
   struct tir_span reads = tir_block_at(ir, block)->reads;
   bool declared = tir_has_region_of(ir, reads, buffer);
   if (tir_updates_unbegun(ir, block) && (declared || loads_of(ir, block, buffer))) return true;
-  if (!declared) return false;
+  if (!declared) return tir_init_loads(ir, block, buffer) || tir_loads_unbegun(ir, block, buffer);
   if (tir_buffer_at(ir, buffer)->rank > MOST_RANK || !only_writes(ir, block, buffer)) return true;
   for (uint32_t i = reads.first; i < reads.first + reads.count; i++)
     if (ir->regions.at[i].buffer == buffer && !init_covers(ir, block, ir->regions.at[i])) return true;

@@ -1,5 +1,6 @@
 /* Whether a reduction's init comes first: it runs in iterations whose reductions are at their domains' minima, where
- * the block's predicate holds. What it is to begin may be updated in other iterations too. */
+ * the block's predicate holds, and the conditions around it. What it is to begin may be updated in other iterations
+ * too. */
 #include "analysis.h"
 #include "tir/analysis/order/iteration_order.h"
 
@@ -40,10 +41,29 @@ static enum trend trend_of(const struct tir *ir, tir_expr e, tir_block block) {
   }
 }
 
+struct data {
+  const struct tir *ir;
+  bool written;
+};
+
+static bool find_written(void *context, tir_expr e) {
+  struct data *d = context;
+  const struct tir_expr_node *n = tir_at(d->ir, e);
+  if (n->kind == TIR_LOAD) d->written = d->written || tir_buffer_at(d->ir, n->ref)->writers;
+  return !d->written && (n->flags & TIR_HAS_LOAD);
+}
+
+/* It depends on data that blocks write: it may change from one iteration to the next. */
+static bool loads_written(const struct tir *ir, tir_expr e) {
+  struct data d = {ir, false};
+  if (tir_at(ir, e)->flags & TIR_HAS_LOAD) tir_walk_expr(ir, e, find_written, &d);
+  return d.written;
+}
+
 /* Where the condition holds in an iteration, it holds in that where all loops that reduce stand at their start. */
 static bool holds_from_start(const struct tir *ir, tir_expr e, tir_block block) {
   struct tir_expr_node n = *tir_at(ir, e);
-  if (!tir_any_var(ir, e, reduces, &block)) return true;
+  if (!tir_any_var(ir, e, reduces, &block)) return !loads_written(ir, e);
   switch (n.kind) {
   case TIR_AND:
   case TIR_OR: return holds_from_start(ir, n.a, block) && holds_from_start(ir, n.b, block);
@@ -61,6 +81,17 @@ static bool starts_late(const struct tir *ir, tir_block block, struct tir_iter i
   if (iter.kind != TIR_REDUCE || tir_is_const(ir, v->extent, 1)) return false;
   if (tir_is_int(ir, v->min) && tir_at(ir, iter.binding)->lo > tir_at(ir, v->min)->imm) return true;
   return trend_of(ir, iter.binding, block) == FALLS;
+}
+
+/* A loop runs through a reduction and through another iteration too, and they are not digits of it that take all their
+ * values with one another: for some values of the other, the reduction may not come to its start. */
+static bool shares_loop(struct tir *ir, tir_block block) {
+  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
+    struct tir_iter iter = tir_iters(ir, block)[i];
+    if (iter.kind != TIR_REDUCE && tir_any_var(ir, iter.binding, reduces, &block))
+      return !tir_is_affine_binding(ir, block, TIR_NONE);
+  }
+  return false;
 }
 
 /* One of the expressions uses a reduction that takes more than one value. */
@@ -90,11 +121,26 @@ static bool begins_by_reductions(const struct tir *ir, tir_block block) {
   return false;
 }
 
-bool tir_updates_unbegun(const struct tir *ir, tir_block block) {
+/* A condition around the block, in its scope, may hold in an iteration, and not where all loops that reduce stand at
+ * their start. */
+static bool is_let_in_later(const struct tir *ir, tir_block block) {
+  for (tir_stmt s = block, p = tir_stmt_at(ir, s)->parent; p && !tir_is(ir, p, TIR_BLOCK);
+       s = p, p = tir_stmt_at(ir, s)->parent) {
+    if (!tir_is(ir, p, TIR_IF) && !tir_is(ir, p, TIR_WHILE)) continue;
+    tir_expr condition = tir_stmt_at(ir, p)->test.condition;
+    bool kept = tir_is(ir, p, TIR_IF) && tir_stmt_at(ir, s)->list == TIR_BODY;
+    bool stays = !tir_any_var(ir, condition, reduces, &block) && !loads_written(ir, condition);
+    if (!stays && !(kept && holds_from_start(ir, condition, block))) return true;
+  }
+  return false;
+}
+
+bool tir_updates_unbegun(struct tir *ir, tir_block block) {
   MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   tir_expr predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
   if (!tir_stmt_at(ir, block)->first[TIR_INIT]) return false;
   for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++)
     if (starts_late(ir, block, tir_iters(ir, block)[i])) return true;
-  return (predicate && !holds_from_start(ir, predicate, block)) || begins_by_reductions(ir, block);
+  return (predicate && !holds_from_start(ir, predicate, block)) || is_let_in_later(ir, block) ||
+         begins_by_reductions(ir, block) || shares_loop(ir, block) || tir_loads_unbegun(ir, block, TIR_NONE);
 }
