@@ -68,7 +68,8 @@ bool tir_refuse_undeclared(const struct tir *ir, tir_block block, tir_buffer buf
 
 /* What the block declares to write is no more than what it writes, as far as can be seen at once. */
 bool tir_check_writes_exact(struct tir *ir, tir_block block, ms_error *err);
-/* The block does not store fewer elements of the buffer than its regions hold. */
+/* The block does not store fewer elements of the buffer than its regions hold, nor some only where a condition in it
+ * holds: what it leaves out is not to be copied, or computed elsewhere, over what is there. */
 bool tir_check_stores_all(struct tir *ir, tir_block block, tir_buffer buffer, ms_error *err);
 
 #endif

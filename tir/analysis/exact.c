@@ -160,9 +160,77 @@ static bool stores_fewer(const struct tir *ir, tir_block block, struct tir_regio
   return stored > 0 && stored < volume; /* none: it is written through a pointer */
 }
 
+/* ---- Under conditions ---- */
+
+static bool is_condition(const struct tir *ir, tir_stmt s) { return tir_is(ir, s, TIR_IF) || tir_is(ir, s, TIR_WHILE); }
+
+static tir_stmt condition_around(const struct tir *ir, tir_stmt s, tir_block block) {
+  for (s = tir_stmt_at(ir, s)->parent; s != block && !is_condition(ir, s);) s = tir_stmt_at(ir, s)->parent;
+  return s == block ? TIR_NONE : s;
+}
+
+static bool stores_same(const struct tir *ir, tir_stmt a, tir_stmt b) {
+  const struct tir_stmt_node *x = tir_stmt_at(ir, a), *y = tir_stmt_at(ir, b);
+  return x->kind == TIR_STORE && !x->store.predicate && x->store.buffer == y->store.buffer && same_indices(ir, a, b);
+}
+
+/* The list has a statement that stores the element whatever holds: a store, or a condition both of whose branches
+ * do. */
+static bool surely_stores(const struct tir *ir, tir_stmt first, tir_stmt store) {
+  for (tir_stmt s = first; s; s = tir_stmt_at(ir, s)->next) {
+    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+    if (stores_same(ir, s, store)) return true;
+    if (n->kind == TIR_IF && surely_stores(ir, n->first[TIR_BODY], store) &&
+        surely_stores(ir, n->first[TIR_ELSE], store))
+      return true;
+  }
+  return false;
+}
+
+/* The store is under no condition, or what it stores to is stored to in any case: in a list around it, or by the
+ * init. */
+static bool is_sure(struct tir *ir, tir_block block, tir_stmt store) {
+  if (!condition_around(ir, store, block) && !tir_as(ir, store, TIR_STORE)->store.predicate) return true;
+  for (tir_stmt s = store; s != block; s = tir_stmt_at(ir, s)->parent) {
+    tir_stmt parent = tir_stmt_at(ir, s)->parent;
+    if ((parent == block || !condition_around(ir, s, block)) &&
+        surely_stores(ir, tir_stmt_at(ir, parent)->first[tir_stmt_at(ir, s)->list], store))
+      return true;
+  }
+  return !tir_updates_unbegun(ir, block) && surely_stores(ir, tir_stmt_at(ir, block)->first[TIR_INIT], store);
+}
+
+static bool is_in_init(const struct tir *ir, tir_stmt s, tir_block block) {
+  while (tir_stmt_at(ir, s)->parent != block) s = tir_stmt_at(ir, s)->parent;
+  return tir_stmt_at(ir, s)->list == TIR_INIT;
+}
+
+/* A statement of the block, or of blocks in it, stores to the buffer where a condition holds, and nothing does where it
+ * does not. Of what the body stores to, the init may leave out what it likes. */
+static bool stores_under_condition(struct tir *ir, tir_block block, tir_buffer buffer) {
+  bool begun = false, updated = false;
+  for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next_in_scope(ir, s, block)) {
+    struct tir_stmt_node n = *tir_stmt_at(ir, s);
+    if (n.kind == TIR_STORE && n.store.buffer == buffer && is_in_init(ir, s, block)) {
+      begun |= !is_sure(ir, block, s);
+      continue;
+    }
+    updated |= (n.kind == TIR_STORE && n.store.buffer == buffer) ||
+               (n.kind == TIR_BLOCK && tir_has_region_of(ir, tir_block_at(ir, s)->writes, buffer));
+    if (n.kind == TIR_STORE && n.store.buffer == buffer && !is_sure(ir, block, s)) return true;
+    if (n.kind == TIR_BLOCK && tir_has_region_of(ir, tir_block_at(ir, s)->writes, buffer) &&
+        (condition_around(ir, s, block) || stores_under_condition(ir, s, buffer)))
+      return true;
+  }
+  return begun && !updated;
+}
+
 bool tir_check_stores_all(struct tir *ir, tir_block block, tir_buffer buffer, ms_error *err) {
   MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, buffer));
   struct tir_span writes = tir_block_at(ir, block)->writes;
+  if (stores_under_condition(ir, block, buffer))
+    return tir_refuse(ir, err, MS_WRITE_NOT_EXACT, block, "block `%s` writes `%s` under a condition",
+                      tir_block_name(ir, block), tir_buffer_name(ir, buffer));
   for (uint32_t i = writes.first; i < writes.first + writes.count; i++)
     if (ir->regions.at[i].buffer == buffer && stores_fewer(ir, block, ir->regions.at[i]))
       return refuse_more(ir, block, buffer, err);

@@ -1,7 +1,8 @@
 /* Cache write: a block writes a cache in another storage scope, and a further block copies it to the buffer.
  *
- * Requires: the block has a write region of this number; the storage scope is known; no other child of the scope writes
- *           the buffer; the block does not read it but as a reduction does, from its own init, or the scope allocates
+ * Requires: the block has a write region of this number, and no other of the buffer; the storage scope is known; no
+ *           other child of the scope writes the buffer; what the scope does not allocate the block stores under no
+ *           condition, of its own or around it and not around the copy; the block does not read it but as a reduction does, from its own init, or the scope allocates
  *           the buffer and the cache holds all of it; parts of the buffer are matched in that storage scope only; no
  *           consumer given comes before the block, or reads more than it writes, and no block before it reads what an
  *           earlier iteration of a loop wrote, if the copy stands outside of that loop.
@@ -94,6 +95,21 @@ static bool reads_its_own(const struct tir *ir, const struct plan *plan) {
   return n->where == cache->scope;
 }
 
+/* The copy is of one region, whatever conditions of the scope stand around the block. */
+static bool check_region(struct tir *ir, const struct plan *plan, ms_error *err) {
+  tir_block block = plan->writer;
+  const char *name = tir_block_name(ir, block), *buffer = tir_buffer_name(ir, plan->cache.buffer);
+  if (tir_count_regions_of(ir, tir_block_at(ir, block)->writes, plan->cache.buffer) > 1)
+    return tir_refuse(ir, err, MS_SEVERAL_WRITERS, block, "block `%s` writes several regions of buffer `%s`", name,
+                      buffer);
+  tir_stmt place = plan->cache.before ? tir_stmt_at(ir, plan->cache.before)->parent : plan->cache.scope;
+  for (tir_stmt s = tir_stmt_at(ir, block)->parent; s != place; s = tir_stmt_at(ir, s)->parent)
+    if (tir_is(ir, s, TIR_IF) || tir_is(ir, s, TIR_WHILE))
+      return tir_refuse(ir, err, MS_NOT_ONLY_LOOPS_BETWEEN, s,
+                        "a condition stands around block `%s`, and not around the copy of `%s`", name, buffer);
+  return true;
+}
+
 static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope, struct plan *plan,
                   ms_error *err) {
   struct tir_cache_plan *cache = &plan->cache;
@@ -113,7 +129,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
   cache->before = TIR_NONE;
   if (user) tir_place_cache(ir, cache, block, user);
   cache->compact = !user || tir_stmt_at(ir, cache->before)->parent == cache->scope;
-  if (!check_readers(ir, plan, err)) return false;
+  if (!check_region(ir, plan, err) || !check_readers(ir, plan, err)) return false;
   struct tir_region region = ir->regions.at[tir_block_at(ir, block)->writes.first + buffer_index];
   tir_relax_cached_region(ir, cache, block, &region, tir_nested_predicate(ir, block, cache->buffer, true));
   if (!tir_settle_cached_region(ir, cache, block, err) || !check_redirected(ir, plan, err)) return false;

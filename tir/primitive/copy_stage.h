@@ -18,8 +18,8 @@ struct tir_copy_stage {
   tir_expr outside;                                      /* what is read beyond `from`; TIR_NONE: zero */
   tir_expr from_at[TIR_MOST_RANK], to_at[TIR_MOST_RANK]; /* over the iterations */
 };
-/* What is written is copied back whatever conditions the block's body may have: each place must be within the buffer.
- */
+/* What is written is copied back whatever conditions the block's body may have: each place must be within the buffer,
+ * and is stored to in any case. */
 bool tir_check_copied_back(struct tir *ir, tir_block block, tir_buffer buffer, const tir_expr *places, ms_error *err);
 /* The stage, detached: its outermost statement. Places of `from` that may leave it are guarded: what the block reads
  * under a condition is `outside` where the condition does not hold. */

@@ -4,10 +4,10 @@
  *           loop's scope a stage pipeline; a block below the loop reads (writes) the buffer; below the loop no block
  *           writes it with or after the first that reads it (reads it after the last that writes it); where blocks
  *           below it are depends on loops around in the same scope only, and on nothing that is written after the copy;
- *           parts of it are matched in that storage scope.
+ *           no range, binding or predicate there loads the buffer; parts of it are matched in that storage scope.
  *           For a write: every block there that reads the buffer reads what was written below the loop, or the scope
  *           allocates the buffer and nothing else writes it; all of what is copied back is written, and no loop around
- *           the scope reduces in a block that writes.
+ *           the scope reduces in a block that writes, nor does a condition below the loop stand around one.
  * After:    the copy is allocated in the scope, as large as the buffer. Before the first statement that reads it the
  *           block BUFFER_SCOPE copies what is read below the loop (after the last that writes it: copies it back), in
  *           loops of its own inside; its iterations are the loops that it depends on; it is annotated auto_copy.
@@ -93,6 +93,23 @@ static bool may_be_left_out(struct tir *ir, const struct plan *plan, tir_block b
   return !tir_holds_somewhere(ir, predicate, ranges, plan->cache.rank, vars, count);
 }
 
+/* Adds a box to another where both together are one: they differ in one dimension, or one holds the other. Else the
+ * box stays as it is: what both span, neither need hold. */
+static void join_box(struct tir *ir, struct tir_interval *box, const struct tir_interval *other, uint32_t rank) {
+  uint32_t differs = 0, at = 0;
+  bool inside = true;
+  for (uint32_t d = 0; d < rank; d++) {
+    bool covered = tir_interval_covers(ir, other[d], box[d]);
+    inside = inside && covered;
+    if (covered && tir_interval_covers(ir, box[d], other[d])) continue;
+    differs++, at = d;
+  }
+  if (inside)
+    memcpy(box, other, rank * sizeof *box);
+  else if (differs == 1)
+    box[at] = tir_interval_join(ir, box[at], other[at]);
+}
+
 /* What is surely written of a region, added to `all`. */
 static void add_written(struct tir *ir, const struct plan *plan, tir_block block, struct tir_region region,
                         struct written *all) {
@@ -101,7 +118,10 @@ static void add_written(struct tir *ir, const struct plan *plan, tir_block block
       may_be_left_out(ir, plan, block, region) ||
       !tir_exact_region_from(ir, block, region, plan->loop, memory_of(ir, plan), covered))
     return;
-  for (uint32_t i = 0; i < plan->cache.rank; i++) all->dims[i] = tir_interval_join(ir, all->dims[i], covered[i]);
+  if (!all->any)
+    memcpy(all->dims, covered, sizeof covered);
+  else
+    join_box(ir, all->dims, covered, plan->cache.rank);
   all->any = true;
 }
 
@@ -120,6 +140,9 @@ static bool check_declared(struct tir *ir, const struct plan *plan, tir_block bl
   if (!reads && !writes) return true;
   if (!tir_check_declares_inner(ir, block, err) || (writes && !tir_check_writes_exact(ir, block, err))) return false;
   if (writes && plan->write && !tir_check_reduces_inside(ir, block, plan->cache.scope, err)) return false;
+  if (writes && plan->write && !tir_only_loops_up_to(ir, block, plan->loop))
+    return tir_refuse(ir, err, MS_NOT_ONLY_LOOPS_BETWEEN, block,
+                      "more than loops stands between this loop and block `%s`", tir_block_name(ir, block));
   /* What it leaves out would be copied over what others wrote there. */
   if (writes && plan->write && !tir_check_stores_all(ir, block, plan->cache.buffer, err)) return false;
   if (reads && !plan->write && !tir_check_input_declared(ir, &plan->cache, false, err)) return false;
@@ -132,6 +155,9 @@ static bool check_declared(struct tir *ir, const struct plan *plan, tir_block bl
 static bool look_below(struct tir *ir, struct plan *plan, tir_stmt top, bool *reads, bool *writes, ms_error *err) {
   tir_buffer buffer = plan->cache.buffer;
   for (tir_stmt s = top; s; s = tir_next_in_scope(ir, s, top)) {
+    if (ir->indirect && tir_scope_loads(ir, s, buffer, NULL, 0)) /* in no region */
+      return tir_refuse(ir, err, MS_AT_REGION, s, "below the loop, where blocks run depends on `%s`",
+                        tir_buffer_name(ir, buffer));
     if (!tir_is(ir, s, TIR_BLOCK)) continue;
     if (!check_declared(ir, plan, s, err)) return false;
     struct tir_span own = tir_regions(ir, s, plan->write);

@@ -3,8 +3,9 @@
  * Requires: the block has a region of this number, no blocks in it, and uses the buffer at one place, which depends on
  *           its iterations alone; it does not both write it and read it from before. The scope is a stage pipeline. But
  *           for the innermost, the loops around the block hold one another and nothing else. What is read is written
- *           before them; what is written is read after them, by the scope itself too, always within the buffer. But for
- *           inputs, the block runs for each value of its iterations.
+ *           before them; what is written is read after them, by the scope itself too, and nothing else in them writes
+ *           it; it is stored in any case, always within the buffer. But for inputs, the block runs for each value of
+ *           its iterations, and of those that the place depends on, with each of the others.
  * After:    a block copies to the new buffer, before the loops (what is read), or from it, after them (what is
  *           written), over the domains of the iterations that the place depends on; zero where a place read is outside
  *           of the buffer. The block uses the new buffer. Inside of a block, the copy is marked as the block is where a
@@ -42,21 +43,25 @@ static bool check_nest(struct tir *ir, tir_block block, struct plan *plan, ms_er
   return true;
 }
 
-/* No other block of the nest, nor one on the wrong side of it, may have to do with the copy. */
-static bool check_order(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+static bool check_uses(struct tir *ir, tir_block block, const struct plan *plan, bool writers, ms_error *err) {
   const struct tir_buffer_node *n = tir_buffer_at(ir, plan->buffer);
-  uint32_t uses = plan->write ? n->readers : n->writers;
-  for (uint32_t u = uses; u; u = ir->uses.at[u].next) {
+  for (uint32_t u = writers ? n->writers : n->readers; u; u = ir->uses.at[u].next) {
     tir_block b = ir->uses.at[u].block;
     if (!tir_is_below(ir, b, plan->scope) || b == block) continue;
     bool inside = b == plan->top || tir_is_below(ir, b, plan->top);
     bool after = tir_compare_position(ir, b, plan->top) > 0;
     if (!inside && (plan->write || !after)) continue;
     return tir_refuse(ir, err, MS_REINDEX_ORDER, b, "block `%s` %s buffer `%s` between the copy and block `%s`",
-                      tir_block_name(ir, b), plan->write ? "reads" : "writes", tir_buffer_name(ir, plan->buffer),
+                      tir_block_name(ir, b), writers ? "writes" : "reads", tir_buffer_name(ir, plan->buffer),
                       tir_block_name(ir, block));
   }
   return true;
+}
+
+/* No other block of the nest, nor one on the wrong side of it, may have to do with the copy: whoever writes what is
+ * copied, and who reads what is copied back. */
+static bool check_order(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+  return check_uses(ir, block, plan, true, err) && (!plan->write || check_uses(ir, block, plan, false, err));
 }
 
 static bool refuse_scope(struct tir *ir, tir_block block, const struct plan *plan, tir_stmt at, ms_error *err) {
@@ -121,6 +126,26 @@ static bool check_domains(struct tir *ir, tir_block block, const struct plan *pl
   return true;
 }
 
+/* The iterations that the place depends on take all their values with one another: of such as share a loop, some may
+ * never meet. */
+static bool check_together(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+  tir_var vars[MOST_LOOPS];
+  tir_expr ranges[2 * TIR_MOST_RANK];
+  struct tir_interval taken[TIR_MOST_RANK];
+  uint32_t count = tir_loop_vars(ir, block, plan->scope, vars, MOST_LOOPS);
+  bool input = !plan->write && !tir_buffer_at(ir, plan->buffer)->writers;
+  if (input || plan->count < 2 || count > MOST_LOOPS) return true;
+  for (uint32_t i = 0; i < plan->count; i++) {
+    ranges[2 * i] = tir_binding_of(ir, block, plan->covered[i]);
+    ranges[2 * i + 1] = tir_int(ir, tir_type_of(ir, ranges[2 * i]), 1);
+  }
+  tir_expr predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
+  return tir_region_is_box(ir, ranges, plan->count, vars, count, predicate, taken) ||
+         tir_refuse(ir, err, MS_REINDEX_DOMAIN, block,
+                    "block `%s` does not run for each value of its iterations with each of the others",
+                    tir_block_name(ir, block));
+}
+
 /* What is read for the copy, for all values of the iterations, is what the scope states that it reads: a root states
  * nothing, neither does a block that does not name the buffer, and what was stated by hand is trusted. */
 static bool check_stated(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
@@ -159,7 +184,8 @@ static bool check(struct tir *ir, tir_block block, uint32_t index, bool write, s
   return check_extents(ir, block, plan, err) &&
          (!write || tir_check_copied_back(ir, block, plan->buffer, plan->access.at, err)) &&
          check_order(ir, block, plan, err) && check_scope(ir, block, plan, err) &&
-         check_domains(ir, block, plan, err) && check_stated(ir, block, plan, err);
+         check_domains(ir, block, plan, err) && check_together(ir, block, plan, err) &&
+         check_stated(ir, block, plan, err);
 }
 
 /* ---- Edit ---- */
