@@ -101,11 +101,26 @@ static bool loads_own(struct tir *ir, tir_stmt s, tir_expr e, tir_block block) {
   return false;
 }
 
+/* The value, or the place, of an update loads of another buffer that the block writes: what is combined depends on how
+ * far that has come. */
+static bool loads_others(struct tir *ir, const struct tir_stmt_node *store, tir_block block) {
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  tir_buffer own = store->store.buffer;
+  for (uint32_t i = writes.first; i < writes.first + writes.count; i++) {
+    tir_buffer buffer = ir->regions.at[i].buffer;
+    if (buffer != own && tir_uses_buffer(ir, store->store.value, buffer)) return true;
+    for (uint32_t d = 0; d < tir_buffer_at(ir, own)->rank; d++)
+      if (tir_uses_buffer(ir, tir_operands(ir, store->store.indices)[d], buffer)) return true;
+  }
+  return false;
+}
+
 static bool is_commutative_store(struct tir *ir, tir_stmt s, tir_block block, bool any, uint32_t *operation) {
   bool (*differs)(struct tir *, tir_stmt, tir_expr, tir_block) = any ? depends_on_any : depends_on_reductions;
   struct tir_stmt_node n = *tir_stmt_at(ir, s);
   if (any_condition(ir, s, block, loads_own)) return false;
   if (tir_uses_buffer(ir, n.store.value, n.store.buffer)) {
+    if (loads_others(ir, &n, block)) return false;
     tir_expr load = tir_load(ir, n.store.buffer, tir_operands(ir, n.store.indices),
                              tir_buffer_at(ir, n.store.buffer)->rank, TIR_NONE);
     return tir_type_lanes(tir_type_of(ir, n.store.value)) > 1 || combines(ir, n.store.value, load, operation);

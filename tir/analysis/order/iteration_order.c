@@ -83,8 +83,8 @@ static bool stays(const struct tir *ir, struct tir_iter iter) {
   return !tir_any_var(ir, iter.binding, is_loop_var, NULL);
 }
 
-/* In two iterations that differ in a spatial one, the regions may have an element in common. `of_scope`: in two that
- * the loops of the block's scope make. */
+/* In two iterations that differ in a spatial one, or in an opaque one, for each of which an init begins again, the
+ * regions may have an element in common. `of_scope`: in two that the loops of the block's scope make. */
 static bool find_meeting(struct tir *ir, tir_block block, struct tir_region a, struct tir_region b, bool of_scope) {
   tir_var vars[MOST_ITERS];
   enum tir_direction directions[TIR_MOST_DIGITS];
@@ -96,7 +96,7 @@ static bool find_meeting(struct tir *ir, tir_block block, struct tir_region a, s
   for (int reduces = 0; reduces < 2; reduces++) /* spatial ones first */
     for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
       tir_var v = ir->iters.at[i].var;
-      if ((ir->iters.at[i].kind != TIR_SPATIAL) != reduces || (of_scope && !reduces && stays(ir, ir->iters.at[i])))
+      if ((ir->iters.at[i].kind == TIR_REDUCE) != reduces || (of_scope && !reduces && stays(ir, ir->iters.at[i])))
         continue;
       vars[count++] = v;
       spatial += !reduces;
