@@ -35,6 +35,50 @@ static bool plan_removal(const struct tir *ir, struct tir_move *move, ms_error *
                     tir_block_name(ir, move->block));
 }
 
+enum { MOST_LOOPS = 64, MOST_ITERS = 16 };
+
+/* Each iteration is a loop of its own, that runs through its domain. */
+static bool is_plain(const struct tir *ir, tir_block block, const tir_var *vars, uint32_t count) {
+  uint64_t taken = 0;
+  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
+    struct tir_iter iter = tir_iters(ir, block)[i];
+    const struct tir_expr_node *n = tir_at(ir, iter.binding);
+    uint32_t l = 0;
+    while (l < count && (n->kind != TIR_VAR || vars[l] != n->ref)) l++;
+    if (l == count || taken >> l & 1) return false;
+    const struct tir_var_node *loop = &ir->vars.at[n->ref], *v = &ir->vars.at[iter.var];
+    if (loop->min != v->min || loop->extent != v->extent) return false;
+    taken |= 1ull << l;
+  }
+  return !tir_as(ir, block, TIR_BLOCK)->block.predicate;
+}
+
+/* The block runs for each value of its iterations with each of the others, as it will at its new place; or would, but
+ * for a condition that it keeps. */
+static bool runs_for_all(struct tir *ir, tir_block block) {
+  tir_var vars[MOST_LOOPS];
+  tir_expr ranges[2 * MOST_ITERS];
+  struct tir_interval taken[MOST_ITERS];
+  uint32_t loops = tir_loop_vars(ir, block, TIR_NONE, vars, MOST_LOOPS), count = tir_block_at(ir, block)->iters.count;
+  if (loops > MOST_LOOPS || count > MOST_ITERS) return false;
+  if (is_plain(ir, block, vars, loops)) return true;
+  for (uint32_t i = 0; i < count; i++) {
+    ranges[2 * i] = tir_iters(ir, block)[i].binding;
+    ranges[2 * i + 1] = tir_int(ir, tir_type_of(ir, ranges[2 * i]), 1);
+  }
+  for (int keeps = 0; keeps < 2; keeps++) {
+    tir_expr predicate = keeps ? TIR_NONE : tir_as(ir, block, TIR_BLOCK)->block.predicate;
+    bool all = tir_region_is_box(ir, ranges, count, vars, loops, predicate, taken);
+    for (uint32_t i = 0; i < count && all; i++) {
+      tir_expr min, extent;
+      tir_needed_domain(ir, block, i, &min, &extent);
+      all = !taken[i].empty && tir_interval_covers(ir, taken[i], tir_interval_of(ir, min, extent));
+    }
+    if (all) return true;
+  }
+  return false;
+}
+
 bool tir_move_check_block(struct tir *ir, struct tir_move *move, tir_block block, bool to_consumers, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK));
   move->block = block;
@@ -50,6 +94,10 @@ bool tir_move_check_block(struct tir *ir, struct tir_move *move, tir_block block
                       tir_block_name(ir, block));
   if (to_consumers && tir_is_output_block(ir, block, move->scope))
     return tir_refuse(ir, err, MS_MOVE_OUTPUT, block, "block `%s` writes an output of its scope",
+                      tir_block_name(ir, block));
+  if (!to_consumers && tir_is_output_block(ir, block, move->scope) && !runs_for_all(ir, block))
+    return tir_refuse(ir, err, MS_MOVE_DOMAIN, block,
+                      "block `%s` writes an output, and may not run for each value of its iterations",
                       tir_block_name(ir, block));
   if (!plan_removal(ir, move, err) || !tir_check_declares_inner(ir, block, err) ||
       !tir_check_writes_exact(ir, block, err) || !tir_check_reduces_inside(ir, block, move->scope, err))

@@ -72,6 +72,7 @@ static bool check_new_loads(struct tir *ir, const struct tir_move *move, ms_erro
   for (uint32_t i = 0; i < l.count && i < MOST_LOADS; i++) {
     tir_buffer buffer = tir_at(ir, l.at[i])->ref;
     tir_block writer = tir_written_later(ir, &transfer, buffer);
+    if (tir_has_region_of(ir, tir_block_at(ir, move->block)->writes, buffer)) writer = move->block;
     if (writer)
       return tir_refuse(ir, err, MS_MOVE_ORDER, move->loop,
                         "where block `%s` is to run here depends on what block `%s` writes later",

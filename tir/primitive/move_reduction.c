@@ -1,4 +1,5 @@
-/* Whether a moved reduction takes each of its steps once, in an order that begins with the init.
+/* Whether a moved reduction takes each of its steps once, in an order that begins with the init; and in the order that
+ * it has, where its result depends on that.
  *
  * Under the new place a reduction that runs whole starts over each time: nothing can go wrong. One that runs a part of
  * its domain there goes on where another iteration of the loops above left it; then no step may be taken in two
@@ -7,6 +8,7 @@
 #include "loops.h"
 #include "move_block.h"
 #include "tir/analysis/analysis.h"
+#include "tir/analysis/order/iteration_order.h"
 
 #include <stdlib.h>
 
@@ -103,8 +105,26 @@ bool tir_move_runs_through(struct tir *ir, const struct tir_move *move, tir_stmt
   return true;
 }
 
+/* The new nest runs through iterations in their order, whatever loops they have now: of a reduction that depends on the
+ * order of its steps, only through one that a loop makes as it is. */
+static bool keeps_steps(struct tir *ir, const struct tir_move *move) {
+  uint32_t steps = 0;
+  bool plain = true;
+  for (uint32_t i = 0; i < move->iter_count; i++) {
+    struct tir_iter iter = tir_iters(ir, move->block)[i];
+    if (iter.kind == TIR_SPATIAL || tir_is_const(ir, ir->vars.at[iter.var].extent, 1)) continue;
+    steps++;
+    plain = plain && tir_at(ir, iter.binding)->kind == TIR_VAR && tir_move_runs_whole(ir, move, i);
+  }
+  return !steps || (steps == 1 && plain) || tir_is_commutative(ir, move->block, false);
+}
+
 bool tir_move_check_reduction(struct tir *ir, struct tir_move *move, ms_error *err) {
   bool partial = false;
+  if (!keeps_steps(ir, move))
+    return tir_refuse(ir, err, MS_MOVE_REDUCTION, move->loop,
+                      "what block `%s` reduces depends on the order of its steps, which would be another",
+                      tir_block_name(ir, move->block));
   for (uint32_t i = 0; i < move->iter_count && !partial; i++)
     partial = tir_iters(ir, move->block)[i].kind != TIR_SPATIAL && !tir_move_runs_whole(ir, move, i);
   if (!partial || takes_steps_once(ir, move)) return true;
