@@ -3,7 +3,8 @@
  *
  * Requires: one block below the loop, in a scope; only loops between both; each of its bindings is outer * extent +
  *           inner, where the inner loops make `inner` and the others `outer`, or of one kind of loops alone; an init is
- *           guarded by spatial iterations only, and runs once for each element, before its updates.
+ *           guarded by spatial iterations only, runs once for each element, before its updates, and reads nothing that
+ *           the block writes.
  * After:    the block NAME_o stands in the loop's place, with an iteration v_o for each v of the block; it reads and
  *           writes what the block does in all its inner iterations. In it are the loops, and the block, which keeps the
  *           iterations v_i of more than one value. An init becomes that of NAME_o: the block NAME_init in copies of the
@@ -110,6 +111,14 @@ static bool check_init(struct tir *ir, const struct tir_blockize_plan *plan, ms_
   return true;
 }
 
+/* A statement of the init, or of blocks in it, loads of a buffer that the block writes. */
+static bool init_reads_written(struct tir *ir, tir_block block) {
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  for (uint32_t i = writes.first; i < writes.first + writes.count; i++)
+    if (tir_init_loads(ir, block, ir->regions.at[i].buffer)) return true;
+  return false;
+}
+
 /* The init runs once in the new block, before all of it: iterations that take the steps of the reduction again do not,
  * nor those that the init leaves out or runs in several times. */
 static bool check_steps(struct tir *ir, const struct tir_blockize_plan *plan, ms_error *err) {
@@ -117,7 +126,11 @@ static bool check_steps(struct tir *ir, const struct tir_blockize_plan *plan, ms
   if (!tir_stmt_at(ir, plan->block)->first[TIR_INIT] || !plan->inner_count) return true;
   if (tir_updates_unbegun(ir, plan->block))
     return tir_refuse(ir, err, MS_NOT_REDUCTION_BLOCK, plan->block,
-                      "the init of block `%s` does not run before all that it begins is updated",
+                      "block `%s` updates what its init does not begin, or not before",
+                      tir_block_name(ir, plan->block));
+  if (init_reads_written(ir, plan->block))
+    return tir_refuse(ir, err, MS_INIT_READS_WRITTEN, plan->block,
+                      "the init of block `%s` reads what the block writes, and would run before all of it",
                       tir_block_name(ir, plan->block));
   if (tir_reads_other_iterations(ir, plan->block))
     return tir_refuse(ir, err, MS_NOT_REDUCTION_BLOCK, plan->block,

@@ -258,10 +258,9 @@ static void add_spatial_iters(struct tir *ir, tir_block block, tir_block init) {
   tir_block_at(ir, init)->iters = (struct tir_span){first, count};
 }
 
-/* The block of the init, in terms of the loops and iterations of the reduction, which are about to be substituted. */
-static tir_block make_init(struct tir *ir, tir_block block, tir_expr predicate) {
+/* The block of the init, in terms of the loops and iterations of the reduction, which are substituted later. */
+static tir_block take_init(struct tir *ir, tir_block block, tir_expr predicate) {
   tir_block init = tir_new_block(ir, tir_symbol_suffix(ir, tir_block_at(ir, block)->name, "_init"));
-  add_spatial_iters(ir, block, init);
   struct tir_span annotations = tir_copy_annotations(ir, tir_stmt_at(ir, block)->annotations);
   tir_stmt_at(ir, init)->annotations = annotations;
   tir_as(ir, init, TIR_BLOCK)->block.predicate = predicate;
@@ -273,8 +272,9 @@ static tir_block make_init(struct tir *ir, tir_block block, tir_expr predicate) 
 static tir_block edit(struct tir *ir, tir_block block, tir_loop loop, struct plan *plan) {
   tir_loop *nest = plan->loops + plan->left;
   uint32_t copied = plan->count - plan->left;
+  tir_block init = take_init(ir, block, plan->predicate);
   if (copied) tir_copy_nest(ir, nest, copied, "_init", nest);
-  tir_block init = make_init(ir, block, plan->predicate);
+  add_spatial_iters(ir, block, init);
   tir_subst_stmt(ir, init);
   tir_subst_clear(ir);
   if (copied) tir_append(ir, nest[copied - 1], TIR_BODY, init);

@@ -2,6 +2,7 @@
 #include "loops.h"
 
 #include "tir/analysis/analysis.h"
+#include "tir/analysis/detect.h"
 #include "tir/analysis/loads.h"
 #include "tir/arith/affine.h"
 #include "tir/arith/known.h"
@@ -220,41 +221,65 @@ static bool is_reduced(const struct tir *ir, tir_block block, const tir_expr *ra
   return false;
 }
 
-/* A region of the block in the init's terms: where it depends on a reduction, the whole buffer. */
-static struct tir_region init_region(struct tir *ir, tir_block block, struct tir_region r, bool opaque) {
-  bool reduced = is_reduced(ir, block, ir->operands.at + r.ranges, tir_buffer_at(ir, r.buffer)->rank, opaque);
-  return reduced ? tir_region_of_box(ir, r.buffer, NULL) : r;
+static bool any_reduced(const struct tir *ir, tir_block block, struct tir_span regions, bool opaque) {
+  for (uint32_t i = regions.first; i < regions.first + regions.count; i++) {
+    struct tir_region r = ir->regions.at[i];
+    if (is_reduced(ir, block, ir->operands.at + r.ranges, tir_buffer_at(ir, r.buffer)->rank, opaque)) return true;
+  }
+  return false;
 }
 
-/* Blocks below the init, made of it before, name no iteration that it has not. */
-static void widen_below(struct tir *ir, tir_block block, tir_block init) {
-  for (tir_stmt s = tir_next(ir, init, init); s; s = tir_next(ir, s, init)) {
+/* A region of the block in the init's terms: where it depends on a reduction, what is found to be touched; where that
+ * is not known, the whole buffer. */
+static struct tir_region init_region(struct tir *ir, tir_block block, struct tir_region r, bool opaque,
+                                     struct tir_span found) {
+  bool reduced = is_reduced(ir, block, ir->operands.at + r.ranges, tir_buffer_at(ir, r.buffer)->rank, opaque);
+  if (!reduced) return r;
+  const struct tir_region *touched = tir_region_of(ir, found, r.buffer);
+  return touched && !tir_buffer_at(ir, r.buffer)->user_annotated ? *touched : tir_region_of_box(ir, r.buffer, NULL);
+}
+
+/* Gives `init`, the init of the block or a block in it, these regions in the init's terms; of the reads, those of
+ * buffers that it loads. */
+static void set_init_regions(struct tir *ir, tir_block block, tir_block init, struct tir_span reads,
+                             struct tir_span writes) {
+  struct tir_span read = {0, 0}, written = {0, 0};
+  if (any_reduced(ir, block, reads, true) || any_reduced(ir, block, writes, false)) {
+    bool known = tir_detect_regions(ir, init, true, true);
+    if (known) read = tir_block_at(ir, init)->reads, written = tir_block_at(ir, init)->writes;
+  }
+  uint32_t first = tir_grow_regions(ir, reads.count + writes.count), count = 0;
+  for (uint32_t i = 0; i < writes.count; i++) {
+    struct tir_region r = init_region(ir, block, ir->regions.at[writes.first + i], false, written);
+    ir->regions.at[first + i] = r;
+  }
+  for (uint32_t i = 0; i < reads.count; i++) {
+    if (!loads_buffer(ir, init, ir->regions.at[reads.first + i].buffer)) continue;
+    struct tir_region r = init_region(ir, block, ir->regions.at[reads.first + i], true, read);
+    ir->regions.at[first + writes.count + count++] = r;
+  }
+  tir_set_writes(ir, init, ir->regions.at + first, writes.count);
+  tir_set_reads(ir, init, ir->regions.at + first + writes.count, count);
+}
+
+/* Blocks below the init, made of it before, name no iteration that it has not; those further in first. */
+static void widen_below(struct tir *ir, tir_block block, tir_stmt s) {
+  for (; s; s = tir_stmt_at(ir, s)->next) {
+    widen_below(ir, block, tir_stmt_at(ir, s)->first[TIR_INIT]);
+    widen_below(ir, block, tir_stmt_at(ir, s)->first[TIR_BODY]);
+    widen_below(ir, block, tir_stmt_at(ir, s)->first[TIR_ELSE]);
     if (!tir_is(ir, s, TIR_BLOCK)) continue;
-    struct tir_span spans[] = {tir_block_at(ir, s)->reads, tir_block_at(ir, s)->writes};
-    for (int w = 0; w < 2; w++)
-      for (uint32_t i = spans[w].first; i < spans[w].first + spans[w].count; i++) {
-        struct tir_region r = init_region(ir, block, ir->regions.at[i], w == 0);
-        ir->regions.at[i] = r;
-      }
+    struct tir_span reads = tir_block_at(ir, s)->reads, writes = tir_block_at(ir, s)->writes;
+    if (any_reduced(ir, block, reads, true) || any_reduced(ir, block, writes, false))
+      set_init_regions(ir, block, s, reads, writes);
   }
 }
 
 void tir_take_init_regions(struct tir *ir, tir_block block, tir_block init) {
   assert(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, init, TIR_BLOCK));
   struct tir_span reads = tir_block_at(ir, block)->reads, writes = tir_block_at(ir, block)->writes;
-  uint32_t first = tir_grow_regions(ir, reads.count + writes.count), count = 0;
-  for (uint32_t i = 0; i < writes.count; i++) {
-    struct tir_region r = init_region(ir, block, ir->regions.at[writes.first + i], false);
-    ir->regions.at[first + i] = r;
-  }
-  tir_set_writes(ir, init, ir->regions.at + first, writes.count);
-  for (uint32_t i = 0; i < reads.count; i++) {
-    if (!loads_buffer(ir, init, ir->regions.at[reads.first + i].buffer)) continue;
-    struct tir_region r = init_region(ir, block, ir->regions.at[reads.first + i], true);
-    ir->regions.at[first + writes.count + count++] = r;
-  }
-  tir_set_reads(ir, init, ir->regions.at + first + writes.count, count);
-  widen_below(ir, block, init);
+  widen_below(ir, block, tir_stmt_at(ir, init)->first[TIR_BODY]);
+  set_init_regions(ir, block, init, reads, writes);
 }
 
 void tir_read_what_is_written(struct tir *ir, tir_block block) {

@@ -66,11 +66,12 @@ static void runs_reductions_from_their_init(void **state) {
 static void loads_again_after_a_store(void **state) {
   (void)state;
   three[0].unwritten = true;
-  expect_ok(run_plain(read_function(A_B_C, "for i, j in T.grid(4, 4):", "    x: T.let[T.float32] = C[i, j]",
-                                    "    C[i, j] = B[i, j] * T.float32(2)",
-                                    "    C[i, j] = T.if_then_else(B[i, j] > T.float32(1), C[i, j] + T.float32(1), C[i, j])",
-                                    "    A[i, j] = x"),
-                      three, 3));
+  expect_ok(
+      run_plain(read_function(A_B_C, "for i, j in T.grid(4, 4):", "    x: T.let[T.float32] = C[i, j]",
+                              "    C[i, j] = B[i, j] * T.float32(2)",
+                              "    C[i, j] = T.if_then_else(B[i, j] > T.float32(1), C[i, j] + T.float32(1), C[i, j])",
+                              "    A[i, j] = x"),
+                three, 3));
   three[0].unwritten = false;
   for (int i = 0; i < 16; i++) {
     assert_true(a[i] == -1);
