@@ -110,12 +110,13 @@ function tiling.note_fetch(sch, cache, p)
   if #lengths > 0 then sch:annotate(cache, "meta_schedule.cooperative_fetch", common.sample_equal(sch, lengths)) end
 end
 
--- Copies of the inputs, under the last loop of a level, in p.read.scope or another; gives them.
+-- Copies of the inputs, under the last loop of a level, in p.read.scope or another; gives them. One of no dimensions is
+-- read as it is: a single number needs no copy.
 function tiling.add_read_caches(state, level, p, scope)
   local sch, written, caches = state.sch, {}, {}
   for _, w in ipairs(sch:writes(state.block)) do written[w.buffer] = true end
   for i, r in ipairs(sch:reads(state.block)) do
-    if not written[r.buffer] then
+    if not written[r.buffer] and #r.shape > 0 then
       local cache = sch:cache_read(state.block, i - 1, scope or p.read.scope, {state.block})
       sch:compute_at(cache, last(state.tiles[level]), {preserve_unit_loops = true})
       local loops = {sch:get_loops(cache)}

@@ -97,6 +97,21 @@ refused("a sequence has from 1 to", ms.sequence, {})
 refused("the limit is above 0", sequence.time, sequence, 0)
 refused("kernels of the host run where their buffers are", ms.sequence, {{ms.build(te.func("twice", {A, te.compute({64}, function(i) return A(i) * 2 end, "B")})), first, second}})
 
+-- ---- Candidates --------------------------------------------------------------------------------------------------
+
+-- Two products that read one weight, as a gated recurrent cell's: the copies of both have names of their own. And one
+-- that reads a number by itself, as of a zero point: that is not copied.
+local function product(x, w, more)
+  local k = te.reduce_axis(24, "k")
+  return te.compute({16, 24}, function(i, j) return te.sum((more and x(i, k) - more() or x(i, k)) * w(k, j), k) end)
+end
+local X, W, zero = te.placeholder({16, 24}, "float32", "X"), te.placeholder({24, 24}, "float32", "W"), te.placeholder({}, "float32", "zero")
+for name, func in pairs {twice = te.func("twice", {X, W, product(product(X, W), W)}), less = te.func("less", {X, zero, W, product(X, W, zero)})} do
+  local task = ms.load "search.tune".all({{func}}, {target = TARGET, no_tune = true, db = folder .. "/candidates.db", listen = function() end})[1]
+  assert(task.fastest, name .. ": " .. tostring(task.error or "there is no candidate"))
+  ms.check_lowered(func, ms.apply(func, task.fastest.trace):func(), TARGET, 1)
+end
+
 -- ---- Libraries ---------------------------------------------------------------------------------------------------
 
 local paths = there:export(folder .. "/libnet.so")

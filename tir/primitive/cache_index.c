@@ -322,7 +322,7 @@ static tir_block make_stage(struct tir *ir, const struct plan *plan, uint32_t n,
   }
   tir_expr value = tir_subst_value(ir, plan->chosen[n]);
   tir_subst_clear(ir);
-  tir_block block = tir_new_block(ir, tir_symbol_format(ir, "index_%u", n));
+  tir_block block = tir_new_block(ir, tir_free_block_name(ir, tir_symbol_format(ir, "index_%u", n)));
   tir_set_iters(ir, block, bound, iters->count);
   tir_expr limits = limits_of(ir, plan, iters, loops, bindings);
   tir_as(ir, block, TIR_BLOCK)->block.predicate = limits;

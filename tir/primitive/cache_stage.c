@@ -443,7 +443,7 @@ tir_buffer tir_make_cache(struct tir *ir, const struct tir_cache_plan *plan) {
   tir_expr shape[TIR_MOST_CACHED_RANK];
   for (uint32_t i = 0; i < plan->rank; i++)
     shape[i] = plan->compact ? plan->ranges[2 * i + 1] : ir->operands.at[made.shape + i];
-  tir_symbol name = name_of_cache(ir, made.name, plan->storage);
+  tir_symbol name = tir_free_block_name(ir, name_of_cache(ir, made.name, plan->storage)); /* its block has it too */
   tir_symbol storage = tir_symbol_of(ir, plan->storage);
   tir_buffer cache = tir_new_buffer(ir, name, made.type, shape, plan->rank, storage);
   struct tir_buffer_node *n = tir_buffer_at(ir, cache);

@@ -229,7 +229,7 @@ static tir_block make_stage(struct tir *ir, const struct plan *plan, tir_buffer 
   s.to_rank = plan->write ? plan->access.rank : plan->count;
   memcpy(s.from_at, plan->write ? by_iters : at, s.from_rank * sizeof *at);
   memcpy(s.to_at, plan->write ? at : by_iters, s.to_rank * sizeof *at);
-  s.name = tir_symbol_suffix(ir, tir_buffer_at(ir, s.to)->name, "_reindex");
+  s.name = tir_free_block_name(ir, tir_symbol_suffix(ir, tir_buffer_at(ir, s.to)->name, "_reindex"));
   tir_block block;
   tir_stmt nest = tir_make_copy_stage(ir, &s, &block);
   if (plan->write)

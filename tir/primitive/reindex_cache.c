@@ -285,7 +285,8 @@ static bool check(struct tir *ir, tir_block block, uint32_t index, const char *s
 
 static tir_buffer make_cache(struct tir *ir, const struct plan *plan) {
   tir_buffer cache = tir_copy_buffer(ir, plan->cache.buffer);
-  tir_symbol name = tir_symbol_format(ir, "%s_%s", tir_buffer_name(ir, plan->cache.buffer), plan->cache.storage);
+  tir_symbol name = tir_free_block_name(
+      ir, tir_symbol_format(ir, "%s_%s", tir_buffer_name(ir, plan->cache.buffer), plan->cache.storage));
   tir_symbol scope = tir_symbol_of(ir, plan->cache.storage);
   uint32_t shape = tir_add_operands(ir, plan->shape, plan->map->result_count);
   struct tir_buffer_node *n = tir_buffer_at(ir, cache);
