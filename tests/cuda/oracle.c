@@ -19,11 +19,11 @@ enum { ORDERS = 4, SECONDS = 60, PAGE = 4096, FILLER = 0xff };
 
 /* ---- What is expected ---- */
 
-bool oracle_open(struct oracle *w, const struct tir *ir, tir_func f, uint64_t seed, ms_error *err) {
+static bool open_for(struct oracle *w, const struct tir *ir, tir_func f, uint64_t seed, bool exact, ms_error *err) {
   struct tir_run_report report = {0};
   struct tir_run_options options = {.note_unwritten = true, .report = &report};
-  *w = (struct oracle){.ir = ir, .f = f};
-  if (!tir_make_arguments(ir, f, seed, &w->expected, err)) return false;
+  *w = (struct oracle){.ir = ir, .f = f, .exact = exact};
+  if (!(exact ? tir_make_real_arguments : tir_make_arguments)(ir, f, seed, &w->expected, err)) return false;
   tir_copy_arguments(ir, f, &w->expected, &w->given);
   for (uint32_t i = 0; i < w->expected.count; i++) w->expected.args[i].unwritten = i < 64 && w->expected.args[i].data;
   bool ok = tir_run(ir, f, w->expected.args, w->expected.count, &options, err);
@@ -31,6 +31,14 @@ bool oracle_open(struct oracle *w, const struct tir *ir, tir_func f, uint64_t se
   /* The C library's functions and the interpreter's differ in the last bits of a float. */
   w->tolerance = fmax(tir_tolerance(ir, f, report.epsilon), report.epsilon > 0 ? 2e-6 : 0);
   return ok;
+}
+
+bool oracle_open(struct oracle *w, const struct tir *ir, tir_func f, uint64_t seed, ms_error *err) {
+  return open_for(w, ir, f, seed, false, err);
+}
+
+bool oracle_open_exact(struct oracle *w, const struct tir *ir, tir_func f, uint64_t seed, ms_error *err) {
+  return open_for(w, ir, f, seed, true, err);
 }
 
 bool oracle_interprets(const struct oracle *w, const struct tir *lowered, tir_func f, ms_error *err) {
@@ -46,7 +54,7 @@ bool oracle_interprets(const struct oracle *w, const struct tir *lowered, tir_fu
   bool ok = tir_run(lowered, f, args.args, args.count, &real, err);
   double epsilon = fmax(w->epsilon, report.epsilon);
   double tolerance = fmax(tir_tolerance(w->ir, w->f, epsilon), tir_tolerance(lowered, f, epsilon));
-  ok = ok && tir_same_arguments(w->ir, w->f, &w->expected, &args, tolerance, err);
+  ok = ok && tir_same_arguments(w->ir, w->f, &w->expected, &args, w->exact ? 0 : tolerance, err);
   tir_arguments_free(&args);
   return ok;
 }

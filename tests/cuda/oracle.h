@@ -12,8 +12,11 @@ struct oracle {
   struct tir_arguments given, expected;
   double epsilon, tolerance; /* that the run rounded to; what may separate what the source computes from it */
   uint64_t read_first;       /* tir_run_report */
+  bool exact;                /* nothing may separate what is interpreted from it */
 };
 bool oracle_open(struct oracle *w, const struct tir *ir, tir_func f, uint64_t seed, ms_error *err);
+/* The same of full-mantissa data, which is rounded on the way, and exact. */
+bool oracle_open_exact(struct oracle *w, const struct tir *ir, tir_func f, uint64_t seed, ms_error *err);
 void oracle_close(struct oracle *w);
 /* Whether the function, lowered, computes the same on the interpreter, with threads that are real: tir_equal_results,
  * but that the function itself does not run again. Its extents are constants. */

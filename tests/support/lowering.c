@@ -172,13 +172,14 @@ static char *with_values(const struct values *v, struct section s) {
 struct options {
   struct jit_target target;
   struct tir_lower_options lower;
-  int64_t run, nvrtc, compiled;
+  int64_t run, nvrtc, compiled, exact;
 };
 
 /* A line `name = number` under the target's. */
 static bool set_option(struct options *o, const char *line, ms_error *err) {
-  static const char *const names[] = {"vector_bits",  "threads", "stack_bytes",    "block_threads", "shared_bytes",
-                                      "instructions", "run",     "compiled_nvrtc", "compiled",      "finite"};
+  static const char *const names[] = {"vector_bits",  "threads",      "stack_bytes", "block_threads",
+                                      "shared_bytes", "instructions", "run",         "compiled_nvrtc",
+                                      "compiled",     "finite",       "exact"};
   char name[32];
   long long n;
   if (sscanf(line, "%31s = %lld", name, &n) != 2)
@@ -197,6 +198,7 @@ static bool set_option(struct options *o, const char *line, ms_error *err) {
   case 7: o->nvrtc = n; break;
   case 8: o->compiled = n; break;
   case 9: l->finite = n; break;
+  case 10: o->exact = n; break;
   default: return ms_fail(err, MS_UNKNOWN_TARGET, "there is no option %s", name);
   }
   return true;
@@ -314,9 +316,10 @@ static bool judge(struct lowering_run *run, struct outcome *o, const struct tir 
                   const char *path) {
   struct lowering_kernel k = {.reference = reference};
   ms_error err = {0};
-  bool same = oracle_open(&k.oracle, reference, main_of(reference), SEED, &err) &&
-              oracle_interprets(&k.oracle, lowered, main_of(lowered), &err) &&
-              (!o->options.compiled || compiled_agrees(o, &k.oracle, &err));
+  bool same =
+      (o->options.exact ? oracle_open_exact : oracle_open)(&k.oracle, reference, main_of(reference), SEED, &err) &&
+      oracle_interprets(&k.oracle, lowered, main_of(lowered), &err) &&
+      (!o->options.compiled || compiled_agrees(o, &k.oracle, &err));
   if (!same) fprintf(stderr, "%s: %s\n%s\n", path, err.message, o->lowered);
   if (same && o->emitted && o->options.lower.device == TIR_GPU && !run->only_text) {
     keep_kernel(run, &k, o->emitted, path);
