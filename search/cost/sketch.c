@@ -229,12 +229,10 @@ static void read_tap(struct tir *ir, struct model_access *a, const tir_expr *ind
   a->tap_loads[a->taps++] = load;
 }
 
-/* How far a quotient or a remainder goes when the variable rises by one: about as far. The quotient of what another
- * dimension has the remainder of, as neighbours in dot products and columns of tiles lie, goes on by its part. */
-static double part_moved(const struct tir *ir, const struct model_access *a, const tir_expr *indices, tir_expr atom,
-                         tir_var v) {
-  const struct tir_expr_node *n = tir_at(ir, atom);
-  if (n->kind != TIR_FLOORDIV || n->a != tir_var_expr(ir, v) || !tir_is_int(ir, n->b)) return 1;
+/* How far the quotient of a variable goes when it rises by one: about as far. Where another dimension has the
+ * remainder, as neighbours in dot products and columns of tiles lie, it goes on by its part. */
+static double quotient_moved(const struct tir *ir, const struct model_access *a, const tir_expr *indices,
+                             const struct tir_expr_node *n) {
   for (uint32_t d = a->rank; d-- > 0;) {
     const struct tir_expr_node *other = tir_at(ir, indices[d]);
     bool remainder = other->kind == TIR_FLOORMOD && other->a == n->a && other->b == n->b;
@@ -259,18 +257,22 @@ static bool goes_by_one(struct tir *ir, tir_expr e, tir_var v, int64_t *constant
   return by == 1 || by == -1;
 }
 
-/* How a variable stands in an index: as it is, or divided by a constant. */
-static void read_division(struct tir *ir, struct model_access *a, tir_expr atom, tir_var v, uint32_t iter) {
+/* How a variable stands in an index: as it is, or divided by a constant. Returns how far the atom goes when it rises by
+ * one. */
+static double read_atom(struct tir *ir, struct model_access *a, const tir_expr *indices, tir_expr atom, tir_var v,
+                        uint32_t iter) {
   const struct tir_expr_node n = *tir_at(ir, atom); /* linear forms add expressions */
-  bool divides = n.kind == TIR_FLOORDIV || n.kind == TIR_FLOORMOD;
+  bool divides = (n.kind == TIR_FLOORDIV || n.kind == TIR_FLOORMOD) && tir_is_int(ir, n.b);
   int64_t *by = n.kind == TIR_FLOORDIV ? a->quotients : a->remainders;
-  int64_t divisor = divides && tir_is_int(ir, n.b) ? tir_at(ir, n.b)->imm : 0, constant = 0;
+  int64_t divisor = divides ? tir_at(ir, n.b)->imm : 0, constant = 0;
   if (divisor > 0 && (!by[iter] || by[iter] == divisor) && goes_by_one(ir, n.a, v, &constant)) {
     by[iter] = divisor;
     a->shifted[iter] |= constant % divisor != 0;
   } else {
     a->whole[iter] = true;
   }
+  bool is_quotient = divides && n.kind == TIR_FLOORDIV && n.a == tir_var_expr(ir, v);
+  return is_quotient ? quotient_moved(ir, a, indices, &n) : 1;
 }
 
 /* load: the expression that reads it; 0: it is written. */
@@ -302,10 +304,9 @@ static void read_access(const struct reading *r, struct model_nest *nest, tir_bl
       struct tir_term term = tir_terms(ir, l)[t];
       for (uint32_t k = 0; k < nest->iter_count; k++) {
         tir_var v = tir_iters(ir, block)[k].var;
-        bool is_var = term.atom == tir_var_expr(ir, v);
         if (!tir_uses_var(ir, term.atom, v)) continue;
-        read_division(ir, a, term.atom, v, k);
-        a->moves[d][k] += is_var ? (double)term.coefficient : part_moved(ir, a, indices, term.atom, v);
+        double moved = read_atom(ir, a, indices, term.atom, v, k);
+        a->moves[d][k] += term.atom == tir_var_expr(ir, v) ? (double)term.coefficient : moved;
         if (tir_at(ir, term.atom)->kind != TIR_FLOORDIV) a->steps[k] += term.coefficient * stride;
       }
     }
