@@ -194,8 +194,8 @@ done
 
 # ---- Traces in each form, from a file and from standard input, to a file and to standard output: the same bytes again, as
 # tools/round_trips has it of every one
-for trace in "$here"/../lua/bench/data/*/SFM.0.json "$here"/../lua/bench/data/*/CBR*.0.json; do
-  "$msched" convert "$trace" >"$work/1.json"
+for trace in "$here"/../lua/bench/data/*/SFM.jsonl "$here"/../lua/bench/data/*/CBR*.jsonl; do
+  head -n 1 "$trace" | "$msched" convert - >"$work/1.json"
   "$msched" convert - --to binary <"$work/1.json" >"$work/1.binary"
   "$msched" convert "$work/1.binary" -o "$work/1.lua"
   "$msched" convert "$work/1.lua" --to=binary | cmp - "$work/1.binary" || fail "$trace: from Lua text to binary"

@@ -14,7 +14,7 @@
 #include <time.h>
 
 static const char *const targets[] = {"llvm", "cuda"};
-enum { TARGETS = sizeof targets / sizeof *targets };
+enum { TARGETS = sizeof targets / sizeof *targets, MOST_SKETCHES = 32 };
 
 /* Of one kind: instructions, and the ticks that they took. */
 struct cost {
@@ -70,16 +70,19 @@ static void replay(struct kinds *k, struct tir *ir, const struct vm_trace *trace
   vm_plan_free(plan);
 }
 
-static bool replay_sketch(struct kinds *k, const char *data, const char *target, const char *name, ms_error *err) {
+static bool replay_sketches_of(struct kinds *k, const char *data, const char *target, const char *name, ms_error *err) {
   char path[4096];
   snprintf(path, sizeof path, "%s/workloads/%.*s.py", data, (int)strcspn(name, "."), name);
   struct tir *ir = cli_read_module(path, err);
   snprintf(path, sizeof path, "%s/%s/%s", data, target, name);
-  struct vm_trace *trace = ir ? cli_read_trace(path, err) : NULL;
-  if (trace) replay(k, ir, trace, true, k->sketches);
-  vm_trace_free(trace);
+  struct vm_trace *traces[MOST_SKETCHES];
+  uint32_t count = ir ? cli_read_traces(path, traces, MOST_SKETCHES, err) : 0;
+  for (uint32_t i = 0; i < count; i++) {
+    replay(k, ir, traces[i], true, k->sketches);
+    vm_trace_free(traces[i]);
+  }
   if (ir) tir_free(ir);
-  return trace != NULL;
+  return count > 0;
 }
 
 /* ---- Cases: the sections "### before" and "### trace" of a file ---- */
@@ -111,7 +114,7 @@ static bool replay_case(struct kinds *k, const char *path, ms_error *err) {
 
 /* ---- Folders, in order of name ---- */
 
-static int is_sketch(const struct dirent *entry) { return strstr(entry->d_name, ".json") != NULL; }
+static int is_sketch(const struct dirent *entry) { return strstr(entry->d_name, ".jsonl") != NULL; }
 static int is_visible(const struct dirent *entry) { return entry->d_name[0] != '.'; }
 
 static bool replay_sketches(struct kinds *k, const char *data, ms_error *err) {
@@ -123,7 +126,7 @@ static bool replay_sketches(struct kinds *k, const char *data, ms_error *err) {
     int count = scandir(folder, &entries, is_sketch, alphasort);
     if (count < 0) return ms_fail(err, MS_IO, "%s: cannot be read", folder);
     for (int i = 0; i < count; i++) {
-      ok = ok && replay_sketch(k, data, targets[t], entries[i]->d_name, err);
+      ok = ok && replay_sketches_of(k, data, targets[t], entries[i]->d_name, err);
       free(entries[i]);
     }
     free(entries);

@@ -61,23 +61,20 @@ static void unload(struct bench *b) {
   if (b->ir) tir_free(b->ir);
 }
 
-/* workloads/NAME.py and TARGET/NAME.0.json, TARGET/NAME.1.json, … in the directory. */
+/* workloads/NAME.py and TARGET/NAME.jsonl in the directory. */
 static bool load(struct bench *b, const char *directory, const char *sketches, ms_error *err) {
   char path[4096];
   *b = (struct bench){0};
   snprintf(path, sizeof path, "%s/workloads/%s.py", directory, strchr(sketches, '/') + 1);
   b->ir = cli_read_module(path, err);
   if (!b->ir) return false;
-  for (; b->sketches < MOST_SKETCHES; b->sketches++) {
-    snprintf(path, sizeof path, "%s/%s.%u.json", directory, sketches, b->sketches);
-    if (b->sketches && access(path, R_OK)) break;
-    struct vm_trace *trace = cli_read_trace(path, err);
-    if (!trace) return false;
-    vm_forget_decisions(trace);
-    b->traces[b->sketches] = trace;
-    b->plans[b->sketches] = vm_prepare(b->ir, trace);
+  snprintf(path, sizeof path, "%s/%s.jsonl", directory, sketches);
+  b->sketches = cli_read_traces(path, b->traces, MOST_SKETCHES, err);
+  for (uint32_t i = 0; i < b->sketches; i++) {
+    vm_forget_decisions(b->traces[i]);
+    b->plans[i] = vm_prepare(b->ir, b->traces[i]);
   }
-  return true;
+  return b->sketches > 0;
 }
 
 /* The verifier, and the decisions that were drawn in a strict replay on another schedule. */

@@ -50,6 +50,29 @@ struct vm_trace *cli_read_trace(const char *path, ms_error *err) {
   return NULL;
 }
 
+uint32_t cli_read_traces(const char *path, struct vm_trace **out, uint32_t most, ms_error *err) {
+  assert(path && out);
+  size_t length;
+  uint32_t count = 0;
+  char *text = cli_read_file(path, &length, err);
+  if (!text) return 0;
+  for (char *at = text, *end = text + length; at < end && count < most; count++) {
+    char *stop = memchr(at, '\n', (size_t)(end - at));
+    if (!stop) stop = end;
+    ms_error why = {.instruction = -1};
+    out[count] = vm_read_trace(at, (size_t)(stop - at), &why);
+    if (!out[count]) {
+      ms_fail(err, why.code, "%s: line %u: %s", path, count + 1, why.message);
+      while (count) vm_trace_free(out[--count]);
+      break;
+    }
+    at = stop + 1;
+  }
+  free(text);
+  if (!count && !length) ms_fail(err, MS_IO, "%s: there are no traces", path);
+  return count;
+}
+
 void cli_print_json(json_t *object) {
   assert(object);
   char *text = json_dumps(object, JSON_COMPACT);

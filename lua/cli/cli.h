@@ -111,6 +111,8 @@ struct tir *cli_read_function(const char *path, const char *task, const struct c
 /* The function that a trace is one of: without loops that never run, as it is tuned. Takes ir, which may be NULL. */
 struct tir *cli_for_trace(struct tir *ir);
 struct vm_trace *cli_read_trace(const char *path, ms_error *err);
+/* The traces of a file, one a line, at most so many; the caller's to free. Their number; 0: err says why. */
+uint32_t cli_read_traces(const char *path, struct vm_trace **out, uint32_t most, ms_error *err);
 /* The tensor intrinsics that files define: sections, or a script's, FILE.lua; the caller's to free, the list is freed.
  * NULL: err says which file cannot be read, defines none, or defines another of a name. */
 struct vm_intrinsics *cli_read_intrinsics(struct cli_list *files, ms_error *err);

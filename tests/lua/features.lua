@@ -53,9 +53,7 @@ end
 
 -- Replayed from MetaSchedule's sketches for GPUs, which bind threads.
 local function replay(func, name)
-  for n = 0, math.huge do
-    local text = read(string.format("%s/lua/bench/data/cuda/%s.%d.json", root, name, n))
-    if not text then return end
+  for text in io.lines(string.format("%s/lua/bench/data/cuda/%s.jsonl", root, name)) do
     for candidate = 1, DRAWS do
       local sch = replayed(func, ms.read_trace(text), candidate)
       if sch then take(ms.features(sch)) end

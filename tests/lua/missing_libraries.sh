@@ -41,8 +41,9 @@ works bench replay --count 40
 works top --db "$db"
 works db list --db "$db"
 works report --db "$db" -o "$work/report.html"
-works apply "$data/workloads/GMM.py" "$data/llvm/GMM.0.json"
-works convert "$data/llvm/GMM.0.json" --to lua
+head -n 1 "$data/llvm/GMM.jsonl" >"$work/sketch.json"
+works apply "$data/workloads/GMM.py" "$work/sketch.json"
+works convert "$work/sketch.json" --to lua
 works lower "$root/tests/support/add.py" --target "cuda -arch=sm_80"
 echo "6 * 7" | "$msched" >"$work/out" 2>"$work/err" && grep -qx 42 "$work/out" || fail "a session: $(cat "$work/err")"
 

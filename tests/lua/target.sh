@@ -91,7 +91,8 @@ done
 refused "the suffix says the form: .cu .ptx .cubin .h .c" "$msched" export "$id" -o "$work/gpu.s" --db "$db" --target "$gpu"
 "$msched" export "$id" -o "$work/gpu.cu" --db "$db" --target "$gpu" || fail "no source for $gpu"
 grep -q __global__ "$work/gpu.cu" || fail "no kernel in the source for $gpu"
-"$msched" lower "$root/lua/bench/data/workloads/GMM_RELU.py" --target "$gpu" --trace "$root/lua/bench/data/cuda/GMM_RELU.0.json" \
+head -n 1 "$root/lua/bench/data/cuda/GMM_RELU.jsonl" >"$work/sketch.json"
+"$msched" lower "$root/lua/bench/data/workloads/GMM_RELU.py" --target "$gpu" --trace "$work/sketch.json" \
   --dump-after all >"$work/lowered" || fail "not lowered for $gpu"
 grep -q "# after barriers" "$work/lowered" && grep -q tvm_storage_sync "$work/lowered" || fail "no barriers for $gpu"
 for names in unswitch:version cse:share; do # as they were called

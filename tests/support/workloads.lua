@@ -35,14 +35,11 @@ function workloads.func(name)
   return ms.from_script(assert(read(path), path), path)
 end
 
--- A folder's NAME.0.json, NAME.1.json, …: llvm, cuda, and both with _post.
+-- A folder's NAME.jsonl: llvm, cuda, and both with _post.
 function workloads.traces(folder, name)
   local list = {}
-  while true do
-    local text = read(string.format("%s../../lua/bench/data/%s/%s.%d.json", here, folder, name, #list))
-    if not text then return list end
-    list[#list + 1] = ms.read_trace(text)
-  end
+  for line in io.lines(string.format("%s../../lua/bench/data/%s/%s.jsonl", here, folder, name)) do list[#list + 1] = ms.read_trace(line) end
+  return list
 end
 
 -- Draws so many candidates of sketches in turn; gives those that were accepted, and adds to what was refused.

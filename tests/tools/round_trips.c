@@ -3,7 +3,7 @@
  *
  * usage: round_trips FILE|DIRECTORY…
  *   NAME.case          its trace on its function; "sketch …" and "postprocessed …" are traces too
- *   NAME.json, NAME.N.json   on the function NAME.py beside it, or in ../workloads
+ *   NAME.json, NAME.jsonl, which has one a line   on the function NAME.py beside it, or in ../workloads
  * What a replay refuses is refused in each form, by the same instruction with the same code. */
 #include "support/case.h"
 #include "support/lowering.h"
@@ -123,6 +123,11 @@ static void run_case(struct totals *t, const char *path, const char *text) {
   tir_free(ir);
 }
 
+static bool ends_with(const char *path, const char *suffix) {
+  size_t length = strlen(path), size = strlen(suffix);
+  return length > size && !strcmp(path + length - size, suffix);
+}
+
 static void run_json(struct totals *t, const char *path, const char *text) {
   char function[4096];
   const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
@@ -133,14 +138,14 @@ static void run_json(struct totals *t, const char *path, const char *text) {
     snprintf(function, sizeof function, "%.*s../workloads/%.*s.py", folder, path, length, name);
   char *script = case_read_file(function);
   struct tir *ir = read_function(t, function, (struct section){script, script ? strlen(script) : 0});
-  if (ir) run_trace(t, path, ir, (struct section){text, strlen(text)});
+  bool lines = ends_with(path, ".jsonl");
+  for (const char *at = text; ir && *at;) {
+    size_t size = lines ? strcspn(at, "\n") : strlen(at);
+    run_trace(t, path, ir, (struct section){at, size});
+    at += size + (at[size] == '\n');
+  }
   tir_free(ir);
   free(script);
-}
-
-static bool ends_with(const char *path, const char *suffix) {
-  size_t length = strlen(path), size = strlen(suffix);
-  return length > size && !strcmp(path + length - size, suffix);
 }
 
 static void run_file(struct totals *t, const char *path) {
@@ -168,7 +173,8 @@ static void run_path(struct totals *t, const char *path) {
     char inner[4096];
     snprintf(inner, sizeof inner, "%s/%s", path, entries[i]->d_name);
     bool folder = *entries[i]->d_name != '.' && !stat(inner, &info) && S_ISDIR(info.st_mode);
-    if (folder || ends_with(inner, ".case") || ends_with(inner, ".json")) run_path(t, inner);
+    bool lines = ends_with(inner, ".jsonl") && !ends_with(inner, ".records.jsonl");
+    if (folder || lines || ends_with(inner, ".case") || ends_with(inner, ".json")) run_path(t, inner);
     free(entries[i]);
   }
   if (count >= 0) free(entries);

@@ -1,6 +1,6 @@
 """TVM's side of `msched bench replay`: replays a workload's sketches in turn, every decision resampled, each replay
 ending in the module's structural hash; prints one JSON object.  usage: peer_replay.py DIRECTORY TARGET/NAME SECONDS"""
-import json, os, sys, time
+import json, sys, time
 import tvm
 import tvm.s_tir as s_tir
 from tvm_ffi.structural import structural_hash
@@ -9,8 +9,7 @@ from tvm.s_tir.schedule import Trace
 
 def sketches(directory, name, module):
     traces = []
-    while os.path.exists("%s/%s.%d.json" % (directory, name, len(traces))):
-        text = open("%s/%s.%d.json" % (directory, name, len(traces))).read()
+    for text in open("%s/%s.jsonl" % (directory, name)):
         schedule = s_tir.Schedule(module)
         Trace.apply_json_to_schedule(value(json.loads(text)), schedule)
         traces.append(Trace(schedule.trace.insts, {}))
