@@ -21,13 +21,22 @@ static bool no_call(struct emit_c *e, tir_expr call) {
 
 /* ---- The function ---- */
 
+/* Whether the pointer of a buffer is used beside the buffer: what goes through it is not apart from the buffer then. */
+static bool is_pointer_used(const struct emit_c *e, const struct tir_param *p) {
+  if (!p->var) return false;
+  for (tir_expr x = 1; x < e->ir->exprs.count; x++)
+    if (tir_at(e->ir, x)->kind == TIR_VAR && tir_at(e->ir, x)->ref == p->var) return true;
+  return false;
+}
+
 static void parameter(struct emit_c *e, const struct tir_param *p) {
   char type[32];
   if (p->buffer) {
     emit_c_type_name(e, emit_c_stored(tir_buffer_at(e->ir, p->buffer)->type, 1), type);
     const char *name = emit_c_declare_buffer(e, p->buffer);
-    fprintf(e->out, "%s *restrict %s, ", type, name);
-    if (p->var) { /* the pointer itself may be used too */
+    bool both = is_pointer_used(e, p);
+    fprintf(e->out, "%s *%s%s, ", type, both ? "" : e->dialect->restricts, name);
+    if (both) {
       const char *handle = emit_c_declare_var(e, p->var);
       fprintf(e->out, "void *%s, ", handle);
     }
@@ -74,8 +83,8 @@ static void scalar_argument(struct emit_c *e, tir_type t, uint32_t i) {
 
 static void write_entry(struct emit_c *e) {
   struct tir_span params = e->ir->funcs.at[e->func].params;
-  fprintf(e->out, "int32_t %s(void **args, void *workspace);\nint32_t %s(void **args, void *workspace) {\n", e->name,
-          e->name);
+  fprintf(e->out, "MS_API int32_t %s(void **args, void *workspace);\nint32_t %s(void **args, void *workspace) {\n",
+          e->name, e->name);
   fputs("  int32_t ms_status = 0;\n", e->out);
   if (!params.count) fputs("  (void)args;\n", e->out);
   fprintf(e->out, "  %s(", e->body);
@@ -85,7 +94,7 @@ static void write_entry(struct emit_c *e) {
     if (p->buffer) {
       fprintf(e->out, "(%s *)args[%u], ",
               emit_c_type_name(e, emit_c_stored(tir_buffer_at(e->ir, p->buffer)->type, 1), type), i);
-      if (p->var) fprintf(e->out, "args[%u], ", i);
+      if (is_pointer_used(e, p)) fprintf(e->out, "args[%u], ", i);
     } else {
       scalar_argument(e, e->ir->vars.at[p->var].type, i);
     }
@@ -111,7 +120,8 @@ static void write_head(const struct emit_c *e, FILE *out) {
     fputs("#ifdef _OPENMP\n#include <omp.h>\n#define MS_THREAD omp_get_thread_num()\n"
           "#define MS_THREADS omp_get_num_threads()\n#else\n#define MS_THREAD 0\n#define MS_THREADS 1\n#endif\n",
           out);
-  fputs("\n#define MS_HELPER static inline __attribute__((always_inline, unused))\n"
+  fputs("\n#ifdef __cplusplus\n#define MS_API extern \"C\"\n#else\n#define MS_API extern\n#endif\n", out);
+  fputs("#define MS_HELPER static inline __attribute__((always_inline, unused))\n"
         "#pragma GCC diagnostic ignored \"-Wpsabi\" /* helpers are inlined: no vector crosses a call */\n"
         "#ifndef __clang__ /* guards that are the same let nothing through; copies take what a layout left gaps in */\n"
         "#pragma GCC diagnostic ignored \"-Wmaybe-uninitialized\"\n"
@@ -133,7 +143,7 @@ static const struct c_template no_templates[] = {{NULL, NULL, NULL, NULL}};
 const struct c_dialect emit_c_gnu = {.library = "__builtin_",
                                      .infinity = {"__builtin_inff()", "__builtin_inf()"},
                                      .nan = {"__builtin_nanf(\"\")", "__builtin_nan(\"\")"},
-                                     .restricts = "restrict ",
+                                     .restricts = "__restrict__ ", /* in C++ too */
                                      .fails = "__atomic_store_n(ms_status, 1, __ATOMIC_RELAXED);",
                                      .bound = {"({ ", "", "})"},
                                      .polynomials = true,
