@@ -151,10 +151,23 @@ static void too_large(void **state) {
   tir_free(ir);
 }
 
+/* Of choices in vectors each branch has a mask of its own, 2^40 of them: the loop is left serial. */
+static void choices_of_vectors(void **state) {
+  (void)state;
+  struct tir *ir = chain("T.Select(X[v] < A[v], X[v] + T.float32(1), X[v] * T.float32(0.5))", 40);
+  ms_error err = {.message = ""};
+  inline_all(ir, 40);
+  vectorize(ir, 40);
+  assert_true(tir_lower(ir, tir_find_func(ir, "main"), NULL, &err));
+  tir_free(ir);
+  check("T.Select(X[v] < A[v], X[v] + T.float32(1), X[v] * T.float32(0.5))", 10, true);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(sixty_stages),   cmocka_unit_test(sixty_stages_of_vectors),
+
                                      cmocka_unit_test(guarded_stages), cmocka_unit_test(remainders),
                                      cmocka_unit_test(rounded),        cmocka_unit_test(text),
-                                     cmocka_unit_test(too_large)};
+                                     cmocka_unit_test(too_large),      cmocka_unit_test(choices_of_vectors)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

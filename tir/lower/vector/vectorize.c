@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_LANES = 1024, MOST_LETS = 16, MOST_LOADS = 32, MOST_CHOICES = 8 };
+enum { MOST_LANES = 1024, MOST_LETS = 16, MOST_LOADS = 32, MOST_CHOICES = 8, MOST_WIDENED = 1 << 14 };
 
 /* A load that a statement does in any case in the lanes of a mask. */
 struct sure_load {
@@ -31,7 +31,8 @@ struct vectors {
   struct sure_load loads[MOST_LOADS]; /* of the statement, so far */
   tir_expr around[MOST_CHOICES];      /* masks of the choices around, outermost first: each has all lanes of the next */
   uint32_t load_count, choice_count;
-  bool reused; /* a load went without a mask since it is done anyway in this statement */
+  uint32_t widened; /* choices: a value that many choices share has as many masks as there are ways to it */
+  bool reused;      /* a load went without a mask since it is done anyway in this statement */
 };
 
 static tir_expr widen(struct vectors *v, tir_expr e);
@@ -105,6 +106,7 @@ static tir_expr widen_choice(struct vectors *v, tir_expr condition, tir_expr a, 
     args[2] = splat(v, args[2], lanes);
     return tir_call(ir, tir_type_of(ir, args[1]), tir_symbol_of(ir, "if_then_else"), args, 3);
   }
+  if (++v->widened > MOST_WIDENED) v->failed = true; /* left to the serial form */
   tir_expr outer = v->mask;
   bool counted = v->choice_count < MOST_CHOICES;
   if (counted) v->around[v->choice_count++] = outer;
