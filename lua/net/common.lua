@@ -16,8 +16,17 @@ function common.view(node, opset, values, known, infer, given)
                        ranges = {}, tables = {}, made = 0}, Node)
 end
 
+-- Numbers that should be integers may be any floats in a file: %d shows them too.
+local function filled(format, ...)
+  local values = table.pack(...)
+  for i = 1, values.n do
+    if math.type(values[i]) == "float" then values[i] = string.format("%.14g", values[i]) end
+  end
+  return string.format((format:gsub("%%[dg]", "%%s")), table.unpack(values, 1, values.n))
+end
+
 function Node:fail(format, ...)
-  error({refused = string.format("%s: %s", ms.load "lua.net.network".node_text(self.node), string.format(format, ...))}, 0)
+  error({refused = string.format("%s: %s", ms.load "lua.net.network".node_text(self.node), filled(format, ...))}, 0)
 end
 
 -- ---- Inputs and outputs ------------------------------------------------------------------------------------------
@@ -211,7 +220,7 @@ end
 
 -- An axis from 1, of what ONNX counts from 0, or from the end below 0.
 function Node:axis(axis, rank)
-  if axis < -rank or axis >= math.max(rank, 1) then self:fail("axis %d is not one of %d", axis, rank) end
+  if not math.tointeger(axis) or axis < -rank or axis >= math.max(rank, 1) then self:fail("axis %d is not one of %d", axis, rank) end
   return (axis < 0 and axis + rank or axis) + 1
 end
 function Node:axes(list, rank)

@@ -339,6 +339,8 @@ refuses("shapes [2] and [3] do not broadcast", "Add", {f32({2}, {1, 2}), f32({3}
 refuses("its inputs are of float32 and int64", "Add", {f32({1}, {1}), i64({1}, {1})})
 refuses("[2] does not fit [3]", "Reshape", {f32({2}, {1, 2}), known(i64({1}, {3}))})
 refuses("axis 2 is not one of 1", "Softmax", {f32({2}, {1, 2})}, {axis = 2})
+refuses("axis -inf is not one of 1", "ReduceSum", {f32({2}, {1, 2}), known(f32({1}, {-1 / 0}))}, nil, 13)
+refuses("axis 0.5 is not one of 1", "ReduceSum", {f32({2}, {1, 2}), known(f32({1}, {0.5}))}, nil, 13)
 refuses("index 2 of x2 is not in [-2, 1]", "Gather", {f32({2}, {1, 2}), i64({1}, {2})})
 refuses("index 2 of x2 is not in [-2, 1]", "GatherElements", {f32({2}, {1, 2}), i64({1}, {2})})
 refuses("index 3 of x2 is not in [-3, 2]", "GatherND", {x23, i64({1, 2}, {1, 3})})
