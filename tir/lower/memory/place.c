@@ -3,17 +3,18 @@
  * Requires: blocks. Gives: blocks without allocations; flat allocations (TIR_ALLOC); strides one a dimension, or none.
  * Keeps: everything else. A loop that carries a buffer's value from one iteration to the next stays inside the
  * buffer's life: the loops that a writer's reduction iterations are bound to, when the writer updates in place, those
- * that decide whether it writes at all, and those of which one iteration reads what another wrote. */
+ * that repeat what updates in place, unless each iteration begins it, those that decide whether it writes at all, and
+ * those of which one iteration reads what another wrote. */
 #include "tir/analysis/analysis.h"
 #include "tir/arith/affine.h"
+#include "tir/arith/linear.h"
 #include "tir/lower/lower.h"
 
 #include <stdlib.h>
 
 static tir_stmt common_ancestor(const struct tir *ir, tir_stmt a, tir_stmt b) {
   if (!a) return b;
-  if (a == b || tir_is_below(ir, b, a)) return a;
-  while (!tir_is_below(ir, b, a)) a = tir_stmt_at(ir, a)->parent;
+  while (a != b && !tir_is_below(ir, b, a)) a = tir_stmt_at(ir, a)->parent;
   return a;
 }
 
@@ -32,41 +33,102 @@ static bool leaves_out(struct tir *ir, tir_block block, tir_buffer buffer, tir_v
   return limits && tir_uses_var(ir, limits, v);
 }
 
-/* Iterations that differ in `v` alone may update one element in place. */
-static bool updates_again(struct tir *ir, tir_block block, tir_buffer buffer, tir_var v) {
+/* Of iterations that differ in `v` alone each writes beside the others in that dimension: it steps over what one
+ * writes. */
+static bool steps_over(struct tir *ir, tir_expr min, tir_expr extent, tir_var v) {
+  if (!tir_is_index(ir, min) || !tir_is_int(ir, extent)) return false;
+  struct tir_linear l = tir_linear_of(ir, min);
+  int64_t step = 0;
+  for (uint32_t i = 0; i < l.count; i++) {
+    struct tir_term t = tir_terms(ir, l)[i];
+    if (t.atom == tir_var_expr(ir, v))
+      step = llabs(t.coefficient);
+    else if (tir_uses_var(ir, t.atom, v))
+      return false;
+  }
+  return step >= tir_at(ir, extent)->imm && step > 0;
+}
+
+/* Iterations that differ in `v` alone may write one element. */
+static bool writes_again(struct tir *ir, tir_block block, tir_buffer buffer, tir_var v) {
   const struct tir_region *written = tir_region_of(ir, tir_block_at(ir, block)->writes, buffer);
   tir_expr indices[TIR_MOST_RANK];
   uint32_t rank = tir_buffer_at(ir, buffer)->rank;
   if (!written || rank > TIR_MOST_RANK || tir_is_const(ir, ir->vars.at[v].extent, 1)) return false;
   for (uint32_t d = 0; d < rank; d++) {
     indices[d] = ir->operands.at[written->ranges + 2 * d];
-    if (indices[d] == tir_var_expr(ir, v)) return false;
+    if (steps_over(ir, indices[d], ir->operands.at[written->ranges + 2 * d + 1], v)) return false;
   }
-  return tir_reads_from_before(ir, block, buffer) &&
-         !tir_detect_iter_map(ir, indices, rank, &v, 1, TIR_NONE, TIR_MAP_BIJECTIVE, true, NULL);
+  return !tir_detect_iter_map(ir, indices, rank, &v, 1, TIR_NONE, TIR_MAP_BIJECTIVE, true, NULL);
 }
 
-/* Whether the block keeps in the buffer what an iteration of a loop bound to `v` leaves for the next: it updates in
- * place, or some iterations write nothing over what others wrote. */
-static bool carries(struct tir *ir, tir_block block, tir_buffer buffer, tir_var v) {
+/* They may update one in place. */
+static bool updates_again(struct tir *ir, tir_block block, tir_buffer buffer, tir_var v) {
+  return writes_again(ir, block, buffer, v) && tir_reads_from_before(ir, block, buffer);
+}
+
+/* No index of what the block writes names the iteration: it writes the same in all of them, where it runs. */
+static bool writes_the_same(const struct tir *ir, tir_block block, tir_buffer buffer, tir_var v) {
+  const struct tir_region *written = tir_region_of(ir, tir_block_at(ir, block)->writes, buffer);
+  if (!written) return false;
+  for (uint32_t d = 0; d < tir_buffer_at(ir, buffer)->rank; d++)
+    if (tir_uses_var(ir, ir->operands.at[written->ranges + 2 * d], v)) return false;
+  return true;
+}
+
+/* What the block reads of the buffer other blocks have written before it in the same iteration of the loop. */
+static bool reads_of_iteration(struct tir *ir, tir_block block, tir_buffer buffer, tir_loop loop) {
+  struct tir_interval read[TIR_MOST_RANK], written[TIR_MOST_RANK];
+  const struct tir_region *own = tir_region_of(ir, tir_block_at(ir, block)->reads, buffer);
+  if (!own) own = tir_region_of(ir, tir_block_at(ir, block)->writes, buffer);
+  if (!own || tir_buffer_at(ir, buffer)->rank > TIR_MOST_RANK) return true;
+  if (!tir_region_from(ir, block, *own, loop, TIR_NONE, read)) return true;
+  for (uint32_t u = tir_buffer_at(ir, buffer)->writers; u; u = ir->uses.at[u].next) {
+    tir_block b = ir->uses.at[u].block;
+    if (b == block || !tir_is_below(ir, b, loop) || tir_is_below(ir, b, block) || tir_is_below(ir, block, b) ||
+        tir_compare_position(ir, b, block) > 0)
+      continue;
+    struct tir_region region = *tir_region_of(ir, tir_block_at(ir, b)->writes, buffer);
+    if (tir_exact_region_from(ir, b, region, loop, TIR_NONE, written) && tir_region_covers(ir, buffer, written, read))
+      return true;
+  }
+  return false;
+}
+
+/* The block goes on in each iteration of the loop, which is in none of its bindings, with what is in the buffer, and
+ * nothing in the iteration has begun it. */
+static bool repeats(struct tir *ir, tir_block block, tir_buffer buffer, tir_loop loop) {
+  int kind = tir_stmt_at(ir, loop)->loop_kind;
+  return (kind == TIR_SERIAL || kind == TIR_UNROLLED) && tir_loop_extent(ir, loop) != 1 &&
+         tir_parent_block(ir, loop) == tir_parent_block(ir, block) && tir_reads_from_before(ir, block, buffer) &&
+         !reads_of_iteration(ir, block, buffer, loop);
+}
+
+/* Whether the block keeps in the buffer what an iteration of the loop leaves for the next: it updates in place, or some
+ * iterations write nothing over what others wrote. */
+static bool carries(struct tir *ir, tir_block block, tir_buffer buffer, tir_loop loop) {
   struct tir_span iters = tir_block_at(ir, block)->iters;
   tir_expr predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
-  bool elsewhere = false; /* each iteration writes its own elements */
+  tir_var v = tir_as(ir, loop, TIR_LOOP)->loop.var;
+  bool elsewhere = false, bound = false; /* elsewhere: each iteration writes its own elements */
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
     struct tir_iter it = ir->iters.at[i];
     if (!tir_uses_var(ir, it.binding, v)) continue;
     if (it.kind != TIR_SPATIAL || updates_again(ir, block, buffer, it.var)) return true;
-    elsewhere = true;
+    elsewhere = elsewhere || !writes_the_same(ir, block, buffer, it.var);
+    bound = true;
   }
+  if (!bound && repeats(ir, block, buffer, loop)) return true;
   if (!predicate || !tir_uses_var(ir, predicate, v)) return false;
   return !elsewhere || leaves_out(ir, block, buffer, v);
 }
 
-/* The outermost loop around `block`, below `limit`, whose iterations the writer joins; else the block. */
+/* What is around the outermost loop, of those around `block` below `limit`, whose iterations the writer joins; else the
+ * block. In the loop itself the buffer would end with each iteration. */
 static tir_stmt site_of_writer(struct tir *ir, tir_block block, tir_buffer buffer, tir_stmt limit) {
   tir_stmt site = block;
   for (tir_stmt p = tir_stmt_at(ir, block)->parent; p && p != limit; p = tir_stmt_at(ir, p)->parent)
-    if (tir_is(ir, p, TIR_LOOP) && carries(ir, block, buffer, tir_as(ir, p, TIR_LOOP)->loop.var)) site = p;
+    if (tir_is(ir, p, TIR_LOOP) && carries(ir, block, buffer, p)) site = tir_stmt_at(ir, p)->parent;
   return site;
 }
 
