@@ -236,7 +236,7 @@ static bool reduction_iters_index_writes(const struct tir *ir, tir_block block) 
 
 /* 1: it has no init. 2: its bindings are not affine. 3: an iteration is opaque. 4: not dominant. 5: a reduction
  * iteration indexes what it writes. 6: it reads what other iterations of it write. 7: its init does not come first. 8:
- * several iterations begin an element. */
+ * several iterations begin an element. 9: it reads what is there before its init. */
 static int reduction_violation(struct tir *ir, tir_block block, tir_stmt root) {
   if (!tir_stmt_at(ir, block)->first[TIR_INIT]) return 1;
   if (!tir_is_affine_binding(ir, block, TIR_NONE)) return 2;
@@ -245,7 +245,8 @@ static int reduction_violation(struct tir *ir, tir_block block, tir_stmt root) {
   if (reduction_iters_index_writes(ir, block)) return 5;
   if (tir_reads_other_iterations(ir, block)) return 6;
   if (tir_updates_unbegun(ir, block)) return 7;
-  return tir_begins_again(ir, block, true) ? 8 : 0;
+  if (tir_begins_again(ir, block, true)) return 8;
+  return reads_what_it_writes(ir, block) ? 9 : 0;
 }
 
 bool tir_is_complete_block(struct tir *ir, tir_block block, tir_block scope) {
@@ -263,7 +264,8 @@ static const char *const why_no_reduction[] = {"",
                                                "a reduction iteration indexes what it writes",
                                                "it reads what other iterations of it write",
                                                "it updates what its init does not begin, or not before",
-                                               "iterations that differ in spatial ones write the same elements"};
+                                               "iterations that differ in spatial ones write the same elements",
+                                               "it reads what is there before its init"};
 
 bool tir_check_complete_block(struct tir *ir, tir_block block, tir_block scope, ms_error *err) {
   MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, scope, TIR_BLOCK));
