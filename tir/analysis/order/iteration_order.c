@@ -387,17 +387,18 @@ static bool is_told_by(const struct tir *ir, tir_block block, tir_block scope) {
   return block && !is_silent(ir, block);
 }
 
-/* Accesses of one block are orderless where all combine one element by a commutative operation; of two blocks, where
- * the second reads what the first has written in the same iteration. */
-static bool needs_no_order(struct tir *ir, const struct access *a, const struct access *b) {
+/* Accesses of one block are orderless where all combine one element by a commutative operation, one iteration after
+ * another; of two blocks, where the second reads what the first has written in the same iteration. */
+static bool needs_no_order(struct tir *ir, const struct question *q, const struct access *a, const struct access *b) {
+  bool at_once = !q->order->then && !q->order->parts;
   if (a->block != b->block) {
     tir_block scope = a->block ? tir_scope_of(ir, a->block) : TIR_NONE;
     return !(a->writes && b->writes) && b->block && scope && is_told_by(ir, b->block, scope) &&
            tir_check_stage_pipeline(ir, scope, NULL);
   }
-  return a->block &&
-         (is_orderless(ir, a->block) || (same_box(ir, &a->box, &b->box) && tir_is_commutative(ir, a->block, true) &&
-                                         !tir_updates_unbegun(ir, a->block) && !tir_begins_again(ir, a->block, false)));
+  return a->block && (is_orderless(ir, a->block) ||
+                      (!at_once && same_box(ir, &a->box, &b->box) && tir_is_commutative(ir, a->block, true) &&
+                       !tir_updates_unbegun(ir, a->block) && !tir_begins_again(ir, a->block, false)));
 }
 
 /* Both are one element, another in each iteration of the nest: as a map of iterators, of several loops together. */
@@ -472,7 +473,7 @@ static bool check_pairs(struct tir *ir, struct question *q, ms_error *err) {
     for (uint32_t k = i; k < q->accesses.count; k++) {
       const struct access *a = &q->accesses.at[i], *b = &q->accesses.at[k];
       if (a->box.buffer != b->box.buffer || (!a->writes && !b->writes) || is_private(ir, q, a->box.buffer) ||
-          needs_no_order(ir, a, b))
+          needs_no_order(ir, q, a, b))
         continue;
       if (meet_in_new_order(ir, q, &a->box, &b->box) && !meet_in_one_iteration(ir, q, a, b))
         return refuse_pair(ir, q, a, b, err);
