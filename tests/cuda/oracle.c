@@ -80,19 +80,14 @@ void oracle_write(const char *folder, uint32_t number, const char *text, char pa
 
 /* ---- Compiling ---- */
 
-/* Undefined behaviour traps: misaligned vectors, indices that overflow or leave an array. Memory of a thread's own that
- * is not written is no number. Of the libraries of C and C++, which take most of the linker's time, libm is enough. */
-#define FLAGS                                                                                                          \
-  "-x c++ -std=c++17 -nostdinc++ -O1 -w -shared -fPIC -fno-extern-tls-init -ftrivial-auto-var-init=pattern "           \
-  "-ffp-contract=off "                                                                                                 \
-  "-fno-strict-aliasing "                                                                                              \
-  "-fsanitize=undefined -fsanitize-undefined-trap-on-error -fno-sanitize=float-divide-by-zero"
-
+/* With COMPILE_ORACLE's options undefined behaviour traps: misaligned vectors, indices that overflow or leave an array.
+ * Memory of a thread's own that is not written is no number. Of the libraries of C and C++, which take most of the
+ * linker's time, libm is enough. */
 bool oracle_compile(const char *folder) {
-  char command[1000];
+  char command[2000];
   int length = snprintf(command, sizeof command,
-                        "cd %s && ls | grep '[.]cu$' | xargs -P %ld -I{} sh -c 'g++ " FLAGS " -I " TEST_ROOT
-                        "/cuda -include shim.h -nostdlib -o {}.so {} -lm -lgcc >{}.log 2>&1 || rm -f {}.so'",
+                        "cd %s && ls | grep '[.]cu$' | xargs -P %ld -I{} sh -c '" COMPILE_ORACLE
+                        " -o {}.so {} -lm -lgcc >{}.log 2>&1 || rm -f {}.so'",
                         folder, sysconf(_SC_NPROCESSORS_ONLN));
   assert(length < (int)sizeof command);
   return system("g++ --version >/dev/null 2>&1") == 0 && system(command) == 0;
