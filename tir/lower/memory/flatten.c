@@ -36,13 +36,22 @@ static tir_expr add_scaled(struct tir *ir, tir_expr sum, tir_expr index, tir_exp
   return tir_add(ir, sum, tir_mul(ir, index, stride));
 }
 
+static bool is_wide(struct tir *ir, tir_expr e) { return tir_type_bits(tir_type_of(ir, e)) == 64; }
+
+/* Strides or an offset may be past 32 bits where no index is. */
+static bool is_laid_out_wide(struct tir *ir, struct tir_span strides, tir_expr offset) {
+  bool wide = offset && is_wide(ir, offset);
+  for (uint32_t i = 0; i < strides.count; i++) wide = wide || is_wide(ir, ir->operands.at[strides.first + i]);
+  return wide;
+}
+
 static bool flatten_access(struct tir *ir, void *data, struct access *a) {
   struct flattening *f = data;
   if (f->before[a->buffer].kept) return false;
   assert(a->count == f->before[a->buffer].rank && a->count <= TIR_MOST_RANK);
-  tir_type type = TIR_T_I32;
-  for (uint32_t i = 0; i < a->count; i++)
-    if (tir_type_bits(tir_type_of(ir, a->indices[i])) == 64) type = TIR_T_I64;
+  bool wide = is_laid_out_wide(ir, f->before[a->buffer].strides, f->before[a->buffer].offset);
+  for (uint32_t i = 0; i < a->count; i++) wide = wide || is_wide(ir, a->indices[i]);
+  tir_type type = wide ? TIR_T_I64 : TIR_T_I32;
   tir_expr stride = tir_int(ir, type, 1), strides[TIR_MOST_RANK], sum = tir_int(ir, type, 0);
   for (uint32_t i = a->count; i-- > 0;) {
     strides[i] = stride;
@@ -62,8 +71,9 @@ static bool flatten_access(struct tir *ir, void *data, struct access *a) {
 static tir_expr size_of(struct tir *ir, tir_buffer b) {
   struct tir_buffer_node n = ir->buffers.at[b];
   assert(!n.strides.count || n.strides.count == n.rank);
-  tir_expr size = tir_int(ir, n.rank ? tir_type_of(ir, ir->operands.at[n.shape]) : TIR_T_I32, 1);
-  tir_type type = tir_type_of(ir, size);
+  tir_type type = n.rank ? tir_type_of(ir, ir->operands.at[n.shape]) : TIR_T_I32;
+  if (is_laid_out_wide(ir, n.strides, n.elem_offset)) type = TIR_T_I64;
+  tir_expr size = tir_int(ir, type, 1);
   if (!n.strides.count) {
     for (uint32_t i = 0; i < n.rank; i++) size = tir_mul(ir, size, to_type(ir, type, ir->operands.at[n.shape + i]));
   } else {
