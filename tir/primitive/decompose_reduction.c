@@ -69,27 +69,11 @@ static bool sort_loops(struct tir *ir, tir_block block, struct plan *plan, ms_er
   return true;
 }
 
-/* The same where the loops around the one given run too: what is one-to-one in all of them is so in a part. A fused
- * loop that was split is taken apart by quotient and remainder, which differ in the whole of it only. */
-static bool takes_steps_once_with_outer(struct tir *ir, tir_block block, const tir_expr *bindings, uint32_t count) {
-  tir_loop loops[TIR_MOST_STEPPED];
-  uint32_t around = tir_loops_of(ir, block, loops, TIR_MOST_STEPPED);
-  return around <= TIR_MOST_STEPPED &&
-         tir_takes_steps_once(ir, bindings, count, loops, around, tir_as(ir, block, TIR_BLOCK)->block.predicate);
-}
-
 /* No step is taken in two iterations of the loops: else the reduction would start over in one of them, and the init,
  * run apart, would not. */
 static bool check_steps(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
-  struct tir_span iters = tir_block_at(ir, block)->iters;
-  tir_expr bindings[TIR_MOST_STEPPED];
-  if (iters.count > TIR_MOST_STEPPED || plan->count > TIR_MOST_STEPPED) return true;
-  for (uint32_t i = 0; i < iters.count; i++) bindings[i] = ir->iters.at[iters.first + i].binding;
-  if (tir_takes_steps_once(ir, bindings, iters.count, plan->loops, plan->count,
-                           tir_as(ir, block, TIR_BLOCK)->block.predicate) ||
-      takes_steps_once_with_outer(ir, block, bindings, iters.count))
-    return true;
-  return tir_refuse(ir, err, MS_REDUCTION_REPEATED, plan->loops[plan->count - 1],
+  return tir_block_takes_steps_once(ir, block, plan->loops, plan->count) ||
+         tir_refuse(ir, err, MS_REDUCTION_REPEATED, plan->loops[plan->count - 1],
                     "iterations of this loop and those in it may take steps of block `%s` again",
                     tir_block_name(ir, block));
 }

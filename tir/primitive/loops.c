@@ -164,6 +164,17 @@ bool tir_takes_steps_once(struct tir *ir, const tir_expr *bindings, uint32_t cou
   return once;
 }
 
+bool tir_block_takes_steps_once(struct tir *ir, tir_block block, const tir_loop *loops, uint32_t count) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  tir_expr bindings[TIR_MOST_STEPPED], predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
+  tir_loop all[TIR_MOST_STEPPED];
+  if (iters.count > TIR_MOST_STEPPED || count > TIR_MOST_STEPPED) return true;
+  for (uint32_t i = 0; i < iters.count; i++) bindings[i] = ir->iters.at[iters.first + i].binding;
+  if (tir_takes_steps_once(ir, bindings, iters.count, loops, count, predicate)) return true;
+  uint32_t around = tir_loops_of(ir, block, all, TIR_MOST_STEPPED);
+  return around <= TIR_MOST_STEPPED && tir_takes_steps_once(ir, bindings, iters.count, all, around, predicate);
+}
+
 bool tir_is_one_to_one(struct tir *ir, const tir_expr *values, uint32_t count, tir_var *vars, uint32_t var_count,
                        tir_expr predicate) {
   uint32_t used = 0;

@@ -21,6 +21,10 @@ bool tir_check_bindings_kept(struct tir *ir, tir_loop loop, struct tir *after, m
 enum { TIR_MOST_STEPPED = 64 };
 bool tir_takes_steps_once(struct tir *ir, const tir_expr *bindings, uint32_t count, const tir_loop *loops,
                           uint32_t loop_count, tir_expr predicate);
+/* The same of a block's bindings and some of the loops around it, or, where these do not show it, all of them: what is
+ * one-to-one in all is so in a part. A fused loop that was split is taken apart by quotient and remainder, which differ
+ * in the whole of it only. True of more bindings or loops than TIR_MOST_STEPPED. */
+bool tir_block_takes_steps_once(struct tir *ir, tir_block block, const tir_loop *loops, uint32_t count);
 /* No two instances are the same: the values are a one-to-one map of those of the variables that they use, which come to
  * stand first in `vars`. */
 bool tir_is_one_to_one(struct tir *ir, const tir_expr *values, uint32_t count, tir_var *vars, uint32_t var_count,

@@ -1,6 +1,6 @@
 /* Reverse compute inline: a block disappears, and its only producer computes and writes what the block did.
  *
- * Requires: no init, no predicate; the scope is a stage pipeline; of what the block reads, one buffer is written in the
+ * Requires: no init, no predicate; loops alone around the block; the scope is a stage pipeline; of what the block reads, one buffer is written in the
  *           scope (beside those that it is given: given.h): by one block, complete, and read by no other; the scope
  *           allocates what that producer writes. The block is complete; its body is one store that loads the buffer at
  *           one place, an affine map of its iterations that can be inverted, at least over domains that grow to whole
@@ -357,10 +357,17 @@ static bool check_order(struct tir *ir, tir_block block, const struct plan *plan
          tir_check_declared_below(ir, plan->buffer, plan->scope, err) && tir_check_order(ir, &to_producer, err);
 }
 
+/* The producer stores for all iterations of the block: a condition around it would be lost. */
+static bool check_around(const struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+  return tir_only_loops_up_to(ir, block, plan->scope) ||
+         tir_refuse(ir, err, MS_MOVE_CONDITIONAL, block, "block `%s` stands under more than loops",
+                    tir_block_name(ir, block));
+}
+
 static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
-  if (!tir_check_inlined_scope(ir, block, &plan->scope, err) || !find_buffer(ir, block, plan, err) ||
-      !tir_check_complete_block(ir, block, plan->scope, err) || !find_producer(ir, block, plan, err) ||
-      !tir_check_given(ir, block, plan->scope, plan->producer, err) ||
+  if (!tir_check_inlined_scope(ir, block, &plan->scope, err) || !check_around(ir, block, plan, err) ||
+      !find_buffer(ir, block, plan, err) || !tir_check_complete_block(ir, block, plan->scope, err) ||
+      !find_producer(ir, block, plan, err) || !tir_check_given(ir, block, plan->scope, plan->producer, err) ||
       !tir_check_not_output(ir, plan->producer, plan->scope, err) ||
       !tir_check_only_reader(ir, plan->buffer, block, TIR_NONE, err))
     return false;

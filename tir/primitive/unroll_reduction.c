@@ -97,6 +97,12 @@ static bool refuse_terms(struct tir *ir, tir_block block, const char *what, ms_e
   return tir_refuse(ir, err, MS_UNROLL_TERMS, block, "block `%s` reduces %s", tir_block_name(ir, block), what);
 }
 
+static bool refuse_steps(const struct tir *ir, tir_block block, ms_error *err) {
+  return tir_refuse(ir, err, MS_UNROLL_STEPS, block,
+                    "the loops around block `%s` do not take each step of its reduction once",
+                    tir_block_name(ir, block));
+}
+
 /* How many steps there are. */
 static bool count_terms(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
   plan->terms = 1;
@@ -161,14 +167,18 @@ static bool check_inner_loop(struct tir *ir, tir_loop loop, tir_block block, ms_
 }
 
 static bool check_loops(struct tir *ir, tir_block block, ms_error *err) {
-  tir_loop outermost = TIR_NONE;
+  tir_loop outermost = TIR_NONE, loops[TIR_MOST_STEPPED];
+  uint32_t count = 0;
   for (tir_loop l = loop_around(ir, block); l; l = loop_around(ir, l))
     if (reduces(ir, l, block)) outermost = l;
-  for (tir_stmt s = block; outermost && s != outermost;) {
+  for (tir_stmt s = block; outermost && s != outermost; count++) {
     s = loop_around(ir, s);
     if (!check_inner_loop(ir, s, block, err)) return false;
+    if (count < TIR_MOST_STEPPED) loops[TIR_MOST_STEPPED - 1 - count] = s;
   }
-  return true;
+  if (count > TIR_MOST_STEPPED) return refuse_terms(ir, block, "in more than 64 loops", err);
+  return !count || tir_block_takes_steps_once(ir, block, loops + TIR_MOST_STEPPED - count, count) ||
+         refuse_steps(ir, block, err);
 }
 
 /* Substitutes the loops that reduce as they stand in their iteration of that number. False: there are not so many. */
@@ -214,9 +224,7 @@ static bool find_steps(struct tir *ir, tir_block block, struct plan *plan, ms_er
   }
   if (once) more = subst_iteration(ir, block, plan->terms);
   tir_subst_clear(ir);
-  return (once && !more) || tir_refuse(ir, err, MS_UNROLL_STEPS, block,
-                                       "the loops around block `%s` do not take each step of its reduction once",
-                                       tir_block_name(ir, block));
+  return (once && !more) || refuse_steps(ir, block, err);
 }
 
 static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {

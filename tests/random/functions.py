@@ -1,0 +1,271 @@
+"""Functions by chance, as TVMScript, for `random_sequences --workloads FOLDER`: blocks that carry values from one iteration to
+another, whose inits begin other elements than the body updates, that store under conditions or where data say, whose bindings are
+sums, quotients and remainders. All are small, of integers, and stay within their buffers. Needs no package.
+usage: functions.py FOLDER COUNT SEED"""
+import os
+import random
+import sys
+
+SIZES = (12, 12, 8)  # extents of buffers
+DATA = "P"  # a buffer whose elements are indices and conditions
+
+
+class Index:
+    """An expression in TVMScript with the least and the greatest value it has."""
+
+    def __init__(self, text, low, high):
+        self.text, self.low, self.high = text, low, high
+
+
+class Function:
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.lines, self.blocks, self.loops, self.names = [], 0, 0, {}
+
+    # ---- Draws ----
+
+    def chance(self, share):
+        return self.random.random() < share
+
+    def choose(self, *weighted):
+        """One of pairs of weight and value."""
+        return self.random.choices([value for _, value in weighted], [weight for weight, _ in weighted])[0]
+
+    def emit(self, depth, text):
+        self.lines.append("    " * depth + text)
+
+    # ---- Expressions ----
+
+    def combined(self, index, others):
+        """An index made of another one."""
+        number = self.random.randint(2, 4)
+        other = self.random.choice(others)
+        wide = other.high + 1
+        return self.choose(
+            (58, index),
+            (10, Index("(%s + %d)" % (index.text, number - 3), index.low + number - 3, index.high + number - 3)),
+            (5, Index("%s * %d" % (index.text, number), index.low * number, index.high * number)),
+            (5, Index("%s // %d" % (index.text, number), index.low // number, index.high // number)),
+            (5, Index("%s %% %d" % (index.text, number), 0, number - 1)),
+            (3, Index("(%d - %s)" % (index.high, index.text), 0, index.high - index.low)),
+            (6, Index("(%s + %s)" % (index.text, other.text), index.low + other.low, index.high + other.high)),
+            (4, Index("(%s * %d + %s)" % (index.text, wide, other.text), index.low * wide, index.high * wide + other.high)),
+            (2, Index("T.max(%s, %s)" % (index.text, other.text), max(index.low, other.low), max(index.high, other.high))),
+            (2, Index("%s[%s] %% 8" % (DATA, self.within(index, SIZES[0])), 0, 7)))
+
+    def within(self, index, extent):
+        """Its text, held within [0, extent)."""
+        if index.low >= 0 and index.high < extent:
+            return index.text
+        if index.low >= 0 and self.chance(0.5):
+            return "T.min(%s, %d)" % (index.text, extent - 1)
+        if self.chance(0.5):
+            return "(%s) %% %d" % (index.text, extent)
+        return "T.min(T.max(%s, 0), %d)" % (index.text, extent - 1)
+
+    def access(self, name, indices):
+        """An element of a buffer, most often that which the indices name in order."""
+        order = indices[:]
+        if self.chance(0.25):
+            self.random.shuffle(order)
+        parts = []
+        for at, extent in enumerate(self.names[name]):
+            if at < len(order) and self.chance(0.7):
+                index = order[at]
+            elif not indices or self.chance(0.06):
+                index = Index(str(self.random.randint(0, 3)), 0, 3)
+            else:
+                index = self.combined(self.random.choice(indices), indices)
+            parts.append(self.within(index, extent))
+        return "%s[%s]" % (name, ", ".join(parts) or "()")
+
+    def condition(self, indices):
+        a, b = self.random.choice(indices), self.random.choice(indices)
+        return self.choose(
+            (40, "%s < %d" % (a.text, self.random.randint(1, max(1, a.high)))), (15, "%s %% 2 == %d" % (a.text, self.random.randint(0, 1))),
+            (20, "%s <= %s" % (a.text, b.text)), (10, "%s + %s < %d" % (a.text, b.text, self.random.randint(1, max(1, a.high + b.high)))),
+            (15, "%s[%s] < 3" % (DATA, self.within(a, SIZES[0]))))
+
+    def value(self, indices, readable, depth=0):
+        kind = self.random.random()
+        if kind < 0.1:
+            return str(self.random.randint(-3, 3))
+        if kind < 0.18:
+            return self.random.choice(indices).text
+        if depth > 1 or kind < 0.55:
+            return self.access(self.random.choice(readable), indices)
+        a, b = (self.value(indices, readable, depth + 1) for _ in range(2))
+        return self.choose((12, "(%s + %s)" % (a, b)), (6, "(%s - %s)" % (a, b)), (6, "(%s * %s)" % (a, b)), (2, "T.max(%s, %s)" % (a, b)),
+                           (2, "T.min(%s, %s)" % (a, b)), (2, "T.if_then_else(%s, %s, %s)" % (self.condition(indices), a, b)))
+
+    def update(self, target, value):
+        """What a step makes of what is there: sums, maxima, and what does not commute."""
+        return self.choose((50, "%s + %s" % (target, value)), (10, "T.max(%s, %s)" % (target, value)), (8, "T.min(%s, %s)" % (target, value)),
+                           (7, "%s - %s" % (target, value)), (7, "%s * 3 + %s" % (target, value)), (6, "%s - %s" % (value, target)), (6, value),
+                           (6, "T.if_then_else(%s > 0, %s + %s, %s)" % (value, target, value, target)))
+
+    # ---- Blocks ----
+
+    def bindings(self, loops):
+        """What iterations are bound to: loops, or what is made of them."""
+        bound, at = loops[:], self.random.randrange(len(loops))
+        loop, number = loops[at], self.random.randint(2, 4)
+        kind = self.random.random()
+        if kind < 0.12 and len(loops) >= 2:
+            inner = bound[1]
+            bound[:2] = [Index("%s * %d + %s" % (bound[0].text, inner.high + 1, inner.text), bound[0].low * (inner.high + 1), (bound[0].high + 1) * (inner.high + 1) - 1)]
+        elif kind < 0.24:
+            bound[at:at + 1] = [Index("%s // %d" % (loop.text, number), loop.low // number, loop.high // number), Index("%s %% %d" % (loop.text, number), 0, min(number - 1, loop.high))]
+        elif kind < 0.28:
+            bound[at] = Index("%d - %s" % (loop.high, loop.text), 0, loop.high - loop.low)
+        elif kind < 0.32:
+            bound[at] = Index("%s + %d" % (loop.text, number - 1), loop.low + number - 1, loop.high + number - 1)
+        elif kind < 0.35:
+            bound[at] = Index("%s // 2" % loop.text, loop.low // 2, loop.high // 2)
+        elif kind < 0.38 and len(loops) >= 2:
+            del bound[at]
+        elif kind < 0.41:
+            bound.append(Index("0", 0, 0))
+        if self.chance(0.15):
+            self.random.shuffle(bound)
+        return bound
+
+    def iterations(self, depth, loops):
+        """Writes the block's iterations; gives all of them, and those that are spatial."""
+        reduces, bound, all_of_them, spatial = self.chance(0.55), self.bindings(loops), [], []
+        for at, binding in enumerate(bound):
+            kind = "spatial"
+            if reduces and (at == len(bound) - 1 or self.chance(0.3)):
+                kind = "reduce"
+            elif self.chance(0.03):
+                kind = "opaque"
+            end = binding.high + 1 + (1 if self.chance(0.04) else 0)
+            domain = str(end) if binding.low == 0 else "(%d, %d)" % (binding.low, end)
+            self.emit(depth, "v%d = T.axis.%s(%s, %s)" % (at, kind, domain, binding.text))
+            all_of_them.append(Index("v%d" % at, binding.low, end - 1))
+            if kind == "spatial":
+                spatial.append(all_of_them[-1])
+        return all_of_them, spatial, len(spatial) < len(bound)
+
+    def begins(self, depth, targets, indices, spatial, written, readable):
+        """An init, which may begin fewer elements than the body updates, or others."""
+        self.emit(depth, "with T.init():")
+        own = spatial or indices
+        for name, target in targets:
+            if self.chance(0.07) and name != targets[-1][0]:
+                continue
+            if self.chance(0.25):
+                target = self.access(self.choose((7, name), (3, self.random.choice(written))), own)
+            value = self.choose((55, str(self.random.choice([0, 0, 0, 1, -5]))), (35, self.value(own, readable)), (10, self.value(indices, readable)))
+            inner = depth + 1
+            if self.chance(0.12):
+                self.emit(inner, "if %s:" % self.condition(own))
+                inner += 1
+            self.emit(inner, "%s = %s" % (target, value))
+
+    def store(self, depth, target, value, indices, readable):
+        if self.chance(0.1):
+            self.emit(depth, "if %s:" % self.condition(indices))
+            self.emit(depth + 1, "%s = %s" % (target, value))
+            if self.chance(0.3):
+                self.emit(depth, "else:")
+                self.emit(depth + 1, "%s = %s" % (target, self.value(indices, readable)))
+        elif self.chance(0.07):
+            self.emit(depth, "for k in range(3):")
+            self.emit(depth + 1, "%s = %s + k" % (target, value))
+        else:
+            self.emit(depth, "%s = %s" % (target, value))
+
+    def block(self, depth, loops, written, readable):
+        self.blocks += 1
+        self.emit(depth, 'with T.sblock("b%d"):' % self.blocks)
+        depth += 1
+        indices, spatial, reduces = self.iterations(depth, loops)
+        if self.chance(0.15):
+            self.emit(depth, "T.where(%s)" % self.condition(loops))
+        own, targets = spatial if reduces and spatial and self.chance(0.85) else indices, []
+        for _ in range(self.choose((5, 1), (1.5, 2), (0.3, 3))):
+            name = self.random.choice(written)
+            targets.append((name, self.access(name, own)))
+        has_init = reduces and self.chance(0.75)
+        if has_init:
+            self.begins(depth, targets, indices, spatial, written, readable)
+        values = []
+        for _, target in targets:
+            value = self.value(indices, readable)
+            values.append(self.update(target, value) if has_init or self.chance(0.35) else value)
+        if self.chance(0.12):  # all are computed before any is stored
+            for at, value in enumerate(values):
+                self.emit(depth, "x%d: T.let[T.int32] = %s" % (at, value))
+            values = ["x%d" % at for at in range(len(values))]
+        for (_, target), value in zip(targets, values):
+            self.store(depth, target, value, indices, readable)
+
+    # ---- Nests ----
+
+    def loop(self, depth, low, extent):
+        self.loops += 1
+        name = "i%d" % self.loops
+        self.emit(depth, "for %s in range(%s):" % (name, extent if low == 0 else "%d, %d" % (low, low + extent)))
+        return Index(name, low, low + extent - 1)
+
+    def nest(self, written, readable):
+        depth, loops = 2, []
+        for _ in range(self.choose((2, 1), (6, 2), (3, 3))):
+            extent = self.choose((1, 1), (1, 2), (2, 3), (4, 4), (3, 6), (3, 8))
+            loops.append(self.loop(depth, 1 if self.chance(0.03) else 0, extent))
+            depth += 1
+        if self.chance(0.06):
+            self.emit(depth, "if %s:" % self.condition(loops))
+            depth += 1
+        count = self.choose((6, 1), (2, 2), (0.7, 3))
+        for _ in range(count):
+            inner = [self.loop(depth, 0, self.random.choice([2, 3, 4]))] if count > 1 and self.chance(0.15) else []
+            self.block(depth + len(inner), loops + inner, written, readable)
+
+    def fill(self, name, known):
+        """A temporary buffer is written whole before anything reads it."""
+        depth, indices = 2, []
+        for extent in self.names[name]:
+            indices.append(self.loop(depth, 0, extent))
+            depth += 1
+        self.blocks += 1
+        self.emit(depth, 'with T.sblock("b%d"):' % self.blocks)
+        own = []
+        for at, index in enumerate(indices):
+            self.emit(depth + 1, "v%d = T.axis.spatial(%d, %s)" % (at, index.high + 1, index.text))
+            own.append(Index("v%d" % at, 0, index.high))
+        self.emit(depth + 1, "%s[%s] = %s" % (name, ", ".join(index.text for index in own), self.value(own, known)))
+
+    def text(self):
+        parameters, temporaries = ["A", "B", "C"][:self.random.randint(2, 3)], ["T0", "T1"][:self.random.randint(0, 2)]
+        for name in parameters + temporaries:
+            self.names[name] = tuple(self.random.choice(SIZES) for _ in range(self.choose((3, 1), (6, 2))))
+        self.names[DATA] = (SIZES[0],)
+        for name in temporaries:
+            self.emit(2, '%s = T.sblock_alloc_buffer(%s, "int32")' % (name, self.names[name]))
+        for at, name in enumerate(temporaries):
+            self.fill(name, parameters + [DATA] + temporaries[:at])
+        writable, everything = parameters + temporaries, parameters + temporaries + [DATA]
+        for _ in range(self.choose((4, 1), (4, 2), (2, 3))):
+            written = self.random.sample(writable, self.random.randint(1, 2))
+            readable = self.random.sample(everything, self.random.randint(1, 3))
+            if self.chance(0.5):
+                readable = [name for name in readable if name not in written] or readable
+            self.nest(written, readable)
+        given = ", ".join('%s: T.Buffer(%s, "int32")' % (name, self.names[name]) for name in parameters + [DATA])
+        return "\n".join(["from tvm.script import ir as I", "from tvm.script import tirx as T", "", "@I.ir_module", "class Module:", "    @T.prim_func(s_tir=True)",
+                          "    def main(%s):" % given, '        T.func_attr({"tirx.noalias": True})'] + self.lines) + "\n"
+
+
+def main(folder, count, seed):
+    os.makedirs(folder, exist_ok=True)
+    for at in range(count):
+        with open(os.path.join(folder, "f%05d.py" % at), "w") as file:
+            file.write(Function(seed * 1000003 + at).text())
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 4:
+        sys.exit(__doc__)
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
