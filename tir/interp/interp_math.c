@@ -267,6 +267,8 @@ static const struct {
     {"log2", log2},
     {"log10", log10},
     {"log1p", log1p},
+    {"expm1", expm1},
+    {"cbrt", cbrt},
     {"sqrt", sqrt},
     {"rsqrt", reciprocal_root},
     {"tanh", tanh},

@@ -244,9 +244,10 @@ static tir_expr function(struct tir *ir, const char *name, tir_type type, const 
 
 /* Functions whose result depends on the precision that they are computed in. */
 static bool is_rounded(const char *name) {
-  static const char *const names[] = {"exp",  "exp2",  "exp10", "log",   "log2", "log10", "log1p", "expm1", "rsqrt",
-                                      "tanh", "erf",   "sin",   "cos",   "tan",  "sinh",  "cosh",  "asin",  "acos",
-                                      "atan", "asinh", "acosh", "atanh", "pow",  "power", "atan2", "hypot", "sigmoid"};
+  static const char *const names[] = {"exp",   "exp2",  "exp10", "log",   "log2",  "log10",   "log1p",
+                                      "expm1", "rsqrt", "tanh",  "erf",   "sin",   "cos",     "tan",
+                                      "sinh",  "cosh",  "asin",  "acos",  "atan",  "asinh",   "acosh",
+                                      "atanh", "pow",   "power", "atan2", "hypot", "sigmoid", "cbrt"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (!strcmp(names[i], name)) return true;
   return false;

@@ -200,6 +200,8 @@ static void is_the_interpreters_in_a_fixed_order(void **state) {
   compare_patterns("float32", "T.log(A[vi])", "native");
   compare_patterns("float32", "T.log2(A[vi])", "x86-64");
   compare_patterns("bfloat16", "T.log2(A[vi])", "native");
+  compare_patterns("float32", "T.cbrt(A[vi])", "native");
+  compare_patterns("float32", "T.expm1(A[vi])", "native");
 }
 
 /* Of zeros, the sign too: whichever operand has which. */
