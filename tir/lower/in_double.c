@@ -1,7 +1,7 @@
 /* Elementary functions of floats of at most 32 bits, in float64 arithmetic that vectors have too. Rounded to float32
- * they are what the C library's functions of float64 give, rounded: compared for all 2^32 floats. The operations are
- * those of IEEE 754, in this order, none of them contracted: the bits are the same as a scalar, in a vector, and on
- * any backend.
+ * they are what the C library's functions of float64 give, rounded, for all 2^32 floats: tests/tools/float_functions.c
+ * compares them. The operations are those of IEEE 754, in this order, none of them contracted: the bits are the same as
+ * a scalar, in a vector, and on any backend.
  * Source of the range reductions: Cody and Waite, "Software Manual for the Elementary Functions", 1980, chapters 5
  * and 6. */
 #include "lower.h"

@@ -1,0 +1,246 @@
+/* float_functions [--every N] [--target TARGET] [FUNCTION…]: compares elementary functions of float32, compiled in
+ * vectors, with the C library's of float64 rounded to float32, for every Nth of the 2^32 patterns; without --every, for
+ * all. In three modes: in a fixed order, in a free one, and without fast math. Prints a row of a table for each
+ * function and mode. An error is in units in the last place of the result of float64; a 0 where a subnormal number is
+ * right is counted instead. Exit status 1: a result is farther off than `functions` below allows, or is NaN, infinite
+ * or -0 where it should not be. */
+#include "tir/tir.h"
+
+#include "jit/jit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum mode { FIXED_ORDER, FREE_ORDER, NO_FAST_MATH, MODES };
+static const char *const mode_names[] = {"fixed order", "free order", "`fast_math = false`"};
+
+static double reciprocal_root(double x) { return 1 / sqrt(x); }
+static double logistic(double x) { return 1 / (1 + exp(-x)); }
+static double power_of_ten(double x) { return pow(10, x); }
+
+/* most: the largest error allowed in a free order and without fast math. In a fixed order none may differ. */
+static const struct function {
+  const char *name;
+  double (*f)(double);
+  double most[MODES];
+} functions[] = {
+    {"exp", exp, {0.5, 2, 1}},
+    {"exp2", exp2, {0.5, 1, 1}},
+    {"exp10", power_of_ten, {0.5, 1, 1}},
+    {"log", log, {0.5, 1, 1}},
+    {"log2", log2, {0.5, 1, 1}},
+    {"log10", log10, {0.5, 2, 2}},
+    {"log1p", log1p, {0.5, 2, 2}},
+    {"expm1", expm1, {0.5, 2, 2}},
+    {"cbrt", cbrt, {0.5, 2, 2}},
+    {"tanh", tanh, {0.5, 3, 3}},
+    {"sigmoid", logistic, {0.5, 4, 4}},
+    {"erf", erf, {0.5, 4, 1}},
+    {"sqrt", sqrt, {0.5, 0.5, 0.5}},
+    {"rsqrt", reciprocal_root, {0.5, 2, 2}},
+    {"sin", sin, {0.5, 1, 1}},
+    {"cos", cos, {0.5, 1, 1}},
+    {"tan", tan, {0.5, 2, 2}},
+    {"sinh", sinh, {0.5, 3, 3}},
+    {"cosh", cosh, {0.5, 3, 3}},
+    {"asin", asin, {0.5, 1, 1}},
+    {"acos", acos, {0.5, 1, 1}},
+    {"atan", atan, {0.5, 1, 1}},
+    {"asinh", asinh, {0.5, 3, 3}},
+    {"acosh", acosh, {0.5, 3, 3}},
+    {"atanh", atanh, {0.5, 3, 3}},
+};
+enum { FUNCTIONS = sizeof functions / sizeof *functions };
+
+enum { CHUNK = 1 << 16 }; /* patterns a call */
+
+/* A kernel of one function in one mode, with its results. */
+struct kernel {
+  struct tir *ir;
+  struct jit_code *code;
+  struct jit_kernel *loaded;
+  struct jit_call *call;
+  float got[CHUNK];
+  /* What was found. */
+  uint64_t differ, nans, infinities, zeros, flushed;
+  double off;  /* the largest error, */
+  float where; /* of this argument */
+};
+
+static struct {
+  float in[CHUNK], wanted[CHUNK];
+  double exact[CHUNK];
+  struct kernel of[MODES];
+} run;
+
+static bool open_kernel(struct kernel *k, const char *name, enum mode mode, const struct jit_target *target,
+                        ms_error *err) {
+  char text[1000];
+  snprintf(text, sizeof text,
+           "@T.prim_func(s_tir=True)\n"
+           "def main(A: T.Buffer((%d,), \"float32\"), B: T.Buffer((%d,), \"float32\")):\n"
+           "    with T.sblock(\"root\"):\n"
+           "%s"
+           "        for o in range(%d):\n"
+           "            for i in T.vectorized(16):\n"
+           "                with T.sblock(\"B\"):\n"
+           "                    v = T.axis.spatial(%d, o * 16 + i)\n"
+           "                    B[v] = T.%s(A[v])\n",
+           CHUNK, CHUNK, mode == FIXED_ORDER ? "        T.sblock_attr({\"" JIT_FIXED_ORDER "\": 1})\n" : "", CHUNK / 16,
+           CHUNK, name);
+  const struct jit_options options = {.no_fast_math = mode == NO_FAST_MATH};
+  const struct tir_arg args[] = {{.data = run.in, .bytes = sizeof run.in}, {.data = k->got, .bytes = sizeof k->got}};
+  memset(k, 0, sizeof *k);
+  k->ir = tir_read(text, strlen(text), name, err);
+  tir_func f = k->ir ? tir_find_func(k->ir, "main") : TIR_NONE;
+  k->code = f ? jit_compile(k->ir, f, target, &options, err) : NULL;
+  k->loaded = k->code ? jit_load(k->code, err) : NULL;
+  k->call = k->loaded ? jit_call_new(k->loaded, k->ir, f, args, err) : NULL;
+  return k->call;
+}
+
+static void close_kernel(struct kernel *k) {
+  jit_call_free(k->call);
+  jit_kernel_free(k->loaded);
+  jit_code_free(k->code);
+  tir_free(k->ir);
+}
+
+/* ---- Comparison ---- */
+
+/* What comes after the largest float would be 2^128: as such infinities count. */
+static double as_finite(double x) { return fmax(fmin(x, 0x1p128), -0x1p128); }
+
+static double error_of(double got, double exact) {
+  int exponent = exact == 0 ? -126 : ilogb(as_finite(exact));
+  if (exponent < -126) exponent = -126;
+  if (exponent > 127) exponent = 127;
+  return fabs(as_finite(got) - as_finite(exact)) / ldexp(1, exponent - 23);
+}
+
+/* Of a result that is not bit for bit what it should be. */
+static void note_difference(struct kernel *k, float x, float wanted, double exact, float got) {
+  if (isnan(wanted) && isnan(got)) return; /* NaN has no particular bits */
+  k->differ++;
+  if (isnan(wanted) || isnan(got)) {
+    k->nans++;
+    return;
+  }
+  double off = error_of((double)got, exact);
+  if (got == 0 && off > 1 && fpclassify(wanted) == FP_SUBNORMAL) {
+    k->flushed++;
+    return;
+  }
+  if (got == 0 && wanted == 0) k->zeros++;
+  if (off > 1 && (isinf(wanted) || isinf(got))) k->infinities++;
+  if (off > k->off) k->off = off, k->where = x;
+}
+
+static void compare(struct kernel *k, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t a, b;
+    memcpy(&a, &run.wanted[i], sizeof a);
+    memcpy(&b, &k->got[i], sizeof b);
+    if (a != b) note_difference(k, run.in[i], run.wanted[i], run.exact[i], k->got[i]);
+  }
+}
+
+/* Runs all modes on `count` patterns, of which the first is `pattern`. */
+static bool compare_chunk(const struct function *f, uint64_t pattern, uint64_t every, uint32_t count, ms_error *err) {
+  for (uint32_t i = 0; i < count; i++) {
+    uint32_t bits = (uint32_t)(pattern + i * every);
+    memcpy(&run.in[i], &bits, sizeof bits);
+    run.exact[i] = f->f((double)run.in[i]);
+    run.wanted[i] = (float)run.exact[i];
+  }
+  for (int mode = 0; mode < MODES; mode++) {
+    if (!jit_call_run(run.of[mode].call, err)) return false;
+    compare(&run.of[mode], count);
+  }
+  return true;
+}
+
+/* ---- The table ---- */
+
+static void print_special(const char *name, uint64_t count, bool *any) {
+  if (!count) return;
+  printf("%s%llu %s", *any ? ", " : "", (unsigned long long)count, name);
+  *any = true;
+}
+
+/* Returns whether the mode keeps what is allowed. */
+static bool print_row(const struct function *f, enum mode mode, const struct kernel *k) {
+  double off = k->off > 0.5 ? k->off : 0.5;
+  char where[40] = "";
+  if (k->off > 0.5) snprintf(where, sizeof where, "%.9g", (double)k->where);
+  printf("| %s | %s | %llu | %.2f | %s | ", f->name, mode_names[mode], (unsigned long long)k->differ, off, where);
+  bool any = false;
+  print_special("NaN", k->nans, &any);
+  print_special("infinities", k->infinities, &any);
+  print_special("signs of 0", k->zeros, &any);
+  print_special("subnormals are 0", k->flushed, &any);
+  printf("%s |\n", any ? "" : "agree");
+  fflush(stdout);
+  bool kept = mode == FIXED_ORDER ? k->differ == 0 : off <= f->most[mode] && !(k->nans + k->infinities + k->zeros);
+  if (!kept) fprintf(stderr, "float_functions: %s, %s: farther off than stated\n", f->name, mode_names[mode]);
+  return kept;
+}
+
+/* 0: as stated; 1: farther off; 2: err is filled. */
+static int compare_function(const struct function *f, uint64_t every, const struct jit_target *target, ms_error *err) {
+  bool ok = true;
+  for (int mode = 0; mode < MODES; mode++) ok = open_kernel(&run.of[mode], f->name, mode, target, err) && ok;
+  uint64_t total = (((uint64_t)1 << 32) + every - 1) / every;
+  for (uint64_t at = 0; ok && at < total; at += CHUNK)
+    ok = compare_chunk(f, at * every, every, total - at < CHUNK ? (uint32_t)(total - at) : CHUNK, err);
+  int status = ok ? 0 : 2;
+  for (int mode = 0; mode < MODES; mode++) {
+    if (ok && !print_row(f, mode, &run.of[mode])) status = 1;
+    close_kernel(&run.of[mode]);
+  }
+  return status;
+}
+
+static bool is_known(const char *name) {
+  for (int i = 0; i < FUNCTIONS; i++)
+    if (!strcmp(functions[i].name, name)) return true;
+  return fprintf(stderr, "float_functions: %s is no option, and no function that is compared\n", name), false;
+}
+
+static bool is_asked_for(const char *name, char **names, int count) {
+  for (int i = 0; i < count; i++)
+    if (!strcmp(names[i], name)) return true;
+  return count == 0;
+}
+
+int main(int argc, char **argv) {
+  const char *target_text = "native";
+  unsigned long long every = 1;
+  int at = 1, status = 0;
+  ms_error err = {0};
+  struct jit_target target;
+  for (; at + 1 < argc && !strncmp(argv[at], "--", 2); at += 2) {
+    if (!strcmp(argv[at], "--target"))
+      target_text = argv[at + 1];
+    else if (!strcmp(argv[at], "--every"))
+      every = strtoull(argv[at + 1], NULL, 10);
+    else
+      break;
+  }
+  for (int i = at; i < argc; i++)
+    if (!is_known(argv[i])) return 2;
+  if (every < 1 || every > UINT32_MAX || !jit_target_parse(target_text, &target, &err)) {
+    fprintf(stderr, "float_functions: %s\n", *err.message ? err.message : "--every: 1 to 4294967295");
+    return 2;
+  }
+  printf("| function | mode | results that differ | largest error, ulp | of | special values "
+         "|\n|---|---|---|---|---|---|\n");
+  for (int i = 0; i < FUNCTIONS && status < 2; i++) {
+    if (!is_asked_for(functions[i].name, argv + at, argc - at)) continue;
+    int found = compare_function(&functions[i], every, &target, &err);
+    if (found > status) status = found;
+  }
+  if (status == 2) fprintf(stderr, "float_functions: %s\n", err.message);
+  return status;
+}
