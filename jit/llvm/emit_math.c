@@ -1,7 +1,8 @@
 /* Calls: elementary functions as polynomials on vectors of float32, or the C library's; selection; bit operations.
  *
  * exp, tanh and erf follow the range reductions and coefficients of Cephes (Moshier, netlib) and Abramowitz & Stegun
- * 7.1.26; their errors are at most 2 units in the last place (exp), 3 (tanh), and 2e-7 absolute (erf). */
+ * 7.1.26. Over all 2^32 floats, with fused multiply-add, their errors are at most 1.02 units in the last place (exp),
+ * 1.34 (tanh) and 3.28 (erf): tests/tools/float_functions.c. */
 #include "emit.h"
 
 #include <assert.h>

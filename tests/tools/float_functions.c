@@ -30,7 +30,7 @@ static const struct function {
     {"exp10", power_of_ten, {0.5, 1, 1}},
     {"log", log, {0.5, 1, 1}},
     {"log2", log2, {0.5, 1, 1}},
-    {"log10", log10, {0.5, 2, 2}},
+    {"log10", log10, {0.5, 3, 3}},
     {"log1p", log1p, {0.5, 2, 2}},
     {"expm1", expm1, {0.5, 2, 2}},
     {"cbrt", cbrt, {0.5, 2, 2}},
