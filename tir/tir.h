@@ -616,9 +616,6 @@ tir_expr tir_annotation(const struct tir *ir, struct tir_span where, const char 
 tir_stmt tir_new_stmt(struct tir *ir, enum tir_stmt_kind kind);
 tir_loop tir_new_loop(struct tir *ir, tir_var var, tir_expr min, tir_expr extent, enum tir_loop_kind kind);
 tir_block tir_new_block(struct tir *ir, tir_symbol name);
-/* The name, or, where a block has it, that with the least number behind it that none has: of blocks that are named by
- * buffers, so that each is found by its name. */
-tir_symbol tir_free_block_name(struct tir *ir, tir_symbol name);
 tir_stmt tir_new_store(struct tir *ir, tir_buffer buffer, const tir_expr *indices, tir_expr value);
 tir_func tir_new_func(struct tir *ir, tir_symbol name); /* with its TIR_FUNCTION statement */
 tir_buffer tir_new_buffer(struct tir *ir, tir_symbol name, tir_type type, const tir_expr *shape, uint32_t rank,

@@ -14,9 +14,9 @@ struct host {
   x86_set beyond;     /* this machine has them, LLVM's name does not */
 };
 
-/* From LLVM's name, the features that CPUID reports, the register states that the operating system keeps (XCR0), and whether it lets a
- * process have AMX's tiles. Source: Intel's Software Developer's Manual, volume 1, sections 13.3, 14.3, 15.2 and
- * 18.2. */
+/* From LLVM's name, the features that CPUID reports, the register states that the operating system keeps (XCR0), and
+ * whether it lets a process have AMX's tiles. Source: Intel's Software Developer's Manual, volume 1, sections 13.3,
+ * 14.3, 15.2 and 18.2. */
 void host_of(const char *llvm_cpu, x86_set reported, uint64_t xcr0, bool tiles, struct host *out);
 
 /* This machine, asked once; any thread. NULL where it is no x86. */

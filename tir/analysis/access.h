@@ -64,6 +64,13 @@ bool tir_check_declares_inner(const struct tir *ir, tir_block block, ms_error *e
 /* Refuse for a use that `block` makes, or a block in it, and does not declare. */
 bool tir_refuse_undeclared(const struct tir *ir, tir_block block, tir_buffer buffer, ms_error *err);
 
+/* Two lists of operands, by where they begin, are the same. */
+static inline bool tir_same_operands(const struct tir *ir, uint32_t a, uint32_t b, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++)
+    if (ir->operands.at[a + i] != ir->operands.at[b + i]) return false;
+  return true;
+}
+
 /* ---- Exact regions (exact.c) ---- */
 
 /* What the block declares to write is no more than what it writes, as far as can be seen at once. */

@@ -1,6 +1,7 @@
 /* Exact regions: whether what a block declares to write is what it writes. Where it is more, order and cover cannot be
  * seen from regions. The parts of a partitioned loop are such blocks. */
 #include "analysis.h"
+#include "tir/analysis/order/order.h"
 
 static bool is_point(const struct tir *ir, struct tir_region region) {
   for (uint32_t d = 0; d < tir_buffer_at(ir, region.buffer)->rank; d++)
@@ -8,11 +9,9 @@ static bool is_point(const struct tir *ir, struct tir_region region) {
   return true;
 }
 
-static bool same_indices(const struct tir *ir, tir_stmt a, tir_stmt b) {
-  uint32_t x = tir_as(ir, a, TIR_STORE)->store.indices, y = tir_as(ir, b, TIR_STORE)->store.indices;
-  for (uint32_t d = 0; d < tir_buffer_at(ir, tir_as(ir, a, TIR_STORE)->store.buffer)->rank; d++)
-    if (ir->operands.at[x + d] != ir->operands.at[y + d]) return false;
-  return true;
+static bool same_element(const struct tir *ir, tir_stmt a, tir_stmt b) {
+  const struct tir_stmt_node *x = tir_as(ir, a, TIR_STORE), *y = tir_as(ir, b, TIR_STORE);
+  return tir_same_operands(ir, x->store.indices, y->store.indices, tir_buffer_at(ir, x->store.buffer)->rank);
 }
 
 enum { MOST_LOOPS = 32 };
@@ -50,7 +49,7 @@ static bool writes_less(struct tir *ir, tir_block block, struct tir_region regio
     loops |= n.kind == TIR_LOOP || n.kind == TIR_WHILE;
     bool stores = n.kind == TIR_STORE && n.store.buffer == region.buffer;
     if (stores && loops && !is_strided(ir, block, s)) return false; /* it may store all of it, in turn */
-    if (stores && first && !same_indices(ir, first, s)) return false;
+    if (stores && first && !same_element(ir, first, s)) return false;
     if (stores && !first) first = s;
   }
   return first != TIR_NONE;
@@ -162,16 +161,9 @@ static bool stores_fewer(const struct tir *ir, tir_block block, struct tir_regio
 
 /* ---- Under conditions ---- */
 
-static bool is_condition(const struct tir *ir, tir_stmt s) { return tir_is(ir, s, TIR_IF) || tir_is(ir, s, TIR_WHILE); }
-
-static tir_stmt condition_around(const struct tir *ir, tir_stmt s, tir_block block) {
-  for (s = tir_stmt_at(ir, s)->parent; s != block && !is_condition(ir, s);) s = tir_stmt_at(ir, s)->parent;
-  return s == block ? TIR_NONE : s;
-}
-
 static bool stores_same(const struct tir *ir, tir_stmt a, tir_stmt b) {
   const struct tir_stmt_node *x = tir_stmt_at(ir, a), *y = tir_stmt_at(ir, b);
-  return x->kind == TIR_STORE && !x->store.predicate && x->store.buffer == y->store.buffer && same_indices(ir, a, b);
+  return x->kind == TIR_STORE && !x->store.predicate && x->store.buffer == y->store.buffer && same_element(ir, a, b);
 }
 
 /* The list has a statement that stores the element whatever holds: a store, or a condition both of whose branches
@@ -190,10 +182,10 @@ static bool surely_stores(const struct tir *ir, tir_stmt first, tir_stmt store) 
 /* The store is under no condition, or what it stores to is stored to in any case: in a list around it, or by the
  * init. */
 static bool is_sure(struct tir *ir, tir_block block, tir_stmt store) {
-  if (!condition_around(ir, store, block) && !tir_as(ir, store, TIR_STORE)->store.predicate) return true;
+  if (!tir_nearest_condition(ir, store, block) && !tir_as(ir, store, TIR_STORE)->store.predicate) return true;
   for (tir_stmt s = store; s != block; s = tir_stmt_at(ir, s)->parent) {
     tir_stmt parent = tir_stmt_at(ir, s)->parent;
-    if ((parent == block || !condition_around(ir, s, block)) &&
+    if ((parent == block || !tir_nearest_condition(ir, s, block)) &&
         surely_stores(ir, tir_stmt_at(ir, parent)->first[tir_stmt_at(ir, s)->list], store))
       return true;
   }
@@ -219,7 +211,7 @@ static bool stores_under_condition(struct tir *ir, tir_block block, tir_buffer b
                (n.kind == TIR_BLOCK && tir_has_region_of(ir, tir_block_at(ir, s)->writes, buffer));
     if (n.kind == TIR_STORE && n.store.buffer == buffer && !is_sure(ir, block, s)) return true;
     if (n.kind == TIR_BLOCK && tir_has_region_of(ir, tir_block_at(ir, s)->writes, buffer) &&
-        (condition_around(ir, s, block) || stores_under_condition(ir, s, buffer)))
+        (tir_nearest_condition(ir, s, block) || stores_under_condition(ir, s, buffer)))
       return true;
   }
   return begun && !updated;

@@ -2,6 +2,7 @@
  * the init writes it all first, both are the same block. What the init may not have begun is read from before. */
 #include "analysis.h"
 #include "loads.h"
+#include "tir/analysis/order/order.h"
 
 enum { MOST_LOOPS = 32, MOST_RANK = 16 };
 
@@ -31,12 +32,6 @@ static bool only_writes(struct tir *ir, tir_block block, tir_buffer buffer) {
   return true;
 }
 
-static bool under_condition(const struct tir *ir, tir_stmt s, tir_block block) {
-  for (s = tir_stmt_at(ir, s)->parent; s != block; s = tir_stmt_at(ir, s)->parent)
-    if (tir_is(ir, s, TIR_IF) || tir_is(ir, s, TIR_WHILE)) return true;
-  return false;
-}
-
 bool tir_init_loads(struct tir *ir, tir_block block, tir_buffer buffer) {
   MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, buffer));
   for (tir_stmt s = tir_stmt_at(ir, block)->first[TIR_INIT]; s; s = next_of_init(ir, block, s)) {
@@ -54,7 +49,7 @@ bool tir_init_loads(struct tir *ir, tir_block block, tir_buffer buffer) {
 
 /* The box that the statement, a store or a block, surely writes while the loops around it in the init run. */
 static bool find_written(struct tir *ir, tir_block block, tir_stmt s, tir_buffer buffer, struct tir_interval *out) {
-  if (under_condition(ir, s, block)) return false;
+  if (tir_nearest_condition(ir, s, block)) return false;
   struct tir_stmt_node n = *tir_stmt_at(ir, s);
   tir_expr ranges[2 * MOST_RANK];
   tir_var vars[MOST_LOOPS];
@@ -83,12 +78,9 @@ static bool init_covers(struct tir *ir, tir_block block, struct tir_region regio
 
 enum { MOST_LOADS = 32 };
 
-static bool same_indices(const struct tir *ir, tir_stmt store, tir_expr load) {
+static bool same_element(const struct tir *ir, tir_stmt store, tir_expr load) {
   const struct tir_stmt_node *n = tir_stmt_at(ir, store);
-  const uint32_t *x = tir_operands(ir, n->store.indices), *y = tir_operands(ir, tir_at(ir, load)->operands);
-  for (uint32_t d = 0; d < tir_buffer_at(ir, n->store.buffer)->rank; d++)
-    if (x[d] != y[d]) return false;
-  return true;
+  return tir_same_operands(ir, n->store.indices, tir_at(ir, load)->operands, tir_buffer_at(ir, n->store.buffer)->rank);
 }
 
 /* A statement of the list, before `end`, stores the element that is loaded, whatever holds. */
@@ -96,7 +88,7 @@ static bool stores_first(const struct tir *ir, tir_stmt first, tir_stmt end, tir
   for (tir_stmt s = first; s && s != end; s = tir_stmt_at(ir, s)->next) {
     const struct tir_stmt_node *n = tir_stmt_at(ir, s);
     if (n->kind == TIR_STORE && n->store.buffer == tir_at(ir, load)->ref && !n->store.predicate &&
-        same_indices(ir, s, load))
+        same_element(ir, s, load))
       return true;
   }
   return false;
@@ -117,7 +109,7 @@ static bool is_begun(struct tir *ir, tir_block block, tir_stmt top, tir_expr loa
 static bool is_updated(const struct tir *ir, tir_block block, tir_expr load) {
   for (tir_stmt s = tir_stmt_at(ir, block)->first[TIR_BODY]; s; s = tir_next_in_scope(ir, s, block))
     if (tir_is(ir, s, TIR_STORE) && tir_as(ir, s, TIR_STORE)->store.buffer == tir_at(ir, load)->ref &&
-        same_indices(ir, s, load))
+        same_element(ir, s, load))
       return true;
   return false;
 }

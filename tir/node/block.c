@@ -3,13 +3,6 @@
 
 #include <string.h>
 
-tir_symbol tir_free_block_name(struct tir *ir, tir_symbol name) {
-  tir_symbol found = name;
-  for (uint32_t n = 1; ir->symbols.at[found].first_block; n++)
-    found = tir_symbol_format(ir, "%.1000s_%u", tir_text(ir, name), n);
-  return found;
-}
-
 tir_block tir_new_block(struct tir *ir, tir_symbol name) {
   tir_block b = tir_new_stmt(ir, TIR_BLOCK);
   uint32_t record = tir_grow_blocks(ir, 1);

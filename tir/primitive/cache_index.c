@@ -10,6 +10,7 @@
  *           that all of them stay where they are.
  * Forward:  nothing dies. */
 #include "cache_stage.h"
+#include "copy_stage.h"
 #include "loops.h"
 #include "tir/analysis/loads.h"
 

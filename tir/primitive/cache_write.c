@@ -2,8 +2,8 @@
  *
  * Requires: the block has a write region of this number, and no other of the buffer; the storage scope is known; no
  *           other child of the scope writes the buffer; what the scope does not allocate the block stores under no
- *           condition, of its own or around it and not around the copy; the block does not read it but as a reduction does, from its own init, or the scope allocates
- *           the buffer and the cache holds all of it; parts of the buffer are matched in that storage scope only; no
+ *           condition, of its own or around it and not around the copy; the block does not read it but as a reduction
+ *           does, from its own init, or the scope allocates the buffer and the cache holds all of it; parts of the buffer are matched in that storage scope only; no
  *           consumer given comes before the block, or reads more than it writes, and no block before it reads what an
  *           earlier iteration of a loop wrote, if the copy stands outside of that loop.
  * After:    the block, what is in it, and the consumers given with all in them use the cache. The copy stands before
@@ -103,11 +103,10 @@ static bool check_region(struct tir *ir, const struct plan *plan, ms_error *err)
     return tir_refuse(ir, err, MS_SEVERAL_WRITERS, block, "block `%s` writes several regions of buffer `%s`", name,
                       buffer);
   tir_stmt place = plan->cache.before ? tir_stmt_at(ir, plan->cache.before)->parent : plan->cache.scope;
-  for (tir_stmt s = tir_stmt_at(ir, block)->parent; s != place; s = tir_stmt_at(ir, s)->parent)
-    if (tir_is(ir, s, TIR_IF) || tir_is(ir, s, TIR_WHILE))
-      return tir_refuse(ir, err, MS_NOT_ONLY_LOOPS_BETWEEN, s,
-                        "a condition stands around block `%s`, and not around the copy of `%s`", name, buffer);
-  return true;
+  tir_stmt condition = tir_nearest_condition(ir, block, place);
+  return !condition ||
+         tir_refuse(ir, err, MS_NOT_ONLY_LOOPS_BETWEEN, condition,
+                    "a condition stands around block `%s`, and not around the copy of `%s`", name, buffer);
 }
 
 static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const char *scope, struct plan *plan,

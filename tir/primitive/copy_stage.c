@@ -26,6 +26,13 @@ static tir_expr value_of(struct tir *ir, const struct tir_copy_stage *s) {
   return tir_call(ir, type, tir_symbol_of(ir, "if_then_else"), args, 3);
 }
 
+tir_symbol tir_free_block_name(struct tir *ir, tir_symbol name) {
+  tir_symbol found = name;
+  for (uint32_t n = 1; ir->symbols.at[found].first_block; n++)
+    found = tir_symbol_format(ir, "%.1000s_%u", tir_text(ir, name), n);
+  return found;
+}
+
 tir_stmt tir_make_copy_stage(struct tir *ir, const struct tir_copy_stage *s, tir_block *out) {
   assert(s->loop_count <= TIR_MOST_STAGE && s->iter_count <= TIR_MOST_STAGE);
   tir_block block = tir_new_block(ir, s->name);

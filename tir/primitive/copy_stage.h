@@ -21,6 +21,9 @@ struct tir_copy_stage {
 /* What is written is copied back whatever conditions the block's body may have: each place must be within the buffer,
  * and is stored to in any case. */
 bool tir_check_copied_back(struct tir *ir, tir_block block, tir_buffer buffer, const tir_expr *places, ms_error *err);
+/* The name, or, where a block has it, that with the least number behind it that none has: of blocks that are named by
+ * buffers, so that each is found by its name. */
+tir_symbol tir_free_block_name(struct tir *ir, tir_symbol name);
 /* The stage, detached: its outermost statement. Places of `from` that may leave it are guarded: what the block reads
  * under a condition is `outside` where the condition does not hold. */
 tir_stmt tir_make_copy_stage(struct tir *ir, const struct tir_copy_stage *stage, tir_block *block);

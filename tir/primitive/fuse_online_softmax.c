@@ -86,8 +86,7 @@ static bool check_block(struct tir *ir, tir_block block, tir_block scope, struct
 
 static bool has_indices(const struct tir *ir, tir_expr load, tir_buffer buffer, uint32_t indices) {
   struct tir_expr_node n = *tir_at(ir, load);
-  return n.kind == TIR_LOAD && n.ref == buffer && !n.a &&
-         !memcmp(tir_operands(ir, n.operands), tir_operands(ir, indices), n.count * sizeof(tir_expr));
+  return n.kind == TIR_LOAD && n.ref == buffer && !n.a && tir_same_operands(ir, n.operands, indices, n.count);
 }
 
 /* A maximum from the least finite value, or from negative infinity. */
@@ -98,8 +97,7 @@ static bool check_maximum(struct tir *ir, struct tir_softmax_part *part, bool *i
   *infinite = from.kind == TIR_FLOAT_IMM && isinf(from.real) && from.real < 0;
   bool begins = *infinite || tir_is_identity(ir, first, TIR_REDUCE_MAX_AND_EXPS, 0);
   bool same = tir_as(ir, init, TIR_STORE)->store.buffer == part->buffer &&
-              !memcmp(tir_operands(ir, tir_as(ir, init, TIR_STORE)->store.indices), tir_operands(ir, part->indices),
-                      part->rank * sizeof(tir_expr));
+              tir_same_operands(ir, tir_as(ir, init, TIR_STORE)->store.indices, part->indices, part->rank);
   bool left = n.kind == TIR_MAX && has_indices(ir, n.a, part->buffer, part->indices);
   bool right = n.kind == TIR_MAX && has_indices(ir, n.b, part->buffer, part->indices);
   part->value = left ? n.b : n.a;

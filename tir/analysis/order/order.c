@@ -112,6 +112,13 @@ bool tir_only_loops_up_to(const struct tir *ir, tir_stmt s, tir_stmt high) {
   return true;
 }
 
+tir_stmt tir_nearest_condition(const struct tir *ir, tir_stmt s, tir_stmt high) {
+  MS_CHECK(tir_is_below(ir, s, high));
+  for (s = tir_stmt_at(ir, s)->parent; s != high; s = tir_stmt_at(ir, s)->parent)
+    if (tir_is(ir, s, TIR_IF) || tir_is(ir, s, TIR_WHILE)) return s;
+  return TIR_NONE;
+}
+
 /* Consumers or producers, all of which must be below the loop. */
 static bool find_required(const struct tir *ir, const struct tir_transfer *t, const tir_block *required, uint32_t count,
                           bool consumers, struct tir_limits *limits, ms_error *err) {

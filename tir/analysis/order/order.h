@@ -47,5 +47,7 @@ bool tir_shares_loop(const struct tir *ir, tir_stmt a, tir_stmt b, tir_block sco
 
 /* Nothing but loops stands between `s` and `high`, which is around it. */
 bool tir_only_loops_up_to(const struct tir *ir, tir_stmt s, tir_stmt high);
+/* The innermost `if` or `while` around `s`, below `high`, which is around it; TIR_NONE: there is none. */
+tir_stmt tir_nearest_condition(const struct tir *ir, tir_stmt s, tir_stmt high);
 
 #endif

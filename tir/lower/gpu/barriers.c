@@ -115,8 +115,7 @@ static void gather(struct pass *p, tir_stmt s, struct uses *uses) {
 }
 
 static bool same_indices(const struct tir *ir, const struct lower_use *a, const struct lower_use *b) {
-  return a->count == b->count &&
-         !memcmp(tir_operands(ir, a->indices), tir_operands(ir, b->indices), a->count * sizeof(tir_expr));
+  return a->count == b->count && tir_same_operands(ir, a->indices, b->indices, a->count);
 }
 
 /* Each variable is of a loop around `around`, so that both uses below it are in one iteration. */
