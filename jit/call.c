@@ -175,9 +175,7 @@ bool jit_call_time(const struct jit_call *call, double tolerance, double limit, 
                              .once = once,
                              .again = 2,
                              .clock = call->kernel->backend->apart ? &timing_apart : NULL};
-  if (plan.once >= 0 && timing_measure(&subject, &plan, out)) return true;
-  return *why.message ? ms_fail(err, why.code, "%s", why.message)
-                      : ms_fail(err, MS_TOO_LARGE, "memory for timing cannot be had");
+  return timing_or_why(&subject, &plan, &why, out, err);
 }
 
 bool jit_run(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,

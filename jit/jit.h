@@ -336,6 +336,22 @@ void jit_temporary_end(int temporary);
 /* Removes all of them, for good. Async-signal-safe. */
 void jit_end_temporaries(void);
 
+/* ---- Libraries that are opened when they are needed -------------------------------------------------------------- */
+
+struct jit_library_function {
+  const char *name;
+  void *to;      /* a pointer to a function, which is set */
+  bool optional; /* NULL where the library lacks it */
+};
+enum { JIT_LIBRARY_MISSING = 400 };
+/* Opens the library that the environment's `variable` names, or else the first of names, which end with NULL, that is
+ * there. It stays open: threads of its own may run to the end. lazily: what it calls itself is found as it is called.
+ * NULL: missing has the reason. */
+void *jit_open_library(const char *variable, const char *const *names, bool lazily, char missing[JIT_LIBRARY_MISSING]);
+/* Looks functions up; false: it lacks one, which missing has. library: NULL, nothing is done. */
+bool jit_find_functions(void *library, const struct jit_library_function *functions, size_t count,
+                        char missing[JIT_LIBRARY_MISSING]);
+
 /* ---- Programs apart ----------------------------------------------------------------------------------------------
  * A program that is asked line by line, by its standard input and output: what it opens may crash. */
 

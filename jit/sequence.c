@@ -254,7 +254,5 @@ bool jit_sequence_time(struct jit_sequence *s, double tolerance, double limit, s
   const struct timing_subject subject = {.sample = sample, .turn = turn, .data = &timed};
   const struct timing_plan plan = {
       .tolerance = tolerance, .limit = limit, .once = sample(&timed, 1), .again = 2, .clock = &timing_apart};
-  if (plan.once >= 0 && timing_measure(&subject, &plan, out)) return true;
-  return *why.message ? ms_fail(err, why.code, "%s", why.message)
-                      : ms_fail(err, MS_TOO_LARGE, "memory for timing cannot be had");
+  return timing_or_why(&subject, &plan, &why, out, err);
 }

@@ -1,6 +1,5 @@
 #include "nvrtc.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,43 +22,22 @@ static struct {
   const char *(*error)(int result);
   int (*arch_count)(int *count); /* NULL, as the next: it is older than CUDA 11.2, and does not say */
   int (*archs)(int *list);
-  char missing[300]; /* why there is none; "": there is */
+  char missing[JIT_LIBRARY_MISSING]; /* why there is none; "": there is */
 } nvrtc;
 
-static const struct {
-  const char *name;
-  void *to;
-} functions[] = {{"nvrtcCreateProgram", &nvrtc.create},       {"nvrtcCompileProgram", &nvrtc.compile},
-                 {"nvrtcGetProgramLogSize", &nvrtc.log_size}, {"nvrtcGetProgramLog", &nvrtc.log},
-                 {"nvrtcGetPTXSize", &nvrtc.ptx_size},        {"nvrtcGetPTX", &nvrtc.ptx},
-                 {"nvrtcGetCUBINSize", &nvrtc.cubin_size},    {"nvrtcGetCUBIN", &nvrtc.cubin},
-                 {"nvrtcDestroyProgram", &nvrtc.destroy},     {"nvrtcVersion", &nvrtc.version},
-                 {"nvrtcGetErrorString", &nvrtc.error}},
-  may_lack[] = {{"nvrtcGetNumSupportedArchs", &nvrtc.arch_count}, {"nvrtcGetSupportedArchs", &nvrtc.archs}};
+static const struct jit_library_function functions[] = {
+    {"nvrtcCreateProgram", &nvrtc.create},         {"nvrtcCompileProgram", &nvrtc.compile},
+    {"nvrtcGetProgramLogSize", &nvrtc.log_size},   {"nvrtcGetProgramLog", &nvrtc.log},
+    {"nvrtcGetPTXSize", &nvrtc.ptx_size},          {"nvrtcGetPTX", &nvrtc.ptx},
+    {"nvrtcGetCUBINSize", &nvrtc.cubin_size},      {"nvrtcGetCUBIN", &nvrtc.cubin},
+    {"nvrtcDestroyProgram", &nvrtc.destroy},       {"nvrtcVersion", &nvrtc.version},
+    {"nvrtcGetErrorString", &nvrtc.error},         {"nvrtcGetNumSupportedArchs", &nvrtc.arch_count, true},
+    {"nvrtcGetSupportedArchs", &nvrtc.archs, true}};
 
-static void *open_library(void) {
-  static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
-  const char *own = getenv("MSCHED_NVRTC");
-  void *library = own && *own ? dlopen(own, RTLD_NOW | RTLD_LOCAL) : NULL;
-  for (size_t i = 0; !(own && *own) && !library && i < sizeof names / sizeof *names; i++)
-    library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-  const char *reason = library ? NULL : dlerror();
-  if (!library) snprintf(nvrtc.missing, sizeof nvrtc.missing, "%s", reason ? reason : "it cannot be opened");
-  return library;
-}
-
-/* It stays open: threads of its own may run to the end. */
 static void open_nvrtc(void) {
-  void *library = open_library();
-  for (size_t i = 0; library && i < sizeof functions / sizeof *functions; i++) {
-    void *at = dlsym(library, functions[i].name);
-    memcpy(functions[i].to, &at, sizeof at);
-    if (!at) snprintf(nvrtc.missing, sizeof nvrtc.missing, "it has no %s", functions[i].name);
-  }
-  for (size_t i = 0; library && i < sizeof may_lack / sizeof *may_lack; i++) {
-    void *at = dlsym(library, may_lack[i].name);
-    memcpy(may_lack[i].to, &at, sizeof at);
-  }
+  static const char *const names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", NULL};
+  void *library = jit_open_library("MSCHED_NVRTC", names, false, nvrtc.missing);
+  jit_find_functions(library, functions, sizeof functions / sizeof *functions, nvrtc.missing);
 }
 
 static bool find_nvrtc(ms_error *err) {

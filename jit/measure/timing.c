@@ -198,6 +198,13 @@ bool timing_measure(const struct timing_subject *subject, const struct timing_pl
   return ok;
 }
 
+bool timing_or_why(const struct timing_subject *subject, const struct timing_plan *plan, const ms_error *why,
+                   struct jit_timing *out, ms_error *err) {
+  if (plan->once >= 0 && timing_measure(subject, plan, out)) return true;
+  return *why->message ? ms_fail(err, why->code, "%s", why->message)
+                       : ms_fail(err, MS_TOO_LARGE, "memory for timing cannot be had");
+}
+
 /* ---- In turn ---- */
 
 static const double SLICE = 0.03; /* in seconds */

@@ -34,6 +34,10 @@ extern const struct timing_clock timing_apart; /* of calls whose time is a devic
  * that exceed the limit by more than any interruption takes; where other programs run, by one after a rest, too. false:
  * no memory, or a call failed. */
 bool timing_measure(const struct timing_subject *subject, const struct timing_plan *plan, struct jit_timing *out);
+/* The same, of calls that say by *why how one failed; false: err has that, or that there is no memory. A plan whose
+ * `once` is below 0 is of one that has failed. */
+bool timing_or_why(const struct timing_subject *subject, const struct timing_plan *plan, const ms_error *why,
+                   struct jit_timing *out, ms_error *err);
 struct timing_turns {
   double seconds;       /* of slices, for each */
   bool to_find_fastest; /* what has lost gets no more */

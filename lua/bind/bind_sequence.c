@@ -81,27 +81,22 @@ static int new_sequence(lua_State *L) {
   return 1;
 }
 
-/* sequence:send(arrays…): what they hold is copied to the device */
-static int send(lua_State *L) {
+/* Copies arrays, from the second argument on, to the device or back. */
+static int move(lua_State *L, bool back) {
   const struct jit_sequence *s = check_sequence(L, 1);
   ms_error err = {.instruction = -1};
   for (int i = 2, count = lua_gettop(L); i <= count; i++) {
     const struct bound_array *a = bind_check_array(L, i);
-    if (!jit_sequence_send(s, a->data, a->bytes, &err)) return bind_raise(L, &err);
+    if (!(back ? jit_sequence_fetch(s, a->data, a->bytes, &err) : jit_sequence_send(s, a->data, a->bytes, &err)))
+      return bind_raise(L, &err);
   }
   return 0;
 }
 
+/* sequence:send(arrays…): what they hold is copied to the device */
+static int send(lua_State *L) { return move(L, false); }
 /* sequence:fetch(arrays…): they hold what the device has */
-static int fetch(lua_State *L) {
-  const struct jit_sequence *s = check_sequence(L, 1);
-  ms_error err = {.instruction = -1};
-  for (int i = 2, count = lua_gettop(L); i <= count; i++) {
-    const struct bound_array *a = bind_check_array(L, i);
-    if (!jit_sequence_fetch(s, a->data, a->bytes, &err)) return bind_raise(L, &err);
-  }
-  return 0;
-}
+static int fetch(lua_State *L) { return move(L, true); }
 
 static int run(lua_State *L) {
   ms_error err = {.instruction = -1};

@@ -1,33 +1,22 @@
 #include "xgboost.h"
 
-#include <dlfcn.h>
+#include "jit/jit.h"
+
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 
 static struct xgboost xgboost;
-static char missing[400]; /* why there is none; "": there is */
+static char missing[JIT_LIBRARY_MISSING]; /* why there is none; "": there is */
 
-static const struct {
-  const char *name;
-  void *to;
-} functions[] = {
-#define FUNCTION(name) {#name, &xgboost.name},
+static const struct jit_library_function functions[] = {
+#define FUNCTION(name) {#name, &xgboost.name, false},
     XGBOOST_FUNCTIONS(FUNCTION)
 #undef FUNCTION
 };
 
-/* It stays open: threads of its own may run to the end. */
 static void open_xgboost(void) {
-  const char *own = getenv("MSCHED_LIBXGBOOST");
-  void *library = dlopen(own && *own ? own : MSCHED_XGBOOST_LIBRARY, RTLD_LAZY | RTLD_LOCAL);
-  const char *reason = library ? NULL : dlerror();
-  if (!library) snprintf(missing, sizeof missing, "%s", reason ? reason : "it cannot be opened");
-  for (size_t i = 0; library && i < sizeof functions / sizeof *functions; i++) {
-    void *at = dlsym(library, functions[i].name);
-    memcpy(functions[i].to, &at, sizeof at);
-    if (!at) snprintf(missing, sizeof missing, "it has no %s", functions[i].name);
-  }
+  static const char *const names[] = {MSCHED_XGBOOST_LIBRARY, NULL};
+  void *library = jit_open_library("MSCHED_LIBXGBOOST", names, true, missing);
+  jit_find_functions(library, functions, sizeof functions / sizeof *functions, missing);
 }
 
 const struct xgboost *xgboost_find(ms_error *err) {

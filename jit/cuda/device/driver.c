@@ -8,28 +8,13 @@
 /* ---- The library ---- */
 
 static struct driver driver;
-static char missing[400]; /* why there is none; "": there is */
+static char missing[JIT_LIBRARY_MISSING]; /* why there is none; "": there is */
 
-static const struct {
-  const char *name;
-  void *to;
-  bool optional;
-} functions[] = {
+static const struct jit_library_function functions[] = {
 #define DRIVER_FUNCTION(field, symbol, parameters) {#symbol, &driver.field, false},
 #define DRIVER_OPTIONAL(field, symbol, parameters) {#symbol, &driver.field, true},
 #include "driver.def"
 };
-
-static void *open_library(void) {
-  static const char *const names[] = {"libcuda.so.1", "libcuda.so"};
-  const char *own = getenv("MSCHED_LIBCUDA");
-  void *library = own && *own ? dlopen(own, RTLD_NOW | RTLD_LOCAL) : NULL;
-  for (size_t i = 0; !(own && *own) && !library && i < sizeof names / sizeof *names; i++)
-    library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-  const char *reason = library ? NULL : dlerror();
-  if (!library) snprintf(missing, sizeof missing, "%s", reason ? reason : "it cannot be opened");
-  return library;
-}
 
 /* By its name or, as what CUDA 13 declares by it, its second version's. */
 static void *find(void *library, const char *name) {
@@ -39,9 +24,9 @@ static void *find(void *library, const char *name) {
   return at ? at : dlsym(library, second);
 }
 
-/* It stays open: threads of its own run to the end. */
 static void open_driver(void) {
-  void *library = open_library();
+  static const char *const names[] = {"libcuda.so.1", "libcuda.so", NULL};
+  void *library = jit_open_library("MSCHED_LIBCUDA", names, false, missing);
   for (size_t i = 0; library && i < sizeof functions / sizeof *functions; i++) {
     void *at = find(library, functions[i].name);
     memcpy(functions[i].to, &at, sizeof at);

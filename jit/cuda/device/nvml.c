@@ -2,7 +2,6 @@
 #include "driver.h"
 #include "jit/host/process.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,30 +14,20 @@ static struct {
   int (*clock)(void *device, int kind, unsigned *megahertz);
   int (*slowed)(void *device, unsigned long long *reasons);
   int (*processes)(void *device, unsigned *count, void *processes); /* NULL: an older one */
-  char missing[300];                                                /* why there is none; "": there is */
+  char missing[JIT_LIBRARY_MISSING];                                /* why there is none; "": there is */
 } nvml;
 
-static const struct {
-  const char *name;
-  void *to;
-  bool optional;
-} functions[] = {{"nvmlInit_v2", &nvml.init},
-                 {"nvmlDeviceGetHandleByPciBusId_v2", &nvml.find},
-                 {"nvmlDeviceGetClockInfo", &nvml.clock},
-                 {"nvmlDeviceGetCurrentClocksThrottleReasons", &nvml.slowed},
-                 {"nvmlDeviceGetComputeRunningProcesses_v3", &nvml.processes, true}};
+static const struct jit_library_function functions[] = {
+    {"nvmlInit_v2", &nvml.init},
+    {"nvmlDeviceGetHandleByPciBusId_v2", &nvml.find},
+    {"nvmlDeviceGetClockInfo", &nvml.clock},
+    {"nvmlDeviceGetCurrentClocksThrottleReasons", &nvml.slowed},
+    {"nvmlDeviceGetComputeRunningProcesses_v3", &nvml.processes, true}};
 
-/* It stays open: threads of its own may run to the end. */
 static void open_nvml(void) {
-  const char *own = getenv("MSCHED_LIBNVML");
-  void *library = dlopen(own && *own ? own : "libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-  const char *reason = library ? NULL : dlerror();
-  if (!library) snprintf(nvml.missing, sizeof nvml.missing, "%s", reason ? reason : "it cannot be opened");
-  for (size_t i = 0; library && i < sizeof functions / sizeof *functions; i++) {
-    void *at = dlsym(library, functions[i].name);
-    memcpy(functions[i].to, &at, sizeof at);
-    if (!at && !functions[i].optional) snprintf(nvml.missing, sizeof nvml.missing, "it has no %s", functions[i].name);
-  }
+  static const char *const names[] = {"libnvidia-ml.so.1", NULL};
+  void *library = jit_open_library("MSCHED_LIBNVML", names, false, nvml.missing);
+  jit_find_functions(library, functions, sizeof functions / sizeof *functions, nvml.missing);
   int result = *nvml.missing ? 0 : nvml.init();
   if (result) snprintf(nvml.missing, sizeof nvml.missing, "it does not start: NVML's error %d", result);
 }
