@@ -58,12 +58,12 @@ function rates.share_text(limit, seconds)
   return share and string.format("%.0f %% of %s", 100 * share, limit.name)
 end
 
--- "31 % of the bandwidth": where the bytes are not what limits, but their share may be told apart; else nil.
-local LEAST_TOLD = 0.1
+-- "31 % of the bandwidth": where operations are the limit, and the bytes take at least LEAST_SHOWN of theirs; else nil.
+local LEAST_SHOWN = 0.1
 function rates.bandwidth_text(limit, bandwidth, bytes, seconds)
   if not limit or limit.of == "bytes" or not bandwidth then return nil end
   local share = bytes / seconds / bandwidth
-  return share >= LEAST_TOLD and string.format("%.0f %% of the bandwidth", 100 * share) or nil
+  return share >= LEAST_SHOWN and string.format("%.0f %% of the bandwidth", 100 * share) or nil
 end
 
 -- The limit itself: "236 GFLOP/s of float32 vectors", "45.3 GB/s of memory".

@@ -127,14 +127,14 @@ local is_dropped, loop = dropped(function() return (looked:get_loops(looked:get_
 assert(is_dropped and looked:block_name(kept_block) == "B")
 fails("look it up again", function() looked:unroll(loop) end)
 fails("nothing was undone", function() looked:redo() end)
-local anew = looked:get_loops(kept_block)
+local found = looked:get_loops(kept_block)
 fails("look it up again", function() looked:unroll(loop) end)
 for _, record in ipairs {
   function() looked:annotate(looked:get_sblock "B", "a", 1) end,
   function() looked:sample_categorical({1, 2}, {0.5, 0.5}) end,
   function() looked:undo() looked:get_sblock "B" return looked:get_sblock "B" end,
 } do assert(not dropped(record)) end
-assert(looked:extent(anew) == 64)
+assert(looked:extent(found) == 64)
 fails("fewer calls", function() looked:redo(2) end)
 looked:if_ "1"
 assert(not dropped(function() looked:get_sblock "B" end))

@@ -10,28 +10,16 @@ if not os.execute "g++ --version >/dev/null 2>&1" then
   print "onnx_cuda: skipped: there is no g++"
   os.exit(77)
 end
-local folder = os.tmpname()
-os.remove(folder)
-local function run(format, ...)
-  local command = string.format(format, ...)
-  assert(os.execute(command), command)
-end
-local function put(name, bytes)
-  local file <close> = assert(io.open(folder .. "/" .. name, "wb"))
-  file:write(bytes)
-end
-local function get(name)
-  local file <close> = assert(io.open(folder .. "/" .. name, "rb"))
-  return file:read "a"
-end
+local own = dofile(here .. "/support/folder.lua")
+local folder, run, put, get = own.path, own.run, own.put, own.get
 local function refused(message, f, ...)
   local ok, said = pcall(f, ...)
   said = type(said) == "table" and said.message or tostring(said)
   assert(not ok and said:find(message, 1, true), said)
 end
-run("mkdir %s && ln -s %s %s/libcuda.so.1", folder, os.getenv "MSCHED_LIBCUDA", folder)
+run("ln -s %s %s/libcuda.so.1", os.getenv "MSCHED_LIBCUDA", folder)
 
-local function weights(shape, seed) return {"float32", shape, ms.array(shape, "float32"):random(seed, true):tolist()} end
+local weights = onnx.weights
 -- Windows, a product, rows that an input chooses; an output that is another's elements, one that is an input, and one
 -- that is a constant.
 put("model.onnx", onnx.model {

@@ -3,31 +3,13 @@
 local ms = msched
 local here = arg[0]:match "^(.*)/lua/[^/]*$"
 local onnx = dofile(here .. "/support/onnx.lua")
-local folder = os.tmpname()
-os.remove(folder)
-local function run(format, ...)
-  local command = string.format(format, ...)
-  assert(os.execute(command), command)
-end
-run("mkdir %s", folder)
-
-local function put(name, bytes)
-  local file <close> = assert(io.open(folder .. "/" .. name, "wb"))
-  file:write(bytes)
-end
-local function get(name)
-  local file <close> = assert(io.open(folder .. "/" .. name, "rb"))
-  return file:read "a"
-end
+local own = dofile(here .. "/support/folder.lua")
+local folder, run, put, get = own.path, own.run, own.put, own.get
 local function read(m)
   put("model.onnx", onnx.model(m))
   return ms.onnx(folder .. "/model.onnx")
 end
-local function weights(shape, seed)
-  local values = {}
-  for i, x in ipairs(ms.array(shape, "float32"):random(seed, true):tolist()) do values[i] = x end
-  return {"float32", shape, values}
-end
+local weights = onnx.weights
 
 -- A convolution with what is around it; and products, of which a part of the result is another shape of the first.
 local one = read {opset = 17, inputs = {{"x", "float32", {1, 3, 18, 18}}}, outputs = {{"y"}}, constants = {w = weights({16, 3, 3, 3}, 1), b = weights({16}, 2), v = weights({8, 16, 1, 1}, 3)},

@@ -107,4 +107,7 @@ function onnx.model(m)
   return number(1, 8) .. text(2, "tests") .. text(8, text(1, m.domain or "") .. number(2, m.opset or 17)) .. text(7, onnx.graph(m)) .. table.concat(functions) .. (m.more or "")
 end
 
+-- A constant of floats with all digits.
+function onnx.weights(shape, seed) return {"float32", shape, msched.array(shape, "float32"):random(seed, true):tolist()} end
+
 return onnx

@@ -35,6 +35,49 @@ function text.comment(list, values, what)
   return table.concat(lines)
 end
 
+local HEAD, TENSORS, TAIL = [[
+/* @NAME@, a network made by msched for @TARGET@.
+@COMMENT@ * Row-major; floats of 16 bits as patterns. The library @LINKED@. */
+#ifndef @GUARD@
+#define @GUARD@
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+]], [[
+struct @NAME@_tensor {
+  const char *name, *type;
+  int rank;
+  int64_t shape[32];
+  size_t bytes;
+};
+extern const struct @NAME@_tensor @NAME@_inputs[], @NAME@_outputs[]; /* each ends with one whose name is NULL */
+
+]], [[
+
+#ifdef __cplusplus
+}
+#endif
+#endif
+]]
+
+-- The template of a header: what it defines and says of the network's struct, and the functions that it declares.
+function text.header(own, functions) return HEAD .. own .. TENSORS .. functions .. TAIL end
+
+local LISTS = [[
+const struct @NAME@_tensor @NAME@_inputs[] = {
+@INPUTS@};
+const struct @NAME@_tensor @NAME@_outputs[] = {
+@OUTPUTS@};
+]]
+
+-- The definitions of what that declares.
+function text.lists(words) return text.fill(LISTS, words) end
+
 local CHECK_TEXT = [[
 static int holds_@TYPE@(const @CTYPE@ *at, uint64_t first, uint64_t count, uint64_t every, int64_t low, int64_t high, int64_t except) {
   for (uint64_t i = first; i < count; i += every)

@@ -10,31 +10,12 @@ local function padded(bytes) return (math.max(1, bytes) + ALIGNMENT - 1) // ALIG
 
 cuda.LINKED = {so = "opens CUDA's driver itself", a = "opens CUDA's driver itself", c = "is its source: cc -O2, linked with -ldl -lpthread"}
 
-cuda.HEADER = [[
-/* @NAME@, a network made by msched for @TARGET@.
-@COMMENT@ * Row-major; floats of 16 bits as patterns. The library @LINKED@. */
-#ifndef @GUARD@
-#define @GUARD@
-
-#include <stddef.h>
-#include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
+cuda.HEADER = text.header([[
 #define @NAME@_WORKSPACE 0u
 #define @NAME@_DEVICE_BYTES @DEVICEBYTES@u /* of the device's memory, for each that is open */
 
 struct @NAME@; /* on a device: kernels, constants, inputs, outputs, and the graph that computes these */
-struct @NAME@_tensor {
-  const char *name, *type;
-  int rank;
-  int64_t shape[32];
-  size_t bytes;
-};
-extern const struct @NAME@_tensor @NAME@_inputs[], @NAME@_outputs[]; /* each ends with one whose name is NULL */
-
+]], [[
 /* Loads it, with the file of constants that was written beside the library, in the context that is the calling thread's,
  * or, where it has none, in the primary context of the first device. It runs once. NULL: it cannot be used, and *why,
  * unless NULL, says why. The caller closes what it got. */
@@ -55,12 +36,7 @@ int @NAME@_start(const struct @NAME@ *net, void *stream);
 
 /* The driver's name of what failed last, or NULL. */
 const char *@NAME@_error(const struct @NAME@ *net);
-
-#ifdef __cplusplus
-}
-#endif
-#endif
-]]
+]])
 
 local SOURCE_TEXT = [[
 #define _GNU_SOURCE
@@ -75,11 +51,7 @@ local SOURCE_TEXT = [[
 #include <sys/stat.h>
 #include <unistd.h>
 
-const struct @NAME@_tensor @NAME@_inputs[] = {
-@INPUTS@};
-const struct @NAME@_tensor @NAME@_outputs[] = {
-@OUTPUTS@};
-
+@TENSORS@
 /* ---- The driver, opened when a network is: a CUresult is an int, handles are pointers ---- */
 
 static struct {

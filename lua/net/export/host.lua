@@ -25,30 +25,11 @@ end
 
 -- ---- C -----------------------------------------------------------------------------------------------------------
 
-host.HEADER = [[
-/* @NAME@, a network made by msched for @TARGET@.
-@COMMENT@ * Row-major; floats of 16 bits as patterns. The library @LINKED@. */
-#ifndef @GUARD@
-#define @GUARD@
-
-#include <stddef.h>
-#include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-
+host.HEADER = text.header([[
 #define @NAME@_WORKSPACE @WORKSPACE@u
 
 struct @NAME@; /* its constants, which any number of threads may share */
-struct @NAME@_tensor {
-  const char *name, *type;
-  int rank;
-  int64_t shape[32];
-  size_t bytes;
-};
-extern const struct @NAME@_tensor @NAME@_inputs[], @NAME@_outputs[]; /* each ends with one whose name is NULL */
-
+]], [[
 /* Maps the file of constants that was written beside the library. NULL: it cannot be used, and *why, unless NULL, says why. The caller
  * closes what it got. */
 struct @NAME@ *@NAME@_open(const char *constants, const char **why);
@@ -58,12 +39,7 @@ void @NAME@_close(struct @NAME@ *net);
  * allocated for the call. 0: done; 1: an assertion failed; 2: the machine has no AMX tiles; 3: an index of an input is out of its
  * range; 4: no memory. */
 int @NAME@_run(const struct @NAME@ *net, const void *const *inputs, void *const *outputs, void *workspace);
-
-#ifdef __cplusplus
-}
-#endif
-#endif
-]]
+]])
 
 local SOURCE_TEXT = [[
 #define _GNU_SOURCE
@@ -78,11 +54,7 @@ local SOURCE_TEXT = [[
 
 @TEAM@
 @DECLARED@
-const struct @NAME@_tensor @NAME@_inputs[] = {
-@INPUTS@};
-const struct @NAME@_tensor @NAME@_outputs[] = {
-@OUTPUTS@};
-
+@TENSORS@
 struct @NAME@ {
   void *mapped; /* NULL: there are no constants */
   const char *constants;

@@ -139,7 +139,7 @@ local function words_of(opened, name, first, form)
   local values, net = opened.prepared.state.values, opened.prepared.net
   return {NAME = name, GUARD = "MSCHED_" .. name:upper() .. "_H", HEADER = name .. ".h", TARGET = first and first:target() or "any machine",
           COMMENT = text.comment(net.inputs, values, "inputs") .. text.comment(net.outputs, values, "outputs"),
-          INPUTS = text.tensors(net.inputs, values), OUTPUTS = text.tensors(net.outputs, values), LINKED = maker_of(opened).LINKED[form]}
+          TENSORS = text.lists {NAME = name, INPUTS = text.tensors(net.inputs, values), OUTPUTS = text.tensors(net.outputs, values)}, LINKED = maker_of(opened).LINKED[form]}
 end
 
 -- export.write(plan, path): writes path, which ends with .so, .a or .c, and beside it NAME.h, NAME.weights and, for a
