@@ -1,5 +1,5 @@
 /* From a lowered function to LLVM's module and an object file in memory; LLVM itself, and its machines for targets. */
-#include "emit.h"
+#include "jit/llvm/emit/emit.h"
 #include "jit/backend.h"
 #include "range.h"
 #include "x86.h"

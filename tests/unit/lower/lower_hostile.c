@@ -3,7 +3,7 @@
 #include "unit/file.h"
 
 #include "jit/c/emit_c.h"
-#include "jit/llvm/emit.h"
+#include "jit/llvm/emit/emit.h"
 #include "jit/llvm/machine.h"
 
 #include <dirent.h>

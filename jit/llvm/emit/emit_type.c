@@ -1,7 +1,7 @@
 /* Types of values, and conversions between them. */
 #include "emit.h"
-#include "machine.h"
-#include "x86.h"
+#include "jit/llvm/machine.h"
+#include "jit/llvm/x86.h"
 
 static LLVMTypeRef scalar_type(struct emit *e, tir_type type) {
   unsigned bits = (unsigned)tir_type_bits(type);

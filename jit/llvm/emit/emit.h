@@ -7,7 +7,7 @@
 #ifndef MSCHED_JIT_EMIT_H
 #define MSCHED_JIT_EMIT_H
 
-#include "api.h"
+#include "jit/llvm/api.h"
 #include "jit/jit.h"
 
 /* An innermost loop whose addresses step from one iteration to the next (emit_step.c). */
