@@ -1,7 +1,7 @@
 /* Files that users name, files that others read while they are written, temporary folders, and waiting. */
 #define _GNU_SOURCE
-#include "bind_search.h"
 #include "jit/jit.h"
+#include "lua/bind/search/bind_search.h"
 #include "lua/bind/state/state.h"
 
 #include <assert.h>

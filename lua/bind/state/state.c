@@ -2,7 +2,7 @@
 #include "state.h"
 #include "format.h"
 #include "lua/bind/bind.h"
-#include "lua/bind/bind_search.h"
+#include "lua/bind/search/bind_search.h"
 #include "lua/net/read.h"
 
 #include <assert.h>

@@ -4,7 +4,7 @@
 #include "visible.h"
 
 #include "lua/bind/bind.h"
-#include "lua/bind/bind_search.h"
+#include "lua/bind/search/bind_search.h"
 
 #include <assert.h>
 #include <stdint.h>

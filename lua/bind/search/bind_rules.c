@@ -1,7 +1,7 @@
 /* Rules and passes from files: states that hold them, for the pool's workers, for opening the space and for networks;
  * streams of numbers. */
-#include "bind.h"
 #include "bind_search.h"
+#include "lua/bind/bind.h"
 #include "lua/bind/state/format.h"
 #include "lua/bind/state/state.h"
 

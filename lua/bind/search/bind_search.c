@@ -1,6 +1,6 @@
 /* Searching from Lua: pools and features. */
 #include "bind_search.h"
-#include "bind.h"
+#include "lua/bind/bind.h"
 
 #include "search/search.h"
 

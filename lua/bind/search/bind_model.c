@@ -1,6 +1,6 @@
 /* Cost models from Lua. */
-#include "bind.h"
 #include "bind_search.h"
+#include "lua/bind/bind.h"
 
 #define BOUND_MODEL "msched.model"
 

@@ -1,6 +1,6 @@
 /* The analytical model from Lua: the cost of a sketch's candidates, estimated from their decisions. */
-#include "bind.h"
 #include "bind_search.h"
+#include "lua/bind/bind.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* Stores in Lua: workloads and records. */
-#include "bind.h"
 #include "bind_search.h"
+#include "lua/bind/bind.h"
 #include "lua/bind/state/visible.h"
 
 #include "db/db.h"

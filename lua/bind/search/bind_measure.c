@@ -1,6 +1,6 @@
 /* Measurers in Lua: candidates go in, results come out in order. */
-#include "bind.h"
 #include "bind_search.h"
+#include "lua/bind/bind.h"
 
 #include <stdlib.h>
 
