@@ -1,7 +1,7 @@
 /* Any bytes as a model of ONNX: it is refused with a message, or becomes tables. External data are looked for in a
  * folder that is not there. */
 #include "lua/bind/bind.h"
-#include "lua/net/read.h"
+#include "lua/net/model/read.h"
 #include "support/fuzz.h"
 
 #include <stdlib.h>

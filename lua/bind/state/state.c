@@ -3,7 +3,7 @@
 #include "format.h"
 #include "lua/bind/bind.h"
 #include "lua/bind/search/bind_search.h"
-#include "lua/net/read.h"
+#include "lua/net/model/read.h"
 
 #include <assert.h>
 #include <dirent.h>

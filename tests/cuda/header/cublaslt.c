@@ -1,4 +1,4 @@
-/* What lua/vendor/cublaslt.def says of cuBLASLt is what its header says; this file is compiled, and never run. */
+/* What lua/vendor/gpu/cublaslt.def says of cuBLASLt is what its header says; this file is compiled, and never run. */
 #include <cublasLt.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -7,10 +7,10 @@
 #define LT_NUMBER(name, number, original) _Static_assert((original) == (number), #original);
 #define LT_FUNCTION(field, symbol, parameters)                                                                         \
   _Static_assert(__builtin_types_compatible_p(cublasStatus_t(*) parameters, __typeof__(&symbol)), #symbol);
-#include "../../../lua/vendor/cublaslt.def"
+#include "../../../lua/vendor/gpu/cublaslt.def"
 
 #define LT_TYPE(name, ...) _Static_assert(sizeof(name) == sizeof(ours_##name), #name);
-#include "../../../lua/vendor/cublaslt.def"
+#include "../../../lua/vendor/gpu/cublaslt.def"
 #define SAME_PLACE(field)                                                                                              \
   _Static_assert(offsetof(cublasLtMatmulHeuristicResult_t, field) ==                                                   \
                      offsetof(ours_cublasLtMatmulHeuristicResult_t, field),                                            \

@@ -1,6 +1,6 @@
 /* A tensor's elements: raw, typed, or in another file. Source: ONNX IR, "Tensor definition", "External Tensor Data". */
 #define _GNU_SOURCE
-#include "lua/net/model.h"
+#include "lua/net/model/model.h"
 
 #include <errno.h>
 #include <fcntl.h>

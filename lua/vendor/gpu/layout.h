@@ -2,7 +2,7 @@
 #ifndef MSCHED_LUA_VENDOR_LAYOUT_H
 #define MSCHED_LUA_VENDOR_LAYOUT_H
 
-#include "vendor.h"
+#include "lua/vendor/vendor.h"
 
 enum { LAYOUT_CHANNELS_FIRST, LAYOUT_CHANNELS_LAST, LAYOUTS }; /* as cudnnTensorFormat_t numbers them */
 enum { LAYOUT_LEAST_RANK = 4, LAYOUT_MOST_RANK = 5 };

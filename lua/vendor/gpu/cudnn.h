@@ -3,7 +3,7 @@
 #define MSCHED_LUA_VENDOR_CUDNN_H
 
 #include "jit/jit.h"
-#include "vendor.h"
+#include "lua/vendor/vendor.h"
 
 struct cudnn_graphs;
 /* Of an open library and its handle; NULL: the library lacks a function of it, which *missing names. It stays. */

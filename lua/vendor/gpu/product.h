@@ -3,7 +3,7 @@
 #define MSCHED_LUA_VENDOR_PRODUCT_H
 
 #include "jit/jit.h"
-#include "vendor.h"
+#include "lua/vendor/vendor.h"
 
 struct vendor_product {
   int rows, columns, depth, batch;

@@ -1,8 +1,8 @@
 /* A model of ONNX as tables of Lua: what stands in the file, with nothing known of operators. */
-#include "lua/net/read.h"
+#include "lua/net/model/read.h"
 
 #include "lua/bind/bind.h"
-#include "lua/net/model.h"
+#include "lua/net/model/model.h"
 #include "shipped_team.h" /* the text of jit/team.h and jit/team.c, made by the build */
 
 #include <errno.h>

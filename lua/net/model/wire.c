@@ -1,6 +1,6 @@
 /* Protocol buffers, before they are unpacked: protobuf-c follows messages in messages as deep as they go, and allocates
  * what a file asks for. Both are bounded here. Source: protobuf.dev, "Encoding". */
-#include "lua/net/model.h"
+#include "lua/net/model/model.h"
 
 #include <stdlib.h>
 
