@@ -59,7 +59,7 @@ documents() {
 literals() {
   find "$@" -name '*.lua' -o -name '*.[ch]' -o -name '*.def' -o -name '*.sh' | sort | xargs awk '
     /^[ \t]*(--|\/\*|\* |#include)/ || (FILENAME ~ /\.sh$/ && /^[ \t]*#/) { next }
-    FILENAME ~ /cli\/(docs|terms)\.lua$/ && match($0, / \| /) { print FILENAME ":" FNR ":" substr($0, RSTART + 3); next }
+    FILENAME ~ /cli\/help\/(docs|terms)\.lua$/ && match($0, / \| /) { print FILENAME ":" FNR ":" substr($0, RSTART + 3); next }
     {
       line = $0
       while (match(line, /"([^"\\]|\\.)*"/)) {

@@ -2,7 +2,7 @@
 -- annotations show and hold to; of what else takes options, the documented ones are those that are taken.
 -- usage: msched options.lua PROGRAM
 local ms = require "msched"
-local docs, run_options = ms.load "lua.cli.docs", ms.load "search.options"
+local docs, run_options = ms.load "lua.cli.help.docs", ms.load "search.options"
 
 local program = ...
 local f = ms.ops.func("relu", {"8x8"})

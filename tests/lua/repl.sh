@@ -265,7 +265,7 @@ done
 # Every member of the module is explained, and nothing is explained that is not there.
 cat >"$work/docs.lua" <<'L'
 local ms = require "msched"
-local docs = ms.load "lua.cli.docs"
+local docs = ms.load "lua.cli.help.docs"
 local known = {}
 for _, d in ipairs(docs.list) do
   known[d.owner .. "." .. d.name] = true
@@ -291,7 +291,7 @@ local variables = {["function"] = "func"}
 local function declared(owner, mark, name)
   if not text:find("\nfunction " .. (variables[owner] or owner) .. mark .. name .. "(", 1, true) then print("not declared: " .. owner .. mark .. name) end
 end
-local others = ms.load "lua.cli.docs".others
+local others = ms.load "lua.cli.help.docs".others
 for owner, t in pairs {ms = ms, te = ms.te, ops = ms.ops} do
   for name in pairs(t) do if not (" " .. (others[owner] or "") .. " "):find(" " .. name .. " ", 1, true) then declared(owner, ".", name) end end
 end

@@ -105,7 +105,7 @@ elseif what == "found" then -- records by words, their schedules, and what their
   refuses("there is no option `task`; known are workload", store.records, store, {task = "matmul_8x8x4"})
   -- Help knows the fields that there are, and no others.
   local function explained(owner, t)
-    local known, text = {}, ms.load "lua.cli.docs".fields[owner]
+    local known, text = {}, ms.load "lua.cli.help.docs".fields[owner]
     for name, mark in text:gmatch "([%w_]+)(%??): %S+ | %S" do
       known[name] = true
       assert(t[name] ~= nil or mark == "?", owner .. "." .. name .. " is explained, and not there")

@@ -3,7 +3,7 @@
 -- mark of a record, are among them.  usage: msched terms.lua SOURCE PROGRAM
 local ms = require "msched"
 local source, program = ...
-local terms = ms.load "lua.cli.terms"
+local terms = ms.load "lua.cli.help.terms"
 
 local function read(path)
   local file = assert(io.open(path, "rb"))
@@ -50,7 +50,7 @@ for _, words in ipairs {
 local headings = 0
 local function check(heading, where)
   headings = headings + 1
-  assert(EVERYDAY[heading] or terms.find(heading), string.format("%s: the heading `%s` is no term of lua/cli/terms.lua", where, heading))
+  assert(EVERYDAY[heading] or terms.find(heading), string.format("%s: the heading `%s` is no term of lua/cli/help/terms.lua", where, heading))
 end
 for title in read(source .. "/lua/cli/live.lua"):gmatch '{title = "([^"]+)"' do check(title, "live.lua") end
 assert(headings >= 11, "the live table's columns were not found")
@@ -63,6 +63,6 @@ for title in read(source .. "/lua/report/task.lua"):match "COUNTS = (%b{})":gmat
 assert(headings >= 40, headings .. " headings")
 
 -- What a record may be.
-local statuses = ms.load "lua.cli.docs".fields.record:match "status: string | ([^\n]*)"
+local statuses = ms.load "lua.cli.help.docs".fields.record:match "status: string | ([^\n]*)"
 for _, status in ipairs {"censored", "failed", "unmeasured"} do assert(statuses:find("%f[%a]" .. status .. "%f[%A]") and terms.find(status), status) end
 for _, mark in ipairs {"pinned", "unsafe", "busy machine", "not measured", "over"} do assert(terms.find(mark), mark) end

@@ -286,6 +286,8 @@ static int type_of(lua_State *L) {
 
 /* Files that scripts may know by the names that they had: of a file, or of all in a folder. */
 static const char *const moved[][2] = {
+    {"lua.cli.docs", "lua.cli.help.docs"},
+    {"lua.cli.terms", "lua.cli.help.terms"},
     {"lua.ways.", "lua.compat."},
     {"search.annealing", "search.policy.annealing"},
     {"search.contest", "search.remeasure"},

@@ -2,7 +2,7 @@
 -- The session (repl.c) loads it with `host`, what C knows: kind(x), the type of one of our values; methods(x), the
 -- table of its methods; explain(name), which prints what the tables say; colour, whether the terminal takes it.
 local ms = msched
-local docs = ms.load "lua.cli.docs"
+local docs = ms.load "lua.cli.help.docs"
 local stdout, print_line = io.stdout, print -- the user may replace them
 
 return function(host)

@@ -2,7 +2,7 @@
 -- are in the tables of vm. A line is a member: its owner, `.` or `:`, its name, its arguments and what it gives as
 -- LuaLS writes types, and after ` | ` one sentence. A test holds the lines against the members that there are.
 local ms = msched
-local terms, run_options = ms.load "lua.cli.terms", ms.load "search.options"
+local terms, run_options = ms.load "lua.cli.help.terms", ms.load "search.options"
 local docs = {list = {}}
 
 docs.about = {

@@ -1,5 +1,5 @@
 /* msched help: what the tables say. */
-#include "cli.h"
+#include "lua/cli/cli.h"
 
 #include <string.h>
 

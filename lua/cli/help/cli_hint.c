@@ -1,6 +1,6 @@
 /* What was meant by a name that is none, or by a file that is not there: lua/lib/nearest.lua says. */
-#include "cli.h"
 #include "lua/bind/bind.h"
+#include "lua/cli/cli.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* msched help --lua: annotations for the Lua language server. The instruction and query tables give the methods of
  * schedules as lines of the form of docs.lua, which makes annotations of them and of its own. */
-#include "cli.h"
 #include "lua/bind/bind.h"
+#include "lua/cli/cli.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -111,7 +111,7 @@ static void add_query(luaL_Buffer *b, const struct vm_query_info *info) {
 }
 
 static int print_annotations(lua_State *L) {
-  script_push_own(L, "lua.cli.docs");
+  script_push_own(L, "lua.cli.help.docs");
   lua_getfield(L, -1, "annotations");
   luaL_Buffer b;
   luaL_buffinit(L, &b);
@@ -127,7 +127,7 @@ static int print_annotations(lua_State *L) {
 }
 
 static int print_member(lua_State *L) { /* (name): whether it is known */
-  script_push_own(L, "lua.cli.docs");
+  script_push_own(L, "lua.cli.help.docs");
   lua_getfield(L, -1, "explain");
   lua_pushvalue(L, 1);
   lua_getglobal(L, "print");
