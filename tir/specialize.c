@@ -1,6 +1,6 @@
 /* Functions of constant shapes, of those whose shapes, strides and offsets hold variables that no loop or block
  * binds. */
-#include "text/reader.h"
+#include "tir/text/reader/reader.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* Expressions as text: with the brackets that precedence asks for, and in such a form that the reader, which folds
  * constants, gives the same tree back. */
-#include "calls.h"
 #include "printer.h"
 #include "tir/arith/bounds.h"
+#include "tir/text/calls.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Calls of T.name(…) in expressions: nodes of the IR by their name, functions whose result's type follows from a rule,
  * and any other name, which is kept as it is. */
-#include "calls.h"
 #include "reader.h"
+#include "tir/text/calls.h"
 
 #include <math.h>
 #include <stdlib.h>
