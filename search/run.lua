@@ -1,7 +1,7 @@
 -- A run: tasks that share services, resumed as the scheduler says until nothing is left to do.
 local remeasure = msched.load "search.remeasure"
 local schedulers = msched.load "search.scheduler"
-local resume, untuned, whole = msched.load "search.resume", msched.load "search.untuned", msched.load "search.whole"
+local resume, untuned, whole = msched.load "search.resume", msched.load "search.untuned", msched.load "search.groups.whole"
 local refusals = msched.load "rules.refusals"
 
 local Run = {}

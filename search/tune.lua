@@ -1,7 +1,7 @@
 -- Tuning: the entry point. Opens the spaces of functions, makes tasks of them, and runs these on shared services.
 local targets, space, refusals = msched.load "rules.targets", msched.load "rules.space", msched.load "rules.refusals"
 local Task, Run = msched.load "search.task", msched.load "search.run"
-local groups, whole = msched.load "search.groups", msched.load "search.whole"
+local groups, whole = msched.load "search.groups.groups", msched.load "search.groups.whole"
 local fixed, run_options = msched.load "search.fixed", msched.load "search.options"
 local log, policies, schedulers, services = msched.load "search.log", msched.load "search.policy", msched.load "search.scheduler", msched.load "search.services"
 

@@ -1,6 +1,6 @@
 /* From a lowered function to LLVM's module and an object file in memory; LLVM itself, and its machines for targets. */
-#include "jit/llvm/emit/emit.h"
 #include "jit/backend.h"
+#include "jit/llvm/emit/emit.h"
 #include "range.h"
 #include "x86.h"
 

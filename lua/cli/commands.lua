@@ -281,7 +281,7 @@ end
 function commands.space(options, files, rest)
   if #files ~= 1 then misuse("give one file") end
   cli.check_rest(files, rest)
-  local tune, refusals, groups = ms.load "search.tune", ms.load "rules.refusals", ms.load "search.groups"
+  local tune, refusals, groups = ms.load "search.tune", ms.load "rules.refusals", ms.load "search.groups.groups"
   for _, func in ipairs(functions_of(files[1], rest, options.task, options.dim, options)) do
     func = without_empty("space", func)
     local empty = func:has_empty()

@@ -246,7 +246,7 @@ ms.store_methods = nil
 later(schedule, "explain", "lua.lib.explain")       -- ([n]) prints what an instruction did and what builds on it
 later(schedule, "draw", "lua.lib.draw")             -- () gives its loop nest as a picture in text
 later(ms, "tune", "search.tune")                -- (function, options) gives the best kernel
-later(ms, "groups", "search.groups")             -- (function) gives the groups that it is cut into
+later(ms, "groups", "search.groups.groups")             -- (function) gives the groups that it is cut into
 later(ms, "auto_schedule", "search.auto_schedule") -- (function, options) gives a schedule without measuring
 
 return true

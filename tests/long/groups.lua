@@ -4,7 +4,7 @@
 -- the processor's time, which shows the ratio all the same.
 -- usage: msched groups.lua FILE TRIALS [MOST [TARGET [ARGUMENT…]]]    MOST: the ratio that is allowed (1.1); TARGET: native
 local ms = require "msched"
-local tune, cli, whole = ms.load "search.tune", ms.load "lua.cli.cli", ms.load "search.whole"
+local tune, cli, whole = ms.load "search.tune", ms.load "lua.cli.cli", ms.load "search.groups.whole"
 local file, trials, most, target = arg[1], math.tointeger(arg[2]), tonumber(arg[3] or 1.1), ms.target(arg[4] or "native").text
 local SECONDS, ROUND, ROUNDS = 1, 5e-3, 41 -- that each is timed, in turn; or a round, and how many
 

@@ -3,7 +3,7 @@
 -- usage: msched compose.lua SEEDS COMPOSITIONS TARGET…
 local ms = require "msched"
 local jobs_of = dofile(arg[0]:match "^.*/" .. "jobs.lua")
-local tune, groups, compose = ms.load "search.tune", ms.load "search.groups", ms.load "search.compose"
+local tune, groups, compose = ms.load "search.tune", ms.load "search.groups.groups", ms.load "search.groups.compose"
 local te, ops = ms.te, ms.ops
 
 local seeds, compositions = math.tointeger(arg[1]), math.tointeger(arg[2])

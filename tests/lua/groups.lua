@@ -3,7 +3,7 @@
 -- these apart and composes the whole: trials, shares, results that are resumed, what is said.  usage: msched groups.lua
 local ms = require "msched"
 local te, ops = ms.te, ms.ops
-local groups, tune = ms.load "search.groups", ms.load "search.tune"
+local groups, tune = ms.load "search.groups.groups", ms.load "search.tune"
 local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../support/measurer.lua")
 
 local function P(name, ...) return te.placeholder({...}, "float32", name) end
@@ -307,7 +307,7 @@ end
 
 -- Where a group's best cannot be done to the whole, its next best is, and in the end the group as it was written.
 do
-  local compose = ms.load "search.compose"
+  local compose = ms.load "search.groups.compose"
   local schedule, left_out = compose.schedule, nil
   function compose.schedule(f, cut, choose)
     for _, g in ipairs(cut) do

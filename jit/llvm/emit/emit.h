@@ -7,8 +7,8 @@
 #ifndef MSCHED_JIT_EMIT_H
 #define MSCHED_JIT_EMIT_H
 
-#include "jit/llvm/api.h"
 #include "jit/jit.h"
+#include "jit/llvm/api.h"
 
 /* An innermost loop whose addresses step from one iteration to the next (emit_step.c). */
 enum { EMIT_MOST_STEPS = 8, EMIT_MOST_FIRSTS = 64 };

@@ -290,6 +290,7 @@ static const char *const moved[][2] = {
     {"lua.cli.terms", "lua.cli.help.terms"},
     {"lua.ways.", "lua.compat."},
     {"search.annealing", "search.policy.annealing"},
+    {"search.compose", "search.groups.compose"},
     {"search.contest", "search.remeasure"},
     {"search.coordinate", "search.policy.coordinate"},
     {"search.cost.draft", "search.cost.analytical"},
@@ -297,10 +298,12 @@ static const char *const moved[][2] = {
     {"search.draft_verify", "search.policy.analytical"},
     {"search.evolutionary", "search.policy.evolutionary"},
     {"search.grid", "search.policy.grid"},
+    {"search.groups", "search.groups.groups"},
     {"search.random", "search.policy.random"},
     {"search.replay_function", "search.policy.replay_function"},
     {"search.replay_trace", "search.policy.replay_trace"},
     {"search.steps", "search.policy.steps"},
+    {"search.whole", "search.groups.whole"},
 };
 
 /* Puts what a file is called now in the place of its name on the stack. */

@@ -2,7 +2,7 @@
 -- are asked for are those of all of them: some are kept for the whole, the others are its parts'. When these are over,
 -- the policy below composes the best of each part (compose.lua), has that measured, and tries the next best of those
 -- parts that take most of the time: in the whole, caches hold what they do not hold where a part runs alone.
-local compose, untuned = msched.load "search.compose", msched.load "search.untuned"
+local compose, untuned = msched.load "search.groups.compose", msched.load "search.untuned"
 
 local whole = {PARTS_TIME = 0.85} -- of a run's seconds: after these its parts leave the rest to it
 
