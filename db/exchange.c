@@ -214,7 +214,7 @@ static bool has_intrinsic(struct importing *m, const db_id *id) {
 static bool take_given(struct importing *m, const char *name, const db_id *id) {
   db_id put;
   char *text = vm_write_intrinsics(m->out->intrinsics, name);
-  db_id given = db_intrinsic_id(text ? text : "", text ? strlen(text) : 0);
+  db_id given = db_content_id(text ? text : "", text ? strlen(text) : 0);
   bool same = text && !memcmp(&given, id, sizeof given);
   bool kept = same && (db_put_intrinsic(m->db, text, &put, &m->why) || stop(m));
   free(text);

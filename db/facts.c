@@ -14,22 +14,31 @@ static uint64_t bits_of(double number) {
   return bits;
 }
 
+size_t db_fact_bytes(const struct db_fact *f) {
+  size_t value = f->kind == DB_TEXT ? strlen(f->text) + 1 : f->kind == DB_BOOLEAN ? 1 : 8;
+  return strlen(f->name) + 2 + value;
+}
+
+void db_write_fact(const struct db_fact *f, uint8_t *out) {
+  size_t name = strlen(f->name) + 1;
+  memcpy(out, f->name, name);
+  out[name] = (uint8_t)LETTERS[f->kind];
+  out += name + 1;
+  if (f->kind == DB_TEXT) memcpy(out, f->text, strlen(f->text) + 1);
+  if (f->kind == DB_BOOLEAN) out[0] = f->number != 0;
+  if (f->kind == DB_NUMBER)
+    for (int i = 0; i < 8; i++) out[i] = (uint8_t)(bits_of(f->number) >> 8 * i);
+}
+
 void db_append_fact(struct db_record *r, const struct db_fact *fact) {
   assert(fact->name && (fact->kind != DB_TEXT || fact->text));
   if (fact->kind == DB_NUMBER && !isfinite(fact->number)) return;
-  size_t name = strlen(fact->name) + 1, value = fact->kind == DB_TEXT ? strlen(fact->text) + 1 : 8;
-  uint8_t *all = realloc((void *)r->facts, r->fact_bytes + name + 1 + value);
+  size_t size = db_fact_bytes(fact);
+  uint8_t *all = realloc((void *)r->facts, r->fact_bytes + size);
   if (!all) abort();
-  uint8_t *at = all + r->fact_bytes;
-  memcpy(at, fact->name, name);
-  at[name] = (uint8_t)LETTERS[fact->kind];
-  at += name + 1;
-  if (fact->kind == DB_TEXT) memcpy(at, fact->text, value);
-  if (fact->kind == DB_BOOLEAN) at[0] = fact->number != 0, value = 1;
-  if (fact->kind == DB_NUMBER)
-    for (int i = 0; i < 8; i++) at[i] = (uint8_t)(bits_of(fact->number) >> 8 * i);
+  db_write_fact(fact, all + r->fact_bytes);
   r->facts = all;
-  r->fact_bytes = (size_t)(at + value - all);
+  r->fact_bytes += size;
 }
 
 /* A text that ends before `end`; NULL: there is none. */

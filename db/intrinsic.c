@@ -21,7 +21,7 @@ static int put_intrinsic(struct db *db, MDB_txn *txn, void *data) {
 }
 
 bool db_put_intrinsic(struct db *db, const char *text, db_id *out, ms_error *err) {
-  struct putting p = {.id = db_intrinsic_id(text, strlen(text)), .text = text};
+  struct putting p = {.id = db_content_id(text, strlen(text)), .text = text};
   *out = p.id;
   return db_write(db, put_intrinsic, &p, strlen(text), "keeping a tensor intrinsic", err);
 }

@@ -1,5 +1,6 @@
 /* Records: putting, finding, walking by run time. */
 #include "db/bounds.h"
+#include "packed.h"
 #include "seal.h"
 
 #include <assert.h>
@@ -9,7 +10,7 @@
 
 #include <xxhash.h>
 
-static db_id record_id(const struct db_record *r) {
+db_id db_record_id(const struct db_record *r) {
   uint8_t key[DB_MODULE_KEY];
   db_module_key(&r->workload, r->target, r->module_hash, r->versions, key);
   XXH128_canonical_t bytes;
@@ -21,69 +22,54 @@ static db_id record_id(const struct db_record *r) {
 
 /* ---- Putting: the record and its index entries in one transaction ---- */
 
-/* Takes the entries of an index whose record is `id`, which stands in the key or is the value, by looking at all. */
-static int drop_entries(MDB_txn *txn, MDB_dbi index, const db_id *id) {
+/* Takes the entries of the index whose record is `id`, by looking at all. */
+static int drop_entries(struct db *db, MDB_txn *txn, const db_id *id) {
   MDB_cursor *cursor;
   MDB_val key, value;
-  int code = mdb_cursor_open(txn, index, &cursor);
+  int code = mdb_cursor_open(txn, db->times, &cursor);
   if (code) return code;
-  while (!(code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT))) {
-    bool in_key = key.mv_size == DB_TIME_KEY && !memcmp((uint8_t *)key.mv_data + DB_TIME_KEY - 16, id->bytes, 16);
-    bool in_value = value.mv_size == 16 && !memcmp(value.mv_data, id->bytes, 16);
-    if ((in_key || in_value) && (code = mdb_cursor_del(cursor, 0))) break;
-  }
+  while (!(code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)))
+    if (key.mv_size == DB_TIME_KEY && !memcmp((uint8_t *)key.mv_data + DB_TIME_KEY - 16, id->bytes, 16) &&
+        (code = mdb_cursor_del(cursor, 0)))
+      break;
   mdb_cursor_close(cursor);
   return code == MDB_NOTFOUND ? 0 : code;
 }
 
-static int drop_entry(MDB_txn *txn, MDB_dbi index, uint8_t *key, size_t size) {
-  assert(key && size);
-  MDB_val k = {size, key};
-  int code = mdb_del(txn, index, &k, NULL);
-  return code == MDB_NOTFOUND ? 0 : code;
-}
-
-/* Takes out what the indexes have of a record, which may be damaged, so that it does not say what that is. */
-static int drop_from_indexes(struct db *db, MDB_txn *txn, const db_id *id, MDB_val value) {
+/* Takes out what the index has of a record, which may be damaged, so that it does not say what that is. */
+static int drop_from_index(struct db *db, MDB_txn *txn, const db_id *id, MDB_val value) {
   struct db_record old;
-  uint8_t time[DB_TIME_KEY], module[DB_MODULE_KEY];
-  MDB_val key = {16, (void *)id->bytes};
-  if (db_read_record(key, value, &old)) {
-    int code = drop_entries(txn, db->times, id);
-    return code ? code : drop_entries(txn, db->modules, id);
-  }
+  uint8_t time[DB_TIME_KEY];
+  MDB_val key = {16, (void *)id->bytes}, entry = {sizeof time, time};
+  if (db_read_record(db_parts_of(db, txn, true), key, value, &old)) return drop_entries(db, txn, id);
   db_time_key(&old, time);
-  db_module_key(&old.workload, old.target, old.module_hash, old.versions, module);
-  int code = drop_entry(txn, db->times, time, sizeof time);
-  return code ? code : drop_entry(txn, db->modules, module, sizeof module);
+  int code = mdb_del(txn, db->times, &entry, NULL);
+  return code == MDB_NOTFOUND ? 0 : code;
 }
 
 static int drop_old(struct db *db, MDB_txn *txn, const db_id *id) {
   MDB_val key = {16, (void *)id->bytes}, value;
   int code = mdb_get(txn, db->records, &key, &value);
   if (code) return code == MDB_NOTFOUND ? 0 : code;
-  return drop_from_indexes(db, txn, id, value);
+  return drop_from_index(db, txn, id, value);
 }
 
 int db_insert_record(struct db *db, MDB_txn *txn, const struct db_record *r) {
-  uint8_t time[DB_TIME_KEY], module[DB_MODULE_KEY];
+  uint8_t time[DB_TIME_KEY];
   void *bytes;
-  size_t size = db_encode_record(r, &bytes);
+  size_t size;
   db_time_key(r, time);
-  db_module_key(&r->workload, r->target, r->module_hash, r->versions, module);
-  MDB_val id = {16, (void *)r->id.bytes}, nothing = {0, ""};
-  MDB_val time_key = {DB_TIME_KEY, time}, module_key = {DB_MODULE_KEY, module};
-  int code = drop_old(db, txn, &r->id);
+  MDB_val nothing = {0, ""}, time_key = {DB_TIME_KEY, time};
+  int code = db_pack_record(db, txn, r, &bytes, &size); /* first: what was read last may be the record */
+  if (!code) code = drop_old(db, txn, &r->id);
   if (!code) code = db_put_sealed(txn, db->records, DB_RECORD, &r->id, bytes, size);
   free(bytes);
-  if (!code) code = mdb_put(txn, db->times, &time_key, &nothing, 0);
-  return code ? code : mdb_put(txn, db->modules, &module_key, &id, 0);
+  return code ? code : mdb_put(txn, db->times, &time_key, &nothing, 0);
 }
 
-/* Bytes that it takes, not counting pages that are filled in part. */
-static size_t size_of(const struct db_record *r) {
+size_t db_most_bytes(const struct db_record *r) {
   enum { NUMBERS = 256 };
-  return NUMBERS + r->trace_bytes + r->intrinsic_bytes + r->fact_bytes + strlen(r->target) + strlen(r->versions) +
+  return NUMBERS + 2 * r->trace_bytes + r->intrinsic_bytes + r->fact_bytes + strlen(r->target) + strlen(r->versions) +
          (r->reason ? strlen(r->reason) : 0);
 }
 
@@ -93,15 +79,15 @@ bool db_put_record(struct db *db, struct db_record *r, ms_error *err) {
   assert(r->trace || !r->trace_bytes);
   char wrong[DB_WRONG_TEXT];
   if (db_find_out_of_range(r, wrong)) return ms_fail(err, MS_INVALID_ARGUMENT, "a record's %s", wrong);
-  r->id = record_id(r);
-  return db_write(db, put_record, r, size_of(r), "keeping a record", err);
+  r->id = db_record_id(r);
+  return db_write(db, put_record, r, db_most_bytes(r), "keeping a record", err);
 }
 
 static int delete_record(struct db *db, MDB_txn *txn, void *data) {
   const db_id *id = data;
   MDB_val key = {16, (void *)id->bytes}, value;
   int code = mdb_get(txn, db->records, &key, &value);
-  if (!code) code = drop_from_indexes(db, txn, id, value);
+  if (!code) code = drop_from_index(db, txn, id, value);
   return code ? code : mdb_del(txn, db->records, &key, NULL);
 }
 
@@ -111,12 +97,39 @@ bool db_delete_record(struct db *db, const db_id *id, ms_error *err) {
 
 /* ---- Finding ---- */
 
+static size_t text_bytes(const char *text) { return text ? strlen(text) + 1 : 0; }
+
+void db_hold(struct db *db, struct db_record *r) {
+  const struct {
+    const void **at;
+    size_t size;
+  } all[] = {{(const void **)&r->target, text_bytes(r->target)},
+             {(const void **)&r->reason, text_bytes(r->reason)},
+             {(const void **)&r->versions, text_bytes(r->versions)},
+             {&r->trace, r->trace_bytes},
+             {&r->intrinsics, r->intrinsic_bytes},
+             {&r->facts, r->fact_bytes}};
+  enum { PARTS = sizeof all / sizeof *all };
+  size_t size = 1;
+  for (int i = 0; i < PARTS; i++) size += all[i].size;
+  uint8_t *held = malloc(size), *to = held;
+  if (!held) abort();
+  for (int i = 0; i < PARTS; to += all[i++].size) {
+    if (all[i].size) memcpy(to, *all[i].at, all[i].size);
+    *all[i].at = to;
+  }
+  free(db->held);
+  db->held = held;
+}
+
 /* 1: it is sound, and held; 0: it is damaged. */
-static int hold_record(struct db *db, MDB_val key, MDB_val value, struct db_record *out) {
-  value.mv_data = db_hold(db, value.mv_data, value.mv_size);
-  if (!db_read_record(key, value, out)) return 1;
-  db_note_damage(db, DB_RECORD, key);
-  return 0;
+static int hold_record(struct db *db, MDB_txn *txn, MDB_val key, MDB_val value, struct db_record *out) {
+  if (db_read_record(db_parts_of(db, txn, false), key, value, out)) {
+    db_note_damage(db, DB_RECORD, key);
+    return 0;
+  }
+  db_hold(db, out);
+  return 1;
 }
 
 static int digit(char c) {
@@ -199,7 +212,7 @@ int db_find_record(struct db *db, const char *prefix, struct db_record *out, ms_
   if (!db_begin_read(db, &txn, err)) return -1;
   MDB_val key = {16, id.bytes}, value;
   int code = mdb_get(txn, db->records, &key, &value);
-  int held = code ? 0 : hold_record(db, key, value, out);
+  int held = code ? 0 : hold_record(db, txn, key, value, out);
   db_end_read(db, txn);
   if (held || code == MDB_NOTFOUND) return held;
   char text[DB_ID_TEXT];
@@ -213,17 +226,16 @@ int db_find_record(struct db *db, const char *prefix, struct db_record *out, ms_
 
 int db_find_module(struct db *db, const db_id *workload, const char *target, uint64_t module_hash, const char *versions,
                    struct db_record *out, ms_error *err) {
-  uint8_t module[DB_MODULE_KEY];
-  db_module_key(workload, target, module_hash, versions, module);
+  struct db_record like = {.workload = *workload, .target = target, .module_hash = module_hash, .versions = versions};
+  db_id id = db_record_id(&like);
   MDB_txn *txn;
   if (!db_begin_read(db, &txn, err)) return -1;
-  MDB_val key = {DB_MODULE_KEY, module}, id, value;
-  int code = mdb_get(txn, db->modules, &key, &id), result = 0;
-  if (!code && id.mv_size == 16) code = mdb_get(txn, db->records, &id, &value);
+  MDB_val key = {16, id.bytes}, value;
+  int code = mdb_get(txn, db->records, &key, &value), result = 0;
   if (code && code != MDB_NOTFOUND)
     result = (db_failed(db, code, "reading a record", err), -1);
-  else if (!code && id.mv_size == 16)
-    result = hold_record(db, id, value, out);
+  else if (!code)
+    result = hold_record(db, txn, key, value, out);
   db_end_read(db, txn);
   db_report_damage(db);
   return result;
@@ -272,7 +284,7 @@ static bool walk_prefix(struct walk *w, const uint8_t *prefix, size_t length) {
     struct db_record r;
     uint8_t its[DB_TIME_KEY];
     if (mdb_get(w->txn, w->db->records, &id, &bytes)) continue;
-    if (db_read_record(id, bytes, &r)) {
+    if (db_read_record(db_parts_of(w->db, w->txn, false), id, bytes, &r)) {
       db_note_damage(w->db, DB_RECORD, id);
       continue;
     }

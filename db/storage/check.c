@@ -1,4 +1,5 @@
 /* Checking a store: its pages, its entries, its indexes. */
+#include "packed.h"
 #include "pages.h"
 #include "seal.h"
 
@@ -29,29 +30,24 @@ static void index_problem(struct checking *c, const char *what) {
   if (c->report) fprintf(c->report, "index: %s\n", what);
 }
 
-static bool is_there(struct checking *c, MDB_dbi table, const void *key, size_t size, const db_id *expected) {
+static bool is_there(struct checking *c, MDB_dbi table, const void *key, size_t size) {
   assert(key && size);
   MDB_val k = {size, (void *)key}, v;
-  if (mdb_get(c->txn, table, &k, &v)) return false;
-  return !expected || (v.mv_size == 16 && !memcmp(v.mv_data, expected->bytes, 16));
+  return !mdb_get(c->txn, table, &k, &v);
 }
 
 static void check_record(struct checking *c, MDB_val key, MDB_val value) {
   struct db_record r;
-  uint8_t time[DB_TIME_KEY], module[DB_MODULE_KEY];
-  const char *wrong = db_read_record(key, value, &r);
+  uint8_t time[DB_TIME_KEY];
+  const char *wrong = db_read_record(db_parts_of(c->db, c->txn, false), key, value, &r);
   c->records++;
   if (wrong) {
     problem(c, DB_RECORD, key, wrong);
     return;
   }
   db_time_key(&r, time);
-  db_module_key(&r.workload, r.target, r.module_hash, r.versions, module);
-  if (!is_there(c, c->db->times, time, sizeof time, NULL))
-    problem(c, DB_RECORD, key, "it is not in the index of times");
-  if (!is_there(c, c->db->modules, module, sizeof module, &r.id))
-    problem(c, DB_RECORD, key, "it is not in the index of modules");
-  if (!is_there(c, c->db->workloads, r.workload.bytes, 16, NULL)) problem(c, DB_RECORD, key, "its workload is missing");
+  if (!is_there(c, c->db->times, time, sizeof time)) problem(c, DB_RECORD, key, "it is not in the index of times");
+  if (!is_there(c, c->db->workloads, r.workload.bytes, 16)) problem(c, DB_RECORD, key, "its workload is missing");
   struct vm_trace *trace = vm_read_binary(r.trace, r.trace_bytes, NULL);
   if (!trace) problem(c, DB_RECORD, key, "its trace does not decode");
   vm_trace_free(trace);
@@ -59,7 +55,7 @@ static void check_record(struct checking *c, MDB_val key, MDB_val value) {
   db_id intrinsic;
   const char *name;
   for (; db_next_intrinsic(&r, &at, &intrinsic, &name);)
-    if (!c->db->intrinsics || !is_there(c, c->db->intrinsics, intrinsic.bytes, 16, NULL))
+    if (!c->db->intrinsics || !is_there(c, c->db->intrinsics, intrinsic.bytes, 16))
       problem(c, DB_RECORD, key, "a tensor intrinsic that it names is missing");
 }
 
@@ -75,40 +71,30 @@ static void check_intrinsic(struct checking *c, MDB_val key, MDB_val value) {
 }
 
 /* Each entry is that of a record. One of a record that is damaged is left to the record. */
-static void check_entry(struct checking *c, MDB_val key, MDB_val id, bool of_times) {
-  MDB_val value;
+static void check_time(struct checking *c, MDB_val key, MDB_val value) {
   struct db_record r;
   uint8_t its[DB_TIME_KEY];
-  if (mdb_get(c->txn, c->db->records, &id, &value)) {
-    index_problem(c, of_times ? "that of times names a record that is not there"
-                              : "that of modules names a record that is not there");
+  if (key.mv_size != DB_TIME_KEY) {
+    index_problem(c, "an entry of that of times is ill-formed");
     return;
   }
-  if (db_read_record(id, value, &r)) return;
-  if (of_times)
-    db_time_key(&r, its);
-  else
-    db_module_key(&r.workload, r.target, r.module_hash, r.versions, its);
-  if (memcmp(its, key.mv_data, key.mv_size) != 0)
-    index_problem(c, of_times ? "that of times has an entry that is not its record's"
-                              : "that of modules has an entry that is not its record's");
-}
-
-static void check_time(struct checking *c, MDB_val key, MDB_val value) {
-  (void)value;
   MDB_val id = {16, (uint8_t *)key.mv_data + DB_TIME_KEY - 16};
-  if (key.mv_size == DB_TIME_KEY)
-    check_entry(c, key, id, true);
-  else
-    index_problem(c, "an entry of that of times is ill-formed");
+  if (mdb_get(c->txn, c->db->records, &id, &value)) {
+    index_problem(c, "that of times names a record that is not there");
+    return;
+  }
+  if (db_read_record(db_parts_of(c->db, c->txn, true), id, value, &r)) return;
+  db_time_key(&r, its);
+  if (memcmp(its, key.mv_data, key.mv_size) != 0)
+    index_problem(c, "that of times has an entry that is not its record's");
 }
 
-static void check_module(struct checking *c, MDB_val key, MDB_val value) {
-  if (key.mv_size == DB_MODULE_KEY && value.mv_size == 16)
-    check_entry(c, key, value, false);
-  else
-    index_problem(c, "an entry of that of modules is ill-formed");
+static void check_part(struct checking *c, char kind, MDB_val key, MDB_val value) {
+  const char *wrong = db_read_part_entry(kind, key, value);
+  if (wrong) problem(c, kind, key, wrong);
 }
+static void check_context(struct checking *c, MDB_val key, MDB_val value) { check_part(c, DB_CONTEXT, key, value); }
+static void check_sketch(struct checking *c, MDB_val key, MDB_val value) { check_part(c, DB_SKETCH, key, value); }
 
 static void check_workload(struct checking *c, MDB_val key, MDB_val value) {
   struct db_workload_text w;
@@ -135,7 +121,8 @@ int64_t db_check(struct db *db, FILE *report, ms_error *err) {
   if (!db_begin_read(db, &c.txn, err)) return -1;
   int code = check_table(&c, db->records, check_record);
   if (!code) code = check_table(&c, db->times, check_time);
-  if (!code) code = check_table(&c, db->modules, check_module);
+  if (!code && db->contexts) code = check_table(&c, db->contexts, check_context);
+  if (!code && db->sketches) code = check_table(&c, db->sketches, check_sketch);
   if (!code) code = check_table(&c, db->workloads, check_workload);
   if (!code && db->intrinsics) code = check_table(&c, db->intrinsics, check_intrinsic);
   MDB_stat times;

@@ -1,6 +1,7 @@
 /* Rewriting the store's file: compacting it, and saving what can be read of a damaged one. */
 #define _GNU_SOURCE
 #include "lock.h"
+#include "packed.h"
 #include "pages.h"
 #include "replace.h"
 #include "seal.h"
@@ -10,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- Compact: a copy beside the file takes its place ---- */
+/* ---- Compact: what older versions wrote is upgraded, then a copy beside the file takes its place ---- */
 
 static bool copy_alone(const char *path, const char *copy, ms_error *err) {
   struct db db = {.path = (char *)path};
@@ -26,6 +27,7 @@ bool db_compact(struct db *db, ms_error *err) {
   if (db->read_only) return ms_fail(err, MS_STORE, "%s: the store is open for reading only", db->path);
   if (db->batch) return ms_fail(err, MS_STORE, "%s: a batch is open", db->path);
   if (db->pending) return ms_fail(err, MS_STORE, "%s: there is no store; tuning makes one", db->path);
+  if (!db_upgrade(db, err)) return false;
   char *copy = NULL;
   if (asprintf(&copy, "%s.compact", db->path) < 0) abort();
   db_close_environment(db); /* it must not look at the old file any more */
@@ -51,6 +53,10 @@ struct repair {
   struct db_pages pages;
   struct entry *entries; /* sorted by kind and id once they are complete */
   size_t count, room;
+  struct repair *shared; /* the contexts and sketches, of which records are put together: entries that are sorted when
+                            one is asked for; they are made again as the records are written */
+  bool sorted;
+  struct db_parts parts;
   FILE *report;
   struct db_repair *out;
 };
@@ -70,9 +76,15 @@ static void drop(struct repair *r, char kind, MDB_val key, const char *why) {
   if (r->report) fprintf(r->report, "%s %s: dropped: %s\n", db_kind_name(kind), text, why);
 }
 
+static bool is_shared(char kind) { return kind == DB_CONTEXT || kind == DB_SKETCH; }
+
 static void keep(struct repair *r, char kind, MDB_val key, MDB_val value) {
-  assert(kind == DB_WORKLOAD || kind == DB_RECORD || kind == DB_INTRINSIC);
   assert(key.mv_size == sizeof(db_id));
+  if (is_shared(kind) && r->shared) {
+    r->shared->sorted = false;
+    keep(r->shared, kind, key, value);
+    return;
+  }
   if (r->count == r->room) {
     r->room = r->room * 2 + 64;
     r->entries = realloc(r->entries, r->room * sizeof *r->entries);
@@ -83,10 +95,11 @@ static void keep(struct repair *r, char kind, MDB_val key, MDB_val value) {
   memcpy(r->entries[r->count++].id.bytes, key.mv_data, sizeof(db_id));
 }
 
-static const char *judge(char kind, MDB_val key, MDB_val value) {
+static const char *judge(struct repair *r, char kind, MDB_val key, MDB_val value) {
   struct db_record record;
   struct db_workload_text workload;
-  return kind == DB_RECORD     ? db_read_record(key, value, &record)
+  return kind == DB_RECORD     ? db_read_record(&r->parts, key, value, &record)
+         : is_shared(kind)     ? db_read_part_entry(kind, key, value)
          : kind == DB_WORKLOAD ? db_read_workload_entry(key, value, &workload)
                                : db_read_intrinsic_entry(key, &value);
 }
@@ -95,14 +108,17 @@ static char kind_of_table(const char *table) {
   return !strcmp(table, "records")      ? DB_RECORD
          : !strcmp(table, "workloads")  ? DB_WORKLOAD
          : !strcmp(table, "intrinsics") ? DB_INTRINSIC
+         : !strcmp(table, "contexts")   ? DB_CONTEXT
+         : !strcmp(table, "sketches")   ? DB_SKETCH
                                         : 0;
 }
 
 static void take_entry(void *data, const char *table, MDB_val key, MDB_val value) {
   struct repair *r = data;
   char kind = kind_of_table(table);
-  if (!kind) return; /* indexes are rebuilt */
-  const char *wrong = judge(kind, key, value);
+  if (!kind) return;                                              /* indexes are rebuilt */
+  bool later = kind == DB_RECORD && key.mv_size == sizeof(db_id); /* what it names may be on a damaged page */
+  const char *wrong = later ? NULL : judge(r, kind, key, value);
   if (wrong)
     drop(r, kind, key, wrong);
   else
@@ -124,20 +140,27 @@ static const struct entry *find(const struct repair *r, size_t count, char kind,
 
 /* An older entry has no checksum: a record holds its id and a trace that decodes, an intrinsic's id is that of its
  * text, a workload parses to its end. */
-static bool is_older(char kind, MDB_val key, MDB_val value) {
-  return db_unseal(kind, &key, &value) == DB_UNSEALED && !judge(kind, key, value);
+static bool is_older(struct repair *r, char kind, MDB_val key, MDB_val value) {
+  return !is_shared(kind) && db_unseal(kind, &key, &value) == DB_UNSEALED && !judge(r, kind, key, value);
 }
 
-static bool is_sealed(char kind, MDB_val key, MDB_val value) {
+static bool is_sealed(struct repair *r, char kind, MDB_val key, MDB_val value) {
   MDB_val inner = value;
-  return db_unseal(kind, &key, &inner) == DB_SEALED && !judge(kind, key, value);
+  return db_unseal(kind, &key, &inner) == DB_SEALED && !judge(r, kind, key, value);
 }
 
-static void rescue(void *data, MDB_val key, MDB_val value) {
-  static const char kinds[] = {DB_RECORD, DB_WORKLOAD, DB_INTRINSIC};
-  struct repair *r = data;
-  for (size_t i = 0; key.mv_size == sizeof(db_id) && i < sizeof kinds; i++)
-    if (is_sealed(kinds[i], key, value) || is_older(kinds[i], key, value)) keep(r, kinds[i], key, value);
+static void rescue(struct repair *r, const char *kinds, MDB_val key, MDB_val value) {
+  for (; key.mv_size == sizeof(db_id) && *kinds; kinds++)
+    if (is_sealed(r, *kinds, key, value) || is_older(r, *kinds, key, value)) keep(r, *kinds, key, value);
+}
+
+static void rescue_entry(void *data, MDB_val key, MDB_val value) {
+  rescue(data, (const char[]){DB_RECORD, DB_WORKLOAD, DB_INTRINSIC, 0}, key, value);
+}
+
+/* Of a key that is found twice the first is taken: one that the walk found, and of those behind any. */
+static void rescue_part(void *data, MDB_val key, MDB_val value) {
+  rescue(data, (const char[]){DB_CONTEXT, DB_SKETCH, 0}, key, value);
 }
 
 static void sort_first(struct repair *r, size_t count) {
@@ -158,15 +181,48 @@ static void sort_entries(struct repair *r, size_t walked) {
   r->count = kept;
 }
 
+static void scan_damaged(struct repair *r, const uint8_t *used, void (*entry)(void *data, MDB_val key, MDB_val value)) {
+  for (uint64_t i = 0; r->out->pages && i < r->pages.count; i++)
+    if (used[i] != DB_USED) db_scan_page(&r->pages, i, entry, r);
+}
+
+/* Of repair->shared: the walk meets those that records name before records. */
+static bool find_part(void *data, char kind, const void *key, MDB_val *value) {
+  struct repair *shared = data;
+  if (!shared->sorted) sort_first(shared, shared->count);
+  shared->sorted = true;
+  const struct entry *e = find(shared, shared->count, kind, key);
+  if (e) *value = e->value;
+  return e != NULL;
+}
+
+/* Of those that the walk met, now that all is there which they name. */
+static void drop_damaged_records(struct repair *r) {
+  size_t kept = 0;
+  for (size_t i = 0; i < r->count; i++) {
+    struct entry e = r->entries[i];
+    MDB_val key = {sizeof e.id, e.id.bytes};
+    const char *wrong = e.kind == DB_RECORD ? judge(r, e.kind, key, e.value) : NULL;
+    if (wrong)
+      drop(r, e.kind, key, wrong);
+    else
+      r->entries[kept++] = e;
+  }
+  r->count = kept;
+}
+
 static bool gather(struct repair *r, const char *path, ms_error *err) {
   struct db_page_visit visit = {report_page, take_entry, r};
   uint8_t *used;
   if (!db_map_pages(path, true, &r->pages, err)) return false;
   enum db_owner owner = db_walk_pages(&r->pages, &visit, &used);
-  size_t walked = r->count;
   if (owner != DB_OURS || r->pages.lost) report_page(r, 0, "it, or page 1, does not say where the tables are");
-  for (uint64_t i = 0; r->out->pages && i < r->pages.count; i++)
-    if (used[i] != DB_USED) db_scan_page(&r->pages, i, rescue, r);
+  size_t parts_walked = r->shared->count;
+  scan_damaged(r, used, rescue_part);
+  sort_entries(r->shared, parts_walked);
+  drop_damaged_records(r);
+  size_t walked = r->count;
+  scan_damaged(r, used, rescue_entry);
   free(used);
   sort_entries(r, walked);
   return r->count || !r->out->pages || ms_fail(err, MS_STORE, "%s: there is nothing of a store of msched in it", path);
@@ -186,16 +242,18 @@ static const char *lacks(const struct repair *r, const struct db_record *record)
 
 /* Removes the records that lack what they name. */
 static void drop_incomplete(struct repair *r) {
+  r->parts.brief = true;
   bool *gone = calloc(r->count + 1, sizeof *gone);
   if (!gone) abort();
   for (size_t i = 0; i < r->count; i++) {
     struct db_record record;
     MDB_val key = {sizeof(db_id), r->entries[i].id.bytes};
-    if (r->entries[i].kind != DB_RECORD || db_read_record(key, r->entries[i].value, &record)) continue;
+    if (r->entries[i].kind != DB_RECORD || db_read_record(&r->parts, key, r->entries[i].value, &record)) continue;
     const char *why = lacks(r, &record);
     if (why) drop(r, DB_RECORD, key, why);
     gone[i] = why;
   }
+  r->parts.brief = false;
   size_t kept = 0;
   for (size_t i = 0; i < r->count; i++)
     if (!gone[i]) r->entries[kept++] = r->entries[i];
@@ -203,20 +261,28 @@ static void drop_incomplete(struct repair *r) {
   free(gone);
 }
 
-static int insert(struct db *db, MDB_txn *txn, void *data) {
+static int insert_record(struct db *db, MDB_txn *txn, void *data) { return db_insert_record(db, txn, data); }
+
+static int insert_other(struct db *db, MDB_txn *txn, void *data) {
   const struct entry *e = data;
-  struct db_record record;
   MDB_val key = {sizeof(db_id), (void *)e->id.bytes}, value = e->value;
-  if (e->kind == DB_RECORD) return db_read_record(key, value, &record) ? 0 : db_insert_record(db, txn, &record);
   db_unseal(e->kind, &key, &value);
   MDB_dbi table = e->kind == DB_WORKLOAD ? db->workloads : db->intrinsics;
   return db_put_sealed(txn, table, e->kind, &e->id, value.mv_data, value.mv_size);
 }
 
-static bool insert_all(struct db *db, const struct repair *r, ms_error *err) {
+static bool insert(struct db *db, struct repair *r, const struct entry *e, ms_error *err) {
+  static const char what[] = "writing what is saved";
+  struct db_record record;
+  MDB_val key = {sizeof(db_id), (void *)e->id.bytes};
+  if (e->kind != DB_RECORD) return db_write(db, insert_other, (void *)e, e->value.mv_size, what, err);
+  return db_read_record(&r->parts, key, e->value, &record) ||
+         db_write(db, insert_record, &record, db_most_bytes(&record), what, err);
+}
+
+static bool insert_all(struct db *db, struct repair *r, ms_error *err) {
   bool ok = db_begin_batch(db, err);
-  for (size_t i = 0; ok && i < r->count; i++)
-    ok = db_write(db, insert, &r->entries[i], r->entries[i].value.mv_size, "writing what is saved", err);
+  for (size_t i = 0; ok && i < r->count; i++) ok = insert(db, r, &r->entries[i], err);
   return ok && db_end_batch(db, err);
 }
 
@@ -274,7 +340,8 @@ static bool repair_alone(struct db *named, int held, struct repair *r, ms_error 
 
 bool db_repair_file(const char *path, FILE *report, struct db_repair *out, ms_error *err) {
   assert(out && err); /* path NULL: the user's store */
-  struct repair r = {.report = report, .out = out};
+  struct repair shared = {0};
+  struct repair r = {.report = report, .out = out, .shared = &shared, .parts = {.find = find_part, .data = &shared}};
   struct db *named = db_name_store(path, err);
   *out = (struct db_repair){0};
   if (!named) return false;
@@ -288,6 +355,8 @@ bool db_repair_file(const char *path, FILE *report, struct db_repair *out, ms_er
     db_release_alone(held);
   }
   db_unmap_pages(&r.pages);
+  db_free_parts(&r.parts);
+  free(shared.entries);
   free(r.entries);
   db_close(named);
   return ok;

@@ -7,6 +7,9 @@
  * Entries of before there were seals are read as they are. */
 #include "seal.h"
 
+#include "delta.h"
+#include "packed.h"
+
 #include "db/bounds.h"
 
 #include <assert.h>
@@ -60,11 +63,15 @@ static bool decodes(const struct db_record *r) {
 }
 
 /* A trace that was sealed decoded once: to decode it takes far longer than to check the seal. */
-const char *db_read_record(MDB_val key, MDB_val value, struct db_record *out) {
+const char *db_read_record(struct db_parts *parts, MDB_val key, MDB_val value, struct db_record *out) {
   memset(out, 0, sizeof *out);
   enum db_seal seal = db_unseal(DB_RECORD, &key, &value);
   if (seal == DB_BROKEN) return "its checksum is wrong";
-  if (!db_decode_record(value.mv_data, value.mv_size, out)) return "it does not decode";
+  bool packed = db_is_packed(value.mv_data, value.mv_size);
+  if (packed && seal != DB_SEALED) return "it has no checksum";
+  const char *missing = packed ? db_unpack_record(parts, value.mv_data, value.mv_size, out) : NULL;
+  if (missing) return missing;
+  if (!packed && !db_decode_record(value.mv_data, value.mv_size, out)) return "it does not decode";
   char wrong[DB_WRONG_TEXT];
   if (db_find_out_of_range(out, wrong)) return "a number of it is out of its range";
   if (!is_id(key, &out->id)) return "it is kept under another id than its own";
@@ -90,10 +97,19 @@ const char *db_read_workload_entry(MDB_val key, MDB_val value, struct db_workloa
   return seal == DB_SEALED || parses(out) ? NULL : "it does not parse";
 }
 
+const char *db_read_part_entry(char kind, MDB_val key, MDB_val value) {
+  enum db_seal seal = db_unseal(kind, &key, &value);
+  if (seal != DB_SEALED) return seal == DB_BROKEN ? "its checksum is wrong" : "it has no checksum";
+  db_id id = db_content_id(value.mv_data, value.mv_size);
+  if (kind == DB_CONTEXT && !is_id(key, &id)) return "it is another than its id says";
+  if (kind == DB_CONTEXT && !db_is_context(value.mv_data, value.mv_size)) return "it does not decode";
+  return key.mv_size == sizeof id && value.mv_size <= DELTA_MOST ? NULL : "it does not decode";
+}
+
 const char *db_read_intrinsic_entry(MDB_val key, MDB_val *value) {
   enum db_seal seal = db_unseal(DB_INTRINSIC, &key, value);
   if (seal == DB_BROKEN) return "its checksum is wrong";
-  db_id id = db_intrinsic_id(value->mv_data, value->mv_size); /* it is kept by content */
+  db_id id = db_content_id(value->mv_data, value->mv_size); /* it is kept by content */
   return is_id(key, &id) ? NULL : "its text is another than its id says";
 }
 
@@ -116,8 +132,13 @@ void db_note_damage(struct db *db, char kind, MDB_val key) {
 }
 
 const char *db_kind_name(char kind) {
-  assert(kind == DB_RECORD || kind == DB_WORKLOAD || kind == DB_INTRINSIC);
-  return kind == DB_RECORD ? "record" : kind == DB_WORKLOAD ? "workload" : "tensor intrinsic";
+  switch (kind) {
+  case DB_RECORD: return "record";
+  case DB_WORKLOAD: return "workload";
+  case DB_CONTEXT: return "context";
+  case DB_SKETCH: return "sketch";
+  default: return "tensor intrinsic";
+  }
 }
 
 void db_report_damage(struct db *db) {
@@ -146,11 +167,11 @@ void db_on_damage(struct db *db, db_damage_report *report, void *data) {
   db->damage.data = data;
 }
 
-db_id db_intrinsic_id(const char *text, size_t length) {
-  assert(text);
+db_id db_content_id(const void *bytes, size_t length) {
+  assert(bytes || !length);
   db_id id;
-  XXH128_canonical_t bytes;
-  XXH128_canonicalFromHash(&bytes, XXH3_128bits(text, length));
-  memcpy(id.bytes, bytes.digest, 16);
+  XXH128_canonical_t hash;
+  XXH128_canonicalFromHash(&hash, XXH3_128bits(bytes, length));
+  memcpy(id.bytes, hash.digest, 16);
   return id;
 }

@@ -8,6 +8,8 @@
 #define DB_RECORD    'r'
 #define DB_WORKLOAD  'w'
 #define DB_INTRINSIC 'i'
+#define DB_CONTEXT   'c'
+#define DB_SKETCH    's'
 const char *db_kind_name(char kind);
 /* The id that a key holds; of a damaged key, as much as is there. */
 db_id db_id_of_key(MDB_val key);
@@ -18,13 +20,15 @@ enum db_seal { DB_UNSEALED, DB_SEALED, DB_BROKEN };
 enum db_seal db_unseal(char kind, const MDB_val *key, MDB_val *value);
 
 /* Read an entry, which is as long valid as the value. NULL: it is sound; else what is wrong with it. */
-const char *db_read_record(MDB_val key, MDB_val value, struct db_record *out);
+/* parts: of what packed records name. */
+const char *db_read_record(struct db_parts *parts, MDB_val key, MDB_val value, struct db_record *out);
 struct db_workload_text {
   const char *name, *text;
   size_t length;
 };
 const char *db_read_workload_entry(MDB_val key, MDB_val value, struct db_workload_text *out);
-const char *db_read_intrinsic_entry(MDB_val key, MDB_val *value); /* value is the text afterwards */
+const char *db_read_part_entry(char kind, MDB_val key, MDB_val value); /* a context, or a sketch */
+const char *db_read_intrinsic_entry(MDB_val key, MDB_val *value);      /* value is the text afterwards */
 
 /* An entry was met that is damaged: it is left out. */
 void db_note_damage(struct db *db, char kind, MDB_val key);

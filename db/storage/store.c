@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 /* Opening, growing and closing the environment; transactions. */
 #include "lock.h"
+#include "packed.h"
 #include "pages.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TABLES = 8 };
+enum { TABLES = 16 };
 /* A map takes addresses, not memory: it is large from the start, or as large as the process may have it. */
 static const size_t FIRST_MAP = (size_t)1 << 30, LEAST_MAP = (size_t)16 << 20;
 
@@ -334,44 +335,40 @@ bool db_write(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data
   return code ? db_failed(db, code, what, err) : true;
 }
 
-void *db_hold(struct db *db, const void *bytes, size_t size) {
-  assert(bytes || !size);
-  void *copy = malloc(size ? size : 1);
-  if (!copy) abort();
-  memcpy(copy, bytes, size);
-  free(db->held);
-  db->held = copy;
-  db->held_bytes = size;
-  return copy;
-}
-
 /* ---- Opening ---- */
 
 static int open_tables(struct db *db, MDB_txn *txn, unsigned flags) {
   const struct {
     const char *name;
     MDB_dbi *table;
-  } tables[] = {{"meta", &db->meta},
-                {"workloads", &db->workloads},
-                {"records", &db->records},
-                {"times", &db->times},
-                {"modules", &db->modules}};
+  } tables[] = {{"meta", &db->meta}, {"workloads", &db->workloads}, {"records", &db->records}, {"times", &db->times}};
   for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
     int code = mdb_dbi_open(txn, tables[i].name, flags, tables[i].table);
     if (code) return code;
   }
-  int code = mdb_dbi_open(txn, "intrinsics", flags, &db->intrinsics);
-  if (code == MDB_NOTFOUND) db->intrinsics = 0;
-  return code == MDB_NOTFOUND ? 0 : code;
+  const struct {
+    const char *name;
+    MDB_dbi *table;
+  } later[] = {{"intrinsics", &db->intrinsics}, {"contexts", &db->contexts}, {"sketches", &db->sketches}};
+  for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
+    int code = mdb_dbi_open(txn, later[i].name, flags, later[i].table);
+    if (code == MDB_NOTFOUND) *later[i].table = 0;
+    if (code && code != MDB_NOTFOUND) return code;
+  }
+  return 0;
 }
 
+static bool is_known(int format) { return format >= DB_FORMAT_UNSEALED && format <= DB_FORMAT; }
+
+/* Records of this version may be written from now on, which older versions cannot read: they refuse the store. */
 static int create_tables(struct db *db, MDB_txn *txn, void *unused) {
   (void)unused;
   int code = open_tables(db, txn, MDB_CREATE);
   uint8_t format = DB_FORMAT;
   MDB_val key = {6, "format"}, value = {1, &format}, old;
   if (!code) code = mdb_get(txn, db->meta, &key, &old);
-  bool write = code == MDB_NOTFOUND || (!code && old.mv_size == 1 && *(uint8_t *)old.mv_data == DB_FORMAT_UNSEALED);
+  bool write = code == MDB_NOTFOUND ||
+               (!code && old.mv_size == 1 && is_known(*(uint8_t *)old.mv_data) && *(uint8_t *)old.mv_data < DB_FORMAT);
   return write ? mdb_put(txn, db->meta, &key, &value, 0) : code;
 }
 
@@ -382,16 +379,16 @@ static bool check_format(struct db *db, ms_error *err) {
   MDB_val key = {6, "format"}, value;
   if (!code) code = mdb_get(txn, db->meta, &key, &value);
   int format = !code && value.mv_size == 1 ? *(uint8_t *)value.mv_data : 0;
-  bool known = format == DB_FORMAT || format == DB_FORMAT_UNSEALED;
   if (db->read_only)
     mdb_txn_commit(txn); /* keeps the tables' handles */
   else
     mdb_txn_abort(txn);
   if (code == MDB_NOTFOUND) return ms_fail(err, MS_STORE, "%s: this LMDB file is another program's", db->path);
   if (code) return db_failed(db, code, "opening", err);
-  return known ? true
-               : ms_fail(err, MS_STORE, "%s: the store is of another format; export it with the version that made it",
-                         db->path);
+  return is_known(format)
+             ? true
+             : ms_fail(err, MS_STORE, "%s: the store is of another format; export it with the version that made it",
+                       db->path);
 }
 
 struct bad_page {
@@ -574,6 +571,8 @@ void db_close(struct db *db) {
   if (!db) return;
   db_close_environment(db);
   db_disclaim(db);
+  db_forget_sketches(db);
+  db_free_parts(&db->parts);
   free(db->held);
   free(db->damage.at);
   free(db->path);

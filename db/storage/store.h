@@ -5,9 +5,10 @@
  *   intrinsics id (16 bytes) → seal, the text of a tensor intrinsic; older stores lack the table
  *   records    id (16 bytes) → seal, the encoded record (record.c)
  *   times      workload (16), target's hash (8), status (1), seconds (8, big-endian order), id (16) → nothing
- *   modules    workload (16), target's hash (8), module's hash (8), versions' hash (8) → id
- * times and modules are indexes: they hold nothing that records do not. A seal is a checksum (seal.c), which entries of
- * format 1 lack. */
+ *   contexts   id (16 bytes) → seal, what records have in common (packed.c)
+ *   sketches   workload (its first 12 bytes), number (4, big-endian) → seal, a trace that others are differences to
+ * Older stores lack the last two. times is an index: it holds nothing that records do not. A seal is a checksum (seal.c),
+ * which entries of format 1 lack. Up to format 2 there was an index of modules, of what a record's id is made from now. */
 #ifndef MSCHED_DB_STORE_H
 #define MSCHED_DB_STORE_H
 
@@ -15,8 +16,8 @@
 
 #include <lmdb.h>
 
-enum { DB_FORMAT = 2, DB_FORMAT_UNSEALED = 1 };
-#define DB_MOST_MAP ((size_t)1 << 40) /* bytes of a store */
+enum { DB_FORMAT = 3, DB_FORMAT_UNSEALED = 1 }; /* any from the second to the first is read */
+#define DB_MOST_MAP ((size_t)1 << 40)           /* bytes of a store */
 
 /* Entries that were met and are damaged. */
 struct db_damaged {
@@ -36,20 +37,36 @@ struct db_part {
   size_t bytes;
 };
 
+/* Where contexts and sketches are found, and room to put a record together in. */
+struct db_parts {
+  bool (*find)(void *data, char kind, const void *key, MDB_val *value); /* as it is kept, with its seal */
+  void *data;
+  bool brief; /* traces and facts are not asked for: a packed record is given without */
+  uint8_t *room;
+  size_t size;
+  db_id context;   /* of the packed record that was read last, */
+  uint64_t sketch; /* and 1 + the number of its sketch; 0: it has none */
+};
+
+/* Sketches of one workload, as they were when they were read last: traces are written as differences to them. */
+struct db_sketches;
+
 struct db {
   MDB_env *env;
-  MDB_dbi meta, workloads, records, times, modules;
-  MDB_dbi intrinsics; /* 0: the store is older, and open for reading */
-  int lock;           /* on the lock file, see lock.h; -1: none */
+  MDB_dbi meta, workloads, records, times;
+  MDB_dbi intrinsics, contexts, sketches; /* 0: the store is older, and open for reading */
+  int lock;                               /* on the lock file, see lock.h; -1: none */
   bool read_only;
   bool pending; /* there is no file yet: an empty environment without a name stands for it until something is written */
   MDB_txn *batch;       /* what is open: writes are nested in it. NULL: each is one of its own */
   struct db_part part;  /* of the batch: what is written with one commit */
   struct in_use *claim; /* the file is open once in the process */
   char *path;
-  int64_t longest; /* bytes that the open file was seen to have: it never shrinks */
-  void *held;      /* what was read last: strings of a record point into it */
-  size_t held_bytes;
+  int64_t longest;  /* bytes that the open file was seen to have: it never shrinks */
+  MDB_txn *reading; /* of parts */
+  struct db_parts parts;
+  struct db_sketches *sketches_read; /* NULL: none were */
+  void *held;                        /* what was read last: a record that was found points into it */
   struct db_damage damage;
 };
 
@@ -69,14 +86,14 @@ struct db *db_name_store(const char *path, ms_error *err); /* one that is there:
 bool db_claim(struct db *db, ms_error *err);               /* the file that has the name now */
 void db_disclaim(struct db *db);
 int64_t db_check_pages_of(struct db *named, FILE *report, ms_error *err); /* db_check_pages */
-/* Keeps a copy of bytes until the next call that reads. */
-void *db_hold(struct db *db, const void *bytes, size_t size);
+/* Keeps a copy of what a record holds until the next call that reads. */
+void db_hold(struct db *db, struct db_record *record);
 
 /* The text of an intrinsic, valid as long as the transaction. False: *code is LMDB's, MDB_NOTFOUND: it is not there,
  * or damaged. */
 bool db_find_intrinsic(struct db *db, MDB_txn *txn, const db_id *id, MDB_val *text, int *code);
 
-db_id db_intrinsic_id(const char *text, size_t length);
+db_id db_content_id(const void *bytes, size_t length); /* of what is kept by content */
 /* Adds one to what a record names; record->intrinsics is the caller's to free(). */
 void db_append_intrinsic(struct db_record *record, const db_id *id, const char *name);
 /* Whether it names one so. */
@@ -84,8 +101,14 @@ bool db_names_intrinsic(const struct db_record *record, const char *name);
 
 /* access.c: puts a record, with what the indexes say of it; returns LMDB's code. */
 int db_insert_record(struct db *db, MDB_txn *txn, const struct db_record *record);
+size_t db_most_bytes(const struct db_record *record); /* that it takes, with what it shares, but for unfilled pages */
 
-/* record.c */
+/* facts.c */
+size_t db_fact_bytes(const struct db_fact *fact);
+void db_write_fact(const struct db_fact *fact, uint8_t *out); /* so many bytes */
+
+db_id db_record_id(const struct db_record *record);
+/* record.c: records by themselves */
 size_t db_encode_record(const struct db_record *record, void **out); /* malloc'd */
 /* Strings point into `bytes`. False: the bytes are no record. */
 bool db_decode_record(const void *bytes, size_t size, struct db_record *out);

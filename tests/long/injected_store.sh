@@ -50,7 +50,7 @@ lacks_one() {
 until lacks_one; do
   nth=$((nth + 1))
   cp whole.db damaged.db
-  "$msched" spoil.lua damaged.db "msched 0" $nth
+  "$msched" spoil.lua damaged.db msr4 $nth
 done
 
 perform() {

@@ -55,9 +55,9 @@ done
 [ $refusals -gt 40 ] || fail "only $refusals of the spoiled files were refused"
 
 # ---- A record whose bytes are damaged: named once, left out, deleted.
-spoil_record() { # store, id: a byte of the record, which holds its id behind its seal (4 + 8 bytes) and the mark (4)
+spoil_record() { # store, id: a byte of the record, whose id stands before its seal (4 + 8 bytes) and the mark (4)
   hex=$(printf %s "$2" | sed 's/../\\x&/g')
-  LC_ALL=C grep -obUaP "msr.$hex" "$1" | cut -d: -f1 | while read -r offset; do
+  LC_ALL=C grep -obUaP "$hex\\x01msr" "$1" | cut -d: -f1 | while read -r offset; do
     printf '\377' | dd of="$1" bs=1 seek=$((offset + 60)) conv=notrunc 2>/dev/null
   done
 }

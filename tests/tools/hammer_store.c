@@ -7,7 +7,8 @@
  * noted before. */
 #define _GNU_SOURCE
 #include "db/db.h"
-#include "db/storage/store.h"
+#include "db/storage/packed.h"
+#include "db/storage/seal.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -218,9 +219,7 @@ static int read_entry(MDB_txn *txn, struct db *db, uint8_t *seen) {
   struct db_record r;
   int code = mdb_cursor_open(txn, db->records, &cursor), count = 0;
   while (!code && !(code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT))) {
-    value.mv_data = (uint8_t *)value.mv_data + 12; /* its seal, which db_check has looked at */
-    value.mv_size -= 12;
-    if (!db_decode_record(value.mv_data, value.mv_size, &r) || r.module_hash >= MOST) stop("a record", NULL);
+    if (db_read_record(db_parts_of(db, txn, false), key, value, &r) || r.module_hash >= MOST) stop("a record", NULL);
     seen[r.module_hash] = 1;
     count++;
   }

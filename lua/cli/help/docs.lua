@@ -355,7 +355,7 @@ store:short_id(key: string): string | As few digits as name a record.
 store:put(record: table): string, string | Adds a record; on disk when it returns. Gives its id, and as few digits as name it.
 store:delete(id: string): string | Removes the record whose id starts so, which may be damaged; gives its id.
 store:check(): integer | Problems found in records and indexes.
-store:compact() | Gives free pages back.
+store:compact() | Gives free pages back, and upgrades records that older versions wrote.
 store:export(path: string) | Writes all as lines of JSON.
 store:export_tuning(folder: string, ids: string[]): integer, integer | Writes TVM's tuning records of these workloads; gives how many, and how many were left out.
 store:import(path: string, options?: {workloads?: (msched.function|string)[], target?: string}): integer, integer, string | Adds what an export wrote, or TVM's tuning records of these workloads (a text: why it cannot be read); gives how many were taken, how many lines refused, and why.

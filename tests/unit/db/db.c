@@ -180,7 +180,7 @@ static void reads_formats(void **state) {
     assert_true(!memcmp(bytes, "msr", 3) && bytes[3] == '0' + format);
     assert_true(db_decode_record(bytes, size, &read) && read.fact_bytes == r.fact_bytes && read.seconds == 0.25);
     for (size_t cut = 0; cut < size; cut++) assert_false(db_decode_record(bytes, cut, &read));
-    bytes[3] = '4';
+    bytes[3] = '4'; /* packed ones are read by what they share */
     assert_false(db_decode_record(bytes, size, &read));
     free(bytes);
     free((void *)r.facts);

@@ -131,7 +131,7 @@ static void use(struct fixture *x, bool write, int *opened, int *refused) {
     struct db_record r = record(x, 1000, 1.0, DB_MEASURED);
     assert_true(db_put_record(db, &r, &err));
     assert_true(db_delete_record(db, &r.id, &err));
-    assert_true(db_check(db, NULL, &err) == problems);
+    assert_true(db_check(db, NULL, &err) <= problems); /* what records share is mended by putting one */
   }
   db_close(db);
 }

@@ -188,7 +188,7 @@ static void prune(struct fixture *x, const db_id *ids, int n, int keep) {
 static void reads_a_file_without_its_last_free_pages(void **state) {
   struct fixture *x = *state;
   ms_error err = {0};
-  static char reason[1900];
+  static char reason[2100];
   db_id ids[80];
   bool shorter = false;
   memset(reason, 'r', sizeof reason - 1);
