@@ -43,6 +43,12 @@ static bool check_name(const char *name, char out[JIT_EXPORTED_NAME], ms_error *
                            name, owner);
 }
 
+bool jit_may_export(const char *name, ms_error *err) {
+  char out[JIT_EXPORTED_NAME];
+  assert(name);
+  return check_name(name, out, err);
+}
+
 bool jit_exported_name(const struct tir *ir, tir_func f, const char *name, const char *path,
                        char out[JIT_EXPORTED_NAME], const char **owner, ms_error *err) {
   assert(tir_is_func(ir, f) && path);

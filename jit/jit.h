@@ -222,6 +222,8 @@ enum { JIT_EXPORTED_NAME = 256 };
  * words; NULL where it is free, or `name` was given. Returns false with err filled where `name` cannot be had. */
 bool jit_exported_name(const struct tir *ir, tir_func f, const char *name, const char *path,
                        char out[JIT_EXPORTED_NAME], const char **owner, ms_error *err);
+/* Whether an exported function may be called so. Returns false with err filled where it may not. */
+bool jit_may_export(const char *name, ms_error *err);
 /* Writes the function as PATH's suffix says: .o .so .c .h .ll .s; kernels of a GPU: .cu, by NVRTC .ptx .cubin,
  * and .c .h: what launches them through the driver's API. The header declares typed functions of the buffers and states
  * shapes, alignment, workspace and status. Its name there is jit_exported_name's. */

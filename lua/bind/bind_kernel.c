@@ -324,6 +324,12 @@ static int export(lua_State *L) {
   return 2;
 }
 
+/* check_exported(name): raises why no exported function may be called so */
+static int check_exported(lua_State *L) {
+  ms_error err = {.instruction = -1};
+  return jit_may_export(luaL_checkstring(L, 1), &err) ? 0 : bind_raise(L, &err);
+}
+
 static int target_text(lua_State *L) {
   char text[JIT_TARGET_TEXT];
   jit_target_text(&check_kernel(L, 1)->target, text, sizeof text);
@@ -509,6 +515,7 @@ void bind_kernels(lua_State *L) {
                                        {"timed_with_digits", timed_with_digits},
                                        {"interpret_samples", interpret_samples},
                                        {"check_lowered", check_lowered},
+                                       {"check_exported", check_exported},
                                        {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
 }

@@ -20,8 +20,9 @@ local TYPES = {bool = true, int8 = true, int16 = true, int32 = true, int64 = tru
 local MOST_SHOWN = 20
 local function refuse(net, problems)
   local shown = table.move(problems, 1, math.min(#problems, MOST_SHOWN), 1, {})
+  for i, problem in ipairs(shown) do shown[i] = ms.visible(problem) end
   if #problems > MOST_SHOWN then shown[#shown + 1] = string.format("… and %d more", #problems - MOST_SHOWN) end
-  local text = #problems == 1 and problems[1] or string.format("%d problems:\n  %s", #problems, table.concat(shown, "\n  "))
+  local text = #problems == 1 and shown[1] or string.format("%d problems:\n  %s", #problems, table.concat(shown, "\n  "))
   error(string.format("%s%s: %s", ms.where(), net.path or net.name, text), 0)
 end
 network.refuse = refuse
@@ -319,6 +320,7 @@ function Network:text()
   end
   for _, node in ipairs(self.nodes) do lines[#lines + 1] = node_line(node, self.layouts) end
   for _, value in ipairs(self.outputs) do lines[#lines + 1] = "  output " .. value_text(value) end
+  for i, line in ipairs(lines) do lines[i] = ms.visible(line) end -- names are others' texts, and may have lines
   return table.concat(lines, "\n")
 end
 Network.__tostring = Network.text

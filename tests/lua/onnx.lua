@@ -49,13 +49,21 @@ end
 assert(read(model(), {dims = {batch = 3}}).inputs[1].shape[1] == 3)
 assert(read(model(), {shapes = {x = {5, 4}}}).inputs[1].shape[1] == 5)
 
+-- Names are others' texts: each line that shows or refuses them stays one, and holds no control character.
+local loud = {nodes = {{"Relu", {"x\27[2J\nx"}, {"y\7\ny"}, name = "n\n\27[31m"}}, inputs = {{"x\27[2J\nx", "float32", {4}}}, outputs = {{"y\7\ny"}}}
+local shown = read(model(loud)):text()
+assert(not shown:find "[%z\1-\9\11-\31\127]" and select(2, shown:gsub("\n", "")) == 4 and shown:find([[y\x07\ny = Relu(x\x1b[2J\nx)  # n\n\x1b[31m]], 1, true), shown)
+loud.nodes[1][2] = {"lost\n\27]0;"}
+local ok, message = pcall(read, model(loud))
+assert(not ok and not message:find "[%c]" and message:find([[lost\n\x1b]0;]], 1, true), message)
+
 -- It is changed in place: a node is put between others, and check finds the order.
 table.insert(net.nodes, {op = "Neg", domain = "", name = "", inputs = {"sum"}, outputs = {"less"}, attributes = {}})
 net.nodes[2].inputs[1] = "less"
 net:check()
 assert(net.nodes[2].op == "Neg" and net.nodes[3].op == "Relu")
 net.nodes[1].inputs[2] = "lost"
-local ok, message = pcall(net.check, net)
+ok, message = pcall(net.check, net)
 assert(not ok and message:find("Add first reads lost, which nothing gives", 1, true), message)
 
 -- ---- Data: every type, raw and typed ----

@@ -142,9 +142,11 @@ int main(int argc, char **argv) {
 }
 ]])
 run("cc -o %s/odd -I%s %s/odd.c -L%s -lodd && LD_LIBRARY_PATH=%s %s/odd %s/odd.weights", folder, folder, folder, folder, folder, folder, folder)
-for _, name in ipairs {"int", "stat"} do
-  local ok, message = pcall(odd.export, odd, folder .. "/" .. name .. ".so")
-  assert(not ok and tostring(message):find("cannot be called `" .. name .. "`", 1, true), tostring(message))
+for name, whole in pairs {int = "int", stat = "stat", sem = "sem_open", mq = "mq_open", shm = "shm_open"} do
+  for _, form in ipairs {"so", "a", "c", "tar"} do
+    local ok, message = pcall(odd.export, odd, folder .. "/" .. name .. "." .. form)
+    assert(not ok and tostring(message):find("cannot be called `" .. whole .. "`", 1, true), tostring(message))
+  end
 end
 
 run("rm -rf %s", folder)

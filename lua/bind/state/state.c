@@ -390,6 +390,7 @@ int luaopen_msched(lua_State *L) {
   bind_targets(L);
   bind_streams(L);
   bind_parts(L);
+  bind_visible(L);
   if (!script_of(L)->limits.sandbox) { /* a rule runs no code, starts no process and opens no store */
     bind_arrays(L);
     bind_kernels(L);
@@ -402,7 +403,6 @@ int luaopen_msched(lua_State *L) {
     bind_estimators(L);
     bind_measurers(L);
     bind_stores(L);
-    bind_visible(L);
     bind_files(L);
     bind_formats(L);
     bind_sandboxes(L);

@@ -14,6 +14,13 @@ function text.fill(template, words)
   return (template:gsub("@(%u+)@", function(word) return tostring(words[word]) end))
 end
 
+-- Writes a file for the linker: of a library, the functions NAME_exported can be seen, and nothing else.
+function text.write_symbols(path, name, exported)
+  local lines = {}
+  for i, what in ipairs(exported) do lines[i] = name .. "_" .. what .. ";" end
+  ms.load "lua.lib.files".write(path, "{ global: " .. table.concat(lines, " ") .. " local: *; };\n")
+end
+
 -- Inputs or outputs as elements of an array, one without a name behind them.
 function text.tensors(list, values)
   local lines = {}

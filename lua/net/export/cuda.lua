@@ -3,7 +3,7 @@
 local ms = msched
 local memory, text, files = ms.load "lua.net.memory", ms.load "lua.net.export.c_text", ms.load "lua.lib.files"
 local fill, write, read, run, quoted = text.fill, files.write, files.read, files.run, files.quoted
-local cuda = {NAMED = ".cu"}
+local cuda = {EXPORTED = {"open", "close", "run", "start", "input", "output", "error", "inputs", "outputs"}}
 
 local ALIGNMENT = 256 -- of what is in the device's memory, in bytes
 local function padded(bytes) return (math.max(1, bytes) + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT end
@@ -422,16 +422,12 @@ CFLAGS ?= -O2
 	$(CC) $(CFLAGS) -std=gnu11 -fPIC -shared -o $@ @NAME@.c -ldl -lpthread
 ]]
 
-local EXPORTED = {"open", "close", "run", "start", "input", "output", "error", "inputs", "outputs"}
-
 function cuda.build(folder, form, name, words, path)
   local cc = os.getenv "CC" or "cc"
   write(folder .. "/" .. name .. ".c", cuda.source(words))
   run("%s -std=gnu11 -fPIC -O2 -c -o %s %s", cc, folder .. "/" .. name .. ".o", folder .. "/" .. name .. ".c")
   if form == "a" then return run("rm -f %s && ar rcs %s %s", path, path, folder .. "/" .. name .. ".o") end
-  local exported = {}
-  for i, what in ipairs(EXPORTED) do exported[i] = name .. "_" .. what .. ";" end
-  write(folder .. "/symbols", "{ global: " .. table.concat(exported, " ") .. " local: *; };\n")
+  text.write_symbols(folder .. "/symbols", name, cuda.EXPORTED)
   run("%s -shared -Wl,--version-script=%s -o %s %s -ldl -lpthread", cc, folder .. "/symbols", path, folder .. "/" .. name .. ".o")
 end
 

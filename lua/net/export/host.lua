@@ -2,7 +2,7 @@
 local ms = msched
 local memory, text, files = ms.load "lua.net.memory", ms.load "lua.net.export.c_text", ms.load "lua.lib.files"
 local fill, write, read, run, quoted = text.fill, files.write, files.read, files.run, files.quoted
-local host = {NAMED = ".s"}
+local host = {EXPORTED = {"open", "close", "run", "inputs", "outputs"}}
 
 -- ---- Kernels -----------------------------------------------------------------------------------------------------
 
@@ -174,7 +174,7 @@ function host.build(folder, form, name, words, path)
   write(folder .. "/" .. name .. ".c", fill(SOURCE_TEXT, words))
   run("%s -std=c11 -fPIC -O1 -c -o %s %s", cc, folder .. "/" .. name .. ".o", folder .. "/" .. name .. ".c")
   if form == "a" then return run("rm -f %s && ar rcs %s " .. quoted(folder) .. "/*.o", path, path) end
-  write(folder .. "/symbols", string.format("{ global: %s_open; %s_close; %s_run; %s_inputs; %s_outputs; local: *; };\n", name, name, name, name, name))
+  text.write_symbols(folder .. "/symbols", name, host.EXPORTED)
   run("%s -shared -Wl,-z,nodelete -Wl,--version-script=%s -o %s " .. quoted(folder) .. "/*.o -lm -lpthread", cc, folder .. "/symbols", path)
 end
 

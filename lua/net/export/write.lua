@@ -114,8 +114,8 @@ end
 
 -- ---- All of it ---------------------------------------------------------------------------------------------------
 
--- What makes the library where the plan's kernels run: {LINKED = what headers say of each form, NAMED = the form in
--- which a kernel can be written without being compiled, MAKEFILE; parts(opened, name, folder, form, offsets), which
+-- What makes the library where the plan's kernels run: {LINKED = what headers say of each form, EXPORTED = what
+-- the library's functions are called after its name and _, MAKEFILE; parts(opened, name, folder, form, offsets), which
 -- writes the kernels to the folder and gives words for the texts; source(words); header; join(folder, words), the
 -- text of one file; build(folder, form, name, words, path)}.
 local function maker_of(opened)
@@ -142,6 +142,12 @@ local function words_of(opened, name, first, form)
           TENSORS = text.lists {NAME = name, INPUTS = text.tensors(net.inputs, values), OUTPUTS = text.tensors(net.outputs, values)}, LINKED = maker_of(opened).LINKED[form]}
 end
 
+-- No program could have the library's functions, sem_open of sem.so, beside those of its own libraries.
+local function check_names(maker, name)
+  msched.check_exported(name)
+  for _, what in ipairs(maker.EXPORTED) do msched.check_exported(name .. "_" .. what) end
+end
+
 -- export.write(plan, path): writes path, which ends with .so, .a or .c, and beside it NAME.h, NAME.weights and, for a
 -- .so, NAME_network.py; or .tar, a folder of source that is built elsewhere. Gives the paths of all. The plan is one that
 -- plan.open gave. python: the module is written for a .c too.
@@ -158,9 +164,8 @@ function export.write(opened, path, python)
   if name == "" then error(path .. ": a name in C is of letters, digits and _: the library's functions are called by the file's", 0) end
   if form == "tar" then return write_archive(opened, path, name) end
   ms.with_folder(function(folder)
+    check_names(maker, name)
     local first = opened.kernels[prepared.functions[1]]
-    if first then first:export(folder .. "/name" .. maker.NAMED, name) end -- which says why no C program could have the name
-    os.remove(folder .. "/name" .. maker.NAMED)
     local list, offsets, total, sum = constants_of(opened)
     local words = words_of(opened, name, first, form)
     words.MAP = text.map {HEAD = HEADER, BYTES = total, SUM = string.format("0x%x", sum), MAGIC = MAGIC}
