@@ -3,12 +3,18 @@ local models = {}
 
 -- A user's model: its calls end in time and are named in errors; what it predicts is checked. Where it is `required`,
 -- an error in it ends its task; else the search goes on without.
-local function guarded(definition, seed)
+-- seconds: what a policy may take; a model has no more, learning outside of the policy too. nil: no such limit.
+local function guarded(definition, seed, seconds)
   local own = setmetatable({seed = seed}, {__index = definition})
   local function call(method, list)
     local ok, result, message = msched.limited("model", {name = definition.name, apply = definition[method]}, own, list)
     if not ok then error(message, 0) end
     return result
+  end
+  local function learn(samples)
+    if not seconds or seconds == 0 then return call("update", samples) end
+    local done, message = msched.within(seconds, call, "update", samples)
+    if not done then error(message, 0) end
   end
   local function refuse(format, ...)
     local at = debug.getinfo(definition.predict, "S")
@@ -17,7 +23,7 @@ local function guarded(definition, seed)
   end
   return {
     required = definition.required,
-    update = function(_, lessons) call("update", lessons) end,
+    update = function(_, samples) learn(samples) end,
     predict = function(_, candidates)
       local scores = call("predict", candidates)
       if type(scores) ~= "table" then refuse("predicted a %s", type(scores)) end
@@ -31,7 +37,7 @@ local function guarded(definition, seed)
 end
 
 local function definition_of(file)
-  local chunk, message = msched.load_script(file)
+  local chunk, message = msched.load_aside(file)
   if not chunk then error(message, 0) end
   local definition = chunk()
   if type(definition) ~= "table" or definition.kind ~= "model" then error(file .. ": the file returns no model; end it with `return ms.model {…}`", 0) end
@@ -39,11 +45,12 @@ local function definition_of(file)
 end
 
 -- The model of a name, of a file of Lua, of a file that model:save wrote, or of what ms.model {…} gave; and, where such
--- a file cannot be used here, why: the model is then one that has learned nothing.
-function models.open(name, seed)
-  if type(name) == "table" then return guarded(name, seed) end
-  if name:find "%.lua$" then return guarded(definition_of(name), seed) end
-  for _, definition in ipairs(msched.registered.model) do if definition.name == name then return guarded(definition, seed) end end
+-- a file cannot be used here, why: the model is then one that has learned nothing. seconds: what a user's may take, as
+-- guarded has them.
+function models.open(name, seed, seconds)
+  if type(name) == "table" then return guarded(name, seed, seconds) end
+  if name:find "%.lua$" then return guarded(definition_of(name), seed, seconds) end
+  for _, definition in ipairs(msched.registered.model) do if definition.name == name then return guarded(definition, seed, seconds) end end
   if not name:find "[./]" then return msched.model(name, seed) end
   local model, why = msched.load_model(name, seed)
   return model or msched.model("xgboost", seed), why

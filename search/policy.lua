@@ -9,7 +9,7 @@ local OLD = {draft_verify = "analytical"} -- names that scripts may still have
 
 -- A policy's file asks for pools and measuring, so it runs with the rights of the program.
 local function load_file(path)
-  local chunk, message = msched.load_script(path)
+  local chunk, message = msched.load_aside(path)
   if not chunk then error(message, 0) end
   local ok, policy = msched.interruptible(chunk)
   if not ok then error(type(policy) == "string" and policy or path .. ": raised a " .. type(policy), 0) end

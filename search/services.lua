@@ -42,7 +42,7 @@ function Services:start(tasks)
 end
 
 -- A model that has learned nothing of the task, or what its file holds; and why, where a file cannot be used.
-function Services:model() return models.open(self.options.model or "xgboost", self.options.seed or 1) end
+function Services:model() return models.open(self.options.model or "xgboost", self.options.seed or 1, self.options.policy_timeout) end
 
 -- What the measurer waits for, as a device on which another run times its candidates.
 function Services:tell_waiting()

@@ -156,7 +156,7 @@ end
 
 -- What a script returns: functions, and their weights by index, where it has {function, weight = w}.
 local function functions_of_lua(path, rest)
-  local chunk, message = ms.load_script(path)
+  local chunk, message = ms.load_aside(path)
   if not chunk then refuse("%s", message) end
   local ok, made = ms.interruptible(chunk, table.unpack(rest))
   if not ok then refuse("%s", tostring(made)) end

@@ -21,6 +21,37 @@ printf 'local ms = require "msched"\nms.rule {name = "few", apply = function(sch
 "$msched" space "$gemm" --rules few.lua -- 64 64 64 >out 2>err
 grep -q '^few$' err && ! grep -q 'left out' err || fail "few: $(head -n 3 err)"
 
+# What files of functions, policies and models print is no output of the command: JSON stays JSON, and there is not too
+# much of it.
+cat >functions.lua <<'E2'
+print("of the functions")
+return dofile(GEMM)
+E2
+sed -i "s|GEMM|\"$gemm\"|" functions.lua
+cat >loud_policy.lua <<'E2'
+local ms = require "msched"
+return ms.policy {name = "loud", run = function(env)
+  for i = 1, 20000 do print("of the policy", i) end
+  env:measure(env:replay({{sketch = 1, number = 1}}))
+end}
+E2
+cat >loud_model.lua <<'E2'
+local ms = require "msched"
+return ms.model {name = "loud", update = function() for i = 1, 20000 do print("learned", i) end end, predict = function(_, list)
+  print("of the model")
+  local r = {}
+  for i in ipairs(list) do r[i] = 0 end
+  return r
+end}
+E2
+"$msched" tune functions.lua --json --trials 2 --db p.db --policy evolutionary --model loud_model.lua >out 2>err || fail "a loud model: $(head -c 300 err)"
+! grep -v '^{' out || fail "JSON and something else"
+grep -q '^of the functions$' err && grep -q '^of the model$' err || fail "nothing of what was printed: $(head -c 300 err)"
+"$msched" tune functions.lua --json --trials 2 --db q.db --policy loud_policy.lua >out 2>err || true
+! grep -v '^{' out || fail "JSON and something else"
+grep -q '^of the policy	1$' err && grep -qE '^msched: [0-9]+ bytes more that scripts printed are left out' err || fail "the policy: $(tail -c 300 err)"
+[ "$(wc -c <err)" -lt 100000 ] || fail "$(wc -c <err) bytes were printed"
+
 # If, For and Assert with names and functions, as in scripts.
 cat >conditions.lua <<'E2'
 local ms = require "msched"
@@ -49,6 +80,13 @@ return ms.model {name = "slow", update = function() end, predict = function() wh
 E2
 "$msched" tune "$gemm" --trials 4 --policy evolutionary --policy-timeout 4 --model endless.lua --db e.db -- 64 64 64 >out 2>err || fail "endless: $(cat err)"
 cat out err | grep -qE 'model .slow. \(endless.lua:2\) ran longer than 4 seconds.*--policy-timeout' || fail "the model is not named: $(cat out err)"
+grep -q '^next:' out || fail "it did not go on: $(cat out err)"
+cat >learns.lua <<'E2'
+local ms = require "msched"
+return ms.model {name = "learns", update = function() while true do end end, predict = function(_, list) local r = {} for i in ipairs(list) do r[i] = 0 end return r end}
+E2
+"$msched" tune "$gemm" --trials 4 --policy evolutionary --policy-timeout 2 --model learns.lua --db l.db -- 64 64 64 >out 2>err || fail "learning without end: $(cat err)"
+cat out err | grep -qE 'model .learns. \(learns.lua:2\) ran longer than 2 seconds.*--policy-timeout' || fail "the model that learns is not named: $(cat out err)"
 grep -q '^next:' out || fail "it did not go on: $(cat out err)"
 sed -i 's/name = "slow"/name = "slow", required = true/' endless.lua
 status=0

@@ -3,6 +3,7 @@
 #include "format.h"
 
 #include "lua/bind/bind.h"
+#include "state.h"
 #include "visible.h"
 
 #include <stdio.h>
@@ -131,6 +132,26 @@ static int load_script(lua_State *L) {
   return 2;
 }
 
+/* load_aside(path): as load_script; what the chunk prints is not the command's output, which may be JSON: it goes to
+ * standard error. */
+static int load_aside(lua_State *L) {
+  int results = load_script(L);
+  if (results > 1) return results;
+  lua_newtable(L);
+  lua_pushcfunction(L, sandbox_print_aside);
+  lua_setfield(L, -2, "print");
+  lua_newtable(L);
+  lua_pushglobaltable(L);
+  lua_setfield(L, -2, "__index");
+  lua_pushglobaltable(L);
+  lua_setfield(L, -2, "__newindex");
+  lua_setmetatable(L, -2);
+  const char *environment = lua_setupvalue(L, -2, 1);
+  assert(environment);
+  (void)environment;
+  return 1;
+}
+
 /* not_text(path, bytes [, expected]): nil, or a message where it is no text. */
 static int not_text(lua_State *L) {
   size_t length;
@@ -152,7 +173,8 @@ static int do_file(lua_State *L) {
 
 void bind_formats(lua_State *L) {
   assert(lua_istable(L, -1));
-  static const luaL_Reg functions[] = {{"not_text", not_text}, {"load_script", load_script}, {NULL, NULL}};
+  static const luaL_Reg functions[] = {
+      {"not_text", not_text}, {"load_script", load_script}, {"load_aside", load_aside}, {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
 }
 

@@ -72,8 +72,8 @@ static int plain_text(lua_State *L) {
   return 1;
 }
 
-/* What runs in a sandbox may print so much; what is more is counted, and sandbox_tell_left_out says how much that
- * was. */
+/* What runs in a sandbox, or comes from a file of a command's, may print so much; what is more is counted, and
+ * sandbox_tell_left_out says how much that was. */
 enum { MOST_PRINTED = 64 << 10 };
 static void put(struct script *s, const char *text, size_t length) {
   size_t room = s->printed < MOST_PRINTED ? MOST_PRINTED - s->printed : 0;
@@ -82,12 +82,12 @@ static void put(struct script *s, const char *text, size_t length) {
 }
 
 void sandbox_tell_left_out(const struct script *s) {
-  if (!s->limits.sandbox || s->printed <= MOST_PRINTED) return;
-  fprintf(stderr, "\nmsched: %zu bytes more that rules printed are left out: %d are shown at most\n",
-          s->printed - MOST_PRINTED, MOST_PRINTED);
+  if (s->printed <= MOST_PRINTED) return;
+  fprintf(stderr, "\nmsched: %zu bytes more that %s printed are left out: %d are shown at most\n",
+          s->printed - MOST_PRINTED, s->limits.sandbox ? "rules" : "scripts", MOST_PRINTED);
 }
 
-static int print_aside(lua_State *L) {
+int sandbox_print_aside(lua_State *L) {
   int count = lua_gettop(L);
   for (int i = 1; i <= count; i++) {
     size_t length;
@@ -232,7 +232,7 @@ static const struct change changed[] = {
     {LUA_GNAME, "dofile", NULL, false},         {LUA_GNAME, "loadfile", NULL, false},
     {LUA_GNAME, "load", NULL, false},           {LUA_GNAME, "collectgarbage", NULL, false},
     {LUA_GNAME, "next", NULL, false},           {LUA_GNAME, "warn", NULL, false},
-    {LUA_GNAME, "pairs", ordered_pairs, false}, {LUA_GNAME, "print", print_aside, false},
+    {LUA_GNAME, "pairs", ordered_pairs, false}, {LUA_GNAME, "print", sandbox_print_aside, false},
     {LUA_GNAME, "tostring", plain_text, false}, {LUA_GNAME, "setmetatable", plain_metatable, false},
     {LUA_MATHLIBNAME, "random", NULL, false},   {LUA_MATHLIBNAME, "randomseed", NULL, false},
     {LUA_STRLIBNAME, "dump", NULL, false},      {LUA_STRLIBNAME, "format", bounded_format, false},

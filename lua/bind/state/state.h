@@ -14,7 +14,7 @@ struct script { /* found through the allocator's data */
   size_t grown;               /* of what C holds: since the last collection that it was the reason for */
   double deadline;            /* of the call that runs; 0: none */
   double allowed;             /* seconds, which that deadline is the end of */
-  size_t printed;             /* bytes, by what runs in a sandbox */
+  size_t printed;             /* bytes, by sandbox_print_aside */
   uint32_t looks;             /* of script_look */
   uint32_t calls;             /* that run: of parts, policies and models */
   bool closing;               /* finalizers run, and nothing else */
@@ -26,6 +26,7 @@ struct script { /* found through the allocator's data */
 };
 struct script *script_of(lua_State *L);
 void sandbox_tell_left_out(const struct script *s); /* of what was printed; sandbox.c */
+int sandbox_print_aside(lua_State *L);              /* print: to standard error, so much at most */
 bool script_is_late(const struct script *s);
 double script_now(void); /* seconds of a steady clock */
 /* While a call has a clock, loops in C look at a flag of the state's own, which interrupts set too, and the end of the
