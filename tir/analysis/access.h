@@ -76,7 +76,9 @@ static inline bool tir_same_operands(const struct tir *ir, uint32_t a, uint32_t 
 /* What the block declares to write is no more than what it writes, as far as can be seen at once. */
 bool tir_check_writes_exact(struct tir *ir, tir_block block, ms_error *err);
 /* The block does not store fewer elements of the buffer than its regions hold, nor some only where a condition in it
- * holds: what it leaves out is not to be copied, or computed elsewhere, over what is there. */
-bool tir_check_stores_all(struct tir *ir, tir_block block, tir_buffer buffer, ms_error *err);
+ * holds: what it leaves out is not to be copied, or computed elsewhere, over what is there. Where `given` (TIR_NONE:
+ * true) does not hold, it may leave out all. Of a block with blocks in it, whose regions span theirs, it is to be shown
+ * that their stores fill them. */
+bool tir_check_stores_all(struct tir *ir, tir_block block, tir_buffer buffer, tir_expr given, ms_error *err);
 
 #endif

@@ -257,6 +257,24 @@ bool tir_region_is_box(struct tir *ir, const tir_expr *ranges, uint32_t rank, co
                        tir_expr predicate, struct tir_interval *out);
 void tir_region_upper_bound(struct tir *ir, const tir_expr *ranges, uint32_t rank, const tir_var *relaxed,
                             uint32_t count, tir_expr predicate, struct tir_interval *out);
+/* tir_region_exact, and the predicate does not leave out all of it, whatever the loops around do while `given`
+ * (TIR_NONE: true) holds (sure.c). */
+bool tir_region_surely(struct tir *ir, const tir_expr *ranges, uint32_t rank, const tir_var *relaxed, uint32_t count,
+                       tir_expr predicate, tir_expr given, struct tir_interval *out);
+/* The conjuncts of a predicate that none of the variables is in, those of one value apart; TIR_NONE: there are none. */
+tir_expr tir_invariant_conditions(struct tir *ir, tir_expr predicate, const tir_var *vars, uint32_t count);
+/* Whatever the loops around do, the predicate holds in the first or the last iteration of those relaxed variables that
+ * the region's place, `ranges`, does not depend on: so it does not leave out the region altogether. */
+bool tir_holds_somewhere(struct tir *ir, tir_expr predicate, const tir_expr *ranges, uint32_t rank, const tir_var *vars,
+                         uint32_t count);
+/* The condition holds where the loops that are in no dimension stand at their first, or last, iteration. */
+bool tir_holds_at_end(struct tir *ir, tir_expr predicate, const tir_expr *ranges, uint32_t rank, const tir_var *vars,
+                      uint32_t count, bool last);
+/* Each conjunct of the predicate is one of `given`, or follows from it; either may be TIR_NONE, which is true. */
+bool tir_implies(struct tir *ir, tir_expr given, tir_expr predicate);
+/* Adds a box to another where both together are one: they differ in one dimension, or one holds the other. Else the
+ * box stays as it is: what both span, neither need hold. */
+void tir_join_box(struct tir *ir, struct tir_interval *box, const struct tir_interval *other, uint32_t rank);
 /* What a block's region covers, seen from `high`, which is around it, while the loops between and the threads around
  * that share `memory` run (tir_running_loops): an upper bound, and the very box under the block's predicate. False:
  * there are more loops or dimensions than there is room for, or it is no box; out is then undefined. */
@@ -264,6 +282,10 @@ bool tir_region_from(struct tir *ir, tir_block block, struct tir_region region, 
                      struct tir_interval *out);
 bool tir_exact_region_from(struct tir *ir, tir_block block, struct tir_region region, tir_stmt high, tir_symbol memory,
                            struct tir_interval *out);
+/* The same, and no condition leaves all of it out while `given` (TIR_NONE: true) holds, but where it would be outside of
+ * the buffer (sure.c). */
+bool tir_sure_region_from(struct tir *ir, tir_block block, struct tir_region region, tir_stmt high, tir_symbol memory,
+                          tir_expr given, struct tir_interval *out);
 /* The values that the block's iterations take together, under its predicate, while the loops around it below `high`
  * (TIR_NONE: all in its scope) run: an interval each. False: they are no box, or not known to be one. */
 bool tir_exact_iterations(struct tir *ir, tir_block block, tir_stmt high, struct tir_interval *out);

@@ -3,6 +3,8 @@
 #include "analysis.h"
 #include "tir/analysis/order/order.h"
 
+#include <string.h>
+
 static bool is_point(const struct tir *ir, struct tir_region region) {
   for (uint32_t d = 0; d < tir_buffer_at(ir, region.buffer)->rank; d++)
     if (!tir_is_const(ir, ir->operands.at[region.ranges + 2 * d + 1], 1)) return false;
@@ -33,11 +35,23 @@ static bool is_strided(struct tir *ir, tir_block block, tir_stmt store) {
   return false;
 }
 
+/* What loops around the store, in the block, change says where it stores: their variables, or what is loaded. */
+static bool moves(const struct tir *ir, tir_block block, tir_stmt store) {
+  struct tir_stmt_node n = *tir_stmt_at(ir, store);
+  for (tir_stmt s = n.parent; s != block; s = tir_stmt_at(ir, s)->parent)
+    for (uint32_t d = 0; d < tir_buffer_at(ir, n.store.buffer)->rank; d++) {
+      tir_expr index = ir->operands.at[n.store.indices + d];
+      bool repeats = tir_is(ir, s, TIR_LOOP) || tir_is(ir, s, TIR_WHILE);
+      if (repeats && tir_at(ir, index)->flags & TIR_HAS_LOAD) return true;
+      if (tir_is(ir, s, TIR_LOOP) && tir_uses_var(ir, index, tir_as(ir, s, TIR_LOOP)->loop.var)) return true;
+    }
+  return false;
+}
+
 /* The block stores one element of the buffer, or some with others between, and declares that it writes more; or a block
  * in it does. */
 static bool writes_less(struct tir *ir, tir_block block, struct tir_region region) {
   tir_stmt first = TIR_NONE;
-  bool loops = false;
   for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next_in_scope(ir, s, block)) {
     struct tir_stmt_node n = *tir_stmt_at(ir, s);
     if (n.kind == TIR_BLOCK) {
@@ -46,9 +60,8 @@ static bool writes_less(struct tir *ir, tir_block block, struct tir_region regio
         if (ir->regions.at[i].buffer == region.buffer)
           return !is_point(ir, ir->regions.at[i]) && writes_less(ir, s, ir->regions.at[i]);
     }
-    loops |= n.kind == TIR_LOOP || n.kind == TIR_WHILE;
     bool stores = n.kind == TIR_STORE && n.store.buffer == region.buffer;
-    if (stores && loops && !is_strided(ir, block, s)) return false; /* it may store all of it, in turn */
+    if (stores && moves(ir, block, s) && !is_strided(ir, block, s)) return false; /* it may store all of it, in turn */
     if (stores && first && !same_element(ir, first, s)) return false;
     if (stores && !first) first = s;
   }
@@ -192,6 +205,18 @@ static bool is_sure(struct tir *ir, tir_block block, tir_stmt store) {
   return !tir_updates_unbegun(ir, block) && surely_stores(ir, tir_stmt_at(ir, block)->first[TIR_INIT], store);
 }
 
+/* Where the store is, says an iteration of a reduction: an init leaves out all but the first. */
+static bool follows_reduction(const struct tir *ir, tir_block block, tir_stmt store) {
+  struct tir_stmt_node n = *tir_stmt_at(ir, store);
+  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
+    struct tir_iter iter = tir_iters(ir, block)[i];
+    if (iter.kind == TIR_SPATIAL || tir_is_const(ir, ir->vars.at[iter.var].extent, 1)) continue;
+    for (uint32_t d = 0; d < tir_buffer_at(ir, n.store.buffer)->rank; d++)
+      if (tir_uses_var(ir, ir->operands.at[n.store.indices + d], iter.var)) return true;
+  }
+  return false;
+}
+
 static bool is_in_init(const struct tir *ir, tir_stmt s, tir_block block) {
   while (tir_stmt_at(ir, s)->parent != block) s = tir_stmt_at(ir, s)->parent;
   return tir_stmt_at(ir, s)->list == TIR_INIT;
@@ -204,7 +229,7 @@ static bool stores_under_condition(struct tir *ir, tir_block block, tir_buffer b
   for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next_in_scope(ir, s, block)) {
     struct tir_stmt_node n = *tir_stmt_at(ir, s);
     if (n.kind == TIR_STORE && n.store.buffer == buffer && is_in_init(ir, s, block)) {
-      begun |= !is_sure(ir, block, s);
+      begun |= !is_sure(ir, block, s) || follows_reduction(ir, block, s);
       continue;
     }
     updated |= (n.kind == TIR_STORE && n.store.buffer == buffer) ||
@@ -217,14 +242,84 @@ static bool stores_under_condition(struct tir *ir, tir_block block, tir_buffer b
   return begun && !updated;
 }
 
-bool tir_check_stores_all(struct tir *ir, tir_block block, tir_buffer buffer, ms_error *err) {
+/* ---- As far as it can be shown ---- */
+
+enum { MOST_RANK = 16 };
+
+/* The box that a store in the block, or in one in it, surely writes; `given` holds. */
+static bool find_stored(struct tir *ir, tir_block block, tir_stmt store, tir_expr given, struct tir_interval *out) {
+  struct tir_stmt_node n = *tir_stmt_at(ir, store);
+  uint32_t rank = tir_buffer_at(ir, n.store.buffer)->rank, count = 0;
+  tir_expr ranges[2 * MOST_RANK], predicate = TIR_NONE;
+  tir_var vars[MOST_LOOPS];
+  tir_point_ranges(ir, tir_operands(ir, n.store.indices), rank, ranges);
+  for (tir_stmt s = n.parent; s != block; s = tir_stmt_at(ir, s)->parent) {
+    if (tir_is(ir, s, TIR_LOOP)) {
+      if (count == MOST_LOOPS) return false;
+      vars[count++] = tir_as(ir, s, TIR_LOOP)->loop.var;
+    }
+    if (!tir_is(ir, s, TIR_BLOCK)) continue;
+    tir_subst_iters(ir, s);
+    for (uint32_t i = 0; i < 2 * rank; i++) ranges[i] = tir_subst(ir, ranges[i]);
+    if (predicate) predicate = tir_subst(ir, predicate);
+    tir_subst_clear(ir);
+    predicate = tir_and(ir, predicate, tir_as(ir, s, TIR_BLOCK)->block.predicate);
+  }
+  predicate = tir_limits_inside(ir, n.store.buffer, ranges, predicate);
+  return tir_region_surely(ir, ranges, rank, vars, count, predicate, given, out);
+}
+
+/* An init of a block in it, or its own where that may begin less than the body updates. */
+static bool is_begun_apart(struct tir *ir, tir_block block, tir_stmt store) {
+  for (tir_stmt s = store; s != block; s = tir_stmt_at(ir, s)->parent)
+    if (tir_stmt_at(ir, s)->list == TIR_INIT && tir_is(ir, tir_stmt_at(ir, s)->parent, TIR_BLOCK) &&
+        (tir_stmt_at(ir, s)->parent != block || tir_updates_unbegun(ir, block)))
+      return true;
+  return false;
+}
+
+/* The stores of the block, and of blocks in it, together write all of the region; of what is written through a pointer
+ * or in a matched part nothing is known. */
+static bool stores_surely(struct tir *ir, tir_block block, struct tir_region region, tir_expr given) {
+  struct tir_interval all[MOST_RANK], one[MOST_RANK], wanted[MOST_RANK];
+  uint32_t rank = tir_buffer_at(ir, region.buffer)->rank;
+  bool any = false, stored = false;
+  if (rank > MOST_RANK) return false;
+  for (uint32_t d = 0; d < rank; d++)
+    wanted[d] = tir_interval_of(ir, ir->operands.at[region.ranges + 2 * d], ir->operands.at[region.ranges + 2 * d + 1]);
+  for (tir_stmt s = block; s; s = tir_next(ir, s, block)) {
+    if (tir_is(ir, s, TIR_BLOCK) && tir_matches_part_of(ir, s, region.buffer)) return true;
+    if (!tir_is(ir, s, TIR_STORE) || tir_as(ir, s, TIR_STORE)->store.buffer != region.buffer) continue;
+    stored = true;
+    if (is_begun_apart(ir, block, s) || !is_sure(ir, block, s) || !find_stored(ir, block, s, given, one)) continue;
+    if (any)
+      tir_join_box(ir, all, one, rank);
+    else
+      memcpy(all, one, rank * sizeof *one);
+    any = true;
+    if (tir_region_covers(ir, region.buffer, all, wanted)) return true;
+  }
+  return !stored;
+}
+
+static bool holds_blocks(const struct tir *ir, tir_block block) {
+  for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next_in_scope(ir, s, block))
+    if (tir_is(ir, s, TIR_BLOCK)) return true;
+  return false;
+}
+
+bool tir_check_stores_all(struct tir *ir, tir_block block, tir_buffer buffer, tir_expr given, ms_error *err) {
   MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, buffer));
   struct tir_span writes = tir_block_at(ir, block)->writes;
   if (stores_under_condition(ir, block, buffer))
     return tir_refuse(ir, err, MS_WRITE_NOT_EXACT, block, "block `%s` writes `%s` under a condition",
                       tir_block_name(ir, block), tir_buffer_name(ir, buffer));
-  for (uint32_t i = writes.first; i < writes.first + writes.count; i++)
-    if (ir->regions.at[i].buffer == buffer && stores_fewer(ir, block, ir->regions.at[i]))
+  bool blocks = holds_blocks(ir, block);
+  for (uint32_t i = writes.first; i < writes.first + writes.count; i++) {
+    struct tir_region region = ir->regions.at[i];
+    if (region.buffer != buffer) continue;
+    if (stores_fewer(ir, block, region) || (blocks && !stores_surely(ir, block, region, given)))
       return refuse_more(ir, block, buffer, err);
+  }
   return true;
 }

@@ -56,7 +56,7 @@ static bool find_written(struct tir *ir, tir_block block, tir_stmt s, tir_buffer
   uint32_t rank = tir_buffer_at(ir, buffer)->rank, count = tir_loop_vars(ir, s, block, vars, MOST_LOOPS);
   if (n.kind == TIR_BLOCK) {
     const struct tir_region *region = tir_region_of(ir, tir_block_at(ir, s)->writes, buffer);
-    return region && tir_exact_region_from(ir, s, *region, block, TIR_NONE, out);
+    return region && tir_sure_region_from(ir, s, *region, block, TIR_NONE, TIR_NONE, out);
   }
   if (n.kind != TIR_STORE || n.store.buffer != buffer || n.store.predicate || count > MOST_LOOPS) return false;
   tir_point_ranges(ir, tir_operands(ir, n.store.indices), rank, ranges);

@@ -8,41 +8,49 @@
 #include "tir/arith/affine.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { MOST_VARS = 64, MOST_RANK = 16, MOST_WRITERS = 32 };
 
-/* Adds what the block surely writes of the buffer below `high`; false: nothing (of a scalar, `all` says nothing). */
-static bool add_produced(struct tir *ir, tir_block producer, tir_buffer buffer, tir_stmt high,
-                         struct tir_interval *all) {
-  uint32_t rank = tir_buffer_at(ir, buffer)->rank;
+/* What is surely written below a statement; of a scalar, which has no dimensions, whether it is. */
+struct produced {
+  struct tir_interval dims[MOST_RANK];
+  bool any;
+};
+
+/* Adds what the block surely writes of the buffer below `high`, where the use's predicate holds. */
+static void add_produced(struct tir *ir, const struct tir_use_at *use, tir_block producer, tir_stmt high,
+                         struct produced *all) {
+  uint32_t rank = tir_buffer_at(ir, use->buffer)->rank;
   struct tir_span writes = tir_block_at(ir, producer)->writes;
-  bool any = false;
   for (uint32_t i = 0; i < writes.count; i++) {
     struct tir_interval one[MOST_RANK];
     struct tir_region region = ir->regions.at[writes.first + i];
-    if (region.buffer != buffer || !tir_exact_region_from(ir, producer, region, high, tir_memory_of(ir, buffer), one))
+    if (region.buffer != use->buffer ||
+        !tir_sure_region_from(ir, producer, region, high, tir_memory_of(ir, use->buffer), use->predicate, one))
       continue;
-    for (uint32_t d = 0; d < rank; d++) all[d] = tir_interval_join(ir, all[d], one[d]);
-    any = true;
+    if (all->any)
+      tir_join_box(ir, all->dims, one, rank);
+    else
+      memcpy(all->dims, one, rank * sizeof *one);
+    all->any = true;
   }
-  return any;
 }
 
 /* Whether the producers that meet the use at `high` cover it. */
 static bool covers_at(struct tir *ir, const struct tir_use_at *use, const tir_block *producers, const tir_stmt *meets,
                       uint32_t count, tir_stmt high) {
   uint32_t rank = tir_buffer_at(ir, use->buffer)->rank;
-  struct tir_interval produced[MOST_RANK], consumed[MOST_RANK];
+  struct produced produced = {.any = false};
+  struct tir_interval consumed[MOST_RANK];
   tir_var vars[MOST_VARS];
-  for (uint32_t d = 0; d < rank; d++) produced[d] = tir_nothing();
-  bool any = false;
   for (uint32_t i = 0; i < count; i++)
-    if (meets[i] == high) any |= add_produced(ir, producers[i], use->buffer, high, produced);
-  if (!any) return false;
+    if (meets[i] == high) add_produced(ir, use, producers[i], high, &produced);
+  if (!produced.any) return false;
   uint32_t relaxed = tir_running_loops(ir, use->at, high, tir_memory_of(ir, use->buffer), vars, MOST_VARS);
   if (relaxed > MOST_VARS) return false;
   tir_region_upper_bound(ir, use->ranges, rank, vars, relaxed, use->predicate, consumed);
-  return tir_region_covers(ir, use->buffer, produced, consumed);
+  return tir_region_covers(ir, use->buffer, produced.dims, consumed);
 }
 
 bool tir_is_covered(struct tir *ir, const struct tir_use_at *use, tir_block scope) {

@@ -127,7 +127,7 @@ static tir_stmt parent_of_place(const struct tir *ir, const struct tir_cache_pla
 
 /* ---- The region ---- */
 
-enum { MOST_RELAXED = 64 };
+enum { MOST_RELAXED = 64, MOST_LOADS = 32 };
 
 /* A dimension of the copy: what is used, but nothing past the buffer's ends; the whole of it where that is not known.
  */
@@ -219,44 +219,6 @@ static bool relax_plainly(struct tir *ir, struct tir_cache_plan *plan, tir_block
   return true;
 }
 
-static tir_expr conjuncts_without(struct tir *ir, tir_expr predicate, const tir_var *vars, uint32_t count) {
-  struct tir_expr_node n = *tir_at(ir, predicate);
-  if (n.kind == TIR_AND) {
-    tir_expr left = conjuncts_without(ir, n.a, vars, count);
-    return tir_and(ir, left, conjuncts_without(ir, n.b, vars, count));
-  }
-  for (uint32_t i = 0; i < count; i++)
-    if (tir_uses_var(ir, predicate, vars[i])) return TIR_NONE;
-  return predicate;
-}
-
-tir_expr tir_invariant_conditions(struct tir *ir, tir_expr predicate, const tir_var *vars, uint32_t count) {
-  if (!predicate) return TIR_NONE;
-  for (uint32_t i = 0; i < count; i++) {
-    const struct tir_var_node *v = &ir->vars.at[vars[i]];
-    if (v->extent && tir_is_const(ir, v->extent, 1)) tir_subst_var(ir, vars[i], v->min);
-  }
-  predicate = tir_subst(ir, predicate);
-  tir_subst_clear(ir);
-  return conjuncts_without(ir, predicate, vars, count);
-}
-
-/* The condition holds where the loops that are in no dimension stand at their first, or last, iteration. */
-static bool holds_at_end(struct tir *ir, tir_expr predicate, const tir_expr *ranges, uint32_t rank, const tir_var *vars,
-                         uint32_t count, bool last) {
-  for (uint32_t i = 0; i < count; i++) {
-    struct tir_var_node v = ir->vars.at[vars[i]];
-    bool used = !v.min || !v.extent;
-    for (uint32_t d = 0; d < rank && !used; d++) used = tir_uses_var(ir, ranges[2 * d], vars[i]);
-    tir_expr end = used ? TIR_NONE : v.min;
-    if (end && last) end = tir_sub(ir, tir_add(ir, v.min, v.extent), tir_int(ir, v.type, 1));
-    if (end) tir_subst_var(ir, vars[i], end);
-  }
-  predicate = tir_subst(ir, predicate);
-  tir_subst_clear(ir);
-  return tir_prove(ir, predicate);
-}
-
 /* A condition ties a dimension of the region to another, or to loops that are in none: it bounds it in some of their
  * iterations only, and the box that the region spans need not be full. */
 static bool ties_dimensions(struct tir *ir, tir_expr predicate, const tir_expr *ranges, uint32_t rank,
@@ -276,8 +238,8 @@ static bool ties_dimensions(struct tir *ir, tir_expr predicate, const tir_expr *
     dimensions |= of;
   }
   if (dimensions & (dimensions - 1)) return true;
-  return dimensions && outside && !holds_at_end(ir, predicate, ranges, rank, vars, count, false) &&
-         !holds_at_end(ir, predicate, ranges, rank, vars, count, true);
+  return dimensions && outside && !tir_holds_at_end(ir, predicate, ranges, rank, vars, count, false) &&
+         !tir_holds_at_end(ir, predicate, ranges, rank, vars, count, true);
 }
 
 /* The condition uses one of the relaxed variables that the region's place depends on. */
@@ -300,28 +262,10 @@ static bool is_bounded(struct tir *ir, const struct tir_cache_plan *plan, tir_ex
   return !tir_region_is_box(ir, ranges, plan->rank, vars, count, predicate, used);
 }
 
-/* The conjuncts that use a relaxed variable which the region's place does not depend on; TIR_NONE: none. */
-static tir_expr conditions_beside(struct tir *ir, tir_expr predicate, const tir_expr *ranges, uint32_t rank,
-                                  const tir_var *vars, uint32_t count) {
-  struct tir_expr_node n = *tir_at(ir, predicate);
-  if (n.kind == TIR_AND) {
-    tir_expr left = conditions_beside(ir, n.a, ranges, rank, vars, count);
-    return tir_and(ir, left, conditions_beside(ir, n.b, ranges, rank, vars, count));
-  }
-  for (uint32_t i = 0; i < count; i++) {
-    bool used = false;
-    for (uint32_t d = 0; d < rank && !used; d++) used = tir_uses_var(ir, ranges[2 * d], vars[i]);
-    if (!used && tir_uses_var(ir, predicate, vars[i])) return predicate;
-  }
-  return TIR_NONE;
-}
-
-bool tir_holds_somewhere(struct tir *ir, tir_expr predicate, const tir_expr *ranges, uint32_t rank, const tir_var *vars,
-                         uint32_t count) {
-  assert(ranges || !rank);
-  tir_expr beside = predicate ? conditions_beside(ir, predicate, ranges, rank, vars, count) : TIR_NONE;
-  return !beside || holds_at_end(ir, beside, ranges, rank, vars, count, false) ||
-         holds_at_end(ir, beside, ranges, rank, vars, count, true);
+static bool any_loads(const struct tir *ir, const tir_expr *ranges, uint32_t rank) {
+  for (uint32_t i = 0; i < 2 * rank; i++)
+    if (tir_at(ir, ranges[i])->flags & TIR_HAS_LOAD) return true;
+  return false;
 }
 
 void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_block block,
@@ -350,6 +294,8 @@ void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_bl
   tir_expr predicate = tir_and(ir, tir_as(ir, block, TIR_BLOCK)->block.predicate, nested);
   plan->predicate = tir_invariant_conditions(ir, predicate, vars, count);
   tir_region_upper_bound(ir, ranges, plan->rank, vars, count, predicate, used);
+  if (any_loads(ir, ranges, plan->rank)) /* bounds do not say where data put it */
+    plan->strided |= !tir_region_is_box(ir, ranges, plan->rank, vars, count, predicate, used);
   plan->bounded = is_bounded(ir, plan, predicate, ranges, vars, count, used);
   for (uint32_t i = 0; i < plan->rank; i++) set_range(ir, plan, i, used[i]);
 }
@@ -375,8 +321,26 @@ void tir_cache_whole(struct tir *ir, struct tir_cache_plan *plan) {
   }
 }
 
-bool tir_settle_cached_region(const struct tir *ir, struct tir_cache_plan *plan, tir_block writer, ms_error *err) {
+/* Where the cache is allocated, or the copy runs, a load that says which region it holds may give something else than
+ * where the writer runs; and no load says how much is allocated. */
+static bool depends_on_data(struct tir *ir, const struct tir_cache_plan *plan) {
+  for (uint32_t i = 0; i < 2 * plan->rank; i++) {
+    tir_expr loads[MOST_LOADS];
+    uint32_t count = tir_find_loads(ir, plan->ranges[i], TIR_NONE, loads, MOST_LOADS);
+    if (count > MOST_LOADS || (count && i % 2)) return true;
+    for (uint32_t k = 0; k < count; k++) {
+      const struct tir_buffer_node *n = tir_buffer_at(ir, tir_at(ir, loads[k])->ref);
+      if (n->writers || n->undeclared) return true;
+    }
+  }
+  return false;
+}
+
+bool tir_settle_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_block writer, ms_error *err) {
   assert(!writer || tir_is(ir, writer, TIR_BLOCK));
+  if (any_loads(ir, plan->ranges, plan->rank) && depends_on_data(ir, plan))
+    return tir_refuse(ir, err, MS_CACHE_STRIDED, writer ? writer : plan->scope,
+                      "which elements of `%s` are used here depends on data", tir_buffer_name(ir, plan->buffer));
   if (writer && (plan->strided || plan->bounded))
     return tir_refuse(ir, err, MS_CACHE_STRIDED, writer, "block `%s` writes `%s` strided here, not densely",
                       tir_block_name(ir, writer), tir_buffer_name(ir, plan->buffer));

@@ -47,13 +47,6 @@ void tir_place_cache(const struct tir *ir, struct tir_cache_plan *plan, tir_bloc
  * and plan->predicate. `nested` (TIR_NONE: true) is a further condition on the block's iterations. */
 void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_block block,
                              const struct tir_region *region, tir_expr nested);
-/* The conjuncts of a predicate that none of the variables is in, those of one value apart; TIR_NONE: there are none. */
-tir_expr tir_invariant_conditions(struct tir *ir, tir_expr predicate, const tir_var *vars, uint32_t count);
-
-/* Whatever the loops around do, the predicate holds in the first or the last iteration of those relaxed variables that
- * the region's place, `ranges`, does not depend on: so it does not leave out the region altogether. */
-bool tir_holds_somewhere(struct tir *ir, tir_expr predicate, const tir_expr *ranges, uint32_t rank, const tir_var *vars,
-                         uint32_t count);
 /* The region as it stands, cut to the buffer. */
 void tir_cache_region(struct tir *ir, struct tir_cache_plan *plan, const struct tir_region *region);
 /* The whole buffer. */
@@ -61,7 +54,7 @@ void tir_cache_whole(struct tir *ir, struct tir_cache_plan *plan);
 /* The cache holds a region that stands still: where it begins at loops around the scope, which blocks with iterations
  * cannot name, it has the buffer's shape instead. Refuses a strided region: the copy would read what is not written.
  */
-bool tir_settle_cached_region(const struct tir *ir, struct tir_cache_plan *plan, tir_block writer, ms_error *err);
+bool tir_settle_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_block writer, ms_error *err);
 /* A compact cache holds what the block reads of the buffer, whatever is known of its reads from before: else its
  * accesses would leave the cache. */
 bool tir_check_cache_holds(struct tir *ir, const struct tir_cache_plan *plan, tir_block reader, ms_error *err);

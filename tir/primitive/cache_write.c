@@ -1,8 +1,9 @@
 /* Cache write: a block writes a cache in another storage scope, and a further block copies it to the buffer.
  *
  * Requires: the block has a write region of this number, and no other of the buffer; the storage scope is known; no
- *           other child of the scope writes the buffer; what the scope does not allocate the block stores under no
- *           condition, of its own or around it and not around the copy; the block does not read it but as a reduction
+ *           other child of the scope writes the buffer; what the scope does not allocate the block, and blocks in it,
+ *           store all of, under no condition, of its own or around it and not around the copy; no data that is written
+ *           says where, and none how much; the block does not read it but as a reduction
  *           does, from its own init, or the scope allocates the buffer and the cache holds all of it; parts of the buffer are matched in that storage scope only; no
  *           consumer given comes before the block, or reads more than it writes, and no block before it reads what an
  *           earlier iteration of a loop wrote, if the copy stands outside of that loop.
@@ -117,7 +118,9 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
     return false;
   assert(plan->writer == block);
   /* What the block leaves out would be copied over what others wrote there. */
-  if (tir_buffer_at(ir, cache->buffer)->where != cache->scope && !tir_check_stores_all(ir, block, cache->buffer, err))
+  tir_expr nested = tir_nested_predicate(ir, block, cache->buffer, true);
+  if (tir_buffer_at(ir, cache->buffer)->where != cache->scope &&
+      !tir_check_stores_all(ir, block, cache->buffer, nested, err))
     return false;
   if (!tir_check_declared_around(ir, cache->buffer, cache->scope, err) || !tir_check_writes_exact(ir, block, err) ||
       !tir_check_reduces_inside(ir, block, cache->scope, err))
@@ -130,7 +133,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
   cache->compact = !user || tir_stmt_at(ir, cache->before)->parent == cache->scope;
   if (!check_region(ir, plan, err) || !check_readers(ir, plan, err)) return false;
   struct tir_region region = ir->regions.at[tir_block_at(ir, block)->writes.first + buffer_index];
-  tir_relax_cached_region(ir, cache, block, &region, tir_nested_predicate(ir, block, cache->buffer, true));
+  tir_relax_cached_region(ir, cache, block, &region, nested);
   if (!tir_settle_cached_region(ir, cache, block, err) || !check_redirected(ir, plan, err)) return false;
   if (!tir_reads_from_before(ir, block, cache->buffer) || reads_its_own(ir, plan)) return true;
   return tir_refuse(ir, err, MS_CACHE_IN_PLACE, block, "block `%s` reads what it writes, and nothing in it comes first",

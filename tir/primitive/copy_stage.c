@@ -10,7 +10,7 @@
 
 bool tir_check_copied_back(struct tir *ir, tir_block block, tir_buffer buffer, const tir_expr *places, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, buffer));
-  if (!tir_within_bounds(ir, buffer, places)) return tir_check_stores_all(ir, block, buffer, err);
+  if (!tir_within_bounds(ir, buffer, places)) return tir_check_stores_all(ir, block, buffer, TIR_NONE, err);
   return tir_refuse(ir, err, MS_REINDEX_BOUNDS, block, "an index of buffer `%s` may leave it: a condition guards it",
                     tir_buffer_name(ir, buffer));
 }

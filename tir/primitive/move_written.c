@@ -106,7 +106,7 @@ static bool check_taken(struct tir *ir, const struct tir_move *move, tir_block p
       tir_block writer = ir->uses.at[u].block;
       if (writer == producer || tir_scope_of(ir, writer) != move->scope) continue;
       if (!tir_shares_loop(ir, producer, writer, move->scope)) continue;
-      if (!tir_check_stores_all(ir, writer, buffer, err)) return false;
+      if (!tir_check_stores_all(ir, writer, buffer, TIR_NONE, err)) return false;
     }
   }
   return true;
@@ -118,7 +118,7 @@ static bool check_stores(struct tir *ir, const struct tir_move *move, tir_block 
   for (uint32_t k = writes.first; k < writes.first + writes.count; k++) {
     tir_buffer buffer = ir->regions.at[k].buffer;
     if (tir_has_region_of(ir, tir_block_at(ir, move->block)->reads, buffer) &&
-        !tir_check_stores_all(ir, producer, buffer, err))
+        !tir_check_stores_all(ir, producer, buffer, TIR_NONE, err))
       return false;
   }
   return check_taken(ir, move, producer, err) && tir_check_writes_exact(ir, producer, err);

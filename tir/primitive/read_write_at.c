@@ -62,10 +62,6 @@ static void meet_condition(struct tir *ir, struct plan *plan, tir_block block) {
   plan->met = true;
 }
 
-static bool implies(struct tir *ir, tir_expr given, tir_expr condition) {
-  return !condition || given == condition || (given && tir_prove_under(ir, given, condition));
-}
-
 /* What a region of the block covers below the loop, added to `all`. */
 static bool add_used(struct tir *ir, const struct plan *plan, tir_block block, struct tir_region region,
                      struct tir_interval *all, ms_error *err) {
@@ -93,35 +89,18 @@ static bool may_be_left_out(struct tir *ir, const struct plan *plan, tir_block b
   return !tir_holds_somewhere(ir, predicate, ranges, plan->cache.rank, vars, count);
 }
 
-/* Adds a box to another where both together are one: they differ in one dimension, or one holds the other. Else the
- * box stays as it is: what both span, neither need hold. */
-static void join_box(struct tir *ir, struct tir_interval *box, const struct tir_interval *other, uint32_t rank) {
-  uint32_t differs = 0, at = 0;
-  bool inside = true;
-  for (uint32_t d = 0; d < rank; d++) {
-    bool covered = tir_interval_covers(ir, other[d], box[d]);
-    inside = inside && covered;
-    if (covered && tir_interval_covers(ir, box[d], other[d])) continue;
-    differs++, at = d;
-  }
-  if (inside)
-    memcpy(box, other, rank * sizeof *box);
-  else if (differs == 1)
-    box[at] = tir_interval_join(ir, box[at], other[at]);
-}
-
 /* What is surely written of a region, added to `all`. */
 static void add_written(struct tir *ir, const struct plan *plan, tir_block block, struct tir_region region,
                         struct written *all) {
   struct tir_interval covered[MOST_RANK];
-  if (!implies(ir, plan->condition, find_condition(ir, plan, block)) || /* it may not run */
+  if (!tir_implies(ir, plan->condition, find_condition(ir, plan, block)) || /* it may not run */
       may_be_left_out(ir, plan, block, region) ||
       !tir_exact_region_from(ir, block, region, plan->loop, memory_of(ir, plan), covered))
     return;
   if (!all->any)
     memcpy(all->dims, covered, sizeof covered);
   else
-    join_box(ir, all->dims, covered, plan->cache.rank);
+    tir_join_box(ir, all->dims, covered, plan->cache.rank);
   all->any = true;
 }
 
@@ -144,7 +123,7 @@ static bool check_declared(struct tir *ir, const struct plan *plan, tir_block bl
     return tir_refuse(ir, err, MS_NOT_ONLY_LOOPS_BETWEEN, block,
                       "more than loops stands between this loop and block `%s`", tir_block_name(ir, block));
   /* What it leaves out would be copied over what others wrote there. */
-  if (writes && plan->write && !tir_check_stores_all(ir, block, plan->cache.buffer, err)) return false;
+  if (writes && plan->write && !tir_check_stores_all(ir, block, plan->cache.buffer, TIR_NONE, err)) return false;
   if (reads && !plan->write && !tir_check_input_declared(ir, &plan->cache, false, err)) return false;
   if (!reads || plan->write || tir_has_region_cover(ir, block, plan->cache.scope)) return true;
   return tir_refuse(ir, err, MS_READS_NOT_COVERED, block, "block `%s` reads more than is written before it",
@@ -218,7 +197,7 @@ static bool check_written(struct tir *ir, const struct plan *plan, ms_error *err
       for (uint32_t d = 0; d < plan->cache.rank; d++) read[d] = tir_nothing();
       if (!add_used(ir, plan, s, *r, read, err)) return false;
       if (!written.any || !tir_region_covers(ir, buffer, written.dims, read) ||
-          !implies(ir, tir_as(ir, s, TIR_BLOCK)->block.predicate, plan->condition))
+          !tir_implies(ir, tir_as(ir, s, TIR_BLOCK)->block.predicate, plan->condition))
         return refuse_unwritten(ir, plan, s, "read", err);
     }
     for (uint32_t i = 0; (r = next_region(ir, tir_block_at(ir, s)->writes, buffer, &i));)

@@ -83,13 +83,15 @@ static bool reads_of_iteration(struct tir *ir, tir_block block, tir_buffer buffe
   if (!own) own = tir_region_of(ir, tir_block_at(ir, block)->writes, buffer);
   if (!own || tir_buffer_at(ir, buffer)->rank > TIR_MOST_RANK) return true;
   if (!tir_region_from(ir, block, *own, loop, TIR_NONE, read)) return true;
+  tir_expr predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
   for (uint32_t u = tir_buffer_at(ir, buffer)->writers; u; u = ir->uses.at[u].next) {
     tir_block b = ir->uses.at[u].block;
     if (b == block || !tir_is_below(ir, b, loop) || tir_is_below(ir, b, block) || tir_is_below(ir, block, b) ||
         tir_compare_position(ir, b, block) > 0)
       continue;
     struct tir_region region = *tir_region_of(ir, tir_block_at(ir, b)->writes, buffer);
-    if (tir_exact_region_from(ir, b, region, loop, TIR_NONE, written) && tir_region_covers(ir, buffer, written, read))
+    if (tir_sure_region_from(ir, b, region, loop, TIR_NONE, predicate, written) &&
+        tir_region_covers(ir, buffer, written, read))
       return true;
   }
   return false;
