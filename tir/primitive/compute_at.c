@@ -3,7 +3,8 @@
  * Requires: the scope is a stage pipeline; the block is complete or a reduction, writes no output of the scope, and is
  *           not all there is in it; no loop around the scope reduces in the block; the loop is in the same scope and
  *           not around the block; all consumers are below the loop; each iteration follows from what they read, or
- *           runs through its domain; the index names a place before the first consumer.
+ *           runs through its domain; it runs for all values of the iterations now, or would write other elements for
+ *           others; the index names a place before the first consumer.
  * After:    serial loops ax0, ax1, … around the block, one an iteration (those of extent 1 only if they are
  *           preserved), with a predicate where what is read may reach past the block's domain or its buffers. Memory
  *           that threads share is computed for all of them. The old nest is gone as far as it held nothing else.

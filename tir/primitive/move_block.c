@@ -1,6 +1,7 @@
 /* Moving a block under a loop: where it may go, and the edit. */
 #include "given.h"
 #include "inline.h"
+#include "loops.h"
 #include "move_domain.h"
 #include "tir/analysis/loads.h"
 #include "tir/arith/linear.h"
@@ -79,6 +80,45 @@ static bool runs_for_all(struct tir *ir, tir_block block) {
   return false;
 }
 
+/* No two values of the iterations write the same element: instances that do not run now would write others. */
+static bool writes_apart(struct tir *ir, tir_block block) {
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  tir_var vars[MOST_ITERS];
+  tir_expr at[MOST_ITERS];
+  uint32_t count = 0;
+  if (tir_block_at(ir, block)->iters.count > MOST_ITERS) return false;
+  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
+    tir_var v = tir_iters(ir, block)[i].var;
+    if (!tir_is_const(ir, ir->vars.at[v].extent, 1)) vars[count++] = v;
+  }
+  for (uint32_t k = writes.first; k < writes.first + writes.count; k++) {
+    struct tir_region region = ir->regions.at[k];
+    uint32_t rank = tir_buffer_at(ir, region.buffer)->rank;
+    if (rank > MOST_ITERS) return false;
+    for (uint32_t d = 0; d < rank; d++) {
+      at[d] = ir->operands.at[region.ranges + 2 * d];
+      if (!tir_is_const(ir, ir->operands.at[region.ranges + 2 * d + 1], 1)) return false;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+      bool used = false;
+      for (uint32_t d = 0; d < rank && !used; d++) used = tir_uses_var(ir, at[d], vars[i]);
+      if (!used) return false;
+    }
+    if (!tir_is_one_to_one(ir, at, rank, vars, count, TIR_NONE)) return false;
+  }
+  return true;
+}
+
+/* At its new place the block may run for each value of its iterations; now it may not. */
+static bool check_runs(struct tir *ir, const struct tir_move *move, ms_error *err) {
+  bool output = !move->to_consumers && tir_is_output_block(ir, move->block, move->scope);
+  if (runs_for_all(ir, move->block) || (!output && writes_apart(ir, move->block))) return true;
+  return tir_refuse(ir, err, MS_MOVE_DOMAIN, move->block,
+                    output ? "block `%s` writes an output, and may not run for each value of its iterations"
+                           : "block `%s` may not run for each value of its iterations, and others write the same",
+                    tir_block_name(ir, move->block));
+}
+
 bool tir_move_check_block(struct tir *ir, struct tir_move *move, tir_block block, bool to_consumers, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK));
   move->block = block;
@@ -95,10 +135,7 @@ bool tir_move_check_block(struct tir *ir, struct tir_move *move, tir_block block
   if (to_consumers && tir_is_output_block(ir, block, move->scope))
     return tir_refuse(ir, err, MS_MOVE_OUTPUT, block, "block `%s` writes an output of its scope",
                       tir_block_name(ir, block));
-  if (!to_consumers && tir_is_output_block(ir, block, move->scope) && !runs_for_all(ir, block))
-    return tir_refuse(ir, err, MS_MOVE_DOMAIN, block,
-                      "block `%s` writes an output, and may not run for each value of its iterations",
-                      tir_block_name(ir, block));
+  if (!check_runs(ir, move, err)) return false;
   if (!plan_removal(ir, move, err) || !tir_check_declares_inner(ir, block, err) ||
       !tir_check_writes_exact(ir, block, err) || !tir_check_reduces_inside(ir, block, move->scope, err))
     return false;

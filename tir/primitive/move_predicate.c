@@ -75,9 +75,19 @@ static bool uses_loops(const struct tir *ir, tir_block block, tir_expr e) {
   return false;
 }
 
+/* The conjuncts that use no loop of the scope: loops around it decide whether the block runs at all. */
+static tir_expr conditions_around(struct tir *ir, tir_block block, tir_expr predicate) {
+  struct tir_expr_node n = *tir_at(ir, predicate);
+  if (n.kind == TIR_AND) {
+    tir_expr a = conditions_around(ir, block, n.a);
+    return tir_and(ir, a, conditions_around(ir, block, n.b));
+  }
+  return uses_loops(ir, block, predicate) ? TIR_NONE : predicate;
+}
+
 bool tir_move_keep_predicate(struct tir *ir, struct tir_move *move, ms_error *err) {
   tir_expr predicate = tir_as(ir, move->block, TIR_BLOCK)->block.predicate;
-  move->kept = TIR_NONE;
+  move->kept = predicate ? conditions_around(ir, move->block, predicate) : TIR_NONE;
   if (!predicate || all_domain_ends(ir, move->block, predicate) || covers_domains(ir, move->block)) return true;
   move->kept = in_iterations(ir, move->block, predicate);
   if (!uses_loops(ir, move->block, move->kept)) return true;
