@@ -1,6 +1,7 @@
 /* Buffers under change: who uses them, and the way from one to another. */
 #include "buffer.h"
 
+#include "tir/analysis/access.h"
 #include "tir/analysis/analysis.h"
 #include "tir/analysis/detect.h"
 #include "tir/analysis/loads.h"
@@ -142,15 +143,24 @@ static struct tir_region found_anew(struct tir *ir, const void *context, struct 
   return found->ranges ? *found : tir_region_of_box(ir, found->buffer, NULL);
 }
 
+/* The block declares that it reads what it writes of the buffer, as those do whose init was taken out of them. */
+static bool reads_what_is_written(const struct tir *ir, tir_block block, tir_buffer buffer) {
+  const struct tir_region *read = tir_region_of(ir, tir_regions(ir, block, false), buffer);
+  const struct tir_region *written = tir_region_of(ir, tir_regions(ir, block, true), buffer);
+  return read && written && tir_same_operands(ir, read->ranges, written->ranges, 2 * tir_buffer_at(ir, buffer)->rank);
+}
+
 void tir_renew_regions_of(struct tir *ir, tir_block block, tir_buffer from, tir_buffer to, bool own) {
   assert(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, from) && tir_is_buffer(ir, to));
   struct tir_span declared[] = {tir_regions(ir, block, false), tir_regions(ir, block, true)};
   struct tir_region found[2];
+  bool same = reads_what_is_written(ir, block, from);
   tir_renew_regions(ir, block);
   for (int write = 0; write < 2; write++) {
     const struct tir_region *region = tir_region_of(ir, tir_regions(ir, block, write || own), to);
     found[write] = region ? *region : (struct tir_region){to, TIR_NONE};
   }
+  if (same && !found[0].ranges) found[0] = found[1];
   for (int write = 0; write < 2; write++) {
     (write ? tir_set_writes : tir_set_reads)(ir, block, ir->regions.at + declared[write].first, declared[write].count);
     change_side(ir, block, write, from, found_anew, &found[write]);
