@@ -302,10 +302,14 @@ static void move_body(struct tir *ir, const struct nest *n, const tir_loop *merg
 static tir_loop edit(struct tir *ir, const struct plan *plan) {
   tir_loop merged[MOST_DEPTH] = {TIR_NONE};
   assert(plan->nests[0].depth > 0);
+  bool swaps = false;
+  for (uint32_t i = 1; i < plan->count; i++)
+    swaps |= tir_compare_position(ir, plan->nests[i].loops[0], plan->nests[i - 1].loops[0]) < 0;
   make_loops(ir, &plan->nests[0], merged);
   for (uint32_t i = 0; i < plan->count; i++) move_body(ir, &plan->nests[i], merged);
   tir_replace(ir, plan->nests[plan->count - 1].loops[0], merged[0]);
   for (uint32_t i = 0; i < plan->count; i++) tir_kill(ir, plan->nests[i].loops[0]);
+  if (swaps) tir_renew_pipeline(ir, tir_parent_block(ir, merged[0])); /* what is read may have been written later */
   return merged[plan->nests[0].depth - 1];
 }
 
