@@ -5,7 +5,7 @@
  *           scope writes that, reads it earlier, or writes later what the block reads; a loop is the lowest around the
  *           block and its consumers. What the block writes in an iteration of it is a whole box, what lies outside of
  *           the buffer aside, and begins, in each dimension, at a constant or at a multiple of a loop from zero,
- *           rounded down after a division at most; in one dimension windows overlap.
+ *           rounded down after a division at most, and is of one size; in one dimension windows overlap.
  *           No loop moves two dimensions, the loops whose windows overlap run in order, no other loop around decides
  *           what is computed, and consumers read the window only. The scope uses the
  *           buffer in its blocks only.
@@ -142,12 +142,22 @@ static bool refuse_pattern(const struct tir *ir, tir_block block, const struct p
                     tir_buffer_name(ir, plan->buffer), why);
 }
 
+/* A loop around says how far the window reaches: what an iteration finds there another may not have computed. */
+static bool changes_size(struct tir *ir, const struct plan *plan, const struct dimension *d) {
+  tir_expr extent = tir_interval_extent(ir, d->window);
+  for (tir_stmt s = plan->place; s && tir_is(ir, s, TIR_LOOP); s = tir_stmt_at(ir, s)->parent)
+    if (tir_uses_var(ir, extent, tir_as(ir, s, TIR_LOOP)->loop.var)) return true;
+  return false;
+}
+
 /* The rolling dimension: that of the outermost loop whose windows overlap. */
 static bool find_axis(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
   tir_loop outermost = TIR_NONE;
   for (uint32_t i = 0; i < plan->rank; i++) {
     struct dimension *d = &plan->at[i];
     if (!match_dimension(ir, d)) return refuse_pattern(ir, block, plan, "begins at no multiple of a loop", err);
+    if (!d->var && changes_size(ir, plan, d))
+      return refuse_pattern(ir, block, plan, "reaches further in some iterations than in others", err);
     if (!d->var) continue;
     for (uint32_t k = 0; k < i; k++)
       if (plan->at[k].var == d->var) return refuse_pattern(ir, block, plan, "is moved twice by one loop", err);
