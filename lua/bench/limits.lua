@@ -193,4 +193,11 @@ local function for_tuning()
   return list
 end
 
-return {open = open, for_tuning = for_tuning, of_device = of_device}
+-- The unit of a limit that a record has, of which only the name is known: {name, unit}; nil: it is no unit's.
+local function unit_named(name, target)
+  if target.arch then return name:find "^tensor cores" and {name = "tensor cores"} or nil end
+  for _, u in ipairs(ms.units(target.text)) do if u.unit > 0 and u.name == name then return {name = name, unit = u.unit} end end
+  return nil
+end
+
+return {open = open, for_tuning = for_tuning, of_device = of_device, unit_named = unit_named}

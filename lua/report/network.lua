@@ -94,26 +94,30 @@ end
 
 -- ---- Tables ------------------------------------------------------------------------------------------------------
 
--- The share that a function has of the roofline in so many seconds: of what was measured, or of what no kernel passes.
-local function roofline_share(limits, machine, func, seconds)
+-- The share that a function has of its limit in so many seconds, and which limit that is: of what is measured now, of
+-- what was measured with its record, or of what no kernel passes.
+local function limit_share(limits, machine, func, known, seconds)
   if not func or seconds <= 0 then return nil end
   local ok, limit = false, nil
   if limits then ok, limit = pcall(limits.of, limits, func, machine) end
-  return ok and rates.share(limit, seconds) or math.min(1, schedulers.bound(func, machine) / seconds), ok and limit and limit.name
+  limit = ok and limit or known
+  if limit then return rates.share(limit, seconds), limit.name end
+  return math.min(1, schedulers.bound(func, machine) / seconds), "what no kernel passes"
 end
 
+-- tuned: by function, the limit that the store has of it, true where it has none; nil: it is not tuned.
 local function functions_table(shares, whole, limits, machine, tuned)
   local rows = {}
   for i, share in ipairs(shares) do
     local func, count = share.entry.func, share.entry.weight or 1
     local once = share.seconds / count
-    local of_roofline, name = roofline_share(limits, machine, func, once)
+    local of_roofline, name = limit_share(limits, machine, func, type(tuned[share.entry]) == "table" and tuned[share.entry] or nil, once)
     rows[i] = {html.text(share.name), html.number(count, tostring(count)), time(share.seconds), share_cell(share.seconds / whole),
                func and html.text(rates.text(cli.work_of(func), once)) or "", share_cell(of_roofline),
                html.text(name or ""), tuned[share.entry] and time(share.alone) or html.text("not tuned")}
   end
-  local caption = "Functions, those that take most time first; the limit is what was measured with --peak, " ..
-    "else what no kernel passes"
+  local caption = "Functions, those that take most time first; the limit is what was measured, for this page or with the best, " ..
+    "or else what no kernel passes"
   return html.table(caption, {"function", "calls", "in the network", "share", "rate", "of the limit", "which is",
                               "as tuned, alone"}, rows, 3)
 end
@@ -180,6 +184,14 @@ local function head(net, path, opened, seconds, base_seconds, sum)
   return html.table("The network", {"what", "value"}, rows, #rows + 1)
 end
 
+-- The limit that the store has of a task that is tuned; true: none; nil: it is not tuned.
+local function known_limit(task)
+  if not network.is_tuned(task) then return nil end
+  local store = task.services.store
+  local record = store:find(task.fastest.full_id)
+  return ms.load "lua.cli.store.stores".limit_of(record, store:records {workload = record.workload}) or true
+end
+
 -- msched report FILE.onnx -o PAGE: writes the page by write(path, text).
 function report.run(options, path, write)
   local net = network.read(options, path)
@@ -188,7 +200,7 @@ function report.run(options, path, write)
   local plans = {opened, base}
   for _, each in ipairs(plans) do each:fill(options.seed or 1) end
   local by_hash = {}
-  for _, task in ipairs(opened.tasks or {}) do by_hash[task.func:hash()] = network.is_tuned(task) end
+  for _, task in ipairs(opened.tasks or {}) do by_hash[task.func:hash()] = known_limit(task) end
   for _, entry in ipairs(opened.prepared.functions) do tuned[entry] = by_hash[entry.hash] end
   local seconds = network.times_of(plans)
   local profile = opened:profile(RUNS)

@@ -146,7 +146,7 @@ local function body_of(store, names, options, kept)
   place_tasks(tasks)
   for i, task in ipairs(tasks) do
     if measure then measured[i], why[i] = measure(task) end
-    task.limit = measured[i] and measured[i].limit or task.best and ms.load "lua.cli.store.stores".limit_of(task.best) or nil
+    task.limit = measured[i] and measured[i].limit or task.best and ms.load "lua.cli.store.stores".limit_of(task.best, task.records) or nil
   end
   local parts = {html.element("h1", {}, "Report of msched"), html.paragraph("Made from " .. store:path() .. "; times are medians.", "soft")}
   if #tasks == 0 then parts[#parts + 1] = html.paragraph "There is no record: nothing has been measured. `msched tune FILE` does." end

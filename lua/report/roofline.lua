@@ -34,9 +34,20 @@ local function measured_text(task, measured, why)
                                 html.text(string.format(" of what was measured when the best was: the limit is %s.", task.limit.name))) or ""
 end
 
--- The picture of a task's best; measured: {limit, operations, bytes} a second of what runs it, and its name, or nil;
+-- The message about a unit that the best leaves idle, as tuning gives it; nil: it uses it, or there is none.
+local function unused_text(task, trace)
+  local limit = task.limit
+  if not limit then return nil end
+  if not limit.unit then -- as a record has it
+    local unit = ms.load "lua.bench.limits".unit_named(limit.name, task.machine)
+    limit = {name = limit.name, seconds = limit.seconds, unit = unit and {name = unit.name, unit = unit.unit, seconds = limit.seconds}}
+  end
+  return rates.unused_text(task.work, limit, task.best.seconds, function() return rates.uses(limit.unit, task.func, trace, task.machine) end)
+end
+
+-- The picture of a task's best, made by the trace; measured: {limit, operations, bytes} a second of what runs it, and its name, or nil;
 -- and why it is not.
-function roofline.page(task, measured, why)
+function roofline.page(task, trace, measured, why)
   local roof = schedulers.roof(task.func, task.machine)
   if roof.operations == 0 then
     return html.element("p", {}, "The function does no arithmetic: it moves ", html.number(task.work.bytes / task.best.seconds, rates.bytes_text(task.work, task.best.seconds)), ".") ..
@@ -56,7 +67,8 @@ function roofline.page(task, measured, why)
     x = {label = "operations a byte that must be moved", unit = "operations a byte", log = true, show = function(n) return string.format("%.4g", n) end},
     y = {label = task.work.unit, unit = task.work.unit, log = true, show = function(n) return string.format("%.4g", n) end},
   }
-  return share .. measured_text(task, measured, why) .. picture
+  local unused = unused_text(task, trace)
+  return share .. measured_text(task, measured, why) .. (unused and html.paragraph(unused .. ".") or "") .. picture
 end
 
 return roofline

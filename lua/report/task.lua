@@ -204,7 +204,7 @@ local function made_of_best(store, task, options)
     return html.paragraph "Of each loop: the bytes that one run of it touches, estimated from the regions of its blocks, and the nearest place that holds as many." ..
       boxes.page(sch:script(), machine)
   end))}
-  if machine then parts[#parts + 1] = section("Roofline", pcall(roofline.page, task, options.measured, options.not_measured)) end
+  if machine then parts[#parts + 1] = section("Roofline", pcall(roofline.page, task, trace, options.measured, options.not_measured)) end
   if machine then parts[#parts + 1] = section("Code of the best", pcall(machine.arch and kernels or inner_loops, sch, task)) end
   parts[#parts + 1] = section("Trace of the best, step by step", pcall(steps.page, task.func, trace, options.whole))
   return table.concat(parts)

@@ -458,6 +458,28 @@ local function functions_of_digits() return ms.load "lua.net.plan".prepare(ms.on
 collectgarbage()
 ms.tune(functions_of_digits()[1].func, {trials = 1, db = net_db})
 first(page_of_network(), "h2", "Beside the untuned plan")
+-- The limit of a function is that of its records, of another one where the best has none.
+first(page_of_network(), "td", "what no kernel passes")
+local function limited_run(func, name, seed, db)
+  collectgarbage() -- closes the store that the page was made of
+  tune.all({func}, {trials = 1, db = db, seed = seed, policy = "random", limit = function() return {name = name, of = "operations", seconds = 1e-9} end})
+end
+limited_run(functions_of_digits()[1].func, "what the test says", 7, net_db)
+first(page_of_network(), "td", "what the test says")
+do
+  local db, unit = os.tmpname(), nil
+  os.remove(db)
+  for _, u in ipairs(ms.units(ms.target "native".text)) do if u.unit > 0 then unit = u.name end end
+  limited_run(product, "what the test says", 1, db)
+  local page = select(2, page_of({db = db}, {}))
+  assert(not page:find "unused", "no unit is known by that name")
+  if unit then
+    limited_run(sum, unit, 1, db)
+    page = select(2, page_of({db = db}, {}))
+    assert(page:find(unit .. " unused: ", 1, true) and page:find " unused: %d+%.?%d* of [%d,]+%.?%d* GFLOP/s%.", unit .. " is not said to be unused")
+  end
+  assert(os.execute("rm -f " .. db .. "*"))
+end
 refused({db = net_db, dim = {"batch=1"}}, {digits, "sum"}, "a page is of one alone")
 refused({db = net_db, dim = {"batch=1"}, follow = true}, {digits}, "--follow is not for networks")
 refused({db = net_db, shape = {"x=1"}}, {"sum"}, "--shape is for networks")

@@ -41,6 +41,12 @@ chosen 1 --since 2024-05-03 --target "llvm -mcpu=x86-64-v3 -num-cores=1"
 chosen 2 -k 1
 chosen 1 --device X86-64-v4
 chosen 0 --device nothing
+chosen 1 relu_16
+chosen 1 'ops:relu(16)'
+chosen 4 'ops:matmul(8,8,4)'
+refused 1 'has no workload `mat`' top mat --db "$db"
+refused 1 'has no workload `ops:relu(17)`' top 'ops:relu(17)' --db "$db"
+refused 1 'there is no operator `none`' top 'ops:none(17)' --db "$db"
 refused 2 'a day as 2026-11-30 is expected, not "yesterday"' top --since yesterday --db "$db"
 refused 2 'a day as' top --since 2024-02-31 --db "$db"
 refused 2 'what to do is one of check, compact, delete' db fly --db "$db"

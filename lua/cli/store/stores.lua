@@ -112,13 +112,25 @@ local function is_of_device(r, text)
   return (r.device and r.device.name or r.target):lower():find(text:lower(), 1, true) ~= nil
 end
 
+-- Those of a name, or of an operator with its arguments, of which there is one at least; all without a name.
+local function workloads_named(store, name)
+  local all = store:workloads()
+  if not name then return all end
+  local ok, named = pcall(ms.load "lua.lib.records".workloads, store, name)
+  if not ok then refuse("%s", tostring(named)) end
+  if #named > 0 then return named end
+  local names = {}
+  for i, w in ipairs(all) do names[i] = w.name end
+  refuse("%s has no workload `%s`%s; `msched top` lists them", store:path(), name, ms.load "lua.lib.nearest".meant(name, names))
+end
+
 -- The workloads that --operator, --shape and a name choose, {id, name, func, why, records}, in order of name: records those that
 -- --target, --device and --since choose, the fastest first. Workloads without such a record are left out where any is given.
 local function selected(store, options, name)
   local since, device, list = options.since and day_of(options.since), options.device, {}
-  for _, w in ipairs(store:workloads()) do
+  for _, w in ipairs(workloads_named(store, name)) do
     local func, why = function_of(store, w)
-    if (not name or w.name == name) and (not options.operator or operator_of(w.name) == options.operator)
+    if (not options.operator or operator_of(w.name) == options.operator)
        and (not options.shape or func and has_shape(func, options.shape)) then
       local records = {}
       for _, r in ipairs(records_of(store, w.id, options.target)) do
@@ -131,18 +143,29 @@ local function selected(store, options, name)
   return list
 end
 
--- The limit that the run measured which measured a record; nil: it is not known.
-function stores.limit_of(r)
+local function limit_with(r)
   local known = r.roofline
   return known and known.limit and (known.limit_seconds or 0) > 0 and {name = known.limit, seconds = known.limit_seconds} or nil
 end
 
+-- The limit that the run measured which measured a record; else what a later or earlier run did on the same target and
+-- device: a limit is the function's, whatever its schedule. nil: it is not known. records: of the workload.
+function stores.limit_of(r, records)
+  local limit, latest = limit_with(r), nil
+  if limit then return limit end
+  local function device_of(other) return other.device and other.device.name end
+  for _, other in ipairs(records) do
+    if other.target == r.target and device_of(other) == device_of(r) and limit_with(other) and (not latest or other.when > latest.when) then latest = other end
+  end
+  return latest and limit_with(latest)
+end
+
 -- ---- top -------------------------------------------------------------------------------------------------------------
 
-local function result_text(work, r)
+local function result_text(work, r, records)
   if r.status == "failed" then return "failed: " .. r.reason end
   if r.status == "unmeasured" then return "not measured  " .. r.target end
-  local limit = stores.limit_of(r)
+  local limit = stores.limit_of(r, records)
   local share = r.status == "measured" and rates.share_text(limit, r.seconds)
   return string.format("%s%s  %s  %s%s", r.status == "censored" and "over " or "", time_text(r.seconds), rate_text(work, r.seconds), share and share .. "  " or "", r.target)
 end
@@ -154,14 +177,14 @@ function stores.top(options, rest)
     local work = cli.work_of(w.func)
     if not options.json then print(w.name .. ": " .. count_text(#w.records, "record")) end
     for i, r in ipairs(table.move(w.records, 1, math.min(most, #w.records), 1, {})) do
-      local short, limit = store:short_id(r.key), stores.limit_of(r) or {}
+      local short, limit = store:short_id(r.key), stores.limit_of(r, w.records) or {}
       if options.json then
         put_json {task = w.name, id = r.id, short_id = short, status = r.status, seconds = r.seconds, target = r.target, when = r.when, device = r.device,
                   operations = work.operations, unit = work.unit, bytes = work.bytes, limit = limit.name, limit_seconds = limit.seconds,
                   remarks = stores.remarks_on(r)}
       else
         local remarks = table.concat(stores.remarks_on(r), ", ")
-        print(string.format("  %3d  %s  %s%s", i, short, result_text(work, r), remarks ~= "" and "  (" .. remarks .. ")" or ""))
+        print(string.format("  %3d  %s  %s%s", i, short, result_text(work, r, w.records), remarks ~= "" and "  (" .. remarks .. ")" or ""))
       end
     end
   end
@@ -232,7 +255,7 @@ function stores.diff(options, ids)
               assembly = code, counts_a = code and codes[1].counts, counts_b = code and codes[2].counts}
     return DONE
   end
-  for i, mark in ipairs {"-", "+"} do print(string.format("%s %s  %s", mark, store:short_id(records[i].key), result_text(works[i], records[i]))) end
+  for i, mark in ipairs {"-", "+"} do print(string.format("%s %s  %s", mark, store:short_id(records[i].key), result_text(works[i], records[i], records))) end
   if records[1].workload ~= records[2].workload then print "they are records of different workloads" end
   print_difference("trace", all_of_trace, #trace)
   print_difference("module", all_of_module, #module)
