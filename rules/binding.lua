@@ -20,7 +20,15 @@ local function last_fusible(sch, loops, first)
   return #loops
 end
 
-local function fuse(sch, loops, first, last) return sch:fuse(table.move(loops, first, last, 1, {})) end
+-- As many of them as one loop can have the iterations of.
+local function fuse(sch, loops, first, last)
+  local done, fused
+  repeat
+    done, fused = sch:try("fuse", table.move(loops, first, last, 1, {}))
+    last = last - 1
+  until done
+  return fused
+end
 
 -- The loops below those that are bound to blocks become threads: as many iterations as there may be, the rest around
 -- them.

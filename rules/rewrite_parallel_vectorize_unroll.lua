@@ -12,13 +12,18 @@ local function take_notes(sch, root)
   return notes
 end
 
+-- Fuses loops that are next to one another; nil: one loop cannot have as many iterations as they have.
 local function fuse(sch, loops, from, to)
-  return from == to and loops[from] or sch:fuse(table.move(loops, from, to, 1, {}))
+  if from == to then return loops[from] end
+  local done, fused = sch:try("fuse", table.move(loops, from, to, 1, {}))
+  return done and fused or nil
 end
 
--- All loops, as vectors that are shared out among threads.
+-- All loops, as vectors that are shared out among threads. nil: they are not one.
 local function split_all(sch, loops, most)
-  local outer, inner = sch:split(sch:fuse(loops), {msched.rest, most})
+  local all = fuse(sch, loops, 1, #loops)
+  if not all then return nil end
+  local outer, inner = sch:split(all, {msched.rest, most})
   sch:try("parallel", outer)
   sch:try("vectorize", inner)
   return outer
@@ -30,18 +35,25 @@ local parallelize_and_vectorize = msched.memoized(function(sch, block, jobs, mos
   local loops = {sch:get_loops(block)}
   if #loops == 0 then return nil end
   local found = sch:data_parallel_loops(block, jobs or 0, most or 0, strided and 1 or 0)
-  if found.whole and jobs and jobs > 0 then return split_all(sch, loops, most) end
+  local all = found.whole and jobs and jobs > 0 and split_all(sch, loops, most)
+  if all then return all end
   local vectors = found.vector
   local parallel = math.min(found.parallel, #loops - vectors)
-  local outer = loops[1]
+  local outer, inner = loops[1], nil
   if parallel > 0 then
-    outer = fuse(sch, loops, 1, parallel)
+    repeat
+      outer = fuse(sch, loops, 1, parallel)
+      parallel = parallel - 1
+    until outer
     sch:try("parallel", outer)
   end
   if vectors > 0 then
-    local inner = fuse(sch, loops, #loops - vectors + 1, #loops)
+    repeat
+      inner = fuse(sch, loops, #loops - vectors + 1, #loops)
+      vectors = vectors - 1
+    until inner
     sch:try("vectorize", inner)
-    if vectors == #loops then outer = inner end
+    if vectors + 1 == #loops then outer = inner end
   end
   return outer
 end)

@@ -111,6 +111,34 @@ for _, e in ipairs(all) do
   print(string.format("%s: %d sketches, %d candidates equal to the unscheduled function", name, #opened.sketches, checked))
 end
 
+-- More elements than an int32 counts: loops of int32 are fused as far as one loop holds their iterations, whatever is
+-- drawn, for a CPU and a GPU.
+for _, type in ipairs {"int32", "int64"} do
+  local n = type == "int32" and "70000" or "T.int64(70000)"
+  local large = ms.from_script(([[
+from tvm.script import tirx as T
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((N, N), "int8"), B: T.Buffer((N, N), "int8")):
+    for i, j in T.grid(N, N):
+        with T.sblock("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] + T.int8(1)
+]]):gsub("N", n), "large")
+  local sch = ms.schedule(large)
+  local loop = sch:get_loops(sch:get_sblock "B")
+  local split, why = pcall(sch.split, sch, loop, {70000, 70000})
+  assert(split == (type == "int64") and (split or why:find("past int32, the type of the loop's variable: write the loop's range as T.int64(n)", 1, true)), why)
+  for _, on in ipairs {"native", "cuda -arch=sm_80"} do
+    local opened = tune.open(large, ms.target(on), {})
+    local workers = ms.pool(large, {jobs = target.cores, target = on})
+    local made, dropped, script_error = workers:replay(jobs_of(opened, 12), false)
+    workers:close()
+    assert(not script_error and not next(dropped), script_error or refusals.text(dropped))
+    for _, c in ipairs(made) do assert(c, type .. " on " .. on) end
+    for by, r in pairs(opened.refused) do assert(type == "int32" and r.by == "spatial_tiling", refusals.text(opened.refused)) end
+  end
+end
+
 -- Questions are answered as the instructions would be, and change nothing.
 local sch = ms.schedule(max_from_inf())
 local block = sch:get_sblock "V"

@@ -31,6 +31,15 @@ static tir_expr in_type(struct tir *ir, tir_type type, tir_expr factor) {
   return n->kind == TIR_INT_IMM ? tir_int(ir, type, n->imm) : tir_cast(ir, type, factor);
 }
 
+static bool refuse_product(struct tir *ir, tir_loop loop, ms_error *err) {
+  char text[24];
+  tir_type type = loop_type(ir, loop);
+  bool widest = tir_type_bounds(type).hi == INT64_MAX;
+  return tir_refuse(
+      ir, err, MS_TOO_LARGE, loop, "the product of the factors is past %s, the type of the loop's variable%s",
+      tir_type_text(type, text), widest ? "" : ": write the loop's range as T.int64(n), or choose smaller factors");
+}
+
 /* Gives the number of the open factor (`count`: none) and the product of the constant ones. */
 static bool check_factors(struct tir *ir, tir_loop loop, const tir_expr *factors, uint32_t count, uint32_t *open,
                           int64_t *product, ms_error *err) {
@@ -49,8 +58,7 @@ static bool check_factors(struct tir *ir, tir_loop loop, const tir_expr *factors
     int64_t factor = tir_at(ir, factors[i])->imm;
     if (factor <= 0)
       return tir_refuse(ir, err, MS_FACTOR_NOT_POSITIVE, loop, "factor %u is %lld", i, (long long)factor);
-    if (__builtin_mul_overflow(*product, factor, product) || *product > most)
-      return tir_refuse(ir, err, MS_TOO_LARGE, loop, "the product of the factors leaves the loop variable's type");
+    if (__builtin_mul_overflow(*product, factor, product) || *product > most) return refuse_product(ir, loop, err);
   }
   return true;
 }
@@ -63,8 +71,7 @@ static bool check_constants(struct tir *ir, tir_loop loop, uint32_t count, uint3
     int64_t rest = extent / product + (extent % product != 0);
     plan->factors[open] = tir_int(ir, type, rest);
     product *= rest;
-    if (product > tir_type_bounds(type).hi)
-      return tir_refuse(ir, err, MS_TOO_LARGE, loop, "the product of the factors leaves the loop variable's type");
+    if (product > tir_type_bounds(type).hi) return refuse_product(ir, loop, err);
   } else if (product < extent) {
     return tir_refuse(ir, err, MS_FACTORS_TOO_SMALL, loop, "the factors make %lld iterations; this loop has %lld",
                       (long long)product, (long long)extent);
