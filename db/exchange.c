@@ -170,6 +170,37 @@ static const char *text_of(const json_t *object, const char *key) {
   return text ? text : "";
 }
 
+/* What a field holds that is of another kind, in a few characters. */
+static const char *kind_of(const json_t *x) {
+  return json_is_string(x)    ? "a string"
+         : json_is_number(x)  ? "a number"
+         : json_is_null(x)    ? "null"
+         : json_is_boolean(x) ? "true or false"
+         : json_is_array(x)   ? "a list"
+                              : "an object";
+}
+
+/* Whether the fields of a record that are no numbers are of their kinds, where they are there: older lines lack some. */
+static bool check_kinds(struct importing *m, const json_t *object) {
+  static const struct {
+    const char *key;
+    json_type type, other; /* either */
+    const char *kind;
+  } fields[] = {
+      {"workload", JSON_STRING, JSON_STRING, "a string"},   {"target", JSON_STRING, JSON_STRING, "a string"},
+      {"status", JSON_STRING, JSON_STRING, "a string"},     {"reason", JSON_STRING, JSON_STRING, "a string"},
+      {"versions", JSON_STRING, JSON_STRING, "a string"},   {"trace", JSON_STRING, JSON_STRING, "a string"},
+      {"busy", JSON_TRUE, JSON_FALSE, "true or false"},     {"pinned", JSON_TRUE, JSON_FALSE, "true or false"},
+      {"unsafe", JSON_TRUE, JSON_FALSE, "true or false"},   {"facts", JSON_OBJECT, JSON_OBJECT, "an object"},
+      {"intrinsics", JSON_OBJECT, JSON_OBJECT, "an object"}};
+  for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+    const json_t *x = json_object_get(object, fields[i].key);
+    if (x && json_typeof(x) != fields[i].type && json_typeof(x) != fields[i].other)
+      return ms_fail(&m->why, MS_BAD_RECORD, "`%s` must be %s, not %s", fields[i].key, fields[i].kind, kind_of(x));
+  }
+  return *text_of(object, "target") || bad(m, "`target` must name what the record was measured on");
+}
+
 static bool parse_id(const char *text, db_id *out) {
   if (strlen(text) != 32) return false;
   for (int i = 0; i < 16; i++) {
@@ -286,14 +317,6 @@ static enum db_status status_named(const char *name) {
   return DB_FAILED;
 }
 
-/* What a field holds that is no number, in a few characters. */
-static const char *kind_of(const json_t *x) {
-  return json_is_string(x)    ? "a string"
-         : json_is_boolean(x) ? "true or false"
-         : json_is_array(x)   ? "a list"
-                              : "an object";
-}
-
 /* A field's number. Older lines lack some; null is what an export writes of infinity. */
 static bool read_real(struct importing *m, const json_t *object, const char *key, double missing, double null,
                       double *out) {
@@ -314,7 +337,7 @@ static bool read_whole(struct importing *m, const json_t *object, const char *ke
   else if (json_is_real(x))
     snprintf(value, sizeof value, "%g", json_real_value(x));
   else
-    snprintf(value, sizeof value, "%s", json_is_null(x) ? "null" : kind_of(x));
+    snprintf(value, sizeof value, "%s", kind_of(x));
   return ms_fail(&m->why, MS_BAD_RECORD, "`%s` must be an integer from %lld to %lld, not %s", key, (long long)least,
                  (long long)most, value);
 }
@@ -352,6 +375,7 @@ static bool import_record(struct importing *m, json_t *object) {
                         .reason = text_of(object, "reason"),
                         .versions = text_of(object, "versions")};
   const char *text = text_of(object, "trace");
+  if (!check_kinds(m, object)) return false;
   if (!parse_id(text_of(object, "workload"), &r.workload)) return bad(m, "`workload` is no id");
   if (!read_numbers(m, object, &r)) return false;
   struct vm_trace *trace = vm_read_lua(text, strlen(text), &m->why);
@@ -363,6 +387,8 @@ static bool import_record(struct importing *m, json_t *object) {
   read_facts(object, &r);
   char wrong[DB_WRONG_TEXT];
   bool in_range = !db_find_out_of_range(&r, wrong) || bad(m, wrong);
+  if (in_range && r.low > r.high)
+    in_range = ms_fail(&m->why, MS_BAD_RECORD, "`low`, %g, must not be above `high`, %g", r.low, r.high);
   bool ok = in_range && read_intrinsics(m, object, &r) && put_record(m, &r);
   free((void *)r.intrinsics);
   free((void *)r.facts);

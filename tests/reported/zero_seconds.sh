@@ -32,6 +32,11 @@ for value in -1 9007199254740992 1.5 '[]'; do spoil candidate "$value" '`candida
 for value in 0.5 1e300 '"3"' '{}'; do spoil seed "$value" '`seed` must be an integer'; done
 for value in -1 253402300800 9223372036854775807 1e300; do spoil when "$value" '`when` must be an integer from 0 to 253402300799, not'; done
 for value in '"zz"' '""' '"0123456789abcdef0"' 7; do spoil module "$value" '`module` must be 1 to 16 hexadecimal digits'; done
+for field in target status; do for value in 7 null true '[]'; do spoil "$field" "$value" "\`$field\` must be a string, not"; done; done
+spoil target '""' '`target` must name what the record was measured on'
+for field in busy pinned; do for value in 1 '"true"' null; do spoil "$field" "$value" "\`$field\` must be true or false, not"; done; done
+spoil facts '7, "more": {"x": 1' '`facts` must be an object, not a number'
+spoil low 5e5 '`low`, 500000, must not be above `high`'
 for value in -1 1e300; do
   sed "2s/\"seconds\": *0.0/\"seconds\": 0.001/; 2s/\"facts\": *{/\"facts\": {\"registers\": $value, /" "$here/zero_seconds.jsonl" >facts.jsonl
   "$program" db import facts.jsonl --db facts.db >output 2>&1 && fail "a fact of $value is imported"
