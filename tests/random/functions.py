@@ -1,6 +1,7 @@
 """Functions by chance, as TVMScript, for `random_sequences --workloads FOLDER`: blocks that carry values from one iteration to
 another, whose inits begin other elements than the body updates, that store under conditions or where data say, whose bindings are
-sums, quotients and remainders. All are small, of integers, and stay within their buffers. Needs no package.
+sums, quotients and remainders; reductions of pairs, matched elements, blocks in blocks, loops of no iteration. All are small, of
+integers of one type or of truths, and stay within their buffers. Needs no package.
 usage: functions.py FOLDER COUNT SEED"""
 import os
 import random
@@ -20,7 +21,9 @@ class Index:
 class Function:
     def __init__(self, seed):
         self.random = random.Random(seed)
-        self.lines, self.blocks, self.loops, self.names = [], 0, 0, {}
+        self.lines, self.blocks, self.loops, self.matches, self.names = [], 0, 0, 0, {}
+        self.type = self.choose((64, "int32"), (8, "int64"), (8, "int8"), (5, "uint8"), (6, "int16"), (9, "bool"))
+        self.index = "int64" if self.type == "int64" else "int32"
 
     # ---- Draws ----
 
@@ -33,6 +36,23 @@ class Function:
 
     def emit(self, depth, text):
         self.lines.append("    " * depth + text)
+
+    # ---- Types ----
+
+    def number(self, value):
+        """An extent, in the type of loops."""
+        return "T.int64(%d)" % value if self.index == "int64" else str(value)
+
+    def cast(self, text):
+        """An index, or what is loaded of the data, as an element."""
+        return text if self.type == self.index else 'T.Cast("%s", %s)' % (self.type, text)
+
+    def constant(self, value):
+        return self.cast(self.number(value)) if self.type == self.index else 'T.Cast("%s", %d)' % (self.type, value)
+
+    def load(self, name, indices):
+        text = self.access(name, indices)
+        return self.cast(text) if name == DATA else text
 
     # ---- Expressions ----
 
@@ -89,20 +109,25 @@ class Function:
     def value(self, indices, readable, depth=0):
         kind = self.random.random()
         if kind < 0.1:
-            return str(self.random.randint(-3, 3))
+            return self.constant(self.random.randint(-3, 3))
         if kind < 0.18:
-            return self.random.choice(indices).text
+            return self.cast(self.random.choice(indices).text)
         if depth > 1 or kind < 0.55:
-            return self.access(self.random.choice(readable), indices)
+            return self.load(self.random.choice(readable), indices)
         a, b = (self.value(indices, readable, depth + 1) for _ in range(2))
+        if self.type == "bool":
+            return self.choose((3, "(%s and %s)" % (a, b)), (3, "(%s or %s)" % (a, b)), (1, "(not %s)" % a))
         return self.choose((12, "(%s + %s)" % (a, b)), (6, "(%s - %s)" % (a, b)), (6, "(%s * %s)" % (a, b)), (2, "T.max(%s, %s)" % (a, b)),
                            (2, "T.min(%s, %s)" % (a, b)), (2, "T.if_then_else(%s, %s, %s)" % (self.condition(indices), a, b)))
 
     def update(self, target, value):
         """What a step makes of what is there: sums, maxima, and what does not commute."""
+        if self.type == "bool":
+            return self.choose((3, "%s or %s" % (target, value)), (3, "%s and %s" % (target, value)), (1, "not %s" % target), (1, value))
+        zero, three = self.constant(0), self.constant(3)
         return self.choose((50, "%s + %s" % (target, value)), (10, "T.max(%s, %s)" % (target, value)), (8, "T.min(%s, %s)" % (target, value)),
-                           (7, "%s - %s" % (target, value)), (7, "%s * 3 + %s" % (target, value)), (6, "%s - %s" % (value, target)), (6, value),
-                           (6, "T.if_then_else(%s > 0, %s + %s, %s)" % (value, target, value, target)))
+                           (7, "%s - %s" % (target, value)), (7, "%s * %s + %s" % (target, three, value)), (6, "%s - %s" % (value, target)), (6, value),
+                           (6, "T.if_then_else(%s > %s, %s + %s, %s)" % (value, zero, target, value, target)))
 
     # ---- Blocks ----
 
@@ -122,10 +147,10 @@ class Function:
             bound[at] = Index("%s + %d" % (loop.text, number - 1), loop.low + number - 1, loop.high + number - 1)
         elif kind < 0.35:
             bound[at] = Index("%s // 2" % loop.text, loop.low // 2, loop.high // 2)
-        elif kind < 0.38 and len(loops) >= 2:
+        elif kind < 0.4 and len(loops) >= 2:
             del bound[at]
-        elif kind < 0.41:
-            bound.append(Index("0", 0, 0))
+        elif kind < 0.43:
+            bound.append(Index(self.number(0), 0, 0))
         if self.chance(0.15):
             self.random.shuffle(bound)
         return bound
@@ -140,7 +165,7 @@ class Function:
             elif self.chance(0.03):
                 kind = "opaque"
             end = binding.high + 1 + (1 if self.chance(0.04) else 0)
-            domain = str(end) if binding.low == 0 else "(%d, %d)" % (binding.low, end)
+            domain = self.number(end) if binding.low == 0 else "(%s, %s)" % (self.number(binding.low), self.number(end))
             self.emit(depth, "v%d = T.axis.%s(%s, %s)" % (at, kind, domain, binding.text))
             all_of_them.append(Index("v%d" % at, binding.low, end - 1))
             if kind == "spatial":
@@ -156,7 +181,7 @@ class Function:
                 continue
             if self.chance(0.25):
                 target = self.access(self.choose((7, name), (3, self.random.choice(written))), own)
-            value = self.choose((55, str(self.random.choice([0, 0, 0, 1, -5]))), (35, self.value(own, readable)), (10, self.value(indices, readable)))
+            value = self.choose((55, self.constant(self.random.choice([0, 0, 0, 1, -5]))), (35, self.value(own, readable)), (10, self.value(indices, readable)))
             inner = depth + 1
             if self.chance(0.12):
                 self.emit(inner, "if %s:" % self.condition(own))
@@ -171,12 +196,62 @@ class Function:
                 self.emit(depth, "else:")
                 self.emit(depth + 1, "%s = %s" % (target, self.value(indices, readable)))
         elif self.chance(0.07):
-            self.emit(depth, "for k in range(3):")
-            self.emit(depth + 1, "%s = %s + k" % (target, value))
+            self.emit(depth, "for k in range(%s):" % self.number(3))
+            self.emit(depth + 1, "%s = %s %s %s" % (target, value, "and" if self.type == "bool" else "+", self.cast("k")))
         else:
             self.emit(depth, "%s = %s" % (target, value))
 
+    def matched(self, depth, name, target):
+        """Now and then the element under another name, which a block matches."""
+        rank = len(self.names[name])
+        if not self.chance(0.04) or "[" in target[len(name) + 1:]:
+            return target
+        self.matches += 1
+        ranges = ", ".join("%s:%s + %s" % (at, at, self.number(1)) for at in self.split(target[len(name) + 1:-1]))
+        shape = ", ".join([self.number(1)] * rank)
+        self.emit(depth, 'm%d = T.match_buffer(%s[%s], (%s,), "%s", strides=(%s), offset_factor=1)' % (
+            self.matches, name, ranges, shape, self.type, "".join('"s%d_%d", ' % (self.matches, at) for at in range(rank))))
+        return "m%d[%s]" % (self.matches, ", ".join(["0"] * rank))
+
+    @staticmethod
+    def split(text):
+        """The indices between commas that no bracket holds."""
+        parts, deep, start = [], 0, 0
+        for at, letter in enumerate(text):
+            deep += (letter in "([") - (letter in ")]")
+            if letter == "," and not deep:
+                parts.append(text[start:at].strip())
+                start = at + 1
+        return parts + [text[start:].strip()]
+
+    def pair(self, depth, loops, written, readable):
+        """An index and the value that it is of: the greatest or the least."""
+        self.blocks += 1
+        self.emit(depth, 'with T.sblock("b%d"):' % self.blocks)
+        depth += 1
+        at = [Index("v%d" % n, loop.low, loop.high) for n, loop in enumerate(loops)]
+        for n, loop in enumerate(loops):
+            kind, end = "reduce" if n == len(loops) - 1 else "spatial", self.number(loop.high + 1)
+            self.emit(depth, "v%d = T.axis.%s(%s, %s)" % (n, kind, end if not loop.low else "(%s, %s)" % (self.number(loop.low), end), loop.text))
+        own = at[:-1] or [Index("0", 0, 0)]
+        place, value = (self.access(name, own) for name in (written[0], written[-1])), self.value(at, readable)
+        place, best = place
+        least = self.chance(0.5)
+        self.emit(depth, "with T.init():")
+        self.emit(depth + 1, "%s = %s" % (place, self.constant(-1)))
+        self.emit(depth + 1, "%s = %s" % (best, self.constant(100 if least else -100)))
+        step = self.choose((3, self.cast(at[-1].text)), (1, self.value(at, readable)))
+        keeps = "%s %s %s" % (best, self.choose((3, "<=" if least else ">="), (2, "<" if least else ">")), value)
+        if self.chance(0.4):
+            keeps = "%s %s %s or %s == %s and %s < %s" % (best, "<" if least else ">", value, best, value, place, step)
+        self.emit(depth, "x0: T.let[T.%s] = T.Select(%s, %s, %s)" % (self.type, keeps, place, step))
+        self.emit(depth, "x1: T.let[T.%s] = T.Select(%s %s %s, %s, %s)" % (self.type, best, "<=" if least else ">=", value, best, value))
+        self.emit(depth, "%s = x0" % place)
+        self.emit(depth, "%s = x1" % best)
+
     def block(self, depth, loops, written, readable):
+        if len(written) == 2 and self.type != "bool" and self.chance(0.12):
+            return self.pair(depth, loops, written, readable)
         self.blocks += 1
         self.emit(depth, 'with T.sblock("b%d"):' % self.blocks)
         depth += 1
@@ -186,7 +261,7 @@ class Function:
         own, targets = spatial if reduces and spatial and self.chance(0.85) else indices, []
         for _ in range(self.choose((5, 1), (1.5, 2), (0.3, 3))):
             name = self.random.choice(written)
-            targets.append((name, self.access(name, own)))
+            targets.append((name, self.matched(depth, name, self.access(name, own))))
         has_init = reduces and self.chance(0.75)
         if has_init:
             self.begins(depth, targets, indices, spatial, written, readable)
@@ -196,7 +271,7 @@ class Function:
             values.append(self.update(target, value) if has_init or self.chance(0.35) else value)
         if self.chance(0.12):  # all are computed before any is stored
             for at, value in enumerate(values):
-                self.emit(depth, "x%d: T.let[T.int32] = %s" % (at, value))
+                self.emit(depth, "x%d: T.let[T.%s] = %s" % (at, self.type, value))
             values = ["x%d" % at for at in range(len(values))]
         for (_, target), value in zip(targets, values):
             self.store(depth, target, value, indices, readable)
@@ -206,18 +281,35 @@ class Function:
     def loop(self, depth, low, extent):
         self.loops += 1
         name = "i%d" % self.loops
-        self.emit(depth, "for %s in range(%s):" % (name, extent if low == 0 else "%d, %d" % (low, low + extent)))
+        ends = [self.number(low)] * (low != 0) + [self.number(low + extent)]
+        self.emit(depth, "for %s in range(%s):" % (name, ", ".join(ends)))
         return Index(name, low, low + extent - 1)
+
+    def around(self, depth, loops):
+        """A block that holds others, and a loop in it."""
+        self.blocks += 1
+        self.emit(depth, 'with T.sblock("b%d"):' % self.blocks)
+        inner = []
+        for at, loop in enumerate(loops):
+            end = self.number(loop.high + 1)
+            domain = end if not loop.low else "(%s, %s)" % (self.number(loop.low), end)
+            self.emit(depth + 1, "w%d = T.axis.%s(%s, %s)" % (at, self.choose((6, "spatial"), (1, "opaque")), domain, loop.text))
+            inner.append(Index("w%d" % at, loop.low, loop.high))
+        if self.chance(0.15):
+            self.emit(depth + 1, "T.where(%s)" % self.condition(loops))
+        return depth + 2, inner + [self.loop(depth + 1, 0, self.random.choice([2, 3, 4]))]
 
     def nest(self, written, readable):
         depth, loops = 2, []
         for _ in range(self.choose((2, 1), (6, 2), (3, 3))):
-            extent = self.choose((1, 1), (1, 2), (2, 3), (4, 4), (3, 6), (3, 8))
+            extent = self.choose((1, 1), (1, 2), (2, 3), (4, 4), (3, 6), (3, 8), (0.15, 0))
             loops.append(self.loop(depth, 1 if self.chance(0.03) else 0, extent))
             depth += 1
         if self.chance(0.06):
             self.emit(depth, "if %s:" % self.condition(loops))
             depth += 1
+        if self.chance(0.06):
+            depth, loops = self.around(depth, loops)
         count = self.choose((6, 1), (2, 2), (0.7, 3))
         for _ in range(count):
             inner = [self.loop(depth, 0, self.random.choice([2, 3, 4]))] if count > 1 and self.chance(0.15) else []
@@ -233,7 +325,7 @@ class Function:
         self.emit(depth, 'with T.sblock("b%d"):' % self.blocks)
         own = []
         for at, index in enumerate(indices):
-            self.emit(depth + 1, "v%d = T.axis.spatial(%d, %s)" % (at, index.high + 1, index.text))
+            self.emit(depth + 1, "v%d = T.axis.spatial(%s, %s)" % (at, self.number(index.high + 1), index.text))
             own.append(Index("v%d" % at, 0, index.high))
         self.emit(depth + 1, "%s[%s] = %s" % (name, ", ".join(index.text for index in own), self.value(own, known)))
 
@@ -243,7 +335,7 @@ class Function:
             self.names[name] = tuple(self.random.choice(SIZES) for _ in range(self.choose((3, 1), (6, 2))))
         self.names[DATA] = (SIZES[0],)
         for name in temporaries:
-            self.emit(2, '%s = T.sblock_alloc_buffer(%s, "int32")' % (name, self.names[name]))
+            self.emit(2, '%s = T.sblock_alloc_buffer(%s, "%s")' % (name, self.names[name], self.type))
         for at, name in enumerate(temporaries):
             self.fill(name, parameters + [DATA] + temporaries[:at])
         writable, everything = parameters + temporaries, parameters + temporaries + [DATA]
@@ -253,7 +345,7 @@ class Function:
             if self.chance(0.5):
                 readable = [name for name in readable if name not in written] or readable
             self.nest(written, readable)
-        given = ", ".join('%s: T.Buffer(%s, "int32")' % (name, self.names[name]) for name in parameters + [DATA])
+        given = ", ".join('%s: T.Buffer(%s, "%s")' % (name, self.names[name], self.index if name == DATA else self.type) for name in parameters + [DATA])
         return "\n".join(["from tvm.script import ir as I", "from tvm.script import tirx as T", "", "@I.ir_module", "class Module:", "    @T.prim_func(s_tir=True)",
                           "    def main(%s):" % given, '        T.func_attr({"tirx.noalias": True})'] + self.lines) + "\n"
 

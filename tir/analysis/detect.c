@@ -110,6 +110,12 @@ static struct access *access_of(struct detector *d, enum way way, tir_buffer buf
   return a;
 }
 
+/* An end counted from `min`, which may be of another type. */
+static tir_expr moved(struct tir *ir, tir_expr end, tir_expr min) {
+  tir_type type = tir_type_of(ir, min);
+  return tir_add(ir, tir_type_of(ir, end) == type ? end : tir_cast(ir, type, end), min);
+}
+
 /* A matched buffer's dimensions are the last ones of its source, counted from where the region begins. */
 static bool through_match(const struct detector *d, tir_buffer *buffer, struct tir_interval *dims) {
   struct tir *ir = d->ir;
@@ -125,7 +131,7 @@ static bool through_match(const struct detector *d, tir_buffer *buffer, struct t
       if (j < source - rank || !dims[j].min || !dims[j].max)
         dims[j] = tir_interval_of(ir, min, extent);
       else
-        dims[j] = (struct tir_interval){tir_add(ir, dims[j].min, min), tir_add(ir, dims[j].max, min), false};
+        dims[j] = (struct tir_interval){moved(ir, dims[j].min, min), moved(ir, dims[j].max, min), false};
     }
     *buffer = m.source.buffer;
     return true;

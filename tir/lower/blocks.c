@@ -13,6 +13,12 @@ struct matched {
   uint32_t count;
 };
 
+/* The index, which may be a vector, in the type of the region's minimum. */
+static tir_expr in_type_of(struct tir *ir, tir_expr min, tir_expr index) {
+  tir_type type = tir_type_with_lanes(tir_type_of(ir, min), tir_type_lanes(tir_type_of(ir, index)));
+  return tir_type_of(ir, index) == type ? index : tir_cast(ir, type, index);
+}
+
 /* An access of a matched buffer is one of its source, moved by the region's minimum; leading dimensions that the match
  * drops are at their minimum. */
 static bool to_source(struct tir *ir, void *data, struct access *a) {
@@ -25,7 +31,7 @@ static bool to_source(struct tir *ir, void *data, struct access *a) {
     tir_expr indices[TIR_MOST_RANK];
     for (uint32_t i = 0; i < rank; i++) {
       tir_expr min = tir_subst(ir, ir->operands.at[m->region[a->buffer] + 2 * i]);
-      indices[i] = i < dropped ? min : tir_add(ir, min, a->indices[i - dropped]);
+      indices[i] = i < dropped ? min : tir_add(ir, min, in_type_of(ir, min, a->indices[i - dropped]));
     }
     a->buffer = source;
     a->count = rank;
