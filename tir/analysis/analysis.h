@@ -99,6 +99,26 @@ unsigned tir_loop_iter_kinds(struct tir *ir, tir_loop loop, tir_block block);
  * several iterations. Too many terms count as that. */
 bool tir_steps_overlap(const struct tir *ir, struct tir_linear binding);
 
+/* A loop of those stands in the expression. */
+bool tir_uses_any_loop(const struct tir *ir, tir_expr e, const tir_loop *loops, uint32_t count);
+/* The bindings, under the predicate, are known to differ in any two iterations of the loops: no step is taken twice. At
+ * most TIR_MOST_STEPPED bindings, and loops; the bindings do not lie in the arena. */
+enum { TIR_MOST_STEPPED = 64 };
+bool tir_takes_steps_once(struct tir *ir, const tir_expr *bindings, uint32_t count, const tir_loop *loops,
+                          uint32_t loop_count, tir_expr predicate);
+/* The same of a block's bindings and some of the loops around it, or, where these do not show it, all of them: what is
+ * one-to-one in all is so in a part. A fused loop that was split is taken apart by quotient and remainder, which differ
+ * in the whole of it only. False of more bindings or loops than TIR_MOST_STEPPED. */
+bool tir_block_takes_steps_once(struct tir *ir, tir_block block, const tir_loop *loops, uint32_t count);
+/* No two instances are the same: the values are a one-to-one map of those of the variables that they use, which come to
+ * stand first in `vars`. */
+bool tir_is_one_to_one(struct tir *ir, const tir_expr *values, uint32_t count, tir_var *vars, uint32_t var_count,
+                       tir_expr predicate);
+
+/* The block runs for each value of its iterations (tir_needed_domain) with each of the others; or would, but for its
+ * predicate. */
+bool tir_runs_for_all(struct tir *ir, tir_block block);
+
 /* The iteration of the block that is this variable, or -1. */
 static inline int tir_iter_of(const struct tir *ir, tir_block block, tir_var v) {
   struct tir_span iters = tir_block_at(ir, block)->iters;

@@ -101,3 +101,151 @@ bool tir_is_affine_without_single(struct tir *ir, tir_block block) {
   free_binding(&b);
   return affine;
 }
+
+/* ---- Steps ---- */
+
+bool tir_uses_any_loop(const struct tir *ir, tir_expr e, const tir_loop *loops, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++)
+    if (tir_uses_var(ir, e, tir_as(ir, loops[i], TIR_LOOP)->loop.var)) return true;
+  return false;
+}
+
+/* The binding as a sum of the loops, each in it for the first time, whose steps do not overlap, nor those of what other
+ * loops make, such as the parts of one that was fused further out. */
+static bool is_plain_number(struct tir *ir, const tir_loop *loops, uint32_t count, tir_expr binding, uint64_t *seen) {
+  struct tir_linear l = tir_linear_of(ir, binding);
+  for (uint32_t i = 0; i < l.count; i++) {
+    struct tir_term term = tir_terms(ir, l)[i];
+    bool is_plain = tir_at(ir, term.atom)->kind == TIR_VAR || !tir_uses_any_loop(ir, term.atom, loops, count);
+    if (!is_plain || term.coefficient <= 0) return false;
+  }
+  if (tir_steps_overlap(ir, l)) return false;
+  for (uint32_t i = 0; i < l.count; i++) {
+    const struct tir_expr_node *atom = tir_at(ir, ir->terms.at[l.first + i].atom);
+    if (atom->kind != TIR_VAR) continue;
+    tir_var v = atom->ref;
+    for (uint32_t k = 0; k < count; k++) {
+      if (tir_as(ir, loops[k], TIR_LOOP)->loop.var != v) continue;
+      if (*seen >> k & 1) return false;
+      *seen |= 1ull << k;
+    }
+  }
+  return true;
+}
+
+/* The divisor, where it is a positive constant; else 0. */
+static int64_t divisor_of(const struct tir *ir, tir_expr e, uint8_t kind) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  return n->kind == kind && tir_is_int(ir, n->b) && tir_at(ir, n->b)->imm > 0 ? tir_at(ir, n->b)->imm : 0;
+}
+
+/* Whether the two are quotient and remainder of one number by one divisor. The remainder may be that of a multiple: e %
+ * 56 is (e % 3136) % 56. */
+static bool are_parts(const struct tir *ir, tir_expr quotient, tir_expr remainder) {
+  int64_t by = divisor_of(ir, quotient, TIR_FLOORDIV), whole;
+  if (!by || divisor_of(ir, remainder, TIR_FLOORMOD) != by) return false;
+  tir_expr divided = tir_at(ir, quotient)->a, taken = tir_at(ir, remainder)->a;
+  if (divided == taken) return true;
+  whole = divisor_of(ir, divided, TIR_FLOORMOD);
+  return whole && whole % by == 0 && tir_at(ir, divided)->a == taken;
+}
+
+/* Quotient and remainder together say what the number says. Gives how many bindings there are then. */
+static uint32_t join_parts(const struct tir *ir, tir_expr *bindings, uint32_t count) {
+  for (uint32_t r = 0; r < count; r++)
+    for (uint32_t q = 0; q < count; q++) {
+      if (q == r || !are_parts(ir, bindings[q], bindings[r])) continue;
+      bindings[q] = tir_at(ir, bindings[q])->a;
+      bindings[r] = bindings[--count];
+      return join_parts(ir, bindings, count);
+    }
+  return count;
+}
+
+bool tir_takes_steps_once(struct tir *ir, const tir_expr *bindings, uint32_t count, const tir_loop *loops,
+                          uint32_t loop_count, tir_expr predicate) {
+  tir_var vars[TIR_MOST_STEPPED];
+  tir_expr joined[TIR_MOST_STEPPED];
+  uint64_t seen = 0;
+  bool plain = true;
+  assert(count <= TIR_MOST_STEPPED && loop_count <= TIR_MOST_STEPPED);
+  if (count) memcpy(joined, bindings, count * sizeof *joined);
+  uint32_t parts = join_parts(ir, joined, count);
+  for (uint32_t i = 0; i < parts && plain; i++) plain = is_plain_number(ir, loops, loop_count, joined[i], &seen);
+  for (uint32_t k = 0; k < loop_count; k++) {
+    plain = plain && (seen >> k & 1 || tir_loop_extent(ir, loops[k]) == 1);
+    vars[k] = tir_as(ir, loops[k], TIR_LOOP)->loop.var;
+  }
+  struct tir_map map = {predicate, bindings, vars, count, loop_count};
+  if (plain || tir_is_known_map(ir, TIR_FACT_ONCE, &map)) return true;
+  bool once = tir_detect_iter_map(ir, bindings, count, vars, loop_count, predicate, TIR_MAP_BIJECTIVE, true, NULL);
+  if (once) tir_keep_map(ir, TIR_FACT_ONCE, &map);
+  return once;
+}
+
+bool tir_block_takes_steps_once(struct tir *ir, tir_block block, const tir_loop *loops, uint32_t count) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  tir_expr bindings[TIR_MOST_STEPPED], predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
+  tir_loop all[TIR_MOST_STEPPED];
+  if (iters.count > TIR_MOST_STEPPED || count > TIR_MOST_STEPPED) return false;
+  for (uint32_t i = 0; i < iters.count; i++) bindings[i] = ir->iters.at[iters.first + i].binding;
+  if (tir_takes_steps_once(ir, bindings, iters.count, loops, count, predicate)) return true;
+  uint32_t around = tir_loops_of(ir, block, all, TIR_MOST_STEPPED);
+  return around <= TIR_MOST_STEPPED && tir_takes_steps_once(ir, bindings, iters.count, all, around, predicate);
+}
+
+bool tir_is_one_to_one(struct tir *ir, const tir_expr *values, uint32_t count, tir_var *vars, uint32_t var_count,
+                       tir_expr predicate) {
+  uint32_t used = 0;
+  for (uint32_t k = 0; k < var_count; k++) {
+    bool found = false;
+    for (uint32_t i = 0; i < count && !found; i++) found = tir_uses_var(ir, values[i], vars[k]);
+    if (found) vars[used++] = vars[k];
+  }
+  return tir_detect_iter_map(ir, values, count, vars, used, predicate, TIR_MAP_BIJECTIVE, true, NULL);
+}
+
+/* ---- Instances ---- */
+
+enum { MOST_LOOPS = 64, MOST_ITERS = 16 };
+
+/* Each iteration is a loop of its own, that runs through its domain. */
+static bool is_plain(const struct tir *ir, tir_block block, const tir_var *vars, uint32_t count) {
+  uint64_t taken = 0;
+  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
+    struct tir_iter iter = tir_iters(ir, block)[i];
+    const struct tir_expr_node *n = tir_at(ir, iter.binding);
+    uint32_t l = 0;
+    while (l < count && (n->kind != TIR_VAR || vars[l] != n->ref)) l++;
+    if (l == count || taken >> l & 1) return false;
+    const struct tir_var_node *loop = &ir->vars.at[n->ref], *v = &ir->vars.at[iter.var];
+    if (loop->min != v->min || loop->extent != v->extent) return false;
+    taken |= 1ull << l;
+  }
+  return !tir_as(ir, block, TIR_BLOCK)->block.predicate;
+}
+
+bool tir_runs_for_all(struct tir *ir, tir_block block) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
+  tir_var vars[MOST_LOOPS];
+  tir_expr ranges[2 * MOST_ITERS];
+  struct tir_interval taken[MOST_ITERS];
+  uint32_t loops = tir_loop_vars(ir, block, TIR_NONE, vars, MOST_LOOPS), count = tir_block_at(ir, block)->iters.count;
+  if (loops > MOST_LOOPS || count > MOST_ITERS) return false;
+  if (is_plain(ir, block, vars, loops)) return true;
+  for (uint32_t i = 0; i < count; i++) {
+    ranges[2 * i] = tir_iters(ir, block)[i].binding;
+    ranges[2 * i + 1] = tir_int(ir, tir_type_of(ir, ranges[2 * i]), 1);
+  }
+  for (int keeps = 0; keeps < 2; keeps++) {
+    tir_expr predicate = keeps ? TIR_NONE : tir_as(ir, block, TIR_BLOCK)->block.predicate;
+    bool all = tir_region_is_box(ir, ranges, count, vars, loops, predicate, taken);
+    for (uint32_t i = 0; i < count && all; i++) {
+      tir_expr min, extent;
+      tir_needed_domain(ir, block, i, &min, &extent);
+      all = !taken[i].empty && tir_interval_covers(ir, taken[i], tir_interval_of(ir, min, extent));
+    }
+    if (all) return true;
+  }
+  return false;
+}

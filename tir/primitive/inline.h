@@ -23,6 +23,10 @@ bool tir_check_only_reader(const struct tir *ir, tir_buffer buffer, tir_block re
 
 /* The block, or the outermost statement in its scope that holds nothing else. */
 tir_stmt tir_top_of_leaf(const struct tir *ir, tir_block block);
+/* The block allocates a buffer, or matches a part of one: what it does with that cannot be done in another block. */
+static inline bool tir_has_own_buffers(const struct tir *ir, tir_block block) {
+  return tir_block_at(ir, block)->allocs.count || tir_block_at(ir, block)->matches.count;
+}
 /* Kills the block and the loops around it that it leaves empty. */
 void tir_kill_leaf(struct tir *ir, tir_block block);
 /* Detaches the block; those loops die. */

@@ -16,19 +16,6 @@ void tir_simplify_bindings(struct tir *ir, tir_loop loop, bool preserve_unit_ite
  * `loop` have predicates (a guard), and refuse where a block's bindings are affine no more. */
 bool tir_has_guard(const struct tir *ir, tir_loop loop);
 bool tir_check_bindings_kept(struct tir *ir, tir_loop loop, struct tir *after, ms_error *err);
-/* The bindings, under the predicate, are known to differ in any two iterations of the loops: no step is taken twice. At
- * most TIR_MOST_STEPPED bindings, and loops; the bindings do not lie in the arena. */
-enum { TIR_MOST_STEPPED = 64 };
-bool tir_takes_steps_once(struct tir *ir, const tir_expr *bindings, uint32_t count, const tir_loop *loops,
-                          uint32_t loop_count, tir_expr predicate);
-/* The same of a block's bindings and some of the loops around it, or, where these do not show it, all of them: what is
- * one-to-one in all is so in a part. A fused loop that was split is taken apart by quotient and remainder, which differ
- * in the whole of it only. True of more bindings or loops than TIR_MOST_STEPPED. */
-bool tir_block_takes_steps_once(struct tir *ir, tir_block block, const tir_loop *loops, uint32_t count);
-/* No two instances are the same: the values are a one-to-one map of those of the variables that they use, which come to
- * stand first in `vars`. */
-bool tir_is_one_to_one(struct tir *ir, const tir_expr *values, uint32_t count, tir_var *vars, uint32_t var_count,
-                       tir_expr predicate);
 /* Copies of `count` > 0 loops, outermost first, each directly inside the one before it: same ranges, kinds and
  * annotations, new variables named with `suffix` appended. The nest is detached, its innermost body empty. Leaves in
  * the substitution what the old variables have become. */
@@ -36,9 +23,9 @@ void tir_copy_nest(struct tir *ir, const tir_loop *loops, uint32_t count, const 
 /* Puts the statement, which is detached, into new serial loops over the variables' domains, outermost first. Gives the
  * outermost; the statement, if there are none. */
 tir_stmt tir_put_in_loops(struct tir *ir, tir_stmt s, const tir_var *vars, uint32_t count);
-/* A loop of those stands in the expression. */
-bool tir_uses_any_loop(const struct tir *ir, tir_expr e, const tir_loop *loops, uint32_t count);
 
+/* Refuses a block whose init touches a buffer that the block allocates or matches: elsewhere it is not there. */
+bool tir_check_init_buffers(struct tir *ir, tir_block block, ms_error *err);
 /* Declares what the init of `block` touches: it writes what the block does, and reads, of the regions that the block
  * reads, those of buffers that `init`, a detached block that holds it, loads; the whole buffer where a region depends
  * on a reduction; so for blocks below the init. In terms of the block's iterations: to be substituted afterwards. */

@@ -38,48 +38,6 @@ static bool plan_removal(const struct tir *ir, struct tir_move *move, ms_error *
 
 enum { MOST_LOOPS = 64, MOST_ITERS = 16 };
 
-/* Each iteration is a loop of its own, that runs through its domain. */
-static bool is_plain(const struct tir *ir, tir_block block, const tir_var *vars, uint32_t count) {
-  uint64_t taken = 0;
-  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
-    struct tir_iter iter = tir_iters(ir, block)[i];
-    const struct tir_expr_node *n = tir_at(ir, iter.binding);
-    uint32_t l = 0;
-    while (l < count && (n->kind != TIR_VAR || vars[l] != n->ref)) l++;
-    if (l == count || taken >> l & 1) return false;
-    const struct tir_var_node *loop = &ir->vars.at[n->ref], *v = &ir->vars.at[iter.var];
-    if (loop->min != v->min || loop->extent != v->extent) return false;
-    taken |= 1ull << l;
-  }
-  return !tir_as(ir, block, TIR_BLOCK)->block.predicate;
-}
-
-/* The block runs for each value of its iterations with each of the others, as it will at its new place; or would, but
- * for a condition that it keeps. */
-static bool runs_for_all(struct tir *ir, tir_block block) {
-  tir_var vars[MOST_LOOPS];
-  tir_expr ranges[2 * MOST_ITERS];
-  struct tir_interval taken[MOST_ITERS];
-  uint32_t loops = tir_loop_vars(ir, block, TIR_NONE, vars, MOST_LOOPS), count = tir_block_at(ir, block)->iters.count;
-  if (loops > MOST_LOOPS || count > MOST_ITERS) return false;
-  if (is_plain(ir, block, vars, loops)) return true;
-  for (uint32_t i = 0; i < count; i++) {
-    ranges[2 * i] = tir_iters(ir, block)[i].binding;
-    ranges[2 * i + 1] = tir_int(ir, tir_type_of(ir, ranges[2 * i]), 1);
-  }
-  for (int keeps = 0; keeps < 2; keeps++) {
-    tir_expr predicate = keeps ? TIR_NONE : tir_as(ir, block, TIR_BLOCK)->block.predicate;
-    bool all = tir_region_is_box(ir, ranges, count, vars, loops, predicate, taken);
-    for (uint32_t i = 0; i < count && all; i++) {
-      tir_expr min, extent;
-      tir_needed_domain(ir, block, i, &min, &extent);
-      all = !taken[i].empty && tir_interval_covers(ir, taken[i], tir_interval_of(ir, min, extent));
-    }
-    if (all) return true;
-  }
-  return false;
-}
-
 /* No two values of the iterations write the same element: instances that do not run now would write others. */
 static bool writes_apart(struct tir *ir, tir_block block) {
   struct tir_span writes = tir_block_at(ir, block)->writes;
@@ -112,11 +70,26 @@ static bool writes_apart(struct tir *ir, tir_block block) {
 /* At its new place the block may run for each value of its iterations; now it may not. */
 static bool check_runs(struct tir *ir, const struct tir_move *move, ms_error *err) {
   bool output = !move->to_consumers && tir_is_output_block(ir, move->block, move->scope);
-  if (runs_for_all(ir, move->block) || (!output && writes_apart(ir, move->block))) return true;
+  if (tir_runs_for_all(ir, move->block) || (!output && writes_apart(ir, move->block))) return true;
   return tir_refuse(ir, err, MS_MOVE_DOMAIN, move->block,
                     output ? "block `%s` writes an output, and may not run for each value of its iterations"
                            : "block `%s` may not run for each value of its iterations, and others write the same",
                     tir_block_name(ir, move->block));
+}
+
+/* Steps of a reduction that loops around it take again, new loops would take once. */
+static bool check_steps(struct tir *ir, tir_block block, ms_error *err) {
+  tir_loop loops[MOST_LOOPS];
+  bool reduces = false;
+  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count && !reduces; i++) {
+    struct tir_iter iter = tir_iters(ir, block)[i];
+    reduces = iter.kind != TIR_SPATIAL && !tir_is_const(ir, ir->vars.at[iter.var].extent, 1);
+  }
+  if (!reduces) return true;
+  uint32_t count = tir_loops_of(ir, block, loops, MOST_LOOPS);
+  return (count <= MOST_LOOPS && tir_block_takes_steps_once(ir, block, loops, count)) ||
+         tir_refuse(ir, err, MS_REDUCTION_REPEATED, block, "iterations of loops take steps of block `%s` again",
+                    tir_block_name(ir, block));
 }
 
 bool tir_move_check_block(struct tir *ir, struct tir_move *move, tir_block block, bool to_consumers, ms_error *err) {
@@ -135,7 +108,7 @@ bool tir_move_check_block(struct tir *ir, struct tir_move *move, tir_block block
   if (to_consumers && tir_is_output_block(ir, block, move->scope))
     return tir_refuse(ir, err, MS_MOVE_OUTPUT, block, "block `%s` writes an output of its scope",
                       tir_block_name(ir, block));
-  if (!check_runs(ir, move, err)) return false;
+  if (!check_runs(ir, move, err) || !check_steps(ir, block, err)) return false;
   if (!plan_removal(ir, move, err) || !tir_check_declares_inner(ir, block, err) ||
       !tir_check_writes_exact(ir, block, err) || !tir_check_reduces_inside(ir, block, move->scope, err))
     return false;

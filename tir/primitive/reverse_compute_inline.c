@@ -1,6 +1,6 @@
 /* Reverse compute inline: a block disappears, and its only producer computes and writes what the block did.
  *
- * Requires: no init, no predicate; loops alone around the block; the scope is a stage pipeline; of what the block
+ * Requires: no init, no predicate; loops alone around the block, which run for all values of its iterations; the scope is a stage pipeline; of what the block
  *           reads, one buffer is written in the scope (beside those that it is given: given.h): by one block, complete,
  *           and read by no other; the scope allocates what that producer writes. The block is complete; its body is one
  *           store that loads the buffer at one place, an affine map of its iterations that can be inverted, at least
@@ -290,8 +290,8 @@ static bool holds_own_loop(const struct tir *ir, const struct plan *plan, tir_ex
 
 static bool plan_body(struct tir *ir, tir_block block, struct plan *plan) {
   plan->store = tir_only_store(ir, block, TIR_BODY);
-  return plan->store && !tir_as(ir, block, TIR_BLOCK)->block.predicate && find_load(ir, plan) &&
-         !tir_uses_opaquely(ir, plan->load, plan->buffer) && find_producer_store(ir, plan) &&
+  return plan->store && !tir_has_own_buffers(ir, block) && !tir_as(ir, block, TIR_BLOCK)->block.predicate &&
+         find_load(ir, plan) && !tir_uses_opaquely(ir, plan->load, plan->buffer) && find_producer_store(ir, plan) &&
          invert_load(ir, block, plan);
 }
 
@@ -358,10 +358,13 @@ static bool check_order(struct tir *ir, tir_block block, const struct plan *plan
          tir_check_declared_below(ir, plan->buffer, plan->scope, err) && tir_check_order(ir, &to_producer, err);
 }
 
-/* The producer stores for all iterations of the block: a condition around it would be lost. */
-static bool check_around(const struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
-  return tir_only_loops_up_to(ir, block, plan->scope) ||
-         tir_refuse(ir, err, MS_MOVE_CONDITIONAL, block, "block `%s` stands under more than loops",
+/* The producer stores for all values of the block's iterations: it runs for them now, under no condition. */
+static bool check_around(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+  if (!tir_only_loops_up_to(ir, block, plan->scope))
+    return tir_refuse(ir, err, MS_MOVE_CONDITIONAL, block, "block `%s` stands under more than loops",
+                      tir_block_name(ir, block));
+  return tir_runs_for_all(ir, block) ||
+         tir_refuse(ir, err, MS_MOVE_DOMAIN, block, "block `%s` may not run for each value of its iterations",
                     tir_block_name(ir, block));
 }
 

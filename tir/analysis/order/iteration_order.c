@@ -232,6 +232,21 @@ static bool is_orderless(struct tir *ir, tir_block block) {
   return !has_reductions(ir, block) || tir_is_commutative(ir, block, false);
 }
 
+/* An instance of the block that runs again does the same again: it goes on with nothing that was there before. */
+static bool may_run_twice(struct tir *ir, tir_block block) {
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  for (uint32_t i = writes.first; i < writes.first + writes.count; i++)
+    if (tir_reads_from_before(ir, block, ir->regions.at[i].buffer)) return false;
+  return true;
+}
+
+/* Loops that run at once take each instance of the block once, where one that runs twice would meet itself. Those that
+ * begin again lowering keeps apart, or in order. */
+static bool runs_once(struct tir *ir, const struct tir_new_order *order, tir_block block) {
+  return order->then || order->parts || may_run_twice(ir, block) ||
+         tir_block_takes_steps_once(ir, block, order->now, order->count);
+}
+
 /* The block declares nothing of what the blocks in it use: it groups parts of a loop (LoopPartition). What it uses they
  * tell, as if it were not there. */
 static bool is_silent(const struct tir *ir, tir_block block) {
@@ -396,7 +411,7 @@ static bool needs_no_order(struct tir *ir, const struct question *q, const struc
     return !(a->writes && b->writes) && b->block && scope && is_told_by(ir, b->block, scope) &&
            tir_check_stage_pipeline(ir, scope, NULL);
   }
-  return a->block && (is_orderless(ir, a->block) ||
+  return a->block && ((is_orderless(ir, a->block) && runs_once(ir, q->order, a->block)) ||
                       (!at_once && same_box(ir, &a->box, &b->box) && tir_is_commutative(ir, a->block, true) &&
                        !tir_updates_unbegun(ir, a->block) && !tir_begins_again(ir, a->block, false)));
 }
@@ -506,9 +521,9 @@ static bool is_use_of_scope(const struct tir *ir, tir_stmt s) {
   return !tir_is(ir, s, TIR_BLOCK) && !tir_is(ir, s, TIR_LOOP);
 }
 
-static bool is_free(struct tir *ir, tir_stmt s, tir_loop bottom) {
+static bool is_free(struct tir *ir, const struct question *q, tir_stmt s) {
   if (!tir_is(ir, s, TIR_BLOCK)) return !is_use_of_scope(ir, s);
-  return is_silent(ir, s) || (is_orderless(ir, s) && !is_used_beside(ir, s, bottom));
+  return is_silent(ir, s) || (is_orderless(ir, s) && runs_once(ir, q->order, s) && !is_used_beside(ir, s, q->bottom));
 }
 
 static tir_stmt next_that_tells(const struct tir *ir, tir_stmt s, tir_loop bottom) {
@@ -521,7 +536,7 @@ bool tir_check_iteration_order(struct tir *ir, const struct tir_new_order *order
   struct question q = {.order = order, .bottom = order->now[order->count - 1]};
   bool free_of_order = true;
   for (tir_stmt s = tir_next(ir, q.bottom, q.bottom); s && free_of_order; s = next_that_tells(ir, s, q.bottom))
-    free_of_order = is_free(ir, s, q.bottom);
+    free_of_order = is_free(ir, &q, s);
   if (free_of_order) return true;
   bool accepted = check_pairs(ir, &q, err);
   free(q.accesses.at);
