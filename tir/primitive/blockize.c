@@ -3,8 +3,8 @@
  *
  * Requires: one block below the loop, in a scope; only loops between both; each of its bindings is outer * extent +
  *           inner, where the inner loops make `inner` and the others `outer`, or of one kind of loops alone; an init is
- *           guarded by spatial iterations only, runs once for each element, before its updates, and reads nothing that
- *           the block writes.
+ *           guarded by spatial iterations only, runs once for each element, before its updates, reads nothing that the
+ *           block writes, and touches no buffer of the block's own; no loop or iteration further out reduces in it.
  * After:    the block NAME_o stands in the loop's place, with an iteration v_o for each v of the block; it reads and
  *           writes what the block does in all its inner iterations. In it are the loops, and the block, which keeps the
  *           iterations v_i of more than one value. An init becomes that of NAME_o: the block NAME_init in copies of the
@@ -136,7 +136,9 @@ static bool check_steps(struct tir *ir, const struct tir_blockize_plan *plan, ms
     return tir_refuse(ir, err, MS_NOT_REDUCTION_BLOCK, plan->block,
                       "block `%s` reads what other iterations of it write, before their init would run",
                       tir_block_name(ir, plan->block));
-  if (!tir_check_begun_once(ir, plan->block, err)) return false;
+  if (!tir_check_begun_once(ir, plan->block, err) || !tir_check_init_buffers(ir, plan->block, err) ||
+      !tir_check_reduces_inside(ir, plan->block, tir_parent_block(ir, plan->block), err))
+    return false;
   for (uint32_t i = 0; i < plan->iter_count; i++) inner[i] = plan->parts[i].inner;
   return tir_takes_steps_once(ir, inner, plan->iter_count, plan->loops, plan->inner_count, plan->predicates[1]) ||
          tir_refuse(ir, err, MS_REDUCTION_REPEATED, plan->loops[0],
@@ -207,7 +209,7 @@ bool tir_check_blockize(struct tir *ir, tir_loop loop, bool preserve_unit_iters,
 /* The iterations of both blocks. */
 struct iterations {
   struct tir_iter outer[TIR_MOST_BLOCKIZED], inner[TIR_MOST_BLOCKIZED];
-  uint32_t inner_count;
+  uint32_t outer_count, inner_count;
 };
 
 static tir_var new_iter(struct tir *ir, tir_var from, const char *suffix, tir_expr extent) {
@@ -248,6 +250,7 @@ static void make_outer(struct tir *ir, const struct tir_blockize_plan *plan, str
     const struct tir_division *part = &plan->parts[i];
     made->outer[i] = (struct tir_iter){new_iter(ir, iter.var, "_o", part->outer_extent), iter.kind, part->outer};
   }
+  made->outer_count = plan->iter_count;
 }
 
 /* Leaves in the substitution what each old iteration has become. */
@@ -280,10 +283,18 @@ static bool is_iter(const struct tir *ir, const void *context, tir_var v) {
 /* An iteration that a block around decides too: it does not run over its domain each time. */
 static bool is_moved(const struct tir *ir, tir_expr binding) { return tir_any_var(ir, binding, is_iter, NULL); }
 
+/* What the outer block's iterations are bound to in their place: they may run through less than their domains. */
+static struct tir_interval as_bound(struct tir *ir, const struct iterations *made, struct tir_interval i) {
+  for (uint32_t k = 0; k < made->outer_count; k++) tir_subst_var(ir, made->outer[k].var, made->outer[k].binding);
+  struct tir_interval bound = {tir_subst(ir, i.min), i.max ? tir_subst(ir, i.max) : TIR_NONE, i.empty};
+  tir_subst_clear(ir);
+  return bound;
+}
+
 /* Cuts a dimension to what the block around declares of the buffer, where inner iterations run past that under a
  * guard. */
 static void cut_to_declared(struct tir *ir, tir_block around, bool write, tir_buffer buffer, uint32_t d,
-                            struct tir_interval *covered) {
+                            const struct iterations *made, struct tir_interval *covered) {
   struct tir_span regions = tir_regions(ir, around, write);
   if (!tir_scope_of(ir, around) || tir_buffer_at(ir, buffer)->user_annotated) return;
   if (tir_count_regions_of(ir, regions, buffer) != 1) return;
@@ -292,7 +303,8 @@ static void cut_to_declared(struct tir *ir, tir_block around, bool write, tir_bu
   tir_type type = tir_type_of(ir, covered->min);
   tir_expr min = tir_cast(ir, type, ir->operands.at[at]), extent = tir_cast(ir, type, ir->operands.at[at + 1]);
   struct tir_interval declared = tir_interval_of(ir, min, extent);
-  if (tir_interval_covers(ir, declared, *covered)) return;
+  if (tir_interval_covers(ir, declared, *covered) || tir_interval_covers(ir, declared, as_bound(ir, made, *covered)))
+    return;
   struct tir_interval both = tir_interval_intersect(ir, *covered, declared);
   if (!both.empty) *covered = both;
 }
@@ -316,7 +328,7 @@ static struct tir_region relaxed_region(struct tir *ir, const struct tir_blockiz
   for (uint32_t l = 0; l < plan->inner_count; l++) vars[count++] = tir_as(ir, plan->loops[l], TIR_LOOP)->loop.var;
   tir_relax_region(ir, ranges, rank, vars, count, covered);
   for (uint32_t i = 0; i < rank; i++)
-    cut_to_declared(ir, tir_parent_block(ir, plan->block), write, region.buffer, i, &covered[i]);
+    cut_to_declared(ir, tir_parent_block(ir, plan->block), write, region.buffer, i, made, &covered[i]);
   return tir_region_of_box(ir, region.buffer, covered);
 }
 

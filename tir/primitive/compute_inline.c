@@ -69,6 +69,7 @@ static bool plan_affine_indices(struct tir *ir, tir_block block, tir_stmt store,
   for (uint32_t i = 0; i < count; i++) {
     if (is_unit(ir, iters[i])) values[i] = ir->vars.at[iters[i]].min;
     if (!values[i]) return false;
+    values[i] = tir_cast(ir, ir->vars.at[iters[i]].type, values[i]);
   }
   for (uint32_t i = 0; i < count; i++) tir_subst_var(ir, iters[i], values[i]);
   plan->value = tir_subst_value(ir, plan->value);
@@ -78,7 +79,8 @@ static bool plan_affine_indices(struct tir *ir, tir_block block, tir_stmt store,
 
 static bool plan_body(struct tir *ir, tir_block block, struct plan *plan) {
   tir_stmt store = tir_only_store(ir, block, TIR_BODY);
-  if (!store || tir_as(ir, store, TIR_STORE)->store.buffer != plan->buffer) return false;
+  if (!store || tir_as(ir, store, TIR_STORE)->store.buffer != plan->buffer || tir_has_own_buffers(ir, block))
+    return false;
   plan->rank = tir_buffer_at(ir, plan->buffer)->rank;
   if (plan->rank > TIR_MOST_INLINED_RANK) return false;
   plan->value = tir_as(ir, store, TIR_STORE)->store.value;

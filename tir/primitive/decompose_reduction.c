@@ -154,30 +154,6 @@ static bool find_predicate(struct tir *ir, tir_block block, struct plan *plan, m
   return true;
 }
 
-static bool touches(const struct tir *ir, tir_stmt s, tir_buffer buffer) {
-  const struct tir_stmt_node *n = tir_stmt_at(ir, s);
-  if (n->kind != TIR_STORE) return false;
-  bool found = n->store.buffer == buffer || tir_uses_buffer(ir, n->store.value, buffer);
-  for (uint32_t i = 0; i < tir_buffer_at(ir, n->store.buffer)->rank; i++)
-    found |= tir_uses_buffer(ir, ir->operands.at[n->store.indices + i], buffer);
-  return found;
-}
-
-static bool check_buffers(const struct tir *ir, tir_block block, ms_error *err) {
-  const struct tir_block_record *r = tir_block_at(ir, block);
-  for (uint32_t i = 0; i < r->allocs.count + r->matches.count; i++) {
-    tir_buffer b = i < r->allocs.count ? ir->operands.at[r->allocs.first + i]
-                                       : ir->matches.at[r->matches.first + i - r->allocs.count].buffer;
-    for (tir_stmt s = tir_stmt_at(ir, block)->first[TIR_INIT]; s; s = tir_next(ir, s, block)) {
-      if (s == tir_stmt_at(ir, block)->first[TIR_BODY]) break;
-      if (touches(ir, s, b))
-        return tir_refuse(ir, err, MS_INIT_USES_OWN_BUFFER, block, "the init of block `%s` touches `%s`",
-                          tir_block_name(ir, block), tir_buffer_name(ir, b));
-    }
-  }
-  return true;
-}
-
 struct moved_init { /* looks in it for a buffer that is written below the loop, by another block */
   const struct tir *ir;
   tir_block block;
@@ -218,7 +194,8 @@ static bool check(struct tir *ir, tir_block block, tir_loop loop, struct plan *p
   return tir_check_reduction_block(ir, block, scope, err) &&
          tir_check_begun_once(ir, block, err) && /* the init, run apart, begins it once */
          check_loops_above(ir, block, loop, err) && sort_loops(ir, block, plan, err) &&
-         check_steps(ir, block, plan, err) && find_predicate(ir, block, plan, err) && check_buffers(ir, block, err) &&
+         check_steps(ir, block, plan, err) && tir_check_reduces_inside(ir, block, scope, err) &&
+         find_predicate(ir, block, plan, err) && tir_check_init_buffers(ir, block, err) &&
          check_init_reads(ir, block, loop, err);
 }
 

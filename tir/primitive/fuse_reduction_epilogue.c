@@ -62,6 +62,7 @@ static bool check_stores(struct tir *ir, tir_block reduction, tir_block epilogue
   plan->store = tir_only_store(ir, epilogue, TIR_BODY);
   if (!plan->store || tir_as(ir, epilogue, TIR_BLOCK)->block.predicate)
     return refuse_body(ir, epilogue, "is no single store, or has a predicate", err);
+  if (tir_has_own_buffers(ir, epilogue)) return refuse_body(ir, epilogue, "has buffers of its own", err);
   struct tir_stmt_node store = *tir_stmt_at(ir, plan->store);
   plan->target = store.store.buffer;
   if (tir_find_loads(ir, store.store.value, plan->buffer, &plan->load, 1) != 1 ||

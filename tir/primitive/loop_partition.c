@@ -110,7 +110,7 @@ static bool check(struct tir *ir, tir_loop loop, const int64_t *factors, uint32_
 struct access {
   tir_buffer buffer;
   uint32_t indices; /* in tir.operands */
-  bool mixed;       /* it is accessed elsewhere too */
+  bool mixed;       /* it is accessed elsewhere too, or in a part under another name */
 };
 struct accesses {
   struct tir *ir;
@@ -128,7 +128,7 @@ static void note_access(struct accesses *a, tir_buffer buffer, uint32_t indices)
     if (a->count < MOST_ON_STACK) a->at[a->count++] = (struct access){buffer, indices, !plain};
     return;
   }
-  for (uint32_t i = 0; i < rank; i++)
+  for (uint32_t i = 0; i < rank && !a->at[known].mixed; i++)
     a->at[known].mixed |= ir->operands.at[a->at[known].indices + i] != ir->operands.at[indices + i];
 }
 
@@ -141,6 +141,9 @@ static bool note_load(void *data, tir_expr e) {
 
 static void find_accesses(struct tir *ir, tir_block block, struct accesses *out) {
   *out = (struct accesses){.ir = ir};
+  struct tir_span matches = tir_block_at(ir, block)->matches;
+  for (uint32_t i = matches.first; i < matches.first + matches.count && out->count < MOST_ON_STACK; i++)
+    out->at[out->count++] = (struct access){ir->matches.at[i].source.buffer, 0, true};
   for (tir_stmt s = tir_next(ir, block, block); s;
        s = tir_next_in_scope(ir, s, block)) { /* its init too: it may read */
     struct tir_stmt_node n = *tir_stmt_at(ir, s);
