@@ -110,6 +110,45 @@ static bool is_contiguous(const struct emit *e, tir_expr index) {
   return n->kind == TIR_RAMP && tir_is_const(e->ir, n->b, 1);
 }
 
+/* The stride of a ramp that is read as whole vectors; 0: it is not small, or the index is none. */
+enum { MOST_STRIDE = 4, MOST_STRIDED = 64 /* lanes */ };
+static int small_stride(const struct emit *e, tir_expr index) {
+  const struct tir_expr_node *n = tir_at(e->ir, index);
+  int lanes = tir_type_lanes(n->type);
+  if (n->kind != TIR_RAMP || !tir_is_int(e->ir, n->b) || (lanes & (lanes - 1)) || lanes > MOST_STRIDED) return 0;
+  int64_t stride = tir_at(e->ir, n->b)->imm;
+  return stride > 1 && stride <= MOST_STRIDE ? (int)stride : 0;
+}
+
+/* The mask of a shuffle of what was picked before and of a part, whose first lane is so many elements behind the ramp's
+ * first: lanes whose elements are in it, which is the `number`th, are taken from there. */
+static LLVMValueRef picks(struct emit *e, int lanes, int stride, int number, int from) {
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(e->context);
+  LLVMValueRef list[MOST_STRIDED];
+  for (int i = 0; i < lanes; i++) {
+    int owner = i * stride / lanes, taken = owner == number ? lanes + i * stride - from : i;
+    list[i] = owner > number ? LLVMGetPoison(i32) : LLVMConstInt(i32, (unsigned long long)taken, false);
+  }
+  return LLVMConstVector(list, (unsigned)lanes);
+}
+
+/* Elements a small stride apart, from the address of the first on: whole vectors are read, of which lanes are picked.
+ * The last of them ends with the last element, as what lies between elements is of their buffer, and no more is. */
+static LLVMValueRef strided_load(struct emit *e, LLVMValueRef first, tir_type type, int stride) {
+  int lanes = tir_type_lanes(type), span = (lanes - 1) * stride + 1, parts = (span + lanes - 1) / lanes;
+  LLVMTypeRef vector = stored_type(e, type), element = stored_type(e, tir_type_with_lanes(type, 1));
+  LLVMValueRef picked = LLVMGetPoison(vector);
+  for (int i = 0; i < parts; i++) {
+    int from = i < parts - 1 ? i * lanes : span - lanes;
+    LLVMValueRef distance = emit_int64(e, from);
+    LLVMValueRef at = LLVMBuildInBoundsGEP2(e->builder, element, first, &distance, 1, "");
+    LLVMValueRef part = LLVMBuildLoad2(e->builder, vector, at, "");
+    LLVMSetAlignment(part, alignment(type));
+    picked = LLVMBuildShuffleVector(e->builder, picked, part, picks(e, lanes, stride, i, from), "");
+  }
+  return from_memory(e, picked, type);
+}
+
 /* Calls each(lane, index of the lane) for every lane, guarded by its bit of the mask. */
 typedef void each_lane(struct emit *e, void *data, int lane, LLVMValueRef index);
 
@@ -184,6 +223,8 @@ LLVMValueRef emit_load(struct emit *e, tir_expr load) {
   if (tir_at(e->ir, index)->kind == TIR_BROADCAST && !mask)
     return emit_splat(e, plain_load(e, element_at(e, n->ref, tir_at(e->ir, index)->a), tir_type_with_lanes(type, 1)),
                       lanes);
+  int stride = mask || tir_type_lanes(type) != lanes ? 0 : small_stride(e, index);
+  if (stride) return strided_load(e, element_at(e, n->ref, tir_at(e->ir, index)->a), type, stride);
   struct lanes l = {n->ref, type, emit_alloca(e, stored_type(e, type), 1, 64), NULL};
   if (mask) LLVMBuildStore(e->builder, LLVMConstNull(stored_type(e, type)), l.cell);
   for_each_lane(e, index, mask, load_lane, &l);
