@@ -1,7 +1,8 @@
 """ONNX's own node tests, of PyPI's package `onnx`: each is a model with inputs and outputs in memory. Writes them to a folder, as a
 model and its data (a second model, whose constants are the inputs and outputs), has one process of msched run all of them, on the
-interpreter and compiled, and prints the table of operators: how many are right, refused and wrong.
-usage: onnx_nodes.py MSCHED FOLDER [NAME…]"""
+interpreter and compiled, and prints the table of operators: how many are right, refused and wrong. With --cuda their functions are
+scheduled for a GPU, lowered, compared in the interpreter and compiled by NVRTC (onnx_nodes_cuda.lua).
+usage: onnx_nodes.py MSCHED FOLDER [--cuda] [NAME…]"""
 import os
 import subprocess
 import sys
@@ -54,7 +55,8 @@ def write(test, folder):
 
 
 def main():
-    msched, folder, names = sys.argv[1], sys.argv[2], sys.argv[3:]
+    msched, folder, names = sys.argv[1], sys.argv[2], [word for word in sys.argv[3:] if word != "--cuda"]
+    script = "onnx_nodes_cuda.lua" if "--cuda" in sys.argv[3:] else "onnx_nodes.lua"
     os.makedirs(folder, exist_ok=True)
     lines = []
     for test in load_model_tests(kind="node"):
@@ -63,7 +65,7 @@ def main():
     with open(os.path.join(folder, "list"), "w") as file:
         file.write("\n".join(lines) + "\n")
     here = os.path.dirname(os.path.abspath(__file__))
-    sys.exit(subprocess.call([msched, os.path.join(here, "onnx_nodes.lua"), os.path.join(folder, "list")]))
+    sys.exit(subprocess.call([msched, os.path.join(here, script), os.path.join(folder, "list")]))
 
 
 main()

@@ -55,6 +55,14 @@ function tests.auto_inline()
   made = sketches(plain, GPU, {rules = {"auto_inline"}})
   assert(#made[1]:block_names() == 2)
   check(plain, made[1])
+  -- What takes a part of what is produced stays: its producer would compute the whole.
+  local B = te.compute({4, 8}, function(i, j) return A[{i, 7 - j}] * 2 end, "B")
+  local part = te.func("part", {A, te.compute({4}, function(i) return B[{i, 0}] + B[{i, 0}] end, "C")})
+  local backwards = {into_consumer = false, into_producer = true, constant_tensors = true, disallowed = {}}
+  assert(names(sketches(part, GPU, {rules = {"auto_inline"}, auto_inline = backwards})[1]):find " B C ")
+  made = sketches(plain, GPU, {rules = {"auto_inline"}, auto_inline = backwards})
+  assert(not names(made[1]):find " C ")
+  check(plain, made[1])
   -- An annotation keeps a block.
   local noted = ms.schedule(plain)
   noted:annotate(noted:get_sblock "B", "meta_schedule.inline_rule", "disable")
