@@ -47,6 +47,7 @@ struct tir *jit_lowered(const struct tir *ir, tir_func f, const struct jit_targe
   lower.noted = keep_note;
   lower.data = &telling;
   lower.in_double = jit_keeps_order(ir, f);
+  lower.in_single = lower.device == TIR_CPU && !lower.in_double && !(options && options->no_fast_math);
   if (options) {
     lower.finite = !options->no_fast_math;
     if (options->no_fast_math) lower.dots &= ~(1u << TIR_DOT_BFLOATS); /* they add in an order of their own */

@@ -148,20 +148,22 @@ static const struct c_template templates[] = {
      "  $V near = p * s * x + x, far = 1.0f - 2.0f / (ms_exp_$N(size + size) + 1.0f);\n"
      "  return ms_copysign_$N($S(size < 0.625f, near, far), x);\n}",
      NULL},
-    {"erf", "exp fabs copysign",
+    {"erf", "splat select exp fabs copysign",
      "$V ms_erf_$N($V x) {\n"
      "  $V size = ms_fabs_$N(x), s = x * x;\n"
-     "  $V p = s * 7.853861353153693e-5f + -8.010193625184903e-4f;\n"
-     "  p = p * s + 5.188327685732524e-3f;\n"
-     "  p = p * s + -2.685381193529856e-2f;\n"
-     "  p = p * s + 1.128358514861418e-1f;\n"
-     "  p = p * s + -3.761262582423300e-1f;\n"
-     "  p = p * s + 1.128379165726710f;\n"
-     "  $V t = 1.0f / (size * 0.3275911f + 1.0f), q = t * 1.061405429f + -1.453152027f;\n"
-     "  q = q * t + 1.421413741f;\n"
-     "  q = q * t + -0.284496736f;\n"
-     "  q = q * t + 0.254829592f;\n"
-     "  return $S(size < 1.0f, p * x, ms_copysign_$N(1.0f - q * t * ms_exp_$N(-s), x));\n}",
+     "  $V p = s * 7.806903886e-05f + -7.997853099e-04f;\n"
+     "  p = p * s + 5.187162198e-03f;\n"
+     "  p = p * s + -2.685334720e-02f;\n"
+     "  p = p * s + 1.128357872e-01f;\n"
+     "  p = p * s + -3.761262596e-01f;\n"
+     "  p = p * s + 1.283791661e-01f;\n"
+     "  $V t = $S(size > 4.0f, $P(4.0f), size), q = t * 1.863843063e-04f + -2.947696019e-03f;\n"
+     "  q = q * t + 2.183817886e-02f;\n"
+     "  q = q * t + -1.031069383e-01f;\n"
+     "  q = q * t + -6.381446719e-01f;\n"
+     "  q = q * t + -1.127089262e+00f;\n"
+     "  q = q * t + -3.415105457e-04f;\n"
+     "  return $S(size < 1.0f, p * x + x, ms_copysign_$N(1.0f - ms_exp_$N(q), x));\n}",
      NULL},
     /* Floats of 16 bits, in the low bits of $U: rounded to nearest, ties to even. */
     {"to_bfloat", "bits select:u",

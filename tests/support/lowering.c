@@ -179,7 +179,7 @@ struct options {
 static bool set_option(struct options *o, const char *line, ms_error *err) {
   static const char *const names[] = {"vector_bits",  "threads",      "stack_bytes", "block_threads",
                                       "shared_bytes", "instructions", "run",         "compiled_nvrtc",
-                                      "compiled",     "finite",       "exact"};
+                                      "compiled",     "finite",       "exact",       "in_single"};
   char name[32];
   long long n;
   if (sscanf(line, "%31s = %lld", name, &n) != 2)
@@ -199,6 +199,7 @@ static bool set_option(struct options *o, const char *line, ms_error *err) {
   case 8: o->compiled = n; break;
   case 9: l->finite = n; break;
   case 10: o->exact = n; break;
+  case 11: l->in_single = n; break;
   default: return ms_fail(err, MS_UNKNOWN_TARGET, "there is no option %s", name);
   }
   return true;

@@ -4,7 +4,7 @@
  *   casts to floats of 16 bits  are of float32: of wider types, of one that rounds on as they would; casts of floats of
  *                  16 bits are to float32, which is cast on
  *   sigmoid, and functions by a second name  are those that machines or C's library have
- *   exp and its like of less than 64 bits  are float64's, rounded, where the options say so
+ *   exp and its like of less than 64 bits  are float64's, rounded, or steps of float32, where the options say so
  *   maximum and minimum of floats  take +0 for more than -0, where the options say so
  * Requires: nothing. Gives: no floor division; no arithmetic, comparison or function of 16-bit floats, which only
  * loads, stores, casts from and to float32, choices and lets have. Keeps: results. */
@@ -270,7 +270,7 @@ static tir_expr in_double(struct tir *ir, const char *name, tir_type type, tir_e
   return tir_unary(ir, TIR_CAST, type, is_short(type) ? odd_float32(ir, result) : result);
 }
 
-static tir_expr named_call(struct tir *ir, tir_expr made, bool widens) {
+static tir_expr named_call(struct tir *ir, tir_expr made, const struct tir_lower_options *options) {
   struct tir_expr_node n = *tir_at(ir, made);
   tir_expr args[MOST_ARGUMENTS];
   if (n.count > MOST_ARGUMENTS || moves_values(ir, &n)) return made;
@@ -278,9 +278,11 @@ static tir_expr named_call(struct tir *ir, tir_expr made, bool widens) {
   const char *name = tir_text(ir, n.ref);
   if (!tir_type_is_float(n.type)) return call(ir, name, n.type, args, n.count);
   tir_type type = is_short(n.type) ? TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(n.type)) : n.type;
-  widens = widens && tir_type_bits(type) < 64 && is_rounded(name);
+  bool is_narrow = tir_type_bits(type) < 64, widens = options && options->in_double && is_narrow && is_rounded(name);
   if (widens) return in_double(ir, name, n.type, args, n.count);
-  made = function(ir, name, type, args, n.count);
+  bool steps = options && options->in_single && is_narrow && n.count == 1;
+  made = steps ? lower_in_single(ir, name, args[0]) : TIR_NONE;
+  if (!made) made = function(ir, name, type, args, n.count);
   return is_short(n.type) ? tir_unary(ir, TIR_CAST, n.type, made) : made;
 }
 
@@ -292,7 +294,7 @@ static tir_expr legal(struct tir *ir, void *data, tir_expr e, tir_expr made) {
   struct tir_expr_node before = *tir_at(ir, e), n = *tir_at(ir, made);
   if (n.kind >= TIR_ADD && n.kind <= TIR_GE) return binary(ir, &before, made, as_interpreted);
   if (n.kind == TIR_CAST) return cast(ir, &before, made);
-  return n.kind == TIR_CALL ? named_call(ir, made, as_interpreted) : made;
+  return n.kind == TIR_CALL ? named_call(ir, made, low->options) : made;
 }
 
 /* Floats of 16 bits, or, where the options take zeros by their sign, maxima: any expression may be one. */

@@ -76,6 +76,8 @@ bool lower_outline(struct lowering *low);       /* outline.c */
 /* A function by name, of float64 that was a float of at most 32 bits, in arithmetic that vectors have; TIR_NONE: the
  * machine's library has it (in_double.c). */
 tir_expr lower_in_double(struct tir *ir, const char *name, tir_expr x);
+/* The same of float32, in arithmetic of float32 (in_single.c). */
+tir_expr lower_in_single(struct tir *ir, const char *name, tir_expr x);
 
 /* ---- Contracts (contract.c) ---- */
 

@@ -455,7 +455,7 @@ trace: msched.trace | a copy of its trace
 ]],
 }
 
-for name in ("acos asin atan ceil cos cosh erf exp exp2 floor log log10 log2 nearbyint round rsqrt sigmoid sin sinh sqrt tan tanh trunc"):gmatch "%w+" do
+for name in ("acos acosh asin asinh atan atanh cbrt ceil cos cosh erf exp exp10 exp2 expm1 floor log log10 log1p log2 nearbyint round rsqrt sigmoid sin sinh sqrt tan tanh trunc"):gmatch "%w+" do
   TEXT = TEXT .. string.format("te.%s(x: msched.expression): msched.expression | %s of x.\n", name, name)
 end
 

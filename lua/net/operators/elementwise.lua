@@ -19,13 +19,13 @@ end
 local function any_unary(name, f) operators[name] = function(n) return map(n, function(x) return f(x, n) end) end end
 
 for onnx, own in pairs {Exp = "exp", Log = "log", Sqrt = "sqrt", Tanh = "tanh", Erf = "erf", Sin = "sin", Cos = "cos", Tan = "tan", Sinh = "sinh", Cosh = "cosh",
-                        Asin = "asin", Acos = "acos", Atan = "atan", Floor = "floor", Ceil = "ceil", Round = "nearbyint"} do
+                        Asin = "asin", Acos = "acos", Atan = "atan", Asinh = "asinh", Acosh = "acosh", Atanh = "atanh", Floor = "floor", Ceil = "ceil",
+                        Round = "nearbyint"} do
   unary(onnx, te[own])
 end
 local function call(name, x, ...) return te.call(name, x.type, x, ...) end
-for onnx, own in pairs {Asinh = "asinh", Acosh = "acosh", Atanh = "atanh"} do unary(onnx, function(x) return call(own, x) end) end
 local function sigmoid(x) return 1.0 / (te.exp(-x) + 1.0) end
-local function softplus(x) return te.maximum(x, 0.0) + te.log(te.exp(-te.abs(x)) + 1.0) end
+local function softplus(x) return te.maximum(x, 0.0) + te.log1p(te.exp(-te.abs(x))) end
 local function clamp(x, low, high) return te.select(te.lt(x, low), low, te.select(te.gt(x, high), high, x)) end
 unary("Reciprocal", function(x) return 1.0 / x end)
 unary("Sigmoid", sigmoid)

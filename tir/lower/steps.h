@@ -1,0 +1,42 @@
+/* Elementary functions as steps of arithmetic, each named in the order in which it is computed: in_double.c, in_single.c. */
+#ifndef MSCHED_TIR_LOWER_STEPS_H
+#define MSCHED_TIR_LOWER_STEPS_H
+
+#include "tir/tir.h"
+
+enum { LOWER_MOST_STEPS = 128 };
+
+struct lower_steps {
+  struct tir *ir;
+  tir_type real, whole; /* a float, and the integer of as many bits and lanes */
+  tir_var vars[LOWER_MOST_STEPS];
+  tir_expr values[LOWER_MOST_STEPS];
+  uint32_t count;
+};
+
+/* A function of one number, and its name. A list ends with NULL. */
+struct lower_function {
+  const char *name;
+  tir_expr (*make)(struct lower_steps *, tir_expr x);
+};
+/* The function of the list by name, of x, a float, as lets around its result; TIR_NONE: the list has none. */
+tir_expr lower_by_steps(struct tir *ir, const struct lower_function *list, const char *name, tir_expr x);
+
+tir_expr step_of(struct lower_steps *s, tir_expr value); /* a variable that has the value */
+tir_expr step_real(struct lower_steps *s, double value); /* constants, in all lanes */
+tir_expr step_whole(struct lower_steps *s, int64_t value);
+tir_expr step_sum(struct lower_steps *s, tir_expr a, tir_expr b);
+tir_expr step_less(struct lower_steps *s, tir_expr a, tir_expr b);
+tir_expr step_times(struct lower_steps *s, tir_expr a, tir_expr b);
+tir_expr step_over(struct lower_steps *s, tir_expr a, tir_expr b);
+/* x * y + z, which a backend may contract where its options allow that. */
+tir_expr step_times_sum(struct lower_steps *s, tir_expr x, tir_expr y, tir_expr z);
+/* Coefficients from the highest power down. */
+tir_expr step_polynomial(struct lower_steps *s, tir_expr x, const double *coefficients, uint32_t count);
+/* `then` where a is below, above or equal to b, as kind says, else `other`. */
+tir_expr step_where(struct lower_steps *s, enum tir_kind kind, tir_expr a, tir_expr b, tir_expr then, tir_expr other);
+tir_expr step_call(struct lower_steps *s, const char *name, tir_type type, tir_expr a, tir_expr b); /* b: TIR_NONE */
+tir_expr step_bits(struct lower_steps *s, tir_expr real);                                           /* as an integer */
+tir_expr step_of_bits(struct lower_steps *s, tir_expr whole);                                       /* as a float */
+
+#endif
