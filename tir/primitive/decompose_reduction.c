@@ -4,7 +4,9 @@
  *           of several iterations further out; only loops stand between both, and each of more than one iteration is
  *           in a binding (else its iterations would add up instead of starting over), and no step is taken in two
  *           iterations; the ranges of the loops copied do not depend on loops that are not; the init touches no buffer
- *           that the block itself allocates or matches, and reads none that another block below the loop writes.
+ *           that the block itself allocates or matches, and reads none that another block below the loop writes; no
+ *           other block below the loop writes what the reduction does, or reads more of it than is complete by then;
+ *           no loop or iteration around the scope reduces in the block.
  * After:    before the loop, copies of it and of the loops inside it that stand in spatial bindings, named i_init, and
  *           in them the block NAME_init with the spatial iterations, the annotations and the writes of the reduction.
  *           Its predicate is the reduction's where the other loops start, as far as spatial bindings need it. The
@@ -188,6 +190,38 @@ static bool check_init_reads(const struct tir *ir, tir_block block, tir_loop loo
                     tir_block_name(ir, m.writer), tir_block_name(ir, block));
 }
 
+/* The block, or that around it which is in the scope, declares that it reads the buffer, and comes after the reduction:
+ * all that it reads is complete then. */
+static bool reads_results(struct tir *ir, tir_block user, tir_block block, tir_block scope, tir_buffer buffer) {
+  while (user && tir_scope_of(ir, user) != scope) user = tir_scope_of(ir, user);
+  return user && tir_has_region_of(ir, tir_block_at(ir, user)->reads, buffer) &&
+         tir_compare_position(ir, user, block) > 0 && tir_has_region_cover(ir, user, scope);
+}
+
+/* No other block below the loop writes what the init begins before it, and none reads of it what was there before. */
+static bool check_users(struct tir *ir, tir_block block, tir_block scope, tir_loop loop, tir_buffer buffer,
+                        ms_error *err) {
+  const struct tir_buffer_node *n = tir_buffer_at(ir, buffer);
+  const uint32_t lists[] = {n->writers, n->undeclared, n->readers};
+  for (int l = 0; l < 3; l++)
+    for (uint32_t u = lists[l]; u; u = ir->uses.at[u].next) {
+      tir_block b = ir->uses.at[u].block;
+      if (b == block || !tir_is_below(ir, b, loop) || tir_is_below(ir, b, block)) continue;
+      if (l == 2 && reads_results(ir, b, block, scope, buffer)) continue;
+      return tir_refuse(ir, err, l == 2 ? MS_READS_NOT_COVERED : MS_NOT_REDUCTION_BLOCK, b,
+                        "block `%s` uses `%s` beside block `%s`, whose init would run before", tir_block_name(ir, b),
+                        tir_buffer_name(ir, buffer), tir_block_name(ir, block));
+    }
+  return true;
+}
+
+static bool check_beside(struct tir *ir, tir_block block, tir_block scope, tir_loop loop, ms_error *err) {
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  for (uint32_t i = writes.first; i < writes.first + writes.count; i++)
+    if (!check_users(ir, block, scope, loop, ir->regions.at[i].buffer, err)) return false;
+  return true;
+}
+
 static bool check(struct tir *ir, tir_block block, tir_loop loop, struct plan *plan, ms_error *err) {
   tir_block scope;
   if (!tir_find_scope(ir, block, &scope, err)) return false;
@@ -196,7 +230,7 @@ static bool check(struct tir *ir, tir_block block, tir_loop loop, struct plan *p
          check_loops_above(ir, block, loop, err) && sort_loops(ir, block, plan, err) &&
          check_steps(ir, block, plan, err) && tir_check_reduces_inside(ir, block, scope, err) &&
          find_predicate(ir, block, plan, err) && tir_check_init_buffers(ir, block, err) &&
-         check_init_reads(ir, block, loop, err);
+         check_init_reads(ir, block, loop, err) && check_beside(ir, block, scope, loop, err);
 }
 
 /* ---- Edit ---- */
