@@ -141,21 +141,28 @@ static bool meets_loads(struct tir *ir, tir_block block, tir_stmt store, const t
   return false;
 }
 
+/* The statement loads what the store may write in another iteration. */
+static bool loads_of_store(struct tir *ir, tir_block block, tir_stmt store, tir_stmt s) {
+  tir_expr loads[MOST_LOADS], own[4];
+  tir_buffer buffer = tir_as(ir, store, TIR_STORE)->store.buffer;
+  uint32_t values = tir_stmt_exprs(ir, s, own);
+  for (uint32_t i = 0; i < values; i++) {
+    if (!own[i] || !(tir_at(ir, own[i])->flags & TIR_HAS_LOAD)) continue;
+    uint32_t count = tir_find_loads(ir, own[i], buffer, loads, MOST_LOADS);
+    if (count > MOST_LOADS || meets_loads(ir, block, store, loads, count)) return true;
+  }
+  return false;
+}
+
 /* Of a reduction, whose regions need not tell: its statements load what a store of it may write in another
  * iteration. */
 static bool loads_other_iterations(struct tir *ir, tir_block block) {
-  tir_expr loads[MOST_LOADS];
   tir_stmt first = tir_stmt_at(ir, block)->first[TIR_BODY];
   if (!tir_stmt_at(ir, block)->first[TIR_INIT]) return false;
-  for (tir_stmt store = first; store; store = tir_stmt_at(ir, store)->next) {
+  for (tir_stmt store = first; store; store = tir_next_in_scope(ir, store, block)) {
     if (!tir_is(ir, store, TIR_STORE)) continue;
-    for (tir_stmt s = first; s; s = tir_stmt_at(ir, s)->next) {
-      struct tir_stmt_node n = *tir_stmt_at(ir, s);
-      tir_expr value = n.kind == TIR_STORE ? n.store.value : n.kind == TIR_BIND ? n.bind.value : TIR_NONE;
-      if (!value || !(tir_at(ir, value)->flags & TIR_HAS_LOAD)) continue;
-      uint32_t count = tir_find_loads(ir, value, tir_as(ir, store, TIR_STORE)->store.buffer, loads, MOST_LOADS);
-      if (count > MOST_LOADS || meets_loads(ir, block, store, loads, count)) return true;
-    }
+    for (tir_stmt s = first; s; s = tir_next_in_scope(ir, s, block))
+      if (!tir_is(ir, s, TIR_BLOCK) && loads_of_store(ir, block, store, s)) return true;
   }
   return false;
 }
@@ -173,18 +180,33 @@ bool tir_reads_other_iterations(struct tir *ir, tir_block block) {
   return false;
 }
 
-/* The elements of a store. */
-static bool is_begun_again(struct tir *ir, tir_block block, tir_stmt store, bool trust_data) {
+/* The element that the store writes. False: it has too many dimensions, or data says where and is trusted. */
+static bool find_stored(struct tir *ir, tir_stmt store, bool trust_data, struct tir_region *out, bool *unknown) {
   tir_expr at[TIR_MOST_BOX_RANK];
   tir_buffer buffer = tir_as(ir, store, TIR_STORE)->store.buffer;
   uint32_t rank = tir_buffer_at(ir, buffer)->rank, indices = tir_as(ir, store, TIR_STORE)->store.indices;
-  if (rank > TIR_MOST_BOX_RANK) return true;
-  for (uint32_t d = 0; d < rank; d++) {
+  *unknown |= rank > TIR_MOST_BOX_RANK;
+  for (uint32_t d = 0; d < rank && rank <= TIR_MOST_BOX_RANK; d++) {
     at[d] = ir->operands.at[indices + d];
     if (trust_data && tir_at(ir, at[d])->flags & TIR_HAS_LOAD) return false;
   }
-  struct tir_region point = tir_point_region(ir, buffer, at);
-  return find_meeting(ir, block, point, point, true);
+  if (rank <= TIR_MOST_BOX_RANK) *out = tir_point_region(ir, buffer, at);
+  return rank <= TIR_MOST_BOX_RANK;
+}
+
+/* The element of a store of the init, one after it in the init stores to in another iteration, or the same one does. */
+static bool is_begun_again(struct tir *ir, tir_block block, tir_stmt store, bool trust_data) {
+  struct tir_region own, other;
+  bool unknown = false;
+  if (!find_stored(ir, store, trust_data, &own, &unknown)) return unknown;
+  if (find_meeting(ir, block, own, own, true)) return true;
+  for (tir_stmt s = tir_stmt_at(ir, store)->next; s; s = tir_stmt_at(ir, s)->next) {
+    if (!tir_is(ir, s, TIR_STORE) || tir_as(ir, s, TIR_STORE)->store.buffer != own.buffer) continue;
+    if (find_stored(ir, s, trust_data, &other, &unknown) && !same_ranges(ir, own, other) &&
+        find_meeting(ir, block, own, other, true))
+      return true;
+  }
+  return unknown;
 }
 
 bool tir_begins_again(struct tir *ir, tir_block block, bool trust_data) {
