@@ -134,9 +134,10 @@ local function read_file(path)
 end
 
 -- A script is text: bytes of another format are named as such, not as characters without a meaning.
+local FORMATS = ms.function_formats .. ", networks from ONNX (a file whose name ends in .onnx)"
 local function read_script(path)
   local text = read_file(path)
-  local message = ms.not_text(path, text)
+  local message = ms.not_text(path, text, FORMATS)
   if message then refuse("%s", message) end
   return text
 end
@@ -271,7 +272,10 @@ function cli.functions_of(path, rest, task, dims, options)
   local ok, list, weights = true, nil, nil
   if item then ok, list = pcall(ms.load "lua.lib.ops.words".functions, item, rest)
   elseif path:find("%.lua$") then list, weights = functions_of_lua(path, rest)
-  else ok, list = pcall(ms.functions_of_script, read_script(path), path) end
+  else
+    ok, list = pcall(ms.functions_of_script, read_script(path), path)
+    if not ok and tostring(list):find "^[^\n]*:1:1: expected @T%.prim_func" then refuse("%s%s", tostring(list):gsub("%s*$", "\n"), FORMATS) end
+  end
   if not ok then refuse("%s", tostring(list)) end
   return cli.with_weights(cli.specialized(task and pick(list, task) or list, dims), constants), weights or {}
 end

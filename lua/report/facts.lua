@@ -167,6 +167,16 @@ local function add_lost(workloads, by_workload)
   end
 end
 
+-- known: the names that there are.
+local MOST_KNOWN = 20
+local function refuse_name(store, name, known)
+  if cli.is_there(name) then cli.refuse("%s has no workload `%s`; that is a file: --db reads a store, and of files a page is made of networks, FILE.onnx", store:path(), name) end
+  table.sort(known)
+  local more = #known > MOST_KNOWN and string.format(", and %d more", #known - MOST_KNOWN) or ""
+  cli.refuse("%s has no workload `%s`%s; it has %s%s", store:path(), name, ms.load "lua.lib.nearest".meant(name, known),
+             #known > 0 and table.concat(known, ", ", 1, math.min(#known, MOST_KNOWN)) or "none", more)
+end
+
 -- The tasks of a store, those of `names` where there are any, in order of name and target; and the workloads that have
 -- no record. Raises where a name is none.
 function facts.of(store, names)
@@ -188,8 +198,7 @@ function facts.of(store, names)
     end
   end
   for _, name in ipairs(names) do
-    table.sort(known)
-    if wanted[name] then cli.refuse("%s has no workload `%s`; it has %s", store:path(), name, #known > 0 and table.concat(known, ", ") or "none") end
+    if wanted[name] then refuse_name(store, name, known) end
   end
   table.sort(list, function(a, b)
     if a.name ~= b.name then return a.name < b.name end

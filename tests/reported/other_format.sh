@@ -37,12 +37,21 @@ refused() { # status, expected words, command; of the file $file, whose bytes ar
   expect_output "$file: this is no text$(words "$name"); $expected"
 }
 functions='functions come from Lua \(a file whose name ends in .lua\), TVMScript, ops:NAME or suite:NAME$'
+networks='functions come from Lua .*, TVMScript, ops:NAME or suite:NAME, networks from ONNX \(a file whose name ends in .onnx\)$'
 forms="a trace is JSON in TVM's layout, Lua text, or msched's binary form"
+# Text of another format, from its first character on.
+echo '{"a": 1}' >model.json
+for command in "tune model.json --db none.db" "space model.json" "show model.json"; do
+  expect_status 1 "$program" $command
+  expect_output "model.json:1:1: expected @T.prim_func$"
+  expect_output "^$networks"
+done
 for name in model packed object archive wide latin program; do
   for file in $name.bin $name.py; do
     cp $name.bin copy && mv copy $file
-    for command in run lower show space; do refused 1 "$functions" "$command $file"; done
-    refused 1 "$functions" "tune $file --db none.db"
+    for command in run lower; do refused 1 "$functions" "$command $file"; done
+    for command in show space; do refused 1 "$networks" "$command $file"; done
+    refused 1 "$networks" "tune $file --db none.db"
     refused 1 "$functions" "apply $file good.json"
   done
   [ ! -e none.db ] || fail "a store was made for $file"
@@ -53,7 +62,7 @@ for name in model packed object archive wide latin program; do
   refused 1 "$forms" "convert $file"
   for command in run lower space; do refused 1 "tensor intrinsics come from" "$command good.py --intrinsics $file"; done
   refused 1 "records come as lines of JSON" "db import $file --db none.db"
-  refused 1 "$functions" "db import good.json --workload $file --db none.db"
+  refused 1 "$networks" "db import good.json --workload $file --db none.db"
   [ ! -e none.db ] || fail "a store was made for the import of $file"
   expect_status 2 "$program" $file
   expect_output "is a file and no command"

@@ -176,6 +176,8 @@ void bind_formats(lua_State *L) {
   static const luaL_Reg functions[] = {
       {"not_text", not_text}, {"load_script", load_script}, {"load_aside", load_aside}, {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
+  lua_pushstring(L, format_functions);
+  lua_setfield(L, -2, "function_formats");
 }
 
 static int load_file(lua_State *L) { /* upvalue: Lua's own */
