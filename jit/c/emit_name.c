@@ -5,24 +5,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const reserved[] = {
-    "auto",      "break",     "case",      "char",      "const",     "continue",  "default",   "do",       "double",
-    "else",      "enum",      "extern",    "float",     "for",       "goto",      "if",        "inline",   "int",
-    "long",      "register",  "restrict",  "return",    "short",     "signed",    "sizeof",    "static",   "struct",
-    "switch",    "typedef",   "union",     "unsigned",  "void",      "volatile",  "while",     "asm",      "typeof",
-    "int8_t",    "int16_t",   "int32_t",   "int64_t",   "uint8_t",   "uint16_t",  "uint32_t",  "uint64_t", "linux",
-    "unix",      "args",      "workspace", "main",      "bool",      "true",      "false",     "alignas",  "alignof",
-    "nullptr",   "constexpr", "class",     "new",       "delete",    "template",  "this",      "operator", "private",
-    "namespace", "public",    "protected", "friend",    "virtual",   "using",     "try",       "catch",    "throw",
-    "export",    "explicit",  "mutable",   "typename",  "typeid",    "and",       "or",        "not",      "xor",
-    "bitand",    "bitor",     "compl",     "and_eq",    "or_eq",     "xor_eq",    "not_eq",    "wchar_t",  "concept",
-    "requires",  "decltype",  "noexcept",  "consteval", "constinit", "co_await",  "co_return", "co_yield", "char8_t",
-    "char16_t",  "char32_t",  "i386",      "NULL",      "blockIdx",  "threadIdx", "blockDim",  "gridDim",  "warpSize",
-    "dim3",      "stream",    "uint2",     "uint4"};
+/* Words, each between spaces. */
+static const char reserved[] =
+    " "
+    "auto break case char const continue default do double else enum extern float for goto if inline int "
+    "long register restrict return short signed sizeof static struct switch typedef union unsigned void "
+    "volatile while asm typeof int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t linux "
+    "unix args workspace main bool true false alignas alignof nullptr constexpr class new delete template "
+    "this operator private namespace public protected friend virtual using try catch throw export "
+    "explicit mutable typename typeid and or not xor bitand bitor compl and_eq or_eq xor_eq not_eq "
+    "wchar_t concept requires decltype noexcept consteval constinit co_await co_return co_yield char8_t "
+    "char16_t char32_t i386 NULL blockIdx threadIdx blockDim gridDim warpSize dim3 stream uint2 uint4 "
+    "size_t ptrdiff_t intptr_t uintptr_t intmax_t uintmax_t max_align_t nullptr_t static_assert "
+    "thread_local static_cast const_cast dynamic_cast reinterpret_cast typeof_unqual ";
+
+static bool is_word(const char *name) {
+  size_t length = strlen(name);
+  if (!length) return false;
+  for (const char *at = reserved; (at = strstr(at, name)) != NULL; at++)
+    if (at[-1] == ' ' && at[length] == ' ') return true;
+  return false;
+}
 
 bool emit_c_is_reserved(const char *name) {
-  for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++)
-    if (!strcmp(reserved[i], name)) return true;
+  if (is_word(name)) return true;
   if (!strncmp(name, "ms_", 3) || !strncmp(name, "omp_", 4) || !strncmp(name, "__", 2)) return true;
   const char *digits = name + 1; /* a vector's type: f32x16 */
   if (!strchr("fiu", *name) || !isdigit((unsigned char)*digits)) return false;

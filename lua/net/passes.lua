@@ -41,6 +41,7 @@ end
 local function run_in_sandbox(sandbox, number, by, net, values)
   local sent, kept = plain.of(net, values)
   local back = sandbox:pass(number, sent)
+  if not back then network.refuse(net, {string.format("what %s left: it holds too many values to be copied, or a table in itself", by)}) end
   net.nodes, net.constants = plain.back(back, kept, function(format, ...)
     network.refuse(net, {string.format("what %s left: %s", by, string.format(format, ...))})
   end)

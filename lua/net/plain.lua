@@ -87,10 +87,11 @@ local function node_back(node, what, kept, fail)
   end
   node.domain, node.name, node.attributes = node.domain or "", node.name or "", node.attributes or {}
   for name, x in pairs(node.attributes) do
+    local where = string.format("%s, %s: attribute %s", what, node.op, name)
     if type(x) == "table" and x.of then node.attributes[name] = kept[x.of]
-    elseif type(x) == "table" and x.array then
-      local where = string.format("%s, %s: attribute %s", what, node.op, name)
-      node.attributes[name] = array_back(x.array, kept, where, fail)
+    elseif type(x) == "table" and x.array then node.attributes[name] = array_back(x.array, kept, where, fail)
+    elseif type(name) ~= "string" or (type(x) == "table" and (not is_plain(x) or #x == 0 and next(x) ~= nil)) then
+      fail("%s is a number, a text, a list of either, or an array", where)
     end
   end
   return node

@@ -67,20 +67,25 @@ function worker.passes()
 end
 
 local function sent_back(a)
-  return {of = a.of, type = a.element, shape = a.extents, values = not a.of and a.values or nil}
+  local of = rawget(a, "of")
+  return {of = of, type = rawget(a, "element"), shape = rawget(a, "extents"), values = not of and rawget(a, "values") or nil}
 end
 local function is_array(x) return getmetatable(x) == Array end
 
--- The network that a pass left, as it is copied out; what is wrong with it is said there.
+-- The network that a pass left, as it is copied out; what is wrong with it is said there. No metamethod of the pass runs
+-- here, where nothing ends it: what is copied has none, and pairs asks for none.
 local function left(net)
+  local function field(x, name) return type(x) == "table" and rawget(x, name) or nil end
   local function table_of(x) return type(x) == "table" and x or {} end
-  local back = {nodes = net.nodes, constants = {}}
-  for name, array in pairs(table_of(net.constants)) do
+  local back = {nodes = rawget(net, "nodes"), constants = {}}
+  for name, array in pairs(table_of(rawget(net, "constants"))) do
     back.constants[name] = is_array(array) and sent_back(array) or false
   end
-  for _, node in ipairs(table_of(net.nodes)) do
-    for name, x in pairs(table_of(table_of(node).attributes)) do
-      if is_array(x) then node.attributes[name] = {array = sent_back(x)} end
+  local nodes = table_of(back.nodes)
+  for i = 1, rawlen(nodes) do
+    local attributes = table_of(field(rawget(nodes, i), "attributes"))
+    for name, x in pairs(attributes) do
+      if is_array(x) then rawset(attributes, name, {array = sent_back(x)}) end
     end
   end
   return back

@@ -129,7 +129,8 @@ int main(int argc, char **argv) {
 ]])
 run("cc -o %s/pick -I%s %s/pick.c -L%s -lpick && LD_LIBRARY_PATH=%s %s/pick %s/pick.weights", folder, folder, folder, folder, folder, folder, folder)
 
--- Names that would end a comment of C, constants without elements, and what no function of C can be called.
+-- Names that would end a comment of C, constants without elements, pointers that are NULL, a workspace that is not
+-- aligned, and what no function of C can be called.
 local odd = read {opset = 17, nodes = {{"Concat", {"*/ x\\\n/", "none"}, {"y"}, {axis = 0}}}, inputs = {{"*/ x\\\n/", "float32", {2}}}, outputs = {{"y"}}, constants = {none = {"float32", {0}, {}}}}
 odd = odd:plan {written = true}
 odd:export(folder .. "/libodd.so")
@@ -138,11 +139,15 @@ put("odd.c", [[
 int main(int argc, char **argv) {
   float y[2];
   struct odd *net = odd_open(argv[1], 0);
+  const void *x[] = {(float[]){1, 2}}, *none[] = {NULL};
+  char room[odd_WORKSPACE + 64] __attribute__((aligned(64)));
+  if (odd_run(NULL, x, (void *[]){y}, 0) != 5 || odd_run(net, NULL, (void *[]){y}, 0) != 5 || odd_run(net, none, (void *[]){y}, 0) != 5) return 2;
+  if (odd_run(net, x, NULL, 0) != 5 || odd_run(net, x, (void *[]){NULL}, 0) != 5 || odd_run(net, x, (void *[]){y}, room + 8) != 5) return 3;
   return !net || odd_run(net, (const void *[]){(float[]){1, 2}}, (void *[]){y}, 0) || y[0] != 1 || y[1] != 2;
 }
 ]])
 run("cc -o %s/odd -I%s %s/odd.c -L%s -lodd && LD_LIBRARY_PATH=%s %s/odd %s/odd.weights", folder, folder, folder, folder, folder, folder, folder)
-for name, whole in pairs {int = "int", stat = "stat", sem = "sem_open", mq = "mq_open", shm = "shm_open"} do
+for name, whole in pairs {int = "int", static_assert = "static_assert", size_t = "size_t", stat = "stat", sem = "sem_open", mq = "mq_open", shm = "shm_open"} do
   for _, form in ipairs {"so", "a", "c", "tar"} do
     local ok, message = pcall(odd.export, odd, folder .. "/" .. name .. "." .. form)
     assert(not ok and tostring(message):find("cannot be called `" .. whole .. "`", 1, true), tostring(message))

@@ -354,26 +354,30 @@ static int new_sandbox(lua_State *L) {
   return *sandbox ? 1 : bind_raise(L, &err);
 }
 
-enum { MOST_DEPTH = 8 }; /* of tables in tables */
+enum {
+  MOST_DEPTH = 8,       /* of tables in tables */
+  MOST_COPIED = 1 << 23 /* values: a table that holds itself in many places has no end of copies */
+};
 
-static bool push_copy(lua_State *L, lua_State *sandbox, int at, int depth);
+static bool push_copy_of(lua_State *L, lua_State *sandbox, int at, int depth, int *left);
 
 /* A table's copy; only what can be copied is. */
-static void push_table_copy(lua_State *L, lua_State *sandbox, int at, int depth) {
+static void push_table_copy(lua_State *L, lua_State *sandbox, int at, int depth, int *left) {
   lua_newtable(L);
   for (lua_pushnil(sandbox); lua_next(sandbox, at); lua_pop(sandbox, 1)) {
     int top = lua_gettop(sandbox);
-    if (!push_copy(L, sandbox, top - 1, depth + 1)) continue;
-    if (push_copy(L, sandbox, top, depth + 1))
+    if (!push_copy_of(L, sandbox, top - 1, depth + 1, left)) continue;
+    if (push_copy_of(L, sandbox, top, depth + 1, left))
       lua_settable(L, -3);
     else
       lua_pop(L, 1);
   }
 }
 
-/* Pushes a copy of what stands at `at` in another state: a text, number, truth or trace, or a table of these. */
-static bool push_copy(lua_State *L, lua_State *sandbox, int at, int depth) {
+static bool push_copy_of(lua_State *L, lua_State *sandbox, int at, int depth, int *left) {
   luaL_checkstack(L, 4, NULL);
+  if (!*left) return false;
+  --*left;
   struct vm_trace *trace = bind_test_trace(sandbox, at);
   int type = lua_type(sandbox, at);
   if (trace) return bind_push_trace(L, vm_trace_copy(trace)), true;
@@ -386,7 +390,16 @@ static bool push_copy(lua_State *L, lua_State *sandbox, int at, int depth) {
   if (type == LUA_TNUMBER && lua_isinteger(sandbox, at)) return lua_pushinteger(L, lua_tointeger(sandbox, at)), true;
   if (type == LUA_TNUMBER) return lua_pushnumber(L, lua_tonumber(sandbox, at)), true;
   if (type != LUA_TTABLE || depth == MOST_DEPTH || !lua_checkstack(sandbox, 4)) return false;
-  return push_table_copy(L, sandbox, at, depth), true;
+  return push_table_copy(L, sandbox, at, depth, left), true;
+}
+
+/* Pushes a copy of what stands at `at` in another state: a text, number, truth or trace, or a table of these. Pushes
+ * nothing where there is no copy, or one of more than MOST_COPIED values. */
+static bool push_copy(lua_State *L, lua_State *sandbox, int at) {
+  int left = MOST_COPIED;
+  if (!push_copy_of(L, sandbox, at, 0, &left)) return false;
+  if (!left) lua_pop(L, 1);
+  return left > 0;
 }
 
 struct sketching {
@@ -401,7 +414,7 @@ static int sketch(lua_State *L) {
   push_worker(L, "sketches");
   bind_push_function_copy(L, s->function->ir, s->function->func);
   lua_pushinteger(L, s->seed);
-  if (!push_copy(L, s->caller, s->groups, 0)) lua_pushnil(L);
+  if (!push_copy(L, s->caller, s->groups)) lua_pushnil(L);
   lua_call(L, 3, 1);
   return 1;
 }
@@ -415,7 +428,7 @@ static int box_sketches(lua_State *L) {
   ms_error err = {.instruction = -1};
   if (!protected(sandbox, sketch, &s, 1, &err) || !bind_add_intrinsics(L, bind_intrinsics(sandbox), &err))
     return bind_raise(L, &err);
-  return push_copy(L, sandbox, lua_gettop(sandbox), 0);
+  return push_copy(L, sandbox, lua_gettop(sandbox));
 }
 
 static int list_mutators(lua_State *L) {
@@ -499,7 +512,7 @@ static int call_copied(lua_State *L) {
   const struct calling *c = lua_touserdata(L, 1);
   push_worker(L, c->function);
   for (int at = c->first; at <= c->last; at++)
-    if (!push_copy(L, c->caller, at, 0)) lua_pushnil(L);
+    if (!push_copy(L, c->caller, at)) lua_pushnil(L);
   lua_call(L, c->last - c->first + 1, 1);
   return 1;
 }
@@ -510,14 +523,15 @@ static int call_worker(lua_State *L, const char *function) {
   struct calling c = {function, L, 2, lua_gettop(L)};
   ms_error err = {.instruction = -1};
   if (!protected(sandbox, call_copied, &c, 1, &err)) return bind_raise(L, &err);
-  if (!push_copy(L, sandbox, lua_gettop(sandbox), 0)) lua_pushnil(L);
+  if (!push_copy(L, sandbox, lua_gettop(sandbox))) lua_pushnil(L);
   lua_settop(sandbox, 0);
   return 1;
 }
 
 /* sandbox:passes(): a list of {name, after, file} */
 static int box_passes(lua_State *L) { return call_worker(L, "passes"); }
-/* sandbox:pass(number, network): the network as the pass of that number left it, as lua/net/plain.lua writes it */
+/* sandbox:pass(number, network): the network as the pass of that number left it, as lua/net/plain.lua writes it; nil:
+ * it is too large */
 static int box_pass(lua_State *L) { return call_worker(L, "pass"); }
 
 void bind_sandboxes(lua_State *L) {

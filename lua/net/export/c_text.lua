@@ -80,9 +80,16 @@ const struct @NAME@_tensor @NAME@_inputs[] = {
 @INPUTS@};
 const struct @NAME@_tensor @NAME@_outputs[] = {
 @OUTPUTS@};
+
+/* Whether there is a pointer to each that has elements. */
+static int all_given(const void *const *values, const struct @NAME@_tensor *tensors) {
+  for (int i = 0; tensors[i].name; i++)
+    if (tensors[i].bytes && (!values || !values[i])) return 0;
+  return 1;
+}
 ]]
 
--- The definitions of what that declares.
+-- The definitions of what that declares, and what asks whether pointers to them are given.
 function text.lists(words) return text.fill(LISTS, words) end
 
 local CHECK_TEXT = [[

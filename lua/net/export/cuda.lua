@@ -24,7 +24,7 @@ void @NAME@_close(struct @NAME@ *net);
 
 /* Runs it on the host's memory: inputs and outputs in the order above; waits until it is done. Threads take turns. workspace: NULL.
  * 0: done; 1: the driver refuses something, or a kernel failed, as @NAME@_error says; 3: an index of an input is out of
- * its range. */
+ * its range; 5: the network, a pointer to values or one of them is NULL. */
 int @NAME@_run(const struct @NAME@ *net, const void *const *inputs, void *const *outputs, void *workspace);
 
 /* The same for data that stays on the device: an input's or an output's address there (CUdeviceptr) by its number, and what
@@ -282,9 +282,10 @@ static int check(const void *const *x) {
 }
 
 int @NAME@_run(const struct @NAME@ *net, const void *const *inputs, void *const *outputs, void *workspace) {
+  (void)workspace;
+  if (!net || !all_given(inputs, @NAME@_inputs) || !all_given((const void *const *)outputs, @NAME@_outputs)) return 5;
   struct state *s = net->state;
   int wrong = check(inputs);
-  (void)workspace;
   if (wrong) return wrong;
   pthread_mutex_lock(&s->turn);
   int status = driver.cuCtxPushCurrent_v2(s->context);

@@ -37,7 +37,7 @@ void @NAME@_close(struct @NAME@ *net);
 
 /* Runs it: inputs and outputs in the order above. workspace: @NAME@_WORKSPACE bytes aligned to 64, of this call alone; NULL: it is
  * allocated for the call. 0: done; 1: an assertion failed; 2: the machine has no AMX tiles; 3: an index of an input is out of its
- * range; 4: no memory. */
+ * range; 4: no memory; 5: the network, a pointer to values or one of them is NULL, or the workspace is not aligned. */
 int @NAME@_run(const struct @NAME@ *net, const void *const *inputs, void *const *outputs, void *workspace);
 ]])
 
@@ -87,6 +87,7 @@ void @NAME@_close(struct @NAME@ *net) {
 }
 
 int @NAME@_run(const struct @NAME@ *net, const void *const *inputs, void *const *outputs, void *workspace) {
+  if (!net || !all_given(inputs, @NAME@_inputs) || !all_given((const void *const *)outputs, @NAME@_outputs) || (uintptr_t)workspace % 64) return 5;
   char *own = workspace ? NULL : aligned_alloc(64, @NAME@_WORKSPACE);
   if (!workspace && !own) return 4;
   int status = run(net->constants, inputs, outputs, workspace ? workspace : own);
