@@ -58,4 +58,5 @@ for command in apply "apply --json" run space lower; do
 done
 printf '\033[31m\302\233 = 1\n' >broken.py
 escaped "a line of a file" "$program" run broken.py
+escaped "what help is asked for" "$program" help "$(printf 'x\033[31m')"
 escaped "a line of an import" "$program" db import broken.py --db i.db

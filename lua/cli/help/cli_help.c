@@ -1,4 +1,5 @@
 /* msched help: what the tables say. */
+#include "lua/bind/state/visible.h"
 #include "lua/cli/cli.h"
 
 #include <string.h>
@@ -110,10 +111,11 @@ static int help_unknown(const char *name) {
   const char *names[MOST_NAMES];
   char methods[VM_KIND_COUNT][40], meant[CLI_MEANT];
   int count = names_of_all(names, methods);
-  fprintf(stderr,
-          "msched help: nothing is named \"%s\"; see `msched help instructions`, `msched help queries` and `msched "
-          "help ms`%s\n",
-          name, cli_meant(name, names, count, meant));
+  char text[2000];
+  snprintf(text, sizeof text,
+           "nothing is named \"%.1000s\"; see `msched help instructions`, `msched help queries` and `msched help ms`%s",
+           name, cli_meant(name, names, count, meant));
+  visible_complain("msched help: ", text);
   return CLI_FAILED;
 }
 
