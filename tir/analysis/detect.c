@@ -420,11 +420,13 @@ static void visit_expr(struct detector *d, tir_expr e) {
 
 static void visit_list(struct detector *d, tir_stmt first);
 
-/* A block inside: its regions, with its bindings in place of its variables. */
+/* A block inside: what its predicate and bindings load; its regions, with its bindings in place of its variables. */
 static void visit_block(struct detector *d, tir_block b) {
   struct tir *ir = d->ir;
   struct tir_block_record r = *tir_block_at(ir, b);
   struct state s = save(d);
+  visit_expr(d, tir_as(ir, b, TIR_BLOCK)->block.predicate);
+  for (uint32_t i = 0; i < r.iters.count; i++) visit_expr(d, ir->iters.at[r.iters.first + i].binding);
   for (uint32_t i = 0; i < r.iters.count; i++) {
     struct tir_iter iter = ir->iters.at[r.iters.first + i];
     push_meaning(d, iter.var, resolve(d, iter.binding));
