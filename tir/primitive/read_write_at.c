@@ -235,19 +235,42 @@ static bool ranges_load(const struct tir *ir, const struct plan *plan) {
   return false;
 }
 
-/* What is copied for readers may be more than they read: it was written too, if need be under their condition, which
- * also keeps what says where in its bounds. */
+/* What is copied in all iterations of the loops is what the scope declares that it reads; a root declares nothing. */
+static bool is_declared(struct tir *ir, const struct plan *plan) {
+  const struct tir_cache_plan *cache = &plan->cache;
+  struct tir_span reads = tir_block_at(ir, cache->scope)->reads;
+  tir_expr ranges[2 * MOST_RANK];
+  struct tir_interval copied[MOST_RANK];
+  tir_var vars[MOST_VARS];
+  if (!tir_parent_block(ir, cache->scope) || tir_count_regions_of(ir, reads, cache->buffer) != 1) return true;
+  uint32_t at = tir_region_of(ir, reads, cache->buffer)->ranges;
+  uint32_t count = 1 + tir_loop_vars(ir, plan->loop, TIR_NONE, vars + 1, MOST_VARS - 1);
+  if (count > MOST_VARS) return false;
+  vars[0] = tir_as(ir, plan->loop, TIR_LOOP)->loop.var;
+  for (uint32_t i = 0; i < 2 * cache->rank; i++) ranges[i] = cache->ranges[i];
+  tir_relax_region(ir, ranges, cache->rank, vars, count, copied);
+  for (uint32_t d = 0; d < cache->rank; d++) {
+    tir_expr min = ir->operands.at[at + 2 * d];
+    struct tir_interval declared = tir_interval_of(ir, min, ir->operands.at[at + 2 * d + 1]);
+    if (!tir_interval_covers(ir, declared, copied[d])) return false;
+  }
+  return true;
+}
+
+/* What is copied for readers may be more than they read: it was written too, and is declared, if need be under their
+ * condition, which also keeps what says where in its bounds. */
 static bool check_covered(struct tir *ir, struct plan *plan, ms_error *err) {
   tir_expr ranges[2 * MOST_RANK];
   struct tir_use_at use = {plan->first, plan->cache.buffer, ranges, TIR_NONE};
   for (uint32_t i = 0; i < 2 * plan->cache.rank; i++) ranges[i] = plan->cache.ranges[i];
-  bool covered = tir_is_covered(ir, &use, plan->cache.scope);
-  if (covered && !has_conditional_writer(ir, plan) && !ranges_load(ir, plan)) {
+  bool covered = tir_is_covered(ir, &use, plan->cache.scope), declared = is_declared(ir, plan);
+  if (covered && declared && !has_conditional_writer(ir, plan) && !ranges_load(ir, plan)) {
     plan->condition = TIR_NONE;
     return true;
   }
   use.predicate = plan->condition;
-  if (covered || (plan->condition && tir_is_covered(ir, &use, plan->cache.scope))) return true;
+  if ((covered && (declared || plan->condition)) || (plan->condition && tir_is_covered(ir, &use, plan->cache.scope)))
+    return true;
   return tir_refuse(ir, err, MS_READS_NOT_COVERED, plan->loop,
                     "more of `%s` would be copied than is written before this loop's body",
                     tir_buffer_name(ir, plan->cache.buffer));
