@@ -15,6 +15,7 @@ local ALIAS = set "Identity Dropout Reshape Flatten Squeeze Unsqueeze"
 -- Each element of what they give is one of what they take, and each is taken once.
 local BIJECTIVE = set "Identity Dropout Reshape Flatten Squeeze Unsqueeze Transpose DepthToSpace SpaceToDepth"
 local ELEMENTWISE = set "BatchNormalization QuantizeLinear DequantizeLinear" -- that stand in files of others
+local ANCHOR = set "ProductByBlocks" -- the same
 local ALONE = set "TopK CumSum ScatterND ScatterElements NonZero Scatter"
 local OF_FAMILY = {elementwise = "elementwise", shapes = "injective", reductions = "reduction", products = "anchor", windows = "anchor"}
 
@@ -22,6 +23,7 @@ local OF_FAMILY = {elementwise = "elementwise", shapes = "injective", reductions
 local function kind_of(step)
   if #step.outputs ~= 1 or ALONE[step.node.op] then return "alone" end
   if ELEMENTWISE[step.node.op] then return "elementwise" end
+  if ANCHOR[step.node.op] then return "anchor" end
   return OF_FAMILY[infer.family(step.node)] or "alone"
 end
 

@@ -140,7 +140,8 @@ def fused_cases():
         zeros = u8(n * ((blocks * bits + 7) // 8))
         for extra in ([], [zeros], [zeros, None, f32(n)]):
             inputs = [f32(2, 3, k), known(packed), known(np.abs(f32(n * blocks)))] + [known(z) if z is not None and i == 0 else z for i, z in enumerate(extra)]
-            cases.append(("MatMulNBits", MS, dict(K=k, N=n, bits=bits, block_size=block), inputs, 1))
+            for level in (0, 4):
+                cases.append(("MatMulNBits", MS, dict(K=k, N=n, bits=bits, block_size=block, accuracy_level=level), inputs, 1))
     return cases
 
 

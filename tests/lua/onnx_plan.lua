@@ -125,6 +125,22 @@ local weights = {w = some {8, 16}, b = some {8}}
 plan = groups("Gemm Tanh", build({4, 16}, {{"Gemm", {"x", "w", "b"}, {"g"}, {transB = 1}}, {"Tanh", {"g"}, {"y"}}}, weights))
 assert(plan.prepared.state.values["w in order 2_1"].array, "weights are turned before it runs")
 
+-- Weights of few bits: whole blocks are products that take what is elementwise behind, and weights to pack; what no block
+-- of whole bytes holds is computed element by element.
+local function bytes(shape, count)
+  local values = {}
+  for i = 1, count do values[i] = (i * 37 + 11) % 256 end
+  return {"uint8", shape, values}
+end
+c = {w = bytes({6, 2, 8}, 96), s = some({12}, 0), z = bytes({6}, 6), b = some {6}, r = some {1, 3, 6}}
+for level = 0, 4, 4 do
+  plan = groups("alias Reshape, ProductByBlocks Reshape Add", build({1, 3, 32}, {
+    {"MatMulNBits", {"x", "w", "s", "z", "", "b"}, {"m"}, {K = 32, N = 6, bits = 4, block_size = 16, accuracy_level = level}, domain = "com.microsoft"},
+    {"Add", {"m", "r"}, {"y"}}}, c))
+  assert(plan.prepared.functions[1].func:script():find "layout_free_buffers" and #plan.prepared.functions == 1)
+end
+groups("MatMulNBits", build({1, 3, 24}, {{"MatMulNBits", {"x", "w", "s", "z"}, {"y"}, {K = 24, N = 6, bits = 4, block_size = 16}, domain = "com.microsoft"}}, c))
+
 -- Attention: heads are split by the epilogues of the products, and equal ones are one function.
 c = {q = some {12, 12}, k = some {12, 12}, v = some {12, 12}, split = {"int64", {4}, {2, 5, 3, 4}}, joined = {"int64", {3}, {2, 5, 12}}, scale = {"float32", {}, {0.5}}}
 plan = groups("MatMul Reshape Transpose, MatMul Reshape Transpose, MatMul Reshape Transpose, MatMul Mul, Softmax, MatMul Transpose, alias Reshape",

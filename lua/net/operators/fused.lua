@@ -5,6 +5,7 @@ local te, common = ms.te, ms.load "lua.net.common"
 local products, windows = ms.load "lua.net.operators.products", ms.load "lua.net.operators.windows"
 local elementwise, reductions = ms.load "lua.net.operators.elementwise", ms.load "lua.net.operators.reductions"
 local attention = (ms.load "lua.net.operators.attention" and common).attention
+local ops = ms.load "lua.lib.ops.nbits"
 local operators = {}
 local compute, wide = common.compute, common.wide
 local function microsoft(name, f) operators["com.microsoft." .. name] = f end
@@ -78,6 +79,29 @@ microsoft("FusedMatMul", function(n)
   return each(n, Y, function(y) return alpha == 1 and y or y * alpha end)
 end)
 
+-- {rows, K} by weights of whole blocks, {N, blocks, bytes}, with scales {N, blocks}, zero points {N, bytes}, and a bias:
+-- products add within a block, whose scale then multiplies the sum.
+operators["msched.ProductByBlocks"] = function(n)
+  local Y = ops.dense_nbits(n:x(1), n:x(2), n:x(3), {bits = n:int "bits", zero_points = n:has(4) and n:x(4) or false, products = n:text "products"})
+  local bias = n:has(5) and n:x(5) or nil
+  if not bias and Y.type == n:type(1) then return Y end
+  return each(n, Y, function(y, i) return bias and y + wide(bias[{i[2]}]) or y end)
+end
+
+local ROUNDED = 4 -- an accuracy_level that lets rows be rounded to int8, a block at a time
+-- The nodes of MatMulNBits for such weights; shapes: of A, B, scales, zero points and bias, and of what it gives.
+local function add_by_blocks(n, bits, shapes, out)
+  local inputs = {}
+  for at, k in ipairs {1, 2, 3, 4, 6} do
+    local name, shape = n:has(k) and n.node.inputs[k] or "", shapes[at]
+    local is_so = name == "" or common.text(n:x(k).shape) == common.text(shape)
+    inputs[at] = is_so and name or n:add("Reshape", {name, n:constant(ms.array({#shape}, "int64", shape))})
+  end
+  local products = n:int("accuracy_level", 0) == ROUNDED and "int8" or "float32"
+  local Y = n:add("ProductByBlocks", inputs, {bits = bits, products = products}, 1, "msched")
+  return n:gives {#out == 2 and Y or n:add("Reshape", {Y, n:constant(ms.array({#out}, "int64", out))})}
+end
+
 -- Weights of 2, 4 or 8 bits, in blocks along K that have a scale and a zero point each: {N, blocks, bytes}.
 microsoft("MatMulNBits", function(n)
   local A, B, S, zero = n:x(1), n:x(2), n:x(3), n:has(4) and n:x(4) or nil
@@ -93,6 +117,13 @@ microsoft("MatMulNBits", function(n)
   local row = (blocks + each_byte - 1) // each_byte
   local packed = zero and zero.type == "uint8"
   if zero and common.count(zero.shape) ~= N * (packed and row or blocks) then n:fail("zero points of %s for %d x %d blocks", common.text(zero.shape), N, blocks) end
+  local shape, rank = table.move(A.shape, 1, #A.shape - 1, 1, {}), #A.shape
+  shape[rank] = N
+  local bias = n:has(6) and n:x(6) or nil
+  if bias and common.text(bias.shape) ~= common.text {N} then n:fail("a bias of %s for %d columns", common.text(bias.shape), N) end
+  if bits ~= 2 and K % block == 0 and common.wide_type(A.type) == "float32" and common.wide_type(S.type) == "float32" and (packed or not zero) then
+    return add_by_blocks(n, bits, {{common.count(A.shape) // K, K}, {N, blocks, bytes}, {N, blocks}, {N, row}, {N}}, shape)
+  end
   local function flat(X, at) return X[common.unfold(at, X.shape)] end
   local function part(byte, k)
     if bits == 8 then return te.cast(byte, "int32") end
@@ -108,13 +139,9 @@ microsoft("MatMulNBits", function(n)
     elseif zero then z = te.cast(wide(flat(zero, i[1] * blocks + own)), t) end
     return (w - z) * te.cast(wide(flat(S, i[1] * blocks + own)), t)
   end)
-  local shape, rank = table.move(A.shape, 1, #A.shape - 1, 1, {}), #A.shape
-  shape[rank] = N
   local Y = common.reduce(shape, {K}, te.sum, function(i, r)
     return wide(A[table.move(i, 1, rank - 1, 1, {[rank] = r[1]})]) * W[{i[rank], r[1]}]
   end)
-  local bias = n:has(6) and n:x(6) or nil
-  if bias and common.text(bias.shape) ~= common.text {N} then n:fail("a bias of %s for %d columns", common.text(bias.shape), N) end
   if not bias and Y.type == A.type then return Y end
   return compute(shape, A.type, function(i) return bias and Y[i] + wide(bias[{i[rank]}]) or Y[i] end)
 end)
