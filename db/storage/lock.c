@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const unsigned PAUSE = 1000;                 /* microseconds between two tries */
@@ -18,9 +19,16 @@ static int open_lock(const char *path, ms_error *err) {
   char *name = NULL;
   if (asprintf(&name, "%s-lock", path) < 0) abort();
   int file = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (file < 0) ms_fail(err, MS_STORE, "%s: %s", name, strerror(errno));
+  int code = errno;
+  if (file < 0) ms_fail(err, MS_STORE, "%s: %s", name, strerror(code));
   free(name);
+  errno = code;
   return file;
+}
+
+static int refuse_lock(const char *path, ms_error *err) {
+  ms_fail(err, MS_STORE, "%s-lock: this is no file, and the store's lock file has this name; move it away", path);
+  return -1;
 }
 
 /* 0, or errno: EWOULDBLOCK where another has it all the time; EINTR where signals never end. */
@@ -37,7 +45,9 @@ static int lock_whole(int file, int tries) {
 
 int db_lock_opening(const char *path, ms_error *err) {
   int file = open_lock(path, NULL);
-  if (file < 0) return -2;
+  if (file < 0) return errno == EISDIR || errno == ELOOP || errno == ENXIO ? refuse_lock(path, err) : -2;
+  struct stat s;
+  if (fstat(file, &s) != 0 || !S_ISREG(s.st_mode)) return close(file), refuse_lock(path, err);
   int code = lock_whole(file, OPENING_TRIES);
   if (!code) return file;
   close(file);
@@ -46,6 +56,15 @@ int db_lock_opening(const char *path, ms_error *err) {
   else
     ms_fail(err, MS_STORE, "%s-lock: cannot be locked: %s", path, strerror(code));
   return -1;
+}
+
+int db_fill_lock(int lock) {
+  enum { LMDB_BYTES = 8192, BLOCK = 512 }; /* for 126 readers, as LMDB has it where nobody says another number */
+  struct stat s;
+  if (lock < 0 || fstat(lock, &s) != 0) return 0;
+  off_t bytes = s.st_size > LMDB_BYTES ? s.st_size : LMDB_BYTES;
+  int code = s.st_blocks * BLOCK < bytes ? posix_fallocate(lock, 0, bytes) : 0;
+  return code == ENOSPC || code == EDQUOT || code == EFBIG ? code : 0;
 }
 
 void db_unlock_opening(int lock) {

@@ -25,6 +25,9 @@
  * file cannot be opened. */
 int db_lock_opening(const char *path, ms_error *err);
 void db_unlock_opening(int lock);
+/* Gives the lock file the blocks that LMDB maps: it only makes the file longer, and on a full disk a signal would end
+ * who touches such a page. 0, or why the disk has none (errno). lock: of db_lock_opening; below 0: 0. */
+int db_fill_lock(int lock);
 
 /* Waits until no other process writes. lock: of db_lock_opening; below 0, or where its file system has no such locks,
  * LMDB's mutex alone keeps writers apart. */

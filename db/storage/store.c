@@ -430,14 +430,13 @@ static bool check_pages(struct db *db, ms_error *err) {
                  db->path, (unsigned long long)bad.page, bad.why);
 }
 
-static int open_mapped(struct db *db, size_t map) {
+static int open_mapped(struct db *db, size_t map, bool lockless) {
   int code = mdb_env_create(&db->env);
   if (code) return code;
   mdb_env_set_maxdbs(db->env, TABLES);
   mdb_env_set_mapsize(db->env, map);
   unsigned how = MDB_NOSUBDIR | MDB_NOTLS;
-  /* A reader that may not write the lock file reads without locks. */
-  if (db->read_only) how |= MDB_RDONLY | (access(db->path, W_OK) != 0 ? MDB_NOLOCK : 0);
+  if (db->read_only) how |= MDB_RDONLY | (lockless ? MDB_NOLOCK : 0);
   return mdb_env_open(db->env, db->path, how, 0666);
 }
 
@@ -446,7 +445,12 @@ static int open_locked(struct db *db) {
   int file = -1, dead, code;
   size_t least = stat(db->path, &s) == 0 && (size_t)s.st_size > LEAST_MAP ? (size_t)s.st_size : LEAST_MAP;
   size_t map = least > FIRST_MAP / 2 ? least * 2 : FIRST_MAP;
-  while ((code = open_mapped(db, map)) == ENOMEM && map / 2 >= least) {
+  int full = db_fill_lock(db->lock);
+  if (full && !db->read_only) return full;
+  /* A reader that may not write the lock file, or for whom the disk has no room for it, reads without locks: nobody
+   * writes who has no room for them either. */
+  bool lockless = full || access(db->path, W_OK) != 0;
+  while ((code = open_mapped(db, map, lockless)) == ENOMEM && map / 2 >= least) {
     mdb_env_close(db->env);
     db->env = NULL;
     map /= 2;
