@@ -206,11 +206,14 @@ local function begin_states(schedules, report)
   return states
 end
 
+-- Where shipped parts are, and how the names of their files begin.
+local FOLDERS = {rule = "rules.rule.", postprocessor = "rules.postproc.", mutator = "rules.mutator.mutate_"}
+
 -- A part by its shipped name, with the parameters that the context has for it; or one that a user made.
 local function load_part(kind, part, context)
   if type(part) == "table" then return part end
   if type(part) == "function" then return {name = "a function of ms.space", apply = part} end
-  local found, shipped = pcall(msched.load, (kind == "mutator" and "rules.mutate_" or "rules.") .. part)
+  local found, shipped = pcall(msched.load, FOLDERS[kind] .. part)
   if not found then error(string.format("there is no %s `%s`: %s", kind, part, shipped), 0) end
   return setmetatable({parameters = context[part] or {}}, {__index = shipped})
 end

@@ -63,7 +63,7 @@ static void shape_nest(const struct model_nest *nest, const double *numbers, str
 /* Loops of the nest, without that over the neighbours of a dot product: an instruction does it. */
 static uint32_t loops_of(const struct model_nest *nest) { return nest->loop_count - nest->dots; }
 
-/* ---- What is run in parallel and in vectors: as rules/rewrite_parallel_vectorize_unroll.lua does it ---- */
+/* ---- What is run in parallel and in vectors: as rules/postproc/rewrite_parallel_vectorize_unroll.lua does it ---- */
 
 static void find_parallel(const struct search_estimator *d, const double *numbers, struct model_shape *s) {
   double jobs = d->jobs ? numbers[d->jobs] : 0, product = 1;

@@ -1,5 +1,5 @@
 /* What a candidate costs a GPU whose tensor cores multiply, in cycles of one multiprocessor, from its decisions alone;
- * of all others gpu.c says it. Its structure is the rule's (rules/multi_level_tiling_tensor_core.lua): blocks, warps or
+ * of all others gpu.c says it. Its structure is the rule's (rules/rule/multi_level_tiling_tensor_core.lua): blocks, warps or
  * groups of them, the fragments of each along both sides of the product, and the reduction in steps, each of tiles in
  * shared memory. A block computes as fast as tensor cores multiply, or as shared memory feeds them; latencies are
  * hidden by other blocks and by copies that run ahead. As in gpu.c, the longest of what runs side by side counts whole,

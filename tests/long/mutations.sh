@@ -1,14 +1,14 @@
 #!/bin/sh
 # Each rule, postprocessor, mutator and policy in turn does nothing, in a copy of our files of Lua: a test fails, in a
 # line
-# of its own.  usage: mutations.sh MSCHED ROOT [NAME…]: files to try alone, such as rules/auto_bind
+# of its own.  usage: mutations.sh MSCHED ROOT [NAME…]: files to try alone, such as rules/rule/auto_bind
 set -eu
 msched=$1 root=$2
 shift 2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cd "$root"
-[ $# -gt 0 ] || set -- $(grep -lE '^return msched\.(rule|postproc|mutator|policy) \{' rules/*.lua search/policy/*.lua | sed 's/\.lua$//')
+[ $# -gt 0 ] || set -- $(grep -lE '^return msched\.(rule|postproc|mutator|policy) \{' rules/*/*.lua search/policy/*.lua | sed 's/\.lua$//')
 
 survived=0 tried=0
 for name in "$@"; do

@@ -7,6 +7,13 @@ local lines, spaces = ms.load "lua.compat.lines", ms.load "lua.compat.space"
 local autotvm, flextensor, ansor = ms.load "lua.compat.autotvm", ms.load "lua.compat.flextensor", ms.load "lua.compat.ansor"
 
 assert(ms.load("lua.ways." .. "autotvm") == autotvm and ms.load("lua.ways." .. "ansor") == ansor, "as the files were called")
+local users = ms.registered -- a rule that is loaded is registered
+ms.registered = {rule = {}, postproc = {}, mutator = {}}
+for was, is in pairs {["mutate_unroll"] = "mutator.mutate_unroll", ["multi_level_tiling_tensor_core"] = "rule.multi_level_tiling_tensor_core", ["verify_gpu_code"] = "postproc.verify_gpu_code"} do
+  assert(ms.load("rules." .. was) == ms.load("rules." .. is), was)
+end
+ms.registered = users
+assert(ms.load("search." .. "groups") == ms.load "search.groups.groups" and ms.load("lua.cli." .. "terms") == ms.load "lua.cli.help.terms", "as other files were called")
 
 local function new_file(text)
   local name = os.tmpname()

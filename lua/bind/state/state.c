@@ -289,6 +289,12 @@ static const char *const moved[][2] = {
     {"lua.cli.docs", "lua.cli.help.docs"},
     {"lua.cli.terms", "lua.cli.help.terms"},
     {"lua.ways.", "lua.compat."},
+    {"rules.disallow_", "rules.postproc.disallow_"},
+    {"rules.multi_level_tiling", "rules.rule.multi_level_tiling"},
+    {"rules.multi_level_tiling_", "rules.rule.multi_level_tiling_"},
+    {"rules.mutate_", "rules.mutator.mutate_"},
+    {"rules.rewrite_", "rules.postproc.rewrite_"},
+    {"rules.verify_", "rules.postproc.verify_"},
     {"search.annealing", "search.policy.annealing"},
     {"search.compose", "search.groups.compose"},
     {"search.contest", "search.remeasure"},
@@ -311,8 +317,8 @@ static const char *name_of_moved(lua_State *L, int index) {
   const char *name = luaL_checkstring(L, index);
   for (size_t i = 0; i < sizeof moved / sizeof *moved; i++) {
     size_t length = strlen(moved[i][0]);
-    bool folder = moved[i][0][length - 1] == '.';
-    if (strncmp(name, moved[i][0], length) != 0 || (!folder && name[length])) continue;
+    bool begins = strchr("._", moved[i][0][length - 1]);
+    if (strncmp(name, moved[i][0], length) != 0 || (!begins && name[length])) continue;
     lua_pushfstring(L, "%s%s", moved[i][1], name + length);
     lua_replace(L, index);
     return lua_tostring(L, index);
