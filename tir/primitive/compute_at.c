@@ -4,7 +4,8 @@
  *           not all there is in it; no loop around the scope reduces in the block; the loop is in the same scope and
  *           not around the block; all consumers are below the loop; each iteration follows from what they read, or
  *           runs through its domain; it runs for all values of the iterations now, or would write other elements for
- *           others; the index names a place before the first consumer.
+ *           others; no loop takes a step of a reduction again, and no two iterations use one element, unless one loop
+ *           has them all; the index names a place before the first consumer.
  * After:    serial loops ax0, ax1, … around the block, one an iteration (those of extent 1 only if they are
  *           preserved), with a predicate where what is read may reach past the block's domain or its buffers. Memory
  *           that threads share is computed for all of them. The old nest is gone as far as it held nothing else.

@@ -4,6 +4,7 @@
 #include "loops.h"
 #include "move_domain.h"
 #include "tir/analysis/loads.h"
+#include "tir/analysis/order/iteration_order.h"
 #include "tir/arith/linear.h"
 
 #include <stdlib.h>
@@ -77,6 +78,19 @@ static bool check_runs(struct tir *ir, const struct tir_move *move, ms_error *er
                     tir_block_name(ir, move->block));
 }
 
+/* The new loops run through the iterations in their order, whatever loops they have now. What ReadAt copies is the
+ * same in all iterations that copy it. */
+static bool check_meeting(struct tir *ir, tir_block block, ms_error *err) {
+  uint32_t several = 0;
+  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++)
+    several += !tir_is_const(ir, ir->vars.at[tir_iters(ir, block)[i].var].extent, 1);
+  return several < 2 || tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "auto_copy") ||
+         !tir_instances_meet(ir, block) ||
+         tir_refuse(ir, err, MS_ITERATIONS_IN_ORDER, block,
+                    "iterations of block `%s` use the same element, and would run in another order",
+                    tir_block_name(ir, block));
+}
+
 /* Steps of a reduction that loops around it take again, new loops would take once. */
 static bool check_steps(struct tir *ir, tir_block block, ms_error *err) {
   tir_loop loops[MOST_LOOPS];
@@ -108,7 +122,7 @@ bool tir_move_check_block(struct tir *ir, struct tir_move *move, tir_block block
   if (to_consumers && tir_is_output_block(ir, block, move->scope))
     return tir_refuse(ir, err, MS_MOVE_OUTPUT, block, "block `%s` writes an output of its scope",
                       tir_block_name(ir, block));
-  if (!check_runs(ir, move, err) || !check_steps(ir, block, err)) return false;
+  if (!check_runs(ir, move, err) || !check_steps(ir, block, err) || !check_meeting(ir, block, err)) return false;
   if (!plan_removal(ir, move, err) || !tir_check_declares_inner(ir, block, err) ||
       !tir_check_writes_exact(ir, block, err) || !tir_check_reduces_inside(ir, block, move->scope, err))
     return false;

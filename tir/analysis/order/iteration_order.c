@@ -237,21 +237,28 @@ static bool has_reductions(const struct tir *ir, tir_block block) {
   return false;
 }
 
-/* The block's iterations may run in any order, as its regions say. */
-static bool is_orderless(struct tir *ir, tir_block block) {
+bool tir_instances_meet(struct tir *ir, tir_block block) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   struct tir_span writes = tir_block_at(ir, block)->writes, reads = tir_block_at(ir, block)->reads;
-  if (loads_other_iterations(ir, block) || tir_updates_unbegun(ir, block)) return false;
   for (uint32_t w = writes.first; w < writes.first + writes.count; w++) {
     struct tir_region written = ir->regions.at[w];
-    if (tir_buffer_at(ir, written.buffer)->undeclared) return false;
     for (uint32_t i = w; i < writes.first + writes.count; i++)
       if (ir->regions.at[i].buffer == written.buffer && regions_meet(ir, block, written, ir->regions.at[i]))
-        return false;
+        return true;
     for (uint32_t i = reads.first; i < reads.first + reads.count; i++)
       if (ir->regions.at[i].buffer == written.buffer && regions_meet(ir, block, written, ir->regions.at[i]))
-        return false;
+        return true;
   }
-  return !has_reductions(ir, block) || tir_is_commutative(ir, block, false);
+  return false;
+}
+
+/* The block's iterations may run in any order, as its regions say. */
+static bool is_orderless(struct tir *ir, tir_block block) {
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  if (loads_other_iterations(ir, block) || tir_updates_unbegun(ir, block)) return false;
+  for (uint32_t w = writes.first; w < writes.first + writes.count; w++)
+    if (tir_buffer_at(ir, ir->regions.at[w].buffer)->undeclared) return false;
+  return !tir_instances_meet(ir, block) && (!has_reductions(ir, block) || tir_is_commutative(ir, block, false));
 }
 
 /* An instance of the block that runs again does the same again: it goes on with nothing that was there before. */
