@@ -222,19 +222,31 @@ static bool is_in_init(const struct tir *ir, tir_stmt s, tir_block block) {
   return tir_stmt_at(ir, s)->list == TIR_INIT;
 }
 
+/* The store is to the buffer, or to a part of it under the name by which a block around matches that. */
+static bool stores_into(const struct tir *ir, tir_stmt store, tir_buffer buffer) {
+  tir_buffer stored = tir_as(ir, store, TIR_STORE)->store.buffer;
+  if (stored == buffer) return true;
+  for (tir_block b = tir_parent_block(ir, store); b; b = tir_parent_block(ir, b)) {
+    struct tir_span matches = tir_block_at(ir, b)->matches;
+    for (uint32_t i = matches.first; i < matches.first + matches.count; i++)
+      if (ir->matches.at[i].buffer == stored && ir->matches.at[i].source.buffer == buffer) return true;
+  }
+  return false;
+}
+
 /* A statement of the block, or of blocks in it, stores to the buffer where a condition holds, and nothing does where it
  * does not. Of what the body stores to, the init may leave out what it likes. */
 static bool stores_under_condition(struct tir *ir, tir_block block, tir_buffer buffer) {
   bool begun = false, updated = false;
   for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next_in_scope(ir, s, block)) {
     struct tir_stmt_node n = *tir_stmt_at(ir, s);
-    if (n.kind == TIR_STORE && n.store.buffer == buffer && is_in_init(ir, s, block)) {
+    bool stores = n.kind == TIR_STORE && stores_into(ir, s, buffer);
+    if (stores && is_in_init(ir, s, block)) {
       begun |= !is_sure(ir, block, s) || follows_reduction(ir, block, s);
       continue;
     }
-    updated |= (n.kind == TIR_STORE && n.store.buffer == buffer) ||
-               (n.kind == TIR_BLOCK && tir_has_region_of(ir, tir_block_at(ir, s)->writes, buffer));
-    if (n.kind == TIR_STORE && n.store.buffer == buffer && !is_sure(ir, block, s)) return true;
+    updated |= stores || (n.kind == TIR_BLOCK && tir_has_region_of(ir, tir_block_at(ir, s)->writes, buffer));
+    if (stores && !is_sure(ir, block, s)) return true;
     if (n.kind == TIR_BLOCK && tir_has_region_of(ir, tir_block_at(ir, s)->writes, buffer) &&
         (tir_nearest_condition(ir, s, block) || stores_under_condition(ir, s, buffer)))
       return true;
