@@ -305,6 +305,7 @@ static void cut_to_declared(struct tir *ir, tir_block around, bool write, tir_bu
   struct tir_interval declared = tir_interval_of(ir, min, extent);
   if (tir_interval_covers(ir, declared, *covered) || tir_interval_covers(ir, declared, as_bound(ir, made, *covered)))
     return;
+  if (!write && tir_has_region_of(ir, tir_regions(ir, around, true), buffer)) return; /* what it wrote it may read */
   struct tir_interval both = tir_interval_intersect(ir, *covered, declared);
   if (!both.empty) *covered = both;
 }

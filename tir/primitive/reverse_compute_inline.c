@@ -13,6 +13,7 @@
  * Forward:  the block and the loops that held only it are dead; the producer stays.
  *
  * A producer's own predicate is kept beside the new one. */
+#include "copy_stage.h"
 #include "given.h"
 #include "inline.h"
 #include "tir/analysis/analysis.h"
@@ -378,7 +379,9 @@ static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *
   bool planned = plan_body(ir, block, plan);
   plan->in_bounds = planned ? bounds_of_iters(ir, block, plan) : TIR_NONE;
   if (!planned || !add_image(ir, plan) || loses_condition(ir, plan, plan->in_bounds) ||
-      (plan->in_bounds && holds_own_loop(ir, plan, plan->in_bounds)))
+      (plan->in_bounds &&
+       (holds_own_loop(ir, plan, plan->in_bounds) ||
+        (tir_scope_of(ir, plan->producer) != plan->scope && tir_uses_inner_var(ir, plan->in_bounds)))))
     return tir_refuse(ir, err, MS_REVERSE_INLINE_BODY, block, "block `%s` is no single store of what `%s` produces",
                       tir_block_name(ir, block), tir_block_name(ir, plan->producer));
   return tir_check_blocks_only(ir, plan->buffer, plan->scope, true, err) && tir_check_not_only_block(ir, block, err) &&
