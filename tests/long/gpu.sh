@@ -40,11 +40,11 @@ mkdir -p "$folder"
 
 # ---- The parts: each has so many `seconds`, says what it does, and gives 77 where it cannot be done
 
-check() { "$msched" "$root/tests/lua/gpu.lua" "$candidates" "$seed" "$seconds"; }
+check() { "$msched" "$root/tests/lua/gpu/gpu.lua" "$candidates" "$seed" "$seconds"; }
 
 sanitized() { # tool
   sanitizer=$(command -v compute-sanitizer) || { echo "skipped: there is no compute-sanitizer"; return 77; }
-  "$sanitizer" --tool "$1" --error-exitcode 9 --target-processes all "$msched" "$root/tests/lua/gpu.lua" "$candidates" "$seed" "$seconds"
+  "$sanitizer" --tool "$1" --error-exitcode 9 --target-processes all "$msched" "$root/tests/lua/gpu/gpu.lua" "$candidates" "$seed" "$seconds"
 }
 memcheck() { sanitized memcheck; }
 racecheck() { sanitized racecheck; }

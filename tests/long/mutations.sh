@@ -28,12 +28,12 @@ for name in "$@"; do
   failed=
   for test in $tests; do
     [ -z "$failed" ] || continue
-    MSCHED_LUA_PATH=$work/tree timeout 600 "$msched" "$root/tests/lua/$test.lua" "$root" >"$work/out" 2>&1 ||
-      { [ $? -lt 124 ] && grep -q "tests/lua/$test.lua:[0-9]" "$work/out" && failed=$test; } || true
+    MSCHED_LUA_PATH=$work/tree timeout 600 "$msched" "$root"/tests/lua/*/"$test.lua" "$root" >"$work/out" 2>&1 ||
+      { [ $? -lt 124 ] && grep -q "tests/lua/[a-z]*/$test.lua:[0-9]" "$work/out" && failed=$test; } || true
   done
   tried=$((tried + 1))
   if [ -n "$failed" ]; then
-    echo "$name: lua.$failed fails, line $(sed -n "s|.*tests/lua/$failed.lua:\([0-9]*\).*|\1|p" "$work/out" | head -1)"
+    echo "$name: lua.$failed fails, line $(sed -n "s|.*tests/lua/[a-z]*/$failed.lua:\([0-9]*\).*|\1|p" "$work/out" | head -1)"
   else
     echo "$name: NOTHING fails that is run for it: $tests"
     survived=$((survived + 1))

@@ -9,8 +9,8 @@ shift 3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-[ $# -gt 0 ] || "$msched" "$root/tests/lua/op_spaces.lua" 20
-"$msched" "$root/tests/lua/spaces.lua" "$root" 200 "$builds" "$@"
+[ $# -gt 0 ] || "$msched" "$root/tests/lua/space/op_spaces.lua" 20
+"$msched" "$root/tests/lua/space/spaces.lua" "$root" 200 "$builds" "$@"
 [ $# -gt 0 ] || set -- C1D C2D C3D CAP CBR DEP DIL ELT GMM GMM1024 GMM2 GMM_RELU GMM_ROW GRP NRM POOL SFM T2D TBG
 failed=
 for name in "$@"; do

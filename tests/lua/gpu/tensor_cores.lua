@@ -1,0 +1,283 @@
+-- Matrix products on tensor cores without a GPU: random draws of the space of tensor cores, those with fragments on
+-- three oracles: the interpreter runs the lowered function, the source compiled for the CPU computes the same
+-- (RUN_KERNELS), and NVRTC, where it is installed, compiles it to the estimated shared memory, without serializing
+-- wgmma. Hardly any kernel spills registers (accumulators beside tiles that are copied by way of registers may).
+-- MetaSchedule's own products of 16 x 8 x 8 are checked the same way, with their own pipelines.
+-- usage: msched tensor_cores.lua RUN_KERNELS DRAWS SEED
+local ms = require "msched"
+local te = ms.te
+local tune, jobs_of = ms.load "search.tune", dofile(arg[0]:match "^.*/" .. "../jobs.lua")
+local registers = dofile(arg[0]:match "^.*/" .. "../../support/estimated.lua").new()
+
+local run_kernels, draws, seed = arg[1], math.tointeger(arg[2]), math.tointeger(arg[3])
+local AMPERE, HOPPER = "cuda -arch=sm_80", "cuda -arch=sm_90a"
+local PRODUCTS = {
+  {"float16", "float32", 64, 32, 48, AMPERE}, {"float16", "float16", 32, 64, 64, AMPERE}, {"bfloat16", "float32", 32, 48, 64, AMPERE},
+  {"float32", "float32", 48, 64, 40, AMPERE}, {"int8", "int32", 48, 32, 64, AMPERE},
+  {"float16", "float32", 128, 256, 192, HOPPER}, {"bfloat16", "float32", 192, 128, 96, HOPPER, true},
+}
+local CALLS = { -- and what they are called here
+  [AMPERE] = {{"tvm_mma_sync", "wmma"}, {"T.mma_sync", "mma.sync"}, {"T.wgmma_mma", "wgmma"}},
+  [HOPPER] = {{"T.wgmma_mma", "wgmma"}},
+}
+local PEERS = {{"T.ptx_mma", "16 x 8 x 8"}}
+
+local SLACK = 2048 -- bytes of shared memory that alignment may take
+
+local folder = os.tmpname()
+os.remove(folder)
+
+local function write(path, text)
+  local file <close> = assert(io.open(path, "wb"))
+  file:write(text)
+end
+
+local function product(inputs, output, m, n, k, by_columns)
+  local A, B, r = te.placeholder({m, k}, inputs, "A"), te.placeholder(by_columns and {n, k} or {k, n}, inputs, "B"), te.reduce_axis(k, "k")
+  return te.func("product", {A, B, te.compute({m, n}, function(i, j)
+    return te.sum(te.cast(A[{i, r}], output) * te.cast(B[by_columns and {j, r} or {r, j}], output), r)
+  end, "C")})
+end
+
+local function drawn(func, space, target)
+  local rules = folder .. "/rules.lua"
+  write(rules, 'local ms = require "msched" ms.space(ms.load "rules.targets".' .. space .. ')')
+  local opened = tune.open(func, ms.target(target), {files = {rules}})
+  local pool = ms.pool(func, {jobs = 1, target = target, files = {rules}})
+  local made, _, script_error = pool:replay(jobs_of(opened, draws, seed), false)
+  pool:close()
+  assert(not script_error, script_error)
+  return made
+end
+
+local missing -- why there is no NVRTC
+local compiled, spilling = 0, 0
+
+-- others: kernels whose registers are not compared with the estimate, and which may spill.
+local function compile(kernel, others)
+  local asked = kernel:resources()
+  local ok, got = pcall(kernel.resources, kernel, true)
+  if not ok then
+    assert(got:find("NVRTC is missing", 1, true), got)
+    missing = got
+    return
+  end
+  assert(got[1].shared_bytes == asked[1].shared_bytes, "a product has other shared memory than it asks for")
+  if others then return end
+  registers:note(asked[1], got[1])
+  compiled, spilling = compiled + 1, spilling + (got[1].spill_stores + got[1].spill_loads > 0 and 1 or 0)
+  assert(not got[1].serialized, "the groups of a wgmma are serialized")
+end
+
+-- What was drawn, each once, and applied; with its text.
+local function each(func, space, target)
+  local list, seen = {}, {}
+  for _, c in ipairs(drawn(func, space, target)) do
+    if c and not seen[c.hash] then
+      local sch = ms.apply(func, c.trace)
+      local scheduled = sch:func()
+      local kernel = sch:kernels()[1]
+      list[#list + 1], seen[c.hash] = {func = scheduled, script = scheduled:script(), estimated = kernel.shared_bytes, threads = kernel.threads, trace = c.trace, hash = sch:hash()}, true
+    end
+  end
+  return list
+end
+
+local function source_has(path, what)
+  local file <close> = assert(io.open(path, "rb"))
+  return file:read "a":find(what, 1, true) ~= nil
+end
+
+local in_flight, boxes, producers = 0, 0, 0 -- kernels that leave wgmma in flight, with TMA copies, with a producer warp group for them
+
+-- Gives how many sources were written, in all and by what they call.
+local function check(func, target, space, calls)
+  local written, by_call = 0, {}
+  write(folder .. "/function.py", func:script())
+  for i, c in ipairs(each(func, space or "tensor_core", target)) do
+    for _, call in ipairs(calls or CALLS[target]) do
+      if c.script:find(call[1], 1, true) then
+        ms.check_lowered(func, c.func, target, i)
+        local kernel = ms.build(c.func, {target = target})
+        local asked = kernel:resources()[1].shared_bytes
+        assert(math.abs(asked - c.estimated) <= SLACK,
+               string.format("the kernel uses %d bytes of shared memory, the estimate was %d", asked, c.estimated))
+        written, by_call[call[2]] = written + 1, (by_call[call[2]] or 0) + 1
+        local path = string.format("%s/%d.cu", folder, written)
+        kernel:export(path)
+        if source_has(path, "ms_wgmma_wait_1(), ") then in_flight = in_flight + 1 end
+        if source_has(path, "ms_tensor_copy_2d(") then
+          boxes = boxes + 1
+          if c.script:find('"software_pipeline_producer": 1', 1, true) then
+            producers = producers + 1
+            assert(source_has(path, "ms_named_barrier(1, "), "there is no producer warp group")
+            assert(kernel:resources()[1].threads == c.threads, "the threads are not as estimated")
+            assert(ms.apply(func, ms.read_trace(c.trace:json())):hash() == c.hash, "a record of it makes another function")
+          end
+          assert(not source_has(path, "ms_copy_"), "an input is copied by all threads, and another is not")
+        end
+        compile(kernel, calls)
+      end
+    end
+  end
+  return written, by_call
+end
+
+-- Threads whose number does not divide a tile touch no more than the tile, and the estimate is no larger.
+local function check_guarded_fetch()
+  local A = te.placeholder({96, 40}, "float32", "A")
+  local func = te.func("plus_one", {A, te.compute({96, 40}, function(i, j) return A[{i, j}] + 1 end, "B")})
+  local sch = ms.schedule(func)
+  local b = sch:get_sblock "B"
+  local i, j = sch:get_loops(b)
+  local rows, row = sch:split(i, {2, 48})
+  local columns, column = sch:split(j, {2, 20})
+  sch:reorder(rows, columns, row, column)
+  local tile = sch:fuse(rows, columns)
+  sch:bind(tile, "blockIdx.x")
+  local fetch = sch:cache_read(b, 0, "shared")
+  sch:compute_at(fetch, tile, true)
+  local _, thread = sch:split(sch:fuse(row, column), {4, 256})
+  sch:bind(thread, "threadIdx.x")
+  _, row, column = sch:get_loops(fetch)
+  _, thread = sch:split(sch:fuse(row, column), {4, 256})
+  sch:bind(thread, "threadIdx.x")
+  assert(sch:func():script():find("T.where", 1, true))
+  assert(sch:kernels()[1].shared_bytes == 48 * 20 * 4)
+  assert(ms.build(sch:func(), {target = AMPERE}):resources()[1].shared_bytes == 48 * 20 * 4)
+end
+
+local function run_on_cpu()
+  local pipe = io.popen(string.format("'%s' %s/function.py %s %d", run_kernels, folder, folder, seed))
+  local said = pipe:read "a"
+  pipe:close()
+  return math.tointeger(said:match "compiled for the CPU, (%d+) agree"), said
+end
+
+-- MetaSchedule's products of 16 x 8 x 8, to accumulators of either type; older tensor cores have none. Gives their
+-- number.
+local function check_peers()
+  local count = 0
+  for _, output in ipairs {"float32", "float16"} do
+    assert(os.execute("mkdir " .. folder))
+    local func = product("float16", output, 64, 96, 32)
+    local written = check(func, AMPERE, "metaschedule.tensor_core", PEERS)
+    local agree, said = run_on_cpu()
+    assert(written > 0 and agree == written, said)
+    for _, c in ipairs(each(func, "metaschedule.tensor_core", AMPERE)) do
+      if c.script:find(PEERS[1][1], 1, true) then
+        local kernel = ms.build(c.func, {target = "cuda -arch=sm_75"})
+        compile(kernel, true)
+        local ok, message = pcall(ms.build, c.func, {target = "cuda -arch=sm_70"})
+        assert(not ok and tostring(message):find("of 16 x 8 x 8 are for sm_75 and later, and the target is sm_70", 1, true), message)
+        break
+      end
+    end
+    count = count + written
+    os.execute("rm -r " .. folder)
+  end
+  -- What a lane does not hold it cannot touch.
+  local ok, message = pcall(ms.build, ms.from_script [[
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((32,), "float32")):
+    C = T.alloc_buffer((16, 8), scope="m16n8k8.matrixC")
+    for tx in T.thread_binding(32, thread="threadIdx.x"):
+        C[tx // 4, tx % 4] = T.float32(1)
+    for tx in T.thread_binding(32, thread="threadIdx.x"):
+        A[tx] = C[tx // 4, tx % 4 * 2]
+]], {target = AMPERE})
+  assert(not ok and tostring(message):find("m16n8k8.matrixC", 1, true), message)
+  return count
+end
+
+-- Dot products of four bytes, of any signs: one instruction, where they lie from multiples of four on; elsewhere their
+-- sum is spelled as arithmetic.
+local function bytes(a, b, output)
+  local A, B, r = te.placeholder({32, 32}, a .. "int8", "A"), te.placeholder({32, 32}, b .. "int8", "B"), te.reduce_axis(32, "k")
+  local func = te.func("product", {A, B, te.compute({32, 32}, function(i, j)
+    return te.sum(te.cast(A[{i, r}], output .. "int32") * te.cast(B[{j, r}], output .. "int32"), r)
+  end, "C")})
+  local sch = ms.schedule(func)
+  local c = sch:get_sblock "C"
+  local i, j, k = sch:get_loops(c)
+  local k0, k1 = sch:split(k, {8, 4})
+  local fetch_a, fetch_b, sums = sch:cache_read(c, 0, "shared"), sch:cache_read(c, 1, "shared"), sch:cache_write(c, 0, "local")
+  sch:reverse_compute_at(sums, j)
+  sch:bind(i, "blockIdx.x")
+  sch:bind(j, "threadIdx.x")
+  for _, fetch in ipairs {fetch_a, fetch_b} do sch:compute_at(fetch, i) end
+  sch:decompose_reduction(c, k0)
+  local function sign(prefix) return prefix == "u" and "u" or "s" end
+  sch:tensorize(k1, string.format("dp4a_%s8%s8%s32", sign(a), sign(b), sign(output)))
+  return func, sch:func()
+end
+
+local function sum_from(step)
+  local terms = {}
+  for i = 0, 3 do terms[#terms + 1] = string.format('T.Cast("int32", B[%d]) * T.Cast("int32", A[v * %d + %d])', i, step, i) end
+  local func = ms.from_script(string.format([[
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((128,), "int8"), B: T.Buffer((4,), "int8"), C: T.Buffer((16,), "int32")):
+    for i in T.thread_binding(16, thread="threadIdx.x"):
+        with T.sblock("C"):
+            v = T.axis.spatial(16, i)
+            C[v] = %s + C[v]
+]], table.concat(terms, " + ")))
+  return func, func
+end
+
+local function check_dot(signs, func, scheduled)
+  ms.check_lowered(func, scheduled, "cuda -arch=sm_75", 1)
+  assert(os.execute("mkdir " .. folder))
+  write(folder .. "/function.py", func:script())
+  local kernel = ms.build(scheduled, {target = "cuda -arch=sm_75"})
+  kernel:export(folder .. "/1.cu")
+  local agree, said = run_on_cpu()
+  assert(agree == 1, said)
+  local source <close> = assert(io.open(folder .. "/1.cu"))
+  local text = source:read "a"
+  assert((text:find("dp4a." .. (signs or ""), 1, true) ~= nil) == (signs ~= nil), text)
+  compile(kernel)
+  if signs and not missing then
+    kernel:export(folder .. "/1.ptx")
+    local ptx <close> = assert(io.open(folder .. "/1.ptx"))
+    assert(ptx:read "a":find("dp4a." .. signs, 1, true), "no dp4a in PTX")
+  end
+  os.execute("rm -r " .. folder)
+end
+
+local function check_dots()
+  check_dot("s32.s32", bytes("", "", ""))
+  check_dot("u32.s32", bytes("u", "", ""))
+  check_dot("s32.u32", bytes("", "u", ""))
+  check_dot("u32.u32", bytes("u", "u", "u"))
+  check_dot("s32.s32", sum_from(4))
+  check_dot(nil, sum_from(3))
+end
+
+check_guarded_fetch()
+check_dots()
+for _, p in ipairs(PRODUCTS) do
+  assert(os.execute("mkdir " .. folder))
+  local inputs, output, m, n, k, target, by_columns = table.unpack(p)
+  local written, by_call = check(product(inputs, output, m, n, k, by_columns), target)
+  local agree, said = run_on_cpu()
+  assert(written > 0 and agree == written, said)
+  -- Sums of 16 bits have fragments of wmma alone; types that wmma has not, those of mma.sync alone.
+  local old = target == AMPERE
+  assert((by_call["mma.sync"] ~= nil) == (old and output ~= "float16"), inputs)
+  assert((by_call.wmma ~= nil) == (old and (inputs == "float16" or inputs == "int8")), inputs)
+  assert((by_call.wgmma ~= nil) == (not old), target)
+  print(string.format("%s to %s: %d by wmma, %d by mma.sync, %d by wgmma: %d agree on the CPU, %s", inputs, output, by_call.wmma or 0,
+                      by_call["mma.sync"] or 0, by_call.wgmma or 0, agree, missing and "NVRTC skipped" or "compiled by NVRTC"))
+  os.execute("rm -r " .. folder)
+end
+print(string.format("%d of MetaSchedule's 16 x 8 x 8 agree on the CPU", check_peers()))
+print(string.format("%d of %d spill", spilling, compiled))
+if compiled > 0 then print(registers:check()) end
+assert(spilling * 50 <= compiled, "products spill")
+assert(in_flight > 0, "no kernel leaves products of a warp group in flight")
+assert(boxes > 0, "no kernel has TMA copies")
+assert(producers > 0 and producers < boxes, "all kernels with TMA copies have a producer warp group, or none has")
+print(string.format("%d leave wgmma in flight, %d have TMA copies", in_flight, boxes))
+print(missing and "tensor_cores: NVRTC skipped: " .. missing or "tensor_cores: ok")

@@ -1,0 +1,91 @@
+-- Exported names: a program compiles and links what was exported, whatever the function and its parameters are called.
+local ms = require "msched"
+local refuses = dofile(arg[0]:match "^.*/" .. "../refuses.lua")
+
+local folder = os.tmpname()
+os.remove(folder)
+assert(os.execute("mkdir " .. folder))
+
+local function write(name, text)
+  local file = assert(io.open(folder .. "/" .. name, "w"))
+  file:write(text)
+  file:close()
+end
+
+local function sum(name)
+  return ms.from_script(([[
+@T.prim_func(s_tir=True)
+def NAME(int: T.Buffer((8,), "float32"), args: T.Buffer((8,), "float32"), workspace: T.Buffer((8,), "float32"), p: T.handle):
+    for i in range(8):
+        with T.sblock("sum"):
+            v = T.axis.spatial(8, i)
+            T.reads(int[v], args[v])
+            T.writes(workspace[v])
+            workspace[v] = int[v] + args[v]
+]]):gsub("NAME", name))
+end
+
+local program = [[
+#include "NAME.h"
+#include "NAME.h"
+int main(void) {
+  float a[8], b[8], c[8] = {0};
+  for (int i = 0; i < 8; i++) a[i] = (float)i, b[i] = (float)(2 * i);
+  if (CALLED_WORKSPACE || CALLED_run(a, b, c, 0, 0)) return 1;
+  for (int i = 0; i < 8; i++)
+    if (c[i] != (float)(3 * i)) return 2;
+  return 0;
+}
+]]
+local build = "cd %s && %s -Wall -Wextra -Werror -Wno-unused-parameter -o use use.c %s -lm && LD_LIBRARY_PATH=. ./use"
+
+-- The function's name, the file's, and what it is exported as.
+for _, names in ipairs {{"sum", "kernel", "sum"}, {"main", "kernel", "kernel"}, {"exp", "my-kernel.2", "my_kernel_2"},
+                        {"double", "int", "int_kernel"}, {"main", "main", "main_kernel"}} do
+  local kernel = ms.schedule(sum(names[1])):build()
+  local path = folder .. "/" .. names[2]
+  for _, suffix in ipairs {".c", ".o", ".so", ".h"} do kernel:export(path .. suffix) end
+  write("use.c", (program:gsub("NAME", names[2]):gsub("CALLED", names[3])))
+  for _, suffix in ipairs {".c", ".o", ".so"} do
+    assert(os.execute(build:format(folder, "cc -std=c11", "./" .. names[2] .. suffix)), names[1] .. " in " .. names[2] .. suffix)
+  end
+end
+
+-- A library that runs threads, opened, closed and opened again by a program that has none of its own: the threads'
+-- library stays where they run.
+local reopen = [[
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <unistd.h>
+int main(void) {
+  float a[64], b[64];
+  for (int round = 0; round < 10; round++) {
+    void *library = dlopen("./threads.so", RTLD_NOW | RTLD_LOCAL);
+    int32_t (*run)(void **, void *);
+    if (!library) return 1;
+    *(void **)&run = dlsym(library, "threads");
+    for (int i = 0; i < 64; i++) a[i] = (float)(i + round), b[i] = 0;
+    if (!run || run((void *[]){a, b}, NULL)) return 2;
+    for (int i = 0; i < 64; i++)
+      if (b[i] != a[i] + 1) return 3;
+    if (dlclose(library)) return 4;
+    usleep(1000);
+  }
+  return 0;
+}
+]]
+local threads = ms.from_script [[
+@T.prim_func(s_tir=True)
+def threads(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+    for i in T.parallel(8):
+        for j in range(8):
+            B[i * 8 + j] = A[i * 8 + j] + T.float32(1)
+]]
+ms.schedule(threads):build {target = "native -num-cores=4"}:export(folder .. "/threads.so")
+write("reopen.c", reopen)
+assert(os.execute("cd " .. folder .. " && cc -std=gnu11 -Wall -Wextra -Werror -o reopen reopen.c -ldl && ./reopen"))
+
+refuses("suffix", function() ms.schedule(sum "sum"):build():export(folder .. "/kernel.cc") end)
+os.execute("rm -r " .. folder)
+print "export: ok"

@@ -1,0 +1,772 @@
+-- Every rule, postprocessor and mutator: what it makes of a small function, or refuses; what is made computes what the
+-- function computes. Rules of register tiles: tile_parts.lua.
+local ms = require "msched"
+local targets, space = ms.load "rules.targets", ms.load "rules.space"
+local te = ms.te
+local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/parts.lua")
+local CPU, GPU = support.CPU, ms.target "cuda -arch=sm_80"
+local parts_of, product, sketches, check = support.parts_of, support.product, support.sketches, support.check
+local has, names, extents = support.has, support.names, support.extents
+
+local function relu_of(f) -- f(A) -> te.compute over A, then a maximum with 0
+  local A = te.placeholder({16, 32}, "float32", "A")
+  local B = te.compute({16, 32}, function(i, j) return f(A, i, j) end, "B")
+  return te.func("relu", {A, te.compute({16, 32}, function(i, j) return te.maximum(B[{i, j}], 0.0) end, "C")})
+end
+
+local tests = {}
+
+-- ---- Rules -----------------------------------------------------------------------------------------------------
+
+function tests.inline_constant_scalars()
+  local func = ms.from_script([[
+from tvm.script import tir as T
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    one = T.alloc_buffer((), "float32")
+    with T.block("one"):
+        one[()] = T.float32(1)
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            B[v] = A[v] + one[()]
+]], "scalar.py")
+  local made = sketches(func, CPU, {rules = {"inline_constant_scalars"}})
+  assert(#made == 1 and not names(made[1]):find " one ")
+  check(func, made[1])
+end
+
+function tests.auto_inline()
+  local plain = relu_of(function(A, i, j) return A[{i, j}] + 1 end)
+  local made = sketches(plain, CPU, {rules = {"auto_inline"}})
+  assert(not names(made[1]):find " B ")
+  check(plain, made[1])
+  local turned = product(16, 16, 16)
+  made = sketches(turned, CPU, {rules = {"auto_inline"}})
+  assert(names(made[1]):find " C ")
+  -- What may be inlined is the target's: exp stays on CPUs, and the last block goes into its producer on GPUs.
+  local A = te.placeholder({4, 8}, "float32", "A")
+  local r = te.reduce_axis(8, "k")
+  local E = te.compute({4, 8}, function(i, j) return te.exp(A[{i, j}]) end, "E")
+  local dear = te.func("dear", {A, te.compute({4}, function(i) return te.sum(E[{i, r}], r) end, "S")})
+  assert(names(sketches(dear, CPU, {rules = {"auto_inline"}})[1]):find " E ")
+  made = sketches(dear, GPU, {rules = {"auto_inline"}})
+  assert(not names(made[1]):find " E ")
+  made = sketches(plain, GPU, {rules = {"auto_inline"}})
+  assert(#made[1]:block_names() == 2)
+  check(plain, made[1])
+  -- What takes a part of what is produced stays: its producer would compute the whole.
+  local B = te.compute({4, 8}, function(i, j) return A[{i, 7 - j}] * 2 end, "B")
+  local part = te.func("part", {A, te.compute({4}, function(i) return B[{i, 0}] + B[{i, 0}] end, "C")})
+  local backwards = {into_consumer = false, into_producer = true, constant_tensors = true, disallowed = {}}
+  assert(names(sketches(part, GPU, {rules = {"auto_inline"}, auto_inline = backwards})[1]):find " B C ")
+  made = sketches(plain, GPU, {rules = {"auto_inline"}, auto_inline = backwards})
+  assert(not names(made[1]):find " C ")
+  check(plain, made[1])
+  -- An annotation keeps a block.
+  local noted = ms.schedule(plain)
+  noted:annotate(noted:get_sblock "B", "meta_schedule.inline_rule", "disable")
+  assert(names(sketches(noted:func(), CPU, {rules = {"auto_inline"}})[1]):find " B ")
+end
+
+function tests.add_rfactor()
+  local func = product(2, 2, 512)
+  local made = sketches(func, CPU, {rules = {"add_rfactor"}})
+  assert(#made == 3 and names(made[2]):find " C_rf " and names(made[3]):find " C_rf ")
+  for _, sch in ipairs(made) do check(func, sch) end
+  assert(#sketches(product(64, 64, 4), CPU, {rules = {"add_rfactor"}}) == 1)
+  -- The partial results' own iteration is their last, so that they are a vector wherever they are computed.
+  local function kinds(parameters)
+    local sch = sketches(func, CPU, {rules = {"add_rfactor"}, add_rfactor = parameters})[3]
+    return table.concat(sch:iter_kinds(sch:get_sblock "C_rf"), " ")
+  end
+  local parameters = {jobs_per_core = 16, max_innermost = 64}
+  assert(kinds(parameters):find "^spatial .*reduce$", kinds(parameters))
+  parameters.lanes_last = true
+  assert(kinds(parameters):find "reduce spatial$", kinds(parameters))
+end
+
+-- Rows of a softmax that hold what is no plain number, or the least one: NaN in the same places as two passes have it.
+local LEAST, INFINITE = -3.4028234663852886e38, math.huge
+local HARD = {
+  function(k) return k * 0.25 - 3 end, function() return -INFINITE end, function(k) return k < 9 and -INFINITE or k end,
+  function(k) return k == 5 and 0 / 0 or 1 end, function(k) return k == 6 and INFINITE or k end, function() return LEAST end,
+  function(k) return k < 30 and LEAST or 1 end, function(k) return k % 2 == 0 and -LEAST or LEAST end,
+}
+
+local function check_softmax(func, sch)
+  local X = ms.array({#HARD, 32}, "float32", function(position) return HARD[position // 32 + 1](position % 32) end)
+  local want, own = ms.array({#HARD, 32}, "float32"), ms.array({#HARD, 32}, "float32")
+  ms.interpret(func, X, want)
+  ms.interpret(sch:func(), X, own)
+  assert(own:difference(want) < 1e-6, sch.trace:text())
+  local kernel = sch:build {target = "native -num-cores=1"}
+  own = ms.array({#HARD, 32}, "float32")
+  kernel(X, own)
+  assert(own:difference(want) < 1e-6, sch.trace:text())
+  return kernel
+end
+
+function tests.online_softmax()
+  local normalize = ms.load "lua.lib.ops.normalize"
+  local X = te.placeholder({#HARD, 32}, "float32", "X")
+  local func = te.func("softmax", {X, normalize.softmax(X)})
+  local any = {} -- rows of any length
+  local made = sketches(func, CPU, {rules = {"online_softmax"}, online_softmax = any})
+  assert(#made == 2 and names(made[1]):find " maximum exponent total ")
+  assert(not names(made[2]):find " maximum " and not names(made[2]):find " exponent ")
+  check_softmax(func, made[2])
+  -- So are its parts: each lane of a vector has a maximum and a sum of its own. They are vectors in the code.
+  local lanes = {rules = {"online_softmax", "add_rfactor"}, online_softmax = any, add_rfactor = {jobs_per_core = 16, max_innermost = 16, lanes_last = true}}
+  local factored, vectors = 0, 0
+  for _, sch in ipairs(sketches(func, CPU, lanes)) do
+    if names(sch):find " total_rf " and not names(sch):find " maximum" then
+      factored = factored + 1
+      local block = sch:get_sblock "total_rf"
+      local loops = {sch:get_loops(block)}
+      if sch:is_data_parallel(loops[3]) then
+        sch:vectorize(loops[3])
+        vectors = vectors + 1
+      end
+      sch:decompose_reduction(block, loops[2])
+      local notes = table.concat(check_softmax(func, sch):notes(), "; ")
+      assert(not notes:find("vectorized", 1, true), notes)
+    end
+  end
+  assert(factored == 2 and vectors == 1)
+  -- Rows that stay in a cache are left as they are; on GPUs, where exponentials are inlined before, those of any length
+  -- are not.
+  assert(#sketches(func, CPU, {rules = {"online_softmax"}}) == 1)
+  local long = te.placeholder({2, 1 << 26}, "float32", "X")
+  assert(#sketches(te.func("long", {long, normalize.softmax(long)}), CPU, {rules = {"online_softmax"}}) == 2)
+  made = sketches(func, GPU, {rules = {"auto_inline", "online_softmax"}})
+  assert(#made == 2 and names(made[2]) == " total softmax root " or names(made[2]) == " root total softmax ", names(made[2]))
+  check_softmax(func, made[2])
+  -- Masked rows of attention: what is scaled and masked is inlined, and is then what the maximum is of.
+  local Q, K, V = te.placeholder({1, 5, 4}, "float32", "Q"), te.placeholder({1, 7, 4}, "float32", "K"), te.placeholder({1, 7, 3}, "float32", "V")
+  local attention = te.func("attention", {Q, K, V, normalize.attention(Q, K, V, {causal = true})})
+  made = sketches(attention, CPU, {rules = {"auto_inline", "online_softmax"}, online_softmax = any})
+  assert(#made == 2 and not names(made[2]):find " maximum ")
+  local own, want = ms.arrays_for(attention, 1), ms.arrays_for(attention, 1)
+  ms.interpret(made[2]:func(), table.unpack(own))
+  ms.interpret(attention, table.unpack(want))
+  assert(own[4]:difference(want[4]) < 1e-6)
+  -- What is no softmax is left alone: no maximum before, and exponentials that leave the function.
+  local A = te.placeholder({4, 8}, "float32", "A")
+  local r = te.reduce_axis(8, "k")
+  local E = te.compute({4, 8}, function(i, j) return te.exp(A[{i, j}]) end, "E")
+  local sum = te.compute({4}, function(i) return te.sum(E[{i, r}], r) end, "S")
+  assert(#sketches(te.func("sum", {A, sum}), CPU, {rules = {"online_softmax"}, online_softmax = any}) == 1)
+  assert(#sketches(te.func("kept", {A, E, sum}), CPU, {rules = {"online_softmax"}, online_softmax = any}) == 1)
+  local layer = product(8, 8, 64)
+  made = sketches(layer, CPU, {rules = {"online_softmax"}, online_softmax = any})
+  assert(#made == 1 and made[1]:hash() == ms.schedule(layer):hash())
+end
+
+-- Windows that move by one element are expressions, in a function that reduces nothing; in whole, or not at all.
+function tests.unroll_window()
+  local A, W = te.placeholder({18, 20}, "float32", "A"), te.placeholder({3, 3}, "float32", "W")
+  local function window(of, rows, columns, by, weight)
+    local r, s = te.reduce_axis(rows, "r"), te.reduce_axis(columns, "s")
+    return te.compute({(18 - rows) // by + 1, (20 - columns) // by + 1}, function(i, j)
+      local value = of[{i * by + r, j * by + s}]
+      return te.sum(weight and value * weight[{r, s}] or value, {r, s})
+    end, "B")
+  end
+  local function made_of(...) return sketches(te.func("window", {...}), CPU, {rules = {"unroll_window", "auto_inline"}}) end
+  local B = window(A, 3, 3, 1)
+  local made = made_of(A, te.compute({16, 18}, function(i, j) return B[{i, j}] / 9 end, "mean"))
+  assert(#made == 2 and not names(made[1]):find " B " and made[1]:is_spatial_function() and names(made[2]):find " B ", names(made[1]))
+  local own, want = ms.arrays_for(made[2]:func(), 1), ms.arrays_for(made[2]:func(), 1)
+  ms.interpret(made[1]:func(), table.unpack(own))
+  ms.interpret(made[2]:func(), table.unpack(want))
+  assert(own[2]:difference(want[2]) == 0)
+  -- Not: with steps of two; with weights, which each result reads again; of too many terms; where something else is
+  -- reduced; a row's sum, which is no window; too many elements of one that is not yet there.
+  assert(#made_of(A, window(A, 3, 3, 1)) == 2 and #made_of(A, window(A, 3, 3, 2)) == 1 and #made_of(A, W, window(A, 3, 3, 1, W)) == 1)
+  assert(#made_of(A, window(A, 4, 8, 1)) == 2 and #made_of(A, window(A, 11, 3, 1)) == 1)
+  local k = te.reduce_axis(18, "k")
+  local mean = te.compute({16}, function(i) return te.sum(B[{i, k}], k) end, "mean")
+  assert(#made_of(A, mean) == 1)
+  local short = te.placeholder({64, 4}, "float32", "S")
+  local q = te.reduce_axis(4, "q")
+  assert(#made_of(short, te.compute({64}, function(i) return te.sum(short[{i, q}], q) end, "row")) == 1)
+  local function twice(rows)
+    local r = te.reduce_axis(rows, "t")
+    return te.compute({17 - rows, 18}, function(i, j) return te.max(B[{i + r, j}], r) end, "C")
+  end
+  assert(#made_of(A, twice(14)) == 2 and #made_of(A, twice(15)) == 1)
+end
+
+-- What is made of attention, or of one that is masked, computes what it does.
+function tests.fuse_online_softmax()
+  local normalize = ms.load "lua.lib.ops.normalize"
+  local function attention(rows, columns, width, options, heads)
+    local Q, K, V = te.placeholder({heads or 2, rows, width}, "float32", "Q"), te.placeholder({heads or 2, columns, width}, "float32", "K"), te.placeholder({heads or 2, columns, width}, "float32", "V")
+    return te.func("attention", {Q, K, V, normalize.attention(Q, K, V, options)})
+  end
+  local rules = {rules = {"auto_inline", "fuse_online_softmax"}, fuse_online_softmax = {vectors = {1, 2}, columns = {8, 16}}}
+  local function agree(func, sch)
+    local own, want = ms.arrays_for(func, 1), ms.arrays_for(func, 1)
+    ms.interpret(sch:func(), table.unpack(own))
+    ms.interpret(func, table.unpack(want))
+    for i = 1, #own do assert(own[i]:difference(want[i]) < 1e-5, sch.trace:text()) end
+  end
+  for _, case in ipairs {{32, 32, 8, {}, 5}, {32, 16, 4, {causal = true}, 5}, {19, 24, 5, {}, 2}, {35, 11, 3, {causal = true}, 3}, {8, 32, 8, {}, 1}} do
+    local rows, columns, width, options, count = table.unpack(case)
+    local func = attention(rows, columns, width, options)
+    local made = sketches(func, CPU, rules)
+    assert(#made == count, #made)
+    for i = 2, #made do
+      local kept = names(made[i])
+      assert(kept:find " attention_o " and kept:find " attention_normalize " and not kept:find " exponent ", kept)
+      local outer = {made[i]:get_loops(made[i]:get_sblock "attention_o")}
+      assert(made[i]:loop_kind(outer[1]) == "parallel" and made[i]:iter_kinds(made[i]:get_sblock "attention_o")[3] == "reduce")
+      agree(func, made[i])
+    end
+  end
+  -- Built for this machine, as the default space has them.
+  local func = attention(40, 64, 16, {causal = true})
+  for _, sch in ipairs(sketches(func, ms.target "native", {rules = {"auto_inline", "fuse_online_softmax"}})) do
+    agree(func, sch)
+    local kernel = ms.build(sch:func(), {reference = func})
+    assert(kernel:check() < 1e-5 and #kernel:notes() == 0, table.concat(kernel:notes(), "; "))
+  end
+  -- As networks have it: dimensions that are reduced stay, as 1, and batches are of 1.
+  local Q, K = te.placeholder({1, 2, 32, 8}, "float32", "Q"), te.placeholder({1, 2, 8, 24}, "float32", "K")
+  local one, r1, r2, r3, r4 = te.const(0, "int32"), te.reduce_axis(8, "r1"), te.reduce_axis(24, "r2"), te.reduce_axis(24, "r3"), te.reduce_axis(24, "r4")
+  local S = te.compute({1, 2, 32, 24}, function(b, h, i, j) return te.sum(Q[{one, h, i, r1}] * K[{one, h, r1, j}], r1) end, "S")
+  local M = te.compute({1, 2, 32, 1}, function(b, h, i, u) return te.max(S[{b, h, i, r2}], r2) end, "M")
+  local E = te.compute({1, 2, 32, 24}, function(b, h, i, j) return te.exp(S[{b, h, i, j}] - M[{b, h, i, one}]) end, "E")
+  local L = te.compute({1, 2, 32, 1}, function(b, h, i, u) return te.sum(E[{b, h, i, r3}], r3) end, "L")
+  local N = te.compute({1, 2, 32, 24}, function(b, h, i, j) return E[{b, h, i, j}] / L[{b, h, i, one}] end, "N")
+  local W = te.placeholder({1, 2, 24, 4}, "float32", "W")
+  local kept = te.func("kept_dimensions", {Q, K, W, te.compute({1, 2, 32, 4}, function(b, h, i, d) return te.sum(N[{one, h, i, r4}] * W[{one, h, r4, d}], r4) end, "O")})
+  local fused = sketches(kept, CPU, rules)
+  assert(#fused == 3, #fused)
+  for _, sch in ipairs(fused) do agree(kept, sch) end
+  -- A softmax whose result leaves the function is no chain, nor is a product behind another.
+  local X, V = te.placeholder({32, 32}, "float32", "X"), te.placeholder({32, 8}, "float32", "V")
+  local r, P = te.reduce_axis(32, "r"), normalize.softmax(X)
+  local Y = te.compute({32, 8}, function(i, j) return te.sum(P[{i, r}] * V[{r, j}], r) end, "Y")
+  assert(#sketches(te.func("kept", {X, V, P, Y}), CPU, rules) == 1)
+  assert(#sketches(te.func("softmax_of_input", {X, V, Y}), CPU, rules) > 1)
+  local layer = product(32, 32, 32)
+  assert(#sketches(layer, CPU, rules) == 1)
+end
+
+function tests.cross_thread_reduction()
+  local A = te.placeholder({8, 64}, "float32", "A")
+  local r = te.reduce_axis(64, "k")
+  local S = te.compute({8}, function(i) return te.sum(A[{i, r}], r) end, "S")
+  local func = te.func("scaled", {A, te.compute({8}, function(i) return S[{i}] * 2 end, "D")})
+  local made = sketches(func, GPU, {rules = {"cross_thread_reduction"}})
+  assert(#made == 2 and has(made[1], 'thread="threadIdx.x"') and has(made[1], 'scope="shared"') and not has(made[2], "thread"))
+  for _, sch in ipairs(made) do check(func, sch) end
+end
+
+function tests.two_pass_reduction()
+  local function sums(rows, length)
+    local A = te.placeholder({rows, length}, "float32", "A")
+    local r = te.reduce_axis(length, "k")
+    local S = te.compute({rows}, function(i) return te.sum(A[{i, r}], r) end, "S")
+    return te.func("sums", {A, te.compute({rows}, function(i) return te.sqrt(S[{i}]) end, "D")})
+  end
+  local few, any = sums(3, 96), {most_results = 4, least = 64, least_blocks = 2, most_blocks = 8, thread_extents = {8, 16}}
+  local made = sketches(few, GPU, {rules = {"two_pass_reduction"}, two_pass_reduction = any})
+  assert(#made == 2 and has(made[1], 'thread="blockIdx.x"') and has(made[1], 'thread="threadIdx.x"') and not has(made[2], "thread"))
+  local runs, threads = table.unpack(made[1].trace:draws())
+  assert(table.concat(runs.attrs[1], " ") == "2 3 4 6 8" and table.concat(threads.attrs[1], " ") == "8 16")
+  for _, sch in ipairs(made) do check(few, sch) end
+  -- The rules after it: the second pass is of threads, too; what the first bound is left alone.
+  made = sketches(few, GPU, {rules = {"two_pass_reduction", "cross_thread_reduction"}, two_pass_reduction = any})
+  assert(#made == 4)
+  for _, sch in ipairs(made) do check(few, sch) end
+  -- Enough results, or not enough to sum up for each, or none in runs of one length.
+  assert(#sketches(sums(5, 96), GPU, {rules = {"two_pass_reduction"}, two_pass_reduction = any}) == 1)
+  assert(#sketches(sums(3, 60), GPU, {rules = {"two_pass_reduction"}, two_pass_reduction = any}) == 1)
+  assert(#sketches(sums(3, 97), GPU, {rules = {"two_pass_reduction"}, two_pass_reduction = any}) == 1)
+  assert(#sketches(sums(1, 16384), GPU, {rules = {"two_pass_reduction"}}) == 2 and #sketches(sums(1, 8192), GPU, {rules = {"two_pass_reduction"}}) == 1)
+end
+
+function tests.multi_level_tiling()
+  local func = product(16, 16, 16)
+  local made = sketches(func, CPU, {rules = {"multi_level_tiling"}})
+  assert(#made == 3)
+  for _, sch in ipairs(made) do check(func, sch) end
+  -- Any structure; a cache that must be; caches of inputs; loops bound.
+  local p = {structure = "SRSR", max_innermost = 4, write = {need = "must", levels = {1}, scope = "global"}}
+  made = sketches(func, CPU, {rules = {"multi_level_tiling"}, multi_level_tiling = p})
+  assert(#made == 1 and #extents(made[1], "C") == 6 and has(made[1], "C_global"))
+  p = {structure = "SSRS", max_innermost = 64, binds = {"blockIdx.x"}, read = {levels = {3}, scope = "shared"}}
+  made = sketches(func, GPU, {rules = {"multi_level_tiling"}, multi_level_tiling = p})
+  assert(#made == 1 and has(made[1], "A_shared") and has(made[1], "B_shared") and has(made[1], "blockIdx.x") and not has(made[1], "C_"))
+  made = sketches(func, GPU, {rules = {"multi_level_tiling"}})
+  assert(#made == 3 and has(made[2], "software_pipeline_stage") and has(made[1], "cooperative_fetch"))
+  for _, sch in ipairs(made) do check(func, sch) end
+  assert(#sketches(func, ms.target "cuda -arch=sm_75", {rules = {"multi_level_tiling"}}) == 1) -- it copies nothing on the side
+  -- Elements that a thread can load at once depend on their bytes.
+  local function lengths(type)
+    for _, d in ipairs(sketches(product(16, 16, 16, type), GPU, {rules = {"multi_level_tiling"}})[1].trace:draws()) do
+      if d.annotates == "meta_schedule.cooperative_fetch" then return table.concat(d.attrs[1], " ") end
+    end
+  end
+  assert(lengths "float32" == "1 2 3 4" and lengths "float16" == "1 2 4 8" and lengths "int8" == "1 2 4 8 16")
+end
+
+function tests.multi_level_tiling_wide_vector()
+  local p = {structure = "SRSRS", max_innermost = 64, vector_bits = 1024}
+  local func = product(4, 128, 8)
+  local made = sketches(func, CPU, {rules = {"multi_level_tiling_wide_vector"}, multi_level_tiling_wide_vector = p})
+  local e = extents(made[1], "C")
+  assert(#made == 1 and e[#e] == 32)
+  check(func, made[1])
+  e = extents(sketches(product(4, 16, 8), CPU, {rules = {"multi_level_tiling_wide_vector"}, multi_level_tiling_wide_vector = p})[1], "C")
+  assert(e[#e] == 16)
+end
+
+local function bytes_product(m, n, k) -- as VNNI has it: columns in groups of 16, reduced in groups of 4
+  local A, B = te.placeholder({m, k}, "uint8", "A"), te.placeholder({n // 16, k // 4, 16, 4}, "int8", "B")
+  local r = te.reduce_axis(k, "k")
+  return te.func("bytes", {A, B, te.compute({m, n}, function(i, j)
+    return te.sum(te.cast(A[{i, r}], "int32") * te.cast(B[{j // 16, r // 4, j % 16, r % 4}], "int32"), r)
+  end, "C")})
+end
+
+function tests.multi_level_tiling_with_intrinsic_and_rewrite_tensorize()
+  local func = bytes_product(8, 32, 16)
+  local p = {structure = "SSRSRS", max_innermost = 64, intrinsics = {"dot_16x4_vnni", "wmma_sync_16x16x16_f16f16f32"}}
+  local parts = parts_of(CPU, {rules = {"multi_level_tiling_with_intrinsic"}, postprocs = {"rewrite_reduction_block", "rewrite_tensorize"},
+                               multi_level_tiling_with_intrinsic = p})
+  local made = space.generate(func, parts)
+  assert(#made == 2 and has(made[1], "dot_16x4_vnni") and #made[2].trace:simplified(false) == 0)
+  assert(space.postprocess(made[1], parts) and has(made[1], "vpdpbusd") and not has(made[1], "auto_tensorize"))
+  check(func, made[1])
+  assert(#space.generate(product(8, 32, 16), parts) == 1) -- floats are not what it multiplies
+end
+
+-- Products of matrices, batches of them and convolutions, by tensor cores: the result is that of the function.
+function tests.multi_level_tiling_tensor_core()
+  local function half(shape, name) return te.placeholder(shape, "float16", name) end
+  local function times(a, b, r) return te.sum(te.cast(a, "float32") * te.cast(b, "float32"), r) end
+  local function matmul(m, n, k)
+    local A, B, r = half({m or 32, k or 32}, "A"), half({k or 32, n or 48}, "B"), te.reduce_axis(k or 32, "k")
+    return te.func("matmul", {A, B, te.compute({m or 32, n or 48}, function(i, j) return times(A[{i, r}], B[{r, j}], r) end, "C")})
+  end
+  local function batch_transposed()
+    local A, B, r = half({2, 16, 32}, "A"), half({2, 16, 32}, "B"), te.reduce_axis(32, "k")
+    return te.func("batch", {A, B, te.compute({2, 16, 16}, function(b, i, j) return times(A[{b, i, r}], B[{b, j, r}], r) end, "C")})
+  end
+  local function conv2d()
+    local X, W = half({1, 6, 6, 16}, "X"), half({3, 3, 16, 16}, "W")
+    local y, x, c = te.reduce_axis(3, "rh"), te.reduce_axis(3, "rw"), te.reduce_axis(16, "rc")
+    return te.func("conv", {X, W, te.compute({1, 4, 4, 16}, function(n, h, w, o)
+      return times(X[{n, h + y, w + x, c}], W[{y, x, c, o}], {y, x, c})
+    end, "C")})
+  end
+  local parts = space.parts(targets.context(GPU, targets.metaschedule.tensor_core))
+  for _, make in ipairs {matmul, batch_transposed, conv2d} do
+    local func = make()
+    local made, report = space.generate(func, parts)
+    assert(not next(report.refused) and #made == 4, next(report.refused)) -- and those without tensor cores
+    assert(space.postprocess(made[1], parts), func:name())
+    for _, what in ipairs {"tvm_load_matrix_sync", "tvm_mma_sync", "tvm_fill_fragment", "tvm_store_matrix_sync", "threadIdx.y", "warp_execution"} do
+      assert(has(made[1], what), what)
+    end
+    assert(not has(made[1], "auto_tensorize") and not has(made[1], "cooperative_fetch"))
+    check(func, made[1])
+  end
+  assert(#space.generate(product(32, 32, 32), parts) == 3) -- floats are not what they multiply
+  -- The smaller fragments, which a warp loads several of; copies run ahead.
+  local func = matmul(32, 64, 32)
+  local made = space.generate(func, parts)
+  assert(#made == 5 and has(made[2], "software_pipeline_order") and has(made[2], "double_buffer_scope"))
+  assert(space.postprocess(made[2], parts) and has(made[2], "ptx_mma") and has(made[2], "m16n8k8.matrixA"))
+  check(func, made[2])
+end
+
+-- The same by warp groups: the second input's tiles lie as it does; copies of tiles run ahead; what a block has holds
+-- all draws.
+function tests.products_of_warp_groups()
+  local target = msched.target "cuda -arch=sm_90a"
+  local function half(shape, name) return te.placeholder(shape, "bfloat16", name) end
+  local function times(a, b, r) return te.sum(te.cast(a, "float32") * te.cast(b, "float32"), r) end
+  local function transposed_batch()
+    local A, B, r = half({2, 64, 32}, "A"), half({2, 64, 32}, "B"), te.reduce_axis(32, "k")
+    return te.func("batch", {A, B, te.compute({2, 64, 64}, function(b, i, j) return times(A[{b, i, r}], B[{b, j, r}], r) end, "C")})
+  end
+  local function conv2d()
+    local X, W = half({1, 10, 10, 16}, "X"), half({3, 3, 16, 64}, "W")
+    local y, x, c = te.reduce_axis(3, "rh"), te.reduce_axis(3, "rw"), te.reduce_axis(16, "rc")
+    return te.func("conv", {X, W, te.compute({1, 8, 8, 64}, function(n, h, w, o)
+      return times(X[{n, h + y, w + x, c}], W[{y, x, c, o}], {y, x, c})
+    end, "C")})
+  end
+  local parts = space.parts(targets.context(target))
+  for _, case in ipairs {{transposed_batch, "col_major"}, {conv2d, "row_major"}} do
+    local func = case[1]()
+    local made, report = space.generate(func, parts)
+    assert(not next(report.refused), next(report.refused))
+    assert(space.postprocess(made[1], parts), func:name())
+    for _, what in ipairs {"wgmma_fill", "wgmma_mma", "wgmma_store", case[2], "wgmma.accumulator", "shared.dyn.panels", "software_pipeline_async_stages", "software_pipeline_tensor_copies", "software_pipeline_producer", "buffer_dim_align"} do
+      assert(has(made[1], what), what)
+    end
+    assert(not has(made[1], "auto_tensorize") and not has(made[1], "fetching_warps"))
+    check(func, made[1])
+  end
+end
+
+-- What a GPU's architecture has groups for, by the types of a product: in its own space, and where TF32 is asked for.
+function tests.tensor_cores_by_architecture()
+  local groups = {float16 = {float32 = {70, 80}, float16 = {70}}, int8 = {int32 = {75, 80}}, bfloat16 = {float32 = {80}}, float32 = {float32 = {}}}
+  for _, name in ipairs {"70", "75", "80", "90", "90a"} do
+    local arch, groups_of_warps = tonumber(name:match "%d+"), name == "90a" -- for 64 rows and columns there is one
+    for _, case in ipairs {{"float16", "float32"}, {"float16", "float16"}, {"int8", "int32"}, {"bfloat16", "float32"}, {"float32", "float32"}} do
+      local A, B, r = te.placeholder({64, 64}, case[1], "A"), te.placeholder({64, 64}, case[1], "B"), te.reduce_axis(64, "k")
+      local func = te.func("product", {A, B, te.compute({64, 64}, function(i, j)
+        return te.sum(te.cast(A[{i, r}], case[2]) * te.cast(B[{r, j}], case[2]), r)
+      end, "C")})
+      local target, expected = msched.target("cuda -arch=sm_" .. name), groups_of_warps and case[2] == "float32" and case[1] ~= "float32" and 1 or 0
+      local function count(known) return #space.generate(func, space.parts(targets.context(target, known))) end
+      for _, least in ipairs(groups[case[1]][case[2]]) do expected = expected + (arch >= least and 1 or 0) end
+      local plain = count(targets.metaschedule.cuda)
+      local rounded = case[1] == "float32" and arch >= 80 and 1 or 0
+      -- Pipelines are beside what is not for tensor cores, in both.
+      local without = count(targets.changed(targets.cuda, {multi_level_tiling_tensor_core = {groups = {}}}))
+      assert(plain <= without and count() == without + expected, case[1] .. " on " .. name)
+      assert(count(targets.tensor_core) == without + expected + rounded, case[1] .. " rounded on " .. name)
+    end
+  end
+end
+
+function tests.parallel_vectorize_unroll_and_its_rewriting()
+  local func = product(64, 64, 64)
+  local parts = parts_of(CPU, {rules = {"parallel_vectorize_unroll"}, postprocs = {"rewrite_parallel_vectorize_unroll"}})
+  local made = space.generate(func, parts)
+  assert(has(made[1], "meta_schedule.parallel") and has(made[1], "meta_schedule.vectorize") and has(made[1], "meta_schedule.unroll_explicit"))
+  assert(space.postprocess(made[1], parts) and has(made[1], "T.parallel") and not has(made[1], "meta_schedule."))
+  check(func, made[1])
+  local plain = relu_of(function(A, i, j) return A[{i, j}] + 1 end)
+  made = space.generate(plain, parts)
+  assert(not has(made[1], "unroll")) -- nothing reduces
+  assert(space.postprocess(made[1], parts) and has(made[1], "T.vectorized(64)"))
+  check(plain, made[1])
+end
+
+-- Of a reduction no vector is fused in which an input repeats itself, or each element does: it would be gathered.
+function tests.vectors_of_reductions_do_not_repeat()
+  local A, B, k = te.placeholder({8, 4}, "float32", "A"), te.placeholder({8, 6}, "float32", "B"), te.reduce_axis(8, "k")
+  local func = te.func("outer", {A, B, te.compute({4, 6}, function(i, j) return te.sum(A[{k, i}] * B[{k, j}], k) end, "C")})
+  local sch = ms.schedule(func)
+  local block = sch:get_sblock "C"
+  local i, j, r = sch:get_loops(block)
+  sch:reorder {r, i, j}
+  assert(sch:data_parallel_loops(block, 0, 64, 0).vector == 1)
+  local plain = ms.schedule(te.func("plain", {B, te.compute({8, 6}, function(x, y) return B[{x, y}] + 1 end, "C")}))
+  assert(plain:data_parallel_loops(plain:get_sblock "C", 0, 64, 0).vector == 2)
+end
+
+function tests.random_compute_location()
+  local func = relu_of(function(A, i, j) return A[{i, j}] + 1 end)
+  local made = sketches(func, CPU, {rules = {"random_compute_location"}})
+  assert(made[1].trace:text():find "sample_compute_location")
+  check(func, made[1])
+  local reduced = product(2, 2, 512) -- of outputs too: where the partial results are computed
+  made = sketches(reduced, CPU, {rules = {"add_rfactor", "random_compute_location"}})
+  assert(made[2].trace:text():find "sample_compute_location")
+  check(reduced, made[2])
+end
+
+function tests.auto_bind()
+  local func = relu_of(function(A, i, j) return A[{i, j}] + 1 end)
+  local made = sketches(func, GPU, {rules = {"auto_bind"}})
+  assert(has(made[1], "blockIdx.x") and has(made[1], "threadIdx.x"))
+  check(func, made[1])
+  -- More than so many blocks of so many threads: each has several iterations.
+  made = sketches(func, ms.target "cuda -arch=sm_80 -max_threads_per_block=32", {rules = {"auto_bind"}, auto_bind = {max_blocks = 2, thread_extents = {32}}})
+  assert(has(made[1], "range(8)"))
+  check(func, made[1])
+end
+-- ---- Postprocessors --------------------------------------------------------------------------------------------
+
+local function postprocessed(sch, target, changes) return space.postprocess(sch, parts_of(target, changes)) end
+
+function tests.disallow_dynamic_loop()
+  local func = ms.from_script([[
+from tvm.script import tir as T
+@T.prim_func
+def main(a: T.handle, n: T.int32):
+    A = T.match_buffer(a, (n,), "float32")
+    for i in range(n):
+        with T.block("A"):
+            v = T.axis.spatial(n, i)
+            A[v] = T.float32(0)
+]], "dynamic.py")
+  assert(not postprocessed(ms.schedule(func), CPU, {postprocs = {"disallow_dynamic_loop"}}))
+  assert(postprocessed(ms.schedule(product(2, 2, 2)), CPU, {postprocs = {"disallow_dynamic_loop"}}))
+end
+
+-- A copy of a matrix, one row of 8 at a time or one column, by a pipeline that copies on its own.
+local function pipelined(by_column)
+  local func = relu_of(function(A, i, j) return A[{i, j}] + 1 end)
+  local sch = ms.schedule(func)
+  local b = sch:get_sblock "B"
+  local c = sch:get_sblock "C"
+  local i, j = sch:get_loops(c)
+  if by_column then sch:reorder(j, i) end
+  local outer = sch:get_loops(c)
+  sch:compute_at(b, outer, {preserve_unit_loops = true})
+  sch:annotate(outer, "software_pipeline_stage", {0, 1})
+  sch:annotate(outer, "software_pipeline_order", {0, 1})
+  sch:annotate(outer, "software_pipeline_async_stages", {0})
+  return sch
+end
+
+function tests.disallow_async_strided_copy()
+  local p = {postprocs = {"disallow_async_strided_copy"}}
+  assert(postprocessed(pipelined(false), CPU, p))
+  assert(not postprocessed(pipelined(true), CPU, p))
+end
+
+function tests.rewrite_cooperative_fetch()
+  local func = product(64, 64, 64)
+  local parts = parts_of(GPU, {rules = {"multi_level_tiling"}, postprocs = {"rewrite_cooperative_fetch"}})
+  local sch = space.generate(func, parts)[1]
+  local trace = sch.trace
+  for _, d in ipairs(trace:draws()) do
+    if d.annotates then trace = trace:with_decision(d.index, {3}) end -- four at once
+    if d.kind == "SamplePerfectTile" then trace = trace:with_decision(d.index, #d.decision == 5 and {2, 1, 8, 4, 1} or {4, 4, 4}) end
+  end
+  sch = ms.apply(func, trace)
+  assert(space.postprocess(sch, parts) and has(sch, "T.vectorized(4)") and not has(sch, "cooperative_fetch"))
+  local threads = select(2, tostring(sch:func()):gsub('T.thread_binding%(64, thread="threadIdx.x"%)', ""))
+  assert(threads == 3, threads) -- around all, and in each of the copies
+  check(func, sch)
+end
+
+-- What a hand bound in part, or shared out as among a CPU's cores, has threads too; notes on what is built say where
+-- there are none.
+function tests.threads_for_hand_schedules()
+  local func = product(24, 40, 20)
+  for note, schedule in pairs {
+    ["one thread of the device runs it in order; bind makes"] = function(sch, i) sch:parallel(i) end,
+    ["no loop in it is bound to threadIdx.x"] = function(sch, i) sch:bind(i, "blockIdx.x") end,
+  } do
+    local sch = ms.schedule(func)
+    schedule(sch, (sch:get_loops(sch:get_sblock "C")))
+    local notes = table.concat(ms.build(sch:func(), {target = GPU.text}):notes(), "; ")
+    assert(notes:find(note, 1, true), notes)
+    assert(postprocessed(sch, GPU, {postprocs = {"rewrite_unbound_block"}}))
+    local kernel = ms.build(sch:func(), {target = GPU.text})
+    assert(kernel:resources()[1].threads >= 40 and #kernel:notes() == 0 and #sch:unbound_blocks() == 0)
+    check(func, sch)
+  end
+end
+
+function tests.rewrite_unbound_block()
+  local func = relu_of(function(A, i, j) return A[{i, j}] + 1 end)
+  local sch = ms.schedule(func)
+  assert(postprocessed(sch, GPU, {postprocs = {"rewrite_unbound_block"}}))
+  assert(#sch:unbound_blocks() == 0)
+  check(func, sch)
+end
+
+function tests.rewrite_reduction_block()
+  local func = product(8, 8, 8)
+  local sch = ms.schedule(func)
+  assert(postprocessed(sch, CPU, {postprocs = {"rewrite_reduction_block"}}) and names(sch):find " C_init ")
+  check(func, sch)
+  -- What threads reduce together keeps its init.
+  local bound = ms.schedule(func)
+  bound:bind(select(3, bound:get_loops(bound:get_sblock "C")), "threadIdx.x")
+  assert(postprocessed(bound, GPU, {postprocs = {"rewrite_reduction_block"}}) and not names(bound):find " C_init ")
+end
+
+function tests.rewrite_layout()
+  local script = tostring(product(16, 32, 8)):gsub('"tir.noalias": True', '%0, "layout_free_buffers": [1]')
+  script = script:gsub('"tirx.noalias": True', '%0, "layout_free_buffers": [1]')
+  assert(script:find "layout_free_buffers", script)
+  local func = ms.from_script(script, "free.py")
+  local sch = ms.schedule(func)
+  local i, j, k = sch:get_loops(sch:get_sblock "C")
+  local j0, j1 = sch:split(j, {ms.rest, 8})
+  sch:reorder(j0, i, k, j1)
+  local pool = ms.pool(func, {jobs = 1, target = "native"}) -- whose schedules are lent
+  local drawn = pool:replay({{trace = sch.trace:simplified(false), seed = 1, candidate = 0}})[1]
+  assert(drawn and tostring(drawn.trace):find("layout_rewrite_preproc", 1, true))
+  pool:close()
+  assert(postprocessed(sch, CPU, {postprocs = {"rewrite_layout"}}))
+  assert(has(sch, "meta_schedule.layout_rewrite_preproc") and has(sch, "B_global = T.sblock_alloc_buffer((4, 8, 8))"), tostring(sch:func()))
+  check(func, sch)
+  local fixed = ms.schedule(product(16, 32, 8))
+  assert(postprocessed(fixed, CPU, {postprocs = {"rewrite_layout"}}) and #fixed.trace == 1)
+  -- Tiles that run past the end: zeros. A copy that lies in order already: none.
+  local ragged = ms.with_weights(product(16, 30, 8), {"B"})
+  for _, columns in ipairs {8, 30, 32} do
+    local own = ms.schedule(ragged)
+    local x, y, z = own:get_loops(own:get_sblock "C")
+    local y0, y1 = own:split(y, {ms.rest, columns})
+    own:reorder(y0, x, z, y1)
+    assert(postprocessed(own, CPU, {postprocs = {"rewrite_layout"}}))
+    local shape = columns == 8 and "(4, 8, 8)" or columns == 32 and "(8, 1, 32)"
+    assert(not shape and not has(own, "B_global") or shape and has(own, "B_global = T.sblock_alloc_buffer(" .. shape .. ")"), tostring(own))
+    check(ragged, own)
+  end
+end
+
+-- A kernel of so many threads, whose block keeps so many floats in shared memory, and each thread so many of its own.
+local function kernel(threads, shared, own)
+  local A = te.placeholder({threads, shared}, "float32", "A")
+  local B = te.compute({threads, shared}, function(i, j) return A[{i, j}] + 1 end, "B")
+  local sch = ms.schedule(te.func("kernel", {A, te.compute({threads, shared}, function(i, j) return B[{i, j}] * 2 end, "C")}))
+  local b, c = sch:get_sblock "B", sch:get_sblock "C"
+  local i, j = sch:get_loops(c)
+  sch:bind(sch:add_unit_loop(i), "blockIdx.x")
+  sch:bind(i, "threadIdx.x")
+  sch:set_scope(b, 0, own and "local" or "shared")
+  sch:compute_at(b, i)
+  return sch, j
+end
+
+function tests.verify_gpu_code()
+  local p = {postprocs = {"verify_gpu_code"}}
+  assert(postprocessed(kernel(64, 16), GPU, p))
+  for rows, fits in pairs {[65535] = true, [65536] = false} do -- of blocks along y
+    local text = [[
+@T.prim_func(s_tir=True)
+def main(A: T.Buffer((ROWS, 32), "float32"), C: T.Buffer((ROWS, 32), "float32")):
+    for i in T.thread_binding(ROWS, thread="blockIdx.y"):
+        for j in T.thread_binding(32, thread="threadIdx.x"):
+            with T.sblock("C"):
+                v, w = T.axis.remap("SS", [i, j])
+                C[v, w] = A[v, w]
+]]
+    assert(not postprocessed(ms.schedule(ms.from_script((text:gsub("ROWS", rows)))), GPU, p) == not fits)
+  end
+  assert(not postprocessed(kernel(1024, 64), GPU, p)) -- shared memory: 256 KiB
+  assert(postprocessed(kernel(64, 64, true), GPU, p))
+  assert(not postprocessed(kernel(64, 2048, true), GPU, p)) -- local memory: 8 KiB a thread
+  local wide, j = kernel(64, 16)
+  wide:vectorize(j)
+  assert(not postprocessed(wide, GPU, p)) -- 64 bytes at once
+  local few = kernel(16, 16)
+  few:annotate(few:get_sblock "C", "meta_schedule.thread_extent_low_inclusive", 32)
+  assert(not postprocessed(few, GPU, p))
+  local uneven = kernel(64, 16)
+  uneven:bind(select(3, uneven:get_loops(uneven:get_sblock "C")), "threadIdx.x") -- the axis is bound to 64 and to 16
+  assert(not postprocessed(uneven, GPU, p))
+  local virtual, v = kernel(2, 128)
+  virtual:bind(v, "vthread.x")
+  assert(not postprocessed(virtual, GPU, p))
+  local small = ms.target "cuda -arch=sm_80 -max_threads_per_block=32"
+  assert(not postprocessed(kernel(64, 16), small, p))
+end
+
+function tests.verify_scope_limit()
+  local sch = kernel(64, 16)
+  assert(postprocessed(sch, GPU, {postprocs = {"verify_scope_limit"}, verify_scope_limit = {shared = 4096}}))
+  assert(not postprocessed(kernel(64, 16), GPU, {postprocs = {"verify_scope_limit"}, verify_scope_limit = {shared = 4095}}))
+end
+
+-- ---- Mutators --------------------------------------------------------------------------------------------------
+
+-- A trace and others that the mutator makes of it: what differs is one decision, of a draw that `wanted` accepts.
+local function mutates(name, trace, wanted)
+  local mutator = parts_of(CPU, {mutators = {{name, 1}}}).mutators[1][1]
+  local changed = 0
+  for n = 1, 40 do
+    local made = space.mutate(mutator, trace, ms.stream(n), nil)
+    local before, after = trace:draws(), made and made:draws() or {}
+    local different = {}
+    for i, d in ipairs(after) do
+      if table.concat(d.decision, " ") ~= table.concat(before[i].decision, " ") then different[#different + 1] = before[i] end
+    end
+    assert(#different <= 1 and (not different[1] or wanted(different[1])), name)
+    changed = changed + #different
+  end
+  return changed
+end
+
+function tests.mutators()
+  local cpu = sketches(product(64, 64, 64), CPU, {rules = {"multi_level_tiling", "parallel_vectorize_unroll"}})[1].trace
+  local gpu = sketches(product(64, 64, 64), GPU, {rules = {"multi_level_tiling", "parallel_vectorize_unroll"}})[1].trace
+  local function is_tile(d) return d.kind == "SamplePerfectTile" end
+  local function is_load(d) return d.annotates == "meta_schedule.cooperative_fetch" end
+  assert(mutates("tile_size", cpu, is_tile) > 0)
+  local loads = 0
+  assert(mutates("tile_size", gpu, function(d) loads = loads + (is_load(d) and 1 or 0) return is_tile(d) or is_load(d) end) > loads and loads > 0)
+  assert(mutates("unroll", cpu, function(d) return d.annotates == "meta_schedule.unroll_explicit" end) > 0)
+  assert(mutates("parallel", cpu, function(d) return d.annotates == "meta_schedule.parallel" end) > 0)
+  local bound = sketches(relu_of(function(A, i, j) return A[{i, j}] + 1 end), GPU, {rules = {"auto_bind"}})[1].trace
+  assert(mutates("thread_binding", bound, function(d) return d.binds == "threadIdx.x" end) > 0)
+  assert(mutates("thread_binding", cpu, function() return false end) == 0)
+  local placed = sketches(relu_of(function(A, i, j) return A[{i, j}] + 1 end), CPU, {rules = {"random_compute_location"}})[1].trace
+  assert(mutates("compute_location", placed, function(d) return d.kind == "SampleComputeLocation" end) > 0)
+end
+
+function tests.crossover()
+  local func = product(64, 64, 64)
+  local mutator = parts_of(CPU, {mutators = {{"crossover", 1}}}).mutators[1][1]
+  local sketch = sketches(func, CPU, {rules = {"multi_level_tiling"}})[1].trace
+  local a, b = ms.apply(func, sketch, {seed = 1, anew = true}).trace, ms.apply(func, sketch, {seed = 2, anew = true}).trace
+  assert(space.mutate(mutator, a, ms.stream(1), nil) == nil)
+  local from_b, from_a = 0, 0
+  for n = 1, 8 do
+    local made = space.mutate(mutator, a, ms.stream(n), b)
+    for i, d in ipairs(made and made:draws() or {}) do
+      local got, own, other = table.concat(d.decision, " "), table.concat(a:draws()[i].decision, " "), table.concat(b:draws()[i].decision, " ")
+      assert(got == own or got == other)
+      if own ~= other then
+        from_a = from_a + (got == own and 1 or 0)
+        from_b = from_b + (got == other and 1 or 0)
+      end
+    end
+  end
+  assert(from_a > 0 and from_b > 0)
+end
+
+-- ---- Draws -----------------------------------------------------------------------------------------------------
+
+function tests.draws_that_can_be_decided_otherwise_are_found()
+  local sch = ms.schedule(product(16, 1, 16), {seed = 3})
+  local block = sch:get_sblock "C"
+  local i, j = sch:get_loops(block)
+  sch:split(i, {sch:sample_perfect_tile(i, 2, 16)})
+  sch:split(j, {sch:sample_perfect_tile(j, 2, 16)})
+  sch:annotate(block, "meta_schedule.unroll_explicit", sch:sample_categorical({0, 16}, {0.5, 0.5}))
+  sch:annotate(block, "alone", sch:sample_categorical({7}, {1.0}))
+  local trace, draws = sch.trace, sch.trace:draws()
+  local tiles, choices = trace:changeable "SamplePerfectTile", trace:changeable "SampleCategorical"
+  assert(#draws == 4 and #tiles == 1 and tiles[1] == draws[1].index and #choices == 1 and choices[1] == draws[3].index)
+  assert(#trace:changeable("SampleCategorical", "unroll") == 1 and #trace:changeable("SampleCategorical", "alone") == 0)
+  assert(#trace:changeable("SampleCategorical", "threadIdx") == 0 and #trace:changeable "SampleComputeLocation" == 0)
+  local one = trace:draw(choices[1])
+  assert(one.annotates == "meta_schedule.unroll_explicit" and #one.attrs[1] == 2 and one.decision[1] == draws[3].decision[1])
+  assert(trace:draw(0) == nil and not pcall(trace.draw, trace, #trace))
+end
+
+-- ---- Limits ----------------------------------------------------------------------------------------------------
+
+-- What is shipped runs without the hook of Lua, and is stopped all the same, where it calls instructions and queries.
+function tests.a_shipped_part_that_is_late_is_stopped()
+  ms.rule_timeout(1e-9)
+  local ok, message = pcall(sketches, product(64, 64, 64), CPU, {rules = {"register_tile", "multi_level_tiling", "parallel_vectorize_unroll"}})
+  ms.rule_timeout(0)
+  assert(not ok and message:find "ran longer than 1e%-09 seconds, and was at line", message)
+  assert(#sketches(product(64, 64, 64), CPU, {rules = {"multi_level_tiling"}}) > 0)
+end
+
+-- ---- Targets ---------------------------------------------------------------------------------------------------
+
+function tests.a_target_is_data()
+  targets.toy = {rules = {"multi_level_tiling"}, postprocs = {}, mutators = {},
+                 multi_level_tiling = function(target) return {structure = "SRS", max_innermost = target.words} end}
+  local parts = space.parts(targets.context {kind = "toy", words = 2})
+  for seed = 1, 8 do
+    local e = extents(space.generate(product(16, 16, 16), parts, seed)[1], "C")
+    assert(#e == 5 and e[4] <= 2 and e[5] <= 2)
+  end
+  targets.toy = nil
+end
+
+support.run(tests, "parts")

@@ -1,0 +1,300 @@
+-- Rules of register tiles, by vectors, dot products of short types and AMX: what they make of a small function, or refuse;
+-- what is made computes what the function computes.
+local ms = require "msched"
+local space, te = ms.load "rules.space", ms.te
+local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/parts.lua")
+local CPU, parts_of, product = support.CPU, support.parts_of, support.product
+local sketches, check, has, names, extents = support.sketches, support.check, support.has, support.names, support.extents
+
+local tests = {}
+
+function tests.register_tile()
+  local func = product(64, 64, 64)
+  local made = sketches(func, CPU, {rules = {"register_tile"}})
+  assert(#made > 1 and has(made[2], "msched.register_tile"))
+  check(func, made[2])
+end
+
+-- Columns that are no whole vectors: vectors, and one that is not full, of a tile that stays in registers.
+function tests.columns_of_no_whole_vectors()
+  for _, columns in ipairs {12, 20, 24, 49, 100} do
+    local func = product(6, columns, 8)
+    local sch = ms.schedule(func)
+    local i, j, k = sch:get_loops(sch:get_sblock "C")
+    sch:reorder {k, i, j}
+    sch:vectorize(j)
+    check(func, sch)
+  end
+end
+
+-- Constants are packed ahead, whatever order they are read in: a tile has no packed copy of its own, and what is in front
+-- is in the order in which it is read, with zeros where tiles run past the end.
+function tests.register_tile_of_constants()
+  local X, W = te.placeholder({20, 24}, "float32", "X"), te.placeholder({40, 24}, "float32", "W")
+  local A, B, r = te.placeholder({20, 12}, "float32", "A"), te.placeholder({12, 40}, "float32", "B"), te.reduce_axis(12, "k")
+  local function plain(i, j) return te.sum(A[{i, r}] * B[{r, j}], r) end
+  for _, func in ipairs {te.func("dense", {X, W, (ms.ops.dense(X, W))}, {weights = {"W"}}),
+                         te.func("product", {A, B, te.compute({20, 40}, plain, "C")}, {weights = {"B"}})} do
+    local made = sketches(func, CPU, {rules = {"register_tile"}})
+    assert(#made == 1 + 2, #made)
+    for i = 2, #made do
+      assert(not names(made[i]):find "_global", tostring(made[i]))
+      assert(space.postprocess(made[i], parts_of(CPU, {postprocs = {"rewrite_layout", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block"}})))
+      local packing = made[i]:func():packing()
+      assert(packing and packing.count == 1 and table.concat(packing.of_kernel, " ") == "1 -1 3", tostring(made[i]))
+      local shape = packing.kernel:params()[2].shape
+      assert(shape[#shape] % 16 == 0, "whole vectors: " .. table.concat(shape, "x"))
+      check(func, made[i])
+    end
+  end
+end
+
+-- An image's lines and columns are rows of one tile, which go on from a line to the next; the edge is masked or cut
+-- off.
+function tests.register_tile_of_an_image()
+  local X, W = te.placeholder({1, 6, 7, 8}, "float32", "X"), te.placeholder({3, 3, 8, 32}, "float32", "W")
+  local func = te.func("image", {X, W, ms.ops.conv2d(X, W)})
+  local made = sketches(func, CPU, {rules = {"register_tile"}})
+  assert(#made == 5)
+  for i = 2, #made do
+    assert(has(made[i], "n_h_w_fused"), tostring(made[i]))
+    check(func, made[i])
+  end
+end
+
+-- Padding stays as it is, or is inlined: then a tile's rows are of one line.
+function tests.register_tile_skips_padding()
+  local X, W = te.placeholder({1, 6, 7, 8}, "float32", "X"), te.placeholder({3, 3, 8, 32}, "float32", "W")
+  local func = te.func("image", {X, W, ms.ops.conv2d(X, W, {pad = 1})})
+  local made, skips = sketches(func, CPU, {rules = {"register_tile"}}), 0
+  assert(#made == 7)
+  for i = 2, #made do
+    local inlined = not names(made[i]):find " pad "
+    skips = skips + (inlined and 1 or 0)
+    assert(has(made[i], "n_h_w_fused") == not inlined, tostring(made[i]))
+    assert(space.postprocess(made[i], parts_of(CPU, {postprocs = {"rewrite_reduction_block"}})))
+    check(func, made[i])
+  end
+  assert(skips == 2)
+end
+
+local DOTS = ms.target "llvm -mcpu=cooperlake -num-cores=2"
+local TILES = ms.target "llvm -mcpu=sapphirerapids -num-cores=2"
+
+-- A sum of products of elements of two arrays of these types, at places that a function of (i, j, k) gives.
+local function short_product(x, y, sum, shapes, at)
+  local A, B, k = te.placeholder(shapes[1], x, "A"), te.placeholder(shapes[2], y, "B"), {}
+  for n, extent in ipairs(shapes[4]) do k[n] = te.reduce_axis(extent, "k" .. n) end
+  local C = te.compute(shapes[3], function(...)
+    local a, b = at({...}, k)
+    return te.sum(te.cast(A[a], sum) * te.cast(B[b], sum), k)
+  end, "C")
+  return te.func("short", {A, B, C})
+end
+
+-- Products of bytes and of bfloat16 by dot products: what differs by columns lies neighbour by neighbour, what does so
+-- already is read where it is, a shared operand that is not contiguous is copied.
+function tests.dot_tile()
+  local function of(x, y, sum) return function(shapes, at) return short_product(x, y, sum, shapes, at) end end
+  local bytes, signed, bfloats = of("uint8", "int8", "int32"), of("int8", "int8", "int32"), of("bfloat16", "bfloat16", "float32")
+  local plain = {{12, 16}, {16, 40}, {12, 40}, {16}}
+  local function rows_by_columns(i, k) return {i[1], k[1]}, {k[1], i[2]} end
+  local weights = {{12, 16}, {40, 16}, {12, 40}, {16}}
+  local packed = {{12, 16}, {4, 40, 4}, {12, 40}, {4, 4}}
+  local across = {{16, 12}, {16, 40}, {12, 40}, {16}}
+  local image = {{2, 5, 6, 8}, {3, 3, 8, 32}, {2, 3, 4, 32}, {3, 3, 8}}
+  local batch = {{2, 3, 16}, {2, 16, 32}, {2, 3, 32}, {16}}
+  local list = {
+    {bytes(plain, rows_by_columns), "B_global"}, {signed(plain, rows_by_columns), "B_global"}, {bfloats(plain, rows_by_columns), "B_global"},
+    {bytes(weights, function(i, k) return {i[1], k[1]}, {i[2], k[1]} end), "B_global"},
+    {bytes(packed, function(i, k) return {i[1], k[1] * 4 + k[2]}, {k[1], i[2], k[2]} end), nil},
+    {bytes(across, function(i, k) return {k[1], i[1]}, {k[1], i[2]} end), "A_global"},
+    {bytes(image, function(i, k) return {i[1], i[2] + k[1], i[3] + k[2], k[3]}, {k[1], k[2], k[3], i[4]} end), "B_global"},
+    {bytes(batch, function(i, k) return {i[1], i[2], k[1]}, {i[1], k[1], i[3]} end), "B_global"},
+  }
+  for _, depth in ipairs {17, 18, 19, 35} do -- the last are left over
+    local shapes = {{12, depth}, {depth, 40}, {12, 40}, {depth}}
+    for _, make in ipairs {bytes, signed, bfloats} do list[#list + 1] = {make(shapes, rows_by_columns), "B_global"} end
+    list[#list + 1] = {signed({{depth, 12}, shapes[2], shapes[3], shapes[4]}, function(i, k) return {k[1], i[1]}, {k[1], i[2]} end), "A_global"}
+  end
+  for n, case in ipairs(list) do
+    local made = sketches(case[1], DOTS, {rules = {"dot_tile"}})
+    assert(#made == 3, n .. ": " .. #made) -- one vector a row, or two
+    for i = 2, #made do
+      assert((not case[2] and not names(made[i]):find "_global") or names(made[i]):find(case[2], 1, true), n .. ": " .. tostring(made[i]))
+      assert(has(made[i], "T.vectorized(") and space.postprocess(made[i], parts_of(DOTS, {postprocs = {"rewrite_reduction_block"}})))
+      check(case[1], made[i])
+    end
+    assert(#sketches(case[1], CPU, {rules = {"dot_tile"}}) == 1, "a target without dot products has no such tiles")
+  end
+  for _, other in ipairs {of("int16", "int16", "int32")(plain, rows_by_columns), of("int8", "int8", "int64")(plain, rows_by_columns), product(8, 32, 16),
+                          bytes({{12, 14}, {14, 40}, {12, 40}, {14}}, rows_by_columns)} do
+    assert(#sketches(other, DOTS, {rules = {"dot_tile"}}) == 1)
+  end
+end
+
+-- What the analytical model ranks first of such a product has dot products; or tiles of AMX, where the target has these.
+function tests.dot_tiles_rank_first()
+  local analytical = ms.load "search.cost.analytical"
+  for _, types in ipairs {{"uint8", "int8", "int32"}, {"bfloat16", "bfloat16", "float32"}} do
+    local func = short_product(types[1], types[2], types[3], {{256, 256}, {256, 256}, {256, 256}, {256}}, function(i, k) return {i[1], k[1]}, {k[1], i[2]} end)
+    local list = {}
+    for i, sch in ipairs(sketches(func, DOTS, {rules = {"register_tile", "dot_tile", "multi_level_tiling", "parallel_vectorize_unroll"}})) do list[i] = sch.trace end
+    local best = analytical.best(func, DOTS, list, {budget = 2000, most = 8})[1]
+    assert(tostring(ms.apply(func, best.trace):func()):find("// " .. (types[1] == "uint8" and 4 or 2), 1, true), tostring(best.trace))
+    list = {}
+    for i, sch in ipairs(sketches(func, TILES, {rules = {"register_tile", "dot_tile", "amx_tile", "multi_level_tiling", "parallel_vectorize_unroll"}})) do list[i] = sch.trace end
+    best = analytical.best(func, TILES, list, {budget = 2000, most = 8})[1]
+    assert(tostring(best.trace):find("amx_16x16x", 1, true), tostring(best.trace))
+  end
+end
+
+-- The same by AMX: whole tiles of all four signs of bytes, and of bfloat16, by two and two accumulators or as many as
+-- divide; no other product has such.
+function tests.amx_tile()
+  local function of(x, y, sum) return function(shapes, at) return short_product(x, y, sum, shapes, at) end end
+  local bytes, bfloats = of("int8", "int8", "int32"), of("bfloat16", "bfloat16", "float32")
+  local function plain(m, n, k) return {{m, k}, {k, n}, {m, n}, {k}} end
+  local function rows_by_columns(i, k) return {i[1], k[1]}, {k[1], i[2]} end
+  local across = {{128, 64}, {128, 64}, {64, 64}, {128}}
+  local image = {{1, 3, 18, 64}, {3, 3, 64, 32}, {1, 1, 16, 32}, {3, 3, 64}}
+  for n, case in ipairs {
+    {bytes(plain(64, 64, 128), rows_by_columns), 3, "amx_16x16x64_i8"},
+    {of("uint8", "int8", "int32")(plain(32, 32, 64), rows_by_columns), 1, "amx_16x16x64_u8i8"},
+    {of("int8", "uint8", "int32")(plain(32, 32, 64), rows_by_columns), 1, "amx_16x16x64_i8u8"},
+    {of("uint8", "uint8", "int32")(plain(16, 48, 64), rows_by_columns), 2, "amx_16x16x64_u8"},
+    {bfloats(plain(64, 32, 64), rows_by_columns), 2, "amx_16x16x32_bf16"},
+    {bytes({{32, 64}, {32, 64}, {32, 32}, {64}}, function(i, k) return {i[1], k[1]}, {i[2], k[1]} end), 1, "B_global"},
+    {bytes(across, function(i, k) return {k[1], i[1]}, {k[1], i[2]} end), 3, "A_global"},
+    {bytes(image, function(i, k) return {i[1], i[2] + k[1], i[3] + k[2], k[3]}, {k[1], k[2], k[3], i[4]} end), 2, "amx_16x16x64_i8"},
+    {bytes({{32, 128}, {32, 32, 4}, {32, 32}, {32, 4}}, function(i, k) return {i[1], k[1] * 4 + k[2]}, {k[1], i[2], k[2]} end), 1, "amx_16x16x64_i8"},
+    {bfloats({{32, 64}, {32, 16, 2}, {32, 16}, {32, 2}}, function(i, k) return {i[1], k[1] * 2 + k[2]}, {k[1], i[2], k[2]} end), 2, "amx_16x16x32_bf16"},
+  } do
+    local made = sketches(case[1], TILES, {rules = {"amx_tile"}})
+    assert(#made == 1 + case[2], n .. ": " .. #made)
+    for i = 2, #made do
+      assert(tostring(made[i]):find(case[3], 1, true), n .. ": " .. tostring(made[i]))
+      assert(space.postprocess(made[i], parts_of(TILES, {postprocs = {"rewrite_reduction_block", "rewrite_tensorize"}})))
+      assert(made[i]:script():find("instruction", 1, true), n .. ": no instruction")
+      check(case[1], made[i])
+    end
+    assert(#sketches(case[1], DOTS, {rules = {"amx_tile"}}) == 1, "a target without tiles has none")
+  end
+  for n, other in ipairs {bytes(plain(24, 32, 64), rows_by_columns), bytes(plain(32, 24, 64), rows_by_columns), bytes(plain(32, 32, 96), rows_by_columns),
+                          of("int16", "int16", "int32")(plain(32, 32, 64), rows_by_columns), product(32, 32, 64)} do
+    assert(#sketches(other, TILES, {rules = {"amx_tile"}}) == 1, n)
+  end
+end
+
+-- What is read across the vectors is packed along them: weights of a dense layer by columns.
+function tests.register_tile_across()
+  local X, W = te.placeholder({20, 24}, "float32", "X"), te.placeholder({40, 24}, "float32", "W")
+  local func = te.func("dense", {X, W, (ms.ops.dense(X, W))})
+  local made = sketches(func, CPU, {rules = {"register_tile"}})
+  assert(#made == 1 + 2, #made) -- one vector a row, or two; not without packed panels
+  for i = 2, #made do
+    local sch = made[i]
+    local copy = sch:get_sblock "W_global"
+    assert(table.concat(sch:writes(copy)[1].shape, "x") == "24x40", tostring(sch))
+    assert(not names(sch):find "X_global", tostring(sch))
+    check(func, sch)
+  end
+end
+
+-- What remainders choose is taken apart: in a tile of rows of a transposed convolution every element takes the same
+-- taps. Where its padding is inlined, a tile is of one line, and phases are loops of their own.
+function tests.register_tile_of_phases()
+  local X, W = te.placeholder({1, 5, 4, 8}, "float32", "X"), te.placeholder({4, 4, 8, 32}, "float32", "W")
+  local func = te.func("phases", {X, W, ms.ops.conv2d_transpose(X, W, {stride = 2, pad = 1})})
+  local whole = ms.schedule(func)
+  local block = whole:get_sblock "conv2d_transpose"
+  local _, h, w, o = whole:get_loops(block)
+  assert(whole:period(block, h) == 2 and whole:period(block, w) == 2 and whole:period(block, o) == 1)
+  local made, skips = sketches(func, CPU, {rules = {"register_tile"}}), 0
+  assert(#made == 7)
+  for i = 2, #made do
+    local inlined = not names(made[i]):find " pad "
+    skips = skips + (inlined and 1 or 0)
+    assert(has(made[i], "h_1_w_1_fused") == not inlined and has(made[i], "n_h_0_w_0_fused") == not inlined, tostring(made[i]))
+    assert(has(made[i], "h_1, w_1, n_w_0_fused_1") == inlined, tostring(made[i]))
+    assert(space.postprocess(made[i], parts_of(CPU, {postprocs = {"rewrite_reduction_block"}})))
+    check(func, made[i])
+  end
+  assert(skips == 2)
+end
+
+-- What tiles of several lines read is left where it is: no place inside has a window of constant size.
+function tests.what_tiles_of_lines_read_stays()
+  local X, W = te.placeholder({1, 6, 7, 8}, "float32", "X"), te.placeholder({3, 3, 8, 32}, "float32", "W")
+  local func = te.func("image", {X, W, ms.ops.conv2d(X, W, {pad = 1})})
+  for i, sch in ipairs(sketches(func, CPU, {rules = {"register_tile", "random_compute_location"}})) do
+    local drawn = tostring(sch.trace):find("sample_compute_location", 1, true)
+    assert((drawn ~= nil) == (i == 1), i .. tostring(sch.trace))
+  end
+end
+
+-- Where the loop over blocks of the reduction runs once, each tile begins at its own init, or all of them before: as
+-- drawn.
+function tests.a_register_tile_begins_at_its_init()
+  local func, seen = product(128, 64, 64), {}
+  for seed = 1, 12 do
+    local sch = space.generate(func, parts_of(CPU, {rules = {"register_tile"}}), seed)[2]
+    local blocks, before = extents(sch, "C")[3], sch:annotation(sch:get_sblock "C", "msched.init_before_tiles")
+    space.postprocess(sch, parts_of(CPU, {postprocs = {"rewrite_reduction_block"}}))
+    if names(sch):find "C_init" then -- not where tiles overrun: an init under that condition can be nowhere else
+      assert(sch:shared_loops(sch:get_sblock "C_init", sch:get_sblock "C_update") == (blocks == 1 and before == 0 and 4 or 2), tostring(sch))
+      seen[(blocks == 1 and "one" or "many") .. before] = true
+    end
+    assert(not has(sch, "init_before_tiles"), "a note that was done is still there")
+    check(func, sch)
+  end
+  assert(seen.one0 and seen.one1 and seen.many0 and seen.many1, "not all were drawn")
+end
+
+-- Sums of groups, added up with a factor each: the groups' sums are made where they are used, for so many vectors of
+-- columns and so many rows; constants are packed ahead. Rows that tiles do not divide, and one row.
+local function grouped(m, n, words)
+  words = words or {}
+  words[#words + 1] = "group=16"
+  return ms.ops.func("dense_nbits", {tostring(m), tostring(n), "48", table.unpack(words)})
+end
+
+function tests.group_sums()
+  for _, m in ipairs {1, 5} do
+    for _, words in ipairs {{}, {"bits=8"}, {"products=int8"}, {"zero_points=true"}} do
+      local func = grouped(m, 48, words)
+      local made = sketches(func, CPU, {rules = {"group_sums"}})
+      assert(#made == 2, #made) -- of 16 and of 32 columns
+      for _, sch in ipairs(made) do
+        local groups, sum = sch:get_sblock "dense_nbits_groups_update", sch:get_sblock "dense_nbits"
+        assert(sch:shared_loops(groups, sum) == 3 and has(sch, "T.parallel") and has(sch, "T.vectorized"), tostring(sch))
+        assert(space.postprocess(sch, parts_of(CPU, {postprocs = {"rewrite_layout", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block"}})))
+        assert(sch:func():packing().count == (words[1] == "zero_points=true" and 3 or 2), "weights, scales and zero points are packed")
+        local own, want = ms.arrays_for(func, 1), ms.arrays_for(func, 1)
+        ms.interpret(sch:func(), table.unpack(own))
+        ms.interpret(func, table.unpack(want))
+        assert(own[#own]:difference(want[#want]) <= 1e-3, sch.trace:text())
+      end
+    end
+  end
+end
+
+-- Nothing is fused where columns of weights are no constants and would be gathered, where there are fewer columns than a
+-- vector has, where the groups' sums are read elsewhere too, or where there are no groups.
+function tests.group_sums_refuses()
+  local function stays(func) assert(#sketches(func, CPU, {rules = {"group_sums"}}) == 1 and not has(sketches(func, CPU, {rules = {"group_sums"}})[1], "register_tile")) end
+  stays(grouped(2, 48, {"constant=false"}))
+  stays(grouped(2, 12))
+  stays(product(64, 64, 64))
+  local A, B, S = te.placeholder({4, 4, 8}, "float32", "A"), te.placeholder({4, 8, 32}, "float32", "B"), te.placeholder({4, 32}, "float32", "S")
+  local k, g = te.reduce_axis(8, "k"), te.reduce_axis(4, "g")
+  local P = te.compute({4, 4, 32}, function(i, h, j) return te.sum(A[{i, h, k}] * B[{h, k, j}], k) end, "P")
+  local Y = te.compute({4, 32}, function(i, j) return te.sum(P[{i, g, j}] * S[{g, j}], g) end, "Y")
+  local fused = te.func("fused", {A, B, S, Y})
+  local made = sketches(fused, CPU, {rules = {"group_sums"}})
+  assert(#made == 2 and has(made[1], "register_tile"))
+  for _, sch in ipairs(made) do check(fused, sch) end
+  stays(te.func("read_twice", {A, B, S, Y, te.compute({4, 4, 32}, function(i, h, j) return P[{i, h, j}] * 2 end, "Z")}))
+end
+
+support.run(tests, "parts of register tiles")
