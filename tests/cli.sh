@@ -24,7 +24,7 @@ check() { # what, expected status, expected words in the output, command…
   esac
 }
 
-cp "$(dirname -- "$0")/support/add.py" "$dir"
+cp "$(dirname -- "$0")/support/data/add.py" "$dir"
 look='["GetSBlock",[],["B","main"],["b0"]],["GetLoops",["b0"],[],["l1"]]'
 echo "[[$look,[\"Split\",[\"l1\",2,\"None\"],[1,0],[\"l2\",\"l3\"]]],[]]" >"$dir/good.json"
 echo "[[$look,[\"Split\",[\"l1\",2,3],[1,0],[\"l2\",\"l3\"]]],[]]" >"$dir/bad.json"
@@ -141,7 +141,7 @@ check "passes of a network that is shown" 2 "goes with --print-after" "$msched" 
 check "a file of passes that there is not" 1 "cannot open none.lua" "$msched" space "$dir/net.onnx" --dim batch=7 --passes none.lua
 check "a trace of a network" 2 "is a network" "$msched" show "$dir/net.onnx" --trace
 check "a network that is damaged" 1 "it is no ONNX model, or a damaged one" "$msched" show "$dir/model.onnx"
-cp "$(dirname "$0")/support/net.onnx" "$dir/sum.onnx"
+cp "$(dirname "$0")/support/data/net.onnx" "$dir/sum.onnx"
 check "run of a network" 0 "y: float32[2, 4] {" "$msched" run "$dir/sum.onnx" --db "$dir/ops.db"
 check "a network compared" 0 "equal to the interpreter's at 8 of 8 elements" "$msched" run "$dir/sum.onnx" --db "$dir/ops.db"
 check "a network's outputs" 0 "y: $dir/y.npy" "$msched" run "$dir/sum.onnx" -o "$dir" --db "$dir/ops.db"
@@ -152,9 +152,9 @@ check "export of a network" 0 "1 function in 1 call; beside it $dir/sum.h, $dir/
 check "export of a network as what is no library" 1 "the file ends with .so, .a, .c or .tar" "$msched" export "$dir/sum.onnx" -o "$dir/sum.o" --db "$dir/ops.db"
 check "a shape for the export of a record" 2 "--shape is for networks" "$msched" export 0123abcd -o "$dir/x.so" --shape x=1 --db "$dir/ops.db"
 check "a network beside a function" 2 "is no network: networks are tuned together with networks alone" "$msched" tune "$dir/sum.onnx" ops:relu
-check "an input of another shape" 1 "input x has extents [2, 4], and an array of [3, 4] is given" "$msched" run "$dir/sum.onnx" --input "x=$(dirname "$0")/support/x34.npy" --db "$dir/ops.db"
+check "an input of another shape" 1 "input x has extents [2, 4], and an array of [3, 4] is given" "$msched" run "$dir/sum.onnx" --input "x=$(dirname "$0")/support/data/x34.npy" --db "$dir/ops.db"
 check "an input that there is not" 1 "the network has no input z" "$msched" run "$dir/sum.onnx" --input z=none.npy
-check "an operator that there is not" 1 "there is no operator Nothing" "$msched" run "$(dirname "$0")/support/other.onnx"
+check "an operator that there is not" 1 "there is no operator Nothing" "$msched" run "$(dirname "$0")/support/data/other.onnx"
 check "a network's option of what is none" 2 "are for networks" "$msched" run ops:relu --input x=y -- 4
 check "show of a suite" 0 "0.02569 GFLOP  ops:conv2d -- 1 56 56 64 64 1 1 0" "$msched" show suite:ops
 [ "$("$msched" show suite:ops | wc -l)" = 88 ] || { echo "suite:ops has not 88 members"; failed=1; }

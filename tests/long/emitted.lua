@@ -5,7 +5,7 @@
 local ms = require "msched"
 local tune = ms.load "search.tune"
 local here = arg[0]:match "^.*/"
-local workloads, jobs_of = dofile(here .. "../support/workloads.lua").small, dofile(here .. "../lua/jobs.lua")
+local workloads, jobs_of = dofile(here .. "../support/lua/workloads.lua").small, dofile(here .. "../lua/jobs.lua")
 
 local function write(path, text)
   local file <close> = assert(io.open(path, "wb"))

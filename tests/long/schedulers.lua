@@ -6,7 +6,7 @@ local ms = require "msched"
 local tune = ms.load "search.tune"
 local suites = ms.load "lua.lib.ops.suites"
 local analytical = ms.load "search.cost.analytical"
-local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../support/measurer.lua")
+local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../support/lua/measurer.lua")
 local total, seeds = math.tointeger(arg[1] or 640), math.tointeger(arg[2] or 3)
 local TARGET, SPREAD = "llvm -mcpu=x86-64-v4 -num-cores=2", 0.1
 

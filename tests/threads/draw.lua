@@ -4,7 +4,7 @@
 -- A workload's first candidate is the trace WORKLOAD.trace.json beside this file, where there is one.
 local ms = require "msched"
 local targets, space = ms.load "rules.targets", ms.load "rules.space"
-local workloads = dofile(arg[1] .. "/tests/support/workloads.lua")
+local workloads = dofile(arg[1] .. "/tests/support/lua/workloads.lua")
 local root, candidates, runs, folder = arg[1], tonumber(arg[2]), tonumber(arg[3]), arg[4]
 
 -- Three threads, on any machine; every allocation but the smallest lies in the workspace, so that small shapes do.

@@ -3,7 +3,7 @@
 -- usage: msched bench_device.lua TARGET
 local ms = msched
 local named = ms.load "lua.lib.ops.named"
-local support = dofile(arg[0]:match "^.*/" .. "../../support/vendors.lua")
+local support = dofile(arg[0]:match "^.*/" .. "../../support/lua/vendors.lua")
 local target = arg[1]
 
 local vendors, notes = ms.device_vendors(target)

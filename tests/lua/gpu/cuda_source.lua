@@ -8,8 +8,8 @@ local refuses = dofile(arg[0]:match "^.*/" .. "../refuses.lua")
 
 local draws, seed = math.tointeger(arg[1]), math.tointeger(arg[2])
 local ARCHS = {"sm_70", "sm_72", "sm_75", "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_90a"} -- all that are known
-local workloads = dofile(arg[0]:match "^.*/" .. "../../support/workloads.lua").small
-local registers = dofile(arg[0]:match "^.*/" .. "../../support/estimated.lua").new()
+local workloads = dofile(arg[0]:match "^.*/" .. "../../support/lua/workloads.lua").small
+local registers = dofile(arg[0]:match "^.*/" .. "../../support/lua/estimated.lua").new()
 
 local folder = os.tmpname()
 os.remove(folder)

@@ -5,7 +5,7 @@
 -- usage: msched gpu.lua DRAWS SEED [SECONDS]
 local ms = require "msched"
 local te, tune = ms.te, ms.load "search.tune"
-local workloads = dofile(arg[0]:match "^.*/" .. "../../support/workloads.lua")
+local workloads = dofile(arg[0]:match "^.*/" .. "../../support/lua/workloads.lua")
 
 local draws, seed = math.tointeger(arg[1]), math.tointeger(arg[2])
 local deadline = ms.clock() + (tonumber(arg[3]) or math.huge)

@@ -7,7 +7,7 @@
 local ms = require "msched"
 local te = ms.te
 local tune, jobs_of = ms.load "search.tune", dofile(arg[0]:match "^.*/" .. "../jobs.lua")
-local registers = dofile(arg[0]:match "^.*/" .. "../../support/estimated.lua").new()
+local registers = dofile(arg[0]:match "^.*/" .. "../../support/lua/estimated.lua").new()
 
 local run_kernels, draws, seed = arg[1], math.tointeger(arg[2]), math.tointeger(arg[3])
 local AMPERE, HOPPER = "cuda -arch=sm_80", "cuda -arch=sm_90a"

@@ -4,7 +4,7 @@
 -- usage: msched bench_nets.lua DATA
 local ms = require "msched"
 local cli = ms.load "lua.cli.cli"
-local onnx = dofile(arg[0]:match "^(.*)/lua/[^/]*/[^/]*$" .. "/support/onnx.lua")
+local onnx = dofile(arg[0]:match "^(.*)/lua/[^/]*/[^/]*$" .. "/support/lua/onnx.lua")
 local data = arg[1]
 ms.is_terminal = function() return false end -- as commands have it
 

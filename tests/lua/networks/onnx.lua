@@ -2,7 +2,7 @@
 -- name and all at once; files that are cut or damaged anywhere.
 local ms = msched
 local here = arg[0]:match "^(.*)/lua/[^/]*/[^/]*$"
-local onnx = dofile(here .. "/support/onnx.lua")
+local onnx = dofile(here .. "/support/lua/onnx.lua")
 local folder = os.tmpname()
 os.remove(folder)
 assert(os.execute("mkdir " .. folder))

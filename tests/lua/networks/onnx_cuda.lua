@@ -4,13 +4,13 @@
 local ms = msched
 local flag = ... or ""
 local here = arg[0]:match "^(.*)/lua/[^/]*/[^/]*$"
-local onnx = dofile(here .. "/support/onnx.lua")
+local onnx = dofile(here .. "/support/lua/onnx.lua")
 local TARGET = "cuda -arch=sm_90"
 if not os.execute "g++ --version >/dev/null 2>&1" then
   print "onnx_cuda: skipped: there is no g++"
   os.exit(77)
 end
-local own = dofile(here .. "/support/folder.lua")
+local own = dofile(here .. "/support/lua/folder.lua")
 local folder, run, put, get = own.path, own.run, own.put, own.get
 local function refused(message, f, ...)
   local ok, said = pcall(f, ...)

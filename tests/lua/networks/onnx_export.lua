@@ -2,8 +2,8 @@
 -- plan gives; constants that are damaged, cut, or of another network are refused, and indices out of their range.
 local ms = msched
 local here = arg[0]:match "^(.*)/lua/[^/]*/[^/]*$"
-local onnx = dofile(here .. "/support/onnx.lua")
-local own = dofile(here .. "/support/folder.lua")
+local onnx = dofile(here .. "/support/lua/onnx.lua")
+local own = dofile(here .. "/support/lua/folder.lua")
 local folder, run, put, get = own.path, own.run, own.put, own.get
 local function read(m)
   put("model.onnx", onnx.model(m))

@@ -2,7 +2,7 @@
 -- that are folded; shapes that depend on an input's elements; what is refused, by node.
 local ms = msched
 local here = arg[0]:match "^(.*)/lua/[^/]*/[^/]*$"
-local onnx = dofile(here .. "/support/onnx.lua")
+local onnx = dofile(here .. "/support/lua/onnx.lua")
 local path = os.tmpname()
 
 local function read(m, options)

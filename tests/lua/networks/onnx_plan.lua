@@ -2,7 +2,7 @@
 -- memory that values share. What a plan gives is what the network gives node by node on the interpreter.
 local ms = msched
 local here = arg[0]:match "^(.*)/lua/[^/]*/[^/]*$"
-local onnx = dofile(here .. "/support/onnx.lua")
+local onnx = dofile(here .. "/support/lua/onnx.lua")
 local path, db = os.tmpname(), os.tmpname()
 os.remove(db)
 

@@ -2,7 +2,7 @@
 -- their scales and zero points let them, and give what the network gives as it is written.
 local ms = msched
 local here = arg[0]:match "^(.*)/lua/[^/]*/[^/]*$"
-local onnx = dofile(here .. "/support/onnx.lua")
+local onnx = dofile(here .. "/support/lua/onnx.lua")
 local path = os.tmpname()
 
 local drawn = 0

@@ -51,7 +51,7 @@ tuned "model \`m\` (model.lua:2): model.lua:2: $ends" --policy evolutionary --mo
 echo '[[],[]]' >none.json
 for command in "tune --trials 1 --db s.db" show run space lower "bench ops"; do refused "top.lua:1: $ends" $command top.lua; done
 refused "top.lua:1: $ends" apply top.lua none.json
-refused "top.lua:1: $ends" apply "$2/tests/support/add.py" none.json --intrinsics top.lua
+refused "top.lua:1: $ends" apply "$2/tests/support/data/add.py" none.json --intrinsics top.lua
 printf 'Kept = setmetatable({}, {__gc = function() os.exit(0) end})\nerror "oh"\n' >final.lua
 refused "final.lua:2: oh" final.lua
 refused "final.lua:2: oh" show final.lua

@@ -20,7 +20,7 @@ refused() {
 refused tune ops:matmul --trials 2 --db "$db" -- 8 8 4
 refused export best -o "$work/kernel.o" --db "$db"
 [ ! -e "$work/kernel.o" ] || fail "an object is written"
-refused lower "$root/tests/support/add.py" --target "llvm -mtriple=aarch64-linux-gnu"
+refused lower "$root/tests/support/data/add.py" --target "llvm -mtriple=aarch64-linux-gnu"
 refused tune ops:matmul --no-tune --db "$db" -- 8 8 4
 refused bench gemm -- 8 8 8
 
@@ -33,9 +33,9 @@ works doctor
 grep -q "^peak  *not measured: LLVM is missing" "$work/out" || fail "doctor says: $(cat "$work/out")"
 works help targets
 works space ops:matmul -- 16 8 4
-works lower "$root/tests/support/add.py"
-works lower "$root/tests/support/add.py" --target x86-64-v3
-works run "$root/tests/support/add.py"
+works lower "$root/tests/support/data/add.py"
+works lower "$root/tests/support/data/add.py" --target x86-64-v3
+works run "$root/tests/support/data/add.py"
 grep -q "not compiled: LLVM is missing" "$work/out" "$work/err" || fail "run says: $(cat "$work/out" "$work/err")"
 works bench replay --count 40
 works top --db "$db"
@@ -44,7 +44,7 @@ works report --db "$db" -o "$work/report.html"
 head -n 1 "$data/llvm/GMM.jsonl" >"$work/sketch.json"
 works apply "$data/workloads/GMM.py" "$work/sketch.json"
 works convert "$work/sketch.json" --to lua
-works lower "$root/tests/support/add.py" --target "cuda -arch=sm_80"
+works lower "$root/tests/support/data/add.py" --target "cuda -arch=sm_80"
 echo "6 * 7" | "$msched" >"$work/out" 2>"$work/err" && grep -qx 42 "$work/out" || fail "a session: $(cat "$work/err")"
 
 # A library that is another's.

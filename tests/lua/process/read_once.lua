@@ -2,7 +2,7 @@
 -- usage: msched read_once.lua FOLDER, the one that MSCHED_LUA_PATH names: a copy of ours
 local ms = require "msched"
 local te = ms.te
-local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/measurer.lua")
+local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/lua/measurer.lua")
 local folder = arg[1]
 
 local function write(path, text)

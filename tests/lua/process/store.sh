@@ -12,7 +12,7 @@ fail() {
 }
 db=$work/store.db
 cp "$root/tests/unit/data/store_format_1.db" "$db"
-add=$root/tests/support/add.py
+add=$root/tests/support/data/add.py
 # Its entries get their checksums: out as lines of JSON, in again.
 "$msched" db export "$work/lines" --db "$db"
 rm -f "$db"

@@ -51,7 +51,7 @@ for file in /dev/zero /dev/full "$work/pipe" "$work/sparse" "$work"; do
   *) what=: ;;
   esac
   refused 1 "$what" "$msched" space "$file"
-  refused 1 "$what" "$msched" apply "$root/tests/support/add.py" "$file"
+  refused 1 "$what" "$msched" apply "$root/tests/support/data/add.py" "$file"
   refused 1 "$what" "$msched" tune "$gemm" --rules "$file" --trials 1 --db "$db" -- 32 32 32
   refused 1 "$what" "$msched" "$work/array.lua" "$file"
   refused 1 "$what" "$msched" "$work/trace.lua" "$file"
@@ -134,7 +134,7 @@ meant gemm 2 "$msched" tune "$gemm" --task gemn --db "$db"
 # And files, of the names in their folder; whole names without their form, too.
 mkdir "$work/near"
 cp "$gemm" "$work/near/product.lua"
-cp "$root/tests/support/add.py" "$work/near/sum.py"
+cp "$root/tests/support/data/add.py" "$work/near/sum.py"
 echo '[[],[]]' >"$work/near/steps.json"
 for command in tune space run lower show; do
   meant "$work/near/product.lua" 1 "$msched" $command "$work/near/prodct.lua"
@@ -161,7 +161,7 @@ refused 1 "model" "$msched" tune "$gemm" --model nonsense --db "$db" -- 8 8 8
 refused 1 "script.lua:1: oh" sh -c "echo 'error \"oh\"' >'$work/script.lua'; '$msched' '$work/script.lua' 2>&1 | sed '/^stack traceback/,\$d' >&2; exit 1"
 
 # ---- Functions and traces
-cp "$root/tests/support/add.py" "$work"
+cp "$root/tests/support/data/add.py" "$work"
 head -c 150 "$work/add.py" >"$work/cut.py"
 refused 1 "cut.py:" "$msched" tune "$work/cut.py" --db "$db"
 refused 1 "cut.py:" "$msched" space "$work/cut.py"

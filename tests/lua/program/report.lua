@@ -5,7 +5,7 @@
 local ms = require "msched"
 local te, ops, tune = ms.te, ms.ops, ms.load "search.tune"
 local report, cli = ms.load "lua.report.report", ms.load "lua.cli.cli"
-local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/measurer.lua")
+local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/lua/measurer.lua")
 local print_line = print
 print = function() end -- the command's own line
 

@@ -6,7 +6,7 @@
 local ms = require "msched"
 local te, ops = ms.te, ms.ops
 local tune, fixed_order = ms.load "search.tune", ms.load "search.fixed_order"
-local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/measurer.lua")
+local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/lua/measurer.lua")
 
 local function product(m, n, k, type)
   local A, B, r = te.placeholder({m, k}, type or "float32", "A"), te.placeholder({k, n}, type or "float32", "B"), te.reduce_axis(k, "k")

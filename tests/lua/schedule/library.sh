@@ -14,7 +14,7 @@ refused() { # STATUS WHAT WORDS…
 }
 "$msched" tune ops:matmul --no-tune --db "$db" -- 16 8 4 >/dev/null
 "$msched" tune ops:relu --no-tune --db "$db" -- 32 >/dev/null
-"$msched" tune "$root/tests/support/add.py" --no-tune --db "$db" >/dev/null
+"$msched" tune "$root/tests/support/data/add.py" --no-tune --db "$db" >/dev/null
 refused 1 "no record of .* is pinned; .msched db pin ID. does" export --pinned -o "$work/kernels.so" --db "$db"
 for id in $("$msched" top -k 1 --json --db "$db" | sed 's/.*"id":"\([0-9a-f]*\)".*/\1/'); do "$msched" db pin "$id" --db "$db" >/dev/null; done
 refused 2 "FILE ends with .so or .a" export --pinned -o "$work/kernels.o" --db "$db"

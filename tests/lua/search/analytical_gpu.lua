@@ -120,7 +120,7 @@ assert(ahead_of_many.estimated_registers > few.estimated_registers + 60 and not 
 -- A low estimate does not help a candidate that spills: of two proposals, the policy measures the one that fits. Tuning
 -- without measuring chooses it too where there is no ptxas; where there is one, the other proposal is not assembled.
 do
-  local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/measurer.lua")
+  local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/lua/measurer.lua")
   local candidates, build, assembled = analytical.candidates, ms.build, 0
   local function proposals()
     local spilling, fitting = replayed(plain, {8, 1, 8, 1, 16}, {4, 1, 8, 1, 32}, {64, 4, 4}), replayed(plain, {64, 1, 16, 1, 1}, {64, 1, 16, 1, 1}, {64, 4, 4})

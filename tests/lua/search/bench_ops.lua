@@ -3,7 +3,7 @@
 -- usage: msched bench_ops.lua [PATH of a oneDNN]
 local ms = msched
 local named, work = ms.load "lua.lib.ops.named", ms.load "lua.bench.work"
-local support = dofile(arg[0]:match "^.*/" .. "../../support/vendors.lua")
+local support = dofile(arg[0]:match "^.*/" .. "../../support/lua/vendors.lua")
 
 local function refuses(pattern, f, ...)
   local ok, message = pcall(f, ...)

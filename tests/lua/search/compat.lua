@@ -2,7 +2,7 @@
 -- usage: msched compat.lua SOURCE
 local ms = require "msched"
 local source = ...
-local support = dofile(source .. "/tests/support/measurer.lua")
+local support = dofile(source .. "/tests/support/lua/measurer.lua")
 local lines, spaces = ms.load "lua.compat.lines", ms.load "lua.compat.space"
 local autotvm, flextensor, ansor = ms.load "lua.compat.autotvm", ms.load "lua.compat.flextensor", ms.load "lua.compat.ansor"
 

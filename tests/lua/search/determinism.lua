@@ -6,7 +6,7 @@ local ms = require "msched"
 local te = ms.te
 local tune = ms.load "search.tune"
 
-local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/measurer.lua")
+local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/lua/measurer.lua")
 local same = support.same
 
 local function product(name, m, n, k)

@@ -3,7 +3,7 @@
 -- same again with 1 and 2 jobs, and across stop and resume.  usage: msched policies.lua
 local ms = require "msched"
 local tune, ops, te = ms.load "search.tune", ms.ops, ms.te
-local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/measurer.lua")
+local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/lua/measurer.lua")
 local measurer, new_path, run, same, mean = support.measurer, support.new_path, support.run, support.same, support.mean
 
 local function product(m, n, k)

@@ -12,7 +12,7 @@ local function product(name, m, n, k)
 end
 local small, wide = product("small", 64, 64, 64), product("wide", 32, 128, 64)
 
-local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/measurer.lua")
+local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/lua/measurer.lua")
 local measurer, new_path, remove_stores, run = support.measurer, support.new_path, support.remove_stores, support.run
 local same, joined, mean = support.same, support.joined, support.mean
 

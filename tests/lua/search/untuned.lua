@@ -3,7 +3,7 @@
 -- it, and measured records come before it.  usage: untuned.lua
 local ms = require "msched"
 local te, ops, tune = ms.te, ms.ops, ms.load "search.tune"
-local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/measurer.lua")
+local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/lua/measurer.lua")
 
 local A, B = te.placeholder({64, 64}, "float32", "A"), te.placeholder({64, 64}, "float32", "B")
 local func = te.func("product", {A, B, ops.matmul(A, B)})

@@ -3,7 +3,7 @@
 -- calls change, targets in words and in numbers, the template tuned; and what is refused.  usage: auto_schedule.lua
 local ms = require "msched"
 local te, ops = ms.te, ms.ops
-local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/measurer.lua")
+local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/lua/measurer.lua")
 local V4 = "llvm -mcpu=x86-64-v4 -num-cores=2"
 
 local function input(name, ...) return te.placeholder({...}, "float32", name) end

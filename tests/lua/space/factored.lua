@@ -6,7 +6,7 @@ local ms = require "msched"
 local te = ms.te
 local targets, space, factored, tune = ms.load "rules.targets", ms.load "rules.space", ms.load "rules.factored", ms.load "search.tune"
 local root = arg[1]
-local support = dofile(root .. "/tests/support/measurer.lua")
+local support = dofile(root .. "/tests/support/lua/measurer.lua")
 local lenet = assert(loadfile(root .. "/lua/examples/lenet.lua"))(1)[1]
 
 local function text(combination) return table.concat(combination, " ") end

@@ -4,7 +4,7 @@
 local ms = require "msched"
 local te, ops = ms.te, ms.ops
 local groups, tune = ms.load "search.groups.groups", ms.load "search.tune"
-local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/measurer.lua")
+local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/lua/measurer.lua")
 
 local function P(name, ...) return te.placeholder({...}, "float32", name) end
 

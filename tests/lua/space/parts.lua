@@ -3,7 +3,7 @@
 local ms = require "msched"
 local targets, space = ms.load "rules.targets", ms.load "rules.space"
 local te = ms.te
-local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/parts.lua")
+local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/lua/parts.lua")
 local CPU, GPU = support.CPU, ms.target "cuda -arch=sm_80"
 local parts_of, product, sketches, check = support.parts_of, support.product, support.sketches, support.check
 local has, names, extents = support.has, support.names, support.extents

@@ -5,7 +5,7 @@
 local ms = require "msched"
 local targets, space = ms.load "rules.targets", ms.load "rules.space"
 
-local workloads = dofile(arg[1] .. "/tests/support/workloads.lua")
+local workloads = dofile(arg[1] .. "/tests/support/lua/workloads.lua")
 local names = #arg > 1 and {table.unpack(arg, 2)} or workloads.all
 local TARGETS = {llvm = "llvm -mcpu=skylake-avx512 -num-cores=16", cuda = "cuda -arch=sm_80"} -- whose spaces were recorded
 

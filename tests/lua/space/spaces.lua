@@ -6,7 +6,7 @@
 local ms = require "msched"
 local tune, refusals = ms.load "search.tune", ms.load "rules.refusals"
 
-local workloads = dofile(arg[1] .. "/tests/support/workloads.lua")
+local workloads = dofile(arg[1] .. "/tests/support/lua/workloads.lua")
 local draws, builds = math.tointeger(arg[2]), math.tointeger(arg[3])
 local names = #arg > 3 and {table.unpack(arg, 4)} or workloads.all
 local target, gpu = ms.target "native", ms.target "cuda -arch=sm_80"

@@ -2,7 +2,7 @@
 -- what is made computes what the function computes.
 local ms = require "msched"
 local space, te = ms.load "rules.space", ms.te
-local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/parts.lua")
+local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/lua/parts.lua")
 local CPU, parts_of, product = support.CPU, support.parts_of, support.product
 local sketches, check, has, names, extents = support.sketches, support.check, support.has, support.names, support.extents
 

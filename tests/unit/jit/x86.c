@@ -29,7 +29,7 @@ static const char *const features[] = {
 };
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
-static char *source; /* tests/support/x86.ll: what features have instructions of their own for */
+static char *source; /* tests/support/data/x86.ll: what features have instructions of their own for */
 
 static void set_attribute(LLVMValueRef f, const char *name, const char *value) {
   LLVMContextRef context = LLVMGetModuleContext(LLVMGetGlobalParent(f));
@@ -153,7 +153,7 @@ static int load(void **state) {
   LLVMInitializeX86Target();
   LLVMInitializeX86TargetMC();
   LLVMInitializeX86AsmPrinter();
-  source = read_file(TEST_ROOT "/support/x86.ll", &size);
+  source = read_file(TEST_ROOT "/support/data/x86.ll", &size);
   return source == NULL;
 }
 

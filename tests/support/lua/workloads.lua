@@ -31,14 +31,14 @@ local function read(path)
 end
 
 function workloads.func(name)
-  local path = here .. "../../lua/bench/data/workloads/" .. name .. ".py"
+  local path = here .. "../../../lua/bench/data/workloads/" .. name .. ".py"
   return ms.from_script(assert(read(path), path), path)
 end
 
 -- A folder's NAME.jsonl: llvm, cuda, and both with _post.
 function workloads.traces(folder, name)
   local list = {}
-  for line in io.lines(string.format("%s../../lua/bench/data/%s/%s.jsonl", here, folder, name)) do list[#list + 1] = ms.read_trace(line) end
+  for line in io.lines(string.format("%s../../../lua/bench/data/%s/%s.jsonl", here, folder, name)) do list[#list + 1] = ms.read_trace(line) end
   return list
 end
 
