@@ -116,6 +116,23 @@ bool db_each_record(struct db *db, const db_id *workload, const char *target, db
                     ms_error *err);
 bool db_delete_record(struct db *db, const db_id *id, ms_error *err);
 
+/* ---- Tasks: workloads on targets, by their summaries, whatever the number of their records */
+struct db_task {
+  db_id workload;
+  const char *target; /* borrowed, as the devices */
+  uint64_t counts[4]; /* of records, by status */
+  int64_t last;       /* seconds since 1970 */
+  bool has_best, has_pinned;
+  db_id best, pinned;         /* the fastest that was measured; one that is pinned */
+  double seconds;             /* of the best */
+  const char *const *devices; /* that records name; ends with NULL */
+};
+typedef bool db_task_visit(void *data, const struct db_task *task);
+/* Those of a workload, or all; in an order of their own. visit must not call the store, and returns false to stop. */
+bool db_each_task(struct db *db, const db_id *workload, db_task_visit *visit, void *data, ms_error *err);
+/* Makes summaries that deletions or an older store left stale: until then they cost a walk over the records. */
+bool db_refresh_tasks(struct db *db, ms_error *err);
+
 /* ---- TVM's tuning records: lines of MetaSchedule's JSONDatabase, [workload, [trace, run_secs, target, args_info]] */
 enum { DB_MOST_RANK = 32 };
 struct db_tensor {

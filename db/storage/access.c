@@ -2,6 +2,7 @@
 #include "db/bounds.h"
 #include "packed.h"
 #include "seal.h"
+#include "tasks.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -30,28 +31,33 @@ static int drop_entries(struct db *db, MDB_txn *txn, const db_id *id) {
   if (code) return code;
   while (!(code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)))
     if (key.mv_size == DB_TIME_KEY && !memcmp((uint8_t *)key.mv_data + DB_TIME_KEY - 16, id->bytes, 16) &&
-        (code = mdb_cursor_del(cursor, 0)))
+        ((code = db_doubt_task(db, txn, key.mv_data)) || (code = mdb_cursor_del(cursor, 0))))
       break;
   mdb_cursor_close(cursor);
   return code == MDB_NOTFOUND ? 0 : code;
 }
 
-/* Takes out what the index has of a record, which may be damaged, so that it does not say what that is. */
-static int drop_from_index(struct db *db, MDB_txn *txn, const db_id *id, MDB_val value) {
+/* Takes out what the index and the summary have of a record, which may be damaged, so that it does not say what that
+ * is; by: what takes its place, or NULL. */
+static int drop_from_index(struct db *db, MDB_txn *txn, const db_id *id, MDB_val value, const struct db_record *by) {
   struct db_record old;
   uint8_t time[DB_TIME_KEY];
   MDB_val key = {16, (void *)id->bytes}, entry = {sizeof time, time};
-  if (db_read_record(db_parts_of(db, txn, true), key, value, &old)) return drop_entries(db, txn, id);
+  if (db_read_record(db_parts_of(db, txn, true), key, value, &old)) {
+    int code = drop_entries(db, txn, id);
+    return code || !by ? code : db_count_record(db, txn, NULL, by);
+  }
   db_time_key(&old, time);
-  int code = mdb_del(txn, db->times, &entry, NULL);
+  int code = db_count_record(db, txn, &old, by);
+  if (!code) code = mdb_del(txn, db->times, &entry, NULL);
   return code == MDB_NOTFOUND ? 0 : code;
 }
 
-static int drop_old(struct db *db, MDB_txn *txn, const db_id *id) {
-  MDB_val key = {16, (void *)id->bytes}, value;
+static int take_place(struct db *db, MDB_txn *txn, const struct db_record *r) {
+  MDB_val key = {16, (void *)r->id.bytes}, value;
   int code = mdb_get(txn, db->records, &key, &value);
-  if (code) return code == MDB_NOTFOUND ? 0 : code;
-  return drop_from_index(db, txn, id, value);
+  if (code == MDB_NOTFOUND) return db_count_record(db, txn, NULL, r);
+  return code ? code : drop_from_index(db, txn, &r->id, value, r);
 }
 
 int db_insert_record(struct db *db, MDB_txn *txn, const struct db_record *r) {
@@ -61,7 +67,7 @@ int db_insert_record(struct db *db, MDB_txn *txn, const struct db_record *r) {
   db_time_key(r, time);
   MDB_val nothing = {0, ""}, time_key = {DB_TIME_KEY, time};
   int code = db_pack_record(db, txn, r, &bytes, &size); /* first: what was read last may be the record */
-  if (!code) code = drop_old(db, txn, &r->id);
+  if (!code) code = take_place(db, txn, r);
   if (!code) code = db_put_sealed(txn, db->records, DB_RECORD, &r->id, bytes, size);
   free(bytes);
   return code ? code : mdb_put(txn, db->times, &time_key, &nothing, 0);
@@ -87,7 +93,7 @@ static int delete_record(struct db *db, MDB_txn *txn, void *data) {
   const db_id *id = data;
   MDB_val key = {16, (void *)id->bytes}, value;
   int code = mdb_get(txn, db->records, &key, &value);
-  if (!code) code = drop_from_index(db, txn, id, value);
+  if (!code) code = drop_from_index(db, txn, id, value, NULL);
   return code ? code : mdb_del(txn, db->records, &key, NULL);
 }
 
@@ -262,6 +268,7 @@ void db_short_id(struct db *db, const db_id *id, char out[DB_ID_TEXT]) {
 
 struct walk {
   struct db *db;
+  bool brief;
   MDB_txn *txn;
   const char *target;
   db_visit *visit;
@@ -284,7 +291,7 @@ static bool walk_prefix(struct walk *w, const uint8_t *prefix, size_t length) {
     struct db_record r;
     uint8_t its[DB_TIME_KEY];
     if (mdb_get(w->txn, w->db->records, &id, &bytes)) continue;
-    if (db_read_record(db_parts_of(w->db, w->txn, false), id, bytes, &r)) {
+    if (db_read_record(db_parts_of(w->db, w->txn, w->brief), id, bytes, &r)) {
       db_note_damage(w->db, DB_RECORD, id);
       continue;
     }
@@ -297,12 +304,19 @@ static bool walk_prefix(struct walk *w, const uint8_t *prefix, size_t length) {
   return go_on;
 }
 
+int db_walk_task(struct db *db, MDB_txn *txn, const void *prefix, size_t length, bool brief, db_visit *visit,
+                 void *data) {
+  struct walk w = {db, brief, txn, NULL, visit, data, 0};
+  walk_prefix(&w, prefix, length);
+  return w.code;
+}
+
 bool db_each_record(struct db *db, const db_id *workload, const char *target, db_visit *visit, void *data,
                     ms_error *err) {
   assert(visit);
   MDB_txn *txn;
   if (!db_begin_read(db, &txn, err)) return false;
-  struct walk w = {db, txn, target, visit, data, 0};
+  struct walk w = {db, false, txn, target, visit, data, 0};
   uint8_t prefix[25];
   size_t length = 0;
   if (workload) {

@@ -2,6 +2,7 @@
 #include "packed.h"
 #include "pages.h"
 #include "seal.h"
+#include "tasks.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -105,6 +106,16 @@ static void check_workload(struct checking *c, MDB_val key, MDB_val value) {
   tir_free(ir);
 }
 
+static void check_task(struct checking *c, MDB_val key, MDB_val value) {
+  const char *wrong = db_check_task(c->db, c->txn, key, value);
+  char text[DB_ID_TEXT];
+  db_id id = db_id_of_key(key);
+  db_id_text(&id, text);
+  if (!wrong) return;
+  c->problems++;
+  if (c->report) fprintf(c->report, "task of workload %s: %s\n", text, wrong);
+}
+
 static int check_table(struct checking *c, MDB_dbi table, void (*check)(struct checking *, MDB_val, MDB_val)) {
   assert(check);
   MDB_cursor *cursor;
@@ -125,6 +136,7 @@ int64_t db_check(struct db *db, FILE *report, ms_error *err) {
   if (!code && db->sketches) code = check_table(&c, db->sketches, check_sketch);
   if (!code) code = check_table(&c, db->workloads, check_workload);
   if (!code && db->intrinsics) code = check_table(&c, db->intrinsics, check_intrinsic);
+  if (!code && db->tasks) code = check_table(&c, db->tasks, check_task);
   MDB_stat times;
   if (!code && !mdb_stat(c.txn, db->times, &times) && times.ms_entries != c.records)
     index_problem(&c, "that of times has another number of entries than there are records");

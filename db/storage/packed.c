@@ -513,10 +513,9 @@ const char *db_unpack_record(struct db_parts *p, const void *bytes, size_t size,
   const char *wrong = take_numbers(&r, out);
   if (wrong) return wrong;
   out->id = db_record_id(out);
-  if (p->brief) return NULL;
   size_t facts = take_facts(p, &r, &shared);
   if (r.bad || shared.bad) return "it does not decode";
-  wrong = take_trace(p, &r, facts, out);
+  wrong = p->brief ? NULL : take_trace(p, &r, facts, out);
   if (wrong) return wrong;
   out->facts = p->room; /* nothing moves it any more */
   out->fact_bytes = facts;

@@ -199,7 +199,7 @@ void db_unmap_pages(struct db_pages *p) {
 
 /* ---- Trees ---- */
 
-enum { TABLES = 8, LEAST_TABLES = 2 }; /* that make a file ours, where one may be damaged */
+enum { TABLES = 9, LEAST_TABLES = 2 }; /* that make a file ours, where one may be damaged */
 
 struct table {
   struct db_tree tree;
@@ -368,8 +368,8 @@ static bool take_overflow(struct walk *w, uint64_t from, struct node *n) {
   return true;
 }
 
-static const char *const table_names[TABLES] = {"meta",    "workloads", "contexts", "sketches",
-                                                "records", "times",     "modules",  "intrinsics"};
+static const char *const table_names[TABLES] = {"meta",  "workloads", "contexts",   "sketches", "records",
+                                                "times", "modules",   "intrinsics", "tasks"};
 
 /* Of the table of tables: walked when that is. */
 static void note_table(struct walk *w, uint64_t from, const struct node *n) {

@@ -29,7 +29,11 @@ static void make_seal(char kind, const MDB_val *key, const void *value, size_t s
 }
 
 int db_put_sealed(MDB_txn *txn, MDB_dbi table, char kind, const db_id *id, const void *value, size_t size) {
-  MDB_val key = {16, (void *)id->bytes}, sealed = {SEAL + size, NULL};
+  return db_put_sealed_at(txn, table, kind, (MDB_val){16, (void *)id->bytes}, value, size);
+}
+
+int db_put_sealed_at(MDB_txn *txn, MDB_dbi table, char kind, MDB_val key, const void *value, size_t size) {
+  MDB_val sealed = {SEAL + size, NULL};
   int code = mdb_put(txn, table, &key, &sealed, MDB_RESERVE);
   if (code) return code;
   make_seal(kind, &key, value, size, sealed.mv_data);

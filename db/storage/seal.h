@@ -10,10 +10,12 @@
 #define DB_INTRINSIC 'i'
 #define DB_CONTEXT   'c'
 #define DB_SKETCH    's'
+#define DB_TASK      't'
 const char *db_kind_name(char kind);
 /* The id that a key holds; of a damaged key, as much as is there. */
 db_id db_id_of_key(MDB_val key);
 
+int db_put_sealed_at(MDB_txn *txn, MDB_dbi table, char kind, MDB_val key, const void *value, size_t size);
 int db_put_sealed(MDB_txn *txn, MDB_dbi table, char kind, const db_id *id, const void *value, size_t size);
 /* Takes the seal off a value, where it has one. */
 enum db_seal { DB_UNSEALED, DB_SEALED, DB_BROKEN };

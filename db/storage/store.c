@@ -349,7 +349,8 @@ static int open_tables(struct db *db, MDB_txn *txn, unsigned flags) {
   const struct {
     const char *name;
     MDB_dbi *table;
-  } later[] = {{"intrinsics", &db->intrinsics}, {"contexts", &db->contexts}, {"sketches", &db->sketches}};
+  } later[] = {
+      {"intrinsics", &db->intrinsics}, {"contexts", &db->contexts}, {"sketches", &db->sketches}, {"tasks", &db->tasks}};
   for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
     int code = mdb_dbi_open(txn, later[i].name, flags, later[i].table);
     if (code == MDB_NOTFOUND) *later[i].table = 0;

@@ -7,7 +7,8 @@
  *   times      workload (16), target's hash (8), status (1), seconds (8, big-endian order), id (16) → nothing
  *   contexts   id (16 bytes) → seal, what records have in common (packed.c)
  *   sketches   workload (its first 12 bytes), number (4, big-endian) → seal, a trace that others are differences to
- * Older stores lack the last two. times is an index: it holds nothing that records do not. A seal is a checksum (seal.c),
+ *   tasks      workload (16), target's hash (8) → seal, summary of their records (tasks.c)
+ * Older stores lack the last three. times is an index: it holds nothing that records do not. A seal is a checksum (seal.c),
  * which entries of format 1 lack. Up to format 2 there was an index of modules, of what a record's id is made from now. */
 #ifndef MSCHED_DB_STORE_H
 #define MSCHED_DB_STORE_H
@@ -41,7 +42,7 @@ struct db_part {
 struct db_parts {
   bool (*find)(void *data, char kind, const void *key, MDB_val *value); /* as it is kept, with its seal */
   void *data;
-  bool brief; /* traces and facts are not asked for: a packed record is given without */
+  bool brief; /* traces are not asked for: a packed record is given without */
   uint8_t *room;
   size_t size;
   db_id context;   /* of the packed record that was read last, */
@@ -54,8 +55,8 @@ struct db_sketches;
 struct db {
   MDB_env *env;
   MDB_dbi meta, workloads, records, times;
-  MDB_dbi intrinsics, contexts, sketches; /* 0: the store is older, and open for reading */
-  int lock;                               /* on the lock file, see lock.h; -1: none */
+  MDB_dbi intrinsics, contexts, sketches, tasks; /* 0: the store is older, and open for reading */
+  int lock;                                      /* on the lock file, see lock.h; -1: none */
   bool read_only;
   bool pending; /* there is no file yet: an empty environment without a name stands for it until something is written */
   MDB_txn *batch;       /* what is open: writes are nested in it. NULL: each is one of its own */

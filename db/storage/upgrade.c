@@ -2,6 +2,7 @@
  * process that is killed leaves a store with records of both forms, which every reader of this version reads. */
 #include "packed.h"
 #include "seal.h"
+#include "tasks.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -150,5 +151,6 @@ static int drop_left(struct db *db, MDB_txn *txn, void *unused) {
 
 bool db_upgrade(struct db *db, ms_error *err) {
   assert(!db->batch && !db->read_only);
-  return repack_all(db, err) && db_write(db, drop_left, NULL, 0, "upgrading the store", err);
+  return repack_all(db, err) && db_write(db, drop_left, NULL, 0, "upgrading the store", err) &&
+         db_refresh_tasks(db, err);
 }

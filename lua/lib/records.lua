@@ -16,18 +16,23 @@ function records.by_target(list)
   return targets
 end
 
+local function first_unmeasured(store, task)
+  for _, r in ipairs(store:records {workload = task.workload, target = task.target}) do if r.status == "unmeasured" then return r end end
+end
+
+-- The record of an ID, which may be nil; nil: it is damaged.
+local function sound(store, id)
+  local ok, r = pcall(store.find, store, id)
+  return id and ok and r or nil
+end
+
 -- The one to use of each target that workloads have records of, {record, name, target, text}: what is pinned, else the
 -- fastest that was measured, else the first that was not.
 function records.best(store, workloads)
   local list = {}
   for _, w in ipairs(workloads) do
-    for _, t in ipairs(records.by_target(store:records {workload = w.id})) do
-      local of = {}
-      for _, r in ipairs(t.records) do
-        of.pinned = of.pinned or r.pinned and r
-        of[r.status] = of[r.status] or r
-      end
-      local r = of.pinned or of.measured or of.unmeasured
+    for _, t in ipairs(store:tasks(w.id)) do
+      local r = sound(store, t.pinned) or sound(store, t.best) or t.unmeasured > 0 and first_unmeasured(store, t)
       if r then list[#list + 1] = {record = r, name = w.name, target = t.target, text = string.format("%s %s on %s", store:short_id(r.key), w.name, t.target)} end
     end
   end

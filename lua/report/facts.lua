@@ -144,14 +144,21 @@ local function task_of(store, workload, target, records)
   }
 end
 
--- All records of a store by their workload's id and their target.
-local function all_records(store)
-  local by_workload = {}
-  for _, r in ipairs(store:records {}) do
-    by_workload[r.workload] = by_workload[r.workload] or {}
-    local targets = by_workload[r.workload]
-    targets[r.target] = targets[r.target] or {}
-    table.insert(targets[r.target], r)
+-- Records of a store by their workload's id and their target: those of the wanted workloads, where the store lists all of these, or
+-- else all.
+local function records_by_workload(store, workloads, wanted)
+  local by_workload, filters, missing = {}, {}, {}
+  for name in pairs(wanted) do missing[name] = true end
+  for _, w in ipairs(workloads) do
+    if wanted[w.name] then filters[#filters + 1], missing[w.name] = {workload = w.id}, nil end
+  end
+  for _, filter in ipairs(not next(missing) and #filters > 0 and filters or {{}}) do
+    for _, r in ipairs(store:records(filter)) do
+      by_workload[r.workload] = by_workload[r.workload] or {}
+      local targets = by_workload[r.workload]
+      targets[r.target] = targets[r.target] or {}
+      table.insert(targets[r.target], r)
+    end
   end
   return by_workload
 end
@@ -181,13 +188,14 @@ end
 -- no record. Raises where a name is none.
 function facts.of(store, names)
   local wanted, list, bare, known = {}, {}, {}, {}
-  local workloads, by_workload = store:workloads(), all_records(store)
-  add_lost(workloads, by_workload)
+  local workloads = store:workloads()
   for i, name in ipairs(names) do
     local operator = name:find "^ops:" and ms.load "lua.lib.records".workloads(store, name)[1]
     names[i] = operator and operator.name or name
     wanted[names[i]] = true
   end
+  local by_workload = records_by_workload(store, workloads, wanted)
+  add_lost(workloads, by_workload)
   for _, w in ipairs(workloads) do
     known[#known + 1] = w.name
     if #names == 0 or wanted[w.name] ~= nil then

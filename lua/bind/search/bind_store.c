@@ -464,40 +464,151 @@ static int store_records(lua_State *L) {
 struct workload_list {
   struct {
     db_id id;
-    char name[128];
+    char *name;
     uint64_t records;
-  } at[1024];
-  int count;
+  } * at;
+  size_t count, room;
   const struct bound_function *function; /* NULL, or only those that are it, whatever its name */
 };
+
+static int free_workloads(lua_State *L) {
+  struct workload_list *l = lua_touserdata(L, 1);
+  for (size_t i = 0; i < l->count; i++) free(l->at[i].name);
+  free(l->at);
+  memset(l, 0, sizeof *l);
+  return 0;
+}
 
 static bool list_workload(void *data, const db_id *id, const char *name, uint64_t records) {
   struct workload_list *l = data;
   if (l->function && !db_is_workload_of(id, name, l->function->ir, l->function->func)) return true;
+  if (l->count == l->room) {
+    l->room = l->room * 2 + 64;
+    l->at = realloc(l->at, l->room * sizeof *l->at);
+    if (!l->at) abort();
+  }
   l->at[l->count].id = *id;
-  snprintf(l->at[l->count].name, sizeof l->at[0].name, "%s", name);
-  l->at[l->count].records = records;
-  return ++l->count < (int)(sizeof l->at / sizeof *l->at);
+  l->at[l->count].name = strdup(name);
+  if (!l->at[l->count].name) abort();
+  l->at[l->count++].records = records;
+  return true;
 }
 
 /* store:workloads([function]): a list of {id, name, records}; of those that are this function, whatever its name */
 static int store_workloads(lua_State *L) {
   lua_settop(L, 2);
   struct db *db = open_store(L);
-  struct workload_list *l = lua_newuserdatauv(L, sizeof *l, 0);
-  l->count = 0;
+  struct workload_list *l = bind_hold(L, sizeof *l, "msched.workloads", free_workloads);
   l->function = lua_isnil(L, 2) ? NULL : bind_check_function(L, 2);
   ms_error err = {.instruction = -1};
   if (!db_each_workload(db, list_workload, l, &err)) return bind_raise(L, &err);
-  lua_newtable(L);
-  for (int i = 0; i < l->count; i++) {
-    lua_newtable(L);
+  lua_createtable(L, (int)l->count, 0);
+  for (size_t i = 0; i < l->count; i++) {
+    lua_createtable(L, 0, 3);
     push_id(L, &l->at[i].id), lua_setfield(L, -2, "id");
     lua_pushstring(L, l->at[i].name), lua_setfield(L, -2, "name");
     lua_pushinteger(L, (lua_Integer)l->at[i].records), lua_setfield(L, -2, "records");
-    lua_rawseti(L, -2, i + 1);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
   }
   return 1;
+}
+
+/* ---- Tasks ---- */
+
+struct task_list {
+  struct db_task *at; /* with copies of its texts; the devices in one block with their texts */
+  size_t count, room;
+};
+
+static int free_tasks(lua_State *L) {
+  struct task_list *l = lua_touserdata(L, 1);
+  for (size_t i = 0; i < l->count; i++) {
+    free((char *)l->at[i].target);
+    free((void *)l->at[i].devices);
+  }
+  free(l->at);
+  memset(l, 0, sizeof *l);
+  return 0;
+}
+
+static const char *const *copy_devices(const char *const *names) {
+  size_t count = 0, bytes = 0;
+  for (; names[count]; count++) bytes += strlen(names[count]) + 1;
+  const char **copy = malloc((count + 1) * sizeof *copy + bytes);
+  if (!copy) abort();
+  char *text = (char *)(copy + count + 1);
+  for (size_t i = 0; i < count; i++) {
+    copy[i] = text;
+    text = stpcpy(text, names[i]) + 1;
+  }
+  copy[count] = NULL;
+  return copy;
+}
+
+static bool list_task(void *data, const struct db_task *t) {
+  struct task_list *l = data;
+  if (l->count == l->room) {
+    l->room = l->room * 2 + 64;
+    l->at = realloc(l->at, l->room * sizeof *l->at);
+    if (!l->at) abort();
+  }
+  struct db_task *to = &l->at[l->count++];
+  *to = *t;
+  to->target = strdup(t->target);
+  if (!to->target) abort();
+  to->devices = copy_devices(t->devices);
+  return true;
+}
+
+static void push_task(lua_State *L, const struct db_task *t) {
+  char id[DB_ID_TEXT];
+  lua_Integer records = 0;
+  lua_createtable(L, 0, 12);
+  push_id(L, &t->workload), lua_setfield(L, -2, "workload");
+  lua_pushstring(L, t->target), lua_setfield(L, -2, "target");
+  for (int i = 0; db_status_names[i]; i++) {
+    records += (lua_Integer)t->counts[i];
+    lua_pushinteger(L, (lua_Integer)t->counts[i]), lua_setfield(L, -2, db_status_names[i]);
+  }
+  lua_pushinteger(L, records), lua_setfield(L, -2, "records");
+  lua_pushinteger(L, t->last), lua_setfield(L, -2, "last");
+  if (t->has_best) {
+    db_id_text(&t->best, id);
+    lua_pushstring(L, id), lua_setfield(L, -2, "best");
+    push_id(L, &t->best), lua_setfield(L, -2, "best_key");
+    lua_pushnumber(L, t->seconds), lua_setfield(L, -2, "seconds");
+  }
+  if (t->has_pinned) {
+    db_id_text(&t->pinned, id);
+    lua_pushstring(L, id), lua_setfield(L, -2, "pinned");
+    push_id(L, &t->pinned), lua_setfield(L, -2, "pinned_key");
+  }
+  lua_newtable(L);
+  for (int i = 0; t->devices[i]; i++) lua_pushstring(L, t->devices[i]), lua_rawseti(L, -2, i + 1);
+  lua_setfield(L, -2, "devices");
+}
+
+/* store:tasks([workload]): what the summaries say of tasks, a workload on a target each */
+static int store_tasks(lua_State *L) {
+  lua_settop(L, 2);
+  struct db *db = open_store(L);
+  db_id id = {{0}};
+  if (!lua_isnil(L, 2)) id = check_id(L, 2);
+  struct task_list *l = bind_hold(L, sizeof *l, "msched.tasks", free_tasks);
+  ms_error err = {.instruction = -1};
+  if (!db_each_task(db, lua_isnil(L, 2) ? NULL : &id, list_task, l, &err)) return bind_raise(L, &err);
+  lua_createtable(L, (int)l->count, 0);
+  for (size_t i = 0; i < l->count; i++) {
+    push_task(L, &l->at[i]);
+    lua_rawseti(L, -2, (lua_Integer)i + 1);
+  }
+  return 1;
+}
+
+/* store:refresh(): makes summaries again that deletions, or an older store, left stale */
+static int store_refresh(lua_State *L) {
+  ms_error err = {.instruction = -1};
+  return db_refresh_tasks(open_store(L), &err) ? 0 : bind_raise(L, &err);
 }
 
 /* store:check(): the number of problems; a line each on stderr */
@@ -728,6 +839,8 @@ void bind_stores(lua_State *L) {
                                      {"short_id", store_short_id},
                                      {"records", store_records},
                                      {"workloads", store_workloads},
+                                     {"tasks", store_tasks},
+                                     {"refresh", store_refresh},
                                      {"check", store_check},
                                      {"compact", store_compact},
                                      {"delete", store_delete},

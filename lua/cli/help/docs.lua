@@ -339,6 +339,8 @@ kernel:func(): msched.function | The function it was built from.
 kernel:reference(): msched.function? | The unscheduled function.
 store:path(): string | Its file.
 store:workloads(func?: msched.function): table[] | All workloads, {id, name, records}; or those that are this function, whatever its name.
+store:tasks(workload?: string): table[] | Summaries of tasks, a workload on a target each, without reading their records: {workload, target, records, measured, censored, failed, unmeasured, last, best, best_key, seconds, pinned, pinned_key, devices}; of a workload, by its id, or of all. last: seconds since 1970; best, pinned: ids of records, or nil.
+store:refresh() | Counts the records of tasks again where a deletion, or an older store, makes store:tasks read them.
 store:get_workload(id: string): msched.function | A workload.
 store:put_workload(func: msched.function): string | Adds a workload; gives its id.
 store:workload_id(func: msched.function): string | The id that a function has in every store, kept there or not.

@@ -23,10 +23,14 @@ local function record_of_file(store, path, dims, weights)
   local func, why = cli.function_of(path, {}, nil, dims, weights)
   if not func then refuse("%s", why) end
   func = ms.without_empty(func) or func
-  local list = {}
-  for _, w in ipairs(store:workloads(func)) do for _, r in ipairs(store:records {workload = w.id}) do list[#list + 1] = r end end
-  table.sort(list, function(a, b) return (a.pinned and 0 or a.seconds) < (b.pinned and 0 or b.seconds) end)
-  for _, r in ipairs(list) do if r.status == "measured" then return r end end
+  local best
+  for _, w in ipairs(store:workloads(func)) do
+    for _, t in ipairs(store:tasks(w.id)) do
+      local seconds = t.pinned and 0 or t.seconds
+      if (t.pinned or t.best) and (not best or seconds < best.seconds) then best = {id = t.pinned or t.best, seconds = seconds} end
+    end
+  end
+  if best then return store:find(best.id) end
   refuse("no record of %s%s of %s in %s: `msched tune` makes some", func:name(), dims and " with " .. table.concat(dims, " ") or "", path, store:path())
 end
 
@@ -99,12 +103,21 @@ local function function_of(store, w)
   return nil, tostring(func)
 end
 
--- Records of a target, by its own text or by another that means the same; all without one.
-local function records_of(store, workload, target)
-  local records = store:records {workload = workload, target = target}
-  if not target or #records > 0 then return records end
-  local known, meant = pcall(ms.target, target)
-  return known and store:records {workload = workload, target = meant.text} or records
+-- Summaries of a workload's tasks, in order of their targets: of one target, by its own text or by another that means the same; of
+-- all without one.
+local function tasks_of(store, workload, target)
+  local function of(text)
+    local list = {}
+    for _, t in ipairs(store:tasks(workload)) do if not text or t.target == text then list[#list + 1] = t end end
+    return list
+  end
+  local list = of(target)
+  if target and #list == 0 then
+    local known, meant = pcall(ms.target, target)
+    list = known and of(meant.text) or list
+  end
+  table.sort(list, function(a, b) return a.target < b.target end)
+  return list
 end
 
 -- Whether a record is of a device with the text in its name, or of a CPU with it in its target; case does not matter.
@@ -124,19 +137,26 @@ local function workloads_named(store, name)
   refuse("%s has no workload `%s`%s; `msched top` lists them", store:path(), name, ms.load "lua.lib.nearest".meant(name, names))
 end
 
--- The workloads that --operator, --shape and a name choose, {id, name, func, why, records}, in order of name: records those that
--- --target, --device and --since choose, the fastest first. Workloads without such a record are left out where any is given.
-local function selected(store, options, name)
+-- The workloads that --operator, --shape and a name choose, {id, name, func, why, tasks, records, count}, in order of name: records those
+-- that --target, --device and --since choose, the fastest first, and no more than `most`; count all of these. Workloads without such a
+-- record are left out where any is given. Without --device and --since, tasks say as much as their records do.
+local function selected(store, options, name, most)
   local since, device, list = options.since and day_of(options.since), options.device, {}
   for _, w in ipairs(workloads_named(store, name)) do
     local func, why = function_of(store, w)
     if (not options.operator or operator_of(w.name) == options.operator)
        and (not options.shape or func and has_shape(func, options.shape)) then
-      local records = {}
-      for _, r in ipairs(records_of(store, w.id, options.target)) do
+      local tasks, records, count = tasks_of(store, w.id, options.target), {}, 0
+      local target = options.target and tasks[1] and tasks[1].target
+      local by_tasks = not since and not device
+      for _, t in ipairs(tasks) do count = count + t.records end
+      for _, r in ipairs(count > 0 and store:records {workload = w.id, target = target or nil, most = by_tasks and most or nil} or {}) do
         if (not since or r.when >= since) and (not device or is_of_device(r, device)) then records[#records + 1] = r end
       end
-      if #records > 0 or not since and not device and not options.target then list[#list + 1] = {id = w.id, name = w.name, func = func, why = why, records = records} end
+      if not by_tasks then count = #records end
+      if count > 0 or by_tasks and not options.target then
+        list[#list + 1] = {id = w.id, name = w.name, func = func, why = why, tasks = by_tasks and tasks, records = records, count = count}
+      end
     end
   end
   table.sort(list, function(a, b) return a.name ~= b.name and a.name < b.name or a.name == b.name and a.id < b.id end)
@@ -149,12 +169,13 @@ local function limit_with(r)
 end
 
 -- The limit that the run measured which measured a record; else what a later or earlier run did on the same target and
--- device: a limit is the function's, whatever its schedule. nil: it is not known. records: of the workload.
+-- device: a limit is the function's, whatever its schedule. nil: it is not known. records: of the workload, or a
+-- function that gives them.
 function stores.limit_of(r, records)
   local limit, latest = limit_with(r), nil
   if limit then return limit end
   local function device_of(other) return other.device and other.device.name end
-  for _, other in ipairs(records) do
+  for _, other in ipairs(type(records) == "function" and records() or records) do
     if other.target == r.target and device_of(other) == device_of(r) and limit_with(other) and (not latest or other.when > latest.when) then latest = other end
   end
   return latest and limit_with(latest)
@@ -173,18 +194,22 @@ end
 function stores.top(options, rest)
   local store, most = open_store(options.db, "read"), options.k or 10
   if most < 1 then misuse("-k: a number of at least 1 is expected") end
-  for _, w in ipairs(selected(store, options, rest[1])) do
-    local work = cli.work_of(w.func)
-    if not options.json then print(w.name .. ": " .. count_text(#w.records, "record")) end
+  for _, w in ipairs(selected(store, options, rest[1], most)) do
+    local work, all = cli.work_of(w.func), #w.records == w.count and w.records
+    local function others()
+      all = all or store:records {workload = w.id}
+      return all
+    end
+    if not options.json then print(w.name .. ": " .. count_text(w.count, "record")) end
     for i, r in ipairs(table.move(w.records, 1, math.min(most, #w.records), 1, {})) do
-      local short, limit = store:short_id(r.key), stores.limit_of(r, w.records) or {}
+      local short, limit = store:short_id(r.key), stores.limit_of(r, others) or {}
       if options.json then
         put_json {task = w.name, id = r.id, short_id = short, status = r.status, seconds = r.seconds, target = r.target, when = r.when, device = r.device,
                   operations = work.operations, unit = work.unit, bytes = work.bytes, limit = limit.name, limit_seconds = limit.seconds,
                   remarks = stores.remarks_on(r)}
       else
         local remarks = table.concat(stores.remarks_on(r), ", ")
-        print(string.format("  %3d  %s  %s%s", i, short, result_text(work, r, w.records), remarks ~= "" and "  (" .. remarks .. ")" or ""))
+        print(string.format("  %3d  %s  %s%s", i, short, result_text(work, r, others), remarks ~= "" and "  (" .. remarks .. ")" or ""))
       end
     end
   end
@@ -298,6 +323,12 @@ local function summary_of(store, t)
           short = best and store:short_id(best.key), short_pinned = pinned and store:short_id(pinned.key)}
 end
 
+-- The same of a task of the store's.
+local function summary_of_task(store, t)
+  return {target = t.target, records = t.records, best = t.best, seconds = t.seconds, last = t.last, pinned = t.pinned, devices = cli.list(t.devices),
+          short = t.best and store:short_id(t.best_key), short_pinned = t.pinned and store:short_id(t.pinned_key)}
+end
+
 local function print_summary(work, s)
   local parts = {s.target, count_text(s.records, "record"), s.seconds and string.format("best %s %s %s", s.short, time_text(s.seconds), rate_text(work, s.seconds)) or "nothing was measured"}
   if #s.devices > 0 then parts[#parts + 1] = "on " .. table.concat(s.devices, " and ") end
@@ -308,14 +339,14 @@ end
 
 function actions.list(options)
   local store = open_store(options.db, "read")
-  for _, w in ipairs(selected(store, options)) do
+  for _, w in ipairs(selected(store, options, nil, 0)) do
     local targets, work = cli.list {}, cli.work_of(w.func)
-    for i, t in ipairs(by_target(w.records)) do targets[i] = summary_of(store, t) end
+    for i, t in ipairs(w.tasks or by_target(w.records)) do targets[i] = (w.tasks and summary_of_task or summary_of)(store, t) end
     if options.json then
       for _, s in ipairs(targets) do s.short, s.short_pinned = nil, nil end
-      put_json {task = w.name, operator = operator_of(w.name), arguments = arguments_of(w.func), operations = work.operations, records = #w.records, targets = targets}
+      put_json {task = w.name, operator = operator_of(w.name), arguments = arguments_of(w.func), operations = work.operations, records = w.count, targets = targets}
     else
-      print(string.format("%s: %s; %s", w.name, count_text(#w.records, "record"), w.why or table.concat(arguments_of(w.func), ", ")))
+      print(string.format("%s: %s; %s", w.name, count_text(w.count, "record"), w.why or table.concat(arguments_of(w.func), ", ")))
       for _, s in ipairs(targets) do print_summary(work, s) end
     end
   end
@@ -334,9 +365,11 @@ end
 
 -- The one to use of its workload on its target: another that was is so no more.
 local function pin(store, r)
-  for _, other in ipairs(store:records {workload = r.workload, target = r.target}) do
-    if other.pinned and other.id ~= r.id then store:pin(other.id, false) end
+  if r.pinned then store:pin(r.id, false) end
+  local function others()
+    for _, t in ipairs(store:tasks(r.workload)) do if t.target == r.target then return t.pinned end end
   end
+  for id in others do store:pin(id, false) end
   store:pin(r.id, true)
 end
 
@@ -375,6 +408,7 @@ function actions.prune(options)
       end
     end)
   end
+  store:refresh()
   if options.json then put_json {kept = kept, deleted = deleted}
   else print(string.format("%s kept, %d deleted; `msched db compact` gives the space back", count_text(kept, "record"), deleted)) end
   return DONE

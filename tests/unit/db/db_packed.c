@@ -1,10 +1,11 @@
 /* Packed records: what was put is what is read, byte for byte, in little room; older stores are read, written and
- * upgraded; what records share is found missing, and mended. */
+ * upgraded; what records share is found missing, and mended; summaries of tasks say what their records do. */
 #include "unit/stored.h"
 
 #include "db/storage/delta.h"
 #include "db/storage/packed.h"
 #include "db/storage/seal.h"
+#include "db/storage/tasks.h"
 
 #include <math.h>
 #include <signal.h>
@@ -497,6 +498,130 @@ static void compaction_drops_what_no_record_names(void **state) {
   assert_int_equal(count_records(x), 2);
 }
 
+/* ---- Tasks ---- */
+
+struct shown {
+  int tasks;
+  struct db_task last;
+  char devices[100];
+};
+static bool show_task(void *data, const struct db_task *t) {
+  struct shown *s = data;
+  s->tasks++;
+  s->last = *t;
+  s->devices[0] = 0;
+  for (int i = 0; t->devices[i]; i++)
+    snprintf(s->devices + strlen(s->devices), sizeof s->devices - strlen(s->devices), "%s;", t->devices[i]);
+  return true;
+}
+
+static struct shown tasks_of(struct fixture *x) {
+  struct shown s = {0};
+  ms_error err = {0};
+  if (!db_each_task(x->db, &x->workload, show_task, &s, &err)) fail_msg("%s", err.message);
+  return s;
+}
+
+static bool is_stale(struct fixture *x) {
+  MDB_txn *txn;
+  MDB_cursor *cursor;
+  MDB_val key, value;
+  ms_error err = {0};
+  bool stale = false;
+  assert_true(db_begin_read(x->db, &txn, &err));
+  assert_int_equal(mdb_cursor_open(txn, x->db->tasks, &cursor), 0);
+  while (!mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) stale |= ((const uint8_t *)value.mv_data)[16] != 0;
+  mdb_cursor_close(cursor);
+  db_end_read(x->db, txn);
+  return stale;
+}
+
+static void put(struct fixture *x, uint64_t module, double seconds, int64_t when, const char *device, bool pinned) {
+  ms_error err = {0};
+  struct db_record r = record(x, module, seconds, seconds > 0 ? DB_MEASURED : DB_FAILED);
+  r.when = when, r.pinned = pinned;
+  if (device) db_append_fact(&r, &(struct db_fact){.name = "name", .kind = DB_TEXT, .text = device});
+  assert_true(db_put_record(x->db, &r, &err));
+  free((void *)r.facts);
+}
+
+static db_id id_of(struct fixture *x, uint64_t module) {
+  struct db_record r = record(x, module, 1.0, DB_MEASURED);
+  return db_record_id(&r);
+}
+
+/* What summaries say follows each put and each deletion, and is what the records say. */
+static void summaries_follow_records(void **state) {
+  struct fixture *x = *state;
+  ms_error err = {0};
+  assert_int_equal(tasks_of(x).tasks, 0);
+  put(x, 1, 2.0, 10, "A", false);
+  put(x, 2, 1.0, 30, "B", false);
+  put(x, 3, 0.0, 20, NULL, false);
+  struct shown s = tasks_of(x);
+  assert_true(s.tasks == 1 && s.last.counts[DB_MEASURED] == 2 && s.last.counts[DB_FAILED] == 1 && s.last.last == 30);
+  assert_true(s.last.has_best && s.last.seconds == 1.0 && !s.last.has_pinned && !strcmp(s.devices, "A;B;"));
+  db_id second = id_of(x, 2), first = id_of(x, 1);
+  assert_memory_equal(&s.last.best, &second, sizeof second);
+  put(x, 2, 3.0, 30, "A", true); /* timed again elsewhere, and pinned */
+  s = tasks_of(x);
+  assert_true(s.last.has_pinned && s.last.seconds == 2.0 && !strcmp(s.devices, "A;") && !is_stale(x));
+  assert_memory_equal(&s.last.pinned, &second, sizeof second);
+  assert_int_equal(db_check(x->db, stderr, &err), 0);
+  assert_true(db_delete_record(x->db, &second, &err)); /* the last */
+  assert_true(is_stale(x));
+  s = tasks_of(x);
+  assert_true(s.last.last == 20 && !s.last.has_pinned && s.last.counts[DB_MEASURED] == 1);
+  assert_true(db_refresh_tasks(x->db, &err) && !is_stale(x));
+  assert_int_equal(tasks_of(x).last.last, 20);
+  assert_true(db_delete_record(x->db, &first, &err) && !is_stale(x));
+  s = tasks_of(x);
+  assert_true(!s.last.has_best && s.last.counts[DB_FAILED] == 1 && !strcmp(s.devices, ""));
+  assert_int_equal(db_check(x->db, stderr, &err), 0);
+  first = id_of(x, 3);
+  assert_true(db_delete_record(x->db, &first, &err) && tasks_of(x).tasks == 0);
+  assert_int_equal(entries_of(x, x->db->tasks), 0);
+}
+
+static void summaries_hold_after_any_changes(void **state) {
+  struct fixture *x = *state;
+  ms_error err = {0};
+  uint32_t random = 23;
+  assert_true(db_begin_batch(x->db, &err));
+  for (int i = 0; i < 1500; i++) {
+    uint64_t module = draw(&random, 40);
+    db_id id = id_of(x, module);
+    if (draw(&random, 3))
+      put(x, module, draw(&random, 4), draw(&random, 50), draw(&random, 2) ? "A" : "B", draw(&random, 5) == 0);
+    else
+      db_delete_record(x->db, &id, &err); /* where it is there */
+    if (i % 100 == 50)
+      assert_true(db_end_batch(x->db, &err) && db_refresh_tasks(x->db, &err) && db_begin_batch(x->db, &err));
+    if (i % 10 == 0) assert_int_equal(db_check(x->db, stderr, &err), 0);
+  }
+  assert_true(db_end_batch(x->db, &err));
+}
+
+/* A summary that says something else is found, and made again. */
+static int miscount(struct db *db, MDB_txn *txn, void *data) {
+  struct fixture *x = data;
+  struct db_record r = record(x, 99, 1.0, DB_MEASURED);
+  return db_count_record(db, txn, NULL, &r);
+}
+
+static void wrong_summaries_are_found(void **state) {
+  struct fixture *x = *state;
+  ms_error err = {0};
+  put(x, 1, 2.0, 10, "A", false);
+  assert_true(db_write(x->db, miscount, x, 0, "test", &err));
+  assert_int_equal(db_check(x->db, NULL, &err), 1);
+  assert_true(db_write(x->db, drop_table, &x->db->tasks, 0, "test", &err));
+  assert_int_equal(tasks_of(x).last.counts[DB_MEASURED], 1);
+  put(x, 2, 2.0, 10, "A", false); /* it does not know of the other */
+  assert_true(is_stale(x) && tasks_of(x).last.counts[DB_MEASURED] == 2);
+  assert_int_equal(db_check(x->db, NULL, &err), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(differences_give_what_was_written),
                                      cmocka_unit_test(strange_differences_end_nothing),
@@ -508,6 +633,9 @@ int main(void) {
                                      TEST(a_killed_upgrade_loses_nothing),
                                      TEST(missing_parts_are_said_and_mended),
                                      TEST(another_sketch_is_no_substitute),
-                                     TEST(compaction_drops_what_no_record_names)};
+                                     TEST(compaction_drops_what_no_record_names),
+                                     TEST(summaries_follow_records),
+                                     TEST(summaries_hold_after_any_changes),
+                                     TEST(wrong_summaries_are_found)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

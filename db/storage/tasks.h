@@ -1,0 +1,21 @@
+/* Summaries of tasks, kept with each write. Internal to db. */
+#ifndef MSCHED_DB_TASKS_H
+#define MSCHED_DB_TASKS_H
+
+#include "store.h"
+
+enum { DB_TASK_KEY = 24 }; /* what a key of the index of times begins with: workload, target's hash */
+
+/* A record goes, or comes, or both; NULL: none does. Before it is written. Returns LMDB's code. */
+int db_count_record(struct db *db, MDB_txn *txn, const struct db_record *removed, const struct db_record *added);
+/* Of a damaged record that goes all is known that its entry in the index of times says. */
+int db_doubt_task(struct db *db, MDB_txn *txn, const void *time_key);
+int64_t db_count_tasks(struct db *db, MDB_txn *txn, const db_id *workload); /* records; -1: some task's are not known */
+/* NULL, or what is wrong with an entry of the table. */
+const char *db_check_task(struct db *db, MDB_txn *txn, MDB_val key, MDB_val value);
+
+/* access.c: records whose keys in the index of times begin so, without those that are damaged. */
+int db_walk_task(struct db *db, MDB_txn *txn, const void *prefix, size_t length, bool brief, db_visit *visit,
+                 void *data);
+
+#endif

@@ -1,0 +1,38 @@
+#!/bin/sh
+# What a store of N records costs: bytes a record, and the time and memory of each command. The store is made here, of
+# records like those of a small one; one in ten is of one task. On a busy machine only ratios count.
+# usage: large_store.sh MSCHED FILL_STORE ROOT RECORDS…
+set -eu
+msched=$(realpath "$1") fill=$(realpath "$2") root=$(realpath "$3")
+shift 3
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+cp "$root/tests/unit/data/store_format_2.db" like.db
+echo 'print(msched.store(arg[1], {read_only = true}):find(arg[2]).id)' >find.lua
+timed() { # what, command…
+  what=$1
+  shift
+  /usr/bin/time -f "%e s, %M KB" "$@" >output 2>times || { cat times && exit 1; }
+  echo "  $what: $(tail -n 1 times)"
+}
+for records; do
+  echo "$records records"
+  rm -f s.db*
+  timed make "$fill" make s.db "$records" like.db
+  echo "  bytes a record: $(($(stat -c %s s.db) / records))"
+  echo "  $("$fill" time s.db)"
+  timed "db list" "$msched" db list --db s.db
+  timed "top" "$msched" top --db s.db
+  timed "top of a task" "$msched" top add_1 --db s.db
+  timed "find the best of a task" "$msched" find.lua s.db add_1
+  timed "report of a task" "$msched" report add_1 --db s.db -o page.html
+  echo "  bytes of the page: $(stat -c %s page.html)"
+  timed "db check" "$msched" db check --db s.db
+  timed "db export" "$msched" db export lines --db s.db
+  timed "db import" "$msched" db import lines --db imported.db
+  timed "db merge" "$msched" db merge s.db --db merged.db
+  rm -f lines imported.db* merged.db*
+  "$fill" commit s.db bare.db 300 | sed 's/^/  /'
+  rm -f bare.db*
+done
