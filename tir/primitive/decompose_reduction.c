@@ -225,12 +225,12 @@ static bool check_beside(struct tir *ir, tir_block block, tir_block scope, tir_l
 static bool check(struct tir *ir, tir_block block, tir_loop loop, struct plan *plan, ms_error *err) {
   tir_block scope;
   if (!tir_find_scope(ir, block, &scope, err)) return false;
-  return tir_check_reduction_block(ir, block, scope, err) &&
+  return tir_check_init_buffers(ir, block, err) && tir_check_reduction_block(ir, block, scope, err) &&
          tir_check_begun_once(ir, block, err) && /* the init, run apart, begins it once */
          check_loops_above(ir, block, loop, err) && sort_loops(ir, block, plan, err) &&
          check_steps(ir, block, plan, err) && tir_check_reduces_inside(ir, block, scope, err) &&
-         find_predicate(ir, block, plan, err) && tir_check_init_buffers(ir, block, err) &&
-         check_init_reads(ir, block, loop, err) && check_beside(ir, block, scope, loop, err);
+         find_predicate(ir, block, plan, err) && check_init_reads(ir, block, loop, err) &&
+         check_beside(ir, block, scope, loop, err);
 }
 
 /* ---- Edit ---- */
