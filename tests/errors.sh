@@ -8,7 +8,8 @@ tests=$1 sources=$2
 {
   find "$tests/case" -name '*.case' -exec sed -n 's/^instruction -*[0-9]*: \([a-z0-9_]*\)$/\1/p; s/^  error \([a-z0-9_]*\): .*/\1/p' {} +
   grep -hoE '\bMS_[A-Z0-9_]+\b' "$tests"/unit/*/*.c | sed 's/^MS_//' | tr 'A-Z' 'a-z'
-  grep -hoE '[a-z0-9]+(_[a-z0-9]+)*' "$tests"/*.sh "$tests"/lua/*.sh "$tests"/lua/*.lua
+  grep -hoE '[a-z0-9]+(_[a-z0-9]+)*' "$tests"/*.sh
+  find "$tests"/lua \( -name '*.sh' -o -name '*.lua' \) -exec grep -hoE '[a-z0-9]+(_[a-z0-9]+)*' {} +
 } | sort -u > errors-provoked.txt
 sed -n 's/^MS_ERROR(\([A-Z0-9_]*\),.*/\1/p' "$sources/tir/errors.def" | tr 'A-Z' 'a-z' | sort > errors-all.txt
 test -s errors-all.txt
