@@ -103,6 +103,8 @@ ms.store(path?: string, options?: {read_only?: boolean, create?: boolean}): msch
 ms.visible(text: string, how?: string): string | Text that came from elsewhere, as it may be shown: control characters, marks that turn the direction of text and bytes that are no UTF-8 are escaped; how is line, lines (ends of lines and tabs stay), script (colours too) or lua (bytes as Lua escapes them).
 ms.not_text(path: string, bytes: string, expected?: string): string? | Nil for text; for the bytes of another format a message that the file at the path is no text, and which format it is, where that is known; expected: what is read there (functions).
 ms.load_script(path: string): function?, string? | The chunk of a file of Lua, or nil and why it is none.
+ms.load_aside(path: string): function?, string? | As ms.load_script; what the chunk prints goes to standard error.
+ms.check_exported(name: string) | Raises an error that says why, where no exported function may have this name.
 ms.check_pages(path?: string): integer | Problems found in the pages of a store's file, which no store has open.
 ms.repair(path?: string): table | Writes what can be read of a damaged store to a new file in its place, and keeps the old one; gives needed, pages, records, workloads, intrinsics, dropped, backup.
 ms.load(name: string): any | A file of msched's own, loaded once: "rules.common", "search.tune", …; "lua.compat.autotvm", "lua.compat.flextensor" and "lua.compat.ansor" are the compatibility libraries for other tuners.
@@ -472,7 +474,7 @@ end
 read_lines(TEXT:gsub("@run", function() return run_options.fields_text() end), docs.list)
 
 -- Members that are no function, or serve the files of msched itself.
-docs.others = {ms = "te ops rest map heuristics registered schedule_methods kernel_methods", schedule = "trace"}
+docs.others = {ms = "te ops rest map heuristics function_formats registered schedule_methods kernel_methods", schedule = "trace"}
 
 local EXPRESSION = getmetatable(ms.te.const(1))
 function docs.is_expression(x) return type(x) == "table" and rawequal(getmetatable(x), EXPRESSION) end
