@@ -1,11 +1,12 @@
 /* Reindex: a block uses a copy of a buffer whose dimensions are the block's iterations.
  *
  * Requires: the block has a region of this number, no blocks in it, and uses the buffer at one place, which depends on
- *           its iterations alone; it does not both write it and read it from before. The scope is a stage pipeline. But
- *           for the innermost, the loops around the block hold one another and nothing else. What is read is written
- *           before them; what is written is read after them, by the scope itself too, and nothing else in them writes
- *           it; it is stored in any case, always within the buffer. But for inputs, the block runs for each value of
- *           its iterations, and of those that the place depends on, with each of the others.
+ *           its iterations alone; it does not both write it and read it from before; no two iterations write one
+ *           element. The scope is a stage pipeline. But for the innermost, the loops around the block hold one another
+ *           and nothing else. What is read is written before them; what is written is read after them, by the scope
+ *           itself too, and nothing else in them writes it; it is stored in any case, always within the buffer. But for
+ *           inputs, the block runs for each value of its iterations, and of those that the place depends on, with each
+ *           of the others.
  * After:    a block copies to the new buffer, before the loops (what is read), or from it, after them (what is
  *           written), over the domains of the iterations that the place depends on; zero where a place read is outside
  *           of the buffer. The block uses the new buffer. Inside of a block, the copy is marked as the block is where a
@@ -167,6 +168,16 @@ static bool check_stated(struct tir *ir, tir_block block, const struct plan *pla
   return true;
 }
 
+/* The copy goes through the iterations in their order, whatever loops the block has: of what several of them write, it
+ * would take another. */
+static bool check_meeting(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
+  return !plan->write || !tir_instances_meet(ir, block) ||
+         tir_refuse(
+             ir, err, MS_ITERATIONS_IN_ORDER, block,
+             "iterations of block `%s` write the same element of buffer `%s`, and would be copied in another order",
+             tir_block_name(ir, block), tir_buffer_name(ir, plan->buffer));
+}
+
 static bool check(struct tir *ir, tir_block block, uint32_t index, bool write, struct plan *plan, ms_error *err) {
   plan->write = write;
   if (!tir_check_buffer_of(ir, block, index, write, &plan->buffer, err)) return false;
@@ -185,7 +196,7 @@ static bool check(struct tir *ir, tir_block block, uint32_t index, bool write, s
          (!write || tir_check_copied_back(ir, block, plan->buffer, plan->access.at, err)) &&
          check_order(ir, block, plan, err) && check_scope(ir, block, plan, err) &&
          check_domains(ir, block, plan, err) && check_together(ir, block, plan, err) &&
-         check_stated(ir, block, plan, err);
+         check_meeting(ir, block, plan, err) && check_stated(ir, block, plan, err);
 }
 
 /* ---- Edit ---- */

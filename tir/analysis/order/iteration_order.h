@@ -36,9 +36,9 @@ bool tir_reads_other_iterations(struct tir *ir, tir_block block);
  * so where data decide which elements these are. */
 bool tir_begins_again(struct tir *ir, tir_block block, bool trust_data);
 /* Refuses where they may, whatever data say. */
+bool tir_check_begun_once(struct tir *ir, tir_block block, ms_error *err);
 /* In two iterations that differ in a spatial one, the block may write an element that it writes or reads in both, as
  * its regions say. */
 bool tir_instances_meet(struct tir *ir, tir_block block);
-bool tir_check_begun_once(struct tir *ir, tir_block block, ms_error *err);
 
 #endif
