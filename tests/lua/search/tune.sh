@@ -87,8 +87,8 @@ L
 "$msched" space "$root/lua/examples/gemm.lua" --rules "$work/rule.lua" -- 16 16 16 | grep -q '"mine"' || fail "the rule did nothing"
 # a policy from a file
 printf 'local policy = require("msched").policy {name = "mine", run = function(env) print("mine runs") require("msched").load("search.policy.replay_trace").run(env) end}\nreturn policy' >"$work/policy.lua"
-"$msched" tune "$root/lua/examples/gemm.lua" --policy "$work/policy.lua" --trials 1 --db "$work/policy.db" -- 16 16 16 >"$work/out"
-grep -q "mine runs" "$work/out" || fail "the policy of a file did not run"
+"$msched" tune "$root/lua/examples/gemm.lua" --policy "$work/policy.lua" --trials 1 --db "$work/policy.db" -- 16 16 16 >"$work/out" 2>"$work/err"
+grep -q "mine runs" "$work/err" || fail "the policy of a file did not run"
 # refusals: status, and a message
 refuses() { # status, words of the message, command…
   status=$1 words=$2
