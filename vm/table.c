@@ -61,21 +61,46 @@ static const char *next_word(const char *text) {
   return text + strspn(text, " ");
 }
 
-static bool has_word(const char *words, const char *name, size_t length) {
-  for (; *words; words = next_word(words))
-    if (word_length(words) == length && !memcmp(words, name, length)) return true;
-  return false;
+/* Kinds by each of their names: a hash table, filled once. Traces are read by it, instruction by instruction. */
+enum { NAME_SLOTS = 1024 };
+static struct named_kind {
+  const char *name; /* NULL: the slot is free */
+  uint8_t length;
+  uint16_t kind;
+} named_kinds[NAME_SLOTS];
+
+/* The slot that has the name, or the free one where it would be. */
+static struct named_kind *slot_of(const char *name, size_t length) {
+  uint32_t hash = 2166136261u;
+  for (size_t i = 0; i < length; i++) hash = (hash ^ (uint8_t)name[i]) * 16777619u;
+  for (uint32_t i = hash % NAME_SLOTS;; i = (i + 1) % NAME_SLOTS) {
+    struct named_kind *slot = &named_kinds[i];
+    if (!slot->name || (slot->length == length && !memcmp(slot->name, name, length))) return slot;
+  }
+}
+
+/* Of two kinds with one name the first has it. */
+static void name_kind(const char *name, size_t length, enum vm_kind kind) {
+  assert(length <= UINT8_MAX);
+  struct named_kind *slot = slot_of(name, length);
+  if (length && !slot->name) *slot = (struct named_kind){name, (uint8_t)length, (uint16_t)kind};
+}
+
+static void name_kinds(void) {
+  static_assert(VM_KIND_COUNT <= NAME_SLOTS / 8, "slots stay free, so that each search ends");
+  for (int k = 0; k < VM_KIND_COUNT; k++) {
+    const struct vm_kind_info *info = &kinds[k].info;
+    name_kind(info->name, strlen(info->name), (enum vm_kind)k);
+    name_kind(info->method, word_length(info->method), (enum vm_kind)k);
+    for (const char *old = info->old_names; *old; old = next_word(old)) name_kind(old, word_length(old), (enum vm_kind)k);
+  }
 }
 
 enum vm_kind vm_find_kind(const char *name, size_t length) {
-  if (!length) return VM_KIND_COUNT;
-  for (int k = 0; k < VM_KIND_COUNT; k++) {
-    const struct vm_kind_info *info = &kinds[k].info;
-    if (strlen(info->name) == length && !memcmp(info->name, name, length)) return (enum vm_kind)k;
-    if (word_length(info->method) == length && !memcmp(info->method, name, length)) return (enum vm_kind)k;
-    if (has_word(info->old_names, name, length)) return (enum vm_kind)k;
-  }
-  return VM_KIND_COUNT;
+  static pthread_once_t once = PTHREAD_ONCE_INIT;
+  pthread_once(&once, name_kinds);
+  const struct named_kind *slot = slot_of(name, length);
+  return slot->name ? (enum vm_kind)slot->kind : VM_KIND_COUNT;
 }
 
 static const struct {
