@@ -67,7 +67,7 @@ static int keep(struct db *db, MDB_txn *txn, uint8_t key[KEY], const struct summ
   FILE *out = open_memstream(&bytes, &size);
   if (!out) abort();
   fwrite(SUMMARY_MAGIC, 1, MAGIC, out);
-  fputc(s->stale, out);
+  fputc(s->stale ? 1 : 0, out);
   for (int i = 0; i < STATUSES; i++) put64(out, s->counts[i]);
   put64(out, (uint64_t)s->last);
   put64(out, s->pins);
