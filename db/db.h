@@ -202,6 +202,15 @@ struct db_import {
  * that fit. A line that cannot be taken is refused, the others are kept; a record that the store has of a later time
  * stays as it is. Lines are kept in batches. False: the store cannot be written; the batches before are kept. */
 bool db_import_json(struct db *db, FILE *in, const char *file, struct db_import *import, ms_error *err);
+struct db_merge {
+  uint64_t added, known; /* records that were new, and that both stores had */
+  uint64_t refused;      /* that lack what they name, or cannot be */
+  char *refusals;        /* "record ID: why" of the first, a newline after each; the caller's to free(). NULL: none */
+};
+/* Takes what another store has, which is another file: workloads, intrinsics, records. Of a record that both have the
+ * later is kept, pinned where one of the two is; a damaged one is left out. Records are kept in batches. False: one of
+ * the stores cannot be read or written; the batches before are kept. */
+bool db_merge(struct db *to, struct db *from, struct db_merge *out, ms_error *err);
 /* Writes what was measured of a workload, or failed, as TVM's tuning records of workload `number`. Records that were
  * censored or not run, or hold instructions or tensor intrinsics that TVM lacks, are left out and counted. registered:
  * intrinsics that it has besides its own; NULL: none. */

@@ -1,5 +1,6 @@
 /* The store as lines of JSON: workloads, tensor intrinsics, then records; traces as Lua text, which keeps draw ids. */
 #include "bounds.h"
+#include "db/storage/group.h"
 #include "db/storage/seal.h"
 
 #include <math.h>
@@ -149,6 +150,7 @@ bool db_export_json(struct db *db, FILE *out, ms_error *err) {
 struct importing {
   struct db *db;
   struct db_import *out;
+  struct db_group *group; /* records that lines before held: put before anything else is */
   const char *file;
   size_t line, size; /* size: of the refusals */
   bool stopped;      /* the store is at fault: nothing more is read */
@@ -302,9 +304,11 @@ static bool has_workload(struct importing *m, const db_id *id) {
 }
 
 static bool put_record(struct importing *m, struct db_record *r) {
+  db_id id = db_record_id(r);
+  if (db_group_has(m->group, &id) && !db_group_put(m->group, &m->why)) return stop(m);
   if (is_newer(m, r)) return true;
   bool ok = has_workload(m, &r->workload)
-                ? db_put_record(m->db, r, &m->why) || stop(m)
+                ? db_group_add(m->group, r, &m->why) || stop(m)
                 : bad(m, "the record's workload is neither in the file before it nor in the store");
   if (ok) m->out->added++;
   return ok;
@@ -419,6 +423,7 @@ static bool import_line(struct importing *m, const char *line, size_t length) {
   if (space == length) return true;
   if (strlen(line) != length) return bad(m, "a byte of the line is zero");
   if (line[space] != '[') return import_object(m, line);
+  if (!db_group_put(m->group, &m->why)) return stop(m);
   if (!db_import_tuning(m->db, line, length, m->out, &m->stopped, &m->why)) return false;
   m->out->added++;
   return true;
@@ -440,18 +445,27 @@ static void note_refusal(struct importing *m) {
   m->out->refusals = all;
 }
 
+/* What was taken is on disk then. */
+static bool end_batch(struct importing *m) {
+  bool put = m->stopped || db_group_put(m->group, &m->why);
+  return db_end_batch(m->db, m->stopped || !put ? NULL : &m->why) && put;
+}
+
 bool db_import_json(struct db *db, FILE *in, const char *file, struct db_import *import, ms_error *err) {
   assert(in && import);
   enum { MOST_REFUSALS = 20, BATCH = 1024 }; /* that are shown; lines */
-  struct importing m = {.db = db, .out = import, .file = file};
+  struct importing m = {.db = db, .out = import, .group = db_group_new(db), .file = file};
   char *line = NULL;
   size_t room = 0;
   ssize_t length;
   import->added = import->refused = 0;
   import->refusals = NULL;
-  if (!db_begin_batch(db, err)) return false;
+  if (!db_begin_batch(db, err)) {
+    db_group_free(m.group);
+    return false;
+  }
   while (!m.stopped && (length = getline(&line, &room, in)) >= 0) {
-    if (++m.line % BATCH == 0 && !(db_end_batch(db, &m.why) && db_begin_batch(db, &m.why))) {
+    if (++m.line % BATCH == 0 && !(end_batch(&m) && db_begin_batch(db, &m.why))) {
       m.stopped = true;
       break;
     }
@@ -462,6 +476,7 @@ bool db_import_json(struct db *db, FILE *in, const char *file, struct db_import 
       import->refused++;
   }
   free(line);
-  bool kept = db_end_batch(db, m.stopped ? NULL : &m.why);
+  bool kept = end_batch(&m);
+  db_group_free(m.group);
   return (kept && !m.stopped) || ms_fail(err, m.why.code, "%s", m.why.message);
 }

@@ -92,7 +92,8 @@ static void name_kinds(void) {
     const struct vm_kind_info *info = &kinds[k].info;
     name_kind(info->name, strlen(info->name), (enum vm_kind)k);
     name_kind(info->method, word_length(info->method), (enum vm_kind)k);
-    for (const char *old = info->old_names; *old; old = next_word(old)) name_kind(old, word_length(old), (enum vm_kind)k);
+    for (const char *old = info->old_names; *old; old = next_word(old))
+      name_kind(old, word_length(old), (enum vm_kind)k);
   }
 }
 

@@ -105,7 +105,7 @@ bool db_delete_record(struct db *db, const db_id *id, ms_error *err) {
 
 static size_t text_bytes(const char *text) { return text ? strlen(text) + 1 : 0; }
 
-void db_hold(struct db *db, struct db_record *r) {
+void *db_copy_parts(struct db_record *r) {
   const struct {
     const void **at;
     size_t size;
@@ -121,9 +121,15 @@ void db_hold(struct db *db, struct db_record *r) {
   uint8_t *held = malloc(size), *to = held;
   if (!held) abort();
   for (int i = 0; i < PARTS; to += all[i++].size) {
-    if (all[i].size) memcpy(to, *all[i].at, all[i].size);
+    if (!all[i].size) continue;
+    memcpy(to, *all[i].at, all[i].size);
     *all[i].at = to;
   }
+  return held;
+}
+
+void db_hold(struct db *db, struct db_record *r) {
+  void *held = db_copy_parts(r); /* it may point into what is held */
   free(db->held);
   db->held = held;
 }

@@ -243,10 +243,10 @@ static size_t room_left(struct db *db, size_t *page) {
   return map > used ? map - used : 0;
 }
 
-/* Begins a part with room for a write of so many bytes, and for as many more as a part has. Where the map cannot grow
+/* Begins a part with room for so many writes of so many bytes, and for as many more as a part has. Where the map cannot grow
  * so far, the part is of fewer writes. */
-static int begin_part(struct db *db, size_t bytes) {
-  assert(!db->batch && !db->read_only);
+static int begin_part(struct db *db, uint32_t least, size_t bytes) {
+  assert(!db->batch && !db->read_only && least <= PART_WRITES);
   for (bool may_grow = true;;) {
     size_t page;
     int code = begin_write(db, &db->batch);
@@ -257,7 +257,7 @@ static int begin_part(struct db *db, size_t bytes) {
     size_t room = room_left(db, &page), values = 2 * (PART_BYTES + bytes);
     size_t writes = room > values ? (room - values) / (WRITE_PAGES * page) : 0;
     db->part = (struct db_part){.most = writes < PART_WRITES ? (uint32_t)writes : PART_WRITES};
-    if (writes >= PART_WRITES || (!may_grow && writes > 0)) return 0;
+    if (writes >= PART_WRITES || (!may_grow && writes >= least)) return 0;
     drop_write(db, db->batch);
     db->batch = NULL;
     if (!may_grow) return MDB_MAP_FULL;
@@ -276,18 +276,18 @@ static int end_part(struct db *db) {
   return code;
 }
 
-/* Counts a write to the batch's part, or to the next one where this one is full. */
-static int take_part(struct db *db, size_t bytes) {
+/* Counts writes to the batch's part, or to the next one where this one is full. */
+static int take_part(struct db *db, uint32_t writes, size_t bytes) {
   int code = 0;
-  if (db->part.writes && (db->part.writes >= db->part.most || db->part.bytes + bytes > PART_BYTES)) {
+  if (db->part.writes && (db->part.writes + writes > db->part.most || db->part.bytes + bytes > PART_BYTES)) {
     code = end_part(db);
-    if (!code) code = begin_part(db, bytes);
-  } else if (!db->part.writes && bytes > PART_BYTES) { /* it had room for less */
+    if (!code) code = begin_part(db, writes, bytes);
+  } else if (!db->part.writes && (writes > db->part.most || bytes > PART_BYTES)) { /* it had room for less */
     drop_write(db, db->batch);
     db->batch = NULL;
-    code = begin_part(db, bytes);
+    code = begin_part(db, writes, bytes);
   }
-  db->part.writes++;
+  db->part.writes += writes;
   db->part.bytes += bytes;
   return code;
 }
@@ -295,7 +295,7 @@ static int take_part(struct db *db, size_t bytes) {
 bool db_begin_batch(struct db *db, ms_error *err) {
   if (db->batch) return ms_fail(err, MS_STORE, "%s: a batch is open already", db->path);
   if (db->read_only) return ms_fail(err, MS_STORE, "%s: the store is open for reading only", db->path);
-  int code = begin_part(db, 0);
+  int code = begin_part(db, 1, 0);
   return code ? db_failed(db, code, "writing", err) : true;
 }
 
@@ -320,17 +320,22 @@ static int write_once(struct db *db, int (*work)(struct db *db, MDB_txn *txn, vo
 
 bool db_write(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data), void *data, size_t bytes,
               const char *what, ms_error *err) {
-  assert(work);
+  return db_write_many(db, work, data, 1, bytes, what, err);
+}
+
+bool db_write_many(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data), void *data, uint32_t writes,
+                   size_t bytes, const char *what, ms_error *err) {
+  assert(work && writes > 0);
   if (db->read_only) return ms_fail(err, MS_STORE, "%s: the store is open for reading only", db->path);
   if (db->pending && !make_file(db, err)) return false;
-  int code = db->batch ? take_part(db, bytes) : 0;
+  int code = db->batch ? take_part(db, writes, bytes) : 0;
   while (!code) {
     bool batch = db->batch != NULL;
     code = write_once(db, work, data);
     if (code != MDB_MAP_FULL) break;
     code = batch ? end_part(db) : 0;
     if (!code) code = grow(db); /* no transaction is open now */
-    if (!code && batch) code = begin_part(db, bytes);
+    if (!code && batch) code = begin_part(db, writes, bytes);
   }
   return code ? db_failed(db, code, what, err) : true;
 }
@@ -528,7 +533,7 @@ static bool make_file(struct db *db, ms_error *err) {
   if (!make_folders(db, err) || !looks_like_store(db, err) || !db_claim(db, err) || !db_open_environment(db, err) ||
       !(db->claim || db_claim(db, err)))
     return db_close_environment(db), false;
-  int code = batch ? begin_part(db, 0) : 0;
+  int code = batch ? begin_part(db, 1, 0) : 0;
   return code ? db_failed(db, code, "writing", err) : true;
 }
 

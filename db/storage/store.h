@@ -79,6 +79,9 @@ bool db_failed(struct db *db, int code, const char *what, ms_error *err); /* ret
  * again. A batch is committed before, and begun again, where its part is full. */
 bool db_write(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data), void *data, size_t bytes,
               const char *what, ms_error *err);
+/* The same of work that is as much as so many writes. */
+bool db_write_many(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data), void *data, uint32_t writes,
+                   size_t bytes, const char *what, ms_error *err);
 bool db_begin_read(struct db *db, MDB_txn **txn, ms_error *err); /* within a batch: the batch's own */
 void db_end_read(struct db *db, MDB_txn *txn);
 bool db_open_environment(struct db *db, ms_error *err); /* of db->path, with its tables */
@@ -87,6 +90,8 @@ struct db *db_name_store(const char *path, ms_error *err); /* one that is there:
 bool db_claim(struct db *db, ms_error *err);               /* the file that has the name now */
 void db_disclaim(struct db *db);
 int64_t db_check_pages_of(struct db *named, FILE *report, ms_error *err); /* db_check_pages */
+/* Copies what a record points to, and makes it point there; the copy is the caller's to free(). */
+void *db_copy_parts(struct db_record *record);
 /* Keeps a copy of what a record holds until the next call that reads. */
 void db_hold(struct db *db, struct db_record *record);
 

@@ -790,6 +790,27 @@ static int store_import(lua_State *L) {
   return 3;
 }
 
+static int free_merge(lua_State *L) {
+  struct db_merge *merge = lua_touserdata(L, 1);
+  free(merge->refusals);
+  merge->refusals = NULL;
+  return 0;
+}
+
+/* store:merge(other): how many of the other store's records were added, known and refused, and why, a line each */
+static int store_merge(lua_State *L) {
+  struct db *db = open_store(L), *other = *(struct db **)luaL_checkudata(L, 2, BOUND_STORE);
+  luaL_argcheck(L, other && other != db, 2, "another store, which is open, is expected");
+  struct db_merge *merge = bind_hold(L, sizeof *merge, "msched.merge", free_merge);
+  ms_error err = {.instruction = -1};
+  if (!db_merge(db, other, merge, &err)) return bind_raise(L, &err);
+  lua_pushinteger(L, (lua_Integer)merge->added);
+  lua_pushinteger(L, (lua_Integer)merge->known);
+  lua_pushinteger(L, (lua_Integer)merge->refused);
+  lua_pushstring(L, merge->refusals ? merge->refusals : "");
+  return 4;
+}
+
 /* read_workload(line): the function of a line of TVM's database_workload.json */
 static int read_workload(lua_State *L) {
   size_t length;
@@ -847,6 +868,7 @@ void bind_stores(lua_State *L) {
                                      {"export", store_export},
                                      {"export_tuning", store_export_tuning},
                                      {"import", store_import},
+                                     {"merge", store_merge},
                                      {"close", collect_store},
                                      {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__gc", collect_store}, {NULL, NULL}};

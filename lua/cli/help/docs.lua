@@ -363,6 +363,7 @@ store:compact() | Gives free pages back, and upgrades records that older version
 store:export(path: string) | Writes all as lines of JSON.
 store:export_tuning(folder: string, ids: string[]): integer, integer | Writes TVM's tuning records of these workloads; gives how many, and how many were left out.
 store:import(path: string, options?: {workloads?: (msched.function|string)[], target?: string}): integer, integer, string | Adds what an export wrote, or TVM's tuning records of these workloads (a text: why it cannot be read); gives how many were taken, how many lines refused, and why.
+store:merge(other: msched.store): integer, integer, integer, string | Adds what another store has, the later of what both have; gives how many records were new, how many both had, how many were refused, and why, a line each.
 store:close() | Closes it.
 best:schedule(): msched.schedule | Its schedule.
 best:build(options?: {target?: string, fast_math?: boolean}): msched.kernel | Builds it.

@@ -414,37 +414,36 @@ function actions.prune(options)
   return DONE
 end
 
-local function count_records(store)
-  local count = 0
-  for _, w in ipairs(store:workloads()) do count = count + w.records end
-  return count
+-- Takes another store in. Its refusals are shown, up to a number of them.
+local function merge(store, path)
+  local opened, from = pcall(open_store, path, "read")
+  if not opened and tostring(type(from) == "table" and from.message or from):find("has the store open already", 1, true) then
+    refuse("%s: a store is not merged into itself; --db names the one that takes the others in", path)
+  elseif not opened then
+    error(from, 0)
+  end
+  local ok, added, known, refused, why = pcall(store.merge, store, from)
+  from:close()
+  if not ok then refuse("%s: %s", path, tostring(added)) end
+  local shown = 0
+  for line in why:gmatch "[^\n]+" do
+    shown = shown + 1
+    cli.warn("msched db: ", path, ": ", line)
+  end
+  if shown < refused then cli.warn("msched db: ", path, ": ", count_text(refused - shown, "record"), " more refused") end
+  return added, known, refused
 end
 
 -- Takes all of other stores in; of a record that is in several, the latest.
 function actions.merge(options, paths)
   if not paths[1] then misuse("say which stores") end
-  local store, exchange, given, refused = open_store(options.db), ms.load "lua.cli.store.exchange", 0, 0
-  local before = count_records(store)
+  local store, added, known, refused = open_store(options.db), 0, 0, 0
   for _, path in ipairs(paths) do
-    local opened, from = pcall(open_store, path, "read")
-    if not opened and tostring(type(from) == "table" and from.message or from):find("has the store open already", 1, true) then
-      refuse("%s: a store is not merged into itself; --db names the one that takes the others in", path)
-    elseif not opened then
-      error(from, 0)
-    end
-    local ok, message = pcall(ms.with_folder, function(folder)
-      local text = folder .. "/records"
-      from:export(text)
-      given = given + count_records(from)
-      refused = refused + select(2, exchange.import_records(store, text, {}))
-    end)
-    from:close()
-    if not ok then refuse("%s: %s", path, tostring(message)) end
+    local new, old, bad = merge(store, path)
+    added, known, refused = added + new, known + old, refused + bad
   end
-  local added = count_records(store) - before
-  local known = given - added - refused
   if options.json then put_json {added = added, known = known, refused = refused}
-  else print(count_text(added, "record") .. " added" .. (known > 0 and string.format(", %d in several stores: the later one is kept", known) or "") .. (refused > 0 and ", " .. count_text(refused, "line") .. " refused" or "")) end
+  else print(count_text(added, "record") .. " added" .. (known > 0 and string.format(", %d in several stores: the later one is kept", known) or "") .. (refused > 0 and ", " .. count_text(refused, "record") .. " refused" or "")) end
   return refused > 0 and FAILED or DONE
 end
 

@@ -1,5 +1,6 @@
 -- Stores of records whose times are made up.  usage: stores.lua A B: two; stores.lua A again: a record of A again, slower;
 -- stores.lua A many: thousands in A; stores.lua A found: what is found in A; stores.lua A batch: what batches keep
+-- stores.lua A odd: two records, of which merging takes one; stores.lua A merge: what store:merge refuses
 local ms = require "msched"
 local te = ms.te
 local a, what = ...
@@ -53,6 +54,30 @@ local function fill(path, records)
   store = ms.store(path)
   import(store, lines)
   store:close()
+end
+
+if what == "odd" then
+  local store = ms.store(a)
+  for hash = 1, 2 do
+    store:put {workload = store:put_workload(relu), target = V3, trace = schedule(relu).trace, hash = string.format("%016x", hash), status = "measured", seconds = 1,
+               low = hash, high = 1, runs = 3, reason = ""}
+  end
+  store:close()
+  os.exit()
+end
+
+if what == "merge" then
+  local store, other = ms.store(a), ms.store(os.tmpname() .. ".db")
+  for _, given in ipairs {store, 1, false} do assert(not pcall(store.merge, store, given), "merged what is no other store") end
+  local added, known, refused, why = other:merge(store)
+  assert(added == 1 and known == 0 and refused == 1 and why:match "^record %x+: `low` must not be above `high`\n$", why)
+  added, known = other:merge(store)
+  assert(added == 0 and known == 1)
+  local path = other:path()
+  other:close()
+  assert(not pcall(store.merge, store, other), "merged a closed store")
+  for _, name in ipairs {path, path .. "-lock", (path:gsub("%.db$", ""))} do os.remove(name) end
+  os.exit()
 end
 
 if what == "again" then -- a record that is pinned is measured again

@@ -115,6 +115,13 @@ for each in all turned; do
 done
 cmp -s "$work/all" "$work/turned" || fail "the order of stores shows: $(diff "$work/all" "$work/turned")"
 
+# What cannot be taken is named, and keeps nothing else out.
+"$msched" "$root/tests/lua/process/stores.lua" "$work/odd.db" odd
+"$msched" "$root/tests/lua/process/stores.lua" "$work/odd.db" merge
+refused 1 "^msched db: $work/odd.db: record [0-9a-f]*: \`low\` must not be above \`high\`$" db merge "$work/odd.db" --db "$work/even.db"
+has "$work/out" '^1 record added, 1 record refused$'
+"$msched" db check --db "$work/even.db" | grep -qx clean || fail "what a refusal left is not clean"
+
 "$msched" db prune -k 1 --db "$db" >"$work/out"
 has "$work/out" '^3 records kept, 2 deleted'
 "$msched" top --db "$db" >"$work/top"
