@@ -56,6 +56,8 @@ static size_t word_length(struct reader *r) {
 }
 
 static bool take_word(struct reader *r, const char *word) {
+  skip_space(r);
+  if (r->at >= r->end || *r->at != *word) return false;
   size_t length = word_length(r);
   if (length != strlen(word) || memcmp(r->at, word, length) != 0) return false;
   r->at += length;
@@ -76,9 +78,10 @@ static bool expect(struct reader *r, char c) {
 }
 
 static bool expect_word(struct reader *r, const char *word) {
+  if (take_word(r, word)) return true;
   char what[40];
   snprintf(what, sizeof what, "expected %s", word);
-  return take_word(r, word) || fail(r, what);
+  return fail(r, what);
 }
 
 /* ---- Values ------------------------------------------------------------------------------------------------------ */
@@ -123,12 +126,15 @@ static bool read_string(struct reader *r, struct vm_value *out) {
   bool done = false;
   vm_put(&text, "", 0);
   while (r->at < r->end && *r->at != '\n') {
-    char c = *r->at++;
-    if (c == quote) {
+    const char *run = r->at;
+    while (r->at < r->end && *r->at != '\n' && *r->at != quote && *r->at != '\\') r->at++;
+    vm_put(&text, run, (size_t)(r->at - run));
+    if (r->at >= r->end || *r->at == '\n') break;
+    if (*r->at++ == quote) {
       done = true;
       break;
     }
-    int byte = c == '\\' ? read_escape(r) : (unsigned char)c;
+    int byte = read_escape(r);
     if (byte < 0) break;
     char b = (char)byte;
     vm_put(&text, &b, 1);

@@ -281,7 +281,39 @@ static void test_table(void **state) {
     for (unsigned p = 0; p + 1 < sig->inputs; p++) assert_false(sig->at[p].repeat);
   }
   assert_int_equal(vm_find_kind("GetBlock", 8), VM_GetSBlock);
-  assert_int_equal(vm_find_kind("", 0), VM_KIND_COUNT);
+  static const char *const unknown[] = {"", "GetBloc", "GetBlockX", "getblock", "split ", "nothing", " "};
+  for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
+    assert_int_equal(vm_find_kind(unknown[i], strlen(unknown[i])), VM_KIND_COUNT);
+}
+
+/* Strings of Lua's: escapes between plain bytes; those that do not end, with another quote too, are refused. */
+static void test_strings(void **state) {
+  (void)state;
+  static const struct {
+    const char *lua, *value; /* NULL: it is refused */
+  } all[] = {{"\"C\"", "C"},         {"''", ""},
+             {"\"it's\"", "it's"},   {"'a\\tb\\\\c\\'d\\x41\\066e'", "a\tb\\c'dABe"},
+             {"\"a\\\nb\"", "a\nb"}, {"\"C'", NULL},
+             {"\"C", NULL},          {"\"C\\", NULL},
+             {"\"C\nD\"", NULL},     {"\"a\\qb\"", NULL},
+             {"\"\xff\"", NULL},     {"\"a\\255b\"", NULL}};
+  struct vm_trace *t = read_trace("[[[\"GetSBlock\",[],[\"@\",\"main\"],[\"b0\"]]],[]]");
+  char *lua = vm_write_lua(t), *at = strstr(lua, "\"@\"");
+  assert_non_null(at);
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+    char text[200];
+    ms_error err = {0};
+    snprintf(text, sizeof text, "%.*s%s%s", (int)(at - lua), lua, all[i].lua, at + 3);
+    struct vm_trace *read = vm_read_lua(text, strlen(text), &err);
+    if (!read != !all[i].value) fail_msg("%s: %s", text, read ? "accepted" : err.message);
+    if (!read) continue;
+    const struct vm_value *v = &read->steps->values[read->steps->instructions[0].values];
+    assert_int_equal(v->count, strlen(all[i].value));
+    assert_memory_equal(read->steps->text + v->first, all[i].value, v->count);
+    vm_trace_free(read);
+  }
+  free(lua);
+  vm_trace_free(t);
 }
 
 /* Tiles multiply up, keep the limit, and are uniform: 2^3 in two factors, 4 ways. */
@@ -362,8 +394,8 @@ int main(void) {
       cmocka_unit_test(test_words),           cmocka_unit_test(test_broken_binary), cmocka_unit_test(test_broken_texts),
       cmocka_unit_test(test_deep_values),     cmocka_unit_test(test_simplified),    cmocka_unit_test(test_decisions),
       cmocka_unit_test(test_assumed_layouts), cmocka_unit_test(test_sharing),       cmocka_unit_test(test_shared_steps),
-      cmocka_unit_test(test_table),           cmocka_unit_test(test_tiles),         cmocka_unit_test(test_streams),
-      cmocka_unit_test(test_divisors),
+      cmocka_unit_test(test_table),           cmocka_unit_test(test_strings),       cmocka_unit_test(test_tiles),
+      cmocka_unit_test(test_streams),         cmocka_unit_test(test_divisors),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
