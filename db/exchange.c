@@ -3,6 +3,7 @@
 #include "db/storage/group.h"
 #include "db/storage/seal.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,7 +142,9 @@ bool db_export_json(struct db *db, FILE *out, ms_error *err) {
   free(ids.at);
   if (ok) ok = db_each_intrinsic(db, write_intrinsic, &w, err);
   if (ok) ok = db_each_record(db, NULL, NULL, write_record, &w, err);
-  if (w.failed || fflush(out) != 0) ok = ms_fail(err, MS_IO, "the export cannot be written");
+  errno = 0; /* what could not be written before, cannot be now */
+  if (fflush(out) != 0 || w.failed)
+    ok = ms_fail(err, MS_IO, "the export cannot be written: %s", strerror(errno ? errno : EIO));
   return ok;
 }
 

@@ -1,6 +1,7 @@
 /* Tuning records of TVM's into the store, replayed on their workloads, and out of it. */
 #include "db/storage/store.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -213,7 +214,9 @@ bool db_export_tuning(struct db *db, const db_id *workload, uint64_t number, con
   describe_args(ir, &w);
   *written = *left_out = 0;
   bool done = db_each_record(db, workload, NULL, write_record, &w, err);
-  if (done && (ferror(out) || fflush(out) != 0)) done = ms_fail(err, MS_IO, "the records cannot be written");
+  errno = 0; /* what could not be written before, cannot be now */
+  if (done && (fflush(out) != 0 || ferror(out)))
+    done = ms_fail(err, MS_IO, "the records cannot be written: %s", strerror(errno ? errno : EIO));
   free(w.args);
   tir_free(ir);
   return done;

@@ -275,7 +275,7 @@ struct search_pool *search_pool_new(const struct search_script *script, const st
     if (failed)
       ms_fail(err, MS_NO_PROCESS,
               "could not start a thread: %s; raise the limit of processes (ulimit -u, or pids.max "
-              "of its control group), or end some",
+              "of its control group) or of address space (ulimit -v), or end some",
               strerror(failed));
     search_pool_free(pool);
     return NULL;

@@ -5,6 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* What the loader says where there is no memory for a library that is there. Source: glibc, elf/dl-map-segments.h and
+ * elf/dl-load.c. */
+static const char *remedy_of(const char *reason) {
+  bool full = strstr(reason, "failed to map segment") || strstr(reason, "annot allocate memory");
+  return full ? "; raise the limit of address space (ulimit -v), or free memory" : "";
+}
+
 void *jit_open_library(const char *variable, const char *const *names, bool lazily, char missing[JIT_LIBRARY_MISSING]) {
   assert(variable && names && *names);
   int how = (lazily ? RTLD_LAZY : RTLD_NOW) | RTLD_LOCAL;
@@ -13,7 +20,8 @@ void *jit_open_library(const char *variable, const char *const *names, bool lazi
   void *library = NULL;
   for (size_t i = 0; names[i] && !library; i++) library = dlopen(names[i], how);
   const char *reason = library ? NULL : dlerror();
-  if (!library) snprintf(missing, JIT_LIBRARY_MISSING, "%s", reason ? reason : "it cannot be opened");
+  if (!library && !reason) reason = "it cannot be opened";
+  if (!library) snprintf(missing, JIT_LIBRARY_MISSING, "%s%s", reason, remedy_of(reason));
   return library;
 }
 

@@ -53,7 +53,7 @@ static int replace(const char *path, const char *bytes, size_t size) {
 }
 
 /* replace_file(path, text): the file has the whole text, or what it had; who reads it never sees a part. Where the path
- * is a link, what it leads to. true; nil and a message. */
+ * is a link, what it leads to. true; nil, a message, and whether there is a device or a pipe, which can be written to. */
 static int replace_file(lua_State *L) {
   size_t size;
   const char *path = luaL_checkstring(L, 1), *text = luaL_checklstring(L, 2, &size);
@@ -62,7 +62,7 @@ static int replace_file(lua_State *L) {
     lua_pushnil(L);
     lua_pushfstring(L, "%s: this is %s, and no file that can be replaced", path,
                     S_ISDIR(there.st_mode) ? "a folder" : "a device or a pipe");
-    return 2;
+    return lua_pushboolean(L, !S_ISDIR(there.st_mode)), 3;
   }
   char *real = realpath(path, NULL);
   int why = replace(real ? real : path, text, size);

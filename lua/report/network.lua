@@ -192,8 +192,8 @@ local function known_limit(task)
   return ms.load "lua.cli.store.stores".limit_of(record, store:records {workload = record.workload}) or true
 end
 
--- msched report FILE.onnx -o PAGE: writes the page by write(path, text).
-function report.run(options, path, write)
+-- msched report FILE.onnx -o PAGE: writes the page.
+function report.run(options, path)
   local net = network.read(options, path)
   local opened = network.plan_of(net, options)
   local base, tuned = network.untuned_of(net, options, opened.tasks), {}
@@ -217,7 +217,7 @@ function report.run(options, path, write)
     html.element("h2", {id = "calls"}, "Call by call"), calls_table(profile, sum),
   }
   local text = html.page("msched report: " .. path, table.concat(parts, "\n"))
-  write(options.output, text)
+  cli.write_file(options.output, text)
   if options.json then
     cli.put_json {file = options.output, network = path, calls = #opened.calls, functions = #opened.prepared.functions,
                   seconds = seconds[1], untuned_seconds = seconds[2], bytes = #text}

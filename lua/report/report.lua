@@ -230,11 +230,6 @@ end
 
 -- ---- The command -------------------------------------------------------------------------------------------------------
 
-local function write(path, text)
-  local file, message = io.open(path, "wb")
-  if not file or not file:write(text) or not file:close() then cli.refuse("%s", message or path .. ": cannot be written") end
-end
-
 -- What a page that is followed is made of, again and again: each time the store is opened, which others write and may
 -- replace.
 local function maker(options, words)
@@ -255,7 +250,7 @@ function report.run(options, words)
   if words[1] and cli.is_network(words[1]) then
     if words[2] then cli.misuse("%s is a network: a page is of one alone", words[1]) end
     for _, other in ipairs {"follow", "compare", "log", "until-idle"} do if options[other] then cli.misuse("--%s is not for networks", other) end end
-    return ms.load "lua.report.network".run(options, words[1], write)
+    return ms.load "lua.report.network".run(options, words[1])
   end
   cli.refuse_of_network(options)
   if options.dim then cli.misuse "--dim is for networks, FILE.onnx" end
@@ -276,7 +271,7 @@ function report.run(options, words)
     text, tasks = body_of(cli.open_store(options.db, "read"), words, options)
     text = html.page("msched report", text)
   end
-  write(options.output, text)
+  cli.write_file(options.output, text)
   local records = 0
   for _, list in ipairs {tasks, others} do for _, task in ipairs(list) do records = records + #task.records end end
   if options.json then cli.put_json {file = options.output, tasks = #tasks, records = records, bytes = #text}

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #define BOUND_STORE "msched.store"
 
@@ -680,9 +681,13 @@ static int store_delete(lua_State *L) {
   return 1;
 }
 
-/* Ends what was written to a file, "-" being standard output. */
+/* Ends what was written to a file, "-" being standard output. Of a file that is not whole nothing is left. */
 static int finish(lua_State *L, FILE *out, const char *path, bool ok, ms_error *err) {
-  if (out != stdout && fclose(out) != 0 && ok) ok = ms_fail(err, MS_IO, "%s: cannot be written", path);
+  struct stat is = {0};
+  bool is_file = out != stdout && fstat(fileno(out), &is) == 0 && S_ISREG(is.st_mode);
+  if (out != stdout && fclose(out) != 0 && ok)
+    ok = ms_fail(err, MS_IO, "%s: cannot be written: %s", path, strerror(errno));
+  if (!ok && is_file) unlink(path);
   return ok ? 0 : bind_raise(L, err);
 }
 

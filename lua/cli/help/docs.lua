@@ -111,7 +111,7 @@ ms.load(name: string): any | A file of msched's own, loaded once: "rules.common"
 ms.run_options(): table[] | The options of a run of tuning, of commands, ms.tune and tasks: a list of {field, word, type, range, standard, doc}, texts; word: nil where no command has it.
 ms.options(given: table?, known: string): table | Checks options against a list "name:type name:type …" (what `type` says, or integer, any, or a class, as msched.function): gives them, or raises with the caller's place.
 ms.sorted_keys(t: table): any[] | A table's keys in an order that is the same in every run.
-ms.replace_file(path: string, text: string): boolean?, string? | Writes a file that others may read meanwhile: it has the whole text, or what it had; gives true, or nil and what is wrong.
+ms.replace_file(path: string, text: string): boolean?, string?, boolean? | Writes a file that others may read meanwhile: it has the whole text, or what it had; gives true, or nil, what is wrong, and whether there is a device or a pipe.
 ms.read_file(path: string, most?: integer): string?, string? | All bytes of a file, of which there are at most so many (256 MiB), or nil and why not: no folder, and no device. A pipe that nobody writes to is empty.
 ms.read_start(path: string, length: integer): string?, string?, integer? | So many bytes that a file begins with, fewer where it is shorter, and none of a pipe; or nil, why not, and the system's number of the error.
 ms.with_folder(f: fun(folder: string): any): any | Calls f with an empty folder under $TMPDIR or /tmp, which is removed afterwards with what it holds, also where f raises or a signal ends the process; gives what f gives.

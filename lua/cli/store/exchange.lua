@@ -17,11 +17,6 @@ end
 local print = cli.print
 local function warn(format, ...) cli.warn("msched db: ", string.format(format, ...)) end
 
-local function write_file(path, text)
-  local file, message = io.open(path, "w")
-  if not file or not file:write(text) or not file:close() then refuse("%s", message or path .. ": cannot be written") end
-end
-
 -- A folder that TVM's JSONDatabase opens, and the functions as TVMScript beside. What TVM lacks is left out: functions
 -- with their records, records by themselves.
 function exchange.export(store, folder, json)
@@ -38,8 +33,8 @@ function exchange.export(store, folder, json)
     end
   end
   local written, left_out = store:export_tuning(folder, ids)
-  write_file(folder .. "/" .. WORKLOADS, table.concat(lines))
-  for i, script in ipairs(scripts) do write_file(numbered(folder, i - 1), script .. "\n") end
+  cli.write_file(folder .. "/" .. WORKLOADS, table.concat(lines))
+  for i, script in ipairs(scripts) do cli.write_file(numbered(folder, i - 1), script .. "\n") end
   left_out = left_out + without
   if json then cli.put_json {written = written, left_out = left_out}
   else print(string.format("%s of %s written, %d left out", cli.count_text(written, "record"), cli.count_text(#ids, "function"), left_out)) end

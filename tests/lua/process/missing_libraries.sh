@@ -56,3 +56,11 @@ MSCHED_LIBXGBOOST=$work/no/libxgboost.so "$msched" tune ops:matmul --trials 20 -
 [ "$(grep -c "goes on without the model: xgboost is missing ($work/no/libxgboost.so: .*package libxgboost0" "$work/err")" = 1 ] ||
   fail "tune without xgboost says: $(cat "$work/err")"
 grep -q "^next:" "$work/out" || fail "tune without xgboost ends so: $(cat "$work/out")"
+
+# A library that is there, and has no room: the limit is named.
+unset MSCHED_LIBLLVM
+case $(ldd "$msched") in *asan*) ;; *)
+  status=0
+  (ulimit -v 150000 && exec "$msched" lower "$root/tests/support/data/add.py" --target "llvm -mtriple=aarch64-linux-gnu") >"$work/out" 2>"$work/err" || status=$?
+  [ "$status" = 1 ] && grep -q "^msched: .*raise the limit of address space (ulimit -v)" "$work/err" || fail "no room: $status, $(cat "$work/err")"
+esac

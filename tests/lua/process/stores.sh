@@ -147,6 +147,17 @@ got=0
 "$msched" db import "$work/cut" --db "$work/part.db" >"$work/out" 2>&1 || got=$?
 [ "$got" = 1 ] && grep -q "1999 records added, 1 line refused" "$work/out" || fail "a spoiled line: $got, $(cat "$work/out")"
 
+# What cannot be written whole is not there, and why is said.
+short() { # a file that the words after it write
+  into=$1
+  shift
+  status=0
+  (ulimit -f 1 && exec "$msched" "$@") >"$work/out" 2>"$work/err" || status=$?
+  [ "$status" = 1 ] && grep -q "File too large" "$work/err" && [ ! -e "$into" ] || fail "$*: $status, $(cat "$work/err")"
+}
+short "$work/none" db export "$work/none" --db "$work/many.db"
+short "$work/none.html" report -o "$work/none.html" --db "$work/batch.db"
+
 # What LMDB maps of the lock file has its blocks: on a full disk a page without one would be a signal. Where there is no
 # room for it, the store is read without it, and not written.
 stat -c '%b %B' "$work/part.db-lock" | { read -r count size && [ $((count * size)) -ge 8192 ] || fail "the lock file has $count blocks of $size"; }
