@@ -37,11 +37,16 @@ end
 
 local MOST_WEIGHT = 1e9 -- of a mutator: sums of them stay finite, and a small one beside a large one is drawn at times
 
+local LONGEST_NAME, MOST_PARTS = 200, 1000 -- bytes; of a kind
+
 local function definer(kind, required)
   return function(t)
+    local is_named = type(t) == "table" -- a function alone has a place for a name
     if required[1] == "apply" then t = named(t) end
     if type(t) ~= "table" then error("ms." .. kind .. " takes a table", 2) end
     if type(t.name) ~= "string" then error("ms." .. kind .. ": `name` is a string", 2) end
+    if is_named and #t.name > LONGEST_NAME then error(string.format("ms.%s: `name` has %d bytes; %d are the most", kind, #t.name, LONGEST_NAME), 2) end
+    if #ms.registered[kind] == MOST_PARTS then error(string.format("ms.%s %s: %d have been registered, the most that there may be", kind, t.name, MOST_PARTS), 2) end
     for _, field in ipairs(required) do
       if type(t[field]) ~= "function" then error(string.format("ms.%s %s: `%s` is a function", kind, t.name, field), 2) end
     end

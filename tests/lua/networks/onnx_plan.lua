@@ -359,6 +359,8 @@ for text, expected in pairs {
   [ [[apply = function(net) local x = net.nothing.y end]] ] = "pass `bad` (" .. path .. ".lua:1): " .. path .. ".lua:1: attempt to index",
   [ [[after = "nothing", apply = function() end]] ] = "pass `bad` comes after `nothing`, which is none of requantized, quantized, constants, ",
   [ [[after = 5, apply = function() end]] ] = "`after` is a string",
+  [ [[name = ("n"):rep(201), apply = function() end]] ] = "`name` has 201 bytes; 200 are the most",
+  [ [[apply = function() end} for _ = 1, 1000 do msched.pass {name = "more", apply = print} end local x = {]] ] = "1000 have been registered, the most that there may be",
   [ [[apply = function() while true do pcall(function() while true do end end) end end]] ] = "ran longer than 0.2 seconds, and was at line 1; make it end sooner",
 } do
   local ok, message = pcall(left_by, "msched.pass {name = \"bad\", " .. text .. "}", relu, 0.2)
