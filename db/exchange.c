@@ -1,5 +1,6 @@
 /* The store as lines of JSON: workloads, tensor intrinsics, then records; traces as Lua text, which keeps draw ids. */
 #include "bounds.h"
+#include "db/ids.h"
 #include "db/storage/group.h"
 #include "db/storage/seal.h"
 
@@ -101,23 +102,6 @@ static bool write_record(void *data, const struct db_record *r) {
   return !w->failed;
 }
 
-struct ids {
-  db_id *at;
-  size_t count, room;
-};
-
-static bool collect_id(void *data, const db_id *id, const char *name, uint64_t records) {
-  struct ids *ids = data;
-  (void)name, (void)records;
-  if (ids->count == ids->room) {
-    ids->room = ids->room * 2 + 16;
-    ids->at = realloc(ids->at, ids->room * sizeof *ids->at);
-    if (!ids->at) abort();
-  }
-  ids->at[ids->count++] = *id;
-  return true;
-}
-
 /* One that cannot be read is left out, and said at the end. */
 static bool write_workload(struct writing *w, const db_id *id) {
   struct tir *ir = db_get_workload(w->db, id, NULL);
@@ -136,8 +120,8 @@ static bool write_workload(struct writing *w, const db_id *id) {
 bool db_export_json(struct db *db, FILE *out, ms_error *err) {
   assert(out);
   struct writing w = {db, out, false};
-  struct ids ids = {0};
-  bool ok = db_each_workload(db, collect_id, &ids, err);
+  struct db_ids ids = {0};
+  bool ok = db_each_workload(db, db_collect_id, &ids, err);
   for (size_t i = 0; ok && i < ids.count; i++) ok = write_workload(&w, &ids.at[i]);
   free(ids.at);
   if (ok) ok = db_each_intrinsic(db, write_intrinsic, &w, err);

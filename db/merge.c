@@ -1,4 +1,5 @@
 /* A store's entries into another: workloads, tensor intrinsics, then records, as they are kept. */
+#include "db/ids.h"
 #include "db/storage/group.h"
 #include "db/storage/seal.h"
 
@@ -6,41 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct ids {
-  db_id *at;
-  size_t count, room;
-};
-
 struct merging {
   struct db *to, *from;
   struct db_merge *out;
   struct db_group *group;
-  struct ids intrinsics; /* of the last records, which the store has */
-  db_id workload;        /* of the record before */
-  bool asked, has;       /* whether it was looked for; whether the store has it */
-  bool ok;               /* false: the store that takes cannot be written */
+  struct db_ids intrinsics; /* of the last records, which the store has */
+  db_id workload;           /* of the record before */
+  bool asked, has;          /* whether it was looked for; whether the store has it */
+  bool ok;                  /* false: the store that takes cannot be written */
   ms_error *err;
 };
 
-static void append(struct ids *ids, const db_id *id) {
-  if (ids->count == ids->room) {
-    ids->room = ids->room * 2 + 16;
-    ids->at = realloc(ids->at, ids->room * sizeof *ids->at);
-    if (!ids->at) abort();
-  }
-  ids->at[ids->count++] = *id;
-}
-
-static bool has(const struct ids *ids, const db_id *id) {
+static bool has(const struct db_ids *ids, const db_id *id) {
   for (size_t i = 0; i < ids->count; i++)
     if (!memcmp(&ids->at[i], id, sizeof *id)) return true;
   return false;
-}
-
-static bool collect(void *data, const db_id *id, const char *name, uint64_t records) {
-  (void)name, (void)records;
-  append(data, id);
-  return true;
 }
 
 /* One that cannot be read is left out, and named at the end. */
@@ -103,7 +84,7 @@ static bool has_intrinsics(struct merging *m, const struct db_record *r) {
     bool found = db_find_intrinsic(m->to, txn, &id, &text, &code);
     db_end_read(m->to, txn);
     if (!found) return false;
-    append(&m->intrinsics, &id);
+    db_add_id(&m->intrinsics, &id);
   }
   return true;
 }
@@ -139,8 +120,8 @@ static bool merge_record(void *data, const struct db_record *record) {
 }
 
 static bool merge_all(struct merging *m) {
-  struct ids workloads = {0};
-  bool ok = db_each_workload(m->from, collect, &workloads, m->err);
+  struct db_ids workloads = {0};
+  bool ok = db_each_workload(m->from, db_collect_id, &workloads, m->err);
   for (size_t i = 0; ok && i < workloads.count; i++) ok = merge_workload(m, &workloads.at[i]);
   free(workloads.at);
   ok = ok && db_each_intrinsic(m->from, merge_intrinsic, m, m->err) && m->ok;

@@ -1,5 +1,6 @@
 /* Records as bytes, and the keys of the indexes. Integers are little-endian, but in keys that sort. */
 #include "bounds.h"
+#include "bytes.h"
 #include "db/storage/store.h"
 
 #include <stdlib.h>
@@ -23,68 +24,40 @@ const char *const db_status_names[] = {[DB_MEASURED] = "measured",
 
 /* ---- Writing ---- */
 
-struct writer {
-  uint8_t *at;
-  size_t size, room;
-};
-
-static void put(struct writer *w, const void *bytes, size_t size) {
-  assert(bytes || !size);
-  if (w->size + size > w->room) {
-    w->room = (w->size + size) * 2 + 256;
-    w->at = realloc(w->at, w->room);
-    if (!w->at) abort();
-  }
-  if (size) memcpy(w->at + w->size, bytes, size);
-  w->size += size;
-}
-
-static void put_number(struct writer *w, uint64_t value) {
-  uint8_t bytes[8];
-  for (int i = 0; i < 8; i++) bytes[i] = (uint8_t)(value >> 8 * i);
-  put(w, bytes, 8);
-}
-
-static void put_real(struct writer *w, double value) {
-  uint64_t bits;
-  memcpy(&bits, &value, 8);
-  put_number(w, bits);
-}
-
-static void put_text(struct writer *w, const char *text) {
+static void put_text(struct byte_writer *w, const char *text) {
   size_t length = strlen(text);
-  put_number(w, length);
-  put(w, text, length + 1);
+  bytes_put_fixed(w, length);
+  bytes_put(w, text, length + 1);
 }
 
-static void put_list(struct writer *w, const void *bytes, size_t size) {
-  put_number(w, size);
-  put(w, bytes, size);
+static void put_list(struct byte_writer *w, const void *bytes, size_t size) {
+  bytes_put_fixed(w, size);
+  bytes_put(w, bytes, size);
 }
 
 size_t db_encode_record(const struct db_record *r, void **out) {
   assert(out);
-  struct writer w = {0};
+  struct byte_writer w = {0};
   const char format = r->fact_bytes ? WITH_FACTS : r->intrinsic_bytes ? WITH_INTRINSICS : PLAIN;
-  put(&w, MAGIC, sizeof MAGIC);
-  put(&w, &format, 1);
-  put(&w, r->id.bytes, 16);
-  put(&w, r->workload.bytes, 16);
-  put_number(&w, r->module_hash);
-  put_number(&w, (uint64_t)r->status);
-  put_real(&w, r->seconds);
-  put_real(&w, r->low);
-  put_real(&w, r->high);
-  put_number(&w, r->runs);
-  put_number(&w, r->seed);
-  put_number(&w, r->candidate);
-  put_number(&w, (uint64_t)r->when);
-  put_number(&w, (r->unsafe ? NOTE_UNSAFE : 0u) | (r->busy ? NOTE_BUSY : 0u) | (r->pinned ? NOTE_PINNED : 0u));
+  bytes_put(&w, MAGIC, sizeof MAGIC);
+  bytes_put(&w, &format, 1);
+  bytes_put(&w, r->id.bytes, 16);
+  bytes_put(&w, r->workload.bytes, 16);
+  bytes_put_fixed(&w, r->module_hash);
+  bytes_put_fixed(&w, (uint64_t)r->status);
+  bytes_put_real(&w, r->seconds);
+  bytes_put_real(&w, r->low);
+  bytes_put_real(&w, r->high);
+  bytes_put_fixed(&w, r->runs);
+  bytes_put_fixed(&w, r->seed);
+  bytes_put_fixed(&w, r->candidate);
+  bytes_put_fixed(&w, (uint64_t)r->when);
+  bytes_put_fixed(&w, (r->unsafe ? NOTE_UNSAFE : 0u) | (r->busy ? NOTE_BUSY : 0u) | (r->pinned ? NOTE_PINNED : 0u));
   put_text(&w, r->target);
   put_text(&w, r->reason ? r->reason : "");
   put_text(&w, r->versions);
-  put_number(&w, r->trace_bytes);
-  put(&w, r->trace, r->trace_bytes);
+  bytes_put_fixed(&w, r->trace_bytes);
+  bytes_put(&w, r->trace, r->trace_bytes);
   if (format >= WITH_INTRINSICS) put_list(&w, r->intrinsics, r->intrinsic_bytes);
   if (format >= WITH_FACTS) put_list(&w, r->facts, r->fact_bytes);
   *out = w.at;
@@ -93,40 +66,9 @@ size_t db_encode_record(const struct db_record *r, void **out) {
 
 /* ---- Reading: a stranger's bytes ---- */
 
-struct reader {
-  const uint8_t *at;
-  size_t left;
-  bool bad;
-};
-
-static const void *take(struct reader *r, uint64_t size) {
-  if (r->bad || size > r->left) {
-    r->bad = true;
-    return NULL;
-  }
-  const void *bytes = r->at;
-  r->at += size;
-  r->left -= size;
-  return bytes;
-}
-
-static uint64_t take_number(struct reader *r) {
-  const uint8_t *bytes = take(r, 8);
-  uint64_t value = 0;
-  for (int i = 0; bytes && i < 8; i++) value |= (uint64_t)bytes[i] << 8 * i;
-  return value;
-}
-
-static double take_real(struct reader *r) {
-  uint64_t bits = take_number(r);
-  double value;
-  memcpy(&value, &bits, 8);
-  return value;
-}
-
-static const char *take_text(struct reader *r) {
-  uint64_t length = take_number(r);
-  const char *text = length < UINT32_MAX ? take(r, length + 1) : NULL;
+static const char *take_text(struct byte_reader *r) {
+  uint64_t length = bytes_take_fixed(r);
+  const char *text = length < UINT32_MAX ? bytes_take(r, length + 1) : NULL;
   if (!text || text[length] != 0 || strlen(text) != length) {
     r->bad = true;
     return "";
@@ -134,8 +76,8 @@ static const char *take_text(struct reader *r) {
   return text;
 }
 
-static void take_id(struct reader *r, db_id *id) {
-  const void *bytes = take(r, 16);
+static void take_id(struct byte_reader *r, db_id *id) {
+  const void *bytes = bytes_take(r, 16);
   if (bytes) memcpy(id->bytes, bytes, 16);
 }
 
@@ -151,22 +93,22 @@ bool db_next_intrinsic(const struct db_record *r, size_t *at, db_id *id, const c
   return true;
 }
 
-static void take_intrinsics(struct reader *r, struct db_record *out) {
+static void take_intrinsics(struct byte_reader *r, struct db_record *out) {
   size_t at = 0;
   db_id id;
   const char *name;
-  out->intrinsic_bytes = take_number(r);
-  out->intrinsics = take(r, out->intrinsic_bytes);
+  out->intrinsic_bytes = bytes_take_fixed(r);
+  out->intrinsics = bytes_take(r, out->intrinsic_bytes);
   if (r->bad) return;
   while (db_next_intrinsic(out, &at, &id, &name)) {}
   r->bad = at != out->intrinsic_bytes;
 }
 
-static void take_facts(struct reader *r, struct db_record *out) {
+static void take_facts(struct byte_reader *r, struct db_record *out) {
   size_t at = 0;
   struct db_fact fact;
-  out->fact_bytes = take_number(r);
-  out->facts = take(r, out->fact_bytes);
+  out->fact_bytes = bytes_take_fixed(r);
+  out->facts = bytes_take(r, out->fact_bytes);
   if (r->bad) return;
   while (db_next_fact(out, &at, &fact)) {}
   r->bad = at != out->fact_bytes;
@@ -174,36 +116,36 @@ static void take_facts(struct reader *r, struct db_record *out) {
 
 bool db_decode_record(const void *bytes, size_t size, struct db_record *out) {
   assert(bytes || !size);
-  struct reader r = {bytes, size, false};
-  const void *magic = take(&r, sizeof MAGIC);
+  struct byte_reader r = bytes_reader(bytes, size);
+  const void *magic = bytes_take(&r, sizeof MAGIC);
   memset(out, 0, sizeof *out);
-  const char *format = take(&r, 1);
+  const char *format = bytes_take(&r, 1);
   if (!format || memcmp(magic, MAGIC, sizeof MAGIC) != 0 || *format < PLAIN || *format > WITH_FACTS) return false;
   take_id(&r, &out->id);
   take_id(&r, &out->workload);
-  out->module_hash = take_number(&r);
-  uint64_t status = take_number(&r);
+  out->module_hash = bytes_take_fixed(&r);
+  uint64_t status = bytes_take_fixed(&r);
   out->status = (enum db_status)status;
-  out->seconds = take_real(&r);
-  out->low = take_real(&r);
-  out->high = take_real(&r);
-  uint64_t runs = take_number(&r);
+  out->seconds = bytes_take_real(&r);
+  out->low = bytes_take_real(&r);
+  out->high = bytes_take_real(&r);
+  uint64_t runs = bytes_take_fixed(&r);
   out->runs = (uint32_t)runs;
-  out->seed = take_number(&r);
-  out->candidate = take_number(&r);
-  out->when = (int64_t)take_number(&r);
-  uint64_t notes = take_number(&r);
+  out->seed = bytes_take_fixed(&r);
+  out->candidate = bytes_take_fixed(&r);
+  out->when = (int64_t)bytes_take_fixed(&r);
+  uint64_t notes = bytes_take_fixed(&r);
   out->unsafe = (notes & NOTE_UNSAFE) != 0;
   out->busy = (notes & NOTE_BUSY) != 0;
   out->pinned = (notes & NOTE_PINNED) != 0;
   out->target = take_text(&r);
   out->reason = take_text(&r);
   out->versions = take_text(&r);
-  out->trace_bytes = take_number(&r);
-  out->trace = take(&r, out->trace_bytes);
+  out->trace_bytes = bytes_take_fixed(&r);
+  out->trace = bytes_take(&r, out->trace_bytes);
   if (*format >= WITH_INTRINSICS) take_intrinsics(&r, out);
   if (*format >= WITH_FACTS) take_facts(&r, out);
-  return !r.bad && r.left == 0 && status <= DB_UNMEASURED && runs <= UINT32_MAX;
+  return !r.bad && r.at == r.end && status <= DB_UNMEASURED && runs <= UINT32_MAX;
 }
 
 /* ---- Keys ---- */

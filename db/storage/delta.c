@@ -2,6 +2,8 @@
  * one sketch differ in are numbers here and there. */
 #include "delta.h"
 
+#include "db/bytes.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,27 +122,18 @@ size_t delta_write(const struct delta_base *base, const void *bytes, size_t size
 
 /* ---- Reading ---- */
 
-static bool take_number(const uint8_t **at, const uint8_t *end, uint64_t *out) {
-  *out = 0;
-  for (int shift = 0; shift < 64 && *at < end; shift += 7) {
-    uint8_t byte = *(*at)++;
-    *out |= (uint64_t)(byte & 127) << shift;
-    if (byte < 128) return true;
-  }
-  return false;
-}
-
 bool delta_read(const void *base, size_t base_size, const void *delta, size_t delta_size, uint8_t *out, size_t size) {
-  const uint8_t *at = delta, *end = at + delta_size;
+  struct byte_reader r = bytes_reader(delta, delta_size);
   size_t place = 0, made = 0;
-  while (at < end) {
-    uint64_t fresh, far, length;
-    if (!take_number(&at, end, &fresh) || fresh > (size_t)(end - at) || fresh > size - made) return false;
-    if (fresh) memcpy(out + made, at, fresh);
-    at += fresh;
+  while (r.at < r.end) {
+    uint64_t fresh = bytes_take_number(&r);
+    const void *bytes = bytes_take(&r, fresh);
+    if (!bytes || fresh > size - made) return false;
+    if (fresh) memcpy(out + made, bytes, fresh);
     made += fresh;
-    if (at == end) break;
-    if (!take_number(&at, end, &far) || !take_number(&at, end, &length)) return false;
+    if (r.at == r.end) break;
+    uint64_t far = bytes_take_number(&r), length = bytes_take_number(&r);
+    if (r.bad) return false;
     /* Wraps where a stranger says so, and is then past the end of the base. */
     uint64_t from = place + fresh + ((far >> 1) ^ -(far & 1));
     if (from > base_size || length > base_size - from || length > size - made) return false;

@@ -11,6 +11,7 @@
  * module's hash. A fact's number that is whole is twice it, another a 1 and eight bytes. */
 #include "packed.h"
 
+#include "db/bytes.h"
 #include "delta.h"
 #include "seal.h"
 
@@ -27,92 +28,51 @@ enum { STATUS_BITS = 2, NOTE_UNSAFE = 4, NOTE_BUSY = 8, NOTE_PINNED = 16, NOTES_
 
 /* ---- Writing ---- */
 
-struct writer {
-  uint8_t *at;
-  size_t size, room;
-};
-
-static uint8_t *extend(struct writer *w, size_t size) {
-  if (w->size + size > w->room) {
-    w->room = (w->size + size) * 2 + 256;
-    w->at = realloc(w->at, w->room);
-    if (!w->at) abort();
-  }
-  w->size += size;
-  return w->at + w->size - size;
-}
-
-static void put(struct writer *w, const void *bytes, size_t size) {
-  assert(bytes || !size);
-  uint8_t *to = extend(w, size);
-  if (size) memcpy(to, bytes, size);
-}
-
-static void put_number(struct writer *w, uint64_t n) {
-  uint8_t bytes[10];
-  size_t size = 0;
-  do bytes[size++] = (uint8_t)((n & 127) | (n > 127 ? 128 : 0));
-  while (n >>= 7);
-  put(w, bytes, size);
-}
-
-static void put_fixed(struct writer *w, uint64_t n) {
-  uint8_t bytes[8];
-  for (int i = 0; i < 8; i++) bytes[i] = (uint8_t)(n >> 8 * i);
-  put(w, bytes, 8);
-}
-
-static void put_real(struct writer *w, double x) {
-  uint64_t bits;
-  memcpy(&bits, &x, 8);
-  put_fixed(w, bits);
-}
-
-static void put_text(struct writer *w, const char *text) {
+static void put_text(struct byte_writer *w, const char *text) {
   size_t length = strlen(text);
-  put_number(w, length);
-  put(w, text, length + 1);
+  bytes_put_number(w, length);
+  bytes_put(w, text, length + 1);
 }
 
 static bool is_shared(const struct db_fact *f) { return f->kind == DB_TEXT && strlen(f->text) <= LONGEST_SHARED; }
 
 enum { FACT_NUMBER = 'n', FACT_BOOLEAN = 'b', FACT_TEXT = 't', FACT_LONG_TEXT = 'l' };
 
-static void put_context(struct writer *w, const struct db_record *r) {
+static void put_context(struct byte_writer *w, const struct db_record *r) {
   struct db_fact f;
-  put(w, CONTEXT_MAGIC, MAGIC);
-  put(w, r->workload.bytes, sizeof r->workload.bytes);
+  bytes_put(w, CONTEXT_MAGIC, MAGIC);
+  bytes_put(w, r->workload.bytes, sizeof r->workload.bytes);
   put_text(w, r->target);
   put_text(w, r->versions);
-  put_number(w, r->intrinsic_bytes);
-  put(w, r->intrinsics, r->intrinsic_bytes);
+  bytes_put_number(w, r->intrinsic_bytes);
+  bytes_put(w, r->intrinsics, r->intrinsic_bytes);
   for (size_t at = 0; db_next_fact(r, &at, &f);) {
     uint8_t letter = f.kind == DB_NUMBER    ? FACT_NUMBER
                      : f.kind == DB_BOOLEAN ? FACT_BOOLEAN
                      : is_shared(&f)        ? FACT_TEXT
                                             : FACT_LONG_TEXT;
-    put(w, &letter, 1);
+    bytes_put(w, &letter, 1);
     put_text(w, f.name);
     if (letter == FACT_TEXT) put_text(w, f.text);
   }
 }
 
 /* Twice a whole number; others by their bits, behind an odd one: NaN, and the zero that is less than 0, too. */
-static void put_fact_number(struct writer *w, double x) {
+static void put_fact_number(struct byte_writer *w, double x) {
   if (x >= 0 && x < 0x1p53 && x == trunc(x) && !signbit(x)) {
-    put_number(w, (uint64_t)x << 1);
+    bytes_put_number(w, (uint64_t)x << 1);
     return;
   }
-  put_number(w, 1);
-  put_real(w, x);
+  bytes_put_number(w, 1);
+  bytes_put_real(w, x);
 }
 
-static void put_values(struct writer *w, const struct db_record *r) {
+static void put_values(struct byte_writer *w, const struct db_record *r) {
   struct db_fact f;
   for (size_t at = 0; db_next_fact(r, &at, &f);) {
     uint8_t truth = f.number != 0;
     if (f.kind == DB_NUMBER) put_fact_number(w, f.number);
-    if (f.kind == DB_BOOLEAN) put(w, &truth, 1);
+    if (f.kind == DB_BOOLEAN) bytes_put(w, &truth, 1);
     if (f.kind == DB_TEXT && !is_shared(&f)) put_text(w, f.text);
   }
 }
@@ -222,11 +182,13 @@ static void write_check(const void *trace, size_t size, uint8_t out[CHECK]) {
   for (int i = 0; i < CHECK; i++) out[i] = (uint8_t)(hash >> 8 * i);
 }
 
-static void put_check(struct writer *w, const void *trace, size_t size) { write_check(trace, size, extend(w, CHECK)); }
+static void put_check(struct byte_writer *w, const void *trace, size_t size) {
+  write_check(trace, size, bytes_extend(w, CHECK));
+}
 
-static void put_whole(struct writer *w, const struct db_record *r) {
-  put_number(w, 0);
-  put(w, r->trace, r->trace_bytes);
+static void put_whole(struct byte_writer *w, const struct db_record *r) {
+  bytes_put_number(w, 0);
+  bytes_put(w, r->trace, r->trace_bytes);
 }
 
 /* Whether the workload has a record besides this one: a trace that is alone needs no sketch. */
@@ -244,8 +206,8 @@ static bool has_others(struct db *db, MDB_txn *txn, const struct db_record *r) {
   return found;
 }
 
-static int put_trace(struct db *db, MDB_txn *txn, const struct db_record *r, struct writer *w) {
-  put_number(w, r->trace_bytes);
+static int put_trace(struct db *db, MDB_txn *txn, const struct db_record *r, struct byte_writer *w) {
+  bytes_put_number(w, r->trace_bytes);
   if (!r->trace_bytes || r->trace_bytes > DELTA_MOST) {
     put_whole(w, r);
     return 0;
@@ -264,9 +226,9 @@ static int put_trace(struct db *db, MDB_txn *txn, const struct db_record *r, str
   }
   s = db->sketches_read;
   if (!code && size) {
-    put_number(w, 1 + (uint64_t)s->at[s->last].number);
+    bytes_put_number(w, 1 + (uint64_t)s->at[s->last].number);
     put_check(w, r->trace, r->trace_bytes);
-    put(w, difference, size);
+    bytes_put(w, difference, size);
   }
   if (!code && !size) put_whole(w, r);
   free(difference);
@@ -276,7 +238,7 @@ static int put_trace(struct db *db, MDB_txn *txn, const struct db_record *r, str
 /* ---- Packing ---- */
 
 static int keep_context(struct db *db, MDB_txn *txn, const struct db_record *r, db_id *id) {
-  struct writer w = {0};
+  struct byte_writer w = {0};
   put_context(&w, r);
   *id = db_content_id(w.at, w.size);
   MDB_val key = {sizeof *id, id->bytes}, value;
@@ -294,20 +256,20 @@ int db_pack_record(struct db *db, MDB_txn *txn, const struct db_record *r, void 
     *size = db_encode_record(r, out);
     return 0;
   }
-  struct writer w = {0};
+  struct byte_writer w = {0};
   int code = keep_context(db, txn, r, &context);
-  put(&w, RECORD_MAGIC, MAGIC);
-  put(&w, context.bytes, sizeof context.bytes);
-  put_fixed(&w, r->module_hash);
-  put_number(&w, (unsigned)r->status | (r->unsafe ? NOTE_UNSAFE : 0u) | (r->busy ? NOTE_BUSY : 0u) |
-                     (r->pinned ? NOTE_PINNED : 0u));
-  put_real(&w, r->seconds);
-  put_real(&w, r->low);
-  put_real(&w, r->high);
-  put_number(&w, r->runs);
-  put_number(&w, r->seed);
-  put_number(&w, r->candidate);
-  put_number(&w, (uint64_t)r->when);
+  bytes_put(&w, RECORD_MAGIC, MAGIC);
+  bytes_put(&w, context.bytes, sizeof context.bytes);
+  bytes_put_fixed(&w, r->module_hash);
+  bytes_put_number(&w, (unsigned)r->status | (r->unsafe ? NOTE_UNSAFE : 0u) | (r->busy ? NOTE_BUSY : 0u) |
+                           (r->pinned ? NOTE_PINNED : 0u));
+  bytes_put_real(&w, r->seconds);
+  bytes_put_real(&w, r->low);
+  bytes_put_real(&w, r->high);
+  bytes_put_number(&w, r->runs);
+  bytes_put_number(&w, r->seed);
+  bytes_put_number(&w, r->candidate);
+  bytes_put_number(&w, (uint64_t)r->when);
   put_text(&w, r->reason ? r->reason : "");
   put_values(&w, r);
   if (!code) code = put_trace(db, txn, r, &w);
@@ -322,49 +284,9 @@ int db_pack_record(struct db *db, MDB_txn *txn, const struct db_record *r, void 
 
 /* ---- Reading: a stranger's bytes ---- */
 
-struct reader {
-  const uint8_t *at, *end;
-  bool bad;
-};
-
-static const void *take(struct reader *r, uint64_t size) {
-  if (r->bad || size > (size_t)(r->end - r->at)) {
-    r->bad = true;
-    return NULL;
-  }
-  r->at += size;
-  return r->at - size;
-}
-
-static uint64_t take_number(struct reader *r) {
-  uint64_t n = 0;
-  for (int shift = 0; shift < 64 && !r->bad; shift += 7) {
-    const uint8_t *byte = take(r, 1);
-    if (!byte) break;
-    n |= (uint64_t)(*byte & 127) << shift;
-    if (*byte < 128) return n;
-  }
-  r->bad = true;
-  return 0;
-}
-
-static uint64_t take_fixed(struct reader *r) {
-  const uint8_t *bytes = take(r, 8);
-  uint64_t n = 0;
-  for (int i = 0; bytes && i < 8; i++) n |= (uint64_t)bytes[i] << 8 * i;
-  return n;
-}
-
-static double take_real(struct reader *r) {
-  uint64_t bits = take_fixed(r);
-  double x;
-  memcpy(&x, &bits, 8);
-  return x;
-}
-
-static const char *take_text(struct reader *r) {
-  uint64_t length = take_number(r);
-  const char *text = length < UINT32_MAX ? take(r, length + 1) : NULL;
+static const char *take_text(struct byte_reader *r) {
+  uint64_t length = bytes_take_number(r);
+  const char *text = length < UINT32_MAX ? bytes_take(r, length + 1) : NULL;
   if (!text || text[length] != 0 || strlen(text) != length) {
     r->bad = true;
     return "";
@@ -372,9 +294,9 @@ static const char *take_text(struct reader *r) {
   return text;
 }
 
-static struct reader reader_of(const void *bytes, size_t size, const char magic[MAGIC]) {
-  struct reader r = {bytes, (const uint8_t *)bytes + size, false};
-  const void *has = take(&r, MAGIC);
+static struct byte_reader reader_of(const void *bytes, size_t size, const char magic[MAGIC]) {
+  struct byte_reader r = bytes_reader(bytes, size);
+  const void *has = bytes_take(&r, MAGIC);
   r.bad |= !has || memcmp(has, magic, MAGIC) != 0;
   return r;
 }
@@ -382,14 +304,14 @@ static struct reader reader_of(const void *bytes, size_t size, const char magic[
 bool db_is_packed(const void *bytes, size_t size) { return size >= MAGIC && !memcmp(bytes, RECORD_MAGIC, MAGIC); }
 
 /* The reader stands at the facts afterwards. */
-static struct reader read_context(const void *bytes, size_t size, struct db_record *out) {
-  struct reader r = reader_of(bytes, size, CONTEXT_MAGIC);
-  const void *workload = take(&r, sizeof out->workload.bytes);
+static struct byte_reader read_context(const void *bytes, size_t size, struct db_record *out) {
+  struct byte_reader r = reader_of(bytes, size, CONTEXT_MAGIC);
+  const void *workload = bytes_take(&r, sizeof out->workload.bytes);
   if (workload) memcpy(out->workload.bytes, workload, sizeof out->workload.bytes);
   out->target = take_text(&r);
   out->versions = take_text(&r);
-  out->intrinsic_bytes = take_number(&r);
-  out->intrinsics = take(&r, out->intrinsic_bytes);
+  out->intrinsic_bytes = bytes_take_number(&r);
+  out->intrinsics = bytes_take(&r, out->intrinsic_bytes);
   size_t at = 0;
   db_id id;
   const char *name;
@@ -398,8 +320,8 @@ static struct reader read_context(const void *bytes, size_t size, struct db_reco
   return r;
 }
 
-static bool take_fact(struct reader *context, struct db_fact *out, uint8_t *letter) {
-  const uint8_t *kind = take(context, 1);
+static bool take_fact(struct byte_reader *context, struct db_fact *out, uint8_t *letter) {
+  const uint8_t *kind = bytes_take(context, 1);
   *letter = kind ? *kind : 0;
   context->bad |= !*letter || !strchr("nbtl", *letter);
   *out = (struct db_fact){.name = take_text(context), .text = ""};
@@ -410,7 +332,7 @@ static bool take_fact(struct reader *context, struct db_fact *out, uint8_t *lett
 
 bool db_is_context(const void *bytes, size_t size) {
   struct db_record like = {0};
-  struct reader r = read_context(bytes, size, &like);
+  struct byte_reader r = read_context(bytes, size, &like);
   struct db_fact f;
   uint8_t letter;
   while (!r.bad && r.at < r.end) take_fact(&r, &f, &letter);
@@ -427,21 +349,21 @@ static uint8_t *room_for(struct db_parts *p, size_t used, size_t size) {
   return p->room + used;
 }
 
-static void take_value(struct reader *r, uint8_t letter, struct db_fact *f) {
+static void take_value(struct byte_reader *r, uint8_t letter, struct db_fact *f) {
   if (letter == FACT_LONG_TEXT) f->text = take_text(r);
   if (letter == FACT_BOOLEAN) {
-    const uint8_t *truth = take(r, 1);
+    const uint8_t *truth = bytes_take(r, 1);
     r->bad |= !truth || *truth > 1;
     f->number = truth && *truth;
   }
   if (letter != FACT_NUMBER) return;
-  uint64_t n = take_number(r);
-  f->number = n & 1 ? take_real(r) : (double)(n >> 1);
+  uint64_t n = bytes_take_number(r);
+  f->number = n & 1 ? bytes_take_real(r) : (double)(n >> 1);
   r->bad |= (n & 1 && n != 1) || !isfinite(f->number);
 }
 
 /* The facts as records hold them, at the beginning of the room; how many bytes. */
-static size_t take_facts(struct db_parts *p, struct reader *r, struct reader *context) {
+static size_t take_facts(struct db_parts *p, struct byte_reader *r, struct byte_reader *context) {
   size_t used = 0;
   while (!r->bad && !context->bad && context->at < context->end) {
     struct db_fact f;
@@ -457,13 +379,13 @@ static size_t take_facts(struct db_parts *p, struct reader *r, struct reader *co
 }
 
 /* Behind `used` bytes of the room. */
-static const char *take_trace(struct db_parts *p, struct reader *r, size_t used, struct db_record *out) {
-  uint64_t size = take_number(r), sketch = take_number(r);
+static const char *take_trace(struct db_parts *p, struct byte_reader *r, size_t used, struct db_record *out) {
+  uint64_t size = bytes_take_number(r), sketch = bytes_take_number(r);
   if (r->bad || sketch > (uint64_t)UINT32_MAX + 1) return "it does not decode";
   out->trace_bytes = size;
   p->sketch = sketch;
   if (!sketch) {
-    out->trace = take(r, size);
+    out->trace = bytes_take(r, size);
     return r->bad || r->at != r->end ? "it does not decode" : NULL;
   }
   db_id id = db_sketch_key(&out->workload, (uint32_t)(sketch - 1));
@@ -471,7 +393,7 @@ static const char *take_trace(struct db_parts *p, struct reader *r, size_t used,
   if (size > DELTA_MOST) return "it does not decode";
   if (!p->find(p->data, DB_SKETCH, id.bytes, &value)) return "the sketch that its trace is kept by is missing";
   if (db_unseal(DB_SKETCH, &key, &value) != DB_SEALED) return "the sketch that its trace is kept by is damaged";
-  const void *check = take(r, CHECK);
+  const void *check = bytes_take(r, CHECK);
   uint8_t *to = room_for(p, used, size), its[CHECK];
   out->trace = to;
   if (!check || !delta_read(value.mv_data, value.mv_size, r->at, (size_t)(r->end - r->at), to, size))
@@ -480,35 +402,35 @@ static const char *take_trace(struct db_parts *p, struct reader *r, size_t used,
   return memcmp(its, check, CHECK) != 0 ? "the sketch that its trace is kept by is another" : NULL;
 }
 
-static const char *take_numbers(struct reader *r, struct db_record *out) {
-  out->module_hash = take_fixed(r);
-  uint64_t notes = take_number(r);
+static const char *take_numbers(struct byte_reader *r, struct db_record *out) {
+  out->module_hash = bytes_take_fixed(r);
+  uint64_t notes = bytes_take_number(r);
   out->status = (enum db_status)(notes & ((1 << STATUS_BITS) - 1));
   out->unsafe = notes & NOTE_UNSAFE;
   out->busy = notes & NOTE_BUSY;
   out->pinned = notes & NOTE_PINNED;
-  out->seconds = take_real(r);
-  out->low = take_real(r);
-  out->high = take_real(r);
-  uint64_t runs = take_number(r);
+  out->seconds = bytes_take_real(r);
+  out->low = bytes_take_real(r);
+  out->high = bytes_take_real(r);
+  uint64_t runs = bytes_take_number(r);
   out->runs = (uint32_t)runs;
-  out->seed = take_number(r);
-  out->candidate = take_number(r);
-  out->when = (int64_t)take_number(r);
+  out->seed = bytes_take_number(r);
+  out->candidate = bytes_take_number(r);
+  out->when = (int64_t)bytes_take_number(r);
   out->reason = take_text(r);
   return r->bad || notes >= NOTES_END || runs > UINT32_MAX ? "it does not decode" : NULL;
 }
 
 const char *db_unpack_record(struct db_parts *p, const void *bytes, size_t size, struct db_record *out) {
-  struct reader r = reader_of(bytes, size, RECORD_MAGIC);
+  struct byte_reader r = reader_of(bytes, size, RECORD_MAGIC);
   memset(out, 0, sizeof *out);
-  const void *id = take(&r, sizeof p->context.bytes);
+  const void *id = bytes_take(&r, sizeof p->context.bytes);
   if (r.bad) return "it does not decode";
   memcpy(p->context.bytes, id, sizeof p->context.bytes);
   MDB_val key = {sizeof p->context, p->context.bytes}, value;
   if (!p->find(p->data, DB_CONTEXT, p->context.bytes, &value)) return "the context that it names is missing";
   if (db_unseal(DB_CONTEXT, &key, &value) != DB_SEALED) return "the context that it names is damaged";
-  struct reader shared = read_context(value.mv_data, value.mv_size, out);
+  struct byte_reader shared = read_context(value.mv_data, value.mv_size, out);
   if (shared.bad) return "the context that it names does not decode";
   const char *wrong = take_numbers(&r, out);
   if (wrong) return wrong;

@@ -7,6 +7,7 @@
  * is older), it is stale, and made again from the records when somebody asks who may write. */
 #include "tasks.h"
 
+#include "db/bytes.h"
 #include "packed.h"
 #include "seal.h"
 
@@ -55,79 +56,51 @@ static struct device *device_of(struct summary *s, const char *name) {
 
 /* ---- As bytes ---- */
 
-static void put64(FILE *out, uint64_t n) {
-  uint8_t bytes[8];
-  for (int i = 0; i < 8; i++) bytes[i] = (uint8_t)(n >> 8 * i);
-  fwrite(bytes, 1, 8, out);
-}
+static void put_text(struct byte_writer *w, const char *text) { bytes_put(w, text, strlen(text) + 1); }
 
 static int keep(struct db *db, MDB_txn *txn, uint8_t key[KEY], const struct summary *s) {
-  char *bytes = NULL;
-  size_t size;
-  FILE *out = open_memstream(&bytes, &size);
-  if (!out) abort();
-  fwrite(SUMMARY_MAGIC, 1, MAGIC, out);
-  fputc(s->stale ? 1 : 0, out);
-  for (int i = 0; i < STATUSES; i++) put64(out, s->counts[i]);
-  put64(out, (uint64_t)s->last);
-  put64(out, s->pins);
-  fwrite(s->pinned.bytes, 1, sizeof s->pinned, out);
-  fwrite(s->target ? s->target : "", 1, s->target ? strlen(s->target) + 1 : 1, out);
+  const uint8_t stale = s->stale;
+  struct byte_writer w = {0};
+  bytes_put(&w, SUMMARY_MAGIC, MAGIC);
+  bytes_put(&w, &stale, 1);
+  for (int i = 0; i < STATUSES; i++) bytes_put_fixed(&w, s->counts[i]);
+  bytes_put_fixed(&w, (uint64_t)s->last);
+  bytes_put_fixed(&w, s->pins);
+  bytes_put(&w, s->pinned.bytes, sizeof s->pinned);
+  put_text(&w, s->target ? s->target : "");
   for (size_t i = 0; i < s->device_count; i++) {
-    fwrite(s->devices[i].name, 1, strlen(s->devices[i].name) + 1, out);
-    put64(out, s->devices[i].records);
+    put_text(&w, s->devices[i].name);
+    bytes_put_fixed(&w, s->devices[i].records);
   }
-  fclose(out);
-  int code = db_put_sealed_at(txn, db->tasks, DB_TASK, (MDB_val){KEY, key}, bytes, size);
-  free(bytes);
+  int code = db_put_sealed_at(txn, db->tasks, DB_TASK, (MDB_val){KEY, key}, w.at, w.size);
+  free(w.at);
   return code;
 }
 
-struct reader {
-  const uint8_t *at, *end;
-  bool bad;
-};
-
-static const void *take(struct reader *r, size_t size) {
-  if (r->bad || size > (size_t)(r->end - r->at)) {
-    r->bad = true;
-    return NULL;
-  }
-  r->at += size;
-  return r->at - size;
-}
-
-static uint64_t take64(struct reader *r) {
-  const uint8_t *bytes = take(r, 8);
-  uint64_t n = 0;
-  for (int i = 0; bytes && i < 8; i++) n |= (uint64_t)bytes[i] << 8 * i;
-  return n;
-}
-
-static const char *take_text(struct reader *r) {
+static const char *take_text(struct byte_reader *r) {
   const uint8_t *end = r->bad ? NULL : memchr(r->at, 0, (size_t)(r->end - r->at));
   if (!end) r->bad = true;
-  return end ? take(r, (size_t)(end + 1 - r->at)) : "";
+  return end ? bytes_take(r, (size_t)(end + 1 - r->at)) : "";
 }
 
 /* False: it is damaged. What was read is the caller's to clear, in any case. */
 static bool read_summary(MDB_val key, MDB_val value, struct summary *out) {
   *out = (struct summary){0};
   if (key.mv_size != KEY || db_unseal(DB_TASK, &key, &value) != DB_SEALED) return false;
-  struct reader r = {value.mv_data, (const uint8_t *)value.mv_data + value.mv_size, false};
-  const void *magic = take(&r, MAGIC);
+  struct byte_reader r = bytes_reader(value.mv_data, value.mv_size);
+  const void *magic = bytes_take(&r, MAGIC);
   if (!magic || memcmp(magic, SUMMARY_MAGIC, MAGIC) != 0) return false;
-  const uint8_t *stale = take(&r, 1);
+  const uint8_t *stale = bytes_take(&r, 1);
   out->stale = !stale || *stale;
-  for (int i = 0; i < STATUSES; i++) out->counts[i] = take64(&r);
-  out->last = (int64_t)take64(&r);
-  out->pins = take64(&r);
-  const void *pinned = take(&r, sizeof out->pinned);
+  for (int i = 0; i < STATUSES; i++) out->counts[i] = bytes_take_fixed(&r);
+  out->last = (int64_t)bytes_take_fixed(&r);
+  out->pins = bytes_take_fixed(&r);
+  const void *pinned = bytes_take(&r, sizeof out->pinned);
   if (pinned) memcpy(out->pinned.bytes, pinned, sizeof out->pinned);
   out->target = copy_text(take_text(&r));
   while (!r.bad && r.at < r.end) {
     const char *name = take_text(&r);
-    uint64_t records = take64(&r);
+    uint64_t records = bytes_take_fixed(&r);
     if (!r.bad) device_of(out, name)->records = records;
   }
   return !r.bad;

@@ -81,6 +81,20 @@ static struct db_record record(struct fixture *x, uint64_t module, double second
                             .when = 5};
 }
 
+static inline bool count_record(void *data, const struct db_record *r) {
+  assert_true(data && r);
+  ++*(int *)data;
+  return true;
+}
+
+/* Those that can be read. */
+static inline int count_records(struct db *db) {
+  int n = 0;
+  ms_error err = {0};
+  assert_true(db_each_record(db, NULL, NULL, count_record, &n, &err));
+  return n;
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 #endif

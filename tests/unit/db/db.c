@@ -343,18 +343,6 @@ static void misses_an_intrinsic(void **state) {
   vm_intrinsics_free(table);
 }
 
-static bool count(void *data, const struct db_record *r) {
-  assert_true(data && r);
-  return ++*(int *)data, true;
-}
-
-static int records_of(struct db *db) {
-  ms_error err = {0};
-  int records = 0;
-  assert_true(db_each_record(db, NULL, NULL, count, &records, &err));
-  return records;
-}
-
 /* Whether a record that is put now is refused, by a message that says so. */
 static void refuses_to_write(struct fixture *x, const char *why) {
   ms_error err = {0};
@@ -385,7 +373,7 @@ static void sees_the_file_moved(void **state) {
   assert_true(db_put_record(x->db, &r, &err));
   assert_int_equal(unlink(moved), 0);
   refuses_to_write(x, "was removed or replaced while it was in use");
-  assert_int_equal(records_of(x->db), 1);
+  assert_int_equal(count_records(x->db), 1);
   FILE *other = fopen(x->path, "w");
   assert_non_null(other);
   fclose(other);
@@ -406,7 +394,7 @@ static void makes_no_file_for_nothing(void **state) {
     struct db *db = db_open(path, DB_CREATE, &err);
     assert_non_null(db);
     assert_string_equal(db_path(db), path);
-    assert_int_equal(records_of(db), 0);
+    assert_int_equal(count_records(db), 0);
     assert_false(db_compact(db, &err));
     assert_true(!i || (db_begin_batch(db, &err) && db_end_batch(db, &err)));
     db_close(db);
@@ -422,7 +410,7 @@ static void makes_no_file_for_nothing(void **state) {
   assert_true(db_begin_batch(db, &err) && db_put_workload(db, x->ir, 1, &workload, &err) &&
               db_put_record(db, &r, &err));
   assert_true(db_end_batch(db, &err));
-  assert_int_equal(records_of(db), 1);
+  assert_int_equal(count_records(db), 1);
   assert_non_null(strstr(heard, "/new: made this folder, for the store"));
   assert_false(db_put_workload(late, x->ir, 1, &workload, &err)); /* a process opens a file once */
   assert_non_null(strstr(err.message, "has the store open already"));
@@ -443,15 +431,15 @@ static void joins_a_file_made_meanwhile(void **state) {
   assert_int_equal(unlink(x->path), 0);
   struct db *late = db_open(x->path, DB_CREATE, &err), *first;
   assert_non_null(late);
-  assert_int_equal(records_of(late), 0);
+  assert_int_equal(count_records(late), 0);
   assert_non_null(first = db_open(x->path, DB_CREATE, &err));
   struct db_record r = record(x, 1, 1e-3, DB_MEASURED);
   assert_true(db_put_workload(first, x->ir, 1, &workload, &err) && db_put_record(first, &r, &err));
   db_close(first);
-  assert_int_equal(records_of(late), 1);
+  assert_int_equal(count_records(late), 1);
   r = record(x, 2, 2e-3, DB_MEASURED);
   assert_true(db_put_record(late, &r, &err));
-  assert_int_equal(records_of(late), 2);
+  assert_int_equal(count_records(late), 2);
   x->db = late;
 }
 

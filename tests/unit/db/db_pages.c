@@ -109,7 +109,7 @@ static void write_spoiled(struct fixture *x, size_t at, uint8_t value) {
   fclose(file);
 }
 
-static bool count_record(void *data, const struct db_record *r) {
+static bool count_short(void *data, const struct db_record *r) {
   *(int *)data += strlen(r->reason) < 30000;
   return true;
 }
@@ -124,7 +124,7 @@ static void use(struct fixture *x, bool write, int *opened, int *refused) {
     assert_true(err.code == MS_STORE && strstr(err.message, x->path));
     return;
   }
-  assert_true(db_each_record(db, NULL, NULL, count_record, &records, &err));
+  assert_true(db_each_record(db, NULL, NULL, count_short, &records, &err));
   int64_t problems = db_check(db, NULL, &err);
   assert_true(problems >= 0 && records <= 30 && (problems > 0 || records == 30));
   if (write) {

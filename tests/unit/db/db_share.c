@@ -11,19 +11,6 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-static bool count(void *data, const struct db_record *r) {
-  (void)r;
-  ++*(int *)data;
-  return true;
-}
-
-static int count_records(struct db *db) {
-  int n = 0;
-  ms_error err = {0};
-  assert_true(db_each_record(db, NULL, NULL, count, &n, &err));
-  return n;
-}
-
 static void put_some(struct fixture *x, struct db *db, uint64_t from, uint64_t n) {
   ms_error err = {0};
   for (uint64_t i = 0; i < n; i++) {
@@ -112,7 +99,7 @@ static int put_ten(struct fixture *x, int out) {
     if (!db_put_record(db, &r, NULL)) return 2;
   }
   int n = db ? 0 : -1;
-  if (!db || !db_each_record(db, NULL, NULL, count, &n, NULL)) return 3;
+  if (!db || !db_each_record(db, NULL, NULL, count_record, &n, NULL)) return 3;
   db_close(db);
   return n == 310 ? 0 : 4;
 }
