@@ -20,13 +20,6 @@ struct power {
   tir_expr scale, tail;
 };
 
-/* Floats of 32 bits are infinite and 0 beyond these, whatever is then done with them. NaN stays. */
-static tir_expr within_range(struct lower_steps *s, tir_expr x, double least, double most) {
-  tir_expr top = step_real(s, most), bottom = step_real(s, least);
-  x = step_where(s, TIR_GT, x, top, top, x);
-  return step_where(s, TIR_LT, x, bottom, bottom, x);
-}
-
 /* e^rest - 1, |rest| <= ln(2) / 2: its series. */
 static tir_expr tail_of(struct lower_steps *s, tir_expr rest) {
   static const double inverse_factorials[] = {1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880,
@@ -50,7 +43,7 @@ static tir_expr scale_of(struct lower_steps *s, tir_expr shifted) {
 static struct power power_of_e(struct lower_steps *s, tir_expr x) {
   static const double inverse = 0x1.71547652b82fep0; /* 1 / ln(2), and ln(2) in two parts, of which k * one is exact */
   static const double high = 0x1.62e42fefap-1, low = 0x1.cf79abc9e3b39p-40;
-  x = within_range(s, x, -160, 130);
+  x = step_within(s, x, -160, 130);
   tir_expr shifted = step_sum(s, step_times(s, x, step_real(s, inverse)), step_real(s, magic)),
            k = step_less(s, shifted, step_real(s, magic));
   tir_expr rest = step_less(s, x, step_times(s, k, step_real(s, high)));
@@ -60,7 +53,7 @@ static struct power power_of_e(struct lower_steps *s, tir_expr x) {
 
 static struct power power_of_two(struct lower_steps *s, tir_expr x) {
   static const double ln2 = 0x1.62e42fefa39efp-1;
-  x = within_range(s, x, -230, 190);
+  x = step_within(s, x, -230, 190);
   tir_expr shifted = step_sum(s, x, step_real(s, magic)), k = step_less(s, shifted, step_real(s, magic));
   return (struct power){scale_of(s, shifted), tail_of(s, step_times(s, step_less(s, x, k), step_real(s, ln2)))};
 }
@@ -113,9 +106,7 @@ static struct logarithm logarithm_of(struct lower_steps *s, tir_expr x) {
 static tir_expr logarithm_from(struct lower_steps *s, tir_expr x, tir_expr a, tir_expr b, tir_expr low) {
   tir_expr most = step_sum(s, a, b), left = step_sum(s, step_less(s, a, most), b),
            result = step_sum(s, most, step_sum(s, left, low));
-  result = step_where(s, TIR_LT, x, step_real(s, INFINITY), result, x);
-  result = step_where(s, TIR_EQ, x, step_real(s, 0), step_real(s, -INFINITY), result);
-  return step_where(s, TIR_LT, x, step_real(s, 0), step_real(s, NAN), result);
+  return step_logarithm(s, x, result);
 }
 
 static tir_expr natural_logarithm(struct lower_steps *s, tir_expr x) {

@@ -9,7 +9,6 @@
 #include "steps.h"
 
 #include <assert.h>
-#include <math.h>
 
 enum { FRACTION_BITS = 23, EXPONENT_BIAS = 127 };
 
@@ -45,9 +44,7 @@ static struct logarithm logarithm_of(struct lower_steps *s, tir_expr x) {
 static tir_expr logarithm_from(struct lower_steps *s, tir_expr x, tir_expr a, tir_expr b, tir_expr low) {
   tir_expr most = step_sum(s, a, b), left = step_less(s, b, step_less(s, most, a));
   tir_expr result = step_sum(s, most, step_sum(s, left, low));
-  result = step_where(s, TIR_LT, x, step_real(s, INFINITY), result, x);
-  result = step_where(s, TIR_EQ, x, step_real(s, 0), step_real(s, -INFINITY), result);
-  return step_where(s, TIR_LT, x, step_real(s, 0), step_real(s, NAN), result);
+  return step_logarithm(s, x, result);
 }
 
 /* ln(2) and log10(2) in two parts, of which k * the first is exact. */
@@ -88,13 +85,6 @@ static tir_expr logarithm_of_one_more(struct lower_steps *s, tir_expr x) {
 
 /* ---- Powers ---- */
 
-/* Results are infinite and 0 beyond these, whatever is then done with them. NaN stays. */
-static tir_expr within_range(struct lower_steps *s, tir_expr x, double least, double most) {
-  tir_expr top = step_real(s, most), bottom = step_real(s, least);
-  x = step_where(s, TIR_GT, x, top, top, x);
-  return step_where(s, TIR_LT, x, bottom, bottom, x);
-}
-
 /* Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits. */
 static const double magic = 0x1.8p23;
 enum { MAGIC_BITS = 0x4b400000 };
@@ -116,7 +106,7 @@ static tir_expr scaled(struct lower_steps *s, tir_expr near, tir_expr shifted) {
 static tir_expr exponential_of_two(struct lower_steps *s, tir_expr x) {
   static const double p[] = {0x1.416b52p-13, 0x1.5f082ep-10, 0x1.3b2de0p-7,
                              0x1.c6af7cp-5,  0x1.ebfbdcp-3,  0x1.62e430p-1};
-  x = within_range(s, x, -151, 129);
+  x = step_within(s, x, -151, 129);
   tir_expr shifted = step_sum(s, x, step_real(s, magic)),
            r = step_less(s, x, step_less(s, shifted, step_real(s, magic)));
   tir_expr near = step_times_sum(s, r, step_polynomial(s, r, p, sizeof p / sizeof *p), step_real(s, 1));
@@ -127,7 +117,7 @@ static tir_expr exponential_of_two(struct lower_steps *s, tir_expr x) {
 static tir_expr exponential_of_ten(struct lower_steps *s, tir_expr x) {
   static const double p[] = {0x1.a63a9ep-3, 0x1.156a46p-1, 0x1.2bda00p+0, 0x1.046f9cp+1, 0x1.53524ap+1, 0x1.26bb1cp+1};
   static const double inverse = 0x1.a934f0p+1;
-  x = within_range(s, x, -46, 39);
+  x = step_within(s, x, -46, 39);
   tir_expr shifted = step_times_sum(s, x, step_real(s, inverse), step_real(s, magic));
   tir_expr k = step_less(s, shifted, step_real(s, magic));
   tir_expr r = step_less(s, x, step_times(s, k, step_real(s, log10_2)));
@@ -140,7 +130,7 @@ static tir_expr exponential_of_ten(struct lower_steps *s, tir_expr x) {
 static tir_expr exponential_less_one(struct lower_steps *s, tir_expr x) {
   static const double p[] = {0x1.9e77e2p-13, 0x1.6d3a5ep-10, 0x1.1112d6p-7, 0x1.5554f8p-5, 0x1.555554p-3, 0x1p-1};
   static const double inverse = 0x1.715476p+0;
-  tir_expr near = within_range(s, x, -25, 89);
+  tir_expr near = step_within(s, x, -25, 89);
   tir_expr shifted = step_times_sum(s, near, step_real(s, inverse), step_real(s, magic));
   tir_expr k = step_less(s, shifted, step_real(s, magic));
   tir_expr r = step_less(s, near, step_times(s, k, step_real(s, ln2)));

@@ -2,6 +2,7 @@
 #include "steps.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 tir_expr step_of(struct lower_steps *s, tir_expr value) {
@@ -50,6 +51,18 @@ tir_expr step_polynomial(struct lower_steps *s, tir_expr x, const double *coeffi
 tir_expr step_where(struct lower_steps *s, enum tir_kind kind, tir_expr a, tir_expr b, tir_expr then, tir_expr other) {
   assert(kind == TIR_LT || kind == TIR_GT || kind == TIR_EQ);
   return step_of(s, tir_select(s->ir, tir_binary(s->ir, kind, a, b), then, other));
+}
+
+tir_expr step_within(struct lower_steps *s, tir_expr x, double least, double most) {
+  tir_expr top = step_real(s, most), bottom = step_real(s, least);
+  x = step_where(s, TIR_GT, x, top, top, x);
+  return step_where(s, TIR_LT, x, bottom, bottom, x);
+}
+
+tir_expr step_logarithm(struct lower_steps *s, tir_expr x, tir_expr computed) {
+  tir_expr result = step_where(s, TIR_LT, x, step_real(s, INFINITY), computed, x);
+  result = step_where(s, TIR_EQ, x, step_real(s, 0), step_real(s, -INFINITY), result);
+  return step_where(s, TIR_LT, x, step_real(s, 0), step_real(s, NAN), result);
 }
 
 tir_expr step_call(struct lower_steps *s, const char *name, tir_type type, tir_expr a, tir_expr b) {

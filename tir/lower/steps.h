@@ -35,6 +35,10 @@ tir_expr step_times_sum(struct lower_steps *s, tir_expr x, tir_expr y, tir_expr 
 tir_expr step_polynomial(struct lower_steps *s, tir_expr x, const double *coefficients, uint32_t count);
 /* `then` where a is below, above or equal to b, as kind says, else `other`. */
 tir_expr step_where(struct lower_steps *s, enum tir_kind kind, tir_expr a, tir_expr b, tir_expr then, tir_expr other);
+/* x, or the end that it is beyond, where powers of it are infinite and 0, whatever is then done with them. NaN stays. */
+tir_expr step_within(struct lower_steps *s, tir_expr x, double least, double most);
+/* The logarithm of x that was computed, but where x is no number with a logarithm. */
+tir_expr step_logarithm(struct lower_steps *s, tir_expr x, tir_expr computed);
 tir_expr step_call(struct lower_steps *s, const char *name, tir_type type, tir_expr a, tir_expr b); /* b: TIR_NONE */
 tir_expr step_bits(struct lower_steps *s, tir_expr real);                                           /* as an integer */
 tir_expr step_of_bits(struct lower_steps *s, tir_expr whole);                                       /* as a float */
