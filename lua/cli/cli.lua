@@ -4,23 +4,14 @@ local ms = msched
 local cli = {DONE = 0, FAILED = 1, USAGE = 2}
 
 function cli.refuse(format, ...) error({status = cli.FAILED, message = string.format(format, ...)}, 0) end
-
--- A file with this text: where it cannot be written, what was there stays. Devices and pipes are written to.
-function cli.write_file(path, text)
-  local ok, message, special = ms.replace_file(path, text)
-  if special then
-    local file, why = io.open(path, "wb")
-    if file then
-      ok, why = file:write(text)
-      local closed, reason = file:close()
-      ok, why = ok and closed, why or reason
-    end
-    message = why and (why:find(path, 1, true) and why or path .. ": " .. why)
-  end
-  if not ok then cli.refuse("%s", message) end
-end
 function cli.misuse(format, ...) error({status = cli.USAGE, message = string.format(format, ...)}, 0) end
 local refuse, misuse = cli.refuse, cli.misuse
+
+-- A file with this text, as lua.lib.files writes it.
+function cli.write_file(path, text)
+  local ok, message = pcall(ms.load("lua.lib.files").write, path, text)
+  if not ok then cli.refuse("%s", message) end
+end
 
 -- ---- Output ----------------------------------------------------------------------------------------------------
 

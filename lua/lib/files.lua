@@ -1,10 +1,22 @@
 -- Files and commands of what is exported as a library. What fails raises a message.
+local ms = msched
 local files = {}
 
+-- Where a file cannot be written, what was there stays. Devices and pipes are written to.
 function files.write(path, text)
-  local file, message = io.open(path, "w")
-  if not file or not file:write(text) or not file:close() then error(message or path .. ": cannot be written", 0) end
+  local ok, message, special = ms.replace_file(path, text)
+  if special then
+    local file, why = io.open(path, "wb")
+    if file then
+      ok, why = file:write(text)
+      local closed, reason = file:close()
+      ok, why = ok and closed, why or reason
+    end
+    message = why and (why:find(path, 1, true) and why or path .. ": " .. why)
+  end
+  if not ok then error(message, 0) end
 end
+
 function files.read(path)
   local file <close> = assert(io.open(path))
   return file:read "a"
