@@ -410,6 +410,10 @@ function msched.tune(func, options)
     error(string.format("%sms.tune: %s is %g; it is %s", msched.where(), out.field, value, rule), 0)
   end
   func = msched.without_empty(func) or func
+  if options.roofline and not options.simulate then
+    local limits = msched.load "lua.bench.limits".for_tuning()
+    options.limit, options.unused = limits.limit, limits.unused
+  end
   local watched = msched.watched -- of the session: shows what goes on, and an interrupt ends the run alone
   local task, path
   if watched then task, path = watched(tune.run, func, options) else task, path = tune.run(func, options) end

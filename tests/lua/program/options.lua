@@ -110,6 +110,13 @@ for _, each in ipairs {
   local expected, got = documented(owner, mark, name), taken(call, first, bad)
   assert(expected == got, string.format("%s%s%s: documented %s; taken %s", owner, mark, name, expected, got))
 end
+-- The roofline, where a script asks for it, is kept with the records as the command keeps it.
+for _, roofline in ipairs {false, true} do
+  local listed = {}
+  ms.tune(f, {trials = 1, store = store, seed = roofline and 2 or 1, roofline = roofline})
+  for _, r in ipairs(store:records()) do if r.roofline then listed[#listed + 1] = r.roofline.limit_seconds end end
+  assert(roofline == (#listed > 0 and listed[1] > 0), "a limit is kept where one is asked for")
+end
 store:close()
 for _, suffix in ipairs {"", ".db", ".db-lock"} do os.remove(path .. suffix) end
 print "options are those of their tables"
