@@ -50,7 +50,7 @@ memcheck() { sanitized memcheck; }
 racecheck() { sanitized racecheck; }
 synccheck() { sanitized synccheck; }
 
-faults() { sh "$root/tests/long/faults.sh" "$msched" "$root" real "$spoil" "${MSCHED_FAULTY:-200}" "$seed" "$((seconds * 3 / 4))"; }
+faults() { sh "$root/tests/long/process/faults.sh" "$msched" "$root" real "$spoil" "${MSCHED_FAULTY:-200}" "$seed" "$((seconds * 3 / 4))"; }
 
 # A quarter of the time is for the comparisons.
 tune() {

@@ -1,5 +1,5 @@
-# What the scripts of this folder share; sourced, with the program as $1. `here` is the folder of the inputs, `scratch` one
-# that is removed at the end, where the script starts.
+# What the scripts of these folders share; sourced, with the program as $1. `here` is the folder of the script and its
+# inputs, `scratch` one that is removed at the end, where the script starts.
 set -eu
 program=$1
 here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)

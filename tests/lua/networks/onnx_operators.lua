@@ -220,7 +220,7 @@ check("Unique", {known(i64({2, 3}, {5, 1, 5, 6, 2, 6}))}, {i64({2, 2}, {5, 1, 6,
 check("TensorScatter", {f32({1, 3, 1}, {1, 2, 3}), f32({1, 2, 1}, {8, 9}), i64({1}, {2})}, {f32({1, 3, 1}, {9, 2, 8})}, {mode = "circular"}, 24)
 check("SwiGLU", {f32({1}, {0.5}), f32({1}, {4})}, {f32({1}, {2 / (1 + math.exp(-1))})}, {alpha = 2.0}, 27)
 
--- ---- Those of com.microsoft: products of random data by onnxruntime are in tests/long/onnx_runtime.py ----
+-- ---- Those of com.microsoft: products of random data by onnxruntime are in tests/long/networks/onnx_runtime.py ----
 
 local function u8(shape, values) return {"uint8", shape, values} end
 local function microsoft(op, ...) check("com.microsoft." .. op, ...) end

@@ -47,7 +47,7 @@ agree() { # the object, fields that need not be there, the lines on standard inp
 for event in start candidates asked trial learned end; do
   grep "\"event\":\"$event\"" "$work/tune" | agree "tune $event" "$(case $event in start) echo best best_seconds refused_model blocks idle vendor vendor_seconds vendor_library vendor_routine part_of groups shared ;; end) echo text unused ;; esac)"
 done
-"$msched" tune "$root/tests/reported/chain.lua" --trials 2 --db "$work/chain.db" --json -- 6 >"$work/tune"
+"$msched" tune "$root/tests/reported/blocks/chain.lua" --trials 2 --db "$work/chain.db" --json -- 6 >"$work/tune"
 grep '"event":"cut"' "$work/tune" | agree "tune cut" ""
 grep '"event":"start".*"part_of"' "$work/tune" | agree "tune start" "best best_seconds refused_model blocks idle vendor vendor_seconds vendor_library vendor_routine groups total deadline"
 grep '"event":"start".*"groups"' "$work/tune" | agree "tune start" "best best_seconds refused_model blocks idle vendor vendor_seconds vendor_library vendor_routine part_of total deadline"

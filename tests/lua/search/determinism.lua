@@ -99,7 +99,7 @@ for _, policy in ipairs {"analytical", "evolutionary"} do
   assert(#first.small + #first.wide + #first.softmax == 50)
   for _, name in ipairs {"small", "wide", "softmax"} do same(again[name], first[name], policy .. ": " .. name) end
 end
-local chain = loadfile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../reported/chain.lua")("6")
+local chain = loadfile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../reported/blocks/chain.lua")("6")
 do
   local func = chain[1]
   local first, again = asked({func}, {trials = 24}), asked({func}, {trials = 24, jobs = 2})
