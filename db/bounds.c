@@ -21,6 +21,8 @@ bool db_is_run_time(double seconds, enum db_status status) {
                  : seconds >= 0 && (seconds <= DB_MOST_SECONDS || isinf(seconds));
 }
 
+int64_t db_when(int64_t seconds) { return seconds < 0 ? 0 : seconds < YEAR_10000 ? seconds : YEAR_10000 - 1; }
+
 static bool find_fact(const struct db_record *r, struct db_fact *out) {
   size_t at = 0;
   while (db_next_fact(r, &at, out))
@@ -45,7 +47,7 @@ bool db_find_out_of_range(const struct db_record *r, char out[DB_WRONG_TEXT]) {
     snprintf(out, DB_WRONG_TEXT, "`when` must be from 0 to %lld, in seconds since 1970, not %lld",
              (long long)YEAR_10000 - 1, (long long)r->when);
   else if (find_fact(r, &fact))
-    snprintf(out, DB_WRONG_TEXT, "the fact `%.40s` must be from 0 to %g, not %g", fact.name, DB_MOST_FACT, fact.number);
+    snprintf(out, DB_WRONG_TEXT, "fact `%.40s` must be from 0 to %g, not %g", fact.name, DB_MOST_FACT, fact.number);
   else
     return false;
   return true;

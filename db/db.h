@@ -80,6 +80,8 @@ struct db_record {
   bool busy;    /* other programs ran while it was timed: it may be faster */
   bool pinned;  /* the one to use of its workload on its target, whatever is faster */
 };
+/* The moment nearest to it that a record can have, from 1970 to the year 9999: the computer's clock may be wrong. */
+int64_t db_when(int64_t seconds);
 bool db_put_record(struct db *db, struct db_record *record, ms_error *err);
 /* Puts those of the table that the trace names, and has the record say so; record->intrinsics is the caller's to
  * free().

@@ -82,7 +82,7 @@ static bool put(struct db *db, struct db_record *r, const struct vm_schedule *sc
   r->module_hash = tir_structural_hash(sch->ir, TIR_NONE);
   r->unsafe = !vm_trace_is_safe(&sch->trace);
   r->versions = VERSIONS;
-  r->when = time(NULL);
+  r->when = db_when(time(NULL));
   void *bytes = vm_write_binary(&sch->trace, &r->trace_bytes);
   r->trace = bytes;
   int known = is_known(db, r, err);

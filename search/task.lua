@@ -310,8 +310,11 @@ function Task:sort_out(candidates)
   return fresh, stored
 end
 
+-- Not below 0, as facts of records are: some virtual machines' clocks go back.
+function Task:since_start() return math.max(0, msched.clock() - self.run.started) end
+
 function Task:submit(fresh)
-  self.waiting, self.asked_at = #fresh, msched.clock() - self.run.started
+  self.waiting, self.asked_at = #fresh, self:since_start()
   for _, f in ipairs(fresh) do
     self.submitted = self.submitted + 1
     self.pending[self.submitted] = f
@@ -436,7 +439,7 @@ function Task.run_seconds(r) return (r.check_seconds or 0) + (r.time_seconds or 
 local function keep(self, c, status, r)
   if self.simulate then return end
   self.kept = self.kept + 1
-  local search = {asked = self.asked_at, came = msched.clock() - self.run.started, build_seconds = r.build_seconds or 0, run_seconds = Task.run_seconds(r),
+  local search = {asked = self.asked_at, came = self:since_start(), build_seconds = math.max(0, r.build_seconds or 0), run_seconds = math.max(0, Task.run_seconds(r)),
                   run = self.run_number, space = self.space_key}
   return self.services.store:put {workload = self.workload, target = self.target.text, trace = c.trace, hash = c.hash, status = status, seconds = r.seconds, low = r.low,
                                   high = r.high, runs = r.runs, busy = r.busy, reason = r.reason, seed = self.seed, candidate = c.candidate,

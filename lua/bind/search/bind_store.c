@@ -246,7 +246,7 @@ static int store_put(lua_State *L) {
   struct db_record r = {.target = bind_option_text(L, 2, "target", ""),
                         .reason = bind_option_text(L, 2, "reason", ""),
                         .versions = versions_text(),
-                        .when = time(NULL)};
+                        .when = db_when(time(NULL))};
   r.workload = check_id_field(L, 2, "workload");
   lua_getfield(L, 2, "trace");
   struct vm_trace *trace = bind_test_trace(L, -1);

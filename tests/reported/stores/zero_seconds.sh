@@ -40,7 +40,7 @@ spoil low 5e5 '`low`, 500000, must not be above `high`'
 for value in -1 1e300; do
   sed "2s/\"seconds\": *0.0/\"seconds\": 0.001/; 2s/\"facts\": *{/\"facts\": {\"registers\": $value, /" "$here/zero_seconds.jsonl" >facts.jsonl
   "$program" db import facts.jsonl --db facts.db >output 2>&1 && fail "a fact of $value is imported"
-  expect_output 'facts.jsonl:2: the fact `registers` must be from 0 to 1e\+18, not '
+  expect_output 'facts.jsonl:2: fact `registers` must be from 0 to 1e\+18, not '
 done
 
 # The ends of the ranges are kept, and drawn.
