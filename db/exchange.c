@@ -226,7 +226,7 @@ static bool has_intrinsic(struct importing *m, const db_id *id) {
   int code;
   if (!db_begin_read(m->db, &txn, &m->why)) return stop(m);
   bool found = db_find_intrinsic(m->db, txn, id, &text, &code);
-  db_end_read(m->db, txn);
+  db_end_read(m->db, txn, code);
   return found;
 }
 

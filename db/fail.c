@@ -1,5 +1,5 @@
 /* Messages for LMDB's errors. */
-#include "db/storage/store.h"
+#include "db/storage/snapshot.h"
 
 #include <errno.h>
 #include <string.h>
@@ -23,6 +23,15 @@ bool db_failed(struct db *db, int code, const char *what, ms_error *err) {
   case DB_CUT:
     return ms_fail(err, MS_STORE,
                    "%s: the store was cut short while it was in use: `msched db repair` saves what can be read", path);
+  case DB_DAMAGED:
+    if (db->bad.why == db_page_behind_end)
+      return ms_fail(
+          err, MS_STORE,
+          "%s: the store is cut short: %llu bytes of %llu are there; `msched db repair` saves what can be read", path,
+          (unsigned long long)db->bad.bytes, (unsigned long long)db->bad.named_bytes);
+    return ms_fail(err, MS_STORE, "%s: the store is damaged: page %llu: %s; `msched db repair` saves what can be read",
+                   path, (unsigned long long)db->bad.page, db->bad.why);
+  case DB_AGAIN: return ms_fail(err, MS_STORE, "%s: other processes write it all the time; try again", path);
   case ENOSPC:
   case EDQUOT: return ms_fail(err, MS_STORE, "%s: the disk is full; what was committed before is kept", path);
   case EIO: /* LMDB says so when less than a page was written, as when the room ends in the middle of one */

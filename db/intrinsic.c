@@ -1,5 +1,6 @@
 /* Tensor intrinsics by content: what records name is here as it was when they were measured. */
 #include "db/storage/seal.h"
+#include "db/storage/snapshot.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -66,7 +67,7 @@ bool db_keep_intrinsics(struct db *db, const struct vm_trace *trace, const struc
 
 bool db_find_intrinsic(struct db *db, MDB_txn *txn, const db_id *id, MDB_val *text, int *code) {
   MDB_val key = {16, (void *)id->bytes};
-  *code = db->intrinsics ? mdb_get(txn, db->intrinsics, &key, text) : MDB_NOTFOUND;
+  *code = db_get(db, txn, DB_INTRINSICS, &key, text);
   if (!*code && db_read_intrinsic_entry(key, text)) {
     db_note_damage(db, DB_INTRINSIC, key);
     *code = MDB_NOTFOUND;
@@ -90,7 +91,7 @@ static struct vm_intrinsics *read_intrinsic(struct db *db, const db_id *id, cons
   int code;
   if (!db_begin_read(db, &txn, err)) return NULL;
   char *text = db_find_intrinsic(db, txn, id, &value, &code) ? strndup(value.mv_data, value.mv_size) : NULL;
-  db_end_read(db, txn);
+  code = db_end_read(db, txn, code);
   db_report_damage(db);
   if (code == MDB_NOTFOUND)
     refuse_missing(db, id, name, err);
@@ -116,13 +117,12 @@ bool db_take_intrinsics(struct db *db, const struct db_record *r, struct vm_intr
 
 bool db_each_intrinsic(struct db *db, db_intrinsic_visit *visit, void *data, ms_error *err) {
   MDB_txn *txn;
-  MDB_cursor *cursor;
+  struct db_cursor cursor;
   MDB_val key, value;
-  if (!db->intrinsics) return true;
   if (!db_begin_read(db, &txn, err)) return false;
-  int code = mdb_cursor_open(txn, db->intrinsics, &cursor);
+  int code = db_cursor_open(db, txn, DB_INTRINSICS, &cursor);
   bool go_on = true;
-  for (int step = code; go_on && !step && !(step = mdb_cursor_get(cursor, &key, &value, MDB_NEXT));) {
+  for (int step = code; go_on && !step && !(step = db_cursor_next(&cursor, &key, &value));) {
     db_id id;
     if (db_read_intrinsic_entry(key, &value)) {
       db_note_damage(db, DB_INTRINSIC, key);
@@ -134,8 +134,8 @@ bool db_each_intrinsic(struct db *db, db_intrinsic_visit *visit, void *data, ms_
     go_on = visit(data, &id, text);
     free(text);
   }
-  if (!code) mdb_cursor_close(cursor);
-  db_end_read(db, txn);
+  if (!code) db_cursor_close(&cursor);
+  code = db_end_read(db, txn, code);
   db_report_damage(db);
   return code ? db_failed(db, code, "reading tensor intrinsics", err) : true;
 }

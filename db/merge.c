@@ -82,7 +82,7 @@ static bool has_intrinsics(struct merging *m, const struct db_record *r) {
     if (has(&m->intrinsics, &id)) continue;
     if (!db_begin_read(m->to, &txn, NULL)) return false;
     bool found = db_find_intrinsic(m->to, txn, &id, &text, &code);
-    db_end_read(m->to, txn);
+    db_end_read(m->to, txn, code);
     if (!found) return false;
     db_add_id(&m->intrinsics, &id);
   }

@@ -1,5 +1,6 @@
 /* Workloads: functions by structural hash. */
 #include "db/storage/seal.h"
+#include "db/storage/snapshot.h"
 #include "db/storage/tasks.h"
 
 #include <stdlib.h>
@@ -64,7 +65,7 @@ static int put_workload(struct db *db, MDB_txn *txn, void *data) {
   struct putting *p = data;
   struct db_workload_text there;
   MDB_val key = {16, p->id.bytes}, value;
-  int code = mdb_get(txn, db->workloads, &key, &value);
+  int code = db_get(db, txn, DB_WORKLOADS, &key, &value);
   if (!code && !db_read_workload_entry(key, value, &there)) return 0;
   if (code && code != MDB_NOTFOUND) return code;
   size_t name = strlen(p->name) + 1, text = strlen(p->text);
@@ -103,7 +104,7 @@ struct tir *db_get_workload(struct db *db, const db_id *id, ms_error *err) {
   struct db_workload_text w;
   struct tir *ir = NULL;
   const char *wrong = NULL;
-  int code = mdb_get(txn, db->workloads, &key, &value);
+  int code = db_get(db, txn, DB_WORKLOADS, &key, &value);
   if (code == MDB_NOTFOUND)
     ms_fail(err, MS_STORE, "%s: the record's workload is not in the store", db->path);
   else if (code)
@@ -112,7 +113,7 @@ struct tir *db_get_workload(struct db *db, const db_id *id, ms_error *err) {
     refuse_damaged(db, id, wrong, err);
   else
     ir = tir_read(w.text, w.length, db->path, err);
-  db_end_read(db, txn);
+  db_end_read(db, txn, code);
   if (!ir || tir_find_func(ir, "main")) return ir;
   tir_free(ir);
   return refuse_damaged(db, id, "it has no function, or several", err);
@@ -120,30 +121,29 @@ struct tir *db_get_workload(struct db *db, const db_id *id, ms_error *err) {
 
 /* By the summaries of its tasks; where one is stale, by the index. */
 static uint64_t count_records(struct db *db, MDB_txn *txn, const db_id *id) {
-  MDB_cursor *cursor;
+  struct db_cursor cursor;
   int64_t known = db_count_tasks(db, txn, id);
   if (known >= 0) return (uint64_t)known;
   uint64_t count = 0;
-  if (mdb_cursor_open(txn, db->times, &cursor)) return 0;
+  if (db_cursor_open(db, txn, DB_TIMES, &cursor)) return 0;
   MDB_val key = {16, (void *)id->bytes}, value;
-  for (int code = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE); !code;
-       code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
+  for (int code = db_cursor_seek(&cursor, &key, &value); !code; code = db_cursor_next(&cursor, &key, &value)) {
     if (key.mv_size != DB_TIME_KEY || memcmp(key.mv_data, id->bytes, 16) != 0) break;
     count++;
   }
-  mdb_cursor_close(cursor);
+  db_cursor_close(&cursor);
   return count;
 }
 
 bool db_each_workload(struct db *db, db_workload_visit *visit, void *data, ms_error *err) {
   assert(visit);
   MDB_txn *txn;
-  MDB_cursor *cursor;
+  struct db_cursor cursor;
   if (!db_begin_read(db, &txn, err)) return false;
-  int code = mdb_cursor_open(txn, db->workloads, &cursor);
+  int code = db_cursor_open(db, txn, DB_WORKLOADS, &cursor);
   MDB_val key, value;
   struct db_workload_text w;
-  for (int step = code; !step && !(step = mdb_cursor_get(cursor, &key, &value, MDB_NEXT));) {
+  for (int step = code; !step && !(step = db_cursor_next(&cursor, &key, &value));) {
     db_id id;
     if (db_read_workload_entry(key, value, &w)) {
       db_note_damage(db, DB_WORKLOAD, key);
@@ -152,8 +152,8 @@ bool db_each_workload(struct db *db, db_workload_visit *visit, void *data, ms_er
     memcpy(id.bytes, key.mv_data, 16);
     if (!visit(data, &id, w.name, count_records(db, txn, &id))) break;
   }
-  if (!code) mdb_cursor_close(cursor);
-  db_end_read(db, txn);
+  if (!code) db_cursor_close(&cursor);
+  code = db_end_read(db, txn, code);
   db_report_damage(db);
   return code ? db_failed(db, code, "reading workloads", err) : true;
 }

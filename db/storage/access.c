@@ -2,6 +2,7 @@
 #include "db/bounds.h"
 #include "packed.h"
 #include "seal.h"
+#include "snapshot.h"
 #include "tasks.h"
 
 #include <assert.h>
@@ -55,7 +56,7 @@ static int drop_from_index(struct db *db, MDB_txn *txn, const db_id *id, MDB_val
 
 static int take_place(struct db *db, MDB_txn *txn, const struct db_record *r) {
   MDB_val key = {16, (void *)r->id.bytes}, value;
-  int code = mdb_get(txn, db->records, &key, &value);
+  int code = db_get(db, txn, DB_RECORDS, &key, &value);
   if (code == MDB_NOTFOUND) return db_count_record(db, txn, NULL, r);
   return code ? code : drop_from_index(db, txn, &r->id, value, r);
 }
@@ -92,7 +93,7 @@ bool db_put_record(struct db *db, struct db_record *r, ms_error *err) {
 static int delete_record(struct db *db, MDB_txn *txn, void *data) {
   const db_id *id = data;
   MDB_val key = {16, (void *)id->bytes}, value;
-  int code = mdb_get(txn, db->records, &key, &value);
+  int code = db_get(db, txn, DB_RECORDS, &key, &value);
   if (!code) code = drop_from_index(db, txn, id, value, NULL);
   return code ? code : mdb_del(txn, db->records, &key, NULL);
 }
@@ -171,16 +172,16 @@ static bool has_prefix(const uint8_t *id, const uint8_t *prefix, size_t digits) 
 /* Ids that start with the prefix, at most `most`; returns how many there are up to that. */
 static int match_prefix(struct db *db, MDB_txn *txn, const uint8_t prefix[16], size_t digits, db_id *out, int most) {
   assert(digits <= 32 && most >= 0);
-  MDB_cursor *cursor;
+  struct db_cursor cursor;
   int count = 0;
-  if (mdb_cursor_open(txn, db->records, &cursor)) return 0;
+  if (db_cursor_open(db, txn, DB_RECORDS, &cursor)) return 0;
   MDB_val key = {16, (void *)prefix}, value;
-  for (int code = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE); !code && count < most;
-       code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
+  for (int code = db_cursor_seek(&cursor, &key, &value); !code && count < most;
+       code = db_cursor_next(&cursor, &key, &value)) {
     if (key.mv_size != 16 || !has_prefix(key.mv_data, prefix, digits)) break;
     memcpy(out[count++].bytes, key.mv_data, 16);
   }
-  mdb_cursor_close(cursor);
+  db_cursor_close(&cursor);
   return count;
 }
 
@@ -210,7 +211,8 @@ int db_find_id(struct db *db, const char *prefix, db_id *out, ms_error *err) {
   }
   if (!db_begin_read(db, &txn, err)) return -1;
   int count = match_prefix(db, txn, bytes, digits, found, SHOWN);
-  db_end_read(db, txn);
+  int code = db_end_read(db, txn, 0);
+  if (code) return db_failed(db, code, "reading a record", err), -1;
   if (count > 1) refuse_ambiguous(prefix, found, count, SHOWN, err);
   if (count == 1) *out = found[0];
   return count > 1 ? -1 : count;
@@ -223,9 +225,9 @@ int db_find_record(struct db *db, const char *prefix, struct db_record *out, ms_
   if (found <= 0) return found;
   if (!db_begin_read(db, &txn, err)) return -1;
   MDB_val key = {16, id.bytes}, value;
-  int code = mdb_get(txn, db->records, &key, &value);
+  int code = db_get(db, txn, DB_RECORDS, &key, &value);
   int held = code ? 0 : hold_record(db, txn, key, value, out);
-  db_end_read(db, txn);
+  code = db_end_read(db, txn, code);
   if (held || code == MDB_NOTFOUND) return held;
   char text[DB_ID_TEXT];
   db_id_text(&id, text);
@@ -243,12 +245,10 @@ int db_find_module(struct db *db, const db_id *workload, const char *target, uin
   MDB_txn *txn;
   if (!db_begin_read(db, &txn, err)) return -1;
   MDB_val key = {16, id.bytes}, value;
-  int code = mdb_get(txn, db->records, &key, &value), result = 0;
-  if (code && code != MDB_NOTFOUND)
-    result = (db_failed(db, code, "reading a record", err), -1);
-  else if (!code)
-    result = hold_record(db, txn, key, value, out);
-  db_end_read(db, txn);
+  int code = db_get(db, txn, DB_RECORDS, &key, &value), result = 0;
+  if (!code) result = hold_record(db, txn, key, value, out);
+  code = db_end_read(db, txn, code);
+  if (code && code != MDB_NOTFOUND) result = (db_failed(db, code, "reading a record", err), -1);
   db_report_damage(db);
   return result;
 }
@@ -267,7 +267,7 @@ void db_short_id(struct db *db, const db_id *id, char out[DB_ID_TEXT]) {
     out[digits] = 0;
     break;
   }
-  db_end_read(db, txn);
+  db_end_read(db, txn, 0);
 }
 
 /* ---- Walking by run time ---- */
@@ -285,18 +285,17 @@ struct walk {
 /* The records of one status of one workload and target, or of all that `prefix` covers. Returns false to stop. */
 static bool walk_prefix(struct walk *w, const uint8_t *prefix, size_t length) {
   assert(prefix || !length);
-  MDB_cursor *cursor;
-  w->code = mdb_cursor_open(w->txn, w->db->times, &cursor);
+  struct db_cursor cursor;
+  w->code = db_cursor_open(w->db, w->txn, DB_TIMES, &cursor);
   if (w->code) return false;
   MDB_val key = {length, (void *)prefix}, value;
   bool go_on = true;
-  for (int code = mdb_cursor_get(cursor, &key, &value, length ? MDB_SET_RANGE : MDB_FIRST); !code && go_on;
-       code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
+  for (int code = db_cursor_seek(&cursor, &key, &value); !code && go_on; code = db_cursor_next(&cursor, &key, &value)) {
     if (key.mv_size != DB_TIME_KEY || (length && memcmp(key.mv_data, prefix, length) != 0)) break;
     MDB_val id = {16, (uint8_t *)key.mv_data + 33}, bytes;
     struct db_record r;
     uint8_t its[DB_TIME_KEY];
-    if (mdb_get(w->txn, w->db->records, &id, &bytes)) continue;
+    if (db_get(w->db, w->txn, DB_RECORDS, &id, &bytes)) continue;
     if (db_read_record(db_parts_of(w->db, w->txn, w->brief), id, bytes, &r)) {
       db_note_damage(w->db, DB_RECORD, id);
       continue;
@@ -306,7 +305,7 @@ static bool walk_prefix(struct walk *w, const uint8_t *prefix, size_t length) {
       continue; /* left of a record that is another now; db_check says it */
     if (!w->target || !strcmp(w->target, r.target)) go_on = w->visit(w->data, &r);
   }
-  mdb_cursor_close(cursor);
+  db_cursor_close(&cursor);
   return go_on;
 }
 
@@ -337,7 +336,7 @@ bool db_each_record(struct db *db, const db_id *workload, const char *target, db
     }
   }
   walk_prefix(&w, prefix, length);
-  db_end_read(db, txn);
+  w.code = db_end_read(db, txn, w.code);
   db_report_damage(db);
   return w.code ? db_failed(db, w.code, "reading records", err) : true;
 }

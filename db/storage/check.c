@@ -1,7 +1,7 @@
 /* Checking a store: its pages, its entries, its indexes. */
 #include "packed.h"
-#include "pages.h"
 #include "seal.h"
+#include "snapshot.h"
 #include "tasks.h"
 
 #include <stdlib.h>
@@ -31,10 +31,10 @@ static void index_problem(struct checking *c, const char *what) {
   if (c->report) fprintf(c->report, "index: %s\n", what);
 }
 
-static bool is_there(struct checking *c, MDB_dbi table, const void *key, size_t size) {
+static bool is_there(struct checking *c, enum db_table table, const void *key, size_t size) {
   assert(key && size);
   MDB_val k = {size, (void *)key}, v;
-  return !mdb_get(c->txn, table, &k, &v);
+  return !db_get(c->db, c->txn, table, &k, &v);
 }
 
 static void check_record(struct checking *c, MDB_val key, MDB_val value) {
@@ -47,8 +47,8 @@ static void check_record(struct checking *c, MDB_val key, MDB_val value) {
     return;
   }
   db_time_key(&r, time);
-  if (!is_there(c, c->db->times, time, sizeof time)) problem(c, DB_RECORD, key, "it is not in the index of times");
-  if (!is_there(c, c->db->workloads, r.workload.bytes, 16)) problem(c, DB_RECORD, key, "its workload is missing");
+  if (!is_there(c, DB_TIMES, time, sizeof time)) problem(c, DB_RECORD, key, "it is not in the index of times");
+  if (!is_there(c, DB_WORKLOADS, r.workload.bytes, 16)) problem(c, DB_RECORD, key, "its workload is missing");
   struct vm_trace *trace = vm_read_binary(r.trace, r.trace_bytes, NULL);
   if (!trace) problem(c, DB_RECORD, key, "its trace does not decode");
   vm_trace_free(trace);
@@ -56,7 +56,7 @@ static void check_record(struct checking *c, MDB_val key, MDB_val value) {
   db_id intrinsic;
   const char *name;
   for (; db_next_intrinsic(&r, &at, &intrinsic, &name);)
-    if (!c->db->intrinsics || !is_there(c, c->db->intrinsics, intrinsic.bytes, 16))
+    if (!is_there(c, DB_INTRINSICS, intrinsic.bytes, 16))
       problem(c, DB_RECORD, key, "a tensor intrinsic that it names is missing");
 }
 
@@ -80,7 +80,7 @@ static void check_time(struct checking *c, MDB_val key, MDB_val value) {
     return;
   }
   MDB_val id = {16, (uint8_t *)key.mv_data + DB_TIME_KEY - 16};
-  if (mdb_get(c->txn, c->db->records, &id, &value)) {
+  if (db_get(c->db, c->txn, DB_RECORDS, &id, &value)) {
     index_problem(c, "that of times names a record that is not there");
     return;
   }
@@ -116,31 +116,32 @@ static void check_task(struct checking *c, MDB_val key, MDB_val value) {
   if (c->report) fprintf(c->report, "task of workload %s: %s\n", text, wrong);
 }
 
-static int check_table(struct checking *c, MDB_dbi table, void (*check)(struct checking *, MDB_val, MDB_val)) {
+static int check_table(struct checking *c, enum db_table table, void (*check)(struct checking *, MDB_val, MDB_val)) {
   assert(check);
-  MDB_cursor *cursor;
+  struct db_cursor cursor;
   MDB_val key, value;
-  int code = mdb_cursor_open(c->txn, table, &cursor);
+  int code = db_cursor_open(c->db, c->txn, table, &cursor);
   if (code) return code;
-  while (!(code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT))) check(c, key, value);
-  mdb_cursor_close(cursor);
+  while (!(code = db_cursor_next(&cursor, &key, &value))) check(c, key, value);
+  db_cursor_close(&cursor);
   return code == MDB_NOTFOUND ? 0 : code;
 }
 
 int64_t db_check(struct db *db, FILE *report, ms_error *err) {
   struct checking c = {db, NULL, report, 0, 0, false};
   if (!db_begin_read(db, &c.txn, err)) return -1;
-  int code = check_table(&c, db->records, check_record);
-  if (!code) code = check_table(&c, db->times, check_time);
-  if (!code && db->contexts) code = check_table(&c, db->contexts, check_context);
-  if (!code && db->sketches) code = check_table(&c, db->sketches, check_sketch);
-  if (!code) code = check_table(&c, db->workloads, check_workload);
-  if (!code && db->intrinsics) code = check_table(&c, db->intrinsics, check_intrinsic);
-  if (!code && db->tasks) code = check_table(&c, db->tasks, check_task);
-  MDB_stat times;
-  if (!code && !mdb_stat(c.txn, db->times, &times) && times.ms_entries != c.records)
+  int code = check_table(&c, DB_RECORDS, check_record);
+  if (!code) code = check_table(&c, DB_TIMES, check_time);
+  if (!code) code = check_table(&c, DB_CONTEXTS, check_context);
+  if (!code) code = check_table(&c, DB_SKETCHES, check_sketch);
+  if (!code) code = check_table(&c, DB_WORKLOADS, check_workload);
+  if (!code) code = check_table(&c, DB_INTRINSICS, check_intrinsic);
+  if (!code) code = check_table(&c, DB_TASKS, check_task);
+  uint64_t times = c.records;
+  if (!code) code = db_count_entries(db, c.txn, DB_TIMES, &times);
+  if (!code && times != c.records)
     index_problem(&c, "that of times has another number of entries than there are records");
-  db_end_read(db, c.txn);
+  code = db_end_read(db, c.txn, code);
   if (code) return db_failed(db, code, "checking", err), -1;
   return c.problems;
 }
@@ -162,7 +163,7 @@ int64_t db_check_pages_of(struct db *named, FILE *report, ms_error *err) {
   struct db_page_visit visit = {.bad = report_page, .data = &c};
   struct db_pages pages;
   db_disclaim(named);
-  struct db *db = db_open(named->path, DB_READ_ONLY, NULL);
+  struct db *db = db_open(named->path, DB_READ_ONLY | DB_WALK_ALL, NULL);
   db_close(db);
   if (!db_claim(named, err)) return -1;
   if (db) return 0;

@@ -14,6 +14,7 @@
 #include "db/bytes.h"
 #include "delta.h"
 #include "seal.h"
+#include "snapshot.h"
 
 #include <assert.h>
 #include <math.h>
@@ -104,8 +105,8 @@ void db_forget_sketches(struct db *db) {
 
 /* Reads those of a workload; one that is damaged serves for nothing more. */
 static int read_sketches(struct db *db, MDB_txn *txn, const db_id *workload) {
-  MDB_cursor *cursor;
-  int code = mdb_cursor_open(txn, db->sketches, &cursor);
+  struct db_cursor cursor;
+  int code = db_cursor_open(db, txn, DB_SKETCHES, &cursor);
   if (code) return code;
   db_forget_sketches(db);
   struct db_sketches *s = db->sketches_read = calloc(1, sizeof *s);
@@ -113,8 +114,7 @@ static int read_sketches(struct db *db, MDB_txn *txn, const db_id *workload) {
   s->workload = *workload;
   db_id first = db_sketch_key(workload, 0);
   MDB_val key = {sizeof first, first.bytes}, value;
-  for (code = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE); !code;
-       code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
+  for (code = db_cursor_seek(&cursor, &key, &value); !code; code = db_cursor_next(&cursor, &key, &value)) {
     if (key.mv_size != sizeof first || memcmp(key.mv_data, first.bytes, 12) != 0) break;
     const uint8_t *number = (const uint8_t *)key.mv_data + 12;
     s->next = ((uint32_t)number[0] << 24 | (uint32_t)number[1] << 16 | (uint32_t)number[2] << 8 | number[3]) + 1;
@@ -123,7 +123,7 @@ static int read_sketches(struct db *db, MDB_txn *txn, const db_id *workload) {
     s->at[s->count].number = s->next - 1;
     delta_prepare(&s->at[s->count++].base, value.mv_data, value.mv_size);
   }
-  mdb_cursor_close(cursor);
+  db_cursor_close(&cursor);
   return code == MDB_NOTFOUND ? 0 : code;
 }
 
@@ -133,7 +133,7 @@ static bool is_there(struct db *db, MDB_txn *txn, uint32_t i) {
   const struct db_sketches *s = db->sketches_read;
   db_id id = db_sketch_key(&s->workload, s->at[i].number);
   MDB_val key = {sizeof id, id.bytes}, value;
-  return !mdb_get(txn, db->sketches, &key, &value) && db_unseal(DB_SKETCH, &key, &value) == DB_SEALED &&
+  return !db_get(db, txn, DB_SKETCHES, &key, &value) && db_unseal(DB_SKETCH, &key, &value) == DB_SEALED &&
          value.mv_size == s->at[i].base.size && !memcmp(value.mv_data, s->at[i].base.bytes, value.mv_size);
 }
 
@@ -193,16 +193,16 @@ static void put_whole(struct byte_writer *w, const struct db_record *r) {
 
 /* Whether the workload has a record besides this one: a trace that is alone needs no sketch. */
 static bool has_others(struct db *db, MDB_txn *txn, const struct db_record *r) {
-  MDB_cursor *cursor;
+  struct db_cursor cursor;
   MDB_val key = {sizeof r->workload, (void *)r->workload.bytes}, value;
   bool found = false;
-  if (mdb_cursor_open(txn, db->times, &cursor)) return false;
-  for (int code = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE); !code && !found;
-       code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
+  if (db_cursor_open(db, txn, DB_TIMES, &cursor)) return false;
+  for (int code = db_cursor_seek(&cursor, &key, &value); !code && !found;
+       code = db_cursor_next(&cursor, &key, &value)) {
     if (key.mv_size != DB_TIME_KEY || memcmp(key.mv_data, r->workload.bytes, sizeof r->workload) != 0) break;
     found = memcmp((uint8_t *)key.mv_data + DB_TIME_KEY - 16, r->id.bytes, sizeof r->id) != 0;
   }
-  mdb_cursor_close(cursor);
+  db_cursor_close(&cursor);
   return found;
 }
 
@@ -242,7 +242,7 @@ static int keep_context(struct db *db, MDB_txn *txn, const struct db_record *r, 
   put_context(&w, r);
   *id = db_content_id(w.at, w.size);
   MDB_val key = {sizeof *id, id->bytes}, value;
-  int code = mdb_get(txn, db->contexts, &key, &value);
+  int code = db_get(db, txn, DB_CONTEXTS, &key, &value);
   bool there = !code && db_unseal(DB_CONTEXT, &key, &value) == DB_SEALED;
   if (!there && (!code || code == MDB_NOTFOUND)) code = db_put_sealed(txn, db->contexts, DB_CONTEXT, id, w.at, w.size);
   free(w.at);
@@ -452,12 +452,8 @@ void db_free_parts(struct db_parts *p) {
 
 static bool find_in_store(void *data, char kind, const void *key, MDB_val *value) {
   struct db *db = data;
-  MDB_dbi table = kind == DB_CONTEXT ? db->contexts : db->sketches;
   MDB_val k = {sizeof(db_id), (void *)key};
-  /* Another process may have made it since an older store was opened for reading: it is opened as long as the
-   * transaction. */
-  if (!table && mdb_dbi_open(db->reading, kind == DB_CONTEXT ? "contexts" : "sketches", 0, &table)) return false;
-  return !mdb_get(db->reading, table, &k, value);
+  return !db_get(db, db->reading, kind == DB_CONTEXT ? DB_CONTEXTS : DB_SKETCHES, &k, value);
 }
 
 struct db_parts *db_parts_of(struct db *db, MDB_txn *txn, bool brief) {

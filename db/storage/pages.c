@@ -1,4 +1,4 @@
-/* Walks the trees of an LMDB file, trusting nothing.
+/* The pages of an LMDB file, trusting nothing: walk.c walks their trees, snapshot.c reads them.
  *
  * A page begins with its number (8 bytes), 2 unused, flags (2), and the ends of its two free borders (2 each) or, where
  * it begins an overflow, its number of pages (4). Pages of a tree then hold the offsets of their nodes, 2 bytes each;
@@ -20,9 +20,8 @@
 
 _Static_assert(MDB_VERSION_MAJOR == 0 && MDB_VERSION_MINOR == 9, "pages.c knows the files of LMDB 0.9");
 
-enum { HEADER = 16, NODE = 8, TREE = 48, DEEPEST = 32, LONGEST_KEY = 511 };
+enum { HEADER = 16, NODE = 8, TREE = 48, LONGEST_KEY = 511 };
 enum { BRANCH = 1, LEAF = 2, OVERFLOW = 4, META = 8 }; /* flags of pages */
-enum { BIG_VALUE = 1, SUB_TABLE = 2 };                 /* flags of nodes */
 enum { INTEGER_KEYS = 8, NO_FOLDER = 0x4000 };         /* flags of tables; the second is the file's */
 static const uint64_t NO_PAGE = UINT64_MAX;
 static const uint32_t MAGIC = 0xBEEFC0DE, VERSION = 1;
@@ -197,66 +196,20 @@ void db_unmap_pages(struct db_pages *p) {
   p->at = NULL;
 }
 
-/* ---- Trees ---- */
+/* ---- One page ---- */
 
-enum { TABLES = 9, LEAST_TABLES = 2 }; /* that make a file ours, where one may be damaged */
+uint32_t db_count_nodes(const uint8_t *page) { return (uint32_t)(get16(page + 12) - HEADER) / 2; }
 
-struct table {
-  struct db_tree tree;
-  uint64_t from; /* the page that describes it */
-  bool there;
-};
+static uint32_t node_at(const uint8_t *page, uint32_t i) { return get16(page + HEADER + 2 * i); }
 
-struct walk {
-  const struct db_pages *pages;
-  const struct db_page_visit *visit;
-  uint8_t *used;
-  const char *table;
-  struct db_tree tree, found; /* what the table says of itself, and what is there */
-  struct table tables[TABLES];
-  unsigned ours, others; /* how many tables */
-  bool stop;
-};
-
-static void bad(struct walk *w, uint64_t page, const char *why) {
-  if (page < w->pages->count) w->used[page] = DB_BAD;
-  if (!w->stop && w->visit->bad) w->stop = !w->visit->bad(w->visit->data, page, why);
-}
-
-const char db_page_behind_end[] = "it names a page behind the end of the file";
-
-static const char *why_missing(const struct db_pages *p, uint64_t page) {
-  return page >= p->count && page < p->named ? db_page_behind_end : "it names a page that is not there";
-}
-
-/* Takes a page into use: it is there, and nothing else uses it. */
-static bool claim(struct walk *w, uint64_t from, uint64_t page) {
-  if (page < 2 || page >= w->pages->count) return bad(w, from, why_missing(w->pages, page)), false;
-  if (w->used[page]) return bad(w, page, "it is used twice"), false;
-  w->used[page] = DB_USED;
-  return true;
-}
-
-struct node {
-  const uint8_t *key;
-  uint32_t key_size;
-  uint64_t child;       /* of a branch */
-  const uint8_t *value; /* of a leaf: in the node, */
-  uint64_t overflow;    /* or there, if not 0 */
-  uint64_t value_size;
-  uint16_t flags;
-  uint32_t size; /* of the node */
-};
-
-/* False: it leaves the page. */
-static bool read_node(const struct db_pages *p, const uint8_t *page, uint32_t at, bool leaf, struct node *out) {
+static bool read_node_at(const struct db_pages *p, const uint8_t *page, uint32_t at, bool leaf, struct db_node *out) {
   if (at + NODE > p->page) return false;
   const uint8_t *node = page + at;
   uint64_t low = get32(node);
-  *out = (struct node){.key = node + NODE, .key_size = get16(node + 6), .flags = leaf ? get16(node + 4) : 0};
+  *out = (struct db_node){.key = node + NODE, .key_size = get16(node + 6), .flags = leaf ? get16(node + 4) : 0};
   uint64_t size = NODE + (uint64_t)out->key_size;
   if (leaf) {
-    bool big = out->flags & BIG_VALUE;
+    bool big = out->flags & DB_BIG_VALUE;
     out->value_size = low;
     out->value = node + size;
     size += big ? 8 : low;
@@ -269,219 +222,122 @@ static bool read_node(const struct db_pages *p, const uint8_t *page, uint32_t at
   return at + size <= p->page;
 }
 
-static int compare_keys(const struct walk *w, const uint8_t *a, size_t a_size, const uint8_t *b, size_t b_size) {
-  if (!w->table) { /* the free list's are numbers */
-    uint64_t x = get64(a), y = get64(b);
-    return (x > y) - (x < y);
-  }
+bool db_read_node(const struct db_pages *p, const uint8_t *page, uint32_t i, bool leaf, struct db_node *out) {
+  return HEADER + 2 * i + 2 <= p->page && read_node_at(p, page, node_at(page, i), leaf, out);
+}
+
+int db_compare_keys(const uint8_t *a, size_t a_size, const uint8_t *b, size_t b_size) {
   int order = memcmp(a, b, a_size < b_size ? a_size : b_size);
   return order ? order : (a_size > b_size) - (a_size < b_size);
 }
 
-static uint32_t count_nodes(const uint8_t *page) { return (uint32_t)(get16(page + 12) - HEADER) / 2; }
-static uint32_t node_at(const uint8_t *page, uint32_t i) { return get16(page + HEADER + 2 * i); }
-
-/* The ith node of a page whose packing was checked. */
-static struct node sound_node(const struct db_pages *p, const uint8_t *page, uint32_t i, bool leaf) {
-  struct node n = {0};
-  bool there = read_node(p, page, node_at(page, i), leaf, &n);
-  assert(there);
-  (void)there;
-  return n;
+static int compare_keys(const uint8_t *a, size_t a_size, const uint8_t *b, size_t b_size, bool numbers) {
+  if (!numbers) return db_compare_keys(a, a_size, b, b_size);
+  uint64_t x = get64(a), y = get64(b);
+  return (x > y) - (x < y);
 }
 
 /* The nodes fill the page from its upper border to its end, one behind the other. */
 static const char *check_packing(const struct db_pages *p, const uint8_t *page, bool leaf) {
-  uint32_t upper = get16(page + 14), total = 0, count = count_nodes(page);
+  uint32_t upper = get16(page + 14), total = 0, count = db_count_nodes(page);
   uint8_t begins[32768 / 8] = {0};
-  struct node n;
+  struct db_node n;
   for (uint32_t i = 0; i < count; i++) {
     uint32_t at = node_at(page, i);
-    if (at < upper || at % 2 || !read_node(p, page, at, leaf, &n)) return "a node of it is out of its bounds";
+    if (at < upper || at % 2 || !read_node_at(p, page, at, leaf, &n)) return "a node of it is out of its bounds";
     if (begins[at / 8] & 1 << at % 8) return "two of its nodes are one";
     begins[at / 8] |= (uint8_t)(1 << at % 8);
     total += n.size;
   }
   for (uint32_t i = 0; i < count; i++) {
-    n = sound_node(p, page, i, leaf);
+    if (!db_read_node(p, page, i, leaf, &n)) return "a node of it is out of its bounds";
     uint32_t end = node_at(page, i) + n.size;
     if (end > p->page || (end < p->page && !(begins[end / 8] & 1 << end % 8))) return "its nodes overlap";
   }
   return total == p->page - upper ? NULL : "its nodes do not fill it";
 }
 
-static const char *check_header(const struct walk *w, uint64_t number, const uint8_t *page, bool leaf) {
+const char *db_check_head(const struct db_pages *p, uint64_t number, bool leaf, bool free_list) {
+  const uint8_t *page = p->at + number * p->page;
   uint32_t lower = get16(page + 12), upper = get16(page + 14);
   if (get64(page) != number) return "its number is another";
   if (get16(page + 10) != (leaf ? LEAF : BRANCH)) return "it is of another kind";
-  if (lower < HEADER || lower % 2 || lower > upper || upper % 2 || upper > w->pages->page)
-    return "its borders are wrong";
-  if (count_nodes(page) < (leaf || !w->table ? 1 : 2)) return "it is empty";
-  return check_packing(w->pages, page, leaf);
+  if (lower < HEADER || lower % 2 || lower > upper || upper % 2 || upper > p->page) return "its borders are wrong";
+  return db_count_nodes(page) < (leaf || free_list ? 1 : 2) ? "it is empty" : NULL;
 }
 
-/* Keys: a first one of a branch stands for all that are less. */
-struct bounds {
-  const uint8_t *least, *above; /* NULL: there is none */
-  uint32_t least_size, above_size;
-};
-
-static const char *check_keys(const struct walk *w, const uint8_t *page, bool leaf, struct bounds bounds) {
+static const char *check_keys(const struct db_pages *p, const uint8_t *page, bool leaf, bool free_list,
+                              struct db_bounds bounds) {
   const uint8_t *last = bounds.least;
   uint32_t last_size = bounds.least_size;
   bool may_equal = true; /* the first may be the one that the parent names */
-  for (uint32_t i = 0, count = count_nodes(page); i < count; i++) {
-    struct node n = sound_node(w->pages, page, i, leaf);
+  for (uint32_t i = 0, count = db_count_nodes(page); i < count; i++) {
+    struct db_node n;
     if (!leaf && i == 0) continue;
-    if (n.key_size == 0 || n.key_size > LONGEST_KEY || (!w->table && n.key_size != 8))
+    if (!db_read_node(p, page, i, leaf, &n) || n.key_size == 0 || n.key_size > LONGEST_KEY ||
+        (free_list && n.key_size != 8))
       return "a key of it is ill-formed";
-    int order = last ? compare_keys(w, last, last_size, n.key, n.key_size) : -1;
+    int order = last ? compare_keys(last, last_size, n.key, n.key_size, free_list) : -1;
     if (order > 0 || (order == 0 && !may_equal)) return "its keys are not in order";
     last = n.key, last_size = n.key_size, may_equal = false;
   }
-  if (last && bounds.above && compare_keys(w, last, last_size, bounds.above, bounds.above_size) >= 0)
+  if (last && bounds.above && compare_keys(last, last_size, bounds.above, bounds.above_size, free_list) >= 0)
     return "its keys are not in order";
   return NULL;
 }
 
-/* A value of pages of its own. NULL: it is damaged, and *why is set. */
-static const uint8_t *read_overflow(const struct db_pages *p, uint64_t page, uint64_t size, uint64_t *pages) {
-  if (page < 2 || page >= p->count) return NULL;
-  const uint8_t *at = p->at + page * p->page;
-  *pages = get32(at + 12);
-  if (get64(at) != page || get16(at + 10) != OVERFLOW || *pages > p->count - page) return NULL;
-  return size + HEADER <= *pages * p->page ? at + HEADER : NULL;
+const char *db_check_nodes(const struct db_pages *p, uint64_t number, bool leaf, bool free_list,
+                           struct db_bounds bounds) {
+  const uint8_t *page = p->at + number * p->page;
+  const char *why = check_packing(p, page, leaf);
+  return why ? why : check_keys(p, page, leaf, free_list, bounds);
 }
 
-static bool take_overflow(struct walk *w, uint64_t from, struct node *n) {
-  uint64_t pages = 0;
-  if (!(n->flags & BIG_VALUE)) return true;
-  n->value = read_overflow(w->pages, n->overflow, n->value_size, &pages);
-  if (!n->value) {
-    uint64_t last = n->overflow + (n->value_size + HEADER - 1) / w->pages->page;
-    bool behind = n->overflow >= 2 && last >= w->pages->count && last < w->pages->named;
-    return bad(w, from, behind ? db_page_behind_end : "a large value of it is not there"), false;
-  }
-  for (uint64_t i = 0; i < pages; i++)
-    if (!claim(w, from, n->overflow + i)) return false;
-  w->found.overflows += pages;
-  return true;
+const char *db_check_place(const struct db_pages *p, uint64_t number, bool leaf, struct db_bounds bounds) {
+  const uint8_t *page = p->at + number * p->page;
+  struct db_node first, last;
+  uint32_t count = db_count_nodes(page), least = leaf ? 0 : 1;
+  if (count <= least) return NULL;
+  if (!db_read_node(p, page, least, leaf, &first) || !db_read_node(p, page, count - 1, leaf, &last))
+    return "a node of it is out of its bounds";
+  bool below = bounds.least && db_compare_keys(first.key, first.key_size, bounds.least, bounds.least_size) < 0;
+  bool above = bounds.above && db_compare_keys(last.key, last.key_size, bounds.above, bounds.above_size) >= 0;
+  return below || above ? "its keys are not in order" : NULL;
 }
 
-static const char *const table_names[TABLES] = {"meta",  "workloads", "contexts",   "sketches", "records",
-                                                "times", "modules",   "intrinsics", "tasks"};
+const char db_page_behind_end[] = "it names a page behind the end of the file";
 
-/* Of the table of tables: walked when that is. */
-static void note_table(struct walk *w, uint64_t from, const struct node *n) {
-  for (size_t i = 0; n->flags == SUB_TABLE && n->value_size == TREE && i < TABLES; i++) {
-    if (n->key_size != strlen(table_names[i]) || memcmp(n->key, table_names[i], n->key_size) != 0) continue;
-    w->tables[i] = (struct table){get_tree(n->value), from, true};
-    w->ours++;
-    return;
-  }
-  w->others++;
+const char *db_why_missing(const struct db_pages *p, uint64_t number) {
+  return number >= p->count && number < p->named ? db_page_behind_end : "it names a page that is not there";
 }
 
-/* The free list: for a transaction, how many pages, then their numbers, falling. */
-static void walk_free(struct walk *w, uint64_t from, const struct node *n) {
-  uint64_t count = n->value_size >= 8 ? get64(n->value) : UINT64_MAX, last = NO_PAGE;
-  if (get64(n->key) > w->pages->txn || n->value_size / 8 < count || n->value_size / 8 - 1 < count) {
-    bad(w, from, "an entry of the free list is ill-formed");
-    return;
-  }
-  for (uint64_t i = 1; i <= count; i++) {
-    uint64_t page = get64(n->value + 8 * i);
-    if (page >= last) {
-      bad(w, from, "an entry of the free list is not in order");
-      return;
-    }
-    bool never_written = page >= w->pages->count && page < w->pages->named;
-    if (!never_written && !claim(w, from, page)) return;
-    last = page;
-  }
+const char *db_read_value(const struct db_pages *p, struct db_node *n, uint64_t *count) {
+  *count = 0;
+  if (!(n->flags & DB_BIG_VALUE)) return NULL;
+  uint64_t last = n->overflow + (n->value_size + HEADER - 1) / p->page;
+  if (n->overflow >= 2 && last >= p->count && last < p->named) return db_page_behind_end;
+  n->value = NULL;
+  if (n->overflow < 2 || n->overflow >= p->count) return "a large value of it is not there";
+  const uint8_t *at = p->at + n->overflow * p->page;
+  *count = get32(at + 12);
+  if (get64(at) != n->overflow || get16(at + 10) != OVERFLOW || *count > p->count - n->overflow ||
+      n->value_size + HEADER > *count * p->page)
+    return "a large value of it is not there";
+  n->value = at + HEADER;
+  return NULL;
 }
 
-static void walk_leaf(struct walk *w, uint64_t number, const uint8_t *page) {
-  for (uint32_t i = 0, count = count_nodes(page); i < count && !w->stop; i++) {
-    struct node n = sound_node(w->pages, page, i, true);
-    bool of_main = w->table && !*w->table;
-    if (n.flags & ~(of_main ? BIG_VALUE | SUB_TABLE : BIG_VALUE)) {
-      bad(w, number, "a node of it has flags that it cannot have");
-      continue;
-    }
-    w->found.entries++;
-    if (!take_overflow(w, number, &n)) continue;
-    if (!w->table)
-      walk_free(w, number, &n);
-    else if (of_main)
-      note_table(w, number, &n);
-    else if (w->visit->entry)
-      w->visit->entry(w->visit->data, w->table, (MDB_val){n.key_size, (void *)n.key},
-                      (MDB_val){n.value_size, (void *)n.value});
-  }
+bool db_read_tree(const struct db_node *n, struct db_tree *out) {
+  bool described = n->flags == DB_SUB_TABLE && n->value_size == TREE;
+  if (described) *out = get_tree(n->value);
+  return described;
 }
 
-static void walk_page(struct walk *w, uint64_t from, uint64_t number, uint32_t level, struct bounds bounds) {
-  if (w->stop || !claim(w, from, number)) return;
-  bool leaf = level + 1 == w->tree.depth;
-  const uint8_t *page = w->pages->at + number * w->pages->page;
-  const char *why = check_header(w, number, page, leaf);
-  if (!why) why = check_keys(w, page, leaf, bounds);
-  if (why) {
-    bad(w, number, why);
-    return;
-  }
-  ++*(leaf ? &w->found.leaves : &w->found.branches);
-  if (leaf) {
-    walk_leaf(w, number, page);
-    return;
-  }
-  for (uint32_t i = 0, count = count_nodes(page); i < count; i++) {
-    struct node n = sound_node(w->pages, page, i, false);
-    struct bounds its = bounds;
-    if (i > 0) its.least = n.key, its.least_size = n.key_size;
-    if (i + 1 < count) {
-      struct node next = sound_node(w->pages, page, i + 1, false);
-      its.above = next.key, its.above_size = next.key_size;
-    }
-    walk_page(w, number, n.child, level + 1, its);
-  }
-}
-
-/* table: its name; "" is the table of tables, NULL the free list. from: the page that holds the tree's description. */
-static void walk_tree(struct walk *w, const char *table, struct db_tree tree, uint64_t from) {
-  w->table = table;
-  w->tree = tree;
-  w->found = (struct db_tree){0};
-  if (table && tree.flags)
-    bad(w, from, "it describes a table of a kind that the store has not");
-  else if (tree.depth > DEEPEST || (tree.depth == 0) != (tree.root == NO_PAGE))
-    bad(w, from, "it describes a table without a root");
-  else if (tree.depth)
-    walk_page(w, from, tree.root, 0, (struct bounds){0});
-  if (w->stop) return;
-  if (w->found.branches != tree.branches || w->found.leaves != tree.leaves || w->found.overflows != tree.overflows ||
-      w->found.entries != tree.entries)
-    bad(w, from, "a table that it describes has not as many pages and entries as it says");
-}
-
-enum db_owner db_walk_pages(const struct db_pages *p, const struct db_page_visit *visit, uint8_t **used) {
-  struct walk w = {.pages = p, .visit = visit};
-  if (used) *used = NULL;
-  if (!p->at) return DB_NEW;
-  w.used = calloc(p->count, 1);
-  if (!w.used) abort();
-  uint64_t meta = p->txn % 2;
-  walk_tree(&w, "", p->main, meta);
-  bool strange = w.others && w.ours < LEAST_TABLES;
-  for (size_t i = 0; !strange && i < TABLES; i++)
-    if (w.tables[i].there) walk_tree(&w, table_names[i], w.tables[i].tree, w.tables[i].from);
-  if (!strange && !w.others) walk_tree(&w, NULL, p->free, meta); /* a later version's tables may hold what it names */
-  if (used)
-    *used = w.used;
-  else
-    free(w.used);
-  return strange ? DB_STRANGE : w.ours ? DB_OURS : DB_NEW;
+const char *db_check_tree(const struct db_tree *tree, bool free_list) {
+  if (!free_list && tree->flags) return "it describes a table of a kind that the store has not";
+  return tree->depth > DB_DEEPEST || (tree->depth == 0) != (tree->root == NO_PAGE)
+             ? "it describes a table without a root"
+             : NULL;
 }
 
 /* ---- What a page holds, whatever it is ---- */
@@ -490,13 +346,13 @@ void db_scan_page(const struct db_pages *p, uint64_t number, void (*entry)(void 
                   void *data) {
   assert(entry && number < p->count);
   const uint8_t *page = p->at + number * p->page;
-  struct node n;
-  uint64_t pages;
+  struct db_node n;
+  uint64_t count;
   for (uint32_t i = 0; HEADER + 2 * i + 2 <= p->page; i++) {
     uint32_t at = node_at(page, i);
     if (at < HEADER || at >= p->page) break;
-    if (!read_node(p, page, at, true, &n)) continue;
-    if (n.flags & BIG_VALUE) n.value = read_overflow(p, n.overflow, n.value_size, &pages);
-    if (n.value) entry(data, (MDB_val){n.key_size, (void *)n.key}, (MDB_val){n.value_size, (void *)n.value});
+    if (!read_node_at(p, page, at, true, &n)) continue;
+    if (!db_read_value(p, &n, &count))
+      entry(data, (MDB_val){n.key_size, (void *)n.key}, (MDB_val){n.value_size, (void *)n.value});
   }
 }

@@ -23,6 +23,46 @@ struct db_pages {
   struct db_tree free, main;
 };
 
+/* ---- One page */
+
+struct db_node {
+  const uint8_t *key;
+  uint32_t key_size;
+  uint64_t child;       /* of a branch */
+  const uint8_t *value; /* of a leaf: in the node, */
+  uint64_t overflow;    /* or there, if not 0 */
+  uint64_t value_size;
+  uint16_t flags;
+  uint32_t size; /* of the node */
+};
+/* Keys of a page are from the least to those below `above`; NULL: there is none. Of a branch the first key stands for
+ * all that are less. */
+struct db_bounds {
+  const uint8_t *least, *above;
+  uint32_t least_size, above_size;
+};
+enum { DB_DEEPEST = 32 };                    /* pages from a root to a leaf */
+enum { DB_BIG_VALUE = 1, DB_SUB_TABLE = 2 }; /* flags of nodes */
+/* NULL, or what is wrong with a page that the file has: first its head, then its nodes and their keys. Keys of the free
+ * list are numbers. */
+const char *db_check_head(const struct db_pages *pages, uint64_t number, bool leaf, bool free_list);
+const char *db_check_nodes(const struct db_pages *pages, uint64_t number, bool leaf, bool free_list,
+                           struct db_bounds bounds);
+/* Of a page whose nodes were checked: whether its keys are within the bounds. */
+const char *db_check_place(const struct db_pages *pages, uint64_t number, bool leaf, struct db_bounds bounds);
+uint32_t db_count_nodes(const uint8_t *page);
+/* The ith node. False: it leaves the page, whatever was checked before. */
+bool db_read_node(const struct db_pages *pages, const uint8_t *page, uint32_t i, bool leaf, struct db_node *out);
+/* Finds a value that has pages of its own, whose number is *count, else 0. NULL, or what is wrong. */
+const char *db_read_value(const struct db_pages *pages, struct db_node *node, uint64_t *count);
+int db_compare_keys(const uint8_t *a, size_t a_size, const uint8_t *b, size_t b_size);
+const char *db_why_missing(const struct db_pages *pages, uint64_t number); /* a page that is not in the file */
+/* The tree of a table, which a node of the table of tables describes. False: it describes none. */
+bool db_read_tree(const struct db_node *node, struct db_tree *out);
+const char *db_check_tree(const struct db_tree *tree, bool free_list); /* NULL, or what is wrong */
+
+/* ---- A file */
+
 /* Maps the file and reads its newer snapshot. damaged: one of its two meta pages suffices. */
 bool db_map_pages(const char *path, bool damaged, struct db_pages *out, ms_error *err);
 /* Takes the snapshot of a transaction. False: it is gone from the meta pages. */

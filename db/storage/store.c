@@ -2,7 +2,7 @@
 /* Opening, growing and closing the environment; transactions. */
 #include "lock.h"
 #include "packed.h"
-#include "pages.h"
+#include "snapshot.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -208,6 +208,19 @@ static void drop_write(struct db *db, MDB_txn *txn) {
 
 static bool make_file(struct db *db, ms_error *err);
 
+enum { MOST_TRIES = 100 }; /* to read a snapshot before its meta page is gone: others may commit between */
+
+static int begin_reading(struct db *db, MDB_txn **txn) {
+  int code = DB_AGAIN;
+  for (int i = 0; i < MOST_TRIES && code == DB_AGAIN; i++) {
+    code = begin_any(db, NULL, MDB_RDONLY, txn);
+    if (code) return code;
+    code = db_take_snapshot(db, *txn);
+    if (code) mdb_txn_abort(*txn);
+  }
+  return code;
+}
+
 /* Within a batch, what is read is what the batch has put. */
 bool db_begin_read(struct db *db, MDB_txn **txn, ms_error *err) {
   int code = 0;
@@ -215,12 +228,15 @@ bool db_begin_read(struct db *db, MDB_txn **txn, ms_error *err) {
   if (db->batch)
     *txn = db->batch;
   else
-    code = begin_any(db, NULL, MDB_RDONLY, txn);
+    code = begin_reading(db, txn);
   return code ? db_failed(db, code, "reading", err) : true;
 }
 
-void db_end_read(struct db *db, MDB_txn *txn) {
-  if (txn != db->batch) mdb_txn_abort(txn);
+int db_end_read(struct db *db, MDB_txn *txn, int code) {
+  if (txn == db->batch) return code;
+  int met = db_drop_snapshot(db, txn);
+  mdb_txn_abort(txn);
+  return met && (!code || code == MDB_NOTFOUND) ? met : code;
 }
 
 static int grow(struct db *db) {
@@ -292,9 +308,12 @@ static int take_part(struct db *db, uint32_t writes, size_t bytes) {
   return code;
 }
 
+static bool prepare_writing(struct db *db, ms_error *err);
+
 bool db_begin_batch(struct db *db, ms_error *err) {
   if (db->batch) return ms_fail(err, MS_STORE, "%s: a batch is open already", db->path);
   if (db->read_only) return ms_fail(err, MS_STORE, "%s: the store is open for reading only", db->path);
+  if (!prepare_writing(db, err)) return false;
   int code = begin_part(db, 1, 0);
   return code ? db_failed(db, code, "writing", err) : true;
 }
@@ -318,16 +337,8 @@ static int write_once(struct db *db, int (*work)(struct db *db, MDB_txn *txn, vo
   return code;
 }
 
-bool db_write(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data), void *data, size_t bytes,
-              const char *what, ms_error *err) {
-  return db_write_many(db, work, data, 1, bytes, what, err);
-}
-
-bool db_write_many(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data), void *data, uint32_t writes,
-                   size_t bytes, const char *what, ms_error *err) {
-  assert(work && writes > 0);
-  if (db->read_only) return ms_fail(err, MS_STORE, "%s: the store is open for reading only", db->path);
-  if (db->pending && !make_file(db, err)) return false;
+static int write_growing(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data), void *data,
+                         uint32_t writes, size_t bytes) {
   int code = db->batch ? take_part(db, writes, bytes) : 0;
   while (!code) {
     bool batch = db->batch != NULL;
@@ -337,31 +348,34 @@ bool db_write_many(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void 
     if (!code) code = grow(db); /* no transaction is open now */
     if (!code && batch) code = begin_part(db, writes, bytes);
   }
+  return code;
+}
+
+bool db_write(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data), void *data, size_t bytes,
+              const char *what, ms_error *err) {
+  return db_write_many(db, work, data, 1, bytes, what, err);
+}
+
+bool db_write_many(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data), void *data, uint32_t writes,
+                   size_t bytes, const char *what, ms_error *err) {
+  assert(work && writes > 0);
+  if (db->read_only) return ms_fail(err, MS_STORE, "%s: the store is open for reading only", db->path);
+  if ((db->pending && !make_file(db, err)) || !prepare_writing(db, err)) return false;
+  int code = write_growing(db, work, data, writes, bytes);
   return code ? db_failed(db, code, what, err) : true;
 }
 
 /* ---- Opening ---- */
 
-static int open_tables(struct db *db, MDB_txn *txn, unsigned flags) {
-  const struct {
-    const char *name;
-    MDB_dbi *table;
-  } tables[] = {{"meta", &db->meta}, {"workloads", &db->workloads}, {"records", &db->records}, {"times", &db->times}};
-  for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
-    int code = mdb_dbi_open(txn, tables[i].name, flags, tables[i].table);
-    if (code) return code;
-  }
-  const struct {
-    const char *name;
-    MDB_dbi *table;
-  } later[] = {
-      {"intrinsics", &db->intrinsics}, {"contexts", &db->contexts}, {"sketches", &db->sketches}, {"tasks", &db->tasks}};
-  for (size_t i = 0; i < sizeof later / sizeof *later; i++) {
-    int code = mdb_dbi_open(txn, later[i].name, flags, later[i].table);
-    if (code == MDB_NOTFOUND) *later[i].table = 0;
-    if (code && code != MDB_NOTFOUND) return code;
-  }
-  return 0;
+static void forget_tables(struct db *db) {
+  for (int i = 0; i < DB_TABLES; i++) *db_table_of(db, (enum db_table)i) = 0;
+}
+
+static int open_tables(struct db *db, MDB_txn *txn) {
+  int code = 0;
+  for (int i = 0; i < DB_TABLES && !code; i++)
+    code = mdb_dbi_open(txn, db_table_names[i], MDB_CREATE, db_table_of(db, (enum db_table)i));
+  return code;
 }
 
 static bool is_known(int format) { return format >= DB_FORMAT_UNSEALED && format <= DB_FORMAT; }
@@ -369,32 +383,13 @@ static bool is_known(int format) { return format >= DB_FORMAT_UNSEALED && format
 /* Records of this version may be written from now on, which older versions cannot read: they refuse the store. */
 static int create_tables(struct db *db, MDB_txn *txn, void *unused) {
   (void)unused;
-  int code = open_tables(db, txn, MDB_CREATE);
+  int code = open_tables(db, txn);
   uint8_t format = DB_FORMAT;
   MDB_val key = {6, "format"}, value = {1, &format}, old;
   if (!code) code = mdb_get(txn, db->meta, &key, &old);
   bool write = code == MDB_NOTFOUND ||
                (!code && old.mv_size == 1 && is_known(*(uint8_t *)old.mv_data) && *(uint8_t *)old.mv_data < DB_FORMAT);
   return write ? mdb_put(txn, db->meta, &key, &value, 0) : code;
-}
-
-static bool check_format(struct db *db, ms_error *err) {
-  MDB_txn *txn;
-  if (!db_begin_read(db, &txn, err)) return false;
-  int code = db->read_only ? open_tables(db, txn, 0) : 0;
-  MDB_val key = {6, "format"}, value;
-  if (!code) code = mdb_get(txn, db->meta, &key, &value);
-  int format = !code && value.mv_size == 1 ? *(uint8_t *)value.mv_data : 0;
-  if (db->read_only)
-    mdb_txn_commit(txn); /* keeps the tables' handles */
-  else
-    mdb_txn_abort(txn);
-  if (code == MDB_NOTFOUND) return ms_fail(err, MS_STORE, "%s: this LMDB file is another program's", db->path);
-  if (code) return db_failed(db, code, "opening", err);
-  return is_known(format)
-             ? true
-             : ms_fail(err, MS_STORE, "%s: the store is of another format; export it with the version that made it",
-                       db->path);
 }
 
 struct bad_page {
@@ -410,30 +405,63 @@ static bool stop_at_bad(void *data, uint64_t page, const char *why) {
 
 /* The snapshot's pages, all of them, before LMDB walks any: it asserts or runs astray on those that are damaged. An
  * LMDB file of another program is left as it is: it has tables, and none of ours. */
-static bool check_pages(struct db *db, ms_error *err) {
+static bool walk_pages(struct db *db, ms_error *err) {
   struct bad_page bad = {0, NULL};
   struct db_page_visit visit = {.bad = stop_at_bad, .data = &bad};
-  struct db_pages pages;
   MDB_txn *txn;
-  enum { MOST_TRIES = 100 };
-  bool found = false, cut = false;
-  enum db_owner owner = DB_NEW;
-  for (int i = 0; i < MOST_TRIES && !found;
-       i++) { /* others may commit between, until the snapshot's meta page is gone */
-    if (!db_begin_read(db, &txn, err)) return false;
-    if (!db_map_pages(db->path, false, &pages, err)) return mdb_txn_abort(txn), false;
-    found = db_select_snapshot(&pages, mdb_txn_id(txn));
-    if (found) owner = db_walk_pages(&pages, &visit, NULL);
-    cut = bad.why == db_page_behind_end && !db_refuse_cut(db->path, &pages, err);
-    db_unmap_pages(&pages);
-    mdb_txn_abort(txn);
-  }
-  if (!found) return ms_fail(err, MS_STORE, "%s: other processes write it all the time; try again", db->path);
+  if (!db_begin_read(db, &txn, err)) return false;
+  const struct db_pages *pages = db_snapshot_pages(db, txn);
+  enum db_owner owner = db_walk_pages(pages, &visit, NULL);
+  bool cut = bad.why == db_page_behind_end && !db_refuse_cut(db->path, pages, err);
+  db_end_read(db, txn, 0);
   if (owner == DB_STRANGE) return ms_fail(err, MS_STORE, "%s: this LMDB file is another program's", db->path);
   if (cut) return false;
+  db->walked = !bad.why;
   return !bad.why ||
          ms_fail(err, MS_STORE, "%s: the store is damaged: page %llu: %s; `msched db repair` saves what can be read",
                  db->path, (unsigned long long)bad.page, bad.why);
+}
+
+/* What LMDB writes to: pages that were walked, and tables that are there. */
+static bool prepare_writing(struct db *db, ms_error *err) {
+  if (db->meta) return true;
+  if (!db->walked && !walk_pages(db, err)) return false;
+  int code = write_growing(db, create_tables, NULL, 1, 0);
+  if (code) forget_tables(db);
+  return code ? db_failed(db, code, "making tables", err) : true;
+}
+
+/* 0: it has none; it is new, or another program's. */
+static bool read_format(struct db *db, int *out, ms_error *err) {
+  MDB_txn *txn;
+  if (!db_begin_read(db, &txn, err)) return false;
+  MDB_val key = {6, "format"}, value;
+  int code = db_get(db, txn, DB_META, &key, &value);
+  *out = !code && value.mv_size == 1 ? *(uint8_t *)value.mv_data : code ? 0 : -1;
+  code = db_end_read(db, txn, code);
+  return !code || code == MDB_NOTFOUND || db_failed(db, code, "opening", err);
+}
+
+static bool check_format(struct db *db, ms_error *err) {
+  int format;
+  if (!read_format(db, &format, err)) return false;
+  if (!format && !db->read_only && (!prepare_writing(db, err) || !read_format(db, &format, err))) return false;
+  if (!format) return ms_fail(err, MS_STORE, "%s: this LMDB file is another program's", db->path);
+  return is_known(format)
+             ? true
+             : ms_fail(err, MS_STORE, "%s: the store is of another format; export it with the version that made it",
+                       db->path);
+}
+
+/* Of a large store pages are checked as they are read, or all of them before the first write. */
+static bool check_pages(struct db *db, ms_error *err) {
+  enum { SMALL = 2048 };
+  MDB_txn *txn;
+  if (!db_begin_read(db, &txn, err)) return false;
+  const struct db_pages *pages = db_snapshot_pages(db, txn);
+  bool walk = db->walk == DB_WALK_ALL || pages->count < pages->named || (!db->walk && pages->count <= SMALL);
+  db_end_read(db, txn, 0);
+  return !walk || (walk_pages(db, err) && (db->read_only || prepare_writing(db, err)));
 }
 
 static int open_mapped(struct db *db, size_t map, bool lockless) {
@@ -472,14 +500,15 @@ bool db_open_environment(struct db *db, ms_error *err) {
   int code = open_locked(db);
   db_unlock_opening(db->lock);
   if (code) return db_failed(db, code, "opening", err);
-  if (!check_pages(db, err)) return false;
-  if (!db->read_only && !db_write(db, create_tables, NULL, 0, "making tables", err)) return false;
-  return check_format(db, err);
+  return check_pages(db, err) && check_format(db, err);
 }
 
 void db_close_environment(struct db *db) {
   if (db->batch) drop_write(db, db->batch);
   db->batch = NULL;
+  db_forget_snapshots(db);
+  forget_tables(db);
+  db->walked = false;
   mdb_env_close(db->env);
   db->env = NULL;
   db->longest = 0;
@@ -550,6 +579,7 @@ static struct db *new_store(const char *path, unsigned flags, ms_error *err) {
   struct db *db = calloc(1, sizeof *db);
   if (!db) abort();
   db->read_only = flags & DB_READ_ONLY;
+  db->walk = flags & (DB_WALK_ALL | DB_WALK_NONE);
   db->lock = -1;
   db->path = path ? strdup(path) : default_path(err);
   bool ok = db->path != NULL;

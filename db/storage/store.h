@@ -54,17 +54,25 @@ struct db_sketches;
 
 struct db {
   MDB_env *env;
-  MDB_dbi meta, workloads, records, times;
-  MDB_dbi intrinsics, contexts, sketches, tasks; /* 0: the store is older, and open for reading */
-  int lock;                                      /* on the lock file, see lock.h; -1: none */
+  MDB_dbi meta, workloads, records, times, intrinsics, contexts, sketches, tasks; /* of LMDB; 0: nothing was written */
+  int lock; /* on the lock file, see lock.h; -1: none */
   bool read_only;
   bool pending; /* there is no file yet: an empty environment without a name stands for it until something is written */
   MDB_txn *batch;       /* what is open: writes are nested in it. NULL: each is one of its own */
   struct db_part part;  /* of the batch: what is written with one commit */
   struct in_use *claim; /* the file is open once in the process */
   char *path;
-  int64_t longest;  /* bytes that the open file was seen to have: it never shrinks */
-  MDB_txn *reading; /* of parts */
+  int64_t longest;               /* bytes that the open file was seen to have: it never shrinks */
+  unsigned walk;                 /* DB_WALK_ALL, DB_WALK_NONE, or 0 */
+  bool walked;                   /* its pages, all of them: LMDB may have them */
+  struct db_snapshot *snapshots; /* of transactions that read */
+  struct db_map *map;
+  struct db_sound *sound;
+  struct {
+    uint64_t page, bytes, named_bytes;
+    const char *why; /* NULL: none was met */
+  } bad;             /* page, in what was read last */
+  MDB_txn *reading;  /* of parts */
   struct db_parts parts;
   struct db_sketches *sketches_read; /* NULL: none were */
   void *held;                        /* what was read last: a record that was found points into it */
@@ -72,7 +80,7 @@ struct db {
 };
 
 /* Codes beside LMDB's and errno's: the file was removed or replaced, or cut short, while it was open. */
-enum { DB_GONE = -1, DB_CUT = -2 };
+enum { DB_GONE = -1, DB_CUT = -2, DB_DAMAGED = -3 }; /* the last: db->bad says which page */
 
 bool db_failed(struct db *db, int code, const char *what, ms_error *err); /* returns false */
 /* Runs `work`, which writes some `bytes`, in a write transaction; when the map is full, it grows and the work is run
@@ -83,12 +91,15 @@ bool db_write(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data
 bool db_write_many(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data), void *data, uint32_t writes,
                    size_t bytes, const char *what, ms_error *err);
 bool db_begin_read(struct db *db, MDB_txn **txn, ms_error *err); /* within a batch: the batch's own */
-void db_end_read(struct db *db, MDB_txn *txn);
+/* The code, or DB_DAMAGED where that is 0 or MDB_NOTFOUND and a page was damaged: what was read may lack some. */
+int db_end_read(struct db *db, MDB_txn *txn, int code);
 bool db_open_environment(struct db *db, ms_error *err); /* of db->path, with its tables */
 void db_close_environment(struct db *db);
 struct db *db_name_store(const char *path, ms_error *err); /* one that is there: claimed, not opened */
 bool db_claim(struct db *db, ms_error *err);               /* the file that has the name now */
 void db_disclaim(struct db *db);
+/* Flags of db_open beside the public ones: whether all pages are walked by opening it; neither: those of a small one. */
+enum { DB_WALK_ALL = 8, DB_WALK_NONE = 16 };
 int64_t db_check_pages_of(struct db *named, FILE *report, ms_error *err); /* db_check_pages */
 /* Copies what a record points to, and makes it point there; the copy is the caller's to free(). */
 void *db_copy_parts(struct db_record *record);

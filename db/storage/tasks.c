@@ -10,6 +10,7 @@
 #include "db/bytes.h"
 #include "packed.h"
 #include "seal.h"
+#include "snapshot.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -154,16 +155,16 @@ static void task_key(const struct db_record *r, uint8_t out[KEY]) {
 
 /* Whether the task has a record with another id. */
 static bool has_others(struct db *db, MDB_txn *txn, uint8_t task[KEY], const db_id *id) {
-  MDB_cursor *cursor;
+  struct db_cursor cursor;
   MDB_val key = {KEY, task}, value;
   bool found = false;
-  if (mdb_cursor_open(txn, db->times, &cursor)) return true;
-  for (int code = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE); !code && !found;
-       code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
+  if (db_cursor_open(db, txn, DB_TIMES, &cursor)) return true;
+  for (int code = db_cursor_seek(&cursor, &key, &value); !code && !found;
+       code = db_cursor_next(&cursor, &key, &value)) {
     if (key.mv_size != DB_TIME_KEY || memcmp(key.mv_data, task, KEY) != 0) break;
     found = memcmp((uint8_t *)key.mv_data + DB_TIME_KEY - 16, id->bytes, 16) != 0;
   }
-  mdb_cursor_close(cursor);
+  db_cursor_close(&cursor);
   return found;
 }
 
@@ -174,7 +175,7 @@ static int recount(struct db *db, MDB_txn *txn, const struct db_record *removed,
   struct summary s = {0};
   task_key(r, task);
   MDB_val key = {KEY, task}, value;
-  int code = mdb_get(txn, db->tasks, &key, &value);
+  int code = db_get(db, txn, DB_TASKS, &key, &value);
   if (code && code != MDB_NOTFOUND) return code;
   if (code || !read_summary(key, value, &s)) {
     clear(&s);
@@ -239,7 +240,7 @@ static int remake(struct db *db, MDB_txn *txn, void *data) {
 static bool find(struct db *db, MDB_txn *txn, const uint8_t task[KEY], struct summary *out) {
   MDB_val key = {KEY, (void *)task}, value;
   *out = (struct summary){0};
-  if (!db->tasks || mdb_get(txn, db->tasks, &key, &value)) return false;
+  if (db_get(db, txn, DB_TASKS, &key, &value)) return false;
   bool sound = read_summary(key, value, out) && !out->stale;
   if (!sound) clear(out);
   return sound;
@@ -259,14 +260,14 @@ static bool step_over(uint8_t task[KEY]) {
 
 /* The tasks that have records, of a workload or of all: by one step in the index each. */
 static int list_tasks(struct db *db, MDB_txn *txn, const db_id *workload, struct tasks *out) {
-  MDB_cursor *cursor;
+  struct db_cursor cursor;
   uint8_t from[KEY] = {0};
   if (workload) memcpy(from, workload->bytes, sizeof workload->bytes);
-  int code = mdb_cursor_open(txn, db->times, &cursor);
+  int code = db_cursor_open(db, txn, DB_TIMES, &cursor);
   if (code) return code;
   for (;;) {
     MDB_val key = {KEY, from}, value;
-    code = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
+    code = db_cursor_seek(&cursor, &key, &value);
     if (code || key.mv_size != DB_TIME_KEY) break;
     if (workload && memcmp(key.mv_data, workload->bytes, sizeof workload->bytes) != 0) break;
     if (out->count == out->room) {
@@ -278,7 +279,7 @@ static int list_tasks(struct db *db, MDB_txn *txn, const db_id *workload, struct
     memcpy(from, out->at[out->count++], KEY);
     if (!step_over(from)) break;
   }
-  mdb_cursor_close(cursor);
+  db_cursor_close(&cursor);
   return code == MDB_NOTFOUND ? 0 : code;
 }
 
@@ -328,8 +329,9 @@ static bool refresh(struct db *db, const struct tasks *tasks, ms_error *err) {
     struct summary s;
     if (!db_begin_read(db, &txn, err)) return false;
     bool found = find(db, txn, tasks->at[i], &s);
-    db_end_read(db, txn);
+    int code = db_end_read(db, txn, 0);
     clear(&s);
+    if (code) return db_failed(db, code, "reading tasks", err);
     if (!found) ok = db_write(db, remake, tasks->at[i], 0, "counting records", err);
   }
   return ok;
@@ -340,7 +342,7 @@ bool db_refresh_tasks(struct db *db, ms_error *err) {
   MDB_txn *txn;
   if (!db_begin_read(db, &txn, err)) return false;
   int code = list_tasks(db, txn, NULL, &tasks);
-  db_end_read(db, txn);
+  code = db_end_read(db, txn, code);
   bool ok = code ? db_failed(db, code, "reading tasks", err) : refresh(db, &tasks, err);
   free(tasks.at);
   return ok;
@@ -359,7 +361,7 @@ bool db_each_task(struct db *db, const db_id *workload, db_task_visit *visit, vo
     if (!code && count_all(&s)) code = show(db, txn, tasks.at[i], &s, visit, data, &go_on); /* none: all are damaged */
     clear(&s);
   }
-  db_end_read(db, txn);
+  code = db_end_read(db, txn, code);
   db_report_damage(db);
   free(tasks.at);
   return code ? db_failed(db, code, "reading tasks", err) : true;
@@ -378,14 +380,13 @@ static bool same_devices(const struct summary *a, const struct summary *b) {
 }
 
 static uint64_t count_entries(struct db *db, MDB_txn *txn, uint8_t task[KEY]) {
-  MDB_cursor *cursor;
+  struct db_cursor cursor;
   MDB_val key = {KEY, task}, value;
   uint64_t count = 0;
-  if (mdb_cursor_open(txn, db->times, &cursor)) return 0;
-  for (int code = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE); !code;
-       code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT), count++)
+  if (db_cursor_open(db, txn, DB_TIMES, &cursor)) return 0;
+  for (int code = db_cursor_seek(&cursor, &key, &value); !code; code = db_cursor_next(&cursor, &key, &value), count++)
     if (key.mv_size != DB_TIME_KEY || memcmp(key.mv_data, task, KEY) != 0) break;
-  mdb_cursor_close(cursor);
+  db_cursor_close(&cursor);
   return count;
 }
 

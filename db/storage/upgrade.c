@@ -2,6 +2,7 @@
  * process that is killed leaves a store with records of both forms, which every reader of this version reads. */
 #include "packed.h"
 #include "seal.h"
+#include "snapshot.h"
 #include "tasks.h"
 
 #include <assert.h>
@@ -20,14 +21,14 @@ struct older {
 /* Those behind `last` that are sound and not packed. */
 static bool find_older(struct db *db, struct older *o, ms_error *err) {
   MDB_txn *txn;
-  MDB_cursor *cursor;
+  struct db_cursor cursor;
   struct db_record r;
   if (!db_begin_read(db, &txn, err)) return false;
-  int code = mdb_cursor_open(txn, db->records, &cursor), step = code;
+  int code = db_cursor_open(db, txn, DB_RECORDS, &cursor), step = code;
   MDB_val key = {sizeof o->last, o->last.bytes}, value;
   o->count = 0;
-  if (!step) step = mdb_cursor_get(cursor, &key, &value, MDB_SET_RANGE);
-  for (; !step && o->count < PART; step = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
+  if (!step) step = db_cursor_seek(&cursor, &key, &value);
+  for (; !step && o->count < PART; step = db_cursor_next(&cursor, &key, &value)) {
     if (key.mv_size != sizeof o->last) continue;
     MDB_val inner = value;
     memcpy(o->last.bytes, key.mv_data, sizeof o->last);
@@ -35,8 +36,8 @@ static bool find_older(struct db *db, struct older *o, ms_error *err) {
     if (!db_read_record(db_parts_of(db, txn, true), key, value, &r)) o->at[o->count++] = o->last;
   }
   o->more = !step;
-  if (!code) mdb_cursor_close(cursor);
-  db_end_read(db, txn);
+  if (!code) db_cursor_close(&cursor);
+  code = db_end_read(db, txn, code);
   return code ? db_failed(db, code, "reading records", err) : true;
 }
 
@@ -46,7 +47,7 @@ static int repack(struct db *db, MDB_txn *txn, void *data) {
   struct db_record r;
   void *bytes = NULL;
   size_t size;
-  int code = mdb_get(txn, db->records, &key, &value);
+  int code = db_get(db, txn, DB_RECORDS, &key, &value);
   if (code == MDB_NOTFOUND) return 0; /* another process has deleted it since */
   if (code || db_read_record(db_parts_of(db, txn, false), key, value, &r)) return code;
   db_hold(db, &r); /* what is written may take the place of what was read */

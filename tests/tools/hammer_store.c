@@ -9,6 +9,7 @@
 #include "db/db.h"
 #include "db/storage/packed.h"
 #include "db/storage/seal.h"
+#include "db/storage/snapshot.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -214,16 +215,16 @@ static pid_t start(void (*work)(void)) {
 }
 
 static int read_entry(MDB_txn *txn, struct db *db, uint8_t *seen) {
-  MDB_cursor *cursor;
+  struct db_cursor cursor;
   MDB_val key, value;
   struct db_record r;
-  int code = mdb_cursor_open(txn, db->records, &cursor), count = 0;
-  while (!code && !(code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT))) {
+  int code = db_cursor_open(db, txn, DB_RECORDS, &cursor), count = 0;
+  while (!code && !(code = db_cursor_next(&cursor, &key, &value))) {
     if (db_read_record(db_parts_of(db, txn, false), key, value, &r) || r.module_hash >= MOST) stop("a record", NULL);
     seen[r.module_hash] = 1;
     count++;
   }
-  mdb_cursor_close(cursor);
+  db_cursor_close(&cursor);
   return count;
 }
 
@@ -240,7 +241,8 @@ static int judge(bool damaged) {
   MDB_txn *txn;
   if (!seen || !db_begin_read(db, &txn, &err)) stop("reading", &err);
   int count = read_entry(txn, db, seen);
-  db_end_read(db, txn);
+  int code = db_end_read(db, txn, 0);
+  if (code) db_failed(db, code, "reading", &err), stop("reading", &err);
   for (uint32_t i = 0; i < MOST; i++)
     if (shared->state[i] == COMMITTED && !seen[i]) {
       fprintf(stderr, "hammer_store: record %u was committed, and is lost\n", i);

@@ -96,7 +96,7 @@ static size_t kept_bytes(struct fixture *x, const db_id *id, bool *packed) {
   assert_int_equal(mdb_get(txn, x->db->records, &key, &value), 0);
   assert_int_equal(db_unseal(DB_RECORD, &key, &value), DB_SEALED);
   *packed = db_is_packed(value.mv_data, value.mv_size);
-  db_end_read(x->db, txn);
+  db_end_read(x->db, txn, 0);
   return value.mv_size;
 }
 
@@ -106,7 +106,7 @@ static size_t entries_of(struct fixture *x, MDB_dbi table) {
   ms_error err = {0};
   assert_true(db_begin_read(x->db, &txn, &err));
   assert_int_equal(mdb_stat(txn, table, &stat), 0);
-  db_end_read(x->db, txn);
+  db_end_read(x->db, txn, 0);
   return stat.ms_entries;
 }
 
@@ -271,7 +271,7 @@ static int count_packed(struct fixture *x, int *others) {
     ++*(db_is_packed(value.mv_data, value.mv_size) ? &packed : others);
   }
   mdb_cursor_close(cursor);
-  db_end_read(x->db, txn);
+  db_end_read(x->db, txn, 0);
   return packed;
 }
 
@@ -281,7 +281,7 @@ static bool has_table(struct fixture *x, const char *name) {
   ms_error err = {0};
   assert_true(db_begin_read(x->db, &txn, &err));
   bool has = !mdb_dbi_open(txn, name, 0, &table);
-  db_end_read(x->db, txn);
+  db_end_read(x->db, txn, 0);
   return has;
 }
 
@@ -335,7 +335,7 @@ static void stores_say_their_format(void **state) {
   assert_true(db_begin_read(x->db, &txn, &err));
   assert_int_equal(mdb_get(txn, x->db->meta, &key, &value), 0);
   assert_true(value.mv_size == 1 && *(uint8_t *)value.mv_data == DB_FORMAT);
-  db_end_read(x->db, txn);
+  db_end_read(x->db, txn, 0);
   assert_true(db_write(x->db, write_format, &later, 0, "test", &err));
   db_close(x->db);
   x->db = db_open(x->path, 0, &err);
@@ -524,7 +524,7 @@ static bool is_stale(struct fixture *x) {
   assert_int_equal(mdb_cursor_open(txn, x->db->tasks, &cursor), 0);
   while (!mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) stale |= ((const uint8_t *)value.mv_data)[16] != 0;
   mdb_cursor_close(cursor);
-  db_end_read(x->db, txn);
+  db_end_read(x->db, txn, 0);
   return stale;
 }
 
