@@ -79,8 +79,8 @@ const char *emit_c_memory_name(struct emit_c *e, struct c_type t, char out[32]) 
  *
  * $V the type, $E its elements', $I and $U the integers of its size, $N its short name, $W its lanes, $L a loop over
  * its lanes, $C and $F what C's functions for it begin and end with, $X `x` once a lane, $M a word, $S ms_select for
- * it, $P ms_splat. `needs` are helpers written before: of the same type, or with a mark of the integers (i, u) of its
- * size. */
+ * it, $P ms_splat, $Hpx:NAME; a polynomial of x that p becomes, by Horner's rule. `needs` are helpers written before:
+ * of the same type, or with a mark of the integers (i, u) of its size. */
 static const struct c_template templates[] = {
     {"splat", "", "$V ms_splat_$N($E x) { return x; }", "$V ms_splat_$N($E x) { return ($V){$X}; }"},
     {"select", "", "$V ms_select_$N(int c, $V a, $V b) { return c ? a : b; }",
@@ -129,11 +129,7 @@ static const struct c_template templates[] = {
      "  $I k = ($I)(ms_bits_$N(shifted) - ms_bits_$N($P(12582912.0f)));\n"
      "  $V r = k_real * -0.693359375f + x;\n"
      "  r = k_real * 2.12194440e-4f + r;\n"
-     "  $V p = r * 1.9875691500e-4f + 1.3981999507e-3f;\n"
-     "  p = p * r + 8.3334519073e-3f;\n"
-     "  p = p * r + 4.1665795894e-2f;\n"
-     "  p = p * r + 1.6666665459e-1f;\n"
-     "  p = p * r + 5.0000001201e-1f;\n"
+     "  $V $Hpr:exp;\n"
      "  p = p * (r * r) + r + 1.0f;\n"
      "  $I half = k >> 1;\n"
      "  return p * ms_power_of_two_$N(half) * ms_power_of_two_$N(k - half);\n}",
@@ -141,28 +137,15 @@ static const struct c_template templates[] = {
     {"tanh", "exp fabs copysign",
      "$V ms_tanh_$N($V x) {\n"
      "  $V size = ms_fabs_$N(x), s = x * x;\n"
-     "  $V p = s * -5.70498872745e-3f + 2.06390887954e-2f;\n"
-     "  p = p * s + -5.37397155531e-2f;\n"
-     "  p = p * s + 1.33314422036e-1f;\n"
-     "  p = p * s + -3.33332819422e-1f;\n"
+     "  $V $Hps:tanh;\n"
      "  $V near = p * s * x + x, far = 1.0f - 2.0f / (ms_exp_$N(size + size) + 1.0f);\n"
      "  return ms_copysign_$N($S(size < 0.625f, near, far), x);\n}",
      NULL},
     {"erf", "splat select exp fabs copysign",
      "$V ms_erf_$N($V x) {\n"
      "  $V size = ms_fabs_$N(x), s = x * x;\n"
-     "  $V p = s * 7.806903886e-05f + -7.997853099e-04f;\n"
-     "  p = p * s + 5.187162198e-03f;\n"
-     "  p = p * s + -2.685334720e-02f;\n"
-     "  p = p * s + 1.128357872e-01f;\n"
-     "  p = p * s + -3.761262596e-01f;\n"
-     "  p = p * s + 1.283791661e-01f;\n"
-     "  $V t = $S(size > 4.0f, $P(4.0f), size), q = t * 1.863843063e-04f + -2.947696019e-03f;\n"
-     "  q = q * t + 2.183817886e-02f;\n"
-     "  q = q * t + -1.031069383e-01f;\n"
-     "  q = q * t + -6.381446719e-01f;\n"
-     "  q = q * t + -1.127089262e+00f;\n"
-     "  q = q * t + -3.415105457e-04f;\n"
+     "  $V $Hps:erf_near;\n"
+     "  $V t = $S(size > 4.0f, $P(4.0f), size), $Hqt:erf_far;\n"
      "  return $S(size < 1.0f, p * x + x, ms_copysign_$N(1.0f - ms_exp_$N(q), x));\n}",
      NULL},
     /* Floats of 16 bits, in the low bits of $U: rounded to nearest, ties to even. */
@@ -194,6 +177,31 @@ static const struct c_template templates[] = {
      NULL},
     {"round_half", "to_half of_half", "$V ms_round_half_$N($V x) { return ms_of_half_$N(ms_to_half_$N(x)); }", NULL},
 };
+
+static const struct {
+  const char *name, *coefficients;
+} polynomials[] = {
+#define JIT_POLYNOMIAL(name, ...) {#name, #__VA_ARGS__},
+#include "jit/polynomials.def"
+};
+
+/* `from` is behind a template's $H. Returns where it ends. */
+static const char *write_polynomial(FILE *out, const char *from) {
+  const char p = from[0], x = from[1], *name = from + 3, *end = strchr(name, ';'), *rest = NULL;
+  assert(from[2] == ':' && end);
+  for (size_t i = 0; i < sizeof polynomials / sizeof *polynomials; i++)
+    if (!strncmp(polynomials[i].name, name, (size_t)(end - name)) && !polynomials[i].name[end - name])
+      rest = polynomials[i].coefficients;
+  assert(rest);
+  fprintf(out, "%c = %c * ", p, x);
+  for (int n = 0;; n++) {
+    int length = (int)strcspn(rest, ",");
+    fprintf(out, n == 0 ? "%.*sf + " : "%.*sf;", length, rest);
+    if (!rest[length]) return end;
+    rest += length + 2;
+    if (n > 0) fprintf(out, "\n  %c = %c * %c + ", p, p, x);
+  }
+}
 
 static void expand(struct emit_c *e, const char *text, struct c_type t, const char *word) {
   char value[32], element[32], ints[32], uints[32], name[32], uname[32];
@@ -229,6 +237,7 @@ static void expand(struct emit_c *e, const char *text, struct c_type t, const ch
       fprintf(out, "ms_%s_%s", *c == 'S' ? "select" : "splat", of_uints ? uname : name);
       if (of_uints) c += 2;
       break;
+    case 'H': c = write_polynomial(out, c + 1); break;
     case 'X':
       for (int l = 0; l < t.width; l++) fprintf(out, l ? ", x" : "x");
       break;

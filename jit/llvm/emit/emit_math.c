@@ -62,10 +62,12 @@ static LLVMValueRef power_of_two(struct real r, LLVMValueRef k) { /* k within [-
   return LLVMBuildBitCast(w, LLVMBuildShl(w, biased, int_constant(r, 23), ""), r.type, "");
 }
 
+#define JIT_POLYNOMIAL(name, ...) static const double of_##name[] = {__VA_ARGS__};
+#include "jit/polynomials.def"
+#define POLYNOMIAL(name) of_##name, sizeof of_##name / sizeof *of_##name
+
 /* e^x = 2^k * e^r, |r| <= ln(2)/2; 2^k in two steps, so that results overflow and vanish as they should. */
 static LLVMValueRef exponential(struct real r, LLVMValueRef x) {
-  static const double p[] = {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3,
-                             4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1};
   LLVMBuilderRef w = r.e->builder;
   LLVMValueRef top = constant(r, 89.0), bottom = constant(r, -104.0);
   x = LLVMBuildSelect(w, LLVMBuildFCmp(w, LLVMRealOGT, x, top, ""), top, x, "");
@@ -78,7 +80,7 @@ static LLVMValueRef exponential(struct real r, LLVMValueRef x) {
   LLVMValueRef k = LLVMBuildSub(w, LLVMBuildBitCast(w, shifted, ints, ""), LLVMBuildBitCast(w, magic, ints, ""), "");
   LLVMValueRef rest = multiply_add(r, k_real, constant(r, -0.693359375), x);
   rest = multiply_add(r, k_real, constant(r, 2.12194440e-4), rest);
-  LLVMValueRef tail = multiply_add(r, polynomial(r, rest, p, 6), times(r, rest, rest), rest);
+  LLVMValueRef tail = multiply_add(r, polynomial(r, rest, POLYNOMIAL(exp)), times(r, rest, rest), rest);
   LLVMValueRef near_one = plus(r, tail, constant(r, 1.0));
   LLVMValueRef half = LLVMBuildAShr(w, k, int_constant(r, 1), "");
   LLVMValueRef scaled = times(r, near_one, power_of_two(r, half));
@@ -91,11 +93,9 @@ static LLVMValueRef copy_sign(struct real r, LLVMValueRef size, LLVMValueRef sig
 }
 
 static LLVMValueRef hyperbolic_tangent(struct real r, LLVMValueRef x) {
-  static const double p[] = {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1,
-                             -3.33332819422e-1};
   LLVMBuilderRef w = r.e->builder;
   LLVMValueRef square = times(r, x, x), size = magnitude(r, x);
-  LLVMValueRef small = multiply_add(r, times(r, polynomial(r, square, p, 5), square), x, x);
+  LLVMValueRef small = multiply_add(r, times(r, polynomial(r, square, POLYNOMIAL(tanh)), square), x, x);
   LLVMValueRef grown = exponential(r, plus(r, size, size));
   LLVMValueRef large = minus(r, constant(r, 1.0), over(r, constant(r, 2.0), plus(r, grown, constant(r, 1.0))));
   LLVMValueRef is_small = LLVMBuildFCmp(w, LLVMRealOLT, size, constant(r, 0.625), "");
@@ -104,15 +104,11 @@ static LLVMValueRef hyperbolic_tangent(struct real r, LLVMValueRef x) {
 
 /* Below 1: x + x * near(x^2); above: 1 - e^far(|x|), far = ln(1 - erf). */
 static LLVMValueRef error_function(struct real r, LLVMValueRef x) {
-  static const double near[] = {7.806903886e-05, -7.997853099e-04, 5.187162198e-03, -2.685334720e-02,
-                                1.128357872e-01, -3.761262596e-01, 1.283791661e-01};
-  static const double far[] = {1.863843063e-04,  -2.947696019e-03, 2.183817886e-02, -1.031069383e-01,
-                               -6.381446719e-01, -1.127089262e+00, -3.415105457e-04};
   LLVMBuilderRef w = r.e->builder;
   LLVMValueRef size = magnitude(r, x), top = constant(r, 4.0);
-  LLVMValueRef small = multiply_add(r, polynomial(r, times(r, x, x), near, 7), x, x);
+  LLVMValueRef small = multiply_add(r, polynomial(r, times(r, x, x), POLYNOMIAL(erf_near)), x, x);
   LLVMValueRef within = LLVMBuildSelect(w, LLVMBuildFCmp(w, LLVMRealOGT, size, top, ""), top, size, "");
-  LLVMValueRef rest = exponential(r, polynomial(r, within, far, 7));
+  LLVMValueRef rest = exponential(r, polynomial(r, within, POLYNOMIAL(erf_far)));
   LLVMValueRef large = copy_sign(r, minus(r, constant(r, 1.0), rest), x);
   return LLVMBuildSelect(w, LLVMBuildFCmp(w, LLVMRealOLT, size, constant(r, 1.0), ""), small, large, "");
 }
