@@ -243,11 +243,8 @@ function flextensor.save(path, configs)
   for i, k in ipairs(configs.knobs) do knobs[i] = "    " .. lines.text(lines.list(k)) end
   for _, name in ipairs {"op", "args", "target", "slevel", "rlevel", "seconds"} do rows[#rows + 1] = string.format('  "%s": %s', name, lines.text(configs[name])) end
   rows[#rows + 1] = '  "knobs": [\n' .. table.concat(knobs, ",\n") .. "\n  ]"
-  local file, message = io.open(path, "wb")
-  if not file then error("cannot write " .. message, 0) end
-  local ok, why = file:write("{\n", table.concat(rows, ",\n"), "\n}\n")
-  if ok then ok, why = file:close() end
-  if not ok then error(string.format("cannot write %s: %s", path, why), 0) end
+  local ok, message = pcall(ms.load "lua.lib.files".write, path, "{\n" .. table.concat(rows, ",\n") .. "\n}\n")
+  if not ok then error("cannot write " .. message, 0) end
 end
 
 function flextensor.load(path)

@@ -1,4 +1,4 @@
--- Files and commands of what is exported as a library. What fails raises a message.
+-- Files that are written, and commands that are run, for users. What fails raises a message.
 local ms = msched
 local files = {}
 

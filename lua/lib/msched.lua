@@ -215,12 +215,8 @@ function schedule.save(sch, path)
   local form = type(path) == "string" and FORMS[path:match "%.(%w+)$"]
   if not form then no_file("a file's name is expected, whose suffix is the form: .json, .lua or .trace, which is the store's") end
   local trace = sch.trace
-  local text = trace[form](trace)
-  local file, message = io.open(path, "wb")
-  if not file then no_file(message) end
-  local written, why = file:write(text)
-  local closed, why_not = file:close()
-  if not (written and closed) then no_file(path .. ": " .. (why or why_not)) end
+  local ok, message = pcall(ms.load "lua.lib.files".write, path, trace[form](trace))
+  if not ok then no_file(message) end
 end
 
 -- A trace from a file of any of these forms, whatever its name.

@@ -27,10 +27,8 @@ function numpy.save(array, path)
   if type(path) ~= "string" then error(ms.where() .. "array:save takes a path", 0) end
   local known = TYPES[array:type()]
   if not known then error(string.format("%sNumPy has no files of %s; build with another type, or copy to one", ms.where(), array:type()), 0) end
-  local file, why = io.open(path, "wb")
-  if not file then error(ms.where() .. why, 0) end
-  local ok = file:write(header_of(array, known), array:bytes())
-  if not file:close() or not ok then error(ms.where() .. path .. " cannot be written", 0) end
+  local ok, why = pcall(ms.load "lua.lib.files".write, path, header_of(array, known) .. array:bytes())
+  if not ok then error(ms.where() .. why, 0) end
 end
 
 -- ---- In ----------------------------------------------------------------------------------------------------------

@@ -32,8 +32,9 @@ local function constants_of(opened)
 end
 
 local MAGIC, HEADER = "msched weights 1", 64 -- the bytes before the constants
+-- Constant by constant: all of them together may take more memory than there is. What has the file mapped keeps what it has.
 local function write_constants(path, list, total, sum)
-  local beside = path .. ".part" -- what has the file mapped keeps what it has
+  local beside = path .. ".part"
   local file, message = io.open(beside, "wb")
   if not file then error(message, 0) end
   local ok = file:write((string.pack("<c16i8i8", MAGIC, total, sum) .. string.rep("\0", HEADER)):sub(1, HEADER))

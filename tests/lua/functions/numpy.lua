@@ -36,6 +36,17 @@ local long = ms.array({9001}, "float64", function(i) return i / 7 end)
 long:save(path)
 same(long, ms.load_array(path))
 
+-- A file that was there is replaced as a whole: who has it open, or by another name, keeps what it had.
+do
+  local first, second, other = ms.array({3}, "int32", {1, 2, 3}), ms.array({2}, "int32", {4, 5}), path .. ".other"
+  first:save(path)
+  assert(os.execute(string.format("ln '%s' '%s'", path, other)))
+  second:save(path)
+  same(first, ms.load_array(other))
+  same(second, ms.load_array(path))
+  os.remove(other)
+end
+
 -- What numpy 1.24 writes for arange(6).reshape(2, 3) as int16: byte for byte.
 local header = "{'descr': '<i2', 'fortran_order': False, 'shape': (2, 3), }"
 local function file(text, elements) return "\147NUMPY\1\0" .. string.pack("<s2", text .. (" "):rep(117 - #text) .. "\n") .. elements end

@@ -191,6 +191,9 @@ do
   for _, suffix in ipairs {"json", "lua", "trace"} do
     local path = base .. "." .. suffix
     sch:save(path)
+    assert(os.execute(string.format("ln '%s' '%s.other'", path, path)))
+    ms.schedule(func):save(path) -- the file is replaced as a whole
+    os.rename(path .. ".other", path)
     local trace = ms.load_trace(path)
     assert(ms.apply(func, trace):hash() == sch:hash() and trace:text() == sch.trace:text(), suffix)
     local file = assert(io.open(path, "rb"))
