@@ -383,13 +383,16 @@ static bool is_known(int format) { return format >= DB_FORMAT_UNSEALED && format
 /* Records of this version may be written from now on, which older versions cannot read: they refuse the store. */
 static int create_tables(struct db *db, MDB_txn *txn, void *unused) {
   (void)unused;
-  int code = open_tables(db, txn);
   uint8_t format = DB_FORMAT;
   MDB_val key = {6, "format"}, value = {1, &format}, old;
+  int code = mdb_dbi_open(txn, db_table_names[DB_META], MDB_CREATE, db_table_of(db, DB_META));
   if (!code) code = mdb_get(txn, db->meta, &key, &old);
-  bool write = code == MDB_NOTFOUND ||
-               (!code && old.mv_size == 1 && is_known(*(uint8_t *)old.mv_data) && *(uint8_t *)old.mv_data < DB_FORMAT);
-  return write ? mdb_put(txn, db->meta, &key, &value, 0) : code;
+  bool is_new = code == MDB_NOTFOUND;
+  if (code && !is_new) return code;
+  int found = !is_new && old.mv_size == 1 ? *(uint8_t *)old.mv_data : 0;
+  if (!is_new && !is_known(found)) return 0; /* of a later version: nothing is added to it */
+  code = open_tables(db, txn);
+  return code || found == DB_FORMAT ? code : mdb_put(txn, db->meta, &key, &value, 0);
 }
 
 struct bad_page {
@@ -566,13 +569,26 @@ static bool make_file(struct db *db, ms_error *err) {
   return code ? db_failed(db, code, "writing", err) : true;
 }
 
-/* LMDB's lock file goes with the name: a link is followed first. */
-static void follow_link(struct db *db) {
+/* LMDB's lock file goes with the name: a link is followed first. One to a file that is not there would have a lock file
+ * of its own, beside the file's once that is made. */
+static bool follow_link(struct db *db, ms_error *err) {
   struct stat s;
-  char *real = lstat(db->path, &s) == 0 && S_ISLNK(s.st_mode) ? realpath(db->path, NULL) : NULL;
-  if (!real) return;
+  if (lstat(db->path, &s) != 0 || !S_ISLNK(s.st_mode)) return true;
+  char *real = realpath(db->path, NULL);
+  if (!real)
+    return ms_fail(err, MS_STORE,
+                   "%s: a link that leads to no file: %s; name the file that it should lead to, or remove the link",
+                   db->path, strerror(errno));
   free(db->path);
   db->path = real;
+  return true;
+}
+
+/* A file that may not be looked for may be there. */
+static bool look_for(struct db *db, bool *missing, ms_error *err) {
+  *missing = access(db->path, F_OK) != 0;
+  if (!*missing || errno == ENOENT || errno == ENOTDIR) return true;
+  return ms_fail(err, MS_STORE, "%s: the store cannot be looked for: %s", db->path, strerror(errno));
 }
 
 static struct db *new_store(const char *path, unsigned flags, ms_error *err) {
@@ -582,10 +598,8 @@ static struct db *new_store(const char *path, unsigned flags, ms_error *err) {
   db->walk = flags & (DB_WALK_ALL | DB_WALK_NONE);
   db->lock = -1;
   db->path = path ? strdup(path) : default_path(err);
-  bool ok = db->path != NULL;
-  if (ok) follow_link(db);
-  bool is_new = ok && access(db->path, F_OK) != 0;
-  if (is_new && (db->read_only || !(flags & DB_CREATE)))
+  bool is_new = false, ok = db->path && follow_link(db, err) && look_for(db, &is_new, err);
+  if (ok && is_new && (db->read_only || !(flags & DB_CREATE)))
     ok = ms_fail(err, MS_STORE, "%s: there is no store; tuning makes one", db->path);
   if (ok && is_new && !(flags & DB_AT_ONCE) && may_make(db->path)) db->pending = open_pending(db);
   if (ok && is_new && !db->pending) ok = make_folders(db, err);

@@ -422,6 +422,23 @@ static void makes_no_file_for_nothing(void **state) {
   assert_int_equal(system(command), 0);
 }
 
+/* A link to no file, or what may not be looked for, is not taken for a store that is not there. */
+static void names_what_leads_to_no_store(void **state) {
+  struct fixture *x = *state;
+  ms_error err = {0};
+  char link[128], path[400];
+  snprintf(link, sizeof link, "%s/link.db", x->folder);
+  snprintf(path, sizeof path, "%s/%0300d.db", x->folder, 0);
+  assert_int_equal(symlink("nowhere.db", link), 0);
+  for (unsigned i = 0; i < 2; i++) {
+    assert_null(db_open(link, i ? DB_CREATE : DB_READ_ONLY, &err));
+    assert_non_null(strstr(err.message, "a link that leads to no file"));
+    assert_null(db_open(path, i ? DB_CREATE : DB_READ_ONLY, &err));
+    assert_non_null(strstr(err.message, "the store cannot be looked for: File name too long"));
+  }
+  assert_int_equal(unlink(link), 0);
+}
+
 static void joins_a_file_made_meanwhile(void **state) {
   struct fixture *x = *state;
   ms_error err = {0};
@@ -460,6 +477,7 @@ int main(void) {
                                      TEST(reads_formats),
                                      TEST(names_workloads),
                                      TEST(makes_no_file_for_nothing),
+                                     TEST(names_what_leads_to_no_store),
                                      TEST(joins_a_file_made_meanwhile),
                                      TEST(keeps_notes)};
   return cmocka_run_group_tests(tests, NULL, NULL);
