@@ -52,7 +52,10 @@ static int explain(lua_State *L) {
   if (script_is_late(s)) {
     size_t at = strlen(head);
     snprintf(head + at, sizeof head - at, " ran longer than %g seconds", s->allowed);
-    lua_pushfstring(L, "%s, and was at line %d; make it end sooner", head, line);
+    if (line)
+      lua_pushfstring(L, "%s, and was at line %d; make it end sooner", head, line);
+    else /* it has ended */
+      lua_pushfstring(L, "%s; make it end sooner", head);
     if (s->limits.fixed) return 1;
     lua_pushfstring(L, ", or allow more with --%s-timeout", s->allowed < s->limits.seconds ? "policy" : "rule");
     lua_concat(L, 2);
@@ -111,6 +114,42 @@ static int call_watched(lua_State *L, int arguments, int results, int handler, b
   give_hook(L, before);
   s->limits.patient = patient;
   return status;
+}
+
+/* The user's handler of an error; none where the error is that the call must end: Lua calls no hook in a handler of
+ * what a hook raised, so that it could not be ended. Upvalue: the handler. */
+static int handle(lua_State *L) {
+  if (script_must_stop(script_of(L))) return 1;
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_insert(L, 1);
+  lua_call(L, 1, 1);
+  return 1;
+}
+
+static int end_protected(lua_State *L, int status, lua_KContext behind) {
+  if (status == LUA_OK || status == LUA_YIELD) return lua_gettop(L) - (int)behind;
+  lua_pushboolean(L, false);
+  lua_insert(L, -2);
+  return 2;
+}
+
+/* xpcall(f, handler, arguments…), as Lua's */
+static int protected_call(lua_State *L) {
+  int count = lua_gettop(L);
+  luaL_checktype(L, 2, LUA_TFUNCTION);
+  lua_pushvalue(L, 2);
+  lua_pushcclosure(L, handle, 1);
+  lua_replace(L, 2);
+  lua_pushboolean(L, true);
+  lua_pushvalue(L, 1);
+  lua_rotate(L, 3, 2); /* true and f, before the arguments */
+  return end_protected(L, lua_pcallk(L, count - 2, LUA_MULTRET, 2, 2, end_protected), 2);
+}
+
+void script_open_xpcall(lua_State *L) {
+  assert(L);
+  lua_pushcfunction(L, protected_call);
+  lua_setglobal(L, "xpcall");
 }
 
 struct clock {
@@ -178,6 +217,13 @@ static int limited(lua_State *L) {
   bool model = !strcmp(lua_tostring(L, 1), "model");
   struct clock before = model ? start_model(L) : start_clock(L, s->limits.seconds);
   int status = call_watched(L, lua_gettop(L) - 4, LUA_MULTRET, 3, shipped);
+  if (status == LUA_OK && !shipped && script_is_late(s)) { /* it has caught the error that was to end it */
+    lua_settop(L, 3);
+    lua_pushvalue(L, 3);
+    lua_pushliteral(L, "late");
+    lua_call(L, 1, 1);
+    status = LUA_ERRRUN;
+  }
   (model ? stop_model : stop_clock)(L, before);
   if (status == LUA_OK) {
     lua_pushboolean(L, true);

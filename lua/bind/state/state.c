@@ -128,13 +128,14 @@ void script_watch(lua_State *L, lua_Debug *unused) {
   if (late) luaL_error(L, "it runs longer than it may");
 }
 
-static bool must_stop(const struct script *s) { return (interrupted && !s->limits.patient) || script_is_late(s); }
+bool script_must_stop(const struct script *s) { return (interrupted && !s->limits.patient) || script_is_late(s); }
 
 void script_look(lua_State *L) {
   enum { EVERY = 16 };
   struct script *s = script_of(L);
   bool looks = ++s->looks % EVERY == 0; /* the clock costs something */
-  if ((interrupted && !s->limits.patient) || (looks && must_stop(s))) lua_sethook(L, script_watch, LUA_MASKCOUNT, 1);
+  if ((interrupted && !s->limits.patient) || (looks && script_must_stop(s)))
+    lua_sethook(L, script_watch, LUA_MASKCOUNT, 1);
 }
 
 const char script_no_memory[] = "not enough memory"; /* as Lua says it */
@@ -429,11 +430,13 @@ int luaopen_msched(lua_State *L) {
 static int open_state(lua_State *L) {
   if (script_of(L)->limits.sandbox) {
     sandbox_open(L);
+    script_open_xpcall(L);
   } else {
     luaL_openlibs(L);
     format_open(L);
     ends_open(L);
     sandbox_bound(L);
+    script_open_xpcall(L);
     lua_getglobal(L, "package");
     lua_getfield(L, -1, "preload");
     lua_pushcfunction(L, searched_msched);

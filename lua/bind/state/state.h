@@ -28,7 +28,8 @@ struct script *script_of(lua_State *L);
 void sandbox_tell_left_out(const struct script *s); /* of what was printed; sandbox.c */
 int sandbox_print_aside(lua_State *L);              /* print: to standard error, so much at most */
 bool script_is_late(const struct script *s);
-double script_now(void); /* seconds of a steady clock */
+bool script_must_stop(const struct script *s); /* late, or interrupted */
+double script_now(void);                       /* seconds of a steady clock */
 /* While a call has a clock, loops in C look at a flag of the state's own, which interrupts set too, and the end of the
  * clock. armed: false where they do already, or too many states do. */
 bool script_arm(struct script *s);
@@ -39,7 +40,8 @@ void script_follow_clock(struct script *s); /* the state's deadline is another *
 struct script_alarm *script_alarm_new(double at, volatile int *flag);
 void script_alarm_move(struct script_alarm *alarm, double at); /* whether it has set the flag or not */
 void script_alarm_free(struct script_alarm *alarm);
-void ends_open(lua_State *L); /* replaces os.exit and debug.sethook; ends.c */
+void ends_open(lua_State *L);          /* replaces os.exit and debug.sethook; ends.c */
+void script_open_xpcall(lua_State *L); /* replaces xpcall; limited.c */
 /* The hook, called each SCRIPT_HOOK_PERIOD instructions. */
 enum { SCRIPT_HOOK_PERIOD = 10000 };
 void script_watch(lua_State *L, lua_Debug *unused);

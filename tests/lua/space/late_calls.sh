@@ -1,0 +1,38 @@
+#!/bin/sh
+# Calls of rules that catch the error which is to end them, and xpcall as Lua has it.  usage: late_calls.sh MSCHED ROOT
+set -eu
+msched=$1 gemm=$2/lua/examples/gemm.lua
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+fail() { echo "late_calls.sh: $*" >&2; exit 1; }
+
+# What catches the error that ends a late call gains nothing: a handler of errors is not called for it, and what has
+# closed a coroutine, or returns at once, was late all the same.
+caught() { # NAME, the statement
+  printf 'local ms = require "msched"\nms.rule {name = "%s", apply = function(sch)\n  %s\n  return {sch}\nend}\n' "$1" "$2" >"$1.lua"
+  status=0
+  "$msched" space "$gemm" --rules "$1.lua" --rule-timeout 0.2 -- 64 64 64 >out 2>err || status=$?
+  [ $status = 1 ] && grep -qE "rule .$1. \\($1.lua:2\\) ran longer than 0.2 seconds.*; make it end sooner, or allow more with --rule-timeout" err || fail "$1: status $status: $(cat err)"
+}
+loop="function() while true do end end"
+caught handler "xpcall($loop, $loop)"
+caught once "pcall($loop)"
+caught closed "local c = coroutine.create(function() local x <close> = setmetatable({}, {__close = $loop}) coroutine.yield() end) coroutine.resume(c) coroutine.close(c)"
+cat >handled.lua <<'E2'
+local ms = require "msched"
+ms.rule {name = "handled", apply = function(sch)
+  local function list(...) return select("#", ...), ... end
+  assert(select(2, list(xpcall(function(...) return ... end, error, 1, nil))) == true and list(xpcall(list, error, 1, nil)) == 4)
+  local ok, message = xpcall(function() error({"x"}) end, function(e) return e[1] .. "y" end)
+  assert(ok == false and message == "xy")
+  local c = coroutine.wrap(function() return xpcall(function(a) return a, coroutine.yield(a + 1) end, print, 1) end)
+  assert(c() == 2)
+  local count, first, second, third = list(c "z")
+  assert(count == 3 and first == true and second == 1 and third == "z")
+  assert(not pcall(xpcall) and not pcall(xpcall, print, 1))
+  return {sch}
+end}
+E2
+"$msched" space "$gemm" --rules handled.lua -- 64 64 64 >out 2>err || fail "handled: $(cat err)"
+echo "late_calls: ok"
