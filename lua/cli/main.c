@@ -1,4 +1,5 @@
 /* msched: the program. A table of subcommands. */
+#define _GNU_SOURCE
 #include "cli.h"
 
 #include "jit/jit.h"
@@ -87,11 +88,10 @@ static void finish_output(void) {
 }
 
 /* A stream that was closed by who started the program would be the next file that it opens, a store's: it is one that
- * can neither be read nor written. */
+ * can neither be read nor written. Not /dev/null, which a bare chroot lacks. */
 static void keep_streams(void) {
   for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; stream++)
-    if (fcntl(stream, F_GETFD) < 0 && errno == EBADF &&
-        open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) != stream)
+    if (fcntl(stream, F_GETFD) < 0 && errno == EBADF && open("/", O_PATH) != stream)
       _exit(CLI_FAILED); /* nowhere to say so */
 }
 

@@ -674,7 +674,7 @@ static void make_runners(struct helper *h) {
 
 /* Standard streams lead nowhere, but for errors: numbers below the socket's are taken, and stay so. */
 static bool close_streams(ms_error *err) {
-  int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+  int nothing = descriptor_open_nowhere();
   if (nothing < 0) return ms_fail(err, MS_NO_HELPER, "the helper cannot open /dev/null: %s", strerror(errno));
   bool silent = fcntl(STDERR_FILENO, F_GETFD) < 0;
   if (dup2(nothing, STDIN_FILENO) < 0 || dup2(nothing, STDOUT_FILENO) < 0 ||

@@ -33,6 +33,10 @@ done
 tune host:posix_spawn:1:EAGAIN
 [ "$status" = 0 ] || fail "status $status"
 
+# Without /dev/null, as in a bare chroot.
+tune helper:open:1:ENOENT
+[ "$status" = 0 ] || fail "status $status"
+grep -q 'trial 2 of 2, best .*failed: none' out || fail "it cost a candidate"
 # None can be started at all.
 for failing in helper:fork:0:EAGAIN host:posix_spawn:0:EAGAIN; do
   tune $failing
