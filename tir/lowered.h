@@ -65,10 +65,10 @@ struct tir_lower_options {
   uint64_t shared_bytes;             /* GPU: of a block at most; 0: TIR_STATIC_SHARED_BYTES */
   unsigned capabilities;             /* GPU: of the target: TIR_SET(ASYNC_COPIES), ... */
   bool in_double;                    /* exp and its like are float64's, rounded; +0 is more than -0 */
-  bool in_single;                    /* functions of float32 that are steps of float32 become these (in_single.c) */
-  bool finite;                       /* floats are neither infinite nor NaN: what is multiplied by zero is zero */
-  bool verify;                       /* the verifier between passes */
-  const char *dump_after;            /* a pass's name: the function is printed to `dump` after it */
+  bool in_single;         /* functions of float32 become steps where there are (in_single.c, through_double.c) */
+  bool finite;            /* floats are neither infinite nor NaN: what is multiplied by zero is zero */
+  bool verify;            /* the verifier between passes */
+  const char *dump_after; /* a pass's name: the function is printed to `dump` after it */
   FILE *dump;
   void (*passed)(void *data, const char *pass); /* NULL, or: called after each pass, with `data` */
   void (*noted)(void *data,

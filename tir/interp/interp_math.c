@@ -239,7 +239,8 @@ union value interp_reinterpret(tir_type from, tir_type to, union value v) {
 /* ---- Calls by name ---- */
 
 static double reciprocal_root(double x) { return 1.0 / sqrt(x); }
-static double logistic(double x) { return 1.0 / (1.0 + exp(-x)); }
+/* Below, 1 + e^-x is e^-x, which has no reciprocal before the result is 0. */
+static double logistic(double x) { return x < -40 ? exp(x) : 1.0 / (1.0 + exp(-x)); }
 static double power_of_ten(double x) { return pow(10.0, x); }
 
 /* A float's exponent is cut to an integer; beyond these all results are 0 or infinite, or as x is. */

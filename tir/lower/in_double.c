@@ -11,8 +11,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { FRACTION_BITS = 52, EXPONENT_BIAS = 1023 };
-
 /* ---- Powers ---- */
 
 /* 2^k * (1 + tail). */
@@ -31,31 +29,23 @@ static tir_expr tail_of(struct lower_steps *s, tir_expr rest) {
   return step_sum(s, rest, step_times(s, step_times(s, rest, rest), p));
 }
 
-/* Adding 1.5 * 2^52 rounds to an integer, which then stands in the low bits. */
-static const double magic = 0x1.8p52;
-
-static tir_expr scale_of(struct lower_steps *s, tir_expr shifted) {
-  tir_expr bits = step_bits(s, shifted);
-  tir_expr biased = step_sum(s, bits, step_whole(s, EXPONENT_BIAS));
-  return step_of_bits(s, step_call(s, "shift_left", s->whole, biased, step_whole(s, FRACTION_BITS)));
-}
-
 static struct power power_of_e(struct lower_steps *s, tir_expr x) {
   static const double inverse = 0x1.71547652b82fep0; /* 1 / ln(2), and ln(2) in two parts, of which k * one is exact */
   static const double high = 0x1.62e42fefap-1, low = 0x1.cf79abc9e3b39p-40;
   x = step_within(s, x, -160, 130);
-  tir_expr shifted = step_sum(s, step_times(s, x, step_real(s, inverse)), step_real(s, magic)),
-           k = step_less(s, shifted, step_real(s, magic));
+  tir_expr shifted = step_sum(s, step_times(s, x, step_real(s, inverse)), step_real(s, STEP_MAGIC)),
+           k = step_less(s, shifted, step_real(s, STEP_MAGIC));
   tir_expr rest = step_less(s, x, step_times(s, k, step_real(s, high)));
   rest = step_less(s, rest, step_times(s, k, step_real(s, low)));
-  return (struct power){scale_of(s, shifted), tail_of(s, rest)};
+  return (struct power){step_power_of_two(s, shifted), tail_of(s, rest)};
 }
 
 static struct power power_of_two(struct lower_steps *s, tir_expr x) {
   static const double ln2 = 0x1.62e42fefa39efp-1;
   x = step_within(s, x, -230, 190);
-  tir_expr shifted = step_sum(s, x, step_real(s, magic)), k = step_less(s, shifted, step_real(s, magic));
-  return (struct power){scale_of(s, shifted), tail_of(s, step_times(s, step_less(s, x, k), step_real(s, ln2)))};
+  tir_expr shifted = step_sum(s, x, step_real(s, STEP_MAGIC)), k = step_less(s, shifted, step_real(s, STEP_MAGIC));
+  return (struct power){step_power_of_two(s, shifted),
+                        tail_of(s, step_times(s, step_less(s, x, k), step_real(s, ln2)))};
 }
 
 static tir_expr value_of(struct lower_steps *s, struct power p) {
@@ -76,24 +66,11 @@ static tir_expr tail_of_atanh(struct lower_steps *s, tir_expr square) {
   return p;
 }
 
-/* The exponent, taken so that what is left is near 1, and is left in *m. */
-static tir_expr exponent_of(struct lower_steps *s, tir_expr x, tir_expr *m) {
-  static const int64_t bias = 1024, root = 0x3fe6a09e667f3bcd, magic_bits = 0x4338000000000000;
-  tir_expr bits = step_bits(s, x);
-  tir_expr moved = step_sum(s, bits, step_whole(s, (bias << FRACTION_BITS) - root));
-  tir_expr kept = step_call(s, "bitwise_and", s->whole, moved, step_whole(s, (int64_t)0x7ff << FRACTION_BITS));
-  tir_expr rest = step_sum(s, step_less(s, bits, kept), step_whole(s, bias << FRACTION_BITS));
-  *m = step_of_bits(s, rest);
-  tir_expr biased = step_call(s, "shift_right", s->whole, moved, step_whole(s, FRACTION_BITS));
-  tir_expr shifted = step_of_bits(s, step_sum(s, biased, step_whole(s, magic_bits)));
-  return step_less(s, shifted, step_real(s, magic + (double)bias));
-}
-
 /* ln(1 + f) = f - f^2/2 + r * (f^2/2 + r^2 * tail), r = f / (2 + f). Of m with 24 bits, f and f^2/2 are exact. */
 static struct logarithm logarithm_of(struct lower_steps *s, tir_expr x) {
   x = step_where(s, TIR_GT, x, step_real(s, 0), x, step_real(s, 1));
   x = step_where(s, TIR_LT, x, step_real(s, INFINITY), x, step_real(s, 1));
-  tir_expr m = TIR_NONE, k = exponent_of(s, x, &m), f = step_less(s, m, step_real(s, 1));
+  tir_expr m = TIR_NONE, k = step_exponent(s, x, &m), f = step_less(s, m, step_real(s, 1));
   tir_expr half = step_times(s, step_times(s, f, f), step_real(s, 0.5)),
            r = step_over(s, f, step_sum(s, f, step_real(s, 2)));
   tir_expr square = step_times(s, r, r);
@@ -145,16 +122,18 @@ static tir_expr hyperbolic_tangent(struct lower_steps *s, tir_expr x) {
   struct power p = power_of_e(s, step_times(s, size, step_real(s, -2)));
   tir_expr t = step_sum(s, step_times(s, p.scale, p.tail), step_less(s, p.scale, step_real(s, 1)));
   tir_expr result = step_over(s, step_less(s, step_real(s, 0), t), step_sum(s, t, step_real(s, 2)));
-  tir_expr sign = step_call(s, "bitwise_and", s->whole, step_bits(s, x), step_whole(s, INT64_MIN));
-  tir_expr bits = step_bits(s, result);
-  return step_of_bits(s, step_call(s, "bitwise_or", s->whole, bits, sign));
+  return step_signed(s, result, x);
 }
 
-static const struct lower_function functions[] = {
-    {"exp", exponential},       {"exp2", exponential_of_two},    {"sigmoid", logistic}, {"tanh", hyperbolic_tangent},
-    {"log", natural_logarithm}, {"log2", logarithm_to_base_two}, {NULL, NULL}};
+static const struct lower_function functions[] = {{"exp", exponential, NULL},
+                                                  {"exp2", exponential_of_two, NULL},
+                                                  {"sigmoid", logistic, NULL},
+                                                  {"tanh", hyperbolic_tangent, NULL},
+                                                  {"log", natural_logarithm, NULL},
+                                                  {"log2", logarithm_to_base_two, NULL},
+                                                  {NULL, NULL, NULL}};
 
 tir_expr lower_in_double(struct tir *ir, const char *name, tir_expr x) {
   assert(tir_type_bits(tir_type_of(ir, x)) == 64);
-  return lower_by_steps(ir, functions, name, x);
+  return lower_by_steps(ir, functions, name, &x, 1);
 }

@@ -141,12 +141,13 @@ static tir_expr exponential_less_one(struct lower_steps *s, tir_expr x) {
   return step_where(s, TIR_EQ, x, step_real(s, 0), x, step_sum(s, half, half)); /* -0 stays */
 }
 
-static const struct lower_function functions[] = {{"log", natural_logarithm},       {"log2", logarithm_to_base_two},
-                                                  {"log10", logarithm_to_base_ten}, {"log1p", logarithm_of_one_more},
-                                                  {"exp2", exponential_of_two},     {"exp10", exponential_of_ten},
-                                                  {"expm1", exponential_less_one},  {NULL, NULL}};
+static const struct lower_function functions[] = {
+    {"log", natural_logarithm, NULL},       {"log2", logarithm_to_base_two, NULL},
+    {"log10", logarithm_to_base_ten, NULL}, {"log1p", logarithm_of_one_more, NULL},
+    {"exp2", exponential_of_two, NULL},     {"exp10", exponential_of_ten, NULL},
+    {"expm1", exponential_less_one, NULL},  {NULL, NULL, NULL}};
 
 tir_expr lower_in_single(struct tir *ir, const char *name, tir_expr x) {
   assert(tir_type_bits(tir_type_of(ir, x)) == 32);
-  return lower_by_steps(ir, functions, name, x);
+  return lower_by_steps(ir, functions, name, &x, 1);
 }

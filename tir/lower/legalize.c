@@ -230,16 +230,32 @@ static const struct {
   const char *name, *same;
 } synonyms[] = {{"abs", "fabs"}, {"round", "nearbyint"}, {"rint", "nearbyint"}, {"power", "pow"}};
 
-static tir_expr sigmoid(struct tir *ir, tir_type type, tir_expr x) {
-  tir_expr one = constant(ir, type, 1), negative = tir_binary(ir, TIR_SUB, constant(ir, type, 0), x);
-  return tir_binary(ir, TIR_DIV, one, tir_binary(ir, TIR_ADD, one, call(ir, "exp", type, &negative, 1)));
+/* 1 / (1 + e^-x); where that is e^x but for less than half of its last place, e^x, which is not 0 before the result is. */
+static tir_expr sigmoid(struct tir *ir, tir_type type, tir_expr value) {
+  double least = tir_type_bits(type) == 64 ? -40 : -20;
+  struct named x = name_value(ir, value);
+  tir_expr one = constant(ir, type, 1), below = tir_binary(ir, TIR_LT, x.use, constant(ir, type, least));
+  tir_expr taken = tir_select(ir, below, x.use, tir_binary(ir, TIR_SUB, constant(ir, type, 0), x.use));
+  struct named power = name_value(ir, call(ir, "exp", type, &taken, 1));
+  tir_expr whole = tir_binary(ir, TIR_DIV, one, tir_binary(ir, TIR_ADD, one, power.use));
+  return with_named(ir, x, with_named(ir, power, tir_select(ir, below, power.use, whole)));
+}
+
+static const char *first_name(const char *name) {
+  for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
+    if (!strcmp(synonyms[i].name, name)) return synonyms[i].same;
+  return name;
 }
 
 static tir_expr function(struct tir *ir, const char *name, tir_type type, const tir_expr *args, uint32_t count) {
   if (count == 1 && !strcmp(name, "sigmoid")) return sigmoid(ir, type, args[0]);
-  for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
-    if (!strcmp(synonyms[i].name, name)) name = synonyms[i].same;
-  return call(ir, name, type, args, count);
+  return call(ir, first_name(name), type, args, count);
+}
+
+/* Of float32; TIR_NONE: it has no steps. */
+static tir_expr by_steps(struct tir *ir, const char *name, const tir_expr *args, uint32_t count) {
+  tir_expr made = count == 1 ? lower_in_single(ir, name, args[0]) : TIR_NONE;
+  return made || count == 0 ? made : lower_through_double(ir, first_name(name), args, count);
 }
 
 /* Functions whose result depends on the precision that they are computed in. */
@@ -280,8 +296,7 @@ static tir_expr named_call(struct tir *ir, tir_expr made, const struct tir_lower
   tir_type type = is_short(n.type) ? TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(n.type)) : n.type;
   bool is_narrow = tir_type_bits(type) < 64, widens = options && options->in_double && is_narrow && is_rounded(name);
   if (widens) return in_double(ir, name, n.type, args, n.count);
-  bool steps = options && options->in_single && is_narrow && n.count == 1;
-  made = steps ? lower_in_single(ir, name, args[0]) : TIR_NONE;
+  made = options && options->in_single && is_narrow ? by_steps(ir, name, args, n.count) : TIR_NONE;
   if (!made) made = function(ir, name, type, args, n.count);
   return is_short(n.type) ? tir_unary(ir, TIR_CAST, n.type, made) : made;
 }

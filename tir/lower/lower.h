@@ -78,6 +78,8 @@ bool lower_outline(struct lowering *low);       /* outline.c */
 tir_expr lower_in_double(struct tir *ir, const char *name, tir_expr x);
 /* The same of float32, in arithmetic of float32 (in_single.c). */
 tir_expr lower_in_single(struct tir *ir, const char *name, tir_expr x);
+/* The same of one float32 or of two, in arithmetic of float64 (through_double.c). */
+tir_expr lower_through_double(struct tir *ir, const char *name, const tir_expr *numbers, uint32_t count);
 
 /* ---- Contracts (contract.c) ---- */
 

@@ -76,13 +76,50 @@ tir_expr step_of_bits(struct lower_steps *s, tir_expr whole) {
   return step_call(s, "reinterpret", s->real, whole, TIR_NONE);
 }
 
-tir_expr lower_by_steps(struct tir *ir, const struct lower_function *list, const char *name, tir_expr x) {
-  tir_type type = tir_type_of(ir, x);
+tir_expr step_signed(struct lower_steps *s, tir_expr size, tir_expr sign) {
+  int64_t top = (int64_t)(UINT64_MAX << (tir_type_bits(s->real) - 1));
+  tir_expr kept = step_call(s, "bitwise_and", s->whole, step_bits(s, sign), step_whole(s, top));
+  return step_of_bits(s, step_call(s, "bitwise_or", s->whole, step_bits(s, size), kept));
+}
+
+/* ---- Of float64 ---- */
+
+enum { FRACTION_BITS = 52, EXPONENT_BIAS = 1023 };
+
+tir_expr step_power_of_two(struct lower_steps *s, tir_expr shifted) {
+  tir_expr biased = step_sum(s, step_bits(s, shifted), step_whole(s, EXPONENT_BIAS));
+  return step_of_bits(s, step_call(s, "shift_left", s->whole, biased, step_whole(s, FRACTION_BITS)));
+}
+
+tir_expr step_exponent(struct lower_steps *s, tir_expr x, tir_expr *m) {
+  static const int64_t bias = 1024, root = 0x3fe6a09e667f3bcd, magic_bits = 0x4338000000000000;
+  tir_expr bits = step_bits(s, x);
+  tir_expr moved = step_sum(s, bits, step_whole(s, (bias << FRACTION_BITS) - root));
+  tir_expr kept = step_call(s, "bitwise_and", s->whole, moved, step_whole(s, (int64_t)0x7ff << FRACTION_BITS));
+  tir_expr rest = step_sum(s, step_less(s, bits, kept), step_whole(s, bias << FRACTION_BITS));
+  *m = step_of_bits(s, rest);
+  tir_expr biased = step_call(s, "shift_right", s->whole, moved, step_whole(s, FRACTION_BITS));
+  tir_expr shifted = step_of_bits(s, step_sum(s, biased, step_whole(s, magic_bits)));
+  return step_less(s, shifted, step_real(s, STEP_MAGIC + (double)bias));
+}
+
+/* ---- Functions ---- */
+
+static tir_expr made_by(const struct lower_function *f, struct lower_steps *s, const tir_expr *numbers,
+                        uint32_t count) {
+  assert(count == 1 || count == 2);
+  tir_expr x = step_of(s, numbers[0]);
+  return count == 1 ? f->make(s, x) : f->make_of_two(s, x, step_of(s, numbers[1]));
+}
+
+tir_expr lower_by_steps(struct tir *ir, const struct lower_function *list, const char *name, const tir_expr *numbers,
+                        uint32_t count) {
+  tir_type type = tir_type_of(ir, numbers[0]);
   assert(tir_type_is_float(type) && tir_type_bits(type) >= 32);
   struct lower_steps s = {ir, type, TIR_TYPE(TIR_INT, tir_type_bits(type), tir_type_lanes(type)), {0}, {0}, 0};
   while (list->name && strcmp(list->name, name) != 0) list++;
-  if (!list->name) return TIR_NONE;
-  tir_expr made = list->make(&s, step_of(&s, x));
+  if (!list->name || !(count == 1 ? list->make != NULL : count == 2 && list->make_of_two)) return TIR_NONE;
+  tir_expr made = made_by(list, &s, numbers, count);
   while (s.count-- > 0) made = tir_let(ir, s.vars[s.count], s.values[s.count], made);
   return made;
 }

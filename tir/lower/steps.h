@@ -1,10 +1,11 @@
-/* Elementary functions as steps of arithmetic, each named in the order in which it is computed: in_double.c, in_single.c. */
+/* Elementary functions as steps of arithmetic, each named in the order in which it is computed: in_double.c, in_single.c,
+ * through_double.c. */
 #ifndef MSCHED_TIR_LOWER_STEPS_H
 #define MSCHED_TIR_LOWER_STEPS_H
 
 #include "tir/tir.h"
 
-enum { LOWER_MOST_STEPS = 128 };
+enum { LOWER_MOST_STEPS = 256 };
 
 struct lower_steps {
   struct tir *ir;
@@ -14,13 +15,16 @@ struct lower_steps {
   uint32_t count;
 };
 
-/* A function of one number, and its name. A list ends with NULL. */
+/* A function of one number or of two, and its name. A list ends with NULL. */
 struct lower_function {
   const char *name;
   tir_expr (*make)(struct lower_steps *, tir_expr x);
+  tir_expr (*make_of_two)(struct lower_steps *, tir_expr x, tir_expr y);
 };
-/* The function of the list by name, of x, a float, as lets around its result; TIR_NONE: the list has none. */
-tir_expr lower_by_steps(struct tir *ir, const struct lower_function *list, const char *name, tir_expr x);
+/* The function of the list by name, of floats of one type, as lets around its result; TIR_NONE: the list has none of so
+ * many. */
+tir_expr lower_by_steps(struct tir *ir, const struct lower_function *list, const char *name, const tir_expr *numbers,
+                        uint32_t count);
 
 tir_expr step_of(struct lower_steps *s, tir_expr value); /* a variable that has the value */
 tir_expr step_real(struct lower_steps *s, double value); /* constants, in all lanes */
@@ -42,5 +46,16 @@ tir_expr step_logarithm(struct lower_steps *s, tir_expr x, tir_expr computed);
 tir_expr step_call(struct lower_steps *s, const char *name, tir_type type, tir_expr a, tir_expr b); /* b: TIR_NONE */
 tir_expr step_bits(struct lower_steps *s, tir_expr real);                                           /* as an integer */
 tir_expr step_of_bits(struct lower_steps *s, tir_expr whole);                                       /* as a float */
+/* The size that is a float's, with the sign that another has. */
+tir_expr step_signed(struct lower_steps *s, tir_expr size, tir_expr sign);
+
+/* ---- Of float64 ---- */
+
+/* Adding 1.5 * 2^52 rounds to an integer, which then stands in the low bits. */
+#define STEP_MAGIC 0x1.8p52
+/* 2^k, of the sum of k and STEP_MAGIC. */
+tir_expr step_power_of_two(struct lower_steps *s, tir_expr shifted);
+/* k of a number 2^k * m with sqrt(1/2) <= m < sqrt(2); m is left in *m. */
+tir_expr step_exponent(struct lower_steps *s, tir_expr x, tir_expr *m);
 
 #endif

@@ -24,16 +24,15 @@ for onnx, own in pairs {Exp = "exp", Log = "log", Sqrt = "sqrt", Tanh = "tanh", 
   unary(onnx, te[own])
 end
 local function call(name, x, ...) return te.call(name, x.type, x, ...) end
-local function sigmoid(x) return 1.0 / (te.exp(-x) + 1.0) end
 local function softplus(x) return te.maximum(x, 0.0) + te.log1p(te.exp(-te.abs(x))) end
 local function clamp(x, low, high) return te.select(te.lt(x, low), low, te.select(te.gt(x, high), high, x)) end
 unary("Reciprocal", function(x) return 1.0 / x end)
-unary("Sigmoid", sigmoid)
+unary("Sigmoid", te.sigmoid)
 unary("Softplus", softplus)
 unary("Softsign", function(x) return x / (te.abs(x) + 1.0) end)
 unary("HardSigmoid", function(x, n) return clamp(x * n:float("alpha", 0.2) + n:float("beta", 0.5), 0.0, 1.0) end)
 unary("HardSwish", function(x) return x * clamp(x * (1 / 6) + 0.5, 0.0, 1.0) end)
-unary("Swish", function(x, n) return x * sigmoid(x * n:float("alpha", 1.0)) end)
+unary("Swish", function(x, n) return x * te.sigmoid(x * n:float("alpha", 1.0)) end)
 unary("Mish", function(x) return x * te.tanh(softplus(x)) end)
 unary("Elu", function(x, n) return te.select(te.lt(x, 0.0), (te.exp(x) - 1.0) * n:float("alpha", 1.0), x) end)
 unary("Celu", function(x, n)
@@ -197,7 +196,7 @@ operators.SwiGLU = function(n)
   same_types(n)
   if not is_float(A.type) then n:fail("its input is of %s; floats are expected", A.type) end
   if common.text(A.shape) ~= common.text(B.shape) then n:fail("%s beside %s", common.text(A.shape), common.text(B.shape)) end
-  return common.compute(A.shape, A.type, function(i) return wide(A[i]) * sigmoid(wide(A[i]) * alpha) * wide(B[i]) end)
+  return common.compute(A.shape, A.type, function(i) return wide(A[i]) * te.sigmoid(wide(A[i]) * alpha) * wide(B[i]) end)
 end
 
 -- Powers by a constant that are a few operations.

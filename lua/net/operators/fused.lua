@@ -12,11 +12,10 @@ local function microsoft(name, f) operators["com.microsoft." .. name] = f end
 
 -- ---- Activations -------------------------------------------------------------------------------------------------
 
-local function sigmoid(x) return 1.0 / (te.exp(-1.0 * x) + 1.0) end
 local function gelu(x) return x * 0.5 * (te.erf(x * math.sqrt(0.5)) + 1.0) end
 local function fast_gelu(x) return x * 0.5 * (te.tanh((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)) + 1.0) end
 local ACTIVATIONS = {
-  [""] = function(x) return x end, Relu = function(x) return te.select(te.lt(x, 0.0), te.const(0.0, x.type), x) end, Sigmoid = sigmoid, Tanh = te.tanh,
+  [""] = function(x) return x end, Relu = function(x) return te.select(te.lt(x, 0.0), te.const(0.0, x.type), x) end, Sigmoid = te.sigmoid, Tanh = te.tanh,
   LeakyRelu = function(x, a) return te.select(te.lt(x, 0.0), x * (a or 0.01), x) end, Gelu = gelu,
   HardSigmoid = function(x, a, b) return te.maximum(te.minimum(x * (a or 0.2) + (b or 0.5), 1.0), 0.0) end,
   Clip = function(x, a, b) return te.minimum(te.maximum(x, a or -math.huge), b or math.huge) end,
@@ -34,7 +33,7 @@ end
 microsoft("Gelu", elementwise.Gelu)
 microsoft("QuickGelu", function(n)
   local X, alpha = n:x(1), n:float("alpha", 1.702)
-  return each(n, X, function(x) return x * sigmoid(x * alpha) end)
+  return each(n, X, function(x) return x * te.sigmoid(x * alpha) end)
 end)
 local function with_bias(f)
   return function(n)

@@ -8,11 +8,10 @@ local compute, reduce, wide = common.compute, common.reduce, common.wide
 
 -- ---- Activations -------------------------------------------------------------------------------------------------
 
-local function sigmoid(x) return 1.0 / (te.exp(-1.0 * x) + 1.0) end
 local function softplus(x) return te.maximum(x, 0.0) + te.log(te.exp(-1.0 * te.abs(x)) + 1.0) end
 -- {f(x, alpha, beta), alpha, beta}: what they take where nothing is given.
 local ACTIVATIONS = {
-  relu = {function(x) return te.select(te.lt(x, 0.0), te.const(0.0, x.type), x) end}, tanh = {te.tanh}, sigmoid = {sigmoid},
+  relu = {function(x) return te.select(te.lt(x, 0.0), te.const(0.0, x.type), x) end}, tanh = {te.tanh}, sigmoid = {te.sigmoid},
   softsign = {function(x) return x / (te.abs(x) + 1.0) end}, softplus = {softplus},
   affine = {function(x, a, b) return x * a + b end, 1.0, 0.0}, scaledtanh = {function(x, a, b) return te.tanh(x * b) * a end, 1.0, 1.0},
   hardsigmoid = {function(x, a, b) return te.maximum(te.minimum(x * a + b, 1.0), 0.0) end, 0.2, 0.5},

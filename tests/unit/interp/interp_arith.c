@@ -156,6 +156,8 @@ static void calls_functions(void **state) {
   expect_float("T.rsqrt(F[0])", 1.0 / sqrt(2.5));
   expect_float("T.tanh(F[3])", tanh(0.5));
   expect_float("T.sigmoid(F[3])", 1.0 / (1.0 + exp(-0.5)));
+  expect_float("T.Cast(\"float32\", T.sigmoid(T.Cast(\"float64\", F[0]) * T.float64(-288)) * T.float64(1e300))",
+               exp(-720) * 1e300);
   expect_float("T.erf(F[3])", erf(0.5));
   expect_float("T.pow(F[0], F[2])", pow(2.5, 3.5));
   expect_float("T.fabs(F[1])", 2.5);
