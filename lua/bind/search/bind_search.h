@@ -47,6 +47,7 @@ void bind_models(lua_State *L);
 void bind_estimators(lua_State *L);
 void bind_measurers(lua_State *L);
 void bind_stores(lua_State *L);
+void bind_redis(lua_State *L); /* connections to a server, of a fleet of workers */
 void bind_visible(lua_State *L);
 void bind_files(lua_State *L);
 /* Makes a replay that runs return soon; async-signal-safe. */

@@ -410,6 +410,7 @@ int luaopen_msched(lua_State *L) {
     bind_estimators(L);
     bind_measurers(L);
     bind_stores(L);
+    bind_redis(L);
     bind_files(L);
     bind_formats(L);
     bind_sandboxes(L);

@@ -28,6 +28,7 @@ docs.about = {
   sandbox = "A sandbox: a state of its own for the rules and mutators of files.",
   vendor = "A vendor's library, for the benchmarks.",
   worker = "A program of ours in a process of its own.",
+  redis = "A connection to Redis, for fleets of workers.",
   network = "A network: a graph of operators, as ms.onnx gives it, a table to walk and to change: name, producer, opsets; inputs and outputs, lists of {name, type, shape}; constants, arrays by name; nodes, a list of {op, domain, name, inputs, outputs, attributes}. net:check() brings nodes into order after a change.",
   call = "A kernel or a vendor's routine with its arguments, ready to run.",
   expression = "A tensor expression; help(te) lists what they are made with.",
@@ -150,6 +151,7 @@ ms.interrupted(): boolean | Whether the user asked to stop, or the time of the m
 ms.versions(): string | The versions of what generates code.
 ms.vendors(threads: integer, onednn?: string): msched.vendor[] | The vendors' libraries that are installed, for the benchmarks; oneDNN's at the path, where one is given.
 ms.device_vendors(target: string): msched.vendor[], string[] | The vendors' libraries that are installed for the GPU that runs the target's code: cuBLAS, cuBLASLt and cuDNN, found by their names or by MSCHED_LIBCUBLAS, MSCHED_LIBCUBLASLT and MSCHED_LIBCUDNN; none for a CPU. And why others are not used.
+ms.redis(host: string, port: string, seconds: number, patient?: boolean): msched.redis?, string? | A connection to a Redis server; nil and why there is none. patient: an interrupt does not end it.
 ms.worker(name: string): msched.worker? | A process that runs a file of ours, as `lua.vendor.worker`, asked line by line, so that what it opens may crash; nil where the program is not beside this code.
 ms.sequence(steps: table[]): msched.sequence | Kernels of one GPU in order, whose arrays stay there: a step is {kernel, its arguments...}, or {from, to}, a copy. Arrays that share memory, as views of one, share it there too.
 ms.time_in_turn(calls: msched.call[], seconds: number): table[] | Times of calls, so many seconds of each, in turn: {seconds, low, high, runs, busy} each; of a GPU also clock (hertz of its processors meanwhile), raw_seconds (where slices were scaled to the clock of the first) and by_launches (no CUDA graph of it could be captured).
@@ -379,6 +381,9 @@ estimator:best(options: {seed?: integer, budget?: integer, most?: integer, each?
 model:update(candidates: table[]) | Learns from candidates that have features, seconds and, where they are of several functions, task, a number of the function. Goes on in the background; the model's next method waits for it.
 model:predict(candidates: table[]): number[] | Scores of candidates by their features, the higher the better.
 model:save(path: string) | Writes what was learned to a file.
+redis:ask(seconds: number, commands: table, patient?: boolean): table?, string?, string? | The replies to commands, lists of words: strings, integers, lists, false, {error =}; nil, a kind (lost, nonsense, interrupted) and why, and the connection is closed.
+redis:is_open(): boolean | Whether nothing has ended it yet.
+redis:close() | Ends it.
 measurer:add(func: msched.function): integer | A function whose candidates are measured; its number, its task.
 measurer:reference(task: integer): boolean?, string? | Whether what the function computes is known, to compare with; nil: not yet; false and why, where it cannot be run.
 measurer:submit(task: integer, id: integer, trace: msched.trace) | Hands a candidate of a task to the builders.
