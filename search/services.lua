@@ -30,7 +30,8 @@ function Services:start(tasks)
     end
   end
   if not options.simulate and not options.no_tune then
-    self.measurer = options.measurer or msched.measurer {target = target, run_timeout = options.run_timeout, reference_timeout = options.reference_timeout}
+    self.measurer = options.measurer or options.fleet and msched.load "search.fleet.coordinator".open {fleet = options.fleet, target = msched.target(target), run_timeout = options.run_timeout, reference_timeout = options.reference_timeout} or
+                    msched.measurer {target = target, run_timeout = options.run_timeout, reference_timeout = options.reference_timeout}
     self.by_number = {}
     for _, task in ipairs(tasks) do
       if msched.interrupted() then error("interrupted", 0) end

@@ -319,7 +319,7 @@ function Task:submit(fresh)
     self.submitted = self.submitted + 1
     self.pending[self.submitted] = f
     if self.simulate then self:take(self.submitted, self:simulated(f.candidate))
-    else self.services.measurer:submit(self.number, self.submitted, f.candidate.trace) end
+    else self.services.measurer:submit(self.number, self.submitted, f.candidate.trace, f.candidate.hash) end
   end
 end
 

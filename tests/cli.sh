@@ -54,6 +54,7 @@ if [ -c /dev/full ]; then
     export) ;; # prints nothing
     db) full db list --db "$dir/full.db" && full db check --db "$dir/full.db" && full db export --db "$dir/full.db" ;;
     doctor) full doctor ;;
+    worker | fleet) ;; # need a server: lua/search/fleet.sh
     help) full help && full help split && full help --lua ;;
     *) check "a command that is not tried with a full output" 0 "$each" false ;;
     esac

@@ -82,6 +82,10 @@ function commands.tune(options, files, rest)
     local name, why = ms.load "search.fixed".refused(given)
     if name or options["no-tune"] then misuse("--deterministic does not go with --%s: %s", name and name:gsub("_", "-") or "no-tune", why or "nothing is tried") end
   end
+  for _, other in ipairs {"simulate", "no-tune", "vendors", "intrinsics"} do
+    if options.fleet and options[other] then misuse("--fleet does not go with --%s: %s", other, other == "intrinsics" and "workers know those that are shipped" or
+                                                    other == "vendors" and "these are timed here" or "nothing is measured") end
+  end
   if options.vendors and (options["no-tune"] or options.simulate) then misuse("--vendors: nothing is timed with --no-tune or --simulate") end
   if options.vendors then
     local found, why = pcall(ms.vendors, 1)
@@ -95,7 +99,7 @@ function commands.tune(options, files, rest)
   end
   if #functions == 0 then return DONE end
   local store, states, measures = open_store(options.db), {}, not options["no-tune"] and not options.simulate
-  local limits = measures and ms.load "lua.bench.limits".for_tuning() or {}
+  local limits = measures and not options.fleet and ms.load "lua.bench.limits".for_tuning() or {}
   local screen = not options.json and ms.terminal_width() and ms.load "lua.cli.live".new {width = ms.terminal_width, height = ms.terminal_height}
   given.store, given.beside = store, options.vendors and ms.load "lua.vendor.baseline".vendors() or nil
   given.limit, given.unused, given.listen = limits.limit, limits.unused, options.json and progress.json() or progress.lines(screen, states, #networks > 0)
@@ -413,6 +417,8 @@ function commands.run(options, files, rest)
   return ms.load "lua.cli.network".run(options, files[1])
 end
 
+function commands.worker(...) return ms.load "lua.cli.fleet".worker(...) end
+function commands.fleet(...) return ms.load "lua.cli.fleet".fleet(...) end
 function commands.bench(...) return ms.load "lua.bench.bench"(...) end
 
 local function run(name, options, ...)

@@ -41,6 +41,12 @@ const struct cli_command cli_commands[] = {
      "operators "
      "(ops:conv2d) or of suites (suite:ops).",
      cli_lua},
+    {"worker", "URL",
+     "Builds and times candidates of a fleet, on this machine: takes jobs from a Redis server, "
+     "redis://HOST[:PORT][/N], "
+     "until Ctrl-C.",
+     cli_lua},
+    {"fleet", "URL", "Shows a fleet's queues, its workers with their rates and failures, and its tuners.", cli_lua},
     {"top", "[NAME]", "Lists the fastest records of each workload.", cli_lua},
     {"show", "ID\nFILE\nops:NAME\nsuite:NAME",
      "Prints a record: its scheduled module and its trace, or what each instruction changed; a file's functions, or an "

@@ -1,0 +1,337 @@
+-- A tuner's side of a fleet: a measurer (msched.measurer has the same methods) whose candidates are built and timed by
+-- the workers of a queue. It sends no more than they do in some seconds, takes each result once, and asks for what came
+-- to nothing again. Its user keeps the results: that of a job stays on the server until the next is asked for.
+local codec, link, Queue = msched.load "search.fleet.codec", msched.load "search.fleet.link", msched.load "search.fleet.queue"
+
+local Coordinator = {LOOK = 2} -- seconds between looks at workers and results
+Coordinator.__index = Coordinator
+
+local AHEAD = 3 -- seconds of the workers' work that are sent ahead
+local SAY, AGAIN = 1, 3 -- seconds between its own signs of life; how often a job is tried, and looks until it is sent again
+local RETIMING = 60 -- seconds that a worker has for finalists, besides what they take
+local UNANSWERED = 3 -- workers that may fail to time finalists again
+
+-- ---- The queue ---------------------------------------------------------------------------------------------------
+
+local function list_text(list) return #list > 0 and table.concat(list, "; ") or "none" end
+
+-- Live workers of queues that are not `id`, as texts.
+local function others(server, id, target)
+  local same, else_ = {}, {}
+  for _, about in ipairs(Queue.list(server)) do
+    local names = {}
+    for _, w in ipairs(about.id ~= id and about.protocol == Queue.PROTOCOL and Queue.known(server, about.id, about):who "workers" or {}) do
+      if w.alive then names[#names + 1] = w.name end
+    end
+    if #names > 0 then
+      local list = (about.device == target or about.device:sub(1, #target + 4) == target .. " on ") and same or else_
+      list[#list + 1] = string.format("%s on %s, of %s", table.concat(names, " "), about.device, about.versions)
+    end
+  end
+  return same, else_
+end
+
+-- The device that the target's code is timed on: of a CPU the target; of a GPU what its workers say that they are.
+local function device_of(server, target)
+  if target.kind ~= "cuda" and not server.address.device then return target.text end
+  local found, names = {}, {}
+  for _, about in ipairs(Queue.list(server)) do
+    local is_target = about.device == target.text or about.device:sub(1, #target.text + 4) == target.text .. " on "
+    local is_named = not server.address.device or about.device:find(server.address.device, 1, true)
+    if is_target and is_named and about.versions == msched.versions() then found[#found + 1], names[#names + 1] = about, about.device end
+  end
+  if #found == 1 then return found[1].device end
+  error(string.format("%s: %s; ?device=NAME behind the address says which", server.address.name,
+                      #found == 0 and "no worker has served " .. target.text or "workers of several devices have: " .. table.concat(names, "; ")), 0)
+end
+
+-- Workers of this device that are of another version are named, where there are none of this.
+local function check_versions(self)
+  local same = others(self.link, self.queue.id, self.target.text)
+  for _, w in ipairs(self.workers) do if w.alive then return end end
+  if #same > 0 then
+    error(string.format("%s: its workers are of another version than this program, %s: %s; tune with the same version as they have", self.link.address.name,
+                        msched.versions(), list_text(same)), 0)
+  end
+end
+
+-- options: fleet, the address; target; run_timeout, reference_timeout; listen(text), told what is to be known.
+function Coordinator.open(options)
+  local self = setmetatable({
+    target = options.target, run_timeout = options.run_timeout or 10, reference_timeout = options.reference_timeout or 600, tasks = {}, unsent = {}, sent = {}, in_flight = 0,
+    ready = {}, stored = {}, after = "0-0", rate = 0, came = 0, workers = {}, texts = {}, faults = 0, asked = 0, looked = -math.huge, said = -math.huge, started = msched.clock(),
+  }, Coordinator)
+  self.link = options.link or link.open(options.fleet)
+  self.queue = Queue.open(self.link, device_of(self.link, self.target), msched.versions())
+  self.name = string.format("tuner-%s", Queue.digest(string.format("%s %.9f %s", tostring(self), msched.clock(), os.time()))):sub(1, 20)
+  self:look()
+  check_versions(self)
+  return self
+end
+
+-- Who is there; how fast they are.
+function Coordinator:look()
+  local now = msched.clock()
+  self.workers, self.looked, self.capacity, self.rate = self.queue:who "workers", now, 0, 0
+  for _, w in ipairs(self.workers) do
+    if w.alive and w.aside == "" then self.capacity, self.rate = self.capacity + w.capacity, self.rate + w.rate end
+  end
+  if self.capacity == 0 and now - self.started > self.LOOK then self:say_nobody() end
+end
+
+function Coordinator:say_nobody()
+  if self.told then return end
+  self.told = true
+  local same, else_ = others(self.link, self.queue.id, self.target.text)
+  self:tell("no worker serves %s at %s: `msched worker %s` there does; others: %s", self.queue.device, self.link.address.name, self.link.address.name,
+            list_text(table.move(else_, 1, #else_, #same + 1, same)))
+end
+
+function Coordinator:tell(format, ...) self.texts[#self.texts + 1] = msched.visible(string.format(format, ...)) end
+
+-- How many jobs may be sent and not answered: of each worker what it takes and as much again, or what all do in some
+-- seconds.
+function Coordinator:window() return math.max(2 * self.capacity, math.floor(AHEAD * self.rate), 4) end
+
+-- ---- Candidates --------------------------------------------------------------------------------------------------
+
+function Coordinator:add(func)
+  local text = func:script()
+  local task = {func = func, digest = Queue.digest(text), text = text, best = 0, number = #self.tasks}
+  self.tasks[#self.tasks + 1] = task
+  self.queue:put_text(task.digest, text)
+  return task.number
+end
+
+function Coordinator:task_of(number) return assert(self.tasks[number + 1], "no task of the measurer's") end
+
+-- hash: of the scheduled module, where it is known.
+function Coordinator:submit(number, id, trace, hash)
+  local task = self:task_of(number)
+  local job = {task = task, id = id, trace = trace, hash = hash or msched.apply(task.func, trace):hash(), tries = 0}
+  job.name = string.format("%s.%s", task.digest, job.hash)
+  self.unsent[#self.unsent + 1] = job
+end
+
+function Coordinator:set_best(number, seconds) self:task_of(number).best = seconds end
+
+-- true and a remark: known; nil: not yet; false and why.
+function Coordinator:reference(number)
+  local task = self:task_of(number)
+  if task.failure then return false, task.failure end
+  if task.known then return true, task.remark or "" end
+end
+
+local function bytes_of(self, job)
+  return codec.write_job {name = job.name, kind = job.traces and "retime" or "measure", workload = job.task.digest, hash = job.hash, reply = self.name, best = job.task.best,
+                          run_timeout = self.run_timeout, reference_timeout = self.reference_timeout, seconds = job.seconds,
+                          traces = job.traces or {job.trace:binary()}}
+end
+
+-- Sends jobs, which may have been sent before; takes results that were there.
+function Coordinator:send(jobs)
+  local list, now = {}, msched.clock()
+  for i, job in ipairs(jobs) do
+    list[i] = {name = job.name, bytes = bytes_of(self, job), to = job.to}
+    if not self.sent[job.name] then self.in_flight = self.in_flight + 1 end
+    self.sent[job.name], job.sent = job, now
+  end
+  for _, bytes in ipairs(self.queue:submit(list)) do if bytes then self:take(bytes) end end
+end
+
+function Coordinator:flush()
+  local jobs, room = {}, self:window() - self.in_flight
+  while #jobs < room and self.unsent[1] do
+    local job = table.remove(self.unsent, 1)
+    local same = self.sent[job.name]
+    if same then same.others = table.move({job}, 1, 1, #(same.others or {}) + 1, same.others or {}) else jobs[#jobs + 1] = job end
+  end
+  if #jobs > 0 then self:send(jobs) end
+end
+
+-- ---- Results -----------------------------------------------------------------------------------------------------
+
+-- A result as the program's measurer gives it.
+local function result_of(r, job)
+  return {task = job.task.number, id = job.id, hash = r.hash, outcome = r.outcome, measured = r.outcome == "measured", censored = r.outcome == "censored",
+          unmeasurable = r.outcome == "no reference", seconds = r.seconds, low = r.low, high = r.high, runs = r.runs, busy = r.busy, repeated = r.repeated,
+          build_seconds = r.build_seconds, check_seconds = r.check_seconds, time_seconds = r.time_seconds, reason = r.reason, device = codec.device_of(r.device), worker = r.worker}
+end
+
+-- A job once more, under another name: its result is not taken.
+function Coordinator:again(job, why)
+  job.tries = job.tries + 1
+  if job.tries < AGAIN then
+    job.name = string.format("%s.%s.%d", job.task.digest, job.hash, job.tries)
+    table.insert(self.unsent, 1, job)
+    return
+  end
+  self.ready[#self.ready + 1] = {task = job.task.number, id = job.id, hash = job.hash, outcome = "crashed", seconds = 0, low = 0, high = 0, runs = 0, reason = why,
+                                 build_seconds = 0, check_seconds = 0, time_seconds = 0}
+end
+
+function Coordinator:note_reference(task, r)
+  if r.outcome == "no reference" then task.failure = r.reason end
+  task.known = true
+  if r.remark ~= "" then task.remark = r.remark end
+end
+
+-- Takes the result of a job that was sent, once.
+function Coordinator:take(bytes)
+  local r, why = codec.read_result(bytes)
+  local job = r and self.sent[r.name]
+  if not r then return self:tell_fault("a result that is none came: %s", why) end
+  if not job then return end -- a second time, or of a run before
+  self.sent[job.name], self.in_flight, self.came = nil, self.in_flight - 1, self.came + 1
+  self.stored[#self.stored + 1] = job.name
+  if job.traces then
+    job.answer = r
+    return
+  end
+  local fault = codec.fault_of(r, job.hash)
+  if fault then
+    self:tell_fault("worker %s: %s", r.worker, fault)
+    return self:again(job, string.format("worker %s sent a result that is none: %s", r.worker, fault))
+  end
+  if r.aside ~= "" then
+    self:tell_fault("worker %s: its results are put aside: %s", r.worker, r.aside)
+    return self:again(job, string.format("worker %s put it aside: %s", r.worker, r.aside))
+  end
+  self:note_reference(job.task, r)
+  for _, each in ipairs {job, table.unpack(job.others or {})} do self.ready[#self.ready + 1] = result_of(r, each) end
+end
+
+-- The first few are said.
+function Coordinator:tell_fault(...)
+  self.faults = self.faults + 1
+  if self.faults <= 5 then self:tell(...) end
+end
+
+-- What came to nothing, or whose result was taken by another run's reply: all that is waited for is asked for again.
+function Coordinator:look_after()
+  local names, old, now = {}, {}, msched.clock()
+  for _, name in ipairs(msched.sorted_keys(self.sent)) do if now - self.sent[name].sent > self.LOOK then names[#names + 1] = name end end
+  for i, bytes in ipairs(self.queue:results(names)) do
+    local job = self.sent[names[i]]
+    if bytes then self:take(bytes) elseif job and now - job.sent > AGAIN * self.LOOK then old[#old + 1] = job end
+  end
+  if #old > 0 then self:send(old) end
+end
+
+-- Signs of life, looks at the others, what is kept by now.
+function Coordinator:tend()
+  local now = msched.clock()
+  if #self.stored > 0 then
+    self.queue:taken(self.stored)
+    self.stored = {}
+  end
+  if now - self.said >= SAY then
+    self.said = now
+    self.link:all(self.queue:say("tuners", {name = self.name, host = "", device = self.queue.device, versions = msched.versions(), capacity = self.in_flight, done = self.came,
+                                            rate = self.came / math.max(now - self.started, 1e-3), seen = os.time()}))
+  end
+  if now - self.looked >= self.LOOK or self.capacity == 0 and now - self.looked >= SAY / 4 then
+    self:look()
+    self:look_after()
+  end
+end
+
+-- A result; nil where none comes for so many seconds.
+function Coordinator:next(wait)
+  if #self.ready == 0 then
+    self:tend()
+    self:flush()
+    if #self.ready == 0 then
+      local list
+      list, self.after = self.queue:replies(self.name, self.after, math.max(wait or 0.2, 0.001))
+      for _, bytes in ipairs(list) do self:take(bytes) end
+      self:flush()
+    end
+  end
+  return table.remove(self.ready, 1)
+end
+
+function Coordinator:waiting()
+  return table.remove(self.texts, 1)
+end
+
+-- ---- The end -----------------------------------------------------------------------------------------------------
+
+-- A live worker that has not failed to time these.
+local function choose(self, job)
+  for _, w in ipairs(self.workers) do
+    if w.alive and w.aside == "" and not job.failed[w.name] then return w.name end
+  end
+end
+
+local function send_finalists(self)
+  local job = self.finalists
+  job.tries, job.to, self.asked = job.tries + 1, choose(self, job), self.asked + 1
+  if not job.to then return end
+  job.name = string.format("%s.%s.%s.%d", job.task.digest, job.hash, self.name, self.asked) -- never the same again
+  self:send {job}
+end
+
+function Coordinator:remeasure(number, traces, seconds)
+  local task, binaries = self:task_of(number), {}
+  for i, trace in ipairs(traces) do binaries[i] = trace:binary() end
+  self.finalists = {task = task, traces = binaries, seconds = seconds, hash = "finalists", tries = 0, failed = {}}
+  self:look()
+  send_finalists(self)
+end
+
+-- Times in the order of the finalists; nil: not yet; false: none could time them.
+local function timings_of(r, count)
+  if r.outcome ~= "retimed" or #r.times ~= 5 * count then return nil end
+  local list = {}
+  for i = 0, count - 1 do
+    local seconds, low, high, runs, busy = table.unpack(r.times, 5 * i + 1, 5 * i + 5)
+    if not (seconds > 0 and seconds < math.huge and low <= seconds and seconds <= high and runs == math.floor(runs) and runs < 1 << 40) then return nil end
+    list[i + 1] = {seconds = seconds, low = low, high = high, runs = math.tointeger(runs), busy = busy ~= 0}
+  end
+  return list
+end
+
+function Coordinator:remeasured(wait)
+  local job = assert(self.finalists, "no finalists were given to measurer:remeasure")
+  local list
+  self:tend()
+  list, self.after = self.queue:replies(self.name, self.after, math.max(wait or 0.2, 0.001))
+  for _, bytes in ipairs(list) do self:take(bytes) end
+  if not job.answer then
+    local is_there = false
+    for _, w in ipairs(self.workers) do is_there = is_there or w.name == job.to and w.alive end
+    if job.to and is_there and msched.clock() - job.sent < RETIMING + 4 * job.seconds * #job.traces then return nil end
+  end
+  local times = job.answer and timings_of(job.answer, #job.traces)
+  if times then
+    self.finalists, self.retimed_by = nil, job.to
+    return times
+  end
+  if job.to then
+    job.failed[job.to] = true
+    if self.sent[job.name] then self.sent[job.name], self.in_flight = nil, self.in_flight - 1 end
+  end
+  job.answer = nil
+  if job.tries < UNANSWERED then
+    send_finalists(self)
+    if job.to then return nil end
+  end
+  self.finalists = nil
+  return false
+end
+
+function Coordinator:close_task() end
+
+function Coordinator:close()
+  if not self.link then return end
+  self.link:say_goodbye()
+  pcall(function()
+    self.queue:taken(self.stored)
+    self.queue:leave("tuners", self.name)
+  end)
+  self.link:close()
+  self.link = nil
+end
+
+return Coordinator

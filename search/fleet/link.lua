@@ -1,0 +1,156 @@
+-- A connection to Redis that comes back: what is asked is asked again until it was answered, so that all that a fleet
+-- asks may be done twice. Errors are messages that name the server, without its password.
+local link = {FIRST = 2, PAUSE = 0.05} -- seconds until a server must be there; between the first attempts
+
+local PATIENCE = 120 -- seconds in which one that was may be gone
+local ANSWER = 20 -- seconds for a reply, beside what a command blocks
+local MOST_PAUSE = 1 -- seconds between later ones
+-- Refusals that pass: a server that starts, or another that takes its place.
+local PASSING = {LOADING = true, BUSY = true, MASTERDOWN = true, CLUSTERDOWN = true, TRYAGAIN = true}
+
+-- ---- Addresses --------------------------------------------------------------------------------------------------
+
+local FORM = "redis://[USER[:PASSWORD]@]HOST[:PORT][/DATABASE][?auth=FILE][&device=NAME]"
+
+local function plain(text) return (text:gsub("%%(%x%x)", function(digits) return string.char(tonumber(digits, 16)) end)) end
+
+-- The first line of a file: PASSWORD, or USER:PASSWORD.
+local function read_auth(path)
+  local text, message = msched.read_file(path)
+  if not text then error(message, 0) end
+  local line = text:match "^[^\r\n]*"
+  if line == "" then error(string.format("%s: its first line is no password", path), 0) end
+  local user, password = line:match "^([^:]*):(.*)$"
+  return user, password or line
+end
+
+local function take_query(address, query)
+  for item in query:gmatch "[^&]+" do
+    local key, value = item:match "^(%w+)=(.+)$"
+    if key == "auth" then address.user, address.password = read_auth(plain(value))
+    elseif key == "device" then address.device = plain(value)
+    else error(string.format("`%s` is nothing that an address has: %s", item, FORM), 0) end
+  end
+end
+
+-- What an address says: {host, port, database, user, password, device, name}; the name has no password.
+function link.parse(url)
+  if url:find "^rediss://" then
+    error("rediss://: TLS is by a tunnel, as stunnel or ssh, with redis:// to its end here (the guide's fleet.md)", 0)
+  end
+  local rest, query = url:match "^redis://([^?]*)%??(.*)$"
+  local user, place = (rest or ""):match "^(.*)@([^@]*)$"
+  local server, database = (place or rest or ""):match "^([^/]*)/?(.*)$"
+  local host, port = server:match "^%[([%x:]+)%]:?(%d*)$"
+  if not host then host, port = server:match "^([^:]+):?(%d*)$" end
+  if not host or not database:find "^%d*$" or (server:find ":$" ~= nil) then error(string.format("an address of Redis is expected, %s", FORM), 0) end
+  local address = {host = host, port = port ~= "" and port or "6379", database = tonumber(database) or 0}
+  if user then
+    local name, password = user:match "^([^:]*):(.*)$"
+    address.user, address.password = plain(name or user), password and plain(password)
+  end
+  local password = address.password
+  take_query(address, query)
+  if user and not password and address.user == nil then address.user = plain(user) end
+  address.name = string.format("redis://%s:%s/%d", host:find ":" and "[" .. host .. "]" or host, address.port, address.database)
+  return address
+end
+
+-- ---- Commands ---------------------------------------------------------------------------------------------------
+
+local Link = {}
+Link.__index = Link
+
+-- patience: seconds in which a server that was there may be gone.
+function link.open(url, patience)
+  local address = type(url) == "table" and url or link.parse(url)
+  local self = setmetatable({address = address, patience = patience or PATIENCE, connections = 0}, Link)
+  self:call("PING")
+  return self
+end
+
+local function fail(self, format, ...) error(string.format("%s: %s", self.address.name, string.format(format, ...)), 0) end
+
+local function refusal(replies)
+  for _, r in ipairs(replies) do
+    if type(r) == "table" and r.error then return r.error end
+  end
+end
+local function passes(text) return text and PASSING[text:match "^%u+"] end
+
+-- What a new connection begins with.
+local function greeting(address)
+  local list = {}
+  if address.password then
+    list[1] = address.user and address.user ~= "" and {"AUTH", address.user, address.password} or {"AUTH", address.password}
+  end
+  list[#list + 1] = {"SELECT", address.database}
+  return list
+end
+
+-- A connection; or nil, a kind and why.
+local function connect(self)
+  local redis, why = msched.redis(self.address.host, self.address.port, link.FIRST, self.last)
+  if not redis then return nil, msched.interrupted() and "interrupted" or "lost", why end
+  local replies, kind, message = redis:ask(ANSWER, greeting(self.address), self.last)
+  if not replies then return nil, kind, message end
+  local refused = refusal(replies)
+  if passes(refused) then return nil, "lost", refused end
+  if refused then fail(self, "%s", msched.visible(refused)) end
+  self.redis, self.connections = redis, self.connections + 1
+  return redis
+end
+
+local function attempt(self, commands, seconds)
+  if not self.redis or not self.redis:is_open() then
+    local redis, kind, why = connect(self)
+    if not redis then return nil, kind, why end
+  end
+  local replies, kind, why = self.redis:ask(self.last and 1 or seconds, commands, self.last)
+  if not replies then return nil, kind, why end
+  local refused = refusal(replies)
+  if passes(refused) then return nil, "lost", refused end
+  return replies
+end
+
+-- The replies to commands; refusals are {error =}. blocks: seconds that one may block. Raises where the server is gone
+-- for too long, or answers what is no reply.
+function Link:run(commands, blocks)
+  local gone, pause = nil, link.PAUSE
+  while true do
+    local replies, kind, why = attempt(self, commands, ANSWER + (blocks or 0))
+    if replies then return replies end
+    if kind == "interrupted" then error("interrupted", 0) end
+    if kind == "nonsense" then fail(self, "what answers there is no Redis, or a reply is out of bounds: %s", msched.visible(why)) end
+    local now = msched.clock()
+    gone = gone or now
+    if now - gone >= (self.connections == 0 and link.FIRST or self.patience) then fail(self, "no Redis answers there: %s", msched.visible(why)) end
+    msched.sleep(pause)
+    pause = math.min(2 * pause, MOST_PAUSE)
+  end
+end
+
+-- The reply to one; a refusal is raised.
+function Link:call(...)
+  local reply = self:run({{...}})[1]
+  if type(reply) == "table" and reply.error then fail(self, "%s", msched.visible(reply.error)) end
+  return reply
+end
+
+-- The replies to commands, none of which may be refused.
+function Link:all(commands, blocks)
+  local replies = self:run(commands, blocks)
+  local refused = refusal(replies)
+  if refused then fail(self, "%s", msched.visible(refused)) end
+  return replies
+end
+
+-- From now on nothing is waited for long, and an interrupt does not count: what is said last.
+function Link:say_goodbye() self.last, self.patience = true, 1 end
+
+function Link:close()
+  if self.redis then self.redis:close() end
+  self.redis = nil
+end
+
+return link

@@ -1,0 +1,312 @@
+-- A worker: takes jobs of its device's queue, builds and times them by the program's measurer, answers. While it works
+-- it says that it lives; what it holds is others' when it no longer does. A job is data: its workload and traces are read
+-- as files are, and run in the measurer's processes.
+local codec, link, Queue, simulated = msched.load "search.fleet.codec", msched.load "search.fleet.link", msched.load "search.fleet.queue", msched.load "search.fleet.simulated"
+
+local Worker = {}
+Worker.__index = Worker
+
+local PATIENCE = 3600 -- seconds that a server may be gone
+local TASKS = 32 -- workloads that are kept open
+local MOST_TIMEOUT = 3600 -- seconds that a job may ask for
+local RATE = 10 -- seconds that a rate is of
+local BUSY_WAIT, IDLE_WAIT = 0.02, 0.5 -- seconds: for a result while there is work; for work
+
+-- ---- Starting ----------------------------------------------------------------------------------------------------
+
+local function first_line(path)
+  local file = io.open(path, "r")
+  local line = file and file:read "l"
+  if file then file:close() end
+  return line
+end
+
+-- The machine, as leases know it: its name, and which start of it this is.
+local function host_name() return first_line "/proc/sys/kernel/hostname" or "localhost" end
+local function host_id() return host_name() .. "-" .. (first_line "/proc/sys/kernel/random/boot_id" or "") end
+
+-- What this worker serves: {target =, device =}.
+local function devices_of(number)
+  local target = msched.target(number and "cuda" or "native")
+  if target.kind ~= "cuda" then return {target = target, device = target.text} end
+  local found = msched.devices()
+  local d = found[number + 1]
+  if not d then error(string.format("--device %d: there is no such GPU", number), 0) end
+  return {target = target, device = string.format("%s on %s, driver %s", target.text, d.name, found.driver)}
+end
+
+-- options: url; name; number, of a GPU; simulate, seconds that each job takes; factor, of its times; say(text).
+function Worker.open(options)
+  local serves = options.simulate and {target = msched.target "native", device = msched.target("native").text} or devices_of(options.number)
+  local self = setmetatable({
+    say = options.say, target = serves.target, device = serves.device, simulate = options.simulate, factor = options.factor, number = options.number,
+    held = {}, line = {}, by_id = {}, finished = {}, tasks = {}, used = 0, ids = 0, done = 0, failed = 0, recent = {}, aside = "", started = os.time(),
+    said = -math.huge, claimed = -math.huge, pending = 0, stopping = false,
+  }, Worker)
+  self.link = options.link or link.open(options.url, PATIENCE)
+  self.name = options.name or string.format("%s-%s", host_name(), Queue.digest(string.format("%s %.9f %s", tostring(self), msched.clock(), os.time())):sub(1, 6))
+  if self.name == "" or #self.name > 100 or self.name:find "[^%w_.-]" then error(string.format("--name %s: a name has up to 100 letters, digits, `_`, `.` and `-`", self.name), 0) end
+  self.capacity = options.simulate and 4 or self.target.cores + 1
+  self.queue = Queue.open(self.link, self.device, msched.versions())
+  self:claim_name()
+  self.queue:make_group(self.queue:key("to", self.name))
+  self:warn_of_versions()
+  return self
+end
+
+-- Sets a key that another may hold, which is waited for as long as that one may be dead.
+local function lease(self, key, value)
+  local last = msched.clock() + 2 * self.queue.lease + 0.5
+  while self.link:call("SET", key, value, "NX", "PX", math.floor(2000 * self.queue.lease)) == false do
+    local holder = self.link:call("GET", key)
+    if holder == value then return end
+    if msched.clock() > last then return holder or "" end
+    msched.sleep(0.1)
+    if msched.interrupted() then error("interrupted", 0) end
+  end
+end
+
+-- One worker of a name, and one of a device.
+function Worker:claim_name()
+  if lease(self, self.queue:key("alive", "workers", self.name), Queue.digest(tostring(self) .. msched.clock())) then error(string.format("%s: a worker named %s is there", self.link.address.name, self.name), 0) end
+  if self.simulate then return end
+  self.holder = string.format("msched:holder:%s:%s", host_id(), self.number or "cpu")
+  local other = lease(self, self.holder, self.name)
+  if other then error(string.format("%s: worker %s times on this device; one does", self.link.address.name, msched.visible(other)), 0) end
+end
+
+function Worker:warn_of_versions()
+  for _, about in ipairs(Queue.list(self.link)) do
+    if about.device == self.device and about.id ~= self.queue.id then
+      for _, t in ipairs(Queue.known(self.link, about.id, about):who "tuners") do
+        if t.alive then self.say(string.format("%s is of %s, which this worker, of %s, does not serve", t.name, about.versions, msched.versions())) end
+      end
+    end
+  end
+end
+
+-- ---- Signs of life -----------------------------------------------------------------------------------------------
+
+function Worker:about()
+  local now, first = msched.clock(), 1
+  while self.recent[first] and self.recent[first] < now - RATE do first = first + 1 end
+  self.recent = table.move(self.recent, first, #self.recent, 1, {})
+  return {name = self.name, host = host_name(), device = self.device, versions = self.queue.versions, aside = self.aside, capacity = self.capacity, done = self.done,
+          failed = self.failed, rate = #self.recent / RATE, started = self.started, seen = os.time()}
+end
+
+-- Says that it lives and keeps its leases; looks for what was lost where the connection was another, and for what the
+-- dead held.
+function Worker:tend()
+  local now, lease_seconds = msched.clock(), self.queue.lease
+  local commands
+  if now - self.said >= lease_seconds / 5 then
+    self.said, commands = now, self.queue:say("workers", self:about())
+    for _, command in ipairs(self.queue:keep(self.name, self.held)) do commands[#commands + 1] = command end
+    if self.holder then commands[#commands + 1] = {"SET", self.holder, self.name, "PX", math.floor(2000 * lease_seconds)} end
+    commands[#commands + 1] = {"EXPIRE", self.queue:key("to", self.name), 86400}
+    self.link:run(commands) -- a stream that the server lost is made again by take
+  end
+  if self.connections ~= self.link.connections then
+    local is_new = self.connections == nil
+    self.connections = self.link.connections
+    self:accept(self.queue:recover(self.name, self.held, is_new))
+  end
+  if now - self.claimed >= lease_seconds / 4 and self:room() > 0 then
+    self.claimed = now
+    self:accept(self.queue:claim(self.name, self:room()))
+  end
+end
+
+-- ---- Jobs --------------------------------------------------------------------------------------------------------
+
+function Worker:room() return self.capacity - self:holds() end
+function Worker:holds()
+  local count = 0
+  for _ in pairs(self.held) do count = count + 1 end
+  return count
+end
+
+function Worker:accept(jobs)
+  for _, job in ipairs(jobs) do
+    if not self.held[job.at] then
+      self.held[job.at] = job
+      local ok, why = pcall(self.read, self, job)
+      if not ok then
+        if msched.interrupted() then error(why, 0) end
+        self:refuse(job, tostring(why))
+      else
+        self.line[#self.line + 1] = job
+      end
+    end
+  end
+end
+
+-- What can be said of a job before anything of it is built. Raises what is wrong with it.
+function Worker:read(job)
+  if not job.name or not job.bytes then error("it has no name, or is empty", 0) end
+  local read, why = codec.read_job(job.bytes)
+  if not read then error(why, 0) end
+  if read.name ~= job.name then error("its name is another's", 0) end
+  if #read.traces == 0 or read.kind ~= "retime" and (read.kind ~= "measure" or #read.traces > 1) then error("it is neither a candidate nor finalists", 0) end
+  if not (read.run_timeout > 0 and read.run_timeout <= MOST_TIMEOUT and read.reference_timeout > 0 and read.reference_timeout <= MOST_TIMEOUT) then
+    error(string.format("its time limits are not above 0 and at most %d s", MOST_TIMEOUT), 0)
+  end
+  job.read = read
+  job.traces = {}
+  for i, bytes in ipairs(read.traces) do job.traces[i] = msched.read_trace(bytes) end
+end
+
+-- The task of a job's workload; those that were not used for longest are closed.
+function Worker:task_of(job)
+  local digest = job.read.workload
+  local task = self.tasks[digest]
+  if not task then
+    local text, why = self.queue:text(digest)
+    if not text then error(why, 0) end
+    task = {pending = 0, number = self.measurer:add(msched.functions_of_script(text, "workload")[1])}
+    self:close_tasks()
+    self.tasks[digest] = task
+  end
+  self.used = self.used + 1
+  task.used = self.used
+  if job.read.best > 0 then self.measurer:set_best(task.number, job.read.best) end
+  return task
+end
+
+function Worker:close_tasks()
+  local count, oldest = 0, nil
+  for digest, task in pairs(self.tasks) do
+    count = count + 1
+    if task.pending == 0 and (not oldest or task.used < self.tasks[oldest].used) then oldest = digest end
+  end
+  if count < TASKS or not oldest then return end
+  self.measurer:close_task(self.tasks[oldest].number)
+  self.tasks[oldest] = nil
+end
+
+-- The measurer for a job's limits: another where they are others, which waits for what is pending. False: not yet.
+function Worker:has_measurer(job)
+  local limits = string.format("%g %g", job.read.run_timeout, job.read.reference_timeout)
+  if self.measurer and self.limits == limits then return true end
+  if self.pending > 0 then return false end
+  if self.measurer then self.measurer:close() end
+  self.tasks, self.limits = {}, limits
+  self.measurer = self.simulate and simulated.open(self.simulate, self.factor) or
+                  msched.measurer {target = self.target.text, run_timeout = job.read.run_timeout, reference_timeout = job.read.reference_timeout}
+  return true
+end
+
+-- Hands on what is in line, in order; finalists have the device to themselves.
+function Worker:hand_on()
+  while self.line[1] and not self.finalists do
+    local job = self.line[1]
+    if not self:has_measurer(job) or job.read.kind == "retime" and self.pending > 0 then return end
+    table.remove(self.line, 1)
+    local ok, why = pcall(self.start, self, job)
+    if not ok then
+      if msched.interrupted() then error(why, 0) end
+      self:refuse(job, tostring(why))
+    end
+  end
+end
+
+function Worker:start(job)
+  local task = self:task_of(job)
+  if job.read.kind == "retime" then
+    self.measurer:remeasure(task.number, job.traces, math.min(job.read.seconds, 10))
+    self.finalists = job
+    return
+  end
+  self.ids = self.ids + 1
+  self.measurer:submit(task.number, self.ids, job.traces[1], job.read.hash)
+  self.by_id[self.ids], self.pending, task.pending, job.task = job, self.pending + 1, task.pending + 1, task
+end
+
+-- ---- Results -----------------------------------------------------------------------------------------------------
+
+-- What came of a job: sent with the next of them.
+function Worker:answer(job, values)
+  values.name, values.worker, values.aside = job.name, self.name, self.aside
+  self.finished[#self.finished + 1] = {job = job, bytes = codec.write_result(values), reply = job.read and job.read.reply}
+  self.done = self.done + 1
+  self.recent[#self.recent + 1] = msched.clock()
+end
+
+-- One that cannot be done says why, once.
+function Worker:refuse(job, why)
+  self.failed = self.failed + 1
+  self.say(string.format("job %s is refused: %s", msched.visible((job.name or job.at):sub(1, 100)), msched.visible(why:match "^[^\n]*" or "")))
+  self:answer(job, {hash = job.read and job.read.hash, outcome = "refused", reason = why:sub(1, 400)})
+end
+
+function Worker:take_result(r)
+  local job = self.by_id[r.id]
+  self.by_id[r.id], self.pending, job.task.pending = nil, self.pending - 1, job.task.pending - 1
+  local known, remark = self.measurer:reference(job.task.number)
+  if r.outcome ~= "measured" and r.outcome ~= "censored" then self.failed = self.failed + 1 end
+  local factor = self.simulate and 1 or self.factor or 1
+  self:answer(job, {hash = r.hash, outcome = r.outcome, reason = r.outcome == "no reference" and known == false and remark or r.reason, remark = known and remark or "",
+                    seconds = factor * r.seconds, low = factor * r.low, high = factor * r.high, runs = r.runs, busy = r.busy, repeated = r.repeated,
+                    build_seconds = r.build_seconds, check_seconds = r.check_seconds, time_seconds = r.time_seconds, device = codec.facts_of(r.device)})
+end
+
+function Worker:take_finalists()
+  local times = self.measurer:remeasured(BUSY_WAIT)
+  if times == nil then return end
+  local numbers = {}
+  for _, t in ipairs(times or {}) do table.move({t.seconds, t.low, t.high, t.runs, t.busy and 1 or 0}, 1, 5, #numbers + 1, numbers) end
+  self:answer(self.finalists, {hash = self.finalists.read.hash, outcome = times and "retimed" or "not retimed", times = numbers})
+  self.finalists = nil
+end
+
+-- What is there by now; waits a little where there is work.
+function Worker:take_results()
+  if self.finalists then return self:take_finalists() end
+  local wait = BUSY_WAIT
+  while self.pending > 0 do
+    local r = self.measurer:next(wait)
+    if not r then return end
+    self:take_result(r)
+    wait = 0
+  end
+end
+
+-- Answers what is finished.
+function Worker:flush()
+  if #self.finished == 0 then return end
+  local list = self.finished
+  self.queue:complete(list)
+  for _, each in ipairs(list) do self.held[each.job.at] = nil end
+  self.finished = {}
+end
+
+-- ---- Working -----------------------------------------------------------------------------------------------------
+
+function Worker:step()
+  self:tend()
+  self:hand_on()
+  self:take_results()
+  self:flush()
+  local room = self:room()
+  if room > 0 then self:accept(self.queue:take(self.name, room, self:holds() == 0 and math.min(IDLE_WAIT, self.queue.lease / 5) or 0)) end
+end
+
+-- Until the user interrupts: what is held is given back.
+function Worker:run()
+  while not msched.interrupted() do self:step() end
+end
+
+-- Ends it: others take what it holds.
+function Worker:close()
+  self.link:say_goodbye()
+  pcall(function()
+    local released = self.queue:release(self.name)
+    if self.holder then self.link:run {{"DEL", self.holder}} end
+    self.queue:leave("workers", self.name, released > 0)
+  end)
+  if self.measurer then self.measurer:close() end
+  self.link:close()
+end
+
+return Worker

@@ -1,0 +1,336 @@
+-- A fleet in one process: tuner and workers take steps in turn, on a server in memory. Nothing is lost, nothing is taken
+-- twice, whatever dies; what is no job or no result is refused.
+-- usage: msched fleet.lua SOURCE
+local ms = require "msched"
+local root = ...
+local memory = assert(loadfile(root .. "/tests/support/lua/memory_redis.lua"))()
+local codec, link, Queue = ms.load "search.fleet.codec", ms.load "search.fleet.link", ms.load "search.fleet.queue"
+local Coordinator, Worker, status = ms.load "search.fleet.coordinator", ms.load "search.fleet.worker", ms.load "search.fleet.status"
+
+local function fails(pattern, f, ...)
+  local ok, message = pcall(f, ...)
+  assert(not ok and tostring(message):find(pattern), string.format("%s, not %s", message, pattern))
+end
+
+-- ---- Addresses
+for url, expected in pairs {
+  ["redis://host"] = {"host", "6379", 0}, ["redis://10.0.0.1:7000/3"] = {"10.0.0.1", "7000", 3}, ["redis://[::1]:7000"] = {"::1", "7000", 0},
+  ["redis://user:p%40ss@host/1"] = {"host", "6379", 1, "user", "p@ss"}, ["redis://:secret@host"] = {"host", "6379", 0, "", "secret"},
+  ["redis://host?device=H100%20PCIe"] = {"host", "6379", 0},
+} do
+  local a = link.parse(url)
+  assert(a.host == expected[1] and a.port == expected[2] and a.database == expected[3] and a.user == expected[4] and a.password == expected[5], url)
+  assert(not a.name:find "ss" and not a.name:find "secret", a.name)
+end
+assert(link.parse "redis://host?device=H100%20PCIe".device == "H100 PCIe")
+local secret = os.tmpname()
+do
+  local file <close> = assert(io.open(secret, "w"))
+  file:write "tuner:secret\nmore\n"
+end
+local address = link.parse("redis://host?auth=" .. secret)
+assert(address.user == "tuner" and address.password == "secret")
+os.remove(secret)
+for url, pattern in pairs {["host"] = "an address of Redis", ["redis://"] = "an address", ["redis://h:x"] = "an address", ["redis://h/x"] = "an address",
+                           ["rediss://h"] = "tunnel", ["redis://h?x=1"] = "nothing that an address has", ["redis://h?auth=/none"] = "/none"} do
+  fails(pattern, link.parse, url)
+end
+-- no server at all: one message, soon
+link.FIRST, link.PAUSE = 0.2, 0.001
+fails("^redis://127.0.0.1:1/0: no Redis answers there: ", link.open, "redis://127.0.0.1:1")
+
+-- ---- Forms
+local result = {name = "a.b", worker = "w", hash = "b", outcome = "measured", reason = "", aside = "", seconds = 0.5, low = 0.25, high = math.huge, runs = 3, busy = true,
+                repeated = false, build_seconds = 1, check_seconds = 2, time_seconds = 3, remark = "", device = {"name", "x", "driver", "12", "else", "1"}, times = {1.5, 2.5}}
+local bytes = codec.write_result(result)
+local read = assert(codec.read_result(bytes))
+for name, value in pairs(result) do
+  assert(type(value) == "table" and table.concat(value, " ") == table.concat(read[name], " ") or value == read[name], name)
+end
+assert(codec.device_of(read.device).driver == 12 and codec.device_of(read.device).name == "x" and codec.device_of(read.device)["else"] == nil)
+for length = 0, #bytes - 1 do assert(not codec.read_result(bytes:sub(1, length)), length) end -- cut anywhere
+for i = 1, #bytes do codec.read_result(bytes:sub(1, i - 1) .. "\255" .. bytes:sub(i + 1)) end -- any byte: no error is raised
+local function refused(pattern, read_it, text)
+  local values, why = read_it(text)
+  assert(not values and why:find(pattern), why)
+end
+refused("bytes follow", codec.read_result, bytes .. "x")
+refused("does not begin", codec.read_job, bytes)
+refused("version 7", codec.read_result, "msfr" .. string.pack("<I4", 7) .. bytes:sub(9))
+refused("are the most", codec.read_job, codec.write_job {name = ("x"):rep(201)})
+refused("are the most", codec.read_job, codec.write_job {name = "x", traces = {("x"):rep((4 << 20) + 1)}})
+refused("a list of 17", codec.read_job, codec.write_job {name = "x", traces = {"", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", ""}})
+refused("below 0", codec.read_job, codec.write_job {name = "x", best = -1})
+refused("below 0", codec.read_job, codec.write_job {name = "x", seconds = 0 / 0})
+refused("there is none", codec.read_job, nil)
+assert(not codec.fault_of(result, "b"))
+for name, wrong in pairs {outcome = "so", seconds = math.huge, low = 0.75, high = 0.25, runs = 1 << 50} do
+  local other = setmetatable({[name] = wrong}, {__index = result})
+  assert(codec.fault_of(other, "b"), name)
+end
+assert(codec.fault_of(result, "c"):find "of module b")
+
+-- ---- A queue
+ms.redis = memory.connect
+Queue.lease, Coordinator.LOOK = 0.2, 0.1
+local func = loadfile(root .. "/lua/examples/gemm.lua")(16, 16, 16)[1]
+local traces, hashes, seen = {}, {}, {}
+local sketch = ms.schedule(func)
+local i = sketch:get_loops(sketch:get_sblock "C")
+sketch:split(i, {sketch:sample_perfect_tile(i, 4, 16)})
+local j = select(2, sketch:get_loops(sketch:get_sblock "C"))
+sketch:split(j, {sketch:sample_perfect_tile(j, 2, 16)})
+for seed = 1, 400 do
+  local sch = ms.apply(func, sketch.trace, {resample = true, seed = seed, candidate = seed})
+  if not seen[sch:hash()] and #traces < 30 then
+    seen[sch:hash()] = true
+    traces[#traces + 1], hashes[#hashes + 1] = sch.trace, sch:hash()
+  end
+end
+assert(#traces == 30)
+
+local said = {}
+local function worker(name, options)
+  options = options or {}
+  return Worker.open {link = link.open "redis://memory", name = name, simulate = 0.001, factor = options.factor, say = function(text) said[#said + 1] = text end}
+end
+local function tuner(options)
+  options = options or {}
+  return Coordinator.open {link = link.open "redis://memory", target = ms.target "native", run_timeout = options.run_timeout}
+end
+
+-- Sends all candidates; steps until all results are there. act(n), n of them, is called after each step.
+local function serve(c, workers, act)
+  local got, count, started = {}, 0, ms.clock()
+  local task = c:add(func)
+  for n, trace in ipairs(traces) do c:submit(task, n, trace, hashes[n]) end
+  while count < #traces do
+    assert(ms.clock() - started < 20, "results are missing")
+    for _, w in pairs(workers) do w:step() end
+    local r = c:next(0.001)
+    if r then
+      assert(not got[r.id], "a result came twice")
+      got[r.id], count = r, count + 1
+    end
+    if act then act(count) end
+  end
+  assert(c:next(0.001) == nil and c.in_flight == 0 and next(c.sent) == nil)
+  return got
+end
+local function times_of(got)
+  local list = {}
+  for n, r in ipairs(got) do list[n] = string.format("%s %.17g", r.hash, r.seconds) end
+  return table.concat(list, "\n")
+end
+local function sum(workers)
+  local done = 0
+  for _, w in pairs(workers) do done = done + w.done end
+  return done
+end
+
+-- Two that a tuner sees, so that it sends enough for both.
+local function two()
+  local list = {a = worker "a", b = worker "b"}
+  for _, each in pairs(list) do each:step() end
+  return list
+end
+
+-- two workers, nothing goes wrong
+local workers = two()
+local first = tuner()
+local got = serve(first, workers)
+local expected = times_of(got)
+assert(sum(workers) == 30 and workers.a.done > 0 and workers.b.done > 0 and got[1].measured and got[1].worker)
+local q = status.of("redis://memory")[1]
+assert(q.jobs == 0 and q.held == 0 and #q.workers == 2 and q.workers[1].alive and q.is_own and q.poisoned == 0)
+assert(#status.lines {q} >= 6)
+
+-- a tuner that asks for the same has the results that are there: nothing is done twice
+first:close()
+local again = tuner()
+assert(times_of(serve(again, workers)) == expected and sum(workers) == 30)
+again:close()
+
+-- a worker dies with jobs in its hands; another finishes them
+memory.flush()
+workers = two()
+local c = tuner()
+local dying, held = workers.b, 0
+assert(times_of(serve(c, workers, function(n)
+  if n < 3 or held > 0 then return end
+  held = dying:holds()
+  if held > 0 then workers.b = nil end
+end)) == expected)
+assert(held > 0 and workers.a.done + dying.done == 30)
+
+-- each third call is done and not answered; the connection is another then
+memory.flush()
+workers, memory.lose_every = two(), 3
+c = tuner()
+assert(times_of(serve(c, workers)) == expected)
+memory.lose_every = 0
+
+-- the server loses all that it had
+memory.flush()
+workers = two()
+c = tuner()
+local lost = false
+assert(times_of(serve(c, workers, function(n)
+  if n < 7 or lost then return end
+  lost = true
+  memory.flush()
+  c.queue:put_text(c.tasks[1].digest, c.tasks[1].text)
+end)) == expected)
+
+-- a tuner dies in the middle; another takes what came and asks for the rest
+memory.flush()
+workers = {a = worker "a"}
+c = tuner()
+local task = c:add(func)
+for n = 1, 20 do c:submit(task, n, traces[n], hashes[n]) end
+for _ = 1, 20 do
+  c:next(0.001)
+  workers.a:step()
+end
+local before = workers.a.done
+assert(before > 0)
+assert(times_of(serve(tuner(), workers)) == expected and workers.a.done == 30)
+
+-- three workers die of a job: it is poison, and its tuner is told
+memory.flush()
+c = tuner()
+task = c:add(func)
+c:submit(task, 1, traces[1], hashes[1])
+c:next(0.001)
+for n = 1, 3 do
+  local w = worker("dying" .. n)
+  local deadline = ms.clock() + 5
+  while not next(w.held) do
+    assert(ms.clock() < deadline)
+    w:tend()
+    w:accept(w.queue:take(w.name, 1, 0))
+  end
+end
+local last, r = worker "last", nil
+repeat
+  last:step()
+  r = c:next(0.001)
+until r
+assert(r.outcome == "poison" and r.reason:find "delivered 3 times" and last.done == 0)
+assert(status.of("redis://memory")[1].poisoned == 1 and c:reference(task) == true)
+
+-- ---- What is no job
+memory.flush()
+local w = worker "w"
+c = tuner()
+task = c:add(func)
+local function job(values)
+  local name = values.name or "x.y"
+  return {name = name, bytes = codec.write_job(setmetatable(values, {__index = {name = name, kind = "measure", workload = c.tasks[1].digest, hash = hashes[1], reply = "me",
+    run_timeout = 1, reference_timeout = 1, traces = {traces[1]:binary()}}}))}
+end
+local count = 0
+local function bad(pattern, sent)
+  count = count + 1
+  sent.name = sent.name or "n" .. count
+  c.queue:submit {sent}
+  said = {}
+  local deadline = ms.clock() + 5
+  while #said == 0 and ms.clock() < deadline do w:step() end
+  w:step()
+  assert(#said == 1 and said[1]:find(pattern), tostring(said[1]))
+  assert(c.queue:results({sent.name})[1], "its tuner is not told")
+end
+bad("does not begin", {name = "g", bytes = "garbage"})
+bad("its name is another's", {name = "other", bytes = job({name = "a"}).bytes})
+bad("are the most", job {name = "long", traces = {("x"):rep((4 << 20) + 1)}})
+bad("neither a candidate nor finalists", job {name = "k", kind = "shell"})
+bad("neither a candidate nor finalists", job {name = "two", traces = {"", ""}})
+bad("time limits", job {name = "limits", run_timeout = 1e6})
+bad("its workload is not there", job {name = "none", workload = "0000000000000000"})
+-- a trace of another schema: an instruction that is none here
+local other = traces[1]:json():gsub("SamplePerfectTile", "SampleAnotherTile")
+bad("SampleAnotherTile", job {name = "schema", traces = {other}})
+c.queue:put_text("1111111111111111", "text of another name")
+bad("another than its name says", job {name = "text", workload = "1111111111111111"})
+local wrong = "not TVMScript"
+c.queue:put_text(Queue.digest(wrong), wrong)
+bad("workload", job {name = "script", workload = Queue.digest(wrong)})
+
+-- ---- What is no result
+memory.flush()
+workers = {w = worker "w"}
+c = tuner()
+local complete, spoilt = workers.w.queue.complete, 0
+workers.w.queue.complete = function(self, list)
+  for _, each in ipairs(list) do
+    if spoilt < 3 then
+      spoilt = spoilt + 1
+      local values = codec.read_result(each.bytes)
+      if spoilt == 1 then values.seconds = math.huge elseif spoilt == 2 then values.hash = "0" else values.outcome = "best of all" end
+      each.bytes = codec.write_result(values)
+    end
+  end
+  return complete(self, list)
+end
+assert(times_of(serve(c, workers)) == expected and spoilt == 3)
+local faults = 0
+for text in function() return c:waiting() end do if text:find "^worker w: " then faults = faults + 1 end end
+assert(faults == 3)
+
+-- ---- Finalists
+memory.flush()
+workers = two()
+c = tuner()
+for _, each in pairs(workers) do each:step() end
+task = c:add(func)
+c:look()
+c:remeasure(task, {traces[1], traces[2]}, 0.01)
+local times
+local function retime()
+  local deadline = ms.clock() + 10
+  repeat
+    for _, each in pairs(workers) do each:step() end
+    times = c:remeasured(0.001)
+  until times ~= nil or ms.clock() > deadline
+end
+retime()
+assert(times and #times == 2 and times[1].seconds == got[1].seconds and times[2].seconds == got[2].seconds and times[1].runs == 1)
+workers.a = nil -- the one that was asked first
+c:remeasure(task, {traces[1], traces[2]}, 0.01)
+assert(c.finalists.to == "a")
+retime()
+assert(times and times[2].seconds == got[2].seconds and c.retimed_by == "b")
+workers.b = nil
+c:remeasure(task, {traces[1]}, 0.01)
+retime()
+assert(times == false)
+
+-- ---- Other versions, other names
+memory.flush()
+w = worker "w"
+w.link:call("SET", w.queue:key("alive", "workers", "w"), "another")
+fails("a worker named w is there", worker, "w")
+fails("a name has up to 100", worker, "a b")
+w.queue.versions, w.queue.id = "msched 9.9, LLVM 99", Queue.id_of(w.device, "msched 9.9, LLVM 99")
+w.queue:make()
+w.queue:make_group(w.queue:key("to", "w"))
+w:step()
+fails("of another version than this program, msched .*: w on .*, of msched 9.9, LLVM 99", tuner)
+local live = Queue.open(link.open "redis://memory", w.device, "msched 9.9, LLVM 99")
+live.link:all(live:say("tuners", {name = "t9", device = w.device, versions = "msched 9.9, LLVM 99"}))
+said = {}
+worker "x"
+assert(#said == 1 and said[1]:find "t9 is of msched 9.9, LLVM 99, which this worker, of msched .*, does not serve", said[1])
+
+-- nobody there: it is said, once
+memory.flush()
+c = tuner()
+local deadline = ms.clock() + 5
+local text
+repeat
+  c:next(0.001)
+  text = c:waiting()
+until text or ms.clock() > deadline
+assert(text and text:find "^no worker serves llvm .* at redis://memory:6379/0: `msched worker redis://memory:6379/0` there does; others: none", text)
+print "fleet: all is well"

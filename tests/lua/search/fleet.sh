@@ -1,0 +1,134 @@
+#!/bin/sh
+# A fleet's processes. Servers that are no Redis, and none at all: one message each, exit status 1. Where redis-server is
+# installed: two workers, one of them killed, and a tuner that is killed and goes on; a worker that measures.
+# usage: fleet.sh MSCHED ROOT ANSWERING
+set -u
+msched=$1 root=$2 answering=$3
+work=$(mktemp -d)
+server='' others=''
+end() {
+  # shellcheck disable=SC2086
+  for pid in $server $others; do kill -9 $pid 2>/dev/null; done
+  rm -rf "$work"
+}
+trap end EXIT
+failed=0
+fail() { echo "fleet.sh: $*" >&2; failed=1; }
+
+one_message() { # what, pattern, command…
+  what=$1 expects=$2
+  shift 2
+  "$@" >"$work/out" 2>"$work/err" </dev/null
+  [ $? = 1 ] || fail "$what: the status is not 1"
+  [ "$(wc -l <"$work/err")" = 1 ] || fail "$what: not one line: $(cat "$work/err")"
+  grep -qE "$expects" "$work/err" || fail "$what: no \"$expects\" in: $(cat "$work/err")"
+  ! grep -q "$(printf '\033')" "$work/err" || fail "$what: it has an escape of a stranger's"
+}
+
+# ---- Who is no Redis
+for kind in garbage list deep number refused long; do
+  "$answering" $kind >"$work/port" &
+  server=$!
+  until [ -s "$work/port" ]; do sleep 0.02; done
+  url=redis://127.0.0.1:$(cat "$work/port")
+  case $kind in
+  refused) pattern='NOPERM this user' ;;
+  *) pattern='what answers there is no Redis, or a reply is out of bounds: ' ;;
+  esac
+  one_message "fleet, $kind" "^msched fleet: $url/0: $pattern" "$msched" fleet "$url"
+  [ $kind != list ] || one_message "worker, $kind" "^msched worker: $url/0: $pattern" "$msched" worker "$url"
+  [ $kind != list ] || one_message "tune, $kind" "^msched tune: $url/0: $pattern" "$msched" tune ops:matmul --fleet "$url" --db "$work/none.db" -- 8 8 8
+  kill -9 $server
+  wait $server 2>/dev/null
+  server='' && rm -f "$work/port"
+done
+one_message "no server" "^msched fleet: redis://127.0.0.1:1/0: no Redis answers there: " "$msched" fleet redis://127.0.0.1:1
+one_message "no address" "an address of Redis is expected" "$msched" worker localhost
+
+[ "$failed" = 0 ] || exit 1
+command -v redis-server >/dev/null || { echo "fleet.sh: skipped: there is no redis-server, for workers in processes of their own"; exit 77; }
+
+# ---- A server of our own
+export MSCHED_FLEET_LEASE=0.5
+port=$((20000 + $$ % 20000))
+start() { # until a port is free
+  for _ in 1 2 3 4 5; do
+    redis-server --port $port --bind 127.0.0.1 --dir "$work" --save '' --loglevel warning >"$work/server" 2>&1 &
+    server=$!
+    for _ in $(seq 100); do
+      "$msched" fleet redis://127.0.0.1:$port >/dev/null 2>&1 && kill -0 $server 2>/dev/null && return
+      kill -0 $server 2>/dev/null || break
+      sleep 0.05
+    done
+    port=$((port + 1))
+  done
+  fail "redis-server does not start: $(cat "$work/server")"
+  exit 1
+}
+start
+url=redis://127.0.0.1:$port
+worker() { # name, seconds a job
+  MSCHED_FLEET_SIMULATE=$2 "$msched" worker $url --name "$1" >"$work/$1" 2>&1 &
+  pid=$!
+  others="$others $pid"
+  until grep -q "serves" "$work/$1"; do sleep 0.02; done
+}
+tune() { # store; takes the place of its shell
+  exec "$msched" tune "$root/lua/examples/gemm.lua" --trials 60 --policy random --fleet $url --db "$1" --json -- 32 32 32
+}
+results_of() { "$msched" db export - --db "$1" | sed -n 's/^{"record": *"\([0-9a-f]*\)".*"status":"\([a-z]*\)","seconds":\([0-9.e-]*\).*/\1 \2 \3/p' | sort; }
+
+# Nothing goes wrong.
+worker one 0.005
+worker two 0.005
+(tune "$work/plain.db") >"$work/out" 2>"$work/err" || fail "tune: $(cat "$work/err")"
+results_of "$work/plain.db" >"$work/expected"
+[ "$(grep -c ' measured ' "$work/expected")" = 60 ] || fail "not 60 records: $(wc -l <"$work/expected")"
+"$msched" fleet $url >"$work/out" || fail "fleet: $(cat "$work/out")"
+grep -q ' one  *[1-9][0-9]* .* works' "$work/out" || fail "no worker is shown: $(cat "$work/out")"
+"$msched" fleet $url --json | grep -q '"workers":\[{.*"name":"one"' || fail "fleet --json: $("$msched" fleet $url --json)"
+
+# A worker and the tuner are killed in the middle; the same command goes on: the records are the same. (The server
+# is another: what the first has would hide what is lost.)
+kill $others 2>/dev/null
+for pid in $others; do wait "$pid" 2>/dev/null; done
+kill -9 $server
+wait $server 2>/dev/null
+others='' && start && url=redis://127.0.0.1:$port
+worker three 0.03
+three=$pid
+worker four 0.03
+killed=$pid
+(tune "$work/faults.db") >"$work/out" 2>"$work/err" &
+tuner=$!
+until [ "$(grep -c '"event":"trial"' "$work/out")" -ge 8 ]; do
+  sleep 0.02
+  kill -0 $tuner 2>/dev/null || break
+done
+kill -9 $killed $tuner
+wait $killed $tuner 2>/dev/null
+[ "$(grep -c '"event":"trial"' "$work/out")" -lt 60 ] || fail "the tuner was done when it was killed"
+(tune "$work/faults.db") >"$work/out" 2>"$work/err" || fail "tune, again: $(cat "$work/err")"
+results_of "$work/faults.db" >"$work/got"
+cmp -s "$work/expected" "$work/got" || fail "the records are others: $(diff "$work/expected" "$work/got" | head -n 5)"
+"$msched" fleet $url | grep -q ' four .* dead, seen ' || fail "the dead worker is not shown: $("$msched" fleet $url)"
+
+# One that measures, alone on its device; it ends in an orderly way.
+"$msched" worker $url --name real >"$work/real" 2>&1 &
+real=$!
+others="$others $real"
+until grep -q "serves" "$work/real"; do sleep 0.02; done
+one_message "a second worker of a device" "worker real times on this device" "$msched" worker $url --name second
+kill -9 $three # it would answer in its place
+wait $three 2>/dev/null
+others=$real
+"$msched" tune ops:matmul --trials 3 --fleet $url --db "$work/real.db" -- 24 24 24 >"$work/out" 2>"$work/err" || fail "tune by a worker: $(cat "$work/err")"
+[ "$("$msched" top -k 9 --db "$work/real.db" | grep -c llvm)" -ge 2 ] || fail "nothing was measured: $(cat "$work/out")"
+"$msched" replay matmul --db "$work/real.db" >"$work/out" 2>&1 || "$msched" replay best --db "$work/real.db" >"$work/out" 2>&1 || fail "replay: $(cat "$work/out")"
+kill -INT $real
+wait $real || fail "the worker's status: $?"
+grep -q '^worker real: [1-9][0-9]* jobs, ' "$work/real" || fail "the worker says: $(cat "$work/real")"
+others=''
+"$msched" fleet $url | grep -q ' real ' && fail "it is still there: $("$msched" fleet $url)"
+[ "$failed" = 0 ] && echo "fleet: all is well"
+exit "$failed"
