@@ -172,14 +172,14 @@ static char *with_values(const struct values *v, struct section s) {
 struct options {
   struct jit_target target;
   struct tir_lower_options lower;
-  int64_t run, nvrtc, compiled, exact;
+  int64_t run, nvrtc, compiled, exact, source;
 };
 
 /* A line `name = number` under the target's. */
 static bool set_option(struct options *o, const char *line, ms_error *err) {
-  static const char *const names[] = {"vector_bits",  "threads",      "stack_bytes", "block_threads",
-                                      "shared_bytes", "instructions", "run",         "compiled_nvrtc",
-                                      "compiled",     "finite",       "exact",       "in_single"};
+  static const char *const names[] = {"vector_bits",  "threads",   "stack_bytes",    "block_threads", "shared_bytes",
+                                      "instructions", "run",       "compiled_nvrtc", "compiled",      "finite",
+                                      "exact",        "in_single", "source"};
   char name[32];
   long long n;
   if (sscanf(line, "%31s = %lld", name, &n) != 2)
@@ -200,6 +200,7 @@ static bool set_option(struct options *o, const char *line, ms_error *err) {
   case 9: l->finite = n; break;
   case 10: o->exact = n; break;
   case 11: l->in_single = n; break;
+  case 12: o->source = n; break;
   default: return ms_fail(err, MS_UNKNOWN_TARGET, "there is no option %s", name);
   }
   return true;
@@ -211,7 +212,7 @@ static bool read_options(struct options *o, char *text, ms_error *err) {
   if (!line || !jit_target_parse(line, &o->target, err)) return false;
   o->lower = jit_lower_options(&o->target);
   o->lower.threads = 0, o->lower.verify = true;
-  o->run = 1;
+  o->run = 1, o->source = 1;
   while ((line = strtok(NULL, "\n")))
     if (!set_option(o, line, err)) return false;
   return true;
@@ -360,7 +361,7 @@ static bool perform(struct lowering_run *run, struct outcome *o, const struct va
   o->refused = !tir_lower(lowered, main_of(lowered), &options, &o->err);
   if (!o->refused) {
     o->lowered = tir_print(lowered, TIR_NONE, TIR_PRINT_FUNCTION);
-    good = emit(run, o, lowered, path);
+    good = !o->options.source || emit(run, o, lowered, path);
   } else if (o->options.compiled) {
     good = refused_here(o, path);
   }
@@ -445,6 +446,35 @@ static bool write_count(FILE *out, const struct outcome *o, const struct values 
   return true;
 }
 
+/* The code for the target as assembly; the caller's to free(). NULL: it is told. */
+static char *assembly_of(const struct outcome *o) {
+  char path[] = "/tmp/lowering.XXXXXX.s";
+  ms_error err = {0};
+  int file = mkstemps(path, 2);
+  if (file < 0) abort();
+  close(file);
+  char *text = NULL;
+  if (jit_export(o->ir, main_of(o->ir), &o->options.target, NULL, path, &err))
+    text = case_read_file(path);
+  else
+    fprintf(stderr, "assembly: %s\n", err.message);
+  unlink(path);
+  return text;
+}
+
+/* assembly holds TEXT, assembly lacks TEXT: of the function compiled for the target. */
+static bool write_assembly(FILE *out, const struct outcome *o, const struct values *v, const char *line) {
+  static const char begin[] = "  assembly ";
+  const char *verb = line + strlen(begin);
+  if (strncmp(line, begin, strlen(begin)) != 0 || (strncmp(verb, "holds ", 6) && strncmp(verb, "lacks ", 6)))
+    return false;
+  char *part = with_values(v, (struct section){verb + 6, strlen(verb + 6)}), *text = assembly_of(o);
+  if (text) fprintf(out, "%s%s %s\n", begin, strstr(text, part) ? "holds" : "lacks", verb + 6);
+  free(text);
+  free(part);
+  return true;
+}
+
 /* barriers N[, needed M]: that many, and the function goes wrong without one of them; or without each of M of them. */
 static bool write_barriers(FILE *out, const struct outcome *o, const char *line) {
   if (strncmp(line, "  barriers ", strlen("  barriers ")) != 0) return false;
@@ -475,7 +505,7 @@ static void write_expected(FILE *out, struct outcome *o, const struct values *v,
   if (!line) abort();
   if (!strncmp(line, "  #", 3))
     fprintf(out, "%s\n", line);
-  else if (!write_barriers(out, o, line) && !write_count(out, o, v, line))
+  else if (!write_barriers(out, o, line) && !write_count(out, o, v, line) && !write_assembly(out, o, v, line))
     write_told(out, o, v, line);
   free(line);
 }

@@ -19,26 +19,6 @@ static inline char *text_after(struct tir *ir, const char *pass) {
   return text;
 }
 
-/* The function `main` after the pass that the options name, its text to free; what is lowered computes the same. The
- * module is freed. */
-static inline char *judged_text_after(struct tir *ir, struct tir_lower_options options) {
-  char *text = NULL;
-  size_t length = 0;
-  const struct tir_run_options serial = {.lowered = true};
-  struct tir *lowered = tir_new();
-  tir_copy(lowered, ir);
-  options.verify = true;
-  options.dump = open_memstream(&text, &length);
-  assert_non_null(options.dump);
-  assert_accepted(tir_lower(lowered, tir_find_func(lowered, "main"), &options, err));
-  fclose(options.dump);
-  assert_accepted(
-      tir_equal_results(ir, tir_find_func(ir, "main"), NULL, lowered, tir_find_func(lowered, "main"), &serial, 7, err));
-  tir_free(lowered);
-  tir_free(ir);
-  return text;
-}
-
 static inline uint32_t count_of(const char *text, const char *part) {
   uint32_t count = 0;
   for (const char *at = text; (at = strstr(at, part)) != NULL; at += strlen(part)) count++;

@@ -1,7 +1,9 @@
-/* Sums of products of short types, in vectorized loops, become dot products of the machine's where a target has these,
- * and compute what they say everywhere: of all signs, widths of vectors, and tails. */
-#include "unit/exported.h"
-#include "unit/lowered_text.h"
+/* Sums of products of short types, in vectorized loops, become dot products of the machine's (case/lower/lane_dots):
+ * compiled for this CPU they compute the same of extremes, in a fixed order floats stay as they are, and calls that are
+ * written so are checked. */
+#include "unit/script.h"
+
+#include "jit/jit.h"
 
 struct shape {
   const char *x, *y, *sum; /* types */
@@ -45,151 +47,6 @@ static const struct shape shapes[] = {
     {"int8", "uint8", "int32", 2, 32, 8, 4, false, LOW},   {"bfloat16", "bfloat16", "float32", 3, 32, 8, 2, false},
     {"bfloat16", "bfloat16", "float32", 2, 48, 6, 2, true}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
-
-static void targets_with_them_have_them(void **state) {
-  (void)state;
-  static const struct {
-    const char *target;
-    bool bytes, bfloats;
-  } targets[] = {{all, true, true},
-                 {"x86-64-v4", false, false},
-                 {"llvm -mcpu=x86-64-v4 -mattr=+avx512vnni,+avx512bf16 -vector-bits=256", true, true},
-                 {"x86-64-v3,+avxvnni", true, false},
-                 {"x86-64-v3", false, false},
-                 {"x86-64-v3,+avx512vnni", false, false}}; /* no instructions on part of a register */
-  for (size_t t = 0; t < sizeof targets / sizeof *targets; t++)
-    for (int s = 0; s < SHAPES; s++) {
-      struct tir *ir = product_of(shapes[s]);
-      char *code = assembly(ir, targets[t].target);
-      bool real = shapes[s].width == 2, wanted = real ? targets[t].bfloats : targets[t].bytes;
-      bool has = strstr(code, real ? "vdpbf16ps" : "vpdpbusd") != NULL;
-      if (has != wanted)
-        fail_msg("%s x %s on %s: %s", shapes[s].x, shapes[s].y, targets[t].target, has ? "has it" : "has it not");
-      free(code);
-      tir_free(ir);
-    }
-}
-
-/* The lowered function, with the calls, computes the same by the interpreter, at any width of vectors. */
-static void calls_mean_what_they_stand_for(void **state) {
-  (void)state;
-  for (int s = 0; s < SHAPES; s++)
-    for (int bits = 128; bits <= 512; bits *= 2) {
-      struct tir_lower_options options = {
-          .vector_bits = bits, .dots = 3, .instructions = ~0u, .dump_after = "lane_dots"};
-      char *text = judged_text_after(product_of(shapes[s]), options);
-      assert_non_null(strstr(text, "T.dot_lanes("));
-      free(text);
-    }
-}
-
-/* What no instruction does stays as it is. */
-static void others_stay(void **state) {
-  (void)state;
-  static const struct shape none[] = {
-      {"int16", "int16", "int32", 2, 32, 8, 4, false},
-      {"int8", "int8", "int64", 2, 32, 8, 4, false},
-      {"uint8", "int8", "float32", 2, 32, 8, 4, false},
-      {"float16", "float16", "float32", 2, 32, 8, 2, false},
-      {"uint8", "int8", "int32", 2, 32, 8, 2, false},
-      {"uint8", "int8", "int32", 2, 7, 8, 4, false},
-      {"uint8", "int8", "int32", 2, 32, 8, 4, false, "T.bitwise_and(T.shift_right(\0, T.int8(4)), T.int8(15))"},
-      {"int8", "uint8", "int32", 2, 32, 8, 4, false,
-       "T.bitwise_and(T.shift_right(\0, T.Cast(\"uint8\", i)), T.uint8(15))"}};
-  for (size_t s = 0; s < sizeof none / sizeof *none; s++) {
-    struct tir_lower_options options = {.vector_bits = 512, .dots = 3, .instructions = ~0u, .dump_after = "lane_dots"};
-    char *text = judged_text_after(product_of(none[s]), options);
-    assert_null(strstr(text, "T.dot_lanes("));
-    free(text);
-  }
-}
-
-/* Conditions on columns, where all that is read lies in the buffers, and on neighbours, which are few at the end. */
-static void tails_are_right(void **state) {
-  (void)state;
-  static const char params[] =
-      "A: T.Buffer((2, 8), \"uint8\"), B: T.Buffer((2, 64, 4), \"int8\"), C: T.Buffer((2, 40), \"int32\")";
-  static const char head[] = "for i, k0, j0 in T.grid(2, 2, 2):\n        for j in T.vectorized(32):";
-  struct tir_lower_options options = {.vector_bits = 512, .dots = 3, .instructions = ~0u, .dump_after = "lane_dots"};
-  char *text = judged_text_after(
-      read_function(params, head, "        for p in range(4):", "            if j0 * 32 + j < 40:",
-                    "                C[i, j0 * 32 + j] = C[i, j0 * 32 + j] + T.Cast(\"int32\", A[i, k0 * 4 + p]) * "
-                    "T.Cast(\"int32\", B[k0, j0 * 32 + j, p])"),
-      options);
-  assert_non_null(strstr(text, "T.dot_lanes("));
-  free(text);
-  text = judged_text_after(
-      read_function(params, head, "        for p in range(4):", "            if k0 * 4 + p < 7 and j0 * 32 + j < 40:",
-                    "                C[i, j0 * 32 + j] = C[i, j0 * 32 + j] + T.Cast(\"int32\", A[i, k0 * 4 + p]) * "
-                    "T.Cast(\"int32\", B[k0, j0 * 32 + j, p])"),
-      options);
-  free(text);
-}
-
-static char *text_of_signed(const char *loops, const char *condition) {
-  static const char params[] =
-      "A: T.Buffer((6, 16), \"int8\"), B: T.Buffer((4, 64, 4), \"int8\"), C: T.Buffer((6, 64), \"int32\")";
-  char test[200], update[300];
-  snprintf(test, sizeof test, "                        if %s:", condition);
-  snprintf(update, sizeof update,
-           "                            C[i, j0 * 32 + j] = C[i, j0 * 32 + j] + T.Cast(\"int32\", A[i, k0 * 4 + p]) * "
-           "T.Cast(\"int32\", B[k0, j0 * 32 + j, p])");
-  struct tir_lower_options options = {
-      .vector_bits = 512, .vector_registers = 32, .dots = 3, .instructions = ~0u, .dump_after = "lane_dots"};
-  return judged_text_after(read_function(params, loops, "                for j in T.vectorized(32):",
-                                         "                    for p in range(4):", test, update),
-                           options);
-}
-
-/* Of bytes of equal signs, what their offset adds is summed up once for the rows that share it: before all loops that
- * it does not depend on, under the conditions of columns, whatever those of rows are. Else it is taken away at once. */
-static void rows_share_what_offsets_add(void **state) {
-  (void)state;
-  static const struct {
-    const char *loops, *condition;
-    bool shared;
-  } cases[] = {
-      {"for j0, i, k0 in T.grid(2, 6, 4):", "k0 < 4", true},
-      {"for i, j0, k0 in T.grid(6, 2, 4):", "k0 < 4", false}, /* rows have columns between them */
-      {"for j0, i, k0 in T.grid(2, 6, 4):", "i < 5", true},
-      {"for j0, k0, i in T.grid(2, 4, 6):", "i < 5", true},
-      {"for j0, k0, i in T.grid(2, 4, 6):", "j0 * 32 + j < 40", true},
-      {"for j0, i, k0 in T.grid(2, 6, 4):", "i * i % 5 < 4", true},  /* no loop is cut by what is not linear */
-      {"for j0, k0, i in T.grid(2, 4, 6):", "i * i % 5 < 4", false}, /* two nests, by one test */
-      {"for j0, i, k0 in T.grid(2, 6, 4):", "j * j % 5 < 4", true},
-      {"for j0, k0, i in T.grid(2, 4, 6):", "j * j % 5 < 4 and i * i % 5 < 4", false},
-      {"for j0, i, k0 in T.grid(2, 6, 4):", "(j0 * 32 + j) * (i + 1) < 100", false}, /* not the same for all rows */
-      {"for j0, i, k0 in T.grid(2, 6, 4):", "k0 * k0 % 3 < 1", false},               /* of what is added */
-      {"for j0, i, k0 in T.grid(2, 6, 4):", "A[i, k0] > 0", false},
-      {"for i, j0, k0 in T.grid(6, 2, 4):", "j0 * 32 + j < 40 + i", true}, /* where the loops are cut */
-  };
-  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    char *text = text_of_signed(cases[i].loops, cases[i].condition);
-    if (cases[i].shared != (strstr(text, "C_offset") != NULL))
-      fail_msg("%s if %s: %s", cases[i].loops, cases[i].condition, text);
-    free(text);
-  }
-}
-
-/* A copy into the order of dot products goes piece by piece; columns that are left over, by themselves. */
-static void copies_interleave(void **state) {
-  (void)state;
-  struct tir_lower_options options = {.vector_bits = 512, .dots = 3, .instructions = ~0u, .dump_after = "transpose"};
-  for (int columns = 15; columns <= 40; columns += 5)
-    for (int width = 2; width <= 4; width += 2) {
-      struct shape s = {width == 4 ? "uint8" : "bfloat16",
-                        width == 4 ? "int8" : "bfloat16",
-                        width == 4 ? "int32" : "float32",
-                        2,
-                        columns,
-                        8,
-                        width,
-                        true};
-      char *text = judged_text_after(product_of(s), options);
-      assert_int_equal(columns >= 16, strstr(text, width == 4 ? "T.interleave_4x8(" : "T.interleave_2x16(") != NULL);
-      free(text);
-    }
-}
 
 /* Floats in the order that is written are added one by one. */
 static void a_fixed_order_is_kept(void **state) {
@@ -270,14 +127,7 @@ static void written_calls_are_checked(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(targets_with_them_have_them),
-                                     cmocka_unit_test(calls_mean_what_they_stand_for),
-                                     cmocka_unit_test(others_stay),
-                                     cmocka_unit_test(tails_are_right),
-                                     cmocka_unit_test(rows_share_what_offsets_add),
-                                     cmocka_unit_test(copies_interleave),
-                                     cmocka_unit_test(runs_equal),
-                                     cmocka_unit_test(a_fixed_order_is_kept),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(runs_equal), cmocka_unit_test(a_fixed_order_is_kept),
                                      cmocka_unit_test(written_calls_are_checked)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

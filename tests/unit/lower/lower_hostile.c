@@ -201,32 +201,7 @@ static void spoiled_anywhere(void **state) {
   finish(&j);
 }
 
-static enum ms_code refusal_of(const char *shape, const char *body) {
-  char text[400];
-  ms_error err = {.message = ""};
-  int n = snprintf(text, sizeof text,
-                   "@T.prim_func(s_tir=True)\ndef main(a: T.handle):\n    n = T.int32()\n    m = T.int32()\n    A = "
-                   "T.match_buffer(a, %s, \"int32\")\n%s\n",
-                   shape, body);
-  struct tir *ir = tir_read(text, (size_t)n, "f.py", &err);
-  if (!ir || !tir_verify(ir, &err)) fail_msg("%s", err.message);
-  bool lowered = tir_lower(ir, tir_find_func(ir, "main"), NULL, &err);
-  tir_free(ir);
-  return lowered ? MS_OK : err.code;
-}
-
-/* The extents of a buffer of several dimensions are lost when it has one, so nothing may be computed from them. */
-static void lost_extents(void **state) {
-  (void)state;
-  static const char flat[] = "(n * 4,)", wide[] = "(n, m)";
-  assert_int_equal(refusal_of(flat, "    A[n - 1] = 1"), MS_OK);
-  assert_int_equal(refusal_of(wide, "    A[0, 1] = 1"), MS_OK);
-  assert_int_equal(refusal_of(wide, "    A[1, 0] = 1"), MS_LOWER_UNKNOWN_EXTENT);
-  assert_int_equal(refusal_of(wide, "    A[0, 1] = n"), MS_LOWER_UNKNOWN_EXTENT);
-}
-
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(cut_anywhere), cmocka_unit_test(spoiled_anywhere),
-                                     cmocka_unit_test(lost_extents)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(cut_anywhere), cmocka_unit_test(spoiled_anywhere)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
