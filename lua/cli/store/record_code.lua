@@ -3,6 +3,7 @@
 local ms = msched
 local record_code = {}
 
+-- It is built, and not only lowered: that tells whether the record still has code, and what is wrong where it has none.
 -- kernel: what was built; notes; kernels: of a GPU, as ptxas reports, or where that is missing, by their source and the
 -- estimate; reason: why there is less; failure: why there is no kernel, whole.
 function record_code.of(func, sch, target)

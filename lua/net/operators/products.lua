@@ -146,9 +146,8 @@ end
 
 -- ---- Quantized ---------------------------------------------------------------------------------------------------
 
-local LIMITS = {uint8 = {0, 255}, int8 = {-128, 127}, uint16 = {0, 65535}, int16 = {-32768, 32767}}
 local function saturated(n, x, t)
-  local limit = LIMITS[t] or n:fail("it gives %s, which is not quantized to", t)
+  local limit = common.LIMITS[t] or n:fail("it gives %s, which is not quantized to", t)
   return te.cast(te.minimum(te.maximum(x, te.const(limit[1] + 0.0, x.type)), te.const(limit[2] + 0.0, x.type)), t)
 end
 

@@ -138,13 +138,12 @@ local function resized(n, X, axis, a, options)
 end
 
 -- Whole numbers are rounded, and held within their type.
-local LIMITS = {uint8 = {0, 255}, int8 = {-128, 127}, int16 = {-32768, 32767}, uint16 = {0, 65535}}
 local function finished(n, Y, t)
   if Y.type == t then return Y end
   if is_float(t) then return compute(Y.shape, t, function(i) return Y[i] end) end
-  if not LIMITS[t] then n:fail("%s is not interpolated: floats and integers of 8 and 16 bits are", t) end
+  local limit = common.LIMITS[t] or n:fail("%s is not interpolated: floats and integers of 8 and 16 bits are", t)
   return compute(Y.shape, t, function(i)
-    return te.maximum(te.minimum(te.nearbyint(Y[i]), LIMITS[t][2] + 0.0), LIMITS[t][1] + 0.0)
+    return te.maximum(te.minimum(te.nearbyint(Y[i]), limit[2] + 0.0), limit[1] + 0.0)
   end)
 end
 
