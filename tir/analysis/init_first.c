@@ -21,9 +21,23 @@ static bool reduces(const struct tir *ir, const void *context, tir_var v) {
   return false;
 }
 
+/* One of the loops that reduce is in the expression. Masks of variables tell most apart; it is walked where they do not. */
+static bool follows(const struct tir *ir, tir_expr e, tir_block block) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  uint64_t mask = 0;
+  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
+    struct tir_iter iter = tir_iters(ir, block)[i];
+    if (iter.kind != TIR_REDUCE) continue;
+    if (iter.binding == e) return n->vars != 0;
+    mask |= tir_at(ir, iter.binding)->vars;
+  }
+  if (!(n->vars & mask)) return false;
+  return n->kind == TIR_VAR ? reduces(ir, &block, n->ref) : tir_any_var(ir, e, reduces, &block);
+}
+
 static enum trend trend_of(const struct tir *ir, tir_expr e, tir_block block) {
   struct tir_expr_node n = *tir_at(ir, e);
-  if (!tir_any_var(ir, e, reduces, &block)) return n.flags & TIR_HAS_LOAD ? UNKNOWN : STAYS;
+  if (!follows(ir, e, block)) return n.flags & TIR_HAS_LOAD ? UNKNOWN : STAYS;
   switch (n.kind) {
   case TIR_VAR: return GROWS;
   case TIR_CAST: return trend_of(ir, n.a, block);
@@ -63,7 +77,7 @@ static bool loads_written(const struct tir *ir, tir_expr e) {
 /* Where the condition holds in an iteration, it holds in that where all loops that reduce stand at their start. */
 static bool holds_from_start(const struct tir *ir, tir_expr e, tir_block block) {
   struct tir_expr_node n = *tir_at(ir, e);
-  if (!tir_any_var(ir, e, reduces, &block)) return !loads_written(ir, e);
+  if (!follows(ir, e, block)) return !loads_written(ir, e);
   switch (n.kind) {
   case TIR_AND:
   case TIR_OR: return holds_from_start(ir, n.a, block) && holds_from_start(ir, n.b, block);
@@ -88,8 +102,7 @@ static bool starts_late(const struct tir *ir, tir_block block, struct tir_iter i
 static bool shares_loop(struct tir *ir, tir_block block) {
   for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
     struct tir_iter iter = tir_iters(ir, block)[i];
-    if (iter.kind != TIR_REDUCE && tir_any_var(ir, iter.binding, reduces, &block))
-      return !tir_is_affine_binding(ir, block, TIR_NONE);
+    if (iter.kind != TIR_REDUCE && follows(ir, iter.binding, block)) return !tir_is_affine_binding(ir, block, TIR_NONE);
   }
   return false;
 }
@@ -129,7 +142,7 @@ static bool is_let_in_later(const struct tir *ir, tir_block block) {
     if (!tir_is(ir, p, TIR_IF) && !tir_is(ir, p, TIR_WHILE)) continue;
     tir_expr condition = tir_stmt_at(ir, p)->test.condition;
     bool kept = tir_is(ir, p, TIR_IF) && tir_stmt_at(ir, s)->list == TIR_BODY;
-    bool stays = !tir_any_var(ir, condition, reduces, &block) && !loads_written(ir, condition);
+    bool stays = !follows(ir, condition, block) && !loads_written(ir, condition);
     if (!stays && !(kept && holds_from_start(ir, condition, block))) return true;
   }
   return false;
