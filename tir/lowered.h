@@ -16,6 +16,7 @@ enum tir_instruction {
   TIR_TDPBSUD, /* tiles of bytes, of A and of B signed or not */
   TIR_TDPBUSD,
   TIR_TDPBUUD,
+  TIR_TILEZERO, /* a tile of zeros */
   TIR_INSTRUCTIONS
 };
 enum tir_instruction tir_instruction_of(const struct tir *ir, tir_stmt s); /* TIR_INSTRUCTIONS: it names none */
@@ -28,8 +29,8 @@ const char *tir_instruction_name(enum tir_instruction which);
 /* A tile of products of tiles, added to one. */
 bool tir_is_tile_product(enum tir_instruction which);
 /* Lowered, an attribute around a loop that does nothing but such products: the tiles that it adds to stay in registers
- * while it runs. The number of them, and two addresses of each, of its first element and of that below it; 0: the
- * statement is no such attribute. */
+ * while it runs. In front of the loop, below the attribute, stand those that begin at zero (TILEZERO). The number of
+ * tiles, and two addresses of each, of its first element and of that below it; 0: the statement is no such attribute. */
 #define TIR_ACCUMULATORS "msched.accumulators"
 uint32_t tir_accumulators_of(const struct tir *ir, tir_stmt s, const tir_expr **addresses);
 

@@ -30,6 +30,7 @@ static const struct {
     [TIR_TDPBF16PS] = {"tdpbf16ps",
                        10,
                        {BASE, ANY, 1, BASE, ANY, 1, BASE, ANY, 2, 1}}, /* C[16, 16], A[16, 32], B[16, 16, 2] */
+    [TIR_TILEZERO] = {"tilezero", 3, {BASE, ANY, 1}},                  /* C[16, 16] */
 #define TRANSPOSITION(name)                                                                                            \
   {                                                                                                                    \
     name, 6, { BASE, ANY, 1, BASE, ANY, 1 }                                                                            \

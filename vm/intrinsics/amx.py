@@ -43,3 +43,35 @@ def amx_16x16_impl(a: T.handle, b: T.handle, c: T.handle):
             for i, k_0, k_1 in T.grid(16, 16, <P>):
                 for j in T.vectorized(16):
                     C[i, j] = C[i, j] + T.Cast("<S>", A[i, k_0 * <P> + k_1]) * T.Cast("<S>", B[k_0, j, k_1])
+
+# A tile of zeros, to which products are added.
+### amx_zero_<N>.desc
+#: N i32 = int32 | f32 = float32
+#= Z 0 | T.float32(0)
+@T.prim_func(s_tir=True)
+def amx_zero_desc(c: T.handle):
+    C = T.match_buffer(c, (16, 16), "<N>", offset_factor=1)
+    with T.sblock("root"):
+        T.reads()
+        T.writes(C[0:16, 0:16])
+        for i, j in T.grid(16, 16):
+            with T.sblock("init"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.reads()
+                T.writes(C[vi, vj])
+                C[vi, vj] = <Z>
+
+### amx_zero_<N>.impl
+#: N i32 = int32 | f32 = float32
+#= Z 0 | T.float32(0)
+@T.prim_func(s_tir=True)
+def amx_zero_impl(c: T.handle):
+    sc = T.int32()
+    C = T.match_buffer(c, (16, 16), "<N>", offset_factor=1, strides=[sc, 1])
+    with T.sblock("root"):
+        T.reads()
+        T.writes(C[0:16, 0:16])
+        with T.attr(0, "instruction", T.tilezero(T.address_of(C[0, 0]), T.address_of(C[1, 0]), T.address_of(C[0, 1]))):
+            for i in range(16):
+                for j in T.vectorized(16):
+                    C[i, j] = <Z>

@@ -150,7 +150,7 @@ unsigned jit_instructions(const struct jit_target *t) {
          (dots >> TIR_DOT_BFLOATS & 1 ? 1u << TIR_INTERLEAVE_2X16 : 0) |
          (t->avx512_vnni && t->vector_bits >= 512 ? 1u << TIR_VPDPBUSD : 0) |
          (t->amx_int8 ? 1u << TIR_TDPBSSD | 1u << TIR_TDPBSUD | 1u << TIR_TDPBUSD | 1u << TIR_TDPBUUD : 0) |
-         (t->amx_bf16 ? 1u << TIR_TDPBF16PS : 0);
+         (t->amx_bf16 ? 1u << TIR_TDPBF16PS : 0) | (t->amx_int8 || t->amx_bf16 ? 1u << TIR_TILEZERO : 0);
 }
 
 bool emit_instruction(struct emit *e, tir_stmt attr) {
@@ -164,6 +164,8 @@ bool emit_instruction(struct emit *e, tir_stmt attr) {
   struct tir_transposition t = tir_transposition_of(which);
   if (tir_is_tile_product(which))
     emit_tile_product(e, args, which);
+  else if (which == TIR_TILEZERO)
+    emit_tile_of_zeros(e, args);
   else if (t.side)
     emit_transposition(e, args, t);
   else

@@ -104,6 +104,19 @@ void emit_tile_product(struct emit *e, const tir_expr *args, enum tir_instructio
   e->uses_tiles = true;
 }
 
+static LLVMValueRef zeros(struct emit *e) {
+  return emit_machine_intrinsic(e, "llvm.x86.tilezero.internal", (LLVMValueRef[]){rows(e), bytes(e)}, 2);
+}
+
+void emit_tile_of_zeros(struct emit *e, const tir_expr *args) {
+  LLVMValueRef cell = held_cell(e, args + RESULT);
+  if (cell)
+    keep_tile(e, cell, zeros(e));
+  else
+    store_tile(e, args[RESULT], args[RESULT + 1], zeros(e));
+  e->uses_tiles = true;
+}
+
 /* ---- Loops that hold accumulators ---- */
 
 /* Counts the reads of an operand; false: there are too many operands to say. */
@@ -132,6 +145,16 @@ static bool find_shared(const struct emit *e, tir_stmt attr, struct emit_tiles *
   return t->held_count + shared + (single < 2 ? single : 2) <= TILE_REGISTERS;
 }
 
+/* Whether a statement in front of the loop makes the tile zero. */
+static bool begins_at_zero(const struct emit *e, tir_stmt attr, const tir_expr *tile) {
+  for (tir_stmt s = tir_stmt_at(e->ir, attr)->first[TIR_BODY]; s; s = tir_stmt_at(e->ir, s)->next) {
+    if (tir_instruction_of(e->ir, s) != TIR_TILEZERO) continue;
+    const tir_expr *args = tir_operands(e->ir, tir_at(e->ir, tir_stmt_at(e->ir, s)->attr.value)->operands);
+    if (args[RESULT] == tile[0] && args[RESULT + 1] == tile[1]) return true;
+  }
+  return false;
+}
+
 void emit_held_tiles(struct emit *e, tir_stmt attr, const tir_expr *held, uint32_t count) {
   LLVMValueRef cells[TILE_REGISTERS];
   struct emit_tiles tiles = {.held = held, .held_count = count, .cells = cells};
@@ -139,7 +162,7 @@ void emit_held_tiles(struct emit *e, tir_stmt attr, const tir_expr *held, uint32
   tiles.shares = find_shared(e, attr, &tiles);
   for (uint32_t i = 0; i < count; i++) {
     cells[i] = emit_alloca(e, cell_type(e), 1, TILE_BYTES);
-    keep_tile(e, cells[i], load_tile(e, held[2 * i], held[2 * i + 1]));
+    if (!begins_at_zero(e, attr, held + 2 * i)) keep_tile(e, cells[i], load_tile(e, held[2 * i], held[2 * i + 1]));
   }
   e->tiles = &tiles;
   emit_list(e, tir_stmt_at(e->ir, attr)->first[TIR_BODY]);

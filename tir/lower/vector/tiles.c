@@ -3,7 +3,8 @@
  *
  *   T.attr(0, "msched.accumulators", T.tiles(C's tile, its next row, another tile, its next row, …))
  *
- * stands around the outermost such loop: its tiles are loaded before it and stored behind it.
+ * stands around the outermost such loop: its tiles are loaded before it and stored behind it. What makes tiles of them
+ * zero just before the loop goes below the attribute, too: these are not loaded, but begin as zeros in registers.
  * Requires: flat buffers; instructions as the target has them. Keeps what is computed.
  * Source: Intel, "Optimization Reference Manual", chapter "Intel AMX": the accumulators in four tiles, two and two of
  * the operands. */
@@ -129,9 +130,25 @@ static bool only_multiplies(struct loop_tiles *t, tir_loop loop) {
   return t->count > 0;
 }
 
+/* Whether a statement makes one of the tiles zero. */
+static bool is_their_zero(const struct loop_tiles *t, tir_stmt s) {
+  const struct tir *ir = t->ir;
+  if (tir_instruction_of(ir, s) != TIR_TILEZERO) return false;
+  const struct tir_expr_node *call = tir_at(ir, tir_as(ir, s, TIR_ATTR)->attr.value);
+  const tir_expr *at = tir_operands(ir, call->operands);
+  for (uint32_t i = 0; i < t->count; i++)
+    if (t->addresses[2 * i] == at[RESULT] && t->addresses[2 * i + 1] == at[RESULT + 1]) return true;
+  return false;
+}
+
 static void hold(struct tir *ir, tir_loop loop, const struct loop_tiles *t) {
   tir_expr value = tir_call(ir, TIR_T_I32, tir_symbol_of(ir, "tiles"), t->addresses, 2 * t->count);
   lower_wrap_in_attr(ir, loop, TIR_ACCUMULATORS, value);
+  tir_stmt attr = tir_stmt_at(ir, loop)->parent, first = loop;
+  for (tir_stmt s; (s = tir_stmt_at(ir, attr)->prev) && is_their_zero(t, s); first = s) {
+    tir_detach(ir, s);
+    tir_insert_before(ir, first, s);
+  }
 }
 
 bool lower_tiles(struct lowering *low) {
