@@ -41,6 +41,7 @@ static const struct {
     {"unswitch", CPU, "where conditions hold in whole iterations of a loop, these run without them, by one test",
      lower_unswitch},
     {"partition", BOTH, "loops are cut where a condition in them becomes certain", lower_partition},
+    {"remainders", CPU, "copies whose loops stand in quotients and remainders go element by element", lower_remainders},
     {"transpose", CPU, "copies that write across what they read go square by square, or piece by piece",
      lower_transpose},
     {"dot_loops", CPU, "products of short neighbours, added up in a vectorized loop, become one sum", lower_dot_loops},

@@ -56,6 +56,7 @@ bool lower_loops(struct lowering *low);         /* loops.c */
 bool lower_unswitch(struct lowering *low);      /* unswitch.c */
 bool lower_zeros(struct lowering *low);         /* zeros.c */
 bool lower_partition(struct lowering *low);     /* partition.c */
+bool lower_remainders(struct lowering *low);    /* remainders.c */
 bool lower_transpose(struct lowering *low);     /* transpose.c */
 bool lower_strips(struct lowering *low);        /* strips.c */
 bool lower_tails(struct lowering *low);         /* strips.c */

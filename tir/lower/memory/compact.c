@@ -3,7 +3,8 @@
  * Requires: flat allocations. Gives: smaller allocations. Keeps: everything else. A dimension whose touched range is
  * not known, or no constant extent, stays whole; so does a buffer that views or pointers reach. Where a condition
  * holds around an access, what it says of its left side holds in the access's indices too: threads that share out
- * what does not divide touch no more than there is. Buffers that blocks match others on, which calls have pointers
+ * what does not divide touch no more than there is; where that gives no constant extent, as the last of tiles that do not
+ * divide a result has none, it is left aside. Buffers that blocks match others on, which calls have pointers
  * to, shrink while there are blocks: what is matched is touched. Their rows are set apart as StorageAlign says. */
 #include "tir/analysis/analysis.h"
 #include "tir/arith/linear.h"
@@ -16,7 +17,7 @@ struct compaction {
   struct tir *ir;
   tir_buffer buffer;
   tir_stmt alloc;
-  struct tir_touched touched[TIR_MOST_RANK];
+  struct tir_touched touched[TIR_MOST_RANK], unguarded[TIR_MOST_RANK]; /* with what conditions say, and without */
 };
 
 /* Uses only what is defined outside the allocation's list. */
@@ -42,9 +43,13 @@ static uint32_t loops_while_alive(const struct compaction *c, tir_stmt s, tir_va
   return count;
 }
 
-/* An index over loops, as the guards let it be. */
-static tir_expr within(struct tir *ir, tir_stmt s, tir_expr e, const struct tir_guards *guards) {
-  return tir_guarded(ir, tir_over_loops(ir, s, e), guards);
+/* What a box touches of a dimension, from its first index to its last, over the loops. */
+static struct tir_interval range_of(struct tir *ir, tir_expr first, tir_expr last, const tir_var *vars,
+                                    uint32_t count) {
+  struct tir_interval now = tir_relax(ir, first, vars, count);
+  if (last != first) now.max = tir_relax(ir, last, vars, count).max;
+  bool outer = (!now.min || is_outer(ir, now.min, vars, count)) && (!now.max || is_outer(ir, now.max, vars, count));
+  return outer ? now : (struct tir_interval){TIR_NONE, TIR_NONE, false};
 }
 
 /* Statement s touches a box of the buffer, from first to last. */
@@ -55,15 +60,18 @@ static void widen(struct compaction *c, tir_stmt s, const tir_expr *first, const
   struct tir_guards guards = tir_find_guards(ir, s);
   uint32_t count = loops_while_alive(c, s, vars);
   bool few = count <= MOST_LOOPS;
+  uint32_t loops = count;
   if (few) count += tir_guard_vars(ir, &guards, vars + count);
   for (uint32_t i = 0; i < rank; i++) {
-    struct tir_interval now = {TIR_NONE, TIR_NONE, false};
+    struct tir_interval now = {TIR_NONE, TIR_NONE, false}, unguarded = now;
     if (few && tir_is_index(ir, first[i]) && tir_is_index(ir, last[i])) {
-      now = tir_relax(ir, within(ir, s, first[i], &guards), vars, count);
-      if (last[i] != first[i]) now.max = tir_relax(ir, within(ir, s, last[i], &guards), vars, count).max;
+      tir_expr from = tir_over_loops(ir, s, first[i]), to = last[i] == first[i] ? from : tir_over_loops(ir, s, last[i]);
+      unguarded = range_of(ir, from, to, vars, loops);
+      tir_expr guarded = tir_guarded(ir, from, &guards);
+      now = range_of(ir, guarded, to == from ? guarded : tir_guarded(ir, to, &guards), vars, count);
     }
-    bool outer = (!now.min || is_outer(ir, now.min, vars, count)) && (!now.max || is_outer(ir, now.max, vars, count));
-    tir_touch(ir, &c->touched[i], outer ? now : (struct tir_interval){TIR_NONE, TIR_NONE, false});
+    tir_touch(ir, &c->touched[i], now);
+    tir_touch(ir, &c->unguarded[i], unguarded);
   }
 }
 
@@ -138,7 +146,7 @@ static void pad_rows(struct compaction *c, tir_block block, tir_expr *shape, uin
 
 static void compact_one(struct lowering *low, tir_stmt alloc) {
   struct tir *ir = low->ir;
-  struct compaction c = {ir, tir_stmt_at(ir, alloc)->alloc.buffer, alloc, {{0}}};
+  struct compaction c = {ir, tir_stmt_at(ir, alloc)->alloc.buffer, alloc, {{0}}, {{0}}};
   assert(tir_is(ir, alloc, TIR_ALLOC) && tir_buffer_at(ir, c.buffer)->where == alloc);
   uint32_t rank = tir_buffer_at(ir, c.buffer)->rank;
   if (rank > TIR_MOST_RANK || tir_buffer_at(ir, c.buffer)->data || tir_buffer_at(ir, c.buffer)->strides.count) return;
@@ -150,6 +158,7 @@ static void compact_one(struct lowering *low, tir_stmt alloc) {
   for (uint32_t i = 0; i < rank; i++) {
     shape[i] = ir->operands.at[tir_buffer_at(ir, c.buffer)->shape + i];
     if (!c.touched[i].any) return;
+    if (c.touched[i].whole) c.touched[i] = c.unguarded[i];
     int64_t extent = tir_touched_extent(ir, &c.touched[i], shape[i]);
     c.touched[i].whole |= tir_is_const(ir, shape[i], extent);
     assert(c.touched[i].whole || extent >= 0);
