@@ -5,15 +5,21 @@
 -- column % 16, k % 4) of bytes, k // 2 of bfloat16; a constant ahead of all runs. What lies neighbour by neighbour
 -- already, (k // 4, column, k % 4), is read where it is, and so is what all columns share, or it is copied with the
 -- reduction last. Two by two tiles of accumulators, or one by four, lie in one loop over the reduction, which holds them
--- in registers (tir/lower/vector/tiles.c). Rows, columns and reduction are whole tiles; what is not is for dot_tile.
+-- in registers (tir/lower/vector/tiles.c), and begin there as zeros. Where the packed operand of a tile's columns fits in the
+-- cache, the reduction is one piece, and what is computed from the result is computed accumulators by accumulators, by way
+-- of a local buffer of so many tiles.
+-- Where rows, columns or the reduction are no whole tiles, and where too few lie in one loop, as an image's lines are,
+-- the block becomes a product of two matrices (products.lua), padded by zeros: both operands are copied tile by tile, and
+-- of the result no more is written than there is.
 -- Source: Intel, "Optimization Reference Manual", chapter "Intel AMX".
 local common, nest = msched.load "rules.common", msched.load "rules.register_loops"
-local tiling = msched.load "rules.tiling"
+local tiling, products = msched.load "rules.tiling", msched.load "rules.products"
 
 local SIDE = 16 -- rows, and columns, of a tile
 
 local ACCUMULATORS = {{2, 2}, {1, 4}, {4, 1}} -- tiles of rows by tiles of columns that six of eight registers hold
 local FEWER = {{1, 3}, {3, 1}, {1, 2}, {2, 1}, {1, 1}} -- where those do not divide
+local PRODUCT, LATENCY, LOAD = 16, 52, 8 -- cycles: of a product, until the next may be added to its result; of a load
 
 local INTRINSICS = { -- by the operands' types: of what columns share, and of their own
   int8 = {int8 = "amx_16x16x64_i8", uint8 = "amx_16x16x64_i8u8"},
@@ -55,17 +61,20 @@ local function analyze(sch, block, width)
   return a
 end
 
--- The operand of the columns, tile by tile; nil: its dimensions are not at hand.
+-- The dimensions of the operand of the columns tile by tile.
+local function order_of_tiles(names, column, depth, width)
+  local order = nest.others(names, column, depth)
+  local tile = {names[column] .. " // " .. SIDE, names[depth] .. " // " .. width, names[column] .. " % " .. SIDE, names[depth] .. " % " .. width}
+  return table.move(tile, 1, #tile, #order + 1, order)
+end
+
+-- A copy of the operand of the columns, tile by tile; nil: its dimensions are not at hand.
 local function pack_columns(sch, block, a, loops)
   local shape = sch:reads(block)[a.each + 1].shape
   local column = nest.dimension_of(shape, sch:read_stride(block, a.each, loops[a.columns]))
   local depth = nest.dimension_of(shape, sch:read_stride(block, a.each, loops[a.depth]))
   if not column or not depth or column == depth then return nil end
-  return nest.laid_out(sch, block, a.each, #shape, function(names)
-    local order = nest.others(names, column, depth)
-    local tile = {names[column] .. " // " .. SIDE, names[depth] .. " // " .. a.width, names[column] .. " % " .. SIDE, names[depth] .. " % " .. a.width}
-    return table.move(tile, 1, #tile, #order + 1, order)
-  end)
+  return nest.laid_out(sch, block, a.each, #shape, function(names) return order_of_tiles(names, column, depth, a.width) end)
 end
 
 -- The iteration of the reduction becomes two: its groups of neighbours, and one of a group.
@@ -84,39 +93,50 @@ local function part_neighbours(sch, block, a)
   return {rows = after(a.rows), columns = after(a.columns), depth = a.depth, neighbours = a.depth + 1}
 end
 
--- The loops of a block by their parts in the tile.
+-- The loops of a block by their parts in the tile. batch: those by which both operands differ.
 local function loops_by_part(sch, block, a)
-  local loops = {outer = {}, reduce = {}}
+  local loops = {batch = {}, outer = {}, reduce = {}}
   for i, l in ipairs {sch:get_loops(block)} do
     if i == a.rows then loops.rows = l
     elseif i == a.columns then loops.columns = l
     elseif i == a.depth then loops.groups = l
     elseif i == a.neighbours then loops.neighbours = l
-    else table.insert(sch:loop_iter_kind(l) == "reduce" and loops.reduce or loops.outer, l) end
+    elseif sch:loop_iter_kind(l) == "reduce" then table.insert(loops.reduce, l)
+    else table.insert(sch:read_stride(block, a.each, l) == 0 and loops.outer or loops.batch, l) end
   end
   return loops
 end
 
--- From outside: chunks of the other spatial loops and of rows, run in parallel; columns; blocks of the reduction;
--- what is left of the other spatial loops, and of a chunk; the reductions; the accumulators; the instruction.
--- Gives its outermost loop, and those that the packed operand is copied under, and that the result is written under.
-local function tile(sch, block, loops, by)
-  if #loops.outer > 1 then sch:reorder(loops.outer) end
+-- Whether the reduction is one piece: what is packed of the columns takes no more than half of a cache.
+local function is_in_one_piece(sch, loops, columns, target)
+  local bytes = columns * SIDE * 4 * sch:extent(loops.groups)
+  for _, l in ipairs(loops.reduce) do bytes = bytes * sch:extent(l) end
+  return bytes <= target.l2_bytes // 2
+end
+
+-- From outside: what both operands differ by; chunks of the other spatial loops and of rows, run in parallel; columns;
+-- blocks of the reduction, or all of it; what is left of the other spatial loops, and of a chunk; the reductions; the
+-- accumulators; the instruction. Gives the loop of the instruction's rows, and those that are copied under: the operand
+-- of the rows, that of the columns; and that the result is written under.
+local function tile(sch, block, loops, by, one_piece)
+  if #loops.outer + #loops.batch > 1 then sch:reorder(table.move(loops.outer, 1, #loops.outer, #loops.batch + 1, table.move(loops.batch, 1, #loops.batch, 1, {}))) end
   local outer, outer_rest = nest.split_outer(sch, loops.outer)
   local all_rows, rows, row = sch:split(loops.rows, {msched.rest, by[1], SIDE})
   local chunk, rows_outer = sch:split(all_rows, {sch:sample_perfect_tile(all_rows, 2, 64)})
   local columns_outer, columns, column = sch:split(loops.columns, {msched.rest, by[2], SIDE})
   local groups, group = sch:split(loops.groups, {msched.rest, SIDE})
-  local blocks, rest = sch:split(groups, {sch:sample_perfect_tile(groups, 2, 1024)})
+  local blocks, rest = nil, groups
+  if not one_piece then blocks, rest = sch:split(groups, {sch:sample_perfect_tile(groups, 2, 1024)}) end
   local order = {}
   local function add(l) if l then order[#order + 1] = l end end
+  for _, l in ipairs(loops.batch) do add(l) end
   add(outer) add(chunk) add(columns_outer) add(blocks) add(outer_rest) add(rows_outer)
   for _, l in ipairs(loops.reduce) do add(l) end
   add(rest) add(rows) add(columns) add(row) add(column) add(group) add(loops.neighbours)
   sch:reorder(order)
   sch:unroll(rows)
   sch:unroll(columns)
-  return row, blocks, columns_outer
+  return {row = row, rows = chunk, columns = blocks or columns_outer, written = one_piece and rows_outer or columns_outer}
 end
 
 local function is_accepted(sch, row, intrinsic)
@@ -124,27 +144,192 @@ local function is_accepted(sch, row, intrinsic)
   return tiling.accepts(trial, trial:blockize(trial:handle(row)), intrinsic)
 end
 
+-- Tiles a block whose operands lie as they must, and moves into the tile what is at hand: a.copy and a.packed, which copy
+-- the operands of rows and of columns; a.result, which writes the result out. false: it is refused.
+local function finish(sch, block, context, a, by, intrinsic)
+  local loops = loops_by_part(sch, block, a)
+  local under = tile(sch, block, loops, by, is_in_one_piece(sch, loops, by[2], context.target))
+  if not is_accepted(sch, under.row, intrinsic) then return false end
+  sch:annotate(block, "meta_schedule.auto_tensorize", intrinsic)
+  sch:annotate(block, "meta_schedule.auto_tensorize_init", sch:writes(block)[1].type == "int32" and "amx_zero_i32" or "amx_zero_f32")
+  for _, copy in ipairs {{a.copy, under.rows}, {a.packed, under.columns}} do
+    if copy[1] then
+      if not sch:can_compute_at(copy[1], copy[2]) then return false end
+      sch:compute_at(copy[1], copy[2], {preserve_unit_loops = true})
+    end
+  end
+  if a.result then
+    if not sch:can_reverse_compute_at(a.result, under.written) then return false end
+    sch:reverse_compute_at(a.result, under.written, {preserve_unit_loops = true})
+  else
+    common.write_under(sch, block, under.written)
+  end
+  return true
+end
+
+local function intrinsic_of(sch, block, a)
+  local reads = sch:reads(block)
+  return (INTRINSICS[reads[a.shared + 1].type] or {})[reads[a.each + 1].type]
+end
+
 -- The block in tiles of so many accumulators; nil: it has no such tiles.
-local function tiled(sch, block, a, by)
+local function tiled(sch, block, context, a, by)
   if a.tiles[1] % by[1] ~= 0 or a.tiles[2] % by[2] ~= 0 then return nil end
   local s = sch:copy()
   local b = s:handle(block)
-  local loops, reads = {s:get_loops(b)}, s:reads(b)
-  local intrinsic = (INTRINSICS[reads[a.shared + 1].type] or {})[reads[a.each + 1].type]
-  local constant = common.constants(s)[reads[a.each + 1].buffer]
-  local packed = intrinsic and not a.neighbours and pack_columns(s, b, a, loops)
-  if not intrinsic or not a.neighbours and not packed then return nil end
+  local loops, intrinsic = {s:get_loops(b)}, intrinsic_of(s, b, a)
+  local constant = common.constants(s)[s:reads(b)[a.each + 1].buffer] -- then it stays where it depends on nothing: it is packed ahead
+  if not intrinsic then return nil end
+  local packed = not a.neighbours and pack_columns(s, b, a, loops)
+  if not a.neighbours and not packed then return nil end
   if a.copied and not nest.with_last(s, b, a.shared, loops[a.depth]) then return nil end
-  if not a.neighbours then a = part_neighbours(s, b, a) end
-  local row, packed_under, written_under = tile(s, b, loops_by_part(s, b, a), by)
-  if not is_accepted(s, row, intrinsic) then return nil end
-  s:annotate(b, "meta_schedule.auto_tensorize", intrinsic)
-  if packed and not constant then -- else it stays where it depends on nothing: it is packed ahead
-    if not s:can_compute_at(packed, packed_under) then return nil end
-    s:compute_at(packed, packed_under, {preserve_unit_loops = true})
+  local own = a.neighbours and a or part_neighbours(s, b, a)
+  own = {rows = own.rows, columns = own.columns, depth = own.depth, neighbours = own.neighbours, each = a.each, width = a.width,
+         packed = not constant and packed or nil}
+  return finish(s, b, context, own, by, intrinsic) and s or nil
+end
+
+-- ---- Padded products of matrices -----------------------------------------------------------------------------------
+
+-- What is what of a product of two matrices, columns being what the result is contiguous along; nil: it is none.
+local function classify(sch, block)
+  local spatial = nest.by_kind(sch, block)
+  local inner, classes = spatial and nest.contiguous(sch, block, spatial), products.classify(sch, block)
+  if not inner or not classes then return nil end
+  local loops = {sch:get_loops(block)}
+  for _, v in ipairs(classes.m) do
+    if loops[v] == inner then
+      classes.m, classes.n, classes.inputs = classes.n, classes.m, {classes.inputs[2], classes.inputs[1]}
+      break
+    end
   end
-  common.write_under(s, b, written_under)
-  return s
+  local extents = sch:iter_extents(block)
+  for _, name in ipairs {"batch", "m", "n", "k"} do
+    local product = 1
+    for _, v in ipairs(classes[name]) do product = product * extents[v] end
+    classes.extents = classes.extents or {}
+    classes.extents[name] = product
+  end
+  return classes
+end
+
+local WORTH = 0.9 -- of the cycles of whole tiles
+local MOST_PADDED, SLOWER = 2, 1.05 -- shapes of accumulators, and how much more cycles they may take than the best
+
+local function ceil(n, by) return (n + by - 1) // by end
+
+-- Cycles of a step of the reduction, by so many accumulators.
+local function step_of(by) return math.max(PRODUCT * by[1] * by[2], LATENCY, LOAD * (by[1] + by[2])) end
+
+-- The shapes of accumulators that take the fewest cycles for so many tiles, or hardly more; and these cycles.
+local function shapes_for(rows, columns)
+  local cycles, best, list = {}, math.huge, {}
+  for _, shapes in ipairs {ACCUMULATORS, FEWER} do
+    for _, by in ipairs(shapes) do
+      cycles[by] = ceil(rows, by[1]) * ceil(columns, by[2]) * step_of(by)
+      best = math.min(best, cycles[by])
+    end
+  end
+  for _, shapes in ipairs {ACCUMULATORS, FEWER} do
+    for _, by in ipairs(shapes) do
+      if #list < MOST_PADDED and cycles[by] <= SLOWER * best then list[#list + 1] = by end
+    end
+  end
+  return list, best
+end
+
+-- The block that writes what a block reads.
+local function producer_of(sch, block, index)
+  local buffer = sch:reads(block)[index + 1].buffer
+  for _, p in ipairs {sch:get_producers(block)} do if sch:writes(p)[1].buffer == buffer then return p end end
+end
+
+-- The block that writes out what the block computes: its copy back, or what computes from that, row by row.
+local function writer_of(sch, block, classes, copies, cut, consumer)
+  local writer = copies.c or cut and sch:get_consumers(block)
+  if copies.c and cut then sch:compute_inline(sch:get_consumers(block)) end
+  if not writer or not consumer then return writer end
+  local names, extents = {"batch", "m", "n"}, classes.all
+  local spatial, own = products.members(classes, names), sch:iter_extents(consumer)
+  if #own ~= #spatial then return writer end
+  for i, v in ipairs(spatial) do if own[i] ~= extents[v] then return writer end end
+  sch:compute_inline(writer)
+  if copies.c then sch:transform_block_layout(consumer, products.map_of(spatial, classes, names, extents)) end
+  return consumer
+end
+
+-- The block as a product of matrices, padded to tiles of so many accumulators; nil: it has no such tiles.
+local function padded(sch, block, context, classes, by, width)
+  local s = sch:copy()
+  local b = s:handle(block)
+  local loops, reads = {s:get_loops(b)}, s:reads(b)
+  local a = {shared = classes.inputs[1] - 1, each = classes.inputs[2] - 1, width = width}
+  local intrinsic = intrinsic_of(s, b, a)
+  if not intrinsic then return nil end
+  local constant = common.constants(s)[reads[a.each + 1].buffer]
+  local consumer, batch = common.only_consumer(s, b), #classes.batch
+  classes.all = s:iter_extents(b)
+  local padding = {SIDE * by[1], SIDE * by[2], SIDE * width}
+  local grows = {classes.extents.m % padding[1] ~= 0, classes.extents.n % padding[2] ~= 0, classes.extents.k % padding[3] ~= 0}
+  local lies = #classes.m == 1 and #classes.k == 1 and s:read_stride(b, a.shared, loops[classes.k[1]]) == 1
+  local copies = products.to_product(s, b, classes, {keep = {a = lies, c = #classes.m == 1 and #classes.n == 1}})
+  if grows[1] or grows[2] or grows[3] then
+    for _ = 1, batch do table.insert(padding, 1, 1) end
+    if not s:try("pad_einsum", b, padding) then return nil end
+  end
+  if grows[1] or grows[3] then
+    a.copy = producer_of(s, b, a.shared)
+    if copies.a then s:compute_inline(copies.a) end
+  else
+    a.copy = copies.a
+  end
+  local packed = producer_of(s, b, a.each)
+  if grows[2] or grows[3] then s:compute_inline(copies.b) end
+  local names = {}
+  for d = 1, batch + 2 do names[d] = "i" .. d end
+  local list = table.concat(names, ", ")
+  s:transform_layout(packed, string.format("lambda %s: (%s)", list, table.concat(order_of_tiles(names, batch + 2, batch + 1, width), ", ")), 0, 1)
+  if a.copy then
+    local m, k, wide = names[batch + 1], names[batch + 2], SIDE * width
+    local order = table.move(names, 1, batch, 1, {})
+    for _, part in ipairs {m .. " // " .. SIDE, k .. " // " .. wide, m .. " % " .. SIDE, k .. " % " .. wide} do order[#order + 1] = part end
+    s:transform_layout(a.copy, string.format("lambda %s: (%s)", list, table.concat(order, ", ")), 0, 1)
+  end
+  a.result = writer_of(s, b, classes, copies, grows[1] or grows[2], consumer)
+  local own = part_neighbours(s, b, {rows = batch + 1, columns = batch + 2, depth = batch + 3, width = width, loops = batch + 3})
+  for name, value in pairs(own) do a[name] = value end
+  a.packed = not constant and packed or nil
+  return finish(s, b, context, a, by, intrinsic) and s or nil
+end
+
+-- ---- Together ------------------------------------------------------------------------------------------------------
+
+-- Appends what whole tiles make of the block; gives the cycles of the best.
+local function add_whole(results, sch, block, context, width)
+  local seen, best = sch:copy(), math.huge
+  local a = analyze(seen, seen:handle(block), width)
+  if not a then return best end
+  local products_in_all = 1 / (SIDE * SIDE * SIDE * width)
+  for _, l in ipairs {seen:get_loops(seen:handle(block))} do products_in_all = products_in_all * seen:extent(l) end
+  for _, shapes in ipairs {ACCUMULATORS, FEWER} do
+    for _, by in ipairs(shapes) do
+      local made = tiled(sch, block, context, a, by)
+      if made then best, results[#results + 1] = math.min(best, products_in_all * step_of(by) / (by[1] * by[2])), made end
+    end
+    if #results > 1 then return best end
+  end
+  return best
+end
+
+-- Appends what padded products of matrices make of it, where that takes fewer cycles.
+local function add_padded(results, sch, block, context, width, cycles)
+  local seen = sch:copy()
+  local classes = classify(seen, seen:handle(block))
+  if not classes then return end
+  local e = classes.extents
+  local shapes, own = shapes_for(ceil(e.m, SIDE), ceil(e.n, SIDE))
+  if own * e.batch * ceil(e.k, SIDE * width) > WORTH * cycles then return end
+  for _, by in ipairs(shapes) do results[#results + 1] = padded(sch, block, context, classes, by, width) end
 end
 
 return msched.rule {
@@ -152,13 +337,7 @@ return msched.rule {
   apply = function(sch, block, context)
     local width, results = common.can_tile(sch, block) and sch:has_init(block) and nest.product_width(sch, block, context.target.tiles) or 0, {sch}
     if width == 0 then return {sch} end
-    local seen = sch:copy()
-    local a = analyze(seen, seen:handle(block), width)
-    if not a then return {sch} end
-    for _, shapes in ipairs {ACCUMULATORS, FEWER} do
-      for _, by in ipairs(shapes) do results[#results + 1] = tiled(sch, block, a, by) end
-      if #results > 1 then return results end
-    end
+    add_padded(results, sch, block, context, width, add_whole(results, sch, block, context, width))
     return results
   end,
 }

@@ -14,27 +14,7 @@
 -- whether that thread is of a producer warp group, 1, or of a consumer, 0.
 -- Source: Feng et al., "TensorIR", ASPLOS 2023, section 4.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
-
--- Numbers of the block's iterations by what they are in a product of matrices; nil: it is none.
-local function classify(sch, block)
-  local reads, writes, kinds = sch:reads(block), sch:writes(block), sch:iter_kinds(block)
-  if #writes ~= 1 or not sch:has_init(block) then return nil end
-  local inputs, used = {}, {}
-  local uses = sch:read_uses(block)
-  for i, r in ipairs(reads) do if r.buffer ~= writes[1].buffer then inputs[#inputs + 1] = i end end
-  if #inputs ~= 2 then return nil end
-  for side, list in ipairs {uses[inputs[1]], uses[inputs[2]], sch:write_uses(block)[1]} do
-    for _, v in ipairs(list) do used[v] = (used[v] or 0) | 1 << (side - 1) end
-  end
-  local classes = {batch = {}, m = {}, n = {}, k = {}, inputs = inputs}
-  local names = {[7] = "batch", [5] = "m", [6] = "n", [3] = "k"} -- bits: the first input, the second, the result
-  for v, kind in ipairs(kinds) do
-    local name = names[used[v] or 0]
-    if not name or (name == "k") ~= (kind == "reduce") then return nil end
-    table.insert(classes[name], v)
-  end
-  return #classes.m > 0 and #classes.n > 0 and #classes.k > 0 and classes or nil
-end
+local products = msched.load "rules.products"
 
 local function fits(sch, block, group, classes)
   local reads, extents = sch:reads(block), sch:iter_extents(block)
@@ -46,47 +26,6 @@ local function fits(sch, block, group, classes)
     if product % group.multiples[name] ~= 0 then return false end
   end
   return true
-end
-
--- An index map of the iterations among `numbers`, in their order, that makes those of each class one.
-local function map_of(numbers, classes, names, extents)
-  local inputs, outputs = {}, {}
-  for _, v in ipairs(numbers) do inputs[#inputs + 1] = "i" .. v end
-  for _, name in ipairs(names) do
-    if name == "batch" then
-      for _, v in ipairs(classes.batch) do outputs[#outputs + 1] = "i" .. v end
-    else
-      local fused
-      for _, v in ipairs(classes[name]) do fused = fused and string.format("(%s * %d + i%d)", fused, extents[v], v) or "i" .. v end
-      outputs[#outputs + 1] = fused
-    end
-  end
-  return string.format("lambda %s: (%s,)", table.concat(inputs, ", "), table.concat(outputs, ", "))
-end
-
--- The block's iterations in those classes, in its own order.
-local function members(classes, names)
-  local list = {}
-  for _, name in ipairs(names) do table.move(classes[name], 1, #classes[name], #list + 1, list) end
-  table.sort(list)
-  return list
-end
-
-local A, B, C, ALL = {"batch", "m", "k"}, {"batch", "k", "n"}, {"batch", "m", "n"}, {"batch", "m", "n", "k"}
-local B_BY_COLUMNS = {"batch", "n", "k"}
-
--- Has the block compute a product of matrices, from and to copies; gives these.
-local function to_product(sch, block, classes, by_columns)
-  local extents, copies = sch:iter_extents(block), {}
-  for i, names in ipairs {A, by_columns and B_BY_COLUMNS or B} do copies[i] = {sch:reindex(block, classes.inputs[i] - 1, 0), names} end
-  copies[3] = {sch:reindex(block, 0, 1), C}
-  for i, copy in ipairs(copies) do
-    local map = map_of(members(classes, copy[2]), classes, copy[2], extents)
-    sch:transform_layout(block, map, i == 3 and 0 or classes.inputs[i] - 1, i == 3 and 1 or 0)
-    sch:transform_block_layout(copy[1], map)
-  end
-  sch:transform_block_layout(block, map_of(members(classes, ALL), classes, ALL, extents))
-  return {a = copies[1][1], b = copies[2][1], c = copies[3][1]}
 end
 
 -- The innermost iterations of a copy are done by an intrinsic.
@@ -210,7 +149,7 @@ end
 local function with_group(sch, block, group, classes, p)
   local by_columns, sync = group.by_columns, group.sync
   if group.sync_by_columns and lies_by_columns(sch, block, classes) then by_columns, sync = true, group.sync_by_columns end
-  local copies = to_product(sch, block, classes, by_columns)
+  local copies = products.to_product(sch, block, classes, {by_columns = by_columns})
   local product = tiling.blockize_for(sch, block, sync)
   sch:annotate(product, "meta_schedule.auto_tensorize", sync)
   sch:annotate(product, "meta_schedule.auto_tensorize_init", group.fill)
@@ -235,7 +174,7 @@ return msched.rule {
   name = "multi_level_tiling_tensor_core",
   apply = function(sch, block, _, self)
     local p = self.parameters
-    local classes = common.can_tile(sch, block) and classify(sch, block)
+    local classes = common.can_tile(sch, block) and products.classify(sch, block)
     if not classes then return {sch} end
     local results = {}
     for _, group in ipairs(p.groups) do

@@ -76,6 +76,7 @@ struct model_nest {
   bool dots; /* its innermost loop, in a vectorized one, is over neighbours in dot products (tir/lower/vector/dots.c) */
   bool tensorized;                           /* of a CPU: products of short types, by a tensor intrinsic */
   double tile_products;                      /* of such an intrinsic, where it multiplies AMX's tiles; else 0 */
+  bool tile_copy;                            /* it copies what such products read */
   bool placed;                               /* noted by rules/rule/spatial_tiling.lua, or kept for it */
   bool counts;                               /* of a GPU: it has a cost of its own */
   bool begins;                               /* a kernel of a GPU */

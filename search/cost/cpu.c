@@ -331,18 +331,45 @@ static uint32_t holding_begin(const struct model_shape *s) {
   return l;
 }
 
-/* Cycles of the products of AMX's tiles: of each a row of 64 bytes a cycle; accumulators are loaded before the loops
- * that hold them, and stored behind these (tir/lower/vector/tiles.c). Source: Intel, "Optimization Reference Manual",
- * chapter "Intel AMX": throughput of TDP*, TILELOADD, TILESTORED. */
+/* Cycles of the products of AMX's tiles: of each a row of 64 bytes a cycle, of each step over the reduction no less than
+ * a result takes until it is added to again, or than its operands take to load; accumulators begin as zeros or are loaded
+ * before the loops that hold them, and stored behind these (tir/lower/vector/tiles.c). Source: Intel, "Optimization
+ * Reference Manual", chapter "Intel AMX": latency and throughput of TDP*, TILELOADD, TILESTORED. */
 static double tile_cycles(const struct model_shape *s) {
-  enum { PRODUCT = 16, MOVE = 8 + 16, ELEMENTS = MODEL_TILE_SIDE * MODEL_TILE_SIDE };
+  enum { PRODUCT = 16, LATENCY = 52, LOAD = 8, STORE = 16, ELEMENTS = MODEL_TILE_SIDE * MODEL_TILE_SIDE };
+  enum { ROWS = 6, COLUMNS = 5 }; /* loops over accumulators, from the last */
   const struct model_nest *nest = s->nest;
-  uint32_t held = holding_begin(s);
-  double products = model_product(s, 0, nest->loop_count) / nest->tile_products;
+  uint32_t held = holding_begin(s), last = nest->loop_count;
+  if (last < ROWS) return model_product(s, 0, last) / nest->tile_products * LATENCY;
+  double products = model_product(s, 0, last) / nest->tile_products;
+  double rows = s->trips[last - ROWS], columns = s->trips[last - COLUMNS];
+  double step = fmax(fmax(rows * columns * PRODUCT, LATENCY), (rows + columns) * LOAD);
   double moved = model_product(s, 0, held); /* elements of accumulators, loaded and stored */
-  for (uint32_t l = nest->loop_count; l-- > held;)
+  for (uint32_t l = last; l-- > held;)
     if (!nest->loops[l].reduces) moved *= s->trips[l];
-  return products * PRODUCT + moved / ELEMENTS * MOVE;
+  return products / (rows * columns) * step + moved / ELEMENTS * (LOAD + STORE);
+}
+
+/* Cycles of an element of a copy that the products of tiles read: by vectors, or interleaved (tir/lower/vector/
+ * transpose.c), where that goes on from element to element along its innermost loop; else piece by piece. */
+static double tile_copy_cycles(const struct search_machine *m, const struct model_nest *nest) {
+  enum { INTERLEAVED = 16 };
+  uint32_t last = nest->loop_count, k = 0;
+  while (last > 0 && (!nest->loops[last - 1].iters || nest->loops[last - 1].iters & (nest->loops[last - 1].iters - 1)))
+    last--;
+  while (last > 0 && !(nest->loops[last - 1].iters >> k & 1)) k++;
+  double bytes = nest->accesses[0].bytes, run = last > 0 ? (double)nest->iters[k].extent : 1;
+  for (uint32_t a = 0; a < nest->access_count && last > 0; a++) {
+    const struct model_access *access = &nest->accesses[a];
+    int64_t step = access->steps[k];
+    if (step == 1 && access->remainders[k] > 0)
+      run = fmin(run, (double)access->remainders[k]);
+    else if (access->written && (double)step * bytes == 4 && bytes < 4)
+      run = fmin(run, INTERLEAVED);
+    else if (step != 1)
+      run = 1;
+  }
+  return fmax(bytes * m->copy, 1 / run);
 }
 
 enum { PRODUCTS_OF_INTRINSIC = 16 }; /* at least, in the place of one */
@@ -354,6 +381,7 @@ static double arithmetic_cycles(const struct candidate *c, const struct model_sh
   const struct search_machine *m = &c->estimator->machine;
   const struct model_nest *nest = s->nest;
   if (nest->tile_products > 0) return tile_cycles(s);
+  if (nest->tile_copy) return model_product(s, 0, nest->loop_count) * tile_copy_cycles(m, nest);
   struct tile t = tile_of(c, s);
   double loads = 0, stores = 0, results = t.rows * t.vectors;
   for (uint32_t a = 0; a < nest->access_count; a++)
@@ -454,7 +482,8 @@ static double traffic(const struct candidate *c, uint32_t nest, int level) {
 /* A nest that follows another's tiles moves what that one touches, each time that the loops around both go on. */
 static double copy_cycles(const struct search_estimator *d, const struct model_shape *s,
                           const struct model_nest *nest) {
-  return model_product(s, 0, nest->at) * s->bytes[nest->at][nest->access] * d->machine.copy;
+  double each = nest->tile_copy ? tile_copy_cycles(&d->machine, nest) / nest->accesses[0].bytes : d->machine.copy;
+  return model_product(s, 0, nest->at) * s->bytes[nest->at][nest->access] * each;
 }
 
 static double waves(const struct search_estimator *d, const struct model_shape *s) {
@@ -466,7 +495,7 @@ static double nest_cycles(const struct candidate *c, uint32_t nest) {
   const struct search_machine *m = &c->estimator->machine;
   const struct model_shape *s = &c->shapes[nest];
   double most = arithmetic_cycles(c, s), all = most;
-  for (int level = 0; level < SEARCH_LEVELS; level++) {
+  for (int level = s->nest->tile_copy; level < SEARCH_LEVELS; level++) { /* lines of a tile are written at once */
     double cycles = traffic(c, nest, level) / m->bytes_a_cycle[level];
     most = fmax(most, cycles);
     all += cycles;

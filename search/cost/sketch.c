@@ -229,16 +229,23 @@ static void read_tap(struct tir *ir, struct model_access *a, const tir_expr *ind
   a->tap_loads[a->taps++] = load;
 }
 
+/* Whether an index has the remainder to a quotient, alone or as a part of a sum. */
+static bool has_remainder(struct tir *ir, tir_expr index, const struct tir_expr_node *quotient) {
+  struct tir_linear l = tir_linear_of(ir, index);
+  for (uint32_t t = 0; t < l.count; t++) {
+    const struct tir_expr_node *other = tir_at(ir, tir_terms(ir, l)[t].atom);
+    if (other->kind == TIR_FLOORMOD && other->a == quotient->a && other->b == quotient->b) return true;
+  }
+  return false;
+}
+
 /* How far the quotient of a variable goes when it rises by one: about as far. Where another dimension has the
  * remainder, as neighbours in dot products and columns of tiles lie, it goes on by its part. */
-static double quotient_moved(const struct tir *ir, const struct model_access *a, const tir_expr *indices,
-                             const struct tir_expr_node *n) {
-  for (uint32_t d = a->rank; d-- > 0;) {
-    const struct tir_expr_node *other = tir_at(ir, indices[d]);
-    bool remainder = other->kind == TIR_FLOORMOD && other->a == n->a && other->b == n->b;
-    if (remainder || (d + 1 == a->rank && a->rank > 1 && tir_is_const(ir, n->b, a->extents[d])))
-      return 1.0 / (double)tir_at(ir, n->b)->imm;
-  }
+static double quotient_moved(struct tir *ir, const struct model_access *a, const tir_expr *indices,
+                             struct tir_expr_node n) {
+  for (uint32_t d = a->rank; d-- > 0;)
+    if (has_remainder(ir, indices[d], &n) || (d + 1 == a->rank && a->rank > 1 && tir_is_const(ir, n.b, a->extents[d])))
+      return 1.0 / (double)tir_at(ir, n.b)->imm;
   return 1;
 }
 
@@ -272,7 +279,7 @@ static double read_atom(struct tir *ir, struct model_access *a, const tir_expr *
     a->whole[iter] = true;
   }
   bool is_quotient = divides && n.kind == TIR_FLOORDIV && n.a == tir_var_expr(ir, v);
-  return is_quotient ? quotient_moved(ir, a, indices, &n) : 1;
+  return is_quotient ? quotient_moved(ir, a, indices, n) : 1;
 }
 
 /* load: the expression that reads it; 0: it is written. */
@@ -306,7 +313,7 @@ static void read_access(const struct reading *r, struct model_nest *nest, tir_bl
         tir_var v = tir_iters(ir, block)[k].var;
         if (!tir_uses_var(ir, term.atom, v)) continue;
         double moved = read_atom(ir, a, indices, term.atom, v, k);
-        a->moves[d][k] += term.atom == tir_var_expr(ir, v) ? (double)term.coefficient : moved;
+        a->moves[d][k] += (double)term.coefficient * (term.atom == tir_var_expr(ir, v) ? 1 : moved);
         if (tir_at(ir, term.atom)->kind != TIR_FLOORDIV) a->steps[k] += term.coefficient * stride;
       }
     }
@@ -626,6 +633,15 @@ static void find_constants(struct reading *r) {
   }
 }
 
+/* Whether the nest writes, and computes nothing, what products of tiles read. */
+static bool is_tile_copy(const struct search_estimator *d, const struct model_nest *nest) {
+  if (nest->simple > 0 || nest->calls > 0 || nest->divisions > 0 || !nest->access_count) return false;
+  for (uint32_t k = 0; k < d->nest_count; k++)
+    for (uint32_t a = 0; a < d->nests[k].access_count && d->nests[k].tile_products > 0; a++)
+      if (!d->nests[k].accesses[a].written && d->nests[k].accesses[a].buffer == nest->accesses[0].buffer) return true;
+  return false;
+}
+
 static void read_nests(struct reading *r) {
   struct search_estimator *d = r->estimator;
   struct tir *ir = r->made->ir;
@@ -646,6 +662,7 @@ static void read_nests(struct reading *r) {
     d->nest_count++;
   }
   compare_loops(d, loops);
+  for (uint32_t i = 0; i < d->nest_count; i++) d->nests[i].tile_copy = is_tile_copy(d, &d->nests[i]);
   for (uint32_t i = 0; i < d->nest_count; i++)
     for (uint32_t k = 0; k < d->nest_count && !d->as_is && !known[i] && !d->nests[i].follows; k++)
       if (known[k]) follow(&d->nests[i], &d->nests[k], model_shared(d, i, k));

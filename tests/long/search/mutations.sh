@@ -17,7 +17,7 @@ for name in "$@"; do
   find lua rules search -name '*.lua' | tar cf - -T - | (cd "$work/tree" && tar xf -)
   kind=$(sed -n 's/^return msched\.\([a-z]*\) {.*/\1/p' "$name.lua")
   case $kind in
-  rule) nothing='part.apply = function(sch) return {sch} end' tests='parts tile_parts' ;;
+  rule) nothing='part.apply = function(sch) return {sch} end' tests='parts tile_parts amx_tiles' ;;
   postproc) nothing='part.apply = function() end' tests='parts' ;;
   mutator) nothing='part.apply = function() end' tests='parts' ;;
   policy) nothing='part.run = function() end' tests='policies tasks' ;;

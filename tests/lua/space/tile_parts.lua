@@ -1,9 +1,9 @@
--- Rules of register tiles, by vectors, dot products of short types and AMX: what they make of a small function, or refuse;
+-- Rules of register tiles, by vectors and dot products of short types (amx_tiles.lua: AMX): what they make of a small function, or refuse;
 -- what is made computes what the function computes.
 local ms = require "msched"
 local space, te = ms.load "rules.space", ms.te
 local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/lua/parts.lua")
-local CPU, parts_of, product = support.CPU, support.parts_of, support.product
+local CPU, parts_of, product, short_product = support.CPU, support.parts_of, support.product, support.short_product
 local sketches, check, has, names, extents = support.sketches, support.check, support.has, support.names, support.extents
 
 local tests = {}
@@ -81,17 +81,6 @@ end
 local DOTS = ms.target "llvm -mcpu=cooperlake -num-cores=2"
 local TILES = ms.target "llvm -mcpu=sapphirerapids -num-cores=2"
 
--- A sum of products of elements of two arrays of these types, at places that a function of (i, j, k) gives.
-local function short_product(x, y, sum, shapes, at)
-  local A, B, k = te.placeholder(shapes[1], x, "A"), te.placeholder(shapes[2], y, "B"), {}
-  for n, extent in ipairs(shapes[4]) do k[n] = te.reduce_axis(extent, "k" .. n) end
-  local C = te.compute(shapes[3], function(...)
-    local a, b = at({...}, k)
-    return te.sum(te.cast(A[a], sum) * te.cast(B[b], sum), k)
-  end, "C")
-  return te.func("short", {A, B, C})
-end
-
 -- Products of bytes and of bfloat16 by dot products: what differs by columns lies neighbour by neighbour, what does so
 -- already is read where it is, a shared operand that is not contiguous is copied.
 function tests.dot_tile()
@@ -146,43 +135,6 @@ function tests.dot_tiles_rank_first()
     for i, sch in ipairs(sketches(func, TILES, {rules = {"register_tile", "dot_tile", "amx_tile", "multi_level_tiling", "parallel_vectorize_unroll"}})) do list[i] = sch.trace end
     best = analytical.best(func, TILES, list, {budget = 2000, most = 8})[1]
     assert(tostring(best.trace):find("amx_16x16x", 1, true), tostring(best.trace))
-  end
-end
-
--- The same by AMX: whole tiles of all four signs of bytes, and of bfloat16, by two and two accumulators or as many as
--- divide; no other product has such.
-function tests.amx_tile()
-  local function of(x, y, sum) return function(shapes, at) return short_product(x, y, sum, shapes, at) end end
-  local bytes, bfloats = of("int8", "int8", "int32"), of("bfloat16", "bfloat16", "float32")
-  local function plain(m, n, k) return {{m, k}, {k, n}, {m, n}, {k}} end
-  local function rows_by_columns(i, k) return {i[1], k[1]}, {k[1], i[2]} end
-  local across = {{128, 64}, {128, 64}, {64, 64}, {128}}
-  local image = {{1, 3, 18, 64}, {3, 3, 64, 32}, {1, 1, 16, 32}, {3, 3, 64}}
-  for n, case in ipairs {
-    {bytes(plain(64, 64, 128), rows_by_columns), 3, "amx_16x16x64_i8"},
-    {of("uint8", "int8", "int32")(plain(32, 32, 64), rows_by_columns), 1, "amx_16x16x64_u8i8"},
-    {of("int8", "uint8", "int32")(plain(32, 32, 64), rows_by_columns), 1, "amx_16x16x64_i8u8"},
-    {of("uint8", "uint8", "int32")(plain(16, 48, 64), rows_by_columns), 2, "amx_16x16x64_u8"},
-    {bfloats(plain(64, 32, 64), rows_by_columns), 2, "amx_16x16x32_bf16"},
-    {bytes({{32, 64}, {32, 64}, {32, 32}, {64}}, function(i, k) return {i[1], k[1]}, {i[2], k[1]} end), 1, "B_global"},
-    {bytes(across, function(i, k) return {k[1], i[1]}, {k[1], i[2]} end), 3, "A_global"},
-    {bytes(image, function(i, k) return {i[1], i[2] + k[1], i[3] + k[2], k[3]}, {k[1], k[2], k[3], i[4]} end), 2, "amx_16x16x64_i8"},
-    {bytes({{32, 128}, {32, 32, 4}, {32, 32}, {32, 4}}, function(i, k) return {i[1], k[1] * 4 + k[2]}, {k[1], i[2], k[2]} end), 1, "amx_16x16x64_i8"},
-    {bfloats({{32, 64}, {32, 16, 2}, {32, 16}, {32, 2}}, function(i, k) return {i[1], k[1] * 2 + k[2]}, {k[1], i[2], k[2]} end), 2, "amx_16x16x32_bf16"},
-  } do
-    local made = sketches(case[1], TILES, {rules = {"amx_tile"}})
-    assert(#made == 1 + case[2], n .. ": " .. #made)
-    for i = 2, #made do
-      assert(tostring(made[i]):find(case[3], 1, true), n .. ": " .. tostring(made[i]))
-      assert(space.postprocess(made[i], parts_of(TILES, {postprocs = {"rewrite_reduction_block", "rewrite_tensorize"}})))
-      assert(made[i]:script():find("instruction", 1, true), n .. ": no instruction")
-      check(case[1], made[i])
-    end
-    assert(#sketches(case[1], DOTS, {rules = {"amx_tile"}}) == 1, "a target without tiles has none")
-  end
-  for n, other in ipairs {bytes(plain(24, 32, 64), rows_by_columns), bytes(plain(32, 24, 64), rows_by_columns), bytes(plain(32, 32, 96), rows_by_columns),
-                          of("int16", "int16", "int32")(plain(32, 32, 64), rows_by_columns), product(32, 32, 64)} do
-    assert(#sketches(other, TILES, {rules = {"amx_tile"}}) == 1, n)
   end
 end
 

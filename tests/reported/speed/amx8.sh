@@ -25,3 +25,13 @@ expect_status 0 "$program" run "$here/amx8.lua" --trace trace.json -- 64 64 256
 expect_output '^scheduled, interpreted: the same results'
 expect_status 0 "$program" export best --force -o held.s --db b.db
 [ "$(grep -c tilestored held.s)" = 4 ] || fail "accumulators are stored $(grep -c tilestored held.s) times"
+[ "$(grep -c tilezero held.s)" = 4 ] || fail "accumulators begin as zeros $(grep -c tilezero held.s) times"
+
+# So has it where nothing is a whole tile: operands are padded.
+expect_status 0 "$program" tune ops:matmul --no-tune --target "$rapids" --db c.db -- 250 200 600 dtype=int8
+expect_status 0 "$program" show best --trace --db c.db
+expect_output '"PadEinsum"'
+expect_output '"amx_16x16x64_i8"'
+mv output trace.json
+expect_status 0 "$program" run ops:matmul --trace trace.json -- 250 200 600 dtype=int8
+expect_output '^equal to the interpreter.s everywhere'

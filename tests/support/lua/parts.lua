@@ -18,6 +18,17 @@ function support.product(m, n, k, type)
   return te.func("product", {A, B, te.compute({m, n}, function(i, j) return te.sum(A[{i, r}] * B[{r, j}], r) end, "C")})
 end
 
+-- A sum of products of elements of two arrays of these types, at places that a function of (i, j, k) gives.
+function support.short_product(x, y, sum, shapes, at)
+  local A, B, k = te.placeholder(shapes[1], x, "A"), te.placeholder(shapes[2], y, "B"), {}
+  for n, extent in ipairs(shapes[4]) do k[n] = te.reduce_axis(extent, "k" .. n) end
+  local C = te.compute(shapes[3], function(...)
+    local a, b = at({...}, k)
+    return te.sum(te.cast(A[a], sum) * te.cast(B[b], sum), k)
+  end, "C")
+  return te.func("short", {A, B, C})
+end
+
 function support.sketches(func, target, changes) return (space.generate(func, support.parts_of(target, changes))) end
 
 function support.has(sch, text) return tostring(sch:func()):find(text, 1, true) ~= nil end
