@@ -19,6 +19,7 @@ local SIDE = 16 -- rows, and columns, of a tile
 
 local ACCUMULATORS = {{2, 2}, {1, 4}, {4, 1}} -- tiles of rows by tiles of columns that six of eight registers hold
 local FEWER = {{1, 3}, {3, 1}, {1, 2}, {2, 1}, {1, 1}} -- where those do not divide
+local AHEAD = "meta_schedule.layout_rewrite_preproc" -- noted on what packs a constant, ahead of all runs
 local PRODUCT, LATENCY, LOAD = 16, 52, 8 -- cycles: of a product, until the next may be added to its result; of a load
 
 local INTRINSICS = { -- by the operands' types: of what columns share, and of their own
@@ -182,6 +183,7 @@ local function tiled(sch, block, context, a, by)
   if not intrinsic then return nil end
   local packed = not a.neighbours and pack_columns(s, b, a, loops)
   if not a.neighbours and not packed then return nil end
+  if constant and packed then s:annotate(packed, AHEAD, true) end
   if a.copied and not nest.with_last(s, b, a.shared, loops[a.depth]) then return nil end
   local own = a.neighbours and a or part_neighbours(s, b, a)
   own = {rows = own.rows, columns = own.columns, depth = own.depth, neighbours = own.neighbours, each = a.each, width = a.width,
@@ -214,7 +216,7 @@ local function classify(sch, block)
 end
 
 local WORTH = 0.9 -- of the cycles of whole tiles
-local MOST_PADDED, SLOWER = 2, 1.05 -- shapes of accumulators, and how much more cycles they may take than the best
+local MOST_PADDED, SLOWER = 2, 1.1 -- shapes of accumulators, and how much more cycles they may take than the best
 
 local function ceil(n, by) return (n + by - 1) // by end
 
@@ -298,6 +300,7 @@ local function padded(sch, block, context, classes, by, width)
   a.result = writer_of(s, b, classes, copies, grows[1] or grows[2], consumer)
   local own = part_neighbours(s, b, {rows = batch + 1, columns = batch + 2, depth = batch + 3, width = width, loops = batch + 3})
   for name, value in pairs(own) do a[name] = value end
+  if constant then s:annotate(packed, AHEAD, true) end
   a.packed = not constant and packed or nil
   return finish(s, b, context, a, by, intrinsic) and s or nil
 end

@@ -278,8 +278,14 @@ static double read_atom(struct tir *ir, struct model_access *a, const tir_expr *
   } else {
     a->whole[iter] = true;
   }
-  bool is_quotient = divides && n.kind == TIR_FLOORDIV && n.a == tir_var_expr(ir, v);
-  return is_quotient ? quotient_moved(ir, a, indices, n) : 1;
+  bool quotient = divides && n.kind == TIR_FLOORDIV && n.a == tir_var_expr(ir, v);
+  return quotient ? quotient_moved(ir, a, indices, n) : 1;
+}
+
+/* Whether an atom goes on where a quotient does: it is one, or its remainder. */
+static bool is_quotient(const struct tir *ir, tir_expr atom) {
+  const struct tir_expr_node *n = tir_at(ir, atom);
+  return n->kind == TIR_FLOORDIV || (n->kind == TIR_FLOORMOD && tir_at(ir, n->a)->kind == TIR_FLOORDIV);
 }
 
 /* load: the expression that reads it; 0: it is written. */
@@ -314,7 +320,7 @@ static void read_access(const struct reading *r, struct model_nest *nest, tir_bl
         if (!tir_uses_var(ir, term.atom, v)) continue;
         double moved = read_atom(ir, a, indices, term.atom, v, k);
         a->moves[d][k] += (double)term.coefficient * (term.atom == tir_var_expr(ir, v) ? 1 : moved);
-        if (tir_at(ir, term.atom)->kind != TIR_FLOORDIV) a->steps[k] += term.coefficient * stride;
+        if (!is_quotient(ir, term.atom)) a->steps[k] += term.coefficient * stride;
       }
     }
   }

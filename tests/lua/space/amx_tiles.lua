@@ -165,4 +165,19 @@ function tests.padded_tiles_rank_first()
   assert(best.cost > best_of(bytes(plain(512, 512, 512), rows_by_columns)).cost, "a padding costs nothing")
 end
 
+-- As proposed, and as it is replayed, a candidate costs about as much: what packs constants ahead is no part of a run, and
+-- lines of an image are copied by whole vectors.
+function tests.images_cost_what_they_do()
+  local analytical = ms.load "search.cost.analytical"
+  local X, W = te.placeholder({1, 14, 14, 64}, "int8", "X"), te.placeholder({3, 3, 64, 64}, "int8", "W")
+  local func = te.func("image", {X, W, (ms.ops.conv2d(X, W, {pad = 1, accumulate = "int32"}))}, {weights = {"W"}})
+  local made = sketches(func, TILES, {rules = {"auto_inline", "amx_tile", "parallel_vectorize_unroll"}})
+  assert(#made >= 2)
+  for i = 2, #made do
+    local best = analytical.best(func, TILES, {made[i].trace}, {budget = 500, most = 1})[1]
+    local own = analytical.cost_of(func, best.trace, analytical.machine(TILES))
+    assert(own < 2 * best.cost and best.cost < 2 * own, string.format("%g proposed, %g replayed", best.cost, own))
+  end
+end
+
 support.run(tests, "tests of AMX's tiles")

@@ -4,7 +4,8 @@
  *   T.attr(0, "msched.accumulators", T.tiles(C's tile, its next row, another tile, its next row, …))
  *
  * stands around the outermost such loop: its tiles are loaded before it and stored behind it. What makes tiles of them
- * zero just before the loop goes below the attribute, too: these are not loaded, but begin as zeros in registers.
+ * zero just before the loop goes below the attribute, too: these are not loaded, but begin as zeros in registers. So do
+ * products without a loop that are added to such tiles.
  * Requires: flat buffers; instructions as the target has them. Keeps what is computed.
  * Source: Intel, "Optimization Reference Manual", chapter "Intel AMX": the accumulators in four tiles, two and two of
  * the operands. */
@@ -141,14 +142,41 @@ static bool is_their_zero(const struct loop_tiles *t, tir_stmt s) {
   return false;
 }
 
-static void hold(struct tir *ir, tir_loop loop, const struct loop_tiles *t) {
+/* Puts a loop, or products that stand side by side, from the first to the last, below an attribute. */
+static void hold(struct tir *ir, tir_stmt first, tir_stmt last, const struct loop_tiles *t) {
   tir_expr value = tir_call(ir, TIR_T_I32, tir_symbol_of(ir, "tiles"), t->addresses, 2 * t->count);
-  lower_wrap_in_attr(ir, loop, TIR_ACCUMULATORS, value);
-  tir_stmt attr = tir_stmt_at(ir, loop)->parent, first = loop;
+  tir_stmt at = first;
+  bool more = first != last;
+  lower_wrap_in_attr(ir, first, TIR_ACCUMULATORS, value);
+  tir_stmt attr = tir_stmt_at(ir, first)->parent;
+  while (more) {
+    tir_stmt s = tir_stmt_at(ir, attr)->next;
+    more = s != last;
+    tir_detach(ir, s);
+    tir_insert_after(ir, at, s);
+    at = s;
+  }
   for (tir_stmt s; (s = tir_stmt_at(ir, attr)->prev) && is_their_zero(t, s); first = s) {
     tir_detach(ir, s);
     tir_insert_before(ir, first, s);
   }
+}
+
+/* The last of the products that stand side by side from this one on, and are added to tiles that can be held. */
+static tir_stmt last_of_products(struct loop_tiles *t, tir_stmt first) {
+  struct tir *ir = t->ir;
+  tir_stmt last = TIR_NONE;
+  for (tir_stmt s = first; s && is_product(ir, s) && add_product(t, s); s = tir_stmt_at(ir, s)->next) last = s;
+  return last;
+}
+
+/* Products that no loop has, as where there is one step of the reduction, pay where their tiles begin as zeros. */
+static tir_stmt hold_products(struct tir *ir, tir_stmt first) {
+  struct loop_tiles t = {.ir = ir};
+  tir_stmt before = tir_stmt_at(ir, first)->prev, last = before ? last_of_products(&t, first) : TIR_NONE;
+  if (!last || !is_their_zero(&t, before)) return first;
+  hold(ir, first, last, &t);
+  return last;
 }
 
 bool lower_tiles(struct lowering *low) {
@@ -156,9 +184,12 @@ bool lower_tiles(struct lowering *low) {
   for (tir_stmt s = low->body, next; s; s = next) {
     next = tir_next(ir, s, low->body);
     struct loop_tiles t = {.ir = ir};
-    if (!tir_is(ir, s, TIR_LOOP) || !only_multiplies(&t, s)) continue;
-    next = tir_after(ir, s, low->body);
-    hold(ir, s, &t);
+    if (is_product(ir, s)) {
+      next = tir_after(ir, hold_products(ir, s), low->body);
+    } else if (tir_is(ir, s, TIR_LOOP) && only_multiplies(&t, s)) {
+      next = tir_after(ir, s, low->body);
+      hold(ir, s, s, &t);
+    }
   }
   return true;
 }
