@@ -87,6 +87,16 @@ local function going_on(sch, block, loops)
   return count
 end
 
+-- Whether one loop can have the iterations of these, which follow one another: one of int32 has fewer than 2^31.
+local function fits_one(sch, loops)
+  local iterations, look, own = 1.0, nil, {}
+  for _, l in ipairs(loops) do iterations = iterations * sch:extent(l) end
+  if #loops < 2 or iterations < 1 << 31 then return true end
+  look = sch:copy()
+  for i, l in ipairs(loops) do own[i] = look:handle(l) end
+  return (look:try("fuse", own))
+end
+
 -- Of the loops, all of them: columns, along which elements lie; a row, which shares what it reads or crosses it;
 -- others, around both. Columns are several loops where these are one for the block, unless one is wanted. No row:
 -- there is nothing else.
@@ -94,6 +104,7 @@ local function analyze(sch, block, one)
   local loops, is_column = {sch:get_loops(block)}, {}
   local a = {loops = loops, others = {}, columns = {}}
   local along = one and 0 or going_on(sch, block, loops)
+  while not fits_one(sch, {table.unpack(loops, #loops - along + 1)}) do along = along - 1 end
   if along > 0 then table.move(loops, #loops - along + 1, #loops, 1, a.columns) else a.columns[1] = contiguous(sch, block, loops) end
   for _, l in ipairs(a.columns) do is_column[l] = true end
   a.row = along == 0 and crossing(sch, block, loops, a.columns[1]) or nil
@@ -113,7 +124,7 @@ local function gather(sch, a, apart)
   if a.row then order[#order + 1] = a.row end
   table.move(a.columns, 1, #a.columns, #order + 1, order)
   if #order > 1 then sch:reorder(order) end
-  return fused(sch, a.columns), a.row, not apart and #a.others > 0 and {fused(sch, a.others)} or a.others
+  return fused(sch, a.columns), a.row, not apart and #a.others > 0 and fits_one(sch, a.others) and {fused(sch, a.others)} or a.others
 end
 
 -- Those of a list that are at most so many: the first at least.
