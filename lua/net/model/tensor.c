@@ -90,6 +90,8 @@ static bool check_data(const struct net_tensor *t, const char *folder, ms_error 
                  have);
 }
 
+static const char too_large[] = "its extents ask for more than memory holds";
+
 bool net_measure_tensor(const Onnx__TensorProto *proto, const char *folder, struct net_tensor *out, ms_error *err) {
   assert(proto && out);
   char name[24];
@@ -105,12 +107,13 @@ bool net_measure_tensor(const Onnx__TensorProto *proto, const char *folder, stru
   out->rank = (int)proto->n_dims;
   for (size_t d = 0; d < proto->n_dims; d++) {
     out->shape[d] = proto->dims[d];
-    if (proto->dims[d] < 0 || __builtin_mul_overflow(out->count, (size_t)proto->dims[d], &out->count))
+    if (proto->dims[d] < 0)
       return ms_fail(err, MS_SCRIPT, "tensor %s: extent %zu is %lld, which no tensor has", out->name, d + 1,
                      (long long)proto->dims[d]);
+    if (__builtin_mul_overflow(out->count, (size_t)proto->dims[d], &out->count)) return refuse(out, too_large, err);
   }
   if (__builtin_mul_overflow(out->count, element_bytes(out->type), &out->bytes) || out->bytes > (size_t)1 << 40)
-    return refuse(out, "its extents ask for more than memory holds", err);
+    return refuse(out, too_large, err);
   return check_data(out, folder, err);
 }
 
