@@ -225,10 +225,11 @@ static int read_start(lua_State *L) {
   return lua_pushlstring(L, start, got), 1;
 }
 
-/* sleep(seconds): until they are over, or the user interrupts. */
+/* sleep(seconds): until they are over, the user interrupts, or the call around it is late. */
 static int sleep_seconds(lua_State *L) {
   double until = script_now() + luaL_checknumber(L, 1);
   for (double left; (left = until - script_now()) > 0 && !script_interrupted();) {
+    if (script_is_late(script_of(L))) script_stop_here(L);
     struct timespec slice = {.tv_nsec = left < 0.05 ? (long)(1e9 * left) : 50000000};
     nanosleep(&slice, NULL);
   }

@@ -82,10 +82,16 @@ static bool push_words(lua_State *L, const struct cli_command *self, int argc, c
   return read == CLI_END;
 }
 
+/* What was begun ends in an orderly way: a candidate that runs takes a while. */
+static void catch_stops(void) {
+  script_catch(SIGINT, true), script_catch(SIGTERM, true);
+  script_say_when_slow(5);
+}
+
 /* take_interrupts(): from now on the command looks at interrupts itself, as tuning does. */
 static int take_interrupts(lua_State *L) {
   (void)L;
-  script_catch(SIGINT, true), script_catch(SIGTERM, true);
+  catch_stops();
   return 0;
 }
 
@@ -93,7 +99,7 @@ static int take_interrupts(lua_State *L) {
  * first does with the other commands: a store takes no harm from it. */
 int cli_lua(const struct cli_command *self, int argc, char **argv) {
   ms_error err = {.instruction = -1};
-  if (!strcmp(self->name, "tune")) script_catch(SIGINT, true), script_catch(SIGTERM, true);
+  if (!strcmp(self->name, "tune")) catch_stops();
   struct script_limits limits = {.patient = true};
   lua_State *L = script_new(&limits, &err);
   if (!L) return cli_report(&err, NULL, false);

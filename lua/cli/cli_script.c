@@ -9,7 +9,7 @@ int cli_script(int argc, char **argv) {
   assert(argc > 0 && argv[0]);
   ms_error err = {.instruction = -1};
   script_catch(SIGINT, true);
-  script_say_when_slow();
+  script_say_when_slow(2);
   const struct script_limits limits = {.is_program = true};
   lua_State *L = script_new(&limits, &err);
   if (!L) return cli_report(&err, NULL, false);

@@ -426,6 +426,8 @@ local function run(name, options, ...)
   return commands[name](options, ...)
 end
 
+local MOST_TOLD = 20000 -- bytes of a message
+
 -- Runs a command; a mistake of the user's is a message and its status.
 return function(...)
   local ok, result = xpcall(run, function(e)
@@ -434,5 +436,7 @@ return function(...)
   end, ...)
   if ok then return result end
   if type(result) ~= "table" then result = {status = FAILED, message = tostring(result)} end -- memory ran out
-  return result.status, ms.load "lua.lib.nearest".hint(result.message)
+  local message = result.message
+  if message and #message > MOST_TOLD then message = string.format("%s… (%d bytes more)", message:sub(1, MOST_TOLD), #message - MOST_TOLD) end
+  return result.status, ms.load "lua.lib.nearest".hint(message)
 end

@@ -5,6 +5,7 @@
  * runs between instructions of Lua only, so library functions that could run for ever in one call are bounded here,
  * for policies and models too. */
 #include "lua/bind/bind.h"
+#include "pattern.h"
 #include "state.h"
 
 #include <math.h>
@@ -121,8 +122,9 @@ static int plain_metatable(lua_State *L) { /* setmetatable: upvalue 1 is Lua's *
 
 /* ---- Library functions that are bounded: upvalue 1 is Lua's own, called when the check has passed ---- */
 
-/* Steps that one call may take in C, some seconds at most. */
-static const double MOST_STEPS = 1e9;
+/* Steps that one call may take in C, some seconds at most; and that it may take without looking at whether it is to
+ * stop, tenths of a second. */
+static const double MOST_STEPS = 1e9, MOST_UNSEEN = 1e7;
 
 /* Out of a sandbox, while a policy or a model has a clock; what our own files call there ends. */
 static bool is_bounded(lua_State *L) {
@@ -130,6 +132,15 @@ static bool is_bounded(lua_State *L) {
   lua_Debug at;
   if (s->limits.sandbox || !s->calls) return s->limits.sandbox;
   return !lua_getstack(L, 1, &at) || !lua_getinfo(L, "S", &at) || !script_is_own(&at);
+}
+
+/* Many calls in a row, between which the hook has no turn, are looked at too. */
+static void take_steps(lua_State *L, double steps) {
+  struct script *s = script_of(L);
+  s->unseen += steps;
+  if (s->unseen < MOST_UNSEEN) return;
+  s->unseen = 0;
+  script_stop_here(L);
 }
 
 /* In the same frame, so that its errors name it, and where it was called. */
@@ -165,10 +176,32 @@ static int bounded_match(lua_State *L) { /* find, match, gmatch, gsub */
   const char *pattern = luaL_checklstring(L, 2, &length);
   bool plain = lua_toboolean(L, lua_upvalueindex(2)) && lua_toboolean(L, 4);
   double steps = plain ? (double)text * (double)(length + 1) : steps_of_match(pattern, length, (double)text + 1);
+  if (steps <= MOST_UNSEEN) return take_steps(L, steps), pass_on(L);
   if (steps > MOST_STEPS && is_bounded(L))
     return luaL_error(L, "this pattern may take too long on a text of %I bytes; take a shorter text, or fewer of * + -",
                       (LUAI_UACINT)text);
-  return pass_on(L);
+  return plain ? pattern_find_plain(L) : lua_tocfunction(L, lua_upvalueindex(3))(L);
+}
+
+/* As string.rep, in pieces between which it can be stopped. */
+static int repeat_long(lua_State *L, size_t total) {
+  enum { PIECE = 1 << 24 };
+  size_t length, separator, done;
+  const char *text = lua_tolstring(L, 1, &length), *between = luaL_optlstring(L, 3, "", &separator);
+  luaL_Buffer b;
+  char *to = luaL_buffinitsize(L, &b, total);
+  memcpy(to, text, length);
+  memcpy(to + length, between, total > length ? separator : 0);
+  for (done = length + (total > length ? separator : 0); done < total;) { /* what is there is periodic */
+    size_t more = done < PIECE ? done : PIECE - PIECE % (length + separator);
+    if (more == 0) more = length + separator; /* a period longer than a piece */
+    if (more > total - done) more = total - done;
+    memcpy(to + done, to, more);
+    done += more;
+    script_stop_here(L);
+  }
+  luaL_pushresultsize(&b, total);
+  return 1;
 }
 
 static int bounded_repeat(lua_State *L) {
@@ -178,7 +211,12 @@ static int bounded_repeat(lua_State *L) {
   luaL_optlstring(L, 3, "", &separator);
   if (length + separator == 0) return lua_pushliteral(L, ""), 1;
   if ((double)count > MOST_STEPS && is_bounded(L)) return luaL_error(L, "string.rep: that often is too long");
-  return pass_on(L);
+  enum { LONG = 1 << 24 };
+  double total = (double)count * (double)(length + separator) - (double)separator;
+  if (total <= 0 || total > (double)((size_t)1 << 52)) return pass_on(L);
+  if (total < LONG) return take_steps(L, total), pass_on(L);
+  script_stop_here(L);
+  return repeat_long(L, (size_t)count * (length + separator) - separator);
 }
 
 static int bounded_format(lua_State *L) {
@@ -219,23 +257,29 @@ struct change {
   const char *table, *name;
   lua_CFunction function; /* NULL: hidden */
   bool plain;             /* of a match: the fourth argument says that the pattern is plain text */
+  lua_CFunction slow;     /* of a match: what can be stopped */
 };
 static const struct change bounded[] = {
-    {LUA_STRLIBNAME, "find", bounded_match, true},    {LUA_STRLIBNAME, "match", bounded_match, false},
-    {LUA_STRLIBNAME, "gmatch", bounded_match, false}, {LUA_STRLIBNAME, "gsub", bounded_match, false},
-    {LUA_STRLIBNAME, "rep", bounded_repeat, false},   {LUA_TABLIBNAME, "concat", bounded_list, false},
-    {LUA_TABLIBNAME, "insert", bounded_list, false},  {LUA_TABLIBNAME, "remove", bounded_list, false},
-    {LUA_TABLIBNAME, "sort", bounded_list, false},    {LUA_TABLIBNAME, "unpack", bounded_list, false},
-    {LUA_TABLIBNAME, "move", bounded_move, false},
+    {LUA_STRLIBNAME, "find", bounded_match, true, pattern_find},
+    {LUA_STRLIBNAME, "match", bounded_match, false, pattern_match},
+    {LUA_STRLIBNAME, "gmatch", bounded_match, false, pattern_gmatch},
+    {LUA_STRLIBNAME, "gsub", bounded_match, false, pattern_gsub},
+    {LUA_STRLIBNAME, "rep", bounded_repeat, false, NULL},
+    {LUA_TABLIBNAME, "concat", bounded_list, false, NULL},
+    {LUA_TABLIBNAME, "insert", bounded_list, false, NULL},
+    {LUA_TABLIBNAME, "remove", bounded_list, false, NULL},
+    {LUA_TABLIBNAME, "sort", bounded_list, false, NULL},
+    {LUA_TABLIBNAME, "unpack", bounded_list, false, NULL},
+    {LUA_TABLIBNAME, "move", bounded_move, false, NULL},
 };
 static const struct change changed[] = {
-    {LUA_GNAME, "dofile", NULL, false},         {LUA_GNAME, "loadfile", NULL, false},
-    {LUA_GNAME, "load", NULL, false},           {LUA_GNAME, "collectgarbage", NULL, false},
-    {LUA_GNAME, "next", NULL, false},           {LUA_GNAME, "warn", NULL, false},
-    {LUA_GNAME, "pairs", ordered_pairs, false}, {LUA_GNAME, "print", sandbox_print_aside, false},
-    {LUA_GNAME, "tostring", plain_text, false}, {LUA_GNAME, "setmetatable", plain_metatable, false},
-    {LUA_MATHLIBNAME, "random", NULL, false},   {LUA_MATHLIBNAME, "randomseed", NULL, false},
-    {LUA_STRLIBNAME, "dump", NULL, false},      {LUA_STRLIBNAME, "format", bounded_format, false},
+    {LUA_GNAME, "dofile", NULL, false, NULL},         {LUA_GNAME, "loadfile", NULL, false, NULL},
+    {LUA_GNAME, "load", NULL, false, NULL},           {LUA_GNAME, "collectgarbage", NULL, false, NULL},
+    {LUA_GNAME, "next", NULL, false, NULL},           {LUA_GNAME, "warn", NULL, false, NULL},
+    {LUA_GNAME, "pairs", ordered_pairs, false, NULL}, {LUA_GNAME, "print", sandbox_print_aside, false, NULL},
+    {LUA_GNAME, "tostring", plain_text, false, NULL}, {LUA_GNAME, "setmetatable", plain_metatable, false, NULL},
+    {LUA_MATHLIBNAME, "random", NULL, false, NULL},   {LUA_MATHLIBNAME, "randomseed", NULL, false, NULL},
+    {LUA_STRLIBNAME, "dump", NULL, false, NULL},      {LUA_STRLIBNAME, "format", bounded_format, false, NULL},
 };
 
 static void change_all(lua_State *L, const struct change *list, size_t count) {
@@ -243,10 +287,14 @@ static void change_all(lua_State *L, const struct change *list, size_t count) {
     lua_getglobal(L, c->table);
     lua_getfield(L, -1, c->name);
     lua_pushboolean(L, c->plain);
-    if (c->function)
-      lua_pushcclosure(L, c->function, 2);
+    if (c->slow)
+      lua_pushcfunction(L, c->slow);
     else
-      lua_pop(L, 2), lua_pushnil(L);
+      lua_pushnil(L);
+    if (c->function)
+      lua_pushcclosure(L, c->function, 3);
+    else
+      lua_pop(L, 3), lua_pushnil(L);
     lua_setfield(L, -2, c->name);
     lua_pop(L, 1);
   }

@@ -85,9 +85,9 @@ void script_catch(int number, bool kills) {
   sigaddset(&action.sa_mask, JIT_STOP_SIGNAL); /* it leaves a kernel, not this handler */
   sigaction(number, &action, NULL); /* where a sandbox refuses it, the signal ends the program, as it does by default */
 }
-void script_say_when_slow(void) {
+void script_say_when_slow(unsigned seconds) {
   struct sigaction action = {.sa_handler = on_slow_stop, .sa_flags = SA_RESTART};
-  if (!sigaction(SIGALRM, &action, NULL)) slow_stop = 2;
+  if (!sigaction(SIGALRM, &action, NULL)) slow_stop = seconds;
 }
 void script_resume(void) {
   interrupted = interrupts = 0;
@@ -121,14 +121,17 @@ bool script_is_late(const struct script *s) { return s->deadline > 0 && script_n
 void script_watch(lua_State *L, lua_Debug *unused) {
   (void)unused;
   struct script *s = script_of(L);
-  bool stop = interrupted && !s->limits.patient;
-  bool late = script_is_late(s);
-  lua_sethook(L, script_watch, LUA_MASKCOUNT, stop || late ? 1 : SCRIPT_HOOK_PERIOD);
-  if (stop) luaL_error(L, "interrupted");
-  if (late) luaL_error(L, "it runs longer than it may");
+  lua_sethook(L, script_watch, LUA_MASKCOUNT, script_must_stop(s) ? 1 : SCRIPT_HOOK_PERIOD);
+  script_stop_here(L);
 }
 
 bool script_must_stop(const struct script *s) { return (interrupted && !s->limits.patient) || script_is_late(s); }
+
+void script_stop_here(lua_State *L) {
+  const struct script *s = script_of(L);
+  if (interrupted && !s->limits.patient) luaL_error(L, "interrupted");
+  if (script_is_late(s)) luaL_error(L, "it runs longer than it may");
+}
 
 void script_look(lua_State *L) {
   enum { EVERY = 16 };

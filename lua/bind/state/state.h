@@ -16,6 +16,7 @@ struct script { /* found through the allocator's data */
   double allowed;             /* seconds, which that deadline is the end of */
   size_t printed;             /* bytes, by sandbox_print_aside */
   uint32_t looks;             /* of script_look */
+  double unseen;              /* steps of library functions since they looked whether they are to stop */
   uint32_t calls;             /* that run: of parts, policies and models */
   bool closing;               /* finalizers run, and nothing else */
   bool armed;                 /* what runs has a clock: loops look at `stop`, else at what an interrupt sets */
@@ -29,6 +30,7 @@ void sandbox_tell_left_out(const struct script *s); /* of what was printed; sand
 int sandbox_print_aside(lua_State *L);              /* print: to standard error, so much at most */
 bool script_is_late(const struct script *s);
 bool script_must_stop(const struct script *s); /* late, or interrupted */
+void script_stop_here(lua_State *L);           /* raises, where it must */
 double script_now(void);                       /* seconds of a steady clock */
 /* While a call has a clock, loops in C look at a flag of the state's own, which interrupts set too, and the end of the
  * clock. armed: false where they do already, or too many states do. */

@@ -47,7 +47,7 @@ clean() { # what is interrupted before its first write has no store
 
 # Some calls of Lua's library look at no interrupt: the second says so, the third ends the session.
 endless() {
-  printf 'print(1)\nprint(("a"):rep(60):find(("a*"):rep(60) .. "b"))\n' >"$dir/lines"
+  printf 'print(1)\nprint(table.move({}, 1, 1 << 40, 1))\n' >"$dir/lines"
   setsid "$msched" <"$dir/lines" >"$dir/out" 2>"$dir/err" &
   pid=$!
   tries=0
@@ -67,7 +67,7 @@ endless() {
 
 # In a script the first says so when nothing has come of it, the second ends it.
 stuck() {
-  printf 'io.stdout:write("1\\n"):flush()\nprint(("a"):rep(60):find(("a*"):rep(60) .. "b"))\n' >"$dir/stuck.lua"
+  printf 'io.stdout:write("1\\n"):flush()\nprint(table.move({}, 1, 1 << 40, 1))\n' >"$dir/stuck.lua"
   setsid "$msched" "$dir/stuck.lua" >"$dir/out" 2>"$dir/err" &
   pid=$!
   tries=0
@@ -122,6 +122,12 @@ scripts() {
   interrupted 0.3 "interrupted" "$msched" "$dir/loop.lua"
   echo 'while true do pcall(function() while true do end end) end' >"$dir/stubborn.lua"
   interrupted 0.3 "interrupted" "$msched" tune "$dir/stubborn.lua" --db "$db"
+  echo 'print(("a"):rep(3000):find((".-"):rep(20) .. "b"))' >"$dir/pattern.lua"
+  interrupted 0.3 "pattern.lua:1: interrupted" "$msched" "$dir/pattern.lua"
+  echo 'while true do local s = ("x"):rep(1 << 28) end' >"$dir/repeated.lua"
+  interrupted 0.3 "interrupted" "$msched" "$dir/repeated.lua"
+  echo 'xpcall(function() while true do end end, function() while true do end end)' >"$dir/handled.lua"
+  interrupted 0.3 "interrupted" "$msched" "$dir/handled.lua"
 }
 checks() { # what the interpreter does of a large function takes half a minute and more
   echo 'local ms = require "msched"
@@ -178,5 +184,5 @@ done
 failed=0
 for part in $running; do wait "$part" || failed=1; done
 [ $failed = 0 ] || exit 1
-[ "$(cat "$work"/*/taken | wc -l)" = 18 ] || fail "$(cat "$work"/*/taken | wc -l) of 18 were interrupted"
+[ "$(cat "$work"/*/taken | wc -l)" = 21 ] || fail "$(cat "$work"/*/taken | wc -l) of 21 were interrupted"
 echo "interrupt: ok, the slowest stop took $(sort -n "$work"/*/taken | tail -1) ms"

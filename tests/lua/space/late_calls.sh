@@ -35,4 +35,22 @@ ms.rule {name = "handled", apply = function(sch)
 end}
 E2
 "$msched" space "$gemm" --rules handled.lua -- 64 64 64 >out 2>err || fail "handled: $(cat err)"
+
+# Policies and models run in the command's own state: calls of Lua's library, none long, and waiting, are late there too.
+late_policy() { # NAME, the statement
+  printf 'local ms = require "msched"\nreturn ms.policy {name = "%s", run = function(env)\n  %s\n  env:measure(env:replay({{sketch = 1, number = 1}}))\nend}\n' "$1" "$2" >"$1.lua"
+  status=0
+  timeout 60 "$msched" tune "$gemm" --policy "$1.lua" --policy-timeout 1 --trials 2 --db p.db -- 16 16 16 >out 2>err || status=$?
+  [ $status = 1 ] && grep -qE "policy .$1. .*ran longer than 1 seconds without asking" err || fail "$1: status $status: $(cat err)"
+}
+late_policy repeats 'local s for i = 1, 2000 do s = ("x"):rep(1 << 26) end'
+late_policy waits 'ms.sleep(1e9)'
+
+# A message of any length is shown in part.
+printf 'local ms = require "msched"\nms.rule {name = "loud", apply = function() error(("x"):rep(10000000)) end}\n' >loud.lua
+! "$msched" space "$gemm" --rules loud.lua -- 16 16 16 >out 2>err || fail "loud: $(head -c 200 err)"
+[ "$(wc -c <err)" -lt 3000 ] && grep -qE 'x… \([0-9]+ bytes more\); mend it, or leave it out$' err || fail "loud: $(head -c 300 err)"
+printf 'local ms = require "msched"\nreturn ms.policy {name = "loud", run = function() error(("x"):rep(10000000)) end}\n' >loud.lua
+! "$msched" tune "$gemm" --policy loud.lua --db q.db -- 16 16 16 >out 2>err || fail "loud: $(head -c 200 err)"
+[ "$(wc -c <err)" -lt 30000 ] && grep -q 'bytes more)$' err || fail "loud: $(head -c 300 err)"
 echo "late_calls: ok"
