@@ -44,9 +44,9 @@ end
 
 -- Times those of the list in turn; nil: one could not be, or an interrupt came.
 local function time_in_turn(task, list)
-  local services, traces, times = task.services, {}, nil
-  for i, c in ipairs(list) do traces[i] = c.trace end
-  services.measurer:remeasure(task.number, traces, remeasure.SECONDS)
+  local services, traces, claims, times = task.services, {}, {}, nil
+  for i, c in ipairs(list) do traces[i], claims[i] = c.trace, c.measured.worker and {worker = c.measured.worker, seconds = c.measured.seconds} or false end
+  services.measurer:remeasure(task.number, traces, remeasure.SECONDS, claims)
   repeat
     task.log("wait", task.name, {waiting = #list, retiming = true})
     times = services.measurer:remeasured(0.2)
@@ -59,7 +59,7 @@ end
 local function take_times(task, list, times, timed)
   for i, c in ipairs(list) do
     task.services.store:retime(c.record.id, times[i])
-    c.measured.seconds, timed[c.measured.hash] = times[i].seconds, true
+    c.measured.seconds, c.measured.worker, timed[c.measured.hash] = times[i].seconds, times[i].worker, true
   end
   task:choose_best()
   for i, c in ipairs(list) do
@@ -68,16 +68,37 @@ local function take_times(task, list, times, timed)
   end
 end
 
+-- Of a fleet: results of workers that others do not confirm count as failed, but those that were timed again elsewhere.
+-- Gives whether there were any.
+local function put_aside(task, timed, again)
+  local measurer, kept, found = task.services.measurer, {}, false
+  local liars = measurer.put_aside and measurer:put_aside() or {}
+  for _, c in ipairs(task.measured) do
+    local why = c.worker and not timed[c.hash] and not again[c.hash] and liars[c.worker]
+    if why then
+      found = true
+      task.services.store:fail(c.full_id, string.format("put aside, as are all results of worker %s: %s", c.worker, why))
+    else
+      kept[#kept + 1] = c
+    end
+  end
+  task.measured = kept
+  return found
+end
+
 -- Gives how many were timed again; their records have the new times.
 function remeasure.run(task)
   if task.simulate or task.done == task.counted or task.run.cut then return 0 end
-  local timed, count = {}, 0
+  local timed, count, least = {}, 0, task.services.measurer.put_aside and 1 or 2 -- of a fleet also one alone: others confirm it
   for round = 1, ROUNDS do
     local list = round == 1 and closest(task) or challengers(task, timed)
-    if #list < 2 or task:stopped() or task.run:is_late(remeasure.LATE) then break end
+    if #list < least or task:stopped() or task.run:is_late(remeasure.LATE) then break end
     local best = task.measured[1].seconds
     local times = time_in_turn(task, list)
-    if not times or was_disturbed(times, best) then break end
+    local again = {}
+    for _, c in ipairs(list) do again[c.measured.hash] = true end
+    local is_wrong = times and put_aside(task, timed, again)
+    if not times or not is_wrong and was_disturbed(times, best) then break end
     take_times(task, list, times, timed)
   end
   for _ in pairs(timed) do count = count + 1 end

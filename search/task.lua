@@ -383,7 +383,8 @@ end
 function Task:know(k)
   self.known[k.record.hash] = true
   if k.sketch and k.record.status == "measured" then
-    self.measured[#self.measured + 1] = {hash = k.record.hash, seconds = k.record.seconds, sketch = k.sketch, candidate = k.record.candidate, id = k.id, full_id = k.record.id}
+    self.measured[#self.measured + 1] = {hash = k.record.hash, seconds = k.record.seconds, sketch = k.sketch, candidate = k.record.candidate, id = k.id, full_id = k.record.id,
+                                        worker = k.record.search and k.record.search.worker}
   end
 end
 
@@ -442,7 +443,7 @@ local function keep(self, c, status, r)
   if self.simulate then return end
   self.kept = self.kept + 1
   local search = {asked = self.asked_at, came = self:since_start(), build_seconds = math.max(0, r.build_seconds or 0), run_seconds = math.max(0, Task.run_seconds(r)),
-                  run = self.run_number, space = self.space_key}
+                  run = self.run_number, space = self.space_key, worker = r.worker}
   return self.services.store:put {workload = self.workload, target = self.target.text, trace = c.trace, hash = c.hash, status = status, seconds = r.seconds, low = r.low,
                                   high = r.high, runs = r.runs, busy = r.busy, reason = r.reason, seed = self.seed, candidate = c.candidate,
                                   device = r.device, search = search, roofline = self.limit and {limit = self.limit.name, limit_seconds = self.limit.seconds}}
@@ -460,7 +461,7 @@ function Task:take(number, r)
   if status == "censored" then self.censored = self.censored + 1 end
   local id, short = keep(self, c, status, r)
   if r.measured then
-    self.measured[#self.measured + 1] = {hash = c.hash, seconds = r.seconds, sketch = c.sketch_trace, candidate = c.candidate, id = short, full_id = id}
+    self.measured[#self.measured + 1] = {hash = c.hash, seconds = r.seconds, sketch = c.sketch_trace, candidate = c.candidate, id = short, full_id = id, worker = r.worker}
     self:note_best(r.seconds, short, id, c.hash, c.trace)
     if self.fastest.hash == c.hash and not self.simulate then self.services.measurer:set_best(self.number, r.seconds) end
   end

@@ -43,6 +43,12 @@ function peak.vectors_call(target, type)
   return {call = ms.build(func, {target = target.text}):prepare(table.unpack(arguments)), work = operations}
 end
 
+-- The same of float32 on one core.
+function peak.core_call(target)
+  local func, arguments, operations = product_of(target, 1, "float32")
+  return {call = ms.build(func, {target = target.text}):prepare(table.unpack(arguments)), work = operations}
+end
+
 -- The least that the median may be; or the median, where samples were too few to say.
 function peak.least(seconds, low) return low > 0 and low or seconds end
 
@@ -79,7 +85,7 @@ local FAR, MOST_FAR = 1 << 26, 1 << 30 -- bytes that lie in no cache, unless tha
 local LEAST_RUNS, MOST_RUNS, SECONDS = 3, 200, 0.2 -- of a call that is timed by its fastest run
 
 -- Seconds of the fastest of some runs: other programs, which share the memory with all cores, make the others slower.
-local function fastest(call)
+function peak.fastest(call)
   local began, least, runs = ms.clock(), math.huge, 0
   while runs <= LEAST_RUNS or runs < MOST_RUNS and ms.clock() - began < SECONDS do
     local start = ms.clock()
@@ -113,7 +119,7 @@ def bandwidth(X: T.Buffer((%d, %d, %d, %d), "float32"), S: T.Buffer((%d, %d, %d)
                             S[vt, vc, vl] = S[vt, vc, vl] + X[vt, vk, vc, vl]
 ]], cores, steps, chains, lanes, cores, chains, lanes, parallel(cores), cores, rounds, steps, chains, lanes)
   local kernel = ms.build(ms.from_script(script, "bandwidth"), {target = target.text})
-  return cores * rounds * a_round / fastest(kernel:prepare(ms.array({cores, steps, chains, lanes}, "float32", 1), ms.array({cores, chains, lanes})))
+  return cores * rounds * a_round / peak.fastest(kernel:prepare(ms.array({cores, steps, chains, lanes}, "float32", 1), ms.array({cores, chains, lanes})))
 end
 
 -- Bytes a second that are read of a buffer of so many bytes; without bytes: of one far larger than the caches. own:

@@ -22,7 +22,8 @@ function fleet.worker(options, words)
     io.stderr:write("msched worker: ", ms.visible(text), "\n")
     io.stderr:flush()
   end
-  local worker = ms.load "search.fleet.worker".open {url = url, name = options.name, number = options.device, simulate = number_of "MSCHED_FLEET_SIMULATE",
+  local Worker = ms.load "search.fleet.worker"
+  local worker = Worker.open {url = url, name = options.name, number = options.device, simulate = number_of "MSCHED_FLEET_SIMULATE",
                                                      factor = number_of "MSCHED_FLEET_FACTOR", say = say}
   cli.print(string.format("worker %s serves %s at %s", worker.name, worker.device, worker.link.address.name))
   io.stdout:flush()

@@ -1,7 +1,7 @@
 -- A tuner's side of a fleet: a measurer (msched.measurer has the same methods) whose candidates are built and timed by
 -- the workers of a queue. It sends no more than they do in some seconds, takes each result once, and asks for what came
 -- to nothing again. Its user keeps the results: that of a job stays on the server until the next is asked for.
-local codec, link, Queue = msched.load "search.fleet.codec", msched.load "search.fleet.link", msched.load "search.fleet.queue"
+local check, codec, link, Queue = msched.load "search.fleet.check", msched.load "search.fleet.codec", msched.load "search.fleet.link", msched.load "search.fleet.queue"
 
 local Coordinator = {LOOK = 2} -- seconds between looks at workers and results
 Coordinator.__index = Coordinator
@@ -59,7 +59,7 @@ end
 function Coordinator.open(options)
   local self = setmetatable({
     target = options.target, run_timeout = options.run_timeout or 10, reference_timeout = options.reference_timeout or 600, tasks = {}, unsent = {}, sent = {}, in_flight = 0,
-    ready = {}, stored = {}, after = "0-0", rate = 0, came = 0, workers = {}, texts = {}, faults = 0, asked = 0, looked = -math.huge, said = -math.huge, started = msched.clock(),
+    ready = {}, stored = {}, after = "0-0", rate = 0, came = 0, workers = {}, texts = {}, faults = 0, asked = 0, liars = {}, looked = -math.huge, said = -math.huge, started = msched.clock(),
   }, Coordinator)
   self.link = options.link or link.open(options.fleet)
   self.queue = Queue.open(self.link, device_of(self.link, self.target), msched.versions())
@@ -197,6 +197,7 @@ function Coordinator:take(bytes)
     self:tell_fault("worker %s: its results are put aside: %s", r.worker, r.aside)
     return self:again(job, string.format("worker %s put it aside: %s", r.worker, r.aside))
   end
+  if self.liars[r.worker] then return self:again(job, string.format("the times of worker %s are not confirmed by others", r.worker)) end
   self:note_reference(job.task, r)
   for _, each in ipairs {job, table.unpack(job.others or {})} do self.ready[#self.ready + 1] = result_of(r, each) end
 end
@@ -255,71 +256,138 @@ function Coordinator:waiting()
   return table.remove(self.texts, 1)
 end
 
--- ---- The end -----------------------------------------------------------------------------------------------------
+-- ---- Finalists ---------------------------------------------------------------------------------------------------
 
--- A live worker that has not failed to time these.
+-- A live worker that has not been asked yet: one that measured none of these, where there is any.
 local function choose(self, job)
+  local found, least
   for _, w in ipairs(self.workers) do
-    if w.alive and w.aside == "" and not job.failed[w.name] then return w.name end
+    local own = job.own[w.name] or 0
+    if w.alive and w.aside == "" and not job.had[w.name] and not self.liars[w.name] and (not found or own < least) then found, least = w.name, own end
   end
+  return found
 end
 
+-- Asks another worker; false: there is none.
 local function send_finalists(self)
   local job = self.finalists
-  job.tries, job.to, self.asked = job.tries + 1, choose(self, job), self.asked + 1
-  if not job.to then return end
+  job.to, job.answer, self.asked = choose(self, job), nil, self.asked + 1
+  if not job.to then return false end
+  job.had[job.to] = true
   job.name = string.format("%s.%s.%s.%d", job.task.digest, job.hash, self.name, self.asked) -- never the same again
   self:send {job}
+  return true
 end
 
-function Coordinator:remeasure(number, traces, seconds)
-  local task, binaries = self:task_of(number), {}
-  for i, trace in ipairs(traces) do binaries[i] = trace:binary() end
-  self.finalists = {task = task, traces = binaries, seconds = seconds, hash = "finalists", tries = 0, failed = {}}
+-- claims: of each, who measured it and what it said, {worker =, seconds =}, or false.
+function Coordinator:remeasure(number, traces, seconds, claims)
+  local task, job = self:task_of(number), {traces = {}, seconds = seconds, hash = "finalists", claims = {}, own = {}, had = {}, answers = {}, failed = 0}
+  job.task = task
+  for i, trace in ipairs(traces) do
+    local claim = claims and claims[i]
+    job.traces[i], job.claims[i] = trace:binary(), claim or false
+    if claim then job.own[claim.worker] = (job.own[claim.worker] or 0) + 1 end
+  end
+  self.finalists = job
   self:look()
   send_finalists(self)
 end
 
--- Times in the order of the finalists; nil: not yet; false: none could time them.
+-- Times in the order of the finalists; nil: these are none.
 local function timings_of(r, count)
   if r.outcome ~= "retimed" or #r.times ~= 5 * count then return nil end
   local list = {}
   for i = 0, count - 1 do
     local seconds, low, high, runs, busy = table.unpack(r.times, 5 * i + 1, 5 * i + 5)
     if not (seconds > 0 and seconds < math.huge and low <= seconds and seconds <= high and runs == math.floor(runs) and runs < 1 << 40) then return nil end
-    list[i + 1] = {seconds = seconds, low = low, high = high, runs = math.tointeger(runs), busy = busy ~= 0}
+    list[i + 1] = {seconds = seconds, low = low, high = high, runs = math.tointeger(runs), busy = busy ~= 0, worker = r.worker}
   end
   return list
 end
 
+-- The places of finalists whose claims these times do not confirm, in whichever direction.
+local function unconfirmed(job, times)
+  local list = {}
+  for i, claim in ipairs(job.claims) do
+    if claim and claim.worker ~= times.by and not check.is_confirmed(claim.seconds, times[i].seconds) then list[#list + 1] = i end
+  end
+  return list
+end
+
+function Coordinator:note_liar(name, why)
+  if self.liars[name] then return end
+  self.liars[name] = why
+  check.tell_liar(self.queue, name, why)
+  self:tell("worker %s: its results are put aside: %s", name, why)
+end
+
+-- Two workers have timed them again: whom they do not confirm. Gives the times that count.
+local function judge(self, job, places)
+  local first, second = job.answers[1], job.answers[2]
+  for _, i in ipairs(places) do
+    local claim = job.claims[i]
+    if claim.worker == second.by then -- of his own he says what he said
+    elseif check.is_confirmed(first[i].seconds, second[i].seconds) then
+      self:note_liar(claim.worker, string.format("%s and %s took %.3g times as long as it said", first.by, second.by, first[i].seconds / claim.seconds))
+    elseif check.is_confirmed(claim.seconds, second[i].seconds) then
+      self:note_liar(first.by, string.format("%s and %s took %.3g times as long as it said", claim.worker, second.by, second[i].seconds / first[i].seconds))
+    else
+      self:tell("%s, %s and %s do not agree on a time: the machines are busy, or differ", claim.worker, first.by, second.by)
+    end
+  end
+  return self.liars[first.by] and second or first
+end
+
+-- Whether the worker that was asked may still answer.
+local function may_answer(self, job)
+  for _, w in ipairs(self.workers) do
+    if w.name == job.to and w.alive then return msched.clock() - job.sent < RETIMING + 4 * job.seconds * #job.traces end
+  end
+  return false
+end
+
+-- What came of the finalists by now; nil: it is not there yet; false: nobody could time them.
+local function conclude(self, job)
+  if not job.answer and job.to and may_answer(self, job) then return nil end
+  local times = job.answer and timings_of(job.answer, #job.traces)
+  if times then
+    times.by = job.to
+    job.answers[#job.answers + 1] = times
+    local places = unconfirmed(job, job.answers[1])
+    if #places == 0 then return times end
+    if #job.answers == 2 then return judge(self, job, places) end
+    job.own = {}
+    for _, i in ipairs(places) do
+      local name = job.claims[i].worker
+      job.own[name] = (job.own[name] or 0) + 1
+      if job.own[name] == #places then job.had[name] = true end -- nobody judges his own alone
+    end
+    if send_finalists(self) then return nil end
+    self:tell("the times of %s are not confirmed by %s, and no third worker is there to say who is right", job.claims[places[1]].worker, times.by)
+    return times
+  end
+  if self.sent[job.name] then self.sent[job.name], self.in_flight = nil, self.in_flight - 1 end
+  job.failed = job.failed + 1
+  if job.failed < UNANSWERED and send_finalists(self) then return nil end
+  return job.answers[1] or false
+end
+
 function Coordinator:remeasured(wait)
   local job = assert(self.finalists, "no finalists were given to measurer:remeasure")
-  local list
+  local list, result
   self:tend()
   list, self.after = self.queue:replies(self.name, self.after, math.max(wait or 0.2, 0.001))
   for _, bytes in ipairs(list) do self:take(bytes) end
-  if not job.answer then
-    local is_there = false
-    for _, w in ipairs(self.workers) do is_there = is_there or w.name == job.to and w.alive end
-    if job.to and is_there and msched.clock() - job.sent < RETIMING + 4 * job.seconds * #job.traces then return nil end
-  end
-  local times = job.answer and timings_of(job.answer, #job.traces)
-  if times then
-    self.finalists, self.retimed_by = nil, job.to
-    return times
-  end
-  if job.to then
-    job.failed[job.to] = true
-    if self.sent[job.name] then self.sent[job.name], self.in_flight = nil, self.in_flight - 1 end
-  end
-  job.answer = nil
-  if job.tries < UNANSWERED then
-    send_finalists(self)
-    if job.to then return nil end
-  end
-  self.finalists = nil
-  return false
+  result = conclude(self, job)
+  if result == nil then return nil end
+  self.finalists, self.retimed_by = nil, result and result.by
+  return result
 end
+
+-- The workers whose results do not count, {name = why}.
+function Coordinator:put_aside() return self.liars end
+
+-- ---- The end -----------------------------------------------------------------------------------------------------
 
 function Coordinator:close_task() end
 

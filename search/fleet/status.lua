@@ -1,5 +1,5 @@
 -- What `msched fleet` says: queues, their workers and tuners, what waits and what is poison.
-local link, Queue = msched.load "search.fleet.link", msched.load "search.fleet.queue"
+local check, link, Queue = msched.load "search.fleet.check", msched.load "search.fleet.link", msched.load "search.fleet.queue"
 local status = {}
 
 local SHOWN = 20 -- poisoned jobs of a queue
@@ -26,6 +26,8 @@ function status.read(server)
     local poison, poisoned = poison_of(queue)
     list[i] = {id = about.id, device = about.device, versions = about.versions, protocol = about.protocol, is_own = about.versions == msched.versions() and about.protocol == Queue.PROTOCOL,
                jobs = math.max(length - held, 0), held = held, workers = queue:who "workers", tuners = queue:who "tuners", poison = poison, poisoned = poisoned}
+    local liars = check.liars(queue)
+    for _, w in ipairs(list[i].workers) do if liars[w.name] and w.aside == "" then w.aside = liars[w.name] end end
   end
   return list
 end

@@ -1,6 +1,7 @@
 -- A worker: takes jobs of its device's queue, builds and times them by the program's measurer, answers. While it works
 -- it says that it lives; what it holds is others' when it no longer does. A job is data: its workload and traces are read
 -- as files are, and run in the measurer's processes.
+local check = msched.load "search.fleet.check"
 local codec, link, Queue, simulated = msched.load "search.fleet.codec", msched.load "search.fleet.link", msched.load "search.fleet.queue", msched.load "search.fleet.simulated"
 
 local Worker = {}
@@ -41,7 +42,7 @@ function Worker.open(options)
   local self = setmetatable({
     say = options.say, target = serves.target, device = serves.device, simulate = options.simulate, factor = options.factor, number = options.number,
     held = {}, line = {}, by_id = {}, finished = {}, tasks = {}, used = 0, ids = 0, done = 0, failed = 0, recent = {}, aside = "", started = os.time(),
-    said = -math.huge, claimed = -math.huge, pending = 0, stopping = false,
+    said = -math.huge, claimed = -math.huge, pending = 0, checked = -math.huge, measure = not options.simulate and check.measurer(serves.target) or nil,
   }, Worker)
   self.link = options.link or link.open(options.url, PATIENCE)
   self.name = options.name or string.format("%s-%s", host_name(), Queue.digest(string.format("%s %.9f %s", tostring(self), msched.clock(), os.time())):sub(1, 6))
@@ -85,6 +86,29 @@ function Worker:warn_of_versions()
   end
 end
 
+-- ---- Checking itself ----------------------------------------------------------------------------------------------
+
+function Worker:is_check_due()
+  local every = self.aside == "" and check.EVERY or check.AGAIN
+  return self.measure ~= nil and msched.clock() - self.checked >= every
+end
+
+-- Where the device is slower than it was, nothing is timed on it, and others take what it holds.
+function Worker:check()
+  local rate = self.measure()
+  local what = string.format("%s:%s", host_id(), self.number or "cpu")
+  local before = self.aside
+  self.checked = msched.clock()
+  self.aside = check.fault(rate, check.best(self.queue, what, rate))
+  if self.aside == before then return end
+  self.said = -math.huge -- at once
+  self.say(self.aside ~= "" and "takes no jobs: " .. self.aside or "takes jobs again")
+  if self.aside ~= "" then
+    self.queue:release(self.name)
+    self.held, self.line = {}, {}
+  end
+end
+
 -- ---- Signs of life -----------------------------------------------------------------------------------------------
 
 function Worker:about()
@@ -110,7 +134,7 @@ function Worker:tend()
   if self.connections ~= self.link.connections then
     local is_new = self.connections == nil
     self.connections = self.link.connections
-    self:accept(self.queue:recover(self.name, self.held, is_new))
+    if self.aside == "" then self:accept(self.queue:recover(self.name, self.held, is_new)) end
   end
   if now - self.claimed >= lease_seconds / 4 and self:room() > 0 then
     self.claimed = now
@@ -120,7 +144,7 @@ end
 
 -- ---- Jobs --------------------------------------------------------------------------------------------------------
 
-function Worker:room() return self.capacity - self:holds() end
+function Worker:room() return self.aside == "" and self.capacity - self:holds() or 0 end
 function Worker:holds()
   local count = 0
   for _ in pairs(self.held) do count = count + 1 end
@@ -199,7 +223,7 @@ end
 
 -- Hands on what is in line, in order; finalists have the device to themselves.
 function Worker:hand_on()
-  while self.line[1] and not self.finalists do
+  while self.line[1] and not self.finalists and not self:is_check_due() do
     local job = self.line[1]
     if not self:has_measurer(job) or job.read.kind == "retime" and self.pending > 0 then return end
     table.remove(self.line, 1)
@@ -288,6 +312,8 @@ function Worker:step()
   self:hand_on()
   self:take_results()
   self:flush()
+  if self.pending == 0 and not self.finalists and self:is_check_due() then self:check() end
+  if self.aside ~= "" then msched.sleep(BUSY_WAIT) end
   local room = self:room()
   if room > 0 then self:accept(self.queue:take(self.name, room, self:holds() == 0 and math.min(IDLE_WAIT, self.queue.lease / 5) or 0)) end
 end

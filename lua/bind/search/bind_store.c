@@ -116,35 +116,21 @@ static int store_get_workload(lua_State *L) {
 
 /* What is kept of a record besides its own fields, by the fields of Lua's records that hold it. A stranger's fact of
  * another kind is left out. */
-static const char DEVICE[] = "device",
-                  SEARCH[] = "search", /* the device, and what code takes of it; when it was measured */
-    ROOFLINE[] = "roofline";           /* what the function takes at least where it was */
+static const char WORKER[] = "worker",        /* of a fleet: who measured it */
+    DEVICE[] = "device", SEARCH[] = "search", /* the device, and what code takes of it; when it was measured */
+    ROOFLINE[] = "roofline";                  /* what the function takes at least where it was */
 static const struct {
   const char *group, *name;
   int kind;
-} facts[] = {{DEVICE, "name", DB_TEXT},
-             {DEVICE, "driver", DB_NUMBER},
-             {DEVICE, "clock", DB_NUMBER},
-             {DEVICE, "memory_clock", DB_NUMBER},
-             {DEVICE, "slowed", DB_BOOLEAN},
-             {DEVICE, "kernels", DB_NUMBER},
-             {DEVICE, "threads", DB_NUMBER},
-             {DEVICE, "registers", DB_NUMBER},
-             {DEVICE, "spilled_bytes", DB_NUMBER},
-             {DEVICE, "stack_bytes", DB_NUMBER},
-             {DEVICE, "shared_bytes", DB_NUMBER},
-             {DEVICE, "timing_clock", DB_NUMBER},
-             {DEVICE, "raw_seconds", DB_NUMBER},
-             {DEVICE, "uncaptured", DB_TEXT},
-             {DEVICE, "others", DB_NUMBER},
-             {SEARCH, "asked", DB_NUMBER},
-             {SEARCH, "came", DB_NUMBER},
-             {SEARCH, "build_seconds", DB_NUMBER},
-             {SEARCH, "run_seconds", DB_NUMBER},
-             {SEARCH, "run", DB_NUMBER},
-             {SEARCH, "space", DB_NUMBER},
-             {ROOFLINE, "limit", DB_TEXT},
-             {ROOFLINE, "limit_seconds", DB_NUMBER}};
+} facts[] = {
+    {DEVICE, "name", DB_TEXT},           {DEVICE, "driver", DB_NUMBER},       {DEVICE, "clock", DB_NUMBER},
+    {DEVICE, "memory_clock", DB_NUMBER}, {DEVICE, "slowed", DB_BOOLEAN},      {DEVICE, "kernels", DB_NUMBER},
+    {DEVICE, "threads", DB_NUMBER},      {DEVICE, "registers", DB_NUMBER},    {DEVICE, "spilled_bytes", DB_NUMBER},
+    {DEVICE, "stack_bytes", DB_NUMBER},  {DEVICE, "shared_bytes", DB_NUMBER}, {DEVICE, "timing_clock", DB_NUMBER},
+    {DEVICE, "raw_seconds", DB_NUMBER},  {DEVICE, "uncaptured", DB_TEXT},     {DEVICE, "others", DB_NUMBER},
+    {SEARCH, "asked", DB_NUMBER},        {SEARCH, "came", DB_NUMBER},         {SEARCH, "build_seconds", DB_NUMBER},
+    {SEARCH, "run_seconds", DB_NUMBER},  {SEARCH, "run", DB_NUMBER},          {SEARCH, "space", DB_NUMBER},
+    {SEARCH, WORKER, DB_TEXT},           {ROOFLINE, "limit", DB_TEXT},        {ROOFLINE, "limit_seconds", DB_NUMBER}};
 enum { FACTS = sizeof facts / sizeof *facts };
 
 static bool is_known(const struct db_fact *f, const char *group) {
@@ -297,15 +283,19 @@ static void retime_facts(lua_State *L, int at, const struct db_record *from, str
   struct db_fact f;
   to->facts = NULL, to->fact_bytes = 0;
   while (db_next_fact(from, &next, &f))
-    if (strcmp(f.name, given[0][0]) != 0 && strcmp(f.name, given[1][0]) != 0) db_append_fact(to, &f);
+    if (strcmp(f.name, given[0][0]) != 0 && strcmp(f.name, given[1][0]) != 0 && strcmp(f.name, WORKER) != 0)
+      db_append_fact(to, &f);
   for (int i = 0; i < 2; i++) {
     if (lua_getfield(L, at, given[i][1]) == LUA_TNUMBER)
       db_append_fact(to, &(struct db_fact){.name = given[i][0], .kind = DB_NUMBER, .number = lua_tonumber(L, -1)});
     lua_pop(L, 1);
   }
+  if (lua_getfield(L, at, WORKER) == LUA_TSTRING)
+    db_append_fact(to, &(struct db_fact){.name = WORKER, .kind = DB_TEXT, .text = lua_tostring(L, -1)});
+  lua_pop(L, 1);
 }
 
-/* store:retime(id, {seconds =, low =, high =, runs =, busy =, clock =, raw_seconds =}): a record's time is another from
+/* store:retime(id, {seconds =, low =, high =, runs =, busy =, clock =, raw_seconds =, worker =}): a record's time is another from
  * now on */
 static int store_retime(lua_State *L) {
   struct db *db = open_store(L);

@@ -306,6 +306,121 @@ c:remeasure(task, {traces[1]}, 0.01)
 retime()
 assert(times == false)
 
+-- ---- Workers that lie ------------------------------------------------------------------------------------------
+
+-- What three workers and a tuner make of finalists: who timed which, the times that count, whom they put aside.
+local function finals(factors, claimed)
+  memory.flush()
+  workers = {}
+  for name, factor in pairs(factors) do workers[name] = worker(name, {factor = factor}) end
+  for _, each in pairs(workers) do each:step() end
+  c = tuner()
+  task = c:add(func)
+  local claims, list = {}, {}
+  for n, by in ipairs(claimed) do claims[n], list[n] = by and {worker = by, seconds = factors[by] * got[n].seconds}, traces[n] end
+  c:remeasure(task, list, 0.01, claims)
+  retime()
+  return times, c:put_aside(), c
+end
+local function is_true(list) for n, t in ipairs(list) do assert(t.seconds == got[n].seconds, n) end end
+
+local list, liars = finals({a = 1, b = 1, c = 1}, {"a", "a", "b"})
+is_true(list)
+assert(next(liars) == nil and list[1].worker == "c") -- it had measured none of them
+-- one that says half of what it takes; and one that says thrice as much of what others measured
+list, liars = finals({a = 1, b = 0.5, c = 1}, {"b", "b", "a"})
+is_true(list)
+assert(liars.b and liars.b:find "c and a took 2 times as long as it said" and not liars.a and not liars.c)
+assert(status.of("redis://memory")[1].workers[2].aside == liars.b)
+list, liars = finals({a = 1, b = 1, c = 3}, {"a", "a", "b"})
+is_true(list)
+assert(liars.c and not liars.a and not liars.b)
+-- two cannot tell: it is said, and the new times count
+list, liars, c = finals({a = 1, b = 0.5}, {"b", "b"})
+is_true(list)
+local text
+repeat text = c:waiting() until not text or text:find "not confirmed by a, and no third"
+assert(text and next(liars) == nil)
+
+-- A task whose best are a liar's: its results count as failed, and the best is another's.
+local path = os.tmpname()
+os.remove(path)
+local store = ms.store(path)
+local Task, remeasure = ms.load "search.task", ms.load "search.remeasure"
+local function run_end(factors, by)
+  local measured, workload, target = {}, store:put_workload(func), ms.target "native"
+  for n, trace in ipairs(traces) do
+    local seconds = factors[by(n)] * got[n].seconds
+    local id, short = store:put {workload = workload, target = target.text, trace = trace, hash = hashes[n], status = "measured", seconds = seconds, low = seconds, high = seconds,
+                                 runs = 1, search = {asked = 0, came = 1, build_seconds = 0, run_seconds = 0, worker = by(n)}}
+    measured[n] = {hash = hashes[n], seconds = seconds, id = short, full_id = id, worker = by(n)}
+  end
+  memory.flush()
+  workers = {}
+  for name, factor in pairs(factors) do workers[name] = worker(name, {factor = factor}) end
+  for _, each in pairs(workers) do each:step() end
+  c = tuner()
+  local next_result = c.remeasured
+  function c.remeasured(self, wait) -- workers take steps while the tuner waits
+    for _, each in pairs(workers) do each:step() end
+    return next_result(self, wait)
+  end
+  local env = setmetatable({done = 1, counted = 0, measured = measured, workload = workload, target = target, shared = {}, log = function() end, number = c:add(func),
+                            run = {cut = false, is_late = function() return false end}, stopped = function() return false end}, {__index = Task})
+  env.services = {store = store, measurer = c}
+  remeasure.run(env)
+  return env
+end
+local fastest = 1
+for n, r in ipairs(got) do if r.seconds < got[fastest].seconds then fastest = n end end
+local function lies(n) return n % 3 == 0 and n ~= fastest end
+local env = run_end({a = 1, b = 1, liar = 0.01}, function(n) return lies(n) and "liar" or n % 2 == 0 and "a" or "b" end)
+assert(env.fastest.hash == hashes[fastest] and env.fastest.seconds == got[fastest].seconds)
+local failed = 0
+for _, r in ipairs(store:records {workload = env.workload}) do
+  if r.status == "failed" then
+    failed = failed + 1
+    assert(r.reason:find "put aside, as are all results of worker liar: " and r.search.worker == "liar")
+  else
+    assert(r.search.worker ~= "liar")
+  end
+end
+assert(failed > 0 and store:check() == 0)
+store:close()
+os.remove(path)
+
+-- ---- A device that is slower than it was
+memory.flush()
+local check = ms.load "search.fleet.check"
+check.EVERY, check.AGAIN = 0.05, 0.02
+workers = {a = worker "a", b = worker "b"}
+local rate = 100
+function workers.a.measure() return rate end
+c = tuner()
+said = {}
+local slow_at
+assert(times_of(serve(c, workers, function(n)
+  if n >= 10 and rate == 100 then rate = 60 end
+  if workers.a.aside ~= "" then slow_at = slow_at or workers.a.done end
+  if n >= 10 then ms.sleep(0.002) end
+end)) == expected)
+assert(slow_at and workers.a.done == slow_at and workers.a:holds() == 0 and said[1]:find "takes no jobs: its measured peak is 60 %% of the best seen", said[1])
+workers.a:step()
+assert(status.of("redis://memory")[1].workers[1].aside:find "60 %%")
+rate = 90
+local deadline = ms.clock() + 5
+repeat workers.a:step() until workers.a.aside == "" or ms.clock() > deadline
+assert(said[2] == "takes jobs again")
+-- one that starts when it is hot knows of it
+local late = worker "late"
+function late.measure() return 50 end
+late:step()
+assert(late.aside:find "50 %%")
+check.EVERY, check.AGAIN = 300, 30
+-- what measures it
+local measure = check.measurer(ms.target "native")
+assert(measure() > 1e8 and measure() > 1e8)
+
 -- ---- Other versions, other names
 memory.flush()
 w = worker "w"
@@ -326,8 +441,7 @@ assert(#said == 1 and said[1]:find "t9 is of msched 9.9, LLVM 99, which this wor
 -- nobody there: it is said, once
 memory.flush()
 c = tuner()
-local deadline = ms.clock() + 5
-local text
+deadline = ms.clock() + 5
 repeat
   c:next(0.001)
   text = c:waiting()
