@@ -262,7 +262,7 @@ end
 -- The commands by which one says that it lives: kind is "workers" or "tuners".
 function Queue:say(kind, about)
   local bytes = codec.write_worker(about)
-  return {{"SET", self:key("alive", kind, about.name), bytes, "PX", math.floor(2 * self.lease * 1000)}, {"HSET", self:key(kind), about.name, bytes}}
+  return {{"SET", self:key("alive", kind, about.name), bytes, "PX", math.floor(self.lease * 1000)}, {"HSET", self:key(kind), about.name, bytes}}
 end
 
 -- One that ends is there no more. A worker that holds nothing leaves its group, too: with it would go what it holds.

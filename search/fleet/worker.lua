@@ -26,6 +26,16 @@ end
 local function host_name() return first_line "/proc/sys/kernel/hostname" or "localhost" end
 local function host_id() return host_name() .. "-" .. (first_line "/proc/sys/kernel/random/boot_id" or "") end
 
+-- A GPU's number; of a CPU the cores that this process may use: workers that share none are two devices.
+local function device_id(number)
+  if number then return tostring(number) end
+  for line in io.lines "/proc/self/status" do
+    local cores = line:match "^Cpus_allowed_list:%s*(%S+)"
+    if cores then return "cores " .. cores end
+  end
+  return "cpu"
+end
+
 -- What this worker serves: {target =, device =}.
 local function devices_of(number)
   local target = msched.target(number and "cuda" or "native")
@@ -57,8 +67,8 @@ end
 
 -- Sets a key that another may hold, which is waited for as long as that one may be dead.
 local function lease(self, key, value)
-  local last = msched.clock() + 2 * self.queue.lease + 0.5
-  while self.link:call("SET", key, value, "NX", "PX", math.floor(2000 * self.queue.lease)) == false do
+  local last = msched.clock() + self.queue.lease + 0.5
+  while self.link:call("SET", key, value, "NX", "PX", math.floor(1000 * self.queue.lease)) == false do
     local holder = self.link:call("GET", key)
     if holder == value then return end
     if msched.clock() > last then return holder or "" end
@@ -71,7 +81,7 @@ end
 function Worker:claim_name()
   if lease(self, self.queue:key("alive", "workers", self.name), Queue.digest(tostring(self) .. msched.clock())) then error(string.format("%s: a worker named %s is there", self.link.address.name, self.name), 0) end
   if self.simulate then return end
-  self.holder = string.format("msched:holder:%s:%s", host_id(), self.number or "cpu")
+  self.holder = string.format("msched:holder:%s:%s", host_id(), device_id(self.number))
   local other = lease(self, self.holder, self.name)
   if other then error(string.format("%s: worker %s times on this device; one does", self.link.address.name, msched.visible(other)), 0) end
 end
@@ -96,7 +106,7 @@ end
 -- Where the device is slower than it was, nothing is timed on it, and others take what it holds.
 function Worker:check()
   local rate = self.measure()
-  local what = string.format("%s:%s", host_id(), self.number or "cpu")
+  local what = string.format("%s:%s", host_id(), device_id(self.number))
   local before = self.aside
   self.checked = msched.clock()
   self.aside = check.fault(rate, check.best(self.queue, what, rate))
@@ -127,7 +137,7 @@ function Worker:tend()
   if now - self.said >= lease_seconds / 5 then
     self.said, commands = now, self.queue:say("workers", self:about())
     for _, command in ipairs(self.queue:keep(self.name, self.held)) do commands[#commands + 1] = command end
-    if self.holder then commands[#commands + 1] = {"SET", self.holder, self.name, "PX", math.floor(2000 * lease_seconds)} end
+    if self.holder then commands[#commands + 1] = {"SET", self.holder, self.name, "PX", math.floor(1000 * lease_seconds)} end
     commands[#commands + 1] = {"EXPIRE", self.queue:key("to", self.name), 86400}
     self.link:run(commands) -- a stream that the server lost is made again by take
   end

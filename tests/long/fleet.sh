@@ -191,6 +191,7 @@ for try in 1 2 3; do
   seconds=1000
   work_on 1 0
   until [ "$(live)" = 1 ]; do sleep 0.05; done
+  : >"$work/out"
   tune "$work/death.$try.db" "$work/out"
   until (in_space 0 "$msched" fleet $url --json) | grep -q '"held":3'; do sleep 0.05; done
   seconds=0
@@ -198,8 +199,9 @@ for try in 1 2 3; do
   until [ "$(live)" = 2 ]; do sleep 0.05; done
   end_worker 1
   start=$(now)
-  wait $tuner || fail "tune: $(cat "$work/err")"
+  until [ "$(trials_in "$work/out")" = 3 ]; do sleep 0.02; done
   echo "$(now) $start" | awk '{ printf "a death: its jobs were done by another after %.1f s\n", $1 - $2 }'
+  wait $tuner || fail "tune: $(cat "$work/err")"
   end_worker 2
   kill -9 $server
   wait $server 2>/dev/null || true

@@ -72,7 +72,7 @@ assert(codec.fault_of(result, "c"):find "of module b")
 
 -- ---- A queue
 ms.redis = memory.connect
-Queue.lease, Coordinator.LOOK = 0.2, 0.1
+Queue.lease, Coordinator.LOOK = 0.3, 0.1
 local func = loadfile(root .. "/lua/examples/gemm.lua")(16, 16, 16)[1]
 local traces, hashes, seen = {}, {}, {}
 local sketch = ms.schedule(func)
