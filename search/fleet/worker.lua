@@ -65,10 +65,12 @@ function Worker.open(options)
   return self
 end
 
+local STARTING = 30 -- seconds that a device is leased for while it is checked, which says nothing meanwhile
+
 -- Sets a key that another may hold, which is waited for as long as that one may be dead.
-local function lease(self, key, value)
+local function lease(self, key, value, seconds)
   local last = msched.clock() + self.queue.lease + 0.5
-  while self.link:call("SET", key, value, "NX", "PX", math.floor(1000 * self.queue.lease)) == false do
+  while self.link:call("SET", key, value, "NX", "PX", math.floor(1000 * (seconds or self.queue.lease))) == false do
     local holder = self.link:call("GET", key)
     if holder == value then return end
     if msched.clock() > last then return holder or "" end
@@ -82,7 +84,7 @@ function Worker:claim_name()
   if lease(self, self.queue:key("alive", "workers", self.name), Queue.digest(tostring(self) .. msched.clock())) then error(string.format("%s: a worker named %s is there", self.link.address.name, self.name), 0) end
   if self.simulate then return end
   self.holder = string.format("msched:holder:%s:%s", host_id(), device_id(self.number))
-  local other = lease(self, self.holder, self.name)
+  local other = lease(self, self.holder, self.name, STARTING)
   if other then error(string.format("%s: worker %s times on this device; one does", self.link.address.name, msched.visible(other)), 0) end
 end
 
@@ -105,6 +107,7 @@ end
 
 -- Where the device is slower than it was, nothing is timed on it, and others take what it holds.
 function Worker:check()
+  if self.holder then self.link:all {{"SET", self.holder, self.name, "PX", 1000 * STARTING}} end
   local rate = self.measure()
   local what = string.format("%s:%s", host_id(), device_id(self.number))
   local before = self.aside
@@ -129,6 +132,21 @@ function Worker:about()
           failed = self.failed, rate = #self.recent / RATE, started = self.started, seen = os.time()}
 end
 
+-- Keeps the lease on a device, unless another has it by now.
+local HOLD = [[
+local holder = redis.call('GET', KEYS[1])
+if holder and holder ~= ARGV[1] then return holder end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return false]]
+
+function Worker:hold_device()
+  local other = self.link:call("EVAL", HOLD, 1, self.holder, self.name, math.floor(1000 * self.queue.lease))
+  if other then
+    self.holder = nil
+    error(string.format("%s: worker %s times on this device now, since this one said nothing for longer than %g s", self.link.address.name, msched.visible(other), self.queue.lease), 0)
+  end
+end
+
 -- Says that it lives and keeps its leases; looks for what was lost where the connection was another, and for what the
 -- dead held.
 function Worker:tend()
@@ -137,7 +155,7 @@ function Worker:tend()
   if now - self.said >= lease_seconds / 5 then
     self.said, commands = now, self.queue:say("workers", self:about())
     for _, command in ipairs(self.queue:keep(self.name, self.held)) do commands[#commands + 1] = command end
-    if self.holder then commands[#commands + 1] = {"SET", self.holder, self.name, "PX", math.floor(1000 * lease_seconds)} end
+    if self.holder then self:hold_device() end
     commands[#commands + 1] = {"EXPIRE", self.queue:key("to", self.name), 86400}
     self.link:run(commands) -- a stream that the server lost is made again by take
   end

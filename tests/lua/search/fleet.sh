@@ -8,7 +8,8 @@ work=$(mktemp -d)
 server='' others=''
 end() {
   # shellcheck disable=SC2086
-  for pid in $server $others; do kill -9 $pid 2>/dev/null; done
+  [ -z "$server" ] || kill $server 2>/dev/null # by `timeout`, which ends it whatever becomes of this
+  for pid in $others; do kill -9 $pid 2>/dev/null; done
   rm -rf "$work"
 }
 trap end EXIT
@@ -18,7 +19,7 @@ fail() { echo "fleet.sh: $*" >&2; failed=1; }
 one_message() { # what, pattern, command…
   what=$1 expects=$2
   shift 2
-  "$@" >"$work/out" 2>"$work/err" </dev/null
+  timeout 60 "$@" >"$work/out" 2>"$work/err" </dev/null
   [ $? = 1 ] || fail "$what: the status is not 1"
   [ "$(wc -l <"$work/err")" = 1 ] || fail "$what: not one line: $(cat "$work/err")"
   grep -qE "$expects" "$work/err" || fail "$what: no \"$expects\" in: $(cat "$work/err")"
@@ -53,7 +54,7 @@ export MSCHED_FLEET_LEASE=0.5
 port=$((20000 + $$ % 20000))
 start() { # until a port is free
   for _ in 1 2 3 4 5; do
-    redis-server --port $port --bind 127.0.0.1 --dir "$work" --save '' --loglevel warning >"$work/server" 2>&1 &
+    timeout 280 redis-server --port $port --bind 127.0.0.1 --dir "$work" --save '' --loglevel warning >"$work/server" 2>&1 &
     server=$!
     for _ in $(seq 100); do
       "$msched" fleet redis://127.0.0.1:$port >/dev/null 2>&1 && kill -0 $server 2>/dev/null && return
@@ -71,7 +72,7 @@ worker() { # name, seconds a job
   MSCHED_FLEET_SIMULATE=$2 "$msched" worker $url --name "$1" >"$work/$1" 2>&1 &
   pid=$!
   others="$others $pid"
-  until grep -q "serves" "$work/$1"; do sleep 0.02; done
+  until grep -q "serves" "$work/$1" 2>/dev/null; do sleep 0.02; done
 }
 tune() { # store; takes the place of its shell
   exec "$msched" tune "$root/lua/examples/gemm.lua" --trials 60 --policy random --fleet $url --db "$1" --json -- 32 32 32
@@ -92,7 +93,7 @@ grep -q ' one  *[1-9][0-9]* .* works' "$work/out" || fail "no worker is shown: $
 # is another: what the first has would hide what is lost.)
 kill $others 2>/dev/null
 for pid in $others; do wait "$pid" 2>/dev/null; done
-kill -9 $server
+kill $server
 wait $server 2>/dev/null
 others='' && start && url=redis://127.0.0.1:$port
 worker three 0.03
@@ -117,7 +118,7 @@ cmp -s "$work/expected" "$work/got" || fail "the records are others: $(diff "$wo
 "$msched" worker $url --name real >"$work/real" 2>&1 &
 real=$!
 others="$others $real"
-until grep -q "serves" "$work/real"; do sleep 0.02; done
+until grep -q "serves" "$work/real" 2>/dev/null; do sleep 0.02; done
 one_message "a second worker of a device" "worker real times on this device" "$msched" worker $url --name second
 kill -9 $three # it would answer in its place
 wait $three 2>/dev/null
