@@ -15,9 +15,10 @@ static char missing[JIT_LIBRARY_MISSING]; /* why there is none; "": there is */
 
 #ifdef __SANITIZE_ADDRESS__
 /* By default the sanitizer guesses where the memory of threads' own begins that a library has which was opened later,
- * and where it guesses wrong, looking for leaks reads what is not there. */
+ * and where it guesses wrong, looking for leaks reads what is not there. Undefined behaviour may be built to trap: the
+ * stack says where. */
 const char *__asan_default_options(void);
-const char *__asan_default_options(void) { return "intercept_tls_get_addr=0"; }
+const char *__asan_default_options(void) { return "intercept_tls_get_addr=0:handle_sigill=1"; }
 #endif
 
 /* By the name that a library of the headers' version gives itself, then where it was when this was compiled. */
