@@ -116,6 +116,12 @@ void db_short_id(struct db *db, const db_id *id, char out[DB_ID_TEXT]); /* short
 typedef bool db_visit(void *data, const struct db_record *record);
 bool db_each_record(struct db *db, const db_id *workload, const char *target, db_visit *visit, void *data,
                     ms_error *err);
+/* The same of a part of them: the first, then every step-th of the others. What is passed over costs its key. */
+struct db_sample {
+  uint64_t first, step;
+};
+bool db_each_sampled(struct db *db, const db_id *workload, const char *target, struct db_sample sample, db_visit *visit,
+                     void *data, ms_error *err);
 bool db_delete_record(struct db *db, const db_id *id, ms_error *err);
 
 /* ---- Tasks: workloads on targets, by their summaries, whatever the number of their records */

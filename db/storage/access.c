@@ -280,7 +280,13 @@ struct walk {
   db_visit *visit;
   void *data;
   int code;
+  struct db_sample sample;
+  uint64_t at; /* of the entries */
 };
+
+static bool is_sampled(const struct db_sample *s, uint64_t at) {
+  return at < s->first || (at - s->first) % s->step == 0;
+}
 
 /* The records of one status of one workload and target, or of all that `prefix` covers. Returns false to stop. */
 static bool walk_prefix(struct walk *w, const uint8_t *prefix, size_t length) {
@@ -295,6 +301,7 @@ static bool walk_prefix(struct walk *w, const uint8_t *prefix, size_t length) {
     MDB_val id = {16, (uint8_t *)key.mv_data + 33}, bytes;
     struct db_record r;
     uint8_t its[DB_TIME_KEY];
+    if (!is_sampled(&w->sample, w->at++)) continue;
     if (db_get(w->db, w->txn, DB_RECORDS, &id, &bytes)) continue;
     if (db_read_record(db_parts_of(w->db, w->txn, w->brief), id, bytes, &r)) {
       db_note_damage(w->db, DB_RECORD, id);
@@ -311,17 +318,22 @@ static bool walk_prefix(struct walk *w, const uint8_t *prefix, size_t length) {
 
 int db_walk_task(struct db *db, MDB_txn *txn, const void *prefix, size_t length, bool brief, db_visit *visit,
                  void *data) {
-  struct walk w = {db, brief, txn, NULL, visit, data, 0};
+  struct walk w = {.db = db, .brief = brief, .txn = txn, .visit = visit, .data = data, .sample = {UINT64_MAX, 1}};
   walk_prefix(&w, prefix, length);
   return w.code;
 }
 
 bool db_each_record(struct db *db, const db_id *workload, const char *target, db_visit *visit, void *data,
                     ms_error *err) {
-  assert(visit);
+  return db_each_sampled(db, workload, target, (struct db_sample){UINT64_MAX, 1}, visit, data, err);
+}
+
+bool db_each_sampled(struct db *db, const db_id *workload, const char *target, struct db_sample sample, db_visit *visit,
+                     void *data, ms_error *err) {
+  assert(visit && sample.step > 0);
   MDB_txn *txn;
   if (!db_begin_read(db, &txn, err)) return false;
-  struct walk w = {db, false, txn, target, visit, data, 0};
+  struct walk w = {.db = db, .txn = txn, .target = target, .visit = visit, .data = data, .sample = sample};
   uint8_t prefix[25];
   size_t length = 0;
   if (workload) {

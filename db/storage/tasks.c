@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <xxhash.h>
+
 enum { STATUSES = DB_UNMEASURED + 1, MAGIC = 4, KEY = DB_TASK_KEY };
 static const char SUMMARY_MAGIC[] = {'m', 's', 't', '1'};
 
@@ -390,19 +392,70 @@ static uint64_t count_entries(struct db *db, MDB_txn *txn, uint8_t task[KEY]) {
   return count;
 }
 
-const char *db_check_task(struct db *db, MDB_txn *txn, MDB_val key, MDB_val value) {
+/* Summaries made of the records as they come, in a table by the task. */
+struct db_tally {
+  struct tallied {
+    uint8_t task[KEY];
+    bool used;
+    struct summary s;
+  } * at;
+  size_t room, count;
+};
+
+struct db_tally *db_tally_new(void) {
+  struct db_tally *t = calloc(1, sizeof *t);
+  if (!t) abort();
+  return t;
+}
+
+void db_tally_free(struct db_tally *t) {
+  for (size_t i = 0; i < t->room; i++) clear(&t->at[i].s);
+  free(t->at);
+  free(t);
+}
+
+/* Where the task is, or would be. */
+static struct tallied *find_tallied(const struct db_tally *t, const uint8_t task[KEY]) {
+  size_t i = XXH3_64bits(task, KEY) & (t->room - 1);
+  while (t->at[i].used && memcmp(t->at[i].task, task, KEY) != 0) i = (i + 1) & (t->room - 1);
+  return &t->at[i];
+}
+
+static void grow_tally(struct db_tally *t) {
+  struct db_tally larger = {.room = t->room ? 2 * t->room : 256, .count = t->count};
+  larger.at = calloc(larger.room, sizeof *larger.at);
+  if (!larger.at) abort();
+  for (size_t i = 0; i < t->room; i++)
+    if (t->at[i].used) *find_tallied(&larger, t->at[i].task) = t->at[i];
+  free(t->at);
+  *t = larger;
+}
+
+void db_tally_add(struct db_tally *t, const struct db_record *r) {
+  uint8_t task[KEY];
+  task_key(r, task);
+  if (2 * t->count >= t->room) grow_tally(t);
+  struct tallied *at = find_tallied(t, task);
+  if (!at->used) {
+    memcpy(at->task, task, KEY);
+    at->used = true;
+    t->count++;
+  }
+  add(&at->s, r);
+}
+
+const char *db_check_task(struct db *db, MDB_txn *txn, const struct db_tally *tally, MDB_val key, MDB_val value) {
   struct summary s, its = {0};
   const char *wrong = read_summary(key, value, &s) ? NULL : "its summary is damaged";
   if (!wrong && !s.stale) {
     uint8_t task[KEY];
     memcpy(task, key.mv_data, KEY);
-    if (make(db, txn, task, &its)) wrong = "its records cannot be read";
-    bool all = !wrong && count_all(&its) == count_entries(db, txn, task); /* else one is damaged, which is said of it */
+    if (tally->room) its = find_tallied(tally, task)->s;        /* the tally's own; none: it is empty */
+    bool all = count_all(&its) == count_entries(db, txn, task); /* else one is damaged, which is said of it */
     if (all && (memcmp(s.counts, its.counts, sizeof s.counts) != 0 || s.last != its.last || s.pins != its.pins ||
                 !same_devices(&s, &its) || (s.target && its.target && strcmp(s.target, its.target) != 0)))
       wrong = "its summary says something else than its records";
   }
   clear(&s);
-  clear(&its);
   return wrong;
 }

@@ -11,8 +11,13 @@ int db_count_record(struct db *db, MDB_txn *txn, const struct db_record *removed
 /* Of a damaged record that goes all is known that its entry in the index of times says. */
 int db_doubt_task(struct db *db, MDB_txn *txn, const void *time_key);
 int64_t db_count_tasks(struct db *db, MDB_txn *txn, const db_id *workload); /* records; -1: some task's are not known */
-/* NULL, or what is wrong with an entry of the table. */
-const char *db_check_task(struct db *db, MDB_txn *txn, MDB_val key, MDB_val value);
+/* What the summaries of records should say. */
+struct db_tally;
+struct db_tally *db_tally_new(void);
+void db_tally_add(struct db_tally *tally, const struct db_record *record);
+void db_tally_free(struct db_tally *tally);
+/* NULL, or what is wrong with an entry of the table. tally: of all records that are sound. */
+const char *db_check_task(struct db *db, MDB_txn *txn, const struct db_tally *tally, MDB_val key, MDB_val value);
 
 /* access.c: records whose keys in the index of times begin so, without those that are damaged. */
 int db_walk_task(struct db *db, MDB_txn *txn, const void *prefix, size_t length, bool brief, db_visit *visit,

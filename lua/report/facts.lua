@@ -132,33 +132,51 @@ local function best_of(records)
   return best
 end
 
-local function task_of(store, workload, target, records)
+-- known: what the store says of the task; records: all of them, or a part.
+local function task_of(store, workload, known_task, records)
   local readable, func = pcall(store.get_workload, store, workload.id)
-  local counts = {measured = 0, censored = 0, failed = 0, unmeasured = 0}
+  local target, counts, total = known_task.target, {measured = 0, censored = 0, failed = 0, unmeasured = 0}, #records
   for _, r in ipairs(records) do counts[r.status] = counts[r.status] + 1 end
+  if records.sampled then
+    total = known_task.records
+    for status in pairs(counts) do counts[status] = known_task[status] end
+  end
   local known, machine = pcall(ms.target, target)
   return {
     name = workload.name, id = workload.id, target = target, machine = known and machine or nil, records = in_order(records), counts = counts,
+    total = total, sampled = records.sampled,
     func = readable and func or nil, why = not readable and tostring(func) or nil, work = cli.work_of(readable and func or nil),
     runs = facts.runs_of(records), failures = failures_of(records), best = best_of(records),
   }
 end
 
--- Records of a store by their workload's id and their target: those of the wanted workloads, where the store lists all of these, or
--- else all.
-local function records_by_workload(store, workloads, wanted)
-  local by_workload, filters, missing = {}, {}, {}
-  for name in pairs(wanted) do missing[name] = true end
-  for _, w in ipairs(workloads) do
-    if wanted[w.name] then filters[#filters + 1], missing[w.name] = {workload = w.id}, nil end
+-- Records of a task, so that a page of large tasks takes bounded time and memory: of a task with more the fastest, and as many of the
+-- others, evenly by their time.
+local MOST_OF_TASK, MOST_OF_PAGE, LEAST_OF_TASK = 4000, 40000, 100
+
+local function records_of(store, task, tasks)
+  local most = math.max(LEAST_OF_TASK, math.min(MOST_OF_TASK, MOST_OF_PAGE // tasks))
+  local filter = {workload = task.workload, target = task.target}
+  if task.records > most then
+    filter.first = most // 2
+    filter.step = math.max(1, math.ceil((task.records - filter.first) / (most - filter.first)))
   end
-  for _, filter in ipairs(not next(missing) and #filters > 0 and filters or {{}}) do
-    for _, r in ipairs(store:records(filter)) do
-      by_workload[r.workload] = by_workload[r.workload] or {}
-      local targets = by_workload[r.workload]
-      targets[r.target] = targets[r.target] or {}
-      table.insert(targets[r.target], r)
-    end
+  local records = store:records(filter)
+  records.sampled = task.records > most
+  return records
+end
+
+-- Tasks of a store by their workload's id and their target, those of the wanted workloads, or all: {task, records}.
+local function tasks_by_workload(store, workloads, wanted)
+  local by_workload, of_wanted, listed, chosen = {}, {}, {}, {}
+  for _, w in ipairs(workloads) do listed[w.id], of_wanted[w.id] = true, wanted[w.name] ~= nil or nil end
+  for _, t in ipairs(store:tasks()) do
+    if not next(wanted) or of_wanted[t.workload] or not listed[t.workload] then chosen[#chosen + 1] = t end
+  end
+  for _, t in ipairs(chosen) do
+    by_workload[t.workload] = by_workload[t.workload] or {}
+    local records = records_of(store, t, #chosen)
+    if #records > 0 then by_workload[t.workload][t.target] = {task = t, records = records} end
   end
   return by_workload
 end
@@ -194,14 +212,14 @@ function facts.of(store, names)
     names[i] = operator and operator.name or name
     wanted[names[i]] = true
   end
-  local by_workload = records_by_workload(store, workloads, wanted)
+  local by_workload = tasks_by_workload(store, workloads, wanted)
   add_lost(workloads, by_workload)
   for _, w in ipairs(workloads) do
     known[#known + 1] = w.name
     if #names == 0 or wanted[w.name] ~= nil then
       wanted[w.name] = false
       local by_target = by_workload[w.id] or {}
-      for _, target in ipairs(ms.sorted_keys(by_target)) do list[#list + 1] = task_of(store, w, target, by_target[target]) end
+      for _, target in ipairs(ms.sorted_keys(by_target)) do list[#list + 1] = task_of(store, w, by_target[target].task, by_target[target].records) end
       if not next(by_target) then bare[#bare + 1] = w.name end
     end
   end

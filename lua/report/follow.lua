@@ -78,7 +78,7 @@ end
 
 local function count_records(tasks)
   local records = 0
-  for _, task in ipairs(tasks) do records = records + #task.records end
+  for _, task in ipairs(tasks) do records = records + task.total end
   return records
 end
 

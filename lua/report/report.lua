@@ -70,7 +70,7 @@ local function overview(tasks)
   local rows = {}
   for i, task in ipairs(tasks) do
     local b, share = task.best, roofline.share(task)
-    rows[i] = {html.element("a", {href = "#" .. task.place}, html.text(task.name)), html.text(task.target), html.number(#task.records, tostring(#task.records)),
+    rows[i] = {html.element("a", {href = "#" .. task.place}, html.text(task.name)), html.text(task.target), html.number(task.total, tostring(task.total)),
                html.number(task.counts.failed, tostring(task.counts.failed)), b and part.time(b.seconds) or "none", b and rate_cell(task, b) or "",
                share and html.number(share, string.format(share < 0.1 and "%.1f %%" or "%.0f %%", 100 * share)) or "",
                html.text(share and (task.limit and task.limit.name or "what no kernel passes") or "")}
@@ -196,7 +196,7 @@ end
 local function compare_row(pair)
   local a, b = pair[1] and pair[1].best, pair[2] and pair[2].best
   local either = pair[1] or pair[2]
-  local function side(task) return task and html.number(#task.records, tostring(#task.records)) or "–" end
+  local function side(task) return task and html.number(task.total, tostring(task.total)) or "–" end
   return {html.text(either.name), html.text(either.target), side(pair[1]), a and part.time(a.seconds) or "–", side(pair[2]), b and part.time(b.seconds) or "–",
           a and b and html.number(a.seconds / b.seconds, string.format("%.3f", a.seconds / b.seconds)) or "–"}
 end
@@ -273,7 +273,7 @@ function report.run(options, words)
   end
   cli.write_file(options.output, text)
   local records = 0
-  for _, list in ipairs {tasks, others} do for _, task in ipairs(list) do records = records + #task.records end end
+  for _, list in ipairs {tasks, others} do for _, task in ipairs(list) do records = records + task.total end end
   if options.json then cli.put_json {file = options.output, tasks = #tasks, records = records, bytes = #text}
   else print(string.format("%s: %s, %s, %.0f KiB", options.output, cli.count_text(#tasks, "task"), cli.count_text(records, "record"), #text / 1024)) end
   return cli.DONE

@@ -243,8 +243,9 @@ function part.page(store, task, options)
   local c = task.counts
   local parts = {
     html.element("h2", {id = options.place}, html.text(task.name)),
-    html.paragraph(string.format("On %s: %s: %d measured, %d stopped as hopeless, %d failed%s.", task.target, cli.count_text(#task.records, "record"), c.measured, c.censored, c.failed,
+    html.paragraph(string.format("On %s: %s: %d measured, %d stopped as hopeless, %d failed%s.", task.target, cli.count_text(task.total, "record"), c.measured, c.censored, c.failed,
                                  c.unmeasured > 0 and string.format(", %d not run", c.unmeasured) or "")),
+    task.sampled and html.paragraph(string.format("What follows is of %s: the fastest half of these, and the others evenly by their time. Trials are counted among these.", cli.count_text(#task.records, "record"))) or "",
     best_text(store, task), curves(task),
     section("Failures", pcall(failures, task)), section("Where the time went", pcall(spent, task, options.logged)),
   }

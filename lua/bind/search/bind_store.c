@@ -430,20 +430,24 @@ static int collect_copies(lua_State *L) {
   return 0;
 }
 
-/* store:records{workload =, target =, most =}: by run time, fastest first */
+/* store:records{workload =, target =, most =, first =, step =}: by run time, fastest first; the first so many, and every step-th of
+ * the others */
 static int store_records(lua_State *L) {
   struct db *db = open_store(L);
   lua_settop(L, 2);
-  bind_check_options(L, 2, "workload:string target:string most:integer");
+  bind_check_options(L, 2, "workload:string target:string most:integer first:integer step:integer");
   struct copies *c = bind_hold(L, sizeof *c, "msched.copies", collect_copies);
   int64_t most = bind_option_int(L, 2, "most", INT64_MAX);
   if (most < 1) return lua_newtable(L), 1;
   c->most = (size_t)most;
+  int64_t first = bind_option_int(L, 2, "first", INT64_MAX), step = bind_option_int(L, 2, "step", 1);
+  if (first < 0 || step < 1) return bind_refuse(L, "`first` must not be below 0, nor `step` below 1");
+  struct db_sample sample = {(uint64_t)first, (uint64_t)step};
   bool workload = lua_istable(L, 2) && lua_getfield(L, 2, "workload") != LUA_TNIL;
   db_id id = workload ? check_id_field(L, 2, "workload") : (db_id){{0}};
   const char *target = bind_option_text(L, 2, "target", NULL);
   ms_error err = {.instruction = -1};
-  if (!db_each_record(db, workload ? &id : NULL, target, copy_record, c, &err)) return bind_raise(L, &err);
+  if (!db_each_sampled(db, workload ? &id : NULL, target, sample, copy_record, c, &err)) return bind_raise(L, &err);
   lua_createtable(L, (int)c->count, 0);
   for (size_t i = 0; i < c->count; i++) {
     push_record(L, &c->at[i]);

@@ -348,7 +348,7 @@ store:refresh() | Counts the records of tasks again where a deletion, or an olde
 store:get_workload(id: string): msched.function | A workload.
 store:put_workload(func: msched.function): string | Adds a workload; gives its id.
 store:workload_id(func: msched.function): string | The id that a function has in every store, kept there or not.
-store:records(filter?: {workload?: string, target?: string, most?: integer}): msched.record[] | Records, fastest first; workload: its id, as store:workloads gives it. What a record holds: `record`.
+store:records(filter?: {workload?: string, target?: string, most?: integer, first?: integer, step?: integer}): msched.record[] | Records, fastest first; workload: its id, as store:workloads gives it; most: no more than so many; first, step: the first so many, and every step-th of the others. What a record holds: `record`.
 store:retime(id: string, times: table) | A record has another time from now on: seconds, low, high, runs, busy; of a device clock and raw_seconds, as ms.time_in_turn has them.
 store:pin(id: string, pinned: boolean) | Whether a record is the one to use of its workload on its target.
 store:batch(f: function) | Calls f; what it puts and deletes is written together, also where it raises: any number, in parts of at most 1,000, each of which is kept whole or not at all where the process is killed.

@@ -103,12 +103,22 @@ local function function_of(store, w)
   return nil, tostring(func)
 end
 
--- Summaries of a workload's tasks, in order of their targets: of one target, by its own text or by another that means the same; of
--- all without one.
-local function tasks_of(store, workload, target)
+-- Summaries of tasks by their workload, from one walk over them.
+local function tasks_by_workload(store)
+  local of = {}
+  for _, t in ipairs(store:tasks()) do
+    of[t.workload] = of[t.workload] or {}
+    table.insert(of[t.workload], t)
+  end
+  return of
+end
+
+-- Of those of a workload, in order of their targets: those of one target, by its own text or by another that means the same; all
+-- without one.
+local function tasks_of(all, target)
   local function of(text)
     local list = {}
-    for _, t in ipairs(store:tasks(workload)) do if not text or t.target == text then list[#list + 1] = t end end
+    for _, t in ipairs(all) do if not text or t.target == text then list[#list + 1] = t end end
     return list
   end
   local list = of(target)
@@ -137,16 +147,19 @@ local function workloads_named(store, name)
   refuse("%s has no workload `%s`%s; `msched top` lists them", store:path(), name, ms.load "lua.lib.nearest".meant(name, names))
 end
 
--- The workloads that --operator, --shape and a name choose, {id, name, func, why, tasks, records, count}, in order of name: records those
--- that --target, --device and --since choose, the fastest first, and no more than `most`; count all of these. Workloads without such a
--- record are left out where any is given. Without --device and --since, tasks say as much as their records do.
+-- The workloads that --operator, --shape and a name choose, {id, name, func, why, tasks, records, count}, in order of name, one at a
+-- time: records those that --target, --device and --since choose, the fastest first, and no more than `most`; count all of these.
+-- Workloads without such a record are left out where any is given. Without --device and --since, tasks say as much as their records do.
 local function selected(store, options, name, most)
-  local since, device, list = options.since and day_of(options.since), options.device, {}
-  for _, w in ipairs(workloads_named(store, name)) do
+  local since, device, list = options.since and day_of(options.since), options.device, workloads_named(store, name)
+  local tasks_known = not name and tasks_by_workload(store)
+  table.sort(list, function(a, b) return a.name ~= b.name and a.name < b.name or a.name == b.name and a.id < b.id end)
+  local function chosen(w)
+    if options.operator and operator_of(w.name) ~= options.operator then return end
     local func, why = function_of(store, w)
-    if (not options.operator or operator_of(w.name) == options.operator)
-       and (not options.shape or func and has_shape(func, options.shape)) then
-      local tasks, records, count = tasks_of(store, w.id, options.target), {}, 0
+    if not options.shape or func and has_shape(func, options.shape) then
+      local all = not tasks_known and store:tasks(w.id) or tasks_known and tasks_known[w.id] or {}
+      local tasks, records, count = tasks_of(all, options.target), {}, 0
       local target = options.target and tasks[1] and tasks[1].target
       local by_tasks = not since and not device
       for _, t in ipairs(tasks) do count = count + t.records end
@@ -155,13 +168,22 @@ local function selected(store, options, name, most)
       end
       if not by_tasks then count = #records end
       if count > 0 or by_tasks and not options.target then
-        list[#list + 1] = {id = w.id, name = w.name, func = func, why = why, tasks = by_tasks and tasks, records = records, count = count}
+        return {id = w.id, name = w.name, func = func, why = why, tasks = by_tasks and tasks, records = records, count = count}
       end
     end
   end
-  table.sort(list, function(a, b) return a.name ~= b.name and a.name < b.name or a.name == b.name and a.id < b.id end)
-  return list
+  local at = 0
+  return function()
+    while at < #list do
+      at = at + 1
+      local w = chosen(list[at])
+      if w then return w end
+    end
+  end
 end
+
+-- A line of many: unlike print's, it does not reach the system by itself.
+local function put_line(text) io.stdout:write(ms.visible(text), "\n") end
 
 local function limit_with(r)
   local known = r.roofline
@@ -194,13 +216,13 @@ end
 function stores.top(options, rest)
   local store, most = open_store(options.db, "read"), options.k or 10
   if most < 1 then misuse("-k: a number of at least 1 is expected") end
-  for _, w in ipairs(selected(store, options, rest[1], most)) do
+  for w in selected(store, options, rest[1], most) do
     local work, all = cli.work_of(w.func), #w.records == w.count and w.records
     local function others()
       all = all or store:records {workload = w.id}
       return all
     end
-    if not options.json then print(w.name .. ": " .. count_text(w.count, "record")) end
+    if not options.json then put_line(w.name .. ": " .. count_text(w.count, "record")) end
     for i, r in ipairs(table.move(w.records, 1, math.min(most, #w.records), 1, {})) do
       local short, limit = store:short_id(r.key), stores.limit_of(r, others) or {}
       if options.json then
@@ -209,7 +231,7 @@ function stores.top(options, rest)
                   remarks = stores.remarks_on(r)}
       else
         local remarks = table.concat(stores.remarks_on(r), ", ")
-        print(string.format("  %3d  %s  %s%s", i, short, result_text(work, r, others), remarks ~= "" and "  (" .. remarks .. ")" or ""))
+        put_line(string.format("  %3d  %s  %s%s", i, short, result_text(work, r, others), remarks ~= "" and "  (" .. remarks .. ")" or ""))
       end
     end
   end
@@ -334,19 +356,19 @@ local function print_summary(work, s)
   if #s.devices > 0 then parts[#parts + 1] = "on " .. table.concat(s.devices, " and ") end
   if s.short_pinned then parts[#parts + 1] = "pinned " .. s.short_pinned end
   parts[#parts + 1] = "last of " .. os.date("%Y-%m-%d", s.last)
-  print("  " .. table.concat(parts, ", "))
+  put_line("  " .. table.concat(parts, ", "))
 end
 
 function actions.list(options)
   local store = open_store(options.db, "read")
-  for _, w in ipairs(selected(store, options, nil, 0)) do
+  for w in selected(store, options, nil, 0) do
     local targets, work = cli.list {}, cli.work_of(w.func)
     for i, t in ipairs(w.tasks or by_target(w.records)) do targets[i] = (w.tasks and summary_of_task or summary_of)(store, t) end
     if options.json then
       for _, s in ipairs(targets) do s.short, s.short_pinned = nil, nil end
       put_json {task = w.name, operator = operator_of(w.name), arguments = arguments_of(w.func), operations = work.operations, records = w.count, targets = targets}
     else
-      print(string.format("%s: %s; %s", w.name, count_text(w.count, "record"), w.why or table.concat(arguments_of(w.func), ", ")))
+      put_line(string.format("%s: %s; %s", w.name, count_text(w.count, "record"), w.why or table.concat(arguments_of(w.func), ", ")))
       for _, s in ipairs(targets) do print_summary(work, s) end
     end
   end
@@ -395,7 +417,7 @@ function actions.prune(options)
   local most = options.k or 10
   if most < 1 then misuse("-k: a number of at least 1 is expected") end
   local store, kept, deleted = open_store(options.db, "change"), 0, 0
-  for _, w in ipairs(selected(store, options)) do
+  for w in selected(store, options) do
     store:batch(function()
       for _, t in ipairs(by_target(w.records)) do
         for i, r in ipairs(t.records) do

@@ -438,6 +438,28 @@ f:
 local c = loops[1].counts
 assert(#loops == 1 and #loops[1].lines == 8 and c.multiply_adds == 2 and c.arithmetic == 1 and c.loads == 4 and c.stores == 1 and c.spills == 1 and c.instructions == 7)
 
+-- ---- A task of many records: some of them are read, all are counted -----------------------------------------------
+
+do
+  local db, MANY = support.new_path(), 4100
+  collectgarbage()
+  local store = ms.store(db)
+  local id, trace, target = store:put_workload(product), ms.schedule(product).trace, ms.target "native".text
+  store:batch(function()
+    for i = 1, MANY do
+      store:put {workload = id, target = target, trace = trace, hash = string.format("%x", i), status = i % 10 == 0 and "failed" or "measured", seconds = i % 10 ~= 0 and i * 1e-6 or 0, runs = 3, reason = i % 10 == 0 and "no" or ""}
+    end
+  end)
+  local part = store:records {workload = id, first = 10, step = 1000}
+  assert(#part == 15 and part[10].seconds == 11e-6 and part[11].seconds == 12e-6)
+  assert(not pcall(store.records, store, {first = -1}) and not pcall(store.records, store, {step = 0}))
+  store:close()
+  local elements, page = page_of({db = db}, {"product"})
+  first(elements, "p", string.format("On %s: 4100 records: 3690 measured, 0 stopped as hopeless, 410 failed.", target))
+  first(elements, "p", "What follows is of 3050 records: the fastest half of these, and the others evenly by their time.")
+  assert(#page < 1 << 20)
+end
+
 -- ---- A network -------------------------------------------------------------------------------------------------------
 
 local root = arg[0]:match "^(.*)/tests/" or "."

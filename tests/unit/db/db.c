@@ -29,6 +29,23 @@ static void keeps_records_by_time(void **state) {
   assert_int_equal(db_check(x->db, stderr, &err), 0);
 }
 
+static void samples_records(void **state) {
+  struct fixture *x = *state;
+  ms_error err = {0};
+  for (int i = 0; i < 20; i++) {
+    struct db_record r = record(x, 100 + (uint64_t)i, 1 + i, DB_MEASURED);
+    assert_true(db_put_record(x->db, &r, &err));
+  }
+  double seen[20], *at = seen;
+  assert_true(db_each_sampled(x->db, &x->workload, "llvm -mcpu=x", (struct db_sample){3, 5}, collect, &at, &err));
+  assert_int_equal(at - seen, 7);
+  const double expected[] = {1, 2, 3, 4, 9, 14, 19};
+  assert_memory_equal(seen, expected, sizeof expected);
+  at = seen;
+  assert_true(db_each_sampled(x->db, NULL, NULL, (struct db_sample){0, 30}, collect, &at, &err));
+  assert_true(at - seen == 1 && seen[0] == 1);
+}
+
 static void finds_by_prefix_and_module(void **state) {
   struct fixture *x = *state;
   ms_error err = {0};
@@ -462,6 +479,7 @@ static void joins_a_file_made_meanwhile(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(keeps_records_by_time),
+                                     TEST(samples_records),
                                      TEST(finds_by_prefix_and_module),
                                      TEST(replaces_a_record),
                                      TEST(grows),
