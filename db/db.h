@@ -122,6 +122,8 @@ struct db_sample {
 };
 bool db_each_sampled(struct db *db, const db_id *workload, const char *target, struct db_sample sample, db_visit *visit,
                      void *data, ms_error *err);
+/* All records without their traces, which takes less. */
+bool db_each_result(struct db *db, db_visit *visit, void *data, ms_error *err);
 bool db_delete_record(struct db *db, const db_id *id, ms_error *err);
 
 /* ---- Tasks: workloads on targets, by their summaries, whatever the number of their records */
@@ -178,6 +180,23 @@ int64_t db_check(struct db *db, FILE *report, ms_error *err);
  */
 int64_t db_check_pages(const char *path, FILE *report, ms_error *err);
 bool db_compact(struct db *db, ms_error *err); /* rewrites the file, atomically; no other process has it open */
+/* Copies what the store holds now to a file that is not there yet, compacted, beside processes that write; it has the
+ * name when it is whole, on disk and checked. Gives the problems of its entries, which the store has too, a line each to
+ * `report`; -1: there is no copy, and err is filled. */
+int64_t db_backup(struct db *db, const char *to, FILE *report, ms_error *err);
+/* Which records of a task go: those that all rules given hold of; pinned ones stay, and the fastest that were measured. */
+struct db_prune {
+  uint64_t keep;      /* how many of the fastest stay */
+  int64_t before;     /* measured before this time; 0: any time */
+  double within;      /* slower than so many times the task's best, or not measured; 0: any */
+  const char *device; /* with this in the device's name, of one without a name in the target, in any case; NULL: any */
+  bool dry;           /* none is deleted; they are counted */
+};
+struct db_pruned {
+  uint64_t kept, deleted;
+};
+bool db_prune_task(struct db *db, const db_id *workload, const char *target, const struct db_prune *rule,
+                   struct db_pruned *out, ms_error *err);
 struct db_repair {
   bool needed;                                    /* else the file stays as it is */
   uint64_t pages, records, workloads, intrinsics; /* pages that are damaged; entries that were kept */
@@ -188,6 +207,8 @@ struct db_repair {
  * damaged or lost. What is damaged goes to `report`, a line each. No store has it open, here or in another process. */
 bool db_repair_file(const char *path, FILE *report, struct db_repair *out, ms_error *err);
 bool db_export_json(struct db *db, FILE *out, ms_error *err); /* lines: workloads, intrinsics, records */
+/* A line each record, without its trace, behind one of the columns' names: RFC 4180. */
+bool db_export_csv(struct db *db, FILE *out, ms_error *err);
 struct db_workload {
   struct tir *ir;
   tir_func func;

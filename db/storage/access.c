@@ -90,13 +90,14 @@ bool db_put_record(struct db *db, struct db_record *r, ms_error *err) {
   return db_write(db, put_record, r, db_most_bytes(r), "keeping a record", err);
 }
 
-static int delete_record(struct db *db, MDB_txn *txn, void *data) {
-  const db_id *id = data;
+int db_remove_record(struct db *db, MDB_txn *txn, const db_id *id) {
   MDB_val key = {16, (void *)id->bytes}, value;
   int code = db_get(db, txn, DB_RECORDS, &key, &value);
   if (!code) code = drop_from_index(db, txn, id, value, NULL);
   return code ? code : mdb_del(txn, db->records, &key, NULL);
 }
+
+static int delete_record(struct db *db, MDB_txn *txn, void *data) { return db_remove_record(db, txn, data); }
 
 bool db_delete_record(struct db *db, const db_id *id, ms_error *err) {
   return db_write(db, delete_record, (void *)id, 0, "deleting a record", err);
@@ -351,4 +352,13 @@ bool db_each_sampled(struct db *db, const db_id *workload, const char *target, s
   w.code = db_end_read(db, txn, w.code);
   db_report_damage(db);
   return w.code ? db_failed(db, w.code, "reading records", err) : true;
+}
+
+bool db_each_result(struct db *db, db_visit *visit, void *data, ms_error *err) {
+  MDB_txn *txn;
+  if (!db_begin_read(db, &txn, err)) return false;
+  int code = db_walk_task(db, txn, NULL, 0, true, visit, data);
+  code = db_end_read(db, txn, code);
+  db_report_damage(db);
+  return code ? db_failed(db, code, "reading records", err) : true;
 }

@@ -15,7 +15,7 @@
 
 static bool refuse(const char *path, ms_error *err) { return ms_fail(err, MS_STORE, "%s: %s", path, strerror(errno)); }
 
-static bool flush_folder(const char *path, ms_error *err) {
+bool db_flush_folder(const char *path, ms_error *err) {
   char *copy = strdup(path);
   if (!copy) abort();
   int folder = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -40,7 +40,7 @@ static bool keep_backup(const char *path, char **backup, ms_error *err) {
 }
 
 /* A rename that is on disk names data that is. */
-static bool flush_file(const char *path, ms_error *err) {
+bool db_flush_file(const char *path, ms_error *err) {
   int file = open(path, O_RDONLY | O_CLOEXEC);
   bool ok = file >= 0 && fsync(file) == 0;
   if (!ok) refuse(path, err);
@@ -61,10 +61,10 @@ static bool take_rights(const char *made, const char *path, ms_error *err) {
 
 bool db_take_place(int held, const char *made, const char *path, char **backup, ms_error *err) {
   assert(held >= 0);
-  if (!take_rights(made, path, err) || !flush_file(made, err)) return false;
+  if (!take_rights(made, path, err) || !db_flush_file(made, err)) return false;
   if (!db_forget_old(held, path, err)) return false;
   if (backup && !keep_backup(path, backup, err)) return false;
-  if (rename(made, path) == 0) return flush_folder(path, err);
+  if (rename(made, path) == 0) return db_flush_folder(path, err);
   refuse(path, err);
   if (backup) {
     unlink(*backup);

@@ -426,9 +426,11 @@ static bool walk_pages(struct db *db, ms_error *err) {
 }
 
 /* What LMDB writes to: pages that were walked, and tables that are there. */
+bool db_walk_store(struct db *db, ms_error *err) { return db->walked || walk_pages(db, err); }
+
 static bool prepare_writing(struct db *db, ms_error *err) {
   if (db->meta) return true;
-  if (!db->walked && !walk_pages(db, err)) return false;
+  if (!db_walk_store(db, err)) return false;
   int code = write_growing(db, create_tables, NULL, 1, 0);
   if (code) forget_tables(db);
   return code ? db_failed(db, code, "making tables", err) : true;

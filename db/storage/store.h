@@ -116,6 +116,8 @@ void db_append_intrinsic(struct db_record *record, const db_id *id, const char *
 /* Whether it names one so. */
 bool db_names_intrinsic(const struct db_record *record, const char *name);
 
+int db_remove_record(struct db *db, MDB_txn *txn, const db_id *id); /* LMDB's code */
+bool db_walk_store(struct db *db, ms_error *err);                   /* all its pages, once: LMDB may have them then */
 /* access.c: puts a record, with what the indexes say of it; returns LMDB's code. */
 int db_insert_record(struct db *db, MDB_txn *txn, const struct db_record *record);
 size_t db_most_bytes(const struct db_record *record); /* that it takes, with what it shares, but for unfilled pages */

@@ -691,6 +691,45 @@ static FILE *open_out(lua_State *L, const char *path) {
   return out;
 }
 
+/* store:export_csv(path); "-" is standard output */
+static int store_export_csv(lua_State *L) {
+  struct db *db = open_store(L);
+  const char *path = check_path(L, 2);
+  ms_error err = {.instruction = -1};
+  FILE *out = open_out(L, path);
+  return finish(L, out, path, db_export_csv(db, out, &err), &err);
+}
+
+/* store:backup(path): the number of problems of the copy, a line each on stderr */
+static int store_backup(lua_State *L) {
+  ms_error err = {.instruction = -1};
+  int64_t problems = db_backup(open_store(L), check_path(L, 2), stderr, &err);
+  if (problems < 0) return bind_raise(L, &err);
+  lua_pushinteger(L, problems);
+  return 1;
+}
+
+/* store:prune{workload =, target =, keep =, before =, within =, device =, dry =}: how many records of a task stay, how many go */
+static int store_prune(lua_State *L) {
+  struct db *db = open_store(L);
+  lua_settop(L, 2);
+  luaL_checktype(L, 2, LUA_TTABLE);
+  db_id workload = check_id_field(L, 2, "workload");
+  lua_getfield(L, 2, "within");
+  struct db_prune rule = {.keep = (uint64_t)bind_option_int(L, 2, "keep", 0),
+                          .before = bind_option_int(L, 2, "before", 0),
+                          .within = lua_tonumber(L, -1),
+                          .device = bind_option_text(L, 2, "device", NULL),
+                          .dry = bind_option_bool(L, 2, "dry", false)};
+  struct db_pruned done;
+  ms_error err = {.instruction = -1};
+  if (!db_prune_task(db, &workload, bind_option_text(L, 2, "target", ""), &rule, &done, &err))
+    return bind_raise(L, &err);
+  lua_pushinteger(L, (lua_Integer)done.kept);
+  lua_pushinteger(L, (lua_Integer)done.deleted);
+  return 2;
+}
+
 /* store:export(path); "-" is standard output */
 static int store_export(lua_State *L) {
   struct db *db = open_store(L);
@@ -865,7 +904,10 @@ void bind_stores(lua_State *L) {
                                      {"compact", store_compact},
                                      {"delete", store_delete},
                                      {"export", store_export},
+                                     {"export_csv", store_export_csv},
                                      {"export_tuning", store_export_tuning},
+                                     {"backup", store_backup},
+                                     {"prune", store_prune},
                                      {"import", store_import},
                                      {"merge", store_merge},
                                      {"close", collect_store},

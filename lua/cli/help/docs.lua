@@ -363,6 +363,9 @@ store:delete(id: string): string | Removes the record whose id starts so, which 
 store:check(): integer | Problems found in records and indexes.
 store:compact() | Gives free pages back, and upgrades records that older versions wrote.
 store:export(path: string) | Writes all as lines of JSON.
+store:export_csv(path: string) | Writes all records, without their traces, as comma-separated values (RFC 4180).
+store:backup(path: string): integer | Copies the store to a file that is not there yet, beside processes that write it, and checks the copy; gives the problems of its entries, which the store has too.
+store:prune(rule: {workload: string, target: string, keep?: integer, before?: integer, within?: number, device?: string, dry?: boolean}): integer, integer | Deletes the records of a task that all rules given hold of: measured before, seconds since 1970; slower than so many times the best, or not measured; of a device. The `keep` fastest and the pinned ones stay. dry: none is deleted. Gives how many stay, and how many go.
 store:export_tuning(folder: string, ids: string[]): integer, integer | Writes TVM's tuning records of these workloads; gives how many, and how many were left out.
 store:import(path: string, options?: {workloads?: (msched.function|string)[], target?: string}): integer, integer, string | Adds what an export wrote, or TVM's tuning records of these workloads (a text: why it cannot be read); gives how many were taken, how many lines refused, and why.
 store:merge(other: msched.store): integer, integer, integer, string | Adds what another store has, the later of what both have; gives how many records were new, how many both had, how many were refused, and why, a line each.

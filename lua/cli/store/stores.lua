@@ -412,26 +412,35 @@ end
 function actions.pin(options, ids) return set_pins(options, ids, true) end
 function actions.unpin(options, ids) return set_pins(options, ids, false) end
 
--- Deletes all but the fastest of each workload on each target, and what is pinned.
+-- Days, weeks or years, as 90d, 12w, 2y: the time so long ago, in seconds since 1970.
+local DAYS = {d = 1, w = 7, y = 365}
+local function time_before(text)
+  local count, unit = text:match "^(%d%d?%d?%d?%d?)([dwy])$"
+  if not count then misuse("--older: days, weeks or years are expected, as 90d, 12w or 2y, not \"%s\"", text) end
+  return math.max(1, os.time() - tonumber(count) * DAYS[unit] * 86400)
+end
+
+-- Deletes what all conditions given hold of, but the fastest of each workload on each target, and what is pinned.
 function actions.prune(options)
-  local most = options.k or 10
-  if most < 1 then misuse("-k: a number of at least 1 is expected") end
-  local store, kept, deleted = open_store(options.db, "change"), 0, 0
-  for w in selected(store, options) do
-    store:batch(function()
-      for _, t in ipairs(by_target(w.records)) do
-        for i, r in ipairs(t.records) do
-          if i <= most and r.status == "measured" or r.pinned then kept = kept + 1
-          else
-            store:delete(r.id)
-            deleted = deleted + 1
-          end
-        end
+  local chosen = options.older or options.device or options.within
+  local rule = {keep = options.k or chosen and 1 or 10, before = options.older and time_before(options.older), within = options.within, device = options.device, dry = options["dry-run"]}
+  if rule.keep < 1 then misuse("-k: a number of at least 1 is expected") end
+  if rule.within and rule.within < 1 then misuse("--within: a number of at least 1 is expected: how many times the best's time a record may take") end
+  local store, kept, deleted, tasks = open_store(options.db, rule.dry and "read" or "change"), 0, 0, cli.list {}
+  for w in selected(store, {operator = options.operator, shape = options.shape, target = options.target}, nil, 0) do
+    for _, t in ipairs(w.tasks) do
+      rule.workload, rule.target = t.workload, t.target
+      local stay, go = store:prune(rule)
+      kept, deleted = kept + stay, deleted + go
+      if rule.dry and go > 0 then
+        tasks[#tasks + 1] = {task = w.name, target = t.target, kept = stay, deleted = go}
+        if not options.json then put_line(string.format("%s on %s: %d of %s would be deleted", w.name, t.target, go, count_text(t.records, "record"))) end
       end
-    end)
+    end
   end
-  store:refresh()
-  if options.json then put_json {kept = kept, deleted = deleted}
+  if not rule.dry then store:refresh() end
+  if options.json then put_json {kept = kept, deleted = deleted, tasks = rule.dry and tasks or nil}
+  elseif rule.dry then print(string.format("%s kept, %d would be deleted; nothing was", count_text(kept, "record"), deleted))
   else print(string.format("%s kept, %d deleted; `msched db compact` gives the space back", count_text(kept, "record"), deleted)) end
   return DONE
 end
@@ -488,8 +497,21 @@ function actions.compact(options)
   return DONE
 end
 
+function actions.backup(options, files)
+  if not files[1] then misuse "say where to: a file that is not there yet" end
+  local problems = open_store(options.db, "read"):backup(files[1])
+  if options.json then put_json {backup = files[1], problems = problems}
+  else print(files[1] .. ": " .. (problems == 0 and "a copy of the store, clean" or "a copy of the store, with its " .. count_text(problems, "problem"))) end
+  return problems == 0 and DONE or FAILED
+end
+
 function actions.export(options, files)
   local store = open_store(options.db, "read")
+  if options.csv and options.tvm then misuse "--csv does not go with --tvm" end
+  if options.csv then
+    store:export_csv(files[1] or "-")
+    return DONE
+  end
   if options.tvm then return ms.load "lua.cli.store.exchange".export(store, options.tvm, options.json) end
   store:export(files[1] or "-")
   return DONE
@@ -501,7 +523,7 @@ function actions.import(options, files)
 end
 
 -- How many words go with an action, where there is a limit.
-local MOST_WORDS = {list = 0, prune = 0, check = 0, repair = 0, compact = 0, export = 1, import = 1}
+local MOST_WORDS = {list = 0, prune = 0, check = 0, repair = 0, compact = 0, backup = 1, export = 1, import = 1}
 
 function stores.db(options, words)
   local action = actions[words[1] or ""]

@@ -146,6 +146,44 @@ static void opens_the_new_file(void **state) {
   }
 }
 
+/* Puts records until it is killed. */
+static int put_on(struct fixture *x, int out) {
+  struct db *db = db_open(x->path, 0, NULL);
+  for (uint64_t i = 0; db; i++) {
+    struct db_record r = record(x, 9000 + i, 1, DB_FAILED);
+    if (!db_put_record(db, &r, NULL) || (i == 0 && !say(out))) return 1;
+  }
+  return 1;
+}
+
+/* Each backup is a whole store of what was committed when it was made. */
+static void backs_up_beside_a_writer(void **state) {
+  struct fixture *x = *state;
+  ms_error err = {0};
+  int pipes[2], before = 0;
+  put_some(x, x->db, 0, 20);
+  close_store(x);
+  assert_int_equal(pipe(pipes), 0);
+  pid_t child = start(put_on, x, pipes[1]);
+  hear(pipes[0]);
+  for (int i = 0; i < 10; i++) {
+    char to[120];
+    snprintf(to, sizeof to, "%s.%d", x->path, i);
+    x->db = db_open(x->path, i % 2 ? DB_READ_ONLY : 0, &err);
+    if (!x->db || db_backup(x->db, to, stderr, &err) != 0) fail_msg("%s", err.message);
+    close_store(x);
+    struct db *copy = db_open(to, DB_READ_ONLY, &err);
+    if (!copy) fail_msg("%s", err.message);
+    int count = count_records(copy);
+    db_close(copy);
+    assert_true(count > 20 && count >= before);
+    before = count;
+  }
+  kill(child, SIGKILL);
+  status_of(child);
+  close(pipes[0]), close(pipes[1]);
+}
+
 static bool stop_in_the_middle(void *data, const struct db_record *r) {
   (void)r;
   if (!say(*(int *)data)) return false;
@@ -228,7 +266,7 @@ static void forgets_readers_that_were_killed(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(reads_a_file_without_its_last_free_pages),
+  const struct CMUnitTest tests[] = {TEST(reads_a_file_without_its_last_free_pages), TEST(backs_up_beside_a_writer),
                                      TEST(compacts_only_what_nobody_else_has_open), TEST(opens_the_new_file),
                                      TEST(forgets_readers_that_were_killed)};
   return cmocka_run_group_tests(tests, NULL, NULL);
