@@ -137,6 +137,7 @@ end
 
 -- The last page, of the store as it is now, which follows no more.
 local function finish(f)
+  collectgarbage() -- closes the store of a page that the interrupt ended, which is not opened twice
   remake(f, pcall, true) -- what could not be built then, on a full disk, may be now
   local written, problem = write(f, true)
   if not written then cli.refuse("%s", problem) end

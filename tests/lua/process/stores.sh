@@ -49,7 +49,7 @@ refused 1 'has no workload `ops:relu(17)`' top 'ops:relu(17)' --db "$db"
 refused 1 'there is no operator `none`' top 'ops:none(17)' --db "$db"
 refused 2 'a day as 2026-11-30 is expected, not "yesterday"' top --since yesterday --db "$db"
 refused 2 'a day as' top --since 2024-02-31 --db "$db"
-refused 2 'what to do is one of check, compact, delete' db fly --db "$db"
+refused 2 'what to do is one of backup, check, compact, delete' db fly --db "$db"
 
 # What differs.
 first=$(id matmul_8x8x4 1) second=$(id matmul_8x8x4 2)
