@@ -8,6 +8,7 @@ local Worker = {}
 Worker.__index = Worker
 
 local PATIENCE = 3600 -- seconds that a server may be gone
+local MOST_HELD = 8 -- jobs: while one is timed, the others are built
 local TASKS = 32 -- workloads that are kept open
 local MOST_TIMEOUT = 3600 -- seconds that a job may ask for
 local RATE = 10 -- seconds that a rate is of
@@ -57,7 +58,7 @@ function Worker.open(options)
   self.link = options.link or link.open(options.url, PATIENCE)
   self.name = options.name or string.format("%s-%s", host_name(), Queue.digest(string.format("%s %.9f %s", tostring(self), msched.clock(), os.time())):sub(1, 6))
   if self.name == "" or #self.name > 100 or self.name:find "[^%w_.-]" then error(string.format("--name %s: a name has up to 100 letters, digits, `_`, `.` and `-`", self.name), 0) end
-  self.capacity = options.simulate and 4 or self.target.cores + 1
+  self.capacity = options.simulate and 4 or math.min(self.target.cores + 1, MOST_HELD)
   self.queue = Queue.open(self.link, self.device, msched.versions())
   self:claim_name()
   self.queue:make_group(self.queue:key("to", self.name))

@@ -5,7 +5,7 @@
 --   lua file=NAME   a file that later listings use; so with any other language
 --   sh              commands, in the folder of the page, where lua/examples is; msched is the program; sh needs=python3
 --                   or needs=numpy: where there is a Python, or one with NumPy: python3, or what MSCHED_TVM names;
---                   needs=nvrtc: where NVRTC is installed
+--                   needs=nvrtc: where NVRTC is installed; needs=redis: where redis-server is
 --   output          what the listing before prints: `…` stands for any text within a line, or alone on one, for any
 --                   lines
 -- In README.md listings are indented: those with lines `$ COMMAND` are commands, those that begin with local are
@@ -122,6 +122,7 @@ end
 
 local function has(folder, needed)
   if needed == "nvrtc" then return ms.devices().nvrtc:find "^%d" ~= nil end
+  if needed == "redis" then return os.execute "command -v redis-server >/dev/null" ~= nil end
   return has_python(folder, needed)
 end
 
