@@ -392,8 +392,8 @@ end
 local function of_graph(model, path)
   local graph = model.graph
   local net = setmetatable({path = path, name = graph.name, producer = model.producer, opsets = model.opsets,
-                            inputs = {}, outputs = graph.outputs, constants = {}, layouts = {}}, Network)
-  local problems = {}
+                            inputs = {}, outputs = graph.outputs, constants = {}, layouts = {}, packed = {}}, Network)
+  local problems, packed = {}, {}
   open_unknown(net.outputs)
   open_unknown(graph.inputs)
   net.nodes = inline.functions(graph.nodes, model.functions, problems)
@@ -401,7 +401,12 @@ local function of_graph(model, path)
   for i, initializer in ipairs(graph.initializers) do
     if initializer.name == "" then add(problems, "constant %d has no name", i) end
     if net.constants[initializer.name] then add(problems, "two constants are named %s", initializer.name) end
-    net.constants[initializer.name] = initializer.array
+    net.constants[initializer.name], packed[initializer.name] = initializer.array, initializer.packed
+    if initializer.packed then net.packed[initializer.array] = true end
+  end
+  for _, node in ipairs(net.nodes) do -- its results would have that type
+    local zero = node.op == "QuantizeLinear" and packed[node.inputs[3]]
+    if zero then add(problems, "%s gives integers of %s, which no array has", node_text(node), zero) end
   end
   for _, input in ipairs(graph.inputs) do -- older files list constants among the inputs
     if not net.constants[input.name] then net.inputs[#net.inputs + 1] = input end

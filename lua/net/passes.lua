@@ -7,7 +7,7 @@ local ms = msched
 local infer, network, plain = ms.load "lua.net.infer", ms.load "lua.net.network", ms.load "lua.net.plain"
 local passes = {}
 
-passes.NAMES = {"requantized", "quantized", "constants", "algebra", "slices", "batch_norm", "layer_norm", "rms_norm", "activations", "duplicates", "dead"}
+passes.NAMES = {"requantized", "quantized", "few_bits", "constants", "algebra", "slices", "batch_norm", "layer_norm", "rms_norm", "activations", "duplicates", "dead"}
 local FIRST = "constants" -- behind which users' passes come that name none
 local TIMEOUT = 10 -- seconds of a user's pass
 

@@ -12,6 +12,8 @@ def session_of(model, threads, device):
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.enable_cpu_mem_arena = options.enable_mem_pattern = True
     options.log_severity_level = 4
+    # Without it rows are rounded to int8 where weights of few bits are dequantized, which no model asks for.
+    options.add_session_config_entry("session.qdq_matmulnbits_accuracy_level", "0")
     if device == "cpu":
         return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     if "CUDAExecutionProvider" not in onnxruntime.get_available_providers():

@@ -15,6 +15,8 @@ void net_free_model(Onnx__ModelProto *model);
 
 /* ONNX's number of a type of elements, as it is called; "type 99" where there is none. `out` holds what has no name. */
 const char *net_type_name(int32_t type, char out[24]);
+/* Whether it is one of 4 bits, two of which are in a byte of a tensor's data. */
+bool net_is_packed(int32_t type);
 
 enum { NET_RANK = 32 }; /* dimensions of a tensor, at most */
 /* What a tensor is, checked against the data that it has: so many bytes can be read. Tensors of types that arrays have
@@ -26,6 +28,8 @@ struct net_tensor {
   int rank;
   int64_t shape[NET_RANK];
   size_t count, bytes;
+  size_t stored; /* bytes of its data */
+  bool packed;   /* they have two elements a byte */
 };
 bool net_measure_tensor(const Onnx__TensorProto *proto, const char *folder, struct net_tensor *out, ms_error *err);
 /* Reads its elements to `out`, of tensor->bytes bytes; those of another file from within `folder`, the model's. */

@@ -41,10 +41,14 @@ static void push_strings(lua_State *L, char **list, size_t count) {
 
 /* ---- Tensors and values ---- */
 
-static void push_tensor(lua_State *L, const Onnx__TensorProto *proto, const char *folder) {
+static void push_tensor(lua_State *L, const Onnx__TensorProto *proto, const char *folder, bool may_be_packed) {
   struct net_tensor tensor;
   ms_error err = {.instruction = -1};
+  char name[24];
   if (!net_measure_tensor(proto, folder, &tensor, &err)) bind_refuse(L, "%s", err.message);
+  if (tensor.packed && !may_be_packed)
+    bind_refuse(L, "tensor %s: its elements are of %s, which only constants of the outermost graph may be", tensor.name,
+                net_type_name(proto->data_type, name));
   struct bound_array *array = bind_new_array(L, tensor.shape, tensor.rank, tensor.type);
   assert(array->bytes == tensor.bytes);
   if (!net_read_tensor(&tensor, folder, array->data, &err)) bind_refuse(L, "%s", err.message);
@@ -97,7 +101,7 @@ static void push_values(lua_State *L, Onnx__ValueInfoProto **list, size_t count)
 
 /* ---- Nodes ---- */
 
-static void push_graph(lua_State *L, const Onnx__GraphProto *graph, const char *folder);
+static void push_graph(lua_State *L, const Onnx__GraphProto *graph, const char *folder, bool is_outermost);
 
 static void push_floats(lua_State *L, const Onnx__AttributeProto *a) {
   lua_newtable(L);
@@ -117,11 +121,12 @@ static void push_texts(lua_State *L, const Onnx__AttributeProto *a) {
 static void push_tensors(lua_State *L, const Onnx__AttributeProto *a, const char *folder) {
   lua_newtable(L);
   for (size_t i = 0; i < a->n_tensors; i++)
-    push_tensor(L, a->tensors[i], folder), lua_rawseti(L, -2, (lua_Integer)i + 1);
+    push_tensor(L, a->tensors[i], folder, false), lua_rawseti(L, -2, (lua_Integer)i + 1);
 }
 static void push_graphs(lua_State *L, const Onnx__AttributeProto *a, const char *folder) {
   lua_newtable(L);
-  for (size_t i = 0; i < a->n_graphs; i++) push_graph(L, a->graphs[i], folder), lua_rawseti(L, -2, (lua_Integer)i + 1);
+  for (size_t i = 0; i < a->n_graphs; i++)
+    push_graph(L, a->graphs[i], folder, false), lua_rawseti(L, -2, (lua_Integer)i + 1);
 }
 
 /* The type of an attribute, by what it has where it does not say. */
@@ -155,10 +160,10 @@ static void push_attribute(lua_State *L, const Onnx__AttributeProto *a, const ch
   case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSORS: push_tensors(L, a, folder); return;
   case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPHS: push_graphs(L, a, folder); return;
   case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR:
-    if (a->t) return push_tensor(L, a->t, folder);
+    if (a->t) return push_tensor(L, a->t, folder, false);
     break;
   case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH:
-    if (a->g) return push_graph(L, a->g, folder);
+    if (a->g) return push_graph(L, a->g, folder, false);
     break;
   default: break;
   }
@@ -190,18 +195,22 @@ static void push_nodes(lua_State *L, Onnx__NodeProto **nodes, size_t count, cons
   for (size_t i = 0; i < count; i++) push_node(L, nodes[i], folder), lua_rawseti(L, -2, (lua_Integer)i + 1);
 }
 
-static void push_initializers(lua_State *L, const Onnx__GraphProto *graph, const char *folder) {
+/* {name, array [, packed]}; packed: the type of 4 bits that its bytes are of. */
+static void push_initializers(lua_State *L, const Onnx__GraphProto *graph, const char *folder, bool is_outermost) {
+  char name[24];
   lua_newtable(L);
   for (size_t i = 0; i < graph->n_initializer; i++) {
-    lua_createtable(L, 0, 2);
-    set_text(L, "name", graph->initializer[i]->name);
-    push_tensor(L, graph->initializer[i], folder);
+    const Onnx__TensorProto *proto = graph->initializer[i];
+    lua_createtable(L, 0, 3);
+    set_text(L, "name", proto->name);
+    if (net_is_packed(proto->data_type)) set_text(L, "packed", net_type_name(proto->data_type, name));
+    push_tensor(L, proto, folder, is_outermost);
     lua_setfield(L, -2, "array");
     lua_rawseti(L, -2, (lua_Integer)i + 1);
   }
 }
 
-static void push_graph(lua_State *L, const Onnx__GraphProto *graph, const char *folder) {
+static void push_graph(lua_State *L, const Onnx__GraphProto *graph, const char *folder, bool is_outermost) {
   luaL_checkstack(L, 20, "graphs in graphs");
   if (graph->n_sparse_initializer)
     bind_refuse(L, "graph %s: it has sparse initializers, which are not read", graph->name ? graph->name : "");
@@ -213,7 +222,7 @@ static void push_graph(lua_State *L, const Onnx__GraphProto *graph, const char *
   lua_setfield(L, -2, "outputs");
   push_values(L, graph->value_info, graph->n_value_info);
   lua_setfield(L, -2, "known");
-  push_initializers(L, graph, folder);
+  push_initializers(L, graph, folder, is_outermost);
   lua_setfield(L, -2, "initializers");
   push_nodes(L, graph->node, graph->n_node, folder);
   lua_setfield(L, -2, "nodes");
@@ -332,7 +341,7 @@ void net_push_model(lua_State *L, const uint8_t *bytes, size_t size, const char 
   lua_setfield(L, -2, "opsets");
   push_functions(L, s->model, folder);
   lua_setfield(L, -2, "functions");
-  push_graph(L, s->model->graph, folder);
+  push_graph(L, s->model->graph, folder, true);
   lua_setfield(L, -2, "graph");
   net_free_model(s->model);
   s->model = NULL;

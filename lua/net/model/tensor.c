@@ -10,39 +10,22 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* By ONNX's number: what a type is called, the array's, and the field of typed data that has its elements. */
+/* By ONNX's number: what a type is called, the array's, and the field of typed data that has its elements. Of 4 bits
+ * there are two in a byte, the first in the lower bits; arrays have them as bytes. */
 enum field { FIELD_NONE, FIELD_FLOAT, FIELD_INT32, FIELD_INT64, FIELD_DOUBLE, FIELD_UINT64 };
 static const struct {
   const char *name, *own; /* own: NULL: arrays have no such type */
   enum field field;
 } types[] = {
-    {"undefined", NULL, FIELD_NONE},
-    {"float32", "float32", FIELD_FLOAT},
-    {"uint8", "uint8", FIELD_INT32},
-    {"int8", "int8", FIELD_INT32},
-    {"uint16", "uint16", FIELD_INT32},
-    {"int16", "int16", FIELD_INT32},
-    {"int32", "int32", FIELD_INT32},
-    {"int64", "int64", FIELD_INT64},
-    {"string", NULL, FIELD_NONE},
-    {"bool", "bool", FIELD_INT32},
-    {"float16", "float16", FIELD_INT32},
-    {"float64", "float64", FIELD_DOUBLE},
-    {"uint32", "uint32", FIELD_UINT64},
-    {"uint64", "uint64", FIELD_UINT64},
-    {"complex64", NULL, FIELD_NONE},
-    {"complex128", NULL, FIELD_NONE},
-    {"bfloat16", "bfloat16", FIELD_INT32},
-    {"float8e4m3fn", NULL, FIELD_NONE},
-    {"float8e4m3fnuz", NULL, FIELD_NONE},
-    {"float8e5m2", NULL, FIELD_NONE},
-    {"float8e5m2fnuz", NULL, FIELD_NONE},
-    {"uint4", NULL, FIELD_NONE},
-    {"int4", NULL, FIELD_NONE},
-    {"float4e2m1", NULL, FIELD_NONE},
-    {"float8e8m0", NULL, FIELD_NONE},
-    {"uint2", NULL, FIELD_NONE},
-    {"int2", NULL, FIELD_NONE},
+    {"undefined", NULL, FIELD_NONE},      {"float32", "float32", FIELD_FLOAT},   {"uint8", "uint8", FIELD_INT32},
+    {"int8", "int8", FIELD_INT32},        {"uint16", "uint16", FIELD_INT32},     {"int16", "int16", FIELD_INT32},
+    {"int32", "int32", FIELD_INT32},      {"int64", "int64", FIELD_INT64},       {"string", NULL, FIELD_NONE},
+    {"bool", "bool", FIELD_INT32},        {"float16", "float16", FIELD_INT32},   {"float64", "float64", FIELD_DOUBLE},
+    {"uint32", "uint32", FIELD_UINT64},   {"uint64", "uint64", FIELD_UINT64},    {"complex64", NULL, FIELD_NONE},
+    {"complex128", NULL, FIELD_NONE},     {"bfloat16", "bfloat16", FIELD_INT32}, {"float8e4m3fn", NULL, FIELD_NONE},
+    {"float8e4m3fnuz", NULL, FIELD_NONE}, {"float8e5m2", NULL, FIELD_NONE},      {"float8e5m2fnuz", NULL, FIELD_NONE},
+    {"uint4", "uint8", FIELD_INT32},      {"int4", "int8", FIELD_INT32},         {"float4e2m1", NULL, FIELD_NONE},
+    {"float8e8m0", NULL, FIELD_NONE},     {"uint2", NULL, FIELD_NONE},           {"int2", NULL, FIELD_NONE},
 };
 enum { TYPES = sizeof types / sizeof *types };
 
@@ -50,6 +33,11 @@ const char *net_type_name(int32_t type, char out[24]) {
   if (type >= 0 && type < TYPES) return types[type].name;
   snprintf(out, 24, "type %d", (int)type);
   return out;
+}
+
+bool net_is_packed(int32_t type) {
+  enum { UINT4 = 21, INT4 = 22 }; /* Debian's onnx.proto is older */
+  return type == UINT4 || type == INT4;
 }
 
 /* The same as a type of arrays; false: arrays have none. */
@@ -85,8 +73,8 @@ static bool read_external(const struct net_tensor *t, const char *folder, void *
 static bool check_data(const struct net_tensor *t, const char *folder, ms_error *err) {
   if (is_external(t->proto)) return read_external(t, folder, NULL, err);
   size_t have = t->proto->has_raw_data ? t->proto->raw_data.len : typed_count(t->proto) * element_bytes(t->type);
-  if (have == t->bytes) return true;
-  return ms_fail(err, MS_SCRIPT, "tensor %s: its extents ask for %zu bytes, and its data have %zu", t->name, t->bytes,
+  if (have == t->stored) return true;
+  return ms_fail(err, MS_SCRIPT, "tensor %s: its extents ask for %zu bytes, and its data have %zu", t->name, t->stored,
                  have);
 }
 
@@ -114,6 +102,8 @@ bool net_measure_tensor(const Onnx__TensorProto *proto, const char *folder, stru
   }
   if (__builtin_mul_overflow(out->count, element_bytes(out->type), &out->bytes) || out->bytes > (size_t)1 << 40)
     return refuse(out, too_large, err);
+  out->packed = net_is_packed(proto->data_type);
+  out->stored = out->packed ? (out->count + 1) / 2 : out->bytes;
   return check_data(out, folder, err);
 }
 
@@ -143,9 +133,9 @@ static bool find_place(const struct net_tensor *t, struct place *out, ms_error *
     if (!strcmp(key, "length") && !read_number(t, key, value, &out->length, err)) return false;
   }
   if (!out->location || !*out->location) return refuse(t, "its data are external, and no location says where", err);
-  if (out->length && out->length != t->bytes)
+  if (out->length && out->length != t->stored)
     return ms_fail(err, MS_SCRIPT, "tensor %s: its extents ask for %zu bytes, and its external data have %llu", t->name,
-                   t->bytes, (unsigned long long)out->length);
+                   t->stored, (unsigned long long)out->length);
   return true;
 }
 
@@ -195,10 +185,10 @@ static bool read_external(const struct net_tensor *t, const char *folder, void *
   bool done = fstat(file, &stat) == 0 && S_ISREG(stat.st_mode);
   if (!done)
     ms_fail(err, MS_SCRIPT, "tensor %s: its external data are in `%.200s`, which is no file", t->name, place.location);
-  else if (place.offset > (uint64_t)stat.st_size || t->bytes > (uint64_t)stat.st_size - place.offset)
+  else if (place.offset > (uint64_t)stat.st_size || t->stored > (uint64_t)stat.st_size - place.offset)
     done = ms_fail(err, MS_SCRIPT, "tensor %s: %.200s has %lld bytes; %zu from %llu on are asked for", t->name,
-                   place.location, (long long)stat.st_size, t->bytes, (unsigned long long)place.offset);
-  else if (out && !read_at(file, place.offset, out, t->bytes))
+                   place.location, (long long)stat.st_size, t->stored, (unsigned long long)place.offset);
+  else if (out && !read_at(file, place.offset, out, t->stored))
     done = ms_fail(err, MS_SCRIPT, "tensor %s: %.200s cannot be read", t->name, place.location);
   close(file);
   return done;
@@ -220,7 +210,7 @@ static void read_typed(const struct net_tensor *t, void *out) {
   size_t bytes = element_bytes(t->type);
   switch (types[p->data_type].field) {
   case FIELD_FLOAT: memcpy(out, p->float_data, t->bytes); break;
-  case FIELD_INT32: narrow(out, p->int32_data, t->count, bytes); break;
+  case FIELD_INT32: narrow(out, p->int32_data, t->packed ? t->stored : t->count, bytes); break;
   case FIELD_INT64: memcpy(out, p->int64_data, t->bytes); break;
   case FIELD_DOUBLE: memcpy(out, p->double_data, t->bytes); break;
   case FIELD_UINT64:
@@ -233,15 +223,25 @@ static void read_typed(const struct net_tensor *t, void *out) {
   }
 }
 
+/* Integers of 4 bits, from the last, as none lies behind its byte. */
+static void unpack(const struct net_tensor *t, uint8_t *out) {
+  bool is_signed = tir_type_code(t->type) == TIR_INT;
+  for (size_t i = t->count; i-- > 0;) {
+    uint8_t half = i % 2 ? out[i / 2] >> 4 : out[i / 2] & 15;
+    out[i] = is_signed && half > 7 ? half | 0xf0 : half;
+  }
+}
+
 bool net_read_tensor(const struct net_tensor *t, const char *folder, void *out, ms_error *err) {
   assert(t->proto && (out || !t->bytes));
   bool done = true;
   if (is_external(t->proto))
     done = read_external(t, folder, out, err);
   else if (t->bytes && t->proto->has_raw_data)
-    memcpy(out, t->proto->raw_data.data, t->bytes);
+    memcpy(out, t->proto->raw_data.data, t->stored);
   else if (t->bytes)
     read_typed(t, out);
+  if (done && t->packed) unpack(t, out);
   if (tir_type_code(t->type) == TIR_BOOL)
     for (size_t i = 0; i < t->count && done; i++) ((uint8_t *)out)[i] = ((uint8_t *)out)[i] != 0;
   return done;

@@ -4,7 +4,7 @@
 local onnx = {}
 
 local TYPES = {float32 = 1, uint8 = 2, int8 = 3, uint16 = 4, int16 = 5, int32 = 6, int64 = 7, string = 8, bool = 9, float16 = 10, float64 = 11, uint32 = 12,
-               uint64 = 13, complex64 = 14, bfloat16 = 16, float8e4m3fn = 17}
+               uint64 = 13, complex64 = 14, bfloat16 = 16, float8e4m3fn = 17, uint4 = 21, int4 = 22}
 local PACKED = {float32 = "<f", uint8 = "<I1", int8 = "<i1", uint16 = "<I2", int16 = "<i2", int32 = "<i4", int64 = "<i8", bool = "<I1", float16 = "<I2",
                 bfloat16 = "<I2", float64 = "<d", uint32 = "<I4", uint64 = "<I8"}
 
@@ -37,7 +37,8 @@ function onnx.tensor(t, name)
     parts[#parts + 1] = number(14, 1)
     for key, value in pairs(t.external) do parts[#parts + 1] = text(13, text(1, key) .. text(2, tostring(value))) end
   elseif values then
-    for i, x in ipairs(values) do raw[i] = string.pack(PACKED[type], x) end
+    if PACKED[type] then for i, x in ipairs(values) do raw[i] = string.pack(PACKED[type], x) end
+    else for i = 1, #values, 2 do raw[#raw + 1] = string.char(values[i] & 15 | ((values[i + 1] or 0) & 15) << 4) end end
     parts[#parts + 1] = text(9, table.concat(raw))
   end
   return table.concat(parts)
