@@ -54,7 +54,9 @@ struct jit_code *jit_code_of_object(const void *object, size_t bytes, const stru
 /* As jit_load, but that parallel loops run as perturb.h says. */
 struct jit_kernel *jit_load_perturbed(const struct jit_code *code, ms_error *err);
 
-/* Of what an entry returned: false, and err says so, where an assertion of the function failed. */
+/* What an entry returns: 0 where it has run; else an assertion of the function failed, or the system refused tiles. */
+enum { JIT_STATUS_ASSERTION = 1, JIT_STATUS_NO_TILES = 2 };
+/* Of what an entry returned: false, and err says so, where it is not 0. */
 bool jit_passed(int32_t status, ms_error *err);
 /* Unless *stop is not 0; stop may be NULL. */
 bool jit_goes_on(const volatile int *stop, ms_error *err);

@@ -1,6 +1,8 @@
 /* Statements, and the function around them. */
 #include "emit.h"
 
+#include "jit/llvm/machine.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,14 +82,12 @@ static void emit_while(struct emit *e, tir_stmt at) {
   LLVMPositionBuilderAtEnd(e->builder, after);
 }
 
-enum { STATUS_ASSERTION = 1, STATUS_NO_TILES = 2 };
-
 static void emit_assert(struct emit *e, tir_stmt at) {
   assert(tir_is(e->ir, at, TIR_ASSERT));
   LLVMBasicBlockRef bad = new_block(e, "bad"), good = new_block(e, "good");
   LLVMBuildCondBr(e->builder, emit_expr(e, tir_stmt_at(e->ir, at)->test.condition), good, bad);
   LLVMPositionBuilderAtEnd(e->builder, bad);
-  LLVMBuildStore(e->builder, LLVMConstInt(LLVMInt32TypeInContext(e->context), STATUS_ASSERTION, false), e->status);
+  LLVMBuildStore(e->builder, LLVMConstInt(LLVMInt32TypeInContext(e->context), JIT_STATUS_ASSERTION, false), e->status);
   LLVMBuildBr(e->builder, e->leave);
   LLVMPositionBuilderAtEnd(e->builder, good);
 }
@@ -234,7 +234,7 @@ static void return_without_tiles(struct emit *e, LLVMValueRef entry) {
   LLVMBasicBlockRef with = LLVMAppendBasicBlockInContext(e->context, entry, "with");
   LLVMBuildCondBr(e->builder, emit_tile_permission(e, entry), without, with);
   LLVMPositionBuilderAtEnd(e->builder, without);
-  LLVMBuildRet(e->builder, LLVMConstInt(LLVMInt32TypeInContext(e->context), STATUS_NO_TILES, false));
+  LLVMBuildRet(e->builder, LLVMConstInt(LLVMInt32TypeInContext(e->context), JIT_STATUS_NO_TILES, false));
   LLVMPositionBuilderAtEnd(e->builder, with);
 }
 

@@ -2,6 +2,7 @@
 #include "unit/script.h"
 
 #include "jit/jit.h"
+#include "jit/llvm/machine.h"
 
 static void passes_scalars_of_every_type(void **state) {
   (void)state;
@@ -103,10 +104,23 @@ static void has_a_workspace(void **state) {
   tir_free(ir);
 }
 
+/* What an entry returns: each status has a message of its own. (lua/schedule/no_tiles.sh: an entry that is refused.) */
+static void tells_refused_tiles(void **state) {
+  (void)state;
+  ms_error err = {0};
+  assert_true(jit_passed(0, &err));
+  assert_false(jit_passed(JIT_STATUS_NO_TILES, &err));
+  assert_int_equal(err.code, MS_NO_TILES);
+  assert_non_null(strstr(err.message, "ARCH_REQ_XCOMP_PERM"));
+  assert_false(jit_passed(JIT_STATUS_ASSERTION, &err));
+  assert_int_equal(err.code, MS_ASSERTION);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(passes_scalars_of_every_type),
       cmocka_unit_test(tells_a_failed_assertion),
+      cmocka_unit_test(tells_refused_tiles),
       cmocka_unit_test(refuses_what_it_cannot_compile),
       cmocka_unit_test(has_a_workspace),
   };
