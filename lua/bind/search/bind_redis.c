@@ -138,7 +138,7 @@ static int new_redis(lua_State *L) {
     c->list = c->functions.createArray;
     c->functions.createArray = bounded_list;
     c->reader->fn = &c->functions;
-    redisReaderSetPrivdata(c->reader, c);
+    c->reader->privdata = c; /* as redisReaderSetPrivdata, which casts it to an int */
     return 1;
   }
   shut(c);
