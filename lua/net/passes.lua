@@ -10,6 +10,7 @@ local passes = {}
 passes.NAMES = {"requantized", "quantized", "few_bits", "constants", "algebra", "slices", "batch_norm", "layer_norm", "rms_norm", "activations", "duplicates", "dead"}
 local FIRST = "constants" -- behind which users' passes come that name none
 local TIMEOUT = 10 -- seconds of a user's pass
+local MOST_NODES = 50000 -- that it leaves, where there were fewer than half as many: some seconds to look at
 
 function passes.find(name) return ms.load("lua.net.pass." .. name) end
 
@@ -25,8 +26,11 @@ local function outputs_text(net, values)
 end
 
 -- What a pass left is a network again, with the same outputs.
-local function check_left(net, by, before, given)
+local function check_left(net, by, before, given, had)
   local ok, message = pcall(function()
+    if #net.nodes > math.max(MOST_NODES, 2 * had) then
+      error(string.format("%d nodes, where there were %d; a pass leaves at most %d, or twice as many as there were", #net.nodes, had, MOST_NODES), 0)
+    end
     net:check()
     local after = outputs_text(net, infer.static(net, given).values)
     if after ~= before then error(string.format("the network gave %s, and now gives %s", before, after), 0) end
@@ -50,9 +54,9 @@ end
 -- One as those of pass/ are.
 local function users(name, after, by, apply)
   return {name = name, after = after or FIRST, needs_values = true, run = function(net, values, given)
-    local before = outputs_text(net, values)
+    local before, had = outputs_text(net, values), #net.nodes
     apply(net, values)
-    check_left(net, by, before, given)
+    check_left(net, by, before, given, had)
   end}
 end
 

@@ -345,6 +345,7 @@ for text, expected in pairs {
   [ [[apply = function(net) net.nodes[1].inputs = 5 end]] ] = "what pass `bad` of " .. path .. ".lua left: node 1, MatMul: `inputs` is a list of names",
   [ [[apply = function(net) net.nodes[1].op = nil end]] ] = "node 1 has no operator",
   [ [[apply = function(net) net.nodes[1].op = "Nothing" end]] ] = "left: Nothing that gives m: there is no operator Nothing",
+  [ [[apply = function(net) for i = 1, 60000 do net.nodes[#net.nodes + 1] = {op = "Neg", inputs = {"x"}, outputs = {"t" .. i}} end end]] ] = "nodes, where there were 2; a pass leaves at most 50000, or twice as many as there were",
   [ [[apply = function(net) net.nodes = {} end]] ] = "left: output y is given by nothing",
   [ [[apply = function(net) net.nodes = nil end]] ] = "`nodes` and `constants` are tables",
   [ [[apply = function(net) net.constants.z = 5 end]] ] = "constant z is no array",
