@@ -257,7 +257,12 @@ static void load_file(lua_State *L, const char *path, const char *name) {
   const struct own_file *f = find_own_file(path);
   if (!f) {
     size_t length;
-    script_push_text(L, path);
+    ms_error err = {.instruction = -1};
+    if (!bind_push_file(L, path, BIND_MOST_TEXT, &err))
+      luaL_error(L,
+                 "msched's own files are missing: cannot open %s; install msched again, or set MSCHED_LUA_PATH to the "
+                 "folder that has its lua/lib",
+                 err.message);
     const char *text = lua_tolstring(L, -1, &length);
     f = keep_own_file(path, text, length);
     lua_pop(L, 1);
@@ -469,7 +474,7 @@ lua_State *script_new(const struct script_limits *limits, ms_error *err) {
   if (limits) s->limits = *limits;
   if (!s->limits.bytes) s->limits.bytes = most_of_memory();
   lua_pushcfunction(L, open_state);
-  if (!script_call(L, 0, 0, err)) {
+  if (!script_try(L, 0, 0, err)) {
     script_close(L);
     return NULL;
   }

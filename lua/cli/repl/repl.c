@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 struct session {
@@ -23,6 +24,19 @@ struct session {
 };
 
 #define CHUNK "=input"
+
+/* Whether lines are edited: libedit has a copy in memory of all that the terminal says it can show. */
+static bool edits_lines(void) {
+  enum { MOST_CELLS = 1 << 22 };
+  struct winsize is;
+  if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) return false;
+  if (ioctl(STDIN_FILENO, TIOCGWINSZ, &is) != 0 || (size_t)is.ws_row * is.ws_col <= MOST_CELLS) return true;
+  fprintf(stderr,
+          "msched: the terminal is said to have %u x %u cells, so lines are not edited: `stty rows 40 cols 100` "
+          "says what it has\n",
+          is.ws_row, is.ws_col);
+  return false;
+}
 
 /* ---- What the part in Lua asks of C ---- */
 
@@ -297,7 +311,7 @@ static int open_session(lua_State *L) {
   s->hint = luaL_ref(L, LUA_REGISTRYINDEX);
   lua_getfield(L, -1, "ask");
   s->ask = luaL_ref(L, LUA_REGISTRYINDEX);
-  if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)) {
+  if (edits_lines()) {
     lua_getfield(L, -1, "complete");
     s->editor = repl_editor_new(L, luaL_ref(L, LUA_REGISTRYINDEX));
   }

@@ -24,6 +24,16 @@ refused lower "$root/tests/support/data/add.py" --target "llvm -mtriple=aarch64-
 refused tune ops:matmul --no-tune --db "$db" -- 8 8 4
 refused bench gemm -- 8 8 8
 
+# The program without its files written in Lua.
+for command in "tune ops:matmul" "space ops:matmul" top; do
+  status=0
+  # shellcheck disable=SC2086 # words of a command
+  MSCHED_LUA_PATH=$work/none "$msched" $command >"$work/out" 2>"$work/err" || status=$?
+  [ "$status" = 1 ] && [ "$(wc -l <"$work/err")" = 1 ] &&
+    grep -q "own files are missing: cannot open $work/none/lua/lib/msched.lua: .*; install msched again, or set MSCHED_LUA_PATH" "$work/err" ||
+    fail "no files: $status, $(cat "$work/err")"
+done
+
 works() { "$msched" "$@" >"$work/out" 2>"$work/err" || fail "$*: $(cat "$work/err")"; }
 works --version
 works --help

@@ -29,6 +29,7 @@ struct terminal {
   size_t length, read_to; /* what was expected so far ends at read_to */
 };
 
+static unsigned short rows = 40;
 static char home[] = "/tmp/msched_repl_XXXXXX";
 
 static void fill(struct terminal *t) {
@@ -61,7 +62,7 @@ static void ask(struct terminal *t, const char *line, const char *answer) {
 
 static void start_with(struct terminal *t, const char *no_color, unsigned short columns, char *const *words) {
   memset(t, 0, sizeof *t);
-  struct winsize size = {.ws_row = 40, .ws_col = columns};
+  struct winsize size = {.ws_row = rows, .ws_col = columns};
   t->child = forkpty(&t->fd, NULL, NULL, &size);
   assert_true(t->child >= 0);
   if (!t->child) {
@@ -318,6 +319,19 @@ static void test_colour(void **unused) {
   leave(&t);
 }
 
+/* The editor has all cells of the terminal in memory: gigabytes, where so many are told of. */
+static void test_huge_terminal(void **unused) {
+  (void)unused;
+  struct terminal t;
+  rows = 65535;
+  start_with(&t, NULL, 65535, (char *[]){"msched", NULL});
+  rows = 40;
+  expect(&t, "65535 x 65535 cells, so lines are not edited");
+  type(&t, "for i = 1, 2 do\rprint(i * 111)\rend\r");
+  expect(&t, "\n222");
+  leave(&t);
+}
+
 static int remove_home(void **unused) {
   (void)unused;
   char command[sizeof home + 16];
@@ -337,6 +351,7 @@ int main(void) {
       cmocka_unit_test(test_history),        cmocka_unit_test(test_inputs_of_lines),
       cmocka_unit_test(test_history_search), cmocka_unit_test(test_tuning),
       cmocka_unit_test(test_colour),         cmocka_unit_test(test_narrow_commands),
+      cmocka_unit_test(test_huge_terminal),
   };
   return cmocka_run_group_tests(tests, NULL, remove_home);
 }
