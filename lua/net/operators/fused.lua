@@ -70,6 +70,7 @@ local function transposed(X)
     return X[at]
   end)
 end
+common.transposed = transposed
 microsoft("FusedMatMul", function(n)
   local A, B, alpha = n:x(1), n:x(2), n:float("alpha", 1.0)
   if n:flag("transBatchA", 0) or n:flag("transBatchB", 0) then n:fail "batches that are transposed are not computed" end
@@ -294,10 +295,10 @@ microsoft("MultiHeadAttention", function(n)
          n:wants(4) and common.copy(attention.narrow(made.raw, n:type(1))) or nil
 end)
 
--- Queries, keys and values are one product of the input; the past holds keys and values.
-microsoft("Attention", function(n)
-  local X, W, B, heads = n:x(1), n:x(2), n:has(3) and n:x(3) or nil, n:int "num_heads"
-  if n:has(7) or n:flag("past_present_share_buffer", 0) then n:fail "a cache that is shared is not computed" end
+-- What stands in all nodes whose queries, keys and values are one product of the input X: how many elements each has.
+local function check_joined(n, X, W, B)
+  local heads = n:int "num_heads"
+  if n:flag("past_present_share_buffer", 0) then n:fail "a cache that is shared is not computed" end
   if n:flag("do_rotary", 0) then n:fail "rotary embeddings are not computed in it" end
   if #X.shape ~= 3 or #W.shape ~= 2 or W.shape[1] ~= X.shape[3] then n:fail("%s by weights of %s", common.text(X.shape), common.text(W.shape)) end
   local third = W.shape[2] // 3
@@ -306,13 +307,16 @@ microsoft("Attention", function(n)
   local total = sizes[1] + sizes[2] + sizes[3]
   for _, size in ipairs(sizes) do if size < 1 or size % heads ~= 0 then n:fail("%d elements have no %d heads", size, heads) end end
   if total ~= W.shape[2] or B and common.text(B.shape) ~= common.text {total} then n:fail("%d elements, weights of %s", total, common.text(W.shape)) end
-  local sum = common.matmul(n, X, W, wide, wide)
-  local P = compute(sum.shape, X.type, function(i) return B and sum[i] + wide(B[{i[3]}]) or sum[i] end)
+  return heads, sizes
+end
+
+-- Attention of such a product P; mask, past, bias: the numbers of those inputs. The past holds keys and values.
+local function attend_joined(n, P, heads, sizes, at)
   local q = attention.heads(n, P, heads, 0, sizes[1] // heads)
   local k, v = attention.heads(n, P, heads, sizes[1], sizes[2] // heads), attention.heads(n, P, heads, sizes[1] + sizes[2], sizes[3] // heads)
   local past = 0
-  if n:has(5) then
-    local old = n:x(5)
+  if n:has(at.past) then
+    local old = n:x(at.past)
     local s = old.shape
     if #s ~= 5 or s[1] ~= 2 or k.size ~= v.size or s[2] ~= k.batch or s[3] ~= heads or s[5] ~= k.size then n:fail("a past of %s", common.text(s)) end
     local function part(which)
@@ -321,15 +325,36 @@ microsoft("Attention", function(n)
     past, k, v = s[4], attention.joined(n, part(0), k), (attention.joined(n, part(1), v))
   end
   local shape = {q.batch, heads, q.places, k.places}
-  local made = attention.attend(n, {q = q, k = k, v = v, scale = scale_of(n, q.size), bias = sum_of(padding(n, 4, shape), added(n, 6, shape)), allowed = causal(n, past)})
+  local made = attention.attend(n, {q = q, k = k, v = v, scale = scale_of(n, q.size), bias = sum_of(padding(n, at.mask, shape), at.bias and added(n, at.bias, shape)), allowed = causal(n, past)})
   local present
   if n:wants(2) then
     if k.size ~= v.size then n:fail "keys and values of different sizes are not kept" end
-    present = compute({2, k.batch, heads, k.places, k.size}, X.type, function(i)
+    present = compute({2, k.batch, heads, k.places, k.size}, P.type, function(i)
       return te.if_then_else(te.eq(i[1], 0), k.at(i[2], i[3], i[4], i[5]), v.at(i[2], i[3], i[4], i[5]))
     end)
   end
-  return attention.beside(made.y, X.type), present
+  return attention.beside(made.y, P.type), present
+end
+
+microsoft("Attention", function(n)
+  local X, W, B = n:x(1), n:x(2), n:has(3) and n:x(3) or nil
+  if n:has(7) then n:fail "a cache that is shared is not computed" end
+  local heads, sizes = check_joined(n, X, W, B)
+  local sum = common.matmul(n, X, W, wide, wide)
+  local P = compute(sum.shape, X.type, function(i) return B and sum[i] + wide(B[{i[3]}]) or sum[i] end)
+  return attend_joined(n, P, heads, sizes, {mask = 4, past = 5, bias = 6})
+end)
+
+-- Input and weights are integers with scales and zero points; their sums are exact.
+microsoft("QAttention", function(n)
+  local X, W, B = n:x(1), n:x(2), n:x(3)
+  local heads, sizes = check_joined(n, X, W, B)
+  local sum, scale = common.matmul(n, X, W, common.less(n, 7, true), common.less(n, 8, false)), common.by_column(n, 5, W.shape[2])
+  local input_scale = common.by_column(n, 4, 1)
+  local P = compute(sum.shape, B.type, function(i)
+    return te.cast(sum[i], "float32") * (te.cast(wide(input_scale(i)), "float32") * te.cast(wide(scale(i)), "float32")) + te.cast(wide(B[{i[3]}]), "float32")
+  end)
+  return attend_joined(n, P, heads, sizes, {mask = 6, past = 9})
 end)
 
 -- A place of each word in the tables of angles: {batch, places}, or one number before all.

@@ -228,6 +228,13 @@ operators.QLinearMatMul = function(n)
     return saturated(n, te.nearbyint(te.cast(Y[i], "float32") * scale) + te.cast(one(8), "float32"), t)
   end)
 end
-common.saturated, common.less, common.matmul = saturated, less, matmul
+-- A scale of the columns of B: one, or one each.
+local function by_column(n, k, N)
+  local P = n:x(k)
+  if common.count(P.shape) == 1 then return function() return P[common.unfold(0, P.shape)] end end
+  if common.text(P.shape) ~= common.text {N} then n:fail("input %d has extents %s, not of %d columns", k, common.text(P.shape), N) end
+  return function(i) return P[{i[#i]}] end
+end
+common.saturated, common.less, common.matmul, common.by_column = saturated, less, matmul, by_column
 
 return operators

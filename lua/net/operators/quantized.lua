@@ -3,6 +3,7 @@ local ms = msched
 local te, common = ms.te, ms.load "lua.net.common"
 local products = ms.load "lua.net.operators.products"
 ms.load "lua.net.operators.windows" -- for common.average_pool
+ms.load "lua.net.operators.fused" -- for common.transposed
 local operators = {}
 local compute, wide = common.compute, common.wide
 local function microsoft(name, f) operators["com.microsoft." .. name] = f end
@@ -37,7 +38,7 @@ local function unary(f)
   end
 end
 microsoft("QLinearLeakyRelu", unary(function(x, n) return te.select(te.lt(x, 0.0), x * n:float("alpha", 0.01), x) end))
-microsoft("QLinearSigmoid", unary(function(x) return 1.0 / (te.exp(-1.0 * x) + 1.0) end))
+microsoft("QLinearSigmoid", unary(te.sigmoid))
 
 microsoft("QLinearConcat", function(n)
   local many = (n:count() - 2) // 3
@@ -109,13 +110,6 @@ microsoft("DequantizeLinear", products.DequantizeLinear)
 
 -- ---- Products that become floats ---------------------------------------------------------------------------------
 
--- A scale of the columns of B: one, or one each.
-local function by_column(n, k, N)
-  local P = n:x(k)
-  if common.count(P.shape) == 1 then return function() return P[common.unfold(0, P.shape)] end end
-  if common.text(P.shape) ~= common.text {N} then n:fail("input %d has extents %s, not of %d columns", k, common.text(P.shape), N) end
-  return function(i) return P[{i[#i]}] end
-end
 local function to_float(n, Y, scale, bias, t)
   local B = n:has(bias) and n:x(bias) or nil
   if B and common.text(B.shape) ~= common.text {Y.shape[#Y.shape]} then n:fail("a bias of %s for %s", common.text(B.shape), common.text(Y.shape)) end
@@ -126,15 +120,31 @@ local function to_float(n, Y, scale, bias, t)
 end
 microsoft("MatMulIntegerToFloat", function(n)
   local Y = common.matmul(n, n:x(1), n:x(2), common.less(n, 5, true), common.less(n, 6, false))
-  local scale = by_column(n, 4, Y.shape[#Y.shape])
+  local scale = common.by_column(n, 4, Y.shape[#Y.shape])
   return to_float(n, Y, function(i) return one(n, 3) * te.cast(wide(scale(i)), "float32") end, 7, n:type(3))
+end)
+-- Sums of 32 bits, with a bias of them, as floats, or quantized again.
+microsoft("QGemm", function(n)
+  local A = n:flag("transA", 0) and common.transposed(n:x(1)) or n:x(1)
+  local B = n:flag("transB", 0) and common.transposed(n:x(4)) or n:x(4)
+  if #A.shape ~= 2 or #B.shape ~= 2 then n:fail("%s by %s: matrices are expected", common.text(A.shape), common.text(B.shape)) end
+  local C, alpha, requantized = n:has(7) and n:x(7) or nil, n:float("alpha", 1.0), n:has(8)
+  if C and (C.type ~= "int32" or common.text(common.broadcast(n, {C.shape, {A.shape[1], B.shape[2]}})) ~= common.text {A.shape[1], B.shape[2]}) then
+    n:fail("a bias of %s, of %s, for %s", common.text(C.shape), C.type, common.text {A.shape[1], B.shape[2]})
+  end
+  local Y, scale = common.matmul(n, A, B, common.less(n, 3, true), common.less(n, 6, false)), common.by_column(n, 5, B.shape[2])
+  return compute(Y.shape, requantized and A.type or "float32", function(i)
+    local sum = C and Y[i] + common.at(C, i) or Y[i]
+    local y = te.cast(sum, "float32") * (alpha * one(n, 2) * te.cast(wide(scale(i)), "float32"))
+    return requantized and quantized(n, y, 8, 9, A.type) or y
+  end)
 end)
 -- A is quantized to uint8 by its least and largest element.
 microsoft("DynamicQuantizeMatMul", function(n)
   local Q, S, Z = products.DynamicQuantizeLinear(n)
   local B = n:x(2)
   local Y = common.matmul(n, Q, B, function(x) return te.cast(x, "int32") - te.cast(Z[{}], "int32") end, common.less(n, 4, false))
-  local scale = by_column(n, 3, Y.shape[#Y.shape])
+  local scale = common.by_column(n, 3, Y.shape[#Y.shape])
   return to_float(n, Y, function(i) return S[{}] * te.cast(wide(scale(i)), "float32") end, 5, "float32")
 end)
 

@@ -157,6 +157,18 @@ def quantized_cases():
         cases += [("MatMulIntegerToFloat", MS, {}, [u8(3, 4), some(4, 5), scalar(0.1), np.abs(f32(5)), scalar(100, np.uint8), some(5), f32(5)], 1),
                   ("MatMulIntegerToFloat", MS, {}, [u8(2, 3, 4), some(4, 5), scalar(0.1), scalar(0.2)], 1),
                   ("DynamicQuantizeMatMul", MS, {}, [f32(3, 4), known(some(4, 5)), known(np.abs(f32(5))), known(some(5)), f32(5)], 1)]
+    for some in (u8, s8):
+        heads, inputs, size = 2, 8, 16
+        weights, bias = some(inputs, 3 * size), f32(3 * size)
+        scales, zeros = [scalar(0.02), scalar(0.004)], [scalar(120, np.uint8), scalar(3, some(1).dtype)]
+        places = np.array([3, 5], np.int32)
+        cases += [("QAttention", MS, dict(num_heads=heads), [u8(2, 5, inputs), known(weights), bias, *scales, None, *zeros], 1),
+                  ("QAttention", MS, dict(num_heads=heads), [u8(2, 5, inputs), known(weights), bias, *scales, places, *zeros], 1),
+                  ("QAttention", MS, dict(num_heads=heads, unidirectional=1), [u8(2, 5, inputs), known(weights), bias, *scales, None, *zeros, f32(2, 2, heads, 4, size // heads)], 2)]
+        a, b = [scalar(0.1), scalar(100, np.uint8)], [scalar(0.2), scalar(7, some(1).dtype)]
+        cases += [("QGemm", MS, dict(alpha=0.5), [u8(3, 4), *a, known(some(4, 5)), *b, np.arange(5, dtype=np.int32)], 1),
+                  ("QGemm", MS, dict(transB=1), [u8(3, 4), *a, known(some(5, 4)), *b], 1),
+                  ("QGemm", MS, dict(transA=1), [u8(4, 3), *a, known(some(4, 5)), *b, None, scalar(30), scalar(90, np.uint8)], 1)]
     return cases
 
 

@@ -238,6 +238,10 @@ microsoft("QLinearAveragePool", {u8({1, 2, 1}, {5, 9}), scale(1), zero(1), scale
 microsoft("QLinearGlobalAveragePool", {u8({1, 1, 2}, {5, 9}), scale(1), zero(1), scale(2), zero(0)}, {u8({1, 1, 1}, {3})})
 microsoft("MatMulIntegerToFloat", {u8({1, 2}, {3, 4}), u8({2, 1}, {5, 6}), scale(0.5), scale(2), zero(1), zero(4), f32({1}, {10})}, {f32({1, 1}, {18})})
 microsoft("DynamicQuantizeMatMul", {f32({1, 2}, {0, 255}), u8({2, 1}, {5, 6}), scale(2), zero(4), f32({1}, {10})}, {f32({1, 1}, {1030})})
+microsoft("QGemm", {u8({2, 1}, {3, 4}), scale(0.5), zero(1), u8({1, 2}, {5, 6}), scale(2), zero(4), i32({1}, {10})}, {f32({1, 1}, {9})}, {alpha = 0.5, transA = 1, transB = 1})
+microsoft("QGemm", {u8({1, 2}, {3, 4}), scale(0.5), zero(1), u8({2, 2}, {5, 5, 6, 7}), f32({2}, {2, 4}), u8({2}, {4, 5}), false, scale(2), zero(3)}, {u8({1, 2}, {7, 9})})
+-- Of one key the value is the result.
+microsoft("QAttention", {u8({1, 1, 1}, {3}), u8({1, 3}, {9, 9, 5}), f32({3}, {0, 0, 10}), scale(0.5), scale(2), false, zero(1), zero(4)}, {f32({1, 1, 1}, {12})}, {num_heads = 1})
 -- One row of 16 weights in a block: 1 and 2 and then the zero point, 8.
 microsoft("MatMulNBits", {f32({1, 16}, {1, 1, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9}), u8({1, 1, 8}, {0x21, 0x88, 0x88, 0x88, 0x88, 0x88, 0x88, 0x88}), f32({1}, {0.5})},
           {f32({1, 1}, {-6.5})}, {K = 16, N = 1, bits = 4, block_size = 16})
@@ -382,6 +386,10 @@ refuses("its input is of int64; floats are expected before version 11", "Clip", 
 refuses("its input is of int32; floats are expected", "IsInf", {{"int32", {1}, {1}}})
 refuses("has no blocks of", "DepthToSpace", {f32({1, 4, 1, 1}, {1, 2, 3, 4})}, {blocksize = 1 << 40})
 refuses("the largest or smallest of elements of bool is not computed", "ArgMax", {{"bool", {1}, {1}}})
+refuses("a bias of [2], of int32, for [1, 1]", "com.microsoft.QGemm", {u8({1, 1}, {1}), scale(1), zero(1), u8({1, 1}, {1}), scale(1), zero(1), i32({2}, {1, 2})})
+refuses("matrices are expected", "com.microsoft.QGemm", {u8({1, 1, 1}, {1}), scale(1), zero(1), u8({1, 1}, {1}), scale(1), zero(1)})
+refuses("1 elements have no 2 heads", "com.microsoft.QAttention", {u8({1, 1, 1}, {3}), u8({1, 3}, {9, 9, 5}), f32({3}, {0, 0, 10}), scale(0.5), scale(2)}, {num_heads = 2})
+refuses("there is no operator DynamicQuantizeLSTM of domain com.microsoft", "com.microsoft.DynamicQuantizeLSTM", {f32({1, 1, 1}, {1})})
 refuses("input 7 is missing", "com.microsoft.QLinearAdd", {u8({1}, {1}), scale(1), zero(1), u8({1}, {1}), scale(1), zero(1)})
 refuses("[1] beside [1, 1]", "com.microsoft.QLinearConcat", {scale(1), zero(1), u8({1, 1}, {1}), scale(1), zero(1), u8({1}, {1}), scale(1), zero(1)}, {axis = 1})
 refuses("attribute kernel_shape is missing", "MaxPool", {f32({1, 1, 2}, {1, 2})})
