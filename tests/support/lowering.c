@@ -462,6 +462,32 @@ static char *assembly_of(const struct outcome *o) {
   return text;
 }
 
+/* LLVM's module for the target, before LLVM's passes; the caller's to free(). */
+static char *module_of(const struct outcome *o) {
+  char *text = NULL;
+  size_t length = 0;
+  ms_error err = {0};
+  struct jit_options options = {.dump_after = "emit", .dump = open_memstream(&text, &length)};
+  if (!options.dump) abort();
+  struct jit_code *code = jit_compile(o->ir, main_of(o->ir), &o->options.target, &options, &err);
+  fclose(options.dump);
+  if (!code) fprintf(stderr, "llvm: %s\n", err.message);
+  jit_code_free(code);
+  return text;
+}
+
+/* llvm N TEXT: so many times. */
+static bool write_module_count(FILE *out, const struct outcome *o, const struct values *v, const char *line) {
+  unsigned n;
+  int at = 0;
+  if (sscanf(line, "  llvm %u %n", &n, &at) != 1 || !at) return false;
+  char *part = with_values(v, (struct section){line + at, strlen(line + at)}), *text = module_of(o);
+  fprintf(out, "  llvm %u %s\n", count_of(text, part), line + at);
+  free(text);
+  free(part);
+  return true;
+}
+
 /* assembly holds TEXT, assembly lacks TEXT: of the function compiled for the target. */
 static bool write_assembly(FILE *out, const struct outcome *o, const struct values *v, const char *line) {
   static const char begin[] = "  assembly ";
@@ -505,7 +531,8 @@ static void write_expected(FILE *out, struct outcome *o, const struct values *v,
   if (!line) abort();
   if (!strncmp(line, "  #", 3))
     fprintf(out, "%s\n", line);
-  else if (!write_barriers(out, o, line) && !write_count(out, o, v, line) && !write_assembly(out, o, v, line))
+  else if (!write_barriers(out, o, line) && !write_module_count(out, o, v, line) && !write_assembly(out, o, v, line) &&
+           !write_count(out, o, v, line))
     write_told(out, o, v, line);
   free(line);
 }
