@@ -67,9 +67,15 @@ local function wait_for(f, path)
   f.body = html.element("h1", {}, "Report of msched") .. html.paragraph(text)
 end
 
+-- The time of the day; the computer's clock may be past what a calendar has.
+local function time_text()
+  local ok, text = pcall(os.date, "%H:%M:%S")
+  return ok and text or "an unknown time"
+end
+
 local function text_of(f, ended)
   if ended then return html.page("msched report", f.body) end
-  local note = string.format("Follows %s; written at %s.", f.path, os.date "%H:%M:%S")
+  local note = string.format("Follows %s; written at %s.", f.path, time_text())
   local unreadable = f.problems.store
   if unreadable and unreadable.said then note = note .. " The store cannot be read now: " .. unreadable.text .. "." end
   local line = html.element("p", {id = "follow", class = "soft", ["data-text"] = note}, html.text(note))
