@@ -46,6 +46,11 @@ late_policy() { # NAME, the statement
 late_policy repeats 'local s for i = 1, 2000 do s = ("x"):rep(1 << 26) end'
 late_policy waits 'ms.sleep(1e9)'
 
+# A place that each of many coroutines has put before the message stands there once.
+printf 'local ms = require "msched"\nms.rule {name = "nested", apply = function()\n  local function f() coroutine.wrap(f)() end f()\nend}\n' >nested.lua
+! "$msched" space "$gemm" --rules nested.lua -- 16 16 16 >out 2>err || fail "nested: $(cat err)"
+grep -qx 'msched space: rule `nested` (nested.lua:2): nested.lua:3: C stack overflow; mend it, or leave it out' err || fail "nested: $(head -c 500 err)"
+
 # A message of any length is shown in part.
 printf 'local ms = require "msched"\nms.rule {name = "loud", apply = function() error(("x"):rep(10000000)) end}\n' >loud.lua
 ! "$msched" space "$gemm" --rules loud.lua -- 16 16 16 >out 2>err || fail "loud: $(head -c 200 err)"
