@@ -114,14 +114,15 @@ local function attempt(self, commands, seconds)
 end
 
 -- The replies to commands; refusals are {error =}. blocks: seconds that one may block. Raises where the server is gone
--- for too long, or answers what is no reply.
-function Link:run(commands, blocks)
+-- for too long, or answers what is no reply. large: one that is out of bounds gives false instead.
+function Link:run(commands, blocks, large)
   local gone, pause = nil, link.PAUSE
   while true do
     local replies, kind, why = attempt(self, commands, ANSWER + (blocks or 0))
     if replies then return replies end
     if kind == "interrupted" then error("interrupted", 0) end
-    if kind == "nonsense" then fail(self, "what answers there is no Redis, or a reply is out of bounds: %s", msched.visible(why)) end
+    if kind == "large" and large then return false end
+    if kind == "nonsense" or kind == "large" then fail(self, "what answers there is no Redis, or a reply is out of bounds: %s", msched.visible(why)) end
     local now = msched.clock()
     gone = gone or now
     if now - gone >= (self.connections == 0 and link.FIRST or self.patience) then fail(self, "no Redis answers there: %s", msched.visible(why)) end

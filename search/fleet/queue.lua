@@ -155,7 +155,8 @@ function Queue:take(worker, most, wait)
   local command = {"XREADGROUP", "GROUP", Queue.GROUP, worker, "COUNT", most}
   if wait > 0 then table.move({"BLOCK", math.max(1, math.floor(wait * 1000))}, 1, 2, #command + 1, command) end
   table.move({"STREAMS", self:key("to", worker), self:key "jobs", ">", ">"}, 1, 5, #command + 1, command)
-  local reply = self.link:run({command}, wait)[1]
+  local replies = self.link:run({command}, wait, true)
+  local reply = replies and replies[1] -- what is out of bounds is this worker's now: recover sees to it
   if type(reply) == "table" and reply.error then
     if not reply.error:find "^NOGROUP" then error(string.format("%s: %s", self.link.address.name, msched.visible(reply.error)), 0) end
     self:make() -- the server lost them
@@ -190,22 +191,31 @@ end
 -- What dead workers held, at most so many.
 function Queue:claim(worker, most)
   local stream = self:key "jobs"
-  local reply = self.link:run({{"XAUTOCLAIM", stream, Queue.GROUP, worker, math.floor(self.lease * 1000), "0-0", "COUNT", most}})[1]
+  local replies = self.link:run({{"XAUTOCLAIM", stream, Queue.GROUP, worker, math.floor(self.lease * 1000), "0-0", "COUNT", most}}, 0, true)
+  local reply = replies and replies[1]
   if not reply or reply.error then return {} end -- a stream that the server lost is made again by take
   return without_poison(self, stream, worker, jobs_of(stream, reply[2]))
 end
 
--- What is this worker's and it does not hold: it was lost with a connection, or with the process of that name before,
--- which counts as a delivery (is_new). held: by place in the stream.
+-- One job that is a worker's. What is out of bounds is not read: it is poison. Gives nil where there is none.
+local function fetch(self, stream, worker, at, deliveries_)
+  local replies = self.link:run({{"XCLAIM", stream, Queue.GROUP, worker, 0, at, "RETRYCOUNT", deliveries_}}, 0, true)
+  if not replies then
+    self:poison({at = at, stream = stream}, worker, "it is out of bounds, and was not read")
+    return nil
+  end
+  return not replies[1].error and jobs_of(stream, replies[1])[1] or nil
+end
+
+-- What is this worker's and it does not hold: it was lost with a connection, is out of bounds, or was of the process of
+-- that name before, which counts as a delivery (is_new). held: by place in the stream.
 function Queue:recover(worker, held, is_new)
   local list = {}
   for _, stream in ipairs {self:key("to", worker), self:key "jobs"} do
-    local pending, commands = self.link:run({{"XPENDING", stream, Queue.GROUP, "-", "+", 256, worker}})[1], {}
+    local pending, jobs = self.link:run({{"XPENDING", stream, Queue.GROUP, "-", "+", 256, worker}})[1], {}
     for _, p in ipairs(pending and not pending.error and pending or {}) do
-      if not held[p[1]] then commands[#commands + 1] = {"XCLAIM", stream, Queue.GROUP, worker, 0, p[1], "RETRYCOUNT", p[4] + (is_new and 1 or 0)} end
+      if not held[p[1]] then jobs[#jobs + 1] = fetch(self, stream, worker, p[1], p[4] + (is_new and 1 or 0)) end
     end
-    local jobs = {}
-    for _, reply in ipairs(#commands > 0 and self.link:all(commands) or {}) do jobs[#jobs + 1] = jobs_of(stream, reply)[1] end
     for _, job in ipairs(without_poison(self, stream, worker, jobs)) do list[#list + 1] = job end
   end
   return list

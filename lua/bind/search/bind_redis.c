@@ -247,7 +247,7 @@ static int take_reply(struct connection *c, const char **why) {
 }
 
 /* redis:ask(seconds, {command…}[, patient]): a list of their replies, as push_reply has them. nil, kind and why: `lost`, nothing
- * can be known of what came of them, `nonsense`, or `interrupted`; the connection is closed. patient: an interrupt is none. */
+ * can be known of what came of them, `nonsense`, `large`, or `interrupted`; the connection is closed. patient: an interrupt is none. */
 static int ask(lua_State *L) {
   struct connection *c = check_redis(L);
   double until = now() + luaL_checknumber(L, 2);
@@ -265,7 +265,9 @@ static int ask(lua_State *L) {
   lua_createtable(L, (int)count, 0);
   while (got < count) {
     int taken = take_reply(c, &why);
-    if (taken < 0) return fails(L, c, "nonsense", lua_pushstring(L, why)); /* it is the reader's, which is freed */
+    if (taken < 0)
+      return fails(L, c, c->fed > MOST_REPLY ? "large" : "nonsense",
+                   lua_pushstring(L, why)); /* it is the reader's, which is freed */
     if (taken > 0) {
       push_reply(L, c->reply);
       lua_rawseti(L, -2, (lua_Integer)++got);

@@ -257,6 +257,17 @@ local wrong = "not TVMScript"
 c.queue:put_text(Queue.digest(wrong), wrong)
 bad("workload", job {name = "script", workload = Queue.digest(wrong)})
 
+-- One that is out of bounds is not read; what came with it is done.
+local huge = {name = "huge", bytes = ("x"):rep(17 << 20)}
+c.queue:submit {huge, {name = "small", bytes = "garbage"}}
+local deadline_ = ms.clock() + 5
+said = {}
+repeat w:step() until #said > 0 or ms.clock() > deadline_
+w:step()
+assert(#said == 1 and said[1]:find "job small is refused: it does not begin", said[1])
+q = status.of("redis://memory")[1]
+assert(q.jobs == 0 and q.held == 0 and q.poisoned == 1 and q.poison[1].why:find "out of bounds, and was not read")
+
 -- ---- What is no result
 memory.flush()
 workers = {w = worker "w"}

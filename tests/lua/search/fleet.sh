@@ -114,6 +114,17 @@ results_of "$work/faults.db" >"$work/got"
 cmp -s "$work/expected" "$work/got" || fail "the records are others: $(diff "$work/expected" "$work/got" | head -n 5)"
 "$msched" fleet $url | grep -q ' four .* dead, seen ' || fail "the dead worker is not shown: $("$msched" fleet $url)"
 
+# A job of 100 MB is refused unread; the worker goes on.
+stream=$(redis-cli -p $port --raw keys 'msched:*:jobs')
+head -c 100000000 /dev/zero | redis-cli -p $port -x XADD "$stream" '*' n huge j >/dev/null || fail "the job is not sent"
+tries=0
+until "$msched" fleet $url | grep -q 'poison .*: it is out of bounds, and was not read'; do
+  tries=$((tries + 1))
+  [ $tries -lt 200 ] || { fail "the job is not refused: $("$msched" fleet $url)"; break; }
+  sleep 0.05
+done
+kill -0 $three || fail "the worker ended: $(cat "$work/three")"
+
 # One that measures, alone on its device; it ends in an orderly way.
 "$msched" worker $url --name real >"$work/real" 2>&1 &
 real=$!

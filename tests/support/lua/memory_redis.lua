@@ -209,12 +209,23 @@ Connection.__index = Connection
 function memory.connect() return setmetatable({open = true}, Connection) end
 function Connection:is_open() return self.open end
 function Connection:close() self.open = false end
+local MOST = 16 << 20
+local function size_of(reply)
+  if type(reply) ~= "table" then return #tostring(reply) end
+  local size = 0
+  for _, r in ipairs(reply) do size = size + size_of(r) end
+  return size
+end
 function Connection:ask(_, commands)
   local replies = {}
   memory.asked = memory.asked + 1
   for i, c in ipairs(commands) do
     memory.commands = memory.commands + 1
     replies[i] = assert(run[c[1]], c[1])(table.unpack(c, 2))
+    if size_of(replies[i]) > MOST then
+      self.open = false
+      return nil, "large", "a reply of more than 16 MiB"
+    end
   end
   if memory.lose_every > 0 and memory.asked % memory.lose_every == 0 then -- done, and not answered
     self.open = false
