@@ -96,12 +96,17 @@ static double epsilon_of(const struct program *p) {
   return p->has_float32 ? 0x1p-23 : 0x1p-52;
 }
 
+/* What is never written the caller gives, though nothing of this run has read it. */
+static bool is_given(const struct object *o) {
+  return o->read_first || (o->tolerant && o->bytes && !memchr(o->shadow, o->generation, o->bytes));
+}
+
 static void fill_report(const struct machine *m, uint32_t count) {
   struct tir_run_report *report = m->options ? m->options->report : NULL;
   if (!report) return;
   *report = (struct tir_run_report){.steps = m->steps, .epsilon = epsilon_of(m->program)};
   for (uint32_t i = 0; i < count && i < 64; i++)
-    if (m->param_objects[i] != UINT32_MAX && m->objects.at[m->param_objects[i]]->read_first)
+    if (m->param_objects[i] != UINT32_MAX && is_given(m->objects.at[m->param_objects[i]]))
       report->read_first |= 1ull << i;
 }
 

@@ -149,6 +149,16 @@ static void refuses_reads_of_what_is_unwritten(void **state) {
                                   (struct tir_run_options){.note_unwritten = true});
   expect_ok(noted);
   assert_int_equal(noted.report.read_first, 1);
+  const char *const none[] = {"for i in range(0):", "    C[i] = T.float32(1)", NULL}; /* never written: it is given */
+  noted = run_with(read_lines("C: T.Buffer((16,), \"float32\")", none), &output, 1,
+                   (struct tir_run_options){.note_unwritten = true});
+  expect_ok(noted);
+  assert_int_equal(noted.report.read_first, 1);
+  const char *const all[] = {"for i in range(1):", "    C[i] = T.float32(1)", NULL}; /* written, it is not */
+  noted = run_with(read_lines("C: T.Buffer((16,), \"float32\")", all), &output, 1,
+                   (struct tir_run_options){.note_unwritten = true});
+  expect_ok(noted);
+  assert_int_equal(noted.report.read_first, 0);
 }
 
 /* A plain copy of an unwritten element is no use of it; its target is as unwritten as its source, in every lane. */
