@@ -51,7 +51,7 @@ static tir_var import_var(struct tir_import *import, tir_var v) {
   tir_name_render(import->from, n.name, name, sizeof name);
   tir_expr min = n.min ? import_index(import, n.min) : TIR_NONE;
   tir_expr extent = n.extent ? import_index(import, n.extent) : TIR_NONE;
-  tir_type type = n.kind == TIR_VAR_LET ? n.type : index_type(import, n.type);
+  tir_type type = n.kind >= TIR_VAR_LET ? n.type : index_type(import, n.type);
   tir_var made = tir_new_var(import->to, (enum tir_var_kind)n.kind, tir_name_of(import->to, name), type, min, extent);
   tir_import_map_var(import, v, tir_var_expr(import->to, made));
   return made;

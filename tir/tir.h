@@ -164,8 +164,11 @@ enum { /* flags, true of a node when true of any node below it */
        TIR_HAS_LOAD = 1,
        TIR_HAS_CALL = 2,
        TIR_HAS_DIVMOD = 4,
-       TIR_HAS_VAR = 8
+       TIR_HAS_VAR = 8,
+       TIR_HAS_DATA = 16 /* a variable that is bound to data */
 };
+/* Integers of data: sums and products of them may leave their type, and wrap around; those of indices do not. */
+#define TIR_OF_DATA (TIR_HAS_LOAD | TIR_HAS_CALL | TIR_HAS_DATA)
 
 struct tir_expr_node {
   uint8_t kind, flags;
@@ -197,7 +200,13 @@ struct tir_linear {
   uint32_t count;
 }; /* first: into tir.terms; UINT32_MAX: not yet made */
 
-enum tir_var_kind { TIR_VAR_PLAIN, TIR_VAR_LOOP, TIR_VAR_ITER, TIR_VAR_LET };
+enum tir_var_kind {
+  TIR_VAR_PLAIN,
+  TIR_VAR_LOOP,
+  TIR_VAR_ITER,
+  TIR_VAR_LET, /* bound to an expression */
+  TIR_VAR_DATA /* the same, to what is loaded, or called: what is made of it wraps around, as that does */
+};
 struct tir_var_node {
   tir_name name;
   tir_type type;
@@ -460,6 +469,8 @@ uint32_t tir_add_operands(struct tir *ir, const uint32_t *values, uint32_t count
 tir_var tir_new_var(struct tir *ir, enum tir_var_kind kind, tir_name name, tir_type type, tir_expr min,
                     tir_expr extent);
 static inline tir_expr tir_var_expr(const struct tir *ir, tir_var v) { return tir_var_at(ir, v)->expr; }
+tir_var tir_new_let(struct tir *ir, tir_name name, tir_expr value); /* to bind to the value */
+static inline bool tir_is_let(const struct tir *ir, tir_var v) { return tir_var_at(ir, v)->kind >= TIR_VAR_LET; }
 
 /* Raw nodes: nothing is folded (the reader's). Operands' types are the caller's affair. */
 tir_expr tir_int(struct tir *ir, tir_type type, int64_t value);

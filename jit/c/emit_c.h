@@ -131,8 +131,9 @@ const char *emit_c_conversion(struct emit_c *e, struct c_type from, struct c_typ
 
 /* emit_index.c */
 enum c_place { C_LOW, C_SUM, C_PRODUCT, C_UNIT }; /* how tightly the place binds that an expression is written in */
-void emit_c_index(struct emit_c *e, tir_expr x);  /* scalar, as int64_t */
+void emit_c_index(struct emit_c *e, tir_expr x);  /* scalar, as int64_t: of a place, which cannot leave its type */
 void emit_c_index_in(struct emit_c *e, tir_expr x, enum c_place place);
+void emit_c_number(struct emit_c *e, tir_expr x, enum c_place place); /* the same of any: those of data wrap around */
 const char *emit_c_index_type(const struct emit_c *e);
 bool emit_c_is_index(tir_type t); /* is written as an index: an integer that int64_t holds, and no vector */
 void emit_c_integer(struct emit_c *e, int64_t value, bool wide); /* wide: of type int64_t, however small */

@@ -148,7 +148,7 @@ static void truth_value(struct emit_c *e, tir_expr x, struct c_chunk c) {
 /* The value cannot leave its type: arithmetic on indices gives it. */
 static bool fits(const struct emit_c *e, tir_expr x) {
   const struct tir_expr_node *n = tir_at(e->ir, x);
-  if (n->flags & (TIR_HAS_LOAD | TIR_HAS_CALL)) return false;
+  if (n->flags & TIR_OF_DATA) return false;
   return n->lo > INT64_MIN && n->hi < INT64_MAX &&
          (tir_type_bits(n->type) == 64 || (n->lo >= INT32_MIN && n->hi <= INT32_MAX));
 }

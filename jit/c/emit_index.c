@@ -42,6 +42,17 @@ bool emit_c_is_index(tir_type t) {
   return tir_type_code(t) == TIR_INT && tir_type_bits(t) >= 32 && tir_type_lanes(t) == 1;
 }
 
+void emit_c_number(struct emit_c *e, tir_expr x, enum c_place place) {
+  const struct tir_expr_node *n = tir_at(e->ir, x);
+  bool wraps = (n->flags & TIR_OF_DATA) && n->kind >= TIR_ADD && n->kind <= TIR_MUL;
+  if (wraps && emit_c_is_index(n->type)) {
+    fprintf(e->out, "(%s)", emit_c_index_type(e));
+    emit_c_value(e, x, C_SCALAR);
+  } else {
+    emit_c_index_in(e, x, place);
+  }
+}
+
 /* wide: the operation would else be of two literals, of int. */
 static void index_binary(struct emit_c *e, const struct tir_expr_node *n, enum c_place place) {
   enum c_place own = n->kind == TIR_MUL ? C_PRODUCT : C_SUM;
@@ -63,14 +74,14 @@ static void index_division(struct emit_c *e, const struct tir_expr_node *n) {
   bool quotient = n->kind == TIR_DIV;
   if (positive) {
     fprintf(e->out, "(%s)((u%s)", emit_c_index_type(e), emit_c_index_type(e));
-    emit_c_index_in(e, n->a, C_UNIT);
+    emit_c_number(e, n->a, C_UNIT);
     fprintf(e->out, quotient ? " / (u%s)" : " %% (u%s)", emit_c_index_type(e));
-    emit_c_index_in(e, n->b, C_UNIT);
+    emit_c_number(e, n->b, C_UNIT);
   } else {
     fputc('(', e->out);
-    emit_c_index_in(e, n->a, C_PRODUCT);
+    emit_c_number(e, n->a, C_PRODUCT);
     fputs(quotient ? " / " : " % ", e->out);
-    emit_c_index_in(e, n->b, C_UNIT);
+    emit_c_number(e, n->b, C_UNIT);
   }
   fputc(')', e->out);
 }
@@ -80,9 +91,9 @@ static void index_extreme(struct emit_c *e, const struct tir_expr_node *n) {
   char helper[64];
   struct c_type t = {TIR_INT, e->index_bits, 1};
   fprintf(e->out, "%s(", emit_c_helper(e, n->kind == TIR_MIN ? "min" : "max", t, NULL, helper));
-  emit_c_index(e, n->a);
+  emit_c_number(e, n->a, C_LOW);
   fputs(", ", e->out);
-  emit_c_index(e, n->b);
+  emit_c_number(e, n->b, C_LOW);
   fputc(')', e->out);
 }
 

@@ -51,9 +51,9 @@ void emit_c_parallel(struct emit_c *e, const struct tir_captures *c) {
   e->indent++;
   emit_c_begin(e);
   fputs("const int64_t ms_begin = ", e->out);
-  emit_c_index(e, s.loop.min);
+  emit_c_number(e, s.loop.min, C_LOW);
   fputs(", ms_extent = ", e->out);
-  emit_c_index(e, s.loop.extent);
+  emit_c_number(e, s.loop.extent, C_LOW);
   fputs(";\n", e->out);
   fprintf(e->out, "#ifdef _OPENMP\n#pragma omp parallel num_threads(%d)\n#endif\n", e->target->cores);
   emit_c_line(e, "{");

@@ -24,12 +24,12 @@ static void emit_loop(struct emit_c *e, tir_loop loop) {
   size_t size;
   FILE *out = e->out;
   if (!(e->out = open_memstream(&from, &size))) abort();
-  emit_c_index(e, s.loop.min);
+  emit_c_number(e, s.loop.min, C_LOW);
   if (!constant) {
     fprintf(e->out, ", ms_end_%u = ", e->scope_count);
-    emit_c_index(e, s.loop.min);
+    emit_c_number(e, s.loop.min, C_SUM);
     fputs(" + (", e->out);
-    emit_c_index(e, s.loop.extent);
+    emit_c_number(e, s.loop.extent, C_LOW);
     fputc(')', e->out);
   }
   fclose(e->out);
@@ -142,7 +142,7 @@ static void emit_binding(struct emit_c *e, tir_stmt at) {
   size_t size;
   if (!(e->out = open_memstream(&text, &size))) abort();
   if (tir_type_is_int(type))
-    emit_c_index(e, value);
+    emit_c_number(e, value, C_LOW);
   else
     emit_c_value(e, value, C_SCALAR);
   fclose(e->out);

@@ -65,7 +65,7 @@ struct search {
 static bool find_data(void *data, tir_expr e) {
   struct search *s = data;
   const struct tir_expr_node *n = tir_at(s->ir, e);
-  s->found |= n->kind == TIR_LOAD || (n->kind == TIR_VAR && tir_var_at(s->ir, n->ref)->kind == TIR_VAR_LET);
+  s->found |= n->kind == TIR_LOAD || (n->kind == TIR_VAR && tir_is_let(s->ir, n->ref));
   return !s->found;
 }
 

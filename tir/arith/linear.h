@@ -18,7 +18,7 @@ struct tir_sum {
 static inline bool tir_is_index(const struct tir *ir, tir_expr e) {
   const struct tir_expr_node *n = tir_at(ir, e);
   return tir_type_code(n->type) == TIR_INT && tir_type_bits(n->type) >= 32 && tir_type_lanes(n->type) == 1 &&
-         !(n->flags & (TIR_HAS_LOAD | TIR_HAS_CALL));
+         !(n->flags & TIR_OF_DATA);
 }
 
 struct tir_sum_stack {

@@ -197,7 +197,7 @@ static tir_expr rebuild(struct sharing *s, uint32_t region, tir_expr e) {
 
 static tir_var new_variable(struct sharing *s, tir_expr e) {
   tir_name name = tir_name_of(s->ir, "shared");
-  return tir_new_var(s->ir, TIR_VAR_LET, name, tir_type_of(s->ir, e), TIR_NONE, TIR_NONE);
+  return tir_new_let(s->ir, name, e);
 }
 
 /* Binds nodes, each after what it is made of, around the region's expression. */

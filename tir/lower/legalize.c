@@ -36,7 +36,7 @@ struct named {
 
 static struct named name_value(struct tir *ir, tir_expr value) {
   if (tir_at(ir, value)->kind <= TIR_VAR) return (struct named){TIR_NONE, value, value};
-  tir_var var = tir_new_var(ir, TIR_VAR_LET, tir_name_of(ir, "part"), tir_type_of(ir, value), TIR_NONE, TIR_NONE);
+  tir_var var = tir_new_let(ir, tir_name_of(ir, "part"), value);
   return (struct named){var, value, tir_var_expr(ir, var)};
 }
 

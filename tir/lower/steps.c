@@ -8,7 +8,7 @@
 tir_expr step_of(struct lower_steps *s, tir_expr value) {
   assert(s->count < LOWER_MOST_STEPS);
   struct tir *ir = s->ir;
-  tir_var var = tir_new_var(ir, TIR_VAR_LET, tir_name_of(ir, "step"), tir_type_of(ir, value), TIR_NONE, TIR_NONE);
+  tir_var var = tir_new_let(ir, tir_name_of(ir, "step"), value);
   s->vars[s->count] = var;
   s->values[s->count++] = value;
   return tir_var_expr(ir, var);

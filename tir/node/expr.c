@@ -98,7 +98,7 @@ static void set_facts_of_sum(const struct tir *ir, struct tir_expr_node *n) {
 
 static void set_facts_of_var(const struct tir *ir, struct tir_expr_node *n) {
   n->vars = 1ull << (n->ref & 63);
-  n->flags = TIR_HAS_VAR;
+  n->flags = TIR_HAS_VAR | (ir->vars.at[n->ref].kind == TIR_VAR_DATA ? TIR_HAS_DATA : 0);
   set_bounds(ir, n);
 }
 
@@ -310,6 +310,11 @@ tir_var tir_new_var(struct tir *ir, enum tir_var_kind kind, tir_name name, tir_t
   tir_expr e = intern(ir, TIR_VAR, type, 0, 0, v, NULL, 0);
   ir->vars.at[v].expr = e;
   return v;
+}
+
+tir_var tir_new_let(struct tir *ir, tir_name name, tir_expr value) {
+  const struct tir_expr_node *n = tir_at(ir, value);
+  return tir_new_var(ir, n->flags & TIR_OF_DATA ? TIR_VAR_DATA : TIR_VAR_LET, name, n->type, TIR_NONE, TIR_NONE);
 }
 
 /* ---- Reading ---- */

@@ -93,7 +93,7 @@ static void meet_stores(struct tir *ir, struct finding *f, tir_block block) {
 /* Of a loop, or bound, in the block: other variables are iterations, its own or of blocks around it. */
 static bool is_inner(const struct tir *ir, const void *context, tir_var v) {
   (void)context;
-  return tir_var_at(ir, v)->kind == TIR_VAR_LOOP || tir_var_at(ir, v)->kind == TIR_VAR_LET;
+  return tir_var_at(ir, v)->kind == TIR_VAR_LOOP || tir_is_let(ir, v);
 }
 
 bool tir_uses_inner_var(const struct tir *ir, tir_expr e) { return tir_any_var(ir, e, is_inner, NULL); }

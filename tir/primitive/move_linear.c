@@ -92,7 +92,7 @@ static bool add_term(const struct tir *ir, struct tir_move *move, struct form *f
   if (n->kind != TIR_VAR && tir_uses_relaxed(ir, r, atom)) return add_digit(ir, move, f, r, coefficient, atom);
   if (n->kind != TIR_VAR) return !tir_uses_let(ir, atom) && add_fixed(move, f, coefficient, atom);
   const struct tir_var_node *v = &ir->vars.at[n->ref];
-  if (v->kind == TIR_VAR_LET) return false;
+  if (v->kind >= TIR_VAR_LET) return false;
   bool relaxed = tir_is_relaxed(r, n->ref);
   if (!relaxed && n->lo != n->hi) return add_fixed(move, f, coefficient, atom);
   if (relaxed && (!tir_is_int(ir, v->min) || !tir_is_int(ir, v->extent))) return false;

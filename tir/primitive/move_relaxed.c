@@ -21,7 +21,7 @@ void tir_close_relaxed(struct tir_relaxed *r) {
 
 static bool is_let(const struct tir *ir, const void *context, tir_var v) {
   (void)context;
-  return tir_var_at(ir, v)->kind == TIR_VAR_LET;
+  return tir_is_let(ir, v);
 }
 
 bool tir_uses_let(const struct tir *ir, tir_expr e) { return tir_any_var(ir, e, is_let, NULL); }

@@ -30,8 +30,7 @@ static void store_all(struct tir *ir, const struct tir_reduction_body *b, uint32
 static void bind_all(struct tir *ir, const struct tir_reduction_body *b, uint32_t count, tir_expr *values) {
   for (uint32_t i = 0; i < count; i++) {
     tir_name name = tir_name_of(ir, tir_buffer_name(ir, b->buffers[i]));
-    tir_var v =
-        tir_new_var(ir, TIR_VAR_LET, tir_name_prefix(ir, "v_", name), tir_type_of(ir, values[i]), TIR_NONE, TIR_NONE);
+    tir_var v = tir_new_let(ir, tir_name_prefix(ir, "v_", name), values[i]);
     tir_stmt let = tir_new_stmt(ir, TIR_BIND);
     tir_as(ir, let, TIR_BIND)->bind.var = v;
     tir_as(ir, let, TIR_BIND)->bind.value = values[i];

@@ -75,7 +75,7 @@ static bool check_expr_facts(const struct tir *ir, ms_error *err) {
 static bool check_vars(const struct tir *ir, ms_error *err) {
   for (tir_var v = 1; v < ir->vars.count; v++) {
     const struct tir_var_node *n = &ir->vars.at[v];
-    bool ok = n->name < ir->names.count && n->kind <= TIR_VAR_LET && n->expr && n->expr < ir->exprs.count &&
+    bool ok = n->name < ir->names.count && n->kind <= TIR_VAR_DATA && n->expr && n->expr < ir->exprs.count &&
               n->min < n->expr && n->extent < n->expr && !n->min == !n->extent &&
               tir_at(ir, n->expr)->kind == TIR_VAR && tir_at(ir, n->expr)->ref == v;
     if (!ok) FAIL(STORAGE, TIR_NONE, "variable %u has no expression, name or domain of its own", v);

@@ -215,8 +215,9 @@ static bool read_return(struct module_graph *g, uint32_t node, tir_stmt parent, 
 static bool read_bind(struct module_graph *g, uint32_t node, tir_stmt parent, enum tir_list list) {
   tir_expr value;
   tir_var v;
-  if (!module_expr_of(g, node, "value", &value) || !module_new_var(g, node, "var", TIR_VAR_LET, TIR_NONE, TIR_NONE, &v))
-    return false;
+  if (!module_expr_of(g, node, "value", &value)) return false;
+  enum tir_var_kind kind = tir_at(g->ir, value)->flags & TIR_OF_DATA ? TIR_VAR_DATA : TIR_VAR_LET;
+  if (!module_new_var(g, node, "var", kind, TIR_NONE, TIR_NONE, &v)) return false;
   if (g->ir->vars.at[v].type != tir_type_of(g->ir, value))
     return module_fail(g, node, "value", "it is not of the variable's type");
   tir_stmt s = append_new(g, TIR_BIND, parent, list);

@@ -94,6 +94,19 @@ static LLVMValueRef extreme(struct emit *e, bool least, LLVMValueRef a, LLVMValu
   return LLVMBuildSelect(e->builder, before, a, b, "");
 }
 
+LLVMValueRef emit_number(struct emit *e, tir_expr x) {
+  const struct tir_expr_node *n = tir_at(e->ir, x);
+  bool index = tir_type_is_int(n->type) && tir_type_lanes(n->type) == 1 && !(n->flags & TIR_OF_DATA);
+  bool bounded = n->lo > INT64_MIN && n->hi < INT64_MAX;
+  return index && (bounded || n->kind == TIR_VAR) ? emit_index(e, x)
+                                                  : emit_cast(e, emit_expr(e, x), n->type, TIR_T_I64);
+}
+
+LLVMValueRef emit_bound(struct emit *e, tir_expr value) {
+  tir_type type = tir_type_of(e->ir, value);
+  return tir_type_is_int(type) && tir_type_lanes(type) == 1 ? emit_number(e, value) : emit_expr(e, value);
+}
+
 LLVMValueRef emit_index(struct emit *e, tir_expr x) {
   assert(x && x < e->ir->exprs.count);
   const struct tir_expr_node *n = tir_at(e->ir, x);
@@ -109,11 +122,11 @@ LLVMValueRef emit_index(struct emit *e, tir_expr x) {
     case TIR_SUB: return LLVMBuildNSWSub(w, emit_index(e, n->a), emit_index(e, n->b), "");
     case TIR_MUL: return LLVMBuildNSWMul(w, emit_index(e, n->a), emit_index(e, n->b), "");
     case TIR_MIN:
-    case TIR_MAX: return extreme(e, n->kind == TIR_MIN, emit_index(e, n->a), emit_index(e, n->b), TIR_T_I64);
+    case TIR_MAX: return extreme(e, n->kind == TIR_MIN, emit_number(e, n->a), emit_number(e, n->b), TIR_T_I64);
     case TIR_DIV:
     case TIR_MOD: {
-      LLVMValueRef a = emit_index(e, n->a);
-      return division(e, n, a, emit_index(e, n->b));
+      LLVMValueRef a = emit_number(e, n->a);
+      return division(e, n, a, emit_number(e, n->b));
     }
     default: break;
     }
@@ -192,22 +205,11 @@ static LLVMValueRef select_value(struct emit *e, const struct tir_expr_node *n) 
   return LLVMBuildSelect(e->builder, c, a, b, "");
 }
 
-/* The integer's value may leave its type, and then wraps around: indices are computed in 64 bits. */
-static bool wraps(const struct tir *ir, tir_expr x) {
-  const struct tir_expr_node *n = tir_at(ir, x);
-  return (n->flags & (TIR_HAS_LOAD | TIR_HAS_CALL)) || n->lo == INT64_MIN || n->hi == INT64_MAX;
-}
-
 static LLVMValueRef let_value(struct emit *e, const struct tir_expr_node *n) {
   assert(n->kind == TIR_LET);
   LLVMValueRef before = e->vars[n->ref];
-  tir_type type = tir_type_of(e->ir, n->a);
-  bool index = tir_type_is_int(type) && tir_type_lanes(type) == 1;
   e->lets[n->ref] = 1;
-  if (index && wraps(e->ir, n->a))
-    e->vars[n->ref] = emit_cast(e, emit_expr(e, n->a), type, TIR_T_I64);
-  else
-    e->vars[n->ref] = index ? emit_index(e, n->a) : emit_expr(e, n->a);
+  e->vars[n->ref] = emit_bound(e, n->a);
   LLVMValueRef body = emit_expr(e, n->b);
   e->vars[n->ref] = before;
   return body;

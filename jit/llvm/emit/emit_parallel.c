@@ -149,8 +149,8 @@ void emit_parallel(struct emit *e, const struct tir_captures *c) {
   LLVMTypeRef type = closure_type(e, c);
   LLVMBuilderRef w = e->builder;
   LLVMValueRef closure = emit_alloca(e, type, 1, 64);
-  LLVMBuildStore(w, emit_index(e, s.loop.min), field(e, type, closure, BEGIN));
-  LLVMBuildStore(w, emit_index(e, s.loop.extent), field(e, type, closure, EXTENT));
+  LLVMBuildStore(w, emit_number(e, s.loop.min), field(e, type, closure, BEGIN));
+  LLVMBuildStore(w, emit_number(e, s.loop.extent), field(e, type, closure, EXTENT));
   LLVMBuildStore(w, e->status, field(e, type, closure, STATUS));
   for (uint32_t i = 0; i < c->buffers; i++)
     LLVMBuildStore(w, e->buffers[buffer_at(e, c, i)], field(e, type, closure, FIXED + i));

@@ -27,7 +27,7 @@ static void emit_loop(struct emit *e, tir_loop loop) {
   assert(tir_is(e->ir, loop, TIR_LOOP));
   struct tir_stmt_node s = *tir_stmt_at(e->ir, loop);
   LLVMBuilderRef w = e->builder;
-  LLVMValueRef min = emit_index(e, s.loop.min), extent = emit_index(e, s.loop.extent);
+  LLVMValueRef min = emit_number(e, s.loop.min), extent = emit_number(e, s.loop.extent);
   LLVMValueRef end = LLVMBuildNSWAdd(w, min, extent, "");
   LLVMBasicBlockRef before = LLVMGetInsertBlock(w), body = new_block(e, "body"), after = new_block(e, "after");
   if (tir_is_int(e->ir, s.loop.extent) && tir_at(e->ir, s.loop.extent)->imm > 0)
@@ -122,10 +122,7 @@ static void emit_declaration(struct emit *e, tir_stmt at) {
 
 static void emit_binding(struct emit *e, tir_stmt at) {
   tir_var v = tir_as(e->ir, at, TIR_BIND)->bind.var;
-  tir_expr value = tir_as(e->ir, at, TIR_BIND)->bind.value;
-  tir_type type = e->ir->vars.at[v].type;
-  bool index = tir_type_is_int(type) && tir_type_lanes(type) == 1;
-  e->vars[v] = index ? emit_index(e, value) : emit_expr(e, value);
+  e->vars[v] = emit_bound(e, tir_as(e->ir, at, TIR_BIND)->bind.value);
 }
 
 static void emit_nontemporal(struct emit *e, tir_stmt attr) {

@@ -53,7 +53,7 @@ static bool is_divergent(const struct tir *ir, const void *context, tir_var v) {
   const struct lower_threads *threads = context;
   for (int a = 0; a < 3; a++)
     if (threads->var[a] == v && threads->extent[a] > 1) return true;
-  return tir_var_at(ir, v)->kind == TIR_VAR_LET;
+  return tir_is_let(ir, v);
 }
 
 /* All threads of a block see one value. */

@@ -208,7 +208,7 @@ static void join_own(struct crossing *c, tir_stmt list) {
   for (uint32_t k = 0; k < count; k++) left[k] = load_part(c, k, values);
   tir_combine(ir, c->reduction.reducer, left, right, made);
   for (uint32_t k = 0; k < count && count > 1; k++) {
-    tir_var v = tir_new_var(ir, TIR_VAR_LET, tir_name_of(ir, "joined"), tir_type_of(ir, made[k]), TIR_NONE, TIR_NONE);
+    tir_var v = tir_new_let(ir, tir_name_of(ir, "joined"), made[k]);
     tir_stmt bind = tir_new_stmt(ir, TIR_BIND);
     tir_as(ir, bind, TIR_BIND)->bind.var = v;
     tir_as(ir, bind, TIR_BIND)->bind.value = made[k];
@@ -228,7 +228,7 @@ static void replace_block(struct crossing *c) {
 }
 
 static tir_expr new_operand(struct tir *ir, const char *name, tir_type type) {
-  return tir_var_expr(ir, tir_new_var(ir, TIR_VAR_LET, tir_name_of(ir, name), type, TIR_NONE, TIR_NONE));
+  return tir_var_expr(ir, tir_new_var(ir, TIR_VAR_DATA, tir_name_of(ir, name), type, TIR_NONE, TIR_NONE));
 }
 
 static tir_expr reducer_of(struct crossing *c) {

@@ -88,7 +88,7 @@ static tir_expr choose(struct tir *ir, tir_expr condition, tir_expr yes, tir_exp
 
 static tir_expr bind(struct join *j, const char *name, tir_expr value) {
   struct tir *ir = j->low->ir;
-  tir_var v = tir_new_var(ir, TIR_VAR_LET, tir_name_of(ir, name), tir_type_of(ir, value), TIR_NONE, TIR_NONE);
+  tir_var v = tir_new_let(ir, tir_name_of(ir, name), value);
   tir_stmt s = tir_new_stmt(ir, TIR_BIND);
   tir_as(ir, s, TIR_BIND)->bind.var = v;
   tir_as(ir, s, TIR_BIND)->bind.value = value;

@@ -278,7 +278,7 @@ static void widen_let(struct vectors *v, tir_stmt s) {
     struct tir_var_node old = ir->vars.at[var];
     if (v->let_count == MOST_LETS) v->failed = true;
     if (v->failed) return;
-    tir_var wide = tir_new_var(ir, TIR_VAR_LET, old.name, tir_type_of(ir, value), TIR_NONE, TIR_NONE);
+    tir_var wide = tir_new_let(ir, old.name, value);
     v->lets[v->let_count] = var;
     v->wide[v->let_count++] = tir_at(ir, value)->kind == TIR_RAMP ? value : tir_var_expr(ir, wide); /* as an index */
     tir_as(ir, s, TIR_BIND)->bind.var = wide;

@@ -260,7 +260,7 @@ static bool read_env_thread(struct tir_reader *r, struct tir_args *args, tir_sym
 
 static bool append_bind(struct tir_reader *r, uint32_t token, tir_symbol target, tir_type type, tir_expr value) {
   if (tir_type_of(r->ir, value) != type && !tir_reader_cast(r, token, type, value, &value)) return false;
-  tir_var v = tir_new_var(r->ir, TIR_VAR_LET, tir_reader_name(r, target), type, TIR_NONE, TIR_NONE);
+  tir_var v = tir_new_let(r->ir, tir_reader_name(r, target), value);
   tir_stmt s = tir_new_stmt(r->ir, TIR_BIND);
   tir_as(r->ir, s, TIR_BIND)->bind.var = v;
   tir_as(r->ir, s, TIR_BIND)->bind.value = value;

@@ -45,7 +45,7 @@ static bool find_let(void *data, tir_expr e) {
   struct pipeline *p = data;
   const struct tir *ir = p->low->ir;
   const struct tir_expr_node *n = tir_at(ir, e);
-  if (n->kind == TIR_VAR && tir_var_at(ir, n->ref)->kind == TIR_VAR_LET) p->lets = true;
+  if (n->kind == TIR_VAR && tir_is_let(ir, n->ref)) p->lets = true;
   return true;
 }
 

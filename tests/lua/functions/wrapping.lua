@@ -1,0 +1,85 @@
+-- Integers of data wrap around in their type, whatever computes them: the interpreter, LLVM, of vectors or not, and the
+-- C text; whether their value is stored at once, bound to a name, divided, compared or an index.
+local ms = require "msched"
+local folder = os.tmpname()
+os.remove(folder)
+assert(os.execute("mkdir " .. folder))
+local scratch <close> = setmetatable({}, {__close = function() os.execute("rm -rf " .. folder) end})
+
+local head = [[
+from tvm.script import tirx as T
+@T.prim_func(s_tir=True)
+def main(X: T.Buffer((12,), "TYPE"), Y: T.Buffer((12,), "TYPE")):
+    for i in range(12):
+        with T.sblock("Y"):
+            v = T.axis.spatial(12, i)
+]]
+-- What the name `a` is bound to, or nothing, and what is stored.
+local FORMS = {
+  {nil, "X[v] * X[v] - X[v]"}, {"X[v] + X[v]", "a"}, {"X[v] + X[v]", "a + a"}, {"X[v] + X[v]", "T.min(a, X[v])"},
+  {"X[v] * X[v]", "T.max(a, R(3))"}, {"X[v] - R(1)", "T.Select(a < X[v], R(1), R(2))"}, {"X[v]", "T.Select(a + a < R(0), R(1), R(2))"},
+  {"X[v]", "(a + a) // R(3)"}, {"X[v]", "(a * a) % R(7)"}, {"X[v]", "T.max(a + a, a)"}, {"X[v]", "T.min(a - R(9), a)"},
+  {nil, "T.truncdiv(X[v] + X[v], R(3))"}, {nil, "T.min(X[v] - R(9), R(2)) + X[v]"}, {nil, "T.Select(X[v] + R(1) > X[v], R(1), R(2))"},
+  {nil, "X[(X[v] + X[v]) % R(12)]"}, {"X[v] + X[v]", "X[a % R(12)]"}, {"X[v]", "X[(a * R(3) + R(5)) % R(12)]"},
+  {nil, "X[T.min(T.max(X[v] * R(5), R(0)), R(11))]"}, {nil, "(X[v] * R(2)) // R(2)"}, {"X[v]", "(a * R(4) + R(2)) // R(4)"},
+}
+
+local programs, wanted, compared = {}, {}, 0
+local function text_of(array) return table.concat(array:tolist(), " ") end
+
+local function check(type, form, x)
+  local lines = head
+  if form[1] then lines = lines .. "            a: T.let[T.TYPE] = " .. form[1] .. "\n" end
+  lines = (lines .. "            Y[v] = " .. form[2] .. "\n"):gsub("R(%b())", "T.TYPE%1"):gsub("TYPE", type)
+  local what = ("%s of %s, a = %s"):format(form[2], type, form[1] or "none")
+  local f, expected, got = ms.from_script(lines), ms.array({12}, type), ms.array({12}, type)
+  ms.interpret(f, x, expected)
+  local s = ms.schedule(f)
+  s:vectorize((select(2, s:split((s:get_loops(s:get_sblock "Y")), {ms.rest, 4}))))
+  for kind, g in pairs {scalar = f, vector = s:func()} do
+    local kernel = ms.build(g)
+    kernel(x, got)
+    compared = compared + 1
+    assert(text_of(got) == text_of(expected), ("%s, %s: %s, interpreted %s"):format(what, kind, text_of(got), text_of(expected)))
+    if kind == "scalar" and type == "int32" then
+      local name = "f" .. #programs
+      kernel:export(folder .. "/" .. name .. ".c", name)
+      programs[#programs + 1], wanted[#wanted + 1] = name, {text_of(expected), what}
+    end
+  end
+end
+
+for type, bits in pairs {int8 = 8, int32 = 32, int64 = 64, uint16 = 16} do
+  local signed = not type:find "^u"
+  local top = signed and (1 << bits - 1) - 1 or (1 << bits) - 1
+  local low = signed and -top - 1 or 0
+  local x = ms.array({12}, type, {top, low, top - 1, low + 1, 0, 1, 2, 7, top // 2, top // 2 + 1, top // 3, signed and -1 or 5})
+  for _, form in ipairs(FORMS) do check(type, form, x) end
+end
+
+-- The C text of all, compiled once.
+if os.execute "cc --version >/dev/null 2>&1" then
+  local declared, calls = {}, {}
+  for i, name in ipairs(programs) do
+    declared[i], calls[i] = ("int %s(void **, void *);\n"):format(name), ("  run(%s);\n"):format(name)
+  end
+  local file <close> = assert(io.open(folder .. "/main.c", "w"))
+  file:write("#include <stdio.h>\n" .. table.concat(declared) .. [[
+static void run(int (*call)(void **, void *)) {
+  int top = 2147483647;
+  int x[12] = {top, -top - 1, top - 1, -top, 0, 1, 2, 7, top / 2, top / 2 + 1, top / 3, -1}, y[12];
+  void *args[] = {x, y};
+  if (call(args, 0)) printf("failed: ");
+  for (int i = 0; i < 12; i++) printf(i < 11 ? "%d " : "%d\n", y[i]);
+}
+int main(void) {
+]] .. table.concat(calls) .. "}\n")
+  file:close()
+  local out <close> = io.popen(("cd '%s' && cc -O2 -w -Wno-psabi -o main main.c f*.c && ./main"):format(folder))
+  for i, name in ipairs(programs) do
+    local line = out:read "l"
+    assert(line == wanted[i][1], ("%s: %s, C text: %s, interpreted %s"):format(name, wanted[i][2], line, wanted[i][1]))
+    compared = compared + 1
+  end
+end
+print(compared .. " compared")
