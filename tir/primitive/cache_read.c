@@ -48,11 +48,14 @@ static bool plan_written(struct tir *ir, struct plan *plan, ms_error *err) {
   return true;
 }
 
+/* No other block in the scope reads the buffer, whatever blocks around it declare. */
 static bool is_only_reader(const struct tir *ir, tir_block block, const struct tir_cache_plan *plan) {
-  for (uint32_t u = tir_buffer_at(ir, plan->buffer)->readers; u; u = ir->uses.at[u].next) {
-    tir_block b = ir->uses.at[u].block;
-    if (b != block && tir_scope_of(ir, b) == plan->scope) return false;
-  }
+  uint32_t lists[] = {tir_buffer_at(ir, plan->buffer)->readers, tir_buffer_at(ir, plan->buffer)->undeclared};
+  for (int i = 0; i < 2; i++)
+    for (uint32_t u = lists[i]; u; u = ir->uses.at[u].next) {
+      tir_block b = ir->uses.at[u].block;
+      if (b != block && tir_is_below(ir, b, plan->scope) && !tir_is_below(ir, b, block)) return false;
+    }
   return true;
 }
 
