@@ -217,9 +217,17 @@ static bool is_of_shapes(const struct tir *ir, const void *context, tir_var v) {
   return tir_var_at(ir, v)->kind == TIR_VAR_PLAIN;
 }
 
+/* The copy of a parameter whose strides are variables has those too, but memory of its own, which is compact. */
+static void fix_strides(struct tir *ir, tir_buffer buffer) {
+  struct tir_buffer_node *b = tir_buffer_at(ir, buffer);
+  for (uint32_t i = 0; i < b->strides.count; i++)
+    if (!tir_is_int(ir, ir->operands.at[b->strides.first + i])) b->strides = (struct tir_span){0, 0};
+}
+
 /* What is allocated has a size that does not change while the function runs: extents that vary with loops are taken at
  * their largest. */
 static void fix_shape(struct tir *ir, tir_buffer buffer) {
+  fix_strides(ir, buffer);
   struct tir_buffer_node b = *tir_buffer_at(ir, buffer);
   uint32_t first = 0;
   for (uint32_t d = 0; d < b.rank; d++) {
