@@ -1,29 +1,60 @@
 """Functions by chance, as TVMScript, for `random_sequences --workloads FOLDER`: blocks that carry values from one iteration to
 another, whose inits begin other elements than the body updates, that store under conditions or where data say, whose bindings are
-sums, quotients and remainders; reductions of pairs, matched elements, blocks in blocks, loops of no iteration. All are small, of
-integers of one type or of truths, and stay within their buffers. Needs no package.
-usage: functions.py FOLDER COUNT SEED"""
+sums, quotients and remainders; reductions of pairs, matched elements, blocks in blocks, loops of no iteration. All are small, and
+stay within their buffers. Needs no package.
+usage: functions.py [--kinds KIND,...] FOLDER COUNT SEED
+Kinds (all of them but in turn by chance):
+  plain     elements are integers of one type or truths
+  floats    floats of one type; products are of constants and indices, so that most sums are exact
+  special   floats, infinities and NaN: copied, chosen, negated, their maxima and minima; no sums, whose results depend on order
+  vectors   elements are vectors of four
+  symbolic  an extent is a variable: it is drawn, from 9 on, for each run
+  strided   parameters have strides and offsets, some of them variables"""
 import os
 import random
 import sys
 
 SIZES = (12, 12, 8)  # extents of buffers
+LEAST, MOST = 9, 24  # that random_sequences draws for an extent that is a variable
 DATA = "P"  # a buffer whose elements are indices and conditions
 
 
-class Index:
-    """An expression in TVMScript with the least and the greatest value it has."""
+class Extent(int):
+    """An extent that is a variable, as the least number that it may be."""
 
-    def __init__(self, text, low, high):
-        self.text, self.low, self.high = text, low, high
+    def __new__(cls, name):
+        made = super().__new__(cls, LEAST)
+        made.name = name
+        return made
+
+    def __str__(self):
+        return self.name
+
+    __repr__ = __str__
+
+
+class Index:
+    """An expression in TVMScript with the least and the greatest value it has; of: it is less than this variable."""
+
+    def __init__(self, text, low, high, of=None):
+        self.text, self.low, self.high, self.of = text, low, high, of
 
 
 class Function:
-    def __init__(self, seed):
+    def __init__(self, seed, kinds):
         self.random = random.Random(seed)
         self.lines, self.blocks, self.loops, self.matches, self.names = [], 0, 0, 0, {}
-        self.type = self.choose((64, "int32"), (8, "int64"), (8, "int8"), (5, "uint8"), (6, "int16"), (9, "bool"))
+        self.kind = self.random.choice(kinds) if len(kinds) > 1 else kinds[0]
+        self.type = {
+            "floats": lambda: self.choose((6, "float32"), (2, "float64"), (3, "float16"), (3, "bfloat16")),
+            "special": lambda: self.choose((6, "float32"), (2, "float64"), (3, "float16"), (3, "bfloat16")),
+            "vectors": lambda: self.choose((3, "int32"), (3, "float32"), (1, "int8"), (1, "float16")),
+        }.get(self.kind, lambda: self.choose((64, "int32"), (8, "int64"), (8, "int8"), (5, "uint8"), (6, "int16"), (9, "bool")))()
+        self.lanes = 4 if self.kind == "vectors" else 1
+        self.is_float = "float" in self.type
         self.index = "int64" if self.type == "int64" else "int32"
+        self.extent = Extent("n") if self.kind == "symbolic" else None
+        self.element = self.type + ("x%d" % self.lanes if self.lanes > 1 else "")
 
     # ---- Draws ----
 
@@ -41,14 +72,20 @@ class Function:
 
     def number(self, value):
         """An extent, in the type of loops."""
-        return "T.int64(%d)" % value if self.index == "int64" else str(value)
+        return "T.int64(%d)" % value if self.index == "int64" and not isinstance(value, Extent) else str(value)
+
+    def wide(self, text):
+        """A number as an element."""
+        return "T.Broadcast(%s, %d)" % (text, self.lanes) if self.lanes > 1 else text
 
     def cast(self, text):
         """An index, or what is loaded of the data, as an element."""
-        return text if self.type == self.index else 'T.Cast("%s", %s)' % (self.type, text)
+        return self.wide(text if self.type == self.index else 'T.Cast("%s", %s)' % (self.type, text))
 
     def constant(self, value):
-        return self.cast(self.number(value)) if self.type == self.index else 'T.Cast("%s", %d)' % (self.type, value)
+        if self.is_float:
+            return self.wide("T.%s(%d)" % (self.type, value))
+        return self.cast(self.number(value)) if self.type == self.index else self.wide('T.Cast("%s", %d)' % (self.type, value))
 
     def load(self, name, indices):
         text = self.access(name, indices)
@@ -75,13 +112,14 @@ class Function:
 
     def within(self, index, extent):
         """Its text, held within [0, extent)."""
-        if index.low >= 0 and index.high < extent:
+        if index.low >= 0 and (index.high < extent or (index.of is not None and index.of is extent)):
             return index.text
+        last = "%s - 1" % extent if isinstance(extent, Extent) else str(extent - 1)
         if index.low >= 0 and self.chance(0.5):
-            return "T.min(%s, %d)" % (index.text, extent - 1)
+            return "T.min(%s, %s)" % (index.text, last)
         if self.chance(0.5):
-            return "(%s) %% %d" % (index.text, extent)
-        return "T.min(T.max(%s, 0), %d)" % (index.text, extent - 1)
+            return "(%s) %% %s" % (index.text, extent)
+        return "T.min(T.max(%s, 0), %s)" % (index.text, last)
 
     def access(self, name, indices):
         """An element of a buffer, most often that which the indices name in order."""
@@ -115,6 +153,15 @@ class Function:
         if depth > 1 or kind < 0.55:
             return self.load(self.random.choice(readable), indices)
         a, b = (self.value(indices, readable, depth + 1) for _ in range(2))
+        if self.kind == "special":
+            odd = 'T.%s("%s")' % (self.type, self.random.choice(["inf", "-inf", "nan"]))
+            return self.choose((4, "T.max(%s, %s)" % (a, b)), (4, "T.min(%s, %s)" % (a, b)), (2, "T.if_then_else(%s, %s, %s)" % (self.condition(indices), a, odd)), (1, odd),
+                               (2, "T.if_then_else(%s, %s, %s)" % (self.condition(indices), a, b)), (2, "T.Select(%s < %s, %s, %s)" % (a, b, b, odd)), (1, "(%s * %s)" % (a, self.constant(-1))))
+        if self.is_float:
+            b = self.choose((3, b), (1, self.constant(self.random.randint(-3, 3))))
+            factor = self.choose((1, self.constant(self.random.randint(-2, 3))), (1, self.cast(self.random.choice(indices).text)))
+            return self.choose((12, "(%s + %s)" % (a, b)), (6, "(%s - %s)" % (a, b)), (5, "(%s * %s)" % (a, factor)), (2, "T.max(%s, %s)" % (a, b)), (2, "T.min(%s, %s)" % (a, b)),
+                               (2, "T.if_then_else(%s, %s, %s)" % (self.condition(indices), a, b)))
         if self.type == "bool":
             return self.choose((3, "(%s and %s)" % (a, b)), (3, "(%s or %s)" % (a, b)), (1, "(not %s)" % a))
         return self.choose((12, "(%s + %s)" % (a, b)), (6, "(%s - %s)" % (a, b)), (6, "(%s * %s)" % (a, b)), (2, "T.max(%s, %s)" % (a, b)),
@@ -125,6 +172,12 @@ class Function:
         if self.type == "bool":
             return self.choose((3, "%s or %s" % (target, value)), (3, "%s and %s" % (target, value)), (1, "not %s" % target), (1, value))
         zero, three = self.constant(0), self.constant(3)
+        if self.kind == "special":
+            return self.choose((4, "T.max(%s, %s)" % (target, value)), (4, "T.min(%s, %s)" % (target, value)), (2, value),
+                               (2, "T.if_then_else(%s > %s, %s, %s)" % (value, zero, value, target)), (1, "T.Select(%s < %s, %s, %s)" % (target, value, target, value)))
+        if self.is_float or self.lanes > 1:
+            return self.choose((50, "%s + %s" % (target, value)), (10, "T.max(%s, %s)" % (target, value)), (8, "T.min(%s, %s)" % (target, value)),
+                               (7, "%s - %s" % (target, value)), (6, "%s - %s" % (value, target)), (6, value))
         return self.choose((50, "%s + %s" % (target, value)), (10, "T.max(%s, %s)" % (target, value)), (8, "T.min(%s, %s)" % (target, value)),
                            (7, "%s - %s" % (target, value)), (7, "%s * %s + %s" % (target, three, value)), (6, "%s - %s" % (value, target)), (6, value),
                            (6, "T.if_then_else(%s > %s, %s + %s, %s)" % (value, zero, target, value, target)))
@@ -165,9 +218,13 @@ class Function:
             elif self.chance(0.03):
                 kind = "opaque"
             end = binding.high + 1 + (1 if self.chance(0.04) else 0)
-            domain = self.number(end) if binding.low == 0 else "(%s, %s)" % (self.number(binding.low), self.number(end))
-            self.emit(depth, "v%d = T.axis.%s(%s, %s)" % (at, kind, domain, binding.text))
-            all_of_them.append(Index("v%d" % at, binding.low, end - 1))
+            if binding.of is not None:
+                self.emit(depth, "v%d = T.axis.%s(%s, %s)" % (at, kind, binding.of, binding.text))
+                all_of_them.append(Index("v%d" % at, 0, binding.high, binding.of))
+            else:
+                domain = self.number(end) if binding.low == 0 else "(%s, %s)" % (self.number(binding.low), self.number(end))
+                self.emit(depth, "v%d = T.axis.%s(%s, %s)" % (at, kind, domain, binding.text))
+                all_of_them.append(Index("v%d" % at, binding.low, end - 1))
             if kind == "spatial":
                 spatial.append(all_of_them[-1])
         return all_of_them, spatial, len(spatial) < len(bound)
@@ -197,7 +254,7 @@ class Function:
                 self.emit(depth + 1, "%s = %s" % (target, self.value(indices, readable)))
         elif self.chance(0.07):
             self.emit(depth, "for k in range(%s):" % self.number(3))
-            self.emit(depth + 1, "%s = %s %s %s" % (target, value, "and" if self.type == "bool" else "+", self.cast("k")))
+            self.emit(depth + 1, "%s = %s" % (target, "T.max(%s, %s)" % (value, self.cast("k")) if self.kind == "special" else "%s %s %s" % (value, "and" if self.type == "bool" else "+", self.cast("k"))))
         else:
             self.emit(depth, "%s = %s" % (target, value))
 
@@ -210,7 +267,7 @@ class Function:
         ranges = ", ".join("%s:%s + %s" % (at, at, self.number(1)) for at in self.split(target[len(name) + 1:-1]))
         shape = ", ".join([self.number(1)] * rank)
         self.emit(depth, 'm%d = T.match_buffer(%s[%s], (%s,), "%s", strides=(%s), offset_factor=1)' % (
-            self.matches, name, ranges, shape, self.type, "".join('"s%d_%d", ' % (self.matches, at) for at in range(rank))))
+            self.matches, name, ranges, shape, self.element, "".join('"s%d_%d", ' % (self.matches, at) for at in range(rank))))
         return "m%d[%s]" % (self.matches, ", ".join(["0"] * rank))
 
     @staticmethod
@@ -229,9 +286,9 @@ class Function:
         self.blocks += 1
         self.emit(depth, 'with T.sblock("b%d"):' % self.blocks)
         depth += 1
-        at = [Index("v%d" % n, loop.low, loop.high) for n, loop in enumerate(loops)]
+        at = [Index("v%d" % n, loop.low, loop.high, loop.of) for n, loop in enumerate(loops)]
         for n, loop in enumerate(loops):
-            kind, end = "reduce" if n == len(loops) - 1 else "spatial", self.number(loop.high + 1)
+            kind, end = "reduce" if n == len(loops) - 1 else "spatial", self.number(loop.high + 1) if loop.of is None else str(loop.of)
             self.emit(depth, "v%d = T.axis.%s(%s, %s)" % (n, kind, end if not loop.low else "(%s, %s)" % (self.number(loop.low), end), loop.text))
         own = at[:-1] or [Index("0", 0, 0)]
         place, value = (self.access(name, own) for name in (written[0], written[-1])), self.value(at, readable)
@@ -250,7 +307,7 @@ class Function:
         self.emit(depth, "%s = x1" % best)
 
     def block(self, depth, loops, written, readable):
-        if len(written) == 2 and self.type != "bool" and self.chance(0.12):
+        if len(written) == 2 and self.type != "bool" and self.lanes == 1 and self.chance(0.12):
             return self.pair(depth, loops, written, readable)
         self.blocks += 1
         self.emit(depth, 'with T.sblock("b%d"):' % self.blocks)
@@ -271,7 +328,7 @@ class Function:
             values.append(self.update(target, value) if has_init or self.chance(0.35) else value)
         if self.chance(0.12):  # all are computed before any is stored
             for at, value in enumerate(values):
-                self.emit(depth, "x%d: T.let[T.%s] = %s" % (at, self.type, value))
+                self.emit(depth, "x%d: T.let[T.%s] = %s" % (at, self.element, value))
             values = ["x%d" % at for at in range(len(values))]
         for (_, target), value in zip(targets, values):
             self.store(depth, target, value, indices, readable)
@@ -281,6 +338,9 @@ class Function:
     def loop(self, depth, low, extent):
         self.loops += 1
         name = "i%d" % self.loops
+        if isinstance(extent, Extent):
+            self.emit(depth, "for %s in range(%s):" % (name, extent))
+            return Index(name, 0, MOST - 1, extent)
         ends = [self.number(low)] * (low != 0) + [self.number(low + extent)]
         self.emit(depth, "for %s in range(%s):" % (name, ", ".join(ends)))
         return Index(name, low, low + extent - 1)
@@ -291,10 +351,10 @@ class Function:
         self.emit(depth, 'with T.sblock("b%d"):' % self.blocks)
         inner = []
         for at, loop in enumerate(loops):
-            end = self.number(loop.high + 1)
+            end = self.number(loop.high + 1) if loop.of is None else str(loop.of)
             domain = end if not loop.low else "(%s, %s)" % (self.number(loop.low), end)
             self.emit(depth + 1, "w%d = T.axis.%s(%s, %s)" % (at, self.choose((6, "spatial"), (1, "opaque")), domain, loop.text))
-            inner.append(Index("w%d" % at, loop.low, loop.high))
+            inner.append(Index("w%d" % at, loop.low, loop.high, loop.of))
         if self.chance(0.15):
             self.emit(depth + 1, "T.where(%s)" % self.condition(loops))
         return depth + 2, inner + [self.loop(depth + 1, 0, self.random.choice([2, 3, 4]))]
@@ -303,6 +363,8 @@ class Function:
         depth, loops = 2, []
         for _ in range(self.choose((2, 1), (6, 2), (3, 3))):
             extent = self.choose((1, 1), (1, 2), (2, 3), (4, 4), (3, 6), (3, 8), (0.15, 0))
+            if self.extent is not None and self.chance(0.4):
+                extent = self.extent
             loops.append(self.loop(depth, 1 if self.chance(0.03) else 0, extent))
             depth += 1
         if self.chance(0.06):
@@ -325,17 +387,21 @@ class Function:
         self.emit(depth, 'with T.sblock("b%d"):' % self.blocks)
         own = []
         for at, index in enumerate(indices):
-            self.emit(depth + 1, "v%d = T.axis.spatial(%s, %s)" % (at, self.number(index.high + 1), index.text))
-            own.append(Index("v%d" % at, 0, index.high))
+            self.emit(depth + 1, "v%d = T.axis.spatial(%s, %s)" % (at, self.number(index.high + 1) if index.of is None else index.of, index.text))
+            own.append(Index("v%d" % at, 0, index.high, index.of))
         self.emit(depth + 1, "%s[%s] = %s" % (name, ", ".join(index.text for index in own), self.value(own, known)))
 
     def text(self):
         parameters, temporaries = ["A", "B", "C"][:self.random.randint(2, 3)], ["T0", "T1"][:self.random.randint(0, 2)]
         for name in parameters + temporaries:
-            self.names[name] = tuple(self.random.choice(SIZES) for _ in range(self.choose((3, 1), (6, 2))))
+            self.names[name] = tuple(self.random.choice(SIZES) if self.extent is None or self.chance(0.5) else self.extent for _ in range(self.choose((3, 1), (6, 2))))
+        for name in temporaries if self.extent is not None else []:  # of memory that a kernel can have
+            self.names[name] = tuple(SIZES[0] if extent is self.extent else extent for extent in self.names[name])
+        if self.extent is not None and not any(self.extent is extent for name in parameters for extent in self.names[name]):
+            self.names["A"] = (self.extent,) + self.names["A"][1:]
         self.names[DATA] = (SIZES[0],)
         for name in temporaries:
-            self.emit(2, '%s = T.sblock_alloc_buffer(%s, "%s")' % (name, self.names[name], self.type))
+            self.emit(2, '%s = T.sblock_alloc_buffer(%s, "%s")' % (name, self.names[name], self.element))
         for at, name in enumerate(temporaries):
             self.fill(name, parameters + [DATA] + temporaries[:at])
         writable, everything = parameters + temporaries, parameters + temporaries + [DATA]
@@ -345,19 +411,48 @@ class Function:
             if self.chance(0.5):
                 readable = [name for name in readable if name not in written] or readable
             self.nest(written, readable)
-        given = ", ".join('%s: T.Buffer(%s, "%s")' % (name, self.names[name], self.index if name == DATA else self.type) for name in parameters + [DATA])
+        given, head = [], []
+        for name in parameters + [DATA]:
+            self.parameter(name, given, head)
+        if self.extent is not None:  # behind the buffers, whose extents are drawn
+            given.append("n: T.%s" % self.index)
         return "\n".join(["from tvm.script import ir as I", "from tvm.script import tirx as T", "", "@I.ir_module", "class Module:", "    @T.prim_func(s_tir=True)",
-                          "    def main(%s):" % given, '        T.func_attr({"tirx.noalias": True})'] + self.lines) + "\n"
+                          "    def main(%s):" % ", ".join(given), '        T.func_attr({"tirx.noalias": True})'] + head + self.lines) + "\n"
+
+    def parameter(self, name, given, head):
+        """How a parameter is declared: among those given, or at the head of the function, with its strides."""
+        shape, type = self.names[name], self.index if name == DATA else self.element
+        if self.kind not in ("strided", "symbolic") or (self.kind == "strided" and self.chance(0.3)):
+            given.append('%s: T.Buffer(%s, "%s")' % (name, shape, type))
+            return
+        given.append("p_%s: T.handle" % name)
+        layout = ""
+        if self.kind == "strided":
+            row = shape[-1] + self.random.randint(0, 3)
+            steps = self.choose((4, (row, 1)), (2, (1, shape[0] + 1)), (1, (2 * row, 2))) if len(shape) == 2 else (self.random.choice([1, 2, 3]),)
+            if len(shape) == 2 and self.chance(0.3):
+                given.append("s_%s: T.int%s" % (name, self.index[3:]))
+                steps = ("s_%s" % name, 1)
+            layout = ", strides=(%s,)" % ", ".join(self.number(step) if isinstance(step, int) else step for step in steps)
+            if self.chance(0.4):
+                layout += ", elem_offset=%s" % self.number(self.random.randint(1, 5))
+        head.append('        %s = T.match_buffer(p_%s, %s, "%s"%s)' % (name, name, shape, type, layout))
 
 
-def main(folder, count, seed):
+KINDS = ["plain", "floats", "special", "vectors", "symbolic", "strided"]
+
+
+def main(folder, count, seed, kinds):
     os.makedirs(folder, exist_ok=True)
     for at in range(count):
         with open(os.path.join(folder, "f%05d.py" % at), "w") as file:
-            file.write(Function(seed * 1000003 + at).text())
+            file.write(Function(seed * 1000003 + at, kinds).text())
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 4:
+    given, named = sys.argv[1:], KINDS
+    if given[:1] == ["--kinds"] and len(given) > 1:
+        named, given = given[1].split(","), given[2:]
+    if len(given) != 3 or not set(named) <= set(KINDS):
         sys.exit(__doc__)
-    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    main(given[0], int(given[1]), int(given[2]), named)

@@ -16,6 +16,7 @@ const char *const trouble_names[TROUBLES] = {
     "not equal to the unscheduled function",
     "not equal once lowered",
     "not equal once compiled",
+    "not equal as C source",
     "the trace does not give the module again",
 };
 

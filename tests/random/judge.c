@@ -1,5 +1,5 @@
-/* What came of a sequence: it computes what the unscheduled function does, by the interpreter, lowered, and compiled;
- * and its trace, written and read, gives it again. */
+/* What came of a sequence: it computes what the unscheduled function does, by the interpreter, lowered, and compiled,
+ * by LLVM and as C source; and its trace, written and read, gives it again. */
 #include "random.h"
 
 #include "jit/jit.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_COST = 20000000 };
+enum { MOST_COST = 20000000, SIZES = 3 };
 
 /* Whether a trace gives a module of this hash. */
 static bool gives(struct grow *g, const struct vm_trace *trace, uint64_t hash, const char *form) {
@@ -62,6 +62,16 @@ static bool head_replays(struct grow *g) {
 
 /* ---- Compiled ---- */
 
+uint32_t sizes_of(const struct workload *w) {
+  struct tir_span params = w->ir->funcs.at[w->func].params;
+  for (uint32_t i = 0; i < params.count; i++) {
+    tir_buffer b = w->ir->params.at[params.first + i].buffer;
+    for (uint32_t d = 0; b && d < tir_buffer_at(w->ir, b)->rank; d++)
+      if (!tir_is_int(w->ir, tir_operands(w->ir, tir_buffer_at(w->ir, b)->shape)[d])) return SIZES;
+  }
+  return 1;
+}
+
 /* Runs the workload on the interpreter and the scheduled function compiled, on the same arguments. */
 static bool built_equals(struct grow *g, uint64_t seed, ms_error *err) {
   const struct workload *w = g->workload;
@@ -106,6 +116,13 @@ static bool judge_unsafe(struct grow *g, uint64_t seed, bool build) {
   return true;
 }
 
+static bool judge_emitted(struct grow *g, uint64_t seed) {
+  ms_error err = {0};
+  bool refused;
+  if (emitted_equals(g, seed, &refused, &err)) return g->shared->tally.emitted++, true;
+  return refused ? (g->shared->tally.unemitted++, true) : report(g->shared, UNEQUAL_EMITTED, "%s", err.message);
+}
+
 bool judge(struct grow *g, uint64_t seed, bool build) {
   struct shared *shared = g->shared;
   ms_error err = {0};
@@ -120,13 +137,18 @@ bool judge(struct grow *g, uint64_t seed, bool build) {
   if (!g->open && !replays(g, (uint32_t)(seed / 7 % FORMS))) return false;
   if (cost_of(g->schedule->ir, tir_find_func(g->schedule->ir, "main")) > MOST_COST)
     return shared->tally.too_large++, true;
-  if (!case_equal(g->workload->ir, g->schedule->ir, g->layouts, g->maps, NULL, seed, &err))
-    return err.code == MS_RUN_STEPS ? (shared->tally.too_large++, true) : report(shared, UNEQUAL, "%s", err.message);
+  for (uint32_t i = 0; i < sizes_of(g->workload); i++)
+    if (!case_equal(g->workload->ir, g->schedule->ir, g->layouts, g->maps, NULL, seed + i, &err))
+      return err.code == MS_RUN_STEPS ? (shared->tally.too_large++, true) : report(shared, UNEQUAL, "%s", err.message);
   shared->tally.judged++;
   if (!build) return true;
   if (!lowered_equals(g, seed, &err)) return report(shared, UNEQUAL_LOWERED, "%s", err.message);
   shared->tally.lowered++;
-  if (!built_equals(g, seed, &err)) return report(shared, UNEQUAL_BUILT, "%s", err.message);
+  for (uint32_t i = 0; i < sizes_of(g->workload); i++)
+    if (!built_equals(g, seed + i, &err)) {
+      bool needs_size = err.code == MS_NOT_COMPILABLE && sizes_of(g->workload) > 1; /* of a buffer that was made */
+      return needs_size ? (shared->tally.unbuilt++, true) : report(shared, UNEQUAL_BUILT, "%s", err.message);
+    }
   shared->tally.built++;
-  return true;
+  return !shared->emit_every || seed / 7 % shared->emit_every || judge_emitted(g, seed);
 }

@@ -17,15 +17,16 @@ enum trouble {
   ILL_FORMED,  /* the verifier */
   UNEQUAL,     /* the interpreter: not what the unscheduled function computes */
   UNEQUAL_LOWERED,
-  UNEQUAL_BUILT, /* compiled */
-  NOT_REPLAYED,  /* the trace, written and read, does not give the module again */
+  UNEQUAL_BUILT,   /* compiled by LLVM */
+  UNEQUAL_EMITTED, /* as C source, compiled */
+  NOT_REPLAYED,    /* the trace, written and read, does not give the module again */
   TROUBLES
 };
 extern const char *const trouble_names[TROUBLES];
 
 struct tally {
   uint64_t proposed[VM_KIND_COUNT], accepted[VM_KIND_COUNT], refused[VM_KIND_COUNT];
-  uint64_t sequences, length, judged, too_large, lowered, built, replayed, unchanged_texts;
+  uint64_t sequences, length, judged, too_large, lowered, built, unbuilt, emitted, unemitted, replayed, unchanged_texts;
   uint64_t failures;
   uint64_t unsafe, unfinished; /* sequences not judged by what is computed; judged with a For that cannot be ended */
 };
@@ -38,6 +39,7 @@ struct shared {
   uint64_t seed; /* of the sequence that runs */
   enum trouble trouble;
   char message[MOST_MESSAGE];
+  uint64_t emit_every;  /* one in so many that are built is compiled as C source too; 0: none */
   bool log;             /* the trace is written before each instruction, with that instruction */
   char json[MOST_JSON]; /* it */
 };
@@ -95,6 +97,10 @@ bool report(struct shared *shared, enum trouble trouble, const char *format, ...
 int64_t cost_of(const struct tir *ir, tir_func f);
 /* After the last instruction. */
 bool judge(struct grow *g, uint64_t seed, bool build);
+/* So many seeds of arguments are run of a workload: extents that are variables are drawn. */
+uint32_t sizes_of(const struct workload *w);
+/* refused: no C source can be made of the schedule, which err tells. */
+bool emitted_equals(struct grow *g, uint64_t seed, bool *refused, ms_error *err);
 
 /* ---- Proposals: a row for each kind in kinds.def ---- */
 

@@ -1,4 +1,4 @@
-/* random_sequences [--kinds KIND,…] [--unsafe] [--seed N] [--count N] [--instructions N] [--jobs N] [--least N]
+/* random_sequences [--kinds KIND,…] [--unsafe] [--seed N] [--count N] [--instructions N] [--jobs N] [--least N] [--emit N]
  *                  [--keep-going] [--workloads DIRECTORY] [--workload NAME] [--trace FILE]
  *
  * Sequences of random instructions, a seed each, on the workloads in turn. Each ends when it has the length drawn for
@@ -14,6 +14,7 @@
  *   vm_verify says.
  * --instructions: stops once so many instructions were performed, whatever --count says.
  * --jobs: so many processes at a time, each with its own seeds: its share of --count, or SEEDS_OF_JOB apart.
+ * --emit: one in N of those that are compiled is too as C source, by cc. Without it, none is.
  * --least: every kind must have been accepted so many times, and the mean length be 6.
  * --kinds: only these are proposed.
  * --keep-going: goes on after a failure.
@@ -297,7 +298,7 @@ static int run_trace(struct runner *r, const char *name, const char *path, uint6
 
 struct options {
   const char *workloads, *kinds, *workload, *trace;
-  uint64_t seed, count, instructions, jobs, least;
+  uint64_t seed, count, instructions, jobs, least, emit;
   bool keep_going, unsafe;
 };
 
@@ -309,7 +310,7 @@ static bool read_option(struct options *o, const char *name, const char *value) 
                {"--workload", &o->workload, NULL},   {"--trace", &o->trace, NULL},
                {"--seed", NULL, &o->seed},           {"--count", NULL, &o->count},
                {"--jobs", NULL, &o->jobs},           {"--instructions", NULL, &o->instructions},
-               {"--least", NULL, &o->least}};
+               {"--least", NULL, &o->least},         {"--emit", NULL, &o->emit}};
   for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
     if (!value || strcmp(known[i].name, name) != 0) continue;
     if (known[i].text)
@@ -342,6 +343,7 @@ int main(int argc, char **argv) {
   if (!read_options(&o, argc, argv)) return 2;
   size_t size = o.jobs * sizeof(struct shared);
   struct shared *shares = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  for (uint64_t j = 0; shares != MAP_FAILED && j < o.jobs; j++) shares[j].emit_every = o.emit;
   runner.shared = shares;
   runner.unsafe = o.unsafe, runner.keep_going = o.keep_going, runner.instructions = o.instructions;
   if (shares == MAP_FAILED || !choose_rows(&runner, o.kinds) ||

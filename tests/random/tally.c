@@ -9,7 +9,8 @@ void add_tally(struct tally *into, const struct tally *from) {
   }
   into->sequences += from->sequences, into->length += from->length;
   into->judged += from->judged, into->too_large += from->too_large;
-  into->lowered += from->lowered, into->built += from->built;
+  into->lowered += from->lowered, into->built += from->built, into->unbuilt += from->unbuilt;
+  into->emitted += from->emitted, into->unemitted += from->unemitted;
   into->replayed += from->replayed, into->unchanged_texts += from->unchanged_texts;
   into->unsafe += from->unsafe, into->unfinished += from->unfinished;
   into->failures += from->failures;
@@ -27,11 +28,13 @@ void print_tally(const struct tally *t) {
   }
   double mean = t->sequences ? (double)t->length / (double)t->sequences : 0;
   printf(
-      "mean accepted length %.2f; judged: %llu by the interpreter (%llu too large), %llu lowered, %llu compiled, %llu "
-      "with a For that cannot be ended; %llu changed without regard to what is computed; %llu traces replayed; %llu "
+      "mean accepted length %.2f; judged: %llu by the interpreter (%llu too large), %llu lowered, %llu compiled (%llu "
+      "of unknown sizes not), %llu also as C source (%llu have none), %llu with a For that cannot be ended; %llu "
+      "changed without regard to what is computed; %llu traces replayed; %llu "
       "texts compared after refusals\n",
-      mean, (number)t->judged, (number)t->too_large, (number)t->lowered, (number)t->built, (number)t->unfinished,
-      (number)t->unsafe, (number)t->replayed, (number)t->unchanged_texts);
+      mean, (number)t->judged, (number)t->too_large, (number)t->lowered, (number)t->built, (number)t->unbuilt,
+      (number)t->emitted, (number)t->unemitted, (number)t->unfinished, (number)t->unsafe, (number)t->replayed,
+      (number)t->unchanged_texts);
   printf("totals: %llu sequences, %llu instructions performed, %llu refused, %llu failures\n", (number)t->sequences,
          accepted, refused, (number)t->failures);
 }
