@@ -5,7 +5,8 @@
  * Requires: the target is a block, or a loop that can be made one (blockize.c). The block has no predicate; its regions
  *           are those of the description's root block, in order, moved to where the block's begin, dimensions in front
  *           being single elements; its body is the description's, statement for statement, up to names, and to equal
- *           index arithmetic; buffers have the same types and storage scopes.
+ *           index arithmetic; buffers have the same types and storage scopes, and the strides that the implementation
+ *           states as numbers.
  * After:    the block's body is the implementation's, whose parameters are matched to the block's regions; annotations
  *           of the implementation are added where the block has none of that name. An init stays.
  * Forward:  what was in the block is dead; so is the loop. */
@@ -298,6 +299,37 @@ static bool check_match(struct match *m, tir_block block, ms_error *err) {
   return tir_refuse(m->ir, err, MS_TENSORIZE_MISMATCH, m->at, "%s than what the intrinsic's description says", m->why);
 }
 
+/* By how many elements a buffer's dimension steps; TIR_NONE: it is dense, of extents that are no constants. */
+static tir_expr stride_of(struct tir *ir, tir_buffer buffer, uint32_t d) {
+  const struct tir_buffer_node *b = tir_buffer_at(ir, buffer);
+  if (b->strides.count == b->rank) return ir->operands.at[b->strides.first + d];
+  int64_t stride = 1;
+  for (uint32_t i = d + 1; i < b->rank; i++) {
+    const struct tir_expr_node *extent = tir_at(ir, ir->operands.at[b->shape + i]);
+    if (extent->kind != TIR_INT_IMM || __builtin_mul_overflow(stride, extent->imm, &stride)) return TIR_NONE;
+  }
+  return tir_int(ir, TIR_T_I64, stride);
+}
+
+/* The implementation may count on the strides that it states as numbers. */
+static bool check_strides(struct match *m, tir_block block, const struct part *impl, ms_error *err) {
+  for (uint32_t i = 0; i < impl->func->params.count; i++) {
+    struct tir_buffer_node stated = *tir_buffer_at(impl->ir, param_of(impl, i));
+    tir_buffer own = m->import.buffers[param_of(&m->desc, i)];
+    uint32_t front = tir_buffer_at(m->ir, own)->rank - stated.rank;
+    for (uint32_t d = 0; d < stated.strides.count && stated.strides.count == stated.rank; d++) {
+      tir_expr wanted = impl->ir->operands.at[stated.strides.first + d];
+      tir_expr stride = tir_is_int(impl->ir, wanted) ? stride_of(m->ir, own, front + d) : TIR_NONE;
+      int64_t number = stride ? tir_at(impl->ir, wanted)->imm : 0;
+      if (!stride || (tir_is_int(m->ir, stride) && tir_at(m->ir, stride)->imm == number)) continue;
+      return tir_refuse(m->ir, err, MS_TENSORIZE_MISMATCH, block,
+                        "dimension %u of `%s` has not the stride %lld that the implementation states", front + d,
+                        tir_buffer_name(m->ir, own), (long long)number);
+    }
+  }
+  return true;
+}
+
 /* ---- Edit ---- */
 
 static bool has_wide_regions(const struct tir *ir, struct tir_span span) {
@@ -367,7 +399,7 @@ static void edit(struct match *m, tir_block block, const struct part *impl) {
 static bool tensorize_block(struct match *m, tir_block block, const struct part *impl, ms_error *err) {
   assert(tir_is(m->ir, block, TIR_BLOCK));
   tir_import_open(&m->import, m->ir, m->desc.ir);
-  bool accepted = check_match(m, block, err);
+  bool accepted = check_match(m, block, err) && check_strides(m, block, impl, err);
   if (accepted) edit(m, block, impl);
   tir_import_close(&m->import);
   return accepted;

@@ -217,11 +217,16 @@ static bool is_of_shapes(const struct tir *ir, const void *context, tir_var v) {
   return tir_var_at(ir, v)->kind == TIR_VAR_PLAIN;
 }
 
-/* The copy of a parameter whose strides are variables has those too, but memory of its own, which is compact. */
+/* The copy of a parameter with strides has those too, but memory of its own, which is compact where strides or extents
+ * are no constants. */
 static void fix_strides(struct tir *ir, tir_buffer buffer) {
   struct tir_buffer_node *b = tir_buffer_at(ir, buffer);
-  for (uint32_t i = 0; i < b->strides.count; i++)
-    if (!tir_is_int(ir, ir->operands.at[b->strides.first + i])) b->strides = (struct tir_span){0, 0};
+  bool constant = true;
+  for (uint32_t i = 0; i < b->strides.count; i++) {
+    tir_expr stride = ir->operands.at[b->strides.first + i], extent = ir->operands.at[b->shape + i];
+    constant = constant && tir_is_int(ir, stride) && tir_is_int(ir, extent);
+  }
+  if (!constant) b->strides = (struct tir_span){0, 0};
 }
 
 /* What is allocated has a size that does not change while the function runs: extents that vary with loops are taken at
