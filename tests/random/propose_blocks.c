@@ -136,8 +136,9 @@ static bool fuse_softmax(struct grow *g, enum vm_kind kind, tir_block sum, tir_b
     if (!reduces(g, p) || !has_init(g, p)) continue;
     if (between && !on_block(g, VM_ComputeInline, between)) return false;
     *inlined = between != TIR_NONE;
-    return ref_block(g, p, &maximum) && ref_block(g, sum, &total) &&
-           perform(g, kind, VALUES(maximum, total), NO_VALUES, NULL, NULL);
+    const struct tir *ir = g->schedule->ir; /* a stray operand may have had one of the two inlined instead */
+    return tir_is(ir, p, TIR_BLOCK) && tir_is(ir, sum, TIR_BLOCK) && ref_block(g, p, &maximum) &&
+           ref_block(g, sum, &total) && perform(g, kind, VALUES(maximum, total), NO_VALUES, NULL, NULL);
   }
   return false;
 }
