@@ -69,12 +69,12 @@ end
 local LEAST, MOST = 1 << 13, 1 << 30 -- bytes that are read for the bandwidth of so many
 
 -- What holds so many bytes, by the nearest level of memory that has room for them; its bandwidth is that of reading a
--- buffer as large, to a power of two: a machine may lend less of a cache than it says it has.
+-- buffer of as many: a machine may lend less of a cache than it says it has, and a power of two below may lie in a nearer
+-- one.
 local function memory_of_cpu(target, bytes)
   local levels, name = {{"the L1 caches", target.l1_bytes * target.cores}, {"the L2 caches", target.l2_bytes * target.cores}, {"the L3 cache", target.l3_bytes}}, "memory"
   for i = #levels, 1, -1 do if bytes <= levels[i][2] then name = levels[i][1] end end
-  local size = LEAST
-  while size < MOST and size * 2 <= bytes do size = size * 2 end
+  local size = math.min(math.max(math.ceil(bytes), LEAST), MOST)
   return {key = "memory of " .. size, name = name, rate = function() return peak.bandwidth(target, size, bytes <= levels[2][2]) end}
 end
 

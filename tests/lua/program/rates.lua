@@ -120,6 +120,11 @@ same(near.seconds, 2 * 64 ^ 3 / 1e12, "computing")
 local far = l:of(of_one("float32", 1 << 20, function(X, i) return X[{i}] + te.const(1, "float32") end), target)
 assert(far.of == "bytes" and far.unit == nil)
 same(far.seconds, 8 * 2 ^ 20 / 1e11, "moving")
+-- Bandwidth is that of as many bytes, within bounds.
+for count, size in pairs {[100000] = 800000, [10] = 1 << 13, [1 << 28] = 1 << 30} do
+  local moved = l:of(of_one("float32", count, function(X, i) return X[{i}] end), target)
+  assert(moved.memory.source.key == "memory of " .. size, moved.memory.source.key)
+end
 same(far.arithmetic.seconds, 2 ^ 20 / 1e12, "what it computes")
 local eights = l:of(product("int8", "int32", 256), target)
 same(eights.seconds, 2 * 256 ^ 3 / (#ms.units(target.text) > 0 and 4e12 or 1e12), "products of bytes")
