@@ -7,7 +7,8 @@ local Coordinator = {LOOK = 2} -- seconds between looks at workers and results
 Coordinator.__index = Coordinator
 
 local AHEAD = 3 -- seconds of the workers' work that are sent ahead
-local SAY, AGAIN = 1, 3 -- seconds between its own signs of life; how often a job is tried, and looks until it is sent again
+local SAY, AGAIN = 1, 3 -- seconds between its own signs of life; looks until a job is sent again
+local TRIES = 8 -- of a job whose results do not count, as those of a worker that is put aside and takes jobs
 local RETIMING = 60 -- seconds that a worker has for finalists, besides what they take
 local UNANSWERED = 3 -- workers that may fail to time finalists again
 
@@ -161,7 +162,7 @@ end
 -- A job once more, under another name: its result is not taken.
 function Coordinator:again(job, why)
   job.tries = job.tries + 1
-  if job.tries < AGAIN then
+  if job.tries < TRIES then
     job.name = string.format("%s.%s.%d", job.task.digest, job.hash, job.tries)
     table.insert(self.unsent, 1, job)
     return

@@ -125,6 +125,20 @@ until "$msched" fleet $url | grep -q 'poison .*: it is out of bounds, and was no
 done
 kill -0 $three || fail "the worker ended: $(cat "$work/three")"
 
+# A worker that says a twentieth of what it takes: two others say so, and the best is none of its own.
+worker five 0.005
+five=$pid
+MSCHED_FLEET_FACTOR=0.05
+export MSCHED_FLEET_FACTOR
+worker liar 0.005
+unset MSCHED_FLEET_FACTOR
+"$msched" tune "$root/lua/examples/gemm.lua" --trials 30 --policy random --fleet $url --db "$work/liar.db" -- 24 24 24 >"$work/out" 2>"$work/err" || fail "tune beside a liar: $(cat "$work/err")"
+[ "$(grep -c 'worker liar: its results are put aside: .* times as long as it said' "$work/out")" = 1 ] || fail "no liar is found: $(cat "$work/out")"
+"$msched" db export - --db "$work/liar.db" | grep '"status":"measured"' | grep -q '"worker":"liar"' && fail "results of a liar count"
+"$msched" fleet $url | grep -q ' liar .* put aside: ' || fail "the liar is not shown: $("$msched" fleet $url)"
+kill -9 "$five" "$pid"
+wait "$five" "$pid" 2>/dev/null
+
 # One that measures, alone on its device; it ends in an orderly way.
 "$msched" worker $url --name real >"$work/real" 2>&1 &
 real=$!
