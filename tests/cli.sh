@@ -146,6 +146,13 @@ cp "$(dirname "$0")/support/data/net.onnx" "$dir/sum.onnx"
 check "run of a network" 0 "y: float32[2, 4] {" "$msched" run "$dir/sum.onnx" --db "$dir/ops.db"
 check "a network compared" 0 "equal to the interpreter's at 8 of 8 elements" "$msched" run "$dir/sum.onnx" --db "$dir/ops.db"
 check "a network's outputs" 0 "y: $dir/y.npy" "$msched" run "$dir/sum.onnx" -o "$dir" --db "$dir/ops.db"
+cat >"$dir/names.lua" <<'E2'
+local model = dofile(arg[1]).model {opset = 17, inputs = {{"x", "float32", {4}}}, outputs = {{"a:0"}, {"a_0"}}, nodes = {{"Relu", {"x"}, {"a:0"}}, {"Neg", {"x"}, {"a_0"}}}}
+assert(io.open(arg[2], "wb")):write(model):close()
+E2
+"$msched" "$dir/names.lua" "$(dirname "$0")/support/lua/onnx.lua" "$dir/names.onnx"
+check "outputs whose names are alike" 0 "a_0: $dir/a_0_2.npy" "$msched" run "$dir/names.onnx" -o "$dir" --db "$dir/ops.db"
+check "outputs without a folder" 1 "make it first" "$msched" run "$dir/names.onnx" -o "$dir/none" --db "$dir/ops.db"
 check "space of a network" 0 "sketch 1" "$msched" space "$dir/sum.onnx"
 check "tune of a network" 0 "1 call of 1 function" "$msched" tune "$dir/sum.onnx" --trials 1 --db "$dir/ops.db"
 check "a network for a GPU that is not here" 0 "nothing was measured" "$msched" tune "$dir/sum.onnx" --no-tune --target "cuda -arch=sm_80" --db "$dir/ops.db"

@@ -243,11 +243,23 @@ local function fill(net, arrays, seed)
   return drawn
 end
 
+-- The name of each output's file, without what a path cannot have; two outputs have two.
+local function file_names(net)
+  local names, taken = {}, {}
+  for i, output in ipairs(net.outputs) do
+    local name = output.name:gsub("[^%w_.-]", "_"):gsub("^%.", "_")
+    while taken[name] do name = name .. "_" .. i end
+    names[i], taken[name] = name, true
+  end
+  return names
+end
+
 local function put_outputs(net, outputs, folder, quiet)
+  local names = file_names(net)
   for i, output in ipairs(net.outputs) do
     local array = outputs[output.name]
     if folder then
-      local path = string.format("%s/%s.npy", folder, (output.name:gsub("[^%w_.-]", "_"):gsub("^%.", "_")))
+      local path = string.format("%s/%s.npy", folder, names[i])
       local ok, message = pcall(array.save, array, path)
       if not ok then cli.refuse("output %d, %s: %s", i, output.name, tostring(message)) end
       if not quiet then cli.print(string.format("%s: %s", output.name, path)) end
@@ -261,6 +273,7 @@ local MOST_STEPS = 20000000 -- operations of a node that are interpreted whole, 
 -- proposes.
 function network.run(options, path)
   local net = network.read(options, path)
+  if options.output and not cli.is_there(options.output .. "/.") then cli.refuse("%s: there is no folder of this name to put the outputs in; make it first", options.output) end
   local arrays = network.given_inputs(net, options)
   local drawn = fill(net, arrays, options.seed or 1)
   local start = ms.clock()
