@@ -153,6 +153,7 @@ E2
 "$msched" "$dir/names.lua" "$(dirname "$0")/support/lua/onnx.lua" "$dir/names.onnx"
 check "outputs whose names are alike" 0 "a_0: $dir/a_0_2.npy" "$msched" run "$dir/names.onnx" -o "$dir" --db "$dir/ops.db"
 check "outputs without a folder" 1 "make it first" "$msched" run "$dir/names.onnx" -o "$dir/none" --db "$dir/ops.db"
+check "no folder for what is made" 1 "set TMPDIR to one that can be written" env TMPDIR="$dir/none" "$msched" export "$dir/sum.onnx" -o "$dir/sum.so" --db "$dir/ops.db"
 check "space of a network" 0 "sketch 1" "$msched" space "$dir/sum.onnx"
 check "tune of a network" 0 "1 call of 1 function" "$msched" tune "$dir/sum.onnx" --trials 1 --db "$dir/ops.db"
 check "a network for a GPU that is not here" 0 "nothing was measured" "$msched" tune "$dir/sum.onnx" --no-tune --target "cuda -arch=sm_80" --db "$dir/ops.db"

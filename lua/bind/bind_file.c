@@ -87,7 +87,7 @@ static int with_folder(lua_State *L) {
   if (kept < 0) {
     int why = errno;
     if (rmdir(made) == 0) why = EMFILE; /* it was made, and cannot be remembered */
-    lua_pushfstring(L, "%s: no folder can be made: %s", made, strerror(why));
+    lua_pushfstring(L, "%s: no folder can be made: %s; set TMPDIR to one that can be written", made, strerror(why));
     free(made);
     return lua_error(L);
   }
