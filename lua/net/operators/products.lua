@@ -158,7 +158,11 @@ local function parameter(n, k, shape)
   local block = n:int("block_size", 0)
   local axis = n:axis(n:int("axis", 1), #shape)
   if block > 0 then
-    if #P.shape ~= #shape then n:fail("input %d has %d dimensions, not %d", k, #P.shape, #shape) end
+    local wanted = table.move(shape, 1, #shape, 1, {})
+    wanted[axis] = (shape[axis] + block - 1) // block
+    if common.text(P.shape) ~= common.text(wanted) then
+      n:fail("input %d has extents %s, not %s: %s in blocks of %d", k, common.text(P.shape), common.text(wanted), common.text(shape), block)
+    end
     return function(i)
       local at = table.move(i, 1, #i, 1, {})
       at[axis] = te.floordiv(i[axis], block)

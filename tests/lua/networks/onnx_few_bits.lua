@@ -142,6 +142,13 @@ refused("its extents ask for 2 bytes, and its external data have 3", dequantized
 refused("has 3 bytes; 2 from 2 on are asked for", dequantized, {"int4", {3}, external = {location = name, offset = 2}})
 refused("its elements are of uint4, which only constants of the outermost graph may be", dequantized, {"int4", {3}, {1, 2, 3}},
         {nodes = {{"Constant", {}, {"c"}, {value = {"uint4", {3}, {1, 2, 3}}}}, {"Add", {"x", "x"}, {"y"}}}})
+local function blocks_of(scales, block)
+  return read({opset = 21, inputs = {{"x", "float32", {1, 4}}}, outputs = {{"y"}}, constants = {w = {"int8", {4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}}, s = {"float32", scales, draws(scales[1] * scales[2], 1, 2)}},
+               nodes = {{"DequantizeLinear", {"w", "s"}, {"d"}, {axis = 0, block_size = block}}, {"MatMul", {"x", "d"}, {"y"}}}}):run({x = ms.array({1, 4}, "float32", 1)}, {interpret = true})
+end
+refused("input 2 has extents [3, 2], not [2, 2]: [4, 2] in blocks of 2", blocks_of, {3, 2}, 2)
+refused("input 2 has extents [1, 2], not [2, 2]: [4, 2] in blocks of 3", blocks_of, {1, 2}, 3)
+blocks_of({2, 2}, 3)
 refused("gives integers of int4, which no array has", dequantized, {"int4", {}, {1}}, {nodes = {{"QuantizeLinear", {"x", "s", "w"}, {"y"}}}})
 refused("int4", dequantized, {"int4", {3}, {1, 2, 3}}, {inputs = {{"x", "int4", {3}}}})
 
