@@ -50,6 +50,12 @@ static bool bound_inner(const struct site *at, const struct tir_sum *condition, 
   return !out->overflow;
 }
 
+/* A bound of extents that are variables may be so large that no sum with it is computed in the type. */
+static bool is_computed_in(tir_type type, int64_t constant) {
+  int64_t most = INT64_C(1) << (tir_type_bits(type) - 2);
+  return constant > -most && constant < most;
+}
+
 /* What says outside of the inner loops that the condition holds in all their iterations; TIR_NONE: nothing does, or the
  * loops around say as much. */
 static tir_expr test_of(const struct site *at, tir_expr condition) {
@@ -62,7 +68,7 @@ static tir_expr test_of(const struct site *at, tir_expr condition) {
   bool known = bound_inner(at, &all, &outer);
   struct tir_bounds range = tir_sum_bounds(ir, &outer);
   tir_expr test = TIR_NONE;
-  if (known && outer.count && range.lo <= 0 && range.hi > 0) {
+  if (known && is_computed_in(type, outer.constant) && outer.count && range.lo <= 0 && range.hi > 0) {
     tir_expr sum = tir_sum_close(ir, &outer, type);
     test = tir_make(ir, TIR_LE, sum, tir_int(ir, type, 0));
     if (!uses_any(ir, test, at->own, at->owns)) test = TIR_NONE;
