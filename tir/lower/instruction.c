@@ -10,9 +10,9 @@
 
 #include <string.h>
 
-enum { BASE = 0, ANY = -1, MOST_ADDRESSES = 12 };
+enum { BASE = 0, ANY = -1, WORD = -2, MOST_ADDRESSES = 12 };
 
-/* Elements from the operand's first to each address; ANY: a stride. */
+/* Elements from the operand's first to each address; ANY: a stride; WORD: as many as fill 32 bits. */
 static const struct {
   const char *name;
   uint32_t count;
@@ -37,7 +37,7 @@ static const struct {
   } /* B[n, n], A[n, n]: B[i, j] = A[j, i] */
     [TIR_TRANSPOSE_4X32] = TRANSPOSITION("transpose_4x32"),
     [TIR_TRANSPOSE_8X32] = TRANSPOSITION("transpose_8x32"),
-    [TIR_TRANSPOSE_16X32] = TRANSPOSITION("transpose_16x32"),
+    [TIR_TRANSPOSE_16X32] = {"transpose_16x32", 6, {BASE, ANY, WORD, BASE, ANY, WORD}}, /* or of groups of elements */
     [TIR_TRANSPOSE_4X64] = TRANSPOSITION("transpose_4x64"),
     [TIR_TRANSPOSE_8X64] = TRANSPOSITION("transpose_8x64"),
     [TIR_INTERLEAVE_4X8] = {"interleave_4x8",
@@ -79,7 +79,8 @@ static bool lies(struct tir *ir, const tir_expr *args, const int8_t *distance, u
     }
     if (n->ref != base.ref) return false;
     tir_expr from = ir->operands.at[base.operands], to = ir->operands.at[n->operands];
-    if (distance[i] != ANY && !tir_is_const(ir, tir_sub(ir, to, from), distance[i])) return false;
+    int64_t by = distance[i] == WORD ? 32 / tir_type_bits(base.type) : distance[i];
+    if (distance[i] != ANY && !tir_is_const(ir, tir_sub(ir, to, from), by)) return false;
   }
   return true;
 }

@@ -92,13 +92,18 @@ static LLVMValueRef row_at(struct emit *e, LLVMValueRef at, LLVMValueRef stride,
   return LLVMBuildGEP2(e->builder, LLVMInt8TypeInContext(e->context), at, &bytes, 1, "");
 }
 
+static unsigned element_bytes(struct emit *e, tir_expr address) {
+  const struct tir_expr_node *call = tir_at(e->ir, address);
+  return (unsigned)tir_type_bits(tir_type_of(e->ir, tir_operands(e->ir, call->operands)[0])) / 8;
+}
+
 /* B[i, j] = A[j, i]. Source: Eklundh, "A fast computer method for matrix transposing", 1972. */
 static void emit_transposition(struct emit *e, const tir_expr *args, struct tir_transposition t) {
   LLVMTypeRef element = LLVMIntTypeInContext(e->context, (unsigned)t.bits);
   LLVMValueRef rows[TRANSPOSED_SIDE], to = emit_address_argument(e, args[0]), from = emit_address_argument(e, args[3]);
   LLVMValueRef to_stride = emit_stride_between(e, to, emit_address_argument(e, args[1]));
   LLVMValueRef from_stride = emit_stride_between(e, from, emit_address_argument(e, args[4]));
-  unsigned side = (unsigned)t.side, align = (unsigned)t.bits / 8;
+  unsigned side = (unsigned)t.side, align = element_bytes(e, args[0]); /* several may be moved as one */
   assert(side <= TRANSPOSED_SIDE);
   for (unsigned i = 0; i < side; i++) rows[i] = load_vector(e, element, side, row_at(e, from, from_stride, i), align);
   for (unsigned distance = side / 2; distance; distance /= 2)

@@ -11,6 +11,11 @@
  *
  *   for i in 64: for p in 4: B[i, p] = A[p, i]     becomes     for i in 4: T.attr(0, "instruction",
  *       T.interleave_4x8(B[…], …, A[…], …)): for ii in 16: for p in 4: B[16 i + ii, p] = A[p, 16 i + ii]
+ * Where groups of neighbours stay together, as tiles of AMX have the operand of the columns that lies by rows of what is
+ * summed, groups change places, of 32 bits each:
+ *
+ *   for i in 64: for k in 64: B[i // 16, k // 4, i % 16, k % 4] = A[i, k]     becomes     for i in 4: T.attr(0,
+ *       "instruction", T.transpose_16x32(B[…], …, A[…], …)): for ii, kk, p in grid(16, 16, 4): B[i, kk, ii, p] = …
  * Source: Eklundh, "A fast computer method for matrix transposing", 1972. */
 #include "tir/lower/lower.h"
 
@@ -246,6 +251,70 @@ static void sink_remainder(const struct lowering *low, tir_stmt store) {
   tir_wrap(ir, store, part);
 }
 
+/* ---- Squares of groups ---- */
+
+/* Whether an index is the loop's variable divided by so much, or the remainder of that; something may be added that
+ * divides. */
+static bool is_part(struct tir *ir, tir_expr index, bool remainder, tir_var v, int64_t by) {
+  const struct tir_expr_node n = *tir_at(ir, index);
+  int64_t step;
+  return n.kind == (remainder ? TIR_FLOORMOD : TIR_FLOORDIV) && tir_is_const(ir, n.b, by) &&
+         find_own_step(ir, n.a, v, &step) && step == 1;
+}
+
+/* Whether the store is a transposition of groups of its two loops, of whole squares. */
+static bool find_groups(const struct lowering *low, tir_stmt store, struct copy *out) {
+  struct tir *ir = low->ir;
+  struct element e;
+  if (!read_element(low, store, &e) || (e.bits != 8 && e.bits != 16) || e.rank < 4) return false;
+  enum tir_instruction by = TIR_TRANSPOSE_16X32;
+  int64_t size = 32 / e.bits, row, column;
+  tir_var a = var_of(ir, e.outer), b = var_of(ir, e.inner);
+  const tir_expr *last = e.written + e.rank - 4, *at = e.read + e.count - 1;
+  *out = (struct copy){e.outer, e.inner, store, by};
+  if (!(low->options && low->options->instructions >> by & 1) || tir_buffer_at(ir, e.to)->strides.count) return false;
+  if (tir_loop_extent(ir, e.outer) % INTERLEAVED || tir_loop_extent(ir, e.inner) % (INTERLEAVED * size)) return false;
+  if (!tir_is_const(ir, ir->operands.at[tir_buffer_at(ir, e.to)->shape + e.rank - 1], size)) return false;
+  for (uint32_t d = 0; d + 1 < e.count; d++) /* of what is read, the inner loop moves the last index alone */
+    if (!find_own_step(ir, e.read[d], b, &column) || column || !find_own_step(ir, e.read[d], a, &row)) return false;
+  return find_own_step(ir, *at, b, &column) && column == 1 && find_own_step(ir, *at, a, &row) && !row &&
+         is_part(ir, last[0], false, a, INTERLEAVED) && is_part(ir, last[1], false, b, size) &&
+         is_part(ir, last[2], true, a, INTERLEAVED) && is_part(ir, last[3], true, b, size);
+}
+
+static void take_groups(struct tir *ir, struct copy c) {
+  tir_type type = tir_type_of(ir, tir_as(ir, c.store, TIR_STORE)->store.value);
+  int64_t size = 32 / tir_type_bits(type);
+  lower_split_loop(ir, c.inner, INTERLEAVED * size, TIR_SERIAL);
+  tir_stmt part = tir_only_child(ir, c.inner);
+  lower_split_loop(ir, c.outer, INTERLEAVED, TIR_SERIAL);
+  lower_split_loop(ir, part, size, TIR_SERIAL);
+  /* outer, its part, inner, its part, a group: the outer one's part goes below inner. */
+  tir_stmt own = tir_only_child(ir, c.outer);
+  tir_move_children(ir, own, TIR_BODY, c.outer, TIR_BODY);
+  tir_detach(ir, own);
+  tir_wrap(ir, part, own);
+  tir_stmt_at(ir, c.outer)->loop_kind = tir_stmt_at(ir, c.inner)->loop_kind = TIR_SERIAL;
+  tir_stmt group = tir_only_child(ir, part);
+  tir_var p = var_of(ir, group), n = var_of(ir, own), k = var_of(ir, part);
+  tir_stmt store = c.store;
+  tir_expr load = tir_as(ir, store, TIR_STORE)->store.value;
+  tir_buffer to = tir_as(ir, store, TIR_STORE)->store.buffer;
+  tir_expr element = tir_load(ir, to, tir_operands(ir, tir_as(ir, store, TIR_STORE)->store.indices),
+                              tir_buffer_at(ir, to)->rank, TIR_NONE);
+  tir_expr ends[2] = {element, load}, args[6];
+  for (int i = 0; i < 2; i++) {
+    tir_subst_var(ir, p, tir_int(ir, ir->vars.at[p].type, 0));
+    tir_expr first = tir_subst(ir, ends[i]);
+    tir_subst_clear(ir);
+    args[3 * i] = address(ir, first, n, 0, k, 0);
+    args[3 * i + 1] = address(ir, first, n, i, k, !i); /* the next row */
+    args[3 * i + 2] = address(ir, first, n, !i, k, i);
+  }
+  tir_expr call = tir_call(ir, TIR_T_I32, tir_symbol_of(ir, tir_instruction_name(c.by)), args, 6);
+  lower_wrap_in_attr(ir, own, TIR_INSTRUCTION, call);
+}
+
 static void take_pieces(struct tir *ir, struct copy c) {
   int64_t columns = tir_loop_extent(ir, c.outer), more = columns % INTERLEAVED;
   int64_t first = tir_at(ir, tir_as(ir, c.outer, TIR_LOOP)->loop.min)->imm;
@@ -268,6 +337,10 @@ bool lower_transpose(struct lowering *low) {
     next = tir_next(ir, s, low->body);
     if (tir_instruction_of(ir, s) != TIR_INSTRUCTIONS) next = tir_after(ir, s, low->body);
     if (!tir_is(ir, s, TIR_STORE)) continue;
+    if (find_groups(low, s, &c)) {
+      take_groups(ir, c);
+      continue;
+    }
     sink_remainder(low, s);
     if (find_copy(low, s, &c))
       take_squares(ir, cut_squares(ir, c));
