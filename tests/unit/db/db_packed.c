@@ -285,26 +285,39 @@ static bool has_table(struct fixture *x, const char *name) {
   return has;
 }
 
-/* Of each form that was released: read, written to, and upgraded; all is read as before. */
+static bool count_task(void *data, const struct db_task *t) {
+  for (int i = 0; db_status_names[i]; i++) *(uint64_t *)data += t->counts[i];
+  return true;
+}
+
+/* Of each form that was released, as its program wrote it: read, written to, and upgraded; all is read as before. Records
+ * of msr1 without checksums; of msr3 with them; packed ones, msr4; those with summaries of tasks. */
 static void older_stores_are_upgraded(void **state) {
   static const struct {
     const char *name;
-    int records;
-  } stores[] = {{"store_format_1.db", 3}, {"store_format_2.db", 4}};
+    int records, packed; /* packed: of the records */
+    bool modules;
+  } stores[] = {{"store_format_1.db", 3, 0, true},
+                {"store_format_2.db", 4, 0, true},
+                {"store_format_3.db", 4, 4, false},
+                {"store_format_3_tasks.db", 4, 4, false}};
   struct fixture *x = *state;
   for (size_t i = 0; i < sizeof stores / sizeof *stores; i++) {
     ms_error err = {0};
     int others;
     take_store(x, stores[i].name);
-    assert_int_equal(count_packed(x, &others), 0);
-    assert_int_equal(others, stores[i].records);
-    assert_true(has_table(x, "modules"));
+    assert_int_equal(count_packed(x, &others), stores[i].packed);
+    assert_int_equal(others, stores[i].records - stores[i].packed);
+    assert_int_equal(has_table(x, "modules"), stores[i].modules);
     assert_true(db_put_workload(x->db, x->ir, 1, &x->workload, &err));
     struct db_record r = record(x, 1, 1.0, DB_MEASURED);
     assert_true(db_put_record(x->db, &r, &err));
-    assert_int_equal(count_packed(x, &others), 1);
-    assert_int_equal(others, stores[i].records);
+    assert_int_equal(count_packed(x, &others), stores[i].packed + 1);
+    assert_int_equal(others, stores[i].records - stores[i].packed);
     assert_int_equal(db_check(x->db, stderr, &err), 0);
+    uint64_t counted = 0;
+    assert_true(db_each_task(x->db, NULL, count_task, &counted, &err));
+    assert_int_equal(counted, stores[i].records + 1);
     char *before = export_of(x);
     if (!db_compact(x->db, &err)) fail_msg("%s", err.message);
     assert_int_equal(count_packed(x, &others), stores[i].records + 1);
@@ -313,6 +326,9 @@ static void older_stores_are_upgraded(void **state) {
     assert_int_equal(db_check(x->db, stderr, &err), 0);
     char *after = export_of(x);
     assert_string_equal(before, after);
+    counted = 0;
+    assert_true(db_each_task(x->db, NULL, count_task, &counted, &err));
+    assert_int_equal(counted, stores[i].records + 1);
     free(before);
     free(after);
   }
