@@ -296,7 +296,8 @@ void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_bl
   tir_region_upper_bound(ir, ranges, plan->rank, vars, count, predicate, used);
   if (any_loads(ir, ranges, plan->rank)) /* bounds do not say where data put it */
     plan->strided |= !tir_region_is_box(ir, ranges, plan->rank, vars, count, predicate, used);
-  plan->bounded = is_bounded(ir, plan, predicate, ranges, vars, count, used);
+  bool never = predicate && tir_at(ir, predicate)->hi == 0; /* what is copied is not even written */
+  plan->bounded = never || is_bounded(ir, plan, predicate, ranges, vars, count, used);
   for (uint32_t i = 0; i < plan->rank; i++) set_range(ir, plan, i, used[i]);
 }
 

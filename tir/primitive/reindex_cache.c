@@ -239,8 +239,8 @@ static bool is_foreign(const struct tir *ir, const void *context, tir_var v) {
          !tir_uses_any_var(ir, tir_var_expr(ir, v), others->vars, others->count);
 }
 
-/* Conditions of the block hold for the copy, but for those on loops that are not copied. One on both
- * cannot be split. */
+/* Conditions of the block hold for the copy, but for those on loops that are not copied: in some iteration of these
+ * they do. One on both cannot be split. */
 static bool copy_conditions(struct tir *ir, tir_expr e, struct plan *plan, const tir_var *others, uint32_t count) {
   struct tir_expr_node n = *tir_at(ir, e);
   if (n.kind == TIR_AND)
@@ -249,7 +249,8 @@ static bool copy_conditions(struct tir *ir, tir_expr e, struct plan *plan, const
     plan->stage.predicate = tir_and(ir, plan->stage.predicate, tir_subst(ir, e));
     return true;
   }
-  return !tir_any_var(ir, e, is_foreign, &(struct others){others, count});
+  bool never = tir_at(ir, e)->hi == 0;
+  return !never && !tir_any_var(ir, e, is_foreign, &(struct others){others, count});
 }
 
 static bool check_loops(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
