@@ -291,7 +291,7 @@ static bool count_task(void *data, const struct db_task *t) {
 }
 
 /* Of each form that was released, as its program wrote it: read, written to, and upgraded; all is read as before. Records
- * of msr1 without checksums; of msr3 with them; packed ones, msr4; those with summaries of tasks. */
+ * of msr1 without checksums; of msr1, msr2 and msr3 with them; packed ones, msr4; those with summaries of tasks. */
 static void older_stores_are_upgraded(void **state) {
   static const struct {
     const char *name;
@@ -299,6 +299,7 @@ static void older_stores_are_upgraded(void **state) {
     bool modules;
   } stores[] = {{"store_format_1.db", 3, 0, true},
                 {"store_format_2.db", 4, 0, true},
+                {"store_format_2_intrinsics.db", 4, 0, true},
                 {"store_format_3.db", 4, 4, false},
                 {"store_format_3_tasks.db", 4, 4, false}};
   struct fixture *x = *state;
