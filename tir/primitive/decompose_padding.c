@@ -1,8 +1,8 @@
 /* Decompose padding: a block that writes a value where it is in bounds and a constant elsewhere becomes two: one that
  * writes the constant everywhere, before a loop around the block, and the block itself, in bounds only.
  *
- * Requires: a complete block whose body is one store of if_then_else(condition, value, constant), which allocates and
- *           matches no buffer and writes one region; the loop is around it in its scope; the innermost loop holds
+ * Requires: a complete block whose body is one store of if_then_else(condition, value, constant), to an element of its
+ *           own in each iteration, which allocates and matches no buffer and writes one region; the loop is around it in its scope; the innermost loop holds
  *           nothing but the block; the condition and the block's predicate say something, and under them, and what
  *           blocks without iterations around say, the bindings are independent affine iterators in steps of 1.
  * After:    before the loop, copies of it and of the loops inside it, serial, and in them NAME_pad_const, which reads
@@ -13,6 +13,7 @@
 #include "loops.h"
 #include "tir/analysis/analysis.h"
 #include "tir/analysis/loads.h"
+#include "tir/analysis/order/iteration_order.h"
 #include "tir/arith/affine.h"
 
 #include <stdlib.h>
@@ -140,11 +141,28 @@ static bool find_bounds(struct tir *ir, tir_block block, struct plan *plan, ms_e
   return true;
 }
 
+/* Each iteration variable is an index of the store: no two iterations write one element, though a region that says less
+ * may let them. */
+static bool stores_by_iteration(const struct tir *ir, tir_block block, tir_stmt store) {
+  const struct tir_stmt_node *s = tir_as(ir, store, TIR_STORE);
+  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
+    tir_var v = tir_iters(ir, block)[i].var;
+    bool found = tir_is_const(ir, ir->vars.at[v].extent, 1);
+    for (uint32_t d = 0; d < tir_buffer_at(ir, s->store.buffer)->rank; d++)
+      found = found || ir->operands.at[s->store.indices + d] == tir_var_expr(ir, v);
+    if (!found) return false;
+  }
+  return true;
+}
+
 static bool check(struct tir *ir, tir_block block, tir_loop loop, struct plan *plan, ms_error *err) {
   if (!tir_find_scope(ir, block, &plan->scope, err)) return false;
   if (!tir_check_complete_block(ir, block, plan->scope, err) || !check_place(ir, block, loop, plan, err) ||
       !match_body(ir, block, plan, err))
     return false;
+  /* The last of them decides now, whichever of both it writes. */
+  if (!stores_by_iteration(ir, block, plan->store) && tir_instances_meet(ir, block))
+    return refuse(ir, block, "may write an element in several iterations", err);
   find_condition(ir, block, plan);
   if (!plan->condition) return refuse(ir, block, "is always in bounds", err);
   return find_bounds(ir, block, plan, err);
