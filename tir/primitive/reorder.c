@@ -236,7 +236,7 @@ static bool leaves_digits(struct tir *ir, tir_block block, tir_loop loop) {
       if (count == MOST_DIGITS || !find_digits(ir, atom, v, &used[count++])) return false;
     }
   }
-  int64_t extent = tir_loop_extent(ir, loop);
+  int64_t known = tir_loop_extent(ir, loop), extent = known < 0 ? INT64_MAX : known;
   bool leaves = distinguished_by_digits(used, count) < extent;
   for (uint32_t i = 0; i < count && leaves; i++) leaves = distinguished_by_sum(used, count, &used[i]) < extent;
   return leaves;
