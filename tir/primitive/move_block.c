@@ -39,8 +39,7 @@ static bool plan_removal(const struct tir *ir, struct tir_move *move, ms_error *
 
 enum { MOST_LOOPS = 64, MOST_ITERS = 16 };
 
-/* No two values of the iterations write the same element: instances that do not run now would write others. */
-static bool writes_apart(struct tir *ir, tir_block block) {
+bool tir_writes_apart(struct tir *ir, tir_block block) {
   struct tir_span writes = tir_block_at(ir, block)->writes;
   tir_var vars[MOST_ITERS];
   tir_expr at[MOST_ITERS];
@@ -71,7 +70,7 @@ static bool writes_apart(struct tir *ir, tir_block block) {
 /* At its new place the block may run for each value of its iterations; now it may not. */
 static bool check_runs(struct tir *ir, const struct tir_move *move, ms_error *err) {
   bool output = !move->to_consumers && tir_is_output_block(ir, move->block, move->scope);
-  if (tir_runs_for_all(ir, move->block) || (!output && writes_apart(ir, move->block))) return true;
+  if (tir_runs_for_all(ir, move->block) || (!output && tir_writes_apart(ir, move->block))) return true;
   return tir_refuse(ir, err, MS_MOVE_DOMAIN, move->block,
                     output ? "block `%s` writes an output, and may not run for each value of its iterations"
                            : "block `%s` may not run for each value of its iterations, and others write the same",

@@ -61,6 +61,8 @@ bool tir_can_move_block(struct tir *ir, tir_block block, tir_loop loop, bool to_
 /* Adds to the conjunction what keeps a value of the domain to what there is. */
 tir_expr tir_move_limit(struct tir *ir, tir_expr all, const struct tir_move_domain *domain, tir_expr value);
 
+/* No two values of the block's iterations write the same element: instances that do not run now would write others. */
+bool tir_writes_apart(struct tir *ir, tir_block block);
 /* Finds the domain of each iteration (move_domain.c). */
 bool tir_move_find_domains(struct tir *ir, struct tir_move *move, ms_error *err);
 /* Finds what is kept of the block's predicate (move_predicate.c). */

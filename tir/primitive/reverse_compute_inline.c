@@ -1,8 +1,9 @@
 /* Reverse compute inline: a block disappears, and its only producer computes and writes what the block did.
  *
- * Requires: no init, no predicate; loops alone around the block, which run for all values of its iterations; the scope is a stage pipeline; of what the block
- *           reads, one buffer is written in the scope (beside those that it is given: given.h): by one block, complete,
- *           and read by no other; the scope allocates what that producer writes. The block is complete; its body is one
+ * Requires: no init, no predicate; loops alone around the block, which run for all values of its iterations, unless it
+ *           reads one buffer, and writes each element of an intermediate one once; the scope is a stage pipeline; of what the block reads,
+ *           one buffer is written in the scope (beside those that it is given: given.h): by one block, complete, and
+ *           read by no other; the scope allocates what that producer writes. The block is complete; its body is one
  *           store that loads the buffer at one place, an affine map of its iterations that can be inverted, at least
  *           over domains that grow to whole numbers of what divides them; what the producer writes covers them. The
  *           producer's body is one store, one under a condition, or that of a copy under its loops; it needs no
@@ -16,6 +17,7 @@
 #include "copy_stage.h"
 #include "given.h"
 #include "inline.h"
+#include "move_block.h"
 #include "tir/analysis/analysis.h"
 #include "tir/analysis/detect.h"
 #include "tir/analysis/loads.h"
@@ -359,12 +361,15 @@ static bool check_order(struct tir *ir, tir_block block, const struct plan *plan
          tir_check_declared_below(ir, plan->buffer, plan->scope, err) && tir_check_order(ir, &to_producer, err);
 }
 
-/* The producer stores for all values of the block's iterations: it runs for them now, under no condition. */
+/* The producer stores for all values of the block's iterations: it runs for them now, under no condition; or what is
+ * stored beside goes to elements that nothing else writes, and nobody sees. */
 static bool check_around(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
   if (!tir_only_loops_up_to(ir, block, plan->scope))
     return tir_refuse(ir, err, MS_MOVE_CONDITIONAL, block, "block `%s` stands under more than loops",
                       tir_block_name(ir, block));
-  return tir_runs_for_all(ir, block) ||
+  bool apart = !tir_is_output_block(ir, block, plan->scope) && tir_block_at(ir, block)->reads.count == 1 &&
+               tir_writes_apart(ir, block);
+  return apart || tir_runs_for_all(ir, block) ||
          tir_refuse(ir, err, MS_MOVE_DOMAIN, block, "block `%s` may not run for each value of its iterations",
                     tir_block_name(ir, block));
 }
