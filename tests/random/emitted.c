@@ -34,7 +34,7 @@ static bool call(const struct workload *w, const struct tir_arguments *a, jit_en
 
 static bool same(const struct workload *w, jit_entry entry, size_t workspace, uint64_t seed, ms_error *err) {
   struct tir_arguments expected, actual;
-  struct tir_run_report ran;
+  struct tir_run_report ran = {0};
   struct tir_run_options options = {.report = &ran};
   if (!tir_make_arguments(w->ir, w->func, seed, &expected, err)) return false;
   tir_copy_arguments(w->ir, w->func, &expected, &actual);
