@@ -98,6 +98,7 @@ function commands.tune(options, files, rest)
     if functions[i][1]:has_empty() then cli.warn("msched tune: ", tune.empty_text(table.remove(functions, i)[1])) end
   end
   if #functions == 0 then return DONE end
+  if options.fleet then ms.load "search.fleet.link".open(options.fleet):close() end -- a server that is not there leaves no store
   local store, states, measures = open_store(options.db), {}, not options["no-tune"] and not options.simulate
   local limits = measures and not options.fleet and ms.load "lua.bench.limits".for_tuning() or {}
   local screen = not options.json and ms.terminal_width() and ms.load "lua.cli.live".new {width = ms.terminal_width, height = ms.terminal_height}

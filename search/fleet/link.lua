@@ -44,6 +44,8 @@ function link.parse(url)
   local host, port = server:match "^%[([%x:]+)%]:?(%d*)$"
   if not host then host, port = server:match "^([^:]+):?(%d*)$" end
   if not host or not database:find "^%d*$" or (server:find ":$" ~= nil) then error(string.format("an address of Redis is expected, %s", FORM), 0) end
+  if tonumber(port ~= "" and port or 1) > 65535 or tonumber(port) == 0 then error(string.format("an address of Redis has a port from 1 to 65535, not %s", port), 0) end
+  if #database > 9 then error(string.format("an address of Redis has a database of at most nine digits, not %s", database), 0) end
   local address = {host = host, port = port ~= "" and port or "6379", database = tonumber(database) or 0}
   if user then
     local name, password = user:match "^([^:]*):(.*)$"

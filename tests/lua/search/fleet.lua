@@ -32,7 +32,8 @@ local address = link.parse("redis://host?auth=" .. secret)
 assert(address.user == "tuner" and address.password == "secret")
 os.remove(secret)
 for url, pattern in pairs {["host"] = "an address of Redis", ["redis://"] = "an address", ["redis://h:x"] = "an address", ["redis://h/x"] = "an address",
-                           ["rediss://h"] = "tunnel", ["redis://h?x=1"] = "nothing that an address has", ["redis://h?auth=/none"] = "/none"} do
+                           ["rediss://h"] = "tunnel", ["redis://h?x=1"] = "nothing that an address has", ["redis://h?auth=/none"] = "/none",
+                           ["redis://h:65536"] = "a port from 1 to 65535", ["redis://h:0"] = "a port", ["redis://h/9999999999"] = "nine digits"} do
   fails(pattern, link.parse, url)
 end
 -- no server at all: one message, soon

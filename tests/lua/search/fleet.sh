@@ -44,6 +44,8 @@ for kind in garbage list deep number refused long; do
   server='' && rm -f "$work/port"
 done
 one_message "no server" "^msched fleet: redis://127.0.0.1:1/0: no Redis answers there: " "$msched" fleet redis://127.0.0.1:1
+one_message "no server for tune" "^msched tune: redis://127.0.0.1:1/0: no Redis answers there: " "$msched" tune ops:relu --fleet redis://127.0.0.1:1 --db "$work/none.db" -- 8x8
+[ ! -e "$work/none.db" ] || fail "a tune without a server leaves a store"
 one_message "no address" "an address of Redis is expected" "$msched" worker localhost
 
 [ "$failed" = 0 ] || exit 1
