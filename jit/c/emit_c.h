@@ -65,6 +65,7 @@ struct emit_c {
   uint32_t known_count, known_capacity;
   int indent;
   char **vars, **buffers; /* C names; NULL: not in scope */
+  bool *arrays;           /* of variables: those that are arrays of a vector's lanes */
   char **scope;           /* names in scope, innermost last; owned by vars and buffers */
   uint32_t scope_count, scope_capacity;
   bool parallel;              /* inside a parallel loop */
@@ -153,6 +154,8 @@ void emit_c_load(struct emit_c *e, tir_expr load, struct c_chunk c);
 void emit_c_raw(struct emit_c *e, tir_expr load, struct c_chunk c); /* as it stands in memory */
 void emit_c_fence(struct emit_c *e); /* at the end of a function: its nontemporal stores come before what follows */
 void emit_c_store(struct emit_c *e, tir_stmt store);
+void emit_c_bind_vector(struct emit_c *e, tir_var v, tir_expr value); /* as an array of its lanes */
+void emit_c_bound_lanes(struct emit_c *e, tir_var v, struct c_chunk c);
 bool emit_c_is_run(const struct emit_c *e, tir_expr index); /* elements side by side */
 void emit_c_run(struct emit_c *e, tir_buffer buffer, tir_expr index,
                 struct c_chunk c);                    /* the address of such a chunk */

@@ -420,6 +420,10 @@ static void scalar_variable(struct emit_c *e, const struct tir_expr_node *n, str
     e->dialect->lane(e, n->ref, c);
     return;
   }
+  if (e->arrays[n->ref]) {
+    emit_c_bound_lanes(e, n->ref, c);
+    return;
+  }
   if (tir_type_is_int(t) && tir_type_lanes(t) == 1 &&
       !(tir_type_bits(t) == e->index_bits && tir_type_code(t) == TIR_INT))
     fprintf(e->out, "(%s)", emit_c_type_name(e, emit_c_type(e, t, 1), type));

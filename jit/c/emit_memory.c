@@ -435,14 +435,20 @@ static void store_at_once(struct emit_c *e, const struct tir_stmt_node *s, tir_e
   emit_c_line(e, "}");
 }
 
+/* Lanes of a chunk: as many as a register holds where each has so many bits. */
+static int width_for(const struct emit_c *e, int bits, int lanes) {
+  int width = 1;
+  while (2 * width <= lanes && 2 * width * bits <= e->target->vector_bits) width *= 2;
+  return width;
+}
+
 static int width_of(struct emit_c *e, const struct tir_stmt_node *s, tir_expr index, int lanes) {
   tir_type type = tir_buffer_at(e->ir, s->store.buffer)->type;
-  int bits = emit_c_stored(type, 1).bits, wide = emit_c_widest(e, s->store.value), width = 1;
+  int bits = emit_c_stored(type, 1).bits, wide = emit_c_widest(e, s->store.value);
   if (wide > bits) bits = wide;
   if (s->store.predicate && (wide = emit_c_widest(e, s->store.predicate)) > bits) bits = wide;
   if (is_gather(e, index) && (wide = emit_c_widest(e, index)) > bits) bits = wide;
-  while (2 * width <= lanes && 2 * width * bits <= e->target->vector_bits) width *= 2;
-  return width;
+  return width_for(e, bits, lanes);
 }
 
 static void store_vector(struct emit_c *e, const struct tir_stmt_node *s, tir_expr index, int lanes) {
@@ -469,6 +475,50 @@ static void store_vector(struct emit_c *e, const struct tir_stmt_node *s, tir_ex
     return;
   }
   for (int i = 0; i < count; i++) store_chunk(e, s, index, chunks[i], NULL);
+}
+
+void emit_c_bound_lanes(struct emit_c *e, tir_var v, struct c_chunk c) {
+  assert(e->arrays[v]);
+  const char *more = c.lane ? " + " : "", *lane = c.lane ? c.lane : "";
+  char type[32], value[32];
+  if (c.width == 1) {
+    emit_c_variable(e, v);
+    fprintf(e->out, "[%d%s%s]", c.first, more, lane);
+    return;
+  }
+  struct c_type t = emit_c_type(e, e->ir->vars.at[v].type, c.width);
+  fprintf(e->out, "(%s)*(const %s *)(", emit_c_type_name(e, t, value), emit_c_memory_name(e, t, type));
+  emit_c_variable(e, v);
+  fprintf(e->out, " + %d%s%s)", c.first, more, lane);
+}
+
+void emit_c_bind_vector(struct emit_c *e, tir_var v, tir_expr value) {
+  tir_type type = e->ir->vars.at[v].type;
+  int lanes = tir_type_lanes(type), wide = emit_c_widest(e, value);
+  struct c_type t = emit_c_type(e, type, 1);
+  struct c_chunk chunks[MOST_CHUNKS];
+  char name[32];
+  if (tir_type_code(type) == TIR_BOOL) {
+    emit_c_refuse(e, "a vector of truth values that is bound has no form in C");
+    return;
+  }
+  int width = width_for(e, wide > t.bits ? wide : t.bits, lanes);
+  if (lanes / width > MOST_WRITTEN_OUT) {
+    emit_c_refuse(e, "a vector of %d lanes that is bound to a name is too wide for C", lanes);
+    return;
+  }
+  emit_c_type_name(e, t, name);
+  emit_c_line(e, "%s %s[%d] __attribute__((unused));", name, emit_c_declare_var(e, v), lanes);
+  e->arrays[v] = true;
+  for (int i = 0, count = cut(0, lanes, width, chunks); i < count; i++) {
+    struct c_type part = emit_c_type(e, type, chunks[i].width);
+    emit_c_begin(e);
+    fprintf(e->out, "*(%s *)(", chunks[i].width > 1 ? emit_c_memory_name(e, part, name) : emit_c_type_name(e, t, name));
+    emit_c_variable(e, v);
+    fprintf(e->out, " + %d) = ", chunks[i].first);
+    emit_c_value(e, value, chunks[i]);
+    fputs(";\n", e->out);
+  }
 }
 
 void emit_c_store(struct emit_c *e, tir_stmt store) {

@@ -134,7 +134,7 @@ static void emit_binding(struct emit_c *e, tir_stmt at) {
   tir_type type = e->ir->vars.at[v].type;
   char name[32];
   if (tir_type_lanes(type) != 1) {
-    emit_c_refuse(e, "a vector that is bound to a name has no form in C");
+    emit_c_bind_vector(e, v, value);
     return;
   }
   FILE *out = e->out;
@@ -220,6 +220,7 @@ static void captured_buffer(struct emit_c *e, const struct tir_captures *c, uint
 
 static void captured_variable(struct emit_c *e, tir_var v, enum c_captured as) {
   char type[32];
+  if (e->arrays[v]) emit_c_refuse(e, "a vector that a parallel loop or a kernel takes from outside has no form in C");
   bool bits = e->dialect->scalars_as_bits && emit_c_is_short(e->ir->vars.at[v].type);
   if (as == C_PARAMETERS) parameter_type(e, v, type), fprintf(e->out, "%s ", bits ? "uint16_t" : type);
   if (as == C_PARAMETERS && bits) fputs("ms_", e->out);
@@ -253,11 +254,13 @@ static void emit_function(struct emit_c *e, const struct tir *ir, tir_func f, co
   e->ir = ir, e->func = f, e->name = name, e->body = body;
   e->vars = calloc(ir->vars.count, sizeof *e->vars);
   e->buffers = calloc(ir->buffers.count, sizeof *e->buffers);
-  if (!e->vars || !e->buffers) abort();
+  e->arrays = calloc(ir->vars.count, sizeof *e->arrays);
+  if (!e->vars || !e->buffers || !e->arrays) abort();
   e->dialect->function(e);
   free(e->scope);
   free(e->vars);
   free(e->buffers);
+  free(e->arrays);
   e->scope = e->vars = e->buffers = NULL;
   e->scope_count = e->scope_capacity = 0;
 }
