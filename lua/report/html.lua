@@ -66,6 +66,7 @@ body:has(#show-changes:checked) .same.far, body:has(#show-before:checked) ins, b
 .sort { font: inherit; color: inherit; background: none; border: 0; padding: 0; cursor: pointer; text-align: left; } .sort:hover { text-decoration: underline; } [aria-sort=ascending] .sort::after { content: " ▲"; } [aria-sort=descending] .sort::after { content: " ▼"; }
 .filter input { font: inherit; color: inherit; background: var(--back); border: 1px solid var(--line); border-radius: 4px; padding: .1rem .4rem; width: min(16rem, 60%); } tr[hidden] { display: none !important; }
 circle.hover { fill: none; stroke: var(--fore); stroke-width: 2; pointer-events: none; } svg text.hover { fill: var(--fore); font-size: 13px; paint-order: stroke; stroke: var(--back); stroke-width: 4px; pointer-events: none; }
+@media (max-width: 1300px) { th, td { padding-right: .5rem; } td, td:has(code) { white-space: normal; } }
 @media (max-width: 640px) {
   body { padding: .6rem; } table, caption, tbody, thead { display: block; } thead tr, tbody tr { display: flex; flex-wrap: wrap; column-gap: .9rem; } tbody tr { border-bottom: 1px solid var(--line); padding: .2rem 0; }
   th, td { border: 0; padding: 0; min-width: 0; } tbody th { flex-basis: 100%; min-width: 0; overflow-wrap: anywhere; } td, td:has(code) { white-space: normal; overflow-wrap: anywhere; min-width: 0; }

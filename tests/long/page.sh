@@ -1,5 +1,5 @@
 #!/bin/sh
-# A report in a real browser, at three widths, light and dark: nothing is wider than the page, no cell of a table is
+# A report in a real browser, at four widths, light and dark: nothing is wider than the page, no cell of a table is
 # beyond it, the console is silent; tables sort and filter, pictures show values, and a page that follows a run goes on.
 # Skipped without chromium and python3.  usage: page.sh MSCHED ROOT
 set -eu
@@ -52,7 +52,7 @@ print(f'<!DOCTYPE html><title>frame</title><body style="margin:0"><iframe style=
       '<script>addEventListener("message", e => { document.getElementById("said").textContent = e.data })</script>')
 P
 for page in page both; do
-  for width in 400 1000 1800; do
+  for width in 400 700 1000 1800; do
     for colours in 0 1; do # dark, light
       python3 "$work/frame.py" "$work/$page.html" "$width" >"$work/frame.html"
       HOME=$work timeout 120 chromium --headless --hide-scrollbars --no-sandbox --disable-gpu --enable-logging=stderr --blink-settings=preferredColorScheme=$colours --virtual-time-budget=4000 \
