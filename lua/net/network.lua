@@ -218,6 +218,23 @@ local ADDED_OPSET = 17 -- what the operators of added nodes mean
 -- added:along(vector, elements, rank, axis). Each gives the value's name.
 function Network:adds(of, nodes) return setmetatable({net = self, of = of, nodes = nodes or self.nodes, count = 0}, Added) end
 
+-- Puts nodes in the place of others: rewrite(node, added) is true where added.nodes has those for a node. Returns whether
+-- any was.
+function Network:replace_nodes(rewrite)
+  local list, changed = {}, false
+  for _, node in ipairs(self.nodes) do
+    local added = self:adds(node.outputs[1], {})
+    if rewrite(node, added) then
+      table.move(added.nodes, 1, #added.nodes, #list + 1, list)
+      changed = true
+    else
+      list[#list + 1] = node
+    end
+  end
+  self.nodes = list
+  return changed
+end
+
 local function name_added(added, what)
   added.count = added.count + 1
   return string.format("%s of %s, %d", what, added.of, added.count)

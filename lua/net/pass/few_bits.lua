@@ -144,19 +144,11 @@ function Rewriter:rewritten(node)
 end
 
 function pass.run(net, values)
-  local list, links, changed = {}, net:links(), false
-  for _, node in ipairs(net.nodes) do
-    local added = net:adds(node.outputs[1], {})
+  local links = net:links()
+  return net:replace_nodes(function(node, added)
     local r = setmetatable({net = net, links = links, values = values, added = added, nodes = added.nodes}, Rewriter)
-    if r:rewritten(node) then
-      table.move(r.nodes, 1, #r.nodes, #list + 1, list)
-      changed = true
-    else
-      list[#list + 1] = node
-    end
-  end
-  net.nodes = list
-  return changed
+    return r:rewritten(node)
+  end)
 end
 
 return pass

@@ -141,19 +141,11 @@ end
 local KINDS = {Conv = true, MatMul = true, Gemm = true}
 
 function pass.run(net, values)
-  local list, links, changed = {}, net:links(), false
-  for _, node in ipairs(net.nodes) do
-    local added = net:adds(node.outputs[1], {})
+  local links = net:links()
+  return net:replace_nodes(function(node, added)
     local r = setmetatable({links = links, values = values, added = added, nodes = added.nodes}, Rewriter)
-    if node.domain == "" and KINDS[node.op] and #node.outputs == 1 and r[node.op](r, node) then
-      table.move(r.nodes, 1, #r.nodes, #list + 1, list)
-      changed = true
-    else
-      list[#list + 1] = node
-    end
-  end
-  net.nodes = list
-  return changed
+    return node.domain == "" and KINDS[node.op] and #node.outputs == 1 and r[node.op](r, node)
+  end)
 end
 
 return pass
