@@ -228,9 +228,8 @@ end
 
 -- The task ends before all trials are done; the first reason stands.
 function Task:finish(why, format, ...) self.ended = self.ended or {why = why, text = string.format(format, ...)} end
-local MOST_TOLD = 20000 -- bytes of what a user's part says that it fails by
 function Task:fail(message)
-  if #message > MOST_TOLD then message = string.format("%s… (%d bytes more)", message:sub(1, MOST_TOLD), #message - MOST_TOLD) end
+  message = msched.load "lua.lib.shortened"(message) -- what a user's part says that it fails by has any length
   self:finish("error", "%s", message)
   self.error = self.error or message
 end

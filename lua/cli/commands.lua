@@ -427,8 +427,6 @@ local function run(name, options, ...)
   return commands[name](options, ...)
 end
 
-local MOST_TOLD = 20000 -- bytes of a message
-
 -- Runs a command; a mistake of the user's is a message and its status.
 return function(...)
   local ok, result = xpcall(run, function(e)
@@ -438,6 +436,6 @@ return function(...)
   if ok then return result end
   if type(result) ~= "table" then result = {status = FAILED, message = tostring(result)} end -- memory ran out
   local message = result.message
-  if message and #message > MOST_TOLD then message = string.format("%s… (%d bytes more)", message:sub(1, MOST_TOLD), #message - MOST_TOLD) end
+  if message then message = ms.load "lua.lib.shortened"(message) end
   return result.status, ms.load "lua.lib.nearest".hint(message)
 end
