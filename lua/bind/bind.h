@@ -33,7 +33,7 @@ void script_look(lua_State *L);
 void script_interrupt(void);
 /* From now on the signal of that number interrupts; where `kills`, a later one of it ends the process at once. */
 void script_catch(int number, bool kills);
-/* After an interrupt that kills later, what goes on for so many seconds more is told how to end it. */
+/* After an interrupt that kills later, how to end what still goes on so many seconds later is said. */
 void script_say_when_slow(unsigned seconds);
 /* Forgets it: an interactive session goes on. */
 void script_resume(void);

@@ -56,7 +56,7 @@ local function check_versions(self)
   end
 end
 
--- options: fleet, the address; target; run_timeout, reference_timeout; listen(text), told what is to be known.
+-- options: fleet, the address; target; run_timeout, reference_timeout; listen(text), gets what is to be known.
 function Coordinator.open(options)
   local self = setmetatable({
     target = options.target, run_timeout = options.run_timeout or 10, reference_timeout = options.reference_timeout or 600, tasks = {}, unsent = {}, sent = {}, in_flight = 0,
@@ -81,8 +81,8 @@ function Coordinator:look()
 end
 
 function Coordinator:say_nobody()
-  if self.told then return end
-  self.told = true
+  if self.said_nobody then return end
+  self.said_nobody = true
   local same, else_ = others(self.link, self.queue.id, self.target.text)
   self:tell("no worker serves %s at %s: `msched worker %s` there does; others: %s", self.queue.device, self.link.address.name, self.link.address.name,
             list_text(table.move(else_, 1, #else_, #same + 1, same)))

@@ -259,7 +259,7 @@ function Queue:complete(list)
   if #commands > 0 then self.link:all(commands) end
 end
 
--- A job that is done by nobody any more; its tuner is told why.
+-- A job that is done by nobody any more; its tuner gets the reason.
 function Queue:poison(job, worker, why)
   local read = job.bytes and codec.read_job(job.bytes) or {}
   local result = codec.write_result {name = job.name or "", worker = worker, hash = read.hash, outcome = "poison", reason = why}

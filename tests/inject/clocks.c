@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 static int is_how(const char *how) {
-  const char *told = getenv("CLOCKS");
-  return told && !strcmp(told, how);
+  const char *asked = getenv("CLOCKS");
+  return asked && !strcmp(asked, how);
 }
 
 static void change_day(struct timespec *t) {

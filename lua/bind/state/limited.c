@@ -62,17 +62,17 @@ static int explain(lua_State *L) {
     return 1;
   }
   if (bind_refused_code(L, 1)) return lua_settop(L, 1), 1; /* known by its text */
-  enum { MOST_TOLD = 1000 };
+  enum { MOST_SHOWN = 1000 };
   const char *message = luaL_tolstring(L, 1, NULL);
   if (!strcmp(message, script_no_memory)) return 1;
   char place[300];
   int length = snprintf(place, sizeof place, "%s:%d: ", p.at.short_src, line);
   while (!strncmp(message, place, (size_t)length) && !strncmp(message + length, place, (size_t)length))
     message += length; /* each coroutine of nested ones has put it there */
-  size_t told = strlen(message);
-  if (told > MOST_TOLD) {
-    lua_pushlstring(L, message, MOST_TOLD);
-    message = lua_pushfstring(L, "%s… (%I bytes more)", lua_tostring(L, -1), (LUAI_UACINT)(told - MOST_TOLD));
+  size_t bytes = strlen(message);
+  if (bytes > MOST_SHOWN) {
+    lua_pushlstring(L, message, MOST_SHOWN);
+    message = lua_pushfstring(L, "%s… (%I bytes more)", lua_tostring(L, -1), (LUAI_UACINT)(bytes - MOST_SHOWN));
   }
   if (line && !strstr(message, place))
     lua_pushfstring(L, "%s: %s %s; %s", head, place, message, advice(&p));
