@@ -10,6 +10,7 @@
 #include "db/storage/packed.h"
 #include "db/storage/seal.h"
 #include "db/storage/snapshot.h"
+#include "support/store_tool.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -21,13 +22,6 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static const char FUNCTION[] = "@T.prim_func(s_tir=True)\n"
-                               "def f(A: T.Buffer((8,), \"float32\"), B: T.Buffer((8,), \"float32\")):\n"
-                               "    for i in range(8):\n"
-                               "        with T.sblock(\"B\"):\n"
-                               "            v = T.axis.spatial(8, i)\n"
-                               "            B[v] = A[v] + T.float32(1.0)\n";
 
 enum { MOST = 1 << 20, MERGED = 40, FRESH = 40 }; /* records; those of each merge; rounds of one store */
 enum state { UNKNOWN, COMMITTED, PRUNED };
@@ -44,17 +38,6 @@ static size_t trace_bytes;
 static char *merged; /* lines of an export */
 static size_t merged_bytes;
 static db_id workload;
-static uint64_t random_state;
-
-static uint32_t draw(uint32_t below) {
-  random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-  return (uint32_t)(random_state >> 33) % below;
-}
-
-static _Noreturn void stop(const char *what, const ms_error *err) {
-  fprintf(stderr, "hammer_store: %s: %s\n", what, err ? err->message : "");
-  exit(1);
-}
 
 /* Every fourth may be pruned. */
 static bool may_prune(uint64_t number) { return number >= MERGED && number % 4 == 0; }
@@ -293,17 +276,14 @@ static int play_round(uint32_t round) {
 
 static void make_merged(void) {
   ms_error err = {0};
-  struct tir *ir = tir_read(FUNCTION, strlen(FUNCTION), "f", &err);
-  struct db *db = ir ? db_open(path, DB_CREATE, &err) : NULL;
-  if (!db || !db_put_workload(db, ir, 1, &workload, &err)) stop("a store", &err);
-  struct vm_trace *empty = vm_trace_new();
-  trace = vm_write_binary(empty, &trace_bytes);
-  vm_trace_free(empty);
+  struct db *db = db_open(path, DB_CREATE, &err);
+  if (!db) stop("a store", &err);
+  put_workload(db, &workload);
+  trace = empty_trace(&trace_bytes);
   for (uint32_t i = 0; i < MERGED; i++) put(db, i);
   FILE *out = open_memstream(&merged, &merged_bytes);
   if (!out || !db_export_json(db, out, &err) || fclose(out) != 0) stop("an export", &err);
   db_close(db);
-  tir_free(ir);
 }
 
 static void begin_store(const char *folder, uint32_t number) {
@@ -311,11 +291,10 @@ static void begin_store(const char *folder, uint32_t number) {
   snprintf(path, sizeof path, "%s/%u.db", folder, number);
   shared->next = MERGED;
   memset((void *)shared->state, 0, sizeof shared->state);
-  struct tir *ir = tir_read(FUNCTION, strlen(FUNCTION), "f", &err);
   struct db *db = db_open(path, DB_CREATE, &err);
-  if (!db || !db_put_workload(db, ir, 1, &workload, &err)) stop("a store", &err);
+  if (!db) stop("a store", &err);
+  put_workload(db, &workload);
   db_close(db);
-  tir_free(ir);
 }
 
 int main(int argc, char **argv) {

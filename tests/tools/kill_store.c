@@ -7,6 +7,7 @@
 #define _GNU_SOURCE
 #include "db/storage/seal.h"
 #include "db/storage/store.h"
+#include "support/store_tool.h"
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -19,30 +20,12 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char FUNCTION[] = "@T.prim_func(s_tir=True)\n"
-                               "def f(A: T.Buffer((8,), \"float32\"), B: T.Buffer((8,), \"float32\")):\n"
-                               "    for i in range(8):\n"
-                               "        with T.sblock(\"B\"):\n"
-                               "            v = T.axis.spatial(8, i)\n"
-                               "            B[v] = A[v] + T.float32(1.0)\n";
-
 enum { MOST = 6000, BEFORE = 1500, EACH = 300 }; /* records; those that are there before; commits one by one */
 static struct shared { atomic_uint committed; /* all of the first so many */ } * shared;
 static char path[200], other[200];
 static db_id workload;
 static void *trace;
 static size_t trace_bytes;
-static uint64_t random_state;
-
-static uint32_t draw(uint32_t below) {
-  random_state = random_state * 6364136223846793005u + 1442695040888963407u;
-  return (uint32_t)(random_state >> 33) % below;
-}
-
-static _Noreturn void stop(const char *what, const ms_error *err) {
-  fprintf(stderr, "kill_store: %s: %s\n", what, err ? err->message : "");
-  exit(1);
-}
 
 static double now(void) {
   struct timespec t;
@@ -72,14 +55,11 @@ static struct db *open_store(const char *name, unsigned flags) {
 }
 
 static struct db *new_store(const char *name) {
-  ms_error err = {0};
   char lock[220];
   snprintf(lock, sizeof lock, "%s-lock", name);
   unlink(name), unlink(lock);
-  struct tir *ir = tir_read(FUNCTION, strlen(FUNCTION), "f", &err);
   struct db *db = open_store(name, DB_CREATE);
-  if (!ir || !db_put_workload(db, ir, 1, &workload, &err)) stop("a workload", &err);
-  tir_free(ir);
+  put_workload(db, &workload);
   return db;
 }
 
@@ -261,9 +241,7 @@ int main(int argc, char **argv) {
   if (shared == MAP_FAILED) stop("mmap", NULL);
   snprintf(path, sizeof path, "%s/killed.db", argv[1]);
   snprintf(other, sizeof other, "%s/other.db", argv[1]);
-  struct vm_trace *empty = vm_trace_new();
-  trace = vm_write_binary(empty, &trace_bytes);
-  vm_trace_free(empty);
+  trace = empty_trace(&trace_bytes);
   for (int i = 0; i < KINDS; i++) play(&kinds[i], atoi(argv[2]));
   free(trace);
   return 0;
