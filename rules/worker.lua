@@ -4,7 +4,7 @@ local targets, space, refusals = msched.load "rules.targets", msched.load "rules
 local limited, registered = msched.limited, msched.registered
 local parts = space.parts(targets.context(msched.target(MSCHED_TARGET)))
 
-local worker = {environment = msched.load "rules.environment"}
+local worker = {environment = msched.load "lua.lib.environment".new}
 local KINDS = {"rule", "postproc", "mutator", "space", "intrinsic"}
 local define_intrinsic = msched.intrinsic
 

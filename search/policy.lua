@@ -42,15 +42,26 @@ function policies.find(name)
   error(string.format("there is no policy `%s`; known are %s, and files, NAME.lua, that return one", name, table.concat(names, ", ")), 0)
 end
 
+-- Whether it is written in one of msched's own files.
+function policies.is_shipped(policy) return debug.getinfo(policy.run, "S").source:find("^=msched/") ~= nil end
+
 -- ---- A policy that runs ----------------------------------------------------------------------------------------
 
-local REQUEST = {} -- what env:measure yields first: nothing else that is yielded is a request
-
--- Asks for measurements, from within a policy; gives what came of them.
-function policies.ask(candidates) return coroutine.yield(REQUEST, candidates) end
+local REQUEST = {} -- what env:measure yields: nothing else that is yielded is a request
 
 local Running = {}
 Running.__index = Running
+
+-- Asks for measurements, from within a policy; gives what came of them. The list is kept here: a policy that runs itself
+-- as a coroutine of its own sees what it yields.
+function Running:ask(candidates)
+  self.request = candidates
+  return coroutine.yield(REQUEST)
+end
+
+-- What a policy raises by what it called: not its own fault.
+local FOREIGN = {}
+function policies.raise_foreign(message) error(setmetatable({message = message}, FOREIGN), 0) end
 
 -- seconds: how long it may run without asking for measurements.
 function policies.start(policy, body, seconds)
@@ -77,7 +88,7 @@ end
 -- Goes on until it asks, for `most` seconds at most: gives the candidates; nil where it has ended, or these are over;
 -- nil and a message where it failed; nil, nil and why it ended, where it said so.
 function Running:resume(most, ...)
-  local timed, alive, tag, candidates = msched.within(math.min(self.seconds, most), coroutine.resume, self.thread, ...)
+  local timed, alive, tag = msched.within(math.min(self.seconds, most), coroutine.resume, self.thread, ...)
   if timed == nil and most <= self.seconds then return nil end
   if timed == nil then
     return nil, self:complain(string.format("ran longer than %g seconds without asking for measurements", self.seconds),
@@ -85,14 +96,16 @@ function Running:resume(most, ...)
   end
   if not timed or not alive then
     local raised = not timed and alive or tag
-    if type(raised) == "table" and raised.not_the_policys then return nil, raised.message end
+    if type(raised) == "table" and getmetatable(raised) == FOREIGN then return nil, tostring(rawget(raised, "message")) end
     return nil, self:complain(type(raised) == "string" and raised or "raised a " .. type(raised))
   end
   if coroutine.status(self.thread) == "dead" then
     if tag == nil or type(tag) == "string" then return nil, nil, tag end
     return nil, self:complain("returned a " .. type(tag), "`run` returns nothing, or why it ended, a text: it asks for measurements by env:measure(candidates)")
   end
-  if tag ~= REQUEST then
+  local candidates = self.request
+  self.request = nil
+  if not rawequal(tag, REQUEST) or not candidates then
     return nil, self:complain("yielded a " .. type(tag), "what yields is env:measure(candidates), and nothing else")
   end
   return candidates

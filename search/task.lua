@@ -1,8 +1,9 @@
 -- A task: a function that is tuned, its state, and the results of its candidates. It is the environment of its
--- policy: func, target, seed, iteration, sketches, mutators {{part, weight}…}, batch, bound, asked (whether a number of
+-- policy (a user's sees no more of it than view.lua shows): func, target, seed, iteration, sketches, mutators {{part, weight}…}, batch, bound, asked (whether a number of
 -- trials was), model (where the policy needs one), and the methods below down to `measure`.
 local space, refusals = msched.load "rules.space", msched.load "rules.refusals"
 local policies, schedulers, fixed = msched.load "search.policy", msched.load "search.scheduler", msched.load "search.fixed"
+local view = msched.load "search.view"
 
 local Task = {NUMBERS = 20} -- bits of a candidate's number that count within its iteration; those above are the iteration
 Task.__index = Task
@@ -40,7 +41,7 @@ function Task.new(func, fields)
   self.features = self.policy.needs.features or self.policy.needs.model
   self.running = policies.start(self.policy, function(env)
     env:measure_starts()
-    return env.policy.run(env)
+    return env.policy.run(policies.is_shipped(env.policy) and env or view.of(env))
   end, self.policy_timeout)
   return self
 end
@@ -80,7 +81,7 @@ function Task:other_choices(trace) return self.product and self.product:neighbou
 -- The space's sketches with what another seed draws while it is opened, as traces.
 function Task:open_space(seed)
   local ok, sketches = pcall(self.reopen, seed)
-  if not ok then error({not_the_policys = true, message = sketches}, 0) end
+  if not ok then policies.raise_foreign(sketches) end
   return sketches
 end
 
@@ -154,7 +155,7 @@ function Task:measure(candidates)
       error(string.format("env:measure: item %d is no candidate, as env:replay gives them, but a %s", i, type(c)), 2)
     end
   end
-  return policies.ask(candidates)
+  return self.running:ask(candidates)
 end
 
 -- Trials that are left of the task's and of the run's.
@@ -170,7 +171,7 @@ function Task:reproduce(jobs)
   if #jobs == 0 then return {}, {} end
   for _, job in ipairs(jobs) do job.task = self.place end
   local made, refused, script_error = self.services.pool:replay(jobs, self.features)
-  if script_error and not self:stopped() then error({not_the_policys = true, message = script_error}, 0) end
+  if script_error and not self:stopped() then policies.raise_foreign(script_error) end
   for i, c in ipairs(made) do
     if c then
       c.candidate = jobs[i].candidate
@@ -184,7 +185,7 @@ end
 function Task:postprocess(c, refused)
   local sch = msched.apply(self.func, c.trace)
   local done, ok, by, code, message = pcall(space.check, sch, self.postprocs)
-  if not done then error({not_the_policys = true, message = ok}, 0) end
+  if not done then policies.raise_foreign(ok) end
   if not ok then
     refused[#refused + 1] = {by = by, code = code, example = message, count = 1}
     return false
@@ -211,7 +212,7 @@ function Task:take_model(model, refused)
   self.model = {predict = function(_, candidates)
     local ok, scores = pcall(self.learner.predict, self.learner, candidates)
     if ok then return scores end
-    if not self:leave_model(scores) then error({not_the_policys = true, message = scores}, 0) end
+    if not self:leave_model(scores) then policies.raise_foreign(scores) end
     return self.learner:predict(candidates)
   end}
 end

@@ -148,6 +148,9 @@ made_in(ms.load_array, "lua.lib.numpy", "load")
 made_in(ms.array_methods.save, "lua.lib.numpy", "save")
 ms.array_methods = nil
 
+-- A command's file, which sees copies of libraries and modules, and prints to standard error.
+function ms.load_aside(path) return ms.load "lua.lib.environment".load(path) end
+
 -- Networks, from ONNX's files.
 function ms.onnx(path, options) return ms.load "lua.net.network".read(path, options) end
 made_in(ms.onnx, "lua.net.network", "read")

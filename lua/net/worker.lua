@@ -45,7 +45,7 @@ function msched.array(shape, t, values)
   return a
 end
 
-local worker = {environment = msched.load "rules.environment"}
+local worker = {environment = msched.load "lua.lib.environment".new}
 local passes = {}
 registered.pass = {}
 

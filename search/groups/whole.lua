@@ -3,6 +3,7 @@
 -- the policy below composes the best of each part (compose.lua), has that measured, and tries the next best of those
 -- parts that take most of the time: in the whole, caches hold what they do not hold where a part runs alone.
 local compose, untuned = msched.load "search.groups.compose", msched.load "search.untuned"
+local policies = msched.load "search.policy"
 
 local whole = {PARTS_TIME = 0.85} -- of a run's seconds: after these its parts leave the rest to it
 
@@ -108,7 +109,7 @@ local function first_candidate(task, choices)
       end
     end
   end
-  if not made then error({not_the_policys = true, message = "the groups' best cannot be composed: " .. why}, 0) end
+  if not made then policies.raise_foreign("the groups' best cannot be composed: " .. why) end
   return made
 end
 

@@ -124,28 +124,16 @@ bool format_load_script(lua_State *L, const char *path) {
 
 /* ---- For scripts ---- */
 
-/* load_script(path): the chunk, or nil and why. */
+/* load_script(path [, environment]): the chunk, or nil and why. */
 static int load_script(lua_State *L) {
-  if (format_load_script(L, luaL_checkstring(L, 1))) return 1;
-  lua_pushnil(L);
-  lua_insert(L, -2);
-  return 2;
-}
-
-/* load_aside(path): as load_script; what the chunk prints is not the command's output, which may be JSON: it goes to
- * standard error. */
-static int load_aside(lua_State *L) {
-  int results = load_script(L);
-  if (results > 1) return results;
-  lua_newtable(L);
-  lua_pushcfunction(L, sandbox_print_aside);
-  lua_setfield(L, -2, "print");
-  lua_newtable(L);
-  lua_pushglobaltable(L);
-  lua_setfield(L, -2, "__index");
-  lua_pushglobaltable(L);
-  lua_setfield(L, -2, "__newindex");
-  lua_setmetatable(L, -2);
+  if (!lua_isnoneornil(L, 2)) luaL_checktype(L, 2, LUA_TTABLE);
+  if (!format_load_script(L, luaL_checkstring(L, 1))) {
+    lua_pushnil(L);
+    lua_insert(L, -2);
+    return 2;
+  }
+  if (!lua_istable(L, 2)) return 1;
+  lua_pushvalue(L, 2);
   const char *environment = lua_setupvalue(L, -2, 1);
   assert(environment);
   (void)environment;
@@ -174,7 +162,7 @@ static int do_file(lua_State *L) {
 void bind_formats(lua_State *L) {
   assert(lua_istable(L, -1));
   static const luaL_Reg functions[] = {
-      {"not_text", not_text}, {"load_script", load_script}, {"load_aside", load_aside}, {NULL, NULL}};
+      {"not_text", not_text}, {"load_script", load_script}, {"print_aside", sandbox_print_aside}, {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
   lua_pushstring(L, format_functions);
   lua_setfield(L, -2, "function_formats");

@@ -103,8 +103,9 @@ ms.policy(policy: {name: string, needs?: {features?: boolean, model?: boolean, n
 ms.store(path?: string, options?: {read_only?: boolean, create?: boolean}): msched.store | Opens a store; without a path, the user's. Where there is none, the first write makes it, or it is refused with create = false.
 ms.visible(text: string, how?: string): string | Text that came from elsewhere, as it may be shown: control characters, marks that turn the direction of text and bytes that are no UTF-8 are escaped; how is line, lines (ends of lines and tabs stay), script (colours too) or lua (bytes as Lua escapes them).
 ms.not_text(path: string, bytes: string, expected?: string): string? | Nil for text; for the bytes of another format a message that the file at the path is no text, and which format it is, where that is known; expected: what is read there (functions).
-ms.load_script(path: string): function?, string? | The chunk of a file of Lua, or nil and why it is none.
-ms.load_aside(path: string): function?, string? | As ms.load_script; what the chunk prints goes to standard error.
+ms.load_script(path: string, environment?: table): function?, string? | The chunk of a file of Lua, or nil and why it is none; environment: what it has as globals.
+ms.load_aside(path: string): function?, string? | As ms.load_script, with libraries and modules of its own, as the files of commands have them; what it prints goes to standard error.
+ms.print_aside(...: any) | As print, to standard error, 64 KiB at most.
 ms.check_exported(name: string) | Raises an error that says why, where no exported function may have this name.
 ms.check_pages(path?: string): integer | Problems found in the pages of a store's file, which no store has open.
 ms.repair(path?: string): table | Writes what can be read of a damaged store to a new file in its place, and keeps the old one; gives needed, pages, records, workloads, intrinsics, dropped, backup.
