@@ -165,7 +165,8 @@ enum { /* flags, true of a node when true of any node below it */
        TIR_HAS_CALL = 2,
        TIR_HAS_DIVMOD = 4,
        TIR_HAS_VAR = 8,
-       TIR_HAS_DATA = 16 /* a variable that is bound to data */
+       TIR_HAS_DATA = 16,   /* a variable that is bound to data */
+       TIR_HAS_POINTER = 32 /* of a buffer: TIR_DATA */
 };
 /* Integers of data: sums and products of them may leave their type, and wrap around; those of indices do not. */
 #define TIR_OF_DATA (TIR_HAS_LOAD | TIR_HAS_CALL | TIR_HAS_DATA)

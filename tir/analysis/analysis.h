@@ -182,6 +182,8 @@ bool tir_find_sum(struct tir *ir, tir_block block, struct tir_reduction *out);
 /* The block's regions read elements of the buffer that are there before it: not all that they read of it, its own init
  * writes first. Modules of older TVM name in reads what a reduction goes on with; to others that is a pure write. */
 bool tir_reads_from_before(struct tir *ir, tir_block block, tir_buffer buffer);
+/* The same of a block that is known to begin all that it updates: not tir_updates_unbegun. */
+bool tir_begun_reads_from_before(struct tir *ir, tir_block block, tir_buffer buffer);
 /* The block has an init, and may update what that has not begun: a reduction indexes what is written, is at its
  * minimum in no iteration or in the last, the predicate may hold in others than the first (init_first.c), or the init
  * does not store, in any case, an element that a statement of the body updates. */

@@ -153,7 +153,7 @@ static bool are_parts(const struct tir *ir, tir_expr quotient, tir_expr remainde
 /* Quotient and remainder together say what the number says. Gives how many bindings there are then. */
 static uint32_t join_parts(const struct tir *ir, tir_expr *bindings, uint32_t count) {
   for (uint32_t r = 0; r < count; r++)
-    for (uint32_t q = 0; q < count; q++) {
+    for (uint32_t q = 0; q < count && tir_at(ir, bindings[r])->kind == TIR_FLOORMOD; q++) {
       if (q == r || !are_parts(ir, bindings[q], bindings[r])) continue;
       bindings[q] = tir_at(ir, bindings[q])->a;
       bindings[r] = bindings[--count];

@@ -193,10 +193,10 @@ static bool dominates(const struct tir *ir, tir_block block, tir_stmt root) {
   return tir_is(ir, root, TIR_BLOCK) ? is_only_writer(ir, block, root) : is_only_writer_below(ir, block, root);
 }
 
-static bool reads_what_it_writes(struct tir *ir, tir_block block) {
+static bool any_written(struct tir *ir, tir_block block, bool (*test)(struct tir *, tir_block, tir_buffer)) {
   struct tir_span writes = tir_block_at(ir, block)->writes;
   for (uint32_t i = 0; i < writes.count; i++)
-    if (tir_reads_from_before(ir, block, ir->regions.at[writes.first + i].buffer)) return true;
+    if (test(ir, block, ir->regions.at[writes.first + i].buffer)) return true;
   return false;
 }
 
@@ -206,7 +206,7 @@ static int complete_violation(struct tir *ir, tir_block block, tir_stmt root) {
   for (uint32_t i = 0; i < iters.count; i++)
     if (ir->iters.at[iters.first + i].kind != TIR_SPATIAL) return 1;
   if (!dominates(ir, block, root)) return 2;
-  return reads_what_it_writes(ir, block) ? 3 : 0;
+  return any_written(ir, block, tir_reads_from_before) ? 3 : 0;
 }
 
 static bool has_opaque_iter(const struct tir *ir, tir_block block) {
@@ -246,7 +246,7 @@ static int reduction_violation(struct tir *ir, tir_block block, tir_stmt root) {
   if (tir_reads_other_iterations(ir, block)) return 6;
   if (tir_updates_unbegun(ir, block)) return 7;
   if (tir_begins_again(ir, block, true)) return 8;
-  return reads_what_it_writes(ir, block) ? 9 : 0;
+  return any_written(ir, block, tir_begun_reads_from_before) ? 9 : 0;
 }
 
 bool tir_is_complete_block(struct tir *ir, tir_block block, tir_block scope) {

@@ -162,17 +162,23 @@ static bool inner_reads_from_before(struct tir *ir, tir_block block, tir_buffer 
   return false;
 }
 
-bool tir_reads_from_before(struct tir *ir, tir_block block, tir_buffer buffer) {
+bool tir_begun_reads_from_before(struct tir *ir, tir_block block, tir_buffer buffer) {
   MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, buffer));
   struct tir_span reads = tir_block_at(ir, block)->reads;
-  bool declared = tir_has_region_of(ir, reads, buffer), begins = tir_stmt_at(ir, block)->first[TIR_INIT];
+  bool begins = tir_stmt_at(ir, block)->first[TIR_INIT];
   if (begins && tir_matches_part_of(ir, block, buffer)) return true; /* what is begun under another name is not seen */
-  if (tir_updates_unbegun(ir, block) && (declared || loads_of(ir, block, buffer))) return true;
-  if (!declared)
+  if (!tir_has_region_of(ir, reads, buffer))
     return begins ? tir_init_loads(ir, block, buffer) || tir_loads_unbegun(ir, block, buffer)
                   : inner_reads_from_before(ir, block, buffer);
   if (tir_buffer_at(ir, buffer)->rank > MOST_RANK || !only_writes(ir, block, buffer)) return true;
   for (uint32_t i = reads.first; i < reads.first + reads.count; i++)
     if (ir->regions.at[i].buffer == buffer && !init_covers(ir, block, ir->regions.at[i])) return true;
   return false;
+}
+
+bool tir_reads_from_before(struct tir *ir, tir_block block, tir_buffer buffer) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, buffer));
+  bool declared = tir_has_region_of(ir, tir_block_at(ir, block)->reads, buffer);
+  return tir_begun_reads_from_before(ir, block, buffer) ||
+         (tir_updates_unbegun(ir, block) && (declared || loads_of(ir, block, buffer)));
 }

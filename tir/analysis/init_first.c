@@ -11,46 +11,56 @@ static enum trend opposite(enum trend t) { return t == GROWS ? FALLS : t == FALL
 
 static enum trend joined(enum trend a, enum trend b) { return a == STAYS || a == b ? b : b == STAYS ? a : UNKNOWN; }
 
-/* A loop that is in a binding of one of the block's reductions. */
-static bool reduces(const struct tir *ir, const void *context, tir_var v) {
-  tir_block block = *(const tir_block *)context;
+/* The block's loops that reduce: those in bindings of its reductions. */
+struct reducing {
+  const struct tir *ir;
+  tir_block block;
+  uint64_t mask;     /* of their variables, as nodes have it */
+  bool of_reduction; /* what is asked of is part of such a binding: all its variables are among them */
+};
+
+static struct reducing reducing_of(const struct tir *ir, tir_block block) {
+  struct reducing r = {.ir = ir, .block = block};
   for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
     struct tir_iter iter = tir_iters(ir, block)[i];
+    if (iter.kind == TIR_REDUCE) r.mask |= tir_at(ir, iter.binding)->vars;
+  }
+  return r;
+}
+
+static bool reduces(const struct tir *ir, const void *context, tir_var v) {
+  const struct reducing *r = context;
+  for (uint32_t i = 0; i < tir_block_at(ir, r->block)->iters.count; i++) {
+    struct tir_iter iter = tir_iters(ir, r->block)[i];
     if (iter.kind == TIR_REDUCE && tir_uses_var(ir, iter.binding, v)) return true;
   }
   return false;
 }
 
 /* One of the loops that reduce is in the expression. Masks of variables tell most apart; it is walked where they do not. */
-static bool follows(const struct tir *ir, tir_expr e, tir_block block) {
-  const struct tir_expr_node *n = tir_at(ir, e);
-  uint64_t mask = 0;
-  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
-    struct tir_iter iter = tir_iters(ir, block)[i];
-    if (iter.kind != TIR_REDUCE) continue;
-    if (iter.binding == e) return n->vars != 0;
-    mask |= tir_at(ir, iter.binding)->vars;
-  }
-  if (!(n->vars & mask)) return false;
-  return n->kind == TIR_VAR ? reduces(ir, &block, n->ref) : tir_any_var(ir, e, reduces, &block);
+static bool follows(const struct reducing *r, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(r->ir, e);
+  if (r->of_reduction || !(n->vars & r->mask)) return n->vars & r->mask;
+  return n->kind == TIR_VAR ? reduces(r->ir, r, n->ref) : tir_any_var(r->ir, e, reduces, r);
 }
 
-static enum trend trend_of(const struct tir *ir, tir_expr e, tir_block block) {
+static enum trend trend_of(const struct reducing *r, tir_expr e) {
+  const struct tir *ir = r->ir;
   struct tir_expr_node n = *tir_at(ir, e);
-  if (!follows(ir, e, block)) return n.flags & TIR_HAS_LOAD ? UNKNOWN : STAYS;
+  if (!follows(r, e)) return n.flags & TIR_HAS_LOAD ? UNKNOWN : STAYS;
   switch (n.kind) {
   case TIR_VAR: return GROWS;
-  case TIR_CAST: return trend_of(ir, n.a, block);
+  case TIR_CAST: return trend_of(r, n.a);
   case TIR_ADD:
   case TIR_MIN:
-  case TIR_MAX: return joined(trend_of(ir, n.a, block), trend_of(ir, n.b, block));
-  case TIR_SUB: return joined(trend_of(ir, n.a, block), opposite(trend_of(ir, n.b, block)));
+  case TIR_MAX: return joined(trend_of(r, n.a), trend_of(r, n.b));
+  case TIR_SUB: return joined(trend_of(r, n.a), opposite(trend_of(r, n.b)));
   case TIR_MUL:
     if (!tir_is_int(ir, n.b)) return UNKNOWN;
-    return tir_at(ir, n.b)->imm >= 0 ? trend_of(ir, n.a, block) : opposite(trend_of(ir, n.a, block));
+    return tir_at(ir, n.b)->imm >= 0 ? trend_of(r, n.a) : opposite(trend_of(r, n.a));
   case TIR_FLOORMOD: /* a digit of a fused loop: where the reduction starts, it is zero */
     return tir_is_int(ir, n.b) && tir_at(ir, n.b)->imm > 0 && n.lo == 0 ? GROWS : UNKNOWN;
-  case TIR_FLOORDIV: return tir_is_int(ir, n.b) && tir_at(ir, n.b)->imm > 0 ? trend_of(ir, n.a, block) : UNKNOWN;
+  case TIR_FLOORDIV: return tir_is_int(ir, n.b) && tir_at(ir, n.b)->imm > 0 ? trend_of(r, n.a) : UNKNOWN;
   default: return UNKNOWN;
   }
 }
@@ -75,34 +85,38 @@ static bool loads_written(const struct tir *ir, tir_expr e) {
 }
 
 /* Where the condition holds in an iteration, it holds in that where all loops that reduce stand at their start. */
-static bool holds_from_start(const struct tir *ir, tir_expr e, tir_block block) {
+static bool holds_from_start(const struct reducing *r, tir_expr e) {
+  const struct tir *ir = r->ir;
   struct tir_expr_node n = *tir_at(ir, e);
-  if (!follows(ir, e, block)) return !loads_written(ir, e);
+  if (!follows(r, e)) return !loads_written(ir, e);
   switch (n.kind) {
   case TIR_AND:
-  case TIR_OR: return holds_from_start(ir, n.a, block) && holds_from_start(ir, n.b, block);
+  case TIR_OR: return holds_from_start(r, n.a) && holds_from_start(r, n.b);
   case TIR_LT:
-  case TIR_LE: return joined(trend_of(ir, n.a, block), opposite(trend_of(ir, n.b, block))) == GROWS;
+  case TIR_LE: return joined(trend_of(r, n.a), opposite(trend_of(r, n.b))) == GROWS;
   case TIR_GT:
-  case TIR_GE: return joined(trend_of(ir, n.a, block), opposite(trend_of(ir, n.b, block))) == FALLS;
+  case TIR_GE: return joined(trend_of(r, n.a), opposite(trend_of(r, n.b))) == FALLS;
   default: return false;
   }
 }
 
 /* The binding is at its domain's minimum in no iteration, or in the last. */
-static bool starts_late(const struct tir *ir, tir_block block, struct tir_iter iter) {
+static bool starts_late(const struct reducing *loops, struct tir_iter iter) {
+  const struct tir *ir = loops->ir;
+  struct reducing all = *loops;
   const struct tir_var_node *v = &ir->vars.at[iter.var];
   if (iter.kind != TIR_REDUCE || tir_is_const(ir, v->extent, 1)) return false;
   if (tir_is_int(ir, v->min) && tir_at(ir, iter.binding)->lo > tir_at(ir, v->min)->imm) return true;
-  return trend_of(ir, iter.binding, block) == FALLS;
+  all.of_reduction = true;
+  return trend_of(&all, iter.binding) == FALLS;
 }
 
 /* A loop runs through a reduction and through another iteration too, and they are not digits of it that take all their
  * values with one another: for some values of the other, the reduction may not come to its start. */
-static bool shares_loop(struct tir *ir, tir_block block) {
+static bool shares_loop(struct tir *ir, tir_block block, const struct reducing *loops) {
   for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
     struct tir_iter iter = tir_iters(ir, block)[i];
-    if (iter.kind != TIR_REDUCE && follows(ir, iter.binding, block)) return !tir_is_affine_binding(ir, block, TIR_NONE);
+    if (iter.kind != TIR_REDUCE && follows(loops, iter.binding)) return !tir_is_affine_binding(ir, block, TIR_NONE);
   }
   return false;
 }
@@ -136,14 +150,15 @@ static bool begins_by_reductions(const struct tir *ir, tir_block block) {
 
 /* A condition around the block, in its scope, may hold in an iteration, and not where all loops that reduce stand at
  * their start. */
-static bool is_let_in_later(const struct tir *ir, tir_block block) {
-  for (tir_stmt s = block, p = tir_stmt_at(ir, s)->parent; p && !tir_is(ir, p, TIR_BLOCK);
+static bool is_let_in_later(const struct reducing *loops) {
+  const struct tir *ir = loops->ir;
+  for (tir_stmt s = loops->block, p = tir_stmt_at(ir, s)->parent; p && !tir_is(ir, p, TIR_BLOCK);
        s = p, p = tir_stmt_at(ir, s)->parent) {
     if (!tir_is(ir, p, TIR_IF) && !tir_is(ir, p, TIR_WHILE)) continue;
     tir_expr condition = tir_stmt_at(ir, p)->test.condition;
     bool kept = tir_is(ir, p, TIR_IF) && tir_stmt_at(ir, s)->list == TIR_BODY;
-    bool stays = !follows(ir, condition, block) && !loads_written(ir, condition);
-    if (!stays && !(kept && holds_from_start(ir, condition, block))) return true;
+    bool stays = !follows(loops, condition) && !loads_written(ir, condition);
+    if (!stays && !(kept && holds_from_start(loops, condition))) return true;
   }
   return false;
 }
@@ -152,8 +167,9 @@ bool tir_updates_unbegun(struct tir *ir, tir_block block) {
   MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   tir_expr predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
   if (!tir_stmt_at(ir, block)->first[TIR_INIT]) return false;
+  struct reducing loops = reducing_of(ir, block);
   for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++)
-    if (starts_late(ir, block, tir_iters(ir, block)[i])) return true;
-  return (predicate && !holds_from_start(ir, predicate, block)) || is_let_in_later(ir, block) ||
-         begins_by_reductions(ir, block) || shares_loop(ir, block) || tir_loads_unbegun(ir, block, TIR_NONE);
+    if (starts_late(&loops, tir_iters(ir, block)[i])) return true;
+  return (predicate && !holds_from_start(&loops, predicate)) || is_let_in_later(&loops) ||
+         begins_by_reductions(ir, block) || shares_loop(ir, block, &loops) || tir_loads_unbegun(ir, block, TIR_NONE);
 }

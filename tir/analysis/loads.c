@@ -334,26 +334,44 @@ void tir_rewrite_region_loads(struct tir *ir, const struct tir_load_rule *rule, 
 
 /* ---- Reading ---- */
 
+enum { PLAIN_STEPS = 64 };
+
 struct finding {
   tir_buffer buffer;
   tir_expr *out;
   uint32_t count, most;
+  uint32_t steps; /* nodes that are visited as often as they are met; the memo keeps the others from it */
 };
 
+static bool is_found(const struct finding *f, tir_expr load) {
+  for (uint32_t i = 0; i < f->count && i < f->most; i++)
+    if (f->out[i] == load) return true;
+  return false;
+}
+
 static void find_loads(struct tir *ir, struct finding *f, tir_expr e) {
-  if (!e || !(tir_at(ir, e)->flags & TIR_HAS_LOAD) || tir_visited(ir, e)) return;
-  const struct tir_expr_node n = *tir_at(ir, e);
-  if (n.kind == TIR_LOAD && (!f->buffer || n.ref == f->buffer)) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  if (!(n->flags & TIR_HAS_LOAD)) return;
+  if (f->steps)
+    f->steps--;
+  else if (tir_visited(ir, e))
+    return;
+  if (n->kind == TIR_LOAD && (!f->buffer || n->ref == f->buffer)) {
+    if (is_found(f, e)) return;
     if (f->count < f->most) f->out[f->count] = e;
     f->count++;
   }
-  find_loads(ir, f, n.a), find_loads(ir, f, n.b), find_loads(ir, f, n.c);
-  for (uint32_t i = 0; i < n.count; i++) find_loads(ir, f, ir->operands.at[n.operands + i]);
+  if (n->a) find_loads(ir, f, n->a);
+  if (n->b) find_loads(ir, f, n->b);
+  if (n->c) find_loads(ir, f, n->c);
+  for (uint32_t i = 0; i < n->count; i++)
+    if (ir->operands.at[n->operands + i]) find_loads(ir, f, ir->operands.at[n->operands + i]);
 }
 
 uint32_t tir_find_loads(struct tir *ir, tir_expr e, tir_buffer buffer, tir_expr *out, uint32_t most) {
-  MS_CHECK(!buffer || tir_is_buffer(ir, buffer));
-  struct finding f = {buffer, out, 0, most};
+  MS_CHECK(most && (!buffer || tir_is_buffer(ir, buffer)));
+  struct finding f = {buffer, out, 0, most, PLAIN_STEPS};
+  if (!e) return 0;
   new_epoch(ir);
   find_loads(ir, &f, e);
   return f.count;

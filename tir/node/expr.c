@@ -120,6 +120,7 @@ static void set_facts(const struct tir *ir, struct tir_expr_node *n, const uint3
   }
   if (n->kind == TIR_LOAD) n->flags |= TIR_HAS_LOAD;
   if (n->kind == TIR_CALL) n->flags |= TIR_HAS_CALL;
+  if (n->kind == TIR_DATA) n->flags |= TIR_HAS_POINTER;
   if (n->kind >= TIR_DIV && n->kind <= TIR_FLOORMOD) n->flags |= TIR_HAS_DIVMOD;
   if (n->kind == TIR_LET) n->vars |= 1ull << (n->ref & 63);
   set_bounds(ir, n);
@@ -351,27 +352,6 @@ void tir_walk_expr(const struct tir *ir, tir_expr e, bool (*visit)(void *data, t
   tir_node_map_free(&w.seen);
 }
 
-struct var_search {
-  const struct tir *ir;
-  bool (*test)(const struct tir *ir, const void *context, tir_var v);
-  const void *context;
-  bool found;
-};
-
-static bool test_var(void *data, tir_expr e) {
-  struct var_search *s = data;
-  const struct tir_expr_node *n = tir_at(s->ir, e);
-  s->found = s->found || (n->kind == TIR_VAR && s->test(s->ir, s->context, n->ref));
-  return !s->found && (n->flags & TIR_HAS_VAR);
-}
-
-bool tir_any_var(const struct tir *ir, tir_expr e, bool (*test)(const struct tir *ir, const void *context, tir_var v),
-                 const void *context) {
-  struct var_search s = {ir, test, context, false};
-  tir_walk_expr(ir, e, test_var, &s);
-  return s.found;
-}
-
 struct counting {
   const struct tir *ir;
   bool (*counts)(void *data, tir_expr e);
@@ -400,48 +380,70 @@ uint32_t tir_count_in_tree(const struct tir *ir, tir_expr e, bool (*counts)(void
   return sum;
 }
 
-struct uses {
+/* A search for one node: what it looks for says of each whether it is one, or may have one below. */
+enum look { NOT_BELOW, MAYBE_BELOW, FOUND };
+
+struct search {
   const struct tir *ir;
-  uint64_t mask;
-  const tir_var *vars;
-  uint32_t count;
+  enum look (*look)(const struct search *s, const struct tir_expr_node *n);
+  union {
+    struct {
+      uint64_t mask;
+      const tir_var *vars;
+      uint32_t count;
+    };
+    struct {
+      bool (*test)(const struct tir *ir, const void *context, tir_var v);
+      const void *context;
+    };
+    tir_buffer buffer;
+  };
   uint32_t steps; /* that are left to a plain search, which meets shared nodes again */
   bool found;
 };
 
-static bool is_one_of(const struct uses *u, tir_var v) {
-  for (uint32_t i = 0; i < u->count; i++)
-    if (u->vars[i] == v) return true;
-  return false;
-}
+enum { PLAIN_STEPS = 256 };
 
-static bool search_plainly(struct uses *u, tir_expr e) {
-  const struct tir_expr_node *n = tir_at(u->ir, e);
-  if (!(n->vars & u->mask) || !u->steps) return false;
-  u->steps--;
-  if (n->kind == TIR_VAR) return is_one_of(u, n->ref);
-  if ((n->a && search_plainly(u, n->a)) || (n->b && search_plainly(u, n->b)) || (n->c && search_plainly(u, n->c)))
+static bool search_plainly(struct search *s, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(s->ir, e);
+  enum look look = s->look(s, n);
+  if (look != MAYBE_BELOW) return look == FOUND;
+  if (!s->steps) return false;
+  s->steps--;
+  if ((n->a && search_plainly(s, n->a)) || (n->b && search_plainly(s, n->b)) || (n->c && search_plainly(s, n->c)))
     return true;
   for (uint32_t i = 0; i < n->count; i++) {
-    tir_expr x = u->ir->operands.at[n->operands + i];
-    if (x && search_plainly(u, x)) return true;
+    tir_expr x = s->ir->operands.at[n->operands + i];
+    if (x && search_plainly(s, x)) return true;
   }
   return false;
 }
 
-static bool look_for_vars(void *data, tir_expr e) {
-  struct uses *u = data;
-  const struct tir_expr_node *n = tir_at(u->ir, e);
-  u->found = u->found || (n->kind == TIR_VAR && is_one_of(u, n->ref));
-  return !u->found && (n->vars & u->mask);
+static bool visit_once(void *data, tir_expr e) {
+  struct search *s = data;
+  enum look look = s->look(s, tir_at(s->ir, e));
+  s->found = s->found || look == FOUND;
+  return !s->found && look == MAYBE_BELOW;
+}
+
+static bool search(struct search s, tir_expr e) {
+  s.steps = PLAIN_STEPS;
+  if (search_plainly(&s, e)) return true;
+  if (!s.steps) tir_walk_expr(s.ir, e, visit_once, &s);
+  return s.found;
+}
+
+static enum look look_for_vars(const struct search *s, const struct tir_expr_node *n) {
+  if (!(n->vars & s->mask)) return NOT_BELOW;
+  if (n->kind != TIR_VAR) return MAYBE_BELOW;
+  for (uint32_t i = 0; i < s->count; i++)
+    if (s->vars[i] == n->ref) return FOUND;
+  return NOT_BELOW;
 }
 
 bool tir_uses_masked_var(const struct tir *ir, tir_expr e, uint64_t mask, const tir_var *vars, uint32_t count) {
   if (!(tir_at(ir, e)->vars & mask)) return false;
-  struct uses u = {ir, mask, vars, count, 256, false};
-  if (search_plainly(&u, e)) return true;
-  if (!u.steps) tir_walk_expr(ir, e, look_for_vars, &u);
-  return u.found;
+  return search((struct search){.ir = ir, .look = look_for_vars, .mask = mask, .vars = vars, .count = count}, e);
 }
 
 bool tir_uses_var(const struct tir *ir, tir_expr e, tir_var v) {
@@ -456,24 +458,26 @@ bool tir_uses_any_var(const struct tir *ir, tir_expr e, const tir_var *vars, uin
   return tir_uses_masked_var(ir, e, mask, vars, count);
 }
 
-struct search {
-  const struct tir *ir;
-  uint32_t wanted;
-  bool found;
-};
+static enum look test_var(const struct search *s, const struct tir_expr_node *n) {
+  if (n->kind == TIR_VAR) return s->test(s->ir, s->context, n->ref) ? FOUND : NOT_BELOW;
+  return n->flags & TIR_HAS_VAR ? MAYBE_BELOW : NOT_BELOW;
+}
 
-static bool look_for_buffer(void *data, tir_expr e) {
-  struct search *s = data;
-  const struct tir_expr_node *n = tir_at(s->ir, e);
-  if ((n->kind == TIR_LOAD || n->kind == TIR_DATA) && n->ref == s->wanted) s->found = true;
-  return !s->found;
+bool tir_any_var(const struct tir *ir, tir_expr e, bool (*test)(const struct tir *ir, const void *context, tir_var v),
+                 const void *context) {
+  if (e == TIR_NONE || !(tir_at(ir, e)->flags & TIR_HAS_VAR)) return false;
+  return search((struct search){.ir = ir, .look = test_var, .test = test, .context = context}, e);
+}
+
+static enum look look_for_buffer(const struct search *s, const struct tir_expr_node *n) {
+  if ((n->kind == TIR_LOAD || n->kind == TIR_DATA) && n->ref == s->buffer) return FOUND;
+  return n->flags & (TIR_HAS_LOAD | TIR_HAS_POINTER) ? MAYBE_BELOW : NOT_BELOW;
 }
 
 bool tir_uses_buffer(const struct tir *ir, tir_expr e, tir_buffer b) {
   MS_CHECK(tir_is_buffer(ir, b));
-  struct search s = {ir, b, false};
-  tir_walk_expr(ir, e, look_for_buffer, &s);
-  return s.found;
+  if (e == TIR_NONE || !(tir_at(ir, e)->flags & (TIR_HAS_LOAD | TIR_HAS_POINTER))) return false;
+  return search((struct search){.ir = ir, .look = look_for_buffer, .buffer = b}, e);
 }
 
 /* ---- Values ---- */

@@ -41,7 +41,8 @@ static bool check(struct tir *ir, tir_loop loop, bool across_threads, const char
       s = tir_next(ir, s, loop);
     }
   }
-  return tir_check_iteration_order(ir, &(struct tir_new_order){.now = &loop, .count = 1, .what = what}, err);
+  struct tir_new_order order = {.now = &loop, .count = 1, .what = what, .compact = true};
+  return tir_check_iteration_order(ir, &order, err);
 }
 
 /* What threads reduce together is there once all are done: no other block in the loop may use it. */

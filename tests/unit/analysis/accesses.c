@@ -150,6 +150,43 @@ static void loops_run_that_share_the_memory(void **state) {
   tir_free(ir);
 }
 
+static bool is_other(const struct tir *ir, const void *context, tir_var v) {
+  (void)ir;
+  return v != *(const tir_var *)context;
+}
+
+/* An expression of 60 nodes that stands 2^60 times written out: each search meets a node a few times at most. */
+static void searches_of_shared_nodes_end(void **state) {
+  (void)state;
+  struct tir *ir = chain();
+  tir_block block = block_named(ir, "C");
+  tir_stmt store = tir_only_store(ir, block, TIR_BODY);
+  tir_expr load = tir_as(ir, store, TIR_STORE)->store.value, deep = load, loads[2];
+  tir_buffer b = tir_at(ir, load)->ref;
+  tir_var v = tir_iters(ir, block)[0].var, elsewhere = tir_iters(ir, block_named(ir, "D"))[0].var;
+  for (int i = 0; i < 60; i++) deep = tir_binary(ir, TIR_ADD, deep, deep);
+  assert_int_equal(tir_find_loads(ir, deep, TIR_NONE, loads, 2), 1);
+  assert_int_equal(loads[0], load);
+  assert_int_equal(tir_find_loads(ir, deep, written_by(ir, block), loads, 2), 0);
+  assert_true(tir_uses_buffer(ir, deep, b) && !tir_uses_buffer(ir, deep, written_by(ir, block)));
+  assert_true(tir_uses_var(ir, deep, v) && !tir_uses_var(ir, deep, elsewhere));
+  assert_true(!tir_any_var(ir, deep, is_other, &v) && tir_any_var(ir, deep, is_other, &elsewhere));
+  tir_free(ir);
+}
+
+/* A pointer uses its buffer, wherever it stands in an expression; an index of the same variables does not. */
+static void a_pointer_uses_its_buffer(void **state) {
+  (void)state;
+  struct tir *ir = chain();
+  tir_block block = block_named(ir, "C");
+  tir_buffer b = written_by(ir, block_named(ir, "B")), c = written_by(ir, block);
+  tir_expr index = tir_var_expr(ir, tir_iters(ir, block)[0].var), operands[] = {index, tir_data(ir, b)};
+  tir_expr list = tir_list_value(ir, operands, 2);
+  assert_true(tir_uses_buffer(ir, list, b) && tir_uses_buffer(ir, operands[1], b));
+  assert_false(tir_uses_buffer(ir, list, c) || tir_uses_buffer(ir, index, b) || tir_uses_buffer(ir, TIR_NONE, b));
+  tir_free(ir);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(holds_what_is_declared),
@@ -159,6 +196,8 @@ int main(void) {
       cmocka_unit_test(a_reduction_need_not_declare_its_result),
       cmocka_unit_test(keeps_to_its_side),
       cmocka_unit_test(loops_run_that_share_the_memory),
+      cmocka_unit_test(searches_of_shared_nodes_end),
+      cmocka_unit_test(a_pointer_uses_its_buffer),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

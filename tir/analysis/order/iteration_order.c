@@ -47,6 +47,18 @@ static bool is_plain_dimension(const struct tir *ir, struct tir_region r, tir_va
   return false;
 }
 
+/* So is each iteration of more than one value that does not reduce: no two of them have an element in common. */
+static bool are_plain_dimensions(const struct tir *ir, tir_block block, struct tir_region r) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
+    const struct tir_iter *iter = &ir->iters.at[i];
+    if (iter->kind != TIR_REDUCE && !tir_is_const(ir, ir->vars.at[iter->var].extent, 1) &&
+        !is_plain_dimension(ir, r, iter->var))
+      return false;
+  }
+  return true;
+}
+
 static bool same_ranges(const struct tir *ir, struct tir_region a, struct tir_region b) {
   for (uint32_t i = 0; i < 2 * tir_buffer_at(ir, a.buffer)->rank; i++)
     if (ir->operands.at[a.ranges + i] != ir->operands.at[b.ranges + i]) return false;
@@ -91,7 +103,9 @@ static bool find_meeting(struct tir *ir, tir_block block, struct tir_region a, s
   struct tir_digits digits;
   struct tir_span iters = tir_block_at(ir, block)->iters;
   uint32_t spatial = 0, count = 0;
-  bool same = same_ranges(ir, a, b), plain = same;
+  bool same = same_ranges(ir, a, b);
+  if (same && are_plain_dimensions(ir, block, a)) return false;
+  bool plain = same;
   if (iters.count > MOST_ITERS || tir_buffer_at(ir, a.buffer)->rank > TIR_MOST_BOX_RANK) return true;
   for (int reduces = 0; reduces < 2; reduces++) /* spatial ones first */
     for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
@@ -252,24 +266,32 @@ bool tir_instances_meet(struct tir *ir, tir_block block) {
   return false;
 }
 
+/* The question's loops are known to hold a compact dataflow, and the block is one of the reductions in it. */
+static bool is_known_reduction(const struct tir *ir, const struct tir_new_order *order, tir_block block) {
+  return order->compact && has_reductions(ir, block) &&
+         tir_parent_block(ir, block) == tir_parent_block(ir, order->now[order->count - 1]);
+}
+
 /* The block's iterations may run in any order, as its regions say. */
-static bool is_orderless(struct tir *ir, tir_block block) {
+static bool is_orderless(struct tir *ir, const struct tir_new_order *order, tir_block block) {
   struct tir_span writes = tir_block_at(ir, block)->writes;
-  if (loads_other_iterations(ir, block) || tir_updates_unbegun(ir, block)) return false;
+  if (!is_known_reduction(ir, order, block) && (loads_other_iterations(ir, block) || tir_updates_unbegun(ir, block)))
+    return false;
   for (uint32_t w = writes.first; w < writes.first + writes.count; w++)
     if (tir_buffer_at(ir, ir->regions.at[w].buffer)->undeclared) return false;
   return !tir_instances_meet(ir, block) && (!has_reductions(ir, block) || tir_is_commutative(ir, block, false));
 }
 
-/* An instance of the block that runs again does the same again: it goes on with nothing that was there before. */
+/* An instance of the block, which is orderless, does the same where it runs again: it goes on with nothing that was
+ * there before. */
 static bool may_run_twice(struct tir *ir, tir_block block) {
   struct tir_span writes = tir_block_at(ir, block)->writes;
   for (uint32_t i = writes.first; i < writes.first + writes.count; i++)
-    if (tir_reads_from_before(ir, block, ir->regions.at[i].buffer)) return false;
+    if (tir_begun_reads_from_before(ir, block, ir->regions.at[i].buffer)) return false;
   return true;
 }
 
-/* Loops that run at once take each instance of the block once, where one that runs twice would meet itself. Those that
+/* Loops that run at once take each instance of the block, which is orderless, once, where one that runs twice would meet itself. Those that
  * begin again lowering keeps apart, or in order. */
 static bool runs_once(struct tir *ir, const struct tir_new_order *order, tir_block block) {
   return order->then || order->parts || may_run_twice(ir, block) ||
@@ -440,7 +462,7 @@ static bool needs_no_order(struct tir *ir, const struct question *q, const struc
     return !(a->writes && b->writes) && b->block && scope && is_told_by(ir, b->block, scope) &&
            tir_check_stage_pipeline(ir, scope, NULL);
   }
-  return a->block && ((is_orderless(ir, a->block) && runs_once(ir, q->order, a->block)) ||
+  return a->block && ((is_orderless(ir, q->order, a->block) && runs_once(ir, q->order, a->block)) ||
                       (!at_once && same_box(ir, &a->box, &b->box) && tir_is_commutative(ir, a->block, true) &&
                        !tir_updates_unbegun(ir, a->block) && !tir_begins_again(ir, a->block, false)));
 }
@@ -552,7 +574,8 @@ static bool is_use_of_scope(const struct tir *ir, tir_stmt s) {
 
 static bool is_free(struct tir *ir, const struct question *q, tir_stmt s) {
   if (!tir_is(ir, s, TIR_BLOCK)) return !is_use_of_scope(ir, s);
-  return is_silent(ir, s) || (is_orderless(ir, s) && runs_once(ir, q->order, s) && !is_used_beside(ir, s, q->bottom));
+  return is_silent(ir, s) ||
+         (is_orderless(ir, q->order, s) && runs_once(ir, q->order, s) && !is_used_beside(ir, s, q->bottom));
 }
 
 static tir_stmt next_that_tells(const struct tir *ir, tir_stmt s, tir_loop bottom) {

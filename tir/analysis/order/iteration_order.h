@@ -13,13 +13,15 @@
 
 /* A nest of loops, outermost first, and the order that they shall have: as loops, or as `parts` of their variables that
  * new loops run through. Both NULL: their iterations may run in any order, or at once. `what`: the change, as a message
- * names it: "reordered", "parallel". */
+ * names it: "reordered", "parallel". `compact`: tir_check_subtree_compact_dataflow has accepted the last of `now`, and
+ * what it asks is not asked again. */
 struct tir_new_order {
   const tir_loop *now, *then;
   uint32_t count;
   const char *what;
   const tir_expr *parts;
   uint32_t part_count;
+  bool compact;
 };
 /* Refuses with the block, the buffer and the other block that needs the order. */
 bool tir_check_iteration_order(struct tir *ir, const struct tir_new_order *order, ms_error *err);
