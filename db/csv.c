@@ -1,6 +1,6 @@
 /* Records as lines of comma-separated values (RFC 4180), for tables and data frames. */
+#include "db/file/store.h"
 #include "db/storage/seal.h"
-#include "db/storage/store.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Facts of a record, as bytes: a name and its zero, a letter for the kind of value, then a number's eight bytes, a
  * boolean's one, or a text and its zero. */
-#include "db/storage/store.h"
+#include "db/file/store.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Messages for LMDB's errors. */
-#include "db/storage/snapshot.h"
+#include "db/file/snapshot.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Tensor intrinsics by content: what records name is here as it was when they were measured. */
+#include "db/file/snapshot.h"
 #include "db/storage/seal.h"
-#include "db/storage/snapshot.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Records as bytes, and the keys of the indexes. Integers are little-endian, but in keys that sort. */
 #include "bounds.h"
 #include "bytes.h"
-#include "db/storage/store.h"
+#include "db/file/store.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Tuning records of TVM's into the store, replayed on their workloads, and out of it. */
-#include "db/storage/store.h"
+#include "db/file/store.h"
 
 #include <errno.h>
 #include <math.h>

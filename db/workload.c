@@ -1,6 +1,6 @@
 /* Workloads: functions by structural hash. */
+#include "db/file/snapshot.h"
 #include "db/storage/seal.h"
-#include "db/storage/snapshot.h"
 #include "db/storage/tasks.h"
 
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* Records: putting, finding, walking by run time. */
 #include "db/bounds.h"
+#include "db/file/snapshot.h"
 #include "packed.h"
 #include "seal.h"
-#include "snapshot.h"
 #include "tasks.h"
 
 #include <assert.h>

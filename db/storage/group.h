@@ -3,7 +3,7 @@
 #ifndef MSCHED_DB_GROUP_H
 #define MSCHED_DB_GROUP_H
 
-#include "store.h"
+#include "db/file/store.h"
 
 struct db_group;
 

@@ -12,9 +12,9 @@
 #include "packed.h"
 
 #include "db/bytes.h"
+#include "db/file/snapshot.h"
 #include "delta.h"
 #include "seal.h"
-#include "snapshot.h"
 
 #include <assert.h>
 #include <math.h>

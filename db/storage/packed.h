@@ -3,9 +3,8 @@
 #ifndef MSCHED_DB_PACKED_H
 #define MSCHED_DB_PACKED_H
 
-#include "store.h"
+#include "db/file/store.h"
 
-void db_free_parts(struct db_parts *parts);
 /* Of a store, within a transaction; the room is the store's: a record is valid until the next is read. */
 struct db_parts *db_parts_of(struct db *db, MDB_txn *txn, bool brief);
 
@@ -20,7 +19,5 @@ bool db_is_context(const void *bytes, size_t size); /* a stranger's bytes */
  * batch. */
 bool db_upgrade(struct db *db, ms_error *err);
 db_id db_sketch_key(const db_id *workload, uint32_t number);
-
-void db_forget_sketches(struct db *db);
 
 #endif

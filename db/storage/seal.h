@@ -2,7 +2,7 @@
 #ifndef MSCHED_DB_SEAL_H
 #define MSCHED_DB_SEAL_H
 
-#include "store.h"
+#include "db/file/store.h"
 
 /* Kinds of entries. */
 #define DB_RECORD    'r'

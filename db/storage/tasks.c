@@ -8,9 +8,9 @@
 #include "tasks.h"
 
 #include "db/bytes.h"
+#include "db/file/snapshot.h"
 #include "packed.h"
 #include "seal.h"
-#include "snapshot.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef MSCHED_DB_TASKS_H
 #define MSCHED_DB_TASKS_H
 
-#include "store.h"
+#include "db/file/store.h"
 
 enum { DB_TASK_KEY = 24 }; /* what a key of the index of times begins with: workload, target's hash */
 

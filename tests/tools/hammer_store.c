@@ -7,9 +7,9 @@
  * noted before. */
 #define _GNU_SOURCE
 #include "db/db.h"
+#include "db/file/snapshot.h"
 #include "db/storage/packed.h"
 #include "db/storage/seal.h"
-#include "db/storage/snapshot.h"
 #include "support/store_tool.h"
 
 #include <errno.h>

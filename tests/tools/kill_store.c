@@ -5,8 +5,8 @@
  *
  * What was committed is noted in memory that both processes share, once the call has returned. */
 #define _GNU_SOURCE
+#include "db/file/store.h"
 #include "db/storage/seal.h"
-#include "db/storage/store.h"
 #include "support/store_tool.h"
 
 #include <signal.h>

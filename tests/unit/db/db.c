@@ -1,5 +1,5 @@
 /* The store: records and their indexes, reopening, strangers' files. */
-#include "db/storage/store.h"
+#include "db/file/store.h"
 #include "unit/stored.h"
 
 #include <math.h>

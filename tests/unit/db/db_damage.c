@@ -2,7 +2,7 @@
  * entries have no checksum, are read. */
 #include "unit/stored.h"
 
-#include "db/storage/store.h"
+#include "db/file/store.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
  * before, and never ends the process. */
 #include "unit/stored.h"
 
-#include "db/storage/snapshot.h"
+#include "db/file/snapshot.h"
 
 static uint32_t draw(uint32_t *state, uint32_t below) {
   *state = *state * 1664525 + 1013904223;

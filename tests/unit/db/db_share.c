@@ -2,9 +2,9 @@
  * that were killed hold nobody up. */
 #include "unit/stored.h"
 
-#include "db/storage/lock.h"
-#include "db/storage/pages.h"
-#include "db/storage/replace.h"
+#include "db/file/lock.h"
+#include "db/file/pages.h"
+#include "db/upkeep/replace.h"
 
 #include <fcntl.h>
 #include <signal.h>

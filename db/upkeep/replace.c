@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "replace.h"
 
-#include "lock.h"
+#include "db/file/lock.h"
 
 #include <assert.h>
 #include <errno.h>

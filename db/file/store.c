@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 /* Opening, growing and closing the environment; transactions. */
 #include "lock.h"
-#include "packed.h"
 #include "snapshot.h"
 
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* Records of older versions become packed ones, and what no record shares any more is dropped. All by transactions: a
  * process that is killed leaves a store with records of both forms, which every reader of this version reads. */
-#include "packed.h"
-#include "seal.h"
-#include "snapshot.h"
-#include "tasks.h"
+#include "db/file/snapshot.h"
+#include "db/storage/packed.h"
+#include "db/storage/seal.h"
+#include "db/storage/tasks.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* Deleting records of a task by rules: what goes is found by a walk over the index, then deleted in a batch. */
-#include "packed.h"
-#include "seal.h"
-#include "snapshot.h"
-#include "tasks.h"
+#include "db/file/snapshot.h"
+#include "db/storage/packed.h"
+#include "db/storage/seal.h"
+#include "db/storage/tasks.h"
 
 #include <assert.h>
 #include <stdlib.h>

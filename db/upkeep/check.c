@@ -1,8 +1,8 @@
 /* Checking a store: its pages, its entries, its indexes. */
-#include "packed.h"
-#include "seal.h"
-#include "snapshot.h"
-#include "tasks.h"
+#include "db/file/snapshot.h"
+#include "db/storage/packed.h"
+#include "db/storage/seal.h"
+#include "db/storage/tasks.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -122,6 +122,10 @@ bool db_walk_store(struct db *db, ms_error *err);                   /* all its p
 int db_insert_record(struct db *db, MDB_txn *txn, const struct db_record *record);
 size_t db_most_bytes(const struct db_record *record); /* that it takes, with what it shares, but for unfilled pages */
 
+/* packed.c: what a handle that is closed leaves */
+void db_free_parts(struct db_parts *parts);
+void db_forget_sketches(struct db *db);
+
 /* facts.c */
 size_t db_fact_bytes(const struct db_fact *fact);
 void db_write_fact(const struct db_fact *fact, uint8_t *out); /* so many bytes */

@@ -1,10 +1,10 @@
 /* Rewriting the store's file: compacting it, and saving what can be read of a damaged one. */
 #define _GNU_SOURCE
-#include "lock.h"
-#include "packed.h"
-#include "pages.h"
+#include "db/file/lock.h"
+#include "db/file/pages.h"
+#include "db/storage/packed.h"
+#include "db/storage/seal.h"
 #include "replace.h"
-#include "seal.h"
 
 #include <assert.h>
 #include <stdlib.h>
