@@ -118,8 +118,9 @@ static bool read_workloads(struct runner *r, const char *directory) {
   int count = scandir(directory, &entries, is_script, alphasort);
   bool ok = count > 0;
   if (!ok) fprintf(stderr, "%s: no workloads\n", directory);
+  if (count > MOST_WORKLOADS) fprintf(stderr, "%s: more than %d workloads\n", directory, MOST_WORKLOADS), ok = false;
   for (int i = 0; i < count; i++) {
-    ok = ok && r->workload_count < MOST_WORKLOADS && read_workload(r, directory, entries[i]->d_name);
+    ok = ok && read_workload(r, directory, entries[i]->d_name);
     free(entries[i]);
   }
   if (count >= 0) free(entries);

@@ -4,8 +4,7 @@
 
 #include "tir/tir.h"
 
-/* The name of an array of the module that differs from what it was; NULL: there is none. Facts that are found when
- * asked for may have been found (`before` forgets them). */
-const char *changed_array(struct tir *before, const struct tir *after);
+/* The name of an array of the module that differs from what it was; NULL: there is none. */
+const char *changed_array(const struct tir *before, const struct tir *after);
 
 #endif

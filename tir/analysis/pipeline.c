@@ -131,12 +131,15 @@ static bool writes_what_was_read(const struct tir *ir, tir_block block, tir_bloc
   return false;
 }
 
-/* Looks at every child, so that each one's cover is known after. */
-static tir_block find_breach(struct tir *ir, tir_block scope, const char **why) {
+/* Looks at every child, so that each one's cover is known after (`keep`). Of a scope that was looked at before, the
+ * children without a cover are newer: nothing is kept of them, since who asks now, as an instruction that is refused,
+ * has no part in a replay. */
+static tir_block find_breach(struct tir *ir, tir_block scope, bool keep, const char **why) {
   tir_block breach = TIR_NONE;
   for (tir_stmt s = tir_stmt_at(ir, scope)->first[TIR_BODY]; s; s = tir_next_in_scope(ir, s, scope)) {
     if (!tir_is(ir, s, TIR_BLOCK)) continue;
-    bool covered = find_cover(ir, s, scope), late = writes_what_was_read(ir, s, scope);
+    bool covered = keep ? find_cover(ir, s, scope) : tir_reads_are_covered(ir, s, scope);
+    bool late = writes_what_was_read(ir, s, scope);
     if (!breach && (late || !covered)) {
       breach = s;
       *why = late ? "writes what an earlier block reads" : "reads more than earlier blocks have written";
@@ -150,7 +153,7 @@ bool tir_check_stage_pipeline(struct tir *ir, tir_block scope, ms_error *err) {
   uint32_t facts = tir_block_at(ir, scope)->facts;
   if (facts & PIPELINE) return true;
   const char *why = "was no stage pipeline"; /* if what broke it is gone or hidden by now */
-  tir_block breach = find_breach(ir, scope, &why);
+  tir_block breach = find_breach(ir, scope, !(facts & NO_PIPELINE), &why);
   if (!(facts & NO_PIPELINE)) tir_block_at(ir, scope)->facts |= breach ? NO_PIPELINE : PIPELINE;
   if (!breach && !(facts & NO_PIPELINE)) return true;
   if (!breach) breach = scope;
