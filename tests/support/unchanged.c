@@ -31,5 +31,7 @@ const char *changed_array(const struct tir *before, const struct tir *after) {
   SAME(symbols)
 #undef SAME
 #undef KEPT
-  return before->indirect != after->indirect ? "indirect" : before->undeclared != after->undeclared ? "undeclared" : NULL;
+  return before->indirect != after->indirect       ? "indirect"
+         : before->undeclared != after->undeclared ? "undeclared"
+                                                   : NULL;
 }

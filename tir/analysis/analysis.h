@@ -285,10 +285,14 @@ bool tir_region_surely(struct tir *ir, const tir_expr *ranges, uint32_t rank, co
                        tir_expr predicate, tir_expr given, struct tir_interval *out);
 /* The conjuncts of a predicate that none of the variables is in, those of one value apart; TIR_NONE: there are none. */
 tir_expr tir_invariant_conditions(struct tir *ir, tir_expr predicate, const tir_var *vars, uint32_t count);
-/* Whatever the loops around do, the predicate holds in the first or the last iteration of those relaxed variables that
- * the region's place, `ranges`, does not depend on: so it does not leave out the region altogether. */
-bool tir_holds_somewhere(struct tir *ir, tir_expr predicate, const tir_expr *ranges, uint32_t rank, const tir_var *vars,
-                         uint32_t count);
+/* Wherever `given` (TIR_NONE: true) holds, and the conjuncts without them, the predicate (TIR_NONE: true) holds for some
+ * values of those relaxed variables that the region's place, `ranges`, does not depend on: so these leave out nothing of
+ * the region. */
+bool tir_holds_somewhere(struct tir *ir, tir_expr predicate, tir_expr given, const tir_expr *ranges, uint32_t rank,
+                         const tir_var *vars, uint32_t count);
+/* For some values of the variables, of which the loops have such, the condition (TIR_NONE: true) holds, whatever the
+ * others are while `given` (TIR_NONE: true) holds (satisfiable.c). False: none was found. */
+bool tir_is_satisfiable(struct tir *ir, tir_expr condition, tir_expr given, const tir_var *vars, uint32_t count);
 /* The condition holds where the loops that are in no dimension stand at their first, or last, iteration. */
 bool tir_holds_at_end(struct tir *ir, tir_expr predicate, const tir_expr *ranges, uint32_t rank, const tir_var *vars,
                       uint32_t count, bool last);

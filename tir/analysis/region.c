@@ -537,7 +537,7 @@ bool tir_exact_iterations(struct tir *ir, tir_block block, tir_stmt high, struct
   tir_loop_vars(ir, block, high, vars, loops);
   tir_expr predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
   bool exact = tir_region_exact(ir, ranges, count, vars, loops, predicate, out) &&
-               tir_holds_somewhere(ir, predicate, ranges, count, vars, loops);
+               tir_holds_somewhere(ir, predicate, TIR_NONE, ranges, count, vars, loops);
   for (uint32_t i = 0; i < count && exact; i++) exact = !out[i].empty && out[i].min && out[i].max;
   free(ranges);
   return exact;

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+enum { MOST_LOOPS = 64, MOST_RANK = 16 };
+
 /* ---- Conjuncts ---- */
 
 static tir_expr conjuncts_without(struct tir *ir, tir_expr predicate, const tir_var *vars, uint32_t count) {
@@ -58,12 +60,21 @@ static tir_expr conditions_beside(struct tir *ir, tir_expr predicate, const tir_
   return TIR_NONE;
 }
 
-bool tir_holds_somewhere(struct tir *ir, tir_expr predicate, const tir_expr *ranges, uint32_t rank, const tir_var *vars,
-                         uint32_t count) {
+bool tir_holds_somewhere(struct tir *ir, tir_expr predicate, tir_expr given, const tir_expr *ranges, uint32_t rank,
+                         const tir_var *vars, uint32_t count) {
   assert(ranges || !rank);
+  tir_var others[MOST_LOOPS];
+  uint32_t left = 0;
   tir_expr beside = predicate ? conditions_beside(ir, predicate, ranges, rank, vars, count) : TIR_NONE;
-  return !beside || tir_holds_at_end(ir, beside, ranges, rank, vars, count, false) ||
-         tir_holds_at_end(ir, beside, ranges, rank, vars, count, true);
+  for (uint32_t i = 0; i < count; i++) {
+    bool used = false;
+    for (uint32_t d = 0; d < rank && !used; d++) used = tir_uses_var(ir, ranges[2 * d], vars[i]);
+    if (used) continue;
+    if (left == MOST_LOOPS) return false;
+    others[left++] = vars[i];
+  }
+  if (beside) given = tir_and(ir, given, conjuncts_without(ir, predicate, others, left));
+  return tir_is_satisfiable(ir, beside, given, others, left);
 }
 
 /* ---- Regions ---- */
@@ -99,11 +110,9 @@ bool tir_implies(struct tir *ir, tir_expr given, tir_expr predicate) {
 bool tir_region_surely(struct tir *ir, const tir_expr *ranges, uint32_t rank, const tir_var *relaxed, uint32_t count,
                        tir_expr predicate, tir_expr given, struct tir_interval *out) {
   if (!tir_region_exact(ir, ranges, rank, relaxed, count, predicate, out)) return false;
-  return !predicate || (tir_implies(ir, given, conjuncts_without(ir, predicate, relaxed, count)) &&
-                        tir_holds_somewhere(ir, predicate, ranges, rank, relaxed, count));
+  return (!predicate || tir_implies(ir, given, conjuncts_without(ir, predicate, relaxed, count))) &&
+         tir_holds_somewhere(ir, predicate, given, ranges, rank, relaxed, count);
 }
-
-enum { MOST_LOOPS = 64, MOST_RANK = 16 };
 
 bool tir_sure_region_from(struct tir *ir, tir_block block, struct tir_region region, tir_stmt high, tir_symbol memory,
                           tir_expr given, struct tir_interval *out) {

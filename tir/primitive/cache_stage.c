@@ -194,6 +194,12 @@ static bool is_diagonal(struct tir *ir, uint32_t rank, tir_block block, const st
   return false;
 }
 
+static bool have_iterations(const struct tir *ir, const tir_var *vars, uint32_t count) {
+  for (uint32_t i = 0; i < count; i++)
+    if (!ir->vars.at[vars[i]].extent || tir_at(ir, ir->vars.at[vars[i]].extent)->lo < 1) return false;
+  return true;
+}
+
 /* An iteration bound to a sum of the relaxed loops, or of digits of them, takes all values between the sum's ends: what
  * tir_region_upper_bound finds too, for the regions that nearly all blocks have. */
 static bool relax_plainly(struct tir *ir, struct tir_cache_plan *plan, tir_block block, const struct tir_region *region,
@@ -262,6 +268,20 @@ static bool is_bounded(struct tir *ir, const struct tir_cache_plan *plan, tir_ex
   return !tir_region_is_box(ir, ranges, plan->rank, vars, count, predicate, used);
 }
 
+/* Whatever lies in the box `used` is accessed in some iteration of the loops that are in no dimension: their conditions
+ * hold together there. */
+static bool is_accessed(struct tir *ir, const struct tir_cache_plan *plan, tir_expr predicate, const tir_expr *ranges,
+                        const tir_var *vars, uint32_t count, const struct tir_interval *used) {
+  tir_expr inside = TIR_NONE;
+  for (uint32_t d = 0; d < plan->rank; d++) {
+    tir_expr min = ranges[2 * d], last = tir_interval_of(ir, min, ranges[2 * d + 1]).max;
+    if (used[d].empty || !used[d].min || !used[d].max || !last || !tir_is_index(ir, min)) continue;
+    inside = tir_and(ir, inside, tir_make(ir, TIR_GE, min, used[d].min));
+    inside = tir_and(ir, inside, tir_make(ir, TIR_LE, last, used[d].max));
+  }
+  return tir_holds_somewhere(ir, predicate, inside, ranges, plan->rank, vars, count);
+}
+
 static bool any_loads(const struct tir *ir, const tir_expr *ranges, uint32_t rank) {
   for (uint32_t i = 0; i < 2 * rank; i++)
     if (tir_at(ir, ranges[i])->flags & TIR_HAS_LOAD) return true;
@@ -276,13 +296,13 @@ void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_bl
   tir_var vars[MOST_RELAXED];
   tir_symbol memory = tir_memory_of(ir, plan->buffer);
   uint32_t count = tir_running_loops(ir, block, parent_of_place(ir, plan), memory, vars, MOST_RELAXED);
-  plan->strided = plan->bounded = false;
+  plan->strided = plan->bounded = plan->left_out = false;
   if (count > MOST_RELAXED) {
     tir_cache_whole(ir, plan);
     return;
   }
   bool diagonal = plan->rank > 1 && is_diagonal(ir, plan->rank, block, region);
-  if (!nested && !diagonal && !tir_as(ir, block, TIR_BLOCK)->block.predicate &&
+  if (!nested && !diagonal && !tir_as(ir, block, TIR_BLOCK)->block.predicate && have_iterations(ir, vars, count) &&
       relax_plainly(ir, plan, block, region, vars, count))
     return;
   plan->strided = diagonal || tir_is_strided(ir, block, *region, vars, count);
@@ -296,8 +316,9 @@ void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_bl
   tir_region_upper_bound(ir, ranges, plan->rank, vars, count, predicate, used);
   if (any_loads(ir, ranges, plan->rank)) /* bounds do not say where data put it */
     plan->strided |= !tir_region_is_box(ir, ranges, plan->rank, vars, count, predicate, used);
-  bool never = predicate && tir_at(ir, predicate)->hi == 0; /* what is copied is not even written */
-  plan->bounded = never || is_bounded(ir, plan, predicate, ranges, vars, count, used);
+  plan->bounded = is_bounded(ir, plan, predicate, ranges, vars, count, used);
+  bool never = predicate && tir_at(ir, predicate)->hi == 0;
+  plan->left_out = never || !is_accessed(ir, plan, predicate, ranges, vars, count, used);
   for (uint32_t i = 0; i < plan->rank; i++) set_range(ir, plan, i, used[i]);
 }
 
@@ -345,6 +366,11 @@ bool tir_settle_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_b
   if (writer && (plan->strided || plan->bounded))
     return tir_refuse(ir, err, MS_CACHE_STRIDED, writer, "block `%s` writes `%s` strided here, not densely",
                       tir_block_name(ir, writer), tir_buffer_name(ir, plan->buffer));
+  if (writer && plan->left_out)
+    return tir_refuse(ir, err, MS_CACHE_STRIDED, writer,
+                      "what is copied may not be written: no iteration of block `%s` is found in which its conditions "
+                      "hold together",
+                      tir_block_name(ir, writer));
   if (tir_block_at(ir, plan->scope)->iters.count) return true;
   for (tir_stmt s = tir_stmt_at(ir, plan->scope)->parent; s && plan->compact; s = tir_stmt_at(ir, s)->parent)
     for (uint32_t i = 0; i < 2 * plan->rank && tir_is(ir, s, TIR_LOOP) && plan->compact; i++)

@@ -16,6 +16,7 @@ struct tir_cache_plan {
   bool compact;        /* the cache holds the region only, from its minimum on; else it has the buffer's shape */
   bool strided;        /* not all between its ends is written, or read */
   bool bounded;        /* nor may it be under the predicate */
+  bool left_out;       /* conditions on loops that no dimension depends on may leave out all of it */
   bool places_too;     /* regions whose places load the buffer load the cache: CacheRead's, as those of TVM */
   tir_expr predicate;  /* of the copy: conditions of the writer that hold for all of its region, or for none */
   uint32_t rank;

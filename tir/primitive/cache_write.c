@@ -10,7 +10,8 @@
  * After:    the block, what is in it, and the consumers given with all in them use the cache. The copy stands before
  *           the first other block that reads what the block wrote, at the lowest place above both; else last in the
  *           scope. In a loop the cache has the buffer's shape; in the scope itself only that of the region written. The
- *           copy is under the conditions that the writer as a whole is under.
+ *           copy is under the conditions that the writer as a whole is under; some iteration of its loops meets the
+ *           others, wherever the copy runs.
  * Forward:  nothing dies. */
 #include "cache_stage.h"
 #include "tir/analysis/order/order.h"

@@ -83,10 +83,9 @@ static bool may_be_left_out(struct tir *ir, const struct plan *plan, tir_block b
   tir_var vars[MOST_VARS];
   tir_expr ranges[2 * MOST_RANK], predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
   uint32_t count = tir_running_loops(ir, block, plan->loop, memory_of(ir, plan), vars, MOST_VARS);
-  if (!predicate) return false;
   if (count > MOST_VARS) return true;
   tir_region_over_loops(ir, block, region, ranges);
-  return !tir_holds_somewhere(ir, predicate, ranges, plan->cache.rank, vars, count);
+  return !tir_holds_somewhere(ir, predicate, plan->condition, ranges, plan->cache.rank, vars, count);
 }
 
 /* What is surely written of a region, added to `all`. */

@@ -239,18 +239,20 @@ static bool is_foreign(const struct tir *ir, const void *context, tir_var v) {
          !tir_uses_any_var(ir, tir_var_expr(ir, v), others->vars, others->count);
 }
 
-/* Conditions of the block hold for the copy, but for those on loops that are not copied: in some iteration of these
- * they do. One on both cannot be split. */
-static bool copy_conditions(struct tir *ir, tir_expr e, struct plan *plan, const tir_var *others, uint32_t count) {
+/* Conditions of the block hold for the copy, but for those on loops that are not copied, which go to *dropped. One on
+ * both cannot be split. */
+static bool copy_conditions(struct tir *ir, tir_expr e, struct plan *plan, const tir_var *others, uint32_t count,
+                            tir_expr *dropped) {
   struct tir_expr_node n = *tir_at(ir, e);
   if (n.kind == TIR_AND)
-    return copy_conditions(ir, n.a, plan, others, count) && copy_conditions(ir, n.b, plan, others, count);
+    return copy_conditions(ir, n.a, plan, others, count, dropped) &&
+           copy_conditions(ir, n.b, plan, others, count, dropped);
   if (!tir_uses_any_var(ir, e, others, count)) {
     plan->stage.predicate = tir_and(ir, plan->stage.predicate, tir_subst(ir, e));
     return true;
   }
-  bool never = tir_at(ir, e)->hi == 0;
-  return !never && !tir_any_var(ir, e, is_foreign, &(struct others){others, count});
+  *dropped = tir_and(ir, *dropped, e);
+  return !tir_any_var(ir, e, is_foreign, &(struct others){others, count});
 }
 
 static bool check_loops(struct tir *ir, tir_block block, struct plan *plan, ms_error *err) {
@@ -262,8 +264,14 @@ static bool check_loops(struct tir *ir, tir_block block, struct plan *plan, ms_e
   bool copied = copy_loops(ir, block, plan, err);
   tir_var others[TIR_MOST_STAGE];
   uint32_t count = copied ? other_loops(ir, block, plan, others) : 0;
-  bool expressed = !copied || !predicate || copy_conditions(ir, predicate, plan, others, count);
+  tir_expr dropped = TIR_NONE;
+  bool expressed = !copied || !predicate || copy_conditions(ir, predicate, plan, others, count, &dropped);
   tir_subst_clear(ir);
+  if (expressed && !tir_is_satisfiable(ir, dropped, TIR_NONE, others, count))
+    return tir_refuse(ir, err, MS_REINDEX_PREDICATE, block,
+                      "no iteration of the loops that are not copied is found in which the conditions of block `%s` on "
+                      "them hold together",
+                      tir_block_name(ir, block));
   if (expressed) return copied;
   return tir_refuse(ir, err, MS_REINDEX_PREDICATE, block, "the predicate of block `%s` binds loops to others",
                     tir_block_name(ir, block));
