@@ -77,6 +77,12 @@ end
 
 -- ---- Going on ------------------------------------------------------------------------------------------------------
 
+-- Whether the workers of a fleet lack candidates: then tasks go on beside those that wait for results.
+function Run:lacks_candidates()
+  local measurer = self.services.measurer
+  return measurer ~= nil and measurer.lacks_candidates ~= nil and measurer:lacks_candidates()
+end
+
 -- Whether others may go on while a task waits for its reference: once the run has a result, or this has taken long.
 -- Their proposals would delay the first, being made on the cores that it is built and run on.
 local FIRST_SECONDS = 2
@@ -98,12 +104,12 @@ function Run:begin()
     if task:remaining() > 0 then task:step() end
     local looked, asked = false, msched.clock()
     self:wait(function()
-      local leaves = #tasks > 1 and looked and others_may(self, task, asked)
+      local leaves = #tasks > 1 and (looked and others_may(self, task, asked) or self:lacks_candidates())
       looked = true
       return task.waiting == 0 or leaves
     end)
   end
-  self:wait(function() return false end)
+  self:wait(function() return self:lacks_candidates() end)
 end
 
 local function has_more(t) return not t.is_done and not t.ended and t:remaining() > 0 end
@@ -111,7 +117,7 @@ local function has_more(t) return not t.is_done and not t.ended and t:remaining(
 -- What is composed of parts goes on when these are over.
 local function goes_on(t)
   if not has_more(t) then return false end
-  for _, part in ipairs(t.parts or {}) do if has_more(part) then return false end end
+  for _, part in ipairs(t.parts or {}) do if has_more(part) or part.waiting > 0 then return false end end
   return true
 end
 
@@ -130,20 +136,35 @@ function Run:finish(task)
   if self.services.measurer and task.waiting == 0 and not self:stopped() then self.services.measurer:close_task(task.number) end
 end
 
--- Those that have ended while others go on. The measurer times nothing again while it has candidates of any task.
+local function waiting_of(tasks)
+  local waiting = 0
+  for _, t in ipairs(tasks) do if not t.ended then waiting = waiting + t.waiting end end
+  return waiting
+end
+
+-- Those that have ended while others go on. The measurer of this machine times nothing again while it has candidates of
+-- any task; a fleet does.
 function Run:finish_ended()
-  for _, t in ipairs(self.tasks) do if t.waiting > 0 then return end end
-  for _, t in ipairs(self.tasks) do if not has_more(t) then self:finish(t) end end
+  local measurer = self.services.measurer
+  if not (measurer and measurer.lacks_candidates) and waiting_of(self.tasks) > 0 then return end
+  for _, t in ipairs(self.tasks) do if t.waiting == 0 and not has_more(t) then self:finish(t) end end
+end
+
+-- The task that goes on now, beside those that wait: none until there is room for its candidates, and none out of turn.
+function Run:next_task()
+  local live = self:live()
+  if #live == 0 or waiting_of(self.tasks) > 0 and not self:lacks_candidates() then return nil end
+  return self.pick(live)
 end
 
 function Run:search()
   self:begin()
   while not self:is_over() do
-    local live = self:live()
-    if #live == 0 then return end
     self:finish_ended()
-    self.pick(live):step()
-    self:wait(function() return false end)
+    local task = self:next_task()
+    if task then task:step()
+    elseif waiting_of(self.tasks) == 0 then return end
+    self:wait(function() return self:next_task() ~= nil end)
   end
 end
 

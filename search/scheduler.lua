@@ -3,7 +3,8 @@
 --                 no kernel passes, times how often its last iterations found a better one;
 --   round-robin   in turn.
 -- A task that nothing is known of comes first; one that is over never comes. What decides is in the tasks' results
--- alone.
+-- alone. Over a fleet several tasks wait for results at a time: by gain one of the others goes on, while in turn it is
+-- the next one's turn even if it waits, so that the order is the same whichever results come first.
 local schedulers = {}
 
 local WINDOW = 4 -- iterations that count as the last
@@ -70,28 +71,30 @@ function schedulers.gain_of(task)
   return task.weight * math.max(task.fastest.seconds - task.bound, 0) * recent_success(task)
 end
 
--- The first of those that gain most.
+-- The first of those that gain most and wait for no result; nil: all wait.
 local function by_gain(tasks)
   local best, most
   for _, t in ipairs(tasks) do
     local gain = schedulers.gain_of(t)
-    if not best or gain > most then best, most = t, gain end
+    if t.waiting == 0 and (not best or gain > most) then best, most = t, gain end
   end
   return best
 end
 
--- The one that was resumed least often, the first of these.
+local function times_resumed(t) return #t.wins + (t.waiting > 0 and 1 or 0) end
+
+-- The one that was resumed least often, the first of these; nil: it waits.
 local function in_turn(tasks)
   local best
   for _, t in ipairs(tasks) do
-    if not best or #t.wins < #best.wins then best = t end
+    if not best or times_resumed(t) < times_resumed(best) then best = t end
   end
-  return best
+  return best and best.waiting == 0 and best or nil
 end
 
 local known = {gain = by_gain, ["round-robin"] = in_turn}
 
--- A function from the tasks that are not over to the one that goes on.
+-- A function from the tasks that are not over to the one that goes on; it gives nil where that waits for results.
 function schedulers.find(name)
   local found = known[name or "gain"]
   if not found then error(string.format("there is no scheduler `%s`; known are %s", name, table.concat(msched.sorted_keys(known), ", ")), 0) end

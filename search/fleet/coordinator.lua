@@ -94,6 +94,9 @@ function Coordinator:tell(format, ...) self.texts[#self.texts + 1] = msched.visi
 -- seconds.
 function Coordinator:window() return math.max(2 * self.capacity, math.floor(AHEAD * self.rate), 4) end
 
+-- Whether more may be sent than there are candidates.
+function Coordinator:lacks_candidates() return self.capacity > 0 and #self.unsent + self.in_flight < self:window() end
+
 -- ---- Candidates --------------------------------------------------------------------------------------------------
 
 function Coordinator:add(func)

@@ -459,4 +459,67 @@ repeat
   text = c:waiting()
 until text or ms.clock() > deadline
 assert(text and text:find "^no worker serves llvm .* at redis://memory:6379/0: `msched worker redis://memory:6379/0` there does; others: none", text)
-print "fleet: all is well"
+
+-- ---- Several functions at a time -----------------------------------------------------------------------------------
+local tune = ms.load "search.tune"
+local functions = {}
+for n, shape in ipairs {{16, 16, 16}, {16, 16, 32}, {16, 32, 16}} do functions[n] = loadfile(root .. "/lua/examples/gemm.lua")(table.unpack(shape))[1] end
+-- A run by three workers, of which one takes a step only now and then: the order in which tasks asked, what each asked for,
+-- and how many waited at a time, at most. alone: one task at a time, as on this machine.
+local function run_of(slow, alone, options)
+  memory.flush()
+  local list = {worker "a", worker "b", worker "c"}
+  for _, each in ipairs(list) do
+    function each.queue.take(queue, name, room) return Queue.take(queue, name, room, 0) end -- others have work while one has none
+    each:step()
+  end
+  local measurer, steps, order, asked, waiting, most = tuner(), 0, {}, {}, {}, 0
+  if alone then function measurer.lacks_candidates() return false end end
+  local next_result, finalists = measurer.next, measurer.remeasured
+  local function work()
+    steps = steps + 1
+    for n, each in ipairs(list) do if n ~= slow or steps % 20 == 0 then each:step() end end
+  end
+  function measurer.next(self, wait)
+    work()
+    return next_result(self, math.min(wait, 0.001))
+  end
+  function measurer.remeasured(self, wait)
+    work()
+    return finalists(self, math.min(wait, 0.001))
+  end
+  local own = os.tmpname()
+  os.remove(own)
+  local all = {measurer = measurer, db = own, trials = 12, batch = 4, jobs = 1, policy = "random", listen = function(e)
+    if e.event == "asked" then
+      order[#order + 1], asked[e.task] = e.task, (asked[e.task] or "") .. table.concat(e.hashes, " ") .. "\n"
+      waiting[e.task] = e.measured
+    elseif e.event == "trial" then waiting[e.task] = waiting[e.task] - 1 end
+    local count_ = 0
+    for _, left in pairs(waiting) do count_ = count_ + (left > 0 and 1 or 0) end
+    most = math.max(most, count_)
+  end}
+  for key, value in pairs(options or {}) do all[key] = value end
+  local tasks = tune.all(functions, all)
+  os.remove(own)
+  local ended = 0
+  for _, each in ipairs(tasks) do ended = ended + (each.retimed > 0 and each.done or 0) end
+  return table.concat(order, " "), asked, most, ended
+end
+local function same_asked(x, y) for name, list_ in pairs(x) do assert(y[name] == list_, name) end end
+local _, one, most_of_one, done = run_of(nil, true)
+assert(most_of_one < 3 and done == 36) -- the next goes on while the first waits for its reference
+local order_, three, most, all_done = run_of(nil, false)
+assert(most == 3 and all_done == 36, most)
+same_asked(one, three)
+-- in turn, and where nothing depends on time, whatever comes first
+local fixed_order, fixed_asked, fixed_most = run_of(1, false, {deterministic = true})
+assert(fixed_most > 1)
+for _, slow in ipairs {2, 3} do
+  local other_order, other_asked = run_of(slow, false, {deterministic = true})
+  assert(other_order == fixed_order, other_order)
+  same_asked(fixed_asked, other_asked)
+end
+-- trials of all together are never more than were asked for
+local _, _, _, of_total = run_of(1, false, {total = 20})
+assert(of_total <= 20 and order_ ~= "")
