@@ -55,6 +55,8 @@ struct jit_cores {
   int usable;          /* what is left of them, whole cores, at least 1 */
 };
 void jit_count_cores(struct jit_cores *out);
+/* Bytes of memory that this process may have: the machine's, or less where its control groups lend less; 0: unknown. */
+size_t jit_usable_memory(void);
 
 /* "native", "llvm", "llvm -mcpu=skylake-avx512 -num-cores=4", "x86-64-v2", "x86-64-v4,+avx512vnni",
  * "llvm -mcpu=rocketlake -mattr=+amx-int8,-avx512fp16 -vector-bits=256", "llvm -mtriple=aarch64-linux-gnu"; cores

@@ -61,8 +61,14 @@ static bool has_word(const char *list, const char *word) {
   return false;
 }
 
-/* The first mount of the groups that limit processors, of that version. */
-static bool find_hierarchy(const char *system, bool second, struct hierarchy *out) {
+/* What groups limit: the controller's name, and the limit of one group, by its files in a folder; 0: none. */
+struct resource {
+  const char *controller;
+  double (*limit)(const char *system, bool second, const char *folder);
+};
+
+/* The first mount of the groups that limit it, of that version. */
+static bool find_hierarchy(const char *system, bool second, const char *controller, struct hierarchy *out) {
   FILE *file = open_at(system, "/proc/self", "mountinfo");
   char *line = NULL;
   size_t size = 0;
@@ -72,7 +78,7 @@ static bool find_hierarchy(const char *system, bool second, struct hierarchy *ou
     char type[64], options[1024] = "";
     const char *rest = strstr(line, " - ");
     found = rest && sscanf(rest, " - %63s %*s %1023s", type, options) >= 1 &&
-            !strcmp(type, second ? "cgroup2" : "cgroup") && (second || has_word(options, "cpu")) &&
+            !strcmp(type, second ? "cgroup2" : "cgroup") && (second || has_word(options, controller)) &&
             sscanf(line, "%*s %*s %*s %4095s %4095s", out->root, out->point) == 2;
   }
   free(line);
@@ -83,7 +89,7 @@ static bool find_hierarchy(const char *system, bool second, struct hierarchy *ou
 }
 
 /* The group of this process, as /proc/self/cgroup has it: `0::/a/b`, or `4:cpu,cpuacct:/a/b`. */
-static bool find_group(const char *system, bool second, char out[PATH_MAX]) {
+static bool find_group(const char *system, bool second, const char *controller, char out[PATH_MAX]) {
   FILE *file = open_at(system, "/proc/self", "cgroup");
   char *line = NULL;
   size_t size = 0;
@@ -93,7 +99,7 @@ static bool find_group(const char *system, bool second, char out[PATH_MAX]) {
     char *controllers = strchr(line, ':'), *path = controllers ? strchr(controllers + 1, ':') : NULL;
     if (!path) continue;
     *controllers++ = *path++ = 0;
-    found = second ? !strcmp(line, "0") && !*controllers : has_word(controllers, "cpu");
+    found = second ? !strcmp(line, "0") && !*controllers : has_word(controllers, controller);
     if (found) snprintf(out, PATH_MAX, "%s", path);
   }
   free(line);
@@ -123,28 +129,53 @@ static double quota_of(const char *system, bool second, const char *folder) {
   return time > 0 && period > 0 ? time / period : 0;
 }
 
+/* Bytes of memory that one group may have; 0: it sets no limit. */
+static double memory_of(const char *system, bool second, const char *folder) {
+  double bytes = 0; /* "max" is no number */
+  return read_number(system, folder, second ? "memory.max" : "memory.limit_in_bytes", &bytes) && bytes > 0 ? bytes : 0;
+}
+
 static double least(double quota, double other) { return other > 0 && (quota <= 0 || other < quota) ? other : quota; }
 
 /* The smallest of the group's and of all that it is in, as far up as they are seen. */
-static double quota_within(const char *system, bool second) {
+static double limit_within(const char *system, bool second, const struct resource *of) {
   struct hierarchy h;
   char group[PATH_MAX], folder[2 * PATH_MAX];
-  double quota = 0;
-  if (!find_hierarchy(system, second, &h) || !find_group(system, second, group)) return 0;
+  double limit = 0;
+  if (!find_hierarchy(system, second, of->controller, &h) || !find_group(system, second, of->controller, group))
+    return 0;
   size_t shown = strcmp(h.root, "/") ? strlen(h.root) : 0;
   bool inside = !strncmp(group, h.root, shown) && (!group[shown] || group[shown] == '/');
   const char *path = inside ? group + shown : "";
   snprintf(folder, sizeof folder, "%s%s", h.point, path);
   size_t top = strlen(h.point);
   for (;;) {
-    quota = least(quota, quota_of(system, second, folder));
+    limit = least(limit, of->limit(system, second, folder));
     char *end = strlen(folder) > top ? strrchr(folder + top, '/') : NULL;
-    if (!end) return quota;
+    if (!end) return limit;
     *end = 0;
   }
 }
 
-double cores_quota(const char *system) { return least(quota_within(system, true), quota_within(system, false)); }
+static double limit_of(const char *system, const struct resource *of) {
+  return least(limit_within(system, true, of), limit_within(system, false, of));
+}
+
+double cores_quota(const char *system) {
+  static const struct resource processors = {"cpu", quota_of};
+  return limit_of(system, &processors);
+}
+
+double cores_memory(const char *system) {
+  static const struct resource memory = {"memory", memory_of};
+  return limit_of(system, &memory);
+}
+
+size_t jit_usable_memory(void) {
+  long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  double most = pages > 0 && page > 0 ? (double)pages * (double)page : 0, lent = least(most, cores_memory(""));
+  return lent < (double)SIZE_MAX ? (size_t)lent : SIZE_MAX;
+}
 
 /* A fraction of a core is left: who is throttled in the middle of a run is timed wrong. */
 int cores_usable(int allowed, double quota) {

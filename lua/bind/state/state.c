@@ -456,12 +456,9 @@ static int open_state(lua_State *L) {
   return luaopen_msched(L);
 }
 
-/* A state that is given no limit has most of what the machine has: a script that asks for all gets an error, where the
- * system would end some process. */
-static size_t most_of_memory(void) {
-  long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  return pages > 0 && page > 0 ? (size_t)pages / 4 * 3 * (size_t)page : 0;
-}
+/* A state that is given no limit has most of what the process may have: a script that asks for all gets an error, where
+ * the system would end some process. */
+static size_t most_of_memory(void) { return jit_usable_memory() / 4 * 3; }
 
 lua_State *script_new(const struct script_limits *limits, ms_error *err) {
   struct script *s = calloc(1, sizeof *s);

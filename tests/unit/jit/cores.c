@@ -133,6 +133,29 @@ static void both_versions(void **state) {
   expect_quota(2);
 }
 
+static void expect_bytes(double expected) {
+  double bytes = cores_memory(folder);
+  if (!(bytes > expected - 0.5 && bytes < expected + 0.5)) fail_msg("%g bytes, not %g", bytes, expected);
+}
+
+static void memory(void **state) {
+  (void)state;
+  expect_bytes(0);
+  put("/proc/self/mountinfo", second);
+  put("/proc/self/cgroup", "0::/a/b\n");
+  put("/sys/fs/cgroup/a/b/memory.max", "max\n");
+  expect_bytes(0);
+  put("/sys/fs/cgroup/a/memory.max", "2147483648\n");
+  expect_bytes(2147483648.0);
+  put("/sys/fs/cgroup/a/b/memory.max", "1073741824\n");
+  expect_bytes(1073741824.0);
+  put("/proc/self/mountinfo", "31 22 0:27 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
+  put("/proc/self/cgroup", "5:memory:/c\n0::/a/b\n");
+  put("/sys/fs/cgroup/memory/c/memory.limit_in_bytes", "536870912\n");
+  expect_bytes(536870912.0);
+  assert_true(jit_usable_memory() > 0);
+}
+
 static void nonsense_sets_no_limit(void **state) {
   (void)state;
   static const char *const mounts[] = {"", "\n", "a b c\n", " - cgroup2\n", "1 2 3 / - cgroup2 x y\n", second};
@@ -191,6 +214,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(containers, start, end),
       cmocka_unit_test_setup_teardown(first_version, start, end),
       cmocka_unit_test_setup_teardown(both_versions, start, end),
+      cmocka_unit_test_setup_teardown(memory, start, end),
       cmocka_unit_test_setup_teardown(nonsense_sets_no_limit, start, end),
       cmocka_unit_test(fractions_are_left),
       cmocka_unit_test(affinity_counts),
