@@ -27,11 +27,14 @@ local function guarded(definition, seed, seconds)
     predict = function(_, candidates)
       local scores = call("predict", candidates)
       if type(scores) ~= "table" then refuse("predicted a %s", type(scores)) end
-      if #scores ~= #candidates then refuse("predicted %d scores for %d candidates", #scores, #candidates) end
-      for i, s in ipairs(scores) do
+      local plain = {} -- no metamethod of the user's runs here
+      if rawlen(scores) ~= #candidates then refuse("predicted %d scores for %d candidates", rawlen(scores), #candidates) end
+      for i = 1, #candidates do
+        local s = rawget(scores, i)
+        plain[i] = s
         if type(s) ~= "number" or s ~= s then refuse("predicted %s for candidate %d", type(s) == "number" and "no number (NaN)" or "a " .. type(s), i) end
       end
-      return scores
+      return plain
     end,
   }
 end
@@ -39,7 +42,8 @@ end
 local function definition_of(file)
   local chunk, message = msched.load_aside(file)
   if not chunk then error(message, 0) end
-  local definition = chunk()
+  local ok, definition = msched.interruptible(chunk)
+  if not ok then error(type(definition) == "string" and definition or file .. ": raised a " .. type(definition), 0) end
   if type(definition) ~= "table" or definition.kind ~= "model" then error(file .. ": the file returns no model; end it with `return ms.model {…}`", 0) end
   return definition
 end

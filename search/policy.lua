@@ -100,7 +100,7 @@ function Running:resume(most, ...)
     return nil, self:complain(type(raised) == "string" and raised or "raised a " .. type(raised))
   end
   if coroutine.status(self.thread) == "dead" then
-    if tag == nil or type(tag) == "string" then return nil, nil, tag end
+    if tag == nil or type(tag) == "string" then return nil, nil, tag and msched.load "lua.lib.shortened"(tag) end
     return nil, self:complain("returned a " .. type(tag), "`run` returns nothing, or why it ended, a text: it asks for measurements by env:measure(candidates)")
   end
   local candidates = self.request

@@ -161,12 +161,8 @@ local function pick(list, task)
   return named
 end
 
--- What a script returns: functions, and their weights by index, where it has {function, weight = w}.
-local function functions_of_lua(path, rest)
-  local chunk, message = ms.load_aside(path)
-  if not chunk then refuse("%s", message) end
-  local ok, made = ms.interruptible(chunk, table.unpack(rest))
-  if not ok then refuse("%s", tostring(made)) end
+-- What a script returned, as lists: metamethods of its tables run here.
+local function read_functions(path, made)
   if is_function(made) then made = {made} end
   if type(made) ~= "table" or #made == 0 then refuse("%s: the script returns no function; end it with `return {te.func(…)}`", path) end
   local list, weights = {}, {}
@@ -175,6 +171,18 @@ local function functions_of_lua(path, rest)
     if not is_function(f) then refuse("%s: result %d is no function but a %s", path, i, type(f)) end
     list[i] = f
   end
+  return list, weights
+end
+
+-- What a script returns: functions, and their weights by index, where it has {function, weight = w}.
+local function functions_of_lua(path, rest)
+  local chunk, message = ms.load_aside(path)
+  if not chunk then refuse("%s", message) end
+  local ok, made = ms.interruptible(chunk, table.unpack(rest))
+  if not ok then refuse("%s", type(made) == "string" and made or string.format("%s: raised a %s", path, type(made))) end
+  local read, list, weights = ms.interruptible(read_functions, path, made)
+  if not read and type(list) ~= "string" and not (type(list) == "table" and math.type(rawget(list, "status"))) then list = string.format("%s: raised a %s", path, type(list)) end
+  if not read then error(list, 0) end
   return list, weights
 end
 

@@ -36,6 +36,37 @@ static int load_text_file(lua_State *L) { /* loadfile([name [, mode [, environme
   return lua_gettop(L);
 }
 
+/* ---- Finalizers ---- */
+
+/* As the finalizer in upvalue 1, in a thread of its own: Lua calls no hook in a finalizer, which could then not be
+ * interrupted, but in the threads that it runs. */
+static int finalize(lua_State *L) {
+  int results;
+  lua_settop(L, 1);
+  lua_State *thread = lua_newthread(L);
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_pushvalue(L, 1);
+  lua_xmove(L, thread, 2);
+  if (lua_resume(thread, L, 1, &results) <= LUA_YIELD) return 0;
+  lua_xmove(thread, L, 1);
+  return lua_error(L);
+}
+
+static int set_plain_metatable(lua_State *L) { /* setmetatable(table, metatable) */
+  lua_settop(L, 2);
+  if (lua_istable(L, 2)) {
+    lua_pushliteral(L, "__gc");
+    if (lua_rawget(L, 2) == LUA_TFUNCTION && lua_tocfunction(L, -1) != finalize) {
+      lua_pushcclosure(L, finalize, 1);
+      lua_pushliteral(L, "__gc");
+      lua_insert(L, -2);
+      lua_rawset(L, 2);
+    }
+    lua_settop(L, 2);
+  }
+  return pass_on(L);
+}
+
 /* ---- debug ---- */
 
 static int set_metatable(lua_State *L) {
@@ -150,6 +181,7 @@ void confine_open(lua_State *L) {
   } replaced[] = {
       {LUA_GNAME, "load", load_text},
       {LUA_GNAME, "loadfile", load_text_file},
+      {LUA_GNAME, "setmetatable", set_plain_metatable},
       {LUA_OSLIBNAME, "setlocale", set_locale},
       {LUA_DBLIBNAME, "getlocal", get_local},
       {LUA_DBLIBNAME, "getmetatable", get_metatable},

@@ -132,6 +132,15 @@ static int handle(lua_State *L) {
   return 1;
 }
 
+/* Lua looks at each call below, wherever an error is caught: one that is to end thousands of calls, each of which catches
+ * it, would take minutes. */
+enum { MOST_CALLS_TO_CATCH = 5000 };
+static void check_depth(lua_State *L) {
+  lua_Debug at;
+  if (lua_getstack(L, MOST_CALLS_TO_CATCH, &at))
+    luaL_error(L, "stack overflow: errors are caught within %d calls at most", MOST_CALLS_TO_CATCH);
+}
+
 static int end_protected(lua_State *L, int status, lua_KContext behind) {
   if (status == LUA_OK || status == LUA_YIELD) return lua_gettop(L) - (int)behind;
   lua_pushboolean(L, false);
@@ -139,10 +148,20 @@ static int end_protected(lua_State *L, int status, lua_KContext behind) {
   return 2;
 }
 
-/* xpcall(f, handler, arguments…), as Lua's */
+/* pcall(f, arguments…), as Lua's */
 static int protected_call(lua_State *L) {
+  luaL_checkany(L, 1);
+  check_depth(L);
+  lua_pushboolean(L, true);
+  lua_insert(L, 1);
+  return end_protected(L, lua_pcallk(L, lua_gettop(L) - 2, LUA_MULTRET, 0, 0, end_protected), 0);
+}
+
+/* xpcall(f, handler, arguments…), as Lua's */
+static int handled_call(lua_State *L) {
   int count = lua_gettop(L);
   luaL_checktype(L, 2, LUA_TFUNCTION);
+  check_depth(L);
   lua_pushvalue(L, 2);
   lua_pushcclosure(L, handle, 1);
   lua_replace(L, 2);
@@ -152,10 +171,10 @@ static int protected_call(lua_State *L) {
   return end_protected(L, lua_pcallk(L, count - 2, LUA_MULTRET, 2, 2, end_protected), 2);
 }
 
-void script_open_xpcall(lua_State *L) {
+void script_open_pcall(lua_State *L) {
   assert(L);
-  lua_pushcfunction(L, protected_call);
-  lua_setglobal(L, "xpcall");
+  lua_register(L, "pcall", protected_call);
+  lua_register(L, "xpcall", handled_call);
 }
 
 struct clock {

@@ -253,6 +253,13 @@ static int bounded_move(lua_State *L) {
   return pass_on(L);
 }
 
+/* coroutine.create, coroutine.wrap: each coroutine counts its own instructions for the hook, which many that are short,
+ * one within the other, never come to. */
+static int watched_coroutine(lua_State *L) {
+  script_stop_here(L);
+  return pass_on(L);
+}
+
 struct change {
   const char *table, *name;
   lua_CFunction function; /* NULL: hidden */
@@ -271,6 +278,8 @@ static const struct change bounded[] = {
     {LUA_TABLIBNAME, "sort", bounded_list, false, NULL},
     {LUA_TABLIBNAME, "unpack", bounded_list, false, NULL},
     {LUA_TABLIBNAME, "move", bounded_move, false, NULL},
+    {LUA_COLIBNAME, "create", watched_coroutine, false, NULL},
+    {LUA_COLIBNAME, "wrap", watched_coroutine, false, NULL},
 };
 static const struct change changed[] = {
     {LUA_GNAME, "dofile", NULL, false, NULL},         {LUA_GNAME, "loadfile", NULL, false, NULL},

@@ -439,14 +439,14 @@ int luaopen_msched(lua_State *L) {
 static int open_state(lua_State *L) {
   if (script_of(L)->limits.sandbox) {
     sandbox_open(L);
-    script_open_xpcall(L);
+    script_open_pcall(L);
   } else {
     luaL_openlibs(L);
     format_open(L);
     ends_open(L);
     confine_open(L);
     sandbox_bound(L);
-    script_open_xpcall(L);
+    script_open_pcall(L);
     lua_getglobal(L, "package");
     lua_getfield(L, -1, "preload");
     lua_pushcfunction(L, searched_msched);

@@ -42,9 +42,9 @@ void script_follow_clock(struct script *s); /* the state's deadline is another *
 struct script_alarm *script_alarm_new(double at, volatile int *flag);
 void script_alarm_move(struct script_alarm *alarm, double at); /* whether it has set the flag or not */
 void script_alarm_free(struct script_alarm *alarm);
-void ends_open(lua_State *L);          /* replaces os.exit and debug.sethook; ends.c */
-void confine_open(lua_State *L);       /* replaces what could break C: load, debug, os.setlocale; confine.c */
-void script_open_xpcall(lua_State *L); /* replaces xpcall; limited.c */
+void ends_open(lua_State *L);         /* replaces os.exit and debug.sethook; ends.c */
+void confine_open(lua_State *L);      /* replaces what could break C: load, debug, os.setlocale; confine.c */
+void script_open_pcall(lua_State *L); /* replaces pcall and xpcall; limited.c */
 /* The hook, called each SCRIPT_HOOK_PERIOD instructions. */
 enum { SCRIPT_HOOK_PERIOD = 10000 };
 void script_watch(lua_State *L, lua_Debug *unused);

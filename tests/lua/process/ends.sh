@@ -25,7 +25,7 @@ policy() { # its body
 tuned() { # words, what is tuned with…
   words=$1
   shift
-  refused "$words" tune "$gemm" --trials 1 --policy-timeout 2 --db s.db "$@" -- 16 16 16
+  refused "$words" tune "$gemm" --trials 1 --policy-timeout "${limit:-2}" --db s.db "$@" -- 16 16 16
 }
 ends='os.exit may not end the program here'
 for status in 0 "true, true"; do
@@ -41,6 +41,17 @@ policy 'table.move({}, 1, 1 << 60, 2)' && tuned 'policy.lua:2): table.move' --po
 policy 'table.concat(setmetatable({}, {__len = function() return 1 << 60 end}))' && tuned 'a list without __len' --policy policy.lua
 policy 'local s = (""):rep(1 << 60) error("of " .. #s)' && tuned 'policy.lua:2): of 0' --policy policy.lua
 policy '("x"):rep(1 << 62)' && tuned 'string.rep' --policy policy.lua
+# Calls that catch the error that is to end them, thousands in one another, and coroutines that are each too short for
+# the hook; what a policy says, and what a model gives, run nothing of theirs.
+limit=0.5
+policy 'local function f() local ok = pcall(f) f() end f()' && tuned 'policy.lua:2): ran longer than 0.5 seconds' --policy policy.lua
+policy 'local function f() coroutine.wrap(function() xpcall(f, type) f() end)() end f()' && tuned 'policy.lua:2): ran longer' --policy policy.lua
+limit=
+policy 'error(setmetatable({}, {__tostring = error}))' && tuned 'policy.lua:2): raised a table' --policy policy.lua
+policy 'return ("x"):rep(1 << 20)' && "$msched" tune "$gemm" --trials 1 --db s.db --policy policy.lua -- 16 16 16 >out 2>err && fail "a policy's reason"
+grep -q 'x… ([0-9]* bytes more)' err && [ "$(wc -c <err)" -lt 30000 ] || fail "a policy's reason has $(wc -c <err) bytes"
+printf 'return require("msched").model {name = "m", required = true, update = function() end,\npredict = function() return setmetatable({}, {__len = error, __index = error}) end}\n' >model.lua
+tuned 'model `m` (model.lua:2) predicted 0 scores' --policy evolutionary --model model.lua
 echo 'os.exit(0)' >top.lua
 tuned "top.lua:1: $ends" --policy top.lua
 tuned "top.lua:1: $ends" --model top.lua
@@ -170,6 +181,29 @@ collectgarbage()
 print "whole"
 E2
 "$msched" breaks.lua >out 2>err && grep -qx whole out || fail "breaks.lua: $(cat err)"
+
+# Ctrl-C ends what runs nothing but a metamethod, or a finalizer.
+interrupted() { # the text of a file, command…
+  printf 'io.open("begun", "w"):close() %s\n' "$1" >endless.lua
+  shift
+  rm -f begun
+  timeout -k 1 20 "$msched" "$@" endless.lua >out 2>err </dev/null &
+  for _ in $(seq 1000); do [ -e begun ] && break; sleep 0.01; done
+  sleep 0.1
+  kill -INT $! # which timeout passes on
+  set +e
+  wait $!
+  got=$?
+  set -e
+  [ $got = 1 ] || [ $got = 130 ] || [ $got = 124 ] || fail "$*: status $got: $(cat err)"
+  grep -q interrupted err && ! grep -q 'one more interrupt' err || fail "$*: $(cat err)"
+}
+interrupted 'return setmetatable({}, {__len = function() while true do end end})' tune --trials 1 --db s.db
+interrupted 'setmetatable({}, {__gc = function() while true do end end}) collectgarbage() while true do end'
+echo 'error(setmetatable({}, {__tostring = error}))' >endless.lua
+refused 'endless.lua: raised a table' show endless.lua
+printf '%s\n' 'local k = setmetatable({}, {__gc = function(t) io.write("of ", t.n, "\n") error "unheard" end}) k.n = 5 k = nil collectgarbage() print "on"' >final.lua
+[ "$("$msched" final.lua | tr '\n' ' ')" = "of 5 on " ] || fail "a finalizer"
 
 # A script is the program: it may end it, but not from within a part.
 status_of() { set +e; "$msched" "$1" >out 2>err; got=$?; set -e; echo $got; }
