@@ -78,17 +78,7 @@ for _, type in ipairs {"float32", "float64", "float16", "bfloat16"} do
 end
 
 -- The C text of all, compiled once.
-local function write(name, text)
-  local file <close> = assert(io.open(folder .. "/" .. name, "w"))
-  file:write(text)
-end
-if os.execute "cc --version >/dev/null 2>&1" then
-  local calls, includes = {}, {}
-  for i, name in ipairs(programs) do
-    includes[i] = ('#include "%s.h"\n'):format(name)
-    calls[i] = ("  run(%s);\n"):format(name)
-  end
-  write("main.c", "#include <math.h>\n#include <stdio.h>\n" .. table.concat(includes) .. [[
+local run = [[
 static void run(int (*call)(void **, void *)) {
   float x[8] = {0, -0.0f, INFINITY, -INFINITY, NAN, 1, -1, 3e38f}, y[8];
   void *args[] = {x, y};
@@ -100,15 +90,8 @@ static void run(int (*call)(void **, void *)) {
     printf(i < 7 ? " " : "\n");
   }
 }
-int main(void) {
-]] .. table.concat(calls) .. "}\n")
-  local command = ("cd '%s' && cc -w -Wno-psabi -ffp-contract=fast -o main main.c f*.c -lm && ./main"):format(folder)
-  local out <close> = io.popen(command)
-  for i, name in ipairs(programs) do
-    local line = out:read "l"
-    assert(line == wanted[i][1], ("%s: %s, C text: %s, interpreted %s"):format(name, wanted[i][2], line, wanted[i][1]))
-    compared = compared + 1
-  end
-end
+]]
+local compare = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/lua/exported_c.lua")
+compared = compared + compare{folder = folder, names = programs, wanted = wanted, flags = "-ffp-contract=fast", run = run}
 assert(compared > 700, compared)
 print(compared .. " compared")

@@ -44,6 +44,7 @@ local function check(type, form, x)
     if kind == "scalar" and type == "int32" then
       local name = "f" .. #programs
       kernel:export(folder .. "/" .. name .. ".c", name)
+      kernel:export(folder .. "/" .. name .. ".h", name)
       programs[#programs + 1], wanted[#wanted + 1] = name, {text_of(expected), what}
     end
   end
@@ -58,13 +59,7 @@ for type, bits in pairs {int8 = 8, int32 = 32, int64 = 64, uint16 = 16} do
 end
 
 -- The C text of all, compiled once.
-if os.execute "cc --version >/dev/null 2>&1" then
-  local declared, calls = {}, {}
-  for i, name in ipairs(programs) do
-    declared[i], calls[i] = ("int %s(void **, void *);\n"):format(name), ("  run(%s);\n"):format(name)
-  end
-  local file <close> = assert(io.open(folder .. "/main.c", "w"))
-  file:write("#include <stdio.h>\n" .. table.concat(declared) .. [[
+local run = [[
 static void run(int (*call)(void **, void *)) {
   int top = 2147483647;
   int x[12] = {top, -top - 1, top - 1, -top, 0, 1, 2, 7, top / 2, top / 2 + 1, top / 3, -1}, y[12];
@@ -72,14 +67,7 @@ static void run(int (*call)(void **, void *)) {
   if (call(args, 0)) printf("failed: ");
   for (int i = 0; i < 12; i++) printf(i < 11 ? "%d " : "%d\n", y[i]);
 }
-int main(void) {
-]] .. table.concat(calls) .. "}\n")
-  file:close()
-  local out <close> = io.popen(("cd '%s' && cc -O2 -w -Wno-psabi -o main main.c f*.c && ./main"):format(folder))
-  for i, name in ipairs(programs) do
-    local line = out:read "l"
-    assert(line == wanted[i][1], ("%s: %s, C text: %s, interpreted %s"):format(name, wanted[i][2], line, wanted[i][1]))
-    compared = compared + 1
-  end
-end
+]]
+local compare = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/lua/exported_c.lua")
+compared = compared + compare{folder = folder, names = programs, wanted = wanted, flags = "-O2", run = run}
 print(compared .. " compared")

@@ -4,15 +4,7 @@ set -eu
 msched=$1 root=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-fail() { echo "stores.sh: $*" >&2; exit 1; }
-has() { grep -qe "$2" "$1" || fail "no \"$2\" in: $(cat "$1")"; }
-lacks() { ! grep -qe "$2" "$1" || fail "\"$2\" is in: $(cat "$1")"; }
-refused() { # STATUS WHAT WORDS…
-  status=$1 what=$2 got=0
-  shift 2
-  "$msched" "$@" >"$work/out" 2>"$work/err" || got=$?
-  [ "$got" = "$status" ] && grep -q -e "$what" "$work/err" || fail "$*: $got, $(cat "$work/err")"
-}
+. "$root/tests/support/asks.sh"
 
 # Two operators; times, days and targets that are made up.
 "$msched" "$root/tests/lua/process/stores.lua" "$work/a.db" "$work/b.db"

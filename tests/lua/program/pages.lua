@@ -20,17 +20,8 @@ os.remove(scratch)
 local failures, run_listings, skipped = {}, 0, 0
 
 local function fail(at, ...) failures[#failures + 1] = at .. ": " .. string.format(...) end
-local function read(path)
-  local file = assert(io.open(path, "rb"))
-  local text = file:read "a"
-  file:close()
-  return text
-end
-local function write(path, text)
-  local file = assert(io.open(path, "wb"))
-  assert(file:write(text))
-  file:close()
-end
+local files = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/lua/files.lua")
+local read, write = files.read, files.write
 
 -- A folder of its own for each page, with the examples in it and a store of its own.
 local function new_folder(name)

@@ -4,12 +4,8 @@
 local source, program = ...
 local folder = source .. "/lua/guide/pictures"
 
-local function read(path)
-  local file = assert(io.open(path, "rb"))
-  local text = file:read "a"
-  file:close()
-  return text
-end
+local files = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/lua/files.lua")
+local read = files.read
 
 -- Parses XML without processing instructions: raises what is wrong; gives the elements by name, and the text without
 -- them.

@@ -9,16 +9,8 @@ local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") ..
 local print_line = print
 print = function() end -- the command's own line
 
-local function read(path)
-  local file = assert(io.open(path, "rb"))
-  local text = file:read "a"
-  file:close()
-  return text
-end
-local function write(path, text)
-  local file = assert(io.open(path, "wb"))
-  assert(file:write(text) and file:close())
-end
+local files = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/lua/files.lua")
+local read, write = files.read, files.write
 local function near(a, b) return math.abs(a - b) <= 1e-6 * math.max(math.abs(a), math.abs(b)) end
 
 -- ---- Pages, parsed ---------------------------------------------------------------------------------------------------

@@ -5,18 +5,8 @@ local ms = require "msched"
 local source, program = ...
 local terms = ms.load "lua.cli.help.terms"
 
-local function read(path)
-  local file = assert(io.open(path, "rb"))
-  local text = file:read "a"
-  file:close()
-  return text
-end
-local function capture(command)
-  local file = assert(io.popen(command))
-  local text = file:read "a"
-  file:close()
-  return text
-end
+local files = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/lua/files.lua")
+local read, capture = files.read, files.capture
 
 -- By help, in the program: the term, and its other forms with other letters; commands have help of their own.
 local COMMANDS = {space = true, run = true}

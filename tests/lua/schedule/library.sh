@@ -4,14 +4,8 @@ set -eu
 msched=$1 root=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-fail() { echo "library.sh: $*" >&2; exit 1; }
+. "$root/tests/support/asks.sh"
 db=$work/store.db
-refused() { # STATUS WHAT WORDS…
-  status=$1 what=$2 got=0
-  shift 2
-  "$msched" "$@" >"$work/out" 2>"$work/err" || got=$?
-  [ "$got" = "$status" ] && grep -q -e "$what" "$work/err" || fail "$*: $got, $(cat "$work/err")"
-}
 "$msched" tune ops:matmul --no-tune --db "$db" -- 16 8 4 >/dev/null
 "$msched" tune ops:relu --no-tune --db "$db" -- 32 >/dev/null
 "$msched" tune "$root/tests/support/data/add.py" --no-tune --db "$db" >/dev/null

@@ -23,12 +23,8 @@ local function new_file(text)
   file:close()
   return name
 end
-local function read(path)
-  local file = assert(io.open(path, "rb"))
-  local text = file:read "a"
-  file:close()
-  return text
-end
+local files = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/lua/files.lua")
+local read = files.read
 local function refuses(words, f, ...)
   local ok, message = pcall(f, ...)
   assert(not ok, "accepted, for: " .. words)
