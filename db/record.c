@@ -175,3 +175,13 @@ void db_module_key(const db_id *workload, const char *target, uint64_t module_ha
   big_endian(module_hash, out + 24);
   big_endian(db_hash_text(versions), out + 32);
 }
+
+db_id db_record_id(const struct db_record *r) {
+  uint8_t key[DB_MODULE_KEY];
+  db_module_key(&r->workload, r->target, r->module_hash, r->versions, key);
+  XXH128_canonical_t bytes;
+  XXH128_canonicalFromHash(&bytes, XXH3_128bits(key, sizeof key));
+  db_id id;
+  memcpy(id.bytes, bytes.digest, 16);
+  return id;
+}

@@ -626,8 +626,7 @@ void db_close(struct db *db) {
   if (!db) return;
   db_close_environment(db);
   db_disclaim(db);
-  db_forget_sketches(db);
-  db_free_parts(&db->parts);
+  if (db->forget) db->forget(db);
   free(db->held);
   free(db->damage.at);
   free(db->path);

@@ -75,6 +75,7 @@ struct db {
   MDB_txn *reading;  /* of parts */
   struct db_parts parts;
   struct db_sketches *sketches_read; /* NULL: none were */
+  void (*forget)(struct db *db);     /* frees what was read of parts and sketches; NULL: nothing was (packed.c) */
   void *held;                        /* what was read last: a record that was found points into it */
   struct db_damage damage;
 };
@@ -122,16 +123,12 @@ bool db_walk_store(struct db *db, ms_error *err);                   /* all its p
 int db_insert_record(struct db *db, MDB_txn *txn, const struct db_record *record);
 size_t db_most_bytes(const struct db_record *record); /* that it takes, with what it shares, but for unfilled pages */
 
-/* packed.c: what a handle that is closed leaves */
-void db_free_parts(struct db_parts *parts);
-void db_forget_sketches(struct db *db);
-
 /* facts.c */
 size_t db_fact_bytes(const struct db_fact *fact);
 void db_write_fact(const struct db_fact *fact, uint8_t *out); /* so many bytes */
 
-db_id db_record_id(const struct db_record *record);
 /* record.c: records by themselves */
+db_id db_record_id(const struct db_record *record);
 size_t db_encode_record(const struct db_record *record, void **out); /* malloc'd */
 /* Strings point into `bytes`. False: the bytes are no record. */
 bool db_decode_record(const void *bytes, size_t size, struct db_record *out);

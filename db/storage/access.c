@@ -10,18 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <xxhash.h>
-
-db_id db_record_id(const struct db_record *r) {
-  uint8_t key[DB_MODULE_KEY];
-  db_module_key(&r->workload, r->target, r->module_hash, r->versions, key);
-  XXH128_canonical_t bytes;
-  XXH128_canonicalFromHash(&bytes, XXH3_128bits(key, sizeof key));
-  db_id id;
-  memcpy(id.bytes, bytes.digest, 16);
-  return id;
-}
-
 /* ---- Putting: the record and its index entries in one transaction ---- */
 
 /* Takes the entries of the index whose record is `id`, by looking at all. */

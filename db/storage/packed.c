@@ -96,11 +96,16 @@ db_id db_sketch_key(const db_id *workload, uint32_t number) {
   return key;
 }
 
-void db_forget_sketches(struct db *db) {
+static void forget_sketches(struct db *db) {
   for (uint32_t i = 0; db->sketches_read && i < db->sketches_read->count; i++)
     delta_free(&db->sketches_read->at[i].base);
   free(db->sketches_read);
   db->sketches_read = NULL;
+}
+
+static void forget_read(struct db *db) {
+  forget_sketches(db);
+  db_free_parts(&db->parts);
 }
 
 /* Reads those of a workload; one that is damaged serves for nothing more. */
@@ -108,7 +113,8 @@ static int read_sketches(struct db *db, MDB_txn *txn, const db_id *workload) {
   struct db_cursor cursor;
   int code = db_cursor_open(db, txn, DB_SKETCHES, &cursor);
   if (code) return code;
-  db_forget_sketches(db);
+  forget_sketches(db);
+  db->forget = forget_read;
   struct db_sketches *s = db->sketches_read = calloc(1, sizeof *s);
   if (!s) abort();
   s->workload = *workload;
@@ -458,6 +464,7 @@ static bool find_in_store(void *data, char kind, const void *key, MDB_val *value
 
 struct db_parts *db_parts_of(struct db *db, MDB_txn *txn, bool brief) {
   db->reading = txn;
+  db->forget = forget_read;
   db->parts.find = find_in_store;
   db->parts.data = db;
   db->parts.brief = brief;

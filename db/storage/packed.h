@@ -5,6 +5,7 @@
 
 #include "db/file/store.h"
 
+void db_free_parts(struct db_parts *parts);
 /* Of a store, within a transaction; the room is the store's: a record is valid until the next is read. */
 struct db_parts *db_parts_of(struct db *db, MDB_txn *txn, bool brief);
 
