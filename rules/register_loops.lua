@@ -142,10 +142,11 @@ function register_loops.longest(sch, block, reduce, index, stride, width, tail)
 end
 
 -- How many products the target adds to a sum of the block at once; 0: it has no such instruction. has: what it has, 1 for
--- bytes, 2 for bfloat16.
+-- uint8 by int8, 2 for bfloat16, 4 for int8, 8 for uint8.
+local BYTES <const>, BFLOATS <const> = 1 | 4 | 8, 2
 function register_loops.product_width(sch, block, has)
   local width = has and has > 0 and sch:dot_width(block) or 0
-  return (width == 4 and has & 1 > 0 or width == 2 and has & 2 > 0) and width or 0
+  return (width == 4 and has & BYTES > 0 or width == 2 and has & BFLOATS > 0) and width or 0
 end
 
 return register_loops

@@ -19,6 +19,7 @@ static void start_llvm(void) {
   LLVMInitializeAArch64Target();
   LLVMInitializeAArch64TargetMC();
   LLVMInitializeAArch64AsmPrinter();
+  LLVMInitializeAArch64Disassembler();
 #endif
 }
 

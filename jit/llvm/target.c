@@ -145,7 +145,9 @@ static bool set_vectors(struct jit_target *t, int asked, ms_error *err) {
 /* Dot products in vectors of every width up to the target's. */
 static unsigned dots_of(const struct jit_target *t) {
   bool all = x86_has(t->x86, X86_AVX512VL), narrow = t->vector_bits <= 256 && x86_has(t->x86, X86_AVXVNNI);
+  bool any_sign = narrow && x86_has(t->x86, X86_AVXVNNIINT8);
   return ((all && x86_has(t->x86, X86_AVX512VNNI)) || narrow ? 1u << TIR_DOT_BYTES : 0) |
+         (any_sign ? 1u << TIR_DOT_SIGNED | 1u << TIR_DOT_UNSIGNED : 0) |
          (all && x86_has(t->x86, X86_AVX512BF16) ? 1u << TIR_DOT_BFLOATS : 0);
 }
 
@@ -201,6 +203,27 @@ static bool check_arm_features(const char *list, ms_error *err) {
   return true;
 }
 
+/* The dot products whose instructions LLVM reads for the CPU and its features; it has no other question for these.
+ * Source: Arm, "A-profile A64 Instruction Set Architecture", USDOT, SDOT, UDOT and BFDOT (vector). */
+static unsigned arm_dots_of(const struct jit_target *t) {
+  static const uint8_t words[TIR_DOTS][4] = {[TIR_DOT_BYTES] = {0x20, 0x9c, 0x82, 0x4e},
+                                             [TIR_DOT_SIGNED] = {0x20, 0x94, 0x82, 0x4e},
+                                             [TIR_DOT_UNSIGNED] = {0x20, 0x94, 0x82, 0x6e},
+                                             [TIR_DOT_BFLOATS] = {0x20, 0xfc, 0x42, 0x6e}};
+  unsigned dots = 0;
+#if LLVM_HAS_AARCH64_TARGET
+  LLVMDisasmContextRef reader = LLVMCreateDisasmCPUFeatures(t->triple, t->cpu, t->features, NULL, 0, NULL, NULL);
+  for (int i = 0; reader && i < TIR_DOTS; i++) {
+    uint8_t word[4];
+    char text[80];
+    memcpy(word, words[i], sizeof word);
+    if (LLVMDisasmInstruction(reader, word, sizeof word, 0, text, sizeof text)) dots |= 1u << i;
+  }
+  if (reader) LLVMDisasmDispose(reader);
+#endif
+  return dots;
+}
+
 static bool set_arm(struct jit_target *t, const struct request *r, ms_error *err) {
   if (!jit_start_llvm(err)) return false; /* which knows this machine's CPU */
   struct jit_host host;
@@ -216,7 +239,9 @@ static bool set_arm(struct jit_target *t, const struct request *r, ms_error *err
     return ms_fail(err, MS_UNKNOWN_TARGET, "target: -vector-bits=%d: this target's vectors have 128 bits", r->bits);
   snprintf(t->cpu, sizeof t->cpu, "%s", cpu);
   t->vector_bits = 128, t->vector_registers = 32;
-  return check_arm_features(t->features, err);
+  if (!check_arm_features(t->features, err)) return false;
+  t->dots = arm_dots_of(t);
+  return true;
 }
 
 /* ---- All of them ---- */

@@ -576,9 +576,9 @@ static void read_dots(const struct reading *r, struct model_nest *nest, tir_bloc
   int width = tir_dot_width(ir, store);
   uint32_t last = nest->loop_count - 1;
   if (!width || r->estimator->machine.gpu.sms > 0) return;
-  unsigned has = r->estimator->machine.dots >> (width == 4 ? TIR_DOT_BYTES : TIR_DOT_BFLOATS) & 1;
-  nest->dots = has && nest->loop_count > 1 && nest->loops[last].reduces && nest->loops[last - 1].kind == MODEL_VECTOR &&
-               tir_loop_extent(ir, loops[last]) == width;
+  unsigned has = r->estimator->machine.dots & (width == 4 ? TIR_DOTS_OF_BYTES : 1u << TIR_DOT_BFLOATS);
+  nest->dots = has > 0 && nest->loop_count > 1 && nest->loops[last].reduces &&
+               nest->loops[last - 1].kind == MODEL_VECTOR && tir_loop_extent(ir, loops[last]) == width;
   const char *intrinsic = intrinsic_of(ir, block);
   nest->tensorized = intrinsic != NULL;
   if (intrinsic && !strncmp(intrinsic, "amx_", 4))

@@ -1,6 +1,7 @@
 /* Instructions that a statement's attribute names (tir/lower/instruction.c), emitted where the target has them, and
  * dot products of lanes (tir/lower/vector/dots.c); AMX's are in emit_tiles.c. */
 #include "emit.h"
+#include "jit/llvm/machine.h"
 
 #include <string.h>
 
@@ -49,23 +50,41 @@ static LLVMValueRef dot_operand(struct emit *e, tir_expr operand, int lanes, LLV
   return LLVMBuildBitCast(e->builder, value, as, "");
 }
 
+/* By the kind and the width of vectors: 128 bits, 256, 512. NULL: there is none. */
+static const char *const x86_dots[TIR_DOTS][3] = {
+    [TIR_DOT_BYTES] = {"llvm.x86.avx512.vpdpbusd.128", "llvm.x86.avx512.vpdpbusd.256", "llvm.x86.avx512.vpdpbusd.512"},
+    [TIR_DOT_SIGNED] = {"llvm.x86.avx2.vpdpbssd.128", "llvm.x86.avx2.vpdpbssd.256", NULL},
+    [TIR_DOT_UNSIGNED] = {"llvm.x86.avx2.vpdpbuud.128", "llvm.x86.avx2.vpdpbuud.256", NULL},
+    [TIR_DOT_BFLOATS] = {"llvm.x86.avx512bf16.dpbf16ps.128", "llvm.x86.avx512bf16.dpbf16ps.256",
+                         "llvm.x86.avx512bf16.dpbf16ps.512"}};
+static const char *const arm_dots[TIR_DOTS] = {[TIR_DOT_BYTES] = "llvm.aarch64.neon.usdot",
+                                               [TIR_DOT_SIGNED] = "llvm.aarch64.neon.sdot",
+                                               [TIR_DOT_UNSIGNED] = "llvm.aarch64.neon.udot",
+                                               [TIR_DOT_BFLOATS] = "llvm.aarch64.neon.bfdot"};
+
+/* ARM's take what they multiply as such, and are named for both types. */
+static LLVMValueRef emit_arm_dot(struct emit *e, const char *name, LLVMValueRef *args) {
+  LLVMTypeRef types[] = {LLVMTypeOf(args[0]), LLVMTypeOf(args[1])};
+  LLVMValueRef f = LLVMGetIntrinsicDeclaration(e->module, LLVMLookupIntrinsicID(name, strlen(name)), types, 2);
+  return LLVMBuildCall2(e->builder, LLVMGlobalGetValueType(f), f, args, 3, "");
+}
+
 LLVMValueRef emit_dot(struct emit *e, const struct tir_expr_node *call) {
-  static const char *const names[2][3] = {
-      {"llvm.x86.avx512.vpdpbusd.128", "llvm.x86.avx512.vpdpbusd.256", "llvm.x86.avx512.vpdpbusd.512"},
-      {"llvm.x86.avx512bf16.dpbf16ps.128", "llvm.x86.avx512bf16.dpbf16ps.256", "llvm.x86.avx512bf16.dpbf16ps.512"}};
   const tir_expr *operands = tir_operands(e->ir, call->operands);
-  bool real = tir_type_is_float(call->type);
-  int lanes = tir_type_lanes(call->type), width = lanes == 16 ? 2 : lanes == 8 ? 1 : 0;
-  LLVMTypeRef pairs = LLVMVectorType(LLVMBFloatTypeInContext(e->context), 2 * (unsigned)lanes);
-  LLVMTypeRef as = real ? pairs : emit_type(e, call->type);
-  int bits = 32 * lanes, by = tir_dot_lanes_width(e->ir, call);
-  unsigned needs = 1u << (real ? TIR_DOT_BFLOATS : TIR_DOT_BYTES);
-  if (!by || (bits != 128 && bits != 256 && bits != 512) || bits > e->target->vector_bits)
+  int lanes = tir_type_lanes(call->type), width = lanes == 16 ? 2 : lanes == 8 ? 1 : 0, bits = 32 * lanes;
+  if (!tir_dot_lanes_width(e->ir, call) || (bits != 128 && bits != 256 && bits != 512) || bits > e->target->vector_bits)
     return emit_refusal(e, "T.dot_lanes of %d lanes, or of such operands, is not known", lanes);
-  if (!(e->target->dots & needs)) return emit_refusal(e, "the target has no dot products for T.dot_lanes");
+  enum tir_dot kind = tir_dot_of(tir_type_of(e->ir, operands[1]), tir_type_of(e->ir, operands[2]));
+  bool x86 = jit_target_is_x86(e->target), real = kind == TIR_DOT_BFLOATS;
+  const char *name = x86 ? x86_dots[kind][width] : arm_dots[kind];
+  if (!(e->target->dots >> kind & 1) || !name)
+    return emit_refusal(e, "the target has no dot products for T.dot_lanes of such operands");
+  LLVMTypeRef bytes = LLVMVectorType(LLVMInt8TypeInContext(e->context), 4 * (unsigned)lanes);
+  LLVMTypeRef pairs = LLVMVectorType(LLVMBFloatTypeInContext(e->context), 2 * (unsigned)lanes);
+  LLVMTypeRef as = real ? pairs : x86 ? emit_type(e, call->type) : bytes;
   LLVMValueRef args[] = {emit_expr(e, operands[0]), dot_operand(e, operands[1], lanes, as),
                          dot_operand(e, operands[2], lanes, as)};
-  return emit_machine_intrinsic(e, names[real][width], args, 3);
+  return x86 ? emit_machine_intrinsic(e, name, args, 3) : emit_arm_dot(e, name, args);
 }
 
 /* ---- Transpositions ---- */
@@ -151,7 +170,7 @@ static unsigned transpositions(const struct jit_target *t) {
 
 unsigned jit_instructions(const struct jit_target *t) {
   unsigned dots = t->dots;
-  return transpositions(t) | (dots >> TIR_DOT_BYTES & 1 ? 1u << TIR_INTERLEAVE_4X8 : 0) |
+  return transpositions(t) | (dots & TIR_DOTS_OF_BYTES ? 1u << TIR_INTERLEAVE_4X8 : 0) |
          (dots >> TIR_DOT_BFLOATS & 1 ? 1u << TIR_INTERLEAVE_2X16 : 0) |
          (t->avx512_vnni && t->vector_bits >= 512 ? 1u << TIR_VPDPBUSD : 0) |
          (t->amx_int8 ? 1u << TIR_TDPBSSD | 1u << TIR_TDPBSUD | 1u << TIR_TDPBUSD | 1u << TIR_TDPBUUD : 0) |

@@ -70,7 +70,16 @@ static void a_fixed_order_is_kept(void **state) {
   }
 }
 
-/* On this CPU, whatever it has: extremes of bytes, whose sums of four products leave 16 bits. */
+/* Extremes of bytes, whose sums of four products leave 16 bits. */
+static void fill_with_extremes(const struct shape *s, struct tir_arguments *arguments) {
+  for (int a = 0; a < 2 && s->width == 4; a++) {
+    unsigned char *bytes = arguments->args[a].data;
+    int64_t count = a ? (int64_t)s->depth * s->columns : (int64_t)s->rows * s->depth;
+    for (int64_t i = 0; i < count; i++) bytes[i] = i % 3 ? 0x80 : i % 2 ? 0xff : 0x7f;
+  }
+}
+
+/* On this CPU, whatever it has. */
 static void runs_equal(void **state) {
   (void)state;
   for (int s = 0; s < SHAPES; s++) {
@@ -81,11 +90,7 @@ static void runs_equal(void **state) {
     struct tir_run_report report = {0};
     assert_accepted(jit_target_parse("native", &target, err));
     assert_accepted(tir_make_arguments(ir, f, 3, &expected, err));
-    for (int a = 0; a < 2 && shapes[s].width == 4; a++) {
-      unsigned char *bytes = expected.args[a].data;
-      int64_t count = a ? (int64_t)shapes[s].depth * shapes[s].columns : (int64_t)shapes[s].rows * shapes[s].depth;
-      for (int64_t i = 0; i < count; i++) bytes[i] = i % 3 ? 0x80 : i % 2 ? 0xff : 0x7f;
-    }
+    fill_with_extremes(&shapes[s], &expected);
     tir_copy_arguments(ir, f, &expected, &actual);
     assert_accepted(tir_run(ir, f, expected.args, expected.count, &(struct tir_run_options){.report = &report}, err));
     assert_accepted(jit_run(ir, f, &target, NULL, actual.args, err));
@@ -98,6 +103,40 @@ static void runs_equal(void **state) {
   }
 }
 
+/* The interpreter, of what is lowered for targets that have dot products of some signs: those that they have none of
+ * are computed by those that they have. */
+static void other_signs_are_turned(void **state) {
+  (void)state;
+  enum { MIXED = 1 << TIR_DOT_BYTES, EQUAL = 1 << TIR_DOT_SIGNED | 1 << TIR_DOT_UNSIGNED, ANY = MIXED | EQUAL };
+  static const unsigned had[] = {MIXED, EQUAL, ANY};
+  for (size_t d = 0; d < sizeof had / sizeof *had; d++)
+    for (int s = 0; s < SHAPES; s++) {
+      if (shapes[s].width != 4) continue;
+      struct tir *ir = product_of(shapes[s]), *lowered = tir_new();
+      tir_func f = tir_find_func(ir, "main");
+      struct tir_arguments expected, got;
+      char *text = NULL;
+      size_t length = 0;
+      struct tir_lower_options options = {.vector_bits = 128, .vector_registers = 32, .dots = had[d], .verify = true};
+      assert_accepted(tir_make_arguments(ir, f, 3, &expected, err));
+      fill_with_extremes(&shapes[s], &expected);
+      tir_copy_arguments(ir, f, &expected, &got);
+      assert_accepted(tir_run(ir, f, expected.args, expected.count, NULL, err));
+      tir_copy(lowered, ir);
+      options.dump_after = "lane_dots", options.dump = open_memstream(&text, &length);
+      assert_non_null(options.dump);
+      assert_accepted(tir_lower(lowered, f, &options, err));
+      fclose(options.dump);
+      assert_non_null(strstr(text, "dot_lanes"));
+      assert_accepted(tir_run(lowered, f, got.args, got.count, &(struct tir_run_options){.lowered = true}, err));
+      if (!tir_same_arguments(ir, f, &expected, &got, tir_tolerance(ir, f, 0), &(ms_error){0}))
+        fail_msg("%s x %s differs by dot products %u", shapes[s].x, shapes[s].y, had[d]);
+      tir_arguments_free(&expected), tir_arguments_free(&got);
+      tir_free(ir), tir_free(lowered);
+      free(text);
+    }
+}
+
 /* A call that is written so is refused where the target has no such instruction, or its operands are others. */
 static void written_calls_are_checked(void **state) {
   (void)state;
@@ -106,6 +145,9 @@ static void written_calls_are_checked(void **state) {
     bool right;
   } calls[] = {{"uint8", "int8", "int32", all, true},
                {"int8", "int8", "int32", all, false},
+               {"int8", "uint8", "int32", all, false},
+               {"uint8", "uint8", "int32", all, false},
+               {"int8", "int8", "int32", "llvm -mcpu=sierraforest", false}, /* whose vectors have 256 bits */
                {"uint8", "int8", "float32", all, false},
                {"uint8", "int8", "int32", "x86-64-v4", false},
                {"bfloat16", "bfloat16", "float32", all, false}}; /* 64 of them are of 32 lanes */
@@ -127,7 +169,8 @@ static void written_calls_are_checked(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(runs_equal), cmocka_unit_test(a_fixed_order_is_kept),
+  const struct CMUnitTest tests[] = {cmocka_unit_test(runs_equal), cmocka_unit_test(other_signs_are_turned),
+                                     cmocka_unit_test(a_fixed_order_is_kept),
                                      cmocka_unit_test(written_calls_are_checked)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,9 +6,11 @@
  *                                                 becomes     C[j] = C[j] + (i32(A[k]) * i32(B[j, 0]) + … )
  * lower_lane_dots, on vectors, makes one call of it, if the target has the instruction for as many lanes:
  *   dot_lanes(C, A[k:k + 4], B[4 j:4 j + 4 lanes])      one operand of four elements stands for those of all lanes
- * Operands are uint8 and int8. Of two int8 the one that is the same in all lanes goes on as x + 128, of two uint8 the
- * other as y - 128, by its highest bit, and what that adds, 128 times the other's sum, is taken away again; what has an
- * offset already (offsets.c) goes on so. An operand may be a part of an uint8, (B[j, p] >> s) & m: integers of few bits.
+ * Where the target has none of their signs, operands become those of a dot product that it has. For that of uint8 and
+ * int8, of two int8 the one that is the same in all lanes goes on as x + 128, of two uint8 the other as y - 128, by its
+ * highest bit; for that of two int8, an uint8 goes on as x - 128. What that adds, 128 times the other's sum, is taken
+ * away again; what has an offset already (offsets.c) goes on so. An operand may be a part of an uint8, (B[j, p] >> s) &
+ * m: integers of few bits.
  * Requires: (loops) no blocks; (lanes) buffers of one dimension, no vectorized loops. Keeps: sums of integers, which
  * wrap around, bit for bit; those of floats but for their order and, in the instruction, for denormal numbers, which
  * are 0. */
@@ -30,7 +32,15 @@ static int width_of(tir_type x, tir_type y, tir_type sum) {
 
 static bool is_offered(const struct lowering *low, int width) {
   unsigned all = low->options ? low->options->dots : 0;
-  return width > 0 && (all >> (width == 4 ? TIR_DOT_BYTES : TIR_DOT_BFLOATS) & 1);
+  return width > 0 && all & (width == 4 ? TIR_DOTS_OF_BYTES : 1u << TIR_DOT_BFLOATS);
+}
+
+enum tir_dot tir_dot_of(tir_type a, tir_type b) {
+  tir_type byte = TIR_TYPE(TIR_UINT, 8, 1), signed_byte = TIR_TYPE(TIR_INT, 8, 1);
+  a = tir_type_with_lanes(a, 1), b = tir_type_with_lanes(b, 1);
+  if (a == byte) return b == signed_byte ? TIR_DOT_BYTES : b == byte ? TIR_DOT_UNSIGNED : TIR_DOTS;
+  if (a == signed_byte) return b == signed_byte ? TIR_DOT_SIGNED : TIR_DOTS;
+  return a == TIR_TYPE(TIR_BFLOAT, 16, 1) && a == b ? TIR_DOT_BFLOATS : TIR_DOTS;
 }
 
 static tir_expr without_broadcast(const struct tir *ir, tir_expr e) {
@@ -76,13 +86,11 @@ static const struct tir_expr_node *widened(const struct tir *ir, tir_expr e, tir
 int tir_dot_lanes_width(const struct tir *ir, const struct tir_expr_node *call) {
   if (call->kind != TIR_CALL || call->count != 3) return 0;
   const tir_expr *args = tir_operands(ir, call->operands);
-  int lanes = tir_type_lanes(call->type), width = 0;
+  enum tir_dot kind = tir_dot_of(tir_type_of(ir, args[1]), tir_type_of(ir, args[2]));
+  int lanes = tir_type_lanes(call->type), width = kind == TIR_DOTS ? 0 : kind == TIR_DOT_BFLOATS ? 2 : 4;
   for (int i = 1; i < 3; i++) {
-    tir_type t = tir_type_of(ir, args[i]), one = tir_type_with_lanes(t, 1);
-    bool byte = one == TIR_TYPE(i == 1 ? TIR_UINT : TIR_INT, 8, 1), bfloat = one == TIR_TYPE(TIR_BFLOAT, 16, 1);
-    int own = byte ? 4 : bfloat ? 2 : 0;
-    if (!own || (width && own != width) || (tir_type_lanes(t) != own && tir_type_lanes(t) != own * lanes)) return 0;
-    width = own;
+    int own = tir_type_lanes(tir_type_of(ir, args[i]));
+    if (!width || (own != width && own != width * lanes)) return 0;
   }
   tir_type sum = tir_type_with_lanes(call->type, 1);
   bool fits = width == 2 ? sum == TIR_T_F32 : tir_type_is_int(sum) && tir_type_bits(sum) == 32;
@@ -292,20 +300,35 @@ static tir_expr dot(const struct sum *s, tir_expr c, tir_expr a, tir_expr b) {
 
 static bool is_signed(const struct tir *ir, tir_expr e) { return tir_type_code(tir_type_of(ir, e)) == TIR_INT; }
 
-/* The sum so far and a dot product; x and y are of equal signs where turns. */
-static tir_expr add_dot(const struct sum *s, tir_expr x, tir_expr y, bool turns) {
+static bool is_there(const struct sum *s, enum tir_dot kind) { return s->low->options->dots >> kind & 1; }
+
+/* The operand of two whose sign changes, for a dot product that the target has. */
+static bool is_turned(const struct sum *s, tir_expr e, tir_expr other) {
+  const struct tir *ir = s->ir;
+  if (!is_there(s, TIR_DOT_BYTES)) return is_signed(ir, e) != is_there(s, TIR_DOT_SIGNED);
+  bool alike = tir_type_lanes(tir_type_of(ir, e)) < tir_type_lanes(tir_type_of(ir, other));
+  return alike == is_signed(ir, e); /* the same for all lanes, of two int8 */
+}
+
+/* The sum of a dot product of bytes of other signs than the target's, by y of the other sign. */
+static tir_expr turned_dot(const struct sum *s, tir_expr from, tir_expr zero, tir_expr x, tir_expr y) {
+  struct tir *ir = s->ir;
+  tir_expr other = turned(ir, y);
+  tir_expr by = splat(ir, tir_type_with_lanes(tir_type_of(ir, other), MOST_WIDTH), is_signed(ir, y) ? 128 : -128);
+  bool first = !is_signed(ir, x) && is_signed(ir, other); /* uint8 comes first */
+  tir_expr sum = first ? dot(s, from, x, other) : dot(s, from, other, x);
+  tir_expr added = first ? dot(s, zero, x, by) : dot(s, zero, by, x);
+  return tir_binary(ir, TIR_SUB, sum, added);
+}
+
+/* The sum so far and a dot product; of bytes of different signs, x is uint8. */
+static tir_expr add_dot(const struct sum *s, tir_expr x, tir_expr y) {
   struct tir *ir = s->ir;
   tir_expr zero = tir_type_is_float(s->type) ? tir_float(ir, TIR_T_F32, 0) : tir_int(ir, TIR_T_I32, 0);
   zero = tir_unary(ir, TIR_BROADCAST, s->type, zero);
   tir_expr from = s->rest ? s->rest : zero;
-  if (!turns) return dot(s, from, x, y);
-  bool both_signed = is_signed(ir, x), first = tir_type_lanes(tir_type_of(ir, x)) <= tir_type_lanes(tir_type_of(ir, y));
-  tir_expr alike = first ? x : y, each = first ? y : x; /* the same for all lanes; of each */
-  tir_type other = TIR_TYPE(both_signed ? TIR_UINT : TIR_INT, 8, MOST_WIDTH);
-  tir_expr added =
-      both_signed ? dot(s, zero, splat(ir, other, 128), each) : dot(s, zero, alike, splat(ir, other, -128));
-  tir_expr sum = both_signed ? dot(s, from, turned(ir, alike), each) : dot(s, from, alike, turned(ir, each));
-  return tir_binary(ir, TIR_SUB, sum, added);
+  if (is_there(s, tir_dot_of(tir_type_of(ir, x), tir_type_of(ir, y)))) return dot(s, from, x, y);
+  return is_turned(s, y, x) ? turned_dot(s, from, zero, x, y) : turned_dot(s, from, zero, y, x);
 }
 
 /* A dot product that begins with product i, if there is one. */
@@ -319,10 +342,9 @@ static void join(struct sum *s, uint32_t i) {
   if ((first.a.stride && first.a.stride != width) || (first.b.stride && first.b.stride != width)) return;
   for (int k = 1; k < width; k++)
     if ((others[k] = lower_product_behind(s, first, k)) < 0) return;
-  bool turns = width == 4 && tir_type_code(x) == tir_type_code(y);
-  bool swapped = width == 4 && !turns && tir_type_code(x) == TIR_INT;
+  bool swapped = width == 4 && tir_type_code(x) == TIR_INT && tir_type_code(y) == TIR_UINT;
   tir_expr a = neighbours(s, first.a, width), b = neighbours(s, first.b, width);
-  s->rest = swapped ? add_dot(s, b, a, false) : add_dot(s, a, b, turns);
+  s->rest = swapped ? add_dot(s, b, a) : add_dot(s, a, b);
   s->as_written[i] = TIR_NONE;
   for (int k = 1; k < width; k++) s->as_written[others[k]] = TIR_NONE;
 }

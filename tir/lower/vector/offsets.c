@@ -53,7 +53,9 @@ static bool read_pairs(struct found *f, tir_expr e, tir_var lane, uint32_t *coun
   if (n->kind == TIR_ADD) return read_pairs(f, n->a, lane, count) && read_pairs(f, n->b, lane, count);
   if (n->kind != TIR_MUL || *count == WIDTH) return false;
   const struct tir_expr_node *x = byte_of(ir, n->a), *y = byte_of(ir, n->b);
-  if (!x || !y || x->type != y->type || load_uses(ir, x, lane) == load_uses(ir, y, lane)) return false;
+  if (!x || !y || x->type != y->type) return false;
+  if (f->low->options->dots >> tir_dot_of(x->type, y->type) & 1 || load_uses(ir, x, lane) == load_uses(ir, y, lane))
+    return false;
   bool swapped = load_uses(ir, x, lane);
   f->pairs[(*count)++] = swapped ? (struct pair){n->b, n->a} : (struct pair){n->a, n->b};
   return true;
