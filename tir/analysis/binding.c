@@ -112,11 +112,11 @@ bool tir_uses_any_loop(const struct tir *ir, tir_expr e, const tir_loop *loops, 
 
 /* The binding as a sum of the loops, each in it for the first time, whose steps do not overlap, nor those of what other
  * loops make, such as the parts of one that was fused further out. */
-static bool is_plain_number(struct tir *ir, const tir_loop *loops, uint32_t count, tir_expr binding, uint64_t *seen) {
+static bool is_plain_number(struct tir *ir, const tir_var *vars, uint32_t count, tir_expr binding, uint64_t *seen) {
   struct tir_linear l = tir_linear_of(ir, binding);
   for (uint32_t i = 0; i < l.count; i++) {
     struct tir_term term = tir_terms(ir, l)[i];
-    bool is_plain = tir_at(ir, term.atom)->kind == TIR_VAR || !tir_uses_any_loop(ir, term.atom, loops, count);
+    bool is_plain = tir_at(ir, term.atom)->kind == TIR_VAR || !tir_uses_any_var(ir, term.atom, vars, count);
     if (!is_plain || term.coefficient <= 0) return false;
   }
   if (tir_steps_overlap(ir, l)) return false;
@@ -125,7 +125,7 @@ static bool is_plain_number(struct tir *ir, const tir_loop *loops, uint32_t coun
     if (atom->kind != TIR_VAR) continue;
     tir_var v = atom->ref;
     for (uint32_t k = 0; k < count; k++) {
-      if (tir_as(ir, loops[k], TIR_LOOP)->loop.var != v) continue;
+      if (vars[k] != v) continue;
       if (*seen >> k & 1) return false;
       *seen |= 1ull << k;
     }
@@ -171,11 +171,9 @@ bool tir_takes_steps_once(struct tir *ir, const tir_expr *bindings, uint32_t cou
   assert(count <= TIR_MOST_STEPPED && loop_count <= TIR_MOST_STEPPED);
   if (count) memcpy(joined, bindings, count * sizeof *joined);
   uint32_t parts = join_parts(ir, joined, count);
-  for (uint32_t i = 0; i < parts && plain; i++) plain = is_plain_number(ir, loops, loop_count, joined[i], &seen);
-  for (uint32_t k = 0; k < loop_count; k++) {
-    plain = plain && (seen >> k & 1 || tir_loop_extent(ir, loops[k]) == 1);
-    vars[k] = tir_as(ir, loops[k], TIR_LOOP)->loop.var;
-  }
+  for (uint32_t k = 0; k < loop_count; k++) vars[k] = tir_as(ir, loops[k], TIR_LOOP)->loop.var;
+  for (uint32_t i = 0; i < parts && plain; i++) plain = is_plain_number(ir, vars, loop_count, joined[i], &seen);
+  for (uint32_t k = 0; k < loop_count && plain; k++) plain = seen >> k & 1 || tir_loop_extent(ir, loops[k]) == 1;
   struct tir_map map = {predicate, bindings, vars, count, loop_count};
   if (plain || tir_is_known_map(ir, TIR_FACT_ONCE, &map)) return true;
   bool once = tir_detect_iter_map(ir, bindings, count, vars, loop_count, predicate, TIR_MAP_BIJECTIVE, true, NULL);

@@ -123,9 +123,12 @@ static bool shares_loop(struct tir *ir, tir_block block, const struct reducing *
 
 /* One of the expressions uses a reduction that takes more than one value. */
 static bool use_reductions(const struct tir *ir, tir_block block, uint32_t first, uint32_t count) {
+  uint64_t used = 0;
+  for (uint32_t k = first; k < first + count; k++) used |= tir_at(ir, ir->operands.at[k])->vars;
   for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
     struct tir_iter iter = tir_iters(ir, block)[i];
-    if (iter.kind != TIR_REDUCE || tir_is_const(ir, ir->vars.at[iter.var].extent, 1)) continue;
+    if (iter.kind != TIR_REDUCE || !(used >> (iter.var & 63) & 1) || tir_is_const(ir, ir->vars.at[iter.var].extent, 1))
+      continue;
     for (uint32_t k = first; k < first + count; k++)
       if (tir_uses_var(ir, ir->operands.at[k], iter.var)) return true;
   }

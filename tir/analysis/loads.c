@@ -349,31 +349,30 @@ static bool is_found(const struct finding *f, tir_expr load) {
   return false;
 }
 
+static void find_loads(struct tir *ir, struct finding *f, tir_expr e);
+
+/* Most operands hold no load: that is seen without a call. */
+static inline void find_below(struct tir *ir, struct finding *f, tir_expr e) {
+  if (e && tir_at(ir, e)->flags & TIR_HAS_LOAD) find_loads(ir, f, e);
+}
+
 static void find_loads(struct tir *ir, struct finding *f, tir_expr e) {
   const struct tir_expr_node *n = tir_at(ir, e);
-  if (!(n->flags & TIR_HAS_LOAD)) return;
-  if (f->steps)
-    f->steps--;
-  else if (tir_visited(ir, e))
-    return;
+  if (!f->steps && tir_visited(ir, e)) return;
+  if (f->steps && !--f->steps) new_epoch(ir); /* from here on the memo is asked */
   if (n->kind == TIR_LOAD && (!f->buffer || n->ref == f->buffer)) {
     if (is_found(f, e)) return;
     if (f->count < f->most) f->out[f->count] = e;
     f->count++;
   }
-  if (n->a) find_loads(ir, f, n->a);
-  if (n->b) find_loads(ir, f, n->b);
-  if (n->c) find_loads(ir, f, n->c);
-  for (uint32_t i = 0; i < n->count; i++)
-    if (ir->operands.at[n->operands + i]) find_loads(ir, f, ir->operands.at[n->operands + i]);
+  find_below(ir, f, n->a), find_below(ir, f, n->b), find_below(ir, f, n->c);
+  for (uint32_t i = 0; i < n->count; i++) find_below(ir, f, ir->operands.at[n->operands + i]);
 }
 
 uint32_t tir_find_loads(struct tir *ir, tir_expr e, tir_buffer buffer, tir_expr *out, uint32_t most) {
   MS_CHECK(most && (!buffer || tir_is_buffer(ir, buffer)));
   struct finding f = {buffer, out, 0, most, PLAIN_STEPS};
-  if (!e) return 0;
-  new_epoch(ir);
-  find_loads(ir, &f, e);
+  find_below(ir, &f, e);
   return f.count;
 }
 
@@ -452,18 +451,17 @@ bool tir_uses_opaquely(struct tir *ir, tir_expr e, tir_buffer buffer) {
 /* ---- By the scope ---- */
 
 uint32_t tir_scope_loads(struct tir *ir, tir_stmt s, tir_buffer buffer, tir_expr *out, uint32_t most) {
-  struct finding f = {buffer, out, 0, most};
+  struct finding f = {buffer, out, 0, most, PLAIN_STEPS};
   const struct tir_stmt_node n = *tir_stmt_at(ir, s);
-  new_epoch(ir);
   if (n.kind != TIR_BLOCK) {
     tir_expr own[4];
-    for (uint32_t i = 0, count = tir_stmt_exprs(ir, s, own); i < count; i++) find_loads(ir, &f, own[i]);
+    for (uint32_t i = 0, count = tir_stmt_exprs(ir, s, own); i < count; i++) find_below(ir, &f, own[i]);
     for (uint32_t i = 0; n.kind == TIR_STORE && i < tir_buffer_at(ir, n.store.buffer)->rank; i++)
-      find_loads(ir, &f, ir->operands.at[n.store.indices + i]);
+      find_below(ir, &f, ir->operands.at[n.store.indices + i]);
     return f.count;
   }
-  for (uint32_t i = 0; i < tir_block_at(ir, s)->iters.count; i++) find_loads(ir, &f, tir_iters(ir, s)[i].binding);
-  find_loads(ir, &f, n.block.predicate);
+  for (uint32_t i = 0; i < tir_block_at(ir, s)->iters.count; i++) find_below(ir, &f, tir_iters(ir, s)[i].binding);
+  find_below(ir, &f, n.block.predicate);
   return f.count;
 }
 

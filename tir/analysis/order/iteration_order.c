@@ -146,11 +146,12 @@ static bool meets_loads(struct tir *ir, tir_block block, tir_stmt store, const t
   if (rank > TIR_MOST_BOX_RANK) return true;
   for (uint32_t i = 0; i < count; i++) {
     uint32_t of = tir_at(ir, loads[i])->operands;
+    if (tir_same_operands(ir, indices, of, rank)) continue;
     for (uint32_t d = 0; d < rank; d++) at[d] = ir->operands.at[indices + d];
     struct tir_region written = tir_point_region(ir, buffer, at);
     for (uint32_t d = 0; d < rank; d++) at[d] = ir->operands.at[of + d];
     struct tir_region read = tir_point_region(ir, buffer, at);
-    if (!same_ranges(ir, written, read) && regions_meet(ir, block, written, read)) return true;
+    if (regions_meet(ir, block, written, read)) return true;
   }
   return false;
 }
@@ -208,10 +209,26 @@ static bool find_stored(struct tir *ir, tir_stmt store, bool trust_data, struct 
   return rank <= TIR_MOST_BOX_RANK;
 }
 
+/* Each iteration of more than one value that does not reduce is an index of the store. */
+static bool stores_plainly(const struct tir *ir, tir_block block, tir_stmt store) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  const uint32_t *indices = tir_operands(ir, tir_as(ir, store, TIR_STORE)->store.indices);
+  uint32_t rank = tir_buffer_at(ir, tir_as(ir, store, TIR_STORE)->store.buffer)->rank;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
+    const struct tir_iter *iter = &ir->iters.at[i];
+    if (iter->kind == TIR_REDUCE || tir_is_const(ir, ir->vars.at[iter->var].extent, 1)) continue;
+    uint32_t d = 0;
+    while (d < rank && indices[d] != tir_var_expr(ir, iter->var)) d++;
+    if (d == rank) return false;
+  }
+  return true;
+}
+
 /* The element of a store of the init, one after it in the init stores to in another iteration, or the same one does. */
 static bool is_begun_again(struct tir *ir, tir_block block, tir_stmt store, bool trust_data) {
   struct tir_region own, other;
   bool unknown = false;
+  if (!tir_stmt_at(ir, store)->next && stores_plainly(ir, block, store)) return false;
   if (!find_stored(ir, store, trust_data, &own, &unknown)) return unknown;
   if (find_meeting(ir, block, own, own, true)) return true;
   for (tir_stmt s = tir_stmt_at(ir, store)->next; s; s = tir_stmt_at(ir, s)->next) {
