@@ -11,6 +11,8 @@ bool jit_start_llvm(ms_error *err);
 /* Where LLVM cannot go on it calls this, which does not return, and not exit; nothing where LLVM is not open. */
 void jit_on_llvm_fault(void (*fault)(const char *reason));
 bool jit_target_is_x86(const struct jit_target *target);
+/* Whether it is x86 without instructions for dot products of bytes: they are made of products of 16 bits. */
+bool jit_dots_by_pairs(const struct jit_target *target);
 LLVMTargetMachineRef jit_target_machine(const struct jit_target *target, ms_error *err);
 
 /* LLVM's part of its row in the table (backend.h). */

@@ -142,11 +142,24 @@ static bool set_vectors(struct jit_target *t, int asked, ms_error *err) {
   return true;
 }
 
+/* Products of pairs of 16 bits, of which dot products of bytes are made, in vectors of every width up to the target's. */
+static bool has_pairs(const struct jit_target *t) {
+  if (t->vector_bits == 512) return x86_has(t->x86, X86_AVX512BW) && x86_has(t->x86, X86_AVX512VL);
+  return t->vector_bits == 128 || x86_has(t->x86, X86_AVX2);
+}
+
+bool jit_dots_by_pairs(const struct jit_target *t) {
+  bool wide = x86_has(t->x86, X86_AVX512VL) && x86_has(t->x86, X86_AVX512VNNI);
+  bool narrow = t->vector_bits <= 256 && x86_has(t->x86, X86_AVXVNNI);
+  return jit_target_is_x86(t) && !wide && !narrow && has_pairs(t);
+}
+
 /* Dot products in vectors of every width up to the target's. */
 static unsigned dots_of(const struct jit_target *t) {
   bool all = x86_has(t->x86, X86_AVX512VL), narrow = t->vector_bits <= 256 && x86_has(t->x86, X86_AVXVNNI);
   bool any_sign = narrow && x86_has(t->x86, X86_AVXVNNIINT8);
   return ((all && x86_has(t->x86, X86_AVX512VNNI)) || narrow ? 1u << TIR_DOT_BYTES : 0) |
+         (jit_dots_by_pairs(t) ? TIR_DOTS_OF_BYTES : 0) |
          (any_sign ? 1u << TIR_DOT_SIGNED | 1u << TIR_DOT_UNSIGNED : 0) |
          (all && x86_has(t->x86, X86_AVX512BF16) ? 1u << TIR_DOT_BFLOATS : 0);
 }

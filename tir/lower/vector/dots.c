@@ -1,5 +1,5 @@
 /* Dots: where a vectorized loop adds products of short neighbours, each lane adds a dot product, which CPUs do by one
- * instruction (vpdpbusd of four bytes, vdpbf16ps of two bfloat16).
+ * instruction (vpdpbusd of four bytes, vdpbf16ps of two bfloat16), or by few (pmaddwd).
  *
  * lower_dot_loops, before tiles go to registers, joins the loop over the neighbours:
  *   for j in vectorized: for p in 4: C[j] = C[j] + i32(A[k + p]) * i32(B[j, p])
