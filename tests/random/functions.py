@@ -9,7 +9,9 @@ Kinds (all of them but in turn by chance):
   special   floats, infinities and NaN: copied, chosen, negated, their maxima and minima; no sums, whose results depend on order
   vectors   elements are vectors of four
   symbolic  an extent is a variable: it is drawn, from 9 on, for each run
-  strided   parameters have strides and offsets, some of them variables"""
+  strided   parameters have strides and offsets, some of them variables
+  small     elements are integers of four bits
+  mixed     buffers have floats of several types: a value is computed in one of them, what others hold is cast"""
 import os
 import random
 import sys
@@ -49,12 +51,15 @@ class Function:
             "floats": lambda: self.choose((6, "float32"), (2, "float64"), (3, "float16"), (3, "bfloat16")),
             "special": lambda: self.choose((6, "float32"), (2, "float64"), (3, "float16"), (3, "bfloat16")),
             "vectors": lambda: self.choose((3, "int32"), (3, "float32"), (1, "int8"), (1, "float16")),
+            "small": lambda: self.choose((1, "int4"), (1, "uint4")),
+            "mixed": lambda: "float32",
         }.get(self.kind, lambda: self.choose((64, "int32"), (8, "int64"), (8, "int8"), (5, "uint8"), (6, "int16"), (9, "bool")))()
         self.lanes = 4 if self.kind == "vectors" else 1
         self.is_float = "float" in self.type
         self.index = "int64" if self.type == "int64" else "int32"
         self.extent = Extent("n") if self.kind == "symbolic" else None
         self.element = self.type + ("x%d" % self.lanes if self.lanes > 1 else "")
+        self.types = {}  # of buffers that have another type than the element
 
     # ---- Draws ----
 
@@ -89,7 +94,16 @@ class Function:
 
     def load(self, name, indices):
         text = self.access(name, indices)
-        return self.cast(text) if name == DATA else text
+        return self.cast(text) if name == DATA else self.loaded(name, text)
+
+    def loaded(self, name, text):
+        """What the buffer holds, as an element."""
+        return 'T.Cast("%s", %s)' % (self.type, text) if name in self.types else text
+
+    def stored(self, target, value):
+        """An element, as what the buffer holds."""
+        other = self.types.get(target.split("[")[0])
+        return 'T.Cast("%s", %s)' % (other, value) if other else value
 
     # ---- Expressions ----
 
@@ -143,6 +157,10 @@ class Function:
             (40, "%s < %d" % (a.text, self.random.randint(1, max(1, a.high)))), (15, "%s %% 2 == %d" % (a.text, self.random.randint(0, 1))),
             (20, "%s <= %s" % (a.text, b.text)), (10, "%s + %s < %d" % (a.text, b.text, self.random.randint(1, max(1, a.high + b.high)))),
             (15, "%s[%s] < 3" % (DATA, self.within(a, SIZES[0]))))
+
+    def predicate(self, indices):
+        """One condition, or several at once."""
+        return " and ".join(self.condition(indices) for _ in range(self.choose((3, 1), (2, 2), (1, 3))))
 
     def value(self, indices, readable, depth=0):
         kind = self.random.random()
@@ -241,22 +259,23 @@ class Function:
             value = self.choose((55, self.constant(self.random.choice([0, 0, 0, 1, -5]))), (35, self.value(own, readable)), (10, self.value(indices, readable)))
             inner = depth + 1
             if self.chance(0.12):
-                self.emit(inner, "if %s:" % self.condition(own))
+                self.emit(inner, "if %s:" % self.predicate(own))
                 inner += 1
-            self.emit(inner, "%s = %s" % (target, value))
+            self.emit(inner, "%s = %s" % (target, self.stored(target, value)))
 
     def store(self, depth, target, value, indices, readable):
         if self.chance(0.1):
-            self.emit(depth, "if %s:" % self.condition(indices))
-            self.emit(depth + 1, "%s = %s" % (target, value))
+            self.emit(depth, "if %s:" % self.predicate(indices))
+            self.emit(depth + 1, "%s = %s" % (target, self.stored(target, value)))
             if self.chance(0.3):
                 self.emit(depth, "else:")
-                self.emit(depth + 1, "%s = %s" % (target, self.value(indices, readable)))
+                self.emit(depth + 1, "%s = %s" % (target, self.stored(target, self.value(indices, readable))))
         elif self.chance(0.07):
             self.emit(depth, "for k in range(%s):" % self.number(3))
-            self.emit(depth + 1, "%s = %s" % (target, "T.max(%s, %s)" % (value, self.cast("k")) if self.kind == "special" else "%s %s %s" % (value, "and" if self.type == "bool" else "+", self.cast("k"))))
+            inner = "T.max(%s, %s)" % (value, self.cast("k")) if self.kind == "special" else "(%s) %s %s" % (value, "and" if self.type == "bool" else "+", self.cast("k"))
+            self.emit(depth + 1, "%s = %s" % (target, self.stored(target, inner)))
         else:
-            self.emit(depth, "%s = %s" % (target, value))
+            self.emit(depth, "%s = %s" % (target, self.stored(target, value)))
 
     def matched(self, depth, name, target):
         """Now and then the element under another name, which a block matches."""
@@ -307,25 +326,31 @@ class Function:
         self.emit(depth, "%s = x1" % best)
 
     def block(self, depth, loops, written, readable):
-        if len(written) == 2 and self.type != "bool" and self.lanes == 1 and self.chance(0.12):
+        if len(written) == 2 and self.type != "bool" and self.lanes == 1 and not self.types and self.chance(0.12):
             return self.pair(depth, loops, written, readable)
         self.blocks += 1
         self.emit(depth, 'with T.sblock("b%d"):' % self.blocks)
         depth += 1
         indices, spatial, reduces = self.iterations(depth, loops)
         if self.chance(0.15):
-            self.emit(depth, "T.where(%s)" % self.condition(loops))
+            self.emit(depth, "T.where(%s)" % self.predicate(loops))
         own, targets = spatial if reduces and spatial and self.chance(0.85) else indices, []
+        has_init = reduces and self.chance(0.75)
+        if not has_init and self.chance(0.15):  # an index under a name, by which elements are found
+            index = self.combined(self.random.choice(own), own)
+            self.emit(depth, "w: T.let[T.%s] = %s" % (self.index, index.text))
+            named = Index("w", index.low, index.high, index.of)
+            own, indices = own + [named], indices + [named]
         for _ in range(self.choose((5, 1), (1.5, 2), (0.3, 3))):
             name = self.random.choice(written)
-            targets.append((name, self.matched(depth, name, self.access(name, own))))
-        has_init = reduces and self.chance(0.75)
+            target = self.access(name, own)
+            targets.append((name, target if "w" in own[-1].text or name in self.types else self.matched(depth, name, target)))
         if has_init:
             self.begins(depth, targets, indices, spatial, written, readable)
         values = []
         for _, target in targets:
             value = self.value(indices, readable)
-            values.append(self.update(target, value) if has_init or self.chance(0.35) else value)
+            values.append(self.update(self.loaded(target.split("[")[0], target), value) if has_init or self.chance(0.35) else value)
         if self.chance(0.12):  # all are computed before any is stored
             for at, value in enumerate(values):
                 self.emit(depth, "x%d: T.let[T.%s] = %s" % (at, self.element, value))
@@ -356,7 +381,7 @@ class Function:
             self.emit(depth + 1, "w%d = T.axis.%s(%s, %s)" % (at, self.choose((6, "spatial"), (1, "opaque")), domain, loop.text))
             inner.append(Index("w%d" % at, loop.low, loop.high, loop.of))
         if self.chance(0.15):
-            self.emit(depth + 1, "T.where(%s)" % self.condition(loops))
+            self.emit(depth + 1, "T.where(%s)" % self.predicate(loops))
         return depth + 2, inner + [self.loop(depth + 1, 0, self.random.choice([2, 3, 4]))]
 
     def nest(self, written, readable):
@@ -389,19 +414,39 @@ class Function:
         for at, index in enumerate(indices):
             self.emit(depth + 1, "v%d = T.axis.spatial(%s, %s)" % (at, self.number(index.high + 1) if index.of is None else index.of, index.text))
             own.append(Index("v%d" % at, 0, index.high, index.of))
-        self.emit(depth + 1, "%s[%s] = %s" % (name, ", ".join(index.text for index in own), self.value(own, known)))
+        target = "%s[%s]" % (name, ", ".join(index.text for index in own))
+        self.emit(depth + 1, "%s = %s" % (target, self.stored(target, self.value(own, known))))
+
+    def spoil(self, name):
+        """Some elements of a parameter become NaN, or zeros with a sign."""
+        depth, indices = 2, []
+        for extent in self.names[name]:
+            indices.append(self.loop(depth, 0, extent))
+            depth += 1
+        self.blocks += 1
+        self.emit(depth, 'with T.sblock("b%d"):' % self.blocks)
+        for at, index in enumerate(indices):
+            self.emit(depth + 1, "v%d = T.axis.spatial(%s, %s)" % (at, self.number(index.high + 1) if index.of is None else index.of, index.text))
+        element = "%s[%s]" % (name, ", ".join("v%d" % at for at in range(len(indices))))
+        zero = "T.Select(%s < %s, T.%s(-0.0), %s)" % (element, self.constant(-1), self.type, element)
+        self.emit(depth + 1, "%s = T.Select(%s > %s, T.%s(\"nan\"), %s)" % (element, element, self.constant(2), self.type, zero))
 
     def text(self):
         parameters, temporaries = ["A", "B", "C"][:self.random.randint(2, 3)], ["T0", "T1"][:self.random.randint(0, 2)]
         for name in parameters + temporaries:
             self.names[name] = tuple(self.random.choice(SIZES) if self.extent is None or self.chance(0.5) else self.extent for _ in range(self.choose((3, 1), (6, 2))))
+            if self.kind == "mixed" and self.chance(0.6):
+                self.types[name] = self.random.choice(["float16", "bfloat16", "float64", "int8"])
         for name in temporaries if self.extent is not None else []:  # of memory that a kernel can have
             self.names[name] = tuple(SIZES[0] if extent is self.extent else extent for extent in self.names[name])
         if self.extent is not None and not any(self.extent is extent for name in parameters for extent in self.names[name]):
             self.names["A"] = (self.extent,) + self.names["A"][1:]
         self.names[DATA] = (SIZES[0],)
         for name in temporaries:
-            self.emit(2, '%s = T.sblock_alloc_buffer(%s, "%s")' % (name, self.names[name], self.element))
+            self.emit(2, '%s = T.sblock_alloc_buffer(%s, "%s")' % (name, self.names[name], self.types.get(name, self.element)))
+        for name in parameters:
+            if self.kind == "special" and self.chance(0.2):
+                self.spoil(name)
         for at, name in enumerate(temporaries):
             self.fill(name, parameters + [DATA] + temporaries[:at])
         writable, everything = parameters + temporaries, parameters + temporaries + [DATA]
@@ -421,7 +466,7 @@ class Function:
 
     def parameter(self, name, given, head):
         """How a parameter is declared: among those given, or at the head of the function, with its strides."""
-        shape, type = self.names[name], self.index if name == DATA else self.element
+        shape, type = self.names[name], self.index if name == DATA else self.types.get(name, self.element)
         if self.kind not in ("strided", "symbolic") or (self.kind == "strided" and self.chance(0.3)):
             given.append('%s: T.Buffer(%s, "%s")' % (name, shape, type))
             return
@@ -439,7 +484,7 @@ class Function:
         head.append('        %s = T.match_buffer(p_%s, %s, "%s"%s)' % (name, name, shape, type, layout))
 
 
-KINDS = ["plain", "floats", "special", "vectors", "symbolic", "strided"]
+KINDS = ["plain", "floats", "special", "vectors", "symbolic", "strided", "small", "mixed"]
 
 
 def main(folder, count, seed, kinds):
