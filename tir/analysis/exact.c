@@ -258,14 +258,13 @@ static bool stores_under_condition(struct tir *ir, tir_block block, tir_buffer b
 
 enum { MOST_RANK = 16 };
 
-/* The box that a store in the block, or in one in it, surely writes; `given` holds. */
-static bool find_stored(struct tir *ir, tir_block block, tir_stmt store, tir_expr given, struct tir_interval *out) {
-  struct tir_stmt_node n = *tir_stmt_at(ir, store);
-  uint32_t rank = tir_buffer_at(ir, n.store.buffer)->rank, count = 0;
-  tir_expr ranges[2 * MOST_RANK], predicate = TIR_NONE;
+/* The box that `ranges`, seen from `inner`, surely cover of the buffer in an iteration of the block; `given` holds. */
+static bool find_box(struct tir *ir, tir_block block, tir_stmt inner, tir_buffer buffer, tir_expr *ranges,
+                     tir_expr given, struct tir_interval *out) {
+  uint32_t rank = tir_buffer_at(ir, buffer)->rank, count = 0;
+  tir_expr predicate = TIR_NONE;
   tir_var vars[MOST_LOOPS];
-  tir_point_ranges(ir, tir_operands(ir, n.store.indices), rank, ranges);
-  for (tir_stmt s = n.parent; s != block; s = tir_stmt_at(ir, s)->parent) {
+  for (tir_stmt s = inner; s != block; s = tir_stmt_at(ir, s)->parent) {
     if (tir_is(ir, s, TIR_LOOP)) {
       if (count == MOST_LOOPS) return false;
       vars[count++] = tir_as(ir, s, TIR_LOOP)->loop.var;
@@ -277,8 +276,29 @@ static bool find_stored(struct tir *ir, tir_block block, tir_stmt store, tir_exp
     tir_subst_clear(ir);
     predicate = tir_and(ir, predicate, tir_as(ir, s, TIR_BLOCK)->block.predicate);
   }
-  predicate = tir_limits_inside(ir, n.store.buffer, ranges, predicate);
+  predicate = tir_limits_inside(ir, buffer, ranges, predicate);
   return tir_region_surely(ir, ranges, rank, vars, count, predicate, given, out);
+}
+
+/* Of a store in the block, or in one in it. */
+static bool find_stored(struct tir *ir, tir_block block, tir_stmt store, tir_expr given, struct tir_interval *out) {
+  struct tir_stmt_node n = *tir_stmt_at(ir, store);
+  tir_expr ranges[2 * MOST_RANK];
+  tir_point_ranges(ir, tir_operands(ir, n.store.indices), tir_buffer_at(ir, n.store.buffer)->rank, ranges);
+  return find_box(ir, block, n.parent, n.store.buffer, ranges, given, out);
+}
+
+/* Of a block in it that matches a part of the buffer, of which it writes all. */
+static bool find_matched(struct tir *ir, tir_block block, tir_block inner, tir_buffer buffer, tir_expr given,
+                         struct tir_interval *out) {
+  struct tir_span matches = tir_block_at(ir, inner)->matches;
+  tir_expr ranges[2 * MOST_RANK];
+  uint32_t m = matches.first;
+  while (m < matches.first + matches.count && ir->matches.at[m].source.buffer != buffer) m++;
+  assert(m < matches.first + matches.count);
+  for (uint32_t i = 0; i < 2 * tir_buffer_at(ir, buffer)->rank; i++)
+    ranges[i] = ir->operands.at[ir->matches.at[m].source.ranges + i];
+  return find_box(ir, block, inner, buffer, ranges, given, out);
 }
 
 /* An init of a block in it, or its own where that may begin less than the body updates. */
@@ -290,8 +310,14 @@ static bool is_begun_apart(struct tir *ir, tir_block block, tir_stmt store) {
   return false;
 }
 
-/* The stores of the block, and of blocks in it, together write all of the region; of what is written through a pointer
- * or in a matched part nothing is known. */
+/* The block, in this one, matches a part of the buffer and writes it. */
+static bool writes_matched(const struct tir *ir, tir_block block, tir_stmt s, tir_buffer buffer) {
+  return s != block && tir_is(ir, s, TIR_BLOCK) && tir_matches_part_of(ir, s, buffer) &&
+         tir_has_region_of(ir, tir_block_at(ir, s)->writes, buffer);
+}
+
+/* The stores of the block, and of blocks in it, together write all of the region; of what is written through a pointer,
+ * or in a part that the block itself matches, nothing is known. */
 static bool stores_surely(struct tir *ir, tir_block block, struct tir_region region, tir_expr given) {
   struct tir_interval all[MOST_RANK], one[MOST_RANK], wanted[MOST_RANK];
   uint32_t rank = tir_buffer_at(ir, region.buffer)->rank;
@@ -300,10 +326,15 @@ static bool stores_surely(struct tir *ir, tir_block block, struct tir_region reg
   for (uint32_t d = 0; d < rank; d++)
     wanted[d] = tir_interval_of(ir, ir->operands.at[region.ranges + 2 * d], ir->operands.at[region.ranges + 2 * d + 1]);
   for (tir_stmt s = block; s; s = tir_next(ir, s, block)) {
-    if (tir_is(ir, s, TIR_BLOCK) && tir_matches_part_of(ir, s, region.buffer)) return true;
-    if (!tir_is(ir, s, TIR_STORE) || tir_as(ir, s, TIR_STORE)->store.buffer != region.buffer) continue;
+    if (s == block && tir_matches_part_of(ir, s, region.buffer)) return true;
+    bool matched = writes_matched(ir, block, s, region.buffer);
+    bool stores = tir_is(ir, s, TIR_STORE) && tir_as(ir, s, TIR_STORE)->store.buffer == region.buffer;
+    if (!matched && !stores) continue;
     stored = true;
-    if (is_begun_apart(ir, block, s) || !is_sure(ir, block, s) || !find_stored(ir, block, s, given, one)) continue;
+    if (is_begun_apart(ir, block, s)) continue;
+    if (stores ? !is_sure(ir, block, s) || !find_stored(ir, block, s, given, one)
+               : !find_matched(ir, block, s, region.buffer, given, one))
+      continue;
     if (any)
       tir_join_box(ir, all, one, rank);
     else
