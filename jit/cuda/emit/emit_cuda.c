@@ -220,6 +220,7 @@ static bool copy_vector(struct emit_c *e, tir_stmt store) {
 
 static void allocate_on_device(struct emit_c *e, const char *name, const char *type, uint64_t bytes) {
   emit_c_line(e, "%s *%s = (%s *)((char *)workspace + %llu);", type, name, type, (unsigned long long)e->device_bytes);
+  assert(e->device_bytes % C_DEVICE_ALIGNMENT == 0);
   e->device_bytes += (bytes + C_DEVICE_ALIGNMENT - 1) / C_DEVICE_ALIGNMENT * C_DEVICE_ALIGNMENT;
 }
 

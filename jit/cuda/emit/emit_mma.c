@@ -33,6 +33,7 @@ static const struct element *element_of(tir_type type) {
 bool emit_c_mma_fragment(struct emit_c *e, tir_buffer buffer, uint64_t count) {
   enum tir_mma_operand operand;
   char constraint;
+  assert(tir_is_buffer(e->ir, buffer));
   if (!tir_mma_operand_of(e->ir, buffer, &operand)) return false;
   tir_type type = tir_buffer_at(e->ir, buffer)->type;
   bool is_sum = operand == TIR_MMA_C;

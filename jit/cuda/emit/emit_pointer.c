@@ -5,6 +5,7 @@
 #include <string.h>
 
 bool emit_cuda_has(struct emit_c *e, enum tir_capability_id which) {
+  assert(which < TIR_CAPABILITIES);
   const struct tir_capability *c = &tir_capabilities[which];
   if (tir_has(e->target->gpu.capabilities, which)) return true;
   emit_c_refuse(e, "%s are for %s%s, and the target is %s", c->what, c->least, tir_capability_since(which),

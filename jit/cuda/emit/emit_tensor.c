@@ -54,6 +54,7 @@ static bool find_fragment(const struct emit_c *e, tir_buffer buffer, struct frag
 
 bool emit_c_fragment(struct emit_c *e, tir_buffer buffer, uint64_t elements) {
   struct fragment f;
+  assert(tir_is_buffer(e->ir, buffer));
   if (emit_c_wgmma_fragment(e, buffer) || emit_c_mma8_fragment(e, buffer, elements)) return true;
   if (!find_fragment(e, buffer, &f)) return emit_c_mma_fragment(e, buffer, elements);
   uint64_t registers = (elements + ELEMENTS - 1) / ELEMENTS * (unsigned)f.registers;

@@ -128,6 +128,7 @@ static uint32_t map_of(struct emit_c *e, tir_expr call) {
 }
 
 static void copy_function(struct emit_c *e, uint32_t rank, char name[32]) {
+  assert(rank <= TIR_BOX_MOST_RANK);
   snprintf(name, 32, "ms_tensor_copy_%ud", rank);
   if (!emit_c_needs(e, name)) return;
   emit_c_shared_address(e);

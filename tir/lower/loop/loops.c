@@ -32,6 +32,7 @@ static void hand_down(struct tir *ir, tir_stmt loop) {
 /* Returns the statement from which the walk goes on. */
 static tir_stmt simplify_loop(struct lowering *low, tir_stmt loop) {
   struct tir *ir = low->ir;
+  assert(tir_is(ir, loop, TIR_LOOP));
   struct tir_stmt_node n = *tir_stmt_at(ir, loop);
   tir_stmt after = tir_after(ir, loop, low->body);
   int64_t extent = tir_loop_extent(ir, loop);
@@ -51,6 +52,7 @@ static tir_stmt simplify_loop(struct lowering *low, tir_stmt loop) {
 
 static tir_stmt simplify_if(struct lowering *low, tir_stmt test) {
   struct tir *ir = low->ir;
+  assert(tir_is(ir, test, TIR_IF));
   tir_expr condition = tir_simplify(ir, tir_stmt_at(ir, test)->test.condition);
   tir_stmt_at(ir, test)->test.condition = condition;
   tir_stmt after = tir_after(ir, test, low->body);

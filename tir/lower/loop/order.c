@@ -136,6 +136,7 @@ static bool is_region_apart(struct tir *ir, tir_loop loop, const struct iteratio
 
 /* So it is for all regions that the block writes, of buffers that outlive the iteration. */
 static bool is_apart(struct tir *ir, tir_loop loop, tir_block block) {
+  assert(tir_is_below(ir, block, loop));
   struct iteration r = {.block = block};
   struct tir_span writes = tir_block_at(ir, block)->writes;
   for (uint32_t i = writes.first; i < writes.first + writes.count; i++) {
@@ -188,6 +189,7 @@ static bool are_stores_apart(struct tir *ir, tir_loop loop, tir_block block) {
 }
 
 static bool iterations_are_apart(struct tir *ir, tir_loop loop) {
+  assert(tir_is(ir, loop, TIR_LOOP));
   for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next_in_scope(ir, s, loop)) {
     if (!tir_is(ir, s, TIR_BLOCK)) continue;
     if (!(tir_check_declares_inner(ir, s, NULL) ? is_apart(ir, loop, s) : are_stores_apart(ir, loop, s))) return false;

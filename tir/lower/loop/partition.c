@@ -98,6 +98,7 @@ static void gather(struct cuts *c, tir_stmt top) {
 }
 
 tir_stmt lower_part_of(struct tir *ir, tir_stmt loop, int64_t min, int64_t extent) {
+  assert(tir_is(ir, loop, TIR_LOOP) && extent >= 0);
   tir_stmt copy = tir_clone_stmt(ir, loop);
   struct tir_stmt_node n = *tir_stmt_at(ir, copy);
   struct tir_var_node v = ir->vars.at[n.loop.var];
@@ -119,6 +120,7 @@ static void branch_on_part(struct tir *ir, tir_stmt loop, const int64_t *edges, 
   tir_type type = ir->vars.at[n.loop.var].type;
   tir_expr v = tir_var_expr(ir, n.loop.var);
   tir_stmt copies[5];
+  assert(parts >= 1 && parts <= 5);
   for (int i = 0; i < parts; i++) copies[i] = lower_part_of(ir, loop, edges[i], edges[i + 1] - edges[i]);
   while (tir_stmt_at(ir, loop)->first[TIR_BODY]) tir_kill(ir, tir_stmt_at(ir, loop)->first[TIR_BODY]);
   tir_stmt parent = loop;

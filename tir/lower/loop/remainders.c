@@ -27,6 +27,7 @@ static int64_t common_of(int64_t a, int64_t b) {
 /* Takes a quotient or a remainder of the loop's variable in: what is added to that must be a multiple, too. */
 static void add(struct division *d, const struct tir_expr_node *n) {
   struct tir *ir = d->ir;
+  assert(tir_is_int(ir, n->b) && tir_at(ir, n->b)->imm > 0);
   tir_expr dividend = n->a;
   int64_t common = common_of(d->common, tir_at(ir, n->b)->imm);
   struct tir_linear l = tir_linear_of(ir, dividend);
@@ -77,6 +78,7 @@ static int64_t divisor_of(struct tir *ir, tir_loop loop) {
 
 static void split(struct tir *ir, tir_loop loop, int64_t by) {
   int64_t first = tir_at(ir, tir_as(ir, loop, TIR_LOOP)->loop.min)->imm, extent = tir_loop_extent(ir, loop);
+  assert(by > 1 && by <= extent && "a part of no iterations is left out by who asks");
   int64_t rest = extent % by;
   tir_loop whole = loop;
   if (rest) {

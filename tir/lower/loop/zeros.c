@@ -222,6 +222,7 @@ static double share_above(struct tir *ir, tir_expr e) {
 /* ---- Conditions that stand outside ---- */
 
 static void wrap_in_test(struct tir *ir, tir_stmt s, tir_expr condition) {
+  assert(condition && s);
   tir_stmt test = tir_new_stmt(ir, TIR_IF);
   tir_as(ir, test, TIR_IF)->test.condition = condition;
   tir_wrap(ir, s, test);
