@@ -43,6 +43,9 @@ log.kinds = {
     id = "the record's", short_id = "as few of its digits as name it", seconds = "the median", low = "of the median's interval", high = "and its other end",
     busy = "whether other programs ran meanwhile", best = "the fastest record now: as few digits as name it", best_seconds = "its median",
   },
+  transferred = { -- the model starts from one that learned from the store's records of other functions
+    samples = "how many it learned from", functions = "of how many functions",
+  },
   learned = { -- the model was given results
     lessons = "how many", known = "whether they are those that the store had", seconds = "that it took",
   },

@@ -152,6 +152,7 @@ function resume.read(task, store)
   local starts, own, last = {}, {}, 0
   for _, r in ipairs(records_of(task, store)) do
     local here = r.target == task.target.text
+    if here and r.seed == task.seed then task.first_record = math.min(task.first_record or math.huge, r.when) end
     local of_use = r.status ~= "failed" and is_understood(store, r)
     if here and r.versions == msched.versions() then
       local trace = of_use and trace_of(task, r)

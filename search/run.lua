@@ -1,6 +1,7 @@
 -- A run: tasks that share services, resumed as the scheduler says until nothing is left to do.
 local remeasure = msched.load "search.remeasure"
 local schedulers = msched.load "search.scheduler"
+local transfer = msched.load "search.transfer"
 local resume, untuned, whole = msched.load "search.resume", msched.load "search.untuned", msched.load "search.groups.whole"
 local refusals = msched.load "rules.refusals"
 
@@ -206,8 +207,9 @@ function Run:go(services)
   self:heed()
   resume.count_trials(self.tasks, self.total)
   services:start(self.tasks)
+  for _, task in ipairs(self.tasks) do self:tell_start(task) end
+  if not self:is_over() then transfer.give(self.tasks, services) end
   for _, task in ipairs(self.tasks) do
-    self:tell_start(task)
     if not self:is_over() then resume.teach(task) end
   end
   self:search()

@@ -91,6 +91,9 @@ struct search_model *search_model_new(const char *kind /* "xgboost", "random" */
 /* An xgboost model that starts from what a file holds and learns what differs from it. NULL: MS_MODEL, with the path:
  * the file is of another version, of other features, or damaged. */
 struct search_model *search_model_load(const char *path, uint64_t seed, ms_error *err);
+/* An xgboost model that starts from what another has learned, likewise. The other stays as it is. NULL: it failed to
+ * learn what it was given last. */
+struct search_model *search_model_from(struct search_model *model, uint64_t seed, ms_error *err);
 /* Writes what was learned; the file is replaced as a whole. */
 bool search_model_save(struct search_model *model, const char *path, ms_error *err);
 void search_model_free(struct search_model *model);

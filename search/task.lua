@@ -34,7 +34,7 @@ function Task.new(func, fields)
   local self = setmetatable({
     func = func, iteration = 1, made = 0, done = 0, counted = 0, run_number = 1, waiting = 0, idle = 0, accepted = 0, submitted = 0, recorded = 0, stored_left = 0, kept = 0, censored = 0,
     repeated = 0, busy = 0, retimed = 0,
-    known = {}, unfinished = {}, finished = {}, measured = {}, failures = {}, row = {failures = {}, length = 0}, wins = {}, starts = {}, model = no_model,
+    transferred = 0, known = {}, unfinished = {}, finished = {}, measured = {}, failures = {}, row = {failures = {}, length = 0}, wins = {}, starts = {}, model = no_model,
     spent = {open = 0, replay = 0, policy = 0, learn = 0, wait = 0, build = 0, run = 0},
   }, Task)
   for name, value in pairs(fields) do self[name] = value end
@@ -215,6 +215,12 @@ function Task:take_model(model, refused)
     if not self:leave_model(scores) then policies.raise_foreign(scores) end
     return self.learner:predict(candidates)
   end}
+end
+
+-- The model starts from what one has learned of other functions, from so many samples of so many of them.
+function Task:take_transferred(model, samples, functions)
+  self.learner, self.transferred = model:successor(self.seed), samples
+  self.log("transferred", self.name, {samples = samples, functions = functions})
 end
 
 -- The model failed: the search goes on by chance. False: the user would rather stop, or has stopped.

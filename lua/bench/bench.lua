@@ -129,7 +129,7 @@ end
 local PRODUCTS = {gemm = bench_gemm, tune = bench_tune}
 
 -- Those with a file of their own, which takes names.
-local OWN = {nets = "lua.bench.nets", ops = "lua.bench.ops", policies = "lua.bench.policies", quality = "lua.bench.quality", search = "lua.bench.search"}
+local OWN = {nets = "lua.bench.nets", ops = "lua.bench.ops", policies = "lua.bench.policies", quality = "lua.bench.quality", search = "lua.bench.search", transfer = "lua.bench.transfer"}
 
 return function(options, names, rest)
   options.data = options.data or ms.bench_data
@@ -141,6 +141,6 @@ return function(options, names, rest)
     ms.load "lua.bench.model"(options)
     return cli.DONE
   end
-  local known = {"replay", "kinds", "search", "policies", "quality", "ops", "nets", "auto", "lenet", "gemm", "tune", "model"}
+  local known = {"replay", "kinds", "search", "policies", "quality", "ops", "nets", "auto", "lenet", "gemm", "tune", "model", "transfer"}
   cli.misuse("name a benchmark: %s or %s%s", table.concat(known, ", ", 1, #known - 1), known[#known], ms.load "lua.lib.nearest".meant(name or "", known))
 end

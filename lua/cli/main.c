@@ -26,10 +26,12 @@ const struct cli_command cli_commands[] = {
      cli_run},
     {"lower", "FILE", "Prints a function as code is generated from it, or after a pass of the lowering.", cli_lower},
     {"bench",
-     "replay [NAME… | all | growth]\nkinds\nsearch [NAME… | FILE… | all]\npolicies [NAME… | FILE…]\nquality "
+     "replay [NAME… | all | growth]\nkinds\nsearch [NAME… | FILE… | all]\npolicies [NAME… | FILE…]\ntransfer [NAME… | "
+     "FILE…]\nquality "
      "[NAME…]\nops [NAME… | FILE…]\nnets FILE.onnx[:NAME=SHAPE]…\nauto [NAME… | FILE…]\nlenet [BATCH]\ngemm\ntune",
      "Measures: replay, traces a second on one core; kinds, the cost of each kind of instruction; search, the cost of "
-     "candidates and runs of the search; policies, the best of each policy with as many trials; quality, the time to "
+     "candidates and runs of the search; policies, the best of each policy with as many trials; transfer, the trials "
+     "that records of others save; quality, the time to "
      "TVM's best; ops, a suite's tuned operators beside vendors' routines; nets, networks beside onnxruntime or "
      "OpenVINO; auto, "
      "schedules without tuning beside tuned ones; lenet, a network scheduled at once; gemm, tuned matrix products "

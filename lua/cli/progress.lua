@@ -213,6 +213,7 @@ function progress.lines(screen, states, of_network)
   function handlers.left_out(e) warn(e.task, "record %s is left out: %s", e.record:sub(1, 12), e.reason) end
   function handlers.remark(e) warn(e.task, "%s", e.text) end
   function handlers.model_left(e) warn(e.task, "the search goes on without the model: %s", e.reason) end
+  function handlers.transferred(e) print(string.format("%s: the cost model starts from %d results of %s", e.task, e.samples, e.functions == 1 and "another function" or e.functions .. " other functions")) end
   function handlers.said(e) print(string.format("%s: %s", e.task, e.text)) end
   function handlers.asked(e) states[e.task].repeated = states[e.task].repeated + e.repeated end
   handlers["end"] = function(e)

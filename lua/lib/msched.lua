@@ -23,14 +23,14 @@ ms.registered = {rule = {}, postproc = {}, mutator = {}, space = {}, policy = {}
 -- A function alone is what is applied, named after where it is given.
 local function named(t) return type(t) == "function" and {name = (ms.where():gsub(": $", "")), apply = t} or t end
 
-local NEEDS = {features = true, model = true, nearest = true}
+local NEEDS = {features = true, model = true, nearest = true, transfer = true}
 
--- What a policy declares: {features =, model =, nearest =}; nothing is needed where it says nothing.
+-- What a policy declares: {features =, model =, nearest =, transfer =}; nothing is needed where it says nothing.
 local function needs_of(policy, level)
   local needs = policy.needs or {}
-  if type(needs) ~= "table" then error(string.format("ms.policy %s: `needs` is a table, {features =, model =, nearest =}", policy.name), level) end
+  if type(needs) ~= "table" then error(string.format("ms.policy %s: `needs` is a table, {features =, model =, nearest =, transfer =}", policy.name), level) end
   for _, name in ipairs(ms.sorted_keys(needs)) do
-    if not NEEDS[name] then error(string.format("ms.policy %s: what it needs is `features`, `model` and `nearest`, not `%s`", policy.name, name), level) end
+    if not NEEDS[name] then error(string.format("ms.policy %s: what it needs is `features`, `model`, `nearest` and `transfer`, not `%s`", policy.name, name), level) end
   end
   return needs
 end

@@ -20,6 +20,20 @@ float forest_score(const struct forest *f, const float *row) {
   return sum;
 }
 
+void forest_append(struct forest *f, const struct forest *from) {
+  assert(f != from);
+  f->nodes = realloc(f->nodes, ((size_t)f->node_count + from->node_count + 1) * sizeof *f->nodes);
+  f->roots = realloc(f->roots, ((size_t)f->tree_count + from->tree_count + 1) * sizeof *f->roots);
+  if (!f->nodes || !f->roots) abort();
+  for (uint32_t i = 0; i < from->node_count; i++) {
+    struct forest_node n = from->nodes[i];
+    if (n.left) n.left += f->node_count, n.right += f->node_count;
+    f->nodes[f->node_count + i] = n;
+  }
+  for (uint32_t i = 0; i < from->tree_count; i++) f->roots[f->tree_count + i] = from->roots[i] + f->node_count;
+  f->node_count += from->node_count, f->tree_count += from->tree_count;
+}
+
 /* ---- Reading ---- */
 
 struct columns { /* a tree's lists */

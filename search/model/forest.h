@@ -17,6 +17,8 @@ struct forest {
 };
 
 void forest_clear(struct forest *forest);
+/* Adds the trees of another, which keeps them. */
+void forest_append(struct forest *forest, const struct forest *from);
 /* The leaves that a row of features reaches, added in the order of the trees. */
 float forest_score(const struct forest *forest, const float *row);
 /* Adds trees in the form that xgboost writes: a list of objects with the lists `left_children`, `right_children` (-1 in

@@ -20,7 +20,7 @@
 
 struct sample {
   uint32_t rows, task; /* the task's place in `tasks` */
-  float prior;         /* what the model's file says of it */
+  float prior;         /* what `prior` says of it */
   double seconds;
 };
 struct task {
@@ -31,7 +31,7 @@ struct task {
 struct search_model {
   bool learns;
   uint64_t seed;
-  struct forest prior, learned; /* of the file; of the training samples, on top of it */
+  struct forest prior, learned; /* of the file, or another model; of the training samples, on top of it */
   struct sample *samples;
   float *rows; /* of all samples */
   struct task *tasks;
@@ -282,6 +282,17 @@ bool search_model_predict(struct search_model *m, const float *const *features, 
       scores[i] = random_score(m, features[i], rows[i]);
   }
   return true;
+}
+
+/* ---- What another has learned ---- */
+
+struct search_model *search_model_from(struct search_model *model, uint64_t seed, ms_error *err) {
+  if (!finish_learning(model, err)) return NULL;
+  struct search_model *m = search_model_new("xgboost", seed, err);
+  if (!m) return NULL;
+  forest_append(&m->prior, &model->prior);
+  forest_append(&m->prior, &model->learned);
+  return m;
 }
 
 /* ---- Files ---- */

@@ -100,7 +100,7 @@ end
 
 return msched.policy {
   name = "evolutionary",
-  needs = {features = true, model = true},
+  needs = {features = true, model = true, transfer = true},
   run = function(env)
     while env:remaining() > 0 do
       local kept, population, stream = evolve(env)

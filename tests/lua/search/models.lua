@@ -126,5 +126,85 @@ wrong("return {", lua .. ":1")
 wrong('return require "msched".model {name = "half", predict = function() end}', "`update` is a function")
 wrong('return require "msched".model {name = "bad", predict = function() end,\n update = function() error "no" end}', "model `bad`", lua .. ":2:", "no")
 
+-- ---- What other functions teach -------------------------------------------------------------------------------------
+
+-- A successor says what the model says that it starts from, and leaves that as it is; it learns what differs.
+local from, taught = first:successor(7), {}
+same(first:predict(candidates), from:predict(candidates))
+for i, c in ipairs(candidates) do taught[i] = {features = c.features, seconds = 1e-6 / c.seconds} end
+local before = first:predict(candidates)
+from:update(taught)
+local learned, moved = from:predict(candidates), 0
+for i, score in ipairs(learned) do moved = math.max(moved, math.abs(score - before[i])) end
+assert(moved > 0.1)
+same(first:predict(candidates), before)
+for i, score in ipairs(from:successor(8):predict(candidates)) do assert(math.abs(score - learned[i]) < 1e-5, i) end -- trees are summed in another order
+
+-- Runs on a device that answers at once; what they say of a start from others' records, and what they ask for first.
+local transfer, simulated = ms.load "search.transfer", ms.load "search.fleet.simulated"
+local db = path .. ".transfer.db"
+local function product(m) return assert(loadfile(arg[0]:match "^.*/" .. "../../../lua/examples/gemm.lua"))(m, 16, 16)[1] end
+local function device()
+  local made = simulated.open(0)
+  function made.next(self, wait)
+    local r = simulated.next(self, wait)
+    if r then r.measured, r.reason, r.build_seconds = true, "", 0 end
+    return r
+  end
+  return made
+end
+local function asked_of(m, options)
+  local all, told, asked = {db = db, trials = 24, batch = 24, policy = "evolutionary", jobs = 1, measurer = device()}, nil, nil
+  for key, value in pairs(options or {}) do all[key] = value end
+  function all.listen(e)
+    if e.event == "transferred" then told = e.functions .. " " .. e.samples end
+    if e.event == "asked" and not asked then asked = table.concat(e.hashes, " ") end
+  end
+  tune.run(product(m), all)
+  return told, asked
+end
+assert(asked_of(16) == nil, "an empty store teaches nothing")
+local fresh_path = path .. ".fresh.db"
+local _, untaught = asked_of(32, {db = fresh_path})
+local told, asked = asked_of(32)
+assert(told == "1 24" and asked ~= untaught, told)
+local store = ms.store(db, {read_only = true})
+for _, option in ipairs {{no_transfer = true}, {model = "random"}, {policy = "random"}, {deterministic = true}} do
+  option.trials, option.seed, option.db, option.transfer_from = 1, 9, fresh_path, store
+  assert(asked_of(32, option) == nil)
+end
+-- the same again, and where the run goes on: what it and others measured since teaches it nothing more
+local other = path .. ".other.db"
+local again_told, again = asked_of(32, {db = other, transfer_from = store})
+assert(again_told == "1 24" and again == asked, again_told)
+local tasks = {{func = product(32), workload = store:workload_id(product(32)), target = ms.target "native", seed = 1}}
+local function counts_of(tasks_, from_)
+  local _, samples, functions = transfer.model(tasks_, from_ or store, 1)
+  return samples and functions .. " " .. samples
+end
+assert(counts_of(tasks) == "1 24")
+tasks[1].first_record = 0 -- it began before all of them
+assert(counts_of(tasks) == nil)
+tasks[1].first_record = nil
+tasks[2] = {func = product(16), target = tasks[1].target, seed = 1} -- a function of the run's is none of the others, whatever its name
+assert(counts_of(tasks) == nil)
+tasks[2] = nil
+local function with_targets(text) -- the same store, of another device
+  return {tasks = function()
+    local list = store:tasks()
+    for _, t in ipairs(list) do t.target = t.target:gsub("%-mcpu=%S+", text) end
+    return list
+  end, get_workload = function(_, id) return store:get_workload(id) end,
+  records = function(_, of) return store:records {workload = of.workload, first = of.first, step = of.step} end}
+end
+assert(counts_of(tasks, with_targets "-mcpu=%0x") == nil and counts_of(tasks, with_targets "%0 -num-cores=77") == "1 24")
+transfer.LEAST = 25
+assert(counts_of(tasks) == nil)
+store:close()
+for _, file in ipairs {db, fresh_path, other} do
+  os.remove(file)
+  os.remove(file .. "-lock")
+end
+
 for _, file in ipairs {path, lua, path .. ".db", path .. ".db-lock"} do os.remove(file) end
 print "models: ok"

@@ -220,7 +220,7 @@ local ok, message = pcall(run, {small}, {policy = "none_such"})
 assert(not ok and message:find("there is no policy `none_such`; known are analytical, annealing, asking, coordinate, evolutionary, grid, idle, mine, random, replay_function, replay_trace, and files", 1, true), message)
 ok, message = pcall(run, {small}, {scheduler = "none_such"})
 assert(not ok and message:find("there is no scheduler `none_such`; known are gain, round-robin", 1, true), message)
-for needs, words in pairs({["7"] = "`needs` is a table", ["{speed = true}"] = "what it needs is `features`, `model` and `nearest`, not `speed`"}) do
+for needs, words in pairs({["7"] = "`needs` is a table", ["{speed = true}"] = "what it needs is `features`, `model`, `nearest` and `transfer`, not `speed`"}) do
   ok, message = pcall(load("local p = require('msched').policy {name = 'p', run = print, needs = " .. needs .. "} return p", "=needs"))
   assert(not ok and message:find("needs:1: ms.policy p: " .. words, 1, true), message)
 end

@@ -1,0 +1,97 @@
+-- What the store knows of other functions, as a model that tasks start from: trained on the records of the device's
+-- family, each function's times against its own best, so that functions of any size go together.
+-- Source: Chen et al., "Learning to optimize tensor programs" (AutoTVM), NeurIPS 2018, section 4.
+local transfer = {LEAST = 16} -- records that a function has at least
+
+local FUNCTIONS, SAMPLES = 64, 2048 -- of a model, at most
+
+-- The devices whose records go together: those of one instruction set, whatever their number of cores.
+local function family_of(target) return string.format("%s %s", target:match "^%S+", target:match "%-mcpu=(%S+)" or target:match "%-arch=(%S+)" or "") end
+
+local function by_records(a, b)
+  if a.records ~= b.records then return a.records > b.records end
+  if a.workload ~= b.workload then return a.workload < b.workload end
+  return a.target < b.target
+end
+
+-- Functions on targets of the family that are none of the run's, those that have most records first: as store:tasks gives
+-- them, and func.
+local function sources_of(tasks, store)
+  local own, hashes, list, kept = {}, {}, {}, {}
+  for _, t in ipairs(tasks) do own[t.workload or ""], hashes[t.func:hash()] = true, true end
+  for _, s in ipairs(store:tasks()) do
+    local is_of_family = family_of(s.target) == family_of(tasks[1].target.text)
+    if is_of_family and not own[s.workload] and s.measured + s.censored >= transfer.LEAST then list[#list + 1] = s end
+  end
+  table.sort(list, by_records)
+  for _, s in ipairs(list) do
+    if #kept == FUNCTIONS then break end
+    local ok, func = pcall(store.get_workload, store, s.workload)
+    if ok and not hashes[func:hash()] then
+      s.func = func
+      kept[#kept + 1] = s
+    end
+  end
+  return kept
+end
+
+-- When the first of the tasks' runs had its first record: what was measured after that it did not know, and does not know
+-- when it goes on; math.huge: none has any.
+local function since(tasks)
+  local first = math.huge
+  for _, t in ipairs(tasks) do
+    first = math.min(first, t.first_record or math.huge)
+    for _, r in ipairs(t.simulate and t.workload and t.services.store:records {workload = t.workload, target = t.target.text} or {}) do
+      if r.seed == t.seed then first = math.min(first, r.when) end
+    end
+  end
+  return first
+end
+
+local function features_of(store, func, r)
+  local function make()
+    if r.has_intrinsics then store:take_intrinsics(r.id) end
+    return msched.features(msched.apply(func, msched.read_trace(r.trace)))
+  end
+  local ok, features = pcall(make) -- of a later version, or of another intrinsic: it teaches nothing
+  return ok and features or nil
+end
+
+-- Samples of a source, about `most`: from its fastest record to its slowest, evenly.
+local function samples_of(store, source, most, before, number)
+  local list, step = {}, math.max(1, math.ceil(source.records / most))
+  for _, r in ipairs(store:records {workload = source.workload, target = source.target, first = 1, step = step}) do
+    if msched.interrupted() then break end
+    local counts = (r.status == "measured" or r.status == "censored") and r.when <= before
+    local features = counts and features_of(store, source.func, r)
+    if features then list[#list + 1] = {features = features, seconds = r.seconds, task = number} end
+  end
+  return list
+end
+
+-- The model, how many samples it has, and of how many functions; nil: the store has too little.
+function transfer.model(tasks, store, seed)
+  local sources, before, model, samples, functions = sources_of(tasks, store), since(tasks), msched.model("xgboost", seed), {}, 0
+  for i, source in ipairs(sources) do
+    local list = samples_of(store, source, math.max(transfer.LEAST, SAMPLES // #sources), before, i)
+    if #list >= transfer.LEAST then
+      functions = functions + 1
+      table.move(list, 1, #list, #samples + 1, samples)
+    end
+  end
+  if functions == 0 or msched.interrupted() then return nil end
+  model:update(samples)
+  return model, #samples, functions
+end
+
+-- Gives such a model to the tasks of a run whose policy asks for it and whose model is the program's, which has learned
+-- nothing. options.transfer_from: a store to learn from, in place of the run's.
+function transfer.give(tasks, services)
+  local takers, options = {}, services.options
+  for _, t in ipairs(tasks) do if t.learner and t.policy.needs.transfer and not t.parts and not t.proposed then takers[#takers + 1] = t end end
+  if #takers == 0 or options.no_transfer or (options.model or "xgboost") ~= "xgboost" then return end
+  local model, samples, functions = transfer.model(tasks, options.transfer_from or services.store, options.seed or 1)
+  for _, t in ipairs(model and takers or {}) do t:take_transferred(model, samples, functions) end
+end
+
+return transfer
