@@ -6,11 +6,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A command's file: it prints to standard error, and may not end the program. */
+static bool run_file(lua_State *L, const char *path, ms_error *err) {
+  lua_getglobal(L, "msched");
+  lua_getfield(L, -1, "load_aside");
+  lua_remove(L, -2);
+  lua_pushstring(L, path);
+  if (!script_try(L, 1, 2, err)) return false;
+  if (lua_isnil(L, -2)) return ms_fail(err, MS_SCRIPT, "%s", lua_tostring(L, -1));
+  lua_pop(L, 1);
+  return script_call(L, 0, 0, err);
+}
+
 /* A script that calls ms.intrinsic, in a state of its own. */
 static struct vm_intrinsics *read_script(const char *path, ms_error *err) {
   struct vm_intrinsics *made = vm_intrinsics_new();
   lua_State *L = script_new(NULL, err);
-  bool ok = L && script_run_file(L, path, 0, 0, err) && vm_add_intrinsics(made, bind_intrinsics(L), err);
+  bool ok = L && run_file(L, path, err) && vm_add_intrinsics(made, bind_intrinsics(L), err);
   if (L) script_close(L);
   if (ok) return made;
   vm_intrinsics_free(made);

@@ -36,7 +36,8 @@ end
 local function read_header(text, fail)
   if text:sub(1, 6) ~= MAGIC then fail "it is no file of NumPy's: it does not begin as one" end
   local major = text:byte(7)
-  if not major or major < 1 or major > 3 then fail("its format has version %s; 1 to 3 are known", tostring(major)) end
+  if not major then fail "it is cut short" end
+  if major < 1 or major > 3 then fail("its format has version %d; 1 to 3 are known", major) end
   local size = major == 1 and 2 or 4
   if #text < 8 + size then fail "it is cut short" end
   local length, from = string.unpack("<I" .. size, text, 9)

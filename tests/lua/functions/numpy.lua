@@ -74,6 +74,7 @@ local function refuses_file(pattern, text)
   refuses(pattern, ms.load_array, path)
 end
 refuses_file("it is no file of NumPy's", "PK\3\4")
+refuses_file("it is cut short", "\147NUMPY")
 refuses_file("version 9", "\147NUMPY\9\0" .. whole:sub(9))
 refuses_file("`c8`", file((header:gsub("i2", "c8")), elements))
 refuses_file("a structure, or objects", file((header:gsub("'<i2'", "[('x', '<i2')]")), elements))

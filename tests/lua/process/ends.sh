@@ -182,6 +182,11 @@ print "whole"
 E2
 "$msched" breaks.lua >out 2>err && grep -qx whole out || fail "breaks.lua: $(cat err)"
 
+# What a file of intrinsics prints is no output of the command.
+echo 'print "loud" io.write "written"' >loud.lua
+"$msched" apply "$2/tests/support/data/add.py" none.json --intrinsics loud.lua --json >out 2>err && fail "no intrinsic in it"
+! grep -v '^{' out && grep -q 'loud.lua: it defines no tensor intrinsic' out && grep -qx loud err && grep -q written err || fail "intrinsics print: $(cat out err)"
+
 # Ctrl-C ends what runs nothing but a metamethod, or a finalizer.
 interrupted() { # the text of a file, command…
   printf 'io.open("begun", "w"):close() %s\n' "$1" >endless.lua
