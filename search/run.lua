@@ -280,7 +280,7 @@ function Run:tell_end(task, unused)
     trials = task.done, seconds = task.seconds, best = best.full_id, short_id = best.id, best_seconds = best.seconds, failures = task.failures,
     refused = refusals.counts(task.refused), repeated = task.repeated, busy = task.busy, retimed = task.retimed, ended = task.ended_as.why, text = task.ended_as.text,
     open_seconds = spent.open, replay_seconds = spent.replay, policy_seconds = spent.policy, learn_seconds = spent.learn, wait_seconds = spent.wait,
-    build_seconds = spent.build, run_seconds = spent.run, limit = limit_of(task), unused = unused and task.limit and task.fastest and not self:stopped() and unused(task) or nil,
+    build_seconds = spent.build, run_seconds = spent.run, limit = limit_of(task), unused = unused and task.fastest and not self:stopped() and unused(task) or nil,
   })
 end
 

@@ -193,6 +193,20 @@ local function for_tuning()
   return list
 end
 
+-- The message about a task whose kernel was not measured: of the units that do what its function does most of, the
+-- fastest, where the kernel uses none of them; nil: it uses one, there is none, or the machine is another.
+local function unused_unmeasured(task)
+  local operations, most, name = task.func:work().operations, nil, nil
+  for _, kind in ipairs(ms.sorted_keys(operations)) do if not most or operations[kind] > operations[most] then most = kind end end
+  for _, u in ipairs(not task.target.arch and runs_here(task.target) and ms.units(task.target.text) or {}) do
+    if u.products == most and u.unit > 0 then
+      if rates.uses(u, task.func, task.fastest.trace, task.target) then return nil end
+      name = u.name
+    end
+  end
+  return name and name .. " unused"
+end
+
 -- The unit of a limit that a record has, of which only the name is known: {name, unit}; nil: it is no unit's.
 local function unit_named(name, target)
   if target.arch then return name:find "^tensor cores" and {name = "tensor cores"} or nil end
@@ -200,4 +214,4 @@ local function unit_named(name, target)
   return nil
 end
 
-return {open = open, for_tuning = for_tuning, of_device = of_device, unit_named = unit_named}
+return {open = open, for_tuning = for_tuning, unused_unmeasured = unused_unmeasured, of_device = of_device, unit_named = unit_named}

@@ -100,7 +100,8 @@ function commands.tune(options, files, rest)
   if #functions == 0 then return DONE end
   if options.fleet then ms.load "search.fleet.link".open(options.fleet):close() end -- a server that is not there leaves no store
   local store, states, measures = open_store(options.db), {}, not options["no-tune"] and not options.simulate
-  local limits = measures and not options.fleet and ms.load "lua.bench.limits".for_tuning() or {}
+  local of_limits = ms.load "lua.bench.limits"
+  local limits = measures and not options.fleet and of_limits.for_tuning() or {unused = options["no-tune"] and of_limits.unused_unmeasured or nil}
   local screen = not options.json and ms.terminal_width() and ms.load "lua.cli.live".new {width = ms.terminal_width, height = ms.terminal_height}
   given.store, given.beside = store, options.vendors and ms.load "lua.vendor.baseline".vendors() or nil
   given.limit, given.unused, given.listen = limits.limit, limits.unused, options.json and progress.json() or progress.lines(screen, states, #networks > 0)

@@ -145,7 +145,9 @@ end
 local function end_lines(s, e, print)
   if e.ended == "untuned" then
     local known = e.best_seconds and string.format(", %s %s", cli.time_text(e.best_seconds), cli.rate_text(s.work, e.best_seconds)) or ""
-    return print(string.format("%s: %s (%s)%s, %.1f s", s.name, e.text, e.short_id, known, e.seconds))
+    print(string.format("%s: %s (%s)%s, %.1f s", s.name, e.text, e.short_id, known, e.seconds))
+    if e.unused then print(string.format("%s: %s", s.name, e.unused)) end
+    return
   end
   print(status(s, e.seconds))
   if s.limit and e.best_seconds then

@@ -174,9 +174,10 @@ return function(host)
   function repl.watched(run, func, options)
     local progress, states, listens = ms.load "lua.cli.progress", {}, options.listen
     if not listens then
-      local limits = ms.load "lua.bench.limits".for_tuning()
+      local of_limits = ms.load "lua.bench.limits"
+      local limits = options.no_tune and {unused = of_limits.unused_unmeasured} or of_limits.for_tuning()
       local screen = host.terminal_width() and ms.load "lua.cli.live".new {width = host.terminal_width, height = host.terminal_height}
-      options = setmetatable({listen = progress.lines(screen, states), limit = not options.no_tune and limits.limit or nil, unused = not options.no_tune and limits.unused or nil}, {__index = options})
+      options = setmetatable({listen = progress.lines(screen, states), limit = limits.limit, unused = limits.unused}, {__index = options})
     end
     local interrupted, ok, task, path = host.patiently(run, func, options)
     if not ok then error(interrupted and "interrupted before anything was measured" or task, 0) end

@@ -102,6 +102,25 @@ local function unused(seconds, used) return rates.unused_text(bytes, unit, secon
 assert(unused(0.09375, false) == "AMX unused: 64.0 of 6,000 GOP/s", unused(0.09375, false))
 assert(unused(0.09375, true) == nil and unused(1.5e-3, false) == nil and rates.unused_text(bytes, {seconds = 1e-3, name = "memory"}, 1, error) == nil)
 
+-- A kernel that was not measured: of the units that multiply what its function does, it uses none, or one.
+do
+  local own, other = ms.target "native", ms.target "llvm -mtriple=aarch64-linux-gnu"
+  local I, J = te.placeholder({64, 64}, "bfloat16", "I"), te.placeholder({64, 64}, "bfloat16", "J")
+  local k = te.reduce_axis(64, "k")
+  local func = te.func("short", {I, J, te.compute({64, 64}, function(i, j) return te.sum(te.cast(I[{i, k}], "float32") * te.cast(J[{k, j}], "float32"), k) end, "K")})
+  local name
+  for _, u in ipairs(ms.units(own.text)) do if u.products == "bfloat16 products" and u.unit > 0 then name = u.name end end
+  local plain = {trace = ms.schedule(func).trace}
+  local said = limits.unused_unmeasured {func = func, target = own, fastest = plain}
+  assert(said == (name and name .. " unused"), tostring(said))
+  assert(limits.unused_unmeasured {func = func, target = other, fastest = plain} == nil, "no unit of another machine's is known")
+  assert(limits.unused_unmeasured {func = of_one("float32", 64, function(X, i) return X[{i}] end), target = own, fastest = plain} == nil)
+  local uses = rates.uses
+  rates.uses = function() return true end
+  assert(limits.unused_unmeasured {func = func, target = own, fastest = plain} == nil, "a unit that is used")
+  rates.uses = uses
+end
+
 -- ---- Limits, of a machine whose rates are given ------------------------------------------------------------------------
 
 local target = ms.target "native"
