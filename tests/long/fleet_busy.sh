@@ -1,9 +1,9 @@
 #!/bin/sh
 # How many workers one tuner of several functions keeps busy: workers that measure nothing take 0.3 s for each candidate. From the
 # first that is asked for to the last result.
-# usage: fleet_busy.sh MSCHED ROOT [WORKERS [FUNCTIONS [TRIALS]]]
+# usage: fleet_busy.sh MSCHED [WORKERS [FUNCTIONS [TRIALS]]]
 set -eu
-msched=$1 root=$2 workers=${3:-24} functions=${4:-8} trials=${5:-128} each=0.3
+msched=$1 workers=${2:-24} functions=${3:-8} trials=${4:-128} each=0.3
 command -v redis-server >/dev/null || { echo "fleet_busy: skipped: there is no redis-server"; exit 77; }
 work=$(mktemp -d) port=$((20000 + $$ % 20000)) pids=''
 # shellcheck disable=SC2086
