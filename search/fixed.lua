@@ -15,6 +15,7 @@ local REFUSED = {
   {"seconds", "it ends a run by time"},
   {"policy_timeout", "a policy has the time that it takes"},
   {"skip_failing", "whether a rule runs too long depends on the time"},
+  {"transfer", "candidates would depend on what the store has"},
   {"failures", "failures end no run, for some depend on the time"},
 }
 function fixed.refused(options)

@@ -89,7 +89,7 @@ end
 function transfer.give(tasks, services)
   local takers, options = {}, services.options
   for _, t in ipairs(tasks) do if t.learner and t.policy.needs.transfer and not t.parts and not t.proposed then takers[#takers + 1] = t end end
-  if #takers == 0 or options.no_transfer or (options.model or "xgboost") ~= "xgboost" then return end
+  if #takers == 0 or not options.transfer or (options.model or "xgboost") ~= "xgboost" then return end
   local model, samples, functions = transfer.model(tasks, options.transfer_from or services.store, options.seed or 1)
   for _, t in ipairs(model and takers or {}) do t:take_transferred(model, samples, functions) end
 end

@@ -343,6 +343,9 @@ function tune.all(items, options)
   local name, why
   if options.deterministic then name, why = fixed.refused(options) end
   if name then error(string.format("deterministic does not go with %s: %s", name, why), 0) end
+  if options.transfer and not policy.needs.transfer then
+    error(string.format("transfer does not go with the policy `%s`, which takes nothing from other functions; `evolutionary` does", policy.name), 0)
+  end
   local run = Run.new {seconds = options.seconds, total = options.total, scheduler = options.scheduler or options.deterministic and "round-robin" or nil, simulate = options.simulate,
                        log = log.new(options.listen or function() end)}
   local shared = services.open(options)

@@ -43,7 +43,7 @@ local function run(task, seed, policy, store, from, goal, options)
       progress(e)
     end
     local ok, message = pcall(tune.run, task.func, {trials = options.trials, seed = seed, policy = policy, target = target.text, store = own, measurer = measurer, transfer_from = from,
-                                                    no_transfer = from == nil, listen = listen})
+                                                    transfer = from ~= nil, listen = listen})
     if not ok and message ~= ended then error(message, 0) end
     if ms.interrupted() then cli.refuse("interrupted; %s keeps what was measured", store:path()) end
   end)
@@ -113,8 +113,9 @@ return function(options, words)
   if options.trials < 1 then cli.misuse "--trials: a number of at least 1 is expected" end
   if options.seeds < 1 then cli.misuse "--seeds: a number of at least 1 is expected" end
   for _, policy in ipairs(options.policies) do
-    local ok, message = pcall(policies.find, policy)
-    if not ok then cli.misuse("%s", tostring(message)) end
+    local ok, found = pcall(policies.find, policy)
+    if not ok then cli.misuse("%s", tostring(found)) end
+    if not found.needs.transfer then cli.misuse("--policy: `%s` takes nothing from other functions; `evolutionary` does", policy) end
   end
   local tasks = #words > 0 and tools.workloads(options, words) or usual()
   local function bench(store)

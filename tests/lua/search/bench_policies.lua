@@ -46,13 +46,14 @@ end
 
 -- A policy that learns nothing asks for the same with the others' records, and has the times that were recorded: it is
 -- as fast with them, to the trial.
-local saved, best = assert(run("lua.bench.transfer", {json = true, target = target, trials = 4, seeds = 2, policy = {"random"}}, {"GMM"})), nil
+ms.policy {name = "drawing", needs = {transfer = true}, run = ms.load "search.policy".find("random").run}
+local saved, best = assert(run("lua.bench.transfer", {json = true, target = target, trials = 4, seeds = 2, policy = {"drawing"}}, {"GMM"})), nil
 row, total, best = saved[1], saved[2], saved[1].best_seconds
-assert(#saved == 2 and row.policy == "random" and row.trials == 4 and best > 0 and #row.without == 2 and #row.with == 2)
+assert(#saved == 2 and row.policy == "drawing" and row.trials == 4 and best > 0 and #row.without == 2 and #row.with == 2)
 for i = 1, 2 do assert(row.with[i] == row.without[i] and row.with[i] >= 1 and row.with[i] <= 4) end
 assert(math.min(table.unpack(row.without)) <= 4 and total.runs == 2 and total.without == row.without[1] + row.without[2] and total.with == total.without)
 assert(total.better == 0 and total.worse == 0 and is_about(total.mean_with, math.sqrt(row.with[1] * row.with[2])))
-for _, c in ipairs {{{trials = 0}, "--trials"}, {{seeds = 0}, "--seeds"}, {{policy = {"fly"}}, "fly"}} do
+for _, c in ipairs {{{trials = 0}, "--trials"}, {{seeds = 0}, "--seeds"}, {{policy = {"fly"}}, "fly"}, {{policy = {"random"}}, "takes nothing"}} do
   local none, message = run("lua.bench.transfer", c[1], {"GMM"})
   assert(not none and message:find(c[2], 1, true), message)
 end

@@ -154,7 +154,7 @@ local function device()
   return made
 end
 local function asked_of(m, options)
-  local all, told, asked = {db = db, trials = 24, batch = 24, policy = "evolutionary", jobs = 1, measurer = device()}, nil, nil
+  local all, told, asked = {db = db, trials = 24, batch = 24, policy = "evolutionary", jobs = 1, transfer = true, measurer = device()}, nil, nil
   for key, value in pairs(options or {}) do all[key] = value end
   function all.listen(e)
     if e.event == "transferred" then told = e.functions .. " " .. e.samples end
@@ -169,9 +169,14 @@ local _, untaught = asked_of(32, {db = fresh_path})
 local told, asked = asked_of(32)
 assert(told == "1 24" and asked ~= untaught, told)
 local store = ms.store(db, {read_only = true})
-for _, option in ipairs {{no_transfer = true}, {model = "random"}, {policy = "random"}, {deterministic = true}} do
+for _, option in ipairs {{transfer = false}, {model = "random"}} do
   option.trials, option.seed, option.db, option.transfer_from = 1, 9, fresh_path, store
   assert(asked_of(32, option) == nil)
+end
+for words, option in pairs {["does not go with the policy `random`"] = {policy = "random"}, ["deterministic does not go with transfer"] = {deterministic = true}} do
+  option.db = fresh_path
+  local taken, why_not = pcall(asked_of, 32, option)
+  assert(not taken and tostring(why_not):find(words, 1, true), why_not)
 end
 -- the same again, and where the run goes on: what it and others measured since teaches it nothing more
 local other = path .. ".other.db"
