@@ -123,7 +123,7 @@ static bool is_commutative_store(struct tir *ir, tir_stmt s, tir_block block, bo
     if (loads_others(ir, &n, block)) return false;
     tir_expr load = tir_load(ir, n.store.buffer, tir_operands(ir, n.store.indices),
                              tir_buffer_at(ir, n.store.buffer)->rank, TIR_NONE);
-    return tir_type_lanes(tir_type_of(ir, n.store.value)) > 1 || combines(ir, n.store.value, load, operation);
+    return combines(ir, n.store.value, load, operation);
   }
   return !differs(ir, s, n.store.value, block) && !any_condition(ir, s, block, differs) &&
          !loads_own(ir, s, n.store.value, block);
