@@ -270,11 +270,15 @@ end
 -- operator or a suite by its name, `rest` its arguments where it has none of its own. Of several, --task may name one;
 -- dims: what --dim says; options: --weights, and of networks --shape and --passes. More results: what a script says each weighs, or how
 -- often a network has each; and the plan, as lua/net/plan.lua prepares it.
+local function of_network(options, dims)
+  options = options or {}
+  return {dim = dims, shape = options.shape, passes = options.passes, target = options.target, fixed_order = options.fixed_order}
+end
 function cli.functions_of(path, rest, task, dims, options)
   local constants = options and options.weights
   if cli.is_network(path) then
     if constants then misuse("--weights is for functions: of a network, its file says what is constant") end
-    local list, weights, prepared = ms.load "lua.cli.network".functions({dim = dims, shape = options and options.shape, passes = options and options.passes}, path)
+    local list, weights, prepared = ms.load "lua.cli.network".functions(of_network(options, dims), path)
     local chosen, kept = task and pick(list, task) or list, {}
     for i, f in ipairs(chosen) do
       for at, other in ipairs(list) do if other == f then kept[i] = weights[at] end end

@@ -51,7 +51,7 @@ network.attempt = attempt
 
 -- The functions of a network's plan, how often it has each, and the plan as it is prepared.
 function network.functions(options, path)
-  local prepared = attempt(ms.load "lua.net.plan".prepare, network.read(options, path), {passes = options.passes})
+  local prepared = attempt(ms.load "lua.net.plan".prepare, network.read(options, path), {passes = options.passes, target = options.target, fixed_order = options.fixed_order})
   local list, weights = {}, {}
   for i, entry in ipairs(prepared.functions) do list[i], weights[i] = entry.func, entry.weight end
   return list, weights, prepared
@@ -73,7 +73,7 @@ local function print_after(options, net)
   if not known then
     cli.misuse("--print-after %s: the passes are %s; `all` prints after each%s", wanted, table.concat(names, ", "), ms.load "lua.lib.nearest".meant(wanted, names))
   end
-  attempt(plan.prepare, net, {passes = options.passes, after = function(name, x)
+  attempt(plan.prepare, net, {passes = options.passes, target = options.target, after = function(name, x)
     if wanted ~= "all" and name ~= wanted then return end
     local text = x:text()
     if options.json then cli.put_json {after = name, text = text}
@@ -129,7 +129,7 @@ function network.untuned_of(net, options, tasks)
   for _, task in ipairs(tasks or {}) do tuned = tuned or network.is_tuned(task) end
   if not tuned then return nil end
   return ms.load "lua.bench.tools".with_store(function(store)
-    return attempt(net.plan, net, {no_tune = true, store = store, passes = options.passes, target = options.target})
+    return attempt(net.plan, net, {no_tune = true, store = store, passes = options.passes, target = options.target, fixed_order = options.fixed_order})
   end)
 end
 

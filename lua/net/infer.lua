@@ -7,7 +7,8 @@ local common = ms.load "lua.net.common"
 local infer = {}
 
 local FAMILIES = {"elementwise", "shapes", "reductions", "products", "windows", "attention", "losses", "resize", "sampling",
-                  "control", "recurrent", "fused", "quantized", "signals", "selection"}
+                  "control", "recurrent", "fused", "quantized", "signals", "selection",
+                  "winograd"}
 local operators, family_of -- by name, of ONNX's own domain; others by domain.name
 local function known_operators()
   if not operators then

@@ -1,13 +1,13 @@
 -- The passes over a network's graph, in order. A pass takes a network and what infer.static knows of it, and changes
 -- its nodes and constants; what the network computes stays. Each stands in a file of its own in pass/: {name =, text =,
--- run = function(net, values)}; needs_values: it gets what infer.static knows of the values, else nil. One that says
--- false has changed nothing. Users' passes, of ms.pass or of files, which run in a sandbox, come behind the one that
+-- run = function(net, values)}; needs_values: it gets what infer.static knows of the values, else nil; is_left_out(options):
+-- whether it is, by the options of passes.run. One that says false has changed nothing. Users' passes, of ms.pass or of files, which run in a sandbox, come behind the one that
 -- they name.
 local ms = msched
 local infer, network, plain = ms.load "lua.net.infer", ms.load "lua.net.network", ms.load "lua.net.plain"
 local passes = {}
 
-passes.NAMES = {"requantized", "quantized", "few_bits", "constants", "algebra", "slices", "batch_norm", "layer_norm", "rms_norm", "activations", "duplicates", "dead"}
+passes.NAMES = {"requantized", "quantized", "few_bits", "constants", "algebra", "slices", "batch_norm", "layer_norm", "rms_norm", "activations", "winograd", "duplicates", "dead"}
 local FIRST = "constants" -- behind which users' passes come that name none
 local TIMEOUT = 10 -- seconds of a user's pass
 local MOST_NODES = 50000 -- that it leaves, where there were fewer than half as many: some seconds to look at
@@ -100,15 +100,17 @@ function passes.list(files, timeout)
   return all
 end
 
--- passes.run(net, {given = arrays, passes = files, timeout = seconds, after = f}): a copy of the network after all of
--- them. after(name, net) is called after each.
+-- passes.run(net, {given = arrays, passes = files, timeout = seconds, after = f, target = text, fixed_order = bool}): a copy
+-- of the network after all of them but those that are left out of such a plan. after(name, net) is called after each.
 function passes.run(net, options)
   local work = net:copy()
   local values -- as long as nothing changes
   for _, pass in ipairs(passes.list(options.passes, options.timeout)) do
-    if pass.needs_values and not values then values = infer.static(work, options.given).values end
-    local changed = pass.run(work, pass.needs_values and values, options.given)
-    if changed ~= false then values = nil end
+    if not pass.is_left_out or not pass.is_left_out(options) then
+      if pass.needs_values and not values then values = infer.static(work, options.given).values end
+      local changed = pass.run(work, pass.needs_values and values, options.given)
+      if changed ~= false then values = nil end
+    end
     work:check()
     if options.after then options.after(pass.name, work) end
   end

@@ -99,8 +99,8 @@ end
 -- What a network goes through after the passes, as --print-after names it.
 plan.STAGES = {"static", "layout", "fusion"}
 
--- plan.prepare(net [, {given = arrays, layouts = false, passes = files, after = f}]): {net, state, groups, functions,
--- fixed}. The network itself stays as it is. given: arrays of inputs, where shapes depend on what is in them. passes:
+-- plan.prepare(net [, {given = arrays, layouts = false, passes = files, after = f, target = text, fixed_order = bool}]):
+-- {net, state, groups, functions, fixed}. target, fixed_order: of what runs it; some passes are for others. The network itself stays as it is. given: arrays of inputs, where shapes depend on what is in them. passes:
 -- files of users'. after(name, x) is called after each pass and each of plan.STAGES: x:text() is what it left.
 function plan.prepare(net, options)
   options = options or {}

@@ -48,7 +48,7 @@ end
 -- inputs where shapes depend on them; passes, files of users'; written: functions as they are written.
 function tune.plan(net, options)
   options = ms.options(options, run_options.known .. " given:table passes:table written:boolean") or {}
-  local prepared = plan.prepare(net, {given = options.given, passes = options.passes})
+  local prepared = plan.prepare(net, {given = options.given, passes = options.passes, target = options.target, fixed_order = options.fixed_order})
   if options.written then return plan.open(prepared, tune.builder({}, options.target), options.target) end
   local items, tasks = {}, {}
   for _, entry in ipairs(prepared.functions) do

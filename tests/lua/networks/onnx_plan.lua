@@ -438,6 +438,46 @@ local behind = build({1, 3, 5, 5}, {{"Conv", {"x", "w"}, {"c"}}, {"BatchNormaliz
 check(behind)
 assert(ms.load "lua.net.passes".run(behind, {}):operators().BatchNormalization == 1)
 
+-- Convolutions of 3 x 3 by tiles, whatever follows; which ones are.
+do
+  local winograd = ms.load "lua.net.pass.winograd"
+  local function chosen(inputs, outputs, rows, columns) return winograd.tile {batch = 1, inputs = inputs, outputs = outputs, size = {rows, columns or rows}} end
+  assert(chosen(64, 64, 56) == 4 and chosen(256, 256, 14) == 2, "tiles by extents and channels")
+  assert(not chosen(512, 512, 7), "weights are read from memory")
+  assert(not chosen(3, 64, 56) and not chosen(64, 4, 56), "transforms of few channels take longer")
+  assert(not chosen(64, 64, 512), "what is between is larger than caches")
+  local by_cost = winograd.tile
+  local function conv(attributes, shape, weights, more)
+    return build(shape or {2, 3, 7, 6}, {{"Conv", {"x", "w", "bias"}, {"c"}, attributes}, table.unpack(more or {})}, {w = some(weights or {5, 3, 3, 3}), bias = some {(weights or {5})[1]}})
+  end
+  for _, m in ipairs {2, 4} do
+    winograd.tile = function() return m end
+    local parts = "WinogradInput, alias Reshape, MatMul, alias Reshape, WinogradOutput"
+    groups("Identity, " .. parts .. " Identity", conv {pads = {0, 1, 2, 1}})
+    check(conv(m == 2 and {} or {auto_pad = "SAME_UPPER"}))
+    check(conv({auto_pad = m == 2 and "VALID" or "SAME_LOWER"}, {1, 3, 3, 4}))
+    groups("Identity, " .. parts .. " Relu Add Identity", conv({pads = {1, 1, 1, 1}}, {1, 3, 5, 9}, {3, 3, 3, 3}, {{"Relu", {"c"}, {"r"}}, {"Add", {"r", "x"}, {"y"}}}))
+  end
+  do
+    local parts = "WinogradInput, alias Reshape, MatMul, alias Reshape, WinogradOutput"
+    local twice = build({1, 3, 6, 6}, {{"Conv", {"x", "w"}, {"c"}}, {"Conv", {"x", "v"}, {"d"}}, {"Concat", {"c", "d"}, {"y"}, {axis = 1}}}, {w = some {4, 3, 3, 3}, v = some {4, 3, 3, 3}})
+    local both, inputs = groups("Identity, " .. parts .. ", alias Reshape, MatMul, alias Reshape, WinogradOutput, Concat Identity", twice), 0
+    for _, g in ipairs(both.prepared.groups) do if g.steps[1].node.op == "WinogradInput" then inputs = inputs + 1 end end
+    assert(inputs == 1, "an image is transformed once")
+  end
+  local plain = conv {pads = {1, 1, 1, 1}}
+  assert(nodes_after(plain) == "WinogradInput WinogradWeights Reshape MatMul Reshape WinogradOutput", nodes_after(plain))
+  for _, net in ipairs {conv {strides = {1, 2}}, conv {dilations = {2, 2}}, conv({group = 3}, nil, {6, 1, 3, 3}), conv({}, nil, {5, 3, 3, 1}), conv({}, {1, 3, 8}, {5, 3, 3}),
+                        conv({}, {0, 3, 7, 6}), read {opset = 17, nodes = {{"Conv", {"x", "w"}, {"y"}}}, inputs = {{"x", "float32", {1, 2, 5, 5}}, {"w", "float32", {2, 2, 3, 3}}}, outputs = {{"y"}}},
+                        read {opset = 17, nodes = {{"Conv", {"x", "w"}, {"y"}}}, inputs = {{"x", "float64", {1, 1, 4, 4}}}, outputs = {{"y"}}, constants = {w = {"float64", {1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}}}}} do
+    assert(nodes_after(net) == "Conv", nodes_after(net))
+  end
+  for _, options in ipairs {{fixed_order = true}, {target = "cuda -arch=sm_80"}} do
+    assert(ms.load "lua.net.passes".run(plain, options):operators().Conv == 1, "sums stay in order, and GPUs have tensor cores")
+  end
+  winograd.tile = by_cost
+end
+
 -- Places in the arena: those of the plain way, which looks at all slots for each; none that live together overlap.
 do
   local memory = ms.load "lua.net.memory"
