@@ -106,6 +106,16 @@ static bool repeats(struct tir *ir, tir_block block, tir_buffer buffer, tir_loop
          !reads_of_iteration(ir, block, buffer, loop);
 }
 
+/* Each iteration of the loop goes on with elements of its own, which another block wrote in an earlier one. */
+static bool goes_on(struct tir *ir, tir_block block, tir_buffer buffer, tir_loop loop) {
+  bool others = false;
+  for (uint32_t u = tir_buffer_at(ir, buffer)->writers; u && !others; u = ir->uses.at[u].next) {
+    tir_block b = ir->uses.at[u].block;
+    others = tir_is_below(ir, b, loop) && b != block && !tir_is_below(ir, b, block) && !tir_is_below(ir, block, b);
+  }
+  return others && tir_reads_from_before(ir, block, buffer) && !reads_of_iteration(ir, block, buffer, loop);
+}
+
 /* Whether the block keeps in the buffer what an iteration of the loop leaves for the next: it updates in place, or some
  * iterations write nothing over what others wrote. */
 static bool carries(struct tir *ir, tir_block block, tir_buffer buffer, tir_loop loop) {
@@ -121,6 +131,7 @@ static bool carries(struct tir *ir, tir_block block, tir_buffer buffer, tir_loop
     bound = true;
   }
   if (!bound && repeats(ir, block, buffer, loop)) return true;
+  if (bound && goes_on(ir, block, buffer, loop)) return true;
   if (!predicate || !tir_uses_var(ir, predicate, v)) return false;
   return !elsewhere || leaves_out(ir, block, buffer, v);
 }
