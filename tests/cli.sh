@@ -417,6 +417,8 @@ completes "bert llm_decode ops ops_bf16 ops_int8 products subgraphs" tune suite 
 check "help of options" 0 "  --jobs N                 workers that replay candidates (one a core)" "$msched" help tune
 check "help of forms" 0 "msched bench replay [NAME… | all | growth] [--seconds N]" "$msched" help bench
 check "an option of another form" 2 "unknown option --trials" "$msched" bench replay --trials 3
+check "no option is meant that is of another form" 2 "unknown option --db
+usage" "$msched" bench gemm --db s.db
 check "an option before the form" 2 "unknown option --count" "$msched" bench --count 3 gemm
 check "a whole number in another way" 0 '"replays":' "$msched" bench replay --count=1e1 --json
 check "no whole number" 2 "--seed takes a whole number, not \"1.5\"" "$msched" run --seed 1.5 "$dir/add.py"

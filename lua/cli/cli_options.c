@@ -43,11 +43,13 @@ static bool is_named(const struct cli_option *o, const char *name, size_t length
   return false;
 }
 
+static bool is_of_form(const struct cli_option *o, const struct cli_words *w) {
+  return is_for(o, w->command->name, w->form, w->form ? strlen(w->form) : 0);
+}
+
 static const struct cli_option *find_named(const struct cli_words *w, const char *name, size_t length) {
   for (int i = 0; i < OPTIONS; i++)
-    if (is_for(&table[i], w->command->name, w->form, w->form ? strlen(w->form) : 0) &&
-        is_named(&table[i], name, length))
-      return &table[i];
+    if (is_of_form(&table[i], w) && is_named(&table[i], name, length)) return &table[i];
   return NULL;
 }
 
@@ -122,13 +124,13 @@ static const char *expected(enum cli_kind kind) {
   return kind == CLI_WHOLE ? "a whole number" : kind == CLI_DIM ? "NAME=N, as n=64" : "a number of at least 0";
 }
 
-/* Says which option of the command was meant, if one was. */
+/* Says which option of the command's form was meant, if one was. */
 static bool refuse_option(const struct cli_words *w, const char *word, size_t length) {
   const char *names[OPTIONS];
   char name[64], meant[CLI_MEANT] = "";
   int count = 0;
   for (int i = 0; i < OPTIONS; i++)
-    if (is_for(&table[i], w->command->name, NULL, 0)) names[count++] = cli_option_key(&table[i]);
+    if (is_of_form(&table[i], w)) names[count++] = cli_option_key(&table[i]);
   snprintf(name, sizeof name, "%.*s", (int)length, word);
   const char *key = name + strspn(name, "-");
   if (strlen(key) > 1 && key - name == 2) cli_meant(key, names, count, meant);
