@@ -170,6 +170,13 @@ static size_t element_size(const struct tir *ir, tir_buffer b) {
   return (size_t)((tir_type_bits(t) + 7) / 8) * (size_t)tir_type_lanes(t);
 }
 
+/* The bytes before the first element of a parameter, which elem_offset says. */
+static size_t bytes_before(const struct tir *ir, tir_func f, uint32_t i) {
+  tir_buffer b = param_buffer(ir, f, i);
+  tir_expr offset = tir_buffer_at(ir, b)->elem_offset;
+  return offset && tir_is_int(ir, offset) ? (size_t)tir_at(ir, offset)->imm * element_size(ir, b) : 0;
+}
+
 /* Fills the argument of the second function from that of the first. */
 static void relay(const struct pair *p, uint32_t i, const struct tir_arg *from, struct tir_arg *to) {
   const struct layout *l = &p->layouts[i];
@@ -182,17 +189,22 @@ static void relay(const struct pair *p, uint32_t i, const struct tir_arg *from, 
   memset(to->data, 0, to->bytes);
   for (size_t e = 0; p->pads[i] != 0 && size == sizeof(float) && e < to->bytes / size; e++)
     ((float *)to->data)[e] = (float)p->pads[i];
-  for (uint64_t e = 0; e < l->from_count; e++)
-    memcpy((char *)to->data + l->place[e] * size, (char *)from->data + e * size, size);
+  const char *source = (const char *)from->data + bytes_before(p->a, p->fa, i);
+  char *target = (char *)to->data + bytes_before(p->b, p->fb, i);
+  for (uint64_t e = 0; e < l->from_count; e++) memcpy(target + l->place[e] * size, source + e * size, size);
 }
 
 /* Brings what the second function left back to the layout of the first. */
 static void restore(const struct pair *p, uint32_t i, const struct tir_arg *from, struct tir_arg *to) {
   const struct layout *l = &p->layouts[i];
   size_t size = element_size(p->a, param_buffer(p->a, p->fa, i));
-  if (!l->place) memcpy(to->data, from->data, to->bytes);
-  for (uint64_t e = 0; l->place && e < l->from_count; e++)
-    memcpy((char *)to->data + e * size, (char *)from->data + l->place[e] * size, size);
+  if (!l->place) {
+    memcpy(to->data, from->data, to->bytes);
+    return;
+  }
+  const char *source = (const char *)from->data + bytes_before(p->b, p->fb, i);
+  char *target = (char *)to->data + bytes_before(p->a, p->fa, i);
+  for (uint64_t e = 0; e < l->from_count; e++) memcpy(target + e * size, source + l->place[e] * size, size);
 }
 
 /* Lowered, parameters have one dimension, whose extent follows from the size. */
