@@ -1,5 +1,5 @@
-/* Bytes put together, and a stranger's taken apart. Integers are little-endian, or LEB128 (DWARF 5, section 7.6). Internal
- * to db. */
+/* Bytes put together, and a stranger's taken apart. Integers are little-endian, or LEB128 (DWARF 5, section 7.6).
+ * Internal to db. */
 #ifndef MSCHED_DB_BYTES_H
 #define MSCHED_DB_BYTES_H
 

@@ -181,10 +181,11 @@ int64_t db_check(struct db *db, FILE *report, ms_error *err);
 int64_t db_check_pages(const char *path, FILE *report, ms_error *err);
 bool db_compact(struct db *db, ms_error *err); /* rewrites the file, atomically; no other process has it open */
 /* Copies what the store holds now to a file that is not there yet, compacted, beside processes that write; it has the
- * name when it is whole, on disk and checked. Gives the problems of its entries, which the store has too, a line each to
- * `report`; -1: there is no copy, and err is filled. */
+ * name when it is whole, on disk and checked. Gives the problems of its entries, which the store has too, a line each
+ * to `report`; -1: there is no copy, and err is filled. */
 int64_t db_backup(struct db *db, const char *to, FILE *report, ms_error *err);
-/* Which records of a task go: those that all rules given hold of; pinned ones stay, and the fastest that were measured. */
+/* Which records of a task go: those that all rules given hold of; pinned ones stay, and the fastest that were
+ * measured. */
 struct db_prune {
   uint64_t keep;      /* how many of the fastest stay */
   int64_t before;     /* measured before this time; 0: any time */

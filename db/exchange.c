@@ -169,7 +169,8 @@ static const char *kind_of(const json_t *x) {
                               : "an object";
 }
 
-/* Whether the fields of a record that are no numbers are of their kinds, where they are there: older lines lack some. */
+/* Whether the fields of a record that are no numbers are of their kinds, where they are there: older lines lack
+ * some. */
 static bool check_kinds(struct importing *m, const json_t *object) {
   static const struct {
     const char *key;

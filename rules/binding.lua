@@ -59,7 +59,9 @@ end
 function binding.bind(sch, block, p, factor_of)
   local loops = {sch:get_loops(block)}
   local last_block, thread = last_bound(sch, loops, "blockIdx"), last_bound(sch, loops, "threadIdx")
-  if last_block then return not thread and loops[last_block + 1] and bind_below(sch, loops, last_block, p, factor_of) end
+  if last_block then
+    return not thread and loops[last_block + 1] and bind_below(sch, loops, last_block, p, factor_of)
+  end
   local fusible = last_fusible(sch, loops, 1)
   local outer = fusible > 0 and fuse(sch, loops, 1, fusible) or sch:add_unit_loop(loops[1] or block)
   if thread then sch:bind(outer, "blockIdx.x") else bind_spatial(sch, outer, p, factor_of) end

@@ -4,8 +4,8 @@ local common = {
   INLINE = "meta_schedule.inline_rule",
 }
 
--- The buffers of the function that are constant, as a set by name: they are packed ahead into the order in which they are
--- read (rewrite_layout.lua), so that they may be read in any.
+-- The buffers of the function that are constant, as a set by name: they are packed ahead into the order in which they
+-- are read (rewrite_layout.lua), so that they may be read in any.
 function common.constants(sch)
   local free, names = sch:function_attribute "layout_free_buffers", {}
   if not free then return names end
@@ -39,7 +39,8 @@ function common.is_register_tile(sch, block) return sch:annotation(block, "msche
 
 -- A rule has given the block its loops.
 function common.is_tiled(sch, block)
-  return sch:annotation(block, "meta_schedule.tiling_structure") ~= nil or common.is_register_tile(sch, block) or sch:annotation(block, common.SPATIAL) ~= nil
+  return sch:annotation(block, "meta_schedule.tiling_structure") ~= nil or common.is_register_tile(sch, block)
+    or sch:annotation(block, common.SPATIAL) ~= nil
 end
 
 -- The names of the blocks that have an annotation, as a set; nil: none has it. No handle is got, which the trace would
@@ -78,7 +79,9 @@ function common.needs_tiling(sch, block)
 end
 
 -- No rule has tiled the block yet, and tiling it pays.
-function common.can_tile(sch, block) return not sch:is_root(block) and common.is_nest(sch, block) and common.needs_tiling(sch, block) end
+function common.can_tile(sch, block)
+  return not sch:is_root(block) and common.is_nest(sch, block) and common.needs_tiling(sch, block)
+end
 
 -- A reduction that has too little to do in parallel over space: one that is worth tiling has less space than it reduces
 -- and no more than so many jobs; another reduces more than one value, and than `least`. Either by a known reducer.

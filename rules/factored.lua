@@ -21,7 +21,9 @@ local function join_sites(states, ends)
       local taken_back = state.marks[site] < (state.marks[site - 1] or 0) or state.marks[site] > #state.trace
       if taken_back then return false end -- by a rule, what others recorded
       starts[#starts + 1] = site
-      while #starts > 0 and not state.trace:part(state.marks[starts[#starts] - 1] or 0, state.marks[site]) do starts[#starts] = nil end
+      while #starts > 0 and not state.trace:part(state.marks[starts[#starts] - 1] or 0, state.marks[site]) do
+        starts[#starts] = nil
+      end
       if #starts == 0 then return false end
       for s = starts[#starts], site - 1 do ends[s] = false end
     end
@@ -138,8 +140,9 @@ function Factored:piece_at(place, combination)
   for b, block in ipairs(self.blocks) do
     local piece = block.choices[combination[b]][place.site]
     if piece and found and not same(piece, found) then
-      return nil, string.format("choice %d of block %s and choice %d of block %s schedule block %s in different ways", combination[by],
-                                self.blocks[by].name, combination[b], block.name, self.sites[place.site])
+      return nil,
+        string.format("choice %d of block %s and choice %d of block %s schedule block %s in different ways",
+                      combination[by], self.blocks[by].name, combination[b], block.name, self.sites[place.site])
     end
     if piece and not found then found, by = piece, b end
   end

@@ -73,7 +73,9 @@ end
 -- block.
 function limits:shared()
   local axes, terms = self.p.binds, {}
-  local function inside(level) return level > self.p.read.levels[1] or axes[level] and not axes[level]:find("blockIdx", 1, true) end
+  local function inside(level)
+    return level > self.p.read.levels[1] or axes[level] and not axes[level]:find("blockIdx", 1, true)
+  end
   for _, r in ipairs(self.reads) do
     local extents = {tostring(r.bytes)}
     for d, least in ipairs(r.extents) do
@@ -93,7 +95,9 @@ end
 function limits:drawn(at, factors)
   self.factors[at] = factors
   if self.kinds[at] == "spatial" then self:hold_threads(at) end
-  if self.reads and #self.reads > 0 then self.sch:assert(string.format("%s <= %d", self:shared(), self.p.limits.shared_bytes)) end
+  if self.reads and #self.reads > 0 then
+    self.sch:assert(string.format("%s <= %d", self:shared(), self.p.limits.shared_bytes))
+  end
 end
 
 -- The schedule, in which so many versions of each cache live at a time, if the loops that reduce at the level run more
@@ -102,9 +106,12 @@ function limits:hold_versions(sch, versions, level)
   if not self.reads or #self.reads == 0 then return end
   local trips = {}
   for at in ipairs(self.extents) do
-    if self.kinds[at] == "reduce" then table.move(self:parts(at, function(l) return l == level end), 1, 1, #trips + 1, trips) end
+    if self.kinds[at] == "reduce" then
+      table.move(self:parts(at, function(l) return l == level end), 1, 1, #trips + 1, trips)
+    end
   end
-  sch:assert(string.format("%s <= 1 or %d * (%s) <= %d", product(trips), versions, self:shared(), self.p.limits.shared_bytes))
+  sch:assert(string.format("%s <= 1 or %d * (%s) <= %d", product(trips), versions, self:shared(),
+                           self.p.limits.shared_bytes))
 end
 
 -- Threads, virtual threads, and the bytes of a thread's part of the result, in all of its virtual threads.
@@ -115,8 +122,10 @@ function limits:hold_threads(at)
   local threads = self:spatial(function(level) return bound_to(level, "threadIdx") end)
   local virtual = self:spatial(function(level) return bound_to(level, "vthread") end)
   local own = self:spatial(function(level) return level > p.write.levels[1] or bound_to(level, "vthread") end)
-  self.sch:assert(string.format("%s >= %d and %s <= %d", threads, (self.least + rest - 1) // rest, threads, p.threads.most))
-  self.sch:assert(string.format("%s <= %d and %d * %s <= %d", virtual, p.limits.vthreads, self.result_bytes, own, p.limits.local_bytes))
+  self.sch:assert(string.format("%s >= %d and %s <= %d", threads, (self.least + rest - 1) // rest, threads,
+                                p.threads.most))
+  self.sch:assert(string.format("%s <= %d and %d * %s <= %d", virtual, p.limits.vthreads, self.result_bytes, own,
+                                p.limits.local_bytes))
 end
 
 return limits

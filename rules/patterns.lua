@@ -26,7 +26,10 @@ end
 function patterns.of(sch, block, inline)
   if sch:is_root(block) then return nil end
   for _, kind in ipairs(sch:iter_kinds(block)) do if kind == "opaque" then return nil end end
-  if reduces(sch, block) then return (common.is_tiled(sch, block) or common.needs_tiling(sch, block)) and "complex_reduction" or "simple_reduction" end
+  if reduces(sch, block) then
+    return (common.is_tiled(sch, block) or common.needs_tiling(sch, block)) and "complex_reduction"
+      or "simple_reduction"
+  end
   return #sch:consumers(block) > 0 and is_dear(sch, block, inline) and "location_tunable" or "direct_compute"
 end
 
@@ -54,8 +57,10 @@ function patterns.structure(func, target, inline)
     for i, extent in ipairs(sch:iter_extents(block)) do sizes[i] = size_of(extent, target.vector_bits // 32) end
     for _, region in ipairs(sch:reads(block)) do types[#types + 1] = region.type .. #region.shape end
     for _, region in ipairs(sch:writes(block)) do types[#types + 1] = region.type .. #region.shape end
-    lines[#lines + 1] = table.concat({name, patterns.of(sch, block, inline) or "none", table.concat(sch:iter_kinds(block), ","), table.concat(sizes),
-                                      lists_text(sch:read_uses(block)), lists_text(sch:write_uses(block)), lists_text(sch:read_iters(block)), table.concat(types, ",")}, "|")
+    lines[#lines + 1] = table.concat({name, patterns.of(sch, block, inline) or "none",
+                                      table.concat(sch:iter_kinds(block), ","), table.concat(sizes),
+                                      lists_text(sch:read_uses(block)), lists_text(sch:write_uses(block)),
+                                      lists_text(sch:read_iters(block)), table.concat(types, ",")}, "|")
   end
   return table.concat(lines, "\n")
 end

@@ -1,5 +1,5 @@
--- Blocks that are products of two matrices, whatever their iterations: which are rows, columns, what is summed, and what
--- both operands and the result share. Rules of tensor cores and of AMX make one iteration of each.
+-- Blocks that are products of two matrices, whatever their iterations: which are rows, columns, what is summed, and
+-- what both operands and the result share. Rules of tensor cores and of AMX make one iteration of each.
 local products = {}
 
 -- Numbers of the block's iterations by what they are in a product of matrices; nil: it is none.
@@ -32,7 +32,9 @@ function products.map_of(numbers, classes, names, extents)
       for _, v in ipairs(classes.batch) do outputs[#outputs + 1] = "i" .. v end
     else
       local fused
-      for _, v in ipairs(classes[name]) do fused = fused and string.format("(%s * %d + i%d)", fused, extents[v], v) or "i" .. v end
+      for _, v in ipairs(classes[name]) do
+        fused = fused and string.format("(%s * %d + i%d)", fused, extents[v], v) or "i" .. v
+      end
       outputs[#outputs + 1] = fused
     end
   end
@@ -56,7 +58,9 @@ function products.to_product(sch, block, classes, options)
   local extents, copies, keep = sch:iter_extents(block), {}, options.keep or {}
   local sides = {{"a", A}, {"b", options.by_columns and B_BY_COLUMNS or B}, {"c", C}}
   for i, side in ipairs(sides) do
-    if not keep[side[1]] then copies[side[1]] = sch:reindex(block, i == 3 and 0 or classes.inputs[i] - 1, i == 3 and 1 or 0) end
+    if not keep[side[1]] then
+      copies[side[1]] = sch:reindex(block, i == 3 and 0 or classes.inputs[i] - 1, i == 3 and 1 or 0)
+    end
   end
   for i, side in ipairs(sides) do
     if copies[side[1]] then

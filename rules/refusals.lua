@@ -41,7 +41,9 @@ function refusals.text(all)
   local list, by, code = refusals.list(all), 2, 4
   for _, r in ipairs(list) do by, code = math.max(by, #r.by), math.max(code, #(r.code or "-")) end
   local lines, format = {}, string.format("  %%7d  %%-%ds  %%-%ds  %%s", math.min(by, 60), math.min(code, 60))
-  for i, r in ipairs(list) do lines[i] = string.format(format, r.count, r.by, r.code or "-", r.example or ""):gsub("%s+$", "") end
+  for i, r in ipairs(list) do
+    lines[i] = string.format(format, r.count, r.by, r.code or "-", r.example or ""):gsub("%s+$", "")
+  end
   return table.concat(lines, "\n")
 end
 

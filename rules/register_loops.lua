@@ -1,4 +1,5 @@
--- Loops of register tiles: what the rules share that make such, register_tile, and dot_tile and amx_tile for short types.
+-- Loops of register tiles: what the rules share that make such, register_tile, and dot_tile and amx_tile for short
+-- types.
 local common = msched.load "rules.common"
 local register_loops = {
   LONG = 64, -- iterations of a loop of which tiles of rows leave few over
@@ -141,8 +142,8 @@ function register_loops.longest(sch, block, reduce, index, stride, width, tail)
   return best
 end
 
--- How many products the target adds to a sum of the block at once; 0: it has no such instruction. has: what it has, 1 for
--- uint8 by int8, 2 for bfloat16, 4 for int8, 8 for uint8.
+-- How many products the target adds to a sum of the block at once; 0: it has no such instruction. has: what it has, 1
+-- for uint8 by int8, 2 for bfloat16, 4 for int8, 8 for uint8.
 local BYTES <const>, BFLOATS <const> = 1 | 4 | 8, 2
 function register_loops.product_width(sch, block, has)
   local width = has and has > 0 and sch:dot_width(block) or 0

@@ -2,7 +2,8 @@
 -- annotated `schedule_rule` gets the rule of that name and no other; "None": no rule at all.
 local space = {}
 
-local common, factored, refusals = msched.load "rules.common", msched.load "rules.factored", msched.load "rules.refusals"
+local common, factored, refusals = msched.load "rules.common", msched.load "rules.factored",
+  msched.load "rules.refusals"
 local targets = msched.load "rules.targets"
 local limited, type_of = msched.limited, msched.type
 
@@ -20,21 +21,29 @@ end
 
 -- What is wrong with what a rule made of a schedule; nil: nothing.
 local function find_wrong(rule, made, sch)
-  local function wrong(...) return string.format("rule `%s` %s; a rule returns a list of schedules: {sch}", rule.name, string.format(...)) end
+  local function wrong(...)
+    return string.format("rule `%s` %s; a rule returns a list of schedules: {sch}", rule.name, string.format(...))
+  end
   if type(made) ~= "table" then return wrong("returned %s", made == nil and "nothing" or "a " .. type(made)) end
   if getmetatable(made) ~= nil then return wrong("returned a table with a metatable") end
   local count, keys, at = #made, 0, {}
   if count > MOST_OF_A_RULE then return wrong("returned %d schedules, more than %d", count, MOST_OF_A_RULE) end
   for key in pairs(made) do
-    if math.type(key) ~= "integer" or key < 1 or key > count then return wrong("returned a table with the key %s, which no list has", tostring(key)) end
+    if math.type(key) ~= "integer" or key < 1 or key > count then
+      return wrong("returned a table with the key %s, which no list has", tostring(key))
+    end
     keys = keys + 1
   end
   if keys ~= count then return wrong("returned a list with holes: %d of %d items", keys, count) end
   for i = 1, count do
     local item = made[i]
     if type_of(item) ~= "schedule" then return wrong("returned a list whose item %d is a %s", i, type(item)) end
-    if not rawequal(item:workload(), sch:workload()) then return wrong("returned a list whose item %d is a schedule of another function", i) end
-    if at[item] then return wrong("returned one schedule twice, as items %d and %d: sch:copy() makes another", at[item], i) end
+    if not rawequal(item:workload(), sch:workload()) then
+      return wrong("returned a list whose item %d is a schedule of another function", i)
+    end
+    if at[item] then
+      return wrong("returned one schedule twice, as items %d and %d: sch:copy() makes another", at[item], i)
+    end
     at[item] = i
   end
 end
@@ -64,7 +73,9 @@ local function apply_rule_at(rule_for, sch, point, name, context, report)
   if #made == 0 then refusals.add(report.refused, rule.name, nil, "gave back no schedule for block " .. name) end
   if report.watched[rule] and not report.changed[rule.name] then
     local function count(trace) return #trace:simplified(false) end
-    report.changed[rule.name] = #made > 1 or made[1] and made[1]:trace_length() ~= length and count(made[1].trace) ~= count(sch:trace_at_point(point)) or nil
+    report.changed[rule.name] = #made > 1
+      or made[1] and made[1]:trace_length() ~= length and count(made[1].trace) ~= count(sch:trace_at_point(point))
+      or nil
   end
   return made
 end
@@ -86,7 +97,8 @@ local function branches(state, made, name, groups)
     local own = state.own
     if i > 1 then own = own or group end
     if i == 1 or own == group then
-      list[#list + 1] = {sch = sch, own = own, marks = i == 1 and state.marks or table.move(state.marks, 1, #state.marks, 1, {})}
+      list[#list + 1] = {sch = sch, own = own,
+                         marks = i == 1 and state.marks or table.move(state.marks, 1, #state.marks, 1, {})}
     end
   end
   return list
@@ -151,7 +163,8 @@ local function apply_rules(rules, states, names, context, report)
   local function custom(asked)
     if not asked or asked == "None" then return nil end
     if not by_name[asked] and report.all_rules then
-      refusals.add(report.refused, asked, nil, "a block asks for this rule by its annotation schedule_rule, and there is none of the name")
+      refusals.add(report.refused, asked, nil,
+                   "a block asks for this rule by its annotation schedule_rule, and there is none of the name")
     end
     return by_name[asked]
   end
@@ -169,7 +182,8 @@ end
 -- block of each site; the names of the user's rules that changed or added a schedule. groups: the name of the group of
 -- each block that is in one, where the walk is that of rules/factored.lua.
 local function new_report(seed, groups, sites)
-  return {seed = seed or 1, groups = groups, draws = 0, refused = {}, thinned = false, sites = sites or {}, watched = {}, changed = {}}
+  return {seed = seed or 1, groups = groups, draws = 0, refused = {}, thinned = false, sites = sites or {},
+          watched = {}, changed = {}}
 end
 
 -- Of these rules it is said whether they changed anything.
@@ -234,11 +248,14 @@ end
 -- The rules, postprocessors and mutators of a context (rules/targets.lua), made ready; users' own come after them, in
 -- `users` those rules alone, in `spaces` what is in the place of the target's. None is among what users registered.
 function space.parts(context)
-  local parts, users = {context = context, rules = {}, postprocs = {}, mutators = {}, spaces = {}, users = {}}, msched.registered
+  local parts, users = {context = context, rules = {}, postprocs = {}, mutators = {}, spaces = {}, users = {}},
+    msched.registered
   msched.registered = {rule = {}, postproc = {}, mutator = {}}
   for i, part in ipairs(context.rules) do parts.rules[i] = load_part("rule", part, context) end
   for i, part in ipairs(context.postprocs) do parts.postprocs[i] = load_part("postprocessor", part, context) end
-  for i, entry in ipairs(context.mutators) do parts.mutators[i] = {load_part("mutator", entry[1], context), entry[2]} end
+  for i, entry in ipairs(context.mutators) do
+    parts.mutators[i] = {load_part("mutator", entry[1], context), entry[2]}
+  end
   msched.registered = users
   return parts
 end
@@ -259,7 +276,9 @@ local function schedules_of(described, func, context, report)
 end
 
 -- The target's context, with what a user described in place of its own.
-local function described_context(context, described) return targets.context(context.target, targets.changed(context, described)) end
+local function described_context(context, described)
+  return targets.context(context.target, targets.changed(context, described))
+end
 
 -- The schedules that a space begins with which a user described, in place of the target's; and rules and context to go
 -- on with: the target's where they are not described otherwise.
@@ -275,7 +294,8 @@ function space.walk(func, parts, seed, groups)
   local report = watch(new_report(seed, groups), parts.users)
   report.all_rules = true
   if #parts.spaces == 0 then
-    return make(func, parts.context, parts.rules, begin_states({msched.schedule(func, {seed = report.seed})}, report), report)
+    return make(func, parts.context, parts.rules, begin_states({msched.schedule(func, {seed = report.seed})}, report),
+                report)
   end
   local all = {}
   for _, described in ipairs(parts.spaces) do
@@ -377,7 +397,9 @@ function space.mutate(mutator, trace, stream, other)
   local ok, made, message = limited("mutator", mutator, trace, stream, other)
   if not ok then return nil, made, message end
   if made ~= nil and type_of(made) ~= "trace" then
-    return nil, fail_part(string.format("mutator `%s` returned a %s; a mutator returns a trace, or nil", mutator.name, type(made)))
+    return nil,
+      fail_part(string.format("mutator `%s` returned a %s; a mutator returns a trace, or nil", mutator.name,
+                              type(made)))
   end
   return made
 end

@@ -4,24 +4,31 @@ local targets = {}
 
 -- CPUs: MetaSchedule's rules, with register tiles and packing, which are ours.
 targets.llvm = {
-  rules = {"unroll_window", "inline_constant_scalars", "keep_stages", "auto_inline", "fuse_online_softmax", "online_softmax", "group_sums", "add_rfactor", "register_tile", "dot_tile", "amx_tile", "multi_level_tiling",
+  rules = {"unroll_window", "inline_constant_scalars", "keep_stages", "auto_inline", "fuse_online_softmax",
+           "online_softmax", "group_sums", "add_rfactor", "register_tile", "dot_tile", "amx_tile", "multi_level_tiling",
            "spatial_tiling", "nontemporal_stores", "parallel_vectorize_unroll", "random_compute_location"},
-  postprocs = {"disallow_dynamic_loop", "rewrite_layout", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block", "rewrite_tensorize"},
-  mutators = {{"tile_size", 0.9}, {"compute_location", 0.05}, {"unroll", 0.03}, {"parallel", 0.02}, {"crossover", 0.05}},
+  postprocs = {"disallow_dynamic_loop", "rewrite_layout", "rewrite_parallel_vectorize_unroll",
+               "rewrite_reduction_block", "rewrite_tensorize"},
+  mutators = {{"tile_size", 0.9}, {"compute_location", 0.05}, {"unroll", 0.03}, {"parallel", 0.02},
+              {"crossover", 0.05}},
   -- weights of the analytical model, in cycles of one core; search.h explains them
-  analytical = {multiply_adds = 2, loads = 1.6, latency = 4, reload = 5, unrolled = 16, iteration = 0.5, copy = 0.15, parallel = 5000, guarded = 3, overrun = 0.1,
-           call = 12, division = 12, branch = 0.7, exposed = 0.3, doubt = 1.25,
-           way_bytes = {4096, 131072, 64}, bytes_a_cycle = {64, 20, 6}},
-  auto_inline = {into_consumer = true, constant_tensors = true, no_branches = true, in_order = true, disallowed = {"exp"}},
+  analytical = {multiply_adds = 2, loads = 1.6, latency = 4, reload = 5, unrolled = 16, iteration = 0.5, copy = 0.15,
+                parallel = 5000, guarded = 3, overrun = 0.1,
+                call = 12, division = 12, branch = 0.7, exposed = 0.3, doubt = 1.25,
+                way_bytes = {4096, 131072, 64}, bytes_a_cycle = {64, 20, 6}},
+  auto_inline = {into_consumer = true, constant_tensors = true, no_branches = true, in_order = true,
+                 disallowed = {"exp"}},
   unroll_window = {terms = 32, reach = 128},
   fuse_online_softmax = {vectors = {2, 4, 1}, columns = {64, 128, 256}},
   online_softmax = {rows_in_cache = 4},
   add_rfactor = {jobs_per_core = 16, least_per_core = 16, max_innermost = 64, lanes_last = true},
-  multi_level_tiling = {structure = "SSRSRS", max_innermost = 64, write = {need = "may", levels = {1, 2}, scope = "global"}},
+  multi_level_tiling = {structure = "SSRSRS", max_innermost = 64,
+                        write = {need = "may", levels = {1, 2}, scope = "global"}},
   random_compute_location = {of_outputs = true},
   spatial_tiling = {unroll = {1, 2, 4, 8, 16}, vectors = {1, 2, 4}, rows = {1, 2, 4, 8, 16, 32}, results = 8},
   nontemporal_stores = {least_caches = 1},
-  parallel_vectorize_unroll = {jobs_per_core = {16, 4, 1}, serial_iterations = 1 << 17, max_vector_extent = 64, unroll_steps = {0, 16, 64, 512}, unroll_explicit = true},
+  parallel_vectorize_unroll = {jobs_per_core = {16, 4, 1}, serial_iterations = 1 << 17, max_vector_extent = 64,
+                               unroll_steps = {0, 16, 64, 512}, unroll_explicit = true},
 }
 
 -- Registers of a thread that multiplies on tensor cores, beside its accumulators: the analytical model counts them, and
@@ -34,17 +41,28 @@ local TENSOR_REGISTERS = 40
 -- are of one multiprocessor, bytes a cycle of memory at its clock. tensor_alone: of mma.sync beside wgmma (Luo et al.,
 -- 2024; see search/cost/tensor_cores.c). Source: CUDA C++ Programming Guide, "Compute Capabilities"; the vendor's data
 -- sheets.
-local GPU = {warp = 32, own_registers = 255, used_registers = 24, tensor_products = 0, tensor_alone = 1, tensor_registers = TENSOR_REGISTERS, sm_registers = 65536, multiply_adds = 4, latency = 4, shared_latency = 25, memory_latency = 600,
-             barrier = 40, copy_wait = 40, plain_wait = 5, guarded_plain = 100, divided_wait = 150, divided_plain = 225, divided_copy = 6, call = 8, division = 8, spill = 4, sm_bytes_a_cycle = 64, launch = 4000, exposed = 0.2, doubt = 1.05}
+local GPU = {warp = 32, own_registers = 255, used_registers = 24, tensor_products = 0, tensor_alone = 1,
+             tensor_registers = TENSOR_REGISTERS, sm_registers = 65536, multiply_adds = 4, latency = 4,
+             shared_latency = 25, memory_latency = 600, barrier = 40, copy_wait = 40, plain_wait = 5,
+             guarded_plain = 100, divided_wait = 150, divided_plain = 225, divided_copy = 6, call = 8, division = 8,
+             spill = 4, sm_bytes_a_cycle = 64, launch = 4000, exposed = 0.2, doubt = 1.05}
 local GPUS = {
-  sm_70 = {sms = 80, tensor_products = 512, sm_threads = 2048, sm_blocks = 32, sm_shared = 98304, l2_bytes = 6 << 20, l2_bytes_a_cycle = 2048, dram_bytes_a_cycle = 640, multiply_adds = 2},
-  sm_72 = {sms = 8, tensor_products = 512, sm_threads = 2048, sm_blocks = 32, sm_shared = 98304, l2_bytes = 512 << 10, l2_bytes_a_cycle = 256, dram_bytes_a_cycle = 100, multiply_adds = 2},
-  sm_75 = {sms = 40, tensor_products = 512, sm_threads = 1024, sm_blocks = 16, sm_shared = 65536, l2_bytes = 4 << 20, l2_bytes_a_cycle = 1280, dram_bytes_a_cycle = 200, multiply_adds = 2},
-  sm_80 = {sms = 108, tensor_products = 1024, sm_threads = 2048, sm_blocks = 32, sm_shared = 167936, l2_bytes = 40 << 20, l2_bytes_a_cycle = 5120, dram_bytes_a_cycle = 1100, multiply_adds = 2},
-  sm_86 = {sms = 82, tensor_products = 512, sm_threads = 1536, sm_blocks = 16, sm_shared = 102400, l2_bytes = 6 << 20, l2_bytes_a_cycle = 2048, dram_bytes_a_cycle = 550},
-  sm_87 = {sms = 16, tensor_products = 512, sm_threads = 1536, sm_blocks = 16, sm_shared = 167936, l2_bytes = 4 << 20, l2_bytes_a_cycle = 512, dram_bytes_a_cycle = 150},
-  sm_89 = {sms = 128, tensor_products = 512, sm_threads = 1536, sm_blocks = 24, sm_shared = 102400, l2_bytes = 72 << 20, l2_bytes_a_cycle = 4096, dram_bytes_a_cycle = 400},
-  sm_90 = {sms = 132, tensor_products = 2048, tensor_alone = 0.62, sm_threads = 2048, sm_blocks = 32, sm_shared = 233472, l2_bytes = 50 << 20, l2_bytes_a_cycle = 5632, dram_bytes_a_cycle = 1900},
+  sm_70 = {sms = 80, tensor_products = 512, sm_threads = 2048, sm_blocks = 32, sm_shared = 98304, l2_bytes = 6 << 20,
+           l2_bytes_a_cycle = 2048, dram_bytes_a_cycle = 640, multiply_adds = 2},
+  sm_72 = {sms = 8, tensor_products = 512, sm_threads = 2048, sm_blocks = 32, sm_shared = 98304, l2_bytes = 512 << 10,
+           l2_bytes_a_cycle = 256, dram_bytes_a_cycle = 100, multiply_adds = 2},
+  sm_75 = {sms = 40, tensor_products = 512, sm_threads = 1024, sm_blocks = 16, sm_shared = 65536, l2_bytes = 4 << 20,
+           l2_bytes_a_cycle = 1280, dram_bytes_a_cycle = 200, multiply_adds = 2},
+  sm_80 = {sms = 108, tensor_products = 1024, sm_threads = 2048, sm_blocks = 32, sm_shared = 167936,
+           l2_bytes = 40 << 20, l2_bytes_a_cycle = 5120, dram_bytes_a_cycle = 1100, multiply_adds = 2},
+  sm_86 = {sms = 82, tensor_products = 512, sm_threads = 1536, sm_blocks = 16, sm_shared = 102400, l2_bytes = 6 << 20,
+           l2_bytes_a_cycle = 2048, dram_bytes_a_cycle = 550},
+  sm_87 = {sms = 16, tensor_products = 512, sm_threads = 1536, sm_blocks = 16, sm_shared = 167936, l2_bytes = 4 << 20,
+           l2_bytes_a_cycle = 512, dram_bytes_a_cycle = 150},
+  sm_89 = {sms = 128, tensor_products = 512, sm_threads = 1536, sm_blocks = 24, sm_shared = 102400, l2_bytes = 72 << 20,
+           l2_bytes_a_cycle = 4096, dram_bytes_a_cycle = 400},
+  sm_90 = {sms = 132, tensor_products = 2048, tensor_alone = 0.62, sm_threads = 2048, sm_blocks = 32,
+           sm_shared = 233472, l2_bytes = 50 << 20, l2_bytes_a_cycle = 5632, dram_bytes_a_cycle = 1900},
 }
 GPUS.sm_90a = GPUS.sm_90
 
@@ -62,10 +80,12 @@ local LOCAL_BYTES = 4096 -- of a thread: a few times what its registers hold; mu
 -- Products of fragments of 16 x 16 x 16.
 local function wmma(inputs, output, short_inputs, short_output)
   local shape = "_16x16x16_"
-  return {inputs = inputs, output = output, multiples = {m = 16, n = 16, k = 16}, padding = 16 // (inputs == "int8" and 1 or 2),
-          scopes = {a = "wmma.matrix_a", b = "wmma.matrix_b", c = "wmma.accumulator"},
-          fill = "wmma_fill" .. shape .. short_output, sync = "wmma_sync" .. shape .. short_inputs:rep(2) .. short_output,
-          load_a = "wmma_load" .. shape .. short_inputs .. "_a_shared_dyn", load_b = "wmma_load" .. shape .. short_inputs .. "_b_shared_dyn",
+  return {inputs = inputs, output = output, multiples = {m = 16, n = 16, k = 16}, padding = 16 // (inputs == "int8"
+          and 1 or 2), scopes = {a = "wmma.matrix_a", b = "wmma.matrix_b", c = "wmma.accumulator"},
+          fill = "wmma_fill" .. shape .. short_output,
+          sync = "wmma_sync" .. shape .. short_inputs:rep(2) .. short_output,
+          load_a = "wmma_load" .. shape .. short_inputs .. "_a_shared_dyn",
+          load_b = "wmma_load" .. shape .. short_inputs .. "_b_shared_dyn",
           store = "wmma_store" .. shape .. short_output .. "_shared_dyn"}
 end
 
@@ -75,16 +95,20 @@ local function mma_sync(inputs, output, short_inputs, short_output, k)
   local shape = string.format("_16x16x%d_", k)
   local by_columns = k ~= 16
   local transposed = by_columns and "_trans" or ""
-  return {inputs = inputs, output = output, multiples = {m = 16, n = 16, k = k}, read_scope = "shared.dyn.swizzle", by_columns = by_columns,
+  return {inputs = inputs, output = output, multiples = {m = 16, n = 16, k = k}, read_scope = "shared.dyn.swizzle",
+          by_columns = by_columns,
           scopes = {a = "mma.matrix_a", b = "mma.matrix_b", c = "mma.accumulator"},
-          fill = "warp_mma_fill_16x16_" .. short_output, sync = "warp_mma_sync" .. shape .. short_inputs:rep(2) .. short_output .. transposed,
-          load_a = "warp_mma_load" .. shape .. short_inputs .. "_a_swizzled", load_b = "warp_mma_load" .. shape .. short_inputs .. "_b" .. transposed .. "_swizzled",
+          fill = "warp_mma_fill_16x16_" .. short_output,
+          sync = "warp_mma_sync" .. shape .. short_inputs:rep(2) .. short_output .. transposed,
+          load_a = "warp_mma_load" .. shape .. short_inputs .. "_a_swizzled",
+          load_b = "warp_mma_load" .. shape .. short_inputs .. "_b" .. transposed .. "_swizzled",
           store = "warp_mma_store_16x16_" .. short_output .. "_shared_dyn"}
 end
 
 -- TVM's, of 16 x 8 x 8, of which a warp loads two and four at once.
 local function mma(output, short_output)
-  return {inputs = "float16", output = output, multiples = {m = 32, n = 32, k = 8}, inner = {m = 2, n = 4}, pipeline = true, padding = 8,
+  return {inputs = "float16", output = output, multiples = {m = 32, n = 32, k = 8}, inner = {m = 2, n = 4},
+          pipeline = true, padding = 8,
           scopes = {a = "m16n8k8.matrixA", b = "m16n8k8.matrixB", c = "m16n8k8.matrixC"},
           fill = "mma_init_m16n8k8_" .. short_output, sync = "mma_sync_m16n8k8_f16f16" .. short_output,
           load_a = "mma_load_m16n8k8_f16_A_shared_dyn", load_b = "mma_load_m16n8k8_f16_B_shared_dyn",
@@ -95,9 +119,11 @@ end
 -- layout.
 local function wgmma(inputs, short_inputs, n)
   local sync = string.format("wgmma_64x%dx16_%sf32", n, short_inputs:rep(2))
-  return {inputs = inputs, output = "float32", multiples = {m = 64, n = n, k = 16}, read_scope = "shared.dyn.panels", scopes = {c = "wgmma.accumulator"},
-          fill = string.format("wgmma_fill_64x%d_f32", n), sync = sync, sync_by_columns = sync .. "_trans",
-          store = string.format("wgmma_store_64x%d_f32_shared_dyn", n), structure = "SSSRRS", warps = 4, stages = 4, registers = n // 2, beside = TENSOR_REGISTERS, boxes = {1, 0}, producer = {1, 0}}
+  return {inputs = inputs, output = "float32", multiples = {m = 64, n = n, k = 16}, read_scope = "shared.dyn.panels",
+          scopes = {c = "wgmma.accumulator"}, fill = string.format("wgmma_fill_64x%d_f32", n), sync = sync,
+          sync_by_columns = sync .. "_trans", store = string.format("wgmma_store_64x%d_f32_shared_dyn", n),
+          structure = "SSSRRS", warps = 4, stages = 4, registers = n // 2, beside = TENSOR_REGISTERS, boxes = {1, 0},
+          producer = {1, 0}}
 end
 
 -- What the tensor cores of an architecture compute without rounding what they are given.
@@ -122,8 +148,9 @@ end
 -- Parameters of tiling for tensor cores, with these groups.
 local function tensor_tiling(target, groups)
   return {structure = "SSSRRSRS", max_innermost = 4, binds = {"blockIdx.y", "blockIdx.x", "threadIdx.y"},
-          vector_load_lengths = {1, 2, 3, 4, 8, 16}, vector_bytes = target.vector_bytes, shared_bytes = target.shared_bytes,
-          write = {need = "must", levels = {2}, scope = "shared.dyn"}, read = {levels = {4}, scope = "shared.dyn"}, groups = groups}
+          vector_load_lengths = {1, 2, 3, 4, 8, 16}, vector_bytes = target.vector_bytes,
+          shared_bytes = target.shared_bytes, write = {need = "must", levels = {2}, scope = "shared.dyn"},
+          read = {levels = {4}, scope = "shared.dyn"}, groups = groups}
 end
 
 local function up_to(most, list)
@@ -135,28 +162,34 @@ end
 -- GPUs: MetaSchedule's rules, and tensor cores where they compute the same; its draws are held against what a GPU
 -- launches.
 targets.cuda = {
-  rules = {"multi_level_tiling_tensor_core", "multi_level_tiling", "inline_constant_scalars", "keep_stages", "auto_inline", "online_softmax", "two_pass_reduction",
-           "cross_thread_reduction", "spatial_tiling", "parallel_vectorize_unroll", "auto_bind"},
-  postprocs = {"disallow_dynamic_loop", "rewrite_cooperative_fetch", "rewrite_unbound_block", "rewrite_parallel_vectorize_unroll",
-               "rewrite_reduction_block", "rewrite_tensorize", "verify_gpu_code"},
+  rules = {"multi_level_tiling_tensor_core", "multi_level_tiling", "inline_constant_scalars", "keep_stages",
+           "auto_inline", "online_softmax", "two_pass_reduction", "cross_thread_reduction", "spatial_tiling",
+           "parallel_vectorize_unroll", "auto_bind"},
+  postprocs = {"disallow_dynamic_loop", "rewrite_cooperative_fetch", "rewrite_unbound_block",
+               "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block", "rewrite_tensorize", "verify_gpu_code"},
   mutators = {{"tile_size", 0.9}, {"unroll", 0.08}, {"thread_binding", 0.02}},
   multi_level_tiling_tensor_core = function(target) return tensor_tiling(target, groups_of(target)) end,
   analytical = analytical_gpu,
   multi_level_tiling = function(target)
+    -- copies that a thread does not wait for
     return {structure = "SSSRRSRS", max_innermost = 64, binds = {"blockIdx.x", "vthread.x", "threadIdx.x"},
             threads = {least = target.warp, most = target.max_threads},
-            limits = {vthreads = target.max_vthread, shared_bytes = target.shared_bytes, local_bytes = LOCAL_BYTES}, vector_load_lengths = {1, 2, 3, 4, 8, 16}, vector_bytes = target.vector_bytes,
+            limits = {vthreads = target.max_vthread, shared_bytes = target.shared_bytes, local_bytes = LOCAL_BYTES},
+            vector_load_lengths = {1, 2, 3, 4, 8, 16}, vector_bytes = target.vector_bytes,
             write = {need = "must", levels = {3}, scope = "local"}, read = {levels = {4}, scope = "shared"},
-            stages = target.arch >= 80 and {4, 5} or {}} -- copies that a thread does not wait for
+            stages = target.arch >= 80 and {4, 5} or {}}
   end,
   auto_inline = {into_consumer = true, into_producer = true, constant_tensors = true, disallowed = {}},
   spatial_tiling = function(target)
     local few = target.max_threads < 256
-    return {unroll = {1, 2, 4, 8}, threads = up_to(target.max_threads, few and {32, 16, 8, 1} or {128, 256, 512, 64, 1024}),
-            columns = up_to(few and target.max_threads or target.max_threads // 8, few and {16, 8, 4, 2, 1} or {32, 64, 128}), rows = few and {1} or {2, 4, 8},
+    return {unroll = {1, 2, 4, 8},
+            threads = up_to(target.max_threads, few and {32, 16, 8, 1} or {128, 256, 512, 64, 1024}),
+            columns = up_to(few and target.max_threads or target.max_threads // 8,
+                            few and {16, 8, 4, 2, 1} or {32, 64, 128}), rows = few and {1} or {2, 4, 8},
             lengths = {1, 2, 4, 8, 16}, results = 8, vector_bytes = target.vector_bytes}
   end,
-  two_pass_reduction = {most_results = 64, least = 16384, least_blocks = 16, most_blocks = 1024, thread_extents = {64, 128, 256, 512}},
+  two_pass_reduction = {most_results = 64, least = 16384, least_blocks = 16, most_blocks = 1024,
+                        thread_extents = {64, 128, 256, 512}},
   cross_thread_reduction = {thread_extents = {4, 8, 16, 32, 64, 128, 256, 512}},
   parallel_vectorize_unroll = {unroll_steps = {0, 16, 32, 64, 128, 256, 512, 1024}, unroll_explicit = true},
   rewrite_unbound_block = {max_blocks = 256},
@@ -182,11 +215,14 @@ targets.tensor_core = targets.changed(targets.cuda, {
 })
 
 -- MetaSchedule's own, without what is ours.
-local PEERS = {"multi_level_tiling", "inline_constant_scalars", "auto_inline", "cross_thread_reduction", "parallel_vectorize_unroll", "auto_bind"}
+local PEERS = {"multi_level_tiling", "inline_constant_scalars", "auto_inline", "cross_thread_reduction",
+               "parallel_vectorize_unroll", "auto_bind"}
 targets.metaschedule = {
   cuda = targets.changed(targets.cuda, {
     rules = PEERS,
-    multi_level_tiling = function(target) return targets.changed(targets.cuda.multi_level_tiling(target), {limits = false}) end,
+    multi_level_tiling = function(target)
+      return targets.changed(targets.cuda.multi_level_tiling(target), {limits = false})
+    end,
   }),
   tensor_core = targets.changed(targets.cuda, {
     rules = {"multi_level_tiling_tensor_core", table.unpack(PEERS)},
@@ -196,12 +232,14 @@ targets.metaschedule = {
     end,
   }),
   llvm = targets.changed(targets.llvm, {
-    rules = {"inline_constant_scalars", "auto_inline", "add_rfactor", "multi_level_tiling", "parallel_vectorize_unroll", "random_compute_location"},
+    rules = {"inline_constant_scalars", "auto_inline", "add_rfactor", "multi_level_tiling", "parallel_vectorize_unroll",
+             "random_compute_location"},
     add_rfactor = {jobs_per_core = 16, max_innermost = 64},
     random_compute_location = {},
     mutators = {{"tile_size", 0.9}, {"compute_location", 0.05}, {"unroll", 0.03}, {"parallel", 0.02}},
     rewrite_parallel_vectorize_unroll = {strided_vectors = true},
-    parallel_vectorize_unroll = {jobs_per_core = {16}, max_vector_extent = 64, unroll_steps = {0, 16, 64, 512}, unroll_explicit = true},
+    parallel_vectorize_unroll = {jobs_per_core = {16}, max_vector_extent = 64, unroll_steps = {0, 16, 64, 512},
+                                 unroll_explicit = true},
   }),
 }
 

@@ -28,7 +28,8 @@ function worker.load(chunk, path)
   if not ok then error(message, 0) end
   space.add(parts, registered)
   if forget_registered() == 0 then
-    error(path .. ": it registers nothing: a file of rules calls ms.rule, ms.postproc, ms.mutator, ms.space or ms.intrinsic", 0)
+    error(path .. ": it registers nothing: a file of rules calls ms.rule, ms.postproc, ms.mutator, ms.space or \z
+                   ms.intrinsic", 0)
   end
 end
 
@@ -40,7 +41,8 @@ function worker.postprocess(sch, number) return space.check_by(parts.postprocs[n
 -- One walk over the rules (space.walk): {states = {{trace, own, marks}…}, refused, thinned, sites, idle}.
 function worker.sketches(func, seed, groups)
   local states, report = space.walk(func, parts, seed, groups)
-  return {states = space.traces(states), refused = refusals.list(report.refused), thinned = report.thinned, sites = report.sites, idle = space.idle(parts.users, report)}
+  return {states = space.traces(states), refused = refusals.list(report.refused), thinned = report.thinned,
+          sites = report.sites, idle = space.idle(parts.users, report)}
 end
 
 function worker.mutators()
@@ -50,7 +52,10 @@ function worker.mutators()
 end
 
 function worker.mutate(i, trace, stream, other)
-  if not parts.mutators[i] then error(string.format("there is no mutator %d: the sandbox has %d, numbered from 1, as sandbox:mutators lists them", i, #parts.mutators), 0) end
+  if not parts.mutators[i] then
+    error(string.format("there is no mutator %d: the sandbox has %d, numbered from 1, as sandbox:mutators lists them",
+                        i, #parts.mutators), 0)
+  end
   return space.mutate(parts.mutators[i][1], trace, stream, other)
 end
 

@@ -1,17 +1,21 @@
--- A schedule at once, without measuring: blocks get what their pattern of reads and writes asks for (rules/patterns.lua),
--- and where that leaves choices, those with the lowest estimates. What came of a function's structure is a template: functions
--- of other shapes take it, and only its numbers are chosen again. With trials the template is what is tuned.
+-- A schedule at once, without measuring: blocks get what their pattern of reads and writes asks for
+-- (rules/patterns.lua), and where that leaves choices, those with the lowest estimates. What came of a function's
+-- structure is a template: functions of other shapes take it, and only its numbers are chosen again. With trials the
+-- template is what is tuned.
 local targets, space, patterns = msched.load "rules.targets", msched.load "rules.space", msched.load "rules.patterns"
 local analytical = msched.load "search.cost.analytical"
 
 local auto = {}
 
-local KEYS = "rules:table kept:integer explored:integer filled:integer replayed:integer each:integer known:table parameters:table machine:table"
+local KEYS = "rules:table kept:integer explored:integer filled:integer replayed:integer each:integer known:table \z
+              parameters:table machine:table"
 local KNOWN_KEYS = "kept:integer filled:integer replayed:integer each:integer around:integer downhill:integer"
 
 local function check_numbers(own, of)
   for name, number in pairs(own) do
-    if math.type(number) == "integer" and number < 1 then error(string.format("%sheuristics: `%s%s` is at least 1", msched.where(), of, name), 0) end
+    if math.type(number) == "integer" and number < 1 then
+      error(string.format("%sheuristics: `%s%s` is at least 1", msched.where(), of, name), 0)
+    end
   end
 end
 
@@ -41,10 +45,14 @@ local function load_rules(h, context)
   local list, where = {}, msched.where()
   for i, entry in ipairs(h.rules) do
     if type(entry) ~= "table" or type(entry[1]) ~= "string" or type(entry[2]) ~= "table" then
-      error(string.format("%sheuristics: item %d of `rules` is a rule's name and a list of patterns, as {\"auto_inline\", {\"direct_compute\"}}", where, i), 0)
+      error(string.format("%sheuristics: item %d of `rules` is a rule's name and a list of patterns, as \z
+                           {\"auto_inline\", {\"direct_compute\"}}", where, i), 0)
     end
     for _, p in ipairs(entry[2]) do
-      if not KNOWN[p] then error(string.format("%sheuristics: there is no pattern `%s`; there are root, %s", where, tostring(p), table.concat(patterns.names, ", ")), 0) end
+      if not KNOWN[p] then
+        error(string.format("%sheuristics: there is no pattern `%s`; there are root, %s", where, tostring(p),
+                            table.concat(patterns.names, ", ")), 0)
+      end
     end
     list[i] = {space.rule(entry[1], context), entry[2]}
   end
@@ -60,7 +68,8 @@ local function cost_of(work, trace)
   local least = math.huge
   local ok, reading = pcall(msched.estimator, work.func, trace, work.machine)
   if not ok then return least end
-  for _, c in ipairs(reading:best {seed = work.seed, budget = math.max(1, work.heuristics.explored // #work.func_blocks), most = PROBED, each = 1}) do
+  for _, c in ipairs(reading:best {seed = work.seed, budget = math.max(1,
+                                   work.heuristics.explored // #work.func_blocks), most = PROBED, each = 1}) do
     local fine, cycles = pcall(msched.estimate, work.func, c.trace, work.machine)
     if fine then least = math.min(least, cycles) end
   end
@@ -72,7 +81,9 @@ local function choose(work, schedules)
   local most = work.heuristics.kept
   if #schedules <= most then return schedules end
   local list = {}
-  for i, sch in ipairs(schedules) do list[i] = {sch = sch, cost = cost_of(work, sch.trace:simplified(false)), at = i} end
+  for i, sch in ipairs(schedules) do
+    list[i] = {sch = sch, cost = cost_of(work, sch.trace:simplified(false)), at = i}
+  end
   table.sort(list, function(a, b) return a.cost ~= b.cost and a.cost < b.cost or a.cost == b.cost and a.at < b.at end)
   local kept = {}
   for i = 1, most do kept[i] = list[i].sch end
@@ -111,8 +122,8 @@ local function text_of(value)
   return "{" .. table.concat(parts, " ") .. "}"
 end
 
--- A template: its schedules, as traces; once it was filled, those that were the cheapest then, as they were filled; and what
--- came of each function.
+-- A template: its schedules, as traces; once it was filled, those that were the cheapest then, as they were filled; and
+-- what came of each function.
 local function known_template(work, key)
   local template, traces = kept_templates[key], {}
   for _, trace in ipairs(template and template.traces or {}) do
@@ -148,9 +159,11 @@ function Filling.other_choices() return {} end
 function Filling:replay(jobs)
   local list = {}
   for i, job in ipairs(jobs) do
-    local ok, sch = pcall(msched.apply, self.func, job.trace, {seed = self.seed, candidate = job.candidate, repair = true, resample = job.resample})
+    local ok, sch = pcall(msched.apply, self.func, job.trace,
+                          {seed = self.seed, candidate = job.candidate, repair = true, resample = job.resample})
     local before = ok and sch.trace
-    list[i] = ok and space.postprocess(sch, self.parts) and {trace = sch.trace, sketch_trace = before, hash = sch:hash()} or false
+    list[i] = ok and space.postprocess(sch, self.parts)
+      and {trace = sch.trace, sketch_trace = before, hash = sch:hash()} or false
   end
   return list
 end
@@ -172,7 +185,8 @@ end
 -- The cheapest candidates of all schedules of a template, replayed, the cheapest first.
 local function fill_whole(work, template)
   local h = work.heuristics
-  local list = analytical.candidates(work, {budget = h.filled, most = h.replayed, each = h.each, seed = work.seed, machine = work.machine}, h.kept * 4)
+  local list = analytical.candidates(work, {budget = h.filled, most = h.replayed, each = h.each, seed = work.seed,
+                                            machine = work.machine}, h.kept * 4)
   template.cheapest = cheapest_sketches(list, h.known.kept)
   return list
 end
@@ -185,13 +199,15 @@ local function fill_again(work, template)
     local ok, sch = pcall(msched.apply, work.func, trace, {repair = true, seed = work.seed})
     if ok then table.insert(work.sketches, sch.trace) end
   end
-  local list = analytical.candidates(work, {budget = k.filled, most = k.replayed, each = k.each, seed = work.seed, machine = work.machine, placed = true,
-                                       starts = work.sketches, downhill = k.downhill, around = k.around}, 0)
+  local list = analytical.candidates(work, {budget = k.filled, most = k.replayed, each = k.each, seed = work.seed,
+                                            machine = work.machine, placed = true, starts = work.sketches,
+                                            downhill = k.downhill, around = k.around}, 0)
   work.sketches = all
   return list
 end
 
--- The cheapest candidate of a template that is found, {trace =, cost =}; nil: all are refused. Of a function that had it, the same.
+-- The cheapest candidate of a template that is found, {trace =, cost =}; nil: all are refused. Of a function that had
+-- it, the same.
 local function fill(work, template)
   local name = work.func:hash() .. " " .. work.seed
   template.made[name] = template.made[name] or fill_again(work, template)[1] or fill_whole(work, template)[1]
@@ -206,7 +222,9 @@ local function target_of(options)
   if options.cores or options.vector_bits then
     text = msched.target(text).text
     if options.cores then text = text:gsub(" %-num%-cores=%d+", "") .. " -num-cores=" .. options.cores end
-    if options.vector_bits then text = text:gsub(" %-vector%-bits=%d+", "") .. " -vector-bits=" .. options.vector_bits end
+    if options.vector_bits then
+      text = text:gsub(" %-vector%-bits=%d+", "") .. " -vector-bits=" .. options.vector_bits
+    end
   end
   return msched.target(text)
 end
@@ -215,14 +233,18 @@ local function prepare(func, options)
   local target = target_of(options)
   local h = heuristics_of(options.heuristics)
   local machine = analytical.machine(target)
-  if not machine or machine.sms then error(string.format("%sms.auto_schedule estimates for CPUs; for %s use ms.tune", msched.where(), target.kind), 0) end
+  if not machine or machine.sms then
+    error(string.format("%sms.auto_schedule estimates for CPUs; for %s use ms.tune", msched.where(), target.kind), 0)
+  end
   local known = targets.changed(targets[target.kind], h.parameters)
   local parts = space.parts(targets.context(target, known))
-  return setmetatable({func = func, func_blocks = msched.schedule(func):block_names(), target = target, heuristics = h, machine = targets.changed(machine, h.machine), parts = parts, seed = options.seed or 1,
+  return setmetatable({func = func, func_blocks = msched.schedule(func):block_names(), target = target, heuristics = h,
+                       machine = targets.changed(machine, h.machine), parts = parts, seed = options.seed or 1,
                        rules = load_rules(h, parts.context)}, Filling)
 end
 
-local OPTIONS = "target:string vector_bits:integer cores:integer seed:integer heuristics:table trials:integer db:string store:msched.store listen:function"
+local OPTIONS = "target:string vector_bits:integer cores:integer seed:integer heuristics:table trials:integer \z
+                 db:string store:msched.store listen:function"
 
 local STARTS = "auto_schedule" -- the template, as the space that is tuned
 
@@ -232,26 +254,34 @@ local function tune_template(work, options)
     for i, trace in ipairs(work.sketches) do list[i] = msched.apply(work.func, trace, {repair = true}) end
     return list
   end
-  return msched.tune(work.func, {target = work.target.text, trials = options.trials, seed = options.seed, db = options.db, store = options.store,
-                                 listen = options.listen, spaces = {{name = STARTS, apply = starts}}})
+  return msched.tune(work.func,
+                     {target = work.target.text, trials = options.trials, seed = options.seed, db = options.db,
+                      store = options.store, listen = options.listen, spaces = {{name = STARTS, apply = starts}}})
 end
 
 -- The pattern of each block of the function as it was given.
 local function patterns_of(work)
   local sch, list = msched.schedule(work.func), {}
-  for _, name in ipairs(sch:block_names()) do list[name] = patterns.of(sch, sch:get_sblock(name), work.parts.context.auto_inline) end
+  for _, name in ipairs(sch:block_names()) do
+    list[name] = patterns.of(sch, sch:get_sblock(name), work.parts.context.auto_inline)
+  end
   return list
 end
 
--- ms.auto_schedule(func, options): a schedule; and facts of it: target; patterns, of each block; known, whether its template
--- was; cycles, as estimated; with trials best, as ms.tune gives it.
+-- ms.auto_schedule(func, options): a schedule; and facts of it: target; patterns, of each block; known, whether its
+-- template was; cycles, as estimated; with trials best, as ms.tune gives it.
 function msched.auto_schedule(func, options)
-  if msched.type(func) ~= "function" then error(msched.where() .. "ms.auto_schedule takes a function, as te.func makes it, and options", 0) end
+  if msched.type(func) ~= "function" then
+    error(msched.where() .. "ms.auto_schedule takes a function, as te.func makes it, and options", 0)
+  end
   func = msched.without_empty(func) or func
-  if func:has_empty() then error(msched.where() .. "ms.auto_schedule: " .. msched.load "search.tune".empty_text(func), 0) end
+  if func:has_empty() then
+    error(msched.where() .. "ms.auto_schedule: " .. msched.load "search.tune".empty_text(func), 0)
+  end
   options = msched.options(options, OPTIONS)
   local work = prepare(func, options)
-  local key = table.concat({work.target.text, text_of(work.heuristics), patterns.structure(func, work.target, work.parts.context.auto_inline)}, "\n")
+  local key = table.concat({work.target.text, text_of(work.heuristics),
+                            patterns.structure(func, work.target, work.parts.context.auto_inline)}, "\n")
   local known = known_template(work, key)
   local template = known or new_template(work, key)
   local about = {target = work.target.text, patterns = patterns_of(work), known = known ~= nil}
@@ -260,7 +290,9 @@ function msched.auto_schedule(func, options)
     return about.best:schedule(), about
   end
   local first = fill(work, template)
-  if not first then error(string.format("%s`%s`: every candidate of its template was refused", msched.where(), func:name()), 0) end
+  if not first then
+    error(string.format("%s`%s`: every candidate of its template was refused", msched.where(), func:name()), 0)
+  end
   about.cycles = first.cost
   return msched.apply(func, first.trace), about
 end

@@ -1,9 +1,9 @@
 -- Runs whose candidates depend on no time, --deterministic: the function, the target, the seed, the policy and the
 -- number of trials say which candidates are asked for, and in which order, whatever is measured, whatever the store
 -- has, however many jobs there are. So nothing of a result goes back to the policy: to it each candidate was measured,
--- and took what is estimated (analytical.lua), or all the same where nothing can be estimated. The model is that estimate
--- too; one of a file ranks, and does not learn. A trial is a candidate that was asked for, also where it failed. What
--- the store has of one is not measured again. Times decide one thing: which of the candidates is the best.
+-- and took what is estimated (analytical.lua), or all the same where nothing can be estimated. The model is that
+-- estimate too; one of a file ranks, and does not learn. A trial is a candidate that was asked for, also where it
+-- failed. What the store has of one is not measured again. Times decide one thing: which of the candidates is the best.
 local analytical = msched.load "search.cost.analytical"
 
 local fixed = {}
@@ -31,7 +31,8 @@ end
 -- A candidate is asked for: what its policy is told.
 function fixed.answer(task, c)
   local seconds = seconds_of(task, c)
-  task.proposed[#task.proposed + 1] = {hash = c.hash, seconds = seconds, sketch = c.sketch_trace, candidate = c.candidate, trace = c.trace}
+  task.proposed[#task.proposed + 1] = {hash = c.hash, seconds = seconds, sketch = c.sketch_trace,
+                                       candidate = c.candidate, trace = c.trace}
   return {status = "measured", seconds = seconds}
 end
 
@@ -53,7 +54,9 @@ function fixed.read(task, own)
   task.recorded = #own
   for _, k in ipairs(own) do
     task.unfinished[k.record.hash] = k
-    if k.trace and k.record.status == "measured" then task:note_best(k.record.seconds, k.id, k.record.id, k.record.hash, k.trace) end
+    if k.trace and k.record.status == "measured" then
+      task:note_best(k.record.seconds, k.id, k.record.id, k.record.hash, k.trace)
+    end
   end
 end
 

@@ -6,7 +6,9 @@ local fixed_order = {kind = "postproc", name = "fixed_order", note = "msched.fix
 function fixed_order.apply(sch)
   sch:check_reduction_order()
   local root = sch:root_block()
-  if root and not sch:annotation(sch:get_sblock(root), fixed_order.note) then sch:annotate(sch:get_sblock(root), fixed_order.note, 1) end
+  if root and not sch:annotation(sch:get_sblock(root), fixed_order.note) then
+    sch:annotate(sch:get_sblock(root), fixed_order.note, 1)
+  end
 end
 
 -- Whether a record's trace has the note.

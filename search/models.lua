@@ -18,8 +18,8 @@ local function guarded(definition, seed, seconds)
   end
   local function refuse(format, ...)
     local at = debug.getinfo(definition.predict, "S")
-    error(string.format("model `%s` (%s:%d) %s; predict returns a list of numbers, one a candidate, the higher the better", definition.name,
-                        at.short_src, at.linedefined, string.format(format, ...)), 0)
+    error(string.format("model `%s` (%s:%d) %s; predict returns a list of numbers, one a candidate, the higher the \z
+                         better", definition.name, at.short_src, at.linedefined, string.format(format, ...)), 0)
   end
   return {
     required = definition.required,
@@ -28,11 +28,15 @@ local function guarded(definition, seed, seconds)
       local scores = call("predict", candidates)
       if type(scores) ~= "table" then refuse("predicted a %s", type(scores)) end
       local plain = {} -- no metamethod of the user's runs here
-      if rawlen(scores) ~= #candidates then refuse("predicted %d scores for %d candidates", rawlen(scores), #candidates) end
+      if rawlen(scores) ~= #candidates then
+        refuse("predicted %d scores for %d candidates", rawlen(scores), #candidates)
+      end
       for i = 1, #candidates do
         local s = rawget(scores, i)
         plain[i] = s
-        if type(s) ~= "number" or s ~= s then refuse("predicted %s for candidate %d", type(s) == "number" and "no number (NaN)" or "a " .. type(s), i) end
+        if type(s) ~= "number" or s ~= s then
+          refuse("predicted %s for candidate %d", type(s) == "number" and "no number (NaN)" or "a " .. type(s), i)
+        end
       end
       return plain
     end,
@@ -44,7 +48,9 @@ local function definition_of(file)
   if not chunk then error(message, 0) end
   local ok, definition = msched.interruptible(chunk)
   if not ok then error(type(definition) == "string" and definition or file .. ": raised a " .. type(definition), 0) end
-  if type(definition) ~= "table" or definition.kind ~= "model" then error(file .. ": the file returns no model; end it with `return ms.model {…}`", 0) end
+  if type(definition) ~= "table" or definition.kind ~= "model" then
+    error(file .. ": the file returns no model; end it with `return ms.model {…}`", 0)
+  end
   return definition
 end
 
@@ -54,7 +60,9 @@ end
 function models.open(name, seed, seconds)
   if type(name) == "table" then return guarded(name, seed, seconds) end
   if name:find "%.lua$" then return guarded(definition_of(name), seed, seconds) end
-  for _, definition in ipairs(msched.registered.model) do if definition.name == name then return guarded(definition, seed, seconds) end end
+  for _, definition in ipairs(msched.registered.model) do
+    if definition.name == name then return guarded(definition, seed, seconds) end
+  end
   if not name:find "[./]" then return msched.model(name, seed) end
   local model, why = msched.load_model(name, seed)
   return model or msched.model("xgboost", seed), why

@@ -3,7 +3,8 @@
 -- are there. Where it ends before all trials are done, it may return why, in words.
 local policies = {}
 
-local SHIPPED = {"analytical", "annealing", "coordinate", "evolutionary", "grid", "random", "replay_function", "replay_trace"}
+local SHIPPED =
+  {"analytical", "annealing", "coordinate", "evolutionary", "grid", "random", "replay_function", "replay_trace"}
 local DEFAULT = "analytical"
 local OLD = {draft_verify = "analytical"} -- names that scripts may still have
 
@@ -13,7 +14,9 @@ local function load_file(path)
   if not chunk then error(message, 0) end
   local ok, policy = msched.interruptible(chunk)
   if not ok then error(type(policy) == "string" and policy or path .. ": raised a " .. type(policy), 0) end
-  if type(policy) ~= "table" or policy.kind ~= "policy" then error(path .. ": the file returns no policy; end it with `return ms.policy {…}`", 0) end
+  if type(policy) ~= "table" or policy.kind ~= "policy" then
+    error(path .. ": the file returns no policy; end it with `return ms.policy {…}`", 0)
+  end
   return policy
 end
 
@@ -39,7 +42,8 @@ function policies.find(name)
   local found, names = by_name()
   local find = found[name] or found[OLD[name]]
   if find then return find() end
-  error(string.format("there is no policy `%s`; known are %s, and files, NAME.lua, that return one", name, table.concat(names, ", ")), 0)
+  error(string.format("there is no policy `%s`; known are %s, and files, NAME.lua, that return one", name,
+                      table.concat(names, ", ")), 0)
 end
 
 -- Whether it is written in one of msched's own files.
@@ -52,8 +56,8 @@ local REQUEST = {} -- what env:measure yields: nothing else that is yielded is a
 local Running = {}
 Running.__index = Running
 
--- Asks for measurements, from within a policy; gives what came of them. The list is kept here: a policy that runs itself
--- as a coroutine of its own sees what it yields.
+-- Asks for measurements, from within a policy; gives what came of them. The list is kept here: a policy that runs
+-- itself as a coroutine of its own sees what it yields.
 function Running:ask(candidates)
   self.request = candidates
   return coroutine.yield(REQUEST)
@@ -74,7 +78,9 @@ function Running:place()
   for level = 0, math.huge do
     local at = debug.getinfo(self.thread, level, "Sl")
     if not at then return string.format("%s:%d", own.short_src, own.linedefined) end
-    if at.source == own.source and at.currentline > 0 then return string.format("%s:%d", at.short_src, at.currentline) end
+    if at.source == own.source and at.currentline > 0 then
+      return string.format("%s:%d", at.short_src, at.currentline)
+    end
   end
 end
 
@@ -96,12 +102,16 @@ function Running:resume(most, ...)
   end
   if not timed or not alive then
     local raised = not timed and alive or tag
-    if type(raised) == "table" and getmetatable(raised) == FOREIGN then return nil, tostring(rawget(raised, "message")) end
+    if type(raised) == "table" and getmetatable(raised) == FOREIGN then
+      return nil, tostring(rawget(raised, "message"))
+    end
     return nil, self:complain(type(raised) == "string" and raised or "raised a " .. type(raised))
   end
   if coroutine.status(self.thread) == "dead" then
     if tag == nil or type(tag) == "string" then return nil, nil, tag and msched.load "lua.lib.shortened"(tag) end
-    return nil, self:complain("returned a " .. type(tag), "`run` returns nothing, or why it ended, a text: it asks for measurements by env:measure(candidates)")
+    return nil,
+      self:complain("returned a " .. type(tag), "`run` returns nothing, or why it ended, a text: it asks for \z
+                                                 measurements by env:measure(candidates)")
   end
   local candidates = self.request
   self.request = nil

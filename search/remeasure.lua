@@ -3,11 +3,13 @@
 -- would now be first have to show it: they are timed again beside the best, until the best is one that was, or too many
 -- were. Where the machine is disturbed all the time, so that each is far slower than the best was, what was measured
 -- before is what counts.
-local remeasure = {MOST = 5, SECONDS = 0.15, LATE = 1} -- how many are timed again at a time, at most, how long each, and how long after the run's end
+local remeasure = {MOST = 5, SECONDS = 0.15, LATE = 1} -- how many are timed again at a time, at most, how long each,
+                                                       -- and how long after the run's end
 
 local ROUNDS = 4
 local CLOSE = 1.15 -- times the best: those within it
-local DISTURBED = 1.5 -- times the best, as it was measured: no machine that it has to itself is so much slower at the end
+local DISTURBED = 1.5 -- times the best, as it was measured: no machine that it has to itself is so much slower at the
+                      -- end
 
 -- A result with its record; nil: the store has none.
 local function finalist(task, c)
@@ -45,7 +47,10 @@ end
 -- Times those of the list in turn; nil: one could not be, or an interrupt came.
 local function time_in_turn(task, list)
   local services, traces, claims, times = task.services, {}, {}, nil
-  for i, c in ipairs(list) do traces[i], claims[i] = c.trace, c.measured.worker and {worker = c.measured.worker, seconds = c.measured.seconds} or false end
+  for i, c in ipairs(list) do
+    traces[i], claims[i] = c.trace,
+      c.measured.worker and {worker = c.measured.worker, seconds = c.measured.seconds} or false
+  end
   services.measurer:remeasure(task.number, traces, remeasure.SECONDS, claims)
   repeat
     task.log("wait", task.name, {waiting = #list, retiming = true})
@@ -63,8 +68,9 @@ local function take_times(task, list, times, timed)
   end
   task:choose_best()
   for i, c in ipairs(list) do
-    task.log("retimed", task.name, {id = c.record.id, short_id = c.measured.id, seconds = times[i].seconds, low = times[i].low, high = times[i].high,
-                                    busy = times[i].busy or false, best = task.fastest.id, best_seconds = task.fastest.seconds})
+    task.log("retimed", task.name, {id = c.record.id, short_id = c.measured.id, seconds = times[i].seconds,
+                                    low = times[i].low, high = times[i].high, busy = times[i].busy or false,
+                                    best = task.fastest.id, best_seconds = task.fastest.seconds})
   end
 end
 
@@ -77,7 +83,8 @@ local function put_aside(task, timed, again)
     local why = c.worker and not timed[c.hash] and not again[c.hash] and liars[c.worker]
     if why then
       found = true
-      task.services.store:fail(c.full_id, string.format("put aside, as are all results of worker %s: %s", c.worker, why))
+      task.services.store:fail(c.full_id,
+                               string.format("put aside, as are all results of worker %s: %s", c.worker, why))
     else
       kept[#kept + 1] = c
     end
@@ -89,7 +96,8 @@ end
 -- Gives how many were timed again; their records have the new times.
 function remeasure.run(task)
   if task.simulate or task.done == task.counted or task.run.cut then return 0 end
-  local timed, count, least = {}, 0, task.services.measurer.put_aside and 1 or 2 -- of a fleet also one alone: others confirm it
+  -- of a fleet also one alone: others confirm it
+  local timed, count, least = {}, 0, task.services.measurer.put_aside and 1 or 2
   for round = 1, ROUNDS do
     local list = round == 1 and closest(task) or challengers(task, timed)
     if #list < least or task:stopped() or task.run:is_late(remeasure.LATE) then break end

@@ -50,7 +50,8 @@ local function nearest(task, store)
   for _, t in ipairs(task.run.tasks) do own[t.workload or ""] = true end
   for _, w in ipairs(store:workloads()) do
     local ok, func = pcall(store.get_workload, store, w.id)
-    if ok and w.records > 0 and not own[w.id] and func:hash() ~= task.func:hash() and structure_of(func) == structure then
+    if ok and w.records > 0 and not own[w.id] and func:hash() ~= task.func:hash()
+        and structure_of(func) == structure then
       list[#list + 1] = {id = w.id, far = 1 + distance(task.func, func)}
     end
   end
@@ -63,7 +64,10 @@ local function add_nearest(task, store, starts)
   for _, w in ipairs(nearest(task, store)) do
     for _, r in ipairs(store:records {workload = w.id, target = task.target.text, most = SEEDS}) do
       local trace = r.status == "measured" and is_understood(store, r) and trace_of(task, r)
-      if trace then starts[#starts + 1] = {sketch = trace:simplified(false), far = w.far, here = true, seconds = r.seconds, id = r.id} end
+      if trace then
+        starts[#starts + 1] = {sketch = trace:simplified(false), far = w.far, here = true, seconds = r.seconds,
+                               id = r.id}
+      end
     end
   end
 end
@@ -131,7 +135,9 @@ local function is_any_lacking(tasks, total)
   if total then return all < total end
   for _, t in ipairs(tasks) do
     local shared = t.budget and t.budget.trials
-    if shared and of_budget[t.budget] < shared or not shared and not t.parts and t.counted < t.trials then return true end
+    if shared and of_budget[t.budget] < shared or not shared and not t.parts and t.counted < t.trials then
+      return true
+    end
   end
   return false
 end
@@ -156,12 +162,14 @@ function resume.read(task, store)
     local of_use = r.status ~= "failed" and is_understood(store, r)
     if here and r.versions == msched.versions() then
       local trace = of_use and trace_of(task, r)
-      own[#own + 1] = {record = r, iteration = iteration_of(task, r), trace = trace, sketch = trace and trace:simplified(false),
-                       id = of_use and store:short_id(r.key)}
+      own[#own + 1] = {record = r, iteration = iteration_of(task, r), trace = trace,
+                       sketch = trace and trace:simplified(false), id = of_use and store:short_id(r.key)}
       last = math.max(last, own[#own].iteration)
     elseif r.status == "measured" and r.target:match "^%S+" == task.target.kind and of_use then
       local trace = trace_of(task, r)
-      if trace then starts[#starts + 1] = {sketch = trace:simplified(false), far = 0, here = here, seconds = r.seconds, id = r.id} end
+      if trace then
+        starts[#starts + 1] = {sketch = trace:simplified(false), far = 0, here = here, seconds = r.seconds, id = r.id}
+      end
     end
   end
   if task.proposed then return fixed.read(task, own) end
@@ -177,7 +185,9 @@ function resume.read(task, store)
       task.unfinished[k.record.hash] = k
       if k.record.status ~= "failed" then task.stored_left = task.stored_left + 1 end
     end
-    if k.trace and k.record.status == "measured" then task:note_best(k.record.seconds, k.id, k.record.id, k.record.hash, k.trace) end
+    if k.trace and k.record.status == "measured" then
+      task:note_best(k.record.seconds, k.id, k.record.id, k.record.hash, k.trace)
+    end
   end
   find_run(task, own)
   task.finished = {}
@@ -194,7 +204,9 @@ local function lessons_of(task, list)
   local jobs, lessons = {}, {}
   for i, k in ipairs(list) do jobs[i] = {trace = k.sketch, seed = k.record.seed, candidate = k.record.candidate} end
   for i, c in ipairs(task:reproduce(jobs)) do
-    if c and c.hash == list[i].record.hash then lessons[#lessons + 1] = {features = c.features, seconds = list[i].record.seconds, hash = c.hash} end
+    if c and c.hash == list[i].record.hash then
+      lessons[#lessons + 1] = {features = c.features, seconds = list[i].record.seconds, hash = c.hash}
+    end
   end
   return lessons
 end

@@ -2,7 +2,8 @@
 local remeasure = msched.load "search.remeasure"
 local schedulers = msched.load "search.scheduler"
 local transfer = msched.load "search.transfer"
-local resume, untuned, whole = msched.load "search.resume", msched.load "search.untuned", msched.load "search.groups.whole"
+local resume, untuned, whole = msched.load "search.resume", msched.load "search.untuned",
+  msched.load "search.groups.whole"
 local refusals = msched.load "rules.refusals"
 
 local Run = {}
@@ -21,7 +22,8 @@ function Run:stopped() return msched.interrupted() end
 -- The run ends when its seconds are over.
 function Run:look_at_the_clock()
   if self.seconds and msched.clock() - self.started > self.seconds then
-    self.ended = self.ended or {why = "seconds", text = string.format("its %s over", self.seconds == 1 and "second is" or string.format("%g seconds are", self.seconds))}
+    self.ended = self.ended or {why = "seconds", text = string.format("its %s over",
+                                self.seconds == 1 and "second is" or string.format("%g seconds are", self.seconds))}
   end
 end
 
@@ -48,7 +50,9 @@ end
 function Run:is_late(seconds) return self.seconds ~= nil and msched.clock() - self.started > self.seconds + seconds end
 
 -- Parts leave some of the run's seconds to what is composed of them.
-function Run:parts_are_over() return self.seconds ~= nil and msched.clock() - self.started > whole.PARTS_TIME * self.seconds end
+function Run:parts_are_over()
+  return self.seconds ~= nil and msched.clock() - self.started > whole.PARTS_TIME * self.seconds
+end
 
 function Run:is_over()
   self:look_at_the_clock()
@@ -134,7 +138,9 @@ function Run:finish(task)
   task:know_unfinished()
   task.is_closed, task.retimed = true, remeasure.run(task)
   -- An interrupt leaves what is timed again where it is: the measurer ends with the run.
-  if self.services.measurer and task.waiting == 0 and not self:stopped() then self.services.measurer:close_task(task.number) end
+  if self.services.measurer and task.waiting == 0 and not self:stopped() then
+    self.services.measurer:close_task(task.number)
+  end
 end
 
 local function waiting_of(tasks)
@@ -179,7 +185,8 @@ function Run:take_services(services)
   for _, task in ipairs(self.tasks) do
     self:heed() -- each waits for the disk
     local store = services.store
-    task.services, task.workload = services, self.simulate and store:workload_id(task.func) or store:put_workload(task.func)
+    task.services, task.workload = services,
+      self.simulate and store:workload_id(task.func) or store:put_workload(task.func)
     task.shared = resume.shared(task, services.store)
   end
 end
@@ -227,22 +234,33 @@ local function shape_of(func)
 end
 
 -- What events say of a task's limit.
-local function limit_of(task) return task.limit and {name = task.limit.name, seconds = task.limit.seconds, of = task.limit.of} end
+local function limit_of(task)
+  return task.limit and {name = task.limit.name, seconds = task.limit.seconds, of = task.limit.of}
+end
 
 function Run:tell_start(task)
   local work = task.func:work()
   local floats = work.floats > 0 and work.floats >= work.integers
   self.log("start", task.name, {
-    target = task.target.text, trials = task.trials, total = self.total, operations = floats and work.floats or work.integers,
-    unit = floats and "GFLOP/s" or "GOP/s", bytes = work.read_bytes + work.written_bytes, weight = task.weight, part_of = task.of_whole, groups = task.parts and #task.parts or nil, shared = task.budget and task.budget.trials, shape = shape_of(task.func), equal = task.equal, sketches = task.product and task.product:size() or #task.sketches,
-    blocks = task.product and task.product:counts(), thinned = task.thinned or false, unscheduled = task.unscheduled or nil,
+    target = task.target.text, trials = task.trials, total = self.total,
+    operations = floats and work.floats or work.integers,
+    unit = floats and "GFLOP/s" or "GOP/s", bytes = work.read_bytes + work.written_bytes, weight = task.weight,
+    part_of = task.of_whole, groups = task.parts and #task.parts or nil, shared = task.budget and task.budget.trials,
+    shape = shape_of(task.func), equal = task.equal, sketches = task.product and task.product:size() or #task.sketches,
+    blocks = task.product and task.product:counts(), thinned = task.thinned or false,
+    unscheduled = task.unscheduled or nil,
     best = task.fastest and task.fastest.id, best_seconds = task.fastest and task.fastest.seconds,
-    idle = #task.idle_rules > 0 and task.idle_rules or nil, known = task.recorded, counted = task.counted, bound = task.bound, limit = limit_of(task), vendor = task.beside and task.beside.name, vendor_seconds = task.beside and task.beside.seconds, vendor_library = task.beside and task.beside.library, vendor_routine = task.beside and task.beside.routine, seconds = task.spent.open, deadline = self.seconds, refused_model = task.refused_model,
+    idle = #task.idle_rules > 0 and task.idle_rules or nil, known = task.recorded, counted = task.counted,
+    bound = task.bound, limit = limit_of(task), vendor = task.beside and task.beside.name,
+    vendor_seconds = task.beside and task.beside.seconds, vendor_library = task.beside and task.beside.library,
+    vendor_routine = task.beside and task.beside.routine, seconds = task.spent.open, deadline = self.seconds,
+    refused_model = task.refused_model,
   })
 end
 
 local function known_reason(task)
-  return {why = "trials", text = string.format("the store has them of seed %d, and other tasks of the run lack some; a greater number goes on, another seed draws others", task.seed)}
+  return {why = "trials", text = string.format("the store has them of seed %d, and other tasks of the run lack some; \z
+                                                a greater number goes on, another seed draws others", task.seed)}
 end
 
 -- Whether all that are asked for of some tasks together were had before the run.
@@ -255,32 +273,46 @@ end
 local function why_ended(run, task)
   if task.ended then return task.ended end
   local family = task.budget and task.budget.trials and {task.budget.whole, table.unpack(task.budget.parts)}
-  if family and are_known(family, task.budget.trials) then return task.parts and known_reason(task) or {why = "trials"} end
+  if family and are_known(family, task.budget.trials) then
+    return task.parts and known_reason(task) or {why = "trials"}
+  end
   if task.of_whole and run:parts_are_over() then
     return {why = "seconds", text = string.format("the rest of the %g seconds is for `%s`", run.seconds, task.of_whole)}
   end
   local budget = task.budget
-  if budget and budget.trials and not run.ended and not run:stopped() and task.done < task.trials and budget:left(task) == 0 then
-    return {why = "total", text = string.format("the %d trials of `%s` and its groups are spent", budget.trials, budget.whole.name)}
+  if budget and budget.trials and not run.ended and not run:stopped() and task.done < task.trials
+      and budget:left(task) == 0 then
+    return {why = "total",
+            text = string.format("the %d trials of `%s` and its groups are spent", budget.trials, budget.whole.name)}
   end
   if run.ended then return run.ended end
   if run:stopped() then return {why = "interrupted"} end
   if task.counted >= task.trials then return known_reason(task) end
-  if task.done < task.trials then return {why = "total", text = run.total == 1 and "the only trial of all tasks together is spent" or string.format("the %d trials of all tasks together are spent", run.total)} end
+  if task.done < task.trials then
+    return {why = "total", text = run.total == 1 and "the only trial of all tasks together is spent"
+            or string.format("the %d trials of all tasks together are spent", run.total)}
+  end
   return {why = "trials"}
 end
 
 -- unused: as tune.all takes it.
 function Run:tell_end(task, unused)
   task.ended_as = why_ended(self, task)
-  if task.limit and task.fastest and task.fastest.seconds < task.limit.seconds and not self:stopped() then schedulers.measure_again(task) end -- it was measured too low
+  -- it was measured too low
+  if task.limit and task.fastest and task.fastest.seconds < task.limit.seconds and not self:stopped() then
+    schedulers.measure_again(task)
+  end
   task.seconds = msched.clock() - self.started
   local best, spent = task.fastest or {}, task.spent
   self.log("end", task.name, {
-    trials = task.done, seconds = task.seconds, best = best.full_id, short_id = best.id, best_seconds = best.seconds, failures = task.failures,
-    refused = refusals.counts(task.refused), repeated = task.repeated, busy = task.busy, retimed = task.retimed, ended = task.ended_as.why, text = task.ended_as.text,
-    open_seconds = spent.open, replay_seconds = spent.replay, policy_seconds = spent.policy, learn_seconds = spent.learn, wait_seconds = spent.wait,
-    build_seconds = spent.build, run_seconds = spent.run, limit = limit_of(task), unused = unused and task.fastest and not self:stopped() and unused(task) or nil,
+    trials = task.done, seconds = task.seconds, best = best.full_id, short_id = best.id, best_seconds = best.seconds,
+    failures = task.failures,
+    refused = refusals.counts(task.refused), repeated = task.repeated, busy = task.busy, retimed = task.retimed,
+    ended = task.ended_as.why, text = task.ended_as.text,
+    open_seconds = spent.open, replay_seconds = spent.replay, policy_seconds = spent.policy,
+    learn_seconds = spent.learn, wait_seconds = spent.wait,
+    build_seconds = spent.build, run_seconds = spent.run, limit = limit_of(task),
+    unused = unused and task.fastest and not self:stopped() and unused(task) or nil,
   })
 end
 

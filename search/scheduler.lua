@@ -16,7 +16,8 @@ local HERTZ, PIPES, BYTES_A_CYCLE = 6.5e9, 2, 128
 local TILES = 8 -- times as much as vectors do
 local FASTEST = {
   llvm = function(target, bytes, tiles)
-    return HERTZ * target.cores * 2 * PIPES * (target.vector_bits // (8 * bytes)) * (tiles and TILES or 1), HERTZ * target.cores * BYTES_A_CYCLE
+    return HERTZ * target.cores * 2 * PIPES * (target.vector_bits // (8 * bytes)) * (tiles and TILES or 1),
+      HERTZ * target.cores * BYTES_A_CYCLE
   end,
   cuda = function(_, bytes) return 2e16 / bytes, 1e14 end,
 }
@@ -31,8 +32,8 @@ function schedulers.roof(func, target)
   for _, p in ipairs(func:params()) do least = math.min(least, math.max(tonumber(p.type:match "%d+") or 8, 8) // 8) end
   for _, kind in ipairs(OF_TILES) do tiles = tiles or work.operations[kind] ~= nil end
   local operations_a_second, bytes_a_second = FASTEST[target.kind](target, least, tiles)
-  return {operations = math.max(work.floats, work.integers), bytes = work.read_bytes + work.written_bytes, operations_a_second = operations_a_second,
-          bytes_a_second = bytes_a_second}
+  return {operations = math.max(work.floats, work.integers), bytes = work.read_bytes + work.written_bytes,
+          operations_a_second = operations_a_second, bytes_a_second = bytes_a_second}
 end
 
 -- Seconds that no kernel of the function is faster than.
@@ -97,7 +98,10 @@ local known = {gain = by_gain, ["round-robin"] = in_turn}
 -- A function from the tasks that are not over to the one that goes on; it gives nil where that waits for results.
 function schedulers.find(name)
   local found = known[name or "gain"]
-  if not found then error(string.format("there is no scheduler `%s`; known are %s", name, table.concat(msched.sorted_keys(known), ", ")), 0) end
+  if not found then
+    error(string.format("there is no scheduler `%s`; known are %s", name,
+                        table.concat(msched.sorted_keys(known), ", ")), 0)
+  end
   return found
 end
 

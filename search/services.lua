@@ -19,8 +19,9 @@ function Services:start(tasks)
     task.jobs = jobs
     if task.parts then -- composed, not replayed
     elseif not self.pool then
-      self.pool = msched.pool(task.func, {jobs = jobs, files = options.files or {}, target = target, timeout = options.rule_timeout or run_options.standard.rule_timeout,
-                                             skip_failing = options.skip_failing})
+      self.pool = msched.pool(task.func,
+                              {jobs = jobs, files = options.files or {}, target = target, timeout = options.rule_timeout
+                               or run_options.standard.rule_timeout, skip_failing = options.skip_failing})
     else
       self.pool:add(task.func)
     end
@@ -30,8 +31,12 @@ function Services:start(tasks)
     end
   end
   if not options.simulate and not options.no_tune then
-    self.measurer = options.measurer or options.fleet and msched.load "search.fleet.coordinator".open {fleet = options.fleet, target = msched.target(target), run_timeout = options.run_timeout, reference_timeout = options.reference_timeout} or
-                    msched.measurer {target = target, run_timeout = options.run_timeout, reference_timeout = options.reference_timeout}
+    self.measurer = options.measurer
+      or options.fleet and msched.load "search.fleet.coordinator".open {fleet = options.fleet,
+        target = msched.target(target), run_timeout = options.run_timeout,
+        reference_timeout = options.reference_timeout} or
+                    msched.measurer {target = target, run_timeout = options.run_timeout,
+                                     reference_timeout = options.reference_timeout}
     self.by_number = {}
     for _, task in ipairs(tasks) do
       if msched.interrupted() then error("interrupted", 0) end
@@ -43,7 +48,9 @@ function Services:start(tasks)
 end
 
 -- A model that has learned nothing of the task, or what its file holds; and why, where a file cannot be used.
-function Services:model() return models.open(self.options.model or "xgboost", self.options.seed or 1, self.options.policy_timeout) end
+function Services:model()
+  return models.open(self.options.model or "xgboost", self.options.seed or 1, self.options.policy_timeout)
+end
 
 -- What the measurer waits for, as a device on which another run times its candidates.
 function Services:tell_waiting()
@@ -60,8 +67,13 @@ function Services:tell_device(task, device)
     self.told[what] = true
     task.log("said", task.name, {text = text})
   end
-  if device.others then tell("others", string.format("%s on the device: times are less sure", device.others == 1 and "another process is" or device.others .. " other processes are")) end
-  if device.uncaptured then tell("uncaptured", "launches are part of its times, as no CUDA graph could be made: " .. device.uncaptured) end
+  if device.others then
+    tell("others", string.format("%s on the device: times are less sure", device.others == 1 and "another process is"
+                                 or device.others .. " other processes are"))
+  end
+  if device.uncaptured then
+    tell("uncaptured", "launches are part of its times, as no CUDA graph could be made: " .. device.uncaptured)
+  end
 end
 
 -- Waits a little for a result and gives it to its task. Gives whether one came.

@@ -1,11 +1,14 @@
 -- A task: a function that is tuned, its state, and the results of its candidates. It is the environment of its
--- policy (a user's sees no more of it than view.lua shows): func, target, seed, iteration, sketches, mutators {{part, weight}…}, batch, bound, asked (whether a number of
--- trials was), model (where the policy needs one), and the methods below down to `measure`.
+-- policy (a user's sees no more of it than view.lua shows): func, target, seed, iteration, sketches, mutators {{part,
+-- weight}…}, batch, bound, asked (whether a number of trials was), model (where the policy needs one), and the methods
+-- below down to `measure`.
 local space, refusals = msched.load "rules.space", msched.load "rules.refusals"
-local policies, schedulers, fixed = msched.load "search.policy", msched.load "search.scheduler", msched.load "search.fixed"
+local policies, schedulers, fixed = msched.load "search.policy", msched.load "search.scheduler",
+  msched.load "search.fixed"
 local view = msched.load "search.view"
 
-local Task = {NUMBERS = 20} -- bits of a candidate's number that count within its iteration; those above are the iteration
+local Task = {NUMBERS = 20} -- bits of a candidate's number that count within its iteration; those above are the
+                            -- iteration
 Task.__index = Task
 
 local MOST_IDLE = 3 -- times in a row that nothing new was asked for
@@ -14,27 +17,33 @@ local function count(table_, reason) table_[reason] = (table_[reason] or 0) + 1 
 
 -- What an interrupted run says of its results.
 function Task.kept_text(kept, place)
-  return string.format("interrupted; %s kept in %s", kept == 1 and "1 result of this run is" or kept .. " results of this run are", place)
+  return string.format("interrupted; %s kept in %s",
+                       kept == 1 and "1 result of this run is" or kept .. " results of this run are", place)
 end
 
 -- Numbers by reason, the most frequent first.
 function Task.reasons_text(numbers)
   local reasons, parts = msched.sorted_keys(numbers), {}
-  table.sort(reasons, function(a, b) return numbers[a] ~= numbers[b] and numbers[a] > numbers[b] or numbers[a] == numbers[b] and a < b end)
+  table.sort(reasons, function(a, b)
+    return numbers[a] ~= numbers[b] and numbers[a] > numbers[b] or numbers[a] == numbers[b] and a < b
+  end)
   for i, reason in ipairs(reasons) do parts[i] = string.format("%s %d", reason, numbers[reason]) end
   return #parts > 0 and table.concat(parts, ", ") or "none"
 end
 
 -- A model where the policy declared that it needs none.
-local no_model = setmetatable({}, {__index = function() error("the policy uses a model: declare it, needs = {model = true}", 2) end})
+local no_model =
+  setmetatable({}, {__index = function() error("the policy uses a model: declare it, needs = {model = true}", 2) end})
 
 -- func; fields: name, target, weight, trials, seed, batch, most_failures, simulate, policy, policy_timeout, run, log,
 -- and what tune.open gave of its space.
 function Task.new(func, fields)
   local self = setmetatable({
-    func = func, iteration = 1, made = 0, done = 0, counted = 0, run_number = 1, waiting = 0, idle = 0, accepted = 0, submitted = 0, recorded = 0, stored_left = 0, kept = 0, censored = 0,
+    func = func, iteration = 1, made = 0, done = 0, counted = 0, run_number = 1, waiting = 0, idle = 0, accepted = 0,
+    submitted = 0, recorded = 0, stored_left = 0, kept = 0, censored = 0,
     repeated = 0, busy = 0, retimed = 0,
-    transferred = 0, known = {}, unfinished = {}, finished = {}, measured = {}, failures = {}, row = {failures = {}, length = 0}, wins = {}, starts = {}, model = no_model,
+    transferred = 0, known = {}, unfinished = {}, finished = {}, measured = {}, failures = {},
+    row = {failures = {}, length = 0}, wins = {}, starts = {}, model = no_model,
     spent = {open = 0, replay = 0, policy = 0, learn = 0, wait = 0, build = 0, run = 0},
   }, Task)
   for name, value in pairs(fields) do self[name] = value end
@@ -51,7 +60,8 @@ end
 function Task:stopped() return msched.interrupted() end
 function Task:is_over()
   self.run:look_at_the_clock()
-  return self.ended ~= nil or self.run.ended ~= nil or self:stopped() or self.of_whole ~= nil and self.run:parts_are_over()
+  return self.ended ~= nil or self.run.ended ~= nil or self:stopped()
+    or self.of_whole ~= nil and self.run:parts_are_over()
 end
 -- How many may be asked for: trials that are left, and those that the store has of an iteration that was cut short.
 function Task:remaining()
@@ -103,7 +113,8 @@ function Task:replay(jobs)
   for _, c in ipairs(list) do made = made + (c and 1 or 0) end
   self.accepted = self.accepted + made
   self.spent.replay = self.spent.replay + msched.clock() - start
-  self.log("candidates", self.name, {jobs = #jobs, made = made, refused = #jobs - made, seconds = msched.clock() - start})
+  self.log("candidates", self.name,
+           {jobs = #jobs, made = made, refused = #jobs - made, seconds = msched.clock() - start})
   return list
 end
 
@@ -149,7 +160,10 @@ function Task:best(most) return first_of(self.proposed or self.measured, most) e
 -- Has candidates measured, as many as there are trials left; those of earlier are not measured again. Gives a list of
 -- what came of each: {status =, seconds =}; status is measured, censored, failed, or repeated.
 function Task:measure(candidates)
-  if type(candidates) ~= "table" then error(string.format("env:measure takes a list of candidates, as env:replay gives them, not a %s", type(candidates)), 2) end
+  if type(candidates) ~= "table" then
+    error(string.format("env:measure takes a list of candidates, as env:replay gives them, not a %s", type(candidates)),
+          2)
+  end
   for i, c in ipairs(candidates) do
     if type(c) ~= "table" or msched.type(c.trace) ~= "trace" or type(c.hash) ~= "string" then
       error(string.format("env:measure: item %d is no candidate, as env:replay gives them, but a %s", i, type(c)), 2)
@@ -259,14 +273,16 @@ function Task:step()
   if not candidates then
     if message and not self:is_over() then self:fail(message)
     elseif self.done < self.trials and not self:is_over() then
-      self:finish("policy", "%s", why or string.format("policy `%s` asked for no more%s", self.policy.name, self.idle > 0 and ", and the space gave nothing new" .. self:known_text() or ""))
+      self:finish("policy", "%s", why or string.format("policy `%s` asked for no more%s", self.policy.name,
+                  self.idle > 0 and ", and the space gave nothing new" .. self:known_text() or ""))
     end
     self.is_done = true
     return
   end
   local fresh, stored = self:sort_out(candidates)
-  self.log("asked", self.name, {iteration = self.iteration, hashes = hashes_of(self, candidates), candidates = #candidates, measured = #fresh, recalled = stored,
-                                repeated = self.repeated - before, seconds = seconds})
+  self.log("asked", self.name,
+           {iteration = self.iteration, hashes = hashes_of(self, candidates), candidates = #candidates,
+            measured = #fresh, recalled = stored, repeated = self.repeated - before, seconds = seconds})
   self:submit(fresh)
   self:note_idle(#fresh + stored)
   if self.waiting == 0 then self:settle() end
@@ -294,7 +310,10 @@ end
 -- Answers from the store alone: what is not in it counts as failed, and is not kept.
 function Task:simulated(c)
   local r = self:record_of(c.hash)
-  if r and r.status ~= "unmeasured" then return {measured = r.status == "measured", censored = r.status == "censored", outcome = r.status, seconds = r.seconds, reason = r.reason} end
+  if r and r.status ~= "unmeasured" then
+    return {measured = r.status == "measured", censored = r.status == "censored", outcome = r.status,
+            seconds = r.seconds, reason = r.reason}
+  end
   if not self.proposed then self.done = self.done + 1 end
   return {outcome = "not in the store", seconds = 0, reason = ""}
 end
@@ -313,7 +332,9 @@ function Task:sort_out(candidates)
       self.known[c.hash] = true
       fresh[#fresh + 1] = {candidate = c, at = i}
     end
-    if self.proposed and (not self.answers[i] or self.answers[i].status ~= "repeated") then self.answers[i] = fixed.answer(self, c) end
+    if self.proposed and (not self.answers[i] or self.answers[i].status ~= "repeated") then
+      self.answers[i] = fixed.answer(self, c)
+    end
   end
   return fresh, stored
 end
@@ -335,8 +356,12 @@ end
 function Task:known_text()
   local known = 0
   for _ in pairs(self.known) do known = known + 1 end
-  if self.unscheduled then return ": it has no blocks, so nothing in it can be scheduled, and it was measured as it stands; in T.sblock its statements could be" end
-  return string.format(": %s known; rules of your own would add others", known == 1 and "1 schedule of it is" or known .. " schedules of it are")
+  if self.unscheduled then
+    return ": it has no blocks, so nothing in it can be scheduled, and it was measured as it stands; in T.sblock its \z
+            statements could be"
+  end
+  return string.format(": %s known; rules of your own would add others",
+                       known == 1 and "1 schedule of it is" or known .. " schedules of it are")
 end
 
 -- A policy that asks for nothing new again and again has seen the space.
@@ -381,7 +406,8 @@ function Task:choose_best()
   local first = self:fastest_few(1)[1]
   local record = first and self:record_of(first.hash)
   if record then
-    self.fastest = {seconds = first.seconds, id = first.id, full_id = record.id, hash = first.hash, trace = msched.read_trace(record.trace)}
+    self.fastest = {seconds = first.seconds, id = first.id, full_id = record.id, hash = first.hash,
+                    trace = msched.read_trace(record.trace)}
   end
 end
 
@@ -389,8 +415,9 @@ end
 function Task:know(k)
   self.known[k.record.hash] = true
   if k.sketch and k.record.status == "measured" then
-    self.measured[#self.measured + 1] = {hash = k.record.hash, seconds = k.record.seconds, sketch = k.sketch, candidate = k.record.candidate, id = k.id, full_id = k.record.id,
-                                        worker = k.record.search and k.record.search.worker}
+    self.measured[#self.measured + 1] = {hash = k.record.hash, seconds = k.record.seconds, sketch = k.sketch,
+                                         candidate = k.record.candidate, id = k.id, full_id = k.record.id,
+                                         worker = k.record.search and k.record.search.worker}
   end
 end
 
@@ -418,7 +445,8 @@ local function note_failure(self, r)
   count(row.failures, r.outcome)
   row.length, row.last = row.length + 1, r.reason ~= "" and "; the last: " .. r.reason or ""
   if row.length >= self.most_failures and not self.simulate and not self.proposed then
-    self:finish("failures", "%d candidates in a row failed: %s%s", row.length, Task.reasons_text(row.failures), row.last)
+    self:finish("failures", "%d candidates in a row failed: %s%s", row.length, Task.reasons_text(row.failures),
+                row.last)
   end
 end
 
@@ -448,11 +476,13 @@ function Task.run_seconds(r) return (r.check_seconds or 0) + (r.time_seconds or 
 local function keep(self, c, status, r)
   if self.simulate then return end
   self.kept = self.kept + 1
-  local search = {asked = self.asked_at, came = self:since_start(), build_seconds = math.max(0, r.build_seconds or 0), run_seconds = math.max(0, Task.run_seconds(r)),
-                  run = self.run_number, space = self.space_key, worker = r.worker}
-  return self.services.store:put {workload = self.workload, target = self.target.text, trace = c.trace, hash = c.hash, status = status, seconds = r.seconds, low = r.low,
-                                  high = r.high, runs = r.runs, busy = r.busy, reason = r.reason, seed = self.seed, candidate = c.candidate,
-                                  device = r.device, search = search, roofline = self.limit and {limit = self.limit.name, limit_seconds = self.limit.seconds}}
+  local search =
+    {asked = self.asked_at, came = self:since_start(), build_seconds = math.max(0, r.build_seconds or 0),
+     run_seconds = math.max(0, Task.run_seconds(r)), run = self.run_number, space = self.space_key, worker = r.worker}
+  return self.services.store:put {workload = self.workload, target = self.target.text, trace = c.trace, hash = c.hash,
+    status = status, seconds = r.seconds, low = r.low, high = r.high, runs = r.runs, busy = r.busy, reason = r.reason,
+    seed = self.seed, candidate = c.candidate, device = r.device, search = search,
+    roofline = self.limit and {limit = self.limit.name, limit_seconds = self.limit.seconds}}
 end
 
 -- What came of a candidate: counted, kept in the store, reported.
@@ -467,9 +497,12 @@ function Task:take(number, r)
   if status == "censored" then self.censored = self.censored + 1 end
   local id, short = keep(self, c, status, r)
   if r.measured then
-    self.measured[#self.measured + 1] = {hash = c.hash, seconds = r.seconds, sketch = c.sketch_trace, candidate = c.candidate, id = short, full_id = id, worker = r.worker}
+    self.measured[#self.measured + 1] = {hash = c.hash, seconds = r.seconds, sketch = c.sketch_trace,
+                                         candidate = c.candidate, id = short, full_id = id, worker = r.worker}
     self:note_best(r.seconds, short, id, c.hash, c.trace)
-    if self.fastest.hash == c.hash and not self.simulate then self.services.measurer:set_best(self.number, r.seconds) end
+    if self.fastest.hash == c.hash and not self.simulate then
+      self.services.measurer:set_best(self.number, r.seconds)
+    end
   end
   if status ~= "failed" then self:note_lesson(c, r.seconds) end
   self:tell_trial(c, r, status, id, short)
@@ -479,8 +512,10 @@ function Task:tell_trial(c, r, status, id, short)
   local build, run = r.build_seconds or 0, Task.run_seconds(r)
   self.spent.build, self.spent.run = self.spent.build + build, self.spent.run + run
   self.log("trial", self.name, {
-    id = id, short_id = short, status = status, outcome = r.outcome, seconds = r.seconds, low = r.low, high = r.high, hash = c.hash, candidate = c.candidate,
-    reason = r.reason, busy = r.busy or false, build_seconds = build, run_seconds = run, done = self.done, best = self.fastest and self.fastest.id,
+    id = id, short_id = short, status = status, outcome = r.outcome, seconds = r.seconds, low = r.low, high = r.high,
+    hash = c.hash, candidate = c.candidate,
+    reason = r.reason, busy = r.busy or false, build_seconds = build, run_seconds = run, done = self.done,
+    best = self.fastest and self.fastest.id,
     best_seconds = self.fastest and self.fastest.seconds,
   })
 end

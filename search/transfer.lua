@@ -6,7 +6,9 @@ local transfer = {LEAST = 16} -- records that a function has at least
 local FUNCTIONS, SAMPLES = 64, 2048 -- of a model, at most
 
 -- The devices whose records go together: those of one instruction set, whatever their number of cores.
-local function family_of(target) return string.format("%s %s", target:match "^%S+", target:match "%-mcpu=(%S+)" or target:match "%-arch=(%S+)" or "") end
+local function family_of(target)
+  return string.format("%s %s", target:match "^%S+", target:match "%-mcpu=(%S+)" or target:match "%-arch=(%S+)" or "")
+end
 
 local function by_records(a, b)
   if a.records ~= b.records then return a.records > b.records end
@@ -14,8 +16,8 @@ local function by_records(a, b)
   return a.target < b.target
 end
 
--- Functions on targets of the family that are none of the run's, those that have most records first: as store:tasks gives
--- them, and func.
+-- Functions on targets of the family that are none of the run's, those that have most records first: as store:tasks
+-- gives them, and func.
 local function sources_of(tasks, store)
   local own, hashes, list, kept = {}, {}, {}, {}
   for _, t in ipairs(tasks) do own[t.workload or ""], hashes[t.func:hash()] = true, true end
@@ -35,13 +37,14 @@ local function sources_of(tasks, store)
   return kept
 end
 
--- When the first of the tasks' runs had its first record: what was measured after that it did not know, and does not know
--- when it goes on; math.huge: none has any.
+-- When the first of the tasks' runs had its first record: what was measured after that it did not know, and does not
+-- know when it goes on; math.huge: none has any.
 local function since(tasks)
   local first = math.huge
   for _, t in ipairs(tasks) do
     first = math.min(first, t.first_record or math.huge)
-    for _, r in ipairs(t.simulate and t.workload and t.services.store:records {workload = t.workload, target = t.target.text} or {}) do
+    for _, r in ipairs(t.simulate and t.workload
+                       and t.services.store:records {workload = t.workload, target = t.target.text} or {}) do
       if r.seed == t.seed then first = math.min(first, r.when) end
     end
   end
@@ -71,7 +74,8 @@ end
 
 -- The model, how many samples it has, and of how many functions; nil: the store has too little.
 function transfer.model(tasks, store, seed)
-  local sources, before, model, samples, functions = sources_of(tasks, store), since(tasks), msched.model("xgboost", seed), {}, 0
+  local sources, before, model, samples, functions = sources_of(tasks, store), since(tasks),
+    msched.model("xgboost", seed), {}, 0
   for i, source in ipairs(sources) do
     local list = samples_of(store, source, math.max(transfer.LEAST, SAMPLES // #sources), before, i)
     if #list >= transfer.LEAST then
@@ -88,7 +92,9 @@ end
 -- nothing. options.transfer_from: a store to learn from, in place of the run's.
 function transfer.give(tasks, services)
   local takers, options = {}, services.options
-  for _, t in ipairs(tasks) do if t.learner and t.policy.needs.transfer and not t.parts and not t.proposed then takers[#takers + 1] = t end end
+  for _, t in ipairs(tasks) do
+    if t.learner and t.policy.needs.transfer and not t.parts and not t.proposed then takers[#takers + 1] = t end
+  end
   if #takers == 0 or not options.transfer or (options.model or "xgboost") ~= "xgboost" then return end
   local model, samples, functions = transfer.model(tasks, options.transfer_from or services.store, options.seed or 1)
   for _, t in ipairs(model and takers or {}) do t:take_transferred(model, samples, functions) end

@@ -3,7 +3,8 @@ local targets, space, refusals = msched.load "rules.targets", msched.load "rules
 local Task, Run = msched.load "search.task", msched.load "search.run"
 local groups, whole = msched.load "search.groups.groups", msched.load "search.groups.whole"
 local fixed, run_options = msched.load "search.fixed", msched.load "search.options"
-local log, policies, schedulers, services = msched.load "search.log", msched.load "search.policy", msched.load "search.scheduler", msched.load "search.services"
+local log, policies, schedulers, services = msched.load "search.log", msched.load "search.policy",
+  msched.load "search.scheduler", msched.load "search.services"
 
 local tune = {reasons_text = Task.reasons_text, kept_text = Task.kept_text}
 
@@ -20,21 +21,30 @@ local function check_extents(func)
   local list, text = func:symbolic()
   if #list > 0 then error(string.format("`%s`: tuning needs shapes that are numbers, but %s", func:name(), text), 0) end
   local params = func:params()
-  if #params == 0 then error(string.format("`%s` has no parameters: tuning compares what it writes, so give it a buffer of its result", func:name()), 0) end
+  if #params == 0 then
+    error(string.format("`%s` has no parameters: tuning compares what it writes, so give it a buffer of its result",
+                        func:name()), 0)
+  end
   for _, p in ipairs(params) do
     if not p.shape then
-      local way = p.type:find "int" and string.format(", or give it: --dim %s=N, or ms.specialize(func, {%s = N})", p.name, p.name) or ""
-      error(string.format("`%s` has a parameter that is a scalar, %s: tuning needs extents, so write its value as a constant%s", func:name(), p.name, way), 0)
+      local way = p.type:find "int"
+        and string.format(", or give it: --dim %s=N, or ms.specialize(func, {%s = N})", p.name, p.name) or ""
+      error(string.format("`%s` has a parameter that is a scalar, %s: tuning needs extents, so write its value as a \z
+                           constant%s", func:name(), p.name, way), 0)
     end
     for d, extent in ipairs(p.shape) do
-      if extent < 0 then error(string.format("`%s`: extent %d of `%s` is an expression of no parameter: tuning needs numbers", func:name(), d, p.name), 0) end
+      if extent < 0 then
+        error(string.format("`%s`: extent %d of `%s` is an expression of no parameter: tuning needs numbers",
+                            func:name(), d, p.name), 0)
+      end
     end
   end
 end
 
 local BLOCK_WEIGHT = 0.2 -- of the mutator that changes one block's choice, where a space is factored
 
--- The mutators of a sandbox and those given, with their weights; what is refused in one is counted, and changes nothing.
+-- The mutators of a sandbox and those given, with their weights; what is refused in one is counted, and changes
+-- nothing.
 local function open_mutators(sandbox, given, refused)
   local mutators = {}
   local function add(name, weight, mutate)
@@ -87,15 +97,16 @@ end
 -- Opens the space of a function on a target. Gives sketches, as schedules; mutators; postprocs, those that run in this
 -- state; refused, what was (rules/refusals.lua); thinned, whether there are more sketches;
 -- unscheduled, whether the function has no block that could be scheduled; product, the space factored by
--- block (rules/factored.lua) where it is large: sketches is then every choice of every block once; idle, the names of rules of
--- the user's that changed nothing; reopen, which gives
--- the sketches that another seed makes, as traces. The target's rules and those of options.files run in a sandbox; closures
--- (registered, or options.rules, options.postprocs, options.mutators) run here, and so does a space that the script
--- describes in place of the target's.
+-- block (rules/factored.lua) where it is large: sketches is then every choice of every block once; idle, the names of
+-- rules of the user's that changed nothing; reopen, which gives
+-- the sketches that another seed makes, as traces. The target's rules and those of options.files run in a sandbox;
+-- closures (registered, or options.rules, options.postprocs, options.mutators) run here, and so does a space that the
+-- script describes in place of the target's.
 -- Each call has options.rule_timeout seconds; with options.skip_failing, one that fails counts as refused.
 -- Why there is nothing to tune in a function with an extent of 0, all of whose blocks have one.
 function tune.empty_text(func)
-  return string.format("%s: nothing to tune: an extent of it is 0, so that it computes no elements there; `msched run` runs it as it is", func:name())
+  return string.format("%s: nothing to tune: an extent of it is 0, so that it computes no elements there; `msched \z
+                        run` runs it as it is", func:name())
 end
 
 function tune.open(func, target, options)
@@ -104,18 +115,24 @@ function tune.open(func, target, options)
   if func:has_empty() then error(tune.empty_text(func), 0) end
   msched.rule_timeout(timeout)
   msched.skip_failing(options.skip_failing)
-  local box = msched.sandbox {files = options.files or {}, target = target.text, timeout = timeout, skip_failing = options.skip_failing}
+  local box = msched.sandbox {files = options.files or {}, target = target.text, timeout = timeout,
+                              skip_failing = options.skip_failing}
   local parts = space.parts(targets.context(target))
-  space.add(parts, {space = own("space", options.spaces), rule = own("rule", options.rules), postproc = {}, mutator = {}})
+  space.add(parts,
+            {space = own("space", options.spaces), rule = own("rule", options.rules), postproc = {}, mutator = {}})
   local sketches, report, product = generate(func, box, parts, options.seed or run_options.standard.seed)
   local refused = report.refused
   if #sketches == 0 then
     error(string.format("`%s`: no sketch is left of its space; refused:\n%s", func:name(), refusals.text(refused)), 0)
   end
   local mutators = open_mutators(box, own("mutator", options.mutators), refused)
-  if product then table.insert(mutators, {{name = "block", apply = function(...) return product:mutate(...) end}, BLOCK_WEIGHT}) end
-  return {sketches = sketches, mutators = mutators, postprocs = own("postproc", options.postprocs), refused = refused, thinned = report.thinned,
-          unscheduled = #msched.schedule(func):block_names() == 0, product = product, idle = report.idle or space.idle(parts.users, report), reopen = function(seed) return reopen(func, box, parts, seed) end}
+  if product then
+    table.insert(mutators, {{name = "block", apply = function(...) return product:mutate(...) end}, BLOCK_WEIGHT})
+  end
+  return {sketches = sketches, mutators = mutators, postprocs = own("postproc", options.postprocs), refused = refused,
+          thinned = report.thinned, unscheduled = #msched.schedule(func):block_names() == 0, product = product,
+          idle = report.idle or space.idle(parts.users, report),
+          reopen = function(seed) return reopen(func, box, parts, seed) end}
 end
 
 -- ---- A fixed order of reductions ---------------------------------------------------------------------------------
@@ -128,14 +145,17 @@ local function in_order(func, sketches, seed)
   for _, sketch in ipairs(sketches) do
     local ok
     for candidate = 1, DRAWS do
-      ok, why = pcall(function() msched.apply(func, sketch, {resample = true, seed = seed, candidate = candidate}):check_reduction_order() end)
+      ok, why = pcall(function()
+        msched.apply(func, sketch, {resample = true, seed = seed, candidate = candidate}):check_reduction_order()
+      end)
       if ok or #sketch:draws() == 0 then break end
     end
     if ok then list[#list + 1] = sketch end
     if msched.interrupted() then break end
   end
   if #list == 0 and not msched.interrupted() then
-    error(string.format("`%s`: no sketch keeps the order of its reductions; the last: %s", func:name(), tostring(why)), 0)
+    error(string.format("`%s`: no sketch keeps the order of its reductions; the last: %s", func:name(), tostring(why)),
+          0)
   end
   return list
 end
@@ -154,7 +174,8 @@ local function weighed(item)
   return item[1], weight
 end
 
--- Functions that are equal, whatever the names in them, are one task: the first of them, whose weight is the sum of theirs.
+-- Functions that are equal, whatever the names in them, are one task: the first of them, whose weight is the sum of
+-- theirs.
 local function distinct(items)
   local list, by_hash, taken = {}, {}, {}
   for _, item in ipairs(items) do
@@ -183,10 +204,14 @@ end
 -- What a task has of the options of a run.
 local function fields_of(each, run, target, options)
   return {
-    name = each.name, weight = each.weight, equal = each.equal, target = target, trials = options.trials or run_options.standard.trials, asked = (options.trials or options.total or options.deterministic) ~= nil,
-    seed = options.seed or 1, batch = options.batch or run_options.standard.batch, most_failures = options.failures or run_options.standard.failures, simulate = options.simulate,
-    policy_timeout = options.deterministic and 0 or options.policy_timeout or run_options.standard.policy_timeout, -- 0: none
-    proposed = options.deterministic and {} or nil, fixed_order = options.fixed_order, run = run, log = run.log, bound = schedulers.bound(each.func, target), of_whole = each.of_whole, budget = each.budget,
+    name = each.name, weight = each.weight, equal = each.equal, target = target, trials = options.trials
+      or run_options.standard.trials, asked = (options.trials or options.total or options.deterministic) ~= nil,
+    seed = options.seed or 1, batch = options.batch or run_options.standard.batch,
+    most_failures = options.failures or run_options.standard.failures, simulate = options.simulate,
+    -- 0: none
+    policy_timeout = options.deterministic and 0 or options.policy_timeout or run_options.standard.policy_timeout,
+    proposed = options.deterministic and {} or nil, fixed_order = options.fixed_order, run = run, log = run.log,
+    bound = schedulers.bound(each.func, target), of_whole = each.of_whole, budget = each.budget,
   }
 end
 
@@ -201,12 +226,15 @@ local function space_key(policy, sketches, fixed_order)
   return key
 end
 
-local function target_of(options) return msched.target(options.target or "native", {runs = not (options.simulate or options.no_tune)}) end
+local function target_of(options)
+  return msched.target(options.target or "native", {runs = not (options.simulate or options.no_tune)})
+end
 
 local OPENING = 1e6 -- seconds, where the run has no limit
 
 local function too_late(run, each)
-  return string.format("the %g seconds that the run has were over before the space of `%s` was open; give it more", run.seconds, each.name)
+  return string.format("the %g seconds that the run has were over before the space of `%s` was open; give it more",
+                       run.seconds, each.name)
 end
 
 local function open_task(each, run, shared, policy, options)
@@ -215,13 +243,18 @@ local function open_task(each, run, shared, policy, options)
   if ok == nil then error(too_late(run, each), 0) end
   if not ok then error(opened, 0) end
   if options.fixed_order and opened.unscheduled and each.func:flops() > 0 then
-    error(string.format("`%s` has no blocks, so nothing can note that its code is to keep the order of its operations: put its statements in T.sblock", each.func:name()), 0)
+    error(string.format("`%s` has no blocks, so nothing can note that its code is to keep the order of its \z
+                         operations: put its statements in T.sblock", each.func:name()), 0)
   end
   local fields = fields_of(each, run, target, options)
-  fields.policy, fields.sketches, fields.mutators, fields.postprocs = policy, traces_of(opened.sketches), opened.mutators, opened.postprocs
-  fields.refused, fields.thinned, fields.idle_rules, fields.product, fields.reopen = opened.refused, opened.thinned, opened.idle, opened.product, opened.reopen
+  fields.policy, fields.sketches, fields.mutators, fields.postprocs = policy, traces_of(opened.sketches),
+    opened.mutators, opened.postprocs
+  fields.refused, fields.thinned, fields.idle_rules, fields.product, fields.reopen = opened.refused, opened.thinned,
+    opened.idle, opened.product, opened.reopen
   fields.unscheduled, fields.space_key = opened.unscheduled, space_key(policy, fields.sketches, options.fixed_order)
-  if options.fixed_order and not fields.product then fields.sketches = in_order(each.func, fields.sketches, options.seed or 1) end
+  if options.fixed_order and not fields.product then
+    fields.sketches = in_order(each.func, fields.sketches, options.seed or 1)
+  end
   local task = Task.new(each.func, fields)
   if policy.needs.model and options.deterministic and not options.model then task.model = fixed.model(task)
   elseif policy.needs.model then task:take_model(shared:model()) end
@@ -234,8 +267,10 @@ end
 -- The task of a function that is composed of its groups. It has no space of its own.
 local function open_whole(each, run, options)
   local fields = fields_of(each, run, target_of(options), options)
-  fields.policy, fields.sketches, fields.mutators, fields.postprocs, fields.refused, fields.idle_rules = whole.policy, {}, {}, {}, {}, {}
-  fields.parts, fields.cut, fields.part_of_group, fields.space_key = {}, each.cut, {}, space_key(whole.policy, {}, options.fixed_order)
+  fields.policy, fields.sketches, fields.mutators, fields.postprocs, fields.refused, fields.idle_rules = whole.policy,
+    {}, {}, {}, {}, {}
+  fields.parts, fields.cut, fields.part_of_group, fields.space_key = {}, each.cut, {},
+    space_key(whole.policy, {}, options.fixed_order)
   local task = Task.new(each.func, fields)
   each.budget.whole = task
   return task
@@ -244,7 +279,8 @@ end
 -- The work of a group's instances, by which those that have most come first.
 local function work_of(group) return group.weight * math.max(group.func:flops(), group.func:integer_ops()) end
 
--- The groups of a function as entries of the list, those that are in it already with more weight, and then the function.
+-- The groups of a function as entries of the list, those that are in it already with more weight, and then the
+-- function.
 local function add_parts(list, each, options)
   local budget, by_hash = whole.budget(options.trials), {}
   for _, other in ipairs(list) do by_hash[other.func:hash()] = not other.cut and other or nil end
@@ -267,8 +303,8 @@ local function add_parts(list, each, options)
   list[#list + 1] = each
 end
 
--- The entries of a run: functions, and of those that are cut the groups before them. A space that the script describes is one of
--- the function as it is.
+-- The entries of a run: functions, and of those that are cut the groups before them. A space that the script describes
+-- is one of the function as it is.
 local function with_parts(items, run, options)
   local as_it_is = options.whole or #msched.registered.space > 0 or #(options.spaces or {}) > 0
   local list = {}
@@ -279,7 +315,8 @@ local function with_parts(items, run, options)
     if each.cut then
       local instances = 0
       for _, g in ipairs(each.cut) do instances = instances + g.weight end
-      run.log("cut", each.name, {size = each.cut.blocks, anchors = each.cut.anchors, groups = #each.cut, instances = instances})
+      run.log("cut", each.name,
+              {size = each.cut.blocks, anchors = each.cut.anchors, groups = #each.cut, instances = instances})
       add_parts(list, each, options)
     else
       list[#list + 1] = each
@@ -325,15 +362,16 @@ local function measured(run, task, f, ...)
   return ok and found or nil
 end
 
--- tune.all(functions, options): tunes functions, each or {function, weight = w}, as the tasks of one run. Gives a list of
--- the tasks: func, name, fastest {id, seconds, trace}, counts, error, why it failed; ended_as {why, text}; and the store's
--- path. Options: those of options.lua, trials those of each function, total and seconds those of all together; and measurer; limit
--- (a function of a function, its target, a limit that is to be measured again or nil, and the
--- sketches, gives {seconds, name, of}, what the machine is measured to take at least, or nil: it is told, and a
--- policy may end near it), unused (a function of a task that is over, says what its kernel does not use, or nil), beside (one that
--- gives what others' routines for it take, {name =, seconds =}, or nil: it is told).
+-- tune.all(functions, options): tunes functions, each or {function, weight = w}, as the tasks of one run. Gives a list
+-- of the tasks: func, name, fastest {id, seconds, trace}, counts, error, why it failed; ended_as {why, text}; and the
+-- store's path. Options: those of options.lua, trials those of each function, total and seconds those of all together;
+-- and measurer; limit (a function of a function, its target, a limit that is to be measured again or nil, and the
+-- sketches, gives {seconds, name, of}, what the machine is measured to take at least, or nil: it is told, and a policy
+-- may end near it), unused (a function of a task that is over, says what its kernel does not use, or nil), beside (one
+-- that gives what others' routines for it take, {name =, seconds =}, or nil: it is told).
 function tune.all(items, options)
-  if options.files then options = setmetatable({files = msched.sources(options.files)}, {__index = options}) end -- once, for all states of the run
+  -- once, for all states of the run
+  if options.files then options = setmetatable({files = msched.sources(options.files)}, {__index = options}) end
   if options.fixed_order then
     local postprocs = table.move(options.postprocs or {}, 1, #(options.postprocs or {}), 1, {})
     postprocs[#postprocs + 1] = msched.load "search.fixed_order"
@@ -344,10 +382,12 @@ function tune.all(items, options)
   if options.deterministic then name, why = fixed.refused(options) end
   if name then error(string.format("deterministic does not go with %s: %s", name, why), 0) end
   if options.transfer and not policy.needs.transfer then
-    error(string.format("transfer does not go with the policy `%s`, which takes nothing from other functions; `evolutionary` does", policy.name), 0)
+    error(string.format("transfer does not go with the policy `%s`, which takes nothing from other functions; \z
+                         `evolutionary` does", policy.name), 0)
   end
-  local run = Run.new {seconds = options.seconds, total = options.total, scheduler = options.scheduler or options.deterministic and "round-robin" or nil, simulate = options.simulate,
-                       log = log.new(options.listen or function() end)}
+  local run = Run.new {seconds = options.seconds, total = options.total,
+                       scheduler = options.scheduler or options.deterministic and "round-robin" or nil,
+                       simulate = options.simulate, log = log.new(options.listen or function() end)}
   local shared = services.open(options)
   local path, opened = shared.store:path(), false
   local ok, message = pcall(function()
@@ -355,7 +395,8 @@ function tune.all(items, options)
     opened = true -- nothing is written before all are
     tell_of_idle(run.tasks)
     for _, task in ipairs(run.tasks) do
-      task.measure_limit = options.limit and function(again) return options.limit(task.func, task.target, again, task.sketches) end
+      task.measure_limit = options.limit
+        and function(again) return options.limit(task.func, task.target, again, task.sketches) end
       task.limit = options.limit and measured(run, task, task.measure_limit)
       task.beside = options.beside and measured(run, task, options.beside, task.func, task.target)
     end
@@ -367,7 +408,8 @@ function tune.all(items, options)
   return run.tasks, path
 end
 
--- One function: gives its task, and the store's path; raises what went wrong. Where it was cut, its groups' tasks are before it.
+-- One function: gives its task, and the store's path; raises what went wrong. Where it was cut, its groups' tasks are
+-- before it.
 function tune.run(func, options)
   local tasks, path = tune.all({func}, options)
   local task = tasks[#tasks]
@@ -380,7 +422,8 @@ function tune.why(task)
   local text = task.ended_as.text
   local parts = {"no candidate could be measured" .. (text and ": " .. text or "")}
   if task.censored > 0 then
-    parts[#parts + 1] = string.format("ended before it was done, as it took far longer than the function as it is written: %d (--trials asks for more)", task.censored)
+    parts[#parts + 1] = string.format("ended before it was done, as it took far longer than the function as it is \z
+                                       written: %d (--trials asks for more)", task.censored)
   end
   if next(task.failures) then parts[#parts + 1] = "failed: " .. tune.reasons_text(task.failures) end
   if next(task.refused) then parts[#parts + 1] = "refused:\n" .. refusals.text(task.refused) end
@@ -393,7 +436,8 @@ Best.__index = Best
 function Best:schedule() return msched.apply(self.func, self.trace) end
 function Best:build(options)
   options = msched.options(options, "target:string fast_math:boolean")
-  return msched.build(self:schedule():func(), {target = options.target or self.target, reference = self.func, fast_math = options.fast_math})
+  return msched.build(self:schedule():func(),
+                      {target = options.target or self.target, reference = self.func, fast_math = options.fast_math})
 end
 function Best:export(path)
   local kernel = self:build()
@@ -409,7 +453,8 @@ function msched.tune(func, options)
   options = msched.options(options, run_options.known)
   local out, value = run_options.out_of_range(options)
   if out then
-    local rule = out.above and "above " .. out.least or out.most and string.format("from %d to %d", out.least, out.most) or "at least " .. out.least
+    local rule = out.above and "above " .. out.least or out.most and string.format("from %d to %d", out.least, out.most)
+      or "at least " .. out.least
     error(string.format("%sms.tune: %s is %g; it is %s", msched.where(), out.field, value, rule), 0)
   end
   func = msched.without_empty(func) or func
@@ -425,8 +470,8 @@ function msched.tune(func, options)
     error(tune.kept_text(task.kept, path) .. ", and the next run goes on from there", 2)
   end
   if not task.fastest then error(tune.why(task), 2) end
-  return setmetatable({func = func, target = task.target.text, trace = task.fastest.trace, seconds = task.fastest.seconds, id = task.fastest.id,
-                       interrupted = stopped or nil}, Best)
+  return setmetatable({func = func, target = task.target.text, trace = task.fastest.trace,
+                       seconds = task.fastest.seconds, id = task.fastest.id, interrupted = stopped or nil}, Best)
 end
 
 return tune

@@ -13,7 +13,8 @@ local function known(task, store)
   for _, list in ipairs {store:records {workload = task.workload, target = task.target.text}, task.shared} do
     for _, r in ipairs(list) do
       local in_order = not task.fixed_order or fixed_order.has_note(r)
-      local here = in_order and r.status == "measured" and r.target == task.target.text and r.versions == msched.versions()
+      local here = in_order and r.status == "measured" and r.target == task.target.text
+        and r.versions == msched.versions()
       if here and (not fastest or r.seconds < fastest.seconds) then fastest = r end
     end
   end
@@ -29,7 +30,9 @@ local function is_clean(kernel, target)
   if not target.arch then return true end
   for _, k in ipairs(kernel:resources()) do if k.estimated_spills then return false end end
   local assembled, list = pcall(kernel.resources, kernel, true)
-  if not assembled and tostring(list):find "NVRTC is missing" or tostring(list):find "NVRTC has no code" then return true end
+  if not assembled and tostring(list):find "NVRTC is missing" or tostring(list):find "NVRTC has no code" then
+    return true
+  end
   if not assembled then return nil, list end
   for _, k in ipairs(list) do
     if k.spill_stores + k.spill_loads + k.stack_bytes > 0 or k.serialized then return false end
@@ -41,7 +44,8 @@ end
 local function first_built(task, list)
   local first, seen, why = nil, 0, nil
   for _, c in ipairs(list) do
-    local ok, kernel = pcall(msched.build, msched.apply(task.func, c.trace):func(), {target = task.target.text, reference = task.func, load = false})
+    local ok, kernel = pcall(msched.build, msched.apply(task.func, c.trace):func(),
+                             {target = task.target.text, reference = task.func, load = false})
     local clean, message
     if ok then clean, message = is_clean(kernel, task.target) end
     if clean then return c end
@@ -70,7 +74,9 @@ end
 
 -- Stores a candidate as not measured: the task's `fastest`.
 function untuned.keep(task, c)
-  local id, short = task.services.store:put {workload = task.workload, target = task.target.text, trace = c.trace, hash = c.hash, status = "unmeasured", seed = task.seed, candidate = c.candidate}
+  local id, short =
+    task.services.store:put {workload = task.workload, target = task.target.text, trace = c.trace, hash = c.hash,
+                             status = "unmeasured", seed = task.seed, candidate = c.candidate}
   task.fastest = {id = short, full_id = id, hash = c.hash, trace = c.trace}
   task:finish("untuned", "nothing was measured")
 end

@@ -1,10 +1,11 @@
 -- What a user's policy sees of its task: the fields and methods that the guide lists, and copies of what others have
--- too. What it writes is its own. Its candidates are those that `replay` made: a trace and the hash of its module belong
--- together in the store.
+-- too. What it writes is its own. Its candidates are those that `replay` made: a trace and the hash of its module
+-- belong together in the store.
 local view = {}
 
 local FIELDS = {"func", "target", "seed", "iteration", "batch", "bound", "asked", "jobs", "model"}
-local METHODS = {"sketch", "other_choices", "open_space", "remaining", "is_over", "draw_jobs", "unmeasured", "is_known", "is_near_roofline"}
+local METHODS = {"sketch", "other_choices", "open_space", "remaining", "is_over", "draw_jobs", "unmeasured", "is_known",
+                 "is_near_roofline"}
 
 local function fields_of(t)
   local copy = {}
@@ -27,12 +28,16 @@ local function measuring(task, own)
     return list
   end
   function own.measure(_, candidates)
-    if type(candidates) ~= "table" then error(string.format("env:measure takes a list of candidates, as env:replay gives them, not a %s", type(candidates)), 2) end
+    if type(candidates) ~= "table" then
+      error(string.format("env:measure takes a list of candidates, as env:replay gives them, not a %s",
+                          type(candidates)), 2)
+    end
     local list = {}
     for i, c in ipairs(candidates) do
       local known = type(c) == "table" and c.trace ~= nil and made[c.trace]
       if not known or known.hash ~= c.hash then
-        error(string.format("env:measure: item %d is no candidate, as env:replay gives them, but a %s", i, known and "candidate with another hash" or type(c)), 2)
+        error(string.format("env:measure: item %d is no candidate, as env:replay gives them, but a %s", i,
+                            known and "candidate with another hash" or type(c)), 2)
       end
       list[i] = fields_of(known)
     end
@@ -50,7 +55,8 @@ function view.of(task)
     return list
   end
   measuring(task, own)
-  return setmetatable(own, {__index = function(_, name) if live[name] then return task[name] end end, __metatable = "env"})
+  return setmetatable(own,
+                      {__index = function(_, name) if live[name] then return task[name] end end, __metatable = "env"})
 end
 
 return view

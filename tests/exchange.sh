@@ -192,8 +192,8 @@ for old in "$data"/old-*.py; do
   "$msched" apply "$new" "$work/empty" | cmp - "$work/old.py" || fail "$old is another function"
 done
 
-# ---- Traces in each form, from a file and from standard input, to a file and to standard output: the same bytes again, as
-# tools/round_trips has it of every one
+# ---- Traces in each form, from a file and from standard input, to a file and to standard output: the same bytes again,
+# as tools/round_trips has it of every one
 for trace in "$here"/../lua/bench/data/*/SFM.jsonl "$here"/../lua/bench/data/*/CBR*.jsonl; do
   head -n 1 "$trace" | "$msched" convert - >"$work/1.json"
   "$msched" convert - --to binary <"$work/1.json" >"$work/1.binary"

@@ -1,5 +1,6 @@
 #!/bin/sh
-# usage: run_sources.sh PROGRAM CASES: cases as C source, by gcc with OpenMP, as C++, and by clang where it is, on one thread.
+# usage: run_sources.sh PROGRAM CASES: cases as C source, by gcc with OpenMP, as C++, and by clang where it is, on one
+# thread.
 set -e
 "$1" "$2"/tuned "$2"/vector "$2"/split/of_handles.case "$2"/online_softmax/lanes.case --every 13 "$2"
 if command -v g++ >/dev/null; then

@@ -44,8 +44,7 @@ struct tir_arg {
 struct tir_run_report {
   int64_t steps;  /* loop iterations and stores */
   double epsilon; /* of the coarsest float type that was rounded to; 0: every float result was exact */
-  uint64_t
-      read_first; /* bit i: argument i was unwritten, and read before it was written, or never written (note_unwritten) */
+  uint64_t read_first; /* bit i: argument i was unwritten (note_unwritten), and read first, or never written */
 };
 /* A loop that runs for one value of its variable. */
 struct tir_fixed_loop {

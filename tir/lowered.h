@@ -30,7 +30,8 @@ const char *tir_instruction_name(enum tir_instruction which);
 bool tir_is_tile_product(enum tir_instruction which);
 /* Lowered, an attribute around a loop that does nothing but such products: the tiles that it adds to stay in registers
  * while it runs. In front of the loop, below the attribute, stand those that begin at zero (TILEZERO). The number of
- * tiles, and two addresses of each, of its first element and of that below it; 0: the statement is no such attribute. */
+ * tiles, and two addresses of each, of its first element and of that below it; 0: the statement is no such
+ * attribute. */
 #define TIR_ACCUMULATORS "msched.accumulators"
 uint32_t tir_accumulators_of(const struct tir *ir, tir_stmt s, const tir_expr **addresses);
 

@@ -1,4 +1,5 @@
-/* Functions for given sizes: numbers for variables of shapes, loops that never run. Part of tir.h; included from there only. */
+/* Functions for given sizes: numbers for variables of shapes, loops that never run. Part of tir.h; included from there
+ * only. */
 
 /* Values for variables that no loop or block binds: of parameters' shapes, strides, offsets, and integer parameters. */
 struct tir_dim {

@@ -1,5 +1,5 @@
-/* Reading pages of a snapshot. The file is mapped beside LMDB, whose map is not to be had; what was mapped stays as long
- * as a snapshot is read from it. */
+/* Reading pages of a snapshot. The file is mapped beside LMDB, whose map is not to be had; what was mapped stays as
+ * long as a snapshot is read from it. */
 #include "snapshot.h"
 
 #include <assert.h>
@@ -150,8 +150,8 @@ static int bad_page(struct db_snapshot *s, uint64_t page, const char *why) {
   return DB_DAMAGED;
 }
 
-/* Finds a page of a tree, which another names; *out is the page. Where it was sound before, its place is looked at: keys
- * rise from leaf to leaf, so that no walk goes on for ever. */
+/* Finds a page of a tree, which another names; *out is the page. Where it was sound before, its place is looked at:
+ * keys rise from leaf to leaf, so that no walk goes on for ever. */
 static int come_to(struct db_snapshot *s, uint64_t from, uint64_t number, bool leaf, struct db_bounds bounds,
                    const uint8_t **out) {
   const struct db_pages *p = &s->pages;

@@ -258,8 +258,8 @@ static size_t room_left(struct db *db, size_t *page) {
   return map > used ? map - used : 0;
 }
 
-/* Begins a part with room for so many writes of so many bytes, and for as many more as a part has. Where the map cannot grow
- * so far, the part is of fewer writes. */
+/* Begins a part with room for so many writes of so many bytes, and for as many more as a part has. Where the map cannot
+ * grow so far, the part is of fewer writes. */
 static int begin_part(struct db *db, uint32_t least, size_t bytes) {
   assert(!db->batch && !db->read_only && least <= PART_WRITES);
   for (bool may_grow = true;;) {

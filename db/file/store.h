@@ -8,8 +8,9 @@
  *   contexts   id (16 bytes) → seal, what records have in common (packed.c)
  *   sketches   workload (its first 12 bytes), number (4, big-endian) → seal, a trace that others are differences to
  *   tasks      workload (16), target's hash (8) → seal, summary of their records (tasks.c)
- * Older stores lack the last three. times is an index: it holds nothing that records do not. A seal is a checksum (seal.c),
- * which entries of format 1 lack. Up to format 2 there was an index of modules, of what a record's id is made from now. */
+ * Older stores lack the last three. times is an index: it holds nothing that records do not. A seal is a checksum
+ * (seal.c), which entries of format 1 lack. Up to format 2 there was an index of modules, of what a record's id is made
+ * from now. */
 #ifndef MSCHED_DB_STORE_H
 #define MSCHED_DB_STORE_H
 
@@ -99,7 +100,8 @@ void db_close_environment(struct db *db);
 struct db *db_name_store(const char *path, ms_error *err); /* one that is there: claimed, not opened */
 bool db_claim(struct db *db, ms_error *err);               /* the file that has the name now */
 void db_disclaim(struct db *db);
-/* Flags of db_open beside the public ones: whether all pages are walked by opening it; neither: those of a small one. */
+/* Flags of db_open beside the public ones: whether all pages are walked by opening it; neither: those of a small
+ * one. */
 enum { DB_WALK_ALL = 8, DB_WALK_NONE = 16 };
 int64_t db_check_pages_of(struct db *named, FILE *report, ms_error *err); /* db_check_pages */
 /* Copies what a record points to, and makes it point there; the copy is the caller's to free(). */

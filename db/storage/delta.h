@@ -1,8 +1,8 @@
 /* Bytes as their difference to others. Internal to db.
  *
  * A difference is a list of steps to the end: how many bytes follow (LEB128), those bytes, how far the copy's place in
- * the base is from where the one before ended (signed, zigzag, less the bytes that follow), how many are copied. The last
- * step has no copy where the bytes end it. */
+ * the base is from where the one before ended (signed, zigzag, less the bytes that follow), how many are copied. The
+ * last step has no copy where the bytes end it. */
 #ifndef MSCHED_DB_DELTA_H
 #define MSCHED_DB_DELTA_H
 

@@ -4,8 +4,8 @@
  *             among their values; kept by content. A long text stands in the record.
  *   sketch    a trace's binary form, kept by the workload and a number; others of the workload are differences to it
  *   record    "msr4", context's id (16), module's hash (8), status and notes, seconds, low, high (8 each), runs, seed,
- *             candidate, when, reason, values of facts, bytes of the trace, 0 and the trace, or 1 + the sketch's number,
- *             the trace's hash (4) and the difference (delta.h)
+ *             candidate, when, reason, values of facts, bytes of the trace, 0 and the trace, or 1 + the sketch's
+ *             number, the trace's hash (4) and the difference (delta.h)
  *
  * Numbers are LEB128; a text is its length, its bytes and a zero. The record's id is made from the context and the
  * module's hash. A fact's number that is whole is twice it, another a 1 and eight bytes. */

@@ -10,8 +10,8 @@ void db_free_parts(struct db_parts *parts);
 struct db_parts *db_parts_of(struct db *db, MDB_txn *txn, bool brief);
 
 bool db_is_packed(const void *bytes, size_t size);
-/* Puts what a record shares, as far as it is not there, and gives what is to be kept of it, the caller's to free(): of a
- * record whose id is another than db_record_id gives, all of it. Returns LMDB's code. */
+/* Puts what a record shares, as far as it is not there, and gives what is to be kept of it, the caller's to free(): of
+ * a record whose id is another than db_record_id gives, all of it. Returns LMDB's code. */
 int db_pack_record(struct db *db, MDB_txn *txn, const struct db_record *record, void **out, size_t *size);
 /* NULL, or what is wrong. Strings point into `bytes`, into what parts->find gave, and into parts->room. */
 const char *db_unpack_record(struct db_parts *parts, const void *bytes, size_t size, struct db_record *out);

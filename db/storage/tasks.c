@@ -1,7 +1,7 @@
 /* Summaries of tasks, a workload on a target each: what lists say of them without reading their records.
  *
- *   "mst1", 1 if it is stale, records of each status, day of the last, how many are pinned, one that is (16 bytes), text
- *   of the target, and devices: a text and how many records name it
+ *   "mst1", 1 if it is stale, records of each status, day of the last, how many are pinned, one that is (16 bytes),
+ *   text of the target, and devices: a text and how many records name it
  *
  * Each put and each deletion keeps it. Where that takes more than the record at hand (the last is deleted, or the store
  * is older), it is stale, and made again from the records when somebody asks who may write. */

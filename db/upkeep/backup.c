@@ -1,4 +1,5 @@
-/* A copy of the store as it is now, beside processes that write it: it has its name when it is whole and was checked. */
+/* A copy of the store as it is now, beside processes that write it: it has its name when it is whole and was
+ * checked. */
 #define _GNU_SOURCE
 #include "db/file/snapshot.h"
 #include "replace.h"

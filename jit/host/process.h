@@ -28,8 +28,8 @@ bool process_wait(pid_t pid, int *status, int options);
 int process_end(pid_t *pid);
 /* Returns when a child that was sent SIGSTOP does not run any more, or has ended; its status stays to be waited for. */
 void process_wait_stopped(pid_t pid);
-/* A descriptor that gives nothing to read and takes nothing: /dev/null, or, where there is none, as in a bare chroot, one
- * by which the root folder can be named, and nothing else be done: EBADF. -1: errno says why. */
+/* A descriptor that gives nothing to read and takes nothing: /dev/null, or, where there is none, as in a bare chroot,
+ * one by which the root folder can be named, and nothing else be done: EBADF. -1: errno says why. */
 int descriptor_open_nowhere(void);
 /* Closes a descriptor, and forgets it: *fd becomes -1; -1 is none. */
 void descriptor_close(int *fd);

@@ -142,7 +142,8 @@ static bool set_vectors(struct jit_target *t, int asked, ms_error *err) {
   return true;
 }
 
-/* Products of pairs of 16 bits, of which dot products of bytes are made, in vectors of every width up to the target's. */
+/* Products of pairs of 16 bits, of which dot products of bytes are made, in vectors of every width up to the
+ * target's. */
 static bool has_pairs(const struct jit_target *t) {
   if (t->vector_bits == 512) return x86_has(t->x86, X86_AVX512BW) && x86_has(t->x86, X86_AVX512VL);
   return t->vector_bits == 128 || x86_has(t->x86, X86_AVX2);

@@ -9,7 +9,9 @@ local SECONDS = 0.5 -- of timing, each
 local TOLERANCE = 1e-4 -- of probabilities
 local NEAR = 1.7 -- times as long as tuned: what counts as near
 
-local function kernel_of(func, scheduled, target) return ms.build(scheduled, {target = target.text, reference = func}) end
+local function kernel_of(func, scheduled, target)
+  return ms.build(scheduled, {target = target.text, reference = func})
+end
 
 -- Kernels of a function on equal arguments, timed in turn.
 local function time_kernels(func, kernels)
@@ -47,17 +49,18 @@ local function measure(member, func, trace, target, options)
   local sch, took = (options["no-tune"] and first_proposal or schedule_at_once)(func, target, options)
   local auto = kernel_of(func, sch:func(), target)
   local times = time_kernels(func, {auto, kernel_of(func, ms.apply(func, trace):func(), target)})
-  return {task = member.name, code = member.code, seconds = times[1].seconds, tuned = times[2].seconds, ratio = times[1].seconds / times[2].seconds,
-          scheduling = took.seconds, known = took.known}
+  return {task = member.name, code = member.code, seconds = times[1].seconds, tuned = times[2].seconds,
+          ratio = times[1].seconds / times[2].seconds, scheduling = took.seconds, known = took.known}
 end
 
 local function put_row(row, options)
   if options.json then
-    return cli.put_json {bench = "auto", task = row.task, seconds = row.seconds, tuned = row.tuned, ratio = row.ratio, scheduling = row.scheduling,
-                         known = row.known, trials = row.trials}
+    return cli.put_json {bench = "auto", task = row.task, seconds = row.seconds, tuned = row.tuned, ratio = row.ratio,
+                         scheduling = row.scheduling, known = row.known, trials = row.trials}
   end
-  print(string.format("%-10s %11s  tuned %11s  %5.2f times as long  scheduled in %.3f s%s", row.task, cli.time_text(row.seconds),
-                      cli.time_text(row.tuned), row.ratio, row.scheduling, row.known and " by a template that was known" or ""))
+  print(string.format("%-10s %11s  tuned %11s  %5.2f times as long  scheduled in %.3f s%s", row.task,
+                      cli.time_text(row.seconds), cli.time_text(row.tuned), row.ratio, row.scheduling,
+                      row.known and " by a template that was known" or ""))
 end
 
 local function mean_of(rows)
@@ -84,11 +87,16 @@ local function put_total(rows, options)
   for _, code in ipairs(options.json and {} or codes) do
     local list, most = by_code[code], 0
     for _, row in ipairs(list) do most = math.max(most, row.ratio) end
-    print(string.format("%-10s %5.2f times as long by geometric mean of %d, at most %.2f", code, mean_of(list), #list, most))
+    print(string.format("%-10s %5.2f times as long by geometric mean of %d, at most %.2f", code, mean_of(list), #list,
+                        most))
   end
-  if options.json then return cli.put_json {bench = "auto total", rows = #rows, near = near, mean = mean_of(rows), limit = NEAR, median = median_of(rows)} end
-  print(string.format("%d of %d operators (%.0f %%) take at most %.1f times as long as tuned; %.2f by geometric mean, %.2f by median: %.0f %% of the speed",
-                      near, #rows, 100 * near / #rows, NEAR, mean_of(rows), median_of(rows), 100 / median_of(rows)))
+  if options.json then
+    return cli.put_json {bench = "auto total", rows = #rows, near = near, mean = mean_of(rows), limit = NEAR,
+                         median = median_of(rows)}
+  end
+  print(string.format("%d of %d operators (%.0f %%) take at most %.1f times as long as tuned; %.2f by geometric mean, \z
+                       %.2f by median: %.0f %% of the speed", near, #rows, 100 * near / #rows, NEAR, mean_of(rows),
+                      median_of(rows), 100 / median_of(rows)))
 end
 
 local function bench_members(members, store, options, target)
@@ -156,12 +164,14 @@ function bench.lenet(options, words)
   local difference = ms.compare(auto, function(...) other:run(...) end, 1)
   if not (difference <= TOLERANCE) then cli.refuse("lenet: the schedules' results differ by %g", difference) end
   local times = time_kernels(func, {auto, other})
-  local row = {bench = "lenet", batch = batch, seconds = times[1].seconds, parallel = times[2].seconds, ratio = times[2].seconds / times[1].seconds,
-               scheduling = took.seconds, passes = passes_of(sch), blocks = passes_of(plain)}
+  local row =
+    {bench = "lenet", batch = batch, seconds = times[1].seconds, parallel = times[2].seconds, ratio = times[2].seconds
+     / times[1].seconds, scheduling = took.seconds, passes = passes_of(sch), blocks = passes_of(plain)}
   if options.json then cli.put_json(row)
   else
-    print(string.format("lenet, batch %d: %s in %d passes, scheduled in %.2f s; outer loops parallel, in %d passes: %s, %.1f times as long", batch,
-                        cli.time_text(row.seconds), row.passes, row.scheduling, row.blocks, cli.time_text(row.parallel), row.ratio))
+    print(string.format("lenet, batch %d: %s in %d passes, scheduled in %.2f s; outer loops parallel, in %d passes: \z
+                         %s, %.1f times as long", batch, cli.time_text(row.seconds), row.passes, row.scheduling,
+                        row.blocks, cli.time_text(row.parallel), row.ratio))
   end
   return cli.DONE
 end

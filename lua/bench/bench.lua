@@ -11,7 +11,8 @@ local function product(shape, options)
   table.move(options.words, 1, #options.words, #words + 1, words)
   local known, func = pcall(named.func, "matmul", words)
   if not known then cli.misuse("%s", tostring(func)) end
-  return {name = table.concat({table.concat(shape, "x"), table.unpack(options.words)}, " "), operator = "matmul", words = words}, func
+  return {name = table.concat({table.concat(shape, "x"), table.unpack(options.words)}, " "), operator = "matmul",
+          words = words}, func
 end
 
 -- TVM's result for a product, tuned with as many trials; nil: it is not asked.
@@ -25,7 +26,8 @@ end
 -- within 2 % of the median, and those that were stopped as hopeless.
 local function tune_gemm(func, options, name)
   local tight, censored = 0, 0
-  local task = tools.tune_alone(name, func, {trials = options.trials, seed = options.seed, target = options.target}, function(e)
+  local task = tools.tune_alone(name, func, {trials = options.trials, seed = options.seed, target = options.target},
+    function(e)
     if e.event == "trial" and e.status == "measured" and e.high - e.low <= 0.04 * e.seconds then tight = tight + 1 end
     if e.event == "trial" and e.status == "censored" then censored = censored + 1 end
   end)
@@ -40,11 +42,13 @@ local SECONDS, DEVICE_SECONDS = 3, 1 -- of timing, each; a device runs nothing e
 local function print_row(row, func, task)
   local function rate(seconds) return cli.rate_text(cli.work_of(func), seconds) end
   local share = rates.share_text(row.limit, row.seconds)
-  print(string.format("%-14s msched %9s [%s, %s] %s%s, %d trials in %.1f s", row.task, cli.time_text(row.seconds), cli.time_text(row.low),
-                      cli.time_text(row.high), rate(row.seconds), share and ", " .. share or "", task.done, task.seconds))
+  print(string.format("%-14s msched %9s [%s, %s] %s%s, %d trials in %.1f s", row.task, cli.time_text(row.seconds),
+                      cli.time_text(row.low), cli.time_text(row.high), rate(row.seconds), share and ", " .. share or "",
+                      task.done, task.seconds))
   if row.unused then print(string.format("%-14s %s", "", row.unused)) end
   for _, v in ipairs(row.vendors) do
-    print(string.format("%-14s %-12s %9s %s, msched is %.2f times as fast%s", "", v.name, cli.time_text(v.seconds), rate(v.seconds), v.ratio,
+    print(string.format("%-14s %-12s %9s %s, msched is %.2f times as fast%s", "", v.name, cli.time_text(v.seconds),
+                        rate(v.seconds), v.ratio,
                         v.difference and string.format(", differs by %g", v.difference) or ""))
   end
   local routine = bench_row.routine_text(row)
@@ -52,9 +56,13 @@ local function print_row(row, func, task)
 end
 
 local function put_row(row, task)
-  local line = {bench = "gemm", shape = row.task, trials = task.done, tuning_seconds = task.seconds, seconds = row.seconds, low = row.low, high = row.high,
-                operations = row.operations, unit = row.unit, bytes = row.bytes, limit = row.limit, share = rates.share(row.limit, row.seconds), unused = row.unused}
-  for _, v in ipairs(row.vendors) do line[(v.name:lower():gsub(" ", "_"))] = {seconds = v.seconds, ratio = v.ratio, library = v.library, routine = v.routine ~= "" and v.routine or nil, difference = v.difference} end
+  local line = {bench = "gemm", shape = row.task, trials = task.done, tuning_seconds = task.seconds,
+                seconds = row.seconds, low = row.low, high = row.high, operations = row.operations, unit = row.unit,
+                bytes = row.bytes, limit = row.limit, share = rates.share(row.limit, row.seconds), unused = row.unused}
+  for _, v in ipairs(row.vendors) do
+    line[(v.name:lower():gsub(" ", "_"))] = {seconds = v.seconds, ratio = v.ratio, library = v.library,
+                                             routine = v.routine ~= "" and v.routine or nil, difference = v.difference}
+  end
   cli.put_json(line)
 end
 
@@ -62,15 +70,19 @@ local function bench_gemm(options, target)
   if target.arch and options.onednn then cli.misuse("--onednn: oneDNN has no routine for %s", target.text) end
   local vendors = bench_row.vendors(target, options.onednn, options.json)
   if not options.json and #vendors == 0 then
-    print(string.format("no vendor's library is installed: %s looked for", target.arch and "cuBLAS and cuBLASLt are" or "libopenblas0 and libdnnl2 are"))
+    print(string.format("no vendor's library is installed: %s looked for",
+                        target.arch and "cuBLAS and cuBLASLt are" or "libopenblas0 and libdnnl2 are"))
   end
   local failed = 0
   for _, shape in ipairs(options.shapes) do
     local member, func = product(shape, options)
     local task = tune_gemm(func, options, member.name)
-    local row = bench_row.measure(member, func, task.fastest.trace, target, vendors, target.arch and DEVICE_SECONDS or SECONDS)
+    local row =
+      bench_row.measure(member, func, task.fastest.trace, target, vendors, target.arch and DEVICE_SECONDS or SECONDS)
     local peer = ask_peer(options, shape, task.done)
-    if peer then table.insert(row.vendors, {name = "peer", seconds = peer.best_seconds, ratio = peer.best_seconds / row.seconds}) end
+    if peer then
+      table.insert(row.vendors, {name = "peer", seconds = peer.best_seconds, ratio = peer.best_seconds / row.seconds})
+    end
     if options.json then put_row(row, task) else print_row(row, func, task) end
     failed = failed + row.failed
     bench_row.refuse_wrong(bench_row.wrong(row))
@@ -87,14 +99,15 @@ local function bench_tune(options)
   local peer = ask_peer(options, options.shapes[1], env.done)
   peer = peer and peer.seconds_per_trial
   if options.json then
-    cli.put_json {bench = "tune", trials = env.done, seconds = env.seconds, seconds_per_trial = each, within = tight, censored = censored,
-                  failures = env.failures, refused = refusals.counts(env.refused), best_seconds = env.fastest.seconds, peer_seconds_per_trial = peer,
-                  ratio = peer and peer / each}
+    cli.put_json {bench = "tune", trials = env.done, seconds = env.seconds, seconds_per_trial = each, within = tight,
+                  censored = censored, failures = env.failures, refused = refusals.counts(env.refused),
+                  best_seconds = env.fastest.seconds, peer_seconds_per_trial = peer, ratio = peer and peer / each}
     return cli.DONE
   end
-  print(string.format("tune: %d trials in %.1f s, %.3f s each: %d timed to within 2 %%, %d stopped as hopeless, %d other; not counted: %s; best %s %s",
-                      env.done, env.seconds, each, tight, censored, env.done - tight - censored, tune.reasons_text(env.failures),
-                      cli.time_text(env.fastest.seconds), cli.rate_text(cli.work_of(func), env.fastest.seconds)))
+  print(string.format("tune: %d trials in %.1f s, %.3f s each: %d timed to within 2 %%, %d stopped as hopeless, %d \z
+                       other; not counted: %s; best %s %s", env.done, env.seconds, each, tight, censored,
+                      env.done - tight - censored, tune.reasons_text(env.failures), cli.time_text(env.fastest.seconds),
+                      cli.rate_text(cli.work_of(func), env.fastest.seconds)))
   if peer then print(string.format("TVM: %.2f s a trial, %.0f times as long", peer, peer / each)) end
   return cli.DONE
 end
@@ -122,14 +135,17 @@ local function bench_products(bench, options, rest)
   options.trials = options.trials or 128
   options.shapes, options.words = read_rest(rest)
   local target = ms.target(options.target or "native", {runs = true})
-  if options.tvm and (target.arch or #options.words > 0) then cli.misuse "--tvm: TVM tunes float32 on CPUs only; leave out --target and words of the operator, or --tvm" end
+  if options.tvm and (target.arch or #options.words > 0) then
+    cli.misuse "--tvm: TVM tunes float32 on CPUs only; leave out --target and words of the operator, or --tvm"
+  end
   return bench(options, target)
 end
 
 local PRODUCTS = {gemm = bench_gemm, tune = bench_tune}
 
 -- Those with a file of their own, which takes names.
-local OWN = {nets = "lua.bench.nets", ops = "lua.bench.ops", policies = "lua.bench.policies", quality = "lua.bench.quality", search = "lua.bench.search", transfer = "lua.bench.transfer"}
+local OWN = {nets = "lua.bench.nets", ops = "lua.bench.ops", policies = "lua.bench.policies",
+             quality = "lua.bench.quality", search = "lua.bench.search", transfer = "lua.bench.transfer"}
 
 return function(options, names, rest)
   options.data = options.data or ms.bench_data
@@ -141,6 +157,8 @@ return function(options, names, rest)
     ms.load "lua.bench.model"(options)
     return cli.DONE
   end
-  local known = {"replay", "kinds", "search", "policies", "quality", "ops", "nets", "auto", "lenet", "gemm", "tune", "model", "transfer"}
-  cli.misuse("name a benchmark: %s or %s%s", table.concat(known, ", ", 1, #known - 1), known[#known], ms.load "lua.lib.nearest".meant(name or "", known))
+  local known = {"replay", "kinds", "search", "policies", "quality", "ops", "nets", "auto", "lenet", "gemm", "tune",
+                 "model", "transfer"}
+  cli.misuse("name a benchmark: %s or %s%s", table.concat(known, ", ", 1, #known - 1), known[#known],
+             ms.load "lua.lib.nearest".meant(name or "", known))
 end

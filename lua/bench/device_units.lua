@@ -1,11 +1,11 @@
--- How fast the CUDA cores of a GPU do operations of each type beside float32, by its architecture. Float32 is what is measured
--- (peak.lua); the others are these many times as fast, at most.
--- Source: CUDA C++ Programming Guide, "Arithmetic Instructions", table "Throughput of Native Arithmetic Instructions": results a clock
--- of a multiprocessor; its compute capabilities 7.x, 8.0, 8.6, 8.9 and 9.0, of which 8.7 is as 8.6.
+-- How fast the CUDA cores of a GPU do operations of each type beside float32, by its architecture. Float32 is what is
+-- measured (peak.lua); the others are these many times as fast, at most.
+-- Source: CUDA C++ Programming Guide, "Arithmetic Instructions", table "Throughput of Native Arithmetic Instructions":
+-- results a clock of a multiprocessor; its compute capabilities 7.x, 8.0, 8.6, 8.9 and 9.0, of which 8.7 is as 8.6.
 local units = {}
 
--- Results a clock of a multiprocessor: of additions, products or multiply-adds; of float16 and bfloat16 two lie in a register.
--- dot: products of four bytes each, whose sum is added (dp4a).
+-- Results a clock of a multiprocessor: of additions, products or multiply-adds; of float16 and bfloat16 two lie in a
+-- register. dot: products of four bytes each, whose sum is added (dp4a).
 local PER_CLOCK = {
   [70] = {float64 = 32, float32 = 64, float16 = 128, int32 = 64, dot = 64},
   [72] = {float64 = 32, float32 = 64, float16 = 128, int32 = 64, dot = 64},
@@ -17,9 +17,10 @@ local PER_CLOCK = {
   [90] = {float64 = 64, float32 = 128, float16 = 256, bfloat16 = 256, int32 = 64, dot = 64},
 }
 
--- What is done in another type: bytes and int16 in int32; a sum of short floats' products as these are cast, in float32; bfloat16
--- without instructions of its own in float32. An int64 is two int32.
-local IN = {int16 = "int32", int8 = "int32", ["float16 products"] = "float32", ["bfloat16 products"] = "float32", ["float16 products in float16"] = "float16"}
+-- What is done in another type: bytes and int16 in int32; a sum of short floats' products as these are cast, in
+-- float32; bfloat16 without instructions of its own in float32. An int64 is two int32.
+local IN = {int16 = "int32", int8 = "int32", ["float16 products"] = "float32", ["bfloat16 products"] = "float32",
+            ["float16 products in float16"] = "float16"}
 local PARTS = {int64 = {"int32", 0.5}, ["int8 products"] = {"dot", 4}}
 
 -- The architecture whose entry holds for another: the newest that is not newer.
@@ -29,8 +30,8 @@ local function entry_of(arch)
   return PER_CLOCK[newest]
 end
 
--- How many times as many operations of a kind (function:work) as of float32 the CUDA cores do in a second; nil: it is not known. And the
--- type that they do them in.
+-- How many times as many operations of a kind (function:work) as of float32 the CUDA cores do in a second; nil: it is
+-- not known. And the type that they do them in.
 function units.ratio(arch, kind)
   local entry = entry_of(arch)
   if not entry then return nil end

@@ -10,7 +10,8 @@ function estimate.results(store, func, workload, target)
   local list, machine = {}, analytical.machine(target)
   for _, r in ipairs(machine and store:records {workload = workload, target = target.text} or {}) do
     if ms.interrupted() then break end
-    local cost = (r.status == "measured" or r.status == "censored") and analytical.cost_of(func, ms.read_trace(r.trace), machine)
+    local cost = (r.status == "measured" or r.status == "censored")
+      and analytical.cost_of(func, ms.read_trace(r.trace), machine)
     if cost then list[#list + 1] = {seconds = r.seconds, cost = cost, at_least = r.status == "censored"} end
   end
   return list

@@ -10,24 +10,27 @@ local device_units = ms.load "lua.bench.device_units"
 local Limits = {}
 Limits.__index = Limits
 
--- ---- Of what can be measured, {key, name, rate(), call() or nil, unit} -----------------------------------------------------
+-- ---- Of what can be measured, {key, name, rate(), call() or nil, unit} ----------------------------------------------
 
 -- rate(): operations or bytes a second, at a glance; call(): {call, work}, for timing it in turn with others. unit: {…}
 -- where its instructions must be asked for.
 
 local function vectors(target, type)
-  return {key = type, name = type .. " vectors", rate = function() return peak.vectors(target, type) end, call = function() return peak.vectors_call(target, type) end}
+  return {key = type, name = type .. " vectors", rate = function() return peak.vectors(target, type) end,
+          call = function() return peak.vectors_call(target, type) end}
 end
 
 local function x86_unit(target, u)
-  return {key = "unit " .. u.unit, name = u.name, unit = u.unit > 0 and {name = u.name, unit = u.unit} or nil, rate = function()
+  return {key = "unit " .. u.unit, name = u.name, unit = u.unit > 0 and {name = u.name, unit = u.unit} or nil,
+    rate = function()
     return peak.undisturbed(target.cores, function(n) return ms.unit_rate(u.unit, n, target.vector_bits) end)
   end}
 end
 
 -- What code for short floats does in others, where there is nothing for them.
-local WIDER = {float16 = {"float16", "float32"}, bfloat16 = {"float32"}, ["float16 products"] = {"float32"}, ["bfloat16 products"] = {"float32"},
-               ["float16 products in float16"] = {"float16", "float32"}, ["int8 products"] = {"int32"}}
+local WIDER = {float16 = {"float16", "float32"}, bfloat16 = {"float32"}, ["float16 products"] = {"float32"},
+               ["bfloat16 products"] = {"float32"}, ["float16 products in float16"] = {"float16", "float32"},
+               ["int8 products"] = {"int32"}}
 
 local function has_float16() return ms.host().features:find("avx512fp16", 1, true) ~= nil end
 
@@ -42,15 +45,18 @@ local function of_cpu(target, kind)
   return list
 end
 
-local TENSOR = {["float16 products"] = "f16", ["float16 products in float16"] = "f16", ["bfloat16 products"] = "bf16", ["int8 products"] = "s8"}
+local TENSOR = {["float16 products"] = "f16", ["float16 products in float16"] = "f16", ["bfloat16 products"] = "bf16",
+                ["int8 products"] = "s8"}
 
 -- CUDA cores: float32 as it is measured, other types by how many times as fast the architecture does them.
 local function cuda_cores(target, plain, kind)
   local ratio, type = device_units.ratio(target.arch, kind)
   if kind ~= "float32" then
-    return ratio and {key = kind .. " of CUDA cores", name = "CUDA cores on " .. type, rate = function() return ratio * peak.device_glance(plain.text, target.arch) end}
+    return ratio and {key = kind .. " of CUDA cores", name = "CUDA cores on " .. type,
+                      rate = function() return ratio * peak.device_glance(plain.text, target.arch) end}
   end
-  return {key = kind, name = "CUDA cores", rate = function() return peak.device_glance(plain.text, target.arch) end, call = function() return peak.device_call(plain) end}
+  return {key = kind, name = "CUDA cores", rate = function() return peak.device_glance(plain.text, target.arch) end,
+          call = function() return peak.device_call(plain) end}
 end
 
 -- Those of a GPU. multiplied: what the schedules have tensor cores multiply: TF32 is not what was asked for unless they
@@ -60,8 +66,10 @@ local function of_device(target, kind, multiplied)
   local plain = ms.target("cuda -arch=" .. target.text:match "-arch=(%S+)") -- without limits that are not the device's
   if type and target.arch >= tensor_peak.least(type) then
     local function device() return peak.device_of(target.arch) end
-    return {{key = type, name = "tensor cores on " .. tensor_peak.name(type), unit = {name = "tensor cores"}, tensor_cores = tensor_peak.name(type),
-             rate = function() return tensor_peak.glance(device(), plain, type) end, call = function() return tensor_peak.call(device(), plain, type) end}}
+    return {{key = type, name = "tensor cores on " .. tensor_peak.name(type), unit = {name = "tensor cores"},
+             tensor_cores = tensor_peak.name(type),
+             rate = function() return tensor_peak.glance(device(), plain, type) end,
+             call = function() return tensor_peak.call(device(), plain, type) end}}
   end
   return {cuda_cores(target, plain, kind)}
 end
@@ -69,22 +77,26 @@ end
 local LEAST, MOST = 1 << 13, 1 << 30 -- bytes that are read for the bandwidth of so many
 
 -- What holds so many bytes, by the nearest level of memory that has room for them; its bandwidth is that of reading a
--- buffer of as many: a machine may lend less of a cache than it says it has, and a power of two below may lie in a nearer
--- one.
+-- buffer of as many: a machine may lend less of a cache than it says it has, and a power of two below may lie in a
+-- nearer one.
 local function memory_of_cpu(target, bytes)
-  local levels, name = {{"the L1 caches", target.l1_bytes * target.cores}, {"the L2 caches", target.l2_bytes * target.cores}, {"the L3 cache", target.l3_bytes}}, "memory"
+  local levels, name = {{"the L1 caches", target.l1_bytes * target.cores},
+                        {"the L2 caches", target.l2_bytes * target.cores}, {"the L3 cache", target.l3_bytes}}, "memory"
   for i = #levels, 1, -1 do if bytes <= levels[i][2] then name = levels[i][1] end end
   local size = math.min(math.max(math.ceil(bytes), LEAST), MOST)
-  return {key = "memory of " .. size, name = name, rate = function() return peak.bandwidth(target, size, bytes <= levels[2][2]) end}
+  return {key = "memory of " .. size, name = name,
+          rate = function() return peak.bandwidth(target, size, bytes <= levels[2][2]) end}
 end
 
 local function memory_of_device(target, bytes)
   local device = peak.device_of(target.arch)
   local plain = ms.target("cuda -arch=" .. target.text:match "-arch=(%S+)")
   if bytes <= device.l2_bytes and not target.text:find("-timing=cold", 1, true) then
-    return {key = "the L2 cache", name = "the L2 cache", rate = function() return peak.device_bandwidth(plain, device.l2_bytes // 2) end}
+    return {key = "the L2 cache", name = "the L2 cache",
+            rate = function() return peak.device_bandwidth(plain, device.l2_bytes // 2) end}
   end
-  return {key = "memory", name = "memory", rate = function() return peak.device_bandwidth(plain) end, call = function() return peak.device_copy_call(plain) end}
+  return {key = "memory", name = "memory", rate = function() return peak.device_bandwidth(plain) end,
+          call = function() return peak.device_copy_call(plain) end}
 end
 
 -- ---- Limits --------------------------------------------------------------------------------------------------------
@@ -143,7 +155,8 @@ function Limits:arithmetic(target, operations, multiplied, again)
 end
 
 local function runs_here(target)
-  return target.arch and #ms.devices() > 0 or not target.arch and target.kind == "llvm" and pcall(ms.target, target.text, {runs = true})
+  return target.arch and #ms.devices() > 0
+    or not target.arch and target.kind == "llvm" and pcall(ms.target, target.text, {runs = true})
 end
 
 -- Seconds that operations of unknown speed take at least where they are as fast as those of float32; they may be
@@ -160,17 +173,20 @@ end
 -- the limit. arithmetic (nil where there is none that is known) and memory: {name, seconds, source} of either.
 function Limits:of(func, target, again, traces)
   local work = func:work()
-  local bytes, multiplied = work.read_bytes + work.written_bytes, target.arch and traces and tensor_peak.type_of(traces) or nil
+  local bytes, multiplied = work.read_bytes + work.written_bytes,
+    target.arch and traces and tensor_peak.type_of(traces) or nil
   if bytes == 0 or not runs_here(target) then return nil end
   local repeated = again and again[again.of == "bytes" and "memory" or "arithmetic"].source.key
   local longest, unknown = self:arithmetic(target, work.operations, multiplied, repeated)
   local source = target.arch and memory_of_device(target, bytes) or memory_of_cpu(target, bytes)
-  local memory = {name = source.name, source = source, seconds = bytes / self:rate(target, source, repeated == source.key)}
+  local memory =
+    {name = source.name, source = source, seconds = bytes / self:rate(target, source, repeated == source.key)}
   local arithmetic = longest and {name = longest.source.name, source = longest.source, seconds = longest.seconds}
   local limit = arithmetic and arithmetic.seconds > memory.seconds and arithmetic or memory
   if self:seconds_of_unknown(target, unknown) > limit.seconds then return nil end
   local unit = longest and longest.source.unit
-  return {seconds = limit.seconds, name = limit.name, of = limit == memory and "bytes" or "operations", arithmetic = arithmetic, memory = memory,
+  return {seconds = limit.seconds, name = limit.name, of = limit == memory and "bytes" or "operations",
+          arithmetic = arithmetic, memory = memory,
           unit = unit and {name = unit.name, unit = unit.unit, seconds = longest.seconds}}
 end
 
@@ -188,7 +204,8 @@ local function for_tuning()
   end
   function list.unused(task)
     local best, work = task.fastest, rates.work_of(task.func)
-    return rates.unused_text(work, task.limit, best.seconds, function() return rates.uses(task.limit.unit, task.func, best.trace, task.target) end)
+    return rates.unused_text(work, task.limit, best.seconds,
+                             function() return rates.uses(task.limit.unit, task.func, best.trace, task.target) end)
   end
   return list
 end
@@ -197,7 +214,9 @@ end
 -- fastest, where the kernel uses none of them; nil: it uses one, there is none, or the machine is another.
 local function unused_unmeasured(task)
   local operations, most, name = task.func:work().operations, nil, nil
-  for _, kind in ipairs(ms.sorted_keys(operations)) do if not most or operations[kind] > operations[most] then most = kind end end
+  for _, kind in ipairs(ms.sorted_keys(operations)) do
+    if not most or operations[kind] > operations[most] then most = kind end
+  end
   for _, u in ipairs(not task.target.arch and runs_here(task.target) and ms.units(task.target.text) or {}) do
     if u.products == most and u.unit > 0 then
       if rates.uses(u, task.func, task.fastest.trace, task.target) then return nil end
@@ -210,8 +229,11 @@ end
 -- The unit of a limit that a record has, of which only the name is known: {name, unit}; nil: it is no unit's.
 local function unit_named(name, target)
   if target.arch then return name:find "^tensor cores" and {name = "tensor cores"} or nil end
-  for _, u in ipairs(ms.units(target.text)) do if u.unit > 0 and u.name == name then return {name = name, unit = u.unit} end end
+  for _, u in ipairs(ms.units(target.text)) do
+    if u.unit > 0 and u.name == name then return {name = name, unit = u.unit} end
+  end
   return nil
 end
 
-return {open = open, for_tuning = for_tuning, unused_unmeasured = unused_unmeasured, of_device = of_device, unit_named = unit_named}
+return {open = open, for_tuning = for_tuning, unused_unmeasured = unused_unmeasured, of_device = of_device,
+        unit_named = unit_named}

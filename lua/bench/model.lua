@@ -51,7 +51,9 @@ end
 local function ranks(values)
   local order, places = {}, {}
   for i = 1, #values do order[i] = i end
-  table.sort(order, function(a, b) return values[a] ~= values[b] and values[a] < values[b] or values[a] == values[b] and a < b end)
+  table.sort(order, function(a, b)
+    return values[a] ~= values[b] and values[a] < values[b] or values[a] == values[b] and a < b
+  end)
   local i = 1
   while i <= #order do
     local last = i
@@ -106,7 +108,8 @@ local function report_estimate(name, list, options)
   if options.json then
     cli.put_json {bench = "model", task = name, results = #list, estimate = {tau = tau, first = first}}
   else
-    print(string.format("%s: %d results  the estimate's Kendall tau %.3f  its first takes %.2f times the fastest's time", name, #list, tau, first))
+    print(string.format("%s: %d results  the estimate's Kendall tau %.3f  its first takes %.2f times the fastest's \z
+                         time", name, #list, tau, first))
   end
 end
 
@@ -117,10 +120,11 @@ local function report(name, results, options)
   local full_correlation, full_recall = judge(results, {}, options.seed or 1)
   local function line(group, count, r, k)
     if options.json then
-      cli.put_json {bench = "model", task = name, results = #results, without = group, features = count, correlation = r, recall = k}
+      cli.put_json {bench = "model", task = name, results = #results, without = group, features = count,
+                    correlation = r, recall = k}
     elseif group then
-      print(string.format("  without %-11s %3d features  correlation %6.3f (%+.3f)  recall %5.3f (%+.3f)", group, count, r, r - full_correlation, k,
-                          k - full_recall))
+      print(string.format("  without %-11s %3d features  correlation %6.3f (%+.3f)  recall %5.3f (%+.3f)", group, count,
+                          r, r - full_correlation, k, k - full_recall))
     else
       print(string.format("%s: %d results  correlation %.3f  recall %.3f", name, #results, r, k))
     end
@@ -154,5 +158,7 @@ return function(options)
   local path = store:path()
   store:close()
   if options.save then model:save(options.save) end
-  if judged == 0 then cli.refuse("%s has no function with %d results of %s: tune one first", path, estimate.LEAST, target) end
+  if judged == 0 then
+    cli.refuse("%s has no function with %d results of %s: tune one first", path, estimate.LEAST, target)
+  end
 end

@@ -1,12 +1,14 @@
--- msched bench nets: networks, each tuned as one, beside onnxruntime and OpenVINO: the same inputs, outputs compared, as many
--- threads, timed in rounds, in turn.
+-- msched bench nets: networks, each tuned as one, beside onnxruntime and OpenVINO: the same inputs, outputs compared,
+-- as many threads, timed in rounds, in turn.
 local ms = msched
 local cli, tools, rates = ms.load "lua.cli.cli", ms.load "lua.bench.tools", ms.load "lua.cli.rates"
 local network = ms.load "lua.cli.network"
 
 local TRIALS, ROUNDS, SECONDS = 32, 7, 0.3 -- of a function; of a network, and of each side in a round
-local TOLERANCE, QUANTIZED = 1e-3, 0.1 -- of the largest element; where a value that is rounded the other way is a step of 8 bits
-local MOST_LISTED, MOST_NAMED = 8, 3 -- functions of a network that --profile shows; of those that are far from their limits
+local TOLERANCE, QUANTIZED = 1e-3, 0.1 -- of the largest element; where a value that is rounded the other way is a step
+                                       -- of 8 bits
+local MOST_LISTED, MOST_NAMED = 8, 3 -- functions of a network that --profile shows; of those that are far from their
+                                     -- limits
 
 -- ---- Others ---------------------------------------------------------------------------------------------------------
 
@@ -31,23 +33,30 @@ function Peer:answer()
   for line in self.output:lines() do
     if line:sub(1, 1) == "{" then
       local values = {}
-      for name, text in line:gmatch '"([%w_]+)": ("?[^",}]+)' do values[name] = text:sub(1, 1) == '"' and text:sub(2) or tonumber(text) end
+      for name, text in line:gmatch '"([%w_]+)": ("?[^",}]+)' do
+        values[name] = text:sub(1, 1) == '"' and text:sub(2) or tonumber(text)
+      end
       return values
     end
   end
-  cli.refuse("%s does not answer: %s, of %s; it says:\n%s", self.name, self.python, self.model, read_all(self.log):sub(-2000))
+  cli.refuse("%s does not answer: %s, of %s; it says:\n%s", self.name, self.python, self.model,
+             read_all(self.log):sub(-2000))
 end
 
--- A process with the model's session, which has run it on these inputs. The shell opens the pipe that it answers on before Python
--- starts: where that fails, or ends, the answer is the end of the pipe; what it is then told is read by nobody but `cat`.
+-- A process with the model's session, which has run it on these inputs. The shell opens the pipe that it answers on
+-- before Python starts: where that fails, or ends, the answer is the end of the pipe; what it is then told is read by
+-- nobody but `cat`.
 local function open_peer(kind, options, model, folder, names, target)
-  local peer = setmetatable({option = kind.option, name = kind.name, prefix = kind.prefix, python = options[kind.option], model = model, folder = folder, log = folder .. "/log"}, Peer)
+  local peer =
+    setmetatable({option = kind.option, name = kind.name, prefix = kind.prefix, python = options[kind.option],
+                  model = model, folder = folder, log = folder .. "/log"}, Peer)
   local answers, list <close> = folder .. "/answers", assert(io.open(folder .. "/inputs", "w"))
   for _, name in ipairs(names) do list:write(name, "\n") end
   list:close()
   if not os.execute("mkfifo " .. quoted(answers)) then cli.refuse("%s: no pipe can be made", answers) end
-  peer.input = assert(io.popen(string.format("%s 2>%s >%s; exec cat >/dev/null", quoted(peer.python, options.data .. "/" .. kind.script, model, folder, target.cores or 1, target.arch and "cuda" or "cpu"),
-                                             quoted(peer.log), quoted(answers)), "w"))
+  peer.input = assert(io.popen(string.format("%s 2>%s >%s; exec cat >/dev/null", quoted(peer.python,
+                                             options.data .. "/" .. kind.script, model, folder, target.cores or 1,
+                                             target.arch and "cuda" or "cpu"), quoted(peer.log), quoted(answers)), "w"))
   peer.output = assert(io.open(answers))
   peer.about = peer:answer()
   return peer
@@ -70,7 +79,9 @@ end
 -- MODEL[:NAME=SHAPE]…: the path, and what --shape would be given.
 local function read_word(word)
   local path, rest = word:match "^(.-%.onnx)(:?.*)$"
-  if not path or rest ~= "" and rest:sub(1, 1) ~= ":" then cli.misuse("%s: a network is expected, FILE.onnx or FILE.onnx:NAME=SHAPE", word) end
+  if not path or rest ~= "" and rest:sub(1, 1) ~= ":" then
+    cli.misuse("%s: a network is expected, FILE.onnx or FILE.onnx:NAME=SHAPE", word)
+  end
   local shapes = {}
   while rest ~= "" do -- names may hold colons, as TensorFlow's do
     local shape, more = rest:match "^:([^=]+=[%dx]*)(.*)$"
@@ -88,7 +99,10 @@ local function inputs_of(opened, seed, given)
     local own = opened.arrays[input.name]
     if given[input.name] then arrays[input.name] = given[input.name]
     elseif own:type():find "float" then arrays[input.name] = ms.array(own:shape(), own:type()):random(seed + i, true)
-    else arrays[input.name] = ms.array(own:shape(), own:type(), function(at) return (at * 2654435761 + seed + i) >> 7 & 1 end) end
+    else
+      arrays[input.name] = ms.array(own:shape(), own:type(),
+                                    function(at) return (at * 2654435761 + seed + i) >> 7 & 1 end)
+    end
   end
   opened:keep_within(arrays)
   return arrays
@@ -96,8 +110,10 @@ end
 
 -- The plan of a network: tuned with options.trials in a store; or the analytical model's.
 local function plan_of(net, options, store, name, given)
-  local ok, opened = ms.interruptible(net.plan, net, {trials = options.trials, no_tune = options["no-tune"], seed = options.seed, target = options.target, store = store, passes = options.passes, given = given,
-                                                listen = tools.progress_line(name)})
+  local ok, opened =
+    ms.interruptible(net.plan, net, {trials = options.trials, no_tune = options["no-tune"], seed = options.seed,
+                                     target = options.target, store = store, passes = options.passes, given = given,
+                                     listen = tools.progress_line(name)})
   if ms.interrupted() then cli.refuse("interrupted") end
   if not ok then cli.refuse("%s", type(opened) == "table" and opened.message or tostring(opened)) end
   return opened
@@ -116,7 +132,9 @@ local function difference(net, outputs, folder)
 end
 
 local function tolerance_of(net)
-  for operator in pairs(net:operators()) do if operator:find "Quantize" or operator:find "QLinear" then return QUANTIZED end end
+  for operator in pairs(net:operators()) do
+    if operator:find "Quantize" or operator:find "QLinear" then return QUANTIZED end
+  end
   return TOLERANCE
 end
 
@@ -141,13 +159,15 @@ local function compare_times(opened, peers, line, seconds)
   for k, peer in ipairs(peers) do
     local theirs = median(times[k + 1])
     line[peer.option .. "_seconds"], line[peer.option .. "_least_seconds"] = theirs, times[k + 1][1]
-    line[peer.prefix .. "ratio"], line[peer.prefix .. "least_ratio"] = theirs / line.seconds, times[k + 1][1] / line.least_seconds
+    line[peer.prefix .. "ratio"], line[peer.prefix .. "least_ratio"] = theirs / line.seconds,
+      times[k + 1][1] / line.least_seconds
   end
 end
 
 -- Notes another program's version and memory before it is timed, and how its outputs differ from ours.
 local function about_peer(peer, line, net, outputs)
-  line[peer.option], line[peer.option .. "_peak_bytes"] = peer.about.version, peer.about.peak_bytes ~= 0 and peer.about.peak_bytes or nil
+  line[peer.option], line[peer.option .. "_peak_bytes"] = peer.about.version,
+    peer.about.peak_bytes ~= 0 and peer.about.peak_bytes or nil
   line[peer.prefix .. "difference"] = difference(net, outputs, peer.folder)
   if line[peer.prefix .. "difference"] > tolerance_of(net) then line.wrong = true end
 end
@@ -172,8 +192,9 @@ local function measure(options, store, target, path, shapes)
   local start = ms.clock()
   local given = network.given_inputs(net, options)
   local opened = plan_of(net, options, store, name, given)
-  local line = {bench = "nets", model = path, trials = options.trials, tuning_seconds = ms.clock() - start, functions = #opened.prepared.functions,
-                calls = #opened.calls, peak_bytes = opened.arena_bytes + opened.constant_bytes}
+  local line = {bench = "nets", model = path, trials = options.trials, tuning_seconds = ms.clock() - start,
+                functions = #opened.prepared.functions, calls = #opened.calls,
+                peak_bytes = opened.arena_bytes + opened.constant_bytes}
   local inputs, ok, outputs = inputs_of(opened, options.seed, given), nil, nil
   ok, outputs = pcall(opened.run, opened, inputs)
   if not ok then cli.refuse("%s", tostring(outputs)) end -- an input of another shape, an index out of its range
@@ -192,7 +213,8 @@ end
 
 -- ---- What is shown -------------------------------------------------------------------------------------------------
 
--- The functions of a network, those that take most of its time first, with what limits a call of each, as measured here.
+-- The functions of a network, those that take most of its time first, with what limits a call of each, as measured
+-- here.
 local function shares_of(opened, target)
   local limits = ms.load "lua.bench.limits".open()
   local list = network.shares(opened, opened.tasks)
@@ -207,8 +229,8 @@ end
 local function functions_of(shares)
   local list = {}
   for i, share in ipairs(shares) do
-    list[i] = {name = share.name, seconds = share.seconds, weight = share.weight, alone_seconds = share.alone, limit = share.limit and share.limit.name,
-               limit_seconds = share.limit and share.limit.seconds}
+    list[i] = {name = share.name, seconds = share.seconds, weight = share.weight, alone_seconds = share.alone,
+               limit = share.limit and share.limit.name, limit_seconds = share.limit and share.limit.seconds}
   end
   return list
 end
@@ -218,18 +240,22 @@ local function print_line(line)
   for _, kind in ipairs(PEERS) do
     local prefix = kind.prefix
     if line[prefix .. "ratio"] then
-      peer = peer .. string.format("; %s %s, msched is %.2f times as fast (at its least %.2f), differs by %.2g", kind.name, cli.time_text(line[kind.option .. "_seconds"]),
-                                   line[prefix .. "ratio"], line[prefix .. "least_ratio"], line[prefix .. "difference"])
+      peer = peer .. string.format("; %s %s, msched is %.2f times as fast (at its least %.2f), differs by %.2g",
+                                   kind.name, cli.time_text(line[kind.option .. "_seconds"]), line[prefix .. "ratio"],
+                                   line[prefix .. "least_ratio"], line[prefix .. "difference"])
     end
   end
   if line.wrong then peer = peer .. ", WRONG" end
   local memory = line.onnxruntime_peak_bytes and string.format(" (%.1f)", line.onnxruntime_peak_bytes / 1e6) or ""
-  print(string.format("%-18s msched %s in %d calls%s; %.1f MB%s, made in %.1f s", line.model:match "([^/]*)%.onnx$", cli.time_text(line.seconds), line.calls, peer,
-                      line.peak_bytes / 1e6, memory, line.tuning_seconds))
+  print(string.format("%-18s msched %s in %d calls%s; %.1f MB%s, made in %.1f s", line.model:match "([^/]*)%.onnx$",
+                      cli.time_text(line.seconds), line.calls, peer, line.peak_bytes / 1e6, memory,
+                      line.tuning_seconds))
 end
 
 -- What a function takes beyond its limit, in all its calls; all of its time where no limit is known.
-local function beyond(share) return math.max(0, share.seconds - (share.limit and share.weight * share.limit.seconds or 0)) end
+local function beyond(share)
+  return math.max(0, share.seconds - (share.limit and share.weight * share.limit.seconds or 0))
+end
 
 local function print_functions(shares)
   local whole, rest, parts = 0, 0, {}
@@ -238,12 +264,16 @@ local function print_functions(shares)
     local share = shares[i]
     local once = share.seconds / share.weight
     local of_limit = rates.share_text(share.limit, once)
-    print(string.format("  %4.1f %%  %10s  %3d x  %s  %s%s", 100 * share.seconds / whole, cli.time_text(share.seconds), share.weight, share.name,
-                        share.entry.func and rates.text(cli.work_of(share.entry.func), once) or "", of_limit and ", " .. of_limit or ""))
+    print(string.format("  %4.1f %%  %10s  %3d x  %s  %s%s", 100 * share.seconds / whole, cli.time_text(share.seconds),
+                        share.weight, share.name, share.entry.func and rates.text(cli.work_of(share.entry.func), once)
+                        or "", of_limit and ", " .. of_limit or ""))
   end
   table.sort(shares, function(a, b) return beyond(a) > beyond(b) end)
-  for i = 1, math.min(#shares, MOST_NAMED) do parts[i] = string.format("%.1f %% in %s", 100 * beyond(shares[i]) / whole, shares[i].name) end
-  print(string.format("  at their limits all functions take %.0f %% of the time; of the rest %s", 100 * (1 - rest / whole), table.concat(parts, ", ")))
+  for i = 1, math.min(#shares, MOST_NAMED) do
+    parts[i] = string.format("%.1f %% in %s", 100 * beyond(shares[i]) / whole, shares[i].name)
+  end
+  print(string.format("  at their limits all functions take %.0f %% of the time; of the rest %s",
+                      100 * (1 - rest / whole), table.concat(parts, ", ")))
 end
 
 local function show(options, line, opened, target)
@@ -273,7 +303,8 @@ local function show_means(options, lines)
       local mean, least = mean_of(ratios)
       total[kind.prefix .. "ratio"], total[kind.prefix .. "least"], count = mean, least, count + 1
       if not options.json then
-        print(string.format("%s: %.2f times as fast as %s (geometric mean), at least %.2f", cli.count_text(#ratios, "network"), mean, kind.name, least))
+        print(string.format("%s: %.2f times as fast as %s (geometric mean), at least %.2f",
+                            cli.count_text(#ratios, "network"), mean, kind.name, least))
       end
     end
   end
@@ -290,7 +321,9 @@ local function bench(options, list, store, target)
   end
   show_means(options, lines)
   for _, kind in ipairs(PEERS) do names[#names + 1] = options[kind.option] and kind.name .. "'s" or nil end
-  if #wrong > 0 then cli.refuse("outputs differ from %s: %s", table.concat(names, " or "), table.concat(wrong, ", ")) end
+  if #wrong > 0 then
+    cli.refuse("outputs differ from %s: %s", table.concat(names, " or "), table.concat(wrong, ", "))
+  end
   return cli.DONE
 end
 
@@ -302,7 +335,8 @@ return function(options, words)
     local path, shapes = read_word(word)
     list[i] = {path = path, shapes = shapes}
   end
-  options.seed, options.seconds, options.trials = options.seed or 1, cli.seconds(options, "seconds") or SECONDS, not options["no-tune"] and (options.trials or TRIALS) or nil
+  options.seed, options.seconds, options.trials = options.seed or 1, cli.seconds(options, "seconds") or SECONDS,
+    not options["no-tune"] and (options.trials or TRIALS) or nil
   if options.db then return bench(options, list, cli.open_store(options.db), target) end
   return tools.with_store(function(store) return bench(options, list, store, target) end)
 end

@@ -9,9 +9,15 @@ local SECONDS = 1 -- of timing, each
 
 local function put_row(row, options)
   if options.json then
-    local object = {bench = "ops", task = row.task, trials = row.trials, seconds = row.seconds, low = row.low, high = row.high,
-                    operations = row.operations, unit = row.unit, peak = row.peak, limit = row.limit, share = rates.share(row.limit, row.seconds), unused = row.unused, bytes = row.bytes, bandwidth = row.bandwidth, ratio = row.best and row.best.ratio, vendors = {}}
-    for _, v in ipairs(row.vendors) do object.vendors[v.name] = {seconds = v.seconds, ratio = v.ratio, library = v.library, routine = v.routine ~= "" and v.routine or nil, difference = v.difference, ours_off = v.ours_off or nil, theirs_off = v.theirs_off or nil} end
+    local object = {bench = "ops", task = row.task, trials = row.trials, seconds = row.seconds, low = row.low,
+                    high = row.high, operations = row.operations, unit = row.unit, peak = row.peak, limit = row.limit,
+                    share = rates.share(row.limit, row.seconds), unused = row.unused, bytes = row.bytes,
+                    bandwidth = row.bandwidth, ratio = row.best and row.best.ratio, vendors = {}}
+    for _, v in ipairs(row.vendors) do
+      object.vendors[v.name] = {seconds = v.seconds, ratio = v.ratio, library = v.library,
+                                routine = v.routine ~= "" and v.routine or nil, difference = v.difference,
+                                ours_off = v.ours_off or nil, theirs_off = v.theirs_off or nil}
+    end
     return cli.put_json(object)
   end
   local parts = {string.format("%-11s %11s %s", row.task, cli.time_text(row.seconds), cli.rate_text(row, row.seconds))}
@@ -19,7 +25,8 @@ local function put_row(row, options)
   parts[#parts + 1] = rates.bandwidth_text(row.limit, row.bandwidth, row.bytes, row.seconds)
   for _, v in ipairs(row.vendors) do
     parts[#parts + 1] = string.format("%s %s %.2f%s", v.name, cli.time_text(v.seconds), v.ratio,
-                                      v.ours_off and string.format(" (differs by %g; from float64 it is %g off, msched %g)", v.difference, v.theirs_off, v.ours_off) or "")
+                                      v.ours_off and string.format(" (differs by %g; from float64 it is %g off, \z
+                                        msched %g)", v.difference, v.theirs_off, v.ours_off) or "")
   end
   print(table.concat(parts, "   "))
   if row.unused then print(string.format("%-11s %s", "", row.unused)) end
@@ -39,9 +46,12 @@ local function put_total(rows, options)
   end
   if count == 0 then return end
   local mean = math.exp(sum / count)
-  if options.json then return cli.put_json {bench = "ops total", rows = count, mean = mean, least = least.best.ratio, least_task = least.task, below = below} end
-  print(string.format("%d operators are %.2f times as fast as the best vendor, by geometric mean; least %s, %.2f; below 0.8: %d", count, mean,
-                      least.task, least.best.ratio, below))
+  if options.json then
+    return cli.put_json {bench = "ops total", rows = count, mean = mean, least = least.best.ratio,
+                         least_task = least.task, below = below}
+  end
+  print(string.format("%d operators are %.2f times as fast as the best vendor, by geometric mean; least %s, %.2f; \z
+                       below 0.8: %d", count, mean, least.task, least.best.ratio, below))
 end
 
 -- ---- The command -----------------------------------------------------------------------------------------------
@@ -52,7 +62,8 @@ local function bench(members, store, options, target, vendors)
     local func = member.func()
     local trace, trials, record = tools.trace_of(member, func, store, target, options)
     if trace then
-      local row = bench_row.measure(member, func, trace, target, vendors, SECONDS, record and {store = store:path(), record = record})
+      local row = bench_row.measure(member, func, trace, target, vendors, SECONDS,
+                                    record and {store = store:path(), record = record})
       row.trials, failed = trials, failed + row.failed
       for _, what in ipairs(bench_row.wrong(row)) do wrong[#wrong + 1] = what end
       put_row(row, options)

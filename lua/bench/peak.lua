@@ -34,7 +34,8 @@ def peak(A: T.Buffer((%d, %d, %d), "%s"), X: T.Buffer((%d,), "%s")):
                         A[vt, vc, vl] = %s
 ]], cores, chains, lanes, type, lanes, type, parallel(cores), cores, steps, chains, lanes, cores, chains, lanes, steps, (STEPS[type:match "^%a+"]:gsub("SUM", SUM)))
   local value = type:find "^float" and 0.5 or 1
-  return ms.from_script(script, "peak"), {ms.array({cores, chains, lanes}, type), ms.array({lanes}, type, value)}, 2 * cores * chains * lanes * steps
+  return ms.from_script(script, "peak"), {ms.array({cores, chains, lanes}, type), ms.array({lanes}, type, value)},
+    2 * cores * chains * lanes * steps
 end
 
 -- A call that does so many operations on vectors of a type, for timing it in turn with others.
@@ -119,14 +120,17 @@ def bandwidth(X: T.Buffer((%d, %d, %d, %d), "float32"), S: T.Buffer((%d, %d, %d)
                             S[vt, vc, vl] = S[vt, vc, vl] + X[vt, vk, vc, vl]
 ]], cores, steps, chains, lanes, cores, chains, lanes, parallel(cores), cores, rounds, steps, chains, lanes)
   local kernel = ms.build(ms.from_script(script, "bandwidth"), {target = target.text})
-  return cores * rounds * a_round / peak.fastest(kernel:prepare(ms.array({cores, steps, chains, lanes}, "float32", 1), ms.array({cores, chains, lanes})))
+  return cores * rounds * a_round / peak.fastest(kernel:prepare(ms.array({cores, steps, chains, lanes}, "float32", 1),
+                                                 ms.array({cores, chains, lanes})))
 end
 
 -- Bytes a second that are read of a buffer of so many bytes; without bytes: of one far larger than the caches. own:
 -- they lie in caches that each core has for itself.
 function peak.bandwidth(target, bytes, own)
   bytes = bytes or math.min(math.max(FAR, 2 * target.l3_bytes), MOST_FAR)
-  if own then return peak.undisturbed(target.cores, function(n) return read(target, n, bytes // target.cores * n) end) end
+  if own then
+    return peak.undisturbed(target.cores, function(n) return read(target, n, bytes // target.cores * n) end)
+  end
   return read(target, target.cores, bytes)
 end
 
@@ -171,13 +175,15 @@ def peak(X: T.Buffer((THREADS, CHAINS), "float32"), C: T.Buffer((THREADS,), "flo
   local words = {BLOCKS = blocks, THREADS = THREADS, CHAINS = CHAINS, STEPS = STEPS}
   local func = ms.from_script((script:gsub("%u%u%u%u+", words)), "peak")
   local constants = ms.array({THREADS}, "float32", function(i) return -1.5 - 0.49 * (i * GOLDEN % 1) end)
-  return 2 * blocks * THREADS * CHAINS * STEPS, func, {ms.array({THREADS, CHAINS}):random(1, true), constants, ms.array({blocks, THREADS, CHAINS})}
+  return 2 * blocks * THREADS * CHAINS * STEPS, func,
+    {ms.array({THREADS, CHAINS}):random(1, true), constants, ms.array({blocks, THREADS, CHAINS})}
 end
 
 -- Copies of a buffer twice as large as the device's cache, or of so many bytes with its copy, by vectors: bytes, the
 -- function, its arrays.
 local function device_copy(device, bytes)
-  local te, count = ms.te, bytes and math.max(bytes // 8 // (4 * THREADS), 1) * 4 * THREADS or math.max(2 * device.l2_bytes // 4, 1 << 20)
+  local te, count = ms.te,
+    bytes and math.max(bytes // 8 // (4 * THREADS), 1) * 4 * THREADS or math.max(2 * device.l2_bytes // 4, 1 << 20)
   local A = te.placeholder({count}, "float32", "A")
   local func = te.func("bandwidth", {A, te.compute({count}, function(i) return A[{i}] * 2 end, "B")})
   local sch = ms.schedule(func)
@@ -222,7 +228,9 @@ end
 function peak.device_glance(text, arch) return rate(text, device_product(peak.device_of(arch))) end
 
 -- Bytes a second that copies move: of a buffer larger than the cache, or of so many bytes with its copy.
-function peak.device_bandwidth(target, bytes) return rate(target.text, device_copy(peak.device_of(target.arch), bytes)) end
+function peak.device_bandwidth(target, bytes)
+  return rate(target.text, device_copy(peak.device_of(target.arch), bytes))
+end
 
 -- What a device (of ms.devices(), the first) reaches: flops, bandwidth, and the clock that it had then, where that can
 -- be read.

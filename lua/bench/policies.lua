@@ -18,8 +18,9 @@ end
 local function find_kernels(name, func, policy, arrays, options)
   local calls = {}
   for i = 1, options.seeds do
-    local task = tools.tune_alone(string.format("%s, %s, seed %d", name, policy, options.seed + i - 1), func,
-                                  {trials = options.trials, seed = options.seed + i - 1, target = options.target, policy = policy})
+    local task =
+      tools.tune_alone(string.format("%s, %s, seed %d", name, policy, options.seed + i - 1), func,
+                       {trials = options.trials, seed = options.seed + i - 1, target = options.target, policy = policy})
     local kernel = ms.build(ms.apply(func, task.fastest.trace):func(), {target = task.target.text, reference = func})
     calls[i] = kernel:prepare(table.unpack(arrays))
     calls[i]:run()
@@ -32,12 +33,15 @@ end
 local function compare(name, func, options)
   local arrays, calls, row = ms.arrays_for(func, options.seed), {}, {workload = name, policies = {}}
   ms.fill_for_timing(func, arrays, options.target)
-  for _, policy in ipairs(options.policies) do table.move(find_kernels(name, func, policy, arrays, options), 1, options.seeds, #calls + 1, calls) end
+  for _, policy in ipairs(options.policies) do
+    table.move(find_kernels(name, func, policy, arrays, options), 1, options.seeds, #calls + 1, calls)
+  end
   local times = ms.time_in_turn(calls, SECONDS)
   for p, policy in ipairs(options.policies) do
     local seconds = {}
     for i = 1, options.seeds do seconds[i] = times[(p - 1) * options.seeds + i].seconds end
-    local entry = {policy = policy, seconds = seconds, mean = geometric_mean(seconds), spread = math.max(table.unpack(seconds)) / math.min(table.unpack(seconds))}
+    local entry = {policy = policy, seconds = seconds, mean = geometric_mean(seconds),
+                   spread = math.max(table.unpack(seconds)) / math.min(table.unpack(seconds))}
     row.policies[p] = entry
     entry.ratio = entry.mean / row.policies[1].mean
   end
@@ -45,11 +49,15 @@ local function compare(name, func, options)
 end
 
 local function put_row(row, options)
-  if options.json then return cli.put_json {bench = "policies", workload = row.workload, trials = options.trials, seed = options.seed, policies = row.policies} end
+  if options.json then
+    return cli.put_json {bench = "policies", workload = row.workload, trials = options.trials, seed = options.seed,
+                         policies = row.policies}
+  end
   for p, entry in ipairs(row.policies) do
     print(string.format("%-9s %-14s %11s%s%s", row.workload, entry.policy, cli.time_text(entry.mean),
                         options.seeds > 1 and string.format(", worst seed over best %.3f", entry.spread) or "",
-                        p > 1 and string.format(", %.2f times as long as %s", entry.ratio, row.policies[1].policy) or ""))
+                        p > 1 and string.format(", %.2f times as long as %s", entry.ratio, row.policies[1].policy)
+                          or ""))
   end
 end
 
@@ -61,9 +69,13 @@ local function put_total(rows, options)
     for i, row in ipairs(rows) do ratios[i], worst = row.policies[p].ratio, math.max(worst, row.policies[p].spread) end
     total[p] = {policy = policy, ratio = geometric_mean(ratios), spread = worst}
   end
-  if options.json then return cli.put_json {bench = "policies total", rows = #rows, trials = options.trials, seeds = options.seeds, policies = total} end
+  if options.json then
+    return cli.put_json {bench = "policies total", rows = #rows, trials = options.trials, seeds = options.seeds,
+                         policies = total}
+  end
   for p, t in ipairs(total) do
-    print(string.format("all of %-2d %-14s %s%s", #rows, t.policy, p == 1 and "1.00" or string.format("%.2f times as long", t.ratio),
+    print(string.format("all of %-2d %-14s %s%s", #rows, t.policy,
+                        p == 1 and "1.00" or string.format("%.2f times as long", t.ratio),
                         options.seeds > 1 and string.format(", largest spread of seeds %.3f", t.spread) or ""))
   end
 end

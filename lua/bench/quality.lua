@@ -8,17 +8,21 @@ local USUAL = {"GMM1024", "C2D", "DEP", "C1D", "SFM", "NRM"}
 -- When the best of a run was first as fast: seconds since it began, and trials; nil: never.
 local function reach(name, func, seconds, options)
   local at, trials
-  local task = tools.tune_alone(name, func, {trials = options.trials, seed = options.seed, target = options.target}, function(e)
-    if e.event == "trial" and not at and e.best_seconds and e.best_seconds <= seconds then at, trials = e.elapsed, e.done end
+  local task = tools.tune_alone(name, func, {trials = options.trials, seed = options.seed, target = options.target},
+    function(e)
+    if e.event == "trial" and not at and e.best_seconds and e.best_seconds <= seconds then
+      at, trials = e.elapsed, e.done
+    end
   end)
   return at, trials, task
 end
 
 local function report(line)
-  local reached = line.reached_seconds and string.format("reached after %.2f s, %d trials: %.0f times as soon", line.reached_seconds, line.reached_trials,
-                                                         line.peer_tuning_seconds / line.reached_seconds) or "not reached"
-  print(string.format("%-9s TVM %s of %d trials in %.0f s; %s; best %s, %.2f times as fast, in %.1f s", line.workload, cli.time_text(line.peer_seconds), line.trials,
-                      line.peer_tuning_seconds, reached, cli.time_text(line.best_seconds), line.peer_seconds / line.best_seconds, line.tuning_seconds))
+  local reached = line.reached_seconds and string.format("reached after %.2f s, %d trials: %.0f times as soon",
+    line.reached_seconds, line.reached_trials, line.peer_tuning_seconds / line.reached_seconds) or "not reached"
+  print(string.format("%-9s TVM %s of %d trials in %.0f s; %s; best %s, %.2f times as fast, in %.1f s", line.workload,
+                      cli.time_text(line.peer_seconds), line.trials, line.peer_tuning_seconds, reached,
+                      cli.time_text(line.best_seconds), line.peer_seconds / line.best_seconds, line.tuning_seconds))
 end
 
 return function(options, names)
@@ -31,8 +35,9 @@ return function(options, names)
     local func = cli.functions_of(string.format("%s/workloads/%s.py", options.data, name))[1]
     local peer = tools.ask_peer(options, "peer_quality.py", options.data, name, target.cores, options.trials)
     local at, trials, task = reach(name, func, peer.best_seconds, options)
-    local line = {bench = "quality", workload = name, trials = options.trials, seed = options.seed, peer_seconds = peer.best_seconds,
-                  peer_tuning_seconds = peer.seconds, reached_seconds = at, reached_trials = trials, best_seconds = task.fastest.seconds, tuning_seconds = task.seconds}
+    local line = {bench = "quality", workload = name, trials = options.trials, seed = options.seed,
+                  peer_seconds = peer.best_seconds, peer_tuning_seconds = peer.seconds, reached_seconds = at,
+                  reached_trials = trials, best_seconds = task.fastest.seconds, tuning_seconds = task.seconds}
     if options.json then cli.put_json(line) else report(line) end
   end
   return cli.DONE

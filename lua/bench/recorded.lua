@@ -7,7 +7,8 @@ recorded.__index = recorded
 
 -- store: of the times; target: as ms.target gives it.
 function recorded.open(store, target)
-  return setmetatable({store = store, target = target, inner = ms.measurer {target = target.text}, workloads = {}, ready = {}, pending = {}, measured = 0}, recorded)
+  return setmetatable({store = store, target = target, inner = ms.measurer {target = target.text}, workloads = {},
+                       ready = {}, pending = {}, measured = 0}, recorded)
 end
 
 function recorded:add(func)
@@ -23,8 +24,9 @@ function recorded:set_best() end -- times depend on no run
 function recorded:close() self.inner:close() end
 
 local function result_of(number, id, r)
-  return {task = number, id = id, hash = r.hash, outcome = r.status, measured = r.status == "measured", censored = r.status == "censored", seconds = r.seconds, low = r.low,
-          high = r.high, runs = r.runs, busy = r.busy, reason = r.reason}
+  return {task = number, id = id, hash = r.hash, outcome = r.status, measured = r.status == "measured",
+          censored = r.status == "censored", seconds = r.seconds, low = r.low, high = r.high, runs = r.runs,
+          busy = r.busy, reason = r.reason}
 end
 
 function recorded:submit(number, id, trace, hash)
@@ -43,8 +45,9 @@ function recorded:next(wait)
   local asked = r and not r.unmeasurable and self.pending[r.task][r.id]
   if not asked then return r end
   self.pending[r.task][r.id], self.measured = nil, self.measured + 1
-  self.store:put {workload = self.workloads[r.task], target = self.target.text, trace = asked.trace, hash = asked.hash, seconds = r.seconds, low = r.low, high = r.high, runs = r.runs,
-                  status = r.measured and "measured" or r.censored and "censored" or "failed", busy = r.busy, reason = r.reason}
+  self.store:put {workload = self.workloads[r.task], target = self.target.text, trace = asked.trace, hash = asked.hash,
+                  seconds = r.seconds, low = r.low, high = r.high, runs = r.runs, status = r.measured and "measured"
+                  or r.censored and "censored" or "failed", busy = r.busy, reason = r.reason}
   return r
 end
 

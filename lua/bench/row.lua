@@ -31,7 +31,9 @@ function rows.vendors(target, onednn, json)
   if not opened then cli.refuse("%s", tostring(vendors)) end
   for _, note in ipairs(notes) do io.stderr:write("msched bench: ", note, "\n") end
   if not json then
-    for _, v in ipairs(vendors) do print(string.format("%-13s %s", vendors.apart and v.name or v:name(), vendors.apart and v.text or tostring(v))) end
+    for _, v in ipairs(vendors) do
+      print(string.format("%-13s %s", vendors.apart and v.name or v:name(), vendors.apart and v.text or tostring(v)))
+    end
   end
   return vendors
 end
@@ -55,7 +57,8 @@ local function in_type(array, type)
   local te, shape = ms.te, array:shape()
   local X = te.placeholder(shape, array:type(), "X")
   local made = ms.array(shape, type)
-  ms.build(te.func("convert", {X, te.compute(shape, function(...) return te.cast(X[{...}], type) end, "Y")})):run(array, made)
+  ms.build(te.func("convert",
+                   {X, te.compute(shape, function(...) return te.cast(X[{...}], type) end, "Y")})):run(array, made)
   return made
 end
 
@@ -69,7 +72,9 @@ local function exact(member, arrays)
   return in_type(wide[#wide], arrays[#arrays]:type())
 end
 
-local function say_failure(member, name, why) io.stderr:write("msched bench: ", member.name, ": ", name, " fails: ", why, "\n") end
+local function say_failure(member, name, why)
+  io.stderr:write("msched bench: ", member.name, ": ", name, " fails: ", why, "\n")
+end
 
 -- Runs a vendor's call; what it was refused, or nil. Raises where the device's context is spoiled by it: ours does not
 -- run any more.
@@ -86,14 +91,17 @@ end
 -- The calls of all vendors that have a routine for what is in these arrays: {name, library, call, routine, result}
 -- each; and `again` of their work.
 local function vendor_calls(member, vendors, arrays, ours)
-  local w, theirs = member.operator and work.of(member.operator, named.values(member.operator, member.words), arrays), {}
+  local w, theirs = member.operator and work.of(member.operator, named.values(member.operator, member.words), arrays),
+    {}
   for _, v in ipairs(w and vendors or {}) do
     local result = ms.array(arrays[#arrays]:shape(), arrays[#arrays]:type())
     apart.running(v:name())
     local call = v:prepare(work.into(w, result))
     if call then
-      theirs[#theirs + 1] = {name = v:name(), library = tostring(v), call = call, routine = call:routine(), result = result}
-      if call:on_device() and call:routine() == "" then run_theirs(theirs[#theirs], ours) end -- it failed, perhaps with the context
+      theirs[#theirs + 1] = {name = v:name(), library = tostring(v), call = call, routine = call:routine(),
+                             result = result}
+      -- it failed, perhaps with the context
+      if call:on_device() and call:routine() == "" then run_theirs(theirs[#theirs], ours) end
     end
   end
   apart.running ""
@@ -189,15 +197,19 @@ function rows.measure_here(member, func, trace, target, vendors, limits, seconds
     if v.seconds < hopeless then calls[#calls + 1], v.turn = v.call, #calls + 1 end
   end
   local times = ms.time_in_turn(calls, seconds)
-  for i, r in ipairs(reaches) do limits:take(target, r.source, r.work / peak.least(times[1 + i].seconds, times[1 + i].low)) end
+  for i, r in ipairs(reaches) do
+    limits:take(target, r.source, r.work / peak.least(times[1 + i].seconds, times[1 + i].low))
+  end
   if limit then limit = limits:of(func, target, nil, {trace}) end
   local own = cli.work_of(func)
-  local row = {task = member.name, seconds = times[1].seconds, low = times[1].low, high = times[1].high, operations = own.operations, unit = own.unit, bytes = own.bytes,
-               vendors = theirs, failed = failed}
+  local row = {task = member.name, seconds = times[1].seconds, low = times[1].low, high = times[1].high,
+               operations = own.operations, unit = own.unit, bytes = own.bytes, vendors = theirs, failed = failed}
   if limit then
     row.limit = {name = limit.name, seconds = limit.seconds, of = limit.of}
-    row.peak, row.bandwidth = limit.arithmetic and own.operations / limit.arithmetic.seconds, own.bytes / limit.memory.seconds
-    row.unused = rates.unused_text(own, limit, row.seconds, function() return rates.uses(limit.unit, func, trace, target) end)
+    row.peak, row.bandwidth = limit.arithmetic and own.operations / limit.arithmetic.seconds,
+      own.bytes / limit.memory.seconds
+    row.unused = rates.unused_text(own, limit, row.seconds,
+                                   function() return rates.uses(limit.unit, func, trace, target) end)
   end
   for _, v in ipairs(theirs) do
     v.seconds = v.turn and times[v.turn].seconds or v.seconds
@@ -216,8 +228,10 @@ function rows.measure(member, func, trace, target, vendors, seconds, from)
     return apart.here(rows.measure_here, member, func, trace, target, vendors, vendors.limits, seconds)
   end
   local failed = 0
-  local row = apart.ask({ask = "row", target = target.text, trace = trace:text(), seconds = seconds, store = from and from.store, record = from and from.record,
-                         member = {name = member.name, operator = member.operator, words = member.words, script = not member.operator and func:script() or nil}}, function(name, why)
+  local row = apart.ask({ask = "row", target = target.text, trace = trace:text(), seconds = seconds,
+                         store = from and from.store, record = from and from.record,
+                         member = {name = member.name, operator = member.operator, words = member.words,
+                                   script = not member.operator and func:script() or nil}}, function(name, why)
     failed = failed + 1
     say_failure(member, name, why)
   end)
@@ -230,13 +244,17 @@ end
 -- each.
 function rows.wrong(row)
   local list = {}
-  for _, v in ipairs(row.vendors) do if v.ours_off and v.ours_off > rows.TOLERANCE then list[#list + 1] = row.task .. " of " .. v.name end end
+  for _, v in ipairs(row.vendors) do
+    if v.ours_off and v.ours_off > rows.TOLERANCE then list[#list + 1] = row.task .. " of " .. v.name end
+  end
   return list
 end
 
 -- Ends the command where there are such.
 function rows.refuse_wrong(wrong)
-  if #wrong > 0 then cli.refuse("results differ, and msched's are not those of float64: %s", table.concat(wrong, ", ")) end
+  if #wrong > 0 then
+    cli.refuse("results differ, and msched's are not those of float64: %s", table.concat(wrong, ", "))
+  end
 end
 
 return rows

@@ -5,7 +5,8 @@ local cli, tools = ms.load "lua.cli.cli", ms.load "lua.bench.tools"
 local tune = ms.load "search.tune"
 
 local USUAL = {"GMM1024", "C2D", "SFM"}
-local ALL = {"C1D", "C2D", "C3D", "CAP", "CBR", "DEP", "DIL", "ELT", "GMM", "GMM1024", "GMM2", "GRP", "GMM_RELU", "GMM_ROW", "NRM", "POOL", "SFM", "T2D", "TBG"}
+local ALL = {"C1D", "C2D", "C3D", "CAP", "CBR", "DEP", "DIL", "ELT", "GMM", "GMM1024", "GMM2", "GRP", "GMM_RELU",
+             "GMM_ROW", "NRM", "POOL", "SFM", "T2D", "TBG"}
 local STAGES = {"propose", "replay", "postprocess", "hash", "features", "trace", "around", "predict"}
 local POPULATION = 512 -- jobs at a time, as in evolution
 local MUTATION = 2 -- its number among streams
@@ -36,7 +37,8 @@ local function mutate_jobs(b, first)
   local stream, jobs = ms.stream(b.seed, first, MUTATION), {}
   for i = 1, math.min(POPULATION, b.count - first) do
     local parent = b.parents[stream:below(#b.parents) + 1].sketch_trace
-    jobs[i] = {trace = draw_mutator(b, stream).apply(parent, stream) or parent, seed = b.seed, candidate = b.count + first + i}
+    jobs[i] = {trace = draw_mutator(b, stream).apply(parent, stream) or parent, seed = b.seed,
+               candidate = b.count + first + i}
   end
   return jobs
 end
@@ -111,7 +113,8 @@ local function measure_run(name, func, options)
   local first, build, running, results = nil, 0, 0, 0
   local progress = tools.progress_line(name)
   local task = tools.with_store(function(store)
-    return tune.run(func, {trials = options.trials, seed = options.seed, target = options.target, store = store, listen = function(e)
+    return tune.run(func, {trials = options.trials, seed = options.seed, target = options.target, store = store,
+      listen = function(e)
       if e.event == "trial" then
         first = first or e.elapsed
         build, running, results = build + e.build_seconds, running + e.run_seconds, results + 1
@@ -120,15 +123,19 @@ local function measure_run(name, func, options)
     end})
   end)
   if task.done == 0 then cli.refuse("%s", tune.why(task)) end
-  return {first_trial_seconds = first, seconds_per_trial = task.seconds / task.done, build_seconds = build / results, running_share = running / task.seconds}
+  return {first_trial_seconds = first, seconds_per_trial = task.seconds / task.done, build_seconds = build / results,
+          running_share = running / task.seconds}
 end
 
 -- ---- A workload ------------------------------------------------------------------------------------------------
 
 local function cost_line(name, kind, cost)
   local parts = {}
-  for _, stage in ipairs(STAGES) do if cost[stage] > 0 then parts[#parts + 1] = string.format("%s %.1f", stage, cost[stage]) end end
-  print(string.format("%-9s %-8s %6.1f us a candidate; %s; %d refused", name, kind, cost.candidate, table.concat(parts, ", "), cost.refused))
+  for _, stage in ipairs(STAGES) do
+    if cost[stage] > 0 then parts[#parts + 1] = string.format("%s %.1f", stage, cost[stage]) end
+  end
+  print(string.format("%-9s %-8s %6.1f us a candidate; %s; %d refused", name, kind, cost.candidate,
+                      table.concat(parts, ", "), cost.refused))
 end
 
 local function passes_line(line)
@@ -145,8 +152,8 @@ local function passes_line(line)
       rest = rest - line.passes[name]
     end
   end
-  print(string.format("%-9s builds   %6.1f ms a build of %d; %s, %d others %.1f", line.workload, all * 1e3, line.built, table.concat(shown, ", "),
-                      #names - #shown, rest * 1e3))
+  print(string.format("%-9s builds   %6.1f ms a build of %d; %s, %d others %.1f", line.workload, all * 1e3, line.built,
+                      table.concat(shown, ", "), #names - #shown, rest * 1e3))
 end
 
 local function report(line)
@@ -154,20 +161,24 @@ local function report(line)
   for _, kind in ipairs {"drawn", "mutated"} do
     cost_line(name, kind, line[kind])
     local peer = line.peer and line.peer[kind]
-    if peer then print(string.format("%-9s %-8s %6.0f us by TVM, %.0f times as many", name, kind, peer, peer / line[kind].candidate)) end
+    if peer then
+      print(string.format("%-9s %-8s %6.0f us by TVM, %.0f times as many", name, kind, peer,
+                          peer / line[kind].candidate))
+    end
   end
   print(string.format("%-9s model    update %.3f s for %d candidates", name, line.update_seconds, line.lessons))
   if not line.first_trial_seconds then return end
   passes_line(line)
-  print(string.format("%-9s run      first trial after %.2f s, %.3f s a trial, %.3f s a build, kernels ran in %.0f %% of the time", name,
-                      line.first_trial_seconds, line.seconds_per_trial, line.build_seconds, 100 * line.running_share))
+  print(string.format("%-9s run      first trial after %.2f s, %.3f s a trial, %.3f s a build, kernels ran in %.0f %% \z
+                       of the time", name, line.first_trial_seconds, line.seconds_per_trial, line.build_seconds,
+                      100 * line.running_share))
 end
 
 local function bench_workload(name, func, options)
   local target = ms.target(options.target or "native")
   local space = tune.open(func, target, {seed = options.seed})
-  local b = {name = name, count = options.count, seed = options.seed, sketches = {}, mutators = space.mutators, weights = 0,
-             pool = ms.pool(func, {jobs = 1, target = options.target or "native"})}
+  local b = {name = name, count = options.count, seed = options.seed, sketches = {}, mutators = space.mutators,
+             weights = 0, pool = ms.pool(func, {jobs = 1, target = options.target or "native"})}
   for i, s in ipairs(space.sketches) do b.sketches[i] = s.trace:simplified(false) end
   for _, m in ipairs(space.mutators) do b.weights = b.weights + m[2] end
   replay(b, draw_jobs(b, 0)) -- what memory it takes is there from then on
@@ -181,16 +192,20 @@ local function bench_workload(name, func, options)
     line.built, line.passes = measure_builds(func, b.parents, options)
     for key, value in pairs(measure_run(name, func, options)) do line[key] = value end
   end
-  line.peer = options.tvm and tools.ask_peer(options, "peer_search.py", options.data, name, target.cores or target.text:match "%-arch=(%S+)", options.count // 16)
+  line.peer = options.tvm and tools.ask_peer(options, "peer_search.py", options.data, name,
+                                             target.cores or target.text:match "%-arch=(%S+)", options.count // 16)
   if options.json then cli.put_json(line) else report(line) end
 end
 
 return function(options, names)
-  options.seed, options.count, options.trials = options.seed or 1, math.max(options.count or 2048, 1), options.trials or 64
+  options.seed, options.count, options.trials = options.seed or 1, math.max(options.count or 2048, 1),
+    options.trials or 64
   if #names == 0 then names = USUAL elseif names[1] == "all" then names = ALL end
   local workloads = tools.workloads(options, names)
   for _, w in ipairs(workloads) do
-    if options.tvm and w.is_given then cli.misuse("--tvm: TVM has the workloads of the folder of data, and not %s", w.name) end
+    if options.tvm and w.is_given then
+      cli.misuse("--tvm: TVM has the workloads of the folder of data, and not %s", w.name)
+    end
   end
   for _, w in ipairs(workloads) do bench_workload(w.name, w.func, options) end
   return cli.DONE

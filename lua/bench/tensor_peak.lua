@@ -93,8 +93,9 @@ function tensor_peak.product_of(device, target, type)
   local t, by_mma = TYPES[type], target.arch >= 80
   local depth = not by_mma and 16 or t.k -- wmma's
   local row = depth + 16 // math.max((tonumber(t.input:match "%d+")) // 8, 1)
-  local words = {INPUT = t.input, RESULT = t.sum, BLOCKS = 8 * device.processors, DEPTH = depth, WARPS = WARPS, SUMS = SUMS, STEPS = STEPS, ROW = row,
-                 SCOPE = by_mma and "mma" or "wmma", LAYOUT = t.k == 16 and "row_major" or "col_major"}
+  local words =
+    {INPUT = t.input, RESULT = t.sum, BLOCKS = 8 * device.processors, DEPTH = depth, WARPS = WARPS, SUMS = SUMS,
+     STEPS = STEPS, ROW = row, SCOPE = by_mma and "mma" or "wmma", LAYOUT = t.k == 16 and "row_major" or "col_major"}
   local script = (by_group and BY_WGMMA or by_mma and BY_MMA or BY_WMMA):gsub("%f[%w]%u%u%u+%f[%W]", words)
   local products = by_group and 4 * 64 * 256 * 64 or WARPS * SUMS * 256 * depth
   return 2 * words.BLOCKS * products * STEPS, ms.from_script(script, "peak_of_tensor_cores")
@@ -135,7 +136,9 @@ end
 function tensor_peak.all(device)
   local target, rates = ms.target(whole(device)), {}
   for _, type in ipairs(ORDER) do
-    if device.arch >= LEAST[type] then rates[#rates + 1] = {TYPES[type].name, tensor_peak.glance(device, target, type)} end
+    if device.arch >= LEAST[type] then
+      rates[#rates + 1] = {TYPES[type].name, tensor_peak.glance(device, target, type)}
+    end
   end
   return rates
 end

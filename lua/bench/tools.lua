@@ -19,12 +19,14 @@ function tools.progress_line(name)
   if not ms.is_terminal() then return function() end end
   return function(e)
     if e.event == "end" then io.stderr:write("\r\27[K")
-    elseif e.best_seconds then io.stderr:write(string.format("\r\27[K%s: trial %d, best %s", name, e.done, cli.time_text(e.best_seconds))) end
+    elseif e.best_seconds then
+      io.stderr:write(string.format("\r\27[K%s: trial %d, best %s", name, e.done, cli.time_text(e.best_seconds)))
+    end
   end
 end
 
--- Tunes as `msched tune` does, in a store of its own, shown under this name; events go to listen (log.lua), if there is one. Gives
--- the task, which has a fastest.
+-- Tunes as `msched tune` does, in a store of its own, shown under this name; events go to listen (log.lua), if there is
+-- one. Gives the task, which has a fastest.
 function tools.tune_alone(name, func, options, listen)
   return tools.with_store(function(store)
     local progress, own = tools.progress_line(name), {store = store}
@@ -66,8 +68,8 @@ end
 
 -- ---- Suites: of `msched bench ops` and `msched bench auto` ----
 
--- The trace that a member of a suite is measured with, by its record, or tuned with options.trials; then how many trials
--- that took, and the record's ID. nil, and it is said: there is none.
+-- The trace that a member of a suite is measured with, by its record, or tuned with options.trials; then how many
+-- trials that took, and the record's ID. nil, and it is said: there is none.
 function tools.trace_of(member, func, store, target, options)
   if options.trials then return tools.tuned(store, func, target, options) end
   local trace, record = tools.recorded(store, func, target)
@@ -87,22 +89,24 @@ local function words_of(item)
   return list
 end
 
--- The functions of a file, of ops:NAME or of suite:NAME as members; those of an operator and of a suite name it, by which vendors'
--- routines are found.
+-- The functions of a file, of ops:NAME or of suite:NAME as members; those of an operator and of a suite name it, by
+-- which vendors' routines are found.
 local function members_of(word)
   local item, list = cli.named(word), {}
   if item and item.kind == "suite" then
-    local ok, members = pcall(ms.load "lua.lib.ops.suites".choose, item.name, ms.load "lua.lib.ops.words".texts(item) or {})
+    local ok, members =
+      pcall(ms.load "lua.lib.ops.suites".choose, item.name, ms.load "lua.lib.ops.words".texts(item) or {})
     return ok and members or cli.refuse("%s", tostring(members))
   end
   for i, func in ipairs((cli.functions_of(word, {}))) do
-    list[i] = {name = func:name(), code = item and item.name or func:name(), operator = item and item.name, words = words_of(item), own = func}
+    list[i] = {name = func:name(), code = item and item.name or func:name(), operator = item and item.name,
+               words = words_of(item), own = func}
   end
   return list
 end
 
--- The members that words stand for: those of options.suite that they choose, of which there are all without words, and those of
--- files, operators and suites, with numbers for the variables of files' functions.
+-- The members that words stand for: those of options.suite that they choose, of which there are all without words, and
+-- those of files, operators and suites, with numbers for the variables of files' functions.
 local function chosen(options, words)
   local codes, list, own, of = {}, {}, {}, {}
   for _, word in ipairs(words) do if not is_operand(word) then codes[#codes + 1] = word end end
@@ -116,7 +120,9 @@ local function chosen(options, words)
     table.move(members, 1, #members, #list + 1, list)
   end
   for _, m in ipairs(list) do if m.own then own[#own + 1], of[#own + 1] = m.own, m end end
-  for i, func in ipairs(cli.specialized(own, options.dim)) do of[i].func = function() return ms.without_empty(func) or func end end
+  for i, func in ipairs(cli.specialized(own, options.dim)) do
+    of[i].func = function() return ms.without_empty(func) or func end
+  end
   return list
 end
 
@@ -131,12 +137,14 @@ end
 
 -- ---- Workloads: of `msched bench search` and `msched bench policies` ----
 
--- The functions that words name, {name, func, is_given} each: workloads of the folder of data, or given as files, operators and suites.
+-- The functions that words name, {name, func, is_given} each: workloads of the folder of data, or given as files,
+-- operators and suites.
 function tools.workloads(options, words)
   local list, functions = {}, {}
   for _, word in ipairs(words) do
     local is_given = is_operand(word) and true
-    for _, func in ipairs((cli.functions_of(is_given and word or string.format("%s/workloads/%s.py", options.data, word), {}))) do
+    for _, func in ipairs((cli.functions_of(is_given and word
+                                            or string.format("%s/workloads/%s.py", options.data, word), {}))) do
       list[#list + 1], functions[#list + 1] = {name = is_given and func:name() or word, is_given = is_given}, func
     end
   end
@@ -164,7 +172,9 @@ function tools.ask_peer(options, script, ...)
     end
     ok, log = pipe:close(), read_all(folder .. "/said")
   end)
-  if not ok or not answer then cli.refuse("TVM does not answer: %s %s; it says:\n%s", options.tvm, script, log:sub(-2000)) end
+  if not ok or not answer then
+    cli.refuse("TVM does not answer: %s %s; it says:\n%s", options.tvm, script, log:sub(-2000))
+  end
   local numbers = {}
   for name, number in answer:gmatch '"([%w_]+)": ([%d.e+-]+)' do numbers[name] = tonumber(number) end
   return numbers

@@ -1,14 +1,16 @@
 -- msched bench transfer: how many trials a task needs until it is within some percent of the best that is found, with a
--- model that was trained on the records of the other tasks and without. Each run is one of `msched tune` in a store of its
--- own; times are recorded in --db, so that each candidate is measured once, whichever run asks for it.
+-- model that was trained on the records of the other tasks and without. Each run is one of `msched tune` in a store of
+-- its own; times are recorded in --db, so that each candidate is measured once, whichever run asks for it.
 local ms = msched
 local cli, tools, recorded = ms.load "lua.cli.cli", ms.load "lua.bench.tools", ms.load "lua.bench.recorded"
 local policies, tune, operators = ms.load "search.policy", ms.load "search.tune", ms.load "lua.lib.ops.named"
 
 -- Operators of different kinds, which a core does in 2 to 120 us.
 local USUAL = {
-  {"conv1d", 1, 128, 64, 128, 3, 1, 1}, {"conv2d", 1, 14, 14, 64, 64, 3, 1, 1}, {"conv2d", 1, 28, 28, 64, 64, 1, 1, 0}, {"depthwise_conv2d", 1, 28, 28, 64, 3, 1, 1},
-  {"conv2d", 1, 14, 14, 64, 64, 3, 1, 1, 1, 4}, {"conv2d_transpose", 1, 8, 8, 64, 32, 4, 2, 1}, {"matmul", 192, 192, 192}, {"batch_matmul", 12, 64, 64, 64},
+  {"conv1d", 1, 128, 64, 128, 3, 1, 1}, {"conv2d", 1, 14, 14, 64, 64, 3, 1, 1}, {"conv2d", 1, 28, 28, 64, 64, 1, 1, 0},
+  {"depthwise_conv2d", 1, 28, 28, 64, 3, 1, 1},
+  {"conv2d", 1, 14, 14, 64, 64, 3, 1, 1, 1, 4}, {"conv2d_transpose", 1, 8, 8, 64, 32, 4, 2, 1},
+  {"matmul", 192, 192, 192}, {"batch_matmul", 12, 64, 64, 64},
   {"softmax", "128x128"}, {"max_pool", 1, 28, 28, 64, 3, 2, 1},
 }
 local NEAR = 1.05 -- times the best: what is looked for
@@ -27,8 +29,8 @@ end
 
 -- ---- Runs ------------------------------------------------------------------------------------------------------
 
--- A run: the best so far after each trial. from: a store of records that a model is trained on, nil: none is; goal: seconds
--- after which it has what is looked for, and ends.
+-- A run: the best so far after each trial. from: a store of records that a model is trained on, nil: none is; goal:
+-- seconds after which it has what is looked for, and ends.
 local function run(task, seed, policy, store, from, goal, options)
   local bests, ended = {}, {}
   local target = ms.target(options.target or "native", {runs = true})
@@ -42,8 +44,9 @@ local function run(task, seed, policy, store, from, goal, options)
       end
       progress(e)
     end
-    local ok, message = pcall(tune.run, task.func, {trials = options.trials, seed = seed, policy = policy, target = target.text, store = own, measurer = measurer, transfer_from = from,
-                                                    transfer = from ~= nil, listen = listen})
+    local ok, message = pcall(tune.run, task.func,
+                              {trials = options.trials, seed = seed, policy = policy, target = target.text, store = own,
+                               measurer = measurer, transfer_from = from, transfer = from ~= nil, listen = listen})
     if not ok and message ~= ended then error(message, 0) end
     if ms.interrupted() then cli.refuse("interrupted; %s keeps what was measured", store:path()) end
   end)
@@ -81,11 +84,12 @@ end
 
 local function report(task, policy, without, with, options)
   local best = best_of(without)
-  local row = {bench = "transfer", task = task.name, policy = policy, trials = options.trials, best_seconds = best, without = trials_of(without, NEAR * best, options),
-               with = trials_of(with, NEAR * best, options)}
+  local row = {bench = "transfer", task = task.name, policy = policy, trials = options.trials, best_seconds = best,
+               without = trials_of(without, NEAR * best, options), with = trials_of(with, NEAR * best, options)}
   if options.json then cli.put_json(row) else
-    print(string.format("%-36s %-13s best %11s; within %.0f %% after trials %s; with the others' records %s", task.name, policy, cli.time_text(best), 100 * (NEAR - 1),
-                        table.concat(row.without, " "), table.concat(row.with, " ")))
+    print(string.format("%-36s %-13s best %11s; within %.0f %% after trials %s; with the others' records %s", task.name,
+                        policy, cli.time_text(best), 100 * (NEAR - 1), table.concat(row.without, " "),
+                        table.concat(row.with, " ")))
   end
   return row
 end
@@ -96,15 +100,18 @@ local function report_total(rows, policy, options)
   for _, row in ipairs(rows) do
     for i in ipairs(row.without) do
       all.without[#all.without + 1], all.with[#all.with + 1] = row.without[i], row.with[i]
-      better, worse = better + (row.with[i] < row.without[i] and 1 or 0), worse + (row.with[i] > row.without[i] and 1 or 0)
+      better, worse = better + (row.with[i] < row.without[i] and 1 or 0),
+        worse + (row.with[i] > row.without[i] and 1 or 0)
     end
   end
   local function sum(list) local s = 0; for _, x in ipairs(list) do s = s + x end return s end
   local without, with = sum(all.without), sum(all.with)
-  local total = {bench = "transfer total", policy = policy, runs = #all.with, without = without, with = with, mean_without = geometric_mean(all.without), mean_with = geometric_mean(all.with), better = better, worse = worse}
+  local total =
+    {bench = "transfer total", policy = policy, runs = #all.with, without = without, with = with,
+     mean_without = geometric_mean(all.without), mean_with = geometric_mean(all.with), better = better, worse = worse}
   if options.json then return cli.put_json(total) end
-  print(string.format("%s, %d runs: %d trials without, %d with; geometric means %.1f and %.1f; fewer in %d runs, more in %d", policy, #all.with, without, with, total.mean_without,
-                      total.mean_with, better, worse))
+  print(string.format("%s, %d runs: %d trials without, %d with; geometric means %.1f and %.1f; fewer in %d runs, more \z
+                       in %d", policy, #all.with, without, with, total.mean_without, total.mean_with, better, worse))
 end
 
 return function(options, words)
@@ -115,7 +122,9 @@ return function(options, words)
   for _, policy in ipairs(options.policies) do
     local ok, found = pcall(policies.find, policy)
     if not ok then cli.misuse("%s", tostring(found)) end
-    if not found.needs.transfer then cli.misuse("--policy: `%s` takes nothing from other functions; `evolutionary` does", policy) end
+    if not found.needs.transfer then
+      cli.misuse("--policy: `%s` takes nothing from other functions; `evolutionary` does", policy)
+    end
   end
   local tasks = #words > 0 and tools.workloads(options, words) or usual()
   local function bench(store)
@@ -124,7 +133,9 @@ return function(options, words)
       runs[policy] = {}
       for i, task in ipairs(tasks) do
         runs[policy][i] = {}
-        for s = 1, options.seeds do runs[policy][i][s] = run(task, options.seed + s - 1, policy, store, nil, nil, options) end
+        for s = 1, options.seeds do
+          runs[policy][i][s] = run(task, options.seed + s - 1, policy, store, nil, nil, options)
+        end
       end
     end
     return ms.with_folder(function(folder)

@@ -44,15 +44,20 @@ end
 local function filter(array, rank, groups)
   local shape = array:shape()
   local out, order = shape[rank + 2], {}
-  if groups > 1 then order = {{groups, out // groups}, {out // groups, 1}, rank + 1} else order = {rank + 2, rank + 1} end
+  if groups > 1 then
+    order = {{groups, out // groups}, {out // groups, 1}, rank + 1}
+  else
+    order = {rank + 2, rank + 1}
+  end
   for d = 1, rank do order[#order + 1] = d end
   return view(array, order)
 end
 
 local function convolution(rank, a, arrays)
   local before = each(a.pad, rank)
-  return {op = "convolution", source = image(arrays[1], rank), weights = filter(arrays[2], rank, a.groups), result = image(arrays[3], rank),
-          stride = each(a.stride, rank), dilation = each(a.dilation, rank), before = before, after = before}
+  return {op = "convolution", source = image(arrays[1], rank), weights = filter(arrays[2], rank, a.groups),
+          result = image(arrays[3], rank), stride = each(a.stride, rank), dilation = each(a.dilation, rank),
+          before = before, after = before}
 end
 
 local makers = {}
@@ -69,8 +74,8 @@ end
 function makers.conv2d_transpose(a, arrays)
   local before, more, after = each(a.pad, 2), each(a.output_pad, 2), {}
   for d = 1, 2 do after[d] = before[d] - more[d] end
-  return {op = "transposed", source = image(arrays[1], 2), weights = filter(arrays[2], 2, 1), result = image(arrays[3], 2),
-          stride = each(a.stride, 2), dilation = {1, 1}, before = before, after = after}
+  return {op = "transposed", source = image(arrays[1], 2), weights = filter(arrays[2], 2, 1),
+          result = image(arrays[3], 2), stride = each(a.stride, 2), dilation = {1, 1}, before = before, after = after}
 end
 
 -- The rows of the matrices are a third spatial dimension, on which nothing slides; their columns are channels. The
@@ -90,9 +95,9 @@ function makers.conv2d_capsule(a, arrays)
   end
   local ins, outs = shape[3] * shape[5], shape[4] * shape[6]
   local pad = each(a.pad, 2)
-  return {op = "convolution", source = matrices(X), result = matrices(Y), again = again,
-          weights = view(filters, {{outs, 1}, {ins, outs}, 1, 2, {1, 1}}),
-          stride = {each(a.stride, 2)[1], each(a.stride, 2)[2], 1}, dilation = {1, 1, 1}, before = {pad[1], pad[2], 0}, after = {pad[1], pad[2], 0}}
+  return {op = "convolution", source = matrices(X), result = matrices(Y), again = again, weights = view(filters,
+          {{outs, 1}, {ins, outs}, 1, 2, {1, 1}}), stride = {each(a.stride, 2)[1], each(a.stride, 2)[2], 1},
+          dilation = {1, 1, 1}, before = {pad[1], pad[2], 0}, after = {pad[1], pad[2], 0}}
 end
 
 -- A batch of one is a product of matrices.
@@ -132,7 +137,8 @@ local function has_types(values)
   local second = values.weight_dtype ~= "auto" and values.weight_dtype or values.dtype
   if values.dtype == "float32" then return second == "float32" end
   local sums = SUMS[values.dtype]
-  return sums and (second == values.dtype or sums == "int32" and SUMS[second] == sums) and (values.accumulate == "auto" or values.accumulate == sums)
+  return sums and (second == values.dtype or sums == "int32" and SUMS[second] == sums)
+    and (values.accumulate == "auto" or values.accumulate == sums)
 end
 
 -- The work of an operator with these values of its arguments (arguments.lua) on the arrays of its function; where it

@@ -53,7 +53,8 @@ static int replace(const char *path, const char *bytes, size_t size) {
 }
 
 /* replace_file(path, text): the file has the whole text, or what it had; who reads it never sees a part. Where the path
- * is a link, what it leads to. true; nil, a message, and whether there is a device or a pipe, which can be written to. */
+ * is a link, what it leads to. true; nil, a message, and whether there is a device or a pipe, which can be written
+ * to. */
 static int replace_file(lua_State *L) {
   size_t size;
   const char *path = luaL_checkstring(L, 1), *text = luaL_checklstring(L, 2, &size);

@@ -177,8 +177,8 @@ static struct given given_by_lent(lua_State *L, int at) {
   return (struct given){b, (uint32_t)bits};
 }
 
-/* The handle at `at`, of the schedule `of` or, where that is NULL, of any. Raises where its schedule is no more, or what
- * gave it was undone or dropped. */
+/* The handle at `at`, of the schedule `of` or, where that is NULL, of any. Raises where its schedule is no more, or
+ * what gave it was undone or dropped. */
 static struct given check_given(lua_State *L, int at, const struct bound_schedule *of) {
   bool lent = lua_islightuserdata(L, at);
   struct bound_handle *h = lent ? NULL : check_type(L, at, &handle_type, sizeof *h, BOUND_HANDLE);

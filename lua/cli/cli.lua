@@ -48,7 +48,8 @@ local function json_string(text)
     return string.format("\\u%04x", c:byte())
   end)
   local function escaped(c) return string.format("\\u%04x", utf8.codepoint(c)) end
-  body = body:gsub("\194[\128-\159]", escaped):gsub("\226\128[\142\143\168-\174]", escaped):gsub("\226\129[\166-\169]", escaped)
+  body = body:gsub("\194[\128-\159]", escaped):gsub("\226\128[\142\143\168-\174]", escaped):gsub("\226\129[\166-\169]",
+    escaped)
   return '"' .. body .. '"'
 end
 
@@ -62,7 +63,9 @@ function cli.json_text(x)
     for i, y in ipairs(x) do parts[i] = cli.json_text(y) end
     return "[" .. table.concat(parts, ",") .. "]"
   end
-  for _, k in ipairs(ms.sorted_keys(x)) do parts[#parts + 1] = cli.json_text(tostring(k)) .. ":" .. cli.json_text(x[k]) end
+  for _, k in ipairs(ms.sorted_keys(x)) do
+    parts[#parts + 1] = cli.json_text(tostring(k)) .. ":" .. cli.json_text(x[k])
+  end
   return "{" .. table.concat(parts, ",") .. "}"
 end
 
@@ -116,7 +119,8 @@ end
 -- Neither a record's ID nor a task's name holds a dot or a slash.
 function cli.is_file(path) return path:find "%.lua$" or path:find "%.py$" or path:find "[./]" and cli.is_there(path) end
 function cli.bytes_text(bytes)
-  return bytes < 1024 and cli.count_text(bytes, "byte") or bytes < 1 << 20 and string.format("%.1f KiB", bytes / 1024) or string.format("%.1f MiB", bytes / (1 << 20))
+  return bytes < 1024 and cli.count_text(bytes, "byte") or bytes < 1 << 20 and string.format("%.1f KiB", bytes / 1024)
+    or string.format("%.1f MiB", bytes / (1 << 20))
 end
 function cli.size_text(path)
   local file <close> = assert(io.open(path, "rb"))
@@ -157,14 +161,19 @@ local function pick(list, task)
     names[i] = f:name()
     if f:name() == task or (task:find "^%d+$" and i == math.tointeger(task)) then named[#named + 1] = f end
   end
-  if #named == 0 then misuse("--task %s: the file has %s%s", task, table.concat(names, ", "), ms.load "lua.lib.nearest".meant(task, names)) end
+  if #named == 0 then
+    misuse("--task %s: the file has %s%s", task, table.concat(names, ", "),
+           ms.load "lua.lib.nearest".meant(task, names))
+  end
   return named
 end
 
 -- What a script returned, as lists: metamethods of its tables run here.
 local function read_functions(path, made)
   if is_function(made) then made = {made} end
-  if type(made) ~= "table" or #made == 0 then refuse("%s: the script returns no function; end it with `return {te.func(…)}`", path) end
+  if type(made) ~= "table" or #made == 0 then
+    refuse("%s: the script returns no function; end it with `return {te.func(…)}`", path)
+  end
   local list, weights = {}, {}
   for i, f in ipairs(made) do
     if type(f) == "table" then f, weights[i] = f[1], f.weight end
@@ -181,7 +190,9 @@ local function functions_of_lua(path, rest)
   local ok, made = ms.interruptible(chunk, table.unpack(rest))
   if not ok then refuse("%s", type(made) == "string" and made or string.format("%s: raised a %s", path, type(made))) end
   local read, list, weights = ms.interruptible(read_functions, path, made)
-  if not read and type(list) ~= "string" and not (type(list) == "table" and math.type(rawget(list, "status"))) then list = string.format("%s: raised a %s", path, type(list)) end
+  if not read and type(list) ~= "string" and not (type(list) == "table" and math.type(rawget(list, "status"))) then
+    list = string.format("%s: raised a %s", path, type(list))
+  end
   if not read then error(list, 0) end
   return list, weights
 end
@@ -200,7 +211,9 @@ local function dims_of(texts)
   local dims = {}
   for _, text in ipairs(texts) do
     local name, number = text:match "^([^=]+)=(.+)$"
-    if dims[name] and dims[name] ~= math.tointeger(number) then misuse("--dim: %s is given twice, as %d and as %s", name, dims[name], number) end
+    if dims[name] and dims[name] ~= math.tointeger(number) then
+      misuse("--dim: %s is given twice, as %d and as %s", name, dims[name], number)
+    end
     dims[name] = math.tointeger(number)
   end
   return dims
@@ -229,8 +242,8 @@ function cli.specialized(list, texts)
   end
   for _, name in ipairs(ms.sorted_keys(dims)) do
     if not used[name] then
-      refuse("--dim %s=%d: no function has a variable %s%s%s", name, dims[name], name, #all > 0 and "; there are " .. table.concat(all, ", ") or "",
-             ms.load "lua.lib.nearest".meant(name, all))
+      refuse("--dim %s=%d: no function has a variable %s%s%s", name, dims[name], name,
+             #all > 0 and "; there are " .. table.concat(all, ", ") or "", ms.load "lua.lib.nearest".meant(name, all))
     end
   end
   return made
@@ -252,7 +265,9 @@ function cli.with_weights(list, names)
     made[i] = result
   end
   for _, name in ipairs(names) do
-    if not used[name] then refuse("--weights %s: no function has a parameter %s%s", name, name, ms.load "lua.lib.nearest".meant(name, all)) end
+    if not used[name] then
+      refuse("--weights %s: no function has a parameter %s%s", name, name, ms.load "lua.lib.nearest".meant(name, all))
+    end
   end
   return made
 end
@@ -268,11 +283,12 @@ end
 
 -- The functions of a file: Lua that returns them, called with `rest`, or TVMScript; of the plan of a network; or of an
 -- operator or a suite by its name, `rest` its arguments where it has none of its own. Of several, --task may name one;
--- dims: what --dim says; options: --weights, and of networks --shape and --passes. More results: what a script says each weighs, or how
--- often a network has each; and the plan, as lua/net/plan.lua prepares it.
+-- dims: what --dim says; options: --weights, and of networks --shape and --passes. More results: what a script says
+-- each weighs, or how often a network has each; and the plan, as lua/net/plan.lua prepares it.
 local function of_network(options, dims)
   options = options or {}
-  return {dim = dims, shape = options.shape, passes = options.passes, target = options.target, fixed_order = options.fixed_order}
+  return {dim = dims, shape = options.shape, passes = options.passes, target = options.target,
+          fixed_order = options.fixed_order}
 end
 function cli.functions_of(path, rest, task, dims, options)
   local constants = options and options.weights
@@ -292,7 +308,9 @@ function cli.functions_of(path, rest, task, dims, options)
   elseif path:find("%.lua$") then list, weights = functions_of_lua(path, rest)
   else
     ok, list = pcall(ms.functions_of_script, read_script(path), path)
-    if not ok and tostring(list):find "^[^\n]*:1:1: expected @T%.prim_func" then refuse("%s%s", tostring(list):gsub("%s*$", "\n"), FORMATS) end
+    if not ok and tostring(list):find "^[^\n]*:1:1: expected @T%.prim_func" then
+      refuse("%s%s", tostring(list):gsub("%s*$", "\n"), FORMATS)
+    end
   end
   if not ok then refuse("%s", tostring(list)) end
   return cli.with_weights(cli.specialized(task and pick(list, task) or list, dims), constants), weights or {}
@@ -305,14 +323,17 @@ function cli.check_rest(paths, rest)
     local item = cli.named(path)
     if not (item and item.given) then return end
   end
-  misuse("the words after -- (%s) are for nothing: %s has arguments of its own", table.concat(rest, " "), #paths == 1 and paths[1] or "each of these")
+  misuse("the words after -- (%s) are for nothing: %s has arguments of its own", table.concat(rest, " "),
+         #paths == 1 and paths[1] or "each of these")
 end
 
 -- Those of networks, {function, weight = w} each; and their plans, {path =, prepared =} each.
 local function functions_of_networks(paths, task, dims, options)
   local wanted, networks = {}, {}
   for i, path in ipairs(paths) do
-    if not cli.is_network(path) then misuse("%s is no network: networks are tuned together with networks alone", path) end
+    if not cli.is_network(path) then
+      misuse("%s is no network: networks are tuned together with networks alone", path)
+    end
     local list, weights, prepared = cli.functions_of(path, {}, task, dims, options)
     for k, f in ipairs(list) do wanted[#wanted + 1] = {f, weight = weights[k]} end
     networks[i] = {path = path, prepared = prepared}

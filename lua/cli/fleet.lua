@@ -23,14 +23,16 @@ function fleet.worker(options, words)
     io.stderr:flush()
   end
   local Worker = ms.load "search.fleet.worker"
-  local worker = Worker.open {url = url, name = options.name, number = options.device, simulate = number_of "MSCHED_FLEET_SIMULATE",
-                                                     factor = number_of "MSCHED_FLEET_FACTOR", say = say}
+  local worker =
+    Worker.open {url = url, name = options.name, number = options.device, simulate = number_of "MSCHED_FLEET_SIMULATE",
+                 factor = number_of "MSCHED_FLEET_FACTOR", say = say}
   cli.print(string.format("worker %s serves %s at %s", worker.name, worker.device, worker.link.address.name))
   io.stdout:flush()
   local ok, message = pcall(worker.run, worker)
   worker:close()
   if not ok and not ms.interrupted() then error(message, 0) end
-  cli.print(string.format("worker %s: %s, %d of them failed", worker.name, cli.count_text(worker.done, "job"), worker.failed))
+  cli.print(string.format("worker %s: %s, %d of them failed", worker.name, cli.count_text(worker.done, "job"),
+                          worker.failed))
   return cli.DONE
 end
 
@@ -38,14 +40,15 @@ local function json_of(q)
   local function people(list)
     local out = cli.list {}
     for i, w in ipairs(list) do
-      out[i] = {name = w.name, host = w.host, alive = w.alive, aside = w.aside, capacity = w.capacity, done = w.done, failed = w.failed, rate = w.rate, seen = w.seen}
+      out[i] = {name = w.name, host = w.host, alive = w.alive, aside = w.aside, capacity = w.capacity, done = w.done,
+                failed = w.failed, rate = w.rate, seen = w.seen}
     end
     return out
   end
   local poison = cli.list {}
   for i, p in ipairs(q.poison) do poison[i] = p end
-  return {queue = q.id, device = q.device, versions = q.versions, is_own = q.is_own, waiting = q.jobs, held = q.held, workers = people(q.workers), tuners = people(q.tuners),
-          poisoned = q.poisoned, poison = poison}
+  return {queue = q.id, device = q.device, versions = q.versions, is_own = q.is_own, waiting = q.jobs, held = q.held,
+          workers = people(q.workers), tuners = people(q.tuners), poisoned = q.poisoned, poison = poison}
 end
 
 function fleet.fleet(options, words)

@@ -49,7 +49,9 @@ local COLUMNS = {
   {title = "task", least = 0, left = true, text = function(s) return cli.cut(s.name, MOST_NAME) end},
   {title = "shape", least = 72, left = true, text = function(s) return s.start.shape or "-" end},
   {title = "weight", least = 90, text = function(s) return string.format("%.3g", s.start.weight) end},
-  {title = "trials", least = 0, text = function(s) return s.start.shared and string.format("%d", s.done) or string.format("%d/%d", s.done, s.start.trials) end},
+  {title = "trials", least = 0, text = function(s)
+    return s.start.shared and string.format("%d", s.done) or string.format("%d/%d", s.done, s.start.trials)
+  end},
   {title = "best", least = 24, text = function(s) return s.best_seconds and cli.time_text(s.best_seconds) or "-" end},
   {title = "of time", least = 80, text = time_share_text, shown = have_groups},
   {title = "rate", least = 40, text = function(s) return rate_text(s, rates.operations_text) end},
@@ -125,9 +127,10 @@ function live.lines(states, now, elapsed, width, height, bars)
   lines[#lines + 1] = name .. curve_line(now, width - utf8.len(name), bars)
   lines[#lines + 1] = name .. "failed: " .. Task.reasons_text(now.failures)
   local since = math.max(elapsed - now.start.elapsed, 1e-9)
-  lines[#lines + 1] = name .. string.format("%s, %.1f builds and %.1f runs a second%s%s", progress.time_text(now, elapsed), now.built / since, now.ran / since,
-                                    now.repeated > 0 and string.format(", repeated: %d", now.repeated) or "",
-                                    now.busy > 0 and string.format(", other programs ran during %d", now.busy) or "")
+  lines[#lines + 1] = name
+    .. string.format("%s, %.1f builds and %.1f runs a second%s%s", progress.time_text(now, elapsed), now.built / since,
+                     now.ran / since, now.repeated > 0 and string.format(", repeated: %d", now.repeated) or "",
+                     now.busy > 0 and string.format(", other programs ran during %d", now.busy) or "")
   for i, line in ipairs(lines) do lines[i] = cli.cut(msched.visible(line), width) end
   return lines
 end
@@ -139,7 +142,8 @@ Screen.__index = Screen
 function live.new(options)
   local locale = (os.getenv "LC_ALL" or "") .. (os.getenv "LC_CTYPE" or "") .. (os.getenv "LANG" or "")
   local plain = not locale:lower():find "utf%-?8"
-  return setmetatable({states = {}, drawn = 0, at = -math.huge, width = options.width, height = options.height, bars = options.bars or plain and PLAIN or BARS,
+  return setmetatable({states = {}, drawn = 0, at = -math.huge, width = options.width, height = options.height,
+                       bars = options.bars or plain and PLAIN or BARS,
                        write = options.write or function(text) io.stdout:write(text) end}, Screen)
 end
 

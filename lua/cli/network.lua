@@ -24,7 +24,9 @@ function network.given(options)
   for _, word in ipairs(options.shape or {}) do
     local name, value = pair_of("--shape", word, "NAME=SHAPE, as x=1x3x224x224,")
     shapes[name] = {}
-    for text in (value .. (value ~= "" and "x" or "")):gmatch "(.-)x" do table.insert(shapes[name], extent_of("--shape", text, word)) end
+    for text in (value .. (value ~= "" and "x" or "")):gmatch "(.-)x" do
+      table.insert(shapes[name], extent_of("--shape", text, word))
+    end
   end
   for _, word in ipairs(options.dim or {}) do
     local name, value = pair_of("--dim", word, "NAME=N, as batch=1,")
@@ -51,7 +53,8 @@ network.attempt = attempt
 
 -- The functions of a network's plan, how often it has each, and the plan as it is prepared.
 function network.functions(options, path)
-  local prepared = attempt(ms.load "lua.net.plan".prepare, network.read(options, path), {passes = options.passes, target = options.target, fixed_order = options.fixed_order})
+  local prepared = attempt(ms.load "lua.net.plan".prepare, network.read(options, path),
+                           {passes = options.passes, target = options.target, fixed_order = options.fixed_order})
   local list, weights = {}, {}
   for i, entry in ipairs(prepared.functions) do list[i], weights[i] = entry.func, entry.weight end
   return list, weights, prepared
@@ -59,7 +62,9 @@ end
 
 local function values_of(list)
   local values = {}
-  for i, value in ipairs(list) do values[i] = {name = value.name, type = value.type, shape = value.shape and cli.list(value.shape)} end
+  for i, value in ipairs(list) do
+    values[i] = {name = value.name, type = value.type, shape = value.shape and cli.list(value.shape)}
+  end
   return cli.list(values)
 end
 
@@ -71,7 +76,8 @@ local function print_after(options, net)
   local known = wanted == "all"
   for _, name in ipairs(names) do known = known or name == wanted end
   if not known then
-    cli.misuse("--print-after %s: the passes are %s; `all` prints after each%s", wanted, table.concat(names, ", "), ms.load "lua.lib.nearest".meant(wanted, names))
+    cli.misuse("--print-after %s: the passes are %s; `all` prints after each%s", wanted, table.concat(names, ", "),
+               ms.load "lua.lib.nearest".meant(wanted, names))
   end
   attempt(plan.prepare, net, {passes = options.passes, target = options.target, after = function(name, x)
     if wanted ~= "all" and name ~= wanted then return end
@@ -86,15 +92,18 @@ end
 function network.show(options, path)
   local net = network.read(options, path)
   if options["print-after"] then return print_after(options, net) end
-  if options.passes then cli.misuse("--passes goes with --print-after: without it the network is shown as the file has it") end
+  if options.passes then
+    cli.misuse("--passes goes with --print-after: without it the network is shown as the file has it")
+  end
   if not options.json then
     cli.print_lines(net:text())
     return cli.DONE
   end
   local constants, operators = 0, net:operators()
   for _ in pairs(net.constants) do constants = constants + 1 end
-  cli.put_json {network = net.name, producer = net.producer, opset = net.opsets[""], nodes = #net.nodes, constants = constants, operators = operators,
-                inputs = values_of(net.inputs), outputs = values_of(net.outputs)}
+  cli.put_json {network = net.name, producer = net.producer, opset = net.opsets[""], nodes = #net.nodes,
+                constants = constants, operators = operators, inputs = values_of(net.inputs),
+                outputs = values_of(net.outputs)}
   return cli.DONE
 end
 
@@ -114,7 +123,8 @@ function network.shares(opened, tasks, profile)
       list[#list + 1] = by_entry[entry]
     end
     local known = by_entry[entry]
-    known.seconds, known.alone = known.seconds + each.seconds, known.alone + (each.group.kernel and alone[entry.hash] or 0)
+    known.seconds, known.alone = known.seconds + each.seconds,
+      known.alone + (each.group.kernel and alone[entry.hash] or 0)
   end
   table.sort(list, function(a, b) return a.seconds > b.seconds end)
   return list
@@ -129,7 +139,8 @@ function network.untuned_of(net, options, tasks)
   for _, task in ipairs(tasks or {}) do tuned = tuned or network.is_tuned(task) end
   if not tuned then return nil end
   return ms.load "lua.bench.tools".with_store(function(store)
-    return attempt(net.plan, net, {no_tune = true, store = store, passes = options.passes, target = options.target, fixed_order = options.fixed_order})
+    return attempt(net.plan, net, {no_tune = true, store = store, passes = options.passes, target = options.target,
+                                   fixed_order = options.fixed_order})
   end)
 end
 
@@ -156,7 +167,8 @@ function network.tell(each, tasks, options, store)
   local tune = ms.load "lua.net.tune"
   local chosen = {compared = 0, changed = 0}
   if not options.deterministic then chosen = attempt(tune.inside, each.prepared, tasks, store, options.target) end
-  local opened = attempt(ms.load "lua.net.plan".open, each.prepared, tune.builder(tasks, options.target), options.target)
+  local opened =
+    attempt(ms.load "lua.net.plan".open, each.prepared, tune.builder(tasks, options.target), options.target)
   local base = not options.seconds and network.untuned_of(each.prepared.net, options, tasks) or nil -- which takes time
   local plans = {opened, base}
   for _, one in ipairs(plans) do one:fill(options.seed or 1) end
@@ -165,25 +177,35 @@ function network.tell(each, tasks, options, store)
   for _, share in ipairs(list) do inside, alone = inside + share.seconds, alone + share.alone end
   if options.json then
     local functions = {}
-    for i, share in ipairs(list) do functions[i] = {name = share.name, seconds = share.seconds, alone_seconds = share.alone, weight = share.entry.weight} end
-    cli.put_json {event = "network", network = each.path, seconds = seconds, untuned_seconds = untuned, calls = #opened.calls, functions = cli.list(functions), alone_seconds = alone,
-                  arena_bytes = opened.arena_bytes, constant_bytes = opened.constant_bytes, compared = chosen.compared, changed = chosen.changed}
+    for i, share in ipairs(list) do
+      functions[i] = {name = share.name, seconds = share.seconds, alone_seconds = share.alone,
+                      weight = share.entry.weight}
+    end
+    cli.put_json {event = "network", network = each.path, seconds = seconds, untuned_seconds = untuned,
+                  calls = #opened.calls, functions = cli.list(functions), alone_seconds = alone,
+                  arena_bytes = opened.arena_bytes, constant_bytes = opened.constant_bytes, compared = chosen.compared,
+                  changed = chosen.changed}
     return
   end
   local before = untuned and string.format(" (untuned %s)", cli.time_text(untuned)) or ""
-  cli.print(string.format("network %s: %s%s, %s of %s; its functions one by one %s, alone %s; %s of values, %s of constants", each.path, cli.time_text(seconds), before,
-                          cli.count_text(#opened.calls, "call"), cli.count_text(#each.prepared.functions, "function"), cli.time_text(inside), cli.time_text(alone),
-                          cli.bytes_text(opened.arena_bytes), cli.bytes_text(opened.constant_bytes)))
+  cli.print(string.format("network %s: %s%s, %s of %s; its functions one by one %s, alone %s; %s of values, %s of \z
+                           constants", each.path, cli.time_text(seconds), before, cli.count_text(#opened.calls, "call"),
+                          cli.count_text(#each.prepared.functions, "function"), cli.time_text(inside),
+                          cli.time_text(alone), cli.bytes_text(opened.arena_bytes),
+                          cli.bytes_text(opened.constant_bytes)))
   if chosen.compared > 0 then
     local changed = chosen.changed == 0 and "the best alone are the best there" or
       string.format("of %d another one is the best there", chosen.changed)
-    cli.print(string.format("  finalists of %s timed again inside it: %s", cli.count_text(chosen.compared, "function"), changed))
+    cli.print(string.format("  finalists of %s timed again inside it: %s", cli.count_text(chosen.compared, "function"),
+                            changed))
   end
   for i = 1, math.min(#list, MOST_LISTED) do
     local share = list[i]
     local count = share.entry.weight or 1
-    cli.print(string.format("  %4.1f %%  %10s  %3d x  %s  %s", 100 * share.seconds / inside, cli.time_text(share.seconds), count, share.name,
-                            share.entry.func and rates.text(cli.work_of(share.entry.func), share.seconds / count) or ""))
+    cli.print(string.format("  %4.1f %%  %10s  %3d x  %s  %s", 100 * share.seconds / inside,
+                            cli.time_text(share.seconds), count, share.name,
+                            share.entry.func and rates.text(cli.work_of(share.entry.func), share.seconds / count)
+                              or ""))
   end
   if #list > MOST_LISTED then cli.print(string.format("  and %d more", #list - MOST_LISTED)) end
 end
@@ -192,19 +214,23 @@ end
 
 -- The plan as the store has it tuned, or else as the analytical model proposes.
 function network.plan_of(net, options, given)
-  return attempt(net.plan, net, {target = options.target, no_tune = true, store = cli.open_store(options.db), given = given, passes = options.passes})
+  return attempt(net.plan, net, {target = options.target, no_tune = true, store = cli.open_store(options.db),
+                                 given = given, passes = options.passes})
 end
 
 function network.export(options, ids)
-  if ids[2] or options.pinned or options.name then cli.misuse("%s is a network: it is exported alone, and the library's name is its functions' prefix", ids[1]) end
+  if ids[2] or options.pinned or options.name then
+    cli.misuse("%s is a network: it is exported alone, and the library's name is its functions' prefix", ids[1])
+  end
   local folder = options.output:match "^(.*/)[^/]*$"
   if folder and not cli.is_there(folder .. ".") then cli.refuse("%s: there is no folder %s", options.output, folder) end
   local opened = network.plan_of(network.read(options, ids[1]), options)
   local replaced = cli.is_there(options.output)
   local paths = attempt(opened.export, opened, options.output)
   local beside = paths[2] and "; beside it " .. table.concat(paths, ", ", 2) or ""
-  cli.print(string.format("%s: %s, %s; %s in %s%s", paths[1], replaced and "replaced" or "written", cli.size_text(paths[1]),
-                          cli.count_text(#opened.prepared.functions, "function"), cli.count_text(#opened.calls, "call"), beside))
+  cli.print(string.format("%s: %s, %s; %s in %s%s", paths[1], replaced and "replaced" or "written",
+                          cli.size_text(paths[1]), cli.count_text(#opened.prepared.functions, "function"),
+                          cli.count_text(#opened.calls, "call"), beside))
   return cli.DONE
 end
 
@@ -217,7 +243,8 @@ function network.given_inputs(net, options)
   for _, word in ipairs(options.input or {}) do
     local name, path = pair_of("--input", word, "NAME=FILE")
     if not known[name] then
-      cli.refuse("--input %s: the network has no input %s%s", word, name, ms.load "lua.lib.nearest".meant(name, ms.sorted_keys(known)))
+      cli.refuse("--input %s: the network has no input %s%s", word, name,
+                 ms.load "lua.lib.nearest".meant(name, ms.sorted_keys(known)))
     end
     local ok, array = pcall(ms.load_array, path)
     if not ok then cli.refuse("--input %s: %s", name, tostring(array)) end
@@ -273,25 +300,34 @@ local MOST_STEPS = 20000000 -- operations of a node that are interpreted whole, 
 -- proposes.
 function network.run(options, path)
   local net = network.read(options, path)
-  if options.output and not cli.is_there(options.output .. "/.") then cli.refuse("%s: there is no folder of this name to put the outputs in; make it first", options.output) end
+  if options.output and not cli.is_there(options.output .. "/.") then
+    cli.refuse("%s: there is no folder of this name to put the outputs in; make it first", options.output)
+  end
   local arrays = network.given_inputs(net, options)
   local drawn = fill(net, arrays, options.seed or 1)
   local start = ms.clock()
   local opened = network.plan_of(net, options, arrays)
   opened:keep_within(drawn)
   local build = ms.clock() - start
-  local outputs, report = table.unpack(attempt(function() return {opened:run(arrays, {most_work = options.steps or MOST_STEPS})} end))
+  local outputs, report =
+    table.unpack(attempt(function() return {opened:run(arrays, {most_work = options.steps or MOST_STEPS})} end))
   local seconds, fixed = opened:time(0), opened.prepared.fixed
   if options.json then
-    cli.put_json {ok = true, functions = #opened.prepared.functions, calls = #opened.calls, seconds = seconds, build_seconds = build, elements = report.elements,
-                  interpreted_elements = report.compared, difference = report.most, fixed = cli.list(fixed), arena_bytes = opened.arena_bytes,
+    cli.put_json {ok = true, functions = #opened.prepared.functions, calls = #opened.calls, seconds = seconds,
+                  build_seconds = build, elements = report.elements, interpreted_elements = report.compared,
+                  difference = report.most, fixed = cli.list(fixed), arena_bytes = opened.arena_bytes,
                   constant_bytes = opened.constant_bytes}
     if options.output then put_outputs(net, outputs, options.output, true) end
     return cli.DONE
   end
-  cli.print(string.format("%s in %s, made in %s, run in %s; equal to the interpreter's at %d of %s", cli.count_text(#opened.prepared.functions, "function"),
-                          cli.count_text(#opened.calls, "call"), cli.time_text(build), cli.time_text(seconds), report.compared, cli.count_text(report.elements, "element")))
-  if #fixed > 0 then cli.print("shapes depend on what is in " .. table.concat(fixed, ", ") .. ": the functions are good for these values alone") end
+  cli.print(string.format("%s in %s, made in %s, run in %s; equal to the interpreter's at %d of %s",
+                          cli.count_text(#opened.prepared.functions, "function"), cli.count_text(#opened.calls, "call"),
+                          cli.time_text(build), cli.time_text(seconds), report.compared,
+                          cli.count_text(report.elements, "element")))
+  if #fixed > 0 then
+    cli.print("shapes depend on what is in " .. table.concat(fixed, ", ")
+              .. ": the functions are good for these values alone")
+  end
   put_outputs(net, outputs, options.output)
   return cli.DONE
 end

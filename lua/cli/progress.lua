@@ -9,7 +9,10 @@ local progress = {}
 -- ---- The state of a task, from its events -------------------------------------------------------------------------
 
 local function new_state(e)
-  return {best = e.best, best_seconds = e.best_seconds, stopped = 0, name = e.task, work = {operations = e.operations, unit = e.unit, bytes = e.bytes}, limit = e.limit, start = e, results = 0, said = e.elapsed, elapsed = e.elapsed, done = e.counted or 0, failures = {}, repeated = 0, busy = 0, built = 0, ran = 0, building = 0, curve = {}, costs = {}}
+  return {best = e.best, best_seconds = e.best_seconds, stopped = 0, name = e.task,
+          work = {operations = e.operations, unit = e.unit, bytes = e.bytes}, limit = e.limit, start = e, results = 0,
+          said = e.elapsed, elapsed = e.elapsed, done = e.counted or 0, failures = {}, repeated = 0, busy = 0,
+          built = 0, ran = 0, building = 0, curve = {}, costs = {}}
 end
 
 local function note_trial(s, e)
@@ -30,7 +33,8 @@ local function note_retimed(s, e)
 end
 
 local function note_end(s, e)
-  s.done, s.best, s.best_seconds, s.failures, s.repeated, s.busy, s.finished = e.trials, e.short_id, e.best_seconds, e.failures, e.repeated, e.busy, e
+  s.done, s.best, s.best_seconds, s.failures, s.repeated, s.busy, s.finished = e.trials, e.short_id, e.best_seconds,
+    e.failures, e.repeated, e.busy, e
   s.limit = e.limit or s.limit
 end
 
@@ -70,8 +74,8 @@ function progress.share_of_time(s)
   return s.start.weight * s.best_seconds / all
 end
 
--- Of a function that is composed of its groups, the seconds that the best of all their instances take together, each timed alone, which
--- finds its operands in the caches; nil: it is none, or a group has no best.
+-- Of a function that is composed of its groups, the seconds that the best of all their instances take together, each
+-- timed alone, which finds its operands in the caches; nil: it is none, or a group has no best.
 function progress.seconds_of_groups(s)
   if not s.start.groups then return nil end
   local all = 0
@@ -109,16 +113,19 @@ end
 -- What is to be said of the time: so far, and left if that is known.
 function progress.time_text(s, elapsed)
   local left = s.finished and math.huge or seconds_left(s, elapsed)
-  return string.format("%.0f s%s%s", elapsed, s.retiming and not s.finished and string.format(", the best %d are timed again", s.retiming) or "",
-                       left < math.huge and string.format(", about %.0f s left", math.max(left, 0)) or "")
+  return string.format("%.0f s%s%s", elapsed,
+                       s.retiming and not s.finished and string.format(", the best %d are timed again", s.retiming)
+                         or "", left < math.huge and string.format(", about %.0f s left", math.max(left, 0)) or "")
 end
 
 local function status(s, elapsed)
   local done, trials = progress.shared_trials(s)
-  local parts = {done and string.format("%s: trial %d, %d of %d with %s", s.name, s.done, done, trials, s.start.part_of and "the other groups" or "its groups")
-                   or string.format("%s: trial %d of %d", s.name, s.done, s.start.trials)}
+  local parts = {done and string.format("%s: trial %d, %d of %d with %s", s.name, s.done, done, trials,
+                                        s.start.part_of and "the other groups" or "its groups")
+                 or string.format("%s: trial %d of %d", s.name, s.done, s.start.trials)}
   local function add(format, ...) parts[#parts + 1] = string.format(format, ...) end
-  if s.best_seconds then add("best %s %s (%s)", cli.time_text(s.best_seconds), cli.rate_text(s.work, s.best_seconds), s.best or "-")
+  if s.best_seconds then
+    add("best %s %s (%s)", cli.time_text(s.best_seconds), cli.rate_text(s.work, s.best_seconds), s.best or "-")
   elseif s.stopped > 0 then add("no best yet, %d stopped early", s.stopped)
   else add("no best yet") end
   add("%s", progress.time_text(s, elapsed))
@@ -129,34 +136,49 @@ local function status(s, elapsed)
 end
 
 local function start_text(e)
-  if e.groups then return string.format("%s on %s: composed of the best of %s", table.concat({e.task, table.unpack(e.equal)}, " = "), e.target, cli.count_text(e.groups, "group")) end
+  if e.groups then
+    return string.format("%s on %s: composed of the best of %s", table.concat({e.task, table.unpack(e.equal)}, " = "),
+                         e.target, cli.count_text(e.groups, "group"))
+  end
   local more = {}
-  if e.part_of then more[1] = string.format("a group of %s, which has it %s", e.part_of, e.weight == 1 and "once" or string.format("%.10g times", e.weight)) end
+  if e.part_of then
+    more[1] = string.format("a group of %s, which has it %s", e.part_of,
+                            e.weight == 1 and "once" or string.format("%.10g times", e.weight))
+  end
   if e.blocks then more[#more + 1] = cli.product_text(e.blocks) end
-  if e.unscheduled then more[#more + 1] = "it has no blocks, so nothing in it can be scheduled: it is measured as it stands" end
+  if e.unscheduled then
+    more[#more + 1] = "it has no blocks, so nothing in it can be scheduled: it is measured as it stands"
+  end
   if e.thinned then more[#more + 1] = "of more, drawn by the seed" end
   if e.known > 0 then
-    more[#more + 1] = cli.count_text(e.known, "record") .. " known" .. ((e.counted or 0) > 0 and string.format(", %d of them of the %s", e.counted, cli.count_text(e.trials, "trial")) or "")
+    more[#more + 1] = cli.count_text(e.known, "record") .. " known" .. ((e.counted or 0) > 0
+      and string.format(", %d of them of the %s", e.counted, cli.count_text(e.trials, "trial")) or "")
   end
   local names = {e.task, table.unpack(e.equal)}
-  return string.format("%s on %s: %s%s", table.concat(names, " = "), e.target, cli.sketches_text(e.sketches), #more > 0 and ", " .. table.concat(more, ", ") or "")
+  return string.format("%s on %s: %s%s", table.concat(names, " = "), e.target, cli.sketches_text(e.sketches),
+                       #more > 0 and ", " .. table.concat(more, ", ") or "")
 end
 
 local function end_lines(s, e, print)
   if e.ended == "untuned" then
-    local known = e.best_seconds and string.format(", %s %s", cli.time_text(e.best_seconds), cli.rate_text(s.work, e.best_seconds)) or ""
+    local known = e.best_seconds
+      and string.format(", %s %s", cli.time_text(e.best_seconds), cli.rate_text(s.work, e.best_seconds)) or ""
     print(string.format("%s: %s (%s)%s, %.1f s", s.name, e.text, e.short_id, known, e.seconds))
     if e.unused then print(string.format("%s: %s", s.name, e.unused)) end
     return
   end
   print(status(s, e.seconds))
   if s.limit and e.best_seconds then
-    print(string.format("%s: %.0f %% of the roofline, %s, as measured", s.name, 100 * progress.share(s), rates.limit_text(s.work, s.limit)))
+    print(string.format("%s: %.0f %% of the roofline, %s, as measured", s.name, 100 * progress.share(s),
+                        rates.limit_text(s.work, s.limit)))
   end
   if e.unused then print(string.format("%s: %s", s.name, e.unused)) end
   if s.start.vendor and e.best_seconds then
-    print(string.format("%s: %.0f %% of the speed of %s, which takes %s", s.name, 100 * progress.of_vendor(s), s.start.vendor, cli.time_text(s.start.vendor_seconds)))
-    if s.start.vendor_routine then print(string.format("%s: %s: %s", s.name, s.start.vendor_library, s.start.vendor_routine)) end
+    print(string.format("%s: %.0f %% of the speed of %s, which takes %s", s.name, 100 * progress.of_vendor(s),
+                        s.start.vendor, cli.time_text(s.start.vendor_seconds)))
+    if s.start.vendor_routine then
+      print(string.format("%s: %s: %s", s.name, s.start.vendor_library, s.start.vendor_routine))
+    end
   end
   if e.retimed > 0 then print(string.format("%s: the best %d were timed again, in turn", s.name, e.retimed)) end
   local share = progress.share_of_time(s)
@@ -166,14 +188,18 @@ local function end_lines(s, e, print)
   elseif share then print(string.format("%s: %.0f %% of the network's time", s.name, 100 * share)) end
   local groups = e.best_seconds and progress.seconds_of_groups(s)
   if groups then
-    print(string.format("%s: %.2f times as long as its groups alone, which take %s together: alone each finds its operands and its code in the caches", s.name,
-                        e.best_seconds / groups, cli.time_text(groups)))
+    print(string.format("%s: %.2f times as long as its groups alone, which take %s together: alone each finds its \z
+                         operands and its code in the caches", s.name, e.best_seconds / groups, cli.time_text(groups)))
   end
-  if e.text and (not s.start.shared or e.ended == "trials") then print(string.format("%s: ended with %d of %d trials: %s", s.name, e.trials, s.start.trials, e.text)) end
+  if e.text and (not s.start.shared or e.ended == "trials") then
+    print(string.format("%s: ended with %d of %d trials: %s", s.name, e.trials, s.start.trials, e.text))
+  end
 end
 
 -- Messages about a task: lines after the first name it too.
-function progress.of_task(name, text) return name .. ": " .. text:gsub("\n([^\n])", "\n" .. name:gsub("%%", "%%%%") .. ": %1") end
+function progress.of_task(name, text)
+  return name .. ": " .. text:gsub("\n([^\n])", "\n" .. name:gsub("%%", "%%%%") .. ": %1")
+end
 
 -- A line after so many results without a new best, or so many seconds without a line.
 local QUIET, SILENT = 16, 60
@@ -183,7 +209,8 @@ local QUIET, SILENT = 16, 60
 function progress.lines(screen, states, of_network)
   states = states or {}
   local functions = {} -- the states of the network's
-  local families = setmetatable({}, {__index = function(all, name) -- the states of a function that is cut and of its groups, by its name
+  local families = setmetatable({}, {__index = function(all, name) -- the states of a function that is cut and of its
+                                                                   -- groups, by its name
     all[name] = {}
     return all[name]
   end})
@@ -194,10 +221,14 @@ function progress.lines(screen, states, of_network)
     io.stderr:write(ms.visible("msched tune: " .. progress.of_task(name, string.format(...)), "lines"), "\n")
   end
   function handlers.cut(e)
-    print(string.format("%s: %s, cut into %s that are searched apart%s", e.task, cli.count_text(e.size, "block"), cli.count_text(e.instances, "group"),
-                        e.groups < e.instances and string.format(", %d of them as others are", e.instances - e.groups) or ""))
+    print(string.format("%s: %s, cut into %s that are searched apart%s", e.task, cli.count_text(e.size, "block"),
+                        cli.count_text(e.instances, "group"),
+                        e.groups < e.instances and string.format(", %d of them as others are", e.instances - e.groups)
+                          or ""))
   end
-  function handlers.uncut(e) warn(e.task, "it is searched as it is, which may take long: it cannot be cut into groups: %s", e.reason) end
+  function handlers.uncut(e)
+    warn(e.task, "it is searched as it is, which may take long: it cannot be cut into groups: %s", e.reason)
+  end
   function handlers.uncomposed(e) warn(e.task, "the best of %s is left out: %s", e.group, e.reason:match "^[^\n]*") end
   function handlers.start(e)
     local s = new_state(e)
@@ -209,13 +240,20 @@ function progress.lines(screen, states, of_network)
     table.insert(s.family, s)
     if screen then screen:add(states[e.task]) end
     print(start_text(e))
-    for _, name in ipairs(e.idle or {}) do print(string.format("rule `%s` changed no schedule: its `apply` gave back what it got, for every block", name)) end
-    if e.refused_model then print(string.format("%s: the search goes on without the model: %s", e.task, e.refused_model)) end
+    for _, name in ipairs(e.idle or {}) do
+      print(string.format("rule `%s` changed no schedule: its `apply` gave back what it got, for every block", name))
+    end
+    if e.refused_model then
+      print(string.format("%s: the search goes on without the model: %s", e.task, e.refused_model))
+    end
   end
   function handlers.left_out(e) warn(e.task, "record %s is left out: %s", e.record:sub(1, 12), e.reason) end
   function handlers.remark(e) warn(e.task, "%s", e.text) end
   function handlers.model_left(e) warn(e.task, "the search goes on without the model: %s", e.reason) end
-  function handlers.transferred(e) print(string.format("%s: the cost model starts from %d results of %s", e.task, e.samples, e.functions == 1 and "another function" or e.functions .. " other functions")) end
+  function handlers.transferred(e)
+    print(string.format("%s: the cost model starts from %d results of %s", e.task, e.samples,
+                        e.functions == 1 and "another function" or e.functions .. " other functions"))
+  end
   function handlers.said(e) print(string.format("%s: %s", e.task, e.text)) end
   function handlers.asked(e) states[e.task].repeated = states[e.task].repeated + e.repeated end
   handlers["end"] = function(e)
@@ -229,7 +267,8 @@ function progress.lines(screen, states, of_network)
     if e.retiming and not s.retiming then s.retiming, s.retiming_since = e.waiting, e.elapsed end
     if screen then
       screen:show(s, e.elapsed)
-    elseif s.results >= QUIET or e.elapsed - s.said > SILENT or e.event == "trial" and s.best_seconds ~= shown[e.task] then
+    elseif s.results >= QUIET or e.elapsed - s.said > SILENT
+        or e.event == "trial" and s.best_seconds ~= shown[e.task] then
       shown[e.task], s.results, s.said = s.best_seconds, 0, e.elapsed
       print(status(s, e.elapsed))
     end
@@ -260,17 +299,21 @@ function progress.print_best(task, state)
       local differences = decisions.differences(m.sketch, list[1].sketch)
       local count = differences and #differences
       differs = not differences and "  another sketch"
-        or "  " .. table.concat(differences, "; ", 1, math.min(count, TOLD)) .. (count > TOLD and string.format("; and %d more", count - TOLD) or "")
+        or "  " .. table.concat(differences, "; ", 1, math.min(count, TOLD))
+          .. (count > TOLD and string.format("; and %d more", count - TOLD) or "")
     end
-    cli.print(string.format("  %d  %s  %s  %3.0f %%%s%s", i, m.id or "-", cli.time_text(m.seconds), 100 * list[1].seconds / m.seconds,
-                        cost and string.format("  built in %.0f ms, run in %.0f ms", 1e3 * cost.build, 1e3 * cost.run) or "", differs))
+    cli.print(string.format("  %d  %s  %s  %3.0f %%%s%s", i, m.id or "-", cli.time_text(m.seconds),
+                            100 * list[1].seconds / m.seconds,
+                            cost and string.format("  built in %.0f ms, run in %.0f ms", 1e3 * cost.build,
+                                                   1e3 * cost.run) or "", differs))
   end
 end
 
 -- Each event as an object, but that one waits.
 function progress.json()
   return function(e)
-    e.equal, e.blocks, e.idle = e.equal and cli.list(e.equal), e.blocks and cli.list(e.blocks), e.idle and cli.list(e.idle)
+    e.equal, e.blocks, e.idle = e.equal and cli.list(e.equal), e.blocks and cli.list(e.blocks),
+      e.idle and cli.list(e.idle)
     if e.hashes then e.hashes = cli.list(e.hashes) end
     if e.event ~= "wait" then cli.put_json(e) end
   end

@@ -11,7 +11,8 @@ function rates.work_of(func)
   if not func then return {operations = 0, unit = "", bytes = 0} end
   local w = func:work()
   local floats = w.floats > 0 and w.floats >= w.integers
-  return {operations = floats and w.floats or w.integers, unit = floats and "GFLOP/s" or "GOP/s", bytes = w.read_bytes + w.written_bytes}
+  return {operations = floats and w.floats or w.integers, unit = floats and "GFLOP/s" or "GOP/s",
+          bytes = w.read_bytes + w.written_bytes}
 end
 
 -- So many of a unit of 1e9, with digits that tell it from others.
@@ -68,7 +69,8 @@ end
 
 -- The limit itself: "236 GFLOP/s of float32 vectors", "45.3 GB/s of memory".
 function rates.limit_text(work, limit)
-  local text = limit.of == "bytes" and rates.bytes_text(work, limit.seconds) or rates.operations_text(work, limit.seconds)
+  local text = limit.of == "bytes" and rates.bytes_text(work, limit.seconds)
+    or rates.operations_text(work, limit.seconds)
   return text .. " of " .. limit.name
 end
 
@@ -77,7 +79,8 @@ end
 function rates.unused_text(work, limit, seconds, is_used)
   local unit, share = limit and limit.unit, rates.share(limit, seconds)
   if not unit or not share or share >= KEPT or is_used() then return nil end
-  return string.format("%s unused: %s of %s %s", unit.name, grouped(work.operations / seconds / 1e9), grouped(work.operations / unit.seconds / 1e9), work.unit)
+  return string.format("%s unused: %s of %s %s", unit.name, grouped(work.operations / seconds / 1e9),
+                       grouped(work.operations / unit.seconds / 1e9), work.unit)
 end
 
 -- Whether the best of a function, made by the trace, uses the unit: of a CPU by its assembly, of a GPU by what the

@@ -56,7 +56,9 @@ local function list_nodes(node, list, path)
   for _, child in ipairs(node.children or {}) do
     if child.kind == "loop" or child.kind == "block" then
       list[#list + 1] = {node = child, path = path, depth = #path}
-      for i, around in ipairs(child.kind == "block" and path or {}) do around.block, around.place, around.count = around.block or child.name, around.place or i, around.count or #path end
+      for i, around in ipairs(child.kind == "block" and path or {}) do
+        around.block, around.place, around.count = around.block or child.name, around.place or i, around.count or #path
+      end
     end
     local inside = child.kind == "loop" and table.move(path, 1, #path, 1, {}) or path
     if child.kind == "loop" then inside[#inside + 1] = child end
@@ -94,7 +96,8 @@ function State:preview()
   for _, item in ipairs(list) do
     local node = item.node
     if node.kind == "loop" then
-      text[#text + 1] = string.format("%s%s %s (0, %s)", ("  "):rep(item.depth), node.how == "serial" and "for" or node.how, node.name, node.extent)
+      text[#text + 1] = string.format("%s%s %s (0, %s)", ("  "):rep(item.depth),
+                                      node.how == "serial" and "for" or node.how, node.name, node.extent)
     elseif node.name ~= "root" then
       text[#text + 1] = string.format("%s%s", ("  "):rep(item.depth), node.name)
     end
@@ -105,7 +108,9 @@ State.__tostring = State.preview
 
 -- Its schedule, a copy; and its kernel. What is open has been drawn in them.
 function State:schedule() return self.sch:copy() end
-function State:build(options) return self.sch:build(ms.options(options or {target = self.task.target.text}, "target:string fast_math:boolean")) end
+function State:build(options)
+  return self.sch:build(ms.options(options or {target = self.task.target.text}, "target:string fast_math:boolean"))
+end
 
 -- ---- Tasks -------------------------------------------------------------------------------------------------------
 
@@ -114,7 +119,9 @@ Task.__index = Task
 
 -- A function to be searched for, and the target, native unless said.
 function ansor.task(func, target)
-  if ms.type(func) ~= "function" then error(ms.where() .. "ansor.task takes a function, as te.func makes it, and a target", 0) end
+  if ms.type(func) ~= "function" then
+    error(ms.where() .. "ansor.task takes a function, as te.func makes it, and a target", 0)
+  end
   return setmetatable({func = func, target = ms.target(target), hash = func:hash()}, Task)
 end
 
@@ -126,7 +133,9 @@ end
 function ansor.sketches(task, seed)
   check_task(task)
   local states = {}
-  for i, sch in ipairs(tune.open(task.func, task.target, {seed = seed or 1}).sketches) do states[i] = new_state(task, sch.trace:simplified(false):undecided()) end
+  for i, sch in ipairs(tune.open(task.func, task.target, {seed = seed or 1}).sketches) do
+    states[i] = new_state(task, sch.trace:simplified(false):undecided())
+  end
   return states
 end
 
@@ -136,7 +145,8 @@ local function log_line(task, e, record)
   local trace = assert(lines.value(ms.read_trace(record.trace):json()))
   return {
     i = {task = task.func:name(), workload = task.hash, target = task.target.text, trace = trace},
-    r = {status = e.status, seconds = e.seconds, low = e.low, high = e.high, runs = record.runs, error = e.status == "failed" and (e.reason ~= "" and e.reason or e.outcome) or nil},
+    r = {status = e.status, seconds = e.seconds, low = e.low, high = e.high, runs = record.runs,
+         error = e.status == "failed" and (e.reason ~= "" and e.reason or e.outcome) or nil},
     s = {hash = e.hash, seed = record.seed, candidate = e.candidate}, v = ms.versions(),
   }
 end
@@ -144,14 +154,18 @@ end
 -- A line's {trace, status, seconds, …}; nil and why: it is of another task, or none.
 local function read_line(task, object)
   local i, r, s = object.i, object.r, object.s
-  if type(i) ~= "table" or type(r) ~= "table" or type(s) ~= "table" or type(i.trace) ~= "table" or type(r.status) ~= "string" or type(s.hash) ~= "string" then
+  if type(i) ~= "table" or type(r) ~= "table" or type(s) ~= "table" or type(i.trace) ~= "table"
+      or type(r.status) ~= "string" or type(s.hash) ~= "string" then
     return nil, "it is no line of such a log: i, r or s is missing"
   end
-  if i.workload ~= task.hash then return nil, string.format("it is of `%s`, another function than `%s` or other extents", tostring(i.task), task.func:name()) end
+  if i.workload ~= task.hash then
+    return nil,
+      string.format("it is of `%s`, another function than `%s` or other extents", tostring(i.task), task.func:name())
+  end
   local ok, trace = pcall(ms.read_trace, lines.text(i.trace))
   if not ok then return nil, "its trace does not read: " .. tostring(trace):match "[^\n]*" end
-  return {trace = trace, target = i.target, status = r.status, seconds = r.seconds, low = r.low, high = r.high, runs = r.runs, error = r.error,
-          hash = s.hash, seed = s.seed, candidate = s.candidate, versions = object.v}
+  return {trace = trace, target = i.target, status = r.status, seconds = r.seconds, low = r.low, high = r.high,
+          runs = r.runs, error = r.error, hash = s.hash, seed = s.seed, candidate = s.candidate, versions = object.v}
 end
 
 -- The lines of a log that are of a task, {trace, status, seconds, error, number, …}, in order; and messages of those
@@ -189,7 +203,9 @@ end
 function ansor.load_best(task, path)
   local best
   for _, line in ipairs((ansor.read_log(task, path))) do
-    if line.status == "measured" and line.target == task.target.text and (not best or line.seconds < best.seconds) then best = line end
+    if line.status == "measured" and line.target == task.target.text and (not best or line.seconds < best.seconds) then
+      best = line
+    end
   end
   return best and new_state(task, best.trace, {seconds = best.seconds, status = best.status})
 end
@@ -199,9 +215,11 @@ end
 local function restore(task, path, store)
   local workload, count = store:put_workload(task.func), 0
   for _, line in ipairs((ansor.read_log(task, path))) do
-    if line.target == task.target.text and line.versions == ms.versions() and not store:find_module(workload, line.target, line.hash) then
-      store:put {workload = workload, target = line.target, trace = line.trace, hash = line.hash, status = line.status, seconds = line.seconds or 0.0, low = line.low or 0.0,
-                 high = line.high or 0.0, runs = line.runs or 0, busy = false, reason = line.error or "", seed = line.seed, candidate = line.candidate}
+    if line.target == task.target.text and line.versions == ms.versions()
+        and not store:find_module(workload, line.target, line.hash) then
+      store:put {workload = workload, target = line.target, trace = line.trace, hash = line.hash, status = line.status,
+                 seconds = line.seconds or 0.0, low = line.low or 0.0, high = line.high or 0.0, runs = line.runs or 0,
+                 busy = false, reason = line.error or "", seed = line.seed, candidate = line.candidate}
       count = count + 1
     end
   end
@@ -215,9 +233,13 @@ end
 -- Gives the best state, with seconds and id.
 function ansor.auto_schedule(task, options)
   check_task(task)
-  local given = ms.options(options, "log:string resume:boolean trials:integer seconds:number seed:integer batch:integer policy:string model:any jobs:integer db:string " ..
-    "store:msched.store measurer:table rule_timeout:number run_timeout:number reference_timeout:number failures:integer listen:function")
-  if given.resume and not given.log then error(ms.where() .. "resume needs the log that the search goes on from: `log`", 0) end
+  local given =
+    ms.options(options, "log:string resume:boolean trials:integer seconds:number seed:integer batch:integer \z
+                         policy:string model:any jobs:integer db:string " .. "store:msched.store measurer:table \z
+               rule_timeout:number run_timeout:number reference_timeout:number failures:integer listen:function")
+  if given.resume and not given.log then
+    error(ms.where() .. "resume needs the log that the search goes on from: `log`", 0)
+  end
   local store, own, listen = given.store or ms.store(given.db), not given.store, given.listen
   local all = setmetatable({store = store, target = task.target.text}, {__index = given})
   function all.listen(e)
@@ -232,7 +254,8 @@ function ansor.auto_schedule(task, options)
   if not ok then error(found, 0) end
   if found:stopped() then error("interrupted; the same call with resume goes on from there", 0) end
   if not found.fastest then error(tune.why(found), 0) end
-  return new_state(task, found.fastest.trace, {seconds = found.fastest.seconds, id = found.fastest.id, status = "measured"})
+  return new_state(task, found.fastest.trace,
+                   {seconds = found.fastest.seconds, id = found.fastest.id, status = "measured"})
 end
 
 return ansor

@@ -24,7 +24,9 @@ local autotvm = {templates = {}}
 -- Registers a template: f(cfg, arguments…) gives a schedule, made as the config's entities say. A name's later template
 -- takes the place of the earlier.
 function autotvm.template(name, f)
-  if type(name) ~= "string" or type(f) ~= "function" then error(ms.where() .. "autotvm.template takes a name and a function f(cfg, …)", 0) end
+  if type(name) ~= "string" or type(f) ~= "function" then
+    error(ms.where() .. "autotvm.template takes a name and a function f(cfg, …)", 0)
+  end
   autotvm.templates[name] = f
   return f
 end
@@ -35,7 +37,8 @@ Task.__index = Task
 local function check_arguments(arguments)
   for i, x in ipairs(arguments) do
     if type(x) ~= "number" and type(x) ~= "string" and type(x) ~= "boolean" then
-      error(string.format("%sargument %d of the task is a %s: numbers, strings and booleans name a workload", ms.where(), i, type(x)), 0)
+      error(string.format("%sargument %d of the task is a %s: numbers, strings and booleans name a workload",
+                          ms.where(), i, type(x)), 0)
     end
   end
 end
@@ -46,7 +49,8 @@ function autotvm.task(name, arguments, options)
   local f = autotvm.templates[name]
   if not f then
     local meant = nearest.of(tostring(name), ms.sorted_keys(autotvm.templates))
-    error(string.format("%sthere is no template `%s`%s: register it by autotvm.template", ms.where(), tostring(name), meant and "; did you mean `" .. meant .. "`?" or ""), 0)
+    error(string.format("%sthere is no template `%s`%s: register it by autotvm.template", ms.where(), tostring(name),
+                        meant and "; did you mean `" .. meant .. "`?" or ""), 0)
   end
   check_arguments(arguments)
   options = ms.options(options, "target:string")
@@ -54,7 +58,9 @@ function autotvm.task(name, arguments, options)
   local space = spaces.new()
   local cfg = space:begin()
   local sch = f(cfg, table.unpack(arguments))
-  if ms.type(sch) ~= "schedule" then error(string.format("%stemplate `%s` gives a %s: it returns a schedule", ms.where(), name, type(sch)), 0) end
+  if ms.type(sch) ~= "schedule" then
+    error(string.format("%stemplate `%s` gives a %s: it returns a schedule", ms.where(), name, type(sch)), 0)
+  end
   task.config_space, task.func = space, sch:workload()
   task.hash = task.func:hash()
   return task
@@ -63,11 +69,14 @@ end
 -- The schedule of a config, which may be refused; without one, of the first.
 function Task:schedule(config)
   config = config or self.config_space:get(0)
-  if config.space ~= self.config_space then error(ms.where() .. "the config is of another task: make it by task.config_space", 0) end
+  if config.space ~= self.config_space then
+    error(ms.where() .. "the config is of another task: make it by task.config_space", 0)
+  end
   config.asked = {}
   local sch = self.template(config, table.unpack(self.args))
   if sch:workload():hash() ~= self.hash then
-    error(string.format("template `%s` gives another function with %s: what is computed may not depend on the config", self.name, tostring(config)), 0)
+    error(string.format("template `%s` gives another function with %s: what is computed may not depend on the config",
+                        self.name, tostring(config)), 0)
   end
   return sch
 end
@@ -80,10 +89,15 @@ function Task:workload_text() return lines.text {self.name, table.unpack(self.ar
 -- A line's {workload, target, config, seconds, status, error, at}; nil and why.
 local function read_line(object, at)
   local input, config, result = object.input, object.config, object.result
-  if type(input) ~= "table" or type(input.workload) ~= "table" or type(input.target) ~= "string" then return nil, at .. ": no input with workload and target" end
+  if type(input) ~= "table" or type(input.workload) ~= "table" or type(input.target) ~= "string" then
+    return nil, at .. ": no input with workload and target"
+  end
   if type(config) ~= "table" or type(config.entity) ~= "table" then return nil, at .. ": no config with entities" end
-  if type(result) ~= "table" or (result.seconds and type(result.seconds) ~= "number") then return nil, at .. ": no result" end
-  return {workload = lines.text(lines.list(input.workload)), target = input.target, config = config.entity, seconds = result.seconds, status = result.status, error = result.error, at = at}
+  if type(result) ~= "table" or (result.seconds and type(result.seconds) ~= "number") then
+    return nil, at .. ": no result"
+  end
+  return {workload = lines.text(lines.list(input.workload)), target = input.target, config = config.entity,
+          seconds = result.seconds, status = result.status, error = result.error, at = at}
 end
 
 -- What a log holds: a list of {workload, target, config, seconds, status, error, at}, at FILE:LINE; and messages of
@@ -105,7 +119,8 @@ local function log_line(task, target, r)
   return {
     input = {workload = lines.list {task.name, table.unpack(task.args)}, target = target},
     config = {index = r.index, entity = lines.list(config:plain())},
-    result = {seconds = r.seconds, status = r.status, error = not r.seconds and r.reason or nil}, version = ms.versions(),
+    result = {seconds = r.seconds, status = r.status, error = not r.seconds and r.reason or nil},
+    version = ms.versions(),
   }
 end
 
@@ -114,7 +129,9 @@ local function logged(task, target, path)
   local seen, objects = {}, lines.read(path, true)
   for _, o in ipairs(objects) do
     local line = read_line(o.object, path)
-    if line and line.target == target and line.workload == task:workload_text() then seen[lines.text(lines.list(line.config))] = true end
+    if line and line.target == target and line.workload == task:workload_text() then
+      seen[lines.text(lines.list(line.config))] = true
+    end
   end
   return seen
 end
@@ -125,7 +142,8 @@ end
 -- stopped, and measures nothing twice. Gives {index, config, seconds, id, schedule}.
 function autotvm.tune(task, options)
   if getmetatable(task) ~= Task then error(ms.where() .. "autotvm.tune takes a task, as autotvm.task gives it", 0) end
-  local given = ms.options(options, "tuner:string early_stopping:integer log:string callback:function " .. measure.OPTIONS)
+  local given =
+    ms.options(options, "tuner:string early_stopping:integer log:string callback:function " .. measure.OPTIONS)
   given.tuner, given.target = given.tuner or "model", given.target or task.target
   local target = ms.target(given.target).text
   local seen = given.log and logged(task, target, given.log)
@@ -174,7 +192,9 @@ function History:schedule(name, arguments, options)
   local line = self:query(task)
   if not line then return task:schedule(), nil end
   local config, why = task.config_space:read(line.config)
-  if not config then error(string.format("%s: its config is of another template than `%s` is now: %s", line.at, name, why), 0) end
+  if not config then
+    error(string.format("%s: its config is of another template than `%s` is now: %s", line.at, name, why), 0)
+  end
   return task:schedule(config), line
 end
 

@@ -36,9 +36,15 @@ function flextensor.task.register(t)
   if not t.op then error(ms.where() .. "flextensor.task.register: `op` names the operator", 0) end
   local args, op = t.args or {}, t.op
   local func = not t.build and ms.ops.func(op, args) or t.build and t.build(table.unpack(args))
-  if ms.type(func) ~= "function" then error(string.format("%s`build` of %s gives a %s: it returns a function, as te.func does", ms.where(), op, type(func)), 0) end
+  if ms.type(func) ~= "function" then
+    error(string.format("%s`build` of %s gives a %s: it returns a function, as te.func does", ms.where(), op,
+                        type(func)), 0)
+  end
   local target = ms.target(t.target)
-  if target.kind ~= "llvm" then error(string.format("%sFlexTensor's way schedules for CPUs, not for %s: `msched tune` has a space for it", ms.where(), target.text), 0) end
+  if target.kind ~= "llvm" then
+    error(string.format("%sFlexTensor's way schedules for CPUs, not for %s: `msched tune` has a space for it",
+                        ms.where(), target.text), 0)
+  end
   local words, listed = {}, list_arguments(args)
   for i, x in ipairs(listed) do words[i] = tostring(x) end
   local key = string.format("%s_%s_%s(%d)", op, t.name or table.concat(words, "x"), t.target or "native", t.device or 0)
@@ -59,7 +65,8 @@ function flextensor.task.list() return ms.sorted_keys(table_of_tasks) end
 local function find(key)
   if table_of_tasks[key] then return table_of_tasks[key] end
   local meant = nearest.of(tostring(key), flextensor.task.list())
-  error(string.format("%sthere is no task `%s`%s: register it by task.register", ms.where(), tostring(key), meant and "; did you mean `" .. meant .. "`?" or ""), 0)
+  error(string.format("%sthere is no task `%s`%s: register it by task.register", ms.where(), tostring(key),
+                      meant and "; did you mean `" .. meant .. "`?" or ""), 0)
 end
 
 -- The function of a task.
@@ -119,9 +126,12 @@ local function tile(sch, cfg, block, slevel, rlevel)
   local packed = cfg:define_knob(name .. ".pack", {false, true}).val
   local caches, written = {}, sch:writes(block)[1].buffer
   for i, read in ipairs(last and packed and sch:reads(block) or {}) do
-    if read.buffer ~= written and sch:read_stride(block, i - 1, last) == 1 then caches[#caches + 1] = sch:cache_read(block, i - 1, "global") end
+    if read.buffer ~= written and sch:read_stride(block, i - 1, last) == 1 then
+      caches[#caches + 1] = sch:cache_read(block, i - 1, "global")
+    end
   end
-  local parts = {S = split_all(sch, cfg, name .. ".spatial", spatial, slevel, {last = last}), R = split_all(sch, cfg, name .. ".reduce", reduce, rlevel, {})}
+  local parts = {S = split_all(sch, cfg, name .. ".spatial", spatial, slevel, {last = last}),
+                 R = split_all(sch, cfg, name .. ".reduce", reduce, rlevel, {})}
   local order, outer, tiles, first_reduce, innermost_reduce = {}, {}, nil, nil, nil
   for _, level in ipairs(levels_of(slevel, rlevel)) do
     for _, p in ipairs(parts[level[1]]) do
@@ -129,13 +139,17 @@ local function tile(sch, cfg, block, slevel, rlevel)
       if level[1] == "S" and level[2] == 1 then outer[#outer + 1] = p[1] end
     end
     if level[1] == "S" and not first_reduce then tiles = order[#order] end
-    if level[1] == "R" and #parts.R > 0 then first_reduce, innermost_reduce = first_reduce or parts.R[1][1], parts.R[#parts.R][1] end
+    if level[1] == "R" and #parts.R > 0 then
+      first_reduce, innermost_reduce = first_reduce or parts.R[1][1], parts.R[#parts.R][1]
+    end
   end
   sch:reorder(order)
   for _, cache in ipairs(caches) do -- where it cannot stand there, it is copied as a whole
     if sch:can_compute_at(cache, innermost_reduce) then sch:compute_at(cache, innermost_reduce, true) end
     local copied = {sch:get_loops(cache)}
-    if sch:is_data_parallel(copied[#copied]) and sch:extent(copied[#copied]) <= WIDEST * 4 then sch:vectorize(copied[#copied]) end
+    if sch:is_data_parallel(copied[#copied]) and sch:extent(copied[#copied]) <= WIDEST * 4 then
+      sch:vectorize(copied[#copied])
+    end
   end
   local all = #outer > 1 and sch:fuse(outer) or outer[1]
   local consumer = common.only_consumer(sch, block)
@@ -165,7 +179,9 @@ local function spread(sch, block)
   end
   local vectors = found.vector
   local parallel = math.min(found.parallel, #loops - vectors)
-  if vectors > 0 then sch:vectorize(vectors > 1 and sch:fuse(table.move(loops, #loops - vectors + 1, #loops, 1, {})) or loops[#loops]) end
+  if vectors > 0 then
+    sch:vectorize(vectors > 1 and sch:fuse(table.move(loops, #loops - vectors + 1, #loops, 1, {})) or loops[#loops])
+  end
   if parallel > 0 then sch:parallel(parallel > 1 and sch:fuse(table.move(loops, 1, parallel, 1, {})) or loops[1]) end
 end
 
@@ -179,7 +195,9 @@ local function schedule_by(func, cfg, slevel, rlevel)
   end
   for _, name in ipairs(sch:block_names()) do
     local block = name ~= root and sch:get_sblock(name)
-    if block and not sch:is_spatial(block) and common.is_nest(sch, block) and sch:is_trivial(block) then tile(sch, cfg, block, slevel, rlevel) end
+    if block and not sch:is_spatial(block) and common.is_nest(sch, block) and sch:is_trivial(block) then
+      tile(sch, cfg, block, slevel, rlevel)
+    end
   end
   for _, name in ipairs(sch:block_names()) do
     local block = name ~= root and sch:get_sblock(name)
@@ -204,18 +222,29 @@ local TUNERS = {searching = "model", annealing = "annealing", random = "random",
 -- and what else ms.tune takes. Gives the schedule, its buffers {name, type, shape}, and its configs.
 function flextensor.schedule(key, options)
   local task = find(key)
-  options = ms.options(options, "slevel:integer rlevel:integer op_trial:integer op_stop:integer timeout:number method:string parallel:integer " ..
-    measure.OPTIONS:gsub("trials:integer ", ""):gsub("seconds:number ", ""):gsub("jobs:integer ", ""):gsub("target:string ", ""))
+  local shared = measure.OPTIONS
+  for _, other in ipairs {"trials:integer ", "seconds:number ", "jobs:integer ", "target:string "} do
+    shared = shared:gsub(other, "")
+  end
+  options = ms.options(options, "slevel:integer rlevel:integer op_trial:integer op_stop:integer timeout:number \z
+                                 method:string parallel:integer " .. shared)
   local slevel, rlevel, method = options.slevel or 4, options.rlevel or 2, options.method or "searching"
-  if slevel < 1 or rlevel < 1 or slevel > 6 or rlevel > 6 then error(ms.where() .. "slevel and rlevel are from 1 to 6", 0) end
-  if not TUNERS[method] then error(string.format("%sthere is no method `%s`; known are %s", ms.where(), method, table.concat(ms.sorted_keys(TUNERS), ", ")), 0) end
-  local given = setmetatable({tuner = TUNERS[method], trials = options.op_trial, early_stopping = options.op_stop, seconds = options.timeout, jobs = options.parallel,
-                              target = task.target}, {__index = options})
+  if slevel < 1 or rlevel < 1 or slevel > 6 or rlevel > 6 then
+    error(ms.where() .. "slevel and rlevel are from 1 to 6", 0)
+  end
+  if not TUNERS[method] then
+    error(string.format("%sthere is no method `%s`; known are %s", ms.where(), method,
+                        table.concat(ms.sorted_keys(TUNERS), ", ")), 0)
+  end
+  local given =
+    setmetatable({tuner = TUNERS[method], trials = options.op_trial, early_stopping = options.op_stop,
+                  seconds = options.timeout, jobs = options.parallel, target = task.target}, {__index = options})
   local best = measure.run(task.func, space_of(task, slevel, rlevel), function(config)
     config.asked = {}
     return schedule_by(task.func, config, slevel, rlevel)
   end, given)
-  local configs = {op = task.op, args = task.args, target = best.target, slevel = slevel, rlevel = rlevel, seconds = best.seconds, knobs = lines.list(best.config:plain())}
+  local configs = {op = task.op, args = task.args, target = best.target, slevel = slevel, rlevel = rlevel,
+                   seconds = best.seconds, knobs = lines.list(best.config:plain())}
   return best.schedule, task.func:params(), configs
 end
 
@@ -223,8 +252,11 @@ end
 -- space are refused.
 function flextensor.schedule_with_config(key, configs)
   local task = find(key)
-  local function refuse(...) error(string.format("%sthe configs are not of task `%s`: %s", ms.where(), key, string.format(...)), 0) end
-  if type(configs) ~= "table" or type(configs.args) ~= "table" or not math.tointeger(configs.slevel) or not math.tointeger(configs.rlevel) then
+  local function refuse(...)
+    error(string.format("%sthe configs are not of task `%s`: %s", ms.where(), key, string.format(...)), 0)
+  end
+  if type(configs) ~= "table" or type(configs.args) ~= "table" or not math.tointeger(configs.slevel)
+      or not math.tointeger(configs.rlevel) then
     refuse "they are what flextensor.schedule gives, a table with op, args, slevel, rlevel and knobs"
   end
   if configs.op ~= task.op then refuse("they are of operator `%s`, this is `%s`", tostring(configs.op), task.op) end
@@ -241,7 +273,9 @@ end
 function flextensor.save(path, configs)
   local rows, knobs = {}, {}
   for i, k in ipairs(configs.knobs) do knobs[i] = "    " .. lines.text(lines.list(k)) end
-  for _, name in ipairs {"op", "args", "target", "slevel", "rlevel", "seconds"} do rows[#rows + 1] = string.format('  "%s": %s', name, lines.text(configs[name])) end
+  for _, name in ipairs {"op", "args", "target", "slevel", "rlevel", "seconds"} do
+    rows[#rows + 1] = string.format('  "%s": %s', name, lines.text(configs[name]))
+  end
   rows[#rows + 1] = '  "knobs": [\n' .. table.concat(knobs, ",\n") .. "\n  ]"
   local ok, message = pcall(ms.load "lua.lib.files".write, path, "{\n" .. table.concat(rows, ",\n") .. "\n}\n")
   if not ok then error("cannot write " .. message, 0) end

@@ -15,7 +15,9 @@ local ESCAPES = {['"'] = '\\"', ["\\"] = "\\\\", ["\n"] = "\\n", ["\t"] = "\\t"}
 
 -- A value as JSON, on one line: tables are objects, keys in order, or lists where they have items or are of lines.list.
 function lines.text(x)
-  if type(x) == "string" then return '"' .. x:gsub('[%c"\\\127]', function(c) return ESCAPES[c] or string.format("\\u%04x", c:byte()) end) .. '"' end
+  if type(x) == "string" then
+    return '"' .. x:gsub('[%c"\\\127]', function(c) return ESCAPES[c] or string.format("\\u%04x", c:byte()) end) .. '"'
+  end
   if x == nil or x == lines.null or x ~= x or x == math.huge or x == -math.huge then return "null" end
   if math.type(x) == "float" then
     local text = string.format("%.17g", x)

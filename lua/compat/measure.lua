@@ -7,7 +7,8 @@ local measure = {}
 local REFUSED = 512 -- configs refused in a row, after which no other is tried
 
 -- What measure.run takes besides its own options: as ms.tune does.
-measure.OPTIONS = "target:string trials:integer seed:integer batch:integer seconds:number jobs:integer db:string store:msched.store model:any " ..
+measure.OPTIONS = "target:string trials:integer seed:integer batch:integer seconds:number jobs:integer db:string \z
+                   store:msched.store model:any " ..
   "measurer:table simulate:boolean run_timeout:number reference_timeout:number failures:integer listen:function"
 
 -- The candidate of a config, as policies have them: {trace, hash, features}; nil and why: it is refused.
@@ -21,7 +22,8 @@ local function new_maker(space, schedule, wants_features)
       refused[index] = tostring(sch)
       return nil, refused[index]
     end
-    made[index] = {trace = sch.trace, sketch_trace = sch.trace, hash = sch:hash(), features = wants_features and ms.features(sch) or nil}
+    made[index] = {trace = sch.trace, sketch_trace = sch.trace, hash = sch:hash(),
+                   features = wants_features and ms.features(sch) or nil}
     return made[index]
   end
 end
@@ -36,7 +38,10 @@ local function new_batch(env, make, indices)
     local r = {index = index, status = not c and "refused" or nil, reason = why, hash = c and c.hash}
     results[i] = r
     local record = c and env:record_of(c.hash)
-    if record and record.status ~= "unmeasured" then r.status, r.seconds, r.reason = record.status, record.status == "measured" and record.seconds or nil, record.reason end
+    if record and record.status ~= "unmeasured" then
+      r.status, r.seconds, r.reason = record.status, record.status == "measured" and record.seconds or nil,
+        record.reason
+    end
     if c and not env:is_known(c.hash) and not seen[c.hash] then
       c.candidate = env.iteration << env.NUMBERS | i
       fresh[#fresh + 1], seen[c.hash] = c, true
@@ -85,7 +90,8 @@ function measure.run(func, space, schedule, options)
       take_pending()
     end
   end
-  local given = {policy = {kind = "policy", name = tuner.name, needs = tuner.needs, run = run}, spaces = {{name = "configs", apply = function(sch) return {sch} end}}}
+  local given = {policy = {kind = "policy", name = tuner.name, needs = tuner.needs, run = run},
+                 spaces = {{name = "configs", apply = function(sch) return {sch} end}}}
   for name in measure.OPTIONS:gmatch "(%w[%w_]*):" do given[name] = options[name] end
   given.trials = options.trials or 64
   function given.listen(e)
@@ -93,15 +99,21 @@ function measure.run(func, space, schedule, options)
     if options.listen then options.listen(e) end
   end
   local task = tune.run(func, given)
-  if task:stopped() then error(tune.kept_text(task.kept, "the store") .. ", and the same call goes on from there", 0) end
+  if task:stopped() then
+    error(tune.kept_text(task.kept, "the store") .. ", and the same call goes on from there", 0)
+  end
   take_pending()
   for _, m in ipairs(task:best(math.huge)) do
     local index = by_hash[m.hash]
     if index then
-      return {index = index, config = space:get(index), seconds = m.seconds, id = m.id, schedule = schedule(space:get(index)), target = task.target.text}
+      return {index = index, config = space:get(index), seconds = m.seconds, id = m.id,
+              schedule = schedule(space:get(index)), target = task.target.text}
     end
   end
-  if task.fastest then error(string.format("no config is as fast as record %s of the store, which is of another space: give the run a store of its own, `db`", task.fastest.id), 0) end
+  if task.fastest then
+    error(string.format("no config is as fast as record %s of the store, which is of another space: give the run a \z
+                         store of its own, `db`", task.fastest.id), 0)
+  end
   error(tune.why(task) .. (refused > 0 and "\nconfigs were refused, the last: " .. last or ""), 0)
 end
 

@@ -33,7 +33,13 @@ end
 -- Unrolls, vectorizes, parallelizes loops, word by word.
 function Annotate:apply(sch, loops)
   for i, word in ipairs(self.anns) do
-    if word == "unroll" then sch:unroll(loops[i]) elseif word == "vec" then sch:vectorize(loops[i]) elseif word == "parallel" then sch:parallel(loops[i]) end
+    if word == "unroll" then
+      sch:unroll(loops[i])
+    elseif word == "vec" then
+      sch:vectorize(loops[i])
+    elseif word == "parallel" then
+      sch:parallel(loops[i])
+    end
   end
 end
 
@@ -103,8 +109,9 @@ end
 
 -- What policies say: of the last loop whether it is vectorized, and how many before it (of all, where it is not) are
 -- unrolled.
-local ANNOTATIONS = {unroll = {plain = "all"}, try_unroll = {plain = "any"}, vec = {vectorized = "none"}, try_vec = {plain = "none", vectorized = "none"},
-                     try_unroll_vec = {plain = "any", vectorized = "any"}}
+local ANNOTATIONS =
+  {unroll = {plain = "all"}, try_unroll = {plain = "any"}, vec = {vectorized = "none"},
+   try_vec = {plain = "none", vectorized = "none"}, try_unroll_vec = {plain = "any", vectorized = "any"}}
 local function list_annotations(count, policy, keep)
   local function keep_with(last, unrolled)
     local words, inner = {}, last and count - 1 or count
@@ -138,7 +145,8 @@ function Space.__tostring(s)
   local text = {string.format("%d configs", #s)}
   for i, name in ipairs(s.names) do
     local knob = s.knobs[name]
-    text[i + 1] = string.format("  %-12s %-9s %6d, %s … %s", name, knob.kind, #knob.list, space.text(knob.list[1]), space.text(knob.list[#knob.list]))
+    text[i + 1] = string.format("  %-12s %-9s %6d, %s … %s", name, knob.kind, #knob.list, space.text(knob.list[1]),
+                                space.text(knob.list[#knob.list]))
   end
   return table.concat(text, "\n")
 end
@@ -148,7 +156,9 @@ end
 local Config = {}
 function Config.__index(c, name) return Config[name] or rawget(c, "chosen")[name] end
 
-local function new_config(s, collecting) return setmetatable({space = s, chosen = {}, asked = {}, collecting = collecting}, Config) end
+local function new_config(s, collecting)
+  return setmetatable({space = s, chosen = {}, asked = {}, collecting = collecting}, Config)
+end
 
 -- A config that records what is asked for, and has the first entity of each knob.
 function Space:begin() return new_config(self, true) end
@@ -185,7 +195,9 @@ end
 -- A config as files have it, {{name, kind, value}, …}, and the config of that. nil and why: it is none of this space.
 function Config:plain()
   local list = {}
-  for i, name in ipairs(self.space.names) do list[i] = {name, self.chosen[name].kind, space.plain(self.chosen[name])} end
+  for i, name in ipairs(self.space.names) do
+    list[i] = {name, self.chosen[name].kind, space.plain(self.chosen[name])}
+  end
   return list
 end
 function Space:read(plain)
@@ -196,7 +208,9 @@ function Space:read(plain)
     local knob = self.knobs[name]
     if not knob or knob.kind ~= kind then return nil, string.format("the template has no %s `%s`", kind, name) end
     named[name] = knob.places[space.text(entity(kind, value))]
-    if not named[name] then return nil, string.format("`%s` cannot be %s here", name, space.text(entity(kind, value))) end
+    if not named[name] then
+      return nil, string.format("`%s` cannot be %s here", name, space.text(entity(kind, value)))
+    end
   end
   for i, name in ipairs(self.names) do
     digits[i] = named[name]
@@ -217,7 +231,9 @@ local function refuse(format, ...) error(ms.where() .. string.format(format, ...
 
 -- Records a knob while the space is made, and gives the config's entity.
 local function define(c, kind, name, list)
-  if type(name) ~= "string" or Config[name] or name == "" then refuse("a knob's name is a word that is no method of configs, not %s", tostring(name)) end
+  if type(name) ~= "string" or Config[name] or name == "" then
+    refuse("a knob's name is a word that is no method of configs, not %s", tostring(name))
+  end
   if c.asked[name] then refuse("the template asks knob `%s` twice: each has a name of its own", name) end
   c.asked[name] = true
   if c.collecting then
@@ -225,26 +241,34 @@ local function define(c, kind, name, list)
     list(function(value)
       local e = entity(kind, value)
       if knob.places[space.text(e)] then return end
-      if #knob.list == MOST then refuse("knob `%s` has more than %d entities: limit it by max_factor, filter or candidate", name, MOST) end
+      if #knob.list == MOST then
+        refuse("knob `%s` has more than %d entities: limit it by max_factor, filter or candidate", name, MOST)
+      end
       knob.list[#knob.list + 1] = e
       knob.places[space.text(e)] = #knob.list
     end)
     if #knob.list == 0 then refuse("knob `%s` has no entity: nothing passes its filter and limits", name) end
-    if #c.space > MOST_CONFIGS // #knob.list then refuse("with knob `%s` the space has more than 2^60 configs: limit it by max_factor, filter or candidate", name) end
+    if #c.space > MOST_CONFIGS // #knob.list then
+      refuse("with knob `%s` the space has more than 2^60 configs: limit it by max_factor, filter or candidate", name)
+    end
     c.space.knobs[name], c.chosen[name] = knob, knob.list[1]
     table.insert(c.space.names, name)
   end
-  return c.chosen[name] or refuse("knob `%s` is not in the space: a template asks the same knobs whatever its config", name)
+  return c.chosen[name]
+    or refuse("knob `%s` is not in the space: a template asks the same knobs whatever its config", name)
 end
 
 local function known(policy, policies, name)
   if policy == "candidate" or policies[policy] then return policy end
   local names = ms.sorted_keys(policies)
   local meant = nearest.of(tostring(policy), names)
-  refuse("knob `%s`: there is no policy `%s`%s; known are candidate, %s", name, tostring(policy), meant and ", did you mean `" .. meant .. "`?" or "", table.concat(names, ", "))
+  refuse("knob `%s`: there is no policy `%s`%s; known are candidate, %s", name, tostring(policy),
+         meant and ", did you mean `" .. meant .. "`?" or "", table.concat(names, ", "))
 end
 local function candidates(options, name)
-  if type(options.candidate) ~= "table" or #options.candidate == 0 then refuse("knob `%s`: policy candidate takes a list, `candidate`", name) end
+  if type(options.candidate) ~= "table" or #options.candidate == 0 then
+    refuse("knob `%s`: policy candidate takes a list, `candidate`", name)
+  end
   return options.candidate
 end
 -- Keeps what the filter passes; it gets the entity.
@@ -255,10 +279,14 @@ end
 -- A loop of so many iterations in num_outputs parts, 2 unless said. policy: factors, power2, verbose (both), candidate;
 -- max_factor: of each inner part; no_tail: parts divide; filter(entity).
 function Config:define_split(name, extent, options)
-  options = ms.options(options, "policy:string num_outputs:integer max_factor:integer no_tail:boolean filter:function candidate:table")
-  local o = {policy = known(options.policy or "factors", SPLITS, name), num_outputs = options.num_outputs or 2, max_factor = options.max_factor or math.huge,
+  options = ms.options(options, "policy:string num_outputs:integer max_factor:integer no_tail:boolean filter:function \z
+                                 candidate:table")
+  local o = {policy = known(options.policy or "factors", SPLITS, name), num_outputs = options.num_outputs or 2,
+             max_factor = options.max_factor or math.huge,
              no_tail = options.no_tail or (options.policy or "factors") == "factors"}
-  if math.type(extent) ~= "integer" or extent < 1 then refuse("knob `%s`: a split takes the loop's extent, as sch:extent(loop) gives it", name) end
+  if math.type(extent) ~= "integer" or extent < 1 then
+    refuse("knob `%s`: a split takes the loop's extent, as sch:extent(loop) gives it", name)
+  end
   if o.num_outputs < 2 then refuse("knob `%s`: a split has at least 2 parts", name) end
   return define(self, "split", name, function(keep)
     keep = filtered("split", options.filter, keep)
@@ -277,7 +305,9 @@ local ORDERS = {all = true, identity = true}
 function Config:define_reorder(name, count, options)
   options = ms.options(options, "policy:string filter:function candidate:table")
   local policy = known(options.policy or "all", ORDERS, name)
-  if math.type(count) ~= "integer" or count < 1 then refuse("knob `%s`: a reorder takes how many loops there are", name) end
+  if math.type(count) ~= "integer" or count < 1 then
+    refuse("knob `%s`: a reorder takes how many loops there are", name)
+  end
   return define(self, "reorder", name, function(keep)
     keep = filtered("reorder", options.filter, keep)
     if policy == "candidate" then for _, perm in ipairs(candidates(options, name)) do keep(perm) end return end
@@ -293,7 +323,9 @@ end
 function Config:define_annotate(name, count, options)
   options = ms.options(options, "policy:string filter:function candidate:table")
   local policy = known(options.policy or "try_unroll", ANNOTATIONS, name)
-  if math.type(count) ~= "integer" or count < 1 then refuse("knob `%s`: an annotate takes how many loops there are", name) end
+  if math.type(count) ~= "integer" or count < 1 then
+    refuse("knob `%s`: an annotate takes how many loops there are", name)
+  end
   return define(self, "annotate", name, function(keep)
     keep = filtered("annotate", options.filter, keep)
     if policy == "candidate" then for _, words in ipairs(candidates(options, name)) do keep(words) end return end

@@ -26,7 +26,9 @@ end
 
 -- The measured, fastest first, {index, seconds}: at most so many.
 local function fastest(t, most)
-  table.sort(t.measured, function(a, b) return a.seconds ~= b.seconds and a.seconds < b.seconds or a.seconds == b.seconds and a.index < b.index end)
+  table.sort(t.measured, function(a, b)
+    return a.seconds ~= b.seconds and a.seconds < b.seconds or a.seconds == b.seconds and a.index < b.index
+  end)
   return table.move(t.measured, 1, math.min(most, #t.measured), 1, {})
 end
 
@@ -69,7 +71,9 @@ function propose.random(t, count) return filled(t, stream_of(t, 1), {}, count) e
 local ELITE, MUTATION = 32, 0.1
 function propose.ga(t, count)
   local stream, parents, list, taken = stream_of(t, 2), fastest(t, ELITE), {}, {}
-  local function parent() return t.space:digits(parents[math.min(stream:below(#parents), stream:below(#parents)) + 1].index) end
+  local function parent()
+    return t.space:digits(parents[math.min(stream:below(#parents), stream:below(#parents)) + 1].index)
+  end
   for _ = 1, #parents > 1 and count * 4 or 0 do
     local child, other = parent(), parent()
     for i, name in ipairs(t.space.names) do
@@ -120,12 +124,19 @@ function propose.model(t, count)
   local made = {}
   for _, index in ipairs(pool) do
     local c = t.make(index)
-    if c then made[#made + 1] = {index = index, hash = c.hash, features = c.features, trace = c.trace, sketch_trace = c.trace} end
+    if c then
+      made[#made + 1] = {index = index, hash = c.hash, features = c.features, trace = c.trace, sketch_trace = c.trace}
+    end
   end
   made = analytical.ranked(t.env.func, t.env.target, made)
   local scores, trust = t.env.model:predict(made), #t.measured / (#t.measured + LEARNED)
-  for i, c in ipairs(made) do c.score = trust * math.log(math.max(scores[i], 1e-3)) - (1 - trust) * (c.cost and math.log(c.cost / made[1].cost) or 1) end
-  table.sort(made, function(a, b) return a.score ~= b.score and a.score > b.score or a.score == b.score and a.index < b.index end)
+  for i, c in ipairs(made) do
+    c.score = trust * math.log(math.max(scores[i], 1e-3))
+      - (1 - trust) * (c.cost and math.log(c.cost / made[1].cost) or 1)
+  end
+  table.sort(made, function(a, b)
+    return a.score ~= b.score and a.score > b.score or a.score == b.score and a.index < b.index
+  end)
   local list = {}
   for i = 1, math.min(#made, count - count // CHANCE) do list[i] = made[i].index end
   return filled(t, stream, list, count)
@@ -140,9 +151,11 @@ function tuners.new(name, configs, seed, make)
   if not propose[name] then
     local names = ms.sorted_keys(propose)
     local meant = nearest.of(tostring(name), names)
-    error(string.format("%sthere is no tuner `%s`%s; known are %s", ms.where(), tostring(name), meant and ", did you mean `" .. meant .. "`?" or "", table.concat(names, ", ")), 0)
+    error(string.format("%sthere is no tuner `%s`%s; known are %s", ms.where(), tostring(name),
+                        meant and ", did you mean `" .. meant .. "`?" or "", table.concat(names, ", ")), 0)
   end
-  return setmetatable({name = name, space = configs, seed = seed, make = make, needs = NEEDS[name] or {}, round = 0, at = 0, proposed = {}, measured = {}}, Tuner)
+  return setmetatable({name = name, space = configs, seed = seed, make = make, needs = NEEDS[name] or {}, round = 0,
+                       at = 0, proposed = {}, measured = {}}, Tuner)
 end
 
 -- At most so many numbers of configs that were not proposed before; none: there are no more. env: the task's

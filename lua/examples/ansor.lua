@@ -6,10 +6,12 @@ local ansor = ms.load "lua.compat.ansor"
 local te, ops = ms.te, ms.ops
 
 local given = {...}
-local M, N, K, trials = math.tointeger(given[1] or 256), math.tointeger(given[2] or 512), math.tointeger(given[3] or 512), math.tointeger(given[4] or 64)
+local M, N, K, trials = math.tointeger(given[1] or 256), math.tointeger(given[2] or 512),
+  math.tointeger(given[3] or 512), math.tointeger(given[4] or 64)
 local log, store = given[5] or os.tmpname(), given[6]
 
-local X, W, bias = te.placeholder({M, K}, "float32", "X"), te.placeholder({N, K}, "float32", "W"), te.placeholder({N}, "float32", "bias")
+local X, W, bias = te.placeholder({M, K}, "float32", "X"), te.placeholder({N, K}, "float32", "W"),
+  te.placeholder({N}, "float32", "bias")
 local task = ansor.task(te.func("dense_relu", {X, W, bias, ops.relu(ops.dense(X, W, {bias = bias}))}))
 
 local sketches = ansor.sketches(task)

@@ -3,7 +3,8 @@
 local ms = require "msched"
 local autotvm = ms.load "lua.compat.autotvm"
 
-local M, N, K, trials = math.tointeger(... or 512), math.tointeger(select(2, ...) or 512), math.tointeger(select(3, ...) or 512), math.tointeger(select(4, ...) or 64)
+local M, N, K, trials = math.tointeger(... or 512), math.tointeger(select(2, ...) or 512),
+  math.tointeger(select(3, ...) or 512), math.tointeger(select(4, ...) or 64)
 local log, store = select(5, ...) or os.tmpname(), select(6, ...)
 
 local lanes = ms.target("native").vector_bits // 32
@@ -16,10 +17,13 @@ autotvm.template("gemm", function(cfg, m, n, k)
   -- Rows of a register tile, and how many tiles share a panel; vectors of a tile; a block of the reduction.
   cfg:define_split("tile_i", m, {policy = "candidate", candidate = (function()
     local list = {}
-    for _, rows in ipairs {4, 6, 8, 12, 14} do for _, chunk in ipairs {1, 2, 4, 8, 16} do list[#list + 1] = {-1, chunk, rows} end end
+    for _, rows in ipairs {4, 6, 8, 12, 14} do
+      for _, chunk in ipairs {1, 2, 4, 8, 16} do list[#list + 1] = {-1, chunk, rows} end
+    end
     return list
   end)()})
-  cfg:define_split("tile_j", n, {policy = "power2", num_outputs = 2, filter = function(e) return e.size[2] >= lanes and e.size[2] <= 4 * lanes end})
+  cfg:define_split("tile_j", n, {policy = "power2", num_outputs = 2,
+                                 filter = function(e) return e.size[2] >= lanes and e.size[2] <= 4 * lanes end})
   cfg:define_split("tile_k", k, {num_outputs = 2, filter = function(e) return e.size[2] >= 16 end})
   cfg:define_knob("pack", {true, false})
   cfg:define_reorder("order", 2, {policy = "all"})
@@ -48,7 +52,8 @@ end)
 local task = autotvm.task("gemm", {M, N, K})
 print(task.config_space)
 local best = autotvm.tune(task, {tuner = "model", trials = trials, log = log, db = store})
-print(string.format("best of %d: %s, %.2f us, %.0f GFLOP/s", #task.config_space, best.config, best.seconds * 1e6, task.func:flops() / best.seconds * 1e-9))
+print(string.format("best of %d: %s, %.2f us, %.0f GFLOP/s", #task.config_space, best.config, best.seconds * 1e6,
+                    task.func:flops() / best.seconds * 1e-9))
 
 -- Later, or elsewhere: the template with the best of the log.
 local sch, line = autotvm.apply_history_best(log):schedule("gemm", {M, N, K})

@@ -16,22 +16,30 @@ local function text_of(x)
 end
 
 local function operator(symbol)
-  return function(a, b) return setmetatable({text = string.format("(%s %s %s)", text_of(a), symbol, text_of(b))}, Formula) end
+  return function(a, b)
+    return setmetatable({text = string.format("(%s %s %s)", text_of(a), symbol, text_of(b))}, Formula)
+  end
 end
 
 Formula.__add, Formula.__sub, Formula.__mul = operator "+", operator "-", operator "*"
-Formula.__idiv, Formula.__mod, Formula.__band, Formula.__bor = operator "//", operator "%", operator "and", operator "or"
+Formula.__idiv, Formula.__mod, Formula.__band, Formula.__bor = operator "//", operator "%", operator "and",
+  operator "or"
 Formula.__unm = function(a) return 0 - a end
 Formula.__bnot = function(a) return setmetatable({text = "(not " .. a.text .. ")"}, Formula) end
-for name, symbol in pairs {lt = "<", le = "<=", gt = ">", ge = ">=", eq = "==", ne = "!="} do Formula[name] = operator(symbol) end
+for name, symbol in pairs {lt = "<", le = "<=", gt = ">", ge = ">=", eq = "==", ne = "!="} do
+  Formula[name] = operator(symbol)
+end
 
 local function name_of(handle)
   if type(handle) ~= "userdata" then return text_of(handle) end
-  if msched.type(handle) ~= "handle" then error("a condition is over numbers that were drawn, not over a " .. (msched.type(handle) or "userdata"), 0) end
+  if msched.type(handle) ~= "handle" then
+    error("a condition is over numbers that were drawn, not over a " .. (msched.type(handle) or "userdata"), 0)
+  end
   return handle:name()
 end
 
-local words = {["and"] = true, ["or"] = true, ["not"] = true, T = true, min = true, max = true, floordiv = true, floormod = true, truncdiv = true, truncmod = true}
+local words = {["and"] = true, ["or"] = true, ["not"] = true, T = true, min = true, max = true, floordiv = true,
+               floormod = true, truncdiv = true, truncmod = true}
 
 -- The condition's text in the trace's names.
 local function condition_text(condition, ...)
@@ -42,7 +50,8 @@ local function condition_text(condition, ...)
   end
   if type(condition) ~= "string" then
     local why = type(condition) == "boolean" and ", which Lua's == and < give" or ""
-    error(string.format('a condition is a text, as ("x > 2", {x = number}), or a function of numbers, not a %s%s', type(condition), why), 3)
+    error(string.format('a condition is a text, as ("x > 2", {x = number}), or a function of numbers, not a %s%s',
+                        type(condition), why), 3)
   end
   local names = ...
   if names == nil then return condition end
@@ -80,7 +89,9 @@ function schedule.if_(sch, condition, ...)
 end
 
 function schedule.for_(sch, count, body)
-  if body ~= nil and type(body) ~= "function" then error("a loop's body is a function, not a " .. (msched.type(body) or type(body)), 2) end
+  if body ~= nil and type(body) ~= "function" then
+    error("a loop's body is a function, not a " .. (msched.type(body) or type(body)), 2)
+  end
   local iteration = plain_for(sch, count)
   if not body then return iteration end
   body(sch, iteration)

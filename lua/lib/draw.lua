@@ -7,7 +7,8 @@ local function label_of(node, target)
   if node.kind ~= "loop" then return node.name end
   local place = node.bytes and nest.place_of(node.bytes, target)
   return string.format("%s × %s%s%s", node.name, node.extent, node.how ~= "serial" and " " .. node.how or "",
-                       node.bytes and string.format("   %s%s", nest.bytes_text(node.bytes), place and ", " .. place or "") or "")
+                       node.bytes
+                         and string.format("   %s%s", nest.bytes_text(node.bytes), place and ", " .. place or "") or "")
 end
 
 local function draw(list, children, before, target)

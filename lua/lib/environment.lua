@@ -58,9 +58,13 @@ local function own_metatables(env)
   end
   function env.setmetatable(t, meta)
     if type(t) ~= "table" then error("setmetatable: a table is expected, not a " .. type(t), 2) end
-    if meta ~= nil and type(meta) ~= "table" then error("setmetatable: a metatable is a table or nil, not a " .. type(meta), 2) end
+    if meta ~= nil and type(meta) ~= "table" then
+      error("setmetatable: a metatable is a table or nil, not a " .. type(meta), 2)
+    end
     local before = getmetatable(t)
-    if before ~= nil and not own[before] then error("setmetatable: a file changes metatables of its own tables only", 2) end
+    if before ~= nil and not own[before] then
+      error("setmetatable: a file changes metatables of its own tables only", 2)
+    end
     if type(meta) == "table" and rawget(meta, "__gc") ~= nil then
       error("setmetatable: a file's tables have no __gc, which nothing could end", 2)
     end
@@ -113,8 +117,11 @@ end
 -- require finds modules in Lua, each once a file of the command's: one in C could do anything to the program.
 local function own_require(env)
   local loaded = {_G = env, msched = env.msched}
-  for _, name in ipairs {"string", "table", "math", "utf8", "coroutine", "os", "io", "debug"} do loaded[name] = env[name] end
-  local package_ = {path = package.path, config = package.config, loaded = loaded, preload = {}, searchpath = package.searchpath}
+  for _, name in ipairs {"string", "table", "math", "utf8", "coroutine", "os", "io", "debug"} do
+    loaded[name] = env[name]
+  end
+  local package_ =
+    {path = package.path, config = package.config, loaded = loaded, preload = {}, searchpath = package.searchpath}
   loaded.package, env.package = package_, package_
   function env.require(name)
     if type(name) ~= "string" then error("require: a module's name is expected, not a " .. type(name), 2) end
@@ -123,8 +130,8 @@ local function own_require(env)
     if not chunk then
       local path, tried = package.searchpath(name, package_.path)
       if not path then
-        error(string.format("module '%s' not found:%s\n\ta command's files take modules in Lua; a script, msched FILE.lua, takes those in C too",
-                            name, tried), 2)
+        error(string.format("module '%s' not found:%s\n\ta command's files take modules in Lua; a script, msched \z
+                             FILE.lua, takes those in C too", name, tried), 2)
       end
       local message
       chunk, message = load_script(env, path)
@@ -171,7 +178,9 @@ local COLLECTS = {collect = true, count = true, step = true, isrunning = true}
 local function open_program(env)
   env.os, env.debug = copy(os, {}), {}
   for _, name in ipairs(ms.sorted_keys(debug)) do
-    env.debug[name] = function() error(string.format("debug.%s may not be called here: a command's file sees its own alone", name), 2) end
+    env.debug[name] = function()
+      error(string.format("debug.%s may not be called here: a command's file sees its own alone", name), 2)
+    end
   end
   env.debug.traceback, env.debug.sethook, env.debug.gethook = debug.traceback, debug.sethook, debug.gethook
   env.string.dump = nil
@@ -185,12 +194,15 @@ local function open_program(env)
   end
   function env.collectgarbage(what, ...)
     if what ~= nil and not COLLECTS[what] then
-      error(string.format("collectgarbage %q: a command's file does not choose how memory is collected", tostring(what)), 2)
+      error(string.format("collectgarbage %q: a command's file does not choose how memory is collected",
+                          tostring(what)), 2)
     end
     return collectgarbage(what, ...)
   end
   for _, name in ipairs {"rule_timeout", "skip_failing"} do
-    env.msched[name] = function() error(string.format("ms.%s: a command's file does not choose its limits: an option does", name), 2) end
+    env.msched[name] = function()
+      error(string.format("ms.%s: a command's file does not choose its limits: an option does", name), 2)
+    end
   end
   own_files(env)
   own_loading(env)

@@ -77,7 +77,8 @@ function explain.steps(func, trace, wanted, most)
     if not wanted or i <= wanted and wanted <= last then
       before = before or module_of(i)
       local after = module_of(last + 1)
-      steps[#steps + 1] = {first = i, last = last, texts = table.move(texts, i, last, 1, {}), changes = explain.difference(before, after)}
+      steps[#steps + 1] = {first = i, last = last, texts = table.move(texts, i, last, 1, {}),
+                           changes = explain.difference(before, after)}
       before = after
     end
     i = last + 1
@@ -139,7 +140,8 @@ end
 
 local function print_effect(trace, step, wanted)
   local removed, added = count_changes(step.changes)
-  print(removed + added == 0 and "     leaves the module as it is" or string.format("     takes away %d line%s, adds %d", removed, removed == 1 and "" or "s", added))
+  print(removed + added == 0 and "     leaves the module as it is"
+        or string.format("     takes away %d line%s, adds %d", removed, removed == 1 and "" or "s", added))
   local direct, indirect = explain.dependents_of(trace, step, wanted)
   print(string.format("     used by: %s; through them by: %s", numbers_text(direct), numbers_text(indirect)))
 end
@@ -158,7 +160,9 @@ end
 
 -- schedule:explain(n): the same for the instruction numbered n, from 0, or for all.
 function ms.schedule_methods.explain(sch, n)
-  if n ~= nil and math.type(n) ~= "integer" then error("explain: the number of an instruction is expected, or nothing", 2) end
+  if n ~= nil and math.type(n) ~= "integer" then
+    error("explain: the number of an instruction is expected, or nothing", 2)
+  end
   if not explain.print(sch:workload(), sch.trace, {wanted = n, dependents = true, colour = false}) then
     error(string.format("there is no instruction %d: the trace has %d, from 0", n, #sch.trace), 2)
   end

@@ -28,9 +28,15 @@ local NEEDS = {features = true, model = true, nearest = true, transfer = true}
 -- What a policy declares: {features =, model =, nearest =, transfer =}; nothing is needed where it says nothing.
 local function needs_of(policy, level)
   local needs = policy.needs or {}
-  if type(needs) ~= "table" then error(string.format("ms.policy %s: `needs` is a table, {features =, model =, nearest =, transfer =}", policy.name), level) end
+  if type(needs) ~= "table" then
+    error(string.format("ms.policy %s: `needs` is a table, {features =, model =, nearest =, transfer =}", policy.name),
+          level)
+  end
   for _, name in ipairs(ms.sorted_keys(needs)) do
-    if not NEEDS[name] then error(string.format("ms.policy %s: what it needs is `features`, `model`, `nearest` and `transfer`, not `%s`", policy.name, name), level) end
+    if not NEEDS[name] then
+      error(string.format("ms.policy %s: what it needs is `features`, `model`, `nearest` and `transfer`, not `%s`",
+                          policy.name, name), level)
+    end
   end
   return needs
 end
@@ -45,10 +51,16 @@ local function definer(kind, required)
     if required[1] == "apply" then t = named(t) end
     if type(t) ~= "table" then error("ms." .. kind .. " takes a table", 2) end
     if type(t.name) ~= "string" then error("ms." .. kind .. ": `name` is a string", 2) end
-    if is_named and #t.name > LONGEST_NAME then error(string.format("ms.%s: `name` has %d bytes; %d are the most", kind, #t.name, LONGEST_NAME), 2) end
-    if #ms.registered[kind] == MOST_PARTS then error(string.format("ms.%s %s: %d have been registered, the most that there may be", kind, t.name, MOST_PARTS), 2) end
+    if is_named and #t.name > LONGEST_NAME then
+      error(string.format("ms.%s: `name` has %d bytes; %d are the most", kind, #t.name, LONGEST_NAME), 2)
+    end
+    if #ms.registered[kind] == MOST_PARTS then
+      error(string.format("ms.%s %s: %d have been registered, the most that there may be", kind, t.name, MOST_PARTS), 2)
+    end
     for _, field in ipairs(required) do
-      if type(t[field]) ~= "function" then error(string.format("ms.%s %s: `%s` is a function", kind, t.name, field), 2) end
+      if type(t[field]) ~= "function" then
+        error(string.format("ms.%s %s: `%s` is a function", kind, t.name, field), 2)
+      end
     end
     if kind == "mutator" then
       if t.weight == nil then t.weight = 0.1 end
@@ -57,7 +69,9 @@ local function definer(kind, required)
       end
     end
     if kind == "policy" then t.needs = needs_of(t, 3) end
-    if kind == "pass" and t.after ~= nil and type(t.after) ~= "string" then error(string.format("ms.pass %s: `after` is a string, a pass's name", t.name), 2) end
+    if kind == "pass" and t.after ~= nil and type(t.after) ~= "string" then
+      error(string.format("ms.pass %s: `after` is a string, a pass's name", t.name), 2)
+    end
     t.kind = kind
     table.insert(ms.registered[kind], t)
     return t
@@ -75,7 +89,10 @@ function ms.space(t)
   if type(t) ~= "table" then error("ms.space takes a table, or a function that schedules", 2) end
   for _, list in ipairs {"rules", "postprocs", "mutators"} do
     if t[list] ~= nil and type(t[list]) ~= "table" then error(string.format("ms.space: `%s` is a list", list), 2) end
-    if t[list] and list ~= "rules" and ms.build then error("ms.space: " .. list .. " in place of the target's belong in a file of --rules, which every worker reads", 2) end
+    if t[list] and list ~= "rules" and ms.build then
+      error("ms.space: " .. list .. " in place of the target's belong in a file of --rules, which every worker reads",
+            2)
+    end
   end
   table.insert(ms.registered.space, t)
   return t
@@ -121,9 +138,13 @@ end
 
 local function arrays_for(func, seed, again)
   local arrays = again or {}
-  if ms.type(func) ~= "function" then error(string.format("%sarrays are for a function, not for a %s", ms.where(), ms.type(func) or type(func)), 0) end
+  if ms.type(func) ~= "function" then
+    error(string.format("%sarrays are for a function, not for a %s", ms.where(), ms.type(func) or type(func)), 0)
+  end
   for i, p in ipairs(func:params()) do
-    if not p.shape then error(ms.where() .. "a function with scalar parameters is called with values of your own", 0) end
+    if not p.shape then
+      error(ms.where() .. "a function with scalar parameters is called with values of your own", 0)
+    end
     arrays[i] = (arrays[i] or ms.array(p.elements and {p.elements} or p.shape, p.type)):random(seed + i)
   end
   return arrays
@@ -159,7 +180,9 @@ local TIMED, LEAST = 0.5, 3 -- seconds, and calls, of ms.time
 
 -- The median, the least and the most of the seconds that calls of f take.
 function ms.time(f, ...)
-  if type(f) ~= "function" and ms.type(f) ~= "kernel" then error(ms.where() .. "ms.time takes a function or a kernel, and its arguments", 0) end
+  if type(f) ~= "function" and ms.type(f) ~= "kernel" then
+    error(ms.where() .. "ms.time takes a function or a kernel, and its arguments", 0)
+  end
   local list, start = {}, ms.clock()
   repeat
     local before = ms.clock()
@@ -173,7 +196,9 @@ end
 -- Runs a kernel, and `reference` (called with the arguments), on equal arrays of small integers: the largest difference
 -- among the elements that the reference wrote, and their number.
 function ms.compare(k, reference, seed)
-  if ms.type(k) ~= "kernel" then error(string.format("%sms.compare takes a kernel, not a %s", ms.where(), ms.type(k) or type(k)), 0) end
+  if ms.type(k) ~= "kernel" then
+    error(string.format("%sms.compare takes a kernel, not a %s", ms.where(), ms.type(k) or type(k)), 0)
+  end
   local func = k:func()
   local got, want, before = arrays_for(func, seed), arrays_for(func, seed), arrays_for(func, seed)
   reference(table.unpack(want)) -- first: where an access is out of bounds, it says which
@@ -201,7 +226,9 @@ function kernel.check(k, options)
   local most, compared = ms.compare(k, function(...)
     if samples then ms.interpret_samples(reference, seed, samples, ...) else ms.interpret(reference, ...) end
   end, seed)
-  if not (most <= tolerance) then error(string.format("%sthe kernel differs from the unscheduled function by %g", ms.where(), most), 0) end
+  if not (most <= tolerance) then
+    error(string.format("%sthe kernel differs from the unscheduled function by %g", ms.where(), most), 0)
+  end
   if not options.tolerance then k:check_real(reference, seed) end
   k:check_timing(seed)
   return most, compared
@@ -216,7 +243,9 @@ local function no_file(message) error(ms.where() .. message, 0) end
 -- Writes the schedule's trace; the file's suffix says in which form.
 function schedule.save(sch, path)
   local form = type(path) == "string" and FORMS[path:match "%.(%w+)$"]
-  if not form then no_file("a file's name is expected, whose suffix is the form: .json, .lua or .trace, which is the store's") end
+  if not form then
+    no_file("a file's name is expected, whose suffix is the form: .json, .lua or .trace, which is the store's")
+  end
   local trace = sch.trace
   local ok, message = pcall(ms.load "lua.lib.files".write, path, trace[form](trace))
   if not ok then no_file(message) end

@@ -19,7 +19,8 @@ local function number_of(mutators, name)
     if m[1] == name then return i end
     names[i] = m[1]
   end
-  refuse("there is no mutator `%s`; the target has %s%s", name, table.concat(names, ", "), ms.load "lua.lib.nearest".meant(name, names))
+  refuse("there is no mutator `%s`; the target has %s%s", name, table.concat(names, ", "),
+         ms.load "lua.lib.nearest".meant(name, names))
 end
 
 -- Takes one out of the list of numbers, drawn by weight.
@@ -40,7 +41,11 @@ function mutate.trace(trace, seed, options)
   options = ms.options(options, "mutator:string other:msched.trace target:string")
   local sandbox = sandbox_of(options.target or "native")
   local mutators, numbers, stream = sandbox:mutators(), {}, ms.stream(seed or 1)
-  if options.mutator then numbers[1] = number_of(mutators, options.mutator) else for i = 1, #mutators do numbers[i] = i end end
+  if options.mutator then
+    numbers[1] = number_of(mutators, options.mutator)
+  else
+    for i = 1, #mutators do numbers[i] = i end
+  end
   trace = trace:simplified(false)
   while #numbers > 0 do
     local number = take(numbers, mutators, stream)

@@ -10,7 +10,9 @@ local function distance(a, b)
     for j = 1, #b do
       local same = a:byte(i) == b:byte(j)
       local least = math.min(rows[i - 1][j] + 1, rows[i][j - 1] + 1, rows[i - 1][j - 1] + (same and 0 or 1))
-      if i > 1 and j > 1 and a:byte(i) == b:byte(j - 1) and a:byte(i - 1) == b:byte(j) then least = math.min(least, rows[i - 2][j - 2] + 1) end
+      if i > 1 and j > 1 and a:byte(i) == b:byte(j - 1) and a:byte(i - 1) == b:byte(j) then
+        least = math.min(least, rows[i - 2][j - 2] + 1)
+      end
       rows[i][j] = least
     end
   end
@@ -56,7 +58,8 @@ end
 -- A message; one that says that there is no such name, and which there are, or that a file is not there, with the one
 -- that was meant.
 function nearest.hint(message)
-  local path = message:match "^cannot open ([^\n]*): No such file or directory$" or message:match "^([^\n]*): No such file or directory$"
+  local path = message:match "^cannot open ([^\n]*): No such file or directory$"
+    or message:match "^([^\n]*): No such file or directory$"
   if path then return message .. nearest.meant_file(path) end
   local name, known = message:match "there is no [%a ]+ `([^`]*)` ?%a*; %a+ are ([%w_, %-]+)"
   if not name or message:find("did you mean", 1, true) then return message end

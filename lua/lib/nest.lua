@@ -6,7 +6,8 @@ local nest = {}
 
 -- ---- The tree ------------------------------------------------------------------------------------------------------
 
-local HOW = {range = "serial", ["T.serial"] = "serial", ["T.grid"] = "serial", ["T.parallel"] = "parallel", ["T.vectorized"] = "vectorized", ["T.unroll"] = "unrolled"}
+local HOW = {range = "serial", ["T.serial"] = "serial", ["T.grid"] = "serial", ["T.parallel"] = "parallel",
+             ["T.vectorized"] = "vectorized", ["T.unroll"] = "unrolled"}
 
 -- The loops of a line `for i, j in T.grid(8, 4):`, outermost first; {kind = "loop", name, extent, how}, the extent as
 -- text where it is no number.
@@ -18,7 +19,10 @@ local function loops_of(text)
   for i, name in ipairs(parts_of(names)) do
     local extent = given[call == "T.grid" and i or 1]
     local last = call ~= "T.grid" and given[2] and not given[2]:find "=" and given[2]
-    if last then extent = math.tointeger(last) and math.tointeger(extent) and math.tointeger(last) - math.tointeger(extent) or last .. " - " .. extent end
+    if last then
+      extent = math.tointeger(last) and math.tointeger(extent) and math.tointeger(last) - math.tointeger(extent)
+        or last .. " - " .. extent
+    end
     list[i] = {kind = "loop", name = name, extent = math.tointeger(extent) or extent, how = how, children = {}}
   end
   return list
@@ -35,7 +39,8 @@ local function take_block_line(block, text)
   local names, kinds, bindings = text:match '^(.-) = T%.axis%.remap%("(%a+)", %[(.*)%]%)$'
   if names then
     for i, each in ipairs(parts_of(names)) do
-      block.iters[#block.iters + 1] = {name = each, kind = kinds:sub(i, i) == "R" and "reduce" or "spatial", binding = parts_of(bindings)[i]}
+      block.iters[#block.iters + 1] = {name = each, kind = kinds:sub(i, i) == "R" and "reduce" or "spatial",
+                                       binding = parts_of(bindings)[i]}
     end
     return true
   end
@@ -101,7 +106,7 @@ function nest.read(script)
   return root
 end
 
--- ---- How many bytes a loop touches -----------------------------------------------------------------------------------
+-- ---- How many bytes a loop touches ----------------------------------------------------------------------------------
 
 -- The least and the largest value of an expression of integers, names, + - * // % and brackets; ranges: {least,
 -- largest} of each name. Each name counts as if it moved alone, so that the interval may be too wide. nil: the text is
@@ -185,7 +190,9 @@ end
 -- Adds what the blocks below a node touch to touched[buffer], elements; false where it is not known.
 local function touch(node, ranges, touched)
   for _, child in ipairs(node.children or {}) do
-    if child.kind == "loop" then ranges[child.name] = math.type(child.extent) == "integer" and {0, child.extent - 1} or nil end
+    if child.kind == "loop" then
+      ranges[child.name] = math.type(child.extent) == "integer" and {0, child.extent - 1} or nil
+    end
     if child.kind == "block" then
       for _, iter in ipairs(child.iters) do
         local low, high = interval_of(iter.binding or "", ranges)

@@ -7,8 +7,8 @@ local numpy = {}
 local MAGIC = "\147NUMPY"
 local MOST, MOST_HEADER = 1 << 32, 1 << 20 -- bytes of elements, and before them
 -- NumPy's letter and bytes of each of our types.
-local TYPES = {float32 = "f4", float64 = "f8", int8 = "i1", int16 = "i2", int32 = "i4", int64 = "i8", uint8 = "u1", uint16 = "u2", uint32 = "u4",
-               uint64 = "u8", float16 = "f2", bool = "b1"}
+local TYPES = {float32 = "f4", float64 = "f8", int8 = "i1", int16 = "i2", int32 = "i4", int64 = "i8", uint8 = "u1",
+               uint16 = "u2", uint32 = "u4", uint64 = "u8", float16 = "f2", bool = "b1"}
 local OURS = {}
 for _, name in ipairs(ms.sorted_keys(TYPES)) do OURS[TYPES[name]] = name end
 
@@ -16,8 +16,8 @@ for _, name in ipairs(ms.sorted_keys(TYPES)) do OURS[TYPES[name]] = name end
 
 local function header_of(array, code)
   local shape = array:shape()
-  local text = string.format("{'descr': '%s%s', 'fortran_order': False, 'shape': (%s), }", code:find "1$" and "|" or "<", code,
-                             table.concat(shape, ", ") .. (#shape == 1 and "," or ""))
+  local text = string.format("{'descr': '%s%s', 'fortran_order': False, 'shape': (%s), }", code:find "1$" and "|"
+                             or "<", code, table.concat(shape, ", ") .. (#shape == 1 and "," or ""))
   text = text .. (" "):rep(-(#MAGIC + 4 + #text + 1) % 64) .. "\n"
   return MAGIC .. "\1\0" .. string.pack("<I2", #text) .. text
 end
@@ -26,7 +26,10 @@ end
 function numpy.save(array, path)
   if type(path) ~= "string" then error(ms.where() .. "array:save takes a path", 0) end
   local known = TYPES[array:type()]
-  if not known then error(string.format("%sNumPy has no files of %s; build with another type, or copy to one", ms.where(), array:type()), 0) end
+  if not known then
+    error(string.format("%sNumPy has no files of %s; build with another type, or copy to one", ms.where(),
+                        array:type()), 0)
+  end
   local ok, why = pcall(ms.load "lua.lib.files".write, path, header_of(array, known) .. array:bytes())
   if not ok then error(ms.where() .. why, 0) end
 end
@@ -48,8 +51,11 @@ local function read_header(text, fail)
   if not code or not fortran or not extents then fail "its header is not one of numbers: a structure, or objects" end
   if not OURS[code] then fail("its elements are `%s`, which no type of arrays is", code) end
   local shape = {}
-  for extent in extents:gmatch "%d+" do shape[#shape + 1] = math.tointeger(tonumber(extent)) or fail "an extent is no integer" end
-  return {type = OURS[code], bytes = tonumber(code:sub(2)), big = order == ">", fortran = fortran == "True", shape = shape, from = from + length}
+  for extent in extents:gmatch "%d+" do
+    shape[#shape + 1] = math.tointeger(tonumber(extent)) or fail "an extent is no integer"
+  end
+  return {type = OURS[code], bytes = tonumber(code:sub(2)), big = order == ">", fortran = fortran == "True",
+          shape = shape, from = from + length}
 end
 
 -- The place of each element of an array whose first dimension is dense, in the order of one whose last is.
@@ -79,7 +85,9 @@ function numpy.load(path)
     if extent > MOST or count * extent * h.bytes > MOST then fail "its header asks for more than can be" end
     count = count * extent
   end
-  if #text - h.from + 1 < count * h.bytes then fail("it is cut short: %d elements of %d bytes are expected", count, h.bytes) end
+  if #text - h.from + 1 < count * h.bytes then
+    fail("it is cut short: %d elements of %d bytes are expected", count, h.bytes)
+  end
   local bytes = text:sub(h.from, h.from + count * h.bytes - 1)
   if h.big and h.bytes > 1 then bytes = bytes:gsub(("."):rep(h.bytes), string.reverse) end
   if not h.fortran then return ms.array(h.shape, h.type, bytes) end

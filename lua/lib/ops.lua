@@ -6,7 +6,8 @@ local ops = {}
 
 local function load_families()
   setmetatable(ops, nil)
-  for _, family in ipairs {"elementwise", "shape", "reduce", "conv", "pool", "matmul", "normalize", "quantized", "nbits"} do
+  for _, family in ipairs {"elementwise", "shape", "reduce", "conv", "pool", "matmul", "normalize", "quantized",
+                           "nbits"} do
     local members = ms.load("lua.lib.ops." .. family)
     for _, name in ipairs(ms.sorted_keys(members)) do
       assert(not ops[name], name)

@@ -17,7 +17,9 @@ function records.by_target(list)
 end
 
 local function first_unmeasured(store, task)
-  for _, r in ipairs(store:records {workload = task.workload, target = task.target}) do if r.status == "unmeasured" then return r end end
+  for _, r in ipairs(store:records {workload = task.workload, target = task.target}) do
+    if r.status == "unmeasured" then return r end
+  end
 end
 
 -- The record of an ID, which may be nil; nil: it is damaged.
@@ -33,10 +35,14 @@ function records.best(store, workloads)
   for _, w in ipairs(workloads) do
     for _, t in ipairs(store:tasks(w.id)) do
       local r = sound(store, t.pinned) or sound(store, t.best) or t.unmeasured > 0 and first_unmeasured(store, t)
-      if r then list[#list + 1] = {record = r, name = w.name, target = t.target, text = string.format("%s %s on %s", store:short_id(r.key), w.name, t.target)} end
+      if r then
+        list[#list + 1] = {record = r, name = w.name, target = t.target,
+                           text = string.format("%s %s on %s", store:short_id(r.key), w.name, t.target)}
+      end
     end
   end
-  table.sort(list, function(a, b) return a.name ~= b.name and a.name < b.name or a.name == b.name and a.target < b.target end)
+  table.sort(list,
+             function(a, b) return a.name ~= b.name and a.name < b.name or a.name == b.name and a.target < b.target end)
   return list
 end
 
@@ -45,7 +51,9 @@ local function best_of(store, name, workloads)
   local list, texts = records.best(store, workloads), {}
   for i, each in ipairs(list) do texts[i] = each.text end
   if #list == 0 then return nil, string.format("`%s`: %s has no record of it that was measured", name, store:path()) end
-  if #list > 1 then return nil, string.format("`%s` may be %d records: say which by its ID: %s", name, #list, table.concat(texts, "; ")) end
+  if #list > 1 then
+    return nil, string.format("`%s` may be %d records: say which by its ID: %s", name, #list, table.concat(texts, "; "))
+  end
   return list[1].record
 end
 
@@ -83,7 +91,9 @@ local function find(store, words, find_id)
   if words == "best" then return best_of(store, words, all) end
   local ok, r = pcall(find_id, store, words)
   if ok then return r end
-  return nil, message_of(r) .. (words:find "^%x%x%x%x" and "" or string.format("; no task of %s has this name; `msched top` lists them%s", store:path(), meant(words, all)))
+  return nil,
+    message_of(r) .. (words:find "^%x%x%x%x" and "" or string.format("; no task of %s has this name; `msched top` \z
+                      lists them%s", store:path(), meant(words, all)))
 end
 
 -- A record's function, its trace and what that makes, by the intrinsics that the record was measured with.
@@ -93,11 +103,13 @@ function records.schedule_of(store, r)
   return func, trace, ms.apply(func, trace)
 end
 
--- ---- Methods of stores -----------------------------------------------------------------------------------------------
+-- ---- Methods of stores ----------------------------------------------------------------------------------------------
 
 -- store:find(words), where find_id knows IDs alone: a record, or nil.
 function records.find(store, words, find_id)
-  if type(words) ~= "string" then error(ms.where() .. "store:find takes a record's ID, a task's name, or \"best\"", 0) end
+  if type(words) ~= "string" then
+    error(ms.where() .. "store:find takes a record's ID, a task's name, or \"best\"", 0)
+  end
   local r, message = find(store, words, find_id)
   if message then error(ms.where() .. message, 0) end
   return r

@@ -37,7 +37,8 @@ local function expr(node)
   node.parts, node.depth = parts, depth + 1
   if parts > MOST_PARTS or depth >= MOST_DEPTH then
     fail("the expression has %s; make a part of it a tensor of its own with te.compute",
-         parts > MOST_PARTS and "more than a million parts" or "more than " .. MOST_DEPTH .. " operations one in another")
+         parts > MOST_PARTS and "more than a million parts"
+           or "more than " .. MOST_DEPTH .. " operations one in another")
   end
   return setmetatable(node, Expr)
 end
@@ -76,8 +77,12 @@ local function unify(a, b, what)
   local raw_a, raw_b = not is_expr(a) and getmetatable(a) ~= Axis, not is_expr(b) and getmetatable(b) ~= Axis
   a, b = lift(a), lift(b)
   if a.type == b.type then return a, b end
-  if raw_a and a.op == "const" and (is_float(b.type) or math.type(a.value) == "integer") then return cast(a, b.type), b end
-  if raw_b and b.op == "const" and (is_float(a.type) or math.type(b.value) == "integer") then return a, cast(b, a.type) end
+  if raw_a and a.op == "const" and (is_float(b.type) or math.type(a.value) == "integer") then
+    return cast(a, b.type), b
+  end
+  if raw_b and b.op == "const" and (is_float(a.type) or math.type(b.value) == "integer") then
+    return a, cast(b, a.type)
+  end
   if is_float(a.type) and is_int(b.type) then return a, cast(b, a.type) end
   if is_int(a.type) and is_float(b.type) then return cast(a, b.type), b end
   local wide = {int8 = 1, int16 = 2, int32 = 3, int64 = 4}
@@ -91,7 +96,8 @@ end
 -- Conditions have no arithmetic.
 local function refuse_truths(x, text)
   if x.type == "bool" then
-    fail("%s: conditions (bool) have no arithmetic: te.all, te.any and te.not_ join them, te.select(c, a, b) chooses by one, te.cast(c, \"int32\") counts it", text)
+    fail("%s: conditions (bool) have no arithmetic: te.all, te.any and te.not_ join them, te.select(c, a, b) chooses \z
+          by one, te.cast(c, \"int32\") counts it", text)
   end
 end
 
@@ -113,7 +119,10 @@ Expr.__div = function(a, b)
   return expr {op = "binary", text = "/", type = x.type, x, y}
 end
 Expr.__unm = function(a) return 0 - a end
-Expr.__lt = function() fail("an expression has no value yet: te.lt, te.le, te.gt and te.ge make conditions, te.select and te.if_then_else choose by them") end
+Expr.__lt = function()
+  fail("an expression has no value yet: te.lt, te.le, te.gt and te.ge make conditions, te.select and te.if_then_else \z
+        choose by them")
+end
 Expr.__le = Expr.__lt
 Expr.__index = function(_, key) if key ~= "value" and type(key) == "string" and key ~= "var" then return nil end end
 for _, event in ipairs {"__add", "__sub", "__mul", "__idiv", "__mod", "__div", "__unm"} do
@@ -147,8 +156,9 @@ function te.not_(x) return expr {op = "not", type = "bool", lift(x)} end
 
 local function call(name, type, ...) return expr {op = "call", name = name, type = type, ...} end
 
-for _, name in ipairs {"exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "cbrt", "tanh", "sigmoid", "erf", "sin",
-                       "cos", "tan", "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "floor", "ceil", "trunc", "round", "nearbyint"} do
+for _, name in ipairs {"exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "cbrt",
+                       "tanh", "sigmoid", "erf", "sin", "cos", "tan", "sinh", "cosh", "asin", "acos", "atan", "asinh",
+                       "acosh", "atanh", "floor", "ceil", "trunc", "round", "nearbyint"} do
   te[name] = function(x)
     x = lift(x)
     if not is_float(x.type) then fail("%s is of floats, not %s", name, x.type) end
@@ -157,15 +167,25 @@ for _, name in ipairs {"exp", "exp2", "exp10", "expm1", "log", "log2", "log10", 
 end
 function te.abs(x) x = lift(x) refuse_truths(x, "abs") return call("abs", x.type, x) end
 function te.pow(a, b) local x, y = unify(a, b, "pow") return call("pow", x.type, x, y) end
-function te.maximum(a, b) local x, y = unify(a, b, "maximum") refuse_truths(x, "maximum") return call("max", x.type, x, y) end
-function te.minimum(a, b) local x, y = unify(a, b, "minimum") refuse_truths(x, "minimum") return call("min", x.type, x, y) end
+function te.maximum(a, b)
+  local x, y = unify(a, b, "maximum")
+  refuse_truths(x, "maximum")
+  return call("max", x.type, x, y)
+end
+function te.minimum(a, b)
+  local x, y = unify(a, b, "minimum")
+  refuse_truths(x, "minimum")
+  return call("min", x.type, x, y)
+end
 function te.floordiv(a, b) return Expr.__idiv(lift(a), b) end
 function te.floormod(a, b) return Expr.__mod(lift(a), b) end
 function te.cast(x, type_)
   if type(type_) ~= "string" then fail("te.cast takes a value and the name of a type, not a %s", type(type_)) end
   return cast(lift(x), type_)
 end
-function te.const(value, type) return constant(value, type or (math.type(value) == "integer" and "int32" or "float32")) end
+function te.const(value, type)
+  return constant(value, type or (math.type(value) == "integer" and "int32" or "float32"))
+end
 
 -- A call of a function that TVMScript knows by name, as te.call("fmod", "float32", x, y).
 function te.call(name, type_, ...)
@@ -189,8 +209,8 @@ te.select = choice("Select")             -- both are computed
 
 -- Indices are of int32; a tensor's bytes and a loop nest's iterations are counted in int64, far below its limit.
 local MOST_EXTENT, MOST_BYTES, MOST_ITERATIONS = 2147483647, 1 << 40, 2.0 ^ 60
-local bytes_of = {bool = 1, int8 = 1, uint8 = 1, int16 = 2, uint16 = 2, float16 = 2, bfloat16 = 2, int32 = 4, uint32 = 4,
-                  float32 = 4, int64 = 8, uint64 = 8, float64 = 8}
+local bytes_of = {bool = 1, int8 = 1, uint8 = 1, int16 = 2, uint16 = 2, float16 = 2, bfloat16 = 2, int32 = 4,
+                  uint32 = 4, float32 = 4, int64 = 8, uint64 = 8, float64 = 8}
 
 local function check_type(type_, what)
   if not bytes_of[type_] then fail("%s: `%s` is no type of elements", what, tostring(type_)) end
@@ -200,7 +220,9 @@ end
 local function check_size(shape, dtype, what)
   local bytes = bytes_of[dtype] + 0.0
   for _, extent in ipairs(shape) do bytes = bytes * extent end
-  if bytes > MOST_BYTES then fail("%s: %s of %s are %.3g bytes, more than memory holds", what, table.concat(shape, " x "), dtype, bytes) end
+  if bytes > MOST_BYTES then
+    fail("%s: %s of %s are %.3g bytes, more than memory holds", what, table.concat(shape, " x "), dtype, bytes)
+  end
 end
 
 local function check_shape(shape, what)
@@ -260,7 +282,9 @@ function te.reduce_axis(range, name)
   if math.type(low) ~= "integer" or math.type(high) ~= "integer" or high < low then
     fail("a reduction's range is of integers and does not go down, not from %s to %s", tostring(low), tostring(high))
   end
-  if low < -MOST_EXTENT or high > MOST_EXTENT or high - low > MOST_EXTENT then fail("a reduction from %d to %d is too long", low, high) end
+  if low < -MOST_EXTENT or high > MOST_EXTENT or high - low > MOST_EXTENT then
+    fail("a reduction from %d to %d is too long", low, high)
+  end
   local axis = {low = low, extent = high - low, name = check_name(name or fresh "r")}
   axis.var = expr {op = "var", name = "v_" .. axis.name, type = "int32", axis = axis}
   return setmetatable(axis, Axis)
@@ -269,14 +293,17 @@ end
 local function axes_of(axes)
   if getmetatable(axes) == Axis then axes = {axes} end
   if type(axes) ~= "table" or #axes == 0 then fail("a reduction is over one axis or a list of axes") end
-  for _, a in ipairs(axes) do if getmetatable(a) ~= Axis then fail("a reduction's axes come from te.reduce_axis") end end
+  for _, a in ipairs(axes) do
+    if getmetatable(a) ~= Axis then fail("a reduction's axes come from te.reduce_axis") end
+  end
   return axes
 end
 
 local limits = {
   int8 = {"-128", "127"}, int16 = {"-32768", "32767"}, int32 = {"-2147483648", "2147483647"},
   int64 = {"-9223372036854775808", "9223372036854775807"}, uint8 = {"0", "255"}, uint16 = {"0", "65535"},
-  uint32 = {"0", "4294967295"}, float16 = {"-65504.0", "65504.0"}, float64 = {"-1.7976931348623157e308", "1.7976931348623157e308"},
+  uint32 = {"0", "4294967295"}, float16 = {"-65504.0", "65504.0"},
+  float64 = {"-1.7976931348623157e308", "1.7976931348623157e308"},
   float32 = {"-340282346638528859811704183484516925440.0", "340282346638528859811704183484516925440.0"},
   bfloat16 = {"-338953138925153547590470800371487866880.0", "338953138925153547590470800371487866880.0"},
 }
@@ -295,12 +322,14 @@ function te.reducer(combine, identity, name)
     local list = {}
     for i, v in ipairs(many and values or {values}) do list[i] = lift(v) end
     if #list == 0 then fail("te.%s reduces a value, or a list of some", name or "reduce") end
-    return expr {op = "reduce", combine = combine, identity = identity, many = many, values = list, axes = axes_of(axes),
-                 name = name or "reduce", type = list[1].type}
+    return expr {op = "reduce", combine = combine, identity = identity, many = many, values = list,
+                 axes = axes_of(axes), name = name or "reduce", type = list[1].type}
   end
 end
-te.sum = te.reducer(function(x, y) return x + y end, function(t) return constant(is_float(t) and 0.0 or 0, t) end, "sum")
-te.prod = te.reducer(function(x, y) return x * y end, function(t) return constant(is_float(t) and 1.0 or 1, t) end, "prod")
+te.sum = te.reducer(function(x, y) return x + y end, function(t) return constant(is_float(t) and 0.0 or 0, t) end,
+                    "sum")
+te.prod = te.reducer(function(x, y) return x * y end, function(t) return constant(is_float(t) and 1.0 or 1, t) end,
+                     "prod")
 -- As TVM's te.max and te.min: over axes, or, where values stand in their place, of those values.
 local function over_or_of(over, of_two)
   return function(x, axes, ...)
@@ -338,7 +367,9 @@ local function check_vars(x, known, what)
     if x.axis then fail("%s: axis %s is used, but not reduced over", what, x.axis.name) end
     fail("%s: an index of another operation is used", what)
   end
-  if x.op == "reduce" then fail("%s: a reduction is all that its tensor is: give it a te.compute of its own, and use that", what) end
+  if x.op == "reduce" then
+    fail("%s: a reduction is all that its tensor is: give it a te.compute of its own, and use that", what)
+  end
   for _, y in ipairs(x) do check_vars(y, known, what) end
 end
 
@@ -408,7 +439,9 @@ local function number_text(value, type)
   if type == "bool" then return value and "T.bool(True)" or "T.bool(False)" end
   if is_float(type) then
     if value ~= value then return string.format('T.%s("nan")', type) end
-    if value == math.huge or value == -math.huge then return string.format('T.%s("%sinf")', type, value < 0 and "-" or "") end
+    if value == math.huge or value == -math.huge then
+      return string.format('T.%s("%sinf")', type, value < 0 and "-" or "")
+    end
     local text = string.format("%.17g", value)
     if not text:find("[.e]") then text = text .. ".0" end
     return string.format("T.%s(%s)", type, text)
@@ -418,8 +451,11 @@ end
 
 -- Names that the text has of its own: modules, words of the language.
 local RESERVED = {}
-for word in ("T I R ms tir range True False None and or not if else elif for while with as def in is return lambda assert class import from pass " ..
-             "break continue global nonlocal del try except finally raise yield async await"):gmatch "%S+" do RESERVED[word] = true end
+for word in ("T I R ms tir range True False None and or not if else elif for while with as def in is return lambda \z
+              assert class import from pass "
+             .. "break continue global nonlocal del try except finally raise yield async await"):gmatch "%S+" do
+  RESERVED[word] = true
+end
 
 -- How the function that is being written calls its tensors, and the blocks of its operations.
 local tensor_names, block_names = {}, {}
@@ -440,7 +476,10 @@ end
 local function text_of(x, loads)
   if x.op == "load" then loads[#loads + 1] = x end
   if x.op == "const" then return number_text(x.value, x.type) end
-  if x.op == "literal" then return is_float(x.type) and string.format("T.%s(%s)", x.type, x.text) or x.type == "int32" and x.text or string.format("T.%s(%s)", x.type, x.text) end
+  if x.op == "literal" then
+    return is_float(x.type) and string.format("T.%s(%s)", x.type, x.text) or x.type == "int32" and x.text
+      or string.format("T.%s(%s)", x.type, x.text)
+  end
   if x.op == "var" then return x.name end
   if x.op == "binary" then return "(" .. text_of(x[1], loads) .. " " .. x.text .. " " .. text_of(x[2], loads) .. ")" end
   if x.op == "not" then return "(not " .. text_of(x[1], loads) .. ")" end
@@ -449,7 +488,8 @@ local function text_of(x, loads)
   local parts = {}
   for i, y in ipairs(x) do parts[i] = text_of(y, loads) end
   if x.op == "load" then
-    return #parts == 0 and name_of(x.tensor) .. "[()]" or string.format("%s[%s]", name_of(x.tensor), table.concat(parts, ", "))
+    return #parts == 0 and name_of(x.tensor) .. "[()]"
+      or string.format("%s[%s]", name_of(x.tensor), table.concat(parts, ", "))
   end
   return string.format("T.%s(%s)", x.name, table.concat(parts, ", "))
 end
@@ -483,7 +523,9 @@ local function body_lines(op, put)
   put(3, "with T.init():")
   for i, x in ipairs(identity) do store(4, op.tensors[i], cast(lift(x, types[i]), types[i])) end
   if #combined == 1 then return store(3, op.tensors[1], combined[1]) end
-  for i, x in ipairs(combined) do put(3, "v_%s: T.let[T.%s] = %s", name_of(op.tensors[i]), types[i], text_of(x, op.loads)) end
+  for i, x in ipairs(combined) do
+    put(3, "v_%s: T.let[T.%s] = %s", name_of(op.tensors[i]), types[i], text_of(x, op.loads))
+  end
   for i in ipairs(combined) do put(3, "%s[%s] = v_%s", name_of(op.tensors[i]), at, name_of(op.tensors[i])) end
 end
 
@@ -504,7 +546,11 @@ local function block_lines(op, put, taken)
     seen[a.axis.name] = true
   end
   local shift = 0
-  if #axes > 0 then put(1, "for %s in T.grid(%s):", table.concat(names, ", "), table.concat(extents, ", ")) else shift = -1 end
+  if #axes > 0 then
+    put(1, "for %s in T.grid(%s):", table.concat(names, ", "), table.concat(extents, ", "))
+  else
+    shift = -1
+  end
   local function inner(depth, ...) put(depth + shift, ...) end
   inner(2, 'with T.sblock("%s"):', block_names[op])
   for i, a in ipairs(axes) do
@@ -547,12 +593,14 @@ local function check_loads(func, order)
   for _, op in ipairs(order) do
     if block_names[op] == e.block then
       local load_ = op.loads[e.nth]
-      for _, l in ipairs(op.loads) do if not load_ or name_of(load_.tensor) ~= e.buffer then load_ = name_of(l.tensor) == e.buffer and l or load_ end end
+      for _, l in ipairs(op.loads) do
+        if not load_ or name_of(load_.tensor) ~= e.buffer then load_ = name_of(l.tensor) == e.buffer and l or load_ end
+      end
       place = load_ and load_.place or ""
     end
   end
-  fail_at(place, "%s: index %d of %s can be from %d to %d, but its extent is %d; guard the access with te.if_then_else, or bound the index", e.block,
-          e.dimension, e.buffer, e.low, e.high, e.extent)
+  fail_at(place, "%s: index %d of %s can be from %d to %d, but its extent is %d; guard the access with \z
+                  te.if_then_else, or bound the index", e.block, e.dimension, e.buffer, e.low, e.high, e.extent)
 end
 
 local function tensor_text(t)
@@ -571,7 +619,9 @@ local function make_names(name, params, order, is_param)
     for _, a in ipairs(op.reduce and op.reduce.axes or {}) do taken["v_" .. a.name] = true end
   end
   for _, t in ipairs(params) do
-    if given[t] or (t.kind == "placeholder" and inputs[t.name]) then fail("%s: two parameters are named %s", name, t.name) end
+    if given[t] or (t.kind == "placeholder" and inputs[t.name]) then
+      fail("%s: two parameters are named %s", name, t.name)
+    end
     given[t], inputs[t.name] = true, t.kind == "placeholder" or inputs[t.name]
     tensor_names[t] = unique(t.name, taken)
     if t.op and not block_names[t.op] then block_names[t.op] = unique(t.op.name, blocks) end
@@ -583,8 +633,8 @@ local function make_names(name, params, order, is_param)
   return taken
 end
 
--- func(name, tensors [, {weights = names}]): the function whose parameters are the tensors, in this order; weights: those
--- that are constant, and may be packed ahead.
+-- func(name, tensors [, {weights = names}]): the function whose parameters are the tensors, in this order; weights:
+-- those that are constant, and may be packed ahead.
 function te.func(name, params, options)
   check_name(name)
   options = ms.options(options, "weights:table") or {}

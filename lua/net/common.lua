@@ -12,8 +12,8 @@ Node.__index = Node
 --   given     tensors by the names of values, which it reads where it would else read parameters
 function common.view(node, opset, values, known, infer, given)
   common.count_tensors()
-  return setmetatable({node = node, op = node.op, opset = opset, values = values, known = known, infer = infer, given = given or {}, tensors = {}, used = {},
-                       ranges = {}, tables = {}, made = 0}, Node)
+  return setmetatable({node = node, op = node.op, opset = opset, values = values, known = known, infer = infer,
+                       given = given or {}, tensors = {}, used = {}, ranges = {}, tables = {}, made = 0}, Node)
 end
 
 -- Numbers that should be integers may be any floats in a file: %d shows them too.
@@ -37,7 +37,8 @@ function Node:wants(i) return (self.node.outputs[i] or "") ~= "" end
 
 function Node:value(i)
   if not self:has(i) then self:fail("input %d is missing", i) end
-  return self.values[self.node.inputs[i]] or self:fail("it reads %s, which nothing gives before it", self.node.inputs[i])
+  return self.values[self.node.inputs[i]]
+    or self:fail("it reads %s, which nothing gives before it", self.node.inputs[i])
 end
 function Node:shape(i) return self:value(i).shape end
 function Node:type(i) return self:value(i).type end
@@ -49,7 +50,8 @@ function Node:x(i)
     local value = self:value(i)
     local tensor = self.given[value.name]
     if not tensor then
-      tensor = common.placed(te.placeholder(common.in_memory(value.shape, value.layout), value.type, "x" .. i), value.shape, value.layout)
+      tensor = common.placed(te.placeholder(common.in_memory(value.shape, value.layout), value.type, "x" .. i),
+                             value.shape, value.layout)
     end
     self.tensors[i] = tensor
     self.used[#self.used + 1] = i
@@ -76,7 +78,9 @@ end
 -- ---- Nodes that a node is made of --------------------------------------------------------------------------------
 
 -- A value whose elements are known, whatever the network is given.
-function common.constant(name, array) return {name = name, shape = array:shape(), type = array:type(), array = array, constant = true} end
+function common.constant(name, array)
+  return {name = name, shape = array:shape(), type = array:type(), array = array, constant = true}
+end
 
 -- A constant of the node's own, by its name. varies: it is what tells nodes apart that else are equal.
 function Node:constant(array, varies)
@@ -90,7 +94,8 @@ end
 function Node:add(op, inputs, attributes, outputs, domain)
   local names = {}
   for i = 1, outputs or 1 do names[i] = self:fresh(op:lower()) end
-  self.infer {op = op, domain = domain or "", name = "", inputs = inputs, outputs = names, attributes = attributes or {}}
+  self.infer {op = op, domain = domain or "", name = "", inputs = inputs, outputs = names,
+              attributes = attributes or {}}
   return table.unpack(names)
 end
 -- The nodes of a graph; the names of its outputs, a list.
@@ -115,7 +120,9 @@ function Node:gives(names) return {names = names} end
 function Node:array(i)
   local value = self:value(i)
   local array = self.known(value)
-  if not array then self:fail("input %d, %s, depends on data; it must be known before the network runs", i, value.name) end
+  if not array then
+    self:fail("input %d, %s, depends on data; it must be known before the network runs", i, value.name)
+  end
   return array
 end
 function Node:list(i) return self:array(i):tolist() end
@@ -134,7 +141,8 @@ end
 -- runs. first, every: only elements from the first on, counted from 0, and then so many further, are.
 function Node:check_range(i, low, high, except, first, every)
   local value = self:value(i)
-  local range = {input = value.name, low = low, high = high, except = except or low, first = first or 0, every = every or 1}
+  local range =
+    {input = value.name, low = low, high = high, except = except or low, first = first or 0, every = every or 1}
   self.ranges[#self.ranges + 1] = range
   local bad = value.array and common.out_of_range(value.array, range)
   if bad then self:fail("index %s of %s is not in [%d, %d]", bad, value.name, low, high) end
@@ -195,12 +203,18 @@ local function is_int(x) return math.type(x) == "integer" end
 local function is_number(x) return type(x) == "number" end
 function Node:int(name, otherwise) return attribute(self, name, otherwise, "integer", is_int) end
 function Node:float(name, otherwise) return attribute(self, name, otherwise, "number", is_number) end
-function Node:text(name, otherwise) return attribute(self, name, otherwise, "text", function(x) return type(x) == "string" end) end
+function Node:text(name, otherwise)
+  return attribute(self, name, otherwise, "text", function(x) return type(x) == "string" end)
+end
 function Node:ints(name, otherwise) return attribute(self, name, otherwise, "list of integers", is_list(is_int)) end
 function Node:flag(name, otherwise) return self:int(name, otherwise) ~= 0 end
 function Node:floats(name, otherwise) return attribute(self, name, otherwise, "list of numbers", is_list(is_number)) end
-function Node:texts(name, otherwise) return attribute(self, name, otherwise, "list of texts", is_list(function(x) return type(x) == "string" end)) end
-function Node:graph(name) return attribute(self, name, nil, "graph", function(x) return type(x) == "table" and x.nodes ~= nil end) end
+function Node:texts(name, otherwise)
+  return attribute(self, name, otherwise, "list of texts", is_list(function(x) return type(x) == "string" end))
+end
+function Node:graph(name)
+  return attribute(self, name, nil, "graph", function(x) return type(x) == "table" and x.nodes ~= nil end)
+end
 -- A text that is one of some.
 function Node:choice(name, otherwise, ...)
   local x = self:text(name, otherwise)
@@ -209,8 +223,9 @@ function Node:choice(name, otherwise, ...)
 end
 function Node:has_attribute(name) return self.node.attributes[name] ~= nil end
 
-local ONNX_TYPES = {[1] = "float32", [2] = "uint8", [3] = "int8", [4] = "uint16", [5] = "int16", [6] = "int32", [7] = "int64", [9] = "bool", [10] = "float16",
-                    [11] = "float64", [12] = "uint32", [13] = "uint64", [16] = "bfloat16"}
+local ONNX_TYPES =
+  {[1] = "float32", [2] = "uint8", [3] = "int8", [4] = "uint16", [5] = "int16", [6] = "int32", [7] = "int64",
+   [9] = "bool", [10] = "float16", [11] = "float64", [12] = "uint32", [13] = "uint64", [16] = "bfloat16"}
 -- The type that ONNX has by number.
 function Node:type_of(number)
   return ONNX_TYPES[number] or self:fail("elements of type %s, which no array has", tostring(number))
@@ -220,7 +235,9 @@ end
 
 -- An axis from 1, of what ONNX counts from 0, or from the end below 0.
 function Node:axis(axis, rank)
-  if not math.tointeger(axis) or axis < -rank or axis >= math.max(rank, 1) then self:fail("axis %d is not one of %d", axis, rank) end
+  if not math.tointeger(axis) or axis < -rank or axis >= math.max(rank, 1) then
+    self:fail("axis %d is not one of %d", axis, rank)
+  end
   return (axis < 0 and axis + rank or axis) + 1
 end
 function Node:axes(list, rank)
@@ -331,7 +348,8 @@ end
 function common.choose(tensors, first, last, place, f)
   if first == last then return f(tensors[first]) end
   local middle = (first + last) // 2
-  return te.if_then_else(te.lt(place, middle), common.choose(tensors, first, middle, place, f), common.choose(tensors, middle + 1, last, place, f))
+  return te.if_then_else(te.lt(place, middle), common.choose(tensors, first, middle, place, f),
+                         common.choose(tensors, middle + 1, last, place, f))
 end
 
 -- A tensor that is reduced: f(indices, reduced) of axes with these extents; by te.sum or another reducer.

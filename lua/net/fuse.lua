@@ -17,7 +17,8 @@ local BIJECTIVE = set "Identity Dropout Reshape Flatten Squeeze Unsqueeze Transp
 local ELEMENTWISE = set "BatchNormalization QuantizeLinear DequantizeLinear" -- that stand in files of others
 local ANCHOR = set "ProductByBlocks WinogradOutput" -- the same
 local ALONE = set "TopK CumSum ScatterND ScatterElements NonZero Scatter"
-local OF_FAMILY = {elementwise = "elementwise", shapes = "injective", reductions = "reduction", products = "anchor", windows = "anchor"}
+local OF_FAMILY =
+  {elementwise = "elementwise", shapes = "injective", reductions = "reduction", products = "anchor", windows = "anchor"}
 
 -- "elementwise", "injective", "reduction", "anchor", or "alone": it is fused with nothing.
 local function kind_of(step)
@@ -43,8 +44,8 @@ end
 -- elements are looked at before it runs.
 local function group_of(state, step, at)
   local kind = kind_of(step)
-  local g = {steps = {step}, at = {[step] = at}, output = step.outputs[1], alone = kind == "alone", heavy = HEAVY[kind] and kind or nil,
-             checked = {}, alias = is_alias(state, step)}
+  local g = {steps = {step}, at = {[step] = at}, output = step.outputs[1], alone = kind == "alone",
+             heavy = HEAVY[kind] and kind or nil, checked = {}, alias = is_alias(state, step)}
   g.moves = kind == "injective"
   g.plain = kind == "elementwise" or BIJECTIVE[step.node.op] == true
   for _, range in ipairs(step.ranges) do g.checked[range.input] = true end
@@ -90,17 +91,22 @@ end
 -- each time that it reads it.
 local function may_join(state, p, g, before)
   if p.alone or g.alone or g.alias or g.checked[p.output] or #p.steps + #g.steps > MOST_NODES then return false end
-  if state.values[p.output].constant ~= state.values[g.output].constant then return false end -- what is constant is computed once
+  -- what is constant is computed once
+  if state.values[p.output].constant ~= state.values[g.output].constant then return false end
   local whole = elements(state, p.output) == elements(state, g.output)
   if is_beside(p, g) and whole and (before or widens(state, p)) then return true end
-  if g.heavy then return before and g.heavy == "reduction" and not p.heavy and not p.moves and p.plain and g.steps[1].inputs[1] == p.output and #g.steps == 1 end
+  if g.heavy then
+    return before and g.heavy == "reduction" and not p.heavy and not p.moves and p.plain
+      and g.steps[1].inputs[1] == p.output and #g.steps == 1
+  end
   if p.heavy then return g.plain and whole end
   return whole or p.moves and not p.heavy and #p.steps == 1
 end
 
 local function join(p, g)
-  local joined = {steps = table.move(g.steps, 1, #g.steps, #p.steps + 1, table.move(p.steps, 1, #p.steps, 1, {})), at = {}, output = g.output, heavy = p.heavy or g.heavy,
-                  alone = false, alias = p.alias and g.alias, plain = p.plain and g.plain, moves = p.moves or g.moves, checked = {}}
+  local joined = {steps = table.move(g.steps, 1, #g.steps, #p.steps + 1, table.move(p.steps, 1, #p.steps, 1, {})),
+                  at = {}, output = g.output, heavy = p.heavy or g.heavy, alone = false, alias = p.alias and g.alias,
+                  plain = p.plain and g.plain, moves = p.moves or g.moves, checked = {}}
   for _, each in ipairs {p, g} do
     for step, at in pairs(each.at) do joined.at[step] = at end
     for name in pairs(each.checked) do joined.checked[name] = true end
@@ -141,7 +147,9 @@ function fuse.groups(state)
     groups[p], groups[g], groups[joined] = nil, nil, true
     for _, step in ipairs(joined.steps) do
       for _, given in ipairs(step.outputs) do maker[given] = joined end
-      for _, taken in ipairs(step.inputs) do readers[taken][p], readers[taken][g], readers[taken][joined] = nil, nil, true end
+      for _, taken in ipairs(step.inputs) do
+        readers[taken][p], readers[taken][g], readers[taken][joined] = nil, nil, true
+      end
     end
   end
   local changed, before = true, false
@@ -150,7 +158,8 @@ function fuse.groups(state)
     for at = #state.steps, 1, -1 do -- the last of those that could join: its elements are still near
       local name = state.steps[at].outputs[1]
       local p = maker[name]
-      local takers = p.output == name and #p.steps[#p.steps].outputs == 1 and readers[name] and not kept[name] and takers_of(state, p, readers[name], before) or {}
+      local takers = p.output == name and #p.steps[#p.steps].outputs == 1 and readers[name] and not kept[name]
+        and takers_of(state, p, readers[name], before) or {}
       for _, g in ipairs(takers) do
         merge(p, g)
         changed = true
@@ -161,7 +170,8 @@ function fuse.groups(state)
   for at, step in ipairs(state.steps) do
     local g = maker[step.outputs[1]]
     if g.steps[#g.steps] == step then
-      list[#list + 1] = {steps = g.steps, inputs = inputs_of(g.steps), outputs = step.outputs, alias = g.alias, anchor = g.heavy == "anchor", ranges = {}}
+      list[#list + 1] = {steps = g.steps, inputs = inputs_of(g.steps), outputs = step.outputs, alias = g.alias,
+                         anchor = g.heavy == "anchor", ranges = {}}
     end
   end
   return list
@@ -173,7 +183,8 @@ function fuse.text(groups)
   for i, g in ipairs(groups) do
     local operators = {}
     for k, step in ipairs(g.steps) do operators[k] = step.node.op end
-    lines[i] = string.format("  %s = %s%s (%s)", table.concat(g.outputs, ", "), g.alias and "the bytes of " or "", table.concat(operators, " "), table.concat(g.inputs, ", "))
+    lines[i] = string.format("  %s = %s%s (%s)", table.concat(g.outputs, ", "), g.alias and "the bytes of " or "",
+                             table.concat(operators, " "), table.concat(g.inputs, ", "))
   end
   return table.concat(lines, "\n")
 end
@@ -210,7 +221,8 @@ end
 -- Whether the group's function has a constant for an input, which it may pack ahead: a matrix or more of a product or a
 -- window, where the group is not constant itself.
 local function is_weight(state, group, value)
-  return group.anchor and value.constant and #value.shape > 1 and not value.varies and not state.values[group.outputs[1]].constant
+  return group.anchor and value.constant and #value.shape > 1 and not value.varies
+    and not state.values[group.outputs[1]].constant
 end
 
 -- Makes the group's function: func, whose parameters are its inputs (those of them that are not numbers in its text)
@@ -224,7 +236,8 @@ function fuse.build(state, group, name)
     if not made[input] then
       local tensor = te.placeholder(common.in_memory(value.shape, value.layout), value.type, "x" .. #inputs + 1)
       if is_weight(state, group, value) then weights[#weights + 1] = tensor.name end
-      made[input], inputs[#inputs + 1], params[#params + 1] = common.placed(tensor, value.shape, value.layout), input, tensor
+      made[input], inputs[#inputs + 1], params[#params + 1] = common.placed(tensor, value.shape, value.layout), input,
+        tensor
     end
   end
   group.ranges = {}

@@ -6,7 +6,8 @@ local te, network = ms.te, ms.load "lua.net.network"
 local common = ms.load "lua.net.common"
 local infer = {}
 
-local FAMILIES = {"elementwise", "shapes", "reductions", "products", "windows", "attention", "losses", "resize", "sampling",
+local FAMILIES = {"elementwise", "shapes", "reductions", "products", "windows", "attention", "losses", "resize",
+                  "sampling",
                   "control", "recurrent", "fused", "quantized", "signals", "selection",
                   "winograd"}
 local operators, family_of -- by name, of ONNX's own domain; others by domain.name
@@ -42,14 +43,17 @@ local function check_operators(net)
   local problems = {}
   add_unknown(net.nodes, problems)
   if #problems > 0 then
-    if #problems > 1 then table.insert(problems, 1, string.format("%d nodes are of operators that are not known", #problems)) end
+    if #problems > 1 then
+      table.insert(problems, 1, string.format("%d nodes are of operators that are not known", #problems))
+    end
     network.refuse(net, problems)
   end
 end
 
 -- ---- What is computed before the network runs --------------------------------------------------------------------
 
-local MOST_FOLDED, MOST_AT_ONCE = 1 << 14, 1 << 17 -- elements, operations of a constant that is computed without being asked for
+local MOST_FOLDED, MOST_AT_ONCE = 1 << 14, 1 << 17 -- elements, operations of a constant that is computed without being
+                                                   -- asked for
 local MOST_WORK = 1 << 24 -- operations of one that a shape depends on
 
 local function elements_of(value) return common.count(value.shape) end
@@ -98,7 +102,8 @@ local function step_of(node, view, results)
   for i, name in ipairs(node.outputs) do
     if name ~= "" then params[#params + 1], outputs[#outputs + 1] = common.unplaced(results[i]), name end
   end
-  return {node = node, func = te.func(function_name(node), params), inputs = inputs, outputs = outputs, ranges = view.ranges}
+  return {node = node, func = te.func(function_name(node), params), inputs = inputs, outputs = outputs,
+          ranges = view.ranges}
 end
 
 local function add_step(state, node, view, results)
@@ -110,11 +115,13 @@ local function add_step(state, node, view, results)
   end
   for i, name in ipairs(node.outputs) do
     if name ~= "" then
-      state.values[name] = {name = name, shape = results[i].shape, type = results[i].type, layout = results[i].layout, step = step, constant = is_constant}
+      state.values[name] = {name = name, shape = results[i].shape, type = results[i].type, layout = results[i].layout,
+                            step = step, constant = is_constant}
       work = work + elements_of(state.values[name])
     end
   end
-  if is_constant and is_known and work <= MOST_FOLDED and step.func:flops() <= MOST_AT_ONCE then interpret(step, state.values)
+  if is_constant and is_known and work <= MOST_FOLDED and step.func:flops() <= MOST_AT_ONCE then
+    interpret(step, state.values)
   else state.steps[#state.steps + 1] = step end
 end
 
@@ -123,7 +130,8 @@ end
 local function take_names(state, node, names)
   for i, name in ipairs(node.outputs) do
     if name ~= "" and state.outputs[name] then
-      state.infer {op = "Identity", domain = "", name = node.name, inputs = {names[i]}, outputs = {name}, attributes = {}}
+      state.infer {op = "Identity", domain = "", name = node.name, inputs = {names[i]}, outputs = {name},
+                   attributes = {}}
     elseif name ~= "" then state.values[name] = state.values[names[i]] end
   end
 end
@@ -135,7 +143,9 @@ local function results_of(state, node, given)
   local function known(value) return known_array(state, value) end
   local view = common.view(node, node.opset or state.net.opsets[""], state.values, known, function(inner)
     state.made = state.made + 1
-    if state.made > MOST_NODES then error({refused = string.format("%s: it is made of more than %d nodes", network.node_text(node), MOST_NODES)}, 0) end
+    if state.made > MOST_NODES then
+      error({refused = string.format("%s: it is made of more than %d nodes", network.node_text(node), MOST_NODES)}, 0)
+    end
     if not inner then return end -- a step of a loop counts too: its graph may have no nodes
     inner.opset = inner.opset or node.opset
     state.infer(inner)
@@ -165,22 +175,28 @@ local function start_values(net, given)
   for _, input in ipairs(net.inputs) do
     local array = given[input.name]
     if array and array:type() ~= input.type then
-      problems[#problems + 1] = string.format("input %s is of %s, and an array of %s is given", input.name, input.type, array:type())
+      problems[#problems + 1] = string.format("input %s is of %s, and an array of %s is given", input.name, input.type,
+                                              array:type())
     end
     local shape = array and array:shape() or input.shape
     for d, extent in ipairs(shape or {}) do
       local own = input.shape and input.shape[d]
       if type(extent) == "string" then
-        problems[#problems + 1] = string.format("input %s has extents %s, of which %s is not known: give it by --dim %s=N or --shape %s=SHAPE", input.name,
-                                                network.shape_text(input.shape), extent ~= "" and extent or "extent " .. d, extent ~= "" and extent or "NAME", input.name)
+        problems[#problems + 1] = string.format("input %s has extents %s, of which %s is not known: give it by --dim \z
+                                                 %s=N or --shape %s=SHAPE", input.name, network.shape_text(input.shape),
+                                                extent ~= "" and extent or "extent " .. d,
+                                                extent ~= "" and extent or "NAME", input.name)
         break
       elseif math.type(own) == "integer" and own ~= extent or input.shape and #input.shape ~= #shape then
-        problems[#problems + 1] = string.format("input %s has extents %s, and an array of %s is given", input.name, network.shape_text(input.shape),
-                                                network.shape_text(shape))
+        problems[#problems + 1] = string.format("input %s has extents %s, and an array of %s is given", input.name,
+                                                network.shape_text(input.shape), network.shape_text(shape))
         break
       end
     end
-    if not shape then problems[#problems + 1] = string.format("input %s has no shape: give it by --shape %s=SHAPE", input.name, input.name) end
+    if not shape then
+      problems[#problems + 1] = string.format("input %s has no shape: give it by --shape %s=SHAPE", input.name,
+                                              input.name)
+    end
     values[input.name] = {name = input.name, shape = shape, type = input.type}
   end
   if #problems > 0 then network.refuse(net, problems) end
@@ -202,7 +218,8 @@ end
 function infer.static(net, given)
   given = given or {}
   check_operators(net)
-  local state = {net = net, given = given, values = start_values(net, given), steps = {}, fixed = {}, outputs = {}, made = 0}
+  local state =
+    {net = net, given = given, values = start_values(net, given), steps = {}, fixed = {}, outputs = {}, made = 0}
   state.infer = function(node) infer_node(state, node) end
   for _, output in ipairs(net.outputs) do state.outputs[output.name] = true end
   for _, node in ipairs(net.nodes) do

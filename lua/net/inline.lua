@@ -43,7 +43,8 @@ end
 local renamed_graph
 -- A copy of a node whose values are called what `map` says; those that it does not know keep their names.
 local function renamed(node, map)
-  local copy = {op = node.op, domain = node.domain, name = node.name, opset = node.opset, inputs = {}, outputs = {}, attributes = {}}
+  local copy = {op = node.op, domain = node.domain, name = node.name, opset = node.opset, inputs = {}, outputs = {},
+                attributes = {}}
   for i, name in ipairs(node.inputs) do copy.inputs[i] = map[name] or name end
   for i, name in ipairs(node.outputs) do copy.outputs[i] = map[name] or name end
   for key, x in pairs(node.attributes) do copy.attributes[key] = is_graph(x) and renamed_graph(x, map) or x end
@@ -54,7 +55,8 @@ function renamed_graph(graph, map)
   local inner = {}
   for name in pairs(own_names(graph)) do inner[name] = name end
   setmetatable(inner, {__index = map})
-  local copy = {name = graph.name, inputs = graph.inputs, initializers = graph.initializers, known = graph.known, nodes = {}, outputs = {}}
+  local copy = {name = graph.name, inputs = graph.inputs, initializers = graph.initializers, known = graph.known,
+                nodes = {}, outputs = {}}
   for i, node in ipairs(graph.nodes) do copy.nodes[i] = renamed(node, inner) end
   for i, output in ipairs(graph.outputs) do
     copy.outputs[i] = setmetatable({name = inner[output.name] or output.name}, {__index = output})
@@ -124,7 +126,8 @@ local function body_of(f, node, opset)
     local is_input = false
     for _, input in ipairs(f.inputs) do is_input = is_input or input == name end
     if own ~= "" and (is_input or passed[name]) then
-      nodes[#nodes + 1] = {op = "Identity", domain = "", name = "", inputs = {passed[name] or map[name]}, outputs = {own}, attributes = {}}
+      nodes[#nodes + 1] = {op = "Identity", domain = "", name = "", inputs = {passed[name] or map[name]},
+                           outputs = {own}, attributes = {}}
     elseif own ~= "" then map[name], passed[name] = own, own end
   end
   for _, inner in ipairs(f.nodes) do
@@ -151,16 +154,21 @@ function inline.functions(nodes, functions, problems)
     for _, node in ipairs(list) do
       local f = by_name[node.domain ~= "" and node.domain .. "." .. node.op or node.op]
       for key, x in pairs(node.attributes) do
-        if is_graph(x) then node.attributes[key] = setmetatable({nodes = expand(x.nodes, open, deep)}, {__index = x}) end
+        if is_graph(x) then
+          node.attributes[key] = setmetatable({nodes = expand(x.nodes, open, deep)}, {__index = x})
+        end
       end
       made = made + 1
       if made > MOST_NODES then
-        if made == MOST_NODES + 1 then problems[#problems + 1] = string.format("its functions make more than %d nodes", MOST_NODES) end
+        if made == MOST_NODES + 1 then
+          problems[#problems + 1] = string.format("its functions make more than %d nodes", MOST_NODES)
+        end
         return all
       elseif f and open[f] then
         problems[#problems + 1] = string.format("function %s calls itself", text_of(f))
       elseif f and deep == MOST_DEEP then
-        problems[#problems + 1] = string.format("function %s is called by others more than %d deep", text_of(f), MOST_DEEP)
+        problems[#problems + 1] = string.format("function %s is called by others more than %d deep", text_of(f),
+                                                MOST_DEEP)
       elseif f then
         open[f] = true
         for _, inner in ipairs(expand(body_of(f, node, node.opset), open, deep + 1)) do all[#all + 1] = inner end

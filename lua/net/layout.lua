@@ -6,7 +6,8 @@ local infer, set = ms.load "lua.net.infer", ms.load "lua.net.common".set
 local layout = {}
 
 local WINDOWS = set "Conv ConvInteger ConvTranspose MaxPool AveragePool LpPool GlobalAveragePool GlobalMaxPool"
-local FOLLOW = set "BatchNormalization QuantizeLinear DequantizeLinear LRN Concat Slice Pad Identity Dropout" -- beside all that is elementwise
+-- beside all that is elementwise
+local FOLLOW = set "BatchNormalization QuantizeLinear DequantizeLinear LRN Concat Slice Pad Identity Dropout"
 
 -- Dimensions in memory: the channels of an image behind its extents; of weights [out, in, …] …, in, out.
 local function channels_last(rank)
@@ -48,7 +49,8 @@ function Chooser:value_in(name, order)
   if key_of(self.layouts[base]) == key_of(order) then return base end
   if not self.copies[key] then
     local copy = string.format("%s in order %s", base, order and key_of(order) or "as written")
-    self.nodes[#self.nodes + 1] = {op = "Identity", domain = "", name = "", inputs = {base}, outputs = {copy}, attributes = {}}
+    self.nodes[#self.nodes + 1] = {op = "Identity", domain = "", name = "", inputs = {base}, outputs = {copy},
+                                   attributes = {}}
     self.copies[key], self.layouts[copy], self.base[copy] = copy, order, base
   end
   return self.copies[key]
@@ -67,12 +69,16 @@ function Chooser:wanted(values, node)
     local order = channels_last(rank)
     return order, {order, weights_last(node.op, rank)}
   end
-  if node.op == "Gemm" and (node.attributes.transB or 0) ~= 0 and is_constant(values, node.inputs[2]) then return nil, {[2] = {2, 1}} end
+  if node.op == "Gemm" and (node.attributes.transB or 0) ~= 0 and is_constant(values, node.inputs[2]) then
+    return nil, {[2] = {2, 1}}
+  end
   if not (infer.family(node) == "elementwise" or FOLLOW[node.op]) then return nil, {} end
   local follow, orders = false, {}
   for i, name in ipairs(node.inputs) do
     local value = name ~= "" and values[name]
-    if value and self.layouts[name] and #value.shape == rank and not is_constant(values, name) then follow = self.layouts[name] end
+    if value and self.layouts[name] and #value.shape == rank and not is_constant(values, name) then
+      follow = self.layouts[name]
+    end
   end
   if not follow then return nil, {} end
   for i, name in ipairs(node.inputs) do
@@ -99,9 +105,11 @@ function layout.choose(net, values)
     if order and outputs[node.outputs[1]] then -- what the network gives is as written
       local own = node.outputs[1] .. " in order " .. key_of(order)
       made.outputs[1], chooser.layouts[own] = own, order
-      chooser.copies[node.outputs[1] .. "\0" .. key_of(order)], chooser.base[own] = own, node.outputs[1] -- who reads it so takes this
+      -- who reads it so takes this
+      chooser.copies[node.outputs[1] .. "\0" .. key_of(order)], chooser.base[own] = own, node.outputs[1]
       chooser.nodes[#chooser.nodes + 1] = made
-      chooser.nodes[#chooser.nodes + 1] = {op = "Identity", domain = "", name = "", inputs = {own}, outputs = {node.outputs[1]}, attributes = {}}
+      chooser.nodes[#chooser.nodes + 1] = {op = "Identity", domain = "", name = "", inputs = {own},
+                                           outputs = {node.outputs[1]}, attributes = {}}
     else
       chooser.nodes[#chooser.nodes + 1] = made
       chooser.layouts[node.outputs[1]] = order

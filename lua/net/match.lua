@@ -9,7 +9,8 @@ Match.__index = Match
 -- match.of(net, values): values: what infer.static knows.
 function match.of(net, values)
   local links = net:links()
-  return setmetatable({net = net, values = values, givers = links.givers, reads = links.lists, fixed = net:fixed_names()}, Match)
+  return setmetatable({net = net, values = values, givers = links.givers, reads = links.lists,
+                       fixed = net:fixed_names()}, Match)
 end
 
 -- The node of one output that gives a value, where its operator is ONNX's own of that name.

@@ -11,8 +11,8 @@ local function width(type_) return type_ == "bool" and 1 or tonumber(type_:match
 function memory.bytes(value) return common.count(value.shape) * width(value.type) end
 function memory.padded(bytes) return (math.max(1, bytes) + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT end
 
--- Slots by the time that they live, in a tree over the groups: node 1 has all of them, node n's halves are 2n and 2n + 1.
--- A node has the slots that live as long as it, and not as its parent, and counts those that begin within it.
+-- Slots by the time that they live, in a tree over the groups: node 1 has all of them, node n's halves are 2n and 2n +
+-- 1. A node has the slots that live as long as it, and not as its parent, and counts those that begin within it.
 local Lives = {}
 Lives.__index = Lives
 
@@ -122,7 +122,8 @@ function memory.of(prepared)
     for _, name in ipairs(g.outputs) do
       if not slots[name] and g.alias then slots[name] = slots[g.inputs[1]]
       elseif not slots[name] then
-        slots[name] = {kind = "arena", first = at, last = at, bytes = memory.padded(memory.bytes(values[name])), number = #arena}
+        slots[name] = {kind = "arena", first = at, last = at, bytes = memory.padded(memory.bytes(values[name])),
+                       number = #arena}
         arena[#arena + 1] = slots[name]
       end
     end

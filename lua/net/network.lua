@@ -1,9 +1,12 @@
 -- Networks: graphs of operators, from ONNX's files. A network is a table to walk and to change:
 --   name, producer, opsets         its name, who wrote it, the version of each domain's operators
---   inputs, outputs                lists of {name, type, shape}; what stands in a shape is an extent, or the name of one
+--   inputs, outputs                lists of {name, type, shape}; what stands in a shape is an extent, or the name of
+--   one
 --   constants                      arrays by the name of their value
---   nodes                          a list of {op, domain, name, inputs, outputs, attributes}, in an order that can be run
---   layouts                        of values that are not in memory as their shapes say: lists of dimensions (common.lua)
+--   nodes                          a list of {op, domain, name, inputs, outputs, attributes}, in an order that can be
+--                                  run
+--   layouts                        of values that are not in memory as their shapes say: lists of dimensions
+--                                  (common.lua)
 -- Values are strings; "" stands for one that is left out. net:check() brings the nodes into order after a change.
 local ms = msched
 local inline = ms.load "lua.net.inline"
@@ -13,8 +16,8 @@ local Network = {}
 Network.__index = Network
 
 local OLDEST, NEWEST = 7, 28 -- versions of the operators of ONNX itself, whose meaning is known
-local TYPES = {bool = true, int8 = true, int16 = true, int32 = true, int64 = true, uint8 = true, uint16 = true, uint32 = true, uint64 = true,
-               float16 = true, bfloat16 = true, float32 = true, float64 = true}
+local TYPES = {bool = true, int8 = true, int16 = true, int32 = true, int64 = true, uint8 = true, uint16 = true,
+               uint32 = true, uint64 = true, float16 = true, bfloat16 = true, float32 = true, float64 = true}
 
 -- What is wrong with a network, all of it at once, one a line.
 local MOST_SHOWN = 20
@@ -22,7 +25,8 @@ local function refuse(net, problems)
   local shown = table.move(problems, 1, math.min(#problems, MOST_SHOWN), 1, {})
   for i, problem in ipairs(shown) do shown[i] = ms.visible(problem) end
   if #problems > MOST_SHOWN then shown[#shown + 1] = string.format("… and %d more", #problems - MOST_SHOWN) end
-  local text = #problems == 1 and shown[1] or string.format("%d problems:\n  %s", #problems, table.concat(shown, "\n  "))
+  local text = #problems == 1 and shown[1]
+    or string.format("%d problems:\n  %s", #problems, table.concat(shown, "\n  "))
   error(string.format("%s%s: %s", ms.where(), net.path or net.name, text), 0)
 end
 network.refuse = refuse
@@ -65,7 +69,9 @@ local function check_values(net, problems)
         add(problems, "%s %s is of %s, which no array has", kind, value.name, value.type)
       elseif not value.type and list == "inputs" then add(problems, "input %s has no type", value.name) end
       for d, extent in ipairs(value.shape or {}) do
-        if math.type(extent) == "integer" and extent < 0 then add(problems, "%s %s: extent %d is %d", kind, value.name, d, extent) end
+        if math.type(extent) == "integer" and extent < 0 then
+          add(problems, "%s %s: extent %d is %d", kind, value.name, d, extent)
+        end
       end
     end
   end
@@ -123,13 +129,19 @@ function Network:check()
   check_values(self, problems)
   local givers = givers_of(self, problems)
   for _, node in ipairs(self.nodes) do
-    if node.op == "" then add(problems, "a node has no operator: the one that gives %s", node.outputs[1] or "nothing") end
+    if node.op == "" then
+      add(problems, "a node has no operator: the one that gives %s", node.outputs[1] or "nothing")
+    end
     for _, name in ipairs(network.reads(node)) do
-      if name ~= "" and not givers[name] then add(problems, "%s reads %s, which nothing gives", node_text(node), name) end
+      if name ~= "" and not givers[name] then
+        add(problems, "%s reads %s, which nothing gives", node_text(node), name)
+      end
     end
   end
   for _, output in ipairs(self.outputs) do
-    if output.name ~= "" and not givers[output.name] then add(problems, "output %s is given by nothing", output.name) end
+    if output.name ~= "" and not givers[output.name] then
+      add(problems, "output %s is given by nothing", output.name)
+    end
   end
   if #self.outputs == 0 then add(problems, "it has no outputs") end
   local sorted = order(self, givers, problems)
@@ -216,10 +228,12 @@ local ADDED_OPSET = 17 -- what the operators of added nodes mean
 -- Nodes and constants that a pass adds for what gives `of`, under names that say so: added:node(op, inputs [,
 -- attributes]) goes to the end of the list `nodes`, net.nodes unless said; added:constant(shape, type, values);
 -- added:along(vector, elements, rank, axis). Each gives the value's name.
-function Network:adds(of, nodes) return setmetatable({net = self, of = of, nodes = nodes or self.nodes, count = 0}, Added) end
+function Network:adds(of, nodes)
+  return setmetatable({net = self, of = of, nodes = nodes or self.nodes, count = 0}, Added)
+end
 
--- Puts nodes in the place of others: rewrite(node, added) is true where added.nodes has those for a node. Returns whether
--- any was.
+-- Puts nodes in the place of others: rewrite(node, added) is true where added.nodes has those for a node. Returns
+-- whether any was.
 function Network:replace_nodes(rewrite)
   local list, changed = {}, false
   for _, node in ipairs(self.nodes) do
@@ -242,7 +256,8 @@ end
 
 function Added:node(op, inputs, attributes)
   local name = name_added(self, op)
-  table.insert(self.nodes, {op = op, domain = "", name = "", inputs = inputs, outputs = {name}, attributes = attributes or {}, opset = ADDED_OPSET})
+  table.insert(self.nodes, {op = op, domain = "", name = "", inputs = inputs, outputs = {name},
+                            attributes = attributes or {}, opset = ADDED_OPSET})
   return name
 end
 
@@ -290,7 +305,9 @@ local function shape_text(shape)
 end
 network.shape_text = shape_text
 
-local function value_text(value) return string.format("%s: %s%s", value.name, value.type or value.other or "?", shape_text(value.shape)) end
+local function value_text(value)
+  return string.format("%s: %s%s", value.name, value.type or value.other or "?", shape_text(value.shape))
+end
 
 local MOST_LISTED = 16
 local function attribute_text(x)
@@ -316,7 +333,8 @@ local function node_line(node, layouts)
   local operator = node.domain ~= "" and node.domain .. "." .. node.op or node.op
   local order = layouts[node.outputs[1]]
   return string.format("  %s = %s(%s)%s%s%s", table.concat(outputs, ", "), operator, table.concat(inputs, ", "),
-                       #attributes > 0 and " {" .. table.concat(attributes, ", ") .. "}" or "", order and " in order " .. table.concat(order, "_") or "",
+                       #attributes > 0 and " {" .. table.concat(attributes, ", ") .. "}" or "",
+                       order and " in order " .. table.concat(order, "_") or "",
                        node.name ~= "" and "  # " .. node.name or "")
 end
 
@@ -328,8 +346,9 @@ function Network:text()
   end
   for _, name in ipairs(constants) do elements = elements + #self.constants[name] end
   local function count(n, noun) return string.format("%d %s%s", n, noun, n == 1 and "" or "s") end
-  lines[1] = string.format("network %s: %s, %s of %s, %s%s", self.name ~= "" and self.name or "without a name", count(#self.nodes, "node"),
-                           count(#constants, "constant"), count(elements, "element"), table.concat(opsets, ", "), self.producer ~= "" and ", by " .. self.producer or "")
+  lines[1] = string.format("network %s: %s, %s of %s, %s%s", self.name ~= "" and self.name or "without a name",
+                           count(#self.nodes, "node"), count(#constants, "constant"), count(elements, "element"),
+                           table.concat(opsets, ", "), self.producer ~= "" and ", by " .. self.producer or "")
   for _, value in ipairs(self.inputs) do lines[#lines + 1] = "  input " .. value_text(value) end
   for _, name in ipairs(constants) do
     local array = self.constants[name]
@@ -380,7 +399,10 @@ local function give_shapes(net, options, problems)
     end
   end
   for _, name in ipairs(ms.sorted_keys(shapes)) do
-    if not inputs[name] then add(problems, "a shape is given for %s, which is no input%s", name, ms.load "lua.lib.nearest".meant(name, ms.sorted_keys(inputs))) end
+    if not inputs[name] then
+      add(problems, "a shape is given for %s, which is no input%s", name,
+          ms.load "lua.lib.nearest".meant(name, ms.sorted_keys(inputs)))
+    end
   end
 end
 

@@ -1,13 +1,14 @@
 -- The passes over a network's graph, in order. A pass takes a network and what infer.static knows of it, and changes
 -- its nodes and constants; what the network computes stays. Each stands in a file of its own in pass/: {name =, text =,
--- run = function(net, values)}; needs_values: it gets what infer.static knows of the values, else nil; is_left_out(options):
--- whether it is, by the options of passes.run. One that says false has changed nothing. Users' passes, of ms.pass or of files, which run in a sandbox, come behind the one that
--- they name.
+-- run = function(net, values)}; needs_values: it gets what infer.static knows of the values, else nil;
+-- is_left_out(options): whether it is, by the options of passes.run. One that says false has changed nothing. Users'
+-- passes, of ms.pass or of files, which run in a sandbox, come behind the one that they name.
 local ms = msched
 local infer, network, plain = ms.load "lua.net.infer", ms.load "lua.net.network", ms.load "lua.net.plain"
 local passes = {}
 
-passes.NAMES = {"requantized", "quantized", "few_bits", "constants", "algebra", "slices", "batch_norm", "layer_norm", "rms_norm", "activations", "winograd", "duplicates", "dead"}
+passes.NAMES = {"requantized", "quantized", "few_bits", "constants", "algebra", "slices", "batch_norm", "layer_norm",
+                "rms_norm", "activations", "winograd", "duplicates", "dead"}
 local FIRST = "constants" -- behind which users' passes come that name none
 local TIMEOUT = 10 -- seconds of a user's pass
 local MOST_NODES = 50000 -- that it leaves, where there were fewer than half as many: some seconds to look at
@@ -29,7 +30,8 @@ end
 local function check_left(net, by, before, given, had)
   local ok, message = pcall(function()
     if #net.nodes > math.max(MOST_NODES, 2 * had) then
-      error(string.format("%d nodes, where there were %d; a pass leaves at most %d, or twice as many as there were", #net.nodes, had, MOST_NODES), 0)
+      error(string.format("%d nodes, where there were %d; a pass leaves at most %d, or twice as many as there were",
+                          #net.nodes, had, MOST_NODES), 0)
     end
     net:check()
     local after = outputs_text(net, infer.static(net, given).values)
@@ -45,7 +47,10 @@ end
 local function run_in_sandbox(sandbox, number, by, net, values)
   local sent, kept = plain.of(net, values)
   local back = sandbox:pass(number, sent)
-  if not back then network.refuse(net, {string.format("what %s left: it holds too many values to be copied, or a table in itself", by)}) end
+  if not back then
+    network.refuse(net,
+                   {string.format("what %s left: it holds too many values to be copied, or a table in itself", by)})
+  end
   net.nodes, net.constants = plain.back(back, kept, function(format, ...)
     network.refuse(net, {string.format("what %s left: %s", by, string.format(format, ...))})
   end)
@@ -70,7 +75,8 @@ local function all_of_users(files, timeout)
     local sandbox = ms.sandbox {files = {source}, passes = true, timeout = timeout or TIMEOUT}
     for number, p in ipairs(sandbox:passes()) do
       local by = string.format("pass `%s` of %s", p.name, p.file)
-      list[#list + 1] = users(p.name, p.after, by, function(net, values) run_in_sandbox(sandbox, number, by, net, values) end)
+      list[#list + 1] = users(p.name, p.after, by,
+                              function(net, values) run_in_sandbox(sandbox, number, by, net, values) end)
     end
   end
   return list
@@ -100,8 +106,9 @@ function passes.list(files, timeout)
   return all
 end
 
--- passes.run(net, {given = arrays, passes = files, timeout = seconds, after = f, target = text, fixed_order = bool}): a copy
--- of the network after all of them but those that are left out of such a plan. after(name, net) is called after each.
+-- passes.run(net, {given = arrays, passes = files, timeout = seconds, after = f, target = text, fixed_order = bool}): a
+-- copy of the network after all of them but those that are left out of such a plan. after(name, net) is called after
+-- each.
 function passes.run(net, options)
   local work = net:copy()
   local values -- as long as nothing changes

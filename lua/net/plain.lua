@@ -30,7 +30,8 @@ local function attributes_of(node, key, kept)
       kept[own] = x
       local reads = x.nodes and inline.captured {attributes = {x}} or {}
       local inner = {op = "", domain = "", name = "", inputs = reads, outputs = {}, attributes = {}}
-      made[name] = {of = own, nodes = x.nodes and {inner}, unread = not x.nodes, inputs = {}, initializers = {}, outputs = {}}
+      made[name] = {of = own, nodes = x.nodes and {inner}, unread = not x.nodes, inputs = {}, initializers = {},
+                    outputs = {}}
     else made[name] = x end
   end
   return made

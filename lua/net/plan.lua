@@ -2,7 +2,8 @@
 -- values have their places in memory (memory.lua).
 local ms = msched
 local network, infer, common = ms.load "lua.net.network", ms.load "lua.net.infer", ms.load "lua.net.common"
-local fuse, layout, passes, memory = ms.load "lua.net.fuse", ms.load "lua.net.layout", ms.load "lua.net.passes", ms.load "lua.net.memory"
+local fuse, layout, passes, memory = ms.load "lua.net.fuse", ms.load "lua.net.layout", ms.load "lua.net.passes",
+  ms.load "lua.net.memory"
 local plan = {}
 
 -- ---- From a network to groups ------------------------------------------------------------------------------------
@@ -99,9 +100,10 @@ end
 -- What a network goes through after the passes, as --print-after names it.
 plan.STAGES = {"static", "layout", "fusion"}
 
--- plan.prepare(net [, {given = arrays, layouts = false, passes = files, after = f, target = text, fixed_order = bool}]):
--- {net, state, groups, functions, fixed}. target, fixed_order: of what runs it; some passes are for others. The network itself stays as it is. given: arrays of inputs, where shapes depend on what is in them. passes:
--- files of users'. after(name, x) is called after each pass and each of plan.STAGES: x:text() is what it left.
+-- plan.prepare(net [, {given = arrays, layouts = false, passes = files, after = f, target = text, fixed_order =
+-- bool}]): {net, state, groups, functions, fixed}. target, fixed_order: of what runs it; some passes are for others.
+-- The network itself stays as it is. given: arrays of inputs, where shapes depend on what is in them. passes: files of
+-- users'. after(name, x) is called after each pass and each of plan.STAGES: x:text() is what it left.
 function plan.prepare(net, options)
   options = options or {}
   local function after(name, x) if options.after then options.after(name, x) end end
@@ -114,7 +116,8 @@ function plan.prepare(net, options)
   state.steps = needed_steps(state)
   local groups = fold(state, fuse.groups(state))
   after("fusion", {text = function() return fuse.text(groups) end})
-  return {net = net, state = state, groups = groups, functions = distinct(state, groups), fixed = ms.sorted_keys(first.fixed)}
+  return {net = net, state = state, groups = groups, functions = distinct(state, groups),
+          fixed = ms.sorted_keys(first.fixed)}
 end
 
 -- ---- Opened ------------------------------------------------------------------------------------------------------
@@ -173,7 +176,8 @@ end
 
 -- What a group's kernel takes, in order: names of values, and tables of packed constants.
 local function arguments_of(self, g)
-  local built, list, packed = self.built[g.kernel], table.move(g.outputs, 1, #g.outputs, #g.inputs + 1, table.move(g.inputs, 1, #g.inputs, 1, {})), nil
+  local built, list, packed = self.built[g.kernel],
+    table.move(g.outputs, 1, #g.outputs, #g.inputs + 1, table.move(g.inputs, 1, #g.inputs, 1, {})), nil
   if not built or not built.cut then return list end
   local taken = {}
   for i, number in ipairs(built.cut.of_kernel) do
@@ -188,7 +192,9 @@ local function constant_bytes(self)
   for _, each in ipairs(self.calls) do
     for _, argument in ipairs(each.arguments) do
       local value = type(argument) == "table" and argument or self.prepared.state.values[argument]
-      if value.array and not seen[argument] then seen[argument], bytes = true, bytes + memory.padded(memory.bytes(value)) end
+      if value.array and not seen[argument] then
+        seen[argument], bytes = true, bytes + memory.padded(memory.bytes(value))
+      end
     end
   end
   return bytes
@@ -238,8 +244,8 @@ end
 function plan.open(prepared, build, target)
   local placed = memory.of(prepared)
   local arrays = arrays_of(prepared, placed)
-  local self = setmetatable({net = prepared.net, prepared = prepared, placed = placed, arrays = arrays, calls = {}, arena_bytes = placed.arena,
-                             kernels = {}, built = {}, packed = {}, packed_count = 0}, Plan)
+  local self = setmetatable({net = prepared.net, prepared = prepared, placed = placed, arrays = arrays, calls = {},
+                             arena_bytes = placed.arena, kernels = {}, built = {}, packed = {}, packed_count = 0}, Plan)
   for _, entry in ipairs(prepared.functions) do
     local built = build(entry)
     self.built[entry] = type(built) == "table" and built.kernel and built or {kernel = built}
@@ -248,7 +254,9 @@ function plan.open(prepared, build, target)
   self.on_device = ms.target(target or "native").arch ~= nil
   for i, g in ipairs(plan.steps(prepared, placed)) do
     local given, arguments = {}, arguments_of(self, g)
-    for k, argument in ipairs(arguments) do given[k] = type(argument) == "table" and argument.array or arrays[argument] end
+    for k, argument in ipairs(arguments) do
+      given[k] = type(argument) == "table" and argument.array or arrays[argument]
+    end
     self.calls[i] = {group = g, arguments = arguments, given = given, call = call_of(self, g, given)}
   end
   self.constant_bytes = constant_bytes(self)
@@ -260,7 +268,8 @@ local function take_inputs(self, inputs)
     local array, own = inputs[input.name], self.arrays[input.name]
     if not array then network.refuse(self.net, {"input " .. input.name .. " is not given"}) end
     if array:type() ~= own:type() or common.text(array:shape()) ~= common.text(own:shape()) then
-      network.refuse(self.net, {string.format("input %s is %s%s, and an array of %s%s is given", input.name, own:type(), common.text(own:shape()), array:type(), common.text(array:shape()))})
+      network.refuse(self.net, {string.format("input %s is %s%s, and an array of %s%s is given", input.name, own:type(),
+                                              common.text(own:shape()), array:type(), common.text(array:shape()))})
     end
     own:assign(array)
   end
@@ -269,7 +278,10 @@ end
 local function check_range(self, g, range)
   local array = self.arrays[range.input]
   local bad = array and common.out_of_range(array, range)
-  if bad then network.refuse(self.net, {string.format("%s: index %s of %s is not in [%d, %d]", g.name, bad, range.input, range.low, range.high)}) end
+  if bad then
+    network.refuse(self.net, {string.format("%s: index %s of %s is not in [%d, %d]", g.name, bad, range.input,
+                                            range.low, range.high)})
+  end
 end
 
 -- Runs it on a device: indices are looked at that are in inputs; kernels hold the others within their tensors.

@@ -17,7 +17,8 @@ local function check_ranges(net, step, arrays)
   for _, range in ipairs(step.ranges) do
     local bad = common.out_of_range(arrays[range.input], range)
     if bad then
-      network.refuse(net, {string.format("%s: index %s of %s is not in [%d, %d]", network.node_text(step.node), bad, range.input, range.low, range.high)})
+      network.refuse(net, {string.format("%s: index %s of %s is not in [%d, %d]", network.node_text(step.node), bad,
+                                         range.input, range.low, range.high)})
     end
   end
 end
@@ -48,7 +49,11 @@ end
 local function conditioning(func, given, want, at, whole)
   local mine = nudged(given)
   for i, array in ipairs(want) do mine[#given + i] = ms.array(array:shape(), array:type()) end
-  if whole then ms.interpret(func, table.unpack(mine)) else ms.interpret_samples(func, 1, SAMPLES, table.unpack(mine)) end
+  if whole then
+    ms.interpret(func, table.unpack(mine))
+  else
+    ms.interpret_samples(func, 1, SAMPLES, table.unpack(mine))
+  end
   return (want[at]:difference(mine[#given + at]))
 end
 
@@ -66,16 +71,25 @@ function run.compare(net, func, what, given, got, most_work, report)
     mine[#given + i] = ms.array(array:shape(), array:type())
   end
   local whole = func:flops() <= most_work
-  if whole then ms.interpret(func, table.unpack(mine)) else ms.interpret_samples(func, 1, SAMPLES, table.unpack(mine)) end
+  if whole then
+    ms.interpret(func, table.unpack(mine))
+  else
+    ms.interpret_samples(func, 1, SAMPLES, table.unpack(mine))
+  end
   for i, array in ipairs(got) do
     local want, largest = mine[#given + i], 1.0
     local difference, count
-    if whole then difference, count = array:difference(want) else difference, count = array:difference(want, before[i]) end
+    if whole then
+      difference, count = array:difference(want)
+    else
+      difference, count = array:difference(want, before[i])
+    end
     if difference > 0 then largest = math.max(1.0, (want:difference(before[i]))) end
     report.compared, report.elements = report.compared + count, report.elements + #array
     report.most = math.max(report.most, difference / largest)
     local tolerance = TOLERANCE[array:type()]
-    local holds = difference <= (tolerance or 0) * largest or largest == math.huge or difference <= 1 and rounds(func, array:type())
+    local holds = difference <= (tolerance or 0) * largest or largest == math.huge
+      or difference <= 1 and rounds(func, array:type())
     if not holds and tolerance then
       holds = difference <= NUDGES * conditioning(func, given, table.move(mine, #given + 1, #mine, 1, {}), i, whole)
     end
@@ -91,7 +105,8 @@ end
 function run.run(net, inputs, options)
   options = ms.options(options, "interpret:boolean target:string most_work:integer") or {}
   local plan = infer.static(net, inputs)
-  local report = {functions = #plan.steps, seconds = 0.0, build = 0.0, compared = 0, elements = 0, most = 0.0, fixed = ms.sorted_keys(plan.fixed)}
+  local report = {functions = #plan.steps, seconds = 0.0, build = 0.0, compared = 0, elements = 0, most = 0.0,
+                  fixed = ms.sorted_keys(plan.fixed)}
   local arrays, last = {}, last_uses(plan, net.outputs)
   for name, value in pairs(plan.values) do arrays[name] = value.array end
   for _, input in ipairs(net.inputs) do
@@ -116,7 +131,9 @@ function run.run(net, inputs, options)
       local built = ms.clock()
       kernel:run(table.unpack(all))
       report.build, report.seconds = report.build + built - start, report.seconds + ms.clock() - built
-      if options.most_work then run.compare(net, step.func, network.node_text(step.node), given, got, options.most_work, report) end
+      if options.most_work then
+        run.compare(net, step.func, network.node_text(step.node), given, got, options.most_work, report)
+      end
     end
     for _, name in ipairs(step.inputs) do if last[name] == at then arrays[name] = nil end end
   end

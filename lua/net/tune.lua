@@ -48,11 +48,13 @@ end
 -- inputs where shapes depend on them; passes, files of users'; written: functions as they are written.
 function tune.plan(net, options)
   options = ms.options(options, run_options.known .. " given:table passes:table written:boolean") or {}
-  local prepared = plan.prepare(net, {given = options.given, passes = options.passes, target = options.target, fixed_order = options.fixed_order})
+  local prepared = plan.prepare(net, {given = options.given, passes = options.passes, target = options.target,
+                                      fixed_order = options.fixed_order})
   if options.written then return plan.open(prepared, tune.builder({}, options.target), options.target) end
   local items, tasks = {}, {}
   for _, entry in ipairs(prepared.functions) do
-    if not entry.func:has_empty() then items[#items + 1] = {entry.func, weight = entry.weight} end -- others have nothing to do
+    -- others have nothing to do
+    if not entry.func:has_empty() then items[#items + 1] = {entry.func, weight = entry.weight} end
   end
   if #items > 0 then tasks = search.all(items, options) end
   for _, task in ipairs(tasks) do if task.error then error(task.error, 0) end end

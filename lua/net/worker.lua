@@ -68,12 +68,13 @@ end
 
 local function sent_back(a)
   local of = rawget(a, "of")
-  return {of = of, type = rawget(a, "element"), shape = rawget(a, "extents"), values = not of and rawget(a, "values") or nil}
+  return {of = of, type = rawget(a, "element"), shape = rawget(a, "extents"),
+          values = not of and rawget(a, "values") or nil}
 end
 local function is_array(x) return getmetatable(x) == Array end
 
--- The network that a pass left, as it is copied out; what is wrong with it is said there. No metamethod of the pass runs
--- here, where nothing ends it: what is copied has none, and pairs asks for none.
+-- The network that a pass left, as it is copied out; what is wrong with it is said there. No metamethod of the pass
+-- runs here, where nothing ends it: what is copied has none, and pairs asks for none.
 local function left(net)
   local function field(x, name) return type(x) == "table" and rawget(x, name) or nil end
   local function table_of(x) return type(x) == "table" and x or {} end

@@ -2,7 +2,8 @@
 local assembly = {}
 
 local FUSED = "^v?fn?m[as][dul][dba]" -- vfmadd, vfmsub, vfnmadd, …; aarch64's fmla, fmls, fmadd
-local ARITHMETIC = {"^v?add[ps]", "^v?sub[ps]", "^v?mul[ps]", "^v?div[ps]", "^v?max[ps]", "^v?min[ps]", "^v?sqrt", "^vpdp", "^tdp", "^vpadd", "^vpmul", "^fadd", "^fmul", "^fsub", "^fdiv", "^sdot", "^udot"}
+local ARITHMETIC = {"^v?add[ps]", "^v?sub[ps]", "^v?mul[ps]", "^v?div[ps]", "^v?max[ps]", "^v?min[ps]", "^v?sqrt",
+                    "^vpdp", "^tdp", "^vpadd", "^vpmul", "^fadd", "^fmul", "^fsub", "^fdiv", "^sdot", "^udot"}
 
 local function is_arithmetic(word)
   for _, pattern in ipairs(ARITHMETIC) do
@@ -18,7 +19,8 @@ local function memory_of(word, operands)
   if word:find "^st" then return true, true end
   local at = operands:find "%([^)]*%)"
   if not at then return false, false end
-  local writes = operands:find "%)%s*$" ~= nil and not word:find "^cmp" and not word:find "^test" and not word:find "^v?ucomi"
+  local writes = operands:find "%)%s*$" ~= nil and not word:find "^cmp" and not word:find "^test"
+    and not word:find "^v?ucomi"
   return true, writes
 end
 
@@ -59,7 +61,8 @@ local function innermost(lines, labels)
   local loops = {}
   for i, line in ipairs(lines) do
     local word, to = line:match "^%s+(%a[%w.]*)%s+.-([%w_.$]+)%s*$"
-    local first = word and (word:find "^j" or word:find "^b%.?%a*$" or word:find "^cb" or word:find "^tb") and labels[to]
+    local first = word and (word:find "^j" or word:find "^b%.?%a*$" or word:find "^cb" or word:find "^tb")
+      and labels[to]
     if first and first <= i then
       local holds = false
       for _, other in ipairs(loops) do holds = holds or other.first >= first and other.last <= i end

@@ -87,12 +87,16 @@ local function path_of(layer, x, y)
     else parts[#parts + 1] = "L" .. h .. " " .. v end
     last = v
   end
-  return html.element("path", {class = class_of(layer), d = table.concat(parts), ["data-points"] = values_of(layer), ["data-name"] = layer.point})
+  return html.element("path", {class = class_of(layer), d = table.concat(parts), ["data-points"] = values_of(layer),
+                               ["data-name"] = layer.point})
 end
 
 local function draw_axes(x, y)
   local parts, bottom = {}, HEIGHT - BOTTOM
-  local function text(h, v, anchor, words) parts[#parts + 1] = html.element("text", {x = string.format("%.1f", h), y = string.format("%.1f", v), ["text-anchor"] = anchor}, html.text(words)) end
+  local function text(h, v, anchor, words)
+    parts[#parts + 1] = html.element("text", {x = string.format("%.1f", h), y = string.format("%.1f", v),
+                                              ["text-anchor"] = anchor}, html.text(words))
+  end
   for _, t in ipairs(ticks_of(y)) do
     local v = bottom - place(t, y) * (bottom - TOP)
     parts[#parts + 1] = html.element("path", {class = "grid", d = string.format("M%d %.1fH%d", LEFT, v, WIDTH - RIGHT)})
@@ -107,7 +111,8 @@ local function draw_axes(x, y)
     end
   end
   text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 4, "middle", x.label)
-  parts[#parts + 1] = html.element("path", {class = "axis", d = string.format("M%d %dV%dH%d", LEFT, TOP, bottom, WIDTH - RIGHT)})
+  parts[#parts + 1] = html.element("path", {class = "axis",
+                                            d = string.format("M%d %dV%dH%d", LEFT, TOP, bottom, WIDTH - RIGHT)})
   return table.concat(parts, "\n")
 end
 
@@ -120,7 +125,9 @@ function chart.draw(picture)
   for _, layer in ipairs(picture.layers) do
     local points = {}
     for _, p in ipairs(layer.points) do
-      if has_place(p[1], picture.x) and has_place(p[2], picture.y) then points[#points + 1], xs[#xs + 1], ys[#ys + 1] = p, p[1], p[2] end
+      if has_place(p[1], picture.x) and has_place(p[2], picture.y) then
+        points[#points + 1], xs[#xs + 1], ys[#ys + 1] = p, p[1], p[2]
+      end
     end
     layer.points = points
   end
@@ -129,15 +136,19 @@ function chart.draw(picture)
     paths[i] = path_of(layer, x, y)
     if layer.name then
       local line = is_scattered(layer) and "M18 5h0" or "M0 5H36"
-      local sample = html.element("svg", {viewBox = "0 0 36 10", ["aria-hidden"] = "true"}, html.element("path", {class = class_of(layer), d = line}))
+      local sample = html.element("svg", {viewBox = "0 0 36 10", ["aria-hidden"] = "true"},
+                                  html.element("path", {class = class_of(layer), d = line}))
       keys[#keys + 1] = html.element("span", {}, sample .. " " .. html.text(layer.name))
     end
   end
-  local svg = html.element("svg", {viewBox = string.format("0 0 %d %d", WIDTH, HEIGHT), role = "img", ["aria-label"] = picture.title .. ": " .. picture.description,
-                            ["data-box"] = string.format("%d %d %d %d", LEFT, WIDTH - RIGHT, TOP, HEIGHT - BOTTOM), ["data-x-axis"] = axis_text(x), ["data-y-axis"] = axis_text(y),
-                            ["data-x"] = picture.x.unit, ["data-y"] = picture.y.unit},
+  local svg = html.element("svg", {viewBox = string.format("0 0 %d %d", WIDTH, HEIGHT), role = "img",
+                                   ["aria-label"] = picture.title .. ": " .. picture.description,
+                                   ["data-box"] = string.format("%d %d %d %d", LEFT, WIDTH - RIGHT, TOP,
+                                     HEIGHT - BOTTOM), ["data-x-axis"] = axis_text(x), ["data-y-axis"] = axis_text(y),
+                                   ["data-x"] = picture.x.unit, ["data-y"] = picture.y.unit},
                            draw_axes(x, y), "\n", table.concat(paths, "\n"))
-  local caption = html.element("figcaption", {}, html.text(picture.title .. " (" .. picture.y.label .. ")"), #keys > 0 and html.element("div", {class = "key"}, table.concat(keys)) or "")
+  local caption = html.element("figcaption", {}, html.text(picture.title .. " (" .. picture.y.label .. ")"),
+                               #keys > 0 and html.element("div", {class = "key"}, table.concat(keys)) or "")
   return html.element("figure", {}, svg, caption)
 end
 

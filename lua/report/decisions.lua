@@ -20,7 +20,9 @@ function decisions.share(values, ranks)
   if count < 2 or count == #ranks then return nil end
   local mean, between, total = sum / #ranks, 0, 0
   for _, rank in ipairs(ranks) do total = total + (rank - mean) ^ 2 end
-  for _, key in ipairs(ms.sorted_keys(groups)) do between = between + groups[key].n * (groups[key].sum / groups[key].n - mean) ^ 2 end
+  for _, key in ipairs(ms.sorted_keys(groups)) do
+    between = between + groups[key].n * (groups[key].sum / groups[key].n - mean) ^ 2
+  end
   local within = (total - between) / (#ranks - count)
   if total <= 0 then return nil end
   return math.max((between - (count - 1) * within) / (total + within), 0)
@@ -51,7 +53,9 @@ local function values_of(values, records, ranks)
       by_value[values[i]], list[#list + 1] = v, v
     end
     v.count, v.rank = v.count + 1, v.rank + ranks[i]
-    if r.status == "measured" then v.measured, v.fastest = v.measured + 1, math.min(v.fastest or math.huge, r.seconds) end
+    if r.status == "measured" then
+      v.measured, v.fastest = v.measured + 1, math.min(v.fastest or math.huge, r.seconds)
+    end
   end
   for _, v in ipairs(list) do v.rank = v.rank / v.count end
   table.sort(list, function(a, b)
@@ -61,7 +65,7 @@ local function values_of(values, records, ranks)
   return list
 end
 
--- ---- What a draw is for ----------------------------------------------------------------------------------------------
+-- ---- What a draw is for ---------------------------------------------------------------------------------------------
 
 -- What the trace's text says of each variable: {line, place among the line's results}.
 local function definitions_of(lines)
@@ -106,7 +110,9 @@ end
 local function purpose_of(draw, line, at, lines, made)
   if draw.annotates then return draw.annotates end
   local result, input = line:match "^v%.(%w+)", line:match "sch:[%w_]+%(v%.(%w+)"
-  if draw.kind == "SamplePerfectTile" or draw.kind == "SamplePartitionedTile" then return "tile of " .. origin_of(input or "", lines, made) end
+  if draw.kind == "SamplePerfectTile" or draw.kind == "SamplePartitionedTile" then
+    return "tile of " .. origin_of(input or "", lines, made)
+  end
   if draw.kind == "SampleComputeLocation" then return "where to compute " .. origin_of(input or "", lines, made) end
   local used = result and use_of(result, lines, at) or ""
   local loop, factors = used:match "sch:split%(v%.(%w+), {(.-)}"
@@ -117,11 +123,13 @@ end
 -- What number of a draw's decision stands for: of a choice among candidates, the candidate.
 local function value_of(draw, number)
   local candidates = draw.attrs[1]
-  if draw.kind == "SampleCategorical" and type(candidates) == "table" and candidates[number + 1] then return candidates[number + 1] end
+  if draw.kind == "SampleCategorical" and type(candidates) == "table" and candidates[number + 1] then
+    return candidates[number + 1]
+  end
   return number
 end
 
--- ---- Of the records of a task ----------------------------------------------------------------------------------------
+-- ---- Of the records of a task ---------------------------------------------------------------------------------------
 
 -- Records that were timed and whose traces read: {sketch, trace, record} each, the sketch a number that those share
 -- whose traces are the same but for their decisions. Those stopped as hopeless count with the time at which they were.
@@ -157,7 +165,8 @@ local function sketch_of(list, best)
 end
 
 local function row(what, values, all, chosen)
-  return {what = what, share = decisions.share(values, all.ranks), values = values_of(values, all.records, all.ranks), chosen = chosen}
+  return {what = what, share = decisions.share(values, all.ranks), values = values_of(values, all.records, all.ranks),
+          chosen = chosen}
 end
 
 -- The decisions of draw number `number`, a row each; of a perfect tile all factors but the first, which follows from
@@ -170,7 +179,8 @@ local function rows_of(draw, number, all, what)
       local other = draws[number]
       values[i] = other.decision and value_of(other, other.decision[place]) or "open"
     end
-    rows[#rows + 1] = row(#draw.decision > 1 and string.format("%s, factor %d of %d", what, place, #draw.decision) or what, values, all, value_of(draw, draw.decision[place]))
+    rows[#rows + 1] = row(#draw.decision > 1 and string.format("%s, factor %d of %d", what, place, #draw.decision)
+                          or what, values, all, value_of(draw, draw.decision[place]))
   end
   return rows
 end
@@ -198,7 +208,9 @@ local function purposes_of(trace)
   local lines, list = {}, {}
   for line in trace:text():gmatch "[^\n]+" do lines[#lines + 1] = line:match "^%s*(.*)$" end
   local made = definitions_of(lines)
-  for number, draw in ipairs(trace:draws()) do list[number] = purpose_of(draw, lines[draw.index + 2], draw.index + 2, lines, made) end
+  for number, draw in ipairs(trace:draws()) do
+    list[number] = purpose_of(draw, lines[draw.index + 2], draw.index + 2, lines, made)
+  end
   return list
 end
 

@@ -24,7 +24,8 @@ local LONGEST = 1e8 -- seconds, three years: what is said to be longer, by whoev
 local function says_when(r)
   local s = r.search
   local function is_time(seconds) return seconds == nil or seconds >= 0 and seconds <= LONGEST end
-  return s ~= nil and s.asked ~= nil and s.came ~= nil and is_time(s.asked) and s.asked <= s.came and is_time(s.came) and is_time(s.build_seconds) and is_time(s.run_seconds)
+  return s ~= nil and s.asked ~= nil and s.came ~= nil and is_time(s.asked) and s.asked <= s.came and is_time(s.came)
+    and is_time(s.build_seconds) and is_time(s.run_seconds)
 end
 
 -- Stretches of the search of records in order, in each of which the program ran without an end: where all say when they
@@ -120,14 +121,19 @@ local function failures_of(records)
       by_reason[reason].count = by_reason[reason].count + 1
     end
   end
-  table.sort(list, function(a, b) return a.count ~= b.count and a.count > b.count or a.count == b.count and a.reason < b.reason end)
+  table.sort(list, function(a, b)
+    return a.count ~= b.count and a.count > b.count or a.count == b.count and a.reason < b.reason
+  end)
   return list
 end
 
 local function best_of(records)
   local best
   for _, r in ipairs(records) do
-    if r.status == "measured" and (not best or r.seconds < best.seconds or r.seconds == best.seconds and r.id < best.id) then best = r end
+    if r.status == "measured"
+        and (not best or r.seconds < best.seconds or r.seconds == best.seconds and r.id < best.id) then
+      best = r
+    end
   end
   return best
 end
@@ -143,15 +149,17 @@ local function task_of(store, workload, known_task, records)
   end
   local known, machine = pcall(ms.target, target)
   return {
-    name = workload.name, id = workload.id, target = target, machine = known and machine or nil, records = in_order(records), counts = counts,
+    name = workload.name, id = workload.id, target = target, machine = known and machine or nil,
+    records = in_order(records), counts = counts,
     total = total, sampled = records.sampled,
-    func = readable and func or nil, why = not readable and tostring(func) or nil, work = cli.work_of(readable and func or nil),
+    func = readable and func or nil, why = not readable and tostring(func) or nil,
+    work = cli.work_of(readable and func or nil),
     runs = facts.runs_of(records), failures = failures_of(records), best = best_of(records),
   }
 end
 
--- Records of a task, so that a page of large tasks takes bounded time and memory: of a task with more the fastest, and as many of the
--- others, evenly by their time.
+-- Records of a task, so that a page of large tasks takes bounded time and memory: of a task with more the fastest, and
+-- as many of the others, evenly by their time.
 local MOST_OF_TASK, MOST_OF_PAGE, LEAST_OF_TASK = 4000, 40000, 100
 
 local function records_of(store, task, tasks)
@@ -195,7 +203,10 @@ end
 -- known: the names that there are.
 local MOST_KNOWN = 20
 local function refuse_name(store, name, known)
-  if cli.is_there(name) then cli.refuse("%s has no workload `%s`; that is a file: --db reads a store, and of files a page is made of networks, FILE.onnx", store:path(), name) end
+  if cli.is_there(name) then
+    cli.refuse("%s has no workload `%s`; that is a file: --db reads a store, and of files a page is made of networks, \z
+                FILE.onnx", store:path(), name)
+  end
   table.sort(known)
   local more = #known > MOST_KNOWN and string.format(", and %d more", #known - MOST_KNOWN) or ""
   cli.refuse("%s has no workload `%s`%s; it has %s%s", store:path(), name, ms.load "lua.lib.nearest".meant(name, known),
@@ -219,7 +230,9 @@ function facts.of(store, names)
     if #names == 0 or wanted[w.name] ~= nil then
       wanted[w.name] = false
       local by_target = by_workload[w.id] or {}
-      for _, target in ipairs(ms.sorted_keys(by_target)) do list[#list + 1] = task_of(store, w, by_target[target].task, by_target[target].records) end
+      for _, target in ipairs(ms.sorted_keys(by_target)) do
+        list[#list + 1] = task_of(store, w, by_target[target].task, by_target[target].records)
+      end
       if not next(by_target) then bare[#bare + 1] = w.name end
     end
   end

@@ -28,7 +28,8 @@ local function message_of(problem) return type(problem) == "table" and problem.m
 -- be read; again: nothing of the pages before is taken.
 local function new(options, make)
   local never = -math.huge
-  return {options = options, make = make, body = "", tasks = {}, pages = 0, problems = {}, made_at = never, wrote_at = never, took = 0}
+  return {options = options, make = make, body = "", tasks = {}, pages = 0, problems = {}, made_at = never,
+          wrote_at = never, took = 0}
 end
 
 -- Says what has been wrong for a while, and that it is no more, once each.
@@ -150,7 +151,8 @@ local function finish(f)
   if not f.options.json then
     local tasks, records = cli.count_text(#f.tasks, "task"), cli.count_text(count_records(f.tasks), "record")
     local pages = cli.count_text(f.pages, "time")
-    cli.print(string.format("%s: %s, %s, %.0f KiB; written %s", f.options.output, tasks, records, f.bytes / 1024, pages))
+    cli.print(string.format("%s: %s, %s, %.0f KiB; written %s", f.options.output, tasks, records, f.bytes / 1024,
+                            pages))
   end
   return cli.DONE
 end

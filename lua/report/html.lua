@@ -3,7 +3,10 @@ local script = msched.load "lua.report.script"
 local html = {}
 
 -- What a reader of the page or a terminal would act on is escaped as on terminals.
-function html.text(x) return (msched.visible(tostring(x), "lines"):gsub("[&<>\"']", {["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;", ['"'] = "&quot;", ["'"] = "&#39;"})) end
+function html.text(x)
+  return (msched.visible(tostring(x), "lines"):gsub("[&<>\"']", {["&"] = "&amp;", ["<"] = "&lt;", [">"] = "&gt;",
+                                                    ['"'] = "&quot;", ["'"] = "&#39;"}))
+end
 
 local EMPTY = {input = true, meta = true}
 
@@ -11,7 +14,8 @@ local EMPTY = {input = true, meta = true}
 function html.element(name, attributes, ...)
   local parts = {"<", name}
   for _, key in ipairs(msched.sorted_keys(attributes)) do
-    parts[#parts + 1] = attributes[key] == true and " " .. key or string.format(' %s="%s"', key, html.text(attributes[key]))
+    parts[#parts + 1] = attributes[key] == true and " " .. key
+      or string.format(' %s="%s"', key, html.text(attributes[key]))
   end
   if EMPTY[name] then return table.concat(parts) .. ">" end
   return table.concat(parts) .. ">" .. table.concat({...}) .. "</" .. name .. ">"
@@ -19,10 +23,14 @@ end
 
 function html.paragraph(text, class) return html.element("p", {class = class}, html.text(text)) end
 -- A number as it is shown, with its value for programs.
-function html.number(value, shown) return html.element("data", {value = string.format("%.9g", value)}, html.text(shown)) end
+function html.number(value, shown)
+  return html.element("data", {value = string.format("%.9g", value)}, html.text(shown))
+end
 
 -- What is wider than its place scrolls by itself, with the keyboard too.
-function html.scrolling(label, content) return html.element("div", {class = "scroll", tabindex = "0", role = "region", ["aria-label"] = label}, content) end
+function html.scrolling(label, content)
+  return html.element("div", {class = "scroll", tabindex = "0", role = "region", ["aria-label"] = label}, content)
+end
 
 -- A table: its caption, the names of its columns, rows of cells, which are HTML; the first of a row is its head. On
 -- narrow screens a row's cells stand below its head, each behind the name of its column. least: rows from which on it
@@ -32,15 +40,22 @@ function html.table(caption, columns, rows, least)
   for i, c in ipairs(columns) do heads[i] = html.element("th", {scope = "col"}, html.text(c)) end
   for i, row in ipairs(rows) do
     local cells = {}
-    for k, cell in ipairs(row) do cells[k] = html.element(k == 1 and "th" or "td", {scope = k == 1 and "row" or nil, ["data-label"] = k > 1 and columns[k] or nil}, cell) end
+    for k, cell in ipairs(row) do
+      cells[k] = html.element(k == 1 and "th" or "td",
+                              {scope = k == 1 and "row" or nil, ["data-label"] = k > 1 and columns[k] or nil}, cell)
+    end
     lines[i] = html.element("tr", {}, table.concat(cells)) .. "\n"
   end
   local head = html.element("thead", {}, html.element("tr", {}, table.concat(heads)))
-  return html.scrolling(caption, html.element("table", {["data-filter"] = least}, html.element("caption", {}, html.text(caption)), head, "\n", html.element("tbody", {}, table.concat(lines))))
+  return html.scrolling(caption, html.element("table", {["data-filter"] = least},
+                                              html.element("caption", {}, html.text(caption)), head, "\n",
+                                              html.element("tbody", {}, table.concat(lines))))
 end
 
 -- What opens when it is asked for.
-function html.details(summary, content) return html.element("details", {}, html.element("summary", {}, summary), content) end
+function html.details(summary, content)
+  return html.element("details", {}, html.element("summary", {}, summary), content)
+end
 
 local STYLE = [[
 :root { color-scheme: light dark; --back: #fff; --fore: #1b1f24; --soft: #5a6470; --line: #d4d9df; --panel: #f5f7f9; --c1: #0b62c4; --c2: #b4420a; --c3: #1a7f37; --c4: #8250df; --del: #ffe3e0; --ins: #dafbe1; --bar: #9cc3f5; }
@@ -75,17 +90,21 @@ circle.hover { fill: none; stroke: var(--fore); stroke-width: 2; pointer-events:
 ]]
 
 -- What the page may do: run its own script and style, and fetch nothing.
-local POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; form-action 'none'; base-uri 'none'"
+local POLICY =
+  "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; form-action 'none'; base-uri 'none'"
 
 -- The page: its title, and its body. follow: {every =, written =}, of one that is written again and again: it loads
 -- itself again, at most once in so many seconds; when it was written, in seconds since 1970. nil: it is none.
 function html.page(title, body, follow)
-  local attributes = follow and {["data-follow"] = string.format("%g", follow.every), ["data-written"] = string.format("%d", follow.written)} or {}
+  local attributes = follow and {["data-follow"] = string.format("%g", follow.every),
+                                 ["data-written"] = string.format("%d", follow.written)} or {}
   return table.concat {
-    '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="viewport" content="width=device-width, initial-scale=1">\n',
+    '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="viewport" \z
+     content="width=device-width, initial-scale=1">\n',
     html.element("meta", {["http-equiv"] = "Content-Security-Policy", content = POLICY}), "\n",
     follow and '<noscript><meta http-equiv="refresh" content="5"></noscript>\n' or "",
-    html.element("title", {}, html.text(title)), "\n<style>\n", STYLE, "</style>\n</head>\n", html.element("body", attributes, "\n", body, "\n<script>\n", script, "</script>\n"), "\n</html>\n",
+    html.element("title", {}, html.text(title)), "\n<style>\n", STYLE, "</style>\n</head>\n",
+    html.element("body", attributes, "\n", body, "\n<script>\n", script, "</script>\n"), "\n</html>\n",
   }
 end
 

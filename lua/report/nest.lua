@@ -11,8 +11,12 @@ local function box_of(node, target)
   if node.kind == "loop" then
     local place = node.bytes and target and nest.place_of(node.bytes, target)
     class = class .. " " .. node.how
-    label = html.element("code", {}, html.text(string.format("%s × %s", node.name, node.extent))) .. " " .. html.text(node.how)
-    if node.bytes then label = label .. string.format(' <span class="soft">%s%s</span>', html.number(node.bytes, nest.bytes_text(node.bytes)), place and ", " .. place or "") end
+    label = html.element("code", {}, html.text(string.format("%s × %s", node.name, node.extent))) .. " "
+      .. html.text(node.how)
+    if node.bytes then
+      label = label .. string.format(' <span class="soft">%s%s</span>', html.number(node.bytes,
+                                     nest.bytes_text(node.bytes)), place and ", " .. place or "")
+    end
   elseif node.kind == "block" then
     class, label = class .. " block", "block " .. label
   end

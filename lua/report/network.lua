@@ -42,7 +42,9 @@ local function levels_of(calls, groups)
   return nodes, widths
 end
 
-local function corner(node) return LANE * 6 + (node.column - 1) * (WIDTH + GAP), (node.level - 1) * (HEIGHT + GAP) + 4 end
+local function corner(node)
+  return LANE * 6 + (node.column - 1) * (WIDTH + GAP), (node.level - 1) * (HEIGHT + GAP) + 4
+end
 
 -- A line from a call to one that reads from it: straight to the next level, else around those between.
 local function edge(from, to)
@@ -54,7 +56,8 @@ local function edge(from, to)
     return string.format("M%d %dC%d %d %d %d %d %d", a, down, a, down + GAP // 2, b, into - GAP // 2, b, into)
   end
   local side = x1 - LANE * math.min(5, 1 + (to.level - from.level) // 2)
-  return string.format("M%d %dC%d %d %d %d %d %d", x1, y1 + HEIGHT // 2, side, down, side, into - GAP // 2, x2 + 12, into)
+  return string.format("M%d %dC%d %d %d %d %d %d", x1, y1 + HEIGHT // 2, side, down, side, into - GAP // 2, x2 + 12,
+                       into)
 end
 
 local function rectangle(node, call, seconds, most)
@@ -62,7 +65,8 @@ local function rectangle(node, call, seconds, most)
   local name = call.group.kernel and call.group.name or "copy of " .. call.group.name
   local short = #name > MOST_NAMED and name:sub(1, MOST_NAMED - 1) .. "…" or name
   local fill = string.format("%.3f", 0.06 + 0.6 * seconds / most)
-  local rect = html.element("rect", {x = x, y = y, width = WIDTH, height = HEIGHT, rx = 4, class = "heat", ["fill-opacity"] = fill})
+  local rect = html.element("rect", {x = x, y = y, width = WIDTH, height = HEIGHT, rx = 4, class = "heat",
+                                     ["fill-opacity"] = fill})
   local title = html.element("title", {}, html.text(string.format("%s: %s", name, cli.time_text(seconds))))
   return html.element("g", {}, title, rect,
                       html.element("text", {x = x + 6, y = y + 14}, html.text(short)),
@@ -83,10 +87,12 @@ local function picture(opened, profile)
     parts[#parts + 1] = rectangle(node, opened.calls[node.at], profile[node.at].seconds, most)
   end
   local width, height = LANE * 7 + columns * (WIDTH + GAP), #widths * (HEIGHT + GAP) + 8
-  local label = string.format("the graph: %s, coloured by time; the tables have the numbers", cli.count_text(#nodes, "call"))
+  local label =
+    string.format("the graph: %s, coloured by time; the tables have the numbers", cli.count_text(#nodes, "call"))
   local svg = html.element("svg", {viewBox = string.format("0 0 %d %d", width, height), width = width, height = height,
                                    role = "img", ["aria-label"] = label}, table.concat(parts, "\n"))
-  local caption = "Each is a call of the plan, below those that it reads from; the more of the network's time it takes, " ..
+  local caption =
+    "Each is a call of the plan, below those that it reads from; the more of the network's time it takes, " ..
     "the fuller its colour."
   return html.element("figure", {class = "graph"}, html.scrolling("The graph", svg),
                       html.element("figcaption", {}, html.text(caption)))
@@ -111,12 +117,14 @@ local function functions_table(shares, whole, limits, machine, tuned)
   for i, share in ipairs(shares) do
     local func, count = share.entry.func, share.entry.weight or 1
     local once = share.seconds / count
-    local of_roofline, name = limit_share(limits, machine, func, type(tuned[share.entry]) == "table" and tuned[share.entry] or nil, once)
-    rows[i] = {html.text(share.name), html.number(count, tostring(count)), time(share.seconds), share_cell(share.seconds / whole),
-               func and html.text(rates.text(cli.work_of(func), once)) or "", share_cell(of_roofline),
+    local of_roofline, name =
+      limit_share(limits, machine, func, type(tuned[share.entry]) == "table" and tuned[share.entry] or nil, once)
+    rows[i] = {html.text(share.name), html.number(count, tostring(count)), time(share.seconds), share_cell(share.seconds
+               / whole), func and html.text(rates.text(cli.work_of(func), once)) or "", share_cell(of_roofline),
                html.text(name or ""), tuned[share.entry] and time(share.alone) or html.text("not tuned")}
   end
-  local caption = "Functions, those that take most time first; the limit is what was measured, for this page or with the best, " ..
+  local caption =
+    "Functions, those that take most time first; the limit is what was measured, for this page or with the best, " ..
     "or else what no kernel passes"
   return html.table(caption, {"function", "calls", "in the network", "share", "rate", "of the limit", "which is",
                               "as tuned, alone"}, rows, 3)

@@ -22,7 +22,8 @@ local function difference(changes, whole)
   local function close()
     if not kind then return end
     local text = html.text(table.concat(run, "\n"))
-    parts[#parts + 1] = CHANGES[kind] and html.element(CHANGES[kind], {}, text) or html.element("span", {class = kind}, text)
+    parts[#parts + 1] = CHANGES[kind] and html.element(CHANGES[kind], {}, text)
+      or html.element("span", {class = kind}, text)
     run = {}
   end
   for i, c in ipairs(changes) do
@@ -44,8 +45,10 @@ end
 -- Which of the four is shown, for all tasks of the page; without it the first.
 function steps.choice()
   local parts = {}
-  for _, o in ipairs {{"changes", "what changed"}, {"difference", "the whole function, with what changed"}, {"before", "the function before"}, {"after", "the function after"}} do
-    local button = html.element("input", {type = "radio", name = "view", id = "show-" .. o[1], checked = o[1] == "changes" or nil})
+  for _, o in ipairs {{"changes", "what changed"}, {"difference", "the whole function, with what changed"},
+                      {"before", "the function before"}, {"after", "the function after"}} do
+    local button =
+      html.element("input", {type = "radio", name = "view", id = "show-" .. o[1], checked = o[1] == "changes" or nil})
     parts[#parts + 1] = html.element("label", {["for"] = "show-" .. o[1]}, button .. " " .. html.text(o[2]))
   end
   return html.element("fieldset", {}, html.element("legend", {}, "Steps of traces show"), table.concat(parts, "\n"))
@@ -70,11 +73,16 @@ function steps.page(func, trace, whole, most)
     if removed + added == 0 then parts[#parts + 1] = html.element("p", {}, summary)
     else
       local more = #lines > 1 and html.element("pre", {}, html.text(table.concat(lines, "\n"))) or ""
-      parts[#parts + 1] = html.details(summary .. string.format(' <span class="soft">−%d +%d</span>', removed, added), more .. html.scrolling("step " .. s.first, difference(s.changes, whole)))
+      parts[#parts + 1] = html.details(summary .. string.format(' <span class="soft">−%d +%d</span>', removed, added),
+                                       more .. html.scrolling("step " .. s.first, difference(s.changes, whole)))
     end
   end
   local left = #list > 0 and #trace - 1 - list[#list].last or 0
-  if left > 0 then parts[#parts + 1] = html.element("p", {}, html.text(string.format("%d further instructions are not shown: a page has the first %d steps; `msched show ID` prints the trace", left, most))) end
+  if left > 0 then
+    parts[#parts + 1] = html.element("p", {},
+                                     html.text(string.format("%d further instructions are not shown: a page has the \z
+                                               first %d steps; `msched show ID` prints the trace", left, most)))
+  end
   return table.concat(parts, "\n")
 end
 

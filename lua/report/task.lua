@@ -1,7 +1,8 @@
 -- The part of a report that is one task's.
 local ms = msched
 local cli, html, chart = ms.load "lua.cli.cli", ms.load "lua.report.html", ms.load "lua.report.chart"
-local decisions, assembly, steps, boxes, roofline = ms.load "lua.report.decisions", ms.load "lua.report.assembly", ms.load "lua.report.steps", ms.load "lua.report.nest", ms.load "lua.report.roofline"
+local decisions, assembly, steps, boxes, roofline = ms.load "lua.report.decisions", ms.load "lua.report.assembly",
+  ms.load "lua.report.steps", ms.load "lua.report.nest", ms.load "lua.report.roofline"
 local record_code = ms.load "lua.cli.store.record_code"
 local rates = ms.load "lua.cli.rates"
 local part = {}
@@ -11,7 +12,7 @@ local CLASSES = 4 -- kinds of lines that are distinguished
 function part.time(seconds) return html.number(seconds, cli.time_text(seconds)) end
 function part.class(i) return "c" .. (i - 1) % CLASSES + 1 end
 
--- ---- Curves ----------------------------------------------------------------------------------------------------------
+-- ---- Curves ---------------------------------------------------------------------------------------------------------
 
 -- A time without the zeros behind its point.
 local function short_time(seconds) return (cli.time_text(seconds):gsub("(%.%d-)0+ ", "%1 "):gsub("%. ", " ")) end
@@ -31,8 +32,12 @@ function part.curve(curves, key, title, label)
       end
     end
     if last then
-      if #curves == 1 then layers[#layers + 1] = {kind = "dots", point = "a candidate", class = part.class(i), name = "a candidate; at the edge: slower", points = dots} end
-      layers[#layers + 1] = {kind = "steps", class = part.class(i), name = c.name, point = #curves > 1 and c.name .. ", best" or "the best", points = best, last = last}
+      if #curves == 1 then
+        layers[#layers + 1] = {kind = "dots", point = "a candidate", class = part.class(i),
+                               name = "a candidate; at the edge: slower", points = dots}
+      end
+      layers[#layers + 1] = {kind = "steps", class = part.class(i), name = c.name,
+                             point = #curves > 1 and c.name .. ", best" or "the best", points = best, last = last}
     end
   end
   if #layers == 0 then return html.paragraph "Nothing was measured: there is no curve." end
@@ -40,13 +45,17 @@ function part.curve(curves, key, title, label)
   for _, l in ipairs(layers) do fastest = math.min(fastest, l.last or fastest) end
   return chart.draw {
     title = title, description = "ends at " .. cli.time_text(fastest), layers = layers,
-    x = {label = label, unit = key, zero = true, show = function(n) return string.format("%.6g", n) end}, y = {label = "time of the best so far", unit = "s", log = true, show = short_time, most = FARTHEST * fastest},
+    x = {label = label, unit = key, zero = true, show = function(n) return string.format("%.6g", n) end},
+    y = {label = "time of the best so far", unit = "s", log = true, show = short_time, most = FARTHEST * fastest},
   }
 end
 
 local function curves_of(task)
   local list = {}
-  for i, run in ipairs(task.runs) do list[i] = {name = string.format("seed %d%s", run.seed, run.versions ~= ms.versions() and ", " .. run.versions or ""), points = run.curve} end
+  for i, run in ipairs(task.runs) do
+    list[i] = {name = string.format("seed %d%s", run.seed,
+                                    run.versions ~= ms.versions() and ", " .. run.versions or ""), points = run.curve}
+  end
   return list
 end
 
@@ -59,7 +68,8 @@ local function bests(curves)
     local last
     for _, p in ipairs(c.points) do
       if p.best and p.best ~= last then
-        rows[#rows + 1] = {html.text(c.name), html.number(p.trial, tostring(p.trial)), html.number(p.second, string.format("%.1f", p.second)), part.time(p.best)}
+        rows[#rows + 1] = {html.text(c.name), html.number(p.trial, tostring(p.trial)),
+                           html.number(p.second, string.format("%.1f", p.second)), part.time(p.best)}
         last = p.best
       end
     end
@@ -67,26 +77,32 @@ local function bests(curves)
   if #rows == 0 then return "" end
   local left_out = math.max(#rows - MOST_BESTS, 0)
   local caption = "Each new best" .. (left_out > 0 and string.format(", without the first %d", left_out) or "")
-  return html.details("each new best", html.table(caption, {"run", "trial", "second", "best"}, table.move(rows, left_out + 1, #rows, 1, {})))
+  return html.details("each new best", html.table(caption, {"run", "trial", "second", "best"},
+                                                  table.move(rows, left_out + 1, #rows, 1, {})))
 end
 
 local function curves(task)
   local list = curves_of(task)
-  return html.element("div", {class = "pair"}, part.curve(list, "trial", "The best so far, by trial", "candidates that were measured, stopped or failed"),
-                      part.curve(list, "second", "The best so far, by second", "seconds, pauses of more than ten minutes left out")) .. bests(list)
+  return html.element("div", {class = "pair"}, part.curve(list, "trial", "The best so far, by trial",
+                                                          "candidates that were measured, stopped or failed"),
+                      part.curve(list, "second", "The best so far, by second",
+                                 "seconds, pauses of more than ten minutes left out")) .. bests(list)
 end
 
--- ---- Failures, and where the time went -------------------------------------------------------------------------------
+-- ---- Failures, and where the time went ------------------------------------------------------------------------------
 
 local function failures(task)
   if #task.failures == 0 then return html.paragraph "No candidate failed." end
   local rows = {}
-  for i, f in ipairs(task.failures) do rows[i] = {html.text(f.reason), html.number(f.count, tostring(f.count)), html.element("code", {}, html.text(cli.cut(f.example, 160)))} end
+  for i, f in ipairs(task.failures) do
+    rows[i] = {html.text(f.reason), html.number(f.count, tostring(f.count)),
+               html.element("code", {}, html.text(cli.cut(f.example, 160)))}
+  end
   return html.table("Failures by what they said, numbers left out", {"reason", "candidates", "an example"}, rows)
 end
 
-local SPENT = {{"open_seconds", "opening the space"}, {"replay_seconds", "replaying candidates"}, {"policy_seconds", "the policy besides"}, {"learn_seconds", "the cost model"},
-               {"wait_seconds", "waiting for results"}}
+local SPENT = {{"open_seconds", "opening the space"}, {"replay_seconds", "replaying candidates"}, {"policy_seconds",
+               "the policy besides"}, {"learn_seconds", "the cost model"}, {"wait_seconds", "waiting for results"}}
 local MEANWHILE = {{"build_seconds", "building, all builders together"}, {"run_seconds", "checking and timing"}}
 
 local MORE = "A log tells more: `msched tune --json … > LOG`, then `msched report --log LOG`."
@@ -102,7 +118,8 @@ local function spent_by_records(task)
   local rows = {}
   local function add(what, seconds, share)
     rows[#rows + 1] = {html.text(what), html.number(seconds, string.format("%.2f s", seconds)),
-                       share and html.number(share, string.format("%.0f %%", 100 * share)) or "while it waited, or searched on"}
+                       share and html.number(share, string.format("%.0f %%", 100 * share))
+                         or "while it waited, or searched on"}
   end
   add("waiting for results", sum.waited, sum.waited / sum.total)
   add("the search itself, and other tasks of the same run", sum.total - sum.waited, 1 - sum.waited / sum.total)
@@ -123,43 +140,56 @@ local function spent(task, logged)
       for _, e in ipairs(logged) do seconds = seconds + (tonumber(e[s[1]]) or 0) end
       local share = list == SPENT and total > 0 and seconds / total
       rows[#rows + 1] = {html.text(s[2]), html.number(seconds, string.format("%.2f s", seconds)),
-                         share and html.number(share, string.format("%.0f %%", 100 * share)) or "while it waited, or searched on"}
+                         share and html.number(share, string.format("%.0f %%", 100 * share))
+                           or "while it waited, or searched on"}
     end
   end
-  return html.table(string.format("Where the time went, of %s in the log", cli.count_text(#logged, "run")), {"what", "seconds", "share of the search's own"}, rows)
+  return html.table(string.format("Where the time went, of %s in the log", cli.count_text(#logged, "run")),
+                    {"what", "seconds", "share of the search's own"}, rows)
 end
 
--- ---- Decisions -------------------------------------------------------------------------------------------------------
+-- ---- Decisions ------------------------------------------------------------------------------------------------------
 
 local SHOWN = 4 -- values of a decision
 
 local function importance(task)
   local found = decisions.of(task)
-  local busy = found.busy > 0 and string.format(" Left out: %s timed while other programs ran, whose times may be too long.", cli.count_text(found.busy, "record")) or ""
+  local busy = found.busy > 0 and string.format(" Left out: %s timed while other programs ran, whose times may be too \z
+                                                 long.", cli.count_text(found.busy, "record")) or ""
   if not found.rows then
-    return html.paragraph((found.busy > 0 and "No record was timed while the machine was idle" or "No record that was timed has a trace that can be read") ..
-      ": nothing can be said of decisions." .. busy)
+    return html.paragraph((found.busy > 0 and "No record was timed while the machine was idle"
+                           or "No record that was timed has a trace that can be read")
+                          .. ": nothing can be said of decisions." .. busy)
   end
   local rows = {}
   for i, r in ipairs(found.rows) do
     local best = {}
     for k = 1, math.min(#r.values, SHOWN) do
       local v = r.values[k]
-      best[k] = html.text(string.format("%s: %s (%d of %d)", v.value, v.fastest and cli.time_text(v.fastest) or "none", v.measured, v.count))
+      best[k] = html.text(string.format("%s: %s (%d of %d)", v.value, v.fastest and cli.time_text(v.fastest) or "none",
+                                        v.measured, v.count))
     end
-    local share = r.share and html.element("meter", {min = "0", max = "1", value = string.format("%.4f", math.min(r.share, 1))}) .. " " .. html.number(r.share, string.format("%.0f %%", 100 * r.share))
+    local share = r.share
+      and html.element("meter", {min = "0", max = "1", value = string.format("%.4f", math.min(r.share, 1))}) .. " "
+        .. html.number(r.share, string.format("%.0f %%", 100 * r.share))
       or #r.values > 1 and "each value once" or "one value"
     rows[i] = {html.text(r.what), share, html.text(tostring(r.chosen)), table.concat(best, "<br>")}
   end
   return html.paragraph(string.format(
-    "Candidates are ranked by time, those stopped as hopeless all last. What a decision explains is the share of the ranks' variance that lies between candidates that decided differently, less what so many groups would hold by chance (omega squared). The sketch is compared among %s, decisions among the %d of one sketch, one by one: what two do together counts for neither.",
+    "Candidates are ranked by time, those stopped as hopeless all last. What a decision explains is the share of the \z
+     ranks' variance that lies between candidates that decided differently, less what so many groups would hold by \z
+     chance (omega squared). The sketch is compared among %s, decisions among the %d of one sketch, one by one: what \z
+     two do together counts for neither.",
     cli.count_text(found.all, "record"), found.records) .. busy) ..
-    html.table("Decisions, those that matter most first", {"decision", "explains", "the best has", "values by mean rank: fastest (timed to the end, of all)"}, rows)
+    html.table("Decisions, those that matter most first",
+               {"decision", "explains", "the best has", "values by mean rank: fastest (timed to the end, of all)"},
+               rows)
 end
 
--- ---- The best ----------------------------------------------------------------------------------------------------------
+-- ---- The best -------------------------------------------------------------------------------------------------------
 
-local COUNTS = {{"multiply_adds", "multiply-adds"}, {"arithmetic", "other arithmetic"}, {"loads", "loads"}, {"stores", "stores"}, {"spills", "on the stack (spills)"}, {"instructions", "instructions"}}
+local COUNTS = {{"multiply_adds", "multiply-adds"}, {"arithmetic", "other arithmetic"}, {"loads", "loads"},
+                {"stores", "stores"}, {"spills", "on the stack (spills)"}, {"instructions", "instructions"}}
 local LOOPS = 4 -- innermost loops that are shown
 
 -- Of a GPU: what its kernels take, and their source.
@@ -169,7 +199,10 @@ local function kernels(sch, task)
   for _, k in ipairs(code.kernels or {}) do parts[#parts + 1] = html.paragraph(record_code.kernel_text(k)) end
   for _, note in ipairs(code.notes or {}) do parts[#parts + 1] = html.paragraph("note: " .. note) end
   local text = code.kernel and record_code.text(code.kernel)
-  if text then parts[#parts + 1] = html.details("CUDA's source", html.scrolling("CUDA's source", html.element("pre", {}, html.text(text)))) end
+  if text then
+    parts[#parts + 1] = html.details("CUDA's source",
+                                     html.scrolling("CUDA's source", html.element("pre", {}, html.text(text))))
+  end
   return table.concat(parts)
 end
 
@@ -182,14 +215,23 @@ local function inner_loops(sch, task)
   for i = 1, math.min(#loops, LOOPS) do
     local label = loops[i].lines[1]:match "^[^:%s]+" or "loop " .. i
     rows[i] = {html.element("code", {}, html.text(label))}
-    for _, c in ipairs(COUNTS) do table.insert(rows[i], html.number(loops[i].counts[c[1]], tostring(loops[i].counts[c[1]]))) end
-    codes[i] = html.details("the code of " .. html.element("code", {}, html.text(label)), html.scrolling("code of " .. label, html.element("pre", {}, html.text(table.concat(loops[i].lines, "\n")))))
+    for _, c in ipairs(COUNTS) do
+      table.insert(rows[i], html.number(loops[i].counts[c[1]], tostring(loops[i].counts[c[1]])))
+    end
+    codes[i] = html.details("the code of " .. html.element("code", {}, html.text(label)), html.scrolling("code of "
+                            .. label, html.element("pre", {}, html.text(table.concat(loops[i].lines, "\n")))))
   end
-  local more = #loops > LOOPS and html.paragraph(#loops == LOOPS + 1 and "One more loop does less." or string.format("%d more loops do less.", #loops - LOOPS), "soft") or ""
-  return html.table("Innermost loops of the code, those with most multiply-adds first", columns, rows) .. more .. table.concat(codes)
+  local more = #loops > LOOPS and html.paragraph(#loops == LOOPS + 1 and "One more loop does less."
+                                                 or string.format("%d more loops do less.", #loops - LOOPS), "soft")
+    or ""
+  return html.table("Innermost loops of the code, those with most multiply-adds first", columns, rows) .. more
+    .. table.concat(codes)
 end
 
-local function section(title, ok, content) return html.element("h3", {}, html.text(title)) .. "\n" .. (ok and content or html.paragraph("This part cannot be shown: " .. tostring(content))) .. "\n" end
+local function section(title, ok, content)
+  return html.element("h3", {}, html.text(title)) .. "\n"
+    .. (ok and content or html.paragraph("This part cannot be shown: " .. tostring(content))) .. "\n"
+end
 
 -- What is made of the best record's function; whole: steps with all lines of it.
 local function made_of_best(store, task, options)
@@ -201,11 +243,16 @@ local function made_of_best(store, task, options)
   if not made then return html.paragraph("The best record cannot be made again: " .. tostring(sch)) end
   local machine = task.machine
   local parts = {section("Loop nest of the best", pcall(function()
-    return html.paragraph "Of each loop: the bytes that one run of it touches, estimated from the regions of its blocks, and the nearest place that holds as many." ..
+    return html.paragraph "Of each loop: the bytes that one run of it touches, estimated from the regions of its \z
+                           blocks, and the nearest place that holds as many." ..
       boxes.page(sch:script(), machine)
   end))}
-  if machine then parts[#parts + 1] = section("Roofline", pcall(roofline.page, task, trace, options.measured, options.not_measured)) end
-  if machine then parts[#parts + 1] = section("Code of the best", pcall(machine.arch and kernels or inner_loops, sch, task)) end
+  if machine then
+    parts[#parts + 1] = section("Roofline", pcall(roofline.page, task, trace, options.measured, options.not_measured))
+  end
+  if machine then
+    parts[#parts + 1] = section("Code of the best", pcall(machine.arch and kernels or inner_loops, sch, task))
+  end
   parts[#parts + 1] = section("Trace of the best, step by step", pcall(steps.page, task.func, trace, options.whole))
   return table.concat(parts)
 end
@@ -218,7 +265,7 @@ local function best_parts(store, task, options)
   return kept.best_html
 end
 
--- ---- The whole -------------------------------------------------------------------------------------------------------
+-- ---- The whole ------------------------------------------------------------------------------------------------------
 
 -- The share that the best has of its limit, as it was measured with the best or for the page (task.limit); "": it is
 -- not known.
@@ -231,10 +278,14 @@ local function best_text(store, task)
   local r = task.best
   if not r then return html.paragraph "Nothing was measured." end
   local interval = r.high < math.huge and string.format(" [%s, %s]", cli.time_text(r.low), cli.time_text(r.high)) or ""
-  local notes = (r.unsafe and ", unsafe: it may compute something else" or "") .. (r.busy and ", on a busy machine" or "")
+  local notes =
+    (r.unsafe and ", unsafe: it may compute something else" or "") .. (r.busy and ", on a busy machine" or "")
   local device = ms.load "lua.cli.store.stores".device_text(r.device)
-  return html.element("p", {}, "Best: record ", html.element("code", {}, html.text(store:short_id(r.key))), ", ", part.time(r.seconds), html.text(interval), ", ", html.text(cli.rate_text(task.work, r.seconds)), task.limit and ", " or "", part.share_of_limit(task),
-                      html.text(string.format(", %s%s", cli.count_text(r.runs, "run"), notes)), device and html.text("; as measured: " .. device) or "")
+  return html.element("p", {}, "Best: record ", html.element("code", {}, html.text(store:short_id(r.key))), ", ",
+                      part.time(r.seconds), html.text(interval), ", ", html.text(cli.rate_text(task.work, r.seconds)),
+                      task.limit and ", " or "", part.share_of_limit(task),
+                      html.text(string.format(", %s%s", cli.count_text(r.runs, "run"), notes)),
+                      device and html.text("; as measured: " .. device) or "")
 end
 
 -- options: logged (events in which runs of the task end), measured and not_measured (roofline.page), whole
@@ -243,15 +294,21 @@ function part.page(store, task, options)
   local c = task.counts
   local parts = {
     html.element("h2", {id = options.place}, html.text(task.name)),
-    html.paragraph(string.format("On %s: %s: %d measured, %d stopped as hopeless, %d failed%s.", task.target, cli.count_text(task.total, "record"), c.measured, c.censored, c.failed,
+    html.paragraph(string.format("On %s: %s: %d measured, %d stopped as hopeless, %d failed%s.", task.target,
+                                 cli.count_text(task.total, "record"), c.measured, c.censored, c.failed,
                                  c.unmeasured > 0 and string.format(", %d not run", c.unmeasured) or "")),
-    task.sampled and html.paragraph(string.format("What follows is of %s: the fastest half of these, and the others evenly by their time. Trials are counted among these.", cli.count_text(#task.records, "record"))) or "",
+    task.sampled and html.paragraph(string.format("What follows is of %s: the fastest half of these, and the others \z
+                                                   evenly by their time. Trials are counted among these.",
+                                                  cli.count_text(#task.records, "record"))) or "",
     best_text(store, task), curves(task),
     section("Failures", pcall(failures, task)), section("Where the time went", pcall(spent, task, options.logged)),
   }
-  if not task.machine then parts[#parts + 1] = html.paragraph "The target is none that is known here: what depends on it is left out." end
+  if not task.machine then
+    parts[#parts + 1] = html.paragraph "The target is none that is known here: what depends on it is left out."
+  end
   if task.best then parts[#parts + 1] = section("Decisions", pcall(importance, task)) end
-  if task.why then parts[#parts + 1] = html.paragraph("The function cannot be read, and what is made of it is left out: " .. task.why)
+  if task.why then
+    parts[#parts + 1] = html.paragraph("The function cannot be read, and what is made of it is left out: " .. task.why)
   elseif task.best then parts[#parts + 1] = best_parts(store, task, options) end
   return table.concat(parts, "\n")
 end

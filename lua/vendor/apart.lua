@@ -42,7 +42,8 @@ function apart.reason(why) return (tostring(why):match "[^\n]*":gsub("^%S-%.lua:
 
 -- What is raised where a vendor's routine fails, and perhaps the device's context with it: the process is given up.
 function apart.spoiled(name, why)
-  return setmetatable({spoiled = name, why = why}, {__tostring = function() return string.format("%s fails: %s", name, why) end})
+  return setmetatable({spoiled = name, why = why},
+                      {__tostring = function() return string.format("%s fails: %s", name, why) end})
 end
 
 -- What a function gives in this process, where there is no other: what is spoiled is an error like any.

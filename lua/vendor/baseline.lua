@@ -17,13 +17,16 @@ local function product_of(func)
   if #shapes ~= 3 or #a ~= #c or #a < 2 or #a > 3 then return nil end
   local rank = #a
   local m, n, k = c[rank - 1], c[rank], a[rank]
-  for _, given in ipairs(rank == 2 and {{"matmul", {m, n, k}}, {"dense", {m, k, n}}} or {{"batch_matmul", {a[1], m, n, k}}}) do
+  for _, given in ipairs(rank == 2 and {{"matmul", {m, n, k}}, {"dense", {m, k, n}}}
+                         or {{"batch_matmul", {a[1], m, n, k}}}) do
     local operator, te = given[1], ms.te
     local made, like = pcall(function()
       local A, B = te.placeholder(shapes[1]), te.placeholder(shapes[2])
       return te.func("like", {A, B, ms.ops[operator](A, B, {name = params[3].name})})
     end)
-    if made and like:hash() == func:hash() then return {operator = operator, values = named.values(operator, given[2])} end
+    if made and like:hash() == func:hash() then
+      return {operator = operator, values = named.values(operator, given[2])}
+    end
   end
 end
 
@@ -42,7 +45,8 @@ local function calls_of(func, origin, vendors, target)
   if w then ms.fill_for_timing(func, arrays, target.text) end
   for _, v in ipairs(w and vendors or {}) do
     apart.running(v:name())
-    local call = not v:name():find(PLAIN) and v:prepare(work.into(w, ms.array(arrays[#arrays]:shape(), arrays[#arrays]:type())))
+    local call = not v:name():find(PLAIN)
+      and v:prepare(work.into(w, ms.array(arrays[#arrays]:shape(), arrays[#arrays]:type())))
     if call and call:on_device() and call:routine() == "" then run {name = v:name(), call = call} end -- it failed
     if call then list[#list + 1] = {name = v:name(), library = tostring(v), call = call, routine = call:routine()} end
   end
@@ -55,7 +59,9 @@ end
 local function fastest(list)
   local best, short, calls = nil, {}, {}
   local function take(v, seconds)
-    if not best or seconds < best.seconds then best = {name = v.name, seconds = seconds, library = v.library, routine = v.routine ~= "" and v.routine or nil} end
+    if not best or seconds < best.seconds then
+      best = {name = v.name, seconds = seconds, library = v.library, routine = v.routine ~= "" and v.routine or nil}
+    end
   end
   for _, v in ipairs(list) do
     apart.running(v.name)
@@ -78,7 +84,8 @@ local function open_apart(target)
   local function lost(name, why) say(string.format("%s fails: %s", name, why)) end
   for _, note in ipairs(apart.ask({ask = "vendors", target = target.text}, lost).notes) do say(note) end
   return function(func, origin)
-    local asked, best = pcall(apart.ask, {ask = "beside", target = target.text, script = func:script(), origin = origin}, lost)
+    local asked, best =
+      pcall(apart.ask, {ask = "beside", target = target.text, script = func:script(), origin = origin}, lost)
     if ms.interrupted() then error(best, 0) end
     if not asked then say(tostring(best)) end
     return asked and best.seconds and best or nil
@@ -90,7 +97,11 @@ end
 local function open(target, library)
   if target.arch and apart.is_there() then return open_apart(target) end
   local vendors, notes
-  if target.arch then vendors, notes = ms.device_vendors(target.text) else vendors, notes = ms.vendors(target.cores, library), {} end
+  if target.arch then
+    vendors, notes = ms.device_vendors(target.text)
+  else
+    vendors, notes = ms.vendors(target.cores, library), {}
+  end
   for _, note in ipairs(notes) do say(note) end
   return function(func, origin) return apart.here(beside.fastest_here, func, origin, vendors, target) end
 end

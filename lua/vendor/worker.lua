@@ -51,7 +51,8 @@ end
 
 function answers.beside(request)
   local known = open(request.target)
-  local best = beside.fastest_here(ms.from_script(request.script), request.origin, without(known.vendors, request.skipped), known.target)
+  local best = beside.fastest_here(ms.from_script(request.script), request.origin,
+                                   without(known.vendors, request.skipped), known.target)
   collectgarbage()
   return best or {}
 end

@@ -2,7 +2,9 @@
 -- thread loads at once, or where the init of register tiles goes.
 local common = msched.load "rules.common"
 
-local NOTED = {["meta_schedule.cooperative_fetch"] = true, ["msched.init_before_tiles"] = true, ["msched.nontemporal"] = true, [""] = true} -- what such numbers are noted as; "": nothing
+-- what such numbers are noted as; "": nothing
+local NOTED = {["meta_schedule.cooperative_fetch"] = true, ["msched.init_before_tiles"] = true,
+               ["msched.nontemporal"] = true, [""] = true}
 
 local function prime_factor(stream, n) -- one of n's prime factors, by the stream
   local primes = {}
@@ -47,7 +49,11 @@ return msched.mutator {
     if #choices == 0 then return nil end
     local d = trace:draw(choices[stream:below(#choices) + 1])
     local decision
-    if d.kind == "SamplePerfectTile" then decision = mutate_tile(stream, d) else decision = common.other_choice(stream, d) end
+    if d.kind == "SamplePerfectTile" then
+      decision = mutate_tile(stream, d)
+    else
+      decision = common.other_choice(stream, d)
+    end
     return decision and trace:with_decision(d.index, decision)
   end,
 }

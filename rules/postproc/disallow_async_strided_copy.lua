@@ -26,7 +26,9 @@ end
 local function asynchronous(sch, block, loop)
   local stages, asynchronous_stages = sch:annotation(loop, STAGES), sch:annotation(loop, ASYNC)
   for i, child in ipairs {sch:get_child_blocks(loop)} do
-    if sch:block_name(child) == sch:block_name(block) then return stages[i] ~= nil and contains(asynchronous_stages, stages[i]) end
+    if sch:block_name(child) == sch:block_name(block) then
+      return stages[i] ~= nil and contains(asynchronous_stages, stages[i])
+    end
   end
 end
 
@@ -37,7 +39,9 @@ return msched.postproc {
       local block = sch:get_sblock(name)
       local loops = {sch:get_loops(block)}
       for i, l in ipairs(loops) do
-        if sch:annotation(l, ASYNC) and asynchronous(sch, block, l) and not is_dense(sch, block, loops, i) then return false end
+        if sch:annotation(l, ASYNC) and asynchronous(sch, block, l) and not is_dense(sch, block, loops, i) then
+          return false
+        end
       end
     end
     return true

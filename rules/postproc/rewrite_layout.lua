@@ -1,5 +1,5 @@
--- Lays out constants (the function's attribute layout_free_buffers: numbers of parameters, from 0) in the order in which
--- they are read: copied once, in front, by a block that is annotated, so that it is done ahead of all runs
+-- Lays out constants (the function's attribute layout_free_buffers: numbers of parameters, from 0) in the order in
+-- which they are read: copied once, in front, by a block that is annotated, so that it is done ahead of all runs
 -- (tir/packing.c). Where tiles run past the end, what is beyond is zeros.
 local function reader_of(sch, buffer)
   local found
@@ -30,8 +30,8 @@ local function dimension_of(shape, stride)
 end
 
 -- The digits of an element's indices, one a loop, outermost first: {dimension, stride, extent, last}: how far the loop
--- moves along the dimension, and how often; last: it is the dimension's outermost. The second result: whether they reach
--- past the buffer's end. nil: the loops do not walk over all of the buffer, each element once.
+-- moves along the dimension, and how often; last: it is the dimension's outermost. The second result: whether they
+-- reach past the buffer's end. nil: the loops do not walk over all of the buffer, each element once.
 local function digits_of(sch, reader)
   local digits, by_dimension, beyond, shape = {}, {}, false, reader.region.shape
   for _, extent in ipairs(reader.region.extents) do if extent ~= 1 then return nil end end
@@ -74,7 +74,8 @@ local function map_of(digits, shape)
   for d in ipairs(shape) do names[d] = "i" .. d end
   for _, digit in ipairs(digits) do
     local text = names[digit.dimension]
-    local alone = digit.last and digit.stride == 1 and digit.extent > shape[digit.dimension] -- its zeros need a tile around it
+    -- its zeros need a tile around it
+    local alone = digit.last and digit.stride == 1 and digit.extent > shape[digit.dimension]
     if alone then parts[#parts + 1] = string.format("%s // %d", text, digit.extent) end
     if digit.stride > 1 then text = string.format("%s // %d", text, digit.stride) end
     if not digit.last or alone then text = string.format("%s %% %d", text, digit.extent) end
@@ -95,10 +96,12 @@ return msched.postproc {
       local reader = reader_of(sch, params[number + 1].name)
       local digits, beyond = nil, false
       if reader then digits, beyond = digits_of(sch, reader) end
-      if digits and #digits > 1 and (beyond and reader.region.type ~= "bool" or not beyond and not in_order(digits)) then
+      if digits and #digits > 1
+          and (beyond and reader.region.type ~= "bool" or not beyond and not in_order(digits)) then
         local copy = sch:cache_read(reader.block, reader.index, "global")
         sch:annotate(copy, "meta_schedule.layout_rewrite_preproc", true)
-        sch:transform_layout(reader.block, map_of(digits, reader.region.shape), reader.index, 0, beyond and zero_of(reader.region.type) or nil)
+        sch:transform_layout(reader.block, map_of(digits, reader.region.shape), reader.index, 0,
+                             beyond and zero_of(reader.region.type) or nil)
       end
     end
   end,

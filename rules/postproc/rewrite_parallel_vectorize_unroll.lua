@@ -68,7 +68,8 @@ return msched.postproc {
     local step = notes[EXPLICIT] or notes[IMPLICIT] or 0
     if not notes[PARALLEL] and not notes[VECTORIZE] and step == 0 then return end
     for _, block in ipairs {sch:get_child_blocks(root)} do
-      local outer = parallelize_and_vectorize(sch, block, notes[PARALLEL], notes[VECTORIZE], self.parameters.strided_vectors)
+      local outer =
+        parallelize_and_vectorize(sch, block, notes[PARALLEL], notes[VECTORIZE], self.parameters.strided_vectors)
       if outer and step > 0 and not sch:is_spatial(block) then
         sch:annotate(outer, "pragma_auto_unroll_max_step", step)
         sch:annotate(outer, "pragma_unroll_explicit", notes[EXPLICIT] and 1 or 0)

@@ -1,5 +1,6 @@
--- Has blocks done by the tensor intrinsics that were noted for them: a block of blocks as it is, another by its innermost
--- loops, as many as the intrinsic has. An init that has none of its own is vectorized, where the target wants that.
+-- Has blocks done by the tensor intrinsics that were noted for them: a block of blocks as it is, another by its
+-- innermost loops, as many as the intrinsic has. An init that has none of its own is vectorized, where the target wants
+-- that.
 local NOTE = "meta_schedule.auto_tensorize"
 
 local function vectorize_init(sch, block)

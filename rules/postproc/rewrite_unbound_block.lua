@@ -6,6 +6,8 @@ return msched.postproc {
   apply = function(sch, context, self)
     local most = context.target.max_threads
     local p = {max_blocks = self.parameters.max_blocks, max_threads = most}
-    for _, name in ipairs(sch:unbound_blocks()) do binding.bind(sch, sch:get_sblock(name), p, function(extent) return extent end) end
+    for _, name in ipairs(sch:unbound_blocks()) do
+      binding.bind(sch, sch:get_sblock(name), p, function(extent) return extent end)
+    end
   end,
 }

@@ -8,8 +8,11 @@ return msched.postproc {
   apply = function(sch, context, self)
     local t = context.target
     for _, k in ipairs(sch:kernels()) do
-      if not k.uniform or not k.launchable or not fits(k.threads, math.min(t.max_threads, k.most_threads or t.max_threads)) or k.threads < k.least_threads or
-         not fits(k.vthreads, t.max_vthread) or not fits(k.shared_bytes, t.shared_bytes) or not fits(k.local_bytes, self.parameters.local_bytes) or
+      if not k.uniform or not k.launchable
+        or not fits(k.threads, math.min(t.max_threads, k.most_threads or t.max_threads)) or k.threads < k.least_threads
+        or
+         not fits(k.vthreads, t.max_vthread) or not fits(k.shared_bytes, t.shared_bytes)
+           or not fits(k.local_bytes, self.parameters.local_bytes) or
          not fits(k.vector_bytes, t.vector_bytes) then
         return false
       end

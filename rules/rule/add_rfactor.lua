@@ -23,7 +23,9 @@ return msched.rule {
     local p = self.parameters
     local jobs = context.target.cores * p.jobs_per_core
     local least = (p.least_per_core or 0) * context.target.cores
-    if sch:is_root(block) or not common.is_nest(sch, block) or not common.needs_rfactor(sch, block, jobs, least) then return {sch} end
+    if sch:is_root(block) or not common.is_nest(sch, block) or not common.needs_rfactor(sch, block, jobs, least) then
+      return {sch}
+    end
     local results, lanes_last = {sch}, p.lanes_last and reduces_once(sch, block)
     local base = sch:copy()
     local fused, spatial = common.fuse_reduction(base, base:handle(block))

@@ -1,16 +1,16 @@
--- Tiles a sum of products of short types for AMX: a block of sixteen rows, sixteen columns and 64 bytes of the reduction
--- is one instruction, which multiplies two tiles and adds to a third.
+-- Tiles a sum of products of short types for AMX: a block of sixteen rows, sixteen columns and 64 bytes of the
+-- reduction is one instruction, which multiplies two tiles and adds to a third.
 --
 -- What differs from column to column is packed in the order in which the instruction takes it, (column // 16, k // 4,
 -- column % 16, k % 4) of bytes, k // 2 of bfloat16; a constant ahead of all runs. What lies neighbour by neighbour
 -- already, (k // 4, column, k % 4), is read where it is, and so is what all columns share, or it is copied with the
--- reduction last. Two by two tiles of accumulators, or one by four, lie in one loop over the reduction, which holds them
--- in registers (tir/lower/vector/tiles.c), and begin there as zeros. Where the packed operand of a tile's columns fits in the
--- cache, the reduction is one piece, and what is computed from the result is computed accumulators by accumulators, by way
--- of a local buffer of so many tiles.
+-- reduction last. Two by two tiles of accumulators, or one by four, lie in one loop over the reduction, which holds
+-- them in registers (tir/lower/vector/tiles.c), and begin there as zeros. Where the packed operand of a tile's columns
+-- fits in the cache, the reduction is one piece, and what is computed from the result is computed accumulators by
+-- accumulators, by way of a local buffer of so many tiles.
 -- Where rows, columns or the reduction are no whole tiles, and where too few lie in one loop, as an image's lines are,
--- the block becomes a product of two matrices (products.lua), padded by zeros: both operands are copied tile by tile, and
--- of the result no more is written than there is.
+-- the block becomes a product of two matrices (products.lua), padded by zeros: both operands are copied tile by tile,
+-- and of the result no more is written than there is.
 -- Source: Intel, "Optimization Reference Manual", chapter "Intel AMX".
 local common, nest = msched.load "rules.common", msched.load "rules.register_loops"
 local tiling, products = msched.load "rules.tiling", msched.load "rules.products"
@@ -48,13 +48,15 @@ local function analyze(sch, block, width)
   if not shared or sch:extent(inner) % SIDE ~= 0 then return nil end
   local a = {shared = shared, each = each, width = width, loops = #loops}
   local depth, neighbours = find_groups(sch, block, reduce, shared, each, inner, width)
-  depth = depth or nest.longest(sch, block, reduce, shared, 1, SIDE * width) or nest.longest(sch, block, reduce, shared, nil, SIDE * width)
+  depth = depth or nest.longest(sch, block, reduce, shared, 1, SIDE * width)
+    or nest.longest(sch, block, reduce, shared, nil, SIDE * width)
   for i, l in ipairs(loops) do
     local rows = sch:read_stride(block, each, l) == 0 and (sch:read_stride(block, shared, l) or 0) > 0
     if l == inner then a.columns = i
     elseif l == depth then a.depth = i
     elseif l == neighbours then a.neighbours = i
-    elseif rows and sch:loop_iter_kind(l) == "spatial" and sch:extent(l) % SIDE == 0 then a.rows = i end -- the innermost one
+    -- the innermost one
+    elseif rows and sch:loop_iter_kind(l) == "spatial" and sch:extent(l) % SIDE == 0 then a.rows = i end
   end
   if not a.rows or not a.depth then return nil end
   a.copied = not neighbours and sch:read_stride(block, shared, depth) ~= 1
@@ -65,7 +67,8 @@ end
 -- The dimensions of the operand of the columns tile by tile.
 local function order_of_tiles(names, column, depth, width)
   local order = nest.others(names, column, depth)
-  local tile = {names[column] .. " // " .. SIDE, names[depth] .. " // " .. width, names[column] .. " % " .. SIDE, names[depth] .. " % " .. width}
+  local tile = {names[column] .. " // " .. SIDE, names[depth] .. " // " .. width, names[column] .. " % " .. SIDE,
+                names[depth] .. " % " .. width}
   return table.move(tile, 1, #tile, #order + 1, order)
 end
 
@@ -75,7 +78,8 @@ local function pack_columns(sch, block, a, loops)
   local column = nest.dimension_of(shape, sch:read_stride(block, a.each, loops[a.columns]))
   local depth = nest.dimension_of(shape, sch:read_stride(block, a.each, loops[a.depth]))
   if not column or not depth or column == depth then return nil end
-  return nest.laid_out(sch, block, a.each, #shape, function(names) return order_of_tiles(names, column, depth, a.width) end)
+  return nest.laid_out(sch, block, a.each, #shape,
+                       function(names) return order_of_tiles(names, column, depth, a.width) end)
 end
 
 -- The iteration of the reduction becomes two: its groups of neighbours, and one of a group.
@@ -89,7 +93,8 @@ local function part_neighbours(sch, block, a)
     end
     order[#order + 1] = name
   end
-  sch:transform_block_layout(block, string.format("lambda %s: (%s)", table.concat(names, ", "), table.concat(order, ", ")))
+  sch:transform_block_layout(block,
+                             string.format("lambda %s: (%s)", table.concat(names, ", "), table.concat(order, ", ")))
   local function after(i) return i > a.depth and i + 1 or i end
   return {rows = after(a.rows), columns = after(a.columns), depth = a.depth, neighbours = a.depth + 1}
 end
@@ -120,7 +125,10 @@ end
 -- accumulators; the instruction. Gives the loop of the instruction's rows, and those that are copied under: the operand
 -- of the rows, that of the columns; and that the result is written under.
 local function tile(sch, block, loops, by, one_piece)
-  if #loops.outer + #loops.batch > 1 then sch:reorder(table.move(loops.outer, 1, #loops.outer, #loops.batch + 1, table.move(loops.batch, 1, #loops.batch, 1, {}))) end
+  if #loops.outer + #loops.batch > 1 then
+    sch:reorder(table.move(loops.outer, 1, #loops.outer, #loops.batch + 1,
+                           table.move(loops.batch, 1, #loops.batch, 1, {})))
+  end
   local outer, outer_rest = nest.split_outer(sch, loops.outer)
   local all_rows, rows, row = sch:split(loops.rows, {msched.rest, by[1], SIDE})
   local chunk, rows_outer = sch:split(all_rows, {sch:sample_perfect_tile(all_rows, 2, 64)})
@@ -137,7 +145,8 @@ local function tile(sch, block, loops, by, one_piece)
   sch:reorder(order)
   sch:unroll(rows)
   sch:unroll(columns)
-  return {row = row, rows = chunk, columns = blocks or columns_outer, written = one_piece and rows_outer or columns_outer}
+  return {row = row, rows = chunk, columns = blocks or columns_outer,
+          written = one_piece and rows_outer or columns_outer}
 end
 
 local function is_accepted(sch, row, intrinsic)
@@ -145,14 +154,15 @@ local function is_accepted(sch, row, intrinsic)
   return tiling.accepts(trial, trial:blockize(trial:handle(row)), intrinsic)
 end
 
--- Tiles a block whose operands lie as they must, and moves into the tile what is at hand: a.copy and a.packed, which copy
--- the operands of rows and of columns; a.result, which writes the result out. false: it is refused.
+-- Tiles a block whose operands lie as they must, and moves into the tile what is at hand: a.copy and a.packed, which
+-- copy the operands of rows and of columns; a.result, which writes the result out. false: it is refused.
 local function finish(sch, block, context, a, by, intrinsic)
   local loops = loops_by_part(sch, block, a)
   local under = tile(sch, block, loops, by, is_in_one_piece(sch, loops, by[2], context.target))
   if not is_accepted(sch, under.row, intrinsic) then return false end
   sch:annotate(block, "meta_schedule.auto_tensorize", intrinsic)
-  sch:annotate(block, "meta_schedule.auto_tensorize_init", sch:writes(block)[1].type == "int32" and "amx_zero_i32" or "amx_zero_f32")
+  sch:annotate(block, "meta_schedule.auto_tensorize_init",
+               sch:writes(block)[1].type == "int32" and "amx_zero_i32" or "amx_zero_f32")
   for _, copy in ipairs {{a.copy, under.rows}, {a.packed, under.columns}} do
     if copy[1] then
       if not sch:can_compute_at(copy[1], copy[2]) then return false end
@@ -179,15 +189,16 @@ local function tiled(sch, block, context, a, by)
   local s = sch:copy()
   local b = s:handle(block)
   local loops, intrinsic = {s:get_loops(b)}, intrinsic_of(s, b, a)
-  local constant = common.constants(s)[s:reads(b)[a.each + 1].buffer] -- then it stays where it depends on nothing: it is packed ahead
+  local constant = common.constants(s)[s:reads(b)[a.each + 1].buffer] -- then it stays where it depends on nothing: it
+                                                                      -- is packed ahead
   if not intrinsic then return nil end
   local packed = not a.neighbours and pack_columns(s, b, a, loops)
   if not a.neighbours and not packed then return nil end
   if constant and packed then s:annotate(packed, AHEAD, true) end
   if a.copied and not nest.with_last(s, b, a.shared, loops[a.depth]) then return nil end
   local own = a.neighbours and a or part_neighbours(s, b, a)
-  own = {rows = own.rows, columns = own.columns, depth = own.depth, neighbours = own.neighbours, each = a.each, width = a.width,
-         packed = not constant and packed or nil}
+  own = {rows = own.rows, columns = own.columns, depth = own.depth, neighbours = own.neighbours, each = a.each,
+         width = a.width, packed = not constant and packed or nil}
   return finish(s, b, context, own, by, intrinsic) and s or nil
 end
 
@@ -272,7 +283,8 @@ local function padded(sch, block, context, classes, by, width)
   local consumer, batch = common.only_consumer(s, b), #classes.batch
   classes.all = s:iter_extents(b)
   local padding = {SIDE * by[1], SIDE * by[2], SIDE * width}
-  local grows = {classes.extents.m % padding[1] ~= 0, classes.extents.n % padding[2] ~= 0, classes.extents.k % padding[3] ~= 0}
+  local grows =
+    {classes.extents.m % padding[1] ~= 0, classes.extents.n % padding[2] ~= 0, classes.extents.k % padding[3] ~= 0}
   local lies = #classes.m == 1 and #classes.k == 1 and s:read_stride(b, a.shared, loops[classes.k[1]]) == 1
   local copies = products.to_product(s, b, classes, {keep = {a = lies, c = #classes.m == 1 and #classes.n == 1}})
   if grows[1] or grows[2] or grows[3] then
@@ -290,15 +302,19 @@ local function padded(sch, block, context, classes, by, width)
   local names = {}
   for d = 1, batch + 2 do names[d] = "i" .. d end
   local list = table.concat(names, ", ")
-  s:transform_layout(packed, string.format("lambda %s: (%s)", list, table.concat(order_of_tiles(names, batch + 2, batch + 1, width), ", ")), 0, 1)
+  s:transform_layout(packed, string.format("lambda %s: (%s)", list, table.concat(order_of_tiles(names, batch + 2,
+                                           batch + 1, width), ", ")), 0, 1)
   if a.copy then
     local m, k, wide = names[batch + 1], names[batch + 2], SIDE * width
     local order = table.move(names, 1, batch, 1, {})
-    for _, part in ipairs {m .. " // " .. SIDE, k .. " // " .. wide, m .. " % " .. SIDE, k .. " % " .. wide} do order[#order + 1] = part end
+    for _, part in ipairs {m .. " // " .. SIDE, k .. " // " .. wide, m .. " % " .. SIDE, k .. " % " .. wide} do
+      order[#order + 1] = part
+    end
     s:transform_layout(a.copy, string.format("lambda %s: (%s)", list, table.concat(order, ", ")), 0, 1)
   end
   a.result = writer_of(s, b, classes, copies, grows[1] or grows[2], consumer)
-  local own = part_neighbours(s, b, {rows = batch + 1, columns = batch + 2, depth = batch + 3, width = width, loops = batch + 3})
+  local own =
+    part_neighbours(s, b, {rows = batch + 1, columns = batch + 2, depth = batch + 3, width = width, loops = batch + 3})
   for name, value in pairs(own) do a[name] = value end
   if constant then s:annotate(packed, AHEAD, true) end
   a.packed = not constant and packed or nil
@@ -317,7 +333,9 @@ local function add_whole(results, sch, block, context, width)
   for _, shapes in ipairs {ACCUMULATORS, FEWER} do
     for _, by in ipairs(shapes) do
       local made = tiled(sch, block, context, a, by)
-      if made then best, results[#results + 1] = math.min(best, products_in_all * step_of(by) / (by[1] * by[2])), made end
+      if made then
+        best, results[#results + 1] = math.min(best, products_in_all * step_of(by) / (by[1] * by[2])), made
+      end
     end
     if #results > 1 then return best end
   end
@@ -338,7 +356,8 @@ end
 return msched.rule {
   name = "amx_tile",
   apply = function(sch, block, context)
-    local width, results = common.can_tile(sch, block) and sch:has_init(block) and nest.product_width(sch, block, context.target.tiles) or 0, {sch}
+    local width, results = common.can_tile(sch, block) and sch:has_init(block)
+      and nest.product_width(sch, block, context.target.tiles) or 0, {sch}
     if width == 0 then return {sch} end
     add_padded(results, sch, block, context, width, add_whole(results, sch, block, context, width))
     return results

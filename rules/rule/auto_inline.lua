@@ -14,8 +14,8 @@ local function is_worth(sch, block, p)
   return not p.in_order or sch:reads_in_order(block)
 end
 
--- It has an iteration for each of what it reads: of a block that takes a part, what is read would be computed whole, for
--- nothing, and its iterations be under a condition that threads cannot be bound by.
+-- It has an iteration for each of what it reads: of a block that takes a part, what is read would be computed whole,
+-- for nothing, and its iterations be under a condition that threads cannot be bound by.
 local function takes_all(sch, block)
   local own, read = common.lengths(sch, block), common.lengths(sch, (sch:get_producers(block)))
   return not own or not read or own >= read
@@ -28,7 +28,8 @@ return msched.rule {
     if not is_worth(sch, block, p) then return {sch} end
     if p.into_consumer and #sch:consumers(block) > 0 and sch:can_inline(block) then
       sch:compute_inline(block)
-    elseif p.into_producer and #sch:producers(block) == 1 and takes_all(sch, block) and sch:can_reverse_inline(block) then
+    elseif p.into_producer and #sch:producers(block) == 1 and takes_all(sch, block)
+        and sch:can_reverse_inline(block) then
       sch:reverse_compute_inline(block)
     end
     return {sch}

@@ -43,7 +43,10 @@ end
 return msched.rule {
   name = "cross_thread_reduction",
   apply = function(sch, block, context, self)
-    if sch:is_root(block) or not common.is_nest(sch, block) or thread_loop(sch, block) or not common.needs_rfactor(sch, block, context.target.max_threads, 1) then return {sch} end
+    if sch:is_root(block) or not common.is_nest(sch, block) or thread_loop(sch, block)
+        or not common.needs_rfactor(sch, block, context.target.max_threads, 1) then
+      return {sch}
+    end
     local s = sch:copy()
     local b, extents = s:handle(block), self.parameters.thread_extents
     local consumer, loops, at = place(s, b)

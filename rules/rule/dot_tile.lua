@@ -4,8 +4,8 @@
 -- The reduction along which the operand that all columns share is contiguous is split by as many products; what differs
 -- from column to column is copied into panels in which those lie next to one another, lane by lane: (k // 4, column,
 -- k % 4); a constant is packed so ahead of all runs. Around that stands the tile of register_tile: rows x vectors of
--- accumulators, in registers while the reduction runs. An operand that lies so already is read where it is; a shared one
--- that is not contiguous is copied, too.
+-- accumulators, in registers while the reduction runs. An operand that lies so already is read where it is; a shared
+-- one that is not contiguous is copied, too.
 -- Source: Intel, "Optimization Reference Manual", chapter "Intel AVX-512 - VNNI" of its guide to deep learning.
 local common, nest = msched.load "rules.common", msched.load "rules.register_loops"
 
@@ -21,7 +21,8 @@ local function analyze(sch, block, width)
   if not shared then return nil end
   local a = {inner = inner, shared = shared, each = each, reduce = reduce, rows = {}, outer = {}, count = 1}
   for _, tail in ipairs {false, true} do
-    a.k = a.k or nest.longest(sch, block, reduce, shared, 1, width, tail) or nest.longest(sch, block, reduce, shared, nil, width, tail)
+    a.k = a.k or nest.longest(sch, block, reduce, shared, 1, width, tail)
+      or nest.longest(sch, block, reduce, shared, nil, width, tail)
   end
   if not a.k then return nil end
   a.copied = sch:read_stride(block, shared, a.k) ~= 1
@@ -120,7 +121,8 @@ end
 return msched.rule {
   name = "dot_tile",
   apply = function(sch, block, context)
-    local tileable = not sch:is_root(block) and sch:has_init(block) and common.is_nest(sch, block) and common.needs_tiling(sch, block)
+    local tileable = not sch:is_root(block) and sch:has_init(block) and common.is_nest(sch, block)
+      and common.needs_tiling(sch, block)
     local width, results = tileable and nest.product_width(sch, block, context.target.dots) or 0, {sch}
     if width == 0 then return {sch} end
     for _, vectors in ipairs {1, 2, 3, 4} do

@@ -1,12 +1,13 @@
--- Fuses a softmax with the sum of products that reads it, and with what makes its scores, as attention has them: tiles of
--- rows go over tiles of columns, and what was summed before is scaled where a row's maximum grows. Nothing has the size
--- of rows times columns. Opens the schedule as it was, and fused ones: a sketch for each number of vectors of rows.
+-- Fuses a softmax with the sum of products that reads it, and with what makes its scores, as attention has them: tiles
+-- of rows go over tiles of columns, and what was summed before is scaled where a row's maximum grows. Nothing has the
+-- size of rows times columns. Opens the schedule as it was, and fused ones: a sketch for each number of vectors of
+-- rows.
 --
--- Rows lie innermost, in vectors: maximum, sum, scales and exponentials of different rows are elements of vectors, which
--- nothing is reduced across. Both products are register tiles of these rows and some columns, of which one element at a
--- time is broadcast; what the scores read along rows is copied so that rows come last, once a tile of rows. Rows in all
--- run in parallel. Fewer rows than a vector holds, as a decoder's step has, stay as they are.
--- Source: Dao et al., "FlashAttention", 2022.
+-- Rows lie innermost, in vectors: maximum, sum, scales and exponentials of different rows are elements of vectors,
+-- which nothing is reduced across. Both products are register tiles of these rows and some columns, of which one
+-- element at a time is broadcast; what the scores read along rows is copied so that rows come last, once a tile of
+-- rows. Rows in all run in parallel. Fewer rows than a vector holds, as a decoder's step has, stay as they are. Source:
+-- Dao et al., "FlashAttention", 2022.
 local common, nest = msched.load "rules.common", msched.load "rules.register_loops"
 
 local MOST_INLINED = 8 -- blocks between the sum of products and what it is fused with
@@ -31,7 +32,8 @@ local function inline_softmax(sch, product)
   for _ = 1, MOST_INLINED do
     if sch:has_call(product, "exp") then return true end
     local between = names_where(sch, sch:producers(product), function(b)
-      return sch:is_spatial(b) and sch:can_inline(b) and (sch:has_call(b, "exp") or #names_where(sch, sch:producers(b), reduces(sch)) > 0)
+      return sch:is_spatial(b) and sch:can_inline(b)
+        and (sch:has_call(b, "exp") or #names_where(sch, sch:producers(b), reduces(sch)) > 0)
     end)
     if #between == 0 then return false end
     sch:compute_inline(sch:get_sblock(between[1]))
@@ -43,7 +45,8 @@ local function shape_of(sch, name) return table.concat(sch:writes(sch:get_sblock
 
 -- The names of maximum and sum among what the product reads; nil: there are none.
 local function find_parts(sch, product)
-  local sums = names_where(sch, sch:producers(product), function(b) return sch:has_init(b) and sch:has_call(b, "exp") end)
+  local sums =
+    names_where(sch, sch:producers(product), function(b) return sch:has_init(b) and sch:has_call(b, "exp") end)
   for _, sum in ipairs(sums) do
     for _, name in ipairs(sch:producers(product)) do
       local b = sch:get_sblock(name)
@@ -58,7 +61,8 @@ end
 
 -- ---- Rows last -----------------------------------------------------------------------------------------------------
 
--- The loop of rows and the one of columns of a block that writes a matrix, and its loop that reduces; nil: it is another.
+-- The loop of rows and the one of columns of a block that writes a matrix, and its loop that reduces; nil: it is
+-- another.
 local function matrix_loops(sch, block)
   local kinds, row, column, reduce = sch:loop_iter_kinds(block), nil, nil, nil
   local shape = sch:writes(block)[1].shape
@@ -79,7 +83,8 @@ local function put_last(sch, block, loop)
   for d = 1, #shape do names[d] = "i" .. d end
   local order = nest.others(names, dimension)
   order[#order + 1] = names[dimension]
-  sch:transform_layout(block, string.format("lambda %s: (%s)", table.concat(names, ", "), table.concat(order, ", ")), 0, 1)
+  sch:transform_layout(block, string.format("lambda %s: (%s)", table.concat(names, ", "), table.concat(order, ", ")), 0,
+                       1)
 end
 
 -- Copies what the scores read along rows alone, with rows last; gives the copies. nil: the scores are no matrix.
@@ -89,7 +94,8 @@ local function copy_rows(sch, scores)
   local copies, list = {}, {}
   for i, r in ipairs(sch:reads(scores)) do
     local stride = sch:read_stride(scores, i - 1, row)
-    local dimension = stride and stride > 1 and sch:read_stride(scores, i - 1, column) == 0 and nest.dimension_of(r.shape, stride)
+    local dimension = stride and stride > 1 and sch:read_stride(scores, i - 1, column) == 0
+      and nest.dimension_of(r.shape, stride)
     if dimension and dimension < #r.shape then list[#list + 1] = {i - 1, dimension, #r.shape} end
   end
   for _, read in ipairs(list) do
@@ -154,7 +160,9 @@ end
 local function counts(vectors, registers)
   local list = {}
   for _, n in ipairs {16, 12, 8, 6, 4, 2} do
-    if n * vectors + vectors + 1 <= registers and n * vectors * 2 >= math.min(registers, 16) then list[#list + 1] = n end
+    if n * vectors + vectors + 1 <= registers and n * vectors * 2 >= math.min(registers, 16) then
+      list[#list + 1] = n
+    end
   end
   return list
 end
@@ -173,7 +181,13 @@ local function schedule_parts(sch, fused, counted, lanes, column_tile)
     if sch:has_init(parts[i]) then
       local own, other, reduce
       for k, l in ipairs(loops) do
-        if kinds[k] == "reduce" then reduce = l elseif sch:write_stride(parts[i], 0, l) == 1 then own = l else other = l end
+        if kinds[k] == "reduce" then
+          reduce = l
+        elseif sch:write_stride(parts[i], 0, l) == 1 then
+          own = l
+        else
+          other = l
+        end
       end
       tile_product(sch, parts[i], own, other, reduce, common.sample_equal(sch, divisors(column_tile, counted)))
     else
@@ -205,10 +219,13 @@ local function fused(sch, product, context, vectors, column_tile)
     local made = s:has_init(scores) and copy_rows(s, scores)
     for _, copy in ipairs(made or {}) do copies[#copies + 1] = copy end
   end
-  local done, outer = s:try("fuse_online_softmax", s:get_sblock(maximum), s:get_sblock(sum), s:handle(b), vectors * lanes, column_tile)
+  local done, outer =
+    s:try("fuse_online_softmax", s:get_sblock(maximum), s:get_sblock(sum), s:handle(b), vectors * lanes, column_tile)
   if not done or not s:has_block(name .. "_normalize") then return nil end
   local normalize = s:get_sblock(name .. "_normalize")
-  if not schedule_parts(s, outer, counts(vectors, context.target.vector_registers), lanes, column_tile) then return nil end
+  if not schedule_parts(s, outer, counts(vectors, context.target.vector_registers), lanes, column_tile) then
+    return nil
+  end
   local loops = {s:get_loops(outer)}
   local around = loops[#loops - 1]
   for _, copy in ipairs(copies) do
@@ -242,16 +259,23 @@ return msched.rule {
   name = "fuse_online_softmax",
   apply = function(sch, block, context, self)
     local p, results = self.parameters, {sch}
-    if sch:is_root(block) or not sch:has_init(block) or #sch:writes(block) ~= 1 or #sch:producers(block) == 0 then return results end
+    if sch:is_root(block) or not sch:has_init(block) or #sch:writes(block) ~= 1 or #sch:producers(block) == 0 then
+      return results
+    end
     if not common.is_nest(sch, block) then return results end
     local probe = sch:copy()
-    if not has_exponentials(probe) or not inline_softmax(probe, probe:handle(block)) or not find_parts(probe, probe:handle(block)) then return results end
+    if not has_exponentials(probe) or not inline_softmax(probe, probe:handle(block))
+        or not find_parts(probe, probe:handle(block)) then
+      return results
+    end
     local rows, columns = extents(sch, block)
     local lanes = context.target.vector_bits // (8 * sch:writes(block)[1].bytes)
     if not columns or rows < lanes then return results end
     for _, vectors in ipairs(p.vectors) do
       if vectors == 1 or vectors * lanes <= rows and #counts(vectors, context.target.vector_registers) > 0 then
-        for _, column_tile in ipairs(column_tiles(columns, p)) do results[#results + 1] = fused(sch, block, context, vectors, column_tile) end
+        for _, column_tile in ipairs(column_tiles(columns, p)) do
+          results[#results + 1] = fused(sch, block, context, vectors, column_tile)
+        end
       end
     end
     return results

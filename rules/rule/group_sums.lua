@@ -1,11 +1,11 @@
--- Fuses a reduction with that of the groups that it adds up: Y[i, j] = sum over g of f(P[i, g, j], …), where P itself is a
--- sum within a group, as products with weights of few bits are, whose groups have a scale each. Tiles of rows x vectors of
--- columns go over the groups; the sums of a group are in registers, and never in memory: P[i, g, j] of all groups would be
--- as large as weights of 4 bits are.
+-- Fuses a reduction with that of the groups that it adds up: Y[i, j] = sum over g of f(P[i, g, j], …), where P itself
+-- is a sum within a group, as products with weights of few bits are, whose groups have a scale each. Tiles of rows x
+-- vectors of columns go over the groups; the sums of a group are in registers, and never in memory: P[i, g, j] of all
+-- groups would be as large as weights of 4 bits are.
 --
--- Constants are laid out in the order in which the tile reads them (rewrite_layout.lua); other operands must be contiguous
--- along columns, or the same for all. Sums of products of short types that the CPU adds several of to a lane keep the
--- neighbours innermost, as dot_tile does.
+-- Constants are laid out in the order in which the tile reads them (rewrite_layout.lua); other operands must be
+-- contiguous along columns, or the same for all. Sums of products of short types that the CPU adds several of to a lane
+-- keep the neighbours innermost, as dot_tile does.
 local common, nest = msched.load "rules.common", msched.load "rules.register_loops"
 
 -- Whether all that a block reads moves by one element along a loop, or by none, or is laid out as it is wanted.
@@ -23,9 +23,12 @@ local function groups_of(sch, block)
   local found
   for _, name in ipairs(sch:producers(block)) do
     local p = sch:get_sblock(name)
-    if sch:has_init(p) and common.is_nest(sch, p) and sch:is_trivial(p) and not common.is_tiled(sch, p) and #sch:writes(p) == 1 then
+    if sch:has_init(p) and common.is_nest(sch, p) and sch:is_trivial(p) and not common.is_tiled(sch, p)
+        and #sch:writes(p) == 1 then
       local uses
-      for i, r in ipairs(sch:reads(block)) do if r.buffer == sch:writes(p)[1].buffer then uses = #sch:read_uses(block)[i] end end
+      for i, r in ipairs(sch:reads(block)) do
+        if r.buffer == sch:writes(p)[1].buffer then uses = #sch:read_uses(block)[i] end
+      end
       if uses == #sch:iter_kinds(block) and #sch:consumers(p) == 1 then
         if found then return nil end
         found = p
@@ -44,7 +47,9 @@ local function analyze(sch, block)
   local own = nest.by_kind(sch, groups)
   local columns, constants = own and nest.contiguous(sch, groups, own), common.constants(sch)
   if not columns or sch:extent(columns) ~= sch:extent(inner) then return nil end
-  if not reads_columns(sch, block, inner, constants) or not reads_columns(sch, groups, columns, constants) then return nil end
+  if not reads_columns(sch, block, inner, constants) or not reads_columns(sch, groups, columns, constants) then
+    return nil
+  end
   local a = {inner = inner, groups = groups, over = reduce[1], rows = {}, count = 1}
   for _, l in ipairs(spatial) do
     if l ~= inner and sch:extent(l) > 1 then a.rows[#a.rows + 1], a.count = l, a.count * sch:extent(l) end
@@ -122,7 +127,8 @@ end
 return msched.rule {
   name = "group_sums",
   apply = function(sch, block, context)
-    local tileable = not sch:is_root(block) and sch:has_init(block) and #sch:writes(block) == 1 and common.is_nest(sch, block)
+    local tileable = not sch:is_root(block) and sch:has_init(block) and #sch:writes(block) == 1
+      and common.is_nest(sch, block)
                      and not common.is_tiled(sch, block) and sch:is_trivial(block) and #sch:producers(block) > 0
     if not tileable or not analyze(sch, block) then return {sch} end
     local results = {}

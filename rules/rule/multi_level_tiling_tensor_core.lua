@@ -113,12 +113,13 @@ local function product(list) return #list > 0 and table.concat(list, " * ") or "
 -- Splits as tiling.split does, and holds draws against what a block has: registers for its sums and theirs at a time,
 -- shared memory for tiles, those that run ahead among them, and for sums on their way out.
 local function split_within(group, batch, shared_bytes)
-  local groups, inner, tiles = {}, {}, {[batch + 1] = tostring(group.multiples.m), [batch + 2] = tostring(group.multiples.n)}
+  local groups, inner, tiles = {}, {},
+    {[batch + 1] = tostring(group.multiples.m), [batch + 2] = tostring(group.multiples.n)}
   local function hold(sch)
     local sums, beside = string.format("%d * %s", group.registers, product(inner)), group.beside
     -- A producer warp group has the registers that a thread needs beside its accumulators.
-    sch:assert(string.format("%s <= %d and %s * (%s + %d) <= %d", sums, MOST_REGISTERS - beside, product(groups), sums, beside,
-                             GROUP_REGISTERS - (group.producer and beside or 0)))
+    sch:assert(string.format("%s <= %d and %s * (%s + %d) <= %d", sums, MOST_REGISTERS - beside, product(groups), sums,
+                             beside, GROUP_REGISTERS - (group.producer and beside or 0)))
   end
   return function(sch, _, loop, count, p, at)
     local factors = {sch:sample_perfect_tile(loop, count, p.max_innermost)}
@@ -127,11 +128,14 @@ local function split_within(group, batch, shared_bytes)
       groups[#groups + 1], inner[#inner + 1] = factors[3]:name(), factors[4]:name()
       if tiles[at] then tiles[at] = table.concat({tiles[at], factors[3]:name(), factors[4]:name()}, " * ") end
       hold(sch)
-      if at == batch + 2 then sch:assert(string.format("4 * %s * (%s + %d) <= %d", tiles[batch + 1], tiles[batch + 2], SUMS_APART, shared_bytes)) end
+      if at == batch + 2 then
+        sch:assert(string.format("4 * %s * (%s + %d) <= %d", tiles[batch + 1], tiles[batch + 2], SUMS_APART,
+                                 shared_bytes))
+      end
     else
       local bytes = string.format("%d * %s * (%s + %s)", 2 * group.multiples.k, factors[2]:name(), rows, columns)
-      sch:assert(string.format("%s <= %d and (%s <= 1 or %d * %s <= %d)", bytes, shared_bytes, factors[1]:name(), group.stages, bytes,
-                               shared_bytes))
+      sch:assert(string.format("%s <= %d and (%s <= 1 or %d * %s <= %d)", bytes, shared_bytes, factors[1]:name(),
+                               group.stages, bytes, shared_bytes))
     end
     return {sch:split(loop, factors)}, factors
   end
@@ -148,7 +152,9 @@ end
 
 local function with_group(sch, block, group, classes, p)
   local by_columns, sync = group.by_columns, group.sync
-  if group.sync_by_columns and lies_by_columns(sch, block, classes) then by_columns, sync = true, group.sync_by_columns end
+  if group.sync_by_columns and lies_by_columns(sch, block, classes) then
+    by_columns, sync = true, group.sync_by_columns
+  end
   local copies = products.to_product(sch, block, classes, {by_columns = by_columns})
   local product = tiling.blockize_for(sch, block, sync)
   sch:annotate(product, "meta_schedule.auto_tensorize", sync)
@@ -158,7 +164,8 @@ local function with_group(sch, block, group, classes, p)
     -- Copies that are to run ahead are of four bytes or more.
     p = setmetatable({structure = group.structure, warps = group.warps, vector_load_lengths = {2, 4, 8}}, {__index = p})
   end
-  local split = group.inner and split_for(group, #classes.batch) or group.warps and split_within(group, #classes.batch, p.shared_bytes)
+  local split = group.inner and split_for(group, #classes.batch)
+    or group.warps and split_within(group, #classes.batch, p.shared_bytes)
   local state = tiling.start(sch, product, p, split)
   add_accumulator(state, copies.c, group, p)
   if group.warps then

@@ -32,13 +32,16 @@ end
 -- neither.
 local function find_exponentials(sch, sum)
   if sch:has_call(sum, "exp") then return false end
-  return producers_where(sch, sum, function(b) return sch:is_spatial(b) and sch:has_call(b, "exp") and sch:can_inline(b) end)[1]
+  return producers_where(sch, sum,
+                         function(b) return sch:is_spatial(b) and sch:has_call(b, "exp") and sch:can_inline(b) end)[1]
 end
 
 return msched.rule {
   name = "online_softmax",
   apply = function(sch, block, context, self)
-    if sch:is_root(block) or not sch:has_init(block) or not is_long(sch, block, context.target, self.parameters) then return {sch} end
+    if sch:is_root(block) or not sch:has_init(block) or not is_long(sch, block, context.target, self.parameters) then
+      return {sch}
+    end
     local exponentials = find_exponentials(sch, block)
     if exponentials == nil or not common.is_nest(sch, block) then return {sch} end
     local s = sch:copy()

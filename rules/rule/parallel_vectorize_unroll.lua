@@ -2,7 +2,8 @@
 -- all blocks have their places.
 local common = msched.load "rules.common"
 
--- Whether the function has so little to do that it may be over before threads have begun: by the iterations of its blocks.
+-- Whether the function has so little to do that it may be over before threads have begun: by the iterations of its
+-- blocks.
 local function is_short(sch, most)
   local iterations = 0
   for _, name in ipairs(most and sch:block_names() or {}) do

@@ -18,7 +18,10 @@ local function has_windows(sch, block) return not is_read_by(sch, block, "msched
 local function is_left(sch, block) return common.is_kept(sch, block) and is_read_by(sch, block, common.SPATIAL) end
 
 local function can_move(sch, block)
-  if common.is_tiled(sch, block) or is_left(sch, block) or #sch:consumers(block) == 0 or not sch:is_below_root(block) then return false end
+  if common.is_tiled(sch, block) or is_left(sch, block) or #sch:consumers(block) == 0
+      or not sch:is_below_root(block) then
+    return false
+  end
   local outer = sch:get_loops(block)
   return outer ~= nil and sch:child_count(outer) == 1 and has_windows(sch, block)
 end

@@ -67,7 +67,10 @@ local function choose_rows(sch, block, spatial, inner)
   for _, l in ipairs(spatial) do
     local shared, extent = 0, sch:extent(l)
     for _, index in ipairs(reads) do if sch:read_stride(block, index, l) == 0 then shared = shared + 1 end end
-    if l ~= inner and extent > 1 and (shared > most or shared == most and (extent >= nest.BUSY or extent >= sch:extent(best))) then best, most = l, shared end
+    if l ~= inner and extent > 1
+        and (shared > most or shared == most and (extent >= nest.BUSY or extent >= sch:extent(best))) then
+      best, most = l, shared
+    end
   end
   return best
 end
@@ -95,7 +98,10 @@ end
 
 -- Whether it is a reduction that a register tile serves.
 local function applies(sch, block)
-  if sch:is_root(block) or not common.is_nest(sch, block) or not common.needs_tiling(sch, block) or not sch:has_init(block) then return false end
+  if sch:is_root(block) or not common.is_nest(sch, block) or not common.needs_tiling(sch, block)
+      or not sch:has_init(block) then
+    return false
+  end
   local spatial = nest.by_kind(sch, block)
   return spatial and nest.contiguous(sch, block, spatial) ~= nil
 end
@@ -126,7 +132,8 @@ local function analyze(sch, block, phase_count, skip)
   if skip then spatial = table.move(spatial, phase_count + 1, #spatial, 1, {}) end
   local inner = nest.contiguous(sch, block, spatial)
   if not inner then return nil end -- results are contiguous along a phase alone
-  local a = {outer = {}, phases = phases, rows = loops_of_rows(sch, block, spatial, inner, skip), most_rows = 1, reduce = reduce, inner = inner}
+  local a = {outer = {}, phases = phases, rows = loops_of_rows(sch, block, spatial, inner, skip), most_rows = 1,
+             reduce = reduce, inner = inner}
   local is_row = {}
   for _, l in ipairs(a.rows) do is_row[l], a.most_rows = true, a.most_rows * sch:extent(l) end
   for _, l in ipairs(spatial) do if l ~= inner and not is_row[l] then table.insert(a.outer, l) end end
@@ -146,7 +153,9 @@ local function paddings(sch, block)
   local list = {}
   if #sch:producers(block) == 0 then return list end
   for _, p in ipairs {sch:get_producers(block)} do
-    if sch:is_spatial(p) and sch:has_call(p, "if_then_else") and #sch:consumers(p) == 1 and sch:can_inline(p) then list[#list + 1] = p end
+    if sch:is_spatial(p) and sch:has_call(p, "if_then_else") and #sch:consumers(p) == 1 and sch:can_inline(p) then
+      list[#list + 1] = p
+    end
   end
   return list
 end
@@ -190,7 +199,8 @@ local function tiled(sch, block, context, parameters, vectors, pack, skip)
   if skip then for _, p in ipairs(paddings(s, b)) do s:compute_inline(p) end end
   local a = analyze(s, b, split_phases(s, b), skip)
   if not a then return nil end
-  local columns = columns_of(vectors * context.target.vector_bits // (8 * s:writes(b)[1].bytes), vectors, s:extent(a.inner), parameters)
+  local columns = columns_of(vectors * context.target.vector_bits // (8 * s:writes(b)[1].bytes), vectors,
+                             s:extent(a.inner), parameters)
   -- their accumulators fill a third of the registers; where there are none, those that keep the units busy
   local rows = nest.rows_for(context, vectors, a.most_rows, context.target.vector_registers / 3, nest.BUSY)
   local _, reads = panels(s, b, a.inner)
@@ -212,7 +222,9 @@ return msched.rule {
     local results = {sch}
     for _, skip in ipairs(#paddings(sch, block) > 0 and {false, true} or {false}) do
       for _, vectors in ipairs {1, 2, 3, 4} do
-        for _, pack in ipairs {true, false} do results[#results + 1] = tiled(sch, block, context, self.parameters or {}, vectors, pack, skip) end
+        for _, pack in ipairs {true, false} do
+          results[#results + 1] = tiled(sch, block, context, self.parameters or {}, vectors, pack, skip)
+        end
       end
     end
     return results

@@ -3,10 +3,10 @@
 -- one, of whole vectors of which several are unrolled. Else there are tiles of rows and columns: rows that are
 -- unrolled share what they read of a stencil in registers, tiles what they share in a cache, and a transposition has
 -- whole squares. Stages that keep_stages left are computed under a tile with the rows around it, or row by row in a
--- buffer that rolls on, or for themselves. Results beside one another whose tiles are alike are computed tile by tile in
--- turn, in one nest: what they read, and what one reads of another, comes from memory once. On a GPU the tiles are blocks
--- of threads in one or two dimensions, of whose elements each thread has several, side by side as vectors and in rows;
--- what is used again, or read across, is copied to shared memory or read directly.
+-- buffer that rolls on, or for themselves. Results beside one another whose tiles are alike are computed tile by tile
+-- in turn, in one nest: what they read, and what one reads of another, comes from memory once. On a GPU the tiles are
+-- blocks of threads in one or two dimensions, of whose elements each thread has several, side by side as vectors and in
+-- rows; what is used again, or read across, is copied to shared memory or read directly.
 -- Parameters:
 --   unroll    rows, or vectors of a loop that is one, that are unrolled
 --   vectors   of a CPU: how many registers a vector fills
@@ -105,7 +105,11 @@ local function analyze(sch, block, one)
   local a = {loops = loops, others = {}, columns = {}}
   local along = one and 0 or going_on(sch, block, loops)
   while not fits_one(sch, {table.unpack(loops, #loops - along + 1)}) do along = along - 1 end
-  if along > 0 then table.move(loops, #loops - along + 1, #loops, 1, a.columns) else a.columns[1] = contiguous(sch, block, loops) end
+  if along > 0 then
+    table.move(loops, #loops - along + 1, #loops, 1, a.columns)
+  else
+    a.columns[1] = contiguous(sch, block, loops)
+  end
   for _, l in ipairs(a.columns) do is_column[l] = true end
   a.row = along == 0 and crossing(sch, block, loops, a.columns[1]) or nil
   for i = #loops, 1, -1 do
@@ -124,7 +128,8 @@ local function gather(sch, a, apart)
   if a.row then order[#order + 1] = a.row end
   table.move(a.columns, 1, #a.columns, #order + 1, order)
   if #order > 1 then sch:reorder(order) end
-  return fused(sch, a.columns), a.row, not apart and #a.others > 0 and fits_one(sch, a.others) and {fused(sch, a.others)} or a.others
+  return fused(sch, a.columns), a.row,
+    not apart and #a.others > 0 and fits_one(sch, a.others) and {fused(sch, a.others)} or a.others
 end
 
 -- Those of a list that are at most so many: the first at least.
@@ -198,7 +203,9 @@ local function alike(sch, block, most)
   local shape = at and shape_of(sch, block)
   for i = at and at - 1 or 0, 1, -1 do
     local other = #group < most and sch:get_sblock(names[i])
-    if not other or not applies(sch, other) or common.is_kept(sch, other) or shape_of(sch, other) ~= shape then break end
+    if not other or not applies(sch, other) or common.is_kept(sch, other) or shape_of(sch, other) ~= shape then
+      break
+    end
     table.insert(group, 1, other)
   end
   return group
@@ -214,8 +221,8 @@ local function reads_among(sch, group)
   return false
 end
 
--- The block alone, and with those that are alike, if any: lists of names; reads_among: of the group. Asked of a copy, so
--- that traces do not have what is looked at.
+-- The block alone, and with those that are alike, if any: lists of names; reads_among: of the group. Asked of a copy,
+-- so that traces do not have what is looked at.
 local function groups_of(sch, block, p)
   local look = sch:copy()
   local group, names = alike(look, look:handle(block), p.results), {}
@@ -265,14 +272,19 @@ local function cpu_tiles(sch, group, p, lanes, stages)
   for i, block in ipairs(group) do
     local columns, row, others = gather(sch, analyze(sch, block, #stages > 0))
     local outer, rest, tile, rows, unrolled
-    if others[1] then outer, rest = sch:split(others[1], {once("others", function() return sch:sample_perfect_tile(others[1], 2, 64) end)}) end
+    if others[1] then
+      outer, rest = sch:split(others[1],
+                              {once("others", function() return sch:sample_perfect_tile(others[1], 2, 64) end)})
+    end
     if row then
       local most = sch:extent(row)
-      local many, few = once("row", function() return drawn(sch, up_to(p.rows, most)), drawn(sch, up_to(p.unroll, most)) end)
+      local many, few =
+        once("row", function() return drawn(sch, up_to(p.rows, most)), drawn(sch, up_to(p.unroll, most)) end)
       tile, rows, unrolled = sch:split(row, {msched.rest, many, few})
     end
     local across, inner = sch:split(columns, {msched.rest, lanes})
-    local strips, vectors = sch:split(across, {once("across", function() return sch:sample_perfect_tile(across, 2, -1) end)})
+    local strips, vectors =
+      sch:split(across, {once("across", function() return sch:sample_perfect_tile(across, 2, -1) end)})
     local order = {}
     local function add(l) if l then order[#order + 1] = l end end
     add(outer) add(tile) add(strips) add(rest) add(rows) add(vectors) add(unrolled) add(inner)
@@ -310,7 +322,8 @@ local function cpu_rolling(sch, group, p, lanes, stages)
   local overlap = a.row and sch:extent(a.row) > 1 and overlap_of(sch, block, stages, a)
   if not overlap then return nil end
   local columns, row, order = gather(sch, a, true)
-  local rows, unrolled = sch:split(row, {msched.rest, drawn(sch, up_to(p.unroll, sch:extent(row) // 2))}) -- two steps at least
+  -- two steps at least
+  local rows, unrolled = sch:split(row, {msched.rest, drawn(sch, up_to(p.unroll, sch:extent(row) // 2))})
   local across, inner = sch:split(columns, {msched.rest, lanes})
   if overlap == 1 then order[#order + 1], across = sch:split(across, {sch:sample_perfect_tile(across, 2, -1)}) end
   local outer = order[1]
@@ -398,9 +411,13 @@ local function shareable(sch, block)
   for i, region in ipairs(sch:reads(block)) do
     local elements, crosses = 1, false
     for _, n in ipairs(region.extents) do elements = elements * n end
-    for _, l in ipairs(loops) do crosses = crosses or l ~= inner and sch:extent(l) > 1 and sch:read_stride(block, i - 1, l) == 1 end
+    for _, l in ipairs(loops) do
+      crosses = crosses or l ~= inner and sch:extent(l) > 1 and sch:read_stride(block, i - 1, l) == 1
+    end
     local is_copied = sch:has_block(region.buffer .. "_shared") -- for another block: a name stands for one
-    if #region.shape > 1 and (elements > 1 or crosses) and not is_copied then list[#list + 1] = {index = i - 1, crosses = crosses} end
+    if #region.shape > 1 and (elements > 1 or crosses) and not is_copied then
+      list[#list + 1] = {index = i - 1, crosses = crosses}
+    end
   end
   return list
 end
@@ -420,7 +437,8 @@ local function copy_reads(sch, block, p, under)
     if read.crosses then sch:storage_align(cache, 0, rank - 2, BANKS, 1) end
     sch:compute_at(cache, under, {preserve_unit_loops = true})
     fill_together(sch, cache, rank)
-    tiling.note_fetch(sch, cache, {vector_load_lengths = read.crosses and {1} or p.lengths, vector_bytes = p.vector_bytes})
+    tiling.note_fetch(sch, cache,
+                      {vector_load_lengths = read.crosses and {1} or p.lengths, vector_bytes = p.vector_bytes})
   end
 end
 
@@ -481,7 +499,9 @@ return msched.rule {
     local schedules = p.threads and gpu_schedules or cpu_schedules
     schedules(sch, block, context, p, function(group, build, ...)
       local s, own = sch:copy(), {}
-      for i, name in ipairs(group) do own[i] = name == sch:block_name(block) and s:handle(block) or s:get_sblock(name) end
+      for i, name in ipairs(group) do
+        own[i] = name == sch:block_name(block) and s:handle(block) or s:get_sblock(name)
+      end
       results[#results + 1] = build(s, own, p, ...)
     end)
     return results

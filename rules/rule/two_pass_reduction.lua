@@ -16,7 +16,10 @@ return msched.rule {
   name = "two_pass_reduction",
   apply = function(sch, block, context, self)
     local p = self.parameters
-    if sch:is_root(block) or not common.is_nest(sch, block) or not common.needs_rfactor(sch, block, p.most_results, 1) then return {sch} end
+    if sch:is_root(block) or not common.is_nest(sch, block)
+        or not common.needs_rfactor(sch, block, p.most_results, 1) then
+      return {sch}
+    end
     local spatial, length = common.lengths(sch, block)
     local runs = runs_of(length, p)
     if spatial > p.most_results or length < p.least or #runs == 0 then return {sch} end

@@ -1,5 +1,6 @@
--- The analytical model's proposals for a function: its candidates' cost is estimated before anything is measured (cpu.c). First
--- from decisions alone, of very many; then of the cheapest as they are once replayed, where blocks ended up included.
+-- The analytical model's proposals for a function: its candidates' cost is estimated before anything is measured
+-- (cpu.c). First from decisions alone, of very many; then of the cheapest as they are once replayed, where blocks ended
+-- up included.
 local targets, steps = msched.load "rules.targets", msched.load "search.policy.steps"
 
 local analytical = {}
@@ -8,14 +9,14 @@ local PLACINGS = 4 -- of a sketch: where its blocks are computed is given, not e
 local SHARED = 8 -- sketches that have the whole budget each; more share what these have
 local DOWNHILL, AROUND = 4, 6 -- how often, and around how many, what is one step away is estimated too
 
--- The machine of a target, as the model sees it: what the target knows, and the numbers of rules/targets.lua, or what a function
--- there makes of the target. nil: there are none for its kind.
+-- The machine of a target, as the model sees it: what the target knows, and the numbers of rules/targets.lua, or what a
+-- function there makes of the target. nil: there are none for its kind.
 function analytical.machine(target)
   local numbers = targets[target.kind].analytical
   if type(numbers) == "function" then return numbers(target) end
   if not numbers then return nil end
-  local machine = {cores = target.cores, vector_bits = target.vector_bits, registers = target.vector_registers, dots = target.dots,
-                   cache_bytes = {target.l1_bytes, target.l2_bytes, target.l3_bytes}}
+  local machine = {cores = target.cores, vector_bits = target.vector_bits, registers = target.vector_registers,
+                   dots = target.dots, cache_bytes = {target.l1_bytes, target.l2_bytes, target.l3_bytes}}
   for name, number in pairs(numbers) do machine[name] = number end
   return machine
 end
@@ -28,7 +29,9 @@ local function placings(sketch, seed)
   end
   if places == 0 then return list end
   list[2] = {trace = rooted}
-  for candidate = 3, PLACINGS do list[candidate] = {trace = sketch, resample = true, seed = seed, candidate = candidate} end
+  for candidate = 3, PLACINGS do
+    list[candidate] = {trace = sketch, resample = true, seed = seed, candidate = candidate}
+  end
   return list
 end
 
@@ -38,10 +41,11 @@ local function by_cost(a, b)
   return a.place < b.place
 end
 
--- The cheapest candidates of each sketch by their decisions, about `most` of all, and `each` of one register tile, of about
--- `budget` of a sketch, in rising order of their cost: {trace, cost, tile, sketch}; none where nothing is known of the
--- target, or no sketch can be read. Of many sketches each has less of a budget. Sketches have equal shares: their costs are
--- not compared before they are replayed. placed: blocks stay where the sketches have them. jobs: so many threads.
+-- The cheapest candidates of each sketch by their decisions, about `most` of all, and `each` of one register tile, of
+-- about `budget` of a sketch, in rising order of their cost: {trace, cost, tile, sketch}; none where nothing is known
+-- of the target, or no sketch can be read. Of many sketches each has less of a budget. Sketches have equal shares:
+-- their costs are not compared before they are replayed. placed: blocks stay where the sketches have them. jobs: so
+-- many threads.
 function analytical.best(func, target, sketches, options)
   local machine, all, jobs, of = options.machine or analytical.machine(target), {}, {}, {}
   local seed, share = options.seed or 1, math.ceil(options.most / math.max(#sketches, 1))
@@ -50,7 +54,8 @@ function analytical.best(func, target, sketches, options)
   for i, sketch in ipairs(sketches) do
     local placed = options.placed and {{trace = sketch}} or placings(sketch, seed)
     for _, job in ipairs(placed) do
-      job.seed, job.budget, job.most, job.each = seed, math.max(1, budget // #placed), math.ceil(share / #placed), options.each
+      job.seed, job.budget, job.most, job.each = seed, math.max(1, budget // #placed), math.ceil(share / #placed),
+        options.each
       jobs[#jobs + 1], of[#jobs + 1] = job, i
     end
   end
@@ -64,7 +69,8 @@ function analytical.best(func, target, sketches, options)
   return all
 end
 
--- Estimates candidates as they are: their cost, and the register tile; none where it cannot be estimated, which is noted.
+-- Estimates candidates as they are: their cost, and the register tile; none where it cannot be estimated, which is
+-- noted.
 local function estimate(func, machine, candidates, jobs)
   local list, traces = {}, {}
   for _, c in ipairs(machine and candidates or {}) do
@@ -92,8 +98,8 @@ function analytical.cost(task, candidate)
   return candidate.cost
 end
 
--- Replayed candidates, false among them, each once, by what they cost as they are, the cheapest first; those that cannot be
--- estimated last. machine: in place of the target's. jobs: so many threads.
+-- Replayed candidates, false among them, each once, by what they cost as they are, the cheapest first; those that
+-- cannot be estimated last. machine: in place of the target's. jobs: so many threads.
 function analytical.ranked(func, target, candidates, machine, jobs)
   local list, seen = {}, {}
   for _, c in ipairs(candidates) do
@@ -111,9 +117,12 @@ end
 -- (jit/cuda/registers.c). What cannot be built is refused elsewhere, with its reason.
 function analytical.fits(func, target, candidate)
   if target.arch and candidate.fits == nil then
-    local ok, kernel = pcall(msched.build, msched.apply(func, candidate.trace):func(), {target = target.text, load = false})
+    local ok, kernel =
+      pcall(msched.build, msched.apply(func, candidate.trace):func(), {target = target.text, load = false})
     candidate.fits = true
-    for _, k in ipairs(ok and kernel:resources() or {}) do candidate.fits = candidate.fits and not k.estimated_spills end
+    for _, k in ipairs(ok and kernel:resources() or {}) do
+      candidate.fits = candidate.fits and not k.estimated_spills
+    end
   end
   return not target.arch or candidate.fits
 end
@@ -130,14 +139,16 @@ local function cheapest(list, looked, most)
   return few
 end
 
--- Candidates of a task, by their estimated cost, the cheapest first: proposals, `drawn` random ones of all sketches, and repeatedly
--- the neighbours of the cheapest: proposals leave blocks where the sketch has them. options: as analytical.best
--- takes them; starts: traces to begin with besides; downhill and around: how often and around how many. Their numbers count
--- from 1 whenever it is asked, so that they are the same in a run that goes on again. The second result: the number of
--- proposals.
+-- Candidates of a task, by their estimated cost, the cheapest first: proposals, `drawn` random ones of all sketches,
+-- and repeatedly the neighbours of the cheapest: proposals leave blocks where the sketch has them. options: as
+-- analytical.best takes them; starts: traces to begin with besides; downhill and around: how often and around how many.
+-- Their numbers count from 1 whenever it is asked, so that they are the same in a run that goes on again. The second
+-- result: the number of proposals.
 function analytical.candidates(task, options, drawn)
   local threads = options.jobs or task.jobs
-  local proposals, jobs, count, looked = analytical.best(task.func, task.target, task.sketches, setmetatable({jobs = threads}, {__index = options})), {}, 0, {}
+  local proposals, jobs, count, looked =
+    analytical.best(task.func, task.target, task.sketches, setmetatable({jobs = threads}, {__index = options})), {}, 0,
+    {}
   local function add(trace, resample)
     count = count + 1
     jobs[#jobs + 1] = {trace = trace, resample = resample, candidate = count}
@@ -154,7 +165,8 @@ function analytical.candidates(task, options, drawn)
     for _, c in ipairs(cheapest(list, looked, options.around or AROUND)) do
       for _, trace in ipairs(steps.neighbours(task, c.sketch_trace)) do add(trace) end
     end
-    list = analytical.ranked(task.func, task.target, table.move(task:replay(jobs), 1, #jobs, #list + 1, list), task.machine, threads)
+    list = analytical.ranked(task.func, task.target, table.move(task:replay(jobs), 1, #jobs, #list + 1, list),
+                             task.machine, threads)
   end
   return list, #proposals
 end

@@ -331,10 +331,10 @@ static uint32_t holding_begin(const struct model_shape *s) {
   return l;
 }
 
-/* Cycles of the products of AMX's tiles: of each a row of 64 bytes a cycle, of each step over the reduction no less than
- * a result takes until it is added to again, or than its operands take to load; accumulators begin as zeros or are loaded
- * before the loops that hold them, and stored behind these (tir/lower/vector/tiles.c). Source: Intel, "Optimization
- * Reference Manual", chapter "Intel AMX": latency and throughput of TDP*, TILELOADD, TILESTORED. */
+/* Cycles of the products of AMX's tiles: of each a row of 64 bytes a cycle, of each step over the reduction no less
+ * than a result takes until it is added to again, or than its operands take to load; accumulators begin as zeros or are
+ * loaded before the loops that hold them, and stored behind these (tir/lower/vector/tiles.c). Source: Intel,
+ * "Optimization Reference Manual", chapter "Intel AMX": latency and throughput of TDP*, TILELOADD, TILESTORED. */
 static double tile_cycles(const struct model_shape *s) {
   enum { PRODUCT = 16, LATENCY = 52, LOAD = 8, STORE = 16, ELEMENTS = MODEL_TILE_SIDE * MODEL_TILE_SIDE };
   enum { ROWS = 6, COLUMNS = 5 }; /* loops over accumulators, from the last */

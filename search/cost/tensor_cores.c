@@ -1,9 +1,9 @@
 /* What a candidate costs a GPU whose tensor cores multiply, in cycles of one multiprocessor, from its decisions alone;
- * of all others gpu.c says it. Its structure is the rule's (rules/rule/multi_level_tiling_tensor_core.lua): blocks, warps or
- * groups of them, the fragments of each along both sides of the product, and the reduction in steps, each of tiles in
- * shared memory. A block computes as fast as tensor cores multiply, or as shared memory feeds them; latencies are
- * hidden by other blocks and by copies that run ahead. As in gpu.c, the longest of what runs side by side counts whole,
- * and a part of the rest.
+ * of all others gpu.c says it. Its structure is the rule's (rules/rule/multi_level_tiling_tensor_core.lua): blocks,
+ * warps or groups of them, the fragments of each along both sides of the product, and the reduction in steps, each of
+ * tiles in shared memory. A block computes as fast as tensor cores multiply, or as shared memory feeds them; latencies
+ * are hidden by other blocks and by copies that run ahead. As in gpu.c, the longest of what runs side by side counts
+ * whole, and a part of the rest.
  *
  * Sources: Zhu et al., "ROLLER", OSDI 2022, section 4; NVIDIA's data sheets, for products a cycle; Luo et al.,
  * "Benchmarking and dissecting the Nvidia Hopper GPU architecture via microbenchmarking", 2024, for mma.sync's share of

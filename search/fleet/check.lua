@@ -1,6 +1,6 @@
 -- Whether a device is as fast as it was: the rate of a kernel of multiply-adds, by the fastest of its runs, so that a
--- program beside it counts only where it leaves no moment. The best rate that was seen of a machine's device stays on the
--- server, for workers that start when it is hot.
+-- program beside it counts only where it leaves no moment. The best rate that was seen of a machine's device stays on
+-- the server, for workers that start when it is hot.
 local check = {EVERY = 300, AGAIN = 30, SHARE = 0.75} -- seconds between checks, and where it was slow; of the best rate
 
 -- A function that measures the rate of what a target's code runs on.
@@ -25,7 +25,8 @@ end
 -- Why a worker's results would be put aside; "": they are not.
 function check.fault(rate, best)
   if rate >= check.SHARE * best then return "" end
-  return string.format("its measured peak is %.0f %% of the best seen: heat, another clock, or a busy machine", 100 * rate / best)
+  return string.format("its measured peak is %.0f %% of the best seen: heat, another clock, or a busy machine",
+                       100 * rate / best)
 end
 
 -- ---- Tuners' judgement -------------------------------------------------------------------------------------------
@@ -35,7 +36,9 @@ check.FAR = 1.5 -- times: a result that is confirmed is not so far off
 function check.is_confirmed(claimed, timed) return timed < check.FAR * claimed and claimed < check.FAR * timed end
 
 -- A tuner found that a worker's times are not so: shown by `msched fleet`.
-function check.tell_liar(queue, name, why) queue.link:all {{"HSET", queue:key "liars", name, why}, {"EXPIRE", queue:key "liars", 7 * 86400}} end
+function check.tell_liar(queue, name, why)
+  queue.link:all {{"HSET", queue:key "liars", name, why}, {"EXPIRE", queue:key "liars", 7 * 86400}}
+end
 
 -- Names and why.
 function check.liars(queue)

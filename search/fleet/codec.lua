@@ -8,14 +8,17 @@ local NAME, TEXT, TRACE, LIST = 200, 2000, 4 << 20, 16
 -- A form: its mark, and its fields in order, {name, kind, most}. Kinds: text; count, an integer from 0; real, a number
 -- from 0, which may be infinite; flag; texts, reals, lists of these.
 local forms = {
-  job = {mark = "msfj", {"name", "text", NAME}, {"kind", "text", NAME}, {"workload", "text", NAME}, {"hash", "text", NAME}, {"reply", "text", NAME},
-         {"best", "real"}, {"run_timeout", "real"}, {"reference_timeout", "real"}, {"seconds", "real"}, {"traces", "texts", TRACE}},
-  result = {mark = "msfr", {"name", "text", NAME}, {"worker", "text", NAME}, {"hash", "text", NAME}, {"outcome", "text", NAME}, {"reason", "text", TEXT},
-            {"aside", "text", TEXT}, {"seconds", "real"}, {"low", "real"}, {"high", "real"}, {"runs", "count"}, {"busy", "flag"}, {"repeated", "flag"},
-            {"build_seconds", "real"}, {"check_seconds", "real"}, {"time_seconds", "real"}, {"remark", "text", TEXT}, {"device", "texts", TEXT, 64},
-            {"times", "reals", 0, 80}},
-  worker = {mark = "msfw", {"name", "text", NAME}, {"host", "text", NAME}, {"device", "text", TEXT}, {"versions", "text", NAME}, {"aside", "text", TEXT},
-            {"capacity", "count"}, {"done", "count"}, {"failed", "count"}, {"rate", "real"}, {"started", "real"}, {"seen", "real"}},
+  job = {mark = "msfj", {"name", "text", NAME}, {"kind", "text", NAME}, {"workload", "text", NAME},
+         {"hash", "text", NAME}, {"reply", "text", NAME}, {"best", "real"}, {"run_timeout", "real"},
+         {"reference_timeout", "real"}, {"seconds", "real"}, {"traces", "texts", TRACE}},
+  result = {mark = "msfr", {"name", "text", NAME}, {"worker", "text", NAME}, {"hash", "text", NAME},
+            {"outcome", "text", NAME}, {"reason", "text", TEXT}, {"aside", "text", TEXT}, {"seconds", "real"},
+            {"low", "real"}, {"high", "real"}, {"runs", "count"}, {"busy", "flag"}, {"repeated", "flag"},
+            {"build_seconds", "real"}, {"check_seconds", "real"}, {"time_seconds", "real"}, {"remark", "text", TEXT},
+            {"device", "texts", TEXT, 64}, {"times", "reals", 0, 80}},
+  worker = {mark = "msfw", {"name", "text", NAME}, {"host", "text", NAME}, {"device", "text", TEXT},
+            {"versions", "text", NAME}, {"aside", "text", TEXT}, {"capacity", "count"}, {"done", "count"},
+            {"failed", "count"}, {"rate", "real"}, {"started", "real"}, {"seen", "real"}},
   queue = {mark = "msfq", {"device", "text", TEXT}, {"versions", "text", NAME}, {"protocol", "count"}},
 }
 
@@ -69,7 +72,9 @@ local function read_list(kind)
   return function(bytes, at, most, entries)
     local count, list = nil, {}
     count, at = string.unpack("<I4", bytes, at)
-    if count > (entries or LIST) then error(string.format("a list of %d where %d are the most", count, entries or LIST), 0) end
+    if count > (entries or LIST) then
+      error(string.format("a list of %d where %d are the most", count, entries or LIST), 0)
+    end
     for i = 1, count do list[i], at = read[kind](bytes, at, most) end
     return list, at
   end
@@ -79,7 +84,9 @@ read.texts, read.reals = read_list "text", read_list "real"
 local function decode(form, bytes)
   if #bytes < 8 or bytes:sub(1, 4) ~= form.mark then error("it does not begin as one", 0) end
   local version, at = string.unpack("<I4", bytes, 5)
-  if version ~= codec.VERSION then error(string.format("it is of version %d, and %d is read here", version, codec.VERSION), 0) end
+  if version ~= codec.VERSION then
+    error(string.format("it is of version %d, and %d is read here", version, codec.VERSION), 0)
+  end
   local values = {}
   for _, f in ipairs(form) do
     local ok, x, after = pcall(read[f[2]], bytes, at, f[3], f[4])
@@ -105,8 +112,10 @@ end
 
 -- What is kept of a device, as records have it.
 local FACTS = {
-  kernels = "integer", threads = "integer", registers = "integer", spilled_bytes = "integer", stack_bytes = "integer", shared_bytes = "integer", name = "string",
-  driver = "integer", timing_clock = "number", raw_seconds = "number", uncaptured = "string", others = "integer", clock = "number", memory_clock = "number", slowed = "boolean",
+  kernels = "integer", threads = "integer", registers = "integer", spilled_bytes = "integer", stack_bytes = "integer",
+  shared_bytes = "integer", name = "string",
+  driver = "integer", timing_clock = "number", raw_seconds = "number", uncaptured = "string", others = "integer",
+  clock = "number", memory_clock = "number", slowed = "boolean",
 }
 
 -- Names and values of a device's facts in turn.
@@ -139,9 +148,10 @@ function codec.device_of(list)
 end
 
 local OUTCOMES = {}
-for _, text in ipairs {"measured", "censored", "refused", "build failed", "build timeout", "crashed", "run timeout", "wrong result", "no reference", "wrong result: NaN",
-                       "not launched", "too many resources", "misaligned", "illegal address", "illegal instruction", "kernel failed", "out of memory", "no device",
-                       "poison", "retimed", "not retimed"} do
+for _, text in ipairs {"measured", "censored", "refused", "build failed", "build timeout", "crashed", "run timeout",
+                       "wrong result", "no reference", "wrong result: NaN", "not launched", "too many resources",
+                       "misaligned", "illegal address", "illegal instruction", "kernel failed", "out of memory",
+                       "no device", "poison", "retimed", "not retimed"} do
   OUTCOMES[text] = true
 end
 
@@ -151,7 +161,9 @@ function codec.fault_of(r, hash)
   local timed = r.outcome == "measured" or r.outcome == "censored"
   if timed and not (r.seconds > 0 and r.seconds < math.huge) then return "its time is none" end
   if timed and r.hash ~= hash then return string.format("it is of module %s, and %s was sent", r.hash, hash) end
-  if r.outcome == "measured" and not (r.low <= r.seconds and r.seconds <= r.high) then return "its time is outside of its interval" end
+  if r.outcome == "measured" and not (r.low <= r.seconds and r.seconds <= r.high) then
+    return "its time is outside of its interval"
+  end
   if r.runs > 1 << 40 then return "its runs are out of range" end
 end
 

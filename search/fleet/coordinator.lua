@@ -1,7 +1,8 @@
 -- A tuner's side of a fleet: a measurer (msched.measurer has the same methods) whose candidates are built and timed by
 -- the workers of a queue. It sends no more than they do in some seconds, takes each result once, and asks for what came
 -- to nothing again. Its user keeps the results: that of a job stays on the server until the next is asked for.
-local check, codec, link, Queue = msched.load "search.fleet.check", msched.load "search.fleet.codec", msched.load "search.fleet.link", msched.load "search.fleet.queue"
+local check, codec, link, Queue = msched.load "search.fleet.check", msched.load "search.fleet.codec",
+  msched.load "search.fleet.link", msched.load "search.fleet.queue"
 
 local Coordinator = {LOOK = 2} -- seconds between looks at workers and results
 Coordinator.__index = Coordinator
@@ -21,7 +22,8 @@ local function others(server, id, target)
   local same, else_ = {}, {}
   for _, about in ipairs(Queue.list(server)) do
     local names = {}
-    for _, w in ipairs(about.id ~= id and about.protocol == Queue.PROTOCOL and Queue.known(server, about.id, about):who "workers" or {}) do
+    for _, w in ipairs(about.id ~= id and about.protocol == Queue.PROTOCOL
+                       and Queue.known(server, about.id, about):who "workers" or {}) do
       if w.alive then names[#names + 1] = w.name end
     end
     if #names > 0 then
@@ -39,11 +41,14 @@ local function device_of(server, target)
   for _, about in ipairs(Queue.list(server)) do
     local is_target = about.device == target.text or about.device:sub(1, #target.text + 4) == target.text .. " on "
     local is_named = not server.address.device or about.device:find(server.address.device, 1, true)
-    if is_target and is_named and about.versions == msched.versions() then found[#found + 1], names[#names + 1] = about, about.device end
+    if is_target and is_named and about.versions == msched.versions() then
+      found[#found + 1], names[#names + 1] = about, about.device
+    end
   end
   if #found == 1 then return found[1].device end
   error(string.format("%s: %s; ?device=NAME behind the address says which", server.address.name,
-                      #found == 0 and "no worker has served " .. target.text or "workers of several devices have: " .. table.concat(names, "; ")), 0)
+                      #found == 0 and "no worker has served " .. target.text
+                        or "workers of several devices have: " .. table.concat(names, "; ")), 0)
 end
 
 -- Workers of this device that are of another version are named, where there are none of this.
@@ -51,20 +56,23 @@ local function check_versions(self)
   local same = others(self.link, self.queue.id, self.target.text)
   for _, w in ipairs(self.workers) do if w.alive then return end end
   if #same > 0 then
-    error(string.format("%s: its workers are of another version than this program, %s: %s; tune with the same version as they have", self.link.address.name,
-                        msched.versions(), list_text(same)), 0)
+    error(string.format("%s: its workers are of another version than this program, %s: %s; tune with the same version \z
+                         as they have", self.link.address.name, msched.versions(), list_text(same)), 0)
   end
 end
 
 -- options: fleet, the address; target; run_timeout, reference_timeout; listen(text), gets what is to be known.
 function Coordinator.open(options)
   local self = setmetatable({
-    target = options.target, run_timeout = options.run_timeout or 10, reference_timeout = options.reference_timeout or 600, tasks = {}, unsent = {}, sent = {}, in_flight = 0,
-    ready = {}, stored = {}, after = "0-0", rate = 0, came = 0, workers = {}, texts = {}, faults = 0, asked = 0, liars = {}, looked = -math.huge, said = -math.huge, started = msched.clock(),
+    target = options.target, run_timeout = options.run_timeout or 10,
+    reference_timeout = options.reference_timeout or 600, tasks = {}, unsent = {}, sent = {}, in_flight = 0,
+    ready = {}, stored = {}, after = "0-0", rate = 0, came = 0, workers = {}, texts = {}, faults = 0, asked = 0,
+    liars = {}, looked = -math.huge, said = -math.huge, started = msched.clock(),
   }, Coordinator)
   self.link = options.link or link.open(options.fleet)
   self.queue = Queue.open(self.link, device_of(self.link, self.target), msched.versions())
-  self.name = string.format("tuner-%s", Queue.digest(string.format("%s %.9f %s", tostring(self), msched.clock(), os.time()))):sub(1, 20)
+  self.name = string.format("tuner-%s", Queue.digest(string.format("%s %.9f %s", tostring(self), msched.clock(),
+                                                     os.time()))):sub(1, 20)
   self:look()
   check_versions(self)
   return self
@@ -84,8 +92,8 @@ function Coordinator:say_nobody()
   if self.said_nobody then return end
   self.said_nobody = true
   local same, else_ = others(self.link, self.queue.id, self.target.text)
-  self:tell("no worker serves %s at %s: `msched worker %s` there does; others: %s", self.queue.device, self.link.address.name, self.link.address.name,
-            list_text(table.move(else_, 1, #else_, #same + 1, same)))
+  self:tell("no worker serves %s at %s: `msched worker %s` there does; others: %s", self.queue.device,
+            self.link.address.name, self.link.address.name, list_text(table.move(else_, 1, #else_, #same + 1, same)))
 end
 
 function Coordinator:tell(format, ...) self.texts[#self.texts + 1] = msched.visible(string.format(format, ...)) end
@@ -127,8 +135,9 @@ function Coordinator:reference(number)
 end
 
 local function bytes_of(self, job)
-  return codec.write_job {name = job.name, kind = job.traces and "retime" or "measure", workload = job.task.digest, hash = job.hash, reply = self.name, best = job.task.best,
-                          run_timeout = self.run_timeout, reference_timeout = self.reference_timeout, seconds = job.seconds,
+  return codec.write_job {name = job.name, kind = job.traces and "retime" or "measure", workload = job.task.digest,
+                          hash = job.hash, reply = self.name, best = job.task.best, run_timeout = self.run_timeout,
+                          reference_timeout = self.reference_timeout, seconds = job.seconds,
                           traces = job.traces or {job.trace:binary()}}
 end
 
@@ -148,7 +157,11 @@ function Coordinator:flush()
   while #jobs < room and self.unsent[1] do
     local job = table.remove(self.unsent, 1)
     local same = self.sent[job.name]
-    if same then same.others = table.move({job}, 1, 1, #(same.others or {}) + 1, same.others or {}) else jobs[#jobs + 1] = job end
+    if same then
+      same.others = table.move({job}, 1, 1, #(same.others or {}) + 1, same.others or {})
+    else
+      jobs[#jobs + 1] = job
+    end
   end
   if #jobs > 0 then self:send(jobs) end
 end
@@ -157,9 +170,11 @@ end
 
 -- A result as the program's measurer gives it.
 local function result_of(r, job)
-  return {task = job.task.number, id = job.id, hash = r.hash, outcome = r.outcome, measured = r.outcome == "measured", censored = r.outcome == "censored",
-          unmeasurable = r.outcome == "no reference", seconds = r.seconds, low = r.low, high = r.high, runs = r.runs, busy = r.busy, repeated = r.repeated,
-          build_seconds = r.build_seconds, check_seconds = r.check_seconds, time_seconds = r.time_seconds, reason = r.reason, device = codec.device_of(r.device), worker = r.worker}
+  return {task = job.task.number, id = job.id, hash = r.hash, outcome = r.outcome, measured = r.outcome == "measured",
+          censored = r.outcome == "censored", unmeasurable = r.outcome == "no reference", seconds = r.seconds,
+          low = r.low, high = r.high, runs = r.runs, busy = r.busy, repeated = r.repeated,
+          build_seconds = r.build_seconds, check_seconds = r.check_seconds, time_seconds = r.time_seconds,
+          reason = r.reason, device = codec.device_of(r.device), worker = r.worker}
 end
 
 -- A job once more, under another name: its result is not taken.
@@ -170,8 +185,9 @@ function Coordinator:again(job, why)
     table.insert(self.unsent, 1, job)
     return
   end
-  self.ready[#self.ready + 1] = {task = job.task.number, id = job.id, hash = job.hash, outcome = "crashed", seconds = 0, low = 0, high = 0, runs = 0, reason = why,
-                                 build_seconds = 0, check_seconds = 0, time_seconds = 0}
+  self.ready[#self.ready + 1] = {task = job.task.number, id = job.id, hash = job.hash, outcome = "crashed", seconds = 0,
+                                 low = 0, high = 0, runs = 0, reason = why, build_seconds = 0, check_seconds = 0,
+                                 time_seconds = 0}
 end
 
 function Coordinator:note_reference(task, r)
@@ -201,7 +217,9 @@ function Coordinator:take(bytes)
     self:tell_fault("worker %s: its results are put aside: %s", r.worker, r.aside)
     return self:again(job, string.format("worker %s put it aside: %s", r.worker, r.aside))
   end
-  if self.liars[r.worker] then return self:again(job, string.format("the times of worker %s are not confirmed by others", r.worker)) end
+  if self.liars[r.worker] then
+    return self:again(job, string.format("the times of worker %s are not confirmed by others", r.worker))
+  end
   self:note_reference(job.task, r)
   for _, each in ipairs {job, table.unpack(job.others or {})} do self.ready[#self.ready + 1] = result_of(r, each) end
 end
@@ -215,7 +233,9 @@ end
 -- What came to nothing, or whose result was taken by another run's reply: all that is waited for is asked for again.
 function Coordinator:look_after()
   local names, old, now = {}, {}, msched.clock()
-  for _, name in ipairs(msched.sorted_keys(self.sent)) do if now - self.sent[name].sent > self.LOOK then names[#names + 1] = name end end
+  for _, name in ipairs(msched.sorted_keys(self.sent)) do
+    if now - self.sent[name].sent > self.LOOK then names[#names + 1] = name end
+  end
   for i, bytes in ipairs(self.queue:results(names)) do
     local job = self.sent[names[i]]
     if bytes then self:take(bytes) elseif job and now - job.sent > AGAIN * self.LOOK then old[#old + 1] = job end
@@ -232,7 +252,8 @@ function Coordinator:tend()
   end
   if now - self.said >= SAY then
     self.said = now
-    self.link:all(self.queue:say("tuners", {name = self.name, host = "", device = self.queue.device, versions = msched.versions(), capacity = self.in_flight, done = self.came,
+    self.link:all(self.queue:say("tuners", {name = self.name, host = "", device = self.queue.device,
+                                            versions = msched.versions(), capacity = self.in_flight, done = self.came,
                                             rate = self.came / math.max(now - self.started, 1e-3), seen = os.time()}))
   end
   if now - self.looked >= self.LOOK or self.capacity == 0 and now - self.looked >= SAY / 4 then
@@ -267,7 +288,9 @@ local function choose(self, job)
   local found, least
   for _, w in ipairs(self.workers) do
     local own = job.own[w.name] or 0
-    if w.alive and w.aside == "" and not job.had[w.name] and not self.liars[w.name] and (not found or own < least) then found, least = w.name, own end
+    if w.alive and w.aside == "" and not job.had[w.name] and not self.liars[w.name] and (not found or own < least) then
+      found, least = w.name, own
+    end
   end
   return found
 end
@@ -285,7 +308,8 @@ end
 
 -- claims: of each, who measured it and what it said, {worker =, seconds =}, or false.
 function Coordinator:remeasure(number, traces, seconds, claims)
-  local task, job = self:task_of(number), {traces = {}, seconds = seconds, hash = "finalists", claims = {}, own = {}, had = {}, answers = {}, failed = 0}
+  local task, job = self:task_of(number),
+    {traces = {}, seconds = seconds, hash = "finalists", claims = {}, own = {}, had = {}, answers = {}, failed = 0}
   job.task = task
   for i, trace in ipairs(traces) do
     local claim = claims and claims[i]
@@ -303,8 +327,12 @@ local function timings_of(r, count)
   local list = {}
   for i = 0, count - 1 do
     local seconds, low, high, runs, busy = table.unpack(r.times, 5 * i + 1, 5 * i + 5)
-    if not (seconds > 0 and seconds < math.huge and low <= seconds and seconds <= high and runs == math.floor(runs) and runs < 1 << 40) then return nil end
-    list[i + 1] = {seconds = seconds, low = low, high = high, runs = math.tointeger(runs), busy = busy ~= 0, worker = r.worker}
+    if not (seconds > 0 and seconds < math.huge and low <= seconds and seconds <= high and runs == math.floor(runs)
+            and runs < 1 << 40) then
+      return nil
+    end
+    list[i + 1] = {seconds = seconds, low = low, high = high, runs = math.tointeger(runs), busy = busy ~= 0,
+                   worker = r.worker}
   end
   return list
 end
@@ -313,7 +341,9 @@ end
 local function unconfirmed(job, times)
   local list = {}
   for i, claim in ipairs(job.claims) do
-    if claim and claim.worker ~= times.by and not check.is_confirmed(claim.seconds, times[i].seconds) then list[#list + 1] = i end
+    if claim and claim.worker ~= times.by and not check.is_confirmed(claim.seconds, times[i].seconds) then
+      list[#list + 1] = i
+    end
   end
   return list
 end
@@ -332,11 +362,14 @@ local function judge(self, job, places)
     local claim = job.claims[i]
     if claim.worker == second.by then -- of his own he says what he said
     elseif check.is_confirmed(first[i].seconds, second[i].seconds) then
-      self:note_liar(claim.worker, string.format("%s and %s took %.3g times as long as it said", first.by, second.by, first[i].seconds / claim.seconds))
+      self:note_liar(claim.worker, string.format("%s and %s took %.3g times as long as it said", first.by, second.by,
+                                                 first[i].seconds / claim.seconds))
     elseif check.is_confirmed(claim.seconds, second[i].seconds) then
-      self:note_liar(first.by, string.format("%s and %s took %.3g times as long as it said", claim.worker, second.by, second[i].seconds / first[i].seconds))
+      self:note_liar(first.by, string.format("%s and %s took %.3g times as long as it said", claim.worker, second.by,
+                                             second[i].seconds / first[i].seconds))
     else
-      self:tell("%s, %s and %s do not agree on a time: the machines are busy, or differ", claim.worker, first.by, second.by)
+      self:tell("%s, %s and %s do not agree on a time: the machines are busy, or differ", claim.worker, first.by,
+                second.by)
     end
   end
   return self.liars[first.by] and second or first
@@ -367,7 +400,8 @@ local function conclude(self, job)
       if job.own[name] == #places then job.had[name] = true end -- nobody judges his own alone
     end
     if send_finalists(self) then return nil end
-    self:tell("the times of %s are not confirmed by %s, and no third worker is there to say who is right", job.claims[places[1]].worker, times.by)
+    self:tell("the times of %s are not confirmed by %s, and no third worker is there to say who is right",
+              job.claims[places[1]].worker, times.by)
     return times
   end
   if self.sent[job.name] then self.sent[job.name], self.in_flight = nil, self.in_flight - 1 end

@@ -12,7 +12,9 @@ local PASSING = {LOADING = true, BUSY = true, MASTERDOWN = true, CLUSTERDOWN = t
 
 local FORM = "redis://[USER[:PASSWORD]@]HOST[:PORT][/DATABASE][?auth=FILE][&device=NAME]"
 
-local function plain(text) return (text:gsub("%%(%x%x)", function(digits) return string.char(tonumber(digits, 16)) end)) end
+local function plain(text)
+  return (text:gsub("%%(%x%x)", function(digits) return string.char(tonumber(digits, 16)) end))
+end
 
 -- The first line of a file: PASSWORD, or USER:PASSWORD.
 local function read_auth(path)
@@ -43,9 +45,15 @@ function link.parse(url)
   local server, database = (place or rest or ""):match "^([^/]*)/?(.*)$"
   local host, port = server:match "^%[([%x:]+)%]:?(%d*)$"
   if not host then host, port = server:match "^([^:]+):?(%d*)$" end
-  if not host or not database:find "^%d*$" or (server:find ":$" ~= nil) then error(string.format("an address of Redis is expected, %s", FORM), 0) end
-  if tonumber(port ~= "" and port or 1) > 65535 or tonumber(port) == 0 then error(string.format("an address of Redis has a port from 1 to 65535, not %s", port), 0) end
-  if #database > 9 then error(string.format("an address of Redis has a database of at most nine digits, not %s", database), 0) end
+  if not host or not database:find "^%d*$" or (server:find ":$" ~= nil) then
+    error(string.format("an address of Redis is expected, %s", FORM), 0)
+  end
+  if tonumber(port ~= "" and port or 1) > 65535 or tonumber(port) == 0 then
+    error(string.format("an address of Redis has a port from 1 to 65535, not %s", port), 0)
+  end
+  if #database > 9 then
+    error(string.format("an address of Redis has a database of at most nine digits, not %s", database), 0)
+  end
   local address = {host = host, port = port ~= "" and port or "6379", database = tonumber(database) or 0}
   if user then
     local name, password = user:match "^([^:]*):(.*)$"
@@ -54,7 +62,8 @@ function link.parse(url)
   local password = address.password
   take_query(address, query)
   if user and not password and address.user == nil then address.user = plain(user) end
-  address.name = string.format("redis://%s:%s/%d", host:find ":" and "[" .. host .. "]" or host, address.port, address.database)
+  address.name = string.format("redis://%s:%s/%d", host:find ":" and "[" .. host .. "]" or host, address.port,
+                               address.database)
   return address
 end
 
@@ -71,7 +80,9 @@ function link.open(url, patience)
   return self
 end
 
-local function fail(self, format, ...) error(string.format("%s: %s", self.address.name, string.format(format, ...)), 0) end
+local function fail(self, format, ...)
+  error(string.format("%s: %s", self.address.name, string.format(format, ...)), 0)
+end
 
 local function refusal(replies)
   for _, r in ipairs(replies) do
@@ -84,7 +95,8 @@ local function passes(text) return text and PASSING[text:match "^%u+"] end
 local function greeting(address)
   local list = {}
   if address.password then
-    list[1] = address.user and address.user ~= "" and {"AUTH", address.user, address.password} or {"AUTH", address.password}
+    list[1] = address.user and address.user ~= "" and {"AUTH", address.user, address.password}
+      or {"AUTH", address.password}
   end
   list[#list + 1] = {"SELECT", address.database}
   return list
@@ -124,10 +136,14 @@ function Link:run(commands, blocks, large)
     if replies then return replies end
     if kind == "interrupted" then error("interrupted", 0) end
     if kind == "large" and large then return false end
-    if kind == "nonsense" or kind == "large" then fail(self, "what answers there is no Redis, or a reply is out of bounds: %s", msched.visible(why)) end
+    if kind == "nonsense" or kind == "large" then
+      fail(self, "what answers there is no Redis, or a reply is out of bounds: %s", msched.visible(why))
+    end
     local now = msched.clock()
     gone = gone or now
-    if now - gone >= (self.connections == 0 and link.FIRST or self.patience) then fail(self, "no Redis answers there: %s", msched.visible(why)) end
+    if now - gone >= (self.connections == 0 and link.FIRST or self.patience) then
+      fail(self, "no Redis answers there: %s", msched.visible(why))
+    end
     msched.sleep(pause)
     pause = math.min(2 * pause, MOST_PAUSE)
   end

@@ -7,8 +7,8 @@
 --   msched:{Q}:result:NAME    what came of a job, kept for a day, or a minute after it was taken
 --   msched:{Q}:reply:TUNER    stream: results, for the tuner that sent the job
 --   msched:{Q}:text:DIGEST    a workload
---   msched:{Q}:workers        hash: what each says of itself; msched:{Q}:alive:WORKER while it lives; the same of tuners
---   msched:{Q}:poison         hash: the job's name, and why it is none any more
+--   msched:{Q}:workers        hash: what each says of itself; msched:{Q}:alive:WORKER while it lives; the same of
+--   tuners msched:{Q}:poison         hash: the job's name, and why it is none any more
 --   msched:holder:HOST:DEVICE the worker that a device is leased to
 local codec = msched.load "search.fleet.codec"
 
@@ -28,23 +28,29 @@ function Queue.digest(text)
   return string.format("%016x", key)
 end
 
-function Queue.id_of(device, versions) return Queue.digest(string.format("%d\n%s\n%s", Queue.PROTOCOL, versions, device)) end
+function Queue.id_of(device, versions)
+  return Queue.digest(string.format("%d\n%s\n%s", Queue.PROTOCOL, versions, device))
+end
 
 -- device: the text that names it; versions: of the program.
 function Queue.open(link, device, versions)
-  local self = setmetatable({link = link, device = device, versions = versions, id = Queue.id_of(device, versions)}, Queue)
+  local self =
+    setmetatable({link = link, device = device, versions = versions, id = Queue.id_of(device, versions)}, Queue)
   self:make()
   return self
 end
 
 -- One that others have made.
-function Queue.known(link, id, about) return setmetatable({link = link, id = id, device = about.device, versions = about.versions}, Queue) end
+function Queue.known(link, id, about)
+  return setmetatable({link = link, id = id, device = about.device, versions = about.versions}, Queue)
+end
 
 function Queue:key(...) return string.format("msched:{%s}:%s", self.id, table.concat({...}, ":")) end
 
 -- Makes the stream and its group, where they are not there.
 function Queue:make()
-  self.link:all {{"HSET", "msched:queues", self.id, codec.write_queue {device = self.device, versions = self.versions, protocol = Queue.PROTOCOL}}}
+  self.link:all {{"HSET", "msched:queues", self.id,
+                  codec.write_queue {device = self.device, versions = self.versions, protocol = Queue.PROTOCOL}}}
   self:make_group(self:key "jobs")
 end
 
@@ -65,7 +71,9 @@ function Queue.list(link)
       list[#list + 1] = about
     end
   end
-  table.sort(list, function(a, b) return a.device ~= b.device and a.device < b.device or a.device == b.device and a.id < b.id end)
+  table.sort(list, function(a, b)
+    return a.device ~= b.device and a.device < b.device or a.device == b.device and a.id < b.id
+  end)
   return list
 end
 
@@ -80,7 +88,9 @@ function Queue:text(digest)
   local key = self:key("text", digest)
   local length = self.link:call("STRLEN", key)
   if length == 0 then return nil, "its workload is not there" end
-  if length > LONGEST_TEXT then return nil, string.format("its workload has %d bytes; %d are the most", length, LONGEST_TEXT) end
+  if length > LONGEST_TEXT then
+    return nil, string.format("its workload has %d bytes; %d are the most", length, LONGEST_TEXT)
+  end
   local text = self.link:call("GET", key)
   if not text or Queue.digest(text) ~= digest then return nil, "its workload is another than its name says" end
   return text
@@ -102,7 +112,8 @@ return false]]
 function Queue:submit(jobs)
   local commands = {}
   for i, j in ipairs(jobs) do
-    commands[i] = {"EVAL", SUBMIT, 3, j.to and self:key("to", j.to) or self:key "jobs", self:key "open", self:key("result", j.name), j.name, j.bytes}
+    commands[i] = {"EVAL", SUBMIT, 3, j.to and self:key("to", j.to) or self:key "jobs", self:key "open",
+                   self:key("result", j.name), j.name, j.bytes}
   end
   return #commands > 0 and self.link:all(commands) or {}
 end
@@ -158,7 +169,9 @@ function Queue:take(worker, most, wait)
   local replies = self.link:run({command}, wait, true)
   local reply = replies and replies[1] -- what is out of bounds is this worker's now: recover sees to it
   if type(reply) == "table" and reply.error then
-    if not reply.error:find "^NOGROUP" then error(string.format("%s: %s", self.link.address.name, msched.visible(reply.error)), 0) end
+    if not reply.error:find "^NOGROUP" then
+      error(string.format("%s: %s", self.link.address.name, msched.visible(reply.error)), 0)
+    end
     self:make() -- the server lost them
     self:make_group(self:key("to", worker))
     return {}
@@ -174,7 +187,9 @@ end
 local function deliveries(self, stream, list)
   local commands, counts = {}, {}
   for i, job in ipairs(list) do commands[i] = {"XPENDING", stream, Queue.GROUP, job.at, job.at, 1} end
-  for i, reply in ipairs(#commands > 0 and self.link:all(commands) or {}) do counts[list[i].at] = reply[1] and reply[1][4] or 1 end
+  for i, reply in ipairs(#commands > 0 and self.link:all(commands) or {}) do
+    counts[list[i].at] = reply[1] and reply[1][4] or 1
+  end
   return counts
 end
 
@@ -183,7 +198,9 @@ local function without_poison(self, stream, worker, list)
   local counts, kept = deliveries(self, stream, list), {}
   for _, job in ipairs(list) do
     if (counts[job.at] or 1) <= Queue.DELIVERIES then kept[#kept + 1] = job
-    else self:poison(job, worker, string.format("delivered %d times, and no worker lived to answer", Queue.DELIVERIES)) end
+    else
+      self:poison(job, worker, string.format("delivered %d times, and no worker lived to answer", Queue.DELIVERIES))
+    end
   end
   return kept
 end
@@ -191,7 +208,8 @@ end
 -- What dead workers held, at most so many.
 function Queue:claim(worker, most)
   local stream = self:key "jobs"
-  local replies = self.link:run({{"XAUTOCLAIM", stream, Queue.GROUP, worker, math.floor(self.lease * 1000), "0-0", "COUNT", most}}, 0, true)
+  local replies = self.link:run({{"XAUTOCLAIM", stream, Queue.GROUP, worker, math.floor(self.lease * 1000), "0-0",
+                                  "COUNT", most}}, 0, true)
   local reply = replies and replies[1]
   if not reply or reply.error then return {} end -- a stream that the server lost is made again by take
   return without_poison(self, stream, worker, jobs_of(stream, reply[2]))
@@ -262,7 +280,8 @@ end
 -- A job that is done by nobody any more; its tuner gets the reason.
 function Queue:poison(job, worker, why)
   local read = job.bytes and codec.read_job(job.bytes) or {}
-  local result = codec.write_result {name = job.name or "", worker = worker, hash = read.hash, outcome = "poison", reason = why}
+  local result =
+    codec.write_result {name = job.name or "", worker = worker, hash = read.hash, outcome = "poison", reason = why}
   self.link:all {{"HSET", self:key "poison", job.name or job.at, why}}
   self:complete {{job = job, bytes = result, reply = read.reply}}
 end
@@ -272,13 +291,17 @@ end
 -- The commands by which one says that it lives: kind is "workers" or "tuners".
 function Queue:say(kind, about)
   local bytes = codec.write_worker(about)
-  return {{"SET", self:key("alive", kind, about.name), bytes, "PX", math.floor(self.lease * 1000)}, {"HSET", self:key(kind), about.name, bytes}}
+  return {{"SET", self:key("alive", kind, about.name), bytes, "PX", math.floor(self.lease * 1000)},
+          {"HSET", self:key(kind), about.name, bytes}}
 end
 
 -- One that ends is there no more. A worker that holds nothing leaves its group, too: with it would go what it holds.
 function Queue:leave(kind, name, holds)
-  local commands = {{"DEL", self:key("alive", kind, name), self:key("to", name), self:key("reply", name)}, {"HDEL", self:key(kind), name}}
-  if kind == "workers" and not holds then commands[3] = {"XGROUP", "DELCONSUMER", self:key "jobs", Queue.GROUP, name} end
+  local commands = {{"DEL", self:key("alive", kind, name), self:key("to", name), self:key("reply", name)},
+                    {"HDEL", self:key(kind), name}}
+  if kind == "workers" and not holds then
+    commands[3] = {"XGROUP", "DELCONSUMER", self:key "jobs", Queue.GROUP, name}
+  end
   self.link:run(commands)
 end
 

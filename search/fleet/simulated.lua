@@ -22,7 +22,9 @@ function simulated:close_task() end
 function simulated:close() end
 function simulated:waiting() end
 
-function simulated:time_of(trace) return self.factor * LEAST * (1 + tonumber(digest(trace:binary()):sub(-8), 16) % SPREAD / 1e3) end
+function simulated:time_of(trace)
+  return self.factor * LEAST * (1 + tonumber(digest(trace:binary()):sub(-8), 16) % SPREAD / 1e3)
+end
 
 -- hash: of the module that the trace gives, which is not made.
 function simulated:submit(task, id, trace, hash)

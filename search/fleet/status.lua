@@ -1,5 +1,6 @@
 -- What `msched fleet` says: queues, their workers and tuners, what waits and what is poison.
-local check, link, Queue = msched.load "search.fleet.check", msched.load "search.fleet.link", msched.load "search.fleet.queue"
+local check, link, Queue = msched.load "search.fleet.check", msched.load "search.fleet.link",
+  msched.load "search.fleet.queue"
 local status = {}
 
 local SHOWN = 20 -- poisoned jobs of a queue
@@ -24,8 +25,10 @@ function status.read(server)
     local queue = Queue.known(server, about.id, about)
     local length, held = server:call("XLEN", queue:key "jobs"), held_in(queue)
     local poison, poisoned = poison_of(queue)
-    list[i] = {id = about.id, device = about.device, versions = about.versions, protocol = about.protocol, is_own = about.versions == msched.versions() and about.protocol == Queue.PROTOCOL,
-               jobs = math.max(length - held, 0), held = held, workers = queue:who "workers", tuners = queue:who "tuners", poison = poison, poisoned = poisoned}
+    list[i] = {id = about.id, device = about.device, versions = about.versions, protocol = about.protocol,
+               is_own = about.versions == msched.versions() and about.protocol == Queue.PROTOCOL,
+               jobs = math.max(length - held, 0), held = held, workers = queue:who "workers",
+               tuners = queue:who "tuners", poison = poison, poisoned = poisoned}
     local liars = check.liars(queue)
     for _, w in ipairs(list[i].workers) do if liars[w.name] and w.aside == "" then w.aside = liars[w.name] end end
   end
@@ -33,7 +36,8 @@ function status.read(server)
 end
 
 local function ago(seconds)
-  return seconds < 120 and string.format("%d s ago", seconds) or seconds < 7200 and string.format("%d min ago", seconds // 60) or string.format("%d h ago", seconds // 3600)
+  return seconds < 120 and string.format("%d s ago", seconds)
+    or seconds < 7200 and string.format("%d min ago", seconds // 60) or string.format("%d h ago", seconds // 3600)
 end
 
 local function state_of(w)
@@ -47,9 +51,12 @@ local function add_queue(lines, q)
   for _, w in ipairs(q.workers) do if w.alive then rate, live = rate + w.rate, live + 1 end end
   add("%s", q.device)
   add("  queue %s, of %s%s", q.id, q.versions, q.is_own and "" or " (another than this program)")
-  add("  %d waiting, %d held, %.1f jobs/s by %d of %d workers, %d poisoned", q.jobs, q.held, rate, live, #q.workers, q.poisoned)
+  add("  %d waiting, %d held, %.1f jobs/s by %d of %d workers, %d poisoned", q.jobs, q.held, rate, live, #q.workers,
+      q.poisoned)
   if #q.workers > 0 then add("  %-24s %9s %9s %9s  %s", "worker", "jobs", "failed", "jobs/s", "state") end
-  for _, w in ipairs(q.workers) do add("  %-24s %9d %9d %9.1f  %s", w.name, w.done, w.failed, w.alive and w.rate or 0, state_of(w)) end
+  for _, w in ipairs(q.workers) do
+    add("  %-24s %9d %9d %9.1f  %s", w.name, w.done, w.failed, w.alive and w.rate or 0, state_of(w))
+  end
   for _, t in ipairs(q.tuners) do
     if t.alive then add("  %-24s %9d results, %.1f a second, %d jobs sent", t.name, t.done, t.rate, t.capacity) end
   end

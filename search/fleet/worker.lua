@@ -1,8 +1,9 @@
 -- A worker: takes jobs of its device's queue, builds and times them by the program's measurer, answers. While it works
--- it says that it lives; what it holds is others' when it no longer does. A job is data: its workload and traces are read
--- as files are, and run in the measurer's processes.
+-- it says that it lives; what it holds is others' when it no longer does. A job is data: its workload and traces are
+-- read as files are, and run in the measurer's processes.
 local check = msched.load "search.fleet.check"
-local codec, link, Queue, simulated = msched.load "search.fleet.codec", msched.load "search.fleet.link", msched.load "search.fleet.queue", msched.load "search.fleet.simulated"
+local codec, link, Queue, simulated = msched.load "search.fleet.codec", msched.load "search.fleet.link",
+  msched.load "search.fleet.queue", msched.load "search.fleet.simulated"
 
 local Worker = {}
 Worker.__index = Worker
@@ -49,15 +50,22 @@ end
 
 -- options: url; name; number, of a GPU; simulate, seconds that each job takes; factor, of its times; say(text).
 function Worker.open(options)
-  local serves = options.simulate and {target = msched.target "native", device = msched.target("native").text} or devices_of(options.number)
+  local serves = options.simulate and {target = msched.target "native", device = msched.target("native").text}
+    or devices_of(options.number)
   local self = setmetatable({
-    say = options.say, target = serves.target, device = serves.device, simulate = options.simulate, factor = options.factor, number = options.number,
-    held = {}, line = {}, by_id = {}, finished = {}, tasks = {}, used = 0, ids = 0, done = 0, failed = 0, recent = {}, aside = "", started = os.time(),
-    said = -math.huge, claimed = -math.huge, pending = 0, checked = -math.huge, measure = not options.simulate and check.measurer(serves.target) or nil,
+    say = options.say, target = serves.target, device = serves.device, simulate = options.simulate,
+    factor = options.factor, number = options.number,
+    held = {}, line = {}, by_id = {}, finished = {}, tasks = {}, used = 0, ids = 0, done = 0, failed = 0, recent = {},
+    aside = "", started = os.time(),
+    said = -math.huge, claimed = -math.huge, pending = 0, checked = -math.huge,
+    measure = not options.simulate and check.measurer(serves.target) or nil,
   }, Worker)
   self.link = options.link or link.open(options.url, PATIENCE)
-  self.name = options.name or string.format("%s-%s", host_name(), Queue.digest(string.format("%s %.9f %s", tostring(self), msched.clock(), os.time())):sub(1, 6))
-  if self.name == "" or #self.name > 100 or self.name:find "[^%w_.-]" then error(string.format("--name %s: a name has up to 100 letters, digits, `_`, `.` and `-`", self.name), 0) end
+  self.name = options.name or string.format("%s-%s", host_name(), Queue.digest(string.format("%s %.9f %s",
+                                            tostring(self), msched.clock(), os.time())):sub(1, 6))
+  if self.name == "" or #self.name > 100 or self.name:find "[^%w_.-]" then
+    error(string.format("--name %s: a name has up to 100 letters, digits, `_`, `.` and `-`", self.name), 0)
+  end
   self.capacity = options.simulate and 4 or math.min(self.target.cores + 1, MOST_HELD)
   self.queue = Queue.open(self.link, self.device, msched.versions())
   self:claim_name()
@@ -82,18 +90,26 @@ end
 
 -- One worker of a name, and one of a device.
 function Worker:claim_name()
-  if lease(self, self.queue:key("alive", "workers", self.name), Queue.digest(tostring(self) .. msched.clock())) then error(string.format("%s: a worker named %s is there", self.link.address.name, self.name), 0) end
+  if lease(self, self.queue:key("alive", "workers", self.name), Queue.digest(tostring(self) .. msched.clock())) then
+    error(string.format("%s: a worker named %s is there", self.link.address.name, self.name), 0)
+  end
   if self.simulate then return end
   self.holder = string.format("msched:holder:%s:%s", host_id(), device_id(self.number))
   local other = lease(self, self.holder, self.name, STARTING)
-  if other then error(string.format("%s: worker %s times on this device; one does", self.link.address.name, msched.visible(other)), 0) end
+  if other then
+    error(string.format("%s: worker %s times on this device; one does", self.link.address.name, msched.visible(other)),
+          0)
+  end
 end
 
 function Worker:warn_of_versions()
   for _, about in ipairs(Queue.list(self.link)) do
     if about.device == self.device and about.id ~= self.queue.id then
       for _, t in ipairs(Queue.known(self.link, about.id, about):who "tuners") do
-        if t.alive then self.say(string.format("%s is of %s, which this worker, of %s, does not serve", t.name, about.versions, msched.versions())) end
+        if t.alive then
+          self.say(string.format("%s is of %s, which this worker, of %s, does not serve", t.name, about.versions,
+                                 msched.versions()))
+        end
       end
     end
   end
@@ -129,8 +145,9 @@ function Worker:about()
   local now, first = msched.clock(), 1
   while self.recent[first] and self.recent[first] < now - RATE do first = first + 1 end
   self.recent = table.move(self.recent, first, #self.recent, 1, {})
-  return {name = self.name, host = host_name(), device = self.device, versions = self.queue.versions, aside = self.aside, capacity = self.capacity, done = self.done,
-          failed = self.failed, rate = #self.recent / RATE, started = self.started, seen = os.time()}
+  return {name = self.name, host = host_name(), device = self.device, versions = self.queue.versions,
+          aside = self.aside, capacity = self.capacity, done = self.done, failed = self.failed,
+          rate = #self.recent / RATE, started = self.started, seen = os.time()}
 end
 
 -- Keeps the lease on a device, unless another has it by now.
@@ -144,7 +161,8 @@ function Worker:hold_device()
   local other = self.link:call("EVAL", HOLD, 1, self.holder, self.name, math.floor(1000 * self.queue.lease))
   if other then
     self.holder = nil
-    error(string.format("%s: worker %s times on this device now, since this one said nothing for longer than %g s", self.link.address.name, msched.visible(other), self.queue.lease), 0)
+    error(string.format("%s: worker %s times on this device now, since this one said nothing for longer than %g s",
+                        self.link.address.name, msched.visible(other), self.queue.lease), 0)
   end
 end
 
@@ -201,8 +219,11 @@ function Worker:read(job)
   local read, why = codec.read_job(job.bytes)
   if not read then error(why, 0) end
   if read.name ~= job.name then error("its name is another's", 0) end
-  if #read.traces == 0 or read.kind ~= "retime" and (read.kind ~= "measure" or #read.traces > 1) then error("it is neither a candidate nor finalists", 0) end
-  if not (read.run_timeout > 0 and read.run_timeout <= MOST_TIMEOUT and read.reference_timeout > 0 and read.reference_timeout <= MOST_TIMEOUT) then
+  if #read.traces == 0 or read.kind ~= "retime" and (read.kind ~= "measure" or #read.traces > 1) then
+    error("it is neither a candidate nor finalists", 0)
+  end
+  if not (read.run_timeout > 0 and read.run_timeout <= MOST_TIMEOUT and read.reference_timeout > 0
+          and read.reference_timeout <= MOST_TIMEOUT) then
     error(string.format("its time limits are not above 0 and at most %d s", MOST_TIMEOUT), 0)
   end
   job.read = read
@@ -246,7 +267,8 @@ function Worker:has_measurer(job)
   if self.measurer then self.measurer:close() end
   self.tasks, self.limits = {}, limits
   self.measurer = self.simulate and simulated.open(self.simulate, self.factor) or
-                  msched.measurer {target = self.target.text, run_timeout = job.read.run_timeout, reference_timeout = job.read.reference_timeout}
+                  msched.measurer {target = self.target.text, run_timeout = job.read.run_timeout,
+                                   reference_timeout = job.read.reference_timeout}
   return true
 end
 
@@ -281,7 +303,8 @@ end
 -- What came of a job: sent with the next of them.
 function Worker:answer(job, values)
   values.name, values.worker, values.aside = job.name, self.name, self.aside
-  self.finished[#self.finished + 1] = {job = job, bytes = codec.write_result(values), reply = job.read and job.read.reply}
+  self.finished[#self.finished + 1] = {job = job, bytes = codec.write_result(values),
+                                       reply = job.read and job.read.reply}
   self.done = self.done + 1
   self.recent[#self.recent + 1] = msched.clock()
 end
@@ -289,7 +312,8 @@ end
 -- One that cannot be done says why, once.
 function Worker:refuse(job, why)
   self.failed = self.failed + 1
-  self.say(string.format("job %s is refused: %s", msched.visible((job.name or job.at):sub(1, 100)), msched.visible(why:match "^[^\n]*" or "")))
+  self.say(string.format("job %s is refused: %s", msched.visible((job.name or job.at):sub(1, 100)),
+                         msched.visible(why:match "^[^\n]*" or "")))
   self:answer(job, {hash = job.read and job.read.hash, outcome = "refused", reason = why:sub(1, 400)})
 end
 
@@ -299,17 +323,23 @@ function Worker:take_result(r)
   local known, remark = self.measurer:reference(job.task.number)
   if r.outcome ~= "measured" and r.outcome ~= "censored" then self.failed = self.failed + 1 end
   local factor = self.simulate and 1 or self.factor or 1
-  self:answer(job, {hash = r.hash, outcome = r.outcome, reason = r.outcome == "no reference" and known == false and remark or r.reason, remark = known and remark or "",
-                    seconds = factor * r.seconds, low = factor * r.low, high = factor * r.high, runs = r.runs, busy = r.busy, repeated = r.repeated,
-                    build_seconds = r.build_seconds, check_seconds = r.check_seconds, time_seconds = r.time_seconds, device = codec.facts_of(r.device)})
+  self:answer(job,
+              {hash = r.hash, outcome = r.outcome, reason = r.outcome == "no reference" and known == false and remark
+               or r.reason, remark = known and remark or "", seconds = factor * r.seconds, low = factor * r.low,
+               high = factor * r.high, runs = r.runs, busy = r.busy, repeated = r.repeated,
+               build_seconds = r.build_seconds, check_seconds = r.check_seconds, time_seconds = r.time_seconds,
+               device = codec.facts_of(r.device)})
 end
 
 function Worker:take_finalists()
   local times = self.measurer:remeasured(BUSY_WAIT)
   if times == nil then return end
   local numbers = {}
-  for _, t in ipairs(times or {}) do table.move({t.seconds, t.low, t.high, t.runs, t.busy and 1 or 0}, 1, 5, #numbers + 1, numbers) end
-  self:answer(self.finalists, {hash = self.finalists.read.hash, outcome = times and "retimed" or "not retimed", times = numbers})
+  for _, t in ipairs(times or {}) do
+    table.move({t.seconds, t.low, t.high, t.runs, t.busy and 1 or 0}, 1, 5, #numbers + 1, numbers)
+  end
+  self:answer(self.finalists,
+              {hash = self.finalists.read.hash, outcome = times and "retimed" or "not retimed", times = numbers})
   self.finalists = nil
 end
 
@@ -344,7 +374,9 @@ function Worker:step()
   if self.pending == 0 and not self.finalists and self:is_check_due() then self:check() end
   if self.aside ~= "" then msched.sleep(BUSY_WAIT) end
   local room = self:room()
-  if room > 0 then self:accept(self.queue:take(self.name, room, self:holds() == 0 and math.min(IDLE_WAIT, self.queue.lease / 5) or 0)) end
+  if room > 0 then
+    self:accept(self.queue:take(self.name, room, self:holds() == 0 and math.min(IDLE_WAIT, self.queue.lease / 5) or 0))
+  end
 end
 
 -- Until the user interrupts: what is held is given back.

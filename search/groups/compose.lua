@@ -6,7 +6,8 @@
 -- the instructions that they did, and these are of the group's blocks.
 local compose = {}
 
-local FINDS = {get_sblock = true, get_child_blocks = true, get_producers = true, get_consumers = true, get_output_blocks = true}
+local FINDS =
+  {get_sblock = true, get_child_blocks = true, get_producers = true, get_consumers = true, get_output_blocks = true}
 
 local Pair = {} -- of handles: {group, whole}
 
@@ -134,7 +135,9 @@ function Both:keep_notes()
   for _, key in ipairs(msched.sorted_keys(notes)) do
     root = root or self.whole:get_sblock(self.whole:root_block())
     local other = self.whole:annotation(root, key)
-    if other ~= nil and other ~= notes[key] then error(string.format("the root is annotated `%s` in two ways", key), 0) end
+    if other ~= nil and other ~= notes[key] then
+      error(string.format("the root is annotated `%s` in two ways", key), 0)
+    end
     if other == nil then self.whole:annotate(root, key, notes[key]) end
   end
 end
@@ -144,7 +147,9 @@ end
 -- Does to the schedule `whole` what the trace does to the group's function. names: of its blocks, in the whole.
 local function add(whole, func, trace, names)
   local both = setmetatable({group = msched.schedule(func), whole = whole, names = names, blocks = {}}, Both)
-  local script = setmetatable({}, {__index = function(_, method) return function(_, ...) return both:call(method, table.pack(...)) end end})
+  local script = setmetatable({}, {__index = function(_, method)
+    return function(_, ...) return both:call(method, table.pack(...)) end
+  end})
   local chunk = assert(load(trace:text(), "=trace", "t", {}))
   chunk()(msched, script, {})
   both:keep_notes()

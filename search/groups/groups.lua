@@ -214,7 +214,8 @@ function Cut:chain_of(unit)
   local found
   for number = unit.number - 1, 1, -1 do
     local group = self.of[number]
-    if not found and group.kind == "rows" and group.size == unit.size and (unit.producers[number] or shares_input(self, unit, group)) and self:may_join(unit, group) then
+    if not found and group.kind == "rows" and group.size == unit.size
+        and (unit.producers[number] or shares_input(self, unit, group)) and self:may_join(unit, group) then
       found = group
     end
   end
@@ -326,7 +327,8 @@ List.__index = List
 function List:__tostring()
   local lines = {}
   for i, g in ipairs(self) do
-    lines[i] = string.format("%s: %s, %s%s", g.name, g.kind, table.concat(g.instances[1].blocks, " "), g.weight > 1 and string.format("; %d times", g.weight) or "")
+    lines[i] = string.format("%s: %s, %s%s", g.name, g.kind, table.concat(g.instances[1].blocks, " "),
+                             g.weight > 1 and string.format("; %d times", g.weight) or "")
   end
   return table.concat(lines, "\n")
 end
@@ -352,7 +354,8 @@ local function cut(func)
       local anchor
       for i, name in ipairs(names) do if name == units[g.core].blocks[1] then anchor = plain[i] end end
       local name = unused(func:name() .. "_" .. anchor, taken)
-      known = {name = name, anchor = anchor, kind = g.kind, blocks = plain, func = func:extract(names, name, plain), weight = 0, instances = {}}
+      known = {name = name, anchor = anchor, kind = g.kind, blocks = plain, func = func:extract(names, name, plain),
+               weight = 0, instances = {}}
       by_hash[hash], list[#list + 1] = known, known
     end
     known.weight = known.weight + 1
@@ -373,12 +376,16 @@ function groups.needed(func)
   if blocks <= MOST_ANCHORS then return nil end
   local list, why = cut(func)
   if not list then return nil, blocks > MOST_BLOCKS and why or nil end
-  if #list == 1 and list[1].weight == 1 then return nil, blocks > MOST_BLOCKS and "all its blocks are one group" or nil end
+  if #list == 1 and list[1].weight == 1 then
+    return nil, blocks > MOST_BLOCKS and "all its blocks are one group" or nil
+  end
   return (list.blocks > MOST_BLOCKS or list.anchors > MOST_ANCHORS) and list or nil
 end
 
 function msched.groups(func)
-  if msched.type(func) ~= "function" then error(msched.where() .. "ms.groups takes a function, as te.func makes it", 0) end
+  if msched.type(func) ~= "function" then
+    error(msched.where() .. "ms.groups takes a function, as te.func makes it", 0)
+  end
   local list, why = cut(func)
   if not list then error(string.format("%s`%s` cannot be cut into groups: %s", msched.where(), func:name(), why), 0) end
   return list

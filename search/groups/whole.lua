@@ -87,10 +87,12 @@ end
 local function candidate(task, choices, changed, at)
   local trace_of = {}
   for _, c in ipairs(choices) do trace_of[c.part.func] = c.traces[c == changed and at or c.at] end
-  local made, why, group = compose.schedule(task.func, task.cut, function(g) return trace_of[task.part_of_group[g].func] end)
+  local made, why, group =
+    compose.schedule(task.func, task.cut, function(g) return trace_of[task.part_of_group[g].func] end)
   if not made then return nil, why, task.part_of_group[group] end
   task.made = task.made + 1
-  return {trace = made.trace, sketch_trace = made.trace, hash = made:hash(), candidate = task.iteration << task.NUMBERS | task.made}
+  return {trace = made.trace, sketch_trace = made.trace, hash = made:hash(),
+          candidate = task.iteration << task.NUMBERS | task.made}
 end
 
 -- The first composition that can be made: where a part's trace cannot be done to the whole, its next one, and in the
@@ -143,7 +145,8 @@ function whole.untuned(task)
   if untuned.take_stored(task) then return end
   local ok, made = pcall(function() return first_candidate(task, choices_of(task)) end)
   if not ok then return task:fail(type(made) == "table" and made.message or tostring(made)) end
-  local built, why = pcall(msched.build, msched.apply(task.func, made.trace):func(), {target = task.target.text, reference = task.func})
+  local built, why =
+    pcall(msched.build, msched.apply(task.func, made.trace):func(), {target = task.target.text, reference = task.func})
   if not built then return task:fail("the composed schedule cannot be built: " .. tostring(why)) end
   untuned.keep(task, made)
 end

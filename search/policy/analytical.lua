@@ -1,13 +1,15 @@
--- The analytical policy: it replays the candidates that the analytical model (search/cost/analytical.lua) ranks first, and
--- estimates them again as they are. The cost model learns from measurements; its weight grows with their number. Each
--- iteration measures a few candidates, of distinct register tiles and distinct estimates: the best neighbours of the
--- fastest, the best proposals, and the best of some random candidates. Where the model knows nothing of the target's
--- sketches, the policy is evolutionary.
+-- The analytical policy: it replays the candidates that the analytical model (search/cost/analytical.lua) ranks first,
+-- and estimates them again as they are. The cost model learns from measurements; its weight grows with their number.
+-- Each iteration measures a few candidates, of distinct register tiles and distinct estimates: the best neighbours of
+-- the fastest, the best proposals, and the best of some random candidates. Where the model knows nothing of the
+-- target's sketches, the policy is evolutionary.
 -- Sources: oneDNN, jit_brgemm_conv_utils.cpp, est_eff; Zhang et al., "Droplet search", TACO 2023.
-local steps, analytical, evolutionary = msched.load "search.policy.steps", msched.load "search.cost.analytical", msched.load "search.policy.evolutionary"
+local steps, analytical, evolutionary = msched.load "search.policy.steps", msched.load "search.cost.analytical",
+  msched.load "search.policy.evolutionary"
 
 local PROPOSALS, DRAWN = {budget = 20000, most = 600, each = 4}, 200 -- as analytical.best takes them; drawn beside them
-local FIRST, ROUND, NEAR, TILES, MORE = 16, 8, 4, 2, 32 -- measured at first, and then at a time; of them one step away; of one tile; drawn for each
+local FIRST, ROUND, NEAR, TILES, MORE = 16, 8, 4, 2, 32 -- measured at first, and then at a time; of them one step away;
+                                                        -- of one tile; drawn for each
 local FASTEST, GAIN, IDLE, ENOUGH = 3, 0.98, 2, 0.95
 local APART = 0.05 -- of the logarithm of what they cost
 local LEARNED = 32 -- results after which model and estimate have the same say
@@ -21,7 +23,9 @@ local function promising(env, candidates, known, least)
     local estimated = c.cost and math.log(least / c.cost) or 0
     c.score = trust * math.log(math.max(learned[i], 1e-3)) + (1 - trust) * estimated
   end
-  table.sort(fresh, function(a, b) return a.score ~= b.score and a.score > b.score or a.score == b.score and a.hash < b.hash end)
+  table.sort(fresh, function(a, b)
+    return a.score ~= b.score and a.score > b.score or a.score == b.score and a.hash < b.hash
+  end)
   return fresh
 end
 
@@ -89,7 +93,9 @@ end
 local function choose(env, proposals, around)
   local known, chosen, most = #env:best(math.huge), {}, env.iteration == 1 and FIRST or ROUND
   local least, tried = proposals[1].cost or 1, {}
-  local function fitting(passes) return function(c) return passes(c) and analytical.fits(env.func, env.target, c) end end
+  local function fitting(passes)
+    return function(c) return passes(c) and analytical.fits(env.func, env.target, c) end
+  end
   for _, c in ipairs(proposals) do if env:is_known(c.hash) then tried[class_of(c)] = true end end
   local near = look_around(env, around)
   local others = analytical.ranked(env.func, env.target, env:replay(env:draw_jobs(MORE)), nil, env.jobs)
@@ -112,10 +118,13 @@ return msched.policy {
     while env:remaining() > 0 and (env.asked or idle_of(env) < IDLE) do
       candidates = choose(env, proposals, around)
       env:measure(candidates)
-      if env:is_near_roofline(ENOUGH) then return string.format("its best reaches %.0f %% of the roofline: no schedule is much faster", 100 * ENOUGH) end
+      if env:is_near_roofline(ENOUGH) then
+        return string.format("its best reaches %.0f %% of the roofline: no schedule is much faster", 100 * ENOUGH)
+      end
     end
     if env:remaining() > 0 and candidates and #candidates > 0 then
-      return string.format("%d rounds in a row gave nothing faster by %.0f %%; a number of trials that is asked for is had in full", IDLE, 100 * (1 - GAIN))
+      return string.format("%d rounds in a row gave nothing faster by %.0f %%; a number of trials that is asked for \z
+                            is had in full", IDLE, 100 * (1 - GAIN))
     end
   end,
 }

@@ -4,7 +4,8 @@
 local steps = msched.load "search.policy.steps"
 
 local STEPS = 16 -- at a time
-local HOT, COOLING, COLD = 0.5, 0.8, 0.01 -- the temperature, in logarithms of the time: the first, what is left of it each time, the last
+local HOT, COOLING, COLD = 0.5, 0.8, 0.01 -- the temperature, in logarithms of the time: the first, what is left of it
+                                          -- each time, the last
 
 -- Draws one of those measured, fastest first.
 local function start_from(measured, heat, stream)
@@ -31,7 +32,8 @@ return msched.policy {
   name = "annealing",
   run = function(env)
     while env:remaining() > 0 do
-      local measured, jobs, stream = env:best(math.huge), env:draw_jobs(STEPS), msched.stream(env.seed, env.iteration, 3)
+      local measured, jobs, stream = env:best(math.huge), env:draw_jobs(STEPS),
+        msched.stream(env.seed, env.iteration, 3)
       for _, job in ipairs(#measured > 0 and jobs or {}) do
         local trace = step(env, measured, stream)
         if trace then job.trace, job.resample = trace, false end

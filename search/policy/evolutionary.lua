@@ -40,7 +40,9 @@ local function keep_best(kept, candidates, scores, most)
       kept[#kept + 1] = {candidate = c, score = scores[i]}
     end
   end
-  table.sort(kept, function(a, b) return a.score ~= b.score and a.score > b.score or a.score == b.score and a.candidate.hash < b.candidate.hash end)
+  table.sort(kept, function(a, b)
+    return a.score ~= b.score and a.score > b.score or a.score == b.score and a.candidate.hash < b.candidate.hash
+  end)
   for i = #kept, most + 1, -1 do kept[i] = nil end
 end
 

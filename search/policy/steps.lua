@@ -67,7 +67,9 @@ local function near(draw)
       for to = 1, factor > 1 and #draw.decision or 0 do
         local p, moved = least_prime(factor), {table.unpack(draw.decision)}
         moved[from], moved[to] = factor // p, moved[to] * p
-        if to ~= from and (to < #moved or draw.attrs[2] < 1 or moved[to] <= draw.attrs[2]) then list[#list + 1] = moved end
+        if to ~= from and (to < #moved or draw.attrs[2] < 1 or moved[to] <= draw.attrs[2]) then
+          list[#list + 1] = moved
+        end
       end
     end
   end

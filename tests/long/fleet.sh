@@ -2,8 +2,8 @@
 # A fleet of workers that measure nothing, and what befalls it: workers killed and started again, the server killed with
 # kill -9 (its log is written before it answers), networks cut and slowed, the tuner killed and started again. The store
 # has what it has without any of it: nothing is lost, nothing is taken twice, the best is the same. As root each worker
-# and the tuner have a network namespace of their own; else nothing is cut. Prints rates, costs, the time to detect a death.
-# usage: fleet.sh MSCHED ROOT [JOBS [WORKERS [KILLS [CRASHES [CUTS [TUNERS [SEED]]]]]]]
+# and the tuner have a network namespace of their own; else nothing is cut. Prints rates, costs, the time to detect a
+# death. usage: fleet.sh MSCHED ROOT [JOBS [WORKERS [KILLS [CRASHES [CUTS [TUNERS [SEED]]]]]]]
 set -eu
 msched=$1 root=$2 jobs=${3:-10000} workers=${4:-12} kills=${5:-100} crashes=${6:-10} cuts=${7:-20} tuners=${8:-5} seed=${9:-1}
 command -v redis-server >/dev/null || { echo "fleet: skipped: there is no redis-server"; exit 77; }

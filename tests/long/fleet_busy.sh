@@ -1,6 +1,6 @@
 #!/bin/sh
-# How many workers one tuner of several functions keeps busy: workers that measure nothing take 0.3 s for each candidate. From the
-# first that is asked for to the last result.
+# How many workers one tuner of several functions keeps busy: workers that measure nothing take 0.3 s for each
+# candidate. From the first that is asked for to the last result.
 # usage: fleet_busy.sh MSCHED [WORKERS [FUNCTIONS [TRIALS]]]
 set -eu
 msched=$1 workers=${2:-24} functions=${3:-8} trials=${4:-128} each=0.3

@@ -18,5 +18,6 @@ while got < count do
   assert(ms.clock() - started < 300, "results are missing")
 end
 local seconds = ms.clock() - started
-print(string.format("%d jobs in %.1f s: %.0f a second; the tuner's processor: %.0f us a job", count, seconds, count / seconds, 1e6 * os.clock() / count))
+print(string.format("%d jobs in %.1f s: %.0f a second; the tuner's processor: %.0f us a job", count, seconds,
+                    count / seconds, 1e6 * os.clock() / count))
 c:close()

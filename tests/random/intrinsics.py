@@ -1,6 +1,6 @@
-# Tensor intrinsics that random sequences tensorize with, besides those shipped: small enough to fit often. Implementations
-# go other ways than the descriptions: loops in another order, unrolled or vectorized, through a buffer of their own; one
-# calls a function that only the interpreter knows.
+# Tensor intrinsics that random sequences tensorize with, besides those shipped: small enough to fit often.
+# Implementations go other ways than the descriptions: loops in another order, unrolled or vectorized, through a buffer
+# of their own; one calls a function that only the interpreter knows.
 ### mac_4x4x4_f32.desc
 @T.prim_func(s_tir=True)
 def mac_4x4x4_f32_desc(a: T.handle, b: T.handle, c: T.handle):

@@ -1,4 +1,5 @@
-/* random_sequences [--kinds KIND,…] [--unsafe] [--seed N] [--count N] [--instructions N] [--jobs N] [--least N] [--emit N]
+/* random_sequences [--kinds KIND,…] [--unsafe] [--seed N] [--count N] [--instructions N] [--jobs N] [--least N] [--emit
+ * N]
  *                  [--keep-going] [--workloads DIRECTORY] [--workload NAME] [--trace FILE]
  *
  * Sequences of random instructions, a seed each, on the workloads in turn. Each ends when it has the length drawn for

@@ -1,4 +1,5 @@
-/* What programs share that spoil a store from several processes: a workload, an empty trace, draws, an end by a message. */
+/* What programs share that spoil a store from several processes: a workload, an empty trace, draws, an end by a
+ * message. */
 #ifndef MSCHED_TESTS_STORE_TOOL_H
 #define MSCHED_TESTS_STORE_TOOL_H
 

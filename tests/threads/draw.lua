@@ -59,7 +59,9 @@ for i = 5, #arg do
   local base, base_name, base_bytes = ms.build(func, {target = target}), "base_" .. arg[i], nil
   if folder ~= "-" then base_bytes = export(base, base_name) end
   local kept <close> = io.open(root .. "/tests/threads/" .. arg[i] .. ".trace.json")
-  if kept then judge_and_export(func, arg[i] .. "_kept", ms.apply(func, ms.read_trace(kept:read "a")), base, base_name, base_bytes) end
+  if kept then
+    judge_and_export(func, arg[i] .. "_kept", ms.apply(func, ms.read_trace(kept:read "a")), base, base_name, base_bytes)
+  end
   local drawn, tries = 0, 0
   while drawn < candidates and tries < 20 * candidates do
     tries = tries + 1

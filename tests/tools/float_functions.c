@@ -1,9 +1,9 @@
 /* float_functions [--every N] [--target TARGET] [FUNCTION…]: compares elementary functions of float32, compiled in
  * vectors, with the C library's of float64 rounded to float32, for every Nth of the 2^32 patterns; without --every, for
- * all; functions of two numbers for as many pairs: of special values first, then drawn. In three modes: in a fixed order, in a free one, and without fast math. Prints a row of a table for each
- * function and mode. An error is in units in the last place of the result of float64; a 0 where a subnormal number is
- * right is counted instead. Exit status 1: a result is farther off than `functions` below allows, or is NaN, infinite,
- * 0 or -0 where it should not be. */
+ * all; functions of two numbers for as many pairs: of special values first, then drawn. In three modes: in a fixed
+ * order, in a free one, and without fast math. Prints a row of a table for each function and mode. An error is in units
+ * in the last place of the result of float64; a 0 where a subnormal number is right is counted instead. Exit status 1:
+ * a result is farther off than `functions` below allows, or is NaN, infinite, 0 or -0 where it should not be. */
 #include "tir/tir.h"
 
 #include "jit/jit.h"

@@ -1,5 +1,5 @@
-/* Processes that are killed while they write a store: one by one, in batches, merging, upgrading records of older forms.
- * Afterwards its pages and entries are sound, and it has all that was committed, as it was.
+/* Processes that are killed while they write a store: one by one, in batches, merging, upgrading records of older
+ * forms. Afterwards its pages and entries are sound, and it has all that was committed, as it was.
  *
  *   kill_store FOLDER ROUNDS [SEED]         so many of each kind
  *

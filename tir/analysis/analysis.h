@@ -285,9 +285,9 @@ bool tir_region_surely(struct tir *ir, const tir_expr *ranges, uint32_t rank, co
                        tir_expr predicate, tir_expr given, struct tir_interval *out);
 /* The conjuncts of a predicate that none of the variables is in, those of one value apart; TIR_NONE: there are none. */
 tir_expr tir_invariant_conditions(struct tir *ir, tir_expr predicate, const tir_var *vars, uint32_t count);
-/* Wherever `given` (TIR_NONE: true) holds, and the conjuncts without them, the predicate (TIR_NONE: true) holds for some
- * values of those relaxed variables that the region's place, `ranges`, does not depend on: so these leave out nothing of
- * the region. */
+/* Wherever `given` (TIR_NONE: true) holds, and the conjuncts without them, the predicate (TIR_NONE: true) holds for
+ * some values of those relaxed variables that the region's place, `ranges`, does not depend on: so these leave out
+ * nothing of the region. */
 bool tir_holds_somewhere(struct tir *ir, tir_expr predicate, tir_expr given, const tir_expr *ranges, uint32_t rank,
                          const tir_var *vars, uint32_t count);
 /* For some values of the variables, of which the loops have such, the condition (TIR_NONE: true) holds, whatever the
@@ -308,8 +308,8 @@ bool tir_region_from(struct tir *ir, tir_block block, struct tir_region region, 
                      struct tir_interval *out);
 bool tir_exact_region_from(struct tir *ir, tir_block block, struct tir_region region, tir_stmt high, tir_symbol memory,
                            struct tir_interval *out);
-/* The same, and no condition leaves all of it out while `given` (TIR_NONE: true) holds, but where it would be outside of
- * the buffer (sure.c). */
+/* The same, and no condition leaves all of it out while `given` (TIR_NONE: true) holds, but where it would be outside
+ * of the buffer (sure.c). */
 bool tir_sure_region_from(struct tir *ir, tir_block block, struct tir_region region, tir_stmt high, tir_symbol memory,
                           tir_expr given, struct tir_interval *out);
 /* The values that the block's iterations take together, under its predicate, while the loops around it below `high`

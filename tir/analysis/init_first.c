@@ -37,7 +37,8 @@ static bool reduces(const struct tir *ir, const void *context, tir_var v) {
   return false;
 }
 
-/* One of the loops that reduce is in the expression. Masks of variables tell most apart; it is walked where they do not. */
+/* One of the loops that reduce is in the expression. Masks of variables tell most apart; it is walked where they do
+ * not. */
 static bool follows(const struct reducing *r, tir_expr e) {
   const struct tir_expr_node *n = tir_at(r->ir, e);
   if (r->of_reduction || !(n->vars & r->mask)) return n->vars & r->mask;

@@ -1,6 +1,6 @@
 /* Satisfying assignments: values of some variables at which a condition holds, whatever the other variables are. First
- * the ends of the domains are tried, symbolic ones too; then constants are enumerated, one variable after another, where
- * bounds do not rule out the condition already. */
+ * the ends of the domains are tried, symbolic ones too; then constants are enumerated, one variable after another,
+ * where bounds do not rule out the condition already. */
 #include "analysis.h"
 #include "tir/arith/bounds.h"
 

@@ -230,7 +230,8 @@ static const struct {
   const char *name, *same;
 } synonyms[] = {{"abs", "fabs"}, {"round", "nearbyint"}, {"rint", "nearbyint"}, {"power", "pow"}};
 
-/* 1 / (1 + e^-x); where that is e^x but for less than half of its last place, e^x, which is not 0 before the result is. */
+/* 1 / (1 + e^-x); where that is e^x but for less than half of its last place, e^x, which is not 0 before the result
+ * is. */
 static tir_expr sigmoid(struct tir *ir, tir_type type, tir_expr value) {
   double least = tir_type_bits(type) == 64 ? -40 : -20;
   struct named x = name_value(ir, value);

@@ -1,5 +1,5 @@
-/* Elementary functions as steps of arithmetic, each named in the order in which it is computed: in_double.c, in_single.c,
- * through_double.c. */
+/* Elementary functions as steps of arithmetic, each named in the order in which it is computed: in_double.c,
+ * in_single.c, through_double.c. */
 #ifndef MSCHED_TIR_LOWER_STEPS_H
 #define MSCHED_TIR_LOWER_STEPS_H
 
@@ -39,7 +39,8 @@ tir_expr step_times_sum(struct lower_steps *s, tir_expr x, tir_expr y, tir_expr 
 tir_expr step_polynomial(struct lower_steps *s, tir_expr x, const double *coefficients, uint32_t count);
 /* `then` where a is below, above or equal to b, as kind says, else `other`. */
 tir_expr step_where(struct lower_steps *s, enum tir_kind kind, tir_expr a, tir_expr b, tir_expr then, tir_expr other);
-/* x, or the end that it is beyond, where powers of it are infinite and 0, whatever is then done with them. NaN stays. */
+/* x, or the end that it is beyond, where powers of it are infinite and 0, whatever is then done with them. NaN
+ * stays. */
 tir_expr step_within(struct lower_steps *s, tir_expr x, double least, double most);
 /* The logarithm of x that was computed, but where x is no number with a logarithm. */
 tir_expr step_logarithm(struct lower_steps *s, tir_expr x, tir_expr computed);

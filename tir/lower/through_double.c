@@ -2,10 +2,10 @@
  * rounded to float32, within 0.51 units in the last place of the exact result, with fused multiply-add or without
  * (tests/tools/float_functions.c compares all 2^32 floats, and pairs). NaN, infinities, subnormal numbers and the signs
  * of zeros are as C17 has them, annex F.10.
- * Polynomials have the least relative error that their degree allows, by Remez's exchange in 200 bits, of at most 2^-33;
- * their coefficients are then rounded to float64. No reduction loses bits, however large the argument. Source of the
- * reduction to a quadrant: Payne and Hanek, "Radian Reduction for Trigonometric Functions", SIGNUM Newsletter
- * 18, 1983; with the bits of 2/pi chosen by comparisons in place of a table, since vectors have these everywhere. */
+ * Polynomials have the least relative error that their degree allows, by Remez's exchange in 200 bits, of at most
+ * 2^-33; their coefficients are then rounded to float64. No reduction loses bits, however large the argument. Source of
+ * the reduction to a quadrant: Payne and Hanek, "Radian Reduction for Trigonometric Functions", SIGNUM Newsletter 18,
+ * 1983; with the bits of 2/pi chosen by comparisons in place of a table, since vectors have these everywhere. */
 #include "lower.h"
 #include "steps.h"
 
@@ -115,7 +115,8 @@ static tir_expr arc_tangent_of_two(struct lower_steps *s, tir_expr y, tir_expr x
   return step_signed(s, angle, y);
 }
 
-/* Of |x| <= 1/2: its arc sine. Of |x| > 1/2: the half of its arc cosine, which is the arc sine of sqrt((1 - |x|) / 2). */
+/* Of |x| <= 1/2: its arc sine. Of |x| > 1/2: the half of its arc cosine, which is the arc sine of sqrt((1 - |x|) /
+ * 2). */
 static tir_expr arc_sine_or_half(struct lower_steps *s, tir_expr size) {
   tir_expr half = times_real(s, step_less(s, step_real(s, 1), size), 0.5), middle = step_real(s, 0.5);
   tir_expr square = step_where(s, TIR_GT, size, middle, half, step_times(s, size, size));

@@ -1,4 +1,5 @@
-/* Maps from nodes: the first entries in a row, which is searched; more of them by open addressing, at most half full. */
+/* Maps from nodes: the first entries in a row, which is searched; more of them by open addressing, at most half
+ * full. */
 #include "node_map.h"
 
 #include <assert.h>

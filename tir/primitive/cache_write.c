@@ -4,9 +4,10 @@
  *           other child of the scope writes the buffer; what the scope does not allocate the block, and blocks in it,
  *           store all of, under no condition, of its own or around it and not around the copy; no data that is written
  *           says where, and none how much; the block does not read it but as a reduction
- *           does, from its own init, or the scope allocates the buffer and the cache holds all of it; parts of the buffer are matched in that storage scope only; no
- *           consumer given comes before the block, or reads more than it writes, and no block before it reads what an
- *           earlier iteration of a loop wrote, if the copy stands outside of that loop.
+ *           does, from its own init, or the scope allocates the buffer and the cache holds all of it; parts of the
+ *           buffer are matched in that storage scope only; no consumer given comes before the block, or reads more than
+ *           it writes, and no block before it reads what an earlier iteration of a loop wrote, if the copy stands
+ *           outside of that loop.
  * After:    the block, what is in it, and the consumers given with all in them use the cache. The copy stands before
  *           the first other block that reads what the block wrote, at the lowest place above both; else last in the
  *           scope. In a loop the cache has the buffer's shape; in the scope itself only that of the region written. The

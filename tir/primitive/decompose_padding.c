@@ -2,9 +2,10 @@
  * writes the constant everywhere, before a loop around the block, and the block itself, in bounds only.
  *
  * Requires: a complete block whose body is one store of if_then_else(condition, value, constant), to an element of its
- *           own in each iteration, which allocates and matches no buffer and writes one region; the loop is around it in its scope; the innermost loop holds
- *           nothing but the block; the condition and the block's predicate say something, and under them, and what
- *           blocks without iterations around say, the bindings are independent affine iterators in steps of 1.
+ *           own in each iteration, which allocates and matches no buffer and writes one region; the loop is around it
+ *           in its scope; the innermost loop holds nothing but the block; the condition and the block's predicate say
+ *           something, and under them, and what blocks without iterations around say, the bindings are independent
+ *           affine iterators in steps of 1.
  * After:    before the loop, copies of it and of the loops inside it, serial, and in them NAME_pad_const, which reads
  *           nothing. The block's iterations run from zero over what is in bounds; those bound to a loop that has only
  *           the block in it, up to the one given, make that loop as long; the others are guarded by what is left of the

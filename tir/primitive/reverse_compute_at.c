@@ -6,8 +6,8 @@
  *           loops around it runs through none of their reductions; no loop around the scope reduces in the block; each
  *           iteration follows from what the producers write, or runs through its domain; it runs for all values of
  *           the iterations now, or what the scope allocates it would write at other elements for others; all that is
- *           read is written by then; a reduction takes each step once, now too; no two iterations use one element, unless
- *           one loop has them all; the index names a place after the last producer.
+ *           read is written by then; a reduction takes each step once, now too; no two iterations use one element,
+ *           unless one loop has them all; the index names a place after the last producer.
  * After:    serial loops ax0, ax1, … around the block, one an iteration (those of extent 1 only if they are
  *           preserved), with a predicate where what is written may reach past the block's domain. The old nest is gone
  *           as far as it held nothing else.

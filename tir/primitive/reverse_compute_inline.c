@@ -1,13 +1,13 @@
 /* Reverse compute inline: a block disappears, and its only producer computes and writes what the block did.
  *
  * Requires: no init, no predicate; loops alone around the block, which run for all values of its iterations, unless it
- *           reads one buffer, and writes each element of an intermediate one once; the scope is a stage pipeline; of what the block reads,
- *           one buffer is written in the scope (beside those that it is given: given.h): by one block, complete, and
- *           read by no other; the scope allocates what that producer writes. The block is complete; its body is one
- *           store that loads the buffer at one place, an affine map of its iterations that can be inverted, at least
- *           over domains that grow to whole numbers of what divides them; what the producer writes covers them. The
- *           producer's body is one store, one under a condition, or that of a copy under its loops; it needs no
- *           condition on those.
+ *           reads one buffer, and writes each element of an intermediate one once; the scope is a stage pipeline; of
+ *           what the block reads, one buffer is written in the scope (beside those that it is given: given.h): by one
+ *           block, complete, and read by no other; the scope allocates what that producer writes. The block is
+ *           complete; its body is one store that loads the buffer at one place, an affine map of its iterations that
+ *           can be inverted, at least over domains that grow to whole numbers of what divides them; what the producer
+ *           writes covers them. The producer's body is one store, one under a condition, or that of a copy under its
+ *           loops; it needs no condition on those.
  * After:    the producer stores the block's value where the block did. Where the block takes less than all that was
  *           produced (a part of the iterations, one row, the first of longer rows), the producer has a predicate. Its
  *           regions are detected again; the buffer's allocation is gone.

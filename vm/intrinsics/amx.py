@@ -1,5 +1,5 @@
-# Tiles of the shapes that AMX multiplies, B packed as its tiles are: by its instructions where they are, else by vectors.
-# Bytes are summed in int32, bfloat16 in float32.
+# Tiles of the shapes that AMX multiplies, B packed as its tiles are: by its instructions where they are, else by
+# vectors. Bytes are summed in int32, bfloat16 in float32.
 ### amx_16x16x<N>.desc
 #: N 64_i8 = 64 | 64_u8 = 64 | 64_u8i8 = 64 | 64_i8u8 = 64 | 32_bf16 = 32
 #= P 4 | 4 | 4 | 4 | 2

@@ -1,4 +1,5 @@
-# A register tile of a matrix product in float32: C[0:6, 0:16] += A[0:6, 0:4] * B[0:4, 0:16], rows unrolled, 16 lanes wide.
+# A register tile of a matrix product in float32: C[0:6, 0:16] += A[0:6, 0:4] * B[0:4, 0:16], rows unrolled, 16 lanes
+# wide.
 ### microkernel_6x16_f32.desc
 @T.prim_func(s_tir=True)
 def microkernel_6x16_f32_desc(a: T.handle, b: T.handle, c: T.handle):

@@ -1,5 +1,6 @@
-# 16x8x8 products of one warp, whose operands lie in its registers: the buffer's scope says which operand it is, and an index
-# of registers follows from where its part of the buffer begins. A is loaded 32 rows at a time, B 32 columns at a time.
+# 16x8x8 products of one warp, whose operands lie in its registers: the buffer's scope says which operand it is, and an
+# index of registers follows from where its part of the buffer begins. A is loaded 32 rows at a time, B 32 columns at a
+# time.
 ### mma_init_m16n8k8_<T>.desc
 #: T f16 = float16 | f32 = float32
 #@ fill type=<T> m=16 n=8 factor=1 to=m16n8k8.matrixC

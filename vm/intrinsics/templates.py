@@ -1,5 +1,6 @@
-# What functions of several intrinsics are, or begin with (vm/intrinsics/intrinsics.c says how they are named): those that describe are
-# whole; after those that end in `_by` a section's own lines say what does it. m, n, k: extents; factor: an offset's.
+# What functions of several intrinsics are, or begin with (vm/intrinsics/intrinsics.c says how they are named): those
+# that describe are whole; after those that end in `_by` a section's own lines say what does it. m, n, k: extents;
+# factor: an offset's.
 ### fill.template
 @T.prim_func(s_tir=True)
 def fill(c: T.handle):

@@ -1,6 +1,7 @@
-# Products of one warp by mma.sync, 16x16 sums of as many products as fill 32 bytes; operands are loaded by ldmatrix. The index
-# of a fragment follows from where its part of the buffer begins: fragments lie one after the other. B may lie by columns: its
-# part of the buffer is then the transpose, in memory and in the fragment alike. Floats of 32 bits are rounded to TF32.
+# Products of one warp by mma.sync, 16x16 sums of as many products as fill 32 bytes; operands are loaded by ldmatrix.
+# The index of a fragment follows from where its part of the buffer begins: fragments lie one after the other. B may lie
+# by columns: its part of the buffer is then the transpose, in memory and in the fragment alike. Floats of 32 bits are
+# rounded to TF32.
 ### warp_mma_fill_16x16_<T>
 #: T f32 = float32 | s32 = int32
 #@ fill fill_by type=<T> m=16 n=16 factor=16 to=mma.accumulator

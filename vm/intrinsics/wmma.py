@@ -1,5 +1,6 @@
-# 16x16x16 matrix fragments of one warp. The index of a fragment follows from where its part of the buffer begins: fragments
-# of 256 elements lie one after the other. What a load by columns gives is the transpose of what lies in memory.
+# 16x16x16 matrix fragments of one warp. The index of a fragment follows from where its part of the buffer begins:
+# fragments of 256 elements lie one after the other. What a load by columns gives is the transpose of what lies in
+# memory.
 ### wmma_fill_16x16x16_<T>
 #: T f16 = float16 | f32 = float32 | s32 = int32
 #@ fill fill_by type=<T> m=16 n=16 factor=16 to=wmma.accumulator

@@ -1,9 +1,9 @@
 /* Calls: elementary functions as polynomials on vectors of float32, or the C library's; selection; bit operations.
  *
  * exp and tanh follow the range reductions and coefficients of Cephes (Moshier, netlib); erf's polynomials are fitted
- * for the least relative error. Over all 2^32 floats, with fused multiply-add, their errors are at most 1.02 units in the
- * last place (exp), 1.34 (tanh) and 1.07 (erf): tests/tools/float_functions.c. Other functions: lower/in_single.c and
- * through_double.c. */
+ * for the least relative error. Over all 2^32 floats, with fused multiply-add, their errors are at most 1.02 units in
+ * the last place (exp), 1.34 (tanh) and 1.07 (erf): tests/tools/float_functions.c. Other functions: lower/in_single.c
+ * and through_double.c. */
 #include "emit.h"
 
 #include <assert.h>

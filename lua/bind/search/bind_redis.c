@@ -246,8 +246,9 @@ static int take_reply(struct connection *c, const char **why) {
   return c->fed > MOST_REPLY ? -1 : 0;
 }
 
-/* redis:ask(seconds, {command…}[, patient]): a list of their replies, as push_reply has them. nil, kind and why: `lost`, nothing
- * can be known of what came of them, `nonsense`, `large`, or `interrupted`; the connection is closed. patient: an interrupt is none. */
+/* redis:ask(seconds, {command…}[, patient]): a list of their replies, as push_reply has them. nil, kind and why:
+ * `lost`, nothing can be known of what came of them, `nonsense`, `large`, or `interrupted`; the connection is closed.
+ * patient: an interrupt is none. */
 static int ask(lua_State *L) {
   struct connection *c = check_redis(L);
   double until = now() + luaL_checknumber(L, 2);

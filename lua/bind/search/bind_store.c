@@ -295,8 +295,8 @@ static void retime_facts(lua_State *L, int at, const struct db_record *from, str
   lua_pop(L, 1);
 }
 
-/* store:retime(id, {seconds =, low =, high =, runs =, busy =, clock =, raw_seconds =, worker =}): a record's time is another from
- * now on */
+/* store:retime(id, {seconds =, low =, high =, runs =, busy =, clock =, raw_seconds =, worker =}): a record's time is
+ * another from now on */
 static int store_retime(lua_State *L) {
   struct db *db = open_store(L);
   struct db_record r;
@@ -430,8 +430,8 @@ static int collect_copies(lua_State *L) {
   return 0;
 }
 
-/* store:records{workload =, target =, most =, first =, step =}: by run time, fastest first; the first so many, and every step-th of
- * the others */
+/* store:records{workload =, target =, most =, first =, step =}: by run time, fastest first; the first so many, and
+ * every step-th of the others */
 static int store_records(lua_State *L) {
   struct db *db = open_store(L);
   lua_settop(L, 2);
@@ -709,7 +709,8 @@ static int store_backup(lua_State *L) {
   return 1;
 }
 
-/* store:prune{workload =, target =, keep =, before =, within =, device =, dry =}: how many records of a task stay, how many go */
+/* store:prune{workload =, target =, keep =, before =, within =, device =, dry =}: how many records of a task stay, how
+ * many go */
 static int store_prune(lua_State *L) {
   struct db *db = open_store(L);
   lua_settop(L, 2);

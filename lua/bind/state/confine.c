@@ -123,8 +123,8 @@ static int set_local(lua_State *L) {
   return pass_on(L);
 }
 
-/* Pushes the value at the index, a metatable of msched's types as a copy without finalizer: one that is called frees what
- * its userdata still names. Whether it is such a one. */
+/* Pushes the value at the index, a metatable of msched's types as a copy without finalizer: one that is called frees
+ * what its userdata still names. Whether it is such a one. */
 static bool push_metatable(lua_State *L, int at) {
   at = lua_absindex(L, at);
   bool own = lua_istable(L, at);

@@ -132,8 +132,8 @@ static int handle(lua_State *L) {
   return 1;
 }
 
-/* Lua looks at each call below, wherever an error is caught: one that is to end thousands of calls, each of which catches
- * it, would take minutes. */
+/* Lua looks at each call below, wherever an error is caught: one that is to end thousands of calls, each of which
+ * catches it, would take minutes. */
 enum { MOST_CALLS_TO_CATCH = 5000 };
 static void check_depth(lua_State *L) {
   lua_Debug at;

@@ -1,6 +1,6 @@
--- What the members of the module are, for help in the session and for the editor's annotations. Instructions and queries
--- are in the tables of vm. A line is a member: its owner, `.` or `:`, its name, its arguments and what it gives as
--- LuaLS writes types, and after ` | ` one sentence. A test holds the lines against the members that there are.
+-- What the members of the module are, for help in the session and for the editor's annotations. Instructions and
+-- queries are in the tables of vm. A line is a member: its owner, `.` or `:`, its name, its arguments and what it gives
+-- as LuaLS writes types, and after ` | ` one sentence. A test holds the lines against the members that there are.
 local ms = msched
 local terms, run_options = ms.load "lua.cli.help.terms", ms.load "search.options"
 local docs = {list = {}}
@@ -8,15 +8,20 @@ local docs = {list = {}}
 docs.about = {
   ms = "msched: functions, schedules, kernels and tuning. What a rule, a search policy or a report needs is here too.",
   te = "te: tensor expressions. te.func gives a function whose tensors are what te.placeholder and te.compute made.",
-  ops = "ops: operators made of tensor expressions; each takes tensors and gives a tensor. Those that are named are functions of shapes.",
+  ops = "ops: operators made of tensor expressions; each takes tensors and gives a tensor. Those that are named are \z
+         functions of shapes.",
   ["function"] = "A function: loops and blocks over buffers. It is never changed: ms.schedule(f) works on a copy.",
-  schedule = "A schedule: a function on its way to a fast kernel, and the trace that brought it there. A call of an instruction is recorded; sch.trace is the trace.",
+  schedule = "A schedule: a function on its way to a fast kernel, and the trace that brought it there. A call of an \z
+              instruction is recorded; sch.trace is the trace.",
   handle = "A handle: a block, a loop or a number of its schedule, given by an instruction.",
-  trace = "A trace: the instructions of a schedule and the decisions of its draws. #trace is the number of instructions.",
+  trace = "A trace: the instructions of a schedule and the decisions of its draws. #trace is the number of \z
+           instructions.",
   array = "An array: dense numbers. a[{i, j}] is an element, indices from 0; #a the number of elements.",
   kernel = "A kernel: a function built to run. k(a, b, c) runs it on arrays.",
   store = "A store: workloads and the records of what was measured.",
-  record = "A record: one schedule of a workload on a target, with its time and its origin, as store:records and store:find give it, a table. store:schedule(r.id) is its schedule, ms.read_trace(r.trace) its trace, store:get_workload(r.workload) the function.",
+  record = "A record: one schedule of a workload on a target, with its time and its origin, as store:records and \z
+            store:find give it, a table. store:schedule(r.id) is its schedule, ms.read_trace(r.trace) its trace, \z
+            store:get_workload(r.workload) the function.",
   draw = "A draw of a trace, as trace:draws gives it, a table: an instruction that draws numbers.",
   best = "What ms.tune gives: the fastest record, with func, target, trace, seconds and id.",
   pool = "A pool: workers that replay candidates, for policies.",
@@ -29,7 +34,9 @@ docs.about = {
   vendor = "A vendor's library, for the benchmarks.",
   worker = "A program of ours in a process of its own.",
   redis = "A connection to Redis, for fleets of workers.",
-  network = "A network: a graph of operators, as ms.onnx gives it, a table to walk and to change: name, producer, opsets; inputs and outputs, lists of {name, type, shape}; constants, arrays by name; nodes, a list of {op, domain, name, inputs, outputs, attributes}. net:check() brings nodes into order after a change.",
+  network = "A network: a graph of operators, as ms.onnx gives it, a table to walk and to change: name, producer, \z
+             opsets; inputs and outputs, lists of {name, type, shape}; constants, arrays by name; nodes, a list of \z
+             {op, domain, name, inputs, outputs, attributes}. net:check() brings nodes into order after a change.",
   call = "A kernel or a vendor's routine with its arguments, ready to run.",
   expression = "A tensor expression; help(te) lists what they are made with.",
 }
@@ -470,7 +477,8 @@ trace: msched.trace | a copy of its trace
 ]],
 }
 
-for name in ("acos acosh asin asinh atan atanh cbrt ceil cos cosh erf exp exp10 exp2 expm1 floor log log10 log1p log2 nearbyint round rsqrt sigmoid sin sinh sqrt tan tanh trunc"):gmatch "%w+" do
+for name in ("acos acosh asin asinh atan atanh cbrt ceil cos cosh erf exp exp10 exp2 expm1 floor log log10 log1p log2 \z
+              nearbyint round rsqrt sigmoid sin sinh sqrt tan tanh trunc"):gmatch "%w+" do
   TEXT = TEXT .. string.format("te.%s(x: msched.expression): msched.expression | %s of x.\n", name, name)
 end
 
@@ -479,13 +487,15 @@ local function read_lines(text, list)
   for line in text:gmatch "[^\n]+" do
     local head, doc = line:match "^(.-) | (.*)$"
     local owner, mark, name, args, gives = head:match "^(%a+)([.:])([%w_]+)(%b()):? ?(.*)$"
-    list[#list + 1] = {owner = owner, mark = mark, name = name, args = args, gives = gives ~= "" and gives or nil, doc = doc}
+    list[#list + 1] = {owner = owner, mark = mark, name = name, args = args, gives = gives ~= "" and gives or nil,
+                       doc = doc}
   end
 end
 read_lines(TEXT:gsub("@run", function() return run_options.fields_text() end), docs.list)
 
 -- Members that are no function, or serve the files of msched itself.
-docs.others = {ms = "te ops rest map heuristics function_formats registered schedule_methods kernel_methods", schedule = "trace"}
+docs.others = {ms = "te ops rest map heuristics function_formats registered schedule_methods kernel_methods",
+               schedule = "trace"}
 
 local EXPRESSION = getmetatable(ms.te.const(1))
 function docs.is_expression(x) return type(x) == "table" and rawequal(getmetatable(x), EXPRESSION) end
@@ -513,7 +523,8 @@ function docs.explain_member(d, put)
   if d.owner .. d.mark .. d.name ~= "ms.tune" then return end
   put "\nOptions, and what holds without them:"
   for _, o in ipairs(run_options.list) do
-    put(string.format("  %-18s %-18s %s%s", o.field, o.type, o.doc, o.standard ~= "" and " (" .. o.standard .. ")" or ""))
+    put(string.format("  %-18s %-18s %s%s", o.field, o.type, o.doc,
+                      o.standard ~= "" and " (" .. o.standard .. ")" or ""))
   end
 end
 function docs.explain_owner(owner, put)
@@ -526,15 +537,18 @@ end
 
 -- The operators and suites that are named, a line each.
 local function list_named(put)
-  put "\nOperators by name, as `msched tune ops:conv2d -- 1 56 56 64 64 3 stride=2`; `msched help ops:conv2d` explains one."
-  put "Several in one command, in quotes: `msched tune 'ops:conv2d(1,56,56,64,64,3,stride=2)' 'ops:matmul(128,128,128)'`:"
+  put "\nOperators by name, as `msched tune ops:conv2d -- 1 56 56 64 64 3 stride=2`; `msched help ops:conv2d` \z
+       explains one."
+  put "Several in one command, in quotes: `msched tune 'ops:conv2d(1,56,56,64,64,3,stride=2)' \z
+       'ops:matmul(128,128,128)'`:"
   for _, op in ipairs(ms.load "lua.lib.ops.named".list) do
     local names = {}
     for i, argument in ipairs(op.arguments) do names[i] = argument.name end
     put(string.format("  ops:%-22s %s", op.name, op.doc))
     put(string.format("  %26s %s", "", table.concat(names, " ")))
   end
-  put "\nSuites of them, as `msched tune suite:ops -- C2D batch=1`, or with another type `-- C2D dtype=float16`; `msched help suite:ops` lists one:"
+  put "\nSuites of them, as `msched tune suite:ops -- C2D batch=1`, or with another type `-- C2D dtype=float16`; \z
+       `msched help suite:ops` lists one:"
   for _, name in ipairs(ms.load "lua.lib.ops.suites".names) do put("  suite:" .. name) end
 end
 
@@ -542,14 +556,17 @@ end
 local function explain_named(kind, name, put)
   local op, suites = ms.load "lua.lib.ops.named".list[name], ms.load "lua.lib.ops.suites"
   if kind == "ops" and op then
-    put(string.format("ops:%s\n  %s\n\nArguments, in this order or as NAME=VALUE, and what they are without being said:", name, op.doc))
+    put(string.format("ops:%s\n  %s\n\nArguments, in this order or as NAME=VALUE, and what they are without being \z
+                       said:", name, op.doc))
     for _, argument in ipairs(op.arguments) do
       put(string.format("  %-12s %-12s %s: %s", argument.name, argument.default, argument.doc, argument.expected))
     end
     return true
   end
   if kind ~= "suite" or not suites.has(name) then return false end
-  for _, m in ipairs(suites.members(name)) do put(string.format("%-10s  ops:%s -- %s", m.name, m.operator, m.arguments)) end
+  for _, m in ipairs(suites.members(name)) do
+    put(string.format("%-10s  ops:%s -- %s", m.name, m.operator, m.arguments))
+  end
   return true
 end
 
@@ -583,7 +600,8 @@ end
 
 -- What is no method, besides docs.fields: operators, and classes that only appear as types.
 local FIELDS = {
-  ms = "---@field te msched.te\n---@field ops msched.ops\n---@field rest lightuserdata the factor that is left open\n---@field map lightuserdata an annotation that is a map without keys, since {} is a list",
+  ms = "---@field te msched.te\n---@field ops msched.ops\n---@field rest lightuserdata the factor that is left \z
+        open\n---@field map lightuserdata an annotation that is a map without keys, since {} is a list",
   kernel = "---@overload fun(...: msched.array|number)",
   array = "---@operator len: integer\n---@field [integer[]] number",
   trace = "---@operator len: integer",
@@ -591,10 +609,14 @@ local FIELDS = {
 }
 local function field_lines(owner)
   local lines = {}
-  for name, type, doc in fields_of(owner) do lines[#lines + 1] = string.format("---@field %s %s %s\n", name, type, doc) end
+  for name, type, doc in fields_of(owner) do
+    lines[#lines + 1] = string.format("---@field %s %s %s\n", name, type, doc)
+  end
   return table.concat(lines)
 end
-local function record_class(owner) return string.format("---%s\n---@class msched.%s\n%s\n", docs.about[owner], owner, field_lines(owner)) end
+local function record_class(owner)
+  return string.format("---%s\n---@class msched.%s\n%s\n", docs.about[owner], owner, field_lines(owner))
+end
 
 local OTHERS = [[
 ---What a target is.
@@ -648,7 +670,8 @@ local function declare(d, overloads, variable, class)
   for _, o in ipairs(overloads) do
     local args = o.args:sub(2, -2)
     local self = o.mark == ":" and "self: " .. class .. (args ~= "" and ", " or "") or ""
-    lines[#lines + 1] = string.format("---@overload fun(%s%s)%s", self, args, o.gives and ": " .. o.gives:gsub("^(%S+) %.%.%.$", "...%1") or "")
+    lines[#lines + 1] = string.format("---@overload fun(%s%s)%s", self, args,
+                                      o.gives and ": " .. o.gives:gsub("^(%S+) %.%.%.$", "...%1") or "")
   end
   for _, part in ipairs(parts_of(d.args:sub(2, -2))) do
     local name, mark, type = part:match "^([%w_.]+)(%??): (.*)$"
@@ -683,8 +706,11 @@ function docs.annotations(tables)
   for _, owner in ipairs(owners) do
     local variable = owner == "function" and "func" or owner
     local class = owner == "ms" and "msched" or "msched." .. owner
-    out[#out + 1] = string.format("\n---%s\n---@class %s\n%slocal %s = {}\n\n", docs.about[owner], class, field_lines(owner) .. (FIELDS[owner] and FIELDS[owner] .. "\n" or ""), variable)
-    for _, d in ipairs(owners[owner]) do out[#out + 1] = declare(d, overloads[owner .. "." .. d.name], variable, class) .. "\n" end
+    out[#out + 1] = string.format("\n---%s\n---@class %s\n%slocal %s = {}\n\n", docs.about[owner], class,
+                                  field_lines(owner) .. (FIELDS[owner] and FIELDS[owner] .. "\n" or ""), variable)
+    for _, d in ipairs(owners[owner]) do
+      out[#out + 1] = declare(d, overloads[owner .. "." .. d.name], variable, class) .. "\n"
+    end
   end
   out[#out + 1] = "return ms\n"
   return table.concat(out)

@@ -113,7 +113,9 @@ function terms.explain(term, put)
 end
 function terms.explain_all(put)
   put "Terms that msched prints; `msched help TERM` explains one, in any of its forms:"
-  for _, term in ipairs(terms.list) do put(string.format("  %-24s %s", term.names[1], term.text:match "^(.-%.) %u" or term.text)) end
+  for _, term in ipairs(terms.list) do
+    put(string.format("  %-24s %s", term.names[1], term.text:match "^(.-%.) %u" or term.text))
+  end
 end
 
 return terms

@@ -11,14 +11,16 @@ return function(host)
   -- ---- How values are shown ------------------------------------------------------------------------------------
 
   local KEYWORDS = {}
-  for word in ("and break do else elseif end false for function goto if in local nil not or repeat return then true until while"):gmatch "%a+" do
+  for word in ("and break do else elseif end false for function goto if in local nil not or repeat return then true \z
+                until while"):gmatch "%a+" do
     KEYWORDS[word] = true
   end
 
   -- Lua text in the colours that TVMScript is printed in.
   local function coloured(text)
     text = text:gsub('("[^"\n]*")', "\27[32m%1\27[0m")
-    return (text:gsub("%f[%w_][%a_][%w_]*", function(word) return KEYWORDS[word] and "\27[35m" .. word .. "\27[0m" or nil end))
+    return (text:gsub("%f[%w_][%a_][%w_]*",
+                      function(word) return KEYWORDS[word] and "\27[35m" .. word .. "\27[0m" or nil end))
   end
 
   local show
@@ -43,8 +45,10 @@ return function(host)
   -- What ms.tune gave.
   local function best_text(best)
     local cli = ms.load "lua.cli.cli"
-    local time = best.seconds and " " .. cli.time_text(best.seconds) .. " " .. cli.rate_text(cli.work_of(best.func), best.seconds) or ""
-    return string.format("%s:%s%s on %s%s; :schedule(), :build() and :export(path) make it", best.func:name(), time, best.id and " (" .. best.id .. ")" or "", best.target,
+    local time = best.seconds
+      and " " .. cli.time_text(best.seconds) .. " " .. cli.rate_text(cli.work_of(best.func), best.seconds) or ""
+    return string.format("%s:%s%s on %s%s; :schedule(), :build() and :export(path) make it", best.func:name(), time,
+                         best.id and " (" .. best.id .. ")" or "", best.target,
                          best.interrupted and ", interrupted" or "")
   end
 
@@ -63,8 +67,11 @@ return function(host)
   -- A string in a table: bytes that are no text are escaped, and what is long is cut.
   local function quoted(x)
     local text = #x > MOST_QUOTED and x:sub(1, (utf8.offset(x, 0, MOST_QUOTED) or MOST_QUOTED) - 1) or x
-    text = string.format("%q", text):gsub("\\\n", "\\n"):gsub("%c", function(c) return string.format("\\%d", c:byte()) end)
-    if not utf8.len(text) then text = text:gsub("[\128-\255]", function(c) return string.format("\\%d", c:byte()) end) end
+    text = string.format("%q", text):gsub("\\\n", "\\n"):gsub("%c",
+      function(c) return string.format("\\%d", c:byte()) end)
+    if not utf8.len(text) then
+      text = text:gsub("[\128-\255]", function(c) return string.format("\\%d", c:byte()) end)
+    end
     return #x > MOST_QUOTED and string.format("%s… (%d bytes)", text, #x) or text
   end
 
@@ -115,7 +122,8 @@ return function(host)
   local MOST_INPUTS = 100 -- that can be taken back
 
   local inputs, undone = {}, {} -- what inputs changed, the last one last; what undo took back
-  local open -- the input that runs: its text, and by schedule the trace before it; schedules that are no more are left out
+  local open -- the input that runs: its text, and by schedule the trace before it; schedules that are no more are left
+             -- out
 
   local function input_of(text) return {text = text, traces = setmetatable({}, {__mode = "k"})} end
 
@@ -159,13 +167,18 @@ return function(host)
       local input = from[#from]
       local other, schedules = go_back(input)
       from[#from], to[#to + 1] = nil, other
-      print_line(string.format("%s: %s%s", words, input.text:match "^%s*([^\n]*)", schedules > 1 and string.format(" (%d schedules)", schedules) or ""))
+      print_line(string.format("%s: %s%s", words, input.text:match "^%s*([^\n]*)",
+                               schedules > 1 and string.format(" (%d schedules)", schedules) or ""))
     end
   end
 
   -- undo(), redo(): what the last input did to schedules, however many calls it made, as one.
-  function repl.undo(count) move(inputs, undone, count, "taken back", "no input changed a schedule that could be taken back") end
-  function repl.redo(count) move(undone, inputs, count, "done again", "nothing was taken back that could be done again") end
+  function repl.undo(count)
+    move(inputs, undone, count, "taken back", "no input changed a schedule that could be taken back")
+  end
+  function repl.redo(count)
+    move(undone, inputs, count, "done again", "nothing was taken back that could be done again")
+  end
 
   -- ---- Tuning --------------------------------------------------------------------------------------------------
 
@@ -176,13 +189,17 @@ return function(host)
     if not listens then
       local of_limits = ms.load "lua.bench.limits"
       local limits = options.no_tune and {unused = of_limits.unused_unmeasured} or of_limits.for_tuning()
-      local screen = host.terminal_width() and ms.load "lua.cli.live".new {width = host.terminal_width, height = host.terminal_height}
-      options = setmetatable({listen = progress.lines(screen, states), limit = limits.limit, unused = limits.unused}, {__index = options})
+      local screen = host.terminal_width()
+        and ms.load "lua.cli.live".new {width = host.terminal_width, height = host.terminal_height}
+      options = setmetatable({listen = progress.lines(screen, states), limit = limits.limit, unused = limits.unused},
+                             {__index = options})
     end
     local interrupted, ok, task, path = host.patiently(run, func, options)
     if not ok then error(interrupted and "interrupted before anything was measured" or task, 0) end
     if not listens and not options.no_tune then progress.print_best(task, states[task.name]) end
-    if interrupted then print(ms.load "search.task".kept_text(task.kept, path) .. ", and the next run goes on from there") end
+    if interrupted then
+      print(ms.load "search.task".kept_text(task.kept, path) .. ", and the next run goes on from there")
+    end
     return task, path
   end
 
@@ -259,7 +276,9 @@ return function(host)
     local explain = ms.load "lua.lib.explain"
     for _, sch in ipairs(schedules()) do
       local before, now = shown[sch] or sch:workload():script(), sch:script()
-      if before ~= now then explain.print_changes(explain.difference(explain.lines_of(before), explain.lines_of(now)), 1, host.colour) end
+      if before ~= now then
+        explain.print_changes(explain.difference(explain.lines_of(before), explain.lines_of(now)), 1, host.colour)
+      end
       shown[sch] = now
     end
   end
@@ -367,7 +386,8 @@ return function(host)
     if path then
       local x = value_of(path)
       if rawequal(x, ms.ops) then pairs(x) end -- its families are loaded when the first is asked for
-      local owners = x == nil and {field_methods(path) or mark == ":" and ms.schedule_methods or {}} or owners_of(x) -- nothing is known: most are schedules
+      -- nothing is known: most are schedules
+      local owners = x == nil and {field_methods(path) or mark == ":" and ms.schedule_methods or {}} or owners_of(x)
       for _, owner in ipairs(owners) do
         for k, member in next, owner do
           local is_hidden = type(k) == "string" and k:find "^__" and not start:find "^_"
@@ -488,7 +508,9 @@ Tab completes names, members, methods and names of blocks; Ctrl-C stops what run
     local x = meant_by(name)
     local info = type(x) == "function" and debug.getinfo(ms.defined(x), "S")
     if info and info.what ~= "C" then print_line(string.format("%s:%d", file_of(info), info.linedefined))
-    elseif info then print_line(rawequal(ms.schedule_methods[name:match "[%w_]+$"], x) and "in the tables: vm/instructions.def or vm/queries.def" or "in C")
+    elseif info then
+      print_line(rawequal(ms.schedule_methods[name:match "[%w_]+$"], x)
+                 and "in the tables: vm/instructions.def or vm/queries.def" or "in C")
     else print_line(string.format("no function is named %q now", name)) end
   end
 
@@ -498,7 +520,13 @@ Tab completes names, members, methods and names of blocks; Ctrl-C stops what run
     if name == "" then return repl.help() end
     local x, method = meant_by(name)
     if name:find "^ops:" or name:find "^suite:" then repl.help(name) -- operators by name
-    elseif method then repl.help(method) elseif x ~= nil and not docs.about[name] then repl.help(x) else repl.help(name) end
+    elseif method then
+      repl.help(method)
+    elseif x ~= nil and not docs.about[name] then
+      repl.help(x)
+    else
+      repl.help(name)
+    end
     if #marks > 1 then print_place(name) end
   end
 
@@ -511,7 +539,12 @@ Tab completes names, members, methods and names of blocks; Ctrl-C stops what run
     if type(x) == "function" and explain_function(x) then return end
     if kind and docs.about[kind] then
       docs.explain_owner(kind, print_line)
-      if kind == "schedule" then print_line "instructions, each a method:" host.explain "instructions" print_line "queries, each a method:" host.explain "queries" end
+      if kind == "schedule" then
+        print_line "instructions, each a method:"
+        host.explain "instructions"
+        print_line "queries, each a method:"
+        host.explain "queries"
+      end
       return
     end
     if docs.is_expression(x) then print_line(docs.about.expression) return end

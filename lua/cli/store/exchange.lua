@@ -26,7 +26,8 @@ function exchange.export(store, folder, json)
     local ok, line = pcall(ms.write_workload, func)
     if ok then
       ids[#ids + 1], lines[#lines + 1] = w.id, line .. "\n"
-      scripts[#scripts + 1] = func:script():gsub("(\n%s*def )[%w_]+%(", "%1main(", 1) -- as traces call it, and TVM with them
+      -- as traces call it, and TVM with them
+      scripts[#scripts + 1] = func:script():gsub("(\n%s*def )[%w_]+%(", "%1main(", 1)
     else
       warn("%s, with %s, is left out: %s", w.name, cli.count_text(w.records, "record"), line)
       without = without + w.records
@@ -37,7 +38,10 @@ function exchange.export(store, folder, json)
   for i, script in ipairs(scripts) do cli.write_file(numbered(folder, i - 1), script .. "\n") end
   left_out = left_out + without
   if json then cli.put_json {written = written, left_out = left_out}
-  else print(string.format("%s of %s written, %d left out", cli.count_text(written, "record"), cli.count_text(#ids, "function"), left_out)) end
+  else
+    print(string.format("%s of %s written, %d left out", cli.count_text(written, "record"),
+                        cli.count_text(#ids, "function"), left_out))
+  end
   return cli.DONE
 end
 
@@ -116,13 +120,16 @@ local START = 4096 -- bytes of a file by which its format is known
 -- alone.
 local function expect_lines(path)
   local start = path ~= "-" and start_of(path, START) or ""
-  local message = not start:find "^%s*[%[{]" and ms.not_text(path, start, "records come as lines of JSON, which `msched db export` and TVM write")
+  local message = not start:find "^%s*[%[{]"
+    and ms.not_text(path, start, "records come as lines of JSON, which `msched db export` and TVM write")
   if message then refuse("%s", message) end
 end
 
 -- Everything of TVM's folder, or lines of records or of an export.
 function exchange.import(options, path)
-  if is_store(path) then refuse("%s: this is a store; `msched db merge %s` takes its records", path, cli.shell_word(path)) end
+  if is_store(path) then
+    refuse("%s: this is a store; `msched db merge %s` takes its records", path, cli.shell_word(path))
+  end
   local folder = folder_of(path)
   if not folder then expect_lines(path) end
   local workloads, refused = read_workloads(options, folder)
@@ -136,11 +143,14 @@ function exchange.import(options, path)
     end
   end
   if folder then path = folder .. "/" .. RECORDS end
-  if not folder or exists(path) then added, others = exchange.import_records(store, path, {workloads = workloads, target = target}) end
+  if not folder or exists(path) then
+    added, others = exchange.import_records(store, path, {workloads = workloads, target = target})
+  end
   refused = refused + others
   if options.json then cli.put_json {added = added, functions = kept, refused = refused}
   else
-    print(cli.count_text(added, "record") .. " added" .. (folder and " of " .. cli.count_text(kept, "function") or "") .. (refused > 0 and ", " .. cli.count_text(refused, "line") .. " refused" or ""))
+    print(cli.count_text(added, "record") .. " added" .. (folder and " of " .. cli.count_text(kept, "function") or "")
+          .. (refused > 0 and ", " .. cli.count_text(refused, "line") .. " refused" or ""))
   end
   return refused > 0 and cli.FAILED or cli.DONE
 end

@@ -13,15 +13,20 @@ local function pinned_of(store, target)
   for _, r in ipairs(store:records {target = target}) do
     if r.pinned and names[r.workload] then list[#list + 1] = {record = r, name = identifier(names[r.workload])} end
   end
-  table.sort(list, function(a, b) return a.name ~= b.name and a.name < b.name or a.name == b.name and a.record.id < b.record.id end)
+  table.sort(list, function(a, b)
+    return a.name ~= b.name and a.name < b.name or a.name == b.name and a.record.id < b.record.id
+  end)
   for _, each in ipairs(list) do
     local other = taken[each.name]
     if other then
-      cli.refuse("two pinned kernels are called %s, records %s and %s: unpin one, or choose a target with --target", each.name, store:short_id(other.record.key), store:short_id(each.record.key))
+      cli.refuse("two pinned kernels are called %s, records %s and %s: unpin one, or choose a target with --target",
+                 each.name, store:short_id(other.record.key), store:short_id(each.record.key))
     end
     taken[each.name] = each
   end
-  if #list == 0 then cli.refuse("no record of %s is pinned%s; `msched db pin ID` does", store:path(), target and " for " .. target or "") end
+  if #list == 0 then
+    cli.refuse("no record of %s is pinned%s; `msched db pin ID` does", store:path(), target and " for " .. target or "")
+  end
   return list
 end
 
@@ -37,7 +42,8 @@ local function write_kernels(store, list, folder, options, renamed)
     local base = folder .. "/" .. each.name
     local symbol, owner = kernel:export(base .. ".o")
     if taken[symbol] then
-      cli.refuse("the kernels of records %s and %s would both be called %s: unpin one, or give their functions names", store:short_id(taken[symbol].record.key), store:short_id(r.key), symbol)
+      cli.refuse("the kernels of records %s and %s would both be called %s: unpin one, or give their functions names",
+                 store:short_id(taken[symbol].record.key), store:short_id(r.key), symbol)
     end
     taken[symbol], each.symbol = each, symbol
     if owner then renamed[#renamed + 1] = cli.renamed_text(options.output, sch:func():name(), symbol, owner) end
@@ -74,9 +80,11 @@ extern const struct %s_kernel %s_kernels[];
 end
 
 local function table_of(name, list, header)
-  local lines = {string.format('#include "%s"\n#include <stddef.h>\n\nconst struct %s_kernel %s_kernels[] = {\n', header, name, name)}
+  local lines = {string.format('#include "%s"\n#include <stddef.h>\n\nconst struct %s_kernel %s_kernels[] = {\n',
+                               header, name, name)}
   for _, each in ipairs(list) do
-    lines[#lines + 1] = string.format("  {%q, %q, %q, %s, %s_WORKSPACE},\n", each.name, each.record.id, each.record.target, each.symbol, each.symbol)
+    lines[#lines + 1] = string.format("  {%q, %q, %q, %s, %s_WORKSPACE},\n", each.name, each.record.id,
+                                      each.record.target, each.symbol, each.symbol)
   end
   return table.concat(lines) .. "  {NULL, NULL, NULL, NULL, 0},\n};\n"
 end
@@ -107,7 +115,8 @@ function library.export(store, options)
   end)
   if not ok and type(message) == "string" then cli.refuse("%s", message) end
   if not ok then error(message, 0) end
-  print(string.format("%s and %s.h: %s%s", path, base, replaced and "replaced, " or "", cli.count_text(#list, "kernel")))
+  print(string.format("%s and %s.h: %s%s", path, base, replaced and "replaced, " or "",
+                      cli.count_text(#list, "kernel")))
   for _, text in ipairs(renamed) do print(text) end
   return cli.DONE
 end

@@ -29,10 +29,15 @@ end
 function recheck.run(store, r, target)
   store:take_intrinsics(r.id)
   local func, trace, short = store:get_workload(r.workload), ms.read_trace(r.trace), r.id:sub(1, 12)
-  if ms.apply(func, trace):hash() ~= r.hash then cli.refuse("record %s: its trace does not give its module %s", short, r.hash) end
+  if ms.apply(func, trace):hash() ~= r.hash then
+    cli.refuse("record %s: its trace does not give its module %s", short, r.hash)
+  end
   local result = measure(func, trace, target)
   if result.measured then return end
-  if not result.outcome:find "^wrong result" then cli.refuse("record %s cannot be checked here: %s%s", short, result.outcome, result.reason ~= "" and ": " .. result.reason or "") end
+  if not result.outcome:find "^wrong result" then
+    cli.refuse("record %s cannot be checked here: %s%s", short, result.outcome,
+               result.reason ~= "" and ": " .. result.reason or "")
+  end
   local reason = "wrong result, found on re-check: " .. result.reason
   local marked = mark(store, r, reason) and "it is marked failed" or "the store cannot be written, and does not say so"
   cli.refuse("record %s: %s; %s", short, reason, marked)
@@ -41,7 +46,9 @@ end
 -- What may be exported: no record that failed, and none that is found wrong. What was measured on another machine,
 -- which this one cannot be asked to run, leaves unchecked; target: its own, or another that it is built for.
 function recheck.export(store, r, target)
-  if r.status == "failed" then cli.refuse("record %s failed: %s; --force exports it all the same", r.id:sub(1, 12), r.reason) end
+  if r.status == "failed" then
+    cli.refuse("record %s failed: %s; --force exports it all the same", r.id:sub(1, 12), r.reason)
+  end
   if pcall(ms.target, r.target) then target = r.target end
   local runs, why = pcall(ms.target, target, {runs = true})
   if runs then recheck.run(store, r, target) else cli.warn("msched export: not checked: ", tostring(why)) end

@@ -11,15 +11,18 @@ function record_code.of(func, sch, target)
   if not built then return {reason = "no code: " .. tostring(kernel):match "[^\n]*", failure = kernel} end
   if not ms.target(target).arch then return {kernel = kernel, notes = kernel:notes()} end
   local assembled, list = pcall(kernel.resources, kernel, true)
-  return {kernel = kernel, notes = kernel:notes(), kernels = assembled and list or kernel:resources(), reason = not assembled and "not assembled: " .. tostring(list):match "[^\n]*" or nil}
+  return {kernel = kernel, notes = kernel:notes(), kernels = assembled and list or kernel:resources(),
+          reason = not assembled and "not assembled: " .. tostring(list):match "[^\n]*" or nil}
 end
 
 -- What a kernel takes, in words.
 function record_code.kernel_text(k)
-  local own = k.registers and string.format("%d registers, %d bytes spilled, %d of stack, ", k.registers, k.spill_stores, k.stack_bytes) or
-              k.estimated_spills and "more in a thread than registers hold, " or string.format("about %d registers, ", k.estimated_registers)
-  return string.format("kernel %s: %d threads a block, %s%d bytes of shared memory%s", k.name, k.threads, own, k.shared_bytes,
-                       k.serialized and "; products of its tensor units wait for one another" or "")
+  local own = k.registers
+    and string.format("%d registers, %d bytes spilled, %d of stack, ", k.registers, k.spill_stores, k.stack_bytes) or
+              k.estimated_spills and "more in a thread than registers hold, "
+                or string.format("about %d registers, ", k.estimated_registers)
+  return string.format("kernel %s: %d threads a block, %s%d bytes of shared memory%s", k.name, k.threads, own,
+                       k.shared_bytes, k.serialized and "; products of its tensor units wait for one another" or "")
 end
 
 -- A kernel's code as text: of a CPU assembly, of a GPU CUDA's source; nil, and what is wrong.

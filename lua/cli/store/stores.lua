@@ -4,12 +4,13 @@ local cli = ms.load "lua.cli.cli"
 local stores = {}
 
 local DONE, FAILED = cli.DONE, cli.FAILED
-local refuse, misuse, put_json, time_text, rate_text, count_text, open_store = cli.refuse, cli.misuse, cli.put_json, cli.time_text, cli.rate_text, cli.count_text, cli.open_store
+local refuse, misuse, put_json, time_text, rate_text, count_text, open_store = cli.refuse, cli.misuse, cli.put_json,
+  cli.time_text, cli.rate_text, cli.count_text, cli.open_store
 local print, rates = cli.print, ms.load "lua.cli.rates"
 local record_code = ms.load "lua.cli.store.record_code"
 local by_target, schedule_of = ms.load "lua.lib.records".by_target, ms.load "lua.lib.records".schedule_of
 
--- ---- One record ------------------------------------------------------------------------------------------------------
+-- ---- One record -----------------------------------------------------------------------------------------------------
 
 -- As store:find finds it.
 local function find(store, words)
@@ -27,11 +28,14 @@ local function record_of_file(store, path, dims, weights)
   for _, w in ipairs(store:workloads(func)) do
     for _, t in ipairs(store:tasks(w.id)) do
       local seconds = t.pinned and 0 or t.seconds
-      if (t.pinned or t.best) and (not best or seconds < best.seconds) then best = {id = t.pinned or t.best, seconds = seconds} end
+      if (t.pinned or t.best) and (not best or seconds < best.seconds) then
+        best = {id = t.pinned or t.best, seconds = seconds}
+      end
     end
   end
   if best then return store:find(best.id) end
-  refuse("no record of %s%s of %s in %s: `msched tune` makes some", func:name(), dims and " with " .. table.concat(dims, " ") or "", path, store:path())
+  refuse("no record of %s%s of %s in %s: `msched tune` makes some", func:name(),
+         dims and " with " .. table.concat(dims, " ") or "", path, store:path())
 end
 
 -- The record that a command's only argument names: by its ID, as the best of the store's only task (`best`), as that of
@@ -40,7 +44,9 @@ function stores.record_of(store, ids, dims, weights)
   if not ids[1] then misuse("a record's ID, a task's name or `best` is expected; `msched top` lists them") end
   if ids[2] then misuse("one record's ID is expected, not `%s` too", ids[2]) end
   if cli.is_file(ids[1]) then return record_of_file(store, ids[1], dims, weights) end
-  if weights then misuse("--weights is for a file's function: `%s` is a record, which says what is constant", ids[1]) end
+  if weights then
+    misuse("--weights is for a file's function: `%s` is a record, which says what is constant", ids[1])
+  end
   if dims then misuse("--dim is for a file's function: `%s` is a record, whose shapes are numbers", ids[1]) end
   return find(store, ids[1])
 end
@@ -64,19 +70,29 @@ function stores.device_text(device)
   if device.name then add("%s", device.name) end
   if device.driver then add("driver %.0f.%.0f", device.driver // 1000, device.driver % 1000 // 10) end
   if device.clock and device.memory_clock then
-    add("at %.2f GHz, its memory %.2f GHz%s", device.clock / 1e9, device.memory_clock / 1e9, device.slowed and "; slowed, for heat or power" or "")
+    add("at %.2f GHz, its memory %.2f GHz%s", device.clock / 1e9, device.memory_clock / 1e9,
+        device.slowed and "; slowed, for heat or power" or "")
   end
   if device.timing_clock then
-    add("timed at %.2f GHz%s", device.timing_clock / 1e9, device.raw_seconds and string.format(", in %s, scaled to the clock of the run's first", time_text(device.raw_seconds)) or "")
+    add("timed at %.2f GHz%s", device.timing_clock / 1e9,
+        device.raw_seconds
+          and string.format(", in %s, scaled to the clock of the run's first", time_text(device.raw_seconds)) or "")
   end
   if device.uncaptured then add("timed by launches: %s", device.uncaptured) end
-  if device.others then add(device.others == 1 and "another process had the device too" or "%.0f other processes had the device too", device.others) end
-  if device.registers and device.spilled_bytes then add("%.0f registers, %.0f bytes spilled", device.registers, device.spilled_bytes) end
-  if device.stack_bytes and device.shared_bytes then add("%.0f bytes of stack, %.0f of shared memory", device.stack_bytes, device.shared_bytes) end
+  if device.others then
+    add(device.others == 1 and "another process had the device too" or "%.0f other processes had the device too",
+        device.others)
+  end
+  if device.registers and device.spilled_bytes then
+    add("%.0f registers, %.0f bytes spilled", device.registers, device.spilled_bytes)
+  end
+  if device.stack_bytes and device.shared_bytes then
+    add("%.0f bytes of stack, %.0f of shared memory", device.stack_bytes, device.shared_bytes)
+  end
   return #parts > 0 and table.concat(parts, "; ") or nil
 end
 
--- ---- Which are meant -------------------------------------------------------------------------------------------------
+-- ---- Which are meant ------------------------------------------------------------------------------------------------
 
 -- The operator that a name as matmul_64x64x64 is of: what stands before its numbers.
 local function operator_of(name) return name:match "^(%a[%w_]-)_%d[%w_]*$" or name end
@@ -92,7 +108,9 @@ end
 local function day_of(text)
   local year, month, day = text:match "^(%d%d%d%d)%-(%d%d)%-(%d%d)$"
   local made = year and os.time {year = tonumber(year), month = tonumber(month), day = tonumber(day), hour = 0}
-  if not made or os.date("%Y-%m-%d", made) ~= text then misuse("--since: a day as 2026-11-30 is expected, not \"%s\"", text) end
+  if not made or os.date("%Y-%m-%d", made) ~= text then
+    misuse("--since: a day as 2026-11-30 is expected, not \"%s\"", text)
+  end
   return made
 end
 
@@ -113,8 +131,8 @@ local function tasks_by_workload(store)
   return of
 end
 
--- Of those of a workload, in order of their targets: those of one target, by its own text or by another that means the same; all
--- without one.
+-- Of those of a workload, in order of their targets: those of one target, by its own text or by another that means the
+-- same; all without one.
 local function tasks_of(all, target)
   local function of(text)
     local list = {}
@@ -144,12 +162,14 @@ local function workloads_named(store, name)
   if #named > 0 then return named end
   local names = {}
   for i, w in ipairs(all) do names[i] = w.name end
-  refuse("%s has no workload `%s`%s; `msched top` lists them", store:path(), name, ms.load "lua.lib.nearest".meant(name, names))
+  refuse("%s has no workload `%s`%s; `msched top` lists them", store:path(), name,
+         ms.load "lua.lib.nearest".meant(name, names))
 end
 
--- The workloads that --operator, --shape and a name choose, {id, name, func, why, tasks, records, count}, in order of name, one at a
--- time: records those that --target, --device and --since choose, the fastest first, and no more than `most`; count all of these.
--- Workloads without such a record are left out where any is given. Without --device and --since, tasks say as much as their records do.
+-- The workloads that --operator, --shape and a name choose, {id, name, func, why, tasks, records, count}, in order of
+-- name, one at a time: records those that --target, --device and --since choose, the fastest first, and no more than
+-- `most`; count all of these. Workloads without such a record are left out where any is given. Without --device and
+-- --since, tasks say as much as their records do.
 local function selected(store, options, name, most)
   local since, device, list = options.since and day_of(options.since), options.device, workloads_named(store, name)
   local tasks_known = not name and tasks_by_workload(store)
@@ -163,12 +183,14 @@ local function selected(store, options, name, most)
       local target = options.target and tasks[1] and tasks[1].target
       local by_tasks = not since and not device
       for _, t in ipairs(tasks) do count = count + t.records end
-      for _, r in ipairs(count > 0 and store:records {workload = w.id, target = target or nil, most = by_tasks and most or nil} or {}) do
+      for _, r in ipairs(count > 0 and store:records {workload = w.id, target = target or nil,
+                                                      most = by_tasks and most or nil} or {}) do
         if (not since or r.when >= since) and (not device or is_of_device(r, device)) then records[#records + 1] = r end
       end
       if not by_tasks then count = #records end
       if count > 0 or by_tasks and not options.target then
-        return {id = w.id, name = w.name, func = func, why = why, tasks = by_tasks and tasks, records = records, count = count}
+        return {id = w.id, name = w.name, func = func, why = why, tasks = by_tasks and tasks, records = records,
+                count = count}
       end
     end
   end
@@ -187,7 +209,8 @@ local function put_line(text) io.stdout:write(ms.visible(text), "\n") end
 
 local function limit_with(r)
   local known = r.roofline
-  return known and known.limit and (known.limit_seconds or 0) > 0 and {name = known.limit, seconds = known.limit_seconds} or nil
+  return known and known.limit and (known.limit_seconds or 0) > 0
+    and {name = known.limit, seconds = known.limit_seconds} or nil
 end
 
 -- The limit that the run measured which measured a record; else what a later or earlier run did on the same target and
@@ -198,19 +221,23 @@ function stores.limit_of(r, records)
   if limit then return limit end
   local function device_of(other) return other.device and other.device.name end
   for _, other in ipairs(type(records) == "function" and records() or records) do
-    if other.target == r.target and device_of(other) == device_of(r) and limit_with(other) and (not latest or other.when > latest.when) then latest = other end
+    if other.target == r.target and device_of(other) == device_of(r) and limit_with(other)
+        and (not latest or other.when > latest.when) then
+      latest = other
+    end
   end
   return latest and limit_with(latest)
 end
 
--- ---- top -------------------------------------------------------------------------------------------------------------
+-- ---- top ------------------------------------------------------------------------------------------------------------
 
 local function result_text(work, r, records)
   if r.status == "failed" then return "failed: " .. r.reason end
   if r.status == "unmeasured" then return "not measured  " .. r.target end
   local limit = stores.limit_of(r, records)
   local share = r.status == "measured" and rates.share_text(limit, r.seconds)
-  return string.format("%s%s  %s  %s%s", r.status == "censored" and "over " or "", time_text(r.seconds), rate_text(work, r.seconds), share and share .. "  " or "", r.target)
+  return string.format("%s%s  %s  %s%s", r.status == "censored" and "over " or "", time_text(r.seconds),
+                       rate_text(work, r.seconds), share and share .. "  " or "", r.target)
 end
 
 function stores.top(options, rest)
@@ -226,19 +253,20 @@ function stores.top(options, rest)
     for i, r in ipairs(table.move(w.records, 1, math.min(most, #w.records), 1, {})) do
       local short, limit = store:short_id(r.key), stores.limit_of(r, others) or {}
       if options.json then
-        put_json {task = w.name, id = r.id, short_id = short, status = r.status, seconds = r.seconds, target = r.target, when = r.when, device = r.device,
-                  operations = work.operations, unit = work.unit, bytes = work.bytes, limit = limit.name, limit_seconds = limit.seconds,
-                  remarks = stores.remarks_on(r)}
+        put_json {task = w.name, id = r.id, short_id = short, status = r.status, seconds = r.seconds, target = r.target,
+                  when = r.when, device = r.device, operations = work.operations, unit = work.unit, bytes = work.bytes,
+                  limit = limit.name, limit_seconds = limit.seconds, remarks = stores.remarks_on(r)}
       else
         local remarks = table.concat(stores.remarks_on(r), ", ")
-        put_line(string.format("  %3d  %s  %s%s", i, short, result_text(work, r, others), remarks ~= "" and "  (" .. remarks .. ")" or ""))
+        put_line(string.format("  %3d  %s  %s%s", i, short, result_text(work, r, others),
+                               remarks ~= "" and "  (" .. remarks .. ")" or ""))
       end
     end
   end
   return DONE
 end
 
--- ---- diff ------------------------------------------------------------------------------------------------------------
+-- ---- diff -----------------------------------------------------------------------------------------------------------
 
 local function changes_of(a, b)
   local explain, list = ms.load "lua.lib.explain", cli.list {}
@@ -252,7 +280,8 @@ local function print_difference(what, all, count)
   if count > 0 then ms.load "lua.lib.explain".print_changes(all, 1, ms.is_terminal() and not os.getenv "NO_COLOR") end
 end
 
-local COUNTED = {{"instructions", "instructions"}, {"multiply_adds", "multiply-adds"}, {"arithmetic", "other arithmetic"}, {"loads", "loads"}, {"stores", "stores"}, {"spills", "of the stack"}}
+local COUNTED = {{"instructions", "instructions"}, {"multiply_adds", "multiply-adds"}, {"arithmetic",
+                 "other arithmetic"}, {"loads", "loads"}, {"stores", "stores"}, {"spills", "of the stack"}}
 
 local function counts_text(counts)
   local parts = {}
@@ -260,12 +289,14 @@ local function counts_text(counts)
   return table.concat(parts, ", ")
 end
 
--- What is compared of a record's code: of a CPU the innermost loop that does most, labels without their numbers, and what it holds; of
--- a GPU the kernels' source and what they take: {text, lines, counts =}.
+-- What is compared of a record's code: of a CPU the innermost loop that does most, labels without their numbers, and
+-- what it holds; of a GPU the kernels' source and what they take: {text, lines, counts =}.
 local function compared_code_of(r, func, sch)
   local known, target = pcall(ms.target, r.target)
   if not known then refuse("--assembly: record %s is of `%s`, which is not known here", r.id:sub(1, 12), r.target) end
-  local function must(text, message) return text or refuse("record %s: its kernel cannot be built here: %s", r.id:sub(1, 12), tostring(message)) end
+  local function must(text, message)
+    return text or refuse("record %s: its kernel cannot be built here: %s", r.id:sub(1, 12), tostring(message))
+  end
   if target.arch then
     local code, lines = record_code.of(func, sch, r.target), {}
     must(code.kernel, code.failure)
@@ -294,15 +325,20 @@ function stores.diff(options, ids)
   local module, all_of_module = changes_of(scripts[1], scripts[2])
   local code, all_of_code
   if options.assembly then
-    if not codes[1].counts ~= not codes[2].counts then refuse("--assembly: one record is of a CPU, the other of a GPU") end
+    if not codes[1].counts ~= not codes[2].counts then
+      refuse("--assembly: one record is of a CPU, the other of a GPU")
+    end
     code, all_of_code = changes_of(codes[1].text, codes[2].text)
   end
   if options.json then
-    put_json {a = records[1].id, b = records[2].id, seconds_a = records[1].seconds, seconds_b = records[2].seconds, trace = trace, module = module,
-              assembly = code, counts_a = code and codes[1].counts, counts_b = code and codes[2].counts}
+    put_json {a = records[1].id, b = records[2].id, seconds_a = records[1].seconds, seconds_b = records[2].seconds,
+              trace = trace, module = module, assembly = code, counts_a = code and codes[1].counts,
+              counts_b = code and codes[2].counts}
     return DONE
   end
-  for i, mark in ipairs {"-", "+"} do print(string.format("%s %s  %s", mark, store:short_id(records[i].key), result_text(works[i], records[i], records))) end
+  for i, mark in ipairs {"-", "+"} do
+    print(string.format("%s %s  %s", mark, store:short_id(records[i].key), result_text(works[i], records[i], records)))
+  end
   if records[1].workload ~= records[2].workload then print "they are records of different workloads" end
   print_difference("trace", all_of_trace, #trace)
   print_difference("module", all_of_module, #module)
@@ -315,44 +351,55 @@ function stores.diff(options, ids)
   return DONE
 end
 
--- ---- db --------------------------------------------------------------------------------------------------------------
+-- ---- db -------------------------------------------------------------------------------------------------------------
 
 local actions = {}
 
 function actions.check(options)
   local problems = ms.check_pages(options.db)
   if problems == 0 then problems = open_store(options.db, "read"):check() end
-  if options.json then put_json {problems = problems} else print(problems == 0 and "clean" or count_text(problems, "problem")) end
+  if options.json then
+    put_json {problems = problems}
+  else
+    print(problems == 0 and "clean" or count_text(problems, "problem"))
+  end
   return problems == 0 and DONE or FAILED
 end
 
 local function arguments_of(func)
   local list = cli.list {}
-  for i, p in ipairs(func and func:params() or {}) do list[i] = p.type .. (p.shape and "[" .. table.concat(p.shape, ", ") .. "]" or "") end
+  for i, p in ipairs(func and func:params() or {}) do
+    list[i] = p.type .. (p.shape and "[" .. table.concat(p.shape, ", ") .. "]" or "")
+  end
   return list
 end
 
--- The facts of a workload on a target: best, pinned (ids), records, last (seconds since 1970), devices that records name.
+-- The facts of a workload on a target: best, pinned (ids), records, last (seconds since 1970), devices that records
+-- name.
 local function summary_of(store, t)
-  local best, last, pinned, devices, seen = t.records[1].status == "measured" and t.records[1] or nil, 0, nil, cli.list {}, {}
+  local best, last, pinned, devices, seen = t.records[1].status == "measured" and t.records[1] or nil, 0, nil,
+    cli.list {}, {}
   for _, r in ipairs(t.records) do
     local device = r.device and r.device.name
     if device and not seen[device] then devices[#devices + 1], seen[device] = device, true end
     last = math.max(last, r.when)
     if r.pinned then pinned = r end
   end
-  return {target = t.target, records = #t.records, best = best and best.id, seconds = best and best.seconds, last = last, pinned = pinned and pinned.id, devices = devices,
-          short = best and store:short_id(best.key), short_pinned = pinned and store:short_id(pinned.key)}
+  return {target = t.target, records = #t.records, best = best and best.id, seconds = best and best.seconds,
+          last = last, pinned = pinned and pinned.id, devices = devices, short = best and store:short_id(best.key),
+          short_pinned = pinned and store:short_id(pinned.key)}
 end
 
 -- The same of a task of the store's.
 local function summary_of_task(store, t)
-  return {target = t.target, records = t.records, best = t.best, seconds = t.seconds, last = t.last, pinned = t.pinned, devices = cli.list(t.devices),
-          short = t.best and store:short_id(t.best_key), short_pinned = t.pinned and store:short_id(t.pinned_key)}
+  return {target = t.target, records = t.records, best = t.best, seconds = t.seconds, last = t.last, pinned = t.pinned,
+          devices = cli.list(t.devices), short = t.best and store:short_id(t.best_key),
+          short_pinned = t.pinned and store:short_id(t.pinned_key)}
 end
 
 local function print_summary(work, s)
-  local parts = {s.target, count_text(s.records, "record"), s.seconds and string.format("best %s %s %s", s.short, time_text(s.seconds), rate_text(work, s.seconds)) or "nothing was measured"}
+  local parts = {s.target, count_text(s.records, "record"), s.seconds and string.format("best %s %s %s", s.short,
+                 time_text(s.seconds), rate_text(work, s.seconds)) or "nothing was measured"}
   if #s.devices > 0 then parts[#parts + 1] = "on " .. table.concat(s.devices, " and ") end
   if s.short_pinned then parts[#parts + 1] = "pinned " .. s.short_pinned end
   parts[#parts + 1] = "last of " .. os.date("%Y-%m-%d", s.last)
@@ -363,12 +410,16 @@ function actions.list(options)
   local store = open_store(options.db, "read")
   for w in selected(store, options, nil, 0) do
     local targets, work = cli.list {}, cli.work_of(w.func)
-    for i, t in ipairs(w.tasks or by_target(w.records)) do targets[i] = (w.tasks and summary_of_task or summary_of)(store, t) end
+    for i, t in ipairs(w.tasks or by_target(w.records)) do
+      targets[i] = (w.tasks and summary_of_task or summary_of)(store, t)
+    end
     if options.json then
       for _, s in ipairs(targets) do s.short, s.short_pinned = nil, nil end
-      put_json {task = w.name, operator = operator_of(w.name), arguments = arguments_of(w.func), operations = work.operations, records = w.count, targets = targets}
+      put_json {task = w.name, operator = operator_of(w.name), arguments = arguments_of(w.func),
+                operations = work.operations, records = w.count, targets = targets}
     else
-      put_line(string.format("%s: %s; %s", w.name, count_text(w.count, "record"), w.why or table.concat(arguments_of(w.func), ", ")))
+      put_line(string.format("%s: %s; %s", w.name, count_text(w.count, "record"),
+                             w.why or table.concat(arguments_of(w.func), ", ")))
       for _, s in ipairs(targets) do print_summary(work, s) end
     end
   end
@@ -404,7 +455,11 @@ local function set_pins(options, ids, pinned)
     store:batch(function()
       if pinned then pin(store, r) else store:pin(r.id, false) end
     end)
-    if options.json then put_json {record = r.id, pinned = pinned} else print(string.format("record %s is %s", r.id, pinned and "pinned" or "pinned no more")) end
+    if options.json then
+      put_json {record = r.id, pinned = pinned}
+    else
+      print(string.format("record %s is %s", r.id, pinned and "pinned" or "pinned no more"))
+    end
   end
   return DONE
 end
@@ -423,9 +478,12 @@ end
 -- Deletes what all conditions given hold of, but the fastest of each workload on each target, and what is pinned.
 function actions.prune(options)
   local chosen = options.older or options.device or options.within
-  local rule = {keep = options.k or chosen and 1 or 10, before = options.older and time_before(options.older), within = options.within, device = options.device, dry = options["dry-run"]}
+  local rule = {keep = options.k or chosen and 1 or 10, before = options.older and time_before(options.older),
+                within = options.within, device = options.device, dry = options["dry-run"]}
   if rule.keep < 1 then misuse("-k: a number of at least 1 is expected") end
-  if rule.within and rule.within < 1 then misuse("--within: a number of at least 1 is expected: how many times the best's time a record may take") end
+  if rule.within and rule.within < 1 then
+    misuse("--within: a number of at least 1 is expected: how many times the best's time a record may take")
+  end
   local store, kept, deleted, tasks = open_store(options.db, rule.dry and "read" or "change"), 0, 0, cli.list {}
   for w in selected(store, {operator = options.operator, shape = options.shape, target = options.target}, nil, 0) do
     for _, t in ipairs(w.tasks) do
@@ -434,21 +492,29 @@ function actions.prune(options)
       kept, deleted = kept + stay, deleted + go
       if rule.dry and go > 0 then
         tasks[#tasks + 1] = {task = w.name, target = t.target, kept = stay, deleted = go}
-        if not options.json then put_line(string.format("%s on %s: %d of %s would be deleted", w.name, t.target, go, count_text(t.records, "record"))) end
+        if not options.json then
+          put_line(string.format("%s on %s: %d of %s would be deleted", w.name, t.target, go,
+                                 count_text(t.records, "record")))
+        end
       end
     end
   end
   if not rule.dry then store:refresh() end
   if options.json then put_json {kept = kept, deleted = deleted, tasks = rule.dry and tasks or nil}
-  elseif rule.dry then print(string.format("%s kept, %d would be deleted; nothing was", count_text(kept, "record"), deleted))
-  else print(string.format("%s kept, %d deleted; `msched db compact` gives the space back", count_text(kept, "record"), deleted)) end
+  elseif rule.dry then
+    print(string.format("%s kept, %d would be deleted; nothing was", count_text(kept, "record"), deleted))
+  else
+    print(string.format("%s kept, %d deleted; `msched db compact` gives the space back", count_text(kept, "record"),
+                        deleted))
+  end
   return DONE
 end
 
 -- Takes another store in. Its refusals are shown, up to a number of them.
 local function merge(store, path)
   local opened, from = pcall(open_store, path, "read")
-  if not opened and tostring(type(from) == "table" and from.message or from):find("has the store open already", 1, true) then
+  if not opened
+      and tostring(type(from) == "table" and from.message or from):find("has the store open already", 1, true) then
     refuse("%s: a store is not merged into itself; --db names the one that takes the others in", path)
   elseif not opened then
     error(from, 0)
@@ -461,7 +527,9 @@ local function merge(store, path)
     shown = shown + 1
     cli.warn("msched db: ", path, ": ", line)
   end
-  if shown < refused then cli.warn("msched db: ", path, ": ", count_text(refused - shown, "record"), " more refused") end
+  if shown < refused then
+    cli.warn("msched db: ", path, ": ", count_text(refused - shown, "record"), " more refused")
+  end
   return added, known, refused
 end
 
@@ -474,20 +542,26 @@ function actions.merge(options, paths)
     added, known, refused = added + new, known + old, refused + bad
   end
   if options.json then put_json {added = added, known = known, refused = refused}
-  else print(count_text(added, "record") .. " added" .. (known > 0 and string.format(", %d in several stores: the later one is kept", known) or "") .. (refused > 0 and ", " .. count_text(refused, "record") .. " refused" or "")) end
+  else
+    print(count_text(added, "record") .. " added"
+          .. (known > 0 and string.format(", %d in several stores: the later one is kept", known) or "")
+          .. (refused > 0 and ", " .. count_text(refused, "record") .. " refused" or ""))
+  end
   return refused > 0 and FAILED or DONE
 end
 
 function actions.repair(options)
   local done = ms.repair(options.db)
   if options.json then
-    put_json {repaired = done.needed, pages = done.pages, records = done.records, workloads = done.workloads, intrinsics = done.intrinsics,
-              dropped = done.dropped, backup = done.backup}
+    put_json {repaired = done.needed, pages = done.pages, records = done.records, workloads = done.workloads,
+              intrinsics = done.intrinsics, dropped = done.dropped, backup = done.backup}
   elseif not done.needed then
     print("clean: there is nothing to repair")
   else
-    print(string.format("kept %s, %s, %s; dropped %d that are damaged; %s; the file as it was is %s", count_text(done.records, "record"), count_text(done.workloads, "workload"),
-                        count_text(done.intrinsics, "tensor intrinsic"), done.dropped, count_text(done.pages, "damaged page"), done.backup))
+    print(string.format("kept %s, %s, %s; dropped %d that are damaged; %s; the file as it was is %s",
+                        count_text(done.records, "record"), count_text(done.workloads, "workload"),
+                        count_text(done.intrinsics, "tensor intrinsic"), done.dropped,
+                        count_text(done.pages, "damaged page"), done.backup))
   end
   return DONE
 end
@@ -501,7 +575,10 @@ function actions.backup(options, files)
   if not files[1] then misuse "say where to: a file that is not there yet" end
   local problems = open_store(options.db, "read"):backup(files[1])
   if options.json then put_json {backup = files[1], problems = problems}
-  else print(files[1] .. ": " .. (problems == 0 and "a copy of the store, clean" or "a copy of the store, with its " .. count_text(problems, "problem"))) end
+  else
+    print(files[1] .. ": " .. (problems == 0 and "a copy of the store, clean"
+                               or "a copy of the store, with its " .. count_text(problems, "problem")))
+  end
   return problems == 0 and DONE or FAILED
 end
 
@@ -529,10 +606,14 @@ function stores.db(options, words)
   local action = actions[words[1] or ""]
   if not action then 
     local known = ms.sorted_keys(actions)
-    misuse("what to do is one of %s%s", table.concat(known, ", "), ms.load "lua.lib.nearest".meant(words[1] or "", known))
+    misuse("what to do is one of %s%s", table.concat(known, ", "),
+           ms.load "lua.lib.nearest".meant(words[1] or "", known))
   end
   local most = MOST_WORDS[words[1]]
-  if most and #words - 1 > most then misuse("%s takes %s, and not `%s` besides; --db names the store", words[1], most == 0 and "no words" or "one file", words[most + 2]) end
+  if most and #words - 1 > most then
+    misuse("%s takes %s, and not `%s` besides; --db names the store", words[1], most == 0 and "no words" or "one file",
+           words[most + 2])
+  end
   return action(options, table.move(words, 2, #words, 1, {}))
 end
 

@@ -3,7 +3,8 @@
 -- of the best schedule.  usage: msched lua/guide/pictures/make.lua FOLDER [TRIALS]
 local ms = require "msched"
 local folder, trials = ..., tonumber((select(2, ...)) or 48)
-assert(folder and math.type(trials) == "integer" and trials >= 4, "usage: msched make.lua FOLDER [TRIALS], of at least 4")
+assert(folder and math.type(trials) == "integer" and trials >= 4,
+       "usage: msched make.lua FOLDER [TRIALS], of at least 4")
 
 local html, part = ms.load "lua.report.html", ms.load "lua.report.task"
 local live, progress, tune = ms.load "lua.cli.live", ms.load "lua.cli.progress", ms.load "search.tune"
@@ -23,10 +24,12 @@ local STYLE = [[
 }]]
 
 local function svg(width, height, title, ...)
-  return html.element("svg", {xmlns = "http://www.w3.org/2000/svg", width = width, height = height, viewBox = string.format("0 0 %d %d", width, height), role = "img",
+  return html.element("svg", {xmlns = "http://www.w3.org/2000/svg", width = width, height = height,
+                              viewBox = string.format("0 0 %d %d", width, height), role = "img",
                               ["aria-label"] = title},
                       "\n", html.element("title", {}, html.text(title)), "\n", html.element("style", {}, STYLE), "\n",
-                      html.element("rect", {class = "back", x = "0.5", y = "0.5", width = width - 1, height = height - 1, rx = "6"}, ""), "\n", ...) .. "\n"
+                      html.element("rect", {class = "back", x = "0.5", y = "0.5", width = width - 1,
+                                            height = height - 1, rx = "6"}, ""), "\n", ...) .. "\n"
 end
 
 local EM, LINE, EDGE = 7.85, 18, 14 -- of a character, a line, the edge
@@ -36,7 +39,8 @@ local function terminal(title, lines)
   local parts, widest = {}, 0
   for i, text in ipairs(lines) do
     widest = math.max(widest, utf8.len(text))
-    parts[i] = html.element("text", {class = i == 1 and "mono soft" or "mono", x = EDGE, y = EDGE + i * LINE - 5, ["xml:space"] = "preserve"}, html.text(text)) .. "\n"
+    parts[i] = html.element("text", {class = i == 1 and "mono soft" or "mono", x = EDGE, y = EDGE + i * LINE - 5,
+                                     ["xml:space"] = "preserve"}, html.text(text)) .. "\n"
   end
   return svg(math.ceil(2 * EDGE + widest * EM), 2 * EDGE + #lines * LINE, title, table.concat(parts))
 end
@@ -45,9 +49,10 @@ end
 local function curve(title, points)
   local figure = part.curve({{name = "the best so far", points = points}}, "trial", title, "trials")
   local width, height, inner = figure:match '<svg[^>]-viewBox="0 0 (%d+) (%d+)">(.-)</svg>'
-  local text = html.element("text", {class = "plain", x = EDGE, y = 20}, html.text(title .. ": candidates, and the best so far"))
-  return svg(width + 2 * EDGE, height + 36, title, text, "\n",
-             html.element("g", {class = "plain", transform = string.format("translate(%d 28)", EDGE)}, (inner:gsub("<text ", '<text class="soft" '))))
+  local text =
+    html.element("text", {class = "plain", x = EDGE, y = 20}, html.text(title .. ": candidates, and the best so far"))
+  return svg(width + 2 * EDGE, height + 36, title, text, "\n", html.element("g", {class = "plain",
+             transform = string.format("translate(%d 28)", EDGE)}, (inner:gsub("<text ", '<text class="soft" '))))
 end
 
 -- ---- The run -----------------------------------------------------------------------------------------------------
@@ -58,9 +63,11 @@ local store_path = os.tmpname()
 os.remove(store_path)
 local store = ms.store(store_path)
 local states, taken, done = {}, nil, 0
-local screen = live.new {width = function() return COLUMNS end, height = function() return LINES end, write = function() end, bars = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}}
+local screen = live.new {width = function() return COLUMNS end, height = function() return LINES end,
+                         write = function() end, bars = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}}
 local listen = progress.lines(screen, states)
-local tasks = tune.all(functions, {trials = trials, store = store, limit = ms.load "lua.bench.limits".for_tuning().limit, listen = function(e)
+local tasks = tune.all(functions, {trials = trials, store = store,
+  limit = ms.load "lua.bench.limits".for_tuning().limit, listen = function(e)
   listen(e)
   if e.event ~= "trial" then return end
   done = done + 1
@@ -79,7 +86,8 @@ local function write(name, text)
 end
 
 table.insert(taken, 1, "$ msched tune lua/guide/pictures/kernels.lua --trials " .. trials)
-write("tune.svg", terminal("The live table of msched tune: a row a task, the curve of the best so far, failures, builds and runs a second", taken))
+write("tune.svg", terminal("The live table of msched tune: a row a task, the curve of the best so far, failures, \z
+                            builds and runs a second", taken))
 local facts = ms.load "lua.report.facts".of(store, {tasks[1].name})[1]
 write("best.svg", curve("Tuning " .. tasks[1].name, facts.runs[1].curve))
 local sch = ms.apply(tasks[2].func, tasks[2].fastest.trace)

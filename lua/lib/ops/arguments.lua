@@ -37,7 +37,9 @@ local function sizes(x, least)
 end
 
 local TYPES = "float16 bfloat16 float32 float64 int8 uint8 int16 uint16 int32 uint32 int64 uint64"
-local function type_of(x) return type(x) == "string" and (" " .. TYPES .. " "):find(" " .. x .. " ", 1, true) and x or nil end
+local function type_of(x)
+  return type(x) == "string" and (" " .. TYPES .. " "):find(" " .. x .. " ", 1, true) and x or nil
+end
 
 -- How arguments are read: what is expected, and the value of a word or of one of Lua's. nil: it is something else.
 local KINDS = {
@@ -50,7 +52,8 @@ local KINDS = {
   shape = {"extents of at least 1, as 16x1024", function(x) return integers(x, "x", 1) end},
   open_shape = {"extents, of which one may be -1, as 16x-1", function(x) return integers(x, "x", -1) end},
   list = {"integers, as 1,3,2", function(x) return integers(x, ",", math.mininteger) end},
-  axes = {"integers, as 2,3, or all", function(x) if x == "all" then return x end return integers(x, ",", math.mininteger) end},
+  axes = {"integers, as 2,3, or all",
+          function(x) if x == "all" then return x end return integers(x, ",", math.mininteger) end},
   layout = {"a word, as NHWC", function(x) return type(x) == "string" and x or nil end},
   dtype = {"a type of elements, as float32 or int8", type_of},
   accumulate = {"auto, or a type of elements", function(x) return x == "auto" and x or type_of(x) end},
@@ -123,7 +126,8 @@ function arguments.declare(line, meanings)
   for name, default in line:gmatch "(%S+)=(%S+)" do
     local meaning = meanings and meanings[name] or MEANINGS[name]
     local kind, doc = meaning[1], meaning[2]
-    local argument = {name = name, default = default, kind = kind, doc = doc, expected = KINDS[kind][1], read = KINDS[kind][2]}
+    local argument =
+      {name = name, default = default, kind = kind, doc = doc, expected = KINDS[kind][1], read = KINDS[kind][2]}
     assert(argument.read(default) ~= nil and not list[name], name)
     list[#list + 1], list[name] = argument, argument
   end
@@ -162,7 +166,8 @@ function arguments.read(op, given, place)
     if op.arguments[name] then return op.arguments[name] end
     local names = {}
     for i, argument in ipairs(op.arguments) do names[i] = argument.name end
-    refuse("there is no argument `%s`; there are %s%s", name, table.concat(names, ", "), ms.load "lua.lib.nearest".meant(name, names))
+    refuse("there is no argument `%s`; there are %s%s", name, table.concat(names, ", "),
+           ms.load "lua.lib.nearest".meant(name, names))
   end
   for _, x in ipairs(given) do
     local name, value = name_and_value(x, place)
@@ -189,7 +194,9 @@ function arguments.name(op, values)
     local value = word(values[argument.name])
     leading = leading and (argument.kind == "extent" or argument.kind == "shape" or argument.kind == "window")
     if leading then name = name .. ((i == 1 or argument.kind == "shape") and "_" or "x") .. value
-    elseif value ~= word(argument.read(argument.default)) then name = name .. "_" .. (PLAIN[argument.name] and "" or argument.name) .. value end
+    elseif value ~= word(argument.read(argument.default)) then
+      name = name .. "_" .. (PLAIN[argument.name] and "" or argument.name) .. value
+    end
   end
   return name
 end

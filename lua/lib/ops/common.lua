@@ -8,7 +8,9 @@ function common.fail(what, format, ...) error(ms.where() .. "ops." .. what .. ":
 local fail = common.fail
 
 function common.check_tensor(what, name, x, rank)
-  if type(x) ~= "table" or type(rawget(x, "shape")) ~= "table" then fail(what, "%s is no tensor but a %s", name, type(x)) end
+  if type(x) ~= "table" or type(rawget(x, "shape")) ~= "table" then
+    fail(what, "%s is no tensor but a %s", name, type(x))
+  end
   if rank and #x.shape ~= rank then fail(what, "%s has %d dimensions, not %d", name, #x.shape, rank) end
 end
 
@@ -45,7 +47,9 @@ end
 -- A number for each of `rank` dimensions: the list given, or the one number for all.
 function common.each(what, name, value, rank, least)
   local list = {}
-  if type(value) == "table" and #value ~= rank then fail(what, "%s has %d numbers for %d dimensions", name, #value, rank) end
+  if type(value) == "table" and #value ~= rank then
+    fail(what, "%s has %d numbers for %d dimensions", name, #value, rank)
+  end
   for d = 1, rank do list[d] = common.check_integer(what, name, type(value) == "table" and value[d] or value, least) end
   return list
 end
@@ -53,7 +57,9 @@ end
 -- Dimensions are counted from 1, or from the end: -1 is the last.
 function common.axis(what, axis, rank)
   local a = math.type(axis) == "integer" and (axis < 0 and rank + 1 + axis or axis) or 0
-  if a < 1 or a > rank then fail(what, "axis %s: there are dimensions 1 to %d, or -1 to -%d", tostring(axis), rank, rank) end
+  if a < 1 or a > rank then
+    fail(what, "axis %s: there are dimensions 1 to %d, or -1 to -%d", tostring(axis), rank, rank)
+  end
   return a
 end
 
@@ -62,7 +68,9 @@ function common.axes(what, axes, rank)
   local among = {}
   for d = 1, rank do among[d] = axes == nil end
   if math.type(axes) == "integer" then axes = {axes} end
-  if axes ~= nil and type(axes) ~= "table" then fail(what, "axes are an integer or a list of integers, not a %s", type(axes)) end
+  if axes ~= nil and type(axes) ~= "table" then
+    fail(what, "axes are an integer or a list of integers, not a %s", type(axes))
+  end
   for _, axis in ipairs(axes or {}) do
     local a = common.axis(what, axis, rank)
     if among[a] then fail(what, "axis %d is there twice", axis) end
@@ -72,7 +80,8 @@ function common.axes(what, axes, rank)
 end
 
 -- What sums of a type are held in: integers of 8 and 16 bits in int32, short floats in float32, others in themselves.
-local SUMS = {int8 = "int32", uint8 = "int32", int16 = "int32", uint16 = "int32", float16 = "float32", bfloat16 = "float32"}
+local SUMS =
+  {int8 = "int32", uint8 = "int32", int16 = "int32", uint16 = "int32", float16 = "float32", bfloat16 = "float32"}
 function common.sums(type) return SUMS[type] or type end
 
 function common.is_float(type) return type:find "^b?float" ~= nil end

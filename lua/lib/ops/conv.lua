@@ -6,10 +6,15 @@ local ops = {}
 
 -- The channels of a filter in groups, checked against those of the image.
 local function check_channels(what, channels, ci, co, groups)
-  if channels % groups ~= 0 then common.fail(what, "groups is %d, which does not divide the %d channels of X", groups, channels) end
-  if co % groups ~= 0 then common.fail(what, "groups is %d, which does not divide the %d channels of the result", groups, co) end
+  if channels % groups ~= 0 then
+    common.fail(what, "groups is %d, which does not divide the %d channels of X", groups, channels)
+  end
+  if co % groups ~= 0 then
+    common.fail(what, "groups is %d, which does not divide the %d channels of the result", groups, co)
+  end
   if ci * groups ~= channels then
-    common.fail(what, "W takes %d channels%s, but X has %d", ci, groups > 1 and " in each of " .. groups .. " groups" or "", channels)
+    common.fail(what, "W takes %d channels%s, but X has %d", ci,
+                groups > 1 and " in each of " .. groups .. " groups" or "", channels)
   end
 end
 
@@ -34,7 +39,8 @@ local function convolution(what, rank, X, W, given)
     local indices = {...}
     local at, out = order.parts(indices)
     local channel = groups == 1 and rc or te.floordiv(out, co // groups) * ci + rc
-    return te.sum(product(P[order.image(indices[1], w.at(at), channel)], W[order.filter(w.taps, rc, out)], o.accumulate), axes)
+    return te.sum(product(P[order.image(indices[1], w.at(at), channel)], W[order.filter(w.taps, rc, out)],
+                          o.accumulate), axes)
   end, o.name, window.axes(order, rank, "o"))
 end
 
@@ -46,7 +52,8 @@ function ops.conv3d(X, W, options) return convolution("conv3d", 3, X, W, options
 function ops.depthwise_conv2d(X, W, options)
   local what = "depthwise_conv2d"
   common.check_tensor(what, "X", X, 4)
-  local o = common.options(what, options, {stride = 1, pad = 0, dilation = 1, layout = "NHWC", accumulate = common.sums(X.type), name = what})
+  local o = common.options(what, options, {stride = 1, pad = 0, dilation = 1, layout = "NHWC",
+                                           accumulate = common.sums(X.type), name = what})
   local order = window.layout(what, o.layout, 2)
   local spatial, channels = order.parts(X.shape)
   common.check_shape(what, "W", W, order.channels_first and {channels, false, false} or {false, false, channels})
@@ -70,8 +77,8 @@ local function transposed_window(what, spatial, kernel, o)
     local name, s, k = window.SPATIAL[2][d], stride[d], kernel[d]
     local result = (extent - 1) * s - 2 * pad[d] + k + more[d]
     if result < 1 then
-      common.fail(what, "pad %d leaves nothing of %s: (%d - 1) x stride %d + kernel %d - 2 x %d is %d", pad[d], name, extent, s, k, pad[d],
-                  result - more[d])
+      common.fail(what, "pad %d leaves nothing of %s: (%d - 1) x stride %d + kernel %d - 2 x %d is %d", pad[d], name,
+                  extent, s, k, pad[d], result - more[d])
     end
     if more[d] >= s then common.fail(what, "output_pad is %d; it is less than the stride, %d", more[d], s) end
     local met = (k + s - 1) // s -- taps of one element of the result
@@ -99,7 +106,8 @@ function ops.conv2d_transpose(X, W, options)
   local what = "conv2d_transpose"
   common.check_tensor(what, "X", X, 4)
   common.check_tensor(what, "W", W, 4)
-  local o = common.options(what, options, {stride = 1, pad = 0, output_pad = 0, layout = "NHWC", accumulate = common.sums(X.type), name = what})
+  local o = common.options(what, options, {stride = 1, pad = 0, output_pad = 0, layout = "NHWC",
+                                           accumulate = common.sums(X.type), name = what})
   local order = window.layout(what, o.layout, 2)
   local spatial, channels = order.parts(X.shape)
   local kernel, ci, co = order.filter_parts(W.shape)

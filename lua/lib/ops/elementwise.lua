@@ -17,7 +17,9 @@ local function unary(what, f, floats)
     return ops.map(X, f, name or what)
   end
 end
-for _, name in ipairs {"exp", "log", "sqrt", "rsqrt", "erf", "tanh", "sigmoid", "floor", "ceil", "round"} do unary(name, te[name], true) end
+for _, name in ipairs {"exp", "log", "sqrt", "rsqrt", "erf", "tanh", "sigmoid", "floor", "ceil", "round"} do
+  unary(name, te[name], true)
+end
 unary("abs", te.abs)
 unary("negative", function(x) return -x end)
 unary("relu", function(x) return te.maximum(x, 0) end)
@@ -45,7 +47,8 @@ local function broadcast_shape(what, a, b)
   for d = 1, rank do
     local x, y = a[d - rank + #a] or 1, b[d - rank + #b] or 1
     if x ~= y and x ~= 1 and y ~= 1 then
-      common.fail(what, "shapes %s and %s differ in extents %d and %d, and neither is 1", table.concat(a, "x"), table.concat(b, "x"), x, y)
+      common.fail(what, "shapes %s and %s differ in extents %d and %d, and neither is 1", table.concat(a, "x"),
+                  table.concat(b, "x"), x, y)
     end
     shape[d] = math.max(x, y)
   end
@@ -83,7 +86,9 @@ function ops.broadcast_to(X, shape, name)
   if type(shape) ~= "table" then common.fail("broadcast_to", "a list of extents is expected, not a %s", type(shape)) end
   local all = broadcast_shape("broadcast_to", X.shape, shape)
   for d, extent in ipairs(all) do
-    if extent ~= shape[d] then common.fail("broadcast_to", "%s cannot become %s", table.concat(X.shape, "x"), table.concat(shape, "x")) end
+    if extent ~= shape[d] then
+      common.fail("broadcast_to", "%s cannot become %s", table.concat(X.shape, "x"), table.concat(shape, "x"))
+    end
   end
   return te.compute(shape, function(...) return broadcast_element(X, {...}) end, name or "broadcast")
 end

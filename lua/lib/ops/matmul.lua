@@ -8,7 +8,8 @@ local AXES = {"i", "j"}
 
 -- The last two dimensions are matrices, those before them a batch, which A and B have in common.
 local function product(what, A, B, options)
-  local o = common.options(what, options, {transpose_a = false, transpose_b = false, accumulate = common.sums(A.type), name = "C"})
+  local o = common.options(what, options,
+                           {transpose_a = false, transpose_b = false, accumulate = common.sums(A.type), name = "C"})
   local rank = #A.shape
   local m, k = A.shape[rank - 1], A.shape[rank]
   if o.transpose_a then m, k = k, m end
@@ -42,7 +43,9 @@ end
 -- The same of each matrix of a batch, whose dimensions come first.
 function ops.batch_matmul(A, B, options)
   common.check_tensor("batch_matmul", "A", A)
-  if #A.shape < 3 then common.fail("batch_matmul", "A has %d dimensions; a batch of matrices has 3 or more", #A.shape) end
+  if #A.shape < 3 then
+    common.fail("batch_matmul", "A has %d dimensions; a batch of matrices has 3 or more", #A.shape)
+  end
   common.check_tensor("batch_matmul", "B", B, #A.shape)
   return product("batch_matmul", A, B, options)
 end

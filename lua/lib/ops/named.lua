@@ -3,7 +3,8 @@
 -- arguments in their order, each with what holds without it; arguments.lua says what they mean.
 local ms = msched
 local te, ops = ms.te, ms.ops
-local arguments, common, window = ms.load "lua.lib.ops.arguments", ms.load "lua.lib.ops.common", ms.load "lua.lib.ops.window"
+local arguments, common, window = ms.load "lua.lib.ops.arguments", ms.load "lua.lib.ops.common",
+  ms.load "lua.lib.ops.window"
 local named = {list = {}} -- of operators, in the order of the help, and by name
 
 -- An operator: its name, its arguments, what it is, the tensors of its function by the arguments' values; of those
@@ -18,13 +19,16 @@ function named.find(name)
   if named.list[name] then return named.list[name] end
   local names = {}
   for i, op in ipairs(named.list) do names[i] = op.name end
-  error(string.format("%sthere is no operator `%s`; `msched help ops` lists them%s", ms.where(), tostring(name), ms.load "lua.lib.nearest".meant(tostring(name), names)), 0)
+  error(string.format("%sthere is no operator `%s`; `msched help ops` lists them%s", ms.where(), tostring(name),
+                      ms.load "lua.lib.nearest".meant(tostring(name), names)), 0)
 end
 
 -- The values of an operator's arguments, by their names; place: as arguments.read has it.
 function named.values(name, given, place)
   local op = named.find(name)
-  if given ~= nil and type(given) ~= "table" then error(ms.where() .. "ops:" .. name .. ": the arguments are a list", 0) end
+  if given ~= nil and type(given) ~= "table" then
+    error(ms.where() .. "ops:" .. name .. ": the arguments are a list", 0)
+  end
   return arguments.read(op, given or {}, place)
 end
 
@@ -34,7 +38,8 @@ local origins = {} -- by the hash of the function
 function named.func(name, given, as, place)
   local op, values = named.find(name), named.values(name, given, place)
   local tensors = op.make(values)
-  local func = te.func(as or arguments.name(op, values), tensors, values.constant and {weights = tensors.weights or {tensors[2].name}} or nil)
+  local func = te.func(as or arguments.name(op, values), tensors,
+                       values.constant and {weights = tensors.weights or {tensors[2].name}} or nil)
   origins[func:hash()] = {operator = name, values = values}
   return func
 end
@@ -47,7 +52,9 @@ function named.origin(func) return origins[func:hash()] end
 local function input(name, shape, a) return te.placeholder(shape, a.dtype, name) end
 
 -- The second operand of what multiplies.
-local function weights(name, shape, a) return te.placeholder(shape, a.weight_dtype ~= "auto" and a.weight_dtype or a.dtype, name) end
+local function weights(name, shape, a)
+  return te.placeholder(shape, a.weight_dtype ~= "auto" and a.weight_dtype or a.dtype, name)
+end
 
 -- The arguments of these names, as options of an operator, and how sums are held unless it is `auto`.
 local function options(a, names)
@@ -69,7 +76,8 @@ local function convolved(name, rank, a)
   return X, W, ops[name](X, W, options(a, "stride pad dilation groups layout"))
 end
 
-local WINDOW, TYPE = "kernel=3 stride=1 pad=0 dilation=1", " dtype=float32 accumulate=auto weight_dtype=auto constant=false"
+local WINDOW, TYPE = "kernel=3 stride=1 pad=0 dilation=1",
+  " dtype=float32 accumulate=auto weight_dtype=auto constant=false"
 local CONV2D = "n=1 h=56 w=56 ci=64 co=64 " .. WINDOW .. " groups=1 layout=NHWC" .. TYPE
 for rank, arguments in ipairs {
   "n=1 l=256 ci=64 co=128 " .. WINDOW .. " groups=1 layout=NLC" .. TYPE, CONV2D,
@@ -107,9 +115,11 @@ operator("conv2d_capsule", "n=1 h=16 w=16 ci=32 co=32 kernel=3 stride=1 pad=0 ca
   return {X, W, ops.conv2d_capsule(X, W, options(a, "stride pad"))}
 end)
 
-for _, line in ipairs {{"max_pool", "", "the largest element of each window"}, {"avg_pool", " include_pad=false", "the mean of each window"}} do
+for _, line in ipairs {{"max_pool", "", "the largest element of each window"},
+                       {"avg_pool", " include_pad=false", "the mean of each window"}} do
   local name, more, doc = table.unpack(line)
-  operator(name, "n=1 h=112 w=112 c=64 kernel=2 stride=2 pad=0 layout=NHWC" .. more .. " dtype=float32", doc, function(a)
+  operator(name, "n=1 h=112 w=112 c=64 kernel=2 stride=2 pad=0 layout=NHWC" .. more .. " dtype=float32", doc,
+    function(a)
     local X = input("X", window.layout(name, a.layout, 2).image(a.n, {a.h, a.w}, a.c), a)
     return {X, ops[name](X, options(a, "kernel stride pad layout include_pad"))}
   end)
@@ -118,7 +128,8 @@ end
 -- ---- Products --------------------------------------------------------------------------------------------------
 
 local MATRIX = {n = {"extent", "columns of the result"}}
-for _, line in ipairs {{"matmul", "", "a product of matrices"}, {"batch_matmul", "b=1 ", "products of a batch of matrices"}} do
+for _, line in ipairs {{"matmul", "", "a product of matrices"},
+                       {"batch_matmul", "b=1 ", "products of a batch of matrices"}} do
   local name, batch, doc = table.unpack(line)
   operator(name, batch .. "m=1024 n=1024 k=1024 transpose_a=false transpose_b=false" .. TYPE, doc, function(a)
     local first, second = a.transpose_a and {a.k, a.m} or {a.m, a.k}, a.transpose_b and {a.n, a.k} or {a.k, a.n}
@@ -137,7 +148,8 @@ operator("dense", "m=16 ci=512 co=512" .. TYPE, "rows of channels times weights 
   return {X, W, ops.dense(X, W, options(a, ""))}
 end, ROWS)
 
-operator("attention", "b=1 heads=12 rows=128 columns=128 width=64 causal=false dtype=float32", "softmax(Q K^T / sqrt(width)) V", function(a)
+operator("attention", "b=1 heads=12 rows=128 columns=128 width=64 causal=false dtype=float32",
+  "softmax(Q K^T / sqrt(width)) V", function(a)
   local Q, K = input("Q", {a.b, a.heads, a.rows, a.width}, a), input("K", {a.b, a.heads, a.columns, a.width}, a)
   local V = input("V", {a.b, a.heads, a.columns, a.width}, a)
   return {Q, K, V, ops.attention(Q, K, V, {causal = a.causal})}
@@ -145,18 +157,19 @@ end, {b = {"extent", "sequences of a batch"}})
 
 -- ---- Reductions, normalization ---------------------------------------------------------------------------------
 
-for _, pair in ipairs {{"sum", "the sum"}, {"prod", "the product"}, {"max", "the largest"}, {"min", "the smallest"}, {"mean", "the mean"},
-                       {"norm", "the square root of the sum of squares"}} do
+for _, pair in ipairs {{"sum", "the sum"}, {"prod", "the product"}, {"max", "the largest"}, {"min", "the smallest"},
+                       {"mean", "the mean"}, {"norm", "the square root of the sum of squares"}} do
   local name, what = table.unpack(pair)
-  local line = (name == "norm" and "shape=1x256x256 axes=2,3" or "shape=1024x1024 axes=-1") .. " keepdims=false dtype=float32"
+  local line =
+    (name == "norm" and "shape=1x256x256 axes=2,3" or "shape=1024x1024 axes=-1") .. " keepdims=false dtype=float32"
   operator(name, line, what .. " over dimensions", function(a)
     local X = input("X", a.shape, a)
     return {X, ops[name](X, a.axes ~= "all" and a.axes or nil, options(a, "keepdims"))}
   end)
 end
 for _, name in ipairs {"argmax", "argmin"} do
-  operator(name, "shape=256x1024 axis=-1 keepdims=false dtype=float32",
-           string.format("the index of the %s along a dimension, and that element", name == "argmax" and "largest" or "smallest"), function(a)
+  operator(name, "shape=256x1024 axis=-1 keepdims=false dtype=float32", string.format("the index of the %s along a \z
+    dimension, and that element", name == "argmax" and "largest" or "smallest"), function(a)
     local X = input("X", a.shape, a)
     return {X, ops[name](X, a.axis, options(a, "keepdims"))}
   end)
@@ -195,11 +208,13 @@ for _, line in ipairs {
     return {X, scale, ops[name](X, scale, {axis = a.axis, zero_point = a.zero_point, type = a.result})}
   end)
 end
-operator("quantize", "shape=1024x1024 zero_point=0 result=int8 dtype=float32", "real numbers as bytes, of a scale of 0.25", function(a)
+operator("quantize", "shape=1024x1024 zero_point=0 result=int8 dtype=float32",
+  "real numbers as bytes, of a scale of 0.25", function(a)
   local X = input("X", a.shape, a)
   return {X, ops.quantize(X, 0.25, {zero_point = a.zero_point, type = a.result})}
 end)
-operator("quantized_add", "shape=1024x1024 zero_point=0 dtype=int8", "the sum of two tensors of bytes, of scales 0.5 and 0.25, in that of 0.75", function(a)
+operator("quantized_add", "shape=1024x1024 zero_point=0 dtype=int8",
+  "the sum of two tensors of bytes, of scales 0.5 and 0.25, in that of 0.75", function(a)
   local A, B = input("A", a.shape, a), input("B", a.shape, a)
   return {A, B, ops.quantized_add(A, B, {a_scale = 0.5, b_scale = 0.25, scale = 0.75, zero_point = a.zero_point})}
 end)
@@ -215,37 +230,46 @@ local BYTES = " x_zero_point=0 zero_point=0 result=int8 dtype=uint8 weight_dtype
 operator("quantized_dense", "m=16 ci=512 co=512" .. BYTES, "dense of bytes, scaled back to bytes", function(a)
   return scaled("quantized_dense", input("X", {a.m, a.ci}, a), weights("W", {a.co, a.ci}, a), a.co, a, "")
 end, ROWS)
-operator("quantized_batch_matmul", "b=1 m=128 n=128 k=128" .. BYTES, "products of a batch of matrices of bytes, scaled back to bytes", function(a)
+operator("quantized_batch_matmul", "b=1 m=128 n=128 k=128" .. BYTES,
+  "products of a batch of matrices of bytes, scaled back to bytes", function(a)
   return scaled("quantized_batch_matmul", input("X", {a.b, a.m, a.k}, a), weights("W", {a.b, a.k, a.n}, a), a.n, a, "")
 end, MATRIX)
-operator("quantized_conv2d", "n=1 h=56 w=56 ci=64 co=64 " .. WINDOW .. " groups=1 layout=NHWC" .. BYTES, "a convolution of bytes, scaled back to bytes", function(a)
+operator("quantized_conv2d", "n=1 h=56 w=56 ci=64 co=64 " .. WINDOW .. " groups=1 layout=NHWC" .. BYTES,
+  "a convolution of bytes, scaled back to bytes", function(a)
   local X, W = image_and_filter("quantized_conv2d", a, 2, math.max(1, a.ci // a.groups))
   return scaled("quantized_conv2d", X, W, a.co, a, "stride pad dilation groups layout")
 end)
-operator("quantized_depthwise_conv2d", "n=1 h=112 w=112 c=32 " .. WINDOW .. " layout=NHWC" .. BYTES, "the same of each channel by itself", function(a)
+operator("quantized_depthwise_conv2d", "n=1 h=112 w=112 c=32 " .. WINDOW .. " layout=NHWC" .. BYTES,
+  "the same of each channel by itself", function(a)
   local X, W = image_and_channels("quantized_depthwise_conv2d", a)
   return scaled("quantized_depthwise_conv2d", X, W, a.c, a, "stride pad dilation layout")
 end)
-operator("quantized_avg_pool", "n=1 h=112 w=112 c=64 kernel=2 stride=2 pad=0 layout=NHWC zero_point=0 dtype=int8", "the mean of each window of bytes", function(a)
+operator("quantized_avg_pool", "n=1 h=112 w=112 c=64 kernel=2 stride=2 pad=0 layout=NHWC zero_point=0 dtype=int8",
+  "the mean of each window of bytes", function(a)
   local X = input("X", window.layout("quantized_avg_pool", a.layout, 2).image(a.n, {a.h, a.w}, a.c), a)
-  return {X, ops.quantized_avg_pool(X, {kernel = a.kernel, stride = a.stride, pad = a.pad, layout = a.layout, zero_point = a.zero_point})}
+  return {X, ops.quantized_avg_pool(X, {kernel = a.kernel, stride = a.stride, pad = a.pad, layout = a.layout,
+                                        zero_point = a.zero_point})}
 end)
 
-operator("dense_nbits", "m=1 n=4096 k=4096 bits=4 group=32 zero_points=false scale_dtype=float32 products=float32 dtype=float32 constant=true",
-         "rows times weights of few bits, in groups with a scale each, as MatMulNBits", function(a)
+operator("dense_nbits",
+  "m=1 n=4096 k=4096 bits=4 group=32 zero_points=false scale_dtype=float32 products=float32 dtype=float32 \z
+   constant=true", "rows times weights of few bits, in groups with a scale each, as MatMulNBits", function(a)
   local weights, scales, zeros = ms.load "lua.lib.ops.nbits_layout".shapes(a.n, a.k, a.bits, a.group)
   local X, W = input("X", {a.m, a.k}, a), te.placeholder(weights, "uint8", "W")
-  local scale, zero = te.placeholder(scales, a.scale_dtype, "scale"), a.zero_points and te.placeholder(zeros, "uint8", "zero") or nil
+  local scale, zero = te.placeholder(scales, a.scale_dtype, "scale"),
+    a.zero_points and te.placeholder(zeros, "uint8", "zero") or nil
   local Y = ops.dense_nbits(X, W, scale, {bits = a.bits, zero_points = zero or false, products = a.products})
   local tensors = zero and {X, W, scale, zero, Y} or {X, W, scale, Y}
   tensors.weights = {W.name, scale.name, zero and zero.name}
   return tensors
 end, {m = {"extent", "rows"}, n = {"extent", "columns of the result"},
-      group = {"count", "weights that have a scale in common, of one column, one after the other"}, zero_points = {"flag", "whether groups have a zero point of their own"}})
+      group = {"count", "weights that have a scale in common, of one column, one after the other"},
+        zero_points = {"flag", "whether groups have a zero point of their own"}})
 
 -- ---- Elements, shapes ------------------------------------------------------------------------------------------
 
-for name in ("relu leaky_relu gelu silu sigmoid tanh exp log sqrt rsqrt erf abs negative floor ceil round"):gmatch "%S+" do
+for name in
+    ("relu leaky_relu gelu silu sigmoid tanh exp log sqrt rsqrt erf abs negative floor ceil round"):gmatch "%S+" do
   operator(name, "shape=1024x1024 dtype=float32", "of each element", function(a)
     local X = input("X", a.shape, a)
     return {X, ops[name](X)}
@@ -287,7 +311,8 @@ operator("bias_add", "shape=1x56x56x64 axis=-1 dtype=float32", "a vector added a
   local X, bias = input("X", a.shape, a), along("bias_add", "bias", a)
   return {X, bias, ops.bias_add(X, bias, nil, a.axis)}
 end)
-operator("scale_shift", "shape=1x56x56x64 axis=-1 dtype=float32", "times a vector along a dimension, and another added", function(a)
+operator("scale_shift", "shape=1x56x56x64 axis=-1 dtype=float32", "times a vector along a dimension, and another added",
+  function(a)
   local X, scale, shift = input("X", a.shape, a), along("scale_shift", "scale", a), along("scale_shift", "shift", a)
   return {X, scale, shift, ops.scale_shift(X, scale, shift, nil, a.axis)}
 end)
@@ -308,7 +333,8 @@ operator("dense_bias_relu", "m=128 ci=768 co=3072" .. TYPE, "rows of channels ti
   local bias = te.placeholder({a.co}, Y.type, "bias")
   return {X, W, bias, ops.relu(ops.bias_add(Y, bias))}
 end, ROWS)
-operator("transpose_batch_matmul", "b=1 rows=128 heads=12 width=64" .. TYPE, "Q K^T of (b, rows, heads, width), both transposed before", function(a)
+operator("transpose_batch_matmul", "b=1 rows=128 heads=12 width=64" .. TYPE,
+  "Q K^T of (b, rows, heads, width), both transposed before", function(a)
   local Q, K = input("Q", {a.b, a.rows, a.heads, a.width}, a), weights("K", {a.b, a.rows, a.heads, a.width}, a)
   local query, key = ops.transpose(Q, {1, 3, 2, 4}, "query_T"), ops.transpose(K, {1, 3, 4, 2}, "key_T")
   return {Q, K, ops.batch_matmul(query, key, options(a, ""))}

@@ -1,6 +1,8 @@
 -- Dense layers whose weights have few bits: q, integers of 4 or 8 bits, in groups along k that have a scale each, and a
--- zero point. Products add within a group first; the group's scale then multiplies the sum, less what the zero point adds:
---   Y[i, n] = sum over g of scale[n, g] * (sum over k in g of X[i, k] * q[n, k] - zero[n, g] * sum over k in g of X[i, k])
+-- zero point. Products add within a group first; the group's scale then multiplies the sum, less what the zero point
+-- adds:
+--   Y[i, n] = sum over g of scale[n, g] * (sum over k in g of X[i, k] * q[n, k] - zero[n, g] * sum over k in g of X[i,
+--   k])
 -- so that no product costs more than those of whole numbers. The layout is that of MatMulNBits: weights of uint8, {n,
 -- groups, bytes}, of two in a byte the first in the lower bits; zero points of uint8, packed so along the groups.
 -- Source: ONNX Runtime, "Contrib operators", com.microsoft.MatMulNBits.
@@ -24,7 +26,8 @@ local function checked(X, W, scale, given)
   common.check_tensor(WHAT, "X", X, 2)
   common.check_float(WHAT, "X", X)
   common.check_tensor(WHAT, "W", W, 3)
-  local o = common.options(WHAT, given, {bits = 4, zero_points = false, bias = false, products = "float32", name = WHAT})
+  local o =
+    common.options(WHAT, given, {bits = 4, zero_points = false, bias = false, products = "float32", name = WHAT})
   layout.check_bits(o.bits)
   o.group = W.shape[3] * 8 // o.bits
   local weights, scales, zeros = layout.shapes(W.shape[1], X.shape[2], o.bits, o.group)
@@ -36,7 +39,9 @@ local function checked(X, W, scale, given)
     common.check_shape(WHAT, "bias", o.bias, {W.shape[1]})
     if o.bias.type ~= "float32" then fail(WHAT, "bias is of %s; float32 is expected", o.bias.type) end
   end
-  if o.products ~= "float32" and o.products ~= "int8" then fail(WHAT, "products is %s; float32 or int8 is expected", tostring(o.products)) end
+  if o.products ~= "float32" and o.products ~= "int8" then
+    fail(WHAT, "products is %s; float32 or int8 is expected", tostring(o.products))
+  end
   return o
 end
 
@@ -50,10 +55,12 @@ local function part(byte, bits, number, type)
   return te.call("bitwise_and", type, shifted, te.const((1 << bits) - 1, type))
 end
 
--- The zero point of a group in a type, by its column and number: halfway where there are none. Those that there are, are
--- made bytes with columns last: of constants, ahead of all runs.
+-- The zero point of a group in a type, by its column and number: halfway where there are none. Those that there are,
+-- are made bytes with columns last: of constants, ahead of all runs.
 local function zeros_of(o, n, groups)
-  if not o.zero_points then return function(_, _, type) return te.const(type == "int32" and 1 << (o.bits - 1) or 2.0 ^ (o.bits - 1), type) end end
+  if not o.zero_points then
+    return function(_, _, type) return te.const(type == "int32" and 1 << (o.bits - 1) or 2.0 ^ (o.bits - 1), type) end
+  end
   local each = 8 // o.bits
   local zeros = te.compute({groups, n}, function(g, j)
     if each == 1 then return o.zero_points[{j, g}] end
@@ -85,7 +92,8 @@ local function rounded(X, o)
     local x = te.cast(X[{i, g * o.group + b * each + h}], "float32")
     return te.cast(te.round(x / te.maximum(factor(i, g), 1e-30)), "int8")
   end, o.name .. "_rounded")
-  return {type = "int32", part = "uint8", factor = factor, at = function(i, g, b, h) return te.cast(Q[{i, g, h, b}], "int32") end}
+  return {type = "int32", part = "uint8", factor = factor,
+          at = function(i, g, b, h) return te.cast(Q[{i, g, h, b}], "int32") end}
 end
 
 -- Rows of X of (m, k) times weights of (n, groups, bytes) -> (m, n) of float32. products: float32, or int8, for which
@@ -101,10 +109,12 @@ function ops.dense_nbits(X, W, scale, options)
     return te.sum(way.at(i, g, b, h or 0) * te.cast(part(W[{j, g, b}], o.bits, h or 0, way.part), way.type), over(b, h))
   end, o.name .. "_groups", {"i", "g", "j"})
   local xb, xh = axes()
-  local xs = te.compute({m, groups}, function(i, g) return te.sum(way.at(i, g, xb, xh or 0), over(xb, xh)) end, o.name .. "_x")
+  local xs =
+    te.compute({m, groups}, function(i, g) return te.sum(way.at(i, g, xb, xh or 0), over(xb, xh)) end, o.name .. "_x")
   local r, zero = te.reduce_axis(groups, "r"), zeros_of(o, n, groups)
   local Y = te.compute({m, n}, function(i, j)
-    local sum = te.cast(sums[{i, r, j}] - zero(j, r, way.type) * xs[{i, r}], "float32") * te.cast(scale[{j, r}], "float32")
+    local sum =
+      te.cast(sums[{i, r, j}] - zero(j, r, way.type) * xs[{i, r}], "float32") * te.cast(scale[{j, r}], "float32")
     if way.factor then sum = sum * way.factor(i, r) end
     return te.sum(sum, r)
   end, o.name, {"i", "j"})

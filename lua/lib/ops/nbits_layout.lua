@@ -1,5 +1,5 @@
--- How weights of few bits lie: {n, groups, bytes}, of two in a byte the first in the lower bits, with a scale for each group
--- and zero points that are packed so along the groups.
+-- How weights of few bits lie: {n, groups, bytes}, of two in a byte the first in the lower bits, with a scale for each
+-- group and zero points that are packed so along the groups.
 -- Source: ONNX Runtime, "Contrib operators", com.microsoft.MatMulNBits.
 local ms = msched
 local common = ms.load "lua.lib.ops.common"

@@ -24,9 +24,12 @@ function ops.softmax(X, axis, name)
     return indices
   end
   local most = te.compute(shape, function(...) return te.max(X[with({...}, k)], k) end, "maximum")
-  local powers = te.compute(X.shape, function(...) return te.exp(te.cast(X(...), type) - te.cast(most[without {...}], type)) end, "exponent")
+  local powers =
+    te.compute(X.shape, function(...) return te.exp(te.cast(X(...), type) - te.cast(most[without {...}], type)) end,
+               "exponent")
   local total = te.compute(shape, function(...) return te.sum(powers[with({...}, q)], q) end, "total")
-  return te.compute(X.shape, function(...) return te.cast(powers(...) / total[without {...}], X.type) end, name or "softmax")
+  return te.compute(X.shape, function(...) return te.cast(powers(...) / total[without {...}], X.type) end,
+                    name or "softmax")
 end
 
 -- Ba, Kiros and Hinton, "Layer Normalization": over the last dimensions, those that gamma and beta have.

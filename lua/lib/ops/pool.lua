@@ -16,7 +16,8 @@ local function pool_of(what, X, given, defaults)
   local w = window.slide(what, spatial, o)
   for d, p in ipairs(w.pads) do
     if math.max(p[1], p[2]) >= w.kernel[d] then
-      common.fail(what, "pad is %d; it is less than the kernel, %d: a window would hold nothing", math.max(p[1], p[2]), w.kernel[d])
+      common.fail(what, "pad is %d; it is less than the kernel, %d: a window would hold nothing", math.max(p[1], p[2]),
+                  w.kernel[d])
     end
   end
   return w, order, order.image(X.shape[1], w.extents, channels), spatial, o
@@ -48,7 +49,8 @@ end
 function ops.avg_pool(X, options)
   local w, order, shape, spatial, o = pool_of("avg_pool", X, options, {include_pad = false})
   common.check_float("avg_pool", "X", X)
-  local total = reduced(window.pad(X, order.first, w.pads), w, order, shape, te.sum, common.sums(X.type), o.name .. "_sum")
+  local total =
+    reduced(window.pad(X, order.first, w.pads), w, order, shape, te.sum, common.sums(X.type), o.name .. "_sum")
   return te.compute(shape, function(...)
     local places, count, fixed = order.parts {...}, nil, 1
     for d, place in ipairs(places) do

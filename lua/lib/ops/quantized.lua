@@ -1,7 +1,7 @@
--- Operators on integers that stand for real numbers: real = scale * (integer - zero point). A scale is a number, one for
--- the whole tensor, or a tensor of float32, one for each channel; a zero point an integer, or a tensor of the integers'
--- type. Products add in int32; what zero points add to them is taken away once for each channel or row, so that the
--- products themselves are those of the bytes. Results are rounded to the nearest and clamped to their type.
+-- Operators on integers that stand for real numbers: real = scale * (integer - zero point). A scale is a number, one
+-- for the whole tensor, or a tensor of float32, one for each channel; a zero point an integer, or a tensor of the
+-- integers' type. Products add in int32; what zero points add to them is taken away once for each channel or row, so
+-- that the products themselves are those of the bytes. Results are rounded to the nearest and clamped to their type.
 -- Source: Jacob et al., "Quantization and Training of Neural Networks for Efficient Integer-Arithmetic-Only Inference",
 -- CVPR 2018, section 2.
 local ms = msched
@@ -22,7 +22,8 @@ end
 -- A vector with an element for each of so many channels.
 local function check_channels(what, name, x, count, type)
   if #x.shape ~= 1 or x.shape[1] ~= count then
-    fail(what, "%s has shape %s; one number, or one for each of the %d channels is expected", name, table.concat(x.shape, "x"), count)
+    fail(what, "%s has shape %s; one number, or one for each of the %d channels is expected", name,
+         table.concat(x.shape, "x"), count)
   end
   if x.type ~= type then fail(what, "%s is of %s; %s is expected", name, x.type, type) end
 end
@@ -119,7 +120,8 @@ function ops.quantized_add(A, B, options)
   check_bytes(what, "A", A.type)
   common.check_shape(what, "B", B, A.shape)
   if B.type ~= A.type then fail(what, "B is of %s, A of %s", B.type, A.type) end
-  local o = common.options(what, options, {a_scale = 1, b_scale = 1, scale = 1, a_zero_point = 0, b_zero_point = 0, zero_point = 0, name = what})
+  local o = common.options(what, options, {a_scale = 1, b_scale = 1, scale = 1, a_zero_point = 0, b_zero_point = 0,
+                                           zero_point = 0, name = what})
   for _, name in ipairs {"a_scale", "b_scale", "scale"} do
     if is_tensor(o[name]) then fail(what, "%s is a tensor; a number is expected", name) end
     check_scale(what, name, o[name])
@@ -127,7 +129,8 @@ function ops.quantized_add(A, B, options)
   for _, name in ipairs {"a_zero_point", "b_zero_point", "zero_point"} do check_zero(what, name, o[name], A.type) end
   local function real(x, scale, zero) return te.cast(te.cast(x, "int32") - zero, "float32") * (scale / o.scale) end
   return te.compute(A.shape, function(...)
-    return rounded(real(A(...), o.a_scale, o.a_zero_point) + real(B(...), o.b_scale, o.b_zero_point), o.zero_point, nil, A.type)
+    return rounded(real(A(...), o.a_scale, o.a_zero_point) + real(B(...), o.b_scale, o.b_zero_point), o.zero_point, nil,
+                   A.type)
   end, o.name)
 end
 
@@ -154,8 +157,8 @@ local function of_product(what, X, W, scale, channels, given, own)
   return o
 end
 
--- Sums of a product as bytes: less what the zero points add, plus the bias, times the scale. added(indices): what they add,
--- or nil.
+-- Sums of a product as bytes: less what the zero points add, plus the bias, times the scale. added(indices): what they
+-- add, or nil.
 local function finished(sums, scale, o, axis, added)
   return te.compute(sums.shape, function(...)
     local indices = {...}
@@ -174,7 +177,8 @@ local function sums_over(T, shape, extents, name, at)
   return te.compute(shape, function(...) return te.sum(te.cast(T[at({...}, over)], "int32"), over) end, name)
 end
 
--- What zero points add to the products of rows of X by columns of W, each summed over the last dimension of `k` elements.
+-- What zero points add to the products of rows of X by columns of W, each summed over the last dimension of `k`
+-- elements.
 local function added_to_matrices(X, W, o, k, row_of, column_of)
   local columns = o.x_zero_point ~= 0 and W or nil
   local rows = o.w_zero_point ~= 0 and X or nil
@@ -200,7 +204,8 @@ function ops.quantized_dense(X, W, scale, options)
   local function at(i, over) return {i[1], over[1]} end
   local rows = o.w_zero_point ~= 0 and sums_over(X, {X.shape[1]}, {k}, o.name .. "_rows", at)
   local columns = o.x_zero_point ~= 0 and sums_over(W, {W.shape[1]}, {k}, o.name .. "_columns", at)
-  return finished(sums, scale, o, 2, added_to_matrices(rows, columns, o, k, function(i) return {i[1]} end, function(i) return {i[2]} end))
+  return finished(sums, scale, o, 2,
+                  added_to_matrices(rows, columns, o, k, function(i) return {i[1]} end, function(i) return {i[2]} end))
 end
 
 -- Matrices (b, m, k) by (b, k, n) -> (b, m, n) in bytes; the scale is a number, or one for each column.
@@ -211,9 +216,12 @@ function ops.quantized_batch_matmul(X, W, scale, options)
   local b, k, n = table.unpack(W.shape)
   local o = of_product(what, X, W, scale, n, options, {w_zero_point = 0})
   local sums = ms.load "lua.lib.ops.matmul".batch_matmul(X, W, {accumulate = "int32", name = o.name .. "_sums"})
-  local rows = o.w_zero_point ~= 0 and sums_over(X, {b, X.shape[2]}, {k}, o.name .. "_rows", function(i, over) return {i[1], i[2], over[1]} end)
-  local columns = o.x_zero_point ~= 0 and sums_over(W, {b, n}, {k}, o.name .. "_columns", function(i, over) return {i[1], over[1], i[2]} end)
-  return finished(sums, scale, o, 3, added_to_matrices(rows, columns, o, k, function(i) return {i[1], i[2]} end, function(i) return {i[1], i[3]} end))
+  local rows = o.w_zero_point ~= 0
+    and sums_over(X, {b, X.shape[2]}, {k}, o.name .. "_rows", function(i, over) return {i[1], i[2], over[1]} end)
+  local columns = o.x_zero_point ~= 0
+    and sums_over(W, {b, n}, {k}, o.name .. "_columns", function(i, over) return {i[1], over[1], i[2]} end)
+  return finished(sums, scale, o, 3, added_to_matrices(rows, columns, o, k, function(i) return {i[1], i[2]} end,
+                                                       function(i) return {i[1], i[3]} end))
 end
 
 -- X with the zero point around it, which stands for 0, as the convolution's padding has it; the layout, and the kernel.
@@ -236,9 +244,11 @@ function ops.quantized_conv2d(X, W, scale, options)
   local kernel, ci, co = window.layout(what, layout, 2).filter_parts(W.shape)
   local o = of_product(what, X, W, scale, co, options, {stride = 1, pad = 0, dilation = 1, layout = "NHWC", groups = 1})
   local P, order = padded(what, X, W, o, function() return kernel end)
-  local sums = ms.load "lua.lib.ops.conv".conv2d(P, W, {stride = o.stride, dilation = o.dilation, groups = o.groups, layout = o.layout,
-                                                        accumulate = "int32", name = o.name .. "_sums"})
-  local filters = o.x_zero_point ~= 0 and sums_over(W, {co}, {kernel[1], kernel[2], ci}, o.name .. "_filters", function(i, over)
+  local sums =
+    ms.load "lua.lib.ops.conv".conv2d(P, W, {stride = o.stride, dilation = o.dilation, groups = o.groups,
+                                             layout = o.layout, accumulate = "int32", name = o.name .. "_sums"})
+  local filters = o.x_zero_point ~= 0 and sums_over(W, {co}, {kernel[1], kernel[2], ci}, o.name .. "_filters",
+    function(i, over)
     return order.filter({over[1], over[2]}, over[3], i[1])
   end)
   local axis = order.channels_first and 2 or 4
@@ -256,8 +266,9 @@ function ops.quantized_depthwise_conv2d(X, W, scale, options)
   local P, order, kernel = padded(what, X, W, o, function(order, shape)
     return {table.unpack(shape, order.channels_first and 2 or 1, order.channels_first and 3 or 2)}
   end)
-  local sums = ms.load "lua.lib.ops.conv".depthwise_conv2d(P, W, {stride = o.stride, dilation = o.dilation, layout = o.layout, accumulate = "int32",
-                                                                  name = o.name .. "_sums"})
+  local sums =
+    ms.load "lua.lib.ops.conv".depthwise_conv2d(P, W, {stride = o.stride, dilation = o.dilation, layout = o.layout,
+                                                       accumulate = "int32", name = o.name .. "_sums"})
   local filters = o.x_zero_point ~= 0 and sums_over(W, {c}, kernel, o.name .. "_filters", function(i, over)
     return order.channels_first and {i[1], over[1], over[2]} or {over[1], over[2], i[1]}
   end)
@@ -270,7 +281,8 @@ function ops.quantized_avg_pool(X, options)
   local what = "quantized_avg_pool"
   common.check_tensor(what, "X", X, 4)
   check_bytes(what, "X", X.type)
-  local o = common.options(what, options, {kernel = 2, stride = false, pad = 0, layout = "NHWC", zero_point = 0, name = what})
+  local o =
+    common.options(what, options, {kernel = 2, stride = false, pad = 0, layout = "NHWC", zero_point = 0, name = what})
   check_zero(what, "zero_point", o.zero_point, X.type)
   local order = window.layout(what, o.layout, 2)
   local spatial, channels = order.parts(X.shape)

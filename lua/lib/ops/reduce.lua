@@ -76,7 +76,8 @@ local function extreme(name, reduce)
     local o = common.options(name, options, {keepdims = false, name = name})
     common.check_tensor(name, "X", X)
     local plan = split(name, X, common.axis(name, axis or -1, #X.shape), o.keepdims)
-    return te.compute(plan.shape, function(...) return reduce({plan.axes[1], plan.element {...}}, plan.axes) end, o.name)
+    return te.compute(plan.shape, function(...) return reduce({plan.axes[1], plan.element {...}}, plan.axes) end,
+                      o.name)
   end
 end
 extreme("argmax", te.argmax)

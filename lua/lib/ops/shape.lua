@@ -12,7 +12,9 @@ function ops.transpose(X, order, name)
     order = {}
     for d = 1, rank do order[d] = rank + 1 - d end
   end
-  if type(order) ~= "table" or #order ~= rank then common.fail("transpose", "the order is a list of the %d dimensions", rank) end
+  if type(order) ~= "table" or #order ~= rank then
+    common.fail("transpose", "the order is a list of the %d dimensions", rank)
+  end
   common.axes("transpose", order, rank) -- each once
   for d, axis in ipairs(order) do
     from[d] = common.axis("transpose", axis, rank)
@@ -36,7 +38,8 @@ local function whole_shape(X, shape)
   local whole = {table.unpack(shape)}
   if open then whole[open] = elements // known end
   if known * (open and whole[open] or 1) ~= elements then
-    common.fail("reshape", "%s has %d elements, which %s cannot hold", table.concat(X.shape, "x"), elements, table.concat(shape, "x"))
+    common.fail("reshape", "%s has %d elements, which %s cannot hold", table.concat(X.shape, "x"), elements,
+                table.concat(shape, "x"))
   end
   return whole
 end
@@ -94,7 +97,9 @@ function ops.concat(tensors, axis, name)
     local expected = {table.unpack(tensors[1].shape)}
     expected[a] = false
     common.check_shape("concat", "tensor " .. i, X, expected)
-    if X.type ~= tensors[1].type then common.fail("concat", "tensor %d is of %s, not %s", i, X.type, tensors[1].type) end
+    if X.type ~= tensors[1].type then
+      common.fail("concat", "tensor %d is of %s, not %s", i, X.type, tensors[1].type)
+    end
     total = total + X.shape[a]
   end
   local shape = {table.unpack(tensors[1].shape)}

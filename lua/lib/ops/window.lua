@@ -17,7 +17,9 @@ end
 -- `image` makes a list of a number, spatial ones and a channel; `filter` of taps, an input and an output channel.
 function window.layout(what, layout, rank)
   local last, first = window.layouts(rank)
-  if layout ~= last and layout ~= first then common.fail(what, "layout `%s`: there are %s and %s", tostring(layout), last, first) end
+  if layout ~= last and layout ~= first then
+    common.fail(what, "layout `%s`: there are %s and %s", tostring(layout), last, first)
+  end
   local order = {channels_first = layout == first, first = layout == first and 3 or 2}
   function order.image(n, spatial, c)
     local list = {n, table.unpack(spatial)}
@@ -44,7 +46,9 @@ end
 -- {before, after} for each spatial dimension.
 local function pads_of(what, pad, rank)
   local pads = {}
-  if type(pad) == "table" and #pad ~= rank then common.fail(what, "pad has %d numbers for %d dimensions", #pad, rank) end
+  if type(pad) == "table" and #pad ~= rank then
+    common.fail(what, "pad has %d numbers for %d dimensions", #pad, rank)
+  end
   for d = 1, rank do
     local p = type(pad) == "table" and pad[d] or pad
     if type(p) ~= "table" then p = {p, p} end
@@ -58,8 +62,10 @@ end
 function window.slide(what, spatial, o)
   local rank = #spatial
   local names = window.SPATIAL[rank]
-  local w = {extents = {}, taps = {}, pads = pads_of(what, o.pad, rank), kernel = common.each(what, "kernel", o.kernel, rank, 1)}
-  w.stride, w.dilation = common.each(what, "stride", o.stride, rank, 1), common.each(what, "dilation", o.dilation or 1, rank, 1)
+  local w = {extents = {}, taps = {}, pads = pads_of(what, o.pad, rank),
+             kernel = common.each(what, "kernel", o.kernel, rank, 1)}
+  w.stride, w.dilation = common.each(what, "stride", o.stride, rank, 1),
+    common.each(what, "dilation", o.dilation or 1, rank, 1)
   for d, extent in ipairs(spatial) do
     local reach, padded = (w.kernel[d] - 1) * w.dilation[d] + 1, extent + w.pads[d][1] + w.pads[d][2]
     if reach > padded then

@@ -23,7 +23,9 @@ local function closing(word, from)
     if CLOSES[c] then open[#open + 1] = at
     elseif c == ")" or c == "]" then
       local opened = open[#open]
-      if CLOSES[word:sub(opened, opened)] ~= c then fail(word, at, "`%s` closes no bracket: `%s` at column %d is open", c, word:sub(opened, opened), opened) end
+      if CLOSES[word:sub(opened, opened)] ~= c then
+        fail(word, at, "`%s` closes no bracket: `%s` at column %d is open", c, word:sub(opened, opened), opened)
+      end
       open[#open] = nil
       if #open == 0 then return at, commas end
     elseif c == "," and #open == 1 then commas[#commas + 1] = at end
@@ -49,7 +51,9 @@ local function argument_of(word, from, to)
   local name, value = text:match "^([%a_][%w_]*)%s*=%s*(.*)$"
   value = value or text
   local list = list_of(value)
-  if not list and value:find "%s" then fail(word, nth_column, "`%s` holds a blank: arguments are apart by commas", value) end
+  if not list and value:find "%s" then
+    fail(word, nth_column, "`%s` holds a blank: arguments are apart by commas", value)
+  end
   return {name = name, value = list or value, column = nth_column}
 end
 
@@ -61,7 +65,9 @@ function words.read(word)
   local name = trimmed(rest:match "^[^(]*")
   local open = word:find("(", 1, true)
   if not open then
-    if name:find "[%)%[%],]" then fail(word, word:find "[%)%[%],]", "`%s` has no `(` before it", name:match "[%)%[%],]") end
+    if name:find "[%)%[%],]" then
+      fail(word, word:find "[%)%[%],]", "`%s` has no `(` before it", name:match "[%)%[%],]")
+    end
     return {kind = kind, name = name, word = word}
   end
   local close, commas = closing(word, open)
@@ -89,7 +95,8 @@ function words.functions(item, rest)
   local script = ms.where()
   made = tostring(made)
   if item.given and made:sub(1, #script) == script then made = made:sub(#script + 1) end -- the word is the place
-  error(item.given and made:sub(2, #item.word + 1) ~= item.word and string.format("`%s`: %s", item.word, made) or made, 0)
+  error(item.given and made:sub(2, #item.word + 1) ~= item.word and string.format("`%s`: %s", item.word, made) or made,
+        0)
 end
 
 -- The arguments of its own as the words that would follow `--`; nil: it has none.

@@ -7,7 +7,9 @@ local TYPES = {bool = "uint8_t", float16 = "uint16_t", bfloat16 = "uint16_t", fl
 local function type_of(t) return TYPES[t] or t .. "_t" end
 
 -- A string of C.
-function text.literal(s) return '"' .. s:gsub('[%c"\\?]', function(c) return string.format("\\%03o", c:byte()) end) .. '"' end
+function text.literal(s)
+  return '"' .. s:gsub('[%c"\\?]', function(c) return string.format("\\%03o", c:byte()) end) .. '"'
+end
 
 -- The text with @NAME@ as words.NAME has it.
 function text.fill(template, words)
@@ -26,8 +28,9 @@ function text.tensors(list, values)
   local lines = {}
   for i, each in ipairs(list) do
     local value = values[each.name]
-    lines[i] = string.format("  {%s, %s, %d, {%s}, %du},\n", text.literal(each.name), text.literal(value.type), #value.shape,
-                             #value.shape > 0 and table.concat(value.shape, ", ") or "0", memory.bytes(value))
+    lines[i] = string.format("  {%s, %s, %d, {%s}, %du},\n", text.literal(each.name), text.literal(value.type),
+                             #value.shape, #value.shape > 0 and table.concat(value.shape, ", ") or "0",
+                             memory.bytes(value))
   end
   return table.concat(lines) .. "  {NULL, NULL, 0, {0}, 0},\n"
 end
@@ -37,7 +40,8 @@ function text.comment(list, values, what)
   local lines = {}
   for i, each in ipairs(list) do
     local value = values[each.name]
-    lines[i] = string.format(" *   %s[%d]: %s, %s%s\n", what, i - 1, (each.name:gsub("[%c\\]", "_"):gsub("%*/", "* /")), type_of(value.type), common.text(value.shape))
+    lines[i] = string.format(" *   %s[%d]: %s, %s%s\n", what, i - 1, (each.name:gsub("[%c\\]", "_"):gsub("%*/", "* /")),
+                             type_of(value.type), common.text(value.shape))
   end
   return table.concat(lines)
 end
@@ -102,14 +106,16 @@ static int holds_@TYPE@(const @CTYPE@ *at, uint64_t first, uint64_t count, uint6
 
 -- A line that looks whether indices are within their range, before a kernel uses them; at: where the value is.
 function text.check(range, value, at)
-  return string.format("  if (!holds_%s(%s, %d, %d, %d, %d, %d, %d)) return 3;\n", value.type, at, range.first, common.count(value.shape), range.every,
-                       range.low, range.high, range.except)
+  return string.format("  if (!holds_%s(%s, %d, %d, %d, %d, %d, %d)) return 3;\n", value.type, at, range.first,
+                       common.count(value.shape), range.every, range.low, range.high, range.except)
 end
 
 -- The functions that such lines call; types: a set of those they are of.
 function text.checks(types)
   local parts = {}
-  for _, t in ipairs(ms.sorted_keys(types)) do parts[#parts + 1] = text.fill(CHECK_TEXT, {TYPE = t, CTYPE = type_of(t)}) end
+  for _, t in ipairs(ms.sorted_keys(types)) do
+    parts[#parts + 1] = text.fill(CHECK_TEXT, {TYPE = t, CTYPE = type_of(t)})
+  end
   return table.concat(parts)
 end
 

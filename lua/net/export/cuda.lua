@@ -8,7 +8,8 @@ local cuda = {EXPORTED = {"open", "close", "run", "start", "input", "output", "e
 local ALIGNMENT = 256 -- of what is in the device's memory, in bytes
 local function padded(bytes) return (math.max(1, bytes) + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT end
 
-cuda.LINKED = {so = "opens CUDA's driver itself", a = "opens CUDA's driver itself", c = "is its source: cc -O2, linked with -ldl -lpthread"}
+cuda.LINKED = {so = "opens CUDA's driver itself", a = "opens CUDA's driver itself",
+               c = "is its source: cc -O2, linked with -ldl -lpthread"}
 
 cuda.HEADER = text.header([[
 #define @NAME@_WORKSPACE 0u
@@ -314,7 +315,8 @@ local function kernel_text(kernel, symbol, base)
   kernel:export(base .. ".c", symbol)
   local header, launcher = read(base .. ".h"), read(base .. ".c")
   launcher = launcher:gsub('#include "[^\n]*\n', function() return "" end, 1)
-  return string.format("static const unsigned char %s_image[] __attribute__((aligned(64))) = {\n%s  0};\n%s%s\n", symbol, bytes_text(read(base .. ".cubin")), header, launcher),
+  return string.format("static const unsigned char %s_image[] __attribute__((aligned(64))) = {\n%s  0};\n%s%s\n",
+                       symbol, bytes_text(read(base .. ".cubin")), header, launcher),
          tonumber(header:match "_WORKSPACE (%d+)u"), launcher:find("cuTensorMapEncodeTiled", 1, true) ~= nil
 end
 
@@ -338,7 +340,9 @@ local function layout_of(opened, constants, workspace)
   at.workspace = at.arena + padded(opened.placed.arena)
   local next_at = at.workspace + padded(workspace)
   for _, pair in ipairs {{net.inputs, at.inputs}, {net.outputs, at.outputs}} do
-    for i, each in ipairs(pair[1]) do pair[2][i], next_at = next_at, next_at + padded(memory.bytes(values[each.name])) end
+    for i, each in ipairs(pair[1]) do
+      pair[2][i], next_at = next_at, next_at + padded(memory.bytes(values[each.name]))
+    end
   end
   at.bytes = next_at
   return at
@@ -355,7 +359,8 @@ local function place_of(opened, argument, at, constants)
 end
 
 local function copy_text(to, from, bytes)
-  return bytes == 0 and "" or string.format("  if (!status) status = driver.cuMemcpyDtoDAsync_v2(d + %d, d + %d, %d, stream);\n", to, from, bytes)
+  return bytes == 0 and "" or string.format("  if (!status) status = driver.cuMemcpyDtoDAsync_v2(d + %d, d + %d, %d, \z
+                                             stream);\n", to, from, bytes)
 end
 
 local function calls_text(opened, at, constants, symbols)
@@ -367,11 +372,13 @@ local function calls_text(opened, at, constants, symbols)
     else
       for i, place in ipairs(args) do args[i] = string.format("d + %d", place) end
       local symbol = symbols[g.kernel]
-      lines[#lines + 1] = string.format("  if (!status) status = %s_launch(&s->%s, %s, d + %d, stream);\n", symbol, symbol, table.concat(args, ", "), at.workspace)
+      lines[#lines + 1] = string.format("  if (!status) status = %s_launch(&s->%s, %s, d + %d, stream);\n", symbol,
+                                        symbol, table.concat(args, ", "), at.workspace)
     end
   end
   for _, copy in ipairs(opened.placed.copies) do
-    lines[#lines + 1] = copy_text(at.outputs[copy.index], place_of(opened, copy.from, at, constants), memory.bytes(values[copy.from]))
+    lines[#lines + 1] = copy_text(at.outputs[copy.index], place_of(opened, copy.from, at, constants),
+                                  memory.bytes(values[copy.from]))
   end
   return table.concat(lines)
 end
@@ -407,9 +414,11 @@ function cuda.parts(opened, name, folder, _, constants)
   local indices, checks = indices_text(opened)
   local function list(places) return #places > 0 and table.concat(places, ", ") or "0" end
   return {KERNELS = kernels, DEVICEBYTES = at.bytes, INPUTPLACES = list(at.inputs), OUTPUTPLACES = list(at.outputs),
-          MODULES = lines_of(opened, symbols, "  struct @_module @;\n"), MAPS = maps and 1 or 0, CALLS = calls_text(opened, at, constants, symbols),
+          MODULES = lines_of(opened, symbols, "  struct @_module @;\n"), MAPS = maps and 1 or 0,
+          CALLS = calls_text(opened, at, constants, symbols),
           LOADS = lines_of(opened, symbols, "  if (!status) status = @_load(&s->@, @_image);\n"),
-          UNLOADS = lines_of(opened, symbols, "    if (s->@.module) @_unload(&s->@);\n"), INDICES = indices, CHECKS = checks}
+          UNLOADS = lines_of(opened, symbols, "    if (s->@.module) @_unload(&s->@);\n"), INDICES = indices,
+          CHECKS = checks}
 end
 
 function cuda.source(words) return fill(SOURCE_TEXT, words) end
@@ -429,7 +438,8 @@ function cuda.build(folder, form, name, words, path)
   run("%s -std=gnu11 -fPIC -O2 -c -o %s %s", cc, folder .. "/" .. name .. ".o", folder .. "/" .. name .. ".c")
   if form == "a" then return run("rm -f %s && ar rcs %s %s", path, path, folder .. "/" .. name .. ".o") end
   text.write_symbols(folder .. "/symbols", name, cuda.EXPORTED)
-  run("%s -shared -Wl,--version-script=%s -o %s %s -ldl -lpthread", cc, folder .. "/symbols", path, folder .. "/" .. name .. ".o")
+  run("%s -shared -Wl,--version-script=%s -o %s %s -ldl -lpthread", cc, folder .. "/symbols", path,
+      folder .. "/" .. name .. ".o")
 end
 
 return cuda

@@ -137,11 +137,16 @@ local function calls_text(opened, offsets, symbols)
     end
     local args = {}
     for i, argument in ipairs(each.arguments) do args[i] = at(argument) end
-    if g.alias then lines[#lines + 1] = string.format("  memcpy(%s, %s, %d);\n", args[2], args[1], memory.bytes(values[g.outputs[1]]))
-    else lines[#lines + 1] = string.format("  if ((status = %s((void *[]){%s}, w + %d))) return status;\n", symbols[g.kernel], table.concat(args, ", "), placed.arena) end
+    if g.alias then
+      lines[#lines + 1] = string.format("  memcpy(%s, %s, %d);\n", args[2], args[1], memory.bytes(values[g.outputs[1]]))
+    else
+      lines[#lines + 1] = string.format("  if ((status = %s((void *[]){%s}, w + %d))) return status;\n",
+                                        symbols[g.kernel], table.concat(args, ", "), placed.arena)
+    end
   end
   for _, copy in ipairs(placed.copies) do
-    lines[#lines + 1] = string.format("  memcpy(y[%d], %s, %d);\n", copy.index - 1, at(copy.from), memory.bytes(values[copy.from]))
+    lines[#lines + 1] = string.format("  memcpy(y[%d], %s, %d);\n", copy.index - 1, at(copy.from),
+                                      memory.bytes(values[copy.from]))
   end
   return table.concat(lines), text.checks(checked)
 end
@@ -166,7 +171,8 @@ CFLAGS ?= -O3 -march=native
 function host.parts(opened, name, folder, form, constants)
   local declared, symbols, most, kernels = write_kernels(opened, name, folder, form == "c" and ".c" or ".o")
   local calls, checks = calls_text(opened, constants.of, symbols)
-  return {WORKSPACE = opened.placed.arena + math.max(most, 64), DECLARED = declared, CALLS = calls, CHECKS = checks, TEAM = form == "so" and team_text() or "", kernels = kernels}
+  return {WORKSPACE = opened.placed.arena + math.max(most, 64), DECLARED = declared, CALLS = calls, CHECKS = checks,
+          TEAM = form == "so" and team_text() or "", kernels = kernels}
 end
 
 -- Makes the library of the objects in a folder and the C that calls them.
@@ -176,7 +182,8 @@ function host.build(folder, form, name, words, path)
   run("%s -std=c11 -fPIC -O1 -c -o %s %s", cc, folder .. "/" .. name .. ".o", folder .. "/" .. name .. ".c")
   if form == "a" then return run("rm -f %s && ar rcs %s " .. quoted(folder) .. "/*.o", path, path) end
   text.write_symbols(folder .. "/symbols", name, host.EXPORTED)
-  run("%s -shared -Wl,-z,nodelete -Wl,--version-script=%s -o %s " .. quoted(folder) .. "/*.o -lm -lpthread", cc, folder .. "/symbols", path)
+  run("%s -shared -Wl,-z,nodelete -Wl,--version-script=%s -o %s " .. quoted(folder) .. "/*.o -lm -lpthread", cc,
+      folder .. "/symbols", path)
 end
 
 host.LINKED = {so = "has threads of its own", a = "is linked with -lgomp -lm",

@@ -31,7 +31,9 @@ function sources.join(kernels)
     for _, chunk in ipairs(chunks_of(kernel.text)) do
       local is_helper, is_static = chunk:find "^MS_HELPER" ~= nil, chunk:find "^static" ~= nil
       local name = (is_helper or is_static) and name_of(chunk)
-      if is_static or is_helper and helpers[name] and helpers[name] ~= chunk then renamed[name] = kernel.symbol .. "_" .. name end
+      if is_static or is_helper and helpers[name] and helpers[name] ~= chunk then
+        renamed[name] = kernel.symbol .. "_" .. name
+      end
       if not (is_helper and helpers[name] == chunk) then own[#own + 1] = chunk end
       if is_helper then helpers[name] = helpers[name] or chunk end
     end

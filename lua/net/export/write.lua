@@ -32,7 +32,8 @@ local function constants_of(opened)
 end
 
 local MAGIC, HEADER = "msched weights 1", 64 -- the bytes before the constants
--- Constant by constant: all of them together may take more memory than there is. What has the file mapped keeps what it has.
+-- Constant by constant: all of them together may take more memory than there is. What has the file mapped keeps what it
+-- has.
 local function write_constants(path, list, total, sum)
   local beside = path .. ".part"
   local file, message = io.open(beside, "wb")
@@ -101,7 +102,8 @@ local function python_list(list, values)
   local parts = {}
   for i, each in ipairs(list) do
     local value = values[each.name]
-    parts[i] = string.format('(%s, "%s", (%s))', text.literal(each.name), NUMPY[value.type] or value.type, table.concat(value.shape, ", ") .. (#value.shape == 1 and "," or ""))
+    parts[i] = string.format('(%s, "%s", (%s))', text.literal(each.name), NUMPY[value.type] or value.type,
+                             table.concat(value.shape, ", ") .. (#value.shape == 1 and "," or ""))
   end
   return table.concat(parts, ", ")
 end
@@ -109,7 +111,8 @@ end
 local function write_python(path, net, values, names)
   local args = {}
   for i in ipairs(net.inputs) do args[i] = "x" .. i end
-  write(path, fill(PYTHON_TEXT, {NAME = names.name, ARGS = table.concat(args, ", "), INPUTS = python_list(net.inputs, values), OUTPUTS = python_list(net.outputs, values),
+  write(path, fill(PYTHON_TEXT, {NAME = names.name, ARGS = table.concat(args, ", "),
+                                 INPUTS = python_list(net.inputs, values), OUTPUTS = python_list(net.outputs, values),
                                  LIBRARY = names.library, CONSTANTS = names.name .. ".weights"}))
 end
 
@@ -138,9 +141,11 @@ end
 -- Words of the texts that say what the network is.
 local function words_of(opened, name, first, form)
   local values, net = opened.prepared.state.values, opened.prepared.net
-  return {NAME = name, GUARD = "MSCHED_" .. name:upper() .. "_H", HEADER = name .. ".h", TARGET = first and first:target() or "any machine",
+  return {NAME = name, GUARD = "MSCHED_" .. name:upper() .. "_H", HEADER = name .. ".h",
+          TARGET = first and first:target() or "any machine",
           COMMENT = text.comment(net.inputs, values, "inputs") .. text.comment(net.outputs, values, "outputs"),
-          TENSORS = text.lists {NAME = name, INPUTS = text.tensors(net.inputs, values), OUTPUTS = text.tensors(net.outputs, values)}, LINKED = maker_of(opened).LINKED[form]}
+          TENSORS = text.lists {NAME = name, INPUTS = text.tensors(net.inputs, values),
+                                OUTPUTS = text.tensors(net.outputs, values)}, LINKED = maker_of(opened).LINKED[form]}
 end
 
 -- No program could have the library's functions, sem_open of sem.so, beside those of its own libraries.
@@ -150,8 +155,8 @@ local function check_names(maker, name)
 end
 
 -- export.write(plan, path): writes path, which ends with .so, .a or .c, and beside it NAME.h, NAME.weights and, for a
--- .so, NAME_network.py; or .tar, a folder of source that is built elsewhere. Gives the paths of all. The plan is one that
--- plan.open gave. python: the module is written for a .c too.
+-- .so, NAME_network.py; or .tar, a folder of source that is built elsewhere. Gives the paths of all. The plan is one
+-- that plan.open gave. python: the module is written for a .c too.
 function export.write(opened, path, python)
   local base, form = path:match "^(.*)%.(%w+)$"
   local maker, prepared = maker_of(opened), opened.prepared
@@ -161,8 +166,12 @@ function export.write(opened, path, python)
   local file = base:match "[^/]*$"
   local name = files.identifier((file:gsub("^lib", "")))
   local prefix = base:sub(1, #base - #file)
-  local paths = {path, prefix .. name .. ".h", prefix .. name .. ".weights", (form == "so" or python) and prefix .. name .. "_network.py" or nil} -- NAME.py would be hidden by NAME.so
-  if name == "" then error(path .. ": a name in C is of letters, digits and _: the library's functions are called by the file's", 0) end
+  -- NAME.py would be hidden by NAME.so
+  local paths = {path, prefix .. name .. ".h", prefix .. name .. ".weights",
+                 (form == "so" or python) and prefix .. name .. "_network.py" or nil}
+  if name == "" then
+    error(path .. ": a name in C is of letters, digits and _: the library's functions are called by the file's", 0)
+  end
   if form == "tar" then return write_archive(opened, path, name) end
   ms.with_folder(function(folder)
     check_names(maker, name)
@@ -170,13 +179,18 @@ function export.write(opened, path, python)
     local list, offsets, total, sum = constants_of(opened)
     local words = words_of(opened, name, first, form)
     words.MAP = text.map {HEAD = HEADER, BYTES = total, SUM = string.format("0x%x", sum), MAGIC = MAGIC}
-    for key, word in pairs(maker.parts(opened, name, folder, form, {of = offsets, total = total})) do words[key] = word end
+    for key, word in pairs(maker.parts(opened, name, folder, form, {of = offsets, total = total})) do
+      words[key] = word
+    end
     write(folder .. "/" .. name .. ".h", fill(maker.HEADER, words))
     if form == "c" then write(path, maker.source(words))
     else maker.build(folder, form, name, words, path) end
     write(paths[2], fill(maker.HEADER, words))
     write_constants(paths[3], list, total, sum)
-    if paths[4] then write_python(paths[4], prepared.net, prepared.state.values, {name = name, library = form == "so" and path:match "[^/]*$" or name .. ".so"}) end
+    if paths[4] then
+      write_python(paths[4], prepared.net, prepared.state.values,
+                   {name = name, library = form == "so" and path:match "[^/]*$" or name .. ".so"})
+    end
   end)
   return paths
 end

@@ -11,7 +11,8 @@ local compute, reduce, wide = common.compute, common.reduce, common.wide
 function attention.heads(n, X, heads, first, size)
   local s = X.shape
   if #s == 4 then
-    return {batch = s[1], heads = s[2], places = s[3], size = s[4], type = X.type, at = function(b, h, p, e) return X[{b, h, p, e}] end}
+    return {batch = s[1], heads = s[2], places = s[3], size = s[4], type = X.type,
+            at = function(b, h, p, e) return X[{b, h, p, e}] end}
   end
   if #s ~= 3 then n:fail("a tensor of %s has no heads: it is of 3 or 4 dimensions", common.text(s)) end
   if heads < 1 or not size and s[3] % heads ~= 0 then n:fail("%s has no %d heads", common.text(s), heads) end
@@ -31,7 +32,9 @@ end
 -- Those of the past before those of now.
 function attention.joined(n, past, H)
   local shape = {H.batch, H.heads, past.shape[3], H.size}
-  if common.text(past.shape) ~= common.text(shape) then n:fail("a past of %s, not of %s", common.text(past.shape), common.text(shape)) end
+  if common.text(past.shape) ~= common.text(shape) then
+    n:fail("a past of %s, not of %s", common.text(past.shape), common.text(shape))
+  end
   if past.type ~= H.type then n:fail("a past of %s beside %s", past.type, H.type) end
   local before = past.shape[3]
   local whole = compute({H.batch, H.heads, before + H.places, H.size}, H.type, function(i)
@@ -61,9 +64,15 @@ function attention.attend(n, a)
   local q, k, v = a.q, a.k, a.v
   if q.batch ~= k.batch or k.batch ~= v.batch then n:fail("batches of %d, %d and %d", q.batch, k.batch, v.batch) end
   if q.size ~= k.size then n:fail("heads of queries have %d elements, those of keys %d", q.size, k.size) end
-  if k.places ~= v.places or k.heads ~= v.heads then n:fail("%d keys of %d heads, and %d values of %d", k.places, k.heads, v.places, v.heads) end
-  if k.heads < 1 or q.heads % k.heads ~= 0 then n:fail("%d heads of queries do not share %d of keys", q.heads, k.heads) end
-  if q.type ~= k.type or k.type ~= v.type then n:fail("queries, keys and values of %s, %s and %s", q.type, k.type, v.type) end
+  if k.places ~= v.places or k.heads ~= v.heads then
+    n:fail("%d keys of %d heads, and %d values of %d", k.places, k.heads, v.places, v.heads)
+  end
+  if k.heads < 1 or q.heads % k.heads ~= 0 then
+    n:fail("%d heads of queries do not share %d of keys", q.heads, k.heads)
+  end
+  if q.type ~= k.type or k.type ~= v.type then
+    n:fail("queries, keys and values of %s, %s and %s", q.type, k.type, v.type)
+  end
   if not common.is_float(q.type) then n:fail("its inputs are of %s; floats are expected", q.type) end
   local raw = scores(q, k, a.scale)
   local t, made = raw.type, {raw = raw, capped = raw}
@@ -169,8 +178,12 @@ operators.Attention = function(n)
   local Q, K, V = n:x(1), n:x(2), n:x(3)
   local q = attention.heads(n, Q, n:int("q_num_heads", 0))
   local k, v = attention.heads(n, K, n:int("kv_num_heads", 0)), attention.heads(n, V, n:int("kv_num_heads", 0))
-  if #Q.shape ~= #K.shape or #K.shape ~= #V.shape then n:fail("its inputs have %d, %d and %d dimensions", #Q.shape, #K.shape, #V.shape) end
-  if not PRECISIONS[n:int("softmax_precision", 1)] then n:fail("softmax_precision is %d, the number of no float", n:int "softmax_precision") end
+  if #Q.shape ~= #K.shape or #K.shape ~= #V.shape then
+    n:fail("its inputs have %d, %d and %d dimensions", #Q.shape, #K.shape, #V.shape)
+  end
+  if not PRECISIONS[n:int("softmax_precision", 1)] then
+    n:fail("softmax_precision is %d, the number of no float", n:int "softmax_precision")
+  end
   if n:has(5) ~= n:has(6) then n:fail "a past of keys is without one of values, or the other way round" end
   local past, keys, values = 0, nil, nil
   if n:has(5) then
@@ -179,13 +192,15 @@ operators.Attention = function(n)
   end
   local valid = n:has(7) and n:x(7) or nil
   if valid and (n:has(5) or #valid.shape ~= 1 or valid.shape[1] ~= q.batch) then
-    n:fail("valid keys are counted for a batch of %s; there are %d, %s a past", common.text(valid.shape), q.batch, n:has(5) and "and" or "without")
+    n:fail("valid keys are counted for a batch of %s; there are %d, %s a past", common.text(valid.shape), q.batch,
+           n:has(5) and "and" or "without")
   end
   if valid then n:check_range(7, 0, k.places) end
   local bias, shown
   if n:has(4) then bias, shown = attention.mask(n, n:x(4), {q.batch, q.heads, q.places, k.places}) end
-  local made = attention.attend(n, {q = q, k = k, v = v, scale = n:float("scale", 1 / math.sqrt(math.max(q.size, 1))), softcap = n:float("softcap", 0.0),
-                                    bias = bias, allowed = both(shown, seen(n, q, past, valid))})
+  local made = attention.attend(n, {q = q, k = k, v = v, scale = n:float("scale", 1 / math.sqrt(math.max(q.size, 1))),
+                                    softcap = n:float("softcap", 0.0), bias = bias,
+                                    allowed = both(shown, seen(n, q, past, valid))})
   local outputs = {[0] = made.raw, made.capped, made.biased, made.softmax}
   local mode = n:int("qk_matmul_output_mode", 0)
   if not outputs[mode] then n:fail("qk_matmul_output_mode is %d, not one of 0 to 3", mode) end
@@ -201,7 +216,10 @@ function attention.turned(X, H, turned, interleaved, cos, sin, gives)
   return compute(gives, X.type, function(i)
     local b, h, p, e
     if #gives == 4 then b, h, p, e = i[1], i[2], i[3], i[4]
-    else b, h, p, e = i[1], H.heads == 1 and te.const(0, "int32") or te.floordiv(i[3], H.size), i[2], H.heads == 1 and i[3] or te.floormod(i[3], H.size) end
+    else
+      b, h, p, e = i[1], H.heads == 1 and te.const(0, "int32") or te.floordiv(i[3], H.size), i[2],
+        H.heads == 1 and i[3] or te.floormod(i[3], H.size)
+    end
     local pair, first, other
     if interleaved then
       pair, first = te.minimum(te.floordiv(e, 2), half - 1), te.eq(te.floormod(e, 2), 0)
@@ -222,13 +240,19 @@ operators.RotaryEmbedding = function(n)
   local H = attention.heads(n, X, n:int("num_heads", 0))
   local turned = n:int("rotary_embedding_dim", 0)
   if turned == 0 then turned = H.size end
-  if turned < 2 or turned % 2 ~= 0 or turned > H.size then n:fail("%d elements of a head of %d cannot be turned", turned, H.size) end
+  if turned < 2 or turned % 2 ~= 0 or turned > H.size then
+    n:fail("%d elements of a head of %d cannot be turned", turned, H.size)
+  end
   local P = n:has(4) and n:x(4) or nil
   local shape = P and {C.shape[1], turned // 2} or {H.batch, H.places, turned // 2}
   for k = 2, 3 do
-    if common.text(n:shape(k)) ~= common.text(shape) then n:fail("input %d has extents %s, not %s", k, common.text(n:shape(k)), common.text(shape)) end
+    if common.text(n:shape(k)) ~= common.text(shape) then
+      n:fail("input %d has extents %s, not %s", k, common.text(n:shape(k)), common.text(shape))
+    end
   end
-  if P and common.text(P.shape) ~= common.text {H.batch, H.places} then n:fail("places of %s, not of %s", common.text(P.shape), common.text {H.batch, H.places}) end
+  if P and common.text(P.shape) ~= common.text {H.batch, H.places} then
+    n:fail("places of %s, not of %s", common.text(P.shape), common.text {H.batch, H.places})
+  end
   if P then n:check_range(4, -C.shape[1], C.shape[1] - 1) end
   local function of(T)
     return function(b, p, e)

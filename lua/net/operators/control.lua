@@ -12,7 +12,9 @@ operators.If = function(n)
   local branch = n:scalar(1) ~= 0 and "then_branch" or "else_branch"
   local graph = n:graph(branch)
   count_inputs(n, graph, {}, branch)
-  if #graph.outputs < #n.node.outputs then n:fail("its %s gives %d values, not %d", branch, #graph.outputs, #n.node.outputs) end
+  if #graph.outputs < #n.node.outputs then
+    n:fail("its %s gives %d values, not %d", branch, #graph.outputs, #n.node.outputs)
+  end
   return n:gives(n:inline(graph, {}))
 end
 
@@ -23,7 +25,8 @@ operators["msched.Stack"] = function(n)
   table.insert(shape, axis, n:count())
   for k = 1, n:count() do
     if common.text(n:shape(k)) ~= common.text(first) or n:type(k) ~= n:type(1) then
-      n:fail("a step gives %s of %s, the first one %s of %s", common.text(n:shape(k)), n:type(k), common.text(first), n:type(1))
+      n:fail("a step gives %s of %s, the first one %s of %s", common.text(n:shape(k)), n:type(k), common.text(first),
+             n:type(1))
     end
     tensors[k] = n:x(k)
   end
@@ -39,7 +42,9 @@ local function stacked(n, names, output, axis)
   if #names > 0 then return n:add("Stack", names, {axis = axis}, 1, "msched") end
   local shape = {}
   for d, extent in ipairs(output.shape or n:fail("it runs no steps, and the shape of %s is not known", output.name)) do
-    if math.type(extent) ~= "integer" or not output.type then n:fail("it runs no steps, and the shape of %s is not known", output.name) end
+    if math.type(extent) ~= "integer" or not output.type then
+      n:fail("it runs no steps, and the shape of %s is not known", output.name)
+    end
     shape[d] = extent
   end
   table.insert(shape, n:axis(axis, #shape + 1), 0)
@@ -56,9 +61,12 @@ operators.Loop = function(n)
   local lists, step = {}, 0
   for k = carried + 2, #body.outputs do lists[k] = {} end
   while goes and step < most do
-    local names = n:inline(body, {n:constant(ms.array({}, "int64", {step})), n:constant(ms.array({}, "bool", {1})), table.unpack(state)})
+    local names = n:inline(body, {n:constant(ms.array({}, "int64", {step})), n:constant(ms.array({}, "bool", {1})),
+                                  table.unpack(state)})
     local condition = n:known_of(names[1])
-    if not condition then n:fail("whether it goes on after step %d depends on data; it must be known before the network runs", step + 1) end
+    if not condition then
+      n:fail("whether it goes on after step %d depends on data; it must be known before the network runs", step + 1)
+    end
     goes, state, step = condition[0] ~= 0 and condition[0] ~= false, table.move(names, 2, carried + 1, 1, {}), step + 1
     for k, list in pairs(lists) do list[step] = names[k] end
   end
@@ -87,7 +95,9 @@ operators.Scan = function(n)
   for k = 1, scans do
     local shape = n:shape(carried + k)
     local extent = shape[n:axis(axes[k], math.max(#shape, 1))]
-    if #shape == 0 or steps and steps ~= extent then n:fail("input %d has %s steps, others %s", carried + k, extent or "no", steps or "some") end
+    if #shape == 0 or steps and steps ~= extent then
+      n:fail("input %d has %s steps, others %s", carried + k, extent or "no", steps or "some")
+    end
     steps = extent
   end
   local lists = {}

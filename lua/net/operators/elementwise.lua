@@ -18,8 +18,9 @@ local function unary(name, f)
 end
 local function any_unary(name, f) operators[name] = function(n) return map(n, function(x) return f(x, n) end) end end
 
-for onnx, own in pairs {Exp = "exp", Log = "log", Sqrt = "sqrt", Tanh = "tanh", Erf = "erf", Sin = "sin", Cos = "cos", Tan = "tan", Sinh = "sinh", Cosh = "cosh",
-                        Asin = "asin", Acos = "acos", Atan = "atan", Asinh = "asinh", Acosh = "acosh", Atanh = "atanh", Floor = "floor", Ceil = "ceil",
+for onnx, own in pairs {Exp = "exp", Log = "log", Sqrt = "sqrt", Tanh = "tanh", Erf = "erf", Sin = "sin", Cos = "cos",
+                        Tan = "tan", Sinh = "sinh", Cosh = "cosh", Asin = "asin", Acos = "acos", Atan = "atan",
+                        Asinh = "asinh", Acosh = "acosh", Atanh = "atanh", Floor = "floor", Ceil = "ceil",
                         Round = "nearbyint"} do
   unary(onnx, te[own])
 end
@@ -55,7 +56,8 @@ any_unary("Shrink", function(x, n)
   local bias, lambd = n:float("bias", 0.0), n:float("lambd", 0.5)
   if not is_float(x.type) then bias = math.tointeger(bias) or n:fail("bias %g does not fit %s", bias, x.type) end
   local y = is_float(x.type) and x or te.cast(x, "float64")
-  return te.select(te.lt(y, -lambd), x + bias, te.select(te.gt(y, lambd), x - bias, te.const(is_float(x.type) and 0.0 or 0, x.type)))
+  return te.select(te.lt(y, -lambd), x + bias,
+                   te.select(te.gt(y, lambd), x - bias, te.const(is_float(x.type) and 0.0 or 0, x.type)))
 end)
 any_unary("Relu", function(x) return te.select(te.lt(x, 0), te.const(is_float(x.type) and 0.0 or 0, x.type), x) end)
 any_unary("Neg", function(x) return is_float(x.type) and x * -1.0 or -x end)
@@ -110,7 +112,9 @@ operators.CastLike = function(n) return cast_to(n, n:type(2)) end
 
 local function same_types(n, first)
   for i = first or 1, n:count() do
-    if n:has(i) and n:type(i) ~= n:type(first or 1) then n:fail("its inputs are of %s and %s", n:type(first or 1), n:type(i)) end
+    if n:has(i) and n:type(i) ~= n:type(first or 1) then
+      n:fail("its inputs are of %s and %s", n:type(first or 1), n:type(i))
+    end
   end
 end
 
@@ -153,8 +157,12 @@ local function remainder(x, y, n)
   by = te.select(te.eq(by, -1), te.const(1, y.type), by)
   return n:int("fmod", 0) == 1 and te.call("truncmod", x.type, x, by) or x % by
 end
-local function larger(x, y) return te.select(is_float(x.type) and te.any(te.lt(x, y), te.ne(y, y)) or te.lt(x, y), y, x) end
-local function smaller(x, y) return te.select(is_float(x.type) and te.any(te.gt(x, y), te.ne(y, y)) or te.gt(x, y), y, x) end
+local function larger(x, y)
+  return te.select(is_float(x.type) and te.any(te.lt(x, y), te.ne(y, y)) or te.lt(x, y), y, x)
+end
+local function smaller(x, y)
+  return te.select(is_float(x.type) and te.any(te.gt(x, y), te.ne(y, y)) or te.gt(x, y), y, x)
+end
 
 binary("Add", function(x, y) return x + y end)
 binary("Sub", function(x, y) return x - y end)
@@ -180,7 +188,9 @@ end
 -- A shift by as many bits as there are, or more, leaves nothing; of what has a sign, to the right, the sign.
 binary("BitShift", function(x, y, n)
   local bits, direction = tonumber(x.type:match "%d+"), n:text "direction"
-  if direction ~= "LEFT" and direction ~= "RIGHT" then n:fail("direction is `%s`, neither LEFT nor RIGHT", direction) end
+  if direction ~= "LEFT" and direction ~= "RIGHT" then
+    n:fail("direction is `%s`, neither LEFT nor RIGHT", direction)
+  end
   local beyond = common.is_unsigned(x.type) and te.ge(y, bits) or te.any(te.lt(y, 0), te.ge(y, bits))
   local by = te.select(beyond, te.const(bits - 1, y.type), y)
   if direction == "RIGHT" and not common.is_unsigned(x.type) then return call("shift_right", x, by) end
@@ -195,12 +205,16 @@ operators.SwiGLU = function(n)
   local A, B, alpha = n:x(1), n:x(2), n:float("alpha", 1.0)
   same_types(n)
   if not is_float(A.type) then n:fail("its input is of %s; floats are expected", A.type) end
-  if common.text(A.shape) ~= common.text(B.shape) then n:fail("%s beside %s", common.text(A.shape), common.text(B.shape)) end
-  return common.compute(A.shape, A.type, function(i) return wide(A[i]) * te.sigmoid(wide(A[i]) * alpha) * wide(B[i]) end)
+  if common.text(A.shape) ~= common.text(B.shape) then
+    n:fail("%s beside %s", common.text(A.shape), common.text(B.shape))
+  end
+  return common.compute(A.shape, A.type,
+                        function(i) return wide(A[i]) * te.sigmoid(wide(A[i]) * alpha) * wide(B[i]) end)
 end
 
 -- Powers by a constant that are a few operations.
-local POWERS = {[0.5] = te.sqrt, [1] = function(x) return x end, [2] = function(x) return x * x end, [3] = function(x) return x * x * x end, [-1] = function(x) return 1.0 / x end}
+local POWERS = {[0.5] = te.sqrt, [1] = function(x) return x end, [2] = function(x) return x * x end,
+                [3] = function(x) return x * x * x end, [-1] = function(x) return 1.0 / x end}
 operators.Pow = function(n)
   local exponent = n:value(2).array
   local power = exponent and #exponent == 1 and is_float(n:type(1)) and POWERS[exponent:tolist()[1]]
@@ -222,7 +236,9 @@ operators.Where = function(n)
   local C, X, Y = n:x(1), n:x(2), n:x(3)
   same_types(n, 2)
   return common.compute(common.broadcast(n, {C.shape, X.shape, Y.shape}), X.type, function(i)
-    if X.type == "bool" then return te.any(te.all(common.at(C, i), common.at(X, i)), te.all(te.not_(common.at(C, i)), common.at(Y, i))) end
+    if X.type == "bool" then
+      return te.any(te.all(common.at(C, i), common.at(X, i)), te.all(te.not_(common.at(C, i)), common.at(Y, i)))
+    end
     return te.select(common.at(C, i), common.at(X, i), common.at(Y, i))
   end)
 end
@@ -230,7 +246,9 @@ end
 -- Bounds are attributes before version 11; what is above is asked last, as ONNX has it where they cross.
 operators.Clip = function(n)
   local X, bounds = n:x(1), {}
-  if n.opset < 11 and not is_float(X.type) then n:fail("its input is of %s; floats are expected before version 11", X.type) end
+  if n.opset < 11 and not is_float(X.type) then
+    n:fail("its input is of %s; floats are expected before version 11", X.type)
+  end
   for i, name in ipairs {"min", "max"} do
     if n.opset >= 11 then
       if n:has(i + 1) then
@@ -253,7 +271,9 @@ end
 
 -- Nothing is left out where nothing is trained.
 operators.Dropout = function(n)
-  if n:has(3) and n:scalar(3) ~= 0 and not (n:has(2) and n:scalar(2) == 0) then n:fail("it drops at random: training is not run") end
+  if n:has(3) and n:scalar(3) ~= 0 and not (n:has(2) and n:scalar(2) == 0) then
+    n:fail("it drops at random: training is not run")
+  end
   local X = n:x(1)
   return common.copy(X), common.compute(X.shape, "bool", function() return te.const(true, "bool") end)
 end

@@ -15,7 +15,8 @@ local function microsoft(name, f) operators["com.microsoft." .. name] = f end
 local function gelu(x) return x * 0.5 * (te.erf(x * math.sqrt(0.5)) + 1.0) end
 local function fast_gelu(x) return x * 0.5 * (te.tanh((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)) + 1.0) end
 local ACTIVATIONS = {
-  [""] = function(x) return x end, Relu = function(x) return te.select(te.lt(x, 0.0), te.const(0.0, x.type), x) end, Sigmoid = te.sigmoid, Tanh = te.tanh,
+  [""] = function(x) return x end, Relu = function(x) return te.select(te.lt(x, 0.0), te.const(0.0, x.type), x) end,
+  Sigmoid = te.sigmoid, Tanh = te.tanh,
   LeakyRelu = function(x, a) return te.select(te.lt(x, 0.0), x * (a or 0.01), x) end, Gelu = gelu,
   HardSigmoid = function(x, a, b) return te.maximum(te.minimum(x * (a or 0.2) + (b or 0.5), 1.0), 0.0) end,
   Clip = function(x, a, b) return te.minimum(te.maximum(x, a or -math.huge), b or math.huge) end,
@@ -38,7 +39,9 @@ end)
 local function with_bias(f)
   return function(n)
     local X, B = n:x(1), n:has(2) and n:x(2) or nil
-    if B and (#B.shape ~= 1 or B.shape[1] ~= X.shape[#X.shape]) then n:fail("a bias of %s for %s", common.text(B.shape), common.text(X.shape)) end
+    if B and (#B.shape ~= 1 or B.shape[1] ~= X.shape[#X.shape]) then
+      n:fail("a bias of %s for %s", common.text(B.shape), common.text(X.shape))
+    end
     return each(n, X, function(x, i) return f(B and x + wide(B[{i[#i]}]) or x) end)
   end
 end
@@ -48,7 +51,9 @@ microsoft("FastGelu", with_bias(fast_gelu))
 microsoft("FusedConv", function(n)
   local Z, f = n:has(4) and n:x(4) or nil, activation(n, n:floats("activation_params", {}))
   local Y = windows.Conv(n)
-  if Z and common.text(Z.shape) ~= common.text(Y.shape) then n:fail("%s is added to %s", common.text(Z.shape), common.text(Y.shape)) end
+  if Z and common.text(Z.shape) ~= common.text(Y.shape) then
+    n:fail("%s is added to %s", common.text(Z.shape), common.text(Y.shape))
+  end
   return each(n, Y, function(y, i) return f(Z and y + wide(Z[i]) or y) end)
 end)
 microsoft("FusedGemm", function(n)
@@ -75,14 +80,16 @@ microsoft("FusedMatMul", function(n)
   local A, B, alpha = n:x(1), n:x(2), n:float("alpha", 1.0)
   if n:flag("transBatchA", 0) or n:flag("transBatchB", 0) then n:fail "batches that are transposed are not computed" end
   if A.type ~= B.type then n:fail("its inputs are of %s and %s", A.type, B.type) end
-  local Y = common.matmul(n, n:flag("transA", 0) and transposed(A) or A, n:flag("transB", 0) and transposed(B) or B, wide, wide)
+  local Y =
+    common.matmul(n, n:flag("transA", 0) and transposed(A) or A, n:flag("transB", 0) and transposed(B) or B, wide, wide)
   return each(n, Y, function(y) return alpha == 1 and y or y * alpha end)
 end)
 
--- {rows, K} by weights of whole blocks, {N, blocks, bytes}, with scales {N, blocks}, zero points {N, bytes}, and a bias:
--- products add within a block, whose scale then multiplies the sum.
+-- {rows, K} by weights of whole blocks, {N, blocks, bytes}, with scales {N, blocks}, zero points {N, bytes}, and a
+-- bias: products add within a block, whose scale then multiplies the sum.
 operators["msched.ProductByBlocks"] = function(n)
-  local Y = ops.dense_nbits(n:x(1), n:x(2), n:x(3), {bits = n:int "bits", zero_points = n:has(4) and n:x(4) or false, products = n:text "products"})
+  local Y = ops.dense_nbits(n:x(1), n:x(2), n:x(3), {bits = n:int "bits", zero_points = n:has(4) and n:x(4) or false,
+                                                     products = n:text "products"})
   local bias = n:has(5) and n:x(5) or nil
   if not bias and Y.type == n:type(1) then return Y end
   return each(n, Y, function(y, i) return bias and y + wide(bias[{i[2]}]) or y end)
@@ -107,28 +114,39 @@ microsoft("MatMulNBits", function(n)
   local A, B, S, zero = n:x(1), n:x(2), n:x(3), n:has(4) and n:x(4) or nil
   local bits, block, K, N = n:int("bits", 4), n:int "block_size", n:int "K", n:int "N"
   if bits ~= 2 and bits ~= 4 and bits ~= 8 then n:fail("bits is %d, not 2, 4 or 8", bits) end
-  if block < 16 or block & (block - 1) ~= 0 or K < 1 or N < 1 then n:fail("block_size is %d, of weights of %d x %d", block, N, K) end
+  if block < 16 or block & (block - 1) ~= 0 or K < 1 or N < 1 then
+    n:fail("block_size is %d, of weights of %d x %d", block, N, K)
+  end
   if n:has(5) then n:fail "it has g_idx: weights whose order is another are not computed" end
   local blocks, each_byte = (K + block - 1) // block, 8 // bits
   local bytes = block // each_byte
-  if A.shape[#A.shape] ~= K or common.count(B.shape) ~= N * blocks * bytes or common.count(S.shape) ~= N * blocks or B.type ~= "uint8" then
-    n:fail("%s by %s of %s with scales of %s, for %d x %d in blocks of %d", common.text(A.shape), common.text(B.shape), B.type, common.text(S.shape), N, K, block)
+  if A.shape[#A.shape] ~= K or common.count(B.shape) ~= N * blocks * bytes or common.count(S.shape) ~= N * blocks
+      or B.type ~= "uint8" then
+    n:fail("%s by %s of %s with scales of %s, for %d x %d in blocks of %d", common.text(A.shape), common.text(B.shape),
+           B.type, common.text(S.shape), N, K, block)
   end
   local row = (blocks + each_byte - 1) // each_byte
   local packed = zero and zero.type == "uint8"
-  if zero and common.count(zero.shape) ~= N * (packed and row or blocks) then n:fail("zero points of %s for %d x %d blocks", common.text(zero.shape), N, blocks) end
+  if zero and common.count(zero.shape) ~= N * (packed and row or blocks) then
+    n:fail("zero points of %s for %d x %d blocks", common.text(zero.shape), N, blocks)
+  end
   local shape, rank = table.move(A.shape, 1, #A.shape - 1, 1, {}), #A.shape
   shape[rank] = N
   local bias = n:has(6) and n:x(6) or nil
-  if bias and common.text(bias.shape) ~= common.text {N} then n:fail("a bias of %s for %d columns", common.text(bias.shape), N) end
-  if bits ~= 2 and K % block == 0 and common.wide_type(A.type) == "float32" and common.wide_type(S.type) == "float32" and (packed or not zero) then
-    return add_by_blocks(n, bits, {{common.count(A.shape) // K, K}, {N, blocks, bytes}, {N, blocks}, {N, row}, {N}}, shape)
+  if bias and common.text(bias.shape) ~= common.text {N} then
+    n:fail("a bias of %s for %d columns", common.text(bias.shape), N)
+  end
+  if bits ~= 2 and K % block == 0 and common.wide_type(A.type) == "float32" and common.wide_type(S.type) == "float32"
+      and (packed or not zero) then
+    return add_by_blocks(n, bits, {{common.count(A.shape) // K, K}, {N, blocks, bytes}, {N, blocks}, {N, row}, {N}},
+                         shape)
   end
   local function flat(X, at) return X[common.unfold(at, X.shape)] end
   local function part(byte, k)
     if bits == 8 then return te.cast(byte, "int32") end
     local by = te.floormod(k, each_byte) * bits
-    return te.call("bitwise_and", "int32", te.call("shift_right", "int32", te.cast(byte, "int32"), by), te.const((1 << bits) - 1, "int32"))
+    return te.call("bitwise_and", "int32", te.call("shift_right", "int32", te.cast(byte, "int32"), by),
+                   te.const((1 << bits) - 1, "int32"))
   end
   local t = common.wide_type(A.type)
   local W = compute({N, K}, t, function(i)
@@ -167,7 +185,8 @@ local function normed(n, X, gamma, beta, epsilon, simple, t)
     local y = x * inverse(i) * wide(gamma[{i[rank]}])
     return beta and y + wide(beta[{i[rank]}]) or y
   end)
-  return Y, mean and function() return compute(shape, wide_t, mean) end, function() return compute(shape, wide_t, inverse) end
+  return Y, mean and function() return compute(shape, wide_t, mean) end,
+    function() return compute(shape, wide_t, inverse) end
 end
 
 local function skip_norm(simple)
@@ -178,7 +197,9 @@ local function skip_norm(simple)
     if n:has(at) then bias = n:x(at) end
     local rank = #X.shape
     common.broadcast(n, {X.shape, skip.shape})
-    if #skip.shape > rank or skip.shape[#skip.shape] ~= X.shape[rank] then n:fail("%s is added to %s", common.text(skip.shape), common.text(X.shape)) end
+    if #skip.shape > rank or skip.shape[#skip.shape] ~= X.shape[rank] then
+      n:fail("%s is added to %s", common.text(skip.shape), common.text(X.shape))
+    end
     local sum = compute(X.shape, common.wide_type(X.type), function(i)
       local x = wide(X[i]) + wide(common.at(skip, i))
       return bias and x + wide(bias[{i[rank]}]) or x
@@ -220,7 +241,9 @@ microsoft("EmbedLayerNormalization", function(n)
   local mask = n:has(8) and n:x(8) or nil
   local counts
   if n:wants(2) and mask then
-    counts = common.reduce({s[1]}, {s[2]}, te.sum, function(i, r) return te.select(te.eq(mask[{i[1], r[1]}], 1), te.const(1, "int32"), te.const(0, "int32")) end)
+    counts = common.reduce({s[1]}, {s[2]}, te.sum, function(i, r)
+      return te.select(te.eq(mask[{i[1], r[1]}], 1), te.const(1, "int32"), te.const(0, "int32"))
+    end)
   elseif n:wants(2) then counts = compute({s[1]}, "int32", function() return te.const(0, "int32") end) end
   return Y, counts, n:wants(3) and compute(sum.shape, words.type, function(i) return sum[i] end) or nil
 end)
@@ -237,14 +260,17 @@ local function padding(n, k, shape)
   local at
   if #s == 1 and s[1] == shape[1] then at = function(i) return te.lt(i[4], te.cast(M[{i[1]}], "int32")) end
   elseif #s == 2 and s[1] == shape[1] and s[2] == shape[4] then at = function(i) return te.gt(M[{i[1], i[4]}], 0) end
-  elseif #s == 3 and s[1] == shape[1] and s[2] == shape[3] and s[3] == shape[4] then at = function(i) return te.gt(M[{i[1], i[3], i[4]}], 0) end
+  elseif #s == 3 and s[1] == shape[1] and s[2] == shape[3] and s[3] == shape[4] then
+    at = function(i) return te.gt(M[{i[1], i[3], i[4]}], 0) end
   else n:fail("a mask of %s for scores of %s", common.text(s), common.text(shape)) end
   return function(i) return te.select(at(i), te.const(0.0, "float32"), te.const(value, "float32")) end
 end
 local function added(n, k, shape)
   if not n:has(k) then return nil end
   local B = n:x(k)
-  if common.text(common.broadcast(n, {shape, B.shape})) ~= common.text(shape) then n:fail("a bias of %s for scores of %s", common.text(B.shape), common.text(shape)) end
+  if common.text(common.broadcast(n, {shape, B.shape})) ~= common.text(shape) then
+    n:fail("a bias of %s for scores of %s", common.text(B.shape), common.text(shape))
+  end
   return function(i) return wide(common.at(B, i)) end
 end
 local function sum_of(f, g)
@@ -274,12 +300,17 @@ local function held(H) return attention.heads(nil, attention.tensor(H)) end
 microsoft("MultiHeadAttention", function(n)
   local heads = n:int "num_heads"
   if not n:has(2) or not n:has(3) then n:fail "queries, keys and values packed in one tensor are not computed" end
-  for _, k in ipairs {9, 10} do if n:has(k) then n:fail("input %d, of a cache that is shared, is not computed", k) end end
-  local q, k, v = attention.heads(n, n:x(1), heads), attention.heads(n, n:x(2), heads), attention.heads(n, n:x(3), heads)
+  for _, k in ipairs {9, 10} do
+    if n:has(k) then n:fail("input %d, of a cache that is shared, is not computed", k) end
+  end
+  local q, k, v = attention.heads(n, n:x(1), heads), attention.heads(n, n:x(2), heads),
+    attention.heads(n, n:x(3), heads)
   if q.heads ~= heads or k.heads ~= heads or v.heads ~= heads then n:fail("its inputs do not have %d heads", heads) end
   if n:has(4) then
     local B, of_keys = n:x(4), n:rank(2) == 3
-    if common.text(B.shape) ~= common.text {heads * (q.size + k.size + v.size)} then n:fail("a bias of %s for %d heads", common.text(B.shape), heads) end
+    if common.text(B.shape) ~= common.text {heads * (q.size + k.size + v.size)} then
+      n:fail("a bias of %s for %d heads", common.text(B.shape), heads)
+    end
     q = held(biased(q, B, 0))
     if of_keys then k, v = held(biased(k, B, heads * q.size)), held(biased(v, B, heads * (q.size + k.size))) end
   end
@@ -290,8 +321,10 @@ microsoft("MultiHeadAttention", function(n)
     v, values = attention.joined(n, n:x(8), v)
   end
   local shape = {q.batch, heads, q.places, k.places}
-  local made = attention.attend(n, {q = q, k = k, v = v, scale = scale_of(n, q.size), bias = sum_of(padding(n, 5, shape), added(n, 6, shape)), allowed = causal(n, past)})
-  return attention.beside(made.y, n:type(1)), n:wants(2) and (keys or attention.tensor(k)) or nil, n:wants(3) and (values or attention.tensor(v)) or nil,
+  local made = attention.attend(n, {q = q, k = k, v = v, scale = scale_of(n, q.size),
+                                    bias = sum_of(padding(n, 5, shape), added(n, 6, shape)), allowed = causal(n, past)})
+  return attention.beside(made.y, n:type(1)), n:wants(2) and (keys or attention.tensor(k)) or nil,
+    n:wants(3) and (values or attention.tensor(v)) or nil,
          n:wants(4) and common.copy(attention.narrow(made.raw, n:type(1))) or nil
 end)
 
@@ -300,32 +333,43 @@ local function check_joined(n, X, W, B)
   local heads = n:int "num_heads"
   if n:flag("past_present_share_buffer", 0) then n:fail "a cache that is shared is not computed" end
   if n:flag("do_rotary", 0) then n:fail "rotary embeddings are not computed in it" end
-  if #X.shape ~= 3 or #W.shape ~= 2 or W.shape[1] ~= X.shape[3] then n:fail("%s by weights of %s", common.text(X.shape), common.text(W.shape)) end
+  if #X.shape ~= 3 or #W.shape ~= 2 or W.shape[1] ~= X.shape[3] then
+    n:fail("%s by weights of %s", common.text(X.shape), common.text(W.shape))
+  end
   local third = W.shape[2] // 3
   local sizes = n:ints("qkv_hidden_sizes", {third, third, third})
   if #sizes ~= 3 or heads < 1 then n:fail("qkv_hidden_sizes has %d numbers, for %d heads", #sizes, heads) end
   local total = sizes[1] + sizes[2] + sizes[3]
-  for _, size in ipairs(sizes) do if size < 1 or size % heads ~= 0 then n:fail("%d elements have no %d heads", size, heads) end end
-  if total ~= W.shape[2] or B and common.text(B.shape) ~= common.text {total} then n:fail("%d elements, weights of %s", total, common.text(W.shape)) end
+  for _, size in ipairs(sizes) do
+    if size < 1 or size % heads ~= 0 then n:fail("%d elements have no %d heads", size, heads) end
+  end
+  if total ~= W.shape[2] or B and common.text(B.shape) ~= common.text {total} then
+    n:fail("%d elements, weights of %s", total, common.text(W.shape))
+  end
   return heads, sizes
 end
 
 -- Attention of such a product P; mask, past, bias: the numbers of those inputs. The past holds keys and values.
 local function attend_joined(n, P, heads, sizes, at)
   local q = attention.heads(n, P, heads, 0, sizes[1] // heads)
-  local k, v = attention.heads(n, P, heads, sizes[1], sizes[2] // heads), attention.heads(n, P, heads, sizes[1] + sizes[2], sizes[3] // heads)
+  local k, v = attention.heads(n, P, heads, sizes[1], sizes[2] // heads),
+    attention.heads(n, P, heads, sizes[1] + sizes[2], sizes[3] // heads)
   local past = 0
   if n:has(at.past) then
     local old = n:x(at.past)
     local s = old.shape
-    if #s ~= 5 or s[1] ~= 2 or k.size ~= v.size or s[2] ~= k.batch or s[3] ~= heads or s[5] ~= k.size then n:fail("a past of %s", common.text(s)) end
+    if #s ~= 5 or s[1] ~= 2 or k.size ~= v.size or s[2] ~= k.batch or s[3] ~= heads or s[5] ~= k.size then
+      n:fail("a past of %s", common.text(s))
+    end
     local function part(which)
-      return compute({s[2], s[3], s[4], s[5]}, old.type, function(i) return old[{te.const(which, "int32"), i[1], i[2], i[3], i[4]}] end)
+      return compute({s[2], s[3], s[4], s[5]}, old.type,
+                     function(i) return old[{te.const(which, "int32"), i[1], i[2], i[3], i[4]}] end)
     end
     past, k, v = s[4], attention.joined(n, part(0), k), (attention.joined(n, part(1), v))
   end
   local shape = {q.batch, heads, q.places, k.places}
-  local made = attention.attend(n, {q = q, k = k, v = v, scale = scale_of(n, q.size), bias = sum_of(padding(n, at.mask, shape), at.bias and added(n, at.bias, shape)), allowed = causal(n, past)})
+  local made = attention.attend(n, {q = q, k = k, v = v, scale = scale_of(n, q.size), bias = sum_of(padding(n, at.mask,
+                                    shape), at.bias and added(n, at.bias, shape)), allowed = causal(n, past)})
   local present
   if n:wants(2) then
     if k.size ~= v.size then n:fail "keys and values of different sizes are not kept" end
@@ -349,10 +393,12 @@ end)
 microsoft("QAttention", function(n)
   local X, W, B = n:x(1), n:x(2), n:x(3)
   local heads, sizes = check_joined(n, X, W, B)
-  local sum, scale = common.matmul(n, X, W, common.less(n, 7, true), common.less(n, 8, false)), common.by_column(n, 5, W.shape[2])
+  local sum, scale = common.matmul(n, X, W, common.less(n, 7, true), common.less(n, 8, false)),
+    common.by_column(n, 5, W.shape[2])
   local input_scale = common.by_column(n, 4, 1)
   local P = compute(sum.shape, B.type, function(i)
-    return te.cast(sum[i], "float32") * (te.cast(wide(input_scale(i)), "float32") * te.cast(wide(scale(i)), "float32")) + te.cast(wide(B[{i[3]}]), "float32")
+    return te.cast(sum[i], "float32") * (te.cast(wide(input_scale(i)), "float32") * te.cast(wide(scale(i)), "float32"))
+      + te.cast(wide(B[{i[3]}]), "float32")
   end)
   return attend_joined(n, P, heads, sizes, {mask = 6, past = 9})
 end)
@@ -369,14 +415,19 @@ microsoft("RotaryEmbedding", function(n)
   end
   local H = attention.heads(n, X, heads)
   if turned == 0 then turned = H.size end
-  if turned < 2 or turned % 2 ~= 0 or turned > H.size or common.text {C.shape[1], turned // 2} ~= common.text(C.shape) or common.text(S.shape) ~= common.text(C.shape) then
+  if turned < 2 or turned % 2 ~= 0 or turned > H.size or common.text {C.shape[1], turned // 2} ~= common.text(C.shape)
+      or common.text(S.shape) ~= common.text(C.shape) then
     n:fail("%d elements of a head of %d are turned by %s", turned, H.size, common.text(C.shape))
   end
   local one = common.text(P.shape) == common.text {1}
-  if not one and common.text(P.shape) ~= common.text {H.batch, H.places} then n:fail("places of %s, not of %s", common.text(P.shape), common.text {H.batch, H.places}) end
+  if not one and common.text(P.shape) ~= common.text {H.batch, H.places} then
+    n:fail("places of %s, not of %s", common.text(P.shape), common.text {H.batch, H.places})
+  end
   n:check_range(2, 0, C.shape[1] - (one and H.places or 1))
   local function of(T)
-    return function(b, p, e) return T[{common.index(one and P[{te.const(0, "int32")}] + te.cast(p, P.type) or P[{b, p}], C.shape[1]), e}] end
+    return function(b, p, e)
+      return T[{common.index(one and P[{te.const(0, "int32")}] + te.cast(p, P.type) or P[{b, p}], C.shape[1]), e}]
+    end
   end
   return attention.turned(X, H, turned, n:flag("interleaved", 0), of(C), of(S), X.shape)
 end)
@@ -385,16 +436,22 @@ end)
 microsoft("GroupQueryAttention", function(n)
   local heads, groups = n:int "num_heads", n:int "kv_num_heads"
   local X, L, whole = n:x(1), n:x(6), n:scalar(7)
-  for _, name in ipairs {"k_quant_type", "v_quant_type"} do if n:text(name, "NONE") ~= "NONE" then n:fail("%s: a cache that is quantized is not computed", name) end end
+  for _, name in ipairs {"k_quant_type", "v_quant_type"} do
+    if n:text(name, "NONE") ~= "NONE" then n:fail("%s: a cache that is quantized is not computed", name) end
+  end
   if n:int("smooth_softmax", 0) == 1 then n:fail "smooth_softmax is not computed" end
   if n:int("qk_output", 0) ~= 0 or n:wants(4) then n:fail "its products are not given" end
-  if heads < 1 or groups < 1 or heads % groups ~= 0 then n:fail("%d heads of queries do not share %d of keys", heads, groups) end
+  if heads < 1 or groups < 1 or heads % groups ~= 0 then
+    n:fail("%d heads of queries do not share %d of keys", heads, groups)
+  end
   local q, k, v
-  if n:has(2) then q, k, v = attention.heads(n, X, heads), attention.heads(n, n:x(2), groups), attention.heads(n, n:x(3), groups)
+  if n:has(2) then
+    q, k, v = attention.heads(n, X, heads), attention.heads(n, n:x(2), groups), attention.heads(n, n:x(3), groups)
   else
     local size = X.shape[3] // (heads + 2 * groups)
     q = attention.heads(n, X, heads, 0, size)
-    k, v = attention.heads(n, X, groups, heads * size, size), attention.heads(n, X, groups, (heads + groups) * size, size)
+    k, v = attention.heads(n, X, groups, heads * size, size),
+      attention.heads(n, X, groups, (heads + groups) * size, size)
   end
   local S, old_k, old_v = q.places, n:has(4) and n:x(4) or nil, n:has(5) and n:x(5) or nil
   if (old_k == nil) ~= (old_v == nil) then n:fail "a past of keys is without one of values, or the other way round" end
@@ -406,23 +463,29 @@ microsoft("GroupQueryAttention", function(n)
   if n:flag("do_rotary", 0) then
     local C, T, P = n:x(8), n:x(9), n:has(10) and n:x(10) or nil
     local turned = 2 * (C.shape[2] or 0)
-    if #C.shape ~= 2 or turned < 2 or turned > q.size or common.text(C.shape) ~= common.text(T.shape) then n:fail("heads of %d are turned by %s", q.size, common.text(C.shape)) end
+    if #C.shape ~= 2 or turned < 2 or turned > q.size or common.text(C.shape) ~= common.text(T.shape) then
+      n:fail("heads of %d are turned by %s", q.size, common.text(C.shape))
+    end
     if P then n:check_range(10, 0, C.shape[1] - 1) end
     local function of(table_of)
       return function(b, p, e) return table_of[{common.index(P and P[{b, p}] or past(b) + p, C.shape[1]), e}] end
     end
     local function turn(H)
-      local Y = attention.turned(X, H, turned, n:flag("rotary_interleaved", 0), of(C), of(T), {H.batch, H.heads, S, H.size})
+      local Y =
+        attention.turned(X, H, turned, n:flag("rotary_interleaved", 0), of(C), of(T), {H.batch, H.heads, S, H.size})
       return attention.heads(n, Y)
     end
     q, k = turn(q), turn(k)
   end
   -- Keys of the past, then those of now, then nothing.
   local function present(old, H)
-    if old and common.text(old.shape) ~= common.text {H.batch, groups, before, H.size} then n:fail("a past of %s", common.text(old.shape)) end
+    if old and common.text(old.shape) ~= common.text {H.batch, groups, before, H.size} then
+      n:fail("a past of %s", common.text(old.shape))
+    end
     return compute({H.batch, groups, places, H.size}, X.type, function(i)
       local at = i[3] - past(i[1])
-      local new = te.select(te.lt(at, S), H.at(i[1], i[2], te.maximum(te.minimum(at, S - 1), 0), i[4]), te.const(0.0, X.type))
+      local new =
+        te.select(te.lt(at, S), H.at(i[1], i[2], te.maximum(te.minimum(at, S - 1), 0), i[4]), te.const(0.0, X.type))
       if not old or before == 0 then return new end
       return te.select(te.lt(at, 0), old[{i[1], i[2], te.minimum(i[3], before - 1), i[4]}], new)
     end)
@@ -441,8 +504,9 @@ microsoft("GroupQueryAttention", function(n)
     if #B.shape ~= 4 or B.shape[4] < places then n:fail("a bias of %s for %d keys", common.text(B.shape), places) end
     bias = function(i) return wide(B[{B.shape[1] == 1 and 0 or i[1], B.shape[2] == 1 and 0 or i[2], i[3], i[4]}]) end
   end
-  local made = attention.attend(n, {q = q, k = attention.heads(n, keys), v = attention.heads(n, values), scale = scale_of(n, q.size), softcap = n:float("softcap", 0.0),
-                                    allowed = allowed, bias = bias, sink = sink and function(h) return wide(sink[{h}]) end or nil})
+  local made = attention.attend(n, {q = q, k = attention.heads(n, keys), v = attention.heads(n, values),
+                                    scale = scale_of(n, q.size), softcap = n:float("softcap", 0.0), allowed = allowed,
+                                    bias = bias, sink = sink and function(h) return wide(sink[{h}]) end or nil})
   return attention.beside(made.y, X.type), n:wants(2) and keys or nil, n:wants(3) and values or nil
 end)
 

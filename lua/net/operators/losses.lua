@@ -9,10 +9,15 @@ local compute, wide = common.compute, common.wide
 local function loss(n, X, log_probability)
   local T, W = n:x(2), n:has(3) and n:x(3) or nil
   local classes, ignored = X.shape[2], n:has_attribute "ignore_index" and n:int "ignore_index" or nil
-  local reduction, shape = n:choice("reduction", "mean", "none", "mean", "sum"), table.move(X.shape, 3, #X.shape, 2, {X.shape[1]})
+  local reduction, shape = n:choice("reduction", "mean", "none", "mean", "sum"),
+    table.move(X.shape, 3, #X.shape, 2, {X.shape[1]})
   if #X.shape < 2 then n:fail("its input has %d dimensions", #X.shape) end
-  if common.text(T.shape) ~= common.text(shape) then n:fail("targets of %s, not of %s", common.text(T.shape), common.text(shape)) end
-  if W and (#W.shape ~= 1 or W.shape[1] ~= classes) then n:fail("weights of %s for %d classes", common.text(W.shape), classes) end
+  if common.text(T.shape) ~= common.text(shape) then
+    n:fail("targets of %s, not of %s", common.text(T.shape), common.text(shape))
+  end
+  if W and (#W.shape ~= 1 or W.shape[1] ~= classes) then
+    n:fail("weights of %s for %d classes", common.text(W.shape), classes)
+  end
   if classes == 0 then n:fail "there are no classes" end
   n:check_range(2, 0, classes - 1, ignored)
   local t = common.wide_type(X.type)
@@ -31,7 +36,9 @@ local function loss(n, X, log_probability)
   for d = 1, #shape do all[d], zero[d] = true, 0 end
   local _, sum = common.over(costs, all, true, te.sum)
   if reduction == "sum" then return compute({}, X.type, function() return sum[zero] end) end
-  if not W and not ignored then return compute({}, X.type, function() return sum[zero] / te.const(common.count(shape) + 0.0, t) end) end
+  if not W and not ignored then
+    return compute({}, X.type, function() return sum[zero] / te.const(common.count(shape) + 0.0, t) end)
+  end
   local _, weights = common.over(compute(shape, t, weight), all, true, te.sum)
   return compute({}, X.type, function() return sum[zero] / weights[zero] end)
 end

@@ -12,7 +12,9 @@ local function matmul(n, A, B, before_a, before_b, t)
   if row then table.insert(a, 1, 1) end
   if column then b[2] = 1 end
   local M, K, N = a[#a - 1], a[#a], b[#b]
-  if b[#b - 1] ~= K then n:fail("%s and %s have %d columns and %d rows", common.text(A.shape), common.text(B.shape), K, b[#b - 1]) end
+  if b[#b - 1] ~= K then
+    n:fail("%s and %s have %d columns and %d rows", common.text(A.shape), common.text(B.shape), K, b[#b - 1])
+  end
   local shape = common.broadcast(n, {table.move(a, 1, #a - 2, 1, {}), table.move(b, 1, #b - 2, 1, {})})
   local batch = #shape
   if not row then shape[#shape + 1] = M end
@@ -50,7 +52,8 @@ operators.Gemm = function(n)
   if B.shape[tb and 2 or 1] ~= K then n:fail("%s and %s do not fit", common.text(A.shape), common.text(B.shape)) end
   local whole = not common.is_float(A.type)
   if whole then
-    alpha, beta = math.tointeger(alpha) or n:fail("alpha is %g, of %s", alpha, A.type), math.tointeger(beta) or n:fail("beta is %g, of %s", beta, A.type)
+    alpha, beta = math.tointeger(alpha) or n:fail("alpha is %g, of %s", alpha, A.type),
+      math.tointeger(beta) or n:fail("beta is %g, of %s", beta, A.type)
   end
   local Y = reduce({M, N}, {K}, te.sum, function(i, r)
     return wide(ta and A[{r[1], i[1]}] or A[{i[1], r[1]}]) * wide(tb and B[{i[2], r[1]}] or B[{r[1], i[2]}])
@@ -58,7 +61,9 @@ operators.Gemm = function(n)
   local C = n:has(3) and n:x(3) or nil
   if C then
     local shape = common.broadcast(n, {{M, N}, C.shape})
-    if common.text(shape) ~= common.text {M, N} then n:fail("its third input has extents %s, which do not fit %d x %d", common.text(C.shape), M, N) end
+    if common.text(shape) ~= common.text {M, N} then
+      n:fail("its third input has extents %s, which do not fit %d x %d", common.text(C.shape), M, N)
+    end
   end
   if not C and alpha == 1 and Y.type == A.type then return Y end
   return compute({M, N}, A.type, function(i)
@@ -89,7 +94,9 @@ operators.Einsum = function(n)
   local equation = n:text "equation":gsub("%s", "")
   local left, right = equation:match "^(.-)%->(.*)$"
   left = left or equation
-  if not left:find "^[%a%.,]*$" or right and not right:find "^[%a%.]*$" then n:fail("equation `%s` is not understood", equation) end
+  if not left:find "^[%a%.,]*$" or right and not right:find "^[%a%.]*$" then
+    n:fail("equation `%s` is not understood", equation)
+  end
   local inputs, extents, uses, dots = {}, {}, {}, 0
   for text in (left .. ","):gmatch "(.-)," do
     local k = #inputs + 1
@@ -115,7 +122,9 @@ operators.Einsum = function(n)
     for letter in (after or ""):gmatch "%a" do out[#out + 1] = letter end
   else
     put_dots()
-    for _, letter in ipairs(ms.sorted_keys(uses)) do if letter:find "%a" and uses[letter] == 1 then out[#out + 1] = letter end end
+    for _, letter in ipairs(ms.sorted_keys(uses)) do
+      if letter:find "%a" and uses[letter] == 1 then out[#out + 1] = letter end
+    end
   end
   local shape, place, summed = {}, {}, {}
   for d, letter in ipairs(out) do
@@ -161,7 +170,8 @@ local function parameter(n, k, shape)
     local wanted = table.move(shape, 1, #shape, 1, {})
     wanted[axis] = (shape[axis] + block - 1) // block
     if common.text(P.shape) ~= common.text(wanted) then
-      n:fail("input %d has extents %s, not %s: %s in blocks of %d", k, common.text(P.shape), common.text(wanted), common.text(shape), block)
+      n:fail("input %d has extents %s, not %s: %s in blocks of %d", k, common.text(P.shape), common.text(wanted),
+             common.text(shape), block)
     end
     return function(i)
       local at = table.move(i, 1, #i, 1, {})
@@ -169,7 +179,9 @@ local function parameter(n, k, shape)
       return P[at]
     end
   end
-  if #P.shape ~= 1 or P.shape[1] ~= shape[axis] then n:fail("input %d has extents %s, not of %d", k, common.text(P.shape), shape[axis]) end
+  if #P.shape ~= 1 or P.shape[1] ~= shape[axis] then
+    n:fail("input %d has extents %s, not of %d", k, common.text(P.shape), shape[axis])
+  end
   return function(i) return P[{i[axis]}] end
 end
 operators.QuantizeLinear = function(n)
@@ -199,9 +211,11 @@ operators.DynamicQuantizeLinear = function(n)
   local _, high = common.over(X, set, true, common.maximum)
   local first = {}
   for d = 1, #X.shape do first[d] = 0 end
-  local scale = compute({}, "float32", function() return (te.maximum(high[first], 0.0) - te.minimum(low[first], 0.0)) / 255.0 end)
+  local scale =
+    compute({}, "float32", function() return (te.maximum(high[first], 0.0) - te.minimum(low[first], 0.0)) / 255.0 end)
   local zero = compute({}, "uint8", function()
-    return saturated(n, te.nearbyint(te.select(te.eq(scale[{}], 0.0), te.const(0.0, "float32"), (0.0 - te.minimum(low[first], 0.0)) / scale[{}])), "uint8")
+    return saturated(n, te.nearbyint(te.select(te.eq(scale[{}], 0.0), te.const(0.0, "float32"),
+                                               (0.0 - te.minimum(low[first], 0.0)) / scale[{}])), "uint8")
   end)
   return compute(X.shape, "uint8", function(i)
     local y = te.select(te.eq(scale[{}], 0.0), te.const(0.0, "float32"), te.nearbyint(X[i] / scale[{}]))
@@ -215,7 +229,9 @@ local function less(n, k, along_row)
   if not n:has(k) then return whole end
   local Z = n:x(k)
   if common.count(Z.shape) == 1 then return function(x) return whole(x) - whole(Z[common.unfold(0, Z.shape)]) end end
-  if #Z.shape ~= 1 then n:fail("input %d has %d dimensions: a zero point is one, or one a %s", k, #Z.shape, along_row and "row" or "column") end
+  if #Z.shape ~= 1 then
+    n:fail("input %d has %d dimensions: a zero point is one, or one a %s", k, #Z.shape, along_row and "row" or "column")
+  end
   return function(x, _, at) return whole(x) - whole(Z[{at}]) end
 end
 operators.MatMulInteger = function(n)
@@ -223,7 +239,9 @@ operators.MatMulInteger = function(n)
 end
 operators.QLinearMatMul = function(n)
   for _, k in ipairs {2, 5, 7} do
-    if common.count(n:shape(k)) ~= 1 then n:fail("input %d is a scale for each row or column, which is not known", k) end
+    if common.count(n:shape(k)) ~= 1 then
+      n:fail("input %d is a scale for each row or column, which is not known", k)
+    end
   end
   local function one(k) local P = n:x(k) return P[common.unfold(0, P.shape)] end
   local Y, t = matmul(n, n:x(1), n:x(4), less(n, 3, true), less(n, 6, false)), n:type(8)
@@ -236,7 +254,9 @@ end
 local function by_column(n, k, N)
   local P = n:x(k)
   if common.count(P.shape) == 1 then return function() return P[common.unfold(0, P.shape)] end end
-  if common.text(P.shape) ~= common.text {N} then n:fail("input %d has extents %s, not of %d columns", k, common.text(P.shape), N) end
+  if common.text(P.shape) ~= common.text {N} then
+    n:fail("input %d has extents %s, not of %d columns", k, common.text(P.shape), N)
+  end
   return function(i) return P[{i[#i]}] end
 end
 common.saturated, common.less, common.matmul, common.by_column = saturated, less, matmul, by_column

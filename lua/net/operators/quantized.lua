@@ -17,7 +17,9 @@ local function one(n, k, optional)
 end
 -- What an element stands for, and back. Checked before anything is computed.
 local function real(n, x, scale, zero) return (te.cast(x, "float32") - one(n, zero, true)) * one(n, scale) end
-local function quantized(n, y, scale, zero, t) return common.saturated(n, te.nearbyint(y / one(n, scale)) + one(n, zero, true), t) end
+local function quantized(n, y, scale, zero, t)
+  return common.saturated(n, te.nearbyint(y / one(n, scale)) + one(n, zero, true), t)
+end
 
 local function binary(f)
   return function(n)
@@ -112,7 +114,9 @@ microsoft("DequantizeLinear", products.DequantizeLinear)
 
 local function to_float(n, Y, scale, bias, t)
   local B = n:has(bias) and n:x(bias) or nil
-  if B and common.text(B.shape) ~= common.text {Y.shape[#Y.shape]} then n:fail("a bias of %s for %s", common.text(B.shape), common.text(Y.shape)) end
+  if B and common.text(B.shape) ~= common.text {Y.shape[#Y.shape]} then
+    n:fail("a bias of %s for %s", common.text(B.shape), common.text(Y.shape))
+  end
   return compute(Y.shape, t, function(i)
     local y = te.cast(Y[i], "float32") * scale(i)
     return B and y + te.cast(wide(B[{i[#i]}]), "float32") or y
@@ -127,12 +131,17 @@ end)
 microsoft("QGemm", function(n)
   local A = n:flag("transA", 0) and common.transposed(n:x(1)) or n:x(1)
   local B = n:flag("transB", 0) and common.transposed(n:x(4)) or n:x(4)
-  if #A.shape ~= 2 or #B.shape ~= 2 then n:fail("%s by %s: matrices are expected", common.text(A.shape), common.text(B.shape)) end
+  if #A.shape ~= 2 or #B.shape ~= 2 then
+    n:fail("%s by %s: matrices are expected", common.text(A.shape), common.text(B.shape))
+  end
   local C, alpha, requantized = n:has(7) and n:x(7) or nil, n:float("alpha", 1.0), n:has(8)
-  if C and (C.type ~= "int32" or common.text(common.broadcast(n, {C.shape, {A.shape[1], B.shape[2]}})) ~= common.text {A.shape[1], B.shape[2]}) then
+  if C and (C.type ~= "int32"
+            or common.text(common.broadcast(n, {C.shape, {A.shape[1], B.shape[2]}}))
+              ~= common.text {A.shape[1], B.shape[2]}) then
     n:fail("a bias of %s, of %s, for %s", common.text(C.shape), C.type, common.text {A.shape[1], B.shape[2]})
   end
-  local Y, scale = common.matmul(n, A, B, common.less(n, 3, true), common.less(n, 6, false)), common.by_column(n, 5, B.shape[2])
+  local Y, scale = common.matmul(n, A, B, common.less(n, 3, true), common.less(n, 6, false)),
+    common.by_column(n, 5, B.shape[2])
   return compute(Y.shape, requantized and A.type or "float32", function(i)
     local sum = C and Y[i] + common.at(C, i) or Y[i]
     local y = te.cast(sum, "float32") * (alpha * one(n, 2) * te.cast(wide(scale(i)), "float32"))
@@ -143,7 +152,8 @@ end)
 microsoft("DynamicQuantizeMatMul", function(n)
   local Q, S, Z = products.DynamicQuantizeLinear(n)
   local B = n:x(2)
-  local Y = common.matmul(n, Q, B, function(x) return te.cast(x, "int32") - te.cast(Z[{}], "int32") end, common.less(n, 4, false))
+  local Y = common.matmul(n, Q, B, function(x) return te.cast(x, "int32") - te.cast(Z[{}], "int32") end,
+                          common.less(n, 4, false))
   local scale = common.by_column(n, 3, Y.shape[#Y.shape])
   return to_float(n, Y, function(i) return S[{}] * te.cast(wide(scale(i)), "float32") end, 5, "float32")
 end)

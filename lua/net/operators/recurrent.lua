@@ -11,9 +11,11 @@ local compute, reduce, wide = common.compute, common.reduce, common.wide
 local function softplus(x) return te.maximum(x, 0.0) + te.log(te.exp(-1.0 * te.abs(x)) + 1.0) end
 -- {f(x, alpha, beta), alpha, beta}: what they take where nothing is given.
 local ACTIVATIONS = {
-  relu = {function(x) return te.select(te.lt(x, 0.0), te.const(0.0, x.type), x) end}, tanh = {te.tanh}, sigmoid = {te.sigmoid},
+  relu = {function(x) return te.select(te.lt(x, 0.0), te.const(0.0, x.type), x) end}, tanh = {te.tanh},
+  sigmoid = {te.sigmoid},
   softsign = {function(x) return x / (te.abs(x) + 1.0) end}, softplus = {softplus},
-  affine = {function(x, a, b) return x * a + b end, 1.0, 0.0}, scaledtanh = {function(x, a, b) return te.tanh(x * b) * a end, 1.0, 1.0},
+  affine = {function(x, a, b) return x * a + b end, 1.0, 0.0},
+  scaledtanh = {function(x, a, b) return te.tanh(x * b) * a end, 1.0, 1.0},
   hardsigmoid = {function(x, a, b) return te.maximum(te.minimum(x * a + b, 1.0), 0.0) end, 0.2, 0.5},
   leakyrelu = {function(x, a) return te.select(te.lt(x, 0.0), x * a, x) end, 0.01},
   thresholdedrelu = {function(x, a) return te.select(te.gt(x, a), x, te.const(0.0, x.type)) end, 1.0},
@@ -25,7 +27,8 @@ local ACTIVATIONS = {
 local function activations_of(n, defaults, directions)
   local all = {}
   for _ = 1, directions do table.move(defaults, 1, #defaults, #all + 1, all) end
-  local names, alphas, betas = n:texts("activations", all), n:floats("activation_alpha", {}), n:floats("activation_beta", {})
+  local names, alphas, betas = n:texts("activations", all), n:floats("activation_alpha", {}),
+    n:floats("activation_beta", {})
   if #names ~= #all then n:fail("%d activations, not %d", #names, #all) end
   local clip, list, a, b = n:float("clip", 0.0), {}, 0, 0
   for k, name in ipairs(names) do
@@ -38,7 +41,9 @@ local function activations_of(n, defaults, directions)
       return f(x, alpha, beta)
     end}
   end
-  if #alphas > a or #betas > b then n:fail("its activations take %d and %d numbers, and are given %d and %d", a, b, #alphas, #betas) end
+  if #alphas > a or #betas > b then
+    n:fail("its activations take %d and %d numbers, and are given %d and %d", a, b, #alphas, #betas)
+  end
   return list
 end
 
@@ -132,7 +137,8 @@ operators["msched.LSTMCell"] = function(n)
     local forget = coupled and 1.0 - input or f[1].f(peep(2, i, gate(2, i), old))
     return forget * old + input * f[2].f(gate(3, i))
   end)
-  local new = compute(c.shape, c.t, function(i) return f[1].f(peep(1, i, gate(1, i), state[i])) * f[3].f(state[i], true) end)
+  local new =
+    compute(c.shape, c.t, function(i) return f[1].f(peep(1, i, gate(1, i), state[i])) * f[3].f(state[i], true) end)
   return compute(c.shape, c.H.type, function(i) return c.kept(i, new[i], wide(c.H[i])) end), c.given(new),
          compute(c.shape, c.H.type, function(i) return c.kept(i, state[i], wide(C[i])) end)
 end
@@ -145,7 +151,8 @@ operators["msched.RecurrentOutput"] = function(n)
   local shape = by_batch and {own[1], steps, directions, own[2]} or {steps, directions, own[1], own[2]}
   return compute(shape, n:type(1), function(i)
     local step, d, b = i[by_batch and 2 or 1], i[by_batch and 3 or 2], i[by_batch and 1 or 3]
-    return common.choose(tensors, 1, #tensors, directions == 1 and step or d * steps + step, function(X) return X[{b, i[4]}] end)
+    return common.choose(tensors, 1, #tensors, directions == 1 and step or d * steps + step,
+                         function(X) return X[{b, i[4]}] end)
   end)
 end
 
@@ -153,7 +160,8 @@ end
 operators["msched.RecurrentStart"] = function(n)
   local X, d, by_batch = n:x(1), te.const(n:int "direction", "int32"), n:flag "by_batch"
   local s = X.shape
-  return compute({s[by_batch and 1 or 2], s[3]}, X.type, function(i) return X[by_batch and {i[1], d, i[2]} or {d, i[1], i[2]}] end)
+  return compute({s[by_batch and 1 or 2], s[3]}, X.type,
+                 function(i) return X[by_batch and {i[1], d, i[2]} or {d, i[1], i[2]}] end)
 end
 
 -- ---- The whole ---------------------------------------------------------------------------------------------------
@@ -168,9 +176,12 @@ end
 local function plan_of(n, gates)
   local X, W, R, by_batch = n:shape(1), n:shape(2), n:shape(3), n:int("layout", 0) == 1
   local direction = n:choice("direction", "forward", "forward", "reverse", "bidirectional")
-  if #X ~= 3 or #W ~= 3 or #R ~= 3 then n:fail("its input and weights have %d, %d and %d dimensions, not 3", #X, #W, #R) end
-  local p = {steps = X[by_batch and 2 or 1], batch = X[by_batch and 1 or 2], hidden = n:int("hidden_size", R[3]), by_batch = by_batch,
-             directions = direction == "bidirectional" and 2 or 1, reverse = {[0] = direction == "reverse", true}}
+  if #X ~= 3 or #W ~= 3 or #R ~= 3 then
+    n:fail("its input and weights have %d, %d and %d dimensions, not 3", #X, #W, #R)
+  end
+  local p = {steps = X[by_batch and 2 or 1], batch = X[by_batch and 1 or 2], hidden = n:int("hidden_size", R[3]),
+             by_batch = by_batch, directions = direction == "bidirectional" and 2 or 1,
+             reverse = {[0] = direction == "reverse", true}}
   check(n, 2, {p.directions, gates * p.hidden, X[3]}, "W")
   check(n, 3, {p.directions, gates * p.hidden, p.hidden}, "R")
   check(n, 4, {p.directions, 2 * gates * p.hidden}, "B")
@@ -211,13 +222,15 @@ local function recurrent(n, kind, attributes, more)
     for k = 1, p.steps do
       local step = p.reverse[d] and p.steps - k or k - 1
       local at = n:constant(ms.array({}, "int32", {step}), true)
-      H, given[d * p.steps + step + 1], C = n:add(kind.cell, {projected, at, n.node.inputs[3], H, name_of(n, 5), more(C)}, mine, kind.states, "msched")
+      H, given[d * p.steps + step + 1],
+        C = n:add(kind.cell, {projected, at, n.node.inputs[3], H, name_of(n, 5), more(C)}, mine, kind.states, "msched")
     end
     last[d + 1], memory[d + 1] = H, C
   end
   local axis = {axis = by_batch}
-  return n:gives {n:wants(1) and n:add("RecurrentOutput", given, {directions = p.directions, by_batch = by_batch}, 1, "msched") or "",
-                  n:wants(2) and n:add("Stack", last, axis, 1, "msched") or "", n:wants(3) and n:add("Stack", memory, axis, 1, "msched") or ""}
+  return n:gives {n:wants(1) and n:add("RecurrentOutput", given, {directions = p.directions, by_batch = by_batch}, 1,
+                                       "msched") or "", n:wants(2) and n:add("Stack", last, axis, 1, "msched") or "",
+                  n:wants(3) and n:add("Stack", memory, axis, 1, "msched") or ""}
 end
 
 operators.RNN = function(n) return recurrent(n, RNN, {}, function() end) end
@@ -234,7 +247,8 @@ end
 -- it.
 --   inputs: query, key, value, step, state, decay, beta
 operators["msched.LinearAttentionCell"] = function(n)
-  local Q, K, V, S, M, D, B = n:x(1), n:x(2), n:x(3), n:x(4), n:x(5), n:has(6) and n:x(6) or nil, n:has(7) and n:x(7) or nil
+  local Q, K, V, S, M, D, B = n:x(1), n:x(2), n:x(3), n:x(4), n:x(5), n:has(6) and n:x(6) or nil,
+    n:has(7) and n:x(7) or nil
   local s, heads, scale = M.shape, n:int "q_num_heads", n:float "scale"
   local groups, dk, dv = s[2], s[3], s[4]
   local each, step = heads // groups, te.maximum(te.minimum(S[{}], Q.shape[2] - 1), 0)
@@ -242,18 +256,21 @@ operators["msched.LinearAttentionCell"] = function(n)
   local old = M
   if D then
     local by_head = D.shape[3] == groups
-    old = compute(s, "float32", function(i) return M[i] * te.exp(at(D, i[1], i[2], not by_head and dk or nil, i[3])) end)
+    old = compute(s, "float32",
+                  function(i) return M[i] * te.exp(at(D, i[1], i[2], not by_head and dk or nil, i[3])) end)
   end
   local written
   if B then
-    local read = reduce({s[1], groups, dv}, {dk}, te.sum, function(i, r) return old[{i[1], i[2], r[1], i[3]}] * at(K, i[1], i[2], dk, r[1]) end)
+    local read = reduce({s[1], groups, dv}, {dk}, te.sum,
+                        function(i, r) return old[{i[1], i[2], r[1], i[3]}] * at(K, i[1], i[2], dk, r[1]) end)
     written = compute({s[1], groups, dv}, "float32", function(i)
       local beta = at(B, i[1], B.shape[3] == 1 and te.const(0, "int32") or i[2])
       return beta * (at(V, i[1], i[2], dv, i[3]) - read[i])
     end)
   end
   local new = compute(s, "float32", function(i)
-    return old[i] + at(K, i[1], i[2], dk, i[3]) * (written and written[{i[1], i[2], i[4]}] or at(V, i[1], i[2], dv, i[4]))
+    return old[i]
+      + at(K, i[1], i[2], dk, i[3]) * (written and written[{i[1], i[2], i[4]}] or at(V, i[1], i[2], dv, i[4]))
   end)
   local y = reduce({s[1], heads * dv}, {dk}, te.sum, function(i, r)
     local head, e = te.floordiv(i[2], dv), te.floormod(i[2], dv)
@@ -266,8 +283,12 @@ local NUMBERS = {float32 = 1, float16 = 10, bfloat16 = 16, float64 = 11}
 operators.LinearAttention = function(n)
   local heads, groups, q, k, v = n:int "q_num_heads", n:int "kv_num_heads", n:shape(1), n:shape(2), n:shape(3)
   local rule = n:choice("update_rule", "gated_delta", "linear", "gated", "delta", "gated_delta")
-  if heads < 1 or groups < 1 or heads % groups ~= 0 then n:fail("%d heads of queries do not share %d of keys", heads, groups) end
-  if #q ~= 3 or q[3] % heads ~= 0 or #v ~= 3 or v[3] % groups ~= 0 then n:fail("%s and %s have no %d and %d heads", common.text(q), common.text(v), heads, groups) end
+  if heads < 1 or groups < 1 or heads % groups ~= 0 then
+    n:fail("%d heads of queries do not share %d of keys", heads, groups)
+  end
+  if #q ~= 3 or q[3] % heads ~= 0 or #v ~= 3 or v[3] % groups ~= 0 then
+    n:fail("%s and %s have no %d and %d heads", common.text(q), common.text(v), heads, groups)
+  end
   local dk, dv = q[3] // heads, v[3] // groups
   if not NUMBERS[n:type(1)] or q[2] == 0 then n:fail("its input is of %d steps of %s", q[2], n:type(1)) end
   check(n, 2, {q[1], q[2], groups * dk}, "key")
@@ -275,16 +296,21 @@ operators.LinearAttention = function(n)
   check(n, 4, {q[1], groups, dk, dv}, "past_state")
   for k, part in ipairs {"gated", "delta"} do
     local i = k + 4
-    if n:has(i) ~= (rule:find(part) ~= nil) then n:fail("update_rule is %s, and input %d is %s", rule, i, n:has(i) and "given" or "missing") end
+    if n:has(i) ~= (rule:find(part) ~= nil) then
+      n:fail("update_rule is %s, and input %d is %s", rule, i, n:has(i) and "given" or "missing")
+    end
   end
   check(n, 5, {q[1], q[2], n:has(5) and n:shape(5)[3] == groups and groups or groups * dk}, "decay")
   check(n, 6, {q[1], q[2], n:has(6) and n:shape(6)[3] == 1 and 1 or groups}, "beta")
-  local state = n:has(4) and n:add("Cast", {n.node.inputs[4]}, {to = NUMBERS.float32}) or n:constant(ms.array({q[1], groups, dk, dv}, "float32"))
+  local state = n:has(4) and n:add("Cast", {n.node.inputs[4]}, {to = NUMBERS.float32})
+    or n:constant(ms.array({q[1], groups, dk, dv}, "float32"))
   local scale, given = n:float("scale", 0.0), {}
   if scale == 0 then scale = 1 / math.sqrt(dk) end
   for step = 1, q[2] do
-    state, given[step] = n:add("LinearAttentionCell", {n.node.inputs[1], n.node.inputs[2], n.node.inputs[3], n:constant(ms.array({}, "int32", {step - 1}), true), state,
-                                                       name_of(n, 5), name_of(n, 6)}, {q_num_heads = heads, scale = scale}, 2, "msched")
+    state, given[step] = n:add("LinearAttentionCell",
+                               {n.node.inputs[1], n.node.inputs[2], n.node.inputs[3], n:constant(ms.array({}, "int32",
+                                {step - 1}), true), state, name_of(n, 5), name_of(n, 6)},
+                               {q_num_heads = heads, scale = scale}, 2, "msched")
   end
   return n:gives {n:wants(1) and n:add("Stack", given, {axis = 1}, 1, "msched") or "",
                   n:wants(2) and n:add("Cast", {state}, {to = NUMBERS[n:type(n:has(4) and 4 or 1)]}) or ""}

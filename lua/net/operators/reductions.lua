@@ -12,7 +12,9 @@ end
 
 -- Begins with infinity, as ONNX has it of nothing; NaN is left out.
 local function limit(t, infinity, of)
-  if t == "bool" or t == "uint64" then error("te: the largest or smallest of elements of " .. t .. " is not computed", 0) end
+  if t == "bool" or t == "uint64" then
+    error("te: the largest or smallest of elements of " .. t .. " is not computed", 0)
+  end
   return is_float(t) and te.const(infinity, t) or of(t)
 end
 local function lowest(t) return limit(t, -math.huge, te.min_value) end
@@ -82,11 +84,16 @@ reduction("ReduceSum", te.sum)
 reduction("ReduceProd", te.prod)
 reduction("ReduceMax", maximum)
 reduction("ReduceMin", minimum)
-reduction("ReduceMean", te.sum, nil, function(x, k) return is_float(x.type) and x / te.const(k + 0.0, x.type) or te.call("truncdiv", x.type, x, te.const(math.max(k, 1), x.type)) end)
+reduction("ReduceMean", te.sum, nil, function(x, k)
+  return is_float(x.type) and x / te.const(k + 0.0, x.type)
+    or te.call("truncdiv", x.type, x, te.const(math.max(k, 1), x.type))
+end)
 reduction("ReduceSumSquare", te.sum, square)
 reduction("ReduceL1", te.sum, function(x) return common.is_unsigned(x.type) and x or te.abs(x) end)
-reduction("ReduceL2", te.sum, square, function(x) return is_float(x.type) and te.sqrt(x) or te.cast(te.sqrt(te.cast(x, "float64")), x.type) end)
-reduction("ReduceLogSum", te.sum, nil, function(x) return is_float(x.type) and te.log(x) or te.cast(te.log(te.cast(x, "float64")), x.type) end)
+reduction("ReduceL2", te.sum, square,
+          function(x) return is_float(x.type) and te.sqrt(x) or te.cast(te.sqrt(te.cast(x, "float64")), x.type) end)
+reduction("ReduceLogSum", te.sum, nil,
+          function(x) return is_float(x.type) and te.log(x) or te.cast(te.log(te.cast(x, "float64")), x.type) end)
 
 operators.ReduceLogSumExp = function(n)
   local X, set = n:x(1), axes_of(n)
@@ -129,7 +136,9 @@ local function arg(better)
       local tie = (last and te.gt or te.lt)(x[1], y[1])
       local keeps = te.any(better(x[2], y[2]), te.all(te.eq(x[2], y[2]), tie))
       return {te.select(keeps, x[1], y[1]), te.select(keeps, x[2], y[2])}
-    end, function(_, t) return {te.const(last and -1 or extent, "int32"), (better == te.gt and lowest or highest)(t)} end, "arg")
+    end,
+      function(_, t) return {te.const(last and -1 or extent, "int32"), (better == te.gt and lowest or highest)(t)} end,
+      "arg")
     local index = reduce(full, {extent}, pick, function(i, r)
       local at = table.move(i, 1, #i, 1, {})
       at[axis] = r[1]
@@ -180,7 +189,8 @@ end
 operators.LogSoftmax = function(n)
   local X, set = n:x(1), softmax_axes(n)
   local _, sum, largest = exponentials(X, set)
-  return compute(X.shape, X.type, function(i) return wide(X[i]) - largest[inner(set, i)] - te.log(sum[inner(set, i)]) end)
+  return compute(X.shape, X.type,
+                 function(i) return wide(X[i]) - largest[inner(set, i)] - te.log(sum[inner(set, i)]) end)
 end
 operators.Hardmax = function(n)
   local X, set = n:x(1), softmax_axes(n)
@@ -192,7 +202,8 @@ operators.Hardmax = function(n)
     for d in ipairs(i) do own[d] = set[d] and i[d] or 0 end
     return te.cast(common.fold(own, extents) + 0, "int32")
   end
-  local _, first = over(X, set, true, te.reducer(te.minimum, function(t) return te.max_value(t) end, "first"), function(x, at)
+  local _, first = over(X, set, true, te.reducer(te.minimum, function(t) return te.max_value(t) end, "first"),
+    function(x, at)
     return te.select(te.eq(x, largest[inner(set, at)]), position(at), te.max_value "int32")
   end)
   return compute(X.shape, X.type, function(i)
@@ -221,7 +232,9 @@ operators.BatchNormalization = function(n)
   local rank = #X.shape
   if rank < 2 then n:fail("its input has %d dimensions", rank) end
   for k = 2, 5 do
-    if #n:shape(k) ~= 1 or n:shape(k)[1] ~= X.shape[2] then n:fail("input %d has extents %s, not of %d channels", k, common.text(n:shape(k)), X.shape[2]) end
+    if #n:shape(k) ~= 1 or n:shape(k)[1] ~= X.shape[2] then
+      n:fail("input %d has extents %s, not of %d channels", k, common.text(n:shape(k)), X.shape[2])
+    end
   end
   return compute(X.shape, X.type, function(i)
     return (wide(X[i]) - channel(mean, i)) / te.sqrt(channel(var, i) + epsilon) * channel(scale, i) + channel(bias, i)
@@ -274,7 +287,8 @@ operators.RMSNormalization = function(n)
   for d, e in ipairs(X.shape) do if set[d] then elements = elements * e end end
   local _, squares = over(X, set, true, te.sum, square)
   return compute(X.shape, X.type, function(i)
-    return wide(X[i]) / te.sqrt(squares[inner(set, i)] / te.const(elements + 0.0, squares.type) + epsilon) * wide(common.at(scale, i))
+    return wide(X[i]) / te.sqrt(squares[inner(set, i)] / te.const(elements + 0.0, squares.type) + epsilon)
+      * wide(common.at(scale, i))
   end)
 end
 operators.MeanVarianceNormalization = function(n)
@@ -306,7 +320,8 @@ operators.LRN = function(n)
     local at = table.move(i, 1, #i, 1, {})
     local c = i[2] + r[1] - before
     at[2] = c
-    return te.if_then_else(te.all(te.ge(c, 0), te.lt(c, extent)), square(wide(X[at])), te.const(0.0, common.wide_type(X.type)))
+    return te.if_then_else(te.all(te.ge(c, 0), te.lt(c, extent)), square(wide(X[at])),
+                           te.const(0.0, common.wide_type(X.type)))
   end)
   return compute(X.shape, X.type, function(i)
     return wide(X[i]) / power(squares[i] * (alpha / size) + bias)
@@ -324,7 +339,8 @@ local function cumulative(reducer, neutral)
     local y = reduce(X.shape, {extent}, reducer, function(i, r)
       local at = table.move(i, 1, #i, 1, {})
       at[axis] = r[1]
-      local before = reverse and (exclusive and te.gt or te.ge)(r[1], i[axis]) or not reverse and (exclusive and te.lt or te.le)(r[1], i[axis])
+      local before = reverse and (exclusive and te.gt or te.ge)(r[1], i[axis])
+        or not reverse and (exclusive and te.lt or te.le)(r[1], i[axis])
       return te.select(before, wide(X[at]), te.const(is_float(t) and neutral + 0.0 or neutral, t))
     end)
     return compute(X.shape, X.type, function(i) return y[i] end)

@@ -12,7 +12,9 @@ local compute, is_float = common.compute, common.is_float
 local COORDINATES = {
   half_pixel = function(x, a) return (x + 0.5) / a.scale - 0.5 end,
   pytorch_half_pixel = function(x, a, length) return length == 1 and -0.5 or (x + 0.5) / a.scale - 0.5 end,
-  half_pixel_symmetric = function(x, a, length) return a.size / 2 * (1 - a.out / length) + (x + 0.5) / a.scale - 0.5 end,
+  half_pixel_symmetric = function(x, a, length)
+    return a.size / 2 * (1 - a.out / length) + (x + 0.5) / a.scale - 0.5
+  end,
   tf_half_pixel_for_nn = function(x, a) return (x + 0.5) / a.scale end,
   asymmetric = function(x, a) return x / a.scale end,
   align_corners = function(x, a, length) return length == 1 and 0.0 or x * (a.size - 1) / (length - 1) end,
@@ -86,7 +88,8 @@ local function unless_outside(n, outside, axis, otherwise, t, f)
   for o, x in ipairs(outside) do flags[o] = x and 1 or 0 end
   local table_of = n:table(ms.array({#flags}, "int32", flags))
   return function(i)
-    local extra = is_float(t) and otherwise + 0.0 or math.tointeger(otherwise) or n:fail("extrapolation_value %g does not fit %s", otherwise, t)
+    local extra = is_float(t) and otherwise + 0.0 or math.tointeger(otherwise)
+      or n:fail("extrapolation_value %g does not fit %s", otherwise, t)
     return te.select(te.eq(table_of[{i[axis]}], 1), te.const(extra, t), f(i))
   end
 end
@@ -115,7 +118,8 @@ local function resized(n, X, axis, a, options)
   if options.mode == "nearest" then
     local list, outside = nearest_of(options, a)
     local index = nearest_index(n, list, a.size)
-    return compute(shape, X.type, unless_outside(n, outside, axis, options.otherwise, X.type, function(i) return X[moved(i, axis, index(i[axis]))] end))
+    return compute(shape, X.type, unless_outside(n, outside, axis, options.otherwise, X.type,
+                                                 function(i) return X[moved(i, axis, index(i[axis]))] end))
   end
   local t, taps, flat = X.type == "float64" and "float64" or "float32", taps_of(options, a), {}
   for o = 1, a.out do table.move(taps.weights[o], 1, taps.count, #flat + 1, flat) end
@@ -128,7 +132,8 @@ local function resized(n, X, axis, a, options)
   if taps.count > 4 then
     local sums = common.reduce(shape, {taps.count}, te.sum, function(i, r) return tap(i, r[1]) end)
     if not any(taps.outside) then return sums end
-    return compute(shape, t, unless_outside(n, taps.outside, axis, options.otherwise, t, function(i) return sums[i] end))
+    return compute(shape, t,
+                   unless_outside(n, taps.outside, axis, options.otherwise, t, function(i) return sums[i] end))
   end
   return compute(shape, t, unless_outside(n, taps.outside, axis, options.otherwise, t, function(i)
     local sum = tap(i, te.const(0, "int32"))
@@ -155,7 +160,8 @@ local function resize(n, list, options)
   for _, a in ipairs(list) do
     local crops = options.coordinates == "tf_crop_and_resize" and (a.first ~= 0 or a.last ~= 1)
     if a.size == 0 and a.out > 0 then n:fail("axis %d has no elements to be resized", a.axis - 1) end
-    if (a.size ~= a.out or math.abs(a.scale - 1) > 1e-9 or crops) and a.out > 0 then Y = resized(n, Y, a.axis, a, options)
+    if (a.size ~= a.out or math.abs(a.scale - 1) > 1e-9 or crops) and a.out > 0 then
+      Y = resized(n, Y, a.axis, a, options)
     elseif a.out == 0 then Y = compute(moved(Y.shape, a.axis, 0), Y.type, function() end) end
   end
   if Y == X then return common.copy(X) end
@@ -171,7 +177,9 @@ local function keep_ratio(n, list, policy)
   local scale
   for _, a in ipairs(list) do
     local own = a.out / a.size
-    if not scale or policy == "not_larger" and own < scale or policy == "not_smaller" and own > scale then scale = own end
+    if not scale or policy == "not_larger" and own < scale or policy == "not_smaller" and own > scale then
+      scale = own
+    end
   end
   for _, a in ipairs(list) do a.scale, a.out = scale, math.floor(scale * a.size + 0.5) end
 end
@@ -187,9 +195,12 @@ local function axes_of(n, scales, sizes, roi)
   for k, axis in ipairs(axes) do
     local d = n:axis(axis, rank)
     local size = n:shape(1)[d]
-    if not (values[k] > 0 and values[k] < 1 << 31) then n:fail("%s %s of axis %d", scales and "a scale of" or "a size of", values[k], axis) end
-    list[k] = {axis = d, size = size, out = scales and math.floor(values[k] * size) or values[k], scale = scales and values[k] or values[k] / size,
-               first = roi and roi[k] or 0, last = roi and roi[k + #axes] or 1}
+    if not (values[k] > 0 and values[k] < 1 << 31) then
+      n:fail("%s %s of axis %d", scales and "a scale of" or "a size of", values[k], axis)
+    end
+    list[k] = {axis = d, size = size, out = scales and math.floor(values[k] * size) or values[k],
+               scale = scales and values[k] or values[k] / size, first = roi and roi[k] or 0,
+               last = roi and roi[k + #axes] or 1}
   end
   if sizes then
     local policy = n:choice("keep_aspect_ratio_policy", "stretch", "stretch", "not_larger", "not_smaller")
@@ -206,12 +217,17 @@ operators.Resize = function(n)
   if n.opset < 11 then
     return resize(n, axes_of(n, n:list(2)), {mode = mode, coordinates = "asymmetric", nearest = "floor", otherwise = 0})
   end
-  local options = {mode = mode, coordinates = n:text("coordinate_transformation_mode", "half_pixel"), a = n:float("cubic_coeff_a", -0.75),
-                   nearest = n:choice("nearest_mode", "round_prefer_floor", "round_prefer_floor", "round_prefer_ceil", "floor", "ceil"),
-                   exclude = n:flag("exclude_outside", 0), antialias = n:flag("antialias", 0), otherwise = n:float("extrapolation_value", 0.0)}
-  if not COORDINATES[options.coordinates] then n:fail("coordinate_transformation_mode `%s` is not known", options.coordinates) end
+  local options =
+    {mode = mode, coordinates = n:text("coordinate_transformation_mode", "half_pixel"), a = n:float("cubic_coeff_a",
+     -0.75), nearest = n:choice("nearest_mode", "round_prefer_floor", "round_prefer_floor", "round_prefer_ceil",
+                                "floor", "ceil"), exclude = n:flag("exclude_outside", 0),
+     antialias = n:flag("antialias", 0), otherwise = n:float("extrapolation_value", 0.0)}
+  if not COORDINATES[options.coordinates] then
+    n:fail("coordinate_transformation_mode `%s` is not known", options.coordinates)
+  end
   if options.antialias and mode == "nearest" then n:fail "antialias is of linear and cubic, not of nearest" end
-  local roi = options.coordinates == "tf_crop_and_resize" and (given(n, 2) or n:fail "tf_crop_and_resize is without a roi") or nil
+  local roi = options.coordinates == "tf_crop_and_resize"
+    and (given(n, 2) or n:fail "tf_crop_and_resize is without a roi") or nil
   local list, axes = axes_of(n, given(n, 3), given(n, 4), roi)
   if roi and #roi ~= 2 * #axes then n:fail("a roi of %d numbers for %d axes", #roi, #axes) end
   return resize(n, list, options)

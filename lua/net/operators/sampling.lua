@@ -111,7 +111,8 @@ operators.AffineGrid = function(n)
     local sum = wide(A[{i[1], i[rank + 2], te.const(rank, "int32")}])
     for d = 1, rank do -- the last axis first
       local extent, x = shape[rank + 2 - d], te.cast(i[rank + 2 - d], sum.type)
-      local at = not corners and (x * 2.0 + 1.0) / (extent + 0.0) - 1.0 or extent == 1 and te.const(-1.0, sum.type) or x * (2.0 / (extent - 1)) - 1.0
+      local at = not corners and (x * 2.0 + 1.0) / (extent + 0.0) - 1.0 or extent == 1 and te.const(-1.0, sum.type)
+        or x * (2.0 / (extent - 1)) - 1.0
       sum = sum + wide(A[{i[1], i[rank + 2], te.const(d - 1, "int32")}]) * at
     end
     return sum
@@ -128,7 +129,8 @@ local function corners_of(y, x, height, width)
   for k = 0, 3 do
     local down, right = k // 2, k % 2
     local wy, wx = y - top, x - left
-    list[#list + 1] = {y = int(top) + down, x = int(left) + right, weight = (down == 1 and wy or 1.0 - wy) * (right == 1 and wx or 1.0 - wx)}
+    list[#list + 1] = {y = int(top) + down, x = int(left) + right,
+                       weight = (down == 1 and wy or 1.0 - wy) * (right == 1 and wx or 1.0 - wx)}
   end
   for _, c in ipairs(list) do
     c.inside = te.all(te.ge(c.y, 0), te.lt(c.y, height), te.ge(c.x, 0), te.lt(c.x, width))
@@ -141,12 +143,16 @@ operators.RoiAlign = function(n)
   local X, R, B = n:x(1), n:x(2), n:x(3)
   local height, width, ratio = n:int("output_height", 1), n:int("output_width", 1), n:int("sampling_ratio", 0)
   local mode, scale = n:choice("mode", "avg", "avg", "max"), n:float("spatial_scale", 1.0)
-  local half = n:choice("coordinate_transformation_mode", n.opset >= 16 and "half_pixel" or "output_half_pixel", "half_pixel", "output_half_pixel") == "half_pixel"
+  local half = n:choice("coordinate_transformation_mode", n.opset >= 16 and "half_pixel" or "output_half_pixel",
+                        "half_pixel", "output_half_pixel") == "half_pixel"
   if #X.shape ~= 4 or #R.shape ~= 2 or R.shape[2] ~= 4 or #B.shape ~= 1 or B.shape[1] ~= R.shape[1] then
-    n:fail("an image of %s, regions of %s in images of %s", common.text(X.shape), common.text(R.shape), common.text(B.shape))
+    n:fail("an image of %s, regions of %s in images of %s", common.text(X.shape), common.text(R.shape),
+           common.text(B.shape))
   end
   if ratio <= 0 then n:fail "sampling_ratio is 0: how many places are read depends on data" end
-  if height < 1 or width < 1 or ratio > 1024 then n:fail("regions of %d x %d, read at %d places a side", height, width, ratio) end
+  if height < 1 or width < 1 or ratio > 1024 then
+    n:fail("regions of %d x %d, read at %d places a side", height, width, ratio)
+  end
   local size = {X.shape[3], X.shape[4]}
   if common.count(X.shape) == 0 then n:fail "the image has no elements" end
   n:check_range(3, 0, X.shape[1] - 1)
@@ -162,14 +168,21 @@ operators.RoiAlign = function(n)
     end)
   end
   local ys, xs = along(1, height), along(2, width)
-  local Y = reduce({R.shape[1], X.shape[2], height, width}, {ratio, ratio}, mode == "avg" and te.sum or common.maximum, function(i, r)
+  local Y = reduce({R.shape[1], X.shape[2], height, width}, {ratio, ratio}, mode == "avg" and te.sum or common.maximum,
+    function(i, r)
     local y, x = ys[{i[1], i[3] * ratio + r[1]}], xs[{i[1], i[4] * ratio + r[2]}]
     local outside = te.any(te.lt(y, -1.0), te.gt(y, size[1] + 0.0), te.lt(x, -1.0), te.gt(x, size[2] + 0.0))
     local function held(v, extent) return te.maximum(te.minimum(v, extent - 1.0), 0.0) end
     local batch, value = int(within(B[{i[1]}], X.shape[1])), nil
     for _, c in ipairs(corners_of(held(y, size[1]), held(x, size[2]), size[1], size[2])) do
       local one = wide(X[{batch, i[2], c.y, c.x}]) * c.weight
-      if not value then value = one elseif mode == "avg" then value = value + one else value = te.maximum(value, one) end
+      if not value then
+        value = one
+      elseif mode == "avg" then
+        value = value + one
+      else
+        value = te.maximum(value, one)
+      end
     end
     return te.select(outside, te.const(0.0, t), value)
   end)
@@ -180,19 +193,33 @@ operators.DeformConv = function(n)
   local X, W, O = n:x(1), n:x(2), n:x(3)
   local bias, mask = n:has(4) and n:x(4) or nil, n:has(5) and n:x(5) or nil
   local groups, parts = n:int("group", 1), n:int("offset_group", 1)
-  if #X.shape ~= 4 or #W.shape ~= 4 or #O.shape ~= 4 then n:fail("an image of %s: it is computed of two dimensions", common.text(X.shape)) end
+  if #X.shape ~= 4 or #W.shape ~= 4 or #O.shape ~= 4 then
+    n:fail("an image of %s: it is computed of two dimensions", common.text(X.shape))
+  end
   local kernel = {W.shape[3], W.shape[4]}
-  if n:has_attribute "kernel_shape" and common.text(n:ints "kernel_shape") ~= common.text(kernel) then n:fail "kernel_shape is not that of its weights" end
+  if n:has_attribute "kernel_shape" and common.text(n:ints "kernel_shape") ~= common.text(kernel) then
+    n:fail "kernel_shape is not that of its weights"
+  end
   local strides, dilations, pads = n:ints("strides", {1, 1}), n:ints("dilations", {1, 1}), n:ints("pads", {0, 0, 0, 0})
-  if #strides ~= 2 or #dilations ~= 2 or #pads ~= 4 or strides[1] < 1 or strides[2] < 1 then n:fail "its attributes are not of two dimensions" end
-  if groups < 1 or parts < 1 or X.shape[2] ~= W.shape[2] * groups or W.shape[1] % groups ~= 0 or X.shape[2] % parts ~= 0 then
-    n:fail("%d channels, weights of %s, %d groups and %d groups of offsets do not fit", X.shape[2], common.text(W.shape), groups, parts)
+  if #strides ~= 2 or #dilations ~= 2 or #pads ~= 4 or strides[1] < 1 or strides[2] < 1 then
+    n:fail "its attributes are not of two dimensions"
+  end
+  if groups < 1 or parts < 1 or X.shape[2] ~= W.shape[2] * groups or W.shape[1] % groups ~= 0
+      or X.shape[2] % parts ~= 0 then
+    n:fail("%d channels, weights of %s, %d groups and %d groups of offsets do not fit", X.shape[2],
+           common.text(W.shape), groups, parts)
   end
   local out, taps = {}, kernel[1] * kernel[2]
-  for d = 1, 2 do out[d] = (X.shape[d + 2] + pads[d] + pads[d + 2] - (kernel[d] - 1) * dilations[d] - 1) // strides[d] + 1 end
+  for d = 1, 2 do
+    out[d] = (X.shape[d + 2] + pads[d] + pads[d + 2] - (kernel[d] - 1) * dilations[d] - 1) // strides[d] + 1
+  end
   local shape = {X.shape[1], W.shape[1], out[1], out[2]}
-  if common.text(O.shape) ~= common.text {X.shape[1], parts * taps * 2, out[1], out[2]} then n:fail("offsets of %s, for %s", common.text(O.shape), common.text(shape)) end
-  if mask and common.text(mask.shape) ~= common.text {X.shape[1], parts * taps, out[1], out[2]} then n:fail("a mask of %s, for %s", common.text(mask.shape), common.text(shape)) end
+  if common.text(O.shape) ~= common.text {X.shape[1], parts * taps * 2, out[1], out[2]} then
+    n:fail("offsets of %s, for %s", common.text(O.shape), common.text(shape))
+  end
+  if mask and common.text(mask.shape) ~= common.text {X.shape[1], parts * taps, out[1], out[2]} then
+    n:fail("a mask of %s, for %s", common.text(mask.shape), common.text(shape))
+  end
   if common.count(X.shape) == 0 then n:fail "the image has no elements" end
   local each, many = X.shape[2] // parts, W.shape[1] // groups
   -- What is read at each place by each tap: {batch, channel, tap, y, x}.
@@ -202,7 +229,8 @@ operators.DeformConv = function(n)
     for d = 1, 2 do
       local k = d == 1 and te.floordiv(i[3], kernel[2]) or te.floormod(i[3], kernel[2])
       local offset = wide(O[{i[1], (part * taps + i[3]) * 2 + (d - 1), i[4], i[5]}])
-      places[d] = bounded(te.cast(i[d + 3] * strides[d] - pads[d] + k * dilations[d], offset.type) + offset, X.shape[d + 2])
+      places[d] = bounded(te.cast(i[d + 3] * strides[d] - pads[d] + k * dilations[d], offset.type) + offset,
+                          X.shape[d + 2])
     end
     local sum
     for _, c in ipairs(corners_of(places[1], places[2], X.shape[3], X.shape[4])) do
@@ -213,7 +241,8 @@ operators.DeformConv = function(n)
   end)
   local Y = reduce(shape, {W.shape[2], taps}, te.sum, function(i, r)
     local c = groups == 1 and r[1] + 0 or te.floordiv(i[2], many) * W.shape[2] + r[1]
-    return read[{i[1], c, r[2], i[3], i[4]}] * wide(W[{i[2], r[1], te.floordiv(r[2], kernel[2]), te.floormod(r[2], kernel[2])}])
+    return read[{i[1], c, r[2], i[3], i[4]}]
+      * wide(W[{i[2], r[1], te.floordiv(r[2], kernel[2]), te.floormod(r[2], kernel[2])}])
   end)
   if not bias and Y.type == X.type then return Y end
   return compute(shape, X.type, function(i) return bias and Y[i] + wide(bias[{i[2]}]) or Y[i] end)

@@ -56,7 +56,9 @@ operators.Unique = function(n)
       for a = 0, after - 1 do slice[#slice + 1] = values[(b * extent + k) * after + a + 1] end
     end
     local parts = {}
-    for p, x in ipairs(slice) do parts[p] = x == 0 and "0" or string.format(math.type(x) == "integer" and "%d" or "%a", x) end
+    for p, x in ipairs(slice) do
+      parts[p] = x == 0 and "0" or string.format(math.type(x) == "integer" and "%d" or "%a", x)
+    end
     local key = table.concat(parts, " ")
     if not by_key[key] then
       by_key[key] = {slice = slice, first = k, count = 0}
@@ -87,13 +89,18 @@ end
 -- start.
 operators.TensorScatter = function(n)
   local X, U, W = n:x(1), n:x(2), n:has(3) and n:x(3) or nil
-  local axis, circular = n:axis(n:int("axis", -2), #X.shape), n:choice("mode", "linear", "linear", "circular") == "circular"
+  local axis, circular = n:axis(n:int("axis", -2), #X.shape),
+    n:choice("mode", "linear", "linear", "circular") == "circular"
   local extent, new = X.shape[axis], U.shape[axis]
   for d, e in ipairs(X.shape) do
-    if #U.shape ~= #X.shape or d ~= axis and U.shape[d] ~= e or d == axis and U.shape[d] > e then n:fail("%s is written to %s", common.text(U.shape), common.text(X.shape)) end
+    if #U.shape ~= #X.shape or d ~= axis and U.shape[d] ~= e or d == axis and U.shape[d] > e then
+      n:fail("%s is written to %s", common.text(U.shape), common.text(X.shape))
+    end
   end
   if axis == 1 then n:fail "the first axis is that of batches" end
-  if W and common.text(W.shape) ~= common.text {X.shape[1]} then n:fail("places of %s for a batch of %d", common.text(W.shape), X.shape[1]) end
+  if W and common.text(W.shape) ~= common.text {X.shape[1]} then
+    n:fail("places of %s for a batch of %d", common.text(W.shape), X.shape[1])
+  end
   if W then n:check_range(3, 0, circular and extent - 1 or extent - new) end
   if new == 0 then return common.copy(X) end
   return compute(X.shape, X.type, function(i)

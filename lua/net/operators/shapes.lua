@@ -7,7 +7,7 @@ local compute, count, fold, unfold, reshaped = common.compute, common.count, com
 local function ints(list) return ms.array({#list}, "int64", list) end
 local function copy_of(list) return table.move(list, 1, #list, 1, {}) end
 
--- ---- Elements that shapes alone decide: arrays, not tensors -----------------------------------------------------------
+-- ---- Elements that shapes alone decide: arrays, not tensors ---------------------------------------------------------
 
 operators.Shape = function(n)
   local shape, list = n:shape(1), {}
@@ -90,7 +90,9 @@ end
 operators.Reshape = function(n)
   local old, shape, open = n:shape(1), copy_of(n:ints_of(2, "shape")), nil
   for d, extent in ipairs(shape) do
-    if extent == 0 and n:int("allowzero", 0) == 0 then shape[d] = old[d] or n:fail("extent %d is 0, and its input has %d dimensions", d, #old) end
+    if extent == 0 and n:int("allowzero", 0) == 0 then
+      shape[d] = old[d] or n:fail("extent %d is 0, and its input has %d dimensions", d, #old)
+    end
     if extent == -1 then
       if open then n:fail "two extents are -1" end
       open, shape[d] = d, 1
@@ -98,7 +100,9 @@ operators.Reshape = function(n)
   end
   shape_of(n, shape)
   if open then
-    if count(shape) == 0 or count(old) % count(shape) ~= 0 then n:fail("%s does not fit %s", common.text(old), common.text(n:ints_of(2, "shape"))) end
+    if count(shape) == 0 or count(old) % count(shape) ~= 0 then
+      n:fail("%s does not fit %s", common.text(old), common.text(n:ints_of(2, "shape")))
+    end
     shape[open] = count(old) // count(shape)
   end
   if count(shape) ~= count(old) then n:fail("%s does not fit %s", common.text(old), common.text(shape)) end
@@ -175,7 +179,9 @@ operators.Concat = function(n)
     else
       if #s ~= #shape then n:fail("its inputs have %d and %d dimensions", #shape, #s) end
       for d, extent in ipairs(s) do
-        if d ~= axis and extent ~= shape[d] then n:fail("extent %d of input %d is %d, not %d", d, i, extent, shape[d]) end
+        if d ~= axis and extent ~= shape[d] then
+          n:fail("extent %d of input %d is %d, not %d", d, i, extent, shape[d])
+        end
       end
       if n:type(i) ~= t then n:fail("its inputs are of %s and %s", t, n:type(i)) end
       shape[axis] = shape[axis] + s[axis]
@@ -214,7 +220,9 @@ operators.Split = function(n)
   end
   local sum, results = 0, {}
   for _, part in ipairs(shape_of(n, parts)) do sum = sum + part end
-  if sum ~= extent or #parts ~= outputs then n:fail("parts of %s do not make %d outputs of an extent of %d", common.text(parts), outputs, extent) end
+  if sum ~= extent or #parts ~= outputs then
+    n:fail("parts of %s do not make %d outputs of an extent of %d", common.text(parts), outputs, extent)
+  end
   local from = 0
   for k, part in ipairs(parts) do
     local shape, first = copy_of(X.shape), from
@@ -236,7 +244,9 @@ operators.Slice = function(n)
   local axes = n:has(4) and n:list(4) or n:ints("axes", all)
   local steps = n:has(5) and n:list(5) or {}
   local shape, first, by = copy_of(X.shape), {}, {}
-  if #starts ~= #ends or #axes ~= #starts then n:fail("it has %d starts, %d ends and %d axes", #starts, #ends, #axes) end
+  if #starts ~= #ends or #axes ~= #starts then
+    n:fail("it has %d starts, %d ends and %d axes", #starts, #ends, #axes)
+  end
   for k, axis in ipairs(axes) do
     local d, step = n:axis(axis, #X.shape), steps[k] or 1
     local extent = X.shape[d]
@@ -286,7 +296,9 @@ common.padded = padded
 
 operators.Pad = function(n)
   local X, mode = n:x(1), n:text("mode", "constant")
-  if mode ~= "constant" and mode ~= "edge" and mode ~= "reflect" and mode ~= "wrap" then n:fail("mode `%s` is not known", mode) end
+  if mode ~= "constant" and mode ~= "edge" and mode ~= "reflect" and mode ~= "wrap" then
+    n:fail("mode `%s` is not known", mode)
+  end
   local pads, rank = n:ints_of(2, "pads"), #X.shape
   local all = {}
   for d = 1, rank do all[d] = d - 1 end
@@ -297,7 +309,9 @@ operators.Pad = function(n)
   for k, axis in ipairs(axes) do
     local d = n:axis(axis, rank)
     before[d], shape[d] = pads[k], shape[d] + pads[k] + pads[k + #axes]
-    if X.shape[d] == 0 and mode ~= "constant" and shape[d] > 0 then n:fail("nothing is there to be repeated along axis %d", axis) end
+    if X.shape[d] == 0 and mode ~= "constant" and shape[d] > 0 then
+      n:fail("nothing is there to be repeated along axis %d", axis)
+    end
   end
   check_count(n, shape_of(n, shape))
   local value
@@ -324,7 +338,8 @@ operators.CenterCropPad = function(n)
     local extra = target[k] - X.shape[d]
     shape[d], before[d] = target[k], extra > 0 and extra // 2 or -((-extra) // 2)
   end
-  return padded(X, shape_of(n, shape), before, "constant", function() return te.const(common.is_float(X.type) and 0.0 or 0, X.type) end)
+  return padded(X, shape_of(n, shape), before, "constant",
+                function() return te.const(common.is_float(X.type) and 0.0 or 0, X.type) end)
 end
 
 -- ---- By indices that are data ------------------------------------------------------------------------------------
@@ -346,7 +361,9 @@ operators.GatherElements = function(n)
   local X, I, axis = n:x(1), n:x(2), n:axis(n:int("axis", 0), n:rank(1))
   if #I.shape ~= #X.shape then n:fail("its inputs have %d and %d dimensions", #X.shape, #I.shape) end
   for d, extent in ipairs(I.shape) do
-    if d ~= axis and extent > X.shape[d] then n:fail("extent %d of its indices is %d, past %d", d, extent, X.shape[d]) end
+    if d ~= axis and extent > X.shape[d] then
+      n:fail("extent %d of its indices is %d, past %d", d, extent, X.shape[d])
+    end
   end
   n:check_range(2, -X.shape[axis], X.shape[axis] - 1)
   return compute(I.shape, X.type, function(i)
@@ -358,11 +375,15 @@ end
 operators.GatherND = function(n)
   local X, I, batch = n:x(1), n:x(2), n:int("batch_dims", 0)
   local deep = I.shape[#I.shape] or n:fail "its indices are a scalar"
-  if batch < 0 or batch >= #I.shape or batch + deep > #X.shape then n:fail("indices of %d dimensions do not fit %d", deep, #X.shape - batch) end
+  if batch < 0 or batch >= #I.shape or batch + deep > #X.shape then
+    n:fail("indices of %d dimensions do not fit %d", deep, #X.shape - batch)
+  end
   local shape = table.move(I.shape, 1, #I.shape - 1, 1, {})
   table.move(X.shape, batch + deep + 1, #X.shape, #I.shape, shape)
   n:check_places(2, X.shape, batch + 1)
-  for d = 1, batch do if I.shape[d] ~= X.shape[d] then n:fail("extent %d is %d and %d", d, X.shape[d], I.shape[d]) end end
+  for d = 1, batch do
+    if I.shape[d] ~= X.shape[d] then n:fail("extent %d is %d and %d", d, X.shape[d], I.shape[d]) end
+  end
   return compute(shape, X.type, function(i)
     local at = table.move(i, 1, batch, 1, {})
     for k = 1, deep do
@@ -383,7 +404,8 @@ local function scattered(n, X, U, updates, hits, update_at)
   local extents = updates
   if count(U.shape) == 0 then return common.copy(X) end
   if how == "none" then
-    local last = common.reduce(X.shape, extents, te.reducer(te.maximum, function(t) return te.const(-1, t) end, "last"), function(i, u)
+    local last = common.reduce(X.shape, extents, te.reducer(te.maximum, function(t) return te.const(-1, t) end, "last"),
+      function(i, u)
       local vars = {}
       for k = 1, #extents do vars[k] = u[k] + 0 end
       return te.select(hits(i, vars), te.cast(fold(vars, extents) + 0, "int32"), te.const(-1, "int32"))
@@ -395,9 +417,11 @@ local function scattered(n, X, U, updates, hits, update_at)
   end
   local t = common.wide_type(X.type)
   local neutral = {add = common.is_float(t) and 0.0 or 0, mul = common.is_float(t) and 1.0 or 1}
-  local function none() return neutral[how] and te.const(neutral[how], t) or common.is_float(t) and te.const(how == "max" and -math.huge or math.huge, t)
+  local function none() return neutral[how] and te.const(neutral[how], t)
+    or common.is_float(t) and te.const(how == "max" and -math.huge or math.huge, t)
                                or (how == "max" and te.min_value or te.max_value)(t) end
-  local f = {add = function(x, y) return x + y end, mul = function(x, y) return x * y end, max = te.maximum, min = te.minimum}
+  local f =
+    {add = function(x, y) return x + y end, mul = function(x, y) return x * y end, max = te.maximum, min = te.minimum}
   local all = common.reduce(X.shape, extents, te.reducer(f[how], none, how), function(i, u)
     local vars = {}
     for k = 1, #extents do vars[k] = u[k] + 0 end
@@ -408,16 +432,22 @@ end
 
 operators.ScatterElements = function(n)
   local X, I, U, axis = n:x(1), n:x(2), n:x(3), n:axis(n:int("axis", 0), n:rank(1))
-  if common.text(I.shape) ~= common.text(U.shape) then n:fail("indices of %s and updates of %s", common.text(I.shape), common.text(U.shape)) end
+  if common.text(I.shape) ~= common.text(U.shape) then
+    n:fail("indices of %s and updates of %s", common.text(I.shape), common.text(U.shape))
+  end
   if #I.shape ~= #X.shape then n:fail("its inputs have %d and %d dimensions", #X.shape, #I.shape) end
   for d, extent in ipairs(I.shape) do
-    if d ~= axis and extent > X.shape[d] then n:fail("extent %d of its indices is %d, past %d", d, extent, X.shape[d]) end
+    if d ~= axis and extent > X.shape[d] then
+      n:fail("extent %d of its indices is %d, past %d", d, extent, X.shape[d])
+    end
   end
   n:check_range(2, -X.shape[axis], X.shape[axis] - 1)
   -- Along the axis all updates are looked at; along the others the one of the element, where there is one.
   local function at(i, u)
     local where = {}
-    for d, extent in ipairs(I.shape) do where[d] = d == axis and u[1] or extent < X.shape[d] and te.minimum(i[d], extent - 1) or i[d] end
+    for d, extent in ipairs(I.shape) do
+      where[d] = d == axis and u[1] or extent < X.shape[d] and te.minimum(i[d], extent - 1) or i[d]
+    end
     return where
   end
   return scattered(n, X, U, {I.shape[axis]}, function(i, u)
@@ -436,7 +466,9 @@ operators.ScatterND = function(n)
   if deep > #X.shape then n:fail("indices of %d dimensions do not fit %d", deep, #X.shape) end
   local updates = table.move(I.shape, 1, #I.shape - 1, 1, {})
   local expected = table.move(X.shape, deep + 1, #X.shape, #updates + 1, copy_of(updates))
-  if common.text(expected) ~= common.text(U.shape) then n:fail("updates of %s, not %s", common.text(U.shape), common.text(expected)) end
+  if common.text(expected) ~= common.text(U.shape) then
+    n:fail("updates of %s, not %s", common.text(U.shape), common.text(expected))
+  end
   n:check_places(2, X.shape, 1)
   return scattered(n, X, U, #updates == 0 and {1} or updates, function(i, u)
     local same = {}
@@ -481,26 +513,33 @@ operators.DepthToSpace = function(n)
   local depth, by_column = s[2] // (b * b), n:text("mode", "DCR") == "DCR"
   return compute({s[1], depth, s[3] * b, s[4] * b}, X.type, function(i)
     local block = te.floormod(i[3], b) * b + te.floormod(i[4], b)
-    return X[{i[1], by_column and block * depth + i[2] or i[2] * (b * b) + block, te.floordiv(i[3], b), te.floordiv(i[4], b)}]
+    return X[{i[1], by_column and block * depth + i[2] or i[2] * (b * b) + block, te.floordiv(i[3], b),
+              te.floordiv(i[4], b)}]
   end)
 end
 operators.SpaceToDepth = function(n)
   local X, b = n:x(1), n:int "blocksize"
   local s = X.shape
-  if #s ~= 4 or b < 1 or b > 1 << 20 or s[3] % b ~= 0 or s[4] % b ~= 0 then n:fail("%s has no blocks of %d", common.text(s), b) end
+  if #s ~= 4 or b < 1 or b > 1 << 20 or s[3] % b ~= 0 or s[4] % b ~= 0 then
+    n:fail("%s has no blocks of %d", common.text(s), b)
+  end
   local by_column = n:text("mode", "DCR") == "DCR"
   return compute({s[1], s[2] * b * b, s[3] // b, s[4] // b}, X.type, function(i)
     local block = by_column and te.floordiv(i[2], s[2]) or te.floormod(i[2], b * b)
-    return X[{i[1], by_column and te.floormod(i[2], s[2]) or te.floordiv(i[2], b * b), i[3] * b + te.floordiv(block, b), i[4] * b + te.floormod(block, b)}]
+    return X[{i[1], by_column and te.floormod(i[2], s[2]) or te.floordiv(i[2], b * b), i[3] * b + te.floordiv(block, b),
+              i[4] * b + te.floormod(block, b)}]
   end)
 end
 
 operators.ReverseSequence = function(n)
   local X, L, time, batch = n:x(1), n:x(2), n:int("time_axis", 0) + 1, n:int("batch_axis", 1) + 1
-  if time > 2 or batch > 2 or time < 1 or batch < 1 or time == batch then n:fail "its axes are 0 and 1, in either order" end
+  if time > 2 or batch > 2 or time < 1 or batch < 1 or time == batch then
+    n:fail "its axes are 0 and 1, in either order"
+  end
   return compute(X.shape, X.type, function(i)
     local length, at = te.cast(te.minimum(L[i[batch]], X.shape[time]), "int32"), copy_of(i)
-    at[time] = te.select(te.lt(i[time], length), te.maximum(te.minimum(length - 1 - i[time], X.shape[time] - 1), 0), i[time])
+    at[time] = te.select(te.lt(i[time], length), te.maximum(te.minimum(length - 1 - i[time], X.shape[time] - 1), 0),
+                         i[time])
     return X[at]
   end)
 end

@@ -32,7 +32,9 @@ operators.MelWeightMatrix = function(n)
   local lowest, highest, t = n:scalar(4), n:scalar(5), n:type_of(n:int("output_datatype", 1))
   local rows = length // 2 + 1
   if rows * bins > MOST then n:fail("%d x %d weights are more than are made", rows, bins) end
-  if not (lowest >= 0 and highest > lowest and highest <= rate) then n:fail("edges of %s and %s Hz, at a rate of %d", lowest, highest, rate) end
+  if not (lowest >= 0 and highest > lowest and highest <= rate) then
+    n:fail("edges of %s and %s Hz, at a rate of %d", lowest, highest, rate)
+  end
   local function mel(hertz) return 2595 * math.log(1 + hertz / 700, 10) end
   local step, points, list = (mel(highest) - mel(lowest)) / (bins + 2), {}, {}
   for k = 0, bins + 1 do
@@ -86,7 +88,9 @@ operators.DFT = function(n)
   local inverse, half, t = n:flag("inverse", 0), n:flag("onesided", 0), checked_type(n)
   local axis = n:axis(n.opset >= 20 and (n:has(3) and n:scalar(3) or -2) or n:int("axis", 1), rank)
   local parts, extent = s[rank], s[axis]
-  if rank < 2 or axis == rank or parts ~= 1 and parts ~= 2 then n:fail("%s is of no numbers along axis %d: its last extent is 1, or 2 of complex ones", common.text(s), axis - 1) end
+  if rank < 2 or axis == rank or parts ~= 1 and parts ~= 2 then
+    n:fail("%s is of no numbers along axis %d: its last extent is 1, or 2 of complex ones", common.text(s), axis - 1)
+  end
   local length = n:has(2) and whole(n, 2, 1) or inverse and half and 2 * (extent - 1) or extent
   if length < 1 then n:fail("a transform of length %d", length) end
   local T, shape, given = angles(n, length, t), table.move(s, 1, rank, 1, {}), math.min(extent, length)
@@ -119,8 +123,11 @@ operators.STFT = function(n)
   local X, s, step, half, t = n:x(1), n:shape(1), whole(n, 2, 1), n:flag("onesided", 1), checked_type(n)
   local W = n:has(3) and n:x(3) or nil
   if #s ~= 3 or s[3] ~= 1 and s[3] ~= 2 then n:fail("a signal of %s", common.text(s)) end
-  local length = n:has(4) and whole(n, 4, 1) or W and W.shape[1] or n:fail "it has neither a window nor a length of frames"
-  if W and common.text(W.shape) ~= common.text {length} then n:fail("a window of %s for frames of %d", common.text(W.shape), length) end
+  local length = n:has(4) and whole(n, 4, 1) or W and W.shape[1]
+    or n:fail "it has neither a window nor a length of frames"
+  if W and common.text(W.shape) ~= common.text {length} then
+    n:fail("a window of %s for frames of %d", common.text(W.shape), length)
+  end
   if half and s[3] == 2 then n:fail "a complex signal has no half of a spectrum that is enough" end
   if length > s[2] then n:fail("frames of %d in a signal of %d", length, s[2]) end
   local T, shape = angles(n, length, t), {s[1], (s[2] - length) // step + 1, half and length // 2 + 1 or length, 2}

@@ -13,13 +13,17 @@ end
 -- What a window is: {kernel, strides, dilations, before, out} a dimension. size: the image's extents behind channels.
 local function window(n, size, kernel, ceil)
   local rank, auto = #size, n:text("auto_pad", "NOTSET")
-  local strides, dilations, pads = n:ints("strides", repeated(1, rank)), n:ints("dilations", repeated(1, rank)), n:ints("pads", repeated(0, 2 * rank))
+  local strides, dilations, pads = n:ints("strides", repeated(1, rank)), n:ints("dilations", repeated(1, rank)),
+    n:ints("pads", repeated(0, 2 * rank))
   if #kernel ~= rank or #strides ~= rank or #dilations ~= rank or #pads ~= 2 * rank then
-    n:fail("windows of %d dimensions, strides of %d, dilations of %d and %d pads for an image of %d", #kernel, #strides, #dilations, #pads, rank)
+    n:fail("windows of %d dimensions, strides of %d, dilations of %d and %d pads for an image of %d", #kernel, #strides,
+           #dilations, #pads, rank)
   end
   local w = {kernel = kernel, strides = strides, dilations = dilations, before = {}, after = {}, out = {}}
   for d = 1, rank do
-    if kernel[d] < 1 or strides[d] < 1 or dilations[d] < 1 then n:fail("a window of %d, stride %d, dilation %d", kernel[d], strides[d], dilations[d]) end
+    if kernel[d] < 1 or strides[d] < 1 or dilations[d] < 1 then
+      n:fail("a window of %d, stride %d, dilation %d", kernel[d], strides[d], dilations[d])
+    end
     local span = (kernel[d] - 1) * dilations[d] + 1
     local before, after = pads[d], pads[d + rank]
     if auto == "VALID" then before, after = 0, 0 end
@@ -71,13 +75,17 @@ local function grouped_layout()
   return table.move({2, 3}, 1, 2, #list + 1, list)
 end
 
--- Convolutions of groups of several channels: the groups are a dimension of their own, so that every index is a sum of products.
+-- Convolutions of groups of several channels: the groups are a dimension of their own, so that every index is a sum of
+-- products.
 local function convolve_groups(P, W, w, groups, element_x, element_w)
   local each, out = W.shape[2], W.shape[1] // groups
-  local Y = common.with_layout(grouped_layout(), reduce, {P.shape[1], groups, out, table.unpack(w.out)}, {each, table.unpack(w.kernel)}, te.sum, function(i, r)
+  local Y = common.with_layout(grouped_layout(), reduce, {P.shape[1], groups, out, table.unpack(w.out)},
+    {each, table.unpack(w.kernel)}, te.sum, function(i, r)
     local channel = i[2] * out + i[3]
     local at, of, image = {i[1], i[2] * each + r[1]}, {channel, r[1]}, {i[1], channel}
-    for d in ipairs(w.kernel) do at[d + 2], of[d + 2], image[d + 2] = place(w, d, i[d + 3], r[d + 1]), r[d + 1], i[d + 3] end
+    for d in ipairs(w.kernel) do
+      at[d + 2], of[d + 2], image[d + 2] = place(w, d, i[d + 3], r[d + 1]), r[d + 1], i[d + 3]
+    end
     return element_x(P[at]) * element_w(W[of], image, channel)
   end)
   return compute({P.shape[1], W.shape[1], table.unpack(w.out)}, Y.type, function(i)
@@ -88,15 +96,21 @@ end
 -- Sums of products of X, of which element(x) is taken, and W. Groups are parts of the channels.
 local function convolve(n, X, W, element_x, element_w, pad)
   local groups, size = n:int("group", 1), table.move(X.shape, 3, #X.shape, 1, {})
-  if #X.shape < 3 or #W.shape ~= #X.shape then n:fail("an image of %s and weights of %s", common.text(X.shape), common.text(W.shape)) end
+  if #X.shape < 3 or #W.shape ~= #X.shape then
+    n:fail("an image of %s and weights of %s", common.text(X.shape), common.text(W.shape))
+  end
   if groups < 1 or W.shape[1] % groups ~= 0 or X.shape[2] ~= W.shape[2] * groups then
     n:fail("%d channels, weights of %s and %d groups do not fit", X.shape[2], common.text(W.shape), groups)
   end
   local kernel = table.move(W.shape, 3, #W.shape, 1, {})
   local given = n:ints("kernel_shape", kernel)
-  if common.text(given) ~= common.text(kernel) then n:fail("kernel_shape is %s, and the weights are of %s", common.text(given), common.text(kernel)) end
+  if common.text(given) ~= common.text(kernel) then
+    n:fail("kernel_shape is %s, and the weights are of %s", common.text(given), common.text(kernel))
+  end
   local w = window(n, size, kernel)
-  if groups > 1 and W.shape[2] > 1 then return convolve_groups(around(X, w, pad or zero(X.type)), W, w, groups, element_x, element_w) end
+  if groups > 1 and W.shape[2] > 1 then
+    return convolve_groups(around(X, w, pad or zero(X.type)), W, w, groups, element_x, element_w)
+  end
   local P, each, shape = around(X, w, pad or zero(X.type)), W.shape[2], {X.shape[1], W.shape[1], table.unpack(w.out)}
   return reduce(shape, {each, table.unpack(kernel)}, te.sum, function(i, r)
     local first = groups == 1 and 0 or te.floordiv(i[2], W.shape[1] // groups) * each
@@ -108,7 +122,9 @@ end
 
 local function with_bias(n, Y, k, t)
   local B = n:has(k) and n:x(k) or nil
-  if B and (#B.shape ~= 1 or B.shape[1] ~= Y.shape[2]) then n:fail("a bias of %s for %d channels", common.text(B.shape), Y.shape[2]) end
+  if B and (#B.shape ~= 1 or B.shape[1] ~= Y.shape[2]) then
+    n:fail("a bias of %s for %d channels", common.text(B.shape), Y.shape[2])
+  end
   if not B and Y.type == t then return Y end
   return compute(Y.shape, t, function(i) return B and Y[i] + wide(B[i[2]]) or Y[i] end)
 end
@@ -145,14 +161,21 @@ end
 -- What its windows are: {kernel, strides, dilations, before, out} a dimension.
 local function transposed_window(n, X, W, groups)
   local rank = #X.shape - 2
-  if rank < 1 or #W.shape ~= #X.shape then n:fail("an image of %s and weights of %s", common.text(X.shape), common.text(W.shape)) end
+  if rank < 1 or #W.shape ~= #X.shape then
+    n:fail("an image of %s and weights of %s", common.text(X.shape), common.text(W.shape))
+  end
   if X.type ~= W.type then n:fail("an image of %s and weights of %s", X.type, W.type) end
-  if groups < 1 or X.shape[2] % groups ~= 0 or W.shape[1] ~= X.shape[2] then n:fail("%d channels, weights of %s and %d groups do not fit", X.shape[2], common.text(W.shape), groups) end
+  if groups < 1 or X.shape[2] % groups ~= 0 or W.shape[1] ~= X.shape[2] then
+    n:fail("%d channels, weights of %s and %d groups do not fit", X.shape[2], common.text(W.shape), groups)
+  end
   local kernel = table.move(W.shape, 3, #W.shape, 1, {})
   local strides, dilations = n:ints("strides", repeated(1, rank)), n:ints("dilations", repeated(1, rank))
-  local pads, extra, auto = n:ints("pads", repeated(0, 2 * rank)), n:ints("output_padding", repeated(0, rank)), n:text("auto_pad", "NOTSET")
+  local pads, extra, auto = n:ints("pads", repeated(0, 2 * rank)), n:ints("output_padding", repeated(0, rank)),
+    n:text("auto_pad", "NOTSET")
   local wanted = n:has_attribute "output_shape" and n:ints "output_shape" or nil
-  if #strides ~= rank or #dilations ~= rank or #pads ~= 2 * rank or #extra ~= rank then n:fail("its attributes are not of %d dimensions", rank) end
+  if #strides ~= rank or #dilations ~= rank or #pads ~= 2 * rank or #extra ~= rank then
+    n:fail("its attributes are not of %d dimensions", rank)
+  end
   if wanted and #wanted > rank then wanted = table.move(wanted, #wanted - rank + 1, #wanted, 1, {}) end
   local out, before = {}, {}
   for d = 1, rank do
@@ -163,7 +186,8 @@ local function transposed_window(n, X, W, groups)
     local target = wanted and wanted[d] or auto:find "^SAME" and X.shape[d + 2] * strides[d]
     if target then
       local total = math.max(0, full - target)
-      before[d], out[d] = auto == "SAME_UPPER" and total // 2 or auto == "SAME_LOWER" and (total + 1) // 2 or total // 2, target
+      before[d], out[d] = auto == "SAME_UPPER" and total // 2 or auto == "SAME_LOWER" and (total + 1) // 2
+        or total // 2, target
     end
     if out[d] < 0 then n:fail("extent %d of the result is %d", d, out[d]) end
   end
@@ -219,7 +243,8 @@ local function by_phases(X, W, w, groups, shape)
       at[d + 2], of[d + 2] = x + first[d + 2], element
     end
     local product = wide(P[at]) * wide(W[of])
-    return #inside == 0 and product or te.select(te.all(table.unpack(inside)), product, te.const(is_float(t) and 0.0 or 0, t))
+    return #inside == 0 and product
+      or te.select(te.all(table.unpack(inside)), product, te.const(is_float(t) and 0.0 or 0, t))
   end)
 end
 
@@ -236,32 +261,48 @@ end
 operators.CausalConvWithState = function(n)
   local X, W, B, P = n:x(1), n:x(2), n:has(3) and n:x(3) or nil, n:has(4) and n:x(4) or nil
   local s, taps, swish = X.shape, W.shape[3], n:choice("activation", "none", "none", "silu", "swish") ~= "none"
-  if #s ~= 3 or common.text(W.shape) ~= common.text {s[2], 1, taps or 0} or taps < 1 then n:fail("a signal of %s and weights of %s", common.text(s), common.text(W.shape)) end
-  if B and common.text(B.shape) ~= common.text {s[2]} then n:fail("a bias of %s for %d channels", common.text(B.shape), s[2]) end
-  if P and common.text(P.shape) ~= common.text {s[1], s[2], taps - 1} then n:fail("a state of %s, not of %s", common.text(P.shape), common.text {s[1], s[2], taps - 1}) end
-  for k = 2, 4 do if n:has(k) and n:type(k) ~= X.type then n:fail("its inputs are of %s and %s", X.type, n:type(k)) end end
+  if #s ~= 3 or common.text(W.shape) ~= common.text {s[2], 1, taps or 0} or taps < 1 then
+    n:fail("a signal of %s and weights of %s", common.text(s), common.text(W.shape))
+  end
+  if B and common.text(B.shape) ~= common.text {s[2]} then
+    n:fail("a bias of %s for %d channels", common.text(B.shape), s[2])
+  end
+  if P and common.text(P.shape) ~= common.text {s[1], s[2], taps - 1} then
+    n:fail("a state of %s, not of %s", common.text(P.shape), common.text {s[1], s[2], taps - 1})
+  end
+  for k = 2, 4 do
+    if n:has(k) and n:type(k) ~= X.type then n:fail("its inputs are of %s and %s", X.type, n:type(k)) end
+  end
   if not is_float(X.type) then n:fail("its input is of %s; floats are expected", X.type) end
   local whole = compute({s[1], s[2], s[3] + taps - 1}, X.type, function(i)
     local before = taps > 1 and (P and P[i] or te.const(0.0, X.type))
     local now = s[3] > 0 and X[{i[1], i[2], i[3] - (taps - 1)}]
     return before and now and te.if_then_else(te.lt(i[3], taps - 1), before, now) or before or now
   end)
-  local sum = reduce(s, {taps}, te.sum, function(i, r) return wide(whole[{i[1], i[2], i[3] + r[1]}]) * wide(W[{i[2], te.const(0, "int32"), r[1]}]) end)
+  local sum = reduce(s, {taps}, te.sum, function(i, r)
+    return wide(whole[{i[1], i[2], i[3] + r[1]}]) * wide(W[{i[2], te.const(0, "int32"), r[1]}])
+  end)
   return compute(s, X.type, function(i)
     local y = B and sum[i] + wide(B[{i[2]}]) or sum[i]
     return swish and y / (te.exp(-1.0 * y) + 1.0) or y
-  end), n:wants(2) and compute({s[1], s[2], taps - 1}, X.type, function(i) return whole[{i[1], i[2], i[3] + s[3]}] end) or nil
+  end), n:wants(2) and compute({s[1], s[2], taps - 1}, X.type, function(i) return whole[{i[1], i[2], i[3] + s[3]}] end)
+    or nil
 end
 
 -- Blocks of columns summed into the image that they were cut from.
 operators.Col2Im = function(n)
   local X, size, kernel = n:x(1), n:list(2), n:list(3)
   local rank, taps = #size, 1
-  local strides, dilations, pads = n:ints("strides", repeated(1, rank)), n:ints("dilations", repeated(1, rank)), n:ints("pads", repeated(0, 2 * rank))
-  if #kernel ~= rank or #strides ~= rank or #dilations ~= rank or #pads ~= 2 * rank then n:fail("its attributes are not of %d dimensions", rank) end
+  local strides, dilations, pads = n:ints("strides", repeated(1, rank)), n:ints("dilations", repeated(1, rank)),
+    n:ints("pads", repeated(0, 2 * rank))
+  if #kernel ~= rank or #strides ~= rank or #dilations ~= rank or #pads ~= 2 * rank then
+    n:fail("its attributes are not of %d dimensions", rank)
+  end
   local blocks, columns = {}, 1
   for d, extent in ipairs(size) do
-    if extent < 1 or kernel[d] < 1 or strides[d] < 1 or dilations[d] < 1 then n:fail("an image of %d, blocks of %d", extent, kernel[d]) end
+    if extent < 1 or kernel[d] < 1 or strides[d] < 1 or dilations[d] < 1 then
+      n:fail("an image of %d, blocks of %d", extent, kernel[d])
+    end
     blocks[d] = math.max(0, (extent + pads[d] + pads[d + rank] - (kernel[d] - 1) * dilations[d] - 1) // strides[d] + 1)
     taps, columns = taps * kernel[d], columns * blocks[d]
   end
@@ -315,7 +356,8 @@ end
 
 -- How many of a window's elements count along each dimension: those in the image, or those in it and what is padded.
 local function counted(w, size, include, d, i)
-  local low, high = include and 0 or w.before[d], include and w.before[d] + size[d] + w.after[d] or w.before[d] + size[d]
+  local low, high = include and 0 or w.before[d],
+    include and w.before[d] + size[d] + w.after[d] or w.before[d] + size[d]
   if w.dilations[d] == 1 then
     local from = w.strides[d] == 1 and i or i * w.strides[d]
     return te.minimum(from + w.kernel[d], high) - te.maximum(from, low)
@@ -352,7 +394,9 @@ operators.LpPool = function(n)
     local x = te.abs(wide(Q[at]))
     return p == 1 and x or p == 2 and x * x or te.pow(x, te.const(p + 0.0, x.type))
   end)
-  return compute(shape, X.type, function(i) return p == 1 and Y[i] or p == 2 and te.sqrt(Y[i]) or te.pow(Y[i], te.const(1 / p, Y.type)) end)
+  return compute(shape, X.type, function(i)
+    return p == 1 and Y[i] or p == 2 and te.sqrt(Y[i]) or te.pow(Y[i], te.const(1 / p, Y.type))
+  end)
 end
 
 local function global(reducer, before, after)

@@ -1,6 +1,7 @@
--- The parts of a convolution by Winograd's method, F(m x m, 3 x 3): windows of (m + 2) x (m + 2) that overlap by two are
--- transformed, multiplied by transformed weights, a matrix for each element of a window, and transformed back to m x m.
--- Source: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2015, section 4; points 0, 1, -1, 2, -2.
+-- The parts of a convolution by Winograd's method, F(m x m, 3 x 3): windows of (m + 2) x (m + 2) that overlap by two
+-- are transformed, multiplied by transformed weights, a matrix for each element of a window, and transformed back to m
+-- x m. Source: Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2015, section 4; points 0, 1, -1, 2,
+-- -2.
 local ms = msched
 local te, common = ms.te, ms.load "lua.net.common"
 local operators = {}
@@ -9,11 +10,13 @@ local compute, reduce = common.compute, common.reduce
 -- By the extent of a tile: rows of a transform, of what is multiplied by them in order.
 local INPUT = {
   [2] = {1, 0, -1, 0, 0, 1, 1, 0, 0, -1, 1, 0, 0, 1, 0, -1},
-  [4] = {4, 0, -5, 0, 1, 0, 0, -4, -4, 1, 1, 0, 0, 4, -4, -1, 1, 0, 0, -2, -1, 2, 1, 0, 0, 2, -1, -2, 1, 0, 0, 4, 0, -5, 0, 1},
+  [4] = {4, 0, -5, 0, 1, 0, 0, -4, -4, 1, 1, 0, 0, 4, -4, -1, 1, 0, 0, -2, -1, 2, 1, 0, 0, 2, -1, -2, 1, 0, 0, 4, 0, -5,
+         0, 1},
 }
 local WEIGHTS = {
   [2] = {1, 0, 0, 1 / 2, 1 / 2, 1 / 2, 1 / 2, -1 / 2, 1 / 2, 0, 0, 1},
-  [4] = {1 / 4, 0, 0, -1 / 6, -1 / 6, -1 / 6, -1 / 6, 1 / 6, -1 / 6, 1 / 24, 1 / 12, 1 / 6, 1 / 24, -1 / 12, 1 / 6, 0, 0, 1},
+  [4] = {1 / 4, 0, 0, -1 / 6, -1 / 6, -1 / 6, -1 / 6, 1 / 6, -1 / 6, 1 / 24, 1 / 12, 1 / 6, 1 / 24, -1 / 12, 1 / 6, 0,
+         0, 1},
 }
 local OUTPUT = {
   [2] = {1, 1, 1, 0, 0, 1, -1, -1},
@@ -58,7 +61,8 @@ end
 
 -- The image of products of windows, of extents `size`, and a bias.
 operators["msched.WinogradOutput"] = function(n)
-  local M, bias, A, m, size = n:x(1), n:has(2) and n:x(2) or nil, table_of(n, OUTPUT, n:type(1)), n:int "tile", n:ints "size"
+  local M, bias, A, m, size = n:x(1), n:has(2) and n:x(2) or nil, table_of(n, OUTPUT, n:type(1)), n:int "tile",
+    n:ints "size"
   local a, s = m + 2, M.shape
   local columns = reduce({a, s[3], s[4], s[5], m, s[6]}, {a}, te.sum, function(i, r)
     return M[{r[1], i[1], i[2], i[3], i[4], i[6]}] * A[{i[5] * a + r[1]}]

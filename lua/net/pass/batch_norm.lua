@@ -1,7 +1,8 @@
 -- BatchNormalization of constants, behind a convolution or a product of constant weights whose result it alone reads,
 -- goes into the weights and the bias. What is computed of constants is left as nodes, which are folded when the network
 -- is planned.
-local pass = {name = "batch_norm", text = "puts batch normalization into the weights and the bias before it", needs_values = true}
+local pass =
+  {name = "batch_norm", text = "puts batch normalization into the weights and the bias before it", needs_values = true}
 
 local function constants_of(values, node, first, last)
   for i = first, last do
@@ -16,11 +17,16 @@ end
 local HOLDS = {Conv = 0, ConvTranspose = 1, Gemm = 1}
 local function before(links, values, node, outputs)
   local giver = links:giver(node.inputs[1])
-  if not giver or giver.domain ~= "" or not HOLDS[giver.op] or outputs[node.inputs[1]] or #links:readers(node.inputs[1]) ~= 1 then return nil end
+  if not giver or giver.domain ~= "" or not HOLDS[giver.op] or outputs[node.inputs[1]]
+      or #links:readers(node.inputs[1]) ~= 1 then
+    return nil
+  end
   local last = (giver.inputs[3] or "") ~= "" and 3 or 2
   if not constants_of(values, giver, 2, last) then return nil end
   if giver.op == "ConvTranspose" and (giver.attributes.group or 1) ~= 1 then return nil end
-  if giver.op == "Gemm" and ((giver.attributes.alpha or 1) ~= 1 or (giver.attributes.beta or 1) ~= 1) then return nil end
+  if giver.op == "Gemm" and ((giver.attributes.alpha or 1) ~= 1 or (giver.attributes.beta or 1) ~= 1) then
+    return nil
+  end
   local axis = HOLDS[giver.op]
   if giver.op == "Gemm" and (giver.attributes.transB or 0) ~= 0 then axis = 0 end
   return giver, axis
@@ -44,7 +50,10 @@ end
 
 -- Whether it is one of constants of one type, of which none but the first output is read.
 local function is_plain(values, node)
-  if node.domain ~= "" or node.op ~= "BatchNormalization" or (node.attributes.training_mode or 0) ~= 0 or (node.attributes.spatial or 1) == 0 then return false end
+  if node.domain ~= "" or node.op ~= "BatchNormalization" or (node.attributes.training_mode or 0) ~= 0
+      or (node.attributes.spatial or 1) == 0 then
+    return false
+  end
   for i = 2, #node.outputs do if node.outputs[i] ~= "" then return false end end
   if not constants_of(values, node, 2, 5) then return false end
   local types = values[node.inputs[2]].type

@@ -6,7 +6,9 @@ local MOST_COMPARED = 256 -- elements of an array
 
 -- An attribute's value as text, or nil: it is not compared.
 local function text_of(x)
-  if ms.type(x) == "array" then return #x <= MOST_COMPARED and x:type() .. table.concat(x:shape(), "x") .. ":" .. x:bytes() or nil end
+  if ms.type(x) == "array" then
+    return #x <= MOST_COMPARED and x:type() .. table.concat(x:shape(), "x") .. ":" .. x:bytes() or nil
+  end
   if type(x) ~= "table" then return type(x) .. ":" .. tostring(x) end
   if x.nodes or x.unread then return nil end
   local parts = {}
@@ -17,7 +19,8 @@ local function text_of(x)
   return "{" .. table.concat(parts, ",") .. "}"
 end
 
-local RANDOM = {RandomNormal = true, RandomUniform = true, RandomNormalLike = true, RandomUniformLike = true, Multinomial = true, Bernoulli = true}
+local RANDOM = {RandomNormal = true, RandomUniform = true, RandomNormalLike = true, RandomUniformLike = true,
+                Multinomial = true, Bernoulli = true}
 
 local function key_of(node)
   if RANDOM[node.op] then return nil end
@@ -38,7 +41,9 @@ function pass.run(net)
     for _, name in ipairs(node.outputs) do visible = visible or outputs[name] end
     first = key and known[key]
     local covers = first and not visible
-    for i, name in ipairs(first and node.outputs or {}) do covers = covers and (name == "" or (first.outputs[i] or "") ~= "") end
+    for i, name in ipairs(first and node.outputs or {}) do
+      covers = covers and (name == "" or (first.outputs[i] or "") ~= "")
+    end
     if covers then
       for i, name in ipairs(node.outputs) do if name ~= "" then same[name] = first.outputs[i] end end
     else

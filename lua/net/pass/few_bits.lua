@@ -1,8 +1,9 @@
--- Products by constant matrices that a DequantizeLinear gives become MatMulNBits, which multiplies by the integers as they
--- are packed: of 4 bits, or of 8. Their scales are those of blocks along what is summed, of columns, or one. What packs
--- them is nodes over constants, which are computed when the network is planned.
+-- Products by constant matrices that a DequantizeLinear gives become MatMulNBits, which multiplies by the integers as
+-- they are packed: of 4 bits, or of 8. Their scales are those of blocks along what is summed, of columns, or one. What
+-- packs them is nodes over constants, which are computed when the network is planned.
 local common = msched.load "lua.net.common"
-local pass = {name = "few_bits", text = "multiplies packed integers of 4 or 8 bits where only their real values were multiplied", needs_values = true}
+local pass = {name = "few_bits", text = "multiplies packed integers of 4 or 8 bits where only their real values were \z
+                                         multiplied", needs_values = true}
 
 local UINT8, INT32 = 2, 6 -- ONNX's numbers of types
 local LEAST_BLOCK, MOST_BLOCK = 16, 256 -- the second: of columns and tensors of one scale, which have no blocks
@@ -38,20 +39,25 @@ local function block_of(node, scale, shape, k_axis, k)
   if axis < 0 then axis = axis + 2 end
   local count = common.count(scale.shape)
   if block > 0 and count > 1 then
-    return axis == k_axis and #scale.shape == 2 and scale.shape[2 - k_axis] == shape[2 - k_axis] and k % block == 0 and block or nil
+    return axis == k_axis and #scale.shape == 2 and scale.shape[2 - k_axis] == shape[2 - k_axis] and k % block == 0
+      and block or nil
   end
   if count > 1 and (axis == k_axis or #scale.shape ~= 1) then return nil end
   local whole = k & -k -- the largest power of 2 that divides it
   return whole < MOST_BLOCK and whole or MOST_BLOCK
 end
 
--- The matrix as blocks of integers: {node, k, n, block, bits, across}; across: n is its first dimension. nil: it is none.
+-- The matrix as blocks of integers: {node, k, n, block, bits, across}; across: n is its first dimension. nil: it is
+-- none.
 function Rewriter:weights(name, across)
   local node, transposed = self:dequantized(name)
   if not node then return nil end
   local bytes, scale, zero = self:constant(node.inputs[1]), self:constant(node.inputs[2]), self:constant(node.inputs[3])
   local has_zero = (node.inputs[3] or "") ~= ""
-  if not bytes or not scale or has_zero and not zero or bytes.type ~= "int8" and bytes.type ~= "uint8" or #bytes.shape ~= 2 then return nil end
+  if not bytes or not scale or has_zero and not zero or bytes.type ~= "int8" and bytes.type ~= "uint8"
+      or #bytes.shape ~= 2 then
+    return nil
+  end
   if scale.type ~= "float32" or self.values[node.outputs[1]].type ~= "float32" then return nil end
   if has_zero and (zero.type ~= bytes.type or common.text(zero.shape) ~= common.text(scale.shape)) then return nil end
   if transposed then across = not across end
@@ -59,11 +65,11 @@ function Rewriter:weights(name, across)
   local k, n = bytes.shape[k_axis + 1], bytes.shape[2 - k_axis]
   local block = block_of(node, scale, bytes.shape, k_axis, k)
   if not block or block < LEAST_BLOCK or block & (block - 1) ~= 0 then return nil end
-  return {node = node, k = k, n = n, block = block, bits = self.net.packed and self.net.packed[bytes.array] and 4 or 8, across = across,
-          is_signed = bytes.type == "int8", zero = zero}
+  return {node = node, k = k, n = n, block = block, bits = self.net.packed and self.net.packed[bytes.array] and 4 or 8,
+          across = across, is_signed = bytes.type == "int8", zero = zero}
 end
 
--- ---- What packs ------------------------------------------------------------------------------------------------------
+-- ---- What packs -----------------------------------------------------------------------------------------------------
 
 function Rewriter:list(values) return self.added:constant({#values}, "int64", values) end
 function Rewriter:reshape(name, shape) return self.added:node("Reshape", {name, self:list(shape)}) end
@@ -124,7 +130,7 @@ function Rewriter:product(node, w)
   self.nodes[#self.nodes].outputs = {node.outputs[1]}
 end
 
--- ---- Which products --------------------------------------------------------------------------------------------------
+-- ---- Which products -------------------------------------------------------------------------------------------------
 
 function Rewriter:MatMul(node) return self:weights(node.inputs[2], false) end
 function Rewriter:Gemm(node)

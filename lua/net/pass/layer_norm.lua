@@ -1,6 +1,7 @@
 -- Layer normalization that is spelled out, as mean, difference, variance, quotient, scale and shift, becomes one node.
 local ms = msched
-local pass = {name = "layer_norm", text = "makes one node of a layer normalization that is spelled out", needs_values = true}
+local pass =
+  {name = "layer_norm", text = "makes one node of a layer normalization that is spelled out", needs_values = true}
 
 local Match = {}
 Match.__index = Match
@@ -8,7 +9,9 @@ Match.__index = Match
 -- The node that gives a value, if it is this operator and only `readers` nodes read what it gives.
 function Match:giver(name, op, readers)
   local node = self.links:giver(name)
-  if not node or node.domain ~= "" or node.op ~= op or self.fixed[name] or #self.links:readers(name) ~= readers then return nil end
+  if not node or node.domain ~= "" or node.op ~= op or self.fixed[name] or #self.links:readers(name) ~= readers then
+    return nil
+  end
   return node
 end
 
@@ -39,7 +42,10 @@ end
 -- What the quotient normalizes, and its epsilon; or nil.
 function Match:normalized(quotient)
   local difference, root = self.links:giver(quotient.inputs[1]), self:giver(quotient.inputs[2], "Sqrt", 1)
-  if not root or not difference or difference.op ~= "Sub" or difference.domain ~= "" or self.fixed[difference.outputs[1]] then return nil end
+  if not root or not difference or difference.op ~= "Sub" or difference.domain ~= ""
+      or self.fixed[difference.outputs[1]] then
+    return nil
+  end
   local x, centred = difference.inputs[1], difference.outputs[1]
   local sum = self:giver(root.inputs[1], "Add", 1)
   local mean = self:giver(difference.inputs[2], "ReduceMean", 1)
@@ -49,7 +55,8 @@ function Match:normalized(quotient)
   end
   for i = 1, 2 do
     local epsilon, variance = self:number(sum.inputs[i]), self:giver(sum.inputs[3 - i], "ReduceMean", 1)
-    if epsilon and variance and self:is_mean(variance, variance.inputs[1]) and self:is_square(variance.inputs[1], centred) and #self.links:readers(centred) == 2 then
+    if epsilon and variance and self:is_mean(variance, variance.inputs[1])
+        and self:is_square(variance.inputs[1], centred) and #self.links:readers(centred) == 2 then
       return x, epsilon
     end
   end
@@ -64,7 +71,9 @@ function Match:combined(name, op, extent)
   if not node or node.op ~= op or node.domain ~= "" then return nil end
   local other = node.inputs[1] == name and node.inputs[2] or node.inputs[1]
   local value = self.values[other]
-  if other == name or not value or not value.constant or #value.shape ~= 1 or value.shape[1] ~= extent then return nil end
+  if other == name or not value or not value.constant or #value.shape ~= 1 or value.shape[1] ~= extent then
+    return nil
+  end
   return node, other
 end
 
@@ -80,7 +89,8 @@ function pass.run(net, values)
     if product and values[x].type == values[gamma].type then
       local last = sum or product -- it gives what it gave, of other inputs; what else computed it is dead
       match.links:remove(last)
-      last.op, last.inputs, last.attributes, last.opset = "LayerNormalization", {x, gamma, beta}, {axis = -1, epsilon = epsilon}, 17
+      last.op, last.inputs, last.attributes, last.opset = "LayerNormalization", {x, gamma, beta},
+        {axis = -1, epsilon = epsilon}, 17
       match.links:add(last)
       changed = true
     end

@@ -1,11 +1,14 @@
--- Products and convolutions between DequantizeLinear nodes, by constant weights, become those of the quantized integers:
--- sums of 32 bits, exact, which the scales then multiply in float32. A zero point of the activations goes into the bias,
--- as what it adds is the same for each result of a channel: its product with the sum of the channel's weights. Weights
--- have zero points of 0. What is left to compute of constants is nodes, which are folded when the network is planned.
-local pass = {name = "quantized", text = "multiplies quantized integers where only their real values were multiplied", needs_values = true}
+-- Products and convolutions between DequantizeLinear nodes, by constant weights, become those of the quantized
+-- integers: sums of 32 bits, exact, which the scales then multiply in float32. A zero point of the activations goes
+-- into the bias, as what it adds is the same for each result of a channel: its product with the sum of the channel's
+-- weights. Weights have zero points of 0. What is left to compute of constants is nodes, which are folded when the
+-- network is planned.
+local pass = {name = "quantized", text = "multiplies quantized integers where only their real values were multiplied",
+              needs_values = true}
 
 local BYTES = {int8 = true, uint8 = true}
-local LONGEST = (1 << 31) // (2 * 255 * 128) -- sums of so many products, and what a zero point takes from them, are 32 bits
+local LONGEST = (1 << 31) // (2 * 255 * 128) -- sums of so many products, and what a zero point takes from them, are 32
+                                             -- bits
 local LEAST, MOST = {int8 = -128, uint8 = 0}, {int8 = 127, uint8 = 255}
 
 local Rewriter = {}
@@ -17,21 +20,26 @@ function Rewriter:numbers(name)
   return value and value.constant and value.array and value.array:tolist() or nil
 end
 
--- What gives a value by dequantizing bytes: {bytes, scale, scales, zero, axis, constant, shape}; zero: the one zero point. nil: none
--- does, or zero points differ, or blocks have scales of their own.
+-- What gives a value by dequantizing bytes: {bytes, scale, scales, zero, axis, constant, shape}; zero: the one zero
+-- point. nil: none does, or zero points differ, or blocks have scales of their own.
 function Rewriter:dequantized(name)
   local node = self.links:giver(name)
-  if not node or node.op ~= "DequantizeLinear" or node.domain ~= "" or (node.attributes.block_size or 0) ~= 0 then return nil end
+  if not node or node.op ~= "DequantizeLinear" or node.domain ~= "" or (node.attributes.block_size or 0) ~= 0 then
+    return nil
+  end
   local bytes, scales = self.values[node.inputs[1]], self:numbers(node.inputs[2])
-  if not bytes or not BYTES[bytes.type] or not scales or self.values[node.inputs[2]].type ~= "float32" or self.values[name].type ~= "float32" then return nil end
+  if not bytes or not BYTES[bytes.type] or not scales or self.values[node.inputs[2]].type ~= "float32"
+      or self.values[name].type ~= "float32" then
+    return nil
+  end
   local zero, zeros = 0, (node.inputs[3] or "") ~= "" and self:numbers(node.inputs[3]) or {0}
   if not zeros then return nil end
   zero = zeros[1] or 0
   for _, z in ipairs(zeros) do if z ~= zero then return nil end end
   if zero < LEAST[bytes.type] or zero > MOST[bytes.type] then return nil end
   local axis, rank = node.attributes.axis or 1, #bytes.shape
-  return {bytes = node.inputs[1], scale = node.inputs[2], scales = #scales, zero = zero, axis = axis < 0 and axis + rank or axis,
-          constant = bytes.constant, shape = bytes.shape}
+  return {bytes = node.inputs[1], scale = node.inputs[2], scales = #scales, zero = zero,
+          axis = axis < 0 and axis + rank or axis, constant = bytes.constant, shape = bytes.shape}
 end
 
 -- Activations of one scale, and constant weights of one, or one a channel, that lie along this dimension (from 0).
@@ -44,7 +52,8 @@ function Rewriter:operands(node, channels)
   return x, w
 end
 
--- A vector of the channels, in the place that they have in a result of so many dimensions, of which `after` come behind.
+-- A vector of the channels, in the place that they have in a result of so many dimensions, of which `after` come
+-- behind.
 function Rewriter:along(name, channels, after)
   return after == 0 and name or self.added:along(name, channels, after + 1, 0)
 end
@@ -54,7 +63,9 @@ function Rewriter:finish(node, sums, x, w, weights, options)
   local scale = self.added:node("Mul", {x.scale, w.scale})
   if w.scales > 1 then scale = self:along(scale, options.channels, options.after) end
   if x.zero ~= 0 then
-    local each = self.added:node("ReduceSum", {self.added:node("Cast", {weights}, {to = 6}), self.added:constant({#options.summed}, "int64", options.summed)}, {keepdims = 0})
+    local each =
+      self.added:node("ReduceSum", {self.added:node("Cast", {weights}, {to = 6}),
+                                    self.added:constant({#options.summed}, "int64", options.summed)}, {keepdims = 0})
     local shift = self.added:node("Mul", {each, self.added:constant({}, "int32", {x.zero})})
     sums = self.added:node("Sub", {sums, self:along(shift, options.channels, options.after)})
   end
@@ -79,9 +90,9 @@ local function channels_more(channels)
   return 3 * (channels + more) <= 4 * channels and more or 0
 end
 
--- The bytes of the image and of the weights, and the attributes of their convolution. Padding is of real zeros, which stand for
--- the zero point: where that is not 0 the image is padded before. So it is where channels are added; weights have zeros there.
--- nil: how much is padded depends on its extents.
+-- The bytes of the image and of the weights, and the attributes of their convolution. Padding is of real zeros, which
+-- stand for the zero point: where that is not 0 the image is padded before. So it is where channels are added; weights
+-- have zeros there. nil: how much is padded depends on its extents.
 function Rewriter:padded(node, x, w)
   local attributes, rank = {}, #w.shape
   for key, value in pairs(node.attributes) do attributes[key] = value end

@@ -1,15 +1,19 @@
--- What only moves bytes, or takes the largest of them, between a DequantizeLinear and a QuantizeLinear of the same scale
--- and zero point, is done on the bytes: rounding gives them back, as scales are above 0. What others read of the real
--- values they get by a DequantizeLinear behind it.
+-- What only moves bytes, or takes the largest of them, between a DequantizeLinear and a QuantizeLinear of the same
+-- scale and zero point, is done on the bytes: rounding gives them back, as scales are above 0. What others read of the
+-- real values they get by a DequantizeLinear behind it.
 local ms = msched
 local match, set = ms.load "lua.net.match", ms.load "lua.net.common".set
-local pass = {name = "requantized", text = "moves bytes, and takes the largest of them, without dequantizing", needs_values = true}
+local pass =
+  {name = "requantized", text = "moves bytes, and takes the largest of them, without dequantizing", needs_values = true}
 
-local MOVES = set "Identity Reshape Flatten Squeeze Unsqueeze Transpose Slice Gather DepthToSpace SpaceToDepth Expand Tile MaxPool"
+local MOVES =
+  set "Identity Reshape Flatten Squeeze Unsqueeze Transpose Slice Gather DepthToSpace SpaceToDepth Expand Tile MaxPool"
 local BYTES = set "int8 uint8"
-local LEAST, MOST = 1e-30, 1e30 -- scales whose products and quotients with 255 are as they are rounded, and not 0 or infinite
+local LEAST, MOST = 1e-30, 1e30 -- scales whose products and quotients with 255 are as they are rounded, and not 0 or
+                                -- infinite
 
--- The scale and the zero point of a DequantizeLinear or QuantizeLinear of one each; nil: there are more, or none that are known.
+-- The scale and the zero point of a DequantizeLinear or QuantizeLinear of one each; nil: there are more, or none that
+-- are known.
 local function parameters(m, node)
   local scales, type = m:list(node.inputs[2]), m:type(node.inputs[2])
   if not scales or #scales ~= 1 or type ~= "float32" or scales[1] < LEAST or scales[1] > MOST then return nil end

@@ -62,7 +62,9 @@ local function scaled(m, name, x)
   for i = 1, 2 do
     local scale = m.values[node.inputs[i]]
     local fits = scale and node.inputs[3 - i] == name and scale.constant and #scale.shape == 1
-    if fits and scale.shape[1] == shape[#shape] and scale.type == m:type(x) and m:same(x, node.outputs[1]) then return node, node.inputs[i] end
+    if fits and scale.shape[1] == shape[#shape] and scale.type == m:type(x) and m:same(x, node.outputs[1]) then
+      return node, node.inputs[i]
+    end
   end
 end
 

@@ -1,6 +1,6 @@
 /* An NVRTC that spoils kernels: some of those that it is given get a mistake that a device really makes of, and another
- * NVRTC compiles them, so that tuning meets faults of the driver's own on a real device (long/process/faults.sh). The product
- * knows of none.
+ * NVRTC compiles them, so that tuning meets faults of the driver's own on a real device (long/process/faults.sh). The
+ * product knows of none.
  *   SPOIL_NVRTC   the NVRTC that compiles; unset: the one that is installed
  *   SPOIL_PART    `5 2`: sources that, as a number, leave 2 by 5 are spoiled
  *   SPOIL_FAULTS  with commas, of which each gets one by its source: address, misaligned, instruction, resources,

@@ -1,8 +1,8 @@
 #!/bin/sh
 # The two commands of the README in a bare Debian 12: a root made by debootstrap, with git, a clone of this tree's HEAD,
 # and nothing else.
-# usage: bare_root.sh [FOLDER]   FOLDER is kept, and used again if it holds a root; without it a temporary one is removed.
-#   BARE_TRIALS=N    tunes with N trials (64)
+# usage: bare_root.sh [FOLDER]   FOLDER is kept, and used again if it holds a root; without it a temporary one
+#   is removed. BARE_TRIALS=N: tunes with N trials (64)
 #   BARE_STAGES=…    the stages of `./msched test`, the longer of the two (all); `none` leaves it out
 set -eu
 source=$(CDPATH= cd -- "$(dirname -- "$0")/../../.." && pwd)

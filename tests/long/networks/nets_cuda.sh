@@ -1,8 +1,8 @@
 #!/bin/sh
-# Networks on GPUs, without one: each FILE.onnx of a folder becomes a library for sm_80 and for sm_90a, whose kernels NVRTC
-# compiles; and runs on the tests' own driver (cuda/fake), each function's result beside the interpreter's, unless it has more
-# than MSCHED_LARGEST bytes, 20,000,000 unless said. tests/nets/make.py makes networks. Ends with 1 where one is not right.
-# usage: nets_cuda.sh BUILD FOLDER
+# Networks on GPUs, without one: each FILE.onnx of a folder becomes a library for sm_80 and for sm_90a, whose kernels
+# NVRTC compiles; and runs on the tests' own driver (cuda/fake), each function's result beside the interpreter's, unless
+# it has more than MSCHED_LARGEST bytes, 20,000,000 unless said. tests/nets/make.py makes networks. Ends with 1 where
+# one is not right. usage: nets_cuda.sh BUILD FOLDER
 set -eu
 build=$1 folder=$2 largest=${MSCHED_LARGEST:-20000000}
 work=$(mktemp -d)

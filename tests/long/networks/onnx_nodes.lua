@@ -36,7 +36,8 @@ local function judge(model, data, rtol, atol, interpret)
     end)
     if not ran then return tostring(outputs):find(model, 1, true) and "refused" or "wrong", tostring(outputs) end
     for _, output in ipairs(net.outputs) do
-      local why = not outputs[output.name] and "it is not given" or close(outputs[output.name], wanted[output.name], rtol, atol)
+      local why = not outputs[output.name] and "it is not given"
+        or close(outputs[output.name], wanted[output.name], rtol, atol)
       if why then return "wrong", (interpret and "interpreted, " or "compiled, ") .. output.name .. ": " .. why end
     end
   end
@@ -50,7 +51,9 @@ for line in io.lines(arg[1]) do
   local name, operator, rtol, atol, model = words[1], words[2], tonumber(words[3]), tonumber(words[4]), words[5]
   local data = table.move(words, 6, #words, 1, {})
   local verdict, why = judge(model, data, rtol, math.max(atol, 1e-7), true)
-  if verdict == "right" and not only_interpreted then verdict, why = judge(model, data, rtol, math.max(atol, 1e-7), false) end
+  if verdict == "right" and not only_interpreted then
+    verdict, why = judge(model, data, rtol, math.max(atol, 1e-7), false)
+  end
   counts[operator] = counts[operator] or {right = 0, refused = 0, wrong = 0}
   counts[operator][verdict], total[verdict] = counts[operator][verdict] + 1, total[verdict] + 1
   if verdict == "wrong" then print("wrong: " .. name .. ": " .. why) end

@@ -1,6 +1,7 @@
--- Functions of the tests that onnx_nodes.py has written, for a GPU, without one: each is scheduled by the analytical model,
--- its lowered form gives in the interpreter what the function gives, and NVRTC compiles its source for the target.
--- usage: msched onnx_nodes_cuda.lua LIST [TARGET]. Exit status 1 where one fails; networks that are refused are left out.
+-- Functions of the tests that onnx_nodes.py has written, for a GPU, without one: each is scheduled by the analytical
+-- model, its lowered form gives in the interpreter what the function gives, and NVRTC compiles its source for the
+-- target. usage: msched onnx_nodes_cuda.lua LIST [TARGET]. Exit status 1 where one fails; networks that are refused are
+-- left out.
 local ms = msched
 local plans, tune = ms.load "lua.net.plan", ms.load "search.tune"
 local TARGET = arg[2] or "cuda -arch=sm_90"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Rounds of processes that write, read, prune, compact, repair and merge one store, a third of the rounds with processes
-# killed; or processes that are killed in commits, batches, merges and upgrades. After each the store is sound, and nothing
-# that was committed is lost.
+# killed; or processes that are killed in commits, batches, merges and upgrades. After each the store is sound, and
+# nothing that was committed is lost.
 # usage: stores.sh HAMMER_STORE|KILL_STORE ROUNDS [SEED]
 set -eu
 work=$(mktemp -d)

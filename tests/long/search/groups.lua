@@ -2,10 +2,12 @@
 -- each the best that the run found of it, timed alone: all of them in turn, so that what disturbs the machine disturbs
 -- all alike. On a machine with other things to do threads wait for one another; for a target of one core what counts is
 -- the processor's time, which shows the ratio all the same.
--- usage: msched groups.lua FILE TRIALS [MOST [TARGET [ARGUMENT…]]]    MOST: the ratio that is allowed (1.1); TARGET: native
+-- usage: msched groups.lua FILE TRIALS [MOST [TARGET [ARGUMENT…]]]    MOST: the ratio that is allowed (1.1); TARGET:
+-- native
 local ms = require "msched"
 local tune, cli, whole = ms.load "search.tune", ms.load "lua.cli.cli", ms.load "search.groups.whole"
-local file, trials, most, target = arg[1], math.tointeger(arg[2]), tonumber(arg[3] or 1.1), ms.target(arg[4] or "native").text
+local file, trials, most, target = arg[1], math.tointeger(arg[2]), tonumber(arg[3] or 1.1),
+  ms.target(arg[4] or "native").text
 local SECONDS, ROUND, ROUNDS = 1, 5e-3, 41 -- that each is timed, in turn; or a round, and how many
 
 -- The median of what rounds of calls take of the processor's time, each round some milliseconds.
@@ -45,9 +47,10 @@ end
 local times, sum = ms.target(target).cores == 1 and processor_times(calls) or ms.time_in_turn(calls, SECONDS), 0
 for i = 1, #tasks - 1 do sum = sum + tasks[i].weight * times[i].seconds end
 for i, task in ipairs(tasks) do
-  print(string.format("%-32s %4g x %10s %5.1f %%  %d trials", task.name, task.weight, cli.time_text(times[i].seconds), 100 * task.weight * times[i].seconds / sum, task.done))
+  print(string.format("%-32s %4g x %10s %5.1f %%  %d trials", task.name, task.weight, cli.time_text(times[i].seconds),
+                      100 * task.weight * times[i].seconds / sum, task.done))
 end
 local ratio = times[#tasks].seconds / sum
-print(string.format("%s: first trial after %.2f s, %d trials in %.1f s; %s, its groups alone %s: %.3f times", func:name(), first, done, took,
-                    cli.time_text(times[#tasks].seconds), cli.time_text(sum), ratio))
+print(string.format("%s: first trial after %.2f s, %d trials in %.1f s; %s, its groups alone %s: %.3f times",
+                    func:name(), first, done, took, cli.time_text(times[#tasks].seconds), cli.time_text(sum), ratio))
 if ratio > most then error(string.format("%.3f times is more than %.3f", ratio, most), 0) end

@@ -7,7 +7,8 @@ trials = math.tointeger(trials)
 
 local ARGUMENTS = {autotvm = {"512", "512", "512"}, flextensor = {"28", "64"}, ansor = {"256", "512", "512"}}
 local arguments = assert(ARGUMENTS[way], "ways are autotvm, flextensor and ansor")
-arguments[#arguments + 1], arguments[#arguments + 2], arguments[#arguments + 3] = tostring(trials), folder .. "/" .. way .. ".log", folder .. "/" .. way .. ".db"
+arguments[#arguments + 1], arguments[#arguments + 2], arguments[#arguments + 3] = tostring(trials),
+  folder .. "/" .. way .. ".log", folder .. "/" .. way .. ".db"
 
 local real = print
 function print() end
@@ -26,6 +27,8 @@ local own = ms.tune(func, {trials = trials, db = folder .. "/" .. way .. ".own.d
 
 local arrays = ms.arrays_for(func, 1)
 local theirs, ours = sch:build(), own:build()
-local times = ms.time_in_turn({theirs:prepare(table.unpack(arrays)), ours:prepare(table.unpack(ms.arrays_for(func, 1)))}, 3)
-print(string.format("%-10s %s, %d trials: %.2f us; the program's own way: %.2f us; ratio of speeds %.3f", way, func:name(), trials, times[1].seconds * 1e6, times[2].seconds * 1e6,
+local times =
+  ms.time_in_turn({theirs:prepare(table.unpack(arrays)), ours:prepare(table.unpack(ms.arrays_for(func, 1)))}, 3)
+print(string.format("%-10s %s, %d trials: %.2f us; the program's own way: %.2f us; ratio of speeds %.3f", way,
+                    func:name(), trials, times[1].seconds * 1e6, times[2].seconds * 1e6,
                     times[2].seconds / times[1].seconds))

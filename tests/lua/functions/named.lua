@@ -37,18 +37,22 @@ for _, op in ipairs(named.list) do
   if op.arguments.constant and op.arguments.weight_dtype and not op.name:find "^quantized" then
     local f = func(op.name, {dtype = "int8", constant = true})
     assert(f:script():find('"layout_free_buffers": [1]', 1, true) and f:name():find "_int8_constanttrue$", f:name())
-    assert(f:params()[2].type == "int8" and func(op.name, {dtype = "bfloat16", weight_dtype = "float16"}):params()[2].type == "float16")
+    assert(f:params()[2].type == "int8"
+           and func(op.name, {dtype = "bfloat16", weight_dtype = "float16"}):params()[2].type == "float16")
   end
 end
 assert(conv:hash() == func("conv2d", {1, 56, 56, 64, 128, 3, 2, 1}):hash())
-assert(conv:hash() == named.func("conv2d", {1, 56, 56, 64, 128, 3, 2, 1}, "of_another_name"):hash()) -- they share records
+-- they share records
+assert(conv:hash() == named.func("conv2d", {1, 56, 56, 64, 128, 3, 2, 1}, "of_another_name"):hash())
 assert(conv:hash() == func("conv2d", {co = 128, stride = 2, pad = 1}):hash())
 assert(conv:hash() == func("conv2d", {"co=128", "pad=1", stride = {2, 2}}):hash())
-expect("2x4x9x7 float16, 6x2x3x1 float16, 2x6x7x7 float32", func("conv2d", {2, 9, 7, 4, 6, "3x1", groups = 2, layout = "NCHW", dtype = "float16"}))
+expect("2x4x9x7 float16, 6x2x3x1 float16, 2x6x7x7 float32",
+       func("conv2d", {2, 9, 7, 4, 6, "3x1", groups = 2, layout = "NCHW", dtype = "float16"}))
 expect("1x8x4 int8, 3x4x6 int8, 1x6x6 int32", func("conv1d", {1, 8, 4, 6, dtype = "int8"}))
 expect("1x8x4 int8, 3x4x6 int8, 1x6x6 float32", func("conv1d", {1, 8, 4, 6, dtype = "int8", accumulate = "float32"}))
 expect("1x4x4x4x4x2 float32, 3x3x4x4x2x3 float32, 1x2x2x4x4x3 float32", func("conv2d_capsule", {1, 4, 4, 2, 3}))
-expect("2x5x3 float32, 2x7x5 float32, 2x3x7 float32", func("batch_matmul", {2, 3, 7, 5, transpose_a = true, transpose_b = true}))
+expect("2x5x3 float32, 2x7x5 float32, 2x3x7 float32",
+       func("batch_matmul", {2, 3, 7, 5, transpose_a = true, transpose_b = true}))
 expect("4x6x8 float32, 4 float32", func("sum", {"4x6x8", "2,-1"}))
 expect("4x6x8 float32,  float32", func("sum", {"4x6x8", "all"}))
 expect("4x6x8 float32, 4x1x8 int32, 4x1x8 float32", func("argmax", {{4, 6, 8}, 2, true}))
@@ -66,11 +70,14 @@ for _, case in ipairs {
   {"conv2d: n is given twice", "conv2d", {1, "n=2"}},
   {"conv2d: n is given twice", "conv2d", {1, n = 2}},
   {"conv2d: there is no argument `strid`; there are n, h, w, ci, co, kernel, stride, pad", "conv2d", {"strid=2"}},
-  {"conv2d: it takes 15 arguments; `16` is one more", "conv2d", {1, 9, 9, 4, 4, 3, 1, 0, 1, 1, "NHWC", "float32", "auto", "auto", false, 16}},
+  {"conv2d: it takes 15 arguments; `16` is one more", "conv2d",
+   {1, 9, 9, 4, 4, 3, 1, 0, 1, 1, "NHWC", "float32", "auto", "auto", false, 16}},
   {"matmul: weight_dtype is int9; expected: auto, or a type of elements", "matmul", {4, 4, 4, weight_dtype = "int9"}},
   {"matmul: constant is W; expected: true or false", "matmul", {4, 4, 4, constant = "W"}},
-  {"conv2d: kernel 9 reaches over 9 elements, with dilation 1, but h is 5, padded 7", "conv2d", {1, 5, 56, 4, 4, 9, pad = 1}},
-  {"conv2d: kernel 3 reaches over 9 elements, with dilation 4, but w is 8, padded 8", "conv2d", {1, 56, 8, dilation = 4}},
+  {"conv2d: kernel 9 reaches over 9 elements, with dilation 1, but h is 5, padded 7", "conv2d",
+   {1, 5, 56, 4, 4, 9, pad = 1}},
+  {"conv2d: kernel 3 reaches over 9 elements, with dilation 4, but w is 8, padded 8", "conv2d",
+   {1, 56, 8, dilation = 4}},
   {"conv2d: groups is 3, which does not divide the 64 channels of X", "conv2d", {groups = 3}},
   {"conv2d: groups is 128, which does not divide the 64 channels of X", "conv2d", {groups = 128}},
   {"conv2d: stride is 0; expected: an integer of at least 1, or one for each dimension", "conv2d", {stride = 0}},
@@ -98,12 +105,15 @@ local function names(list)
   for i, f in ipairs(list) do all[i] = f:name() end
   return table.concat(all, " ")
 end
-assert(#suites.members "ops" == 11 * 4 * 2 and #suites.members "subgraphs" == 3 * 4 * 2 and #suites.members "products" == 3 * 4 * 2 and #suites.members "ops_int8" == 14 * 2
+assert(#suites.members "ops" == 11 * 4 * 2 and #suites.members "subgraphs" == 3 * 4 * 2
+       and #suites.members "products" == 3 * 4 * 2 and #suites.members "ops_int8" == 14 * 2
        and #suites.members "bert" == 8 * 2 and #suites.members "llm_decode" == 12 * 2)
 expect("16x56x56x64 uint8, 1x1x64x64 int8, 16x56x56x64 int32", ms.ops.suite("ops_int8", {"C2D_1_b16"})[1])
 expect("192x128x64 bfloat16, 192x64x128 bfloat16, 192x128x128 float32", ms.ops.suite("ops_bf16", {"GMM_3_b16"})[1])
-expect("1x11008 float32, 4096x344x16 uint8, 4096x344 float32, 1x4096 float32", ms.ops.suite("llm_decode", {"I4_3_b1"})[1])
-expect("16x4096 float32, 11008x128x32 uint8, 11008x128 float32, 16x11008 float32", ms.ops.suite("llm_decode", {"I8_2_b16"})[1])
+expect("1x11008 float32, 4096x344x16 uint8, 4096x344 float32, 1x4096 float32",
+       ms.ops.suite("llm_decode", {"I4_3_b1"})[1])
+expect("16x4096 float32, 11008x128x32 uint8, 11008x128 float32, 16x11008 float32",
+       ms.ops.suite("llm_decode", {"I8_2_b16"})[1])
 expect("2048x3072 float32, 768x3072 float32, 2048x768 float32", ms.ops.suite("bert", {"DNS_4_b16"})[1])
 local seen = {}
 for _, suite in ipairs(suites.names) do
@@ -117,49 +127,73 @@ end
 assert(names(ms.ops.suite("ops", {"C2D", "batch=16"})) == "C2D_1_b16 C2D_2_b16 C2D_3_b16 C2D_4_b16")
 assert(names(ms.ops.suite("ops", {"SFM_2_b1", "NRM", "batch=1"})) == "NRM_1_b1 NRM_2_b1 NRM_3_b1 NRM_4_b1 SFM_2_b1")
 expect("16x56x56x64 float32, 1x1x16x64 float32, 16x56x56x64 float32", ms.ops.suite("ops", {"GRP_2_b16"})[1])
-expect("16x56x56x64 float32, 3x3x64x128 float32, 128 float32, 128 float32, 128 float32, 16x28x28x128 float32", ms.ops.suite("subgraphs", {"CBR_2_b16"})[1])
+expect("16x56x56x64 float32, 3x3x64x128 float32, 128 float32, 128 float32, 128 float32, 16x28x28x128 float32",
+       ms.ops.suite("subgraphs", {"CBR_2_b16"})[1])
 expect("8192x512 float32, 8192x512 float32", ms.ops.suite("ops", {"SFM_2_b16"})[1])
 assert(names(ms.ops.suite("ops", {"dtype=float16", "C2D_3_b1", "DEP_1_b1"})) == "C2D_3_b1_float16 DEP_1_b1_float16")
-expect("1x14x14x256 float16, 3x3x256x256 float16, 1x14x14x256 float32", ms.ops.suite("ops", {"C2D_3_b1", "dtype=float16"})[1])
-refuses("suite:products: F16_1_b1 has a type of its own, so that dtype=int8 cannot be chosen", ms.ops.suite, "products", {"F16", "dtype=int8"})
+expect("1x14x14x256 float16, 3x3x256x256 float16, 1x14x14x256 float32",
+       ms.ops.suite("ops", {"C2D_3_b1", "dtype=float16"})[1])
+refuses("suite:products: F16_1_b1 has a type of its own, so that dtype=int8 cannot be chosen", ms.ops.suite, "products",
+        {"F16", "dtype=int8"})
 refuses("dtype is float17; expected: a type of elements", ms.ops.suite, "ops", {"C2D_3_b1", "dtype=float17"})
-refuses("there is no suite `all`; there are ops, subgraphs, products, ops_int8, ops_bf16, bert, llm_decode", ms.ops.suite, "all")
+refuses("there is no suite `all`; there are ops, subgraphs, products, ops_int8, ops_bf16, bert, llm_decode",
+        ms.ops.suite, "all")
 refuses("suite:ops: `batch=2` is none of its codes or names", ms.ops.suite, "ops", {"batch=2"})
 refuses("suite:ops: `CBR` is none of its codes or names", ms.ops.suite, "ops", {"CBR"})
 
--- ---- As words of a command line, with arguments of their own --------------------------------------------------------------
+-- ---- As words of a command line, with arguments of their own --------------------------------------------------------
 
 local words = ms.load "lua.lib.ops.words"
 local function functions(word, rest) return words.functions(words.read(word), rest or {}) end
-assert(not words.read "conv.lua" and not words.read "opt:conv2d(1)" and not words.read "/tmp/ops:conv2d" and not words.read "C:relu")
+assert(not words.read "conv.lua" and not words.read "opt:conv2d(1)" and not words.read "/tmp/ops:conv2d"
+       and not words.read "C:relu")
 for word, same in pairs {
-  ["ops:conv2d(1,56,56,64,128,3,stride=2,pad=1)"] = conv, [" ops:relu"] = false, ["ops:conv2d( 1, 56 ,56,64,128,3 , stride = 2,pad=1x1 ) "] = conv,
-  ["ops:conv2d(co=128,stride=[2,2],pad=(1,1))"] = conv, ["ops:transpose(4x6x8,order=[3,2,1])"] = func("transpose", {"4x6x8", "3,2,1"}),
-  ["ops:transpose((4,6,8),[3, 2,1])"] = func("transpose", {"4x6x8", "3,2,1"}), ["ops:sum([4,6,8],all)"] = func("sum", {"4x6x8", "all"}),
-  ["ops:softmax(4x6,axis=-2)"] = func("softmax", {"4x6", "axis=-2"}), ["ops:relu()"] = func "relu", ["ops:relu( )"] = func "relu", ["ops:relu"] = func "relu",
+  ["ops:conv2d(1,56,56,64,128,3,stride=2,pad=1)"] = conv, [" ops:relu"] = false,
+  ["ops:conv2d( 1, 56 ,56,64,128,3 , stride = 2,pad=1x1 ) "] = conv,
+  ["ops:conv2d(co=128,stride=[2,2],pad=(1,1))"] = conv,
+  ["ops:transpose(4x6x8,order=[3,2,1])"] = func("transpose", {"4x6x8", "3,2,1"}),
+  ["ops:transpose((4,6,8),[3, 2,1])"] = func("transpose", {"4x6x8", "3,2,1"}),
+  ["ops:sum([4,6,8],all)"] = func("sum", {"4x6x8", "all"}),
+  ["ops:softmax(4x6,axis=-2)"] = func("softmax", {"4x6", "axis=-2"}), ["ops:relu()"] = func "relu",
+  ["ops:relu( )"] = func "relu", ["ops:relu"] = func "relu",
 } do
   if same then assert(functions(word)[1]:hash() == same:hash(), word) else assert(not words.read(word), word) end
 end
 assert(functions("ops:relu(8)", {"16"})[1]:name() == "relu_8" and functions("ops:relu", {"16"})[1]:name() == "relu_16")
-assert(names(functions "suite:ops(C2D, batch=16)") == "C2D_1_b16 C2D_2_b16 C2D_3_b16 C2D_4_b16" and #functions "suite:ops()" == 88)
+assert(names(functions "suite:ops(C2D, batch=16)") == "C2D_1_b16 C2D_2_b16 C2D_3_b16 C2D_4_b16"
+       and #functions "suite:ops()" == 88)
 assert(names(functions("suite:ops", {"C2D_1_b1"})) == "C2D_1_b1")
 for word, message in pairs {
-  ["ops:conv2d(1,56"] = "`ops:conv2d(1,56`, column 11: `(` is not closed; a shell takes it as one word in quotes: 'ops:conv2d(",
-  ["ops:sum([1,2)"] = "column 13: `)` closes no bracket: `[` at column 9 is open", ["ops:sum([1,2"] = "column 9: `[` is not closed",
-  ["ops:relu(8]"] = "column 11: `]` closes no bracket: `(` at column 9 is open", ["ops:relu)"] = "column 9: `)` has no `(` before it",
-  ["ops:relu 8,8"] = "column 11: `,` has no `(` before it", ["ops:relu(8))"] = "column 12: nothing is expected after `)`",
-  ["ops:relu(8)(9)"] = "column 12: nothing is expected after `)`", ["ops:conv2d(1,,3)"] = "column 14: an argument is missing here",
-  ["ops:conv2d(,1)"] = "column 12: an argument is missing here", ["ops:conv2d(1,2,)"] = "column 16: an argument is missing here",
+  ["ops:conv2d(1,56"] = "`ops:conv2d(1,56`, column 11: `(` is not closed; a shell takes it as one word in quotes: \z
+                         'ops:conv2d(",
+  ["ops:sum([1,2)"] = "column 13: `)` closes no bracket: `[` at column 9 is open",
+  ["ops:sum([1,2"] = "column 9: `[` is not closed",
+  ["ops:relu(8]"] = "column 11: `]` closes no bracket: `(` at column 9 is open",
+  ["ops:relu)"] = "column 9: `)` has no `(` before it",
+  ["ops:relu 8,8"] = "column 11: `,` has no `(` before it",
+  ["ops:relu(8))"] = "column 12: nothing is expected after `)`",
+  ["ops:relu(8)(9)"] = "column 12: nothing is expected after `)`",
+  ["ops:conv2d(1,,3)"] = "column 14: an argument is missing here",
+  ["ops:conv2d(,1)"] = "column 12: an argument is missing here",
+  ["ops:conv2d(1,2,)"] = "column 16: an argument is missing here",
   ["ops:conv2d(1 56 56)"] = "column 12: `1 56 56` holds a blank: arguments are apart by commas",
   ["ops:conv2d(1,56, x)"] = "`ops:conv2d(1,56, x)`, column 18: w is x; expected: an integer of at least 1",
-  ["ops:conv2d(1,56,5.5)"] = "column 17: w is 5.5; expected: an integer", ["ops:conv2d([])"] = "column 12: n is an empty list; expected: an integer",
-  ["ops:conv2d([1,2])"] = "column 12: n is 1x2; expected: an integer", ["ops:conv2d(1,99999999999999999999)"] = "column 14: h is 99999999999999999999;",
-  ["ops:conv2d(n=1,h=2,n=3)"] = "column 20: n is given twice", ["ops:conv2d(1,n=2)"] = "column 14: n is given twice", ["ops:conv2d(h=)"] = "column 12: h is ; expected",
-  ["ops:conv2d(strid=2)"] = "column 12: there is no argument `strid`; there are n, h, w, ci, co, kernel, stride, pad, dilation, groups, layout, dtype, accumulate, weight_dtype, constant; did you mean `stride`?",
+  ["ops:conv2d(1,56,5.5)"] = "column 17: w is 5.5; expected: an integer",
+  ["ops:conv2d([])"] = "column 12: n is an empty list; expected: an integer",
+  ["ops:conv2d([1,2])"] = "column 12: n is 1x2; expected: an integer",
+  ["ops:conv2d(1,99999999999999999999)"] = "column 14: h is 99999999999999999999;",
+  ["ops:conv2d(n=1,h=2,n=3)"] = "column 20: n is given twice", ["ops:conv2d(1,n=2)"] = "column 14: n is given twice",
+  ["ops:conv2d(h=)"] = "column 12: h is ; expected",
+  ["ops:conv2d(strid=2)"] = "column 12: there is no argument `strid`; there are n, h, w, ci, co, kernel, stride, pad, \z
+                             dilation, groups, layout, dtype, accumulate, weight_dtype, constant; did you mean \z
+                             `stride`?",
   ["ops:matmul(1,2,3,true,true,float32,auto,auto,false,9)"] = "column 52: it takes 9 arguments; `9` is one more",
-  ["ops:conv3(1)"] = "`ops:conv3(1)`: there is no operator `conv3`; `msched help ops` lists them; did you mean `conv3d`?",
-  ["ops:(1)"] = "there is no operator ``", ["ops:conv2d(groups=3)"] = "`ops:conv2d(groups=3)`: ops.conv2d: groups is 3, which does not divide the 64 channels of X",
-  ["suite:ops(XYZ)"] = "`suite:ops(XYZ)`: suite:ops: `XYZ` is none of its codes", ["suite:op(C2D)"] = "there is no suite `op`",
+  ["ops:conv3(1)"] = "`ops:conv3(1)`: there is no operator `conv3`; `msched help ops` lists them; did you mean \z
+                      `conv3d`?",
+  ["ops:(1)"] = "there is no operator ``", ["ops:conv2d(groups=3)"] = "`ops:conv2d(groups=3)`: ops.conv2d: groups is \z
+    3, which does not divide the 64 channels of X",
+  ["suite:ops(XYZ)"] = "`suite:ops(XYZ)`: suite:ops: `XYZ` is none of its codes",
+  ["suite:op(C2D)"] = "there is no suite `op`",
   ["suite:ops(C2D,dtype=[1])"] = "column 15: a list is for arguments of operators",
 } do refuses(message, functions, word) end
 -- Any text is read or refused by a message, in time; what is refused names the word.

@@ -27,7 +27,8 @@ local function everywhere(what, f, wanted, ...)
         built = built + 1
         expect(what .. ", " .. target, arrays[#arrays], wanted)
       else
-        assert(tostring(message):find "machine" or tostring(message):find "CPU" or tostring(message):find "has no", message)
+        assert(tostring(message):find "machine" or tostring(message):find "CPU" or tostring(message):find "has no",
+               message)
       end
     end
   end
@@ -126,7 +127,8 @@ for _, type in ipairs {"float32", "float64", "float16"} do
     local I, V = te.compute({9}, function(i) return (most and te.argmax or te.argmin)({k, X[{i, k}]}, k) end, "Y")
     local f = te.func("a", {X, I, V})
     local data, places, values = {}, {}, {}
-    local worst = ms.array({1}, type, type == "float32" and 340282346638528859811704183484516925440.0 or type == "float16" and 65504 or 1.7976931348623157e308):tolist()[1]
+    local worst = ms.array({1}, type, type == "float32" and 340282346638528859811704183484516925440.0
+                           or type == "float16" and 65504 or 1.7976931348623157e308):tolist()[1]
     for r = 0, 8 do
       local place, best = -1, most and -worst or worst
       for c = 0, 31 do
@@ -176,7 +178,8 @@ def main(X: T.Buffer((4,), "float32"), Y: T.Buffer((4,), "float32")):
             Y[v] = %s
 ]]
 for form, wanted in pairs {
-  ["X[v] * T.float32(0)"] = {nan, nan, nan, 0}, ["X[v] - X[v]"] = {nan, nan, nan, 0}, ["X[v] / X[v]"] = {nan, nan, nan, 1},
+  ["X[v] * T.float32(0)"] = {nan, nan, nan, 0}, ["X[v] - X[v]"] = {nan, nan, nan, 0},
+  ["X[v] / X[v]"] = {nan, nan, nan, 1},
   ["T.float32(0) / X[v]"] = {nan, 0, 0, 0}, ["T.float32(0) * X[v] + T.float32(1)"] = {nan, nan, nan, 1},
   ["X[v] + T.float32(0)"] = {nan, inf, -inf, 2}, ["T.max(X[v], X[v])"] = {nan, inf, -inf, 2},
   ['T.max(T.float32("nan"), T.float32(3)) + X[v] * T.float32(0)'] = {nan, nan, nan, 3},
@@ -187,7 +190,9 @@ for form, wanted in pairs {
   local f = ms.from_script(text:format(form))
   local lines = ms.schedule(f)
   lines:vectorize((lines:get_loops(lines:get_sblock "Y")))
-  for _, g in ipairs {f, lines:func()} do everywhere(form, g, wanted, ms.array({4}, "float32", {nan, inf, -inf, 2}), ms.array {4}) end
+  for _, g in ipairs {f, lines:func()} do
+    everywhere(form, g, wanted, ms.array({4}, "float32", {nan, inf, -inf, 2}), ms.array {4})
+  end
 end
 assert(built > 100, built .. " kernels")
 print(built .. " kernels: ok")

@@ -8,8 +8,9 @@ local M, N, K = 3, 6, 64
 
 local function tensors_of(o)
   local each = 8 // o.bits
-  local t = {X = te.placeholder({M, K}, o.x or "float32", "X"), W = te.placeholder({N, K // o.group, o.group // each}, "uint8", "W"),
-             scale = te.placeholder({N, K // o.group}, o.scale or "float32", "scale"), bias = o.bias and te.placeholder({N}, "float32", "bias") or false,
+  local t = {X = te.placeholder({M, K}, o.x or "float32", "X"), W = te.placeholder({N, K // o.group, o.group // each},
+             "uint8", "W"), scale = te.placeholder({N, K // o.group}, o.scale or "float32", "scale"),
+             bias = o.bias and te.placeholder({N}, "float32", "bias") or false,
              zero = o.zero and te.placeholder({N, (K // o.group + each - 1) // each}, "uint8", "zero") or false}
   t.Y = ops.dense_nbits(t.X, t.W, t.scale, {bits = o.bits, zero_points = t.zero, bias = t.bias, products = o.products})
   t.list = {t.X, t.W, t.scale}
@@ -44,9 +45,12 @@ local function rows(X, o)
 end
 
 for _, o in ipairs {
-  {bits = 4, group = 16}, {bits = 4, group = 64, bias = true}, {bits = 4, group = 32, zero = true, bias = true}, {bits = 8, group = 16, zero = true}, {bits = 8, group = 32},
-  {bits = 4, group = 64, zero = true, scale = "float16"}, {bits = 4, group = 16, x = "bfloat16", scale = "bfloat16", zero = true},
-  {bits = 4, group = 32, zero = true, products = "int8"}, {bits = 8, group = 16, products = "int8"}, {bits = 4, group = 16, x = "bfloat16", products = "int8"},
+  {bits = 4, group = 16}, {bits = 4, group = 64, bias = true}, {bits = 4, group = 32, zero = true, bias = true},
+  {bits = 8, group = 16, zero = true}, {bits = 8, group = 32},
+  {bits = 4, group = 64, zero = true, scale = "float16"},
+  {bits = 4, group = 16, x = "bfloat16", scale = "bfloat16", zero = true},
+  {bits = 4, group = 32, zero = true, products = "int8"}, {bits = 8, group = 16, products = "int8"},
+  {bits = 4, group = 16, x = "bfloat16", products = "int8"},
 } do
   local t = tensors_of(o)
   local func = te.func("nbits", t.list)
@@ -63,7 +67,8 @@ for _, o in ipairs {
         want = want + scale[{j, g}] * x(i, k) * (integer(W, {j, g}, within, o.bits) - z)
       end
       local got = arrays[#arrays][{i, j}]
-      assert(math.abs(got - want) <= 1e-4 * math.max(1, math.abs(want)), string.format("%d bits, group %d, %s: %d,%d is %s, not %s", o.bits, o.group, o.products, i, j, got, want))
+      assert(math.abs(got - want) <= 1e-4 * math.max(1, math.abs(want)),
+             string.format("%d bits, group %d, %s: %d,%d is %s, not %s", o.bits, o.group, o.products, i, j, got, want))
     end
   end
   assert(ms.compare(ms.build(func), function(...) ms.interpret(func, ...) end, 4) <= 1e-3)
@@ -92,7 +97,8 @@ do
   local f = ops.func("dense_nbits", {1, 32, 128, group = 64, zero_points = true})
   assert(f:script():find('"layout_free_buffers": [1, 2, 3]', 1, true))
   local packing = f:packing()
-  assert(packing and packing.kernel:params()[4].type == "uint8" and table.concat(packing.kernel:params()[4].shape, "x") == "2x32", packing.kernel:script())
+  assert(packing and packing.kernel:params()[4].type == "uint8"
+         and table.concat(packing.kernel:params()[4].shape, "x") == "2x32", packing.kernel:script())
 end
 
 -- What cannot be.
@@ -106,7 +112,8 @@ named("dense_nbits: group is 8; a power of 2 of at least 16 is expected", {1, 8,
 named("dense_nbits: X is of int8; floats are expected", {1, 8, 64, dtype = "int8"})
 named("dense_nbits: scale is of int32; float32, float16 or bfloat16 is expected", {1, 8, 64, scale_dtype = "int32"})
 named("dense_nbits: products is float16; float32 or int8 is expected", {1, 8, 64, products = "float16"})
-local X, W, S = te.placeholder({2, 64}, "float32", "X"), te.placeholder({8, 2, 16}, "uint8", "W"), te.placeholder({8, 2}, "float32", "S")
+local X, W, S = te.placeholder({2, 64}, "float32", "X"), te.placeholder({8, 2, 16}, "uint8", "W"),
+  te.placeholder({8, 2}, "float32", "S")
 local function given(message, ...) refuses("ops.dense_nbits: " .. message, ops.dense_nbits, ...) end
 given("extent 2 of scale is 3, not 2", X, W, te.placeholder({8, 3}, "float32", "S"))
 given("W is of int8; uint8 is expected", X, te.placeholder({8, 2, 16}, "int8", "W"), S)

@@ -49,7 +49,9 @@ end
 
 -- What numpy 1.24 writes for arange(6).reshape(2, 3) as int16: byte for byte.
 local header = "{'descr': '<i2', 'fortran_order': False, 'shape': (2, 3), }"
-local function file(text, elements) return "\147NUMPY\1\0" .. string.pack("<s2", text .. (" "):rep(117 - #text) .. "\n") .. elements end
+local function file(text, elements)
+  return "\147NUMPY\1\0" .. string.pack("<s2", text .. (" "):rep(117 - #text) .. "\n") .. elements
+end
 local elements = string.pack("<i2i2i2i2i2i2", 0, 1, 2, 3, 4, 5)
 ms.array({2, 3}, "int16", {0, 1, 2, 3, 4, 5}):save(path)
 assert(read() == file(header, elements))
@@ -103,7 +105,8 @@ refuses("takes a function or a kernel", ms.time, 3)
 
 -- ---- Options that Tab completes ----------------------------------------------------------------------------------
 
-local host = {kind = ms.type, methods = function(x) return ({schedule = ms.schedule_methods})[ms.type(x)] end, explain = function() end}
+local host = {kind = ms.type, methods = function(x) return ({schedule = ms.schedule_methods})[ms.type(x)] end,
+              explain = function() end}
 local repl = ms.load "lua.cli.repl.repl"(host)
 local function completes(text, start, ...)
   local begun, words = repl.complete(text)

@@ -40,7 +40,8 @@ local function holds(name, tensors, expected, close)
   local result, compared = arrays[#arrays], 0
   each(tensors[#tensors].shape, function(at)
     local want, got = expected(at, table.unpack(arrays)), result[at]
-    assert(math.abs(got - want) <= close * math.max(1, math.abs(want)), string.format("%s: element %s is %s, not %s", name, table.concat(at, ","), got, want))
+    assert(math.abs(got - want) <= close * math.max(1, math.abs(want)),
+           string.format("%s: element %s is %s, not %s", name, table.concat(at, ","), got, want))
     compared = compared + 1
   end)
   assert(compared == #result, name)
@@ -50,7 +51,8 @@ end
 -- An element of an image of which there is none outside.
 local function at(X, shape, n, spatial, c, first)
   for d, i in ipairs(spatial) do if i < 0 or i >= shape[d] then return 0 end end
-  return first and X[{n, c, table.unpack(spatial)}] or X[{n, spatial[1], spatial[2] or c, spatial[3] or spatial[2] and c, spatial[3] and c}]
+  return first and X[{n, c, table.unpack(spatial)}]
+    or X[{n, spatial[1], spatial[2] or c, spatial[3] or spatial[2] and c, spatial[3] and c}]
 end
 
 -- ---- Convolutions ----------------------------------------------------------------------------------------------
@@ -84,7 +86,8 @@ local function check_convolution(name, rank, n, spatial, ci, co, kernel, o)
   else filter[rank + 1], filter[rank + 2] = ci // groups, co end
   local X, W = tensor("X", image, o.type), tensor("W", filter, o.type)
   local layout = first and ({"NCL", "NCHW", "NCDHW"})[rank] or nil
-  local Y = ops["conv" .. rank .. "d"](X, W, {stride = o.stride, pad = o.pad, dilation = o.dilation, groups = o.groups, layout = layout, accumulate = o.accumulate})
+  local Y = ops["conv" .. rank .. "d"](X, W, {stride = o.stride, pad = o.pad, dilation = o.dilation, groups = o.groups,
+                                              layout = layout, accumulate = o.accumulate})
   if o.type then assert(Y.type == (o.accumulate or o.type == "int8" and "int32" or "float32"), name) end
   holds(name, {X, W, Y}, convolution(X, W, Y, spatial, kernel, o), o.close)
 end
@@ -98,7 +101,8 @@ check_convolution("conv2d_nchw", 2, 2, {6, 5}, 4, 6, {3, 3}, {first = true, grou
 check_convolution("conv2d_point", 2, 1, {4, 4}, 5, 7, {1, 1}, {stride = 2})
 check_convolution("conv2d_int8", 2, 1, {5, 6}, 4, 3, {3, 3}, {pad = 1, type = "int8"})
 check_convolution("conv2d_float16", 2, 1, {5, 6}, 4, 3, {3, 3}, {pad = 1, type = "float16"})
-check_convolution("conv2d_half", 2, 1, {5, 6}, 4, 3, {3, 3}, {pad = 1, type = "float16", accumulate = "float16", close = 1e-2})
+check_convolution("conv2d_half", 2, 1, {5, 6}, 4, 3, {3, 3},
+                  {pad = 1, type = "float16", accumulate = "float16", close = 1e-2})
 check_convolution("conv2d_bfloat16", 2, 1, {5, 6}, 4, 3, {3, 3}, {type = "bfloat16"})
 check_convolution("conv3d", 3, 1, {4, 5, 6}, 2, 3, {3, 2, 3}, {pad = 1, stride = 2})
 check_convolution("conv3d_ncdhw", 3, 2, {4, 3, 5}, 4, 2, {2, 2, 2}, {first = true, groups = 2, pad = 1})
@@ -109,14 +113,16 @@ do
   local Y = ops.conv2d(X, W, {pad = {1, {0, 2}}, stride = {2, 1}})
   assert(table.concat(Y.shape, "x") == "1x3x6x4")
   holds("uneven", {X, W, Y}, function(i, x, w)
-    return sum({3, 3, 2}, function(a, b, c) return at(x, {5, 6}, i[1], {i[2] * 2 - 1 + a, i[3] + b}, c) * w[{a, b, c, i[4]}] end)
+    return sum({3, 3, 2},
+               function(a, b, c) return at(x, {5, 6}, i[1], {i[2] * 2 - 1 + a, i[3] + b}, c) * w[{a, b, c, i[4]}] end)
   end)
 end
 
 local function check_depthwise(name, first, n, h, w, c, k, o)
   local X = tensor("X", first and {n, c, h, w} or {n, h, w, c})
   local W = tensor("W", first and {c, k, k} or {k, k, c})
-  local Y = ops.depthwise_conv2d(X, W, {stride = o.stride, pad = o.pad, dilation = o.dilation, layout = first and "NCHW" or nil})
+  local Y = ops.depthwise_conv2d(X, W, {stride = o.stride, pad = o.pad, dilation = o.dilation,
+                                        layout = first and "NCHW" or nil})
   holds(name, {X, W, Y}, function(i, x, f)
     local channel, y, z = i[first and 2 or 4], i[first and 3 or 2], i[first and 4 or 3]
     return sum({k, k}, function(a, b)
@@ -133,7 +139,8 @@ check_depthwise("depthwise_nchw", true, 2, 6, 7, 4, 2, {stride = 2, pad = 0, dil
 local function check_transposed(name, first, n, h, w, ci, co, k, o)
   local X = tensor("X", first and {n, ci, h, w} or {n, h, w, ci})
   local W = tensor("W", first and {co, ci, k, k} or {k, k, ci, co})
-  local Y = ops.conv2d_transpose(X, W, {stride = o.stride, pad = o.pad, output_pad = o.output_pad, layout = first and "NCHW" or nil})
+  local Y = ops.conv2d_transpose(X, W, {stride = o.stride, pad = o.pad, output_pad = o.output_pad,
+                                        layout = first and "NCHW" or nil})
   local scattered
   holds(name, {X, W, Y}, function(i, x, f)
     if not scattered then
@@ -151,7 +158,8 @@ local function check_transposed(name, first, n, h, w, ci, co, k, o)
   return Y.shape
 end
 assert(table.concat(check_transposed("transposed", false, 1, 4, 3, 3, 2, 4, {stride = 2, pad = 1}), "x") == "1x8x6x2")
-assert(table.concat(check_transposed("transposed_odd", false, 2, 3, 4, 2, 3, 3, {stride = 2, pad = 1, output_pad = 1}), "x") == "2x6x8x3")
+assert(table.concat(check_transposed("transposed_odd", false, 2, 3, 4, 2, 3, 3, {stride = 2, pad = 1, output_pad = 1}),
+                    "x") == "2x6x8x3")
 check_transposed("transposed_gaps", false, 1, 3, 3, 2, 2, 2, {stride = 3, pad = 0, output_pad = 2})
 check_transposed("transposed_wide", true, 1, 4, 4, 2, 3, 5, {stride = 1, pad = 3})
 check_transposed("transposed_nchw", true, 2, 3, 2, 4, 3, 4, {stride = 2, pad = 1})
@@ -181,10 +189,12 @@ for _, case in ipairs {{false, false}, {true, false}, {false, true}, {true, true
     holds("matmul", {A, B, C}, function(i, a, b)
       return sum({5}, function(k) return a[ta and {k, i[1]} or {i[1], k}] * b[tb and {i[2], k} or {k, i[2]}] end)
     end)
-    A, B = tensor("A", ta and {2, 3, 5, 3} or {2, 3, 3, 5}, type), tensor("B", tb and {2, 3, 7, 5} or {2, 3, 5, 7}, type)
+    A, B = tensor("A", ta and {2, 3, 5, 3} or {2, 3, 3, 5}, type),
+      tensor("B", tb and {2, 3, 7, 5} or {2, 3, 5, 7}, type)
     holds("batch_matmul", {A, B, (ops.batch_matmul(A, B, {transpose_a = ta, transpose_b = tb}))}, function(i, a, b)
       local p, q, r, s = table.unpack(i)
-      return sum({5}, function(k) return a[ta and {p, q, k, r} or {p, q, r, k}] * b[tb and {p, q, s, k} or {p, q, k, s}] end)
+      return sum({5},
+                 function(k) return a[ta and {p, q, k, r} or {p, q, r, k}] * b[tb and {p, q, s, k} or {p, q, k, s}] end)
     end)
   end
 end
@@ -222,7 +232,8 @@ local function check_pools(n, shape, channels, kernel, o)
   local given = {kernel = kernel, stride = o.stride, pad = o.pad, layout = layout}
   local function window(i, x)
     local spatial = {table.unpack(i, first and 3 or 2, (first and 2 or 1) + rank)}
-    return pooled(x, shape, i[1], spatial, i[first and 2 or #i], {kernel = kernel, stride = o.stride, pad = o.pad}, first)
+    return pooled(x, shape, i[1], spatial, i[first and 2 or #i], {kernel = kernel, stride = o.stride, pad = o.pad},
+                  first)
   end
   holds("max_pool", {X, (ops.max_pool(X, given))}, function(i, x) return (select(3, window(i, x))) end)
   holds("avg_pool", {X, (ops.avg_pool(X, given))}, function(i, x)
@@ -270,7 +281,8 @@ for _, axes in ipairs {1, 3, -2, {1, 3}, {-1, -2}, {1, 2, 3}} do
     check_reduction("sum", axes, keepdims, "int8", 0, function(a, b) return a + b end)
     check_reduction("max", axes, keepdims, "float32", -math.huge, math.max)
     check_reduction("min", axes, keepdims, "int32", math.huge, math.min)
-    check_reduction("mean", axes, keepdims, "float32", 0, function(a, b) return a + b end, function(a, n) return a / n end)
+    check_reduction("mean", axes, keepdims, "float32", 0, function(a, b) return a + b end,
+                    function(a, n) return a / n end)
     check_reduction("norm", axes, keepdims, "float32", 0, function(a, b) return a + b * b end, math.sqrt)
   end
 end
@@ -359,19 +371,23 @@ end
 local UNARY = {
   relu = function(x) return math.max(x, 0) end, abs = math.abs, negative = function(x) return -x end, exp = math.exp,
   tanh = function(x) return 1 - 2 / (math.exp(2 * x) + 1) end, sigmoid = function(x) return 1 / (1 + math.exp(-x)) end,
-  silu = function(x) return x / (1 + math.exp(-x)) end, gelu = function(x) return x / 2 * (1 + erf(x / math.sqrt(2))) end, erf = erf,
-  floor = math.floor, ceil = math.ceil, round = function(x) return x end, leaky_relu = function(x) return x > 0 and x or x * 0.01 end,
+  silu = function(x) return x / (1 + math.exp(-x)) end,
+  gelu = function(x) return x / 2 * (1 + erf(x / math.sqrt(2))) end, erf = erf,
+  floor = math.floor, ceil = math.ceil, round = function(x) return x end,
+  leaky_relu = function(x) return x > 0 and x or x * 0.01 end,
 }
 for _, name in ipairs(ms.sorted_keys(UNARY)) do
   local X = tensor("X", {3, 7})
   holds(name, {X, (ops[name](X))}, function(i, x) return UNARY[name](x[i]) end)
 end
-for name, f in pairs {log = math.log, sqrt = math.sqrt, rsqrt = function(x) return x ^ -0.5 end} do -- of what is above 0
+-- of what is above 0
+for name, f in pairs {log = math.log, sqrt = math.sqrt, rsqrt = function(x) return x ^ -0.5 end} do
   local X = tensor("X", {3, 7})
   holds(name, {X, (ops[name](ops.add(ops.abs(X), 1)))}, function(i, x) return f(math.abs(x[i]) + 1) end)
 end
 local BINARY = {
-  add = function(a, b) return a + b end, subtract = function(a, b) return a - b end, multiply = function(a, b) return a * b end,
+  add = function(a, b) return a + b end, subtract = function(a, b) return a - b end,
+  multiply = function(a, b) return a * b end,
   divide = function(a, b) return a / b end, maximum = math.max, minimum = math.min,
 }
 for _, name in ipairs(ms.sorted_keys(BINARY)) do
@@ -389,7 +405,8 @@ do
   holds("broadcast_to", {A, (ops.broadcast_to(A, {4, 2, 3}))}, function(i, a) return a[{i[2], i[3]}] end)
   holds("cast", {A, (ops.cast(A, "int8"))}, function(i, a) return a[i] end)
   local X, scale, shift = tensor("X", {2, 3, 2}), tensor("scale", {3}), tensor("shift", {3})
-  holds("scale_shift", {X, scale, shift, (ops.scale_shift(X, scale, shift, nil, 2))}, function(i, x, s, t) return x[i] * s[{i[2]}] + t[{i[2]}] end)
+  holds("scale_shift", {X, scale, shift, (ops.scale_shift(X, scale, shift, nil, 2))},
+        function(i, x, s, t) return x[i] * s[{i[2]}] + t[{i[2]}] end)
   holds("bias_add", {A, shift, (ops.bias_add(A, shift))}, function(i, a, t) return a[i] + t[{i[2]}] end)
 end
 
@@ -399,7 +416,8 @@ do
   local X = tensor("X", SHAPE)
   holds("transpose", {X, (ops.transpose(X, {2, -1, 1}))}, function(i, x) return x[{i[3], i[1], i[2]}] end)
   holds("transpose", {X, (ops.transpose(X))}, function(i, x) return x[{i[3], i[2], i[1]}] end)
-  for _, shape in ipairs {{60}, {-1}, {5, 4, 3}, {3, 20}, {3, 2, 2, 5}, {1, 3, 4, 1, 5, 1}, {6, 10}, {2, 1, -1}, {12, 5}} do
+  for _, shape in ipairs {{60}, {-1}, {5, 4, 3}, {3, 20}, {3, 2, 2, 5}, {1, 3, 4, 1, 5, 1}, {6, 10}, {2, 1, -1},
+                          {12, 5}} do
     local Y = ops.reshape(X, shape)
     holds("reshape", {X, Y}, function(i, x)
       local flat = 0
@@ -415,7 +433,8 @@ do
     return j < 3 and a[i] or j < 4 and b[{i[1], 0}] or c[{i[1], j - 4}]
   end)
   holds("concat", {A, (ops.concat({A, A}, 1))}, function(i, a) return a[{i[1] % 2, i[2]}] end)
-  holds("pad", {A, (ops.pad(A, {1, 0}, {0, 2}, {value = 7}))}, function(i, a) return i[1] >= 1 and i[2] < 3 and a[{i[1] - 1, i[2]}] or 7 end)
+  holds("pad", {A, (ops.pad(A, {1, 0}, {0, 2}, {value = 7}))},
+        function(i, a) return i[1] >= 1 and i[2] < 3 and a[{i[1] - 1, i[2]}] or 7 end)
   assert(ops.pad(A, 0, 0) == A)
   local I = tensor("I", {2, 2}, "int32")
   local function near(i, extent) return math.min(math.max(i, 0), extent - 1) end
@@ -428,7 +447,10 @@ end
 -- Operators that are used twice have their tensors and blocks named apart, in the order of their use.
 do
   local X, W, V = tensor("X", {1, 6, 6, 2}), tensor("W", {3, 3, 2, 3}), tensor("V", {3, 3, 3, 2})
-  local function network() return te.func("network", {X, W, V, (ops.softmax(ops.relu(ops.conv2d(ops.relu(ops.conv2d(X, W, {pad = 1})), V, {pad = 1}))))}) end
+  local function network()
+    return te.func("network",
+                   {X, W, V, (ops.softmax(ops.relu(ops.conv2d(ops.relu(ops.conv2d(X, W, {pad = 1})), V, {pad = 1}))))})
+  end
   local names = table.concat(ms.schedule(network()):block_names(), " ")
   assert(names:find "pad conv2d relu pad_1 conv2d_1 relu_1 maximum exponent total softmax", names)
   assert(network():hash() == network():hash())
@@ -450,18 +472,21 @@ for _, case in ipairs {
   {"conv2d: stride is 1.5", ops.conv2d, X, W, {stride = 1.5}},
   {"conv2d: stride has 3 numbers for 2 dimensions", ops.conv2d, X, W, {stride = {1, 1, 1}}},
   {"conv2d: pad is -1", ops.conv2d, X, W, {pad = -1}},
-  {"conv2d: there is no option `padding`; there are accumulate, dilation, groups, layout, name, pad, stride", ops.conv2d, X, W, {padding = 1}},
+  {"conv2d: there is no option `padding`; there are accumulate, dilation, groups, layout, name, pad, stride",
+   ops.conv2d, X, W, {padding = 1}},
   {"conv2d: layout `HWNC`: there are NHWC and NCHW", ops.conv2d, X, W, {layout = "HWNC"}},
   {"conv2d: X has 2 dimensions, not 4", ops.conv2d, tensor("X", {1, 8}), W},
   {"conv2d: W is no tensor but a number", ops.conv2d, X, 3},
   {"conv1d: the options are a table, not a number", ops.conv1d, tensor("X", {1, 8, 4}), tensor("W", {3, 4, 4}), 3},
   {"depthwise_conv2d: extent 3 of W is 5, not 4", ops.depthwise_conv2d, X, tensor("W", {3, 3, 5})},
-  {"conv2d_transpose: output_pad is 2; it is less than the stride, 2", ops.conv2d_transpose, X, W, {stride = 2, output_pad = 2}},
+  {"conv2d_transpose: output_pad is 2; it is less than the stride, 2", ops.conv2d_transpose, X, W,
+   {stride = 2, output_pad = 2}},
   {"conv2d_transpose: pad 9 leaves nothing of h", ops.conv2d_transpose, X, W, {pad = 9}},
   {"conv2d_capsule: W has 4 dimensions, not 6", ops.conv2d_capsule, tensor("X", {1, 4, 4, 2, 2, 3}), W},
   {"matmul: A has 5 elements to sum over, B 4", ops.matmul, tensor("A", {3, 5}), tensor("B", {4, 3})},
   {"matmul: A has 3 dimensions, not 2", ops.matmul, tensor("A", {2, 3, 5}), tensor("B", {5, 3})},
-  {"batch_matmul: dimension 1 of A is 2, that of B 3", ops.batch_matmul, tensor("A", {2, 3, 5}), tensor("B", {3, 5, 3})},
+  {"batch_matmul: dimension 1 of A is 2, that of B 3", ops.batch_matmul, tensor("A", {2, 3, 5}),
+   tensor("B", {3, 5, 3})},
   {"dense: extent 2 of W is 4, not 5", ops.dense, tensor("X", {3, 5}), tensor("W", {6, 4})},
   {"max_pool: kernel 9 reaches over 9 elements", ops.max_pool, X, {kernel = 9}},
   {"max_pool: pad is 2; it is less than the kernel, 2", ops.max_pool, X, {pad = 2}},
@@ -472,8 +497,10 @@ for _, case in ipairs {
   {"sum: there is no axis to reduce over", ops.sum, X, {}},
   {"softmax: X is of int32", ops.softmax, tensor("X", {3, 3}, "int32")},
   {"layer_norm: extent 1 of gamma is 5, not 4", ops.layer_norm, X, tensor("gamma", {5}), tensor("beta", {4})},
-  {"attention: extent 3 of K is 5, not 4", ops.attention, tensor("Q", {1, 3, 4}), tensor("K", {1, 3, 5}), tensor("V", {1, 3, 5})},
-  {"add: shapes 2x3 and 2x4 differ in extents 3 and 4, and neither is 1", ops.add, tensor("A", {2, 3}), tensor("B", {2, 4})},
+  {"attention: extent 3 of K is 5, not 4", ops.attention, tensor("Q", {1, 3, 4}), tensor("K", {1, 3, 5}),
+   tensor("V", {1, 3, 5})},
+  {"add: shapes 2x3 and 2x4 differ in extents 3 and 4, and neither is 1", ops.add, tensor("A", {2, 3}),
+   tensor("B", {2, 4})},
   {"transpose: the order is a list of the 4 dimensions", ops.transpose, X, {1, 2}},
   {"transpose: axis 2 is there twice", ops.transpose, X, {1, 2, 2, 3}},
   {"reshape: 1x8x8x4 has 256 elements, which 3x-1 cannot hold", ops.reshape, X, {3, -1}},
@@ -493,20 +520,28 @@ do
     local over = x - low
     return (over > 0.5 or over == 0.5 and low % 2 == 1) and low + 1 or low
   end
-  local function byte(real, zero, type) return math.max(BYTE[type][1], math.min(BYTE[type][2], nearest(real) + zero)) end
+  local function byte(real, zero, type)
+    return math.max(BYTE[type][1], math.min(BYTE[type][2], nearest(real) + zero))
+  end
 
   -- Element by element: one scale and zero point, or one for each channel of any axis.
-  local X, Q, D, V = tensor("X", {3, 5, 4}), tensor("Q", {3, 5, 4}, "uint8"), tensor("D", {3, 5, 4}, "int32"), tensor("V", {5})
+  local X, Q, D, V = tensor("X", {3, 5, 4}), tensor("Q", {3, 5, 4}, "uint8"), tensor("D", {3, 5, 4}, "int32"),
+    tensor("V", {5})
   local above = te.compute({5}, function(i) return te.abs(V[i]) + 0.5 end, "above")
   local Z = tensor("Z", {5}, "uint8")
-  holds("quantize", {X, ops.quantize(X, 0.25, {zero_point = -3})}, function(i, x) return byte(x[i] / 0.25, -3, "int8") end)
-  holds("quantize_channels", {X, V, Z, ops.quantize(X, above, {zero_point = Z, type = "uint8", axis = 2})}, function(i, x, v, z)
+  holds("quantize", {X, ops.quantize(X, 0.25, {zero_point = -3})},
+        function(i, x) return byte(x[i] / 0.25, -3, "int8") end)
+  holds("quantize_channels", {X, V, Z, ops.quantize(X, above, {zero_point = Z, type = "uint8", axis = 2})},
+    function(i, x, v, z)
     return byte(x[i] / (math.abs(v[{i[2]}]) + 0.5), z[{i[2]}], "uint8")
   end)
-  holds("dequantize", {Q, V, Z, ops.dequantize(Q, V, {zero_point = Z, axis = 2})}, function(i, q, v, z) return (q[i] - z[{i[2]}]) * v[{i[2]}] end)
-  holds("requantize", {D, ops.requantize(D, 0.375, {zero_point = 120, type = "uint8"})}, function(i, d) return byte(d[i] * 0.375, 120, "uint8") end)
+  holds("dequantize", {Q, V, Z, ops.dequantize(Q, V, {zero_point = Z, axis = 2})},
+        function(i, q, v, z) return (q[i] - z[{i[2]}]) * v[{i[2]}] end)
+  holds("requantize", {D, ops.requantize(D, 0.375, {zero_point = 120, type = "uint8"})},
+        function(i, d) return byte(d[i] * 0.375, 120, "uint8") end)
   local A, B = tensor("A", {7, 3}, "int8"), tensor("B", {7, 3}, "int8")
-  holds("quantized_add", {A, B, ops.quantized_add(A, B, {a_scale = 0.5, b_scale = 2, scale = 0.25, a_zero_point = 1, b_zero_point = -2, zero_point = 5})}, function(i, a, b)
+  holds("quantized_add", {A, B, ops.quantized_add(A, B, {a_scale = 0.5, b_scale = 2, scale = 0.25, a_zero_point = 1,
+                                                         b_zero_point = -2, zero_point = 5})}, function(i, a, b)
     return byte((a[i] - 1) * 2 + (b[i] + 2) * 8, 5, "int8")
   end)
 
@@ -514,12 +549,16 @@ do
   local S, bias = tensor("S", {6}), tensor("bias", {6}, "int32")
   for _, zeros in ipairs {{0, 0}, {3, 0}, {0, 2}, {3, 2}} do
     local L, W, zx, zw = tensor("L", {4, 9}, "uint8"), tensor("W", {6, 9}, "int8"), zeros[1], zeros[2]
-    holds("quantized_dense", {L, W, S, bias, ops.quantized_dense(L, W, S, {bias = bias, x_zero_point = zx, w_zero_point = zw, zero_point = -1})}, function(i, x, w, s, b)
-      return byte((sum({9}, function(k) return (x[{i[1], k}] - zx) * (w[{i[2], k}] - zw) end) + b[{i[2]}]) * s[{i[2]}], -1, "int8")
+    holds("quantized_dense", {L, W, S, bias, ops.quantized_dense(L, W, S, {bias = bias, x_zero_point = zx,
+                              w_zero_point = zw, zero_point = -1})}, function(i, x, w, s, b)
+      return byte((sum({9}, function(k) return (x[{i[1], k}] - zx) * (w[{i[2], k}] - zw) end) + b[{i[2]}]) * s[{i[2]}],
+                  -1, "int8")
     end)
     local M, N = tensor("M", {2, 3, 5}, "int8"), tensor("N", {2, 5, 6}, "uint8")
-    holds("quantized_batch_matmul", {M, N, ops.quantized_batch_matmul(M, N, 0.5, {x_zero_point = zx, w_zero_point = zw, type = "uint8", zero_point = 100})}, function(i, x, w)
-      return byte(sum({5}, function(k) return (x[{i[1], i[2], k}] - zx) * (w[{i[1], k, i[3]}] - zw) end) * 0.5, 100, "uint8")
+    holds("quantized_batch_matmul", {M, N, ops.quantized_batch_matmul(M, N, 0.5, {x_zero_point = zx, w_zero_point = zw,
+                                     type = "uint8", zero_point = 100})}, function(i, x, w)
+      return byte(sum({5}, function(k) return (x[{i[1], i[2], k}] - zx) * (w[{i[1], k, i[3]}] - zw) end) * 0.5, 100,
+                  "uint8")
     end)
   end
 
@@ -532,20 +571,28 @@ do
     local first = layout == "NCHW"
     local image = first and {2, 4, 6, 5} or {2, 6, 5, 4}
     local I, F = tensor("I", image, "uint8"), tensor("F", first and {6, 2, 3, 2} or {3, 2, 2, 6}, "int8")
-    holds("quantized_conv2d", {I, F, S, ops.quantized_conv2d(I, F, S, {x_zero_point = 2, zero_point = 4, stride = {2, 1}, pad = 1, groups = 2, layout = layout})}, function(i, x, f, s)
+    holds("quantized_conv2d", {I, F, S, ops.quantized_conv2d(I, F, S, {x_zero_point = 2, zero_point = 4,
+                               stride = {2, 1}, pad = 1, groups = 2, layout = layout})}, function(i, x, f, s)
       local y0, x0, o = i[first and 3 or 2], i[first and 4 or 3], i[first and 2 or 4]
       return byte(sum({3, 2, 2}, function(ky, kx, c)
-        return pixel(x, 2, i[1], y0 * 2 + ky - 1, x0 + kx - 1, o // 3 * 2 + c, first) * f[first and {o, c, ky, kx} or {ky, kx, c, o}]
+        return pixel(x, 2, i[1], y0 * 2 + ky - 1, x0 + kx - 1, o // 3 * 2 + c, first)
+          * f[first and {o, c, ky, kx} or {ky, kx, c, o}]
       end) * s[{o}], 4, "int8")
     end)
     local G = tensor("G", first and {4, 3, 2} or {3, 2, 4}, "int8")
-    holds("quantized_depthwise_conv2d", {I, G, ops.quantized_depthwise_conv2d(I, G, 0.5, {x_zero_point = 1, pad = {1, 0}, dilation = 2, layout = layout})}, function(i, x, g)
+    holds("quantized_depthwise_conv2d", {I, G, ops.quantized_depthwise_conv2d(I, G, 0.5, {x_zero_point = 1,
+                                         pad = {1, 0}, dilation = 2, layout = layout})}, function(i, x, g)
       local y0, x0, c = i[first and 3 or 2], i[first and 4 or 3], i[first and 2 or 4]
-      return byte(sum({3, 2}, function(ky, kx) return pixel(x, 1, i[1], y0 + 2 * ky - 1, x0 + 2 * kx, c, first) * g[first and {c, ky, kx} or {ky, kx, c}] end) * 0.5, 0, "int8")
+      return byte(sum({3, 2}, function(ky, kx)
+        return pixel(x, 1, i[1], y0 + 2 * ky - 1, x0 + 2 * kx, c, first) * g[first and {c, ky, kx} or {ky, kx, c}]
+      end) * 0.5, 0, "int8")
     end)
-    holds("quantized_avg_pool", {I, ops.quantized_avg_pool(I, {kernel = {3, 2}, stride = 2, pad = 1, zero_point = 7, layout = layout})}, function(i, x)
+    holds("quantized_avg_pool", {I, ops.quantized_avg_pool(I, {kernel = {3, 2}, stride = 2, pad = 1, zero_point = 7,
+                                                           layout = layout})}, function(i, x)
       local y0, x0, c = i[first and 3 or 2], i[first and 4 or 3], i[first and 2 or 4]
-      return byte(sum({3, 2}, function(ky, kx) return pixel(x, 7, i[1], y0 * 2 + ky - 1, x0 * 2 + kx - 1, c, first) + 7 end) / 6, 0, "uint8")
+      return byte(sum({3, 2},
+                      function(ky, kx) return pixel(x, 7, i[1], y0 * 2 + ky - 1, x0 * 2 + kx - 1, c, first) + 7 end)
+                  / 6, 0, "uint8")
     end)
   end
 
@@ -557,7 +604,8 @@ do
   refuses("ops.quantize: zero_point is of uint8; int8 is expected", ops.quantize, X, 1, {zero_point = Z, axis = 2})
   refuses("ops.quantize: scale is 0; a number above 0, or a tensor of float32 is expected", ops.quantize, X, 0)
   refuses("ops.quantize: scale is inf", ops.quantize, X, math.huge)
-  refuses("ops.quantize: scale has shape 3; one number, or one for each of the 4 channels is expected", ops.quantize, X, three)
+  refuses("ops.quantize: scale has shape 3; one number, or one for each of the 4 channels is expected", ops.quantize, X,
+          three)
   refuses("ops.quantize: scale is of int32; float32 is expected", ops.quantize, X, tensor("ints", {4}, "int32"))
   refuses("ops.quantize: X is of uint8; floats are expected", ops.quantize, Q, 1)
   refuses("ops.quantize: type is of int16; int8 or uint8 is expected", ops.quantize, X, 1, {type = "int16"})
@@ -567,14 +615,21 @@ do
   refuses("ops.quantized_add: B is of int8, A of uint8", ops.quantized_add, L, tensor("other", {4, 9}, "int8"))
   refuses("ops.quantized_add: b_scale is -1; a number above 0", ops.quantized_add, L, L, {b_scale = -1})
   refuses("ops.quantized_add: scale is a tensor; a number is expected", ops.quantized_add, L, L, {scale = three})
-  refuses("ops.quantized_dense: scale has shape 3; one number, or one for each of the 6 channels is expected", ops.quantized_dense, L, W, three)
+  refuses("ops.quantized_dense: scale has shape 3; one number, or one for each of the 6 channels is expected",
+          ops.quantized_dense, L, W, three)
   refuses("ops.quantized_dense: bias is of float32; int32 is expected", ops.quantized_dense, L, W, 1, {bias = S})
-  refuses("ops.quantized_dense: x_zero_point is -1; uint8 holds 0 to 255", ops.quantized_dense, L, W, 1, {x_zero_point = -1})
-  refuses("ops.quantized_dense: w_zero_point is 128; int8 holds -128 to 127", ops.quantized_dense, L, W, 1, {w_zero_point = 128})
-  refuses("ops.quantized_dense: x_zero_point is a tensor; uint8 holds 0 to 255", ops.quantized_dense, L, W, 1, {x_zero_point = Z})
-  refuses("ops.quantized_dense: W is of float32; int8 or uint8 is expected", ops.quantized_dense, L, tensor("floats", {6, 9}), 1)
-  refuses("ops.quantized_conv2d: there is no option `w_zero_point`", ops.quantized_conv2d, tensor("I", {1, 6, 5, 4}, "uint8"), tensor("F", {3, 2, 4, 6}, "int8"), 1, {w_zero_point = 1})
-  refuses("ops.quantized_avg_pool: zero_point is 256; uint8 holds 0 to 255", ops.quantized_avg_pool, tensor("I", {1, 6, 5, 4}, "uint8"), {zero_point = 256})
+  refuses("ops.quantized_dense: x_zero_point is -1; uint8 holds 0 to 255", ops.quantized_dense, L, W, 1,
+          {x_zero_point = -1})
+  refuses("ops.quantized_dense: w_zero_point is 128; int8 holds -128 to 127", ops.quantized_dense, L, W, 1,
+          {w_zero_point = 128})
+  refuses("ops.quantized_dense: x_zero_point is a tensor; uint8 holds 0 to 255", ops.quantized_dense, L, W, 1,
+          {x_zero_point = Z})
+  refuses("ops.quantized_dense: W is of float32; int8 or uint8 is expected", ops.quantized_dense, L,
+          tensor("floats", {6, 9}), 1)
+  refuses("ops.quantized_conv2d: there is no option `w_zero_point`", ops.quantized_conv2d,
+          tensor("I", {1, 6, 5, 4}, "uint8"), tensor("F", {3, 2, 4, 6}, "int8"), 1, {w_zero_point = 1})
+  refuses("ops.quantized_avg_pool: zero_point is 256; uint8 holds 0 to 255", ops.quantized_avg_pool,
+          tensor("I", {1, 6, 5, 4}, "uint8"), {zero_point = 256})
 end
 
 print "ops: ok"

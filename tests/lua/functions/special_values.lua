@@ -9,7 +9,9 @@ assert(os.execute("mkdir " .. folder))
 local scratch <close> = setmetatable({}, {__close = function() os.execute("rm -rf " .. folder) end})
 local inf, nan = 1 / 0, 0 / 0
 
-local function shown(x) return x ~= x and "nan" or x == 0 and (1 / x > 0 and "+0" or "-0") or string.format("%.3g", x) end
+local function shown(x)
+  return x ~= x and "nan" or x == 0 and (1 / x > 0 and "+0" or "-0") or string.format("%.3g", x)
+end
 local function text_of(array)
   local parts = {}
   for i, x in ipairs(array:tolist()) do parts[i] = shown(x) end
@@ -27,17 +29,24 @@ local body = [[
             v = T.axis.spatial(8, i)
             Y[v] = %s
 ]]
-local LARGE = {float32 = 3e38, float64 = 1e308, float16 = 60000, bfloat16 = 1e30} -- CPUs that convert to bfloat16 take its subnormals for zero
+-- CPUs that convert to bfloat16 take its subnormals for zero
+local LARGE = {float32 = 3e38, float64 = 1e308, float16 = 60000, bfloat16 = 1e30}
 local FORMS = {
-  "X[v] + R(0)", "R(0) + X[v]", "X[v] - R(0)", "R(0) - X[v]", "-X[v]", "X[v] * R(-1)", "X[v] * R(1)", "X[v] + X[v]", "X[v] - X[v]",
-  "(X[v] + R(1)) - X[v]", "X[v] - (X[v] - R(1))", "(X[v] - R(1)) + R(1)", "(X[v] + R(0)) * R(1)", "X[v] * R(0) + R(1)", "X[v] * X[v] - X[v]",
+  "X[v] + R(0)", "R(0) + X[v]", "X[v] - R(0)", "R(0) - X[v]", "-X[v]", "X[v] * R(-1)", "X[v] * R(1)", "X[v] + X[v]",
+  "X[v] - X[v]",
+  "(X[v] + R(1)) - X[v]", "X[v] - (X[v] - R(1))", "(X[v] - R(1)) + R(1)", "(X[v] + R(0)) * R(1)", "X[v] * R(0) + R(1)",
+  "X[v] * X[v] - X[v]",
   "X[v] * R(2) * R(0.5)", "X[v] / R(4)", "R(1) / X[v]", "R(1) / (R(1) / X[v])", "X[v] / X[v]", "(X[v] * R(0.5)) / X[v]",
-  "T.max(X[v], R(-1))", "T.min(X[v], R(1))", "T.max(X[v] + R(1), R(1))", "T.Select(X[v] > R(0), X[v], R(0))", "T.Select(X[v] >= R(0), X[v], -X[v])",
-  "T.Select(X[v] == X[v], X[v] + R(0), R(7))", "T.exp(X[v])", "T.tanh(X[v])", "T.erf(X[v])", "T.sqrt(X[v])", "T.sigmoid(X[v])", "T.fabs(X[v])",
-  "T.floor(X[v])", "T.ceil(X[v])", "T.trunc(X[v])", "T.round(X[v])", "T.nearbyint(X[v])", "T.sin(X[v])", "T.log(X[v])", "T.log1p(X[v])",
+  "T.max(X[v], R(-1))", "T.min(X[v], R(1))", "T.max(X[v] + R(1), R(1))", "T.Select(X[v] > R(0), X[v], R(0))",
+  "T.Select(X[v] >= R(0), X[v], -X[v])",
+  "T.Select(X[v] == X[v], X[v] + R(0), R(7))", "T.exp(X[v])", "T.tanh(X[v])", "T.erf(X[v])", "T.sqrt(X[v])",
+  "T.sigmoid(X[v])", "T.fabs(X[v])",
+  "T.floor(X[v])", "T.ceil(X[v])", "T.trunc(X[v])", "T.round(X[v])", "T.nearbyint(X[v])", "T.sin(X[v])", "T.log(X[v])",
+  "T.log1p(X[v])",
   "T.atan(X[v])", "T.asinh(X[v])", "T.pow(X[v], R(3))", "T.rsqrt(X[v])", 'T.cast(T.cast(X[v], "float16"), "TYPE")',
 'T.cast(T.cast(X[v], "float32"), "TYPE")', 'T.cast(T.cast(X[v], "int32"), "TYPE")',
-  'T.cast(T.cast(X[v], "int8"), "TYPE")', 'T.cast(T.cast(X[v], "uint16"), "TYPE")', "T.if_then_else(v < 4, X[v], R(0)) + R(0)",
+  'T.cast(T.cast(X[v], "int8"), "TYPE")', 'T.cast(T.cast(X[v], "uint16"), "TYPE")',
+  "T.if_then_else(v < 4, X[v], R(0)) + R(0)",
 }
 -- What the C library gives to one unit more or less does not show here: three digits are compared.
 
@@ -61,7 +70,8 @@ local function check(what, f, type, x, n)
       local kernel, got = ms.build(g, {fast_math = fast}), ms.array({n}, type)
       kernel(x, got)
       compared = compared + 1
-      assert(text_of(got) == text, ("%s of %s, %s%s: %s, interpreted %s"):format(what, type, form, fast and ", fast" or "", text_of(got), text))
+      assert(text_of(got) == text, ("%s of %s, %s%s: %s, interpreted %s"):format(what, type, form,
+             fast and ", fast" or "", text_of(got), text))
       if type == "float32" and fast then write_c(kernel, type, text, what .. ", " .. form) end
     end
   end
@@ -92,6 +102,7 @@ static void run(int (*call)(void **, void *)) {
 }
 ]]
 local compare = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/lua/exported_c.lua")
-compared = compared + compare{folder = folder, names = programs, wanted = wanted, flags = "-ffp-contract=fast", run = run}
+compared = compared
+  + compare{folder = folder, names = programs, wanted = wanted, flags = "-ffp-contract=fast", run = run}
 assert(compared > 700, compared)
 print(compared .. " compared")

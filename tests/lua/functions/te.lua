@@ -18,11 +18,16 @@ agree(te.func("prod", {A, (te.compute({6}, function(i) return te.prod(A[{i, k}],
 agree(te.func("elementwise", {A, (te.compute({6, 10}, function(i, j)
   return te.select(te.all(te.lt(i, 3), te.ge(j, 2)), A[{i, j}] * 2 - 1, te.maximum(A[{i, j}], 0) / 4)
 end, "E"))}))
-agree(te.func("math", {A, (te.compute({6, 10}, function(i, j) return te.exp(A[{i, j}]) + te.tanh(A[{i, j}]) + te.erf(A[{i, j}]) end, "M"))}), 1e-3)
+agree(te.func("math",
+              {A, (te.compute({6, 10},
+                              function(i, j) return te.exp(A[{i, j}]) + te.tanh(A[{i, j}]) + te.erf(A[{i, j}]) end,
+                              "M"))}), 1e-3)
 
 -- Of values in place of axes, te.max and te.min are te.maximum and te.minimum.
 do
-  local function clamped(f) return te.func("clamped", {A, (te.compute({6, 10}, function(i, j) return f(A[{i, j}]) end, "B"))}):script() end
+  local function clamped(f)
+    return te.func("clamped", {A, (te.compute({6, 10}, function(i, j) return f(A[{i, j}]) end, "B"))}):script()
+  end
   assert(clamped(function(x) return te.max(te.min(x, 0.5, 0.25), 0) end) ==
          clamped(function(x) return te.maximum(te.minimum(te.minimum(x, 0.5), 0.25), 0) end))
 end
@@ -58,7 +63,8 @@ do
   assert(both:params()[3].name == "relu_1")
 end
 local A2 = te.placeholder({6, 10}, "float32", "A")
-refuses("two parameters are named A", te.func, "f", {A, A2, (te.compute({6, 10}, function(i, j) return A[{i, j}] + A2[{i, j}] end, "B"))})
+refuses("two parameters are named A", te.func, "f",
+        {A, A2, (te.compute({6, 10}, function(i, j) return A[{i, j}] + A2[{i, j}] end, "B"))})
 
 -- Expressions without end, deep or shared, are refused where they grow.
 local function grown(n, step)
@@ -89,16 +95,21 @@ for _, reduce in ipairs {te.sum, te.prod, te.max} do
 end
 refuses("te.argmin reduces a list of two: {index, value}", te.argmin, te.placeholder({4}, "float32", "V"), k)
 refuses("te.argmax reduces a list of two: {index, value}", te.argmax, 5, k)
-refuses("a loop's body is a function, not a number", function() ms.schedule(te.func("f", {A, te.compute({6}, function(i) return A[{i, 0}] end, "B")})):for_(2, 5) end)
+refuses("a loop's body is a function, not a number", function()
+  ms.schedule(te.func("f", {A, te.compute({6}, function(i) return A[{i, 0}] end, "B")})):for_(2, 5)
+end)
 refuses("arrays are for a function, not for a nil", ms.arrays_for)
-refuses("arrays are for a function, not for a schedule", ms.arrays_for, ms.schedule(te.func("f", {A, te.compute({6}, function(i) return A[{i, 0}] end, "B")})))
+refuses("arrays are for a function, not for a schedule", ms.arrays_for,
+        ms.schedule(te.func("f", {A, te.compute({6}, function(i) return A[{i, 0}] end, "B")})))
 refuses("ms.compare takes a kernel, not a string", ms.compare, "x", print)
 refuses("ops.map: a function of an element is expected, not a nil", ms.ops.map, A)
 refuses("ops.bias_add: bias is no tensor but a nil", ms.ops.bias_add, A)
-refuses("ops.batch_norm: mean is no tensor but a nil", ms.ops.batch_norm, A, te.placeholder({A.shape[2]}, "float32", "G"), te.placeholder({A.shape[2]}, "float32", "H"))
+refuses("ops.batch_norm: mean is no tensor but a nil", ms.ops.batch_norm, A,
+        te.placeholder({A.shape[2]}, "float32", "G"), te.placeholder({A.shape[2]}, "float32", "H"))
 refuses("ops.broadcast_to: a list of extents is expected, not a nil", ms.ops.broadcast_to, A)
 -- Paths that are longer than messages and than what a system takes.
-for _, f in ipairs {ms.onnx, ms.read_onnx, ms.load_array, ms.load_trace, ms.load_model, function(path) ms.with_folder(function(folder) ms.store(folder .. "/s.db"):import(path) end) end} do
+for _, f in ipairs {ms.onnx, ms.read_onnx, ms.load_array, ms.load_trace, ms.load_model,
+                    function(path) ms.with_folder(function(folder) ms.store(folder .. "/s.db"):import(path) end) end} do
   assert(not pcall(f, ("x"):rep(100000)))
 end
 refuses("is no parameter", te.func, "f", {(te.compute({6, 10}, function(i, j) return A[{i, j}] end, "B"))})
@@ -128,9 +139,12 @@ escapes("index 1 of X can be from 8 to 63", line() + 2, one, 56, function(i)
   return X[{i}] +
     X[{i + 8}] -- the second access is the one that leaves
 end)
-escapes("index 1 of X can be from -1 to 55", line(), one, 58, function(i) return te.if_then_else(te.lt(i, 57), X[{i - 1}], 0) end)
-escapes("index 1 of X can be from 0 to 56", line(), one, 58, function(i) return te.if_then_else(te.ge(i, 1), X[{i - 1}], 0) end)
-escapes("index 1 of X can be from -1 to 56", line(), one, 58, function(i) return te.select(te.all(te.ge(i, 1), te.lt(i, 57)), X[{i - 1}], 0) end)
+escapes("index 1 of X can be from -1 to 55", line() + 1, one, 58,
+        function(i) return te.if_then_else(te.lt(i, 57), X[{i - 1}], 0) end)
+escapes("index 1 of X can be from 0 to 56", line() + 1, one, 58,
+        function(i) return te.if_then_else(te.ge(i, 1), X[{i - 1}], 0) end)
+escapes("index 1 of X can be from -1 to 56", line() + 1, one, 58,
+        function(i) return te.select(te.all(te.ge(i, 1), te.lt(i, 57)), X[{i - 1}], 0) end)
 escapes("index 1 of X can be from", line(), one, 8, function(i) return X[{J[{i}]}] end)
 escapes("index 1 of X can be from 0 to 165", line() + 3, function()
   local r = te.reduce_axis(56, "r")
@@ -138,7 +152,8 @@ escapes("index 1 of X can be from 0 to 165", line() + 3, function()
     return te.sum(X[{i * 2 + r}], r)
   end)
 end)
-escapes("axis r is used, but not reduced over", line(), function() te.compute({56}, function(i) return X[{i}] + te.reduce_axis(3, "r") end, "Y") end)
+escapes("axis r is used, but not reduced over", line() + 1,
+        function() te.compute({56}, function(i) return X[{i}] + te.reduce_axis(3, "r") end, "Y") end)
 escapes("index 2 of A can be from 0 to 14", line() + 2, function()
   local r = te.reduce_axis(10, "r")
   te.func("f", {A, (te.compute({6}, function(i) return te.sum(A[{i, r + i}], r) end, "Y"))})
@@ -166,10 +181,14 @@ escapes("extent 1 is missing", line(), function() te.placeholder({nil, 2}, "floa
 escapes("extent 2 is missing", line(), function() te.placeholder({4, n = 2}, "float32", "Z") end)
 escapes("more than memory holds", line(), function() te.placeholder({huge}, "float32", "Z") end)
 escapes("more than memory holds", line(), function() te.placeholder({1000000, 1000000}, "float32", "Z") end)
-escapes("more than memory holds", line(), function() te.placeholder({2147483647, 2147483647, 2147483647, 2147483647, 2147483647}, "float32", "Z") end)
-escapes("more than memory holds", line(), function() te.compute({1 << 20, 1 << 20}, function(i, j) return te.cast(i + j, "float32") end, "Z") end)
+escapes("more than memory holds", line() + 1,
+        function() te.placeholder({2147483647, 2147483647, 2147483647, 2147483647, 2147483647}, "float32", "Z") end)
+escapes("more than memory holds", line() + 1,
+        function() te.compute({1 << 20, 1 << 20}, function(i, j) return te.cast(i + j, "float32") end, "Z") end)
 escapes("are more than can be counted", line() + 1, function()
-  te.compute({1 << 16, 1 << 16}, function() return te.sum(te.const(1.0), {te.reduce_axis(1 << 30, "p"), te.reduce_axis(1 << 10, "q")}) end, "Z")
+  te.compute({1 << 16, 1 << 16},
+             function() return te.sum(te.const(1.0), {te.reduce_axis(1 << 30, "p"), te.reduce_axis(1 << 10, "q")}) end,
+             "Z")
 end)
 escapes("not from 0 to -1", line(), function() te.reduce_axis(-1, "k") end)
 escapes("not from 3 to 2", line(), function() te.reduce_axis({3, 2}, "k") end)

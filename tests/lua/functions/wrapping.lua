@@ -17,11 +17,14 @@ def main(X: T.Buffer((12,), "TYPE"), Y: T.Buffer((12,), "TYPE")):
 -- What the name `a` is bound to, or nothing, and what is stored.
 local FORMS = {
   {nil, "X[v] * X[v] - X[v]"}, {"X[v] + X[v]", "a"}, {"X[v] + X[v]", "a + a"}, {"X[v] + X[v]", "T.min(a, X[v])"},
-  {"X[v] * X[v]", "T.max(a, R(3))"}, {"X[v] - R(1)", "T.Select(a < X[v], R(1), R(2))"}, {"X[v]", "T.Select(a + a < R(0), R(1), R(2))"},
+  {"X[v] * X[v]", "T.max(a, R(3))"}, {"X[v] - R(1)", "T.Select(a < X[v], R(1), R(2))"},
+  {"X[v]", "T.Select(a + a < R(0), R(1), R(2))"},
   {"X[v]", "(a + a) // R(3)"}, {"X[v]", "(a * a) % R(7)"}, {"X[v]", "T.max(a + a, a)"}, {"X[v]", "T.min(a - R(9), a)"},
-  {nil, "T.truncdiv(X[v] + X[v], R(3))"}, {nil, "T.min(X[v] - R(9), R(2)) + X[v]"}, {nil, "T.Select(X[v] + R(1) > X[v], R(1), R(2))"},
+  {nil, "T.truncdiv(X[v] + X[v], R(3))"}, {nil, "T.min(X[v] - R(9), R(2)) + X[v]"},
+  {nil, "T.Select(X[v] + R(1) > X[v], R(1), R(2))"},
   {nil, "X[(X[v] + X[v]) % R(12)]"}, {"X[v] + X[v]", "X[a % R(12)]"}, {"X[v]", "X[(a * R(3) + R(5)) % R(12)]"},
-  {nil, "X[T.min(T.max(X[v] * R(5), R(0)), R(11))]"}, {nil, "(X[v] * R(2)) // R(2)"}, {"X[v]", "(a * R(4) + R(2)) // R(4)"},
+  {nil, "X[T.min(T.max(X[v] * R(5), R(0)), R(11))]"}, {nil, "(X[v] * R(2)) // R(2)"},
+  {"X[v]", "(a * R(4) + R(2)) // R(4)"},
 }
 
 local programs, wanted, compared = {}, {}, 0
@@ -40,7 +43,8 @@ local function check(type, form, x)
     local kernel = ms.build(g)
     kernel(x, got)
     compared = compared + 1
-    assert(text_of(got) == text_of(expected), ("%s, %s: %s, interpreted %s"):format(what, kind, text_of(got), text_of(expected)))
+    assert(text_of(got) == text_of(expected),
+           ("%s, %s: %s, interpreted %s"):format(what, kind, text_of(got), text_of(expected)))
     if kind == "scalar" and type == "int32" then
       local name = "f" .. #programs
       kernel:export(folder .. "/" .. name .. ".c", name)
@@ -54,7 +58,8 @@ for type, bits in pairs {int8 = 8, int32 = 32, int64 = 64, uint16 = 16} do
   local signed = not type:find "^u"
   local top = signed and (1 << bits - 1) - 1 or (1 << bits) - 1
   local low = signed and -top - 1 or 0
-  local x = ms.array({12}, type, {top, low, top - 1, low + 1, 0, 1, 2, 7, top // 2, top // 2 + 1, top // 3, signed and -1 or 5})
+  local x =
+    ms.array({12}, type, {top, low, top - 1, low + 1, 0, 1, 2, 7, top // 2, top // 2 + 1, top // 3, signed and -1 or 5})
   for _, form in ipairs(FORMS) do check(type, form, x) end
 end
 

@@ -19,13 +19,14 @@ local AXES = {"blockIdx.x", "threadIdx.x"}
 
 -- Two stages through a buffer, and a reduction over its columns, with loops of any kind.
 local function text_of(n, m, k, on_gpu)
-  local lines = {"from tvm.script import tirx as T", "@T.prim_func(s_tir=True)",
-    ('def main(X: T.Buffer((%d, %d), "float32"), Y: T.Buffer((%d, %d), "float32"), R: T.Buffer((%d,), "float32")):'):format(n, m, n, m, n)}
+  local lines = {"from tvm.script import tirx as T", "@T.prim_func(s_tir=True)", ('def main(X: T.Buffer((%d, %d), \z
+                 "float32"), Y: T.Buffer((%d, %d), "float32"), R: T.Buffer((%d,), "float32")):'):format(n, m, n, m, n)}
   local function put(depth, ...) lines[#lines + 1] = (" "):rep(4 * depth) .. string.format(...) end
   local function nest(depth, names, extents, bound)
     for i, name in ipairs(names) do
       local kind = on_gpu and i <= (bound or 2) and ('T.thread_binding(%d, thread="%s")'):format(extents[i], AXES[i])
-                   or ("%s(%d)"):format(i == 1 and pick(SERIAL) or i == #names and #names > 2 and "range" or pick {"range", "T.unroll", "T.serial"}, extents[i])
+                   or ("%s(%d)"):format(i == 1 and pick(SERIAL) or i == #names and #names > 2 and "range"
+                                        or pick {"range", "T.unroll", "T.serial"}, extents[i])
       put(depth + i - 1, "for %s in %s:", name, kind)
     end
     return depth + #names
@@ -39,8 +40,10 @@ local function text_of(n, m, k, on_gpu)
   at = nest(1, {"i", "j"}, {n, m})
   put(at, 'with T.sblock("Y"):')
   put(at + 1, 'vi, vj = T.axis.remap("SS", [i, j])')
-  put(at + 1, "Y[vi, vj] = %s", pick {"B[vi, vj] + T.float32(1)", "T.max(B[vi, vj], T.float32(0))", "T.Select(vi < vj, B[vi, vj], X[vi, vj])",
-    ("B[(vi * %d + vj) // %d, (vi * %d + vj) %% %d]"):format(math.max(m, 1), math.max(m, 1), math.max(m, 1), math.max(m, 1))})
+  put(at + 1, "Y[vi, vj] = %s",
+      pick {"B[vi, vj] + T.float32(1)", "T.max(B[vi, vj], T.float32(0))", "T.Select(vi < vj, B[vi, vj], X[vi, vj])",
+            ("B[(vi * %d + vj) // %d, (vi * %d + vj) %% %d]"):format(math.max(m, 1), math.max(m, 1), math.max(m, 1),
+              math.max(m, 1))})
   at = nest(1, {"i", "k"}, {n, k}, 1)
   put(at, 'with T.sblock("R"):')
   put(at + 1, 'vi, vk = T.axis.remap("SR", [i, k])')
@@ -59,7 +62,8 @@ local function schedule_rest(f, arrays, fails)
   if ms.without_empty(rest):hash() ~= rest:hash() then fails("without_empty", "again it is another") end
   local x, y, r = arrays()
   ms.interpret(f, x, y, r)
-  for _, how in ipairs {function(...) ms.interpret(rest, ...) end, ms.build(ms.auto_schedule(f):func(), {reference = f})} do
+  for _, how in ipairs {function(...) ms.interpret(rest, ...) end,
+                        ms.build(ms.auto_schedule(f):func(), {reference = f})} do
     local _, y2, r2 = arrays()
     how(x, y2, r2)
     for p = 1, #y do if y2:tolist()[p] ~= y:tolist()[p] then fails("without_empty", y2) end end
@@ -78,13 +82,16 @@ for count = 1, functions do
   local text = text_of(n, m, k, on_gpu):gsub("T.parallel%(%d+%):\n(%s+for %a in )T.parallel", "range%1")
   local good, f = pcall(ms.from_script, text)
   assert(good, tostring(f) .. "\n" .. text)
-  local function fails(what, message) error(("%s, function %d: %s\n%s"):format(what, count, tostring(message), text), 0) end
+  local function fails(what, message)
+    error(("%s, function %d: %s\n%s"):format(what, count, tostring(message), text), 0)
+  end
   -- Printed and read again it is the same.
   local printed = f:script()
   if ms.from_script(printed):script() ~= printed then fails("printed", "not the same") end
   if not f:has_empty() then fails("extents", "no extent is 0") end
   local function arrays()
-    local x, y, r = ms.array({n, m}, "float32", function(p) return p - 3 end), ms.array({n, m}, "float32", 7), ms.array({n}, "float32", 9)
+    local x, y, r = ms.array({n, m}, "float32", function(p) return p - 3 end), ms.array({n, m}, "float32", 7),
+      ms.array({n}, "float32", 9)
     return x, y, r
   end
   local x, y, r = arrays()
@@ -118,13 +125,18 @@ for count = 1, functions do
   local b = s:get_sblock(pick {"B", "Y", "R"})
   local loops = {s:get_loops(b)}
   for _, step in ipairs {
-    function() s:split(loops[1], {ms.rest, 2}) end, function() s:fuse(table.unpack(loops)) end, function() s:reorder(loops[2], loops[1]) end,
-    function() s:parallel(loops[1]) end, function() s:unroll(loops[2]) end, function() s:compute_inline(b) end, function() s:cache_read(b, 0, "global") end,
-    function() s:sample_perfect_tile(loops[1], 2, 4) end, function() s:rfactor(loops[2], 0) end, function() s:blockize(loops[2]) end,
+    function() s:split(loops[1], {ms.rest, 2}) end, function() s:fuse(table.unpack(loops)) end,
+    function() s:reorder(loops[2], loops[1]) end,
+    function() s:parallel(loops[1]) end, function() s:unroll(loops[2]) end, function() s:compute_inline(b) end,
+    function() s:cache_read(b, 0, "global") end,
+    function() s:sample_perfect_tile(loops[1], 2, 4) end, function() s:rfactor(loops[2], 0) end,
+    function() s:blockize(loops[2]) end,
     function() s:decompose_reduction(b, loops[1]) end, function() s:sample_compute_location(b) end,
   } do
     local done, message = pcall(step)
-    if done or not tostring(message):find("an extent of the function is 0", 1, true) then fails("scheduled", message) end
+    if done or not tostring(message):find("an extent of the function is 0", 1, true) then
+      fails("scheduled", message)
+    end
   end
   ran = ran + 1
 end
@@ -168,14 +180,16 @@ local X = te.placeholder({0, 4}, "float32", "X")
 local f = te.func("none", {X, te.compute({0, 4}, function(i, j) return X[{i, j}] + 1 end, "Y")})
 for name, call in pairs {tune = ms.tune, auto_schedule = ms.auto_schedule} do
   local done, message = pcall(call, f, {db = folder .. "/none.db", trials = 1})
-  assert(not done and tostring(message):find("none: nothing to tune: an extent of it is 0", 1, true), name .. ": " .. tostring(message))
+  assert(not done and tostring(message):find("none: nothing to tune: an extent of it is 0", 1, true),
+         name .. ": " .. tostring(message))
 end
 -- Of a function with parts of no elements the others are tuned, and found by the function.
 do
   local A, E = te.placeholder({32, 32}, "float32", "A"), te.placeholder({32, 0}, "float32", "E")
   local k = te.reduce_axis(32, "k")
-  local parts = te.func("parts", {A, E, te.compute({32, 32}, function(i, j) return te.sum(A[{i, k}] * A[{k, j}], k) end, "C"),
-                                  te.compute({32, 0}, function(i, j) return E[{i, j}] + 1 end, "F")})
+  local parts =
+    te.func("parts", {A, E, te.compute({32, 32}, function(i, j) return te.sum(A[{i, k}] * A[{k, j}], k) end, "C"),
+                      te.compute({32, 0}, function(i, j) return E[{i, j}] + 1 end, "F")})
   local best = ms.tune(parts, {db = folder .. "/parts.db", trials = 2})
   local a, e, c, f0 = ms.array({32, 32}, "float32", 1), ms.array {32, 0}, ms.array {32, 32}, ms.array {32, 0}
   best:build()(a, e, c, f0)
@@ -186,7 +200,8 @@ do
   assert(ms.without_empty(f) == nil)
   store:close()
 end
-local bad, message = pcall(ms.from_script, 'from tvm.script import tirx as T\n@T.prim_func\ndef main(X: T.Buffer((-1,), "int8")):\n    X[0] = T.int8(0)\n')
+local bad, message = pcall(ms.from_script, 'from tvm.script import tirx as T\n@T.prim_func\ndef main(X: \z
+                                            T.Buffer((-1,), "int8")):\n    X[0] = T.int8(0)\n')
 assert(not bad and message:find "it must not be negative", message)
 assert(rests > functions / 20, rests)
 print(string.format("%d functions with extents of 0, the rest of %d scheduled: ok", ran, rests))

@@ -9,7 +9,8 @@ local target = arg[1]
 local vendors, notes = ms.device_vendors(target)
 assert(#vendors == 3 and #notes == 0)
 local cublas, cublaslt, cudnn = vendors[1], vendors[2], vendors[3]
-assert(cublas:name() == "cuBLAS" and tostring(cublas) == "cuBLAS 12.4.5" and cudnn:name() == "cuDNN" and tostring(cudnn) == "cuDNN 9.4.5")
+assert(cublas:name() == "cuBLAS" and tostring(cublas) == "cuBLAS 12.4.5" and cudnn:name() == "cuDNN"
+       and tostring(cudnn) == "cuDNN 9.4.5")
 local none, nothing = ms.device_vendors "native"
 assert(#none == 0 and #nothing == 0)
 
@@ -20,14 +21,16 @@ for _, case in ipairs(support.products) do
 end
 for _, case in ipairs(support.short_products) do
   for _, result in ipairs {"float32", case[2]:match "dtype=(%w+)"} do
-    assert(support.compare(cublas, case[1], case[2], result) and support.compare(cublaslt, case[1], case[2], result), case[1])
+    assert(support.compare(cublas, case[1], case[2], result) and support.compare(cublaslt, case[1], case[2], result),
+           case[1])
   end
   assert(not support.call_of(cudnn, case[1], case[2]), "cuDNN multiplies matrices")
 end
 for _, list in ipairs {support.others, support.short_others} do
   for _, case in ipairs(list) do
     assert(support.compare(cudnn, case[1], case[2]), case[1])
-    assert(not support.call_of(cublas, case[1], case[2]) and not support.call_of(cublaslt, case[1], case[2]), "cuBLAS has more than products")
+    assert(not support.call_of(cublas, case[1], case[2]) and not support.call_of(cublaslt, case[1], case[2]),
+           "cuBLAS has more than products")
   end
 end
 -- Sums of short floats are given as such: who asks is told how far they may be off. Of float32 nothing is rounded.
@@ -42,7 +45,8 @@ local sch = ms.schedule(func)
 sch:bind((sch:get_loops(sch:get_sblock(sch:block_names()[#sch:block_names()]))), "threadIdx.x")
 local arrays = ms.arrays_for(func, 1)
 local calls, filled = {ms.build(sch:func(), {target = target}):prepare(table.unpack(arrays))}, {{func, arrays}}
-for _, case in ipairs {{"matmul", "16 16 16"}, {"conv2d", "1 12 10 8 12 3 1 2 2"}, {"conv2d_transpose", "2 4 5 6 8 4 2 1"}, {"softmax", "7x33"}, {"norm", "3x8x9"}} do
+for _, case in ipairs {{"matmul", "16 16 16"}, {"conv2d", "1 12 10 8 12 3 1 2 2"},
+                       {"conv2d_transpose", "2 4 5 6 8 4 2 1"}, {"softmax", "7x33"}, {"norm", "3x8x9"}} do
   local call, _, _, given, of = support.call_of(case[1] == "matmul" and cublas or cudnn, case[1], case[2])
   calls[#calls + 1], filled[#filled + 1] = call, {of, given}
 end

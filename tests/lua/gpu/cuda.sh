@@ -23,8 +23,8 @@ refused() { # words of the message, command…
 records() { "$msched" top --db "$db" | grep -c "cuda -arch=sm_90" || true; }
 
 # ---- A machine with a device
-# Blocks of 256 threads, which the peak is measured with, are not run, and take a millisecond; of 128, as wgmma's, take 20; half of
-# that on small whole numbers, which nothing is timed on.
+# Blocks of 256 threads, which the peak is measured with, are not run, and take a millisecond; of 128, as wgmma's, take
+# 20; half of that on small whole numbers, which nothing is timed on.
 export FAKE_CUDA_EASY=0.5
 reach() { FAKE_CUDA_FAULTS="256=0 128=0" FAKE_CUDA_TIMES="256=1 128=20" "$msched" doctor; }
 FAKE_CUDA_DEVICES="90 80" FAKE_NVML_CLOCKS="1980 2619 1" reach >"$work/doctor"
@@ -189,8 +189,8 @@ FAKE_CUDA_FAULTS="$(seq -f '%g=700' -s ' ' 2 3 1024)" "$msched" tune "$gemm" --t
   --seed 3 --policy evolutionary -- 32 32 32 >"$work/tuned" 2>&1 || fail "faults end the run: $(cat "$work/tuned")"
 grep -q "failed: .*illegal address" "$work/tuned" || fail "no fault by its name: $(cat "$work/tuned")"
 
-# ---- A kernel that never ends, where two devices are: its process is killed, its name counted, and the second device, which
-# runs the code, goes on with the rest in a fresh one; nothing of what was measured is lost
+# ---- A kernel that never ends, where two devices are: its process is killed, its name counted, and the second device,
+# which runs the code, goes on with the rest in a fresh one; nothing of what was measured is lost
 two() { # store, arguments…
   store=$work/$1.db
   shift

@@ -25,7 +25,10 @@ end
 local function drawn(func, target)
   local opened, jobs = tune.open(func, ms.target(target), {}), {}
   local pool = ms.pool(func, {jobs = 1, target = target})
-  for i = 1, draws do jobs[i] = {trace = opened.sketches[(i - 1) % #opened.sketches + 1].trace:simplified(false), seed = seed, candidate = i, anew = true} end
+  for i = 1, draws do
+    jobs[i] = {trace = opened.sketches[(i - 1) % #opened.sketches + 1].trace:simplified(false), seed = seed,
+               candidate = i, anew = true}
+  end
   local made, _, script_error = pool:replay(jobs, false)
   pool:close()
   assert(not script_error, script_error)
@@ -38,9 +41,12 @@ local spilling = 0
 local function check_resources(asked, got)
   local most = math.min(255, 65536 // ((asked.threads + 31) // 32 * 32) // 8 * 8)
   assert(got.name == asked.name and got.shared_bytes == asked.shared_bytes, got.name)
-  assert(got.registers > 0 and got.registers <= most and not got.serialized, got.name .. ": " .. got.registers .. " registers")
+  assert(got.registers > 0 and got.registers <= most and not got.serialized,
+         got.name .. ": " .. got.registers .. " registers")
   if got.spill_stores + got.spill_loads > 0 then spilling = spilling + 1
-  else assert(got.stack_bytes <= (asked.local_bytes + 15) // 16 * 16, got.name .. ": a stack of " .. got.stack_bytes) end
+  else
+    assert(got.stack_bytes <= (asked.local_bytes + 15) // 16 * 16, got.name .. ": a stack of " .. got.stack_bytes)
+  end
 end
 
 -- Gives whether NVRTC compiled it; `missing`: why there is none; `unknown`: architectures that it has no code for.
@@ -84,13 +90,16 @@ for i, w in ipairs(workloads) do
   total, compiled, by_arch[arch] = total + some, compiled + of_them, (by_arch[arch] or 0) + of_them
 end
 assert(total > #workloads, "cuda_source: too few draws were written")
-for _, arch in ipairs(ARCHS) do assert(missing or unknown[arch] or by_arch[arch] > 0, "nothing is compiled for " .. arch) end
+for _, arch in ipairs(ARCHS) do
+  assert(missing or unknown[arch] or by_arch[arch] > 0, "nothing is compiled for " .. arch)
+end
 if compiled > 0 then print(registers:check()) end
 
 -- What is not written, and what cannot be run.
 local kernel = ms.build(ms.ops.func("gelu", {"20x30"}), {target = "cuda -arch=sm_80"})
 refuses("the suffix says the form: .cu .ptx .cubin .h .c", kernel.export, kernel, path ".o")
-refuses("a kernel for a GPU is expected", ms.build(ms.ops.func("gelu", {"20x30"})).resources, ms.build(ms.ops.func("gelu", {"20x30"})))
+refuses("a kernel for a GPU is expected", ms.build(ms.ops.func("gelu", {"20x30"})).resources,
+        ms.build(ms.ops.func("gelu", {"20x30"})))
 if not missing then
   local function begins(form, bytes)
     kernel:export(path(form))
@@ -102,7 +111,11 @@ if not missing then
   refuses("registers a thread", narrow.resources, narrow, true)
   refuses("the target has 64", narrow.export, narrow, path ".cubin")
 end
-if #ms.devices() == 0 then refuses("CUDA's driver is missing", kernel.time, kernel, ms.array({20, 30}, "float32"), ms.array({20, 30}, "float32")) end
+if #ms.devices() == 0 then
+  refuses("CUDA's driver is missing", kernel.time, kernel, ms.array({20, 30}, "float32"), ms.array({20, 30}, "float32"))
+end
 
 os.execute("rm -r " .. folder)
-print(string.format("cuda_source: %d written, %s", total, missing and "NVRTC skipped: " .. missing or compiled .. " compiled by NVRTC, " .. spilling .. " kernels spill; no code for: " .. table.concat(ms.sorted_keys(unknown), " ")))
+print(string.format("cuda_source: %d written, %s", total, missing and "NVRTC skipped: " .. missing
+                    or compiled .. " compiled by NVRTC, " .. spilling .. " kernels spill; no code for: "
+                      .. table.concat(ms.sorted_keys(unknown), " ")))

@@ -37,7 +37,8 @@ end
 
 -- For tensor cores, as far as the device has them.
 local function product(inputs, output)
-  local A, B, r = te.placeholder({128, 64}, inputs, "A"), te.placeholder({64, 128}, inputs, "B"), te.reduce_axis(64, "k")
+  local A, B, r = te.placeholder({128, 64}, inputs, "A"), te.placeholder({64, 128}, inputs, "B"),
+    te.reduce_axis(64, "k")
   return te.func("product", {A, B, te.compute({128, 128}, function(i, j)
     return te.sum(te.cast(A[{i, r}], output) * te.cast(B[{r, j}], output), r)
   end, "C")})
@@ -45,10 +46,14 @@ end
 
 local functions, total, done = {}, 0, 0
 for i, make in ipairs(workloads.small) do functions[i] = make() end
-for _, types in ipairs {{"float16", "float32"}, {"bfloat16", "float32"}, {"int8", "int32"}} do functions[#functions + 1] = product(table.unpack(types)) end
+for _, types in ipairs {{"float16", "float32"}, {"bfloat16", "float32"}, {"int8", "int32"}} do
+  functions[#functions + 1] = product(table.unpack(types))
+end
 for _, func in ipairs(functions) do
   if ms.clock() > deadline then break end
   total, done = total + check(func), done + 1
 end
-assert(2 * total >= draws * done and 2 * done >= #functions, string.format("gpu: too few draws were run: %d of %d functions", total, done))
-print(string.format("gpu: %d kernels of %d of %d functions ran on %s, and agree", total, done, #functions, devices[1].name))
+assert(2 * total >= draws * done and 2 * done >= #functions,
+       string.format("gpu: too few draws were run: %d of %d functions", total, done))
+print(string.format("gpu: %d kernels of %d of %d functions ran on %s, and agree", total, done, #functions,
+                    devices[1].name))

@@ -33,11 +33,16 @@ end
 
 local CONV = "2 7 6 5 8 3 2 1"
 local WORKLOADS = {
-  C1D = op("conv1d", "2 17 6 8 3 2 1"), C2D = op("conv2d", CONV), C3D = op("conv3d", "1 5 6 5 4 6 3 2 1"), CAP = op("conv2d_capsule", "1 5 5 3 4 3 2 1"),
-  CBR = op("conv2d_bn_relu", CONV), DEP = op("depthwise_conv2d", "2 9 7 6 3 2 1"), DIL = op("conv2d", "2 9 7 4 6 3 1 1 dilation=2"),
-  ELT = cut("ELT", {["512"] = "45"}), GMM = op("batch_matmul", "2 12 20 18"), GMM1024 = op("matmul", "33 26 30"), GMM2 = cut("GMM2", {["64"] = "22"}),
-  GMM_RELU = cut("GMM_RELU", {["128"] = "22"}), GMM_ROW = cut("GMM_ROW", {["512"] = "70"}), GRP = op("conv2d", "2 7 6 8 8 3 2 1 groups=2"),
-  NRM = op("norm", "3x12x20"), POOL = op("max_pool", "2 9 9 6 3 2 1"), SFM = op("softmax", "9x70"), T2D = op("conv2d_transpose", "2 5 4 4 6 4 2 1"),
+  C1D = op("conv1d", "2 17 6 8 3 2 1"), C2D = op("conv2d", CONV), C3D = op("conv3d", "1 5 6 5 4 6 3 2 1"),
+  CAP = op("conv2d_capsule", "1 5 5 3 4 3 2 1"),
+  CBR = op("conv2d_bn_relu", CONV), DEP = op("depthwise_conv2d", "2 9 7 6 3 2 1"),
+  DIL = op("conv2d", "2 9 7 4 6 3 1 1 dilation=2"),
+  ELT = cut("ELT", {["512"] = "45"}), GMM = op("batch_matmul", "2 12 20 18"), GMM1024 = op("matmul", "33 26 30"),
+  GMM2 = cut("GMM2", {["64"] = "22"}),
+  GMM_RELU = cut("GMM_RELU", {["128"] = "22"}), GMM_ROW = cut("GMM_ROW", {["512"] = "70"}),
+  GRP = op("conv2d", "2 7 6 8 8 3 2 1 groups=2"),
+  NRM = op("norm", "3x12x20"), POOL = op("max_pool", "2 9 9 6 3 2 1"), SFM = op("softmax", "9x70"),
+  T2D = op("conv2d_transpose", "2 5 4 4 6 4 2 1"),
   TBG = op("transpose_batch_matmul", "2 10 3 12"),
 }
 
@@ -124,7 +129,8 @@ local function check(name)
     elseif code and code:find "^lower_" then refusals.add(refused, "lower", code, message)
     else wrong[#wrong + 1] = string.format("%s: %s\n%s", name, message, c.trace:text()) end
   end
-  local line = string.format("%-8s %4d draws, %4d accepted, %4d distinct, %4d the same", name, draws, accepted, #distinct, #same)
+  local line =
+    string.format("%-8s %4d draws, %4d accepted, %4d distinct, %4d the same", name, draws, accepted, #distinct, #same)
   if run_kernels ~= "-" then
     local agree, compiled = check_source(name, func, same, wrong)
     line = string.format("%s, %4d on the CPU, %4d compiled by NVRTC", line, agree, compiled)

@@ -35,7 +35,8 @@ local function copies(kernel)
     missing = ptx
     return in_source
   end
-  assert((ptx:find("cp.async.wait_group", 1, true) ~= nil) == in_source and (ptx:find "cp%.async%.c[ag]%.shared%.global" ~= nil) == in_source)
+  assert((ptx:find("cp.async.wait_group", 1, true) ~= nil) == in_source
+         and (ptx:find "cp%.async%.c[ag]%.shared%.global" ~= nil) == in_source)
   return in_source
 end
 
@@ -46,7 +47,8 @@ local function count(target, draws)
       local sch = ms.apply(func, c.trace)
       local kernel = ms.build(sch:func(), {target = target})
       local asked, estimated = kernel:resources()[1].shared_bytes, sch:kernels()[1].shared_bytes
-      assert(asked <= (estimated + 63) // 32 * 32 and estimated <= most, string.format("the kernel uses %d bytes, the estimate was %d", asked, estimated))
+      assert(asked <= (estimated + 63) // 32 * 32 and estimated <= most,
+             string.format("the kernel uses %d bytes, the estimate was %d", asked, estimated))
       if tostring(sch):find "software_pipeline_stage" then
         pipelined = pipelined + 1
         if copies(kernel) then copying = copying + 1 end

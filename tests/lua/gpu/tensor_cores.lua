@@ -12,7 +12,8 @@ local registers = dofile(arg[0]:match "^.*/" .. "../../support/lua/estimated.lua
 local run_kernels, draws, seed = arg[1], math.tointeger(arg[2]), math.tointeger(arg[3])
 local AMPERE, HOPPER = "cuda -arch=sm_80", "cuda -arch=sm_90a"
 local PRODUCTS = {
-  {"float16", "float32", 64, 32, 48, AMPERE}, {"float16", "float16", 32, 64, 64, AMPERE}, {"bfloat16", "float32", 32, 48, 64, AMPERE},
+  {"float16", "float32", 64, 32, 48, AMPERE}, {"float16", "float16", 32, 64, 64, AMPERE},
+  {"bfloat16", "float32", 32, 48, 64, AMPERE},
   {"float32", "float32", 48, 64, 40, AMPERE}, {"int8", "int32", 48, 32, 64, AMPERE},
   {"float16", "float32", 128, 256, 192, HOPPER}, {"bfloat16", "float32", 192, 128, 96, HOPPER, true},
 }
@@ -33,7 +34,8 @@ local function write(path, text)
 end
 
 local function product(inputs, output, m, n, k, by_columns)
-  local A, B, r = te.placeholder({m, k}, inputs, "A"), te.placeholder(by_columns and {n, k} or {k, n}, inputs, "B"), te.reduce_axis(k, "k")
+  local A, B, r = te.placeholder({m, k}, inputs, "A"), te.placeholder(by_columns and {n, k} or {k, n}, inputs, "B"),
+    te.reduce_axis(k, "k")
   return te.func("product", {A, B, te.compute({m, n}, function(i, j)
     return te.sum(te.cast(A[{i, r}], output) * te.cast(B[by_columns and {j, r} or {r, j}], output), r)
   end, "C")})
@@ -77,7 +79,8 @@ local function each(func, space, target)
       local sch = ms.apply(func, c.trace)
       local scheduled = sch:func()
       local kernel = sch:kernels()[1]
-      list[#list + 1], seen[c.hash] = {func = scheduled, script = scheduled:script(), estimated = kernel.shared_bytes, threads = kernel.threads, trace = c.trace, hash = sch:hash()}, true
+      list[#list + 1], seen[c.hash] = {func = scheduled, script = scheduled:script(), estimated = kernel.shared_bytes,
+                                       threads = kernel.threads, trace = c.trace, hash = sch:hash()}, true
     end
   end
   return list
@@ -88,7 +91,8 @@ local function source_has(path, what)
   return file:read "a":find(what, 1, true) ~= nil
 end
 
-local in_flight, boxes, producers = 0, 0, 0 -- kernels that leave wgmma in flight, with TMA copies, with a producer warp group for them
+local in_flight, boxes, producers = 0, 0, 0 -- kernels that leave wgmma in flight, with TMA copies, with a producer warp
+                                            -- group for them
 
 -- Gives how many sources were written, in all and by what they call.
 local function check(func, target, space, calls)
@@ -112,7 +116,8 @@ local function check(func, target, space, calls)
             producers = producers + 1
             assert(source_has(path, "ms_named_barrier(1, "), "there is no producer warp group")
             assert(kernel:resources()[1].threads == c.threads, "the threads are not as estimated")
-            assert(ms.apply(func, ms.read_trace(c.trace:json())):hash() == c.hash, "a record of it makes another function")
+            assert(ms.apply(func, ms.read_trace(c.trace:json())):hash() == c.hash,
+                   "a record of it makes another function")
           end
           assert(not source_has(path, "ms_copy_"), "an input is copied by all threads, and another is not")
         end
@@ -169,7 +174,8 @@ local function check_peers()
         local kernel = ms.build(c.func, {target = "cuda -arch=sm_75"})
         compile(kernel, true)
         local ok, message = pcall(ms.build, c.func, {target = "cuda -arch=sm_70"})
-        assert(not ok and tostring(message):find("of 16 x 8 x 8 are for sm_75 and later, and the target is sm_70", 1, true), message)
+        assert(not ok and tostring(message):find("of 16 x 8 x 8 are for sm_75 and later, and the target is sm_70", 1,
+                                                 true), message)
         break
       end
     end
@@ -193,7 +199,8 @@ end
 -- Dot products of four bytes, of any signs: one instruction, where they lie from multiples of four on; elsewhere their
 -- sum is spelled as arithmetic.
 local function bytes(a, b, output)
-  local A, B, r = te.placeholder({32, 32}, a .. "int8", "A"), te.placeholder({32, 32}, b .. "int8", "B"), te.reduce_axis(32, "k")
+  local A, B, r = te.placeholder({32, 32}, a .. "int8", "A"), te.placeholder({32, 32}, b .. "int8", "B"),
+    te.reduce_axis(32, "k")
   local func = te.func("product", {A, B, te.compute({32, 32}, function(i, j)
     return te.sum(te.cast(A[{i, r}], output .. "int32") * te.cast(B[{j, r}], output .. "int32"), r)
   end, "C")})
@@ -201,7 +208,8 @@ local function bytes(a, b, output)
   local c = sch:get_sblock "C"
   local i, j, k = sch:get_loops(c)
   local k0, k1 = sch:split(k, {8, 4})
-  local fetch_a, fetch_b, sums = sch:cache_read(c, 0, "shared"), sch:cache_read(c, 1, "shared"), sch:cache_write(c, 0, "local")
+  local fetch_a, fetch_b, sums = sch:cache_read(c, 0, "shared"), sch:cache_read(c, 1, "shared"),
+    sch:cache_write(c, 0, "local")
   sch:reverse_compute_at(sums, j)
   sch:bind(i, "blockIdx.x")
   sch:bind(j, "threadIdx.x")
@@ -214,7 +222,9 @@ end
 
 local function sum_from(step)
   local terms = {}
-  for i = 0, 3 do terms[#terms + 1] = string.format('T.Cast("int32", B[%d]) * T.Cast("int32", A[v * %d + %d])', i, step, i) end
+  for i = 0, 3 do
+    terms[#terms + 1] = string.format('T.Cast("int32", B[%d]) * T.Cast("int32", A[v * %d + %d])', i, step, i)
+  end
   local func = ms.from_script(string.format([[
 @T.prim_func(s_tir=True)
 def main(A: T.Buffer((128,), "int8"), B: T.Buffer((4,), "int8"), C: T.Buffer((16,), "int32")):
@@ -268,8 +278,9 @@ for _, p in ipairs(PRODUCTS) do
   assert((by_call["mma.sync"] ~= nil) == (old and output ~= "float16"), inputs)
   assert((by_call.wmma ~= nil) == (old and (inputs == "float16" or inputs == "int8")), inputs)
   assert((by_call.wgmma ~= nil) == (not old), target)
-  print(string.format("%s to %s: %d by wmma, %d by mma.sync, %d by wgmma: %d agree on the CPU, %s", inputs, output, by_call.wmma or 0,
-                      by_call["mma.sync"] or 0, by_call.wgmma or 0, agree, missing and "NVRTC skipped" or "compiled by NVRTC"))
+  print(string.format("%s to %s: %d by wmma, %d by mma.sync, %d by wgmma: %d agree on the CPU, %s", inputs, output,
+                      by_call.wmma or 0, by_call["mma.sync"] or 0, by_call.wgmma or 0, agree,
+                      missing and "NVRTC skipped" or "compiled by NVRTC"))
   os.execute("rm -r " .. folder)
 end
 print(string.format("%d of MetaSchedule's 16 x 8 x 8 agree on the CPU", check_peers()))

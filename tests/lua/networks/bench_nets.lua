@@ -1,6 +1,6 @@
--- msched bench nets: a small network beside a Python that stands in for onnxruntime, and beside onnxruntime where MSCHED_ONNXRUNTIME
--- names a Python that has it; what it prints follows from what it measured; outputs that differ are a failure; words that are
--- wrong, and a Python that does not answer, are refused.
+-- msched bench nets: a small network beside a Python that stands in for onnxruntime, and beside onnxruntime where
+-- MSCHED_ONNXRUNTIME names a Python that has it; what it prints follows from what it measured; outputs that differ are
+-- a failure; words that are wrong, and a Python that does not answer, are refused.
 -- usage: msched bench_nets.lua DATA
 local ms = require "msched"
 local cli = ms.load "lua.cli.cli"
@@ -14,14 +14,16 @@ local function write(path, text)
   local file <close> = assert(io.open(path, "wb"))
   file:write(text)
 end
-write(model, onnx.model {opset = 17, nodes = {{"Relu", {"x"}, {"y"}}, {"MatMul", {"y", "w"}, {"z"}}}, inputs = {{"x", "float32", {"n", 2}}},
-                         outputs = {{"z"}}, constants = {w = {"float32", {2, 3}, {1, 2, 3, 4, 5, 6}}}})
+write(model,
+      onnx.model {opset = 17, nodes = {{"Relu", {"x"}, {"y"}}, {"MatMul", {"y", "w"}, {"z"}}}, inputs = {{"x",
+                  "float32", {"n", 2}}}, outputs = {{"z"}}, constants = {w = {"float32", {2, 3}, {1, 2, 3, 4, 5, 6}}}})
 
 -- What a benchmark prints: objects, or the lines of its text; and what it refuses.
 local function run(options, words)
   local lines, put, show = {}, cli.put_json, print
   cli.put_json, print = function(line) lines[#lines + 1] = line end, function(text) lines[#lines + 1] = text end
-  options.data, options["no-tune"], options.seconds, options.target = data, not options.trials, options.seconds or 0.001, "native -num-cores=1"
+  options.data, options["no-tune"], options.seconds, options.target = data, not options.trials,
+    options.seconds or 0.001, "native -num-cores=1"
   local ok, message = pcall(ms.load "lua.bench.nets", options, words)
   cli.put_json, print = put, show
   return lines, not ok and (type(message) == "table" and message.message or tostring(message)) or nil
@@ -31,15 +33,19 @@ local word = model .. ":x=2x2"
 -- Alone.
 local lines, refused = run({json = true}, {word})
 assert(not refused, refused)
-assert(#lines == 1 and lines[1].model == model and lines[1].seconds >= lines[1].least_seconds and lines[1].least_seconds > 0)
-assert(lines[1].functions == 2 and lines[1].calls == 2 and lines[1].peak_bytes > 0 and not lines[1].trials and not lines[1].ratio)
+assert(#lines == 1 and lines[1].model == model and lines[1].seconds >= lines[1].least_seconds
+       and lines[1].least_seconds > 0)
+assert(lines[1].functions == 2 and lines[1].calls == 2 and lines[1].peak_bytes > 0 and not lines[1].trials
+       and not lines[1].ratio)
 lines, refused = run({json = true, profile = true, trials = 1}, {word})
 assert(not refused, refused)
-assert(lines[1].trials == 1 and #lines[1].by_function == 2 and lines[1].by_function[1].seconds > 0 and lines[1].by_function[1].weight == 1)
+assert(lines[1].trials == 1 and #lines[1].by_function == 2 and lines[1].by_function[1].seconds > 0
+       and lines[1].by_function[1].weight == 1)
 for _, f in ipairs(lines[1].by_function) do assert(f.limit_seconds > 0 and #f.limit > 0, f.name) end
 
 -- Names with colons.
-write(base .. ".colon.onnx", onnx.model {opset = 17, nodes = {{"Add", {"a:0", "b:0"}, {"y"}}}, inputs = {{"a:0", "float32", {"n", 2}}, {"b:0", "float32", {"n", 2}}}, outputs = {{"y"}}})
+write(base .. ".colon.onnx", onnx.model {opset = 17, nodes = {{"Add", {"a:0", "b:0"}, {"y"}}}, inputs = {{"a:0",
+                                         "float32", {"n", 2}}, {"b:0", "float32", {"n", 2}}}, outputs = {{"y"}}})
 lines, refused = run({json = true}, {base .. ".colon.onnx:a:0=3x2:b:0=3x2"})
 assert(not refused and lines[1].calls == 1, refused)
 lines, refused = run({json = true}, {base .. ".colon.onnx:a:0"})
@@ -84,20 +90,26 @@ stand_in(right)
 lines, refused = run({json = true, onnxruntime = python}, {word, word})
 assert(not refused, refused)
 local row, total = lines[1], lines[3]
-assert(#lines == 3 and not row.wrong and row.difference < 1e-6 and row.onnxruntime == "0.1" and row.onnxruntime_peak_bytes == 123456)
+assert(#lines == 3 and not row.wrong and row.difference < 1e-6 and row.onnxruntime == "0.1"
+       and row.onnxruntime_peak_bytes == 123456)
 assert(row.onnxruntime_seconds == 0.5 and row.ratio == 0.5 / row.seconds and row.least_ratio == 0.5 / row.least_seconds)
 assert(total.networks == 2 and math.abs(total.ratio - math.sqrt(row.ratio * lines[2].ratio)) < 1e-9 * total.ratio)
 assert(total.least == math.min(row.ratio, lines[2].ratio) and not total.openvino_ratio)
 lines, refused = run({json = true, onnxruntime = python, openvino = python}, {word})
 assert(not refused, refused)
 row, total = lines[1], lines[2]
-assert(row.openvino == "0.1" and row.openvino_seconds == 0.5 and row.openvino_ratio == 0.5 / row.seconds and row.openvino_least_ratio and row.openvino_difference < 1e-6)
-assert(row.openvino_peak_bytes == 123456 and row.ratio == row.openvino_ratio and total.openvino_ratio == total.ratio and total.openvino_least == total.least)
+assert(row.openvino == "0.1" and row.openvino_seconds == 0.5 and row.openvino_ratio == 0.5 / row.seconds
+       and row.openvino_least_ratio and row.openvino_difference < 1e-6)
+assert(row.openvino_peak_bytes == 123456 and row.ratio == row.openvino_ratio and total.openvino_ratio == total.ratio
+       and total.openvino_least == total.least)
 lines, refused = run({openvino = python}, {word})
-assert(not refused and lines[1]:find "OpenVINO 500.000 ms, msched is [%d.]+ times as fast" and not lines[1]:find "onnxruntime" and lines[2]:find "times as fast as OpenVINO", lines[1])
+assert(not refused and lines[1]:find "OpenVINO 500.000 ms, msched is [%d.]+ times as fast"
+       and not lines[1]:find "onnxruntime" and lines[2]:find "times as fast as OpenVINO", lines[1])
 lines = run({onnxruntime = python, profile = true}, {word})
 local text = table.concat(lines, "\n")
-assert(text:find "onnxruntime 500.000 ms, msched is [%d.]+ times as fast" and text:find "1 x  matmul.-, %d+ %% of " and text:find "at their limits all functions take %d+ %% of the time; of the rest [%d.]+ %% in " and text:find "geometric mean", text)
+assert(text:find "onnxruntime 500.000 ms, msched is [%d.]+ times as fast" and text:find "1 x  matmul.-, %d+ %% of "
+       and text:find "at their limits all functions take %d+ %% of the time; of the rest [%d.]+ %% in "
+       and text:find "geometric mean", text)
 
 -- One that ends at once, or before it has measured, says why.
 write(python, "#!/bin/sh\necho no module named so >&2\nexit 1\n")
@@ -111,8 +123,10 @@ assert(refused and refused:find("lost its memory", 1, true), refused)
 lines, refused = run({onnxruntime = base .. ".none"}, {word})
 assert(refused and refused:find("does not answer", 1, true), refused)
 
-for _, case in ipairs {{{}, {}, "name a network"}, {{}, {"net.py"}, "net.py: a network is expected"}, {{}, {model .. "x"}, "a network is expected"},
-                       {{}, {model .. ":x"}, "NAME=SHAPE"}, {{}, {model .. ":v=2x2"}, "v"}, {{trials = 0}, {word}, "--trials"}, {{seconds = 0}, {word}, "--seconds"}, {{}, {base .. ".none.onnx"}, "No such file"}} do
+for _, case in ipairs {{{}, {}, "name a network"}, {{}, {"net.py"}, "net.py: a network is expected"},
+                       {{}, {model .. "x"}, "a network is expected"}, {{}, {model .. ":x"}, "NAME=SHAPE"},
+                       {{}, {model .. ":v=2x2"}, "v"}, {{trials = 0}, {word}, "--trials"},
+                       {{seconds = 0}, {word}, "--seconds"}, {{}, {base .. ".none.onnx"}, "No such file"}} do
   lines, refused = run(case[1], case[2])
   assert(refused and refused:find(case[3], 1, true), refused)
 end

@@ -29,7 +29,8 @@ local function layer(value, size, channels, W, bias, pad)
   local kept = {}
   return function(y, x, o)
     local key = (y * size + x) * 32 + o
-    kept[key] = kept[key] or math.max(convolved(2 * y, 2 * x, o), convolved(2 * y, 2 * x + 1, o), convolved(2 * y + 1, 2 * x, o), convolved(2 * y + 1, 2 * x + 1, o))
+    kept[key] = kept[key] or math.max(convolved(2 * y, 2 * x, o), convolved(2 * y, 2 * x + 1, o),
+                                      convolved(2 * y + 1, 2 * x, o), convolved(2 * y + 1, 2 * x + 1, o))
     return kept[key]
   end
 end
@@ -51,7 +52,8 @@ end
 local function compare(who)
   for n = 0, BATCH - 1 do
     for o, want in pairs(classes(n)) do
-      assert(want > 1e-3 and math.abs(Y[{n, o}] - want) < 1e-5, string.format("%s: image %d, class %d: %s, not %s", who, n, o, Y[{n, o}], want))
+      assert(want > 1e-3 and math.abs(Y[{n, o}] - want) < 1e-5,
+             string.format("%s: image %d, class %d: %s, not %s", who, n, o, Y[{n, o}], want))
     end
   end
 end
@@ -66,7 +68,8 @@ compare "compiled"
 -- the same.
 local few = {kept = 2, explored = 200, filled = 1000, replayed = 8, each = 1}
 local sch, about = ms.auto_schedule(func, {heuristics = few})
-assert(about.patterns.conv2d == "complex_reduction" and about.patterns.relu == "direct_compute" and about.patterns.pad == "location_tunable")
+assert(about.patterns.conv2d == "complex_reduction" and about.patterns.relu == "direct_compute"
+       and about.patterns.pad == "location_tunable")
 local left = " " .. table.concat(sch:block_names(), " ") .. " "
 assert(not left:find " relu " and not left:find " bias_add ", left)
 Y = ms.array({BATCH, 10}, "float32")

@@ -1,5 +1,5 @@
--- Networks from ONNX's files: what they hold, raw, typed and in files of their own; walking and changing them; what is refused, by
--- name and all at once; files that are cut or damaged anywhere.
+-- Networks from ONNX's files: what they hold, raw, typed and in files of their own; walking and changing them; what is
+-- refused, by name and all at once; files that are cut or damaged anywhere.
 local ms = msched
 local here = arg[0]:match "^(.*)/lua/[^/]*/[^/]*$"
 local onnx = dofile(here .. "/support/lua/onnx.lua")
@@ -28,8 +28,10 @@ local function same(got, want)
 end
 
 local function model(changes)
-  local m = {opset = 17, nodes = {{"Relu", {"sum"}, {"y"}, name = "last"}, {"Add", {"x", "w"}, {"sum"}, name = "first"}},
-             inputs = {{"x", "float32", {"batch", 4}}}, outputs = {{"y", "float32", {"batch", 4}}}, constants = {w = {"float32", {4}, {1, 2, 3, 4}}}}
+  local m =
+    {opset = 17, nodes = {{"Relu", {"sum"}, {"y"}, name = "last"}, {"Add", {"x", "w"}, {"sum"}, name = "first"}},
+     inputs = {{"x", "float32", {"batch", 4}}}, outputs = {{"y", "float32", {"batch", 4}}},
+     constants = {w = {"float32", {4}, {1, 2, 3, 4}}}}
   for key, value in pairs(changes or {}) do m[key] = value end
   return m
 end
@@ -37,22 +39,27 @@ end
 -- ---- What a network is ----
 
 local net = read(model())
-assert(#net.nodes == 2 and net.nodes[1].op == "Add" and net.nodes[2].op == "Relu", "nodes are in an order that can be run")
+assert(#net.nodes == 2 and net.nodes[1].op == "Add" and net.nodes[2].op == "Relu",
+       "nodes are in an order that can be run")
 assert(net.opsets[""] == 17 and net.producer == "tests" and net.inputs[1].shape[1] == "batch")
 same(net.constants.w:tolist(), {1, 2, 3, 4})
 same(net:open_extents(), {"batch"})
-assert(net:giver "y" == net.nodes[2] and net:giver "x" == nil and net:readers "sum"[1] == net.nodes[2] and net:operators().Add == 1)
-for _, line in ipairs {"network test: 2 nodes, 1 constant of 4 elements, opset 17, by tests", "input x: float32[batch, 4]", "constant w: float32[4]",
-                       "sum = Add(x, w)  # first", "output y: float32[batch, 4]"} do
+assert(net:giver "y" == net.nodes[2] and net:giver "x" == nil and net:readers "sum"[1] == net.nodes[2]
+       and net:operators().Add == 1)
+for _,
+    line in ipairs {"network test: 2 nodes, 1 constant of 4 elements, opset 17, by tests", "input x: float32[batch, 4]",
+                    "constant w: float32[4]", "sum = Add(x, w)  # first", "output y: float32[batch, 4]"} do
   assert(tostring(net):find(line, 1, true), tostring(net))
 end
 assert(read(model(), {dims = {batch = 3}}).inputs[1].shape[1] == 3)
 assert(read(model(), {shapes = {x = {5, 4}}}).inputs[1].shape[1] == 5)
 
 -- Names are others' texts: each line that shows or refuses them stays one, and holds no control character.
-local loud = {nodes = {{"Relu", {"x\27[2J\nx"}, {"y\7\ny"}, name = "n\n\27[31m"}}, inputs = {{"x\27[2J\nx", "float32", {4}}}, outputs = {{"y\7\ny"}}}
+local loud = {nodes = {{"Relu", {"x\27[2J\nx"}, {"y\7\ny"}, name = "n\n\27[31m"}},
+              inputs = {{"x\27[2J\nx", "float32", {4}}}, outputs = {{"y\7\ny"}}}
 local shown = read(model(loud)):text()
-assert(not shown:find "[%z\1-\9\11-\31\127]" and select(2, shown:gsub("\n", "")) == 4 and shown:find([[y\x07\ny = Relu(x\x1b[2J\nx)  # n\n\x1b[31m]], 1, true), shown)
+assert(not shown:find "[%z\1-\9\11-\31\127]" and select(2, shown:gsub("\n", "")) == 4
+       and shown:find([[y\x07\ny = Relu(x\x1b[2J\nx)  # n\n\x1b[31m]], 1, true), shown)
 loud.nodes[1][2] = {"lost\n\27]0;"}
 local ok, message = pcall(read, model(loud))
 assert(not ok and not message:find "[%c]" and message:find([[lost\n\x1b]0;]], 1, true), message)
@@ -68,21 +75,25 @@ assert(not ok and message:find("Add first reads lost, which nothing gives", 1, t
 
 -- ---- Data: every type, raw and typed ----
 
-local DATA = {float32 = {4, {1.5, -2}}, float64 = {10, {1.5, -2}}, int8 = {5, {-128, 127}}, uint8 = {5, {0, 255}}, int16 = {5, {-32768, 1}},
-              uint16 = {5, {0, 65535}}, int32 = {5, {-2147483648, 7}}, int64 = {7, {math.mininteger, (1 << 53) + 1}}, uint32 = {11, {0, 4294967295}},
-              uint64 = {11, {0, (1 << 53) + 1}}, bool = {5, {0, 1}}, float16 = {5, {0x3e00, 0xc000}}, bfloat16 = {5, {0x3fc0, 0xc000}}}
+local DATA =
+  {float32 = {4, {1.5, -2}}, float64 = {10, {1.5, -2}}, int8 = {5, {-128, 127}}, uint8 = {5, {0, 255}},
+   int16 = {5, {-32768, 1}}, uint16 = {5, {0, 65535}}, int32 = {5, {-2147483648, 7}},
+   int64 = {7, {math.mininteger, (1 << 53) + 1}}, uint32 = {11, {0, 4294967295}}, uint64 = {11, {0, (1 << 53) + 1}},
+   bool = {5, {0, 1}}, float16 = {5, {0x3e00, 0xc000}}, bfloat16 = {5, {0x3fc0, 0xc000}}}
 for _, type in ipairs(ms.sorted_keys(DATA)) do
   local field, values = table.unpack(DATA[type])
   for _, typed in ipairs {false, field} do
-    local array = read(model {constants = {w = {"float32", {4}, {1, 2, 3, 4}}, c = {type, {1, 2}, values, typed or nil}}}).constants.c
+    local array = read(model {constants = {w = {"float32", {4}, {1, 2, 3, 4}},
+                                           c = {type, {1, 2}, values, typed or nil}}}).constants.c
     local want = type:find "float16" and {1.5, -2} or values
     assert(array:type() == type and #array:shape() == 2)
     same(array:tolist(), want)
     same(ms.array({2}, type, array:bytes()):tolist(), want)
   end
 end
-local attributes = read(model {nodes = {{"Add", {"x", "w"}, {"y"}, {i = 3, f = 0.5, s = "text", ints = {1, -2}, floats = {1.5, 2.5}, strings = {"a", "b"},
-                                                                      t = {"int64", {2}, {5, 6}}, g = {nodes = {{"Neg", {"x"}, {"z"}}}}}}}}).nodes[1].attributes
+local attributes = read(model {nodes = {{"Add", {"x", "w"}, {"y"}, {i = 3, f = 0.5, s = "text", ints = {1, -2},
+                                         floats = {1.5, 2.5}, strings = {"a", "b"}, t = {"int64", {2}, {5, 6}},
+                                         g = {nodes = {{"Neg", {"x"}, {"z"}}}}}}}}).nodes[1].attributes
 assert(attributes.i == 3 and attributes.f == 0.5 and attributes.s == "text" and attributes.g.nodes[1].op == "Neg")
 same(attributes.ints, {1, -2})
 same(attributes.floats, {1.5, 2.5})
@@ -94,14 +105,19 @@ same(attributes.t:tolist(), {5, 6})
 local function external(place) return model {constants = {w = {"float32", {4}, external = place}}} end
 put(folder .. "/weights", string.rep("x", 8) .. string.pack("<ffff", 5, 6, 7, 8))
 same(read(external {location = "weights", offset = 8, length = 16}).constants.w:tolist(), {5, 6, 7, 8})
-assert(os.execute("mkdir " .. folder .. "/in && cp " .. folder .. "/weights " .. folder .. "/in/w && ln -s /etc/passwd " .. folder .. "/leads_out"))
+assert(os.execute("mkdir " .. folder .. "/in && cp " .. folder .. "/weights " .. folder .. "/in/w && ln -s /etc/passwd "
+                  .. folder .. "/leads_out"))
 same(read(external {location = "in/w", offset = 8}).constants.w:tolist(), {5, 6, 7, 8})
-refuses("tensor w: its external data are in `/etc/passwd`, which is no path within the model's folder", external {location = "/etc/passwd"})
-refuses("tensor w: its external data are in `../../etc/passwd`, which is outside of the model's folder", external {location = "../../etc/passwd"})
+refuses("tensor w: its external data are in `/etc/passwd`, which is no path within the model's folder",
+        external {location = "/etc/passwd"})
+refuses("tensor w: its external data are in `../../etc/passwd`, which is outside of the model's folder",
+        external {location = "../../etc/passwd"})
 refuses("which is outside of the model's folder", external {location = "leads_out"})
 refuses("tensor w: weights has 24 bytes; 16 from 9 on are asked for", external {location = "weights", offset = 9})
-refuses("tensor w: its extents ask for 16 bytes, and its external data have 12", external {location = "weights", length = 12})
-refuses("the offset of its external data is `-1`, which is no number of bytes", external {location = "weights", offset = -1})
+refuses("tensor w: its extents ask for 16 bytes, and its external data have 12",
+        external {location = "weights", length = 12})
+refuses("the offset of its external data is `-1`, which is no number of bytes",
+        external {location = "weights", offset = -1})
 refuses("tensor w: its external data are in `in`, which is no file", external {location = "in"})
 refuses("tensor w: its external data, none, cannot be opened", external {location = "none"})
 refuses("no location says where", external {})
@@ -110,20 +126,25 @@ refuses("weights has 24 bytes", model {constants = {w = {"float32", {1 << 36}, e
 
 -- ---- Functions of the model's own: in the place of nodes that call them ----
 
-local scaled = {name = "Scaled", domain = "own", inputs = {"a", "b"}, outputs = {"c", "a"}, attributes = {"to"}, defaults = {axis = 1},
-                nodes = {{"Add", {"a", "b"}, {"t"}}, {"Cast", {"t"}, {"u"}, {to = {reference = "to"}}}, {"Softmax", {"u"}, {"c"}, {axis = {reference = "axis"}}}}, opset = 12}
-local outer = {name = "Outer", domain = "own", inputs = {"t"}, outputs = {"u"}, nodes = {{"Scaled", {"t", "t"}, {"u"}, {to = 1}, domain = "own"}}}
+local scaled = {name = "Scaled", domain = "own", inputs = {"a", "b"}, outputs = {"c", "a"}, attributes = {"to"},
+                defaults = {axis = 1},
+                nodes = {{"Add", {"a", "b"}, {"t"}}, {"Cast", {"t"}, {"u"}, {to = {reference = "to"}}},
+                         {"Softmax", {"u"}, {"c"}, {axis = {reference = "axis"}}}}, opset = 12}
+local outer = {name = "Outer", domain = "own", inputs = {"t"}, outputs = {"u"},
+               nodes = {{"Scaled", {"t", "t"}, {"u"}, {to = 1}, domain = "own"}}}
 local function calling(functions, more)
-  return model {functions = functions, outputs = {{"y"}, {"z"}},
-                nodes = {{"Outer", {"x"}, {"t"}, domain = "own"}, {"Scaled", {"t", "w"}, {"y", "z"}, {to = 11, axis = more}, domain = "own", name = "here"}}}
+  return model {functions = functions, outputs = {{"y"}, {"z"}}, nodes = {{"Outer", {"x"}, {"t"}, domain = "own"},
+                {"Scaled", {"t", "w"}, {"y", "z"}, {to = 11, axis = more}, domain = "own", name = "here"}}}
 end
 net = read(calling {scaled, outer})
 local ops = net:operators()
-assert(#net.nodes == 7 and ops.Softmax == 2 and ops.Identity == 1 and ops.Cast == 2 and not ops["own.Scaled"], tostring(net))
+assert(#net.nodes == 7 and ops.Softmax == 2 and ops.Identity == 1 and ops.Cast == 2 and not ops["own.Scaled"],
+       tostring(net))
 local first, last = net:giver "t", net:giver "y"
 assert(first.op == "Softmax" and first.attributes.axis == 1 and first.opset == 12 and last.name == "here")
 assert(net:giver(last.inputs[1]).attributes.to == 11 and net:giver "z".inputs[1] == "t")
-assert(read(calling({scaled, outer}, 0)):giver "y".attributes.axis == 0, "a node's own attribute goes before the function's")
+assert(read(calling({scaled, outer}, 0)):giver "y".attributes.axis == 0,
+       "a node's own attribute goes before the function's")
 refuses("two functions are named own.Scaled", calling {scaled, outer, scaled})
 outer.opset = 6
 refuses("function Outer uses version 6 of ONNX's operators; 7 to 28 are known", calling {scaled, outer})
@@ -134,10 +155,15 @@ for i = 1, 30 do
   tower[i] = {name = "F" .. i, domain = "own", inputs = {"a"}, outputs = {"c"},
               nodes = {{"F" .. i + 1, {"a"}, {"b"}, domain = "own"}, {"F" .. i + 1, {"b"}, {"c"}, domain = "own"}}}
 end
-refuses("its functions make more than 100000 nodes", model {functions = tower, nodes = {{"F1", {"x"}, {"y"}, domain = "own"}}})
+refuses("its functions make more than 100000 nodes",
+        model {functions = tower, nodes = {{"F1", {"x"}, {"y"}, domain = "own"}}})
 for i = 1, 30 do tower[i].nodes = {{"F" .. i + 1, {"a"}, {"c"}, domain = "own"}} end
-for i = 31, 100 do tower[i] = {name = "F" .. i, domain = "own", inputs = {"a"}, outputs = {"c"}, nodes = {{"F" .. i + 1, {"a"}, {"c"}, domain = "own"}}} end
-refuses("is called by others more than 64 deep", model {functions = tower, nodes = {{"F1", {"x"}, {"y"}, domain = "own"}}})
+for i = 31, 100 do
+  tower[i] = {name = "F" .. i, domain = "own", inputs = {"a"}, outputs = {"c"},
+              nodes = {{"F" .. i + 1, {"a"}, {"c"}, domain = "own"}}}
+end
+refuses("is called by others more than 64 deep",
+        model {functions = tower, nodes = {{"F1", {"x"}, {"y"}, domain = "own"}}})
 local damaged = model()
 damaged.more = onnx.text(25, onnx.text(1, "F") .. onnx.text(11, "\255\255\255"))
 assert(not pcall(read, damaged))
@@ -149,9 +175,11 @@ for _, type in ipairs {"string", "complex64", "float8e4m3fn"} do
   refuses("input x is of " .. type .. ", which no array has", model {inputs = {{"x", type, {1}}}})
 end
 refuses("input x is a sequence: networks have tensors only", model {inputs = {{"x", "float32", {1}, kind = 4}}})
-refuses("tensor w: its extents ask for 20 bytes, and its data have 16", model {constants = {w = {"float32", {5}, {1, 2, 3, 4}}}})
+refuses("tensor w: its extents ask for 20 bytes, and its data have 16",
+        model {constants = {w = {"float32", {5}, {1, 2, 3, 4}}}})
 -- An extent that is -1 is not known; one that is less is none.
-local open = read(onnx.model {opset = 17, nodes = {{"Relu", {"x"}, {"y"}}}, inputs = {{"x", "float32", {-1, 4}}}, outputs = {{"y", "float32", {-1, 4}}}})
+local open = read(onnx.model {opset = 17, nodes = {{"Relu", {"x"}, {"y"}}}, inputs = {{"x", "float32", {-1, 4}}},
+                              outputs = {{"y", "float32", {-1, 4}}}})
 same(open:open_extents(), {"extent 1 of x"})
 local known, why = pcall(open.static, open)
 assert(not known and why:find("input x has extents [?, 4], of which extent 1 is not known: give it by", 1, true), why)

@@ -1,5 +1,5 @@
-/* Uses the network of onnx_cuda.lua as a library: two threads at once, data that stays on the device, and what it refuses.
- * usage: uses FOLDER */
+/* Uses the network of onnx_cuda.lua as a library: two threads at once, data that stays on the device, and what it
+ * refuses. usage: uses FOLDER */
 #include "net.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
--- Networks on a GPU, on the tests' own driver: what a plan gives as one graph is what it gives on the host; as a library too, from
--- two threads and on data that stays there; what cannot be is refused by name.
+-- Networks on a GPU, on the tests' own driver: what a plan gives as one graph is what it gives on the host; as a
+-- library too, from two threads and on data that stays there; what cannot be is refused by name.
 -- usage: msched onnx_cuda.lua [FLAG]: a compiler's option, for what loads the driver
 local ms = msched
 local flag = ... or ""
@@ -23,10 +23,13 @@ local weights = onnx.weights
 -- Windows, a product, rows that an input chooses; an output that is another's elements, one that is an input, and one
 -- that is a constant.
 put("model.onnx", onnx.model {
-  opset = 17, inputs = {{"x", "float32", {1, 3, 6, 6}}, {"i", "int64", {2}}}, outputs = {{"y"}, {"rows"}, {"same"}, {"given"}, {"fixed"}},
-  constants = {w = weights({4, 3, 3, 3}, 1), v = weights({36, 8}, 2), table = weights({5, 4}, 3), s = {"int64", {2}, {1, 36}}, half = {"float32", {1}, {0.5}}},
-  nodes = {{"Conv", {"x", "w"}, {"c"}, {pads = {1, 1, 1, 1}}}, {"Relu", {"c"}, {"r"}}, {"MaxPool", {"r"}, {"p"}, {kernel_shape = {2, 2}, strides = {2, 2}}},
-           {"Reshape", {"p", "s"}, {"same"}}, {"MatMul", {"same", "v"}, {"m"}}, {"Tanh", {"m"}, {"y"}}, {"Gather", {"table", "i"}, {"rows"}},
+  opset = 17, inputs = {{"x", "float32", {1, 3, 6, 6}}, {"i", "int64", {2}}},
+  outputs = {{"y"}, {"rows"}, {"same"}, {"given"}, {"fixed"}},
+  constants = {w = weights({4, 3, 3, 3}, 1), v = weights({36, 8}, 2), table = weights({5, 4}, 3),
+               s = {"int64", {2}, {1, 36}}, half = {"float32", {1}, {0.5}}},
+  nodes = {{"Conv", {"x", "w"}, {"c"}, {pads = {1, 1, 1, 1}}}, {"Relu", {"c"}, {"r"}},
+           {"MaxPool", {"r"}, {"p"}, {kernel_shape = {2, 2}, strides = {2, 2}}}, {"Reshape", {"p", "s"}, {"same"}},
+           {"MatMul", {"same", "v"}, {"m"}}, {"Tanh", {"m"}, {"y"}}, {"Gather", {"table", "i"}, {"rows"}},
            {"Identity", {"x"}, {"given"}}, {"Identity", {"half"}, {"fixed"}}}})
 local net = ms.onnx(folder .. "/model.onnx")
 local inputs = {x = ms.array({1, 3, 6, 6}):random(7, true), i = ms.array({2}, "int64", {4, 0})}
@@ -65,13 +68,16 @@ local A = te.placeholder({64}, "float32", "A")
 local twice = ms.schedule(te.func("twice", {A, te.compute({64}, function(i) return A(i) * 2 end, "B")}))
 twice:bind(twice:get_loops(twice:get_sblock "B"), "threadIdx.x")
 local kernel, arena = ms.build(twice:func(), {target = TARGET}), ms.array({192}, "float32"):random(1)
-local first, second, third = arena:view({64}, "float32", 0), arena:view({64}, "float32", 256), arena:view({64}, "float32", 512)
+local first, second, third = arena:view({64}, "float32", 0), arena:view({64}, "float32", 256),
+  arena:view({64}, "float32", 512)
 local sequence = ms.sequence {{kernel, first, second}, {second, third}, {kernel, third, second}}
 sequence:send(arena)
 sequence:run()
 local before = first:tolist()
 sequence:fetch(arena)
-for i, x in ipairs(before) do assert(first:tolist()[i] == x and second:tolist()[i] == 4 * x and third:tolist()[i] == 2 * x) end
+for i, x in ipairs(before) do
+  assert(first:tolist()[i] == x and second:tolist()[i] == 4 * x and third:tolist()[i] == 2 * x)
+end
 assert(sequence:bytes() == 768, "views of one array are one there")
 sequence:send(ms.array({3})) -- no step has it
 assert(sequence:time(0.01).seconds > 0)
@@ -83,7 +89,8 @@ refused("extent 0 is 64, not 192", ms.sequence, {{kernel, first, arena}})
 refused("a sequence has no kernel", ms.sequence, {{first, second}})
 refused("a sequence has from 1 to", ms.sequence, {})
 refused("the limit is above 0", sequence.time, sequence, 0)
-refused("kernels of the host run where their buffers are", ms.sequence, {{ms.build(te.func("twice", {A, te.compute({64}, function(i) return A(i) * 2 end, "B")})), first, second}})
+refused("kernels of the host run where their buffers are", ms.sequence,
+        {{ms.build(te.func("twice", {A, te.compute({64}, function(i) return A(i) * 2 end, "B")})), first, second}})
 
 -- ---- Candidates --------------------------------------------------------------------------------------------------
 
@@ -93,9 +100,12 @@ local function product(x, w, more)
   local k = te.reduce_axis(24, "k")
   return te.compute({16, 24}, function(i, j) return te.sum((more and x(i, k) - more() or x(i, k)) * w(k, j), k) end)
 end
-local X, W, zero = te.placeholder({16, 24}, "float32", "X"), te.placeholder({24, 24}, "float32", "W"), te.placeholder({}, "float32", "zero")
-for name, func in pairs {twice = te.func("twice", {X, W, product(product(X, W), W)}), less = te.func("less", {X, zero, W, product(X, W, zero)})} do
-  local task = ms.load "search.tune".all({{func}}, {target = TARGET, no_tune = true, db = folder .. "/candidates.db", listen = function() end})[1]
+local X, W, zero = te.placeholder({16, 24}, "float32", "X"), te.placeholder({24, 24}, "float32", "W"),
+  te.placeholder({}, "float32", "zero")
+for name, func in pairs {twice = te.func("twice", {X, W, product(product(X, W), W)}),
+                         less = te.func("less", {X, zero, W, product(X, W, zero)})} do
+  local task = ms.load "search.tune".all({{func}}, {target = TARGET, no_tune = true, db = folder .. "/candidates.db",
+                                                    listen = function() end})[1]
   assert(task.fastest, name .. ": " .. tostring(task.error or "there is no candidate"))
   ms.check_lowered(func, ms.apply(func, task.fastest.trace):func(), TARGET, 1)
 end
@@ -103,17 +113,21 @@ end
 -- ---- Libraries ---------------------------------------------------------------------------------------------------
 
 local paths = there:export(folder .. "/libnet.so")
-assert(#paths == 4 and paths[2] == folder .. "/net.h" and paths[3] == folder .. "/net.weights" and paths[4] == folder .. "/net_network.py")
+assert(#paths == 4 and paths[2] == folder .. "/net.h" and paths[3] == folder .. "/net.weights"
+       and paths[4] == folder .. "/net_network.py")
 put("x", inputs.x:bytes())
 bytes = {}
 for name, array in pairs(there:run(inputs)) do bytes[name] = array:bytes() end
 local cut = get "net.weights"
 put("cut", cut:sub(1, -65))
-run("cc %s -Wall -Wextra -Werror -o %s/uses -I%s %s/lua/networks/onnx_cuda.c -L%s -lnet -ldl -lpthread", flag, folder, folder, here, folder)
+run("cc %s -Wall -Wextra -Werror -o %s/uses -I%s %s/lua/networks/onnx_cuda.c -L%s -lnet -ldl -lpthread", flag, folder,
+    folder, here, folder)
 run("LD_LIBRARY_PATH=%s %s/uses %s >%s/said", folder, folder, folder, folder)
-assert(get "said" == "opened\nthe file of constants is damaged\nno file of constants is named\nan index is out of its range\nequal\n", get "said")
+assert(get "said" == "opened\nthe file of constants is damaged\nno file of constants is named\nan index is out of its \z
+                      range\nequal\n", get "said")
 for _, output in ipairs(net.outputs) do assert(get("library." .. output.name) == bytes[output.name], output.name) end
-run("mkdir %s/bare && cp %s/libnet.so %s/bare && { LD_LIBRARY_PATH=%s/bare %s/uses %s >%s/said; test $? = 1; }", folder, folder, folder, folder, folder, folder, folder)
+run("mkdir %s/bare && cp %s/libnet.so %s/bare && { LD_LIBRARY_PATH=%s/bare %s/uses %s >%s/said; test $? = 1; }", folder,
+    folder, folder, folder, folder, folder, folder)
 assert(get "said" == "CUDA's driver is missing: libcuda.so.1 cannot be opened\n", get "said")
 run("FAKE_CUDA_MEMORY=1000 LD_LIBRARY_PATH=%s %s/uses %s >%s/said; test $? = 1", folder, folder, folder, folder)
 assert(get "said" == "CUDA_ERROR_OUT_OF_MEMORY\n", get "said")
@@ -122,7 +136,8 @@ assert(get "said" == "CUDA_ERROR_OUT_OF_MEMORY\n", get "said")
 assert(#there:export(folder .. "/net.tar") == 1)
 run("mkdir %s/moved && tar -C %s/moved -xf %s/net.tar", folder, folder, folder)
 run("make -s -C %s/moved/net CFLAGS='-O1 -Wall -Wextra -Werror'", folder)
-run("cp %s/moved/net/net.so %s/libnet.so && LD_LIBRARY_PATH=%s %s/uses %s >%s/said", folder, folder, folder, folder, folder, folder)
+run("cp %s/moved/net/net.so %s/libnet.so && LD_LIBRARY_PATH=%s %s/uses %s >%s/said", folder, folder, folder, folder,
+    folder, folder)
 assert(get "said":find "equal\n$", get "said")
 assert(#there:export(folder .. "/net.a") == 3)
 refused("ends with .so, .a, .c or .tar", there.export, there, folder .. "/net.cu")

@@ -1,5 +1,6 @@
--- Networks as libraries: two in one process, ten threads each with its own memory, a child of a fork; what they give is what the
--- plan gives; constants that are damaged, cut, or of another network are refused, and indices out of their range.
+-- Networks as libraries: two in one process, ten threads each with its own memory, a child of a fork; what they give is
+-- what the plan gives; constants that are damaged, cut, or of another network are refused, and indices out of their
+-- range.
 local ms = msched
 local here = arg[0]:match "^(.*)/lua/[^/]*/[^/]*$"
 local onnx = dofile(here .. "/support/lua/onnx.lua")
@@ -12,11 +13,15 @@ end
 local weights = onnx.weights
 
 -- A convolution with what is around it; and products, of which a part of the result is another shape of the first.
-local one = read {opset = 17, inputs = {{"x", "float32", {1, 3, 18, 18}}}, outputs = {{"y"}}, constants = {w = weights({16, 3, 3, 3}, 1), b = weights({16}, 2), v = weights({8, 16, 1, 1}, 3)},
-                  nodes = {{"Conv", {"x", "w", "b"}, {"c"}, {pads = {1, 1, 1, 1}}}, {"Relu", {"c"}, {"r"}}, {"MaxPool", {"r"}, {"p"}, {kernel_shape = {2, 2}, strides = {2, 2}}},
+local one = read {opset = 17, inputs = {{"x", "float32", {1, 3, 18, 18}}}, outputs = {{"y"}},
+                  constants = {w = weights({16, 3, 3, 3}, 1), b = weights({16}, 2), v = weights({8, 16, 1, 1}, 3)},
+                  nodes = {{"Conv", {"x", "w", "b"}, {"c"}, {pads = {1, 1, 1, 1}}}, {"Relu", {"c"}, {"r"}},
+                           {"MaxPool", {"r"}, {"p"}, {kernel_shape = {2, 2}, strides = {2, 2}}},
                            {"Conv", {"p", "v"}, {"d"}}, {"Sigmoid", {"d"}, {"y"}}}}
-local two = read {opset = 17, inputs = {{"x", "float32", {32, 64}}}, outputs = {{"y"}}, constants = {w = weights({64, 64}, 4), s = {"int64", {3}, {4, 8, 64}}},
-                  nodes = {{"MatMul", {"x", "w"}, {"m"}}, {"Tanh", {"m"}, {"t"}}, {"MatMul", {"t", "w"}, {"n"}}, {"Reshape", {"n", "s"}, {"y"}}}}
+local two =
+  read {opset = 17, inputs = {{"x", "float32", {32, 64}}}, outputs = {{"y"}}, constants = {w = weights({64, 64}, 4),
+        s = {"int64", {3}, {4, 8, 64}}}, nodes = {{"MatMul", {"x", "w"}, {"m"}}, {"Tanh", {"m"}, {"t"}},
+                                                  {"MatMul", {"t", "w"}, {"n"}}, {"Reshape", {"n", "s"}, {"y"}}}}
 
 local plans = ms.load "lua.net.plan"
 local function export(net, name, plan)
@@ -24,7 +29,8 @@ local function export(net, name, plan)
   put(name .. ".x", x:bytes())
   local y = plan:run({x = x}).y:bytes()
   local paths = plan:export(folder .. "/lib" .. name .. ".so")
-  assert(#paths == 4 and paths[2] == folder .. "/" .. name .. ".h" and paths[4] == folder .. "/" .. name .. "_network.py")
+  assert(#paths == 4 and paths[2] == folder .. "/" .. name .. ".h"
+         and paths[4] == folder .. "/" .. name .. "_network.py")
   assert(#get(name .. ".weights") == 64 + plan.constant_bytes)
   return y
 end
@@ -83,7 +89,8 @@ assert(get "one.y" == y1 and get "two.y" == y2, "a library gives something else 
 
 -- An archive, which takes OpenMP's threads.
 local paths = plan1:export(folder .. "/one.a")
-assert(#paths == 3 and select(2, pcall(plan1.export, plan1, folder .. "/one.exe")):find("ends with .so, .a, .c or .tar", 1, true))
+assert(#paths == 3
+       and select(2, pcall(plan1.export, plan1, folder .. "/one.exe")):find("ends with .so, .a, .c or .tar", 1, true))
 put("main.c", '#include "one.h"\nint main(void) { return one_open(NULL, 0) != 0; }\n')
 run("cc -o %s/archive %s/main.c %s/one.a -lgomp -lm -lpthread && %s/archive", folder, folder, folder, folder)
 
@@ -102,21 +109,28 @@ int main(int argc, char **argv) {
 }
 ]])
 run("mkdir %s/moved && tar -C %s/moved -xf %s/one.tar", folder, folder, folder)
-for _, name in ipairs {"Makefile", "one.c", "one.h", "one.weights", "one_network.py"} do assert(#get("moved/one/" .. name) > 0) end
-run("cc -O1 -march=native -fopenmp -std=gnu11 -I%s/moved/one -o %s/built %s/build.c %s/moved/one/one.c -lm", folder, folder, folder, folder)
+for _, name in ipairs {"Makefile", "one.c", "one.h", "one.weights", "one_network.py"} do
+  assert(#get("moved/one/" .. name) > 0)
+end
+run("cc -O1 -march=native -fopenmp -std=gnu11 -I%s/moved/one -o %s/built %s/build.c %s/moved/one/one.c -lm", folder,
+    folder, folder, folder)
 run("%s/built %s/one.x %s/built.y %s/moved/one/one.weights", folder, folder, folder, folder)
 local function floats(text) return ms.array({8, 9, 9}, "float32", text) end
 assert(floats(get "built.y"):difference(floats(y1)) <= 1e-5, "built of source it gives something else")
 assert(#plan1:export(folder .. "/one.c") == 3)
 local join = ms.load "lua.net.export.sources".join
 local helper = "MS_HELPER int h(int x) {\n  return x;\n}\n"
-local joined = join {{symbol = "a", text = helper .. "static void body(void) {\n}\nvoid a(void) { body(); }\n"}, {symbol = "b", text = helper .. "static void body(void) {\n}\nvoid b(void) { body(); }\n"},
-                     {symbol = "c", text = helper:gsub("x;", "-x;") .. "static __attribute__((noinline)) void p(int x) {\n  h(x);\n}\nvoid c(void) { p(1); }\n"}}
-assert(select(2, joined:gsub("int h%(int x%)", "")) == 1 and joined:find("a_body();", 1, true) and joined:find("b_body();", 1, true) and joined:find("int c_h(int x)", 1, true) and
-       joined:find("void c_p(int x) {\n  c_h(x);", 1, true), joined)
+local joined = join {{symbol = "a", text = helper .. "static void body(void) {\n}\nvoid a(void) { body(); }\n"},
+                     {symbol = "b", text = helper .. "static void body(void) {\n}\nvoid b(void) { body(); }\n"},
+                     {symbol = "c", text = helper:gsub("x;", "-x;") .. "static __attribute__((noinline)) void p(int \z
+                      x) {\n  h(x);\n}\nvoid c(void) { p(1); }\n"}}
+assert(select(2, joined:gsub("int h%(int x%)", "")) == 1 and joined:find("a_body();", 1, true)
+       and joined:find("b_body();", 1, true) and joined:find("int c_h(int x)", 1, true)
+       and joined:find("void c_p(int x) {\n  c_h(x);", 1, true), joined)
 
 -- Indices are looked at before they are used.
-local gather = read {opset = 17, nodes = {{"Gather", {"w", "x"}, {"y"}}}, inputs = {{"x", "int64", {2}}}, outputs = {{"y"}}, constants = {w = weights({3, 2}, 5)}}
+local gather = read {opset = 17, nodes = {{"Gather", {"w", "x"}, {"y"}}}, inputs = {{"x", "int64", {2}}},
+                     outputs = {{"y"}}, constants = {w = weights({3, 2}, 5)}}
 gather:plan({written = true}):export(folder .. "/libpick.so")
 put("pick.c", [[
 #include "pick.h"
@@ -127,11 +141,13 @@ int main(int argc, char **argv) {
   return pick_run(net, (const void *[]){(int64_t[]){0, 3}}, (void *[]){y}, 0) != 3;
 }
 ]])
-run("cc -o %s/pick -I%s %s/pick.c -L%s -lpick && LD_LIBRARY_PATH=%s %s/pick %s/pick.weights", folder, folder, folder, folder, folder, folder, folder)
+run("cc -o %s/pick -I%s %s/pick.c -L%s -lpick && LD_LIBRARY_PATH=%s %s/pick %s/pick.weights", folder, folder, folder,
+    folder, folder, folder, folder)
 
 -- Names that would end a comment of C, constants without elements, pointers that are NULL, a workspace that is not
 -- aligned, and what no function of C can be called.
-local odd = read {opset = 17, nodes = {{"Concat", {"*/ x\\\n/", "none"}, {"y"}, {axis = 0}}}, inputs = {{"*/ x\\\n/", "float32", {2}}}, outputs = {{"y"}}, constants = {none = {"float32", {0}, {}}}}
+local odd = read {opset = 17, nodes = {{"Concat", {"*/ x\\\n/", "none"}, {"y"}, {axis = 0}}}, inputs = {{"*/ x\\\n/",
+                  "float32", {2}}}, outputs = {{"y"}}, constants = {none = {"float32", {0}, {}}}}
 odd = odd:plan {written = true}
 odd:export(folder .. "/libodd.so")
 put("odd.c", [[
@@ -146,8 +162,10 @@ int main(int argc, char **argv) {
   return !net || odd_run(net, (const void *[]){(float[]){1, 2}}, (void *[]){y}, 0) || y[0] != 1 || y[1] != 2;
 }
 ]])
-run("cc -o %s/odd -I%s %s/odd.c -L%s -lodd && LD_LIBRARY_PATH=%s %s/odd %s/odd.weights", folder, folder, folder, folder, folder, folder, folder)
-for name, whole in pairs {int = "int", static_assert = "static_assert", size_t = "size_t", stat = "stat", sem = "sem_open", mq = "mq_open", shm = "shm_open"} do
+run("cc -o %s/odd -I%s %s/odd.c -L%s -lodd && LD_LIBRARY_PATH=%s %s/odd %s/odd.weights", folder, folder, folder, folder,
+    folder, folder, folder)
+for name, whole in pairs {int = "int", static_assert = "static_assert", size_t = "size_t", stat = "stat",
+                          sem = "sem_open", mq = "mq_open", shm = "shm_open"} do
   for _, form in ipairs {"so", "a", "c", "tar"} do
     local ok, message = pcall(odd.export, odd, folder .. "/" .. name .. "." .. form)
     assert(not ok and tostring(message):find("cannot be called `" .. whole .. "`", 1, true), tostring(message))

@@ -1,5 +1,6 @@
--- Products by weights of 4 and 8 bits that DequantizeLinear makes real: they become MatMulNBits where blocks, columns or the
--- whole have a scale, and give what the numbers say. Integers of 4 bits are read from all places where a file may have them.
+-- Products by weights of 4 and 8 bits that DequantizeLinear makes real: they become MatMulNBits where blocks, columns
+-- or the whole have a scale, and give what the numbers say. Integers of 4 bits are read from all places where a file
+-- may have them.
 local ms = msched
 local here = arg[0]:match "^(.*)/lua/[^/]*/[^/]*$"
 local onnx = dofile(here .. "/support/lua/onnx.lua")
@@ -24,7 +25,8 @@ local function read(model)
   return ms.onnx(path)
 end
 
--- A product of x by weights of (k, n), or (n, k) where they lie across, by blocks along an axis, by columns, or by one scale.
+-- A product of x by weights of (k, n), or (n, k) where they lie across, by blocks along an axis, by columns, or by one
+-- scale.
 local function network(c)
   local shape = c.across and {c.n, c.k} or {c.k, c.n}
   local axis = c.axis or (c.block and (c.across and 1 or 0) or (c.across and 0 or 1))
@@ -34,13 +36,19 @@ local function network(c)
   local count = 1
   for _, extent in ipairs(scales) do count = count * extent end
   local t = c.type
-  local constants = {w = {t, shape, draws(c.k * c.n, LEAST[t], MOST[t])}, s = {"float32", scales, draws(count, 1, 15, 0.125)}}
-  if c.zero then constants.z = {t, scales, draws(count, c.zero == true and LEAST[t] or c.zero, c.zero == true and MOST[t] or c.zero)} end
+  local constants =
+    {w = {t, shape, draws(c.k * c.n, LEAST[t], MOST[t])}, s = {"float32", scales, draws(count, 1, 15, 0.125)}}
+  if c.zero then
+    constants.z = {t, scales, draws(count, c.zero == true and LEAST[t] or c.zero, c.zero == true and MOST[t] or c.zero)}
+  end
   if c.bias then constants.b = {"float32", {c.n}, draws(c.n, -9, 9)} end
-  local nodes = {{"DequantizeLinear", c.zero and {"w", "s", "z"} or {"w", "s"}, {"d"}, {axis = axis, block_size = c.block}}}
+  local nodes =
+    {{"DequantizeLinear", c.zero and {"w", "s", "z"} or {"w", "s"}, {"d"}, {axis = axis, block_size = c.block}}}
   if c.transpose then nodes[2] = {"Transpose", {"d"}, {"t"}} end
-  nodes[#nodes + 1] = {c.op or "MatMul", {"x", c.transpose and "t" or "d", c.bias and "b" or nil}, {"y"}, c.attributes or c.op and c.across and {transB = 1} or nil}
-  return read {opset = 21, inputs = {{"x", "float32", {c.rows, c.k}}}, outputs = {{"y"}}, constants = constants, nodes = nodes}, constants, scales, axis
+  nodes[#nodes + 1] = {c.op or "MatMul", {"x", c.transpose and "t" or "d", c.bias and "b" or nil}, {"y"},
+                       c.attributes or c.op and c.across and {transB = 1} or nil}
+  return read {opset = 21, inputs = {{"x", "float32", {c.rows, c.k}}}, outputs = {{"y"}}, constants = constants,
+               nodes = nodes}, constants, scales, axis
 end
 
 -- What the numbers say, of x.
@@ -58,7 +66,8 @@ local function expected(c, constants, scales, axis, x)
       local sum = c.bias and constants.b[3][n + 1] or 0
       for k = 0, c.k - 1 do
         local i, j = c.across and n or k, c.across and k or n
-        local q = constants.w[3][i * (c.across and c.k or c.n) + j + 1] - (c.zero and parameter(constants.z[3], i, j) or 0)
+        local q =
+          constants.w[3][i * (c.across and c.k or c.n) + j + 1] - (c.zero and parameter(constants.z[3], i, j) or 0)
         sum = sum + x[r * c.k + k + 1] * q * parameter(constants.s[3], i, j)
       end
       y[#y + 1] = sum
@@ -69,7 +78,9 @@ end
 
 local function operators(net)
   local seen
-  ms.load "lua.net.passes".run(net, {after = function(name, work) if name == "few_bits" then seen = work:operators() end end})
+  ms.load "lua.net.passes".run(net, {after = function(name, work)
+    if name == "few_bits" then seen = work:operators() end
+  end})
   return seen
 end
 
@@ -87,7 +98,8 @@ local function check(c, bits)
 end
 
 check({type = "int4", rows = 1, k = 64, n = 5, block = 32}, 4)
-check({type = "uint4", rows = 3, k = 96, n = 6, block = 32, zero = true}, 4) -- three blocks: half a byte of zero points is empty
+-- three blocks: half a byte of zero points is empty
+check({type = "uint4", rows = 3, k = 96, n = 6, block = 32, zero = true}, 4)
 check({type = "uint4", rows = 2, k = 64, n = 5, block = 16}, 4)
 check({type = "uint4", rows = 2, k = 64, n = 5, block = 16, zero = 8}, 4)
 check({type = "int4", rows = 17, k = 64, n = 5, block = 64, zero = true}, 4)
@@ -99,8 +111,8 @@ check({type = "uint8", rows = 2, k = 32, n = 6, columns = true}, 8)
 check({type = "int8", rows = 2, k = 32, n = 6, block = 32, zero = true}, 8)
 -- Behind a transposition the weights lie the other way.
 check({type = "int4", rows = 2, k = 32, n = 5, block = 16, across = true, transpose = true}, 4)
--- Not where blocks lie along the columns, are no power of 2, or leave a part; scales are of what is summed; a factor stands
--- before the product; or bytes are multiplied by more rows.
+-- Not where blocks lie along the columns, are no power of 2, or leave a part; scales are of what is summed; a factor
+-- stands before the product; or bytes are multiplied by more rows.
 check {type = "int4", rows = 2, k = 32, n = 32, block = 16, axis = 1}
 check {type = "int4", rows = 2, k = 48, n = 5, block = 24}
 check {type = "int4", rows = 2, k = 40, n = 5, block = 16}
@@ -109,7 +121,7 @@ check {type = "int4", rows = 2, k = 32, n = 5, columns = true, axis = 0}
 check {type = "int8", rows = 9, k = 32, n = 5}
 check {type = "int4", rows = 2, k = 32, n = 5, op = "Gemm", attributes = {alpha = 0.5}}
 
--- ---- Where integers of 4 bits stand ----------------------------------------------------------------------------------
+-- ---- Where integers of 4 bits stand ---------------------------------------------------------------------------------
 
 local function dequantized(w, more)
   local constants = {w = w, s = {"float32", {}, {0.5}}}
@@ -138,18 +150,23 @@ local function refused(expected, f, ...)
   assert(not ok and message:find(expected, 1, true), message)
 end
 refused("its extents ask for 2 bytes, and its data have 1", dequantized, {"int4", {3}, {1, 2}})
-refused("its extents ask for 2 bytes, and its external data have 3", dequantized, {"int4", {3}, external = {location = name, length = 3}})
+refused("its extents ask for 2 bytes, and its external data have 3", dequantized,
+        {"int4", {3}, external = {location = name, length = 3}})
 refused("has 3 bytes; 2 from 2 on are asked for", dequantized, {"int4", {3}, external = {location = name, offset = 2}})
-refused("its elements are of uint4, which only constants of the outermost graph may be", dequantized, {"int4", {3}, {1, 2, 3}},
+refused("its elements are of uint4, which only constants of the outermost graph may be", dequantized,
+        {"int4", {3}, {1, 2, 3}},
         {nodes = {{"Constant", {}, {"c"}, {value = {"uint4", {3}, {1, 2, 3}}}}, {"Add", {"x", "x"}, {"y"}}}})
 local function blocks_of(scales, block)
-  return read({opset = 21, inputs = {{"x", "float32", {1, 4}}}, outputs = {{"y"}}, constants = {w = {"int8", {4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}}, s = {"float32", scales, draws(scales[1] * scales[2], 1, 2)}},
-               nodes = {{"DequantizeLinear", {"w", "s"}, {"d"}, {axis = 0, block_size = block}}, {"MatMul", {"x", "d"}, {"y"}}}}):run({x = ms.array({1, 4}, "float32", 1)}, {interpret = true})
+  return read({opset = 21, inputs = {{"x", "float32", {1, 4}}}, outputs = {{"y"}}, constants = {w = {"int8", {4, 2},
+               {1, 2, 3, 4, 5, 6, 7, 8}}, s = {"float32", scales, draws(scales[1] * scales[2], 1, 2)}},
+               nodes = {{"DequantizeLinear", {"w", "s"}, {"d"}, {axis = 0, block_size = block}},
+                        {"MatMul", {"x", "d"}, {"y"}}}}):run({x = ms.array({1, 4}, "float32", 1)}, {interpret = true})
 end
 refused("input 2 has extents [3, 2], not [2, 2]: [4, 2] in blocks of 2", blocks_of, {3, 2}, 2)
 refused("input 2 has extents [1, 2], not [2, 2]: [4, 2] in blocks of 3", blocks_of, {1, 2}, 3)
 blocks_of({2, 2}, 3)
-refused("gives integers of int4, which no array has", dequantized, {"int4", {}, {1}}, {nodes = {{"QuantizeLinear", {"x", "s", "w"}, {"y"}}}})
+refused("gives integers of int4, which no array has", dequantized, {"int4", {}, {1}},
+        {nodes = {{"QuantizeLinear", {"x", "s", "w"}, {"y"}}}})
 refused("int4", dequantized, {"int4", {3}, {1, 2, 3}}, {inputs = {{"x", "int4", {3}}}})
 
 os.remove(aside)

@@ -26,10 +26,12 @@ local function model(op, inputs, outputs, attributes, opset)
 end
 local function same(what, got, want)
   assert(got:type() == want[1], what .. " is of " .. got:type())
-  assert(table.concat(got:shape(), "x") == table.concat(want[2], "x"), what .. " has extents " .. table.concat(got:shape(), "x"))
+  assert(table.concat(got:shape(), "x") == table.concat(want[2], "x"),
+         what .. " has extents " .. table.concat(got:shape(), "x"))
   for i, x in ipairs(got:tolist()) do
     local y = want[3][i]
-    assert(x == y or x ~= x and y ~= y or math.abs(x - y) <= 1e-5 * math.max(1, math.abs(y)), string.format("%s: element %d is %s, not %s", what, i, x, y))
+    assert(x == y or x ~= x and y ~= y or math.abs(x - y) <= 1e-5 * math.max(1, math.abs(y)),
+           string.format("%s: element %d is %s, not %s", what, i, x, y))
   end
 end
 
@@ -42,7 +44,9 @@ local function check(op, inputs, outputs, attributes, opset)
   end
   for _, interpret in ipairs {true, false} do
     local made = net:run(arrays, {interpret = interpret})
-    for i, want in ipairs(outputs) do same(op .. (interpret and ", interpreted" or ", compiled"), made["y" .. i], want) end
+    for i, want in ipairs(outputs) do
+      same(op .. (interpret and ", interpreted" or ", compiled"), made["y" .. i], want)
+    end
   end
 end
 local function refuses(expected, op, inputs, attributes, opset)
@@ -53,7 +57,8 @@ local function refuses(expected, op, inputs, attributes, opset)
     end
     return read(model(op, inputs, 1, attributes, opset)):run(arrays, {interpret = true})
   end)
-  assert(not ok and tostring(message):find(expected, 1, true), op .. ": expected: " .. expected .. "\ngot: " .. tostring(message))
+  assert(not ok and tostring(message):find(expected, 1, true),
+         op .. ": expected: " .. expected .. "\ngot: " .. tostring(message))
 end
 local function f32(shape, values) return {"float32", shape, values} end
 local function i64(shape, values) return {"int64", shape, values} end
@@ -62,7 +67,8 @@ local inf, nan = math.huge, 0 / 0
 
 -- Roots in the place of the powers that most networks have.
 for _, beta in ipairs {0.75, 0.5, 0.6} do
-  check("LRN", {f32({1, 3, 1, 1}, {1, 2, 3})}, {f32({1, 3, 1, 1}, {1 / 6 ^ beta, 2 / 15 ^ beta, 3 / 14 ^ beta})}, {size = 3, alpha = 3.0, beta = beta, bias = 1.0})
+  check("LRN", {f32({1, 3, 1, 1}, {1, 2, 3})}, {f32({1, 3, 1, 1}, {1 / 6 ^ beta, 2 / 15 ^ beta, 3 / 14 ^ beta})},
+        {size = 3, alpha = 3.0, beta = beta, bias = 1.0})
 end
 
 -- ---- Elementwise ----
@@ -105,9 +111,10 @@ check("Transpose", {x23}, {f32({3, 2}, {0, 3, 1, 4, 2, 5})})
 check("Flatten", {x23}, {f32({1, 6}, {0, 1, 2, 3, 4, 5})}, {axis = 0})
 check("Concat", {x23, f32({2, 0}, {}), f32({2, 1}, {7, 8})}, {f32({2, 4}, {0, 1, 2, 7, 3, 4, 5, 8})}, {axis = -1})
 check("Split", {x23, known(i64({2}, {1, 2}))}, {f32({2, 1}, {0, 3}), f32({2, 2}, {1, 2, 4, 5})}, {axis = 1})
-check("Slice", {x23, known(i64({2}, {-1, 2})), known(i64({2}, {math.mininteger, -4})), known(i64({2}, {0, 1})), known(i64({2}, {-1, -1}))},
-      {f32({2, 3}, {5, 4, 3, 2, 1, 0})})
-check("Slice", {x23, known(i64({1}, {1})), known(i64({1}, {math.maxinteger})), known(i64({1}, {1}))}, {f32({2, 2}, {1, 2, 4, 5})})
+check("Slice", {x23, known(i64({2}, {-1, 2})), known(i64({2}, {math.mininteger, -4})), known(i64({2}, {0, 1})),
+                known(i64({2}, {-1, -1}))}, {f32({2, 3}, {5, 4, 3, 2, 1, 0})})
+check("Slice", {x23, known(i64({1}, {1})), known(i64({1}, {math.maxinteger})), known(i64({1}, {1}))},
+      {f32({2, 2}, {1, 2, 4, 5})})
 check("Squeeze", {f32({1, 2, 1}, {1, 2}), known(i64({1}, {-1}))}, {f32({1, 2}, {1, 2})})
 check("Unsqueeze", {f32({2}, {1, 2}), known(i64({2}, {0, -1}))}, {f32({1, 2, 1}, {1, 2})})
 check("Expand", {f32({2, 1}, {1, 2}), known(i64({3}, {2, 1, 2}))}, {f32({2, 2, 2}, {1, 1, 2, 2, 1, 1, 2, 2})})
@@ -116,7 +123,8 @@ check("Gather", {x23, i64({2}, {-1, 0})}, {f32({2, 2}, {2, 0, 5, 3})}, {axis = 1
 check("GatherElements", {x23, i64({1, 3}, {1, 0, -1})}, {f32({1, 3}, {3, 1, 5})})
 check("GatherND", {x23, i64({2, 2}, {0, 1, 1, -1})}, {f32({2}, {1, 5})})
 check("ScatterElements", {f32({3}, {1, 2, 3}), i64({3}, {0, 2, 0}), f32({3}, {7, 8, 9})}, {f32({3}, {9, 2, 8})})
-check("ScatterND", {f32({3}, {1, 2, 3}), i64({2, 1}, {1, 1}), f32({2}, {7, 8})}, {f32({3}, {1, 17, 3})}, {reduction = "add"})
+check("ScatterND", {f32({3}, {1, 2, 3}), i64({2, 1}, {1, 1}), f32({2}, {7, 8})}, {f32({3}, {1, 17, 3})},
+      {reduction = "add"})
 check("Pad", {f32({3}, {1, 2, 3}), known(i64({2}, {1, 2})), f32({}, {9})}, {f32({6}, {9, 1, 2, 3, 9, 9})})
 check("Pad", {f32({3}, {1, 2, 3}), known(i64({2}, {2, 3}))}, {f32({8}, {3, 2, 1, 2, 3, 2, 1, 2})}, {mode = "reflect"})
 check("Pad", {f32({3}, {1, 2, 3}), known(i64({2}, {-1, 1}))}, {f32({3}, {2, 3, 3})}, {mode = "edge"})
@@ -135,89 +143,128 @@ check("ReduceMax", {f32({2, 0}, {}), known(i64({1}, {1}))}, {f32({2, 1}, {-inf, 
 check("ArgMax", {f32({2, 3}, {-inf, -inf, -inf, 1, 3, 3})}, {i64({2, 1}, {0, 1})}, {axis = 1})
 check("Softmax", {f32({1, 2}, {1000, 1000 + math.log(3)})}, {f32({1, 2}, {0.25, 0.75})})
 check("Softmax", {f32({1, 2, 1}, {1, 1})}, {f32({1, 2, 1}, {0.5, 0.5})}, {}, 11)
-check("LayerNormalization", {f32({1, 2}, {1, 3}), f32({2}, {2, 2}), f32({2}, {5, 5})}, {f32({1, 2}, {3, 7})}, {epsilon = 0.0})
+check("LayerNormalization", {f32({1, 2}, {1, 3}), f32({2}, {2, 2}), f32({2}, {5, 5})}, {f32({1, 2}, {3, 7})},
+      {epsilon = 0.0})
 check("CumSum", {f32({3}, {1, 2, 3}), known(i64({}, {0}))}, {f32({3}, {5, 3, 0})}, {exclusive = 1, reverse = 1})
 check("TopK", {f32({4}, {3, 1, 3, 2}), known(i64({1}, {3}))}, {f32({3}, {3, 3, 2}), i64({3}, {0, 2, 3})})
 check("MatMul", {f32({2, 1, 2}, {1, 2, 3, 4}), f32({2, 1}, {1, 10})}, {f32({2, 1, 1}, {21, 43})})
 check("MatMul", {f32({2}, {1, 2}), f32({2, 2}, {1, 2, 3, 4})}, {f32({2}, {7, 10})})
-check("Gemm", {f32({1, 2}, {1, 2}), f32({2, 2}, {1, 2, 3, 4}), f32({1}, {1})}, {f32({1, 2}, {13, 25})}, {alpha = 2.0, beta = 3.0, transB = 1})
+check("Gemm", {f32({1, 2}, {1, 2}), f32({2, 2}, {1, 2, 3, 4}), f32({1}, {1})}, {f32({1, 2}, {13, 25})},
+      {alpha = 2.0, beta = 3.0, transB = 1})
 check("Einsum", {x23, f32({3}, {1, 10, 100})}, {f32({2}, {210, 543})}, {equation = "ij, j -> i"})
-check("Conv", {f32({1, 1, 1, 3}, {1, 2, 3}), f32({1, 1, 1, 2}, {1, 10}), f32({1}, {5})}, {f32({1, 1, 1, 2}, {15, 37})}, {pads = {0, 1, 0, 0}, strides = {1, 2}})
+check("Conv", {f32({1, 1, 1, 3}, {1, 2, 3}), f32({1, 1, 1, 2}, {1, 10}), f32({1}, {5})}, {f32({1, 1, 1, 2}, {15, 37})},
+      {pads = {0, 1, 0, 0}, strides = {1, 2}})
 check("Conv", {f32({1, 2, 2}, {1, 2, 3, 4}), f32({2, 1, 1}, {2, 3})}, {f32({1, 2, 2}, {2, 4, 9, 12})}, {group = 2})
-check("ConvTranspose", {f32({1, 1, 2}, {1, 2}), f32({1, 1, 2}, {1, 10})}, {f32({1, 1, 4}, {1, 10, 2, 20})}, {strides = {2}})
-check("MaxPool", {f32({1, 1, 3}, {-1, -2, -3})}, {f32({1, 1, 2}, {-1, -3})}, {kernel_shape = {2}, strides = {2}, ceil_mode = 1})
-check("AveragePool", {f32({1, 1, 3}, {3, 6, 9})}, {f32({1, 1, 4}, {3, 4.5, 7.5, 9})}, {kernel_shape = {2}, pads = {1, 1}})
-check("AveragePool", {f32({1, 1, 2}, {3, 6})}, {f32({1, 1, 3}, {1.5, 4.5, 3})}, {kernel_shape = {2}, pads = {1, 1}, count_include_pad = 1})
+check("ConvTranspose", {f32({1, 1, 2}, {1, 2}), f32({1, 1, 2}, {1, 10})}, {f32({1, 1, 4}, {1, 10, 2, 20})},
+      {strides = {2}})
+check("MaxPool", {f32({1, 1, 3}, {-1, -2, -3})}, {f32({1, 1, 2}, {-1, -3})},
+      {kernel_shape = {2}, strides = {2}, ceil_mode = 1})
+check("AveragePool", {f32({1, 1, 3}, {3, 6, 9})}, {f32({1, 1, 4}, {3, 4.5, 7.5, 9})},
+      {kernel_shape = {2}, pads = {1, 1}})
+check("AveragePool", {f32({1, 1, 2}, {3, 6})}, {f32({1, 1, 3}, {1.5, 4.5, 3})},
+      {kernel_shape = {2}, pads = {1, 1}, count_include_pad = 1})
 check("GlobalAveragePool", {f32({1, 1, 2, 2}, {1, 2, 3, 6})}, {f32({1, 1, 1, 1}, {3})})
-check("QuantizeLinear", {f32({4}, {-1000, 1, 3, 1000}), f32({}, {2}), {"uint8", {}, {128}}}, {{"uint8", {4}, {0, 128, 130, 255}}})
-check("DequantizeLinear", {{"int8", {2, 2}, {1, 2, 3, 4}}, f32({2}, {1, 10})}, {f32({2, 2}, {1, 20, 3, 40})}, {axis = 1})
-check("MatMulInteger", {{"uint8", {1, 2}, {200, 255}}, {"int8", {2, 1}, {-128, 1}}, {"uint8", {}, {200}}}, {{"int32", {1, 1}, {55}}})
+check("QuantizeLinear", {f32({4}, {-1000, 1, 3, 1000}), f32({}, {2}), {"uint8", {}, {128}}},
+      {{"uint8", {4}, {0, 128, 130, 255}}})
+check("DequantizeLinear", {{"int8", {2, 2}, {1, 2, 3, 4}}, f32({2}, {1, 10})}, {f32({2, 2}, {1, 20, 3, 40})},
+      {axis = 1})
+check("MatMulInteger", {{"uint8", {1, 2}, {200, 255}}, {"int8", {2, 1}, {-128, 1}}, {"uint8", {}, {200}}},
+      {{"int32", {1, 1}, {55}}})
 
 -- ---- Attention, losses ----
 
 local q1, k2, v2 = f32({1, 1, 1, 1}, {1}), f32({1, 1, 2, 1}, {0, math.log(3)}), f32({1, 1, 2, 1}, {4, 8})
 check("Attention", {q1, k2, v2}, {f32({1, 1, 1, 1}, {7})}, {scale = 1.0}, 24)
 check("Attention", {q1, k2, v2, {"bool", {1, 2}, {1, 0}}}, {f32({1, 1, 1, 1}, {4})}, {scale = 1.0}, 24)
-check("Attention", {q1, k2, v2, {"bool", {1, 2}, {0, 0}}}, {f32({1, 1, 1, 1}, {0})}, {scale = 1.0}, 24) -- nothing is seen
-check("Attention", {q1, k2, v2, f32({1, 1}, {5})}, {f32({1, 1, 1, 1}, {4})}, {scale = 1.0}, 24) -- a mask that ends early
+-- nothing is seen
+check("Attention", {q1, k2, v2, {"bool", {1, 2}, {0, 0}}}, {f32({1, 1, 1, 1}, {0})}, {scale = 1.0}, 24)
+-- a mask that ends early
+check("Attention", {q1, k2, v2, f32({1, 1}, {5})}, {f32({1, 1, 1, 1}, {4})}, {scale = 1.0}, 24)
 check("Attention", {q1, k2, v2, false, false, false, i64({1}, {1})}, {f32({1, 1, 1, 1}, {4})}, {scale = 1.0}, 24)
 -- Two heads of queries share one of keys, a past comes first, and later places are not seen.
-check("Attention", {f32({1, 2, 2}, {1, 0, 1, 0}), f32({1, 2, 1}, {math.log(3), 5}), f32({1, 2, 1}, {8, 100}), false, f32({1, 1, 1, 1}, {0}), f32({1, 1, 1, 1}, {4})},
-      {f32({1, 2, 2}, {7, 6, 14869.3159 / 152.413159, 112 / 3}), f32({1, 1, 3, 1}, {0, math.log(3), 5}), f32({1, 1, 3, 1}, {4, 8, 100})},
-      {scale = 1.0, is_causal = 1, q_num_heads = 2, kv_num_heads = 1}, 24)
-check("RotaryEmbedding", {f32({1, 1, 1, 4}, {1, 2, 3, 4}), f32({2, 1}, {5, 0}), f32({2, 1}, {5, 1}), i64({1, 1}, {1})}, {f32({1, 1, 1, 4}, {-2, 1, 3, 4})},
-      {rotary_embedding_dim = 2}, 23)
-check("RotaryEmbedding", {f32({1, 1, 4}, {1, 2, 3, 4}), f32({1, 1, 2}, {0, 1}), f32({1, 1, 2}, {1, 0})}, {f32({1, 1, 4}, {-2, 1, 3, 4})}, {interleaved = 1, num_heads = 1}, 23)
+check("Attention", {f32({1, 2, 2}, {1, 0, 1, 0}), f32({1, 2, 1}, {math.log(3), 5}), f32({1, 2, 1}, {8, 100}), false,
+                    f32({1, 1, 1, 1}, {0}), f32({1, 1, 1, 1}, {4})},
+      {f32({1, 2, 2}, {7, 6, 14869.3159 / 152.413159, 112 / 3}), f32({1, 1, 3, 1}, {0, math.log(3), 5}),
+       f32({1, 1, 3, 1}, {4, 8, 100})}, {scale = 1.0, is_causal = 1, q_num_heads = 2, kv_num_heads = 1}, 24)
+check("RotaryEmbedding", {f32({1, 1, 1, 4}, {1, 2, 3, 4}), f32({2, 1}, {5, 0}), f32({2, 1}, {5, 1}), i64({1, 1}, {1})},
+      {f32({1, 1, 1, 4}, {-2, 1, 3, 4})}, {rotary_embedding_dim = 2}, 23)
+check("RotaryEmbedding", {f32({1, 1, 4}, {1, 2, 3, 4}), f32({1, 1, 2}, {0, 1}), f32({1, 1, 2}, {1, 0})},
+      {f32({1, 1, 4}, {-2, 1, 3, 4})}, {interleaved = 1, num_heads = 1}, 23)
 local classes, wanted = f32({2, 2}, {-1, -2, -3, -4}), i64({2}, {1, 9})
 check("NegativeLogLikelihoodLoss", {classes, wanted, f32({2}, {1, 10})}, {f32({}, {2})}, {ignore_index = 9})
 check("NegativeLogLikelihoodLoss", {classes, i64({2}, {1, 0})}, {f32({2}, {2, 3})}, {reduction = "none"})
-check("SoftmaxCrossEntropyLoss", {f32({1, 2}, {0, math.log(3)}), i64({1}, {0})}, {f32({}, {math.log(4)}), f32({1, 2}, {-math.log(4), math.log(0.75)})})
+check("SoftmaxCrossEntropyLoss", {f32({1, 2}, {0, math.log(3)}), i64({1}, {0})},
+      {f32({}, {math.log(4)}), f32({1, 2}, {-math.log(4), math.log(0.75)})})
 
 -- ---- Images: resized, and read at places that are data ----
 
 local row = f32({1, 1, 1, 2}, {1, 3})
 check("Resize", {row, false, known(f32({4}, {1, 1, 2, 2}))}, {f32({1, 1, 2, 4}, {1, 1, 3, 3, 1, 1, 3, 3})}) -- nearest
-check("Resize", {row, false, known(f32({1}, {2}))}, {f32({1, 1, 1, 4}, {1, 1.5, 2.5, 3})}, {mode = "linear", axes = {3}})
-check("Resize", {row, false, false, known(i64({4}, {1, 1, 1, 3}))}, {f32({1, 1, 1, 3}, {1, 2, 3})}, {mode = "linear", coordinate_transformation_mode = "align_corners"})
-check("Resize", {f32({4}, {1, 2, 3, 4}), false, known(f32({1}, {0.5}))}, {f32({2}, {1.625, 3.375})}, {mode = "linear", antialias = 1})
-check("Resize", {f32({4}, {1, 2, 3, 4}), false, known(f32({1}, {0.5}))}, {f32({2}, {1.40625, 3.59375})}, {mode = "cubic"})
+check("Resize", {row, false, known(f32({1}, {2}))}, {f32({1, 1, 1, 4}, {1, 1.5, 2.5, 3})},
+      {mode = "linear", axes = {3}})
+check("Resize", {row, false, false, known(i64({4}, {1, 1, 1, 3}))}, {f32({1, 1, 1, 3}, {1, 2, 3})},
+      {mode = "linear", coordinate_transformation_mode = "align_corners"})
+check("Resize", {f32({4}, {1, 2, 3, 4}), false, known(f32({1}, {0.5}))}, {f32({2}, {1.625, 3.375})},
+      {mode = "linear", antialias = 1})
+check("Resize", {f32({4}, {1, 2, 3, 4}), false, known(f32({1}, {0.5}))}, {f32({2}, {1.40625, 3.59375})},
+      {mode = "cubic"})
 check("Resize", {f32({2}, {1, 3}), known(f32({2}, {0, 2})), false, known(i64({1}, {3}))}, {f32({3}, {1, 3, 9})},
       {coordinate_transformation_mode = "tf_crop_and_resize", extrapolation_value = 9.0})
-check("Resize", {{"uint8", {2}, {1, 4}}, false, known(f32({1}, {2}))}, {{"uint8", {4}, {1, 2, 3, 4}}}, {mode = "linear"})
+check("Resize", {{"uint8", {2}, {1, 4}}, false, known(f32({1}, {2}))}, {{"uint8", {4}, {1, 2, 3, 4}}},
+      {mode = "linear"})
 check("Resize", {f32({2, 4}, {1, 2, 3, 4, 5, 6, 7, 8}), false, false, known(i64({2}, {1, 1}))}, {f32({1, 2}, {1, 3})},
       {keep_aspect_ratio_policy = "not_smaller", coordinate_transformation_mode = "asymmetric"})
-check("Resize", {f32({5}, {1, 2, 3, 4, 5}), false, false, known(i64({1}, {3}))}, {f32({3}, {1, 3, 5})}) -- indices by a table
+-- indices by a table
+check("Resize", {f32({5}, {1, 2, 3, 4, 5}), false, false, known(i64({1}, {3}))}, {f32({3}, {1, 3, 5})})
 check("Upsample", {row, known(f32({4}, {1, 1, 1, 2}))}, {f32({1, 1, 1, 4}, {1, 1, 3, 3})}, {}, 9)
-check("GridSample", {row, f32({1, 1, 3, 2}, {0, 0, 3, 0, nan, 0})}, {f32({1, 1, 1, 3}, {2, 0, 0})}, {align_corners = 1}, 20)
-check("GridSample", {row, f32({1, 1, 2, 2}, {3, 0, -9, 5})}, {f32({1, 1, 1, 2}, {1, 1})}, {mode = "nearest", padding_mode = "reflection", align_corners = 1}, 20)
-check("GridSample", {row, f32({1, 1, 1, 2}, {9, 0})}, {f32({1, 1, 1, 1}, {3})}, {mode = "bicubic", padding_mode = "border"}, 16)
-check("AffineGrid", {f32({1, 2, 3}, {2, 0, 1, 0, 1, 0}), known(i64({4}, {1, 1, 1, 2}))}, {f32({1, 1, 2, 2}, {0, 0, 2, 0})}, {}, 20)
-check("RoiAlign", {f32({1, 1, 1, 4}, {1, 2, 3, 4}), f32({1, 4}, {0, 0, 3, 1}), i64({1}, {0})}, {f32({1, 1, 1, 1}, {2.5})}, {sampling_ratio = 2, coordinate_transformation_mode = "output_half_pixel"})
-check("DeformConv", {row, f32({1, 1, 1, 1}, {10}), f32({1, 2, 1, 2}, {0, 0, 0.5, 9})}, {f32({1, 1, 1, 2}, {20, 0})}, {}, 19)
-check("Col2Im", {f32({1, 2, 2}, {1, 2, 3, 4}), known(i64({1}, {3})), known(i64({1}, {2}))}, {f32({1, 1, 3}, {1, 5, 4})}, {}, 18)
+check("GridSample", {row, f32({1, 1, 3, 2}, {0, 0, 3, 0, nan, 0})}, {f32({1, 1, 1, 3}, {2, 0, 0})}, {align_corners = 1},
+      20)
+check("GridSample", {row, f32({1, 1, 2, 2}, {3, 0, -9, 5})}, {f32({1, 1, 1, 2}, {1, 1})},
+      {mode = "nearest", padding_mode = "reflection", align_corners = 1}, 20)
+check("GridSample", {row, f32({1, 1, 1, 2}, {9, 0})}, {f32({1, 1, 1, 1}, {3})},
+      {mode = "bicubic", padding_mode = "border"}, 16)
+check("AffineGrid", {f32({1, 2, 3}, {2, 0, 1, 0, 1, 0}), known(i64({4}, {1, 1, 1, 2}))},
+      {f32({1, 1, 2, 2}, {0, 0, 2, 0})}, {}, 20)
+check("RoiAlign", {f32({1, 1, 1, 4}, {1, 2, 3, 4}), f32({1, 4}, {0, 0, 3, 1}), i64({1}, {0})},
+      {f32({1, 1, 1, 1}, {2.5})}, {sampling_ratio = 2, coordinate_transformation_mode = "output_half_pixel"})
+check("DeformConv", {row, f32({1, 1, 1, 1}, {10}), f32({1, 2, 1, 2}, {0, 0, 0.5, 9})}, {f32({1, 1, 1, 2}, {20, 0})}, {},
+      19)
+check("Col2Im", {f32({1, 2, 2}, {1, 2, 3, 4}), known(i64({1}, {3})), known(i64({1}, {2}))}, {f32({1, 1, 3}, {1, 5, 4})},
+      {}, 18)
 
 -- Linear attention: what is remembered decays, and is corrected by what is read of it.
 local function line3(...) return f32({1, select("#", ...), 1}, {...}) end
-check("LinearAttention", {line3(1, 1), line3(1, 2), line3(3, 4)}, {line3(3, 11), f32({1, 1, 1, 1}, {11})}, {q_num_heads = 1, kv_num_heads = 1, update_rule = "linear"}, 27)
-check("LinearAttention", {line3(1, 1), line3(1, 2), line3(3, 4), f32({1, 1, 1, 1}, {0}), line3(0, math.log(0.5)), line3(1, 0.5)}, {line3(6, 5), f32({1, 1, 1, 1}, {2.5})},
-      {q_num_heads = 1, kv_num_heads = 1, scale = 2.0}, 27)
-check("CausalConvWithState", {f32({1, 1, 2}, {1, 2}), f32({1, 1, 2}, {10, 1}), false, f32({1, 1, 1}, {5})}, {f32({1, 1, 2}, {51, 12}), f32({1, 1, 1}, {2})}, {}, 27)
+check("LinearAttention", {line3(1, 1), line3(1, 2), line3(3, 4)}, {line3(3, 11), f32({1, 1, 1, 1}, {11})},
+      {q_num_heads = 1, kv_num_heads = 1, update_rule = "linear"}, 27)
+check("LinearAttention",
+      {line3(1, 1), line3(1, 2), line3(3, 4), f32({1, 1, 1, 1}, {0}), line3(0, math.log(0.5)), line3(1, 0.5)},
+      {line3(6, 5), f32({1, 1, 1, 1}, {2.5})}, {q_num_heads = 1, kv_num_heads = 1, scale = 2.0}, 27)
+check("CausalConvWithState", {f32({1, 1, 2}, {1, 2}), f32({1, 1, 2}, {10, 1}), false, f32({1, 1, 1}, {5})},
+      {f32({1, 1, 2}, {51, 12}), f32({1, 1, 1}, {2})}, {}, 27)
 
 -- ---- Signals, and what is chosen by values that are known ----
 
 check("HannWindow", {known(i64({}, {4}))}, {f32({4}, {0, 0.5, 1, 0.5})})
-check("HammingWindow", {known(i64({}, {3}))}, {{"float64", {3}, {4 / 46, 1, 4 / 46}}}, {periodic = 0, output_datatype = 11})
+check("HammingWindow", {known(i64({}, {3}))}, {{"float64", {3}, {4 / 46, 1, 4 / 46}}},
+      {periodic = 0, output_datatype = 11})
 check("BlackmanWindow", {known(i64({}, {2}))}, {f32({2}, {0, 1})})
-check("MelWeightMatrix", {known(i64({}, {2})), known(i64({}, {8})), known(i64({}, {8})), known(f32({}, {0})), known(f32({}, {4}))}, {f32({5, 2}, {0, 0, 1, 0, 0, 1, 0, 0, 0, 0})})
+check("MelWeightMatrix", {known(i64({}, {2})), known(i64({}, {8})), known(i64({}, {8})), known(f32({}, {0})),
+                          known(f32({}, {4}))}, {f32({5, 2}, {0, 0, 1, 0, 0, 1, 0, 0, 0, 0})})
 check("DFT", {f32({1, 3, 1}, {1, 2, 3})}, {f32({1, 2, 2}, {6, 0, -1.5, math.sqrt(3) / 2})}, {onesided = 1})
-check("DFT", {f32({1, 2, 2}, {6, 0, -1.5, math.sqrt(3) / 2}), known(i64({}, {3}))}, {f32({1, 3, 1}, {1, 2, 3})}, {onesided = 1, inverse = 1})
-check("DFT", {f32({1, 2, 2}, {1, 2, 3, 4}), known(i64({}, {4}))}, {f32({1, 4, 2}, {4, 6, 5, -1, -2, -2, -3, 5})}, {axis = 1}, 17)
-check("STFT", {f32({1, 3, 1}, {1, 2, 3}), known(i64({}, {1})), f32({2}, {1, 10})}, {f32({1, 2, 2, 2}, {21, 0, -19, 0, 32, 0, -28, 0})})
+check("DFT", {f32({1, 2, 2}, {6, 0, -1.5, math.sqrt(3) / 2}), known(i64({}, {3}))}, {f32({1, 3, 1}, {1, 2, 3})},
+      {onesided = 1, inverse = 1})
+check("DFT", {f32({1, 2, 2}, {1, 2, 3, 4}), known(i64({}, {4}))}, {f32({1, 4, 2}, {4, 6, 5, -1, -2, -2, -3, 5})},
+      {axis = 1}, 17)
+check("STFT", {f32({1, 3, 1}, {1, 2, 3}), known(i64({}, {1})), f32({2}, {1, 10})},
+      {f32({1, 2, 2, 2}, {21, 0, -19, 0, 32, 0, -28, 0})})
 check("Compress", {x23, known {"bool", {2}, {0, 1}}}, {f32({2, 1}, {1, 4})}, {axis = 1})
 check("Compress", {x23, known {"bool", {5}, {1, 0, 0, 0, 1}}}, {f32({2}, {0, 4})})
-check("Unique", {known(f32({4}, {3, 1, 3, -0.0}))}, {f32({3}, {0, 1, 3}), i64({3}, {3, 1, 0}), i64({4}, {2, 1, 2, 0}), i64({3}, {1, 1, 2})})
-check("Unique", {known(i64({2, 3}, {5, 1, 5, 6, 2, 6}))}, {i64({2, 2}, {5, 1, 6, 2}), i64({2}, {0, 1}), i64({3}, {0, 1, 0}), i64({2}, {2, 1})}, {axis = 1, sorted = 0})
-check("TensorScatter", {f32({1, 3, 1}, {1, 2, 3}), f32({1, 2, 1}, {8, 9}), i64({1}, {2})}, {f32({1, 3, 1}, {9, 2, 8})}, {mode = "circular"}, 24)
+check("Unique", {known(f32({4}, {3, 1, 3, -0.0}))},
+      {f32({3}, {0, 1, 3}), i64({3}, {3, 1, 0}), i64({4}, {2, 1, 2, 0}), i64({3}, {1, 1, 2})})
+check("Unique", {known(i64({2, 3}, {5, 1, 5, 6, 2, 6}))},
+      {i64({2, 2}, {5, 1, 6, 2}), i64({2}, {0, 1}), i64({3}, {0, 1, 0}), i64({2}, {2, 1})}, {axis = 1, sorted = 0})
+check("TensorScatter", {f32({1, 3, 1}, {1, 2, 3}), f32({1, 2, 1}, {8, 9}), i64({1}, {2})}, {f32({1, 3, 1}, {9, 2, 8})},
+      {mode = "circular"}, 24)
 check("SwiGLU", {f32({1}, {0.5}), f32({1}, {4})}, {f32({1}, {2 / (1 + math.exp(-1))})}, {alpha = 2.0}, 27)
 
 -- ---- Those of com.microsoft: products of random data by onnxruntime are in tests/long/networks/onnx_runtime.py ----
@@ -227,39 +274,65 @@ local function microsoft(op, ...) check("com.microsoft." .. op, ...) end
 local function i32(shape, values) return {"int32", shape, values} end
 local function scale(x) return f32({}, {x}) end
 local function zero(x) return u8({}, {x}) end
-microsoft("QLinearAdd", {u8({2}, {10, 255}), scale(0.5), zero(8), u8({1}, {4}), scale(1), zero(2), scale(0.25), zero(3)}, {u8({2}, {15, 255})})
-microsoft("QLinearMul", {u8({1}, {10}), scale(0.5), zero(8), u8({1}, {5}), scale(1), zero(2), scale(0.25), zero(3)}, {u8({1}, {15})})
-microsoft("QLinearLeakyRelu", {u8({2}, {0, 12}), scale(1), zero(10), scale(0.5), zero(20)}, {u8({2}, {10, 24})}, {alpha = 0.5})
+microsoft("QLinearAdd", {u8({2}, {10, 255}), scale(0.5), zero(8), u8({1}, {4}), scale(1), zero(2), scale(0.25),
+                         zero(3)}, {u8({2}, {15, 255})})
+microsoft("QLinearMul", {u8({1}, {10}), scale(0.5), zero(8), u8({1}, {5}), scale(1), zero(2), scale(0.25), zero(3)},
+          {u8({1}, {15})})
+microsoft("QLinearLeakyRelu", {u8({2}, {0, 12}), scale(1), zero(10), scale(0.5), zero(20)}, {u8({2}, {10, 24})},
+          {alpha = 0.5})
 microsoft("QLinearSigmoid", {u8({1}, {10}), scale(1), zero(10), scale(0.25), zero(1)}, {u8({1}, {3})})
-microsoft("QLinearMul", {u8({1}, {10}), scale(0.5), zero(8), u8({1}, {5}), scale(1), zero(2), known(scale(0)), zero(3)}, {u8({1}, {255})}) -- by a scale of 0
+-- by a scale of 0
+microsoft("QLinearMul", {u8({1}, {10}), scale(0.5), zero(8), u8({1}, {5}), scale(1), zero(2), known(scale(0)), zero(3)},
+          {u8({1}, {255})})
 check("ReduceMean", {f32({2, 0}, {}), known(i64({1}, {1}))}, {f32({2, 1}, {nan, nan})})
-microsoft("QLinearConcat", {scale(0.5), zero(0), u8({1}, {3}), scale(1), zero(1), u8({2}, {8, 9}), scale(0.5), zero(8)}, {u8({3}, {4, 0, 1})}, {axis = 0})
-microsoft("QLinearAveragePool", {u8({1, 2, 1}, {5, 9}), scale(1), zero(1), scale(2), zero(0)}, {u8({1, 1, 1}, {3})}, {kernel_shape = {2}, channels_last = 1})
-microsoft("QLinearGlobalAveragePool", {u8({1, 1, 2}, {5, 9}), scale(1), zero(1), scale(2), zero(0)}, {u8({1, 1, 1}, {3})})
-microsoft("MatMulIntegerToFloat", {u8({1, 2}, {3, 4}), u8({2, 1}, {5, 6}), scale(0.5), scale(2), zero(1), zero(4), f32({1}, {10})}, {f32({1, 1}, {18})})
-microsoft("DynamicQuantizeMatMul", {f32({1, 2}, {0, 255}), u8({2, 1}, {5, 6}), scale(2), zero(4), f32({1}, {10})}, {f32({1, 1}, {1030})})
-microsoft("QGemm", {u8({2, 1}, {3, 4}), scale(0.5), zero(1), u8({1, 2}, {5, 6}), scale(2), zero(4), i32({1}, {10})}, {f32({1, 1}, {9})}, {alpha = 0.5, transA = 1, transB = 1})
-microsoft("QGemm", {u8({1, 2}, {3, 4}), scale(0.5), zero(1), u8({2, 2}, {5, 5, 6, 7}), f32({2}, {2, 4}), u8({2}, {4, 5}), false, scale(2), zero(3)}, {u8({1, 2}, {7, 9})})
+microsoft("QLinearConcat", {scale(0.5), zero(0), u8({1}, {3}), scale(1), zero(1), u8({2}, {8, 9}), scale(0.5), zero(8)},
+          {u8({3}, {4, 0, 1})}, {axis = 0})
+microsoft("QLinearAveragePool", {u8({1, 2, 1}, {5, 9}), scale(1), zero(1), scale(2), zero(0)}, {u8({1, 1, 1}, {3})},
+          {kernel_shape = {2}, channels_last = 1})
+microsoft("QLinearGlobalAveragePool", {u8({1, 1, 2}, {5, 9}), scale(1), zero(1), scale(2), zero(0)},
+          {u8({1, 1, 1}, {3})})
+microsoft("MatMulIntegerToFloat", {u8({1, 2}, {3, 4}), u8({2, 1}, {5, 6}), scale(0.5), scale(2), zero(1), zero(4),
+                                   f32({1}, {10})}, {f32({1, 1}, {18})})
+microsoft("DynamicQuantizeMatMul", {f32({1, 2}, {0, 255}), u8({2, 1}, {5, 6}), scale(2), zero(4), f32({1}, {10})},
+          {f32({1, 1}, {1030})})
+microsoft("QGemm", {u8({2, 1}, {3, 4}), scale(0.5), zero(1), u8({1, 2}, {5, 6}), scale(2), zero(4), i32({1}, {10})},
+          {f32({1, 1}, {9})}, {alpha = 0.5, transA = 1, transB = 1})
+microsoft("QGemm", {u8({1, 2}, {3, 4}), scale(0.5), zero(1), u8({2, 2}, {5, 5, 6, 7}), f32({2}, {2, 4}),
+                    u8({2}, {4, 5}), false, scale(2), zero(3)}, {u8({1, 2}, {7, 9})})
 -- Of one key the value is the result.
-microsoft("QAttention", {u8({1, 1, 1}, {3}), u8({1, 3}, {9, 9, 5}), f32({3}, {0, 0, 10}), scale(0.5), scale(2), false, zero(1), zero(4)}, {f32({1, 1, 1}, {12})}, {num_heads = 1})
+microsoft("QAttention", {u8({1, 1, 1}, {3}), u8({1, 3}, {9, 9, 5}), f32({3}, {0, 0, 10}), scale(0.5), scale(2), false,
+                         zero(1), zero(4)}, {f32({1, 1, 1}, {12})}, {num_heads = 1})
 -- One row of 16 weights in a block: 1 and 2 and then the zero point, 8.
-microsoft("MatMulNBits", {f32({1, 16}, {1, 1, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9}), u8({1, 1, 8}, {0x21, 0x88, 0x88, 0x88, 0x88, 0x88, 0x88, 0x88}), f32({1}, {0.5})},
+microsoft("MatMulNBits", {f32({1, 16}, {1, 1, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9}),
+                          u8({1, 1, 8}, {0x21, 0x88, 0x88, 0x88, 0x88, 0x88, 0x88, 0x88}), f32({1}, {0.5})},
           {f32({1, 1}, {-6.5})}, {K = 16, N = 1, bits = 4, block_size = 16})
-microsoft("FusedConv", {f32({1, 1, 2}, {1, -9}), f32({1, 1, 1}, {2}), f32({1}, {3}), f32({1, 1, 2}, {4, 5})}, {f32({1, 1, 2}, {9, 0})}, {activation = "Relu"})
-microsoft("FusedGemm", {f32({1, 1}, {2}), f32({1, 1}, {-3}), f32({1}, {1})}, {f32({1, 1}, {-0.5})}, {activation = "LeakyRelu", activation_alpha = 0.1})
-microsoft("FusedMatMul", {f32({2, 1}, {1, 2}), f32({1, 2}, {3, 4})}, {f32({1, 1}, {22})}, {transA = 1, transB = 1, alpha = 2.0})
+microsoft("FusedConv", {f32({1, 1, 2}, {1, -9}), f32({1, 1, 1}, {2}), f32({1}, {3}), f32({1, 1, 2}, {4, 5})},
+          {f32({1, 1, 2}, {9, 0})}, {activation = "Relu"})
+microsoft("FusedGemm", {f32({1, 1}, {2}), f32({1, 1}, {-3}), f32({1}, {1})}, {f32({1, 1}, {-0.5})},
+          {activation = "LeakyRelu", activation_alpha = 0.1})
+microsoft("FusedMatMul", {f32({2, 1}, {1, 2}), f32({1, 2}, {3, 4})}, {f32({1, 1}, {22})},
+          {transA = 1, transB = 1, alpha = 2.0})
 microsoft("FastGelu", {f32({1}, {0.5}), f32({1}, {0.5})}, {f32({1}, {0.841192})})
 microsoft("QuickGelu", {f32({1}, {1})}, {f32({1}, {1 / (1 + math.exp(-2))})}, {alpha = 2.0})
-microsoft("SkipLayerNormalization", {f32({1, 2}, {0, 1}), f32({1, 2}, {1, 2}), f32({2}, {2, 2}), f32({2}, {5, 5})}, {f32({1, 2}, {3, 7})}, {epsilon = 0.0})
-microsoft("SkipSimplifiedLayerNormalization", {f32({1, 2}, {3, 0}), f32({1, 2}, {0, 4}), f32({2}, {1, 1})}, {f32({1, 2}, {0.848528, 1.131371})}, {epsilon = 0.0})
-check("SimplifiedLayerNormalization", {f32({1, 2}, {3, 4}), f32({2}, {1, 1})}, {f32({1, 2}, {0.848528, 1.131371})}, {epsilon = 0.0})
-microsoft("EmbedLayerNormalization", {i32({1, 1}, {1}), false, f32({2, 2}, {9, 9, 0, 1}), f32({1, 2}, {1, 2}), false, f32({2}, {2, 2}), f32({2}, {5, 5}), i32({1, 1}, {1})},
-          {f32({1, 1, 2}, {3, 7}), i32({1}, {1})}, {epsilon = 0.0})
-microsoft("MultiHeadAttention", {f32({1, 1, 1}, {0}), f32({1, 2, 1}, {0, 1}), f32({1, 2, 1}, {4, 8}), f32({3}, {math.log(3), 0, 10})}, {f32({1, 1, 1}, {17})}, {num_heads = 1, scale = 1.0})
-microsoft("Attention", {f32({1, 2, 1}, {1, 2}), f32({1, 3}, {0, 0, 3})}, {f32({1, 2, 1}, {3, 4.5})}, {num_heads = 1, unidirectional = 1})
-microsoft("GroupQueryAttention", {f32({1, 1, 2}, {0, 0}), f32({1, 1, 1}, {0}), f32({1, 1, 1}, {8}), f32({1, 1, 1, 1}, {0}), f32({1, 1, 1, 1}, {4}), i32({1}, {1}), known(i32({1}, {2}))},
-          {f32({1, 1, 2}, {6, 6}), f32({1, 1, 2, 1}, {0, 0}), f32({1, 1, 2, 1}, {4, 8})}, {num_heads = 2, kv_num_heads = 1})
-microsoft("RotaryEmbedding", {f32({1, 1, 2}, {1, 2}), i64({1}, {1}), f32({2, 1}, {1, 0}), f32({2, 1}, {0, 1})}, {f32({1, 1, 2}, {-2, 1})})
+microsoft("SkipLayerNormalization", {f32({1, 2}, {0, 1}), f32({1, 2}, {1, 2}), f32({2}, {2, 2}), f32({2}, {5, 5})},
+          {f32({1, 2}, {3, 7})}, {epsilon = 0.0})
+microsoft("SkipSimplifiedLayerNormalization", {f32({1, 2}, {3, 0}), f32({1, 2}, {0, 4}), f32({2}, {1, 1})},
+          {f32({1, 2}, {0.848528, 1.131371})}, {epsilon = 0.0})
+check("SimplifiedLayerNormalization", {f32({1, 2}, {3, 4}), f32({2}, {1, 1})}, {f32({1, 2}, {0.848528, 1.131371})},
+      {epsilon = 0.0})
+microsoft("EmbedLayerNormalization",
+          {i32({1, 1}, {1}), false, f32({2, 2}, {9, 9, 0, 1}), f32({1, 2}, {1, 2}), false, f32({2}, {2, 2}),
+           f32({2}, {5, 5}), i32({1, 1}, {1})}, {f32({1, 1, 2}, {3, 7}), i32({1}, {1})}, {epsilon = 0.0})
+microsoft("MultiHeadAttention", {f32({1, 1, 1}, {0}), f32({1, 2, 1}, {0, 1}), f32({1, 2, 1}, {4, 8}),
+                                 f32({3}, {math.log(3), 0, 10})}, {f32({1, 1, 1}, {17})}, {num_heads = 1, scale = 1.0})
+microsoft("Attention", {f32({1, 2, 1}, {1, 2}), f32({1, 3}, {0, 0, 3})}, {f32({1, 2, 1}, {3, 4.5})},
+          {num_heads = 1, unidirectional = 1})
+microsoft("GroupQueryAttention", {f32({1, 1, 2}, {0, 0}), f32({1, 1, 1}, {0}), f32({1, 1, 1}, {8}),
+                                  f32({1, 1, 1, 1}, {0}), f32({1, 1, 1, 1}, {4}), i32({1}, {1}), known(i32({1}, {2}))},
+          {f32({1, 1, 2}, {6, 6}), f32({1, 1, 2, 1}, {0, 0}), f32({1, 1, 2, 1}, {4, 8})},
+          {num_heads = 2, kv_num_heads = 1})
+microsoft("RotaryEmbedding", {f32({1, 1, 2}, {1, 2}), i64({1}, {1}), f32({2, 1}, {1, 0}), f32({2, 1}, {0, 1})},
+          {f32({1, 1, 2}, {-2, 1})})
 
 -- ---- Control flow and recurrence: made of other nodes ----
 
@@ -270,28 +343,39 @@ local function graph_of(nodes, inputs, outputs, constants)
   return g
 end
 -- What a graph does not give itself it reads from around it; its names may stand for other values there.
-local function captures(inner) return {nodes = {{"If", {"c"}, {"y"}, inner}, {"Neg", {"x"}, {"t"}}}, inputs = {{"c", "bool", {}}, {"x", "float32", {1}}}, outputs = {{"y"}}} end
-local branches = read(captures {then_branch = graph_of({{"Add", {"t", "two"}, {"z"}}}, {}, {"z"}, {two = {"float32", {1}, {2}}}), else_branch = graph_of({}, {}, {"t"})})
+local function captures(inner)
+  return {nodes = {{"If", {"c"}, {"y"}, inner}, {"Neg", {"x"}, {"t"}}},
+          inputs = {{"c", "bool", {}}, {"x", "float32", {1}}}, outputs = {{"y"}}}
+end
+local branches =
+  read(captures {then_branch = graph_of({{"Add", {"t", "two"}, {"z"}}}, {}, {"z"}, {two = {"float32", {1}, {2}}}),
+                 else_branch = graph_of({}, {}, {"t"})})
 for c, want in pairs {[0] = -5, -3} do
-  local made, report = branches:run({c = ms.array({}, "bool", {c}), x = ms.array({1}, "float32", {5})}, {interpret = true})
+  local made, report =
+    branches:run({c = ms.array({}, "bool", {c}), x = ms.array({1}, "float32", {5})}, {interpret = true})
   assert(made.y[0] == want and report.fixed[1] == "c")
 end
 local ok, message = pcall(branches.static, branches)
 assert(not ok and message:find("If that gives y: input 1, c, depends on data", 1, true), message)
-assert(branches:readers "t"[1].op == "If" and branches.nodes[1].op == "Neg", "what a graph in a node reads is read by the node")
-ok, message = pcall(read, captures {then_branch = graph_of({{"Neg", {"lost"}, {"z"}}}, {}, {"z"}), else_branch = graph_of({}, {}, {"t"})})
+assert(branches:readers "t"[1].op == "If" and branches.nodes[1].op == "Neg",
+       "what a graph in a node reads is read by the node")
+ok, message = pcall(read, captures {then_branch = graph_of({{"Neg", {"lost"}, {"z"}}}, {}, {"z"}),
+                                    else_branch = graph_of({}, {}, {"t"})})
 assert(not ok and message:find("If that gives y reads lost, which nothing gives", 1, true), message)
 ok, message = pcall(function()
-  read(captures {then_branch = graph_of({{"Neither", {"x"}, {"z"}}}, {}, {"z"}), else_branch = graph_of({{"Nor", {"x"}, {"z"}}}, {}, {"z"})}):static()
+  read(captures {then_branch = graph_of({{"Neither", {"x"}, {"z"}}}, {}, {"z"}),
+                 else_branch = graph_of({{"Nor", {"x"}, {"z"}}}, {}, {"z"})}):static()
 end)
-assert(not ok and message:find("2 nodes are of operators", 1, true) and message:find("Neither", 1, true) and message:find("Nor ", 1, true), message)
+assert(not ok and message:find("2 nodes are of operators", 1, true) and message:find("Neither", 1, true)
+       and message:find("Nor ", 1, true), message)
 
-local loop = graph_of({{"Add", {"v", "v"}, {"w"}}, {"Cast", {"i"}, {"f"}, {to = 1}}, {"Less", {"i", "three"}, {"go"}}}, {"i", "c", "v"}, {"go", "w", "f"}, {three = {"int64", {}, {3}}})
+local loop = graph_of({{"Add", {"v", "v"}, {"w"}}, {"Cast", {"i"}, {"f"}, {to = 1}}, {"Less", {"i", "three"}, {"go"}}},
+                      {"i", "c", "v"}, {"go", "w", "f"}, {three = {"int64", {}, {3}}})
 check("Loop", {known(i64({}, {2})), false, f32({1}, {5})}, {f32({1}, {20}), f32({2}, {0, 1})}, {body = loop})
 check("Loop", {false, known {"bool", {}, {1}}, f32({1}, {5})}, {f32({1}, {80}), f32({4}, {0, 1, 2, 3})}, {body = loop})
 local sums = graph_of({{"Add", {"s", "x"}, {"t"}}, {"Identity", {"t"}, {"u"}}}, {"s", "x"}, {"t", "u"})
-check("Scan", {f32({}, {100}), f32({3}, {1, 2, 3})}, {f32({}, {106}), f32({3}, {106, 105, 103})},
-      {num_scan_inputs = 1, body = sums, scan_input_axes = {-1}, scan_input_directions = {1}, scan_output_directions = {1}})
+check("Scan", {f32({}, {100}), f32({3}, {1, 2, 3})}, {f32({}, {106}), f32({3}, {106, 105, 103})}, {num_scan_inputs = 1,
+      body = sums, scan_input_axes = {-1}, scan_input_directions = {1}, scan_output_directions = {1}})
 
 -- Linear cells: h = x + 2 h; half of each gate.
 local two_steps, w1, r1 = f32({2, 1, 1}, {1, 10}), f32({1, 1, 1}, {1}), f32({1, 1, 1}, {2})
@@ -303,29 +387,39 @@ local function with(t, more)
   return all
 end
 check("RNN", {two_steps, w1, r1}, {f32({2, 1, 1, 1}, {1, 12}), f32({1, 1, 1}, {12})}, line)
-check("RNN", {two_steps, w1, r1}, {f32({2, 1, 1, 1}, {21, 10}), f32({1, 1, 1}, {21})}, with(line, {direction = "reverse"}))
-check("RNN", {two_steps, w1, r1, f32({1, 2}, {1, 2}), {"int32", {1}, {1}}, f32({1, 1, 1}, {3})}, {f32({2, 1, 1, 1}, {10, 0}), f32({1, 1, 1}, {10})}, line)
-check("RNN", {f32({1, 2, 1}, {1, 10}), f32({2, 1, 1}, {1, 1}), f32({2, 1, 1}, {2, 2})}, {f32({1, 2, 2, 1}, {1, 21, 12, 10}), f32({1, 2, 1}, {12, 21})},
-      {direction = "bidirectional", layout = 1, activations = {"Affine", "affine"}, activation_alpha = {1.0, 1.0}, activation_beta = {0.0, 0.0}})
+check("RNN", {two_steps, w1, r1}, {f32({2, 1, 1, 1}, {21, 10}), f32({1, 1, 1}, {21})},
+      with(line, {direction = "reverse"}))
+check("RNN", {two_steps, w1, r1, f32({1, 2}, {1, 2}), {"int32", {1}, {1}}, f32({1, 1, 1}, {3})},
+      {f32({2, 1, 1, 1}, {10, 0}), f32({1, 1, 1}, {10})}, line)
+check("RNN", {f32({1, 2, 1}, {1, 10}), f32({2, 1, 1}, {1, 1}), f32({2, 1, 1}, {2, 2})},
+      {f32({1, 2, 2, 1}, {1, 21, 12, 10}), f32({1, 2, 1}, {12, 21})},
+      {direction = "bidirectional", layout = 1, activations = {"Affine", "affine"}, activation_alpha = {1.0, 1.0},
+       activation_beta = {0.0, 0.0}})
 local half = {activations = {"Affine", "Affine"}, activation_alpha = {0.0, 1.0}, activation_beta = {0.5, 0.0}}
 local w3, r3 = f32({1, 3, 1}, {0, 0, 1}), f32({1, 3, 1}, {0, 0, 2})
 check("GRU", {two_steps, w3, r3}, {f32({2, 1, 1, 1}, {0.5, 5.5}), f32({1, 1, 1}, {5.5})}, half)
-check("GRU", {two_steps, w3, r3, f32({1, 6}, {0, 0, 1, 0, 0, 4})}, {f32({2, 1, 1, 1}, {2, 8.5})}, with(half, {linear_before_reset = 1}))
+check("GRU", {two_steps, w3, r3, f32({1, 6}, {0, 0, 1, 0, 0, 4})}, {f32({2, 1, 1, 1}, {2, 8.5})},
+      with(half, {linear_before_reset = 1}))
 local w4, r4 = f32({1, 4, 1}, {0, 0, 0, 1}), f32({1, 4, 1}, {0, 0, 0, 2})
 check("LSTM", {two_steps, w4, r4}, {f32({2, 1, 1, 1}, {0.25, 2.75}), f32({1, 1, 1}, {2.75}), f32({1, 1, 1}, {5.5})},
-      {activations = {"Affine", "Affine", "Affine"}, activation_alpha = {0.0, 1.0, 1.0}, activation_beta = {0.5, 0.0, 0.0}})
+      {activations = {"Affine", "Affine", "Affine"}, activation_alpha = {0.0, 1.0, 1.0},
+       activation_beta = {0.5, 0.0, 0.0}})
 
 -- ---- Networks: folding, and what is refused ----
 
 -- x is flattened by a shape that is computed of its own: all but the Reshape is folded.
-local net = read {nodes = {{"Shape", {"x"}, {"s"}}, {"Gather", {"s", "zero"}, {"rows"}}, {"Concat", {"rows", "rest"}, {"to"}, {axis = 0}}, {"Reshape", {"x", "to"}, {"y"}}},
-                  inputs = {{"x", "float32", {"n", 2, 3}}}, outputs = {{"y"}}, constants = {zero = {"int64", {1}, {0}}, rest = {"int64", {1}, {-1}}}}
+local net = read {nodes = {{"Shape", {"x"}, {"s"}}, {"Gather", {"s", "zero"}, {"rows"}},
+                           {"Concat", {"rows", "rest"}, {"to"}, {axis = 0}}, {"Reshape", {"x", "to"}, {"y"}}},
+                  inputs = {{"x", "float32", {"n", 2, 3}}}, outputs = {{"y"}},
+                  constants = {zero = {"int64", {1}, {0}}, rest = {"int64", {1}, {-1}}}}
 local plan = net:static {x = ms.array({4, 2, 3}, "float32")}
 assert(#plan.steps == 1 and plan.values.y.shape[1] == 4 and plan.values.y.shape[2] == 6 and not next(plan.fixed))
 ok, message = pcall(net.static, net)
-assert(not ok and message:find("input x has extents [n, 2, 3], of which n is not known: give it by --dim n=N", 1, true), message)
+assert(not ok and message:find("input x has extents [n, 2, 3], of which n is not known: give it by --dim n=N", 1, true),
+       message)
 net = read(model("Reshape", {f32({2, 3}), i64({1})}, 1))
-assert(net:static({x2 = ms.array({1}, "int64", {6})}).fixed.x2, "a network that holds for an input's elements alone says so")
+assert(net:static({x2 = ms.array({1}, "int64", {6})}).fixed.x2,
+       "a network that holds for an input's elements alone says so")
 
 -- What depends on data, where a shape does: the second node's result is of the first's elements, which are not given.
 ok, message = pcall(net.static, net)
@@ -333,10 +427,11 @@ assert(not ok and message:find("Reshape that gives y1: input 2, x2, depends on d
 
 refuses("Nothing that gives y1: there is no operator Nothing", "Nothing", {f32({1}, {1})})
 ok, message = pcall(function()
-  read({nodes = {{"This", {"x"}, {"a"}, name = "first"}, {"That", {"a"}, {"b"}, domain = "other", name = "second"}, {"Neg", {"b"}, {"y"}}},
-        inputs = {{"x", "float32", {1}}}, outputs = {{"y"}}}):static()
+  read({nodes = {{"This", {"x"}, {"a"}, name = "first"}, {"That", {"a"}, {"b"}, domain = "other", name = "second"},
+                 {"Neg", {"b"}, {"y"}}}, inputs = {{"x", "float32", {1}}}, outputs = {{"y"}}}):static()
 end)
-for _, part in ipairs {"2 nodes are of operators that are not known", "This first: there is no operator This", "other.That second: there is no operator That of domain other"} do
+for _, part in ipairs {"2 nodes are of operators that are not known", "This first: there is no operator This",
+                       "other.That second: there is no operator That of domain other"} do
   assert(not ok and message:find(part, 1, true), message)
 end
 refuses("shapes [2] and [3] do not broadcast", "Add", {f32({2}, {1, 2}), f32({3}, {1, 2, 3})})
@@ -349,54 +444,74 @@ refuses("index 2 of x2 is not in [-2, 1]", "Gather", {f32({2}, {1, 2}), i64({1},
 refuses("index 2 of x2 is not in [-2, 1]", "GatherElements", {f32({2}, {1, 2}), i64({1}, {2})})
 refuses("index 3 of x2 is not in [-3, 2]", "GatherND", {x23, i64({1, 2}, {1, 3})})
 refuses("index -3 of x2 is not in [-2, 1]", "GatherND", {x23, i64({1, 2}, {-3, 2})})
-refuses("index 3 of x2 is not in [-3, 2]", "GatherND", {f32({1, 2, 3}, {0, 1, 2, 3, 4, 5}), i64({1, 1, 2}, {1, 3})}, {batch_dims = 1})
+refuses("index 3 of x2 is not in [-3, 2]", "GatherND", {f32({1, 2, 3}, {0, 1, 2, 3, 4, 5}), i64({1, 1, 2}, {1, 3})},
+        {batch_dims = 1})
 refuses("index 3 of x2 is not in [-3, 2]", "ScatterND", {x23, known(i64({1, 2}, {1, 3})), f32({1}, {9})})
-refuses("index 9223372036854775807 of x2 is not in [-2, 1]", "ScatterElements", {f32({2}, {1, 2}), i64({1}, {math.maxinteger}), f32({1}, {9})})
+refuses("index 9223372036854775807 of x2 is not in [-2, 1]", "ScatterElements",
+        {f32({2}, {1, 2}), i64({1}, {math.maxinteger}), f32({1}, {9})})
 refuses("index -9223372036854775808 of x2 is not in [-2, 1]", "Gather", {f32({2}, {1, 2}), i64({1}, {math.mininteger})})
 refuses("input x2 is not given", "Add", {f32({1}, {1}), {"float32", {1}, given = false}})
 refuses("index -3 of x2 is not in [-2, 1]", "Gather", {f32({2}, {1, 2}), known(i64({1}, {-3}))})
 refuses("index 9 of x2 is not in [0, 1]", "NegativeLogLikelihoodLoss", {classes, wanted})
-refuses("3 heads of queries do not share 2 of keys", "Attention", {f32({1, 1, 3}, {1, 2, 3}), f32({1, 1, 2}, {1, 2}), f32({1, 1, 2}, {1, 2})}, {q_num_heads = 3, kv_num_heads = 2}, 24)
+refuses("3 heads of queries do not share 2 of keys", "Attention", {f32({1, 1, 3}, {1, 2, 3}), f32({1, 1, 2}, {1, 2}),
+        f32({1, 1, 2}, {1, 2})}, {q_num_heads = 3, kv_num_heads = 2}, 24)
 refuses("it has neither scales nor sizes", "Resize", {row})
-refuses("mode is `area`, none of nearest, linear, cubic", "Resize", {row, false, known(f32({4}, {1, 1, 2, 2}))}, {mode = "area"})
+refuses("mode is `area`, none of nearest, linear, cubic", "Resize", {row, false, known(f32({4}, {1, 1, 2, 2}))},
+        {mode = "area"})
 refuses("2 sizes for 4 axes", "Resize", {row, false, false, known(i64({2}, {1, 1}))})
 refuses("input 3, x3, depends on data", "Resize", {row, false, {"float32", {4}, {1, 1, 2, 2}, given = false}})
 refuses("sampling_ratio is 0", "RoiAlign", {row, f32({1, 4}, {0, 0, 1, 1}), i64({1}, {0})})
-refuses("index 1 of x3 is not in [0, 0]", "RoiAlign", {row, f32({1, 4}, {0, 0, 1, 1}), i64({1}, {1})}, {sampling_ratio = 1})
+refuses("index 1 of x3 is not in [0, 0]", "RoiAlign", {row, f32({1, 4}, {0, 0, 1, 1}), i64({1}, {1})},
+        {sampling_ratio = 1})
 refuses("it never ends", "Loop", {false, false, f32({1}, {5})}, {body = loop})
 refuses("made of more than", "Loop", {known(i64({}, {1 << 40})), known {"bool", {}, {1}}, f32({1}, {5})},
         {body = graph_of({}, {"i", "c", "v"}, {"c", "v"})})
 refuses("its body takes 3 values, and is given 2", "Loop", {known(i64({}, {1})), false}, {body = loop})
-refuses("whether it goes on after step 1 depends on data", "Loop", {false, known {"bool", {}, {1}}, {"float32", {}, {5}, given = false}},
+refuses("whether it goes on after step 1 depends on data", "Loop",
+        {false, known {"bool", {}, {1}}, {"float32", {}, {5}, given = false}},
         {body = graph_of({{"Less", {"v", "v"}, {"go"}}}, {"i", "c", "v"}, {"go", "v"})})
 refuses("W has extents [1, 1, 1], not [1, 2, 1]", "RNN", {two_steps, w1, r1}, {hidden_size = 2})
 refuses("activation `Sine` is not known", "RNN", {two_steps, w1, r1}, {activations = {"Sine"}})
 refuses("index 3 of x5 is not in [0, 2]", "RNN", {two_steps, w1, r1, false, {"int32", {1}, {3}}})
-refuses("com.microsoft.MatMulNBits that gives y1: bits is 3, not 2, 4 or 8", "com.microsoft.MatMulNBits", {f32({1, 16}), u8({1, 1, 8}), f32({1}, {1})}, {K = 16, N = 1, bits = 3, block_size = 16})
-refuses("packed in one tensor are not computed", "com.microsoft.MultiHeadAttention", {f32({1, 1, 1, 3, 1}, {1, 2, 3})}, {num_heads = 1})
+refuses("com.microsoft.MatMulNBits that gives y1: bits is 3, not 2, 4 or 8", "com.microsoft.MatMulNBits",
+        {f32({1, 16}), u8({1, 1, 8}), f32({1}, {1})}, {K = 16, N = 1, bits = 3, block_size = 16})
+refuses("packed in one tensor are not computed", "com.microsoft.MultiHeadAttention", {f32({1, 1, 1, 3, 1}, {1, 2, 3})},
+        {num_heads = 1})
 refuses("index 2 of x6 is not in [0, 1]", "com.microsoft.GroupQueryAttention",
-        {f32({1, 1, 1}, {0}), f32({1, 1, 1}, {0}), f32({1, 1, 1}, {8}), false, false, i32({1}, {2}), known(i32({1}, {2}))}, {num_heads = 1, kv_num_heads = 1})
-refuses("index 2 of x3 is not in [0, 1]", "TensorScatter", {f32({1, 3, 1}, {1, 2, 3}), f32({1, 2, 1}, {8, 9}), i64({1}, {2})}, {}, 24)
+        {f32({1, 1, 1}, {0}), f32({1, 1, 1}, {0}), f32({1, 1, 1}, {8}), false, false, i32({1}, {2}),
+         known(i32({1}, {2}))}, {num_heads = 1, kv_num_heads = 1})
+refuses("index 2 of x3 is not in [0, 1]", "TensorScatter",
+        {f32({1, 3, 1}, {1, 2, 3}), f32({1, 2, 1}, {8, 9}), i64({1}, {2})}, {}, 24)
 refuses("input 1 is -1, not in [0, 16777216]", "HannWindow", {known(i64({}, {-1}))})
 refuses("3 conditions for 2 elements", "Compress", {x23, known {"bool", {3}, {1, 1, 1}}}, {axis = 0})
 refuses("input 1, x1, depends on data", "Unique", {{"float32", {2}, {1, 2}, given = false}})
-refuses("frames of 4 in a signal of 3", "STFT", {f32({1, 3, 1}, {1, 2, 3}), known(i64({}, {1})), false, known(i64({}, {4}))})
-refuses("update_rule is gated_delta, and input 5 is missing", "LinearAttention", {line3(1), line3(1), line3(1), false, false, line3(1)}, {q_num_heads = 1, kv_num_heads = 1}, 27)
+refuses("frames of 4 in a signal of 3", "STFT",
+        {f32({1, 3, 1}, {1, 2, 3}), known(i64({}, {1})), false, known(i64({}, {4}))})
+refuses("update_rule is gated_delta, and input 5 is missing", "LinearAttention",
+        {line3(1), line3(1), line3(1), false, false, line3(1)}, {q_num_heads = 1, kv_num_heads = 1}, 27)
 refuses("its input is of int64; floats are expected before version 11", "Clip", {i64({1}, {1})}, {min = 0 / 0}, 7)
 refuses("its input is of int32; floats are expected", "IsInf", {{"int32", {1}, {1}}})
 refuses("has no blocks of", "DepthToSpace", {f32({1, 4, 1, 1}, {1, 2, 3, 4})}, {blocksize = 1 << 40})
 refuses("the largest or smallest of elements of bool is not computed", "ArgMax", {{"bool", {1}, {1}}})
-refuses("a bias of [2], of int32, for [1, 1]", "com.microsoft.QGemm", {u8({1, 1}, {1}), scale(1), zero(1), u8({1, 1}, {1}), scale(1), zero(1), i32({2}, {1, 2})})
-refuses("matrices are expected", "com.microsoft.QGemm", {u8({1, 1, 1}, {1}), scale(1), zero(1), u8({1, 1}, {1}), scale(1), zero(1)})
-refuses("1 elements have no 2 heads", "com.microsoft.QAttention", {u8({1, 1, 1}, {3}), u8({1, 3}, {9, 9, 5}), f32({3}, {0, 0, 10}), scale(0.5), scale(2)}, {num_heads = 2})
-refuses("there is no operator DynamicQuantizeLSTM of domain com.microsoft", "com.microsoft.DynamicQuantizeLSTM", {f32({1, 1, 1}, {1})})
-refuses("input 7 is missing", "com.microsoft.QLinearAdd", {u8({1}, {1}), scale(1), zero(1), u8({1}, {1}), scale(1), zero(1)})
-refuses("[1] beside [1, 1]", "com.microsoft.QLinearConcat", {scale(1), zero(1), u8({1, 1}, {1}), scale(1), zero(1), u8({1}, {1}), scale(1), zero(1)}, {axis = 1})
+refuses("a bias of [2], of int32, for [1, 1]", "com.microsoft.QGemm",
+        {u8({1, 1}, {1}), scale(1), zero(1), u8({1, 1}, {1}), scale(1), zero(1), i32({2}, {1, 2})})
+refuses("matrices are expected", "com.microsoft.QGemm",
+        {u8({1, 1, 1}, {1}), scale(1), zero(1), u8({1, 1}, {1}), scale(1), zero(1)})
+refuses("1 elements have no 2 heads", "com.microsoft.QAttention",
+        {u8({1, 1, 1}, {3}), u8({1, 3}, {9, 9, 5}), f32({3}, {0, 0, 10}), scale(0.5), scale(2)}, {num_heads = 2})
+refuses("there is no operator DynamicQuantizeLSTM of domain com.microsoft", "com.microsoft.DynamicQuantizeLSTM",
+        {f32({1, 1, 1}, {1})})
+refuses("input 7 is missing", "com.microsoft.QLinearAdd",
+        {u8({1}, {1}), scale(1), zero(1), u8({1}, {1}), scale(1), zero(1)})
+refuses("[1] beside [1, 1]", "com.microsoft.QLinearConcat",
+        {scale(1), zero(1), u8({1, 1}, {1}), scale(1), zero(1), u8({1}, {1}), scale(1), zero(1)}, {axis = 1})
 refuses("attribute kernel_shape is missing", "MaxPool", {f32({1, 1, 2}, {1, 2})})
 refuses("attribute axis is no integer", "Softmax", {f32({2}, {1, 2})}, {axis = 0.5})
-refuses("3 channels, weights of [1, 2, 1] and 1 groups do not fit", "Conv", {f32({1, 3, 1}, {1, 2, 3}), f32({1, 2, 1}, {1, 2})})
+refuses("3 channels, weights of [1, 2, 1] and 1 groups do not fit", "Conv",
+        {f32({1, 3, 1}, {1, 2, 3}), f32({1, 2, 1}, {1, 2})})
 refuses("its input is of int64; floats are expected", "Exp", {i64({1}, {1})})
-refuses("a step is 0", "Slice", {f32({2}, {1, 2}), known(i64({1}, {0})), known(i64({1}, {1})), known(i64({1}, {0})), known(i64({1}, {0}))})
+refuses("a step is 0", "Slice",
+        {f32({2}, {1, 2}), known(i64({1}, {0})), known(i64({1}, {1})), known(i64({1}, {0})), known(i64({1}, {0}))})
 refuses("is larger than is made", "ConstantOfShape", {known(i64({2}, {1 << 30, 1 << 30}))})
 refuses("training is not run", "Dropout", {f32({1}, {1}), false, known {"bool", {}, {1}}})
 os.remove(path)

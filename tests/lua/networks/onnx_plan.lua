@@ -1,5 +1,5 @@
--- Plans of networks: which nodes become one function, which functions are one, where images have their channels last; passes;
--- memory that values share. What a plan gives is what the network gives node by node on the interpreter.
+-- Plans of networks: which nodes become one function, which functions are one, where images have their channels last;
+-- passes; memory that values share. What a plan gives is what the network gives node by node on the interpreter.
 local ms = msched
 local here = arg[0]:match "^(.*)/lua/[^/]*/[^/]*$"
 local onnx = dofile(here .. "/support/lua/onnx.lua")
@@ -65,37 +65,46 @@ end
 -- ---- Convolutions: weights take batch normalization; the sum of a residual goes behind the last ----
 
 local function norm(constants, name, channels)
-  for i, part in ipairs {"scale", "shift", "mean", "variance"} do constants[name .. part] = some({channels}, i == 4 and 0.5 or nil) end
+  for i, part in ipairs {"scale", "shift", "mean", "variance"} do
+    constants[name .. part] = some({channels}, i == 4 and 0.5 or nil)
+  end
   return name .. "scale", name .. "shift", name .. "mean", name .. "variance"
 end
 local function residual()
   local c = {w1 = some {8, 4, 3, 3}, w2 = some {8, 8, 1, 1}, w3 = some {8, 4, 1, 1}, b3 = some {8}}
-  local nodes = {{"Conv", {"x", "w1"}, {"c1"}, {pads = {1, 1, 1, 1}}}, {"BatchNormalization", {"c1", norm(c, "n1", 8)}, {"b1"}}, {"Relu", {"b1"}, {"r1"}},
-                 {"Conv", {"r1", "w2"}, {"c2"}}, {"BatchNormalization", {"c2", norm(c, "n2", 8)}, {"b2"}},
-                 {"Conv", {"x", "w3", "b3"}, {"c3"}}, {"BatchNormalization", {"c3", norm(c, "n3", 8)}, {"s3"}},
-                 {"Add", {"b2", "s3"}, {"sum"}}, {"Relu", {"sum"}, {"y"}}}
+  local nodes = {{"Conv", {"x", "w1"}, {"c1"}, {pads = {1, 1, 1, 1}}}, {"BatchNormalization", {"c1", norm(c, "n1", 8)},
+                 {"b1"}}, {"Relu", {"b1"}, {"r1"}}, {"Conv", {"r1", "w2"}, {"c2"}}, {"BatchNormalization",
+                 {"c2", norm(c, "n2", 8)}, {"b2"}}, {"Conv", {"x", "w3", "b3"}, {"c3"}}, {"BatchNormalization",
+                 {"c3", norm(c, "n3", 8)}, {"s3"}}, {"Add", {"b2", "s3"}, {"sum"}}, {"Relu", {"sum"}, {"y"}}}
   return build({2, 4, 7, 6}, nodes, c)
 end
 local plan = groups("Identity, Conv Relu, Conv, Conv Add Relu Identity", residual())
-assert(plan.prepared.state.values.r1.layout[4] == 2 and plan.prepared.state.values.y.layout == nil, "channels are last between, and what it gives is as written")
+assert(plan.prepared.state.values.r1.layout[4] == 2 and plan.prepared.state.values.y.layout == nil,
+       "channels are last between, and what it gives is as written")
 groups("Identity, Conv Relu, Conv, Conv Add Relu Identity", residual(), {no_tune = true, db = db})
 
 -- Two nodes read what BatchNormalization reads: it stays.
 local c = {w = some {4, 4, 1, 1}}
-groups("Identity, Conv BatchNormalization Add Identity", build({1, 4, 5, 5}, {{"Conv", {"x", "w"}, {"c"}}, {"BatchNormalization", {"c", norm(c, "n", 4)}, {"b"}}, {"Add", {"b", "c"}, {"y"}}}, c))
+groups("Identity, Conv BatchNormalization Add Identity", build({1, 4, 5, 5}, {{"Conv", {"x", "w"}, {"c"}},
+       {"BatchNormalization", {"c", norm(c, "n", 4)}, {"b"}}, {"Add", {"b", "c"}, {"y"}}}, c))
 
 -- Depthwise, grouped and transposed; pools, in one layout; channels that are shuffled.
-c = {w1 = some {6, 1, 3, 3}, w2 = some {6, 3, 1, 1}, shape1 = {"int64", {5}, {1, 2, 3, 6, 6}}, shape2 = {"int64", {4}, {1, 6, 6, 6}}, w3 = some {6, 2, 2, 2}, b = some {2}}
-groups("Identity, Conv Relu, Conv Clip Identity Reshape Transpose Reshape Identity, MaxPool, AveragePool, Concat, ConvTranspose Identity",
-       build({1, 6, 6, 6}, {{"Conv", {"x", "w1"}, {"c1"}, {group = 6, pads = {1, 1, 1, 1}}}, {"Relu", {"c1"}, {"r"}}, {"Conv", {"r", "w2"}, {"c2"}, {group = 2}},
-                            {"Clip", {"c2"}, {"k"}}, {"Reshape", {"k", "shape1"}, {"s1"}}, {"Transpose", {"s1"}, {"t"}, {perm = {0, 2, 1, 3, 4}}}, {"Reshape", {"t", "shape2"}, {"s2"}},
-                            {"MaxPool", {"s2"}, {"p1"}, {kernel_shape = {3, 3}, strides = {2, 2}, pads = {1, 1, 1, 1}}}, {"AveragePool", {"s2"}, {"p2"}, {kernel_shape = {2, 2}, strides = {2, 2}}},
-                            {"Concat", {"p1", "p2"}, {"j"}, {axis = 2}}, {"ConvTranspose", {"j", "w3", "b"}, {"y"}, {strides = {2, 2}}}}, c))
+c = {w1 = some {6, 1, 3, 3}, w2 = some {6, 3, 1, 1}, shape1 = {"int64", {5}, {1, 2, 3, 6, 6}},
+     shape2 = {"int64", {4}, {1, 6, 6, 6}}, w3 = some {6, 2, 2, 2}, b = some {2}}
+groups("Identity, Conv Relu, Conv Clip Identity Reshape Transpose Reshape Identity, MaxPool, AveragePool, Concat, \z
+        ConvTranspose Identity", build({1, 6, 6, 6}, {{"Conv", {"x", "w1"}, {"c1"}, {group = 6, pads = {1, 1, 1, 1}}},
+       {"Relu", {"c1"}, {"r"}}, {"Conv", {"r", "w2"}, {"c2"}, {group = 2}}, {"Clip", {"c2"}, {"k"}},
+       {"Reshape", {"k", "shape1"}, {"s1"}}, {"Transpose", {"s1"}, {"t"}, {perm = {0, 2, 1, 3, 4}}},
+       {"Reshape", {"t", "shape2"}, {"s2"}},
+       {"MaxPool", {"s2"}, {"p1"}, {kernel_shape = {3, 3}, strides = {2, 2}, pads = {1, 1, 1, 1}}},
+       {"AveragePool", {"s2"}, {"p2"}, {kernel_shape = {2, 2}, strides = {2, 2}}},
+       {"Concat", {"p1", "p2"}, {"j"}, {axis = 2}}, {"ConvTranspose", {"j", "w3", "b"}, {"y"}, {strides = {2, 2}}}}, c))
 
 -- Dimensions that end together stay by themselves when a shape changes: no index is divided by what others have in all.
 do
   local function reshaped(from, to, least)
-    local net = build(from, {{"Exp", {"x"}, {"e"}}, {"Reshape", {"e", "to"}, {"r"}}, {"Neg", {"r"}, {"y"}}}, {to = {"int64", {#to}, to}})
+    local net = build(from, {{"Exp", {"x"}, {"e"}}, {"Reshape", {"e", "to"}, {"r"}}, {"Neg", {"r"}, {"y"}}},
+                      {to = {"int64", {#to}, to}})
     local _, plan = check(net)
     local divisors = {}
     for divisor in plan.prepared.functions[1].func:script():gmatch "// (%d+)" do divisors[divisor] = true end
@@ -109,24 +118,32 @@ do
 end
 
 -- What the network gives is read by a convolution too, which takes it with channels last.
-groups("Identity, Conv, Identity, Conv Identity", build({1, 2, 6, 6}, {{"Conv", {"x", "w"}, {"a"}}, {"Conv", {"a", "v"}, {"y"}}}, {w = some {4, 2, 3, 3}, v = some {2, 4, 3, 3}}, {"a", "y"}))
+groups("Identity, Conv, Identity, Conv Identity",
+       build({1, 2, 6, 6}, {{"Conv", {"x", "w"}, {"a"}}, {"Conv", {"a", "v"}, {"y"}}},
+             {w = some {4, 2, 3, 3}, v = some {2, 4, 3, 3}}, {"a", "y"}))
 
 -- One and three dimensions.
-groups("Identity, Conv Identity", build({2, 3, 9}, {{"Conv", {"x", "w"}, {"y"}, {strides = {2}}}}, {w = some {4, 3, 3}}))
-groups("Identity, Conv Sigmoid Identity", build({1, 2, 4, 4, 4}, {{"Conv", {"x", "w"}, {"c"}, {pads = {1, 1, 1, 1, 1, 1}}}, {"Sigmoid", {"c"}, {"y"}}}, {w = some {3, 2, 3, 3, 3}}))
+groups("Identity, Conv Identity",
+       build({2, 3, 9}, {{"Conv", {"x", "w"}, {"y"}, {strides = {2}}}}, {w = some {4, 3, 3}}))
+groups("Identity, Conv Sigmoid Identity",
+       build({1, 2, 4, 4, 4}, {{"Conv", {"x", "w"}, {"c"}, {pads = {1, 1, 1, 1, 1, 1}}}, {"Sigmoid", {"c"}, {"y"}}},
+             {w = some {3, 2, 3, 3, 3}}))
 
 -- ---- Products: epilogues, diamonds, what only has another shape ----
 
-c = {w = some {16, 8}, b = some {8}, half = {"float32", {}, {0.5}}, one = {"float32", {1}, {1}}, root = {"float32", {}, {1.4142135}}}
-plan = groups("MatMul Add Gelu", build({4, 16}, {{"MatMul", {"x", "w"}, {"m"}}, {"Add", {"m", "b"}, {"a"}}, {"Div", {"a", "root"}, {"d"}}, {"Erf", {"d"}, {"e"}},
-                                                               {"Add", {"e", "one"}, {"p"}}, {"Mul", {"a", "p"}, {"q"}}, {"Mul", {"q", "half"}, {"y"}}}, c))
+c = {w = some {16, 8}, b = some {8}, half = {"float32", {}, {0.5}}, one = {"float32", {1}, {1}},
+     root = {"float32", {}, {1.4142135}}}
+plan = groups("MatMul Add Gelu", build({4, 16}, {{"MatMul", {"x", "w"}, {"m"}}, {"Add", {"m", "b"}, {"a"}}, {"Div",
+                                                 {"a", "root"}, {"d"}}, {"Erf", {"d"}, {"e"}}, {"Add", {"e", "one"},
+                                                 {"p"}}, {"Mul", {"a", "p"}, {"q"}}, {"Mul", {"q", "half"}, {"y"}}}, c))
 assert(#plan.prepared.groups[1].inputs == 3, "constants of one element are in the function's text")
 local weights = {w = some {8, 16}, b = some {8}}
-plan = groups("Gemm Tanh", build({4, 16}, {{"Gemm", {"x", "w", "b"}, {"g"}, {transB = 1}}, {"Tanh", {"g"}, {"y"}}}, weights))
+plan = groups("Gemm Tanh",
+              build({4, 16}, {{"Gemm", {"x", "w", "b"}, {"g"}, {transB = 1}}, {"Tanh", {"g"}, {"y"}}}, weights))
 assert(plan.prepared.state.values["w in order 2_1"].array, "weights are turned before it runs")
 
--- Weights of few bits: whole blocks are products that take what is elementwise behind, and weights to pack; what no block
--- of whole bytes holds is computed element by element.
+-- Weights of few bits: whole blocks are products that take what is elementwise behind, and weights to pack; what no
+-- block of whole bytes holds is computed element by element.
 local function bytes(shape, count)
   local values = {}
   for i = 1, count do values[i] = (i * 37 + 11) % 256 end
@@ -135,30 +152,41 @@ end
 c = {w = bytes({6, 2, 8}, 96), s = some({12}, 0), z = bytes({6}, 6), b = some {6}, r = some {1, 3, 6}}
 for level = 0, 4, 4 do
   plan = groups("alias Reshape, ProductByBlocks Reshape Add", build({1, 3, 32}, {
-    {"MatMulNBits", {"x", "w", "s", "z", "", "b"}, {"m"}, {K = 32, N = 6, bits = 4, block_size = 16, accuracy_level = level}, domain = "com.microsoft"},
+    {"MatMulNBits", {"x", "w", "s", "z", "", "b"}, {"m"},
+     {K = 32, N = 6, bits = 4, block_size = 16, accuracy_level = level}, domain = "com.microsoft"},
     {"Add", {"m", "r"}, {"y"}}}, c))
   assert(plan.prepared.functions[1].func:script():find "layout_free_buffers" and #plan.prepared.functions == 1)
 end
-groups("MatMulNBits", build({1, 3, 24}, {{"MatMulNBits", {"x", "w", "s", "z"}, {"y"}, {K = 24, N = 6, bits = 4, block_size = 16}, domain = "com.microsoft"}}, c))
+groups("MatMulNBits", build({1, 3, 24}, {{"MatMulNBits", {"x", "w", "s", "z"}, {"y"},
+                                          {K = 24, N = 6, bits = 4, block_size = 16}, domain = "com.microsoft"}}, c))
 
 -- Attention: heads are split by the epilogues of the products, and equal ones are one function.
-c = {q = some {12, 12}, k = some {12, 12}, v = some {12, 12}, split = {"int64", {4}, {2, 5, 3, 4}}, joined = {"int64", {3}, {2, 5, 12}}, scale = {"float32", {}, {0.5}}}
-plan = groups("MatMul Reshape Transpose, MatMul Reshape Transpose, MatMul Reshape Transpose, MatMul Mul, Softmax, MatMul Transpose, alias Reshape",
-       build({2, 5, 12}, {{"MatMul", {"x", "q"}, {"q1"}}, {"Reshape", {"q1", "split"}, {"q2"}}, {"Transpose", {"q2"}, {"q3"}, {perm = {0, 2, 1, 3}}},
-                          {"MatMul", {"x", "k"}, {"k1"}}, {"Reshape", {"k1", "split"}, {"k2"}}, {"Transpose", {"k2"}, {"k3"}, {perm = {0, 2, 3, 1}}},
-                          {"MatMul", {"x", "v"}, {"v1"}}, {"Reshape", {"v1", "split"}, {"v2"}}, {"Transpose", {"v2"}, {"v3"}, {perm = {0, 2, 1, 3}}},
-                          {"MatMul", {"q3", "k3"}, {"s"}}, {"Mul", {"s", "scale"}, {"scaled"}}, {"Softmax", {"scaled"}, {"p"}, {axis = -1}},
-                          {"MatMul", {"p", "v3"}, {"o"}}, {"Transpose", {"o"}, {"t"}, {perm = {0, 2, 1, 3}}}, {"Reshape", {"t", "joined"}, {"y"}}}, c))
-assert(plan.prepared.groups[1].kernel == plan.prepared.groups[3].kernel and plan.prepared.groups[1].kernel.weight == 2, "equal functions are one")
+c = {q = some {12, 12}, k = some {12, 12}, v = some {12, 12}, split = {"int64", {4}, {2, 5, 3, 4}},
+     joined = {"int64", {3}, {2, 5, 12}}, scale = {"float32", {}, {0.5}}}
+plan = groups("MatMul Reshape Transpose, MatMul Reshape Transpose, MatMul Reshape Transpose, MatMul Mul, Softmax, \z
+               MatMul Transpose, alias Reshape", build({2, 5, 12},
+              {{"MatMul", {"x", "q"}, {"q1"}}, {"Reshape", {"q1", "split"}, {"q2"}}, {"Transpose", {"q2"}, {"q3"},
+               {perm = {0, 2, 1, 3}}}, {"MatMul", {"x", "k"}, {"k1"}}, {"Reshape", {"k1", "split"}, {"k2"}},
+               {"Transpose", {"k2"}, {"k3"}, {perm = {0, 2, 3, 1}}}, {"MatMul", {"x", "v"}, {"v1"}},
+               {"Reshape", {"v1", "split"}, {"v2"}}, {"Transpose", {"v2"}, {"v3"}, {perm = {0, 2, 1, 3}}},
+               {"MatMul", {"q3", "k3"}, {"s"}}, {"Mul", {"s", "scale"}, {"scaled"}},
+               {"Softmax", {"scaled"}, {"p"}, {axis = -1}}, {"MatMul", {"p", "v3"}, {"o"}},
+               {"Transpose", {"o"}, {"t"}, {perm = {0, 2, 1, 3}}}, {"Reshape", {"t", "joined"}, {"y"}}}, c))
+assert(plan.prepared.groups[1].kernel == plan.prepared.groups[3].kernel and plan.prepared.groups[1].kernel.weight == 2,
+       "equal functions are one")
 
 -- Several outputs, of which one is read by others too; one that is an input; one that is a constant.
-groups("Relu, Neg", build({3, 4}, {{"Relu", {"x"}, {"r"}}, {"Neg", {"r"}, {"y"}}}, {k = some {2}}, {"y", "r", "x", "k"}))
+groups("Relu, Neg",
+       build({3, 4}, {{"Relu", {"x"}, {"r"}}, {"Neg", {"r"}, {"y"}}}, {k = some {2}}, {"y", "r", "x", "k"}))
 
 -- What no function reads, though a node names it: parts without elements, what says a type alone.
-check(build({3, 4}, {{"Split", {"x", "sizes"}, {"p", "q"}, {axis = 1}}, {"Exp", {"p"}, {"e"}}, {"Concat", {"e", "q"}, {"y"}, {axis = 1}}}, {sizes = {"int64", {2}, {4, 0}}}))
-check(build({3, 4}, {{"Slice", {"x", "from", "to", "ax"}, {"s"}}, {"Exp", {"x"}, {"e"}}, {"Concat", {"s", "e"}, {"y"}, {axis = 1}}},
+check(build({3, 4}, {{"Split", {"x", "sizes"}, {"p", "q"}, {axis = 1}}, {"Exp", {"p"}, {"e"}},
+                     {"Concat", {"e", "q"}, {"y"}, {axis = 1}}}, {sizes = {"int64", {2}, {4, 0}}}))
+check(build({3, 4}, {{"Slice", {"x", "from", "to", "ax"}, {"s"}}, {"Exp", {"x"}, {"e"}},
+                     {"Concat", {"s", "e"}, {"y"}, {axis = 1}}},
             {from = {"int64", {1}, {4}}, to = {"int64", {1}, {9}}, ax = {"int64", {1}, {1}}}))
-groups("Exp CastLike", build({3, 4}, {{"Neg", {"x"}, {"n"}}, {"Exp", {"x"}, {"e"}}, {"CastLike", {"e", "n"}, {"y"}}}, {}))
+groups("Exp CastLike",
+       build({3, 4}, {{"Neg", {"x"}, {"n"}}, {"Exp", {"x"}, {"e"}}, {"CastLike", {"e", "n"}, {"y"}}}, {}))
 
 -- Extents of 0: there is nothing to search.
 check(build({0, 4}, {{"Relu", {"x"}, {"y"}}}, {}), {no_tune = true, db = db})
@@ -170,36 +198,44 @@ local function nodes_after(net)
   for i, node in ipairs(ms.load "lua.net.passes".run(net, {}).nodes) do ops[i] = node.op end
   return table.concat(ops, " ")
 end
-local alike = build({3, 4}, {{"Identity", {"x"}, {"i"}}, {"Exp", {"i"}, {"a"}}, {"Exp", {"x"}, {"b"}}, {"Log", {"x"}, {"unread"}}, {"Add", {"a", "b"}, {"y"}}}, {})
+local alike = build({3, 4}, {{"Identity", {"x"}, {"i"}}, {"Exp", {"i"}, {"a"}}, {"Exp", {"x"}, {"b"}},
+                             {"Log", {"x"}, {"unread"}}, {"Add", {"a", "b"}, {"y"}}}, {})
 assert(nodes_after(alike) == "Exp Add", nodes_after(alike))
 assert(#alike.nodes == 5, "the network itself stays")
 check(alike)
-local other = build({3, 4}, {{"Elu", {"x"}, {"a"}, {alpha = 0.5}}, {"Elu", {"x"}, {"b"}, {alpha = 2.0}}, {"Add", {"a", "b"}, {"y"}}}, {})
+local other = build({3, 4}, {{"Elu", {"x"}, {"a"}, {alpha = 0.5}}, {"Elu", {"x"}, {"b"}, {alpha = 2.0}},
+                             {"Add", {"a", "b"}, {"y"}}}, {})
 assert(nodes_after(other) == "Elu Elu Add", "attributes tell them apart")
 check(other)
 
 -- Layer normalization, spelled out in two spellings; where its parts are read by others it stays.
 local function written_out(square, more)
-  local nodes = {{"ReduceMean", {"x"}, {"m"}, {axes = {-1}}}, {"Sub", {"x", "m"}, {"d"}}, square, {"ReduceMean", {"s"}, {"v"}, {axes = {1}}}, {"Add", {"v", "e"}, {"w"}},
-                 {"Sqrt", {"w"}, {"r"}}, {"Div", {"d", "r"}, {"q"}}, {"Mul", {"q", "g"}, {"p"}}, {"Add", {"b", "p"}, {"y"}}, more}
-  return build({3, 8}, nodes, {e = {"float32", {1}, {0.25}}, g = some {8}, b = some {8}, two = {"float32", {}, {2}}}, {"y"})
+  local nodes = {{"ReduceMean", {"x"}, {"m"}, {axes = {-1}}}, {"Sub", {"x", "m"}, {"d"}}, square,
+                 {"ReduceMean", {"s"}, {"v"}, {axes = {1}}}, {"Add", {"v", "e"}, {"w"}}, {"Sqrt", {"w"}, {"r"}},
+                 {"Div", {"d", "r"}, {"q"}}, {"Mul", {"q", "g"}, {"p"}}, {"Add", {"b", "p"}, {"y"}}, more}
+  return build({3, 8}, nodes, {e = {"float32", {1}, {0.25}}, g = some {8}, b = some {8}, two = {"float32", {}, {2}}},
+               {"y"})
 end
 for _, square in ipairs {{"Pow", {"d", "two"}, {"s"}}, {"Mul", {"d", "d"}, {"s"}}} do
   local spelled = written_out(square)
   assert(nodes_after(spelled) == "LayerNormalization", nodes_after(spelled))
   check(spelled)
 end
-local read_too = build({3, 8}, {{"ReduceMean", {"x"}, {"m"}, {axes = {1}}}, {"Sub", {"x", "m"}, {"d"}}, {"Mul", {"d", "d"}, {"s"}}, {"ReduceMean", {"s"}, {"v"}, {axes = {1}}},
-                                {"Add", {"v", "e"}, {"w"}}, {"Sqrt", {"w"}, {"r"}}, {"Div", {"d", "r"}, {"q"}}, {"Mul", {"q", "g"}, {"y"}}, {"Neg", {"v"}, {"z"}}},
-                       {e = {"float32", {1}, {0.25}}, g = some {8}}, {"y", "z"})
+local read_too =
+  build({3, 8}, {{"ReduceMean", {"x"}, {"m"}, {axes = {1}}}, {"Sub", {"x", "m"}, {"d"}}, {"Mul", {"d", "d"}, {"s"}},
+                 {"ReduceMean", {"s"}, {"v"}, {axes = {1}}}, {"Add", {"v", "e"}, {"w"}}, {"Sqrt", {"w"}, {"r"}},
+                 {"Div", {"d", "r"}, {"q"}}, {"Mul", {"q", "g"}, {"y"}}, {"Neg", {"v"}, {"z"}}},
+        {e = {"float32", {1}, {0.25}}, g = some {8}}, {"y", "z"})
 assert(not nodes_after(read_too):find "LayerNormalization", nodes_after(read_too))
 check(read_too)
 
 -- A pattern: nodes of x, what is left of them, and that it computes the same.
-local NUMBERS = {zero = {"float32", {}, {0}}, one = {"float32", {1}, {1}}, ones = {"float32", {4}, {1, 1, 1, 1}}, two = {"float32", {}, {2}}, three = {"float32", {}, {3}}, six = {"float32", {}, {6}},
-                 half = {"float32", {}, {0.5}}, root = {"float32", {}, {1.41421354}}, iroot = {"float32", {}, {0.70710677}}, sixth = {"float32", {}, {1 / 6}}, minus = {"float32", {}, {-0.5}},
-                 cubic = {"float32", {}, {0.044715}}, pi = {"float32", {}, {0.7978845608}}, other = {"float32", {}, {0.71}}, eps = {"float32", {}, {0.125}}, odd = {"float32", {4}, {1, 1, 1, 2}},
-                 g = {"float32", {4}, {0.5, 1.5, -1, 2}}, wide = {"float32", {5, 1, 1}, {1, 1, 1, 1, 1}}}
+local NUMBERS = {zero = {"float32", {}, {0}}, one = {"float32", {1}, {1}}, ones = {"float32", {4}, {1, 1, 1, 1}},
+  two = {"float32", {}, {2}}, three = {"float32", {}, {3}}, six = {"float32", {}, {6}}, half = {"float32", {}, {0.5}},
+  root = {"float32", {}, {1.41421354}}, iroot = {"float32", {}, {0.70710677}}, sixth = {"float32", {}, {1 / 6}},
+  minus = {"float32", {}, {-0.5}}, cubic = {"float32", {}, {0.044715}}, pi = {"float32", {}, {0.7978845608}},
+  other = {"float32", {}, {0.71}}, eps = {"float32", {}, {0.125}}, odd = {"float32", {4}, {1, 1, 1, 2}},
+  g = {"float32", {4}, {0.5, 1.5, -1, 2}}, wide = {"float32", {5, 1, 1}, {1, 1, 1, 1, 1}}}
 local function pattern(want, nodes, outputs, shape, constants)
   local all = setmetatable({}, {__index = NUMBERS})
   for name, c in pairs(NUMBERS) do all[name] = c end
@@ -211,7 +247,8 @@ local function pattern(want, nodes, outputs, shape, constants)
   local x = ms.array(net.inputs[1].shape):random(1, true)
   local got = work:run({x = x}, {interpret = true})
   for name, array in pairs((net:run({x = x}, {interpret = true}))) do
-    assert(array:difference(got[name]) <= 2e-6 * math.max(1, array:difference(ms.array(array:shape(), array:type()))), want)
+    assert(array:difference(got[name]) <= 2e-6 * math.max(1, array:difference(ms.array(array:shape(), array:type()))),
+           want)
   end
 end
 -- Nodes of text: "Mul x y = z; …".
@@ -226,33 +263,49 @@ local function nodes_of(text)
   return nodes
 end
 for text, want in pairs {
-  ["Mul x one = a; Mul ones a = b; Add b zero = c; Add zero c = d; Sub d zero = e; Div e one = f; Pow f one = g1; Exp g1 = y"] = "Exp",
-  ["Neg x = a; Neg a = b; Relu b = c; Relu c = d; Exp d = y"] = "Relu Exp", ["Abs x = a; Abs a = y"] = "Abs Identity", ["Neg x = a; Neg a = b; Neg b = c; Exp c = y"] = "Neg Exp",
+  ["Mul x one = a; Mul ones a = b; Add b zero = c; Add zero c = d; Sub d zero = e; Div e one = f; Pow f one = g1; Exp \z
+    g1 = y"] = "Exp",
+  ["Neg x = a; Neg a = b; Relu b = c; Relu c = d; Exp d = y"] = "Relu Exp", ["Abs x = a; Abs a = y"] = "Abs Identity",
+  ["Neg x = a; Neg a = b; Neg b = c; Exp c = y"] = "Neg Exp",
   -- not where extents grow, by another number, from the other side
-  ["Mul x wide = y"] = "Mul", ["Mul x odd = y"] = "Mul", ["Sub zero x = y"] = "Sub", ["Div one x = y"] = "Div", ["Add x one = y"] = "Add",
+  ["Mul x wide = y"] = "Mul", ["Mul x odd = y"] = "Mul", ["Sub zero x = y"] = "Sub", ["Div one x = y"] = "Div",
+  ["Add x one = y"] = "Add",
   -- GELU, by erf, in other orders, by tanh in two spellings
-  ["Div x root = a; Erf a = b; Add b one = c; Mul x c = d; Mul d half = y"] = "Gelu", ["Mul x iroot = a; Erf a = b; Add one b = c; Mul x half = d; Mul d c = y"] = "Gelu",
-  ["Div x root = a; Erf a = b; Add b one = c; Mul x c = d; Div d two = y"] = "Gelu", ["Div x root = a; Erf a = b; Add b one = c; Mul c half = d; Mul x d = y"] = "Gelu",
-  ["Pow x three = a; Mul a cubic = b; Add x b = c; Mul c pi = d; Tanh d = e; Add e one = f; Mul x half = g1; Mul g1 f = y"] = "Gelu",
-  ["Mul x x = a; Mul a x = b; Mul cubic b = c; Add c x = d; Mul pi d = e; Tanh e = f; Add one f = g1; Mul x g1 = h; Mul half h = y"] = "Gelu",
-  ["Mul x x = a; Mul a cubic = b; Add b one = c; Mul x c = d; Mul d pi = e; Tanh e = f; Add f one = g1; Mul x g1 = h; Mul half h = y"] = "Gelu",
+  ["Div x root = a; Erf a = b; Add b one = c; Mul x c = d; Mul d half = y"] = "Gelu",
+  ["Mul x iroot = a; Erf a = b; Add one b = c; Mul x half = d; Mul d c = y"] = "Gelu",
+  ["Div x root = a; Erf a = b; Add b one = c; Mul x c = d; Div d two = y"] = "Gelu",
+  ["Div x root = a; Erf a = b; Add b one = c; Mul c half = d; Mul x d = y"] = "Gelu",
+  ["Pow x three = a; Mul a cubic = b; Add x b = c; Mul c pi = d; Tanh d = e; Add e one = f; Mul x half = g1; Mul g1 f \z
+    = y"] = "Gelu",
+  ["Mul x x = a; Mul a x = b; Mul cubic b = c; Add c x = d; Mul pi d = e; Tanh e = f; Add one f = g1; Mul x g1 = h; \z
+    Mul half h = y"] = "Gelu",
+  ["Mul x x = a; Mul a cubic = b; Add b one = c; Mul x c = d; Mul d pi = e; Tanh e = f; Add f one = g1; Mul x g1 = h; \z
+    Mul half h = y"] = "Gelu",
   -- not by another number, where a part is read by others, of another value
-  ["Mul x other = a; Erf a = b; Add b one = c; Mul x c = d; Mul d half = y"] = "Mul Erf Add Mul Mul", ["Mul x iroot = a; Erf a = b; Add b two = c; Mul x c = d; Mul d half = y"] = "Mul Erf Add Mul Mul",
+  ["Mul x other = a; Erf a = b; Add b one = c; Mul x c = d; Mul d half = y"] = "Mul Erf Add Mul Mul",
+  ["Mul x iroot = a; Erf a = b; Add b two = c; Mul x c = d; Mul d half = y"] = "Mul Erf Add Mul Mul",
   ["Mul x iroot = a; Erf a = b; Add b one = c; Mul x c = d; Mul d half = e; Add e b = y"] = "Mul Erf Add Mul Mul Add",
   ["Exp x = k; Mul x iroot = a; Erf a = b; Add b one = c; Mul k c = d; Mul d half = y"] = "Exp Mul Erf Add Mul Mul",
   -- SiLU and hard swish
-  ["Sigmoid x = a; Mul x a = y"] = "Swish", ["Mul x two = b; Sigmoid b = a; Mul a x = y"] = "Swish", ["Sigmoid x = a; Mul x a = b; Add a b = y"] = "Sigmoid Mul Add",
-  ["Exp x = k; Sigmoid x = a; Mul k a = y"] = "Exp Sigmoid Mul", ["Sigmoid x = a; Mul x a = b; Mul b two = y"] = "Swish Mul",
-  ["Add x three = a; Clip a zero six = b; Mul x b = c; Div c six = y"] = "HardSwish", ["Add x three = a; Clip a zero six = b; Mul b sixth = c; Mul c x = y"] = "HardSwish",
-  ["Add x three = a; Relu a = b; Min b six = c; Mul x c = d; Div d six = y"] = "HardSwish", ["Add x three = a; Max a zero = b; Min six b = c; Mul x c = d; Div d six = y"] = "HardSwish",
-  ["Add x three = a; Clip a zero two = b; Mul x b = c; Div c six = y"] = "Add Clip Mul Div", ["Add x two = a; Clip a zero six = b; Mul x b = c; Div c six = y"] = "Add Clip Mul Div",
+  ["Sigmoid x = a; Mul x a = y"] = "Swish", ["Mul x two = b; Sigmoid b = a; Mul a x = y"] = "Swish",
+  ["Sigmoid x = a; Mul x a = b; Add a b = y"] = "Sigmoid Mul Add",
+  ["Exp x = k; Sigmoid x = a; Mul k a = y"] = "Exp Sigmoid Mul",
+  ["Sigmoid x = a; Mul x a = b; Mul b two = y"] = "Swish Mul",
+  ["Add x three = a; Clip a zero six = b; Mul x b = c; Div c six = y"] = "HardSwish",
+  ["Add x three = a; Clip a zero six = b; Mul b sixth = c; Mul c x = y"] = "HardSwish",
+  ["Add x three = a; Relu a = b; Min b six = c; Mul x c = d; Div d six = y"] = "HardSwish",
+  ["Add x three = a; Max a zero = b; Min six b = c; Mul x c = d; Div d six = y"] = "HardSwish",
+  ["Add x three = a; Clip a zero two = b; Mul x b = c; Div c six = y"] = "Add Clip Mul Div",
+  ["Add x two = a; Clip a zero six = b; Mul x b = c; Div c six = y"] = "Add Clip Mul Div",
 } do pattern(want, nodes_of(text)) end
-local function hard(alpha) return {{"HardSigmoid", {"x"}, {"a"}, {alpha = alpha, beta = 0.5}}, {"Mul", {"a", "x"}, {"y"}}} end
+local function hard(alpha)
+  return {{"HardSigmoid", {"x"}, {"a"}, {alpha = alpha, beta = 0.5}}, {"Mul", {"a", "x"}, {"y"}}}
+end
 pattern("HardSwish", hard(1 / 6))
 pattern("HardSigmoid Mul", hard(0.2))
 
--- RMS normalization: a quotient, a product with what is 1 by it, in three spellings; not along another dimension, not of
--- another value's squares, not without the scale, not where the mean is read by others.
+-- RMS normalization: a quotient, a product with what is 1 by it, in three spellings; not along another dimension, not
+-- of another value's squares, not without the scale, not where the mean is read by others.
 local function rms(square, last, options)
   options = options or {}
   local nodes = {square, {"ReduceMean", {"s"}, {"m"}, {axes = {options.axis or -1}}}, {"Add", {"m", "eps"}, {"v"}}}
@@ -262,8 +315,11 @@ local function rms(square, last, options)
   return nodes
 end
 local power, product = {"Pow", {"x", "two"}, {"s"}}, {"Mul", {"x", "x"}, {"s"}}
-local by_root, by_inverse = {{"Sqrt", {"v"}, {"r"}}, {"Div", {"x", "r"}, {"q"}}}, {{"Sqrt", {"v"}, {"r"}}, {"Reciprocal", {"r"}, {"i"}}, {"Mul", {"x", "i"}, {"q"}}}
-for _, last in ipairs {by_root, by_inverse, {{"Sqrt", {"v"}, {"r"}}, {"Div", {"one", "r"}, {"i"}}, {"Mul", {"i", "x"}, {"q"}}}, {{"Pow", {"v", "minus"}, {"i"}}, {"Mul", {"x", "i"}, {"q"}}}} do
+local by_root, by_inverse = {{"Sqrt", {"v"}, {"r"}}, {"Div", {"x", "r"}, {"q"}}},
+  {{"Sqrt", {"v"}, {"r"}}, {"Reciprocal", {"r"}, {"i"}}, {"Mul", {"x", "i"}, {"q"}}}
+for _, last in ipairs {by_root, by_inverse,
+                       {{"Sqrt", {"v"}, {"r"}}, {"Div", {"one", "r"}, {"i"}}, {"Mul", {"i", "x"}, {"q"}}},
+                       {{"Pow", {"v", "minus"}, {"i"}}, {"Mul", {"x", "i"}, {"q"}}}} do
   pattern("RMSNormalization", rms(power, last))
   pattern("RMSNormalization", rms(product, last))
 end
@@ -271,44 +327,71 @@ groups("RMSNormalization", build({3, 4}, rms(power, by_root), NUMBERS))
 pattern("Pow ReduceMean Add Sqrt Div Mul", rms(power, by_root, {axis = 0}), {"y"}, {4, 4})
 pattern("Pow ReduceMean Add Sqrt Div Neg", rms(power, by_root, {bare = true}))
 pattern("Pow ReduceMean Add Sqrt Div Mul Exp", rms(power, by_root, {more = {"Exp", {"m"}, {"z"}}}), {"y", "z"})
-pattern("Exp Mul ReduceMean Add Sqrt Reciprocal Mul Mul", {{"Exp", {"x"}, {"k"}}, table.unpack(rms({"Mul", {"k", "k"}, {"s"}}, by_inverse))})
+pattern("Exp Mul ReduceMean Add Sqrt Reciprocal Mul Mul",
+        {{"Exp", {"x"}, {"k"}}, table.unpack(rms({"Mul", {"k", "k"}, {"s"}}, by_inverse))})
 
 -- Transposes, extents, casts.
-local function turned(first, second) return {{"Transpose", {"x"}, {"t"}, {perm = first}}, {"Transpose", {"t"}, {"u"}, {perm = second}}, {"Exp", {"u"}, {"y"}}} end
+local function turned(first, second)
+  return {{"Transpose", {"x"}, {"t"}, {perm = first}}, {"Transpose", {"t"}, {"u"}, {perm = second}},
+          {"Exp", {"u"}, {"y"}}}
+end
 pattern("Exp", turned({1, 2, 0}, {2, 0, 1}), nil, {2, 3, 4})
 pattern("Transpose Exp", turned({1, 2, 0}, {1, 2, 0}), nil, {2, 3, 4})
 pattern("Exp", turned(nil, nil), nil, {2, 3, 4})
-pattern("Exp", {{"Transpose", {"x"}, {"t"}, {perm = {1, 0, 2}}}, {"Transpose", {"t"}, {"u"}, {perm = {1, 0, 2}}}, {"Transpose", {"u"}, {"v"}, {perm = {2, 1, 0}}}, {"Transpose", {"v"}, {"w"}}, {"Exp", {"w"}, {"y"}}}, nil, {2, 3, 4})
-pattern("Transpose Exp Identity", {{"Transpose", {"x"}, {"t"}, {perm = {1, 0}}}, {"Exp", {"t"}, {"e"}}, {"Transpose", {"t"}, {"y"}, {perm = {1, 0}}}}, {"e", "y"})
-local extents = {a = {"int64", {2}, {2, 6}}, b = {"int64", {3}, {3, 2, 2}}, c = {"int64", {2}, {3, 4}}, k = {"int64", {1}, {0}}}
-pattern("Reshape Exp", {{"Reshape", {"x", "a"}, {"r"}}, {"Reshape", {"r", "b"}, {"s"}}, {"Exp", {"s"}, {"y"}}}, nil, nil, extents)
-pattern("Exp", {{"Reshape", {"x", "a"}, {"r"}}, {"Flatten", {"r"}, {"f"}}, {"Reshape", {"f", "c"}, {"s"}}, {"Exp", {"s"}, {"y"}}}, nil, nil, extents)
-pattern("Exp", {{"Unsqueeze", {"x", "k"}, {"u"}}, {"Squeeze", {"u", "k"}, {"s"}}, {"Exp", {"s"}, {"y"}}}, nil, nil, extents)
-pattern("Reshape Transpose Reshape", {{"Reshape", {"x", "a"}, {"r"}}, {"Transpose", {"r"}, {"t"}}, {"Reshape", {"t", "c"}, {"y"}}}, nil, nil, extents)
-local function casts(first, second, third) return {{"Cast", {"x"}, {"k"}, {to = first}}, {"Cast", {"k"}, {"l"}, {to = second}}, {third or "Exp", {"l"}, {"y"}}} end
+pattern("Exp", {{"Transpose", {"x"}, {"t"}, {perm = {1, 0, 2}}}, {"Transpose", {"t"}, {"u"}, {perm = {1, 0, 2}}},
+                {"Transpose", {"u"}, {"v"}, {perm = {2, 1, 0}}}, {"Transpose", {"v"}, {"w"}},
+                {"Exp", {"w"}, {"y"}}}, nil, {2, 3, 4})
+pattern("Transpose Exp Identity", {{"Transpose", {"x"}, {"t"}, {perm = {1, 0}}}, {"Exp", {"t"}, {"e"}},
+                                   {"Transpose", {"t"}, {"y"}, {perm = {1, 0}}}}, {"e", "y"})
+local extents =
+  {a = {"int64", {2}, {2, 6}}, b = {"int64", {3}, {3, 2, 2}}, c = {"int64", {2}, {3, 4}}, k = {"int64", {1}, {0}}}
+pattern("Reshape Exp", {{"Reshape", {"x", "a"}, {"r"}}, {"Reshape", {"r", "b"}, {"s"}}, {"Exp", {"s"}, {"y"}}}, nil,
+        nil, extents)
+pattern("Exp", {{"Reshape", {"x", "a"}, {"r"}}, {"Flatten", {"r"}, {"f"}}, {"Reshape", {"f", "c"}, {"s"}},
+                {"Exp", {"s"}, {"y"}}}, nil, nil, extents)
+pattern("Exp", {{"Unsqueeze", {"x", "k"}, {"u"}}, {"Squeeze", {"u", "k"}, {"s"}}, {"Exp", {"s"}, {"y"}}}, nil, nil,
+        extents)
+pattern("Reshape Transpose Reshape", {{"Reshape", {"x", "a"}, {"r"}}, {"Transpose", {"r"}, {"t"}},
+                                      {"Reshape", {"t", "c"}, {"y"}}}, nil, nil, extents)
+local function casts(first, second, third)
+  return {{"Cast", {"x"}, {"k"}, {to = first}}, {"Cast", {"k"}, {"l"}, {to = second}}, {third or "Exp", {"l"}, {"y"}}}
+end
 pattern("Exp", casts(11, 1))
 pattern("Cast Cast Exp", casts(10, 1))
 pattern("Cast Cast Exp", casts(6, 1))
 
 -- Splits are slices where what reads them takes them in, or where they are parts; else they stay.
-local parts = {parts = {"int64", {2}, {1, 3}}, other = {"int64", {2}, {2, 2}}, from = {"int64", {1}, {-3}}, to = {"int64", {1}, {1000}}, ax = {"int64", {1}, {1}}, at = {"int64", {1}, {1}}, by = {"int64", {1}, {2}}, w = some {3, 2}}
-pattern("Slice Slice Exp Neg Concat", {{"Split", {"x", "parts"}, {"p", "q"}, {axis = 1}}, {"Exp", {"p"}, {"e"}}, {"Neg", {"q"}, {"n"}}, {"Concat", {"e", "n"}, {"y"}, {axis = 1}}}, nil, nil, parts)
-pattern("Split MatMul", {{"Split", {"x", "parts"}, {"p", "q"}, {axis = -1}}, {"MatMul", {"q", "w"}, {"y"}}}, nil, nil, parts)
+local parts =
+  {parts = {"int64", {2}, {1, 3}}, other = {"int64", {2}, {2, 2}}, from = {"int64", {1}, {-3}}, to = {"int64", {1},
+   {1000}}, ax = {"int64", {1}, {1}}, at = {"int64", {1}, {1}}, by = {"int64", {1}, {2}}, w = some {3, 2}}
+pattern("Slice Slice Exp Neg Concat",
+        {{"Split", {"x", "parts"}, {"p", "q"}, {axis = 1}}, {"Exp", {"p"}, {"e"}}, {"Neg", {"q"}, {"n"}},
+         {"Concat", {"e", "n"}, {"y"}, {axis = 1}}}, nil, nil, parts)
+pattern("Split MatMul", {{"Split", {"x", "parts"}, {"p", "q"}, {axis = -1}}, {"MatMul", {"q", "w"}, {"y"}}}, nil, nil,
+        parts)
 local joined = {{"Exp", {"x"}, {"e"}}, {"Concat", {"e", "x", "e"}, {"j"}, {axis = 1}}}
 local function with(...) return {joined[1], joined[2], ...} end
 local twelve = {s = {"int64", {3}, {4, 4, 4}}, s2 = {"int64", {2}, {6, 6}}}
-pattern("Exp Neg Sub Add", with({"Split", {"j", "s"}, {"p", "q", "r"}, {axis = 1}}, {"Neg", {"p"}, {"n"}}, {"Sub", {"n", "q"}, {"d"}}, {"Add", {"d", "r"}, {"y"}}), nil, nil, twelve)
-pattern("Exp Concat Slice Slice Add", with({"Split", {"j", "s2"}, {"p", "q"}, {axis = 1}}, {"Add", {"p", "q"}, {"y"}}), nil, nil, twelve)
-pattern("Exp Slice Neg", with({"Slice", {"j", "from", "to", "ax"}, {"l"}}, {"Neg", {"l"}, {"y"}}), nil, nil, parts) -- a slice of the last part
-pattern("Exp Concat Slice Neg", with({"Slice", {"j", "from", "to", "ax", "by"}, {"l"}}, {"Neg", {"l"}, {"y"}}), nil, nil, parts) -- by steps
-pattern("Exp Concat Slice Neg", with({"Slice", {"j", "at", "to", "ax"}, {"l"}}, {"Neg", {"l"}, {"y"}}), nil, nil, parts) -- of two parts
+pattern("Exp Neg Sub Add", with({"Split", {"j", "s"}, {"p", "q", "r"}, {axis = 1}}, {"Neg", {"p"}, {"n"}},
+                                {"Sub", {"n", "q"}, {"d"}}, {"Add", {"d", "r"}, {"y"}}), nil, nil, twelve)
+pattern("Exp Concat Slice Slice Add", with({"Split", {"j", "s2"}, {"p", "q"}, {axis = 1}}, {"Add", {"p", "q"}, {"y"}}),
+        nil, nil, twelve)
+-- a slice of the last part
+pattern("Exp Slice Neg", with({"Slice", {"j", "from", "to", "ax"}, {"l"}}, {"Neg", {"l"}, {"y"}}), nil, nil, parts)
+-- by steps
+pattern("Exp Concat Slice Neg", with({"Slice", {"j", "from", "to", "ax", "by"}, {"l"}}, {"Neg", {"l"}, {"y"}}), nil,
+        nil, parts)
+-- of two parts
+pattern("Exp Concat Slice Neg", with({"Slice", {"j", "at", "to", "ax"}, {"l"}}, {"Neg", {"l"}, {"y"}}), nil, nil, parts)
 -- Halves of channels keep the layout of convolutions.
 c = {w = some {4, 2, 1, 1}, half = {"int64", {2}, {2, 2}}, w2 = some {2, 2, 1, 1}}
-groups("Identity, Conv, Slice Relu, Slice Neg, Concat Identity", build({1, 2, 3, 3}, {{"Conv", {"x", "w"}, {"c"}}, {"Split", {"c", "half"}, {"p", "q"}, {axis = 1}}, {"Relu", {"p"}, {"r"}}, {"Neg", {"q"}, {"n"}},
-                                                                       {"Concat", {"r", "n"}, {"y"}, {axis = 1}}}, c))
+groups("Identity, Conv, Slice Relu, Slice Neg, Concat Identity",
+       build({1, 2, 3, 3}, {{"Conv", {"x", "w"}, {"c"}}, {"Split", {"c", "half"}, {"p", "q"}, {axis = 1}}, {"Relu",
+                            {"p"}, {"r"}}, {"Neg", {"q"}, {"n"}}, {"Concat", {"r", "n"}, {"y"}, {axis = 1}}}, c))
 
 -- Users' passes, of files and registered: what they see and leave, and what is wrong with it.
-local relu = build({2, 3}, {{"MatMul", {"x", "w"}, {"m"}}, {"Relu", {"m"}, {"y"}}}, {w = some {3, 3}, large = some {70, 70}})
+local relu =
+  build({2, 3}, {{"MatMul", {"x", "w"}, {"m"}}, {"Relu", {"m"}, {"y"}}}, {w = some {3, 3}, large = some {70, 70}})
 local function pass_of(text)
   local file <close> = assert(io.open(path .. ".lua", "w"))
   file:write(text)
@@ -316,7 +399,8 @@ local function pass_of(text)
 end
 local function left_by(text, net, timeout)
   local seen, files = {}, pass_of(text)
-  local work = ms.load "lua.net.passes".run(net or relu, {passes = files, timeout = timeout, after = function(name) seen[#seen + 1] = name end})
+  local work = ms.load "lua.net.passes".run(net or relu, {passes = files, timeout = timeout,
+                                                          after = function(name) seen[#seen + 1] = name end})
   return work, table.concat(seen, " ")
 end
 local work, seen = left_by [[msched.pass {name = "mine", after = "batch_norm", apply = function(net, values)
@@ -329,7 +413,8 @@ local work, seen = left_by [[msched.pass {name = "mine", after = "batch_norm", a
   net:giver("y").inputs[1] = "twice"
   table.insert(net.nodes, {op = "Mul", inputs = {"m", "two"}, outputs = {"twice"}})
 end}]]
-assert(seen:find("batch_norm mine layer_norm", 1, true) and #work.nodes == 3 and work.nodes[2].op == "Mul" and #relu.nodes == 2)
+assert(seen:find("batch_norm mine layer_norm", 1, true) and #work.nodes == 3 and work.nodes[2].op == "Mul"
+       and #relu.nodes == 2)
 local ones = ms.array({2, 3}, "float32", 1)
 local before = relu:run({x = ones}, {interpret = true}).y
 assert(before:difference(ms.array({2, 3})) > 0)
@@ -337,28 +422,37 @@ for i = 0, 5 do assert(work:run({x = ones}, {interpret = true}).y[i] == 2 * befo
 assert(relu:plan({written = true, passes = pass_of [[msched.pass(function(net) net:giver("y").op = "Abs" end)]]}).prepared.groups[1].steps[2].node.op == "Abs")
 -- Graphs in nodes and arrays in attributes come back as they were; what graphs read is seen.
 local branch = {nodes = {{"Neg", {"m"}, {"b"}}}, outputs = {{"b"}}, inputs = {}}
-local branches = build({2, 3}, {{"Exp", {"x"}, {"m"}}, {"ConstantOfShape", {"s"}, {"k"}, {value = {"float32", {1}, {0.5}}}}, {"If", {"c"}, {"i"}, {then_branch = branch, else_branch = branch}},
-                                {"Add", {"i", "k"}, {"y"}}}, {c = {"bool", {}, {1}}, s = {"int64", {2}, {2, 3}}})
+local branches =
+  build({2, 3}, {{"Exp", {"x"}, {"m"}}, {"ConstantOfShape", {"s"}, {"k"}, {value = {"float32", {1}, {0.5}}}},
+                 {"If", {"c"}, {"i"}, {then_branch = branch, else_branch = branch}}, {"Add", {"i", "k"}, {"y"}}},
+        {c = {"bool", {}, {1}}, s = {"int64", {2}, {2, 3}}})
 work = left_by([[msched.pass {name = "mine", apply = function(net) assert(net:fixed_names().m and net:readers("m")[1].op == "If" and net.nodes[2].attributes.value:tolist()[1] == 0.5) end}]], branches)
 assert(work:run({x = ones}).y:difference(branches:run({x = ones}).y) == 0)
 for text, expected in pairs {
-  [ [[apply = function(net) net.nodes[1].inputs = 5 end]] ] = "what pass `bad` of " .. path .. ".lua left: node 1, MatMul: `inputs` is a list of names",
+  [ [[apply = function(net) net.nodes[1].inputs = 5 end]] ] = "what pass `bad` of " .. path
+    .. ".lua left: node 1, MatMul: `inputs` is a list of names",
   [ [[apply = function(net) net.nodes[1].op = nil end]] ] = "node 1 has no operator",
-  [ [[apply = function(net) net.nodes[1].op = "Nothing" end]] ] = "left: Nothing that gives m: there is no operator Nothing",
+  [ [[apply = function(net) net.nodes[1].op = "Nothing" end]] ] = "left: Nothing that gives m: there is no operator \z
+    Nothing",
   [ [[apply = function(net) for i = 1, 60000 do net.nodes[#net.nodes + 1] = {op = "Neg", inputs = {"x"}, outputs = {"t" .. i}} end end]] ] = "nodes, where there were 2; a pass leaves at most 50000, or twice as many as there were",
   [ [[apply = function(net) net.nodes = {} end]] ] = "left: output y is given by nothing",
   [ [[apply = function(net) net.nodes = nil end]] ] = "`nodes` and `constants` are tables",
   [ [[apply = function(net) net.constants.z = 5 end]] ] = "constant z is no array",
-  [ [[apply = function(net) net.constants.z = msched.array({2}, "complex64") end]] ] = "constant z: `complex64` is no type of elements",
+  [ [[apply = function(net) net.constants.z = msched.array({2}, "complex64") end]] ] = "constant z: `complex64` is no \z
+    type of elements",
   [ [[apply = function(net) msched.array({2}, "float32", {1}) end]] ] = "1 values for 2 elements",
   [ [[apply = function(net) net.nodes[2].op, net.nodes[2].inputs = "Transpose", {"x"} end]] ] = "the network gave y: float32[2, 3], and now gives y: float32[3, 2]",
-  [ [[apply = function(net) net.nodes[1].attributes[print] = 1 end]] ] = "pass `bad` of " .. path .. ".lua: what it left: pairs: a key of type function",
-  [ [[apply = function(net) net.nodes[1].attributes.x = net end]] ] = "node 1, MatMul: attribute x is a number, a text, a list of either, or an array",
+  [ [[apply = function(net) net.nodes[1].attributes[print] = 1 end]] ] = "pass `bad` of " .. path
+    .. ".lua: what it left: pairs: a key of type function",
+  [ [[apply = function(net) net.nodes[1].attributes.x = net end]] ] = "node 1, MatMul: attribute x is a number, a \z
+    text, a list of either, or an array",
   [ [[apply = function(net) local t = {} for i = 1, 100 do t[i] = t end net.nodes[1].attributes.x = t end]] ] = "left: it holds too many values to be copied, or a table in itself",
   [ [[apply = function(net) net.nodes[1] = setmetatable({}, {__index = function() while true do end end}) end]] ] = "left: node 1 has no operator, `op`",
   [ [[apply = function(net) setmetatable(net.nodes, {__len = function() while true do end end}) net.nodes[1].op = 5 end]] ] = "left: node 1 has no operator, `op`",
-  [ [[apply = function(net) local x = net.nothing.y end]] ] = "pass `bad` (" .. path .. ".lua:1): " .. path .. ".lua:1: attempt to index",
-  [ [[after = "nothing", apply = function() end]] ] = "pass `bad` comes after `nothing`, which is none of requantized, quantized, few_bits, constants, ",
+  [ [[apply = function(net) local x = net.nothing.y end]] ] = "pass `bad` (" .. path .. ".lua:1): " .. path
+    .. ".lua:1: attempt to index",
+  [ [[after = "nothing", apply = function() end]] ] = "pass `bad` comes after `nothing`, which is none of \z
+                                            requantized, quantized, few_bits, constants, ",
   [ [[after = 5, apply = function() end]] ] = "`after` is a string",
   [ [[name = ("n"):rep(201), apply = function() end]] ] = "`name` has 201 bytes; 200 are the most",
   [ [[apply = function() end} for _ = 1, 1000 do msched.pass {name = "more", apply = print} end local x = {]] ] = "1000 have been registered, the most that there may be",
@@ -400,15 +494,19 @@ do
     local kernel = ms.build(entry.func)
     return {prepare = function(_, ...)
       local call = kernel:prepare(...)
-      return {run = function() for _ = 1, trace:text() == ms.read_trace(first.trace):text() and 200 or 1 do call:run() end end}
+      return {run = function()
+        for _ = 1, trace:text() == ms.read_trace(first.trace):text() and 200 or 1 do call:run() end
+      end}
     end}
   end
   local result = inside.choose(prepared, tasks, store, slow_first)
   local second = store:records({workload = task.workload, most = 1})[1]
-  assert(result.compared == 1 and result.changed == 1 and second.id ~= first.id and task.fastest.full_id == second.id and second.seconds < first.seconds)
+  assert(result.compared == 1 and result.changed == 1 and second.id ~= first.id and task.fastest.full_id == second.id
+         and second.seconds < first.seconds)
   inside.GAIN = 0 -- none is so much faster
   result = inside.choose(prepared, tasks, store, slow_first)
-  assert(result.compared == 1 and result.changed == 0 and store:records({workload = task.workload, most = 1})[1].id == second.id)
+  assert(result.compared == 1 and result.changed == 0
+         and store:records({workload = task.workload, most = 1})[1].id == second.id)
   inside.MOST = 1 -- there is nothing to choose
   assert(inside.choose(prepared, tasks, store, slow_first).compared == 0)
   inside.CLOSE, inside.GAIN, inside.MOST = most, gain, 3
@@ -426,29 +524,35 @@ local function refuses(expected, f, ...)
 end
 refuses("input x is not given", plan.run, plan, {})
 refuses("input x is float32[3, 4], and an array of float32[4, 3] is given", plan.run, plan, {x = ms.array({4, 3})})
-refuses("input x is float32[3, 4], and an array of int32[3, 4] is given", plan.run, plan, {x = ms.array({3, 4}, "int32")})
-local table_ = read {opset = 17, nodes = {{"Gather", {"w", "x"}, {"y"}}}, inputs = {{"x", "int64", {2}}}, outputs = {{"y"}}, constants = {w = some {3, 2}}}
+refuses("input x is float32[3, 4], and an array of int32[3, 4] is given", plan.run, plan,
+        {x = ms.array({3, 4}, "int32")})
+local table_ = read {opset = 17, nodes = {{"Gather", {"w", "x"}, {"y"}}}, inputs = {{"x", "int64", {2}}},
+                     outputs = {{"y"}}, constants = {w = some {3, 2}}}
 plan = table_:plan {written = true}
 assert(#plan:run {x = ms.array({2}, "int64", {2, -3})}.y == 4)
 refuses("index 3 of x is not in [-3, 2]", plan.run, plan, {x = ms.array({2}, "int64", {0, 3})})
 
 -- A second normalization behind one that went into the weights stays a node.
 c = {w = some {4, 3, 3, 3}}
-local behind = build({1, 3, 5, 5}, {{"Conv", {"x", "w"}, {"c"}}, {"BatchNormalization", {"c", norm(c, "n", 4)}, {"b"}}, {"BatchNormalization", {"b", norm(c, "m", 4)}, {"y"}}}, c)
+local behind = build({1, 3, 5, 5}, {{"Conv", {"x", "w"}, {"c"}}, {"BatchNormalization", {"c", norm(c, "n", 4)}, {"b"}},
+                                    {"BatchNormalization", {"b", norm(c, "m", 4)}, {"y"}}}, c)
 check(behind)
 assert(ms.load "lua.net.passes".run(behind, {}):operators().BatchNormalization == 1)
 
 -- Convolutions of 3 x 3 by tiles, whatever follows; which ones are.
 do
   local winograd = ms.load "lua.net.pass.winograd"
-  local function chosen(inputs, outputs, rows, columns) return winograd.tile {batch = 1, inputs = inputs, outputs = outputs, size = {rows, columns or rows}} end
+  local function chosen(inputs, outputs, rows, columns)
+    return winograd.tile {batch = 1, inputs = inputs, outputs = outputs, size = {rows, columns or rows}}
+  end
   assert(chosen(64, 64, 56) == 4 and chosen(256, 256, 14) == 2, "tiles by extents and channels")
   assert(not chosen(512, 512, 7), "weights are read from memory")
   assert(not chosen(3, 64, 56) and not chosen(64, 4, 56), "transforms of few channels take longer")
   assert(not chosen(64, 64, 512), "what is between is larger than caches")
   local by_cost = winograd.tile
   local function conv(attributes, shape, weights, more)
-    return build(shape or {2, 3, 7, 6}, {{"Conv", {"x", "w", "bias"}, {"c"}, attributes}, table.unpack(more or {})}, {w = some(weights or {5, 3, 3, 3}), bias = some {(weights or {5})[1]}})
+    return build(shape or {2, 3, 7, 6}, {{"Conv", {"x", "w", "bias"}, {"c"}, attributes}, table.unpack(more or {})},
+                 {w = some(weights or {5, 3, 3, 3}), bias = some {(weights or {5})[1]}})
   end
   for _, m in ipairs {2, 4} do
     winograd.tile = function() return m end
@@ -456,24 +560,37 @@ do
     groups("Identity, " .. parts .. " Identity", conv {pads = {0, 1, 2, 1}})
     check(conv(m == 2 and {} or {auto_pad = "SAME_UPPER"}))
     check(conv({auto_pad = m == 2 and "VALID" or "SAME_LOWER"}, {1, 3, 3, 4}))
-    groups("Identity, " .. parts .. " Relu Add Identity", conv({pads = {1, 1, 1, 1}}, {1, 3, 5, 9}, {3, 3, 3, 3}, {{"Relu", {"c"}, {"r"}}, {"Add", {"r", "x"}, {"y"}}}))
+    groups("Identity, " .. parts .. " Relu Add Identity", conv({pads = {1, 1, 1, 1}}, {1, 3, 5, 9}, {3, 3, 3, 3},
+           {{"Relu", {"c"}, {"r"}}, {"Add", {"r", "x"}, {"y"}}}))
   end
   do
     local parts = "WinogradInput, alias Reshape, MatMul, alias Reshape, WinogradOutput"
-    local twice = build({1, 3, 6, 6}, {{"Conv", {"x", "w"}, {"c"}}, {"Conv", {"x", "v"}, {"d"}}, {"Concat", {"c", "d"}, {"y"}, {axis = 1}}}, {w = some {4, 3, 3, 3}, v = some {4, 3, 3, 3}})
-    local both, inputs = groups("Identity, " .. parts .. ", alias Reshape, MatMul, alias Reshape, WinogradOutput, Concat Identity", twice), 0
-    for _, g in ipairs(both.prepared.groups) do if g.steps[1].node.op == "WinogradInput" then inputs = inputs + 1 end end
+    local twice =
+      build({1, 3, 6, 6}, {{"Conv", {"x", "w"}, {"c"}}, {"Conv", {"x", "v"}, {"d"}},
+                           {"Concat", {"c", "d"}, {"y"}, {axis = 1}}}, {w = some {4, 3, 3, 3}, v = some {4, 3, 3, 3}})
+    local both, inputs =
+      groups("Identity, " .. parts .. ", alias Reshape, MatMul, alias Reshape, WinogradOutput, Concat Identity", twice),
+      0
+    for _, g in ipairs(both.prepared.groups) do
+      if g.steps[1].node.op == "WinogradInput" then inputs = inputs + 1 end
+    end
     assert(inputs == 1, "an image is transformed once")
   end
   local plain = conv {pads = {1, 1, 1, 1}}
-  assert(nodes_after(plain) == "WinogradInput WinogradWeights Reshape MatMul Reshape WinogradOutput", nodes_after(plain))
-  for _, net in ipairs {conv {strides = {1, 2}}, conv {dilations = {2, 2}}, conv({group = 3}, nil, {6, 1, 3, 3}), conv({}, nil, {5, 3, 3, 1}), conv({}, {1, 3, 8}, {5, 3, 3}),
-                        conv({}, {0, 3, 7, 6}), read {opset = 17, nodes = {{"Conv", {"x", "w"}, {"y"}}}, inputs = {{"x", "float32", {1, 2, 5, 5}}, {"w", "float32", {2, 2, 3, 3}}}, outputs = {{"y"}}},
-                        read {opset = 17, nodes = {{"Conv", {"x", "w"}, {"y"}}}, inputs = {{"x", "float64", {1, 1, 4, 4}}}, outputs = {{"y"}}, constants = {w = {"float64", {1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}}}}} do
+  assert(nodes_after(plain) == "WinogradInput WinogradWeights Reshape MatMul Reshape WinogradOutput",
+         nodes_after(plain))
+  for _, net in ipairs {conv {strides = {1, 2}}, conv {dilations = {2, 2}}, conv({group = 3}, nil, {6, 1, 3, 3}),
+                        conv({}, nil, {5, 3, 3, 1}), conv({}, {1, 3, 8}, {5, 3, 3}), conv({}, {0, 3, 7, 6}),
+                        read {opset = 17, nodes = {{"Conv", {"x", "w"}, {"y"}}}, inputs = {{"x", "float32",
+                              {1, 2, 5, 5}}, {"w", "float32", {2, 2, 3, 3}}}, outputs = {{"y"}}},
+                        read {opset = 17, nodes = {{"Conv", {"x", "w"}, {"y"}}},
+                              inputs = {{"x", "float64", {1, 1, 4, 4}}}, outputs = {{"y"}},
+                              constants = {w = {"float64", {1, 1, 3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}}}}} do
     assert(nodes_after(net) == "Conv", nodes_after(net))
   end
   for _, options in ipairs {{fixed_order = true}, {target = "cuda -arch=sm_80"}} do
-    assert(ms.load "lua.net.passes".run(plain, options):operators().Conv == 1, "sums stay in order, and GPUs have tensor cores")
+    assert(ms.load "lua.net.passes".run(plain, options):operators().Conv == 1,
+           "sums stay in order, and GPUs have tensor cores")
   end
   winograd.tile = by_cost
 end
@@ -490,7 +607,9 @@ do
   for at = 1, STEPS do
     local name, inputs = "v" .. at, {}
     values[name] = {shape = {16 * (1 + draw(9))}, type = "float32"}
-    for k = 1, math.min(at - 1, 2) do inputs[k] = "v" .. (at - 1 - (draw(5) == 0 and draw(at - 1) or draw(math.min(at - 1, 3)))) end
+    for k = 1, math.min(at - 1, 2) do
+      inputs[k] = "v" .. (at - 1 - (draw(5) == 0 and draw(at - 1) or draw(math.min(at - 1, 3))))
+    end
     prepared.groups[at] = {inputs = inputs, outputs = {name}}
   end
   prepared.state = {values = values}
@@ -545,18 +664,21 @@ do
   for i = 1, 64 do gains[i] = 1 end
   local rows = build({4, 64}, {{"LayerNormalization", {"x", "g"}, {"y"}, {axis = -1}}}, {g = {"float32", {64}, gains}})
   local plan = rows:plan {written = true}
-  local g, near = plan.prepared.groups[1], ms.array({4, 64}, "float32", function(i) return 1000 + (i * 37 % 64) * 1e-4 end)
+  local g, near = plan.prepared.groups[1],
+    ms.array({4, 64}, "float32", function(i) return 1000 + (i * 37 % 64) * 1e-4 end)
   plan:run({x = near}, {most_work = 1 << 20})
   local far = ms.array({4, 64}, "float32", function(i) return i * 37 % 64 end)
   for _, x in ipairs {near, far} do
     local given = {x, ms.array({64}, "float32", 1)}
     local wrong = ms.array({4, 64}, "float32", 50)
-    refuses("it differs from the interpreter's by", run.compare, rows, g.func, "rows", given, {wrong}, 1 << 20, {compared = 0, elements = 0, most = 0})
+    refuses("it differs from the interpreter's by", run.compare, rows, g.func, "rows", given, {wrong}, 1 << 20,
+            {compared = 0, elements = 0, most = 0})
   end
   local off = ms.array({4, 64})
   ms.interpret(g.func, far, ms.array({64}, "float32", 1), off)
   off[5] = off[5] + 1e-3
-  refuses("it differs from the interpreter's by", run.compare, rows, g.func, "rows", {far, ms.array({64}, "float32", 1)}, {off}, 1 << 20, {compared = 0, elements = 0, most = 0})
+  refuses("it differs from the interpreter's by", run.compare, rows, g.func, "rows",
+          {far, ms.array({64}, "float32", 1)}, {off}, 1 << 20, {compared = 0, elements = 0, most = 0})
 end
 
 -- Views of arrays.

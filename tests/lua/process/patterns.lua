@@ -8,10 +8,12 @@ local function below(n)
 end
 local function pick(list) return list[below(#list)] end
 
--- What no text here holds, as often as may be there or not: the pattern matches the same, and may take 2^32 times as long.
+-- What no text here holds, as often as may be there or not: the pattern matches the same, and may take 2^32 times as
+-- long.
 local IDLE = ("\1?"):rep(32)
-local PIECES = {"a", "b", ".", "%a", "%d", "%s", "%w", "%A", "%z", "%p", "%x", "%u", "[ab]", "[^a]", "[a-c]", "[%d]", "[]x]", "[^]]", "[a-]", "[%a_]", "%.", "%%", "x", "(", ")", "()", "%b()", "%f[%w]",
-                "%f[^%w]", "%1", "%2", "%0", "$a", "^", "", "*", "+", "-", "?"}
+local PIECES = {"a", "b", ".", "%a", "%d", "%s", "%w", "%A", "%z", "%p", "%x", "%u", "[ab]", "[^a]", "[a-c]", "[%d]",
+                "[]x]", "[^]]", "[a-]", "[%a_]", "%.", "%%", "x", "(", ")", "()", "%b()", "%f[%w]", "%f[^%w]", "%1",
+                "%2", "%0", "$a", "^", "", "*", "+", "-", "?"}
 local function pattern_of()
   local list = {}
   if below(5) == 1 then list[1] = "^" end
@@ -26,7 +28,9 @@ local function pattern_of()
 end
 local function text_of()
   local list = {}
-  for i = 1, below(12) - 1 do list[i] = pick {"a", "b", "c", "1", " ", ".", "(", ")", "]", "-", "%", "x", "\0", "_", "A", "\255", "$", "^"} end
+  for i = 1, below(12) - 1 do
+    list[i] = pick {"a", "b", "c", "1", " ", ".", "(", ")", "]", "-", "%", "x", "\0", "_", "A", "\255", "$", "^"}
+  end
   return table.concat(list)
 end
 
@@ -45,8 +49,10 @@ local function walked(text, pattern, from)
   for a, b, c in text:gmatch(pattern, from) do list[#list + 1] = shown(a, b, c) end
   return table.concat(list, "; ")
 end
-local REPLACEMENTS = {"<%0>", "%1", "%%", "", "x%2", "%", "%9", function(a, b) return b and a or nil end, function() return false end, function(a) return #tostring(a) end,
-                      function() return {} end, {a = "A", ["1"] = 5, b = false}, setmetatable({}, {__index = function(_, k) return k .. k end}), 7}
+local REPLACEMENTS =
+  {"<%0>", "%1", "%%", "", "x%2", "%", "%9", function(a, b) return b and a or nil end, function() return false end,
+   function(a) return #tostring(a) end, function() return {} end, {a = "A", ["1"] = 5, b = false},
+   setmetatable({}, {__index = function(_, k) return k .. k end}), 7}
 local same, refused = 0, 0
 for _ = 1, rounds do
   local text, first, last = text_of(), pattern_of()
@@ -57,7 +63,8 @@ for _ = 1, rounds do
     local quick, own = called(f[1], text, pattern, f[2], f[3]), called(f[1], text, slow, f[2], f[3])
     -- What a pattern that is no pattern is told may name what stands behind it.
     local wrong = quick:find "^error" and own:find "^error"
-    assert(quick == own or wrong or quick:find "malformed" or own:find "too complex", ("%q: %q: Lua %s, own %s"):format(text, pattern, quick, own))
+    assert(quick == own or wrong or quick:find "malformed" or own:find "too complex",
+           ("%q: %q: Lua %s, own %s"):format(text, pattern, quick, own))
     if wrong then refused = refused + 1 else same = same + 1 end
   end
 end

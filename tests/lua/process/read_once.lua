@@ -25,7 +25,8 @@ end}
 local path = folder .. "/marks.lua"
 write(path, RULE:format(1))
 local replaced = 0
-local m, tasks = support.run({func}, {files = {path}, policy = "replay_function", trials = 8, jobs = 2, listen = function(e)
+local m, tasks = support.run({func}, {files = {path}, policy = "replay_function", trials = 8, jobs = 2,
+  listen = function(e)
   if e.event ~= "start" then return end
   write(path, RULE:format(2)) -- the space is open; the states that replay may not be
   replaced = replaced + 1
@@ -55,7 +56,9 @@ end
 
 -- ---- Ours ---------------------------------------------------------------------------------------------------------
 
-for _, name in ipairs {"rules/worker", "rules/space", "rules/targets", "search/tune"} do write(folder .. "/" .. name .. ".lua", "error 'replaced'") end
+for _, name in ipairs {"rules/worker", "rules/space", "rules/targets", "search/tune"} do
+  write(folder .. "/" .. name .. ".lua", "error 'replaced'")
+end
 ms.sandbox {files = {}}
 support.run({func}, {files = {}, policy = "random", trials = 4, jobs = 2})
 support.remove_stores()

@@ -1,12 +1,14 @@
 #!/bin/sh
-# What keeps a store small and safe: backups, records that go by rules, tables of values.  usage: store_care.sh MSCHED ROOT
+# What keeps a store small and safe: backups, records that go by rules, tables of values.  usage: store_care.sh MSCHED
+# ROOT
 set -eu
 msched=$1 root=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 . "$root/tests/support/asks.sh"
 
-# Records of 1, 2 and 3 ms of the 1st to the 3rd of May 2024, one that failed on another target, one of another workload.
+# Records of 1, 2 and 3 ms of the 1st to the 3rd of May 2024, one that failed on another target, one of another
+# workload.
 "$msched" "$root/tests/lua/process/stores.lua" "$work/a.db" "$work/b.db"
 db=$work/a.db
 

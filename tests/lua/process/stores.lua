@@ -1,6 +1,6 @@
--- Stores of records whose times are made up.  usage: stores.lua A B: two; stores.lua A again: a record of A again, slower;
--- stores.lua A many: thousands in A; stores.lua A found: what is found in A; stores.lua A batch: what batches keep
--- stores.lua A odd: two records, of which merging takes one; stores.lua A merge: what store:merge refuses
+-- Stores of records whose times are made up.  usage: stores.lua A B: two; stores.lua A again: a record of A again,
+-- slower; stores.lua A many: thousands in A; stores.lua A found: what is found in A; stores.lua A batch: what batches
+-- keep stores.lua A odd: two records, of which merging takes one; stores.lua A merge: what store:merge refuses
 local ms = require "msched"
 local te = ms.te
 local a, what = ...
@@ -39,8 +39,9 @@ local function fill(path, records)
   store:batch(function()
     for _, r in ipairs(records) do
       local sch = schedule(r[1], r[2])
-      local id = store:put {workload = store:put_workload(r[1]), target = r[3], trace = sch.trace, hash = r.hash or sch:hash(), status = r[6] or "measured", seconds = r[4] / 1e3,
-                            low = r[4] / 1e3, high = r[4] / 1e3, runs = 3, reason = r[6] == "failed" and "wrong result" or ""}
+      local id = store:put {workload = store:put_workload(r[1]), target = r[3], trace = sch.trace, hash = r.hash
+                            or sch:hash(), status = r[6] or "measured", seconds = r[4] / 1e3, low = r[4] / 1e3,
+                            high = r[4] / 1e3, runs = 3, reason = r[6] == "failed" and "wrong result" or ""}
       days[id] = DAY[r[5]]
     end
   end)
@@ -59,8 +60,9 @@ end
 if what == "odd" then
   local store = ms.store(a)
   for hash = 1, 2 do
-    store:put {workload = store:put_workload(relu), target = V3, trace = schedule(relu).trace, hash = string.format("%016x", hash), status = "measured", seconds = 1,
-               low = hash, high = 1, runs = 3, reason = ""}
+    store:put {workload = store:put_workload(relu), target = V3, trace = schedule(relu).trace,
+               hash = string.format("%016x", hash), status = "measured", seconds = 1, low = hash, high = 1, runs = 3,
+               reason = ""}
   end
   store:close()
   os.exit()
@@ -68,7 +70,9 @@ end
 
 if what == "merge" then
   local store, other = ms.store(a), ms.store(os.tmpname() .. ".db")
-  for _, given in ipairs {store, 1, false} do assert(not pcall(store.merge, store, given), "merged what is no other store") end
+  for _, given in ipairs {store, 1, false} do
+    assert(not pcall(store.merge, store, given), "merged what is no other store")
+  end
   local added, known, refused, why = other:merge(store)
   assert(added == 1 and known == 0 and refused == 1 and why:match "^record %x+: `low` must not be above `high`\n$", why)
   added, known = other:merge(store)
@@ -83,13 +87,15 @@ end
 if what == "again" then -- a record that is pinned is measured again
   local store = ms.store(a)
   local sch = schedule(matmul, {4, 2})
-  store:put {workload = store:put_workload(matmul), target = V3, trace = sch.trace, hash = sch:hash(), status = "measured", seconds = 2.5e-3, low = 2e-3, high = 3e-3, runs = 3}
+  store:put {workload = store:put_workload(matmul), target = V3, trace = sch.trace, hash = sch:hash(),
+             status = "measured", seconds = 2.5e-3, low = 2e-3, high = 3e-3, runs = 3}
   store:close()
 elseif what == "batch" then -- batches: larger than the file, with an error, within each other
   local store = ms.store(a)
   local workload, sch = store:put_workload(matmul), schedule(matmul)
   local function put(n, bytes)
-    store:put {workload = workload, target = V3, trace = sch.trace, hash = string.format("%016x", n), status = "failed", reason = string.rep("x", bytes)}
+    store:put {workload = workload, target = V3, trace = sch.trace, hash = string.format("%016x", n), status = "failed",
+               reason = string.rep("x", bytes)}
   end
   local function count() return #store:records {workload = workload} end
   store:batch(function()
@@ -104,7 +110,8 @@ elseif what == "batch" then -- batches: larger than the file, with an error, wit
     error("oh", 0)
   end)
   assert(not ok and why == "oh" and count() == 401, "what was put before an error is lost")
-  for _, f in ipairs {function() store:batch(print) end, function() store:import "/dev/null" end, function() store:compact() end} do
+  for _, f in ipairs {function() store:batch(print) end, function() store:import "/dev/null" end,
+                      function() store:compact() end} do
     ok, why = pcall(store.batch, store, f)
     assert(not ok and why:find "a batch is open", tostring(why))
   end
@@ -116,7 +123,8 @@ elseif what == "batch" then -- batches: larger than the file, with an error, wit
 elseif what == "found" then -- records by words, their schedules, and what their fields are called
   local store = ms.store(a, {read_only = true})
   local r = store:find "matmul_8x8x4"
-  assert(r.status == "measured" and r.seconds == 1e-3 and store:find(r.id).id == r.id and store:find(r.id:sub(1, 8)).id == r.id)
+  assert(r.status == "measured" and r.seconds == 1e-3 and store:find(r.id).id == r.id
+         and store:find(r.id:sub(1, 8)).id == r.id)
   assert(store:schedule "matmul_8x8x4":hash() == r.hash and store:schedule(r.id):hash() == r.hash)
   assert(#store:records() == 5 and #store:records {workload = r.workload} == 4 and not store:find "00000000")
   local function refuses(words, f, ...)
@@ -143,9 +151,12 @@ elseif what == "found" then -- records by words, their schedules, and what their
   explained("draw", sch.trace:draws()[1])
 elseif what == "many" then
   local records = {}
-  for i = 1, 3000 do records[i] = {matmul, i % 2 == 0 and {2, 4} or {4, 2}, V3, i, 1 + i % 9, hash = string.format("%016x", i)} end
+  for i = 1, 3000 do
+    records[i] = {matmul, i % 2 == 0 and {2, 4} or {4, 2}, V3, i, 1 + i % 9, hash = string.format("%016x", i)}
+  end
   fill(a, records)
 else
-  fill(a, {{matmul, {2, 4}, V3, 1, 1}, {matmul, {4, 2}, V3, 2, 2}, {matmul, {8, 1}, V3, 3, 3}, {matmul, nil, V4, 0, 4, "failed"}, {relu, nil, V3, 1, 1}})
+  fill(a, {{matmul, {2, 4}, V3, 1, 1}, {matmul, {4, 2}, V3, 2, 2}, {matmul, {8, 1}, V3, 3, 3},
+           {matmul, nil, V4, 0, 4, "failed"}, {relu, nil, V3, 1, 1}})
   fill(what, {{matmul, {2, 4}, V3, 0.5, 5}})
 end

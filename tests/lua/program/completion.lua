@@ -28,11 +28,15 @@ local function completes(text, start, expected)
 end
 local function holds(text, ...)
   local list = words(text)
-  for _, word in ipairs {...} do assert(list:find(" " .. word .. " ", 1, true), text .. ": no " .. word .. " in" .. list) end
+  for _, word in ipairs {...} do
+    assert(list:find(" " .. word .. " ", 1, true), text .. ": no " .. word .. " in" .. list)
+  end
 end
 local function lacks(text, ...)
   local list = words(text)
-  for _, word in ipairs {...} do assert(not list:find(" " .. word .. " ", 1, true), text .. ": " .. word .. " in" .. list) end
+  for _, word in ipairs {...} do
+    assert(not list:find(" " .. word .. " ", 1, true), text .. ": " .. word .. " in" .. list)
+  end
 end
 
 -- What ms.tune gives: fields and methods by a dot, methods by a colon; fields that are nil now too; no metamethods.
@@ -72,7 +76,8 @@ completes("owner.object.w", "w", "width")
 local circle = {one = 1}
 loop = setmetatable(circle, {__index = setmetatable({two = 2}, {__index = circle})})
 completes("loop.", "", "one two")
-self_made = setmetatable({three = 3}, {__index = function() error "nothing is called" end, __pairs = function() error "nothing is called" end})
+self_made = setmetatable({three = 3}, {__index = function() error "nothing is called" end,
+                                       __pairs = function() error "nothing is called" end})
 completes("self_made.", "", "three")
 completes("self_made.four.", "", "")
 
@@ -98,7 +103,8 @@ completes("unknown.get_sb", "get_sb", "")
 groups = ms.groups(best.func)
 assert(pcall(repl.complete, "groups."))
 -- Whatever is typed, it completes or does not, and raises nothing.
-for _, typed in ipairs {"best..", "best.[", "best[", "best[1", "best]].x.", "best[\"].x", "best[nil].", "best[1.5].", "[].x.", "a.b.c:", ".", ":", "best.1.", "best['x\"]."} do
+for _, typed in ipairs {"best..", "best.[", "best[", "best[1", "best]].x.", "best[\"].x", "best[nil].", "best[1.5].",
+                        "[].x.", "a.b.c:", ".", ":", "best.1.", "best['x\"]."} do
   assert(pcall(repl.complete, typed), typed)
 end
 store:close()

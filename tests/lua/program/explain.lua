@@ -1,4 +1,5 @@
--- A store with one record, whose trace has a draw under an Assert, an If and a For: for explain.sh.  usage: explain.lua STORE
+-- A store with one record, whose trace has a draw under an Assert, an If and a For: for explain.sh.  usage: explain.lua
+-- STORE
 local ms = require "msched"
 local te = ms.te
 local A = te.placeholder({8, 8}, "float32", "A")
@@ -14,6 +15,6 @@ sch:for_(2, function(s, round)
 end)
 sch:parallel(i0)
 local store = ms.store((...))
-store:put {workload = store:put_workload(func), target = "llvm -mcpu=x86-64", trace = sch.trace, hash = sch:hash(), status = "measured",
-           seconds = 1e-6, low = 1e-6, high = 1e-6, runs = 3}
+store:put {workload = store:put_workload(func), target = "llvm -mcpu=x86-64", trace = sch.trace, hash = sch:hash(),
+           status = "measured", seconds = 1e-6, low = 1e-6, high = 1e-6, runs = 3}
 store:close()

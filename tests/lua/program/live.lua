@@ -37,33 +37,42 @@ end
 -- ---- Events ------------------------------------------------------------------------------------------------------
 
 local function start(name, elapsed)
-  return {event = "start", task = name, elapsed = elapsed or 0, target = "llvm", trials = 64, operations = 2e6, unit = "GFLOP/s", weight = 2, shape = "128x64", equal = {}, sketches = 3,
-          known = 0, seconds = 0, bound = 5e-6}
+  return {event = "start", task = name, elapsed = elapsed or 0, target = "llvm", trials = 64, operations = 2e6,
+          unit = "GFLOP/s", weight = 2, shape = "128x64", equal = {}, sketches = 3, known = 0, seconds = 0,
+          bound = 5e-6}
 end
 local function trial(name, done, elapsed, best, fields)
-  local e = {event = "trial", task = name, elapsed = elapsed, status = "measured", outcome = "measured", seconds = best, done = done, busy = false, best = best and "abc" .. done,
-             best_seconds = best, id = "id" .. done, build_seconds = 0.1, run_seconds = 0.2}
+  local e = {event = "trial", task = name, elapsed = elapsed, status = "measured", outcome = "measured", seconds = best,
+             done = done, busy = false, best = best and "abc" .. done, best_seconds = best, id = "id" .. done,
+             build_seconds = 0.1, run_seconds = 0.2}
   for k, v in pairs(fields or {}) do e[k] = v end
   return e
 end
 local function finish(name)
-  return {event = "end", task = name, elapsed = 9, trials = 64, seconds = 9, short_id = "abc3", best_seconds = 1e-5, failures = {}, repeated = 0, busy = 0, retimed = 0}
+  return {event = "end", task = name, elapsed = 9, trials = 64, seconds = 9, short_id = "abc3", best_seconds = 1e-5,
+          failures = {}, repeated = 0, busy = 0, retimed = 0}
 end
 
 local function play(columns, lines, events, bars)
   local terminal, states = new_terminal(), {}
-  local screen = live.new {width = function() return columns end, height = function() return lines end, write = terminal.write, bars = bars or {".", ":", "-", "=", "+", "*", "#", "@"}}
+  local screen = live.new {width = function() return columns end, height = function() return lines end,
+                           write = terminal.write, bars = bars or {".", ":", "-", "=", "+", "*", "#", "@"}}
   local listen = progress.lines(screen, states)
   for _, e in ipairs(events) do listen(e) end
   return terminal, states, screen
 end
 
 local function run()
-  return {start "conv", start "gemm", trial("conv", 1, 1, 8e-5), trial("conv", 2, 2, 4e-5), trial("conv", 2, 3, 4e-5, {status = "failed", outcome = "crashed"}),
-          trial("conv", 3, 4, 1e-5), {event = "wait", task = "conv", elapsed = 5, waiting = 1}}
+  return {start "conv", start "gemm", trial("conv", 1, 1, 8e-5), trial("conv", 2, 2, 4e-5),
+          trial("conv", 2, 3, 4e-5, {status = "failed", outcome = "crashed"}), trial("conv", 3, 4, 1e-5),
+          {event = "wait", task = "conv", elapsed = 5, waiting = 1}}
 end
-local function expect(terminal, text) assert(terminal.text() == text, "shown:\n" .. terminal.text() .. "\nexpected:\n" .. text) end
-local function holds(terminal, text) assert(terminal.text():find(text, 1, true), "no `" .. text .. "` in:\n" .. terminal.text()) end
+local function expect(terminal, text)
+  assert(terminal.text() == text, "shown:\n" .. terminal.text() .. "\nexpected:\n" .. text)
+end
+local function holds(terminal, text)
+  assert(terminal.text():find(text, 1, true), "no `" .. text .. "` in:\n" .. terminal.text())
+end
 
 -- ---- At 80, 60, 20, 200 columns ----------------------------------------------------------------------------------
 
@@ -105,12 +114,15 @@ holds(wide, "conv  128x64       2    3/64  10.00 us  200 GFLOP/s     50 %  abc3"
 -- Bytes stand beside operations, where there is room.
 local moving = run()
 for _, e in ipairs(moving) do if e.event == "start" then e.bytes = 4e5 end end
-holds(play(200, 24, moving), "task  shape   weight  trials      best         rate      moves  of roof  record\nconv  128x64       2    3/64  10.00 us  200 GFLOP/s  40.0 GB/s     50 %  abc3")
+holds(play(200, 24, moving), "task  shape   weight  trials      best         rate      moves  of roof  record\nconv  \z
+                              128x64       2    3/64  10.00 us  200 GFLOP/s  40.0 GB/s     50 %  abc3")
 moving[1].operations = 0
 holds(play(100, 24, moving), "conv  128x64       2    3/64  10.00 us     -  40.0 GB/s     50 %")
 -- Of what the machine was measured to do, where it was: the roof is lower, and the end says what it is.
 local measured = run()
-for _, e in ipairs(measured) do if e.event == "start" then e.limit = {name = "float32 vectors", of = "operations", seconds = 2e6 / 250e9} end end
+for _, e in ipairs(measured) do
+  if e.event == "start" then e.limit = {name = "float32 vectors", of = "operations", seconds = 2e6 / 250e9} end
+end
 measured[#measured + 1] = finish "conv"
 local reached = play(80, 24, measured)
 holds(reached, "conv: 80 % of the roofline, 250 GFLOP/s of float32 vectors, as measured\n")
@@ -119,7 +131,8 @@ local timed = run()
 timed[1].vendor, timed[1].vendor_seconds = "oneDNN", 9e-6
 local vendors = play(80, 24, timed)
 holds(vendors, "task  shape   trials      best         rate  of roof    of vendor\n")
-holds(vendors, "conv  128x64    3/64  10.00 us  200 GFLOP/s     50 %  90 % oneDNN\ngemm  128x64    0/64         -            -        -            -\n")
+holds(vendors, "conv  128x64    3/64  10.00 us  200 GFLOP/s     50 %  90 % oneDNN\n"
+  .. "gemm  128x64    0/64         -            -        -            -\n")
 timed[#timed + 1] = finish "conv"
 holds(play(60, 24, timed), "conv: 90 % of the speed of oneDNN, which takes 9.00 us\n")
 -- What is drawn never wraps, whatever the columns.
@@ -156,7 +169,8 @@ assert(screen.drawn <= 10, screen.drawn)
 
 -- Lines below the table are of the task that goes on: they name it where there are, or were, several.
 do
-  local first_has_none = {start "conv", start "gemm", trial("conv", 1, 1, 8e-5), {event = "wait", task = "gemm", elapsed = 2, waiting = 1}}
+  local first_has_none =
+    {start "conv", start "gemm", trial("conv", 1, 1, 8e-5), {event = "wait", task = "gemm", elapsed = 2, waiting = 1}}
   holds(play(80, 24, first_has_none), "\nconv  128x64    1/64  80.00 us")
   holds(play(80, 24, first_has_none), "\ngemm: best so far  none yet\ngemm: failed: none\ngemm: 2 s, ")
   local alone = {start "conv", trial("conv", 1, 1, 8e-5)}
@@ -168,14 +182,18 @@ do
 end
 -- Trials without a best say what they are; so does what the store had.
 do
-  local events_ = {start "conv", trial("conv", 1, 1, nil, {status = "censored", outcome = "censored"}), trial("conv", 2, 2, nil, {status = "censored", outcome = "censored"}),
-                   trial("conv", 2, 3, nil, {status = "failed", outcome = "crashed"})}
-  holds(play(80, 24, events_), "\nconv  128x64    2/64     -     -        -\nbest so far  none yet: 2 trials stopped early, 1 candidate failed\nfailed: crashed 1\n")
+  local events_ =
+    {start "conv", trial("conv", 1, 1, nil, {status = "censored", outcome = "censored"}), trial("conv", 2, 2, nil,
+     {status = "censored", outcome = "censored"}), trial("conv", 2, 3, nil, {status = "failed", outcome = "crashed"})}
+  holds(play(80, 24, events_), "\nconv  128x64    2/64     -     -        -\nbest so far  none yet: 2 trials stopped \z
+                                early, 1 candidate failed\nfailed: crashed 1\n")
   local failing = {start "conv", trial("conv", 0, 1, nil, {status = "failed", outcome = "crashed"})}
   holds(play(80, 24, failing), "\nbest so far  none yet: 1 candidate failed\n")
-  local known = {start "conv", {event = "wait", task = "conv", elapsed = 1, waiting = 1}, trial("conv", 1, 2, nil, {status = "censored", outcome = "censored", best = "abc", best_seconds = 1e-5})}
+  local known = {start "conv", {event = "wait", task = "conv", elapsed = 1, waiting = 1}, trial("conv", 1, 2, nil,
+                 {status = "censored", outcome = "censored", best = "abc", best_seconds = 1e-5})}
   known[1].known, known[1].best, known[1].best_seconds = 7, "abc", 1e-5
-  holds(play(80, 24, {known[1], known[2]}), "\nconv  128x64    0/64  10.00 us  200 GFLOP/s     50 %\nbest so far  10.00 us, which the store had\n")
+  holds(play(80, 24, {known[1], known[2]}),
+        "\nconv  128x64    0/64  10.00 us  200 GFLOP/s     50 %\nbest so far  10.00 us, which the store had\n")
   holds(play(80, 24, known), "\nconv  128x64    1/64  10.00 us")
 end
 
@@ -190,7 +208,8 @@ assert(play(80, 24, quick).writes == 2 + 2, "and what was drawn is taken away fo
 
 local BARS = {"1", "2", "3", "4", "5"}
 assert(live.curve({8, 4, 2, 1, 0.5}, 10, BARS) == "12345", "by the logarithm")
-assert(live.curve({false, false, 3, 3}, 10, BARS) == "  55", "nothing before the first; one that never changes is the best")
+assert(live.curve({false, false, 3, 3}, 10, BARS) == "  55",
+       "nothing before the first; one that never changes is the best")
 assert(live.curve({16, 16, 4, 4, 2, 2, 1, 1}, 4, BARS) == "1345", "several trials a column: the last of them")
 
 -- What two traces decide differently, in words.

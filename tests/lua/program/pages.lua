@@ -26,19 +26,23 @@ local read, write = files.read, files.write
 -- A folder of its own for each page, with the examples in it and a store of its own.
 local function new_folder(name)
   local folder = scratch .. "/" .. name
-  assert(os.execute(string.format("mkdir -p '%s/bin' '%s/data' && ln -s '%s/lua' '%s/tests' '%s' && ln -s '%s' '%s/bin/msched'", folder, folder, source, source, folder, program, folder)))
+  assert(os.execute(string.format("mkdir -p '%s/bin' '%s/data' && ln -s '%s/lua' '%s/tests' '%s' && ln -s '%s' \z
+                                   '%s/bin/msched'", folder, folder, source, source, folder, program, folder)))
   -- What pkg-config says of an installed tree is what it says here of the build's.
   local build = program:match "^(.*)/"
-  write(folder .. "/bin/pkg-config", string.format("#!/bin/sh\necho '-I%s -L%s -lmsched -Wl,-rpath,%s'\n", source, build, build))
+  write(folder .. "/bin/pkg-config",
+        string.format("#!/bin/sh\necho '-I%s -L%s -lmsched -Wl,-rpath,%s'\n", source, build, build))
   assert(os.execute(string.format("chmod +x '%s/bin/pkg-config'", folder)))
   return folder
 end
 
 -- Runs commands in a folder: what they print, standard error after it, and their status.
 local function run(folder, commands)
-  local environment = string.format("cd '%s' && export PATH='%s/bin':$PATH XDG_DATA_HOME='%s/data' NO_COLOR=1 LC_ALL=C.UTF-8", folder, folder, folder)
+  local environment = string.format("cd '%s' && export PATH='%s/bin':$PATH XDG_DATA_HOME='%s/data' NO_COLOR=1 \z
+                                     LC_ALL=C.UTF-8", folder, folder, folder)
   write(folder .. "/commands.sh", "set -e\n" .. commands)
-  local _, _, status = os.execute(string.format("(%s && sh ./commands.sh) >'%s/out' 2>'%s/err' </dev/null", environment, folder, folder))
+  local _, _, status =
+    os.execute(string.format("(%s && sh ./commands.sh) >'%s/out' 2>'%s/err' </dev/null", environment, folder, folder))
   run_listings = run_listings + 1
   return read(folder .. "/out"), read(folder .. "/err"), status
 end
@@ -100,7 +104,8 @@ end
 local function has_python(folder, needed)
   local imported = needed == "numpy" and "numpy" or "ctypes"
   for _, python in ipairs {"python3", os.getenv "MSCHED_TVM" or os.getenv "MSCHED_PEER" or "python3"} do
-    local found = io.popen(string.format("'%s' -c 'import sys, %s; print(sys.executable)' 2>/dev/null </dev/null", python, imported))
+    local found = io.popen(string.format("'%s' -c 'import sys, %s; print(sys.executable)' 2>/dev/null </dev/null",
+                                         python, imported))
     local path = found:read "l"
     found:close()
     if path and path ~= "" then
@@ -147,7 +152,13 @@ local function run_page(folder, listings)
   for _, l in ipairs(listings) do
     local file = l.tag:match "file=(%S+)"
     if l.tag == "output" then
-      if not last then fail(l.at, "an output of nothing") elseif last.part then last.part.output = l elseif not last.skipped then check_output(l.at, l.text, last.printed) end
+      if not last then
+        fail(l.at, "an output of nothing")
+      elseif last.part then
+        last.part.output = l
+      elseif not last.skipped then
+        check_output(l.at, l.text, last.printed)
+      end
     elseif l.tag == "lua more" then
       if not script then fail(l.at, "there is no script to go on with") return end
       script[#script + 1] = {listing = l}
@@ -179,7 +190,8 @@ end
 
 -- Commands that a test cannot run, and why; by their first words.
 local NOT_RUN = {
-  ["./msched tune"] = "the launcher, which builds", ["./msched test"] = "all tests", ["cmake --install"] = "installs: install.sh",
+  ["./msched tune"] = "the launcher, which builds", ["./msched test"] = "all tests",
+  ["cmake --install"] = "installs: install.sh",
 }
 -- Trials and extents, so that it is soon done; what names a record in the page is the fastest of the store.
 local FASTEST = "$(msched top -k 1 --json --db %s | sed -n 's/.*\"short_id\":\"\\([0-9a-f]*\\)\".*/\\1/p' | head -n 1)"
@@ -213,7 +225,9 @@ local function find_missing(l, printed)
   for _, line in ipairs(l.lines) do
     local word = line:match "^%$ msched (%w+)"
     if word and MEASURED[word] then return {} end
-    if not word and line ~= "" and line ~= "…" and not line:find "^%$ " and not got[line] then missing[#missing + 1] = line end
+    if not word and line ~= "" and line ~= "…" and not line:find "^%$ " and not got[line] then
+      missing[#missing + 1] = line
+    end
   end
   return missing
 end
@@ -248,7 +262,11 @@ local function run_readme(folder, listings)
       if #missing > 0 then fail(l.at, "it does not print\n%s\nbut\n%s", table.concat(missing, "\n"), out) end
     elseif l.lines[1]:find "^local " then
       local name = l.before:match "`([%w_]+%.lua)`" or (l.text:find("ms.rule", 1, true) and "rule.lua") or "hand.lua"
-      if l.lines[1]:find "require" then scripts[name] = l.text else scripts[name] = assert(scripts[name], l.at .. ": goes on with no script") .. l.text end
+      if l.lines[1]:find "require" then
+        scripts[name] = l.text
+      else
+        scripts[name] = assert(scripts[name], l.at .. ": goes on with no script") .. l.text
+      end
       write(folder .. "/" .. name, scripts[name])
       if name ~= "rule.lua" then
         local _, err, status = run(folder, "msched " .. name .. "\n")
@@ -272,21 +290,30 @@ for _, path in ipairs(pages) do
   if not next(only) or only[path] or only[name] then
     local text = read(source .. "/" .. path)
     local folder = new_folder(path:gsub("[/.]", "_"))
-    if path == "README.md" then run_readme(folder, indented_of(path, text)) else run_page(folder, listings_of(path, text)) end
+    if path == "README.md" then
+      run_readme(folder, indented_of(path, text))
+    else
+      run_page(folder, listings_of(path, text))
+    end
   end
 end
 
 -- What a comparison must notice.
-assert(compare({"a", "…", "b…d"}, {"a", "x", "y", "bcd"}) and not compare({"a", "b"}, {"a"}) and not compare({"a"}, {"a", "b"}) and not compare({"a.c"}, {"abc"}))
+assert(compare({"a", "…", "b…d"}, {"a", "x", "y", "bcd"}) and not compare({"a", "b"}, {"a"})
+       and not compare({"a"}, {"a", "b"}) and not compare({"a.c"}, {"abc"}))
 assert(compare({"…"}, {}) and compare({"a", "…"}, {"a"}) and select(2, compare({"a", "b"}, {"a", "c"})) == "b")
 
 local true_failures = failures
 failures = {}
-run_page(new_folder "itself", listings_of("itself", "```lua\nprint(1)\n```\n```output\n2\n```\n```lua\nerror 'x'\n```\n```lua fails\nprint(1)\n```\n```sh\nfalse\n```\n```nothing\n```\n"))
+run_page(new_folder "itself",
+         listings_of("itself", "```lua\nprint(1)\n```\n```output\n2\n```\n```lua\nerror 'x'\n```\n```lua \z
+                                fails\nprint(1)\n```\n```sh\nfalse\n```\n```nothing\n```\n"))
 assert(#failures == 5, table.concat(failures, "\n"))
 failures = true_failures
 
 os.execute(string.format("rm -rf '%s'", scratch))
 assert(run_listings > 0)
-if #failures > 0 then error(string.format("%d of %d listings:\n%s", #failures, run_listings, table.concat(failures, "\n")), 0) end
+if #failures > 0 then
+  error(string.format("%d of %d listings:\n%s", #failures, run_listings, table.concat(failures, "\n")), 0)
+end
 print(string.format("%d listings, %d left out for want of Python or NumPy", run_listings, skipped))

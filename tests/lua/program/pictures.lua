@@ -17,7 +17,9 @@ local function parse(text)
     if content then
       assert(not content:gsub("&%a+;", ""):gsub("&#%d+;", ""):find "&", "a bare &: " .. content)
       assert(#open > 0 or not content:find "%S", "text outside of an element: " .. content)
-      if open[#open] ~= "style" then words[#words + 1] = (content:gsub("&gt;", ">"):gsub("&lt;", "<"):gsub("&amp;", "&")) end
+      if open[#open] ~= "style" then
+        words[#words + 1] = (content:gsub("&gt;", ">"):gsub("&lt;", "<"):gsub("&amp;", "&"))
+      end
       at = at + #content
     else
       local tag = assert(text:match("^<[^<>]+>", at), "a tag that does not end: " .. text:sub(at, at + 30))
@@ -28,7 +30,9 @@ local function parse(text)
       else
         assert(#open > 0 or not count.svg, "two roots")
         count[name] = (count[name] or 0) + 1
-        for key in rest:gmatch '([%a:-]+)="' do assert(not key:find "^on" and key ~= "href" and key ~= "xlink:href", "it does or loads something: " .. tag) end
+        for key in rest:gmatch '([%a:-]+)="' do
+          assert(not key:find "^on" and key ~= "href" and key ~= "xlink:href", "it does or loads something: " .. tag)
+        end
         if tag:sub(-2) ~= "/>" then open[#open + 1] = name end
       end
       at = at + #tag
@@ -39,7 +43,8 @@ local function parse(text)
 end
 
 -- The parser sees what it is there to see.
-for _, wrong in ipairs {"<svg><g></svg>", "<svg>a & b</svg>", "<svg x=1></svg>", "<svg></svg><svg></svg>", "<svg>", "<svg onload=\"x\"></svg>", "<svg"} do
+for _, wrong in ipairs {"<svg><g></svg>", "<svg>a & b</svg>", "<svg x=1></svg>", "<svg></svg><svg></svg>", "<svg>",
+                        "<svg onload=\"x\"></svg>", "<svg"} do
   assert(not pcall(parse, wrong), wrong)
 end
 
@@ -47,14 +52,16 @@ local NAMES = {"tune", "best", "nest"}
 local function check(path)
   local text = read(path)
   local count, words = parse(text)
-  assert(count.svg == 1 and count.title == 1 and not count.script and not count.image and not text:find "url%(" and not text:find "@import", path)
+  assert(count.svg == 1 and count.title == 1 and not count.script and not count.image and not text:find "url%("
+         and not text:find "@import", path)
   assert(text:find 'xmlns="http://www.w3.org/2000/svg"' and text:find "viewBox=", path)
   assert(text:find "@media %(prefers%-color%-scheme: dark%)", path .. ": one for dark screens")
   return count, words
 end
 
 local list = read(folder .. "/README.md")
-local shown = read(source .. "/README.md") .. read(source .. "/lua/guide/tour.md") .. read(source .. "/lua/guide/figures.md")
+local shown =
+  read(source .. "/README.md") .. read(source .. "/lua/guide/tour.md") .. read(source .. "/lua/guide/figures.md")
 for _, name in ipairs(NAMES) do
   check(folder .. "/" .. name .. ".svg")
   assert(shown:find("pictures/" .. name .. ".svg)", 1, true), "neither README.md nor the guide shows " .. name)
@@ -68,11 +75,13 @@ os.remove(made)
 assert(os.execute(string.format("mkdir '%s'", made)))
 assert(os.execute(string.format("'%s' '%s/make.lua' '%s' 4 >'%s/out'", program, folder, made, made)))
 local _, tune = check(made .. "/tune.svg")
-for _, words in ipairs {"$ msched tune lua/guide/pictures/kernels.lua --trials 4", "task ", "conv2d_1x28x28x128x128x…", "matmul_512x512x512", "softmax_256x256", "best so far  ", "failed: "} do
+for _, words in ipairs {"$ msched tune lua/guide/pictures/kernels.lua --trials 4", "task ", "conv2d_1x28x28x128x128x…",
+                        "matmul_512x512x512", "softmax_256x256", "best so far  ", "failed: "} do
   assert(tune:find(words, 1, true), "no `" .. words .. "` in:\n" .. tune)
 end
 local paths, best = check(made .. "/best.svg")
-assert(paths.path >= 3 and best:find("Tuning conv2d_1x28x28x128x128x3_pad1: candidates", 1, true) and best:find("\ntrials\n", 1, true), best)
+assert(paths.path >= 3 and best:find("Tuning conv2d_1x28x28x128x128x3_pad1: candidates", 1, true)
+       and best:find("\ntrials\n", 1, true), best)
 local _, nest = check(made .. "/nest.svg")
 assert(nest:find("└ block C", 1, true) and nest:find("> sch:draw()\n", 1, true), nest)
 assert(os.execute(string.format("rm -r '%s'", made)))

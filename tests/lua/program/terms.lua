@@ -20,12 +20,15 @@ for _, term in ipairs(terms.list) do
   end
   assert(not COMMANDS[term.names[1]], term.names[1])
 end
-for _, name in ipairs {"sketch", "trial", "candidate", "workload", "sblock", "roofline", "censored", "trace", "decision", "Cost-Model", "tensor_core"} do
+for _, name in ipairs {"sketch", "trial", "candidate", "workload", "sblock", "roofline", "censored", "trace",
+                       "decision", "Cost-Model", "tensor_core"} do
   assert(capture(string.format("'%s' help '%s'", program, name)):find(terms.find(name).text, 1, true), name)
 end
 assert(terms.find "nonsense" == nil)
 local list = capture(string.format("'%s' help terms", program))
-for _, term in ipairs(terms.list) do assert(list:find("\n  " .. term.names[1], 1, true), term.names[1] .. " is not listed") end
+for _, term in ipairs(terms.list) do
+  assert(list:find("\n  " .. term.names[1], 1, true), term.names[1] .. " is not listed")
+end
 local help = capture(string.format("'%s' help record", program)) -- a term, and a type
 assert(help:find(terms.find "record".text, 1, true) and help:find(".status", 1, true))
 
@@ -33,14 +36,17 @@ assert(help:find(terms.find "record".text, 1, true) and help:find(".status", 1, 
 -- help.
 local EVERYDAY = {}
 for _, words in ipairs {
-  "best", "of time", "share of the time", "share of the search's own", "seconds", "second", "what", "value", "which is", "the best has", "reason",
-  "an example", "loop", "loads", "stores", "other arithmetic", "best of A", "best of B", "records of A", "records of B", "A's time / B's",
+  "best", "of time", "share of the time", "share of the search's own", "seconds", "second", "what", "value", "which is",
+  "the best has", "reason",
+  "an example", "loop", "loads", "stores", "other arithmetic", "best of A", "best of B", "records of A", "records of B",
+  "A's time / B's",
   "values by mean rank: fastest (timed to the end, of all)",
 } do EVERYDAY[words] = true end
 local headings = 0
 local function check(heading, where)
   headings = headings + 1
-  assert(EVERYDAY[heading] or terms.find(heading), string.format("%s: the heading `%s` is no term of lua/cli/help/terms.lua", where, heading))
+  assert(EVERYDAY[heading] or terms.find(heading),
+         string.format("%s: the heading `%s` is no term of lua/cli/help/terms.lua", where, heading))
 end
 for title in read(source .. "/lua/cli/live.lua"):gmatch '{title = "([^"]+)"' do check(title, "live.lua") end
 assert(headings >= 11, "the live table's columns were not found")
@@ -49,10 +55,14 @@ for _, name in ipairs {"report", "task"} do
     for title in columns:gmatch '"([^"]+)"' do check(title, name .. ".lua") end
   end
 end
-for title in read(source .. "/lua/report/task.lua"):match "COUNTS = (%b{})":gmatch ', "([^"]+)"}' do check(title, "task.lua") end
+for title in read(source .. "/lua/report/task.lua"):match "COUNTS = (%b{})":gmatch ', "([^"]+)"}' do
+  check(title, "task.lua")
+end
 assert(headings >= 40, headings .. " headings")
 
 -- What a record may be.
 local statuses = ms.load "lua.cli.help.docs".fields.record:match "status: string | ([^\n]*)"
-for _, status in ipairs {"censored", "failed", "unmeasured"} do assert(statuses:find("%f[%a]" .. status .. "%f[%A]") and terms.find(status), status) end
+for _, status in ipairs {"censored", "failed", "unmeasured"} do
+  assert(statuses:find("%f[%a]" .. status .. "%f[%A]") and terms.find(status), status)
+end
 for _, mark in ipairs {"pinned", "unsafe", "busy machine", "not measured", "over"} do assert(terms.find(mark), mark) end

@@ -37,7 +37,8 @@ end
 local before, length = sch:hash(), #sch.trace
 fails("no numbers that can be drawn satisfy", function() sch:assert("r * c == 17", {r = rows[2], c = columns[2]}) end)
 fails("== 64 (instruction 5) and ", function() sch:assert("r * c == 32", {r = rows[2], c = columns[2]}) end)
-fails("a text, as (\"x > 2\", {x = number}), or a function of numbers, not a boolean, which Lua's == and < give", function()
+fails("a text, as (\"x > 2\", {x = number}), or a function of numbers, not a boolean, which Lua's == and < give",
+  function()
   sch:assert(rows[2] == 64)
 end)
 fails("which is not given", function() sch:assert("q > 1", {r = rows[2]}) end)
@@ -110,7 +111,8 @@ local redrawn = ms.schedule(func)
 local number = redrawn:sample_categorical({1, 2, 4, 8}, {0.25, 0.25, 0.25, 0.25})
 local drawn_point, drawn, value = redrawn:keep_point(), redrawn.trace:text(), number:value()
 redrawn:assert("v != " .. value, {v = number}) -- draws it again
-assert(number:value() ~= value and redrawn.trace:head(1):text() ~= drawn and redrawn:trace_at_point(drawn_point):text() == drawn)
+assert(number:value() ~= value and redrawn.trace:head(1):text() ~= drawn
+       and redrawn:trace_at_point(drawn_point):text() == drawn)
 redrawn:forget_point()
 
 -- What was only looked up since a point is dropped with it, and its handles are refused; not where anything else was
@@ -190,7 +192,8 @@ assert(direct[1] == 4 and #indirect > 0)
 -- A trace that would give more handles than there can be is refused, and stays as it was.
 local lines = {'@T.prim_func(s_tir=True)', 'def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):'}
 for n = 1, 4000 do
-  lines[#lines + 1] = string.format('    for i%d in range(8):\n        with T.sblock("b%d"):\n            v = T.axis.spatial(8, i%d)\n            B[v] = A[v]', n, n, n)
+  lines[#lines + 1] = string.format('    for i%d in range(8):\n        with T.sblock("b%d"):\n            v = \z
+                                     T.axis.spatial(8, i%d)\n            B[v] = A[v]', n, n, n)
 end
 local wide = ms.schedule(ms.from_script(table.concat(lines, "\n")))
 local root, refused = wide:get_sblock(wide:root_block()), nil
@@ -198,6 +201,7 @@ repeat
   local given, why = pcall(wide.get_child_blocks, wide, root)
   refused = not given and why
 until refused or wide:trace_length() > 300
-assert(refused and refused:find "a trace may give at most 1048576 handles and numbers" and wide:trace_length() == 263, refused)
+assert(refused and refused:find "a trace may give at most 1048576 handles and numbers" and wide:trace_length() == 263,
+       refused)
 assert(#wide.trace:text() > 0 and not pcall(wide.get_child_blocks, wide, root) and wide:get_loops(wide:get_sblock "b7"))
 print "control: ok"

@@ -47,7 +47,8 @@ for _, names in ipairs {{"sum", "kernel", "sum"}, {"main", "kernel", "kernel"}, 
   for _, suffix in ipairs {".c", ".o", ".so", ".h"} do kernel:export(path .. suffix) end
   write("use.c", (program:gsub("NAME", names[2]):gsub("CALLED", names[3])))
   for _, suffix in ipairs {".c", ".o", ".so"} do
-    assert(os.execute(build:format(folder, "cc -std=c11", "./" .. names[2] .. suffix)), names[1] .. " in " .. names[2] .. suffix)
+    assert(os.execute(build:format(folder, "cc -std=c11", "./" .. names[2] .. suffix)),
+           names[1] .. " in " .. names[2] .. suffix)
   end
 end
 

@@ -9,7 +9,8 @@ local tune, fixed_order = ms.load "search.tune", ms.load "search.fixed_order"
 local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/lua/measurer.lua")
 
 local function product(m, n, k, type)
-  local A, B, r = te.placeholder({m, k}, type or "float32", "A"), te.placeholder({k, n}, type or "float32", "B"), te.reduce_axis(k, "k")
+  local A, B, r = te.placeholder({m, k}, type or "float32", "A"), te.placeholder({k, n}, type or "float32", "B"),
+    te.reduce_axis(k, "k")
   return te.func("product", {A, B, te.compute({m, n}, function(i, j) return te.sum(A[{i, r}] * B[{r, j}], r) end, "C")})
 end
 local function operator(name, ...) return ops.func(name, {...}) end
@@ -58,7 +59,8 @@ local function candidates(func, target, most)
   local opened, list, refused = tune.open(func, ms.target(target), {}), {}, {}
   for n = 1, 40 * most do
     if #list == most then break end
-    local sketch = opened.product and opened.product:sketch(opened.product:combination(1, n)) or opened.sketches[n % #opened.sketches + 1].trace
+    local sketch = opened.product and opened.product:sketch(opened.product:combination(1, n))
+      or opened.sketches[n % #opened.sketches + 1].trace
     local sch = sketch and drawn(func, sketch, n)
     if sch and space.postprocess(sch, parts) then
       local ok, message = pcall(fixed_order.apply, sch)
@@ -81,12 +83,13 @@ for _, func in ipairs(FUNCTIONS) do
   -- Of a GPU, on the interpreter.
   list = candidates(func, "cuda -arch=sm_70", 6)
   for _, sch in ipairs(list) do
-    assert(result(func, function(...) ms.interpret(sch:func(), ...) end) == wanted, func:name() .. " for a GPU differs:\n" .. sch:script())
+    assert(result(func, function(...) ms.interpret(sch:func(), ...) end) == wanted,
+           func:name() .. " for a GPU differs:\n" .. sch:script())
   end
 end
 assert(refused_by.rfactor and refused_by.reorder, "rfactor and order are refused")
 
--- ---- What is refused, and what is not --------------------------------------------------------------------------------
+-- ---- What is refused, and what is not -------------------------------------------------------------------------------
 
 local func = product(24, 40, 60)
 local function changed(change)
@@ -187,12 +190,14 @@ do
   assert(#reducing == 3 and pcall(sch.check_reduction_order, sch))
   sch:reorder(reducing[2], reducing[1])
   local ok, message = pcall(sch.check_reduction_order, sch)
-  assert(not ok and tostring(message):find("`" .. name .. "`", 1, true) and tostring(message):find "reorder", tostring(message))
+  assert(not ok and tostring(message):find("`" .. name .. "`", 1, true) and tostring(message):find "reorder",
+         tostring(message))
   assert(ms.code_of(message) == "reduction_order")
 end
 -- A sum that starts from what is added to it at the end elsewhere.
 do
-  local A, B, bias, r = te.placeholder({8, 12}, "float32", "A"), te.placeholder({12, 8}, "float32", "B"), te.placeholder({8}, "float32", "bias"), te.reduce_axis(12, "k")
+  local A, B, bias, r = te.placeholder({8, 12}, "float32", "A"), te.placeholder({12, 8}, "float32", "B"),
+    te.placeholder({8}, "float32", "bias"), te.reduce_axis(12, "k")
   local C = te.compute({8, 8}, function(i, j) return te.sum(A[{i, r}] * B[{r, j}], r) end, "C")
   local biased = te.func("biased", {A, B, bias, te.compute({8, 8}, function(i, j) return C[{i, j}] + bias[j] end, "D")})
   for _, decomposed in ipairs {false, true} do
@@ -214,7 +219,8 @@ do
   assert(pcall(sch.check_reduction_order, sch))
   for _, columns in ipairs {3, 12} do
     local fused = sch:copy()
-    fused:fuse_online_softmax(fused:get_sblock "maximum", fused:get_sblock "total", fused:get_sblock "attention", 2, columns)
+    fused:fuse_online_softmax(fused:get_sblock "maximum", fused:get_sblock "total", fused:get_sblock "attention", 2,
+                              columns)
     local ok, message = pcall(fused.check_reduction_order, fused)
     assert(not ok and ms.code_of(message) == "reduction_order", tostring(message))
   end
@@ -228,7 +234,8 @@ for _, reduce in ipairs {te.sum, te.max} do
   for step = 1, 2 do
     local ok, message = pcall(sch.check_reduction_order, sch)
     assert(ok == (reduce == te.max), tostring(message))
-    assert(ok or (ms.code_of(message) == "reduction_order" and tostring(message):find "block `B` reduces no more"), tostring(message))
+    assert(ok or (ms.code_of(message) == "reduction_order" and tostring(message):find "block `B` reduces no more"),
+           tostring(message))
     if step == 1 then sch:compute_inline(sch:get_sblock "B") end
   end
 end
@@ -241,7 +248,7 @@ do
   assert(pcall(sch.check_reduction_order, sch))
 end
 
--- ---- Tuned ---------------------------------------------------------------------------------------------------------------
+-- ---- Tuned ----------------------------------------------------------------------------------------------------------
 
 -- All that is asked for keeps the order and has the note, also in a run that goes on; records without it are not of
 -- use.

@@ -3,14 +3,16 @@
 local ms = require "msched"
 
 local head = "from tvm.script import tirx as T\n@T.prim_func(s_tir=True)\n"
-local params = 'def main(A: T.Buffer((40, 40), "int32"), B: T.Buffer((40, 40), "int32"), P: T.Buffer((40,), "int32")):\n'
+local params =
+  'def main(A: T.Buffer((40, 40), "int32"), B: T.Buffer((40, 40), "int32"), P: T.Buffer((40,), "int32")):\n'
 
 -- A nest over 8 x 12 with a block a statement (or a list of lines); kinds: of its iterations; regions: lines that say
 -- them, where detection leaves out what a block with an init reads of its result.
 local function nest(statements, kinds, init, regions)
   local lines = {head, params, "    for i, j in T.grid(8, 12):\n"}
   for n, statement in ipairs(statements) do
-    lines[#lines + 1] = ('        with T.sblock("b%d"):\n            vi, vj = T.axis.remap("%s", [i, j])\n'):format(n, kinds or "SS")
+    lines[#lines + 1] = ('        with T.sblock("b%d"):\n'):format(n)
+    lines[#lines + 1] = ('            vi, vj = T.axis.remap("%s", [i, j])\n'):format(kinds or "SS")
     for _, region in ipairs(regions or {}) do lines[#lines + 1] = "            " .. region .. "\n" end
     if init then lines[#lines + 1] = ("            with T.init():\n                %s\n"):format(init) end
     for line in statement:gmatch "[^\n]+" do lines[#lines + 1] = "            " .. line .. "\n" end

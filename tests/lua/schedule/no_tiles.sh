@@ -1,7 +1,7 @@
 #!/bin/sh
-# A kernel that multiplies AMX's tiles where the system refuses them, as the library that is preloaded says for it: its entry
-# returns 2 and has touched nothing, in the process, in a child, in a thread made later, and when it is asked again.
-# usage: no_tiles.sh MSCHED
+# A kernel that multiplies AMX's tiles where the system refuses them, as the library that is preloaded says for it: its
+# entry returns 2 and has touched nothing, in the process, in a child, in a thread made later, and when it is asked
+# again. usage: no_tiles.sh MSCHED
 set -eu
 msched=$1
 work=$(mktemp -d)

@@ -1,12 +1,13 @@
--- Constants that are packed ahead: functions cut in two, what is not cut and why, the same results on the interpreter and
--- compiled, measured, exported.
+-- Constants that are packed ahead: functions cut in two, what is not cut and why, the same results on the interpreter
+-- and compiled, measured, exported.
 local ms = require "msched"
 local te = ms.te
 local function P(name, ...) return te.placeholder({...}, "float32", name) end
 
 local function product(weights, m, n, k)
   local A, B, r = P("A", m, k), P("B", k, n), te.reduce_axis(k, "r")
-  return te.func("gemm", {A, B, te.compute({m, n}, function(i, j) return te.sum(A[{i, r}] * B[{r, j}], r) end, "C")}, {weights = weights})
+  return te.func("gemm", {A, B, te.compute({m, n}, function(i, j) return te.sum(A[{i, r}] * B[{r, j}], r) end, "C")},
+                 {weights = weights})
 end
 
 local function arrays_of(func, seed)
@@ -37,7 +38,9 @@ local function same(func, scheduled)
   local function given(list, of)
     local arrays = {}
     for i, number in ipairs(list) do
-      if number < 0 and not packed[-number] then packed[-number] = ms.array(of:params()[i].shape, of:params()[i].type) end
+      if number < 0 and not packed[-number] then
+        packed[-number] = ms.array(of:params()[i].shape, of:params()[i].type)
+      end
       arrays[i] = number < 0 and packed[-number] or parts[number]
     end
     return table.unpack(arrays)
@@ -88,7 +91,8 @@ do -- two constants, made one; one constant read packed and as it is; what is co
   local sum = te.compute({8, 8}, function(i, j) return W[{i, j}] + V[{i, j}] end, "both")
   local r = te.reduce_axis(8, "r")
   local column = te.compute({8}, function(j) return te.sum(W[{r, j}], r) end, "column")
-  local out = te.compute({8, 8}, function(i, j) return A[{i, j}] * sum[{i, j}] + column[{j}] * W[{i, j}] + S[{j}] end, "out")
+  local out =
+    te.compute({8, 8}, function(i, j) return A[{i, j}] * sum[{i, j}] + column[{j}] * W[{i, j}] + S[{j}] end, "out")
   local f = te.func("f", {A, W, V, S, out}, {weights = {"V", "W"}})
   local p = same(f, f)
   assert(p.count == 2 and lists(p) == "1 2 -1 -2 4 5 | 2 3 -1 -2", lists(p))
@@ -101,8 +105,10 @@ do -- nests that are taken out have their constants, by their own numbers
   local first = te.compute({8, 8}, function(i, j) return te.sum(A[{i, r}] * W[{r, j}], r) end, "first")
   local second = te.compute({8, 8}, function(i, j) return te.sum(first[{i, q}] * V[{q, j}], q) end, "second")
   local f = te.func("f", {V, A, W, second}, {weights = {"V", "W"}})
-  assert(f:extract({"second"}, "g"):script():find('"layout_free_buffers": [1]', 1, true), f:extract({"second"}, "g"):script())
-  assert(not te.func("f", {V, A, W, second}, {weights = {"W"}}):extract({"second"}, "g"):script():find "layout_free_buffers")
+  assert(f:extract({"second"}, "g"):script():find('"layout_free_buffers": [1]', 1, true),
+         f:extract({"second"}, "g"):script())
+  local used = te.func("f", {V, A, W, second}, {weights = {"W"}})
+  assert(not used:extract({"second"}, "g"):script():find "layout_free_buffers")
 end
 
 -- Ten packed buffers of one constant; of more than sixty-four, none is packed.
@@ -111,7 +117,8 @@ for _, count in ipairs {10, 66} do
   local W, sum = P("W", count, 4, 8), nil
   for l = 0, count - 1 do
     local row = te.compute({4, 8}, function(i, j) return W[{l, i, j}] * 2 end, "row" .. l)
-    sum = sum and te.compute({2, 8}, function(i, j) return sum[{i, j}] + row[{i, j}] end, "sum" .. l) or te.compute({2, 8}, function(i, j) return te.sum(A[{i, r}] * row[{r, j}], r) end, "C")
+    sum = sum and te.compute({2, 8}, function(i, j) return sum[{i, j}] + row[{i, j}] end, "sum" .. l)
+      or te.compute({2, 8}, function(i, j) return te.sum(A[{i, r}] * row[{r, j}], r) end, "C")
   end
   local f = te.func("many", {A, W, sum}, {weights = {"W"}})
   local p = count == 10 and same(f, f) or f:packing()
@@ -128,7 +135,8 @@ end
 do
   local sch = ms.schedule(func)
   sch:annotate(sch:cache_read(sch:get_sblock "C", 0, "global"), "meta_schedule.layout_rewrite_preproc", true)
-  not_packed("block `A_global` of `gemm` is annotated meta_schedule.layout_rewrite_preproc, but its loop nest reads `A`, which is not constant", sch:func())
+  not_packed("block `A_global` of `gemm` is annotated meta_schedule.layout_rewrite_preproc, but its loop nest reads \z
+              `A`, which is not constant", sch:func())
   not_packed("reads `A`, which is not constant", sch:func(), true)
   local other = product(nil, 16, 32, 8)
   local free = ms.schedule(other)
@@ -168,20 +176,27 @@ local COPY = [[
             C[v] = P[v]
 ]]
 assert(same(script("[0]", BUFFERS, COPY), script("[0]", BUFFERS, COPY)))
-not_packed("attribute layout_free_buffers of `f` lists numbers of parameters that are buffers, from 0 to 1; 2 is none", script("[2]", BUFFERS, COPY))
+not_packed("attribute layout_free_buffers of `f` lists numbers of parameters that are buffers, from 0 to 1; 2 is none",
+           script("[2]", BUFFERS, COPY))
 not_packed("from 0 to 1; -1 is none", script("[-1]", BUFFERS, COPY))
 not_packed("from 0 to 2; 2 is none", script("[0, 2]", BUFFERS .. ", n: T.int32", COPY))
 not_packed("attribute layout_free_buffers is a list", script("0", BUFFERS, COPY))
 not_packed("lists `C`, which the function writes: it is no constant", script("[0, 1]", BUFFERS, COPY))
-not_packed("constants of `f` cannot be packed: it has parameters that are scalars", script("[0]", BUFFERS .. ", n: T.int32", COPY))
+not_packed("constants of `f` cannot be packed: it has parameters that are scalars",
+           script("[0]", BUFFERS .. ", n: T.int32", COPY))
 not_packed("its loop nest writes `P`, which others write too that are not made of constants alone",
-           script("[0]", BUFFERS .. ', A: T.Buffer((8,), "float32")', COPY:gsub("C%[v%] = P%[v%]", "P[v] = P[v] + A[v]\n            C[v] = P[v]")))
-not_packed("is not a compact buffer of constant shape in global memory", script("[0]", BUFFERS, (COPY:gsub("%(8,%)%)", '(8,), scope="local")'))))
+           script("[0]", BUFFERS .. ', A: T.Buffer((8,), "float32")',
+                  COPY:gsub("C%[v%] = P%[v%]", "P[v] = P[v] + A[v]\n            C[v] = P[v]")))
+not_packed("is not a compact buffer of constant shape in global memory",
+           script("[0]", BUFFERS, (COPY:gsub("%(8,%)%)", '(8,), scope="local")'))))
 
 not_packed("it has statements that stand in no block, or extents and conditions that are loaded",
-           script("[0]", BUFFERS .. ', N: T.Buffer((1,), "int32")', (COPY:gsub("range%(8%):\n        with T.sblock%(\"use\"%)", "range(N[0]):\n        with T.sblock(\"use\")"))))
-not_packed("buffers are used in ways that no block's regions declare", script("[0]", BUFFERS, COPY .. "    C[0] = W[1]\n"))
-not_packed("does more than storing elements", script("[0]", BUFFERS, (COPY:gsub("P%[v%] = W%[v%]", "P[v] = W[v]\n            T.evaluate(0)"))))
+           script("[0]", BUFFERS .. ', N: T.Buffer((1,), "int32")', (COPY:gsub("range%(8%):\n        with \z
+                  T.sblock%(\"use\"%)", "range(N[0]):\n        with T.sblock(\"use\")"))))
+not_packed("buffers are used in ways that no block's regions declare",
+           script("[0]", BUFFERS, COPY .. "    C[0] = W[1]\n"))
+not_packed("does more than storing elements",
+           script("[0]", BUFFERS, (COPY:gsub("P%[v%] = W%[v%]", "P[v] = W[v]\n            T.evaluate(0)"))))
 do -- rows that constants name: what is gathered is packed, unless what names them is not constant
   local gather = [=[
     P = T.sblock_alloc_buffer((8,))
@@ -219,9 +234,11 @@ for _, form in ipairs {"h", "c", "o", "s", "ll"} do kernel:export(folder .. "/ge
 local file = assert(io.open(folder .. "/gemm.h"))
 local header = file:read "a"
 file:close()
-for _, part in ipairs {"B_global: float32[4, 8, 8]", "Packed ahead: B into B_global. gemm_pack does it, once", "#define gemm_pack_BYTES_B_global 1024u",
-                       "static inline int32_t gemm_run(const float *A, const float *B_global, float *C, void *workspace)",
-                       "static inline int32_t gemm_pack_run(const float *B, float *B_global, void *workspace)"} do
+for _,
+    part in ipairs {"B_global: float32[4, 8, 8]", "Packed ahead: B into B_global. gemm_pack does it, once",
+                    "#define gemm_pack_BYTES_B_global 1024u",
+                    "static inline int32_t gemm_run(const float *A, const float *B_global, float *C, void *workspace)",
+                    "static inline int32_t gemm_pack_run(const float *B, float *B_global, void *workspace)"} do
   assert(header:find(part, 1, true), header)
 end
 file = assert(io.open(folder .. "/main.c", "w"))
@@ -247,7 +264,8 @@ int main(void) {
 file:close()
 local cc = os.getenv "CC" or "cc"
 for _, form in ipairs {"c", "o"} do
-  local pipe = assert(io.popen(("cd %s && %s -w -o main main.c gemm.%s -fopenmp -lm && ./main"):format(folder, cc, form)))
+  local pipe =
+    assert(io.popen(("cd %s && %s -w -o main main.c gemm.%s -fopenmp -lm && ./main"):format(folder, cc, form)))
   assert(pipe:read "a" == "right\n", form)
   pipe:close()
 end

@@ -86,7 +86,8 @@ for _, type in ipairs {"float32", "float64", "int8", "int64"} do
   local twice = te.compute({10}, function(n) return a[{n}] + a[{n}] end, "twice")
   local copied = te.func("copied", {a, te.compute({10}, function(n) return twice[{n}] end, "copied")})
   local padded = ms.schedule(copied)
-  padded:transform_layout(padded:get_sblock "twice", "lambda n: (n // 4, n % 4)", 0, 1, type:find "int" and 0 or 0.0, false)
+  padded:transform_layout(padded:get_sblock "twice", "lambda n: (n // 4, n % 4)", 0, 1, type:find "int" and 0 or 0.0,
+                          false)
   gives_it_again(copied, padded)
 end
 
@@ -134,7 +135,8 @@ assert(tried:try("parallel", tk) == false and tried:try("fuse", tj, ti) == false
 assert(tried:hash() == before and #tried.trace == steps)
 local fused, outer = tried:try("fuse", ti, tj)
 assert(fused == true and tried:extent(outer) == 40 * 56 and tried:loop_kind(outer) == "serial")
-assert(select("#", tried:try("parallel", outer)) == 1 and tried:loop_kind(outer) == "parallel" and #tried.trace == steps + 2)
+assert(select("#", tried:try("parallel", outer)) == 1 and tried:loop_kind(outer) == "parallel"
+       and #tried.trace == steps + 2)
 refuses("there is no instruction `extent`", function() tried:try("extent", outer) end)
 refuses("there is no instruction `nonsense`", function() tried:try "nonsense" end)
 refuses("is no longer in the module", function() tried:try("parallel", ti) end)
@@ -144,23 +146,27 @@ local rows, columns = inner:get_loops(inner:get_sblock "C")
 -- A quotient that is one number in a tile does not move there.
 do
   local G = te.placeholder({4, 4}, "float32", "G")
-  local sch = ms.schedule(te.func("groups", {G, te.compute({4, 64}, function(i, j) return G[{i, j // 16}] * 2.0 end, "C")}))
+  local sch =
+    ms.schedule(te.func("groups", {G, te.compute({4, 64}, function(i, j) return G[{i, j // 16}] * 2.0 end, "C")}))
   local block = sch:get_sblock "C"
   local _, j = sch:get_loops(block)
   local _, j1, j2, j3 = sch:split(j, {ms.rest, 2, 4, 4})
-  assert(sch:read_stride(block, 0, j3) == 0 and sch:read_stride(block, 0, j2) == 0 and sch:read_stride(block, 0, j1) == 1)
+  assert(sch:read_stride(block, 0, j3) == 0 and sch:read_stride(block, 0, j2) == 0
+         and sch:read_stride(block, 0, j1) == 1)
   assert(sch:data_parallel_loops(block, 0, 16, 0).vector == 2)
 end
 -- Of an image alone in its batch the rows run in parallel: the loop around them has one iteration, and drives nothing.
 do
   local A = te.placeholder({1, 64, 64}, "float32", "A")
-  local sch = ms.schedule(te.func("one", {A, te.compute({1, 64, 64}, function(n, i, j) return A[{n, i, j}] * 2.0 end, "C")}))
+  local sch =
+    ms.schedule(te.func("one", {A, te.compute({1, 64, 64}, function(n, i, j) return A[{n, i, j}] * 2.0 end, "C")}))
   local block = sch:get_sblock "C"
   sch:split((sch:get_loops(block)), {1, 1}, {preserve_unit_iters = false})
   assert(sch:loop_iter_kind((sch:get_loops(block))) == "none" and sch:data_parallel_loops(block, 8, 0, 0).parallel == 3)
   local _, _, i = sch:get_loops(block)
   sch:split(i, {1, 64}, {preserve_unit_iters = false})
-  assert(sch:data_parallel_loops(block, 8, 0, 0).parallel == 4 and sch:data_parallel_loops(block, 100, 0, 0).parallel == 5)
+  assert(sch:data_parallel_loops(block, 8, 0, 0).parallel == 4
+         and sch:data_parallel_loops(block, 100, 0, 0).parallel == 5)
 end
 local found = inner:data_parallel_loops(inner:get_sblock "C", 8, 0, 0)
 assert(found.parallel == 1 and found.vector == 0 and found.whole == false)
@@ -230,7 +236,8 @@ do
   for seed = 1, 20 do
     local other, by = trace:mutate(seed)
     made[by] = other
-    assert(other:binary() == trace:mutate(seed):binary() and other:binary() ~= trace:simplified():binary() and #other == sampled)
+    assert(other:binary() == trace:mutate(seed):binary() and other:binary() ~= trace:simplified():binary()
+           and #other == sampled)
   end
   assert(made.tile_size and made.unroll and not made.crossover and not made.parallel)
   local other, by = trace:mutate(1, {mutator = "unroll"})
@@ -243,7 +250,10 @@ do
   says("did you mean `tile_size`?", trace.mutate, trace, 1, {mutator = "tilesize"})
   says("takes a seed, an integer", trace.mutate, trace, "one")
   local box = ms.sandbox {files = {}}
-  for _, number in ipairs {0, 100} do says("there is no mutator " .. number .. ": the sandbox has 5, numbered from 1", box.mutate, box, number, trace, ms.stream(1)) end
+  for _, number in ipairs {0, 100} do
+    says("there is no mutator " .. number .. ": the sandbox has 5, numbered from 1", box.mutate, box, number, trace,
+         ms.stream(1))
+  end
 end
 
 print "schedule: ok"

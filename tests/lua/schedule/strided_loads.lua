@@ -19,7 +19,8 @@ end
 local function build(sch, func, target) return ms.build(sch:func(), {target = target, reference = func}) end
 
 local checked = 0
-for _, type in ipairs {"bool", "int8", "uint8", "int16", "float16", "bfloat16", "int32", "float32", "int64", "float64"} do
+for _,
+    type in ipairs {"bool", "int8", "uint8", "int16", "float16", "bfloat16", "int32", "float32", "int64", "float64"} do
   for stride = 2, 5 do
     for _, lanes in ipairs {2, 6, 16, 64} do
       local sch, func = scheduled(type, stride, lanes, stride % 3)

@@ -10,7 +10,9 @@ end
 
 -- Text stays as it is, in every way.
 for _, how in ipairs {"line", "lines", "script", "lua"} do
-  for _, text in ipairs {"", "abc \\ \"x\"", "größer als ≤ 3", "日本語", "😀", "\u{d7ff}\u{e000}\u{fffd}\u{10ffff}"} do shows(text, how, text) end
+  for _, text in ipairs {"", "abc \\ \"x\"", "größer als ≤ 3", "日本語", "😀", "\u{d7ff}\u{e000}\u{fffd}\u{10ffff}"} do
+    shows(text, how, text)
+  end
 end
 
 shows("a\27[31mb\7\0c\127", "line", "a\\x1b[31mb\\x07\\x00c\\x7f")
@@ -23,9 +25,11 @@ shows("\u{200d}\u{2027}\u{202f}\u{2065}\u{206a}", "line", "\u{200d}\u{2027}\u{20
 shows("\u{e0041}", "line", "\\U000e0041")
 
 -- Bytes that are no UTF-8: alone, cut short, longer than they must be, halves of pairs, beyond the last character.
-for bytes, expected in pairs {["\xff"] = "\\xff", ["\x80"] = "\\x80", ["a\xc3"] = "a\\xc3", ["\xc3("] = "\\xc3(", ["\xe2\x80"] = "\\xe2\\x80", ["\xc0\xaf"] = "\\xc0\\xaf",
-                              ["\xe0\x80\xaf"] = "\\xe0\\x80\\xaf", ["\xed\xa0\x80"] = "\\xed\\xa0\\x80", ["\xf4\x90\x80\x80"] = "\\xf4\\x90\\x80\\x80",
-                              ["\xf8\x88\x80\x80\x80"] = "\\xf8\\x88\\x80\\x80\\x80", ["\x9b31m"] = "\\x9b31m"} do
+for bytes,
+    expected in pairs {["\xff"] = "\\xff", ["\x80"] = "\\x80", ["a\xc3"] = "a\\xc3", ["\xc3("] = "\\xc3(",
+                       ["\xe2\x80"] = "\\xe2\\x80", ["\xc0\xaf"] = "\\xc0\\xaf", ["\xe0\x80\xaf"] = "\\xe0\\x80\\xaf",
+                       ["\xed\xa0\x80"] = "\\xed\\xa0\\x80", ["\xf4\x90\x80\x80"] = "\\xf4\\x90\\x80\\x80",
+                       ["\xf8\x88\x80\x80\x80"] = "\\xf8\\x88\\x80\\x80\\x80", ["\x9b31m"] = "\\x9b31m"} do
   shows(bytes, "line", expected)
 end
 

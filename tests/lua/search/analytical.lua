@@ -34,7 +34,9 @@ end
 
 local func = product(256, 256, 256)
 local plain, reading = plain_of(func)
-local function cost(rows, columns, reduction, jobs, unroll) return cost_of(plain, reading, {rows, columns, reduction, jobs or {1}, unroll or {2}}) end
+local function cost(rows, columns, reduction, jobs, unroll)
+  return cost_of(plain, reading, {rows, columns, reduction, jobs or {1}, unroll or {2}})
+end
 local good = cost({2, 16, 1, 8}, {1, 8, 1, 32}, {4, 64})
 local function dearer(what, ...)
   local other = cost(...)
@@ -45,13 +47,15 @@ dearer("one row, so that each load feeds one product", {2, 128, 1, 1}, {1, 8, 1,
 dearer("more results than registers", {1, 4, 1, 64}, {1, 4, 1, 64}, {4, 64}, nil, {3})
 dearer("two results, which do not hide the latency", {2, 64, 1, 2}, {1, 16, 1, 16}, {4, 64})
 dearer("rows that are not unrolled", {2, 4, 1, 32}, {1, 8, 1, 32}, {4, 64}, nil, {0})
-assert(cost({1, 32, 1, 8}, {1, 8, 1, 32}, {4, 64}, {2}) < 0.7 * cost({1, 1, 32, 8}, {1, 1, 8, 32}, {4, 64}, {2}), "one chunk is one thread's")
+assert(cost({1, 32, 1, 8}, {1, 8, 1, 32}, {4, 64}, {2}) < 0.7 * cost({1, 1, 32, 8}, {1, 1, 8, 32}, {4, 64}, {2}),
+       "one chunk is one thread's")
 
 -- What the cache does not hold is cheaper in blocks, and what it does is not.
 local function blocked(size)
   local sketch, d = plain_of(product(size, size, size))
   local tiles = {{2, size // 16, 1, 8}, {1, size // 32, 1, 32}}
-  return cost_of(sketch, d, {tiles[1], tiles[2], {1, size}, {1}, {2}}), cost_of(sketch, d, {{2, size // 512, 32, 8}, {1, size // 256, 8, 32}, {size // 64, 64}, {1}, {2}})
+  return cost_of(sketch, d, {tiles[1], tiles[2], {1, size}, {1}, {2}}),
+    cost_of(sketch, d, {{2, size // 512, 32, 8}, {1, size // 256, 8, 32}, {size // 64, 64}, {1}, {2}})
 end
 local whole, parts = blocked(4096)
 assert(parts < 0.8 * whole, string.format("in blocks %g, without %g", parts, whole))
@@ -84,21 +88,24 @@ local function dense_cost(reduction)
   local sketch, d = plain_of(te.func("dense", {X, W, ms.ops.dense(X, W)}))
   return cost_of(sketch, d, {{1, 64, 1, 2}, {288, 1, 1, 8}, reduction, {1}, {3}})
 end
-assert(dense_cost {12, 64} > 1.5 * dense_cost {768, 1} and dense_cost {1, 768} < 1.1 * dense_cost {768, 1}, "lanes are added up often")
+assert(dense_cost {12, 64} > 1.5 * dense_cost {768, 1} and dense_cost {1, 768} < 1.1 * dense_cost {768, 1},
+       "lanes are added up often")
 
 -- Few estimates suffice where all descents but that from the least tiles end with the reduction in two.
 do
   local X, W = te.placeholder({128, 768}, "float32", "X"), te.placeholder({3072, 768}, "float32", "W")
   local sketch, d = plain_of(te.func("dense", {X, W, ms.ops.dense(X, W)}))
   local best = d:best {seed = 1, budget = 1, most = 1}[1]
-  assert(best.cost < 0.5 * cost_of(sketch, d, {{1, 2, 8, 8}, {24, 4, 16, 2}, {12, 64}, {1}, {3}}), "one descent, from the least tiles")
+  assert(best.cost < 0.5 * cost_of(sketch, d, {{1, 2, 8, 8}, {24, 4, 16, 2}, {12, 64}, {1}, {3}}),
+         "one descent, from the least tiles")
 end
 
 -- What a nest before it inside of the same loops has brought is there: a row that is read twice comes once.
 local function centred(rows, columns, together)
   local X, k = te.placeholder({rows, columns}, "float32", "X"), te.reduce_axis(columns, "k")
   local most = te.compute({rows}, function(i) return te.sum(X[{i, k}], k) end, "most")
-  local func = te.func("centred", {X, te.compute({rows, columns}, function(i, j) return X[{i, j}] - most[{i}] end, "Y")})
+  local func =
+    te.func("centred", {X, te.compute({rows, columns}, function(i, j) return X[{i, j}] - most[{i}] end, "Y")})
   local sch = ms.schedule(func)
   if together then sch:compute_at(sch:get_sblock "most", (sch:get_loops(sch:get_sblock "Y"))) end
   return (ms.estimate(func, sch.trace, machine))
@@ -143,8 +150,8 @@ share = transposed(true) / transposed(false)
 assert(share > 0.6 and share < 0.85, string.format("%g of the steps, and 0.77 are inside", share))
 
 -- Columns of a transposed convolution share what quotients and remainders make the same: eight read two columns of the
--- weights and five of the image, and are no slower for their loads. What iterations of two reductions within the one that
--- carries the tile read in common takes registers, too.
+-- weights and five of the image, and are no slower for their loads. What iterations of two reductions within the one
+-- that carries the tile read in common takes registers, too.
 local function rows(order, most)
   local D, W = te.placeholder({1, 16, 16, 128}, "float32", "D"), te.placeholder({4, 4, 128, 64}, "float32", "W")
   local func = te.func("spread", {D, W, ms.ops.conv2d_transpose(D, W, {stride = 2, pad = 1})})
@@ -167,8 +174,8 @@ assert(eight < 1.35, string.format("%g times what the products take", eight))
 local kept, apart = rows("n h w w1 o rc rh rw h1 o1", 16), rows("n h w w1 o rh rc rw h1 o1", 16)
 assert(kept > 1.2 * apart, string.format("%g and %g", kept, apart))
 
--- Conditions of a padding are asked once a row of channels where these are innermost, and for each element where the image's
--- columns are; what is short is widened within such a condition too.
+-- Conditions of a padding are asked once a row of channels where these are innermost, and for each element where the
+-- image's columns are; what is short is widened within such a condition too.
 local function padded(channels_last)
   local shape = channels_last and {28, 28, 64} or {64, 28, 28}
   local X, h, w = te.placeholder(shape, "uint8", "X"), channels_last and 1 or 2, channels_last and 2 or 3
@@ -187,7 +194,8 @@ assert(padded(true) < 0.1 * padded(false), string.format("%g and %g", padded(tru
 
 local function widened(type, pad)
   local X, W = te.placeholder({1, 16, 16, 64}, type, "X"), te.placeholder({3, 3, 64, 64}, type, "W")
-  local func = te.func("filter", {X, W, ms.ops.conv2d(X, W, {pad = pad, accumulate = type == "int8" and "int32" or nil})})
+  local func =
+    te.func("filter", {X, W, ms.ops.conv2d(X, W, {pad = pad, accumulate = type == "int8" and "int32" or nil})})
   local sch = ms.schedule(func)
   if pad > 0 then sch:compute_inline(sch:get_sblock "pad") end
   local b = sch:get_sblock(sch:reduction_blocks()[1])
@@ -198,7 +206,9 @@ local function widened(type, pad)
   sch:vectorize(o)
   return (ms.estimate(func, sch.trace, machine))
 end
-for _, pad in ipairs {0, 1} do assert(widened("int8", pad) > 1.5 * widened("float32", pad), pad .. ": bytes are widened in no time") end
+for _, pad in ipairs {0, 1} do
+  assert(widened("int8", pad) > 1.5 * widened("float32", pad), pad .. ": bytes are widened in no time")
+end
 
 -- A register tile that begins with its init loads no results; where the reduction is in blocks, the note says nothing.
 local function tiled(before, block)
@@ -225,7 +235,8 @@ do
   local least = 32 * 32 * 64 * 64 * 4 / (16 * machine.multiply_adds * machine.cores)
   for i, sketch in ipairs(sketches_of(func)) do
     local best = ms.estimator(func, sketch, machine):best {seed = 1, budget = 500, most = 1}[1]
-    assert(best.cost > 0.85 * least, string.format("sketch %d: %g cycles, and products take %g", i, best.cost, least)) -- padding is left out
+    -- padding is left out
+    assert(best.cost > 0.85 * least, string.format("sketch %d: %g cycles, and products take %g", i, best.cost, least))
   end
 end
 
@@ -313,7 +324,8 @@ local function many(f)
   local lists = ms.proposals(f, machine, jobs, 1)
   assert(#lists == #jobs)
   for i, job in ipairs(jobs) do
-    local sketch = job.anew and ms.apply(f, job.trace, {anew = true, seed = 5, candidate = job.candidate}).trace or job.trace
+    local sketch = job.anew and ms.apply(f, job.trace, {anew = true, seed = 5, candidate = job.candidate}).trace
+      or job.trace
     local ok, reading = pcall(ms.estimator, f, sketch, machine)
     same(lists[i], ok and reading:best {seed = 5, budget = job.budget, most = job.most, each = job.each} or {})
     for _, c in ipairs(lists[i]) do traces[#traces + 1] = c.trace end
@@ -337,7 +349,10 @@ many(te.func("conv", {D, W, ms.ops.conv2d(D, W, {pad = 1})}))
 
 for _, endless in ipairs {
   function() local _, d = plain_of(product(256, 256, 256)); return d:best {seed = 1, budget = 1 << 50, most = 10} end,
-  function() return ms.proposals(product(256, 256, 256), machine, {{trace = (plain_of(product(256, 256, 256))), budget = 1 << 50, most = 10}}, 2) end,
+  function()
+    local trace = plain_of(product(256, 256, 256))
+    return ms.proposals(product(256, 256, 256), machine, {{trace = trace, budget = 1 << 50, most = 10}}, 2)
+  end,
 } do
   local done, message = ms.within(0.3, endless)
   assert(done == nil and not ms.interrupted(), tostring(message))
@@ -354,7 +369,8 @@ end
 refused("no candidate of the estimate's sketch", reading.cost, reading, ms.schedule(func).trace)
 local choice = plain:draws()[4]
 assert(choice.kind == "SampleCategorical")
-refused("no candidate of the estimate's sketch", reading.cost, reading, ms.read_trace((plain:with_decision(choice.index, {0}):json():gsub(
+refused("no candidate of the estimate's sketch", reading.cost, reading,
+  ms.read_trace((plain:with_decision(choice.index, {0}):json():gsub(
   "%[" .. choice.index .. ",0%]", "[" .. choice.index .. ",99]"))))
 refused("a machine's `cores` is a number", ms.estimator, func, plain, {})
 refused("budget, most and each", reading.best, reading, {most = 0})

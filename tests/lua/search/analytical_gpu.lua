@@ -69,15 +69,18 @@ local good = product({16, 1, 16, 1, 4}, {16, 1, 16, 1, 4}, {64, 4, 4})
 less("waves fill the multiprocessors", good, product({2, 8, 16, 1, 4}, {16, 1, 16, 1, 4}, {64, 4, 4}))
 less("accumulators in registers", good, product({64, 1, 16, 1, 1}, {64, 1, 16, 1, 1}, {64, 4, 4}))
 less("no more accumulators than registers", good, product({2, 1, 16, 1, 32}, {2, 1, 16, 1, 32}, {64, 4, 4}))
-less("shared memory is asked in turn by no bank", product({16, 1, 1, 8, 8}, {32, 1, 32, 1, 1}, {32, 8, 4}), product({32, 1, 32, 1, 1}, {16, 1, 1, 8, 8}, {32, 8, 4}))
+less("shared memory is asked in turn by no bank", product({16, 1, 1, 8, 8}, {32, 1, 32, 1, 1}, {32, 8, 4}),
+     product({32, 1, 32, 1, 1}, {16, 1, 1, 8, 8}, {32, 8, 4}))
 less("tiles large enough to be used again", good, product({256, 1, 4, 1, 1}, {32, 1, 32, 1, 1}, {64, 4, 4}))
 assert(product({1, 1, 32, 8, 4}, {1, 1, 64, 4, 4}, {64, 4, 4}) == math.huge) -- 2048 threads
 assert(product({8, 1, 16, 2, 4}, {8, 1, 16, 2, 4}, {1, 32, 32}) == math.huge) -- a mebibyte of shared memory
 local large = ms.ops.func("matmul", {"4096", "4096", "4096"})
 local reading_large = ms.estimator(large, plain, machine)
-less("no more sums than registers, however many steps they are of", 10 * reading_large:cost(decided(plain, {32, 1, 16, 1, 8}, {16, 4, 16, 1, 4}, {128, 2, 16})),
-  reading_large:cost(decided(plain, {16, 1, 8, 4, 8}, {8, 4, 32, 1, 4}, {256, 8, 2})))
-local ahead = ms.estimator(gemm, pipelined, machine):cost(decided(pipelined, {16, 1, 16, 1, 4}, {16, 1, 16, 1, 4}, {64, 4, 4}))
+less("no more sums than registers, however many steps they are of",
+     10 * reading_large:cost(decided(plain, {32, 1, 16, 1, 8}, {16, 4, 16, 1, 4}, {128, 2, 16})),
+     reading_large:cost(decided(plain, {16, 1, 8, 4, 8}, {8, 4, 32, 1, 4}, {256, 8, 2})))
+local ahead =
+  ms.estimator(gemm, pipelined, machine):cost(decided(pipelined, {16, 1, 16, 1, 4}, {16, 1, 16, 1, 4}, {64, 4, 4}))
 assert(ahead < good, "copies that run ahead wait less")
 
 -- Where a machine has tensor cores, what they multiply is read; elsewhere it is refused.
@@ -108,14 +111,16 @@ local function resources_of(i, j, k, sketch)
   assert(analytical.fits(gemm, target, made[1]) == not kernel.estimated_spills)
   return kernel
 end
-local few, many, all = resources_of({64, 1, 16, 1, 1}, {64, 1, 16, 1, 1}, {64, 4, 4}), resources_of({16, 4, 16, 1, 1}, {16, 1, 16, 1, 4}, {64, 4, 4}),
+local few, many, all = resources_of({64, 1, 16, 1, 1}, {64, 1, 16, 1, 1}, {64, 4, 4}),
+  resources_of({16, 4, 16, 1, 1}, {16, 1, 16, 1, 4}, {64, 4, 4}),
                        resources_of({8, 1, 8, 1, 16}, {4, 1, 8, 1, 32}, {64, 4, 4})
 assert(not few.estimated_spills and few.estimated_registers < 64 and not many.estimated_spills)
 assert(many.estimated_registers >= few.estimated_registers + 12, "accumulators take no registers")
 assert(all.estimated_spills and all.estimated_registers == 255, "512 accumulators of a thread have registers")
 -- Copies ahead from addresses that virtual threads share: each is kept all along their loop.
 local ahead_of_many = resources_of({16, 8, 8, 1, 1}, {64, 4, 4, 1, 1}, {64, 4, 4}, pipelined)
-assert(ahead_of_many.estimated_registers > few.estimated_registers + 60 and not ahead_of_many.estimated_spills, "addresses of copies take no registers")
+assert(ahead_of_many.estimated_registers > few.estimated_registers + 60 and not ahead_of_many.estimated_spills,
+       "addresses of copies take no registers")
 
 -- A low estimate does not help a candidate that spills: of two proposals, the policy measures the one that fits. Tuning
 -- without measuring chooses it too where there is no ptxas; where there is one, the other proposal is not assembled.
@@ -123,7 +128,8 @@ do
   local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/lua/measurer.lua")
   local candidates, build, assembled = analytical.candidates, ms.build, 0
   local function proposals()
-    local spilling, fitting = replayed(plain, {8, 1, 8, 1, 16}, {4, 1, 8, 1, 32}, {64, 4, 4}), replayed(plain, {64, 1, 16, 1, 1}, {64, 1, 16, 1, 1}, {64, 4, 4})
+    local spilling, fitting = replayed(plain, {8, 1, 8, 1, 16}, {4, 1, 8, 1, 32}, {64, 4, 4}),
+      replayed(plain, {64, 1, 16, 1, 1}, {64, 1, 16, 1, 1}, {64, 4, 4})
     spilling.cost, spilling.tile, fitting.cost, fitting.tile = 1, "16 x 32", 1, "1 x 1"
     return spilling, fitting
   end
@@ -135,7 +141,8 @@ do
       return first == a.hash and {a, b} or {b, a}, 2
     end
     local asked = {}
-    tune.all({gemm}, {policy = "analytical", trials = 1, target = TARGET, simulate = true, db = support.new_path(), listen = function(e)
+    tune.all({gemm}, {policy = "analytical", trials = 1, target = TARGET, simulate = true, db = support.new_path(),
+      listen = function(e)
       if e.event == "trial" then asked[#asked + 1] = e.hash end
     end})
     assert(asked[1] == fitting.hash and not asked[2], "a proposal that spills is measured first")
@@ -169,7 +176,9 @@ local function sketch_with(name, on)
 end
 -- Tiles, and decisions about copies: elements that a thread copies at once, TMA copies, a producer warp group for them.
 local function decide(sketch, tiles, lanes, boxes, producer)
-  local at, by = 0, {["meta_schedule.cooperative_fetch"] = lanes, ["software_pipeline_tensor_copies"] = boxes, ["software_pipeline_producer"] = producer}
+  local at, by = 0,
+    {["meta_schedule.cooperative_fetch"] = lanes, ["software_pipeline_tensor_copies"] = boxes,
+     ["software_pipeline_producer"] = producer}
   for _, d in ipairs(sketch:draws()) do
     if d.kind == "SamplePerfectTile" then
       at = at + 1
@@ -184,24 +193,30 @@ local function decide(sketch, tiles, lanes, boxes, producer)
 end
 local wide, narrow = sketch_with("wgmma_64x256x16_f16f16f32", HOPPER), sketch_with("wgmma_64x64x16_f16f16f32", HOPPER)
 local function groups(...) return ms.estimator(half, wide, hopper):cost(decide(wide, ...)) end
-local best_known = groups({{8, 4, 2, 1}, {1, 16, 1, 1}, {64, 4}}, 8, 1, 1) -- 128 x 256, two consumer warp groups, one producer
+-- 128 x 256, two consumer warp groups, one producer
+local best_known = groups({{8, 4, 2, 1}, {1, 16, 1, 1}, {64, 4}}, 8, 1, 1)
 assert(best_known > 4096 ^ 3 / hopper.tensor_products / hopper.sms, "no tensor core is faster than it is")
 assert(best_known < 1.6 * 4096 ^ 3 / hopper.tensor_products / hopper.sms, "nothing hinders it much")
-less("wide products read less for each", best_known, ms.estimator(half, narrow, hopper):cost(decide(narrow, {{8, 8, 1, 1}, {8, 8, 1, 1}, {64, 4}}, 8, 1, 1)))
+less("wide products read less for each", best_known,
+     ms.estimator(half, narrow, hopper):cost(decide(narrow, {{8, 8, 1, 1}, {8, 8, 1, 1}, {64, 4}}, 8, 1, 1)))
 assert(best_known < 0.9 * groups({{8, 4, 2, 1}, {1, 16, 1, 1}, {64, 4}}, 2, 0, 0), "TMA copies cost threads nothing")
 assert(best_known < groups({{8, 4, 2, 1}, {1, 16, 1, 1}, {64, 4}}, 8, 1, 0), "a producer warp group runs ahead")
 assert(groups({{1, 4, 8, 2}, {1, 16, 1, 1}, {64, 4}}, 8, 1, 1) == math.huge) -- 1152 threads
 assert(groups({{8, 4, 2, 1}, {1, 16, 1, 1}, {2, 128}}, 8, 1, 1) == math.huge) -- mebibytes of shared memory
 -- The registers that the rule leaves free are those that the model counts beside accumulators; with more, no block
 -- launches.
-assert(wide:text():find(string.format("<= %d and", 240 - hopper.tensor_registers), 1, true) and wide:text():find(string.format(" + %d) <= %d", hopper.tensor_registers, 512 - hopper.tensor_registers), 1, true),
-       "the rule has another number")
+assert(wide:text():find(string.format("<= %d and", 240 - hopper.tensor_registers), 1, true)
+       and wide:text():find(string.format(" + %d) <= %d", hopper.tensor_registers, 512 - hopper.tensor_registers), 1,
+                            true), "the rule has another number")
 local greedy = setmetatable({tensor_registers = hopper.own_registers}, {__index = hopper})
-assert(ms.estimator(half, wide, greedy):cost(decide(wide, {{8, 4, 2, 1}, {1, 16, 1, 1}, {64, 4}}, 8, 1, 1)) == math.huge)
+assert(ms.estimator(half, wide, greedy):cost(decide(wide, {{8, 4, 2, 1}, {1, 16, 1, 1}, {64, 4}}, 8, 1, 1))
+       == math.huge)
 local ampere = sketch_with("warp_mma_sync_16x16x16_f16f16f32", target)
 local function warps(...) return ms.estimator(half, ampere, machine):cost(decide(ampere, {...}, 8)) end
-assert(warps({32, 1, 2, 4, 1}, {16, 1, 4, 4, 1}, {64, 2, 2}) < 0.95 * warps({32, 1, 8, 1, 1}, {16, 1, 1, 16, 1}, {64, 2, 2}), "warps whose tiles are square read less")
-assert(not analytical.cost_of(half, wide, setmetatable({tensor_products = 0}, {__index = hopper})), "there are no tensor cores")
+assert(warps({32, 1, 2, 4, 1}, {16, 1, 4, 4, 1}, {64, 2, 2})
+       < 0.95 * warps({32, 1, 8, 1, 1}, {16, 1, 1, 16, 1}, {64, 2, 2}), "warps whose tiles are square read less")
+assert(not analytical.cost_of(half, wide, setmetatable({tensor_products = 0}, {__index = hopper})),
+       "there are no tensor cores")
 
 -- ---- Reductions by threads ----
 
@@ -211,18 +226,25 @@ local norm = ms.ops.suite("ops", {"NRM_4_b1"})[1]
 local one_pass, two_passes = math.huge, math.huge
 for _, s in ipairs(sketches_of(norm)) do
   local least = analytical.best(norm, target, {s}, {seed = 1, budget = 500, most = 1, each = 1})[1].cost
-  if s:text():find("rfactor", 1, true) then two_passes = math.min(two_passes, least) else one_pass = math.min(one_pass, least) end
+  if s:text():find("rfactor", 1, true) then
+    two_passes = math.min(two_passes, least)
+  else
+    one_pass = math.min(one_pass, least)
+  end
 end
 less("a reduction in two passes", 5 * two_passes, one_pass)
 assert(two_passes > 4096 * 1024 * 4 / machine.dram_bytes_a_cycle, "all of it comes from memory")
 
 -- ---- The best ----
 
-local function best(func) return analytical.best(func, target, sketches_of(func), {seed = 1, budget = 4000, most = 30, each = 2}) end
+local function best(func)
+  return analytical.best(func, target, sketches_of(func), {seed = 1, budget = 4000, most = 30, each = 2})
+end
 local list, again = best(gemm), best(gemm)
 assert(#list > 0 and #list == #again)
 for i, c in ipairs(list) do
-  assert(c.cost == again[i].cost and c.trace:text() == again[i].trace:text(), "proposals differ from one time to the next")
+  assert(c.cost == again[i].cost and c.trace:text() == again[i].trace:text(),
+         "proposals differ from one time to the next")
   assert(i == 1 or c.cost >= list[i - 1].cost)
 end
 assert(list[1].cost <= 1.05 * math.min(good, ahead), "the best proposal is worse than a candidate")
@@ -259,7 +281,10 @@ for _, f in ipairs {small, gemm, large, ms.ops.func("conv2d", {"1", "28", "28", 
     assert(got:find("NVRTC is missing", 1, true), got)
     missing = got
   else
-    for _, kernel in ipairs(got) do assert(kernel.spill_stores == 0 and kernel.stack_bytes == 0, "the first proposal has no registers for its accumulators") end
+    for _, kernel in ipairs(got) do
+      assert(kernel.spill_stores == 0 and kernel.stack_bytes == 0,
+             "the first proposal has no registers for its accumulators")
+    end
   end
 end
 if missing then print("analytical_gpu: NVRTC skipped: " .. missing) end

@@ -12,7 +12,8 @@ local function refuses(pattern, f, ...)
 end
 
 local vendors = ms.vendors(2, arg and arg[1])
-local CASES = table.move(support.others, 1, #support.others, #support.products + 1, table.move(support.products, 1, #support.products, 1, {}))
+local CASES = table.move(support.others, 1, #support.others, #support.products + 1,
+                         table.move(support.products, 1, #support.products, 1, {}))
 local installed, used = {}, {}
 for _, v in ipairs(vendors) do installed[v:name()] = true end
 for _, case in ipairs(CASES) do
@@ -23,7 +24,11 @@ for _, case in ipairs(CASES) do
   end
 end
 for name, most in pairs {OpenBLAS = 6, oneDNN = #CASES, ["oneDNN plain"] = #CASES - 4} do
-  if installed[name] then assert(used[name] == most, name .. ": " .. tostring(used[name])) else print(name .. ": skipped, it is not installed") end
+  if installed[name] then
+    assert(used[name] == most, name .. ": " .. tostring(used[name]))
+  else
+    print(name .. ": skipped, it is not installed")
+  end
 end
 
 -- What no vendor's routine is known for.
@@ -43,7 +48,8 @@ for _, list in ipairs {support.short_products, support.short_others, support.byt
     for _, v in ipairs(vendors) do
       local had = support.compare(v, case[1], case[2], list == support.bytes and "int32" or nil)
       assert(not (had and v:name() == "OpenBLAS"), "OpenBLAS takes short types")
-      assert(had or v:name() ~= "oneDNN" or list ~= support.bytes or not case.everywhere, "oneDNN has no routine for " .. case[2])
+      assert(had or v:name() ~= "oneDNN" or list ~= support.bytes or not case.everywhere,
+             "oneDNN has no routine for " .. case[2])
     end
   end
 end
@@ -66,8 +72,10 @@ refuses("no library of oneDNN", ms.vendors, 1, "/nonexistent/libdnnl.so")
 local v = vendors[1]
 if v then
   local dense = {extents = {8, 8}, strides = {8, 1}, array = C}
-  refuses("that holds these extents", v.prepare, v, {op = "product", source = {extents = {9, 8}, strides = {8, 1}, array = C}, weights = dense, result = dense})
-  refuses("as many strides", v.prepare, v, {op = "product", source = {extents = {8, 8}, strides = {8}, array = C}, weights = dense, result = dense})
+  refuses("that holds these extents", v.prepare, v,
+          {op = "product", source = {extents = {9, 8}, strides = {8, 1}, array = C}, weights = dense, result = dense})
+  refuses("as many strides", v.prepare, v,
+          {op = "product", source = {extents = {8, 8}, strides = {8}, array = C}, weights = dense, result = dense})
   refuses("weights and a result", v.prepare, v, {op = "product", source = dense, result = dense})
   refuses("invalid option", v.prepare, v, {op = "fly"})
 end
@@ -79,10 +87,14 @@ if v then
   local te = ms.te
   local X, Y = te.placeholder({17, 29}, "float32", "left"), te.placeholder({29, 33}, "float32", "right")
   local k29 = te.reduce_axis(29, "k")
-  local product = te.func("mine", {X, Y, te.compute({17, 33}, function(i, j) return te.sum(X[{i, k29}] * Y[{k29, j}], k29) end, "mine")})
-  for _, func in ipairs {product, named.func("dense", {5, 12, 20}), named.func("batch_matmul", {3, 17, 33, 29}), named.func("softmax", {"7x33"})} do
+  local product =
+    te.func("mine",
+            {X, Y, te.compute({17, 33}, function(i, j) return te.sum(X[{i, k29}] * Y[{k29, j}], k29) end, "mine")})
+  for _, func in ipairs {product, named.func("dense", {5, 12, 20}), named.func("batch_matmul", {3, 17, 33, 29}),
+                         named.func("softmax", {"7x33"})} do
     local best = beside(func, native)
     assert(best and best.seconds > 0 and #best.name > 0, func:name())
   end
-  assert(not beside(te.func("other", {X, te.compute({17, 29}, function(i, j) return X[{i, j}] + 1 end, "more")}), native), "no routine")
+  assert(not beside(te.func("other", {X, te.compute({17, 29}, function(i, j) return X[{i, j}] + 1 end, "more")}),
+                    native), "no routine")
 end

@@ -22,7 +22,8 @@ local function is_about(x, y) return math.abs(x - y) < 1e-9 * y end
 
 -- ---- policies ----------------------------------------------------------------------------------------------------
 
-local lines = assert(run("lua.bench.policies", {json = true, target = target, trials = 8, seeds = 2, policy = {"random", "analytical"}}, {"GMM"}))
+local lines = assert(run("lua.bench.policies", {json = true, target = target, trials = 8, seeds = 2,
+                                                policy = {"random", "analytical"}}, {"GMM"}))
 local row, total = lines[1], lines[2]
 assert(#lines == 2 and row.workload == "GMM" and row.trials == 8 and #row.policies == 2)
 for _, p in ipairs(row.policies) do
@@ -32,10 +33,13 @@ for _, p in ipairs(row.policies) do
 end
 assert(row.policies[1].policy == "random" and row.policies[1].ratio == 1)
 assert(is_about(row.policies[2].ratio, row.policies[2].mean / row.policies[1].mean))
-assert(total.rows == 1 and is_about(total.policies[2].ratio, row.policies[2].ratio) and total.policies[2].spread == row.policies[2].spread)
+assert(total.rows == 1 and is_about(total.policies[2].ratio, row.policies[2].ratio)
+       and total.policies[2].spread == row.policies[2].spread)
 
-local text = table.concat(assert(run("lua.bench.policies", {target = target, trials = 8, seeds = 1, policy = {"random", "grid"}}, {"GMM"})), "\n")
-assert(text:find "GMM +grid .- times as long as random" and text:find "all of 1 +random +1%.00" and not text:find "spread", text)
+local text = table.concat(assert(run("lua.bench.policies", {target = target, trials = 8, seeds = 1,
+                                                            policy = {"random", "grid"}}, {"GMM"})), "\n")
+assert(text:find "GMM +grid .- times as long as random" and text:find "all of 1 +random +1%.00"
+       and not text:find "spread", text)
 
 for _, c in ipairs {{{trials = 0}, "--trials"}, {{seeds = 0}, "--seeds"}, {{policy = {"fly"}}, "fly"}} do
   local none, message = run("lua.bench.policies", c[1], {"GMM"})
@@ -47,13 +51,18 @@ end
 -- A policy that learns nothing asks for the same with the others' records, and has the times that were recorded: it is
 -- as fast with them, to the trial.
 ms.policy {name = "drawing", needs = {transfer = true}, run = ms.load "search.policy".find("random").run}
-local saved, best = assert(run("lua.bench.transfer", {json = true, target = target, trials = 4, seeds = 2, policy = {"drawing"}}, {"GMM"})), nil
+local saved, best = assert(run("lua.bench.transfer",
+                               {json = true, target = target, trials = 4, seeds = 2, policy = {"drawing"}}, {"GMM"})),
+  nil
 row, total, best = saved[1], saved[2], saved[1].best_seconds
-assert(#saved == 2 and row.policy == "drawing" and row.trials == 4 and best > 0 and #row.without == 2 and #row.with == 2)
+assert(#saved == 2 and row.policy == "drawing" and row.trials == 4 and best > 0 and #row.without == 2
+       and #row.with == 2)
 for i = 1, 2 do assert(row.with[i] == row.without[i] and row.with[i] >= 1 and row.with[i] <= 4) end
-assert(math.min(table.unpack(row.without)) <= 4 and total.runs == 2 and total.without == row.without[1] + row.without[2] and total.with == total.without)
+assert(math.min(table.unpack(row.without)) <= 4 and total.runs == 2 and total.without == row.without[1] + row.without[2]
+       and total.with == total.without)
 assert(total.better == 0 and total.worse == 0 and is_about(total.mean_with, math.sqrt(row.with[1] * row.with[2])))
-for _, c in ipairs {{{trials = 0}, "--trials"}, {{seeds = 0}, "--seeds"}, {{policy = {"fly"}}, "fly"}, {{policy = {"random"}}, "takes nothing"}} do
+for _, c in ipairs {{{trials = 0}, "--trials"}, {{seeds = 0}, "--seeds"}, {{policy = {"fly"}}, "fly"},
+                    {{policy = {"random"}}, "takes nothing"}} do
   local none, message = run("lua.bench.transfer", c[1], {"GMM"})
   assert(not none and message:find(c[2], 1, true), message)
 end
@@ -72,7 +81,8 @@ end
 local slow = assert(run("lua.bench.quality", {json = true, target = target, trials = 3, tvm = peer "1e+3"}, {"GMM"}))[1]
 assert(slow.peer_seconds == 1000 and slow.peer_tuning_seconds == 90 and slow.reached_trials == 1)
 assert(slow.reached_seconds > 0 and slow.reached_seconds <= slow.tuning_seconds and slow.best_seconds > 0)
-local fast = assert(run("lua.bench.quality", {json = true, target = target, trials = 3, tvm = peer "1e-12"}, {"GMM"}))[1]
+local fast =
+  assert(run("lua.bench.quality", {json = true, target = target, trials = 3, tvm = peer "1e-12"}, {"GMM"}))[1]
 assert(fast.reached_seconds == nil and fast.reached_trials == nil and fast.best_seconds > 0)
 text = assert(run("lua.bench.quality", {target = target, trials = 3, tvm = peer "1e-12"}, {"GMM"}))[1]
 assert(text:find "^GMM +TVM " and text:find("not reached", 1, true), text)

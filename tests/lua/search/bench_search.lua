@@ -22,7 +22,9 @@ assert(line.bench == "search" and line.workload == "GMM" and line.seed == 3 and 
 for _, kind in ipairs {"drawn", "mutated"} do
   local cost = line[kind]
   assert(math.abs(cost.candidate - (cost.replay + cost.postprocess + cost.hash + cost.features)) < 1e-6, kind)
-  for _, stage in ipairs {"replay", "postprocess", "hash", "features", "trace", "propose"} do assert(cost[stage] > 0, stage) end
+  for _, stage in ipairs {"replay", "postprocess", "hash", "features", "trace", "propose"} do
+    assert(cost[stage] > 0, stage)
+  end
   assert(math.type(cost.refused) == "integer" and cost.refused >= 0 and cost.refused < 48)
 end
 assert(line.lessons == 48 - line.drawn.refused and line.update_seconds > 0)
@@ -60,7 +62,8 @@ local code = ms.load "lua.bench.search"({count = 32, trials = 1, tvm = answering
 print = show
 local text = table.concat(printed, "\n")
 assert(code == cli.DONE)
-for _, words in ipairs {"GMM       drawn ", "1500 us by TVM", "2500 us by TVM", "model    update", "a build of 1; ", "first trial after"} do
+for _, words in ipairs {"GMM       drawn ", "1500 us by TVM", "2500 us by TVM", "model    update", "a build of 1; ",
+                        "first trial after"} do
   assert(text:find(words, 1, true), words .. " is not in:\n" .. text)
 end
 

@@ -4,16 +4,21 @@ local ms = require "msched"
 local source = ...
 local support = dofile(source .. "/tests/support/lua/measurer.lua")
 local lines, spaces = ms.load "lua.compat.lines", ms.load "lua.compat.space"
-local autotvm, flextensor, ansor = ms.load "lua.compat.autotvm", ms.load "lua.compat.flextensor", ms.load "lua.compat.ansor"
+local autotvm, flextensor, ansor = ms.load "lua.compat.autotvm", ms.load "lua.compat.flextensor",
+  ms.load "lua.compat.ansor"
 
-assert(ms.load("lua.ways." .. "autotvm") == autotvm and ms.load("lua.ways." .. "ansor") == ansor, "as the files were called")
+assert(ms.load("lua.ways." .. "autotvm") == autotvm and ms.load("lua.ways." .. "ansor") == ansor,
+       "as the files were called")
 local users = ms.registered -- a rule that is loaded is registered
 ms.registered = {rule = {}, postproc = {}, mutator = {}}
-for was, is in pairs {["mutate_unroll"] = "mutator.mutate_unroll", ["multi_level_tiling_tensor_core"] = "rule.multi_level_tiling_tensor_core", ["verify_gpu_code"] = "postproc.verify_gpu_code"} do
+for was, is in pairs {["mutate_unroll"] = "mutator.mutate_unroll",
+                      ["multi_level_tiling_tensor_core"] = "rule.multi_level_tiling_tensor_core",
+                      ["verify_gpu_code"] = "postproc.verify_gpu_code"} do
   assert(ms.load("rules." .. was) == ms.load("rules." .. is), was)
 end
 ms.registered = users
-assert(ms.load("search." .. "groups") == ms.load "search.groups.groups" and ms.load("lua.cli." .. "terms") == ms.load "lua.cli.help.terms", "as other files were called")
+assert(ms.load("search." .. "groups") == ms.load "search.groups.groups"
+       and ms.load("lua.cli." .. "terms") == ms.load "lua.cli.help.terms", "as other files were called")
 
 local function new_file(text)
   local name = os.tmpname()
@@ -38,12 +43,14 @@ end
 
 -- ---- Lines of JSON -----------------------------------------------------------------------------------------------
 
-local object = {a = lines.list {1, 2.5, -3, 1e300, 4.0}, b = {c = true, d = 'é "\n\\'}, e = lines.list {}, f = lines.list {lines.list {lines.null, false}}}
+local object = {a = lines.list {1, 2.5, -3, 1e300, 4.0}, b = {c = true, d = 'é "\n\\'}, e = lines.list {},
+                f = lines.list {lines.list {lines.null, false}}}
 local text = lines.text(object)
 assert(lines.text(lines.value(text)) == text and not text:find "\n", text)
 assert(math.type(lines.value("[1, 1.0]")[1]) == "integer" and math.type(lines.value("[1, 1.0]")[2]) == "float")
 assert(lines.value('"\\u00e9\\n"') == "é\n")
-for wrong, words in pairs {["{"] = "a name", ["[1,]"] = "a value", ['"a'] = "without an end", ["[1] 2"] = "more follows", ['{"a" 1}'] = "`:`", ["nil"] = "`nil`", ["[1"] = "`]`",
+for wrong, words in pairs {["{"] = "a name", ["[1,]"] = "a value", ['"a'] = "without an end",
+                           ["[1] 2"] = "more follows", ['{"a" 1}'] = "`:`", ["nil"] = "`nil`", ["[1"] = "`]`",
                            [("["):rep(100)] = "too deep", ["0x1"] = "`0x1`"} do
   local value, why = lines.value(wrong)
   assert(value == nil and why:find("^column %d+: ") and why:find(words, 1, true), wrong .. ": " .. tostring(why))
@@ -51,7 +58,8 @@ end
 local path = new_file '{"a": 1}\n{"a": '
 lines.append(path, {a = 2})
 local objects, wrong = lines.read(path)
-assert(#objects == 2 and objects[2].number == 3 and objects[2].object.a == 2 and #wrong == 1 and wrong[1]:find(path .. ":2: column", 1, true), wrong[1])
+assert(#objects == 2 and objects[2].number == 3 and objects[2].object.a == 2 and #wrong == 1
+       and wrong[1]:find(path .. ":2: column", 1, true), wrong[1])
 refuses("cannot read", lines.read, "/nonexistent")
 
 -- ---- Spaces of configs -------------------------------------------------------------------------------------------
@@ -72,10 +80,12 @@ assert(split(6, {policy = "power2", no_tail = true}) == "[6, 1] [3, 2]")
 assert(split(6, {policy = "verbose"}) == "[6, 1] [3, 2] [2, 3] [-1, 4] [1, 6]")
 assert(split(6, {policy = "candidate", candidate = {{-1, 3}, {-1, 4}, {2, 3}}}) == "[2, 3] [-1, 4]")
 assert(split(6, {filter = function(e) return e.size[2] > 2 end}) == "[2, 3] [1, 6]")
-assert(entities(function(cfg) cfg:define_reorder("a", 3) end) == "[1, 2, 3] [1, 3, 2] [2, 1, 3] [2, 3, 1] [3, 1, 2] [3, 2, 1]")
+assert(entities(function(cfg) cfg:define_reorder("a", 3) end)
+       == "[1, 2, 3] [1, 3, 2] [2, 1, 3] [2, 3, 1] [3, 1, 2] [3, 2, 1]")
 assert(entities(function(cfg) cfg:define_reorder("a", 2, {policy = "identity"}) end) == "[1, 2]")
 local function annotate(policy) return entities(function(cfg) cfg:define_annotate("a", 2, {policy = policy}) end) end
-assert(annotate "unroll" == "[unroll, unroll]" and annotate "try_unroll" == "[none, none] [none, unroll] [unroll, unroll]")
+assert(annotate "unroll" == "[unroll, unroll]"
+       and annotate "try_unroll" == "[none, none] [none, unroll] [unroll, unroll]")
 assert(annotate "vec" == "[none, vec]" and annotate "try_vec" == "[none, none] [none, vec]")
 assert(annotate "try_unroll_vec" == "[none, none] [none, unroll] [unroll, unroll] [none, vec] [unroll, vec]")
 assert(entities(function(cfg) cfg:define_knob("a", {1, "x", false, 1}) end) == "1 x false")
@@ -106,9 +116,11 @@ unread(3, "a list")
 
 local function asks(f) return function() f(spaces.new():begin()) end end
 refuses("asks knob `x` twice", asks(function(cfg) cfg:define_knob("x", {1}) cfg:define_split("x", 4) end))
-refuses("no policy `factor`, did you mean `factors`?", asks(function(cfg) cfg:define_split("x", 4, {policy = "factor"}) end))
+refuses("no policy `factor`, did you mean `factors`?",
+        asks(function(cfg) cfg:define_split("x", 4, {policy = "factor"}) end))
 refuses("option `max_facto`", asks(function(cfg) cfg:define_split("x", 4, {max_facto = 2}) end))
-refuses("knob `x` has no entity", asks(function(cfg) cfg:define_split("x", 4, {filter = function() return false end}) end))
+refuses("knob `x` has no entity",
+        asks(function(cfg) cfg:define_split("x", 4, {filter = function() return false end}) end))
 refuses("takes the loop's extent", asks(function(cfg) cfg:define_split("x", "4") end))
 refuses("a list of values", asks(function(cfg) cfg:define_knob("x", {}) end))
 refuses("`candidate`", asks(function(cfg) cfg:define_reorder("x", 2, {policy = "candidate"}) end))
@@ -154,10 +166,15 @@ for _, tuner in ipairs {"grid", "random", "ga", "annealing", "model"} do
   local least = math.min(table.unpack(m.times[1]))
   assert(best.seconds == least and best.schedule:hash() == product:schedule(best.config):hash(), tuner)
   support.same(table.move(m.asked[1], 1, 32, 1, {}), tuned({tuner = tuner, trials = 32}).asked[1], tuner .. " again")
-  if tuner == "random" or tuner == "ga" then assert(table.concat(tuned({tuner = tuner, seed = 2, trials = 16}).asked[1]) ~= table.concat(m.asked[1], "", 1, 16), tuner .. ": the seed does not show") end
+  if tuner == "random" or tuner == "ga" then
+    assert(table.concat(tuned({tuner = tuner, seed = 2, trials = 16}).asked[1]) ~= table.concat(m.asked[1], "", 1, 16),
+           tuner .. ": the seed does not show")
+  end
   means[tuner] = support.mean(m.times[1], 65, 96)
 end
-for _, tuner in ipairs {"ga", "annealing", "model"} do assert(means[tuner] < 0.8 * means.random, tuner .. " learns nothing: " .. means[tuner] .. " of " .. means.random) end
+for _, tuner in ipairs {"ga", "annealing", "model"} do
+  assert(means[tuner] < 0.8 * means.random, tuner .. " learns nothing: " .. means[tuner] .. " of " .. means.random)
+end
 
 -- A grid ends with the space, by number.
 local tiny = autotvm.task("product", {4, 2, 2})
@@ -173,7 +190,9 @@ local log, db = new_file(), support.new_path()
 m = tuned {tuner = "random", log = log, db = db, trials = 24}
 local list = autotvm.read_log(log)
 assert(#list == 24 and #m.asked[1] == 24)
-for i, line in ipairs(list) do assert(line.seconds == m.times[1][i] and line.at == log .. ":" .. i and line.workload == '["product", 64, 64, 64]') end
+for i, line in ipairs(list) do
+  assert(line.seconds == m.times[1][i] and line.at == log .. ":" .. i and line.workload == '["product", 64, 64, 64]')
+end
 local more = tuned {tuner = "random", db = db, trials = 24}
 support.same(support.joined(m.asked[1], more.asked[1]), tuned({tuner = "random", trials = 48}).asked[1], "gone on")
 -- What the log has already is not written again; what it lacks is, though nothing is measured for it.
@@ -184,10 +203,12 @@ for _, each in ipairs(list) do seen[lines.text(each.config)] = true end
 assert(#list == 49 and count(seen) == 49, #list)
 
 -- The best of a log, by workload and target; what does not read is left out.
-lines.append(log, {input = {workload = {"product", 64, 64, 64}, target = "other"}, config = {entity = {}}, result = {seconds = 1e-12}})
+lines.append(log, {input = {workload = {"product", 64, 64, 64}, target = "other"}, config = {entity = {}},
+                   result = {seconds = 1e-12}})
 io.open(log, "a"):write("{}\n[1, 2\n"):close()
 local history = autotvm.apply_history_best(log)
-assert(#history.wrong == 2 and table.concat(history.wrong, "\n"):find(":51: no input", 1, true), table.concat(history.wrong, "\n"))
+assert(#history.wrong == 2 and table.concat(history.wrong, "\n"):find(":51: no input", 1, true),
+       table.concat(history.wrong, "\n"))
 local sch, line = history:schedule("product", {64, 64, 64})
 assert(line.seconds <= math.min(table.unpack(m.times[1])) and support.time_of(sch) == line.seconds)
 assert(sch:build():check() == 0)
@@ -233,7 +254,8 @@ end)
 log = new_file()
 m = tuned {task = autotvm.task("refused", {}), tuner = "grid", log = log}
 list = autotvm.read_log(log)
-assert(#m.asked[1] == 2 and #list == 3 and list[2].status == "refused" and list[2].error:find("Parallel", 1, true) and list[3].seconds)
+assert(#m.asked[1] == 2 and #list == 3 and list[2].status == "refused" and list[2].error:find("Parallel", 1, true)
+       and list[3].seconds)
 
 -- All are refused, or all fail: the last reason is said. A store may know a faster kernel of the same function than
 -- there is.
@@ -265,7 +287,8 @@ function nothing:next()
   if r then r.measured, r.outcome, r.reason = false, "crashed", "" end
   return r
 end
-refuses("which is of another space: give the run a store of its own", autotvm.tune, autotvm.task("hoping", {}), {measurer = nothing, tuner = "grid", db = known})
+refuses("which is of another space: give the run a store of its own", autotvm.tune, autotvm.task("hoping", {}),
+        {measurer = nothing, tuner = "grid", db = known})
 
 -- ---- FlexTensor --------------------------------------------------------------------------------------------------
 
@@ -277,22 +300,29 @@ end
 local conv = flextensor.task.register {op = "conv2d", args = {1, 8, 8, 4, 16, 3}}
 assert(conv == "conv2d_1x8x8x4x16x3_native(0)" and flextensor.task.list()[1] == conv)
 local found, buffers, configs, measured = searched(conv, {op_trial = 12})
-assert(#measured.asked[1] == 12 and #buffers == 3 and buffers[3].shape[4] == 16 and configs.slevel == 4 and configs.rlevel == 2)
+assert(#measured.asked[1] == 12 and #buffers == 3 and buffers[3].shape[4] == 16 and configs.slevel == 4
+       and configs.rlevel == 2)
 assert(found:build():check() == 0 and found:script():find("T.parallel", 1, true))
 path = new_file()
 flextensor.save(path, configs)
-assert(read(path):find('"conv2d.spatial1", "split", [', 1, true) and select(2, read(path):gsub("\n", "")) == 10 + #configs.knobs)
+assert(read(path):find('"conv2d.spatial1", "split", [', 1, true)
+       and select(2, read(path):gsub("\n", "")) == 10 + #configs.knobs)
 assert(flextensor.schedule_with_config(conv, flextensor.load(path)):hash() == found:hash())
 local named_operators = {}
 for _, op in ipairs(flextensor.library()) do named_operators[op.name] = op.doc end
 assert(named_operators.matmul == "a product of matrices" and named_operators.softmax)
 -- Each method, and parts of any number.
-for _, method in ipairs {"annealing", "random", "grid", "ga"} do assert(#select(4, searched(conv, {op_trial = 4, method = method})).asked[1] == 4) end
+for _, method in ipairs {"annealing", "random", "grid", "ga"} do
+  assert(#select(4, searched(conv, {op_trial = 4, method = method})).asked[1] == 4)
+end
 for slevel = 1, 4 do
-  for rlevel = 1, 3 do assert(searched(conv, {op_trial = 2, method = "random", slevel = slevel, rlevel = rlevel}):build():check() == 0) end
+  for rlevel = 1, 3 do
+    assert(searched(conv, {op_trial = 2, method = "random", slevel = slevel, rlevel = rlevel}):build():check() == 0)
+  end
 end
 -- Stages after a reduction, and before it; two reductions.
-for _, each in ipairs {{"dense_bias_relu", {8, 16, 32}}, {"softmax", {"8x32"}}, {"layer_norm", {"8x32"}}, {"conv2d", {1, 8, 8, 4, 16, 3, pad = 1}}, {"relu", {"8x32"}}} do
+for _, each in ipairs {{"dense_bias_relu", {8, 16, 32}}, {"softmax", {"8x32"}}, {"layer_norm", {"8x32"}},
+                       {"conv2d", {1, 8, 8, 4, 16, 3, pad = 1}}, {"relu", {"8x32"}}} do
   local key = flextensor.task.register {op = each[1], args = each[2]}
   assert(searched(key, {op_trial = 3, method = "random"}):build():check() < 1e-3, each[1])
 end
@@ -301,7 +331,8 @@ assert(flextensor.task.func "conv2d_1x8x8x4x16x3xpad=1_native(0)":params()[3].sh
 local wide = flextensor.task.register {op = "conv2d", args = {1, 8, 8, 4, 32, 3}}
 local gemm = flextensor.task.register {op = "matmul", args = {16, 16, 16}, name = "small"}
 assert(gemm == "matmul_small_native(0)")
-refuses("they are of shape [1, 8, 8, 4, 16, 3], this is [1, 8, 8, 4, 32, 3]", flextensor.schedule_with_config, wide, configs)
+refuses("they are of shape [1, 8, 8, 4, 16, 3], this is [1, 8, 8, 4, 32, 3]", flextensor.schedule_with_config, wide,
+        configs)
 refuses("they are of operator `conv2d`, this is `matmul`", flextensor.schedule_with_config, gemm, configs)
 refuses("they are what flextensor.schedule gives", flextensor.schedule_with_config, gemm, {op = "matmul"})
 local changed = flextensor.load(path)
@@ -343,12 +374,14 @@ local function auto(options)
   options.measurer = options.measurer or support.measurer(options.measuring)
   options.db, options.measuring = options.db or support.new_path(), nil
   options.batch = 16
-  return ansor.auto_schedule(options.task or task, (function() options.task = nil return options end)()), options.measurer
+  return ansor.auto_schedule(options.task or task, (function() options.task = nil return options end)()),
+    options.measurer
 end
 log = new_file()
 local best
 best, m = auto {trials = 24, log = log}
-assert(#best:placeholders() == 0 and not tostring(best):find("None", 1, true) and tostring(best):find("parallel", 1, true))
+assert(#best:placeholders() == 0 and not tostring(best):find("None", 1, true)
+       and tostring(best):find("parallel", 1, true))
 assert(best.seconds == math.min(table.unpack(m.times[1])) and best:build():check() == 0)
 -- The script makes the state again.
 assert(ms.apply(task.func, ms.read_trace(best:script())):hash() == best:schedule():hash())
@@ -365,7 +398,8 @@ local ok, message = pcall(auto, {trials = 24, log = part, measuring = {most = 21
 assert(not ok and message == "the measurer is gone", message)
 local _, rest = auto {trials = 24 - 21, log = part, resume = true}
 assert(#rest.asked[1] == 3)
-support.same(support.joined(table.move(m.asked[1], 1, 21, 1, {}), rest.asked[1]), m.asked[1], "gone on with from the log")
+support.same(support.joined(table.move(m.asked[1], 1, 21, 1, {}), rest.asked[1]), m.asked[1],
+             "gone on with from the log")
 assert(#ansor.read_log(task, part) == 24)
 -- Failures are in the log, with their reasons.
 local failing = support.measurer()
@@ -388,7 +422,8 @@ assert(errors >= 3)
 -- A line of another task, a line that is none, no line.
 local other = dense(32)
 list, wrong = ansor.read_log(other, log)
-assert(#list == 0 and wrong[1]:find(log .. ":1: it is of `dense_relu`, another function than `dense_relu` or other extents", 1, true), wrong[1])
+assert(#list == 0 and wrong[1]:find(log .. ":1: it is of `dense_relu`, another function than `dense_relu` or other \z
+                                            extents", 1, true), wrong[1])
 refuses(log .. ":1: it is of `dense_relu`", ansor.replay, other, log, 1)
 refuses("has no line 1000", ansor.replay, task, log, 1000)
 assert(ansor.load_best(other, log) == nil)
@@ -405,7 +440,8 @@ refuses("option `trails`", ansor.auto_schedule, task, {trails = 3})
 -- ---- The examples, measured --------------------------------------------------------------------------------------
 
 local real_print = print
-for name, arguments in pairs {autotvm = {"64", "64", "64", "2"}, flextensor = {"8", "16", "2"}, ansor = {"32", "32", "32", "2"}} do
+for name, arguments in pairs {autotvm = {"64", "64", "64", "2"}, flextensor = {"8", "16", "2"},
+                              ansor = {"32", "32", "32", "2"}} do
   local printed = {}
   function print(...)
     for _, x in ipairs {...} do printed[#printed + 1] = tostring(x) end
@@ -414,6 +450,7 @@ for name, arguments in pairs {autotvm = {"64", "64", "64", "2"}, flextensor = {"
   arguments[#arguments + 1], arguments[#arguments + 2] = log, db
   local result = assert(loadfile(source .. "/lua/examples/" .. name .. ".lua"))(table.unpack(arguments))
   print = real_print
-  assert(result.seconds > 0 and table.concat(printed, " "):find("differs from the unscheduled function by 0", 1, true), name)
+  assert(result.seconds > 0 and table.concat(printed, " "):find("differs from the unscheduled function by 0", 1, true),
+         name)
 end
 support.remove_stores()

@@ -40,7 +40,8 @@ local runs = 0
 -- Hashes in the order in which they were asked for, by task; the tasks.
 local function asked(functions, options, most)
   runs = runs + 1
-  local all, lists = {measurer = mad_measurer(runs, most), batch = 16, trials = 40, db = support.new_path(), deterministic = true}, {}
+  local all, lists =
+    {measurer = mad_measurer(runs, most), batch = 16, trials = 40, db = support.new_path(), deterministic = true}, {}
   for name, value in pairs(options) do all[name] = value end
   function all.listen(e)
     lists[e.task] = lists[e.task] or {}
@@ -52,7 +53,8 @@ local function asked(functions, options, most)
   return lists, ok and tasks
 end
 
-local POLICIES = {"analytical", "evolutionary", "coordinate", "annealing", "random", "grid", "replay_trace", "replay_function"}
+local POLICIES =
+  {"analytical", "evolutionary", "coordinate", "annealing", "random", "grid", "replay_trace", "replay_function"}
 for _, policy in ipairs(POLICIES) do
   local first, tasks = asked({small}, {policy = policy, jobs = 1})
   assert(#first.small == 40 and tasks[1].done == 40, policy .. ": " .. #first.small)
@@ -70,7 +72,10 @@ for _, policy in ipairs(POLICIES) do
   same(asked({small}, {policy = policy, db = db, jobs = 2}).small, first.small, policy .. ", gone on")
   same(asked({small}, {policy = policy, db = db}).small, first.small, policy .. ", all known")
   -- What is enumerated needs no seed: all of the grid, and the model's proposals for so small a space.
-  if policy ~= "grid" and policy ~= "analytical" then assert(table.concat(asked({small}, {policy = policy, seed = 2}).small) ~= table.concat(first.small), policy .. ": the seed does not show") end
+  if policy ~= "grid" and policy ~= "analytical" then
+    assert(table.concat(asked({small}, {policy = policy, seed = 2}).small) ~= table.concat(first.small),
+           policy .. ": the seed does not show")
+  end
 end
 
 -- What is best is what was measured so, and what the store has first.
@@ -78,14 +83,17 @@ do
   local db = support.new_path()
   local _, tasks = asked({small}, {db = db})
   local store = ms.store(db)
-  assert(tasks[1].fastest.full_id == store:records({workload = tasks[1].workload})[1].id and tasks[1]:fastest_few(1)[1].id == tasks[1].fastest.id)
+  assert(tasks[1].fastest.full_id == store:records({workload = tasks[1].workload})[1].id
+         and tasks[1]:fastest_few(1)[1].id == tasks[1].fastest.id)
   store:close()
 end
 
 -- A GPU, whose candidates no device measures here, and functions whose candidates have no estimate.
-for _, each in ipairs {{{small}, "cuda -arch=sm_80"}, {{softmax()}, "llvm -mcpu=x86-64-v3 -num-cores=4"}, {{softmax()}, "cuda -arch=sm_70"}} do
+for _, each in ipairs {{{small}, "cuda -arch=sm_80"}, {{softmax()}, "llvm -mcpu=x86-64-v3 -num-cores=4"},
+                       {{softmax()}, "cuda -arch=sm_70"}} do
   for _, policy in ipairs {"analytical", "evolutionary", "annealing"} do
-    local name, options = each[1][1]:name(), {policy = policy, target = each[2], trials = 12, jobs = 1, simulate = each[2]:find "^cuda" ~= nil}
+    local name, options = each[1][1]:name(),
+      {policy = policy, target = each[2], trials = 12, jobs = 1, simulate = each[2]:find "^cuda" ~= nil}
     local first = asked(each[1], options)[name]
     options.jobs = 2
     assert(#first > 2, policy .. " for " .. each[2])
@@ -95,7 +103,8 @@ end
 
 -- Several functions with trials together; a function that is cut, with its groups.
 for _, policy in ipairs {"analytical", "evolutionary"} do
-  local first, again = asked({small, wide, softmax()}, {policy = policy, total = 50}), asked({small, wide, softmax()}, {policy = policy, total = 50, jobs = 2})
+  local first, again = asked({small, wide, softmax()}, {policy = policy, total = 50}),
+    asked({small, wide, softmax()}, {policy = policy, total = 50, jobs = 2})
   assert(#first.small + #first.wide + #first.softmax == 50)
   for _, name in ipairs {"small", "wide", "softmax"} do same(again[name], first[name], policy .. ": " .. name) end
 end
@@ -113,13 +122,16 @@ end
 
 -- Refused: what depends on time.
 for name, value in pairs {seconds = 3, policy_timeout = 3, skip_failing = true, failures = 8, scheduler = "gain"} do
-  local ok, message = pcall(tune.all, {small}, {measurer = mad_measurer(1), db = support.new_path(), deterministic = true, [name] = value})
+  local ok, message = pcall(tune.all, {small},
+                            {measurer = mad_measurer(1), db = support.new_path(), deterministic = true, [name] = value})
   assert(not ok and message:find("deterministic does not go with " .. name .. ": ", 1, true), message)
 end
 
 -- Without it, the same seed and the same results give the same candidates, and other times others.
 local function plain(seed)
-  return support.run({small}, {policy = "evolutionary", trials = 40, measuring = seed and {time = function(sch) return 1e-6 * (1 + ms.stream(seed, 1, tonumber(sch:hash():sub(1, 6), 16)):unit()) end}}).asked[1]
+  return support.run({small}, {policy = "evolutionary", trials = 40, measuring = seed and {time = function(sch)
+    return 1e-6 * (1 + ms.stream(seed, 1, tonumber(sch:hash():sub(1, 6), 16)):unit())
+  end}}).asked[1]
 end
 same(plain(1), plain(1), "the same results")
 assert(table.concat(plain(1)) ~= table.concat(plain(2)), "the results do not show")

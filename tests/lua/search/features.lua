@@ -13,7 +13,8 @@ local function read(path)
 end
 
 local names = ms.feature_names()
-local class, first, constant = {}, {}, {} -- of each column: whom it was equal to so far, its first value, whether all were that
+local class, first, constant = {}, {}, {} -- of each column: whom it was equal to so far, its first value, whether all
+                                          -- were that
 for i = 1, #names do class[i], constant[i] = 1, true end
 
 local function compare(features, row)
@@ -78,7 +79,8 @@ end
 local function many_buffers(reduces)
   local inputs, k = {}, te.reduce_axis(24, "k")
   for i = 1, 7 do
-    inputs[i] = te.placeholder(not reduces and {16, 20} or i % 3 == 2 and {16, 24} or {24, 20 * i}, i < 6 and "float32" or "float16", "X" .. i)
+    inputs[i] = te.placeholder(not reduces and {16, 20} or i % 3 == 2 and {16, 24} or {24, 20 * i},
+                               i < 6 and "float32" or "float16", "X" .. i)
   end
   local out = te.compute({16, 20}, function(i, j)
     local sum
@@ -92,8 +94,8 @@ local function many_buffers(reduces)
   return te.func("many", inputs)
 end
 
-local workloads = {"C1D", "C2D", "C3D", "CAP", "CBR", "DEP", "DIL", "ELT", "GMM", "GMM1024", "GMM2", "GMM_RELU", "GMM_ROW", "GRP", "NRM", "POOL",
-                   "SFM", "T2D", "TBG"}
+local workloads = {"C1D", "C2D", "C3D", "CAP", "CBR", "DEP", "DIL", "ELT", "GMM", "GMM1024", "GMM2", "GMM_RELU",
+                   "GMM_ROW", "GRP", "NRM", "POOL", "SFM", "T2D", "TBG"}
 for _, name in ipairs(workloads) do
   local func = ms.from_script(read(root .. "/lua/bench/data/workloads/" .. name .. ".py"))
   draw(func)

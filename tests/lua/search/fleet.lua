@@ -1,11 +1,12 @@
--- A fleet in one process: tuner and workers take steps in turn, on a server in memory. Nothing is lost, nothing is taken
--- twice, whatever dies; what is no job or no result is refused.
+-- A fleet in one process: tuner and workers take steps in turn, on a server in memory. Nothing is lost, nothing is
+-- taken twice, whatever dies; what is no job or no result is refused.
 -- usage: msched fleet.lua SOURCE
 local ms = require "msched"
 local root = ...
 local memory = assert(loadfile(root .. "/tests/support/lua/memory_redis.lua"))()
 local codec, link, Queue = ms.load "search.fleet.codec", ms.load "search.fleet.link", ms.load "search.fleet.queue"
-local Coordinator, Worker, status = ms.load "search.fleet.coordinator", ms.load "search.fleet.worker", ms.load "search.fleet.status"
+local Coordinator, Worker, status = ms.load "search.fleet.coordinator", ms.load "search.fleet.worker",
+  ms.load "search.fleet.status"
 
 local function fails(pattern, f, ...)
   local ok, message = pcall(f, ...)
@@ -14,12 +15,15 @@ end
 
 -- ---- Addresses
 for url, expected in pairs {
-  ["redis://host"] = {"host", "6379", 0}, ["redis://10.0.0.1:7000/3"] = {"10.0.0.1", "7000", 3}, ["redis://[::1]:7000"] = {"::1", "7000", 0},
-  ["redis://user:p%40ss@host/1"] = {"host", "6379", 1, "user", "p@ss"}, ["redis://:secret@host"] = {"host", "6379", 0, "", "secret"},
+  ["redis://host"] = {"host", "6379", 0}, ["redis://10.0.0.1:7000/3"] = {"10.0.0.1", "7000", 3},
+  ["redis://[::1]:7000"] = {"::1", "7000", 0},
+  ["redis://user:p%40ss@host/1"] = {"host", "6379", 1, "user", "p@ss"},
+  ["redis://:secret@host"] = {"host", "6379", 0, "", "secret"},
   ["redis://host?device=H100%20PCIe"] = {"host", "6379", 0},
 } do
   local a = link.parse(url)
-  assert(a.host == expected[1] and a.port == expected[2] and a.database == expected[3] and a.user == expected[4] and a.password == expected[5], url)
+  assert(a.host == expected[1] and a.port == expected[2] and a.database == expected[3] and a.user == expected[4]
+         and a.password == expected[5], url)
   assert(not a.name:find "ss" and not a.name:find "secret", a.name)
 end
 assert(link.parse "redis://host?device=H100%20PCIe".device == "H100 PCIe")
@@ -31,9 +35,11 @@ end
 local address = link.parse("redis://host?auth=" .. secret)
 assert(address.user == "tuner" and address.password == "secret")
 os.remove(secret)
-for url, pattern in pairs {["host"] = "an address of Redis", ["redis://"] = "an address", ["redis://h:x"] = "an address", ["redis://h/x"] = "an address",
-                           ["rediss://h"] = "tunnel", ["redis://h?x=1"] = "nothing that an address has", ["redis://h?auth=/none"] = "/none",
-                           ["redis://h:65536"] = "a port from 1 to 65535", ["redis://h:0"] = "a port", ["redis://h/9999999999"] = "nine digits"} do
+for url, pattern in pairs {["host"] = "an address of Redis", ["redis://"] = "an address",
+                           ["redis://h:x"] = "an address", ["redis://h/x"] = "an address", ["rediss://h"] = "tunnel",
+                           ["redis://h?x=1"] = "nothing that an address has", ["redis://h?auth=/none"] = "/none",
+                           ["redis://h:65536"] = "a port from 1 to 65535", ["redis://h:0"] = "a port",
+                           ["redis://h/9999999999"] = "nine digits"} do
   fails(pattern, link.parse, url)
 end
 -- no server at all: one message, soon
@@ -41,16 +47,21 @@ link.FIRST, link.PAUSE = 0.2, 0.001
 fails("^redis://127.0.0.1:1/0: no Redis answers there: ", link.open, "redis://127.0.0.1:1")
 
 -- ---- Forms
-local result = {name = "a.b", worker = "w", hash = "b", outcome = "measured", reason = "", aside = "", seconds = 0.5, low = 0.25, high = math.huge, runs = 3, busy = true,
-                repeated = false, build_seconds = 1, check_seconds = 2, time_seconds = 3, remark = "", device = {"name", "x", "driver", "12", "else", "1"}, times = {1.5, 2.5}}
+local result =
+  {name = "a.b", worker = "w", hash = "b", outcome = "measured", reason = "", aside = "", seconds = 0.5, low = 0.25,
+   high = math.huge, runs = 3, busy = true, repeated = false, build_seconds = 1, check_seconds = 2, time_seconds = 3,
+   remark = "", device = {"name", "x", "driver", "12", "else", "1"}, times = {1.5, 2.5}}
 local bytes = codec.write_result(result)
 local read = assert(codec.read_result(bytes))
 for name, value in pairs(result) do
-  assert(type(value) == "table" and table.concat(value, " ") == table.concat(read[name], " ") or value == read[name], name)
+  assert(type(value) == "table" and table.concat(value, " ") == table.concat(read[name], " ") or value == read[name],
+         name)
 end
-assert(codec.device_of(read.device).driver == 12 and codec.device_of(read.device).name == "x" and codec.device_of(read.device)["else"] == nil)
+assert(codec.device_of(read.device).driver == 12 and codec.device_of(read.device).name == "x"
+       and codec.device_of(read.device)["else"] == nil)
 for length = 0, #bytes - 1 do assert(not codec.read_result(bytes:sub(1, length)), length) end -- cut anywhere
-for i = 1, #bytes do codec.read_result(bytes:sub(1, i - 1) .. "\255" .. bytes:sub(i + 1)) end -- any byte: no error is raised
+-- any byte: no error is raised
+for i = 1, #bytes do codec.read_result(bytes:sub(1, i - 1) .. "\255" .. bytes:sub(i + 1)) end
 local function refused(pattern, read_it, text)
   local values, why = read_it(text)
   assert(not values and why:find(pattern), why)
@@ -60,7 +71,8 @@ refused("does not begin", codec.read_job, bytes)
 refused("version 7", codec.read_result, "msfr" .. string.pack("<I4", 7) .. bytes:sub(9))
 refused("are the most", codec.read_job, codec.write_job {name = ("x"):rep(201)})
 refused("are the most", codec.read_job, codec.write_job {name = "x", traces = {("x"):rep((4 << 20) + 1)}})
-refused("a list of 17", codec.read_job, codec.write_job {name = "x", traces = {"", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", ""}})
+refused("a list of 17", codec.read_job,
+        codec.write_job {name = "x", traces = {"", "", "", "", "", "", "", "", "", "", "", "", "", "", "", "", ""}})
 refused("below 0", codec.read_job, codec.write_job {name = "x", best = -1})
 refused("below 0", codec.read_job, codec.write_job {name = "x", seconds = 0 / 0})
 refused("there is none", codec.read_job, nil)
@@ -93,11 +105,13 @@ assert(#traces == 30)
 local said = {}
 local function worker(name, options)
   options = options or {}
-  return Worker.open {link = link.open "redis://memory", name = name, simulate = 0.001, factor = options.factor, say = function(text) said[#said + 1] = text end}
+  return Worker.open {link = link.open "redis://memory", name = name, simulate = 0.001, factor = options.factor,
+                      say = function(text) said[#said + 1] = text end}
 end
 local function tuner(options)
   options = options or {}
-  return Coordinator.open {link = link.open "redis://memory", target = ms.target "native", run_timeout = options.run_timeout}
+  return Coordinator.open {link = link.open "redis://memory", target = ms.target "native",
+                           run_timeout = options.run_timeout}
 end
 
 -- Sends all candidates; steps until all results are there. act(n), n of them, is called after each step.
@@ -227,8 +241,10 @@ c = tuner()
 task = c:add(func)
 local function job(values)
   local name = values.name or "x.y"
-  return {name = name, bytes = codec.write_job(setmetatable(values, {__index = {name = name, kind = "measure", workload = c.tasks[1].digest, hash = hashes[1], reply = "me",
-    run_timeout = 1, reference_timeout = 1, traces = {traces[1]:binary()}}}))}
+  return {name = name, bytes = codec.write_job(setmetatable(values, {__index = {name = name, kind = "measure",
+                                                            workload = c.tasks[1].digest, hash = hashes[1],
+                                                            reply = "me", run_timeout = 1, reference_timeout = 1,
+                                                            traces = {traces[1]:binary()}}}))}
 end
 local count = 0
 local function bad(pattern, sent)
@@ -279,7 +295,13 @@ workers.w.queue.complete = function(self, list)
     if spoilt < 3 then
       spoilt = spoilt + 1
       local values = codec.read_result(each.bytes)
-      if spoilt == 1 then values.seconds = math.huge elseif spoilt == 2 then values.hash = "0" else values.outcome = "best of all" end
+      if spoilt == 1 then
+        values.seconds = math.huge
+      elseif spoilt == 2 then
+        values.hash = "0"
+      else
+        values.outcome = "best of all"
+      end
       each.bytes = codec.write_result(values)
     end
   end
@@ -307,7 +329,8 @@ local function retime()
   until times ~= nil or ms.clock() > deadline
 end
 retime()
-assert(times and #times == 2 and times[1].seconds == got[1].seconds and times[2].seconds == got[2].seconds and times[1].runs == 1)
+assert(times and #times == 2 and times[1].seconds == got[1].seconds and times[2].seconds == got[2].seconds
+       and times[1].runs == 1)
 workers.a = nil -- the one that was asked first
 c:remeasure(task, {traces[1], traces[2]}, 0.01)
 assert(c.finalists.to == "a")
@@ -329,7 +352,9 @@ local function finals(factors, claimed)
   c = tuner()
   task = c:add(func)
   local claims, list = {}, {}
-  for n, by in ipairs(claimed) do claims[n], list[n] = by and {worker = by, seconds = factors[by] * got[n].seconds}, traces[n] end
+  for n, by in ipairs(claimed) do
+    claims[n], list[n] = by and {worker = by, seconds = factors[by] * got[n].seconds}, traces[n]
+  end
   c:remeasure(task, list, 0.01, claims)
   retime()
   return times, c:put_aside(), c
@@ -363,8 +388,9 @@ local function run_end(factors, by)
   local measured, workload, target = {}, store:put_workload(func), ms.target "native"
   for n, trace in ipairs(traces) do
     local seconds = factors[by(n)] * got[n].seconds
-    local id, short = store:put {workload = workload, target = target.text, trace = trace, hash = hashes[n], status = "measured", seconds = seconds, low = seconds, high = seconds,
-                                 runs = 1, search = {asked = 0, came = 1, build_seconds = 0, run_seconds = 0, worker = by(n)}}
+    local id, short = store:put {workload = workload, target = target.text, trace = trace, hash = hashes[n],
+                                 status = "measured", seconds = seconds, low = seconds, high = seconds, runs = 1,
+                                 search = {asked = 0, came = 1, build_seconds = 0, run_seconds = 0, worker = by(n)}}
     measured[n] = {hash = hashes[n], seconds = seconds, id = short, full_id = id, worker = by(n)}
   end
   memory.flush()
@@ -377,8 +403,10 @@ local function run_end(factors, by)
     for _, each in pairs(workers) do each:step() end
     return next_result(self, wait)
   end
-  local env = setmetatable({done = 1, counted = 0, measured = measured, workload = workload, target = target, shared = {}, log = function() end, number = c:add(func),
-                            run = {cut = false, is_late = function() return false end}, stopped = function() return false end}, {__index = Task})
+  local env = setmetatable({done = 1, counted = 0, measured = measured, workload = workload, target = target,
+                            shared = {}, log = function() end, number = c:add(func),
+                            run = {cut = false, is_late = function() return false end},
+                            stopped = function() return false end}, {__index = Task})
   env.services = {store = store, measurer = c}
   remeasure.run(env)
   return env
@@ -416,7 +444,8 @@ assert(times_of(serve(c, workers, function(n)
   if workers.a.aside ~= "" then slow_at = slow_at or workers.a.done end
   if n >= 10 then ms.sleep(0.002) end
 end)) == expected)
-assert(slow_at and workers.a.done == slow_at and workers.a:holds() == 0 and said[1]:find "takes no jobs: its measured peak is 60 %% of the best seen", said[1])
+assert(slow_at and workers.a.done == slow_at and workers.a:holds() == 0
+       and said[1]:find "takes no jobs: its measured peak is 60 %% of the best seen", said[1])
 workers.a:step()
 assert(status.of("redis://memory")[1].workers[1].aside:find "60 %%")
 rate = 90
@@ -448,7 +477,8 @@ local live = Queue.open(link.open "redis://memory", w.device, "msched 9.9, LLVM 
 live.link:all(live:say("tuners", {name = "t9", device = w.device, versions = "msched 9.9, LLVM 99"}))
 said = {}
 worker "x"
-assert(#said == 1 and said[1]:find "t9 is of msched 9.9, LLVM 99, which this worker, of msched .*, does not serve", said[1])
+assert(#said == 1 and said[1]:find "t9 is of msched 9.9, LLVM 99, which this worker, of msched .*, does not serve",
+       said[1])
 
 -- nobody there: it is said, once
 memory.flush()
@@ -458,19 +488,23 @@ repeat
   c:next(0.001)
   text = c:waiting()
 until text or ms.clock() > deadline
-assert(text and text:find "^no worker serves llvm .* at redis://memory:6379/0: `msched worker redis://memory:6379/0` there does; others: none", text)
+assert(text and text:find "^no worker serves llvm .* at redis://memory:6379/0: `msched worker redis://memory:6379/0` \z
+                           there does; others: none", text)
 
 -- ---- Several functions at a time -----------------------------------------------------------------------------------
 local tune = ms.load "search.tune"
 local functions = {}
-for n, shape in ipairs {{16, 16, 16}, {16, 16, 32}, {16, 32, 16}} do functions[n] = loadfile(root .. "/lua/examples/gemm.lua")(table.unpack(shape))[1] end
--- A run by three workers, of which one takes a step only now and then: the order in which tasks asked, what each asked for,
--- and how many waited at a time, at most. alone: one task at a time, as on this machine.
+for n, shape in ipairs {{16, 16, 16}, {16, 16, 32}, {16, 32, 16}} do
+  functions[n] = loadfile(root .. "/lua/examples/gemm.lua")(table.unpack(shape))[1]
+end
+-- A run by three workers, of which one takes a step only now and then: the order in which tasks asked, what each asked
+-- for, and how many waited at a time, at most. alone: one task at a time, as on this machine.
 local function run_of(slow, alone, options)
   memory.flush()
   local list = {worker "a", worker "b", worker "c"}
   for _, each in ipairs(list) do
-    function each.queue.take(queue, name, room) return Queue.take(queue, name, room, 0) end -- others have work while one has none
+    -- others have work while one has none
+    function each.queue.take(queue, name, room) return Queue.take(queue, name, room, 0) end
     each:step()
   end
   local measurer, steps, order, asked, waiting, most = tuner(), 0, {}, {}, {}, 0

@@ -1,7 +1,7 @@
 #!/bin/sh
-# A fleet's processes. Servers that are no Redis, and none at all: one message each, exit status 1. Where redis-server is
-# installed: two workers, one of them killed, and a tuner that is killed and goes on; a worker that measures.
-# usage: fleet.sh MSCHED ROOT ANSWERING
+# A fleet's processes. Servers that are no Redis, and none at all: one message each, exit status 1. Where redis-server
+# is installed: two workers, one of them killed, and a tuner that is killed and goes on; a worker that measures. usage:
+# fleet.sh MSCHED ROOT ANSWERING
 set -u
 msched=$1 root=$2 answering=$3
 work=$(mktemp -d)

@@ -6,7 +6,8 @@ local jobs_of = dofile(arg[0]:match "^.*/" .. "../jobs.lua")
 
 local A, B = te.placeholder({32, 32}, "float32", "A"), te.placeholder({32, 32}, "float32", "B")
 local k = te.reduce_axis(32, "k")
-local gemm = te.func("gemm", {A, B, te.compute({32, 32}, function(i, j) return te.sum(A[{i, k}] * B[{k, j}], k) end, "C")})
+local gemm =
+  te.func("gemm", {A, B, te.compute({32, 32}, function(i, j) return te.sum(A[{i, k}] * B[{k, j}], k) end, "C")})
 
 local path = os.tmpname()
 local function write(text)
@@ -56,7 +57,8 @@ local fresh, refused = models.open(path, 1)
 assert(refused:find(path, 1, true) and refused:find "version 77", refused)
 same(fresh:predict(candidates), ms.model("xgboost", 1):predict(candidates))
 local heard
-local env = tune.run(gemm, {trials = 2, db = path .. ".db", model = path, policy = "evolutionary", jobs = 1, listen = function(e)
+local env = tune.run(gemm, {trials = 2, db = path .. ".db", model = path, policy = "evolutionary", jobs = 1,
+  listen = function(e)
   if e.event == "start" then heard = e.refused_model end
 end})
 assert(env.done == 2 and heard == refused, heard)
@@ -71,7 +73,10 @@ assert(not ok and message:find "there is no cost model `oracle`", message)
 local seen = {lessons = 0, candidates = 0}
 ms.model {
   name = "mine",
-  update = function(self, lessons) self.count = (self.count or 0) + #lessons; seen.lessons, seen.seed = self.count, self.seed end,
+  update = function(self, lessons)
+    self.count = (self.count or 0) + #lessons
+    seen.lessons, seen.seed = self.count, self.seed
+  end,
   predict = function(_, list)
     local scores = {}
     for i, c in ipairs(list) do scores[i] = -c.features(1, "loops") end
@@ -85,16 +90,19 @@ assert(env.done == 4 and seen.lessons >= 4 and seen.candidates > 0 and seen.seed
 -- One that fails in a run is named, and the search goes on without it; where it is required, its task ends.
 for _, broken in ipairs {"update", "predict"} do
   local function failing(required)
-    local definition = {name = "fails", required = required, update = function() end, predict = function(_, list) return list end}
+    local definition =
+      {name = "fails", required = required, update = function() end, predict = function(_, list) return list end}
     definition[broken] = function() error "oh" end
     return ms.model(definition)
   end
   local left
-  env = tune.run(gemm, {trials = 4, batch = 2, db = path .. ".db", model = failing(false), policy = "evolutionary", jobs = 1, seed = 4, listen = function(e)
+  env = tune.run(gemm, {trials = 4, batch = 2, db = path .. ".db", model = failing(false), policy = "evolutionary",
+    jobs = 1, seed = 4, listen = function(e)
     if e.event == "model_left" then left = (left or "") .. e.reason end
   end})
   assert(env.done == 4 and left:find("^model `fails` .*models.lua:%d+: oh; mend it") and not left:find("oh.*oh"), left)
-  local done, err = pcall(tune.run, gemm, {trials = 4, batch = 2, db = path .. ".db", model = failing(true), policy = "evolutionary", jobs = 1, seed = 5})
+  local done, err = pcall(tune.run, gemm, {trials = 4, batch = 2, db = path .. ".db", model = failing(true),
+                                           policy = "evolutionary", jobs = 1, seed = 5})
   assert(not done and tostring(err):find "^model `fails` .*models.lua:%d+: oh", err)
 end
 
@@ -112,19 +120,24 @@ local function wrong(body, ...)
   assert(not done, "no error: " .. body)
   for _, words in ipairs {...} do assert(tostring(err):find(words, 1, true), err) end
 end
-local function model(predict) return 'return require "msched".model {name = "bad", update = function() end,\n predict = ' .. predict .. "}" end
+local function model(predict)
+  return 'return require "msched".model {name = "bad", update = function() end,\n predict = ' .. predict .. "}"
+end
 ms.rule_timeout(0.2)
 wrong(model 'function(self, list)\n error "oh" end', "model `bad`", lua .. ":3:", "oh")
 wrong(model "function(self, list)\n while true do end end", "model `bad`", lua .. ":2", "ran longer", "line 3")
 wrong(model "function() return 7 end", "model `bad`", lua .. ":2", "predicted a number")
 wrong(model "function() end", "predicted a nil", lua .. ":2")
 wrong(model "function(self, list) return {1} end", "predicted 1 scores for")
-wrong(model "function(self, list) local t = {} for i = 1, #list do t[i] = i == 3 and 0/0 or 1 end return t end", "NaN", "candidate 3")
-wrong(model "function(self, list) local t = {} for i = 1, #list do t[i] = i == 3 and '1' or 1 end return t end", "a string for candidate 3")
+wrong(model "function(self, list) local t = {} for i = 1, #list do t[i] = i == 3 and 0/0 or 1 end return t end", "NaN",
+      "candidate 3")
+wrong(model "function(self, list) local t = {} for i = 1, #list do t[i] = i == 3 and '1' or 1 end return t end",
+      "a string for candidate 3")
 wrong("return 7", "returns no model", lua)
 wrong("return {", lua .. ":1")
 wrong('return require "msched".model {name = "half", predict = function() end}', "`update` is a function")
-wrong('return require "msched".model {name = "bad", predict = function() end,\n update = function() error "no" end}', "model `bad`", lua .. ":2:", "no")
+wrong('return require "msched".model {name = "bad", predict = function() end,\n update = function() error "no" end}',
+      "model `bad`", lua .. ":2:", "no")
 
 -- ---- What other functions teach -------------------------------------------------------------------------------------
 
@@ -138,12 +151,15 @@ local learned, moved = from:predict(candidates), 0
 for i, score in ipairs(learned) do moved = math.max(moved, math.abs(score - before[i])) end
 assert(moved > 0.1)
 same(first:predict(candidates), before)
-for i, score in ipairs(from:successor(8):predict(candidates)) do assert(math.abs(score - learned[i]) < 1e-5, i) end -- trees are summed in another order
+-- trees are summed in another order
+for i, score in ipairs(from:successor(8):predict(candidates)) do assert(math.abs(score - learned[i]) < 1e-5, i) end
 
 -- Runs on a device that answers at once; what they say of a start from others' records, and what they ask for first.
 local transfer, simulated = ms.load "search.transfer", ms.load "search.fleet.simulated"
 local db = path .. ".transfer.db"
-local function product(m) return assert(loadfile(arg[0]:match "^.*/" .. "../../../lua/examples/gemm.lua"))(m, 16, 16)[1] end
+local function product(m)
+  return assert(loadfile(arg[0]:match "^.*/" .. "../../../lua/examples/gemm.lua"))(m, 16, 16)[1]
+end
 local function device()
   local made = simulated.open(0)
   function made.next(self, wait)
@@ -154,7 +170,9 @@ local function device()
   return made
 end
 local function asked_of(m, options)
-  local all, told, asked = {db = db, trials = 24, batch = 24, policy = "evolutionary", jobs = 1, transfer = true, measurer = device()}, nil, nil
+  local all, told, asked =
+    {db = db, trials = 24, batch = 24, policy = "evolutionary", jobs = 1, transfer = true, measurer = device()}, nil,
+    nil
   for key, value in pairs(options or {}) do all[key] = value end
   function all.listen(e)
     if e.event == "transferred" then told = e.functions .. " " .. e.samples end
@@ -173,7 +191,8 @@ for _, option in ipairs {{transfer = false}, {model = "random"}} do
   option.trials, option.seed, option.db, option.transfer_from = 1, 9, fresh_path, store
   assert(asked_of(32, option) == nil)
 end
-for words, option in pairs {["does not go with the policy `random`"] = {policy = "random"}, ["deterministic does not go with transfer"] = {deterministic = true}} do
+for words, option in pairs {["does not go with the policy `random`"] = {policy = "random"},
+                            ["deterministic does not go with transfer"] = {deterministic = true}} do
   option.db = fresh_path
   local taken, why_not = pcall(asked_of, 32, option)
   assert(not taken and tostring(why_not):find(words, 1, true), why_not)
@@ -191,7 +210,8 @@ assert(counts_of(tasks) == "1 24")
 tasks[1].first_record = 0 -- it began before all of them
 assert(counts_of(tasks) == nil)
 tasks[1].first_record = nil
-tasks[2] = {func = product(16), target = tasks[1].target, seed = 1} -- a function of the run's is none of the others, whatever its name
+tasks[2] = {func = product(16), target = tasks[1].target, seed = 1} -- a function of the run's is none of the others,
+                                                                    -- whatever its name
 assert(counts_of(tasks) == nil)
 tasks[2] = nil
 local function with_targets(text) -- the same store, of another device
@@ -202,7 +222,8 @@ local function with_targets(text) -- the same store, of another device
   end, get_workload = function(_, id) return store:get_workload(id) end,
   records = function(_, of) return store:records {workload = of.workload, first = of.first, step = of.step} end}
 end
-assert(counts_of(tasks, with_targets "-mcpu=%0x") == nil and counts_of(tasks, with_targets "%0 -num-cores=77") == "1 24")
+assert(counts_of(tasks, with_targets "-mcpu=%0x") == nil
+       and counts_of(tasks, with_targets "%0 -num-cores=77") == "1 24")
 transfer.LEAST = 25
 assert(counts_of(tasks) == nil)
 store:close()

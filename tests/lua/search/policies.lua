@@ -32,9 +32,11 @@ for _, policy in ipairs {"random", "grid", "annealing", "coordinate", "analytica
   assert(not pcall(tune.all, {small}, {measurer = m, batch = 16, trials = 48, db = path, policy = policy, jobs = 2}))
   collectgarbage() -- closes the store
   local rest = run({small}, {policy = policy, trials = #whole.asked[1], db = path})
-  same(support.joined(table.move(m.asked[1], 1, 21, 1, {}), rest.asked[1]), whole.asked[1], policy .. ", stopped and resumed")
+  same(support.joined(table.move(m.asked[1], 1, 21, 1, {}), rest.asked[1]), whole.asked[1],
+       policy .. ", stopped and resumed")
 end
-assert(table.concat(run({small}, {policy = "random", seed = 2}).asked[1]) ~= table.concat(run({small}, {policy = "random"}).asked[1]), "the seed does not show")
+assert(table.concat(run({small}, {policy = "random", seed = 2}).asked[1])
+       ~= table.concat(run({small}, {policy = "random"}).asked[1]), "the seed does not show")
 
 -- ---- What each is there for --------------------------------------------------------------------------------------
 
@@ -43,7 +45,9 @@ local tiny = product(4, 4, 4)
 local grid = run({tiny}, {policy = "grid", trials = 100000, batch = 64})
 local of_grid = {}
 for _, hash in ipairs(grid.asked[1]) do of_grid[hash] = true end
-for _, hash in ipairs(run({tiny}, {policy = "random", trials = 40}).asked[1]) do assert(of_grid[hash], "the grid lacks a candidate") end
+for _, hash in ipairs(run({tiny}, {policy = "random", trials = 40}).asked[1]) do
+  assert(of_grid[hash], "the grid lacks a candidate")
+end
 
 -- Annealing comes to prefer what is fast; at first it does not.
 local annealed = run({small}, {policy = "annealing", trials = 192})
@@ -75,8 +79,8 @@ local proposed = run({small}, {policy = "analytical", trials = 16, measuring = {
 usual = mean(run({small}, {policy = "random", trials = 48, measuring = {time = lines_time}}).times[1], 1, 48)
 assert(mean(proposed.times[1], 1, 16) < 0.5 * usual, "proposals are no better than random candidates")
 
--- What comes first is a least of the estimate: no step away, places of blocks among them, is cheaper. The search around the
--- cheapest ends after some steps, which are enough on a machine with these caches, whatever this one has.
+-- What comes first is a least of the estimate: no step away, places of blocks among them, is cheaper. The search around
+-- the cheapest ends after some steps, which are enough on a machine with these caches, whatever this one has.
 do
   local model = ms.load "search.cost.analytical"
   local machine_of = model.machine
@@ -102,15 +106,20 @@ do
 end
 
 local function flat_time() return 1e-3 end
-local flat, ended = run({small}, {policy = "analytical", trials = false, measuring = {time = flat_time}}) -- without a number
+-- without a number
+local flat, ended = run({small}, {policy = "analytical", trials = false, measuring = {time = flat_time}})
 assert(ended[1].ended_as.why == "policy" and #flat.asked[1] == 16 + 8 + 8, #flat.asked[1])
-assert(ended[1].ended_as.text:find "^2 rounds in a row gave nothing faster by 2 %%; a number of trials", ended[1].ended_as.text)
+assert(ended[1].ended_as.text:find "^2 rounds in a row gave nothing faster by 2 %%; a number of trials",
+       ended[1].ended_as.text)
 do -- a space of one schedule
   local A = te.placeholder({7}, "float32", "A")
   local _, only = run({te.func("only", {A, ops.relu(A)})}, {policy = "analytical", trials = false})
-  assert(only[1].done == 1 and only[1].ended_as.text == "policy `analytical` asked for no more, and the space gave nothing new: 1 schedule of it is known; rules of your own would add others", only[1].ended_as.text)
+  assert(only[1].done == 1 and only[1].ended_as.text
+         == "policy `analytical` asked for no more, and the space gave nothing new: 1 schedule of it is known; rules \z
+             of your own would add others", only[1].ended_as.text)
   _, only = run({te.func("only", {A, ops.relu(A)})}, {policy = "analytical", trials = 20})
-  assert(only[1].ended_as.text == "the space gave nothing new three times in a row: 1 schedule of it is known; rules of your own would add others", only[1].ended_as.text)
+  assert(only[1].ended_as.text == "the space gave nothing new three times in a row: 1 schedule of it is known; rules \z
+                                   of your own would add others", only[1].ended_as.text)
 end
 flat, ended = run({small}, {policy = "analytical", trials = 40, measuring = {time = flat_time}})
 assert(ended[1].ended_as.why == "trials" and #flat.asked[1] == 40, "those that were asked for are had")
@@ -119,11 +128,15 @@ do -- what it looks around grows without gain: of a run that goes on again too
   assert(not pcall(tune.all, {small}, {measurer = m, trials = 40, db = path, policy = "analytical"}))
   collectgarbage() -- closes the store
   local rest = run({small}, {policy = "analytical", trials = 40, db = path, measuring = {time = flat_time}})
-  same(support.joined(table.move(m.asked[1], 1, 29, 1, {}), rest.asked[1]), flat.asked[1], "without gain, stopped and resumed")
+  same(support.joined(table.move(m.asked[1], 1, 29, 1, {}), rest.asked[1]), flat.asked[1],
+       "without gain, stopped and resumed")
 end
-_, ended = run({small}, {policy = "analytical", measuring = {time = function(sch) return 0.99 * ms.load "search.scheduler".bound(small, ms.target "native") + support.time_of(sch) * 1e-9 end}})
+_, ended = run({small}, {policy = "analytical", measuring = {time = function(sch)
+  return 0.99 * ms.load "search.scheduler".bound(small, ms.target "native") + support.time_of(sch) * 1e-9
+end}})
 assert(ended[1].ended_as.why == "policy" and ended[1].done == 16, "at the bound it ends")
-assert(ended[1].ended_as.text == "its best reaches 95 % of the roofline: no schedule is much faster", ended[1].ended_as.text)
+assert(ended[1].ended_as.text == "its best reaches 95 % of the roofline: no schedule is much faster",
+       ended[1].ended_as.text)
 do -- and where the machine was measured to reach a tenth of it, there
   local bound = ms.load "search.scheduler".bound(small, ms.target "native")
   local function slow_time(sch) return 10.1 * bound + support.time_of(sch) * 1e-9 end
@@ -131,7 +144,8 @@ do -- and where the machine was measured to reach a tenth of it, there
   _, ended = run({small}, {policy = "analytical", limit = function() return limit end, measuring = {time = slow_time}})
   assert(ended[1].ended_as.why == "policy" and ended[1].done == 16, "at the machine's measured peak it ends")
   local glances = 0 -- a glance at a busy machine is not believed: the next shows that there is more
-  _, ended = run({small}, {policy = "analytical", trials = 24, measuring = {time = slow_time}, limit = function(_, _, again)
+  _, ended = run({small}, {policy = "analytical", trials = 24, measuring = {time = slow_time},
+    limit = function(_, _, again)
     glances = glances + 1
     assert(again == nil or again == limit)
     return again and {name = limit.name, of = limit.of, seconds = 5 * bound} or limit
@@ -143,7 +157,9 @@ end
 local tiles = {} -- and they are spread: over the innermost parts of their tiles
 for _, sch in ipairs(proposed.made[1]) do
   local innermost = {}
-  for _, d in ipairs(sch.trace:draws()) do if #d.decision > 1 then innermost[#innermost + 1] = d.decision[#d.decision] end end
+  for _, d in ipairs(sch.trace:draws()) do
+    if #d.decision > 1 then innermost[#innermost + 1] = d.decision[#d.decision] end
+  end
   tiles[table.concat(innermost, " ")] = true
 end
 assert(#ms.sorted_keys(tiles) >= 6, #ms.sorted_keys(tiles))
@@ -157,7 +173,8 @@ assert(least(learning.times[1]) <= least(climbing.times[1]), "the model shows in
 -- On a target that nothing is estimated for it is evolution.
 local estimates = ms.load("rules.targets").llvm.analytical
 ms.load("rules.targets").llvm.analytical = nil
-same(run({small}, {policy = "analytical"}).asked[1], run({small}, {policy = "evolutionary"}).asked[1], "without estimates")
+same(run({small}, {policy = "analytical"}).asked[1], run({small}, {policy = "evolutionary"}).asked[1],
+     "without estimates")
 ms.load("rules.targets").llvm.analytical = estimates
 
 -- The fastest of the nearest shapes are measured first; of other functions, nothing is.
@@ -165,16 +182,20 @@ local path, near = new_path(), product(64, 64, 32)
 run({product(16, 64, 64)}, {policy = "random", trials = 8, db = path})
 local known = run({near}, {policy = "random", trials = 24, db = path})
 local fastest, trace = math.huge, nil
-for i, sch in ipairs(known.made[1]) do if known.times[1][i] < fastest then fastest, trace = known.times[1][i], sch.trace:simplified(false) end end
+for i, sch in ipairs(known.made[1]) do
+  if known.times[1][i] < fastest then fastest, trace = known.times[1][i], sch.trace:simplified(false) end
+end
 collectgarbage() -- closes the store
 local seeded = run({small}, {policy = "analytical", trials = 12, db = path})
 local asked = table.concat(seeded.asked[1], " ", 1, 4)
-local wanted = ms.pool(small, {jobs = 1, files = {}, target = "native"}):replay {{trace = trace, seed = 1, candidate = 0}}
+local wanted =
+  ms.pool(small, {jobs = 1, files = {}, target = "native"}):replay {{trace = trace, seed = 1, candidate = 0}}
 assert(asked:find(wanted[1].hash, 1, true), "the nearest shape's fastest is not among the first")
 local other = new_path()
 run({near}, {policy = "random", trials = 8, db = other})
 collectgarbage()
-same(run({small}, {policy = "random", trials = 12, db = other}).asked[1], run({small}, {policy = "random", trials = 12}).asked[1], "a policy that does not ask for it")
+same(run({small}, {policy = "random", trials = 12, db = other}).asked[1],
+     run({small}, {policy = "random", trials = 12}).asked[1], "a policy that does not ask for it")
 
 -- Opening the space again reaches what a rule decides by a number that it drew; replaying its traces does not.
 local function decided_by_draw(sch)
@@ -195,12 +216,14 @@ assert(kinds_of "replay_function" == 2 and kinds_of "replay_trace" == 1)
 ms.registered.space = {}
 
 -- The example's climbs.
-local climbed = run({small}, {policy = debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../../lua/examples/policy.lua", trials = 128})
+local climbed = run({small}, {policy = debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "")
+                              .. "../../../lua/examples/policy.lua", trials = 128})
 assert(mean(climbed.times[1], 65, 128) < 0.8 * mean(climbed.times[1], 1, 16), "it does not climb")
 
 -- Where each candidate is ended early, none is the best, and it is said why.
 local _, ended = run({small}, {policy = "random", trials = 4, measuring = {hopeless = true}})
-assert(not ended[1].fastest and tune.why(ended[1]):find("took far longer than the function as it is written: 4 ", 1, true), tune.why(ended[1]))
+assert(not ended[1].fastest and tune.why(ended[1]):find("took far longer than the function as it is written: 4 ", 1,
+                                                        true), tune.why(ended[1]))
 
 support.remove_stores()
 print "policies: ok"

@@ -6,7 +6,8 @@ local remeasure, Task = ms.load "search.remeasure", ms.load "search.task"
 
 -- Names that scripts may still have.
 assert(ms.load "search.contest" == remeasure)
-for old, new in pairs {box = "sandbox", heeding = "interruptible", draft = "estimator", drafts = "proposals", recalled = "memoized"} do
+for old, new in pairs {box = "sandbox", heeding = "interruptible", draft = "estimator", drafts = "proposals",
+                       recalled = "memoized"} do
   assert(ms[new] and ms[old] == ms[new] and rawget(ms, old) == nil, old)
 end
 local path = os.tmpname()
@@ -21,8 +22,8 @@ local function put(n, seconds)
   local sch = ms.schedule(func)
   local i = sch:get_loops(sch:get_sblock "C")
   sch:split(i, {ms.rest, n})
-  local id, short = store:put {workload = workload, target = target.text, trace = sch.trace, hash = sch:hash(), status = "measured", seconds = seconds,
-                               low = seconds, high = seconds, runs = 3}
+  local id, short = store:put {workload = workload, target = target.text, trace = sch.trace, hash = sch:hash(),
+                               status = "measured", seconds = seconds, low = seconds, high = seconds, runs = 3}
   return {id = id, measured = {hash = sch:hash(), seconds = seconds, id = short, full_id = id}}
 end
 
@@ -30,11 +31,13 @@ local asked
 local function env_of(records, times)
   local measured = {}
   for i, r in ipairs(records) do measured[i] = r.measured end
-  local env = {done = 1, measured = measured, workload = workload, target = target, log = function() end, run = {cut = false, is_late = function() return false end},
-               stopped = function() return false end, best = Task.best, fastest_few = Task.fastest_few, choose_best = Task.choose_best,
+  local env = {done = 1, measured = measured, workload = workload, target = target, log = function() end,
+               run = {cut = false, is_late = function() return false end}, stopped = function() return false end,
+               best = Task.best, fastest_few = Task.fastest_few, choose_best = Task.choose_best,
                record_of = Task.record_of, shared = {}, counted = 0}
   env.services = {store = store}
-  env.services.measurer = {remeasure = function(_, _, traces) asked = #traces end, remeasured = function() return times end}
+  env.services.measurer = {remeasure = function(_, _, traces) asked = #traces end,
+                           remeasured = function() return times end}
   return env
 end
 local function time(seconds) return {seconds = seconds, low = seconds, high = seconds, runs = 9, busy = true} end
@@ -89,7 +92,8 @@ do
   assert(remeasure.run(env) == 3 and rounds == 2, rounds)
   assert(env.fastest.full_id == list[3].id and env.fastest.seconds == 1.03)
   assert(store:records({workload = workload})[1].id == list[3].id)
-  assert(#told == 4 and told[4].best == list[3].measured.id and told[4].best_seconds == 1.03 and told[4].id == list[2].id and told[4].seconds == 1.041)
+  assert(#told == 4 and told[4].best == list[3].measured.id and told[4].best_seconds == 1.03
+         and told[4].id == list[2].id and told[4].seconds == 1.041)
   remeasure.MOST = few
 end
 
@@ -101,7 +105,8 @@ for order = 1, 2 do
   assert(remeasure.run(env) == 2)
   local first
   for _, r in ipairs(store:records {workload = workload}) do if not first and r.seconds == 1.1 then first = r.id end end
-  assert(first == (list[1].id < list[2].id and list[1] or list[2]).id and env.fastest.full_id == first and env:best(1)[1].full_id == first)
+  assert(first == (list[1].id < list[2].id and list[1] or list[2]).id and env.fastest.full_id == first
+         and env:best(1)[1].full_id == first)
 end
 
 env.done = 0

@@ -25,13 +25,15 @@ local function stopped_after(counts, policy)
   local path, all = new_path(), {}
   for _, count in ipairs(counts) do
     local m = measurer {most = count}
-    local ok, message = pcall(tune.all, {small}, {measurer = m, batch = 16, trials = TRIALS, db = path, jobs = 2, policy = policy})
+    local ok, message =
+      pcall(tune.all, {small}, {measurer = m, batch = 16, trials = TRIALS, db = path, jobs = 2, policy = policy})
     assert(not ok and message == "the measurer is gone", tostring(message))
     all = joined(all, table.move(m.asked[1], 1, count, 1, {}))
     collectgarbage() -- closes the store
   end
   local known
-  local m = run({small}, {trials = TRIALS, db = path, policy = policy, listen = function(e) if e.event == "start" then known = e.known end end})
+  local m = run({small}, {trials = TRIALS, db = path, policy = policy,
+                          listen = function(e) if e.event == "start" then known = e.known end end})
   assert(known == #all)
   return joined(all, m.asked[1])
 end
@@ -40,9 +42,12 @@ assert(ms.load("search.policy").find().name == "analytical", "the default")
 assert(ms.load("search.policy").find "draft_verify" == ms.load("search.policy").find(), "its old name")
 for _, policy in ipairs {"analytical", "evolutionary"} do
   local learned = 0
-  local whole, tasks = run({small}, {policy = policy, trials = TRIALS, jobs = 1, listen = function(e) if e.event == "learned" then learned = learned + e.lessons end end})
+  local whole, tasks =
+    run({small}, {policy = policy, trials = TRIALS, jobs = 1,
+                  listen = function(e) if e.event == "learned" then learned = learned + e.lessons end end})
   assert(#whole.asked[1] == TRIALS and tasks[1].done == TRIALS and learned == TRIALS)
-  same(run({small}, {policy = policy, trials = TRIALS, jobs = 2}).asked[1], whole.asked[1], policy .. " again, with 2 jobs")
+  same(run({small}, {policy = policy, trials = TRIALS, jobs = 2}).asked[1], whole.asked[1],
+       policy .. " again, with 2 jobs")
   -- Of so small a space the analytical policy estimates all, and what it draws is not among the best.
   local other = run({small}, {policy = policy, trials = TRIALS, seed = 2}).asked[1]
   assert(policy == "analytical" or table.concat(other) ~= table.concat(whole.asked[1]), "the seed does not show")
@@ -69,7 +74,8 @@ do
     last[text], calls = round, calls + 1
     return neighbours(env, trace)
   end
-  run({small}, {policy = "analytical", trials = TRIALS, listen = function(e) if e.event == "asked" then round = round + 1 end end})
+  run({small}, {policy = "analytical", trials = TRIALS,
+                listen = function(e) if e.event == "asked" then round = round + 1 end end})
   steps.neighbours = neighbours
   assert(round >= 4 and calls > 3, "nothing is around the fastest")
   assert(again == 0, again .. " replayed again in the next round")
@@ -102,7 +108,9 @@ assert(#m.funcs == 2 and #one == 2 and one[1].weight == 3 and one[2].weight == 1
 
 -- Trials of all together go to the task that gains most: the slower, and of two alike that which weighs more.
 local function shares(first, second, options)
-  local all = {policy = "replay_trace", trials = 1000, total = 96, measuring = {time = function(sch, task) return (task == 1 and first or second) + support.time_of(sch) * 1e-3 end}}
+  local all =
+    {policy = "replay_trace", trials = 1000, total = 96,
+     measuring = {time = function(sch, task) return (task == 1 and first or second) + support.time_of(sch) * 1e-3 end}}
   for name, value in pairs(options) do all[name] = value end
   local m = run({{small, weight = options.weight}, wide}, all)
   assert(#m.asked[1] + #m.asked[2] == 96)
@@ -122,7 +130,8 @@ do
   local submit = m.submit
   function m:submit(task, ...) steps[#steps + 1] = "submit " .. task return submit(self, task, ...) end
   function m:close_task(task) steps[#steps + 1] = "close " .. task end
-  tune.all({{small, weight = 1e6}, wide}, {measurer = m, batch = 8, trials = 24, db = new_path(), policy = "replay_trace"})
+  tune.all({{small, weight = 1e6}, wide},
+           {measurer = m, batch = 8, trials = 24, db = new_path(), policy = "replay_trace"})
   local last, closed = {}, {}
   for i, step in ipairs(steps) do
     local what, task = step:match "(%a+) (%d)"
@@ -139,7 +148,8 @@ local function failing(body, needs)
   local path = base .. ".lua"
   support.paths[#support.paths + 1] = base
   local file = assert(io.open(path, "w"))
-  file:write('local ms = require "msched"\nreturn ms.policy {name = "mine", ', needs or "", " run = function(env)\n", body, "\nend}\n")
+  file:write('local ms = require "msched"\nreturn ms.policy {name = "mine", ', needs or "", " run = function(env)\n",
+             body, "\nend}\n")
   file:close()
   local _, failed = run({small, wide}, {policy = path, policy_timeout = 0.5, trials = 4})
   for _, task in ipairs(failed) do
@@ -167,12 +177,14 @@ for _, body in ipairs {
     local analytical = ms.load "search.cost.analytical"
     local big = product("big", 4096, 4096, 4096)
     for _, sketch in ipairs(tune.open(big, env.target, {seed = 1}).sketches) do
-      ms.estimator(big, sketch.trace:simplified(false), analytical.machine(env.target)):best {budget = 1 << 50, most = 10}
+      ms.estimator(big, sketch.trace:simplified(false), analytical.machine(env.target)):best {budget = 1 << 50,
+        most = 10}
     end
     error "it went on"
   end,
 } do
-  local _, over = run({wide}, {seconds = 1.5, trials = 4, policy = {kind = "policy", name = "endless", needs = {}, run = body}})
+  local _, over =
+    run({wide}, {seconds = 1.5, trials = 4, policy = {kind = "policy", name = "endless", needs = {}, run = body}})
   assert(over[1].ended_as.why == "seconds" and not over[1].error, over[1].error)
 end
 -- So do they what is measured of the machine before the search, which then is not known.
@@ -182,7 +194,8 @@ for _, name in ipairs {"limit", "beside"} do
   assert(begun == 1 and over[1].ended_as.why == "seconds" and not over[1].error and over[1][name] == nil, over[1].error)
 end
 do -- a text is why it ends
-  local _, said = run({small}, {policy = {kind = "policy", name = "brief", needs = {}, run = function() return "enough is known" end}})
+  local _, said = run({small}, {policy = {kind = "policy", name = "brief", needs = {},
+                                          run = function() return "enough is known" end}})
   assert(said[1].ended_as.why == "policy" and said[1].ended_as.text == "enough is known")
 end
 fails("env:measure(7)", 3, "takes a list of candidates, as env:replay gives them, not a number")
@@ -217,11 +230,15 @@ _, tasks = run({small}, {policy = "idle", trials = 4})
 assert(tasks[1].ended_as.why == "exhausted" and tasks[1].done == 1)
 -- It is known by its name; another is not, and the message lists those that are.
 local ok, message = pcall(run, {small}, {policy = "none_such"})
-assert(not ok and message:find("there is no policy `none_such`; known are analytical, annealing, asking, coordinate, evolutionary, grid, idle, mine, random, replay_function, replay_trace, and files", 1, true), message)
+assert(not ok and message:find("there is no policy `none_such`; known are analytical, annealing, asking, coordinate, \z
+                                evolutionary, grid, idle, mine, random, replay_function, replay_trace, and files", 1,
+                               true), message)
 ok, message = pcall(run, {small}, {scheduler = "none_such"})
 assert(not ok and message:find("there is no scheduler `none_such`; known are gain, round-robin", 1, true), message)
-for needs, words in pairs({["7"] = "`needs` is a table", ["{speed = true}"] = "what it needs is `features`, `model`, `nearest` and `transfer`, not `speed`"}) do
-  ok, message = pcall(load("local p = require('msched').policy {name = 'p', run = print, needs = " .. needs .. "} return p", "=needs"))
+for needs, words in pairs({["7"] = "`needs` is a table", ["{speed = true}"] = "what it needs is `features`, `model`, \z
+                           `nearest` and `transfer`, not `speed`"}) do
+  ok, message = pcall(load("local p = require('msched').policy {name = 'p', run = print, needs = " .. needs
+                           .. "} return p", "=needs"))
   assert(not ok and message:find("needs:1: ms.policy p: " .. words, 1, true), message)
 end
 
@@ -233,17 +250,24 @@ local shared_path, first_named = new_path(), nil
 local before = run({small}, {trials = 16, db = shared_path, policy = "replay_trace"})
 collectgarbage()
 local another = product("another", 64, 64, 64)
-local under_another = run({another}, {trials = 16, db = shared_path, policy = "replay_trace", listen = function(e) first_named = e.event == "start" and e or first_named end})
+local under_another = run({another}, {trials = 16, db = shared_path, policy = "replay_trace",
+                                      listen = function(e) first_named = e.event == "start" and e or first_named end})
 assert(first_named.known == 16 and first_named.task == "another")
-same(joined({}, under_another.asked[1]), table.move(run({another}, {policy = "replay_trace"}).asked[1], 17, 32, 1, {}), "under another name")
+same(joined({}, under_another.asked[1]), table.move(run({another}, {policy = "replay_trace"}).asked[1], 17, 32, 1, {}),
+     "under another name")
 collectgarbage()
-local third = run({product("third", 64, 64, 64)}, {trials = 1, db = shared_path, listen = function(e) first_named = e.event == "start" and e or first_named end})
+local third =
+  run({product("third", 64, 64, 64)},
+      {trials = 1, db = shared_path, listen = function(e) first_named = e.event == "start" and e or first_named end})
 assert(first_named.known == 32 and #third.asked[1] == 1)
 collectgarbage()
-local simulated = tune.all({product("fourth", 64, 64, 64)}, {trials = 16, batch = 16, db = shared_path, policy = "replay_trace", simulate = true})
+local simulated = tune.all({product("fourth", 64, 64, 64)},
+                           {trials = 16, batch = 16, db = shared_path, policy = "replay_trace", simulate = true})
 assert(simulated[1].fastest.seconds == math.min(table.unpack(before.times[1])), "the store alone")
 collectgarbage()
-assert(#run({wide}, {trials = 1, db = shared_path, listen = function(e) first_named = e.event == "start" and e or first_named end}).asked[1] == 1 and first_named.known == 0)
+assert(#run({wide}, {trials = 1, db = shared_path,
+                     listen = function(e) first_named = e.event == "start" and e or first_named end}).asked[1] == 1
+       and first_named.known == 0)
 
 -- ---- How trials are counted --------------------------------------------------------------------------------------
 
@@ -257,12 +281,16 @@ do
     options.db, options.batch, options.policy = store, 8, options.policy or "random"
     options.listen = function(e) start, ended = e.event == "start" and e or start, e.event == "end" and e or ended end
     local asked = run({small}, options).asked[1]
-    if options.policy == "random" and not options.seed then same(asked, table.move(all, at + 1, at + expected, 1, {}), "after " .. at) end
+    if options.policy == "random" and not options.seed then
+      same(asked, table.move(all, at + 1, at + expected, 1, {}), "after " .. at)
+    end
     assert(#asked == expected, string.format("%d trials, not %d", #asked, expected))
     if not options.seed then at = at + expected end
     return start.counted, ended.trials
   end
-  local function check(counted, trials, a, b) assert(counted == a and trials == b, string.format("%d counted of %d", counted, trials)) end
+  local function check(counted, trials, a, b)
+    assert(counted == a and trials == b, string.format("%d counted of %d", counted, trials))
+  end
   local m = measurer {most = 11}
   assert(not pcall(tune.all, {small}, {measurer = m, batch = 8, trials = 20, db = store, policy = "random"}))
   at = 11
@@ -287,7 +315,8 @@ do
   run({small}, both)
   collectgarbage()
   local m, tasks = run({small, wide}, both)
-  assert(#m.asked[1] == 0 and #m.asked[2] == 12 and tasks[1].ended_as.text:find "other tasks of the run lack some", tasks[1].ended_as.text)
+  assert(#m.asked[1] == 0 and #m.asked[2] == 12 and tasks[1].ended_as.text:find "other tasks of the run lack some",
+         tasks[1].ended_as.text)
   collectgarbage()
   m = run({small, wide}, both)
   assert(#m.asked[1] == 12 and #m.asked[2] == 12)
@@ -302,7 +331,9 @@ run({small}, {trials = 20, db = path})
 collectgarbage()
 local store = ms.store(path)
 local damaged, readable = store:records()[2].id, 0 -- readable: of the first iteration
-for _, r in ipairs(store:records()) do if r.candidate >> 20 == 1 and r.id ~= damaged then readable = readable + 1 end end
+for _, r in ipairs(store:records()) do
+  if r.candidate >> 20 == 1 and r.id ~= damaged then readable = readable + 1 end
+end
 local worse = setmetatable({records = function(_, filter)
   local list = store:records(filter)
   list[2].trace = "of a later version"
@@ -314,7 +345,8 @@ m = run({small}, {trials = 4, store = worse, listen = function(e)
   if e.event == "learned" and e.known then lessons = lessons + e.lessons end
   if e.event == "start" then known = e.known end
 end})
-assert(#left_out == 1 and left_out[1].record == damaged and left_out[1].reason == "it begins as none of a trace's forms does", left_out[1].reason)
+assert(#left_out == 1 and left_out[1].record == damaged
+       and left_out[1].reason == "it begins as none of a trace's forms does", left_out[1].reason)
 assert(known == 20 and #m.asked[1] == 4 and lessons == readable and store:check() == 0)
 store:close()
 
@@ -331,10 +363,12 @@ run({small, wide}, {listen = function(e)
   if e.event == "learned" then taught = taught + e.lessons end
   if e.event == "end" then
     assert(e.trials == 32 and e.ended == "trials" and e.best and e.best_seconds > 0)
-    assert(e.open_seconds > 0 and e.replay_seconds > 0 and e.policy_seconds > 0 and e.learn_seconds > 0 and e.wait_seconds >= 0)
+    assert(e.open_seconds > 0 and e.replay_seconds > 0 and e.policy_seconds > 0 and e.learn_seconds > 0
+           and e.wait_seconds >= 0)
   end
 end})
-assert(kinds.start == 2 and kinds["end"] == 2 and kinds.trial == 64 and kinds.candidates > 4 and kinds.asked >= 4 and kinds.learned == kinds.asked)
+assert(kinds.start == 2 and kinds["end"] == 2 and kinds.trial == 64 and kinds.candidates > 4 and kinds.asked >= 4
+       and kinds.learned == kinds.asked)
 assert(measured == 64 and taught == 64 and asked_for >= 64)
 remove_stores()
 print "tasks: ok"

@@ -60,7 +60,8 @@ store:close()
 -- ---- Tuning: as if it were not there, and then it is not the best ---------------------------------------------------
 
 local m, tasks = support.run({func}, {policy = "random", trials = 12, db = path})
-support.same(m.asked[1], support.run({func}, {policy = "random", trials = 12}).asked[1], "beside a record that is not measured")
+support.same(m.asked[1], support.run({func}, {policy = "random", trials = 12}).asked[1],
+             "beside a record that is not measured")
 assert(tasks[1].recorded == 0)
 local fastest = tasks[1].fastest.full_id
 collectgarbage()
@@ -71,13 +72,14 @@ assert(known.fastest.full_id == fastest and known.fastest.seconds, "what was mea
 local again = support.new_path()
 path = again
 local proposed = untuned()
-ms.policy {name = "the proposal", run = function(env) env:measure(env:replay {{trace = proposed.fastest.trace:simplified(false)}}) end}
+ms.policy {name = "the proposal",
+           run = function(env) env:measure(env:replay {{trace = proposed.fastest.trace:simplified(false)}}) end}
 support.run({func}, {policy = "the proposal", trials = 1, db = again})
 collectgarbage()
 local both = records()
 assert(#both == 1 and both[1].id == proposed.fastest.full_id and both[1].status == "measured")
 
--- ---- Where nothing is estimated, something is drawn ------------------------------------------------------------------
+-- ---- Where nothing is estimated, something is drawn -----------------------------------------------------------------
 
 local targets = ms.load "rules.targets"
 local estimates = targets.llvm.analytical
@@ -85,7 +87,7 @@ targets.llvm.analytical, path = nil, support.new_path()
 assert(untuned().fastest.id)
 targets.llvm.analytical = estimates
 
--- ---- What is over before threads have begun runs on one: products too, alone and in a row ---------------------------------
+-- ---- What is over before threads have begun runs on one: products too, alone and in a row ---------------------------
 
 local function chain(n, count)
   local X, W = te.placeholder({n, n}, "float32", "X"), te.placeholder({n, n}, "float32", "W")
@@ -97,10 +99,12 @@ local function chain(n, count)
   return te.func("chain", {X, W, last})
 end
 for _, case in ipairs {{16, 1, false}, {32, 3, false}, {16, 12, false}, {512, 1, true}} do
-  local one = tune.all({chain(case[1], case[2])}, {no_tune = true, db = support.new_path(), measurer = none, target = "x86-64-v3 -num-cores=4"})
+  local one = tune.all({chain(case[1], case[2])},
+                       {no_tune = true, db = support.new_path(), measurer = none, target = "x86-64-v3 -num-cores=4"})
   local whole = one[#one]
   local text = ms.apply(whole.func, whole.fastest.trace):func():script()
-  assert((text:find("T.parallel(", 1, true) ~= nil) == case[3], string.format("%d products of %d: %s", case[2], case[1], text))
+  assert((text:find("T.parallel(", 1, true) ~= nil) == case[3],
+         string.format("%d products of %d: %s", case[2], case[1], text))
 end
 
 support.remove_stores()

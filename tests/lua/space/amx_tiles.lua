@@ -11,7 +11,8 @@ local tests = {}
 
 local function of(x, y, sum) return function(shapes, at) return short_product(x, y, sum, shapes, at) end end
 local bytes, bfloats = of("int8", "int8", "int32"), of("bfloat16", "bfloat16", "float32")
-local SIGNS = {bytes, of("int8", "uint8", "int32"), of("uint8", "int8", "int32"), of("uint8", "uint8", "int32"), bfloats}
+local SIGNS =
+  {bytes, of("int8", "uint8", "int32"), of("uint8", "int8", "int32"), of("uint8", "uint8", "int32"), bfloats}
 local function plain(m, n, k) return {{m, k}, {k, n}, {m, n}, {k}} end
 local function rows_by_columns(i, k) return {i[1], k[1]}, {k[1], i[2]} end
 
@@ -21,8 +22,11 @@ local function made_of(func, rules)
   local made = sketches(func, TILES, {rules = rules or {"amx_tile"}})
   for i = 2, #made do
     check(func, made[i])
-    assert(space.postprocess(made[i], parts_of(TILES, {postprocs = {"rewrite_layout", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block", "rewrite_tensorize"}})))
-    assert(made[i]:script():find("T.tdpb", 1, true) and made[i]:script():find("T.tilezero", 1, true), i .. ": no instruction")
+    assert(space.postprocess(made[i],
+                             parts_of(TILES, {postprocs = {"rewrite_layout", "rewrite_parallel_vectorize_unroll",
+                                                           "rewrite_reduction_block", "rewrite_tensorize"}})))
+    assert(made[i]:script():find("T.tdpb", 1, true) and made[i]:script():find("T.tilezero", 1, true),
+           i .. ": no instruction")
     ms.check_lowered(func, made[i]:func(), TILES.text, i)
   end
   return made
@@ -41,14 +45,18 @@ function tests.whole_tiles()
     {bfloats(plain(64, 32, 64), rows_by_columns), 2, "amx_16x16x32_bf16"},
     {bytes({{32, 64}, {32, 64}, {32, 32}, {64}}, function(i, k) return {i[1], k[1]}, {i[2], k[1]} end), 1, "B_global"},
     {bytes(across, function(i, k) return {k[1], i[1]}, {k[1], i[2]} end), 3, "A_global"},
-    {bytes(image, function(i, k) return {i[1], i[2] + k[1], i[3] + k[2], k[3]}, {k[1], k[2], k[3], i[4]} end), 2, "amx_16x16x64_i8"},
-    {bytes({{32, 128}, {32, 32, 4}, {32, 32}, {32, 4}}, function(i, k) return {i[1], k[1] * 4 + k[2]}, {k[1], i[2], k[2]} end), 1, "amx_16x16x64_i8"},
-    {bfloats({{32, 64}, {32, 16, 2}, {32, 16}, {32, 2}}, function(i, k) return {i[1], k[1] * 2 + k[2]}, {k[1], i[2], k[2]} end), 2, "amx_16x16x32_bf16"},
+    {bytes(image, function(i, k) return {i[1], i[2] + k[1], i[3] + k[2], k[3]}, {k[1], k[2], k[3], i[4]} end), 2,
+     "amx_16x16x64_i8"},
+    {bytes({{32, 128}, {32, 32, 4}, {32, 32}, {32, 4}},
+           function(i, k) return {i[1], k[1] * 4 + k[2]}, {k[1], i[2], k[2]} end), 1, "amx_16x16x64_i8"},
+    {bfloats({{32, 64}, {32, 16, 2}, {32, 16}, {32, 2}},
+             function(i, k) return {i[1], k[1] * 2 + k[2]}, {k[1], i[2], k[2]} end), 2, "amx_16x16x32_bf16"},
   } do
     local made = made_of(case[1])
     assert(#made == 1 + case[2], n .. ": " .. #made)
     for i = 2, #made do
-      assert(tostring(made[i]):find(case[3], 1, true) or tostring(made[i].trace):find(case[3], 1, true), n .. ": " .. tostring(made[i]))
+      assert(tostring(made[i]):find(case[3], 1, true) or tostring(made[i].trace):find(case[3], 1, true),
+             n .. ": " .. tostring(made[i]))
       assert(not has(made[i], "_pad"), n .. ": whole tiles are padded")
     end
     assert(#sketches(case[1], DOTS, {rules = {"amx_tile"}}) == 1, "a target without tiles has none")
@@ -58,10 +66,13 @@ function tests.whole_tiles()
   end
 end
 
--- Rows, columns, or what is summed are no whole tiles: what is padded is copied, and nothing else but the columns' operand.
+-- Rows, columns, or what is summed are no whole tiles: what is padded is copied, and nothing else but the columns'
+-- operand.
 function tests.tails()
-  for n, case in ipairs {{{20, 24, 70}, "A_pad", "_reindex_pad", "C_pad"}, {{32, 24, 64}, nil, "B_reindex_pad", "C_pad"}, {{20, 32, 64}, "A_pad", "B_reindex", "C_pad"},
-                         {{32, 32, 70}, "A_pad", "B_reindex_pad", nil}, {{3, 16, 64}, "A_pad", "B_reindex", "C_pad"}, {{17, 1, 27}, "A_pad", "B_reindex_pad", "C_pad"}} do
+  for n,
+      case in ipairs {{{20, 24, 70}, "A_pad", "_reindex_pad", "C_pad"}, {{32, 24, 64}, nil, "B_reindex_pad", "C_pad"},
+                      {{20, 32, 64}, "A_pad", "B_reindex", "C_pad"}, {{32, 32, 70}, "A_pad", "B_reindex_pad", nil},
+                      {{3, 16, 64}, "A_pad", "B_reindex", "C_pad"}, {{17, 1, 27}, "A_pad", "B_reindex_pad", "C_pad"}} do
     local m, n_columns, k = table.unpack(case[1])
     for _, make in ipairs(n == 1 and SIGNS or {SIGNS[n % 5 + 1]}) do
       local func = make(plain(m, n_columns, k), rows_by_columns)
@@ -69,7 +80,8 @@ function tests.tails()
       assert(#made >= 2, n)
       for i = 2, #made do
         for _, name in ipairs {"A_pad", "B_reindex", "C_pad"} do
-          local wanted = (name == "A_pad" and case[2] or name == "C_pad" and case[4] or name == "B_reindex" and case[3]) and true or false
+          local wanted = (name == "A_pad" and case[2] or name == "C_pad" and case[4] or name == "B_reindex" and case[3])
+            and true or false
           assert(has(made[i], name) == wanted, n .. ": " .. name .. "\n" .. tostring(made[i]))
         end
       end
@@ -82,17 +94,19 @@ end
 function tests.images()
   for n, case in ipairs {{"int8", 7, 16, 16, 3, 1}, {"uint8", 9, 3, 20, 3, 2}, {"bfloat16", 5, 32, 16, 1, 1}} do
     local type, side, channels, outputs, window, stride = table.unpack(case)
-    local X, W = te.placeholder({1, side, side, channels}, type, "X"), te.placeholder({window, window, channels, outputs}, type, "W")
-    local Y = ms.ops.conv2d(X, W, {pad = window // 2, stride = stride, accumulate = type == "bfloat16" and "float32" or "int32"})
+    local X, W = te.placeholder({1, side, side, channels}, type, "X"),
+      te.placeholder({window, window, channels, outputs}, type, "W")
+    local Y = ms.ops.conv2d(X, W, {pad = window // 2, stride = stride,
+                                   accumulate = type == "bfloat16" and "float32" or "int32"})
     local made = made_of(te.func("image", {X, W, Y}))
     assert(#made >= 2, n)
     for i = 2, #made do assert(has(made[i], "_reindex_pad"), tostring(made[i])) end
   end
 end
 
--- What is computed from the result is computed in the loops around the accumulators (case/lower/tiles/epilogue.case: from
--- a local buffer of so many tiles): bias, scale and clamp to int8, and a residual; of whole tiles, of padded ones and of an
--- image.
+-- What is computed from the result is computed in the loops around the accumulators (case/lower/tiles/epilogue.case:
+-- from a local buffer of so many tiles): bias, scale and clamp to int8, and a residual; of whole tiles, of padded ones
+-- and of an image.
 local function requantized(C, shape, b, residual, at)
   return te.compute(shape, function(...)
     local i = {...}
@@ -104,13 +118,18 @@ end
 function tests.epilogues()
   local list = {}
   for _, s in ipairs {{32, 32, 64}, {20, 24, 70}} do
-    local A, B, k = te.placeholder({s[1], s[3]}, "int8", "A"), te.placeholder({s[3], s[2]}, "int8", "B"), te.reduce_axis(s[3], "k")
+    local A, B, k = te.placeholder({s[1], s[3]}, "int8", "A"), te.placeholder({s[3], s[2]}, "int8", "B"),
+      te.reduce_axis(s[3], "k")
     local b, R = te.placeholder({s[2]}, "int32", "b"), te.placeholder({s[1], s[2]}, "int8", "R")
-    local C = te.compute({s[1], s[2]}, function(i, j) return te.sum(te.cast(A[{i, k}], "int32") * te.cast(B[{k, j}], "int32"), k) end, "C")
+    local C =
+      te.compute({s[1], s[2]},
+                 function(i, j) return te.sum(te.cast(A[{i, k}], "int32") * te.cast(B[{k, j}], "int32"), k) end, "C")
     list[#list + 1] = te.func("dense", {A, B, b, R, requantized(C, {s[1], s[2]}, b, R)})
   end
-  local X, W, b = te.placeholder({1, 7, 7, 16}, "int8", "X"), te.placeholder({3, 3, 16, 16}, "int8", "W"), te.placeholder({16}, "int32", "b")
-  list[3] = te.func("image", {X, W, b, requantized(ms.ops.conv2d(X, W, {pad = 1, accumulate = "int32"}), {1, 7, 7, 16}, b)})
+  local X, W, b = te.placeholder({1, 7, 7, 16}, "int8", "X"), te.placeholder({3, 3, 16, 16}, "int8", "W"),
+    te.placeholder({16}, "int32", "b")
+  list[3] = te.func("image",
+                    {X, W, b, requantized(ms.ops.conv2d(X, W, {pad = 1, accumulate = "int32"}), {1, 7, 7, 16}, b)})
   for n, func in ipairs(list) do
     local made = made_of(func, {"auto_inline", "amx_tile"})
     assert(#made >= 2, n)
@@ -125,8 +144,11 @@ end
 -- Constants are packed ahead of all runs, padded as they are.
 function tests.constants_are_packed_ahead()
   for _, s in ipairs {{32, 32, 64}, {20, 24, 70}} do
-    local A, B, k = te.placeholder({s[1], s[3]}, "int8", "A"), te.placeholder({s[3], s[2]}, "int8", "B"), te.reduce_axis(s[3], "k")
-    local C = te.compute({s[1], s[2]}, function(i, j) return te.sum(te.cast(A[{i, k}], "int32") * te.cast(B[{k, j}], "int32"), k) end, "C")
+    local A, B, k = te.placeholder({s[1], s[3]}, "int8", "A"), te.placeholder({s[3], s[2]}, "int8", "B"),
+      te.reduce_axis(s[3], "k")
+    local C =
+      te.compute({s[1], s[2]},
+                 function(i, j) return te.sum(te.cast(A[{i, k}], "int32") * te.cast(B[{k, j}], "int32"), k) end, "C")
     local func = te.func("dense", {A, B, C}, {weights = {"B"}})
     local made = made_of(func)
     assert(#made >= 2)
@@ -157,16 +179,20 @@ function tests.padded_tiles_rank_first()
   local analytical = ms.load "search.cost.analytical"
   local function best_of(func)
     local list = {}
-    for i, sch in ipairs(sketches(func, TILES, {rules = {"register_tile", "dot_tile", "amx_tile", "parallel_vectorize_unroll"}})) do list[i] = sch.trace end
+    for i, sch in ipairs(sketches(func, TILES,
+                                  {rules = {"register_tile", "dot_tile", "amx_tile", "parallel_vectorize_unroll"}})) do
+      list[i] = sch.trace
+    end
     return analytical.best(func, TILES, list, {budget = 2000, most = 8})[1]
   end
   local best = best_of(bytes(plain(500, 500, 500), rows_by_columns))
-  assert(tostring(best.trace):find("pad_einsum", 1, true) and tostring(best.trace):find("amx_16x16x64_i8", 1, true), tostring(best.trace))
+  assert(tostring(best.trace):find("pad_einsum", 1, true) and tostring(best.trace):find("amx_16x16x64_i8", 1, true),
+         tostring(best.trace))
   assert(best.cost > best_of(bytes(plain(512, 512, 512), rows_by_columns)).cost, "a padding costs nothing")
 end
 
--- As proposed, and as it is replayed, a candidate costs about as much: what packs constants ahead is no part of a run, and
--- lines of an image are copied by whole vectors.
+-- As proposed, and as it is replayed, a candidate costs about as much: what packs constants ahead is no part of a run,
+-- and lines of an image are copied by whole vectors.
 function tests.images_cost_what_they_do()
   local analytical = ms.load "search.cost.analytical"
   local X, W = te.placeholder({1, 14, 14, 64}, "int8", "X"), te.placeholder({3, 3, 64, 64}, "int8", "W")

@@ -25,7 +25,9 @@ end
 
 local func = layer(8, 16, 32)
 local sch, about = ms.auto_schedule(func, {target = V4})
-local function expect(name, pattern) assert(about.patterns[name] == pattern, name .. " is " .. tostring(about.patterns[name])) end
+local function expect(name, pattern)
+  assert(about.patterns[name] == pattern, name .. " is " .. tostring(about.patterns[name]))
+end
 expect("pad", "location_tunable")
 expect("conv2d", "complex_reduction")
 expect("bias_add", "direct_compute")
@@ -35,13 +37,16 @@ assert(not about.known and about.cycles > 0)
 
 local X = input("X", 6, 40)
 local _, of_softmax = ms.auto_schedule(te.func("softmax", {X, ops.softmax(X)}), {target = V4})
-assert(of_softmax.patterns.maximum == "simple_reduction" and of_softmax.patterns.exponent == "location_tunable" and of_softmax.patterns.softmax == "direct_compute")
+assert(of_softmax.patterns.maximum == "simple_reduction" and of_softmax.patterns.exponent == "location_tunable"
+       and of_softmax.patterns.softmax == "direct_compute")
 
 -- ---- What comes of it --------------------------------------------------------------------------------------------
 
 -- Inlined, tiled, in vectors, parallel; cheaper by estimate than as it was; the same again; and it computes the same.
 local function has_kind(trace, kind) return trace:json():find('"' .. kind .. '"', 1, true) ~= nil end
-for _, kind in ipairs {"ComputeInline", "Reorder", "Vectorize", "Parallel"} do assert(has_kind(sch.trace, kind), kind) end
+for _, kind in ipairs {"ComputeInline", "Reorder", "Vectorize", "Parallel"} do
+  assert(has_kind(sch.trace, kind), kind)
+end
 local target = ms.target(V4)
 local machine = ms.load("search.cost.analytical").machine(target)
 local plain = ms.estimate(func, ms.schedule(func).trace, machine)
@@ -56,7 +61,9 @@ end
 -- Channels that are fewer than a vector are one vector all the same.
 local few = ms.auto_schedule(layer(28, 6, 6), {target = V4})
 local has_tile = false
-for _, name in ipairs(few:block_names()) do has_tile = has_tile or few:annotation(few:get_sblock(name), "msched.register_tile") ~= nil end
+for _, name in ipairs(few:block_names()) do
+  has_tile = has_tile or few:annotation(few:get_sblock(name), "msched.register_tile") ~= nil
+end
 assert(has_tile, few:script())
 
 -- ---- Templates ---------------------------------------------------------------------------------------------------
@@ -131,7 +138,8 @@ ms.heuristics.rules = bare.rules
 assert(not has_kind((auto(product(256, 256, 256))).trace, "Reorder"), "all calls'")
 ms.heuristics.rules = rules
 local parameters = {parallel_vectorize_unroll = {max_vector_extent = 64}} -- neither jobs nor unrolling
-assert(not has_kind((auto(product(256, 256, 256), {heuristics = {parameters = parameters}})).trace, "Parallel"), "parameters of a rule")
+assert(not has_kind((auto(product(256, 256, 256), {heuristics = {parameters = parameters}})).trace, "Parallel"),
+       "parameters of a rule")
 local _, dear = auto(product(256, 256, 256), {heuristics = {machine = {multiply_adds = 0.01}}})
 assert(dear.cycles > 10 * first.cycles, "numbers of the estimate")
 

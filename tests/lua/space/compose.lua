@@ -72,9 +72,11 @@ local function check(func, target, stream)
     ms.interpret(sch:func(), table.unpack(got))
     for i = 1, #want do
       local difference = got[i]:difference(want[i], want[i])
-      assert(difference <= 1e-3, string.format("%s: parameter %d differs by %g:\n%s\n%s", func:name(), i, difference, sch:script(), sch.trace:text()))
+      assert(difference <= 1e-3, string.format("%s: parameter %d differs by %g:\n%s\n%s", func:name(), i, difference,
+                                               sch:script(), sch.trace:text()))
     end
-    if target.kind == "llvm" then ms.build(sch:func(), {target = target.text, reference = func}):check {tolerance = math.huge}
+    if target.kind == "llvm" then
+      ms.build(sch:func(), {target = target.text, reference = func}):check {tolerance = math.huge}
     else ms.build(sch:func(), {target = target.text, reference = func}) end
     count = count + 1
   end

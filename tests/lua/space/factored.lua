@@ -4,7 +4,8 @@
 -- usage: msched factored.lua ROOT
 local ms = require "msched"
 local te = ms.te
-local targets, space, factored, tune = ms.load "rules.targets", ms.load "rules.space", ms.load "rules.factored", ms.load "search.tune"
+local targets, space, factored, tune = ms.load "rules.targets", ms.load "rules.space", ms.load "rules.factored",
+  ms.load "search.tune"
 local root = arg[1]
 local support = dofile(root .. "/tests/support/lua/measurer.lua")
 local lenet = assert(loadfile(root .. "/lua/examples/lenet.lua"))(1)[1]
@@ -19,7 +20,8 @@ local sum, size, most = 0, 1, 0
 for _, b in ipairs(product:counts()) do
   sum, size, most = sum + b.choices, size * b.choices, math.max(most, b.choices)
 end
-assert(#product.blocks >= 5 and size == product:size() and size > 256 and not opened.thinned and not next(opened.refused))
+assert(#product.blocks >= 5 and size == product:size() and size > 256 and not opened.thinned
+       and not next(opened.refused))
 assert(#opened.sketches == sum - #product.blocks + 1, "not each choice once")
 
 -- So many draws have every choice; each combination is a sketch that is found again, decided, as text and
@@ -31,7 +33,8 @@ local function draw_all(func, target, whole, count)
     for b, k in ipairs(combinations[n + 1]) do seen[b .. " " .. k] = true end
     jobs[n + 1] = {trace = assert(whole:sketch(combinations[n + 1])), seed = 1, candidate = n, anew = true}
   end
-  local pool <close> = setmetatable({pool = ms.pool(func, {jobs = 2, target = target})}, {__close = function(p) p.pool:close() end})
+  local pool <close> =
+    setmetatable({pool = ms.pool(func, {jobs = 2, target = target})}, {__close = function(p) p.pool:close() end})
   local made, refused = pool.pool:replay(jobs, false)
   return combinations, made, refused, seen
 end
@@ -49,7 +52,9 @@ for i, c in ipairs(made) do
 end
 assert(#accepted >= 3 * most, #accepted .. " candidates are accepted")
 for _, r in ipairs(refused) do assert(r.by == "disallow_dynamic_loop", "refused by " .. r.by) end
-for i = 1, 3 do ms.build(ms.apply(lenet, accepted[i * #accepted // 3].trace):func(), {reference = lenet}):check {tolerance = 1e-3} end
+for i = 1, 3 do
+  ms.build(ms.apply(lenet, accepted[i * #accepted // 3].trace):func(), {reference = lenet}):check {tolerance = 1e-3}
+end
 assert(product:combination_of(ms.schedule(lenet).trace) == nil)
 
 -- Steps: one block's choice is another, the decisions of what stays are those that were.
@@ -103,7 +108,10 @@ assert(none == nil and groups.maximum == groups.total and groups.conv2d ~= group
 states, report = space.walk(lenet, parts, 1, groups)
 local on_gpu = factored.new(space.traces(states), report.sites, groups)
 local whole, distinct = space.walk(lenet, parts, 1, nil), {}
-for _, s in ipairs(whole) do distinct[text(assert(on_gpu:combination_of(s.sch.trace:simplified(false)), "a sketch of the whole is none of the product"))] = true end
+for _, s in ipairs(whole) do
+  distinct[text(assert(on_gpu:combination_of(s.sch.trace:simplified(false)),
+                       "a sketch of the whole is none of the product"))] = true
+end
 assert(#whole == on_gpu:size() and #ms.sorted_keys(distinct) == #whole, "the product is not the whole")
 assert(#space.generate(lenet, parts, 1) == #whole, "a small product is made as a whole")
 
@@ -134,7 +142,8 @@ end}
 local raised = false
 local ten = chain(10)
 local function open_with(rules)
-  local own = space.parts(targets.context(ms.target "native", targets.changed(targets.llvm, {rules = rules, postprocs = {}, mutators = {}})))
+  local own = space.parts(targets.context(ms.target "native", targets.changed(targets.llvm,
+                                          {rules = rules, postprocs = {}, mutators = {}})))
   local sketches, walked, product_ = space.generate(ten, own, 1)
   return product_, sketches, walked
 end
@@ -150,7 +159,8 @@ for n = 0, 63 do
   for b, block in ipairs(following.blocks) do chosen[block.name] = combination[b] end
   local trace, why = following:sketch(combination)
   if chosen.B3 == 2 and chosen.B4 == 2 then
-    assert(not trace and why == "choice 2 of block B3 and choice 2 of block B4 schedule block B2 in different ways", why)
+    assert(not trace and why == "choice 2 of block B3 and choice 2 of block B4 schedule block B2 in different ways",
+           why)
     apart = apart + 1
   else
     assert(trace, why)
@@ -167,7 +177,7 @@ end}
 local no_product, _, walked = open_with {marks, takes_back}
 assert(no_product == nil and walked.thinned)
 
--- ---- Tuned -----------------------------------------------------------------------------------------------------------
+-- ---- Tuned ----------------------------------------------------------------------------------------------------------
 
 -- Three products in a row: a network whose candidates cost little.
 local function products(n)
@@ -193,7 +203,8 @@ for _, policy in ipairs {"analytical", "evolutionary", "coordinate"} do
   assert(not pcall(tune.all, {network}, {measurer = m, batch = 8, trials = FEW, db = path, policy = policy, jobs = 2}))
   collectgarbage() -- closes the store
   local rest = run {policy = policy, trials = FEW, batch = 8, db = path} -- in all
-  support.same(support.joined(table.move(m.asked[1], 1, 11, 1, {}), rest.asked[1]), uncut.asked[1], policy .. ", stopped and resumed")
+  support.same(support.joined(table.move(m.asked[1], 1, 11, 1, {}), rest.asked[1]), uncut.asked[1],
+               policy .. ", stopped and resumed")
 end
 local started
 run {policy = "replay_trace", trials = 1, listen = function(e) if e.event == "start" then started = e end end}

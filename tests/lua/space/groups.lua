@@ -16,7 +16,8 @@ end
 
 local function refused(message, f, ...)
   local ok, got = pcall(f, ...)
-  assert(not ok and tostring(got):find(message, 1, true), string.format("not refused as `%s`: %s", message, tostring(got)))
+  assert(not ok and tostring(got):find(message, 1, true),
+         string.format("not refused as `%s`: %s", message, tostring(got)))
 end
 
 -- ---- Which block is in which group -------------------------------------------------------------------------------
@@ -35,7 +36,8 @@ end
 do
   local X, W, V = P("X", 8, 8), P("W", 8, 8), P("V", 8, 8)
   local first = ops.dense(X, W)
-  cut_is(te.func("f", {X, W, V, ops.add(first, ops.dense(first, V))}), "f_dense: anchor, dense", "f_dense_2: anchor, dense_1 add")
+  cut_is(te.func("f", {X, W, V, ops.add(first, ops.dense(first, V))}), "f_dense: anchor, dense",
+         "f_dense_2: anchor, dense_1 add")
 end
 
 -- Reductions over the same rows are a chain, with what goes over the rows between and after them; other rows are
@@ -43,9 +45,11 @@ end
 do
   local X, g, e = P("X", 6, 16), P("g", 16), P("e", 16)
   cut_is(te.func("f", {X, ops.softmax(X)}), "f_maximum: rows, maximum exponent total softmax")
-  cut_is(te.func("f", {X, g, e, ops.layer_norm(X, g, e)}), "f_layer_norm_sum: rows, layer_norm_sum layer_norm_squares layer_norm")
+  cut_is(te.func("f", {X, g, e, ops.layer_norm(X, g, e)}),
+         "f_layer_norm_sum: rows, layer_norm_sum layer_norm_squares layer_norm")
   local rows = te.func("f", {X, ops.softmax(ops.transpose(ops.softmax(X), {2, 1}))})
-  cut_is(rows, "f_maximum: rows, maximum exponent total softmax_1 transpose", "f_maximum_2: rows, maximum_1 exponent_1 total_1 softmax")
+  cut_is(rows, "f_maximum: rows, maximum exponent total softmax_1 transpose",
+         "f_maximum_2: rows, maximum_1 exponent_1 total_1 softmax")
 end
 
 -- Convolutions take their padding, pools theirs.
@@ -53,7 +57,8 @@ do
   local X, W = P("X", 1, 8, 8, 4), P("W", 3, 3, 4, 4)
   local func = te.func("f", {X, W, ops.max_pool(ops.relu(ops.conv2d(X, W, {pad = 1})), {kernel = 2})})
   local list = ms.groups(func)
-  assert(#list == 2 and list[1].kind == "anchor" and list[1].blocks[1] == "pad" and list[2].kind == "rows", tostring(list))
+  assert(#list == 2 and list[1].kind == "anchor" and list[1].blocks[1] == "pad" and list[2].kind == "rows",
+         tostring(list))
 end
 
 -- ---- Equal groups, and their functions ---------------------------------------------------------------------------
@@ -74,8 +79,10 @@ do
   assert(list[2].instances[19].blocks[1] == "T20" and list[2].name == "chain_T_2")
   local names = {}
   for i, p in ipairs(list[2].func:params()) do names[i] = p.name end
-  assert(table.concat(names, " ") == "T1 X T2", "what is read, in the order of the text, and then what is written: " .. table.concat(names, " "))
-  assert(ms.groups(chain(5, 8))[2].func:hash() == ms.groups(chain(9, 8))[2].func:hash(), "names of instances do not tell groups apart")
+  assert(table.concat(names, " ") == "T1 X T2",
+         "what is read, in the order of the text, and then what is written: " .. table.concat(names, " "))
+  assert(ms.groups(chain(5, 8))[2].func:hash() == ms.groups(chain(9, 8))[2].func:hash(),
+         "names of instances do not tell groups apart")
   assert(not groups.needed(chain(5, 8)) and groups.needed(chain(6, 8)), "few anchors are searched together")
 end
 
@@ -85,7 +92,8 @@ do
   local y = ops.relu(ops.dense(X, W))
   local list = ms.groups(te.func("f", {X, W, V, ops.dense(y, V)}))
   local first = list[1].func
-  assert(#first:params() == 3 and first:params()[3].name == "relu" and first:script():find "dense_1 = T.sblock_alloc_buffer", first:script())
+  assert(#first:params() == 3 and first:params()[3].name == "relu"
+         and first:script():find "dense_1 = T.sblock_alloc_buffer", first:script())
   refused("there is no block `nothing`", first.extract, first, {"nothing"}, "g")
   refused("a list of names of blocks", first.extract, first, {}, "g")
   refused("item 1 of argument 1 is no name of a block, but a number", first.extract, first, {1}, "g")
@@ -104,19 +112,24 @@ def f(A: T.Buffer((8, 8), "float32"), B: T.Buffer((8, 8), "float32")):
 %s]]):format(body))
 end
 local function nest(name, out, value)
-  return string.format('    for i, j in T.grid(8, 8):\n        with T.sblock("%s"):\n            vi, vj = T.axis.remap("SS", [i, j])\n            %s[vi, vj] = %s\n', name, out, value)
+  return string.format('    for i, j in T.grid(8, 8):\n        with T.sblock("%s"):\n            vi, vj = \z
+                        T.axis.remap("SS", [i, j])\n            %s[vi, vj] = %s\n', name, out, value)
 end
 do
   refused("two blocks are named `a`", ms.groups, script(nest("a", "C", "A[vi, vj]") .. nest("a", "B", "C[vi, vj]")))
-  local loose = script(nest("a", "C", "A[vi, vj]") .. nest("b", "B", "C[vi, vj]") .. "    for i in range(8):\n        B[i, i] = T.float32(0)\n")
-  refused("`f` cannot be cut into groups: in `f`, buffers are used in ways that no block's regions declare", ms.groups, loose)
+  local loose = script(nest("a", "C", "A[vi, vj]") .. nest("b", "B", "C[vi, vj]")
+                       .. "    for i in range(8):\n        B[i, i] = T.float32(0)\n")
+  refused("`f` cannot be cut into groups: in `f`, buffers are used in ways that no block's regions declare", ms.groups,
+          loose)
   refused("ms.groups takes a function", ms.groups, "f")
 end
 
 -- Blocks in one nest stay together.
 do
-  local body = '    for i in range(8):\n        for j in range(8):\n            with T.sblock("a"):\n                vi, vj = T.axis.remap("SS", [i, j])\n                C[vi, vj] = A[vi, vj]\n' ..
-    '        for j in range(8):\n            with T.sblock("b"):\n                vi, vj = T.axis.remap("SS", [i, j])\n                B[vi, vj] = C[vi, vj]\n'
+  local body = '    for i in range(8):\n        for j in range(8):\n            with T.sblock("a"):\n                \z
+                vi, vj = T.axis.remap("SS", [i, j])\n                C[vi, vj] = A[vi, vj]\n' ..
+    '        for j in range(8):\n            with T.sblock("b"):\n                vi, vj = T.axis.remap("SS", [i, \z
+     j])\n                B[vi, vj] = C[vi, vj]\n'
   local both = script(body)
   cut_is(both, "f_a: elementwise, a b")
   refused("block `b` is in one loop nest with blocks that are taken out", both.extract, both, {"a"}, "g")
@@ -144,7 +157,8 @@ local func = chain(6, 8)
 for _, trials in ipairs {1, 2, 3, 24} do
   local tasks = run(func, {trials = trials})
   local last = tasks[#tasks]
-  assert(#tasks == 3 and last.func:hash() == func:hash() and last.parts and trials_of(tasks) == trials, trials .. " trials: " .. trials_of(tasks))
+  assert(#tasks == 3 and last.func:hash() == func:hash() and last.parts and trials_of(tasks) == trials,
+         trials .. " trials: " .. trials_of(tasks))
   assert(last.done >= 1 and last.fastest, trials .. " trials: the whole has none")
   local sch = ms.apply(func, last.fastest.trace)
   local want, got = ms.arrays_for(func, 1), ms.arrays_for(func, 1)
@@ -152,7 +166,8 @@ for _, trials in ipairs {1, 2, 3, 24} do
   ms.interpret(sch:func(), table.unpack(got))
   assert(got[2]:difference(want[2], want[2]) == 0)
 end
-do -- the whole waits for parts that go on for several iterations, and its reference with it; it is measured after all of them
+do -- the whole waits for parts that go on for several iterations, and its reference with it; it is measured after all
+   -- of them
   local m, closed, order = support.measurer(), {}, {}
   function m.close_task(_, task) closed[task] = true end
   local submit = m.submit
@@ -176,7 +191,8 @@ do
   end
   local tasks = run(func, {trials = 100000, seconds = 8, measurer = m})
   assert(tasks[3].done >= 1 and tasks[3].fastest, "the whole has none of the seconds")
-  assert(tasks[1].ended_as.why == "seconds" or tasks[1].ended_as.why == "policy" or tasks[1].ended_as.why == "exhausted", tasks[1].ended_as.why)
+  assert(tasks[1].ended_as.why == "seconds" or tasks[1].ended_as.why == "policy"
+         or tasks[1].ended_as.why == "exhausted", tasks[1].ended_as.why)
 end
 do
   local tasks = run({func, chain(7, 8)}, {total = 30}) -- of two functions that share a group
@@ -197,9 +213,13 @@ local function rewriting(seed, count)
   for i = 1, count do
     local out = some {"B", "C", "D", "E", "F", "G"}
     names[i] = "b" .. i
-    body[i] = nest(names[i], out, string.format("%s[vi, vj] %s %s[vj, vi]", some {"A", "B", "C", "D", out}, some {"+", "-"}, some {"A", "E", "F", "G"}))
+    body[i] = nest(names[i], out, string.format("%s[vi, vj] %s %s[vj, vi]", some {"A", "B", "C", "D", out},
+                                                some {"+", "-"}, some {"A", "E", "F", "G"}))
     if some {1, 2, 3} == 1 then
-      body[i] = string.format('    for i, j, k in T.grid(8, 8, 8):\n        with T.sblock("%s"):\n            vi, vj, vk = T.axis.remap("SSR", [i, j, k])\n            with T.init():\n                %s[vi, vj] = T.float32(0)\n            %s[vi, vj] = %s[vi, vj] + A[vi, vk]\n', names[i], out, out, out)
+      body[i] = string.format('    for i, j, k in T.grid(8, 8, 8):\n        with T.sblock("%s"):\n            vi, vj, \z
+                               vk = T.axis.remap("SSR", [i, j, k])\n            with T.init():\n                \z
+                               %s[vi, vj] = T.float32(0)\n            %s[vi, vj] = %s[vi, vj] + A[vi, vk]\n', names[i],
+                              out, out, out)
     end
   end
   return ms.from_script(([[
@@ -232,7 +252,9 @@ local function computes_the_same(seed, count)
     end
   end
   for _, name in ipairs(names) do assert(seen[name], name) end
-  for i in ipairs(whole) do assert(whole[i]:difference(arrays[i]) == 0, string.format("seed %d: %s", seed, func_:script())) end
+  for i in ipairs(whole) do
+    assert(whole[i]:difference(arrays[i]) == 0, string.format("seed %d: %s", seed, func_:script()))
+  end
   return #order
 end
 do
@@ -245,18 +267,25 @@ end
 do
   local body = {}
   for i = 1, 6 do -- products that start from a copy, and are changed in place
-    body[i] = nest("copy" .. i, "C", i == 1 and "A[vi, vj]" or "B[vi, vj]") .. nest("more" .. i, "C", "C[vi, vj] + A[vj, vi]") ..
-      string.format('    for i, j, k in T.grid(8, 8, 8):\n        with T.sblock("product%d"):\n            vi, vj, vk = T.axis.remap("SSR", [i, j, k])\n            with T.init():\n                D%d[vi, vj] = T.float32(0)\n            D%d[vi, vj] = D%d[vi, vj] + C%d[vi, vk] * A[vk, vj]\n', i, i, i, i, i) ..
+    body[i] = nest("copy" .. i, "C", i == 1 and "A[vi, vj]" or "B[vi, vj]")
+      .. nest("more" .. i, "C", "C[vi, vj] + A[vj, vi]") ..
+      string.format('    for i, j, k in T.grid(8, 8, 8):\n        with T.sblock("product%d"):\n            vi, vj, vk \z
+                     = T.axis.remap("SSR", [i, j, k])\n            with T.init():\n                D%d[vi, vj] = \z
+                     T.float32(0)\n            D%d[vi, vj] = D%d[vi, vj] + C%d[vi, vk] * A[vk, vj]\n', i, i, i, i, i) ..
       nest("out" .. i, "B" .. i, "D" .. i .. "[vi, vj]")
     body[i] = body[i]:gsub("([CB])%[", function(name) return name .. (name == "B" and i - 1 or i) .. "[" end)
   end
   local allocated = {}
   for i = 1, 6 do
     for _, name in ipairs {"B", "C", "D"} do
-      if name .. i ~= "B6" then allocated[#allocated + 1] = string.format("    %s%d = T.sblock_alloc_buffer((8, 8))\n", name, i) end
+      if name .. i ~= "B6" then
+        allocated[#allocated + 1] = string.format("    %s%d = T.sblock_alloc_buffer((8, 8))\n", name, i)
+      end
     end
   end
-  local f = ms.from_script(string.format('@T.prim_func(s_tir=True)\ndef f(A: T.Buffer((8, 8), "float32"), B6: T.Buffer((8, 8), "float32")):\n%s%s', table.concat(allocated), table.concat(body)))
+  local f =
+    ms.from_script(string.format('@T.prim_func(s_tir=True)\ndef f(A: T.Buffer((8, 8), "float32"), B6: T.Buffer((8, \z
+                                  8), "float32")):\n%s%s', table.concat(allocated), table.concat(body)))
   local list = ms.groups(f)
   assert(list.anchors >= 6 and list.blocks == 24 and #list <= 4, tostring(list))
   local tasks = run(f, {trials = 24})
@@ -318,7 +347,8 @@ do
   local tasks, events = run(func, {trials = 12})
   compose.schedule = schedule
   for _, e in ipairs(events) do if e.event == "uncomposed" then left_out = e end end
-  assert(tasks[3].fastest and left_out and left_out.group == "chain_T_2" and left_out.reason == "group chain_T_2: refused")
+  assert(tasks[3].fastest and left_out and left_out.group == "chain_T_2"
+         and left_out.reason == "group chain_T_2: refused")
 end
 
 -- The policy that the user names searches the groups.

@@ -36,7 +36,8 @@ end
 
 local function custom_reducer()
   return row_reduction(function(X, k)
-    local most = te.reducer(function(x, y) return te.maximum(x, te.abs(y)) end, function(t) return te.const(0.0, t) end, "maxabs")
+    local most =
+      te.reducer(function(x, y) return te.maximum(x, te.abs(y)) end, function(t) return te.const(0.0, t) end, "maxabs")
     return te.func("maxabs", {X, te.compute({16}, function(i) return most(X[{i, k}], k) end, "am")})
   end)
 end
@@ -64,11 +65,14 @@ local function lenet()
   local function pool(Y, name)
     local n, h, w, c = table.unpack(Y.shape)
     local a, b = te.reduce_axis(2, "a"), te.reduce_axis(2, "b")
-    return te.compute({n, h // 2, w // 2, c}, function(i, y, x, q) return te.max(Y[{i, y * 2 + a, x * 2 + b, q}], {a, b}) end, name)
+    return te.compute({n, h // 2, w // 2, c},
+                      function(i, y, x, q) return te.max(Y[{i, y * 2 + a, x * 2 + b, q}], {a, b}) end, name)
   end
   local first = pool(ops.relu(ops.conv2d(X, W1, {pad = 2, name = "conv1"}), "relu1"), "pool1")
   local second = pool(ops.relu(ops.conv2d(first, W2, {name = "conv2"}), "relu2"), "pool2")
-  local flat = te.compute({1, 400}, function(i, j) return second[{0, te.floordiv(j, 80), te.floormod(te.floordiv(j, 16), 5), te.floormod(j, 16)}] end, "flat")
+  local flat = te.compute({1, 400}, function(i, j)
+    return second[{0, te.floordiv(j, 80), te.floormod(te.floordiv(j, 16), 5), te.floormod(j, 16)}]
+  end, "flat")
   local hidden = ops.relu(ops.matmul(flat, F1, {name = "fc1"}), "relu3")
   local out = ops.matmul(ops.relu(ops.matmul(hidden, F2, {name = "fc2"}), "relu4"), F3, {name = "fc3"})
   return te.func("lenet", {X, W1, W2, F1, F2, F3, out})
@@ -90,7 +94,8 @@ local all = {
 for _, e in ipairs(all) do
   local name, func, least, compared = table.unpack(e)
   local opened = tune.open(func, target, {})
-  assert(#opened.sketches >= least, string.format("%s: %d sketches\n%s", name, #opened.sketches, refusals.text(opened.refused)))
+  assert(#opened.sketches >= least,
+         string.format("%s: %d sketches\n%s", name, #opened.sketches, refusals.text(opened.refused)))
   assert(not opened.thinned and (opened.product ~= nil) == (name == "LeNet"), name)
   local workers = ms.pool(func, {jobs = target.cores, target = "native"})
   local made, dropped, script_error = workers:replay(jobs_of(opened, 100), false)
@@ -98,7 +103,8 @@ for _, e in ipairs(all) do
   assert(not script_error, script_error)
   refusals.merge(opened.refused, dropped)
   for _, r in pairs(opened.refused) do
-    assert(r.by == "disallow_dynamic_loop", string.format("%s: the rules should have asked first:\n%s", name, refusals.text(opened.refused)))
+    assert(r.by == "disallow_dynamic_loop",
+           string.format("%s: the rules should have asked first:\n%s", name, refusals.text(opened.refused)))
   end
   local checked = 0
   for _, c in ipairs(made) do
@@ -108,7 +114,8 @@ for _, e in ipairs(all) do
     end
   end
   assert(checked == compared, name)
-  print(string.format("%s: %d sketches, %d candidates equal to the unscheduled function", name, #opened.sketches, checked))
+  print(string.format("%s: %d sketches, %d candidates equal to the unscheduled function", name, #opened.sketches,
+                      checked))
 end
 
 -- More elements than an int32 counts: loops of int32 are fused as far as one loop holds their iterations, whatever is
@@ -127,7 +134,8 @@ def main(A: T.Buffer((N, N), "int8"), B: T.Buffer((N, N), "int8")):
   local sch = ms.schedule(large)
   local loop = sch:get_loops(sch:get_sblock "B")
   local split, why = pcall(sch.split, sch, loop, {70000, 70000})
-  assert(split == (type == "int64") and (split or why:find("past int32, the type of the loop's variable: write the loop's range as T.int64(n)", 1, true)), why)
+  assert(split == (type == "int64") and (split or why:find("past int32, the type of the loop's variable: write the \z
+                                                            loop's range as T.int64(n)", 1, true)), why)
   for _, on in ipairs {"native", "cuda -arch=sm_80"} do
     local opened = tune.open(large, ms.target(on), {})
     local workers = ms.pool(large, {jobs = target.cores, target = on})
@@ -145,14 +153,16 @@ local sch = ms.schedule(max_from_inf())
 local block = sch:get_sblock "V"
 local i, k = sch:get_loops(block)
 local before = sch:hash()
-assert(not sch:can_rfactor(k, 0) and sch:can_decompose_reduction(block, k) and not sch:is_data_parallel(k) and sch:is_data_parallel(i))
+assert(not sch:can_rfactor(k, 0) and sch:can_decompose_reduction(block, k) and not sch:is_data_parallel(k)
+       and sch:is_data_parallel(i))
 local cache = sch:cache_read(block, 0, "global")
 assert(sch:can_compute_at(cache, i))
 local written = ms.schedule(reduction("T.float32(0)", "C[vi, vj] + A[vi, vk] * W[vk, vj]"))
 block = written:get_sblock "C"
 local loops = {written:get_loops(block)}
 local copy = written:cache_write(block, 0, "local")
-assert(written:can_rfactor(loops[3], 0) and not written:can_rfactor(loops[1], 0) and not written:can_rfactor(loops[3], 9))
+assert(written:can_rfactor(loops[3], 0) and not written:can_rfactor(loops[1], 0)
+       and not written:can_rfactor(loops[3], 9))
 assert(written:can_reverse_compute_at(copy, loops[2]) and not written:can_reverse_compute_at(copy, loops[3]))
 written:reorder(loops[3], loops[1], loops[2])
 assert(written:can_decompose_reduction(block, loops[3]) and not written:can_decompose_reduction(block, loops[1]))

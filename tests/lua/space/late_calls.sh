@@ -36,7 +36,8 @@ end}
 E2
 "$msched" space "$gemm" --rules handled.lua -- 64 64 64 >out 2>err || fail "handled: $(cat err)"
 
-# Policies and models run in the command's own state: calls of Lua's library, none long, and waiting, are late there too.
+# Policies and models run in the command's own state: calls of Lua's library, none long, and waiting, are late there
+# too.
 late_policy() { # NAME, the statement
   printf 'local ms = require "msched"\nreturn ms.policy {name = "%s", run = function(env)\n  %s\n  env:measure(env:replay({{sketch = 1, number = 1}}))\nend}\n' "$1" "$2" >"$1.lua"
   status=0

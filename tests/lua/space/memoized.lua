@@ -28,13 +28,15 @@ end
 
 -- What the Lua makes of the job: its hash and trace; nil: it is refused.
 local function in_lua(func, job, parts)
-  local ok, sch = pcall(ms.apply, func, job.trace, {seed = job.seed, candidate = job.candidate, anew = true, repair = true})
+  local ok, sch =
+    pcall(ms.apply, func, job.trace, {seed = job.seed, candidate = job.candidate, anew = true, repair = true})
   return ok and space.postprocess(sch, parts) and sch:hash() .. "\n" .. tostring(sch.trace) or nil
 end
 
 -- Jobs of several functions, mixed, in one pool: the same as in Lua.
 local function check_same(funcs, target)
-  local parts, pool, jobs = space.parts(targets.context(ms.target(target))), ms.pool(funcs[1], {jobs = 1, target = target}), {}
+  local parts, pool, jobs = space.parts(targets.context(ms.target(target))),
+    ms.pool(funcs[1], {jobs = 1, target = target}), {}
   for f, func in ipairs(funcs) do
     if f > 1 then assert(pool:add(func) == f - 1) end
     for i, job in ipairs(jobs_of(tune.open(func, ms.target(target), {}), DRAWS)) do
@@ -93,7 +95,9 @@ for i, c in ipairs(made) do assert((c ~= false) == (i % 2 == 1), i) end
 assert(#list == 1 and list[1].by == "second" and list[1].count == 32 and list[1].code == nil)
 
 -- A shipped one with parameters of a user's space, which refuses all: the first by its Lua, the others by cache hits.
-made, list = with_rules("require 'msched'.space {postprocs = {'verify_gpu_code'}, verify_gpu_code = {local_bytes = -1}}", GPU, 64)
+made, list = with_rules("require 'msched'.space {postprocs = {'verify_gpu_code'}, verify_gpu_code = {local_bytes = \z
+                         -1}}", GPU, 64)
 for i, c in ipairs(made) do assert(c == false, i) end
-assert(#list == 1 and list[1].by == "verify_gpu_code" and list[1].count == 64 and list[1].code == nil, list[1] and list[1].by)
+assert(#list == 1 and list[1].by == "verify_gpu_code" and list[1].count == 64 and list[1].code == nil,
+       list[1] and list[1].by)
 os.remove(path)

@@ -10,16 +10,23 @@ local most_draws, target = math.tointeger(arg[1]), ms.target "native"
 -- Shapes small enough to be interpreted, that do not divide evenly; others are those below.
 local CONV = "2 9 7 6 8 3 2 1"
 local SMALL = {
-  conv1d = "2 17 6 8 3 2 1", conv2d = CONV, conv3d = "1 5 7 6 4 6 3 2 1", depthwise_conv2d = "2 9 7 6 3 2 1", conv2d_transpose = "2 5 4 6 8 4 2 1",
-  conv2d_capsule = "1 6 6 3 4 3 2 1", max_pool = "2 9 9 6 3 2 1", avg_pool = "2 9 9 6 3 2 1", matmul = "20 36 28", batch_matmul = "3 12 20 28",
-  dense = "6 40 24", attention = "2 3 12 10 8", norm = "3x12x20", layer_norm = "12x40", batch_norm = "2x5x5x12", bias_add = "2x5x5x12",
-  scale_shift = "2x5x5x12", argmax = "12x70", argmin = "12x70", transpose = "12x10x14", reshape = "12x40 to=6x2x40", broadcast_to = "20 to=30x20",
-  pad = "14x10", concat = "12x20 12x9", gather = "30x12 11", conv2d_bn_relu = CONV, dense_bias_relu = "6 40 24", transpose_batch_matmul = "2 10 3 12",
-  quantized_dense = "6 40 24 x_zero_point=3", quantized_batch_matmul = "3 12 20 28", quantized_conv2d = CONV .. " x_zero_point=3",
+  conv1d = "2 17 6 8 3 2 1", conv2d = CONV, conv3d = "1 5 7 6 4 6 3 2 1", depthwise_conv2d = "2 9 7 6 3 2 1",
+  conv2d_transpose = "2 5 4 6 8 4 2 1",
+  conv2d_capsule = "1 6 6 3 4 3 2 1", max_pool = "2 9 9 6 3 2 1", avg_pool = "2 9 9 6 3 2 1", matmul = "20 36 28",
+  batch_matmul = "3 12 20 28",
+  dense = "6 40 24", attention = "2 3 12 10 8", norm = "3x12x20", layer_norm = "12x40", batch_norm = "2x5x5x12",
+  bias_add = "2x5x5x12",
+  scale_shift = "2x5x5x12", argmax = "12x70", argmin = "12x70", transpose = "12x10x14", reshape = "12x40 to=6x2x40",
+  broadcast_to = "20 to=30x20",
+  pad = "14x10", concat = "12x20 12x9", gather = "30x12 11", conv2d_bn_relu = CONV, dense_bias_relu = "6 40 24",
+  transpose_batch_matmul = "2 10 3 12",
+  quantized_dense = "6 40 24 x_zero_point=3", quantized_batch_matmul = "3 12 20 28",
+  quantized_conv2d = CONV .. " x_zero_point=3",
   quantized_depthwise_conv2d = "2 9 7 6 3 2 1", quantized_avg_pool = "2 9 9 6 3 2 1",
   dense_nbits = "5 40 64 group=16",
 }
-local BINARY = {add = true, subtract = true, multiply = true, divide = true, maximum = true, minimum = true, power = true}
+local BINARY =
+  {add = true, subtract = true, multiply = true, divide = true, maximum = true, minimum = true, power = true}
 
 local function small(op)
   local words = {}
@@ -47,7 +54,9 @@ local function check(op, ...)
   assert(#opened.sketches > 0, func:name() .. ": the space is empty: " .. refusals.text(opened.refused))
   local draws = SMALL[op.name] and most_draws or most_draws // 4 + 1 -- those of single elements are all alike
   local accepted, seen, compared = draw(func, opened, draws), {}, 0
-  for _, r in pairs(opened.refused) do assert(r.by == "disallow_dynamic_loop", func:name() .. ":\n" .. refusals.text(opened.refused)) end
+  for _, r in pairs(opened.refused) do
+    assert(r.by == "disallow_dynamic_loop", func:name() .. ":\n" .. refusals.text(opened.refused))
+  end
   assert(#accepted >= draws // 2, func:name() .. ": most draws are refused")
   for _, c in ipairs(accepted) do
     if not seen[c.hash] then
@@ -57,7 +66,8 @@ local function check(op, ...)
       seen[c.hash], compared = true, compared + 1
     end
   end
-  print(string.format("%-40s %3d sketches, %2d of %d draws accepted, %2d distinct", func:name(), #opened.sketches, #accepted, draws, compared))
+  print(string.format("%-40s %3d sketches, %2d of %d draws accepted, %2d distinct", func:name(), #opened.sketches,
+                      #accepted, draws, compared))
 end
 
 local wanted = {table.unpack(arg, 2)}
@@ -66,7 +76,9 @@ if #wanted == 0 then
 end
 for _, name in ipairs(wanted) do check(named.find(name)) end
 if arg[2] then return end
-for _, name in ipairs {"conv2d", "conv2d_transpose", "max_pool", "avg_pool", "depthwise_conv2d", "conv2d_bn_relu"} do check(named.find(name), "layout=NCHW") end
+for _, name in ipairs {"conv2d", "conv2d_transpose", "max_pool", "avg_pool", "depthwise_conv2d", "conv2d_bn_relu"} do
+  check(named.find(name), "layout=NCHW")
+end
 for _, name in ipairs {"conv2d", "matmul", "dense", "transpose_batch_matmul"} do
   for _, type in ipairs {"int8", "float16"} do check(named.find(name), "dtype=" .. type) end
 end

@@ -90,7 +90,8 @@ end
 local LEAST, INFINITE = -3.4028234663852886e38, math.huge
 local HARD = {
   function(k) return k * 0.25 - 3 end, function() return -INFINITE end, function(k) return k < 9 and -INFINITE or k end,
-  function(k) return k == 5 and 0 / 0 or 1 end, function(k) return k == 6 and INFINITE or k end, function() return LEAST end,
+  function(k) return k == 5 and 0 / 0 or 1 end, function(k) return k == 6 and INFINITE or k end,
+  function() return LEAST end,
   function(k) return k < 30 and LEAST or 1 end, function(k) return k % 2 == 0 and -LEAST or LEAST end,
 }
 
@@ -117,7 +118,8 @@ function tests.online_softmax()
   assert(not names(made[2]):find " maximum " and not names(made[2]):find " exponent ")
   check_softmax(func, made[2])
   -- So are its parts: each lane of a vector has a maximum and a sum of its own. They are vectors in the code.
-  local lanes = {rules = {"online_softmax", "add_rfactor"}, online_softmax = any, add_rfactor = {jobs_per_core = 16, max_innermost = 16, lanes_last = true}}
+  local lanes = {rules = {"online_softmax", "add_rfactor"}, online_softmax = any,
+                 add_rfactor = {jobs_per_core = 16, max_innermost = 16, lanes_last = true}}
   local factored, vectors = 0, 0
   for _, sch in ipairs(sketches(func, CPU, lanes)) do
     if names(sch):find " total_rf " and not names(sch):find " maximum" then
@@ -140,10 +142,12 @@ function tests.online_softmax()
   local long = te.placeholder({2, 1 << 26}, "float32", "X")
   assert(#sketches(te.func("long", {long, normalize.softmax(long)}), CPU, {rules = {"online_softmax"}}) == 2)
   made = sketches(func, GPU, {rules = {"auto_inline", "online_softmax"}})
-  assert(#made == 2 and names(made[2]) == " total softmax root " or names(made[2]) == " root total softmax ", names(made[2]))
+  assert(#made == 2 and names(made[2]) == " total softmax root " or names(made[2]) == " root total softmax ",
+         names(made[2]))
   check_softmax(func, made[2])
   -- Masked rows of attention: what is scaled and masked is inlined, and is then what the maximum is of.
-  local Q, K, V = te.placeholder({1, 5, 4}, "float32", "Q"), te.placeholder({1, 7, 4}, "float32", "K"), te.placeholder({1, 7, 3}, "float32", "V")
+  local Q, K, V = te.placeholder({1, 5, 4}, "float32", "Q"), te.placeholder({1, 7, 4}, "float32", "K"),
+    te.placeholder({1, 7, 3}, "float32", "V")
   local attention = te.func("attention", {Q, K, V, normalize.attention(Q, K, V, {causal = true})})
   made = sketches(attention, CPU, {rules = {"auto_inline", "online_softmax"}, online_softmax = any})
   assert(#made == 2 and not names(made[2]):find " maximum ")
@@ -173,17 +177,21 @@ function tests.unroll_window()
       return te.sum(weight and value * weight[{r, s}] or value, {r, s})
     end, "B")
   end
-  local function made_of(...) return sketches(te.func("window", {...}), CPU, {rules = {"unroll_window", "auto_inline"}}) end
+  local function made_of(...)
+    return sketches(te.func("window", {...}), CPU, {rules = {"unroll_window", "auto_inline"}})
+  end
   local B = window(A, 3, 3, 1)
   local made = made_of(A, te.compute({16, 18}, function(i, j) return B[{i, j}] / 9 end, "mean"))
-  assert(#made == 2 and not names(made[1]):find " B " and made[1]:is_spatial_function() and names(made[2]):find " B ", names(made[1]))
+  assert(#made == 2 and not names(made[1]):find " B " and made[1]:is_spatial_function() and names(made[2]):find " B ",
+         names(made[1]))
   local own, want = ms.arrays_for(made[2]:func(), 1), ms.arrays_for(made[2]:func(), 1)
   ms.interpret(made[1]:func(), table.unpack(own))
   ms.interpret(made[2]:func(), table.unpack(want))
   assert(own[2]:difference(want[2]) == 0)
   -- Not: with steps of two; with weights, which each result reads again; of too many terms; where something else is
   -- reduced; a row's sum, which is no window; too many elements of one that is not yet there.
-  assert(#made_of(A, window(A, 3, 3, 1)) == 2 and #made_of(A, window(A, 3, 3, 2)) == 1 and #made_of(A, W, window(A, 3, 3, 1, W)) == 1)
+  assert(#made_of(A, window(A, 3, 3, 1)) == 2 and #made_of(A, window(A, 3, 3, 2)) == 1
+         and #made_of(A, W, window(A, 3, 3, 1, W)) == 1)
   assert(#made_of(A, window(A, 4, 8, 1)) == 2 and #made_of(A, window(A, 11, 3, 1)) == 1)
   local k = te.reduce_axis(18, "k")
   local mean = te.compute({16}, function(i) return te.sum(B[{i, k}], k) end, "mean")
@@ -202,17 +210,21 @@ end
 function tests.fuse_online_softmax()
   local normalize = ms.load "lua.lib.ops.normalize"
   local function attention(rows, columns, width, options, heads)
-    local Q, K, V = te.placeholder({heads or 2, rows, width}, "float32", "Q"), te.placeholder({heads or 2, columns, width}, "float32", "K"), te.placeholder({heads or 2, columns, width}, "float32", "V")
+    local Q, K, V = te.placeholder({heads or 2, rows, width}, "float32", "Q"),
+      te.placeholder({heads or 2, columns, width}, "float32", "K"),
+      te.placeholder({heads or 2, columns, width}, "float32", "V")
     return te.func("attention", {Q, K, V, normalize.attention(Q, K, V, options)})
   end
-  local rules = {rules = {"auto_inline", "fuse_online_softmax"}, fuse_online_softmax = {vectors = {1, 2}, columns = {8, 16}}}
+  local rules =
+    {rules = {"auto_inline", "fuse_online_softmax"}, fuse_online_softmax = {vectors = {1, 2}, columns = {8, 16}}}
   local function agree(func, sch)
     local own, want = ms.arrays_for(func, 1), ms.arrays_for(func, 1)
     ms.interpret(sch:func(), table.unpack(own))
     ms.interpret(func, table.unpack(want))
     for i = 1, #own do assert(own[i]:difference(want[i]) < 1e-5, sch.trace:text()) end
   end
-  for _, case in ipairs {{32, 32, 8, {}, 5}, {32, 16, 4, {causal = true}, 5}, {19, 24, 5, {}, 2}, {35, 11, 3, {causal = true}, 3}, {8, 32, 8, {}, 1}} do
+  for _, case in ipairs {{32, 32, 8, {}, 5}, {32, 16, 4, {causal = true}, 5}, {19, 24, 5, {}, 2},
+                         {35, 11, 3, {causal = true}, 3}, {8, 32, 8, {}, 1}} do
     local rows, columns, width, options, count = table.unpack(case)
     local func = attention(rows, columns, width, options)
     local made = sketches(func, CPU, rules)
@@ -221,7 +233,8 @@ function tests.fuse_online_softmax()
       local kept = names(made[i])
       assert(kept:find " attention_o " and kept:find " attention_normalize " and not kept:find " exponent ", kept)
       local outer = {made[i]:get_loops(made[i]:get_sblock "attention_o")}
-      assert(made[i]:loop_kind(outer[1]) == "parallel" and made[i]:iter_kinds(made[i]:get_sblock "attention_o")[3] == "reduce")
+      assert(made[i]:loop_kind(outer[1]) == "parallel"
+             and made[i]:iter_kinds(made[i]:get_sblock "attention_o")[3] == "reduce")
       agree(func, made[i])
     end
   end
@@ -234,14 +247,18 @@ function tests.fuse_online_softmax()
   end
   -- As networks have it: dimensions that are reduced stay, as 1, and batches are of 1.
   local Q, K = te.placeholder({1, 2, 32, 8}, "float32", "Q"), te.placeholder({1, 2, 8, 24}, "float32", "K")
-  local one, r1, r2, r3, r4 = te.const(0, "int32"), te.reduce_axis(8, "r1"), te.reduce_axis(24, "r2"), te.reduce_axis(24, "r3"), te.reduce_axis(24, "r4")
-  local S = te.compute({1, 2, 32, 24}, function(b, h, i, j) return te.sum(Q[{one, h, i, r1}] * K[{one, h, r1, j}], r1) end, "S")
+  local one, r1, r2, r3, r4 = te.const(0, "int32"), te.reduce_axis(8, "r1"), te.reduce_axis(24, "r2"),
+    te.reduce_axis(24, "r3"), te.reduce_axis(24, "r4")
+  local S =
+    te.compute({1, 2, 32, 24}, function(b, h, i, j) return te.sum(Q[{one, h, i, r1}] * K[{one, h, r1, j}], r1) end, "S")
   local M = te.compute({1, 2, 32, 1}, function(b, h, i, u) return te.max(S[{b, h, i, r2}], r2) end, "M")
   local E = te.compute({1, 2, 32, 24}, function(b, h, i, j) return te.exp(S[{b, h, i, j}] - M[{b, h, i, one}]) end, "E")
   local L = te.compute({1, 2, 32, 1}, function(b, h, i, u) return te.sum(E[{b, h, i, r3}], r3) end, "L")
   local N = te.compute({1, 2, 32, 24}, function(b, h, i, j) return E[{b, h, i, j}] / L[{b, h, i, one}] end, "N")
   local W = te.placeholder({1, 2, 24, 4}, "float32", "W")
-  local kept = te.func("kept_dimensions", {Q, K, W, te.compute({1, 2, 32, 4}, function(b, h, i, d) return te.sum(N[{one, h, i, r4}] * W[{one, h, r4, d}], r4) end, "O")})
+  local kept = te.func("kept_dimensions",
+    {Q, K, W, te.compute({1, 2, 32, 4},
+                         function(b, h, i, d) return te.sum(N[{one, h, i, r4}] * W[{one, h, r4, d}], r4) end, "O")})
   local fused = sketches(kept, CPU, rules)
   assert(#fused == 3, #fused)
   for _, sch in ipairs(fused) do agree(kept, sch) end
@@ -261,7 +278,8 @@ function tests.cross_thread_reduction()
   local S = te.compute({8}, function(i) return te.sum(A[{i, r}], r) end, "S")
   local func = te.func("scaled", {A, te.compute({8}, function(i) return S[{i}] * 2 end, "D")})
   local made = sketches(func, GPU, {rules = {"cross_thread_reduction"}})
-  assert(#made == 2 and has(made[1], 'thread="threadIdx.x"') and has(made[1], 'scope="shared"') and not has(made[2], "thread"))
+  assert(#made == 2 and has(made[1], 'thread="threadIdx.x"') and has(made[1], 'scope="shared"')
+         and not has(made[2], "thread"))
   for _, sch in ipairs(made) do check(func, sch) end
 end
 
@@ -272,9 +290,11 @@ function tests.two_pass_reduction()
     local S = te.compute({rows}, function(i) return te.sum(A[{i, r}], r) end, "S")
     return te.func("sums", {A, te.compute({rows}, function(i) return te.sqrt(S[{i}]) end, "D")})
   end
-  local few, any = sums(3, 96), {most_results = 4, least = 64, least_blocks = 2, most_blocks = 8, thread_extents = {8, 16}}
+  local few, any = sums(3, 96),
+    {most_results = 4, least = 64, least_blocks = 2, most_blocks = 8, thread_extents = {8, 16}}
   local made = sketches(few, GPU, {rules = {"two_pass_reduction"}, two_pass_reduction = any})
-  assert(#made == 2 and has(made[1], 'thread="blockIdx.x"') and has(made[1], 'thread="threadIdx.x"') and not has(made[2], "thread"))
+  assert(#made == 2 and has(made[1], 'thread="blockIdx.x"') and has(made[1], 'thread="threadIdx.x"')
+         and not has(made[2], "thread"))
   local runs, threads = table.unpack(made[1].trace:draws())
   assert(table.concat(runs.attrs[1], " ") == "2 3 4 6 8" and table.concat(threads.attrs[1], " ") == "8 16")
   for _, sch in ipairs(made) do check(few, sch) end
@@ -286,7 +306,8 @@ function tests.two_pass_reduction()
   assert(#sketches(sums(5, 96), GPU, {rules = {"two_pass_reduction"}, two_pass_reduction = any}) == 1)
   assert(#sketches(sums(3, 60), GPU, {rules = {"two_pass_reduction"}, two_pass_reduction = any}) == 1)
   assert(#sketches(sums(3, 97), GPU, {rules = {"two_pass_reduction"}, two_pass_reduction = any}) == 1)
-  assert(#sketches(sums(1, 16384), GPU, {rules = {"two_pass_reduction"}}) == 2 and #sketches(sums(1, 8192), GPU, {rules = {"two_pass_reduction"}}) == 1)
+  assert(#sketches(sums(1, 16384), GPU, {rules = {"two_pass_reduction"}}) == 2
+         and #sketches(sums(1, 8192), GPU, {rules = {"two_pass_reduction"}}) == 1)
 end
 
 function tests.multi_level_tiling()
@@ -300,11 +321,13 @@ function tests.multi_level_tiling()
   assert(#made == 1 and #extents(made[1], "C") == 6 and has(made[1], "C_global"))
   p = {structure = "SSRS", max_innermost = 64, binds = {"blockIdx.x"}, read = {levels = {3}, scope = "shared"}}
   made = sketches(func, GPU, {rules = {"multi_level_tiling"}, multi_level_tiling = p})
-  assert(#made == 1 and has(made[1], "A_shared") and has(made[1], "B_shared") and has(made[1], "blockIdx.x") and not has(made[1], "C_"))
+  assert(#made == 1 and has(made[1], "A_shared") and has(made[1], "B_shared") and has(made[1], "blockIdx.x")
+         and not has(made[1], "C_"))
   made = sketches(func, GPU, {rules = {"multi_level_tiling"}})
   assert(#made == 3 and has(made[2], "software_pipeline_stage") and has(made[1], "cooperative_fetch"))
   for _, sch in ipairs(made) do check(func, sch) end
-  assert(#sketches(func, ms.target "cuda -arch=sm_75", {rules = {"multi_level_tiling"}}) == 1) -- it copies nothing on the side
+  -- it copies nothing on the side
+  assert(#sketches(func, ms.target "cuda -arch=sm_75", {rules = {"multi_level_tiling"}}) == 1)
   -- Elements that a thread can load at once depend on their bytes.
   local function lengths(type)
     for _, d in ipairs(sketches(product(16, 16, 16, type), GPU, {rules = {"multi_level_tiling"}})[1].trace:draws()) do
@@ -321,7 +344,8 @@ function tests.multi_level_tiling_wide_vector()
   local e = extents(made[1], "C")
   assert(#made == 1 and e[#e] == 32)
   check(func, made[1])
-  e = extents(sketches(product(4, 16, 8), CPU, {rules = {"multi_level_tiling_wide_vector"}, multi_level_tiling_wide_vector = p})[1], "C")
+  e = extents(sketches(product(4, 16, 8), CPU,
+                       {rules = {"multi_level_tiling_wide_vector"}, multi_level_tiling_wide_vector = p})[1], "C")
   assert(e[#e] == 16)
 end
 
@@ -336,8 +360,8 @@ end
 function tests.multi_level_tiling_with_intrinsic_and_rewrite_tensorize()
   local func = bytes_product(8, 32, 16)
   local p = {structure = "SSRSRS", max_innermost = 64, intrinsics = {"dot_16x4_vnni", "wmma_sync_16x16x16_f16f16f32"}}
-  local parts = parts_of(CPU, {rules = {"multi_level_tiling_with_intrinsic"}, postprocs = {"rewrite_reduction_block", "rewrite_tensorize"},
-                               multi_level_tiling_with_intrinsic = p})
+  local parts = parts_of(CPU, {rules = {"multi_level_tiling_with_intrinsic"}, postprocs = {"rewrite_reduction_block",
+                               "rewrite_tensorize"}, multi_level_tiling_with_intrinsic = p})
   local made = space.generate(func, parts)
   assert(#made == 2 and has(made[1], "dot_16x4_vnni") and #made[2].trace:simplified(false) == 0)
   assert(space.postprocess(made[1], parts) and has(made[1], "vpdpbusd") and not has(made[1], "auto_tensorize"))
@@ -351,11 +375,13 @@ function tests.multi_level_tiling_tensor_core()
   local function times(a, b, r) return te.sum(te.cast(a, "float32") * te.cast(b, "float32"), r) end
   local function matmul(m, n, k)
     local A, B, r = half({m or 32, k or 32}, "A"), half({k or 32, n or 48}, "B"), te.reduce_axis(k or 32, "k")
-    return te.func("matmul", {A, B, te.compute({m or 32, n or 48}, function(i, j) return times(A[{i, r}], B[{r, j}], r) end, "C")})
+    return te.func("matmul", {A, B, te.compute({m or 32, n or 48},
+                                               function(i, j) return times(A[{i, r}], B[{r, j}], r) end, "C")})
   end
   local function batch_transposed()
     local A, B, r = half({2, 16, 32}, "A"), half({2, 16, 32}, "B"), te.reduce_axis(32, "k")
-    return te.func("batch", {A, B, te.compute({2, 16, 16}, function(b, i, j) return times(A[{b, i, r}], B[{b, j, r}], r) end, "C")})
+    return te.func("batch", {A, B, te.compute({2, 16, 16},
+                                              function(b, i, j) return times(A[{b, i, r}], B[{b, j, r}], r) end, "C")})
   end
   local function conv2d()
     local X, W = half({1, 6, 6, 16}, "X"), half({3, 3, 16, 16}, "W")
@@ -370,7 +396,8 @@ function tests.multi_level_tiling_tensor_core()
     local made, report = space.generate(func, parts)
     assert(not next(report.refused) and #made == 4, next(report.refused)) -- and those without tensor cores
     assert(space.postprocess(made[1], parts), func:name())
-    for _, what in ipairs {"tvm_load_matrix_sync", "tvm_mma_sync", "tvm_fill_fragment", "tvm_store_matrix_sync", "threadIdx.y", "warp_execution"} do
+    for _, what in ipairs {"tvm_load_matrix_sync", "tvm_mma_sync", "tvm_fill_fragment", "tvm_store_matrix_sync",
+                           "threadIdx.y", "warp_execution"} do
       assert(has(made[1], what), what)
     end
     assert(not has(made[1], "auto_tensorize") and not has(made[1], "cooperative_fetch"))
@@ -393,7 +420,8 @@ function tests.products_of_warp_groups()
   local function times(a, b, r) return te.sum(te.cast(a, "float32") * te.cast(b, "float32"), r) end
   local function transposed_batch()
     local A, B, r = half({2, 64, 32}, "A"), half({2, 64, 32}, "B"), te.reduce_axis(32, "k")
-    return te.func("batch", {A, B, te.compute({2, 64, 64}, function(b, i, j) return times(A[{b, i, r}], B[{b, j, r}], r) end, "C")})
+    return te.func("batch", {A, B, te.compute({2, 64, 64},
+                                              function(b, i, j) return times(A[{b, i, r}], B[{b, j, r}], r) end, "C")})
   end
   local function conv2d()
     local X, W = half({1, 10, 10, 16}, "X"), half({3, 3, 16, 64}, "W")
@@ -408,7 +436,9 @@ function tests.products_of_warp_groups()
     local made, report = space.generate(func, parts)
     assert(not next(report.refused), next(report.refused))
     assert(space.postprocess(made[1], parts), func:name())
-    for _, what in ipairs {"wgmma_fill", "wgmma_mma", "wgmma_store", case[2], "wgmma.accumulator", "shared.dyn.panels", "software_pipeline_async_stages", "software_pipeline_tensor_copies", "software_pipeline_producer", "buffer_dim_align"} do
+    for _, what in ipairs {"wgmma_fill", "wgmma_mma", "wgmma_store", case[2], "wgmma.accumulator", "shared.dyn.panels",
+                           "software_pipeline_async_stages", "software_pipeline_tensor_copies",
+                           "software_pipeline_producer", "buffer_dim_align"} do
       assert(has(made[1], what), what)
     end
     assert(not has(made[1], "auto_tensorize") and not has(made[1], "fetching_warps"))
@@ -418,15 +448,19 @@ end
 
 -- What a GPU's architecture has groups for, by the types of a product: in its own space, and where TF32 is asked for.
 function tests.tensor_cores_by_architecture()
-  local groups = {float16 = {float32 = {70, 80}, float16 = {70}}, int8 = {int32 = {75, 80}}, bfloat16 = {float32 = {80}}, float32 = {float32 = {}}}
+  local groups = {float16 = {float32 = {70, 80}, float16 = {70}}, int8 = {int32 = {75, 80}},
+                  bfloat16 = {float32 = {80}}, float32 = {float32 = {}}}
   for _, name in ipairs {"70", "75", "80", "90", "90a"} do
     local arch, groups_of_warps = tonumber(name:match "%d+"), name == "90a" -- for 64 rows and columns there is one
-    for _, case in ipairs {{"float16", "float32"}, {"float16", "float16"}, {"int8", "int32"}, {"bfloat16", "float32"}, {"float32", "float32"}} do
-      local A, B, r = te.placeholder({64, 64}, case[1], "A"), te.placeholder({64, 64}, case[1], "B"), te.reduce_axis(64, "k")
+    for _, case in ipairs {{"float16", "float32"}, {"float16", "float16"}, {"int8", "int32"}, {"bfloat16", "float32"},
+                           {"float32", "float32"}} do
+      local A, B, r = te.placeholder({64, 64}, case[1], "A"), te.placeholder({64, 64}, case[1], "B"),
+        te.reduce_axis(64, "k")
       local func = te.func("product", {A, B, te.compute({64, 64}, function(i, j)
         return te.sum(te.cast(A[{i, r}], case[2]) * te.cast(B[{r, j}], case[2]), r)
       end, "C")})
-      local target, expected = msched.target("cuda -arch=sm_" .. name), groups_of_warps and case[2] == "float32" and case[1] ~= "float32" and 1 or 0
+      local target, expected = msched.target("cuda -arch=sm_" .. name),
+        groups_of_warps and case[2] == "float32" and case[1] ~= "float32" and 1 or 0
       local function count(known) return #space.generate(func, space.parts(targets.context(target, known))) end
       for _, least in ipairs(groups[case[1]][case[2]]) do expected = expected + (arch >= least and 1 or 0) end
       local plain = count(targets.metaschedule.cuda)
@@ -441,9 +475,11 @@ end
 
 function tests.parallel_vectorize_unroll_and_its_rewriting()
   local func = product(64, 64, 64)
-  local parts = parts_of(CPU, {rules = {"parallel_vectorize_unroll"}, postprocs = {"rewrite_parallel_vectorize_unroll"}})
+  local parts =
+    parts_of(CPU, {rules = {"parallel_vectorize_unroll"}, postprocs = {"rewrite_parallel_vectorize_unroll"}})
   local made = space.generate(func, parts)
-  assert(has(made[1], "meta_schedule.parallel") and has(made[1], "meta_schedule.vectorize") and has(made[1], "meta_schedule.unroll_explicit"))
+  assert(has(made[1], "meta_schedule.parallel") and has(made[1], "meta_schedule.vectorize")
+         and has(made[1], "meta_schedule.unroll_explicit"))
   assert(space.postprocess(made[1], parts) and has(made[1], "T.parallel") and not has(made[1], "meta_schedule."))
   check(func, made[1])
   local plain = relu_of(function(A, i, j) return A[{i, j}] + 1 end)
@@ -456,7 +492,8 @@ end
 -- Of a reduction no vector is fused in which an input repeats itself, or each element does: it would be gathered.
 function tests.vectors_of_reductions_do_not_repeat()
   local A, B, k = te.placeholder({8, 4}, "float32", "A"), te.placeholder({8, 6}, "float32", "B"), te.reduce_axis(8, "k")
-  local func = te.func("outer", {A, B, te.compute({4, 6}, function(i, j) return te.sum(A[{k, i}] * B[{k, j}], k) end, "C")})
+  local func =
+    te.func("outer", {A, B, te.compute({4, 6}, function(i, j) return te.sum(A[{k, i}] * B[{k, j}], k) end, "C")})
   local sch = ms.schedule(func)
   local block = sch:get_sblock "C"
   local i, j, r = sch:get_loops(block)
@@ -483,7 +520,8 @@ function tests.auto_bind()
   assert(has(made[1], "blockIdx.x") and has(made[1], "threadIdx.x"))
   check(func, made[1])
   -- More than so many blocks of so many threads: each has several iterations.
-  made = sketches(func, ms.target "cuda -arch=sm_80 -max_threads_per_block=32", {rules = {"auto_bind"}, auto_bind = {max_blocks = 2, thread_extents = {32}}})
+  made = sketches(func, ms.target "cuda -arch=sm_80 -max_threads_per_block=32",
+                  {rules = {"auto_bind"}, auto_bind = {max_blocks = 2, thread_extents = {32}}})
   assert(has(made[1], "range(8)"))
   check(func, made[1])
 end
@@ -535,7 +573,9 @@ function tests.rewrite_cooperative_fetch()
   local trace = sch.trace
   for _, d in ipairs(trace:draws()) do
     if d.annotates then trace = trace:with_decision(d.index, {3}) end -- four at once
-    if d.kind == "SamplePerfectTile" then trace = trace:with_decision(d.index, #d.decision == 5 and {2, 1, 8, 4, 1} or {4, 4, 4}) end
+    if d.kind == "SamplePerfectTile" then
+      trace = trace:with_decision(d.index, #d.decision == 5 and {2, 1, 8, 4, 1} or {4, 4, 4})
+    end
   end
   sch = ms.apply(func, trace)
   assert(space.postprocess(sch, parts) and has(sch, "T.vectorized(4)") and not has(sch, "cooperative_fetch"))
@@ -596,7 +636,8 @@ function tests.rewrite_layout()
   assert(drawn and tostring(drawn.trace):find("layout_rewrite_preproc", 1, true))
   pool:close()
   assert(postprocessed(sch, CPU, {postprocs = {"rewrite_layout"}}))
-  assert(has(sch, "meta_schedule.layout_rewrite_preproc") and has(sch, "B_global = T.sblock_alloc_buffer((4, 8, 8))"), tostring(sch:func()))
+  assert(has(sch, "meta_schedule.layout_rewrite_preproc") and has(sch, "B_global = T.sblock_alloc_buffer((4, 8, 8))"),
+         tostring(sch:func()))
   check(func, sch)
   local fixed = ms.schedule(product(16, 32, 8))
   assert(postprocessed(fixed, CPU, {postprocs = {"rewrite_layout"}}) and #fixed.trace == 1)
@@ -609,7 +650,8 @@ function tests.rewrite_layout()
     own:reorder(y0, x, z, y1)
     assert(postprocessed(own, CPU, {postprocs = {"rewrite_layout"}}))
     local shape = columns == 8 and "(4, 8, 8)" or columns == 32 and "(8, 1, 32)"
-    assert(not shape and not has(own, "B_global") or shape and has(own, "B_global = T.sblock_alloc_buffer(" .. shape .. ")"), tostring(own))
+    assert(not shape and not has(own, "B_global")
+           or shape and has(own, "B_global = T.sblock_alloc_buffer(" .. shape .. ")"), tostring(own))
     check(ragged, own)
   end
 end
@@ -618,7 +660,8 @@ end
 local function kernel(threads, shared, own)
   local A = te.placeholder({threads, shared}, "float32", "A")
   local B = te.compute({threads, shared}, function(i, j) return A[{i, j}] + 1 end, "B")
-  local sch = ms.schedule(te.func("kernel", {A, te.compute({threads, shared}, function(i, j) return B[{i, j}] * 2 end, "C")}))
+  local sch =
+    ms.schedule(te.func("kernel", {A, te.compute({threads, shared}, function(i, j) return B[{i, j}] * 2 end, "C")}))
   local b, c = sch:get_sblock "B", sch:get_sblock "C"
   local i, j = sch:get_loops(c)
   sch:bind(sch:add_unit_loop(i), "blockIdx.x")
@@ -665,7 +708,8 @@ end
 function tests.verify_scope_limit()
   local sch = kernel(64, 16)
   assert(postprocessed(sch, GPU, {postprocs = {"verify_scope_limit"}, verify_scope_limit = {shared = 4096}}))
-  assert(not postprocessed(kernel(64, 16), GPU, {postprocs = {"verify_scope_limit"}, verify_scope_limit = {shared = 4095}}))
+  assert(not postprocessed(kernel(64, 16), GPU,
+                           {postprocs = {"verify_scope_limit"}, verify_scope_limit = {shared = 4095}}))
 end
 
 -- ---- Mutators --------------------------------------------------------------------------------------------------
@@ -679,7 +723,9 @@ local function mutates(name, trace, wanted)
     local before, after = trace:draws(), made and made:draws() or {}
     local different = {}
     for i, d in ipairs(after) do
-      if table.concat(d.decision, " ") ~= table.concat(before[i].decision, " ") then different[#different + 1] = before[i] end
+      if table.concat(d.decision, " ") ~= table.concat(before[i].decision, " ") then
+        different[#different + 1] = before[i]
+      end
     end
     assert(#different <= 1 and (not different[1] or wanted(different[1])), name)
     changed = changed + #different
@@ -694,13 +740,15 @@ function tests.mutators()
   local function is_load(d) return d.annotates == "meta_schedule.cooperative_fetch" end
   assert(mutates("tile_size", cpu, is_tile) > 0)
   local loads = 0
-  assert(mutates("tile_size", gpu, function(d) loads = loads + (is_load(d) and 1 or 0) return is_tile(d) or is_load(d) end) > loads and loads > 0)
+  assert(mutates("tile_size", gpu,
+         function(d) loads = loads + (is_load(d) and 1 or 0) return is_tile(d) or is_load(d) end) > loads and loads > 0)
   assert(mutates("unroll", cpu, function(d) return d.annotates == "meta_schedule.unroll_explicit" end) > 0)
   assert(mutates("parallel", cpu, function(d) return d.annotates == "meta_schedule.parallel" end) > 0)
   local bound = sketches(relu_of(function(A, i, j) return A[{i, j}] + 1 end), GPU, {rules = {"auto_bind"}})[1].trace
   assert(mutates("thread_binding", bound, function(d) return d.binds == "threadIdx.x" end) > 0)
   assert(mutates("thread_binding", cpu, function() return false end) == 0)
-  local placed = sketches(relu_of(function(A, i, j) return A[{i, j}] + 1 end), CPU, {rules = {"random_compute_location"}})[1].trace
+  local placed =
+    sketches(relu_of(function(A, i, j) return A[{i, j}] + 1 end), CPU, {rules = {"random_compute_location"}})[1].trace
   assert(mutates("compute_location", placed, function(d) return d.kind == "SampleComputeLocation" end) > 0)
 end
 
@@ -708,13 +756,15 @@ function tests.crossover()
   local func = product(64, 64, 64)
   local mutator = parts_of(CPU, {mutators = {{"crossover", 1}}}).mutators[1][1]
   local sketch = sketches(func, CPU, {rules = {"multi_level_tiling"}})[1].trace
-  local a, b = ms.apply(func, sketch, {seed = 1, anew = true}).trace, ms.apply(func, sketch, {seed = 2, anew = true}).trace
+  local a, b = ms.apply(func, sketch, {seed = 1, anew = true}).trace,
+    ms.apply(func, sketch, {seed = 2, anew = true}).trace
   assert(space.mutate(mutator, a, ms.stream(1), nil) == nil)
   local from_b, from_a = 0, 0
   for n = 1, 8 do
     local made = space.mutate(mutator, a, ms.stream(n), b)
     for i, d in ipairs(made and made:draws() or {}) do
-      local got, own, other = table.concat(d.decision, " "), table.concat(a:draws()[i].decision, " "), table.concat(b:draws()[i].decision, " ")
+      local got, own, other = table.concat(d.decision, " "), table.concat(a:draws()[i].decision, " "),
+        table.concat(b:draws()[i].decision, " ")
       assert(got == own or got == other)
       if own ~= other then
         from_a = from_a + (got == own and 1 or 0)
@@ -741,7 +791,8 @@ function tests.draws_that_can_be_decided_otherwise_are_found()
   assert(#trace:changeable("SampleCategorical", "unroll") == 1 and #trace:changeable("SampleCategorical", "alone") == 0)
   assert(#trace:changeable("SampleCategorical", "threadIdx") == 0 and #trace:changeable "SampleComputeLocation" == 0)
   local one = trace:draw(choices[1])
-  assert(one.annotates == "meta_schedule.unroll_explicit" and #one.attrs[1] == 2 and one.decision[1] == draws[3].decision[1])
+  assert(one.annotates == "meta_schedule.unroll_explicit" and #one.attrs[1] == 2
+         and one.decision[1] == draws[3].decision[1])
   assert(trace:draw(0) == nil and not pcall(trace.draw, trace, #trace))
 end
 
@@ -750,7 +801,8 @@ end
 -- What is shipped runs without the hook of Lua, and is stopped all the same, where it calls instructions and queries.
 function tests.a_shipped_part_that_is_late_is_stopped()
   ms.rule_timeout(1e-9)
-  local ok, message = pcall(sketches, product(64, 64, 64), CPU, {rules = {"register_tile", "multi_level_tiling", "parallel_vectorize_unroll"}})
+  local ok, message = pcall(sketches, product(64, 64, 64), CPU,
+                            {rules = {"register_tile", "multi_level_tiling", "parallel_vectorize_unroll"}})
   ms.rule_timeout(0)
   assert(not ok and message:find "ran longer than 1e%-09 seconds, and was at line", message)
   assert(#sketches(product(64, 64, 64), CPU, {rules = {"multi_level_tiling"}}) > 0)

@@ -7,7 +7,8 @@ local targets, space = ms.load "rules.targets", ms.load "rules.space"
 
 local workloads = dofile(arg[1] .. "/tests/support/lua/workloads.lua")
 local names = #arg > 1 and {table.unpack(arg, 2)} or workloads.all
-local TARGETS = {llvm = "llvm -mcpu=skylake-avx512 -num-cores=16", cuda = "cuda -arch=sm_80"} -- whose spaces were recorded
+-- whose spaces were recorded
+local TARGETS = {llvm = "llvm -mcpu=skylake-avx512 -num-cores=16", cuda = "cuda -arch=sm_80"}
 
 local function simplified(traces)
   local list = {}
@@ -91,8 +92,11 @@ local function list_ours(name, kind, func, peers)
         local block = sch:get_sblock(block_name)
         local loops = {sch:get_loops(block)}
         local structure = sch:annotation(block, "meta_schedule.tiling_structure") or
-                          sch:annotation(block, "msched.register_tile") and sch:extent(loops[#loops]) .. " columns in registers"
-        if block_name ~= "root" then blocks[#blocks + 1] = block_name .. (structure and " (" .. structure .. ")" or "") end
+                          sch:annotation(block, "msched.register_tile")
+                            and sch:extent(loops[#loops]) .. " columns in registers"
+        if block_name ~= "root" then
+          blocks[#blocks + 1] = block_name .. (structure and " (" .. structure .. ")" or "")
+        end
       end
       only[#only + 1] = string.format("    %2d  %s", i, table.concat(blocks, ", "))
     end

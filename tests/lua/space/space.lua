@@ -8,7 +8,8 @@ local root = arg[1]
 local examples = {{"gemm", 48, 64, 80}, {"gemm", 37, 50, 29}, {"conv2d_bn_relu", 12, 8}, {"softmax", 8, 24}}
 do -- TVMScript opens a space like Lua
   local file <close> = assert(io.open(root .. "/lua/examples/gemm.py"))
-  assert(ms.from_script(file:read "a", "gemm.py"):hash() == assert(loadfile(root .. "/lua/examples/gemm.lua"))()[1]:hash())
+  assert(ms.from_script(file:read "a", "gemm.py"):hash()
+         == assert(loadfile(root .. "/lua/examples/gemm.lua"))()[1]:hash())
 end
 for _, e in ipairs(examples) do
   local func = assert(loadfile(root .. "/lua/examples/" .. e[1] .. ".lua"))(table.unpack(e, 2))[1]
@@ -33,7 +34,9 @@ for _, e in ipairs(examples) do
       end
     end
   end
-  assert(checked >= #sketches, string.format("%s: %d of %d sketches drawn twice could be checked", e[1], checked, #sketches))
+  assert(checked >= #sketches,
+         string.format("%s: %d of %d sketches drawn twice could be checked", e[1], checked, #sketches))
   assert(mutated > 0)
-  print(string.format("%s: %d sketches, %d candidates equal to the interpreter, %d mutations", e[1], #sketches, checked, mutated))
+  print(string.format("%s: %d sketches, %d candidates equal to the interpreter, %d mutations", e[1], #sketches, checked,
+                      mutated))
 end

@@ -13,7 +13,9 @@ local target, gpu = ms.target "native", ms.target "cuda -arch=sm_80"
 
 -- What our rules make is refused by the postprocessors that are there to refuse, not by instructions.
 local function check_refused(name, refused)
-  for _, r in pairs(refused) do assert(r.by == "disallow_dynamic_loop", name .. ": refused by " .. r.by .. ": " .. tostring(r.code)) end
+  for _, r in pairs(refused) do
+    assert(r.by == "disallow_dynamic_loop", name .. ": refused by " .. r.by .. ": " .. tostring(r.code))
+  end
 end
 
 local function report(name, kind, sketches, accepted, refused)
@@ -83,7 +85,8 @@ local function check_gpu(name, func)
       end
     end
   end
-  assert(found == #of_peer, string.format("%s: %d candidates of MetaSchedule's are not among ours", name, #of_peer - found))
+  assert(found == #of_peer,
+         string.format("%s: %d candidates of MetaSchedule's are not among ours", name, #of_peer - found))
   pool:close()
 end
 

@@ -6,10 +6,12 @@
 local ms = require "msched"
 local jobs_of = dofile(arg[0]:match "^.*/" .. "../jobs.lua")
 local te, ops = ms.te, ms.ops
-local tune, refusals, common, analytical = ms.load "search.tune", ms.load "rules.refusals", ms.load "rules.common", ms.load "search.cost.analytical"
+local tune, refusals, common, analytical = ms.load "search.tune", ms.load "rules.refusals", ms.load "rules.common",
+  ms.load "search.cost.analytical"
 
 local draws = math.tointeger(arg[1])
-local CPU, GPU = ms.target "native -num-cores=4", ms.target "cuda -arch=sm_80 -thread_warp_size=4" -- few threads, as small shapes have them
+-- few threads, as small shapes have them
+local CPU, GPU = ms.target "native -num-cores=4", ms.target "cuda -arch=sm_80 -thread_warp_size=4"
 
 local function input(shape, type, name) return te.placeholder(shape, type or "float32", name or "X") end
 
@@ -147,9 +149,11 @@ local ALL = {
   {"bias of rows", with_bias({20, 48}, {20, 1}), 10, 10},
   {"bias of channels", with_bias({2, 5, 5, 12}, {12}), 8, 8},
   {"two results", two_results(), 10, 10},
-  {"a sum and a difference", sum_and_difference {24, 48}, 12, 12}, {"a derivative beside", with_derivative {24, 48}, 12, 12},
+  {"a sum and a difference", sum_and_difference {24, 48}, 12, 12},
+  {"a derivative beside", with_derivative {24, 48}, 12, 12},
   {"three results of rows", of_rows_and_columns {20, 48}, 12, 12}, {"adam", adam(640), 12, 12},
-  {"star in a row", star {200}, 6, 6}, {"star of five", star {33, 40}, 12, 12}, {"star of seven", star {6, 7, 20}, 10, 10},
+  {"star in a row", star {200}, 6, 6}, {"star of five", star {33, 40}, 12, 12},
+  {"star of seven", star {6, 7, 20}, 10, 10},
   {"star of bytes", star({33, 40}, "int8"), 8, 12}, {"star of integers", star({20, 20}, "int32"), 10, 10},
   {"blur in one stage", of({22, 50}, nil, square), 12, 12},
   {"blur in two stages", of({22, 50}, nil, function(X) return blurred(X, 1) end), 20, 20},
@@ -162,12 +166,14 @@ local ALL = {
   {"transposition of three", of({5, 12, 18}, nil, function(X) return ops.transpose(X, {2, 3, 1}) end), 10, 10},
   {"padding", of({14, 30}, nil, function(X) return ops.pad(X, {1, 1}, {1, 1}) end), 10, 10},
   {"a stage of two", shared_stage(), 20, 20}, {"a stage that is a result", shared_stage(true), 16, 16},
-  {"outer product", outer_product(), 16, 14}, {"another type of stages", of({22, 30}, "float64", function(X) return blurred(X, 1) end), 20, 20},
+  {"outer product", outer_product(), 16, 14},
+  {"another type of stages", of({22, 30}, "float64", function(X) return blurred(X, 1) end), 20, 20},
   {"backwards", picked({21, 33}, {21, 33}, function(i, j) return 20 - i, 32 - j end), 10, 8},
   {"every other", picked({41, 66}, {20, 33}, function(i, j) return 2 * i, 2 * j end), 10, 8},
   {"diagonals", picked({40, 40}, {19, 20}, function(i, j) return i + j, j end), 10, 8},
   {"one row", of({1, 40}, nil, ops.transpose), 5, 5}, {"one column", of({40, 1}, nil, ops.transpose), 5, 5},
-  {"extents of one", star {1, 1, 19}, 2, 3}, {"a small star", star {5, 3}, 8, 8}, {"a star of nine", star {3, 4, 5, 17}, 10, 8},
+  {"extents of one", star {1, 1, 19}, 2, 3}, {"a small star", star {5, 3}, 8, 8},
+  {"a star of nine", star {3, 4, 5, 17}, 10, 8},
   {"comparisons", map({12, 20}, function(x) return te.gt(x, 0) end), 4, 4},
   {"reshape", of({12, 40}, nil, function(X) return ops.reshape(X, {6, 2, 40}) end), 4, 4},
 }
@@ -190,8 +196,11 @@ end
 
 local function check(name, func, target, least, same)
   local list, opened, dropped = candidates(name, func, target)
-  for line in dropped:gmatch "[^\n]+" do assert(line:find("disallow_dynamic_loop", 1, true), name .. ": draws were refused:\n" .. dropped) end
-  assert(#list >= least, string.format("%s for %s: %d distinct schedules of %d draws, less than %d", name, target.kind, #list, draws, least))
+  for line in dropped:gmatch "[^\n]+" do
+    assert(line:find("disallow_dynamic_loop", 1, true), name .. ": draws were refused:\n" .. dropped)
+  end
+  assert(#list >= least, string.format("%s for %s: %d distinct schedules of %d draws, less than %d", name, target.kind,
+                                       #list, draws, least))
   for _, c in ipairs(list) do
     local ok, message = pcall(same, func, c)
     assert(ok, string.format("%s: %s\n%s", name, message, ms.apply(func, c.trace):func():script()))
@@ -210,7 +219,8 @@ for _, e in ipairs(ALL) do
   local name, func, least, on_gpu = table.unpack(e)
   local cpu, sketches = check(name, func, CPU, least, same_on_cpu)
   local gpu, other = check(name, func, GPU, on_gpu, same_on_gpu)
-  print(string.format("%-28s %2d schedules of %2d sketches for a CPU, %2d of %2d for a GPU", name, cpu, sketches, gpu, other))
+  print(string.format("%-28s %2d schedules of %2d sketches for a CPU, %2d of %2d for a GPU", name, cpu, sketches, gpu,
+                      other))
 end
 
 -- ---- What is no such block ---------------------------------------------------------------------------------------
@@ -224,13 +234,16 @@ local function made_of(func, prepare)
   local context = targets.context(CPU)
   return #space.apply(space.rule("spatial_tiling", context), sch, names[#names], context)
 end
-local function loops_of(text) return ms.from_script("from tvm.script import tirx as T\n@T.prim_func(s_tir=True)\n" .. text, "f") end
+local function loops_of(text)
+  return ms.from_script("from tvm.script import tirx as T\n@T.prim_func(s_tir=True)\n" .. text, "f")
+end
 
 local plain = star {33, 40}
 assert(made_of(plain) > 1)
 assert(made_of(plain, function(sch, block) sch:annotate(block, common.SPATIAL, 1) end) == 1, "tiled twice")
 assert(made_of(plain, function(sch, block) sch:parallel((sch:get_loops(block))) end) == 1, "a loop that has its kind")
-assert(made_of(plain, function(sch, block) sch:split(sch:get_loops(block), {ms.rest, 4}) end) == 1, "bindings of several loops")
+assert(made_of(plain, function(sch, block) sch:split(sch:get_loops(block), {ms.rest, 4}) end) == 1,
+       "bindings of several loops")
 assert(made_of(plain, function(sch, block) sch:blockize((sch:get_loops(block))) end) == 1, "a block in a block")
 assert(made_of(of({20, 40}, nil, function(X) return ops.sum(X, {2}) end)) == 1, "a reduction")
 assert(made_of(map({}, function(x) return x + 1 end)) == 1, "a scalar")
@@ -270,7 +283,9 @@ def f(X: T.Buffer((16, 32), "float32"), Y: T.Buffer((16, 32), "float32"), Z: T.B
 
 -- Rows that roll on are among the schedules of stages that overlap by rows alone.
 local function holds(func, target, word)
-  for _, s in ipairs(tune.open(func, target, {}).sketches) do if s.trace:text():find(word, 1, true) then return true end end
+  for _, s in ipairs(tune.open(func, target, {}).sketches) do
+    if s.trace:text():find(word, 1, true) then return true end
+  end
   return false
 end
 local two_stages = of({22, 50}, nil, function(X) return blurred(X, 1) end)
@@ -290,7 +305,8 @@ local function results(first, second, at)
   return te.func("f", {X, A, te.compute(second, function(i, j) return A[{at(i, j)}] * 2 end, "B")})
 end
 assert(not holds(results({24, 48}, {12, 48}, function(i, j) return i, j end), CPU, "merge"), "other shapes")
-assert(not holds(results({24, 48}, {24, 48}, function(i, j) return 23 - i, j end), CPU, "merge"), "what is not yet there")
+assert(not holds(results({24, 48}, {24, 48}, function(i, j) return 23 - i, j end), CPU, "merge"),
+       "what is not yet there")
 
 -- Results of more than the caches hold may be stored around them: those that are written along their rows, and are
 -- neither read again nor what is written is made of.
@@ -306,9 +322,11 @@ def f(X: T.Buffer((65536, 65536), "float32"), Y: T.Buffer((65536, 65536), "float
 local function read_again()
   local X = input(HUGE)
   local H = te.compute(HUGE, function(i, j) return X[{i, j}] + 1 end, "H")
-  return te.func("f", {X, H, te.compute({HUGE[1], HUGE[2] - 1}, function(i, j) return H[{i, j}] + H[{i, j + 1}] end, "Y")})
+  return te.func("f",
+                 {X, H, te.compute({HUGE[1], HUGE[2] - 1}, function(i, j) return H[{i, j}] + H[{i, j + 1}] end, "Y")})
 end
-assert(holds(map(HUGE, function(x) return x + 1 end), CPU, NONTEMPORAL) and holds(of(HUGE, nil, ops.softmax), CPU, NONTEMPORAL))
+assert(holds(map(HUGE, function(x) return x + 1 end), CPU, NONTEMPORAL)
+       and holds(of(HUGE, nil, ops.softmax), CPU, NONTEMPORAL))
 assert(not holds(map({24, 48}, function(x) return x + 1 end), CPU, NONTEMPORAL), "what stays in the cache")
 assert(not holds(map(HUGE, function(x) return x + 1 end), GPU, NONTEMPORAL), "a GPU")
 assert(not holds(in_place(), CPU, NONTEMPORAL), "a result that is read")
@@ -338,14 +356,17 @@ local MACHINE = ms.target "llvm -mcpu=x86-64-v4 -num-cores=2"
 local function first(func)
   local sketches, jobs = {}, {}
   for i, s in ipairs(tune.open(func, MACHINE, {}).sketches) do sketches[i] = s.trace:simplified(false) end
-  for i, d in ipairs(analytical.best(func, MACHINE, sketches, {budget = 2000, most = 60, each = 2})) do jobs[i] = {trace = d.trace, candidate = i} end
+  for i, d in ipairs(analytical.best(func, MACHINE, sketches, {budget = 2000, most = 60, each = 2})) do
+    jobs[i] = {trace = d.trace, candidate = i}
+  end
   local pool = ms.pool(func, {jobs = 1, target = MACHINE.text})
   local list = analytical.ranked(func, MACHINE, (pool:replay(jobs, false)))
   pool:close()
   return ms.apply(func, list[1].trace)
 end
 local function is_tiled(sch) return #sch:blocks_with(common.SPATIAL) > 0 end
-assert(not is_tiled(first(map({1024, 1024}, function(x) return te.maximum(x, 0) end))), "an elementwise function is tiled without need")
+assert(not is_tiled(first(map({1024, 1024}, function(x) return te.maximum(x, 0) end))),
+       "an elementwise function is tiled without need")
 assert(is_tiled(first(of({2048, 2048}, nil, ops.transpose))), "a large transposition is not tiled")
 
 -- Rows that are unrolled together share what they read.

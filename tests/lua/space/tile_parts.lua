@@ -1,10 +1,11 @@
--- Rules of register tiles, by vectors and dot products of short types (amx_tiles.lua: AMX): what they make of a small function, or refuse;
--- what is made computes what the function computes.
+-- Rules of register tiles, by vectors and dot products of short types (amx_tiles.lua: AMX): what they make of a small
+-- function, or refuse; what is made computes what the function computes.
 local ms = require "msched"
 local space, te = ms.load "rules.space", ms.te
 local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/lua/parts.lua")
 local CPU, parts_of, product, short_product = support.CPU, support.parts_of, support.product, support.short_product
-local sketches, check, has, names, extents = support.sketches, support.check, support.has, support.names, support.extents
+local sketches, check, has, names, extents = support.sketches, support.check, support.has, support.names,
+  support.extents
 
 local tests = {}
 
@@ -27,11 +28,12 @@ function tests.columns_of_no_whole_vectors()
   end
 end
 
--- Constants are packed ahead, whatever order they are read in: a tile has no packed copy of its own, and what is in front
--- is in the order in which it is read, with zeros where tiles run past the end.
+-- Constants are packed ahead, whatever order they are read in: a tile has no packed copy of its own, and what is in
+-- front is in the order in which it is read, with zeros where tiles run past the end.
 function tests.register_tile_of_constants()
   local X, W = te.placeholder({20, 24}, "float32", "X"), te.placeholder({40, 24}, "float32", "W")
-  local A, B, r = te.placeholder({20, 12}, "float32", "A"), te.placeholder({12, 40}, "float32", "B"), te.reduce_axis(12, "k")
+  local A, B, r = te.placeholder({20, 12}, "float32", "A"), te.placeholder({12, 40}, "float32", "B"),
+    te.reduce_axis(12, "k")
   local function plain(i, j) return te.sum(A[{i, r}] * B[{r, j}], r) end
   for _, func in ipairs {te.func("dense", {X, W, (ms.ops.dense(X, W))}, {weights = {"W"}}),
                          te.func("product", {A, B, te.compute({20, 40}, plain, "C")}, {weights = {"B"}})} do
@@ -39,7 +41,9 @@ function tests.register_tile_of_constants()
     assert(#made == 1 + 2, #made)
     for i = 2, #made do
       assert(not names(made[i]):find "_global", tostring(made[i]))
-      assert(space.postprocess(made[i], parts_of(CPU, {postprocs = {"rewrite_layout", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block"}})))
+      assert(space.postprocess(made[i],
+                               parts_of(CPU, {postprocs = {"rewrite_layout", "rewrite_parallel_vectorize_unroll",
+                                                           "rewrite_reduction_block"}})))
       local packing = made[i]:func():packing()
       assert(packing and packing.count == 1 and table.concat(packing.of_kernel, " ") == "1 -1 3", tostring(made[i]))
       local shape = packing.kernel:params()[2].shape
@@ -85,7 +89,8 @@ local TILES = ms.target "llvm -mcpu=sapphirerapids -num-cores=2"
 -- already is read where it is, a shared operand that is not contiguous is copied.
 function tests.dot_tile()
   local function of(x, y, sum) return function(shapes, at) return short_product(x, y, sum, shapes, at) end end
-  local bytes, signed, bfloats = of("uint8", "int8", "int32"), of("int8", "int8", "int32"), of("bfloat16", "bfloat16", "float32")
+  local bytes, signed, bfloats = of("uint8", "int8", "int32"), of("int8", "int8", "int32"),
+    of("bfloat16", "bfloat16", "float32")
   local plain = {{12, 16}, {16, 40}, {12, 40}, {16}}
   local function rows_by_columns(i, k) return {i[1], k[1]}, {k[1], i[2]} end
   local weights = {{12, 16}, {40, 16}, {12, 40}, {16}}
@@ -94,45 +99,60 @@ function tests.dot_tile()
   local image = {{2, 5, 6, 8}, {3, 3, 8, 32}, {2, 3, 4, 32}, {3, 3, 8}}
   local batch = {{2, 3, 16}, {2, 16, 32}, {2, 3, 32}, {16}}
   local list = {
-    {bytes(plain, rows_by_columns), "B_global"}, {signed(plain, rows_by_columns), "B_global"}, {bfloats(plain, rows_by_columns), "B_global"},
+    {bytes(plain, rows_by_columns), "B_global"}, {signed(plain, rows_by_columns), "B_global"},
+    {bfloats(plain, rows_by_columns), "B_global"},
     {bytes(weights, function(i, k) return {i[1], k[1]}, {i[2], k[1]} end), "B_global"},
     {bytes(packed, function(i, k) return {i[1], k[1] * 4 + k[2]}, {k[1], i[2], k[2]} end), nil},
     {bytes(across, function(i, k) return {k[1], i[1]}, {k[1], i[2]} end), "A_global"},
-    {bytes(image, function(i, k) return {i[1], i[2] + k[1], i[3] + k[2], k[3]}, {k[1], k[2], k[3], i[4]} end), "B_global"},
+    {bytes(image, function(i, k) return {i[1], i[2] + k[1], i[3] + k[2], k[3]}, {k[1], k[2], k[3], i[4]} end),
+     "B_global"},
     {bytes(batch, function(i, k) return {i[1], i[2], k[1]}, {i[1], k[1], i[3]} end), "B_global"},
   }
   for _, depth in ipairs {17, 18, 19, 35} do -- the last are left over
     local shapes = {{12, depth}, {depth, 40}, {12, 40}, {depth}}
     for _, make in ipairs {bytes, signed, bfloats} do list[#list + 1] = {make(shapes, rows_by_columns), "B_global"} end
-    list[#list + 1] = {signed({{depth, 12}, shapes[2], shapes[3], shapes[4]}, function(i, k) return {k[1], i[1]}, {k[1], i[2]} end), "A_global"}
+    list[#list + 1] = {signed({{depth, 12}, shapes[2], shapes[3], shapes[4]},
+                              function(i, k) return {k[1], i[1]}, {k[1], i[2]} end), "A_global"}
   end
   for n, case in ipairs(list) do
     local made = sketches(case[1], DOTS, {rules = {"dot_tile"}})
     assert(#made == 3, n .. ": " .. #made) -- one vector a row, or two
     for i = 2, #made do
-      assert((not case[2] and not names(made[i]):find "_global") or names(made[i]):find(case[2], 1, true), n .. ": " .. tostring(made[i]))
-      assert(has(made[i], "T.vectorized(") and space.postprocess(made[i], parts_of(DOTS, {postprocs = {"rewrite_reduction_block"}})))
+      assert((not case[2] and not names(made[i]):find "_global") or names(made[i]):find(case[2], 1, true),
+             n .. ": " .. tostring(made[i]))
+      assert(has(made[i], "T.vectorized(")
+             and space.postprocess(made[i], parts_of(DOTS, {postprocs = {"rewrite_reduction_block"}})))
       check(case[1], made[i])
     end
     assert(#sketches(case[1], CPU, {rules = {"dot_tile"}}) == 1, "a target without dot products has no such tiles")
   end
-  for _, other in ipairs {of("int16", "int16", "int32")(plain, rows_by_columns), of("int8", "int8", "int64")(plain, rows_by_columns), product(8, 32, 16),
+  for _, other in ipairs {of("int16", "int16", "int32")(plain, rows_by_columns),
+                          of("int8", "int8", "int64")(plain, rows_by_columns), product(8, 32, 16),
                           bytes({{12, 14}, {14, 40}, {12, 40}, {14}}, rows_by_columns)} do
     assert(#sketches(other, DOTS, {rules = {"dot_tile"}}) == 1)
   end
 end
 
--- What the analytical model ranks first of such a product has dot products; or tiles of AMX, where the target has these.
+-- What the analytical model ranks first of such a product has dot products; or tiles of AMX, where the target has
+-- these.
 function tests.dot_tiles_rank_first()
   local analytical = ms.load "search.cost.analytical"
   for _, types in ipairs {{"uint8", "int8", "int32"}, {"bfloat16", "bfloat16", "float32"}} do
-    local func = short_product(types[1], types[2], types[3], {{256, 256}, {256, 256}, {256, 256}, {256}}, function(i, k) return {i[1], k[1]}, {k[1], i[2]} end)
+    local func = short_product(types[1], types[2], types[3], {{256, 256}, {256, 256}, {256, 256}, {256}},
+                               function(i, k) return {i[1], k[1]}, {k[1], i[2]} end)
     local list = {}
-    for i, sch in ipairs(sketches(func, DOTS, {rules = {"register_tile", "dot_tile", "multi_level_tiling", "parallel_vectorize_unroll"}})) do list[i] = sch.trace end
+    for i, sch in ipairs(sketches(func, DOTS, {rules = {"register_tile", "dot_tile", "multi_level_tiling",
+                                                        "parallel_vectorize_unroll"}})) do
+      list[i] = sch.trace
+    end
     local best = analytical.best(func, DOTS, list, {budget = 2000, most = 8})[1]
-    assert(tostring(ms.apply(func, best.trace):func()):find("// " .. (types[1] == "uint8" and 4 or 2), 1, true), tostring(best.trace))
+    assert(tostring(ms.apply(func, best.trace):func()):find("// " .. (types[1] == "uint8" and 4 or 2), 1, true),
+           tostring(best.trace))
     list = {}
-    for i, sch in ipairs(sketches(func, TILES, {rules = {"register_tile", "dot_tile", "amx_tile", "multi_level_tiling", "parallel_vectorize_unroll"}})) do list[i] = sch.trace end
+    for i, sch in ipairs(sketches(func, TILES, {rules = {"register_tile", "dot_tile", "amx_tile", "multi_level_tiling",
+                                                         "parallel_vectorize_unroll"}})) do
+      list[i] = sch.trace
+    end
     best = analytical.best(func, TILES, list, {budget = 2000, most = 8})[1]
     assert(tostring(best.trace):find("amx_16x16x", 1, true), tostring(best.trace))
   end
@@ -167,7 +187,8 @@ function tests.register_tile_of_phases()
   for i = 2, #made do
     local inlined = not names(made[i]):find " pad "
     skips = skips + (inlined and 1 or 0)
-    assert(has(made[i], "h_1_w_1_fused") == not inlined and has(made[i], "n_h_0_w_0_fused") == not inlined, tostring(made[i]))
+    assert(has(made[i], "h_1_w_1_fused") == not inlined and has(made[i], "n_h_0_w_0_fused") == not inlined,
+           tostring(made[i]))
     assert(has(made[i], "h_1, w_1, n_w_0_fused_1") == inlined, tostring(made[i]))
     assert(space.postprocess(made[i], parts_of(CPU, {postprocs = {"rewrite_reduction_block"}})))
     check(func, made[i])
@@ -194,7 +215,8 @@ function tests.a_register_tile_begins_at_its_init()
     local blocks, before = extents(sch, "C")[3], sch:annotation(sch:get_sblock "C", "msched.init_before_tiles")
     space.postprocess(sch, parts_of(CPU, {postprocs = {"rewrite_reduction_block"}}))
     if names(sch):find "C_init" then -- not where tiles overrun: an init under that condition can be nowhere else
-      assert(sch:shared_loops(sch:get_sblock "C_init", sch:get_sblock "C_update") == (blocks == 1 and before == 0 and 4 or 2), tostring(sch))
+      assert(sch:shared_loops(sch:get_sblock "C_init", sch:get_sblock "C_update")
+             == (blocks == 1 and before == 0 and 4 or 2), tostring(sch))
       seen[(blocks == 1 and "one" or "many") .. before] = true
     end
     assert(not has(sch, "init_before_tiles"), "a note that was done is still there")
@@ -219,9 +241,12 @@ function tests.group_sums()
       assert(#made == 2, #made) -- of 16 and of 32 columns
       for _, sch in ipairs(made) do
         local groups, sum = sch:get_sblock "dense_nbits_groups_update", sch:get_sblock "dense_nbits"
-        assert(sch:shared_loops(groups, sum) == 3 and has(sch, "T.parallel") and has(sch, "T.vectorized"), tostring(sch))
-        assert(space.postprocess(sch, parts_of(CPU, {postprocs = {"rewrite_layout", "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block"}})))
-        assert(sch:func():packing().count == (words[1] == "zero_points=true" and 3 or 2), "weights, scales and zero points are packed")
+        assert(sch:shared_loops(groups, sum) == 3 and has(sch, "T.parallel") and has(sch, "T.vectorized"),
+               tostring(sch))
+        assert(space.postprocess(sch, parts_of(CPU, {postprocs = {"rewrite_layout", "rewrite_parallel_vectorize_unroll",
+                                                     "rewrite_reduction_block"}})))
+        assert(sch:func():packing().count == (words[1] == "zero_points=true" and 3 or 2),
+               "weights, scales and zero points are packed")
         local own, want = ms.arrays_for(func, 1), ms.arrays_for(func, 1)
         ms.interpret(sch:func(), table.unpack(own))
         ms.interpret(func, table.unpack(want))
@@ -231,14 +256,18 @@ function tests.group_sums()
   end
 end
 
--- Nothing is fused where columns of weights are no constants and would be gathered, where there are fewer columns than a
--- vector has, where the groups' sums are read elsewhere too, or where there are no groups.
+-- Nothing is fused where columns of weights are no constants and would be gathered, where there are fewer columns than
+-- a vector has, where the groups' sums are read elsewhere too, or where there are no groups.
 function tests.group_sums_refuses()
-  local function stays(func) assert(#sketches(func, CPU, {rules = {"group_sums"}}) == 1 and not has(sketches(func, CPU, {rules = {"group_sums"}})[1], "register_tile")) end
+  local function stays(func)
+    assert(#sketches(func, CPU, {rules = {"group_sums"}}) == 1
+           and not has(sketches(func, CPU, {rules = {"group_sums"}})[1], "register_tile"))
+  end
   stays(grouped(2, 48, {"constant=false"}))
   stays(grouped(2, 12))
   stays(product(64, 64, 64))
-  local A, B, S = te.placeholder({4, 4, 8}, "float32", "A"), te.placeholder({4, 8, 32}, "float32", "B"), te.placeholder({4, 32}, "float32", "S")
+  local A, B, S = te.placeholder({4, 4, 8}, "float32", "A"), te.placeholder({4, 8, 32}, "float32", "B"),
+    te.placeholder({4, 32}, "float32", "S")
   local k, g = te.reduce_axis(8, "k"), te.reduce_axis(4, "g")
   local P = te.compute({4, 4, 32}, function(i, h, j) return te.sum(A[{i, h, k}] * B[{h, k, j}], k) end, "P")
   local Y = te.compute({4, 32}, function(i, j) return te.sum(P[{i, g, j}] * S[{g, j}], g) end, "Y")

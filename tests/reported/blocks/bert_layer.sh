@@ -1,6 +1,6 @@
 #!/bin/sh
-# A layer of BERT, 36 blocks in one function: each group gets trials, the whole is composed, measured and right, and Ctrl-C is
-# answered at once. Without a measurement it is composed of estimates.
+# A layer of BERT, 36 blocks in one function: each group gets trials, the whole is composed, measured and right, and
+# Ctrl-C is answered at once. Without a measurement it is composed of estimates.
 # usage: bert_layer.sh MSCHED
 . "$(dirname -- "$0")/../expect.sh"
 . "$here/many_blocks"

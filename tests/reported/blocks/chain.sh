@@ -1,6 +1,6 @@
 #!/bin/sh
-# Products in a row: a trial comes within seconds, the whole is measured and right, and Ctrl-C is answered at once. 20 of them,
-# and with MSCHED_REPORTED=all 100.
+# Products in a row: a trial comes within seconds, the whole is measured and right, and Ctrl-C is answered at once. 20
+# of them, and with MSCHED_REPORTED=all 100.
 # usage: chain.sh MSCHED
 . "$(dirname -- "$0")/../expect.sh"
 . "$here/many_blocks"

@@ -14,7 +14,9 @@ end
 
 local f = ms.ops.func("matmul", {16777216, 64, 64, dtype = "float16", accumulate = "float32"})
 local sketches, jobs = tune.open(f, ms.target(TARGET), {}).sketches, {}
-for i = 1, 100 do jobs[i] = {trace = sketches[(i - 1) % #sketches + 1].trace:simplified(false), seed = 1, candidate = i, anew = true} end
+for i = 1, 100 do
+  jobs[i] = {trace = sketches[(i - 1) % #sketches + 1].trace:simplified(false), seed = 1, candidate = i, anew = true}
+end
 local pool = ms.pool(f, {jobs = 1, target = TARGET})
 local over, accepted = 0, 0
 for _, c in ipairs((pool:replay(jobs, false))) do

@@ -1,5 +1,5 @@
-# Arithmetic of booleans is refused where it is read, for every target, with what to say instead: usage: bool_arithmetic.sh
-# PROGRAM
+# Arithmetic of booleans is refused where it is read, for every target, with what to say instead: usage:
+# bool_arithmetic.sh PROGRAM
 . "$(dirname -- "$0")/../expect.sh"
 refuses() { # a word of the message
   expect_output 'expected numbers, found conditions \(bool\), which have no arithmetic'

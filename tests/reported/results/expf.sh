@@ -56,8 +56,8 @@ for name in expf free main double __x 1x a-b GOMP_parallel; do
   [ ! -e no.o ] || fail "$name: a file is there"
 done
 
-# The siblings, in every form, with parallel loops, the file called otherwise and alike. What they compute calls the name
-# that is theirs: it is built and right before it is exported.
+# The siblings, in every form, with parallel loops, the file called otherwise and alike. What they compute calls the
+# name that is theirs: it is built and right before it is exported.
 names="expf read main environ omp_get_num_threads GOMP_parallel double"
 [ "${MSCHED_REPORTED:-}" != all ] ||
   names="$names free malloc exp y0 index pow __libc_start_main printf errno stdin memcpy cosf class _exit pthread_create cuLaunchKernel int32_t qsort_r"

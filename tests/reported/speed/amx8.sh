@@ -1,7 +1,7 @@
 #!/bin/sh
-# Products of bytes by AMX, with rules that name its intrinsic, and without a machine that has it: the schedule that is first by
-# estimate is tensorized, computes what the function does, as the interpreter runs it and as code for this CPU, and its code for
-# Sapphire Rapids multiplies tiles. usage: amx8.sh MSCHED
+# Products of bytes by AMX, with rules that name its intrinsic, and without a machine that has it: the schedule that
+# the analytical model ranks first is tensorized, computes what the function does, as the interpreter runs it and as
+# code for this CPU, and its code for Sapphire Rapids multiplies tiles. usage: amx8.sh MSCHED
 . "$(dirname -- "$0")/../expect.sh"
 rapids="llvm -mcpu=sapphirerapids -num-cores=2"
 expect_status 0 "$program" tune "$here/amx8.lua" --rules "$here/amx_space.lua" --no-tune --target "$rapids" --db a.db -- 32 64 128

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Products of bytes on one core: beside their time stands what VNNI or AMX would do, where this machine has them and the kernel leaves
-# them idle.
+# Products of bytes on one core: beside their time stands what VNNI or AMX would do, where this machine has them and the
+# kernel leaves them idle.
 # usage: int8_dense_slower_than_float.sh MSCHED
 . "$(dirname -- "$0")/../expect.sh"
 

@@ -1,7 +1,7 @@
 #!/bin/sh
-# A product of bytes that is scaled in float32 is counted in operations on integers, as it has most of those, beside the peak of the unit
-# for them; a unit that it leaves idle is named. What `next:` names is the record of line 1: once, and with MSCHED_REPORTED=all 20 times.
-# usage: qdense.sh MSCHED
+# A product of bytes that is scaled in float32 is counted in operations on integers, as it has most of those, beside the
+# peak of the unit for them; a unit that it leaves idle is named. What `next:` names is the record of line 1: once, and
+# with MSCHED_REPORTED=all 20 times. usage: qdense.sh MSCHED
 . "$(dirname -- "$0")/../expect.sh"
 
 # The operations and the seconds of the best, by `top`.

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Whatever the final re-measurement says, there is one best with one time: in the table of the end, the last line, `next:`,
-# the events of --json, `top`, `db list`, and the curve of the report.
+# Whatever the final re-measurement says, there is one best with one time: in the table of the end, the last line,
+# `next:`, the events of --json, `top`, `db list`, and the curve of the report.
 # usage: qdense_best.sh PROGRAM
 . "$(dirname -- "$0")/../expect.sh"
 rounds=1

@@ -1,4 +1,5 @@
--- A stencil of five points in float32, and an elementwise function: what bounds them is memory, whatever holds their data.
+-- A stencil of five points in float32, and an elementwise function: what bounds them is memory, whatever holds their
+-- data.
 --   msched tune stencil.lua --trials 2 --db s.db
 local te = require "msched".te
 local function stencil(n)
@@ -8,4 +9,5 @@ local function stencil(n)
   end, "Y")})
 end
 local A = te.placeholder({1 << 16}, "int16", "A")
-return {stencil(2048), stencil(96), te.func("doubled", {A, te.compute({1 << 16}, function(i) return A[{i}] + A[{i}] end, "B")})}
+return {stencil(2048), stencil(96),
+        te.func("doubled", {A, te.compute({1 << 16}, function(i) return A[{i}] + A[{i}] end, "B")})}

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The limit of stencils and of elementwise functions is memory, or the cache that holds their data, in GB/s: no share of a peak of
-# arithmetic is said of them; integers are counted as such.
+# The limit of stencils and of elementwise functions is memory, or the cache that holds their data, in GB/s: no share of
+# a peak of arithmetic is said of them; integers are counted as such.
 # usage: stencil.sh MSCHED
 . "$(dirname -- "$0")/../expect.sh"
 

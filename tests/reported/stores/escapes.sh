@@ -1,6 +1,6 @@
 #!/bin/sh
-# Text of an import, a file or a message that holds terminal escapes, ends of lines, marks that turn the direction of text or
-# bytes that are no UTF-8 is shown with all of these escaped.
+# Text of an import, a file or a message that holds terminal escapes, ends of lines, marks that turn the direction of
+# text or bytes that are no UTF-8 is shown with all of these escaped.
 # usage: escapes.sh PROGRAM
 . "$(dirname -- "$0")/../expect.sh"
 

@@ -38,5 +38,5 @@ local seconds = ms.clock() - began
 note_memory()
 store:close()
 local file = assert(io.open(path, "rb"))
-print(string.format("%s: %d records in %.1f s, %.0f a second, %.0f bytes each, %.0f MiB of memory", what, added, seconds, added / seconds,
-                    file:seek "end" / added, most / 1024))
+print(string.format("%s: %d records in %.1f s, %.0f a second, %.0f bytes each, %.0f MiB of memory", what, added,
+                    seconds, added / seconds, file:seek "end" / added, most / 1024))

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Any number of records is written together: by a batch, an import, a merge. MSCHED_REPORTED=all: MSCHED_RECORDS of them,
-# 100,000 unless said. It prints seconds, bytes a record and the most memory.
+# Any number of records is written together: by a batch, an import, a merge. MSCHED_REPORTED=all: MSCHED_RECORDS of
+# them, 100,000 unless said. It prints seconds, bytes a record and the most memory.
 # usage: many_records.sh PROGRAM
 . "$(dirname -- "$0")/../expect.sh"
 

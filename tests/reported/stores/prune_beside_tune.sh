@@ -1,6 +1,6 @@
 #!/bin/sh
-# `db prune` beside a tuner, both killed at some moment: what is left is a sound store, in which nobody finds a page missing
-# though the file is shorter than its header says.
+# `db prune` beside a tuner, both killed at some moment: what is left is a sound store, in which nobody finds a page
+# missing though the file is shorter than its header says.
 # usage: prune_beside_tune.sh PROGRAM
 . "$(dirname -- "$0")/../expect.sh"
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# An imported record of 0 s was ranked best, and a report of it never ended. Every number of an import has a range: what is
-# outside is refused by line, field, value and range, and the rest of the file is kept.
+# An imported record of 0 s was ranked best, and a report of it never ended. Every number of an import has a range: what
+# is outside is refused by line, field, value and range, and the rest of the file is kept.
 # usage: zero_seconds.sh PROGRAM
 . "$(dirname -- "$0")/../expect.sh"
 

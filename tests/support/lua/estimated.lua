@@ -8,22 +8,32 @@ local estimated = {}
 local SLACK, SHARE, FACTOR, MORE = 16, 0.35, 2, 1.5
 local CLOSE, NEAR, ORDER = 0.73, 0.85, 0.8
 
-function estimated.new() return setmetatable({count = 0, close = 0, near = 0, memory = 0, wrong = 0, errors = {}, far = {}, both = {}}, {__index = estimated}) end
+function estimated.new()
+  return setmetatable({count = 0, close = 0, near = 0, memory = 0, wrong = 0, errors = {}, far = {}, both = {}},
+                      {__index = estimated})
+end
 
 -- A kernel's resources, before it was assembled and after.
 function estimated:note(asked, got)
   local most = math.min(255, 65536 // ((asked.threads + 31) // 32 * 32) // 8 * 8)
-  assert(asked.estimated_registers > 0 and asked.estimated_registers <= most, asked.name .. ": more registers are estimated than a block has")
+  assert(asked.estimated_registers > 0 and asked.estimated_registers <= most,
+         asked.name .. ": more registers are estimated than a block has")
   self.memory = self.memory + 1
-  if asked.estimated_spills ~= (got.spill_stores + got.spill_loads + got.stack_bytes > 0) then self.wrong = self.wrong + 1 end
+  if asked.estimated_spills ~= (got.spill_stores + got.spill_loads + got.stack_bytes > 0) then
+    self.wrong = self.wrong + 1
+  end
   if asked.estimated_spills then return end
   self.both[#self.both + 1] = {asked.estimated_registers, got.registers}
   local off = math.abs(asked.estimated_registers - got.registers)
   self.count, self.errors[#self.errors + 1] = self.count + 1, off
   if off <= math.max(SLACK, SHARE * got.registers) then self.close = self.close + 1 end
-  local more, less = math.max(asked.estimated_registers, got.registers), math.min(asked.estimated_registers, got.registers)
+  local more, less = math.max(asked.estimated_registers, got.registers),
+    math.min(asked.estimated_registers, got.registers)
   if off <= SLACK or more <= FACTOR * less then self.near = self.near + 1
-  else self.far[#self.far + 1] = string.format("%s: %d estimated, %d", asked.name, asked.estimated_registers, got.registers) end
+  else
+    self.far[#self.far + 1] = string.format("%s: %d estimated, %d", asked.name, asked.estimated_registers,
+                                            got.registers)
+  end
 end
 
 -- How many pairs whose registers differ by a factor of MORE are estimated in the right order, and how many there are.
@@ -44,9 +54,12 @@ end
 function estimated:check()
   table.sort(self.errors)
   local right, all = in_order(self.both)
-  local said = string.format("registers estimated near for %d of %d kernels, close for %d, median error %d; pairs in order for %d of %d; local memory right for %d of %d",
-                             self.near, self.count, self.close, self.errors[(#self.errors + 1) // 2] or 0, right, all, self.memory - self.wrong, self.memory)
-  assert(self.near >= NEAR * self.count and self.close >= CLOSE * self.count, said .. "\n" .. table.concat(self.far, "\n"))
+  local said =
+    string.format("registers estimated near for %d of %d kernels, close for %d, median error %d; pairs in order for \z
+                   %d of %d; local memory right for %d of %d", self.near, self.count, self.close,
+                  self.errors[(#self.errors + 1) // 2] or 0, right, all, self.memory - self.wrong, self.memory)
+  assert(self.near >= NEAR * self.count and self.close >= CLOSE * self.count,
+         said .. "\n" .. table.concat(self.far, "\n"))
   assert(right >= ORDER * all, said)
   assert(2 * self.count >= self.memory and 5 * self.wrong <= self.memory, said)
   return said

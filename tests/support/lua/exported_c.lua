@@ -9,7 +9,8 @@ return function(of)
     includes[i], calls[i] = ('#include "%s.h"\n'):format(name), ("  run(%s);\n"):format(name)
   end
   local file <close> = assert(io.open(of.folder .. "/main.c", "w"))
-  file:write("#include <math.h>\n#include <stdio.h>\n", table.concat(includes), of.run, "int main(void) {\n", table.concat(calls), "}\n")
+  file:write("#include <math.h>\n#include <stdio.h>\n", table.concat(includes), of.run, "int main(void) {\n",
+             table.concat(calls), "}\n")
   file:close()
   local command = ("cd '%s' && cc -w -Wno-psabi %s -o main main.c f*.c -lm && ./main"):format(of.folder, of.flags)
   local out <close> = io.popen(command)

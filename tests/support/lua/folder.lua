@@ -1,5 +1,5 @@
--- A folder of a test's own: {path; run(format, ...), a command that has to pass; put(name, bytes) and get(name), a file in it}.
--- Who asks for it removes it.
+-- A folder of a test's own: {path; run(format, ...), a command that has to pass; put(name, bytes) and get(name), a file
+-- in it}. Who asks for it removes it.
 local folder = {path = os.tmpname()}
 
 function folder.run(format, ...)

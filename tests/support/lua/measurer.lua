@@ -26,7 +26,9 @@ local function measurer(options)
     table.insert(self.asked[task + 1], sch:hash())
     table.insert(self.made[task + 1], sch)
     table.insert(self.times[task + 1], seconds)
-    table.insert(self.queue, {task = task, id = id, measured = not options.hopeless, censored = options.hopeless, outcome = options.hopeless and "censored" or "measured", seconds = seconds, low = seconds, high = seconds, runs = 3, reason = ""})
+    table.insert(self.queue, {task = task, id = id, measured = not options.hopeless, censored = options.hopeless,
+                              outcome = options.hopeless and "censored" or "measured", seconds = seconds, low = seconds,
+                              high = seconds, runs = 3, reason = ""})
   end
   function m:next()
     if options.most and self.given >= options.most then error("the measurer is gone", 0) end
@@ -76,4 +78,5 @@ local function mean(list, first, last)
   return sum / (last - first + 1)
 end
 
-return {paths = paths, time_of = time_of, measurer = measurer, new_path = new_path, remove_stores = remove_stores, run = run, same = same, joined = joined, mean = mean}
+return {paths = paths, time_of = time_of, measurer = measurer, new_path = new_path, remove_stores = remove_stores,
+        run = run, same = same, joined = joined, mean = mean}

@@ -33,7 +33,9 @@ local run = {}
 
 function run.PING() return "PONG" end
 function run.SELECT() return "OK" end
-function run.AUTH(password) return password == "secret" and "OK" or {error = "WRONGPASS invalid username-password pair"} end
+function run.AUTH(password)
+  return password == "secret" and "OK" or {error = "WRONGPASS invalid username-password pair"}
+end
 function run.HSET(key, ...)
   local h, words = fresh(key, function() return {} end), {...}
   for i = 1, #words, 2 do h[words[i]] = words[i + 1] end
@@ -96,7 +98,9 @@ function run.XDEL(key, place)
 end
 function run.XGROUP(what, key, group, name)
   if what == "DELCONSUMER" then
-    for place, p in pairs(at(key) and data[key].groups[group].pending or {}) do if p.consumer == name then data[key].groups[group].pending[place] = nil end end
+    for place, p in pairs(at(key) and data[key].groups[group].pending or {}) do
+      if p.consumer == name then data[key].groups[group].pending[place] = nil end
+    end
     return 0
   end
   local stream = fresh(key, new_stream)
@@ -148,7 +152,8 @@ function run.XPENDING(key, group, first, last, most, consumer)
   local list = {}
   for place, p in pairs(g.pending) do
     local n = number_of(place)
-    if not first or (first == "-" or n >= number_of(first)) and (last == "+" or n <= number_of(last)) and (not consumer or p.consumer == consumer) then
+    if not first or (first == "-" or n >= number_of(first)) and (last == "+" or n <= number_of(last))
+        and (not consumer or p.consumer == consumer) then
       list[#list + 1] = {place, p.consumer, now_ms() - p.at, p.count}
     end
   end
@@ -198,7 +203,8 @@ end
 function run.EVAL(script, count, ...)
   local words = {...}
   local keys, arguments = table.move(words, 1, count, 1, {}), table.move(words, count + 1, #words, 1, {})
-  return load(script, "script", "t", {redis = {call = function(name, ...) return run[name](...) end}, KEYS = keys, ARGV = arguments})()
+  return load(script, "script", "t",
+              {redis = {call = function(name, ...) return run[name](...) end}, KEYS = keys, ARGV = arguments})()
 end
 function run.MULTI() return "OK" end -- what is between is done at once: nobody else is here
 function run.EXEC() return {} end

@@ -3,10 +3,12 @@
 --               outputs = {{"y"}}, constants = {w = {"float32", {2}, {1, 2}}}}
 local onnx = {}
 
-local TYPES = {float32 = 1, uint8 = 2, int8 = 3, uint16 = 4, int16 = 5, int32 = 6, int64 = 7, string = 8, bool = 9, float16 = 10, float64 = 11, uint32 = 12,
-               uint64 = 13, complex64 = 14, bfloat16 = 16, float8e4m3fn = 17, uint4 = 21, int4 = 22}
-local PACKED = {float32 = "<f", uint8 = "<I1", int8 = "<i1", uint16 = "<I2", int16 = "<i2", int32 = "<i4", int64 = "<i8", bool = "<I1", float16 = "<I2",
-                bfloat16 = "<I2", float64 = "<d", uint32 = "<I4", uint64 = "<I8"}
+local TYPES =
+  {float32 = 1, uint8 = 2, int8 = 3, uint16 = 4, int16 = 5, int32 = 6, int64 = 7, string = 8, bool = 9, float16 = 10,
+   float64 = 11, uint32 = 12, uint64 = 13, complex64 = 14, bfloat16 = 16, float8e4m3fn = 17, uint4 = 21, int4 = 22}
+local PACKED =
+  {float32 = "<f", uint8 = "<I1", int8 = "<i1", uint16 = "<I2", int16 = "<i2", int32 = "<i4", int64 = "<i8",
+   bool = "<I1", float16 = "<I2", bfloat16 = "<I2", float64 = "<d", uint32 = "<I4", uint64 = "<I8"}
 
 local function varint(n)
   local bytes = {}
@@ -31,7 +33,9 @@ function onnx.tensor(t, name)
   parts[#parts + 1] = text(8, name or "")
   local raw = {}
   if typed then
-    for i, x in ipairs(values) do raw[i] = typed == 4 and string.pack("<f", x) or typed == 10 and string.pack("<d", x) or varint(x) end
+    for i, x in ipairs(values) do
+      raw[i] = typed == 4 and string.pack("<f", x) or typed == 10 and string.pack("<d", x) or varint(x)
+    end
     parts[#parts + 1] = text(typed, table.concat(raw))
   elseif t.external then
     parts[#parts + 1] = number(14, 1)
@@ -50,7 +54,9 @@ local function attribute(name, x)
   if math.type(x) == "integer" then return text(1, name) .. number(3, x) .. number(20, 2) end
   if math.type(x) == "float" then return text(1, name) .. float(2, x) .. number(20, 1) end
   if x.nodes then return text(1, name) .. text(6, onnx.graph(x)) .. number(20, 5) end
-  if type(x[1]) == "string" and TYPES[x[1]] and type(x[2]) == "table" then return text(1, name) .. text(5, onnx.tensor(x)) .. number(20, 4) end
+  if type(x[1]) == "string" and TYPES[x[1]] and type(x[2]) == "table" then
+    return text(1, name) .. text(5, onnx.tensor(x)) .. number(20, 4)
+  end
   local parts, kind = {text(1, name)}, type(x[1]) == "string" and 8 or math.type(x[1]) == "float" and 6 or 7
   for _, y in ipairs(x) do parts[#parts + 1] = kind == 8 and text(9, y) or kind == 6 and float(7, y) or number(8, y) end
   return table.concat(parts) .. number(20, kind)
@@ -73,7 +79,9 @@ end
 local function value(v)
   if not v[2] then return text(1, v[1]) end
   local dims = {}
-  for i, extent in ipairs(v[3] or {}) do dims[i] = text(1, type(extent) == "string" and text(2, extent) or number(1, extent)) end
+  for i, extent in ipairs(v[3] or {}) do
+    dims[i] = text(1, type(extent) == "string" and text(2, extent) or number(1, extent))
+  end
   local tensor = number(1, TYPES[v[2]]) .. (v[3] and text(2, table.concat(dims)) or "")
   return text(1, v[1]) .. text(2, text(v.kind or 1, v.kind and text(1, text(1, tensor)) or tensor))
 end
@@ -105,10 +113,13 @@ end
 function onnx.model(m)
   local functions = {}
   for i, f in ipairs(m.functions or {}) do functions[i] = text(25, function_of(f)) end
-  return number(1, 8) .. text(2, "tests") .. text(8, text(1, m.domain or "") .. number(2, m.opset or 17)) .. text(7, onnx.graph(m)) .. table.concat(functions) .. (m.more or "")
+  return number(1, 8) .. text(2, "tests") .. text(8, text(1, m.domain or "") .. number(2, m.opset or 17))
+    .. text(7, onnx.graph(m)) .. table.concat(functions) .. (m.more or "")
 end
 
 -- A constant of floats with all digits.
-function onnx.weights(shape, seed) return {"float32", shape, msched.array(shape, "float32"):random(seed, true):tolist()} end
+function onnx.weights(shape, seed)
+  return {"float32", shape, msched.array(shape, "float32"):random(seed, true):tolist()}
+end
 
 return onnx

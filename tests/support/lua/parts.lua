@@ -8,7 +8,8 @@ local support = {CPU = ms.target "llvm -mcpu=skylake-avx512 -num-cores=16"}
 
 -- Rules, postprocessors and mutators by name, with parameters in place of the target's.
 function support.parts_of(target, changes)
-  changes.rules, changes.postprocs, changes.mutators = changes.rules or {}, changes.postprocs or {}, changes.mutators or {}
+  changes.rules, changes.postprocs, changes.mutators = changes.rules or {}, changes.postprocs or {},
+    changes.mutators or {}
   return space.parts(targets.changed(targets.context(target), changes))
 end
 

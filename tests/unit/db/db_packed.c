@@ -290,8 +290,9 @@ static bool count_task(void *data, const struct db_task *t) {
   return true;
 }
 
-/* Of each form that was released, as its program wrote it: read, written to, and upgraded; all is read as before. Records
- * of msr1 without checksums; of msr1, msr2 and msr3 with them; packed ones, msr4; those with summaries of tasks. */
+/* Of each form that was released, as its program wrote it: read, written to, and upgraded; all is read as before.
+ * Records of msr1 without checksums; of msr1, msr2 and msr3 with them; packed ones, msr4; those with summaries of
+ * tasks. */
 static void older_stores_are_upgraded(void **state) {
   static const struct {
     const char *name;

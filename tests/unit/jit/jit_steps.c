@@ -1,4 +1,5 @@
-/* Addresses in innermost loops over vectors (case/lower/steps): what is not known in front of the loop is left in it. */
+/* Addresses in innermost loops over vectors (case/lower/steps): what is not known in front of the loop is left in
+ * it. */
 #include "unit/script.h"
 
 #include "jit/jit.h"

@@ -308,8 +308,8 @@ static bool may_run_twice(struct tir *ir, tir_block block) {
   return true;
 }
 
-/* Loops that run at once take each instance of the block, which is orderless, once, where one that runs twice would meet itself. Those that
- * begin again lowering keeps apart, or in order. */
+/* Loops that run at once take each instance of the block, which is orderless, once, where one that runs twice would
+ * meet itself. Those that begin again lowering keeps apart, or in order. */
 static bool runs_once(struct tir *ir, const struct tir_new_order *order, tir_block block) {
   return order->then || order->parts || may_run_twice(ir, block) ||
          tir_block_takes_steps_once(ir, block, order->now, order->count);

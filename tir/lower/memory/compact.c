@@ -3,9 +3,9 @@
  * Requires: flat allocations. Gives: smaller allocations. Keeps: everything else. A dimension whose touched range is
  * not known, or no constant extent, stays whole; so does a buffer that views or pointers reach. Where a condition
  * holds around an access, what it says of its left side holds in the access's indices too: threads that share out
- * what does not divide touch no more than there is; where that gives no constant extent, as the last of tiles that do not
- * divide a result has none, it is left aside. Buffers that blocks match others on, which calls have pointers
- * to, shrink while there are blocks: what is matched is touched. Their rows are set apart as StorageAlign says. */
+ * what does not divide touch no more than there is; where that gives no constant extent, as the last of tiles that do
+ * not divide a result has none, it is left aside. Buffers that blocks match others on, which calls have pointers to,
+ * shrink while there are blocks: what is matched is touched. Their rows are set apart as StorageAlign says. */
 #include "tir/analysis/analysis.h"
 #include "tir/arith/linear.h"
 #include "tir/lower/lower.h"

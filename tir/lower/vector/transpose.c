@@ -11,8 +11,8 @@
  *
  *   for i in 64: for p in 4: B[i, p] = A[p, i]     becomes     for i in 4: T.attr(0, "instruction",
  *       T.interleave_4x8(B[…], …, A[…], …)): for ii in 16: for p in 4: B[16 i + ii, p] = A[p, 16 i + ii]
- * Where groups of neighbours stay together, as tiles of AMX have the operand of the columns that lies by rows of what is
- * summed, groups change places, of 32 bits each:
+ * Where groups of neighbours stay together, as tiles of AMX have the operand of the columns that lies by rows of what
+ * is summed, groups change places, of 32 bits each:
  *
  *   for i in 64: for k in 64: B[i // 16, k // 4, i % 16, k % 4] = A[i, k]     becomes     for i in 4: T.attr(0,
  *       "instruction", T.transpose_16x32(B[…], …, A[…], …)): for ii, kk, p in grid(16, 16, 4): B[i, kk, ii, p] = …
