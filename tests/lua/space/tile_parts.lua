@@ -83,6 +83,7 @@ function tests.register_tile_skips_padding()
 end
 
 local DOTS = ms.target "llvm -mcpu=cooperlake -num-cores=2"
+local NO_DOTS = ms.target "llvm -mtriple=aarch64-linux-gnu -num-cores=2" -- ARMv8.0
 local TILES = ms.target "llvm -mcpu=sapphirerapids -num-cores=2"
 
 -- Products of bytes and of bfloat16 by dot products: what differs by columns lies neighbour by neighbour, what does so
@@ -124,8 +125,11 @@ function tests.dot_tile()
              and space.postprocess(made[i], parts_of(DOTS, {postprocs = {"rewrite_reduction_block"}})))
       check(case[1], made[i])
     end
-    assert(#sketches(case[1], CPU, {rules = {"dot_tile"}}) == 1, "a target without dot products has no such tiles")
+    assert(#sketches(case[1], NO_DOTS, {rules = {"dot_tile"}}) == 1, "a target without dot products has no such tiles")
   end
+  local function made_for_pairs(func) return #sketches(func, CPU, {rules = {"dot_tile"}}) end
+  assert(made_for_pairs(bytes(plain, rows_by_columns)) == 3 and made_for_pairs(signed(plain, rows_by_columns)) == 3
+         and made_for_pairs(bfloats(plain, rows_by_columns)) == 1, "pairs of bytes without VNNI, by pmaddwd")
   for _, other in ipairs {of("int16", "int16", "int32")(plain, rows_by_columns),
                           of("int8", "int8", "int64")(plain, rows_by_columns), product(8, 32, 16),
                           bytes({{12, 14}, {14, 40}, {12, 40}, {14}}, rows_by_columns)} do
