@@ -42,8 +42,8 @@ struct tir_arg {
 };
 /* What a run did. */
 struct tir_run_report {
-  int64_t steps;  /* loop iterations and stores */
-  double epsilon; /* of the coarsest float type that was rounded to; 0: every float result was exact */
+  int64_t steps;       /* loop iterations and stores */
+  double epsilon;      /* of the coarsest float type that was rounded to; 0: every float result was exact */
   uint64_t read_first; /* bit i: argument i was unwritten (note_unwritten), and read first, or never written */
 };
 /* A loop that runs for one value of its variable. */
