@@ -8,8 +8,22 @@
 
 #include <string.h>
 
-/* Upvalue 1: Lua's own, which has none. */
-static int pass_on(lua_State *L) { return lua_tocfunction(L, lua_upvalueindex(1))(L); }
+/* ---- In the place of library functions ---- */
+
+void script_replace(lua_State *L, const char *table, const char *name, lua_CFunction with) {
+  lua_getglobal(L, table);
+  lua_getfield(L, -1, name);
+  assert(lua_iscfunction(L, -1));
+  lua_pushcclosure(L, with, 1);
+  lua_setfield(L, -2, name);
+  lua_pop(L, 1);
+}
+
+int script_pass_on(lua_State *L) {
+  lua_CFunction own = lua_tocfunction(L, lua_upvalueindex(1));
+  assert(own);
+  return own(L);
+}
 
 /* ---- Chunks: text alone, and under no name of ours ---- */
 
@@ -24,7 +38,7 @@ static int load_text(lua_State *L) { /* load(chunk [, name [, mode [, environmen
   if (lua_type(L, 2) == LUA_TSTRING && !strncmp(lua_tostring(L, 2), SCRIPT_OWN, sizeof SCRIPT_OWN - 1))
     return luaL_error(L, "load: names that begin with %s are msched's own", SCRIPT_OWN);
   set_text_mode(L, 3);
-  return pass_on(L);
+  return script_pass_on(L);
 }
 
 static int load_text_file(lua_State *L) { /* loadfile([name [, mode [, environment]]]); upvalue 1 has upvalues */
@@ -64,19 +78,30 @@ static int set_plain_metatable(lua_State *L) { /* setmetatable(table, metatable)
     }
     lua_settop(L, 2);
   }
-  return pass_on(L);
+  return script_pass_on(L);
 }
 
 /* ---- debug ---- */
 
+/* Pushes a copy of the table at the index, counted from below, with what it holds. */
+static void push_copy(lua_State *L, int table) {
+  assert(table > 0 && lua_istable(L, table));
+  lua_newtable(L);
+  for (lua_pushnil(L); lua_next(L, table);) {
+    lua_pushvalue(L, -2);
+    lua_insert(L, -2);
+    lua_rawset(L, -4);
+  }
+}
+
 static int set_metatable(lua_State *L) {
   if (lua_type(L, 1) == LUA_TUSERDATA)
     return luaL_error(L, "debug.setmetatable: a userdata's metatable is its type, and stays");
-  return pass_on(L);
+  return script_pass_on(L);
 }
 
 static int get_user_value(lua_State *L) {
-  if (lua_type(L, 1) != LUA_TUSERDATA) return pass_on(L);
+  if (lua_type(L, 1) != LUA_TUSERDATA) return script_pass_on(L);
   lua_pushnil(L);
   return 1;
 }
@@ -88,21 +113,15 @@ static int set_user_value(lua_State *L) {
 /* Of a function in C: a table as a copy. */
 static int get_upvalue(lua_State *L) {
   bool of_c = lua_iscfunction(L, 1);
-  int count = pass_on(L);
+  int count = script_pass_on(L);
   if (!of_c || count < 2 || !lua_istable(L, -1)) return count;
-  int table = lua_gettop(L);
-  lua_newtable(L);
-  for (lua_pushnil(L); lua_next(L, table);) {
-    lua_pushvalue(L, -2);
-    lua_insert(L, -2);
-    lua_rawset(L, table + 1);
-  }
+  push_copy(L, lua_gettop(L));
   return count;
 }
 
 static int set_upvalue(lua_State *L) {
   if (lua_iscfunction(L, 1)) return luaL_error(L, "debug.setupvalue: the upvalues of a function in C stay");
-  return pass_on(L);
+  return script_pass_on(L);
 }
 
 /* Whether the first arguments, [thread,] level, name a frame of C's. */
@@ -116,11 +135,11 @@ static bool is_frame_of_c(lua_State *L) {
          !strcmp(at.what, "C");
 }
 
-static int get_local(lua_State *L) { return is_frame_of_c(L) ? 0 : pass_on(L); }
+static int get_local(lua_State *L) { return is_frame_of_c(L) ? 0 : script_pass_on(L); }
 
 static int set_local(lua_State *L) {
   if (is_frame_of_c(L)) return luaL_error(L, "debug.setlocal: the locals of a function in C stay");
-  return pass_on(L);
+  return script_pass_on(L);
 }
 
 /* Pushes the value at the index, a metatable of msched's types as a copy without finalizer: one that is called frees
@@ -134,19 +153,14 @@ static bool push_metatable(lua_State *L, int at) {
     lua_pop(L, 1);
   }
   if (!own) return lua_pushvalue(L, at), false;
-  lua_newtable(L);
-  for (lua_pushnil(L); lua_next(L, at);) {
-    lua_pushvalue(L, -2);
-    lua_insert(L, -2);
-    lua_rawset(L, -4);
-  }
+  push_copy(L, at);
   static const char *const hidden[] = {"__gc", "__close"};
   for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++) lua_pushnil(L), lua_setfield(L, -2, hidden[i]);
   return true;
 }
 
 static int get_metatable(lua_State *L) {
-  int count = pass_on(L);
+  int count = script_pass_on(L);
   push_metatable(L, -1);
   return count;
 }
@@ -169,7 +183,7 @@ static int get_registry(lua_State *L) {
 
 static int set_locale(lua_State *L) {
   const char *name = luaL_optstring(L, 1, NULL);
-  if (!name || !strcmp(name, "C") || !strcmp(name, "POSIX")) return pass_on(L);
+  if (!name || !strcmp(name, "C") || !strcmp(name, "POSIX")) return script_pass_on(L);
   lua_pushnil(L); /* as where the system has no such locale */
   return 1;
 }
@@ -193,11 +207,6 @@ void confine_open(lua_State *L) {
       {LUA_DBLIBNAME, "setupvalue", set_upvalue},
       {LUA_DBLIBNAME, "setuservalue", set_user_value},
   };
-  for (size_t i = 0; i < sizeof replaced / sizeof *replaced; i++) {
-    lua_getglobal(L, replaced[i].table);
-    lua_getfield(L, -1, replaced[i].name);
-    lua_pushcclosure(L, replaced[i].function, 1);
-    lua_setfield(L, -2, replaced[i].name);
-    lua_pop(L, 1);
-  }
+  for (size_t i = 0; i < sizeof replaced / sizeof *replaced; i++)
+    script_replace(L, replaced[i].table, replaced[i].name, replaced[i].function);
 }

@@ -11,30 +11,19 @@ static bool may_end(lua_State *L) {
   return s->limits.is_program && !s->calls && !s->closing;
 }
 
-/* Upvalue 1: Lua's own, which has none. */
-static int pass_on(lua_State *L) { return lua_tocfunction(L, lua_upvalueindex(1))(L); }
-
 static int end_program(lua_State *L) {
   if (!may_end(L))
     return luaL_error(L, "os.exit may not end the program here: return, or raise an error, which is reported");
-  return pass_on(L);
+  return script_pass_on(L);
 }
 
 static int set_hook(lua_State *L) {
   if (!may_end(L))
     return luaL_error(L, "debug.sethook may not be called here: the hook is msched's, which ends what takes too long");
-  return pass_on(L);
-}
-
-static void replace(lua_State *L, const char *table, const char *name, lua_CFunction with) {
-  lua_getglobal(L, table);
-  lua_getfield(L, -1, name);
-  lua_pushcclosure(L, with, 1);
-  lua_setfield(L, -2, name);
-  lua_pop(L, 1);
+  return script_pass_on(L);
 }
 
 void ends_open(lua_State *L) {
-  replace(L, LUA_OSLIBNAME, "exit", end_program);
-  replace(L, LUA_DBLIBNAME, "sethook", set_hook);
+  script_replace(L, LUA_OSLIBNAME, "exit", end_program);
+  script_replace(L, LUA_DBLIBNAME, "sethook", set_hook);
 }

@@ -143,9 +143,6 @@ static void take_steps(lua_State *L, double steps) {
   script_stop_here(L);
 }
 
-/* In the same frame, so that its errors name it, and where it was called. */
-static int pass_on(lua_State *L) { return lua_tocfunction(L, lua_upvalueindex(1))(L); }
-
 /* How often a pattern may be tried: each repetition may stop anywhere in the text, and it may begin anywhere. */
 static double steps_of_match(const char *pattern, size_t length, double text) {
   double steps = text;
@@ -176,7 +173,7 @@ static int bounded_match(lua_State *L) { /* find, match, gmatch, gsub */
   const char *pattern = luaL_checklstring(L, 2, &length);
   bool plain = lua_toboolean(L, lua_upvalueindex(2)) && lua_toboolean(L, 4);
   double steps = plain ? (double)text * (double)(length + 1) : steps_of_match(pattern, length, (double)text + 1);
-  if (steps <= MOST_UNSEEN) return take_steps(L, steps), pass_on(L);
+  if (steps <= MOST_UNSEEN) return take_steps(L, steps), script_pass_on(L);
   if (steps > MOST_STEPS && is_bounded(L))
     return luaL_error(L, "this pattern may take too long on a text of %I bytes; take a shorter text, or fewer of * + -",
                       (LUAI_UACINT)text);
@@ -213,8 +210,8 @@ static int bounded_repeat(lua_State *L) {
   if ((double)count > MOST_STEPS && is_bounded(L)) return luaL_error(L, "string.rep: that often is too long");
   enum { LONG = 1 << 24 };
   double total = (double)count * (double)(length + separator) - (double)separator;
-  if (total <= 0 || total > (double)((size_t)1 << 52)) return pass_on(L);
-  if (total < LONG) return take_steps(L, total), pass_on(L);
+  if (total <= 0 || total > (double)((size_t)1 << 52)) return script_pass_on(L);
+  if (total < LONG) return take_steps(L, total), script_pass_on(L);
   script_stop_here(L);
   return repeat_long(L, (size_t)count * (length + separator) - separator);
 }
@@ -234,30 +231,30 @@ static int bounded_format(lua_State *L) {
     lua_call(L, 1, 1);
     lua_replace(L, i);
   }
-  return pass_on(L);
+  return script_pass_on(L);
 }
 
 /* A list whose length is its own, and which could be in memory. */
 static int bounded_list(lua_State *L) { /* concat, insert, remove, sort, unpack */
-  if (!is_bounded(L)) return pass_on(L);
+  if (!is_bounded(L)) return script_pass_on(L);
   luaL_checktype(L, 1, LUA_TTABLE);
   if (luaL_getmetafield(L, 1, "__len") != LUA_TNIL) return luaL_error(L, "a list without __len is expected");
   if ((double)lua_rawlen(L, 1) > MOST_STEPS / 16) return luaL_error(L, "the list is too long");
-  return pass_on(L);
+  return script_pass_on(L);
 }
 
 static int bounded_move(lua_State *L) {
   lua_Integer first = luaL_checkinteger(L, 2), last = luaL_checkinteger(L, 3);
   if ((double)last - (double)first > MOST_STEPS / 16 && is_bounded(L))
     return luaL_error(L, "table.move: the list is too long");
-  return pass_on(L);
+  return script_pass_on(L);
 }
 
 /* coroutine.create, coroutine.wrap: each coroutine counts its own instructions for the hook, which many that are short,
  * one within the other, never come to. */
 static int watched_coroutine(lua_State *L) {
   script_stop_here(L);
-  return pass_on(L);
+  return script_pass_on(L);
 }
 
 struct change {

@@ -42,6 +42,10 @@ void script_follow_clock(struct script *s); /* the state's deadline is another *
 struct script_alarm *script_alarm_new(double at, volatile int *flag);
 void script_alarm_move(struct script_alarm *alarm, double at); /* whether it has set the flag or not */
 void script_alarm_free(struct script_alarm *alarm);
+/* confine.c: puts a function in the place of one of a library, which becomes its upvalue 1. */
+void script_replace(lua_State *L, const char *table, const char *name, lua_CFunction with);
+/* Calls that upvalue, in C and without upvalues, in the same frame: its errors name it, and where it was called. */
+int script_pass_on(lua_State *L);
 void ends_open(lua_State *L);         /* replaces os.exit and debug.sethook; ends.c */
 void confine_open(lua_State *L);      /* replaces what could break C: load, debug, os.setlocale; confine.c */
 void script_open_pcall(lua_State *L); /* replaces pcall and xpcall; limited.c */
