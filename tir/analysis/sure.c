@@ -7,15 +7,21 @@ enum { MOST_LOOPS = 64, MOST_RANK = 16 };
 
 /* ---- Conjuncts ---- */
 
-static tir_expr conjuncts_without(struct tir *ir, tir_expr predicate, const tir_var *vars, uint32_t count) {
+/* The conjuncts that use one of the variables, or those that use none (`with` false); TIR_NONE: there are none. */
+static tir_expr conjuncts(struct tir *ir, tir_expr predicate, const tir_var *vars, uint32_t count, bool with) {
   struct tir_expr_node n = *tir_at(ir, predicate);
   if (n.kind == TIR_AND) {
-    tir_expr left = conjuncts_without(ir, n.a, vars, count);
-    return tir_and(ir, left, conjuncts_without(ir, n.b, vars, count));
+    tir_expr left = conjuncts(ir, n.a, vars, count, with);
+    return tir_and(ir, left, conjuncts(ir, n.b, vars, count, with));
   }
-  for (uint32_t i = 0; i < count; i++)
-    if (tir_uses_var(ir, predicate, vars[i])) return TIR_NONE;
-  return predicate;
+  return tir_uses_any_var(ir, predicate, vars, count) == with ? predicate : TIR_NONE;
+}
+
+/* Whether a region's place depends on the variable. */
+static bool moves_place(const struct tir *ir, const tir_expr *ranges, uint32_t rank, tir_var v) {
+  for (uint32_t d = 0; d < rank; d++)
+    if (tir_uses_var(ir, ranges[2 * d], v)) return true;
+  return false;
 }
 
 tir_expr tir_invariant_conditions(struct tir *ir, tir_expr predicate, const tir_var *vars, uint32_t count) {
@@ -26,15 +32,14 @@ tir_expr tir_invariant_conditions(struct tir *ir, tir_expr predicate, const tir_
   }
   predicate = tir_subst(ir, predicate);
   tir_subst_clear(ir);
-  return conjuncts_without(ir, predicate, vars, count);
+  return conjuncts(ir, predicate, vars, count, false);
 }
 
 bool tir_holds_at_end(struct tir *ir, tir_expr predicate, const tir_expr *ranges, uint32_t rank, const tir_var *vars,
                       uint32_t count, bool last) {
   for (uint32_t i = 0; i < count; i++) {
     struct tir_var_node v = ir->vars.at[vars[i]];
-    bool used = !v.min || !v.extent;
-    for (uint32_t d = 0; d < rank && !used; d++) used = tir_uses_var(ir, ranges[2 * d], vars[i]);
+    bool used = !v.min || !v.extent || moves_place(ir, ranges, rank, vars[i]);
     tir_expr end = used ? TIR_NONE : v.min;
     if (end && last) end = tir_sub(ir, tir_add(ir, v.min, v.extent), tir_int(ir, v.type, 1));
     if (end) tir_subst_var(ir, vars[i], end);
@@ -44,36 +49,18 @@ bool tir_holds_at_end(struct tir *ir, tir_expr predicate, const tir_expr *ranges
   return tir_prove(ir, predicate);
 }
 
-/* The conjuncts that use a relaxed variable which the region's place does not depend on; TIR_NONE: none. */
-static tir_expr conditions_beside(struct tir *ir, tir_expr predicate, const tir_expr *ranges, uint32_t rank,
-                                  const tir_var *vars, uint32_t count) {
-  struct tir_expr_node n = *tir_at(ir, predicate);
-  if (n.kind == TIR_AND) {
-    tir_expr left = conditions_beside(ir, n.a, ranges, rank, vars, count);
-    return tir_and(ir, left, conditions_beside(ir, n.b, ranges, rank, vars, count));
-  }
-  for (uint32_t i = 0; i < count; i++) {
-    bool used = false;
-    for (uint32_t d = 0; d < rank && !used; d++) used = tir_uses_var(ir, ranges[2 * d], vars[i]);
-    if (!used && tir_uses_var(ir, predicate, vars[i])) return predicate;
-  }
-  return TIR_NONE;
-}
-
 bool tir_holds_somewhere(struct tir *ir, tir_expr predicate, tir_expr given, const tir_expr *ranges, uint32_t rank,
                          const tir_var *vars, uint32_t count) {
   assert(ranges || !rank);
   tir_var others[MOST_LOOPS];
   uint32_t left = 0;
-  tir_expr beside = predicate ? conditions_beside(ir, predicate, ranges, rank, vars, count) : TIR_NONE;
   for (uint32_t i = 0; i < count; i++) {
-    bool used = false;
-    for (uint32_t d = 0; d < rank && !used; d++) used = tir_uses_var(ir, ranges[2 * d], vars[i]);
-    if (used) continue;
+    if (moves_place(ir, ranges, rank, vars[i])) continue;
     if (left == MOST_LOOPS) return false;
     others[left++] = vars[i];
   }
-  if (beside) given = tir_and(ir, given, conjuncts_without(ir, predicate, others, left));
+  tir_expr beside = predicate ? conjuncts(ir, predicate, others, left, true) : TIR_NONE;
+  if (beside) given = tir_and(ir, given, conjuncts(ir, predicate, others, left, false));
   return tir_is_satisfiable(ir, beside, given, others, left);
 }
 
@@ -110,7 +97,7 @@ bool tir_implies(struct tir *ir, tir_expr given, tir_expr predicate) {
 bool tir_region_surely(struct tir *ir, const tir_expr *ranges, uint32_t rank, const tir_var *relaxed, uint32_t count,
                        tir_expr predicate, tir_expr given, struct tir_interval *out) {
   if (!tir_region_exact(ir, ranges, rank, relaxed, count, predicate, out)) return false;
-  return (!predicate || tir_implies(ir, given, conjuncts_without(ir, predicate, relaxed, count))) &&
+  return (!predicate || tir_implies(ir, given, conjuncts(ir, predicate, relaxed, count, false))) &&
          tir_holds_somewhere(ir, predicate, given, ranges, rank, relaxed, count);
 }
 
