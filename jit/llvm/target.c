@@ -149,20 +149,23 @@ static bool has_pairs(const struct jit_target *t) {
   return t->vector_bits == 128 || x86_has(t->x86, X86_AVX2);
 }
 
-bool jit_dots_by_pairs(const struct jit_target *t) {
-  bool wide = x86_has(t->x86, X86_AVX512VL) && x86_has(t->x86, X86_AVX512VNNI);
-  bool narrow = t->vector_bits <= 256 && x86_has(t->x86, X86_AVXVNNI);
-  return jit_target_is_x86(t) && !wide && !narrow && has_pairs(t);
+static bool has_narrow_vnni(const struct jit_target *t) {
+  return t->vector_bits <= 256 && x86_has(t->x86, X86_AVXVNNI);
 }
+
+/* Dot products of bytes, in vectors of every width up to the target's. */
+static bool has_vnni(const struct jit_target *t) {
+  return (x86_has(t->x86, X86_AVX512VL) && x86_has(t->x86, X86_AVX512VNNI)) || has_narrow_vnni(t);
+}
+
+bool jit_dots_by_pairs(const struct jit_target *t) { return jit_target_is_x86(t) && !has_vnni(t) && has_pairs(t); }
 
 /* Dot products in vectors of every width up to the target's. */
 static unsigned dots_of(const struct jit_target *t) {
-  bool all = x86_has(t->x86, X86_AVX512VL), narrow = t->vector_bits <= 256 && x86_has(t->x86, X86_AVXVNNI);
-  bool any_sign = narrow && x86_has(t->x86, X86_AVXVNNIINT8);
-  return ((all && x86_has(t->x86, X86_AVX512VNNI)) || narrow ? 1u << TIR_DOT_BYTES : 0) |
-         (jit_dots_by_pairs(t) ? TIR_DOTS_OF_BYTES : 0) |
-         (any_sign ? 1u << TIR_DOT_SIGNED | 1u << TIR_DOT_UNSIGNED : 0) |
-         (all && x86_has(t->x86, X86_AVX512BF16) ? 1u << TIR_DOT_BFLOATS : 0);
+  bool any_sign = has_narrow_vnni(t) && x86_has(t->x86, X86_AVXVNNIINT8);
+  bool bfloats = x86_has(t->x86, X86_AVX512VL) && x86_has(t->x86, X86_AVX512BF16);
+  return (has_vnni(t) ? 1u << TIR_DOT_BYTES : 0) | (jit_dots_by_pairs(t) ? TIR_DOTS_OF_BYTES : 0) |
+         (any_sign ? 1u << TIR_DOT_SIGNED | 1u << TIR_DOT_UNSIGNED : 0) | (bfloats ? 1u << TIR_DOT_BFLOATS : 0);
 }
 
 static bool set_x86(struct jit_target *t, const struct request *r, ms_error *err) {
