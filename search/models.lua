@@ -1,4 +1,5 @@
 -- Cost models by name: xgboost and random (model.c), a file that one was saved to, or a user's in Lua.
+local raised_text = msched.load "lua.lib.raised"
 local models = {}
 
 -- A user's model: its calls end in time and are named in errors; what it predicts is checked. Where it is `required`,
@@ -47,7 +48,7 @@ local function definition_of(file)
   local chunk, message = msched.load_aside(file)
   if not chunk then error(message, 0) end
   local ok, definition = msched.interruptible(chunk)
-  if not ok then error(type(definition) == "string" and definition or file .. ": raised a " .. type(definition), 0) end
+  if not ok then error(raised_text(definition, file), 0) end
   if type(definition) ~= "table" or definition.kind ~= "model" then
     error(file .. ": the file returns no model; end it with `return ms.model {…}`", 0)
   end

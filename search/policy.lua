@@ -1,6 +1,7 @@
 -- Policies: found by name, and run as coroutines. A policy is {name =, needs = {features =, model =}, run =
 -- function(env) … end}; run asks for measurements by env:measure(candidates), which gives what came of them when they
 -- are there. Where it ends before all trials are done, it may return why, in words.
+local raised_text = msched.load "lua.lib.raised"
 local policies = {}
 
 local SHIPPED =
@@ -13,7 +14,7 @@ local function load_file(path)
   local chunk, message = msched.load_aside(path)
   if not chunk then error(message, 0) end
   local ok, policy = msched.interruptible(chunk)
-  if not ok then error(type(policy) == "string" and policy or path .. ": raised a " .. type(policy), 0) end
+  if not ok then error(raised_text(policy, path), 0) end
   if type(policy) ~= "table" or policy.kind ~= "policy" then
     error(path .. ": the file returns no policy; end it with `return ms.policy {…}`", 0)
   end
@@ -105,7 +106,7 @@ function Running:resume(most, ...)
     if type(raised) == "table" and getmetatable(raised) == FOREIGN then
       return nil, tostring(rawget(raised, "message"))
     end
-    return nil, self:complain(type(raised) == "string" and raised or "raised a " .. type(raised))
+    return nil, self:complain(raised_text(raised))
   end
   if coroutine.status(self.thread) == "dead" then
     if tag == nil or type(tag) == "string" then return nil, nil, tag and msched.load "lua.lib.shortened"(tag) end

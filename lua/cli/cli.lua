@@ -1,6 +1,7 @@
 -- What the commands that are written in Lua share: messages, output, files of functions.
 -- What is the user's mistake is raised as {status =, message =}.
 local ms = msched
+local raised_text = ms.load "lua.lib.raised"
 local cli = {DONE = 0, FAILED = 1, USAGE = 2}
 
 function cli.refuse(format, ...) error({status = cli.FAILED, message = string.format(format, ...)}, 0) end
@@ -188,13 +189,11 @@ local function functions_of_lua(path, rest)
   local chunk, message = ms.load_aside(path)
   if not chunk then refuse("%s", message) end
   local ok, made = ms.interruptible(chunk, table.unpack(rest))
-  if not ok then refuse("%s", type(made) == "string" and made or string.format("%s: raised a %s", path, type(made))) end
+  if not ok then refuse("%s", raised_text(made, path)) end
   local read, list, weights = ms.interruptible(read_functions, path, made)
-  if not read and type(list) ~= "string" and not (type(list) == "table" and math.type(rawget(list, "status"))) then
-    list = string.format("%s: raised a %s", path, type(list))
-  end
-  if not read then error(list, 0) end
-  return list, weights
+  if read then return list, weights end
+  local is_refusal = type(list) == "table" and math.type(rawget(list, "status"))
+  error(is_refusal and list or raised_text(list, path), 0)
 end
 
 -- What `ops:NAME` or `suite:NAME` says, which are no files, as lua/lib/ops/words.lua reads it; nil: the word is
