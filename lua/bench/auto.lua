@@ -63,15 +63,16 @@ local function put_row(row, options)
                       row.known and " by a template that was known" or ""))
 end
 
-local function mean_of(rows)
-  local sum = 0
-  for _, row in ipairs(rows) do sum = sum + math.log(row.ratio) end
-  return math.exp(sum / #rows)
-end
-
-local function median_of(rows)
+local function ratios_of(rows)
   local list = {}
   for i, row in ipairs(rows) do list[i] = row.ratio end
+  return list
+end
+
+local function mean_of(rows) return tools.geometric_mean(ratios_of(rows)) end
+
+local function median_of(rows)
+  local list = ratios_of(rows)
   table.sort(list)
   return (list[(#list + 1) // 2] + list[#list // 2 + 1]) / 2
 end

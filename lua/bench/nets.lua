@@ -44,8 +44,8 @@ function Peer:answer()
 end
 
 -- A process with the model's session, which has run it on these inputs. The shell opens the pipe that it answers on
--- before Python starts: where that fails, or ends, the answer is the end of the pipe; what it is then told is read by
--- nobody but `cat`.
+-- before Python starts: where that fails, or ends, the answer is the end of the pipe; what is then written to it is
+-- read by nobody but `cat`.
 local function open_peer(kind, options, model, folder, names, target)
   local peer =
     setmetatable({option = kind.option, name = kind.name, prefix = kind.prefix, python = options[kind.option],
@@ -287,20 +287,13 @@ local function show(options, line, opened, target)
   if shares then print_functions(shares) end
 end
 
--- The geometric mean of a list, and its least.
-local function mean_of(ratios)
-  local sum, least = 0, math.huge
-  for _, ratio in ipairs(ratios) do sum, least = sum + math.log(ratio), math.min(least, ratio) end
-  return math.exp(sum / #ratios), least
-end
-
 local function show_means(options, lines)
   local total, count = {bench = "nets total", networks = #lines}, 0
   for _, kind in ipairs(PEERS) do
     local ratios = {}
     for _, line in ipairs(lines) do ratios[#ratios + 1] = line[kind.prefix .. "ratio"] end
     if #ratios > 0 then
-      local mean, least = mean_of(ratios)
+      local mean, least = tools.geometric_mean(ratios), math.min(table.unpack(ratios))
       total[kind.prefix .. "ratio"], total[kind.prefix .. "least"], count = mean, least, count + 1
       if not options.json then
         print(string.format("%s: %.2f times as fast as %s (geometric mean), at least %.2f",

@@ -36,16 +36,16 @@ end
 
 -- The geometric mean of the rows' ratios to the best vendor, and the least.
 local function put_total(rows, options)
-  local sum, count, least, below = 0, 0, nil, 0
+  local ratios, least, below = {}, nil, 0
   for _, row in ipairs(rows) do
     if row.best then
-      sum, count = sum + math.log(row.best.ratio), count + 1
+      ratios[#ratios + 1] = row.best.ratio
       if not least or row.best.ratio < least.best.ratio then least = row end
       if row.best.ratio < 0.8 then below = below + 1 end
     end
   end
+  local count, mean = #ratios, tools.geometric_mean(ratios)
   if count == 0 then return end
-  local mean = math.exp(sum / count)
   if options.json then
     return cli.put_json {bench = "ops total", rows = count, mean = mean, least = least.best.ratio,
                          least_task = least.task, below = below}

@@ -8,12 +8,6 @@ local USUAL = {"C1D", "C2D", "DEP", "GRP", "T2D", "CAP", "SFM", "NRM", "GMM1024"
 local COMPARED = {"analytical", "evolutionary", "annealing", "random"} -- with the first of them
 local SECONDS = 0.3 -- of timing, each
 
-local function geometric_mean(values)
-  local sum = 0
-  for _, v in ipairs(values) do sum = sum + math.log(v) end
-  return math.exp(sum / #values)
-end
-
 -- The kernels that a policy finds from each seed, ready to be called with these arrays.
 local function find_kernels(name, func, policy, arrays, options)
   local calls = {}
@@ -40,7 +34,7 @@ local function compare(name, func, options)
   for p, policy in ipairs(options.policies) do
     local seconds = {}
     for i = 1, options.seeds do seconds[i] = times[(p - 1) * options.seeds + i].seconds end
-    local entry = {policy = policy, seconds = seconds, mean = geometric_mean(seconds),
+    local entry = {policy = policy, seconds = seconds, mean = tools.geometric_mean(seconds),
                    spread = math.max(table.unpack(seconds)) / math.min(table.unpack(seconds))}
     row.policies[p] = entry
     entry.ratio = entry.mean / row.policies[1].mean
@@ -67,7 +61,7 @@ local function put_total(rows, options)
   for p, policy in ipairs(options.policies) do
     local ratios, worst = {}, 0
     for i, row in ipairs(rows) do ratios[i], worst = row.policies[p].ratio, math.max(worst, row.policies[p].spread) end
-    total[p] = {policy = policy, ratio = geometric_mean(ratios), spread = worst}
+    total[p] = {policy = policy, ratio = tools.geometric_mean(ratios), spread = worst}
   end
   if options.json then
     return cli.put_json {bench = "policies total", rows = #rows, trials = options.trials, seeds = options.seeds,

@@ -4,6 +4,13 @@ local cli, tune = ms.load "lua.cli.cli", ms.load "search.tune"
 
 local tools = {}
 
+-- Of no values it is 1.
+function tools.geometric_mean(values)
+  local sum = 0
+  for _, v in ipairs(values) do sum = sum + math.log(v) end
+  return math.exp(sum / math.max(#values, 1))
+end
+
 -- Calls body(store) with an empty store, which is removed afterwards.
 function tools.with_store(body)
   return ms.with_folder(function(folder)

@@ -69,12 +69,6 @@ end
 
 -- ---- The report ------------------------------------------------------------------------------------------------
 
-local function geometric_mean(values)
-  local sum = 0
-  for _, v in ipairs(values) do sum = sum + math.log(v) end
-  return math.exp(sum / math.max(#values, 1))
-end
-
 -- Trials of each seed, those that did not reach it as all of them.
 local function trials_of(runs, goal, options)
   local list = {}
@@ -106,9 +100,9 @@ local function report_total(rows, policy, options)
   end
   local function sum(list) local s = 0; for _, x in ipairs(list) do s = s + x end return s end
   local without, with = sum(all.without), sum(all.with)
-  local total =
-    {bench = "transfer total", policy = policy, runs = #all.with, without = without, with = with,
-     mean_without = geometric_mean(all.without), mean_with = geometric_mean(all.with), better = better, worse = worse}
+  local total = {bench = "transfer total", policy = policy, runs = #all.with, without = without, with = with,
+                 mean_without = tools.geometric_mean(all.without), mean_with = tools.geometric_mean(all.with),
+                 better = better, worse = worse}
   if options.json then return cli.put_json(total) end
   print(string.format("%s, %d runs: %d trials without, %d with; geometric means %.1f and %.1f; fewer in %d runs, more \z
                        in %d", policy, #all.with, without, with, total.mean_without, total.mean_with, better, worse))
