@@ -402,8 +402,8 @@ class Function:
             inner = [self.loop(depth, 0, self.random.choice([2, 3, 4]))] if count > 1 and self.chance(0.15) else []
             self.block(depth + len(inner), loops + inner, written, readable)
 
-    def fill(self, name, known):
-        """A temporary buffer is written whole before anything reads it."""
+    def over(self, name):
+        """A block with an iteration for each element of a buffer: its depth, its iterations, and the element."""
         depth, indices = 2, []
         for extent in self.names[name]:
             indices.append(self.loop(depth, 0, extent))
@@ -414,20 +414,16 @@ class Function:
         for at, index in enumerate(indices):
             self.emit(depth + 1, "v%d = T.axis.spatial(%s, %s)" % (at, self.number(index.high + 1) if index.of is None else index.of, index.text))
             own.append(Index("v%d" % at, 0, index.high, index.of))
-        target = "%s[%s]" % (name, ", ".join(index.text for index in own))
+        return depth, own, "%s[%s]" % (name, ", ".join(index.text for index in own))
+
+    def fill(self, name, known):
+        """A temporary buffer is written whole before anything reads it."""
+        depth, own, target = self.over(name)
         self.emit(depth + 1, "%s = %s" % (target, self.stored(target, self.value(own, known))))
 
     def spoil(self, name):
         """Some elements of a parameter become NaN, or zeros with a sign."""
-        depth, indices = 2, []
-        for extent in self.names[name]:
-            indices.append(self.loop(depth, 0, extent))
-            depth += 1
-        self.blocks += 1
-        self.emit(depth, 'with T.sblock("b%d"):' % self.blocks)
-        for at, index in enumerate(indices):
-            self.emit(depth + 1, "v%d = T.axis.spatial(%s, %s)" % (at, self.number(index.high + 1) if index.of is None else index.of, index.text))
-        element = "%s[%s]" % (name, ", ".join("v%d" % at for at in range(len(indices))))
+        depth, _, element = self.over(name)
         zero = "T.Select(%s < %s, T.%s(-0.0), %s)" % (element, self.constant(-1), self.type, element)
         self.emit(depth + 1, "%s = T.Select(%s > %s, T.%s(\"nan\"), %s)" % (element, element, self.constant(2), self.type, zero))
 
