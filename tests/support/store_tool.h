@@ -4,6 +4,7 @@
 #define MSCHED_TESTS_STORE_TOOL_H
 
 #include "db/db.h"
+#include "support/stored_function.h"
 #include "vm/vm.h"
 
 #include <stdio.h>
@@ -24,12 +25,6 @@ static inline _Noreturn void stop(const char *what, const ms_error *err) {
 
 /* Puts the workload of all records. */
 static inline void put_workload(struct db *db, db_id *out) {
-  static const char FUNCTION[] = "@T.prim_func(s_tir=True)\n"
-                                 "def f(A: T.Buffer((8,), \"float32\"), B: T.Buffer((8,), \"float32\")):\n"
-                                 "    for i in range(8):\n"
-                                 "        with T.sblock(\"B\"):\n"
-                                 "            v = T.axis.spatial(8, i)\n"
-                                 "            B[v] = A[v] + T.float32(1.0)\n";
   ms_error err = {0};
   struct tir *ir = tir_read(FUNCTION, strlen(FUNCTION), "f", &err);
   if (!ir || !db_put_workload(db, ir, 1, out, &err)) stop("a workload", &err);

@@ -3,6 +3,7 @@
 #define MSCHED_TESTS_STORED_H
 
 #include "db/db.h"
+#include "support/stored_function.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,13 +13,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-
-static const char FUNCTION[] = "@T.prim_func(s_tir=True)\n"
-                               "def f(A: T.Buffer((8,), \"float32\"), B: T.Buffer((8,), \"float32\")):\n"
-                               "    for i in range(8):\n"
-                               "        with T.sblock(\"B\"):\n"
-                               "            v = T.axis.spatial(8, i)\n"
-                               "            B[v] = A[v] + T.float32(1.0)\n";
 
 struct fixture {
   char folder[64], path[96];
