@@ -200,15 +200,15 @@ function resume.read(task, store)
 end
 
 -- Training samples of an iteration's records: replaying them gives their features.
-local function lessons_of(task, list)
-  local jobs, lessons = {}, {}
+local function samples_of(task, list)
+  local jobs, samples = {}, {}
   for i, k in ipairs(list) do jobs[i] = {trace = k.sketch, seed = k.record.seed, candidate = k.record.candidate} end
   for i, c in ipairs(task:reproduce(jobs)) do
     if c and c.hash == list[i].record.hash then
-      lessons[#lessons + 1] = {features = c.features, seconds = list[i].record.seconds, hash = c.hash}
+      samples[#samples + 1] = {features = c.features, seconds = list[i].record.seconds, hash = c.hash}
     end
   end
-  return lessons
+  return samples
 end
 
 -- Teaches the model what the store knows, iteration by iteration: as if the run had never been stopped.
@@ -219,7 +219,7 @@ function resume.teach(task)
     if k.sketch then list[#list + 1] = k end
     local following = task.finished[i + 1]
     if not following or following.iteration ~= k.iteration then
-      task:learn(lessons_of(task, list), true)
+      task:learn(samples_of(task, list), true)
       list = {}
     end
   end

@@ -321,7 +321,7 @@ end
 -- Gives those that are to be measured, {candidate, at}, and how many the store had a result of.
 function Task:sort_out(candidates)
   local fresh, stored, left = {}, 0, self:trials_left()
-  self.answers, self.pending, self.lessons, self.best_before = {}, {}, {}, self.fastest and self.fastest.seconds
+  self.answers, self.pending, self.samples, self.best_before = {}, {}, {}, self.fastest and self.fastest.seconds
   for i, c in ipairs(candidates) do
     local k, is_spent = self.unfinished[c.hash], #fresh + (self.proposed and stored or 0) == left
     if k and not (self.proposed and is_spent) then
@@ -374,8 +374,8 @@ end
 
 -- All results of an iteration are there.
 function Task:settle()
-  table.sort(self.lessons, function(a, b) return a.hash < b.hash end) -- whatever the order in which they came
-  self:learn(self.lessons, false)
+  table.sort(self.samples, function(a, b) return a.hash < b.hash end) -- whatever the order in which they came
+  self:learn(self.samples, false)
   self.wins[#self.wins + 1] = self.fastest ~= nil and (not self.best_before or self.fastest.seconds < self.best_before)
   if not self.is_starting then self:end_iteration() end
   self.made, self.is_starting = 0, false
@@ -422,20 +422,20 @@ function Task:know(k)
 end
 
 function Task:note_lesson(c, seconds)
-  if c.features then self.lessons[#self.lessons + 1] = {features = c.features, seconds = seconds, hash = c.hash} end
+  if c.features then self.samples[#self.samples + 1] = {features = c.features, seconds = seconds, hash = c.hash} end
 end
 
-function Task:learn(lessons, known)
-  if #lessons == 0 or not self.policy.needs.model or self.proposed then return end
+function Task:learn(samples, known)
+  if #samples == 0 or not self.policy.needs.model or self.proposed then return end
   local start = msched.clock()
-  local ok, message = pcall(self.learner.update, self.learner, lessons)
+  local ok, message = pcall(self.learner.update, self.learner, samples)
   if not ok then
     if not self:leave_model(message) and not self:stopped() then self:fail(message) end
     return
   end
   local seconds = msched.clock() - start
   self.spent.learn = self.spent.learn + seconds
-  self.log("learned", self.name, {lessons = #lessons, known = known, seconds = seconds})
+  self.log("learned", self.name, {lessons = #samples, known = known, seconds = seconds})
 end
 
 -- So many failures in a row are the space's, or the machine's: more of them would find nothing.

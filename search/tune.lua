@@ -366,9 +366,9 @@ end
 -- of the tasks: func, name, fastest {id, seconds, trace}, counts, error, why it failed; ended_as {why, text}; and the
 -- store's path. Options: those of options.lua, trials those of each function, total and seconds those of all together;
 -- and measurer; limit (a function of a function, its target, a limit that is to be measured again or nil, and the
--- sketches, gives {seconds, name, of}, what the machine is measured to take at least, or nil: it is told, and a policy
+-- sketches, gives {seconds, name, of}, what the machine is measured to take at least, or nil: it is shown, and a policy
 -- may end near it), unused (a function of a task that is over, says what its kernel does not use, or nil), beside (one
--- that gives what others' routines for it take, {name =, seconds =}, or nil: it is told).
+-- that gives what others' routines for it take, {name =, seconds =}, or nil: it is shown).
 function tune.all(items, options)
   -- once, for all states of the run
   if options.files then options = setmetatable({files = msched.sources(options.files)}, {__index = options}) end

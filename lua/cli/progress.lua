@@ -287,7 +287,7 @@ end
 
 -- ---- The end ----------------------------------------------------------------------------------------------------
 
-local FEW, TOLD = 3, 3 -- records shown of a task; decisions told of each
+local FEW, MOST_SHOWN = 3, 3 -- records shown of a task; decisions of each
 
 -- The fastest few of a task: share of the best, what building and running took, and what they decide that the best does
 -- not.
@@ -299,8 +299,8 @@ function progress.print_best(task, state)
       local differences = decisions.differences(m.sketch, list[1].sketch)
       local count = differences and #differences
       differs = not differences and "  another sketch"
-        or "  " .. table.concat(differences, "; ", 1, math.min(count, TOLD))
-          .. (count > TOLD and string.format("; and %d more", count - TOLD) or "")
+        or "  " .. table.concat(differences, "; ", 1, math.min(count, MOST_SHOWN))
+          .. (count > MOST_SHOWN and string.format("; and %d more", count - MOST_SHOWN) or "")
     end
     cli.print(string.format("  %d  %s  %s  %3.0f %%%s%s", i, m.id or "-", cli.time_text(m.seconds),
                             100 * list[1].seconds / m.seconds,
