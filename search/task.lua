@@ -50,7 +50,10 @@ function Task.new(func, fields)
   self.features = self.policy.needs.features or self.policy.needs.model
   self.running = policies.start(self.policy, function(env)
     env:measure_starts()
-    return env.policy.run(policies.is_shipped(env.policy) and env or view.of(env))
+    if policies.is_shipped(env.policy) then return env.policy.run(env) end
+    -- At Lua's most nested calls in C no finalizer can be called: what is garbage would keep its memory in C.
+    collectgarbage()
+    return env.policy.run(view.of(env))
   end, self.policy_timeout)
   return self
 end
