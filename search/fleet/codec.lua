@@ -1,5 +1,6 @@
 -- Jobs, results and what workers say of themselves, as bytes and back. What comes from Redis is a stranger's: each
 -- field has bounds, a version stands in front, and what is not as it should be is a message.
+-- VERSION: of the forms below; raised when one changes.
 local codec = {VERSION = 1}
 
 -- The most bytes of texts, and entries of lists.

@@ -12,6 +12,8 @@
 --   msched:holder:HOST:DEVICE the worker that a device is leased to
 local codec = msched.load "search.fleet.codec"
 
+-- PROTOCOL: of the keys and of who says what when; raised when that changes, so that who speaks the old one is in
+-- another queue.
 local Queue = {GROUP = "workers", PROTOCOL = 1, DELIVERIES = 3}
 Queue.__index = Queue
 
