@@ -11,7 +11,7 @@
 --   vector_load_lengths  how many elements a thread may load at once, for the caches of inputs
 --   stages               depths of software pipelines, where copies may run ahead
 -- Source: Zheng et al., "Ansor", OSDI 2020, section 4.1; Shao et al., NeurIPS 2022.
-local common, limits = msched.load "rules.common", msched.load "rules.limits"
+local common, limits = msched.load "rules.common", msched.load "rules.tile_limits"
 
 local tiling = {}
 
