@@ -267,6 +267,9 @@ void jit_call_stop_at(struct jit_call *call, const volatile int *stop);
  * unless another stands there: then such calls end only where they have not begun. */
 #define JIT_STOP_SIGNAL SIGURG
 void jit_stop_calls(void);
+/* Installs that handler too. A thread that waits in the system, in a read or for a lock of a file, is woken by that
+ * signal: what it called fails with EINTR. false: another handler stands there. */
+bool jit_catch_stops(void);
 /* Compiles f and runs it once. */
 bool jit_run(const struct tir *ir, tir_func f, const struct jit_target *target, const struct jit_options *options,
              const struct tir_arg *args, ms_error *err);
@@ -371,6 +374,20 @@ bool jit_worker_say(const struct jit_worker *worker, const char *text, size_t le
 const char *jit_worker_line(struct jit_worker *worker, const volatile int *stop, size_t *length);
 /* Ends it, and says in words how its process did. */
 void jit_worker_end(struct jit_worker *worker, char *text, size_t size);
+
+/* ---- Commands of the shell ---------------------------------------------------------------------------------------
+ * A command that can be ended with all that it started, unlike system's and popen's. A terminal's signals do not reach
+ * it, and it does not read from the terminal. */
+
+enum jit_command_pipe { JIT_COMMAND_ALONE, JIT_COMMAND_READ, JIT_COMMAND_WRITTEN };
+struct jit_command;
+/* Starts it; *fd: the end of the pipe from which its output is read, or to which its input is written, the caller's;
+ * else -1. NULL: errno and err say why. jit_command_free. */
+struct jit_command *jit_command_new(const char *text, enum jit_command_pipe pipe, int *fd, ms_error *err);
+/* Waits until it has ended, so many seconds at most; false: it goes on. *status: for wait's macros. */
+bool jit_command_wait(struct jit_command *command, double seconds, int *status);
+/* Ends it, and its process group, where it goes on; NULL: nothing. */
+void jit_command_free(struct jit_command *command);
 
 /* ---- Agreement ---------------------------------------------------------------------------------------------------
  * What a scheduled function computes is compared with what the unscheduled one does, built as it stands, everywhere: on

@@ -117,6 +117,13 @@ int process_end(pid_t *pid) {
   return 0;
 }
 
+/* Its number is the group's as long as nobody has waited for it. */
+void process_end_group(pid_t *pid) {
+  assert(!*pid || (process_is_child(*pid) && getpgrp() != *pid));
+  if (process_is_child(*pid)) kill(-*pid, SIGKILL);
+  process_end(pid);
+}
+
 void process_wait_stopped(pid_t pid) {
   siginfo_t info;
   assert(process_is_child(pid));

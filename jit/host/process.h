@@ -26,6 +26,8 @@ bool process_wait(pid_t pid, int *status, int options);
 /* Ends a child, whatever it does, and forgets it: *pid becomes 0; 0 is none. Returns its status for wait's macros, 0
  * where nobody knows it. */
 int process_end(pid_t *pid);
+/* The same with all of the process group that it leads, as children of process_spawn do. */
+void process_end_group(pid_t *pid);
 /* Returns when a child that was sent SIGSTOP does not run any more, or has ended; its status stays to be waited for. */
 void process_wait_stopped(pid_t pid);
 /* A descriptor that gives nothing to read and takes nothing: /dev/null, or, where there is none, as in a bare chroot,

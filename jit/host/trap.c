@@ -100,6 +100,19 @@ static void make_keys(void) {
     abort();
 }
 
+/* Without SA_RESTART: what waits in the system is left. */
+bool jit_catch_stops(void) {
+  static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+  struct sigaction stop = {.sa_handler = on_stop, .sa_flags = SA_ONSTACK | SA_NODEFER}, now;
+  sigemptyset(&stop.sa_mask);
+  pthread_mutex_lock(&lock);
+  bool ours = !sigaction(JIT_STOP_SIGNAL, NULL, &now);
+  if (ours && now.sa_handler != on_stop)
+    ours = (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN) && !sigaction(JIT_STOP_SIGNAL, &stop, NULL);
+  pthread_mutex_unlock(&lock);
+  return ours;
+}
+
 void trap_install(void) {
   static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
   struct sigaction ours = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER}, now;
@@ -111,11 +124,8 @@ void trap_install(void) {
     before[i] = now;
     sigaction(signals[i], &ours, NULL);
   }
-  struct sigaction stop = {.sa_handler = on_stop, .sa_flags = SA_ONSTACK | SA_NODEFER | SA_RESTART};
-  sigemptyset(&stop.sa_mask);
-  if (!sigaction(JIT_STOP_SIGNAL, NULL, &now) && (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN))
-    sigaction(JIT_STOP_SIGNAL, &stop, NULL);
   pthread_mutex_unlock(&lock);
+  jit_catch_stops();
 }
 
 /* A stack for the handler on this thread, unless it has one. */

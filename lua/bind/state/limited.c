@@ -2,7 +2,10 @@
 #include "lua/bind/bind.h"
 #include "state.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
+#include <time.h>
 
 /* The line of the innermost frame in the file of the part, or 0. */
 static int line_in(lua_State *L, const char *source) {
@@ -229,7 +232,7 @@ static bool is_skipped(lua_State *L, const char *kind) {
  * its place and what to do, and is raised, or given as the refusal `skipped` where the user chose that. The clock of a
  * call around it runs on. */
 static int limited(lua_State *L) {
-  const struct script *s = script_of(L);
+  struct script *s = script_of(L);
   luaL_checkstring(L, 1);
   luaL_checktype(L, 2, LUA_TTABLE);
   if (lua_getfield(L, 2, "apply") != LUA_TFUNCTION) return luaL_error(L, "a part has no function `apply`");
@@ -241,6 +244,7 @@ static int limited(lua_State *L) {
   lua_insert(L, 3);
   bool model = !strcmp(lua_tostring(L, 1), "model");
   struct clock before = model ? start_model(L) : start_clock(L, s->limits.seconds);
+  bool arms = model && s->deadline > 0 && script_arm(s);
   int status = call_watched(L, lua_gettop(L) - 4, LUA_MULTRET, 3, shipped);
   if (status == LUA_OK && !shipped && script_is_late(s)) { /* it has caught the error that was to end it */
     lua_settop(L, 3);
@@ -249,6 +253,7 @@ static int limited(lua_State *L) {
     lua_call(L, 1, 1);
     status = LUA_ERRRUN;
   }
+  if (arms) script_disarm(s);
   (model ? stop_model : stop_clock)(L, before);
   if (status == LUA_OK) {
     lua_pushboolean(L, true);
@@ -276,6 +281,20 @@ static int interruptible(lua_State *L) {
   return lua_gettop(L);
 }
 
+/* What a policy writes to a command that has ended does not end the program, which its own output's reader may do. */
+static sigset_t hold_pipes(void) {
+  sigset_t pipes, before;
+  sigemptyset(&pipes), sigaddset(&pipes, SIGPIPE);
+  pthread_sigmask(SIG_BLOCK, &pipes, &before);
+  return before;
+}
+static void release_pipes(const sigset_t *before) {
+  sigset_t pipes;
+  sigemptyset(&pipes), sigaddset(&pipes, SIGPIPE);
+  while (!sigismember(before, SIGPIPE) && sigtimedwait(&pipes, NULL, &(struct timespec){0}) > 0) {}
+  pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
 /* within(seconds, f, arguments…): as msched.interruptible, and it is ended when it takes longer, loops in C too: then
  * nil and a message.
  */
@@ -286,7 +305,9 @@ static int within(lua_State *L) {
   struct clock before = start_clock(L, seconds);
   bool arms = s->deadline > 0 && script_arm(s);
   script_follow_clock(s);
+  sigset_t signals = hold_pipes();
   int status = call_watched(L, lua_gettop(L) - 2, LUA_MULTRET, 0, false);
+  release_pipes(&signals);
   bool late = script_is_late(s);
   if (arms) script_disarm(s);
   stop_clock(L, before);

@@ -444,6 +444,7 @@ static int open_state(lua_State *L) {
     luaL_openlibs(L);
     format_open(L);
     ends_open(L);
+    commands_open(L);
     confine_open(L);
     sandbox_bound(L);
     script_open_pcall(L);

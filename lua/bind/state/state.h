@@ -37,8 +37,8 @@ double script_now(void);                       /* seconds of a steady clock */
 bool script_arm(struct script *s);
 void script_disarm(struct script *s);
 void script_follow_clock(struct script *s); /* the state's deadline is another */
-/* Sets a flag at a time by script_now. NULL: there is no thread for it, and the hook alone sees that it is late.
- * (watch.c) */
+/* Sets a flag at a time by script_now, and wakes this thread where it waits in the system then. NULL: there is no
+ * thread for it, and the hook alone sees that it is late. (watch.c) */
 struct script_alarm *script_alarm_new(double at, volatile int *flag);
 void script_alarm_move(struct script_alarm *alarm, double at); /* whether it has set the flag or not */
 void script_alarm_free(struct script_alarm *alarm);
@@ -47,10 +47,11 @@ void script_replace(lua_State *L, const char *table, const char *name, lua_CFunc
 /* Calls that upvalue, in C and without upvalues, in the same frame: its errors name it, and where it was called. */
 int script_pass_on(lua_State *L);
 void ends_open(lua_State *L);         /* replaces os.exit and debug.sethook; ends.c */
+void commands_open(lua_State *L);     /* replaces os.execute and io.popen; commands.c */
 void confine_open(lua_State *L);      /* replaces what could break C: load, debug, os.setlocale; confine.c */
 void script_open_pcall(lua_State *L); /* replaces pcall and xpcall; limited.c */
 /* The hook, called each SCRIPT_HOOK_PERIOD instructions. */
-enum { SCRIPT_HOOK_PERIOD = 10000 };
+enum { SCRIPT_HOOK_PERIOD = 2000 };
 void script_watch(lua_State *L, lua_Debug *unused);
 extern const char script_no_memory[];
 /* Names of chunks of our own files begin so. */

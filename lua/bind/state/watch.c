@@ -7,33 +7,41 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Of a state whose call has a clock: a thread sleeps until that runs out, sets the flag, and sleeps on. */
+/* Of a state whose call has a clock: a thread sleeps until that runs out, and sets the flag. Once it is set, it wakes the
+ * thread of the call, ever more often until that has ended: it may be about to wait in the system, or in a loop that
+ * waits again each time. */
 struct script_alarm {
-  pthread_t thread;
+  pthread_t thread, caller;
   pthread_mutex_t lock;
   pthread_cond_t wake;
   double at; /* by script_now; INFINITY: never */
   bool off;  /* the call has ended */
+  bool wakes;
   volatile int *flag;
 };
 
 static void sleep_until(struct script_alarm *a, double at) {
-  enum { FAR = 1 << 24 }; /* seconds: no one waits for it */
-  if (at - script_now() > FAR) {
-    pthread_cond_wait(&a->wake, &a->lock);
-    return;
-  }
   struct timespec t = {.tv_sec = (time_t)at};
   t.tv_nsec = (long)((at - (double)t.tv_sec) * 1e9);
   pthread_cond_timedwait(&a->wake, &a->lock, &t);
 }
 
+/* Seconds. What runs in Lua, or looks at the flag, has ended before it is woken. */
+static const double LOOK_EVERY = 0.2, FIRST_WAKE = 0.1, SHORTEST_WAKE = 1e-4;
+
 static void *watch(void *data) {
   struct script_alarm *a = data;
+  bool known = false; /* that it must end */
+  double pause = LOOK_EVERY;
   pthread_mutex_lock(&a->lock);
   while (!a->off) {
-    if (script_now() >= a->at) *a->flag = 1, a->at = INFINITY;
-    sleep_until(a, a->at);
+    double now = script_now();
+    bool must = *a->flag || now >= a->at; /* an interrupt sets the flag too */
+    if (must && known && a->wakes) pthread_kill(a->caller, JIT_STOP_SIGNAL);
+    if (must) *a->flag = 1;
+    pause = !must ? LOOK_EVERY : !known ? FIRST_WAKE : fmax(0.5 * pause, SHORTEST_WAKE);
+    known = must;
+    sleep_until(a, must ? now + pause : fmin(a->at, now + pause));
   }
   pthread_mutex_unlock(&a->lock);
   return NULL;
@@ -59,7 +67,7 @@ struct script_alarm *script_alarm_new(double at, volatile int *flag) {
   assert(flag);
   struct script_alarm *a = calloc(1, sizeof *a);
   if (!a) abort();
-  a->at = at, a->flag = flag;
+  a->at = at, a->flag = flag, a->caller = pthread_self(), a->wakes = jit_catch_stops();
   pthread_condattr_t steady;
   pthread_condattr_init(&steady);
   pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);

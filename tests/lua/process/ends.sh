@@ -46,6 +46,25 @@ policy '("x"):rep(1 << 62)' && tuned 'string.rep' --policy policy.lua
 limit=0.5
 policy 'local function f() local ok = pcall(f) f() end f()' && tuned 'policy.lua:2): ran longer than 0.5 seconds' --policy policy.lua
 policy 'local function f() coroutine.wrap(function() xpcall(f, type) f() end)() end f()' && tuned 'policy.lua:2): ran longer' --policy policy.lua
+# What waits in the system, for a pipe, a command, or a loop of such; a command ends with all that it started.
+mkfifo pipe
+exec 7<>pipe
+late='ran longer than 0.5 seconds'
+policy 'while true do io.open("pipe"):read() end' && tuned "$late" --policy policy.lua
+policy 'while true do pcall(os.execute, "sleep 4007 | sleep 4007; sleep 4007") end' && tuned "$late" --policy policy.lua
+policy 'Kept = io.popen("sleep 4007") Kept:read()' && tuned "$late" --policy policy.lua
+policy 'local f = io.popen("sleep 4007", "w") while true do f:write(("x"):rep(1000)) end' && tuned "$late" --policy policy.lua
+exec 7>&-
+! pgrep -f '^sleep 4007$' || fail "commands are left"
+limit=10
+policy 'local f, t = io.popen("echo of it; exit 3") t = f:read("a") t = t:sub(1, -2) .. tostring(select(3, f:close()))
+f = io.popen("cat >written", "w") f:write("all") f:close() f = io.popen("true", "w") while f:write(t) do end
+local ok, why = pcall(io.popen, "true", "rw") assert(not ok and why:find("#2", 1, true), why)
+error(table.concat({t, io.open("written"):read("a"), tostring(os.execute()), select(2, os.execute("exit 5")), (select(3, os.execute("kill -9 $$")))}, " "))'
+tuned 'policy.lua:5): of it3 all true exit 9' --policy policy.lua
+printf 'return require("msched").model {name = "m", required = true, update = function() end,\npredict = function() io.popen("sleep 4007"):read() end}\n' >model.lua
+limit=0.5
+tuned "model \`m\` (model.lua:2) ran longer than 0.5 seconds" --policy evolutionary --model model.lua
 limit=
 policy 'error(setmetatable({}, {__tostring = error}))' && tuned 'policy.lua:2): raised a table' --policy policy.lua
 policy 'return ("x"):rep(1 << 20)' && "$msched" tune "$gemm" --trials 1 --db s.db --policy policy.lua -- 16 16 16 >out 2>err && fail "a policy's reason"
