@@ -187,7 +187,7 @@ function te.const(value, type)
   return constant(value, type or (math.type(value) == "integer" and "int32" or "float32"))
 end
 
--- A call of a function that TVMScript knows by name, as te.call("fmod", "float32", x, y).
+-- A call of a function that TVMScript knows by name, as te.call("fmod", "float32", x, y). `reinterpret` names its type.
 function te.call(name, type_, ...)
   local arguments = {}
   for i, x in ipairs {...} do arguments[i] = lift(x) end
@@ -483,6 +483,7 @@ local function text_of(x, loads)
   if x.op == "var" then return x.name end
   if x.op == "binary" then return "(" .. text_of(x[1], loads) .. " " .. x.text .. " " .. text_of(x[2], loads) .. ")" end
   if x.op == "not" then return "(not " .. text_of(x[1], loads) .. ")" end
+  if x.name == "reinterpret" then return string.format('T.reinterpret("%s", %s)', x.type, text_of(x[1], loads)) end
   if x.op == "cast" then return string.format('T.Cast("%s", %s)', x.type, text_of(x[1], loads)) end
   if x.op == "reduce" then fail("a reduction stands alone: %s is part of a larger expression", x.name) end
   local parts = {}
