@@ -9,7 +9,7 @@ local infer = {}
 local FAMILIES = {"elementwise", "shapes", "reductions", "products", "windows", "attention", "losses", "resize",
                   "sampling",
                   "control", "recurrent", "fused", "quantized", "signals", "selection",
-                  "winograd"}
+                  "winograd", "microsoft", "matrices"}
 local operators, family_of -- by name, of ONNX's own domain; others by domain.name
 local function known_operators()
   if not operators then
@@ -25,13 +25,42 @@ local function operator_of(node) return known_operators()[key_of(node)] end
 -- The file of operators/ that a node's operator stands in.
 function infer.family(node) return operator_of(node) and family_of[key_of(node)] end
 
+-- Why there are no such operators, by their names, or by their domains.
+local NEVER = {
+  ["how much it gives depends on data; cut the model before it"] =
+    "NonMaxSuppression com.microsoft.BeamSearch com.microsoft.GreedySearch com.microsoft.Sampling \z
+     com.microsoft.WhisperBeamSearch com.microsoft.RemovePadding com.microsoft.RestorePadding \z
+     com.microsoft.PackedAttention com.microsoft.PackedMultiHeadAttention com.microsoft.PagedAttention",
+  ["it draws at random"] =
+    "RandomNormal RandomNormalLike RandomUniform RandomUniformLike Bernoulli Multinomial com.microsoft.BitmaskDropout",
+  ["networks have tensors only"] =
+    "SequenceConstruct SequenceEmpty SequenceInsert SequenceErase SequenceAt SequenceLength SequenceMap \z
+     SplitToSequence ConcatFromSequence Optional OptionalGetElement OptionalHasElement ai.onnx.ml.ZipMap \z
+     ai.onnx.ml.CastMap ai.onnx.ml.DictVectorizer",
+  ["networks have tensors of numbers only"] =
+    "StringConcat StringNormalizer StringSplit RegexFullMatch TfIdfVectorizer ImageDecoder com.microsoft.Tokenizer",
+  ["it is compiled for one device; use the model that it was made of"] = "com.microsoft.EPContext",
+}
+local NEVER_OF_DOMAIN = {
+  ["com.microsoft.nchwc"] = "it is of a layout of onnxruntime's own; use the model before it was optimized",
+  ["com.ms.internal.nhwc"] = "it is of a layout of onnxruntime's own; use the model before it was optimized",
+  ["ai.onnx.preview.training"] = "training is not run",
+}
+local function reason_of(node)
+  local key = key_of(node)
+  for why, names in pairs(NEVER) do if common.set(names)[key] then return why end end
+  return NEVER_OF_DOMAIN[node.domain]
+end
+
 -- Every node of an operator that is not known is named, those of graphs in graphs too, before anything else is looked
 -- at.
 local function add_unknown(nodes, problems)
   for _, node in ipairs(nodes) do
     if not operator_of(node) then
-      problems[#problems + 1] = string.format("%s: there is no operator %s%s", network.node_text(node), node.op,
-                                              node.domain ~= "" and " of domain " .. node.domain or "")
+      local why = reason_of(node)
+      problems[#problems + 1] = string.format("%s: there is no operator %s%s%s", network.node_text(node), node.op,
+                                              node.domain ~= "" and " of domain " .. node.domain or "",
+                                              why and ": " .. why or "")
     end
     for _, key in ipairs(ms.sorted_keys(node.attributes)) do
       local graph = node.attributes[key]

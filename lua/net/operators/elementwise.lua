@@ -46,12 +46,25 @@ unary("Selu", function(x, n)
 end)
 unary("LeakyRelu", function(x, n) return te.select(te.lt(x, 0.0), x * n:float("alpha", 0.01), x) end)
 unary("ThresholdedRelu", function(x, n) return te.select(te.gt(x, n:float("alpha", 1.0)), x, te.const(0.0, x.type)) end)
+function common.gelu(x) return x * 0.5 * (te.erf(x * math.sqrt(0.5)) + 1.0) end
+function common.fast_gelu(x)
+  return x * 0.5 * (te.tanh((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)) + 1.0)
+end
+common.softplus = softplus
 unary("Gelu", function(x, n)
-  if n:text("approximate", "none") == "tanh" then
-    return x * 0.5 * (te.tanh((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)) + 1.0)
-  end
-  return x * 0.5 * (te.erf(x * math.sqrt(0.5)) + 1.0)
+  return (n:text("approximate", "none") == "tanh" and common.fast_gelu or common.gelu)(x)
 end)
+-- Of versions before 10.
+unary("Affine", function(x, n) return x * n:float("alpha", 1.0) + n:float("beta", 0.0) end)
+unary("Scale", function(x, n) return x * n:float("scale", 1.0) end)
+unary("ScaledTanh", function(x, n) return te.tanh(x * n:float "beta") * n:float "alpha" end)
+unary("ParametricSoftplus", function(x, n) return softplus(x * n:float "beta") * n:float "alpha" end)
+operators.ImageScaler = function(n)
+  local X, scale, bias = n:x(1), n:float("scale", 1.0), n:floats "bias"
+  if #X.shape ~= 4 or #bias ~= X.shape[2] then n:fail("a bias of %d for %s", #bias, common.text(X.shape)) end
+  local B = n:table(ms.array({#bias}, "float32", bias))
+  return common.compute(X.shape, X.type, function(i) return wide(X[i]) * scale + B[{i[2]}] end)
+end
 any_unary("Shrink", function(x, n)
   local bias, lambd = n:float("bias", 0.0), n:float("lambd", 0.5)
   if not is_float(x.type) then bias = math.tointeger(bias) or n:fail("bias %g does not fit %s", bias, x.type) end
@@ -107,6 +120,19 @@ local function cast_to(n, t)
 end
 operators.Cast = function(n) return cast_to(n, n:type_of(n:int "to")) end
 operators.CastLike = function(n) return cast_to(n, n:type(2)) end
+
+local BITS = {float64 = 64, int64 = 64, uint64 = 64, float32 = 32, int32 = 32, uint32 = 32, float16 = 16, bfloat16 = 16,
+              int16 = 16, uint16 = 16, int8 = 8, uint8 = 8, bool = 8}
+-- The same bits as another type of as many.
+operators.BitCast = function(n)
+  local X, t = n:x(1), n:type_of(n:int "to")
+  if BITS[t] ~= BITS[X.type] then n:fail("%s has more or fewer bits than %s", t, X.type) end
+  return common.compute(X.shape, t, function(i)
+    if t == X.type then return X[i] end
+    if t == "bool" or X.type == "bool" then return cast(X[i], t) end
+    return te.call("reinterpret", t, X[i])
+  end)
+end
 
 -- ---- Of several tensors, broadcast -------------------------------------------------------------------------------
 

@@ -12,12 +12,10 @@ local function microsoft(name, f) operators["com.microsoft." .. name] = f end
 
 -- ---- Activations -------------------------------------------------------------------------------------------------
 
-local function gelu(x) return x * 0.5 * (te.erf(x * math.sqrt(0.5)) + 1.0) end
-local function fast_gelu(x) return x * 0.5 * (te.tanh((x + x * x * x * 0.044715) * math.sqrt(2 / math.pi)) + 1.0) end
 local ACTIVATIONS = {
   [""] = function(x) return x end, Relu = function(x) return te.select(te.lt(x, 0.0), te.const(0.0, x.type), x) end,
   Sigmoid = te.sigmoid, Tanh = te.tanh,
-  LeakyRelu = function(x, a) return te.select(te.lt(x, 0.0), x * (a or 0.01), x) end, Gelu = gelu,
+  LeakyRelu = function(x, a) return te.select(te.lt(x, 0.0), x * (a or 0.01), x) end, Gelu = common.gelu,
   HardSigmoid = function(x, a, b) return te.maximum(te.minimum(x * (a or 0.2) + (b or 0.5), 1.0), 0.0) end,
   Clip = function(x, a, b) return te.minimum(te.maximum(x, a or -math.huge), b or math.huge) end,
 }
@@ -45,8 +43,8 @@ local function with_bias(f)
     return each(n, X, function(x, i) return f(B and x + wide(B[{i[#i]}]) or x) end)
   end
 end
-microsoft("BiasGelu", with_bias(gelu))
-microsoft("FastGelu", with_bias(fast_gelu))
+microsoft("BiasGelu", with_bias(common.gelu))
+microsoft("FastGelu", with_bias(common.fast_gelu))
 
 microsoft("FusedConv", function(n)
   local Z, f = n:has(4) and n:x(4) or nil, activation(n, n:floats("activation_params", {}))
@@ -56,12 +54,15 @@ microsoft("FusedConv", function(n)
   end
   return each(n, Y, function(y, i) return f(Z and y + wide(Z[i]) or y) end)
 end)
-microsoft("FusedGemm", function(n)
+local function named_activation(n)
   local numbers = {}
   for k, name in ipairs {"activation_alpha", "activation_beta", "activation_gamma"} do
     numbers[k] = n:has_attribute(name) and n:float(name) or nil
   end
-  local f = activation(n, numbers)
+  return activation(n, numbers)
+end
+microsoft("FusedGemm", function(n)
+  local f = named_activation(n)
   return each(n, products.Gemm(n), function(y) return f(y) end)
 end)
 
@@ -76,14 +77,32 @@ local function transposed(X)
   end)
 end
 common.transposed = transposed
-microsoft("FusedMatMul", function(n)
-  local A, B, alpha = n:x(1), n:x(2), n:float("alpha", 1.0)
-  if n:flag("transBatchA", 0) or n:flag("transBatchB", 0) then n:fail "batches that are transposed are not computed" end
-  if A.type ~= B.type then n:fail("its inputs are of %s and %s", A.type, B.type) end
-  local Y =
-    common.matmul(n, n:flag("transA", 0) and transposed(A) or A, n:flag("transB", 0) and transposed(B) or B, wide, wide)
-  return each(n, Y, function(y) return alpha == 1 and y or y * alpha end)
-end)
+-- The first dimension behind those of batches, which come first then.
+local function rows_behind(X)
+  local s, rank = X.shape, #X.shape
+  if rank < 3 then return X end
+  local shape = table.move(s, 2, rank - 1, 1, {[rank - 1] = s[1], [rank] = s[rank]})
+  return compute(shape, X.type, function(i)
+    return X[table.move(i, 1, rank - 2, 2, {i[rank - 1], [rank] = i[rank]})]
+  end)
+end
+local function fused_matmul(f)
+  return function(n)
+    local A, B, alpha, act = n:x(1), n:x(2), n:float("alpha", 1.0), f and f(n)
+    if A.type ~= B.type then n:fail("its inputs are of %s and %s", A.type, B.type) end
+    if n:flag("transBatchA", 0) then A = rows_behind(A) end
+    if n:flag("transBatchB", 0) then B = rows_behind(B) end
+    if n:flag("transA", 0) then A = transposed(A) end
+    if n:flag("transB", 0) then B = transposed(B) end
+    return each(n, common.matmul(n, A, B, wide, wide), function(y)
+      local z = alpha == 1 and y or y * alpha
+      return act and act(z) or z
+    end)
+  end
+end
+microsoft("FusedMatMul", fused_matmul())
+microsoft("TransposeMatMul", fused_matmul())
+microsoft("FusedMatMulActivation", fused_matmul(named_activation))
 
 -- {rows, K} by weights of whole blocks, {N, blocks, bytes}, with scales {N, blocks}, zero points {N, bytes}, and a
 -- bias: products add within a block, whose scale then multiplies the sum.
@@ -220,9 +239,11 @@ operators.SimplifiedLayerNormalization = function(n)
   return Y, n:wants(2) and inverse() or nil
 end
 
-microsoft("EmbedLayerNormalization", function(n)
-  local I, S, words, places = n:x(1), n:has(2) and n:x(2) or nil, n:x(3), n:x(4)
-  local segments, P, s = n:has(5) and n:x(5) or nil, n:has(9) and n:x(9) or nil, n:shape(1)
+-- Embeddings of words, of their places and segments, added and normed. table_of(k): input k as floats; t: of what it
+-- gives.
+local function embedded(n, table_of, t)
+  local I, S, words, places = n:x(1), n:has(2) and n:x(2) or nil, table_of(3), table_of(4)
+  local segments, P, s = n:has(5) and table_of(5) or nil, n:has(9) and n:x(9) or nil, n:shape(1)
   if #s ~= 2 or #words.shape ~= 2 or #places.shape ~= 2 or words.shape[2] ~= places.shape[2] then
     n:fail("words of %s, embedded by %s and %s", common.text(s), common.text(words.shape), common.text(places.shape))
   end
@@ -237,7 +258,7 @@ microsoft("EmbedLayerNormalization", function(n)
     x = x + wide(places[{at, i[3]}])
     return segments and x + wide(segments[{common.index(S[{i[1], i[2]}], segments.shape[1]), i[3]}]) or x
   end)
-  local Y = normed(n, sum, n:x(6), n:x(7), n:float("epsilon", 1e-12), false, words.type)
+  local Y = normed(n, sum, table_of(6), table_of(7), n:float("epsilon", 1e-12), false, t)
   local mask = n:has(8) and n:x(8) or nil
   local counts
   if n:wants(2) and mask then
@@ -245,7 +266,21 @@ microsoft("EmbedLayerNormalization", function(n)
       return te.select(te.eq(mask[{i[1], r[1]}], 1), te.const(1, "int32"), te.const(0, "int32"))
     end)
   elseif n:wants(2) then counts = compute({s[1]}, "int32", function() return te.const(0, "int32") end) end
-  return Y, counts, n:wants(3) and compute(sum.shape, words.type, function(i) return sum[i] end) or nil
+  return Y, counts, n:wants(3) and compute(sum.shape, t, function(i) return sum[i] end) or nil
+end
+microsoft("EmbedLayerNormalization", function(n)
+  return embedded(n, function(k) return n:x(k) end, n:type(3))
+end)
+-- Inputs 3 to 7 are integers, whose scales are the inputs from 9 on, and zero points those from 14 on.
+microsoft("QEmbedLayerNormalization", function(n)
+  local function table_of(k)
+    local X, scale, zero = n:x(k), common.by_column(n, k + 6, 1), common.by_column(n, k + 11, 1)
+    return compute(X.shape, "float32", function(i)
+      return te.cast(te.cast(X[i], "int32") - te.cast(zero(i), "int32"), "float32") * scale(i)
+    end)
+  end
+  local own = setmetatable({has = function(_, k) return k ~= 9 and n:has(k) end}, {__index = n})
+  return embedded(own, table_of, "float32")
 end)
 
 -- ---- Attention ---------------------------------------------------------------------------------------------------

@@ -41,6 +41,39 @@ local function unary(f)
 end
 microsoft("QLinearLeakyRelu", unary(function(x, n) return te.select(te.lt(x, 0.0), x * n:float("alpha", 0.01), x) end))
 microsoft("QLinearSigmoid", unary(te.sigmoid))
+microsoft("QLinearWhere", function(n)
+  local C, A, B, t = n:x(1), n:x(2), n:x(5), n:type(2)
+  if B.type ~= t then n:fail("its inputs are of %s and %s", t, B.type) end
+  return compute(common.broadcast(n, {C.shape, A.shape, B.shape}), t, function(i)
+    local x, y = real(n, common.at(A, i), 3, 4), real(n, common.at(B, i), 6, 7)
+    return quantized(n, te.select(common.cast(common.at(C, i), "bool"), x, y), 8, 9, t)
+  end)
+end)
+
+-- The input as floats.
+local function dequantized(n)
+  local X = n:x(1)
+  return compute(X.shape, "float32", function(i) return real(n, X[i], 2, 3) end)
+end
+local function requantized(n, Y)
+  return compute(Y.shape, n:type(1), function(i) return quantized(n, Y[i], 4, 5, n:type(1)) end)
+end
+-- Over one axis; before version 13, over all from it on.
+microsoft("QLinearSoftmax", function(n)
+  local set, rank = {}, n:rank(1)
+  local axis = n:axis(n:int("axis", -1), rank)
+  for d = axis, n:int "opset" < 13 and rank or axis do set[d] = true end
+  local e, sum = common.exponentials(dequantized(n), set)
+  return requantized(n, compute(e.shape, "float32", function(i) return e[i] / sum[common.inner(set, i)] end))
+end)
+microsoft("QLinearReduceMean", function(n)
+  local rank = n:rank(1)
+  local all = {}
+  for d = 1, rank do all[d] = d - 1 end
+  local axes = n:ints("axes", all)
+  return requantized(n, (common.over(dequantized(n), n:axes(#axes == 0 and all or axes, rank), n:flag("keepdims", 1),
+                                     te.sum, nil, function(x, k) return x / te.const(k + 0.0, x.type) end)))
+end)
 
 microsoft("QLinearConcat", function(n)
   local many = (n:count() - 2) // 3
@@ -77,26 +110,12 @@ end)
 
 -- Channels stand second, or last.
 local function first_channels(n, X)
-  if n:int("channels_last", 0) == 0 then return X end
-  local s, rank = X.shape, #X.shape
-  return compute({s[1], s[rank], table.unpack(s, 2, rank - 1)}, X.type, function(i)
-    return X[table.move(i, 3, rank, 2, {i[1], [rank] = i[2]})]
-  end)
+  return n:int("channels_last", 0) == 0 and X or common.channels_second(n, X)
 end
-local function back(n, Y)
-  if n:int("channels_last", 0) == 0 then return Y end
-  local s, rank = Y.shape, #Y.shape
-  local shape = table.move(s, 3, rank, 2, {s[1]})
-  shape[rank] = s[2]
-  return compute(shape, Y.type, function(i) return Y[table.move(i, 2, rank - 1, 3, {i[1], i[rank]})] end)
-end
+local function back(n, Y) return n:int("channels_last", 0) == 0 and Y or common.channels_last(Y) end
 local function pool(n, f)
-  local X = n:x(1)
-  if #X.shape < 3 then n:fail("its input has %d dimensions", #X.shape) end
-  local first = first_channels(n, X)
-  local reals = compute(first.shape, "float32", function(i) return real(n, first[i], 2, 3) end)
-  local Y = f(reals)
-  return back(n, compute(Y.shape, X.type, function(i) return quantized(n, Y[i], 4, 5, X.type) end))
+  if n:rank(1) < 3 then n:fail("its input has %d dimensions", n:rank(1)) end
+  return back(n, requantized(n, f(first_channels(n, dequantized(n)))))
 end
 microsoft("QLinearAveragePool", function(n) return pool(n, function(X) return common.average_pool(n, X) end) end)
 microsoft("QLinearGlobalAveragePool", function(n)
@@ -106,6 +125,8 @@ microsoft("QLinearGlobalAveragePool", function(n)
     return (common.over(X, set, true, te.sum, nil, function(x, k) return x / te.const(k + 0.0, x.type) end))
   end)
 end)
+
+microsoft("QLinearConv", function(n) return back(n, common.quantized_convolution(n, first_channels(n, n:x(1)))) end)
 
 microsoft("QuantizeLinear", products.QuantizeLinear)
 microsoft("DequantizeLinear", products.DequantizeLinear)

@@ -1,6 +1,6 @@
 -- LSTM, GRU, RNN and linear attention: one product of all inputs with their weights, then a cell a step, which is the
 -- same function each time: it takes the number of its step as a tensor. A step past the end of a sequence keeps what
--- there was.
+-- there was. Weights of an LSTM may be integers: what they are multiplied by is then quantized as it comes.
 local ms = msched
 local te, common = ms.te, ms.load "lua.net.common"
 local operators = {}
@@ -56,17 +56,49 @@ local function set_activations(attributes, list, first, count)
   attributes.activations, attributes.activation_alpha, attributes.activation_beta = names, alphas, betas
 end
 
+-- ---- Integer weights ---------------------------------------------------------------------------------------------
+
+-- Sums of products of what DynamicQuantizeLinear gives, X with a scale S and a zero point Z, by weights of {directions,
+-- in, rows} with a scale and a zero point for each direction, or each row of one. at: the numbers of these inputs.
+-- Gives product(place of X, in, row), and real(sum, row), what a sum stands for.
+local function of_integers(n, at, d)
+  local X, S, Z, W, by, zero = n:x(at.X), n:x(at.S), n:x(at.Z), n:x(at.W), n:x(at.by), n:x(at.zero)
+  local function own(P, row) return #P.shape == 2 and P[{d, row}] or P[{d}] end
+  local function product(place, from, row)
+    return (te.cast(X[place], "int32") - te.cast(Z[{}], "int32"))
+      * (te.cast(W[{d, from, row}], "int32") - te.cast(own(zero, row), "int32"))
+  end
+  return product, function(sum, row) return te.cast(sum, "float32") * (S[{}] * own(by, row)) end
+end
+
+-- {batch, rows}: what is remembered by the weights of a direction. Inputs: X, S, Z, W, scales, zero points.
+operators["msched.RecurrentIntegers"] = function(n)
+  local product, real = of_integers(n, {X = 1, S = 2, Z = 3, W = 4, by = 5, zero = 6},
+                                    te.const(n:int "direction", "int32"))
+  local s, rows = n:shape(1), n:shape(4)[3]
+  local sum = reduce({s[1], rows}, {s[2]}, te.sum, function(i, r) return product({i[1], r[1]}, r[1], i[2]) end)
+  return compute(sum.shape, "float32", function(i) return real(sum[i], i[2]) end)
+end
+
 -- ---- The parts ---------------------------------------------------------------------------------------------------
 
--- {steps, batch, gates * hidden}: inputs by their weights, and biases. Inputs: X, W, B. both: how many gates have the
--- second bias here too; the others' is the cell's.
+-- {steps, batch, gates * hidden}: inputs by their weights, and biases. Inputs: X, W, B; where weights are integers,
+-- what makes them and X floats: S, Z, scales, zero points. both: how many gates have the second bias here too; the
+-- others' is the cell's.
 operators["msched.RecurrentInput"] = function(n)
   local X, W, B, d = n:x(1), n:x(2), n:has(3) and n:x(3) or nil, te.const(n:int "direction", "int32")
-  local by_batch, rows, own = n:flag "by_batch", W.shape[2], n:int "both"
-  local steps, batch = X.shape[by_batch and 2 or 1], X.shape[by_batch and 1 or 2]
+  local integers, by_batch, own = n:has(4), n:flag "by_batch", n:int "both"
+  local rows, steps, batch = W.shape[integers and 3 or 2], X.shape[by_batch and 2 or 1], X.shape[by_batch and 1 or 2]
+  local product, real
+  if integers then product, real = of_integers(n, {X = 1, S = 4, Z = 5, W = 2, by = 6, zero = 7}, d) end
   local sum = reduce({steps, batch, rows}, {X.shape[3]}, te.sum, function(i, r)
-    return wide(by_batch and X[{i[2], i[1], r[1]}] or X[{i[1], i[2], r[1]}]) * wide(W[{d, i[3], r[1]}])
+    local at = by_batch and {i[2], i[1], r[1]} or {i[1], i[2], r[1]}
+    return integers and product(at, r[1], i[3]) or wide(X[at]) * wide(W[{d, i[3], r[1]}])
   end)
+  if integers then
+    local whole = sum
+    sum = compute(whole.shape, "float32", function(i) return real(whole[i], i[3]) end)
+  end
   if not B then return sum end
   return compute(sum.shape, sum.type, function(i)
     local y, second = sum[i] + wide(B[{d, i[3]}]), wide(B[{d, i[3] + rows}])
@@ -75,15 +107,17 @@ operators["msched.RecurrentInput"] = function(n)
 end
 
 -- What all cells take: gates of the input at the step, the products of what is remembered with its weights.
---   inputs: projected, step, R, H (of {batch, hidden}), lengths, and what a cell has of its own
+--   inputs: projected, step, R, H (of {batch, hidden}), lengths, and what a cell has of its own. In the place of R may
+--   stand the products themselves.
 local function cell(n)
   local G, S, R, H, L = n:x(1), n:x(2), n:x(3), n:x(4), n:has(5) and n:x(5) or nil
-  local c = {d = te.const(n:int "direction", "int32"), hidden = R.shape[3], t = G.type, H = H, shape = H.shape}
+  local c = {d = te.const(n:int "direction", "int32"), hidden = H.shape[2], t = G.type, H = H, shape = H.shape}
   local step = te.maximum(te.minimum(S[{}], G.shape[1] - 1), 0)
   if L then n:check_range(5, 0, G.shape[1]) end
   function c.input(gate, i) return G[{step, i[1], i[2] + gate * c.hidden}] end
   -- Of gates from `first` on, `count` of them: {batch, count * hidden}, of H or of what stands for it.
   function c.recurrent(first, count, K)
+    if #R.shape == 2 then return R end
     return reduce({H.shape[1], count * c.hidden}, {c.hidden}, te.sum, function(i, r)
       return wide((K or H)[{i[1], r[1]}]) * wide(R[{c.d, i[2] + first * c.hidden, r[1]}])
     end)
@@ -172,19 +206,25 @@ local function check(n, k, shape, what)
   end
 end
 
--- The shape of it all: {steps, batch, hidden, directions, reverse = {bool}, by_batch}, checked.
-local function plan_of(n, gates)
+-- The shape of it all: {steps, batch, hidden, directions, reverse = {bool}, by_batch}, checked. Integer weights have
+-- what they are multiplied by first.
+local function plan_of(n, gates, integers)
   local X, W, R, by_batch = n:shape(1), n:shape(2), n:shape(3), n:int("layout", 0) == 1
   local direction = n:choice("direction", "forward", "forward", "reverse", "bidirectional")
   if #X ~= 3 or #W ~= 3 or #R ~= 3 then
     n:fail("its input and weights have %d, %d and %d dimensions, not 3", #X, #W, #R)
   end
-  local p = {steps = X[by_batch and 2 or 1], batch = X[by_batch and 1 or 2], hidden = n:int("hidden_size", R[3]),
+  local p = {steps = X[by_batch and 2 or 1], batch = X[by_batch and 1 or 2],
+             hidden = n:int("hidden_size", R[integers and 2 or 3]),
              by_batch = by_batch, directions = direction == "bidirectional" and 2 or 1,
              reverse = {[0] = direction == "reverse", true}}
-  check(n, 2, {p.directions, gates * p.hidden, X[3]}, "W")
-  check(n, 3, {p.directions, gates * p.hidden, p.hidden}, "R")
-  check(n, 4, {p.directions, 2 * gates * p.hidden}, "B")
+  local rows = gates * p.hidden
+  check(n, 2, integers and {p.directions, X[3], rows} or {p.directions, rows, X[3]}, "W")
+  check(n, 3, integers and {p.directions, p.hidden, rows} or {p.directions, rows, p.hidden}, "R")
+  for k = 9, integers and 12 or 0 do
+    if common.text(n:shape(k)) ~= common.text {p.directions} then check(n, k, {p.directions, rows}, "input " .. k) end
+  end
+  check(n, 4, {p.directions, 2 * rows}, "B")
   check(n, 5, {p.batch}, "sequence_lens")
   p.start = by_batch and {p.batch, p.directions, p.hidden} or {p.directions, p.batch, p.hidden}
   check(n, 6, p.start, "initial_h")
@@ -206,24 +246,42 @@ end
 local RNN = {cell = "RNNCell", gates = 1, both = 1, states = 2, activations = {"Tanh"}}
 local GRU = {cell = "GRUCell", gates = 3, both = 2, states = 2, activations = {"Sigmoid", "Tanh"}}
 local LSTM = {cell = "LSTMCell", gates = 4, both = 4, states = 3, activations = {"Sigmoid", "Tanh", "Tanh"}}
+local INTEGERS = {cell = "LSTMCell", gates = 4, both = 4, states = 3, activations = {"Sigmoid", "Tanh", "Tanh"},
+                  integers = true}
+
+-- The names of what the inputs are multiplied with, and what of makes floats, where weights are integers.
+local function operands(n, integers)
+  if not integers then return {n.node.inputs[1], n.node.inputs[2], name_of(n, 4)} end
+  local X, S, Z = n:add("DynamicQuantizeLinear", {n.node.inputs[1]}, {}, 3)
+  return {X, n.node.inputs[2], name_of(n, 4), S, Z, n.node.inputs[9], n.node.inputs[10]}
+end
+-- The weights of what is remembered; their product with it, where they are integers.
+local function remembered(n, integers, H, d)
+  if not integers then return n.node.inputs[3] end
+  local X, S, Z = n:add("DynamicQuantizeLinear", {H}, {}, 3)
+  return n:add("RecurrentIntegers", {X, S, Z, n.node.inputs[3], n.node.inputs[11], n.node.inputs[12]}, {direction = d},
+               1, "msched")
+end
 
 -- Both directions, step by step. more(C): inputs of the cell of its own, where C is what an LSTM remembers.
 local function recurrent(n, kind, attributes, more)
-  local p, by_batch, many = plan_of(n, kind.gates), n:int("layout", 0), #kind.activations
+  local p, by_batch, many = plan_of(n, kind.gates, kind.integers), n:int("layout", 0), #kind.activations
+  local factors = operands(n, kind.integers)
   local list, given, last, memory = activations_of(n, kind.activations, p.directions), {}, {}, {}
   attributes.clip = n:float("clip", 0.0)
   for d = 0, p.directions - 1 do
     local mine = {direction = d}
     for key, value in pairs(attributes) do mine[key] = value end
     set_activations(mine, list, d * many + 1, many)
-    local projected = n:add("RecurrentInput", {n.node.inputs[1], n.node.inputs[2], name_of(n, 4)},
+    local projected = n:add("RecurrentInput", factors,
                             {direction = d, by_batch = by_batch, both = kind.both * p.hidden}, 1, "msched")
     local H, C = start_of(n, p, 6, d), kind.states == 3 and start_of(n, p, 7, d) or nil
     for k = 1, p.steps do
       local step = p.reverse[d] and p.steps - k or k - 1
       local at = n:constant(ms.array({}, "int32", {step}), true)
+      local R = remembered(n, kind.integers, H, d)
       H, given[d * p.steps + step + 1],
-        C = n:add(kind.cell, {projected, at, n.node.inputs[3], H, name_of(n, 5), more(C)}, mine, kind.states, "msched")
+        C = n:add(kind.cell, {projected, at, R, H, name_of(n, 5), more(C)}, mine, kind.states, "msched")
     end
     last[d + 1], memory[d + 1] = H, C
   end
@@ -239,6 +297,10 @@ operators.GRU = function(n)
 end
 operators.LSTM = function(n)
   return recurrent(n, LSTM, {input_forget = n:int("input_forget", 0)}, function(C) return C, name_of(n, 8) end)
+end
+operators["com.microsoft.DynamicQuantizeLSTM"] = function(n)
+  if n:type(1) ~= "float32" then n:fail("its input is of %s, not float32", n:type(1)) end
+  return recurrent(n, INTEGERS, {input_forget = n:int("input_forget", 0)}, function(C) return C, name_of(n, 8) end)
 end
 
 -- ---- Linear attention --------------------------------------------------------------------------------------------

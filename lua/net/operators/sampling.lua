@@ -189,6 +189,86 @@ operators.RoiAlign = function(n)
   return compute(Y.shape, X.type, function(i) return mode == "avg" and Y[i] / (ratio * ratio + 0.0) or Y[i] end)
 end
 
+-- The largest element of each part of a region, whose places are whole.
+operators.MaxRoiPool = function(n)
+  local X, R, size, scale = n:x(1), n:x(2), n:ints "pooled_shape", n:float("spatial_scale", 1.0)
+  if #X.shape ~= 4 or #R.shape ~= 2 or R.shape[2] ~= 5 or #size ~= 2 or size[1] < 1 or size[2] < 1 then
+    n:fail("an image of %s, regions of %s", common.text(X.shape), common.text(R.shape))
+  end
+  if common.count(X.shape) == 0 then n:fail "the image has no elements" end
+  n:check_range(2, 0, X.shape[1] - 1, nil, 0, 5)
+  local t = common.wide_type(X.type)
+  -- The first place of a part along an axis, and the one behind its last: {region, part, 2}.
+  local function along(axis)
+    local extent, count = X.shape[axis + 2], size[axis]
+    return compute({R.shape[1], count, 2}, "int32", function(i)
+      local function edge(k)
+        local x = wide(R[{i[1], te.const(k - axis + 2, "int32")}]) * scale
+        local sign = te.select(te.lt(x, 0.0), te.const(-1.0, t), te.const(1.0, t))
+        return bounded(te.floor(te.abs(x) + 0.5) * sign, extent)
+      end
+      local from, last = edge(1), edge(3)
+      local each = te.maximum(last - from + 1.0, 1.0) / (count + 0.0)
+      local low, high = te.floor(te.cast(i[2], t) * each), te.ceil((te.cast(i[2], t) + 1.0) * each)
+      return te.maximum(te.minimum(int(te.select(te.eq(i[3], 0), low, high) + from), extent), 0)
+    end)
+  end
+  local ys, xs = along(1), along(2)
+  local first, last = te.const(0, "int32"), te.const(1, "int32")
+  local Y = reduce({R.shape[1], X.shape[2], size[1], size[2]}, {X.shape[3], X.shape[4]}, common.maximum, function(i, r)
+    local batch = within(int(wide(R[{i[1], first}])), X.shape[1])
+    local inside = te.all(te.ge(r[1], ys[{i[1], i[3], first}]), te.lt(r[1], ys[{i[1], i[3], last}]),
+                          te.ge(r[2], xs[{i[1], i[4], first}]), te.lt(r[2], xs[{i[1], i[4], last}]))
+    return te.select(inside, wide(X[{batch, i[2], r[1], r[2]}]), te.const(-math.huge, t))
+  end)
+  return compute(Y.shape, X.type, function(i)
+    local empty = te.any(te.ge(ys[{i[1], i[3], first}], ys[{i[1], i[3], last}]),
+                         te.ge(xs[{i[1], i[4], first}], xs[{i[1], i[4], last}]))
+    return te.select(empty, te.const(0.0, t), Y[i])
+  end)
+end
+
+-- Regions of images, whose corners are given as parts of the image's extents, read at the places of a grid.
+operators["com.microsoft.CropAndResize"] = function(n)
+  local X, R, B, size = n:x(1), n:x(2), n:x(3), n:list(4)
+  local mode, outside = n:choice("mode", "bilinear", "bilinear", "nearest"), n:float("extrapolation_value", 0.0)
+  if #X.shape ~= 4 or #R.shape ~= 2 or R.shape[2] ~= 4 or #B.shape ~= 1 or B.shape[1] ~= R.shape[1] or #size ~= 2
+      or size[1] < 1 or size[2] < 1 or size[1] > 1 << 24 or size[2] > 1 << 24 then
+    n:fail("an image of %s, regions of %s in images of %s", common.text(X.shape), common.text(R.shape),
+           common.text(B.shape))
+  end
+  if common.count(X.shape) == 0 then n:fail "the image has no elements" end
+  n:check_range(3, 0, X.shape[1] - 1)
+  local t = common.wide_type(X.type)
+  local function along(axis)
+    local whole = X.shape[axis + 2] - 1.0
+    return compute({R.shape[1], size[axis]}, t, function(i)
+      local from = wide(R[{i[1], te.const(axis - 1, "int32")}])
+      local last = wide(R[{i[1], te.const(axis + 1, "int32")}])
+      if size[axis] == 1 then return bounded((from + last) * 0.5 * whole, X.shape[axis + 2]) end
+      local step = (last - from) * whole / (size[axis] - 1.0)
+      return bounded(from * whole + te.cast(i[2], t) * step, X.shape[axis + 2])
+    end)
+  end
+  local ys, xs = along(1), along(2)
+  return compute({R.shape[1], X.shape[2], size[1], size[2]}, X.type, function(i)
+    local y, x, batch = ys[{i[1], i[3]}], xs[{i[1], i[4]}], int(within(B[{i[1]}], X.shape[1]))
+    local height, width = X.shape[3], X.shape[4]
+    local out = te.any(te.lt(y, 0.0), te.gt(y, height - 1.0), te.lt(x, 0.0), te.gt(x, width - 1.0))
+    local sum
+    if mode == "nearest" then
+      local function nearest(v, extent) return within(int(te.floor(v + 0.5)), extent) end
+      sum = wide(X[{batch, i[2], nearest(y, height), nearest(x, width)}])
+    else
+      for _, c in ipairs(corners_of(y, x, height, width)) do
+        local one = wide(X[{batch, i[2], c.y, c.x}]) * c.weight
+        sum = sum and sum + one or one
+      end
+    end
+    return te.select(out, te.const(outside, t), sum)
+  end)
+end
+
 operators.DeformConv = function(n)
   local X, W, O = n:x(1), n:x(2), n:x(3)
   local bias, mask = n:has(4) and n:x(4) or nil, n:has(5) and n:x(5) or nil

@@ -66,7 +66,7 @@ operators.Unique = function(n)
     end
     by_key[key].count, inverse[k + 1] = by_key[key].count + 1, by_key[key]
   end
-  if n:flag("sorted", 1) then
+  if n:flag("sorted", n.node.domain == "com.microsoft" and 0 or 1) then
     table.sort(groups, function(a, b)
       if less(a.slice, b.slice) then return true end
       return not less(b.slice, a.slice) and a.first < b.first

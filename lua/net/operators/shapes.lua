@@ -55,7 +55,7 @@ operators.ConstantOfShape = function(n)
 end
 
 operators.Range = function(n)
-  local first, limit, step, t = n:scalar(1), n:scalar(2), n:scalar(3), n:type(1)
+  local first, limit, step, t = n:scalar(1), n:scalar(2), n:has(3) and n:scalar(3) or 1, n:type(1)
   if step == 0 then n:fail "its step is 0" end
   local extent, list = math.max(0, math.ceil((limit - first) / step)), {}
   check_count(n, {extent})
@@ -265,6 +265,8 @@ operators.Slice = function(n)
     return X[at]
   end)
 end
+
+operators.DynamicSlice = operators.Slice
 
 -- ---- Padded ------------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,8 @@
 local ms = msched
 local te, common = ms.te, ms.load "lua.net.common"
 local operators = {}
-local compute, reduce, wide, is_float = common.compute, common.reduce, common.wide, common.is_float
+local compute, reduce, wide, is_float, count =
+  common.compute, common.reduce, common.wide, common.is_float, common.count
 
 local function repeated(x, times)
   local list = {}
@@ -128,10 +129,26 @@ local function with_bias(n, Y, k, t)
   if not B and Y.type == t then return Y end
   return compute(Y.shape, t, function(i) return B and Y[i] + wide(B[i[2]]) or Y[i] end)
 end
-operators.Conv = function(n)
-  local X, W = n:x(1), n:x(2)
+-- X, W: what stands in the place of the first inputs, in their order of dimensions.
+function common.convolution(n, X, W)
   if X.type ~= W.type then n:fail("an image of %s and weights of %s", X.type, W.type) end
   return with_bias(n, convolve(n, X, W, wide, wide), 3, X.type)
+end
+operators.Conv = function(n) return common.convolution(n, n:x(1), n:x(2)) end
+
+-- Images whose channels stand last as those whose channels stand second, and back.
+function common.channels_second(n, X)
+  local s, rank = X.shape, #X.shape
+  if rank < 3 then n:fail("its input has %d dimensions", rank) end
+  return compute({s[1], s[rank], table.unpack(s, 2, rank - 1)}, X.type, function(i)
+    return X[table.move(i, 3, rank, 2, {i[1], [rank] = i[2]})]
+  end)
+end
+function common.channels_last(Y)
+  local s, rank = Y.shape, #Y.shape
+  local shape = table.move(s, 3, rank, 2, {s[1]})
+  shape[rank] = s[2]
+  return compute(shape, Y.type, function(i) return Y[table.move(i, 2, rank - 1, 3, {i[1], i[rank]})] end)
 end
 
 local function point(n, k, t)
@@ -140,14 +157,16 @@ local function point(n, k, t)
   if common.count(Z.shape) ~= 1 then n:fail("input %d has %d elements, not 1", k, common.count(Z.shape)) end
   return function() return te.cast(Z[common.unfold(0, Z.shape)], t) end
 end
-local function integer_convolution(n, x, xz, w, wz)
-  local X, zx, zw = n:x(x), point(n, xz, "int32"), common.less(n, wz, true)
+-- X: the image.
+local function integer_convolution(n, X, xz, w, wz)
+  local zx, zw = point(n, xz, "int32"), common.less(n, wz, true)
   local function less(e) return n:has(xz) and te.cast(e, "int32") - zx() or te.cast(e, "int32") end
   return convolve(n, X, n:x(w), less, zw, function() return te.cast(point(n, xz, "int32")(), X.type) end)
 end
-operators.ConvInteger = function(n) return integer_convolution(n, 1, 3, 2, 4) end
-operators.QLinearConv = function(n)
-  local Y = integer_convolution(n, 1, 3, 4, 6)
+operators.ConvInteger = function(n) return integer_convolution(n, n:x(1), 3, 2, 4) end
+-- X: what stands in the place of the first input, in its order of dimensions.
+function common.quantized_convolution(n, X)
+  local Y = integer_convolution(n, X, 3, 4, 6)
   local function one(k) local P = n:x(k) return P[common.unfold(0, P.shape)] end
   local W, B = n:x(5), n:has(9) and n:x(9) or nil
   if common.count(n:shape(2)) ~= 1 or common.count(n:shape(7)) ~= 1 then n:fail "a scale of the image is one number" end
@@ -157,6 +176,7 @@ operators.QLinearConv = function(n)
     return common.saturated(n, te.nearbyint(te.cast(sum, "float32") * scale) + te.cast(one(8), "float32"), n:type(8))
   end)
 end
+operators.QLinearConv = function(n) return common.quantized_convolution(n, n:x(1)) end
 
 -- What its windows are: {kernel, strides, dilations, before, out} a dimension.
 local function transposed_window(n, X, W, groups)
@@ -347,12 +367,42 @@ local function narrow(Y, t)
   return compute(Y.shape, t, function(i) return Y[i] end)
 end
 
-operators.MaxPool = function(n)
-  if n:wants(2) then n:fail "where the largest elements are is not given" end
-  local X, w, shape = pool_window(n)
-  local P = around(X, w, function() return common.lowest(X.type) end)
-  return narrow(windowed(P, w, shape, common.maximum, function(Q, at) return wide(Q[at]) end), X.type)
+-- Where each window has its largest element, the first of equal ones, in the whole tensor: counted along rows, or along
+-- columns.
+local function largest_places(n, X, w, shape, size)
+  local infinity, last = common.lowest(X.type), te.const(count(X.shape) - 1, "int64")
+  local pick = te.reducer(function(x, y)
+    local keeps = te.any(te.gt(x[2], y[2]), te.all(te.eq(x[2], y[2]), te.lt(x[1], y[1])))
+    return {te.select(keeps, x[1], y[1]), te.select(keeps, x[2], y[2])}
+  end, function() return {te.max_value "int64", infinity} end, "place")
+  local P = around(X, w, function() return infinity end)
+  local index = reduce(shape, w.kernel, pick, function(i, r)
+    local at, own = {i[1], i[2]}, {i[1], i[2]}
+    for d in ipairs(w.kernel) do
+      at[d + 2] = place(w, d, i[d + 2], r[d])
+      own[d + 2] = at[d + 2] - w.before[d]
+    end
+    return {te.cast(common.fold(own, X.shape), "int64"), wide(P[at])}
+  end)
+  local by_column = n:int("storage_order", 0) == 1
+  return compute(shape, "int64", function(i)
+    local flat = te.maximum(te.minimum(index[i], last), te.const(0, "int64"))
+    if not by_column then return flat end
+    local at, extents = common.unfold(te.cast(flat, "int32"), X.shape), {X.shape[1], X.shape[2]}
+    local own = {at[1], at[2]}
+    for d = #size, 1, -1 do own[#own + 1], extents[#extents + 1] = at[d + 2], size[d] end
+    return te.cast(common.fold(own, extents), "int64")
+  end)
 end
+-- X: what is pooled in place of the first input.
+function common.max_pool(n, X)
+  local w, shape, size
+  X, w, shape, size = pool_window(n, X)
+  local P = around(X, w, function() return common.lowest(X.type) end)
+  return narrow(windowed(P, w, shape, common.maximum, function(Q, at) return wide(Q[at]) end), X.type),
+         n:wants(2) and largest_places(n, X, w, shape, size) or nil
+end
+operators.MaxPool = function(n) return common.max_pool(n) end
 
 -- How many of a window's elements count along each dimension: those in the image, or those in it and what is padded.
 local function counted(w, size, include, d, i)
@@ -409,5 +459,58 @@ local function global(reducer, before, after)
 end
 operators.GlobalAveragePool = global(te.sum, nil, function(x, k) return x / te.const(k + 0.0, x.type) end)
 operators.GlobalMaxPool = global(common.maximum)
+operators.GlobalLpPool = function(n)
+  local p = n:int("p", 2)
+  if p < 1 then n:fail("p is %d", p) end
+  return global(te.sum, function(x)
+    local y = te.abs(x)
+    return p == 1 and y or p == 2 and y * y or te.pow(y, te.const(p + 0.0, y.type))
+  end, function(x) return p == 1 and x or p == 2 and te.sqrt(x) or te.pow(x, te.const(1 / p, x.type)) end)(n)
+end
+
+-- Elements put back where MaxPool found them, each within its own window; where several are put, the last stands there.
+operators.MaxUnpool = function(n)
+  local X, I, s, rank = n:x(1), n:x(2), n:shape(1), n:rank(1) - 2
+  local kernel = n:ints "kernel_shape"
+  local strides, pads = n:ints("strides", repeated(1, rank)), n:ints("pads", repeated(0, 2 * rank))
+  if rank < 1 or #kernel ~= rank or #strides ~= rank or #pads ~= 2 * rank then
+    n:fail("windows of %d dimensions, strides of %d and %d pads for an image of %d", #kernel, #strides, #pads, rank)
+  end
+  if common.text(I.shape) ~= common.text(s) or count(s) == 0 then
+    n:fail("indices of %s for %s", common.text(I.shape), common.text(s))
+  end
+  local own, taps = {s[1], s[2]}, {} -- own: the extents that indices are of
+  for d = 1, rank do
+    if kernel[d] < 1 or strides[d] < 1 then n:fail("a window of %d, stride %d", kernel[d], strides[d]) end
+    own[d + 2] = (s[d + 2] - 1) * strides[d] + kernel[d] - pads[d] - pads[d + rank]
+    taps[d] = (kernel[d] + strides[d] - 1) // strides[d]
+  end
+  local shape = n:has(3) and n:list(3) or own
+  if #shape ~= #own then n:fail("%s are put into %s", common.text(own), common.text(shape)) end
+  for d, extent in ipairs(shape) do
+    if extent < own[d] or extent < 1 or extent > 1 << 30 then
+      n:fail("%s are put into %s", common.text(own), common.text(shape))
+    end
+  end
+  n:check_range(2, 0, count(own) - 1)
+  local none = te.const(-1, "int32")
+  local from = reduce(shape, taps, te.reducer(te.maximum, function() return none end, "last"), function(i, r)
+    local at, inside = {i[1], i[2]}, {}
+    for d = 1, rank do
+      local x = pads[d] == 0 and i[d + 2] or i[d + 2] + pads[d]
+      local window = (strides[d] == 1 and x or te.floordiv(x, strides[d])) - r[d]
+      at[d + 2] = te.maximum(te.minimum(window, s[d + 2] - 1), 0)
+    end
+    for d, extent in ipairs(shape) do
+      if extent > own[d] then inside[#inside + 1] = te.lt(i[d], own[d]) end
+    end
+    inside[#inside + 1] = te.eq(te.cast(I[at], "int64"), te.cast(common.fold(i, own), "int64"))
+    return te.select(te.all(table.unpack(inside)), te.cast(common.fold(at, s), "int32"), none)
+  end)
+  return compute(shape, X.type, function(i)
+    local first = te.maximum(te.minimum(from[i], count(s) - 1), 0)
+    return te.if_then_else(te.ge(from[i], 0), X[common.unfold(first, s)], zero(X.type)())
+  end)
+end
 
 return operators

@@ -334,6 +334,75 @@ microsoft("GroupQueryAttention", {f32({1, 1, 2}, {0, 0}), f32({1, 1, 1}, {0}), f
 microsoft("RotaryEmbedding", {f32({1, 1, 2}, {1, 2}), i64({1}, {1}), f32({2, 1}, {1, 0}), f32({2, 1}, {0, 1})},
           {f32({1, 1, 2}, {-2, 1})})
 
+-- ---- Those that other operators are nearly, norms and gates, weights of few bits ----
+
+microsoft("QLinearWhere", {{"bool", {2}, {1, 0}}, u8({1}, {5}), scale(1), zero(1), u8({1}, {9}), scale(0.5), zero(1),
+                           scale(2), zero(3)}, {u8({2}, {5, 5})})
+microsoft("QLinearSoftmax", {u8({1, 2}, {7, 7}), scale(1), zero(0), scale(0.25), zero(1)}, {u8({1, 2}, {3, 3})},
+          {axis = 1, opset = 13})
+microsoft("QLinearReduceMean", {u8({1, 2}, {5, 9}), scale(1), zero(1), scale(2), zero(0)}, {u8({1}, {3})},
+          {axes = {1}, keepdims = 0})
+microsoft("QLinearConv", {u8({1, 2, 1}, {3, 4}), scale(1), zero(1), u8({1, 1, 1}, {7}), scale(0.5), zero(3), scale(2),
+                          zero(1)}, {u8({1, 2, 1}, {3, 4})}, {channels_last = 1})
+microsoft("NhwcMaxPool", {u8({1, 2, 2}, {3, 9, 4, 8})}, {u8({1, 1, 2}, {4, 9})}, {kernel_shape = {2}})
+microsoft("NhwcConv", {f32({1, 2, 1}, {3, 4}), f32({1, 2, 1}, {1, 10})}, {f32({1, 1, 1}, {43})})
+microsoft("TransposeMatMul", {f32({2, 1}, {1, 2}), f32({2, 1}, {3, 4})}, {f32({1, 1}, {11})}, {transA = 1})
+microsoft("FusedMatMul", {f32({2, 1, 1}, {1, 2}), f32({1, 1, 1}, {3})}, {f32({1, 2, 1}, {3, 6})}, {transBatchA = 1})
+microsoft("FusedMatMulActivation", {f32({1, 1}, {2}), f32({1, 1}, {-3})}, {f32({1, 1}, {0})}, {activation = "Relu"})
+microsoft("BiasAdd", {f32({1, 1, 2}, {1, 2}), f32({2}, {3, 4}), f32({1, 1, 2}, {10, 20})}, {f32({1, 1, 2}, {14, 26})})
+microsoft("BiasDropout", {f32({2}, {1, 2}), f32({2}, {3, 4})}, {f32({2}, {4, 6}), {"bool", {2}, {1, 1}}})
+microsoft("BiasSplitGelu", {f32({1, 1, 2}, {4, 0}), f32({2}, {1, 1})}, {f32({1, 1, 1}, {5 * 0.8413447})})
+microsoft("BiasSoftmax", {f32({1, 2}, {0, 1}), f32({1, 2}, {1, 0})}, {f32({1, 2}, {0.5, 0.5})}, {axis = 1})
+microsoft("ScaledSiLU", {f32({1}, {1}), f32({}, {2})}, {f32({1}, {2 / (1 + math.exp(-2))})})
+microsoft("SwiGLU", {f32({1, 2}, {9, 9})}, {f32({1, 1}, {2 / (1 + math.exp(-2)) * 3})},
+          {limit = 2.0, activation_beta = 1.0})
+microsoft("GatedAdd", {f32({1, 2}, {1, 2}), f32({1, 2}, {3, 4}), f32({1, 1}, {10})}, {f32({1, 2}, {31, 42})})
+microsoft("GatedRMSNorm", {f32({1, 2}, {3, 4}), f32({1}, {2}), f32({1, 2}, {0, 0})}, {f32({1, 2}, {1, 1})},
+          {epsilon = 0.0, activation = "sigmoid"})
+microsoft("BranchwiseRMSNorm", {f32({1, 2}, {3, 4}), f32({2}, {2, 5})}, {f32({1, 2}, {2, 5})},
+          {epsilon = 0.0, num_branches = 2})
+microsoft("GroupNorm", {f32({1, 1, 2}, {0, 2}), f32({2}, {1, 2}), f32({2}, {5, 5})}, {f32({1, 1, 2}, {4, 7})},
+          {groups = 1, epsilon = 0.0, activation = 0})
+microsoft("SkipGroupNorm", {f32({1, 2, 1}, {0, 1}), f32({2}, {1, 2}), f32({2}, {5, 5}), f32({1, 2}, {0, 1})},
+          {f32({1, 2, 1}, {4, 7}), f32({1, 2, 1}, {0, 2})},
+          {groups = 1, epsilon = 0.0, activation = 0, channels_last = 0})
+microsoft("LinearAttentionGate", {f32({1, 1}, {0}), f32({1}, {0}), f32({1}, {-1}), f32({1, 1}, {0})},
+          {f32({1, 1}, {-math.log(2)}), f32({1, 1}, {0.5})})
+microsoft("ComplexMul", {f32({1, 2}, {1, 2}), f32({1, 2}, {3, 4})}, {f32({1, 2}, {-5, 10})})
+microsoft("Rfft", {f32({1, 2}, {1, 3})}, {f32({1, 2, 2}, {4, 0, -2, 0})}, {signal_ndim = 1})
+microsoft("Irfft", {f32({1, 2, 2}, {4, 0, -2, 0})}, {f32({1, 2}, {1, 3})}, {signal_ndim = 1})
+microsoft("IsAllFinite", {f32({2}, {1, nan}), f32({1}, {2})}, {{"bool", {}, {0}}})
+microsoft("CDist", {f32({1, 2}, {0, 0}), f32({1, 2}, {3, 4})}, {f32({1, 1}, {5})}, {metric = "euclidean"})
+microsoft("UnfoldTensor", {f32({3}, {1, 2, 3})}, {f32({2, 2}, {1, 2, 2, 3})}, {size = 2})
+microsoft("ExpandDims", {f32({2}, {1, 2}), known(i32({}, {-1}))}, {f32({2, 1}, {1, 2})})
+microsoft("Unique", {known(f32({3}, {2, 1, 2}))}, {f32({2}, {2, 1}), i64({3}, {0, 1, 0}), i64({2}, {2, 1})})
+microsoft("Inverse", {f32({2, 2}, {0, 2, 4, 0})}, {f32({2, 2}, {0, 0.25, 0.5, 0})})
+microsoft("CropAndResize", {f32({1, 1, 2, 2}, {0, 1, 2, 3}), f32({1, 4}, {0, 0, 1, 2}), i32({1}, {0}),
+                            known(i32({2}, {1, 3}))}, {f32({1, 1, 1, 3}, {1, 2, 9})}, {extrapolation_value = 9.0})
+microsoft("ConvTransposeWithDynamicPads", {f32({1, 1, 2}, {1, 2}), f32({1, 1, 1}, {3}), known(i64({2}, {1, 0}))},
+          {f32({1, 1, 1}, {6})})
+microsoft("MatMulInteger16", {{"int16", {1, 1}, {300}}, {"int16", {1, 1}, {-300}}}, {i32({1, 1}, {-90000})})
+microsoft("MatMulBnb4", {f32({1, 2}, {1, 10}), u8({1}, {0xF0}), f32({1}, {2})}, {f32({1, 1}, {-18})},
+          {K = 2, N = 1, block_size = 16, quant_type = 1})
+microsoft("GatherBlockQuantized", {u8({2, 1}, {0x21, 0x9A}), i64({1}, {-1}), f32({2, 1}, {1, 0.5})},
+          {f32({1, 2}, {1, 0.5})}, {block_size = 16})
+microsoft("QEmbedLayerNormalization",
+          {i32({1, 1}, {1}), false, u8({2, 2}, {9, 9, 1, 2}), u8({1, 2}, {2, 4}), false, u8({2}, {3, 3}),
+           u8({2}, {6, 6}), false, scale(1), scale(0.5), false, scale(1), scale(1),
+           zero(1), zero(0), false, zero(1), zero(1)},
+          {f32({1, 1, 2}, {3, 7}), i32({1}, {0})}, {epsilon = 0.0})
+check("Det", {f32({2, 2, 2}, {0, 2, 4, 0, 1, 2, 2, 4})}, {f32({2}, {-8, 0})})
+check("BitCast", {f32({1}, {1})}, {i32({1}, {0x3F800000})}, {to = 6}, 26)
+check("MaxPool", {f32({1, 1, 2, 2}, {1, 7, 7, 2})}, {f32({1, 1, 1, 1}, {7}), i64({1, 1, 1, 1}, {2})},
+      {kernel_shape = {2, 2}, storage_order = 1})
+check("MaxUnpool", {f32({1, 1, 2}, {5, 7}), i64({1, 1, 2}, {1, 2})}, {f32({1, 1, 4}, {0, 5, 7, 0})},
+      {kernel_shape = {2}, strides = {2}})
+check("GlobalLpPool", {f32({1, 1, 2}, {3, 4})}, {f32({1, 1, 1}, {5})})
+check("MaxRoiPool", {f32({1, 1, 1, 3}, {1, 5, 2}), f32({1, 5}, {0, 1, 0, 2, 0})}, {f32({1, 1, 1, 1}, {5})},
+      {pooled_shape = {1, 1}})
+check("ScaledTanh", {f32({1}, {0.5})}, {f32({1}, {2 * 0.7615942})}, {alpha = 2.0, beta = 2.0}, 9)
+check("ImageScaler", {f32({1, 1, 1, 1}, {3})}, {f32({1, 1, 1, 1}, {7})}, {scale = 2.0, bias = {1.0}}, 9)
+
 -- ---- Control flow and recurrence: made of other nodes ----
 
 local function graph_of(nodes, inputs, outputs, constants)
@@ -404,6 +473,21 @@ local w4, r4 = f32({1, 4, 1}, {0, 0, 0, 1}), f32({1, 4, 1}, {0, 0, 0, 2})
 check("LSTM", {two_steps, w4, r4}, {f32({2, 1, 1, 1}, {0.25, 2.75}), f32({1, 1, 1}, {2.75}), f32({1, 1, 1}, {5.5})},
       {activations = {"Affine", "Affine", "Affine"}, activation_alpha = {0.0, 1.0, 1.0},
        activation_beta = {0.5, 0.0, 0.0}})
+
+-- What is multiplied is quantized as it comes: 1 beside 10 as 26 of 255.
+local function sigmoid(x) return 1 / (1 + math.exp(-x)) end
+local function tanh(x) return 2 * sigmoid(2 * x) - 1 end
+local hidden, remembered, given = 0, 0, {}
+for step, x in ipairs {10 * 26 / 255, 10} do
+  local gate = sigmoid(x + hidden)
+  remembered = gate * (remembered + tanh(x + hidden))
+  hidden = gate * tanh(remembered)
+  given[step] = hidden
+end
+local ones, per_one = known {"int8", {1, 1, 4}, {127, 127, 127, 127}}, known(f32({1}, {1 / 127}))
+microsoft("DynamicQuantizeLSTM", {two_steps, ones, ones, false, false, false, false, false, per_one, known {"int8", {1},
+                                  {0}}, per_one, known {"int8", {1}, {0}}},
+          {f32({2, 1, 1, 1}, given), f32({1, 1, 1}, {hidden}), f32({1, 1, 1}, {remembered})})
 
 -- ---- Networks: folding, and what is refused ----
 
@@ -499,8 +583,41 @@ refuses("matrices are expected", "com.microsoft.QGemm",
         {u8({1, 1, 1}, {1}), scale(1), zero(1), u8({1, 1}, {1}), scale(1), zero(1)})
 refuses("1 elements have no 2 heads", "com.microsoft.QAttention",
         {u8({1, 1, 1}, {3}), u8({1, 3}, {9, 9, 5}), f32({3}, {0, 0, 10}), scale(0.5), scale(2)}, {num_heads = 2})
-refuses("there is no operator DynamicQuantizeLSTM of domain com.microsoft", "com.microsoft.DynamicQuantizeLSTM",
-        {f32({1, 1, 1}, {1})})
+refuses("there is no operator AttnLSTM of domain com.microsoft", "com.microsoft.AttnLSTM", {f32({1, 1, 1}, {1})})
+refuses("no operator NonMaxSuppression: how much it gives depends on data; cut", "NonMaxSuppression", {f32({1}, {1})})
+refuses("Conv of domain com.microsoft.nchwc: it is of a layout of onnxruntime's own", "com.microsoft.nchwc.Conv",
+        {f32({1}, {1})})
+refuses("[2, 1] is not of square matrices of 1 to 1024 rows", "com.microsoft.Inverse", {f32({2, 1}, {1, 2})})
+refuses("float16 has more or fewer bits than float32", "BitCast", {f32({1}, {1})}, {to = 10}, 26)
+refuses("index 4 of x2 is not in [0, 3]", "MaxUnpool", {f32({1, 1, 2}, {5, 7}), i64({1, 1, 2}, {1, 4})},
+        {kernel_shape = {2}, strides = {2}})
+refuses("are put into [1, 1, 3]", "MaxUnpool",
+        {f32({1, 1, 2}, {5, 7}), i64({1, 1, 2}, {1, 2}), known(i64({3}, {1, 1, 3}))},
+        {kernel_shape = {2}, strides = {2}})
+refuses("3 channels have no 2 groups", "com.microsoft.GroupNorm",
+        {f32({1, 1, 3}, {1, 2, 3}), f32({3}, {1, 1, 1}), f32({3}, {1, 1, 1})}, {groups = 2, activation = 0})
+refuses("activation is 2, neither 0 nor 1", "com.microsoft.GroupNorm",
+        {f32({1, 1, 1}, {1}), f32({1}, {1}), f32({1}, {1})}, {groups = 1, activation = 2})
+refuses("[2, 1] is added to [1, 1, 1]", "com.microsoft.SkipGroupNorm",
+        {f32({1, 1, 1}, {1}), f32({1}, {1}), f32({1}, {1}), f32({2, 1}, {1, 2})}, {groups = 1, activation = 0})
+refuses("quant_type is 2, neither 0 nor 1", "com.microsoft.MatMulBnb4",
+        {f32({1, 2}, {1, 10}), u8({1}, {0}), f32({1}, {2})}, {K = 2, N = 1, block_size = 16, quant_type = 2})
+refuses("bits is 3, not 2, 4 or 8", "com.microsoft.GatherBlockQuantized",
+        {u8({2, 1}, {1, 2}), i64({1}, {0}), f32({2, 1}, {1, 1})}, {block_size = 16, bits = 3})
+refuses("index 2 of x2 is not in [-2, 1]", "com.microsoft.GatherBlockQuantized",
+        {u8({2, 1}, {1, 2}), i64({1}, {2}), f32({2, 1}, {1, 1})}, {block_size = 16})
+refuses("a bias of [2] for 1 elements", "com.microsoft.BiasAdd",
+        {f32({1, 1, 1}, {1}), f32({2}, {1, 2}), f32({1, 1, 1}, {1})})
+refuses("windows of 4, 1 apart, of 3 elements", "com.microsoft.UnfoldTensor", {f32({3}, {1, 2, 3})}, {size = 4})
+refuses("it is onesided, not normalized, of one dimension", "com.microsoft.Rfft", {f32({1, 2}, {1, 3})},
+        {normalized = 1})
+refuses("W has extents [1, 1, 3], not [1, 1, 4]", "com.microsoft.DynamicQuantizeLSTM",
+        {two_steps, {"int8", {1, 1, 3}, {1, 1, 1}}, ones, false, false, false, false, false, per_one, {"int8", {1},
+         {0}},
+         per_one, {"int8", {1}, {0}}})
+refuses("input 9 has extents [2], not [1, 4]", "com.microsoft.DynamicQuantizeLSTM",
+        {two_steps, ones, ones, false, false, false, false, false, f32({2}, {1, 1}), {"int8", {1}, {0}}, per_one,
+         {"int8", {1}, {0}}})
 refuses("input 7 is missing", "com.microsoft.QLinearAdd",
         {u8({1}, {1}), scale(1), zero(1), u8({1}, {1}), scale(1), zero(1)})
 refuses("[1] beside [1, 1]", "com.microsoft.QLinearConcat",
