@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Of a state whose call has a clock: a thread sleeps until that runs out, and sets the flag. Once it is set, it wakes the
- * thread of the call, ever more often until that has ended: it may be about to wait in the system, or in a loop that
- * waits again each time. */
+/* Of a state whose call has a clock: a thread sleeps until that runs out, and sets the flag. Once it is set, it wakes
+ * the thread of the call, ever more often until that has ended: it may be about to wait in the system, or in a loop
+ * that waits again each time. */
 struct script_alarm {
   pthread_t thread, caller;
   pthread_mutex_t lock;
