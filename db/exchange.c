@@ -1,6 +1,7 @@
 /* The store as lines of JSON: workloads, tensor intrinsics, then records; traces as Lua text, which keeps draw ids. */
 #include "bounds.h"
 #include "db/ids.h"
+#include "db/lines.h"
 #include "db/storage/group.h"
 #include "db/storage/seal.h"
 
@@ -192,11 +193,13 @@ static bool check_kinds(struct importing *m, const json_t *object) {
 }
 
 static bool parse_id(const char *text, db_id *out) {
+  static const char DIGITS[] = "0123456789abcdef0123456789ABCDEF";
   if (strlen(text) != 32) return false;
-  for (int i = 0; i < 16; i++) {
-    unsigned byte;
-    if (sscanf(text + 2 * i, "%2x", &byte) != 1) return false;
-    out->bytes[i] = (uint8_t)byte;
+  *out = (db_id){{0}};
+  for (int i = 0; i < 32; i++) {
+    const char *digit = strchr(DIGITS, text[i]);
+    if (!digit) return false;
+    out->bytes[i / 2] = (uint8_t)(out->bytes[i / 2] << 4 | (digit - DIGITS) % 16);
   }
   return true;
 }
@@ -362,20 +365,21 @@ static bool read_numbers(struct importing *m, const json_t *object, struct db_re
   return true;
 }
 
-static bool import_record(struct importing *m, json_t *object) {
+static bool import_record(struct importing *m, const struct db_line *line) {
+  json_t *object = line->object;
   struct db_record r = {.target = text_of(object, "target"),
                         .reason = text_of(object, "reason"),
-                        .versions = text_of(object, "versions")};
-  const char *text = text_of(object, "trace");
+                        .versions = text_of(object, "versions"),
+                        .trace = line->trace,
+                        .trace_bytes = line->trace_bytes,
+                        .unsafe = line->unsafe};
   if (!check_kinds(m, object)) return false;
   if (!parse_id(text_of(object, "workload"), &r.workload)) return bad(m, "`workload` is no id");
   if (!read_numbers(m, object, &r)) return false;
-  struct vm_trace *trace = vm_read_lua(text, strlen(text), &m->why);
-  if (!trace) return false;
-  r.unsafe = !vm_trace_is_safe(trace);
-  void *bytes = vm_write_binary(trace, &r.trace_bytes);
-  vm_trace_free(trace);
-  r.trace = bytes;
+  if (!line->trace) {
+    m->why = line->why;
+    return false;
+  }
   read_facts(object, &r);
   char wrong[DB_WRONG_TEXT];
   bool in_range = !db_find_out_of_range(&r, wrong) || bad(m, wrong);
@@ -384,7 +388,6 @@ static bool import_record(struct importing *m, json_t *object) {
   bool ok = in_range && read_intrinsics(m, object, &r) && put_record(m, &r);
   free((void *)r.intrinsics);
   free((void *)r.facts);
-  free(bytes);
   return ok;
 }
 
@@ -393,26 +396,22 @@ static bool refuse_json(struct importing *m, const json_error_t *where) {
   return ms_fail(&m->why, MS_BAD_RECORD, "column %d: %s", where->column, where->text);
 }
 
-static bool import_object(struct importing *m, const char *line) {
-  json_error_t where;
-  json_t *object = json_loads(line, JSON_REJECT_DUPLICATES, &where);
-  bool ok = !object                               ? refuse_json(m, &where)
-            : json_object_get(object, "record")   ? import_record(m, object)
-            : json_object_get(object, "script")   ? import_workload(m, object)
-            : json_object_get(object, "sections") ? import_intrinsic(m, object)
-                                                  : bad(m, "neither a workload, an intrinsic nor a record");
-  json_decref(object);
-  return ok;
+static bool import_object(struct importing *m, const struct db_line *line) {
+  return !line->object                               ? refuse_json(m, &line->where)
+         : json_object_get(line->object, "record")   ? import_record(m, line)
+         : json_object_get(line->object, "script")   ? import_workload(m, line->object)
+         : json_object_get(line->object, "sections") ? import_intrinsic(m, line->object)
+                                                     : bad(m, "neither a workload, an intrinsic nor a record");
 }
 
-static bool import_line(struct importing *m, const char *line, size_t length) {
-  size_t space = strspn(line, " \t\r\n");
+static bool import_line(struct importing *m, const struct db_line *line) {
+  size_t space = strspn(line->text, " \t\r\n");
   m->why = (ms_error){.instruction = -1};
-  if (space == length) return true;
-  if (strlen(line) != length) return bad(m, "a byte of the line is zero");
-  if (line[space] != '[') return import_object(m, line);
+  if (space == line->length) return true;
+  if (strlen(line->text) != line->length) return bad(m, "a byte of the line is zero");
+  if (line->text[space] != '[') return import_object(m, line);
   if (!db_group_put(m->group, &m->why)) return stop(m);
-  if (!db_import_tuning(m->db, line, length, m->out, &m->stopped, &m->why)) return false;
+  if (!db_import_tuning(m->db, line->text, line->length, m->out, &m->stopped, &m->why)) return false;
   m->out->added++;
   return true;
 }
@@ -443,27 +442,25 @@ bool db_import_json(struct db *db, FILE *in, const char *file, struct db_import 
   assert(in && import);
   enum { MOST_REFUSALS = 20, BATCH = 1024 }; /* that are shown; lines */
   struct importing m = {.db = db, .out = import, .group = db_group_new(db), .file = file};
-  char *line = NULL;
-  size_t room = 0;
-  ssize_t length;
   import->added = import->refused = 0;
   import->refusals = NULL;
   if (!db_begin_batch(db, err)) {
     db_group_free(m.group);
     return false;
   }
-  while (!m.stopped && (length = getline(&line, &room, in)) >= 0) {
+  struct db_lines *lines = db_lines_new(in);
+  for (struct db_line *line; !m.stopped && (line = db_lines_next(lines)) != NULL;) {
     if (++m.line % BATCH == 0 && !(end_batch(&m) && db_begin_batch(db, &m.why))) {
       m.stopped = true;
       break;
     }
-    if (import_line(&m, line, (size_t)length) || m.stopped) continue;
+    if (import_line(&m, line) || m.stopped) continue;
     if (import->refused < MOST_REFUSALS)
       note_refusal(&m);
     else
       import->refused++;
   }
-  free(line);
+  db_lines_free(lines);
   bool kept = end_batch(&m);
   db_group_free(m.group);
   return (kept && !m.stopped) || ms_fail(err, m.why.code, "%s", m.why.message);
