@@ -26,9 +26,13 @@ struct db_map {
   unsigned users; /* snapshots, and the store itself */
 };
 
-/* Which pages were found sound, by the low bits of the snapshot's number and 1: a later one may have another there. */
+/* Which pages were found sound, by the low bits of the snapshot's number and 1: a later one may have another there; and
+ * the node that named each, as node_of numbers it: a page that the same node names has the same place. */
 struct db_sound {
-  uint32_t *at;
+  struct sound_page {
+    uint32_t mark, node;
+    uint64_t parent;
+  } * at;
   uint64_t count;
 };
 
@@ -38,6 +42,7 @@ struct db_snapshot {
   struct db_map *map;
   struct db_pages pages;
   uint32_t mark;
+  uint64_t serial;
   struct {
     bool known, there;
     struct db_tree tree;
@@ -69,7 +74,7 @@ static void grow_sound(struct db *db, uint64_t count) {
   if (!s && !(s = db->sound = calloc(1, sizeof *s))) abort();
   if (s->count >= count) return;
   uint64_t room = count + count / 4 + 256;
-  uint32_t *larger = calloc(room, sizeof *larger); /* pages of it that are not touched take no memory */
+  struct sound_page *larger = calloc(room, sizeof *larger); /* pages of it that are not touched take no memory */
   if (!larger) abort();
   if (s->count) memcpy(larger, s->at, s->count * sizeof *larger);
   free(s->at);
@@ -93,7 +98,13 @@ int db_take_snapshot(struct db *db, MDB_txn *txn) {
   if (!db_select_snapshot(&pages, mdb_txn_id(txn))) return DB_AGAIN;
   struct db_snapshot *made = calloc(1, sizeof *made);
   if (!made) abort();
-  *made = (struct db_snapshot){txn, db, db->map, pages, (uint32_t)pages.txn + 1, {{0}}, db->snapshots};
+  *made = (struct db_snapshot){.txn = txn,
+                               .db = db,
+                               .map = db->map,
+                               .pages = pages,
+                               .mark = (uint32_t)pages.txn + 1,
+                               .serial = ++db->snapshots_taken,
+                               .next = db->snapshots};
   made->map->users++;
   if (!db->snapshots) db->bad.why = NULL;
   db->snapshots = made;
@@ -111,6 +122,11 @@ const struct db_pages *db_snapshot_pages(struct db *db, MDB_txn *txn) {
   struct db_snapshot *s = snapshot_of(db, txn);
   assert(s);
   return &s->pages;
+}
+
+uint64_t db_snapshot_serial(struct db *db, MDB_txn *txn) {
+  const struct db_snapshot *s = snapshot_of(db, txn);
+  return s ? s->serial : 0;
 }
 
 int db_drop_snapshot(struct db *db, MDB_txn *txn) {
@@ -150,19 +166,29 @@ static int bad_page(struct db_snapshot *s, uint64_t page, const char *why) {
   return DB_DAMAGED;
 }
 
-/* Finds a page of a tree, which another names; *out is the page. Where it was sound before, its place is looked at:
- * keys rise from leaf to leaf, so that no walk goes on for ever. */
-static int come_to(struct db_snapshot *s, uint64_t from, uint64_t number, bool leaf, struct db_bounds bounds,
+/* What names a page: a node of a page, or a table, and whether a leaf is meant. */
+struct place {
+  uint64_t page;
+  uint32_t node;
+  bool leaf;
+};
+static uint32_t node_of(struct place from) { return from.node << 1 | from.leaf; }
+
+/* Finds a page of a tree, which another names; *out is the page. Where it was sound before, its place is looked at, but
+ * where the same node named it: keys rise from leaf to leaf, so that no walk goes on for ever. */
+static int come_to(struct db_snapshot *s, struct place from, uint64_t number, struct db_bounds bounds,
                    const uint8_t **out) {
   const struct db_pages *p = &s->pages;
-  if (number < 2 || number >= p->count) return bad_page(s, from, db_why_missing(p, number));
-  const char *why = db_check_head(p, number, leaf, false);
-  bool seen = s->db->sound->at[number] == s->mark;
-  if (!why && !seen) why = db_check_nodes(p, number, leaf, false, bounds);
-  if (!why && seen) why = db_check_place(p, number, leaf, bounds);
-  if (why) return bad_page(s, number, why);
-  s->db->sound->at[number] = s->mark;
+  if (number < 2 || number >= p->count) return bad_page(s, from.page, db_why_missing(p, number));
+  struct sound_page *sound = &s->db->sound->at[number];
   *out = p->at + number * p->page;
+  bool seen = sound->mark == s->mark;
+  if (seen && sound->parent == from.page && sound->node == node_of(from)) return 0;
+  const char *why = db_check_head(p, number, from.leaf, false);
+  if (!why && !seen) why = db_check_nodes(p, number, from.leaf, false, bounds);
+  if (!why && seen) why = db_check_place(p, number, from.leaf, bounds);
+  if (why) return bad_page(s, number, why);
+  *sound = (struct sound_page){s->mark, node_of(from), from.page};
   return 0;
 }
 
@@ -174,10 +200,11 @@ static int read_node(struct db_cursor *c, uint32_t level, uint32_t i, struct db_
              : bad_page(c->snapshot, number, "a node of it is out of its bounds");
 }
 
-/* Takes a page as the path's next. */
-static int step_into(struct db_cursor *c, uint64_t from, uint64_t number, struct db_bounds bounds) {
+/* Takes a page as the path's next; node: of the page `from`, or of a root the tree's. */
+static int step_into(struct db_cursor *c, uint64_t from, uint32_t node, uint64_t number, struct db_bounds bounds) {
   const uint8_t *page;
-  int code = come_to(c->snapshot, from, number, c->depth + 1 == c->tree.depth, bounds, &page);
+  struct place place = {from, node, c->depth + 1 == c->tree.depth};
+  int code = come_to(c->snapshot, place, number, bounds, &page);
   if (!code) c->path[c->depth++] = (struct db_step){number, 0, db_count_nodes(page), bounds};
   return code;
 }
@@ -191,7 +218,7 @@ static int step_down(struct db_cursor *c) {
   if (!code && step->at > 0) bounds.least = n.key, bounds.least_size = n.key_size;
   if (!code && step->at + 1 < step->count && !(code = read_node(c, c->depth - 1, step->at + 1, &next)))
     bounds.above = next.key, bounds.above_size = next.key_size;
-  return code ? code : step_into(c, step->number, n.child, bounds);
+  return code ? code : step_into(c, step->number, step->at, n.child, bounds);
 }
 
 /* The first node of the page whose key is not less, or, of a branch, the last whose key is not greater. */
@@ -226,7 +253,7 @@ static int descend(struct db_cursor *c, const MDB_val *key) {
 static int seek(struct db_cursor *c, const MDB_val *key) {
   c->depth = 0;
   if (!c->tree.depth) return MDB_NOTFOUND;
-  int code = step_into(c, c->snapshot->pages.txn % 2, c->tree.root, (struct db_bounds){0});
+  int code = step_into(c, c->snapshot->pages.txn % 2, c->tree.depth, c->tree.root, (struct db_bounds){0});
   return code ? code : descend(c, key);
 }
 

@@ -637,5 +637,10 @@ const char *db_path(const struct db *db) { return db->path; }
 
 void db_id_text(const db_id *id, char out[DB_ID_TEXT]) {
   assert(id);
-  for (int i = 0; i < 16; i++) snprintf(out + 2 * i, 3, "%02x", id->bytes[i]);
+  static const char DIGITS[] = "0123456789abcdef";
+  for (int i = 0; i < 16; i++) {
+    out[2 * i] = DIGITS[id->bytes[i] >> 4];
+    out[2 * i + 1] = DIGITS[id->bytes[i] & 15];
+  }
+  out[32] = 0;
 }

@@ -46,6 +46,8 @@ struct db_parts {
   bool brief; /* traces are not asked for: a packed record is given without */
   uint8_t *room;
   size_t size;
+  uint64_t snapshot;                /* which what is remembered is of; 0: nothing may be, as pages may change */
+  struct db_remembered *remembered; /* parts that were found; NULL: none was */
   db_id context;   /* of the packed record that was read last, */
   uint64_t sketch; /* and 1 + the number of its sketch; 0: it has none */
 };
@@ -67,6 +69,7 @@ struct db {
   unsigned walk;                 /* DB_WALK_ALL, DB_WALK_NONE, or 0 */
   bool walked;                   /* its pages, all of them: LMDB may have them */
   struct db_snapshot *snapshots; /* of transactions that read */
+  uint64_t snapshots_taken;
   struct db_map *map;
   struct db_sound *sound;
   struct {

@@ -384,6 +384,36 @@ static size_t take_facts(struct db_parts *p, struct byte_reader *r, struct byte_
   return used;
 }
 
+/* ---- Parts: contexts and sketches that were found, and were sound, are remembered as long as their snapshot is read */
+
+enum { REMEMBERED = 4096 };
+struct db_remembered {
+  char kind;
+  db_id id;
+  uint64_t snapshot;
+  MDB_val value; /* without its seal */
+};
+
+enum found { FOUND, MISSING, DAMAGED };
+
+static struct db_remembered *slot_of(struct db_parts *p, char kind, const db_id *id) {
+  if (!p->remembered && !(p->remembered = calloc(REMEMBERED, sizeof *p->remembered))) abort();
+  return &p->remembered[XXH3_64bits_withSeed(id->bytes, sizeof id->bytes, (uint8_t)kind) % REMEMBERED];
+}
+
+static enum found find_part(struct db_parts *p, char kind, const db_id *id, MDB_val *value) {
+  struct db_remembered *slot = p->snapshot ? slot_of(p, kind, id) : NULL;
+  if (slot && slot->snapshot == p->snapshot && slot->kind == kind && !memcmp(&slot->id, id, sizeof *id)) {
+    *value = slot->value;
+    return FOUND;
+  }
+  MDB_val key = {sizeof *id, (void *)id->bytes};
+  if (!p->find(p->data, kind, id->bytes, value)) return MISSING;
+  if (db_unseal(kind, &key, value) != DB_SEALED) return DAMAGED;
+  if (slot) *slot = (struct db_remembered){kind, *id, p->snapshot, *value};
+  return FOUND;
+}
+
 /* Behind `used` bytes of the room. */
 static const char *take_trace(struct db_parts *p, struct byte_reader *r, size_t used, struct db_record *out) {
   uint64_t size = bytes_take_number(r), sketch = bytes_take_number(r);
@@ -395,10 +425,11 @@ static const char *take_trace(struct db_parts *p, struct byte_reader *r, size_t 
     return r->bad || r->at != r->end ? "it does not decode" : NULL;
   }
   db_id id = db_sketch_key(&out->workload, (uint32_t)(sketch - 1));
-  MDB_val key = {sizeof id, id.bytes}, value;
+  MDB_val value;
   if (size > DELTA_MOST) return "it does not decode";
-  if (!p->find(p->data, DB_SKETCH, id.bytes, &value)) return "the sketch that its trace is kept by is missing";
-  if (db_unseal(DB_SKETCH, &key, &value) != DB_SEALED) return "the sketch that its trace is kept by is damaged";
+  enum found found = find_part(p, DB_SKETCH, &id, &value);
+  if (found == MISSING) return "the sketch that its trace is kept by is missing";
+  if (found == DAMAGED) return "the sketch that its trace is kept by is damaged";
   const void *check = bytes_take(r, CHECK);
   uint8_t *to = room_for(p, used, size), its[CHECK];
   out->trace = to;
@@ -433,9 +464,10 @@ const char *db_unpack_record(struct db_parts *p, const void *bytes, size_t size,
   const void *id = bytes_take(&r, sizeof p->context.bytes);
   if (r.bad) return "it does not decode";
   memcpy(p->context.bytes, id, sizeof p->context.bytes);
-  MDB_val key = {sizeof p->context, p->context.bytes}, value;
-  if (!p->find(p->data, DB_CONTEXT, p->context.bytes, &value)) return "the context that it names is missing";
-  if (db_unseal(DB_CONTEXT, &key, &value) != DB_SEALED) return "the context that it names is damaged";
+  MDB_val value;
+  enum found found = find_part(p, DB_CONTEXT, &p->context, &value);
+  if (found == MISSING) return "the context that it names is missing";
+  if (found == DAMAGED) return "the context that it names is damaged";
   struct byte_reader shared = read_context(value.mv_data, value.mv_size, out);
   if (shared.bad) return "the context that it names does not decode";
   const char *wrong = take_numbers(&r, out);
@@ -452,7 +484,9 @@ const char *db_unpack_record(struct db_parts *p, const void *bytes, size_t size,
 
 void db_free_parts(struct db_parts *p) {
   free(p->room);
+  free(p->remembered);
   p->room = NULL;
+  p->remembered = NULL;
   p->size = 0;
 }
 
@@ -468,5 +502,6 @@ struct db_parts *db_parts_of(struct db *db, MDB_txn *txn, bool brief) {
   db->parts.find = find_in_store;
   db->parts.data = db;
   db->parts.brief = brief;
+  db->parts.snapshot = db_snapshot_serial(db, txn);
   return &db->parts;
 }

@@ -7,7 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <xxhash.h>
+
 /* ---- Entries ---- */
+
+/* Of keys, whatever their order: that of others is another. */
+struct sum {
+  uint64_t low, high;
+};
+
+enum { KNOWN = 4096 };
 
 struct checking {
   struct db *db;
@@ -16,6 +25,11 @@ struct checking {
   int64_t problems;
   uint64_t records;
   struct db_tally *tally; /* of the records */
+  struct sum listed, kept; /* of the index of times: its entries, and those that records should have */
+  struct known {
+    bool there;
+    db_id id;
+  } known[KNOWN]; /* workloads that were looked for */
   bool cut;               /* the file is shorter than what its tables need */
 };
 
@@ -38,6 +52,32 @@ static bool is_there(struct checking *c, enum db_table table, const void *key, s
   return !db_get(c->db, c->txn, table, &k, &v);
 }
 
+static void add_key(struct sum *sum, const void *key, size_t size) {
+  XXH128_hash_t hash = XXH3_128bits(key, size);
+  sum->low += hash.low64, sum->high += hash.high64;
+}
+
+static void sum_time(struct checking *c, MDB_val key, MDB_val value) {
+  (void)value;
+  add_key(&c->listed, key.mv_data, key.mv_size);
+}
+
+/* Each record has its entry, which is of its time: what sums cannot tell is which one lacks it. */
+static void find_time(struct checking *c, MDB_val key, MDB_val value) {
+  struct db_record r;
+  uint8_t time[DB_TIME_KEY];
+  if (db_read_record(db_parts_of(c->db, c->txn, true), key, value, &r)) return;
+  db_time_key(&r, time);
+  if (!is_there(c, DB_TIMES, time, sizeof time)) problem(c, DB_RECORD, key, "it is not in the index of times");
+}
+
+static bool has_workload(struct checking *c, const db_id *id) {
+  struct known *known = &c->known[(id->bytes[0] | id->bytes[1] << 8) % KNOWN];
+  if (known->there && !memcmp(&known->id, id, sizeof *id)) return true;
+  *known = (struct known){is_there(c, DB_WORKLOADS, id->bytes, sizeof id->bytes), *id};
+  return known->there;
+}
+
 static void check_record(struct checking *c, MDB_val key, MDB_val value) {
   struct db_record r;
   uint8_t time[DB_TIME_KEY];
@@ -49,8 +89,8 @@ static void check_record(struct checking *c, MDB_val key, MDB_val value) {
   }
   db_tally_add(c->tally, &r);
   db_time_key(&r, time);
-  if (!is_there(c, DB_TIMES, time, sizeof time)) problem(c, DB_RECORD, key, "it is not in the index of times");
-  if (!is_there(c, DB_WORKLOADS, r.workload.bytes, 16)) problem(c, DB_RECORD, key, "its workload is missing");
+  add_key(&c->kept, time, sizeof time);
+  if (!has_workload(c, &r.workload)) problem(c, DB_RECORD, key, "its workload is missing");
   struct vm_trace *trace = vm_read_binary(r.trace, r.trace_bytes, NULL);
   if (!trace) problem(c, DB_RECORD, key, "its trace does not decode");
   vm_trace_free(trace);
@@ -129,25 +169,41 @@ static int check_table(struct checking *c, enum db_table table, void (*check)(st
   return code == MDB_NOTFOUND ? 0 : code;
 }
 
-int64_t db_check(struct db *db, FILE *report, ms_error *err) {
-  struct checking c = {.db = db, .report = report, .tally = db_tally_new()};
-  if (!db_begin_read(db, &c.txn, err)) return db_tally_free(c.tally), -1;
-  int code = check_table(&c, DB_RECORDS, check_record);
+/* Entries of the index are those of the records where their sums are the same: one by one they are looked for where
+ * these are not. */
+static int check_index(struct checking *c) {
+  int code = check_table(c, DB_TIMES, sum_time);
+  if (code || (c->kept.low == c->listed.low && c->kept.high == c->listed.high)) return code;
+  code = check_table(c, DB_RECORDS, find_time);
+  return code ? code : check_table(c, DB_TIMES, check_time);
+}
+
+static int64_t check_tables(struct checking *c, ms_error *err) {
+  struct db *db = c->db;
+  if (!db_begin_read(db, &c->txn, err)) return -1;
+  int code = check_table(c, DB_RECORDS, check_record);
   uint64_t times = 0;
-  if (!code) code = db_count_entries(db, c.txn, DB_TIMES, &times);
-  /* Each record was found in the index: as many entries as records are those. */
-  if (!code && (c.problems || times != c.records)) code = check_table(&c, DB_TIMES, check_time);
-  if (!code) code = check_table(&c, DB_CONTEXTS, check_context);
-  if (!code) code = check_table(&c, DB_SKETCHES, check_sketch);
-  if (!code) code = check_table(&c, DB_WORKLOADS, check_workload);
-  if (!code) code = check_table(&c, DB_INTRINSICS, check_intrinsic);
-  if (!code) code = check_table(&c, DB_TASKS, check_task);
-  if (!code && times != c.records)
-    index_problem(&c, "that of times has another number of entries than there are records");
-  code = db_end_read(db, c.txn, code);
-  db_tally_free(c.tally);
-  if (code) return db_failed(db, code, "checking", err), -1;
-  return c.problems;
+  if (!code) code = db_count_entries(db, c->txn, DB_TIMES, &times);
+  if (!code) code = check_index(c);
+  if (!code) code = check_table(c, DB_CONTEXTS, check_context);
+  if (!code) code = check_table(c, DB_SKETCHES, check_sketch);
+  if (!code) code = check_table(c, DB_WORKLOADS, check_workload);
+  if (!code) code = check_table(c, DB_INTRINSICS, check_intrinsic);
+  if (!code) code = check_table(c, DB_TASKS, check_task);
+  if (!code && times != c->records)
+    index_problem(c, "that of times has another number of entries than there are records");
+  code = db_end_read(db, c->txn, code);
+  return code ? db_failed(db, code, "checking", err), -1 : c->problems;
+}
+
+int64_t db_check(struct db *db, FILE *report, ms_error *err) {
+  struct checking *c = calloc(1, sizeof *c);
+  if (!c) abort();
+  c->db = db, c->report = report, c->tally = db_tally_new();
+  int64_t problems = check_tables(c, err);
+  db_tally_free(c->tally);
+  free(c);
+  return problems;
 }
 
 /* ---- Pages ---- */

@@ -116,11 +116,16 @@ static int store_get_workload(lua_State *L) {
 
 /* What is kept of a record besides its own fields, by the fields of Lua's records that hold it. A stranger's fact of
  * another kind is left out. */
-static const char WORKER[] = "worker",        /* of a fleet: who measured it */
-    DEVICE[] = "device", SEARCH[] = "search", /* the device, and what code takes of it; when it was measured */
-    ROOFLINE[] = "roofline";                  /* what the function takes at least where it was */
-static const struct {
-  const char *group, *name;
+static const char WORKER[] = "worker"; /* of a fleet: who measured it */
+enum { DEVICE, SEARCH, ROOFLINE, GROUPS };
+static const char *const group_names[GROUPS] = {
+    [DEVICE] = "device",    /* what it is, and what code takes of it */
+    [SEARCH] = "search",    /* when it was measured */
+    [ROOFLINE] = "roofline" /* what the function takes at least where it was */
+};
+static const struct fact_field {
+  int group;
+  const char *name;
   int kind;
 } facts[] = {
     {DEVICE, "name", DB_TEXT},           {DEVICE, "driver", DB_NUMBER},       {DEVICE, "clock", DB_NUMBER},
@@ -133,36 +138,50 @@ static const struct {
     {SEARCH, WORKER, DB_TEXT},           {ROOFLINE, "limit", DB_TEXT},        {ROOFLINE, "limit_seconds", DB_NUMBER}};
 enum { FACTS = sizeof facts / sizeof *facts };
 
-static bool is_known(const struct db_fact *f, const char *group) {
+/* The field of a fact; NULL: a stranger's, or of another kind. */
+static const struct fact_field *find_field(const struct db_fact *f) {
   for (int i = 0; i < FACTS; i++)
-    if (facts[i].group == group && !strcmp(facts[i].name, f->name)) return facts[i].kind == (int)f->kind;
-  return false;
+    if (facts[i].name[0] == f->name[0] && !strcmp(facts[i].name, f->name))
+      return facts[i].kind == (int)f->kind ? &facts[i] : NULL;
+  return NULL;
 }
 
-/* A table of a group's facts by name; nil: nothing is known. */
-static void push_facts(lua_State *L, const struct db_record *r, const char *group) {
+static void push_fact(lua_State *L, const struct db_fact *f) {
+  lua_Integer whole;
+  if (f->kind == DB_TEXT)
+    lua_pushstring(L, f->text);
+  else if (f->kind == DB_BOOLEAN)
+    lua_pushboolean(L, f->number != 0);
+  else if (lua_numbertointeger(f->number, &whole) && (lua_Number)whole == f->number)
+    lua_pushinteger(L, whole);
+  else
+    lua_pushnumber(L, f->number);
+}
+
+/* A table of each group's facts by name, a field of the table on top; none of a group of which nothing is known. */
+static void set_facts(lua_State *L, const struct db_record *r) {
   size_t at = 0;
   struct db_fact f;
-  lua_pushnil(L);
+  int record = lua_gettop(L), groups[GROUPS] = {0}; /* where each group's table is */
+  luaL_checkstack(L, GROUPS + 2, NULL);
   while (db_next_fact(r, &at, &f)) {
-    lua_Integer whole;
-    if (!is_known(&f, group)) continue;
-    if (lua_isnil(L, -1)) lua_pop(L, 1), lua_newtable(L);
-    if (f.kind == DB_TEXT)
-      lua_pushstring(L, f.text);
-    else if (f.kind == DB_BOOLEAN)
-      lua_pushboolean(L, f.number != 0);
-    else if (lua_numbertointeger(f.number, &whole) && (lua_Number)whole == f.number)
-      lua_pushinteger(L, whole);
-    else
-      lua_pushnumber(L, f.number);
-    lua_setfield(L, -2, f.name);
+    const struct fact_field *field = find_field(&f);
+    if (!field) continue;
+    if (!groups[field->group]) {
+      lua_createtable(L, 0, 8);
+      groups[field->group] = lua_gettop(L);
+      lua_pushvalue(L, -1);
+      lua_setfield(L, record, group_names[field->group]);
+    }
+    push_fact(L, &f);
+    lua_setfield(L, groups[field->group], f.name);
   }
+  lua_settop(L, record);
 }
 
 /* Takes a group's facts, a field of the options at `at`. r->facts is the caller's to free(). */
-static void take_facts(lua_State *L, int at, const char *group, struct db_record *r) {
-  bool given = lua_getfield(L, at, group) == LUA_TTABLE;
+static void take_facts(lua_State *L, int at, int group, struct db_record *r) {
+  bool given = lua_getfield(L, at, group_names[group]) == LUA_TTABLE;
   for (int i = 0; given && i < FACTS; i++) {
     struct db_fact fact = {.name = facts[i].name};
     if (facts[i].group != group) continue;
@@ -179,7 +198,7 @@ static void take_facts(lua_State *L, int at, const char *group, struct db_record
 static void push_record(lua_State *L, const struct db_record *r) {
   assert(r);
   char hash[20], id[DB_ID_TEXT];
-  lua_newtable(L);
+  lua_createtable(L, 0, 26);
   db_id_text(&r->id, id);
   snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->module_hash);
   lua_pushstring(L, id), lua_setfield(L, -2, "id");
@@ -202,9 +221,7 @@ static void push_record(lua_State *L, const struct db_record *r) {
   lua_pushboolean(L, r->unsafe), lua_setfield(L, -2, "unsafe");
   lua_pushboolean(L, r->busy), lua_setfield(L, -2, "busy");
   lua_pushboolean(L, r->pinned), lua_setfield(L, -2, "pinned");
-  push_facts(L, r, DEVICE), lua_setfield(L, -2, DEVICE);
-  push_facts(L, r, SEARCH), lua_setfield(L, -2, SEARCH);
-  push_facts(L, r, ROOFLINE), lua_setfield(L, -2, ROOFLINE);
+  set_facts(L, r);
 }
 
 #define TEXT_OF_(x) #x

@@ -190,9 +190,60 @@ static void imports_twins(void **state) {
   }
 }
 
+/* A line of a record as other programs may write it: with spaces, escapes, other orders; and what is none. */
+static void write_line(FILE *out, struct fixture *x, int module, const char *rest) {
+  char id[DB_ID_TEXT];
+  db_id_text(&x->workload, id);
+  fprintf(out,
+          "{\"record\": \"\", \"workload\": \"%s\", \"target\": \"llvm\", \"module\": \"%x\", \"status\": \"measured\", "
+          "\"seconds\": 1.5, \"runs\": 1, \"versions\": \"1\", %s}\n",
+          id, (unsigned)module, rest);
+}
+
+#define TRACE_TEXT "return function(ms, sch, v)\\nend"
+static void imports_lines_of_others(void **state) {
+  struct fixture *x = *state;
+  ms_error err = {0};
+  static const struct {
+    const char *rest, *refusal; /* NULL: it is taken */
+  } lines[] = {
+      {"\"trace\": \"" TRACE_TEXT "\"", NULL},
+      {"\"trace\" : \"\\u0072eturn function(ms, sch, v)\\r\\nend\"", NULL},
+      {"\"facts\": {\"trace\": \"none\"}, \"trace\":\"" TRACE_TEXT "\"", NULL},
+      {"\"trace\":\"" TRACE_TEXT "\", \"facts\": {\"trace\": \"none\"}", NULL},
+      {"\"reason\": \"\\\"trace\\\":\\\"x\", \"trace\":\"" TRACE_TEXT "\"", NULL},
+      {"\"trace\":\"" TRACE_TEXT "\", \"trace\":\"" TRACE_TEXT "\"", "duplicate object key near"},
+      {"\"trace\":\"\\u0001\"", "expected return"},
+      {"\"trace\":\"\"", "expected return"},
+      {"\"trace\":\"" TRACE_TEXT, "column"},
+      {"\"trace\":\"return \\x\"", "column"},
+      {"\"trace\":\"a\tb\"", "column"},
+      {"\"trace\": 5", "`trace` must be a string, not a number"},
+      {"\"reason\": \"\"", "expected return"}};
+  enum { LINES = sizeof lines / sizeof *lines, BEFORE = 300 };
+  for (int i = 0; i < LINES; i++) {
+    struct db_import import = {0};
+    FILE *file = tmpfile();
+    for (int k = 0; k < BEFORE; k++) fputc('\n', file); /* more than are read at a time */
+    write_line(file, x, 0x100 + i, lines[i].rest);
+    rewind(file);
+    assert_true(db_import_json(x->db, file, "lines", &import, &err));
+    fclose(file);
+    assert_int_equal(import.added, !lines[i].refusal);
+    if (lines[i].refusal && (!import.refusals || strncmp(import.refusals, "lines:301: ", 11) != 0 ||
+                             !strstr(import.refusals, lines[i].refusal)))
+      fail_msg("%s: %s", lines[i].rest, import.refusals);
+    free(import.refusals);
+  }
+  int taken = 0;
+  assert_true(db_each_record(x->db, NULL, NULL, count_record, &taken, &err));
+  assert_int_equal(taken, 5);
+  assert_int_equal(db_check(x->db, stderr, &err), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(takes_everything), TEST(keeps_the_later), TEST(judges_traces),
                                      TEST(refuses_records),  TEST(refuses_stores),  TEST(puts_groups),
-                                     TEST(imports_twins)};
+                                     TEST(imports_twins), TEST(imports_lines_of_others)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
