@@ -29,7 +29,7 @@ int db_take_snapshot(struct db *db, MDB_txn *txn);
 int db_drop_snapshot(struct db *db, MDB_txn *txn);
 const struct db_pages *db_snapshot_pages(struct db *db, MDB_txn *txn);
 uint64_t db_snapshot_serial(struct db *db, MDB_txn *txn); /* no other of the store has it; 0: the transaction writes */
-void db_forget_snapshots(struct db *db); /* the environment is closed */
+void db_forget_snapshots(struct db *db);                  /* the environment is closed */
 
 /* As LMDB's, of a transaction of either kind. A table that is not there is empty. */
 int db_get(struct db *db, MDB_txn *txn, enum db_table table, const MDB_val *key, MDB_val *value);

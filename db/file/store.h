@@ -48,8 +48,8 @@ struct db_parts {
   size_t size;
   uint64_t snapshot;                /* which what is remembered is of; 0: nothing may be, as pages may change */
   struct db_remembered *remembered; /* parts that were found; NULL: none was */
-  db_id context;   /* of the packed record that was read last, */
-  uint64_t sketch; /* and 1 + the number of its sketch; 0: it has none */
+  db_id context;                    /* of the packed record that was read last, */
+  uint64_t sketch;                  /* and 1 + the number of its sketch; 0: it has none */
 };
 
 /* Sketches of one workload, as they were when they were read last: traces are written as differences to them. */

@@ -24,13 +24,13 @@ struct checking {
   FILE *report;
   int64_t problems;
   uint64_t records;
-  struct db_tally *tally; /* of the records */
+  struct db_tally *tally;  /* of the records */
   struct sum listed, kept; /* of the index of times: its entries, and those that records should have */
   struct known {
     bool there;
     db_id id;
   } known[KNOWN]; /* workloads that were looked for */
-  bool cut;               /* the file is shorter than what its tables need */
+  bool cut;       /* the file is shorter than what its tables need */
 };
 
 static void problem(struct checking *c, char kind, MDB_val key, const char *what) {

@@ -194,10 +194,11 @@ static void imports_twins(void **state) {
 static void write_line(FILE *out, struct fixture *x, int module, const char *rest) {
   char id[DB_ID_TEXT];
   db_id_text(&x->workload, id);
-  fprintf(out,
-          "{\"record\": \"\", \"workload\": \"%s\", \"target\": \"llvm\", \"module\": \"%x\", \"status\": \"measured\", "
-          "\"seconds\": 1.5, \"runs\": 1, \"versions\": \"1\", %s}\n",
-          id, (unsigned)module, rest);
+  fprintf(
+      out,
+      "{\"record\": \"\", \"workload\": \"%s\", \"target\": \"llvm\", \"module\": \"%x\", \"status\": \"measured\", "
+      "\"seconds\": 1.5, \"runs\": 1, \"versions\": \"1\", %s}\n",
+      id, (unsigned)module, rest);
 }
 
 #define TRACE_TEXT "return function(ms, sch, v)\\nend"
@@ -206,20 +207,19 @@ static void imports_lines_of_others(void **state) {
   ms_error err = {0};
   static const struct {
     const char *rest, *refusal; /* NULL: it is taken */
-  } lines[] = {
-      {"\"trace\": \"" TRACE_TEXT "\"", NULL},
-      {"\"trace\" : \"\\u0072eturn function(ms, sch, v)\\r\\nend\"", NULL},
-      {"\"facts\": {\"trace\": \"none\"}, \"trace\":\"" TRACE_TEXT "\"", NULL},
-      {"\"trace\":\"" TRACE_TEXT "\", \"facts\": {\"trace\": \"none\"}", NULL},
-      {"\"reason\": \"\\\"trace\\\":\\\"x\", \"trace\":\"" TRACE_TEXT "\"", NULL},
-      {"\"trace\":\"" TRACE_TEXT "\", \"trace\":\"" TRACE_TEXT "\"", "duplicate object key near"},
-      {"\"trace\":\"\\u0001\"", "expected return"},
-      {"\"trace\":\"\"", "expected return"},
-      {"\"trace\":\"" TRACE_TEXT, "column"},
-      {"\"trace\":\"return \\x\"", "column"},
-      {"\"trace\":\"a\tb\"", "column"},
-      {"\"trace\": 5", "`trace` must be a string, not a number"},
-      {"\"reason\": \"\"", "expected return"}};
+  } lines[] = {{"\"trace\": \"" TRACE_TEXT "\"", NULL},
+               {"\"trace\" : \"\\u0072eturn function(ms, sch, v)\\r\\nend\"", NULL},
+               {"\"facts\": {\"trace\": \"none\"}, \"trace\":\"" TRACE_TEXT "\"", NULL},
+               {"\"trace\":\"" TRACE_TEXT "\", \"facts\": {\"trace\": \"none\"}", NULL},
+               {"\"reason\": \"\\\"trace\\\":\\\"x\", \"trace\":\"" TRACE_TEXT "\"", NULL},
+               {"\"trace\":\"" TRACE_TEXT "\", \"trace\":\"" TRACE_TEXT "\"", "duplicate object key near"},
+               {"\"trace\":\"\\u0001\"", "expected return"},
+               {"\"trace\":\"\"", "expected return"},
+               {"\"trace\":\"" TRACE_TEXT, "column"},
+               {"\"trace\":\"return \\x\"", "column"},
+               {"\"trace\":\"a\tb\"", "column"},
+               {"\"trace\": 5", "`trace` must be a string, not a number"},
+               {"\"reason\": \"\"", "expected return"}};
   enum { LINES = sizeof lines / sizeof *lines, BEFORE = 300 };
   for (int i = 0; i < LINES; i++) {
     struct db_import import = {0};
@@ -242,8 +242,8 @@ static void imports_lines_of_others(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {TEST(takes_everything), TEST(keeps_the_later), TEST(judges_traces),
-                                     TEST(refuses_records),  TEST(refuses_stores),  TEST(puts_groups),
-                                     TEST(imports_twins), TEST(imports_lines_of_others)};
+  const struct CMUnitTest tests[] = {TEST(takes_everything), TEST(keeps_the_later),        TEST(judges_traces),
+                                     TEST(refuses_records),  TEST(refuses_stores),         TEST(puts_groups),
+                                     TEST(imports_twins),    TEST(imports_lines_of_others)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
