@@ -15,7 +15,7 @@ local ALIAS = set "Identity Dropout Reshape Flatten Squeeze Unsqueeze"
 -- Each element of what they give is one of what they take, and each is taken once.
 local BIJECTIVE = set "Identity Dropout Reshape Flatten Squeeze Unsqueeze Transpose DepthToSpace SpaceToDepth"
 local ELEMENTWISE = set "BatchNormalization QuantizeLinear DequantizeLinear" -- that stand in files of others
-local ANCHOR = set "ProductByBlocks WinogradOutput" -- the same
+local ANCHOR = set "ProductByBlocks WinogradProduct WinogradOutput" -- the same
 local ALONE = set "TopK CumSum ScatterND ScatterElements NonZero Scatter"
 local OF_FAMILY =
   {elementwise = "elementwise", shapes = "injective", reductions = "reduction", products = "anchor", windows = "anchor"}

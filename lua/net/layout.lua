@@ -63,8 +63,8 @@ function Chooser:wanted(values, node)
   local out = values[node.outputs[1]]
   if not out or #node.outputs > 1 and node.outputs[2] ~= "" then return nil, {} end
   local rank = #out.shape
-  if node.op == "WinogradInput" then return nil, {channels_last(4)} end
-  if node.op == "WinogradOutput" then return channels_last(4), {} end
+  if node.op == "WinogradInput" then return nil, {channels_last(#values[node.inputs[1]].shape)} end
+  if node.op == "WinogradOutput" then return channels_last(rank), {} end
   if WINDOWS[node.op] and rank >= 3 then
     local order = channels_last(rank)
     return order, {order, weights_last(node.op, rank)}

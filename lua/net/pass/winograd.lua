@@ -1,28 +1,32 @@
 -- Convolutions of 3 x 3 by constant weights, of float32 and stride 1, become products by Winograd's method where these
--- take less time: windows of 6 x 6 or 4 x 4 are transformed, multiplied and transformed back. Sums are of other terms
--- then: results are as near to exact ones, but not the same, and an infinity or NaN reaches all of its tile.
+-- take less time: windows of 6 x 6 or 4 x 4 are transformed, multiplied and transformed back. Of images with a depth
+-- each plane is transformed, and products are summed over the planes. Sums are of other terms then: results are as near
+-- to exact ones, but not the same, and an infinity or NaN reaches all of its tile.
 local common = msched.load "lua.net.common"
 local pass = {name = "winograd", text = "computes convolutions of 3 x 3 by Winograd's method where that is faster",
               needs_values = true}
 
 -- What a convolution takes, in multiplications of a core: those that it does; a constant that is read from memory takes
--- so many, an element that goes through a cache between two functions so many, a product of a transform, which has few
--- terms, so many.
-local CONSTANT, BETWEEN, TRANSFORM = 32, 4, 1.5
-local MOST_BETWEEN = 1 << 22 -- elements of transformed images and their products: what caches hold
+-- so many, an element that goes through a cache between two functions, or through memory, so many, a product of a
+-- transform, which has few terms, so many.
+local CONSTANT, BETWEEN, FAR, TRANSFORM = 32, 4, 16, 1.5
+local CACHED, MOST_BETWEEN = 1 << 22, 1 << 24 -- elements of transformed images and their products: what caches hold,
+                                              -- and memory that a plan takes
 local MOST_CONSTANTS = 1 << 20 -- elements of transformed weights: memory that a plan takes
 
 local function direct_cost(c)
-  return 9 * c.batch * c.size[1] * c.size[2] * c.inputs * c.outputs + CONSTANT * 9 * c.inputs * c.outputs
+  local weights = 9 * c.taps * c.inputs * c.outputs
+  return c.batch * c.planes * c.size[1] * c.size[2] * weights + CONSTANT * weights
 end
 
 -- The same by tiles of m x m; nil: they take too much memory.
 local function tiled_cost(c, m)
   local a, tiles = m + 2, c.batch * ((c.size[1] + m - 1) // m) * ((c.size[2] + m - 1) // m)
-  local between = a * a * tiles * (c.inputs + c.outputs)
-  if between > MOST_BETWEEN or a * a * c.inputs * c.outputs > MOST_CONSTANTS then return nil end
-  local transforms = tiles * (c.inputs * (a * a * m + a * a * a) + c.outputs * (a * a * m + a * m * m))
-  return a * a * tiles * c.inputs * c.outputs + CONSTANT * a * a * c.inputs * c.outputs + BETWEEN * 2 * between
+  local inputs, outputs = tiles * c.depth * c.inputs, tiles * c.planes * c.outputs
+  local between, weights = a * a * (inputs + outputs), a * a * c.taps * c.inputs * c.outputs
+  if between > MOST_BETWEEN or weights > MOST_CONSTANTS then return nil end
+  local transforms = inputs * (a * a * m + a * a * a) + outputs * (a * a * m + a * m * m)
+  return tiles * c.planes * weights + CONSTANT * weights + (between > CACHED and FAR or BETWEEN) * 2 * between
     + TRANSFORM * transforms
 end
 
@@ -41,24 +45,29 @@ local function all(list, x)
   return true
 end
 
--- What the pass asks about a node: its channels, the extents of its result, and the zeros before its image; nil: it is
--- no such convolution.
+-- What the pass asks about a node: its channels, the extents of its result, the zeros before its image; of a depth how
+-- many planes it has with zeros around, how many the result has, and how many are summed. nil: it is no such
+-- convolution.
 local function convolution(values, node)
   if node.domain ~= "" or node.op ~= "Conv" or (node.attributes.group or 1) ~= 1 then return nil end
   local a, x, w, y = node.attributes, values[node.inputs[1]], values[node.inputs[2]], values[node.outputs[1]]
-  if not x or not w or not y or not w.constant or x.constant or x.type ~= "float32" or #x.shape ~= 4
-      or #w.shape ~= 4 then
+  if not x or not w or not y or not w.constant or x.constant or x.type ~= "float32" or #w.shape ~= #x.shape then
     return nil
   end
-  if w.shape[3] ~= 3 or w.shape[4] ~= 3 or not all(a.strides, 1) or not all(a.dilations, 1)
-      or common.count(y.shape) == 0 then
+  local rank, w_shape = #x.shape, w.shape
+  if rank ~= 4 and rank ~= 5 or w_shape[rank - 1] ~= 3 or w_shape[rank] ~= 3 or not all(a.strides, 1)
+      or not all(a.dilations, 1) or common.count(y.shape) == 0 then
     return nil
   end
-  local c =
-    {batch = x.shape[1], inputs = x.shape[2], outputs = w.shape[1], size = {y.shape[3], y.shape[4]}, before = {0, 0}}
+  local c = {batch = x.shape[1], inputs = x.shape[2], outputs = w_shape[1], before = {},
+             size = {y.shape[rank - 1], y.shape[rank]}, deep = rank == 5, taps = 1, planes = 1, depth = 1}
   local auto = a.auto_pad or "NOTSET"
-  if auto == "NOTSET" and a.pads then c.before = {a.pads[1], a.pads[2]} end
-  if auto == "SAME_UPPER" or auto == "SAME_LOWER" then c.before = {1, 1} end
+  for d = 1, rank - 2 do
+    local around = y.shape[d + 2] + w_shape[d + 2] - 1 - x.shape[d + 2] -- of stride 1
+    c.before[d] = auto == "NOTSET" and a.pads and a.pads[d] or auto == "SAME_UPPER" and around // 2
+      or auto == "SAME_LOWER" and (around + 1) // 2 or 0
+  end
+  if c.deep then c.taps, c.planes, c.depth = w_shape[3], y.shape[3], y.shape[3] + w_shape[3] - 1 end
   return c
 end
 
@@ -75,11 +84,18 @@ local function rewrite(values, node, added)
     return name
   end
   local function reshape(name, shape) return added:node("Reshape", {name, added:constant({#shape}, "int64", shape)}) end
-  local windows = part("WinogradInput", {node.inputs[1]}, {tiles = tiles, before = c.before})
+  local windows = part("WinogradInput", {node.inputs[1]},
+                       {tiles = tiles, before = c.before, depth = c.deep and {c.depth} or nil})
   local weights = part("WinogradWeights", {node.inputs[2]}, {})
-  local product = added:node("MatMul", {reshape(windows, {a * a, c.batch * tiles[1] * tiles[2], c.inputs}), weights})
-  part("WinogradOutput", {reshape(product, {a, a, c.batch, tiles[1], tiles[2], c.outputs}), node.inputs[3] or ""},
-       {size = c.size})
+  local apart, extents, size, product = tiles[1] * tiles[2], {a, a, c.batch}, {}, nil
+  if c.deep then
+    product = part("WinogradProduct", {reshape(windows, {a * a, c.batch, c.depth * apart, c.inputs}), weights},
+                   {apart = apart})
+    extents[#extents + 1], size[1] = c.planes, c.planes
+  else product = added:node("MatMul", {reshape(windows, {a * a, c.batch * apart, c.inputs}), weights}) end
+  extents[#extents + 1], extents[#extents + 2], extents[#extents + 3] = tiles[1], tiles[2], c.outputs
+  size[#size + 1], size[#size + 2] = c.size[1], c.size[2]
+  part("WinogradOutput", {reshape(product, extents), node.inputs[3] or ""}, {size = size})
   added.nodes[#added.nodes].outputs = {node.outputs[1]}
   return true
 end

@@ -542,13 +542,15 @@ assert(ms.load "lua.net.passes".run(behind, {}):operators().BatchNormalization =
 -- Convolutions of 3 x 3 by tiles, whatever follows; which ones are.
 do
   local winograd = ms.load "lua.net.pass.winograd"
-  local function chosen(inputs, outputs, rows, columns)
-    return winograd.tile {batch = 1, inputs = inputs, outputs = outputs, size = {rows, columns or rows}}
+  local function chosen(inputs, outputs, extent, planes)
+    return winograd.tile {batch = 1, inputs = inputs, outputs = outputs, size = {extent, extent}, taps = planes and 3 or 1,
+                          planes = planes or 1, depth = planes and planes + 2 or 1}
   end
   assert(chosen(64, 64, 56) == 4 and chosen(256, 256, 14) == 2, "tiles by extents and channels")
-  assert(not chosen(512, 512, 7), "weights are read from memory")
+  assert(chosen(64, 64, 56, 16) == 4 and chosen(128, 128, 28, 8) == 2, "planes of images with a depth")
+  assert(not chosen(512, 512, 7) and not chosen(256, 256, 14, 4), "weights are read from memory")
   assert(not chosen(3, 64, 56) and not chosen(64, 4, 56), "transforms of few channels take longer")
-  assert(not chosen(64, 64, 512), "what is between is larger than caches")
+  assert(not chosen(64, 64, 512), "what is between takes too much memory")
   local by_cost = winograd.tile
   local function conv(attributes, shape, weights, more)
     return build(shape or {2, 3, 7, 6}, {{"Conv", {"x", "w", "bias"}, {"c"}, attributes}, table.unpack(more or {})},
@@ -562,6 +564,10 @@ do
     check(conv({auto_pad = m == 2 and "VALID" or "SAME_LOWER"}, {1, 3, 3, 4}))
     groups("Identity, " .. parts .. " Relu Add Identity", conv({pads = {1, 1, 1, 1}}, {1, 3, 5, 9}, {3, 3, 3, 3},
            {{"Relu", {"c"}, {"r"}}, {"Add", {"r", "x"}, {"y"}}}))
+    local deep = "Identity, WinogradInput, alias Reshape, WinogradProduct, alias Reshape, WinogradOutput Identity"
+    groups(deep, conv({pads = {1, 0, 1, 0, 2, 1}}, {2, 3, 3, 4, 5}, {4, 3, 2, 3, 3}))
+    check(conv({auto_pad = m == 2 and "SAME_UPPER" or "SAME_LOWER"}, {1, 3, 4, 3, 5}, {3, 3, m, 3, 3}))
+    check(conv({}, {1, 2, 2, 5, 3}, {3, 2, 1, 3, 3}))
   end
   do
     local parts = "WinogradInput, alias Reshape, MatMul, alias Reshape, WinogradOutput"
@@ -580,7 +586,9 @@ do
   assert(nodes_after(plain) == "WinogradInput WinogradWeights Reshape MatMul Reshape WinogradOutput",
          nodes_after(plain))
   for _, net in ipairs {conv {strides = {1, 2}}, conv {dilations = {2, 2}}, conv({group = 3}, nil, {6, 1, 3, 3}),
-                        conv({}, nil, {5, 3, 3, 1}), conv({}, {1, 3, 8}, {5, 3, 3}), conv({}, {0, 3, 7, 6}),
+                        conv({}, nil, {5, 3, 3, 1}), conv({}, {1, 3, 8}, {5, 3, 3}),
+                        conv({strides = {2, 1, 1}}, {1, 2, 4, 5, 5}, {3, 2, 3, 3, 3}),
+                        conv({}, {1, 2, 4, 5, 5}, {3, 2, 3, 3, 1}), conv({}, {1, 2, 3, 3, 3, 3}, {3, 2, 1, 1, 3, 3}), conv({}, {0, 3, 7, 6}),
                         read {opset = 17, nodes = {{"Conv", {"x", "w"}, {"y"}}}, inputs = {{"x", "float32",
                               {1, 2, 5, 5}}, {"w", "float32", {2, 2, 3, 3}}}, outputs = {{"y"}}},
                         read {opset = 17, nodes = {{"Conv", {"x", "w"}, {"y"}}},
