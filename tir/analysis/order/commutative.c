@@ -21,6 +21,27 @@ static uint32_t operation_of(const struct tir *ir, const struct tir_expr_node *n
   }
 }
 
+/* LLVM's dot products, of x86 and Arm, which add to their first operand the products of the others; no other function
+ * that is called by name: exp(C) + x is no sum. */
+static bool accumulates(const struct tir *ir, const struct tir_expr_node *call, tir_expr load) {
+  static const char *const names[] = {".vpdp", ".dpbf16ps", ".sdot", ".udot", ".smmla", ".ummla", ".usmmla", ".bfdot"};
+  const char *function = tir_text(ir, call->ref);
+  if (strcmp(function, "call_llvm_intrin") != 0 && strcmp(function, "call_llvm_pure_intrin") != 0) return false;
+  const tir_expr *operands = tir_operands(ir, call->operands);
+  bool known = false;
+  uint32_t loads = 0;
+  for (uint32_t i = 0; i < call->count; i++) {
+    const struct tir_expr_node *n = tir_at(ir, operands[i]);
+    for (size_t k = 0; n->kind == TIR_STRING_IMM && k < sizeof names / sizeof *names; k++)
+      known |= strstr(tir_text(ir, n->ref), names[k]) != NULL;
+    if (operands[i] == load)
+      loads++;
+    else if (tir_uses_buffer(ir, operands[i], tir_at(ir, load)->ref))
+      return false;
+  }
+  return known && loads == 1;
+}
+
 /* Of what e computes of the element `load`: one of e's operands holds it, no other. */
 static bool combines(struct tir *ir, tir_expr e, tir_expr load, uint32_t *operation);
 
@@ -42,8 +63,11 @@ static bool combines(struct tir *ir, tir_expr e, tir_expr load, uint32_t *operat
     tir_expr condition = choice ? of[0] : n.a, b = choice ? of[1] : n.b, c = choice ? of[2] : n.c;
     return !tir_uses_buffer(ir, condition, tir_at(ir, load)->ref) && combines_either(ir, b, c, true, load, operation);
   }
-  /* Instructions add to an element what they are there for. */
-  if (n.kind == TIR_CALL && (!strncmp(tir_text(ir, n.ref), "call_", 5) || tir_type_lanes(n.type) > 1)) return true;
+  if (n.kind == TIR_CALL && accumulates(ir, &n, load)) {
+    bool same = !*operation || *operation == TIR_ADD;
+    *operation = TIR_ADD;
+    return same;
+  }
   uint32_t own = operation_of(ir, &n);
   if (!own || (*operation && *operation != own)) return false;
   *operation = own;
