@@ -458,7 +458,8 @@ void emit_c_value(struct emit_c *e, tir_expr x, struct c_chunk c) {
     emit_c_mask(e, x, c, 32);
     return;
   }
-  if (tir_type_lanes(n->type) == 1 && c.width > 1) {
+  bool constant = n->kind == TIR_INT_IMM || n->kind == TIR_FLOAT_IMM; /* of all lanes */
+  if ((tir_type_lanes(n->type) == 1 || constant) && c.width > 1) {
     splat(e, x, c);
     return;
   }

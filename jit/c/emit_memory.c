@@ -57,8 +57,21 @@ bool emit_c_is_run(const struct emit_c *e, tir_expr index) {
   return n->kind == TIR_RAMP && tir_is_const(e->ir, n->b, 1);
 }
 
-static void first_of(struct emit_c *e, tir_expr index, struct c_chunk c) {
-  emit_c_index(e, tir_at(e->ir, index)->a);
+/* Buffers of vectors are those of their elements, side by side. */
+static int lanes_in(const struct emit_c *e, tir_buffer buffer) {
+  return tir_type_lanes(tir_buffer_at(e->ir, buffer)->type);
+}
+
+/* Whether the elements of an access lie side by side: a run of scalars or of vectors, or one vector. */
+static bool is_run_in(const struct emit_c *e, tir_buffer buffer, tir_expr index) {
+  return emit_c_is_run(e, index) || (lanes_in(e, buffer) > 1 && tir_type_lanes(tir_type_of(e->ir, index)) == 1);
+}
+
+static void first_of(struct emit_c *e, tir_buffer buffer, tir_expr index, struct c_chunk c) {
+  int lanes = lanes_in(e, buffer);
+  if (lanes > 1) fputc('(', e->out);
+  emit_c_index(e, tir_at(e->ir, index)->kind == TIR_RAMP ? tir_at(e->ir, index)->a : index);
+  if (lanes > 1) fprintf(e->out, ") * %d", lanes);
   if (c.lane) fprintf(e->out, " + %s", c.lane);
   if (c.first) fprintf(e->out, " + %d", c.first);
 }
@@ -118,10 +131,10 @@ static void element(struct emit_c *e, tir_buffer buffer, tir_expr index, struct 
   emit_c_buffer(e, buffer);
   fputc('[', e->out);
   if (is_swizzled(e, buffer)) open_place(e, buffer);
-  if (tir_type_lanes(tir_type_of(e->ir, index)) == 1)
+  if (is_run_in(e, buffer, index))
+    first_of(e, buffer, index, c);
+  else if (tir_type_lanes(tir_type_of(e->ir, index)) == 1)
     emit_c_index(e, index);
-  else if (emit_c_is_run(e, index))
-    first_of(e, index, c);
   else
     emit_c_value(e, index, c);
   if (is_swizzled(e, buffer)) fputc(')', e->out);
@@ -133,7 +146,7 @@ void emit_c_run(struct emit_c *e, tir_buffer buffer, tir_expr index, struct c_ch
   emit_c_buffer(e, buffer);
   fputs(" + ", e->out);
   if (is_swizzled(e, buffer)) open_place(e, buffer);
-  first_of(e, index, c);
+  first_of(e, buffer, index, c);
   fputs(is_swizzled(e, buffer) ? "))" : ")", e->out);
 }
 
@@ -153,7 +166,7 @@ static void load_raw(struct emit_c *e, const struct tir_expr_node *n, tir_expr i
   char type[32], value[32];
   if (c.width == 1) {
     load_scalar(e, n, index, c);
-  } else if (emit_c_is_run(e, index) && !n->a) {
+  } else if (is_run_in(e, n->ref, index) && !n->a) {
     struct c_type t = emit_c_stored(n->type, c.width);
     fprintf(e->out, "(%s)*(const %s *)", emit_c_type_name(e, t, value), emit_c_memory_name(e, t, type));
     emit_c_run(e, n->ref, index, c);
@@ -179,19 +192,35 @@ void emit_c_address(struct emit_c *e, tir_expr load) {
   fputs("(void *)(", e->out);
   emit_c_buffer(e, n->ref);
   fputs(" + ", e->out);
-  emit_c_index(e, tir_operands(e->ir, n->operands)[0]);
+  if (lanes_in(e, n->ref) > 1)
+    first_of(e, n->ref, tir_operands(e->ir, n->operands)[0], C_SCALAR);
+  else
+    emit_c_index(e, tir_operands(e->ir, n->operands)[0]);
   fputc(')', e->out);
+}
+
+/* An access of vectors in memory has a form where they lie side by side, all of them are touched, and the dialect has
+ * such. */
+static bool check_vectors(struct emit_c *e, tir_buffer buffer, tir_expr index, tir_expr mask) {
+  tir_type type = tir_buffer_at(e->ir, buffer)->type;
+  if (tir_type_lanes(type) == 1) return true;
+  bool fits = e->dialect->vectors_in_memory && tir_type_code(type) != TIR_BOOL && !mask;
+  if (fits && is_run_in(e, buffer, index)) return true;
+  emit_c_refuse(e, "buffer %s is of vectors, which are accessed under a mask or apart, or have no form here",
+                tir_text(e->ir, tir_buffer_at(e->ir, buffer)->name));
+  return false;
 }
 
 /* A bool comes as the byte that it is. */
 void emit_c_load(struct emit_c *e, tir_expr load, struct c_chunk c) {
   assert(tir_at(e->ir, load)->kind == TIR_LOAD);
   const struct tir_expr_node *n = tir_at(e->ir, load);
-  if (n->count != 1 || tir_type_lanes(tir_buffer_at(e->ir, n->ref)->type) != 1) {
-    emit_c_refuse(e, "a load was not flattened, or is of vectors in memory");
+  if (n->count != 1) {
+    emit_c_refuse(e, "a load was not flattened");
     return;
   }
   tir_expr index = tir_operands(e->ir, n->operands)[0];
+  if (!check_vectors(e, n->ref, index, n->a)) return;
   if (tir_at(e->ir, index)->kind == TIR_BROADCAST && !n->a) {
     tir_expr one = tir_at(e->ir, index)->a;
     struct tir_expr_node scalar = *n;
@@ -338,7 +367,7 @@ static void store_nontemporal(struct emit_c *e, const struct tir_stmt_node *s, t
 static void store_chunk(struct emit_c *e, const struct tir_stmt_node *s, tir_expr index, struct c_chunk c,
                         const char *value) {
   tir_type type = tir_buffer_at(e->ir, s->store.buffer)->type;
-  bool plain = c.width == 1 || (emit_c_is_run(e, index) && !s->store.predicate);
+  bool plain = c.width == 1 || (is_run_in(e, s->store.buffer, index) && !s->store.predicate);
   char name[32];
   int bytes = plain && !s->store.predicate ? nontemporal_bytes(e, s->store.buffer, c) : 0;
   if (bytes) {
@@ -525,12 +554,13 @@ void emit_c_store(struct emit_c *e, tir_stmt store) {
   assert(tir_is(e->ir, store, TIR_STORE));
   const struct tir_stmt_node *s = tir_stmt_at(e->ir, store);
   const struct tir_buffer_node *b = tir_buffer_at(e->ir, s->store.buffer);
-  if (b->rank != 1 || tir_type_lanes(b->type) != 1) {
-    emit_c_refuse(e, "a store was not flattened, or is of vectors in memory");
+  if (b->rank != 1) {
+    emit_c_refuse(e, "a store was not flattened");
     return;
   }
   tir_expr index = tir_operands(e->ir, s->store.indices)[0];
-  int lanes = tir_type_lanes(tir_type_of(e->ir, index));
+  if (!check_vectors(e, s->store.buffer, index, s->store.predicate)) return;
+  int lanes = tir_type_lanes(tir_type_of(e->ir, index)) * tir_type_lanes(b->type);
   if (e->dialect->copy && e->dialect->copy(e, store)) return;
   if (lanes == 1)
     store_chunk(e, s, index, C_SCALAR, NULL);

@@ -72,7 +72,7 @@ bool emitted_equals(struct grow *g, uint64_t seed, bool *refused, ms_error *err)
   if (!mkdtemp(folder)) return ms_fail(err, MS_NOT_COMPILABLE, "no folder can be made in /tmp");
   snprintf(source, sizeof source, "%s/emitted.c", folder);
   bool ok = jit_export(ir, tir_find_func(ir, "main"), &target, &(struct jit_options){.verify = true}, source, err);
-  *refused = !ok; /* what has no form in C, as vectors in memory */
+  *refused = !ok; /* what has no form in C, as vectors of truth values */
   ok = ok && load_and_compare(g, folder, source, seed, err);
   snprintf(command, sizeof command, "rm -rf %s", folder);
   return system(command) == 0 && ok;
