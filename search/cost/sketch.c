@@ -639,12 +639,14 @@ static void find_constants(struct reading *r) {
   }
 }
 
-/* Whether the nest writes, and computes nothing, what products of tiles read. */
+/* Whether the nest writes, and computes nothing, what products of tiles or dot products read. */
 static bool is_tile_copy(const struct search_estimator *d, const struct model_nest *nest) {
   if (nest->simple > 0 || nest->calls > 0 || nest->divisions > 0 || !nest->access_count) return false;
-  for (uint32_t k = 0; k < d->nest_count; k++)
-    for (uint32_t a = 0; a < d->nests[k].access_count && d->nests[k].tile_products > 0; a++)
+  for (uint32_t k = 0; k < d->nest_count; k++) {
+    bool reads = d->nests[k].tile_products > 0 || d->nests[k].dots;
+    for (uint32_t a = 0; a < d->nests[k].access_count && reads; a++)
       if (!d->nests[k].accesses[a].written && d->nests[k].accesses[a].buffer == nest->accesses[0].buffer) return true;
+  }
   return false;
 }
 

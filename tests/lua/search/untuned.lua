@@ -44,6 +44,20 @@ assert(best.seconds == nil and best.id == first.fastest.id)
 best:build():check()
 collectgarbage()
 
+-- ---- Copies for dot products go by vectors, by estimate: products of few rows have such ----------------------------
+
+do
+  local P, Q = te.placeholder({16, 512}, "bfloat16", "P"), te.placeholder({512, 256}, "bfloat16", "Q")
+  local k = te.reduce_axis(512, "k")
+  local thin = te.func("thin", {P, Q, te.compute({16, 256}, function(i, j)
+    return te.sum(te.cast(P[{i, k}], "float32") * te.cast(Q[{k, j}], "float32"), k)
+  end, "R")})
+  local task = tune.all({thin}, {no_tune = true, db = support.new_path(), measurer = none,
+                                 target = "llvm -mcpu=znver4 -num-cores=1"})[1]
+  assert(task.fastest.trace:text():find("i1 // 2", 1, true), "no dot products")
+end
+collectgarbage()
+
 -- ---- It goes with the store -----------------------------------------------------------------------------------------
 
 local text, other = os.tmpname(), support.new_path()
