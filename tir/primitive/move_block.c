@@ -67,10 +67,33 @@ bool tir_writes_apart(struct tir *ir, tir_block block) {
   return true;
 }
 
+/* For other values of its iterations it reads other elements of what a block around it is given; the regions of that
+ * one name those that it reads now. */
+static bool reads_others(struct tir *ir, const struct tir_move *move) {
+  struct tir_span reads = tir_block_at(ir, move->block)->reads;
+  if (!tir_parent_block(ir, move->scope)) return false;
+  for (uint32_t k = reads.first; k < reads.first + reads.count; k++) {
+    struct tir_region region = ir->regions.at[k];
+    if (tir_allocates(ir, move->scope, region.buffer)) continue;
+    for (uint32_t i = 0; i < tir_block_at(ir, move->block)->iters.count; i++) {
+      tir_var v = tir_iters(ir, move->block)[i].var;
+      for (uint32_t d = 0; d < 2 * tir_buffer_at(ir, region.buffer)->rank; d++)
+        if (!tir_is_const(ir, ir->vars.at[v].extent, 1) && tir_uses_var(ir, ir->operands.at[region.ranges + d], v))
+          return true;
+    }
+  }
+  return false;
+}
+
 /* At its new place the block may run for each value of its iterations; now it may not. */
 static bool check_runs(struct tir *ir, const struct tir_move *move, ms_error *err) {
+  if (tir_runs_for_all(ir, move->block)) return true;
   bool output = !move->to_consumers && tir_is_output_block(ir, move->block, move->scope);
-  if (tir_runs_for_all(ir, move->block) || (!output && tir_writes_apart(ir, move->block))) return true;
+  if (!move->to_consumers && reads_others(ir, move))
+    return tir_refuse(ir, err, MS_MOVE_DOMAIN, move->block,
+                      "block `%s` may not run for each value of its iterations, and reads what block `%s` is given",
+                      tir_block_name(ir, move->block), tir_block_name(ir, move->scope));
+  if (!output && tir_writes_apart(ir, move->block)) return true;
   return tir_refuse(ir, err, MS_MOVE_DOMAIN, move->block,
                     output ? "block `%s` writes an output, and may not run for each value of its iterations"
                            : "block `%s` may not run for each value of its iterations, and others write the same",
