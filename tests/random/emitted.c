@@ -42,7 +42,8 @@ static bool same(const struct workload *w, jit_entry entry, size_t workspace, ui
   double tolerance = ok ? tir_tolerance(w->ir, w->func, ran.epsilon) : 0;
   if (ok && !call(w, &actual, entry, workspace))
     ok = ms_fail(err, MS_RUN_ASSERTION, "an assertion of the C text failed");
-  ok = ok && tir_same_arguments(w->ir, w->func, &expected, &actual, tolerance, err);
+  ok = ok && tir_same_arguments(w->ir, w->func, &expected, &actual, tolerance, err) &&
+       (!tir_keeps_zeros(w->ir, w->func) || tir_same_zeros(w->ir, w->func, &expected, &actual, err));
   tir_arguments_free(&expected);
   tir_arguments_free(&actual);
   return ok;

@@ -241,7 +241,8 @@ static bool run_both(const struct pair *p, struct tir_arguments *x, struct tir_a
   tir_copy_arguments(p->a, p->fa, x, &z);
   for (uint32_t i = 0; i < x->count; i++)
     if (x->args[i].data) restore(p, i, &y->args[i], &z.args[i]);
-  bool ok = tir_same_arguments(p->a, p->fa, x, &z, tolerance, err);
+  bool ok = tir_same_arguments(p->a, p->fa, x, &z, tolerance, err) &&
+            (!tir_keeps_zeros(p->a, p->fa) || tir_same_zeros(p->a, p->fa, x, &z, err));
   tir_arguments_free(&z);
   return ok;
 }

@@ -1,4 +1,4 @@
-/* Agreement by running: arguments from a seed, exact and tolerant comparison, what is reported. */
+/* Agreement by running: arguments from a seed, exact and tolerant comparison, signs of zeros, what is reported. */
 #include "unit/script.h"
 
 #define A_C "A: T.Buffer((8, 16), \"float32\"), C: T.Buffer((8,), \"float32\")"
@@ -47,6 +47,50 @@ static void allows_rounding(void **state) {
                SUM("        C[vi] = C[vi] + A[vi, 15 - vk] / T.float32(3)"));
   expect_code(SUM("        C[vi] = C[vi] + A[vi, vk] / T.float32(3)"),
               SUM("        C[vi] = C[vi] + A[vi, vk] / T.float32(3.0001)"), MS_RUN_DIFFERENT, "is allowed");
+}
+
+#define ELEMENTS(text)                                                                                                 \
+  read_function("A: T.Buffer((8,), \"float32\"), C: T.Buffer((8,), \"float32\")",                                      \
+                "for i in range(8):", "    with T.sblock(\"C\"):", "        vi = T.axis.spatial(8, i)",                \
+                "        C[vi] = " text)
+
+static void run_alone(const struct tir *ir, struct tir_arguments *a) {
+  ms_error err = {0};
+  if (!tir_make_arguments(ir, tir_find_func(ir, "main"), 1, a, &err) ||
+      !tir_run(ir, tir_find_func(ir, "main"), a->args, a->count, NULL, &err))
+    fail_msg("%s", err.message);
+}
+
+/* -0 equals 0, but where signs are asked for. */
+static void compares_the_signs_of_zeros(void **state) {
+  (void)state;
+  struct tir *x = ELEMENTS("T.Select(vi == 5, T.float32(-0.0), A[vi])"),
+             *y = ELEMENTS("T.Select(vi == 5, T.float32(0), A[vi])");
+  struct tir_arguments a, b;
+  ms_error err = {0};
+  tir_func f = tir_find_func(x, "main");
+  run_alone(x, &a), run_alone(y, &b);
+  assert_true(tir_same_arguments(x, f, &a, &b, 0, &err));
+  assert_true(tir_same_zeros(x, f, &a, &a, &err));
+  assert_false(tir_same_zeros(x, f, &a, &b, &err));
+  assert_non_null(strstr(err.message, "C[5]: -0 is expected, 0 was computed"));
+  tir_arguments_free(&a), tir_arguments_free(&b);
+  tir_free(x), tir_free(y);
+}
+
+static bool keeps_zeros(struct tir *ir) {
+  bool keeps = tir_keeps_zeros(ir, tir_find_func(ir, "main"));
+  tir_free(ir);
+  return keeps;
+}
+
+static void knows_which_zeros_have_one_sign(void **state) {
+  (void)state;
+  assert_true(keeps_zeros(ELEMENTS("T.exp(A[vi]) * T.float32(-1) + A[7 - vi]")));
+  assert_false(keeps_zeros(ELEMENTS("T.max(A[vi], T.float32(0)) * T.float32(2)")));
+  assert_false(keeps_zeros(ELEMENTS("C[vi] + A[vi]")));
+  assert_false(keeps_zeros(plain_sum()));
+  assert_true(keeps_zeros(ELEMENTS("T.Cast(\"float32\", T.max(vi, 3)) * A[vi]")));
 }
 
 /* Where nothing rounds, the smallest difference counts. */
@@ -128,6 +172,8 @@ int main(void) {
       cmocka_unit_test(agrees_in_any_order),
       cmocka_unit_test(names_the_first_difference),
       cmocka_unit_test(allows_rounding),
+      cmocka_unit_test(compares_the_signs_of_zeros),
+      cmocka_unit_test(knows_which_zeros_have_one_sign),
       cmocka_unit_test(allows_nothing_where_all_is_exact),
       cmocka_unit_test(holds_outputs_to_be_written_first),
       cmocka_unit_test(refuses_other_signatures),
