@@ -152,8 +152,18 @@ function resume.count_trials(tasks, total)
   end
 end
 
--- Reads the records of a task. Those of its last iteration, which may have been cut short, are not yet known to the
--- policy: it asks for them again, since it finds what it found then, and has their results at once.
+-- The first iteration that may have been cut short: the last, and over a fleet the one before, whose late results may
+-- have been lost.
+local function first_unfinished(own, last)
+  for _, k in ipairs(own) do
+    local search = k.record.search
+    if k.iteration >= last - 1 and search and search.worker then return math.max(last - 1, 1) end
+  end
+  return last
+end
+
+-- Reads the records of a task. Those of iterations that may have been cut short are not yet known to the policy: it asks
+-- for them again, since it finds what it found then, and has their results at once.
 function resume.read(task, store)
   local starts, own, last = {}, {}, 0
   for _, r in ipairs(records_of(task, store)) do
@@ -179,9 +189,10 @@ function resume.read(task, store)
     if a.iteration ~= b.iteration then return a.iteration < b.iteration end
     return a.record.hash < b.record.hash
   end)
-  task.iteration, task.recorded = math.max(last, 1), #own
+  local first = first_unfinished(own, last)
+  task.iteration, task.recorded = math.max(first, 1), #own
   for _, k in ipairs(own) do
-    if last > 0 and k.iteration == last then
+    if last > 0 and k.iteration >= first then
       task.unfinished[k.record.hash] = k
       if k.record.status ~= "failed" then task.stored_left = task.stored_left + 1 end
     end

@@ -33,7 +33,7 @@ function Run:left(task)
   if not self.total then return math.huge end
   local left, wholes = self.total, 0
   for _, t in ipairs(self.tasks) do
-    left, wholes = left - t.done - t.waiting, wholes + (t.parts and 1 or 0)
+    left, wholes = left - t.done - t.waiting - t.late, wholes + (t.parts and 1 or 0)
   end
   if task.parts then return math.max(left, 0) end
   for _, t in ipairs(self.tasks) do if t.parts then left = left - t.budget:kept(self.total // wholes) end end
@@ -65,12 +65,12 @@ end
 function Run:wait(enough)
   while not self:is_over() and not enough() do
     local waiting, start = {}, msched.clock()
-    for _, t in ipairs(self.tasks) do if t.waiting > 0 and not t.ended then waiting[#waiting + 1] = t end end
+    for _, t in ipairs(self.tasks) do if t.waiting + t.late > 0 and not t.ended then waiting[#waiting + 1] = t end end
     if #waiting == 0 then return end
     local came = self.services:wait()
     for _, t in ipairs(waiting) do
       t.spent.wait = t.spent.wait + (msched.clock() - start) / #waiting
-      if not came then self.log("wait", t.name, {waiting = t.waiting}) end
+      if not came then self.log("wait", t.name, {waiting = t.waiting + t.late}) end
     end
   end
 end
@@ -122,7 +122,7 @@ local function has_more(t) return not t.is_done and not t.ended and t:remaining(
 -- What is composed of parts goes on when these are over.
 local function goes_on(t)
   if not has_more(t) then return false end
-  for _, part in ipairs(t.parts or {}) do if has_more(part) or part.waiting > 0 then return false end end
+  for _, part in ipairs(t.parts or {}) do if has_more(part) or part.waiting + part.late > 0 then return false end end
   return true
 end
 
@@ -135,17 +135,17 @@ end
 -- Where a task has nothing left to do, its close ones are timed again, and the memory of its arguments is given back.
 function Run:finish(task)
   if task.is_closed then return end
-  task:know_unfinished()
+  task:know_unfinished(math.huge)
   task.is_closed, task.retimed = true, remeasure.run(task)
   -- An interrupt leaves what is timed again where it is: the measurer ends with the run.
-  if self.services.measurer and task.waiting == 0 and not self:stopped() then
+  if self.services.measurer and task.waiting + task.late == 0 and not self:stopped() then
     self.services.measurer:close_task(task.number)
   end
 end
 
 local function waiting_of(tasks)
   local waiting = 0
-  for _, t in ipairs(tasks) do if not t.ended then waiting = waiting + t.waiting end end
+  for _, t in ipairs(tasks) do if not t.ended then waiting = waiting + t.waiting + t.late end end
   return waiting
 end
 
@@ -154,11 +154,19 @@ end
 function Run:finish_ended()
   local measurer = self.services.measurer
   if not (measurer and measurer.lacks_candidates) and waiting_of(self.tasks) > 0 then return end
-  for _, t in ipairs(self.tasks) do if t.waiting == 0 and not has_more(t) then self:finish(t) end end
+  for _, t in ipairs(self.tasks) do if t.waiting + t.late == 0 and not has_more(t) then self:finish(t) end end
+end
+
+-- Where a fleet's workers lack candidates, batches end of which most has come; in turn none does, so that what tasks ask
+-- for is the same whichever results come first.
+function Run:close_batches()
+  if self.scheduler == "round-robin" or not self:lacks_candidates() then return end
+  for _, t in ipairs(self.tasks) do if not t.ended and t:may_go_on() then t:close_batch() end end
 end
 
 -- The task that goes on now, beside those that wait: none until there is room for its candidates, and none out of turn.
 function Run:next_task()
+  self:close_batches()
   local live = self:live()
   if #live == 0 or waiting_of(self.tasks) > 0 and not self:lacks_candidates() then return nil end
   return self.pick(live)
@@ -221,7 +229,7 @@ function Run:go(services)
   end
   self:search()
   for _, task in ipairs(self.tasks) do
-    self.cut = self.cut or task.waiting > 0 -- the measurer is busy with what no one waits for
+    self.cut = self.cut or task.waiting + task.late > 0 -- the measurer is busy with what no one waits for
   end
   for _, task in ipairs(self.tasks) do self:finish(task) end
 end

@@ -40,7 +40,7 @@ local no_model =
 function Task.new(func, fields)
   local self = setmetatable({
     func = func, iteration = 1, made = 0, done = 0, counted = 0, run_number = 1, waiting = 0, idle = 0, accepted = 0,
-    submitted = 0, recorded = 0, stored_left = 0, kept = 0, censored = 0,
+    submitted = 0, recorded = 0, late = 0, pending = {}, samples = {}, stored_left = 0, kept = 0, censored = 0,
     repeated = 0, busy = 0, retimed = 0,
     transferred = 0, known = {}, unfinished = {}, finished = {}, measured = {}, failures = {},
     row = {failures = {}, length = 0}, wins = {}, starts = {}, model = no_model,
@@ -178,7 +178,7 @@ end
 -- Trials that are left of the task's and of the run's.
 function Task:trials_left()
   if self:is_over() then return 0 end
-  return math.min(self.trials - self.done, self.run:left(self), self.budget and self.budget:left(self) or math.huge)
+  return math.min(self.trials - self.done - self.late, self.run:left(self), self.budget and self.budget:left(self) or math.huge)
 end
 
 -- ---- Candidates ---------------------------------------------------------------------------------------------------
@@ -324,7 +324,7 @@ end
 -- Gives those that are to be measured, {candidate, at}, and how many the store had a result of.
 function Task:sort_out(candidates)
   local fresh, stored, left = {}, 0, self:trials_left()
-  self.answers, self.pending, self.samples, self.best_before = {}, {}, {}, self.fastest and self.fastest.seconds
+  self.answers, self.best_before = {}, self.fastest and self.fastest.seconds
   for i, c in ipairs(candidates) do
     local k, is_spent = self.unfinished[c.hash], #fresh + (self.proposed and stored or 0) == left
     if k and not (self.proposed and is_spent) then
@@ -333,7 +333,7 @@ function Task:sort_out(candidates)
       self.answers[i] = {status = "repeated"}
     else
       self.known[c.hash] = true
-      fresh[#fresh + 1] = {candidate = c, at = i}
+      fresh[#fresh + 1] = {candidate = c, at = i, answers = self.answers}
     end
     if self.proposed and (not self.answers[i] or self.answers[i].status ~= "repeated") then
       self.answers[i] = fixed.answer(self, c)
@@ -346,7 +346,7 @@ end
 function Task:since_start() return math.max(0, msched.clock() - self.run.started) end
 
 function Task:submit(fresh)
-  self.waiting, self.asked_at = #fresh, self:since_start()
+  self.waiting, self.batch_size, self.asked_at, self.came_at = #fresh, #fresh, self:since_start(), msched.clock()
   for _, f in ipairs(fresh) do
     self.submitted = self.submitted + 1
     self.pending[self.submitted] = f
@@ -379,22 +379,49 @@ end
 function Task:settle()
   table.sort(self.samples, function(a, b) return a.hash < b.hash end) -- whatever the order in which they came
   self:learn(self.samples, false)
+  self.samples = {}
   self.wins[#self.wins + 1] = self.fastest ~= nil and (not self.best_before or self.fastest.seconds < self.best_before)
   if not self.is_starting then self:end_iteration() end
   self.made, self.is_starting = 0, false
 end
 
--- What the store has of an iteration that was cut short is known now, though the policy did not ask for it again.
-function Task:know_unfinished()
-  for _, hash in ipairs(msched.sorted_keys(self.unfinished)) do
-    self:know(self.unfinished[hash])
-    self.unfinished[hash] = nil
-  end
+-- What the store has of iterations up to `last` that were cut short is known now, though the policy did not ask for it
+-- again.
+function Task:know_unfinished(last)
   self.stored_left = 0
+  for _, hash in ipairs(msched.sorted_keys(self.unfinished)) do
+    local k = self.unfinished[hash]
+    if k.iteration <= last then
+      self:know(k)
+      self.unfinished[hash] = nil
+    elseif k.record.status ~= "failed" then self.stored_left = self.stored_left + 1 end
+  end
 end
 function Task:end_iteration()
-  if not self.proposed then self:know_unfinished() end
+  if not self.proposed then self:know_unfinished(self.iteration) end
   self.iteration = self.iteration + 1
+end
+
+-- ---- Results that come late ---------------------------------------------------------------------------------------
+
+local LATE, STALLED_LATE = 1 / 8, 1 / 2 -- shares of a batch
+Task.STALLED = 1 -- seconds without a result
+
+-- Whether the policy may go on with what has come of its batch: most of it, or half where nothing has come for a while,
+-- as where a worker of a fleet has died. One batch has late results at a time; a policy of a user's has all.
+function Task:may_go_on()
+  if self.waiting == 0 or self.late > 0 or self.proposed or self.is_starting then return false end
+  if not policies.is_shipped(self.policy) then return false end
+  local share = self.waiting / self.batch_size
+  local is_most = share <= LATE or share <= STALLED_LATE and msched.clock() - self.came_at > Task.STALLED
+  return is_most and self:trials_left() > self.waiting
+end
+
+-- Ends the batch: what has not come by now counts when it comes.
+function Task:close_batch()
+  for _, f in pairs(self.pending) do f.is_late, f.answers[f.at] = true, {status = "late"} end
+  self.late, self.waiting = self.waiting, 0
+  self:settle()
 end
 
 -- ---- Results ------------------------------------------------------------------------------------------------------
@@ -464,14 +491,15 @@ end
 -- A result of the measurer's. Where the function itself cannot be run, there is none of any candidate.
 function Task:take_result(r)
   if not self.has_remark then self:take_remark() end
+  local is_late = self.pending[r.id] and self.pending[r.id].is_late
   if r.unmeasurable then
     local _, why = self.services.measurer:reference(self.number)
     self:fail(why)
-    self.waiting = self.waiting - 1
+    self:come(r.id)
   else
     self:take(r.id, r)
   end
-  if self.waiting == 0 then self:settle() end
+  if self.waiting == 0 and not is_late then self:settle() end
 end
 
 function Task.run_seconds(r) return (r.check_seconds or 0) + (r.time_seconds or 0) end
@@ -488,12 +516,20 @@ local function keep(self, c, status, r)
     roofline = self.limit and {limit = self.limit.name, limit_seconds = self.limit.seconds}}
 end
 
+-- What was asked for has come: it is waited for no more.
+function Task:come(number)
+  local f = self.pending[number]
+  local count = f.is_late and "late" or "waiting"
+  self.pending[number], self[count], self.came_at = nil, self[count] - 1, msched.clock()
+  return f
+end
+
 -- What came of a candidate: counted, kept in the store, reported.
 function Task:take(number, r)
-  local c, at = self.pending[number].candidate, self.pending[number].at
+  local f = self:come(number)
+  local c = f.candidate
   local status = r.measured and "measured" or r.censored and "censored" or "failed"
-  self.pending[number], self.waiting = nil, self.waiting - 1
-  if not self.proposed then self.answers[at] = {status = status, seconds = status ~= "failed" and r.seconds or nil} end
+  if not self.proposed then f.answers[f.at] = {status = status, seconds = status ~= "failed" and r.seconds or nil} end
   self.done = self.done + ((self.proposed or status ~= "failed") and 1 or 0)
   if status == "failed" then note_failure(self, r) else self.row = {failures = {}, length = 0} end
   if r.busy then self.busy = self.busy + 1 end

@@ -21,7 +21,7 @@ function whole.budget(trials) return setmetatable({trials = trials, parts = {}, 
 
 -- How many of `trials` are kept for the whole, less those that it has had.
 function Budget:kept(trials)
-  local done = self.whole and self.whole.done + self.whole.waiting or 0
+  local done = self.whole and self.whole.done + self.whole.waiting + self.whole.late or 0
   return math.max(math.min(math.max(trials // OF, 1), KEPT) - done, 0)
 end
 
@@ -31,8 +31,8 @@ function Budget:begin() self.begun = self.begun + 1 end
 -- Trials that are left for one of the tasks.
 function Budget:left(task)
   if not self.trials then return math.huge end
-  local left = self.trials - self.whole.done - self.whole.waiting
-  for _, part in ipairs(self.parts) do left = left - part.done - part.waiting end
+  local left = self.trials - self.whole.done - self.whole.waiting - self.whole.late
+  for _, part in ipairs(self.parts) do left = left - part.done - part.waiting - part.late end
   if task == self.whole then return math.max(left, 0) end
   left = math.max(left - self:kept(self.trials), 0)
   local sharers = math.max(#self.parts - self.begun + 1, 1)
