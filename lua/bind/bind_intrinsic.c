@@ -1,6 +1,7 @@
 /* Tensor intrinsics defined in Lua: ms.intrinsic. */
 #include "bind.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* The state's table, a userdata of the registry. */
@@ -60,6 +61,14 @@ static int intrinsic(lua_State *L) {
   return 1;
 }
 
+/* intrinsics_text(): those of this state as a text, which measurer:add reads; "": there are none. */
+static int intrinsics_text(lua_State *L) {
+  char *text = vm_write_intrinsics(table_of(L), NULL);
+  lua_pushstring(L, text ? text : "");
+  free(text);
+  return 1;
+}
+
 void bind_intrinsic(lua_State *L) {
   assert(lua_istable(L, -1));
   struct held_intrinsics *held = bind_hold(L, sizeof *held, "msched.intrinsics", collect);
@@ -68,4 +77,6 @@ void bind_intrinsic(lua_State *L) {
   lua_pushvalue(L, -1);
   lua_pushcclosure(L, intrinsic, 1);
   lua_setfield(L, -2, "intrinsic");
+  lua_pushcfunction(L, intrinsics_text);
+  lua_setfield(L, -2, "intrinsics_text");
 }

@@ -94,10 +94,10 @@ function commands.tune(options, files, rest)
              why or "nothing is tried")
     end
   end
-  for _, other in ipairs {"simulate", "no-tune", "vendors", "intrinsics"} do
+  for _, other in ipairs {"simulate", "no-tune", "vendors"} do
     if options.fleet and options[other] then
-      misuse("--fleet does not go with --%s: %s", other, other == "intrinsics" and "workers know those that are shipped"
-             or other == "vendors" and "these are timed here" or "nothing is measured")
+      misuse("--fleet does not go with --%s: %s", other,
+             other == "vendors" and "these are timed here" or "nothing is measured")
     end
   end
   if options.vendors and (options["no-tune"] or options.simulate) then

@@ -1,7 +1,7 @@
 -- Jobs, results and what workers say of themselves, as bytes and back. What comes from Redis is a stranger's: each
 -- field has bounds, a version stands in front, and what is not as it should be is a message.
 -- VERSION: of the forms below; raised when one changes.
-local codec = {VERSION = 1}
+local codec = {VERSION = 2}
 
 -- The most bytes of texts, and entries of lists.
 local NAME, TEXT, TRACE, LIST = 200, 2000, 4 << 20, 16
@@ -10,7 +10,7 @@ local NAME, TEXT, TRACE, LIST = 200, 2000, 4 << 20, 16
 -- from 0, which may be infinite; flag; texts, reals, lists of these.
 local forms = {
   job = {mark = "msfj", {"name", "text", NAME}, {"kind", "text", NAME}, {"workload", "text", NAME},
-         {"hash", "text", NAME}, {"reply", "text", NAME}, {"best", "real"}, {"run_timeout", "real"},
+         {"intrinsics", "text", NAME}, {"hash", "text", NAME}, {"reply", "text", NAME}, {"best", "real"}, {"run_timeout", "real"},
          {"reference_timeout", "real"}, {"seconds", "real"}, {"traces", "texts", TRACE}},
   result = {mark = "msfr", {"name", "text", NAME}, {"worker", "text", NAME}, {"hash", "text", NAME},
             {"outcome", "text", NAME}, {"reason", "text", TEXT}, {"aside", "text", TEXT}, {"seconds", "real"},

@@ -108,10 +108,15 @@ function Coordinator:lacks_candidates() return self.capacity > 0 and #self.unsen
 -- ---- Candidates --------------------------------------------------------------------------------------------------
 
 function Coordinator:add(func)
-  local text = func:script()
-  local task = {func = func, digest = Queue.digest(text), text = text, best = 0, number = #self.tasks}
+  local text, intrinsics = func:script(), msched.intrinsics_text()
+  local task = {func = func, workload = Queue.digest(text), intrinsics = "", best = 0, number = #self.tasks}
+  task.digest = task.workload
   self.tasks[#self.tasks + 1] = task
-  self.queue:put_text(task.digest, text)
+  self.queue:put_text(task.workload, text)
+  if intrinsics ~= "" then -- a module that calls one of a name is another where that is defined otherwise
+    task.intrinsics, task.digest = Queue.digest(intrinsics), Queue.digest(text .. intrinsics)
+    self.queue:put_text(task.intrinsics, intrinsics)
+  end
   return task.number
 end
 
@@ -135,7 +140,8 @@ function Coordinator:reference(number)
 end
 
 local function bytes_of(self, job)
-  return codec.write_job {name = job.name, kind = job.traces and "retime" or "measure", workload = job.task.digest,
+  return codec.write_job {name = job.name, kind = job.traces and "retime" or "measure", workload = job.task.workload,
+                          intrinsics = job.task.intrinsics,
                           hash = job.hash, reply = self.name, best = job.task.best, run_timeout = self.run_timeout,
                           reference_timeout = self.reference_timeout, seconds = job.seconds,
                           traces = job.traces or {job.trace:binary()}}

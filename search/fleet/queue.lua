@@ -6,7 +6,7 @@
 --   msched:{Q}:open           hash: the job's name, its place in the stream
 --   msched:{Q}:result:NAME    what came of a job, kept for a day, or a minute after it was taken
 --   msched:{Q}:reply:TUNER    stream: results, for the tuner that sent the job
---   msched:{Q}:text:DIGEST    a workload
+--   msched:{Q}:text:DIGEST    a workload, or tensor intrinsics
 --   msched:{Q}:workers        hash: what each says of itself; msched:{Q}:alive:WORKER while it lives; the same of
 --   tuners msched:{Q}:poison         hash: the job's name, and why it is none any more
 --   msched:holder:HOST:DEVICE the worker that a device is leased to
@@ -14,7 +14,7 @@ local codec = msched.load "search.fleet.codec"
 
 -- PROTOCOL: of the keys and of who says what when; raised when that changes, so that who speaks the old one is in
 -- another queue.
-local Queue = {GROUP = "workers", PROTOCOL = 1, DELIVERIES = 3}
+local Queue = {GROUP = "workers", PROTOCOL = 2, DELIVERIES = 3}
 Queue.__index = Queue
 
 local KEPT, TAKEN, REPLIES, DAY = 86400, 60, 10000, 86400 -- seconds; results in a reply stream
@@ -89,12 +89,10 @@ end
 function Queue:text(digest)
   local key = self:key("text", digest)
   local length = self.link:call("STRLEN", key)
-  if length == 0 then return nil, "its workload is not there" end
-  if length > LONGEST_TEXT then
-    return nil, string.format("its workload has %d bytes; %d are the most", length, LONGEST_TEXT)
-  end
+  if length == 0 then return nil, "is not there" end
+  if length > LONGEST_TEXT then return nil, string.format("has %d bytes; %d are the most", length, LONGEST_TEXT) end
   local text = self.link:call("GET", key)
-  if not text or Queue.digest(text) ~= digest then return nil, "its workload is another than its name says" end
+  if not text or Queue.digest(text) ~= digest then return nil, "is another than its name says" end
   return text
 end
 

@@ -231,16 +231,22 @@ function Worker:read(job)
   for i, bytes in ipairs(read.traces) do job.traces[i] = msched.read_trace(bytes) end
 end
 
--- The task of a job's workload; those that were not used for longest are closed.
+local function text_of(self, digest, what)
+  local text, why = self.queue:text(digest)
+  return text or error(string.format("its %s %s", what, why), 0)
+end
+
+-- The task of a job's workload and intrinsics; those that were not used for longest are closed.
 function Worker:task_of(job)
-  local digest = job.read.workload
-  local task = self.tasks[digest]
+  local workload, intrinsics = job.read.workload, job.read.intrinsics
+  local name = workload .. " " .. intrinsics
+  local task = self.tasks[name]
   if not task then
-    local text, why = self.queue:text(digest)
-    if not text then error(why, 0) end
-    task = {pending = 0, number = self.measurer:add(msched.functions_of_script(text, "workload")[1])}
+    local func = msched.functions_of_script(text_of(self, workload, "workload"), "workload")[1]
+    local own = intrinsics ~= "" and text_of(self, intrinsics, "text of intrinsics") or ""
+    task = {pending = 0, number = self.measurer:add(func, own)}
     self:close_tasks()
-    self.tasks[digest] = task
+    self.tasks[name] = task
   end
   self.used = self.used + 1
   task.used = self.used

@@ -52,11 +52,17 @@ static struct jit_measurer *open_measurer(lua_State *L) {
   return m;
 }
 
-/* measurer:add(function): the number of the task that it is from now on */
+/* measurer:add(function [, intrinsics]): the number of the task that it is from now on. intrinsics: a text of those that
+ * its traces name besides the shipped, in the place of the state's. */
 static int measurer_add(lua_State *L) {
   struct jit_measurer *m = open_measurer(L);
   const struct bound_function *f = bind_check_function(L, 2);
-  uint32_t task = jit_measurer_add(m, f->ir, f->func, bind_intrinsics(L));
+  const char *text = luaL_optstring(L, 3, NULL);
+  ms_error err = {.instruction = -1};
+  struct vm_intrinsics *own = text ? vm_read_intrinsics(text, "intrinsics", &err) : NULL;
+  if (text && !own) return bind_raise(L, &err);
+  uint32_t task = jit_measurer_add(m, f->ir, f->func, text ? own : bind_intrinsics(L));
+  vm_intrinsics_free(own);
   lua_pushinteger(L, task);
   lua_pushinteger(L, (lua_Integer)task + 1);
   lua_setiuservalue(L, 1, TASKS);

@@ -396,7 +396,7 @@ model:successor(seed?: integer): msched.model | A model that starts from what th
 redis:ask(seconds: number, commands: table, patient?: boolean): table?, string?, string? | The replies to commands, lists of words: strings, integers, lists, false, {error =}; nil, a kind (lost, nonsense, large, interrupted) and why, and the connection is closed.
 redis:is_open(): boolean | Whether nothing has ended it yet.
 redis:close() | Ends it.
-measurer:add(func: msched.function): integer | A function whose candidates are measured; its number, its task.
+measurer:add(func: msched.function, intrinsics?: string): integer | A function whose candidates are measured; its number, its task. intrinsics: a text of the tensor intrinsics that traces name, in the place of those defined here.
 measurer:reference(task: integer): boolean?, string? | Whether what the function computes is known, to compare with; nil: not yet; false and why, where it cannot be run.
 measurer:submit(task: integer, id: integer, trace: msched.trace) | Hands a candidate of a task to the builders.
 measurer:next(wait?: number): table? | A result, {task, id, hash, outcome, measured, censored, seconds, low, high, runs, reason, …}; nil when none came for so many seconds.

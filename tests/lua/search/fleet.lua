@@ -242,7 +242,7 @@ task = c:add(func)
 local function job(values)
   local name = values.name or "x.y"
   return {name = name, bytes = codec.write_job(setmetatable(values, {__index = {name = name, kind = "measure",
-                                                            workload = c.tasks[1].digest, hash = hashes[1],
+                                                            workload = c.tasks[1].workload, hash = hashes[1],
                                                             reply = "me", run_timeout = 1, reference_timeout = 1,
                                                             traces = {traces[1]:binary()}}}))}
 end
@@ -265,6 +265,13 @@ bad("neither a candidate nor finalists", job {name = "k", kind = "shell"})
 bad("neither a candidate nor finalists", job {name = "two", traces = {"", ""}})
 bad("time limits", job {name = "limits", run_timeout = 1e6})
 bad("its workload is not there", job {name = "none", workload = "0000000000000000"})
+bad("its text of intrinsics is not there", job {name = "bare", intrinsics = "0000000000000000"})
+do
+  local measurer = ms.measurer {target = "native"}
+  fails("no function", measurer.add, measurer, func, "### half.desc\n")
+  assert(measurer:add(func, "") == 0)
+  measurer:close()
+end
 -- a trace of another schema: an instruction that is none here
 local other = traces[1]:json():gsub("SamplePerfectTile", "SampleAnotherTile")
 bad("SampleAnotherTile", job {name = "schema", traces = {other}})

@@ -153,6 +153,9 @@ others=$real
 "$msched" tune ops:matmul --trials 3 --fleet $url --db "$work/real.db" -- 24 24 24 >"$work/out" 2>"$work/err" || fail "tune by a worker: $(cat "$work/err")"
 [ "$("$msched" top -k 9 --db "$work/real.db" | grep -c llvm)" -ge 2 ] || fail "nothing was measured: $(cat "$work/out")"
 "$msched" replay matmul --db "$work/real.db" >"$work/out" 2>&1 || "$msched" replay best --db "$work/real.db" >"$work/out" 2>&1 || fail "replay: $(cat "$work/out")"
+# By intrinsics of the tuner's, which travel as text.
+"$msched" tune "$root/lua/examples/gemm.lua" --rules "$root/tests/lua/space/tune_intrinsic.lua" --trials 1 --fleet $url --db "$work/tile.db" -- 64 64 64 >"$work/out" 2>&1 || fail "tune by intrinsics: $(cat "$work/out")"
+"$msched" db export - --db "$work/tile.db" | grep '"status":"\(measured\|censored\)"' | grep -q '"intrinsics":{"tile":' || fail "no record by an intrinsic: $(cat "$work/out")"
 kill -INT $real
 wait $real || fail "the worker's status: $?"
 grep -q '^worker real: [1-9][0-9]* jobs, ' "$work/real" || fail "the worker says: $(cat "$work/real")"
