@@ -227,7 +227,7 @@ local function space_key(policy, sketches, fixed_order)
 end
 
 local function target_of(options)
-  return msched.target(options.target or "native", {runs = not (options.simulate or options.no_tune)})
+  return msched.target(options.target or "native", {runs = not (options.simulate or options.no_tune or options.fleet)})
 end
 
 local OPENING = 1e6 -- seconds, where the run has no limit

@@ -37,8 +37,9 @@ end
 -- The device that the target's code is timed on: of a CPU the target; of a GPU what its workers say that they are.
 local function device_of(server, target)
   if target.kind ~= "cuda" and not server.address.device then return target.text end
-  local found, names = {}, {}
+  local found, names, served = {}, {}, {}
   for _, about in ipairs(Queue.list(server)) do
+    served[#served + 1] = about.device
     local is_target = about.device == target.text or about.device:sub(1, #target.text + 4) == target.text .. " on "
     local is_named = not server.address.device or about.device:find(server.address.device, 1, true)
     if is_target and is_named and about.versions == msched.versions() then
@@ -47,7 +48,8 @@ local function device_of(server, target)
   end
   if #found == 1 then return found[1].device end
   error(string.format("%s: %s; ?device=NAME behind the address says which", server.address.name,
-                      #found == 0 and "no worker has served " .. target.text
+                      #found == 0 and string.format("no worker has served %s; served were: %s", target.text,
+                                                    #served > 0 and table.concat(served, "; ") or "none")
                         or "workers of several devices have: " .. table.concat(names, "; ")), 0)
 end
 

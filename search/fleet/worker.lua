@@ -66,7 +66,7 @@ function Worker.open(options)
   if self.name == "" or #self.name > 100 or self.name:find "[^%w_.-]" then
     error(string.format("--name %s: a name has up to 100 letters, digits, `_`, `.` and `-`", self.name), 0)
   end
-  self.capacity = options.simulate and 4 or math.min(self.target.cores + 1, MOST_HELD)
+  self.capacity = options.simulate and 4 or math.min(msched.target("native").cores + 1, MOST_HELD)
   self.queue = Queue.open(self.link, self.device, msched.versions())
   self:claim_name()
   self.queue:make_group(self.queue:key("to", self.name))

@@ -1,9 +1,9 @@
 #!/bin/sh
 # A fleet's processes. Servers that are no Redis, and none at all: one message each, exit status 1. Where redis-server
 # is installed: two workers, one of them killed, and a tuner that is killed and goes on; a worker that measures. usage:
-# fleet.sh MSCHED ROOT ANSWERING
+# fleet.sh MSCHED ROOT ANSWERING [DRIVER NVRTC]
 set -u
-msched=$1 root=$2 answering=$3
+msched=$1 root=$2 answering=$3 driver=${4:-} nvrtc=${5:-}
 work=$(mktemp -d)
 server='' others=''
 end() {
@@ -153,6 +153,16 @@ others=$real
 "$msched" tune ops:matmul --trials 3 --fleet $url --db "$work/real.db" -- 24 24 24 >"$work/out" 2>"$work/err" || fail "tune by a worker: $(cat "$work/err")"
 [ "$("$msched" top -k 9 --db "$work/real.db" | grep -c llvm)" -ge 2 ] || fail "nothing was measured: $(cat "$work/out")"
 "$msched" replay matmul --db "$work/real.db" >"$work/out" 2>&1 || "$msched" replay best --db "$work/real.db" >"$work/out" 2>&1 || fail "replay: $(cat "$work/out")"
+# Beside a worker of a GPU, the tests' own: each has the jobs of its device, and a tuner needs no device.
+if [ -n "$driver" ] && g++ --version >/dev/null 2>&1; then
+  MSCHED_LIBCUDA=$driver MSCHED_NVRTC=$nvrtc FAKE_NVRTC_FOLDER=$work FAKE_NVRTC_KEEPS=1 FAKE_CUDA_SKIPPED="peak bandwidth" "$msched" worker $url --name gpu --device 0 >"$work/gpu" 2>&1 &
+  others="$others $!"
+  until grep -q "serves cuda -arch=sm_90a on Fake 90" "$work/gpu" 2>/dev/null; do sleep 0.02; kill -0 $! 2>/dev/null || break; done
+  "$msched" tune ops:matmul --target "cuda -arch=sm_90a" --trials 2 --fleet $url --db "$work/gpu.db" -- 32 32 32 >"$work/out" 2>&1 || fail "tune for a GPU: $(cat "$work/gpu" "$work/out")"
+  "$msched" db export - --db "$work/gpu.db" | grep '"worker":"gpu"' | grep -c '"name":"Fake 90"' | grep -qx 2 || fail "not by the GPU: $(cat "$work/out")"
+  one_message "another GPU" "no worker has served cuda -arch=sm_80; served were: .*sm_90a on Fake 90" "$msched" tune ops:matmul --target "cuda -arch=sm_80" --trials 1 --fleet $url --db "$work/gpu.db" -- 32 32 32
+fi
+
 # By intrinsics of the tuner's, which travel as text.
 "$msched" tune "$root/lua/examples/gemm.lua" --rules "$root/tests/lua/space/tune_intrinsic.lua" --trials 1 --fleet $url --db "$work/tile.db" -- 64 64 64 >"$work/out" 2>&1 || fail "tune by intrinsics: $(cat "$work/out")"
 "$msched" db export - --db "$work/tile.db" | grep '"status":"\(measured\|censored\)"' | grep -q '"intrinsics":{"tile":' || fail "no record by an intrinsic: $(cat "$work/out")"
