@@ -236,7 +236,7 @@ end
 
 -- The model starts from what one has learned of other functions, from so many samples of so many of them.
 function Task:take_transferred(model, samples, functions)
-  self.learner, self.transferred = model:successor(self.seed), samples
+  self.learner, self.transferred = model:pooled(self.seed), samples
   self.log("transferred", self.name, {samples = samples, functions = functions})
 end
 

@@ -1,5 +1,6 @@
--- What the store knows of other functions, as a model that tasks start from: trained on the records of the device's
--- family, each function's times against its own best, so that functions of any size go together.
+-- What the store knows of other functions, as samples that models of tasks have from the start: of the device's family,
+-- each result by its rank among those of its function, so that functions of any size and spread of times go together.
+-- A task's model learns from these and the task's own results together.
 -- Source: Chen et al., "Learning to optimize tensor programs" (AutoTVM), NeurIPS 2018, section 4.
 local transfer = {LEAST = 16} -- records that a function has at least
 
@@ -75,7 +76,7 @@ end
 -- The model, how many samples it has, and of how many functions; nil: the store has too little.
 function transfer.model(tasks, store, seed)
   local sources, before, model, samples, functions = sources_of(tasks, store), since(tasks),
-    msched.model("xgboost", seed), {}, 0
+    msched.model("xgboost", seed, true), {}, 0
   for i, source in ipairs(sources) do
     local list = samples_of(store, source, math.max(transfer.LEAST, SAMPLES // #sources), before, i)
     if #list >= transfer.LEAST then

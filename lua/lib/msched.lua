@@ -99,9 +99,9 @@ function ms.space(t)
 end
 
 local define_model, new_model = definer("model", {"update", "predict"}), ms.model
-function ms.model(what, seed)
+function ms.model(what, seed, by_rank)
   if type(what) == "table" then return define_model(what) end
-  return new_model(what, seed)
+  return new_model(what, seed, by_rank)
 end
 
 -- ---- Schedules -------------------------------------------------------------------------------------------------

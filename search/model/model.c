@@ -1,7 +1,7 @@
 /* Cost models: a ranking of candidates by their features. xgboost learns from what was measured; random does not.
  *
  * A candidate is several rows, one a buffer store; its score is the sum of its rows' predictions, and trees are fitted
- * so that the sums match throughput relative to the best of the task. xgboost grows them by histograms; they are walked
+ * so that the sums match throughput relative to the best of the task, or the rank among its samples. xgboost grows them by histograms; they are walked
  * here (forest.c). Growing them again from all training samples is quick enough, and so the model is a function of the
  * samples, however they were split. Source: Zheng et al., "Ansor", OSDI 2020, section 5.2. */
 #include "forest.h"
@@ -29,7 +29,7 @@ struct task {
 };
 
 struct search_model {
-  bool learns;
+  bool learns, by_rank;
   uint64_t seed;
   struct forest prior, learned; /* of the file, or another model; of the training samples, on top of it */
   struct sample *samples;
@@ -107,7 +107,7 @@ struct fit {
   const struct xgboost *api;
   float *rows; /* of the features that are not the same everywhere: half are */
   uint32_t *features, width;
-  float *gradients, *hessians;
+  float *gradients, *hessians, *labels; /* labels: of samples */
   DMatrixHandle proxy, matrix;
   BoosterHandle booster;
   bool given; /* the rows, to the matrix that is made */
@@ -170,6 +170,41 @@ static bool configure(struct fit *f, ms_error *err) {
   return true;
 }
 
+struct place {
+  uint32_t sample, task;
+  double seconds;
+};
+static int compare_places(const void *a, const void *b) {
+  const struct place *x = a, *y = b;
+  if (x->task != y->task) return x->task < y->task ? -1 : 1;
+  return (x->seconds > y->seconds) - (x->seconds < y->seconds);
+}
+
+/* The share of the task's samples that are no faster than each. */
+static void rank(const struct search_model *m, float *labels) {
+  struct place *places = malloc(m->count * sizeof *places);
+  if (!places) abort();
+  for (uint32_t i = 0; i < m->count; i++) places[i] = (struct place){i, m->samples[i].task, m->samples[i].seconds};
+  qsort(places, m->count, sizeof *places, compare_places);
+  for (uint32_t begin = 0, end; begin < m->count; begin = end) {
+    for (end = begin; end < m->count && places[end].task == places[begin].task;) end++;
+    uint32_t equal = begin; /* the first of those of one time */
+    for (uint32_t i = begin; i < end; i++) {
+      if (places[i].seconds > places[equal].seconds) equal = i;
+      labels[places[i].sample] = (float)(end - equal) / (float)(end - begin);
+    }
+  }
+  free(places);
+}
+
+static void set_labels(const struct search_model *m, float *labels) {
+  if (m->by_rank)
+    rank(m, labels);
+  else
+    for (uint32_t i = 0; i < m->count; i++)
+      labels[i] = (float)(m->tasks[m->samples[i].task].best / m->samples[i].seconds);
+}
+
 /* One more tree: gradients of the square error of each candidate's sum. */
 static bool grow(struct fit *f, ms_error *err) {
   const struct search_model *m = f->model;
@@ -180,7 +215,7 @@ static bool grow(struct fit *f, ms_error *err) {
   uint32_t row = 0;
   for (uint32_t i = 0; i < m->count; i++) {
     const struct sample *l = &m->samples[i];
-    float sum = l->prior, label = (float)(m->tasks[l->task].best / l->seconds);
+    float sum = l->prior, label = f->labels[i];
     for (uint32_t k = 0; k < l->rows; k++) sum += predicted[row + k];
     for (uint32_t k = 0; k < l->rows; k++, row++) f->gradients[row] = 2 * (sum - label), f->hessians[row] = 2;
   }
@@ -207,7 +242,9 @@ static bool fit(struct search_model *m, ms_error *err) {
   if (!f.api) return false;
   f.gradients = malloc(m->row_count * sizeof *f.gradients);
   f.hessians = malloc(m->row_count * sizeof *f.hessians);
-  if (!f.gradients || !f.hessians) abort();
+  f.labels = malloc(m->count * sizeof *f.labels);
+  if (!f.gradients || !f.hessians || !f.labels) abort();
+  set_labels(m, f.labels);
   select_features(&f);
   bool ok = quantize(&f, err) && configure(&f, err);
   for (int i = 0; ok && i < TREES; i++) ok = grow(&f, err);
@@ -216,7 +253,7 @@ static bool fit(struct search_model *m, ms_error *err) {
   if (f.matrix) f.api->XGDMatrixFree(f.matrix);
   if (f.proxy) f.api->XGDMatrixFree(f.proxy);
   free(f.rows), free(f.features);
-  free(f.gradients), free(f.hessians);
+  free(f.gradients), free(f.hessians), free(f.labels);
   return ok;
 }
 
@@ -292,6 +329,34 @@ struct search_model *search_model_from(struct search_model *model, uint64_t seed
   if (!m) return NULL;
   forest_append(&m->prior, &model->prior);
   forest_append(&m->prior, &model->learned);
+  return m;
+}
+
+void search_model_rank(struct search_model *m) {
+  assert(!m->count);
+  m->by_rank = true;
+}
+
+static void *copy_of(const void *at, size_t bytes) {
+  void *copy = malloc(bytes + 1);
+  if (!copy) abort();
+  if (bytes) memcpy(copy, at, bytes);
+  return copy;
+}
+
+struct search_model *search_model_pooled(struct search_model *model, uint64_t seed, ms_error *err) {
+  if (!finish_learning(model, err)) return NULL;
+  struct search_model *m = search_model_new("xgboost", seed, err);
+  if (!m) return NULL;
+  m->by_rank = model->by_rank;
+  forest_append(&m->prior, &model->prior);
+  forest_append(&m->learned, &model->learned);
+  m->count = m->room = model->count;
+  m->row_count = m->row_room = model->row_count;
+  m->task_count = model->task_count;
+  m->samples = copy_of(model->samples, model->count * sizeof *model->samples);
+  m->rows = copy_of(model->rows, (size_t)model->row_count * search_feature_count() * sizeof *model->rows);
+  m->tasks = copy_of(model->tasks, model->task_count * sizeof *model->tasks);
   return m;
 }
 

@@ -13,13 +13,15 @@ static struct search_model **push_model(lua_State *L) {
   return m;
 }
 
-/* model(name [, seed]) */
+/* model(name [, seed [, by_rank]]): by_rank: samples count by their rank among those of their task */
 static int new_model(lua_State *L) {
   const char *name = luaL_checkstring(L, 1);
   uint64_t seed = (uint64_t)luaL_optinteger(L, 2, 1);
+  bool by_rank = lua_toboolean(L, 3);
   ms_error err = {.instruction = -1};
   struct search_model **m = push_model(L);
   *m = search_model_new(name, seed, &err);
+  if (*m && by_rank) search_model_rank(*m);
   return *m ? 1 : bind_raise(L, &err);
 }
 
@@ -49,6 +51,16 @@ static int model_successor(lua_State *L) {
   ms_error err = {.instruction = -1};
   struct search_model **m = push_model(L);
   *m = search_model_from(*from, seed, &err);
+  return *m ? 1 : bind_raise(L, &err);
+}
+
+/* model:pooled([seed]): a model that learns from the samples of this one and its own together */
+static int model_pooled(lua_State *L) {
+  struct search_model **from = check_model(L);
+  uint64_t seed = (uint64_t)luaL_optinteger(L, 2, 1);
+  ms_error err = {.instruction = -1};
+  struct search_model **m = push_model(L);
+  *m = search_model_pooled(*from, seed, &err);
   return *m ? 1 : bind_raise(L, &err);
 }
 
@@ -117,11 +129,8 @@ static int model_save(lua_State *L) {
 
 void bind_models(lua_State *L) {
   assert(lua_istable(L, -1));
-  static const luaL_Reg model[] = {{"update", model_update},
-                                   {"predict", model_predict},
-                                   {"save", model_save},
-                                   {"successor", model_successor},
-                                   {NULL, NULL}};
+  static const luaL_Reg model[] = {{"update", model_update},       {"predict", model_predict}, {"save", model_save},
+                                   {"successor", model_successor}, {"pooled", model_pooled},   {NULL, NULL}};
   static const luaL_Reg model_meta[] = {{"__gc", collect_model}, {NULL, NULL}};
   bind_type(L, BOUND_MODEL, model, model_meta);
   static const luaL_Reg functions[] = {{"model", new_model}, {"load_model", load_model}, {NULL, NULL}};

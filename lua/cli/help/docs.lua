@@ -146,7 +146,7 @@ ms.features(sch: msched.schedule): msched.features | A candidate's features, as 
 ms.pool(func: msched.function, options: table): msched.pool | Replay workers, for policies.
 ms.divisors(extent: integer): integer[] | The divisors of an extent, ascending, as far as its prime factors are below 2^20: what a perfect tile may have.
 ms.stream(seed: integer, candidate?: integer, draw?: integer, attempt?: integer): msched.stream | Numbers that depend on these alone, for policies.
-ms.model(model: string|{name: string, update: function, predict: function, required?: boolean}, seed?: integer): msched.model|table | A cost model: xgboost or random. Given a table: registers one of yours, and gives the table back; update(self, samples) learns from candidates that have features and seconds, predict(self, candidates) gives a score for each, the higher the better. Where it fails, the search goes on without it, or stops if it is `required`.
+ms.model(model: string|{name: string, update: function, predict: function, required?: boolean}, seed?: integer, by_rank?: boolean): msched.model|table | A cost model: xgboost or random. by_rank: samples count by their rank among those of their `task`, not by their times. Given a table: registers one of yours, and gives the table back; update(self, samples) learns from candidates that have features and seconds, predict(self, candidates) gives a score for each, the higher the better. Where it fails, the search goes on without it, or stops if it is `required`.
 ms.load_model(path: string, seed?: integer): msched.model?, string? | An xgboost model that starts from what model:save wrote; nil and why, where it is of another version, of other features or damaged.
 ms.estimate(func: msched.function, trace: msched.trace, machine: table): number, string | The cycles, as estimated, of a trace with all its decisions, and a name that candidates with the same innermost loops share. machine: as for `ms.estimator`.
 ms.proposals(func: msched.function, machine: table, jobs: table, threads: integer): table | Proposals of many sketches, on so many threads: jobs {trace =, resample =, seed =, candidate =, budget =, most =, each =}; for each a list as `draft:best` gives it, empty where the sketch is refused. The number of threads shows in time only.
@@ -393,6 +393,7 @@ model:update(candidates: table[]) | Learns from candidates that have features, s
 model:predict(candidates: table[]): number[] | Scores of candidates by their features, the higher the better.
 model:save(path: string) | Writes what was learned to a file.
 model:successor(seed?: integer): msched.model | A model that starts from what this one has learned.
+model:pooled(seed?: integer): msched.model | A model that learns from the samples of this one and its own together.
 redis:ask(seconds: number, commands: table, patient?: boolean): table?, string?, string? | The replies to commands, lists of words: strings, integers, lists, false, {error =}; nil, a kind (lost, nonsense, large, interrupted) and why, and the connection is closed.
 redis:is_open(): boolean | Whether nothing has ended it yet.
 redis:close() | Ends it.

@@ -154,6 +154,29 @@ same(first:predict(candidates), before)
 -- trees are summed in another order
 for i, score in ipairs(from:successor(8):predict(candidates)) do assert(math.abs(score - learned[i]) < 1e-5, i) end
 
+-- By rank the order of times counts alone; a pooled model has the samples of another, which stays as it is.
+local function ranked(f, by_rank)
+  local model, samples = ms.model("xgboost", 1, by_rank), {}
+  for i, c in ipairs(candidates) do samples[i] = {features = c.features, seconds = f(c.seconds), task = 3} end
+  model:update(samples)
+  return model
+end
+local function squared(seconds) return seconds ^ 2 end
+local function itself(seconds) return seconds end
+local rank_model = ranked(itself, true)
+local by_rank = rank_model:predict(candidates)
+same(by_rank, ranked(squared, true):predict(candidates))
+local differs = 0
+for i, score in ipairs(ranked(squared):predict(candidates)) do differs = math.max(differs, math.abs(score - by_rank[i])) end
+assert(differs > 0.01)
+local pooled = rank_model:pooled(1)
+same(by_rank, pooled:predict(candidates))
+pooled:update(taught)
+local together, both = pooled:predict(candidates), ms.model("xgboost", 1, true)
+for i, c in ipairs(candidates) do both:update {{features = c.features, seconds = c.seconds, task = 3}, taught[i]} end
+for i, score in ipairs(both:predict(candidates)) do assert(math.abs(score - together[i]) < 0.05, i) end
+same(rank_model:predict(candidates), by_rank)
+
 -- Runs on a device that answers at once; what they say of a start from others' records, and what they ask for first.
 local transfer, simulated = ms.load "search.transfer", ms.load "search.fleet.simulated"
 local db = path .. ".transfer.db"
