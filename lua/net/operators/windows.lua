@@ -237,44 +237,86 @@ local function gathered(X, W, w, groups, shape)
   end)
 end
 
+-- The layout of images with phases behind each extent that has them, where their channels are last.
+local function phased_layout(strides)
+  local layout = common.layout()
+  if not layout or layout[#layout] ~= 2 then return nil end
+  local list = {1}
+  for _, stride in ipairs(strides) do
+    for _ = 1, stride > 1 and 2 or 1 do list[#list + 1] = #list + 2 end
+  end
+  list[#list + 1] = 2
+  return list
+end
+
 -- The same where dilations are 1: an output meets every stride-th element of the window alone, from (output + before)
--- mod stride on. With zeros around the image none is asked for; where the stride does not divide the window, an element
--- behind it counts as 0.
+-- mod stride on, its phase. The outputs of a phase are a convolution; phases are dimensions of their own, so that every
+-- index of an image is a sum of products. With zeros around the image none is asked for; where the stride does not
+-- divide the window, an element behind it counts as 0.
 local function by_phases(X, W, w, groups, shape)
   local each, channels, t = W.shape[2], X.shape[2] // groups, common.wide_type(X.type)
-  local taps, padded, first = {}, {X.shape[1], X.shape[2]}, {0, 0}
+  local padded, first, phased, reduced, axis = {X.shape[1], X.shape[2]}, {0, 0}, {shape[1], shape[2]}, {channels}, {}
   for d, stride in ipairs(w.strides) do
-    taps[d] = (w.kernel[d] + stride - 1) // stride
-    first[d + 2] = taps[d] - 1
-    padded[d + 2] = first[d + 2] + math.max((math.max(w.out[d], 1) - 1 + w.before[d]) // stride + 1, X.shape[d + 2])
+    local rounds, taps = (w.out[d] + stride - 1) // stride, (w.kernel[d] + stride - 1) // stride
+    first[d + 2] = taps - 1
+    padded[d + 2] = first[d + 2] + math.max(math.max(rounds, 1) + (stride - 1 + w.before[d]) // stride, X.shape[d + 2])
+    phased[#phased + 1] = rounds
+    if stride > 1 then phased[#phased + 1] = stride end
+    if taps > 1 then reduced[#reduced + 1], axis[d] = taps, #reduced + 1 end
   end
   local P = common.padded(X, padded, first, "constant", zero(X.type))
-  return reduce(shape, {channels, table.unpack(taps)}, te.sum, function(i, r)
+  local Y = common.with_layout(phased_layout(w.strides), reduce, phased, reduced, te.sum, function(i, r)
     local from_channel, to_channel = channels_of(groups, each, channels, i[2], r[1])
-    local at, of, inside = {i[1], from_channel}, {from_channel, to_channel}, {}
+    local at, of, inside, k = {i[1], from_channel}, {from_channel, to_channel}, {}, 3
     for d, stride in ipairs(w.strides) do
-      local o = w.before[d] == 0 and i[d + 2] or i[d + 2] + w.before[d]
-      local x = (stride == 1 and o or te.floordiv(o, stride)) - r[d + 1]
-      local element = stride == 1 and r[d + 1] or te.floormod(o, stride) + r[d + 1] * stride
+      local tap, x = axis[d] and r[axis[d]] or te.const(0, "int32"), i[k]
+      local element, before = tap, w.before[d]
+      k = k + 1
+      if stride > 1 then
+        local o = i[k] + before
+        before, element, k = te.floordiv(o, stride), te.floormod(o, stride) + tap * stride, k + 1
+      end
       if w.kernel[d] % stride ~= 0 then
         inside[#inside + 1] = te.lt(element, w.kernel[d])
         element = te.minimum(element, w.kernel[d] - 1)
       end
-      at[d + 2], of[d + 2] = x + first[d + 2], element
+      at[d + 2], of[d + 2] = x + before - tap + first[d + 2], element
     end
     local product = wide(P[at]) * wide(W[of])
     return #inside == 0 and product
       or te.select(te.all(table.unpack(inside)), product, te.const(is_float(t) and 0.0 or 0, t))
+  end)
+  return compute(shape, t, function(i)
+    local at = {i[1], i[2]}
+    for d, stride in ipairs(w.strides) do
+      at[#at + 1] = stride == 1 and i[d + 2] or te.floordiv(i[d + 2], stride)
+      at[#at + 1] = stride > 1 and te.floormod(i[d + 2], stride) or nil
+    end
+    return Y[at]
+  end)
+end
+
+-- The same where the image has one element a channel and all of the window is asked for: each output meets one element.
+local function of_points(X, W, w, groups, shape)
+  local each, channels = W.shape[2], X.shape[2] // groups
+  return reduce(shape, {channels}, te.sum, function(i, r)
+    local from_channel, to_channel = channels_of(groups, each, channels, i[2], r[1])
+    local at, of = {i[1], from_channel}, {from_channel, to_channel}
+    for d in ipairs(w.strides) do at[d + 2], of[d + 2] = 0, i[d + 2] + w.before[d] end
+    return wide(X[at]) * wide(W[of])
   end)
 end
 
 operators.ConvTranspose = function(n)
   local X, W, groups = n:x(1), n:x(2), n:int("group", 1)
   local w = transposed_window(n, X, W, groups)
-  local dense = true
-  for _, dilation in ipairs(w.dilations) do dense = dense and dilation == 1 end
+  local dense, points = true, true
+  for d, dilation in ipairs(w.dilations) do
+    dense = dense and dilation == 1
+    points = points and dense and X.shape[d + 2] == 1 and w.before[d] >= 0 and w.before[d] + w.out[d] <= w.kernel[d]
+  end
   local shape = {X.shape[1], W.shape[2] * groups, table.unpack(w.out)}
-  return with_bias(n, (dense and by_phases or gathered)(X, W, w, groups, shape), 3, X.type)
+  return with_bias(n, (points and of_points or dense and by_phases or gathered)(X, W, w, groups, shape), 3, X.type)
 end
 
 -- Each channel by its own weights, of what was before and what is now.

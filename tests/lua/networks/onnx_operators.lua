@@ -157,6 +157,15 @@ check("Conv", {f32({1, 1, 1, 3}, {1, 2, 3}), f32({1, 1, 1, 2}, {1, 10}), f32({1}
 check("Conv", {f32({1, 2, 2}, {1, 2, 3, 4}), f32({2, 1, 1}, {2, 3})}, {f32({1, 2, 2}, {2, 4, 9, 12})}, {group = 2})
 check("ConvTranspose", {f32({1, 1, 2}, {1, 2}), f32({1, 1, 2}, {1, 10})}, {f32({1, 1, 4}, {1, 10, 2, 20})},
       {strides = {2}})
+-- a window that the stride does not divide, cut before; one element a channel, of all of the window and of more
+local window = f32({1, 1, 3}, {1, 10, 100})
+check("ConvTranspose", {f32({1, 1, 2}, {1, 2}), window}, {f32({1, 1, 4}, {10, 102, 20, 200})},
+      {strides = {2}, pads = {1, 0}})
+check("ConvTranspose", {f32({1, 1, 1}, {3}), window}, {f32({1, 1, 2}, {30, 300})}, {strides = {2}, pads = {1, 0}})
+check("ConvTranspose", {f32({1, 1, 1}, {3}), window}, {f32({1, 1, 4}, {3, 30, 300, 0})},
+      {strides = {2}, output_padding = {1}})
+check("ConvTranspose", {f32({1, 2, 1}, {1, 2}), f32({2, 1, 2}, {1, 2, 3, 4})}, {f32({1, 2, 2}, {1, 2, 6, 8})},
+      {group = 2})
 check("MaxPool", {f32({1, 1, 3}, {-1, -2, -3})}, {f32({1, 1, 2}, {-1, -3})},
       {kernel_shape = {2}, strides = {2}, ceil_mode = 1})
 check("AveragePool", {f32({1, 1, 3}, {3, 6, 9})}, {f32({1, 1, 4}, {3, 4.5, 7.5, 9})},
