@@ -13,6 +13,8 @@ enum tir_instruction {
   TIR_TRANSPOSE_8X64,
   TIR_INTERLEAVE_4X8, /* sixteen columns of so many rows of so many bits: those of a column side by side */
   TIR_INTERLEAVE_2X16,
+  TIR_INTERLEAVE_4X8_BY_64, /* the same of 64 and of 32 columns: a vector of 512 bits each row */
+  TIR_INTERLEAVE_2X16_BY_32,
   TIR_TDPBSUD, /* tiles of bytes, of A and of B signed or not */
   TIR_TDPBUSD,
   TIR_TDPBUUD,

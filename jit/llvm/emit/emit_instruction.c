@@ -201,8 +201,43 @@ static void emit_interleaving(struct emit *e, const tir_expr *args, unsigned row
   LLVMSetAlignment(LLVMBuildStore(e->builder, made, to), bits / 8);
 }
 
+/* The elements of the lower or upper halves of two vectors, in turn. */
+static LLVMValueRef zip_halves(struct emit *e, LLVMValueRef a, LLVMValueRef b, unsigned lanes, bool upper) {
+  enum { MOST_LANES = 64 };
+  LLVMTypeRef i32 = LLVMInt32TypeInContext(e->context);
+  LLVMValueRef order[MOST_LANES];
+  assert(lanes <= MOST_LANES);
+  for (unsigned i = 0; i < lanes; i++)
+    order[i] = LLVMConstInt(i32, i % 2 * lanes + (upper ? lanes / 2 : 0) + i / 2, false);
+  return LLVMBuildShuffleVector(e->builder, a, b, LLVMConstVector(order, lanes), "");
+}
+
+/* B[j, p] = A[p, j], of as many columns as fill 512 bits: neighbours by twos, then these by twos. */
+static void emit_wide_interleaving(struct emit *e, const tir_expr *args, unsigned rows, unsigned bits) {
+  enum { VECTOR_BITS = 512, MOST_ROWS = 4 };
+  LLVMValueRef to = emit_address_argument(e, args[0]), from = emit_address_argument(e, args[3]), row[MOST_ROWS];
+  LLVMValueRef stride = emit_stride_between(e, from, emit_address_argument(e, args[4])), made[MOST_ROWS];
+  assert(rows == 2 || rows == MOST_ROWS);
+  for (unsigned p = 0; p < rows; p++)
+    row[p] = load_vector(e, LLVMIntTypeInContext(e->context, bits), VECTOR_BITS / bits, row_at(e, from, stride, p),
+                         bits / 8);
+  for (unsigned size = bits, apart = 1; apart < rows; size *= 2, apart *= 2) {
+    LLVMTypeRef group = LLVMVectorType(LLVMIntTypeInContext(e->context, size), VECTOR_BITS / size);
+    for (unsigned p = 0; p < rows; p++) row[p] = LLVMBuildBitCast(e->builder, row[p], group, "");
+    for (unsigned p = 0; p < rows; p++) { /* pairs of rows become two vectors, those of the lower columns first */
+      unsigned of = p / 2, first = of / apart * 2 * apart + of % apart;
+      made[p] = zip_halves(e, row[first], row[first + apart], VECTOR_BITS / size, p % 2);
+    }
+    for (unsigned p = 0; p < rows; p++) row[p] = made[p];
+  }
+  for (unsigned p = 0; p < rows; p++)
+    LLVMSetAlignment(LLVMBuildStore(e->builder, row[p], row_at(e, to, emit_int64(e, VECTOR_BITS / 8), p)), bits / 8);
+}
+
 static void emit_interleave_4x8(struct emit *e, const tir_expr *args) { emit_interleaving(e, args, 4, 8); }
 static void emit_interleave_2x16(struct emit *e, const tir_expr *args) { emit_interleaving(e, args, 2, 16); }
+static void emit_interleave_4x8_by_64(struct emit *e, const tir_expr *args) { emit_wide_interleaving(e, args, 4, 8); }
+static void emit_interleave_2x16_by_32(struct emit *e, const tir_expr *args) { emit_wide_interleaving(e, args, 2, 16); }
 
 /* ---- All of them ---- */
 
@@ -217,9 +252,10 @@ static unsigned transpositions(const struct jit_target *t) {
 }
 
 unsigned jit_instructions(const struct jit_target *t) {
-  unsigned dots = t->dots;
-  return transpositions(t) | (dots & TIR_DOTS_OF_BYTES && !jit_dots_by_pairs(t) ? 1u << TIR_INTERLEAVE_4X8 : 0) |
-         (dots >> TIR_DOT_BFLOATS & 1 ? 1u << TIR_INTERLEAVE_2X16 : 0) |
+  unsigned wide = t->vector_bits >= 512;
+  bool bytes = t->dots & TIR_DOTS_OF_BYTES && !jit_dots_by_pairs(t), bfloats = t->dots >> TIR_DOT_BFLOATS & 1;
+  return transpositions(t) | (bytes ? 1u << TIR_INTERLEAVE_4X8 | wide << TIR_INTERLEAVE_4X8_BY_64 : 0) |
+         (bfloats ? 1u << TIR_INTERLEAVE_2X16 | wide << TIR_INTERLEAVE_2X16_BY_32 : 0) |
          (t->avx512_vnni && t->vector_bits >= 512 ? 1u << TIR_VPDPBUSD : 0) |
          (t->amx_int8 ? 1u << TIR_TDPBSSD | 1u << TIR_TDPBSUD | 1u << TIR_TDPBUSD | 1u << TIR_TDPBUUD : 0) |
          (t->amx_bf16 ? 1u << TIR_TDPBF16PS : 0) | (t->amx_int8 || t->amx_bf16 ? 1u << TIR_TILEZERO : 0);
@@ -229,7 +265,9 @@ bool emit_instruction(struct emit *e, tir_stmt attr) {
   static void (*const emitters[])(struct emit * e,
                                   const tir_expr *args) = {[TIR_VPDPBUSD] = emit_vpdpbusd,
                                                            [TIR_INTERLEAVE_4X8] = emit_interleave_4x8,
-                                                           [TIR_INTERLEAVE_2X16] = emit_interleave_2x16};
+                                                           [TIR_INTERLEAVE_2X16] = emit_interleave_2x16,
+                                                           [TIR_INTERLEAVE_4X8_BY_64] = emit_interleave_4x8_by_64,
+                                                           [TIR_INTERLEAVE_2X16_BY_32] = emit_interleave_2x16_by_32};
   enum tir_instruction which = tir_instruction_of(e->ir, attr);
   if (which == TIR_INSTRUCTIONS) return false;
   const tir_expr *args = tir_operands(e->ir, tir_at(e->ir, tir_as(e->ir, attr, TIR_ATTR)->attr.value)->operands);

@@ -179,7 +179,21 @@ static void take_squares(struct tir *ir, struct copy c) {
 
 /* ---- Interleaving ---- */
 
-enum { INTERLEAVED = 16 }; /* columns of a piece */
+enum { INTERLEAVED = 16, VECTOR_BITS = 512 }; /* columns of a piece; bits of a row of a wide piece */
+
+/* Columns of the piece that such an instruction interleaves. */
+static int64_t columns_of(enum tir_instruction by) {
+  if (by == TIR_INTERLEAVE_4X8_BY_64) return VECTOR_BITS / 8;
+  return by == TIR_INTERLEAVE_2X16_BY_32 ? VECTOR_BITS / 16 : INTERLEAVED;
+}
+
+/* By what a loop over so many columns is interleaved: by wide pieces where these leave nothing over. */
+static enum tir_instruction interleaving_for(const struct lowering *low, int bits, int64_t columns) {
+  enum tir_instruction wide = bits == 8 ? TIR_INTERLEAVE_4X8_BY_64 : TIR_INTERLEAVE_2X16_BY_32;
+  bool offered = low->options && low->options->instructions >> wide & 1;
+  if (offered && columns % columns_of(wide) == 0) return wide;
+  return bits == 8 ? TIR_INTERLEAVE_4X8 : TIR_INTERLEAVE_2X16;
+}
 
 /* As lower_find_step, of a sum that has other parts too, which depend neither on v nor on memory. */
 static bool find_own_step(struct tir *ir, tir_expr e, tir_var v, int64_t *step) {
@@ -212,7 +226,7 @@ static bool find_interleaving(const struct lowering *low, tir_stmt store, struct
   struct tir *ir = low->ir;
   struct element e;
   if (!read_element(low, store, &e) || (e.bits != 8 && e.bits != 16)) return false;
-  enum tir_instruction by = e.bits == 8 ? TIR_INTERLEAVE_4X8 : TIR_INTERLEAVE_2X16;
+  enum tir_instruction by = interleaving_for(low, e.bits, tir_loop_extent(ir, e.outer));
   int64_t side = tir_loop_extent(ir, e.inner);
   if (side != 32 / e.bits || !(low->options && low->options->instructions >> by & 1)) return false;
   tir_expr row = ir->operands.at[tir_buffer_at(ir, e.to)->shape + e.rank - 1];
@@ -316,7 +330,7 @@ static void take_groups(struct tir *ir, struct copy c) {
 }
 
 static void take_pieces(struct tir *ir, struct copy c) {
-  int64_t columns = tir_loop_extent(ir, c.outer), more = columns % INTERLEAVED;
+  int64_t columns = tir_loop_extent(ir, c.outer), piece = columns_of(c.by), more = columns % piece;
   int64_t first = tir_at(ir, tir_as(ir, c.outer, TIR_LOOP)->loop.min)->imm;
   if (more) {
     tir_stmt whole = lower_part_of(ir, c.outer, first, columns - more);
@@ -325,7 +339,7 @@ static void take_pieces(struct tir *ir, struct copy c) {
     tir_kill(ir, c.outer);
     c.outer = whole, c.inner = tir_only_child(ir, whole), c.store = tir_only_child(ir, c.inner);
   }
-  lower_split_loop(ir, c.outer, INTERLEAVED, TIR_SERIAL);
+  lower_split_loop(ir, c.outer, piece, TIR_SERIAL);
   tir_stmt_at(ir, c.outer)->loop_kind = tir_stmt_at(ir, c.inner)->loop_kind = TIR_SERIAL;
   name_instruction(ir, (struct copy){tir_only_child(ir, c.outer), c.inner, c.store, c.by});
 }
