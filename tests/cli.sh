@@ -214,6 +214,7 @@ case $output in *F16_1_b1*GFLOP/s*GB/s*%\ of\ *) ;; *) echo "bench ops of short 
 check "bench ops of a store" 0 '"task":"NRM_1_b1"' env $unread "$msched" bench ops NRM_1_b1 --db "$dir/ops.db" --json
 check "bench ops of no record" 1 "no record for" "$msched" bench ops SFM_1_b1 --db "$dir/ops.db"
 check "bench ops of nothing" 2 "none of its codes" "$msched" bench ops fly
+check "bench ops of a suite's word that is none's" 2 "batch=1: to which suite" "$msched" bench ops suite:ops_int8 batch=1
 check "bench ops of no suite" 2 "there is no suite" "$msched" bench ops --suite fly
 check "bench ops of no library" 1 "no library of oneDNN" "$msched" bench ops --onednn "$dir/fly" --trials 1
 check "bench auto" 0 "NRM_1_b1   " env $unread "$msched" bench auto NRM_1_b1 --trials 1 --db "$dir/ops.db"

@@ -112,11 +112,23 @@ local function members_of(word)
   return list
 end
 
+-- Refuses words of a suite, as batch=1, that name none of its members, beside operands alone: of which suite they are
+-- is not clear.
+local function check_codes(options, codes, operand)
+  if options.suite or not operand or #codes == 0 then return end
+  for _, word in ipairs(codes) do if not word:find "=" then return end end
+  cli.misuse("%s: to which suite it applies is not clear: beside %s, it goes in parentheses, as suite:ops(%s), or with \z
+              --suite", codes[1], operand, codes[1])
+end
+
 -- The members that words stand for: those of options.suite that they choose, of which there are all without words, and
 -- those of files, operators and suites, with numbers for the variables of files' functions.
 local function chosen(options, words)
-  local codes, list, own, of = {}, {}, {}, {}
-  for _, word in ipairs(words) do if not is_operand(word) then codes[#codes + 1] = word end end
+  local codes, list, own, of, operand = {}, {}, {}, {}, nil
+  for _, word in ipairs(words) do
+    if is_operand(word) then operand = operand or word else codes[#codes + 1] = word end
+  end
+  check_codes(options, codes, operand)
   if #codes == #words or #codes > 0 or options.suite then
     local ok, members = pcall(ms.load "lua.lib.ops.suites".choose, options.suite or "ops", codes)
     if not ok then cli.misuse("%s", tostring(members)) end
