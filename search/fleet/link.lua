@@ -8,6 +8,8 @@ local MOST_PAUSE = 1 -- seconds between later ones
 -- Refusals that pass: a server that starts, or another that takes its place.
 local PASSING = {LOADING = true, BUSY = true, MASTERDOWN = true, CLUSTERDOWN = true, TRYAGAIN = true}
 
+local misfit = msched.load "search.fleet.replies".misfit
+
 -- ---- Addresses --------------------------------------------------------------------------------------------------
 
 local FORM = "redis://[USER[:PASSWORD]@]HOST[:PORT][/DATABASE][?auth=FILE][&device=NAME]"
@@ -106,8 +108,10 @@ end
 local function connect(self)
   local redis, why = msched.redis(self.address.host, self.address.port, link.FIRST, self.last)
   if not redis then return nil, msched.interrupted() and "interrupted" or "lost", why end
-  local replies, kind, message = redis:ask(ANSWER, greeting(self.address), self.last)
+  local commands = greeting(self.address)
+  local replies, kind, message = redis:ask(ANSWER, commands, self.last)
   if not replies then return nil, kind, message end
+  if misfit(commands, replies) then return nil, "nonsense", "a greeting is not answered as Redis does" end
   local refused = refusal(replies)
   if passes(refused) then return nil, "lost", refused end
   if refused then fail(self, "%s", msched.visible(refused)) end
@@ -122,6 +126,8 @@ local function attempt(self, commands, seconds)
   end
   local replies, kind, why = self.redis:ask(self.last and 1 or seconds, commands, self.last)
   if not replies then return nil, kind, why end
+  local other = misfit(commands, replies)
+  if other then return nil, "nonsense", string.format("%s is not answered as Redis does", other) end
   local refused = refusal(replies)
   if passes(refused) then return nil, "lost", refused end
   return replies

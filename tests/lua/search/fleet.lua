@@ -46,6 +46,32 @@ end
 link.FIRST, link.PAUSE = 0.2, 0.001
 fails("^redis://127.0.0.1:1/0: no Redis answers there: ", link.open, "redis://127.0.0.1:1")
 
+-- ---- Replies: those of a Redis, refusals, and what is no reply to that command
+local misfit = ms.load "search.fleet.replies".misfit
+for _, case in ipairs {
+  {{"GET", "k"}, {"x", false}, {5, {}, {"x"}}}, {{"SET", "k", "v", "NX"}, {"OK", false}, {1, {"OK"}}},
+  {{"HGETALL", "k"}, {{}, {"a", "b"}}, {false, 1, "x", {1, 2}, {{}}}},
+  {{"MGET", "a", "b"}, {{"x", false}, {}}, {false, {1}, {{}}, "x"}},
+  {{"STRLEN", "k"}, {0, 1 << 40}, {"0", false, {}}}, {{"XLEN", "k"}, {0}, {"0", false, {}}},
+  {{"EVAL", "", 0}, {"x", false}, {1, {}}},
+  {{"XREAD"}, {false, {}, {{"s", {}}}, {{"s", {{"1-1", {"r", "x"}}}}}},
+   {1, "x", {1}, {{"s"}}, {{"s", 5}}, {{"s", {5}}}}},
+  {{"XREADGROUP"}, {{{"s", {{"1-1", false}, false}}}}, {{{5, {}}}, {{"s", "x"}}}},
+  {{"XPENDING", "s", "g"}, {{0, false, false, false}}, {false, 0, {}, {"0"}}},
+  {{"XPENDING", "s", "g", "-", "+", 1}, {{}, {{"1-1", "w", 5, 1}}},
+   {false, 0, {{"1-1", "w", 5}}, {{"1-1", "w", "5", "1"}}}},
+  {{"XAUTOCLAIM"}, {{"0-0", {}, {}}}, {false, "x", {}, {"0-0"}, {0, {}}}}, {{"XCLAIM"}, {{}, {false}}, {false, "x", 0}},
+  {{"PING"}, {"PONG"}, {false, 1, {}}}, {{"HSET", "k", "f", "v"}, {0, 1}, {}},
+} do
+  local command, fitting, others = table.unpack(case)
+  fitting[#fitting + 1] = {error = "ERR"}
+  for i, r in ipairs(fitting) do assert(not misfit({command}, {r}), command[1] .. ", which fits, " .. i) end
+  for i, r in ipairs(others) do assert(misfit({command}, {r}) == command[1], command[1] .. ", another, " .. i) end
+end
+local transaction = {{"MULTI"}, {"MGET", "k"}, {"EXEC"}, {"MGET", "k"}}
+assert(not misfit(transaction, {"OK", "QUEUED", {{"x"}}, {"x"}}))
+assert(misfit(transaction, {"OK", "QUEUED", {}, "QUEUED"}) == "MGET")
+
 -- ---- Forms
 local result =
   {name = "a.b", worker = "w", hash = "b", outcome = "measured", reason = "", aside = "", seconds = 0.5, low = 0.25,
