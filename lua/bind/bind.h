@@ -56,6 +56,17 @@ void script_discharge(lua_State *L, size_t *charged);
 bool script_run_file(lua_State *L, const char *path, int arguments, int results, ms_error *err);
 /* Pushes what a file of ours gives, loaded once a state: "lua.cli.cli" is lua/cli/cli.lua. */
 void script_push_own(lua_State *L, const char *name);
+/* A file that is written for a user: what was there stays until all of it is, and where that fails. "-" is standard
+ * output; devices and pipes are written to; a store is refused. */
+struct bind_output {
+  FILE *file;
+  char *path, *made; /* NULL: standard output; a device or a pipe */
+  int temporary;
+};
+/* false: err says why it cannot be; else bind_close_output. */
+bool bind_open_output(struct bind_output *out, const char *path, ms_error *err);
+/* ok: all was written, as far as the caller knows; else err has why not. Returns whether the file is there. */
+bool bind_close_output(struct bind_output *out, bool ok, ms_error *err);
 /* A file that a user names, opened for reading: no folder, and no device, which may never end; a pipe that nobody
  * writes to has nothing in it, and is not waited for. NULL: err says why. fclose. */
 FILE *bind_open_file(const char *path, ms_error *err);

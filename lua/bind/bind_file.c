@@ -52,6 +52,58 @@ static int replace(const char *path, const char *bytes, size_t size) {
   return why;
 }
 
+/* Whether a file is a store's, by the mark of its first page. Source: LMDB 0.9, mdb.c. */
+static bool is_store(const char *path) {
+  static const char mark[] = {'\xde', '\xc0', '\xef', '\xbe'};
+  char head[20] = "";
+  int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  bool is = file >= 0 && read(file, head, sizeof head) == sizeof head && !memcmp(head + 16, mark, sizeof mark);
+  if (file >= 0) close(file);
+  return is;
+}
+
+bool bind_open_output(struct bind_output *out, const char *path, ms_error *err) {
+  struct stat there;
+  assert(out && path);
+  *out = (struct bind_output){.file = stdout, .temporary = -1};
+  if (!strcmp(path, "-")) return true;
+  bool exists = stat(path, &there) == 0;
+  if (exists && S_ISREG(there.st_mode) && is_store(path))
+    return ms_fail(err, MS_IO, "%s: this is a store of records, which nothing else replaces; name another file", path);
+  out->path = realpath(path, NULL);
+  if (!out->path) out->path = strdup(path);
+  if (exists && !S_ISREG(there.st_mode)) {
+    out->file = fopen(path, "w");
+  } else {
+    mode_t rights = rights_of(out->path);
+    if (asprintf(&out->made, "%s.XXXXXX", out->path) < 0) abort();
+    int file = mkostemp(out->made, O_CLOEXEC);
+    out->temporary = file < 0 ? -1 : jit_temporary(out->made);
+    out->file = file < 0 || fchmod(file, rights) ? NULL : fdopen(file, "w");
+    int why = errno;
+    if (!out->file && file >= 0) close(file), unlink(out->made);
+    errno = why;
+  }
+  if (out->file) return true;
+  ms_fail(err, MS_IO, "%s: cannot be written: %s", path, strerror(errno));
+  jit_temporary_end(out->temporary);
+  free(out->path), free(out->made);
+  return false;
+}
+
+bool bind_close_output(struct bind_output *out, bool ok, ms_error *err) {
+  assert(out && out->file);
+  bool own = out->file != stdout, wrote = fflush(out->file) == 0;
+  if (own && fclose(out->file) != 0) wrote = false;
+  if (ok && out->made && wrote) wrote = rename(out->made, out->path) == 0;
+  if (ok && !wrote)
+    ok = ms_fail(err, MS_IO, "%s: cannot be written: %s", own ? out->path : "standard output", strerror(errno));
+  if (!ok && out->made) unlink(out->made);
+  jit_temporary_end(out->temporary);
+  free(out->path), free(out->made);
+  return ok;
+}
+
 /* replace_file(path, text): the file has the whole text, or what it had; who reads it never sees a part. Where the path
  * is a link, what it leads to. true; nil, a message, and whether there is a device or a pipe, which can be written
  * to. */
@@ -64,6 +116,11 @@ static int replace_file(lua_State *L) {
     lua_pushfstring(L, "%s: this is %s, and no file that can be replaced", path,
                     S_ISDIR(there.st_mode) ? "a folder" : "a device or a pipe");
     return lua_pushboolean(L, !S_ISDIR(there.st_mode)), 3;
+  }
+  if (is_store(path)) {
+    lua_pushnil(L);
+    lua_pushfstring(L, "%s: this is a store of records, which nothing else replaces; name another file", path);
+    return 2;
   }
   char *real = realpath(path, NULL);
   int why = replace(real ? real : path, text, size);

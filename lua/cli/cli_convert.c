@@ -1,5 +1,6 @@
 /* msched convert: a trace in another text form. */
 #include "cli.h"
+#include "lua/bind/bind.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -33,10 +34,11 @@ static char *write_trace(const struct vm_trace *trace, const struct form *form, 
 }
 
 static bool put_bytes(const char *path, const char *bytes, size_t length, ms_error *err) {
-  FILE *file = path ? fopen(path, "wb") : stdout;
-  bool done = file && fwrite(bytes, 1, length, file) == length && fflush(file) == 0;
-  if (file && file != stdout && fclose(file) != 0) done = false;
-  return done || ms_fail(err, MS_IO, "%s: cannot be written: %s", path ? path : "standard output", strerror(errno));
+  struct bind_output out;
+  if (!bind_open_output(&out, path ? path : "-", err)) return false;
+  bool ok = fwrite(bytes, 1, length, out.file) == length;
+  if (!ok) ms_fail(err, MS_IO, "%s: cannot be written: %s", path ? path : "standard output", strerror(errno));
+  return bind_close_output(&out, ok, err);
 }
 
 static int convert(const char *from, const char *to, const struct form *form) {

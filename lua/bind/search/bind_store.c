@@ -11,7 +11,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #define BOUND_STORE "msched.store"
 
@@ -692,30 +691,18 @@ static int store_delete(lua_State *L) {
   return 1;
 }
 
-/* Ends what was written to a file, "-" being standard output. Of a file that is not whole nothing is left. */
-static int finish(lua_State *L, FILE *out, const char *path, bool ok, ms_error *err) {
-  struct stat is = {0};
-  bool is_file = out != stdout && fstat(fileno(out), &is) == 0 && S_ISREG(is.st_mode);
-  if (out != stdout && fclose(out) != 0 && ok)
-    ok = ms_fail(err, MS_IO, "%s: cannot be written: %s", path, strerror(errno));
-  if (!ok && is_file) unlink(path);
-  return ok ? 0 : bind_raise(L, err);
-}
-
-static FILE *open_out(lua_State *L, const char *path) {
-  FILE *out = strcmp(path, "-") != 0 ? fopen(path, "w") : stdout;
-  if (!out) bind_refuse(L, "%s: cannot be written: %s", path, strerror(errno));
-  return out;
+/* Writes the store to a file, "-" being standard output. */
+static int export_by(lua_State *L, bool (*export)(struct db *db, FILE *out, ms_error *err)) {
+  struct db *db = open_store(L);
+  struct bind_output out;
+  ms_error err = {.instruction = -1};
+  if (!bind_open_output(&out, check_path(L, 2), &err)) return bind_raise(L, &err);
+  bool ok = export(db, out.file, &err);
+  return bind_close_output(&out, ok, &err) ? 0 : bind_raise(L, &err);
 }
 
 /* store:export_csv(path); "-" is standard output */
-static int store_export_csv(lua_State *L) {
-  struct db *db = open_store(L);
-  const char *path = check_path(L, 2);
-  ms_error err = {.instruction = -1};
-  FILE *out = open_out(L, path);
-  return finish(L, out, path, db_export_csv(db, out, &err), &err);
-}
+static int store_export_csv(lua_State *L) { return export_by(L, db_export_csv); }
 
 /* store:backup(path): the number of problems of the copy, a line each on stderr */
 static int store_backup(lua_State *L) {
@@ -749,13 +736,7 @@ static int store_prune(lua_State *L) {
 }
 
 /* store:export(path); "-" is standard output */
-static int store_export(lua_State *L) {
-  struct db *db = open_store(L);
-  const char *path = check_path(L, 2);
-  ms_error err = {.instruction = -1};
-  FILE *out = open_out(L, path);
-  return finish(L, out, path, db_export_json(db, out, &err), &err);
-}
+static int store_export(lua_State *L) { return export_by(L, db_export_json); }
 
 /* store:export_tuning(folder, {id…}): TVM's tuning records in the file of the folder that TVM names so; how many were
  * written, and how many left out. The tensor intrinsics of this state TVM has too. */
@@ -775,13 +756,14 @@ static int store_export_tuning(lua_State *L) {
   if (snprintf(path, sizeof path, "%s/database_tuning_record.json", folder) >= PATH_MAX ||
       (mkdir(folder, 0777) && errno != EEXIST))
     return bind_refuse(L, "%s: cannot be made: %s", folder, strerror(errno));
-  FILE *out = open_out(L, path);
+  struct bind_output out;
+  if (!bind_open_output(&out, path, &err)) return bind_raise(L, &err);
   bool ok = true;
   for (size_t i = 0; i < count && ok; i++, written += some, left_out += others) {
     some = others = 0;
-    ok = db_export_tuning(db, &ids[i], i, bind_intrinsics(L), out, &some, &others, &err);
+    ok = db_export_tuning(db, &ids[i], i, bind_intrinsics(L), out.file, &some, &others, &err);
   }
-  finish(L, out, path, ok, &err);
+  if (!bind_close_output(&out, ok, &err)) return bind_raise(L, &err);
   lua_pushinteger(L, (lua_Integer)written);
   lua_pushinteger(L, (lua_Integer)left_out);
   return 2;

@@ -163,3 +163,22 @@ for kind in 'mkdir' 'mkfifo' 'ln -s part.db-lock'; do
   $kind "$work/part.db-lock"
   refused 1 "part.db-lock: this is no file" top --db "$work/part.db"
 done
+
+# No file that a command writes takes a store's place; what was there stays until all is written.
+ln -s a.db "$work/link.db"
+echo '[[],[]]' >"$work/trace.json"
+sum=$(cksum <"$db")
+for to in "$db" "$work/link.db" "$work/b.db"; do
+  refused 1 'this is a store of records, which nothing else replaces' db export "$to" --db "$db"
+  refused 1 'this is a store of records, which nothing else replaces' db export "$to" --csv --db "$db"
+  refused 1 'this is a store of records, which nothing else replaces' report -o "$to" --db "$db"
+  refused 1 'this is a store of records, which nothing else replaces' convert "$work/trace.json" --to lua -o "$to"
+done
+[ "$(cksum <"$db")" = "$sum" ] || fail "the store was changed"
+"$msched" db export "$work/all.jsonl" --db "$db"
+sum=$(cksum <"$work/all.jsonl")
+(ulimit -f 1 && "$msched" db export "$work/all.jsonl" --db "$db") 2>"$work/err" && fail "an export longer than files may be"
+has "$work/err" 'cannot be written: File too large'
+[ "$(cksum <"$work/all.jsonl")" = "$sum" ] || fail "what was there is gone"
+[ "$(ls "$work" | grep -c '^all.jsonl')" = 1 ] || fail "something is left beside it"
+refused 1 'cannot be written: No space left' db export /dev/full --db "$db"
