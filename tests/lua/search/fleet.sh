@@ -154,10 +154,12 @@ others=$real
 [ "$("$msched" top -k 9 --db "$work/real.db" | grep -c llvm)" -ge 2 ] || fail "nothing was measured: $(cat "$work/out")"
 "$msched" replay matmul --db "$work/real.db" >"$work/out" 2>&1 || "$msched" replay best --db "$work/real.db" >"$work/out" 2>&1 || fail "replay: $(cat "$work/out")"
 # Beside a worker of a GPU, the tests' own: each has the jobs of its device, and a tuner needs no device.
+gpu=''
 if [ -n "$driver" ] && g++ --version >/dev/null 2>&1; then
   MSCHED_LIBCUDA=$driver MSCHED_NVRTC=$nvrtc FAKE_NVRTC_FOLDER=$work FAKE_NVRTC_KEEPS=1 FAKE_CUDA_SKIPPED="peak bandwidth" "$msched" worker $url --name gpu --device 0 >"$work/gpu" 2>&1 &
-  others="$others $!"
-  until grep -q "serves cuda -arch=sm_90a on Fake 90" "$work/gpu" 2>/dev/null; do sleep 0.02; kill -0 $! 2>/dev/null || break; done
+  gpu=$!
+  others="$others $gpu"
+  until grep -q "serves cuda -arch=sm_90a on Fake 90" "$work/gpu" 2>/dev/null; do sleep 0.02; kill -0 $gpu 2>/dev/null || break; done
   "$msched" tune ops:matmul --target "cuda -arch=sm_90a" --trials 2 --fleet $url --db "$work/gpu.db" -- 32 32 32 >"$work/out" 2>&1 || fail "tune for a GPU: $(cat "$work/gpu" "$work/out")"
   "$msched" db export - --db "$work/gpu.db" | grep '"worker":"gpu"' | grep -c '"name":"Fake 90"' | grep -qx 2 || fail "not by the GPU: $(cat "$work/out")"
   one_message "another GPU" "no worker has served cuda -arch=sm_80; served were: .*sm_90a on Fake 90" "$msched" tune ops:matmul --target "cuda -arch=sm_80" --trials 1 --fleet $url --db "$work/gpu.db" -- 32 32 32
@@ -168,6 +170,8 @@ fi
 "$msched" db export - --db "$work/tile.db" | grep '"status":"\(measured\|censored\)"' | grep -q '"intrinsics":{"tile":' || fail "no record by an intrinsic: $(cat "$work/out")"
 kill -INT $real
 wait $real || fail "the worker's status: $?"
+[ -z "$gpu" ] || kill -INT $gpu
+[ -z "$gpu" ] || wait $gpu || fail "the GPU's worker's status: $?"
 grep -q '^worker real: [1-9][0-9]* jobs, ' "$work/real" || fail "the worker says: $(cat "$work/real")"
 others=''
 "$msched" fleet $url | grep -q ' real ' && fail "it is still there: $("$msched" fleet $url)"
