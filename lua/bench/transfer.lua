@@ -1,6 +1,7 @@
 -- msched bench transfer: how many trials a task needs until it is within some percent of the best that is found, with a
 -- model that was trained on the records of the other tasks and without. Each run is one of `msched tune` in a store of
--- its own; times are recorded in --db, so that each candidate is measured once, whichever run asks for it.
+-- its own; times are recorded in --db, so that each candidate is measured once, whichever run asks for it. With
+-- --recorded nothing is measured: the candidates of a function are its records.
 local ms = msched
 local cli, tools, recorded = ms.load "lua.cli.cli", ms.load "lua.bench.tools", ms.load "lua.bench.recorded"
 local policies, tune, operators = ms.load "search.policy", ms.load "search.tune", ms.load "lua.lib.ops.named"
@@ -76,8 +77,8 @@ local function trials_of(runs, goal, options)
   return list
 end
 
-local function report(task, policy, without, with, options)
-  local best = best_of(without)
+local function report(task, policy, without, with, options, best)
+  best = best or best_of(without)
   local row = {bench = "transfer", task = task.name, policy = policy, trials = options.trials, best_seconds = best,
                without = trials_of(without, NEAR * best, options), with = trials_of(with, NEAR * best, options)}
   if options.json then cli.put_json(row) else
@@ -108,8 +109,114 @@ local function report_total(rows, policy, options)
                        in %d", policy, #all.with, without, with, total.mean_without, total.mean_with, better, worse))
 end
 
+-- ---- Records as candidates -----------------------------------------------------------------------------------------
+
+local LEAST_RECORDS, BATCH, EPSILON = 64, 32, 0.05 -- of a function; as search/policy/evolutionary.lua
+
+-- Records of a task that were measured, in an order that the seed draws: {features, seconds}.
+local function drawn(candidates, seed)
+  local list, stream = table.move(candidates, 1, #candidates, 1, {}), ms.stream(seed, 0, 1)
+  for i = #list, 2, -1 do
+    local k = stream:below(i) + 1
+    list[i], list[k] = list[k], list[i]
+  end
+  return list, stream
+end
+
+-- Places of candidates, those first that a model likes best; nil model: as they are.
+local function places_of(model, candidates)
+  local places, scores = {}, model and model:predict(candidates)
+  for i = 1, #candidates do places[i] = i end
+  if scores then
+    table.sort(places, function(a, b)
+      return scores[a] ~= scores[b] and scores[a] > scores[b] or scores[a] == scores[b] and a < b
+    end)
+  end
+  return places
+end
+
+-- The next batch, a few by chance, is taken out of those that are left.
+local function take_batch(left, places, stream)
+  local taken, batch, at = {}, {}, 1
+  for _ = 1, math.min(BATCH, #left) do
+    local i = stream:unit() < EPSILON and stream:below(#left) + 1
+    if not i or taken[i] then
+      while taken[places[at]] do at = at + 1 end
+      i = places[at]
+    end
+    taken[i], batch[#batch + 1] = true, left[i]
+  end
+  local rest = {}
+  for i, c in ipairs(left) do if not taken[i] then rest[#rest + 1] = c end end
+  return batch, rest
+end
+
+-- The best so far after each trial. model: what chooses and learns; knows: from the first batch on.
+local function choose(candidates, model, knows, seed, trials)
+  local left, stream = drawn(candidates, seed)
+  local bests, done, best, batch = {}, 0, math.huge, nil
+  while done < trials and #left > 0 do
+    batch, left = take_batch(left, places_of((knows or done > 0) and model or nil, left), stream)
+    for _, c in ipairs(batch) do
+      done, best = done + 1, math.min(best, c.seconds)
+      bests[done] = best
+    end
+    model:update(batch)
+  end
+  return bests
+end
+
+-- The functions of the store that have records enough on the target: {name, func, workload, candidates}.
+local function recorded_tasks(store, target)
+  local list = {}
+  for _, w in ipairs(store:workloads()) do
+    local task = {name = w.name, workload = w.id, func = store:get_workload(w.id), target = target, candidates = {}}
+    for _, r in ipairs(store:records {workload = w.id, target = target.text}) do
+      local ok, sch = pcall(function() return ms.apply(task.func, ms.read_trace(r.trace)) end)
+      if ok and r.status == "measured" then
+        table.insert(task.candidates, {features = ms.features(sch), seconds = r.seconds, hash = r.hash})
+      end
+    end
+    table.sort(task.candidates, function(a, b) return a.hash < b.hash end)
+    if #task.candidates >= LEAST_RECORDS then list[#list + 1] = task end
+  end
+  table.sort(list, function(a, b)
+    return a.name ~= b.name and a.name < b.name or a.name == b.name and a.workload < b.workload
+  end)
+  return list
+end
+
+local function bench_recorded(store, options)
+  local target, rows = ms.target(options.target or "native"), {}
+  local tasks = recorded_tasks(store, target)
+  for _, task in ipairs(tasks) do
+    local others = ms.load "search.transfer".model({task}, store, options.seed)
+    if ms.interrupted() then cli.refuse "interrupted" end
+    local without, with = {}, {}
+    for s = 1, others and options.seeds or 0 do
+      local seed = options.seed + s - 1
+      without[s] = choose(task.candidates, ms.model("xgboost", seed), false, seed, options.trials)
+      with[s] = choose(task.candidates, others:pooled(seed), true, seed, options.trials)
+    end
+    local all = {{math.huge}} -- the best of all records, whichever runs find it
+    for i, c in ipairs(task.candidates) do all[1][i] = c.seconds end
+    if others then rows[#rows + 1] = report(task, "recorded", without, with, options, best_of(all)) end
+  end
+  local path = store:path()
+  store:close()
+  if #rows == 0 then
+    cli.refuse("%s: two functions at least with %d records that were measured on %s are needed", path,
+               LEAST_RECORDS, target.text)
+  end
+  report_total(rows, "recorded", options)
+  return cli.DONE
+end
+
 return function(options, words)
   options.seed, options.trials, options.seeds = options.seed or 1, options.trials or 256, options.seeds or 3
+  if options.recorded and (options.policy or #words > 0) then
+    cli.misuse "--recorded takes the functions of the store, and no policy"
+  end
   options.policies = options.policy or {"evolutionary"}
   if options.trials < 1 then cli.misuse "--trials: a number of at least 1 is expected" end
   if options.seeds < 1 then cli.misuse "--seeds: a number of at least 1 is expected" end
@@ -120,6 +227,7 @@ return function(options, words)
       cli.misuse("--policy: `%s` takes nothing from other functions; `evolutionary` does", policy)
     end
   end
+  if options.recorded then return bench_recorded(cli.open_store(options.db, "read"), options) end
   local tasks = #words > 0 and tools.workloads(options, words) or usual()
   local function bench(store)
     local runs = {}

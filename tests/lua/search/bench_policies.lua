@@ -67,6 +67,42 @@ for _, c in ipairs {{{trials = 0}, "--trials"}, {{seeds = 0}, "--seeds"}, {{poli
   assert(not none and message:find(c[2], 1, true), message)
 end
 
+-- Among records nothing is measured: two products whose times are alike, each with the other's records and without.
+local kept = os.tmpname()
+os.remove(kept)
+local records = ms.store(kept)
+for _, rows in ipairs {32, 64} do
+  local func = assert(loadfile(arg[0]:match "^.*/" .. "../../../lua/examples/gemm.lua"))(rows, 32, 32)[1]
+  local workload, sketch = records:put_workload(func), ms.schedule(func)
+  for _, loop in ipairs {sketch:get_loops(sketch:get_sblock "C")} do
+    sketch:split(loop, {sketch:sample_perfect_tile(loop, 3, 32)})
+  end
+  records:batch(function()
+    for seed = 1, 120 do
+      local sch = ms.apply(func, sketch.trace, {resample = true, seed = seed, candidate = seed})
+      local features = ms.features(sch)
+      local cost = 1 + features(#features, "buffer0_stride") + features(#features, "loops")
+      records:put {workload = workload, target = ms.target(target).text, trace = sch.trace, hash = sch:hash(),
+                   seconds = 1e-6 * cost, runs = 1}
+    end
+  end)
+end
+records:close()
+local among = assert(run("lua.bench.transfer", {json = true, target = target, trials = 64, seeds = 2, recorded = true,
+                                              db = kept}, {}))
+assert(#among == 3 and among[3].runs == 4 and among[3].policy == "recorded")
+for i = 1, 2 do
+  for s = 1, 2 do assert(among[i].with[s] >= 1 and among[i].with[s] <= 64 and among[i].without[s] <= 64) end
+end
+assert(among[3].with <= among[3].without, among[3].with .. " " .. among[3].without)
+for _, c in ipairs {{{recorded = true, db = kept}, {"GMM"}, "no policy"},
+                    {{recorded = true, db = kept, target = "native -num-cores=3"}, {}, "two functions"}} do
+  local none, message = run("lua.bench.transfer", c[1], c[2])
+  assert(not none and message:find(c[3], 1, true), message)
+end
+os.remove(kept)
+os.remove(kept .. "-lock")
+
 -- ---- quality -----------------------------------------------------------------------------------------------------
 
 -- Stands in for TVM's Python: notes its arguments and prints a fixed answer.
