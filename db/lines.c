@@ -1,5 +1,5 @@
-/* Lines parsed ahead. A record's trace is most of its line, as a text in which lines end: it is taken out before JSON is
- * read, and what is read has a mark in its place. */
+/* Lines parsed ahead. A record's trace is most of its line, as a text in which lines end: it is taken out before JSON
+ * is read, and what is read has a mark in its place. */
 #include "lines.h"
 
 #include <assert.h>

@@ -162,8 +162,8 @@ local function first_unfinished(own, last)
   return last
 end
 
--- Reads the records of a task. Those of iterations that may have been cut short are not yet known to the policy: it asks
--- for them again, since it finds what it found then, and has their results at once.
+-- Reads the records of a task. Those of iterations that may have been cut short are not yet known to the policy: it
+-- asks for them again, since it finds what it found then, and has their results at once.
 function resume.read(task, store)
   local starts, own, last = {}, {}, 0
   for _, r in ipairs(records_of(task, store)) do

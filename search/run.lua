@@ -157,8 +157,8 @@ function Run:finish_ended()
   for _, t in ipairs(self.tasks) do if t.waiting + t.late == 0 and not has_more(t) then self:finish(t) end end
 end
 
--- Where a fleet's workers lack candidates, batches end of which most has come; in turn none does, so that what tasks ask
--- for is the same whichever results come first.
+-- Where a fleet's workers lack candidates, batches end of which most has come; in turn none does, so that what tasks
+-- ask for is the same whichever results come first.
 function Run:close_batches()
   if self.scheduler == "round-robin" or not self:lacks_candidates() then return end
   for _, t in ipairs(self.tasks) do if not t.ended and t:may_go_on() then t:close_batch() end end

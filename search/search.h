@@ -94,8 +94,8 @@ struct search_model *search_model_load(const char *path, uint64_t seed, ms_error
 /* An xgboost model that starts from what another has learned, likewise. The other stays as it is. NULL: it failed to
  * learn what it was given last. */
 struct search_model *search_model_from(struct search_model *model, uint64_t seed, ms_error *err);
-/* Of a model without samples: they count by their rank among those of their task, so that tasks of other spreads of times
- * go together. */
+/* Of a model without samples: they count by their rank among those of their task, so that tasks of other spreads of
+ * times go together. */
 void search_model_rank(struct search_model *model);
 /* A model that has the samples of another, and learns from them and its own together. NULL: as of search_model_from. */
 struct search_model *search_model_pooled(struct search_model *model, uint64_t seed, ms_error *err);

@@ -178,7 +178,8 @@ end
 -- Trials that are left of the task's and of the run's.
 function Task:trials_left()
   if self:is_over() then return 0 end
-  return math.min(self.trials - self.done - self.late, self.run:left(self), self.budget and self.budget:left(self) or math.huge)
+  local of_budget = self.budget and self.budget:left(self) or math.huge
+  return math.min(self.trials - self.done - self.late, self.run:left(self), of_budget)
 end
 
 -- ---- Candidates ---------------------------------------------------------------------------------------------------

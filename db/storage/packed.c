@@ -384,7 +384,7 @@ static size_t take_facts(struct db_parts *p, struct byte_reader *r, struct byte_
   return used;
 }
 
-/* ---- Parts: contexts and sketches that were found, and were sound, are remembered as long as their snapshot is read */
+/* ---- Parts: contexts and sketches that were found sound are remembered as long as their snapshot is read ---- */
 
 enum { REMEMBERED = 4096 };
 struct db_remembered {

@@ -10,8 +10,8 @@ local NAME, TEXT, TRACE, LIST = 200, 2000, 4 << 20, 16
 -- from 0, which may be infinite; flag; texts, reals, lists of these.
 local forms = {
   job = {mark = "msfj", {"name", "text", NAME}, {"kind", "text", NAME}, {"workload", "text", NAME},
-         {"intrinsics", "text", NAME}, {"hash", "text", NAME}, {"reply", "text", NAME}, {"best", "real"}, {"run_timeout", "real"},
-         {"reference_timeout", "real"}, {"seconds", "real"}, {"traces", "texts", TRACE}},
+         {"intrinsics", "text", NAME}, {"hash", "text", NAME}, {"reply", "text", NAME}, {"best", "real"},
+         {"run_timeout", "real"}, {"reference_timeout", "real"}, {"seconds", "real"}, {"traces", "texts", TRACE}},
   result = {mark = "msfr", {"name", "text", NAME}, {"worker", "text", NAME}, {"hash", "text", NAME},
             {"outcome", "text", NAME}, {"reason", "text", TEXT}, {"aside", "text", TEXT}, {"seconds", "real"},
             {"low", "real"}, {"high", "real"}, {"runs", "count"}, {"busy", "flag"}, {"repeated", "flag"},

@@ -1,9 +1,10 @@
 /* Cost models: a ranking of candidates by their features. xgboost learns from what was measured; random does not.
  *
  * A candidate is several rows, one a buffer store; its score is the sum of its rows' predictions, and trees are fitted
- * so that the sums match throughput relative to the best of the task, or the rank among its samples. xgboost grows them by histograms; they are walked
- * here (forest.c). Growing them again from all training samples is quick enough, and so the model is a function of the
- * samples, however they were split. Source: Zheng et al., "Ansor", OSDI 2020, section 5.2. */
+ * so that the sums match throughput relative to the best of the task, or the rank among its samples. xgboost grows them
+ * by histograms; they are walked here (forest.c). Growing them again from all training samples is quick enough, and so
+ * the model is a function of the samples, however they were split.
+ * Source: Zheng et al., "Ansor", OSDI 2020, section 5.2. */
 #include "forest.h"
 #include "jit/jit.h"
 #include "search/search.h"

@@ -52,8 +52,8 @@ static struct jit_measurer *open_measurer(lua_State *L) {
   return m;
 }
 
-/* measurer:add(function [, intrinsics]): the number of the task that it is from now on. intrinsics: a text of those that
- * its traces name besides the shipped, in the place of the state's. */
+/* measurer:add(function [, intrinsics]): the number of the task that it is from now on. intrinsics: a text of those
+ * that its traces name besides the shipped, in the place of the state's. */
 static int measurer_add(lua_State *L) {
   struct jit_measurer *m = open_measurer(L);
   const struct bound_function *f = bind_check_function(L, 2);
