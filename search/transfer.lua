@@ -5,10 +5,22 @@
 local transfer = {LEAST = 16} -- records that a function has at least
 
 local FUNCTIONS, SAMPLES = 64, 2048 -- of a model, at most
+local NEAR = 1.5 -- of the logarithms of intensities: what is limited by something else teaches what is wrong
 
 -- The devices whose records go together: those of one instruction set, whatever their number of cores.
 local function family_of(target)
   return string.format("%s %s", target:match "^%S+", target:match "%-mcpu=(%S+)" or target:match "%-arch=(%S+)" or "")
+end
+
+-- What decides which schedules are good: operations a byte, as a logarithm; whether elements are found by remainders.
+local function character_of(func)
+  local w = func:work()
+  return {intensity = math.log((w.floats + w.integers + 1) / (w.read_bytes + w.written_bytes + 1), 2),
+          by_remainders = func:script():find(" % ", 1, true) ~= nil}
+end
+
+local function is_alike(a, b)
+  return math.abs(a.intensity - b.intensity) <= NEAR and a.by_remainders == b.by_remainders
 end
 
 local function by_records(a, b)
@@ -17,20 +29,20 @@ local function by_records(a, b)
   return a.target < b.target
 end
 
--- Functions on targets of the family that are none of the run's, those that have most records first: as store:tasks
--- gives them, and func.
-local function sources_of(tasks, store)
-  local own, hashes, list, kept = {}, {}, {}, {}
+-- Functions for a task on targets of the family that are none of the run's and are alike, those that have most records
+-- first: as store:tasks gives them, and func.
+local function sources_of(task, tasks, store)
+  local own, hashes, list, kept, character = {}, {}, {}, {}, character_of(task.func)
   for _, t in ipairs(tasks) do own[t.workload or ""], hashes[t.func:hash()] = true, true end
   for _, s in ipairs(store:tasks()) do
-    local is_of_family = family_of(s.target) == family_of(tasks[1].target.text)
+    local is_of_family = family_of(s.target) == family_of(task.target.text)
     if is_of_family and not own[s.workload] and s.measured + s.censored >= transfer.LEAST then list[#list + 1] = s end
   end
   table.sort(list, by_records)
   for _, s in ipairs(list) do
     if #kept == FUNCTIONS then break end
     local ok, func = pcall(store.get_workload, store, s.workload)
-    if ok and not hashes[func:hash()] then
+    if ok and not hashes[func:hash()] and is_alike(character_of(func), character) then
       s.func = func
       kept[#kept + 1] = s
     end
@@ -73,12 +85,18 @@ local function samples_of(store, source, most, before, number)
   return list
 end
 
--- The model, how many samples it has, and of how many functions; nil: the store has too little.
-function transfer.model(tasks, store, seed)
-  local sources, before, model, samples, functions = sources_of(tasks, store), since(tasks),
+-- The model of a task of a run, how many samples it has, and of how many functions; nil: the store has too little.
+-- known: samples that other tasks had, which are kept there.
+function transfer.model(task, tasks, store, seed, known)
+  local sources, before, model, samples, functions = sources_of(task, tasks, store), since(tasks),
     msched.model("xgboost", seed, true), {}, 0
+  local most = math.max(transfer.LEAST, SAMPLES // math.max(#sources, 1))
+  known = known or {}
   for i, source in ipairs(sources) do
-    local list = samples_of(store, source, math.max(transfer.LEAST, SAMPLES // #sources), before, i)
+    local name = string.format("%s %s %d", source.workload, source.target, most)
+    local list = known[name] or samples_of(store, source, most, before, i)
+    known[name] = list
+    for _, sample in ipairs(list) do sample.task = i end
     if #list >= transfer.LEAST then
       functions = functions + 1
       table.move(list, 1, #list, #samples + 1, samples)
@@ -97,8 +115,12 @@ function transfer.give(tasks, services)
     if t.learner and t.policy.needs.transfer and not t.parts and not t.proposed then takers[#takers + 1] = t end
   end
   if #takers == 0 or not options.transfer or (options.model or "xgboost") ~= "xgboost" then return end
-  local model, samples, functions = transfer.model(tasks, options.transfer_from or services.store, options.seed or 1)
-  for _, t in ipairs(model and takers or {}) do t:take_transferred(model, samples, functions) end
+  local known = {}
+  for _, t in ipairs(takers) do
+    local model, samples, functions = transfer.model(t, tasks, options.transfer_from or services.store,
+                                                     options.seed or 1, known)
+    if model then t:take_transferred(model, samples, functions) end
+  end
 end
 
 return transfer

@@ -187,25 +187,26 @@ local function recorded_tasks(store, target)
 end
 
 local function bench_recorded(store, options)
-  local target, rows = ms.target(options.target or "native"), {}
+  local target, rows, taught = ms.target(options.target or "native"), {}, 0
   local tasks = recorded_tasks(store, target)
   for _, task in ipairs(tasks) do
-    local others = ms.load "search.transfer".model({task}, store, options.seed)
+    local others = ms.load "search.transfer".model(task, {task}, store, options.seed)
     if ms.interrupted() then cli.refuse "interrupted" end
     local without, with = {}, {}
-    for s = 1, others and options.seeds or 0 do
+    taught = taught + (others and 1 or 0)
+    for s = 1, options.seeds do
       local seed = options.seed + s - 1
       without[s] = choose(task.candidates, ms.model("xgboost", seed), false, seed, options.trials)
-      with[s] = choose(task.candidates, others:pooled(seed), true, seed, options.trials)
+      with[s] = others and choose(task.candidates, others:pooled(seed), true, seed, options.trials) or without[s]
     end
     local all = {{math.huge}} -- the best of all records, whichever runs find it
     for i, c in ipairs(task.candidates) do all[1][i] = c.seconds end
-    if others then rows[#rows + 1] = report(task, "recorded", without, with, options, best_of(all)) end
+    rows[#rows + 1] = report(task, "recorded", without, with, options, best_of(all))
   end
   local path = store:path()
   store:close()
-  if #rows == 0 then
-    cli.refuse("%s: two functions at least with %d records that were measured on %s are needed", path,
+  if taught == 0 then
+    cli.refuse("%s: two functions at least that are alike, with %d records that were measured on %s, are needed", path,
                LEAST_RECORDS, target.text)
   end
   report_total(rows, "recorded", options)

@@ -167,7 +167,9 @@ local rank_model = ranked(itself, true)
 local by_rank = rank_model:predict(candidates)
 same(by_rank, ranked(squared, true):predict(candidates))
 local differs = 0
-for i, score in ipairs(ranked(squared):predict(candidates)) do differs = math.max(differs, math.abs(score - by_rank[i])) end
+for i, score in ipairs(ranked(squared):predict(candidates)) do
+  differs = math.max(differs, math.abs(score - by_rank[i]))
+end
 assert(differs > 0.01)
 local pooled = rank_model:pooled(1)
 same(by_rank, pooled:predict(candidates))
@@ -226,10 +228,17 @@ local again_told, again = asked_of(32, {db = other, transfer_from = store})
 assert(again_told == "1 24" and again == asked, again_told)
 local tasks = {{func = product(32), workload = store:workload_id(product(32)), target = ms.target "native", seed = 1}}
 local function counts_of(tasks_, from_)
-  local _, samples, functions = transfer.model(tasks_, from_ or store, 1)
+  local _, samples, functions = transfer.model(tasks_[1], tasks_, from_ or store, 1)
   return samples and functions .. " " .. samples
 end
 assert(counts_of(tasks) == "1 24")
+-- what does far less with each byte is taught nothing by products
+local relu = {func = ms.ops.func("relu", {"64x64"}), target = tasks[1].target, seed = 1}
+assert(transfer.model(relu, {relu}, store, 1) == nil)
+-- nor does one whose elements are found by remainders
+local modular = {func = ms.from_script(product(32):script():gsub("A%[v_i, v_k%]", "A[(v_i * 3) %% 32, v_k]")),
+                 target = tasks[1].target, seed = 1}
+assert(modular.func:hash() ~= product(32):hash() and transfer.model(modular, {modular}, store, 1) == nil)
 tasks[1].first_record = 0 -- it began before all of them
 assert(counts_of(tasks) == nil)
 tasks[1].first_record = nil
