@@ -148,8 +148,8 @@ double tir_difference(const struct tir *ir, tir_func f, const struct tir_argumen
  * NaN equals NaN, -0 equals 0. false: err names the first element that differs. */
 bool tir_same_arguments(const struct tir *ir, tir_func f, const struct tir_arguments *expected,
                         const struct tir_arguments *actual, double tolerance, ms_error *err);
-/* Whether each zero that f gives has one sign, whatever its schedule: f updates no element by itself, as a sum does, and
- * takes no maxima, minima or remainders of floats. */
+/* Whether each zero that f gives has one sign, whatever its schedule: f updates no element by itself, as a sum does,
+ * and takes no maxima, minima or remainders of floats. */
 bool tir_keeps_zeros(const struct tir *ir, tir_func f);
 /* Compares the signs of what is zero in two runs of f; else as tir_same_arguments. */
 bool tir_same_zeros(const struct tir *ir, tir_func f, const struct tir_arguments *expected,

@@ -117,8 +117,8 @@ end
 local function check_codes(options, codes, operand)
   if options.suite or not operand or #codes == 0 then return end
   for _, word in ipairs(codes) do if not word:find "=" then return end end
-  cli.misuse("%s: to which suite it applies is not clear: beside %s, it goes in parentheses, as suite:ops(%s), or with \z
-              --suite", codes[1], operand, codes[1])
+  cli.misuse("%s: to which suite it applies is not clear: beside %s, it goes in parentheses, as suite:ops(%s), or \z
+              with --suite", codes[1], operand, codes[1])
 end
 
 -- The members that words stand for: those of options.suite that they choose, of which there are all without words, and

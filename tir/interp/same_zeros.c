@@ -2,7 +2,8 @@
  *
  * IEEE 754 says the sign of each zero that an operation gives, but which of two zeros of unlike signs a maximum or
  * minimum gives. A schedule changes no operation, but an element's update by itself: its steps come in any order, and
- * partial results begin with a zero of their own. What only copies, chooses and computes elementwise keeps its signs. */
+ * partial results begin with a zero of their own. What only copies, chooses and computes elementwise keeps its
+ * signs. */
 #include "interp.h"
 
 #include <math.h>

@@ -544,8 +544,8 @@ assert(ms.load "lua.net.passes".run(behind, {}):operators().BatchNormalization =
 do
   local winograd = ms.load "lua.net.pass.winograd"
   local function chosen(inputs, outputs, extent, planes)
-    return winograd.tile {batch = 1, inputs = inputs, outputs = outputs, size = {extent, extent}, taps = planes and 3 or 1,
-                          planes = planes or 1, depth = planes and planes + 2 or 1}
+    return winograd.tile {batch = 1, inputs = inputs, outputs = outputs, size = {extent, extent},
+                          taps = planes and 3 or 1, planes = planes or 1, depth = planes and planes + 2 or 1}
   end
   assert(chosen(64, 64, 56) == 4 and chosen(256, 256, 14) == 2, "tiles by extents and channels")
   assert(chosen(64, 64, 56, 16) == 4 and chosen(128, 128, 28, 8) == 2, "planes of images with a depth")
@@ -589,7 +589,8 @@ do
   for _, net in ipairs {conv {strides = {1, 2}}, conv {dilations = {2, 2}}, conv({group = 3}, nil, {6, 1, 3, 3}),
                         conv({}, nil, {5, 3, 3, 1}), conv({}, {1, 3, 8}, {5, 3, 3}),
                         conv({strides = {2, 1, 1}}, {1, 2, 4, 5, 5}, {3, 2, 3, 3, 3}),
-                        conv({}, {1, 2, 4, 5, 5}, {3, 2, 3, 3, 1}), conv({}, {1, 2, 3, 3, 3, 3}, {3, 2, 1, 1, 3, 3}), conv({}, {0, 3, 7, 6}),
+                        conv({}, {1, 2, 4, 5, 5}, {3, 2, 3, 3, 1}), conv({}, {1, 2, 3, 3, 3, 3}, {3, 2, 1, 1, 3, 3}),
+                        conv({}, {0, 3, 7, 6}),
                         read {opset = 17, nodes = {{"Conv", {"x", "w"}, {"y"}}}, inputs = {{"x", "float32",
                               {1, 2, 5, 5}}, {"w", "float32", {2, 2, 3, 3}}}, outputs = {{"y"}}},
                         read {opset = 17, nodes = {{"Conv", {"x", "w"}, {"y"}}},
