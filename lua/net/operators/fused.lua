@@ -332,17 +332,36 @@ end
 -- As a tensor, once, so that what is computed for an element is not computed for each product.
 local function held(H) return attention.heads(nil, attention.tensor(H)) end
 
+-- One of several tensors that are packed in one of {batch, places, heads, many, size}.
+local function unpacked(n, k, heads, many, which)
+  local X, s = n:x(k), n:shape(k)
+  if #s ~= 5 or s[3] ~= heads or s[4] ~= many then
+    n:fail("%s is not of %d heads with %d tensors", common.text(s), heads, many)
+  end
+  local part = te.const(which, "int32")
+  return {batch = s[1], heads = heads, places = s[2], size = s[5], type = X.type,
+          at = function(b, h, p, e) return X[{b, p, h, part, e}] end}
+end
+-- Queries, keys and values, by themselves or packed.
+local function three(n, heads)
+  if not n:has(2) then
+    if n:has(3) then n:fail "values are given without keys" end
+    return unpacked(n, 1, heads, 3, 0), unpacked(n, 1, heads, 3, 1), unpacked(n, 1, heads, 3, 2)
+  end
+  local q = attention.heads(n, n:x(1), heads)
+  if n:has(3) then return q, attention.heads(n, n:x(2), heads), attention.heads(n, n:x(3), heads) end
+  return q, unpacked(n, 2, heads, 2, 0), unpacked(n, 2, heads, 2, 1)
+end
+
 microsoft("MultiHeadAttention", function(n)
   local heads = n:int "num_heads"
-  if not n:has(2) or not n:has(3) then n:fail "queries, keys and values packed in one tensor are not computed" end
   for _, k in ipairs {9, 10} do
     if n:has(k) then n:fail("input %d, of a cache that is shared, is not computed", k) end
   end
-  local q, k, v = attention.heads(n, n:x(1), heads), attention.heads(n, n:x(2), heads),
-    attention.heads(n, n:x(3), heads)
+  local q, k, v = three(n, heads)
   if q.heads ~= heads or k.heads ~= heads or v.heads ~= heads then n:fail("its inputs do not have %d heads", heads) end
   if n:has(4) then
-    local B, of_keys = n:x(4), n:rank(2) == 3
+    local B, of_keys = n:x(4), not n:has(2) or n:rank(2) ~= 4
     if common.text(B.shape) ~= common.text {heads * (q.size + k.size + v.size)} then
       n:fail("a bias of %s for %d heads", common.text(B.shape), heads)
     end
@@ -462,6 +481,48 @@ microsoft("RotaryEmbedding", function(n)
   local function of(T)
     return function(b, p, e)
       return T[{common.index(one and P[{te.const(0, "int32")}] + te.cast(p, P.type) or P[{b, p}], C.shape[1]), e}]
+    end
+  end
+  return attention.turned(X, H, turned, n:flag("interleaved", 0), of(C), of(S), X.shape)
+end)
+
+-- The same by three places of each word: which of them turns a pair is by sections, one after the other or by turns.
+microsoft("MRotaryEmbedding", function(n)
+  local X, P, C, S = n:x(1), n:x(2), n:x(3), n:x(4)
+  if n:flag("is_packed_batching", 0) then n:fail "packed batches are not computed" end
+  if n:float("scale", 1.0) ~= 1 then n:fail("scale is %g, not 1", n:float "scale") end
+  local heads, turned, sections = n:int("num_heads", 0), n:int("rotary_embedding_dim", 0), n:ints "mrope_section"
+  local by_turns = n:int("mrope_layout", 0)
+  if #X.shape == 3 and heads == 0 then heads = X.shape[3] // math.max(1, 2 * (C.shape[2] or 0)) end
+  local H = attention.heads(n, X, heads)
+  if turned == 0 then turned = H.size end
+  local half = turned // 2
+  if turned < 2 or turned % 2 ~= 0 or turned > H.size or common.text {C.shape[1], half} ~= common.text(C.shape)
+      or common.text(S.shape) ~= common.text(C.shape) then
+    n:fail("%d elements of a head of %d are turned by %s", turned, H.size, common.text(C.shape))
+  end
+  if #sections ~= 3 or math.min(table.unpack(sections)) < 0 or sections[1] + sections[2] + sections[3] ~= half then
+    n:fail("sections of %s for %d pairs", common.text(sections), half)
+  end
+  if by_turns ~= 0 and by_turns ~= 1 then n:fail("mrope_layout is %d, neither 0 nor 1", by_turns) end
+  if common.text(P.shape) ~= common.text {3, H.batch, H.places} then
+    n:fail("places of %s, not of %s", common.text(P.shape), common.text {3, H.batch, H.places})
+  end
+  n:check_range(2, 0, C.shape[1] - 1)
+  local function section(e)
+    local second, third = te.const(1, "int32"), te.const(2, "int32")
+    if by_turns == 0 then
+      return te.select(te.lt(e, sections[1]), te.const(0, "int32"),
+                       te.select(te.lt(e, sections[1] + sections[2]), second, third))
+    end
+    local k = te.floormod(e, 3)
+    return te.select(te.all(te.eq(k, 1), te.lt(e, 3 * sections[2])), second,
+                     te.select(te.all(te.eq(k, 2), te.lt(e, 3 * sections[3])), third, te.const(0, "int32")))
+  end
+  local function of(T)
+    return function(b, p, e)
+      local which = te.maximum(te.minimum(section(e), 2), 0)
+      return T[{common.index(P[{which, b, p}], C.shape[1]), e}]
     end
   end
   return attention.turned(X, H, turned, n:flag("interleaved", 0), of(C), of(S), X.shape)

@@ -75,6 +75,12 @@ def recurrent(op, gates, **more):
     return cases
 
 
+def attended(heads, q, k, v):
+    q, k, v = (x.reshape(x.shape[0], x.shape[1], heads, -1).transpose(0, 2, 1, 3) for x in (q, k, v))
+    scores = softmax(q @ k.transpose(0, 1, 3, 2) / np.sqrt(q.shape[-1]), (3,))
+    return (scores @ v).transpose(0, 2, 1, 3).reshape(q.shape[0], q.shape[2], -1).astype(np.float32)
+
+
 def attention_cases():
     q, k, v, wide = f32(2, 3, 8), f32(2, 5, 8), f32(2, 5, 8), f32(24)
     past = [f32(2, 2, 2, 4), f32(2, 2, 2, 4)]
@@ -84,6 +90,16 @@ def attention_cases():
              (q, f32(2, 3, 8), f32(2, 3, 8), wide, None, None, *past)]
     cases = [("MultiHeadAttention", MS, dict(num_heads=2), list(inputs), 3 if len(inputs) > 6 else 1) for inputs in multi]
     cases.append(("MultiHeadAttention", MS, dict(num_heads=2, unidirectional=1, scale=0.3), [q, f32(2, 3, 8), f32(2, 3, 8)], 1))
+    packed = f32(2, 3, 2, 3, 4)
+    apart = [packed[:, :, :, k].reshape(2, 3, 8).copy() for k in range(3)]
+    cases.append(("MultiHeadAttention", MS, dict(num_heads=2), [packed], [attended(2, *apart)]))
+    cases.append(("MultiHeadAttention", MS, dict(num_heads=2), [packed, None, None, wide], [attended(2, *(x + b for x, b in zip(apart, wide.reshape(3, 8))))]))
+    cases.append(("MultiHeadAttention", MS, dict(num_heads=2), [apart[0], packed[:, :, :, 1:].copy()], [attended(2, *apart)]))
+    places = random.integers(0, 16, (3, 2, 3)).astype(np.int64)
+    wheel = angles(16, 4)
+    for layout in (0, 1):
+        for more in ({}, dict(interleaved=1)):
+            cases.append(("MRotaryEmbedding", MS, dict(mrope_section=[2, 1, 1], mrope_layout=layout, **more), [f32(2, 2, 3, 8), places, *wheel], 1))
     x, w, b = f32(2, 3, 6), f32(6, 24), f32(24)
     own = np.array([[1, 1, 0], [1, 0, 1]], np.int32)
     for attributes, inputs, outputs in (({}, [x, w, b], 1), ({}, [x, w, b, own], 1), ({}, [x, w, b, i32(3, 1)], 1), (dict(unidirectional=1), [x, w, b], 1),

@@ -343,6 +343,12 @@ microsoft("GroupQueryAttention", {f32({1, 1, 2}, {0, 0}), f32({1, 1, 1}, {0}), f
 microsoft("RotaryEmbedding", {f32({1, 1, 2}, {1, 2}), i64({1}, {1}), f32({2, 1}, {1, 0}), f32({2, 1}, {0, 1})},
           {f32({1, 1, 2}, {-2, 1})})
 
+microsoft("MultiHeadAttention", {f32({1, 1, 1, 3, 1}, {1, 2, 3})}, {f32({1, 1, 1}, {3})}, {num_heads = 1})
+microsoft("MultiHeadAttention", {f32({1, 1, 1}, {1}), f32({1, 1, 1, 2, 1}, {2, 3})}, {f32({1, 1, 1}, {3})},
+          {num_heads = 1})
+microsoft("MRotaryEmbedding", {f32({1, 1, 2}, {1, 2}), i64({3, 1, 1}, {0, 1, 0}), f32({2, 1}, {1, 0}), f32({2, 1}, {0, 1})},
+          {f32({1, 1, 2}, {-2, 1})}, {mrope_section = {0, 1, 0}})
+
 -- ---- Those that other operators are nearly, norms and gates, weights of few bits ----
 
 microsoft("QLinearWhere", {{"bool", {2}, {1, 0}}, u8({1}, {5}), scale(1), zero(1), u8({1}, {9}), scale(0.5), zero(1),
@@ -568,8 +574,11 @@ refuses("activation `Sine` is not known", "RNN", {two_steps, w1, r1}, {activatio
 refuses("index 3 of x5 is not in [0, 2]", "RNN", {two_steps, w1, r1, false, {"int32", {1}, {3}}})
 refuses("com.microsoft.MatMulNBits that gives y1: bits is 3, not 2, 4 or 8", "com.microsoft.MatMulNBits",
         {f32({1, 16}), u8({1, 1, 8}), f32({1}, {1})}, {K = 16, N = 1, bits = 3, block_size = 16})
-refuses("packed in one tensor are not computed", "com.microsoft.MultiHeadAttention", {f32({1, 1, 1, 3, 1}, {1, 2, 3})},
-        {num_heads = 1})
+refuses("[1, 1, 1, 2, 1] is not of 1 heads with 3 tensors", "com.microsoft.MultiHeadAttention",
+        {f32({1, 1, 1, 2, 1}, {1, 2})}, {num_heads = 1})
+refuses("sections of [1, 1, 1] for 1 pairs", "com.microsoft.MRotaryEmbedding",
+        {f32({1, 1, 2}, {1, 2}), i64({3, 1, 1}, {0, 0, 0}), f32({1, 1}, {1}), f32({1, 1}, {0})},
+        {mrope_section = {1, 1, 1}})
 refuses("index 2 of x6 is not in [0, 1]", "com.microsoft.GroupQueryAttention",
         {f32({1, 1, 1}, {0}), f32({1, 1, 1}, {0}), f32({1, 1, 1}, {8}), false, false, i32({1}, {2}),
          known(i32({1}, {2}))}, {num_heads = 1, kv_num_heads = 1})
