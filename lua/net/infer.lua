@@ -9,7 +9,7 @@ local infer = {}
 local FAMILIES = {"elementwise", "shapes", "reductions", "products", "windows", "attention", "losses", "resize",
                   "sampling",
                   "control", "recurrent", "fused", "quantized", "signals", "selection",
-                  "winograd", "microsoft", "matrices"}
+                  "winograd", "microsoft", "matrices", "ml"}
 local operators, family_of -- by name, of ONNX's own domain; others by domain.name
 local function known_operators()
   if not operators then
@@ -35,8 +35,9 @@ local NEVER = {
     "RandomNormal RandomNormalLike RandomUniform RandomUniformLike Bernoulli Multinomial com.microsoft.BitmaskDropout",
   ["networks have tensors only"] =
     "SequenceConstruct SequenceEmpty SequenceInsert SequenceErase SequenceAt SequenceLength SequenceMap \z
-     SplitToSequence ConcatFromSequence Optional OptionalGetElement OptionalHasElement ai.onnx.ml.ZipMap \z
-     ai.onnx.ml.CastMap ai.onnx.ml.DictVectorizer",
+     SplitToSequence ConcatFromSequence Optional OptionalGetElement OptionalHasElement ai.onnx.ml.CastMap \z
+     ai.onnx.ml.DictVectorizer",
+  ["networks have tensors only; export the model without it, as with zipmap = False"] = "ai.onnx.ml.ZipMap",
   ["networks have tensors of numbers only"] =
     "StringConcat StringNormalizer StringSplit RegexFullMatch TfIdfVectorizer ImageDecoder com.microsoft.Tokenizer",
   ["it is compiled for one device; use the model that it was made of"] = "com.microsoft.EPContext",

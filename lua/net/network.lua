@@ -370,8 +370,10 @@ local function check_opsets(net, functions, problems)
       add(problems, "function %s uses version %d of ONNX's operators; %d to %d are known", f.name, own, OLDEST, NEWEST)
     end
   end
-  local version = net.opsets[""]
-  if not version then add(problems, "it does not say which version of ONNX's operators it uses")
+  local version, own = net.opsets[""], next(net.opsets) == nil
+  for _, node in ipairs(net.nodes) do own = own or node.domain == "" end
+  if not version and own then add(problems, "it does not say which version of ONNX's operators it uses")
+  elseif not version then net.opsets[""] = NEWEST -- of what others stand for: all are of other domains
   elseif version < OLDEST or version > NEWEST then
     add(problems, "it uses version %d of ONNX's operators; %d to %d are known", version, OLDEST, NEWEST)
   end

@@ -209,6 +209,40 @@ operators.Attention = function(n)
          n:wants(4) and common.copy(attention.narrow(outputs[mode], Q.type)) or nil
 end
 
+local NUMBERS = {float16 = 1, bfloat16 = 1, float32 = 1, float64 = 11} -- of the type that a softmax is computed in
+local OF_TYPE = {float16 = 10, bfloat16 = 16, float32 = 1, float64 = 11}
+-- Graphs change the scores, and what the softmax of them gives.
+operators["ai.onnx.preview.FlexAttention"] = function(n)
+  local q, k, v, t = n:shape(1), n:shape(2), n:shape(3), n:type(1)
+  if #q ~= 4 or #k ~= 4 or #v ~= 4 then n:fail("its inputs have %d, %d and %d dimensions, not 4", #q, #k, #v) end
+  if k[2] < 1 or q[2] % k[2] ~= 0 then n:fail("%d heads of queries do not share %d of keys", q[2], k[2]) end
+  if not NUMBERS[t] then n:fail("its input is of %s; floats are expected", t) end
+  local function ints(list) return n:constant(ms.array({#list}, "int64", list)) end
+  local function shared(name, s)
+    if q[2] == k[2] then return name end
+    local apart = n:add("Unsqueeze", {name, ints {2}}, {axes = {2}})
+    local all = n:add("Expand", {apart, ints {s[1], s[2], q[2] // s[2], s[3], s[4]}})
+    return n:add("Reshape", {all, ints {s[1], q[2], s[3], s[4]}})
+  end
+  local K, V = shared(n.node.inputs[2], k), shared(n.node.inputs[3], v)
+  local root = math.sqrt(n:float("scale", 1 / math.sqrt(math.max(q[4], 1))))
+  if root ~= root then n:fail("scale is %g", n:float "scale") end
+  local scale = n:constant(ms.array({}, t, {root}))
+  local across = n:add("Transpose", {n:add("Mul", {K, scale})}, {perm = {0, 1, 3, 2}})
+  local scores = n:add("MatMul", {n:add("Mul", {n.node.inputs[1], scale}), across})
+  local number = n:int("softmax_precision", NUMBERS[t])
+  scores = n:add("Cast", {scores}, {to = number})
+  local function changed(name, by)
+    if not n:has_attribute(by) then return name end
+    local given = n:inline(n:graph(by), {name})
+    if #given ~= 1 then n:fail("%s gives %d values", by, #given) end
+    return given[1]
+  end
+  local shares = changed(n:add("Softmax", {changed(scores, "score_mod")}, {axis = 3}), "prob_mod")
+  local Y = n:add("MatMul", {shares, n:add("Cast", {V}, {to = number})})
+  return n:gives {n:add("Cast", {Y}, {to = OF_TYPE[t]})}
+end
+
 -- Pairs of elements turned by an angle of each place: halves of a head beside each other, or neighbours.
 --   cos, sin(b, p, e)   of pair e
 function attention.turned(X, H, turned, interleaved, cos, sin, gives)

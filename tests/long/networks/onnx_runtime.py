@@ -13,7 +13,7 @@ import numpy as np  # noqa: E402
 import onnxruntime  # noqa: E402
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
-MS = "com.microsoft"
+MS, ML = "com.microsoft", "ai.onnx.ml"
 random = np.random.default_rng(1)
 onnxruntime.set_default_logger_severity(4)
 options = onnxruntime.SessionOptions()
@@ -211,7 +211,7 @@ def all_cases():
     cases = recurrent("LSTM", 4) + recurrent("LSTM", 4, input_forget=1) + recurrent("GRU", 3) + recurrent("GRU", 3, linear_before_reset=1) + recurrent("RNN", 1)
     for op, gates, names in (("LSTM", 4, ["HardSigmoid", "Softsign", "Relu"]), ("GRU", 3, ["Sigmoid", "LeakyRelu"]), ("RNN", 1, ["Relu"])):
         cases += [c for c in recurrent(op, gates, activations=names) if c[2]["direction"] != "bidirectional"]
-    return cases + attention_cases() + norm_cases() + fused_cases() + quantized_cases() + resize_cases() + integer_lstms() + of_gpus() + more_cases()
+    return cases + attention_cases() + norm_cases() + fused_cases() + quantized_cases() + resize_cases() + integer_lstms() + of_gpus() + more_cases() + ml_cases()
 
 
 def resize_cases():
@@ -245,6 +245,68 @@ def group_norm(x, gamma, beta, groups, epsilon, active):
     mean, variance = parts.mean((1, 3), keepdims=True), parts.var((1, 3), keepdims=True)
     y = ((parts - mean) / np.sqrt(variance + epsilon)).reshape(x.shape) * gamma + beta
     return y * sigmoid(y) if active else y
+
+
+def trees(prefix, count, features, classes, modes, missing=False):
+    """Attributes of random trees of up to 4 levels."""
+    lists = {k: [] for k in ("treeids", "nodeids", "featureids", "values", "modes", "truenodeids", "falsenodeids", "missing_value_tracks_true")}
+    leaves = {k: [] for k in ("treeids", "nodeids", "ids", "weights")}
+
+    def grow(tree, level):
+        own = len([t for t in lists["treeids"] if t == tree])
+        at = len(lists["treeids"])
+        leaf = level == 4 or level > 1 and random.random() < 0.3
+        for key, value in (("treeids", tree), ("nodeids", own), ("featureids", 0 if leaf else int(random.integers(features))), ("values", 0.0 if leaf else float(np.float32(random.standard_normal()))),
+                           ("modes", "LEAF" if leaf else str(random.choice(modes))), ("truenodeids", 0), ("falsenodeids", 0), ("missing_value_tracks_true", int(missing and random.random() < 0.5))):
+            lists[key].append(value)
+        if leaf:
+            for c in ([int(random.integers(classes))] if prefix == "class" and classes > 1 else range(classes)):
+                for key, value in (("treeids", tree), ("nodeids", own), ("ids", c), ("weights", float(np.float32(random.standard_normal())))):
+                    leaves[key].append(value)
+            return own
+        lists["truenodeids"][at], lists["falsenodeids"][at] = grow(tree, level + 1), grow(tree, level + 1)
+        return own
+
+    for tree in range(count):
+        grow(tree, 0)
+    made = {"nodes_" + key: value for key, value in lists.items()}
+    made.update({"%s_%s" % (prefix, key): value for key, value in leaves.items()})
+    return made
+
+
+def ml_cases():
+    x, cases = f32(7, 5), []
+    gaps = x.copy()
+    gaps[1, 2] = gaps[3, 0] = np.nan
+    for modes in (["BRANCH_LEQ"], ["BRANCH_LT", "BRANCH_GTE", "BRANCH_GT"]):
+        for missing in (False, True):
+            cases += [("TreeEnsembleRegressor", ML, dict(n_targets=2, base_values=[0.5, 0.25], **trees("target", 6, 5, 2, modes, missing)), [gaps], 1)]
+    cases += [("TreeEnsembleRegressor", ML, dict(n_targets=1, aggregate_function="AVERAGE", **trees("target", 3, 5, 1, ["BRANCH_LEQ"])), [x], 1)]
+    for transform in ("NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO"):
+        cases += [("TreeEnsembleClassifier", ML, dict(classlabels_int64s=[3, 5, 9], post_transform=transform, **trees("class", 5, 5, 3, ["BRANCH_LEQ"])), [x], 2)]
+    for transform in ("NONE", "LOGISTIC"):
+        for base in ({}, dict(base_values=[0.3])):
+            one = trees("class", 5, 5, 1, ["BRANCH_LEQ"])
+            cases += [("TreeEnsembleClassifier", ML, dict(classlabels_int64s=[3, 5], post_transform=transform, **base, **one), [x], 2)]
+            positive = dict(one, class_weights=[abs(w) / 5 for w in one["class_weights"]])
+            cases += [("TreeEnsembleClassifier", ML, dict(classlabels_int64s=[3, 5], post_transform=transform, **base, **positive), [x], 2)]
+    row = lambda n: [float(v) for v in f32(n)]  # noqa: E731
+    cases += [("LinearRegressor", ML, dict(coefficients=row(10), intercepts=row(2), targets=2), [x], 1), ("LinearRegressor", ML, dict(coefficients=row(5)), [x], 1)]
+    for transform in ("NONE", "LOGISTIC", "SOFTMAX"):
+        cases += [("LinearClassifier", ML, dict(coefficients=row(15), intercepts=row(3), classlabels_ints=[3, 5, 9], post_transform=transform), [x], 2)]
+    for transform in ("NONE", "LOGISTIC"):
+        cases += [("LinearClassifier", ML, dict(coefficients=row(5), intercepts=row(1), classlabels_ints=[3, 5], post_transform=transform), [x], 2)]
+        cases += [("LinearClassifier", ML, dict(coefficients=row(10), intercepts=row(2), classlabels_ints=[3, 5], post_transform=transform), [x], 2)]
+    cases += [("Normalizer", ML, dict(norm=norm), [x], 1) for norm in ("MAX", "L1", "L2")]
+    cases += [("Scaler", ML, dict(offset=row(5), scale=row(5)), [x], 1), ("Scaler", ML, dict(offset=[0.5], scale=[2.0]), [x], 1)]
+    cases += [("Imputer", ML, dict(imputed_value_floats=row(5), replaced_value_float=float("nan")), [gaps], 1),
+              ("Imputer", ML, dict(imputed_value_int64s=[7], replaced_value_int64=2), [np.array([[1, 2, 3]], np.int64)], 1)]
+    cases += [("OneHotEncoder", ML, dict(cats_int64s=[2, 4, 7]), [np.array([[2, 7, 5]], np.int64)], 1), ("Binarizer", ML, dict(threshold=0.3), [x], 1),
+              ("ArrayFeatureExtractor", ML, {}, [x, np.array([[0, 3]], np.int64)], 1), ("FeatureVectorizer", ML, dict(inputdimensions=[5, 2]), [x, f32(7, 2)], 1),
+              ("LabelEncoder", ML, dict(keys_int64s=[3, 5], values_int64s=[30, 50], default_int64=-7), [np.array([5, 3, 4], np.int64)], 1),
+              ("LabelEncoder", ML, dict(keys_int64s=[3, 5], values_floats=[0.5, 1.5]), [np.array([5, 3, 4], np.int64)], 1),
+              ("LabelEncoder", ML, dict(keys_floats=[3.0, 4.5], values_int64s=[30, 50]), [np.array([4.5, 3, 4], np.float32)], 1)]
+    return cases
 
 
 OLD = ("Affine", "Scale", "ScaledTanh", "ParametricSoftplus", "ImageScaler", "DynamicSlice")
@@ -377,7 +439,7 @@ def write(case, at, folder):
     results = ["y%d" % i for i in range(outputs)]
     node = helper.make_node(op, names, results, domain=domain, **attributes)
     graph = helper.make_graph([node], name, inputs, [helper.make_tensor_value_info(y, TensorProto.UNDEFINED, None) for y in results], constants)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 9 if op in OLD else 17), helper.make_opsetid(MS, 1)], ir_version=8)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 9 if op in OLD else 17), helper.make_opsetid(ML, 3), helper.make_opsetid(MS, 1)], ir_version=8)
     for value in model.graph.output:
         value.ClearField("type")
     bytes_of = model.SerializeToString()

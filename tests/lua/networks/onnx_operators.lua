@@ -346,7 +346,8 @@ microsoft("RotaryEmbedding", {f32({1, 1, 2}, {1, 2}), i64({1}, {1}), f32({2, 1},
 microsoft("MultiHeadAttention", {f32({1, 1, 1, 3, 1}, {1, 2, 3})}, {f32({1, 1, 1}, {3})}, {num_heads = 1})
 microsoft("MultiHeadAttention", {f32({1, 1, 1}, {1}), f32({1, 1, 1, 2, 1}, {2, 3})}, {f32({1, 1, 1}, {3})},
           {num_heads = 1})
-microsoft("MRotaryEmbedding", {f32({1, 1, 2}, {1, 2}), i64({3, 1, 1}, {0, 1, 0}), f32({2, 1}, {1, 0}), f32({2, 1}, {0, 1})},
+microsoft("MRotaryEmbedding",
+          {f32({1, 1, 2}, {1, 2}), i64({3, 1, 1}, {0, 1, 0}), f32({2, 1}, {1, 0}), f32({2, 1}, {0, 1})},
           {f32({1, 1, 2}, {-2, 1})}, {mrope_section = {0, 1, 0}})
 
 -- ---- Those that other operators are nearly, norms and gates, weights of few bits ----
@@ -417,6 +418,48 @@ check("MaxRoiPool", {f32({1, 1, 1, 3}, {1, 5, 2}), f32({1, 5}, {0, 1, 0, 2, 0})}
       {pooled_shape = {1, 1}})
 check("ScaledTanh", {f32({1}, {0.5})}, {f32({1}, {2 * 0.7615942})}, {alpha = 2.0, beta = 2.0}, 9)
 check("ImageScaler", {f32({1, 1, 1, 1}, {3})}, {f32({1, 1, 1, 1}, {7})}, {scale = 2.0, bias = {1.0}}, 9)
+
+-- ---- Those of ai.onnx.ml ----
+
+local function ml(op, ...) check("ai.onnx.ml." .. op, ...) end
+ml("ArrayFeatureExtractor", {f32({2, 2}, {1, 2, 3, 4}), i64({1}, {1})}, {f32({2, 1}, {2, 4})})
+ml("Binarizer", {f32({2}, {0.5, 0.6})}, {f32({2}, {0, 1})}, {threshold = 0.5})
+ml("Scaler", {i64({1, 2}, {3, 4})}, {f32({1, 2}, {4, 15})}, {offset = {1.0, -1.0}, scale = {2.0, 3.0}})
+ml("Imputer", {f32({1, 2}, {nan, 4})}, {f32({1, 2}, {7, 4})},
+   {imputed_value_floats = {7.0}, replaced_value_float = nan})
+ml("Normalizer", {f32({1, 2}, {3, 4})}, {f32({1, 2}, {0.6, 0.8})}, {norm = "L2"})
+ml("OneHotEncoder", {i64({2}, {7, 1})}, {f32({2, 2}, {0, 1, 0, 0})}, {cats_int64s = {3, 7}})
+ml("FeatureVectorizer", {f32({1, 2}, {1, 2}), f32({1, 1}, {3})}, {f32({1, 3}, {1, 2, 3})}, {inputdimensions = {2, 1}})
+ml("LabelEncoder", {i64({2}, {5, 6})}, {f32({2}, {1.5, -2})},
+   {keys_int64s = {3, 5}, values_floats = {0.5, 1.5}, default_float = -2.0})
+ml("LinearRegressor", {f32({1, 2}, {1, 2})}, {f32({1, 1}, {12})}, {coefficients = {1.0, 5.0}, intercepts = {1.0}})
+ml("LinearClassifier", {f32({1, 1}, {2})}, {i64({1}, {9}), f32({1, 2}, {-3, 4})},
+   {coefficients = {2.0}, classlabels_ints = {4, 9}})
+ml("LinearClassifier", {f32({1, 1}, {0})}, {i64({1}, {5}), f32({1, 3}, {0.25, 0.5, 0.25})},
+   {coefficients = {1.0, 2.0, 3.0}, intercepts = {0.0, math.log(2), 0.0}, classlabels_ints = {4, 5, 6},
+    post_transform = "SOFTMAX"})
+-- Two trees: whether the first feature is at most 1; and a leaf.
+local function trees_with(prefix, ids, more)
+  local a = {nodes_treeids = {0, 0, 0, 1}, nodes_nodeids = {0, 1, 2, 0}, nodes_featureids = {0, 0, 0, 0},
+             nodes_values = {1.0, 0.0, 0.0, 0.0}, nodes_modes = {"BRANCH_LEQ", "LEAF", "LEAF", "LEAF"},
+             nodes_truenodeids = {1, 0, 0, 0}, nodes_falsenodeids = {2, 0, 0, 0},
+             nodes_missing_value_tracks_true = {1, 0, 0, 0}}
+  a[prefix .. "_treeids"], a[prefix .. "_nodeids"], a[prefix .. "_ids"] = {0, 0, 1}, {1, 2, 0}, ids
+  a[prefix .. "_weights"] = {10.0, 20.0, 0.5}
+  for key, value in pairs(more) do a[key] = value end
+  return a
+end
+ml("TreeEnsembleRegressor", {f32({3, 1}, {1, 2, nan})}, {f32({3, 1}, {11.5, 21.5, 11.5})},
+   trees_with("target", {0, 0, 0}, {n_targets = 1, base_values = {1.0}}))
+ml("TreeEnsembleClassifier", {f32({2, 1}, {1, 2})}, {i64({2}, {7, 8}), f32({2, 3}, {10.5, 0, 0, 0.5, 20, 0})},
+   trees_with("class", {0, 1, 0}, {classlabels_int64s = {7, 8, 9}}))
+ml("TreeEnsembleClassifier", {f32({1, 1}, {1})}, {i64({1}, {8}), f32({1, 2}, {-9.5, 10.5})},
+   trees_with("class", {1, 1, 1}, {classlabels_int64s = {7, 8}}))
+check("ai.onnx.preview.FlexAttention",
+      {f32({1, 2, 1, 1}, {1, 1}), f32({1, 1, 2, 1}, {1, 2}), f32({1, 1, 2, 1}, {3, 5})},
+      {f32({1, 2, 1, 1}, {8, 8})},
+      {score_mod = {nodes = {{"Sub", {"s", "s"}, {"t"}}}, inputs = {{"s"}}, outputs = {{"t"}}, constants = {}},
+       prob_mod = {nodes = {{"Add", {"p", "p"}, {"q"}}}, inputs = {{"p"}}, outputs = {{"q"}}, constants = {}}}, 26)
 
 -- ---- Control flow and recurrence: made of other nodes ----
 
@@ -605,6 +648,22 @@ refuses("there is no operator AttnLSTM of domain com.microsoft", "com.microsoft.
 refuses("no operator NonMaxSuppression: how much it gives depends on data; cut", "NonMaxSuppression", {f32({1}, {1})})
 refuses("Conv of domain com.microsoft.nchwc: it is of a layout of onnxruntime's own", "com.microsoft.nchwc.Conv",
         {f32({1}, {1})})
+refuses("node 0 of tree 0 has a branch to no node", "ai.onnx.ml.TreeEnsembleRegressor", {f32({1, 1}, {1})},
+        trees_with("target", {0, 0, 0}, {n_targets = 1, nodes_truenodeids = {9, 0, 0, 0}}))
+refuses("its nodes are no trees", "ai.onnx.ml.TreeEnsembleRegressor", {f32({1, 1}, {1})},
+        trees_with("target", {0, 0, 0}, {n_targets = 1, nodes_truenodeids = {0, 0, 0, 0}}))
+refuses("feature 1 of rows of 1", "ai.onnx.ml.TreeEnsembleRegressor", {f32({1, 1}, {1})},
+        trees_with("target", {0, 0, 0}, {n_targets = 1, nodes_featureids = {1, 0, 0, 0}}))
+refuses("a weight of result 2, of node 2 of tree 0", "ai.onnx.ml.TreeEnsembleRegressor", {f32({1, 1}, {1})},
+        trees_with("target", {0, 2, 0}, {n_targets = 2}))
+refuses("its classes are texts: classlabels_int64s has none", "ai.onnx.ml.TreeEnsembleClassifier",
+        {f32({1, 1}, {1})}, trees_with("class", {0, 1, 0}, {classlabels_strings = {"a", "b"}}))
+refuses("3 coefficients for 2 features and 1 results", "ai.onnx.ml.LinearRegressor", {f32({1, 2}, {1, 2})},
+        {coefficients = {1.0, 5.0, 1.0}})
+refuses("its keys are of int64, and its input is of float32", "ai.onnx.ml.LabelEncoder", {f32({1}, {5})},
+        {keys_int64s = {3}, values_floats = {0.5}})
+refuses("export the model without it, as with zipmap = False", "ai.onnx.ml.ZipMap", {f32({1}, {5})})
+refuses("index 2 of x2 is not in [0, 1]", "ai.onnx.ml.ArrayFeatureExtractor", {f32({1, 2}, {1, 2}), i64({1}, {2})})
 refuses("[2, 1] is not of square matrices of 1 to 1024 rows", "com.microsoft.Inverse", {f32({2, 1}, {1, 2})})
 refuses("float16 has more or fewer bits than float32", "BitCast", {f32({1}, {1})}, {to = 10}, 26)
 refuses("index 4 of x2 is not in [0, 3]", "MaxUnpool", {f32({1, 1, 2}, {5, 7}), i64({1, 1, 2}, {1, 4})},
