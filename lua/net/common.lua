@@ -109,6 +109,24 @@ function Node:inline(graph, inputs)
   end
   return outputs
 end
+-- A function takes few tensors, so that many values are joined in groups, and these again.
+local MOST_JOINED = 48
+local function in_groups(self, op, names, axis, domain)
+  local made = {}
+  for k = 1, #names, MOST_JOINED do
+    made[#made + 1] = self:add(op, table.move(names, k, math.min(k + MOST_JOINED - 1, #names), 1, {}), {axis = axis}, 1,
+                               domain)
+  end
+  return made
+end
+-- The name of values one after the other along an axis.
+function Node:join(names, axis)
+  while #names > 1 do names = in_groups(self, "Concat", names, axis) end
+  return names[1]
+end
+-- The same along an axis of their own.
+function Node:stack(names, axis) return self:join(in_groups(self, "Stack", names, axis, "msched"), axis) end
+function Node.many(names) return #names > MOST_JOINED end
 -- The array of a value by its name, where it is known before anything runs.
 function Node:known_of(name) return self.known(self.values[name]) end
 -- What an operator gives that is made of other nodes: the names of values for its outputs, in order.

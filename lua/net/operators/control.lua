@@ -39,7 +39,7 @@ end
 
 -- What the steps of a loop gave, stacked; of no steps, what the graph says that it is.
 local function stacked(n, names, output, axis)
-  if #names > 0 then return n:add("Stack", names, {axis = axis}, 1, "msched") end
+  if #names > 0 then return n:stack(names, axis) end
   local shape = {}
   for d, extent in ipairs(output.shape or n:fail("it runs no steps, and the shape of %s is not known", output.name)) do
     if math.type(extent) ~= "integer" or not output.type then

@@ -263,6 +263,16 @@ local function remembered(n, integers, H, d)
                1, "msched")
 end
 
+-- The name of what all steps gave, of all directions one after the other.
+local function given_by_all(n, given, directions, by_batch)
+  if not n.many(given) then
+    return n:add("RecurrentOutput", given, {directions = directions, by_batch = by_batch}, 1, "msched")
+  end
+  local each, parts = #given // directions, {}
+  for d = 1, directions do parts[d] = n:stack(table.move(given, (d - 1) * each + 1, d * each, 1, {}), by_batch) end
+  return n:stack(parts, by_batch + 1)
+end
+
 -- Both directions, step by step. more(C): inputs of the cell of its own, where C is what an LSTM remembers.
 local function recurrent(n, kind, attributes, more)
   local p, by_batch, many = plan_of(n, kind.gates, kind.integers), n:int("layout", 0), #kind.activations
@@ -286,8 +296,8 @@ local function recurrent(n, kind, attributes, more)
     last[d + 1], memory[d + 1] = H, C
   end
   local axis = {axis = by_batch}
-  return n:gives {n:wants(1) and n:add("RecurrentOutput", given, {directions = p.directions, by_batch = by_batch}, 1,
-                                       "msched") or "", n:wants(2) and n:add("Stack", last, axis, 1, "msched") or "",
+  return n:gives {n:wants(1) and given_by_all(n, given, p.directions, by_batch) or "",
+                  n:wants(2) and n:add("Stack", last, axis, 1, "msched") or "",
                   n:wants(3) and n:add("Stack", memory, axis, 1, "msched") or ""}
 end
 
@@ -374,7 +384,7 @@ operators.LinearAttention = function(n)
                                 {step - 1}), true), state, name_of(n, 5), name_of(n, 6)},
                                {q_num_heads = heads, scale = scale}, 2, "msched")
   end
-  return n:gives {n:wants(1) and n:add("Stack", given, {axis = 1}, 1, "msched") or "",
+  return n:gives {n:wants(1) and n:stack(given, 1) or "",
                   n:wants(2) and n:add("Cast", {state}, {to = NUMBERS[n:type(n:has(4) and 4 or 1)]}) or ""}
 end
 

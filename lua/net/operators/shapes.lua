@@ -171,6 +171,7 @@ end
 -- ---- Joined and cut ----------------------------------------------------------------------------------------------
 
 operators.Concat = function(n)
+  if n.many(n.node.inputs) then return n:gives {n:join(n.node.inputs, n:int("axis", n.opset < 4 and 1 or nil))} end
   local axis, tensors, shape, t = nil, {}, nil, nil
   for i = 1, n:count() do
     local s = n:shape(i)

@@ -532,6 +532,15 @@ check("LSTM", {two_steps, w4, r4}, {f32({2, 1, 1, 1}, {0.25, 2.75}), f32({1, 1, 
       {activations = {"Affine", "Affine", "Affine"}, activation_alpha = {0.0, 1.0, 1.0},
        activation_beta = {0.5, 0.0, 0.0}})
 
+-- More than a function takes.
+local many, places = {}, {}
+for k = 1, 100 do many[k], places[k] = known(f32({1}, {k})), k end
+check("Concat", many, {f32({100}, places)}, {axis = 0})
+local ones, sums = {}, {}
+for k = 1, 50 do ones[k], sums[k] = 1, 2 ^ k - 1 end
+check("RNN", {f32({50, 1, 1}, ones), f32({1, 1, 1}, {1}), r1}, {f32({50, 1, 1, 1}, sums)},
+      {hidden_size = 1, activations = {"Affine"}, activation_alpha = {1.0}, activation_beta = {0.0}})
+
 -- What is multiplied is quantized as it comes: 1 beside 10 as 26 of 255.
 local function sigmoid(x) return 1 / (1 + math.exp(-x)) end
 local function tanh(x) return 2 * sigmoid(2 * x) - 1 end
@@ -542,8 +551,9 @@ for step, x in ipairs {10 * 26 / 255, 10} do
   hidden = gate * tanh(remembered)
   given[step] = hidden
 end
-local ones, per_one = known {"int8", {1, 1, 4}, {127, 127, 127, 127}}, known(f32({1}, {1 / 127}))
-microsoft("DynamicQuantizeLSTM", {two_steps, ones, ones, false, false, false, false, false, per_one, known {"int8", {1},
+local units, per_one = known {"int8", {1, 1, 4}, {127, 127, 127, 127}}, known(f32({1}, {1 / 127}))
+microsoft("DynamicQuantizeLSTM", {two_steps, units, units, false, false, false, false,
+                                  false, per_one, known {"int8", {1},
                                   {0}}, per_one, known {"int8", {1}, {0}}},
           {f32({2, 1, 1, 1}, given), f32({1, 1, 1}, {hidden}), f32({1, 1, 1}, {remembered})})
 
@@ -689,11 +699,11 @@ refuses("windows of 4, 1 apart, of 3 elements", "com.microsoft.UnfoldTensor", {f
 refuses("it is onesided, not normalized, of one dimension", "com.microsoft.Rfft", {f32({1, 2}, {1, 3})},
         {normalized = 1})
 refuses("W has extents [1, 1, 3], not [1, 1, 4]", "com.microsoft.DynamicQuantizeLSTM",
-        {two_steps, {"int8", {1, 1, 3}, {1, 1, 1}}, ones, false, false, false, false, false, per_one, {"int8", {1},
+        {two_steps, {"int8", {1, 1, 3}, {1, 1, 1}}, units, false, false, false, false, false, per_one, {"int8", {1},
          {0}},
          per_one, {"int8", {1}, {0}}})
 refuses("input 9 has extents [2], not [1, 4]", "com.microsoft.DynamicQuantizeLSTM",
-        {two_steps, ones, ones, false, false, false, false, false, f32({2}, {1, 1}), {"int8", {1}, {0}}, per_one,
+        {two_steps, units, units, false, false, false, false, false, f32({2}, {1, 1}), {"int8", {1}, {0}}, per_one,
          {"int8", {1}, {0}}})
 refuses("input 7 is missing", "com.microsoft.QLinearAdd",
         {u8({1}, {1}), scale(1), zero(1), u8({1}, {1}), scale(1), zero(1)})
