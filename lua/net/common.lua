@@ -291,6 +291,7 @@ function common.is_float(t) return t:find "float" ~= nil end
 function common.is_half(t) return t == "float16" or t == "bfloat16" end
 -- The least and the greatest number of the types that networks are quantized to.
 common.LIMITS = {uint8 = {0, 255}, int8 = {-128, 127}, uint16 = {0, 65535}, int16 = {-32768, 32767}}
+common.NARROW_LIMITS = {uint4 = {0, 15}, int4 = {-8, 7}} -- of bits in a byte
 function common.is_unsigned(t) return t:find "^uint" ~= nil end
 
 -- ---- Tensors -----------------------------------------------------------------------------------------------------

@@ -429,6 +429,27 @@ local function open_unknown(values)
   end
 end
 
+-- Nodes that quantize to fewer bits than the least type of arrays has are of an operator of their own, which no pass
+-- takes for another. packed: the type of constants that have it.
+local NARROW = {[21] = "uint4", [22] = "int4"}
+local function mark_narrow(nodes, packed)
+  for _, node in ipairs(nodes) do
+    local is = node.op == "QuantizeLinear" and (node.domain == "" or node.domain == "com.microsoft")
+    local narrow = is and (packed[node.inputs[3] or ""] or NARROW[node.attributes.output_dtype])
+    if narrow then
+      node.op, node.domain, node.attributes.bits = "QuantizeNarrow", "msched", narrow
+      node.attributes.output_dtype = nil
+    end
+    for _, graph in pairs(node.attributes) do
+      if type(graph) == "table" and graph.nodes then
+        local own = setmetatable({}, {__index = packed})
+        for _, c in ipairs(graph.initializers or {}) do own[c.name] = c.packed or false end
+        mark_narrow(graph.nodes, own)
+      end
+    end
+  end
+end
+
 -- A network of a graph as read_onnx gives it.
 local function of_graph(model, path)
   local graph = model.graph
@@ -445,10 +466,7 @@ local function of_graph(model, path)
     net.constants[initializer.name], packed[initializer.name] = initializer.array, initializer.packed
     if initializer.packed then net.packed[initializer.array] = true end
   end
-  for _, node in ipairs(net.nodes) do -- its results would have that type
-    local zero = node.op == "QuantizeLinear" and packed[node.inputs[3]]
-    if zero then add(problems, "%s gives integers of %s, which no array has", node_text(node), zero) end
-  end
+  mark_narrow(net.nodes, packed)
   for _, input in ipairs(graph.inputs) do -- older files list constants among the inputs
     if not net.constants[input.name] then net.inputs[#net.inputs + 1] = input end
   end

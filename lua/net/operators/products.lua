@@ -155,8 +155,8 @@ end
 
 -- ---- Quantized ---------------------------------------------------------------------------------------------------
 
-local function saturated(n, x, t)
-  local limit = common.LIMITS[t] or n:fail("it gives %s, which is not quantized to", t)
+local function saturated(n, x, t, limit)
+  limit = limit or common.LIMITS[t] or n:fail("it gives %s, which is not quantized to", t)
   return te.cast(te.minimum(te.maximum(x, te.const(limit[1] + 0.0, x.type)), te.const(limit[2] + 0.0, x.type)), t)
 end
 
@@ -184,15 +184,23 @@ local function parameter(n, k, shape)
   end
   return function(i) return P[{i[axis]}] end
 end
-operators.QuantizeLinear = function(n)
+-- limit: of what is given, where its type has other numbers too.
+local function quantize(n, t, limit)
   local X, scale = n:x(1), parameter(n, 2, n:shape(1))
   local zero = n:has(3) and parameter(n, 3, n:shape(1)) or nil
-  local t = n:has(3) and n:type(3) or n:int("output_dtype", 0) ~= 0 and n:type_of(n:int "output_dtype") or "uint8"
   return compute(X.shape, t, function(i)
     local x = common.is_float(X.type) and wide(X[i]) or te.cast(X[i], "float32")
     local y = te.nearbyint(x / te.cast(wide(scale(i)), x.type))
-    return saturated(n, zero and y + te.cast(zero(i), y.type) or y, t)
+    return saturated(n, zero and y + te.cast(zero(i), y.type) or y, t, limit)
   end)
+end
+operators.QuantizeLinear = function(n)
+  return quantize(n, n:has(3) and n:type(3)
+                    or n:int("output_dtype", 0) ~= 0 and n:type_of(n:int "output_dtype") or "uint8")
+end
+operators["msched.QuantizeNarrow"] = function(n)
+  local bits = n:choice("bits", nil, "uint4", "int4")
+  return quantize(n, bits == "uint4" and "uint8" or "int8", common.NARROW_LIMITS[bits])
 end
 operators.DequantizeLinear = function(n)
   local X, scale = n:x(1), parameter(n, 2, n:shape(1))

@@ -165,8 +165,21 @@ end
 refused("input 2 has extents [3, 2], not [2, 2]: [4, 2] in blocks of 2", blocks_of, {3, 2}, 2)
 refused("input 2 has extents [1, 2], not [2, 2]: [4, 2] in blocks of 3", blocks_of, {1, 2}, 3)
 blocks_of({2, 2}, 3)
-refused("gives integers of int4, which no array has", dequantized, {"int4", {}, {1}},
-        {nodes = {{"QuantizeLinear", {"x", "s", "w"}, {"y"}}}})
+
+-- What is quantized to 4 bits stands in bytes, within 4 bits; whether a zero point says so, or an attribute.
+for type, want in pairs {int4 = {-9, 0, 6}, uint4 = {-1, 0, 14}} do
+  for _, by_attribute in ipairs {false, true} do
+    local net = read {opset = 21, inputs = {{"x", "float32", {3}}}, outputs = {{"y"}},
+                      constants = {s = {"float32", {}, {1}}, z = not by_attribute and {type, {}, {1}} or nil},
+                      nodes = {{"QuantizeLinear", {"x", "s", not by_attribute and "z" or nil}, {"q"},
+                                {output_dtype = by_attribute and (type == "int4" and 22 or 21) or nil}},
+                               {"DequantizeLinear", {"q", "s", not by_attribute and "z" or nil}, {"y"}}}}
+    for _, interpret in ipairs {true, false} do
+      local y = net:run({x = ms.array({3}, "float32", {-50, 0, 50})}, {interpret = interpret}).y:tolist()
+      for i, x in ipairs(want) do assert(y[i] == (by_attribute and i ~= 2 and x + 1 or x), type .. ": " .. y[i]) end
+    end
+  end
+end
 refused("int4", dequantized, {"int4", {3}, {1, 2, 3}}, {inputs = {{"x", "int4", {3}}}})
 
 os.remove(aside)
