@@ -199,6 +199,25 @@ end
 
 -- ---- The whole ---------------------------------------------------------------------------------------------------
 
+-- An input's extents that are not known, all at once, and how they are given.
+local function unknown_extents(input, shape)
+  local names, options, seen = {}, {}, {}
+  for d, extent in ipairs(shape) do
+    if extent == "" then names[#names + 1], seen.unnamed = "extent " .. d, true
+    elseif type(extent) == "string" and not seen[extent] then
+      names[#names + 1], seen[extent] = extent, true
+      options[#options + 1] = string.format("--dim %s=N", extent)
+    end
+  end
+  if #names == 0 then return nil end
+  local what = #names == 1 and names[1] .. " is" or
+    table.concat(names, ", ", 1, #names - 1) .. " and " .. names[#names] .. " are"
+  local whole = string.format("--shape %s=SHAPE", input.name)
+  return string.format("input %s has extents %s, of which %s not known: give %s by %s", input.name,
+                       network.shape_text(input.shape), what, #names == 1 and "it" or "them",
+                       seen.unnamed and whole or table.concat(options, " ") .. " or " .. whole)
+end
+
 local function start_values(net, given)
   local values, problems = {}, {}
   for name, array in pairs(net.constants) do values[name] = common.constant(name, array) end
@@ -212,10 +231,7 @@ local function start_values(net, given)
     for d, extent in ipairs(shape or {}) do
       local own = input.shape and input.shape[d]
       if type(extent) == "string" then
-        problems[#problems + 1] = string.format("input %s has extents %s, of which %s is not known: give it by --dim \z
-                                                 %s=N or --shape %s=SHAPE", input.name, network.shape_text(input.shape),
-                                                extent ~= "" and extent or "extent " .. d,
-                                                extent ~= "" and extent or "NAME", input.name)
+        problems[#problems + 1] = unknown_extents(input, shape)
         break
       elseif math.type(own) == "integer" and own ~= extent or input.shape and #input.shape ~= #shape then
         problems[#problems + 1] = string.format("input %s has extents %s, and an array of %s is given", input.name,

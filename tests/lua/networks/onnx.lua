@@ -182,7 +182,8 @@ local open = read(onnx.model {opset = 17, nodes = {{"Relu", {"x"}, {"y"}}}, inpu
                               outputs = {{"y", "float32", {-1, 4}}}})
 same(open:open_extents(), {"extent 1 of x"})
 local known, why = pcall(open.static, open)
-assert(not known and why:find("input x has extents [?, 4], of which extent 1 is not known: give it by", 1, true), why)
+assert(not known
+       and why:find("input x has extents [?, 4], of which extent 1 is not known: give it by --shape x", 1, true), why)
 refuses("input x: extent 1 is -2", model {inputs = {{"x", "float32", {-2, 4}}}})
 refuses("tensor w: extent 1 is -1, which no tensor has", model {constants = {w = {"float32", {-1}, {}}}})
 refuses("its extents ask for more than memory holds", model {constants = {w = {"float32", {1 << 62, 4}, {1}}}})
