@@ -324,7 +324,7 @@ int cli_run(const struct cli_command *self, int argc, char **argv) {
       {.key = "dim", .list = &dims},          {.key = "shape", .list = &of_networks},
       {.key = "input", .list = &of_networks}, {.key = "passes", .list = &of_networks},
       {.key = "output", .text = &folder},     {.key = "db", .text = &store},
-      {.key = "weights", .list = &weights},
+      {.key = "weights", .list = &weights},   {.key = "constant", .list = &of_networks},
   };
   int count;
   if (!cli_parse(self, argc, argv, places, sizeof places / sizeof *places, &count)) return CLI_USAGE;
@@ -333,7 +333,8 @@ int cli_run(const struct cli_command *self, int argc, char **argv) {
   if (count != 1) return free(rest.at), free(dims.at), free(weights.at), cli_wrong_usage(self, "give one file");
   if (asks_network)
     return free(rest.at), free(dims.at), free(weights.at),
-           cli_wrong_usage(self, "--shape, --input, --passes, --output and --db are for networks, FILE.onnx");
+           cli_wrong_usage(self,
+                           "--shape, --constant, --input, --passes, --output and --db are for networks, FILE.onnx");
   if (!o.steps || o.steps > INT64_MAX)
     return free(rest.at), free(dims.at), free(weights.at), cli_wrong_usage(self, "--steps takes a number from 1 on");
   ms_error err = {.instruction = -1};

@@ -18,9 +18,13 @@ local function pair_of(option, word, form)
   return name, value
 end
 
--- {shapes =, dims =} of the options.
+-- {shapes =, dims =, constants =} of the options.
 function network.given(options)
-  local shapes, dims = {}, {}
+  local shapes, dims, constants = {}, {}, {}
+  for _, word in ipairs(options.constant or {}) do
+    local name, value = pair_of("--constant", word, "NAME=NUMBER, as sr=16000,")
+    constants[name] = tonumber(value) or cli.misuse("--constant %s: `%s` is no number", word, value)
+  end
   for _, word in ipairs(options.shape or {}) do
     local name, value = pair_of("--shape", word, "NAME=SHAPE, as x=1x3x224x224,")
     shapes[name] = {}
@@ -32,7 +36,7 @@ function network.given(options)
     local name, value = pair_of("--dim", word, "NAME=N, as batch=1,")
     dims[name] = extent_of("--dim", value, word)
   end
-  return {shapes = shapes, dims = dims}
+  return {shapes = shapes, dims = dims, constants = constants}
 end
 
 function network.read(options, path)

@@ -134,12 +134,31 @@ function Node:gives(names) return {names = names} end
 
 -- ---- What is known -----------------------------------------------------------------------------------------------
 
+-- How a value would be known that comes of inputs of one element each alone: nil where it comes of others.
+local function remedy(values, value)
+  local seen, options, open = {}, {}, {value}
+  while #open > 0 do
+    local own = table.remove(open)
+    if own and not seen[own] and not own.array then
+      seen[own] = true
+      if own.step then
+        for _, name in ipairs(own.step.inputs) do open[#open + 1] = values[name] end
+      elseif common.count(own.shape) ~= 1 or own.constant or #options == 4 then return nil
+      else options[#options + 1] = string.format("--constant %s=NUMBER", own.name) end
+    end
+  end
+  table.sort(options)
+  return #options > 0 and table.concat(options, " ") or nil
+end
+
 -- An input whose elements must be known before anything runs: its array; its elements as a list; the only one.
 function Node:array(i)
   local value = self:value(i)
   local array = self.known(value)
   if not array then
-    self:fail("input %d, %s, depends on data; it must be known before the network runs", i, value.name)
+    local how = remedy(self.values, value)
+    self:fail("input %d, %s, depends on data; it must be known before the network runs%s", i, value.name,
+              how and ", as by " .. how or "")
   end
   return array
 end

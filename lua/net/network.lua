@@ -408,6 +408,30 @@ local function give_shapes(net, options, problems)
   end
 end
 
+-- Inputs that are constants of one number each, once all extents are known.
+local function give_constants(net, numbers, problems)
+  local kept, inputs = {}, {}
+  for _, input in ipairs(net.inputs) do
+    local number, open = numbers[input.name], input.shape == nil
+    inputs[input.name] = true
+    for _, extent in ipairs(input.shape or {}) do open = open or math.type(extent) ~= "integer" end
+    if number == nil then kept[#kept + 1] = input
+    elseif open then add(problems, "constant %s: its extents are not known", input.name)
+    else
+      local ok, array = pcall(ms.array, input.shape, input.type, number)
+      if ok then net.constants[input.name] = array
+      else add(problems, "constant %s: %s", input.name, (tostring(array):gsub("^[^ ]*: ", ""))) end
+    end
+  end
+  for _, name in ipairs(ms.sorted_keys(numbers)) do
+    if not inputs[name] then
+      add(problems, "a constant is given for %s, which is no input%s", name,
+          ms.load "lua.lib.nearest".meant(name, ms.sorted_keys(inputs)))
+    end
+  end
+  net.inputs = kept
+end
+
 -- The extents that are still names, by name; a network without any can be run.
 function Network:open_extents()
   local names = {}
@@ -473,10 +497,11 @@ local function of_graph(model, path)
   return net, problems
 end
 
--- ms.onnx(path [, {shapes = {x = {1, 3, 224, 224}}, dims = {batch = 1}}]): the network of a file.
+-- ms.onnx(path [, {shapes = {x = {1, 3, 224, 224}}, dims = {batch = 1}, constants = {rate = 16000}}]): the network of a
+-- file.
 function network.read(path, options)
   if type(path) ~= "string" then error(ms.where() .. "ms.onnx takes a path", 0) end
-  options = ms.options(options, "shapes:table dims:table")
+  options = ms.options(options, "shapes:table dims:table constants:table")
   local where = ms.where()
   local ok, model = pcall(ms.read_onnx, path)
   if not ok then
@@ -486,6 +511,7 @@ function network.read(path, options)
   end
   local net, problems = of_graph(model, path)
   give_shapes(net, options or {}, problems)
+  give_constants(net, options and options.constants or {}, problems)
   if #problems > 0 then refuse(net, problems) end
   return net:check()
 end

@@ -192,6 +192,7 @@ refuses("it uses version 6 of ONNX's operators; 7 to 28 are known", model {opset
 refuses("it does not say which version of ONNX's operators it uses", model {domain = "com.microsoft"})
 refuses("input x has 2 dimensions, and a shape of 1 is given", model(), {shapes = {x = {5}}})
 refuses("extent 2 of input x is 4, and 5 is given", model(), {shapes = {x = {1, 5}}})
+refuses("a constant is given for z, which is no input", model(), {constants = {z = 5}})
 refuses("a shape is given for z, which is no input", model(), {shapes = {z = {5}}})
 refuses("two inputs are named x", model {inputs = {{"x", "float32", {4}}, {"x", "float32", {4}}}})
 refuses("y is given twice, by Neg that gives y too", model {nodes = {{"Relu", {"x"}, {"y"}}, {"Neg", {"x"}, {"y"}}}})

@@ -637,6 +637,8 @@ refuses("index 2 of x6 is not in [0, 1]", "com.microsoft.GroupQueryAttention",
          known(i32({1}, {2}))}, {num_heads = 1, kv_num_heads = 1})
 refuses("index 2 of x3 is not in [0, 1]", "TensorScatter",
         {f32({1, 3, 1}, {1, 2, 3}), f32({1, 2, 1}, {8, 9}), i64({1}, {2})}, {}, 24)
+refuses("must be known before the network runs, as by --constant x1=NUMBER", "HannWindow",
+        {{"int64", {}, {4}, given = false}})
 refuses("input 1 is -1, not in [0, 16777216]", "HannWindow", {known(i64({}, {-1}))})
 refuses("3 conditions for 2 elements", "Compress", {x23, known {"bool", {3}, {1, 1, 1}}}, {axis = 0})
 refuses("input 1, x1, depends on data", "Unique", {{"float32", {2}, {1, 2}, given = false}})
