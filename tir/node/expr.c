@@ -55,12 +55,6 @@ static void set_bounds(const struct tir *ir, struct tir_expr_node *n) {
   struct tir_bounds b = tir_type_bounds(n->type);
   if (n->kind == TIR_INT_IMM) {
     b = (struct tir_bounds){n->imm, n->imm};
-  } else if (n->kind == TIR_VAR) {
-    const struct tir_var_node *v = &ir->vars.at[n->ref];
-    if (v->min && v->extent) {
-      struct tir_bounds min = tir_bounds_of(ir, v->min), extent = tir_bounds_of(ir, v->extent);
-      b = (struct tir_bounds){min.lo, tir_sat_add(min.hi, tir_sat_add(extent.hi, -1))};
-    }
   } else if (n->kind >= TIR_ADD && n->kind <= TIR_OR) {
     if (tir_type_is_int(tir_type_of(ir, n->a)) || tir_type_code(tir_type_of(ir, n->a)) == TIR_BOOL)
       b = tir_binary_bounds((enum tir_kind)n->kind, tir_bounds_of(ir, n->a), tir_bounds_of(ir, n->b));
@@ -99,7 +93,16 @@ static void set_facts_of_sum(const struct tir *ir, struct tir_expr_node *n) {
 static void set_facts_of_var(const struct tir *ir, struct tir_expr_node *n) {
   n->vars = 1ull << (n->ref & 63);
   n->flags = TIR_HAS_VAR | (ir->vars.at[n->ref].kind == TIR_VAR_DATA ? TIR_HAS_DATA : 0);
-  set_bounds(ir, n);
+  const struct tir_var_node *v = &ir->vars.at[n->ref];
+  struct tir_bounds b;
+  if (v->min && v->extent) {
+    const struct tir_expr_node *min = &ir->exprs.at[v->min], *extent = &ir->exprs.at[v->extent];
+    b = (struct tir_bounds){min->lo, tir_sat_add(min->hi, tir_sat_add(extent->hi, -1))};
+  } else {
+    b = tir_type_bounds(n->type);
+  }
+  n->lo = b.lo;
+  n->hi = b.hi;
 }
 
 static void set_facts(const struct tir *ir, struct tir_expr_node *n, const uint32_t *operands) {
@@ -150,6 +153,13 @@ static __attribute__((noinline)) struct tir_expr_node *add_node(struct tir *ir, 
   return n;
 }
 
+/* The table grows with the nodes. */
+static inline tir_expr admit(struct tir *ir, const struct tir_expr_node *n) {
+  tir_expr e = (tir_expr)(n - ir->exprs.at);
+  if (ir->exprs.count * 2ull > ir->expr_slots.count) enlarge_slots(ir);
+  return e;
+}
+
 /* Inlined where it is called: most of what is compared is known there, and of facts, which there are. */
 static inline __attribute__((always_inline)) tir_expr intern(struct tir *ir, enum tir_kind kind, tir_type type,
                                                              uint64_t payload, uint32_t c, uint32_t ref,
@@ -161,15 +171,20 @@ static inline __attribute__((always_inline)) tir_expr intern(struct tir *ir, enu
   struct tir_expr_node *n = add_node(ir, slot, hash, kind, type, payload, c, ref, operands, count);
   if (kind == TIR_INT_IMM) {
     n->lo = n->hi = (int64_t)payload;
-  } else if (kind == TIR_VAR) {
-    set_facts_of_var(ir, n);
   } else {
     set_facts(ir, n, ir->operands.at + n->operands);
     if (is_indirect(n)) ir->indirect = true;
   }
-  tir_expr e = (tir_expr)(n - ir->exprs.at);
-  if (ir->exprs.count * 2ull > ir->expr_slots.count) enlarge_slots(ir);
-  return e;
+  return admit(ir, n);
+}
+
+/* The node of a new variable: the table holds none like it. */
+static tir_expr add_var(struct tir *ir, tir_type type, tir_var v) {
+  uint32_t hash = hash_of(TIR_VAR, type, 0, 0, v, NULL, 0);
+  uint32_t slot = slots_where(ir->expr_slots.at, ir->expr_slots.count, hash, TIR_NONE);
+  struct tir_expr_node *n = add_node(ir, slot, hash, TIR_VAR, type, 0, 0, v, NULL, 0);
+  set_facts_of_var(ir, n);
+  return admit(ir, n);
 }
 
 static uint64_t pair(tir_expr a, tir_expr b) { return a | (uint64_t)b << 32; }
@@ -308,7 +323,7 @@ tir_var tir_new_var(struct tir *ir, enum tir_var_kind kind, tir_name name, tir_t
                     tir_expr extent) {
   tir_var v = tir_grow_vars(ir, 1);
   ir->vars.at[v] = (struct tir_var_node){name, type, kind, TIR_NONE, min, extent};
-  tir_expr e = intern(ir, TIR_VAR, type, 0, 0, v, NULL, 0);
+  tir_expr e = add_var(ir, type, v);
   ir->vars.at[v].expr = e;
   return v;
 }

@@ -26,7 +26,10 @@ static const struct {
     [TIR_SCOPE_WGMMA] = {"wgmma.accumulator", TIR_THREAD_MEMORY},
 };
 
-static bool begins(const char *text, const char *with) { return !strncmp(text, with, strlen(with)); }
+/* No name has fewer than two characters; most texts differ there from most names. */
+static inline bool begins(const char *text, const char *with) {
+  return text[0] == with[0] && text[1] == with[1] && !strncmp(text, with, strlen(with));
+}
 
 /* What follows a name is none but how rows lie in such memory. */
 static bool read_rows(const char *rest, struct tir_symbol_node *c) {
@@ -57,8 +60,9 @@ void tir_classify_scope(const char *text, struct tir_symbol_node *out) {
   classify(out, *text ? TIR_SCOPE_OTHER : TIR_SCOPE_GLOBAL, *text ? TIR_THREAD_MEMORY : TIR_DEVICE_MEMORY);
   if (!*text || !strchr("gswlm", *text)) return; /* most names are of something else */
   for (enum tir_memory_scope i = 0; i < TIR_SCOPE_OTHER; i++) {
+    if (!begins(text, scopes[i].name)) continue;
     size_t length = strlen(scopes[i].name);
-    if (length <= longest || !begins(text, scopes[i].name)) continue;
+    if (length <= longest) continue;
     classify(out, i, scopes[i].memory);
     longest = length;
   }

@@ -154,6 +154,13 @@ tir_expr tir_annotation(const struct tir *ir, struct tir_span where, const char 
 
 /* ---- Making ---- */
 
+tir_stmt tir_new_stmt(struct tir *ir, enum tir_stmt_kind kind) {
+  tir_stmt s = tir_grow_stmts(ir, 1);
+  memset(tir_stmt_at(ir, s), 0, sizeof(struct tir_stmt_node));
+  tir_stmt_at(ir, s)->kind = (uint8_t)kind;
+  return s;
+}
+
 tir_loop tir_new_loop(struct tir *ir, tir_var var, tir_expr min, tir_expr extent, enum tir_loop_kind kind) {
   MS_CHECK(var && min && extent);
   tir_stmt s = tir_new_stmt(ir, TIR_LOOP);
