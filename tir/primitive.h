@@ -48,6 +48,10 @@ bool tir_can_reverse_compute_inline(struct tir *ir, tir_block block);
 bool tir_compute_at(struct tir *ir, tir_block block, tir_loop loop, bool preserve_unit_loops, int index, ms_error *err);
 bool tir_reverse_compute_at(struct tir *ir, tir_block block, tir_loop loop, bool preserve_unit_loops, int index,
                             ms_error *err);
+/* tir_compute_at of a block for which tir_compute_locations has found loops, in the module as it is now: what does not
+ * depend on the loop holds, and is not asked again. */
+bool tir_compute_located(struct tir *ir, tir_block block, tir_loop loop, bool preserve_unit_loops, int index,
+                         ms_error *err);
 /* Whether they would be accepted, at index -1; the module is left as it was. So are the others of this name. */
 bool tir_can_compute_at(struct tir *ir, tir_block block, tir_loop loop);
 bool tir_can_reverse_compute_at(struct tir *ir, tir_block block, tir_loop loop);

@@ -79,13 +79,15 @@ struct vm_run {
   uint32_t made;           /* recording: how many came */
   const int64_t *decision; /* recording: what the caller decides, of `decision_count` */
   uint32_t decision_count;
-  bool holds;    /* recording: of an If, its condition; of a For, that there is an iteration */
-  uint32_t next; /* the step to go on with */
-  uint32_t done; /* how many steps have been performed */
-  uint32_t most; /* stop after so many */
-  bool overdone; /* an instruction that is refused has been performed: it gave another number of outputs */
-  bool skipped;  /* a branch was not taken: there may be variables without a value */
-  uint64_t work; /* done to satisfy Asserts: constrain.c */
+  bool holds;          /* recording: of an If, its condition; of a For, that there is an iteration */
+  uint32_t next;       /* the step to go on with */
+  uint32_t done;       /* how many steps have been performed */
+  uint32_t most;       /* stop after so many */
+  bool overdone;       /* an instruction that is refused has been performed: it gave another number of outputs */
+  bool skipped;        /* a branch was not taken: there may be variables without a value */
+  tir_block located;   /* the last step that drew a location found loops for the block: its checks passed */
+  uint32_t located_by; /* `next` in the step after that one, which finds the module as it was */
+  uint64_t work;       /* done to satisfy Asserts: constrain.c */
   uint32_t all_rounds;
   uint32_t depth; /* For loops that are under way, and their numbers of iterations */
   int64_t iterations[VM_MOST_NESTED];

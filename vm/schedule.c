@@ -251,8 +251,10 @@ bool vm_perform_steps(struct vm_run *r) {
     sch->ends[plan->first + i] = sch->ir->forwards.count;
     if (!done) return vm_refuse_at(r->err, plan->steps, plan->first + i);
     if (sch->forwards != sch->ir->forwards.count) vm_apply_forwards(sch, step->first_output + step->outputs);
+#ifdef MSCHED_CHECK
     /* the last too where it only reads: it has left the module as it was */
     if (i + 1 == plan->count || vm_changes(plan->steps->instructions[plan->first + i].kind)) vm_check_made(sch);
+#endif
     if (r->draws->after) r->draws->after(r->draws->watcher, sch, plan->first + i);
   }
   return true;
@@ -267,7 +269,7 @@ static void perform_before(struct vm_run *r) {
   r->draws = &to_the_end;
   r->most = r->done;
   start_replay(r->schedule, r->plan, r->draws);
-  r->err = &none, r->depth = r->all_rounds = 0;
+  r->err = &none, r->depth = r->all_rounds = 0, r->located = TIR_NONE;
   bool done = vm_perform_steps(r);
   assert(done && "what has been performed can be performed again");
   (void)done;
@@ -287,7 +289,7 @@ static bool perform_all(struct vm_schedule *sch, const struct vm_plan *plan, con
                      .err = err,
                      .most = UINT32_MAX};
   for (;;) {
-    r.depth = r.all_rounds = 0, r.skipped = false;
+    r.depth = r.all_rounds = 0, r.skipped = false, r.located = TIR_NONE;
     sch->again = r.overdone = false;
     if (vm_perform_steps(&r)) return true;
     if (!sch->again) break;

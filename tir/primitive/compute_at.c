@@ -18,6 +18,12 @@ bool tir_compute_at(struct tir *ir, tir_block block, tir_loop loop, bool preserv
   return tir_move_block(ir, block, loop, true, preserve_unit_loops, index, err);
 }
 
+bool tir_compute_located(struct tir *ir, tir_block block, tir_loop loop, bool preserve_unit_loops, int index,
+                         ms_error *err) {
+  assert(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, loop, TIR_LOOP));
+  return tir_move_located(ir, block, loop, preserve_unit_loops, index, err);
+}
+
 bool tir_can_compute_at(struct tir *ir, tir_block block, tir_loop loop) {
   return tir_can_move_block(ir, block, loop, true);
 }

@@ -29,8 +29,7 @@ static void collect_required(struct tir *ir, struct tir_move *move) {
   if (!move->to_consumers) leave_out_given(ir, move);
 }
 
-static bool plan_removal(const struct tir *ir, struct tir_move *move, ms_error *err) {
-  move->removed = tir_top_of_leaf(ir, move->block);
+static bool check_removal(const struct tir *ir, const struct tir_move *move, ms_error *err) {
   const struct tir_stmt_node *n = tir_stmt_at(ir, move->removed);
   return n->prev || n->next ||
          tir_refuse(ir, err, MS_MOVE_ONLY_LEAF, move->block, "block `%s` is all there is in its scope",
@@ -128,31 +127,46 @@ static bool check_steps(struct tir *ir, tir_block block, ms_error *err) {
                     tir_block_name(ir, block));
 }
 
-bool tir_move_check_block(struct tir *ir, struct tir_move *move, tir_block block, bool to_consumers, ms_error *err) {
+static bool begin_move(struct tir *ir, struct tir_move *move, tir_block block, bool to_consumers, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK));
   move->block = block;
   move->to_consumers = to_consumers;
   move->required = move->required_on_stack;
   move->domains = move->domains_on_stack;
   move->required_count = 0;
-  if (!tir_find_scope(ir, block, &move->scope, err) || !tir_check_stage_pipeline(ir, move->scope, err) ||
+  if (!tir_find_scope(ir, block, &move->scope, err)) return false;
+  move->removed = tir_top_of_leaf(ir, block);
+  return true;
+}
+
+/* What is asked of the block alone, and changes nothing. */
+static bool check_moved(struct tir *ir, const struct tir_move *move, ms_error *err) {
+  tir_block block = move->block;
+  if (!tir_check_stage_pipeline(ir, move->scope, err) ||
       !tir_check_complete_or_reduction_block(ir, block, move->scope, err))
     return false;
   if (!tir_only_loops_up_to(ir, block, move->scope))
     return tir_refuse(ir, err, MS_MOVE_CONDITIONAL, block, "block `%s` stands under more than loops",
                       tir_block_name(ir, block));
-  if (to_consumers && tir_is_output_block(ir, block, move->scope))
+  if (move->to_consumers && tir_is_output_block(ir, block, move->scope))
     return tir_refuse(ir, err, MS_MOVE_OUTPUT, block, "block `%s` writes an output of its scope",
                       tir_block_name(ir, block));
   if (!check_runs(ir, move, err) || !check_steps(ir, block, err) || !check_meeting(ir, block, err)) return false;
-  if (!plan_removal(ir, move, err) || !tir_check_declares_inner(ir, block, err) ||
-      !tir_check_writes_exact(ir, block, err) || !tir_check_reduces_inside(ir, block, move->scope, err))
-    return false;
+  return check_removal(ir, move, err) && tir_check_declares_inner(ir, block, err) &&
+         tir_check_writes_exact(ir, block, err) && tir_check_reduces_inside(ir, block, move->scope, err);
+}
+
+/* The rest of the plan, of a block that passes. */
+static bool plan_move(struct tir *ir, struct tir_move *move, ms_error *err) {
   collect_required(ir, move);
-  move->iter_count = tir_block_at(ir, block)->iters.count;
+  move->iter_count = tir_block_at(ir, move->block)->iters.count;
   size_t domains = move->iter_count * sizeof *move->domains;
   move->domains = tir_room(move->domains_on_stack, sizeof move->domains_on_stack, domains);
   return tir_move_keep_predicate(ir, move, err);
+}
+
+bool tir_move_check_block(struct tir *ir, struct tir_move *move, tir_block block, bool to_consumers, ms_error *err) {
+  return begin_move(ir, move, block, to_consumers, err) && check_moved(ir, move, err) && plan_move(ir, move, err);
 }
 
 void tir_move_free(struct tir_move *move) {
@@ -365,6 +379,16 @@ static void tir_move_edit(struct tir *ir, struct tir_move *move, bool preserve_u
   if (tir_is_placed_by_loads(ir, move->block)) tir_find_undeclared(ir);
 }
 
+static bool finish_move(struct tir *ir, struct tir_move *move, const struct tir_mark *mark, bool accepted,
+                        bool preserve_unit_loops) {
+  if (accepted)
+    tir_move_edit(ir, move, preserve_unit_loops);
+  else
+    tir_rewind(ir, mark);
+  tir_move_free(move);
+  return accepted;
+}
+
 bool tir_move_block(struct tir *ir, tir_block block, tir_loop loop, bool to_consumers, bool preserve_unit_loops,
                     int index, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK) && tir_is(ir, loop, TIR_LOOP));
@@ -372,12 +396,30 @@ bool tir_move_block(struct tir *ir, tir_block block, tir_loop loop, bool to_cons
   struct tir_mark mark = tir_mark(ir);
   bool accepted =
       tir_move_check_block(ir, &move, block, to_consumers, err) && tir_move_check_loop(ir, &move, loop, index, err);
-  if (accepted)
-    tir_move_edit(ir, &move, preserve_unit_loops);
-  else
-    tir_rewind(ir, &mark);
+  return finish_move(ir, &move, &mark, accepted, preserve_unit_loops);
+}
+
+#ifdef MSCHED_CHECK
+static bool passes(struct tir *ir, tir_block block) {
+  struct tir_move move;
+  struct tir_mark mark = tir_mark(ir);
+  bool accepted = tir_move_check_block(ir, &move, block, true, NULL);
+  tir_rewind(ir, &mark);
   tir_move_free(&move);
   return accepted;
+}
+#endif
+
+bool tir_move_located(struct tir *ir, tir_block block, tir_loop loop, bool preserve_unit_loops, int index,
+                      ms_error *err) {
+#ifdef MSCHED_CHECK
+  assert(passes(ir, block));
+#endif
+  struct tir_move move;
+  struct tir_mark mark = tir_mark(ir);
+  bool accepted = begin_move(ir, &move, block, true, err) && plan_move(ir, &move, err) &&
+                  tir_move_check_loop(ir, &move, loop, index, err);
+  return finish_move(ir, &move, &mark, accepted, preserve_unit_loops);
 }
 
 bool tir_can_move_block(struct tir *ir, tir_block block, tir_loop loop, bool to_consumers) {

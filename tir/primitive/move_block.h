@@ -55,6 +55,9 @@ void tir_move_free(struct tir_move *move);
 /* All of it: checks, and moves the block under the loop, to its consumers or its producers. */
 bool tir_move_block(struct tir *ir, tir_block block, tir_loop loop, bool to_consumers, bool preserve_unit_loops,
                     int index, ms_error *err);
+/* The same to its consumers, of a block that tir_move_check_block accepted in the module as it is now. */
+bool tir_move_located(struct tir *ir, tir_block block, tir_loop loop, bool preserve_unit_loops, int index,
+                      ms_error *err);
 /* Whether the same, at index -1, would be accepted; the module is left as it was. */
 bool tir_can_move_block(struct tir *ir, tir_block block, tir_loop loop, bool to_consumers);
 

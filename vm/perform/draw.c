@@ -264,6 +264,8 @@ bool vm_do_sample_compute_location(struct vm_run *r, const struct vm_step *s) {
   if (!vm_get_block(r, vm_input(r, s, 0), &block) || !vm_get_decision(r, s, 1, &decided)) return false;
   struct places places;
   find_places(r, block, &places);
+  r->located = places.count ? block : TIR_NONE;
+  r->located_by = r->next + 1;
   int64_t decision, slot;
   if (!decided) {
     struct vm_stream stream = vm_stream_for(r, s);

@@ -131,7 +131,10 @@ static bool compute_at(struct vm_run *r, const struct vm_step *s, move move_unde
 }
 
 bool vm_do_compute_at(struct vm_run *r, const struct vm_step *s) {
-  return compute_at(r, s, tir_compute_at, tir_compute_inline);
+  tir_block block;
+  if (!vm_get_block(r, vm_input(r, s, 0), &block)) return false;
+  bool located = r->located == block && r->located_by == r->next;
+  return compute_at(r, s, located ? tir_compute_located : tir_compute_at, tir_compute_inline);
 }
 
 bool vm_do_reverse_compute_at(struct vm_run *r, const struct vm_step *s) {

@@ -99,11 +99,38 @@ static void tries_what_is_not_plain(void **state) {
   tir_free(ir);
 }
 
+/* Both in the module as read, by one function or the other: equal modules, equal refusals. */
+static void expect_alike(uint32_t loop) {
+  ms_error errs[2] = {{0}, {0}};
+  char *texts[2];
+  for (int known = 0; known < 2; known++) {
+    struct tir *ir = padded_convolution();
+    tir_block block = block_named(ir, "pad");
+    assert_true(tir_compute_locations(ir, block, NULL, 0) > 0);
+    bool (*move)(struct tir *, tir_block, tir_loop, bool, int, ms_error *) =
+        known ? tir_compute_located : tir_compute_at;
+    assert_int_equal(
+        move(ir, block, loop ? loop_of(ir, "Y", loop - 1) : loop_of(ir, "pad", 0), false, -1, &errs[known]), loop > 0);
+    texts[known] = tir_print(ir, TIR_NONE, 0);
+    tir_free(ir);
+  }
+  assert_int_equal(errs[0].code, errs[1].code);
+  assert_string_equal(texts[0], texts[1]);
+  free(texts[0]);
+  free(texts[1]);
+}
+
+/* A block for which locations were found moves as any: to each of them, not under its own loop. */
+static void moves_what_is_located(void **state) {
+  (void)state;
+  for (uint32_t loop = 0; loop <= 3; loop++) expect_alike(loop);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(offers_data_parallel_loops), cmocka_unit_test(offers_reductions_between),
       cmocka_unit_test(has_none_without_consumers), cmocka_unit_test(stays_around_all_consumers),
-      cmocka_unit_test(tries_what_is_not_plain),
+      cmocka_unit_test(tries_what_is_not_plain),    cmocka_unit_test(moves_what_is_located),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
