@@ -430,20 +430,29 @@ static bool loads_one_element(const struct tir *ir, const struct tir_expr_node *
   return true;
 }
 
+static bool uses_opaquely(struct tir *ir, tir_expr e, tir_buffer buffer);
+
+/* Most operands use no buffer: that is seen without a call. */
+static inline bool below_uses_opaquely(struct tir *ir, tir_expr e, tir_buffer buffer) {
+  return e && may_use_buffer(ir, e) && uses_opaquely(ir, e, buffer);
+}
+
 static bool uses_opaquely(struct tir *ir, tir_expr e, tir_buffer buffer) {
-  if (!e || !may_use_buffer(ir, e) || tir_visited(ir, e)) return false;
   const struct tir_expr_node n = *tir_at(ir, e);
   if (n.kind == TIR_DATA) return n.ref == buffer;
-  if (n.kind <= TIR_DATA) return false;
+  if (n.kind <= TIR_DATA || tir_visited(ir, e)) return false;
   if (n.kind == TIR_LOAD && n.ref == buffer && !loads_one_element(ir, &n)) return true;
-  if (uses_opaquely(ir, n.a, buffer) || uses_opaquely(ir, n.b, buffer) || uses_opaquely(ir, n.c, buffer)) return true;
+  if (below_uses_opaquely(ir, n.a, buffer) || below_uses_opaquely(ir, n.b, buffer) ||
+      below_uses_opaquely(ir, n.c, buffer))
+    return true;
   for (uint32_t i = 0; i < n.count; i++)
-    if (uses_opaquely(ir, ir->operands.at[n.operands + i], buffer)) return true;
+    if (below_uses_opaquely(ir, ir->operands.at[n.operands + i], buffer)) return true;
   return false;
 }
 
 bool tir_uses_opaquely(struct tir *ir, tir_expr e, tir_buffer buffer) {
   MS_CHECK(tir_is_buffer(ir, buffer));
+  if (!e || !may_use_buffer(ir, e)) return false;
   new_epoch(ir);
   return uses_opaquely(ir, e, buffer);
 }

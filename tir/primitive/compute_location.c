@@ -10,6 +10,7 @@ struct candidates {
   tir_loop *loops;
   tir_var *vars;  /* theirs */
   uint8_t *kinds; /* of the iterations each is bound to, among all blocks below it: as tir_loop_iter_kinds */
+  uint64_t mask;  /* of the loops: bit number % 64 */
   uint32_t count;
 };
 
@@ -28,7 +29,11 @@ static void find_candidates(const struct tir *ir, const tir_block *consumers, ui
   c->vars = c->loops + c->count;
   c->kinds = (uint8_t *)(c->vars + c->count);
   tir_loops_of(ir, first_inside, c->loops, c->count);
-  for (uint32_t i = 0; i < c->count; i++) c->vars[i] = tir_as(ir, c->loops[i], TIR_LOOP)->loop.var;
+  c->mask = 0;
+  for (uint32_t i = 0; i < c->count; i++) {
+    c->vars[i] = tir_as(ir, c->loops[i], TIR_LOOP)->loop.var;
+    c->mask |= 1ull << (c->loops[i] & 63);
+  }
 }
 
 static void mark_loops(const struct tir *ir, const struct candidates *c, uint32_t inside, tir_expr atom, uint8_t bit) {
@@ -46,7 +51,7 @@ static void mark_loops(const struct tir *ir, const struct candidates *c, uint32_
 /* How many of the candidates are around a block below the first: they are nested. */
 static uint32_t candidates_around(const struct tir *ir, const struct candidates *c, tir_block block) {
   for (tir_stmt s = tir_stmt_at(ir, block)->parent;; s = tir_stmt_at(ir, s)->parent)
-    for (uint32_t inside = c->count; inside > 0; inside--)
+    for (uint32_t inside = c->mask >> (s & 63) & 1 ? c->count : 0; inside > 0; inside--)
       if (c->loops[inside - 1] == s) return inside;
 }
 
@@ -92,7 +97,7 @@ uint32_t tir_compute_locations(struct tir *ir, tir_block block, tir_loop *out, u
   assert(tir_is(ir, block, TIR_BLOCK));
   struct tir_move move;
   struct tir_mark mark = tir_mark(ir);
-  struct candidates c = {NULL, NULL, NULL, 0};
+  struct candidates c = {0};
   ms_error err;
   err.brief = true; /* nothing else of it is read */
   uint32_t found = 0;
