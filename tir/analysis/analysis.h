@@ -167,7 +167,12 @@ struct tir_reduction {
   tir_expr identity[TIR_MOST_REDUCED], left[TIR_MOST_REDUCED], right[TIR_MOST_REDUCED];
 };
 /* The only statement of the block's body, or init, if it is a store without a predicate; else TIR_NONE. */
-tir_stmt tir_only_store(const struct tir *ir, tir_block block, enum tir_list list);
+static inline tir_stmt tir_only_store(const struct tir *ir, tir_block block, enum tir_list list) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
+  tir_stmt s = tir_stmt_at(ir, block)->first[list];
+  const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+  return s && n->kind == TIR_STORE && !n->store.predicate && !n->next ? s : TIR_NONE;
+}
 /* Recognizes what a block with an init computes. Refuses when its statements are no stores of one element, or when no
  * known reducer makes them. May intern expressions. */
 bool tir_find_reduction(struct tir *ir, tir_block block, struct tir_reduction *out, ms_error *err);
@@ -191,6 +196,9 @@ bool tir_updates_unbegun(struct tir *ir, tir_block block);
 /* The block has an init, and a statement of its body loads an element of the buffer (TIR_NONE: of one that it writes,
  * to which it stores) that neither its init nor a statement before has stored in any case (init_cover.c). */
 bool tir_loads_unbegun(struct tir *ir, tir_block block, tir_buffer buffer);
+/* All of the block's init is one store, all of its body another, of the same element, and each load of that buffer is
+ * of that element: the buffer. Else TIR_NONE. */
+tir_buffer tir_plainly_updated(const struct tir *ir, tir_block block);
 /* A statement of the block's init, or a block in that, loads an element of the buffer. */
 bool tir_init_loads(struct tir *ir, tir_block block, tir_buffer buffer);
 /* The expression is what the reducer's buffer of that number begins with. */

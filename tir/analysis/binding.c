@@ -110,9 +110,21 @@ bool tir_uses_any_loop(const struct tir *ir, tir_expr e, const tir_loop *loops, 
   return false;
 }
 
+/* Notes the variable, if it is of a loop. False: it was seen before. */
+static bool see_loop(const tir_var *vars, uint32_t count, tir_var v, uint64_t *seen) {
+  for (uint32_t k = 0; k < count; k++) {
+    if (vars[k] != v) continue;
+    if (*seen >> k & 1) return false;
+    *seen |= 1ull << k;
+  }
+  return true;
+}
+
 /* The binding as a sum of the loops, each in it for the first time, whose steps do not overlap, nor those of what other
  * loops make, such as the parts of one that was fused further out. */
 static bool is_plain_number(struct tir *ir, const tir_var *vars, uint32_t count, tir_expr binding, uint64_t *seen) {
+  const struct tir_expr_node *n = tir_at(ir, binding);
+  if (n->kind == TIR_VAR && n->lo != INT64_MIN && n->hi != INT64_MAX) return see_loop(vars, count, n->ref, seen);
   struct tir_linear l = tir_linear_of(ir, binding);
   for (uint32_t i = 0; i < l.count; i++) {
     struct tir_term term = tir_terms(ir, l)[i];
@@ -122,13 +134,7 @@ static bool is_plain_number(struct tir *ir, const tir_var *vars, uint32_t count,
   if (tir_steps_overlap(ir, l)) return false;
   for (uint32_t i = 0; i < l.count; i++) {
     const struct tir_expr_node *atom = tir_at(ir, ir->terms.at[l.first + i].atom);
-    if (atom->kind != TIR_VAR) continue;
-    tir_var v = atom->ref;
-    for (uint32_t k = 0; k < count; k++) {
-      if (vars[k] != v) continue;
-      if (*seen >> k & 1) return false;
-      *seen |= 1ull << k;
-    }
+    if (atom->kind == TIR_VAR && !see_loop(vars, count, atom->ref, seen)) return false;
   }
   return true;
 }

@@ -238,6 +238,7 @@ static bool stores_into(const struct tir *ir, tir_stmt store, tir_buffer buffer)
  * does not. Of what the body stores to, the init may leave out what it likes. */
 static bool stores_under_condition(struct tir *ir, tir_block block, tir_buffer buffer) {
   bool begun = false, updated = false;
+  if (tir_plainly_updated(ir, block) == buffer) return false;
   for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next_in_scope(ir, s, block)) {
     struct tir_stmt_node n = *tir_stmt_at(ir, s);
     bool stores = n.kind == TIR_STORE && stores_into(ir, s, buffer);

@@ -3,6 +3,7 @@
 #include "analysis.h"
 #include "loads.h"
 #include "tir/analysis/order/order.h"
+#include "tir/node/arena.h"
 
 enum { MOST_LOOPS = 32, MOST_RANK = 16 };
 
@@ -32,8 +33,20 @@ static bool only_writes(struct tir *ir, tir_block block, tir_buffer buffer) {
   return true;
 }
 
+/* The init is one store of a value that no memory holds, to an element that none names. */
+static bool stores_known_value(const struct tir *ir, tir_block block) {
+  tir_stmt init = tir_only_store(ir, block, TIR_INIT);
+  if (!init) return false;
+  const struct tir_stmt_node *n = tir_stmt_at(ir, init);
+  uint8_t flags = tir_at(ir, n->store.value)->flags;
+  for (uint32_t d = 0; d < tir_buffer_at(ir, n->store.buffer)->rank; d++)
+    flags |= tir_at(ir, ir->operands.at[n->store.indices + d])->flags;
+  return !(flags & (TIR_HAS_LOAD | TIR_HAS_POINTER));
+}
+
 bool tir_init_loads(struct tir *ir, tir_block block, tir_buffer buffer) {
   MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is_buffer(ir, buffer));
+  if (stores_known_value(ir, block)) return false;
   for (tir_stmt s = tir_stmt_at(ir, block)->first[TIR_INIT]; s; s = next_of_init(ir, block, s)) {
     struct tir_stmt_node n = *tir_stmt_at(ir, s);
     if (n.kind == TIR_BLOCK && tir_has_region_of(ir, tir_block_at(ir, s)->reads, buffer)) return true;
@@ -76,7 +89,87 @@ static bool init_covers(struct tir *ir, tir_block block, struct tir_region regio
 
 /* ---- Element by element ---- */
 
-enum { MOST_LOADS = 32 };
+enum { MOST_LOADS = 32, MOST_STEPS = 256 };
+
+/* What the walk for loads of other elements than the store's knows. */
+struct elsewhere {
+  const struct tir *ir;
+  tir_buffer buffer;
+  uint32_t indices, steps; /* so many nodes are left to it, which meets shared ones again */
+};
+
+static bool loads_elsewhere(struct elsewhere *w, tir_expr e);
+
+/* Most operands hold no load: that is seen without a call. */
+static inline bool below_loads_elsewhere(struct elsewhere *w, tir_expr e) {
+  return e && tir_at(w->ir, e)->flags & TIR_HAS_LOAD && loads_elsewhere(w, e);
+}
+
+/* A load of the buffer is of another element, or there are too many nodes to know. */
+static bool loads_elsewhere(struct elsewhere *w, tir_expr e) {
+  const struct tir_expr_node *n = tir_at(w->ir, e);
+  const tir_expr *operands = tir_operands(w->ir, n->operands);
+  if (!w->steps) return true;
+  w->steps--;
+  if (n->kind == TIR_LOAD && n->ref == w->buffer && !tir_same_operands(w->ir, w->indices, n->operands, n->count))
+    return true;
+  if (n->kind == TIR_LOAD && !w->ir->indirect) return false; /* no index or predicate loads */
+  for (uint32_t i = 0; i < n->count; i++)
+    if (below_loads_elsewhere(w, operands[i])) return true;
+  return below_loads_elsewhere(w, n->a) || below_loads_elsewhere(w, n->b) || below_loads_elsewhere(w, n->c);
+}
+
+/* The stores of plain updates found of late: checks ask of the same block several times. */
+struct updates {
+  struct update {
+    tir_expr value;                    /* that the body stores; TIR_NONE: none is kept here */
+    uint32_t begun, indices, operands; /* of the init's store, of the body's; all are below `operands` */
+  } at[4];
+  uint32_t next;
+};
+
+static void forget_updates(void *memory, const struct tir_mark *left) {
+  struct updates *updates = memory;
+  for (int i = 0; i < 4; i++)
+    if (updates->at[i].value >= left->exprs || updates->at[i].operands > left->operands)
+      updates->at[i].value = TIR_NONE;
+}
+
+static struct updates *updates_of(const struct tir *ir) {
+  static const struct tir_scratch_kind kind = {sizeof(struct updates), NULL, forget_updates};
+  return tir_scratch_of(ir, TIR_SCRATCH_PLAIN, &kind);
+}
+
+static bool is_known_update(const struct updates *updates, tir_expr value, uint32_t begun, uint32_t indices) {
+  for (int i = 0; i < 4; i++)
+    if (updates->at[i].value == value && updates->at[i].begun == begun && updates->at[i].indices == indices)
+      return true;
+  return false;
+}
+
+static bool updates_begun(const struct tir *ir, const struct tir_stmt_node *init, const struct tir_stmt_node *update) {
+  uint32_t rank = tir_buffer_at(ir, update->store.buffer)->rank, indices = update->store.indices;
+  struct elsewhere w = {ir, update->store.buffer, indices, MOST_STEPS};
+  if (init->store.buffer != update->store.buffer || !tir_same_operands(ir, init->store.indices, indices, rank))
+    return false;
+  for (uint32_t d = 0; d < rank; d++)
+    if (tir_at(ir, ir->operands.at[indices + d])->flags & TIR_HAS_LOAD) return false;
+  return !below_loads_elsewhere(&w, update->store.value);
+}
+
+tir_buffer tir_plainly_updated(const struct tir *ir, tir_block block) {
+  tir_stmt first = tir_only_store(ir, block, TIR_INIT), then = first ? tir_only_store(ir, block, TIR_BODY) : TIR_NONE;
+  if (!then) return TIR_NONE;
+  struct updates *updates = updates_of(ir);
+  const struct tir_stmt_node *init = tir_stmt_at(ir, first), *update = tir_stmt_at(ir, then);
+  uint32_t begun = init->store.indices, indices = update->store.indices;
+  if (is_known_update(updates, update->store.value, begun, indices)) return update->store.buffer;
+  if (!updates_begun(ir, init, update)) return TIR_NONE;
+  uint32_t last = begun > indices ? begun : indices;
+  updates->at[updates->next++ % 4] =
+      (struct update){update->store.value, begun, indices, last + tir_buffer_at(ir, update->store.buffer)->rank};
+  return update->store.buffer;
+}
 
 static bool same_element(const struct tir *ir, tir_stmt store, tir_expr load) {
   const struct tir_stmt_node *n = tir_stmt_at(ir, store);
@@ -129,6 +222,8 @@ static bool expr_loads_unbegun(struct tir *ir, tir_block block, tir_stmt top, ti
 bool tir_loads_unbegun(struct tir *ir, tir_block block, tir_buffer buffer) {
   MS_CHECK(tir_is(ir, block, TIR_BLOCK));
   if (!tir_stmt_at(ir, block)->first[TIR_INIT]) return false;
+  tir_buffer plain = tir_plainly_updated(ir, block);
+  if (plain && (!buffer || buffer == plain)) return false;
   for (tir_stmt top = tir_stmt_at(ir, block)->first[TIR_BODY]; top; top = tir_stmt_at(ir, top)->next)
     for (tir_stmt s = top; s; s = tir_is(ir, s, TIR_BLOCK) ? tir_after(ir, s, top) : tir_next(ir, s, top)) {
       struct tir_stmt_node n = *tir_stmt_at(ir, s);

@@ -16,14 +16,18 @@ struct reducing {
   const struct tir *ir;
   tir_block block;
   uint64_t mask;     /* of their variables, as nodes have it */
+  uint64_t own;      /* of those of the reductions that take more than one value */
   bool of_reduction; /* what is asked of is part of such a binding: all its variables are among them */
 };
 
 static struct reducing reducing_of(const struct tir *ir, tir_block block) {
   struct reducing r = {.ir = ir, .block = block};
-  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
-    struct tir_iter iter = tir_iters(ir, block)[i];
-    if (iter.kind == TIR_REDUCE) r.mask |= tir_at(ir, iter.binding)->vars;
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
+    const struct tir_iter *iter = &ir->iters.at[i];
+    if (iter->kind != TIR_REDUCE) continue;
+    r.mask |= tir_at(ir, iter->binding)->vars;
+    if (!tir_is_const(ir, ir->vars.at[iter->var].extent, 1)) r.own |= 1ull << (iter->var & 63);
   }
   return r;
 }
@@ -47,21 +51,21 @@ static bool follows(const struct reducing *r, tir_expr e) {
 
 static enum trend trend_of(const struct reducing *r, tir_expr e) {
   const struct tir *ir = r->ir;
-  struct tir_expr_node n = *tir_at(ir, e);
-  if (!follows(r, e)) return n.flags & TIR_HAS_LOAD ? UNKNOWN : STAYS;
-  switch (n.kind) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  if (!follows(r, e)) return n->flags & TIR_HAS_LOAD ? UNKNOWN : STAYS;
+  switch (n->kind) {
   case TIR_VAR: return GROWS;
-  case TIR_CAST: return trend_of(r, n.a);
+  case TIR_CAST: return trend_of(r, n->a);
   case TIR_ADD:
   case TIR_MIN:
-  case TIR_MAX: return joined(trend_of(r, n.a), trend_of(r, n.b));
-  case TIR_SUB: return joined(trend_of(r, n.a), opposite(trend_of(r, n.b)));
+  case TIR_MAX: return joined(trend_of(r, n->a), trend_of(r, n->b));
+  case TIR_SUB: return joined(trend_of(r, n->a), opposite(trend_of(r, n->b)));
   case TIR_MUL:
-    if (!tir_is_int(ir, n.b)) return UNKNOWN;
-    return tir_at(ir, n.b)->imm >= 0 ? trend_of(r, n.a) : opposite(trend_of(r, n.a));
+    if (!tir_is_int(ir, n->b)) return UNKNOWN;
+    return tir_at(ir, n->b)->imm >= 0 ? trend_of(r, n->a) : opposite(trend_of(r, n->a));
   case TIR_FLOORMOD: /* a digit of a fused loop: where the reduction starts, it is zero */
-    return tir_is_int(ir, n.b) && tir_at(ir, n.b)->imm > 0 && n.lo == 0 ? GROWS : UNKNOWN;
-  case TIR_FLOORDIV: return tir_is_int(ir, n.b) && tir_at(ir, n.b)->imm > 0 ? trend_of(r, n.a) : UNKNOWN;
+    return tir_is_int(ir, n->b) && tir_at(ir, n->b)->imm > 0 && n->lo == 0 ? GROWS : UNKNOWN;
+  case TIR_FLOORDIV: return tir_is_int(ir, n->b) && tir_at(ir, n->b)->imm > 0 ? trend_of(r, n->a) : UNKNOWN;
   default: return UNKNOWN;
   }
 }
@@ -88,45 +92,49 @@ static bool loads_written(const struct tir *ir, tir_expr e) {
 /* Where the condition holds in an iteration, it holds in that where all loops that reduce stand at their start. */
 static bool holds_from_start(const struct reducing *r, tir_expr e) {
   const struct tir *ir = r->ir;
-  struct tir_expr_node n = *tir_at(ir, e);
+  const struct tir_expr_node *n = tir_at(ir, e);
   if (!follows(r, e)) return !loads_written(ir, e);
-  switch (n.kind) {
+  switch (n->kind) {
   case TIR_AND:
-  case TIR_OR: return holds_from_start(r, n.a) && holds_from_start(r, n.b);
+  case TIR_OR: return holds_from_start(r, n->a) && holds_from_start(r, n->b);
   case TIR_LT:
-  case TIR_LE: return joined(trend_of(r, n.a), opposite(trend_of(r, n.b))) == GROWS;
+  case TIR_LE: return joined(trend_of(r, n->a), opposite(trend_of(r, n->b))) == GROWS;
   case TIR_GT:
-  case TIR_GE: return joined(trend_of(r, n.a), opposite(trend_of(r, n.b))) == FALLS;
+  case TIR_GE: return joined(trend_of(r, n->a), opposite(trend_of(r, n->b))) == FALLS;
   default: return false;
   }
 }
 
 /* The binding is at its domain's minimum in no iteration, or in the last. */
-static bool starts_late(const struct reducing *loops, struct tir_iter iter) {
+static bool starts_late(const struct reducing *loops, const struct tir_iter *iter) {
   const struct tir *ir = loops->ir;
+  const struct tir_var_node *v = &ir->vars.at[iter->var];
+  const struct tir_expr_node *binding = tir_at(ir, iter->binding);
+  if (iter->kind != TIR_REDUCE || tir_is_const(ir, v->extent, 1)) return false;
+  if (tir_is_int(ir, v->min) && binding->lo > tir_at(ir, v->min)->imm) return true;
+  if (binding->kind == TIR_VAR) return false;
   struct reducing all = *loops;
-  const struct tir_var_node *v = &ir->vars.at[iter.var];
-  if (iter.kind != TIR_REDUCE || tir_is_const(ir, v->extent, 1)) return false;
-  if (tir_is_int(ir, v->min) && tir_at(ir, iter.binding)->lo > tir_at(ir, v->min)->imm) return true;
   all.of_reduction = true;
-  return trend_of(&all, iter.binding) == FALLS;
+  return trend_of(&all, iter->binding) == FALLS;
 }
 
 /* A loop runs through a reduction and through another iteration too, and they are not digits of it that take all their
  * values with one another: for some values of the other, the reduction may not come to its start. */
 static bool shares_loop(struct tir *ir, tir_block block, const struct reducing *loops) {
-  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
-    struct tir_iter iter = tir_iters(ir, block)[i];
-    if (iter.kind != TIR_REDUCE && follows(loops, iter.binding)) return !tir_is_affine_binding(ir, block, TIR_NONE);
-  }
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
+    if (ir->iters.at[i].kind != TIR_REDUCE && follows(loops, ir->iters.at[i].binding))
+      return !tir_is_affine_binding(ir, block, TIR_NONE);
   return false;
 }
 
 /* One of the expressions uses a reduction that takes more than one value. */
-static bool use_reductions(const struct tir *ir, tir_block block, uint32_t first, uint32_t count) {
+static bool use_reductions(const struct reducing *r, uint32_t first, uint32_t count) {
+  const struct tir *ir = r->ir;
+  tir_block block = r->block;
   uint64_t used = 0;
   for (uint32_t k = first; k < first + count; k++) used |= tir_at(ir, ir->operands.at[k])->vars;
-  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
+  for (uint32_t i = 0; used & r->own && i < tir_block_at(ir, block)->iters.count; i++) {
     struct tir_iter iter = tir_iters(ir, block)[i];
     if (iter.kind != TIR_REDUCE || !(used >> (iter.var & 63) & 1) || tir_is_const(ir, ir->vars.at[iter.var].extent, 1))
       continue;
@@ -137,17 +145,19 @@ static bool use_reductions(const struct tir *ir, tir_block block, uint32_t first
 }
 
 /* What the init begins depends on reductions: stores, or of blocks and loops in it the regions tell. */
-static bool begins_by_reductions(const struct tir *ir, tir_block block) {
+static bool begins_by_reductions(const struct reducing *r) {
+  const struct tir *ir = r->ir;
+  tir_block block = r->block;
   struct tir_span writes = tir_block_at(ir, block)->writes;
   bool stores = true;
   for (tir_stmt s = tir_stmt_at(ir, block)->first[TIR_INIT]; s; s = tir_stmt_at(ir, s)->next) {
     const struct tir_stmt_node *n = tir_stmt_at(ir, s);
     stores = stores && n->kind == TIR_STORE && tir_has_region_of(ir, writes, n->store.buffer);
-    if (stores && use_reductions(ir, block, n->store.indices, tir_buffer_at(ir, n->store.buffer)->rank)) return true;
+    if (stores && use_reductions(r, n->store.indices, tir_buffer_at(ir, n->store.buffer)->rank)) return true;
   }
   for (uint32_t i = writes.first; i < writes.first + writes.count && !stores; i++)
     if (!tir_buffer_at(ir, ir->regions.at[i].buffer)->user_annotated &&
-        use_reductions(ir, block, ir->regions.at[i].ranges, 2 * tir_buffer_at(ir, ir->regions.at[i].buffer)->rank))
+        use_reductions(r, ir->regions.at[i].ranges, 2 * tir_buffer_at(ir, ir->regions.at[i].buffer)->rank))
       return true;
   return false;
 }
@@ -172,8 +182,9 @@ bool tir_updates_unbegun(struct tir *ir, tir_block block) {
   tir_expr predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
   if (!tir_stmt_at(ir, block)->first[TIR_INIT]) return false;
   struct reducing loops = reducing_of(ir, block);
-  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++)
-    if (starts_late(&loops, tir_iters(ir, block)[i])) return true;
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
+    if (starts_late(&loops, &ir->iters.at[i])) return true;
   return (predicate && !holds_from_start(&loops, predicate)) || is_let_in_later(&loops) ||
-         begins_by_reductions(ir, block) || shares_loop(ir, block, &loops) || tir_loads_unbegun(ir, block, TIR_NONE);
+         begins_by_reductions(&loops) || shares_loop(ir, block, &loops) || tir_loads_unbegun(ir, block, TIR_NONE);
 }

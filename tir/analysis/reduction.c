@@ -123,12 +123,6 @@ static bool is_plain_store(const struct tir *ir, tir_stmt s) {
   return s && tir_is(ir, s, TIR_STORE) && !tir_as(ir, s, TIR_STORE)->store.predicate;
 }
 
-tir_stmt tir_only_store(const struct tir *ir, tir_block block, enum tir_list list) {
-  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
-  tir_stmt s = tir_stmt_at(ir, block)->first[list];
-  return is_plain_store(ir, s) && !tir_stmt_at(ir, s)->next ? s : TIR_NONE;
-}
-
 static bool collect_inits(const struct tir *ir, tir_block block, struct store *inits, uint32_t *count, ms_error *err) {
   *count = 0;
   for (tir_stmt s = tir_stmt_at(ir, block)->first[TIR_INIT]; s; s = tir_stmt_at(ir, s)->next) {

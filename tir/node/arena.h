@@ -51,6 +51,7 @@ enum tir_scratch_owner {
   TIR_SCRATCH_MAPS,   /* arith/iter_map.c: the last iterator map */
   TIR_SCRATCH_BACKUP, /* primitive/tensorize.c: the module, while it tries what it may have to take back */
   TIR_SCRATCH_ORDER,  /* stmt.c: the order of the statements of one long list */
+  TIR_SCRATCH_PLAIN,  /* analysis/init_cover.c: plain updates found of late */
   TIR_SCRATCH_OWNERS
 };
 struct tir_scratch_kind {

@@ -173,7 +173,7 @@ static bool loads_of_store(struct tir *ir, tir_block block, tir_stmt store, tir_
  * iteration. */
 static bool loads_other_iterations(struct tir *ir, tir_block block) {
   tir_stmt first = tir_stmt_at(ir, block)->first[TIR_BODY];
-  if (!tir_stmt_at(ir, block)->first[TIR_INIT]) return false;
+  if (!tir_stmt_at(ir, block)->first[TIR_INIT] || tir_plainly_updated(ir, block)) return false;
   for (tir_stmt store = first; store; store = tir_next_in_scope(ir, store, block)) {
     if (!tir_is(ir, store, TIR_STORE)) continue;
     for (tir_stmt s = first; s; s = tir_next_in_scope(ir, s, block))
