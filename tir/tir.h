@@ -676,6 +676,7 @@ char *tir_print_stmt(const struct tir *ir, tir_stmt s, unsigned flags);
 char *tir_print_expr(const struct tir *ir, tir_expr e);
 
 #include "axis.h"
+#include "function.h"
 #include "gpu/capability.h"
 #include "gpu/device_call.h"
 #include "gpu/limits.h"

@@ -22,24 +22,19 @@ static void arguments(struct emit_c *e, const struct call *call, struct c_chunk 
 
 /* ---- Elementary functions ---- */
 
-static const char *const polynomials[] = {"exp", "tanh", "erf"}; /* of float, as the JIT has them */
-static const char *const library[][20] = {{"exp", "exp2", "log", "log2", "log10", "sqrt", "sin", "cos", "floor", "ceil",
-                                           "trunc", "nearbyint", "tan", "sinh", "cosh", "asin", "acos", "atan", NULL},
-                                          {"asinh", "acosh", "atanh", "erf", "log1p", "expm1", "cbrt", "tanh", NULL},
-                                          {"pow", "atan2", "fmod", "hypot", "nextafter", NULL},
-                                          {"fma", NULL}};
-static const int arity[] = {1, 1, 2, 3};
-
-static bool is_in_library(const char *name, uint32_t count, const char **helper) {
-  static const char *const helpers[] = {"", "call1", "call2", "call3"};
-  for (size_t i = 0; i < sizeof library / sizeof *library; i++)
-    for (size_t k = 0; library[i][k] && arity[i] == (int)count; k++)
-      if (!strcmp(library[i][k], name)) {
-        *helper = helpers[count];
-        return true;
-      }
-  return false;
-}
+/* How a function is written, by the table tir/functions.def, and whether of float, with fast math, by a template. */
+enum way { MADE, LIBRARY, TEMPLATE, OWN };
+#define SINGLE(f)   false
+#define DOUBLE(f)   false
+#define BACKENDS(f) true
+#define CALLED      false
+static const struct {
+  enum way way;
+  bool polynomial;
+} written[TIR_FUNCTIONS] = {
+#define TIR_FUNCTION(name, operands, value, free, fixed, llvm, c, ...) {c, free},
+#include "tir/functions.def"
+};
 
 /* The exponent may be of any type: it becomes an integer. */
 static void scaled(struct emit_c *e, const struct call *call, struct c_type t, struct c_chunk c) {
@@ -53,37 +48,32 @@ static void scaled(struct emit_c *e, const struct call *call, struct c_type t, s
   fputc(')', e->out);
 }
 
-/* Whether the function is a template of its own. */
-static bool is_own(const struct emit_c *e, const struct call *call, struct c_type t) {
-  for (size_t i = 0; i < sizeof polynomials / sizeof *polynomials; i++)
-    if (!strcmp(polynomials[i], call->name))
-      return e->dialect->polynomials && e->fast_math && t.bits == 32 && call->count == 1;
-  if (call->count == 2) return !strcmp(call->name, "copysign");
-  return call->count == 1 && (!strcmp(call->name, "fabs") || !strcmp(call->name, "rsqrt"));
+static void power_of_ten(struct emit_c *e, const struct call *call, struct c_type t, struct c_chunk c) {
+  char out[64], splat[64];
+  fprintf(e->out, "%s(", emit_c_helper(e, "call2", t, "pow", out));
+  fprintf(e->out, "%s(%s), ", emit_c_helper(e, "splat", t, NULL, splat), t.bits == 32 ? "10.0f" : "10.0");
+  emit_c_value(e, call->args[0], c);
+  fputc(')', e->out);
 }
 
 /* Prints the function's name and its arguments in order; false: there is none of that name. */
 static bool elementary(struct emit_c *e, const struct call *call, struct c_chunk c) {
+  static const char *const callers[] = {"", "call1", "call2", "call3"};
   struct c_type t = emit_c_type(e, call->type, c.width);
-  const char *helper;
-  char out[64], splat[64];
-  if (!strcmp(call->name, "ldexp") && call->count == 2) {
-    scaled(e, call, t, c);
+  enum tir_function f = tir_function_named(call->name);
+  if (f == TIR_FUNCTIONS || tir_functions[f].operands != call->count || written[f].way == MADE) return false;
+  if (written[f].way == OWN) {
+    assert(f == TIR_FUNCTION_ldexp || f == TIR_FUNCTION_exp10);
+    (f == TIR_FUNCTION_ldexp ? scaled : power_of_ten)(e, call, t, c);
     return true;
   }
-  if (!strcmp(call->name, "exp10") && call->count == 1) {
-    fprintf(e->out, "%s(", emit_c_helper(e, "call2", t, "pow", out));
-    fprintf(e->out, "%s(%s), ", emit_c_helper(e, "splat", t, NULL, splat), t.bits == 32 ? "10.0f" : "10.0");
-    emit_c_value(e, call->args[0], c);
-    fputc(')', e->out);
-    return true;
-  }
-  if (is_own(e, call, t))
-    fputs(emit_c_helper(e, call->name, t, NULL, out), e->out);
-  else if (is_in_library(call->name, call->count, &helper))
-    fputs(emit_c_helper(e, helper, t, call->name, out), e->out);
+  const char *name = tir_functions[f].name;
+  char out[64];
+  bool polynomial = written[f].polynomial && e->dialect->polynomials && e->fast_math && t.bits == 32;
+  if (polynomial || written[f].way == TEMPLATE)
+    fputs(emit_c_helper(e, name, t, NULL, out), e->out);
   else
-    return false;
+    fputs(emit_c_helper(e, callers[call->count], t, name, out), e->out);
   arguments(e, call, c);
   return true;
 }

@@ -293,6 +293,18 @@ static int extract(lua_State *L) {
   return 1;
 }
 
+/* ---- Elementary functions ---- */
+
+static void add_te_function(void *data, const char *name, const char *doc) {
+  lua_State *L = data;
+  lua_createtable(L, 0, 2);
+  lua_pushstring(L, name);
+  lua_setfield(L, -2, "name");
+  lua_pushstring(L, doc);
+  lua_setfield(L, -2, "doc");
+  lua_rawseti(L, -2, luaL_len(L, -2) + 1);
+}
+
 void bind_functions(lua_State *L) {
   assert(lua_istable(L, -1));
   static const luaL_Reg methods[] = {{"script", script},
@@ -314,4 +326,7 @@ void bind_functions(lua_State *L) {
   lua_setfield(L, -2, "functions_of_script");
   lua_pushcfunction(L, from_script);
   lua_setfield(L, -2, "from_script");
+  lua_newtable(L);
+  tir_each_te_function(add_te_function, L);
+  lua_setfield(L, -2, "te_functions");
 }

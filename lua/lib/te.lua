@@ -156,9 +156,9 @@ function te.not_(x) return expr {op = "not", type = "bool", lift(x)} end
 
 local function call(name, type, ...) return expr {op = "call", name = name, type = type, ...} end
 
-for _, name in ipairs {"exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "cbrt",
-                       "tanh", "sigmoid", "erf", "sin", "cos", "tan", "sinh", "cosh", "asin", "acos", "atan", "asinh",
-                       "acosh", "atanh", "floor", "ceil", "trunc", "round", "nearbyint"} do
+-- Of floats: the table tir/functions.def.
+for _, f in ipairs(ms.te_functions) do
+  local name = f.name
   te[name] = function(x)
     x = lift(x)
     if not is_float(x.type) then fail("%s is of floats, not %s", name, x.type) end

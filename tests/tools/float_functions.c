@@ -3,7 +3,7 @@
  * all; functions of two numbers for as many pairs: of special values first, then drawn. In three modes: in a fixed
  * order, in a free one, and without fast math. Prints a row of a table for each function and mode. An error is in units
  * in the last place of the result of float64; a 0 where a subnormal number is right is counted instead. Exit status 1:
- * a result is farther off than `functions` below allows, or is NaN, infinite, 0 or -0 where it should not be. */
+ * a result is farther off than tir/functions.def allows, or is NaN, infinite, 0 or -0 where it should not be. */
 #include "tir/tir.h"
 
 #include "jit/jit.h"
@@ -16,47 +16,12 @@
 enum mode { FIXED_ORDER, FREE_ORDER, NO_FAST_MATH, MODES };
 static const char *const mode_names[] = {"fixed order", "free order", "`fast_math = false`"};
 
-static double reciprocal_root(double x) { return 1 / sqrt(x); }
-static double logistic(double x) { return x < -40 ? exp(x) : 1 / (1 + exp(-x)); }
-static double power_of_ten(double x) { return pow(10, x); }
+/* In a fixed order none may differ. */
+static double allowed(const struct tir_function_row *f, enum mode mode) {
+  return mode == FREE_ORDER ? f->free_error : f->library_error;
+}
 
-/* most: the largest error allowed in a free order and without fast math. In a fixed order none may differ. */
-static const struct function {
-  const char *name;
-  double (*f)(double);
-  double most[MODES];
-  double (*of_two)(double, double);
-} functions[] = {
-    {"exp", exp, {0.5, 2, 1}},
-    {"exp2", exp2, {0.5, 1.1, 1}},
-    {"exp10", power_of_ten, {0.5, 1.5, 1}},
-    {"log", log, {0.5, 1.1, 1}},
-    {"log2", log2, {0.5, 1.6, 1}},
-    {"log10", log10, {0.5, 1.3, 3}},
-    {"log1p", log1p, {0.5, 1.1, 2}},
-    {"expm1", expm1, {0.5, 1.5, 2}},
-    {"cbrt", cbrt, {0.5, 0.51, 2}},
-    {"tanh", tanh, {0.5, 1.5, 3}},
-    {"sigmoid", logistic, {0.5, 4, 4}},
-    {"erf", erf, {0.5, 1.25, 1}},
-    {"sqrt", sqrt, {0.5, 0.5, 0.5}},
-    {"rsqrt", reciprocal_root, {0.5, 2, 2}},
-    {"sin", sin, {0.5, 0.51, 1}},
-    {"cos", cos, {0.5, 0.51, 1}},
-    {"tan", tan, {0.5, 0.51, 2}},
-    {"sinh", sinh, {0.5, 0.51, 3}},
-    {"cosh", cosh, {0.5, 0.51, 3}},
-    {"asin", asin, {0.5, 0.51, 1}},
-    {"acos", acos, {0.5, 0.51, 1}},
-    {"atan", atan, {0.5, 0.51, 1}},
-    {"asinh", asinh, {0.5, 0.51, 3}},
-    {"acosh", acosh, {0.5, 0.51, 3}},
-    {"atanh", atanh, {0.5, 0.51, 3}},
-    {"pow", NULL, {0.5, 0.51, 1}, pow},
-    {"atan2", NULL, {0.5, 0.51, 2}, atan2},
-    {"hypot", NULL, {0.5, 0.51, 1}, hypot},
-};
-enum { FUNCTIONS = sizeof functions / sizeof *functions };
+static bool is_compared(const struct tir_function_row *f) { return f->free_error > 0; }
 
 enum { CHUNK = 1 << 16 }; /* patterns a call */
 
@@ -79,8 +44,8 @@ static struct {
   struct kernel of[MODES];
 } run;
 
-static bool open_kernel(struct kernel *k, const struct function *f, enum mode mode, const struct jit_target *target,
-                        ms_error *err) {
+static bool open_kernel(struct kernel *k, const struct tir_function_row *f, enum mode mode,
+                        const struct jit_target *target, ms_error *err) {
   char text[1000];
   snprintf(
       text, sizeof text,
@@ -193,12 +158,13 @@ static void pair_of(uint64_t at, float *x, float *y) {
 }
 
 /* Runs all modes on `count` patterns, of which the first is `pattern`. */
-static bool compare_chunk(const struct function *f, uint64_t pattern, uint64_t every, uint32_t count, ms_error *err) {
+static bool compare_chunk(const struct tir_function_row *f, uint64_t pattern, uint64_t every, uint32_t count,
+                          ms_error *err) {
   for (uint32_t i = 0; i < count; i++) {
     run.in[i] = float_of(pattern + i * every);
     if (f->of_two) pair_of(pattern / every + i, &run.in[i], &run.second[i]);
     double x = (double)run.in[i];
-    run.exact[i] = f->of_two ? f->of_two(x, (double)run.second[i]) : f->f(x);
+    run.exact[i] = f->of_two ? f->of_two(x, (double)run.second[i]) : f->of_one(x);
     run.wanted[i] = (float)run.exact[i];
   }
   for (int mode = 0; mode < MODES; mode++) {
@@ -217,7 +183,7 @@ static void print_special(const char *name, uint64_t count, bool *any) {
 }
 
 /* Returns whether the mode keeps what is allowed. */
-static bool print_row(const struct function *f, enum mode mode, const struct kernel *k) {
+static bool print_row(const struct tir_function_row *f, enum mode mode, const struct kernel *k) {
   double off = k->off > 0.5 ? k->off : 0.5;
   char where[40] = "";
   int length = k->off > 0.5 ? snprintf(where, sizeof where, "%.9g", (double)k->where) : 0;
@@ -230,14 +196,15 @@ static bool print_row(const struct function *f, enum mode mode, const struct ker
   print_special("subnormals are 0", k->flushed, &any);
   printf("%s |\n", any ? "" : "agree");
   fflush(stdout);
-  bool kept =
-      mode == FIXED_ORDER ? k->differ == 0 : off <= f->most[mode] && !(k->nans + k->infinities + k->zeros + k->flushed);
+  bool kept = mode == FIXED_ORDER ? k->differ == 0
+                                  : off <= allowed(f, mode) && !(k->nans + k->infinities + k->zeros + k->flushed);
   if (!kept) fprintf(stderr, "float_functions: %s, %s: farther off than stated\n", f->name, mode_names[mode]);
   return kept;
 }
 
 /* 0: as stated; 1: farther off; 2: err is filled. */
-static int compare_function(const struct function *f, uint64_t every, const struct jit_target *target, ms_error *err) {
+static int compare_function(const struct tir_function_row *f, uint64_t every, const struct jit_target *target,
+                            ms_error *err) {
   bool ok = true;
   for (int mode = 0; mode < MODES; mode++) ok = open_kernel(&run.of[mode], f, mode, target, err) && ok;
   uint64_t total = (((uint64_t)1 << 32) + every - 1) / every;
@@ -252,8 +219,8 @@ static int compare_function(const struct function *f, uint64_t every, const stru
 }
 
 static bool is_known(const char *name) {
-  for (int i = 0; i < FUNCTIONS; i++)
-    if (!strcmp(functions[i].name, name)) return true;
+  enum tir_function f = tir_function_named(name);
+  if (f < TIR_FUNCTIONS && !strcmp(tir_functions[f].name, name) && is_compared(&tir_functions[f])) return true;
   return fprintf(stderr, "float_functions: %s is no option, and no function that is compared\n", name), false;
 }
 
@@ -285,9 +252,10 @@ int main(int argc, char **argv) {
   }
   printf("| function | mode | results that differ | largest error, ulp | of | special values "
          "|\n|---|---|---|---|---|---|\n");
-  for (int i = 0; i < FUNCTIONS && status < 2; i++) {
-    if (!is_asked_for(functions[i].name, argv + at, argc - at)) continue;
-    int found = compare_function(&functions[i], every, &target, &err);
+  for (enum tir_function f = 0; f < TIR_FUNCTIONS && status < 2; f++) {
+    const struct tir_function_row *row = &tir_functions[f];
+    if (!is_compared(row) || !is_asked_for(row->name, argv + at, argc - at)) continue;
+    int found = compare_function(row, every, &target, &err);
     if (found > status) status = found;
   }
   if (status == 2) fprintf(stderr, "float_functions: %s\n", err.message);

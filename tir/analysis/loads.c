@@ -195,19 +195,14 @@ static tir_expr rewrite_maybe(struct tir *ir, const struct tir_load_rule *rule, 
 }
 
 bool tir_is_pure_call(const struct tir *ir, const struct tir_expr_node *n) {
-  static const char *const names[] = {
-      "if_then_else", "likely", "exp",   "exp2",        "exp10",     "log",         "log2",        "log10",
-      "log1p",        "sqrt",   "rsqrt", "tanh",        "sigmoid",   "erf",         "sin",         "cos",
-      "tan",          "sinh",   "cosh",  "asin",        "acos",      "atan",        "atan2",       "pow",
-      "fabs",         "abs",    "floor", "ceil",        "round",     "trunc",       "nearbyint",   "fmod",
-      "fma",          "hypot",  "isnan", "isinf",       "isfinite",  "copysign",    "popcount",    "clz",
-      "shift_left",   "max",    "min",   "ldexp",       "nextafter", "bitwise_and", "bitwise_or",  "bitwise_xor",
-      "bitwise_not",  "acosh",  "asinh", "atanh",       "power",     "reinterpret", "shift_right", "large_uint_imm",
-      "rint",         "expm1",  "cbrt",  TIR_DOT_LANES,
-  };
+  static const char *const names[] = {"if_then_else", "likely",      "reinterpret",   "isnan",       "isinf",
+                                      "isfinite",     "popcount",    "clz",           "bitwise_and", "bitwise_or",
+                                      "bitwise_xor",  "bitwise_not", "shift_left",    "shift_right", "max",
+                                      "min",          TIR_DOT_LANES, "large_uint_imm"};
+  const char *name = tir_text(ir, n->ref);
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (!strcmp(names[i], tir_text(ir, n->ref))) return true;
-  return false;
+    if (!strcmp(names[i], name)) return true;
+  return tir_function_named(name) < TIR_FUNCTIONS;
 }
 
 bool tir_is_choice(const struct tir *ir, const struct tir_expr_node *n) {

@@ -204,7 +204,7 @@ double interp_from_int(tir_type t, int64_t x, bool is_signed);
 int64_t interp_to_int(tir_type t, double x); /* truncates; saturates; 0 for NaN */
 union value interp_reinterpret(tir_type from, tir_type to, union value v);
 /* A call by name of one or two floats, or -1. */
-int interp_math_find(const char *name, int arity);
+int interp_math_find(const char *name, uint32_t arity);
 double interp_math1(int which, double x);
 /* NaN is left out, and +0 is more than -0: IEEE 754-2019's minimumNumber and maximumNumber. */
 static inline double interp_least(double a, double b) {

@@ -132,7 +132,7 @@ static operand floor_divide(struct compiler *c, enum tir_kind kind, tir_type t, 
   assert(kind == TIR_FLOORDIV || kind == TIR_FLOORMOD);
   operand quotient = interp_registers(c, 1), floored = interp_registers(c, 1);
   interp_emit(c, OP_DIV_FLOAT, quotient, a, b, 0, (operand)t);
-  interp_emit(c, OP_MATH1, floored, quotient, (operand)interp_math_find("floor", 1), 0, (operand)t);
+  interp_emit(c, OP_MATH1, floored, quotient, TIR_FUNCTION_floor, 0, (operand)t);
   if (kind == TIR_FLOORDIV) return floored;
   operand product = interp_registers(c, 1), rest = interp_registers(c, 1);
   interp_emit(c, OP_MUL_FLOAT, product, floored, b, 0, (operand)t);

@@ -236,73 +236,15 @@ union value interp_reinterpret(tir_type from, tir_type to, union value v) {
   return interp_fetch(interp_format(to), bytes);
 }
 
-/* ---- Calls by name ---- */
+/* ---- Elementary functions ---- */
 
-static double reciprocal_root(double x) { return 1.0 / sqrt(x); }
-/* Below, 1 + e^-x is e^-x, which has no reciprocal before the result is 0. */
-static double logistic(double x) { return x < -40 ? exp(x) : 1.0 / (1.0 + exp(-x)); }
-static double power_of_ten(double x) { return pow(10.0, x); }
-
-/* A float's exponent is cut to an integer; beyond these all results are 0 or infinite, or as x is. */
-static double scaled_by_power(double x, double exponent) {
-  double clamped = fmin(fmax(trunc(exponent), -5000), 5000);
-  return isnan(exponent) ? x : ldexp(x, (int)clamped);
+int interp_math_find(const char *name, uint32_t arity) {
+  enum tir_function f = tir_function_named(name);
+  bool found = f < TIR_FUNCTIONS && tir_functions[f].operands == arity && arity <= 2;
+  return found ? (int)f : -1;
 }
-
-static const struct {
-  const char *name;
-  double (*f)(double);
-} math1[] = {
-    {"abs", fabs},
-    {"fabs", fabs},
-    {"floor", floor},
-    {"ceil", ceil},
-    {"round", nearbyint},
-    {"trunc", trunc},
-    {"rint", rint},
-    {"nearbyint", nearbyint},
-    {"exp", exp},
-    {"exp2", exp2},
-    {"exp10", power_of_ten},
-    {"log", log},
-    {"log2", log2},
-    {"log10", log10},
-    {"log1p", log1p},
-    {"expm1", expm1},
-    {"cbrt", cbrt},
-    {"sqrt", sqrt},
-    {"rsqrt", reciprocal_root},
-    {"tanh", tanh},
-    {"sigmoid", logistic},
-    {"erf", erf},
-    {"sin", sin},
-    {"cos", cos},
-    {"tan", tan},
-    {"sinh", sinh},
-    {"cosh", cosh},
-    {"asin", asin},
-    {"acos", acos},
-    {"atan", atan},
-    {"asinh", asinh},
-    {"acosh", acosh},
-    {"atanh", atanh},
-};
-static const struct {
-  const char *name;
-  double (*f)(double, double);
-} math2[] = {
-    {"pow", pow},     {"power", pow},         {"fmod", fmod},           {"atan2", atan2},
-    {"hypot", hypot}, {"copysign", copysign}, {"nextafter", nextafter}, {"ldexp", scaled_by_power},
-};
-
-int interp_math_find(const char *name, int arity) {
-  int count = arity == 1 ? sizeof math1 / sizeof *math1 : arity == 2 ? sizeof math2 / sizeof *math2 : 0;
-  for (int i = 0; i < count; i++)
-    if (!strcmp(arity == 1 ? math1[i].name : math2[i].name, name)) return i;
-  return -1;
-}
-double interp_math1(int which, double x) { return math1[which].f(x); }
-double interp_math2(int which, double x, double y) { return math2[which].f(x, y); }
+double interp_math1(int which, double x) { return tir_functions[which].of_one(x); }
+double interp_math2(int which, double x, double y) { return tir_functions[which].of_two(x, y); }
 
 double tir_fetch_element(tir_type type, const void *at) {
   assert(tir_type_lanes(type) <= 1);

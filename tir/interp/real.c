@@ -35,14 +35,12 @@ double tir_coarsest_epsilon(const struct tir *ir) {
 static bool is_float(const struct tir *ir, tir_expr e) { return tir_type_is_float(tir_at(ir, e)->type); }
 
 static bool is_step(const struct tir *ir, tir_expr e) {
-  static const char *const calls[] = {"floor", "ceil", "round", "trunc", "nearbyint", "rint", "fmod"};
   const struct tir_expr_node *n = tir_at(ir, e);
   if (n->kind >= TIR_EQ && n->kind <= TIR_GE) return is_float(ir, n->a);
   if (n->kind == TIR_CAST) return is_float(ir, n->a) && !tir_type_is_float(n->type);
   if (n->kind == TIR_MOD || n->kind == TIR_FLOORDIV || n->kind == TIR_FLOORMOD) return tir_type_is_float(n->type);
-  for (size_t i = 0; n->kind == TIR_CALL && i < sizeof calls / sizeof *calls; i++)
-    if (!strcmp(tir_text(ir, n->ref), calls[i])) return true;
-  return false;
+  enum tir_function f = n->kind == TIR_CALL ? tir_function_named(tir_text(ir, n->ref)) : TIR_FUNCTIONS;
+  return f < TIR_FUNCTIONS && tir_functions[f].jumps;
 }
 
 bool tir_has_steps(const struct tir *ir) {

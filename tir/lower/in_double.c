@@ -125,13 +125,13 @@ static tir_expr hyperbolic_tangent(struct lower_steps *s, tir_expr x) {
   return step_signed(s, result, x);
 }
 
-static const struct lower_function functions[] = {{"exp", exponential, NULL},
-                                                  {"exp2", exponential_of_two, NULL},
-                                                  {"sigmoid", logistic, NULL},
-                                                  {"tanh", hyperbolic_tangent, NULL},
-                                                  {"log", natural_logarithm, NULL},
-                                                  {"log2", logarithm_to_base_two, NULL},
-                                                  {NULL, NULL, NULL}};
+#define STEPS(f) f
+#define ROUNDED  NULL
+#define EXACT    NULL
+static const struct lower_function functions[TIR_FUNCTIONS] = {
+#define TIR_FUNCTION(name, operands, value, free, fixed, ...) {LOWER_STEPS_OF_##operands(fixed)},
+#include "tir/functions.def"
+};
 
 tir_expr lower_in_double(struct tir *ir, const char *name, tir_expr x) {
   assert(tir_type_bits(tir_type_of(ir, x)) == 64);

@@ -141,11 +141,14 @@ static tir_expr exponential_less_one(struct lower_steps *s, tir_expr x) {
   return step_where(s, TIR_EQ, x, step_real(s, 0), x, step_sum(s, half, half)); /* -0 stays */
 }
 
-static const struct lower_function functions[] = {
-    {"log", natural_logarithm, NULL},       {"log2", logarithm_to_base_two, NULL},
-    {"log10", logarithm_to_base_ten, NULL}, {"log1p", logarithm_of_one_more, NULL},
-    {"exp2", exponential_of_two, NULL},     {"exp10", exponential_of_ten, NULL},
-    {"expm1", exponential_less_one, NULL},  {NULL, NULL, NULL}};
+#define SINGLE(f)   f
+#define DOUBLE(f)   NULL
+#define BACKENDS(f) NULL
+#define CALLED      NULL
+static const struct lower_function functions[TIR_FUNCTIONS] = {
+#define TIR_FUNCTION(name, operands, value, free, ...) {LOWER_STEPS_OF_##operands(free)},
+#include "tir/functions.def"
+};
 
 tir_expr lower_in_single(struct tir *ir, const char *name, tir_expr x) {
   assert(tir_type_bits(tir_type_of(ir, x)) == 32);

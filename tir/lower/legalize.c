@@ -226,10 +226,6 @@ static tir_expr binary(struct tir *ir, const struct tir_expr_node *before, tir_e
 
 /* ---- Functions ---- */
 
-static const struct {
-  const char *name, *same;
-} synonyms[] = {{"abs", "fabs"}, {"round", "nearbyint"}, {"rint", "nearbyint"}, {"power", "pow"}};
-
 /* 1 / (1 + e^-x); where that is e^x but for less than half of its last place, e^x, which is not 0 before the result
  * is. */
 static tir_expr sigmoid(struct tir *ir, tir_type type, tir_expr value) {
@@ -243,9 +239,8 @@ static tir_expr sigmoid(struct tir *ir, tir_type type, tir_expr value) {
 }
 
 static const char *first_name(const char *name) {
-  for (size_t i = 0; i < sizeof synonyms / sizeof *synonyms; i++)
-    if (!strcmp(synonyms[i].name, name)) return synonyms[i].same;
-  return name;
+  enum tir_function f = tir_function_named(name);
+  return f < TIR_FUNCTIONS ? tir_functions[f].name : name;
 }
 
 static tir_expr function(struct tir *ir, const char *name, tir_type type, const tir_expr *args, uint32_t count) {
@@ -256,18 +251,12 @@ static tir_expr function(struct tir *ir, const char *name, tir_type type, const 
 /* Of float32; TIR_NONE: it has no steps. */
 static tir_expr by_steps(struct tir *ir, const char *name, const tir_expr *args, uint32_t count) {
   tir_expr made = count == 1 ? lower_in_single(ir, name, args[0]) : TIR_NONE;
-  return made || count == 0 ? made : lower_through_double(ir, first_name(name), args, count);
+  return made || count == 0 ? made : lower_through_double(ir, name, args, count);
 }
 
-/* Functions whose result depends on the precision that they are computed in. */
 static bool is_rounded(const char *name) {
-  static const char *const names[] = {"exp",   "exp2",  "exp10", "log",   "log2",  "log10",   "log1p",
-                                      "expm1", "rsqrt", "tanh",  "erf",   "sin",   "cos",     "tan",
-                                      "sinh",  "cosh",  "asin",  "acos",  "atan",  "asinh",   "acosh",
-                                      "atanh", "pow",   "power", "atan2", "hypot", "sigmoid", "cbrt"};
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    if (!strcmp(names[i], name)) return true;
-  return false;
+  enum tir_function f = tir_function_named(name);
+  return f < TIR_FUNCTIONS && tir_functions[f].rounds;
 }
 
 /* These take and give any value as it is, or are an instruction of the machine. */

@@ -112,14 +112,14 @@ static tir_expr made_by(const struct lower_function *f, struct lower_steps *s, c
   return count == 1 ? f->make(s, x) : f->make_of_two(s, x, step_of(s, numbers[1]));
 }
 
-tir_expr lower_by_steps(struct tir *ir, const struct lower_function *list, const char *name, const tir_expr *numbers,
-                        uint32_t count) {
+tir_expr lower_by_steps(struct tir *ir, const struct lower_function list[TIR_FUNCTIONS], const char *name,
+                        const tir_expr *numbers, uint32_t count) {
   tir_type type = tir_type_of(ir, numbers[0]);
   assert(tir_type_is_float(type) && tir_type_bits(type) >= 32);
   struct lower_steps s = {ir, type, TIR_TYPE(TIR_INT, tir_type_bits(type), tir_type_lanes(type)), {0}, {0}, 0};
-  while (list->name && strcmp(list->name, name) != 0) list++;
-  if (!list->name || !(count == 1 ? list->make != NULL : count == 2 && list->make_of_two)) return TIR_NONE;
-  tir_expr made = made_by(list, &s, numbers, count);
+  enum tir_function f = tir_function_named(name);
+  if (f == TIR_FUNCTIONS || !(count == 1 ? list[f].make != NULL : count == 2 && list[f].make_of_two)) return TIR_NONE;
+  tir_expr made = made_by(&list[f], &s, numbers, count);
   while (s.count-- > 0) made = tir_let(ir, s.vars[s.count], s.values[s.count], made);
   return made;
 }

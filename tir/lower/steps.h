@@ -15,16 +15,19 @@ struct lower_steps {
   uint32_t count;
 };
 
-/* A function of one number or of two, and its name. A list ends with NULL. */
+/* Steps of a function of one number, or of two; NULL, NULL: none. */
 struct lower_function {
-  const char *name;
   tir_expr (*make)(struct lower_steps *, tir_expr x);
   tir_expr (*make_of_two)(struct lower_steps *, tir_expr x, tir_expr y);
 };
-/* The function of the list by name, of floats of one type, as lets around its result; TIR_NONE: the list has none of so
- * many. */
-tir_expr lower_by_steps(struct tir *ir, const struct lower_function *list, const char *name, const tir_expr *numbers,
-                        uint32_t count);
+/* By a row's number of operands. */
+#define LOWER_STEPS_OF_1(f) f, NULL
+#define LOWER_STEPS_OF_2(f) NULL, f
+#define LOWER_STEPS_OF_3(f) NULL, NULL
+/* The function by name, of floats of one type, as lets around its result; TIR_NONE: the list, of all functions, has no
+ * steps of it, of so many. */
+tir_expr lower_by_steps(struct tir *ir, const struct lower_function list[TIR_FUNCTIONS], const char *name,
+                        const tir_expr *numbers, uint32_t count);
 
 tir_expr step_of(struct lower_steps *s, tir_expr value); /* a variable that has the value */
 tir_expr step_real(struct lower_steps *s, double value); /* constants, in all lanes */

@@ -277,22 +277,14 @@ static tir_expr power(struct lower_steps *s, tir_expr x, tir_expr y) {
   return step_where(s, TIR_EQ, y, zero, step_real(s, 1), made);
 }
 
-static const struct lower_function functions[] = {{"sin", sine, NULL},
-                                                  {"cos", cosine, NULL},
-                                                  {"tan", tangent, NULL},
-                                                  {"asin", arc_sine, NULL},
-                                                  {"acos", arc_cosine, NULL},
-                                                  {"atan", arc_tangent, NULL},
-                                                  {"atan2", NULL, arc_tangent_of_two},
-                                                  {"sinh", hyperbolic_sine, NULL},
-                                                  {"cosh", hyperbolic_cosine, NULL},
-                                                  {"asinh", inverse_hyperbolic_sine, NULL},
-                                                  {"acosh", inverse_hyperbolic_cosine, NULL},
-                                                  {"atanh", inverse_hyperbolic_tangent, NULL},
-                                                  {"cbrt", cube_root, NULL},
-                                                  {"hypot", NULL, length},
-                                                  {"pow", NULL, power},
-                                                  {NULL, NULL, NULL}};
+#define SINGLE(f)   NULL
+#define DOUBLE(f)   f
+#define BACKENDS(f) NULL
+#define CALLED      NULL
+static const struct lower_function functions[TIR_FUNCTIONS] = {
+#define TIR_FUNCTION(name, operands, value, free, ...) {LOWER_STEPS_OF_##operands(free)},
+#include "tir/functions.def"
+};
 
 tir_expr lower_through_double(struct tir *ir, const char *name, const tir_expr *numbers, uint32_t count) {
   tir_type type = tir_type_of(ir, numbers[0]), wide = TIR_TYPE(TIR_FLOAT, 64, tir_type_lanes(type));

@@ -116,37 +116,23 @@ static LLVMValueRef error_function(struct real r, LLVMValueRef x) {
 
 /* ---- Functions by name ---- */
 
+/* How a function is computed, by the table tir/functions.def. An intrinsic of vectors calls the C library lane by lane
+ * where the CPU has no instruction. */
+enum way { MADE, INTRINSIC, LIBRARY, OWN };
+#define SINGLE(f)   NULL
+#define DOUBLE(f)   NULL
+#define BACKENDS(f) f
+#define CALLED      NULL
 static const struct {
-  const char *name;
-  LLVMValueRef (*emit)(struct real, LLVMValueRef);
-} polynomials[] = {{"exp", exponential}, {"tanh", hyperbolic_tangent}, {"erf", error_function}};
-
-/* What LLVM has an intrinsic for; on vectors it calls the C library lane by lane where the CPU has no instruction. */
-static const struct {
-  const char *name, *intrinsic;
-} intrinsics[] = {{"exp", "llvm.exp"},
-                  {"exp2", "llvm.exp2"},
-                  {"exp10", "llvm.exp10"},
-                  {"log", "llvm.log"},
-                  {"log2", "llvm.log2"},
-                  {"log10", "llvm.log10"},
-                  {"sqrt", "llvm.sqrt"},
-                  {"sin", "llvm.sin"},
-                  {"cos", "llvm.cos"},
-                  {"floor", "llvm.floor"},
-                  {"ceil", "llvm.ceil"},
-                  {"trunc", "llvm.trunc"},
-                  {"nearbyint", "llvm.nearbyint"},
-                  {"fabs", "llvm.fabs"},
-                  {"pow", "llvm.pow"},
-                  {"fma", "llvm.fma"},
-                  {"copysign", "llvm.copysign"}};
+  enum way way;
+  const char *intrinsic;
+  LLVMValueRef (*polynomial)(struct real, LLVMValueRef); /* of float32, with fast math */
+} computed[TIR_FUNCTIONS] = {
+#define TIR_FUNCTION(name, operands, value, free, fixed, llvm, ...) {llvm, "llvm." #name, free},
+#include "tir/functions.def"
+};
 
 enum { MOST_LIBRARY_ARGUMENTS = 2 };
-
-/* Functions of the C library, called lane by lane. */
-static const char *const library[] = {"tan",   "tanh", "sinh",  "cosh",  "asin",  "acos", "atan",  "asinh",     "acosh",
-                                      "atanh", "erf",  "log1p", "expm1", "atan2", "fmod", "hypot", "nextafter", "cbrt"};
 
 /* Of arguments of any type; the result has the type of the first. */
 static LLVMValueRef call_library(struct emit *e, const char *name, tir_type type, LLVMValueRef *args, unsigned count) {
@@ -174,25 +160,30 @@ static LLVMValueRef call_library(struct emit *e, const char *name, tir_type type
   return all;
 }
 
-/* NULL: no elementary function has this name. Values are float32 or float64. */
-static LLVMValueRef elementary(struct emit *e, const char *name, tir_type type, LLVMValueRef *args, unsigned count) {
-  struct real r = {e, emit_type(e, type)};
-  if (e->fast_math && tir_type_bits(type) == 32 && count == 1)
-    for (size_t i = 0; i < sizeof polynomials / sizeof *polynomials; i++)
-      if (!strcmp(polynomials[i].name, name)) return polynomials[i].emit(r, args[0]);
-  for (size_t i = 0; i < sizeof intrinsics / sizeof *intrinsics; i++)
-    if (!strcmp(intrinsics[i].name, name)) return emit_intrinsic(e, intrinsics[i].intrinsic, r.type, args, count);
-  for (size_t i = 0; i < sizeof library / sizeof *library; i++)
-    if (!strcmp(library[i], name)) return call_library(e, name, type, args, count);
-  if (!strcmp(name, "rsqrt")) return over(r, constant(r, 1.0), emit_intrinsic(e, "llvm.sqrt", r.type, args, 1));
-  return NULL;
-}
-
 /* ldexp: its second argument, an integer or a float that is one, goes to the C library as an int. */
 static LLVMValueRef scaled(struct emit *e, tir_type type, LLVMValueRef *args, tir_type exponent) {
   int lanes = tir_type_lanes(type);
   args[1] = emit_cast(e, args[1], tir_type_with_lanes(exponent, lanes), TIR_TYPE(TIR_INT, 32, lanes));
   return call_library(e, "ldexp", type, args, 2);
+}
+
+/* NULL: no elementary function of so many arguments has this name. Values are float32 or float64; `last` is the type of
+ * the last argument. */
+static LLVMValueRef elementary(struct emit *e, const char *name, tir_type type, LLVMValueRef *args, unsigned count,
+                               tir_type last) {
+  struct real r = {e, emit_type(e, type)};
+  enum tir_function f = tir_function_named(name);
+  if (f == TIR_FUNCTIONS || tir_functions[f].operands != count) return NULL;
+  if (computed[f].polynomial && e->fast_math && tir_type_bits(type) == 32) return computed[f].polynomial(r, args[0]);
+  switch (computed[f].way) {
+  case MADE: return NULL;
+  case INTRINSIC: return emit_intrinsic(e, computed[f].intrinsic, r.type, args, count);
+  case LIBRARY: return call_library(e, tir_functions[f].name, type, args, count);
+  case OWN: break;
+  }
+  if (f == TIR_FUNCTION_ldexp) return scaled(e, type, args, last);
+  assert(f == TIR_FUNCTION_rsqrt);
+  return over(r, constant(r, 1.0), emit_intrinsic(e, "llvm.sqrt", r.type, args, 1));
 }
 
 /* ---- Integers and bits ---- */
@@ -292,10 +283,8 @@ LLVMValueRef emit_call(struct emit *e, tir_expr call) {
   if (!strcmp(name, "isnan") && tir_type_is_float(from))
     return LLVMBuildFCmp(e->builder, LLVMRealUNO, args[0], args[0], "");
   if (!strcmp(name, "reinterpret")) return LLVMBuildBitCast(e->builder, args[0], emit_type(e, n.type), "");
-  if (tir_type_is_float(n.type) && n.count == 2 && !strcmp(name, "ldexp"))
-    value = scaled(e, n.type, args, tir_type_of(e->ir, operands[1]));
-  else if (tir_type_is_float(n.type))
-    value = elementary(e, name, n.type, args, n.count);
+  if (tir_type_is_float(n.type))
+    value = elementary(e, name, n.type, args, n.count, tir_type_of(e->ir, operands[n.count - 1]));
   else if (tir_type_is_int(n.type) || tir_type_code(n.type) == TIR_BOOL)
     value = bit_call(e, name, n.type, args, n.count);
   return value ? value : emit_refusal(e, "T.%s has no machine code on this target", name);

@@ -478,9 +478,9 @@ trace: msched.trace | a copy of its trace
 ]],
 }
 
-for name in ("acos acosh asin asinh atan atanh cbrt ceil cos cosh erf exp exp10 exp2 expm1 floor log log10 log1p log2 \z
-              nearbyint round rsqrt sigmoid sin sinh sqrt tan tanh trunc"):gmatch "%w+" do
-  TEXT = TEXT .. string.format("te.%s(x: msched.expression): msched.expression | %s of x.\n", name, name)
+for _, f in ipairs(ms.te_functions) do
+  local doc = f.doc:gsub("^the ", "The ")
+  TEXT = TEXT .. string.format("te.%s(x: msched.expression): msched.expression | %s.\n", f.name, doc)
 end
 
 -- Appends what the lines of a text say to a list.
@@ -495,7 +495,7 @@ end
 read_lines(TEXT:gsub("@run", function() return run_options.fields_text() end), docs.list)
 
 -- Members that are no function, or serve the files of msched itself.
-docs.others = {ms = "te ops rest map heuristics function_formats registered schedule_methods kernel_methods",
+docs.others = {ms = "te ops rest map heuristics te_functions function_formats registered schedule_methods kernel_methods",
                schedule = "trace"}
 
 local EXPRESSION = getmetatable(ms.te.const(1))
