@@ -213,7 +213,7 @@ static inline double interp_least(double a, double b) {
 static inline double interp_most(double a, double b) {
   return a > b || b != b || (a == b && __builtin_signbit(b)) ? a : b;
 }
-double interp_math2(int which, double x, double y);
+double interp_math2(tir_type t, int which, double x, double y); /* of numbers of the type */
 /* Set when a float16 or bfloat16 result was rounded; rounding to float32 or float64 sets FE_INEXACT. */
 enum { ROUNDED_F16 = 1, ROUNDED_BF16 = 2 };
 extern _Thread_local unsigned interp_rounded;

@@ -244,7 +244,10 @@ int interp_math_find(const char *name, uint32_t arity) {
   return found ? (int)f : -1;
 }
 double interp_math1(int which, double x) { return tir_functions[which].of_one(x); }
-double interp_math2(int which, double x, double y) { return tir_functions[which].of_two(x, y); }
+double interp_math2(tir_type t, int which, double x, double y) {
+  bool steps = which == TIR_FUNCTION_nextafter && tir_type_bits(t) == 32; /* the step is the type's */
+  return steps ? (double)nextafterf((float)x, (float)y) : tir_functions[which].of_two(x, y);
+}
 
 double tir_fetch_element(tir_type type, const void *at) {
   assert(tir_type_lanes(type) <= 1);

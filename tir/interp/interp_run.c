@@ -385,7 +385,7 @@ enum thread_status interp_execute(struct machine *m, struct thread *t) {
     case OP_IS_INF: DST.i = isinf(A.f) != 0; NEXT;
     case OP_IS_FINITE: DST.i = isfinite(A.f) != 0; NEXT;
     case OP_MATH1: DST.f = interp_round_to(TYPE, interp_math1(in->b, A.f)); NEXT;
-    case OP_MATH2: DST.f = interp_round_to(TYPE, interp_math2(in->c, A.f, B.f)); NEXT;
+    case OP_MATH2: DST.f = interp_round_to(TYPE, interp_math2(TYPE, in->c, A.f, B.f)); NEXT;
     case OP_FMA:
       DST.f = interp_round_to(TYPE, fma(A.f, B.f, C.f));
       NEXT;
