@@ -3,7 +3,7 @@
  *   floats of 16 bits  are computed in float32 and rounded after each operation
  *   casts to floats of 16 bits  are of float32: of wider types, of one that rounds on as they would; casts of floats of
  *                  16 bits are to float32, which is cast on
- *   sigmoid, and functions by a second name  are those that machines or C's library have
+ *   sigmoid, and functions by a second name  are those that machines or C's library have; ldexp by an int32
  *   exp and its like of less than 64 bits  are float64's, rounded, or steps of float32, where the options say so
  *   maximum and minimum of floats  take +0 for more than -0, where the options say so
  * Requires: nothing. Gives: no floor division; no arithmetic, comparison or function of 16-bit floats, which only
@@ -248,6 +248,19 @@ static tir_expr function(struct tir *ir, const char *name, tir_type type, const 
   return call(ir, first_name(name), type, args, count);
 }
 
+/* The exponent of ldexp as an int32: a float's whole part, and of integers that have more what gives the same: 0,
+ * infinity or the number itself. */
+static tir_expr exponent(struct tir *ir, tir_expr e) {
+  enum { BEYOND = 5000 };
+  tir_type type = tir_type_of(ir, e);
+  bool is_signed = tir_type_code(type) == TIR_INT, is_wide = tir_type_bits(type) > (is_signed ? 32 : 31);
+  if (tir_type_is_int(type) && is_wide) {
+    e = tir_binary(ir, TIR_MIN, e, constant(ir, type, BEYOND));
+    if (is_signed) e = tir_binary(ir, TIR_MAX, e, constant(ir, type, -BEYOND));
+  }
+  return tir_cast(ir, TIR_TYPE(TIR_INT, 32, tir_type_lanes(type)), e);
+}
+
 /* Of float32; TIR_NONE: it has no steps. */
 static tir_expr by_steps(struct tir *ir, const char *name, const tir_expr *args, uint32_t count) {
   tir_expr made = count == 1 ? lower_in_single(ir, name, args[0]) : TIR_NONE;
@@ -283,6 +296,7 @@ static tir_expr named_call(struct tir *ir, tir_expr made, const struct tir_lower
   for (uint32_t i = 0; i < n.count; i++) args[i] = to_float32(ir, ir->operands.at[n.operands + i]);
   const char *name = tir_text(ir, n.ref);
   if (!tir_type_is_float(n.type)) return call(ir, name, n.type, args, n.count);
+  if (n.count == 2 && !strcmp(name, "ldexp")) args[1] = exponent(ir, args[1]);
   tir_type type = is_short(n.type) ? TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(n.type)) : n.type;
   bool is_narrow = tir_type_bits(type) < 64, widens = options && options->in_double && is_narrow && is_rounded(name);
   if (widens) return in_double(ir, name, n.type, args, n.count);
