@@ -26,8 +26,9 @@ static inline char *assembly(const struct tir *ir, const char *target_text) {
   return exported(ir, &target, ".s", NULL);
 }
 
-/* Runs the function `main` as exported C, compiled by the machine's compiler with these options. */
-static inline void run_exported_source(const struct tir *ir, const struct jit_target *target, const char *options,
+/* Runs the function `main` as C that is exported with these options, compiled by the machine's compiler with those. */
+static inline void run_exported_source(const struct tir *ir, const struct jit_target *target,
+                                       const struct jit_options *exports, const char *options,
                                        const struct tir_arguments *args) {
   char folder[] = "/tmp/msched-source-XXXXXX", path[64], command[256];
   void *pointers[64];
@@ -38,7 +39,7 @@ static inline void run_exported_source(const struct tir *ir, const struct jit_ta
   assert_true(args->count <= 64);
   assert_non_null(mkdtemp(folder));
   snprintf(path, sizeof path, "%s/k.c", folder);
-  if (!jit_export(ir, f, target, NULL, path, &err)) fail_msg("%s", err.message);
+  if (!jit_export(ir, f, target, exports, path, &err)) fail_msg("%s", err.message);
   snprintf(command, sizeof command, "cc -O1 %s -fopenmp -shared -fPIC -o %s/k.so %s -lm", options, folder, path);
   assert_int_equal(system(command), 0);
   snprintf(path, sizeof path, "%s/k.so", folder);

@@ -100,7 +100,7 @@ static void scales_by_powers_of_two(void **state) {
   agrees("float32", "T.ldexp(A[vi], I[vi])");
   agrees("float64", "T.ldexp(A[vi], I[vi])");
   agrees("float16", "T.ldexp(A[vi], I[vi])");
-  agrees("float32", "T.ldexp(A[vi], D[vi])"); /* its whole part */
+  agrees("float32", "T.ldexp(A[vi], D[vi])");                                          /* its whole part */
   agrees("float32", "T.ldexp(A[vi], T.Cast(\"int64\", I[vi]) * T.int64(4294967296))"); /* none that C's int has */
   agrees("float64", "T.ldexp(A[vi], T.Cast(\"uint32\", I[vi]))");
   agrees("float64", "T.ldexp(A[vi], A[vi] * T.float64(1e300))");

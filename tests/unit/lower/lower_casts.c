@@ -165,7 +165,7 @@ static void run_source(const struct tir *ir, const struct tir_arguments *before,
   ms_error err = {.message = ""};
   assert_true(jit_target_parse("x86-64", &target, &err));
   tir_copy_arguments(ir, tir_find_func(ir, "main"), before, &got);
-  run_exported_source(ir, &target, "-Wno-psabi", &got);
+  run_exported_source(ir, &target, NULL, "-Wno-psabi", &got);
   expect_same(ir, expected, &got, "exported C");
 }
 

@@ -87,7 +87,7 @@ static void check(const char *value, int stages, bool vectors) {
   expect_equal(ir, &expected, &got, "compiled");
   tir_arguments_free(&got);
   tir_copy_arguments(ir, f, &before, &got);
-  run_exported_source(ir, &target, "-mavx2 -mfma", &got);
+  run_exported_source(ir, &target, NULL, "-mavx2 -mfma", &got);
   expect_equal(ir, &expected, &got, "exported C");
   tir_arguments_free(&got), tir_arguments_free(&expected), tir_arguments_free(&before);
   tir_free(lowered), tir_free(ir);
