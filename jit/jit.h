@@ -478,25 +478,11 @@ bool jit_time_in_turn(const struct jit_finalist *finalists, uint32_t count, doub
  * medians, get no more, and it ends where one is left. */
 bool jit_find_fastest(const struct jit_finalist *finalists, uint32_t count, double seconds, struct jit_timing *out);
 
+/* By the table outcomes.def. */
 enum jit_outcome {
-  JIT_MEASURED,
-  JIT_CENSORED, /* with a time */
-  JIT_REFUSED,
-  JIT_BUILD_FAILED,
-  JIT_BUILD_TIMEOUT,
-  JIT_CRASHED,
-  JIT_RUN_TIMEOUT,
-  JIT_WRONG,
-  JIT_NO_REFERENCE, /* the unscheduled function cannot be run: nothing of this task can be measured */
-  JIT_NAN,          /* a wrong result: no number where there is one */
-  JIT_NOT_LAUNCHED,
-  JIT_RESOURCES, /* more threads, registers or shared memory than the device has */
-  JIT_MISALIGNED,
-  JIT_ILLEGAL_ADDRESS,
-  JIT_ILLEGAL_INSTRUCTION,
-  JIT_KERNEL_FAILED, /* otherwise, as by an assertion */
-  JIT_OUT_OF_MEMORY,
-  JIT_NO_DEVICE /* it is gone: nothing can be measured */
+#define JIT_OUTCOME(id, text) JIT_##id,
+#include "outcomes.def"
+  JIT_OUTCOMES
 };
 const char *jit_outcome_text(enum jit_outcome outcome);
 enum jit_outcome jit_outcome_of(enum ms_code code); /* of a run that failed with it */

@@ -49,12 +49,11 @@ struct jit_measurer {
 };
 
 const char *jit_outcome_text(enum jit_outcome outcome) {
-  static const char *const texts[] = {
-      "measured",      "censored",           "refused",      "build failed",    "build timeout",
-      "crashed",       "run timeout",        "wrong result", "no reference",    "wrong result: NaN",
-      "not launched",  "too many resources", "misaligned",   "illegal address", "illegal instruction",
-      "kernel failed", "out of memory",      "no device"};
-  return (size_t)outcome < sizeof texts / sizeof *texts ? texts[outcome] : "unknown";
+  static const char *const texts[JIT_OUTCOMES] = {
+#define JIT_OUTCOME(id, text) text,
+#include "jit/outcomes.def"
+  };
+  return (unsigned)outcome < JIT_OUTCOMES ? texts[outcome] : "unknown";
 }
 
 enum jit_outcome jit_outcome_of(enum ms_code code) {

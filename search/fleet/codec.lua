@@ -148,13 +148,9 @@ function codec.device_of(list)
   return device
 end
 
-local OUTCOMES = {}
-for _, text in ipairs {"measured", "censored", "refused", "build failed", "build timeout", "crashed", "run timeout",
-                       "wrong result", "no reference", "wrong result: NaN", "not launched", "too many resources",
-                       "misaligned", "illegal address", "illegal instruction", "kernel failed", "out of memory",
-                       "no device", "poison", "retimed", "not retimed"} do
-  OUTCOMES[text] = true
-end
+-- Those of candidates (jit/outcomes.def), of jobs that no worker can do, and of finalists.
+local OUTCOMES = {poison = true, retimed = true, ["not retimed"] = true}
+for _, text in ipairs(msched.outcomes) do OUTCOMES[text] = true end
 
 -- What is wrong with a result that was read; nil: nothing. hash: of the module that was sent.
 function codec.fault_of(r, hash)

@@ -247,6 +247,9 @@ void bind_measurers(lua_State *L) {
                                      {NULL, NULL}};
   static const luaL_Reg meta[] = {{"__gc", collect_measurer}, {NULL, NULL}};
   bind_type(L, BOUND_MEASURER, methods, meta);
+  lua_createtable(L, JIT_OUTCOMES, 0);
+  for (enum jit_outcome o = 0; o < JIT_OUTCOMES; o++) lua_pushstring(L, jit_outcome_text(o)), lua_rawseti(L, -2, o + 1);
+  lua_setfield(L, -2, "outcomes");
   luaL_getmetatable(L, BOUND_MEASURER);
   lua_getfield(L, -1, "__index");
   bind_old_names(L, (const char *const[][2]){{"contest", "remeasure"}, {"contested", "remeasured"}}, 2);

@@ -495,7 +495,8 @@ end
 read_lines(TEXT:gsub("@run", function() return run_options.fields_text() end), docs.list)
 
 -- Members that are no function, or serve the files of msched itself.
-docs.others = {ms = "te ops rest map heuristics te_functions function_formats registered schedule_methods kernel_methods",
+docs.others = {ms = "te ops rest map heuristics te_functions outcomes function_formats registered schedule_methods \z
+                     kernel_methods",
                schedule = "trace"}
 
 local EXPRESSION = getmetatable(ms.te.const(1))

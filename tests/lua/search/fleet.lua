@@ -108,6 +108,10 @@ for name, wrong in pairs {outcome = "so", seconds = math.huge, low = 0.75, high 
   assert(codec.fault_of(other, "b"), name)
 end
 assert(codec.fault_of(result, "c"):find "of module b")
+assert(#ms.outcomes > 10)
+for _, outcome in ipairs(ms.outcomes) do
+  assert(not codec.fault_of(setmetatable({outcome = outcome}, {__index = result}), "b"), outcome)
+end
 
 -- ---- A queue
 ms.redis = memory.connect
