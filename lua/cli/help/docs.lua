@@ -496,7 +496,7 @@ read_lines(TEXT:gsub("@run", function() return run_options.fields_text() end), d
 
 -- Members that are no function, or serve the files of msched itself.
 docs.others = {ms = "te ops rest map heuristics te_functions outcomes function_formats registered schedule_methods \z
-                     kernel_methods",
+                     kernel_methods intrinsics_text",
                schedule = "trace"}
 
 local EXPRESSION = getmetatable(ms.te.const(1))
