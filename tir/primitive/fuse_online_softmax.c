@@ -15,7 +15,8 @@
  *           depends on the row's sum alone. exp(x - m) may have 0 in the place of an m that is negative infinity. Each
  *           has one iteration that reduces, over the same columns, and all take whole domains of constant extents from
  *           0 on. Maximum and sum are written at their iterations, and read at iterations of the product. Other blocks
- *           read them after the product, under no loop that is around it.
+ *           read them after the product, under no loop that is around it; and what the product reads is made under
+ *           none of its loops.
  * After:    loops over rows but those of the last dimension, tiles of these, and tiles of columns; in them the block
  *           PRODUCT_o with, in this order, what makes x, MAXIMUM (of the tile), MAXIMUM_carry, PRODUCT_weights (the
  *           exponentials), SUM (of the tile), SUM_carry, PRODUCT (of the tile) and PRODUCT_carry. Then
@@ -280,6 +281,18 @@ static bool check_readers(struct tir *ir, const struct tir_fused_softmax *plan, 
          tir_check_no_range_loads(ir, part->buffer, part->block, err) && tir_check_order(ir, &to_product, err);
 }
 
+/* The fused block comes before what is left of the product's loops: nothing that it reads is made in them. */
+static bool check_makers(struct tir *ir, const struct tir_fused_softmax *plan, ms_error *err) {
+  enum { MOST_MAKERS = 64 };
+  tir_block product = plan->product.block, makers[MOST_MAKERS];
+  uint32_t count = tir_producers(ir, product, makers, MOST_MAKERS);
+  for (uint32_t i = 0; i < count && i < MOST_MAKERS; i++)
+    if (tir_lowest_common_ancestor(ir, makers[i], product) != plan->scope)
+      return tir_refuse(ir, err, MS_SOFTMAX_LOOPS, product, "a loop is around blocks `%s` and `%s`",
+                        tir_block_name(ir, makers[i]), tir_block_name(ir, product));
+  return count <= MOST_MAKERS || refuse_product(ir, plan, err);
+}
+
 static bool check_tile(struct tir *ir, const struct tir_fused_softmax *plan, int64_t tile, tir_var of, const char *what,
                        ms_error *err) {
   long long extent = (long long)tir_at(ir, ir->vars.at[of].extent)->imm;
@@ -298,6 +311,7 @@ static bool check(struct tir *ir, const tir_block *blocks, struct tir_fused_soft
     return false;
   for (int i = 0; i < 2; i++)
     if (!check_readers(ir, plan, parts[i], err)) return false;
+  if (!check_makers(ir, plan, err)) return false;
   if (!check_tile(ir, plan, plan->row_tile, tir_at(ir, plan->row[plan->tiled])->ref, "rows", err) ||
       !check_tile(ir, plan, plan->column_tile, plan->product.column, "columns", err))
     return false;
