@@ -26,6 +26,7 @@ tir_stmt tir_top_of_leaf(const struct tir *ir, tir_block block) {
   tir_stmt s = block;
   for (;;) {
     tir_stmt parent = tir_stmt_at(ir, s)->parent;
+    assert(parent && "the block stands in a scope");
     const struct tir_stmt_node *n = tir_stmt_at(ir, parent), *c = tir_stmt_at(ir, s);
     if (n->kind == TIR_BLOCK || c->prev || c->next || n->first[!c->list]) return s;
     s = parent;

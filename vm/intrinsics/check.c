@@ -28,6 +28,7 @@ static bool compute_same(const struct tir *description, const struct tir *implem
 
 bool vm_check_intrinsic(const char *name, struct tir *const parts[2], ms_error *err) {
   ms_error why = {.instruction = -1};
+  assert(parts[0] && parts[1] && parts[0] != parts[1]);
   bool one = parts[0]->funcs.count == 2 && parts[1]->funcs.count == 2;
   if (!one)
     return ms_fail(err, MS_BAD_INTRINSIC, "`%.100s`: description and implementation are one function of buffers each",

@@ -100,6 +100,7 @@ bool vm_intrinsics_put(struct vm_intrinsics *table, const char *name, struct tir
   }
   struct intrinsic *made = add(table, name, strlen(name));
   made->parts[0] = parts[0], made->parts[1] = parts[1];
+  assert(find(table, name, strlen(name)) == made);
   return true;
 }
 
@@ -207,6 +208,7 @@ static bool read_choice(struct section *s, const char *at, const char *end, bool
     c->body[c->count++] = trimmed(equal ? equal + 1 : at, stop);
     at = stop + 1;
   }
+  assert(c->count && s->choice_count <= MOST_CHOICES);
   if (tied) return c->count == c[-1].count;
   s->combinations *= c->count;
   return true;
@@ -271,6 +273,7 @@ static const char *read_section(const char *at, struct section *s, bool *good) {
 /* What combination `n` of a section puts in the place of a letter. */
 static struct words chosen(const struct section *s, uint32_t n, char letter, bool heading) {
   uint32_t option = 0;
+  assert(n < s->combinations);
   for (uint32_t i = 0; i < s->choice_count; i++) {
     const struct choice *c = &s->choices[i];
     if (!c->tied) option = n % c->count, n /= c->count;
@@ -330,7 +333,9 @@ static bool read_combination_half(struct vm_intrinsics *table, const struct sect
   size_t size = substitute(s, n, all, false, NULL, 0);
   char *body = malloc(size + 1);
   if (!body) abort();
-  substitute(s, n, all, false, body, size + 1);
+  size_t written = substitute(s, n, all, false, body, size + 1);
+  assert(written == size && !body[size]);
+  (void)written;
   bool ok = read_half(table, heading, body, size, file, err);
   free(body);
   free(lines.at);

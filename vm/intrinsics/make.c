@@ -57,6 +57,7 @@ static bool say_regions(struct tir *ir, tir_block root) {
         !add_whole(ir, tir_block_at(ir, s)->writes, writes, &written))
       return false;
   }
+  assert(read <= MOST_REGIONS && written <= MOST_REGIONS);
   tir_set_reads(ir, root, reads, read);
   tir_set_writes(ir, root, writes, written);
   return true;

@@ -37,7 +37,8 @@ static int64_t draw_by_weight(struct vm_stream stream, const struct vm_operand *
     if (at < weights[i].real) return i;
     at -= weights[i].real;
   }
-  return last; /* rounding left a rest */
+  assert(weights[last].real > 0); /* the sum is */
+  return last;                    /* rounding left a rest */
 }
 
 static bool admits_candidate(struct vm_run *r, const struct vm_step *s, const struct vm_operand *candidates,
@@ -63,6 +64,7 @@ static bool draw_other(struct vm_run *r, const struct vm_step *s, const struct v
     *choice = i;
     at -= weights[i].real;
   }
+  assert(sum <= 0 || (*choice != refused && admitted[*choice]));
   free(admitted);
   return sum > 0 || vm_no_number(r, s);
 }
@@ -103,6 +105,7 @@ static bool fit_tile(struct vm_run *r, int64_t extent, int64_t *tile, uint32_t n
     if (!fits) tile[i] = rest;
     rest /= tile[i];
   }
+  assert(rest == 1 || !n);
   return true;
 }
 
@@ -111,6 +114,7 @@ static bool fit_tile(struct vm_run *r, int64_t extent, int64_t *tile, uint32_t n
 static bool give_open_tile(struct vm_run *r, const struct vm_step *s, int64_t open, const int64_t *decided,
                            uint32_t n) {
   int64_t tile[MOST_FACTORS] = {open}, noted[MOST_FACTORS] = {-1};
+  assert(n && n <= MOST_FACTORS);
   for (uint32_t i = 1; i < n; i++) tile[i] = noted[i] = 1;
   for (uint32_t i = 0; decided && r->draws->mode == VM_STRICT && i < n; i++)
     if (decided[i] != noted[i]) return refuse_decision(r, decided[i], "a factor of a loop whose extent is not known");
@@ -119,11 +123,22 @@ static bool give_open_tile(struct vm_run *r, const struct vm_step *s, int64_t op
   return true;
 }
 
+/* All its factors together are the extent. */
+static bool is_tile(const int64_t *tile, uint32_t n, int64_t extent) {
+  for (uint32_t i = 0; i < n; i++) {
+    if (tile[i] < 1 || extent % tile[i]) return false;
+    extent /= tile[i];
+  }
+  return extent == 1;
+}
+
 /* Gives a tile that was drawn, or decided, or another where Asserts do not admit it. */
 static bool settle_tile(struct vm_run *r, const struct vm_step *s, const struct vm_tile_rule *rule, bool decided,
                         int64_t *tile) {
+  assert(is_tile(tile, rule->n, rule->extent));
   enum vm_verdict verdict = vm_judge(r, s, tile, rule->n, decided);
   if (verdict == VM_BACK || (verdict == VM_OTHER && !vm_draw_other_tile(r, s, rule, tile))) return false;
+  assert(is_tile(tile, rule->n, rule->extent));
   if (!vm_give_numbers(r, s, tile, rule->n)) return false;
   vm_set_decision(r, s, tile, rule->n);
   return true;
@@ -194,6 +209,7 @@ static void draw_partition(struct vm_stream *stream, int64_t extent, const struc
   }
   vm_draw_tile(stream, extent / p->factor, n, 0, tile);
   tile[p->position] *= p->factor;
+  assert(is_partitioned(p, tile, n));
 }
 
 bool vm_do_sample_partitioned_tile(struct vm_run *r, const struct vm_step *s) {
@@ -239,7 +255,9 @@ static void find_places(struct vm_run *r, tir_block block, struct places *out) {
   out->count = tir_compute_locations(r->ir, block, out->loops, VM_OUT_ROOM);
   if (out->count <= VM_OUT_ROOM) return;
   out->loops = vm_out(r, out->count);
-  tir_compute_locations(r->ir, block, out->loops, out->count);
+  uint32_t found = tir_compute_locations(r->ir, block, out->loops, out->count);
+  assert(found == out->count && "asking of locations leaves the module as it was");
+  (void)found;
 }
 
 static int64_t number_of(const struct tir *ir, tir_loop loop) { return tir_loops_of(ir, loop, NULL, 0); }
@@ -270,6 +288,7 @@ bool vm_do_sample_compute_location(struct vm_run *r, const struct vm_step *s) {
   if (!decided) {
     struct vm_stream stream = vm_stream_for(r, s);
     int64_t choice = (int64_t)vm_stream_below(&stream, places.count + 1 + places.inlined) - 1 - places.inlined;
+    assert(choice >= VM_MARK_INLINE && choice < (int64_t)places.count);
     decision = choice < 0 ? choice : number_of(r->ir, places.loops[choice]);
     slot = choice < 0 ? choice : places.loops[choice];
   } else {

@@ -225,6 +225,7 @@ static bool get_annotation_list(struct vm_run *r, const struct vm_operand *o, ti
   enum { MOST_ITEMS = 4096 };
   tir_expr items[MOST_ITEMS];
   if (o->count > MOST_ITEMS) return ms_fail(r->err, MS_TOO_LARGE, "an annotation of %u items", o->count);
+  assert(o->kind == VM_AT_LIST || o->count % 2 == 0); /* a map: key and value in turn */
   for (uint32_t i = 0; i < o->count; i++)
     if (!get_annotation(r, r->operands + o->value + i, &items[i])) return false;
   *out = o->kind == VM_AT_LIST ? tir_list_value(r->ir, items, o->count) : tir_map_value(r->ir, items, o->count);

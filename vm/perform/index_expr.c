@@ -37,6 +37,7 @@ static bool make_pair(const struct building *b, const struct vm_value *items, ti
   if (!out[second]) return false;
   if (tir_type_bits(tir_type_of(b->ir, out[second])) > tir_type_bits(type)) type = tir_type_of(b->ir, out[second]);
   for (int i = 0; i < 2; i++) out[i] = widen(b->ir, out[i], type);
+  assert(tir_type_of(b->ir, out[0]) == tir_type_of(b->ir, out[1]));
   return true;
 }
 
@@ -123,6 +124,7 @@ bool vm_get_map(struct vm_run *r, const struct vm_operand *o, struct tir_index_m
   const struct vm_operand *at = r->operands + o->value;
   int64_t results = at[RESULTS].value, values = at[VALUES].value;
   if (results < 0) return ms_fail(r->err, MS_INDEX_MAP_SIZE, "the index map has more than %d indices", MOST);
+  assert(results <= MOST && o->count <= MOST);
   out->param_count = o->count;
   out->result_count = (uint32_t)results;
   for (uint32_t i = 0; i < out->param_count; i++) out->params[i] = (tir_expr)at[PARAMS + i].value;

@@ -66,6 +66,7 @@ static void record_pad(struct vm_run *r, tir_expr given, tir_expr made, uint32_t
   char *text = vm_pad_lambda_of(r->ir, made, dimensions);
   struct vm_value value = vm_string(trace, text, strlen(text));
   const struct vm_instruction *last = &trace->steps->instructions[trace->steps->count - 1];
+  assert(last->kind == VM_TransformLayout);
   trace->steps->values[last->values + last->inputs + 2] = value;
   free(text);
 }

@@ -20,6 +20,7 @@ bool vm_do_get_loops(struct vm_run *r, const struct vm_step *s) {
   if (!vm_get_block(r, vm_input(r, s, 0), &block)) return false;
   uint32_t *out = vm_out(r, 0), count = tir_loops_of(r->ir, block, out, VM_OUT_ROOM);
   if (count > VM_OUT_ROOM) out = vm_out(r, count), tir_loops_of(r->ir, block, out, count);
+  assert(!count || tir_is(r->ir, out[count - 1], TIR_LOOP));
   return vm_give(r, s, out, count);
 }
 
@@ -29,7 +30,10 @@ typedef bool (*look_up)(struct tir *ir, tir_stmt of, tir_block *out, uint32_t mo
 static bool give_blocks(struct vm_run *r, const struct vm_step *s, tir_stmt of, look_up find) {
   uint32_t count = 0, *out = vm_out(r, 0);
   if (!find(r->ir, of, out, VM_OUT_ROOM, &count, r->err)) return false;
+  uint32_t first = count;
   if (count > VM_OUT_ROOM && !find(r->ir, of, out = vm_out(r, count), count, &count, r->err)) return false;
+  assert(count == first);
+  (void)first;
   return vm_give(r, s, out, count);
 }
 

@@ -27,6 +27,7 @@ bool vm_ask_shared_loops(struct vm_ask *q) {
 }
 
 static int64_t common_divisor(int64_t a, int64_t b) {
+  assert(a > 0 && b >= 0);
   while (b) {
     int64_t rest = a % b;
     a = b;
@@ -58,6 +59,7 @@ static bool find_remainder(void *data, tir_expr e) {
     struct tir_term t = tir_terms(p->ir, l)[i];
     if (t.atom != tir_var_expr(p->ir, p->v)) continue;
     int64_t own = of / common_divisor(of, llabs(t.coefficient % of));
+    assert(of % own == 0 && p->period > 0);
     if (__builtin_mul_overflow(p->period, own / common_divisor(own, p->period), &p->period)) p->period = INT64_MAX;
   }
   return true;
@@ -229,7 +231,9 @@ bool vm_ask_kernels(struct vm_ask *q) {
   struct tir_kernel *kernels = malloc((count + 1) * sizeof *kernels);
   struct vm_value *items = malloc((count + 1) * sizeof *items);
   if (!kernels || !items) abort();
-  tir_kernels(q->ir, main, kernels, count);
+  uint32_t again = tir_kernels(q->ir, main, kernels, count);
+  assert(again == count);
+  (void)again;
   for (uint32_t i = 0; i < count; i++) items[i] = kernel_value(q, &kernels[i]);
   q->answer = vm_list(q->pool, VM_LIST, items, count);
   free(items);
@@ -250,6 +254,7 @@ static struct vm_value described_loops(struct vm_ask *q, const struct tir *descr
   struct vm_value items[MOST];
   uint32_t count = 0;
   tir_block root = tir_root_block(description, 1);
+  assert(root && "an intrinsic's functions are checked when it is taken in");
   for (tir_stmt s = tir_stmt_at(description, root)->first[TIR_BODY];
        s && count < MOST && tir_is(description, s, TIR_LOOP); s = tir_stmt_at(description, s)->first[TIR_BODY]) {
     const char *kind = vm_loop_iter_kind(description, s);

@@ -4,6 +4,7 @@
 #include <assert.h>
 
 const char *vm_loop_iter_kind(const struct tir *ir, tir_loop loop) {
+  assert(tir_is(ir, loop, TIR_LOOP));
   tir_var var = tir_as(ir, loop, TIR_LOOP)->loop.var;
   bool spatial = false, other = false;
   for (tir_stmt s = tir_next(ir, loop, loop); s;) {
@@ -74,6 +75,7 @@ static bool slope_when_bound(struct tir *ir, tir_expr e, tir_var loop_var, const
  * bound to. */
 static bool slope_through(struct tir *ir, tir_expr e, tir_var loop_var, const struct moved *moved, uint32_t count,
                           int64_t *out) {
+  assert(count <= MOST_MOVED);
   if (!slope_of(ir, e, loop_var, out)) return false;
   for (uint32_t i = 0; i < count; i++) {
     int64_t inner;

@@ -42,6 +42,7 @@ static uint32_t parallel_loops(const struct tir *ir, const tir_loop *loops, uint
     product = times(product, tir_loop_extent(ir, loop));
     if (product > jobs || !has_one_child(ir, loop)) break;
   }
+  assert(count <= all);
   return product > 1 ? count : 0;
 }
 
@@ -65,6 +66,7 @@ static bool goes_on(struct vm_ask *q, tir_loop loop, struct fused *f, bool may_l
   const struct tir_block_record *record = tir_block_at(q->ir, q->args[0].statement);
   struct tir_span reads = record->reads, writes = record->writes;
   int64_t extent = tir_loop_extent(q->ir, loop);
+  assert(reads.count + writes.count <= MOST_REGIONS && extent >= 0); /* is_free */
   for (uint32_t i = 0; i < reads.count + writes.count; i++) {
     uint32_t at = i < reads.count ? reads.first + i : writes.first + i - reads.count;
     int64_t stride;
@@ -98,6 +100,7 @@ static uint32_t vector_loops(struct vm_ask *q, const tir_loop *loops, uint32_t a
     dense++;
     if (f.product <= most) count = dense;
   }
+  assert(count <= dense && dense <= all);
   *whole = may && all && dense == all && f.product > most && f.product % most == 0;
   return f.product > 1 ? count : 0;
 }
@@ -129,6 +132,7 @@ bool vm_ask_reducing_loop(struct vm_ask *q) {
       break;
     }
   }
+  assert(first <= all); /* a loop's number from 1, or none */
   q->answer = vm_int(first);
   return true;
 }

@@ -44,6 +44,7 @@ bool vm_ask_block_names(struct vm_ask *q) {
     for (tir_stmt s = tir_next(q->ir, top, top); s; s = tir_next(q->ir, s, top))
       if (tir_is(q->ir, s, TIR_BLOCK)) items[count++] = text_value(q, tir_block_name(q->ir, s));
   }
+  assert(count <= q->ir->blocks.count); /* the room: each block has a record, and is met once */
   q->answer = list_of(q, items, count);
   return true;
 }
@@ -82,6 +83,7 @@ static bool ask_blocks(struct vm_ask *q, look_up find) {
   tir_block *blocks = malloc((most + 1) * sizeof *blocks);
   if (!blocks) abort();
   bool done = find(q->ir, q->args[0].statement, blocks, most, &count, q->err);
+  assert(!done || count <= most);
   if (done) q->answer = names_of(q, blocks, count);
   free(blocks);
   return done;
@@ -244,7 +246,9 @@ bool vm_ask_compute_locations(struct vm_ask *q) {
   uint32_t most = tir_compute_locations(q->ir, block, NULL, 0), count = 0;
   tir_loop *loops = malloc((most + 1) * sizeof *loops);
   if (!loops) abort();
-  tir_compute_locations(q->ir, block, loops, most);
+  uint32_t found = tir_compute_locations(q->ir, block, loops, most);
+  assert(found == most && "asking of locations leaves the module as it was");
+  (void)found;
   struct vm_value *items = room_for(most + 2);
   if (tir_can_compute_inline(q->ir, block)) items[count++] = vm_int(VM_MARK_INLINE);
   items[count++] = vm_int(VM_MARK_ROOT);
@@ -363,6 +367,7 @@ static struct vm_value annotation_value(struct vm_ask *q, tir_expr e) {
   case TIR_MAP: break;
   default: return vm_none();
   }
+  assert(node.kind == TIR_LIST || node.count % 2 == 0); /* a map: key and value in turn */
   struct vm_value *items = room_for(node.count);
   for (uint32_t i = 0; i < node.count; i++) items[i] = annotation_value(q, tir_operands(q->ir, node.operands)[i]);
   struct vm_value out = vm_list(q->pool, node.kind == TIR_LIST ? VM_LIST : VM_MAP, items, node.count);
@@ -402,7 +407,9 @@ bool vm_ask_loop_kind(struct vm_ask *q) {
                                       [TIR_VECTORIZED] = "vectorized",
                                       [TIR_UNROLLED] = "unrolled",
                                       [TIR_THREAD_BINDING] = "thread_binding"};
-  q->answer = text_value(q, names[tir_stmt_at(q->ir, q->args[0].statement)->loop_kind]);
+  uint8_t kind = tir_stmt_at(q->ir, q->args[0].statement)->loop_kind;
+  assert(kind < sizeof names / sizeof *names && names[kind]);
+  q->answer = text_value(q, names[kind]);
   return true;
 }
 
@@ -476,9 +483,25 @@ static bool take_argument(const struct vm_schedule *sch, const struct vm_value *
                  vm_param_text(param, expected, sizeof expected));
 }
 
+/* What came is what the table, from which the help is made, says: of that kind, or None where it is not known. */
+static bool is_as_declared(enum vm_query query, enum vm_value_kind kind) {
+  static const struct {
+    const char *words;
+    enum vm_value_kind kind;
+  } declared[] = {{"\"", VM_STRING}, /* one of the words that follow */
+                  {"a boolean", VM_BOOL}, {"an integer", VM_INT}, {"a string", VM_STRING},
+                  {"a list", VM_LIST},    {"a table", VM_MAP}};
+  const char *answer = vm_query_info(query)->answer;
+  for (size_t i = 0; i < sizeof declared / sizeof *declared; i++)
+    if (!strncmp(answer, declared[i].words, strlen(declared[i].words))) return kind == declared[i].kind || !kind;
+  return !strcmp(answer, "a value");
+}
+
 bool vm_ask(struct vm_schedule *sch, enum vm_query query, const struct vm_value *args, uint32_t count,
             struct vm_trace *pool, struct vm_value *answer, ms_error *err) {
+  assert(query < VM_QUERY_COUNT);
   const struct vm_query_params *params = vm_query_params(query);
+  assert(params->count <= VM_MOST_ARGUMENTS);
   struct vm_ask q = {.ir = sch->ir, .intrinsics = sch->intrinsics, .pool = pool, .err = err};
   if (count != params->count)
     return ms_fail(err, MS_WRONG_OPERAND, "%s takes %u argument%s, and %u are given", vm_query_info(query)->name,
@@ -486,6 +509,7 @@ bool vm_ask(struct vm_schedule *sch, enum vm_query query, const struct vm_value 
   for (uint32_t i = 0; i < count; i++)
     if (!take_argument(sch, &args[i], pool, &params->at[i], &q.args[i], err)) return false;
   if (!performers[query](&q)) return false;
+  assert(is_as_declared(query, q.answer.kind));
   *answer = q.answer;
   return true;
 }
