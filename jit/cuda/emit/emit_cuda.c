@@ -222,6 +222,7 @@ static void allocate_on_device(struct emit_c *e, const char *name, const char *t
   emit_c_line(e, "%s *%s = (%s *)((char *)workspace + %llu);", type, name, type, (unsigned long long)e->device_bytes);
   assert(e->device_bytes % C_DEVICE_ALIGNMENT == 0);
   e->device_bytes += (bytes + C_DEVICE_ALIGNMENT - 1) / C_DEVICE_ALIGNMENT * C_DEVICE_ALIGNMENT;
+  assert(e->device_bytes >= bytes);
 }
 
 static void allocate(struct emit_c *e, tir_buffer buffer, struct c_type t, uint64_t elements) {

@@ -14,10 +14,14 @@
 #undef EMIT_WITHIN
 
 static inline const tir_expr *emit_cuda_operands(const struct emit_c *e, tir_expr call) {
+  assert(tir_takes_operands(tir_device_call_of(e->ir, call), tir_at(e->ir, call)->count)); /* write_call asked */
   return tir_operands(e->ir, tir_at(e->ir, call)->operands);
 }
 /* The instruction that the call is, in PTX or CUDA C++. */
-static inline const char *emit_cuda_spelling(enum tir_device_call which) { return tir_device_calls[which].spelling; }
+static inline const char *emit_cuda_spelling(enum tir_device_call which) {
+  assert(which < TIR_DEVICE_CALLS && tir_device_calls[which].spelling);
+  return tir_device_calls[which].spelling;
+}
 
 /* emit_tensor.c: fragments of tensor units */
 bool emit_c_fragment(struct emit_c *e, tir_buffer buffer, uint64_t elements); /* declares it; false: it is none */

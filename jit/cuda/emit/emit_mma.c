@@ -88,6 +88,7 @@ static struct tir_mma_place origin_of(enum tir_mma_operand operand, int bits, in
 static const char *load_function(struct emit_c *e, enum tir_mma_operand operand, tir_type type, bool by_columns,
                                  const char *swizzle, char name[64]) {
   const struct element *of = element_of(type);
+  assert(of && (operand == TIR_MMA_A || operand == TIR_MMA_B));
   int bits = tir_type_bits(type);
   bool transposed = operand == TIR_MMA_B && !by_columns;
   char of_memory[32];

@@ -364,6 +364,7 @@ void emit_c_pair_lane(struct emit_c *e, tir_var v, struct c_chunk c) {
   snprintf(of, sizeof of, "of_%s", short_name(e->whole_type));
   fprintf(e->out, "%s(", emit_c_helper(e, of, (struct c_type){TIR_FLOAT, 32, 1}, NULL, helper));
   emit_c_variable(e, v);
+  assert(c.first < p->lanes);
   if (*p->words) fprintf(e->out, ".%c", p->words[c.first / 2]);
   fputs(c.first % 2 ? " >> 16)" : " & 0xffffu)", e->out);
 }
@@ -373,6 +374,7 @@ void emit_c_pair_lane(struct emit_c *e, tir_var v, struct c_chunk c) {
 static void write_store(struct emit_c *e, const struct tir_stmt_node *s, tir_expr index, tir_type type) {
   char name[40];
   bool own = is_own(e, s->store.buffer);
+  assert(pairs_of(type) && !s->store.predicate);
   emit_c_begin(e);
   if (own)
     fprintf(e->out, "%s(", own_function(e, pairs_of(type), true, name));
@@ -389,6 +391,7 @@ bool emit_c_store_pairs(struct emit_c *e, tir_stmt store) {
   tir_expr index = tir_operands(e->ir, s->store.indices)[0];
   tir_type type = tir_type_of(e->ir, s->store.value);
   if (!e->parallel || s->store.predicate || !has_pairs(e, type) || !emit_c_is_run(e, index)) return false;
+  assert(!e->whole); /* no store stands in another's value */
   e->whole = calloc(e->ir->vars.count, sizeof *e->whole);
   if (!e->whole) abort();
   e->whole_type = type;

@@ -80,6 +80,7 @@ static void write_operands(FILE *out, int first, int count) {
 
 /* "=r"(d[0]), "=r"(d[1]) */
 static void bind_operands(FILE *out, const char *mode, const struct fragment *f, char name) {
+  assert(f->registers && f->constraint);
   for (int i = 0; i < f->registers; i++)
     fprintf(out, "%s\"%s%c\"(%c[%d])", i ? ", " : "", mode, f->constraint, name, i);
 }

@@ -128,7 +128,7 @@ static uint32_t map_of(struct emit_c *e, tir_expr call) {
 }
 
 static void copy_function(struct emit_c *e, uint32_t rank, char name[32]) {
-  assert(rank <= TIR_BOX_MOST_RANK);
+  assert(rank && rank <= TIR_BOX_MOST_RANK);
   snprintf(name, 32, "ms_tensor_copy_%ud", rank);
   if (!emit_c_needs(e, name)) return;
   emit_c_shared_address(e);
@@ -153,6 +153,7 @@ void emit_cuda_tensor_copy(struct emit_c *e, tir_expr call) {
     return;
   }
   uint32_t map = map_of(e, call);
+  assert(map < TENSOR_MAPS_MOST);
   tir_buffer to = emit_c_pointed(e, b.to, &offset);
   emit_c_map_type(e);
   copy_function(e, b.rank, name);

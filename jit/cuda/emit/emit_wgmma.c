@@ -102,6 +102,7 @@ static void store_function(struct emit_c *e) {
 
 /* d += a * b: d has n / 2 registers. Transposed b's rows are sixteen products, not columns. */
 static void multiply_function(struct emit_c *e, const struct element *of, int n, bool by_rows, const char *name) {
+  assert(tir_is_wgmma_width(n));
   if (!emit_c_needs(e, name)) return;
   FILE *out = e->helpers;
   int count = n / 2;
@@ -185,6 +186,7 @@ static void write_matrix(struct emit_c *e, tir_expr pointer, bool sums_along_row
   emit_c_buffer(e, buffer);
   fprintf(e->out, " + %s(", places);
   emit_c_index(e, offset);
+  assert(s.panel == 128 || s.panel == 64 || s.panel == 32);
   int swizzle = s.panel == 128 ? 1 : s.panel == 64 ? 2 : 3;
   fprintf(e->out, "), %lld, %lld, %d)", sums_along_rows ? (long long)TIR_PIECE : (long long)(s.rows * s.panel),
           (long long)(TIR_PANEL_ROWS * s.panel), swizzle);
