@@ -127,6 +127,7 @@ static void push_proposals(lua_State *L, struct search_proposal *list, uint32_t 
   for (uint32_t i = 0; i < count; i++) {
     lua_createtable(L, 0, 3);
     struct vm_trace *trace = list[i].trace;
+    assert(trace);
     list[i].trace = NULL;
     bind_push_trace(L, trace);
     lua_setfield(L, -2, "trace");
@@ -161,6 +162,7 @@ static int estimator_best(lua_State *L) {
   r->list = calloc(job.most, sizeof *r->list);
   if (!r->list) return luaL_error(L, "no memory for estimates");
   r->count = search_estimator_best(d, job.seed, job.budget, job.most, job.each, script_stop_flag(L), r->list);
+  assert(r->count <= job.most);
   push_proposals(L, r->list, r->count);
   return 1;
 }
@@ -230,6 +232,7 @@ static int proposals(lua_State *L) {
   search_proposals(f->ir, bind_intrinsics(L), &machine, m->jobs, m->count, threads, script_stop_flag(L), m->lists);
   lua_createtable(L, (int)m->count, 0);
   for (uint32_t i = 0; i < m->count; i++) {
+    assert(m->lists[i].count <= m->jobs[i].most);
     push_proposals(L, m->lists[i].at, m->lists[i].count);
     lua_rawseti(L, -2, (lua_Integer)i + 1);
   }

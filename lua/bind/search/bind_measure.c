@@ -200,6 +200,7 @@ static int measurer_remeasured(lua_State *L) {
   lua_getiuservalue(L, 1, FINALISTS);
   lua_Integer count = lua_tointeger(L, -1);
   if (!count) return luaL_error(L, "no finalists were given to measurer:remeasure");
+  assert(count > 0 && count <= JIT_MOST_FINALISTS);
   int got = jit_measurer_remeasured(m, luaL_optnumber(L, 2, 0.2), timings, NULL);
   if (!got) return 0;
   lua_pushnil(L);

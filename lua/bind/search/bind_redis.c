@@ -184,6 +184,7 @@ static void add_command(lua_State *L, struct connection *c) {
     if (more) c->out = more, c->out_room = room;
     fits = more != NULL;
   }
+  assert(!fits || c->out_bytes + (size_t)length <= c->out_room);
   if (fits) memcpy(c->out + c->out_bytes, text, (size_t)length), c->out_bytes += (size_t)length;
   if (length >= 0) redisFreeCommand(text);
   lua_settop(L, list);
@@ -193,6 +194,7 @@ static void add_command(lua_State *L, struct connection *c) {
 /* Sends what goes, reads what is there. NULL: went on; else why it cannot, and *kind. */
 static const char *go_on(struct connection *c, size_t *sent, double until, bool patient, const char **kind) {
   static char buffer[1 << 16]; /* of one thread: states that open connections are the program's own */
+  assert(c->fd >= 0 && *sent <= c->out_bytes);
   short events = (short)(POLLIN | (*sent < c->out_bytes ? POLLOUT : 0));
   int ready = wait_for(c->fd, events, until, patient);
   *kind = ready < 0 ? "interrupted" : "lost";

@@ -101,6 +101,7 @@ void script_files_read(lua_State *L, int at, struct script_files *files) {
       add_source(L, files);
       lua_pop(L, 1);
     }
+    assert(files->count == count); /* as many as there is room for */
   }
   lua_pop(L, 2);
 }

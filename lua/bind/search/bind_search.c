@@ -136,6 +136,7 @@ static int new_pool(lua_State *L) {
   p->pool = search_pool_new(&p->script, bind_intrinsics(L), (uint32_t)bind_option_int(L, 2, "jobs", 1), &err);
   if (!p->pool) return bind_raise(L, &err);
   p->functions = search_pool_add(p->pool, f->ir, f->func) + 1;
+  assert(p->functions == 1);
   return 1;
 }
 
@@ -143,7 +144,9 @@ static int new_pool(lua_State *L) {
 static int pool_add(lua_State *L) {
   struct bound_pool *p = open_pool(L);
   const struct bound_function *f = bind_check_function(L, 2);
-  lua_pushinteger(L, search_pool_add(p->pool, f->ir, f->func));
+  uint32_t number = search_pool_add(p->pool, f->ir, f->func);
+  assert(number == p->functions); /* read_jobs takes those below */
+  lua_pushinteger(L, number);
   p->functions++;
   return 1;
 }
@@ -194,6 +197,7 @@ static void push_candidate(lua_State *L, struct search_candidate *c) {
   lua_setfield(L, -2, "trace");
   push_trace(L, &c->sketch);
   lua_setfield(L, -2, "sketch_trace");
+  assert(!c->trace && !c->sketch); /* Lua frees them */
   if (!c->features) return;
   struct bound_features *f = lua_newuserdatauv(L, sizeof *f, 0);
   *f = (struct bound_features){c->features, c->feature_rows};
@@ -231,6 +235,7 @@ static uint32_t count_refusals(const struct round *r, struct refusal *list, cons
     if (k == kinds) list[kinds++] = (struct refusal){c, 0};
     list[k].count++;
   }
+  assert(kinds <= r->count);
   return kinds;
 }
 
@@ -296,6 +301,7 @@ static int pool_replay(lua_State *L) {
  * postprocess, hash, trace, features}; memoized: postprocessors that were done without their Lua */
 static int pool_costs(lua_State *L) {
   struct search_costs c = search_pool_costs(open_pool(L)->pool);
+  assert(c.accepted <= c.jobs);
   lua_createtable(L, 0, 8);
   lua_pushinteger(L, (lua_Integer)c.jobs), lua_setfield(L, -2, "jobs");
   lua_pushinteger(L, (lua_Integer)c.accepted), lua_setfield(L, -2, "accepted");

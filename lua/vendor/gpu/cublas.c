@@ -75,6 +75,7 @@ static bool multiply(void *data, void *const *buffers, void *stream) {
   const struct vendor_product *p = &c->product;
   long long m = p->rows, n = p->columns, k = p->depth;
   const struct cublas *b = c->cublas;
+  assert(m > 0 && n > 0 && k > 0 && p->batch > 0 && (!is_short(c) || b->multiply_short));
   int op_a = p->transposed[VENDOR_WEIGHTS], op_b = p->transposed[VENDOR_SOURCE];
   int lda = (int)(op_a ? k : n), ldb = (int)(op_b ? m : k);
   c->status = b->set_stream(b->handle, stream);

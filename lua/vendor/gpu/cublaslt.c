@@ -94,6 +94,7 @@ static bool lay(struct call *c, int which, int64_t rows, int64_t columns) {
   const struct cublaslt *lt = c->lt;
   int32_t batch = c->product.batch;
   int64_t offset = rows * columns;
+  assert(!c->layouts[which]);
   return went(c, lt->new_layout(&c->layouts[which], c->product.types[which], (uint64_t)rows, (uint64_t)columns, rows),
               "cublasLtMatrixLayoutCreate") &&
          went(c, lt->set_layout(c->layouts[which], LT_LAYOUT_BATCH_COUNT, &batch, sizeof batch),
@@ -130,6 +131,7 @@ static bool ask(void *data, void *const *buffers, void *stream) {
   cublasLtMatmulHeuristicResult_t found[ASKED];
   int count = 0;
   (void)buffers, (void)stream;
+  assert(!c->count && !c->what && !c->preference); /* asked once */
   if (!tell(c) ||
       !went(c,
             c->lt->choose(c->lt->handle, c->what, c->layouts[VENDOR_WEIGHTS], c->layouts[VENDOR_SOURCE],
@@ -149,6 +151,7 @@ static bool multiply(void *data, void *const *buffers, void *stream) {
   struct call *c = way->call;
   static const float one = 1, zero = 0;
   const cublasLtMatmulHeuristicResult_t *a = &way->algorithm;
+  assert(a->workspaceSize <= c->buffers[WORKSPACE].bytes);
   int status = c->lt->multiply(c->lt->handle, c->what, &one, buffers[VENDOR_WEIGHTS], c->layouts[VENDOR_WEIGHTS],
                                buffers[VENDOR_SOURCE], c->layouts[VENDOR_SOURCE], &zero, buffers[VENDOR_RESULT],
                                c->layouts[VENDOR_RESULT], buffers[VENDOR_RESULT], c->layouts[VENDOR_RESULT], &a->algo,
@@ -165,6 +168,7 @@ static bool attempt(void *data, ms_error *err) {
   struct call *c = data;
   c->status = 0;
   if (!c->routine) return ms_fail(err, MS_NOT_LAUNCHED, "%s", c->why.message);
+  assert(c->taken < c->count && c->ways[c->taken].routine);
   return jit_routine_run(c->ways[c->taken].routine, err) || explain(c, err);
 }
 
@@ -256,6 +260,7 @@ static bool choose(struct call *c) {
   const struct vendor_race race = {
       .count = c->count, .sample = sample_way, .warm = warm_way, .check = check_way, .data = c};
   int best = vendor_race(&race, seconds);
+  assert(best < c->count);
   for (int i = 0; i < c->count && vendor_logs(); i++) {
     name(&c->ways[i], text, sizeof text);
     vendor_log("cuBLASLt %d x %d x %d: %.3f us by %s%s", c->product.rows, c->product.columns, c->product.depth,

@@ -205,6 +205,7 @@ static int describe_convolution(struct call *c) {
   struct cudnn *d = c->cudnn;
   int before[VENDOR_MOST_SPATIAL] = {0}, stride[VENDOR_MOST_SPATIAL] = {1}, dilation[VENDOR_MOST_SPATIAL] = {1};
   int spatial = c->work.tensors[VENDOR_SOURCE].rank - 2, added = spatial == 1;
+  assert(spatial >= 1 && spatial + added <= VENDOR_MOST_SPATIAL);
   for (int i = 0; i < spatial; i++) {
     before[i + added] = (int)c->work.before[i], stride[i + added] = (int)c->work.stride[i];
     dilation[i + added] = (int)c->work.dilation[i];
@@ -245,6 +246,7 @@ static int backward(const struct call *c, void *const *at) {
 /* So many rows of so many elements, one after another. */
 static int describe_rows(struct call *c, int which, int rows, int columns) {
   const int extents[LEAST_RANK] = {rows, columns, 1, 1}, strides[LEAST_RANK] = {columns, 1, 1, 1};
+  assert((int64_t)rows * columns == vendor_count(&c->work.tensors[which]));
   for (int d = 0; d < c->work.tensors[which].rank; d++) c->order[which][d] = d;
   int status = c->cudnn->new_tensor(&c->described[which]);
   return status ? status : c->cudnn->set_tensor(c->described[which], FLOAT, LEAST_RANK, extents, strides);
@@ -340,6 +342,7 @@ static void drop_layout(struct call *c) {
 }
 
 static bool lay_out(struct call *c, int layout) {
+  assert(layout < c->operation->layouts && !c->about && !c->routine);
   c->layout = layout;
   c->status = c->operation->describe(c);
   for (int i = 0; i < VENDOR_TENSORS && !c->status; i++) {
@@ -378,6 +381,7 @@ static bool explain(const struct call *c, ms_error *err) {
 
 /* Runs an algorithm of the layout that is there once. */
 static bool make_ready(struct call *c, int algorithm, ms_error *err) {
+  assert(algorithm < c->operation->algorithms && !c->routine);
   c->algorithm = algorithm, c->status = 0;
   if (!jit_device_call(&c->target, ask_bytes, c, err)) return explain(c, err);
   if (c->workspace > MOST_WORKSPACE) c->status = NOT_SUPPORTED;

@@ -132,6 +132,7 @@ static bool finalize(struct graph *g, void *descriptor, const char *what) {
 
 /* Frees the descriptors made after the first so many. */
 static void drop_descriptors(struct graph *g, int kept) {
+  assert(kept >= 0 && kept <= g->descriptor_count && g->descriptor_count <= MOST_DESCRIPTORS);
   while (g->descriptor_count > kept) g->api->destroy(g->descriptors[--g->descriptor_count]);
 }
 
@@ -157,6 +158,7 @@ static void *make_tensor(struct graph *g, int which) {
 /* Where there is one dimension of space, one of extent 1 comes before it. */
 static void widen(const int64_t *from, int spatial, int64_t alone, int64_t out[VENDOR_MOST_SPATIAL]) {
   int added = spatial == 1;
+  assert(spatial >= 1 && spatial + added <= VENDOR_MOST_SPATIAL);
   out[0] = alone;
   for (int d = 0; d < spatial; d++) out[d + added] = from[d];
 }
@@ -255,6 +257,7 @@ static bool is_known(const struct graph *g, const char *name) {
 
 /* The plan of an engine with its settings; false: it is none, or there already. */
 static bool add_plan(struct graph *g, void *configuration) {
+  assert(g->plan_count < VENDOR_MOST_WAYS);
   struct plan *p = &g->plans[g->plan_count];
   void *engine = new_descriptor(g, GRAPH_DESCRIPTOR_ENGINE, "an engine"), *handle = g->api->handle;
   int64_t count = 0;
@@ -426,6 +429,7 @@ static double race_plans(struct graph *g) {
   const struct vendor_race race = {
       .count = g->plan_count, .warm = warm_plan, .sample = sample_plan, .check = check_plan, .data = g};
   g->best = g->routine ? vendor_race(&race, seconds) : -1;
+  assert(g->best < g->plan_count);
   if (g->routine) log_plans(g, seconds);
   if (g->best < 0 && !g->routine) snprintf(g->why, sizeof g->why, "%.290s", err.message);
   return g->best < 0 ? -1 : seconds[g->best];

@@ -20,11 +20,13 @@ int vendor_groups(const struct vendor_work *w) {
 /* The order of dimensions: those before `first`, a, then b before or after those of space. */
 static void order_of(const struct vendor_tensor *t, int first, int a, int b, int layout, int *order) {
   int count = 0;
+  assert(t->rank <= VENDOR_MOST_RANK && a != b && a >= first && b >= first);
   for (int d = 0; d < first; d++) order[count++] = d;
   order[count++] = a;
   if (layout == LAYOUT_CHANNELS_FIRST) order[count++] = b;
   for (int d = first + 2; d < t->rank; d++) order[count++] = d;
   if (layout == LAYOUT_CHANNELS_LAST) order[count++] = b;
+  assert(count == t->rank); /* each dimension once */
 }
 
 /* Two channels' dimensions, then those of space, one of which is added where there is one alone. */
@@ -50,6 +52,8 @@ void vendor_lay(const struct vendor_work *w, int which, int layout, tir_type typ
   for (int d = out->rank - 1; d >= 2; d--) out->strides[d] = stride, stride *= out->extents[d];
   out->strides[1] = last ? 1 : stride;
   out->strides[0] = last ? stride : stride * out->extents[1];
+  assert(out->rank >= LAYOUT_LEAST_RANK && out->rank <= LAYOUT_MOST_RANK &&
+         out->strides[0] * out->extents[0] == vendor_count(t)); /* without gaps */
 }
 
 static void copy_element(tir_type type, void *to, tir_type of, const void *from) {

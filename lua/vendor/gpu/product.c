@@ -36,6 +36,7 @@ bool vendor_product_of(const struct vendor_work *work, struct vendor_product *ou
                                  .batch = 1,
                                  .transposed = {transposed[VENDOR_SOURCE], transposed[VENDOR_WEIGHTS]}};
   for (int d = 0; d < y->rank - 2; d++) out->batch *= (int)y->extents[d];
+  assert((int64_t)out->batch * out->rows * out->columns <= INT32_MAX); /* is_matrices */
   for (int i = 0; i < VENDOR_TENSORS; i++) {
     out->buffers[i] = (struct tir_arg){.data = work->tensors[i].data, .bytes = bytes_of(&work->tensors[i])};
     out->types[i] = type_of(work->tensors[i].type);

@@ -74,6 +74,7 @@ int vendor_race(const struct vendor_race *race, double *seconds) {
     }
   for (int i = 0; i < race->count; i++) {
     if (!runs[i]) continue;
+    assert(calls[i] >= 1 && calls[i] <= MOST_CALLS);
     qsort(samples[i], ROUNDS, sizeof *samples[i], by_value);
     seconds[i] = samples[i][ROUNDS / 2];
   }
