@@ -69,27 +69,98 @@ function Lives:beside(slot)
   return list
 end
 
--- Gives each slot of the arena an offset, the largest first, at the lowest place that none has which lives at the same
--- time; and the bytes of all. A slot lives from its first group to its last.
-local function place(slots, groups)
+-- The lowest place where a slot fits that none has which lives at the same time.
+local function lowest(slot, beside)
+  table.sort(beside, function(a, b) return a.offset < b.offset end)
+  local offset = 0
+  for _, other in ipairs(beside) do
+    if other.offset - offset >= slot.bytes then break end
+    offset = math.max(offset, other.offset + other.bytes)
+  end
+  return offset
+end
+
+-- The highest one below `top`; nil: there is none.
+local function highest(slot, beside, top)
+  table.sort(beside, function(a, b) return a.offset + a.bytes > b.offset + b.bytes end)
+  for _, other in ipairs(beside) do
+    if top - (other.offset + other.bytes) >= slot.bytes then break end
+    top = math.min(top, other.offset)
+  end
+  return top >= slot.bytes and top - slot.bytes or nil
+end
+
+-- Gives each slot an offset, in order: the lowest, or the highest below `top` for those that is_high has. Gives the
+-- bytes of all. A slot lives from its first group to its last.
+local function place_in_order(slots, groups, top, is_high)
   local lives, total = new_lives(groups), 0
+  for _, slot in ipairs(slots) do
+    local beside = lives:beside(slot)
+    slot.offset = is_high and is_high[slot] and highest(slot, beside, top) or lowest(slot, beside)
+    lives:add(slot)
+    total = math.max(total, slot.offset + slot.bytes)
+  end
+  return total
+end
+
+-- The most bytes that live at one time.
+local function most_alive(slots, groups)
+  local change, now, most = {}, 0, 0
+  for _, slot in ipairs(slots) do
+    change[slot.first] = (change[slot.first] or 0) + slot.bytes
+    change[slot.last + 1] = (change[slot.last + 1] or 0) - slot.bytes
+  end
+  for at = 0, groups + 1 do
+    now = now + (change[at] or 0)
+    most = math.max(most, now)
+  end
+  return most
+end
+
+-- Slots of a network whose other orders are tried, all that are placed then, and those that are moved at once.
+local MOST_TRIED, TRIES, CHANGED = 256, 20000, 3
+
+-- Gives each slot of the arena an offset, the largest first, at the lowest place that none has which lives at the same
+-- time; where that takes more than what lives at one time, as the best of orders that change by chance. Gives the
+-- bytes of all.
+local function place(slots, groups)
   table.sort(slots, function(a, b)
     if a.bytes ~= b.bytes then return a.bytes > b.bytes end
     if a.first ~= b.first then return a.first < b.first end
     return a.number < b.number
   end)
-  for _, slot in ipairs(slots) do
-    local beside = lives:beside(slot)
-    table.sort(beside, function(a, b) return a.offset < b.offset end)
-    local offset = 0
-    for _, other in ipairs(beside) do
-      if other.offset - offset >= slot.bytes then break end
-      offset = math.max(offset, other.offset + other.bytes)
-    end
-    slot.offset = offset
-    lives:add(slot)
-    total = math.max(total, offset + slot.bytes)
+  local total, least, state = place_in_order(slots, groups), most_alive(slots, groups), 1
+  if total == least or #slots > MOST_TRIED then return total end
+  local function draw() -- from 0 to below 1, of a generator of Lehmer's
+    state = state * 48271 % 0x7fffffff
+    return (state - 1) / 0x7fffffff
   end
+  local best, key, is_high, above = {}, {}, {}, math.huge
+  for i, slot in ipairs(slots) do best[i], key[slot] = slot.offset, slot.bytes + 0.0 end
+  for _ = 1, TRIES // #slots do
+    local order, before = table.move(slots, 1, #slots, 1, {}), {}
+    for _ = 1, 1 + math.floor(draw() * CHANGED) do
+      local slot = slots[1 + math.floor(draw() * #slots)]
+      before[slot] = before[slot] or {key[slot], is_high[slot]}
+      key[slot], is_high[slot] = slot.bytes * 8 ^ (draw() - 0.5), draw() < 0.5
+    end
+    table.sort(order, function(a, b)
+      if key[a] ~= key[b] then return key[a] > key[b] end
+      return a.number < b.number
+    end)
+    local bytes, over = place_in_order(order, groups, least, is_high), 0
+    for _, slot in ipairs(slots) do over = over + math.max(0, slot.offset + slot.bytes - least) end
+    if over <= above then above = over
+    else
+      for slot, each in pairs(before) do key[slot], is_high[slot] = each[1], each[2] end
+    end
+    if bytes < total then
+      total = bytes
+      for i, slot in ipairs(slots) do best[i] = slot.offset end
+    end
+    if total == least then break end
+  end
+  for i, slot in ipairs(slots) do slot.offset = best[i] end
   return total
 end
 

@@ -647,6 +647,33 @@ do
   assert(total == placed.arena)
 end
 
+-- Where the plain way takes more than what lives at one time, other orders are tried; none that live together overlap.
+do
+  local values, groups = {x0 = {shape = {64}, type = "float32"}}, {{inputs = {}, outputs = {"x0"}}}
+  local function add(name, extent, ...)
+    values[name] = {shape = {16 * extent}, type = "float32"}
+    groups[#groups + 1] = {inputs = {...}, outputs = {name}}
+  end
+  for i = 1, 2 do
+    local x = "x" .. i - 1
+    add("v" .. i, 10, x)
+    add("m" .. i, 9, "v" .. i)
+    add("y" .. i, 4, "m" .. i)
+    add("w" .. i, 10, "y" .. i)
+    add("n" .. i, 9, "w" .. i)
+    add("x" .. i, 4, "n" .. i, x)
+  end
+  local placed = ms.load "lua.net.memory".of {groups = groups, net = {inputs = {}, outputs = {}},
+                                              state = {values = values}}
+  assert(placed.arena == 23 * 64, placed.arena) -- an image, and what its convolution by tiles takes and gives
+  for a, slot in pairs(placed.slots) do
+    for b, other in pairs(placed.slots) do
+      assert(a == b or slot.last < other.first or other.last < slot.first or slot.offset + slot.bytes <= other.offset
+             or other.offset + other.bytes <= slot.offset, a .. " is over " .. b)
+    end
+  end
+end
+
 -- Indices that are drawn are of elements that there are, cast or in another shape too, whole and in parts.
 for i, each in ipairs {
   {{{"Gather", {"w", "x"}, {"y"}}}, {9}},
