@@ -320,14 +320,17 @@ static bool take_turns(const struct jit_finalist *finalists, struct samples *all
                        const struct timing_turns *turns) {
   double start = turns->clock->now(), hertz = 0;
   uint32_t left = count, least = turns->to_find_fastest ? LEAST_OF_FASTEST : LEAST_SLICES;
-  for (uint32_t round = 0; round < least || seconds_of_turns(all, count, start, turns->clock) < turns->seconds * left;
-       round++) {
+  bool timed = true; /* some have room for samples: else time could stand still, by a clock that runs backwards */
+  for (uint32_t round = 0;
+       timed && (round < least || seconds_of_turns(all, count, start, turns->clock) < turns->seconds * left); round++) {
     draw_order(round, count, order);
+    timed = false;
     for (uint32_t i = 0; i < count; i++) {
       struct samples *s = &all[order[i]];
       if (s->count == MOST_SAMPLES || s->lost) continue;
       const struct jit_finalist *c = &finalists[order[i]];
       if (!time_slice(c, turns_of(finalists, count, order[i]), s, turns->clock, &hertz)) return false;
+      timed = true;
     }
     if (turns->to_find_fastest && round + 1 >= LEAST_OF_LOSERS) left = leave_out_losers(all, count);
     if (turns->to_find_fastest && left < 2) return true;

@@ -321,6 +321,24 @@ static void seconds_of_a_clock_that_is_ahead_count(void **state) {
   for (int i = 0; i < 2; i++) assert_true(t[i].runs == 8 && calls[i] == 24 && is_about(t[i].seconds, 0.125));
 }
 
+/* By a clock that runs backwards no time is ever enough: what there is room for are. */
+static double backward_sample(void *data, uint32_t calls) {
+  *(uint32_t *)data += 1;
+  fake.now -= 1e-6 * calls;
+  return 1e-6;
+}
+static void a_clock_that_runs_backwards_ends_too(void **state) {
+  (void)state;
+  uint32_t samples[2] = {0};
+  struct jit_finalist finalists[2];
+  struct jit_timing t[2];
+  const struct timing_turns turns = {1, false, &fake_clock};
+  memset(&fake, 0, sizeof fake);
+  for (int i = 0; i < 2; i++) finalists[i] = (struct jit_finalist){.sample = backward_sample, .data = &samples[i]};
+  assert_true(timing_in_turn(finalists, 2, &turns, t));
+  for (int i = 0; i < 2; i++) assert_true(t[i].runs == 4096 && samples[i] > 4096 && is_about(t[i].seconds, 1e-6));
+}
+
 /* ---- At a clock of a device ---- */
 
 static struct {
@@ -397,6 +415,7 @@ int main(void) {
       cmocka_unit_test(calls_that_lie_far_apart_are_of_a_busy_machine),
       cmocka_unit_test(the_slower_get_no_more_turns),
       cmocka_unit_test(seconds_of_a_clock_that_is_ahead_count),
+      cmocka_unit_test(a_clock_that_runs_backwards_ends_too),
       cmocka_unit_test(times_are_scaled_to_one_clock),
       cmocka_unit_test(slices_are_scaled_to_the_first),
   };
