@@ -117,7 +117,7 @@ do
   local Run = ms.load "search.run"
   local run, asked_for, closed = Run.new {log = function() end}, 0, 0
   local task = env_of({put(2, 1.0), put(4, 1.0)}, nil)
-  task.waiting, task.number, task.name, task.know_unfinished = 0, 0, "gemm", function() end
+  task.waiting, task.late, task.number, task.name, task.know_unfinished = 0, 0, 0, "gemm", function() end
   run.services = task.services
   task.services.measurer.remeasured = function() asked_for = asked_for + 1 end
   task.services.measurer.close_task = function() closed = closed + 1 end
