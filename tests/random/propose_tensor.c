@@ -106,6 +106,7 @@ static bool split_tile(struct grow *g, tir_block b, const struct pattern *p, con
     uint32_t first;
     struct vm_value loop;
     if (!ref_loop(g, b, loops[n], &inner[n])) return false;
+    if (!tir_is(g->schedule->ir, loops[n], TIR_LOOP)) return false; /* a stray handle's split took it */
     if (extent_of(g, loops[n]) == p->tiles[n] && percent(g, 80)) continue;
     loop = inner[n];
     if (!perform(g, VM_Split, VALUES(loop, vm_none(), vm_int(p->tiles[n])), VALUES(vm_bool(true), vm_bool(false)),
