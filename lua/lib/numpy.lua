@@ -6,11 +6,8 @@ local numpy = {}
 
 local MAGIC = "\147NUMPY"
 local MOST, MOST_HEADER = 1 << 32, 1 << 20 -- bytes of elements, and before them
--- NumPy's letter and bytes of each of our types.
-local TYPES = {float32 = "f4", float64 = "f8", int8 = "i1", int16 = "i2", int32 = "i4", int64 = "i8", uint8 = "u1",
-               uint16 = "u2", uint32 = "u4", uint64 = "u8", float16 = "f2", bool = "b1"}
-local OURS = {}
-for _, name in ipairs(ms.sorted_keys(TYPES)) do OURS[TYPES[name]] = name end
+local element_types = ms.load "lua.lib.element_types"
+local OURS = element_types.by "numpy"
 
 -- ---- Out ---------------------------------------------------------------------------------------------------------
 
@@ -25,7 +22,7 @@ end
 -- array:save(path): writes a file that numpy.load reads.
 function numpy.save(array, path)
   if type(path) ~= "string" then error(ms.where() .. "array:save takes a path", 0) end
-  local known = TYPES[array:type()]
+  local known = element_types.of[array:type()].numpy
   if not known then
     error(string.format("%sNumPy has no files of %s; build with another type, or copy to one", ms.where(),
                         array:type()), 0)

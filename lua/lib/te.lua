@@ -9,6 +9,7 @@
 -- one that can leave its tensor is refused; te.if_then_else guards an access, te.select does not, since it computes
 -- both.
 local ms = msched
+local element_types = ms.load "lua.lib.element_types".of
 local te = {}
 
 local Expr, Tensor, Axis = {}, {}, {}
@@ -209,16 +210,14 @@ te.select = choice("Select")             -- both are computed
 
 -- Indices are of int32; a tensor's bytes and a loop nest's iterations are counted in int64, far below its limit.
 local MOST_EXTENT, MOST_BYTES, MOST_ITERATIONS = 2147483647, 1 << 40, 2.0 ^ 60
-local bytes_of = {bool = 1, int8 = 1, uint8 = 1, int16 = 2, uint16 = 2, float16 = 2, bfloat16 = 2, int32 = 4,
-                  uint32 = 4, float32 = 4, int64 = 8, uint64 = 8, float64 = 8}
 
 local function check_type(type_, what)
-  if not bytes_of[type_] then fail("%s: `%s` is no type of elements", what, tostring(type_)) end
+  if not element_types[type_] then fail("%s: `%s` is no type of elements", what, tostring(type_)) end
   return type_
 end
 
 local function check_size(shape, dtype, what)
-  local bytes = bytes_of[dtype] + 0.0
+  local bytes = element_types[dtype].bits / 8
   for _, extent in ipairs(shape) do bytes = bytes * extent end
   if bytes > MOST_BYTES then
     fail("%s: %s of %s are %.3g bytes, more than memory holds", what, table.concat(shape, " x "), dtype, bytes)
@@ -299,20 +298,13 @@ local function axes_of(axes)
   return axes
 end
 
-local limits = {
-  int8 = {"-128", "127"}, int16 = {"-32768", "32767"}, int32 = {"-2147483648", "2147483647"},
-  int64 = {"-9223372036854775808", "9223372036854775807"}, uint8 = {"0", "255"}, uint16 = {"0", "65535"},
-  uint32 = {"0", "4294967295"}, float16 = {"-65504.0", "65504.0"},
-  float64 = {"-1.7976931348623157e308", "1.7976931348623157e308"},
-  float32 = {"-340282346638528859811704183484516925440.0", "340282346638528859811704183484516925440.0"},
-  bfloat16 = {"-338953138925153547590470800371487866880.0", "338953138925153547590470800371487866880.0"},
-}
 local function limit(type_, which, what)
-  if not limits[type_ or ""] then fail("%s: `%s` is no type of numbers", what, tostring(type_)) end
-  return expr {op = "literal", text = limits[type_][which], type = type_}
+  local known = element_types[type_ or ""]
+  if not known or not known[which] then fail("%s: `%s` is no type of numbers", what, tostring(type_)) end
+  return expr {op = "literal", text = known[which], type = type_}
 end
-function te.min_value(type_) return limit(type_, 1, "te.min_value") end
-function te.max_value(type_) return limit(type_, 2, "te.max_value") end
+function te.min_value(type_) return limit(type_, "low", "te.min_value") end
+function te.max_value(type_) return limit(type_, "high", "te.max_value") end
 
 -- A reducer: combine(x, y) and identity(types…) of one value, or of lists of several.
 function te.reducer(combine, identity, name)

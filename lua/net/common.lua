@@ -260,9 +260,7 @@ function Node:choice(name, otherwise, ...)
 end
 function Node:has_attribute(name) return self.node.attributes[name] ~= nil end
 
-local ONNX_TYPES =
-  {[1] = "float32", [2] = "uint8", [3] = "int8", [4] = "uint16", [5] = "int16", [6] = "int32", [7] = "int64",
-   [9] = "bool", [10] = "float16", [11] = "float64", [12] = "uint32", [13] = "uint64", [16] = "bfloat16"}
+local ONNX_TYPES = ms.load "lua.lib.element_types".by "onnx"
 -- The type that ONNX has by number.
 function Node:type_of(number)
   return ONNX_TYPES[number] or self:fail("elements of type %s, which no array has", tostring(number))
@@ -306,7 +304,7 @@ function common.reversed(list)
 end
 function common.text(shape) return "[" .. table.concat(shape, ", ") .. "]" end
 
-function common.is_float(t) return t:find "float" ~= nil end
+common.is_float = ms.load "lua.lib.element_types".is_float
 function common.is_half(t) return t == "float16" or t == "bfloat16" end
 -- The least and the greatest number of the types that networks are quantized to.
 common.LIMITS = {uint8 = {0, 255}, int8 = {-128, 127}, uint16 = {0, 65535}, int16 = {-32768, 32767}}

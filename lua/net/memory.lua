@@ -5,7 +5,8 @@ local common = ms.load "lua.net.common"
 local memory = {}
 
 local ALIGNMENT = 64
-local function width(type_) return type_ == "bool" and 1 or tonumber(type_:match "%d+$") // 8 end
+local element_types = ms.load "lua.lib.element_types".of
+local function width(type_) return element_types[type_].bits // 8 end
 
 -- The bytes of a value's elements, and those that it takes where others follow.
 function memory.bytes(value) return common.count(value.shape) * width(value.type) end

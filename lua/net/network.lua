@@ -16,8 +16,7 @@ local Network = {}
 Network.__index = Network
 
 local OLDEST, NEWEST = 7, 28 -- versions of the operators of ONNX itself, whose meaning is known
-local TYPES = {bool = true, int8 = true, int16 = true, int32 = true, int64 = true, uint8 = true, uint16 = true,
-               uint32 = true, uint64 = true, float16 = true, bfloat16 = true, float32 = true, float64 = true}
+local element_types = ms.load "lua.lib.element_types".of
 
 -- What is wrong with a network, all of it at once, one a line.
 local MOST_SHOWN = 20
@@ -65,7 +64,7 @@ local function check_values(net, problems)
     for i, value in ipairs(net[list]) do
       if value.name == "" then add(problems, "%s %d has no name", kind, i) end
       if value.other then add(problems, "%s %s is %s: networks have tensors only", kind, value.name, value.other)
-      elseif value.type and not TYPES[value.type] then
+      elseif value.type and not element_types[value.type] then
         add(problems, "%s %s is of %s, which no array has", kind, value.name, value.type)
       elseif not value.type and list == "inputs" then add(problems, "input %s has no type", value.name) end
       for d, extent in ipairs(value.shape or {}) do

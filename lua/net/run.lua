@@ -1,6 +1,7 @@
 -- Runs a network node by node: each function compiled as it is, or on the interpreter.
 local ms = msched
 local network, infer, common = ms.load "lua.net.network", ms.load "lua.net.infer", ms.load "lua.net.common"
+local element_types = ms.load "lua.lib.element_types"
 local run = {}
 
 -- Arrays that are asked for no more are let go.
@@ -26,15 +27,17 @@ end
 local SAMPLES = 16
 local TOLERANCE = {float16 = 4e-3, bfloat16 = 3e-2, float32 = 1e-4, float64 = 1e-9}
 
--- A float of a type less the one before it, as a part of it.
-local UNIT = {float16 = 0x1p-10, bfloat16 = 0x1p-7, float32 = 0x1p-23, float64 = 0x1p-52}
+-- A float of a type less the one before it, as a part of it; nil: of other types.
+local function unit_of(type_)
+  return element_types.is_float(type_) and 2.0 ^ (1 - element_types.of[type_].digits) or nil
+end
 local NUDGES = 8 -- how often the change that nudged arguments make is allowed
 
 -- Arrays whose floats are one unit more or less, by chance.
 local function nudged(arrays)
   local made, state = {}, 1
   for i, array in ipairs(arrays) do
-    local unit, values = UNIT[array:type()], array:tolist()
+    local unit, values = unit_of(array:type()), array:tolist()
     for k, x in ipairs(unit and values or {}) do
       state = (state * 1103515245 + 12345) & 0x7fffffff
       values[k] = x * (state & 0x10000 == 0 and 1 + unit or 1 - unit)

@@ -36,10 +36,8 @@ local function sizes(x, least)
   return list and #list == 1 and list[1] or list
 end
 
-local TYPES = "float16 bfloat16 float32 float64 int8 uint8 int16 uint16 int32 uint32 int64 uint64"
-local function type_of(x)
-  return type(x) == "string" and (" " .. TYPES .. " "):find(" " .. x .. " ", 1, true) and x or nil
-end
+local element_types = ms.load "lua.lib.element_types".of
+local function type_of(x) return element_types[x] and x ~= "bool" and x or nil end
 
 -- How arguments are read: what is expected, and the value of a word or of one of Lua's. nil: it is something else.
 local KINDS = {

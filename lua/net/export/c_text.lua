@@ -1,10 +1,10 @@
 -- Text of C that exported networks share, whatever they run on.
 local ms = msched
 local memory, common = ms.load "lua.net.memory", ms.load "lua.net.common"
+local element_types = ms.load "lua.lib.element_types".of
 local text = {}
 
-local TYPES = {bool = "uint8_t", float16 = "uint16_t", bfloat16 = "uint16_t", float32 = "float", float64 = "double"}
-local function type_of(t) return TYPES[t] or t .. "_t" end
+local function type_of(t) return element_types[t].c end
 
 -- A string of C.
 function text.literal(s)

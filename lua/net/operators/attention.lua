@@ -1,6 +1,6 @@
 -- Attention: products of queries and keys, their softmax, and the product with values; rotary embeddings.
 local ms = msched
-local te, common = ms.te, ms.load "lua.net.common"
+local te, common, element_types = ms.te, ms.load "lua.net.common", ms.load "lua.lib.element_types"
 local operators, attention = {}, {}
 local compute, reduce, wide = common.compute, common.reduce, common.wide
 
@@ -209,14 +209,12 @@ operators.Attention = function(n)
          n:wants(4) and common.copy(attention.narrow(outputs[mode], Q.type)) or nil
 end
 
-local NUMBERS = {float16 = 1, bfloat16 = 1, float32 = 1, float64 = 11} -- of the type that a softmax is computed in
-local OF_TYPE = {float16 = 10, bfloat16 = 16, float32 = 1, float64 = 11}
 -- Graphs change the scores, and what the softmax of them gives.
 operators["ai.onnx.preview.FlexAttention"] = function(n)
   local q, k, v, t = n:shape(1), n:shape(2), n:shape(3), n:type(1)
   if #q ~= 4 or #k ~= 4 or #v ~= 4 then n:fail("its inputs have %d, %d and %d dimensions, not 4", #q, #k, #v) end
   if k[2] < 1 or q[2] % k[2] ~= 0 then n:fail("%d heads of queries do not share %d of keys", q[2], k[2]) end
-  if not NUMBERS[t] then n:fail("its input is of %s; floats are expected", t) end
+  if not common.is_float(t) then n:fail("its input is of %s; floats are expected", t) end
   local function ints(list) return n:constant(ms.array({#list}, "int64", list)) end
   local function shared(name, s)
     if q[2] == k[2] then return name end
@@ -230,7 +228,7 @@ operators["ai.onnx.preview.FlexAttention"] = function(n)
   local scale = n:constant(ms.array({}, t, {root}))
   local across = n:add("Transpose", {n:add("Mul", {K, scale})}, {perm = {0, 1, 3, 2}})
   local scores = n:add("MatMul", {n:add("Mul", {n.node.inputs[1], scale}), across})
-  local number = n:int("softmax_precision", NUMBERS[t])
+  local number = n:int("softmax_precision", element_types.of[common.wide_type(t)].onnx)
   scores = n:add("Cast", {scores}, {to = number})
   local function changed(name, by)
     if not n:has_attribute(by) then return name end
@@ -240,7 +238,7 @@ operators["ai.onnx.preview.FlexAttention"] = function(n)
   end
   local shares = changed(n:add("Softmax", {changed(scores, "score_mod")}, {axis = 3}), "prob_mod")
   local Y = n:add("MatMul", {shares, n:add("Cast", {V}, {to = number})})
-  return n:gives {n:add("Cast", {Y}, {to = OF_TYPE[t]})}
+  return n:gives {n:add("Cast", {Y}, {to = element_types.of[t].onnx})}
 end
 
 -- Pairs of elements turned by an angle of each place: halves of a head beside each other, or neighbours.

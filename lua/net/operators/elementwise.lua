@@ -1,6 +1,6 @@
 -- Operators of each element alone: arithmetic, comparisons, logic, activations, casts.
 local ms = msched
-local te, common = ms.te, ms.load "lua.net.common"
+local te, common, element_types = ms.te, ms.load "lua.net.common", ms.load "lua.lib.element_types"
 local operators = {}
 local wide, is_float = common.wide, common.is_float
 
@@ -121,12 +121,11 @@ end
 operators.Cast = function(n) return cast_to(n, n:type_of(n:int "to")) end
 operators.CastLike = function(n) return cast_to(n, n:type(2)) end
 
-local BITS = {float64 = 64, int64 = 64, uint64 = 64, float32 = 32, int32 = 32, uint32 = 32, float16 = 16, bfloat16 = 16,
-              int16 = 16, uint16 = 16, int8 = 8, uint8 = 8, bool = 8}
 -- The same bits as another type of as many.
 operators.BitCast = function(n)
   local X, t = n:x(1), n:type_of(n:int "to")
-  if BITS[t] ~= BITS[X.type] then n:fail("%s has more or fewer bits than %s", t, X.type) end
+  local own, wanted = element_types.of[X.type], element_types.of[t]
+  if own.bits ~= wanted.bits then n:fail("%s has more or fewer bits than %s", t, X.type) end
   return common.compute(X.shape, t, function(i)
     if t == X.type then return X[i] end
     if t == "bool" or X.type == "bool" then return cast(X[i], t) end

@@ -1,6 +1,6 @@
 -- Determinants and inverses by Gauss's and Jordan's elimination: a step a column, which is the same function each time.
 local ms = msched
-local te, common = ms.te, ms.load "lua.net.common"
+local te, common, element_types = ms.te, ms.load "lua.net.common", ms.load "lua.lib.element_types"
 local operators = {}
 local compute, reduce, wide = common.compute, common.reduce, common.wide
 
@@ -51,7 +51,6 @@ operators["msched.BesideUnit"] = function(n)
   end)
 end
 
-local NUMBERS = {float32 = 1, float16 = 10, float64 = 11, bfloat16 = 16}
 -- The names of the eliminated matrices, and of their determinants, both of one batch.
 local function eliminated(n, unit)
   local s, rank = n:shape(1), n:rank(1)
@@ -59,7 +58,7 @@ local function eliminated(n, unit)
   if rank < 2 or s[rank - 1] ~= rows or rows < 1 or rows > MOST then
     n:fail("%s is not of square matrices of 1 to %d rows", common.text(s), MOST)
   end
-  if not NUMBERS[n:type(1)] then n:fail("its input is of %s; floats are expected", n:type(1)) end
+  if not common.is_float(n:type(1)) then n:fail("its input is of %s; floats are expected", n:type(1)) end
   local batch = common.count(s, 1, rank - 2)
   local A = n:add("BesideUnit", {n.node.inputs[1]}, {unit = unit and 1 or 0}, 1, "msched")
   local D = n:constant(ms.array({batch}, common.wide_type(n:type(1)), 1.0))
@@ -73,14 +72,14 @@ local function ints(n, list) return n:constant(ms.array({#list}, "int64", list))
 operators.Det = function(n)
   local _, D, s = eliminated(n, false)
   local whole = n:add("Reshape", {D, ints(n, table.move(s, 1, #s - 2, 1, {}))}, {allowzero = 1})
-  return n:gives {n:add("Cast", {whole}, {to = NUMBERS[n:type(1)]})}
+  return n:gives {n:add("Cast", {whole}, {to = element_types.of[n:type(1)].onnx})}
 end
 operators["com.microsoft.Inverse"] = function(n)
   local A, _, s, rows = eliminated(n, true)
   local behind = n:add("Slice", {A, ints(n, {rows}), ints(n, {2 * rows}), ints(n, {2})},
                        {starts = {rows}, ends = {2 * rows}, axes = {2}})
   local whole = n:add("Reshape", {behind, ints(n, s)}, {allowzero = 1})
-  return n:gives {n:add("Cast", {whole}, {to = NUMBERS[n:type(1)]})}
+  return n:gives {n:add("Cast", {whole}, {to = element_types.of[n:type(1)].onnx})}
 end
 
 return operators

@@ -2,7 +2,7 @@
 -- same function each time: it takes the number of its step as a tensor. A step past the end of a sequence keeps what
 -- there was. Weights of an LSTM may be integers: what they are multiplied by is then quantized as it comes.
 local ms = msched
-local te, common = ms.te, ms.load "lua.net.common"
+local te, common, element_types = ms.te, ms.load "lua.net.common", ms.load "lua.lib.element_types"
 local operators = {}
 local compute, reduce, wide = common.compute, common.reduce, common.wide
 
@@ -351,7 +351,6 @@ operators["msched.LinearAttentionCell"] = function(n)
   return new, compute(y.shape, Q.type, function(i) return y[i] * scale end)
 end
 
-local NUMBERS = {float32 = 1, float16 = 10, bfloat16 = 16, float64 = 11}
 operators.LinearAttention = function(n)
   local heads, groups, q, k, v = n:int "q_num_heads", n:int "kv_num_heads", n:shape(1), n:shape(2), n:shape(3)
   local rule = n:choice("update_rule", "gated_delta", "linear", "gated", "delta", "gated_delta")
@@ -362,7 +361,7 @@ operators.LinearAttention = function(n)
     n:fail("%s and %s have no %d and %d heads", common.text(q), common.text(v), heads, groups)
   end
   local dk, dv = q[3] // heads, v[3] // groups
-  if not NUMBERS[n:type(1)] or q[2] == 0 then n:fail("its input is of %d steps of %s", q[2], n:type(1)) end
+  if not common.is_float(n:type(1)) or q[2] == 0 then n:fail("its input is of %d steps of %s", q[2], n:type(1)) end
   check(n, 2, {q[1], q[2], groups * dk}, "key")
   check(n, 3, {q[1], q[2], groups * dv}, "value")
   check(n, 4, {q[1], groups, dk, dv}, "past_state")
@@ -374,7 +373,7 @@ operators.LinearAttention = function(n)
   end
   check(n, 5, {q[1], q[2], n:has(5) and n:shape(5)[3] == groups and groups or groups * dk}, "decay")
   check(n, 6, {q[1], q[2], n:has(6) and n:shape(6)[3] == 1 and 1 or groups}, "beta")
-  local state = n:has(4) and n:add("Cast", {n.node.inputs[4]}, {to = NUMBERS.float32})
+  local state = n:has(4) and n:add("Cast", {n.node.inputs[4]}, {to = element_types.of.float32.onnx})
     or n:constant(ms.array({q[1], groups, dk, dv}, "float32"))
   local scale, given = n:float("scale", 0.0), {}
   if scale == 0 then scale = 1 / math.sqrt(dk) end
@@ -384,8 +383,8 @@ operators.LinearAttention = function(n)
                                 {step - 1}), true), state, name_of(n, 5), name_of(n, 6)},
                                {q_num_heads = heads, scale = scale}, 2, "msched")
   end
-  return n:gives {n:wants(1) and n:stack(given, 1) or "",
-                  n:wants(2) and n:add("Cast", {state}, {to = NUMBERS[n:type(n:has(4) and 4 or 1)]}) or ""}
+  local kept = element_types.of[n:type(n:has(4) and 4 or 1)]
+  return n:gives {n:wants(1) and n:stack(given, 1) or "", n:wants(2) and n:add("Cast", {state}, {to = kept.onnx}) or ""}
 end
 
 return operators

@@ -1,7 +1,7 @@
 -- What changes nothing becomes the identity, and what two nodes do that one could becomes one: transposes, reshapes,
 -- x * 1, x + 0, negations and casts that cancel.
 local ms = msched
-local match = ms.load "lua.net.match"
+local match, element_types = ms.load "lua.net.match", ms.load "lua.lib.element_types"
 local pass = {name = "algebra", text = "removes what changes nothing, and joins transposes, reshapes and casts",
               needs_values = true}
 
@@ -35,19 +35,13 @@ local function twice(m, node)
   return identity(node, TWICE[node.op] and before.inputs[1] or node.inputs[1])
 end
 
--- Types whose numbers another has too.
-local set = ms.load "lua.net.common".set
-local WIDER = {float16 = set "float32 float64", bfloat16 = set "float32 float64", float32 = set "float64",
-               int8 = set "int16 int32 int64", int16 = set "int32 int64", int32 = set "int64",
-               uint8 = set "uint16 uint32 uint64 int16 int32 int64", uint16 = set "uint32 uint64 int32 int64",
-               uint32 = set "uint64 int64"}
 local function cast(m, node)
   if node.op ~= "Cast" then return false end
   if m:same(node.inputs[1], node.outputs[1]) then return identity(node, node.inputs[1]) end
   local before = m:giver(m:source(node.inputs[1]), "Cast")
   local x = before and before.inputs[1]
   local from, between = x and m:type(x), m:type(node.inputs[1])
-  if not x or not from or not (WIDER[from] and WIDER[from][between]) then return false end
+  if not x or not from or not element_types.holds(between, from) then return false end
   if m:same(x, node.outputs[1]) then return identity(node, x) end
   return false
 end

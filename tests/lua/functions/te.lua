@@ -195,4 +195,31 @@ escapes("not from 3 to 2", line(), function() te.reduce_axis({3, 2}, "k") end)
 escapes("is too long", line(), function() te.reduce_axis(huge, "k") end)
 escapes("`float33` is no type", line(), function() te.placeholder({3}, "float33", "Z") end)
 escapes("a function of the indices is expected", line(), function() te.compute({3}, 7, "Z") end)
+
+-- Types of elements: arrays have as many bytes, and what one type holds of another comes back from it.
+do
+  local types = ms.load "lua.lib.element_types"
+  local by_onnx, count = types.by "onnx", 0
+  local function kept(name, other, values)
+    local whole = ms.array({#values}, other, values):tolist()
+    for i, x in ipairs(ms.array({#whole}, name, whole):tolist()) do if x ~= whole[i] then return false end end
+    return true
+  end
+  for name, t in pairs(types.of) do
+    count = count + 1
+    assert(#ms.array({1}, name):bytes() * 8 == t.bits and by_onnx[t.onnx] == name)
+    for other, o in pairs(t.kind == "float" and types.of or {}) do
+      if o.kind == "float" then
+        local same = kept(name, other, {-tonumber(o.low), tonumber(o.high), 2.0 ^ o.digits - 1})
+        assert(types.holds(name, other) == same, name .. " and " .. other)
+      elseif types.holds(name, other) then
+        assert(kept(name, other, {math.tointeger(tonumber(o.low)), math.tointeger(tonumber(o.high))}))
+      end
+    end
+  end
+  assert(count == 13)
+  assert(types.holds("int16", "uint8") and types.holds("uint16", "uint8") and types.holds("float16", "uint8"))
+  assert(not types.holds("uint16", "int8") and not types.holds("int8", "uint8") and not types.holds("float32", "int32"))
+  assert(not types.holds("int8", "bool") and not types.holds("bool", "bool") and not types.holds("int8", "float16"))
+end
 print "te: ok"
