@@ -8,13 +8,15 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BLOCK = 256, MOST_THREADS = 4 };
-static const size_t BLOCK_BYTES = (size_t)1 << 20;
+/* So long that lines are parsed while a part of the batch is committed, too. */
+enum { BLOCK = 1024, MOST_THREADS = 4 };
+static const size_t BLOCK_BYTES = (size_t)4 << 20;
 
 struct worker {
   pthread_t thread;
   struct block *block;
-  uint32_t number, of; /* it takes each so-manyth line */
+  uint32_t number, of;          /* it takes each so-manyth line */
+  struct vm_lua_reader *reader; /* its own */
 };
 
 struct block {
@@ -26,6 +28,7 @@ struct block {
 
 struct db_lines {
   FILE *in;
+  struct vm_lua_reader *readers[MOST_THREADS];
   struct block *now, *next;
   uint32_t threads;
   bool ended;
@@ -97,15 +100,15 @@ static json_t *read_without_trace(const struct db_line *line, char **trace) {
 
 /* ---- Parsing ---- */
 
-static void read_trace(struct db_line *line, const char *text) {
-  struct vm_trace *trace = vm_read_lua(text, strlen(text), &line->why);
+static void read_trace(struct db_line *line, struct vm_lua_reader *reader, const char *text) {
+  struct vm_trace *trace = vm_read_next_lua(reader, text, strlen(text), &line->why);
   if (!trace) return;
   line->unsafe = !vm_trace_is_safe(trace);
   line->trace = vm_write_binary(trace, &line->trace_bytes);
   vm_trace_free(trace);
 }
 
-static void parse(struct db_line *line) {
+static void parse(struct db_line *line, struct vm_lua_reader *reader) {
   char *taken;
   line->why = (ms_error){.instruction = -1};
   size_t space = strspn(line->text, " \t\r\n");
@@ -114,14 +117,14 @@ static void parse(struct db_line *line) {
   if (!line->object) line->object = json_loads(line->text, JSON_REJECT_DUPLICATES, &line->where);
   if (json_object_get(line->object, "record")) {
     const char *text = taken ? taken : json_string_value(json_object_get(line->object, "trace"));
-    read_trace(line, text ? text : "");
+    read_trace(line, reader, text ? text : "");
   }
   free(taken);
 }
 
 static void *parse_some(void *data) {
   const struct worker *w = data;
-  for (uint32_t i = w->number; i < w->block->count; i += w->of) parse(&w->block->lines[i]);
+  for (uint32_t i = w->number; i < w->block->count; i += w->of) parse(&w->block->lines[i], w->reader);
   return NULL;
 }
 
@@ -159,7 +162,7 @@ static void begin(struct db_lines *l, struct block *b) {
   }
   for (uint32_t i = 0; i < l->threads; i++) {
     struct worker *w = &b->workers[b->started];
-    *w = (struct worker){.block = b, .number = i, .of = l->threads};
+    *w = (struct worker){.block = b, .number = i, .of = l->threads, .reader = l->readers[i]};
     if (!b->count || pthread_create(&w->thread, NULL, parse_some, w) != 0)
       parse_some(w);
     else
@@ -177,6 +180,7 @@ struct db_lines *db_lines_new(FILE *in) {
   if (!l || !(l->now = calloc(1, sizeof *l->now)) || !(l->next = calloc(1, sizeof *l->next))) abort();
   l->in = in;
   l->threads = count_cores();
+  for (uint32_t i = 0; i < l->threads; i++) l->readers[i] = vm_lua_reader_new();
   begin(l, l->next);
   return l;
 }
@@ -186,6 +190,7 @@ void db_lines_free(struct db_lines *l) {
   finish(l->next);
   clear(l->now), clear(l->next);
   free(l->now), free(l->next);
+  for (uint32_t i = 0; i < l->threads; i++) vm_lua_reader_free(l->readers[i]);
   free(l);
 }
 

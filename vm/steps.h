@@ -62,6 +62,19 @@ bool vm_name_find(const struct vm_names *names, const char *text, size_t length,
 /* "b3": by the variable's type and number. */
 int vm_variable_name(const struct vm_steps *steps, uint32_t variable, char out[16]);
 
+/* Where the decisions of a text stand: the value, a number or a list of them, and its instruction. at is the caller's
+ * to free(). */
+struct vm_span {
+  size_t from, to;
+  uint32_t instruction;
+};
+struct vm_spans {
+  struct vm_span *at;
+  uint32_t count, capacity;
+};
+/* vm_read_lua, which gives them too. */
+struct vm_trace *vm_read_lua_spans(const char *text, size_t length, struct vm_spans *decided, ms_error *err);
+
 /* Whether a parameter of the type holds a formula, which stands in traces as text. */
 static inline bool vm_is_formula(uint8_t type) { return type == VM_T_MAP || type == VM_T_CONDITION; }
 /* Reads an index map from the text of a lambda, or from TVM's node graph as JSON; or a condition from its text. names:

@@ -22,7 +22,10 @@ enum tag { TAG_NONE, TAG_BOOL, TAG_INT, TAG_REAL, TAG_STRING, TAG_REF, TAG_LIST,
 
 static void put_byte(struct vm_text *out, unsigned byte) {
   char b = (char)byte;
-  vm_put(out, &b, 1);
+  if (out->size + 1 < out->capacity)
+    out->at[out->size++] = b;
+  else
+    vm_put(out, &b, 1);
 }
 
 static void put_number(struct vm_text *out, uint64_t n) {

@@ -22,6 +22,8 @@ struct reader {
   struct vm_trace *trace;
   struct vm_names names;
   const char *text, *at, *end;
+  struct vm_span decision;  /* of the last table's `decision` */
+  struct vm_spans *decided; /* NULL: nobody asks */
   ms_error *err;
 };
 
@@ -85,6 +87,8 @@ static bool expect_word(struct reader *r, const char *word) {
 }
 
 /* ---- Values ------------------------------------------------------------------------------------------------------ */
+
+static const char DECISION[] = "decision";
 
 /* A value, or in a table's item a key too; `options` of a draw are kept apart. */
 struct items {
@@ -195,6 +199,10 @@ static bool read_variable(struct reader *r, struct vm_value *out) {
 
 static bool read_value(struct reader *r, int depth, struct vm_value *out);
 
+static bool is_key(const struct vm_steps *s, const struct vm_value *key, const char *name) {
+  return !strcmp(s->text + key->first, name);
+}
+
 /* [name "="], ["[" string "]" "="]: a key, or nothing when a value stands here. */
 static bool read_key(struct reader *r, struct vm_value *key, bool *found) {
   *found = false;
@@ -228,7 +236,11 @@ static bool read_items(struct reader *r, int depth, struct items *items, bool *k
     *keyed = *keyed || found;
     plain = plain || !found;
     if (*keyed && plain) return fail(r, "a table with keys and without");
+    skip_space(r);
+    const char *from = r->at;
     if (!read_value(r, depth + 1, &value)) return false;
+    if (found && !depth && is_key(r->trace->steps, &key, DECISION))
+      r->decision = (struct vm_span){(size_t)(from - r->text), (size_t)(r->at - r->text), 0};
     add_item(items, value);
     if (take(r, ',') || take(r, ';')) continue;
     return expect(r, '}');
@@ -294,10 +306,6 @@ static bool read_targets(struct reader *r, struct call *c) {
   return expect(r, '=');
 }
 
-static bool is_key(const struct vm_steps *s, const struct vm_value *key, const char *name) {
-  return !strcmp(s->text + key->first, name);
-}
-
 /* Takes the decision out of its value; a list of numbers, or one. */
 static bool take_decision(struct reader *r, struct call *c, const struct vm_value *v) {
   const struct vm_steps *s = r->trace->steps;
@@ -322,7 +330,7 @@ static bool take_options(struct reader *r, struct call *c) {
     const struct vm_value *key = &s->values[options.first + i], *value = key + 1;
     if (is_key(s, key, "draw") && value->kind == VM_INT && value->integer >= 0 && value->integer < VM_NO_DRAW)
       c->draw = (uint32_t)value->integer;
-    else if (!is_key(s, key, "decision"))
+    else if (!is_key(s, key, DECISION))
       return fail(r, "a draw's options are draw and decision");
     else if (c->decision || !take_decision(r, c, value))
       return c->decision && fail(r, "two decisions");
@@ -355,6 +363,15 @@ static bool sort_arguments(struct reader *r, const struct call *c, const struct 
   return true;
 }
 
+/* The options, whose decision was taken, are the last table of their call. */
+static void note_decision(struct reader *r, uint32_t instruction) {
+  struct vm_spans *d = r->decided;
+  if (!d) return;
+  if (d->count == d->capacity) d->at = tir_enlarge(d->at, &d->capacity, (uint64_t)d->count + 1, sizeof *d->at);
+  r->decision.instruction = instruction;
+  d->at[d->count++] = r->decision;
+}
+
 static bool append_call(struct reader *r, struct call *c) {
   const struct vm_signature *sig = vm_signature_of(c->kind);
   struct items inputs = {0}, attrs = {0};
@@ -366,9 +383,11 @@ static bool append_call(struct reader *r, struct call *c) {
   free(attrs.at);
   for (uint32_t i = 0; done && i < c->target_count; i++)
     if (!vm_name_add(&r->names, c->targets[i], c->lengths[i], first + i)) done = fail(r, "a handle is given twice");
-  if (done && c->decision)
-    vm_decide(r->trace, r->trace->steps->count - 1, c->decision,
-              c->decision_count ? c->decision_count : VM_WRONG_COUNT);
+  if (done && c->decision) {
+    uint32_t last = r->trace->steps->count - 1;
+    vm_decide(r->trace, last, c->decision, c->decision_count ? c->decision_count : VM_WRONG_COUNT);
+    note_decision(r, last);
+  }
   return done;
 }
 
@@ -412,9 +431,14 @@ static bool read_chunk(struct reader *r, struct call *c) {
 }
 
 struct vm_trace *vm_read_lua(const char *text, size_t length, ms_error *err) {
+  return vm_read_lua_spans(text, length, NULL, err);
+}
+
+struct vm_trace *vm_read_lua_spans(const char *text, size_t length, struct vm_spans *decided, ms_error *err) {
   struct call *call = calloc(1, sizeof *call);
   if (!call) abort();
-  struct reader r = {.trace = vm_trace_new(), .text = text, .at = text, .end = text + length, .err = err};
+  struct reader r = {
+      .trace = vm_trace_new(), .text = text, .at = text, .end = text + length, .decided = decided, .err = err};
   bool done = read_chunk(&r, call);
   free(call->args.at);
   free(call);

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 /* Traces: reading, writing, and parts of them. */
 #include "support/traces.h"
 
@@ -316,6 +317,89 @@ static void test_strings(void **state) {
   vm_trace_free(t);
 }
 
+/* A text after others is read as by itself, or refused with the same words. */
+static void expect_alike(struct vm_lua_reader *reader, const char *text, size_t length) {
+  ms_error alone_err = {0}, err = {0};
+  struct vm_trace *alone = vm_read_lua(text, length, &alone_err);
+  struct vm_trace *read = vm_read_next_lua(reader, text, length, &err);
+  if (!alone != !read) fail_msg("%.*s: alone %s, after others %s", (int)length, text, alone_err.message, err.message);
+  if (!read) {
+    assert_string_equal(err.message, alone_err.message);
+    assert_int_equal(err.instruction, alone_err.instruction);
+    return;
+  }
+  size_t alone_bytes, bytes;
+  void *expected = vm_write_binary(alone, &alone_bytes), *got = vm_write_binary(read, &bytes);
+  if (bytes != alone_bytes || memcmp(expected, got, bytes) != 0) fail_msg("another trace: %.*s", (int)length, text);
+  free(expected), free(got);
+  vm_trace_free(alone), vm_trace_free(read);
+}
+
+/* The text with its first `from` replaced. */
+static void expect_replaced(struct vm_lua_reader *reader, const char *text, const char *from, const char *to) {
+  char *at = strstr(text, from), *made = NULL;
+  assert_non_null(at);
+  assert_true(asprintf(&made, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from)) > 0);
+  expect_alike(reader, text, strlen(text));
+  expect_alike(reader, made, strlen(made));
+  free(made);
+}
+
+static void test_alike(void **state) {
+  (void)state;
+  static const char *const decisions[] = {"{4, 256}",
+                                          "{8,128}",
+                                          "{ 8, 128}",
+                                          "{8, 128 }",
+                                          "{8, 128, 1}",
+                                          "{8}",
+                                          "{}",
+                                          "8",
+                                          "{-8, -0}",
+                                          "{- 8, 1}",
+                                          "{999999999999999999, 1}",
+                                          "{1000000000000000000, 1}",
+                                          "{9223372036854775807, 1}",
+                                          "{9223372036854775808, 1}",
+                                          "{-9223372036854775808, 1}",
+                                          "{8.5, 1}",
+                                          "{8e1, 1}",
+                                          "{8, nil}",
+                                          "{[\"a\"] = 1}",
+                                          "\"{8, 128}\"",
+                                          "{8, 128}}",
+                                          "{8, 128}, decision = {8, 128}",
+                                          "{8, 128}, draw = 5",
+                                          "{8, --\n128}",
+                                          "{8; 128}",
+                                          "{00008, 128}",
+                                          "{8, 128"};
+  struct vm_lua_reader *reader = vm_lua_reader_new();
+  struct vm_trace *t = read_trace(GEMM);
+  char *lua = vm_write_lua(t);
+  for (size_t i = 0; i < sizeof decisions / sizeof *decisions; i++)
+    expect_replaced(reader, lua, "{8, 128}", decisions[i]);
+  expect_replaced(reader, lua, "decision = 1}", "decision = 0}");
+  expect_replaced(reader, lua, "decision = 1}", "decision = 0x1}");
+  expect_replaced(reader, lua, "decision = -2}", "decision = {-2}}");
+  expect_replaced(reader, lua, "\"tiling\"", "\", {draw = 0, decision = {8, 128}}\"");
+  expect_replaced(reader, lua, "\"tiling\"", "\", {draw = 0, decision = {9, 128}}\"");
+  expect_replaced(reader, lua, "end\n", "end\n ");
+  expect_replaced(reader, lua, "end\n", "end\n1");
+  for (size_t i = 0; i < strlen(lua); i++) { /* each byte another, and each end */
+    static const char others[] = "0-,.{} \"x";
+    char was = lua[i], other = others[i % (sizeof others - 1)];
+    expect_alike(reader, lua, i);
+    lua[i] = other;
+    expect_alike(reader, lua, strlen(lua));
+    lua[i] = was;
+  }
+  free(lua);
+  vm_trace_free(t);
+  vm_lua_reader_free(reader);
+  vm_lua_reader_free(NULL);
+}
+
 /* Tiles multiply up, keep the limit, and are uniform: 2^3 in two factors, 4 ways. */
 static void test_tiles(void **state) {
   (void)state;
@@ -395,7 +479,7 @@ int main(void) {
       cmocka_unit_test(test_deep_values),     cmocka_unit_test(test_simplified),    cmocka_unit_test(test_decisions),
       cmocka_unit_test(test_assumed_layouts), cmocka_unit_test(test_sharing),       cmocka_unit_test(test_shared_steps),
       cmocka_unit_test(test_table),           cmocka_unit_test(test_strings),       cmocka_unit_test(test_tiles),
-      cmocka_unit_test(test_streams),         cmocka_unit_test(test_divisors),
+      cmocka_unit_test(test_streams),         cmocka_unit_test(test_divisors),      cmocka_unit_test(test_alike),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
