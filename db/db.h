@@ -33,8 +33,9 @@ void db_on_damage(struct db *db, db_damage_report *report, void *data);
 
 /* What is put and deleted from here to the end is written together, which is faster. Any number may be: it is committed
  * in parts, in the order of the calls, each of 1,000 puts and deletes or 16 MiB of them; a part is lost whole where the
- * process dies before it is committed, and those before it are kept. So a batch of no more than that is all or nothing,
- * unless the process may not have the addresses that a part needs, some 300 MB. A batch is refused where one is open,
+ * process dies before it is committed, and those before it are kept; where the machine loses its power before the
+ * batch ends, the last of these may be lost as well. So a batch of no more than that is all or nothing, unless the
+ * process may not have the addresses that a part needs, some 300 MB. A batch is refused where one is open,
  * as imports have their own. */
 bool db_begin_batch(struct db *db, ms_error *err);
 bool db_end_batch(struct db *db, ms_error *err);
@@ -107,6 +108,8 @@ bool db_next_fact(const struct db_record *record, size_t *at, struct db_fact *ou
 int db_find_record(struct db *db, const char *prefix, struct db_record *out, ms_error *err);
 /* The id alone, of a record that may be damaged. */
 int db_find_id(struct db *db, const char *prefix, db_id *out, ms_error *err);
+/* Those of all records whose ids start so, in order, at most `most` of them: how many; -1: err. A range read. */
+int db_match_ids(struct db *db, const char *prefix, db_id *out, int most, ms_error *err);
 /* The record of a module on a target, measured by the same versions. */
 int db_find_module(struct db *db, const db_id *workload, const char *target, uint64_t module_hash, const char *versions,
                    struct db_record *out, ms_error *err);

@@ -440,7 +440,7 @@ static bool end_batch(struct importing *m) {
 
 bool db_import_json(struct db *db, FILE *in, const char *file, struct db_import *import, ms_error *err) {
   assert(in && import);
-  enum { MOST_REFUSALS = 20, BATCH = 1024 }; /* that are shown; lines */
+  enum { MOST_REFUSALS = 20 }; /* that are shown */
   struct importing m = {.db = db, .out = import, .group = db_group_new(db), .file = file};
   import->added = import->refused = 0;
   import->refusals = NULL;
@@ -450,10 +450,7 @@ bool db_import_json(struct db *db, FILE *in, const char *file, struct db_import 
   }
   struct db_lines *lines = db_lines_new(in);
   for (struct db_line *line; !m.stopped && (line = db_lines_next(lines)) != NULL;) {
-    if (++m.line % BATCH == 0 && !(end_batch(&m) && db_begin_batch(db, &m.why))) {
-      m.stopped = true;
-      break;
-    }
+    m.line++;
     if (import_line(&m, line) || m.stopped) continue;
     if (import->refused < MOST_REFUSALS)
       note_refusal(&m);

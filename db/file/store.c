@@ -184,10 +184,10 @@ static int begin_any(struct db *db, MDB_txn *parent, unsigned flags, MDB_txn **t
  * for the batch, or for a write that is none of one. */
 static bool ends_writing(const struct db *db, const MDB_txn *txn) { return !db->batch || db->batch == txn; }
 
-static int begin_write(struct db *db, MDB_txn **txn) {
+static int begin_write(struct db *db, unsigned flags, MDB_txn **txn) {
   bool first = !db->batch;
   if (first) db_lock_writing(db->lock);
-  int code = begin_any(db, db->batch, 0, txn);
+  int code = begin_any(db, db->batch, flags, txn);
   if (code && first) db_unlock_writing(db->lock);
   return code;
 }
@@ -245,7 +245,9 @@ static int grow(struct db *db) {
   return map >= DB_MOST_MAP ? MDB_MAP_FULL : set_map(db, map * 2);
 }
 
-/* ---- Batches: committed in parts, each of which the map has room for before it begins ---- */
+/* ---- Batches: committed in parts, each of which the map has room for before it begins. A part is on disk when the
+ * next one is, or the batch ends: where the machine loses its power before, the store is as it was before the part.
+ * ---- */
 
 /* A write changes the pages from the root to a leaf of four tables, each of which it may split, and those of the free
  * list when it is committed. */
@@ -264,7 +266,7 @@ static int begin_part(struct db *db, uint32_t least, size_t bytes) {
   assert(!db->batch && !db->read_only && least <= PART_WRITES);
   for (bool may_grow = true;;) {
     size_t page;
-    int code = begin_write(db, &db->batch);
+    int code = begin_write(db, MDB_NOMETASYNC, &db->batch);
     if (code) {
       db->batch = NULL;
       return code;
@@ -321,6 +323,7 @@ bool db_end_batch(struct db *db, ms_error *err) {
   if (!db->batch) return true; /* it could not go on, and what failed was said */
   if (db->pending) drop_write(db, db->batch), db->batch = NULL;
   int code = db->batch ? end_part(db) : 0;
+  if (!code && db->env && !db->pending) code = mdb_env_sync(db->env, 1);
   return code ? db_failed(db, code, "writing", err) : true;
 }
 
@@ -328,7 +331,7 @@ bool db_end_batch(struct db *db, ms_error *err) {
 
 static int write_once(struct db *db, int (*work)(struct db *db, MDB_txn *txn, void *data), void *data) {
   MDB_txn *txn;
-  int code = begin_write(db, &txn);
+  int code = begin_write(db, 0, &txn);
   if (code) return code;
   code = work(db, txn, data);
   if (!code) return commit_write(db, txn);
