@@ -17,12 +17,12 @@ _msched_value() { # the lines, the option, what is typed of its value
   COMPREPLY+=($(compgen -W "$words" -- "$3"))
 }
 
-# What stands where an ID is asked for: the fastest records of the store that was named so far, its tasks, and `best`.
+# What may stand where an ID is asked for and begins as what is typed, of the store that was named so far.
 _msched_ids() {
   local i db=()
   for ((i = 2; i < COMP_CWORD - 1; i++)); do [[ ${COMP_WORDS[i]} == --db ]] && db=(--db "${COMP_WORDS[i + 1]}"); done
   echo best
-  "${COMP_WORDS[0]}" top "${db[@]}" 2>/dev/null | sed -nE 's/^([^ :]+): [0-9]+ records?$/\1/p; s/^ +[0-9]+  ([0-9a-f]+)  .*/\1/p'
+  "${COMP_WORDS[0]}" db words "${db[@]}" -- "${COMP_WORDS[COMP_CWORD]}" 2>/dev/null
 }
 
 _msched() {

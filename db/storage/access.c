@@ -186,12 +186,10 @@ static void refuse_ambiguous(const char *prefix, const db_id *found, int count, 
   ms_fail(err, MS_INVALID_ARGUMENT, "`%s` may be any of:%s%s", prefix, list, count == shown ? " …" : "");
 }
 
-int db_find_id(struct db *db, const char *prefix, db_id *out, ms_error *err) {
+int db_match_ids(struct db *db, const char *prefix, db_id *out, int most, ms_error *err) {
   assert(prefix && out);
   uint8_t bytes[16];
   size_t digits;
-  enum { SHOWN = 8 };
-  db_id found[SHOWN];
   MDB_txn *txn;
   if (!parse_prefix(prefix, bytes, &digits)) {
     ms_fail(err, MS_INVALID_ARGUMENT, "`%s` is no record's id: at least %d hexadecimal digits are expected", prefix,
@@ -199,9 +197,16 @@ int db_find_id(struct db *db, const char *prefix, db_id *out, ms_error *err) {
     return -1;
   }
   if (!db_begin_read(db, &txn, err)) return -1;
-  int count = match_prefix(db, txn, bytes, digits, found, SHOWN);
+  int count = match_prefix(db, txn, bytes, digits, out, most);
   int code = db_end_read(db, txn, 0);
-  if (code) return db_failed(db, code, "reading a record", err), -1;
+  return code ? db_failed(db, code, "reading a record", err), -1 : count;
+}
+
+int db_find_id(struct db *db, const char *prefix, db_id *out, ms_error *err) {
+  assert(out);
+  enum { SHOWN = 8 };
+  db_id found[SHOWN];
+  int count = db_match_ids(db, prefix, found, SHOWN, err);
   if (count > 1) refuse_ambiguous(prefix, found, count, SHOWN, err);
   if (count == 1) *out = found[0];
   return count > 1 ? -1 : count;

@@ -70,8 +70,8 @@ const struct cli_command cli_commands[] = {
     {"diff", "ID ID", "Shows what differs between two records: their traces, their scheduled modules, their code.",
      cli_lua},
     {"db",
-     "list\npin ID…\nunpin ID…\nprune\nmerge STORE…\ncheck\nrepair\nbackup FILE\ndelete ID…\ncompact\nexport "
-     "[FILE]\nimport FILE",
+     "list\nwords [START]\npin ID…\nunpin ID…\nprune\nmerge STORE…\ncheck\nrepair\nbackup FILE\n"
+     "delete ID…\ncompact\nexport [FILE]\nimport FILE",
      "Looks after the store; records come from TVM and go there.", cli_lua},
     {"space", "FILE", "Prints the design space: every sketch as a trace; of a network, of each of its functions.",
      cli_lua},

@@ -270,8 +270,10 @@ ms.trace_methods = nil
 local find_id = ms.store_methods.find
 function ms.store_methods.find(store, words) return ms.load "lua.lib.records".find(store, words, find_id) end
 function ms.store_methods.schedule(...) return ms.load "lua.lib.records".schedule(...) end
+function ms.store_methods.words(...) return ms.load "lua.lib.records".words(...) end
 made_in(ms.store_methods.find, "lua.lib.records", "find")
 made_in(ms.store_methods.schedule, "lua.lib.records", "schedule")
+made_in(ms.store_methods.words, "lua.lib.records", "words")
 ms.store_methods = nil
 
 -- ---- What is loaded when it is first called --------------------------------------------------------------------

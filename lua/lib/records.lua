@@ -122,4 +122,27 @@ function records.schedule(store, words)
   return sch
 end
 
+-- store:words(start): what may be meant that begins so, in order: names of tasks; of records, by as few digits as name
+-- each, the one to use of each task, or from four digits on any, as many as store:ids gives.
+function records.words(store, start)
+  if type(start) ~= "string" then error(ms.where() .. "store:words takes the beginning of a word", 0) end
+  local list, seen = {}, {}
+  local function add(word)
+    if seen[word] or word:sub(1, #start) ~= start then return end
+    seen[word] = true
+    list[#list + 1] = word
+  end
+  for _, w in ipairs(store:workloads()) do add(w.name) end
+  if start:find "^%x%x%x%x+$" then
+    for _, id in ipairs(store:ids(start)) do add(id .. start:sub(#id + 1)) end
+  elseif start:find "^%x*$" then
+    for _, t in ipairs(store:tasks()) do
+      local id, key = t.pinned or t.best, t.pinned_key or t.best_key
+      if id and id:sub(1, #start) == start then add(store:short_id(key)) end
+    end
+  end
+  table.sort(list)
+  return list
+end
+
 return records

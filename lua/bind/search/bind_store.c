@@ -402,6 +402,27 @@ static int store_short_id(lua_State *L) {
   return 1;
 }
 
+/* store:ids(start[, most]): of the records whose ids start so, as few digits as name each; 100 of them, unless `most`
+ * says more or fewer */
+static int store_ids(lua_State *L) {
+  struct db *db = open_store(L);
+  enum { USUAL = 100, MOST = 1 << 20 };
+  lua_Integer most = luaL_optinteger(L, 3, USUAL);
+  luaL_argcheck(L, most >= 1 && most <= MOST, 3, "a number from 1 to 1048576 is expected");
+  db_id *ids = lua_newuserdatauv(L, (size_t)most * sizeof *ids, 0);
+  ms_error err = {.instruction = -1};
+  int count = db_match_ids(db, luaL_checkstring(L, 2), ids, (int)most, &err);
+  if (count < 0) return bind_raise(L, &err);
+  lua_createtable(L, count, 0);
+  for (int i = 0; i < count; i++) {
+    char text[DB_ID_TEXT];
+    db_short_id(db, &ids[i], text);
+    lua_pushstring(L, text);
+    lua_rawseti(L, -2, i + 1);
+  }
+  return 1;
+}
+
 /* A visit must not raise, since a transaction is open: records are copied out first, then pushed. */
 struct copies {
   struct db_record *at;
@@ -896,6 +917,7 @@ void bind_stores(lua_State *L) {
                                      {"take_intrinsics", store_take_intrinsics},
                                      {"find_module", store_find_module},
                                      {"short_id", store_short_id},
+                                     {"ids", store_ids},
                                      {"records", store_records},
                                      {"workloads", store_workloads},
                                      {"tasks", store_tasks},

@@ -365,6 +365,8 @@ store:find(words: string): msched.record? | The record whose id starts so; or by
 store:schedule(words: string): msched.schedule | The schedule of the record that store:find finds, with the tensor intrinsics that it was measured with.
 store:take_intrinsics(id: string) | Defines here the tensor intrinsics that a record was measured with.
 store:find_module(workload: string, target: string, hash: string): msched.record? | The record of a scheduled module.
+store:words(start: string): string[] | What begins so, for completion: names of tasks; of records, by as few digits as name each, the one to use of each task, or from four digits on any.
+store:ids(start: string, most?: integer): string[] | The records whose ids start so, by as few digits as name each; start: at least 4 digits; most: no more than so many, 100.
 store:short_id(key: string): string | As few digits as name a record.
 store:put(record: table): string, string | Adds a record; on disk when it returns. Gives its id, and as few digits as name it.
 store:delete(id: string): string | Removes the record whose id starts so, which may be damaged; gives its id.

@@ -312,6 +312,11 @@ return function(host)
     return list
   end
 
+  -- Methods of stores whose first argument names a record, and what its words must be like.
+  local IDS, ANY = "^%x%x%x%x%x%x%x+$", ""
+  local BY_WORDS = {find = ANY, schedule = ANY, pin = IDS, fail = IDS, retime = IDS, delete = IDS,
+                    take_intrinsics = IDS}
+
   -- What a string may be that is open at the end of a text: its start, the words, the quote. nil: nothing is known of
   -- it.
   local function strings_at(text)
@@ -319,6 +324,16 @@ return function(host)
     if path then return start, block_names(path, start), quote end
     path, quote, start = text:match "ops%s*%.%s*([%a_]+)%s*%(?%s*([\"'])([^\"']*)$"
     if path == "func" or path == "suite" then return start, operator_names(path, start), quote end
+    local method
+    path, method, quote, start = text:match "([%a_][%w_.]*)%s*:%s*([%a_]+)%s*%(?%s*([\"'])([^\"']*)$"
+    local store = path and BY_WORDS[method] and value_of(path)
+    if host.kind(store) == "store" then
+      local list, ok, words = {}, pcall(store.words, store, start) -- it may be closed
+      for _, word in ipairs(ok and words or {}) do
+        if word:find(BY_WORDS[method]) then list[#list + 1] = word end
+      end
+      return start, list, quote
+    end
   end
 
   -- Where the last bracket of a text is that is open; 0: none is.

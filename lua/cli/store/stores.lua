@@ -426,6 +426,13 @@ function actions.list(options)
   return DONE
 end
 
+function actions.words(options, words)
+  local list = open_store(options.db, "read"):words(words[1] or "")
+  if options.json then put_json {words = cli.list(list)} end
+  for _, word in ipairs(not options.json and list or {}) do put_line(word) end
+  return DONE
+end
+
 function actions.delete(options, ids)
   if not ids[1] then misuse("say which record's ID; `msched top` lists them") end
   local store = open_store(options.db, "change")
@@ -600,7 +607,8 @@ function actions.import(options, files)
 end
 
 -- How many words go with an action, where there is a limit.
-local MOST_WORDS = {list = 0, prune = 0, check = 0, repair = 0, compact = 0, backup = 1, export = 1, import = 1}
+local MOST_WORDS = {list = 0, words = 1, prune = 0, check = 0, repair = 0, compact = 0, backup = 1, export = 1,
+                    import = 1}
 
 function stores.db(options, words)
   local action = actions[words[1] or ""]
@@ -611,8 +619,8 @@ function stores.db(options, words)
   end
   local most = MOST_WORDS[words[1]]
   if most and #words - 1 > most then
-    misuse("%s takes %s, and not `%s` besides; --db names the store", words[1], most == 0 and "no words" or "one file",
-           words[most + 2])
+    local what = most == 0 and "no words" or words[1] == "words" and "one beginning" or "one file"
+    misuse("%s takes %s, and not `%s` besides; --db names the store", words[1], what, words[most + 2])
   end
   return action(options, table.move(words, 2, #words, 1, {}))
 end

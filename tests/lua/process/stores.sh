@@ -77,6 +77,10 @@ completed db pin --db "$db" matm | grep -q ' matmul_8x8x4 ' || fail "completion 
 completed db delete --db "$db" "" >"$work/words"
 lacks "$work/words" " relu_16 "
 has "$work/words" " $(printf %.7s "$first") "
+completed db delete --db "$db" "$(printf %.4s "$second")" | grep -q " $(printf %.7s "$second") " || fail "completion of an ID"
+[ "$("$msched" db words --db "$db" relu)" = relu_16 ] || fail "db words relu"
+"$msched" db words --db "$db" --json none | grep -qx '{"words":\[\]}' || fail "db words none"
+refused 2 "words takes one beginning, and not .more. besides" db words one more --db "$db"
 
 # One of a workload on a target is pinned; it stays so when it is measured again, pruned, and in another store.
 "$msched" db pin "$first" --db "$db" >/dev/null

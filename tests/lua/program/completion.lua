@@ -89,6 +89,24 @@ holds("sch.trace.", "text", "with_decision")
 store = ms.store(db, {read_only = true})
 holds("store:", "records", "find", "close")
 record = store:records {}[1]
+-- Names of tasks, and IDs, where a store is asked for a record; IDs alone where names are none.
+local short = store:short_id(record.key)
+completes('store:find("re', "re", 'relu_16x16"')
+completes("store : schedule 'relu_16x16", "relu_16x16", "relu_16x16'")
+completes('store:find("', "", 'relu_16x16"') -- what was not measured is named by four digits at least
+completes('store:find("' .. short:sub(1, 4), short:sub(1, 4), short .. '"')
+completes('store:pin("', "", "")
+completes('store:delete("' .. short:sub(1, 5), short:sub(1, 5), short .. '"')
+completes('store:delete("' .. record.id:sub(1, 20), record.id:sub(1, 20), record.id:sub(1, 20) .. '"')
+completes('store:find("none', "none", "")
+completes('store:records("', "", "")
+completes('record:find("', "", "")
+assert(#store:ids(record.id:sub(1, 4)) == 1 and #store:ids(record.id, 1) == 1 and #store:ids "0000" == 0)
+for _, bad in ipairs {"", "123", "xyzw", ("0"):rep(33)} do assert(not pcall(store.ids, store, bad), bad) end
+assert(not pcall(store.ids, store, "0000", 0) and not pcall(store.words, store))
+closed = ms.store(db .. ".none")
+closed:close()
+completes('closed:find("', "", "")
 holds("record.", "id", "seconds", "trace")
 array = ms.array {4}
 holds("array:", "shape", "tolist")
