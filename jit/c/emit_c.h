@@ -46,6 +46,7 @@ struct c_dialect {
   bool (*copy)(struct emit_c *e, tir_stmt store); /* writes a store of a vector that only it knows; or NULL */
   void (*lane)(struct emit_c *e, tir_var v, struct c_chunk c); /* writes a lane of a variable of e->whole; or NULL */
   void (*allocate)(struct emit_c *e, tir_buffer buffer, struct c_type type, uint64_t elements); /* declares a buffer */
+  void (*declared)(struct emit_c *e, tir_buffer buffer); /* writes what stands behind a view's declaration; or NULL */
   void (*outlined)(struct emit_c *e, const struct tir_captures *captures);
   void (*function)(struct emit_c *e);              /* writes it, into out */
   void (*head)(const struct emit_c *e, FILE *out); /* what stands before all */

@@ -125,6 +125,7 @@ static void emit_declaration(struct emit_c *e, tir_stmt at) {
   e->out = out;
   emit_c_line(e, "%s *%s __attribute__((unused)) = (%s *)(%s);", type, emit_c_declare_buffer(e, buffer), type, text);
   free(text);
+  if (e->dialect->declared) e->dialect->declared(e, buffer);
 }
 
 static void emit_binding(struct emit_c *e, tir_stmt at) {

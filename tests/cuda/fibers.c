@@ -96,16 +96,19 @@ struct fibers_place fibers_wgmma_place(int thread, int element) {
 
 enum { ADDRESS = (1 << 18) - 1, BEFORE = 64 << 10 };
 
+/* Counted on from the window: none of a buffer's addresses wraps around. */
 uint32_t fibers_shared_address(const void *at) {
-  const char *dynamic = (const char *)ms_shared;
-  bool is_dynamic = (const char *)at >= dynamic && (const char *)at < dynamic + SHARED;
-  if (!window) window = is_dynamic ? dynamic : (const char *)at - BEFORE;
-  return (uint32_t)((uintptr_t)at & ADDRESS);
+  const char *dynamic = (const char *)ms_shared, *p = (const char *)at;
+  bool is_dynamic = p >= dynamic && p < dynamic + SHARED;
+  if (!window) window = is_dynamic ? dynamic : p - (uintptr_t)p % TIR_PANEL_ALIGNMENT - BEFORE;
+  if (p < window || p - window > ADDRESS) fibers_fail("shared memory of two kinds has addresses");
+  return (uint32_t)(p - window);
 }
 
 const void *fibers_shared_at(uint32_t address) {
-  if (!window) fibers_fail("a descriptor names shared memory that none was made of");
-  return window + ((address - (uint32_t)(uintptr_t)window) & ADDRESS);
+  if (!window) fibers_fail("an address names shared memory that none was made of");
+  if (address > ADDRESS) fibers_fail("an address is outside of shared memory");
+  return window + address;
 }
 
 void fibers_proxy_fence(void) { running->fenced = true; }

@@ -3,12 +3,23 @@
 #define __grid_constant__
 struct ms_tensor_map;
 
-[[maybe_unused]] static void ms_mbarrier_init(const void *at, uint32_t count) { fibers_mbarrier_init(at, count); }
+[[maybe_unused]] static void ms_mbarrier_init(uint32_t at, uint32_t count) {
+  fibers_mbarrier_init(fibers_shared_at(at), count);
+}
 [[maybe_unused]] static void ms_mbarrier_fence() { fibers_mbarrier_fence(); }
-[[maybe_unused]] static void ms_mbarrier_expect(const void *at, uint32_t bytes) { fibers_mbarrier_expect(at, bytes); }
-[[maybe_unused]] static void ms_mbarrier_arrive(const void *at) { fibers_mbarrier_expect(at, 0); }
-[[maybe_unused]] static void ms_mbarrier_wait(const void *at, uint32_t parity) { fibers_mbarrier_wait(at, parity); }
+[[maybe_unused]] static void ms_mbarrier_expect(uint32_t at, uint32_t bytes) {
+  fibers_mbarrier_expect(fibers_shared_at(at), bytes);
+}
+[[maybe_unused]] static void ms_mbarrier_arrive(uint32_t at) { fibers_mbarrier_expect(fibers_shared_at(at), 0); }
+[[maybe_unused]] static void ms_mbarrier_wait(uint32_t at, uint32_t parity) {
+  fibers_mbarrier_wait(fibers_shared_at(at), parity);
+}
 
+/* Not the first: who counts on that is wrong. */
+[[maybe_unused]] static uint32_t ms_elect_one() {
+  fibers_shuffle(~0u, 0, 0, 32, -13);
+  return fibers_thread() % 32 == 19;
+}
 [[maybe_unused]] static void ms_named_barrier(uint32_t number, uint32_t threads) {
   fibers_named_barrier(number, threads);
 }
@@ -17,11 +28,11 @@ template <int count> [[maybe_unused]] static void ms_fewer_registers() { fibers_
 
 #define SHIM_TENSOR_COPY(rank)                                                                                         \
   template <class... At>                                                                                               \
-  [[maybe_unused]] static void ms_tensor_copy_##rank##d(void *to, const ms_tensor_map *map, const void *arrived,       \
+  [[maybe_unused]] static void ms_tensor_copy_##rank##d(uint32_t to, const ms_tensor_map *map, uint32_t arrived,       \
                                                         At... at) {                                                    \
     const int32_t coordinates[] = {(int32_t)at...};                                                                    \
     static_assert(sizeof...(at) == rank, "one coordinate a dimension");                                                \
-    fibers_tensor_copy(to, map, arrived, coordinates, rank);                                                           \
+    fibers_tensor_copy((void *)fibers_shared_at(to), map, fibers_shared_at(arrived), coordinates, rank);               \
   }
 SHIM_TENSOR_COPY(2)
 SHIM_TENSOR_COPY(3)

@@ -116,6 +116,12 @@ static inline void shim_wait_products(int left) {
 [[maybe_unused]] static void ms_wgmma_hold_one(float *) {}
 [[maybe_unused]] static void ms_proxy_fence() { fibers_proxy_fence(); }
 [[maybe_unused]] static int32_t ms_group_thread() { return (int32_t)(fibers_thread() % 128); }
+/* Its shuffles are the checks: lanes that have other values end the process. */
+[[maybe_unused]] static uint32_t ms_uniform(uint32_t x) {
+  for (int distance = 1; distance < 32; distance *= 2)
+    if (fibers_shuffle(~0u, x, distance, 32, -12) != x) fibers_fail("lanes have several values of what is one a warp");
+  return x;
+}
 [[maybe_unused]] static uint32_t ms_shared_address(const void *at) { return fibers_shared_address(at); }
 
 #define SHIM_WGMMA_OF(n, element, bfloat, layout, by_rows)                                                             \

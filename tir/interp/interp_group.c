@@ -142,6 +142,14 @@ bool interp_do_fence_proxy_async(struct tir_extern_call *call, void *data) {
   return true;
 }
 
+/* The warp's first lane is the one. */
+bool interp_do_elect_one(struct tir_extern_call *call, void *data) {
+  (void)data;
+  bool first = !call->machine->in_kernel || call->thread == call->thread->leader;
+  tir_call_return(call, (struct tir_value){.type = TIR_T_I32, .integer = first});
+  return true;
+}
+
 /* (count, more) */
 bool interp_do_set_registers(struct tir_extern_call *call, void *data) {
   (void)data;

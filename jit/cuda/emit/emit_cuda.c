@@ -242,9 +242,11 @@ static void allocate(struct emit_c *e, tir_buffer buffer, struct c_type t, uint6
     emit_c_line(e, "%s *%s = (%s *)ms_shared;", type, name, type);
     e->asked.dynamic_bytes = (int64_t)bytes;
     e->asked.shared_bytes += (int64_t)bytes;
+    emit_cuda_declared(e, buffer);
   } else if (scope == TIR_SCOPE_SHARED) {
     emit_c_line(e, "__shared__ __align__(%d) %s %s[%llu];", alignment, type, name, (unsigned long long)elements);
     e->asked.shared_bytes += (int64_t)bytes;
+    emit_cuda_declared(e, buffer);
   } else if (scope == TIR_SCOPE_LOCAL) {
     emit_c_line(e, "%s %s[%llu];", type, name, (unsigned long long)elements);
     e->asked.local_bytes += (int64_t)bytes;
@@ -262,6 +264,23 @@ struct launch {
   tir_expr grid[AXES], block[AXES]; /* TIR_NONE: 1 */
 };
 
+/* Lanes of a warp have one value of the axis, which an instruction of the kernel takes from uniform registers. */
+static bool is_uniform(const struct emit_c *e, enum tir_axis axis) {
+  int64_t inner = 1;
+  bool uses = false;
+  if (axis <= TIR_THREAD_X) return false;
+  for (tir_stmt s = e->kernel; s; s = tir_next(e->ir, s, e->kernel)) {
+    if (tir_is(e->ir, s, TIR_EVALUATE)) {
+      tir_expr call = tir_as(e->ir, s, TIR_EVALUATE)->evaluate.value;
+      uses |= tir_is_device_call(e->ir, call, TIR_WGMMA_MMA) || tir_is_device_call(e->ir, call, TIR_TENSOR_COPY);
+    }
+    if (!tir_is(e->ir, s, TIR_LOOP) || tir_stmt_at(e->ir, s)->loop_kind != TIR_THREAD_BINDING) continue;
+    enum tir_axis other = tir_loop_axis(e->ir, s);
+    if (other >= TIR_THREAD_X && other < axis) inner *= tir_loop_extent(e->ir, s);
+  }
+  return uses && inner % TIR_WARP == 0;
+}
+
 /* The axes of the kernel, bound to variables of its text; gives its innermost loop. */
 static tir_stmt bind_axes(struct emit_c *e, tir_stmt loop, struct launch *launch) {
   *launch = (struct launch){0};
@@ -274,8 +293,9 @@ static tir_stmt bind_axes(struct emit_c *e, tir_stmt loop, struct launch *launch
     else
       launch->grid[axis] = n->loop.extent;
     const char *type = emit_c_index_type(e);
-    emit_c_line(e, "const %s %s __attribute__((unused)) = (%s)%s;", type, emit_c_declare_var(e, n->loop.var), type,
-                tir_axis_name(axis));
+    bool same = is_uniform(e, axis);
+    emit_c_line(e, "const %s %s __attribute__((unused)) = (%s)%s%s%s%s;", type, emit_c_declare_var(e, n->loop.var),
+                type, same ? emit_cuda_uniform(e) : "", same ? "(" : "", tir_axis_name(axis), same ? ")" : "");
     tir_stmt inner = n->first[TIR_BODY];
     if (!inner || !tir_is(e->ir, inner, TIR_LOOP) || tir_stmt_at(e->ir, inner)->loop_kind != TIR_THREAD_BINDING)
       return s;
@@ -507,6 +527,7 @@ const struct c_dialect emit_c_cuda = {
     .copy = copy_vector,
     .lane = emit_c_pair_lane,
     .allocate = allocate,
+    .declared = emit_cuda_declared,
     .outlined = launch_kernel,
     .function = write_function,
     .head = write_head};

@@ -38,7 +38,12 @@ const char *emit_c_matrices(struct emit_c *e, bool transposed); /* the function 
 bool emit_c_mma8_fragment(struct emit_c *e, tir_buffer buffer, uint64_t elements);
 /* emit_wgmma.c: the same, of warp groups */
 bool emit_c_wgmma_fragment(struct emit_c *e, tir_buffer buffer);
-void emit_c_shared_address(struct emit_c *e); /* the function ms_shared_address */
+/* emit_shared.c: addresses of shared memory */
+void emit_cuda_declared(struct emit_c *e, tir_buffer buffer); /* makes a variable of its address, where that is named */
+/* Writes the address, in bytes, that a pointer leads to; where units are larger, it is two operands: an address that
+ * nothing but threads move, and a number of units to add. */
+void emit_cuda_shared(struct emit_c *e, tir_expr pointer, int64_t unit);
+const char *emit_cuda_uniform(struct emit_c *e); /* the function of what is the same in all lanes of a warp */
 /* emit_pairs.c: floats of 16 bits, two at once */
 bool emit_c_store_pairs(struct emit_c *e, tir_stmt store);            /* writes it; false: it is no such */
 void emit_c_pair_lane(struct emit_c *e, tir_var v, struct c_chunk c); /* of a variable that holds such */

@@ -10,16 +10,15 @@
 static void barrier_function(struct emit_c *e, enum tir_device_call which, const char *name, const char *before,
                              const char *after) {
   if (!emit_c_needs(e, name)) return;
-  emit_c_shared_address(e);
   fprintf(e->helpers,
-          "MS_PTX(void, %s, (const void *at, uint32_t number)) {\n"
-          "  asm volatile(\"%s%s%s\" : : \"r\"(ms_shared_address(at)), \"r\"(number) : \"memory\");\n}\n",
+          "MS_PTX(void, %s, (uint32_t at, uint32_t number)) {\n"
+          "  asm volatile(\"%s%s%s\" : : \"r\"(at), \"r\"(number) : \"memory\");\n}\n",
           name, before, emit_cuda_spelling(which), after);
 }
 
 static void write_barrier_call(struct emit_c *e, const char *name, const tir_expr *args) {
   fprintf(e->out, "%s(", name);
-  emit_c_pointer(e, args[0]);
+  emit_cuda_shared(e, args[0], 1);
   fputs(", ", e->out);
   emit_c_index(e, args[1]);
   fputc(')', e->out);
@@ -42,15 +41,13 @@ void emit_cuda_mbarrier_expect(struct emit_c *e, tir_expr call) {
 /* (at) */
 void emit_cuda_mbarrier_arrive(struct emit_c *e, tir_expr call) {
   const tir_expr *args = emit_cuda_operands(e, call);
-  if (emit_c_needs(e, "ms_mbarrier_arrive")) {
-    emit_c_shared_address(e);
+  if (emit_c_needs(e, "ms_mbarrier_arrive"))
     fprintf(e->helpers,
-            "MS_PTX(void, ms_mbarrier_arrive, (const void *at)) {\n"
-            "  asm volatile(\"%s _, [%%0];\" : : \"r\"(ms_shared_address(at)) : \"memory\");\n}\n",
+            "MS_PTX(void, ms_mbarrier_arrive, (uint32_t at)) {\n"
+            "  asm volatile(\"%s _, [%%0];\" : : \"r\"(at) : \"memory\");\n}\n",
             emit_cuda_spelling(TIR_MBARRIER_ARRIVE));
-  }
   fputs("ms_mbarrier_arrive(", e->out);
-  emit_c_pointer(e, args[0]);
+  emit_cuda_shared(e, args[0], 1);
   fputc(')', e->out);
 }
 
@@ -75,6 +72,18 @@ void emit_cuda_named_barrier(struct emit_c *e, tir_expr call) {
   fputs(", ", e->out);
   emit_c_index(e, args[1]);
   fputc(')', e->out);
+}
+
+/* The assembler knows that one lane alone goes on: copies and arrivals there are no loops over lanes. */
+void emit_cuda_elect_one(struct emit_c *e, tir_expr call) {
+  (void)call;
+  if (emit_c_needs(e, "ms_elect_one"))
+    fprintf(e->helpers,
+            "MS_PTX(uint32_t, ms_elect_one, ()) {\n  uint32_t elected;\n"
+            "  asm volatile(\"{\\n  .reg .pred p;\\n  %s _|p, 0xffffffff;\\n  selp.u32 %%0, 1, 0, p;\\n}\" : "
+            "\"=r\"(elected));\n  return elected;\n}\n",
+            emit_cuda_spelling(TIR_ELECT));
+  fputs("(int32_t)ms_elect_one()", e->out);
 }
 
 /* (count, more): a constant of the instruction's. */
@@ -131,39 +140,32 @@ static void copy_function(struct emit_c *e, uint32_t rank, char name[32]) {
   assert(rank && rank <= TIR_BOX_MOST_RANK);
   snprintf(name, 32, "ms_tensor_copy_%ud", rank);
   if (!emit_c_needs(e, name)) return;
-  emit_c_shared_address(e);
-  fprintf(e->helpers, "MS_PTX(void, %s, (void *to, const ms_tensor_map *from, const void *arrived", name);
+  fprintf(e->helpers, "MS_PTX(void, %s, (uint32_t to, const ms_tensor_map *from, uint32_t arrived", name);
   for (uint32_t d = 0; d < rank; d++) fprintf(e->helpers, ", int32_t at_%u", d);
   fprintf(e->helpers,
           ")) {\n  asm volatile(\"%s.%ud.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%%0], [%%1, {",
           emit_cuda_spelling(TIR_TENSOR_COPY), rank);
   for (uint32_t d = 0; d < rank; d++) fprintf(e->helpers, "%s%%%u", d ? ", " : "", d + 3);
-  fputs("}], [%2];\"\n               : : \"r\"(ms_shared_address(to)), \"l\"(from), \"r\"(ms_shared_address(arrived))",
-        e->helpers);
+  fputs("}], [%2];\"\n               : : \"r\"(to), \"l\"(from), \"r\"(arrived)", e->helpers);
   for (uint32_t d = 0; d < rank; d++) fprintf(e->helpers, ", \"r\"(at_%u)", d);
   fputs("\n               : \"memory\");\n}\n", e->helpers);
 }
 
 void emit_cuda_tensor_copy(struct emit_c *e, tir_expr call) {
   struct tir_box b;
-  char name[32], place[32];
-  tir_expr offset;
+  char name[32];
   if (!tir_box_of(e->ir, call, &b)) {
     emit_c_refuse(e, "a copy of a box whose extents are not constant");
     return;
   }
   uint32_t map = map_of(e, call);
   assert(map < TENSOR_MAPS_MOST);
-  tir_buffer to = emit_c_pointed(e, b.to, &offset);
   emit_c_map_type(e);
   copy_function(e, b.rank, name);
-  const char *places = emit_c_swizzle(e, to, place);
   fprintf(e->out, "%s(", name);
-  emit_c_buffer(e, to);
-  fprintf(e->out, " + %s(", places);
-  emit_c_index(e, offset);
-  fprintf(e->out, "), &ms_map_%u, ", map);
-  emit_c_pointer(e, b.barrier);
+  emit_cuda_shared(e, b.to, 1);
+  fprintf(e->out, ", &ms_map_%u, ", map);
+  emit_cuda_shared(e, b.barrier, 1);
   for (uint32_t d = b.rank; d-- > 0;) {
     fputs(", ", e->out);
     emit_c_index(e, b.at[d]);

@@ -49,20 +49,13 @@ static void thread_function(struct emit_c *e) {
       TIR_GROUP - 1);
 }
 
-void emit_c_shared_address(struct emit_c *e) {
-  if (!emit_c_needs(e, "ms_shared_address")) return;
-  fputs("MS_PTX(uint32_t, ms_shared_address, (const void *at)) {\n  uint32_t address;\n"
-        "  asm(\"{\\n  .reg .u64 x;\\n  cvta.to.shared.u64 x, %1;\\n  cvt.u32.u64 %0, x;\\n}\" : \"=r\"(address) : "
-        "\"l\"(at));\n  return address;\n}\n",
-        e->helpers);
-}
-
+/* Addresses are of 18 bits, and what is added stays in the matrix's buffer: there is no carry out of 14. */
 static void matrix_function(struct emit_c *e) {
   if (!emit_c_needs(e, "ms_wgmma_matrix")) return;
-  emit_c_shared_address(e);
-  fputs("MS_HELPER uint64_t ms_wgmma_matrix(const void *at, uint32_t leading, uint32_t stride, uint32_t swizzle) {\n"
-        "  return (uint64_t)(ms_shared_address(at) >> 4 & 0x3fff) | (uint64_t)(leading >> 4) << 16 |\n"
-        "         (uint64_t)(stride >> 4) << 32 | (uint64_t)swizzle << 62;\n}\n",
+  fputs("MS_HELPER uint64_t ms_wgmma_matrix(uint32_t at, uint32_t units, uint32_t leading, uint32_t stride, "
+        "uint32_t swizzle) {\n"
+        "  const uint32_t low = (at >> 4 & 0x3fff) | leading >> 4 << 16;\n"
+        "  return (uint64_t)(stride >> 4 | swizzle << 30) << 32 | (low + units);\n}\n",
         e->helpers);
 }
 
@@ -172,7 +165,6 @@ void emit_cuda_wgmma_store(struct emit_c *e, tir_expr call) {
 /* A matrix in the canonical layout. Where its columns are what is summed, they are within one swizzled tile. */
 static void write_matrix(struct emit_c *e, tir_expr pointer, bool sums_along_rows) {
   struct tir_swizzle s = {0};
-  char place[32];
   tir_expr offset;
   tir_buffer buffer = emit_c_pointed(e, pointer, &offset);
   if (!buffer) return;
@@ -181,14 +173,11 @@ static void write_matrix(struct emit_c *e, tir_expr pointer, bool sums_along_row
     return;
   }
   matrix_function(e);
-  const char *places = emit_c_swizzle(e, buffer, place);
   fputs("ms_wgmma_matrix(", e->out);
-  emit_c_buffer(e, buffer);
-  fprintf(e->out, " + %s(", places);
-  emit_c_index(e, offset);
+  emit_cuda_shared(e, pointer, TIR_PIECE);
   assert(s.panel == 128 || s.panel == 64 || s.panel == 32);
   int swizzle = s.panel == 128 ? 1 : s.panel == 64 ? 2 : 3;
-  fprintf(e->out, "), %lld, %lld, %d)", sums_along_rows ? (long long)TIR_PIECE : (long long)(s.rows * s.panel),
+  fprintf(e->out, ", %lld, %lld, %d)", sums_along_rows ? (long long)TIR_PIECE : (long long)(s.rows * s.panel),
           (long long)(TIR_PANEL_ROWS * s.panel), swizzle);
 }
 

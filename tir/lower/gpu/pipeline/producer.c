@@ -2,8 +2,10 @@
  *
  *   for k: first thread copies S[k % 3]; C += S[(k - 2) % 3]       becomes
  *
- *   if t < 256: for k: C += S[k % 3]; …      the consumers: all that the kernel does
- *   else if t == 256: for k: copy S[k % 3]   the producer runs ahead by as many iterations as there are stage buffers
+ *   if t < 256: for k: C += S[k % 3]; …                  the consumers: all that the kernel does
+ *   else if t // 32 == 8: if elect_one(): for k: copy S[k % 3]
+ *
+ * The producer, one thread of it, runs ahead by as many iterations as there are stage buffers.
  *
  * A software pipeline asks for it. It is done in two steps. First, with the pipeline, what copies comes to stand at
  * the kernel's start in an attribute of its own, by which passes know that other threads do it than those of the
@@ -152,16 +154,24 @@ static tir_var grow(struct tir *ir, tir_stmt kernel, tir_var old, int64_t extent
   return var;
 }
 
-/* The first thread of the group that is more. */
-static tir_expr first_of(struct tir *ir, const struct lower_threads *t, const struct shape *shape, tir_var grown) {
-  tir_expr var = tir_var_expr(ir, grown);
-  tir_expr first = tir_make(ir, TIR_EQ, var, tir_int(ir, tir_type_of(ir, var), shape->is));
-  for (int a = 0; a < shape->axis; a++) {
-    if (t->extent[a] == 1) continue;
-    tir_expr other = tir_var_expr(ir, t->var[a]);
-    first = tir_and(ir, first, tir_make(ir, TIR_EQ, other, tir_int(ir, tir_type_of(ir, other), 0)));
+/* The thread is of the first warp of the group that is more, which begins where the others end. */
+static tir_expr in_first_warp(struct tir *ir, const struct lower_threads *t, const struct shape *shape, tir_var grown) {
+  assert(shape->threads % TIR_WARP == 0);
+  tir_expr number = tir_int(ir, TIR_T_I32, 0), warp = tir_int(ir, TIR_T_I32, TIR_WARP);
+  int64_t apart = 1; /* threads from one to the next on this axis */
+  for (int a = 0; a <= shape->axis; apart *= t->extent[a++]) {
+    if (!t->var[a]) continue;
+    tir_expr var = tir_cast(ir, TIR_T_I32, tir_var_expr(ir, a == shape->axis ? grown : t->var[a]));
+    number = tir_add(ir, number, tir_mul(ir, var, tir_int(ir, TIR_T_I32, apart)));
   }
-  return first;
+  tir_expr of = tir_simplify(ir, tir_floordiv(ir, number, warp));
+  return tir_make(ir, TIR_EQ, of, tir_int(ir, TIR_T_I32, shape->threads / TIR_WARP));
+}
+
+static tir_stmt new_test(struct tir *ir, tir_expr condition) {
+  tir_stmt test = tir_new_stmt(ir, TIR_IF);
+  tir_as(ir, test, TIR_IF)->test.condition = condition;
+  return test;
 }
 
 /* None moves where all can have as many as are of use. */
@@ -182,17 +192,19 @@ static void specialize(struct tir *ir, tir_stmt kernel, tir_stmt attr) {
   (void)fits;
   tir_var grown = grow(ir, kernel, t.var[shape.axis], shape.grown);
   tir_expr var = tir_var_expr(ir, grown), is = tir_int(ir, tir_type_of(ir, var), shape.is);
-  tir_stmt test = tir_new_stmt(ir, TIR_IF), first = tir_new_stmt(ir, TIR_IF);
-  tir_expr consumes = tir_make(ir, TIR_LT, var, is), begins = first_of(ir, &t, &shape, grown);
-  tir_as(ir, test, TIR_IF)->test.condition = consumes, tir_as(ir, first, TIR_IF)->test.condition = begins;
+  tir_expr elected = tir_call(ir, TIR_T_I32, tir_device_symbol(ir, TIR_ELECT), NULL, 0);
+  tir_stmt test = new_test(ir, tir_make(ir, TIR_LT, var, is));
+  tir_stmt warp = new_test(ir, in_first_warp(ir, &t, &shape, grown));
+  tir_stmt one = new_test(ir, tir_make(ir, TIR_NE, elected, tir_int(ir, TIR_T_I32, 0)));
   for (tir_stmt s = tir_stmt_at(ir, attr)->next, next; s; s = next) {
     next = tir_stmt_at(ir, s)->next;
     tir_detach(ir, s);
     tir_append(ir, test, TIR_BODY, s);
   }
   name_barriers(ir, test, shape.threads);
-  tir_move_children(ir, attr, TIR_BODY, first, TIR_BODY);
-  tir_append(ir, test, TIR_ELSE, first);
+  tir_move_children(ir, attr, TIR_BODY, one, TIR_BODY);
+  tir_append(ir, warp, TIR_BODY, one);
+  tir_append(ir, test, TIR_ELSE, warp);
   share_registers(ir, shape.threads, test);
   tir_insert_before(ir, attr, lower_new_call(ir, TIR_PROXY_FENCE, NULL, 0));
   tir_insert_before(ir, attr, lower_new_barrier(ir));
