@@ -2,6 +2,7 @@
 #include "fibers.h"
 
 #include "banks.h"
+#include "context.h"
 
 #include <assert.h>
 #include <link.h>
@@ -9,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 enum { WARP = 32, MOST_THREADS = 1024, STACK = 256 << 10, GUARD = 64 << 10, SHARED = 232448, PAST_SHARED = 256 };
@@ -22,7 +22,7 @@ struct copy {
 
 enum state { READY, AT_BARRIER, AT_NAMED, AT_SHUFFLE, AT_PHASE, ENDED };
 struct fiber {
-  ucontext_t context;
+  struct context context;
   char *stack;
   struct fibers_index at;
   enum state state;
@@ -45,7 +45,7 @@ __thread unsigned char ms_shared[SHARED + PAST_SHARED] __attribute__((aligned(TI
 
 static struct fiber fibers[MOST_THREADS], *running;
 static unsigned thread_count;
-static ucontext_t scheduler;
+static struct context scheduler;
 static const struct fibers_launch *launched;
 static uint64_t order_seed, random_state;
 static bool proxies_see;   /* at the last barrier all had fenced */
@@ -139,6 +139,8 @@ static void make_order(unsigned *order, unsigned count) {
 static void begin(void) {
   launched->thread(launched->data);
   running->state = ENDED;
+  context_switch(&running->context, &scheduler);
+  abort();
 }
 
 static void start(struct fiber *f, struct fibers_index at) {
@@ -146,11 +148,7 @@ static void start(struct fiber *f, struct fibers_index at) {
     f->stack = mmap(NULL, GUARD + STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (f->stack == MAP_FAILED || mprotect(f->stack, GUARD, PROT_NONE)) fibers_fail("no memory for a thread's stack");
   }
-  getcontext(&f->context);
-  f->context.uc_stack.ss_sp = f->stack + GUARD;
-  f->context.uc_stack.ss_size = STACK;
-  f->context.uc_link = &scheduler;
-  makecontext(&f->context, begin, 0);
+  context_make(&f->context, f->stack + GUARD, STACK, begin);
   f->at = at, f->state = READY;
   f->copy_count = f->groups = 0;
   f->fenced = f->makes = false;
@@ -159,13 +157,13 @@ static void start(struct fiber *f, struct fibers_index at) {
 
 static void resume(struct fiber *f) {
   running = f, threadIdx = f->at;
-  swapcontext(&scheduler, &f->context);
+  context_switch(&scheduler, &f->context);
 }
 
 static void wait_at(enum state state, int line) {
   struct fiber *f = running;
   f->state = state, f->line = line;
-  swapcontext(&f->context, &scheduler);
+  context_switch(&f->context, &scheduler);
 }
 
 unsigned fibers_thread(void) { return (unsigned)(running - fibers); }
