@@ -84,6 +84,15 @@ static void put(lua_State *L, struct bound_array *a, size_t i, int at) {
   }
 }
 
+/* All elements become what the first is: twice as many at each step. */
+static void repeat_first(struct bound_array *a) {
+  size_t size = element_bytes(a);
+  for (size_t done = 1, more; done < a->count; done += more) {
+    more = done < a->count - done ? done : a->count - done;
+    memcpy((char *)a->data + done * size, a->data, more * size);
+  }
+}
+
 /* ---- Methods ---- */
 
 static int read_shape(lua_State *L, int at, int64_t *shape) {
@@ -174,7 +183,8 @@ static int new_array(lua_State *L) {
   lua_settop(L, 3);
   struct bound_array *a = bind_new_array(L, shape, rank, type);
   if (lua_type(L, 3) == LUA_TNUMBER) {
-    for (size_t i = 0; i < a->count; i++) put(L, a, i, 3);
+    if (a->count) put(L, a, 0, 3);
+    repeat_first(a);
   } else if (lua_type(L, 3) == LUA_TSTRING) {
     fill_bytes(L, a, 3);
   } else if (lua_istable(L, 3)) {

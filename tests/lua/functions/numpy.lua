@@ -22,6 +22,17 @@ local function same(a, b)
   for i, value in ipairs(a:tolist()) do assert(b[i - 1] == value, i) end
 end
 
+-- ---- One number everywhere ----------------------------------------------------------------------------------------
+
+for _, type in ipairs {"float32", "float64", "float16", "int8", "int64", "uint8", "bool"} do
+  for _, count in ipairs {0, 1, 2, 3, 7, 64, 100} do
+    local a, number = ms.array({count}, type, 1), 0
+    for _, value in ipairs(a:tolist()) do number = number + (value == 1 and 1 or 0) end
+    assert(number == count and #a:tolist() == count, type .. " " .. count)
+  end
+end
+assert(ms.array({3}, "int64", math.maxinteger)[2] == math.maxinteger)
+
 -- ---- Out and in again --------------------------------------------------------------------------------------------
 
 for _, type in ipairs {"float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"} do
