@@ -5,6 +5,10 @@ local peak = {}
 
 local function parallel(cores) return cores > 1 and "T.parallel" or "T.serial" end
 
+-- Seconds that each measurement takes at most, where MSCHED_PEAK_SECONDS says so: less exact.
+local ASKED = tonumber(os.getenv "MSCHED_PEAK_SECONDS" or "")
+local function at_most(seconds) return ASKED and ASKED > 0 and math.min(ASKED, seconds) or seconds end
+
 -- Steps of a chain: of floats a multiply-add, of integers an addition and a bitwise operation, which all vectors have.
 -- Either counts as two.
 local STEPS = {float = "SUM * X[vl] + X[vl]", int = "T.bitwise_xor(SUM + X[vl], X[vl])"}
@@ -53,7 +57,7 @@ end
 -- The least that the median may be; or the median, where samples were too few to say.
 function peak.least(seconds, low) return low > 0 and low or seconds end
 
-local GLANCE = 0.1 -- seconds of samples, where the machine is so busy that they do not agree
+local GLANCE = at_most(0.1) -- seconds of samples, where the machine is so busy that they do not agree
 local DISTURBED = 2 -- times less than the cores give one by one: other programs run on them
 
 -- What so many cores do by a rate of n cores: where other programs run on the others, what one does, times the cores.
@@ -76,14 +80,15 @@ end
 function peak.flops(cores)
   local target = ms.target("native")
   local func, arguments, operations = product_of(target, cores, "float32")
-  local times = ms.time_in_turn({ms.build(func, {target = target.text}):prepare(table.unpack(arguments))}, 0.5)[1]
+  local call = ms.build(func, {target = target.text}):prepare(table.unpack(arguments))
+  local times = ms.time_in_turn({call}, at_most(0.5))[1]
   return operations / peak.least(times.seconds, times.low)
 end
 
 local READ = 1 << 25 -- bytes that a core reads for a sample, at least
 local FAR, MOST_FAR = 1 << 26, 1 << 30 -- bytes that lie in no cache, unless that is a larger one
 
-local LEAST_RUNS, MOST_RUNS, SECONDS = 3, 200, 0.2 -- of a call that is timed by its fastest run
+local LEAST_RUNS, MOST_RUNS, SECONDS = 3, 200, at_most(0.2) -- of a call that is timed by its fastest run
 
 -- Seconds of the fastest of some runs: other programs, which share the memory with all cores, make the others slower.
 function peak.fastest(call)
