@@ -46,6 +46,15 @@ bool db_put_workload(struct db *db, const struct tir *ir, tir_func f, db_id *out
 struct tir *db_get_workload(struct db *db, const db_id *id, ms_error *err); /* owned by the caller */
 typedef bool db_workload_visit(void *data, const db_id *id, const char *name, uint64_t records);
 bool db_each_workload(struct db *db, db_workload_visit *visit, void *data, ms_error *err);
+/* What lists say of a workload without reading its function. */
+struct db_outline {
+  const char *const *arguments; /* borrowed; "float32[8, 4]" each; ends with NULL */
+  double floats, integers;      /* operations, as tir_count_work counts them */
+  double read_bytes, written_bytes;
+};
+typedef bool db_outline_visit(void *data, const db_id *id, const struct db_outline *outline);
+/* Of those that have one: what older versions put has none until db_compact. visit must not call the store. */
+bool db_each_outline(struct db *db, db_outline_visit *visit, void *data, ms_error *err);
 /* Whether the workload that is listed so is the function, by this name or another: its records hold for it too. */
 bool db_is_workload_of(const db_id *id, const char *listed, const struct tir *ir, tir_func f);
 
@@ -114,6 +123,7 @@ int db_match_ids(struct db *db, const char *prefix, db_id *out, int most, ms_err
 int db_find_module(struct db *db, const db_id *workload, const char *target, uint64_t module_hash, const char *versions,
                    struct db_record *out, ms_error *err);
 void db_short_id(struct db *db, const db_id *id, char out[DB_ID_TEXT]); /* shortest unique prefix, at least 7 digits */
+void db_short_ids(struct db *db, const db_id *ids, size_t count, char (*out)[DB_ID_TEXT]); /* of many at once */
 /* Records by run time, fastest first, those that are not measured last; workload or target NULL: all. visit returns
  * false to stop. A range read: the best k cost k. */
 typedef bool db_visit(void *data, const struct db_record *record);

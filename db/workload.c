@@ -1,5 +1,6 @@
 /* Workloads: functions by structural hash. */
 #include "db/file/snapshot.h"
+#include "db/storage/outlines.h"
 #include "db/storage/seal.h"
 #include "db/storage/tasks.h"
 
@@ -59,6 +60,8 @@ static const char *telling_name(const struct tir *ir, tir_func f) {
 struct putting {
   db_id id;
   const char *name, *text;
+  const struct tir *ir;
+  tir_func func;
 };
 
 static int put_workload(struct db *db, MDB_txn *txn, void *data) {
@@ -66,8 +69,10 @@ static int put_workload(struct db *db, MDB_txn *txn, void *data) {
   struct db_workload_text there;
   MDB_val key = {16, p->id.bytes}, value;
   int code = db_get(db, txn, DB_WORKLOADS, &key, &value);
-  if (!code && !db_read_workload_entry(key, value, &there)) return 0;
   if (code && code != MDB_NOTFOUND) return code;
+  bool is_there = !code && !db_read_workload_entry(key, value, &there);
+  code = db_put_outline(db, txn, &p->id, p->ir, p->func);
+  if (code || is_there) return code;
   size_t name = strlen(p->name) + 1, text = strlen(p->text);
   char *both = malloc(name + text);
   if (!both) abort();
@@ -82,7 +87,7 @@ bool db_put_workload(struct db *db, const struct tir *ir, tir_func f, db_id *out
   assert(tir_is_func(ir, f));
   char *text = tir_print(ir, f, 0);
   if (!text) abort();
-  struct putting p = {db_workload_id(ir, f), telling_name(ir, f), text};
+  struct putting p = {db_workload_id(ir, f), telling_name(ir, f), text, ir, f};
   *out = p.id;
   bool ok = db_write(db, put_workload, &p, strlen(text), "keeping a workload", err);
   free(text);

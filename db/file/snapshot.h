@@ -16,6 +16,7 @@ enum db_table {
   DB_CONTEXTS,
   DB_SKETCHES,
   DB_TASKS,
+  DB_OUTLINES,
   DB_TABLES
 };
 extern const char *const db_table_names[DB_TABLES];

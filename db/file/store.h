@@ -8,7 +8,8 @@
  *   contexts   id (16 bytes) → seal, what records have in common (packed.c)
  *   sketches   workload (its first 12 bytes), number (4, big-endian) → seal, a trace that others are differences to
  *   tasks      workload (16), target's hash (8) → seal, summary of their records (tasks.c)
- * Older stores lack the last three. times is an index: it holds nothing that records do not. A seal is a checksum
+ *   outlines   id (16 bytes) → seal, what lists say of a workload (outlines.c)
+ * Older stores lack the last four. times is an index: it holds nothing that records do not. A seal is a checksum
  * (seal.c), which entries of format 1 lack. Up to format 2 there was an index of modules, of what a record's id is made
  * from now. */
 #ifndef MSCHED_DB_STORE_H
@@ -57,8 +58,9 @@ struct db_sketches;
 
 struct db {
   MDB_env *env;
-  MDB_dbi meta, workloads, records, times, intrinsics, contexts, sketches, tasks; /* of LMDB; 0: nothing was written */
-  int lock; /* on the lock file, see lock.h; -1: none */
+  MDB_dbi meta, workloads, records, times, intrinsics, contexts, sketches, tasks,
+      outlines; /* of LMDB; 0: nothing was written */
+  int lock;     /* on the lock file, see lock.h; -1: none */
   bool read_only;
   bool pending; /* there is no file yet: an empty environment without a name stands for it until something is written */
   MDB_txn *batch;       /* what is open: writes are nested in it. NULL: each is one of its own */

@@ -247,12 +247,9 @@ int db_find_module(struct db *db, const db_id *workload, const char *target, uin
   return result;
 }
 
-void db_short_id(struct db *db, const db_id *id, char out[DB_ID_TEXT]) {
+static void shorten(struct db *db, MDB_txn *txn, const db_id *id, char out[DB_ID_TEXT]) {
   enum { LEAST_SHOWN = 7 };
-  MDB_txn *txn;
   db_id found[2];
-  db_id_text(id, out);
-  if (!db_begin_read(db, &txn, NULL)) return;
   for (size_t digits = LEAST_SHOWN; digits < 32; digits++) {
     uint8_t prefix[16] = {0};
     memcpy(prefix, id->bytes, digits / 2);
@@ -261,7 +258,18 @@ void db_short_id(struct db *db, const db_id *id, char out[DB_ID_TEXT]) {
     out[digits] = 0;
     break;
   }
+}
+
+void db_short_ids(struct db *db, const db_id *ids, size_t count, char (*out)[DB_ID_TEXT]) {
+  MDB_txn *txn;
+  for (size_t i = 0; i < count; i++) db_id_text(&ids[i], out[i]);
+  if (!count || !db_begin_read(db, &txn, NULL)) return;
+  for (size_t i = 0; i < count; i++) shorten(db, txn, &ids[i], out[i]);
   db_end_read(db, txn, 0);
+}
+
+void db_short_id(struct db *db, const db_id *id, char out[DB_ID_TEXT]) {
+  db_short_ids(db, id, 1, (char(*)[DB_ID_TEXT])out);
 }
 
 /* ---- Walking by run time ---- */

@@ -11,6 +11,7 @@
 #define DB_CONTEXT   'c'
 #define DB_SKETCH    's'
 #define DB_TASK      't'
+#define DB_OUTLINE   'o'
 const char *db_kind_name(char kind);
 /* The id that a key holds; of a damaged key, as much as is there. */
 db_id db_id_of_key(MDB_val key);

@@ -1,5 +1,6 @@
 /* Checking a store: its pages, its entries, its indexes. */
 #include "db/file/snapshot.h"
+#include "db/storage/outlines.h"
 #include "db/storage/packed.h"
 #include "db/storage/seal.h"
 #include "db/storage/tasks.h"
@@ -158,6 +159,11 @@ static void check_task(struct checking *c, MDB_val key, MDB_val value) {
   if (c->report) fprintf(c->report, "task of workload %s: %s\n", text, wrong);
 }
 
+static void check_outline(struct checking *c, MDB_val key, MDB_val value) {
+  const char *wrong = db_check_outline(c->db, c->txn, key, value);
+  if (wrong) problem(c, DB_WORKLOAD, key, wrong);
+}
+
 static int check_table(struct checking *c, enum db_table table, void (*check)(struct checking *, MDB_val, MDB_val)) {
   assert(check);
   struct db_cursor cursor;
@@ -190,6 +196,7 @@ static int64_t check_tables(struct checking *c, ms_error *err) {
   if (!code) code = check_table(c, DB_WORKLOADS, check_workload);
   if (!code) code = check_table(c, DB_INTRINSICS, check_intrinsic);
   if (!code) code = check_table(c, DB_TASKS, check_task);
+  if (!code) code = check_table(c, DB_OUTLINES, check_outline);
   if (!code && times != c->records)
     index_problem(c, "that of times has another number of entries than there are records");
   code = db_end_read(db, c->txn, code);

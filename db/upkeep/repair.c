@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "db/file/lock.h"
 #include "db/file/pages.h"
+#include "db/storage/outlines.h"
 #include "db/storage/packed.h"
 #include "db/storage/seal.h"
 #include "replace.h"
@@ -268,7 +269,11 @@ static int insert_other(struct db *db, MDB_txn *txn, void *data) {
   MDB_val key = {sizeof(db_id), (void *)e->id.bytes}, value = e->value;
   db_unseal(e->kind, &key, &value);
   MDB_dbi table = e->kind == DB_WORKLOAD ? db->workloads : db->intrinsics;
-  return db_put_sealed(txn, table, e->kind, &e->id, value.mv_data, value.mv_size);
+  int code = db_put_sealed(txn, table, e->kind, &e->id, value.mv_data, value.mv_size);
+  struct db_workload_text w;
+  value = e->value;
+  if (code || e->kind != DB_WORKLOAD || db_read_workload_entry(key, value, &w)) return code;
+  return db_make_outline(db, txn, &e->id, w.text, w.length);
 }
 
 static bool insert(struct db *db, struct repair *r, const struct entry *e, ms_error *err) {

@@ -1,6 +1,7 @@
 /* Records of older versions become packed ones, and what no record shares any more is dropped. All by transactions: a
  * process that is killed leaves a store with records of both forms, which every reader of this version reads. */
 #include "db/file/snapshot.h"
+#include "db/storage/outlines.h"
 #include "db/storage/packed.h"
 #include "db/storage/seal.h"
 #include "db/storage/tasks.h"
@@ -153,5 +154,5 @@ static int drop_left(struct db *db, MDB_txn *txn, void *unused) {
 bool db_upgrade(struct db *db, ms_error *err) {
   assert(!db->batch && !db->read_only);
   return repack_all(db, err) && db_write(db, drop_left, NULL, 0, "upgrading the store", err) &&
-         db_refresh_tasks(db, err);
+         db_make_outlines(db, err) && db_refresh_tasks(db, err);
 }

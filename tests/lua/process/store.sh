@@ -115,7 +115,7 @@ done
 # A store that is cut short, anywhere: what is left of it is kept, and what cannot be is said.
 cuts=0
 pages=$(($(wc -c <"$work/whole") / 4096))
-for left in 2 3 5 $((pages / 2)) $((pages - 1)); do
+for left in 2 3 5 $((pages / 2)) $((pages - 2)) $((pages - 1)); do
   rm -f "$db" "$db".* "$db-lock"
   head -c $((left * 4096 + 100)) "$work/whole" >"$db"
   "$msched" top --db "$db" 2>"$work/err" && fail "a store cut to $left pages is read"

@@ -3,6 +3,7 @@
 #include "unit/stored.h"
 
 #include "db/file/store.h"
+#include "db/storage/seal.h"
 
 #include <math.h>
 
@@ -262,6 +263,90 @@ static void leaves_out_numbers_out_of_range(void **state) {
   assert_int_equal(problems(x), 0);
 }
 
+/* ---- Outlines of workloads: what lists say of them ---- */
+
+static bool count_outline(void *data, const db_id *id, const struct db_outline *o) {
+  assert_true(o->floats == 8 && o->integers == 0 && o->read_bytes == 32 && o->written_bytes == 32);
+  assert_string_equal(o->arguments[0], "float32[8]");
+  assert_string_equal(o->arguments[1], "float32[8]");
+  assert_null(o->arguments[2]);
+  assert_non_null(id);
+  ++*(int *)data;
+  return true;
+}
+
+static int outlines(struct db *db) {
+  ms_error err = {0};
+  int count = 0;
+  assert_true(db_each_outline(db, count_outline, &count, &err));
+  return count;
+}
+
+struct put {
+  db_id id;
+  const void *bytes; /* NULL: it is deleted */
+  size_t size;
+  int spoiled; /* a byte of what was put; -1: none */
+};
+static int put_bytes(struct db *db, MDB_txn *txn, void *data) {
+  const struct put *p = data;
+  MDB_val key = {sizeof p->id, (void *)p->id.bytes}, value;
+  if (!p->bytes) return mdb_del(txn, db->outlines, &key, NULL);
+  int code = db_put_sealed(txn, db->outlines, DB_OUTLINE, &p->id, p->bytes, p->size);
+  if (code || p->spoiled < 0) return code;
+  assert_int_equal(mdb_get(txn, db->outlines, &key, &value), 0);
+  uint8_t *bytes = malloc(value.mv_size);
+  memcpy(bytes, value.mv_data, value.mv_size);
+  bytes[p->spoiled] ^= 1;
+  value.mv_data = bytes;
+  code = mdb_put(txn, db->outlines, &key, &value, 0);
+  free(bytes);
+  return code;
+}
+
+/* How many outlines there are, and problems, with such an entry; and none of them where it is made again. */
+static void expect_outlined(struct fixture *x, struct put put, int shown, int problems_then) {
+  ms_error err = {0};
+  db_id id;
+  assert_true(db_write(x->db, put_bytes, &put, 0, "a test", &err));
+  assert_int_equal(outlines(x->db), shown);
+  assert_int_equal(problems(x), problems_then);
+  assert_true(db_put_workload(x->db, x->ir, 1, &id, &err));
+  assert_int_equal(outlines(x->db), 1);
+  assert_int_equal(problems(x), 0);
+  assert_true(db_write(x->db, put_bytes, &put, 0, "a test", &err) && db_compact(x->db, &err));
+  assert_int_equal(outlines(x->db), 1);
+  assert_int_equal(problems(x), 0);
+}
+
+static void outlines_workloads(void **state) {
+  struct fixture *x = *state;
+  ms_error err = {0};
+  static char text[] = "mwo1________________________________float32[8]";
+  struct put other = {.id = {{1}}, .bytes = text, .size = 4 + 32, .spoiled = -1};
+  struct db_record r = record(x, 1, 1.0, DB_MEASURED);
+  assert_int_equal(outlines(x->db), 1);
+  assert_true(db_put_record(x->db, &r, &err) && db_delete_record(x->db, &r.id, &err));
+  assert_int_equal(outlines(x->db), 1);
+  expect_outlined(x, (struct put){.id = x->workload}, 0, 0);                      /* an older version's */
+  expect_outlined(x, (struct put){x->workload, "mwo0", 4, -1}, 0, 0);             /* another's form */
+  expect_outlined(x, (struct put){x->workload, "mwo1", 4, 5}, 0, 1);              /* its checksum is wrong */
+  expect_outlined(x, (struct put){x->workload, "mwo1", 4, 0}, 0, 1);              /* it has none */
+  expect_outlined(x, (struct put){x->workload, text, 4 + 32 - 1, -1}, 0, 1);      /* a number is cut */
+  expect_outlined(x, (struct put){x->workload, text, sizeof text - 1, -1}, 0, 1); /* a text does not end */
+  text[4 + 7] = (char)0x80;                                                       /* a number below 0 */
+  expect_outlined(x, (struct put){x->workload, text, sizeof text, -1}, 0, 1);
+  assert_true(db_write(x->db, put_bytes, &other, 0, "a test", &err)); /* of no workload */
+  assert_int_equal(problems(x), 1);
+  db_close(x->db);
+  struct db_repair done;
+  assert_true(db_repair_file(x->path, NULL, &done, &err) && done.needed);
+  free(done.backup);
+  x->db = open_store(x);
+  assert_int_equal(outlines(x->db), 1);
+  assert_int_equal(problems(x), 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {TEST(leaves_out_numbers_out_of_range),
                                      TEST(names_a_damaged_record),
@@ -270,6 +355,7 @@ int main(void) {
                                      TEST(restores_a_damaged_workload),
                                      TEST(restores_a_damaged_intrinsic),
                                      TEST(reads_older_stores),
-                                     TEST(leaves_out_what_older_stores_have_damaged)};
+                                     TEST(leaves_out_what_older_stores_have_damaged),
+                                     TEST(outlines_workloads)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

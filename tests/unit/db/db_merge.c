@@ -35,12 +35,20 @@ static bool find(struct db *db, struct fixture *x, uint64_t module, struct db_re
   return db_find_module(db, &x->workload, "llvm -mcpu=x", module, "1", out, &err) > 0;
 }
 
+static bool count_outline(void *data, const db_id *id, const struct db_outline *o) {
+  (void)id;
+  assert_true(o->floats == 8);
+  ++*(int *)data;
+  return true;
+}
+
 /* More records than a group has, with all that they say; the store that they come from stays as it is. */
 static void takes_everything(void **state) {
   struct fixture *x = *state;
   struct two t = open_other(x);
   struct db_record found;
   enum { COUNT = 150 };
+  ms_error merged = {0};
   for (uint64_t i = 0; i < COUNT; i++) {
     struct db_record r = record(x, i, 1e-3 * (double)(i + 1), i % 3 ? DB_MEASURED : DB_FAILED);
     db_append_fact(&r, &(struct db_fact){.name = "clock", .number = (double)i});
@@ -63,6 +71,9 @@ static void takes_everything(void **state) {
   }
   out = merge(&t);
   assert_true(!out.added && out.known == COUNT && !out.refused);
+  int outlines = 0;
+  assert_true(db_each_outline(t.other, count_outline, &outlines, &merged));
+  assert_int_equal(outlines, 1);
   ms_error err = {0};
   assert_int_equal(db_check(x->db, stderr, &err), 0);
   db_close(t.other);
@@ -220,7 +231,7 @@ static void imports_lines_of_others(void **state) {
                {"\"trace\":\"a\tb\"", "column"},
                {"\"trace\": 5", "`trace` must be a string, not a number"},
                {"\"reason\": \"\"", "expected return"}};
-  enum { LINES = sizeof lines / sizeof *lines, BEFORE = 300 };
+  enum { LINES = sizeof lines / sizeof *lines, BEFORE = 1100 };
   for (int i = 0; i < LINES; i++) {
     struct db_import import = {0};
     FILE *file = tmpfile();
@@ -230,7 +241,7 @@ static void imports_lines_of_others(void **state) {
     assert_true(db_import_json(x->db, file, "lines", &import, &err));
     fclose(file);
     assert_int_equal(import.added, !lines[i].refusal);
-    if (lines[i].refusal && (!import.refusals || strncmp(import.refusals, "lines:301: ", 11) != 0 ||
+    if (lines[i].refusal && (!import.refusals || strncmp(import.refusals, "lines:1101: ", 12) != 0 ||
                              !strstr(import.refusals, lines[i].refusal)))
       fail_msg("%s: %s", lines[i].rest, import.refusals);
     free(import.refusals);
