@@ -5,11 +5,11 @@ local rates = {}
 
 local KEPT = 0.5 -- of its limit: a kernel that reaches less without a unit that its function could use is told of it
 
--- What a function does, for its rates: operations of floats or of integers, whichever it has more of; their unit; the
--- bytes that it has to move. Without a function: nothing.
+-- What a function does, or one that a store has the outline of, for its rates: operations of floats or of integers,
+-- whichever it has more of; their unit; the bytes that it has to move. Without a function: nothing.
 function rates.work_of(func)
   if not func then return {operations = 0, unit = "", bytes = 0} end
-  local w = func:work()
+  local w = type(func) == "table" and func or func:work()
   local floats = w.floats > 0 and w.floats >= w.integers
   return {operations = floats and w.floats or w.integers, unit = floats and "GFLOP/s" or "GOP/s",
           bytes = w.read_bytes + w.written_bytes}

@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 /* Stores in Lua: workloads and records. */
 #include "bind_search.h"
 #include "lua/bind/bind.h"
@@ -158,14 +159,14 @@ static void push_fact(lua_State *L, const struct db_fact *f) {
 }
 
 /* A table of each group's facts by name, a field of the table on top; none of a group of which nothing is known. */
-static void set_facts(lua_State *L, const struct db_record *r) {
+static void set_facts(lua_State *L, const struct db_record *r, bool brief) {
   size_t at = 0;
   struct db_fact f;
   int record = lua_gettop(L), groups[GROUPS] = {0}; /* where each group's table is */
   luaL_checkstack(L, GROUPS + 2, NULL);
   while (db_next_fact(r, &at, &f)) {
     const struct fact_field *field = find_field(&f);
-    if (!field) continue;
+    if (!field || (brief && field->group == SEARCH)) continue;
     if (!groups[field->group]) {
       lua_createtable(L, 0, 8);
       groups[field->group] = lua_gettop(L);
@@ -220,7 +221,28 @@ static void push_record(lua_State *L, const struct db_record *r) {
   lua_pushboolean(L, r->unsafe), lua_setfield(L, -2, "unsafe");
   lua_pushboolean(L, r->busy), lua_setfield(L, -2, "busy");
   lua_pushboolean(L, r->pinned), lua_setfield(L, -2, "pinned");
-  set_facts(L, r);
+  set_facts(L, r, false);
+}
+
+/* What lists show of one. */
+static void push_brief(lua_State *L, const struct db_record *r, const char *short_id, bool noted) {
+  char id[DB_ID_TEXT];
+  lua_createtable(L, 0, 16);
+  db_id_text(&r->id, id);
+  lua_pushstring(L, id), lua_setfield(L, -2, "id");
+  push_id(L, &r->id), lua_setfield(L, -2, "key");
+  lua_pushstring(L, short_id), lua_setfield(L, -2, "short_id");
+  lua_pushstring(L, r->target), lua_setfield(L, -2, "target");
+  lua_pushstring(L, db_status_names[r->status]), lua_setfield(L, -2, "status");
+  lua_pushnumber(L, r->seconds), lua_setfield(L, -2, "seconds");
+  lua_pushinteger(L, r->when), lua_setfield(L, -2, "when");
+  lua_pushstring(L, r->versions), lua_setfield(L, -2, "versions");
+  lua_pushstring(L, r->reason), lua_setfield(L, -2, "reason");
+  if (noted) lua_pushboolean(L, true), lua_setfield(L, -2, "noted");
+  if (r->unsafe) lua_pushboolean(L, true), lua_setfield(L, -2, "unsafe");
+  if (r->busy) lua_pushboolean(L, true), lua_setfield(L, -2, "busy");
+  if (r->pinned) lua_pushboolean(L, true), lua_setfield(L, -2, "pinned");
+  set_facts(L, r, true);
 }
 
 #define TEXT_OF_(x) #x
@@ -426,29 +448,35 @@ static int store_ids(lua_State *L) {
 /* A visit must not raise, since a transaction is open: records are copied out first, then pushed. */
 struct copies {
   struct db_record *at;
+  bool *noted;
+  char (*short_ids)[DB_ID_TEXT];
   size_t count, room, most;
+  const char *note; /* NULL: traces are copied */
 };
+
+static char *copy_bytes(const void *bytes, size_t size) {
+  char *copy = malloc(size + 1);
+  if (!copy) abort();
+  if (size) memcpy(copy, bytes, size);
+  return copy;
+}
 
 static bool copy_record(void *data, const struct db_record *r) {
   struct copies *c = data;
   if (c->count == c->room) {
     c->room = c->room * 2 + 32;
     c->at = realloc(c->at, c->room * sizeof *c->at);
-    if (!c->at) abort();
+    c->noted = realloc(c->noted, c->room * sizeof *c->noted);
+    if (!c->at || !c->noted) abort();
   }
+  c->noted[c->count] = c->note && memmem(r->trace, r->trace_bytes, c->note, strlen(c->note));
   struct db_record *to = &c->at[c->count++];
   *to = *r;
-  to->target = strdup(r->target);
-  to->reason = strdup(r->reason);
-  to->versions = strdup(r->versions);
-  void *trace = malloc(r->trace_bytes + 1);
-  if (!to->target || !to->reason || !to->versions || !trace) abort();
-  memcpy(trace, r->trace, r->trace_bytes);
-  to->trace = trace;
-  void *facts = malloc(r->fact_bytes + 1);
-  if (!facts) abort();
-  if (r->fact_bytes) memcpy(facts, r->facts, r->fact_bytes);
-  to->facts = facts;
+  to->target = copy_bytes(r->target, strlen(r->target) + 1);
+  to->reason = copy_bytes(r->reason, strlen(r->reason) + 1);
+  to->versions = copy_bytes(r->versions, strlen(r->versions) + 1);
+  to->trace = c->note ? NULL : copy_bytes(r->trace, r->trace_bytes);
+  to->facts = copy_bytes(r->facts, r->fact_bytes);
   to->intrinsics = NULL; /* the store has them */
   return c->count < c->most;
 }
@@ -463,20 +491,32 @@ static int collect_copies(lua_State *L) {
     free((void *)c->at[i].facts);
   }
   free(c->at);
+  free(c->noted);
+  free(c->short_ids);
   memset(c, 0, sizeof *c);
   return 0;
 }
 
-/* store:records{workload =, target =, most =, first =, step =}: by run time, fastest first; the first so many, and
- * every step-th of the others */
+static void shorten_all(struct db *db, struct copies *c) {
+  db_id *ids = malloc((c->count + 1) * sizeof *ids);
+  c->short_ids = malloc((c->count + 1) * sizeof *c->short_ids);
+  if (!ids || !c->short_ids) abort();
+  for (size_t i = 0; i < c->count; i++) ids[i] = c->at[i].id;
+  db_short_ids(db, ids, c->count, c->short_ids);
+  free(ids);
+}
+
+/* store:records{workload =, target =, most =, first =, step =, note =}: by run time, fastest first; the first so many,
+ * and every step-th of the others; with a note, what lists show of them */
 static int store_records(lua_State *L) {
   struct db *db = open_store(L);
   lua_settop(L, 2);
-  bind_check_options(L, 2, "workload:string target:string most:integer first:integer step:integer");
+  bind_check_options(L, 2, "workload:string target:string most:integer first:integer step:integer note:string");
   struct copies *c = bind_hold(L, sizeof *c, "msched.copies", collect_copies);
   int64_t most = bind_option_int(L, 2, "most", INT64_MAX);
   if (most < 1) return lua_newtable(L), 1;
   c->most = (size_t)most;
+  c->note = bind_option_text(L, 2, "note", NULL);
   int64_t first = bind_option_int(L, 2, "first", INT64_MAX), step = bind_option_int(L, 2, "step", 1);
   if (first < 0 || step < 1) return bind_refuse(L, "`first` must not be below 0, nor `step` below 1");
   struct db_sample sample = {(uint64_t)first, (uint64_t)step};
@@ -485,9 +525,13 @@ static int store_records(lua_State *L) {
   const char *target = bind_option_text(L, 2, "target", NULL);
   ms_error err = {.instruction = -1};
   if (!db_each_sampled(db, workload ? &id : NULL, target, sample, copy_record, c, &err)) return bind_raise(L, &err);
+  if (c->note) shorten_all(db, c);
   lua_createtable(L, (int)c->count, 0);
   for (size_t i = 0; i < c->count; i++) {
-    push_record(L, &c->at[i]);
+    if (c->note)
+      push_brief(L, &c->at[i], c->short_ids[i], c->noted[i]);
+    else
+      push_record(L, &c->at[i]);
     lua_rawseti(L, -2, (lua_Integer)i + 1);
   }
   return 1;
@@ -545,6 +589,75 @@ static int store_workloads(lua_State *L) {
   return 1;
 }
 
+/* In one block; ends with NULL. */
+static const char *const *copy_texts(const char *const *names) {
+  size_t count = 0, bytes = 0;
+  for (; names[count]; count++) bytes += strlen(names[count]) + 1;
+  const char **copy = malloc((count + 1) * sizeof *copy + bytes);
+  if (!copy) abort();
+  char *text = (char *)(copy + count + 1);
+  for (size_t i = 0; i < count; i++) {
+    copy[i] = text;
+    text = stpcpy(text, names[i]) + 1;
+  }
+  copy[count] = NULL;
+  return copy;
+}
+
+struct outline_list {
+  struct {
+    db_id id;
+    double numbers[4];
+    const char *const *arguments; /* in one block with their texts */
+  } * at;
+  size_t count, room;
+};
+
+static int free_outlines(lua_State *L) {
+  struct outline_list *l = lua_touserdata(L, 1);
+  for (size_t i = 0; i < l->count; i++) free((void *)l->at[i].arguments);
+  free(l->at);
+  memset(l, 0, sizeof *l);
+  return 0;
+}
+
+static bool list_outline(void *data, const db_id *id, const struct db_outline *o) {
+  struct outline_list *l = data;
+  if (l->count == l->room) {
+    l->room = l->room * 2 + 64;
+    l->at = realloc(l->at, l->room * sizeof *l->at);
+    if (!l->at) abort();
+  }
+  l->at[l->count].id = *id;
+  memcpy(l->at[l->count].numbers, (double[]){o->floats, o->integers, o->read_bytes, o->written_bytes},
+         sizeof l->at->numbers);
+  l->at[l->count++].arguments = copy_texts(o->arguments);
+  return true;
+}
+
+/* store:outlines(): of workloads, by their ids, {arguments, floats, integers, read_bytes, written_bytes} */
+static int store_outlines(lua_State *L) {
+  static const char *const names[] = {"floats", "integers", "read_bytes", "written_bytes"};
+  struct db *db = open_store(L);
+  struct outline_list *l = bind_hold(L, sizeof *l, "msched.outlines", free_outlines);
+  ms_error err = {.instruction = -1};
+  if (!db_each_outline(db, list_outline, l, &err)) return bind_raise(L, &err);
+  lua_createtable(L, 0, (int)l->count);
+  for (size_t i = 0; i < l->count; i++) {
+    push_id(L, &l->at[i].id);
+    lua_createtable(L, 0, 5);
+    for (int k = 0; k < 4; k++) lua_pushnumber(L, l->at[i].numbers[k]), lua_setfield(L, -2, names[k]);
+    lua_newtable(L);
+    for (int k = 0; l->at[i].arguments[k]; k++) {
+      lua_pushstring(L, l->at[i].arguments[k]);
+      lua_rawseti(L, -2, k + 1);
+    }
+    lua_setfield(L, -2, "arguments");
+    lua_rawset(L, -3);
+  }
+  return 1;
+}
+
 /* ---- Tasks ---- */
 
 struct task_list {
@@ -563,20 +676,6 @@ static int free_tasks(lua_State *L) {
   return 0;
 }
 
-static const char *const *copy_devices(const char *const *names) {
-  size_t count = 0, bytes = 0;
-  for (; names[count]; count++) bytes += strlen(names[count]) + 1;
-  const char **copy = malloc((count + 1) * sizeof *copy + bytes);
-  if (!copy) abort();
-  char *text = (char *)(copy + count + 1);
-  for (size_t i = 0; i < count; i++) {
-    copy[i] = text;
-    text = stpcpy(text, names[i]) + 1;
-  }
-  copy[count] = NULL;
-  return copy;
-}
-
 static bool list_task(void *data, const struct db_task *t) {
   struct task_list *l = data;
   if (l->count == l->room) {
@@ -588,7 +687,7 @@ static bool list_task(void *data, const struct db_task *t) {
   *to = *t;
   to->target = strdup(t->target);
   if (!to->target) abort();
-  to->devices = copy_devices(t->devices);
+  to->devices = copy_texts(t->devices);
   return true;
 }
 
@@ -920,6 +1019,7 @@ void bind_stores(lua_State *L) {
                                      {"ids", store_ids},
                                      {"records", store_records},
                                      {"workloads", store_workloads},
+                                     {"outlines", store_outlines},
                                      {"tasks", store_tasks},
                                      {"refresh", store_refresh},
                                      {"check", store_check},

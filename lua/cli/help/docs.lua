@@ -352,11 +352,12 @@ kernel:reference(): msched.function? | The unscheduled function.
 store:path(): string | Its file.
 store:workloads(func?: msched.function): table[] | All workloads, {id, name, records}; or those that are this function, whatever its name.
 store:tasks(workload?: string): table[] | Summaries of tasks, a workload on a target each, without reading their records: {workload, target, records, measured, censored, failed, unmeasured, last, best, best_key, seconds, pinned, pinned_key, devices}; of a workload, by its id, or of all. last: seconds since 1970; best, pinned: ids of records, or nil.
+store:outlines(): table | Of workloads, by their ids, what lists show of their functions without reading them: {arguments, floats, integers, read_bytes, written_bytes}: texts as float32[8, 4], operations, bytes of arguments. What an older version put has none until the store is compacted.
 store:refresh() | Counts the records of tasks again where a deletion, or an older store, makes store:tasks read them.
 store:get_workload(id: string): msched.function | A workload.
 store:put_workload(func: msched.function): string | Adds a workload; gives its id.
 store:workload_id(func: msched.function): string | The id that a function has in every store, kept there or not.
-store:records(filter?: {workload?: string, target?: string, most?: integer, first?: integer, step?: integer}): msched.record[] | Records, fastest first; workload: its id, as store:workloads gives it; most: no more than so many; first, step: the first so many, and every step-th of the others. What a record holds: `record`.
+store:records(filter?: {workload?: string, target?: string, most?: integer, first?: integer, step?: integer, note?: string}): msched.record[] | Records, fastest first; workload: its id, as store:workloads gives it; most: no more than so many; first, step: the first so many, and every step-th of the others; note: only what lists show of each, with short_id, and noted where its trace has this text. What a record holds: `record`.
 store:retime(id: string, times: table) | A record has another time from now on: seconds, low, high, runs, busy; of a device clock and raw_seconds, as ms.time_in_turn has them.
 store:pin(id: string, pinned: boolean) | Whether a record is the one to use of its workload on its target.
 store:batch(f: function) | Calls f; what it puts and deletes is written together, also where it raises: any number, in parts of at most 1,000, each of which is kept whole or not at all where the process is killed.

@@ -55,7 +55,7 @@ end
 function stores.remarks_on(r)
   local list = cli.list {}
   if r.pinned then list[#list + 1] = "pinned" end
-  if ms.load "search.fixed_order".has_note(r) then list[#list + 1] = "fixed order" end
+  if r.noted or r.trace and ms.load "search.fixed_order".has_note(r) then list[#list + 1] = "fixed order" end
   if r.unsafe then list[#list + 1] = "unsafe" end
   if r.busy then list[#list + 1] = "busy machine" end
   if r.versions ~= ms.versions() then list[#list + 1] = "by " .. r.versions end
@@ -166,31 +166,42 @@ local function workloads_named(store, name)
          ms.load "lua.lib.nearest".meant(name, names))
 end
 
--- The workloads that --operator, --shape and a name choose, {id, name, func, why, tasks, records, count}, in order of
--- name, one at a time: records those that --target, --device and --since choose, the fastest first, and no more than
--- `most`; count all of these. Workloads without such a record are left out where any is given. Without --device and
--- --since, tasks say as much as their records do.
+local function arguments_of(func)
+  local list = cli.list {}
+  for i, p in ipairs(func and func:params() or {}) do
+    list[i] = p.type .. (p.shape and "[" .. table.concat(p.shape, ", ") .. "]" or "")
+  end
+  return list
+end
+
+-- The workloads that --operator, --shape and a name choose, {id, name, work, arguments, why, tasks, records, count}, in
+-- order of name, one at a time: what the function does, as cli.work_of says it; records that --target, --device and
+-- --since choose, the fastest first, and no more than `most`; count all of these. Workloads without such a record are
+-- left out where any is given. Without --device and --since, tasks say as much as their records do.
 local function selected(store, options, name, most)
   local since, device, list = options.since and day_of(options.since), options.device, workloads_named(store, name)
-  local tasks_known = not name and tasks_by_workload(store)
+  local note = ms.load "search.fixed_order".note
+  local tasks_known, outlines = not name and tasks_by_workload(store), not name and store:outlines() or {}
   table.sort(list, function(a, b) return a.name ~= b.name and a.name < b.name or a.name == b.name and a.id < b.id end)
   local function chosen(w)
     if options.operator and operator_of(w.name) ~= options.operator then return end
-    local func, why = function_of(store, w)
+    local outline, func, why = outlines[w.id], nil, nil
+    if not outline or options.shape then func, why = function_of(store, w) end
     if not options.shape or func and has_shape(func, options.shape) then
       local all = not tasks_known and store:tasks(w.id) or tasks_known and tasks_known[w.id] or {}
       local tasks, records, count = tasks_of(all, options.target), {}, 0
       local target = options.target and tasks[1] and tasks[1].target
       local by_tasks = not since and not device
       for _, t in ipairs(tasks) do count = count + t.records end
-      for _, r in ipairs(count > 0 and store:records {workload = w.id, target = target or nil,
+      for _, r in ipairs(count > 0 and store:records {workload = w.id, target = target or nil, note = note,
                                                       most = by_tasks and most or nil} or {}) do
         if (not since or r.when >= since) and (not device or is_of_device(r, device)) then records[#records + 1] = r end
       end
       if not by_tasks then count = #records end
       if count > 0 or by_tasks and not options.target then
-        return {id = w.id, name = w.name, func = func, why = why, tasks = by_tasks and tasks, records = records,
-                count = count}
+        return {id = w.id, name = w.name, work = cli.work_of(func or outline), why = why,
+                arguments = func and arguments_of(func) or cli.list(outline and outline.arguments or {}),
+                tasks = by_tasks and tasks, records = records, count = count}
       end
     end
   end
@@ -244,14 +255,14 @@ function stores.top(options, rest)
   local store, most = open_store(options.db, "read"), options.k or 10
   if most < 1 then misuse("-k: a number of at least 1 is expected") end
   for w in selected(store, options, rest[1], most) do
-    local work, all = cli.work_of(w.func), #w.records == w.count and w.records
+    local work, all = w.work, #w.records == w.count and w.records
     local function others()
       all = all or store:records {workload = w.id}
       return all
     end
     if not options.json then put_line(w.name .. ": " .. count_text(w.count, "record")) end
     for i, r in ipairs(table.move(w.records, 1, math.min(most, #w.records), 1, {})) do
-      local short, limit = store:short_id(r.key), stores.limit_of(r, others) or {}
+      local short, limit = r.short_id, stores.limit_of(r, others) or {}
       if options.json then
         put_json {task = w.name, id = r.id, short_id = short, status = r.status, seconds = r.seconds, target = r.target,
                   when = r.when, device = r.device, operations = work.operations, unit = work.unit, bytes = work.bytes,
@@ -366,14 +377,6 @@ function actions.check(options)
   return problems == 0 and DONE or FAILED
 end
 
-local function arguments_of(func)
-  local list = cli.list {}
-  for i, p in ipairs(func and func:params() or {}) do
-    list[i] = p.type .. (p.shape and "[" .. table.concat(p.shape, ", ") .. "]" or "")
-  end
-  return list
-end
-
 -- The facts of a workload on a target: best, pinned (ids), records, last (seconds since 1970), devices that records
 -- name.
 local function summary_of(store, t)
@@ -409,17 +412,17 @@ end
 function actions.list(options)
   local store = open_store(options.db, "read")
   for w in selected(store, options, nil, 0) do
-    local targets, work = cli.list {}, cli.work_of(w.func)
+    local targets, work = cli.list {}, w.work
     for i, t in ipairs(w.tasks or by_target(w.records)) do
       targets[i] = (w.tasks and summary_of_task or summary_of)(store, t)
     end
     if options.json then
       for _, s in ipairs(targets) do s.short, s.short_pinned = nil, nil end
-      put_json {task = w.name, operator = operator_of(w.name), arguments = arguments_of(w.func),
+      put_json {task = w.name, operator = operator_of(w.name), arguments = w.arguments,
                 operations = work.operations, records = w.count, targets = targets}
     else
       put_line(string.format("%s: %s; %s", w.name, count_text(w.count, "record"),
-                             w.why or table.concat(arguments_of(w.func), ", ")))
+                             w.why or table.concat(w.arguments, ", ")))
       for _, s in ipairs(targets) do print_summary(work, s) end
     end
   end

@@ -127,6 +127,27 @@ elseif what == "found" then -- records by words, their schedules, and what their
          and store:find(r.id:sub(1, 8)).id == r.id)
   assert(store:schedule "matmul_8x8x4":hash() == r.hash and store:schedule(r.id):hash() == r.hash)
   assert(#store:records() == 5 and #store:records {workload = r.workload} == 4 and not store:find "00000000")
+  -- What lists show: of functions without reading them, of records without their traces.
+  local outlines, shown = store:outlines(), {}
+  for _, w in ipairs(store:workloads()) do
+    local o, work = outlines[w.id], store:get_workload(w.id):work()
+    for _, key in ipairs {"floats", "integers", "read_bytes", "written_bytes"} do assert(o[key] == work[key], key) end
+    shown[#shown + 1] = table.concat(o.arguments, "; ")
+  end
+  table.sort(shown)
+  assert(table.concat(shown, "\n") == "float32[16]; float32[16]\nfloat32[8, 4]; float32[4, 8]; float32[8, 8]")
+  local briefs = store:records {workload = r.workload, note = "Split", most = 2}
+  for i, full in ipairs(store:records {workload = r.workload, most = 2}) do
+    local brief = briefs[i]
+    for _, key in ipairs {"id", "key", "status", "seconds", "when", "target", "reason", "versions"} do
+      assert(brief[key] == full[key], key)
+    end
+    assert(brief.short_id == store:short_id(full.key) and not brief.trace)
+    assert((brief.noted or false) == (full.trace:find("Split", 1, true) ~= nil))
+    assert((brief.unsafe or false) == full.unsafe)
+  end
+  assert(#briefs == 2 and briefs[1].noted)
+  assert(not store:records {workload = r.workload, note = "no trace has this", most = 1}[1].noted)
   local function refuses(words, f, ...)
     local ok, why = pcall(f, ...)
     assert(not ok and why:find("^[^:]*stores.lua:%d+: [^:]*" .. words), why)
