@@ -39,13 +39,15 @@ local TENSOR_REGISTERS = 40
 
 -- GPUs as the analytical model sees them, by architecture, what they share first: search.h explains the numbers. Cycles
 -- are of one multiprocessor, bytes a cycle of memory at its clock. tensor_alone: of mma.sync beside wgmma (Luo et al.,
--- 2024; see search/cost/tensor_cores.c). Source: CUDA C++ Programming Guide, "Compute Capabilities"; the vendor's data
+-- 2024; see search/cost/tensor_cores.c); tensor_step, tensor_begin and tensor_store: fitted to 256 products that an
+-- H100 timed. Source: CUDA C++ Programming Guide, "Compute Capabilities"; the vendor's data
 -- sheets.
 local GPU = {warp = 32, own_registers = 255, used_registers = 24, tensor_products = 0, tensor_alone = 1,
-             tensor_registers = TENSOR_REGISTERS, sm_registers = 65536, multiply_adds = 4, latency = 4,
-             shared_latency = 25, memory_latency = 600, barrier = 40, copy_wait = 40, plain_wait = 5,
-             guarded_plain = 100, divided_wait = 150, divided_plain = 225, divided_copy = 6, call = 8, division = 8,
-             spill = 4, sm_bytes_a_cycle = 64, launch = 4000, exposed = 0.2, doubt = 1.05}
+             tensor_registers = TENSOR_REGISTERS, tensor_step = 30, tensor_begin = 1500, tensor_store = 0.1,
+             sm_registers = 65536, multiply_adds = 4, latency = 4, shared_latency = 25, memory_latency = 600,
+             barrier = 40, copy_wait = 40, plain_wait = 5, guarded_plain = 100, divided_wait = 150,
+             divided_plain = 225, divided_copy = 6, call = 8, division = 8, spill = 4, sm_bytes_a_cycle = 64,
+             launch = 4000, exposed = 0.2, doubt = 1.05}
 local GPUS = {
   sm_70 = {sms = 80, tensor_products = 512, sm_threads = 2048, sm_blocks = 32, sm_shared = 98304, l2_bytes = 6 << 20,
            l2_bytes_a_cycle = 2048, dram_bytes_a_cycle = 640, multiply_adds = 2},
@@ -116,14 +118,14 @@ local function mma(output, short_output)
 end
 
 -- By wgmma: four warps at once, n columns, of tiles that copies ahead bring to shared memory in wgmma's canonical
--- layout.
-local function wgmma(inputs, short_inputs, n)
+-- layout. sms: multiprocessors, as many as a persistent kernel has thread blocks.
+local function wgmma(inputs, short_inputs, n, sms)
   local sync = string.format("wgmma_64x%dx16_%sf32", n, short_inputs:rep(2))
   return {inputs = inputs, output = "float32", multiples = {m = 64, n = n, k = 16}, read_scope = "shared.dyn.panels",
           scopes = {c = "wgmma.accumulator"}, fill = string.format("wgmma_fill_64x%d_f32", n), sync = sync,
           sync_by_columns = sync .. "_trans", store = string.format("wgmma_store_64x%d_f32_shared_dyn", n),
           structure = "SSSRRS", warps = 4, stages = 4, registers = n // 2, beside = TENSOR_REGISTERS, boxes = {1, 0},
-          producer = {1, 0}}
+          producer = {1, 0}, store_result = string.format("wgmma_store_64x%d_f32_global", n), blocks = {sms, 0}}
 end
 
 -- What the tensor cores of an architecture compute without rounding what they are given.
@@ -132,8 +134,9 @@ local function groups_of(target)
   local function add(least, group) if arch >= least then groups[#groups + 1] = group end end
   if target.wgmma == 1 then
     for _, n in ipairs {256, 128, 64} do
-      add(90, wgmma("float16", "f16", n))
-      add(90, wgmma("bfloat16", "bf16", n))
+      local sms = GPUS[target.text:match "%-arch=(%S+)"].sms
+      add(90, wgmma("float16", "f16", n, sms))
+      add(90, wgmma("bfloat16", "bf16", n, sms))
     end
   end
   add(70, wmma("float16", "float32", "f16", "f32"))

@@ -141,13 +141,15 @@ end
 -- The first two of the loop's three statements are copies that run ahead of what uses them, so many stages less two.
 -- in_flight: a warp-group MMA overlaps with the next iteration's. boxes: a sample, 1: one thread issues TMA bulk tensor
 -- copies; 0: all threads copy. producer: a sample, 1: that thread is of a producer warp group, which does nothing else.
-function tiling.run_ahead(sch, loop, stage, in_flight, boxes, producer)
+-- blocks: a sample, so many persistent blocks; 0: a block a tile.
+function tiling.run_ahead(sch, loop, stage, in_flight, boxes, producer, blocks)
   sch:annotate(loop, "software_pipeline_stage", {0, 0, stage - 2})
   sch:annotate(loop, "software_pipeline_order", {0, 1, 2})
   sch:annotate(loop, "software_pipeline_async_stages", {0})
   if in_flight then sch:annotate(loop, "software_pipeline_products_in_flight", 1) end
   if boxes then sch:annotate(loop, "software_pipeline_tensor_copies", boxes) end
   if producer then sch:annotate(loop, "software_pipeline_producer", producer) end
+  if blocks then sch:annotate(loop, "software_pipeline_blocks", blocks) end
 end
 
 -- The copies of two inputs run so many iterations ahead of what uses them: the loop that holds all three is pipelined.

@@ -144,6 +144,9 @@ enum { SEARCH_LEVELS = 3 };
   X(tensor_products, "multiply-adds of 16-bit elements by tensor cores, a cycle; 0: there are none")                   \
   X(tensor_alone, "the part of these that warps reach which multiply alone, not in groups")                            \
   X(tensor_registers, "registers of a thread that multiplies so, beside its accumulators")                             \
+  X(tensor_step, "cycles of a step of such products that nothing hides")                                               \
+  X(tensor_begin, "cycles until a block's first MMA, while no other block multiplies")                                 \
+  X(tensor_store, "cycles for each accumulator on its way out")                                                        \
   X(sm_bytes_a_cycle, "from the second level, of one multiprocessor")                                                  \
   X(l2_bytes_a_cycle, "and of all")                                                                                    \
   X(l2_bytes, "that it holds")                                                                                         \

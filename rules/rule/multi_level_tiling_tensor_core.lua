@@ -11,7 +11,10 @@
 -- products of so many warps at once, of tiles as they lie in shared memory (the second input's by columns where its own
 -- rows do); stages of the pipeline; registers of a thread for one fragment of accumulators, and beside all of them;
 -- boxes: choices of whether one thread issues TMA bulk tensor copies, 1, or all threads copy, 0; producer: choices of
--- whether that thread is of a producer warp group, 1, or of a consumer, 0.
+-- whether that thread is of a producer warp group, 1, or of a consumer, 0; blocks: choices of how many persistent
+-- blocks there are, which copy the next tile while they store one, where shared memory suffices; 0: a block a tile;
+-- store_result: the intrinsic by which accumulators that are the function's result go straight to it from registers, in
+-- sketches of their own.
 -- Source: Feng et al., "TensorIR", ASPLOS 2023, section 4.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
 local products = msched.load "rules.products"
@@ -55,8 +58,21 @@ local function add_accumulator(state, copy, group, p)
   if group.warps then sch:storage_align(stored, 0, -2, 32, SUMS_APART) end
 end
 
--- Inputs are loaded to shared memory, where products read them.
-local function add_tiles(state, copies, group, p)
+-- Results gather in fragments, and go from there to where they belong. nil: they do not lie there as the intrinsic
+-- stores them.
+local function store_result(state, copy, group)
+  local sch = state.sch
+  local store = sch:cache_write(state.block, 0, group.scopes.c)
+  sch:reverse_compute_at(store, last(state.tiles[3]), {preserve_unit_loops = true})
+  sch:reverse_compute_inline(copy)
+  return tiling.accepts(sch, tensorize(sch, store, group.store_result), group.store_result)
+end
+
+local MBARRIER_BYTES = 128 -- more than those of a pipeline take
+
+-- Inputs are loaded to shared memory, where products read them. Of persistent blocks tiles lie beside accumulators on
+-- their way out.
+local function add_tiles(state, copies, group, p, taken, straight)
   local sch, loop = state.sch, last(state.tiles[4])
   tiling.add_read_caches(state, p.read.levels[1], p, group.read_scope)
   for _, side in ipairs {"a", "b"} do sch:compute_inline(copies[side]) end
@@ -64,7 +80,16 @@ local function add_tiles(state, copies, group, p)
   local boxes = group.boxes and common.sample_equal(sch, group.boxes)
   local producer = group.producer and common.sample_equal(sch, group.producer)
   if boxes and producer then sch:assert(string.format("%s <= %s", producer:name(), boxes:name())) end
-  tiling.run_ahead(sch, loop, group.stages, true, boxes, producer)
+  local blocks = producer and group.blocks and common.sample_equal(sch, group.blocks)
+  if blocks then
+    sch:assert(string.format("%s <= %d * %s and (%s <= 0 or %s + 1 <= %s and 2 <= %s)", blocks:name(),
+                             group.blocks[1], producer:name(), blocks:name(), blocks:name(), taken.blocks, taken.steps))
+    if not straight then
+      sch:assert(string.format("%s <= 0 or %s + %s <= %d", blocks:name(), taken.tiles, taken.sums,
+                               p.shared_bytes - MBARRIER_BYTES))
+    end
+  end
+  tiling.run_ahead(sch, loop, group.stages, true, boxes, producer, blocks)
 end
 
 -- Inputs are loaded to shared memory, and from there to fragments under the second level of reductions. Rows of tiles
@@ -111,9 +136,10 @@ local GROUP_REGISTERS, MOST_REGISTERS = 512, 240
 local function product(list) return #list > 0 and table.concat(list, " * ") or "1" end
 
 -- Splits as tiling.split does, and holds draws against what a block has: registers for its sums and theirs at a time,
--- shared memory for tiles, those that run ahead among them, and for sums on their way out.
-local function split_within(group, batch, shared_bytes)
-  local groups, inner, tiles = {}, {},
+-- shared memory for tiles, those that run ahead among them, and for sums on their way out. taken: gets the bytes of
+-- both, and the number of blocks, as the trace writes them.
+local function split_within(group, batch, shared_bytes, taken)
+  local groups, inner, outer, steps, tiles = {}, {}, {}, {},
     {[batch + 1] = tostring(group.multiples.m), [batch + 2] = tostring(group.multiples.n)}
   local function hold(sch)
     local sums, beside = string.format("%d * %s", group.registers, product(inner)), group.beside
@@ -126,16 +152,21 @@ local function split_within(group, batch, shared_bytes)
     local rows, columns = tiles[batch + 1], tiles[batch + 2]
     if at <= batch + 2 then
       groups[#groups + 1], inner[#inner + 1] = factors[3]:name(), factors[4]:name()
+      outer[#outer + 1] = factors[1]:name() .. " * " .. factors[2]:name()
+      taken.blocks = product(outer)
       if tiles[at] then tiles[at] = table.concat({tiles[at], factors[3]:name(), factors[4]:name()}, " * ") end
       hold(sch)
       if at == batch + 2 then
-        sch:assert(string.format("4 * %s * (%s + %d) <= %d", tiles[batch + 1], tiles[batch + 2], SUMS_APART,
-                                 shared_bytes))
+        taken.sums = string.format("4 * %s * (%s + %d)", tiles[batch + 1], tiles[batch + 2], SUMS_APART)
+        sch:assert(string.format("%s <= %d", taken.sums, shared_bytes))
       end
     else
       local bytes = string.format("%d * %s * (%s + %s)", 2 * group.multiples.k, factors[2]:name(), rows, columns)
       sch:assert(string.format("%s <= %d and (%s <= 1 or %d * %s <= %d)", bytes, shared_bytes, factors[1]:name(),
                                group.stages, bytes, shared_bytes))
+      taken.tiles = string.format("%d * %s", group.stages, bytes)
+      steps[#steps + 1] = factors[1]:name()
+      taken.steps = product(steps)
     end
     return {sch:split(loop, factors)}, factors
   end
@@ -150,7 +181,8 @@ local function lies_by_columns(sch, block, classes)
   return false
 end
 
-local function with_group(sch, block, group, classes, p)
+-- straight: accumulators are stored from registers to the function's result. nil: they cannot be.
+local function with_group(sch, block, group, classes, p, straight)
   local by_columns, sync = group.by_columns, group.sync
   if group.sync_by_columns and lies_by_columns(sch, block, classes) then
     by_columns, sync = true, group.sync_by_columns
@@ -164,12 +196,17 @@ local function with_group(sch, block, group, classes, p)
     -- Copies that are to run ahead are of four bytes or more.
     p = setmetatable({structure = group.structure, warps = group.warps, vector_load_lengths = {2, 4, 8}}, {__index = p})
   end
+  local taken = {}
   local split = group.inner and split_for(group, #classes.batch)
-    or group.warps and split_within(group, #classes.batch, p.shared_bytes)
+    or group.warps and split_within(group, #classes.batch, p.shared_bytes, taken)
   local state = tiling.start(sch, product, p, split)
-  add_accumulator(state, copies.c, group, p)
+  if straight then
+    if not store_result(state, copies.c, group) then return nil end
+  else
+    add_accumulator(state, copies.c, group, p)
+  end
   if group.warps then
-    add_tiles(state, copies, group, p)
+    add_tiles(state, copies, group, p, taken, straight)
     return sch
   end
   local caches = add_fragments(state, classes, copies, group, p)
@@ -188,6 +225,10 @@ return msched.rule {
       if fits(sch, block, group, classes) then
         local s = sch:copy()
         results[#results + 1] = with_group(s, s:handle(block), group, classes, p)
+        if group.store_result and #sch:consumers(block) == 0 then
+          local other = sch:copy()
+          results[#results + 1] = with_group(other, other:handle(block), group, classes, p, true)
+        end
       end
     end
     results[#results + 1] = sch

@@ -104,6 +104,8 @@ struct model_product {
   uint32_t tile_count;
   uint32_t lanes[MODEL_COPIES], lane_count; /* elements that a thread copies at once, of each copy */
   uint32_t bulk, producer; /* whether copies are bulk tensor copies; whether a warp group only copies; 0: no */
+  uint32_t persistent;     /* how many blocks do all tiles, where one does several; 0: each tile has a block */
+  bool straight;           /* accumulators are stored from registers to the result */
   double ahead;            /* iterations that copies run ahead; below 0: there is no pipeline */
 };
 

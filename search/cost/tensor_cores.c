@@ -53,17 +53,19 @@ static void read_stages(struct model_product *p, const struct vm_steps *steps, c
 static void read_annotation(struct product_reading *r, const struct vm_plan *plan, uint32_t at) {
   const struct vm_instruction *in = &r->steps->instructions[at];
   const struct vm_value *value = &vm_inputs_of(r->steps, in)[1];
-  const char *key = text_of(r->steps, vm_attrs_of(r->steps, in));
+  const char *key = text_of(r->steps, vm_attrs_of(r->steps, in)), *store = text_of(r->steps, value);
   struct vm_product product;
   if (!strcmp(key, "meta_schedule.auto_tensorize") && vm_find_product(plan, text_of(r->steps, value), &product))
     begin_product(r, &product, r->statements[at]);
   struct model_product *p = r->last;
   if (!p) return;
+  if (!strncmp(store, "wgmma_store_", 12) && strstr(store, "_global")) p->straight = true;
   if (!strcmp(key, TIR_PIPELINE_STAGE)) read_stages(p, r->steps, value);
   if (!strcmp(key, "warp_execution") && value->kind == VM_INT) p->warps = (double)value->integer;
   uint32_t number = model_number_of(r->estimator, r->numbers, value);
   if (!strcmp(key, TIR_PIPELINE_BULK)) p->bulk = number;
   if (!strcmp(key, TIR_PIPELINE_PRODUCER)) p->producer = number;
+  if (!strcmp(key, TIR_PIPELINE_BLOCKS)) p->persistent = number;
   if (!strcmp(key, "meta_schedule.cooperative_fetch") && number && p->lane_count < MODEL_COPIES)
     p->lanes[p->lane_count++] = number;
 }
@@ -126,6 +128,7 @@ struct tiling {
   double steps, depth, stages; /* of the reduction: its steps, elements of one, and buffers of its tiles */
   double lanes, warps, more;   /* elements that a thread copies at once; warps that multiply, and that only copy */
   bool bulk;                   /* one thread has the tiles copied, by bulk tensor copies */
+  bool persists;               /* a block does one tile after the other, and copies the next while it stores one */
 };
 
 static double product_of(const struct model_tile_of *tile, uint32_t first, const double *numbers) {
@@ -151,6 +154,7 @@ static struct tiling tiling_of(const struct search_estimator *d, const struct mo
   t.warps = t.teams * p->warps;
   t.bulk = is_set(p->bulk, x);
   t.more = is_set(p->producer, x) ? PRODUCERS : 0;
+  t.persists = p->persistent && t.more > 0 && x[p->persistent] > 0 && t.steps > 1 && t.blocks > x[p->persistent];
   return t;
 }
 
@@ -181,15 +185,29 @@ static double step_cycles(const struct tiling *t, double at_once) {
   return most_of(t->gpu, multiplying, feeding) + copying / SUBCORES;
 }
 
+/* Cycles for each accumulator on its way out. From registers, lanes store 8 bytes, four of them a sector, in more
+ * passes than rows from shared memory take. */
+static double storing(const struct tiling *t) { return t->gpu->tensor_store * (t->product->straight ? 1.1 : 1); }
+
+/* What a multiprocessor takes for its tiles, one after the other. Persistent blocks begin once: behind a tile the next
+ * one's inputs are there. */
+static double busy_cycles(const struct tiling *t, double at_once, double rounds, double begun) {
+  const struct search_gpu *g = t->gpu;
+  double step = step_cycles(t, at_once) + g->tensor_step;
+  double begin = at_once < 2 ? g->tensor_begin : 0;
+  return rounds * (t->steps * step + t->m * t->n * storing(t)) + begun * begin;
+}
+
 /* INFINITY: a block cannot be launched. */
 static double product_cycles(const struct tiling *t) {
   const struct search_gpu *g = t->gpu;
-  double at_once = resident(t), rounds = ceil(t->blocks / g->sms); /* blocks of the busiest multiprocessor */
+  double at_once = resident(t), rounds = ceil(t->blocks / g->sms); /* tiles of the busiest multiprocessor */
   if (at_once < 1) return INFINITY;
-  at_once = fmin(at_once, rounds);
+  at_once = t->persists ? 1 : fmin(at_once, rounds);
   double met = t->more > 0 ? 0 : g->barrier; /* producers run ahead: the others do not wait for each other */
   double waits = t->steps * ((t->stages > 1 ? 0 : g->memory_latency) + met) + g->memory_latency;
-  double busy = rounds * t->steps * step_cycles(t, at_once), waiting = ceil(rounds / at_once) * waits;
+  double begun = t->persists ? 1 : ceil(rounds / at_once); /* one after the other on a multiprocessor */
+  double busy = busy_cycles(t, at_once, rounds, begun), waiting = begun * waits;
   double bytes = t->steps * t->depth * (t->m + t->n) * t->product->bytes + t->m * t->n * 4;
   double near = fmax(t->blocks * bytes / g->l2_bytes_a_cycle, rounds * bytes / g->sm_bytes_a_cycle);
   return g->launch + most_of(g, most_of(g, busy, waiting), near);

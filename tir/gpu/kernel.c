@@ -282,22 +282,22 @@ static int64_t mbarrier_bytes(const struct plans *plans) {
   return bytes;
 }
 
-/* Blocks do one tile after the other: what is copied lives beside all else. */
-static bool are_persistent(const struct plans *plans) {
+/* Blocks do one tile after the other, of so many: what is copied lives beside all else. */
+static bool are_persistent(const struct plans *plans, int64_t tiles) {
   bool any = false;
-  for (uint32_t i = 0; i < plans->count; i++) any |= plans->at[i].plan.blocks > 0;
+  for (uint32_t i = 0; i < plans->count; i++) any |= plans->at[i].plan.blocks > 0 && tiles > plans->at[i].plan.blocks;
   return any;
 }
 
 /* As tir/lower/gpu/shared_memory.c lays them out, where no gaps are left: the most bytes of shared buffers that live at
  * one place. */
-static int64_t shared_bytes_of(struct tir *ir, const struct plans *plans, tir_block root, tir_stmt top) {
+static int64_t shared_bytes_of(struct tir *ir, const struct plans *plans, tir_block root, tir_stmt top, int64_t tiles) {
   struct tir_span allocs = tir_block_at(ir, root)->allocs;
   uint32_t *position = calloc(ir->stmts.count, sizeof *position), next = 0, count = 0;
   struct life *lives = calloc(allocs.count + 1, sizeof *lives);
   if (!position || !lives) abort();
   int64_t most = 0;
-  bool all = are_persistent(plans);
+  bool all = are_persistent(plans, tiles);
   for (tir_stmt s = top; s; s = tir_next(ir, s, top)) position[s] = next++;
   for (uint32_t i = 0; i < allocs.count; i++) {
     tir_buffer buffer = ir->operands.at[allocs.first + i];
@@ -409,7 +409,7 @@ static struct tir_kernel look_at(struct tir *ir, tir_block root, tir_stmt top) {
   k.threads = product_of(&axes, TIR_THREAD_X, TIR_THREAD_Z), k.vthreads = product_of(&axes, TIR_VTHREAD_X, TIR_VTHREAD);
   struct plans plans = plan_loops(ir, top, tir_block_at(ir, root)->allocs);
   if (k.threads > 0) k.threads = threads_with_producer(&plans, k.threads);
-  k.shared_bytes = shared_bytes_of(ir, &plans, root, top);
+  k.shared_bytes = shared_bytes_of(ir, &plans, root, top, product_of(&axes, TIR_BLOCK_X, TIR_BLOCK_Z));
   int64_t local = bytes_of_scope(ir, &plans, root, top, tir_find_symbol(ir, tir_memory_scope_name(TIR_SCOPE_LOCAL)));
   free(plans.at);
   k.local_bytes = local < 0 || k.vthreads < 0 || __builtin_mul_overflow(local, k.vthreads, &local) ? -1 : local;

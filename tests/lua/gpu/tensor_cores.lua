@@ -15,7 +15,7 @@ local PRODUCTS = {
   {"float16", "float32", 64, 32, 48, AMPERE}, {"float16", "float16", 32, 64, 64, AMPERE},
   {"bfloat16", "float32", 32, 48, 64, AMPERE},
   {"float32", "float32", 48, 64, 40, AMPERE}, {"int8", "int32", 48, 32, 64, AMPERE},
-  {"float16", "float32", 128, 256, 192, HOPPER}, {"bfloat16", "float32", 192, 128, 96, HOPPER, true},
+  {"float16", "float32", 128, 256, 192, HOPPER}, {"bfloat16", "float32", 192, 128, 128, HOPPER, true},
 }
 local CALLS = { -- and what they are called here
   [AMPERE] = {{"tvm_mma_sync", "wmma"}, {"T.mma_sync", "mma.sync"}, {"T.wgmma_mma", "wgmma"}},
@@ -23,6 +23,7 @@ local CALLS = { -- and what they are called here
 }
 local PEERS = {{"T.ptx_mma", "16 x 8 x 8"}}
 
+local PERSISTENT = 2 -- thread blocks, or one: fewer than these small products have tiles
 local SLACK = 2048 -- bytes of shared memory that alignment may take
 
 local folder = os.tmpname()
@@ -41,9 +42,23 @@ local function product(inputs, output, m, n, k, by_columns)
   end, "C")})
 end
 
+local all_produce -- whether the kernels that are drawn have all a producer warp group
+
 local function drawn(func, space, target)
   local rules = folder .. "/rules.lua"
-  write(rules, 'local ms = require "msched" ms.space(ms.load "rules.targets".' .. space .. ')')
+  write(rules, string.format([[
+local ms, targets = require "msched", (require "msched").load "rules.targets"
+local own = targets.%s
+ms.space(targets.changed(own, {
+  multi_level_tiling_tensor_core = function(target)
+    local p = own.multi_level_tiling_tensor_core(target)
+    for _, g in ipairs(p.groups) do
+      g.blocks = g.blocks and {%d, 1, 0}
+      if g.producer and %s then g.boxes, g.producer = {1}, {1} end
+    end
+    return p
+  end,
+}))]], space, PERSISTENT, all_produce))
   local opened = tune.open(func, ms.target(target), {files = {rules}})
   local pool = ms.pool(func, {jobs = 1, target = target, files = {rules}})
   local made, _, script_error = pool:replay(jobs_of(opened, draws, seed), false)
@@ -91,8 +106,9 @@ local function source_has(path, what)
   return file:read "a":find(what, 1, true) ~= nil
 end
 
-local in_flight, boxes, producers = 0, 0, 0 -- kernels that leave wgmma in flight, with TMA copies, with a producer warp
-                                            -- group for them
+-- Kernels that leave wgmma in flight, with TMA copies, with a producer warp group for them, with persistent blocks, and
+-- that store accumulators from registers to the result.
+local in_flight, boxes, producers, persistent, straight = 0, 0, 0, 0, 0
 
 -- Gives how many sources were written, in all and by what they call.
 local function check(func, target, space, calls)
@@ -110,18 +126,28 @@ local function check(func, target, space, calls)
         local path = string.format("%s/%d.cu", folder, written)
         kernel:export(path)
         if source_has(path, "ms_wgmma_wait_1(), ") then in_flight = in_flight + 1 end
+        local grouped = c.script:find("wgmma_mma", 1, true)
+        local by_memory = c.script:find("_shared_dyn = T.sblock_alloc_buffer", 1, true)
+        if grouped and not by_memory then straight = straight + 1 end
+        local notes = table.concat(kernel:notes(), "\n")
+        local blocks = c.script:match '"software_pipeline_blocks": ([12])'
+        if blocks and not notes:find("that do one tile after the other", 1, true) then
+          persistent = persistent + 1
+          assert(source_has(path, "dim3(" .. blocks .. ", 1, 1)"), "there are not so many persistent blocks")
+        end
         if source_has(path, "ms_tensor_copy_2d(") then
           boxes = boxes + 1
-          if c.script:find('"software_pipeline_producer": 1', 1, true) then
+          local partly = notes:find("is not shown to fill the whole buffer", 1, true)
+          if c.script:find('"software_pipeline_producer": 1', 1, true) and not partly then
             producers = producers + 1
-            assert(source_has(path, "ms_named_barrier(1, "), "there is no producer warp group")
+            assert(source_has(path, "ms_elect_one() != 0"), "there is no producer warp group")
             assert(not source_has(path, "ms_panels_"), "addresses of tiles are computed bit by bit")
             assert(source_has(path, "ms_uniform(threadIdx.y)"), "the warp group's number is in no uniform register")
             assert(kernel:resources()[1].threads == c.threads, "the threads are not as estimated")
             assert(ms.apply(func, ms.read_trace(c.trace:json())):hash() == c.hash,
                    "a record of it makes another function")
           end
-          assert(not source_has(path, "ms_copy_"), "an input is copied by all threads, and another is not")
+          assert(partly or not source_has(path, "ms_copy_"), "an input is copied by all threads, and another is not")
         end
         compile(kernel, calls)
       end
@@ -272,6 +298,7 @@ check_dots()
 for _, p in ipairs(PRODUCTS) do
   assert(os.execute("mkdir " .. folder))
   local inputs, output, m, n, k, target, by_columns = table.unpack(p)
+  all_produce = inputs == "bfloat16"
   local written, by_call = check(product(inputs, output, m, n, k, by_columns), target)
   local agree, said = run_on_cpu()
   assert(written > 0 and agree == written, said)
@@ -292,5 +319,8 @@ assert(spilling * 50 <= compiled, "products spill")
 assert(in_flight > 0, "no kernel leaves products of a warp group in flight")
 assert(boxes > 0, "no kernel has TMA copies")
 assert(producers > 0 and producers < boxes, "all kernels with TMA copies have a producer warp group, or none has")
-print(string.format("%d leave wgmma in flight, %d have TMA copies", in_flight, boxes))
+assert(persistent > 0 and persistent < producers, "all kernels with a producer have persistent blocks, or none has")
+assert(straight > 0, "no kernel stores from registers")
+print(string.format("%d leave wgmma in flight, %d have TMA copies, %d persistent blocks; %d store from registers",
+                    in_flight, boxes, persistent, straight))
 print(missing and "tensor_cores: NVRTC skipped: " .. missing or "tensor_cores: ok")
