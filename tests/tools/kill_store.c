@@ -1,14 +1,19 @@
 /* Processes that are killed while they write a store: one by one, in batches, merging, upgrading records of older
- * forms. Afterwards its pages and entries are sound, and it has all that was committed, as it was.
+ * forms. Afterwards its pages and entries are sound, and it has all that was committed, as it was; what was not done
+ * is done by the next run.
  *
  *   kill_store FOLDER ROUNDS [SEED]         so many of each kind
  *
- * What was committed is noted in memory that both processes share, once the call has returned. */
+ * What was committed is noted in memory that both processes share, once the call has returned. A process kills itself
+ * at one of its system calls that change files, drawn among those that the whole work takes: before it, after it, or
+ * where it has written a part of its pages. */
 #define _GNU_SOURCE
-#include "db/file/store.h"
+#include "db/file/snapshot.h"
+#include "db/storage/packed.h"
 #include "db/storage/seal.h"
 #include "support/store_tool.h"
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -16,22 +21,84 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { MOST = 6000, BEFORE = 1500, EACH = 300 }; /* records; those that are there before; commits one by one */
-static struct shared { atomic_uint committed; /* all of the first so many */ } * shared;
+static struct shared {
+  atomic_uint committed; /* all of the first so many */
+  atomic_uint calls;     /* that change files, of the process that works */
+} * shared;
 static char path[200], other[200];
 static db_id workload;
 static void *trace;
 static size_t trace_bytes;
 
-static double now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+/* ---- Where a process ends: the C library's functions, as the store and LMDB call them ---- */
+
+static struct { /* of the process that works */
+  bool counts;
+  uint32_t at; /* the call, from 1; 0: none */
+  enum { BEFORE_CALL, IN_CALL, AFTER_CALL, WHERES } where;
+} end;
+
+static void *real(const char *name) {
+  void *at = dlsym(RTLD_NEXT, name);
+  if (!at) stop(name, NULL);
+  return at;
 }
+
+static void end_here(void) {
+  kill(getpid(), SIGKILL);
+  for (;;) pause();
+}
+
+/* Counts a call; whether the process ends within it or after it. */
+static bool ends_by_call(void) {
+  if (!end.counts) return false;
+  bool ends = ++shared->calls == end.at;
+  if (ends && end.where == BEFORE_CALL) end_here();
+  return ends;
+}
+
+/* What a call that is cut short leaves: some of the pages. */
+static size_t part_of(size_t bytes) {
+  enum { PAGE = 4096 };
+  return end.where == IN_CALL ? bytes / PAGE / 2 * PAGE : bytes;
+}
+
+#define VISIBLE __attribute__((visibility("default")))
+#define WRAP(type, name, parameters, arguments)                                                                        \
+  VISIBLE type name parameters {                                                                                       \
+    static type(*next) parameters;                                                                                     \
+    if (!next) next = (type(*) parameters)real(#name);                                                                 \
+    bool ends = ends_by_call();                                                                                        \
+    type result = next arguments;                                                                                      \
+    if (ends) end_here();                                                                                              \
+    return result;                                                                                                     \
+  }
+#define WRAP_WRITE(name, parameters, arguments)                                                                        \
+  VISIBLE ssize_t name parameters {                                                                                    \
+    static ssize_t(*next) parameters;                                                                                  \
+    if (!next) next = (ssize_t(*) parameters)real(#name);                                                              \
+    bool ends = ends_by_call();                                                                                        \
+    if (ends) bytes = part_of(bytes);                                                                                  \
+    ssize_t result = bytes ? next arguments : 0;                                                                       \
+    if (ends) end_here();                                                                                              \
+    return result;                                                                                                     \
+  }
+WRAP_WRITE(write, (int file, const void *from, size_t bytes), (file, from, bytes))
+WRAP_WRITE(pwrite, (int file, const void *from, size_t bytes, off_t at), (file, from, bytes, at))
+WRAP(ssize_t, writev, (int file, const struct iovec *from, int count),
+     (file, from, ends &&end.where == IN_CALL ? (count + 1) / 2 : count))
+WRAP(int, fdatasync, (int file), (file))
+WRAP(int, fsync, (int file), (file))
+WRAP(int, msync, (void *from, size_t bytes, int flags), (from, bytes, flags))
+WRAP(int, ftruncate, (int file, off_t bytes), (file, bytes))
+WRAP(int, rename, (const char *from, const char *to), (from, to))
+WRAP(int, unlink, (const char *name), (name))
+WRAP(int, chmod, (const char *name, mode_t rights), (name, rights))
 
 static struct db_record record_of(uint64_t number) {
   static char reason[400];
@@ -150,17 +217,7 @@ static void begin_older(void) {
   shared->committed = MOST;
 }
 
-/* ---- Rounds ---- */
-
-static const struct kind {
-  const char *name;
-  void (*begin)(void);
-  void (*work)(struct db *db);
-} kinds[] = {{"commits", begin_empty, commit_each},
-             {"batches", begin_empty, commit_batches},
-             {"merges", begin_merge, merge},
-             {"upgrades", begin_older, upgrade}};
-enum { KINDS = sizeof kinds / sizeof *kinds };
+/* ---- How far it came ---- */
 
 static uint8_t seen[MOST];
 
@@ -174,7 +231,46 @@ static bool look(void *data, const struct db_record *r) {
   return true;
 }
 
-static void judge(const char *name) {
+static uint32_t count_seen(struct db *db) {
+  (void)db;
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < MOST; i++) count += seen[i];
+  return count;
+}
+
+/* Records that are packed, as this version writes them. */
+static uint32_t count_packed(struct db *db) {
+  ms_error err = {0};
+  MDB_txn *txn;
+  struct db_cursor cursor;
+  MDB_val key = {0, NULL}, value;
+  uint32_t count = 0;
+  if (!db_begin_read(db, &txn, &err)) stop("reading", &err);
+  int code = db_cursor_open(db, txn, DB_RECORDS, &cursor), step = code;
+  if (!code) step = db_cursor_next(&cursor, &key, &value);
+  for (; !step; step = db_cursor_next(&cursor, &key, &value))
+    if (db_unseal(DB_RECORD, &key, &value) != DB_BROKEN) count += db_is_packed(value.mv_data, value.mv_size);
+  if (!code) db_cursor_close(&cursor);
+  if (db_end_read(db, txn, code)) stop("reading packed records", NULL);
+  return count;
+}
+
+/* ---- Rounds ---- */
+
+static const struct kind {
+  const char *name;
+  void (*begin)(void);
+  void (*work)(struct db *db);
+  uint32_t (*done)(struct db *db);
+  uint32_t whole; /* what it has done in the end */
+} kinds[] = {{"commits", begin_empty, commit_each, count_seen, EACH},
+             {"batches", begin_empty, commit_batches, count_seen, MOST},
+             {"merges", begin_merge, merge, count_seen, MOST},
+             {"upgrades", begin_older, upgrade, count_packed, MOST}};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+/* How far the work came. */
+static uint32_t judge(const struct kind *k) {
   ms_error err = {0};
   uint32_t committed = shared->committed;
   memset(seen, 0, sizeof seen);
@@ -182,56 +278,64 @@ static void judge(const char *name) {
   struct db *db = open_store(path, DB_READ_ONLY);
   if (db_check(db, stderr, &err)) stop("its entries", &err);
   if (!db_each_record(db, NULL, NULL, look, NULL, &err)) stop("reading", &err);
-  db_close(db);
   for (uint32_t i = 0; i < committed; i++)
     if (!seen[i]) {
-      fprintf(stderr, "kill_store: %s: record %u was committed, and is lost\n", name, i);
+      fprintf(stderr, "kill_store: %s: record %u was committed, and is lost\n", k->name, i);
       exit(1);
     }
+  uint32_t done = k->done(db);
+  db_close(db);
+  return done;
 }
 
-/* Runs the work in a process, which is killed after so long, if it takes that; whether it was. */
-static bool run(const struct kind *k, double seconds) {
+/* Runs the work in a process, which ends at that call; 0: by itself. Whether it was killed. */
+static bool run(const struct kind *k, uint32_t at) {
   int status = 0;
   fflush(NULL);
+  shared->calls = 0;
+  end.where = draw(WHERES);
   pid_t child = fork();
   if (child < 0) stop("fork", NULL);
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    end.counts = true, end.at = at;
     struct db *db = open_store(path, 0);
     k->work(db);
     db_close(db);
     _exit(0);
-  }
-  if (seconds >= 0) {
-    usleep((unsigned)(1e6 * seconds));
-    kill(child, SIGKILL);
   }
   if (waitpid(child, &status, 0) != child) stop("waitpid", NULL);
   if (WIFEXITED(status) && WEXITSTATUS(status)) stop(k->name, NULL);
   return WIFSIGNALED(status);
 }
 
+static void finish(const struct kind *k) {
+  run(k, 0);
+  if (judge(k) == k->whole) return;
+  fprintf(stderr, "kill_store: %s: the next run does not do what was left\n", k->name);
+  exit(1);
+}
+
 static void play(const struct kind *k, int rounds) {
-  uint32_t killed = 0, partly = 0;
+  uint32_t partly = 0;
+  shared->committed = 0;
   k->begin();
-  double begun = now();
-  run(k, -1);
-  double whole = now() - begun;
-  judge(k->name);
-  while (killed < (uint32_t)rounds) {
+  finish(k);
+  uint32_t calls = shared->calls;
+  for (int i = 0; i < rounds; i++) {
     shared->committed = 0;
     k->begin();
-    uint32_t before = shared->committed;
-    bool was_killed = run(k, whole * 1e-3 * draw(1000));
-    judge(k->name);
-    killed += was_killed;
-    partly += was_killed && shared->committed > before;
-    if (was_killed && draw(4)) continue;
-    run(k, -1); /* and it goes on */
-    judge(k->name);
+    uint32_t before = judge(k), first = draw(calls);
+    if (!run(k, 1 + first)) stop("nobody was killed", NULL);
+    uint32_t done = judge(k);
+    partly += done > before && done < k->whole;
+    if (draw(3)) run(k, 1 + draw(calls)), judge(k); /* and again, in what it left */
+    finish(k);
   }
-  printf("%s: %u killed, %u of them between commits that were noted; nothing is lost\n", k->name, killed, partly);
+  printf("%s: %d killed at one of %u calls, %u of them with a part of the work done; nothing is lost, all is done by "
+         "the next run\n",
+         k->name, rounds, calls, partly);
+  if (rounds >= 20 && partly < (uint32_t)rounds / 2) stop("most were killed before or after all of the work", NULL);
 }
 
 int main(int argc, char **argv) {
