@@ -83,9 +83,10 @@ static bool find_hierarchy(const char *system, bool second, const char *controll
   }
   free(line);
   if (file) fclose(file);
+  if (!found) return false;
   unescape(out->root);
   unescape(out->point);
-  return found;
+  return true;
 }
 
 /* The group of this process, as /proc/self/cgroup has it: `0::/a/b`, or `4:cpu,cpuacct:/a/b`. */

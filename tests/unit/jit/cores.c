@@ -171,6 +171,24 @@ static void nonsense_sets_no_limit(void **state) {
       }
 }
 
+/* What stood on the stack before: escapes of a mount table. */
+static void __attribute__((noinline)) leave_escapes(void) {
+  volatile char left[1 << 16];
+  for (size_t i = 0; i < sizeof left; i++) left[i] = "\\101"[i % 4];
+}
+
+/* Nothing is taken for a mount where there are none. */
+static void no_groups_are_mounted(void **state) {
+  (void)state;
+  leave_escapes();
+  expect_quota(0);
+  put("/proc/self/mountinfo", "22 27 0:20 / /sys rw shared:7 - sysfs sysfs rw\n");
+  leave_escapes();
+  expect_quota(0);
+  leave_escapes();
+  expect_bytes(0);
+}
+
 static void fractions_are_left(void **state) {
   (void)state;
   assert_int_equal(cores_usable(8, 0), 8);
@@ -216,6 +234,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(both_versions, start, end),
       cmocka_unit_test_setup_teardown(memory, start, end),
       cmocka_unit_test_setup_teardown(nonsense_sets_no_limit, start, end),
+      cmocka_unit_test_setup_teardown(no_groups_are_mounted, start, end),
       cmocka_unit_test(fractions_are_left),
       cmocka_unit_test(affinity_counts),
   };
