@@ -367,14 +367,15 @@ end
 
 -- ---- GPUs --------------------------------------------------------------------------------------------------------
 
--- How many elements of the loop a thread may load and store at once: whole parts of it, as wide as an access may be.
+-- How many elements of the loop a thread may load and store at once: whole parts of it, as wide as an access may be, or
+-- one, which may be a vector that is wider.
 local function lengths_of(sch, group, p, columns)
   local bytes, list = 0, {}
   for _, block in ipairs(group) do bytes = math.max(bytes, widest(sch, block)) end
   for _, n in ipairs(p.lengths) do
     if n * bytes <= p.vector_bytes and sch:extent(columns) % n == 0 then list[#list + 1] = n end
   end
-  return list
+  return #list > 0 and list or {1}
 end
 
 -- Binds the outermost loops around a block.
