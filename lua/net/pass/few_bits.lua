@@ -63,7 +63,7 @@ function Rewriter:weights(name, across)
   if transposed then across = not across end
   local k_axis = across and 1 or 0
   local k, n = bytes.shape[k_axis + 1], bytes.shape[2 - k_axis]
-  local block = block_of(node, scale, bytes.shape, k_axis, k)
+  local block = n > 0 and block_of(node, scale, bytes.shape, k_axis, k)
   if not block or block < LEAST_BLOCK or block & (block - 1) ~= 0 then return nil end
   return {node = node, k = k, n = n, block = block, bits = self.net.packed and self.net.packed[bytes.array] and 4 or 8,
           across = across, is_signed = bytes.type == "int8", zero = zero}

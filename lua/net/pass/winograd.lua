@@ -56,7 +56,7 @@ local function convolution(values, node)
   end
   local rank, w_shape = #x.shape, w.shape
   if rank ~= 4 and rank ~= 5 or w_shape[rank - 1] ~= 3 or w_shape[rank] ~= 3 or not all(a.strides, 1)
-      or not all(a.dilations, 1) or common.count(y.shape) == 0 then
+      or not all(a.dilations, 1) or common.count(x.shape) == 0 or common.count(y.shape) == 0 then
     return nil
   end
   local c = {batch = x.shape[1], inputs = x.shape[2], outputs = w_shape[1], before = {},

@@ -117,6 +117,8 @@ check {type = "int4", rows = 2, k = 32, n = 32, block = 16, axis = 1}
 check {type = "int4", rows = 2, k = 48, n = 5, block = 24}
 check {type = "int4", rows = 2, k = 40, n = 5, block = 16}
 check {type = "int4", rows = 2, k = 24, n = 5}
+check {type = "int4", rows = 2, k = 32, n = 0, block = 16} -- no columns
+check {type = "uint8", rows = 2, k = 32, n = 0, columns = true, zero = true}
 check {type = "int4", rows = 2, k = 32, n = 5, columns = true, axis = 0}
 check {type = "int8", rows = 9, k = 32, n = 5}
 check {type = "int4", rows = 2, k = 32, n = 5, op = "Gemm", attributes = {alpha = 0.5}}
