@@ -38,9 +38,8 @@ struct c_dialect {
   const char *restricts;            /* pointers */
   const char *fails;                /* what a failed assertion does before it returns */
   const char *bound[3];             /* a value that needs names: before those, before the value, after it */
-  bool scalars_as_bits;   /* of 16 bits, to outlined loops: parameter ms_NAME of NAME, which is declared inside */
-  bool vectors_in_memory; /* buffers may be of them */
-  bool polynomials;       /* fast math has functions of ours */
+  bool scalars_as_bits; /* of 16 bits, to outlined loops: parameter ms_NAME of NAME, which is declared inside */
+  bool polynomials;     /* fast math has functions of ours */
   const struct c_template *templates;             /* instead of those of the same name; the last has no name */
   bool (*call)(struct emit_c *e, tir_expr call);  /* writes a call that only it knows; false: it does not */
   bool (*copy)(struct emit_c *e, tir_stmt store); /* writes a store of a vector that only it knows; or NULL */
@@ -78,6 +77,7 @@ struct emit_c {
   tir_stmt kernel;            /* CUDA: that is being written */
   struct jit_resources asked; /* CUDA: by the kernel being written */
   struct c_kernels *kernels;  /* NULL, or: they are noted there */
+  tir_expr *bound;            /* CUDA: by variable, the integer that a statement binds it to, or TIR_NONE */
   bool *whole;                /* the variables that hold a vector whole, as the dialect does; or NULL: none */
   tir_type whole_type;        /* its type */
   uint32_t bodies;
@@ -158,7 +158,8 @@ void emit_c_fence(struct emit_c *e); /* at the end of a function: its nontempora
 void emit_c_store(struct emit_c *e, tir_stmt store);
 void emit_c_bind_vector(struct emit_c *e, tir_var v, tir_expr value); /* as an array of its lanes */
 void emit_c_bound_lanes(struct emit_c *e, tir_var v, struct c_chunk c);
-bool emit_c_is_run(const struct emit_c *e, tir_expr index); /* elements side by side */
+/* Whether the elements of an access lie side by side: a run of scalars or of vectors, or one vector. */
+bool emit_c_is_run(const struct emit_c *e, tir_buffer buffer, tir_expr index);
 void emit_c_run(struct emit_c *e, tir_buffer buffer, tir_expr index,
                 struct c_chunk c);                    /* the address of such a chunk */
 void emit_c_address(struct emit_c *e, tir_expr load); /* of the element that a load names */

@@ -52,19 +52,15 @@ static bool is_swizzled(const struct emit_c *e, tir_buffer buffer) {
   return tir_swizzle_of(e->ir, buffer, &s);
 }
 
-bool emit_c_is_run(const struct emit_c *e, tir_expr index) {
-  const struct tir_expr_node *n = tir_at(e->ir, index);
-  return n->kind == TIR_RAMP && tir_is_const(e->ir, n->b, 1);
-}
-
 /* Buffers of vectors are those of their elements, side by side. */
 static int lanes_in(const struct emit_c *e, tir_buffer buffer) {
   return tir_type_lanes(tir_buffer_at(e->ir, buffer)->type);
 }
 
-/* Whether the elements of an access lie side by side: a run of scalars or of vectors, or one vector. */
-static bool is_run_in(const struct emit_c *e, tir_buffer buffer, tir_expr index) {
-  return emit_c_is_run(e, index) || (lanes_in(e, buffer) > 1 && tir_type_lanes(tir_type_of(e->ir, index)) == 1);
+bool emit_c_is_run(const struct emit_c *e, tir_buffer buffer, tir_expr index) {
+  const struct tir_expr_node *n = tir_at(e->ir, index);
+  bool is_ramp = n->kind == TIR_RAMP && tir_is_const(e->ir, n->b, 1);
+  return is_ramp || (lanes_in(e, buffer) > 1 && tir_type_lanes(n->type) == 1);
 }
 
 static void first_of(struct emit_c *e, tir_buffer buffer, tir_expr index, struct c_chunk c) {
@@ -131,7 +127,7 @@ static void element(struct emit_c *e, tir_buffer buffer, tir_expr index, struct 
   emit_c_buffer(e, buffer);
   fputc('[', e->out);
   if (is_swizzled(e, buffer)) open_place(e, buffer);
-  if (is_run_in(e, buffer, index))
+  if (emit_c_is_run(e, buffer, index))
     first_of(e, buffer, index, c);
   else if (tir_type_lanes(tir_type_of(e->ir, index)) == 1)
     emit_c_index(e, index);
@@ -166,7 +162,7 @@ static void load_raw(struct emit_c *e, const struct tir_expr_node *n, tir_expr i
   char type[32], value[32];
   if (c.width == 1) {
     load_scalar(e, n, index, c);
-  } else if (is_run_in(e, n->ref, index) && !n->a) {
+  } else if (emit_c_is_run(e, n->ref, index) && !n->a) {
     struct c_type t = emit_c_stored(n->type, c.width);
     fprintf(e->out, "(%s)*(const %s *)", emit_c_type_name(e, t, value), emit_c_memory_name(e, t, type));
     emit_c_run(e, n->ref, index, c);
@@ -199,13 +195,11 @@ void emit_c_address(struct emit_c *e, tir_expr load) {
   fputc(')', e->out);
 }
 
-/* An access of vectors in memory has a form where they lie side by side, all of them are touched, and the dialect has
- * such. */
+/* An access of vectors in memory has a form where they lie side by side, and all of them are touched. */
 static bool check_vectors(struct emit_c *e, tir_buffer buffer, tir_expr index, tir_expr mask) {
   tir_type type = tir_buffer_at(e->ir, buffer)->type;
   if (tir_type_lanes(type) == 1) return true;
-  bool fits = e->dialect->vectors_in_memory && tir_type_code(type) != TIR_BOOL && !mask;
-  if (fits && is_run_in(e, buffer, index)) return true;
+  if (tir_type_code(type) != TIR_BOOL && !mask && emit_c_is_run(e, buffer, index)) return true;
   emit_c_refuse(e, "buffer %s is of vectors, which are accessed under a mask or apart, or have no form here",
                 tir_text(e->ir, tir_buffer_at(e->ir, buffer)->name));
   return false;
@@ -367,7 +361,7 @@ static void store_nontemporal(struct emit_c *e, const struct tir_stmt_node *s, t
 static void store_chunk(struct emit_c *e, const struct tir_stmt_node *s, tir_expr index, struct c_chunk c,
                         const char *value) {
   tir_type type = tir_buffer_at(e->ir, s->store.buffer)->type;
-  bool plain = c.width == 1 || (is_run_in(e, s->store.buffer, index) && !s->store.predicate);
+  bool plain = c.width == 1 || (emit_c_is_run(e, s->store.buffer, index) && !s->store.predicate);
   char name[32];
   int bytes = plain && !s->store.predicate ? nontemporal_bytes(e, s->store.buffer, c) : 0;
   if (bytes) {

@@ -150,15 +150,6 @@ static const char *copy_function(struct emit_c *e, int bytes, char name[32]) {
   return name;
 }
 
-static void write_first(struct emit_c *e, tir_buffer buffer, tir_expr index) {
-  const struct tir_expr_node *n = tir_at(e->ir, index);
-  char name[32];
-  emit_c_buffer(e, buffer);
-  fprintf(e->out, " + %s(", emit_c_swizzle(e, buffer, name));
-  emit_c_index(e, n->kind == TIR_RAMP ? n->a : index);
-  fputs(")", e->out);
-}
-
 /* An asynchronous copy (tir/lower/gpu/copies.c). Where its condition does not hold none of its bytes is
  * loaded, and all of them are zero: no branch. */
 static void begin_copy(struct emit_c *e, const struct tir_stmt_node *s, const struct tir_expr_node *call) {
@@ -170,9 +161,9 @@ static void begin_copy(struct emit_c *e, const struct tir_stmt_node *s, const st
   assert(bytes == 4 || bytes == 8 || bytes == 16);
   emit_c_begin(e);
   fprintf(e->out, "%s(", copy_function(e, bytes, name));
-  write_first(e, s->store.buffer, tir_operands(e->ir, s->store.indices)[0]);
+  emit_c_run(e, s->store.buffer, tir_operands(e->ir, s->store.indices)[0], C_SCALAR);
   fputs(", ", e->out);
-  write_first(e, load->ref, tir_operands(e->ir, load->operands)[0]);
+  emit_c_run(e, load->ref, tir_operands(e->ir, load->operands)[0], C_SCALAR);
   fputs(", ", e->out);
   if (condition) {
     fputc('(', e->out);
@@ -185,7 +176,7 @@ static void begin_copy(struct emit_c *e, const struct tir_stmt_node *s, const st
 }
 
 /* A vector that goes as it is from one memory to another, neither of them a thread's own, which is in registers: one
- * load and one store, at multiples of their size (tir/lower/gpu/gpu_vectorize.c). */
+ * load and one store, at multiples of their size. */
 static bool copy_vector(struct emit_c *e, tir_stmt store) {
   const struct tir_stmt_node *s = tir_stmt_at(e->ir, store);
   const struct tir_expr_node *value = tir_at(e->ir, s->store.value);
@@ -200,8 +191,9 @@ static bool copy_vector(struct emit_c *e, tir_stmt store) {
   tir_expr from = tir_operands(e->ir, load->operands)[0];
   struct c_type t = emit_c_stored(load->type, 1);
   const char *type = wide_type((int64_t)t.bits / 8 * tir_type_lanes(load->type));
-  bool moves = emit_c_is_run(e, from) && emit_c_is_run(e, to) && e->parallel;
+  bool moves = emit_c_is_run(e, load->ref, from) && emit_c_is_run(e, s->store.buffer, to) && e->parallel;
   if (!type || !moves || is_own(e, s->store.buffer) || is_own(e, load->ref)) return false;
+  if (!emit_cuda_is_aligned(e, from) || !emit_cuda_is_aligned(e, to)) return false;
   emit_c_begin(e);
   fprintf(e->out, "*(%s *)", type);
   emit_c_run(e, s->store.buffer, to, C_SCALAR);
@@ -475,6 +467,7 @@ static void write_function(struct emit_c *e) {
   const struct tir_func_node *f = &e->ir->funcs.at[e->func];
   uint32_t mark = emit_c_enter(e);
   choose_index(e);
+  emit_cuda_note_bound(e);
   fprintf(e->out, "#ifndef __CUDACC_RTC__\nextern \"C\" int %s(void **args, void *workspace, void *stream) {\n",
           e->name);
   e->indent = 1;
@@ -485,6 +478,8 @@ static void write_function(struct emit_c *e) {
   e->indent = 0;
   fputs("}\n#endif\n", e->out);
   emit_c_leave(e, mark);
+  free(e->bound);
+  e->bound = NULL;
   if (e->kernels) e->kernels->device_bytes = e->device_bytes;
 }
 

@@ -31,6 +31,9 @@ void emit_c_pointer(struct emit_c *e, tir_expr pointer);            /* of tvm_ac
 /* The buffer that it leads into, and the element; TIR_NONE: refused. */
 tir_buffer emit_c_pointed(struct emit_c *e, tir_expr pointer, tir_expr *offset);
 bool emit_c_is_text(const struct emit_c *e, tir_expr x, const char *text);
+/* emit_alignment.c: whether a run of elements stands at a multiple of its size; the values of variables */
+bool emit_cuda_is_aligned(const struct emit_c *e, tir_expr index); /* of a run; a buffer of vectors: of such */
+void emit_cuda_note_bound(struct emit_c *e);                       /* into e->bound, to be freed */
 /* emit_mma.c: the same, of mma.sync */
 bool emit_c_mma_fragment(struct emit_c *e, tir_buffer buffer, uint64_t elements);
 const char *emit_c_matrices(struct emit_c *e, bool transposed); /* the function that loads four matrices */

@@ -10,7 +10,7 @@
  * PTX's max and min are another function than ours: a NaN gives the other operand, and 0 is more than -0. Ours is
  * a > b ? a : b.
  *
- * Requires: vectors that stand in memory at multiples of their size (tir/lower/gpu/gpu_vectorize.c). */
+ * Vectors that do not stand at a multiple of their size are loaded lane by lane; to such nothing is stored whole. */
 #include "emit_cuda.h"
 
 #include <stdlib.h>
@@ -286,6 +286,13 @@ static void load(struct emit_c *e, const struct tir_expr_node *n, tir_type type)
   if (is_own(e, n->ref)) fputc(')', e->out);
 }
 
+/* Loads a vector that one access may load, or that is in registers. */
+static bool is_whole(const struct emit_c *e, const struct tir_expr_node *n) {
+  if (n->kind != TIR_LOAD || n->count != 1 || n->a) return false;
+  tir_expr index = tir_operands(e->ir, n->operands)[0];
+  return emit_c_is_run(e, n->ref, index) && (is_own(e, n->ref) || emit_cuda_is_aligned(e, index));
+}
+
 static void value(struct emit_c *e, tir_expr x, tir_type type);
 
 static void widened(struct emit_c *e, tir_expr x, tir_type type) {
@@ -346,7 +353,7 @@ static void value(struct emit_c *e, tir_expr x, tir_type type) {
     let(e, n, type);
   } else if (n->kind == TIR_VAR && e->whole[n->ref]) {
     emit_c_variable(e, n->ref);
-  } else if (n->kind == TIR_LOAD && n->count == 1 && !n->a && emit_c_is_run(e, tir_operands(e->ir, n->operands)[0])) {
+  } else if (is_whole(e, n)) {
     load(e, n, type);
   } else if (n->kind == TIR_BROADCAST) {
     fprintf(e->out, "%s(", same_function(e, pairs_of(type), name));
@@ -390,7 +397,9 @@ bool emit_c_store_pairs(struct emit_c *e, tir_stmt store) {
   const struct tir_stmt_node *s = tir_stmt_at(e->ir, store);
   tir_expr index = tir_operands(e->ir, s->store.indices)[0];
   tir_type type = tir_type_of(e->ir, s->store.value);
-  if (!e->parallel || s->store.predicate || !has_pairs(e, type) || !emit_c_is_run(e, index)) return false;
+  if (!e->parallel || s->store.predicate || !has_pairs(e, type) || !emit_c_is_run(e, s->store.buffer, index))
+    return false;
+  if (!is_own(e, s->store.buffer) && !emit_cuda_is_aligned(e, index)) return false;
   assert(!e->whole); /* no store stands in another's value */
   e->whole = calloc(e->ir->vars.count, sizeof *e->whole);
   if (!e->whole) abort();

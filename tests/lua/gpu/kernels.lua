@@ -44,6 +44,30 @@ local WORKLOADS = {
   NRM = op("norm", "3x12x20"), POOL = op("max_pool", "2 9 9 6 3 2 1"), SFM = op("softmax", "9x70"),
   T2D = op("conv2d_transpose", "2 5 4 4 6 4 2 1"),
   TBG = op("transpose_batch_matmul", "2 10 3 12"),
+  VECTORS = function() -- in memory, as wide as an access and wider; slices that begin anywhere
+    return ms.from_script [[
+from tvm.script import tirx as T
+
+@T.prim_func
+def main(A: T.Buffer((9, 6), "float32x4"), W: T.Buffer((6,), "int32x8"), H: T.Buffer((50,), "float16"), B: T.Buffer((9, 6), "float32x4"), V: T.Buffer((6,), "int32x8"), S: T.Buffer((11,), "float16x4"), R: T.Buffer((46,), "float16")):
+    for i, j in T.grid(9, 6):
+        with T.sblock("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = T.max(A[vi, 5 - vj], A[vi, vj]) + A[8 - vi, vj]
+    for i in range(6):
+        with T.sblock("V"):
+            vi = T.axis.spatial(6, i)
+            V[vi] = W[vi] * W[5 - vi]
+    for i in range(11):
+        with T.sblock("S"):
+            vi = T.axis.spatial(11, i)
+            S[vi] = H[vi * 4 + 1:vi * 4 + 5] * H[vi * 4:vi * 4 + 4]
+    for i in range(11):
+        with T.sblock("R"):
+            vi = T.axis.spatial(11, i)
+            R[vi * 4 + 2:vi * 4 + 6] = H[vi * 4 + 2:vi * 4 + 6]
+]]
+  end,
 }
 
 local function draw(func)

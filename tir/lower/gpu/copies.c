@@ -31,14 +31,28 @@ const struct tir_expr_node *tir_copied_load(const struct tir *ir, tir_expr value
   return n->kind == TIR_LOAD && !n->a ? n : NULL;
 }
 
+/* Whether the elements, scalars or vectors, lie side by side from a multiple of their number on. */
+static bool is_aligned(struct tir *ir, tir_expr index) {
+  struct tir_expr_node n = *tir_at(ir, index);
+  int lanes = tir_type_lanes(n.type);
+  int64_t modulus, remainder;
+  if (lanes == 1) return true;
+  if (n.kind != TIR_RAMP || !tir_is_const(ir, n.b, 1)) return false;
+  tir_modular(ir, n.a, &modulus, &remainder);
+  return modulus % lanes == 0 && remainder % lanes == 0;
+}
+
 /* A choice that became certain may have left zero. */
-static bool is_one_copy(const struct tir *ir, tir_stmt store) {
+static bool is_one_copy(struct tir *ir, tir_stmt store) {
   const struct tir_expr_node *call = tir_at(ir, tir_as(ir, store, TIR_STORE)->store.value);
   int bits = tir_type_bits(call->type) * tir_type_lanes(call->type);
   assert(call->count == 1 && tir_buffer_memory(ir, tir_as(ir, store, TIR_STORE)->store.buffer) == TIR_BLOCK_MEMORY);
   tir_expr condition;
-  return tir_copied_load(ir, tir_operands(ir, call->operands)[0], &condition) &&
-         !tir_as(ir, store, TIR_STORE)->store.predicate && (bits == 32 || bits == 64 || bits == 128);
+  const struct tir_expr_node *load = tir_copied_load(ir, tir_operands(ir, call->operands)[0], &condition);
+  if (!load || tir_as(ir, store, TIR_STORE)->store.predicate || (bits != 32 && bits != 64 && bits != 128)) return false;
+  tir_expr from = tir_operands(ir, load->operands)[0],
+           to = ir->operands.at[tir_as(ir, store, TIR_STORE)->store.indices];
+  return is_aligned(ir, from) && is_aligned(ir, to);
 }
 
 /* One value for all that is stored is no copy. */

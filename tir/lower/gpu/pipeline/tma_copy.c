@@ -155,6 +155,7 @@ static bool find_shapes(struct copy *c, struct lower_tma_copy *out) {
     return refuse(c, "it fills no canonical layout of shared memory");
   if (tir_buffer_at(ir, c->from)->type != tir_buffer_at(ir, c->to)->type || bytes < 1 || bytes > 8)
     return refuse(c, "the types of what it loads and stores differ");
+  if (tir_type_lanes(tir_buffer_at(ir, c->to)->type) > 1) return refuse(c, "its buffers are of vectors");
   if (c->from_rank < 2 || c->from_rank > TIR_BOX_MOST_RANK || c->to_rank < 2)
     return refuse(c, "what it copies has not two to five dimensions");
   if (tir_buffer_memory(ir, c->from) != TIR_DEVICE_MEMORY || !read_shape(ir, c->from, out->extents) ||
