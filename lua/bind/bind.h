@@ -211,5 +211,10 @@ bool bind_option_bool(lua_State *L, int at, const char *name, bool otherwise);
 /* The option `resample`: whether all decisions of a trace are sampled again. */
 bool bind_option_resample(lua_State *L, int at);
 const char *bind_option_text(lua_State *L, int at, const char *name, const char *otherwise); /* lives with the table */
+/* A text that is an argument, or otherwise: without a zero byte. */
+const char *bind_check_text(lua_State *L, int at);
+const char *bind_opt_text(lua_State *L, int at, const char *otherwise);
+/* The integer on the top of the stack, item i of a list. */
+lua_Integer bind_check_item(lua_State *L, lua_Integer i);
 
 #endif

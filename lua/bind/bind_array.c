@@ -101,7 +101,7 @@ static int read_shape(lua_State *L, int at, int64_t *shape) {
   if (rank > 32) bind_refuse(L, "an array has at most 32 dimensions");
   for (lua_Integer i = 0; i < rank; i++) {
     lua_rawgeti(L, at, i + 1);
-    shape[i] = luaL_checkinteger(L, -1);
+    shape[i] = bind_check_item(L, i + 1);
     lua_pop(L, 1);
   }
   return (int)rank;
@@ -148,7 +148,7 @@ static int view(lua_State *L) {
   struct bound_array *a = bind_check_array(L, 1);
   int rank = read_shape(L, 2, shape);
   char own[24];
-  tir_type type = check_type(L, luaL_optstring(L, 3, tir_type_text(a->type, own)));
+  tir_type type = check_type(L, bind_opt_text(L, 3, tir_type_text(a->type, own)));
   lua_Integer offset = luaL_optinteger(L, 4, 0);
   if (offset < 0 || offset % 64)
     return bind_refuse(L, "a view's offset is a multiple of 64 bytes, not %I", (LUAI_UACINT)offset);
@@ -179,7 +179,7 @@ static int assign(lua_State *L) {
 static int new_array(lua_State *L) {
   int64_t shape[32];
   int rank = read_shape(L, 1, shape);
-  tir_type type = check_type(L, luaL_optstring(L, 2, "float32"));
+  tir_type type = check_type(L, bind_opt_text(L, 2, "float32"));
   lua_settop(L, 3);
   struct bound_array *a = bind_new_array(L, shape, rank, type);
   if (lua_type(L, 3) == LUA_TNUMBER) {
@@ -223,7 +223,7 @@ static size_t position(lua_State *L, const struct bound_array *a, int at) {
     bind_refuse(L, a->rank == 1 ? "%d index is expected" : "%d indices are expected", a->rank);
   for (int d = 0; d < a->rank; d++) {
     lua_rawgeti(L, at, d + 1);
-    lua_Integer i = luaL_checkinteger(L, -1);
+    lua_Integer i = bind_check_item(L, d + 1);
     lua_pop(L, 1);
     if (i < 0 || i >= a->shape[d])
       bind_refuse(L, "index %I is outside [0, %I)", (LUAI_UACINT)i, (LUAI_UACINT)a->shape[d]);

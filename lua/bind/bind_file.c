@@ -109,7 +109,7 @@ bool bind_close_output(struct bind_output *out, bool ok, ms_error *err) {
  * to. */
 static int replace_file(lua_State *L) {
   size_t size;
-  const char *path = luaL_checkstring(L, 1), *text = luaL_checklstring(L, 2, &size);
+  const char *path = bind_check_text(L, 1), *text = luaL_checklstring(L, 2, &size);
   struct stat there;
   if (stat(path, &there) == 0 && !S_ISREG(there.st_mode)) {
     lua_pushnil(L);
@@ -248,7 +248,7 @@ bool bind_push_file(lua_State *L, const char *path, uint64_t most, ms_error *err
 
 /* read_file(path [, most]): all of a file, of so many bytes at most; nil and a message */
 static int read_file(lua_State *L) {
-  const char *path = luaL_checkstring(L, 1);
+  const char *path = bind_check_text(L, 1);
   lua_Integer most = luaL_optinteger(L, 2, (lua_Integer)BIND_MOST_TEXT);
   ms_error err = {.instruction = -1};
   luaL_argcheck(L, most >= 0, 2, "a number of bytes is expected");
@@ -261,7 +261,7 @@ static int read_file(lua_State *L) {
 /* read_start(path, length): so many bytes that a file begins with, none of a pipe, whose bytes are read once; nil, a
  * message and the error's number */
 static int read_start(lua_State *L) {
-  const char *path = luaL_checkstring(L, 1);
+  const char *path = bind_check_text(L, 1);
   lua_Integer length = luaL_checkinteger(L, 2);
   luaL_argcheck(L, length >= 0 && length <= 1 << 20, 2, "a number of bytes is expected, 1048576 at most");
   char *start = lua_newuserdatauv(L, (size_t)length + 1, 0);

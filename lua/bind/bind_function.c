@@ -225,7 +225,7 @@ static struct tir *read_script(const char *text, size_t length, const char *file
 /* functions_of_script(text [, file]): a list of the functions, each alone */
 static int functions_of_script(lua_State *L) {
   size_t length;
-  const char *text = luaL_checklstring(L, 1, &length), *file = luaL_optstring(L, 2, "script");
+  const char *text = luaL_checklstring(L, 1, &length), *file = bind_opt_text(L, 2, "script");
   ms_error err = {.instruction = -1};
   struct tir *ir = read_script(text, length, file, &err);
   if (!ir) return bind_raise(L, &err);
@@ -248,7 +248,7 @@ static int functions_of_script(lua_State *L) {
 /* from_script(text [, file]): the only function, or `main` */
 static int from_script(lua_State *L) {
   size_t length;
-  const char *text = luaL_checklstring(L, 1, &length), *file = luaL_optstring(L, 2, "script");
+  const char *text = luaL_checklstring(L, 1, &length), *file = bind_opt_text(L, 2, "script");
   ms_error err = {.instruction = -1};
   struct tir *ir = read_script(text, length, file, &err);
   if (!ir) return bind_raise(L, &err);
@@ -281,7 +281,7 @@ static const char **names_of(lua_State *L, int list, lua_Integer count) {
 static int extract(lua_State *L) {
   struct bound_function *b = bind_check_function(L, 1);
   luaL_checktype(L, 2, LUA_TTABLE);
-  const char *name = luaL_checkstring(L, 3);
+  const char *name = bind_check_text(L, 3);
   lua_settop(L, 4);
   lua_Integer count = luaL_len(L, 2);
   luaL_argcheck(L, count > 0 && count <= UINT32_MAX, 2, "a list of names of blocks is expected");

@@ -252,7 +252,7 @@ static int timed_with_digits(lua_State *L) {
   const struct bound_function *f = bind_check_function(L, 1);
   struct jit_target target;
   ms_error err = {.instruction = -1};
-  if (!jit_target_parse(luaL_checkstring(L, 2), &target, &err)) return bind_raise(L, &err);
+  if (!jit_target_parse(bind_check_text(L, 2), &target, &err)) return bind_raise(L, &err);
   lua_newtable(L);
   for (uint32_t i = 0; i < f->ir->funcs.at[f->func].params.count; i++) {
     lua_pushboolean(L, jit_timed_with_digits(f->ir, f->func, &target, i));
@@ -276,7 +276,7 @@ static int interpret(lua_State *L) {
  * real, each pass verified; raises where it is refused, races, or computes something else than the function. */
 static int check_lowered(lua_State *L) {
   struct bound_function *f = bind_check_function(L, 1), *scheduled = bind_check_function(L, 2);
-  const char *target_text = luaL_checkstring(L, 3);
+  const char *target_text = bind_check_text(L, 3);
   lua_Integer seed = luaL_checkinteger(L, 4);
   ms_error err = {.instruction = -1};
   struct jit_target target;
@@ -311,11 +311,11 @@ static int interpret_samples(lua_State *L) {
 static int export(lua_State *L) {
   struct bound_kernel *k = check_kernel(L, 1);
   struct bound_function *f = function_of(L, 1);
-  const char *path = luaL_checkstring(L, 2), *owner = NULL;
+  const char *path = bind_check_text(L, 2), *owner = NULL;
   char name[JIT_EXPORTED_NAME];
   struct jit_options options = k->options;
   ms_error err = {.instruction = -1};
-  options.export_name = luaL_optstring(L, 3, NULL);
+  options.export_name = bind_opt_text(L, 3, NULL);
   if (!jit_exported_name(f->ir, f->func, options.export_name, path, name, &owner, &err) ||
       !jit_export(f->ir, f->func, &k->target, &options, path, &err))
     return bind_raise(L, &err);
@@ -327,7 +327,7 @@ static int export(lua_State *L) {
 /* check_exported(name): raises why no exported function may be called so */
 static int check_exported(lua_State *L) {
   ms_error err = {.instruction = -1};
-  return jit_may_export(luaL_checkstring(L, 1), &err) ? 0 : bind_raise(L, &err);
+  return jit_may_export(bind_check_text(L, 1), &err) ? 0 : bind_raise(L, &err);
 }
 
 static int target_text(lua_State *L) {
@@ -447,7 +447,7 @@ static int target(lua_State *L) {
   char text[JIT_TARGET_TEXT];
   ms_error err = {.instruction = -1};
   bind_check_options(L, 2, "runs:boolean");
-  if (!jit_target_parse(luaL_optstring(L, 1, "native"), &t, &err)) return bind_raise(L, &err);
+  if (!jit_target_parse(bind_opt_text(L, 1, "native"), &t, &err)) return bind_raise(L, &err);
   if (bind_option_bool(L, 2, "runs", false) && !jit_target_runs_here(&t, &err)) return bind_raise(L, &err);
   jit_target_text(&t, text, sizeof text);
   lua_newtable(L);

@@ -279,7 +279,7 @@ static uint32_t read_decision(lua_State *L, int options, int64_t *out, uint32_t 
     luaL_checktype(L, -1, LUA_TTABLE);
     for (lua_Integer i = 1; i <= luaL_len(L, -1) && count < most; i++) {
       lua_rawgeti(L, -1, i);
-      out[count++] = luaL_checkinteger(L, -1);
+      out[count++] = bind_check_item(L, i);
       lua_pop(L, 1);
     }
   }

@@ -103,7 +103,7 @@ void bind_check_options(lua_State *L, int at, const char *list) {
 
 /* options(given, "name:type name:type …"): the options, checked; an empty table for nil. */
 static int options(lua_State *L) {
-  const char *list = luaL_checkstring(L, 2);
+  const char *list = bind_check_text(L, 2);
   bind_check_options(L, 1, list);
   if (lua_isnil(L, 1))
     lua_newtable(L);
@@ -171,12 +171,37 @@ bool bind_option_resample(lua_State *L, int at) {
   return bind_option_bool(L, at, "anew", bind_option_bool(L, at, "resample", false)); /* the old name goes on working */
 }
 
+/* C reads a text to its first zero byte: one within would be another path, target or name. */
+static bool is_whole(lua_State *L, int at) {
+  size_t length;
+  return strlen(lua_tolstring(L, at, &length)) == length;
+}
+
+const char *bind_check_text(lua_State *L, int at) {
+  const char *text = luaL_checkstring(L, at);
+  if (!is_whole(L, at)) luaL_argerror(L, at, "a text without a zero byte is expected");
+  return text;
+}
+const char *bind_opt_text(lua_State *L, int at, const char *otherwise) {
+  return lua_isnoneornil(L, at) ? otherwise : bind_check_text(L, at);
+}
+
+lua_Integer bind_check_item(lua_State *L, lua_Integer i) {
+  int is_integer;
+  lua_Integer value = lua_tointegerx(L, -1, &is_integer);
+  if (is_integer) return value;
+  const char *text = lua_isnumber(L, -1) ? luaL_tolstring(L, -1, NULL) : luaL_typename(L, -1);
+  bind_refuse(L, "item %I of the list is %s; an integer is expected", (LUAI_UACINT)i, text);
+  return 0;
+}
+
 const char *bind_option_text(lua_State *L, int at, const char *name, const char *otherwise) {
   assert(name);
   if (!lua_istable(L, at)) return otherwise;
   const char *value = otherwise;
   if (lua_getfield(L, at, name) != LUA_TNIL) {
     if (lua_type(L, -1) != LUA_TSTRING) refuse_type(L, name, "string", luaL_typename(L, -1));
+    if (!is_whole(L, -1)) bind_refuse(L, "option `%s` has a zero byte", name);
     value = lua_tostring(L, -1);
   }
   lua_pop(L, 1);

@@ -231,7 +231,7 @@ static bool is_for(const struct vm_trace *t, const struct vm_instruction *in, co
  * for. */
 static int trace_changeable(lua_State *L) {
   struct vm_trace *t = bind_check_trace(L, 1);
-  const char *kind = luaL_checkstring(L, 2), *note = luaL_optstring(L, 3, NULL);
+  const char *kind = bind_check_text(L, 2), *note = bind_opt_text(L, 3, NULL);
   lua_newtable(L);
   lua_Integer n = 0;
   for (uint32_t i = 0; i < t->steps->count; i++) {
@@ -254,7 +254,7 @@ static int trace_with_decision(lua_State *L) {
   uint32_t count = 0;
   for (lua_Integer i = 1; i <= luaL_len(L, 3) && count < BIND_MOST_ARGUMENTS; i++) {
     lua_rawgeti(L, 3, i);
-    values[count++] = luaL_checkinteger(L, -1);
+    values[count++] = bind_check_item(L, i);
     lua_pop(L, 1);
   }
   if (index < 0 || index >= copy->steps->count || !vm_decide(copy, (uint32_t)index, values, count))

@@ -19,7 +19,7 @@ static int units(lua_State *L) {
                                                          [JIT_UNIT_AMX_BF16] = TIR_WORK_BF16_PRODUCTS};
   struct jit_target target;
   ms_error err = {.instruction = -1};
-  if (!jit_target_parse(luaL_checkstring(L, 1), &target, &err)) return bind_raise(L, &err);
+  if (!jit_target_parse(bind_check_text(L, 1), &target, &err)) return bind_raise(L, &err);
   lua_newtable(L);
   for (int u = 0; u < JIT_UNITS; u++) {
     if (!jit_unit_is_here((enum jit_unit)u, &target)) continue;
@@ -48,7 +48,7 @@ static int unit_rate(lua_State *L) {
 
 /* unit_is_used(unit, assembly): whether the text has an instruction of it */
 static int unit_is_used(lua_State *L) {
-  lua_pushboolean(L, jit_unit_is_used(check_unit(L, 1), luaL_checkstring(L, 2)));
+  lua_pushboolean(L, jit_unit_is_used(check_unit(L, 1), bind_check_text(L, 2)));
   return 1;
 }
 

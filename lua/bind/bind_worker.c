@@ -18,7 +18,7 @@ static int collect(lua_State *L) {
 /* worker(name): a process that runs a file of ours, as `lua.vendor.worker`; nil where the program is not beside this
  * code, as it is not where another program loaded the library */
 static int new_worker(lua_State *L) {
-  const char *name = luaL_checkstring(L, 1);
+  const char *name = bind_check_text(L, 1);
   char program[PATH_MAX], file[PATH_MAX];
   ms_error err = {.instruction = -1};
   if (!jit_find_near("msched", 0, program, sizeof program) && !jit_find_near("bin/msched", 2, program, sizeof program))

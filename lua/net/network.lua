@@ -499,7 +499,9 @@ end
 -- ms.onnx(path [, {shapes = {x = {1, 3, 224, 224}}, dims = {batch = 1}, constants = {rate = 16000}}]): the network of a
 -- file.
 function network.read(path, options)
-  if type(path) ~= "string" then error(ms.where() .. "ms.onnx takes a path", 0) end
+  if type(path) ~= "string" or path:find("\0", 1, true) then
+    error(ms.where() .. "ms.onnx takes a path, without a zero byte", 0)
+  end
   options = ms.options(options, "shapes:table dims:table constants:table")
   local where = ms.where()
   local ok, model = pcall(ms.read_onnx, path)

@@ -57,7 +57,7 @@ static struct jit_measurer *open_measurer(lua_State *L) {
 static int measurer_add(lua_State *L) {
   struct jit_measurer *m = open_measurer(L);
   const struct bound_function *f = bind_check_function(L, 2);
-  const char *text = luaL_optstring(L, 3, NULL);
+  const char *text = bind_opt_text(L, 3, NULL);
   ms_error err = {.instruction = -1};
   struct vm_intrinsics *own = text ? vm_read_intrinsics(text, "intrinsics", &err) : NULL;
   if (text && !own) return bind_raise(L, &err);

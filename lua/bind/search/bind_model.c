@@ -15,7 +15,7 @@ static struct search_model **push_model(lua_State *L) {
 
 /* model(name [, seed [, by_rank]]): by_rank: samples count by their rank among those of their task */
 static int new_model(lua_State *L) {
-  const char *name = luaL_checkstring(L, 1);
+  const char *name = bind_check_text(L, 1);
   uint64_t seed = (uint64_t)luaL_optinteger(L, 2, 1);
   bool by_rank = lua_toboolean(L, 3);
   ms_error err = {.instruction = -1};
@@ -27,7 +27,7 @@ static int new_model(lua_State *L) {
 
 /* load_model(path [, seed]): nil and why, where the file holds no model that can be used here */
 static int load_model(lua_State *L) {
-  const char *path = luaL_checkstring(L, 1);
+  const char *path = bind_check_text(L, 1);
   uint64_t seed = (uint64_t)luaL_optinteger(L, 2, 1);
   ms_error err = {.instruction = -1};
   FILE *file = bind_open_file(path, &err); /* what it can be at all */
@@ -124,7 +124,7 @@ static int model_predict(lua_State *L) {
 /* model:save(path) */
 static int model_save(lua_State *L) {
   ms_error err = {.instruction = -1};
-  return search_model_save(*check_model(L), luaL_checkstring(L, 2), &err) ? 0 : bind_raise(L, &err);
+  return search_model_save(*check_model(L), bind_check_text(L, 2), &err) ? 0 : bind_raise(L, &err);
 }
 
 void bind_models(lua_State *L) {

@@ -127,7 +127,7 @@ static void *bounded_list(const redisReadTask *task, list_count elements) {
 
 /* redis(host, port, seconds[, patient]): a connection; nil and why there is none. patient: as ask has it */
 static int new_redis(lua_State *L) {
-  const char *host = luaL_checkstring(L, 1), *port = luaL_checkstring(L, 2), *why = "no memory";
+  const char *host = bind_check_text(L, 1), *port = bind_check_text(L, 2), *why = "no memory";
   double until = now() + luaL_checknumber(L, 3);
   struct connection *c = lua_newuserdatauv(L, sizeof *c, 0);
   *c = (struct connection){.fd = -1};

@@ -73,7 +73,7 @@ static void add_source(lua_State *L, struct script_files *files) {
     lua_getfield(L, -1, "path");
   else
     lua_pushvalue(L, -1);
-  const char *path = luaL_checkstring(L, -1), *text;
+  const char *path = bind_check_text(L, -1), *text;
   if (is_read)
     lua_getfield(L, -2, "text");
   else
@@ -122,7 +122,7 @@ static int sources(lua_State *L) {
   for (lua_Integer i = 1; i <= count; i++) {
     lua_createtable(L, 0, 2);
     lua_rawgeti(L, 1, i);
-    script_push_text(L, luaL_checkstring(L, -1));
+    script_push_text(L, bind_check_text(L, -1));
     lua_setfield(L, -3, "text");
     lua_setfield(L, -2, "path");
     lua_rawseti(L, -2, i);
@@ -191,7 +191,7 @@ static void list_postprocs(lua_State *L) {
     lua_Debug about;
     lua_rawgeti(L, -2, i + 1);
     lua_getfield(L, -1, "name");
-    snprintf(list->at[i].name, SEARCH_NAME, "%s", luaL_checkstring(L, -1));
+    snprintf(list->at[i].name, SEARCH_NAME, "%s", bind_check_text(L, -1));
     lua_getfield(L, -2, "apply");
     lua_getinfo(L, ">S", &about);
     list->at[i].ours = script_is_own(&about);

@@ -39,7 +39,7 @@ static int features_call(lua_State *L) {
     column = lua_tointeger(L, 3) - 1;
   else
     for (uint32_t i = 0; i < search_feature_count(); i++)
-      if (!strcmp(search_feature_name(i), luaL_checkstring(L, 3))) column = i;
+      if (!strcmp(search_feature_name(i), bind_check_text(L, 3))) column = i;
   luaL_argcheck(L, column >= 0 && column < search_feature_count(), 3, "no such feature");
   lua_pushnumber(L, (double)f->rows[(row - 1) * search_feature_count() + column]);
   return 1;

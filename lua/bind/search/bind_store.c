@@ -23,15 +23,6 @@ static struct db *open_store(lua_State *L) {
   return db;
 }
 
-/* A file's name, which ends at its first zero byte for the system: one within would be another file. */
-static const char *check_path(lua_State *L, int at) {
-  size_t length;
-  const char *path = luaL_checklstring(L, at, &length);
-  luaL_argcheck(L, strlen(path) == length, at, "a path without a zero byte is expected");
-  return path;
-}
-static const char *opt_path(lua_State *L, int at) { return lua_isnoneornil(L, at) ? NULL : check_path(L, at); }
-
 static void warn_of_damage(void *unused, const char *line) {
   (void)unused;
   visible_complain("msched: ", line);
@@ -45,7 +36,7 @@ static int new_store(lua_State *L) {
   ms_error err = {.instruction = -1};
   bool read_only = lua_istable(L, 2) && bind_option_bool(L, 2, "read_only", false);
   bool create = !lua_istable(L, 2) || bind_option_bool(L, 2, "create", true);
-  *b = db_open(opt_path(L, 1), read_only ? DB_READ_ONLY : create ? DB_CREATE : 0, &err);
+  *b = db_open(bind_opt_text(L, 1, NULL), read_only ? DB_READ_ONLY : create ? DB_CREATE : 0, &err);
   if (!*b) return bind_raise(L, &err);
   db_on_damage(*b, warn_of_damage, NULL);
   return 1;
@@ -306,10 +297,10 @@ static int store_fail(lua_State *L) {
   struct db *db = open_store(L);
   struct db_record r;
   ms_error err = {.instruction = -1};
-  int found = db_find_record(db, luaL_checkstring(L, 2), &r, &err);
+  int found = db_find_record(db, bind_check_text(L, 2), &r, &err);
   if (!found) return bind_refuse(L, "there is no record `%s`", lua_tostring(L, 2));
   r.status = DB_FAILED;
-  r.reason = luaL_checkstring(L, 3);
+  r.reason = bind_check_text(L, 3);
   return found > 0 && db_put_record(db, &r, &err) ? 0 : bind_raise(L, &err);
 }
 
@@ -341,7 +332,7 @@ static int store_retime(lua_State *L) {
   ms_error err = {.instruction = -1};
   luaL_checktype(L, 3, LUA_TTABLE);
   lua_settop(L, 3);
-  int found = db_find_record(db, luaL_checkstring(L, 2), &r, &err);
+  int found = db_find_record(db, bind_check_text(L, 2), &r, &err);
   if (!found) return bind_refuse(L, "there is no record `%s`", lua_tostring(L, 2));
   lua_getfield(L, 3, "seconds"), r.seconds = luaL_checknumber(L, -1);
   lua_getfield(L, 3, "low"), r.low = luaL_checknumber(L, -1);
@@ -360,7 +351,7 @@ static int store_pin(lua_State *L) {
   struct db *db = open_store(L);
   struct db_record r;
   ms_error err = {.instruction = -1};
-  int found = db_find_record(db, luaL_checkstring(L, 2), &r, &err);
+  int found = db_find_record(db, bind_check_text(L, 2), &r, &err);
   if (!found) return bind_refuse(L, "there is no record `%s`", lua_tostring(L, 2));
   r.pinned = lua_toboolean(L, 3);
   return found > 0 && db_put_record(db, &r, &err) ? 0 : bind_raise(L, &err);
@@ -383,7 +374,7 @@ static int store_batch(lua_State *L) {
 static int store_find(lua_State *L) {
   struct db_record r;
   ms_error err = {.instruction = -1};
-  int found = db_find_record(open_store(L), luaL_checkstring(L, 2), &r, &err);
+  int found = db_find_record(open_store(L), bind_check_text(L, 2), &r, &err);
   if (found < 0) return bind_raise(L, &err);
   if (!found) return 0;
   push_record(L, &r);
@@ -396,7 +387,7 @@ static int store_take_intrinsics(lua_State *L) {
   struct db *db = open_store(L);
   struct db_record r;
   ms_error err = {.instruction = -1};
-  int found = db_find_record(db, luaL_checkstring(L, 2), &r, &err);
+  int found = db_find_record(db, bind_check_text(L, 2), &r, &err);
   struct vm_intrinsics *made = vm_intrinsics_new();
   bool ok = found > 0 && db_take_intrinsics(db, &r, made, &err) && bind_add_intrinsics(L, made, &err);
   vm_intrinsics_free(made);
@@ -408,8 +399,8 @@ static int store_find_module(lua_State *L) {
   db_id workload = check_id(L, 2);
   struct db_record r;
   ms_error err = {.instruction = -1};
-  int found = db_find_module(open_store(L), &workload, luaL_checkstring(L, 3),
-                             strtoull(luaL_checkstring(L, 4), NULL, 16), versions_text(), &r, &err);
+  int found = db_find_module(open_store(L), &workload, bind_check_text(L, 3), strtoull(bind_check_text(L, 4), NULL, 16),
+                             versions_text(), &r, &err);
   if (found < 0) return bind_raise(L, &err);
   if (!found) return 0;
   push_record(L, &r);
@@ -433,7 +424,7 @@ static int store_ids(lua_State *L) {
   luaL_argcheck(L, most >= 1 && most <= MOST, 3, "a number from 1 to 1048576 is expected");
   db_id *ids = lua_newuserdatauv(L, (size_t)most * sizeof *ids, 0);
   ms_error err = {.instruction = -1};
-  int count = db_match_ids(db, luaL_checkstring(L, 2), ids, (int)most, &err);
+  int count = db_match_ids(db, bind_check_text(L, 2), ids, (int)most, &err);
   if (count < 0) return bind_raise(L, &err);
   lua_createtable(L, count, 0);
   for (int i = 0; i < count; i++) {
@@ -754,7 +745,7 @@ static int store_check(lua_State *L) {
 /* check_pages([path]): the number of damaged pages of a store that is not open; a line each on stderr */
 static int check_pages(lua_State *L) {
   ms_error err = {.instruction = -1};
-  int64_t problems = db_check_pages(opt_path(L, 1), stderr, &err);
+  int64_t problems = db_check_pages(bind_opt_text(L, 1, NULL), stderr, &err);
   if (problems < 0) return bind_raise(L, &err);
   lua_pushinteger(L, problems);
   return 1;
@@ -771,7 +762,7 @@ static void set_count(lua_State *L, const char *key, uint64_t count) {
 static int repair(lua_State *L) {
   ms_error err = {.instruction = -1};
   struct db_repair done;
-  const char *path = opt_path(L, 1);
+  const char *path = bind_opt_text(L, 1, NULL);
   lua_newtable(L);
   bool ok = db_repair_file(path, stderr, &done, &err);
   if (!ok) {
@@ -799,7 +790,7 @@ static int store_compact(lua_State *L) {
 /* store:delete(id): removes a record, which may be damaged, by the first digits of its id; the whole id */
 static int store_delete(lua_State *L) {
   struct db *db = open_store(L);
-  const char *prefix = luaL_checkstring(L, 2);
+  const char *prefix = bind_check_text(L, 2);
   ms_error err = {.instruction = -1};
   db_id id;
   char text[DB_ID_TEXT];
@@ -816,7 +807,7 @@ static int export_by(lua_State *L, bool (*export)(struct db *db, FILE *out, ms_e
   struct db *db = open_store(L);
   struct bind_output out;
   ms_error err = {.instruction = -1};
-  if (!bind_open_output(&out, check_path(L, 2), &err)) return bind_raise(L, &err);
+  if (!bind_open_output(&out, bind_check_text(L, 2), &err)) return bind_raise(L, &err);
   bool ok = export(db, out.file, &err);
   return bind_close_output(&out, ok, &err) ? 0 : bind_raise(L, &err);
 }
@@ -827,7 +818,7 @@ static int store_export_csv(lua_State *L) { return export_by(L, db_export_csv); 
 /* store:backup(path): the number of problems of the copy, a line each on stderr */
 static int store_backup(lua_State *L) {
   ms_error err = {.instruction = -1};
-  int64_t problems = db_backup(open_store(L), check_path(L, 2), stderr, &err);
+  int64_t problems = db_backup(open_store(L), bind_check_text(L, 2), stderr, &err);
   if (problems < 0) return bind_raise(L, &err);
   lua_pushinteger(L, problems);
   return 1;
@@ -862,7 +853,7 @@ static int store_export(lua_State *L) { return export_by(L, db_export_json); }
  * written, and how many left out. The tensor intrinsics of this state TVM has too. */
 static int store_export_tuning(lua_State *L) {
   struct db *db = open_store(L);
-  const char *folder = check_path(L, 2);
+  const char *folder = bind_check_text(L, 2);
   char path[PATH_MAX];
   luaL_checktype(L, 3, LUA_TTABLE);
   size_t count = lua_rawlen(L, 3);
@@ -925,7 +916,7 @@ static void take_workloads(lua_State *L, struct db_import *import) {
  * and why, a line each. workloads: what TVM's tuning records number; target: of those that name none */
 static int store_import(lua_State *L) {
   struct db *db = open_store(L);
-  const char *path = check_path(L, 2);
+  const char *path = bind_check_text(L, 2);
   lua_settop(L, 3);
   if (!lua_istable(L, 3)) lua_newtable(L), lua_replace(L, 3);
   struct db_import *import = bind_hold(L, sizeof *import, "msched.import", free_refusals);

@@ -127,7 +127,7 @@ bool format_load_script(lua_State *L, const char *path) {
 /* load_script(path [, environment]): the chunk, or nil and why. */
 static int load_script(lua_State *L) {
   if (!lua_isnoneornil(L, 2)) luaL_checktype(L, 2, LUA_TTABLE);
-  if (!format_load_script(L, luaL_checkstring(L, 1))) {
+  if (!format_load_script(L, bind_check_text(L, 1))) {
     lua_pushnil(L);
     lua_insert(L, -2);
     return 2;
@@ -143,16 +143,16 @@ static int load_script(lua_State *L) {
 /* not_text(path, bytes [, expected]): nil, or a message where it is no text. */
 static int not_text(lua_State *L) {
   size_t length;
-  const char *path = luaL_checkstring(L, 1), *bytes = luaL_checklstring(L, 2, &length);
+  const char *path = bind_check_text(L, 1), *bytes = luaL_checklstring(L, 2, &length);
   ms_error err = {.instruction = -1};
-  if (format_expect_text(path, bytes, length, luaL_optstring(L, 3, format_functions), &err)) return 0;
+  if (format_expect_text(path, bytes, length, bind_opt_text(L, 3, format_functions), &err)) return 0;
   lua_pushstring(L, err.message);
   return 1;
 }
 
 /* The program's own states: the globals, with a message that says what is no text. */
 static int do_file(lua_State *L) {
-  const char *path = luaL_optstring(L, 1, NULL);
+  const char *path = bind_opt_text(L, 1, NULL);
   lua_settop(L, 1);
   if (!format_load_script(L, path)) return lua_error(L);
   lua_call(L, 0, LUA_MULTRET);

@@ -371,7 +371,7 @@ static void read_bytes(lua_State *L, struct source *s, const char *path, size_t 
 
 /* read_onnx(path): external data are looked for in its folder. */
 static int read_onnx(lua_State *L) {
-  const char *path = luaL_checkstring(L, 1), *end = strrchr(path, '/');
+  const char *path = bind_check_text(L, 1), *end = strrchr(path, '/');
   lua_pushlstring(L, end ? path : ".", end ? (size_t)(end - path + (end == path)) : 1);
   const char *folder = lua_tostring(L, -1);
   size_t size = 0;

@@ -272,6 +272,16 @@ for call in 's:records {workload = "abc"}|`workload` is an id of 16 bytes' 's:pu
   grep -qF -- "${call#*|}" "$work/err" || fail "no \`${call#*|}\` in: $(cat "$work/err")"
 done
 
+# Other texts: a target, a type, a name, a path; items of lists are integers.
+for call in 'ms.target "native\0 -num-cores=1"|without a zero byte' 'ms.array({2}, "float32\0x")|without a zero byte' \
+  'ms.onnx "a\0b"|zero byte' 'ms.build(f, {target = "native\0x"})|option `target` has a zero byte' 'ms.load "lua.net.common\0x"|without a zero byte' \
+  'ms.build(f):export "a.so\0b"|without a zero byte' 'ms.array {2, 1.5}|item 2 of the list is 1.5; an integer is expected' \
+  'ms.array {{}}|item 1 of the list is table; an integer is expected' 'local a = ms.array {2} a[{0 / 0}] = 1|an integer is expected'; do
+  printf 'local ms = require "msched"\nlocal f = ms.ops.func("matmul", {"8", "8", "8"})\n%s\n' "${call%|*}" >"$work/hand.lua"
+  "$msched" "$work/hand.lua" >/dev/null 2>"$work/err" && fail "a script may say ${call%|*}"
+  grep -qF -- "${call#*|}" "$work/err" || fail "no \`${call#*|}\` in: $(cat "$work/err")"
+done
+
 # Open twice: refused in one process, shared by two.
 printf 'local ms = require "msched"\nlocal a = ms.store(arg[1])\nlocal b = ms.store(arg[1])' >"$work/twice.lua"
 "$msched" "$work/twice.lua" "$work/full.db" >/dev/null 2>"$work/err" && fail "a store was opened twice"
