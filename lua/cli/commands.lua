@@ -506,7 +506,9 @@ return function(...)
   end, ...)
   if ok then return result end
   if type(result) ~= "table" then result = {status = FAILED, message = tostring(result)} end -- memory ran out
-  local message = result.message
-  if message then message = ms.load "lua.lib.shortened"(message) end
-  return result.status, ms.load "lua.lib.nearest".hint(message)
+  local helped, message = pcall(function()
+    local message = result.message and ms.load "lua.lib.shortened"(result.message)
+    return ms.load "lua.lib.nearest".hint(message)
+  end)
+  return result.status, helped and message or result.message -- no file may be opened any more
 end

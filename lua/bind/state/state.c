@@ -258,7 +258,13 @@ static void load_file(lua_State *L, const char *path, const char *name) {
   if (!f) {
     size_t length;
     ms_error err = {.instruction = -1};
-    if (!bind_push_file(L, path, BIND_MOST_TEXT, &err))
+    bool is_read = bind_push_file(L, path, BIND_MOST_TEXT, &err);
+    if (!is_read && access(path, R_OK) == 0)
+      luaL_error(
+          L,
+          "one of msched's own files cannot be read: %s; raise the limits of open files and of memory (ulimit -n, -v)",
+          err.message);
+    if (!is_read)
       luaL_error(L,
                  "msched's own files are missing: cannot open %s; install msched again, or set MSCHED_LUA_PATH to the "
                  "folder that has its lua/lib",
@@ -323,7 +329,7 @@ static const char *const moved[][2] = {
 
 /* Puts what a file is called now in the place of its name on the stack. */
 static const char *name_of_moved(lua_State *L, int index) {
-  const char *name = luaL_checkstring(L, index);
+  const char *name = bind_check_text(L, index);
   for (size_t i = 0; i < sizeof moved / sizeof *moved; i++) {
     size_t length = strlen(moved[i][0]);
     bool begins = strchr("._", moved[i][0][length - 1]);
@@ -370,7 +376,7 @@ static int close_folder(lua_State *L) {
 
 /* names_in(folder): of its files and folders, as the system lists them; none where it cannot be read. */
 static int names_in(lua_State *L) {
-  const char *path = luaL_checkstring(L, 1);
+  const char *path = bind_check_text(L, 1);
   DIR **folder = bind_hold(L, sizeof *folder, "msched.folder", close_folder);
   *folder = opendir(path);
   lua_newtable(L);

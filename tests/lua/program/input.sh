@@ -282,6 +282,14 @@ for call in 'ms.target "native\0 -num-cores=1"|without a zero byte' 'ms.array({2
   grep -qF -- "${call#*|}" "$work/err" || fail "no \`${call#*|}\` in: $(cat "$work/err")"
 done
 
+# Too few files may be open: a message says so, or there are enough.
+for files in 5 6 7 8 9 10; do
+  got=0
+  sh -c 'ulimit -n "$1" && shift && exec "$@"' sh "$files" "$msched" report --db "$db" -o "$work/r.html" >"$work/out" 2>"$work/err" || got=$?
+  [ "$got" = 0 ] || grep -q "open files" "$work/err" || fail "$files files: $(cat "$work/err")"
+  ! grep -q "traceback\|are missing" "$work/err" || fail "$files files: $(cat "$work/err")"
+done
+
 # Open twice: refused in one process, shared by two.
 printf 'local ms = require "msched"\nlocal a = ms.store(arg[1])\nlocal b = ms.store(arg[1])' >"$work/twice.lua"
 "$msched" "$work/twice.lua" "$work/full.db" >/dev/null 2>"$work/err" && fail "a store was opened twice"
