@@ -55,16 +55,34 @@ static bool divide_trivially(struct tir *ir, struct tir_blockize_plan *plan, uin
   return true;
 }
 
+/* Iterations of the block around, which bindings may be made of, stand for loops further out. Returns the count. */
+static uint32_t add_iterations_around(struct tir *ir, const struct tir_blockize_plan *plan, tir_var *vars,
+                                      uint32_t count) {
+  tir_block around = tir_parent_block(ir, plan->block);
+  for (uint32_t k = 0; around && k < tir_block_at(ir, around)->iters.count; k++) {
+    tir_var v = tir_iters(ir, around)[k].var;
+    bool used = false;
+    for (uint32_t i = 0; i < plan->iter_count && !used; i++)
+      used = tir_uses_var(ir, tir_iters(ir, plan->block)[i].binding, v);
+    if (used && count < TIR_MOST_BLOCKIZED) vars[count++] = v;
+  }
+  return count;
+}
+
 static bool divide(struct tir *ir, struct tir_blockize_plan *plan, uint32_t loop_count) {
   tir_var vars[TIR_MOST_BLOCKIZED];
   tir_expr bindings[TIR_MOST_BLOCKIZED];
   for (uint32_t i = 0; i < loop_count; i++) vars[i] = tir_as(ir, plan->loops[i], TIR_LOOP)->loop.var;
   for (uint32_t i = 0; i < plan->iter_count; i++) bindings[i] = tir_iters(ir, plan->block)[i].binding;
   tir_expr predicate = tir_as(ir, plan->block, TIR_BLOCK)->block.predicate;
-  if (tir_divide_map(ir, bindings, plan->iter_count, vars, loop_count, plan->inner_count, predicate,
-                     !plan->preserve_unit_iters, plan->parts, plan->predicates))
+  uint32_t with_around = add_iterations_around(ir, plan, vars, loop_count);
+  uint32_t first = plan->around_first ? with_around : loop_count;
+  if (tir_divide_map(ir, bindings, plan->iter_count, vars, first, plan->inner_count, predicate,
+                     !plan->preserve_unit_iters, plan->parts, plan->predicates) ||
+      (!predicate && divide_trivially(ir, plan, loop_count)))
     return true;
-  return !predicate && divide_trivially(ir, plan, loop_count);
+  return first != with_around && tir_divide_map(ir, bindings, plan->iter_count, vars, with_around, plan->inner_count,
+                                                predicate, !plan->preserve_unit_iters, plan->parts, plan->predicates);
 }
 
 static bool ranges_use(const struct tir *ir, const struct tir_blockize_plan *plan, tir_var v) {
@@ -452,6 +470,7 @@ bool tir_blockize(struct tir *ir, tir_loop loop, bool preserve_unit_iters, tir_b
   assert(tir_is(ir, loop, TIR_LOOP));
   struct tir_blockize_plan plan;
   struct tir_mark mark = tir_mark(ir);
+  plan.around_first = false;
   if (!tir_rewind_unless(ir, &mark, tir_check_blockize(ir, loop, preserve_unit_iters, &plan, err))) return false;
   *out = tir_edit_blockize(ir, &plan);
   return true;
@@ -501,6 +520,7 @@ static bool check_group(struct tir *ir, struct group *g, const tir_block *blocks
     return tir_refuse(ir, err, MS_ROOT_BLOCK, blocks[0], "block `%s` is in no scope", tir_block_name(ir, blocks[0]));
   if (!check_order(ir, g, blocks, err)) return false;
   for (uint32_t i = 0; i < g->count; i++) {
+    g->plans[i].around_first = false;
     if (!tir_check_division(ir, blocks[i], g->top, preserve_unit_iters, &g->plans[i], err)) return false;
     if (!same_outer(ir, &g->plans[0], &g->plans[i]))
       return tir_refuse(ir, err, MS_BLOCKIZE_OUTER_DIFFERS, blocks[i],

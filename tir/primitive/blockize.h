@@ -15,6 +15,7 @@ struct tir_blockize_plan {
   struct tir_division parts[TIR_MOST_BLOCKIZED];
   tir_expr predicates[2]; /* of the outer block, of the inner */
   bool preserve_unit_iters;
+  bool around_first; /* set before the check: iterations of the block around divide, where they can, as loops do */
 };
 
 /* Divides `block` by the loops below `top` (exclusive); refuses where that cannot be done. */

@@ -414,6 +414,7 @@ static bool tensorize_loop(struct match *m, tir_loop loop, bool preserve_unit_it
   struct tir *ir = m->ir, **before = tir_scratch_of(ir, TIR_SCRATCH_BACKUP, &backup);
   struct tir_blockize_plan plan;
   struct tir_mark mark = tir_mark(ir);
+  plan.around_first = true; /* its part is as large as what it is compared with */
   if (!tir_rewind_unless(ir, &mark, tir_check_blockize(ir, loop, preserve_unit_iters, &plan, err))) return false;
   if (!*before) *before = tir_new();
   tir_copy(*before, ir);
