@@ -30,6 +30,13 @@ static uint32_t unit_loops(const struct tir *ir, tir_stmt s, tir_var *out, uint3
   return count;
 }
 
+/* Of a block in another: what the iterations of that one are. */
+static void over_loops_of(struct tir *ir, tir_block around, tir_expr *ranges, uint32_t rank) {
+  tir_subst_iters(ir, around);
+  for (uint32_t d = 0; d < rank; d++) ranges[2 * d] = tir_subst(ir, ranges[2 * d]);
+  tir_subst_clear(ir);
+}
+
 /* Adds what a block touches while the loops below `high`, and the threads that share the memory, run: no more than the
  * conditions around it let it. */
 static void add_region(struct tir *ir, struct tir_touched *box, tir_block block, struct tir_region region,
@@ -44,6 +51,9 @@ static void add_region(struct tir *ir, struct tir_touched *box, tir_block block,
   count += unit_loops(ir, high, vars + count, MOST_LOOPS - count);
   count += tir_guard_vars(ir, &guards, vars + count);
   tir_region_over_loops(ir, block, region, ranges);
+  for (tir_block around = tir_parent_block(ir, block); around && tir_is_below(ir, around, high);
+       around = tir_parent_block(ir, around))
+    over_loops_of(ir, around, ranges, rank);
   for (uint32_t d = 0; d < rank; d++) ranges[2 * d] = tir_guarded(ir, ranges[2 * d], &guards);
   tir_relax_region(ir, ranges, rank, vars, count, now);
   for (uint32_t d = 0; d < rank; d++) tir_touch(ir, &box[d], now[d]);
