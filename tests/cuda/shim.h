@@ -18,6 +18,7 @@ extern thread_local unsigned char ms_shared[];
 
 /* ---- PTX ---- */
 
+[[maybe_unused]] static size_t __cvta_generic_to_shared(const void *at) { return (size_t)at; }
 #define MS_PTX(type, name, parameters) [[maybe_unused]] static type name##_by_ptx parameters
 [[maybe_unused]] static float ms_of_half_f32(uint32_t bits) { return fibers_of_half((uint16_t)bits); }
 [[maybe_unused]] static uint32_t ms_to_half_f32(float x) { return fibers_to_half(x); }

@@ -214,7 +214,7 @@ bool interp_do_mma_lane_put(struct tir_extern_call *call, void *data) {
          store(call, &tile, row, column, tir_call_value(call, 2));
 }
 
-/* ---- mma: fragments in the order of their rows, as they lie in memory ---- */
+/* ---- mma: fragments as they lie in memory ---- */
 
 /* Rows and columns of a fragment. */
 struct tile {
@@ -235,8 +235,18 @@ static bool tile_of(struct tir_extern_call *call, uint32_t arg, enum tir_mma_ope
   return true;
 }
 
+/* Fragment `number`, by the rows of the buffer, where its indices say that it is: so elements can be touched by these
+ * too. */
+static struct matrix fragment_of(const struct tir_extern_call *call, uint32_t arg, const struct tile *t,
+                                 int64_t number) {
+  int64_t stride = interp_call_stride(call, arg);
+  if (stride < t->columns || stride % t->columns) stride = t->columns;
+  int64_t across = stride / t->columns, row = mul(number / across, t->rows), column = number % across * t->columns;
+  return (struct matrix){arg, add(mul(row, stride), column), stride, 1};
+}
+
 static struct matrix part_of(const struct tir_extern_call *call, uint32_t arg, const struct tile *t) {
-  return (struct matrix){arg, mul(whole(call, arg + 1), t->rows * t->columns), t->columns, 1};
+  return fragment_of(call, arg, t, whole(call, arg + 1));
 }
 
 /* (c, index, value) */
@@ -249,8 +259,9 @@ bool interp_do_mma_fill(struct tir_extern_call *call, void *data) {
   struct matrix to = part_of(call, 0, &t);
   struct tir_value v = tir_call_value(call, 2);
   if (!tir_type_is_float(v.type)) v.real = (double)v.integer;
-  for (int i = 0; i < t.rows * t.columns; i++)
-    if (!store(call, &to, 0, i, v)) return false;
+  for (int i = 0; i < t.rows; i++)
+    for (int j = 0; j < t.columns; j++)
+      if (!store(call, &to, i, j, v)) return false;
   return true;
 }
 
@@ -283,6 +294,39 @@ bool interp_do_mma_store(struct tir_extern_call *call, void *data) {
   return copy(call, &from, &to, t.rows, t.columns);
 }
 
+/* Where the element lies whose number among a lane's is argument 1. */
+static bool held_at(struct tir_extern_call *call, int64_t lane, struct matrix *of, struct tir_mma_place *place) {
+  enum { HELD = TIR_MMA_SIDE * TIR_MMA_SIDE / TIR_WARP };
+  int64_t at = whole(call, 1);
+  const struct tile t = {TIR_T_VOID, TIR_MMA_SIDE, TIR_MMA_SIDE};
+  if (at < 0) return tir_call_fail(call, "element %lld of a fragment", (long long)at);
+  *place = tir_mma_place(TIR_MMA_C, 16, (int)((uint64_t)lane % TIR_WARP), (int)(at % HELD));
+  *of = fragment_of(call, 0, &t, at / HELD);
+  return true;
+}
+
+/* (c, element, lane) */
+bool interp_do_mma_get(struct tir_extern_call *call, void *data) {
+  struct matrix of = {0};
+  struct tir_mma_place p = {0};
+  struct tir_value v;
+  (void)data;
+  if (tir_call_count(call) != 3) return tir_call_fail(call, "a fragment and the number of an element are expected");
+  if (!held_at(call, whole(call, 2), &of, &p) || !load(call, &of, p.row, p.column, &v)) return false;
+  tir_call_return(call, v);
+  return true;
+}
+
+/* (c, element, value, lane) */
+bool interp_do_mma_put(struct tir_extern_call *call, void *data) {
+  struct matrix of = {0};
+  struct tir_mma_place p = {0};
+  (void)data;
+  if (tir_call_count(call) != 4)
+    return tir_call_fail(call, "a fragment, the number of an element and a value are expected");
+  return held_at(call, whole(call, 3), &of, &p) && store(call, &of, p.row, p.column, tir_call_value(call, 2));
+}
+
 /* (c, index, a, index, b, index, layout of b) */
 bool interp_do_mma_sync(struct tir_extern_call *call, void *data) {
   bool skip;
@@ -295,6 +339,6 @@ bool interp_do_mma_sync(struct tir_extern_call *call, void *data) {
     return false;
   if (a.type != b.type) return tir_call_fail(call, "a and b are of two types");
   struct matrix x = part_of(call, 2, &a), y = part_of(call, 4, &b), z = part_of(call, 0, &c);
-  if (by_columns) y.row = 1, y.column = b.columns;
+  if (by_columns) y.column = y.row, y.row = 1;
   return multiply(call, &x, &y, &z, &z, (const int[]){TIR_MMA_SIDE, TIR_MMA_SIDE, a.columns});
 }

@@ -22,6 +22,7 @@ static const struct {
     {"stages", GPU, "statements of software pipelines are named", lower_stages},
     {"blocks", BOTH, "blocks become conditions and substituted bindings", lower_blocks, LOWER_NO_BLOCKS},
     {"lanes", GPU, "accumulators of 16 x 8 x 8 are touched by the lanes that hold them", lower_lanes},
+    {"rows", GPU, "rows of fragments are touched by the lanes that hold them", lower_rows},
     {"kernels", GPU, "nests of threads become kernels, in which each axis is bound once", lower_kernels, LOWER_KERNELS},
     {"compact", BOTH, "buffers shrink to what their scope touches", lower_compact},
     {"pad", CPU, "rows of large buffers do not meet in few sets of a cache", lower_pad},

@@ -20,6 +20,7 @@ static const struct {
     [TIR_SCOPE_MMA_A] = {"mma.matrix_a", TIR_THREAD_MEMORY},
     [TIR_SCOPE_MMA_B] = {"mma.matrix_b", TIR_THREAD_MEMORY},
     [TIR_SCOPE_MMA_C] = {"mma.accumulator", TIR_THREAD_MEMORY},
+    [TIR_SCOPE_MMA_ROWS] = {"mma.rows", TIR_THREAD_MEMORY},
     [TIR_SCOPE_MMA8_A] = {"m16n8k8.matrixA", TIR_THREAD_MEMORY},
     [TIR_SCOPE_MMA8_B] = {"m16n8k8.matrixB", TIR_THREAD_MEMORY},
     [TIR_SCOPE_MMA8_C] = {"m16n8k8.matrixC", TIR_THREAD_MEMORY},

@@ -58,12 +58,12 @@ static const char *lane_function(struct emit_c *e) {
 const char *emit_c_matrices(struct emit_c *e, bool transposed) {
   const char *name = transposed ? "ms_ldmatrix_x4_trans" : "ms_ldmatrix_x4";
   if (!emit_c_needs(e, name)) return name;
+  /* An address in shared memory has 32 bits, and constants are added to it by the instruction. */
   fprintf(e->helpers,
           "MS_PTX(void, %s, (uint32_t *d, const void *row)) {\n"
-          "  asm volatile(\"{\\n  .reg .u64 row;\\n  cvta.to.shared.u64 row, %%4;\\n\"\n"
-          "               \"  %s%s.shared.b16 {%%0, %%1, %%2, %%3}, [row];\\n}\"\n"
+          "  asm volatile(\"%s%s.shared.b16 {%%0, %%1, %%2, %%3}, [%%4];\"\n"
           "               : \"=r\"(d[0]), \"=r\"(d[1]), \"=r\"(d[2]), \"=r\"(d[3])\n"
-          "               : \"l\"(row)\n               : \"memory\");\n}\n",
+          "               : \"r\"((uint32_t)__cvta_generic_to_shared(row))\n               : \"memory\");\n}\n",
           name, emit_cuda_spelling(TIR_MMA_LOAD), transposed ? ".trans" : "");
   return name;
 }
@@ -209,6 +209,44 @@ void emit_cuda_mma_fill(struct emit_c *e, tir_expr call) {
   fputc(')', e->out);
 }
 
+/* Whole rounds of a swizzle leave it as it is: they are added to the pointer, so that the places of many fragments
+ * differ by constants. */
+static void write_place(struct emit_c *e, tir_buffer from, tir_expr offset) {
+  enum { MOST = 16 };
+  struct tir_swizzle s;
+  tir_expr parts[MOST];
+  uint32_t count = 1;
+  int log = __builtin_ctz((unsigned)tir_type_bits(tir_buffer_at(e->ir, from)->type) / 8);
+  int64_t round = tir_swizzle_of(e->ir, from, &s) && !s.panel ? (int64_t)(s.mask + 1) << (s.shift - log) : 0, near = 0;
+  parts[0] = offset;
+  for (uint32_t i = 0; i < count; i++)
+    while (tir_at(e->ir, parts[i])->kind == TIR_ADD && count < MOST) {
+      struct tir_expr_node n = *tir_at(e->ir, parts[i]);
+      parts[i] = n.a, parts[count++] = n.b;
+    }
+  emit_c_buffer(e, from);
+  for (uint32_t i = 0; i < count && round; i++) {
+    const struct tir_expr_node *n = tir_at(e->ir, parts[i]);
+    bool whole = n->kind == TIR_MUL && tir_is_int(e->ir, n->b) && tir_at(e->ir, n->b)->imm % round == 0;
+    if (n->kind == TIR_INT_IMM && n->imm >= 0) {
+      if (n->imm >= round) fprintf(e->out, " + %lld", (long long)(n->imm / round * round));
+      near += n->imm % round;
+    } else if (whole) {
+      fputs(" + ", e->out);
+      emit_c_index_in(e, parts[i], C_SUM);
+    } else {
+      continue;
+    }
+    parts[i--] = parts[--count];
+  }
+  fputs(", ", e->out);
+  for (uint32_t i = 0; i < count; i++) {
+    if (i) fputs(" + ", e->out);
+    emit_c_index_in(e, parts[i], C_SUM);
+  }
+  if (near || !count) fprintf(e->out, "%s%lld", count ? " + " : "", (long long)near);
+}
+
 /* (d, index, pointer, stride, layout, operand) */
 void emit_cuda_mma_load(struct emit_c *e, tir_expr call) {
   const tir_expr *args = emit_cuda_operands(e, call);
@@ -226,9 +264,7 @@ void emit_cuda_mma_load(struct emit_c *e, tir_expr call) {
   fprintf(e->out, "%s(", load_function(e, operand, type, by_columns, swizzle, name));
   write_fragment(e, args[0], REGISTERS, args[1]);
   fputs(", ", e->out);
-  emit_c_buffer(e, from);
-  fputs(", ", e->out);
-  emit_c_index(e, offset);
+  write_place(e, from, offset);
   fputs(", ", e->out);
   emit_c_index(e, args[3]);
   fputc(')', e->out);
@@ -247,6 +283,108 @@ void emit_cuda_mma_store(struct emit_c *e, tir_expr call) {
   fputs(", ", e->out);
   emit_c_index(e, args[3]);
   fputc(')', e->out);
+}
+
+/* ---- Elements ---- */
+
+/* Elements of 16 bits lie two in a register. */
+static const char *pair_function(struct emit_c *e, bool puts) {
+  if (!puts && emit_c_needs(e, "ms_mma_get"))
+    fputs("MS_HELPER uint16_t ms_mma_get(const uint32_t *d, int32_t i) {\n"
+          "  return (uint16_t)(d[i / 2] >> i % 2 * 16);\n}\n",
+          e->helpers);
+  if (puts && emit_c_needs(e, "ms_mma_put"))
+    fputs("MS_HELPER void ms_mma_put(uint32_t *d, int32_t i, uint16_t h) {\n"
+          "  d[i / 2] = (d[i / 2] & 0xffff0000u >> i % 2 * 16) | (uint32_t)h << i % 2 * 16;\n}\n",
+          e->helpers);
+  return puts ? "ms_mma_put(" : "ms_mma_get(";
+}
+
+/* The fragment of which a lane's elements are touched: accumulators, or an operand a of 16 bits, which *code says the
+ * type of. False: refused. */
+static bool find_elements(struct emit_c *e, tir_expr data, bool *is_short, enum tir_code *code) {
+  const struct tir_expr_node *n = tir_at(e->ir, data);
+  enum tir_mma_operand operand;
+  bool known = n->kind == TIR_DATA && tir_mma_operand_of(e->ir, n->ref, &operand) && operand != TIR_MMA_B;
+  tir_type type = known ? tir_buffer_at(e->ir, n->ref)->type : TIR_T_VOID;
+  char constraint;
+  *is_short = known && operand == TIR_MMA_A;
+  *code = tir_type_code(type);
+  if (known && (*is_short ? element_of(type) && tir_type_bits(type) == 16 : sum_type(type, &constraint) != NULL))
+    return true;
+  emit_c_refuse(e, "a call of mma has a pointer to no fragment whose elements are in lanes' registers");
+  return false;
+}
+
+static void write_elements(struct emit_c *e, const tir_expr *args, const char *between) {
+  emit_c_buffer(e, tir_at(e->ir, args[0])->ref);
+  fputs(between, e->out);
+  emit_c_index(e, args[1]);
+}
+
+/* (c, element) */
+void emit_cuda_mma_get(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
+  bool is_short;
+  enum tir_code code;
+  char convert[64];
+  if (!find_elements(e, args[0], &is_short, &code)) return;
+  if (is_short)
+    fprintf(e->out, "%s(%s",
+            emit_c_helper(e, code == TIR_BFLOAT ? "of_bfloat" : "of_half", (struct c_type){TIR_FLOAT, 32, 1}, NULL,
+                          convert),
+            pair_function(e, false));
+  write_elements(e, args, is_short ? ", " : "[");
+  fputs(is_short ? "))" : "]", e->out);
+}
+
+/* exp(x) whose result is rounded to 16 bits: 2^(x / ln 2), both to some 22 bits.
+ * Source: PTX ISA, "Floating Point Instructions: ex2". */
+static const char *short_exp_function(struct emit_c *e) {
+  if (emit_c_needs(e, "ms_short_exp"))
+    fputs("MS_PTX(float, ms_short_exp, (float x)) {\n  float y;\n"
+          "  asm(\"ex2.approx.ftz.f32 %0, %1;\" : \"=f\"(y) : \"f\"(x * 1.44269504f));\n  return y;\n}\n",
+          e->helpers);
+  return "ms_short_exp";
+}
+
+/* What is to be rounded to an element of 16 bits: a value that already is, as it was before. */
+static void write_rounded(struct emit_c *e, tir_expr value, tir_type type) {
+  const struct tir_expr_node *n = tir_at(e->ir, value), *inner;
+  tir_type wide = TIR_TYPE(TIR_FLOAT, 32, 1);
+  if (n->kind == TIR_CAST && n->type == type && tir_type_of(e->ir, n->a) == wide) value = n->a;
+  inner = tir_at(e->ir, value);
+  bool is_exp = inner->kind == TIR_CALL && inner->type == wide && inner->count == 1 &&
+                !strcmp(tir_text(e->ir, inner->ref), "exp");
+  if (!is_exp) {
+    emit_c_value(e, value, C_SCALAR);
+    return;
+  }
+  fprintf(e->out, "%s(", short_exp_function(e));
+  emit_c_value(e, tir_operands(e->ir, inner->operands)[0], C_SCALAR);
+  fputc(')', e->out);
+}
+
+/* (c, element, value) */
+void emit_cuda_mma_put(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
+  bool is_short;
+  enum tir_code code;
+  char convert[64];
+  if (!find_elements(e, args[0], &is_short, &code)) return;
+  if (is_short)
+    emit_c_helper(e, code == TIR_BFLOAT ? "to_bfloat" : "to_half", (struct c_type){TIR_FLOAT, 32, 1}, NULL, convert);
+  fputs(is_short ? pair_function(e, true) : "(", e->out);
+  write_elements(e, args, is_short ? ", " : "[");
+  if (is_short)
+    fprintf(e->out, ", %s(", convert);
+  else
+    fputs("] = ", e->out);
+  if (is_short)
+    write_rounded(e, args[2], tir_buffer_at(e->ir, tir_at(e->ir, args[0])->ref)->type);
+  else
+    emit_c_value(e, args[2], C_SCALAR);
+  fputs(is_short ? "))" : ")", e->out);
 }
 
 /* (c, index, a, index, b, index, layout of b) */

@@ -181,8 +181,36 @@ static void choose(const struct lowering *low) {
 
 /* ---- Writing out ---- */
 
+/* Fragments of an iteration are its own: each is a scope. */
+static void write_scopes(struct tir *ir, tir_stmt loop, int64_t extent) {
+  tir_stmt at = loop;
+  for (int64_t i = 0; i < extent; i++) {
+    tir_stmt copy = tir_clone_stmt(ir, loop);
+    struct tir_stmt_node n = *tir_as(ir, copy, TIR_LOOP);
+    tir_stmt scope = lower_new_attr(ir, "iteration", tir_int(ir, TIR_T_I32, i));
+    tir_move_children(ir, copy, TIR_BODY, scope, TIR_BODY);
+    tir_subst_var(ir, n.loop.var, tir_add(ir, n.loop.min, tir_int(ir, ir->vars.at[n.loop.var].type, i)));
+    tir_subst_stmt(ir, scope);
+    tir_subst_clear(ir);
+    tir_insert_after(ir, at, scope);
+    tir_kill(ir, copy);
+    at = scope;
+  }
+  tir_kill(ir, loop);
+}
+
+static bool allocates_fragments(const struct tir *ir, tir_stmt loop) {
+  for (tir_stmt s = tir_stmt_at(ir, loop)->first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next)
+    if (tir_is(ir, s, TIR_ALLOC) && tir_is_fragment(ir, tir_stmt_at(ir, s)->alloc.buffer)) return true;
+  return false;
+}
+
 static void write_out(struct tir *ir, tir_stmt loop, int64_t extent) {
   assert(tir_stmt_at(ir, loop)->loop_kind == TIR_UNROLLED && extent >= 0 && extent <= MOST_COPIES);
+  if (allocates_fragments(ir, loop)) {
+    write_scopes(ir, loop, extent);
+    return;
+  }
   struct tir_stmt_node n = *tir_stmt_at(ir, loop);
   tir_type type = ir->vars.at[n.loop.var].type;
   tir_stmt at = loop;
@@ -200,10 +228,13 @@ static void write_out(struct tir *ir, tir_stmt loop, int64_t extent) {
   tir_kill(ir, loop);
 }
 
-/* A flat statement that holds for the rest of its list cannot be repeated without a scope of its own. */
+/* A flat statement that holds for the rest of its list cannot be repeated without a scope of its own; those of
+ * fragments get one. */
 static bool has_flat(const struct tir *ir, tir_stmt loop) {
-  for (tir_stmt s = tir_stmt_at(ir, loop)->first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next)
-    if (tir_is(ir, s, TIR_BIND) || tir_is(ir, s, TIR_ALLOC) || tir_is(ir, s, TIR_DECLARE)) return true;
+  for (tir_stmt s = tir_stmt_at(ir, loop)->first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next) {
+    bool fragment = tir_is(ir, s, TIR_ALLOC) && tir_is_fragment(ir, tir_stmt_at(ir, s)->alloc.buffer);
+    if (tir_is(ir, s, TIR_BIND) || tir_is(ir, s, TIR_DECLARE) || (tir_is(ir, s, TIR_ALLOC) && !fragment)) return true;
+  }
   return false;
 }
 

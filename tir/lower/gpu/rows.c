@@ -1,0 +1,428 @@
+/* Rows: what is done element by element with fragments of 16 x 16 products, row by row, is each lane's work on what it
+ * holds, and elements that are one a row are held by the four lanes that share the row.
+ *
+ *   for i in 16 * r:                      in each lane t of 32:
+ *     M[i] = low                          for q in 2 * r:
+ *     for j in 16 * c:                      M[q] = low
+ *       M[i] = max(M[i], C[i, j])           for p in 2 * c, v in 2: M[q] = max(M[q], mma_get(C, …))
+ *                                           for d in 1, 2: M[q] = max(M[q], shuffle(M[q], d))
+ *
+ * Lane t holds of row 8 * q + t / 4 the columns 8 * p + t % 4 * 2 + v (tir_mma_place): of accumulators, and of operand
+ * a where its elements have 16 bits, so that one becomes the other without another lane.
+ *
+ * Requires: no blocks; rows are of loops of constant extents, multiples of 8, columns of such loops in them; what is
+ *           reduced along columns begins, before the loop of these, with a constant (a sum with 0).
+ * Gives:    elements of fragments that calls touch are touched by mma_get and mma_put; fragments that no call touches,
+ *           and buffers of scope mma.rows, are each lane's own memory.
+ * Keeps:    everything else. An access that is not shown to be of this form is refused.
+ * Source: PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type"; Dao, "FlashAttention-2", 2023. */
+#include "tir/analysis/access.h"
+#include "tir/lower/lower.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { GROUP_ROWS = 8, LANES_A_ROW = 4, PAIR = 2, GROUP_COLUMNS = LANES_A_ROW * PAIR, HELD = 8, SIDE = TIR_MMA_SIDE };
+
+/* Facts of the function: a byte for each buffer. */
+struct rows {
+  struct tir *ir;
+  uint8_t *pointers; /* calls touch the buffer */
+  uint8_t *touched;  /* elements of it are touched */
+  bool any;
+  tir_buffer lost; /* one of which an access is not of this form; TIR_NONE: there is none */
+};
+
+/* The loops that make row and column of an access, and the rest of its indices. */
+struct place {
+  tir_stmt row_loop, column_loop; /* column_loop: TIR_NONE for what is one a row */
+  tir_expr row, column;           /* at the first of these loops' iterations */
+};
+
+static tir_expr number(struct tir *ir, int64_t n) { return tir_int(ir, TIR_T_I32, n); }
+
+static bool is_of_rows(const struct tir *ir, tir_buffer b) { return tir_memory_scope_of(ir, b) == TIR_SCOPE_MMA_ROWS; }
+
+static bool is_held(const struct tir *ir, tir_buffer b) {
+  enum tir_mma_operand operand;
+  return is_of_rows(ir, b) || (tir_mma_operand_of(ir, b, &operand) && operand != TIR_MMA_B);
+}
+
+static tir_var var_of(const struct tir *ir, tir_stmt loop) { return tir_as(ir, loop, TIR_LOOP)->loop.var; }
+
+static tir_expr at_first(struct tir *ir, tir_expr e, tir_var v) {
+  tir_subst_var(ir, v, tir_int(ir, ir->vars.at[v].type, 0));
+  e = tir_subst(ir, e);
+  tir_subst_clear(ir);
+  return e;
+}
+
+/* The loop around s whose variable is added to the index, over whole groups: of the rest, which is put in *first, only
+ * multiples of a group are left. TIR_NONE: there is none. */
+static tir_stmt loop_of_index(struct tir *ir, tir_stmt s, tir_expr index, int64_t group, tir_expr *first) {
+  for (tir_stmt p = tir_stmt_at(ir, s)->parent; p; p = tir_stmt_at(ir, p)->parent) {
+    if (!tir_is(ir, p, TIR_LOOP) || !tir_uses_var(ir, index, var_of(ir, p))) continue;
+    int kind = tir_stmt_at(ir, p)->loop_kind;
+    tir_expr var = tir_var_expr(ir, var_of(ir, p)), rest = at_first(ir, index, var_of(ir, p));
+    bool plain = kind == TIR_SERIAL || kind == TIR_UNROLLED || kind == TIR_VECTORIZED;
+    if (!plain || tir_loop_extent(ir, p) <= 0 || tir_loop_extent(ir, p) % group) continue;
+    if (!tir_is_const(ir, tir_as(ir, p, TIR_LOOP)->loop.min, 0)) continue;
+    int64_t modulus, remainder;
+    tir_modular(ir, rest, &modulus, &remainder);
+    if (modulus % group || remainder % group || !tir_prove_equal(ir, index, tir_add(ir, rest, var))) continue;
+    *first = rest;
+    return p;
+  }
+  return TIR_NONE;
+}
+
+/* Elements of fragments that calls touch are numbered: one matrix, of whole fragments. */
+static bool is_numbered(const struct tir *ir, tir_buffer buffer) {
+  const struct tir_buffer_node *b = tir_buffer_at(ir, buffer);
+  enum tir_mma_operand operand;
+  bool known = b->rank >= 2 && !b->strides.count && !b->elem_offset && tir_mma_operand_of(ir, buffer, &operand) &&
+               tir_type_bits(b->type) == (operand == TIR_MMA_A ? 16 : 32);
+  for (uint32_t d = 0; d < b->rank && known; d++) {
+    tir_expr extent = ir->operands.at[b->shape + d];
+    known = d + 2 < b->rank ? tir_is_const(ir, extent, 1) : tir_is_int(ir, extent) && !(tir_at(ir, extent)->imm % SIDE);
+  }
+  return known;
+}
+
+static bool find_place(struct rows *r, tir_stmt s, const struct access *a, struct place *out) {
+  struct tir *ir = r->ir;
+  bool of_rows = is_of_rows(ir, a->buffer);
+  const struct tir_buffer_node *b = tir_buffer_at(ir, a->buffer);
+  if (b->strides.count || b->elem_offset || a->count < (of_rows ? 1u : 2u)) return false;
+  if (r->pointers[a->buffer] && (of_rows || !is_numbered(ir, a->buffer))) return false;
+  *out = (struct place){TIR_NONE, TIR_NONE, TIR_NONE, TIR_NONE};
+  tir_expr row = a->indices[a->count - (of_rows ? 1 : 2)];
+  out->row_loop = loop_of_index(ir, s, row, GROUP_ROWS, &out->row);
+  if (out->row_loop && !of_rows)
+    out->column_loop = loop_of_index(ir, s, a->indices[a->count - 1], GROUP_COLUMNS, &out->column);
+  return out->row_loop && (of_rows || (out->column_loop && tir_is_below(ir, out->column_loop, out->row_loop)));
+}
+
+/* ---- What is asked of a nest ---- */
+
+/* The operation of the reduction along columns that the store is a step of; -1: it is none. */
+static int reduction_of(const struct tir *ir, tir_stmt store) {
+  const struct tir_stmt_node *n = tir_as(ir, store, TIR_STORE);
+  const struct tir_expr_node *value = tir_at(ir, n->store.value);
+  if (value->kind != TIR_ADD && value->kind != TIR_MAX && value->kind != TIR_MIN) return -1;
+  const struct tir_expr_node *sides[] = {tir_at(ir, value->a), tir_at(ir, value->b)};
+  uint32_t rank = tir_buffer_at(ir, n->store.buffer)->rank;
+  for (int k = 0; k < 2; k++)
+    if (sides[k]->kind == TIR_LOAD && sides[k]->ref == n->store.buffer && !sides[k]->a &&
+        tir_same_operands(ir, sides[k]->operands, n->store.indices, rank))
+      return tir_uses_buffer(ir, k ? value->a : value->b, n->store.buffer) ? -1 : value->kind;
+  return -1;
+}
+
+/* The outermost loop below `top` that s is in, all between being loops with one statement each; TIR_NONE. */
+static tir_stmt outermost_below(const struct tir *ir, tir_stmt s, tir_stmt top) {
+  for (tir_stmt p = tir_stmt_at(ir, s)->parent; p && p != top; s = p, p = tir_stmt_at(ir, p)->parent)
+    if (!tir_is(ir, p, TIR_LOOP) || tir_only_child(ir, p) != s) return TIR_NONE;
+  return s;
+}
+
+/* Lanes begin with what changes nothing when it is joined. */
+static bool begins_before(const struct tir *ir, tir_stmt nest, tir_stmt store, int operation) {
+  tir_stmt before = tir_stmt_at(ir, nest)->prev;
+  if (!before || !tir_is(ir, before, TIR_STORE)) return false;
+  const struct tir_stmt_node *first = tir_stmt_at(ir, before), *n = tir_stmt_at(ir, store);
+  uint32_t rank = tir_buffer_at(ir, n->store.buffer)->rank;
+  const struct tir_expr_node *value = tir_at(ir, first->store.value);
+  return first->store.buffer == n->store.buffer && !first->store.predicate &&
+         tir_same_operands(ir, first->store.indices, n->store.indices, rank) && value->kind == TIR_FLOAT_IMM &&
+         (operation != TIR_ADD || value->real == 0);
+}
+
+/* A store below the loop of rows: of what a lane holds, or by one lane alone. */
+static bool may_store(struct rows *r, tir_stmt row_loop, tir_stmt s) {
+  struct tir *ir = r->ir;
+  const struct tir_stmt_node *n = tir_as(ir, s, TIR_STORE);
+  tir_buffer to = n->store.buffer;
+  if (n->store.predicate) return false;
+  struct access a = {to, tir_buffer_at(ir, to)->rank, {TIR_NONE}};
+  memcpy(a.indices, tir_operands(ir, n->store.indices), a.count * sizeof *a.indices);
+  struct place p;
+  bool held = is_held(ir, to), in_columns = false;
+  if (held && (!find_place(r, s, &a, &p) || p.row_loop != row_loop)) return false;
+  if (held && p.column_loop) return true;
+  for (tir_stmt l = tir_stmt_at(ir, s)->parent; l != row_loop; l = tir_stmt_at(ir, l)->parent)
+    in_columns = in_columns || tir_is(ir, l, TIR_LOOP);
+  if (!held) return in_columns;
+  if (!in_columns) return true;
+  int operation = reduction_of(ir, s);
+  tir_stmt nest = operation < 0 ? TIR_NONE : outermost_below(ir, s, row_loop);
+  return nest && begins_before(ir, nest, s, operation);
+}
+
+static bool check_nest(struct rows *r, tir_stmt row_loop) {
+  struct tir *ir = r->ir;
+  bool fits = true;
+  for (tir_stmt s = tir_next(ir, row_loop, row_loop); s && fits; s = tir_next(ir, s, row_loop)) {
+    int kind = tir_stmt_at(ir, s)->kind;
+    if (kind == TIR_STORE)
+      fits = may_store(r, row_loop, s);
+    else
+      fits = kind == TIR_LOOP && tir_loop_axis(ir, s) == TIR_AXIS_COUNT;
+  }
+  return fits;
+}
+
+static void see_access(struct tir *ir, void *data, tir_stmt s, const struct access *a, bool writes) {
+  struct rows *r = data;
+  struct place p;
+  (void)writes;
+  if (!is_held(ir, a->buffer)) return;
+  r->touched[a->buffer] = 1;
+  r->any = true;
+  if (!r->lost && (!tir_is(ir, s, TIR_STORE) || !find_place(r, s, a, &p) || !check_nest(r, p.row_loop)))
+    r->lost = a->buffer;
+}
+
+/* ---- The edit ---- */
+
+/* A nest that is being changed: what stands for its loops' variables. */
+struct nest {
+  struct rows *rows;
+  tir_stmt loop, store; /* the loop of rows; the statement */
+  tir_var lane, q;
+  tir_var columns[16], p[16], v[16]; /* a loop of columns, and what it becomes */
+  uint32_t count;
+};
+
+static tir_expr of_var(struct tir *ir, tir_var v) { return tir_var_expr(ir, v); }
+
+/* The lane's own index: its groups of rows, one element of each. */
+static tir_expr group_of(struct tir *ir, tir_expr first, tir_expr group, int64_t size) {
+  return tir_simplify(ir, tir_add(ir, tir_floordiv(ir, first, number(ir, size)), group));
+}
+
+static void column_of(const struct nest *n, tir_stmt loop, tir_expr *group, tir_expr *part) {
+  struct tir *ir = n->rows->ir;
+  for (uint32_t i = 0; i < n->count; i++)
+    if (n->columns[i] == var_of(ir, loop)) *group = of_var(ir, n->p[i]), *part = of_var(ir, n->v[i]);
+}
+
+/* The element's number among those that the lane holds: fragments follow one another by rows. */
+static tir_expr number_of(struct nest *n, tir_buffer buffer, const struct place *p, tir_expr group, tir_expr part) {
+  struct tir *ir = n->rows->ir;
+  const struct tir_buffer_node *b = tir_buffer_at(ir, buffer);
+  int64_t across = tir_at(ir, ir->operands.at[b->shape + b->rank - 1])->imm / SIDE;
+  tir_expr row = group_of(ir, p->row, of_var(ir, n->q), GROUP_ROWS);
+  tir_expr column = group_of(ir, p->column, group, GROUP_COLUMNS), two = number(ir, 2);
+  tir_expr fragment =
+      tir_add(ir, tir_mul(ir, tir_floordiv(ir, row, two), number(ir, across)), tir_floordiv(ir, column, two));
+  tir_expr within = tir_add(ir, tir_mul(ir, tir_floormod(ir, row, two), two),
+                            tir_mul(ir, tir_floormod(ir, column, two), number(ir, HELD / 2)));
+  return tir_simplify(ir, tir_add(ir, tir_mul(ir, fragment, number(ir, HELD)), tir_add(ir, within, part)));
+}
+
+/* Where the element is in the lane's own memory. */
+static void own_indices(struct nest *n, struct access *a, const struct place *p, tir_expr group, tir_expr part) {
+  struct tir *ir = n->rows->ir;
+  uint32_t rows = a->count - (p->column_loop ? 2 : 1);
+  a->indices[rows] = group_of(ir, p->row, of_var(ir, n->q), GROUP_ROWS);
+  if (!p->column_loop) return;
+  tir_expr column = group_of(ir, p->column, group, GROUP_COLUMNS);
+  a->indices[rows + 1] = tir_simplify(ir, tir_add(ir, tir_mul(ir, column, number(ir, PAIR)), part));
+}
+
+static tir_expr of_lane(struct nest *n, struct access *a, tir_expr value) {
+  struct tir *ir = n->rows->ir;
+  struct place p;
+  tir_expr group = TIR_NONE, part = TIR_NONE;
+  bool found = find_place(n->rows, n->store, a, &p);
+  assert(found && p.row_loop == n->loop);
+  (void)found;
+  if (p.column_loop) column_of(n, p.column_loop, &group, &part);
+  if (!n->rows->pointers[a->buffer]) {
+    own_indices(n, a, &p, group, part);
+    return TIR_NONE;
+  }
+  tir_expr args[] = {tir_data(ir, a->buffer), number_of(n, a->buffer, &p, group, part), value};
+  tir_type type = value ? TIR_T_VOID : tir_buffer_at(ir, a->buffer)->type;
+  return tir_call(ir, type, tir_device_symbol(ir, value ? TIR_MMA_PUT : TIR_MMA_GET), args, value ? 3 : 2);
+}
+
+static tir_expr change_load(struct tir *ir, void *data, tir_expr before, tir_expr made) {
+  struct nest *n = data;
+  struct tir_expr_node load = *tir_at(ir, before);
+  if (load.kind != TIR_LOAD || !is_held(ir, load.ref)) return made;
+  struct access a = {load.ref, load.count, {TIR_NONE}};
+  memcpy(a.indices, tir_operands(ir, load.operands), a.count * sizeof *a.indices);
+  tir_expr call = of_lane(n, &a, TIR_NONE);
+  return call ? call : tir_load(ir, a.buffer, a.indices, a.count, TIR_NONE);
+}
+
+static tir_stmt change_store(struct nest *n, tir_stmt s) {
+  struct tir *ir = n->rows->ir;
+  n->store = s;
+  lower_map(ir, s, TIR_HAS_LOAD, change_load, n);
+  struct tir_stmt_node store = *tir_as(ir, s, TIR_STORE);
+  if (!is_held(ir, store.store.buffer)) return s;
+  struct access a = {store.store.buffer, tir_buffer_at(ir, store.store.buffer)->rank, {TIR_NONE}};
+  memcpy(a.indices, tir_operands(ir, store.store.indices), a.count * sizeof *a.indices);
+  tir_expr call = of_lane(n, &a, store.store.value);
+  if (!call) {
+    uint32_t indices = tir_add_operands(ir, a.indices, a.count);
+    tir_as(ir, s, TIR_STORE)->store.indices = indices;
+    return s;
+  }
+  tir_stmt put = tir_new_stmt(ir, TIR_EVALUATE);
+  tir_as(ir, put, TIR_EVALUATE)->evaluate.value = call;
+  tir_replace(ir, s, put);
+  tir_kill(ir, s);
+  return put;
+}
+
+static tir_var new_var(struct tir *ir, const char *name, int64_t extent) {
+  tir_expr zero = number(ir, 0), size = number(ir, extent);
+  return tir_new_var(ir, TIR_VAR_LOOP, tir_name_of(ir, name), TIR_T_I32, zero, size);
+}
+
+static tir_stmt new_loop(struct tir *ir, tir_var v, enum tir_loop_kind kind) {
+  return tir_new_loop(ir, v, ir->vars.at[v].min, ir->vars.at[v].extent, kind);
+}
+
+static void stand_for(struct tir *ir, tir_var v, tir_expr e) {
+  tir_subst_var(ir, v, tir_cast(ir, ir->vars.at[v].type, e));
+}
+
+/* The lanes that share a row join what they have. */
+static void join_lanes(struct tir *ir, tir_stmt after, tir_stmt store, int operation) {
+  struct tir_stmt_node n = *tir_as(ir, store, TIR_STORE);
+  uint32_t rank = tir_buffer_at(ir, n.store.buffer)->rank;
+  for (int64_t distance = LANES_A_ROW / 2; distance; distance /= 2) {
+    tir_expr own = tir_load(ir, n.store.buffer, tir_operands(ir, n.store.indices), rank, TIR_NONE);
+    tir_expr args[] = {tir_int(ir, TIR_TYPE(TIR_UINT, 32, 1), UINT32_MAX), own, number(ir, distance),
+                       number(ir, TIR_WARP), number(ir, TIR_WARP)};
+    tir_expr other = tir_call(ir, tir_type_of(ir, own), tir_device_symbol(ir, TIR_SHUFFLE_XOR), args, 5);
+    tir_expr value = tir_binary(ir, (enum tir_kind)operation, own, other);
+    tir_insert_after(ir, after, tir_new_store(ir, n.store.buffer, tir_operands(ir, n.store.indices), value));
+  }
+}
+
+static void split_columns(struct nest *n) {
+  struct tir *ir = n->rows->ir;
+  for (tir_stmt s = tir_next(ir, n->loop, n->loop); s; s = tir_next(ir, s, n->loop)) {
+    if (!tir_is(ir, s, TIR_LOOP) || tir_loop_extent(ir, s) % GROUP_COLUMNS || n->count == 16) continue;
+    uint32_t i = n->count++;
+    n->columns[i] = var_of(ir, s);
+    n->p[i] = new_var(ir, "p", tir_loop_extent(ir, s) / GROUP_COLUMNS);
+    n->v[i] = new_var(ir, "v", PAIR);
+  }
+}
+
+/* The loop becomes two, of groups and of the pair that a lane has of each. */
+static void share_out_columns(struct nest *n, tir_stmt loop) {
+  struct tir *ir = n->rows->ir;
+  for (uint32_t i = 0; i < n->count; i++) {
+    if (n->columns[i] != var_of(ir, loop)) continue;
+    tir_stmt outer = new_loop(ir, n->p[i], TIR_UNROLLED), inner = new_loop(ir, n->v[i], TIR_UNROLLED);
+    tir_append(ir, outer, TIR_BODY, inner);
+    tir_move_children(ir, loop, TIR_BODY, inner, TIR_BODY);
+    tir_replace(ir, loop, outer);
+    tir_kill(ir, loop);
+  }
+}
+
+static void share_out(struct rows *r, tir_stmt loop) {
+  struct tir *ir = r->ir;
+  struct nest n = {.rows = r, .loop = loop};
+  n.lane = new_var(ir, "tx", TIR_WARP);
+  n.q = new_var(ir, "q", tir_loop_extent(ir, loop) / GROUP_ROWS);
+  split_columns(&n);
+  for (tir_stmt s = tir_next(ir, loop, loop), next; s; s = next) {
+    next = tir_next(ir, s, loop);
+    if (!tir_is(ir, s, TIR_STORE)) continue;
+    bool of_rows = is_of_rows(ir, tir_stmt_at(ir, s)->store.buffer);
+    tir_stmt nest = of_rows ? outermost_below(ir, s, loop) : TIR_NONE;
+    int operation = nest && nest != s ? reduction_of(ir, s) : -1;
+    change_store(&n, s);
+    if (operation >= 0) join_lanes(ir, nest, s, operation);
+  }
+  for (tir_stmt s = tir_next(ir, loop, loop), next; s; s = next) {
+    next = tir_next(ir, s, loop);
+    if (tir_is(ir, s, TIR_LOOP)) share_out_columns(&n, s);
+  }
+  tir_stmt lanes = new_loop(ir, n.lane, TIR_THREAD_BINDING), groups = new_loop(ir, n.q, TIR_UNROLLED);
+  tir_symbol axis = tir_symbol_of(ir, tir_axis_name(TIR_THREAD_X));
+  tir_as(ir, lanes, TIR_LOOP)->loop.thread = axis;
+  tir_append(ir, lanes, TIR_BODY, groups);
+  tir_move_children(ir, loop, TIR_BODY, groups, TIR_BODY);
+  tir_replace(ir, loop, lanes);
+  tir_expr lane = of_var(ir, n.lane), quarter = number(ir, LANES_A_ROW);
+  tir_expr row = tir_add(ir, tir_mul(ir, of_var(ir, n.q), number(ir, GROUP_ROWS)), tir_floordiv(ir, lane, quarter));
+  stand_for(ir, var_of(ir, loop), row);
+  for (uint32_t i = 0; i < n.count; i++) {
+    tir_expr pair = tir_add(ir, tir_mul(ir, tir_floormod(ir, lane, quarter), number(ir, PAIR)), of_var(ir, n.v[i]));
+    stand_for(ir, n.columns[i], tir_add(ir, tir_mul(ir, of_var(ir, n.p[i]), number(ir, GROUP_COLUMNS)), pair));
+  }
+  tir_kill(ir, loop);
+  tir_subst_stmt(ir, lanes);
+  tir_subst_clear(ir);
+}
+
+/* The loop of rows of what is touched in s; TIR_NONE: it touches nothing that lanes hold. */
+struct search {
+  struct rows *rows;
+  tir_stmt found;
+};
+
+static void see_row(struct tir *ir, void *data, tir_stmt s, const struct access *a, bool writes) {
+  struct search *search = data;
+  struct place p;
+  (void)writes;
+  if (!search->found && is_held(ir, a->buffer) && find_place(search->rows, s, a, &p)) search->found = p.row_loop;
+}
+
+/* A lane has of each eight rows one, of each eight columns two. */
+static void become_own(struct rows *r, tir_buffer buffer) {
+  struct tir *ir = r->ir;
+  tir_expr shape[TIR_MOST_RANK];
+  uint32_t rank = tir_buffer_at(ir, buffer)->rank;
+  bool of_rows = is_of_rows(ir, buffer);
+  assert(rank >= (of_rows ? 1u : 2u) && rank <= TIR_MOST_RANK);
+  memcpy(shape, &ir->operands.at[tir_buffer_at(ir, buffer)->shape], rank * sizeof *shape);
+  uint32_t row = rank - (of_rows ? 1 : 2);
+  tir_expr rows = tir_add(ir, shape[row], number(ir, GROUP_ROWS - 1));
+  shape[row] = tir_simplify(ir, tir_floordiv(ir, rows, number(ir, GROUP_ROWS)));
+  if (!of_rows) {
+    tir_expr columns = tir_add(ir, shape[row + 1], number(ir, GROUP_COLUMNS - 1));
+    columns = tir_mul(ir, tir_floordiv(ir, columns, number(ir, GROUP_COLUMNS)), number(ir, PAIR));
+    shape[row + 1] = tir_simplify(ir, columns);
+  }
+  uint32_t made = tir_add_operands(ir, shape, rank);
+  tir_symbol scope = tir_scope_named(ir, TIR_SCOPE_LOCAL);
+  tir_buffer_at(ir, buffer)->shape = made;
+  tir_buffer_at(ir, buffer)->scope = scope;
+}
+
+bool lower_rows(struct lowering *low) {
+  struct tir *ir = low->ir;
+  struct rows r = {.ir = ir, .pointers = lower_pointers(ir, low->body), .touched = calloc(ir->buffers.count, 1)};
+  if (!r.touched) abort();
+  lower_visit(ir, low->body, see_access, &r);
+  if (r.any && !r.lost) {
+    for (tir_stmt s = low->body, next; s; s = next) {
+      struct search search = {&r, TIR_NONE};
+      next = tir_next(ir, s, low->body);
+      if (!tir_is(ir, s, TIR_STORE)) continue;
+      lower_visit(ir, s, see_row, &search);
+      if (!search.found) continue;
+      next = tir_after(ir, search.found, low->body);
+      share_out(&r, search.found);
+    }
+    uint32_t count = ir->buffers.count;
+    for (tir_buffer b = 1; b < count; b++)
+      if (r.touched[b] && !r.pointers[b]) become_own(&r, b);
+  }
+  free(r.touched);
+  free(r.pointers);
+  return !r.lost || tir_refuse(ir, low->err, MS_LOWER_ROWS, TIR_NONE, "buffer `%s` is touched otherwise",
+                               tir_buffer_name(ir, r.lost));
+}
