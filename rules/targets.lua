@@ -156,6 +156,21 @@ local function tensor_tiling(target, groups)
           read = {levels = {4}, scope = "shared.dyn"}, groups = groups}
 end
 
+-- Attention by mma.sync, from sm_80 on: tiles of rows and columns of a warp, those that most registers pay for first.
+local function fused_softmax(target)
+  local groups = {}
+  for inputs, short in pairs(target.arch >= 80 and {float16 = "f16", bfloat16 = "bf16"} or {}) do
+    local product = mma_sync(inputs, "float32", short, "f32", 16)
+    product.sync_by_columns = product.sync .. "_trans"
+    product.load_b_by_columns = product.load_b:gsub("_b_", "_b_trans_")
+    product.a, product.b, product.c = product.scopes.a, product.scopes.b, product.scopes.c
+    groups[#groups + 1] = product
+  end
+  return {tiles = {{rows = 16, columns = 64}, {rows = 16, columns = 128}, {rows = 32, columns = 64},
+                   {rows = 16, columns = 32}, {rows = 32, columns = 32}, {rows = 16, columns = 16}},
+          groups = groups, warps = 8, stages = 3, registers = 160}
+end
+
 local function up_to(most, list)
   local few = {}
   for _, n in ipairs(list) do if n <= most then few[#few + 1] = n end end
@@ -165,12 +180,14 @@ end
 -- GPUs: MetaSchedule's rules, and tensor cores where they compute the same; its draws are held against what a GPU
 -- launches.
 targets.cuda = {
-  rules = {"multi_level_tiling_tensor_core", "multi_level_tiling", "inline_constant_scalars", "keep_stages",
+  rules = {"fuse_online_softmax_tensor_core", "multi_level_tiling_tensor_core", "multi_level_tiling",
+           "inline_constant_scalars", "keep_stages",
            "auto_inline", "online_softmax", "two_pass_reduction", "cross_thread_reduction", "spatial_tiling",
            "parallel_vectorize_unroll", "auto_bind"},
   postprocs = {"disallow_dynamic_loop", "rewrite_cooperative_fetch", "rewrite_unbound_block",
                "rewrite_parallel_vectorize_unroll", "rewrite_reduction_block", "rewrite_tensorize", "verify_gpu_code"},
   mutators = {{"tile_size", 0.9}, {"unroll", 0.08}, {"thread_binding", 0.02}},
+  fuse_online_softmax_tensor_core = fused_softmax,
   multi_level_tiling_tensor_core = function(target) return tensor_tiling(target, groups_of(target)) end,
   analytical = analytical_gpu,
   multi_level_tiling = function(target)

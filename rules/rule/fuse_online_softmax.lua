@@ -9,72 +9,9 @@
 -- rows. Rows in all run in parallel. Fewer rows than a vector holds, as a decoder's step has, stay as they are. Source:
 -- Dao et al., "FlashAttention", 2022.
 local common, nest = msched.load "rules.common", msched.load "rules.register_loops"
-
-local MOST_INLINED = 8 -- blocks between the sum of products and what it is fused with
-
--- ---- The chain: maximum, sum, product ------------------------------------------------------------------------------
-
-local function names_where(sch, names, holds)
-  local list = {}
-  for _, name in ipairs(names) do if holds(sch:get_sblock(name)) then list[#list + 1] = name end end
-  return list
-end
-
-local function has_exponentials(sch)
-  for _, name in ipairs(sch:block_names()) do if sch:has_call(sch:get_sblock(name), "exp") then return true end end
-  return false
-end
-
-local function reduces(sch) return function(b) return sch:has_init(b) end end
-
--- What stands between the product and the exponentials, these too, is inlined; false: there are none.
-local function inline_softmax(sch, product)
-  for _ = 1, MOST_INLINED do
-    if sch:has_call(product, "exp") then return true end
-    local between = names_where(sch, sch:producers(product), function(b)
-      return sch:is_spatial(b) and sch:can_inline(b)
-        and (sch:has_call(b, "exp") or #names_where(sch, sch:producers(b), reduces(sch)) > 0)
-    end)
-    if #between == 0 then return false end
-    sch:compute_inline(sch:get_sblock(between[1]))
-  end
-  return false
-end
-
-local function shape_of(sch, name) return table.concat(sch:writes(sch:get_sblock(name))[1].shape, " ") end
-
--- The names of maximum and sum among what the product reads; nil: there are none.
-local function find_parts(sch, product)
-  local sums =
-    names_where(sch, sch:producers(product), function(b) return sch:has_init(b) and sch:has_call(b, "exp") end)
-  for _, sum in ipairs(sums) do
-    for _, name in ipairs(sch:producers(product)) do
-      local b = sch:get_sblock(name)
-      if name ~= sum and sch:has_init(b) and not sch:has_call(b, "exp") then
-        for _, of_sum in ipairs(sch:producers(sch:get_sblock(sum))) do
-          if of_sum == name and shape_of(sch, name) == shape_of(sch, sum) then return name, sum end
-        end
-      end
-    end
-  end
-end
+local chain = msched.load "rules.softmax_chain"
 
 -- ---- Rows last -----------------------------------------------------------------------------------------------------
-
--- The loop of rows and the one of columns of a block that writes a matrix, and its loop that reduces; nil: it is
--- another.
-local function matrix_loops(sch, block)
-  local kinds, row, column, reduce = sch:loop_iter_kinds(block), nil, nil, nil
-  local shape = sch:writes(block)[1].shape
-  for i, l in ipairs {sch:get_loops(block)} do
-    local stride = kinds[i] == "spatial" and sch:write_stride(block, 0, l)
-    if kinds[i] == "reduce" and not reduce then reduce = l
-    elseif stride == 1 and not column then column = l
-    elseif stride == shape[#shape] and not row then row = l
-    elseif not stride or sch:extent(l) > 1 and stride <= shape[#shape] then return nil end
-  end
-  if row and column then return row, column, reduce end
-end
 
 -- Has the buffer that a block writes hold the dimension of a loop last.
 local function put_last(sch, block, loop)
@@ -89,7 +26,7 @@ end
 
 -- Copies what the scores read along rows alone, with rows last; gives the copies. nil: the scores are no matrix.
 local function copy_rows(sch, scores)
-  local row, column, reduce = matrix_loops(sch, scores)
+  local row, column, reduce = chain.matrix_loops(sch, scores)
   if not row or not reduce then return nil end
   local copies, list = {}, {}
   for i, r in ipairs(sch:reads(scores)) do
@@ -171,10 +108,10 @@ end
 local function schedule_parts(sch, fused, counted, lanes, column_tile)
   local parts = {sch:get_child_blocks(fused)}
   local maximum, carry, weights, sum, sum_carry, product, product_carry = table.unpack(parts, #parts - 6)
-  for i = 1, #parts - 7 do if not matrix_loops(sch, parts[i]) then return false end end
-  local row, value = matrix_loops(sch, product)
+  for i = 1, #parts - 7 do if not chain.matrix_loops(sch, parts[i]) then return false end end
+  local row, value = chain.matrix_loops(sch, product)
   if not row or #{sch:get_loops(product)} ~= 3 then return false end
-  for i = 1, #parts - 7 do put_last(sch, parts[i], (matrix_loops(sch, parts[i]))) end
+  for i = 1, #parts - 7 do put_last(sch, parts[i], (chain.matrix_loops(sch, parts[i]))) end
   for _, b in ipairs {weights, product, product_carry} do put_last(sch, b, (sch:get_loops(b))) end
   for i = 1, #parts - 7 do
     local loops, kinds = {sch:get_loops(parts[i])}, sch:loop_iter_kinds(parts[i])
@@ -207,8 +144,8 @@ local function fused(sch, product, context, vectors, column_tile)
   local s = sch:copy()
   local b = s:handle(product)
   local lanes = context.target.vector_bits // (8 * s:writes(b)[1].bytes)
-  if not inline_softmax(s, b) then return nil end
-  local maximum, sum = find_parts(s, b)
+  if not chain.inline_softmax(s, b) then return nil end
+  local maximum, sum = chain.find_parts(s, b)
   if not maximum then return nil end
   local name, copies = s:block_name(b), {}
   for _, p in ipairs(s:producers(s:get_sblock(maximum))) do
@@ -240,21 +177,6 @@ local function fused(sch, product, context, vectors, column_tile)
   return s
 end
 
--- Rows and columns of the product's last reduction, where it may be one: the extents of its largest read's row.
-local function extents(sch, block)
-  local kinds, rows, columns = sch:iter_kinds(block), 1, nil
-  for v, extent in ipairs(sch:iter_extents(block)) do
-    if not extent then return nil end
-    if kinds[v] == "reduce" then
-      if columns then return nil end
-      columns = extent
-    end
-  end
-  local shape = sch:writes(block)[1].shape
-  for d = 1, #shape - 1 do if shape[d] > 1 then rows = shape[d] end end
-  return rows, columns
-end
-
 return msched.rule {
   name = "fuse_online_softmax",
   apply = function(sch, block, context, self)
@@ -263,12 +185,8 @@ return msched.rule {
       return results
     end
     if not common.is_nest(sch, block) then return results end
-    local probe = sch:copy()
-    if not has_exponentials(probe) or not inline_softmax(probe, probe:handle(block))
-        or not find_parts(probe, probe:handle(block)) then
-      return results
-    end
-    local rows, columns = extents(sch, block)
+    if not chain.ends_in(sch, block) then return results end
+    local rows, columns = chain.extents(sch, block)
     local lanes = context.target.vector_bits // (8 * sch:writes(block)[1].bytes)
     if not columns or rows < lanes then return results end
     for _, vectors in ipairs(p.vectors) do

@@ -206,6 +206,28 @@ function tests.unroll_window()
   assert(#made_of(A, twice(14)) == 2 and #made_of(A, twice(15)) == 1)
 end
 
+-- Attention on tensor cores: fused in place of what it was, with nothing of the size of rows times columns.
+function tests.fuse_online_softmax_tensor_core()
+  local func = ms.ops.func("attention", {1, 2, 32, 64, 32, dtype = "float16", causal = true})
+  local rules = {rules = {"fuse_online_softmax_tensor_core"}}
+  local made = sketches(func, GPU, rules)
+  assert(#made == 5, #made)
+  for _, sch in ipairs(made) do
+    assert(names(sch):find " attention_o " and not names(sch):find " exponent ", names(sch))
+    assert(sch:func():script():find('"mma.rows"', 1, true))
+    local own, want = ms.arrays_for(func, 1), ms.arrays_for(func, 1)
+    ms.interpret(sch:func(), table.unpack(own))
+    ms.interpret(func, table.unpack(want))
+    assert(own[#own]:difference(want[#want]) < 0.01, sch.trace:text())
+  end
+  for _, other in ipairs {"cuda -arch=sm_75", "cuda -arch=sm_70"} do
+    local kept = sketches(func, ms.target(other), rules)
+    assert(#kept == 1 and not names(kept[1]):find " attention_o ")
+  end
+  local wide = ms.ops.func("attention", {1, 2, 32, 64, 32})
+  assert(#sketches(wide, GPU, rules) == 1)
+end
+
 -- What is made of attention, or of one that is masked, computes what it does.
 function tests.fuse_online_softmax()
   local normalize = ms.load "lua.lib.ops.normalize"

@@ -1,0 +1,263 @@
+-- Fuses a softmax with the sum of products that reads it, and with what makes its scores (attention), on tensor cores
+-- of one warp: one kernel, of which nothing has the size of rows times columns. Opens fused schedules in place of the
+-- one it was, a sketch for each tile; where none is to be had, that one.
+--
+-- A warp has a tile of rows, a block of threads some warps side by side. Tiles of columns, of both inputs, come to
+-- shared memory by asynchronous copies, an iteration ahead. Scores are accumulators; what is done with them element by
+-- element, the maximum and the sum of a row among it, is each lane's work in registers (tir/lower/gpu/rows.c). The
+-- exponentials are rounded to the type of the values (the trace is therefore marked unsafe), and are then operand a of
+-- the second product as they lie in registers. Sixteen columns of it at a time are added to the scaled sums.
+-- Source: Dao, "FlashAttention-2", 2023.
+--
+-- Parameters: tiles, each {rows, columns} of a warp; groups, each {inputs, load_a, load_b, load_b_by_columns, sync,
+-- sync_by_columns, fill, a, b, c}: the type of the factors, tensor intrinsics, scopes of fragments; warps: most of a
+-- block; stages; registers: most of a thread for fragments.
+local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
+local chain = msched.load "rules.softmax_chain"
+
+local SIDE = 16 -- of a fragment
+local TILES = "shared.dyn.swizzle"
+local ROWS = "mma.rows"
+
+local function group_for(p, type)
+  for _, group in ipairs(p.groups) do if group.inputs == type then return group end end
+end
+
+-- The number, from 0, of the read whose strides along two loops are these; `other` moves it not.
+local function read_along(sch, block, one, other)
+  for i, r in ipairs(sch:reads(block)) do
+    local index = i - 1
+    if sch:read_stride(block, index, one) and sch:read_stride(block, index, one) > 0
+        and sch:read_stride(block, index, other) == 0 then
+      return index, r
+    end
+  end
+end
+
+-- Of the read's last two dimensions, the first is the loop `rows`, and the second the loop `across`.
+local function is_matrix(sch, block, index, rows, across)
+  local shape = sch:reads(block)[index + 1].shape
+  return #shape >= 2 and sch:read_stride(block, index, across) == 1
+    and sch:read_stride(block, index, rows) == shape[#shape]
+end
+
+-- The block that sums the scores: what the maximum is of, or is made of.
+local function find_scores(sch, maximum)
+  for _, name in ipairs(sch:producers(sch:get_sblock(maximum))) do
+    local block = sch:get_sblock(name)
+    for _ = 1, 8 do
+      if sch:has_init(block) then return block end
+      local next_one
+      for _, before in ipairs(sch:producers(block)) do
+        local b = sch:get_sblock(before)
+        if sch:has_init(b) or not next_one then next_one = b end
+      end
+      if not next_one then break end
+      block = next_one
+    end
+  end
+end
+
+-- The last three loops of a block are these, in this order.
+local function ends_in_loops(sch, block, ...)
+  local loops, want = {sch:get_loops(block)}, {...}
+  for i = 1, #want do
+    if sch:extent(loops[#loops - #want + i]) ~= sch:extent(want[i])
+        or sch:loop_iter_kinds(block)[#loops - #want + i] ~= sch:loop_iter_kind(want[i]) then
+      return false
+    end
+  end
+  return true
+end
+
+local function last(list, n) return list[#list - (n or 0)] end
+
+-- Tiles of a fragment's side, of a loop.
+local function by_sides(sch, loop) return sch:split(loop, {msched.rest, SIDE}) end
+
+local function unroll(sch, ...) for _, l in ipairs {...} do sch:unroll(l) end end
+
+-- The block's copy of an operand, a fragment at a time, under a loop.
+local function load_fragment(sch, block, index, scope, under, intrinsic)
+  local copy = sch:cache_read(block, index, scope, {block})
+  sch:compute_at(copy, under, {preserve_unit_loops = true})
+  sch:tensorize(last({sch:get_loops(copy)}, 1), intrinsic)
+end
+
+-- Scores of the tile: each fragment of the second input meets all rows of the warp.
+local function multiply_scores(sch, scores, group, second)
+  local loops = {sch:get_loops(scores)}
+  local i0, i1 = by_sides(sch, last(loops, 2))
+  local j0, j1 = by_sides(sch, last(loops, 1))
+  local k0, k1 = by_sides(sch, last(loops))
+  sch:reorder {j0, k0, i0, i1, j1, k1}
+  unroll(sch, j0, k0, i0)
+  load_fragment(sch, scores, second, group.b, k0, group.load_b_by_columns)
+  local init = {sch:get_loops(sch:decompose_reduction(scores, j0))}
+  unroll(sch, last(init, 3), last(init, 2))
+  sch:tensorize(last(init, 1), group.fill)
+  sch:tensorize(i1, group.sync_by_columns)
+end
+
+-- The second product: of sixteen columns at a time, which the sums take at once.
+local function multiply_values(sch, product, carry, group)
+  local loops, own = {sch:get_loops(product)}, {sch:get_loops(carry)}
+  local i0, i1 = by_sides(sch, last(loops, 2))
+  local j0, j1 = by_sides(sch, last(loops, 1))
+  local k0, k1 = by_sides(sch, last(loops))
+  sch:reorder {j0, k0, i0, i1, j1, k1}
+  local to, within = by_sides(sch, last(own))
+  sch:reorder {to, last(own, 1), within}
+  sch:unroll(sch:merge {j0, to})
+  unroll(sch, k0, i0)
+  local values = read_along(sch, product, j1, i1)
+  load_fragment(sch, product, values, group.b, k0, group.load_b)
+  local init = {sch:get_loops(sch:decompose_reduction(product, k0))}
+  sch:unroll(last(init, 2))
+  sch:tensorize(last(init, 1), group.fill)
+  sch:tensorize(i1, group.sync)
+end
+
+local function fetch(sch, copy, lanes)
+  local loops = {sch:get_loops(copy)}
+  sch:fuse(last(loops, 1), last(loops))
+  sch:annotate(copy, "meta_schedule.cooperative_fetch", lanes)
+end
+
+local function leave_alone(sch, block)
+  if sch:is_root(block) or sch:annotation(block, "schedule_rule") then return end
+  sch:annotate(block, "schedule_rule", "None")
+end
+
+-- The chain that ends in the product, its softmax inlined; nil: it is none that this rule fuses.
+local function find_chain(sch, product, p)
+  if not chain.inline_softmax(sch, product) then return nil end
+  local maximum, sum = chain.find_parts(sch, product)
+  local scores = maximum and find_scores(sch, maximum)
+  if not scores or sch:writes(scores)[1].type ~= "float32" or sch:writes(product)[1].type ~= "float32" then
+    return nil
+  end
+  local row, column, depth = chain.matrix_loops(sch, scores)
+  local to, value, along = chain.matrix_loops(sch, product)
+  if not depth or not along or #sch:reads(scores) ~= 2 then return nil end
+  if not ends_in_loops(sch, scores, row, column, depth) or not ends_in_loops(sch, product, to, value, along) then
+    return nil
+  end
+  local first, second = read_along(sch, scores, row, column), read_along(sch, scores, column, row)
+  local values = read_along(sch, product, value, to)
+  if not first or not second or not values then return nil end
+  local group = group_for(p, sch:reads(scores)[first + 1].type)
+  if not group or sch:reads(scores)[second + 1].type ~= group.inputs
+      or sch:reads(product)[values + 1].type ~= group.inputs then
+    return nil
+  end
+  if not is_matrix(sch, scores, first, row, depth) or not is_matrix(sch, scores, second, column, depth)
+      or not is_matrix(sch, product, values, along, value) then
+    return nil
+  end
+  local width, depth_extent = sch:extent(value), sch:extent(depth)
+  if width % SIDE ~= 0 or depth_extent % SIDE ~= 0 then return nil end
+  return {maximum = maximum, sum = sum, scores = scores, group = group, first = first, second = second,
+          values = values, rows = sch:extent(row), columns = sch:extent(column), width = width, depth = depth_extent}
+end
+
+-- Registers of a lane for fragments: of both products' accumulators, of the first operand, of the exponentials.
+local function fragment_registers(c, tile)
+  return tile.rows * (c.width + tile.columns + (c.depth + tile.columns) // 2) // 32
+end
+
+-- What the parts of the fused block write: exponentials are operand a, matrices accumulators, the rest is one a row.
+local function keep_in_registers(sch, parts, c, name)
+  for _, part in ipairs(parts) do
+    local own = sch:block_name(part)
+    local scope = c.group.c
+    if own:find(c.maximum, 1, true) == 1 or own:find(c.sum, 1, true) == 1 then scope = ROWS end
+    if own == name .. "_weights" then
+      scope = c.group.a
+      sch:unsafe_set_dtype(part, 0, c.group.inputs)
+    end
+    for w, written in ipairs(sch:writes(part)) do
+      if written.scope ~= scope then sch:set_scope(part, w - 1, scope) end
+    end
+  end
+end
+
+-- The first operand's fragments, once for all columns.
+local function load_rows(sch, operand, group)
+  local loops = {sch:get_loops(operand)}
+  local i0, i1 = by_sides(sch, last(loops, 1))
+  local k0, k1 = by_sides(sch, last(loops))
+  sch:reorder {i0, k0, i1, k1}
+  unroll(sch, i0, k0)
+  sch:tensorize(i1, group.load_a)
+end
+
+-- The division at the end, with what follows it element by element, under the loop of the warps.
+local function add_normalizer(sch, name, warp)
+  local normalize = sch:get_sblock(name)
+  local consumer = common.only_consumer(sch, normalize)
+  if consumer and sch:can_reverse_inline(consumer) then sch:reverse_compute_inline(consumer) end
+  sch:reverse_compute_at(normalize, warp, {preserve_unit_loops = true})
+end
+
+-- Loops of the fused block: blocks of threads, warps, tiles of columns.
+local function bind(sch, outer, p)
+  local loops = {sch:get_loops(outer)}
+  local columns, tiles = table.remove(loops), table.remove(loops)
+  local blocks, warp = sch:split(tiles, {sch:sample_perfect_tile(tiles, 2, p.warps)})
+  loops[#loops + 1] = blocks
+  sch:bind(#loops > 1 and sch:fuse(loops) or loops[1], "blockIdx.x")
+  sch:bind(warp, "threadIdx.y")
+  return warp, columns
+end
+
+-- A schedule with this tile for each warp; nil: it is not to be had.
+local function fused(sch, product, tile, p, context)
+  local s = sch:copy()
+  local b = s:handle(product)
+  local name, c = s:block_name(b), find_chain(s, b, p)
+  if not c or c.rows % tile.rows ~= 0 or c.columns % tile.columns ~= 0
+      or fragment_registers(c, tile) > p.registers then
+    return nil
+  end
+  local keys, values = s:cache_read(c.scores, c.second, TILES, {c.scores}), s:cache_read(b, c.values, TILES, {b})
+  local queries = s:cache_read(c.scores, c.first, TILES, {c.scores})
+  local operand = s:cache_read(c.scores, c.first, c.group.a, {c.scores})
+  local scores = s:block_name(c.scores)
+  local done, outer =
+    s:try("fuse_online_softmax", s:get_sblock(c.maximum), s:get_sblock(c.sum), b, tile.rows, tile.columns)
+  if not done or not s:has_block(name .. "_normalize") then return nil end
+  local parts = {s:get_child_blocks(outer)}
+  local warp, columns = bind(s, outer, p)
+  for _, copy in ipairs {keys, values} do s:compute_at(copy, columns, {preserve_unit_loops = true}) end
+  if s:child_count(columns) ~= 3 then return nil end
+  for _, copy in ipairs {operand, queries} do s:compute_at(copy, warp, {preserve_unit_loops = true}) end
+  add_normalizer(s, name .. "_normalize", warp)
+  keep_in_registers(s, parts, c, name)
+  multiply_scores(s, s:get_sblock(scores), c.group, c.second)
+  load_rows(s, operand, c.group)
+  multiply_values(s, s:get_sblock(name), s:get_sblock(name .. "_carry"), c.group)
+  for _, reduced in ipairs {c.maximum, c.sum} do
+    local part = s:get_sblock(reduced)
+    s:decompose_reduction(part, last {s:get_loops(part)})
+  end
+  local lanes = context.target.vector_bytes // s:writes(keys)[1].bytes
+  for _, copy in ipairs {keys, values, queries} do fetch(s, copy, lanes) end
+  tiling.run_ahead(s, columns, p.stages)
+  for _, other in ipairs(s:block_names()) do leave_alone(s, s:get_sblock(other)) end
+  return s
+end
+
+return msched.rule {
+  name = "fuse_online_softmax_tensor_core",
+  apply = function(sch, block, context, self)
+    local p, results = self.parameters, {}
+    if sch:is_root(block) or not sch:has_init(block) or #sch:writes(block) ~= 1 or #sch:producers(block) == 0
+        or #p.groups == 0 or not common.is_nest(sch, block) or not chain.ends_in(sch, block) then
+      return {sch}
+    end
+    for _, tile in ipairs(p.tiles) do results[#results + 1] = fused(sch, block, tile, p, context) end
+    if #results == 0 then return {sch} end
+    return results
+  end,
+}

@@ -1,0 +1,88 @@
+-- Chains of a softmax and the product that reads it, as attention has them: what the rules share that fuse such.
+local chain = {}
+
+local MOST_INLINED = 8 -- blocks between the sum of products and what it is fused with
+
+local function names_where(sch, names, holds)
+  local list = {}
+  for _, name in ipairs(names) do if holds(sch:get_sblock(name)) then list[#list + 1] = name end end
+  return list
+end
+
+local function has_exponentials(sch)
+  for _, name in ipairs(sch:block_names()) do if sch:has_call(sch:get_sblock(name), "exp") then return true end end
+  return false
+end
+
+local function reduces(sch) return function(b) return sch:has_init(b) end end
+
+-- What stands between the product and the exponentials, these too, is inlined; false: there are none.
+function chain.inline_softmax(sch, product)
+  for _ = 1, MOST_INLINED do
+    if sch:has_call(product, "exp") then return true end
+    local between = names_where(sch, sch:producers(product), function(b)
+      return sch:is_spatial(b) and sch:can_inline(b)
+        and (sch:has_call(b, "exp") or #names_where(sch, sch:producers(b), reduces(sch)) > 0)
+    end)
+    if #between == 0 then return false end
+    sch:compute_inline(sch:get_sblock(between[1]))
+  end
+  return false
+end
+
+local function shape_of(sch, name) return table.concat(sch:writes(sch:get_sblock(name))[1].shape, " ") end
+
+-- The names of maximum and sum among what the product reads; nil: there are none.
+function chain.find_parts(sch, product)
+  local sums =
+    names_where(sch, sch:producers(product), function(b) return sch:has_init(b) and sch:has_call(b, "exp") end)
+  for _, sum in ipairs(sums) do
+    for _, name in ipairs(sch:producers(product)) do
+      local b = sch:get_sblock(name)
+      if name ~= sum and sch:has_init(b) and not sch:has_call(b, "exp") then
+        for _, of_sum in ipairs(sch:producers(sch:get_sblock(sum))) do
+          if of_sum == name and shape_of(sch, name) == shape_of(sch, sum) then return name, sum end
+        end
+      end
+    end
+  end
+end
+
+-- The loop of rows and the one of columns of a block that writes a matrix, and its loop that reduces; nil: it is
+-- another.
+function chain.matrix_loops(sch, block)
+  local kinds, row, column, reduce = sch:loop_iter_kinds(block), nil, nil, nil
+  local shape = sch:writes(block)[1].shape
+  for i, l in ipairs {sch:get_loops(block)} do
+    local stride = kinds[i] == "spatial" and sch:write_stride(block, 0, l)
+    if kinds[i] == "reduce" and not reduce then reduce = l
+    elseif stride == 1 and not column then column = l
+    elseif stride == shape[#shape] and not row then row = l
+    elseif not stride or sch:extent(l) > 1 and stride <= shape[#shape] then return nil end
+  end
+  if row and column then return row, column, reduce end
+end
+
+-- Rows and columns of the product's last reduction, where it may be one: the extents of its largest read's row.
+function chain.extents(sch, block)
+  local kinds, rows, columns = sch:iter_kinds(block), 1, nil
+  for v, extent in ipairs(sch:iter_extents(block)) do
+    if not extent then return nil end
+    if kinds[v] == "reduce" then
+      if columns then return nil end
+      columns = extent
+    end
+  end
+  local shape = sch:writes(block)[1].shape
+  for d = 1, #shape - 1 do if shape[d] > 1 then rows = shape[d] end end
+  return rows, columns
+end
+
+-- Whether the block is the product at the end of such a chain.
+function chain.ends_in(sch, block)
+  local probe = sch:copy()
+  return has_exponentials(probe) and chain.inline_softmax(probe, probe:handle(block))
+    and chain.find_parts(probe, probe:handle(block)) ~= nil
+end
+
+return chain

@@ -1,0 +1,137 @@
+-- Attention on tensor cores without a GPU: the fused sketches of random shapes and of chosen ones, on three oracles.
+-- The interpreter runs the lowered function, the source compiled for the CPU computes the same (RUN_KERNELS), and
+-- NVRTC, where it is installed, compiles it without spilling. What the rule does not fuse stays as it was.
+-- usage: msched attention.lua RUN_KERNELS SHAPES SEED
+local ms = require "msched"
+local te, normalize = ms.te, ms.load "lua.lib.ops.normalize"
+local tune, jobs_of = ms.load "search.tune", dofile(arg[0]:match "^.*/" .. "../jobs.lua")
+
+local run_kernels, shapes, seed = arg[1], math.tointeger(arg[2]), math.tointeger(arg[3])
+local TARGET = "cuda -arch=sm_80"
+
+local SLACK = 2048 -- bytes of shared memory that alignment may take
+
+local folder = os.tmpname()
+os.remove(folder)
+
+local function write(path, text)
+  local file <close> = assert(io.open(path, "wb"))
+  file:write(text)
+end
+
+local function attention(heads, rows, columns, width, values, type, options)
+  local Q, K, V = te.placeholder({heads, rows, width}, type, "Q"), te.placeholder({heads, columns, width}, type, "K"),
+    te.placeholder({heads, columns, values}, type, "V")
+  return te.func("attention", {Q, K, V, normalize.attention(Q, K, V, options)})
+end
+
+-- Two queries' heads share keys and values, and each sequence has a length of its own, of at least one key.
+local function grouped(rows, columns, width)
+  local Q, K, V = te.placeholder({4, rows, width}, "float16", "Q"), te.placeholder({2, columns, width}, "float16", "K"),
+    te.placeholder({2, columns, width}, "float16", "V")
+  local lengths = te.placeholder({2}, "int32", "lengths")
+  local k, j = te.reduce_axis(width, "k"), te.reduce_axis(columns, "j")
+  local function wide(e) return te.cast(e, "float32") end
+  local S = te.compute({4, rows, columns}, function(h, i, c)
+    return te.sum(wide(Q[{h, i, k}]) * wide(K[{h // 2, c, k}]), k)
+  end, "scores")
+  local masked = te.compute({4, rows, columns}, function(h, i, c)
+    return te.select(te.le(c, te.maximum(lengths[{h // 2}], 0)), S[{h, i, c}] * 0.25, te.min_value "float32")
+  end, "masked")
+  local P = normalize.softmax(masked)
+  local Y = te.compute({4, rows, width}, function(h, i, d) return te.sum(P[{h, i, j}] * wide(V[{h // 2, j, d}]), j) end,
+                       "attention")
+  return te.func("grouped", {Q, K, V, lengths, te.compute({4, rows, width}, function(h, i, d)
+    return te.cast(Y[{h, i, d}], "float16")
+  end, "Y")})
+end
+
+-- Candidates that are fused, each sketch once.
+local function fused(func, draws)
+  local opened = tune.open(func, ms.target(TARGET), {})
+  local pool = ms.pool(func, {jobs = 1, target = TARGET})
+  local made, _, script_error = pool:replay(jobs_of(opened, draws, seed), false)
+  pool:close()
+  assert(not script_error, script_error)
+  local list, seen = {}, {}
+  for _, c in ipairs(made) do
+    local tile = c and c.trace:json():match '"FuseOnlineSoftmax",%b[]'
+    if tile and not seen[tile] then
+      local sch = ms.apply(func, c.trace)
+      list[#list + 1], seen[tile] = {func = sch:func(), kernel = sch:kernels()[1]}, true
+    end
+  end
+  return list
+end
+
+local missing, compiled = nil, 0
+
+local function compile(kernel)
+  local ok, got = pcall(kernel.resources, kernel, true)
+  if not ok then
+    assert(got:find("NVRTC is missing", 1, true), got)
+    missing = got
+    return
+  end
+  compiled = compiled + 1
+  assert(got[1].spill_stores + got[1].spill_loads == 0, "a fused attention spills")
+end
+
+-- Writes the sources of a function's fused sketches; gives how many there are.
+local function check(func, draws)
+  local list = fused(func, draws)
+  assert(os.execute("mkdir " .. folder))
+  write(folder .. "/function.py", func:script())
+  for i, c in ipairs(list) do
+    ms.check_lowered(func, c.func, TARGET, i)
+    local kernel = ms.build(c.func, {target = TARGET})
+    local asked = kernel:resources()
+    assert(#asked == 1, "it is several kernels")
+    assert(c.kernel.shared_bytes + SLACK >= asked[1].shared_bytes,
+           string.format("%d bytes of shared memory, the estimate was %d", asked[1].shared_bytes,
+                         c.kernel.shared_bytes))
+    for _, note in ipairs(kernel:notes()) do -- tiles of keys may be unrolled, by a draw
+      assert(note:find("^loop k_0 is not unrolled") or note:find("^loop j_0 is not unrolled"), note)
+    end
+    local path = string.format("%s/%d.cu", folder, i)
+    kernel:export(path)
+    if i == 1 then compile(kernel) end
+  end
+  local pipe = io.popen(string.format("'%s' %s/function.py %s %d", run_kernels, folder, folder, seed))
+  local said = pipe:read "a"
+  pipe:close()
+  assert(math.tointeger(said:match "compiled for the CPU, (%d+) agree") == #list, said)
+  os.execute("rm -r " .. folder)
+  return #list
+end
+
+assert(check(attention(2, 32, 64, 32, 32, "float16"), 2) == 2)
+assert(check(attention(1, 32, 128, 64, 48, "bfloat16", {causal = true}), 1) == 1)
+assert(check(grouped(16, 64, 32), 1) == 1)
+
+-- Random shapes.
+local state = seed
+local function draw(list)
+  state = (state * 1103515245 + 12345) % (1 << 31)
+  return list[state // 65536 % #list + 1]
+end
+for _ = 1, shapes do
+  local func = attention(draw {1, 2, 3}, draw {16, 48}, draw {16, 32, 96}, draw {16, 32, 48},
+                         draw {16, 48, 64}, draw {"float16", "bfloat16"}, {causal = draw {true, false}})
+  assert(check(func, 1) == 1, func:script())
+end
+
+-- Rows that are no whole fragments, columns likewise, widths, and other types are not fused.
+for _, case in ipairs {{33, 64, 32, 32, "float16"}, {32, 60, 32, 32, "float16"}, {32, 64, 24, 32, "float16"},
+                       {32, 64, 32, 40, "bfloat16"}, {32, 64, 32, 32, "float32"}} do
+  local rows, columns, width, values, type = table.unpack(case)
+  local sch = ms.schedule(attention(1, rows, columns, width, values, type))
+  local rule = ms.load "rules.rule.fuse_online_softmax_tensor_core"
+  local targets = ms.load "rules.targets"
+  local context = targets.context(ms.target(TARGET))
+  local made = rule.apply(sch, sch:get_sblock "attention", context,
+                          {parameters = context.fuse_online_softmax_tensor_core})
+  assert(#made == 1 and made[1]:func():hash() == ms.schedule(sch:workload()):func():hash(), type)
+end
+print(missing and "attention: NVRTC skipped: " .. missing
+      or string.format("attention: ok, %d compiled by NVRTC", compiled))
