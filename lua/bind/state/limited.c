@@ -41,6 +41,14 @@ static const char *advice(const struct part *p) {
   return script_is_own(&p->at) ? "it cannot open the space of this function" : "mend it, or leave it out";
 }
 
+/* The part by its name and its place; a file's text as a whole is on no line. */
+static void name_part(const struct part *p, char *out, size_t size) {
+  if (p->at.linedefined > 0)
+    snprintf(out, size, "%s `%s` (%s:%d)", p->kind, p->name, p->at.short_src, p->at.linedefined);
+  else
+    snprintf(out, size, "%s `%s`", p->kind, p->name);
+}
+
 /* Where the error is raised, the stack still has the line. Upvalues: kind, part. */
 static int explain(lua_State *L) {
   struct script *s = script_of(L);
@@ -50,7 +58,7 @@ static int explain(lua_State *L) {
   struct part p = part_of(L, 2, 3);
   int line = line_in(L, p.at.source);
   char head[512];
-  snprintf(head, sizeof head, "%s `%s` (%s:%d)", p.kind, p.name, p.at.short_src, p.at.linedefined);
+  name_part(&p, head, sizeof head);
   if (script_interrupted()) return lua_pushliteral(L, "interrupted"), 1;
   if (script_is_late(s)) {
     size_t at = strlen(head);
@@ -89,8 +97,10 @@ static void explain_memory(lua_State *L) {
   size_t most = s->limits.bytes;
   s->limits.bytes = 0; /* what the script keeps may leave no room for the message */
   struct part p = part_of(L, 1, 2);
-  lua_pushfstring(L, "%s `%s` (%s:%d) needs more than %I MiB of memory; keep fewer schedules and tables at a time",
-                  p.kind, p.name, p.at.short_src, p.at.linedefined, (LUAI_UACINT)(most >> 20));
+  char head[512];
+  name_part(&p, head, sizeof head);
+  lua_pushfstring(L, "%s needs more than %I MiB of memory; keep fewer schedules and tables at a time", head,
+                  (LUAI_UACINT)(most >> 20));
   s->limits.bytes = most;
 }
 

@@ -52,6 +52,11 @@ printf 'local ms = require "msched"\nms.rule {name = "nested", apply = function(
 ! "$msched" space "$gemm" --rules nested.lua -- 16 16 16 >out 2>err || fail "nested: $(cat err)"
 grep -qx 'msched space: rule `nested` (nested.lua:2): nested.lua:3: C stack overflow; mend it, or leave it out' err || fail "nested: $(head -c 500 err)"
 
+# A file that fails as it is read: of its text as a whole there is no line.
+echo 'msched.rule {}' >named.lua
+"$msched" space "$gemm" --rules named.lua -- 8 8 8 >/dev/null 2>err && fail "a rule without a name is taken"
+grep -qF 'file `named.lua`: named.lua:1: ms.rule: `name` is a string' err || fail "named: $(head -c 500 err)"
+
 # A message of any length is shown in part.
 printf 'local ms = require "msched"\nms.rule {name = "loud", apply = function() error(("x"):rep(10000000)) end}\n' >loud.lua
 ! "$msched" space "$gemm" --rules loud.lua -- 16 16 16 >out 2>err || fail "loud: $(head -c 200 err)"
