@@ -150,6 +150,14 @@ bool interp_do_elect_one(struct tir_extern_call *call, void *data) {
   return true;
 }
 
+/* (value) */
+bool interp_do_warp_uniform(struct tir_extern_call *call, void *data) {
+  (void)data;
+  if (tir_call_count(call) != 1) return tir_call_fail(call, "a value is expected");
+  tir_call_return(call, (struct tir_value){.type = TIR_T_I32, .integer = whole(call, 0)});
+  return true;
+}
+
 /* (count, more) */
 bool interp_do_set_registers(struct tir_extern_call *call, void *data) {
   (void)data;

@@ -28,10 +28,18 @@ static void address_function(struct emit_c *e) {
 
 const char *emit_cuda_uniform(struct emit_c *e) {
   if (emit_c_needs(e, "ms_uniform"))
-    fputs("MS_PTX(uint32_t, ms_uniform, (uint32_t x)) { /* that is the same in all lanes */\n"
-          "  asm volatile(\"shfl.sync.idx.b32 %0, %0, 0, 31, 0xffffffff;\" : \"+r\"(x));\n  return x;\n}\n",
-          e->helpers);
+    fprintf(e->helpers,
+            "MS_PTX(uint32_t, ms_uniform, (uint32_t x)) { /* that is the same in all lanes */\n"
+            "  asm volatile(\"%s %%0, %%0, 0, 31, 0xffffffff;\" : \"+r\"(x));\n  return x;\n}\n",
+            emit_cuda_spelling(TIR_UNIFORM));
   return "ms_uniform";
+}
+
+/* (value) */
+void emit_cuda_warp_uniform(struct emit_c *e, tir_expr call) {
+  fprintf(e->out, "(int32_t)%s((uint32_t)(", emit_cuda_uniform(e));
+  emit_c_index(e, emit_cuda_operands(e, call)[0]);
+  fputs("))", e->out);
 }
 
 /* ---- Variables ---- */

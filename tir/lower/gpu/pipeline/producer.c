@@ -2,8 +2,8 @@
  *
  *   for k: first thread copies S[k % 3]; C += S[(k - 2) % 3]       becomes
  *
- *   if t < 256: for k: C += S[k % 3]; …                  the consumers: all that the kernel does
- *   else if t // 32 == 8: if elect_one(): for k: copy S[k % 3]
+ *   if warp < 8: for k: C += S[k % 3]; …                  the consumers: all that the kernel does; warp is t // 32
+ *   else if warp == 8: if elect_one(): for k: copy S[k % 3]
  *
  * The producer, one thread of it, runs ahead by as many iterations as there are stage buffers.
  *
@@ -154,8 +154,9 @@ static tir_var grow(struct tir *ir, tir_stmt kernel, tir_var old, int64_t extent
   return var;
 }
 
-/* The thread is of the first warp of the group that is more, which begins where the others end. */
-static tir_expr in_first_warp(struct tir *ir, const struct lower_threads *t, const struct shape *shape, tir_var grown) {
+/* The number of the thread's warp, of those that an axis has which is whole warps long where others come before it:
+ * the assembler knows that it is the same in all lanes, and keeps what follows from it in uniform registers. */
+static tir_expr warp_of(struct tir *ir, const struct lower_threads *t, const struct shape *shape, tir_var grown) {
   assert(shape->threads % TIR_WARP == 0);
   tir_expr number = tir_int(ir, TIR_T_I32, 0), warp = tir_int(ir, TIR_T_I32, TIR_WARP);
   int64_t apart = 1; /* threads from one to the next on this axis */
@@ -165,7 +166,7 @@ static tir_expr in_first_warp(struct tir *ir, const struct lower_threads *t, con
     number = tir_add(ir, number, tir_mul(ir, var, tir_int(ir, TIR_T_I32, apart)));
   }
   tir_expr of = tir_simplify(ir, tir_floordiv(ir, number, warp));
-  return tir_make(ir, TIR_EQ, of, tir_int(ir, TIR_T_I32, shape->threads / TIR_WARP));
+  return tir_call(ir, TIR_T_I32, tir_device_symbol(ir, TIR_UNIFORM), &of, 1);
 }
 
 static tir_stmt new_test(struct tir *ir, tir_expr condition) {
@@ -191,10 +192,10 @@ static void specialize(struct tir *ir, tir_stmt kernel, tir_stmt attr) {
   assert(fits && t.var[shape.axis]);
   (void)fits;
   tir_var grown = grow(ir, kernel, t.var[shape.axis], shape.grown);
-  tir_expr var = tir_var_expr(ir, grown), is = tir_int(ir, tir_type_of(ir, var), shape.is);
+  tir_expr number = warp_of(ir, &t, &shape, grown), first = tir_int(ir, TIR_T_I32, shape.threads / TIR_WARP);
   tir_expr elected = tir_call(ir, TIR_T_I32, tir_device_symbol(ir, TIR_ELECT), NULL, 0);
-  tir_stmt test = new_test(ir, tir_make(ir, TIR_LT, var, is));
-  tir_stmt warp = new_test(ir, in_first_warp(ir, &t, &shape, grown));
+  tir_stmt test = new_test(ir, tir_make(ir, TIR_LT, number, first));
+  tir_stmt warp = new_test(ir, tir_make(ir, TIR_EQ, number, first));
   tir_stmt one = new_test(ir, tir_make(ir, TIR_NE, elected, tir_int(ir, TIR_T_I32, 0)));
   for (tir_stmt s = tir_stmt_at(ir, attr)->next, next; s; s = next) {
     next = tir_stmt_at(ir, s)->next;
