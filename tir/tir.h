@@ -395,6 +395,7 @@ struct tir {
   uint8_t undeclared; /* whether there are uses that no region declares: kept by tir_find_undeclared */
   bool has_empty;     /* by tir_find_empty, of what was read; instructions do not edit what has an extent of 0 */
   bool indirect; /* an integer or a truth that loads was ever made: only then may ranges, bindings, predicates load */
+  uint32_t verified;           /* expressions that tir_verify_new has looked at */
   struct tir_scratch *scratch; /* working memory of substitution and the like: not part of the module */
 };
 

@@ -253,7 +253,8 @@ bool vm_perform_steps(struct vm_run *r) {
     if (sch->forwards != sch->ir->forwards.count) vm_apply_forwards(sch, step->first_output + step->outputs);
 #ifdef MSCHED_CHECK
     /* the last too where it only reads: it has left the module as it was */
-    if (i + 1 == plan->count || vm_changes(plan->steps->instructions[plan->first + i].kind)) vm_check_made(sch);
+    bool last = i + 1 == plan->count;
+    if (last || vm_changes(plan->steps->instructions[plan->first + i].kind)) vm_check_made(sch, last);
 #endif
     if (r->draws->after) r->draws->after(r->draws->watcher, sch, plan->first + i);
   }

@@ -200,10 +200,18 @@ bool vm_trace_is_safe(const struct vm_trace *trace) {
   return true;
 }
 
-bool vm_verify(const struct vm_trace *trace, const struct tir *made, ms_error *err) {
+static bool keeps_regions(const struct vm_trace *trace) {
   for (uint32_t i = 0; i < trace->steps->count; i++)
-    if (splits_without_predicates(trace->steps, &trace->steps->instructions[i])) return tir_verify_scopes(made, err);
-  return tir_verify(made, err);
+    if (splits_without_predicates(trace->steps, &trace->steps->instructions[i])) return false;
+  return true;
+}
+
+bool vm_verify(const struct vm_trace *trace, const struct tir *made, ms_error *err) {
+  return keeps_regions(trace) ? tir_verify(made, err) : tir_verify_scopes(made, err);
+}
+
+bool vm_verify_new(const struct vm_trace *trace, struct tir *made, ms_error *err) {
+  return tir_verify_new(made, keeps_regions(trace), err);
 }
 
 /* ---- Values ------------------------------------------------------------------------------------------------------ */

@@ -80,6 +80,7 @@ void tir_copy(struct tir *to, const struct tir *from) {
   to->indirect = from->indirect;
   to->undeclared = from->undeclared;
   to->has_empty = from->has_empty;
+  to->verified = from->verified;
   forget_expressions(to, &(struct tir_mark){0});
 }
 
@@ -101,6 +102,7 @@ void tir_rewind(struct tir *ir, const struct tir_mark *mark) {
   tir_unintern(ir, mark->exprs);
   tir_unintern_symbols(ir, mark->symbols);
   ir->exprs.count = mark->exprs;
+  if (ir->verified > mark->exprs) ir->verified = mark->exprs;
   ir->linears.count = mark->linears;
   /* A linear form made after the mark for an expression from before it stands on terms that go. */
   for (uint32_t e = 0; e < ir->linears.count && ir->terms.count > mark->terms; e++)

@@ -415,8 +415,8 @@ static bool verify_func(struct verifier *v, tir_func f) {
   return true;
 }
 
-static bool verify(const struct tir *ir, bool regions, ms_error *err) {
-  if (!tir_verify_storage(ir, err)) return false;
+static bool verify(const struct tir *ir, tir_expr from, bool regions, ms_error *err) {
+  if (!tir_verify_storage(ir, from, err)) return false;
   struct verifier v = {.ir = ir, .err = err, .trusts_regions = !regions};
   v.vars = calloc(ir->vars.count + 1, sizeof *v.vars);
   v.buffers = calloc(ir->buffers.count + 1, sizeof *v.buffers);
@@ -432,6 +432,12 @@ static bool verify(const struct tir *ir, bool regions, ms_error *err) {
   return ok;
 }
 
-bool tir_verify(const struct tir *ir, ms_error *err) { return verify(ir, true, err); }
+bool tir_verify(const struct tir *ir, ms_error *err) { return verify(ir, 1, true, err); }
 
-bool tir_verify_scopes(const struct tir *ir, ms_error *err) { return verify(ir, false, err); }
+bool tir_verify_scopes(const struct tir *ir, ms_error *err) { return verify(ir, 1, false, err); }
+
+bool tir_verify_new(struct tir *ir, bool regions, ms_error *err) {
+  bool ok = verify(ir, ir->verified ? ir->verified : 1, regions, err);
+  if (ok) ir->verified = ir->exprs.count;
+  return ok;
+}

@@ -9,7 +9,8 @@
 
 #include "tir/analysis/analysis.h"
 
-bool tir_verify_storage(const struct tir *ir, ms_error *err);
+bool tir_verify_storage(const struct tir *ir, tir_expr from,
+                        ms_error *err); /* facts of expressions: from this one on */
 /* expr.c: the node's hash, mask, flags and bounds are what its operands give, and its text is interned here only. */
 bool tir_expr_is_consistent(const struct tir *ir, tir_expr e);
 

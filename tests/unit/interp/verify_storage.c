@@ -100,6 +100,31 @@ static void finds_wrong_facts(void **state) {
 }
 
 /* A linear form that does not equal its expression is found by trying values. */
+/* Facts of what was verified before are not looked at again; a rewinding forgets that they were. */
+static void verifies_what_is_new(void **state) {
+  (void)state;
+  struct sample s = new_sample();
+  ms_error err = {0};
+  assert_true(tir_verify_new(s.ir, true, &err));
+  uint32_t verified = s.ir->verified;
+  assert_int_equal(verified, s.ir->exprs.count);
+  tir_expr var = tir_var_expr(s.ir, tir_stmt_at(s.ir, s.i)->loop.var);
+  struct tir_mark mark = tir_mark(s.ir);
+  tir_expr made = tir_binary(s.ir, TIR_MUL, var, tir_int(s.ir, TIR_T_I32, 77));
+  assert_true(made >= verified && tir_verify_new(s.ir, true, &err));
+  assert_true(s.ir->verified > verified);
+  tir_rewind(s.ir, &mark);
+  assert_int_equal(s.ir->verified, verified);
+  made = tir_binary(s.ir, TIR_MUL, var, tir_int(s.ir, TIR_T_I32, 77));
+  s.ir->exprs.at[made].vars ^= 1;
+  assert_false(tir_verify_new(s.ir, true, &err));
+  assert_non_null(strstr(err.message, "wrong facts"));
+  s.ir->exprs.at[made].vars ^= 1;
+  s.ir->exprs.at[var].hash ^= 1;
+  assert_true(tir_verify_new(s.ir, true, &err));
+  expect_broken(s.ir, MS_VERIFY_EXPRESSION, "wrong facts");
+}
+
 static void finds_wrong_linear_forms(void **state) {
   (void)state;
   struct sample s = new_sample();
@@ -153,7 +178,7 @@ int main(void) {
       cmocka_unit_test(accepts_a_sound_module),     cmocka_unit_test(finds_broken_links),
       cmocka_unit_test(finds_lists_out_of_step),    cmocka_unit_test(finds_wrong_facts),
       cmocka_unit_test(finds_wrong_linear_forms),   cmocka_unit_test(finds_what_is_out_of_range),
-      cmocka_unit_test(finds_unsorted_annotations),
+      cmocka_unit_test(finds_unsorted_annotations), cmocka_unit_test(verifies_what_is_new),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
