@@ -359,6 +359,13 @@ end
 pattern("Exp", casts(11, 1))
 pattern("Cast Cast Exp", casts(10, 1))
 pattern("Cast Cast Exp", casts(6, 1))
+-- a float between integers holds the narrow ones
+local function integers(number)
+  return {{"Cast", {"x"}, {"k"}, {to = number}}, {"Cast", {"k"}, {"l"}, {to = 1}}, {"Cast", {"l"}, {"m"}, {to = number}},
+          {"Abs", {"m"}, {"y"}}}
+end
+pattern("Cast Abs", integers(5))
+pattern("Cast Cast Cast Abs", integers(6))
 
 -- Splits are slices where what reads them takes them in, or where they are parts; else they stay.
 local parts =
