@@ -361,8 +361,8 @@ pattern("Cast Cast Exp", casts(10, 1))
 pattern("Cast Cast Exp", casts(6, 1))
 -- a float between integers holds the narrow ones
 local function integers(number)
-  return {{"Cast", {"x"}, {"k"}, {to = number}}, {"Cast", {"k"}, {"l"}, {to = 1}}, {"Cast", {"l"}, {"m"}, {to = number}},
-          {"Abs", {"m"}, {"y"}}}
+  return {{"Cast", {"x"}, {"k"}, {to = number}}, {"Cast", {"k"}, {"l"}, {to = 1}},
+          {"Cast", {"l"}, {"m"}, {to = number}}, {"Abs", {"m"}, {"y"}}}
 end
 pattern("Cast Abs", integers(5))
 pattern("Cast Cast Cast Abs", integers(6))

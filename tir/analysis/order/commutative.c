@@ -1,4 +1,5 @@
 /* Commutative updates: whether the order in which iterations of a block come to an element matters. */
+#include "dependence.h"
 #include "iteration_order.h"
 #include "tir/analysis/analysis.h"
 #include "tir/analysis/loads.h"
@@ -21,6 +22,27 @@ static uint32_t operation_of(const struct tir *ir, const struct tir_expr_node *n
   }
 }
 
+/* What the updates of a block do to what they combine. */
+struct updates {
+  uint32_t operation;    /* 0: none is found so far */
+  bool narrows, to_bool; /* a conversion of integers leaves bits out; one gives a bool */
+};
+
+/* So it is with the conversions around the operation: the lower bits of sums, products and bitwise results do not
+ * depend on the order of the operands, but those of maxima do, and so does whether a sum is 0 on the way. */
+static bool commutes_converted(const struct updates *u) {
+  bool of_conditions = u->operation == TIR_AND || u->operation == TIR_OR || u->operation == TIR_MUL;
+  bool extreme = u->operation == TIR_MIN || u->operation == TIR_MAX;
+  return !(u->narrows && extreme) && (!u->to_bool || of_conditions || !u->operation);
+}
+
+/* The name of a dot product of x86 that saturates (vpdpbusds, vpdpwssds): a sum that was cut at its limit depends on
+ * what came before. */
+static bool saturates(const char *dot) {
+  size_t letters = strspn(dot, "abcdefghijklmnopqrstuvwxyz");
+  return letters > 1 && dot[letters - 1] == 's' && dot[letters - 2] == 'd';
+}
+
 /* LLVM's dot products, of x86 and Arm, which add to their first operand the products of the others; no other function
  * that is called by name: exp(C) + x is no sum. */
 static bool accumulates(const struct tir *ir, const struct tir_expr_node *call, tir_expr load) {
@@ -32,8 +54,10 @@ static bool accumulates(const struct tir *ir, const struct tir_expr_node *call, 
   uint32_t loads = 0;
   for (uint32_t i = 0; i < call->count; i++) {
     const struct tir_expr_node *n = tir_at(ir, operands[i]);
-    for (size_t k = 0; n->kind == TIR_STRING_IMM && k < sizeof names / sizeof *names; k++)
-      known |= strstr(tir_text(ir, n->ref), names[k]) != NULL;
+    for (size_t k = 0; n->kind == TIR_STRING_IMM && k < sizeof names / sizeof *names; k++) {
+      const char *found = strstr(tir_text(ir, n->ref), names[k]);
+      known |= found && !saturates(found + 1);
+    }
     if (operands[i] == load)
       loads++;
     else if (tir_uses_buffer(ir, operands[i], tir_at(ir, load)->ref))
@@ -43,40 +67,44 @@ static bool accumulates(const struct tir *ir, const struct tir_expr_node *call, 
 }
 
 /* Of what e computes of the element `load`: one of e's operands holds it, no other. */
-static bool combines(struct tir *ir, tir_expr e, tir_expr load, uint32_t *operation);
+static bool combines(struct tir *ir, tir_expr e, tir_expr load, struct updates *u);
 
-static bool combines_either(struct tir *ir, tir_expr a, tir_expr b, bool both, tir_expr load, uint32_t *operation) {
+static bool combines_either(struct tir *ir, tir_expr a, tir_expr b, bool both, tir_expr load, struct updates *u) {
   tir_buffer buffer = tir_at(ir, load)->ref;
   bool in_a = tir_uses_buffer(ir, a, buffer), in_b = tir_uses_buffer(ir, b, buffer);
-  if (in_a == in_b) return both && in_a && combines(ir, a, load, operation) && combines(ir, b, load, operation);
-  return !both && combines(ir, in_a ? a : b, load, operation);
+  if (in_a == in_b) return both && in_a && combines(ir, a, load, u) && combines(ir, b, load, u);
+  return !both && combines(ir, in_a ? a : b, load, u);
 }
 
-static bool combines(struct tir *ir, tir_expr e, tir_expr load, uint32_t *operation) {
+static bool combines(struct tir *ir, tir_expr e, tir_expr load, struct updates *u) {
   struct tir_expr_node n = *tir_at(ir, e);
   if (e == load) return true;
-  if (n.kind == TIR_CAST)
-    return tir_type_is_float(n.type) == tir_type_is_float(tir_type_of(ir, n.a)) && combines(ir, n.a, load, operation);
+  if (n.kind == TIR_CAST) {
+    tir_type from = tir_type_of(ir, n.a);
+    u->narrows |= !tir_type_is_float(n.type) && tir_type_bits(n.type) < tir_type_bits(from);
+    u->to_bool |= tir_type_code(n.type) == TIR_BOOL && tir_type_code(from) != TIR_BOOL;
+    return tir_type_is_float(n.type) == tir_type_is_float(from) && combines(ir, n.a, load, u);
+  }
   bool choice = n.kind == TIR_CALL && tir_is_choice(ir, &n);
   if (n.kind == TIR_SELECT || choice) {
     const uint32_t *of = choice ? tir_operands(ir, n.operands) : NULL;
     tir_expr condition = choice ? of[0] : n.a, b = choice ? of[1] : n.b, c = choice ? of[2] : n.c;
-    return !tir_uses_buffer(ir, condition, tir_at(ir, load)->ref) && combines_either(ir, b, c, true, load, operation);
+    return !tir_uses_buffer(ir, condition, tir_at(ir, load)->ref) && combines_either(ir, b, c, true, load, u);
   }
   if (n.kind == TIR_CALL && accumulates(ir, &n, load)) {
-    bool same = !*operation || *operation == TIR_ADD;
-    *operation = TIR_ADD;
+    bool same = !u->operation || u->operation == TIR_ADD;
+    u->operation = TIR_ADD;
     return same;
   }
   uint32_t own = operation_of(ir, &n);
-  if (!own || (*operation && *operation != own)) return false;
-  *operation = own;
+  if (!own || (u->operation && u->operation != own)) return false;
+  u->operation = own;
   if (n.kind == TIR_CALL)
     return n.count == 2 &&
-           combines_either(ir, ir->operands.at[n.operands], ir->operands.at[n.operands + 1], false, load, operation);
+           combines_either(ir, ir->operands.at[n.operands], ir->operands.at[n.operands + 1], false, load, u);
   bool ordered = n.kind == TIR_SUB || n.kind == TIR_DIV;
   return (!ordered || !tir_uses_buffer(ir, n.b, tir_at(ir, load)->ref)) &&
-         combines_either(ir, n.a, n.b, false, load, operation);
+         combines_either(ir, n.a, n.b, false, load, u);
 }
 
 /* An expression of s, in the block, with what iterations of blocks between are bound to in their place. */
@@ -96,12 +124,21 @@ static bool uses_iterations(const struct tir *ir, tir_expr e, tir_block block, b
   return false;
 }
 
+/* What a block without iterations may do. */
+static bool uses_loops_around(const struct tir *ir, tir_expr e, tir_block block) {
+  for (tir_stmt s = tir_stmt_at(ir, block)->parent; s; s = tir_stmt_at(ir, s)->parent)
+    if (tir_is(ir, s, TIR_LOOP) && tir_uses_var(ir, e, tir_as(ir, s, TIR_LOOP)->loop.var)) return true;
+  return false;
+}
+
 static bool depends_on_reductions(struct tir *ir, tir_stmt s, tir_expr e, tir_block block) {
-  return uses_iterations(ir, over_iterations(ir, s, e, block), block, false);
+  e = over_iterations(ir, s, e, block);
+  return uses_iterations(ir, e, block, false) || tir_varies_by_itself(ir, e);
 }
 
 static bool depends_on_any(struct tir *ir, tir_stmt s, tir_expr e, tir_block block) {
-  return uses_iterations(ir, over_iterations(ir, s, e, block), block, true);
+  e = over_iterations(ir, s, e, block);
+  return uses_iterations(ir, e, block, true) || uses_loops_around(ir, e, block) || tir_varies_by_itself(ir, e);
 }
 
 /* A condition around the statement, in the block, has test. */
@@ -139,7 +176,18 @@ static bool loads_others(struct tir *ir, const struct tir_stmt_node *store, tir_
   return false;
 }
 
-static bool is_commutative_store(struct tir *ir, tir_stmt s, tir_block block, bool any, uint32_t *operation) {
+/* A store of the block goes on with what is in the buffer: one that overwrites an element takes away what iterations
+ * before it have added, and not what those after it add. */
+static bool is_updated_beside(const struct tir *ir, tir_buffer buffer, tir_block block) {
+  for (tir_stmt s = tir_stmt_at(ir, block)->first[TIR_BODY]; s; s = tir_next(ir, s, block))
+    if (tir_is(ir, s, TIR_STORE) && tir_as(ir, s, TIR_STORE)->store.buffer == buffer &&
+        tir_uses_buffer(ir, tir_as(ir, s, TIR_STORE)->store.value, buffer))
+      return true;
+  return false;
+}
+
+static bool is_commutative_store(struct tir *ir, tir_stmt s, tir_block block, bool any, struct updates *u) {
+  MS_CHECK(tir_is(ir, s, TIR_STORE));
   bool (*differs)(struct tir *, tir_stmt, tir_expr, tir_block) = any ? depends_on_any : depends_on_reductions;
   struct tir_stmt_node n = *tir_stmt_at(ir, s);
   if (any_condition(ir, s, block, loads_own)) return false;
@@ -147,22 +195,22 @@ static bool is_commutative_store(struct tir *ir, tir_stmt s, tir_block block, bo
     if (loads_others(ir, &n, block)) return false;
     tir_expr load = tir_load(ir, n.store.buffer, tir_operands(ir, n.store.indices),
                              tir_buffer_at(ir, n.store.buffer)->rank, TIR_NONE);
-    return combines(ir, n.store.value, load, operation);
+    return combines(ir, n.store.value, load, u) && commutes_converted(u);
   }
-  return !differs(ir, s, n.store.value, block) && !any_condition(ir, s, block, differs) &&
-         !loads_own(ir, s, n.store.value, block);
+  return !is_updated_beside(ir, n.store.buffer, block) && !differs(ir, s, n.store.value, block) &&
+         !any_condition(ir, s, block, differs) && !loads_own(ir, s, n.store.value, block);
 }
 
 bool tir_is_commutative(struct tir *ir, tir_block block, bool any) {
   MS_CHECK(tir_is(ir, block, TIR_BLOCK));
-  uint32_t operation = 0;
+  struct updates u = {0};
   bool stores = true;
   for (tir_stmt s = tir_stmt_at(ir, block)->first[TIR_BODY]; s && stores; s = tir_next(ir, s, block)) {
     const struct tir_stmt_node *n = tir_stmt_at(ir, s);
     if (n->kind == TIR_BIND || (n->kind == TIR_BLOCK && n->first[TIR_INIT]))
       stores = false;
     else if (n->kind == TIR_STORE)
-      stores = is_commutative_store(ir, s, block, any, &operation);
+      stores = is_commutative_store(ir, s, block, any, &u);
   }
   return stores || tir_is_known_update(ir, block);
 }

@@ -26,6 +26,7 @@ static bool find_part(const struct tir *ir, tir_expr atom, struct part *out) {
     out->low = by;
   else if (by < out->high)
     out->high = by;
+  MS_CHECK(out->low >= 1 && out->high >= 1);
   return out->low < out->high && out->low != TIR_POS_INF;
 }
 
@@ -83,6 +84,7 @@ bool tir_find_digits(struct tir *ir, const tir_var *vars, uint32_t var_count, co
     if (out->count + cuts.count + 1 > TIR_MOST_DIGITS) return false;
     for (uint32_t k = cuts.count + 1; k-- > 0;) {
       int64_t unit = k ? cuts.at[k - 1] : 1, digit = above;
+      MS_CHECK(unit >= 1 && (above == TIR_POS_INF || above >= 0));
       if (above != TIR_POS_INF) digit = above / unit + (above % unit != 0);
       out->at[out->count++] = (struct tir_digit){vars[i], unit, first, digit};
       above = unit;
@@ -94,6 +96,7 @@ bool tir_find_digits(struct tir *ir, const tir_var *vars, uint32_t var_count, co
 bool tir_order_digits(const struct tir *ir, const struct tir_digits *digits, const tir_expr *parts, uint32_t count,
                       struct tir_digits *out) {
   uint64_t taken = 0;
+  static_assert(TIR_MOST_DIGITS <= 64, "a bit each");
   out->count = 0;
   for (uint32_t p = 0; p < count; p++) {
     struct part part;
@@ -112,10 +115,16 @@ bool tir_order_digits(const struct tir *ir, const struct tir_digits *digits, con
     if (digits->at[i].extent != 1) return false;
     out->at[out->count++] = digits->at[i];
   }
+  MS_CHECK(out->count == digits->count);
   return true;
 }
 
 /* ---- The test ---- */
+
+struct written {
+  const struct tir *ir;
+  bool found;
+};
 
 /* One dimension: what lies between the elements of both, a sum over digits and the rest. */
 struct gap {
@@ -124,11 +133,31 @@ struct gap {
   int64_t constant, step; /* step: 0, or what all that is in the rest is a multiple of; 1: of nothing */
 };
 
+static bool is_let(const struct tir *ir, const void *context, tir_var v) {
+  (void)context;
+  return tir_is_let(ir, v);
+}
+
+static bool look_for_written(void *data, tir_expr e) {
+  struct written *w = data;
+  const struct tir_expr_node *n = tir_at(w->ir, e);
+  if (n->kind == TIR_LOAD)
+    w->found |= tir_buffer_at(w->ir, n->ref)->writers || tir_buffer_at(w->ir, n->ref)->undeclared;
+  return !w->found && n->flags & TIR_HAS_LOAD;
+}
+
+bool tir_varies_by_itself(const struct tir *ir, tir_expr e) {
+  MS_CHECK(e && e < ir->exprs.count);
+  struct written w = {ir, false};
+  if (tir_at(ir, e)->flags & TIR_HAS_LOAD) tir_walk_expr(ir, e, look_for_written, &w);
+  return w.found || tir_any_var(ir, e, is_let, NULL);
+}
+
 static bool is_inner(const struct tir *ir, tir_expr atom, const struct tir_digits *digits, const tir_var *inner,
                      uint32_t count) {
   for (uint32_t i = 0; i < digits->count; i++)
     if (tir_uses_var(ir, atom, digits->at[i].var)) return true;
-  return tir_uses_any_var(ir, atom, inner, count);
+  return tir_uses_any_var(ir, atom, inner, count) || tir_varies_by_itself(ir, atom);
 }
 
 /* The atom is made of whole digits: adds the coefficient of each. */
@@ -151,8 +180,9 @@ static bool add_digits(const struct tir *ir, struct tir_term term, const struct 
   }
   for (uint32_t i = 0; i < digits->count; i++) {
     struct tir_digit d = digits->at[i];
-    if (d.var == part.var && d.unit >= part.low && d.unit < part.high)
-      out[i] = tir_sat_add(out[i], tir_sat_mul(term.coefficient, d.unit / part.low));
+    if (d.var != part.var || d.unit < part.low || d.unit >= part.high) continue;
+    MS_CHECK(d.unit % part.low == 0);
+    out[i] = tir_sat_add(out[i], tir_sat_mul(term.coefficient, d.unit / part.low));
   }
   return true;
 }

@@ -37,8 +37,11 @@ bool tir_order_digits(const struct tir *ir, const struct tir_digits *digits, con
 
 /* Where the second access's iteration lies, by a digit: anywhere, in the same value, in a later or an earlier one. */
 enum tir_direction { TIR_ANYWHERE, TIR_SAME, TIR_LATER, TIR_EARLIER };
+/* The value may be another in the next iteration though it uses no loop's variable: it has a variable that a statement
+ * binds, or loads from a buffer that is written. */
+bool tir_varies_by_itself(const struct tir *ir, tir_expr e);
 /* Some element of `a` in one iteration is one of `b` in another, that lies so to the first (a direction a digit). Other
- * variables are `inner`, of which each access has values of its own, or the same for both. */
+ * variables are `inner`, or vary by themselves, so that each access has values of its own, or are the same for both. */
 bool tir_may_meet(struct tir *ir, const struct tir_element_box *a, const struct tir_element_box *b,
                   const struct tir_digits *digits, const enum tir_direction *directions, const tir_var *inner,
                   uint32_t inner_count);

@@ -50,6 +50,7 @@ static bool is_plain_dimension(const struct tir *ir, struct tir_region r, tir_va
 /* So is each iteration of more than one value that does not reduce: no two of them have an element in common. */
 static bool are_plain_dimensions(const struct tir *ir, tir_block block, struct tir_region r) {
   struct tir_span iters = tir_block_at(ir, block)->iters;
+  if (!iters.count) return false; /* loops tell its instances apart: see find_instances */
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
     const struct tir_iter *iter = &ir->iters.at[i];
     if (iter->kind != TIR_REDUCE && !tir_is_const(ir, ir->vars.at[iter->var].extent, 1) &&
@@ -78,7 +79,7 @@ static bool tells_apart(struct tir *ir, struct tir_region r, const tir_var *vars
   uint32_t rank = tir_buffer_at(ir, r.buffer)->rank;
   for (uint32_t d = 0; d < rank; d++) {
     indices[d] = ir->operands.at[r.ranges + 2 * d];
-    if (!tir_is_const(ir, ir->operands.at[r.ranges + 2 * d + 1], 1) ||
+    if (!tir_is_const(ir, ir->operands.at[r.ranges + 2 * d + 1], 1) || tir_varies_by_itself(ir, indices[d]) ||
         tir_uses_any_var(ir, indices[d], vars + count, all - count))
       return false;
   }
@@ -95,39 +96,66 @@ static bool stays(const struct tir *ir, struct tir_iter iter) {
   return !tir_any_var(ir, iter.binding, is_loop_var, NULL);
 }
 
-/* In two iterations that differ in a spatial one, or in an opaque one, for each of which an init begins again, the
- * regions may have an element in common. `of_scope`: in two that the loops of the block's scope make. */
-static bool find_meeting(struct tir *ir, tir_block block, struct tir_region a, struct tir_region b, bool of_scope) {
+/* What tells instances of a block apart: variables, those that do not reduce first. */
+struct instances {
   tir_var vars[MOST_ITERS];
+  uint32_t spatial, count;
+};
+
+/* A block without iterations may use the loops around itself (verify/verify.c, `isolation`), up to those of a block
+ * that has some. False: there are too many. */
+static bool find_loops_used(const struct tir *ir, tir_block block, struct instances *out) {
+  for (tir_block b = block; b && !tir_block_at(ir, b)->iters.count; b = tir_parent_block(ir, b)) {
+    tir_loop loops[MOST_ITERS];
+    uint32_t count = tir_loops_of(ir, b, loops, MOST_ITERS);
+    if (out->count + count > MOST_ITERS) return false;
+    for (uint32_t i = 0; i < count; i++) out->vars[out->count++] = tir_as(ir, loops[i], TIR_LOOP)->loop.var;
+  }
+  out->spatial = out->count;
+  return true;
+}
+
+/* The block's iterations; an opaque one counts as spatial, since an init begins again for each. `of_scope`: without
+ * those that stay while the loops of the block's scope run. False: there are too many. */
+static bool find_instances(const struct tir *ir, tir_block block, bool of_scope, struct instances *out) {
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  out->spatial = out->count = 0;
+  if (!iters.count) return find_loops_used(ir, block, out);
+  if (iters.count > MOST_ITERS) return false;
+  for (int reduces = 0; reduces < 2; reduces++)
+    for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
+      struct tir_iter iter = ir->iters.at[i];
+      if ((iter.kind == TIR_REDUCE) != reduces || (of_scope && !reduces && stays(ir, iter))) continue;
+      out->vars[out->count++] = iter.var;
+      out->spatial += !reduces;
+    }
+  return true;
+}
+
+/* In two instances that differ in what does not reduce the regions may have an element in common. `of_scope`: in two
+ * that the loops of the block's scope make. */
+static bool find_meeting(struct tir *ir, tir_block block, struct tir_region a, struct tir_region b, bool of_scope) {
+  struct instances in;
   enum tir_direction directions[TIR_MOST_DIGITS];
   struct tir_digits digits;
-  struct tir_span iters = tir_block_at(ir, block)->iters;
-  uint32_t spatial = 0, count = 0;
   bool same = same_ranges(ir, a, b);
   if (same && are_plain_dimensions(ir, block, a)) return false;
   bool plain = same;
-  if (iters.count > MOST_ITERS || tir_buffer_at(ir, a.buffer)->rank > TIR_MOST_BOX_RANK) return true;
-  for (int reduces = 0; reduces < 2; reduces++) /* spatial ones first */
-    for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
-      tir_var v = ir->iters.at[i].var;
-      if ((ir->iters.at[i].kind == TIR_REDUCE) != reduces || (of_scope && !reduces && stays(ir, ir->iters.at[i])))
-        continue;
-      vars[count++] = v;
-      spatial += !reduces;
-      plain = plain && (reduces || tir_is_const(ir, ir->vars.at[v].extent, 1) || is_plain_dimension(ir, a, v));
-    }
+  if (tir_buffer_at(ir, a.buffer)->rank > TIR_MOST_BOX_RANK || !find_instances(ir, block, of_scope, &in)) return true;
+  for (uint32_t i = 0; i < in.spatial && plain; i++)
+    plain = tir_is_const(ir, ir->vars.at[in.vars[i]].extent, 1) || is_plain_dimension(ir, a, in.vars[i]);
   if (plain) return false;
   struct tir_element_box boxes[2] = {box_of(ir, a), box_of(ir, b)};
-  if (!tir_find_digits(ir, vars, count, boxes, 2, &digits)) return true;
+  if (!tir_find_digits(ir, in.vars, in.count, boxes, 2, &digits)) return true;
   for (uint32_t p = 0; p < digits.count; p++) {
     bool is_spatial = false;
-    for (uint32_t i = 0; i < spatial; i++) is_spatial |= digits.at[p].var == vars[i];
+    for (uint32_t i = 0; i < in.spatial; i++) is_spatial |= digits.at[p].var == in.vars[i];
     if (!is_spatial) break;
     for (uint32_t i = 0; i < digits.count; i++) directions[i] = i < p ? TIR_SAME : TIR_ANYWHERE;
     for (int later = 0; later < 2; later++) {
       directions[p] = later ? TIR_LATER : TIR_EARLIER;
       if (tir_may_meet(ir, &boxes[0], &boxes[1], &digits, directions, NULL, 0))
-        return !same || !tells_apart(ir, a, vars, spatial, count);
+        return !same || !tells_apart(ir, a, in.vars, in.spatial, in.count);
     }
   }
   return false;
@@ -214,6 +242,7 @@ static bool stores_plainly(const struct tir *ir, tir_block block, tir_stmt store
   struct tir_span iters = tir_block_at(ir, block)->iters;
   const uint32_t *indices = tir_operands(ir, tir_as(ir, store, TIR_STORE)->store.indices);
   uint32_t rank = tir_buffer_at(ir, tir_as(ir, store, TIR_STORE)->store.buffer)->rank;
+  if (!iters.count) return false;
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
     const struct tir_iter *iter = &ir->iters.at[i];
     if (iter->kind == TIR_REDUCE || tir_is_const(ir, ir->vars.at[iter->var].extent, 1)) continue;
@@ -325,6 +354,7 @@ static bool is_silent(const struct tir *ir, tir_block block) {
 /* ---- Accesses, statement by statement ---- */
 
 static void add_access(struct accesses *all, struct tir_element_box box, tir_block block, bool writes) {
+  MS_CHECK(box.buffer && all->count <= all->capacity);
   if (all->count == all->capacity) all->at = tir_enlarge(all->at, &all->capacity, all->count + 1ull, sizeof *all->at);
   all->at[all->count++] = (struct access){box, block, writes};
 }
@@ -414,7 +444,8 @@ static void collect(struct tir *ir, struct question *q) {
 
 static uint32_t place_in(const struct tir_digits *digits, struct tir_digit digit) {
   uint32_t i = 0;
-  while (digits->at[i].var != digit.var || digits->at[i].unit != digit.unit) i++;
+  while (i < digits->count && (digits->at[i].var != digit.var || digits->at[i].unit != digit.unit)) i++;
+  MS_CHECK(i < digits->count);
   return i;
 }
 
@@ -430,6 +461,7 @@ static bool meet_either_way(struct tir *ir, const struct question *q, const stru
  * change places. */
 static bool meet_where_swapped(struct tir *ir, const struct question *q, const struct tir_element_box *a,
                                const struct tir_element_box *b, uint32_t p, uint32_t r) {
+  MS_CHECK(p < r && r < q->now.count && q->then.count == q->now.count);
   enum tir_direction directions[TIR_MOST_DIGITS];
   uint32_t place = place_in(&q->then, q->now.at[r]);
   for (uint32_t i = 0; i < q->now.count; i++)
@@ -493,7 +525,8 @@ static bool meet_in_one_iteration(struct tir *ir, const struct question *q, cons
   if (!same_box(ir, &a->box, &b->box)) return false;
   for (uint32_t d = 0; d < rank; d++) {
     indices[d] = a->box.ranges[2 * d];
-    if (!tir_is_const(ir, a->box.ranges[2 * d + 1], 1) || tir_uses_any_var(ir, indices[d], q->inner, q->inner_count))
+    if (!tir_is_const(ir, a->box.ranges[2 * d + 1], 1) || tir_varies_by_itself(ir, indices[d]) ||
+        tir_uses_any_var(ir, indices[d], q->inner, q->inner_count))
       return false;
   }
   for (uint32_t i = 0; i < q->order->count; i++) vars[i] = tir_as(ir, q->order->now[i], TIR_LOOP)->loop.var;
