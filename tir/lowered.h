@@ -149,16 +149,29 @@ bool tir_is_wgmma_width(int64_t n);                                  /* there ar
  * wgmma.mma_async.m64nNk16". */
 struct tir_mma_place tir_wgmma_place(int thread, int element);
 
-/* The operands of a tensor_copy, by number. */
+/* The operands of a tensor_copy, by number, and of an im2col_copy, which has four lists more. */
 enum { TIR_BOX_TO, TIR_BOX_STRIDE, TIR_BOX_BARRIER, TIR_BOX_FROM, TIR_BOX_RANK, TIR_BOX_LISTS };
-/* A tensor_copy as it stands in a lowered function; false: the call is none, or is not of constant extents. */
+/* Places of pixels in the dimensions between the first and the last, outermost first: from `lower` on by `step` up to
+ * the tensor's last element moved by `upper`. Source: CUDA Driver API, "cuTensorMapEncodeIm2col". */
+struct tir_pixels {
+  int64_t lower[TIR_PIXELS_MOST_RANK], upper[TIR_PIXELS_MOST_RANK], step[TIR_PIXELS_MOST_RANK];
+};
+/* A tensor_copy or an im2col_copy as it stands in a lowered function; false: the call is none, or is not of constant
+ * extents. In im2col mode the box is box[0] pixels of box[rank - 1] channels, sides between are 1. */
 struct tir_box {
   tir_expr to, barrier, from; /* pointers */
   int64_t stride;
   uint32_t rank;
   int64_t extents[TIR_BOX_MOST_RANK], box[TIR_BOX_MOST_RANK]; /* outermost first */
   tir_expr at[TIR_BOX_MOST_RANK];
+  bool im2col;
+  tir_expr offsets[TIR_PIXELS_MOST_RANK]; /* of a window's tap */
+  struct tir_pixels pixels;
 };
+/* Operands of an im2col_copy of a tensor of so many dimensions. */
+static inline uint32_t tir_im2col_operands(uint32_t rank) { return TIR_BOX_LISTS + 3 * rank + 4 * (rank - 2); }
+/* What the instruction's fields hold of pixels and of offsets, by the tensor's rank. */
+bool tir_fits_im2col(uint32_t rank, const struct tir_pixels *pixels, int64_t most_offset);
 bool tir_box_of(const struct tir *ir, tir_expr call, struct tir_box *out);
 
 /* ---- Outlined loops ---------------------------------------------------------------------------------------------- */

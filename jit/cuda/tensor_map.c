@@ -21,6 +21,12 @@ bool tensor_map_of(const struct tir *ir, tir_expr call, struct tensor_map *out, 
   *buffer = tir_pointed(ir, b.from);
   uint64_t bytes = (uint64_t)tir_type_bits(tir_buffer_at(ir, *buffer)->type) / 8, stride = bytes;
   *out = (struct tensor_map){.rank = b.rank, .type = type_of(bytes), .swizzle = swizzle_of(s.panel)};
+  for (uint32_t d = 0; b.im2col && d + 2 < b.rank; d++) {
+    uint32_t at = b.rank - 3 - d;
+    out->im2col = 1;
+    out->lower[d] = (int32_t)b.pixels.lower[at], out->upper[d] = (int32_t)b.pixels.upper[at];
+    out->step[d] = (uint32_t)b.pixels.step[at];
+  }
   for (uint32_t d = 0; d < b.rank; d++) {
     out->extents[d] = (uint64_t)b.extents[b.rank - 1 - d];
     out->box[d] = (uint32_t)b.box[b.rank - 1 - d];
@@ -46,21 +52,44 @@ uint32_t tensor_maps_of(const struct tir *ir, tir_stmt top, struct tensor_map *o
   return count;
 }
 
+uint32_t tensor_map_step(const struct tensor_map *map, uint32_t d) {
+  assert(d < map->rank);
+  return map->im2col && d > 0 && d + 1 < map->rank ? map->step[d - 1] : 1;
+}
+
 static void print_list(FILE *out, const char *type, const char *name, const uint64_t *values, uint32_t count) {
   fprintf(out, "    const %s ms_%s[] = {", type, name);
   for (uint32_t d = 0; d < count; d++) fprintf(out, "%s%llu", d ? ", " : "", (unsigned long long)values[d]);
   fputs("};\n", out);
 }
 
+static void print_corner(FILE *out, const char *name, const int32_t *corner, uint32_t count) {
+  fprintf(out, "    const int ms_%s[] = {", name);
+  for (uint32_t d = 0; d < count; d++) fprintf(out, "%s%d", d ? ", " : "", corner[d]);
+  fputs("};\n", out);
+}
+
 void tensor_map_print(FILE *out, const struct tensor_map *map, const char *name, const char *at, const char *fails) {
   uint64_t box[TIR_BOX_MOST_RANK], steps[TIR_BOX_MOST_RANK];
-  for (uint32_t d = 0; d < map->rank; d++) box[d] = map->box[d], steps[d] = 1;
+  for (uint32_t d = 0; d < map->rank; d++) box[d] = map->box[d], steps[d] = tensor_map_step(map, d);
   assert(map->rank > 1); /* as tir_box_of has it; C has no empty lists of strides */
   fputs("  {\n", out);
   print_list(out, "uint64_t", "extents", map->extents, map->rank);
   print_list(out, "uint64_t", "strides", map->strides, map->rank - 1);
-  print_list(out, "uint32_t", "box", box, map->rank);
   print_list(out, "uint32_t", "steps", steps, map->rank);
+  if (map->im2col) {
+    print_corner(out, "lower", map->lower, map->rank - 2);
+    print_corner(out, "upper", map->upper, map->rank - 2);
+    fprintf(
+        out,
+        "    if (cuTensorMapEncodeIm2col(&%s, %u, %u, (void *)%s, ms_extents, ms_strides, ms_lower, ms_upper, %u, %u,\n"
+        "                                ms_steps, %d, %u, %d, %d))\n"
+        "      %s\n  }\n",
+        name, map->type, map->rank, at, map->box[0], map->box[map->rank - 1], DRIVER_INTERLEAVE_NONE, map->swizzle,
+        DRIVER_PROMOTION_128, DRIVER_FILL_ZERO, fails);
+    return;
+  }
+  print_list(out, "uint32_t", "box", box, map->rank);
   fprintf(out,
           "    if (cuTensorMapEncodeTiled(&%s, %u, %u, (void *)%s, ms_extents, ms_strides, ms_box, ms_steps, %d, %u, "
           "%d, %d))\n"

@@ -285,31 +285,69 @@ void fibers_mbarrier_wait(const void *at, uint32_t parity) {
 
 /* What the driver makes of a tensor: here, what it was told. */
 struct map {
-  uint32_t mark, element, rank, swizzle, box[MOST_RANK];
+  uint32_t mark, element, rank, swizzle, box[MOST_RANK], extents[MOST_RANK];
   const char *at;
-  uint64_t extents[MOST_RANK], strides[MOST_RANK]; /* bytes */
+  uint64_t strides[MOST_RANK]; /* bytes */
+  /* Of pixels: corners and steps of the dimensions between the first and the last. */
+  int16_t lower[MOST_RANK - 2], upper[MOST_RANK - 2];
+  uint8_t step[MOST_RANK - 2], im2col;
 };
 static_assert(sizeof(struct map) <= 128, "a map has 128 bytes");
+
+static bool begin_map(struct map *m, void *map, int type, uint32_t rank, void *at, const uint64_t *extents,
+                      const uint64_t *strides, int interleave, int swizzle, int promotion, int fill) {
+  static const uint32_t bytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2};
+  *m = (struct map){.mark = MAP_MARK, .rank = rank, .swizzle = swizzle ? 16u << swizzle : 0, .at = at};
+  if (type < 0 || type >= (int)(sizeof bytes / sizeof *bytes) || rank < 2 || rank > MOST_RANK || swizzle > 3)
+    return false;
+  if ((uintptr_t)map % 64 || (uintptr_t)at % PIECE || interleave || fill || promotion < 0 || promotion > 3)
+    return false;
+  m->element = bytes[type];
+  for (uint32_t d = 0; d < rank; d++) {
+    m->extents[d] = (uint32_t)extents[d], m->strides[d] = d ? strides[d - 1] : m->element;
+    if (!extents[d] || extents[d] > UINT32_MAX) return false;
+    if (d && (m->strides[d] % PIECE || m->strides[d] >= 1ull << 40)) return false;
+  }
+  return true;
+}
+
+enum { INVALID = 1 };
+
+static int end_map(const struct map *m, void *map) {
+  if (m->box[0] * m->element % PIECE || (m->swizzle && m->box[0] * m->element > m->swizzle)) return INVALID;
+  memcpy(map, m, sizeof *m);
+  return 0;
+}
 
 int cuTensorMapEncodeTiled(void *map, int type, uint32_t rank, void *at, const uint64_t *extents,
                            const uint64_t *strides, const uint32_t *box, const uint32_t *steps, int interleave,
                            int swizzle, int promotion, int fill) {
-  static const uint32_t bytes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2};
-  enum { INVALID = 1 };
-  struct map m = {.mark = MAP_MARK, .rank = rank, .swizzle = swizzle ? 16u << swizzle : 0, .at = at};
-  if (type < 0 || type >= (int)(sizeof bytes / sizeof *bytes) || rank < 2 || rank > MOST_RANK || swizzle > 3)
-    return INVALID;
-  if ((uintptr_t)map % 64 || (uintptr_t)at % PIECE || interleave || fill || promotion < 0 || promotion > 3)
-    return INVALID;
-  m.element = bytes[type];
+  struct map m;
+  if (!begin_map(&m, map, type, rank, at, extents, strides, interleave, swizzle, promotion, fill)) return INVALID;
   for (uint32_t d = 0; d < rank; d++) {
-    m.extents[d] = extents[d], m.box[d] = box[d], m.strides[d] = d ? strides[d - 1] : m.element;
-    if (!extents[d] || extents[d] > UINT32_MAX || !box[d] || box[d] > 256 || steps[d] != 1) return INVALID;
-    if (d && (m.strides[d] % PIECE || m.strides[d] >= 1ull << 40)) return INVALID;
+    m.box[d] = box[d];
+    if (!box[d] || box[d] > 256 || steps[d] != 1) return INVALID;
   }
-  if (box[0] * m.element % PIECE || (m.swizzle && box[0] * m.element > m.swizzle)) return INVALID;
-  memcpy(map, &m, sizeof m);
-  return 0;
+  return end_map(&m, map);
+}
+
+int cuTensorMapEncodeIm2col(void *map, int type, uint32_t rank, void *at, const uint64_t *extents,
+                            const uint64_t *strides, const int *lower, const int *upper, uint32_t channels,
+                            uint32_t pixels, const uint32_t *steps, int interleave, int swizzle, int promotion,
+                            int fill) {
+  struct map m;
+  if (!begin_map(&m, map, type, rank, at, extents, strides, interleave, swizzle, promotion, fill)) return INVALID;
+  if (rank < 3 || !channels || channels > 256 || !pixels || pixels > 1024) return INVALID;
+  for (uint32_t d = 0; d < rank; d++) m.box[d] = d ? 1 : channels;
+  m.box[rank - 1] = pixels, m.im2col = 1;
+  if (steps[0] != 1 || steps[rank - 1] != 1) return INVALID;
+  for (uint32_t d = 0; d + 2 < rank; d++) {
+    int most = rank == 3 ? 1 << 15 : rank == 4 ? 1 << 7 : 1 << 4;
+    m.lower[d] = (int16_t)lower[d], m.upper[d] = (int16_t)upper[d], m.step[d] = (uint8_t)steps[d + 1];
+    if (lower[d] < -most || lower[d] >= most || upper[d] < -most || upper[d] >= most) return INVALID;
+    if (!steps[d + 1] || steps[d + 1] > 8 || lower[d] > (int64_t)extents[d + 1] - 1 + upper[d]) return INVALID;
+  }
+  return end_map(&m, map);
 }
 
 static struct box {
@@ -317,21 +355,41 @@ static struct box {
   void *to;
   struct mbarrier *arrived;
   int32_t at[MOST_RANK];
+  uint16_t offsets[MOST_RANK - 2];
 } * boxes; /* that have not arrived */
 static unsigned box_count, box_room;
+
+/* The place of the r'th pixel: steps from one to the next, along the innermost dimension first. */
+static void place_pixel(const struct box *b, uint32_t r, int64_t *at) {
+  const struct map *m = &b->map;
+  for (uint32_t d = 1; d < m->rank; d++) at[d] = b->at[d];
+  for (; r; r--) {
+    uint32_t d = 1;
+    for (; d + 1 < m->rank; d++) {
+      at[d] += m->step[d - 1];
+      if (at[d] <= (int64_t)m->extents[d] - 1 + m->upper[d - 1]) break;
+      at[d] = m->lower[d - 1];
+    }
+    if (d + 1 == m->rank) at[d]++;
+  }
+  for (uint32_t d = 1; d + 1 < m->rank; d++) at[d] += b->offsets[d - 1];
+}
 
 /* Calls for each row of the box: where it comes to, in pieces, and where it lies, NULL: outside. */
 static void for_each_piece(const struct box *b, void visit(char *to, const char *from, uint32_t whole)) {
   const struct map *m = &b->map;
   uint32_t row = m->box[0] * m->element, rows = 1;
   for (uint32_t d = 1; d < m->rank; d++) rows *= m->box[d];
-  for (uint32_t r = 0; r < rows; r++)
+  for (uint32_t r = 0; r < rows; r++) {
+    int64_t pixel[MOST_RANK] = {0};
+    if (m->im2col) place_pixel(b, r, pixel);
     for (uint32_t byte = 0; byte < row; byte += m->element) {
       uint32_t left = r, to = r * row + byte;
       const char *from = m->at;
       for (uint32_t d = 0; d < m->rank; d++) {
         int64_t at = b->at[d] + (int64_t)(d ? left % m->box[d] : byte / m->element);
         if (d) left /= m->box[d];
+        if (d && m->im2col) at = pixel[d];
         if (at < 0 || at >= (int64_t)m->extents[d]) from = NULL;
         if (from) from += at * (int64_t)m->strides[d];
       }
@@ -340,6 +398,7 @@ static void for_each_piece(const struct box *b, void visit(char *to, const char 
       if (m->swizzle) at = (char *)((uintptr_t)at ^ ((uintptr_t)at >> 7 & (m->swizzle / PIECE - 1)) * PIECE);
       visit(at, from, m->element);
     }
+  }
 }
 
 static void poison_piece(char *to, const char *from, uint32_t bytes) {
@@ -361,11 +420,19 @@ static void arrive(const struct box *b) {
   b->arrived->bytes -= bytes;
 }
 
-void fibers_tensor_copy(void *to, const void *map, const void *arrived, const int32_t *at, uint32_t rank) {
+void fibers_tensor_copy(void *to, const void *map, const void *arrived, const int32_t *at, const uint16_t *offsets,
+                        uint32_t rank) {
   struct box b = {.to = to, .arrived = mbarrier_at(arrived)};
   memcpy(&b.map, map, sizeof b.map);
   memcpy(b.at, at, rank * sizeof *at);
   if (b.map.mark != MAP_MARK || b.map.rank != rank) fibers_fail("a copy of a box has no map of its dimensions");
+  if (!offsets != !b.map.im2col) fibers_fail("a copy in im2col mode has a map of a box, or the other way round");
+  for (uint32_t d = 0; offsets && d + 2 < rank; d++) {
+    b.offsets[d] = offsets[d];
+    if (offsets[d] >= (rank == 3 ? 1 << 15 : rank == 4 ? 1 << 7 : 1 << 4)) fibers_fail("an offset of %u", offsets[d]);
+    if (at[d + 1] < b.map.lower[d] || at[d + 1] > (int64_t)b.map.extents[d + 1] - 1 + b.map.upper[d])
+      fibers_fail("a copy in im2col mode begins outside of its pixels");
+  }
   if ((uintptr_t)to % (b.map.swizzle ? 8 * b.map.swizzle : 128))
     fibers_fail("a TMA copy is to an address where no swizzled tile begins");
   if (running->makes) fibers_fail("a TMA copy begins before its barrier is fenced");

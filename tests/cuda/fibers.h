@@ -69,8 +69,9 @@ void fibers_mbarrier_wait(const void *at, uint32_t parity);
 void fibers_named_barrier(uint32_t number, uint32_t threads);
 /* Of all of a block's threads there are as many registers as they begin with. */
 void fibers_set_registers(int count, int more);
-/* Of a map that cuTensorMapEncodeTiled made; coordinates innermost first. */
-void fibers_tensor_copy(void *to, const void *map, const void *arrived, const int32_t *at, uint32_t rank);
+/* Of a map that cuTensorMapEncodeTiled made, or with offsets, cuTensorMapEncodeIm2col; coordinates innermost first. */
+void fibers_tensor_copy(void *to, const void *map, const void *arrived, const int32_t *at, const uint16_t *offsets,
+                        uint32_t rank);
 
 /* Addresses of shared memory, of 18 bits, as descriptors have them, and back; the last ten are those of the pointer. */
 uint32_t fibers_shared_address(const void *at);

@@ -32,9 +32,23 @@ template <int count> [[maybe_unused]] static void ms_fewer_registers() { fibers_
                                                         At... at) {                                                    \
     const int32_t coordinates[] = {(int32_t)at...};                                                                    \
     static_assert(sizeof...(at) == rank, "one coordinate a dimension");                                                \
-    fibers_tensor_copy((void *)fibers_shared_at(to), map, fibers_shared_at(arrived), coordinates, rank);               \
+    fibers_tensor_copy((void *)fibers_shared_at(to), map, fibers_shared_at(arrived), coordinates, nullptr, rank);      \
   }
 SHIM_TENSOR_COPY(2)
 SHIM_TENSOR_COPY(3)
 SHIM_TENSOR_COPY(4)
 SHIM_TENSOR_COPY(5)
+
+#define SHIM_IM2COL_COPY(rank)                                                                                         \
+  template <class... At>                                                                                               \
+  [[maybe_unused]] static void ms_im2col_copy_##rank##d(uint32_t to, const ms_tensor_map *map, uint32_t arrived,       \
+                                                        At... at) {                                                    \
+    const int32_t given[] = {(int32_t)at...};                                                                          \
+    uint16_t offsets[rank - 2];                                                                                        \
+    static_assert(sizeof...(at) == 2 * rank - 2, "one coordinate a dimension, and an offset of each between");         \
+    for (int d = 0; d < rank - 2; d++) offsets[d] = (uint16_t)given[rank + d];                                         \
+    fibers_tensor_copy((void *)fibers_shared_at(to), map, fibers_shared_at(arrived), given, offsets, rank);            \
+  }
+SHIM_IM2COL_COPY(3)
+SHIM_IM2COL_COPY(4)
+SHIM_IM2COL_COPY(5)

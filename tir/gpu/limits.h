@@ -41,6 +41,9 @@ enum {
   TIR_MBARRIER_BYTES = 8,
   TIR_BOX_MOST_RANK = 5, /* of a tensor, and of what a copy brings of it */
   TIR_BOX_MOST_SIDE = 256,
+  TIR_PIXELS_MOST_RANK = TIR_BOX_MOST_RANK - 2, /* of a tensor of pixels without its first and last dimension */
+  TIR_PIXELS_MOST = 1024,                       /* that a copy in im2col mode brings */
+  TIR_PIXELS_MOST_STEP = 8,
   TIR_BOX_ALIGNMENT = 16
 };
 

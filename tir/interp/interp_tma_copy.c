@@ -104,21 +104,63 @@ bool interp_do_mbarrier_fence(struct tir_extern_call *call, void *data) {
 
 struct box {
   int64_t stride, rank, extents[TIR_BOX_MOST_RANK], at[TIR_BOX_MOST_RANK], sides[TIR_BOX_MOST_RANK];
+  /* in im2col mode */
+  int64_t offset[TIR_PIXELS_MOST_RANK], counts[TIR_PIXELS_MOST_RANK];
+  struct tir_pixels pixels;
 };
 
-static bool read_box(struct tir_extern_call *call, struct box *out) {
+static bool read_box(struct tir_extern_call *call, bool im2col, struct box *out) {
   uint32_t count = tir_call_count(call);
   out->rank = count > TIR_BOX_LISTS ? whole(call, TIR_BOX_RANK) : 0;
-  if (out->rank < 2 || out->rank > TIR_BOX_MOST_RANK) return tir_call_fail(call, "no such rank");
-  if (!has_arguments(call, TIR_BOX_LISTS + 3 * (uint32_t)out->rank)) return false;
+  if (out->rank < (im2col ? 3 : 2) || out->rank > TIR_BOX_MOST_RANK) return tir_call_fail(call, "no such rank");
+  uint32_t rank = (uint32_t)out->rank;
+  if (!has_arguments(call, im2col ? tir_im2col_operands(rank) : TIR_BOX_LISTS + 3 * rank)) return false;
   out->stride = whole(call, TIR_BOX_STRIDE);
   for (uint32_t d = 0; d < out->rank; d++) {
     out->extents[d] = whole(call, TIR_BOX_LISTS + d);
     out->at[d] = whole(call, TIR_BOX_LISTS + (uint32_t)out->rank + d);
     out->sides[d] = whole(call, TIR_BOX_LISTS + 2 * (uint32_t)out->rank + d);
-    if (out->sides[d] < 1 || out->sides[d] > TIR_BOX_MOST_SIDE) return tir_call_fail(call, "no such box");
+    if (out->sides[d] < 1 || out->sides[d] > (im2col && !d ? TIR_PIXELS_MOST : TIR_BOX_MOST_SIDE))
+      return tir_call_fail(call, "no such box");
   }
   return true;
+}
+
+/* The lists of im2col mode. */
+static bool read_pixels(struct tir_extern_call *call, struct box *b) {
+  uint32_t count = (uint32_t)b->rank - 2, first = TIR_BOX_LISTS + 3 * (uint32_t)b->rank;
+  int64_t most = 0;
+  for (uint32_t d = 0; d < count; d++) {
+    b->offset[d] = whole(call, first + d), b->pixels.lower[d] = whole(call, first + count + d);
+    b->pixels.upper[d] = whole(call, first + 2 * count + d), b->pixels.step[d] = whole(call, first + 3 * count + d);
+    if (b->sides[d + 1] != 1) return tir_call_fail(call, "no such box");
+    if (b->offset[d] < 0) return tir_call_fail(call, "an offset is below 0");
+    if (b->offset[d] > most) most = b->offset[d];
+  }
+  if (!tir_fits_im2col((uint32_t)b->rank, &b->pixels, most)) return tir_call_fail(call, "no such pixels");
+  for (uint32_t d = 0; d < count; d++) {
+    int64_t lower = b->pixels.lower[d], end = b->extents[d + 1] - 1 + b->pixels.upper[d], at = b->at[d + 1];
+    if (at < lower || at > end || (at - lower) % b->pixels.step[d])
+      return tir_call_fail(call, "it begins at no place of a pixel");
+    b->counts[d] = (end - lower) / b->pixels.step[d] + 1;
+  }
+  return true;
+}
+
+/* Element `channel` of the pixel `number` after the first; -1: it is outside. */
+static int64_t element_of_pixel(const struct box *b, int64_t number, int64_t channel) {
+  int64_t c = b->at[b->rank - 1] + channel, scale = b->extents[b->rank - 1], element = c;
+  bool inside = c >= 0 && c < scale;
+  for (int64_t d = b->rank - 2; d > 0; d--) {
+    const int64_t step = b->pixels.step[d - 1], lower = b->pixels.lower[d - 1];
+    number += (b->at[d] - lower) / step;
+    int64_t at = lower + number % b->counts[d - 1] * step + b->offset[d - 1];
+    number /= b->counts[d - 1];
+    inside &= at >= 0 && at < b->extents[d];
+    element += at * scale, scale *= b->extents[d];
+  }
+  int64_t image = b->at[0] + number;
+  return inside && image >= 0 && image < b->extents[0] ? element + image * scale : -1;
 }
 
 /* The element of the tensor that is number `i` of the box; -1: it is outside. */
@@ -158,24 +200,36 @@ static bool is_coming(struct tir_extern_call *call, int64_t index) {
   return o && byte >= 0 && (uint64_t)byte < o->bytes && o->shadow[byte] == COMING;
 }
 
-/* (to, stride, barrier, from, rank, extents..., coordinates..., box...) */
-bool interp_do_tensor_copy(struct tir_extern_call *call, void *data) {
+static bool copy_box(struct tir_extern_call *call, bool im2col) {
   struct box b = {0};
   uint32_t number;
   int64_t count = 1;
-  (void)data;
-  if (!read_box(call, &b) || !barrier_of(call, TIR_BOX_BARRIER, &number)) return false;
+  if (!read_box(call, im2col, &b) || (im2col && !read_pixels(call, &b))) return false;
+  if (!barrier_of(call, TIR_BOX_BARRIER, &number)) return false;
   tir_type type = interp_call_type(call, TIR_BOX_FROM);
   for (int64_t d = 0; d < b.rank; d++) count *= b.sides[d];
   for (int64_t i = 0; i < count; i++) {
     struct tir_value v = {.type = type};
-    int64_t from = element_of(&b, i), columns = b.sides[b.rank - 1], to = i / columns * b.stride + i % columns;
+    int64_t columns = b.sides[b.rank - 1], to = i / columns * b.stride + i % columns;
+    int64_t from = im2col ? element_of_pixel(&b, i / columns, i % columns) : element_of(&b, i);
     if (is_coming(call, to)) return tir_call_fail(call, "it writes what another copy has not brought yet");
     if (from >= 0 && !tir_call_load(call, TIR_BOX_FROM, from, &v)) return false;
     if (!tir_call_store(call, TIR_BOX_TO, to, v)) return false;
     delay(call, to, number);
   }
   return true;
+}
+
+/* (to, stride, barrier, from, rank, extents..., coordinates..., box...) */
+bool interp_do_tensor_copy(struct tir_extern_call *call, void *data) {
+  (void)data;
+  return copy_box(call, false);
+}
+
+/* (the same, offsets..., lower..., upper..., steps...) */
+bool interp_do_im2col_copy(struct tir_extern_call *call, void *data) {
+  (void)data;
+  return copy_box(call, true);
 }
 
 bool interp_is_phase_over(struct machine *m, struct thread *t, int64_t pointer, int64_t parity, bool *ended) {

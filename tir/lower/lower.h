@@ -192,6 +192,9 @@ struct lower_tma_copy {
   int64_t extents[TIR_BOX_MOST_RANK], box[TIR_BOX_MOST_RANK]; /* of the tensor; of the whole buffer */
   tir_expr at[TIR_BOX_MOST_RANK];
   int64_t bytes;
+  bool im2col; /* of pixels, box[0] of them (im2col.c) */
+  tir_expr offsets[TIR_PIXELS_MOST_RANK];
+  struct tir_pixels pixels;
 };
 /* False: it is none, for the reason that `why` names. `top` is below the pipelined loop. */
 bool lower_find_tma_copy(struct tir *ir, tir_stmt loop, tir_stmt top, struct lower_tma_copy *out, const char **why);
@@ -208,6 +211,7 @@ bool lower_is_async(const struct tir *ir, tir_stmt s); /* a store of an asynchro
 /* ---- Device calls (device_call.c) ---- */
 
 bool lower_calls(const struct tir *ir, tir_stmt s, enum tir_device_call which); /* it evaluates this call */
+bool lower_is_tma_copy(const struct tir *ir, tir_stmt s);                       /* a tensor_copy or an im2col_copy */
 /* Whether it evaluates a call that has one of these effects: bits of enum tir_effect. */
 bool lower_has_effect(const struct tir *ir, tir_stmt s, unsigned effects);
 tir_stmt lower_new_call(struct tir *ir, enum tir_device_call which, const tir_expr *args, uint32_t count);

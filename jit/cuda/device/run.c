@@ -233,11 +233,18 @@ static void *operand_of(const struct cuda_operand *o, void **args, const void *w
 
 /* The tensor of a TMA bulk tensor copy, as the driver describes it. */
 static bool describe(const struct driver *d, const struct tensor_map *m, uint64_t at, CUtensorMap *out, ms_error *err) {
-  static const uint32_t steps[TIR_BOX_MOST_RANK] = {1, 1, 1, 1, 1};
-  if (!d->describe_tensor)
+  uint32_t steps[TIR_BOX_MOST_RANK];
+  if (!d->describe_tensor || !d->describe_pixels)
     return ms_fail(err, MS_NO_DEVICE,
-                   "the driver has no cuTensorMapEncodeTiled, which TMA bulk tensor copies need: install one "
-                   "of CUDA 12 or later");
+                   "the driver has no %s, which TMA bulk tensor copies need: install one of CUDA 12 or later",
+                   d->describe_tensor ? "cuTensorMapEncodeIm2col" : "cuTensorMapEncodeTiled");
+  for (uint32_t i = 0; i < m->rank; i++) steps[i] = tensor_map_step(m, i);
+  if (m->im2col) {
+    int of_pixels = d->describe_pixels(out, (int)m->type, m->rank, (void *)(uintptr_t)at, m->extents, m->strides,
+                                       m->lower, m->upper, m->box[0], m->box[m->rank - 1], steps,
+                                       DRIVER_INTERLEAVE_NONE, (int)m->swizzle, DRIVER_PROMOTION_128, DRIVER_FILL_ZERO);
+    return driver_check(of_pixels, "describing a tensor of pixels", err);
+  }
   int result =
       d->describe_tensor(out, (int)m->type, m->rank, (void *)(uintptr_t)at, m->extents, m->strides, m->box, steps,
                          DRIVER_INTERLEAVE_NONE, (int)m->swizzle, DRIVER_PROMOTION_128, DRIVER_FILL_ZERO);

@@ -117,7 +117,7 @@ void emit_c_map_type(struct emit_c *e) {
   if (!emit_c_needs(e, "ms_tensor_map")) return;
   fprintf(e->helpers,
           "struct __align__(%d) ms_tensor_map { /* CUtensorMap */\n  unsigned char bytes[%d];\n};\n"
-          "#ifndef __CUDACC_RTC__ /* of the driver: link with -lcuda */\nextern \"C\" %s#endif\n",
+          "#ifndef __CUDACC_RTC__ /* of the driver: link with -lcuda */\nextern \"C\" {\n%s}\n#endif\n",
           TENSOR_MAP_ALIGNMENT, TENSOR_MAP_BYTES, TENSOR_MAP_DECLARATION);
 }
 
@@ -151,7 +151,27 @@ static void copy_function(struct emit_c *e, uint32_t rank, char name[32]) {
   fputs("\n               : \"memory\");\n}\n", e->helpers);
 }
 
-void emit_cuda_tensor_copy(struct emit_c *e, tir_expr call) {
+/* The same with offsets, which are of 16 bits. */
+static void im2col_function(struct emit_c *e, uint32_t rank, char name[32]) {
+  assert(rank > 2 && rank <= TIR_BOX_MOST_RANK);
+  snprintf(name, 32, "ms_im2col_copy_%ud", rank);
+  if (!emit_c_needs(e, name)) return;
+  fprintf(e->helpers, "MS_PTX(void, %s, (uint32_t to, const ms_tensor_map *from, uint32_t arrived", name);
+  for (uint32_t d = 0; d < rank; d++) fprintf(e->helpers, ", int32_t at_%u", d);
+  for (uint32_t d = 0; d + 2 < rank; d++) fprintf(e->helpers, ", uint16_t offset_%u", d);
+  fprintf(e->helpers,
+          ")) {\n  asm volatile(\"%s.%ud.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [%%0], [%%1, {",
+          emit_cuda_spelling(TIR_IM2COL_COPY), rank);
+  for (uint32_t d = 0; d < rank; d++) fprintf(e->helpers, "%s%%%u", d ? ", " : "", d + 3);
+  fputs("}], [%2], {", e->helpers);
+  for (uint32_t d = 0; d + 2 < rank; d++) fprintf(e->helpers, "%s%%%u", d ? ", " : "", d + 3 + rank);
+  fputs("};\"\n               : : \"r\"(to), \"l\"(from), \"r\"(arrived)", e->helpers);
+  for (uint32_t d = 0; d < rank; d++) fprintf(e->helpers, ", \"r\"(at_%u)", d);
+  for (uint32_t d = 0; d + 2 < rank; d++) fprintf(e->helpers, ", \"h\"(offset_%u)", d);
+  fputs("\n               : \"memory\");\n}\n", e->helpers);
+}
+
+static void write_copy(struct emit_c *e, tir_expr call) {
   struct tir_box b;
   char name[32];
   if (!tir_box_of(e->ir, call, &b)) {
@@ -161,7 +181,10 @@ void emit_cuda_tensor_copy(struct emit_c *e, tir_expr call) {
   uint32_t map = map_of(e, call);
   assert(map < TENSOR_MAPS_MOST);
   emit_c_map_type(e);
-  copy_function(e, b.rank, name);
+  if (b.im2col)
+    im2col_function(e, b.rank, name);
+  else
+    copy_function(e, b.rank, name);
   fprintf(e->out, "%s(", name);
   emit_cuda_shared(e, b.to, 1);
   fprintf(e->out, ", &ms_map_%u, ", map);
@@ -170,5 +193,12 @@ void emit_cuda_tensor_copy(struct emit_c *e, tir_expr call) {
     fputs(", ", e->out);
     emit_c_index(e, b.at[d]);
   }
+  for (uint32_t d = b.im2col ? b.rank - 2 : 0; d-- > 0;) {
+    fputs(", ", e->out);
+    emit_c_index(e, b.offsets[d]);
+  }
   fputc(')', e->out);
 }
+
+void emit_cuda_tensor_copy(struct emit_c *e, tir_expr call) { write_copy(e, call); }
+void emit_cuda_im2col_copy(struct emit_c *e, tir_expr call) { write_copy(e, call); }

@@ -86,6 +86,8 @@ static struct {
   int (*cuGetErrorName)(int, const char **);
   int (*cuTensorMapEncodeTiled)(void *, int, uint32_t, void *, const uint64_t *, const uint64_t *, const uint32_t *, const uint32_t *, int, int,
                                 int, int);
+  int (*cuTensorMapEncodeIm2col)(void *, int, uint32_t, void *, const uint64_t *, const uint64_t *, const int *, const int *, uint32_t,
+                                 uint32_t, const uint32_t *, int, int, int, int);
 } driver;
 static const char *without_driver; /* why there is none */
 
@@ -103,7 +105,7 @@ static void open_driver(void) {
       !GET(cuGraphInstantiateWithFlags) || !GET(cuGraphDestroy) || !GET(cuGraphExecDestroy) || !GET(cuGraphLaunch) || !GET(cuGetErrorName))
     return;
   without_driver = "CUDA's driver has no cuTensorMapEncodeTiled, which this network needs: CUDA 12";
-  if (!GET(cuTensorMapEncodeTiled) && @MAPS@) return;
+  if ((!GET(cuTensorMapEncodeTiled) || !GET(cuTensorMapEncodeIm2col)) && @MAPS@) return;
   without_driver = driver.cuInit(0) ? "CUDA's driver does not start, or finds no device" : NULL;
 }
 #define MSCHED_CUDA_DRIVER
@@ -113,6 +115,7 @@ static void open_driver(void) {
 #define cuFuncSetAttribute driver.cuFuncSetAttribute
 #define cuLaunchKernel driver.cuLaunchKernel
 #define cuTensorMapEncodeTiled driver.cuTensorMapEncodeTiled
+#define cuTensorMapEncodeIm2col driver.cuTensorMapEncodeIm2col
 enum { MAX_DYNAMIC_SHARED = 8 }; /* CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES */
 #define MSCHED_TENSOR_MAP
 struct ms_tensor_map { /* CUtensorMap */

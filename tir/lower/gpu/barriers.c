@@ -338,7 +338,7 @@ static bool walk_leaf(struct pass *p, tir_stmt s, struct summary *out) {
   gather(p, s, &out->first);
   note_elected(p, s, &out->first);
   if (lower_calls(ir, s, TIR_WGMMA_MMA)) note_product(p, s, &out->first);
-  if (lower_calls(ir, s, TIR_TENSOR_COPY)) note_box(p, s, &out->first);
+  if (lower_is_tma_copy(ir, s)) note_box(p, s, &out->first);
   add_uses(&out->last, &out->first);
   if (!out->first.count || !tir_is(ir, s, TIR_STORE)) return true;
   const struct lower_use *write = &out->first.at[out->first.count - 1];

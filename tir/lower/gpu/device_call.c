@@ -11,6 +11,10 @@ bool lower_calls(const struct tir *ir, tir_stmt s, enum tir_device_call which) {
   return value && tir_is_device_call(ir, value, which);
 }
 
+bool lower_is_tma_copy(const struct tir *ir, tir_stmt s) {
+  return lower_calls(ir, s, TIR_TENSOR_COPY) || lower_calls(ir, s, TIR_IM2COL_COPY);
+}
+
 bool lower_has_effect(const struct tir *ir, tir_stmt s, unsigned effects) {
   tir_expr value = evaluated(ir, s);
   enum tir_device_call which = value ? tir_device_call_of(ir, value) : TIR_DEVICE_CALLS;

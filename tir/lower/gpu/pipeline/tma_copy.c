@@ -10,6 +10,7 @@
  * instruction asks for an innermost dimension whose elements lie side by side, rows at multiples of 16 bytes, a box
  * of at most 256 elements a dimension, and a canonical layout. Source: PTX ISA, "Tensors"; CUDA Driver API,
  * "cuTensorMapEncodeTiled". */
+#include "tma_copy.h"
 #include "tir/analysis/loads.h"
 #include "tir/arith/linear.h"
 #include "tir/lower/gpu/footprint.h"
@@ -18,87 +19,58 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_VARS = 16, MOST_CONDITIONS = 16 };
 static const int64_t MOST_POINTS = 1 << 17;
-
-/* A copy while it is looked at. */
-struct copy {
-  struct tir *ir;
-  tir_stmt loop, store; /* the pipelined loop */
-  tir_buffer to, from;
-  uint32_t to_rank, from_rank;
-  const tir_expr *stored, *loaded; /* copies of the indices */
-  struct {
-    tir_var var;
-    int64_t min, extent, now;
-  } vars[MOST_VARS]; /* of threads, and of the loops in the statement */
-  uint32_t var_count;
-  tir_expr conditions[MOST_CONDITIONS]; /* under which it loads */
-  uint32_t condition_count, tests;      /* the first so many keep it from storing besides */
-  const char *why;
-};
-
-static bool refuse(struct copy *c, const char *why) {
-  c->why = why;
-  return false;
-}
-
-static bool uses_own(const struct copy *c, tir_expr e) {
-  for (uint32_t i = 0; i < c->var_count; i++)
-    if (tir_uses_var(c->ir, e, c->vars[i].var)) return true;
-  return false;
-}
 
 /* ---- What the statement is ---- */
 
-static bool add_var(struct copy *c, tir_stmt loop) {
+static bool add_var(struct tma_statement *c, tir_stmt loop) {
   const struct tir *ir = c->ir;
   const struct tir_stmt_node *n = tir_stmt_at(ir, loop);
-  if (!tir_is_int(ir, n->loop.min) || !tir_is_int(ir, n->loop.extent) || c->var_count == MOST_VARS)
-    return refuse(c, "the loops of the copy are not constant");
+  if (!tir_is_int(ir, n->loop.min) || !tir_is_int(ir, n->loop.extent) || c->var_count == TMA_MOST_VARS)
+    return tma_refuse(c, "the loops of the copy are not constant");
   c->vars[c->var_count++] =
-      (typeof(*c->vars)){n->loop.var, tir_at(ir, n->loop.min)->imm, tir_at(ir, n->loop.extent)->imm, 0};
+      (struct tma_variable){n->loop.var, tir_at(ir, n->loop.min)->imm, tir_at(ir, n->loop.extent)->imm, 0};
   return true;
 }
 
-static bool add_conditions(struct copy *c, tir_expr condition) {
+static bool add_conditions(struct tma_statement *c, tir_expr condition) {
   const struct tir_expr_node *n = tir_at(c->ir, condition);
   if (n->kind == TIR_AND) {
     tir_expr a = n->a, b = n->b;
     return add_conditions(c, a) && add_conditions(c, b);
   }
-  if (n->flags & TIR_HAS_LOAD) return refuse(c, "memory decides what is copied");
-  if (c->condition_count == MOST_CONDITIONS) return refuse(c, "it is under too many conditions");
+  if (n->flags & TIR_HAS_LOAD) return tma_refuse(c, "memory decides what is copied");
+  if (c->condition_count == TMA_MOST_CONDITIONS) return tma_refuse(c, "it is under too many conditions");
   c->conditions[c->condition_count++] = condition;
   return true;
 }
 
 /* Loops, conditions without another branch, and one store in them. */
-static bool walk_down(struct copy *c, tir_stmt top) {
+static bool walk_down(struct tma_statement *c, tir_stmt top) {
   const struct tir *ir = c->ir;
   for (tir_stmt s = top; s; s = tir_stmt_at(ir, s)->first[TIR_BODY]) {
     const struct tir_stmt_node *n = tir_stmt_at(ir, s);
-    if (n->next && s != top) return refuse(c, "it does more than copy one buffer");
+    if (n->next && s != top) return tma_refuse(c, "it does more than copy one buffer");
     if (n->kind == TIR_STORE) return c->store = s, c->tests = c->condition_count, true;
     if (n->kind == TIR_LOOP && n->loop_kind != TIR_THREAD_BINDING && add_var(c, s)) continue;
     if (n->kind == TIR_IF && !n->first[TIR_ELSE] && add_conditions(c, n->test.condition)) continue;
-    if (n->kind != TIR_ATTR) return c->why || refuse(c, "it does more than copy one buffer");
+    if (n->kind != TIR_ATTR) return c->why || tma_refuse(c, "it does more than copy one buffer");
   }
-  return refuse(c, "it copies nothing");
+  return tma_refuse(c, "it copies nothing");
 }
 
 /* Where the pipeline stands: no loop repeats it, no condition keeps threads from it. */
-static bool walk_up(struct copy *c) {
+static bool walk_up(struct tma_statement *c) {
   const struct tir *ir = c->ir;
   for (tir_stmt s = tir_stmt_at(ir, c->loop)->parent; s; s = tir_stmt_at(ir, s)->parent) {
     const struct tir_stmt_node *n = tir_stmt_at(ir, s);
     if (n->kind == TIR_IF || n->kind == TIR_WHILE || (n->kind == TIR_ATTR && lower_is_stage(ir, s)))
-      return refuse(c, "its pipeline is in a condition or in another pipeline");
+      return tma_refuse(c, "its pipeline is in a condition or in another pipeline");
     if (n->kind != TIR_LOOP) continue;
     enum tir_axis axis = tir_loop_axis(ir, s);
     bool thread = tir_is_thread_axis(axis);
     if (!thread && (tir_is_block_axis(axis) || tir_loop_extent(ir, s) == 1)) continue;
-    if (!thread) return refuse(c, "its pipeline is repeated by a loop");
+    if (!thread) return tma_refuse(c, "its pipeline is repeated by a loop");
     if (!add_var(c, s)) return false;
   }
   return true;
@@ -109,18 +81,18 @@ static bool is_zero(const struct tir *ir, tir_expr e) {
   return (n->kind == TIR_INT_IMM && n->imm == 0) || (n->kind == TIR_FLOAT_IMM && n->real == 0 && !signbit(n->real));
 }
 
-static bool read_value(struct copy *c) {
+static bool read_value(struct tma_statement *c) {
   struct tir *ir = c->ir;
   struct tir_stmt_node n = *tir_stmt_at(ir, c->store);
   struct tir_expr_node v = *tir_at(ir, n.store.value);
   while (tir_is_choice(ir, &v)) {
     const tir_expr *args = tir_operands(ir, v.operands);
     tir_expr condition = args[0], chosen = args[1];
-    if (!is_zero(ir, args[2])) return refuse(c, "what it does not load is not zero");
+    if (!is_zero(ir, args[2])) return tma_refuse(c, "what it does not load is not zero");
     if (!add_conditions(c, condition)) return false;
     v = *tir_at(ir, chosen);
   }
-  if (v.kind != TIR_LOAD || v.a || n.store.predicate) return refuse(c, "it computes what it stores");
+  if (v.kind != TIR_LOAD || v.a || n.store.predicate) return tma_refuse(c, "it computes what it stores");
   c->to = n.store.buffer, c->from = v.ref;
   c->to_rank = tir_buffer_at(ir, c->to)->rank, c->from_rank = v.count;
   c->stored = tir_operands(ir, n.store.indices), c->loaded = tir_operands(ir, v.operands);
@@ -139,7 +111,7 @@ static bool read_shape(const struct tir *ir, tir_buffer buffer, int64_t *out) {
   return !b->strides.count && !b->data;
 }
 
-static bool is_stored(const struct copy *c, tir_buffer buffer) {
+static bool is_stored(const struct tma_statement *c, tir_buffer buffer) {
   tir_stmt kernel = c->loop;
   for (tir_stmt s = kernel; s && tir_is(c->ir, s, TIR_LOOP); s = tir_stmt_at(c->ir, s)->parent) kernel = s;
   for (tir_stmt s = kernel; s; s = tir_next(c->ir, s, kernel))
@@ -147,56 +119,81 @@ static bool is_stored(const struct copy *c, tir_buffer buffer) {
   return false;
 }
 
-/* The tensor, and the box as the whole buffer has it. */
-static bool find_shapes(struct copy *c, struct lower_tma_copy *out) {
+/* The tensor, and rows that fill whole swizzled tiles. */
+static bool find_tensor(struct tma_statement *c, struct lower_tma_copy *out) {
   struct tir *ir = c->ir;
-  int64_t shape[TIR_MOST_RANK], bytes = tir_type_bits(tir_buffer_at(ir, c->to)->type) / 8, rows = 1;
+  int64_t bytes = tir_type_bits(tir_buffer_at(ir, c->to)->type) / 8, rows = 1;
   if (!tir_requests_rows(ir, c->to, TIR_ROWS_CANONICAL))
-    return refuse(c, "it fills no canonical layout of shared memory");
+    return tma_refuse(c, "it fills no canonical layout of shared memory");
   if (tir_buffer_at(ir, c->from)->type != tir_buffer_at(ir, c->to)->type || bytes < 1 || bytes > 8)
-    return refuse(c, "the types of what it loads and stores differ");
-  if (tir_type_lanes(tir_buffer_at(ir, c->to)->type) > 1) return refuse(c, "its buffers are of vectors");
+    return tma_refuse(c, "the types of what it loads and stores differ");
+  if (tir_type_lanes(tir_buffer_at(ir, c->to)->type) > 1) return tma_refuse(c, "its buffers are of vectors");
   if (c->from_rank < 2 || c->from_rank > TIR_BOX_MOST_RANK || c->to_rank < 2)
-    return refuse(c, "what it copies has not two to five dimensions");
+    return tma_refuse(c, "what it copies has not two to five dimensions");
   if (tir_buffer_memory(ir, c->from) != TIR_DEVICE_MEMORY || !read_shape(ir, c->from, out->extents) ||
       out->extents[c->from_rank - 1] * bytes % TIR_BOX_ALIGNMENT || is_stored(c, c->from))
-    return refuse(c, "its rows in memory do not begin at multiples of 16 bytes, or memory is written meanwhile");
-  if (!read_shape(ir, c->to, shape)) return refuse(c, "what it fills is not of constant size");
-  for (uint32_t d = 0; d < c->from_rank; d++) {
-    int64_t at = (int64_t)d + c->to_rank - c->from_rank;
-    out->box[d] = at < 0 ? 1 : shape[at];
-    if (d + 1 < c->from_rank) rows *= out->box[d];
-    if (d + 1 < c->from_rank && out->box[d] > TIR_BOX_MOST_SIDE) return refuse(c, "its box has too many rows");
-    if (out->extents[d] > INT32_MAX) return refuse(c, "the tensor is too large");
-  }
-  for (uint32_t d = 0; d + c->from_rank < c->to_rank; d++)
-    if (shape[d] != 1) return refuse(c, "what it fills has more dimensions than what it loads");
-  int64_t row = out->box[c->from_rank - 1] * bytes;
-  if (!tir_panel_of(row) || rows % TIR_PANEL_ROWS) return refuse(c, "its rows are not a number of swizzled tiles");
+    return tma_refuse(c, "its rows in memory do not begin at multiples of 16 bytes, or memory is written meanwhile");
+  if (!read_shape(ir, c->to, c->shape)) return tma_refuse(c, "what it fills is not of constant size");
+  for (uint32_t d = 0; d < c->from_rank; d++)
+    if (out->extents[d] > INT32_MAX) return tma_refuse(c, "the tensor is too large");
+  for (uint32_t d = 0; d + 1 < c->to_rank; d++) rows *= c->shape[d];
+  int64_t row = c->shape[c->to_rank - 1] * bytes;
+  if (!tir_panel_of(row) || rows % TIR_PANEL_ROWS) return tma_refuse(c, "its rows are not a number of swizzled tiles");
   out->to = c->to, out->from = c->from, out->rank = c->from_rank, out->bytes = rows * row;
   return true;
 }
 
 /* ---- Coordinates ---- */
 
-static bool find_coordinates(struct copy *c, struct lower_tma_copy *out) {
-  struct tir *ir = c->ir;
+/* The box as the whole buffer has it. */
+static bool find_sides(struct tma_statement *c, struct lower_tma_copy *out) {
   for (uint32_t d = 0; d < c->from_rank; d++) {
     int64_t at = (int64_t)d + c->to_rank - c->from_rank;
-    tir_expr from = c->loaded[d];
-    if (!tir_is_index(ir, from)) return refuse(c, "an index of what it loads depends on memory");
-    tir_expr to = at < 0 ? tir_int(ir, tir_type_of(ir, from), 0) : c->stored[at];
-    if (tir_type_of(ir, to) != tir_type_of(ir, from)) to = tir_cast(ir, tir_type_of(ir, from), to);
-    out->at[d] = tir_simplify(ir, tir_sub(ir, from, to));
-    if (uses_own(c, out->at[d])) return refuse(c, "rows or columns that it loads do not lie as it stores them");
+    out->box[d] = at < 0 ? 1 : c->shape[at];
+    if (d + 1 < c->from_rank && out->box[d] > TIR_BOX_MOST_SIDE) return tma_refuse(c, "its box has too many rows");
+  }
+  for (uint32_t d = 0; d + c->from_rank < c->to_rank; d++)
+    if (c->shape[d] != 1) return tma_refuse(c, "what it fills has more dimensions than what it loads");
+  return true;
+}
+
+/* What is left of an index of what it loads without that of what it stores, which moves it by one; TIR_NONE: threads
+ * or loops of the copy decide it. */
+tir_expr tma_coordinate(struct tma_statement *c, tir_expr from, tir_expr to) {
+  struct tir *ir = c->ir;
+  tir_expr outer, inner;
+  if (!to) to = tir_int(ir, tir_type_of(ir, from), 0);
+  if (tir_type_of(ir, to) != tir_type_of(ir, from)) to = tir_cast(ir, tir_type_of(ir, from), to);
+  tir_expr at = tir_simplify(ir, tir_sub(ir, from, to));
+  if (!tma_uses_own(c, at)) return at;
+  if (!tma_split(c, from, &outer, &inner)) return TIR_NONE;
+  at = tir_simplify(ir, tir_sub(ir, inner, to));
+  return tma_uses_own(c, at) ? TIR_NONE : tir_simplify(ir, tir_add(ir, outer, at));
+}
+
+static bool find_coordinates(struct tma_statement *c, struct lower_tma_copy *out) {
+  for (uint32_t d = 0; d < c->from_rank; d++) {
+    int64_t at = (int64_t)d + c->to_rank - c->from_rank;
+    if (!tir_is_index(c->ir, c->loaded[d])) return tma_refuse(c, "an index of what it loads depends on memory");
+    out->at[d] = tma_coordinate(c, c->loaded[d], at < 0 ? TIR_NONE : c->stored[at]);
+    if (!out->at[d]) return tma_refuse(c, "rows or columns that it loads do not lie as it stores them");
   }
   return true;
+}
+
+/* A box, or else pixels. */
+static bool find_places(struct tma_statement *c, struct lower_tma_copy *out) {
+  if (find_sides(c, out) && find_coordinates(c, out)) return true;
+  const char *why = c->why;
+  if (tma_find_pixels(c, out)) return true;
+  c->why = why;
+  return false;
 }
 
 /* ---- Running through ---- */
 
 /* Of integers, and whether it is known. */
-static int64_t value_of(struct copy *c, tir_expr e, bool *known) {
+static int64_t value_of(struct tma_statement *c, tir_expr e, bool *known) {
   const struct tir_expr_node *n = tir_at(c->ir, e);
   if (n->kind == TIR_INT_IMM) return n->imm;
   if (n->kind == TIR_CAST) return value_of(c, n->a, known);
@@ -213,7 +210,7 @@ static int64_t value_of(struct copy *c, tir_expr e, bool *known) {
 }
 
 /* The element that is stored now; -1: none, or it is not known which. */
-static int64_t element_now(struct copy *c, const int64_t *shape, bool *known) {
+static int64_t element_now(struct tma_statement *c, const int64_t *shape, bool *known) {
   int64_t element = 0;
   for (uint32_t d = 0; d < c->to_rank; d++) {
     int64_t at = value_of(c, c->stored[d], known);
@@ -224,7 +221,7 @@ static int64_t element_now(struct copy *c, const int64_t *shape, bool *known) {
 }
 
 /* The next of all threads and iterations; false: that was the last. */
-static bool advance(struct copy *c) {
+static bool advance(struct tma_statement *c) {
   for (uint32_t i = 0; i < c->var_count; i++) {
     if (++c->vars[i].now < c->vars[i].min + c->vars[i].extent) return true;
     c->vars[i].now = c->vars[i].min;
@@ -234,13 +231,14 @@ static bool advance(struct copy *c) {
 
 /* Each element of the buffer is stored. `within`: the conditions that threads and the copy's iterations decide
  * alone. */
-static bool covers(struct copy *c, const tir_expr *within, uint32_t count, int64_t elements, const int64_t *shape) {
+static bool covers(struct tma_statement *c, const tir_expr *within, uint32_t count, int64_t elements,
+                   const int64_t *shape) {
   int64_t points = 1, left = elements;
   for (uint32_t i = 0; i < c->var_count; i++) {
     c->vars[i].now = c->vars[i].min;
     points = c->vars[i].extent < 1 || points > MOST_POINTS ? MOST_POINTS + 1 : points * c->vars[i].extent;
   }
-  if (points > MOST_POINTS) return refuse(c, "it is too large to be run through");
+  if (points > MOST_POINTS) return tma_refuse(c, "it is too large to be run through");
   uint8_t *seen = calloc(1, (size_t)elements);
   if (!seen) abort();
   bool known = true;
@@ -251,7 +249,7 @@ static bool covers(struct copy *c, const tir_expr *within, uint32_t count, int64
     if (at >= 0 && !seen[at]) seen[at] = 1, left--;
   } while (known && left && advance(c));
   free(seen);
-  return (known && !left) || refuse(c, "it is not shown to fill the whole buffer");
+  return (known && !left) || tma_refuse(c, "it is not shown to fill the whole buffer");
 }
 
 /* ---- What is set to zero ---- */
@@ -279,7 +277,7 @@ static bool are_alike(struct tir *ir, tir_expr margin, tir_expr other) {
 }
 
 /* Where the condition does not hold, an index is outside of the tensor, and where all are inside, it holds. */
-static bool is_bound_of(struct copy *c, const struct lower_tma_copy *b, tir_expr condition) {
+static bool is_bound_of(struct tma_statement *c, const struct lower_tma_copy *b, tir_expr condition) {
   struct tir *ir = c->ir;
   tir_expr margin = margin_of(ir, condition);
   if (tir_prove(ir, condition)) return true;
@@ -294,21 +292,22 @@ static bool is_bound_of(struct copy *c, const struct lower_tma_copy *b, tir_expr
 }
 
 /* Conditions of the copy's own variables alone say who copies what; the others, what lies in the tensor. */
-static bool sort_conditions(struct copy *c, const struct lower_tma_copy *b, tir_expr *within, uint32_t *count) {
+static bool sort_conditions(struct tma_statement *c, const struct lower_tma_copy *b, tir_expr *within,
+                            uint32_t *count) {
   *count = 0;
   for (uint32_t i = 0; i < c->condition_count; i++) {
     if (is_bound_of(c, b, c->conditions[i])) continue;
-    if (i >= c->tests || !uses_own(c, c->conditions[i]))
-      return refuse(c, "it copies under a condition that does not say what lies in the tensor");
+    if (i >= c->tests || !tma_uses_own(c, c->conditions[i]))
+      return tma_refuse(c, "it copies under a condition that does not say what lies in the tensor");
     within[(*count)++] = c->conditions[i];
   }
   return true;
 }
 
 bool lower_find_tma_copy(struct tir *ir, tir_stmt loop, tir_stmt top, struct lower_tma_copy *out, const char **why) {
-  struct copy c = {.ir = ir, .loop = loop};
-  tir_expr within[MOST_CONDITIONS], indices[2][TIR_MOST_RANK];
-  int64_t shape[TIR_MOST_RANK], elements = 1;
+  struct tma_statement c = {.ir = ir, .loop = loop};
+  tir_expr within[TMA_MOST_CONDITIONS], indices[2][TIR_MOST_RANK];
+  int64_t elements = 1;
   uint32_t count;
   *out = (struct lower_tma_copy){0};
   bool ok = walk_down(&c, top) && walk_up(&c) && read_value(&c);
@@ -317,10 +316,9 @@ bool lower_find_tma_copy(struct tir *ir, tir_stmt loop, tir_stmt top, struct low
     memcpy(indices[1], c.loaded, c.from_rank * sizeof **indices);
     c.stored = indices[0], c.loaded = indices[1];
   }
-  ok = ok && find_shapes(&c, out) && find_coordinates(&c, out) && sort_conditions(&c, out, within, &count);
-  if (ok) ok = read_shape(ir, c.to, shape);
-  for (uint32_t d = 0; ok && d < c.to_rank; d++) elements *= shape[d];
-  ok = ok && covers(&c, within, count, elements, shape);
+  ok = ok && find_tensor(&c, out) && find_places(&c, out) && sort_conditions(&c, out, within, &count);
+  for (uint32_t d = 0; ok && d < c.to_rank; d++) elements *= c.shape[d];
+  ok = ok && covers(&c, within, count, elements, c.shape);
   *why = c.why;
   return ok;
 }
@@ -366,6 +364,8 @@ tir_expr lower_pointer(struct tir *ir, tir_buffer buffer, tir_expr offset, int u
   return tir_new_pointer(ir, buffer, offset, elements, uses);
 }
 
+enum { MOST_OPERANDS = TIR_BOX_LISTS + 3 * TIR_BOX_MOST_RANK + 4 * TIR_PIXELS_MOST_RANK };
+
 void lower_put_tma_copy(struct tir *ir, const struct lower_tma_copy *b, tir_buffer barriers, tir_expr barrier,
                         tir_stmt to) {
   uint32_t last = b->rank - 1;
@@ -377,41 +377,65 @@ void lower_put_tma_copy(struct tir *ir, const struct lower_tma_copy *b, tir_buff
   tir_expr expect[] = {at, tir_int(ir, TIR_T_I32, b->bytes)}, zero = tir_int(ir, TIR_T_I32, 0);
   lower_append_call(ir, to, TIR_MBARRIER_EXPECT, expect, 2);
   for (int64_t column = 0; column < columns; column += panel) {
-    tir_expr args[TIR_BOX_LISTS + 3 * TIR_BOX_MOST_RANK] = {
-        [TIR_BOX_TO] = lower_pointer(ir, b->to, tir_int(ir, TIR_T_I32, column), TIR_POINTER_WRITES),
-        [TIR_BOX_STRIDE] = tir_int(ir, TIR_T_I32, columns),
-        [TIR_BOX_BARRIER] = at,
-        [TIR_BOX_FROM] = lower_pointer(ir, b->from, zero, TIR_POINTER_READS),
-        [TIR_BOX_RANK] = tir_int(ir, TIR_T_I32, b->rank)};
+    tir_expr args[MOST_OPERANDS] = {[TIR_BOX_TO] =
+                                        lower_pointer(ir, b->to, tir_int(ir, TIR_T_I32, column), TIR_POINTER_WRITES),
+                                    [TIR_BOX_STRIDE] = tir_int(ir, TIR_T_I32, columns),
+                                    [TIR_BOX_BARRIER] = at,
+                                    [TIR_BOX_FROM] = lower_pointer(ir, b->from, zero, TIR_POINTER_READS),
+                                    [TIR_BOX_RANK] = tir_int(ir, TIR_T_I32, b->rank)};
     for (uint32_t d = 0; d < b->rank; d++) {
       tir_type type = tir_type_of(ir, b->at[d]);
       args[TIR_BOX_LISTS + d] = tir_int(ir, TIR_T_I32, b->extents[d]);
       args[TIR_BOX_LISTS + b->rank + d] = d == last ? tir_add(ir, b->at[d], tir_int(ir, type, column)) : b->at[d];
       args[TIR_BOX_LISTS + 2 * b->rank + d] = tir_int(ir, TIR_T_I32, d == last ? panel : b->box[d]);
     }
-    lower_append_call(ir, to, TIR_TENSOR_COPY, args, TIR_BOX_LISTS + 3 * b->rank);
+    uint32_t count = TIR_BOX_LISTS + 3 * b->rank, pixels = b->rank - 2;
+    for (uint32_t d = 0; d < pixels && b->im2col; d++) {
+      args[count + d] = b->offsets[d];
+      args[count + pixels + d] = tir_int(ir, TIR_T_I32, b->pixels.lower[d]);
+      args[count + 2 * pixels + d] = tir_int(ir, TIR_T_I32, b->pixels.upper[d]);
+      args[count + 3 * pixels + d] = tir_int(ir, TIR_T_I32, b->pixels.step[d]);
+    }
+    if (b->im2col)
+      lower_append_call(ir, to, TIR_IM2COL_COPY, args, tir_im2col_operands(b->rank));
+    else
+      lower_append_call(ir, to, TIR_TENSOR_COPY, args, count);
   }
 }
 
 /* ---- Reading it ---- */
 
+/* Lists of constants, one behind the other. */
+static bool read_list(const struct tir *ir, const tir_expr **at, uint32_t count, int64_t *out) {
+  for (uint32_t d = 0; d < count; d++, ++*at) {
+    if (!tir_is_int(ir, **at)) return false;
+    out[d] = tir_at(ir, **at)->imm;
+  }
+  return true;
+}
+
 bool tir_box_of(const struct tir *ir, tir_expr call, struct tir_box *out) {
   const struct tir_expr_node *n = tir_at(ir, call);
-  if (n->count < TIR_BOX_LISTS || !tir_is_device_call(ir, call, TIR_TENSOR_COPY)) return false;
-  const tir_expr *args = tir_operands(ir, n->operands);
+  bool im2col = tir_is_device_call(ir, call, TIR_IM2COL_COPY);
+  if (n->count < TIR_BOX_LISTS || !(im2col || tir_is_device_call(ir, call, TIR_TENSOR_COPY))) return false;
+  const tir_expr *args = tir_operands(ir, n->operands), *at = args + TIR_BOX_LISTS;
   if (!tir_is_int(ir, args[TIR_BOX_STRIDE]) || !tir_is_int(ir, args[TIR_BOX_RANK])) return false;
   int64_t rank = tir_at(ir, args[TIR_BOX_RANK])->imm;
-  if (rank < 2 || rank > TIR_BOX_MOST_RANK || n->count != TIR_BOX_LISTS + 3 * (uint32_t)rank) return false;
+  if (rank < (im2col ? 3 : 2) || rank > TIR_BOX_MOST_RANK) return false;
+  uint32_t count = TIR_BOX_LISTS + 3 * (uint32_t)rank, pixels = im2col ? (uint32_t)rank - 2 : 0;
+  if (n->count != (im2col ? tir_im2col_operands((uint32_t)rank) : count)) return false;
   *out = (struct tir_box){.to = args[TIR_BOX_TO],
                           .barrier = args[TIR_BOX_BARRIER],
                           .from = args[TIR_BOX_FROM],
                           .stride = tir_at(ir, args[TIR_BOX_STRIDE])->imm,
-                          .rank = (uint32_t)rank};
-  for (uint32_t d = 0; d < out->rank; d++) {
-    tir_expr extent = args[TIR_BOX_LISTS + d], box = args[TIR_BOX_LISTS + 2 * out->rank + d];
-    if (!tir_is_int(ir, extent) || !tir_is_int(ir, box)) return false;
-    out->extents[d] = tir_at(ir, extent)->imm, out->box[d] = tir_at(ir, box)->imm;
-    out->at[d] = args[TIR_BOX_LISTS + out->rank + d];
-  }
+                          .rank = (uint32_t)rank,
+                          .im2col = im2col};
+  if (!read_list(ir, &at, out->rank, out->extents)) return false;
+  for (uint32_t d = 0; d < out->rank; d++) out->at[d] = *at++;
+  if (!read_list(ir, &at, out->rank, out->box)) return false;
+  for (uint32_t d = 0; d < pixels; d++) out->offsets[d] = *at++;
+  if (!read_list(ir, &at, pixels, out->pixels.lower) || !read_list(ir, &at, pixels, out->pixels.upper) ||
+      !read_list(ir, &at, pixels, out->pixels.step))
+    return false;
   return tir_pointed(ir, out->to) && tir_pointed(ir, out->barrier) && tir_pointed(ir, out->from);
 }

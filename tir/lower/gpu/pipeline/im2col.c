@@ -1,0 +1,277 @@
+/* Pixels: copies whose rows are pixels of a tensor one after the other, moved by a window's tap, which one instruction
+ * can do in im2col mode. With p = 64 * bx + r,
+ *
+ *   S[r, c] = X[p // 196, p // 14 % 14 + k // 12 - 1, p % 14 + k // 4 % 3 - 1, k % 4 * 64 + c]
+ *
+ * copies pixels of images of 14 x 14 from p = 64 * bx on, at coordinates p // 196, p // 14 % 14 - 1, p % 14 - 1 and
+ * k % 4 * 64, with the offsets k // 12 and k // 4 % 3 of the tap. A pixel's place in a dimension is `lower` and a
+ * number of steps, so many as the digit of its number says; behind the last of a row comes the first of the next.
+ * Source: PTX ISA, "Im2col mode"; CUDA Driver API, "cuTensorMapEncodeIm2col". */
+#include "tir/arith/linear.h"
+#include "tma_copy.h"
+
+/* ---- Indices that come apart ---- */
+
+static bool is_other(const struct tir *ir, const void *context, tir_var var) {
+  const struct tma_statement *c = context;
+  (void)ir;
+  for (uint32_t i = 0; i < c->var_count; i++)
+    if (c->vars[i].var == var) return false;
+  return true;
+}
+
+static int64_t greatest_divisor(int64_t a, int64_t b) {
+  while (b) {
+    int64_t rest = a % b;
+    a = b, b = rest;
+  }
+  return a;
+}
+
+/* A quotient or remainder by m of outer + inner: of multiples of a number, and of what does not reach the next. */
+static bool split_division(struct tma_statement *c, enum tir_kind kind, tir_expr m, tir_expr *outer, tir_expr *inner) {
+  struct tir *ir = c->ir;
+  tir_type type = tir_type_of(ir, *outer);
+  int64_t by = tir_at(ir, m)->imm, modulus, rest;
+  tir_modular(ir, *outer, &modulus, &rest);
+  tir_expr moved = tir_int(ir, type, rest), zero = tir_int(ir, type, 0);
+  *outer = tir_simplify(ir, tir_sub(ir, *outer, moved)), *inner = tir_simplify(ir, tir_add(ir, *inner, moved));
+  struct tir_bounds b = tir_difference_bounds(ir, *inner, zero);
+  bool whole = kind == TIR_FLOORDIV;
+  if (b.lo >= 0 && b.hi < greatest_divisor(by, modulus)) {
+    *outer = tir_simplify(ir, whole ? tir_floordiv(ir, *outer, m) : tir_floormod(ir, *outer, m));
+    if (whole) *inner = zero;
+    return true;
+  }
+  if (modulus % by) return false;
+  *outer = whole ? tir_simplify(ir, tir_floordiv(ir, *outer, m)) : zero;
+  *inner = tir_simplify(ir, whole ? tir_floordiv(ir, *inner, m) : tir_floormod(ir, *inner, m));
+  return true;
+}
+
+bool tma_split(struct tma_statement *c, tir_expr e, tir_expr *outer, tir_expr *inner) {
+  struct tir *ir = c->ir;
+  struct tir_expr_node n = *tir_at(ir, e);
+  tir_expr others[2];
+  if (!tir_is_index(ir, e)) return false;
+  if (!tma_uses_own(c, e)) return *outer = e, *inner = tir_int(ir, n.type, 0), true;
+  if (!tir_any_var(ir, e, is_other, c)) return *outer = tir_int(ir, n.type, 0), *inner = e, true;
+  if (n.kind == TIR_CAST) {
+    if (!tma_split(c, n.a, outer, inner)) return false;
+    return *outer = tir_cast(ir, n.type, *outer), *inner = tir_cast(ir, n.type, *inner), true;
+  }
+  if (n.kind == TIR_ADD || n.kind == TIR_SUB) {
+    if (!tma_split(c, n.a, outer, inner) || !tma_split(c, n.b, &others[0], &others[1])) return false;
+    bool adds = n.kind == TIR_ADD;
+    *outer = adds ? tir_add(ir, *outer, others[0]) : tir_sub(ir, *outer, others[0]);
+    *inner = adds ? tir_add(ir, *inner, others[1]) : tir_sub(ir, *inner, others[1]);
+    return true;
+  }
+  if (!tir_is_int(ir, n.b) || tir_at(ir, n.b)->imm < 1) return false;
+  if (n.kind == TIR_MUL) {
+    if (!tma_split(c, n.a, outer, inner)) return false;
+    return *outer = tir_mul(ir, *outer, n.b), *inner = tir_mul(ir, *inner, n.b), true;
+  }
+  if (n.kind != TIR_FLOORDIV && n.kind != TIR_FLOORMOD) return false;
+  return tma_split(c, n.a, outer, inner) && split_division(c, (enum tir_kind)n.kind, n.b, outer, inner);
+}
+
+/* ---- Digits of a pixel's number ---- */
+
+/* number // by % below; below is 0: the whole quotient. */
+struct digit {
+  int64_t by, below;
+};
+
+struct pixels {
+  struct tma_statement *copy;
+  tir_expr row; /* the row's index */
+};
+
+/* A number of pixels is that of the first, which the copy's own variables do not decide, and the row's. */
+static bool is_number(struct pixels *p, tir_expr e, tir_expr *first) {
+  struct tir *ir = p->copy->ir;
+  if (tir_type_of(ir, e) != tir_type_of(ir, p->row)) return false;
+  *first = tir_simplify(ir, tir_sub(ir, e, p->row));
+  return !tma_uses_own(p->copy, *first);
+}
+
+/* What is below quotients and remainders, and which digit these make of it. */
+static bool read_divisions(const struct tir *ir, tir_expr e, struct digit *out, tir_expr *divided) {
+  struct tir_expr_node n = *tir_at(ir, e);
+  if (n.kind != TIR_FLOORDIV && n.kind != TIR_FLOORMOD) return *out = (struct digit){1, 0}, *divided = e, true;
+  if (!tir_is_int(ir, n.b) || !read_divisions(ir, n.a, out, divided)) return false;
+  int64_t by = tir_at(ir, n.b)->imm;
+  if (by < 1 || (out->below && out->below % by)) return false;
+  if (n.kind == TIR_FLOORMOD) return out->below = by, true;
+  return out->by *= by, out->below /= by, true;
+}
+
+/* Of a number of pixels, or of something finer, whose quotient is that number. */
+static bool read_digit(struct pixels *p, tir_expr e, struct digit *out, tir_expr *first) {
+  enum { FINEST = 256 };
+  struct tir *ir = p->copy->ir;
+  tir_expr divided;
+  if (!read_divisions(ir, e, out, &divided)) return false;
+  for (int64_t of = 1; of <= out->by && of <= FINEST; of++) {
+    tir_expr by = tir_int(ir, tir_type_of(ir, divided), of);
+    if (out->by % of || !is_number(p, of == 1 ? divided : tir_simplify(ir, tir_floordiv(ir, divided, by)), first))
+      continue;
+    return out->by /= of, true;
+  }
+  return false;
+}
+
+/* An index of what is loaded: steps of a digit, and the rest, which the copy's own variables do not decide. */
+struct place {
+  int64_t step; /* 0: it has no digit */
+  struct digit digit;
+  tir_expr first, all, rest; /* the number of the first pixel; the digit's expression */
+};
+
+/* A part of it, times a number. */
+static bool add_part(struct pixels *p, tir_expr part, int64_t times, struct place *out) {
+  struct tma_statement *c = p->copy;
+  struct tir *ir = c->ir;
+  tir_expr outer, inner, number = tir_int(ir, tir_type_of(ir, part), times);
+  if (tma_uses_own(c, part) && !out->step && read_digit(p, part, &out->digit, &out->first))
+    return out->step = times, out->all = part, times > 0;
+  if (!tma_split(c, part, &outer, &inner)) return false;
+  if (!tir_is_const(ir, tir_simplify(ir, inner), 0)) return false;
+  out->rest = tir_add(ir, out->rest, tir_mul(ir, outer, number));
+  return true;
+}
+
+static bool read_place(struct pixels *p, tir_expr e, struct place *out) {
+  enum { MOST_PARTS = 16 };
+  struct tir *ir = p->copy->ir;
+  if (!tir_is_index(ir, e)) return false;
+  tir_expr whole = tir_simplify(ir, e);
+  tir_type type = tir_type_of(ir, whole);
+  struct tir_linear sum = tir_linear_of(ir, whole);
+  struct tir_term terms[MOST_PARTS];
+  *out = (struct place){.rest = tir_int(ir, type, sum.constant)};
+  if (sum.count > MOST_PARTS) return false;
+  for (uint32_t i = 0; i < sum.count; i++) terms[i] = tir_terms(ir, sum)[i];
+  for (uint32_t i = 0; i < sum.count; i++)
+    if (!add_part(p, terms[i].atom, terms[i].coefficient, out)) return false;
+  out->rest = tir_simplify(ir, out->rest);
+  return true;
+}
+
+/* ---- What the instruction takes ---- */
+
+bool tir_fits_im2col(uint32_t rank, const struct tir_pixels *pixels, int64_t most_offset) {
+  static const int64_t corner[] = {1 << 15, 1 << 7, 1 << 4}; /* bits that one, two and three dimensions have */
+  assert(rank >= 3 && rank <= TIR_BOX_MOST_RANK);
+  for (uint32_t d = 0; d + 2 < rank; d++) {
+    int64_t most = corner[rank - 3];
+    if (pixels->lower[d] < -most || pixels->lower[d] >= most || pixels->upper[d] < -most || pixels->upper[d] >= most)
+      return false;
+    if (pixels->step[d] < 1 || pixels->step[d] > TIR_PIXELS_MOST_STEP) return false;
+  }
+  return most_offset >= 0 && most_offset < corner[rank - 3];
+}
+
+/* The steps of the first pixel's digit. */
+static tir_expr first_steps(struct pixels *p, const struct place *place) {
+  struct tir *ir = p->copy->ir;
+  tir_type type = tir_type_of(ir, place->first);
+  tir_expr e = tir_floordiv(ir, place->first, tir_int(ir, type, place->digit.by));
+  if (place->digit.below) e = tir_floormod(ir, e, tir_int(ir, type, place->digit.below));
+  e = tir_mul(ir, e, tir_int(ir, type, place->step));
+  return type == tir_type_of(ir, place->rest) ? e : tir_cast(ir, tir_type_of(ir, place->rest), e);
+}
+
+/* The digit is that of another number too, if these differ by whole times all values of the digit. */
+static bool is_digit_of(struct pixels *p, const struct place *place, tir_expr first) {
+  struct tir *ir = p->copy->ir;
+  int64_t modulus, rest, all = place->digit.by * place->digit.below;
+  tir_expr apart = tir_simplify(ir, tir_sub(ir, place->first, first));
+  if (!all) return tir_is_const(ir, apart, 0);
+  tir_modular(ir, apart, &modulus, &rest);
+  return modulus % all == 0 && rest % all == 0;
+}
+
+/* How many values a digit has. */
+static int64_t count_of(struct pixels *p, const struct place *place) {
+  struct tir *ir = p->copy->ir;
+  if (!place->step) return 1;
+  struct tir_bounds b = tir_difference_bounds(ir, place->all, tir_int(ir, tir_type_of(ir, place->all), 0));
+  return place->digit.below ? place->digit.below : b.lo < 0 || b.hi >= INT32_MAX ? 0 : b.hi + 1;
+}
+
+/* What the pipelined loop decides of an index is of a tap; the rest is of coordinates. */
+static bool split_tap(struct pixels *p, tir_expr e, tir_expr *rest, tir_expr *tap) {
+  struct tma_statement of_loop = {.ir = p->copy->ir, .var_count = 1};
+  of_loop.vars[0].var = tir_as(p->copy->ir, p->copy->loop, TIR_LOOP)->loop.var;
+  return tma_split(&of_loop, e, rest, tap);
+}
+
+static bool bounds_of(struct pixels *p, tir_expr e, struct tir_bounds *out) {
+  *out = tir_difference_bounds(p->copy->ir, e, tir_int(p->copy->ir, tir_type_of(p->copy->ir, e), 0));
+  return out->lo >= INT32_MIN && out->hi <= INT32_MAX;
+}
+
+/* Dimension d between the first and the last: corners, and where the first pixel is. stays: no pixel begins again from
+ * the lower corner, so that coordinates may say where the first is; else all is said by offsets. */
+static bool put_place(struct pixels *p, const struct place *place, int64_t count, bool stays, uint32_t d,
+                      struct lower_tma_copy *out, int64_t *most_offset) {
+  struct tir *ir = p->copy->ir;
+  tir_type type = tir_type_of(ir, place->rest);
+  tir_expr at = tir_int(ir, type, 0), tap = place->rest;
+  struct tir_bounds moved, taps;
+  int64_t step = place->step ? place->step : 1, modulus, over;
+  if (stays && !split_tap(p, place->rest, &at, &tap)) at = tir_int(ir, type, 0), tap = place->rest;
+  if (!bounds_of(p, at, &moved) || !bounds_of(p, tap, &taps)) return false;
+  tir_modular(ir, tir_sub(ir, at, tir_int(ir, type, moved.lo)), &modulus, &over);
+  if (modulus % step || over % step) return false;
+  out->pixels.lower[d - 1] = moved.lo + taps.lo, out->pixels.step[d - 1] = step;
+  out->pixels.upper[d - 1] = moved.hi + taps.lo + (count - 1) * step - (out->extents[d] - 1);
+  out->offsets[d - 1] = tir_simplify(ir, tir_sub(ir, tap, tir_int(ir, type, taps.lo)));
+  if (taps.hi - taps.lo > *most_offset) *most_offset = taps.hi - taps.lo;
+  if (place->step) at = tir_add(ir, at, first_steps(p, place));
+  out->at[d] = tir_simplify(ir, tir_add(ir, at, tir_int(ir, type, taps.lo)));
+  return true;
+}
+
+/* Digits of dimensions, the innermost first, make up the number: all of it, so that it begins nowhere again. The
+ * outermost digit's number is that of the pixel, perhaps less whole images. */
+static bool put_places(struct pixels *p, const struct place *places, struct lower_tma_copy *out) {
+  struct tir *ir = p->copy->ir;
+  const struct place *outermost = places;
+  int64_t by = 1, most_offset = 0;
+  for (uint32_t d = 0; d + 2 < out->rank && !outermost->step; d++) outermost++;
+  if (!outermost->step || outermost->digit.below) return false;
+  for (uint32_t d = out->rank - 2; d > 0; d--) {
+    const struct place *place = &places[d];
+    int64_t count = count_of(p, place);
+    if (place->step && (place->digit.by != by || !is_digit_of(p, place, outermost->first))) return false;
+    if (place->step && place != outermost && !place->digit.below) return false;
+    if (count < 1 || count > INT32_MAX / by || !put_place(p, place, count, place <= outermost, d, out, &most_offset))
+      return false;
+    by *= count;
+  }
+  if (places->step && (places->step != 1 || places->digit.by != by)) return false;
+  out->at[0] = places->rest;
+  if (places->step) out->at[0] = tir_simplify(ir, tir_add(ir, places->rest, first_steps(p, places)));
+  return tir_fits_im2col(out->rank, &out->pixels, most_offset);
+}
+
+bool tma_find_pixels(struct tma_statement *c, struct lower_tma_copy *out) {
+  struct pixels p = {.copy = c, .row = c->stored[c->to_rank - 2]};
+  struct place places[TIR_BOX_MOST_RANK];
+  uint32_t last = out->rank - 1;
+  if (out->rank < 3) return false;
+  for (uint32_t d = 0; d + 2 < c->to_rank; d++)
+    if (c->shape[d] != 1) return false;
+  for (uint32_t d = 0; d <= last; d++) out->box[d] = 1;
+  out->box[0] = c->shape[c->to_rank - 2], out->box[last] = c->shape[c->to_rank - 1];
+  if (out->box[0] > TIR_PIXELS_MOST) return false;
+  for (uint32_t d = 0; d < last; d++)
+    if (!read_place(&p, c->loaded[d], &places[d])) return false;
+  if (!tir_is_index(c->ir, c->loaded[last])) return false;
+  out->at[last] = tma_coordinate(c, c->loaded[last], c->stored[c->to_rank - 1]);
+  out->im2col = out->at[last] && put_places(&p, places, out);
+  return out->im2col;
+}

@@ -1,0 +1,46 @@
+/* A copy that threads share out among them, while it is looked at. Internal to pipeline/: tma_copy.c, im2col.c. */
+#ifndef MSCHED_TIR_TMA_COPY_H
+#define MSCHED_TIR_TMA_COPY_H
+
+#include "tir/lower/lower.h"
+
+enum { TMA_MOST_VARS = 16, TMA_MOST_CONDITIONS = 16 };
+
+struct tma_variable {
+  tir_var var;
+  int64_t min, extent, now;
+};
+
+struct tma_statement {
+  struct tir *ir;
+  tir_stmt loop, store; /* the pipelined loop */
+  tir_buffer to, from;
+  uint32_t to_rank, from_rank;
+  int64_t shape[TIR_MOST_RANK];            /* of what it fills */
+  const tir_expr *stored, *loaded;         /* copies of the indices */
+  struct tma_variable vars[TMA_MOST_VARS]; /* its own: of threads, and of the loops in the statement */
+  uint32_t var_count;
+  tir_expr conditions[TMA_MOST_CONDITIONS]; /* under which it loads */
+  uint32_t condition_count, tests;          /* the first so many keep it from storing besides */
+  const char *why;
+};
+
+static inline bool tma_refuse(struct tma_statement *c, const char *why) {
+  c->why = why;
+  return false;
+}
+
+static inline bool tma_uses_own(const struct tma_statement *c, tir_expr e) {
+  for (uint32_t i = 0; i < c->var_count; i++)
+    if (tir_uses_var(c->ir, e, c->vars[i].var)) return true;
+  return false;
+}
+
+/* An index of what the copy loads less one of what it stores, or TIR_NONE; TIR_NONE: its own variables decide that. */
+tir_expr tma_coordinate(struct tma_statement *c, tir_expr loaded, tir_expr stored);
+/* e = outer + inner, of which its own variables decide the second alone; false: it is not known to come apart. */
+bool tma_split(struct tma_statement *c, tir_expr e, tir_expr *outer, tir_expr *inner);
+/* Fills what im2col mode takes, where rows are pixels that follow one another. */
+bool tma_find_pixels(struct tma_statement *c, struct lower_tma_copy *out);
+
+#endif
