@@ -180,16 +180,17 @@ static int as_message(lua_State *L) {
 
 /* The message on the stack, popped. Lines of the input are numbered where there are several. */
 static void report(struct session *s) {
+  int raised = lua_gettop(s->L);
   lua_rawgeti(s->L, LUA_REGISTRYINDEX, s->hint);
-  lua_insert(s->L, -2);
-  if (lua_pcall(s->L, 1, 1, 0) != LUA_OK) lua_settop(s->L, 1);
+  lua_pushvalue(s->L, raised);
+  if (lua_pcall(s->L, 1, 1, 0) != LUA_OK) lua_settop(s->L, raised); /* an interrupt ends the hint too: it is none */
   const char *message = lua_tostring(s->L, -1);
   if (!message) message = "an error without a message";
   bool one = !memchr(s->text, '\n', s->length ? s->length - 1 : 0);
   if (one && !strncmp(message, "input:1: ", 9)) message += 9;
   fflush(stdout);
   fprintf(stderr, "msched: %s\n", message);
-  lua_pop(s->L, 1);
+  lua_settop(s->L, raised - 1);
   s->failed = true;
 }
 
