@@ -104,7 +104,7 @@ static void read_trace(struct db_line *line, struct vm_lua_reader *reader, const
   struct vm_trace *trace = vm_read_next_lua(reader, text, strlen(text), &line->why);
   if (!trace) return;
   line->unsafe = !vm_trace_is_safe(trace);
-  line->trace = vm_write_binary(trace, &line->trace_bytes);
+  line->trace = vm_write_next_binary(reader, trace, &line->trace_bytes);
   vm_trace_free(trace);
 }
 
@@ -130,14 +130,24 @@ static void *parse_some(void *data) {
 
 /* ---- Blocks ---- */
 
+/* A line's text is room for the next that stands there, unless it is much longer than most. */
 static void clear(struct block *b) {
+  static const size_t MOST_ROOM = (size_t)1 << 14;
   for (uint32_t i = 0; i < b->count; i++) {
-    free(b->lines[i].text);
-    free(b->lines[i].trace);
-    json_decref(b->lines[i].object);
-    b->lines[i] = (struct db_line){0};
+    struct db_line *line = &b->lines[i];
+    free(line->trace);
+    json_decref(line->object);
+    bool stays = line->room <= MOST_ROOM;
+    if (!stays) free(line->text);
+    *line = stays ? (struct db_line){.text = line->text, .room = line->room} : (struct db_line){0};
   }
   b->count = b->at = 0;
+}
+
+static void free_block(struct block *b) {
+  clear(b);
+  for (uint32_t i = 0; i < BLOCK; i++) free(b->lines[i].text);
+  free(b);
 }
 
 static void finish(struct block *b) {
@@ -148,15 +158,11 @@ static void finish(struct block *b) {
 /* What no thread could be had for is parsed here. */
 static void begin(struct db_lines *l, struct block *b) {
   clear(b);
-  for (size_t bytes = 0, room = 0; b->count < BLOCK && bytes < BLOCK_BYTES; b->count++, room = 0) {
+  for (size_t bytes = 0; b->count < BLOCK && bytes < BLOCK_BYTES; b->count++) {
     struct db_line *line = &b->lines[b->count];
-    ssize_t length = getline(&line->text, &room, l->in);
+    ssize_t length = getline(&line->text, &line->room, l->in);
     l->ended = length < 0;
-    if (l->ended) {
-      free(line->text);
-      line->text = NULL;
-      break;
-    }
+    if (l->ended) break;
     line->length = (size_t)length;
     bytes += line->length;
   }
@@ -188,8 +194,7 @@ struct db_lines *db_lines_new(FILE *in) {
 void db_lines_free(struct db_lines *l) {
   if (!l) return;
   finish(l->next);
-  clear(l->now), clear(l->next);
-  free(l->now), free(l->next);
+  free_block(l->now), free_block(l->next);
   for (uint32_t i = 0; i < l->threads; i++) vm_lua_reader_free(l->readers[i]);
   free(l);
 }

@@ -8,7 +8,7 @@
 
 struct db_line {
   char *text; /* with a zero behind its bytes */
-  size_t length;
+  size_t length, room;
   json_t *object;     /* of a line that is neither blank nor a list; NULL: `where` says why */
   json_error_t where; /* line and column are those of the text */
   void *trace;        /* of an object that is a record: binary form; NULL: `why` is filled */

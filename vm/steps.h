@@ -75,6 +75,10 @@ struct vm_spans {
 /* vm_read_lua, which gives them too. */
 struct vm_trace *vm_read_lua_spans(const char *text, size_t length, struct vm_spans *decided, ms_error *err);
 
+/* The binary form in two parts: what the steps give, and the decisions. */
+void vm_put_binary_steps(struct vm_text *out, const struct vm_steps *steps);
+void vm_put_binary_decisions(struct vm_text *out, const struct vm_trace *trace);
+
 /* Whether a parameter of the type holds a formula, which stands in traces as text. */
 static inline bool vm_is_formula(uint8_t type) { return type == VM_T_MAP || type == VM_T_CONDITION; }
 /* Reads an index map from the text of a lambda, or from TVM's node graph as JSON; or a condition from its text. names:

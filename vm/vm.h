@@ -221,6 +221,8 @@ struct vm_lua_reader;
 struct vm_lua_reader *vm_lua_reader_new(void);
 void vm_lua_reader_free(struct vm_lua_reader *reader);
 struct vm_trace *vm_read_next_lua(struct vm_lua_reader *reader, const char *text, size_t length, ms_error *err);
+/* As vm_write_binary; faster of what the reader read last. */
+void *vm_write_next_binary(struct vm_lua_reader *reader, const struct vm_trace *trace, size_t *length);
 /* Compact; names kinds, so that it outlives changes of the table. Keeps draw ids. */
 struct vm_trace *vm_read_binary(const void *bytes, size_t length, ms_error *err);
 void *vm_write_binary(const struct vm_trace *trace, size_t *length);

@@ -84,7 +84,7 @@ static void put_instructions(struct vm_text *out, const struct vm_steps *s, cons
   }
 }
 
-static void put_decisions(struct vm_text *out, const struct vm_trace *trace) {
+void vm_put_binary_decisions(struct vm_text *out, const struct vm_trace *trace) {
   assert(trace->capacity >= trace->steps->decisions);
   const struct vm_steps *s = trace->steps;
   uint32_t count = 0;
@@ -103,10 +103,7 @@ static void put_decisions(struct vm_text *out, const struct vm_trace *trace) {
   }
 }
 
-void *vm_write_binary(const struct vm_trace *trace, size_t *length) {
-  assert(trace->steps && length);
-  const struct vm_steps *s = trace->steps;
-  struct vm_text out = {0};
+void vm_put_binary_steps(struct vm_text *out, const struct vm_steps *s) {
   uint32_t numbers[VM_KIND_COUNT], kinds = 0;
   enum vm_kind used[VM_KIND_COUNT];
   memset(numbers, 255, sizeof numbers);
@@ -116,14 +113,19 @@ void *vm_write_binary(const struct vm_trace *trace, size_t *length) {
     used[kinds] = kind;
     numbers[kind] = kinds++;
   }
-  vm_put(&out, MAGIC, sizeof MAGIC);
-  put_number(&out, VERSION);
-  put_number(&out, kinds);
-  for (uint32_t k = 0; k < kinds; k++)
-    put_bytes(&out, vm_kind_info(used[k])->name, strlen(vm_kind_info(used[k])->name));
-  put_instructions(&out, s, numbers);
-  put_number(&out, s->next_draw);
-  put_decisions(&out, trace);
+  vm_put(out, MAGIC, sizeof MAGIC);
+  put_number(out, VERSION);
+  put_number(out, kinds);
+  for (uint32_t k = 0; k < kinds; k++) put_bytes(out, vm_kind_info(used[k])->name, strlen(vm_kind_info(used[k])->name));
+  put_instructions(out, s, numbers);
+  put_number(out, s->next_draw);
+}
+
+void *vm_write_binary(const struct vm_trace *trace, size_t *length) {
+  assert(trace->steps && length);
+  struct vm_text out = {0};
+  vm_put_binary_steps(&out, trace->steps);
+  vm_put_binary_decisions(&out, trace);
   *length = out.size;
   return out.at;
 }

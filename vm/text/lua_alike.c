@@ -15,6 +15,7 @@ struct form {
   size_t length;
   struct vm_trace *trace; /* of the text; NULL: there is none yet */
   struct vm_spans decided;
+  struct vm_text binary; /* of the steps; empty: none was asked for */
 };
 
 struct vm_lua_reader {
@@ -34,6 +35,7 @@ struct vm_lua_reader *vm_lua_reader_new(void) {
 static void clear(struct form *f) {
   free(f->text);
   free(f->decided.at);
+  free(f->binary.at);
   vm_trace_free(f->trace);
   *f = (struct form){0};
 }
@@ -115,7 +117,7 @@ static void keep(struct vm_lua_reader *r, const char *text, size_t length, struc
   uint64_t numbers = 0;
   if (length > LONGEST) return;
   clear(f);
-  *f = (struct form){malloc(length + 1), length, vm_trace_copy(trace), *decided};
+  *f = (struct form){malloc(length + 1), length, vm_trace_copy(trace), *decided, {0}};
   if (!f->text) abort();
   memcpy(f->text, text, length);
   for (uint32_t i = 0; i < decided->count; i++) numbers += outputs_of(f, i);
@@ -142,4 +144,16 @@ struct vm_trace *vm_read_next_lua(struct vm_lua_reader *r, const char *text, siz
   if (trace) keep(r, text, length, trace, &decided);
   free(decided.at);
   return trace;
+}
+
+void *vm_write_next_binary(struct vm_lua_reader *r, const struct vm_trace *trace, size_t *length) {
+  assert(r && trace->steps && length);
+  struct form *f = &r->forms[r->last];
+  struct vm_text out = {0};
+  if (!f->trace || f->trace->steps != trace->steps) return vm_write_binary(trace, length);
+  if (!f->binary.size) vm_put_binary_steps(&f->binary, trace->steps);
+  vm_put(&out, f->binary.at, f->binary.size);
+  vm_put_binary_decisions(&out, trace);
+  *length = out.size;
+  return out.at;
 }

@@ -33,7 +33,8 @@ left=$(cd "$work" && ls -d short* none* copy.db?* 2>/dev/null | grep -v '^copy.d
 [ -z "$left" ] || fail "left: $left"
 
 # What goes: all conditions hold of it. The fastest stays, and what is pinned.
-days() { echo $((($(date +%s) - $(date -u -d "$1 18:00" +%s)) / 86400)); }
+# Records are of noon, local time: so many days ago is after the noon of that day, and before the next one, at any hour.
+days() { echo $((($(date +%s) - $(date -d "$1 12:00:01" +%s)) / 86400)); }
 would() { # EXPECTED WORDS…: how many would be deleted
   expected=$1
   shift

@@ -329,7 +329,7 @@ static void expect_alike(struct vm_lua_reader *reader, const char *text, size_t 
     return;
   }
   size_t alone_bytes, bytes;
-  void *expected = vm_write_binary(alone, &alone_bytes), *got = vm_write_binary(read, &bytes);
+  void *expected = vm_write_binary(alone, &alone_bytes), *got = vm_write_next_binary(reader, read, &bytes);
   if (bytes != alone_bytes || memcmp(expected, got, bytes) != 0) fail_msg("another trace: %.*s", (int)length, text);
   free(expected), free(got);
   vm_trace_free(alone), vm_trace_free(read);
