@@ -544,6 +544,8 @@ void tir_walk_expr(const struct tir *ir, tir_expr e, bool (*visit)(void *data, t
 /* Whether a variable in e has test(context, v). */
 bool tir_any_var(const struct tir *ir, tir_expr e, bool (*test)(const struct tir *ir, const void *context, tir_var v),
                  const void *context);
+/* A variable in e is one that a statement binds. */
+bool tir_uses_let(const struct tir *ir, tir_expr e);
 /* How often nodes that counts(data, e) says stand in the expression written out, where a shared node stands several
  * times; UINT32_MAX: that often or more. */
 uint32_t tir_count_in_tree(const struct tir *ir, tir_expr e, bool (*counts)(void *data, tir_expr e), void *data);

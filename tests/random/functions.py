@@ -11,6 +11,8 @@ Kinds (all of them but in turn by chance):
   symbolic  an extent is a variable: it is drawn, from 9 on, for each run
   strided   parameters have strides and offsets, some of them variables
   small     elements are integers of four bits
+  loose     as plain; some blocks have no iterations and use the loops around themselves, some names are bound around blocks, and some
+            updates are computed in another type
   mixed     buffers have floats of several types: a value is computed in one of them, what others hold is cast"""
 import os
 import random
@@ -187,6 +189,11 @@ class Function:
 
     def update(self, target, value):
         """What a step makes of what is there: sums, maxima, and what does not commute."""
+        if self.kind == "loose" and self.type != "bool" and self.chance(0.3):  # in a type that holds more, or less
+            other = self.choose((3, "int64"), (2, "int8"), (1, "bool"))
+            own, new = ('T.Cast("%s", %s)' % ("int64" if other == "bool" else other, text) for text in (target, value))
+            made = self.choose((4, "T.max(%s, %s)" % (own, new)), (2, "T.min(%s, %s)" % (own, new)), (4, "%s + %s" % (own, new)), (2, "%s * %s" % (own, new)))
+            return 'T.Cast("%s", %s)' % (self.type, 'T.Cast("bool", %s)' % made if other == "bool" else made)
         if self.type == "bool":
             return self.choose((3, "%s or %s" % (target, value)), (3, "%s and %s" % (target, value)), (1, "not %s" % target), (1, value))
         zero, three = self.constant(0), self.constant(3)
@@ -329,9 +336,15 @@ class Function:
         if len(written) == 2 and self.type != "bool" and self.lanes == 1 and not self.types and self.chance(0.12):
             return self.pair(depth, loops, written, readable)
         self.blocks += 1
+        if self.kind == "loose" and self.chance(0.4):
+            index = self.combined(self.random.choice(loops), loops)
+            self.emit(depth, "y%d: T.let[T.%s] = %s" % (self.blocks, self.index, index.text))
+            named = Index("y%d" % self.blocks, index.low, index.high, index.of)
+            loops = loops[:self.random.randrange(len(loops))] + [named] if self.chance(0.3) else loops + [named]
         self.emit(depth, 'with T.sblock("b%d"):' % self.blocks)
         depth += 1
-        indices, spatial, reduces = self.iterations(depth, loops)
+        loose = self.kind == "loose" and self.chance(0.5)
+        indices, spatial, reduces = (loops, loops, False) if loose else self.iterations(depth, loops)
         if self.chance(0.15):
             self.emit(depth, "T.where(%s)" % self.predicate(loops))
         own, targets = spatial if reduces and spatial and self.chance(0.85) else indices, []
@@ -480,7 +493,7 @@ class Function:
         head.append('        %s = T.match_buffer(p_%s, %s, "%s"%s)' % (name, name, shape, type, layout))
 
 
-KINDS = ["plain", "floats", "special", "vectors", "symbolic", "strided", "small", "mixed"]
+KINDS = ["plain", "loose", "floats", "special", "vectors", "symbolic", "strided", "small", "mixed"]
 
 
 def main(folder, count, seed, kinds):

@@ -105,12 +105,14 @@ static bool holds_from_start(const struct reducing *r, tir_expr e) {
   }
 }
 
-/* The binding is at its domain's minimum in no iteration, or in the last. */
+/* The binding is at its domain's minimum in no iteration, or in the last; or a name that is bound around the block is in
+ * it, which may follow the loops of other iterations. */
 static bool starts_late(const struct reducing *loops, const struct tir_iter *iter) {
   const struct tir *ir = loops->ir;
   const struct tir_var_node *v = &ir->vars.at[iter->var];
   const struct tir_expr_node *binding = tir_at(ir, iter->binding);
   if (iter->kind != TIR_REDUCE || tir_is_const(ir, v->extent, 1)) return false;
+  if (tir_uses_let(ir, iter->binding)) return true;
   if (tir_is_int(ir, v->min) && binding->lo > tir_at(ir, v->min)->imm) return true;
   if (binding->kind == TIR_VAR) return false;
   struct reducing all = *loops;
@@ -122,9 +124,11 @@ static bool starts_late(const struct reducing *loops, const struct tir_iter *ite
  * values with one another: for some values of the other, the reduction may not come to its start. */
 static bool shares_loop(struct tir *ir, tir_block block, const struct reducing *loops) {
   struct tir_span iters = tir_block_at(ir, block)->iters;
-  for (uint32_t i = iters.first; i < iters.first + iters.count; i++)
-    if (ir->iters.at[i].kind != TIR_REDUCE && follows(loops, ir->iters.at[i].binding))
-      return !tir_is_affine_binding(ir, block, TIR_NONE);
+  for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
+    if (ir->iters.at[i].kind == TIR_REDUCE) continue;
+    if (tir_uses_let(ir, ir->iters.at[i].binding)) return loops->mask != 0; /* it may follow those that reduce */
+    if (follows(loops, ir->iters.at[i].binding)) return !tir_is_affine_binding(ir, block, TIR_NONE);
+  }
   return false;
 }
 

@@ -484,6 +484,13 @@ bool tir_any_var(const struct tir *ir, tir_expr e, bool (*test)(const struct tir
   return search((struct search){.ir = ir, .look = test_var, .test = test, .context = context}, e);
 }
 
+static bool is_let(const struct tir *ir, const void *context, tir_var v) {
+  (void)context;
+  return tir_is_let(ir, v);
+}
+
+bool tir_uses_let(const struct tir *ir, tir_expr e) { return tir_any_var(ir, e, is_let, NULL); }
+
 static enum look look_for_buffer(const struct search *s, const struct tir_expr_node *n) {
   if ((n->kind == TIR_LOAD || n->kind == TIR_DATA) && n->ref == s->buffer) return FOUND;
   return n->flags & (TIR_HAS_LOAD | TIR_HAS_POINTER) ? MAYBE_BELOW : NOT_BELOW;

@@ -47,6 +47,9 @@ static bool check(struct tir *ir, tir_block block, uint32_t buffer_index, const 
   plan->out = plan->in;
   tir_relax_cached_region(ir, &plan->in, block, &regions[0], TIR_NONE);
   tir_relax_cached_region(ir, &plan->out, block, &regions[1], TIR_NONE);
+  if (plan->in.named || plan->out.named)
+    return tir_refuse(ir, err, MS_NOT_IN_PLACE, block, "names bound around block `%s` say what it uses of `%s`",
+                      tir_block_name(ir, block), tir_buffer_name(ir, plan->in.buffer));
   if (!covers(ir, plan))
     return tir_refuse(ir, err, MS_NOT_IN_PLACE, block, "block `%s` writes more of `%s` than it reads",
                       tir_block_name(ir, block), tir_buffer_name(ir, plan->in.buffer));

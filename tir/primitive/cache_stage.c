@@ -175,22 +175,29 @@ static bool covers(struct tir *ir, const tir_expr *bindings, uint32_t rank, cons
   return true;
 }
 
-/* The same iteration, which takes several values, is a term of two dimensions: the elements lie on a diagonal of what
- * these span. */
-static bool is_diagonal(struct tir *ir, uint32_t rank, tir_block block, const struct tir_region *region) {
-  for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
-    tir_var v = tir_iters(ir, block)[i].var;
-    uint32_t uses = 0, terms = 0;
-    if (tir_is_const(ir, ir->vars.at[v].extent, 1)) continue;
-    for (uint32_t d = 0; d < rank; d++) {
-      tir_expr min = ir->operands.at[region->ranges + 2 * d];
-      if (!tir_uses_var(ir, min, v) || !tir_is_index(ir, min)) continue;
-      struct tir_linear l = tir_linear_of(ir, min);
-      uses++;
-      for (uint32_t t = 0; t < l.count; t++) terms += tir_terms(ir, l)[t].atom == tir_var_expr(ir, v);
-    }
-    if (uses > 1 && terms) return true;
+static bool joins_dimensions(struct tir *ir, uint32_t rank, tir_var v, const struct tir_region *region) {
+  uint32_t uses = 0, terms = 0;
+  tir_expr extent = ir->vars.at[v].extent;
+  if (extent && tir_is_const(ir, extent, 1)) return false;
+  for (uint32_t d = 0; d < rank; d++) {
+    tir_expr min = ir->operands.at[region->ranges + 2 * d];
+    if (!tir_uses_var(ir, min, v) || !tir_is_index(ir, min)) continue;
+    struct tir_linear l = tir_linear_of(ir, min);
+    uses++;
+    for (uint32_t t = 0; t < l.count; t++) terms += tir_terms(ir, l)[t].atom == tir_var_expr(ir, v);
   }
+  return uses > 1 && terms;
+}
+
+/* The same iteration, which takes several values, is a term of two dimensions: the elements lie on a diagonal of what
+ * these span. A block without iterations uses the loops around itself. */
+static bool is_diagonal(struct tir *ir, uint32_t rank, tir_block block, const struct tir_region *region,
+                        const tir_var *loops, uint32_t loop_count) {
+  uint32_t count = tir_block_at(ir, block)->iters.count;
+  for (uint32_t i = 0; i < count; i++)
+    if (joins_dimensions(ir, rank, tir_iters(ir, block)[i].var, region)) return true;
+  for (uint32_t i = 0; i < loop_count && !count; i++)
+    if (joins_dimensions(ir, rank, loops[i], region)) return true;
   return false;
 }
 
@@ -282,6 +289,12 @@ static bool is_accessed(struct tir *ir, const struct tir_cache_plan *plan, tir_e
   return tir_holds_somewhere(ir, predicate, inside, ranges, plan->rank, vars, count);
 }
 
+static bool any_lets(const struct tir *ir, const tir_expr *ranges, uint32_t rank) {
+  for (uint32_t i = 0; i < 2 * rank; i++)
+    if (tir_uses_let(ir, ranges[i])) return true;
+  return false;
+}
+
 static bool any_loads(const struct tir *ir, const tir_expr *ranges, uint32_t rank) {
   for (uint32_t i = 0; i < 2 * rank; i++)
     if (tir_at(ir, ranges[i])->flags & TIR_HAS_LOAD) return true;
@@ -296,12 +309,12 @@ void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_bl
   tir_var vars[MOST_RELAXED];
   tir_symbol memory = tir_memory_of(ir, plan->buffer);
   uint32_t count = tir_running_loops(ir, block, parent_of_place(ir, plan), memory, vars, MOST_RELAXED);
-  plan->strided = plan->bounded = plan->left_out = false;
+  plan->strided = plan->bounded = plan->left_out = plan->named = false;
   if (count > MOST_RELAXED) {
     tir_cache_whole(ir, plan);
     return;
   }
-  bool diagonal = plan->rank > 1 && is_diagonal(ir, plan->rank, block, region);
+  bool diagonal = plan->rank > 1 && is_diagonal(ir, plan->rank, block, region, vars, count);
   if (!nested && !diagonal && !tir_as(ir, block, TIR_BLOCK)->block.predicate && have_iterations(ir, vars, count) &&
       relax_plainly(ir, plan, block, region, vars, count))
     return;
@@ -312,6 +325,14 @@ void tir_relax_cached_region(struct tir *ir, struct tir_cache_plan *plan, tir_bl
   nested = tir_subst(ir, nested);
   tir_subst_clear(ir);
   tir_expr predicate = tir_and(ir, tir_as(ir, block, TIR_BLOCK)->block.predicate, nested);
+  if (any_lets(ir, ranges, plan->rank) ||
+      (predicate &&
+       tir_uses_let(ir, predicate))) { /* the name is not bound where the copy stands, and may have any value */
+    tir_cache_whole(ir, plan);
+    plan->strided = plan->named = true;
+    plan->predicate = TIR_NONE;
+    return;
+  }
   plan->predicate = tir_invariant_conditions(ir, predicate, vars, count);
   tir_region_upper_bound(ir, ranges, plan->rank, vars, count, predicate, used);
   if (any_loads(ir, ranges, plan->rank)) /* bounds do not say where data put it */

@@ -14,6 +14,7 @@ struct tir_cache_plan {
   const char *storage; /* the cache's scope */
   tir_stmt before;     /* the copy's place: before this statement; TIR_NONE: last in the scope */
   bool compact;        /* the cache holds the region only, from its minimum on; else it has the buffer's shape */
+  bool named;          /* names that are bound around the block are in the region: the whole buffer is copied */
   bool strided;        /* not all between its ends is written, or read */
   bool bounded;        /* nor may it be under the predicate */
   bool left_out;       /* conditions on loops that no dimension depends on may leave out all of it */

@@ -99,6 +99,7 @@ static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *
   if (!plan_body(ir, block, plan))
     return tir_refuse(ir, err, MS_INLINE_BODY, block, "block `%s` is no single store to distinct places",
                       tir_block_name(ir, block));
+  if (!tir_check_free_of_place(ir, block, plan->scope, false, err)) return false;
   struct tir_transfer to_readers = {.block = block, .scope = plan->scope};
   return tir_check_blocks_only(ir, plan->buffer, plan->scope, false, err) && tir_check_not_only_block(ir, block, err) &&
          tir_check_no_opaque_access(ir, plan->buffer, block, err) &&

@@ -1,6 +1,6 @@
 /* Loop partition: the range of a loop is cut into parts, each with a loop and blocks of its own.
  *
- * Requires: no annotation, no thread binding; a constant range; at most one factor open, the others positive, their sum
+ * Requires: no annotation, no thread binding, no name bound in the loop itself; a constant range; at most one factor open, the others positive, their sum
  *           less than the extent; each block below that has iterations binds one of them to the loop itself. Where a
  *           block with an init reduces over the loop, it does so in that iteration only, from its domain's start.
  * After:    an opaque block NAME_i_common (NAME: the first block below, i: the loop) in the loop's place; in it, for
@@ -97,6 +97,8 @@ static bool check(struct tir *ir, tir_loop loop, const int64_t *factors, uint32_
   if (!tir_check_free_loop(ir, loop, err) || !find_parts(ir, loop, factors, count, plan, err)) return false;
   bool any = false;
   for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next(ir, s, loop)) {
+    if (tir_is(ir, s, TIR_BIND) && tir_stmt_at(ir, s)->parent == loop)
+      return tir_refuse(ir, err, MS_PARTITION_BINDING, loop, "a name is bound in this loop, for what follows in it");
     if (!tir_is(ir, s, TIR_BLOCK)) continue;
     if (!check_block(ir, loop, s, err)) return false;
     any = true;

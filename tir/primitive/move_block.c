@@ -5,6 +5,7 @@
 #include "move_domain.h"
 #include "tir/analysis/loads.h"
 #include "tir/analysis/order/iteration_order.h"
+#include "tir/analysis/order/order.h"
 #include "tir/arith/linear.h"
 
 #include <stdlib.h>
@@ -148,6 +149,7 @@ static bool check_moved(struct tir *ir, const struct tir_move *move, ms_error *e
   if (!tir_only_loops_up_to(ir, block, move->scope))
     return tir_refuse(ir, err, MS_MOVE_CONDITIONAL, block, "block `%s` stands under more than loops",
                       tir_block_name(ir, block));
+  if (!tir_check_free_of_place(ir, block, move->scope, !move->to_consumers, err)) return false;
   if (move->to_consumers && tir_is_output_block(ir, block, move->scope))
     return tir_refuse(ir, err, MS_MOVE_OUTPUT, block, "block `%s` writes an output of its scope",
                       tir_block_name(ir, block));

@@ -37,9 +37,6 @@ static inline struct tir_span tir_required_regions(const struct tir *ir, const s
   return move->to_consumers ? tir_block_at(ir, required)->reads : tir_block_at(ir, required)->writes;
 }
 
-/* A variable bound by a let is in it: it need not be in scope at the new place. */
-bool tir_uses_let(const struct tir *ir, tir_expr e);
-
 /* What the required blocks access of the buffer under the loop: an interval a dimension. False: nothing. */
 bool tir_move_find_required(struct tir *ir, const struct tir_move *move, tir_buffer buffer, struct tir_interval *out);
 

@@ -18,10 +18,3 @@ void tir_open_relaxed(const struct tir *ir, const struct tir_move *move, tir_blo
 void tir_close_relaxed(struct tir_relaxed *r) {
   if (r->vars != r->on_stack) free(r->vars);
 }
-
-static bool is_let(const struct tir *ir, const void *context, tir_var v) {
-  (void)context;
-  return tir_is_let(ir, v);
-}
-
-bool tir_uses_let(const struct tir *ir, tir_expr e) { return tir_any_var(ir, e, is_let, NULL); }

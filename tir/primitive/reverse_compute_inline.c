@@ -367,6 +367,7 @@ static bool check_around(struct tir *ir, tir_block block, const struct plan *pla
   if (!tir_only_loops_up_to(ir, block, plan->scope))
     return tir_refuse(ir, err, MS_MOVE_CONDITIONAL, block, "block `%s` stands under more than loops",
                       tir_block_name(ir, block));
+  if (!tir_check_free_of_place(ir, block, plan->scope, true, err)) return false;
   bool apart = !tir_is_output_block(ir, block, plan->scope) && tir_block_at(ir, block)->reads.count == 1 &&
                tir_writes_apart(ir, block);
   return apart || tir_runs_for_all(ir, block) ||

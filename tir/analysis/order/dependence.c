@@ -133,11 +133,6 @@ struct gap {
   int64_t constant, step; /* step: 0, or what all that is in the rest is a multiple of; 1: of nothing */
 };
 
-static bool is_let(const struct tir *ir, const void *context, tir_var v) {
-  (void)context;
-  return tir_is_let(ir, v);
-}
-
 static bool look_for_written(void *data, tir_expr e) {
   struct written *w = data;
   const struct tir_expr_node *n = tir_at(w->ir, e);
@@ -150,7 +145,7 @@ bool tir_varies_by_itself(const struct tir *ir, tir_expr e) {
   MS_CHECK(e && e < ir->exprs.count);
   struct written w = {ir, false};
   if (tir_at(ir, e)->flags & TIR_HAS_LOAD) tir_walk_expr(ir, e, look_for_written, &w);
-  return w.found || tir_any_var(ir, e, is_let, NULL);
+  return w.found || tir_uses_let(ir, e);
 }
 
 static bool is_inner(const struct tir *ir, tir_expr atom, const struct tir_digits *digits, const tir_var *inner,

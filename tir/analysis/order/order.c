@@ -1,6 +1,7 @@
 #include "order.h"
 
 #include "tir/analysis/analysis.h"
+#include "tir/analysis/loads.h"
 
 /* ---- Places ---- */
 
@@ -117,6 +118,42 @@ tir_stmt tir_nearest_condition(const struct tir *ir, tir_stmt s, tir_stmt high) 
   for (s = tir_stmt_at(ir, s)->parent; s != high; s = tir_stmt_at(ir, s)->parent)
     if (tir_is(ir, s, TIR_IF) || tir_is(ir, s, TIR_WHILE)) return s;
   return TIR_NONE;
+}
+
+static bool uses_variable(struct tir *ir, void *context, tir_expr e) {
+  return tir_uses_var(ir, e, *(const tir_var *)context);
+}
+
+/* A statement before s, where s stands, binds a name that the block uses. */
+static bool uses_bound_before(struct tir *ir, tir_block block, tir_stmt s) {
+  const struct tir_stmt_node *around = tir_stmt_at(ir, tir_stmt_at(ir, s)->parent);
+  for (int part = 0; part < 2; part++)
+    for (tir_stmt b = around->first[part]; b && b != s; b = tir_stmt_at(ir, b)->next) {
+      if (!tir_is(ir, b, TIR_BIND)) continue;
+      tir_var v = tir_as(ir, b, TIR_BIND)->bind.var;
+      if (tir_any_own_expr(ir, block, uses_variable, &v)) return true;
+    }
+  return false;
+}
+
+static bool uses_loops(struct tir *ir, tir_block block) {
+  for (tir_stmt s = block; s; s = tir_stmt_at(ir, s)->parent) {
+    if (tir_is(ir, s, TIR_BLOCK) && tir_block_at(ir, s)->iters.count) return false;
+    if (!tir_is(ir, s, TIR_LOOP)) continue;
+    tir_var v = tir_as(ir, s, TIR_LOOP)->loop.var;
+    if (tir_any_own_expr(ir, block, uses_variable, &v)) return true;
+  }
+  return false;
+}
+
+bool tir_check_free_of_place(struct tir *ir, tir_block block, tir_block scope, bool goes_back, ms_error *err) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK) && tir_is_below(ir, block, scope));
+  bool uses = uses_loops(ir, block);
+  for (tir_stmt s = block; s != scope && !uses; s = tir_stmt_at(ir, s)->parent)
+    if (goes_back || tir_stmt_at(ir, s)->parent != scope) uses = uses_bound_before(ir, block, s);
+  return !uses || tir_refuse(ir, err, MS_MOVE_DOMAIN, block,
+                             "block `%s` uses loops or names around it itself, and not by its iterations",
+                             tir_block_name(ir, block));
 }
 
 /* Consumers or producers, all of which must be below the loop. */
