@@ -48,4 +48,20 @@ if ms.target "native".text:find "znver" or ms.host().features:find("avx2", 1, tr
     end
   end
 end
+
+-- Stores of one loop to places that come back: each element has what the last iteration stores. LLVM's vectorizer would
+-- put all of the first store before all of the second.
+local back = ms.from_script [[
+@T.prim_func
+def back(A: T.Buffer((8,), "int32"), P: T.Buffer((12,), "int32")):
+    for f in range(12):
+        A[f // 6] = f // 6
+        for k in range(4):
+            y: T.let[T.int32] = f % 6
+            if y < 3:
+                A[f // 6] = P[3]
+]]
+local P, A = ms.array({12}, "int32", {1, 2, 3, -7, 5, 6, 7, 8, 9, 10, 11, 12}), ms.array({8}, "int32", 0)
+ms.build(back, {target = "native"})(A, P)
+assert(table.concat(A:tolist(), " ") == "0 1 0 0 0 0 0 0", table.concat(A:tolist(), " "))
 print(string.format("%d vectors of elements that are apart, as the interpreter has them", checked))
