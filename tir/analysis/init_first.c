@@ -105,8 +105,8 @@ static bool holds_from_start(const struct reducing *r, tir_expr e) {
   }
 }
 
-/* The binding is at its domain's minimum in no iteration, or in the last; or a name that is bound around the block is in
- * it, which may follow the loops of other iterations. */
+/* The binding is at its domain's minimum in no iteration, or in the last; or a name that is bound around the block is
+ * in it, which may follow the loops of other iterations. */
 static bool starts_late(const struct reducing *loops, const struct tir_iter *iter) {
   const struct tir *ir = loops->ir;
   const struct tir_var_node *v = &ir->vars.at[iter->var];

@@ -1,8 +1,9 @@
 /* Loop partition: the range of a loop is cut into parts, each with a loop and blocks of its own.
  *
- * Requires: no annotation, no thread binding, no name bound in the loop itself; a constant range; at most one factor open, the others positive, their sum
- *           less than the extent; each block below that has iterations binds one of them to the loop itself. Where a
- *           block with an init reduces over the loop, it does so in that iteration only, from its domain's start.
+ * Requires: no annotation, no thread binding, no name bound in the loop itself; a constant range; at most one factor
+ *           open, the others positive, their sum less than the extent; each block below that has iterations binds one
+ *           of them to the loop itself. Where a block with an init reduces over the loop, it does so in that iteration
+ *           only, from its domain's start.
  * After:    an opaque block NAME_i_common (NAME: the first block below, i: the loop) in the loop's place; in it, for
  *           part n, an opaque block NAME_in_partition with the loop i_n over that part. Blocks below are copies named
  *           BLOCK_in, their iteration that is bound to the loop runs over the part, and the regions of buffers that

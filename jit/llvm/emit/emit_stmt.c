@@ -58,8 +58,8 @@ static bool is_other_store(const struct tir *ir, tir_loop loop, tir_stmt store) 
   return false;
 }
 
-/* Several stores of the loop go to one buffer, to places that may come back in later iterations. LLVM 19's analysis of a
- * loop that writes through one pointer and reads nothing else takes that for safe however often it writes, and all of
+/* Several stores of the loop go to one buffer, to places that may come back in later iterations. LLVM 19's analysis of
+ * a loop that writes through one pointer and reads nothing else takes that for safe however often it writes, and all of
  * an iteration's first stores then come before all second ones (LoopAccessAnalysis.cpp, "a single destination"). */
 static bool stores_come_back(const struct tir *ir, tir_loop loop) {
   tir_var v = tir_as(ir, loop, TIR_LOOP)->loop.var;

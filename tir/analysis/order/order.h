@@ -45,8 +45,8 @@ tir_stmt tir_child_around(const struct tir *ir, tir_stmt s, tir_loop loop);
 /* A loop of more than one iteration is around both (or is one of them), below the scope. */
 bool tir_shares_loop(const struct tir *ir, tir_stmt a, tir_stmt b, tir_block scope);
 
-/* Refuses a block that uses a loop around itself, which one without iterations may, or a name that is bound around it in
- * the scope: what it would not have at another place of the scope, before where it stands (`goes_back`) or after it. */
+/* Refuses a block that uses a loop around itself, which one without iterations may, or a name that is bound around it
+ * in the scope: what it would not have at another place of the scope, before where it stands (`goes_back`) or after. */
 bool tir_check_free_of_place(struct tir *ir, tir_block block, tir_block scope, bool goes_back, ms_error *err);
 
 /* Nothing but loops stands between `s` and `high`, which is around it. */
