@@ -61,7 +61,8 @@ echo "6 * 7" | "$msched" >"$work/out" 2>"$work/err" && grep -qx 42 "$work/out" |
 MSCHED_LIBLLVM=libm.so.6 message="LLVM is missing (it has no LLVM" refused bench gemm -- 8 8 8
 
 unset MSCHED_LIBLLVM
-MSCHED_LIBXGBOOST=$work/no/libxgboost.so "$msched" tune ops:matmul --trials 20 --db "$db" -- 32 32 32 >"$work/out" 2>"$work/err" ||
+# A shape that stays far from its roofline, which is measured in full: near it a search ends before it asks a model.
+MSCHED_PEAK_SECONDS="" MSCHED_LIBXGBOOST=$work/no/libxgboost.so "$msched" tune ops:matmul --trials 20 --db "$db" -- 61 37 29 >"$work/out" 2>"$work/err" ||
   fail "tune without xgboost: $(cat "$work/err")"
 [ "$(grep -c "goes on without the model: xgboost is missing ($work/no/libxgboost.so: .*package libxgboost0" "$work/err")" = 1 ] ||
   fail "tune without xgboost says: $(cat "$work/err")"
