@@ -44,6 +44,8 @@ struct bound_array *bind_new_array(lua_State *L, const int64_t *shape, int rank,
   return a;
 }
 
+const char *bind_check_text(lua_State *L, int at) { return luaL_checkstring(L, at); }
+
 FILE *bind_open_or_say(const char *path, const char **fault) {
   (void)path;
   *fault = "no model is read of a file here";
