@@ -396,6 +396,7 @@ struct tir {
   bool has_empty;     /* by tir_find_empty, of what was read; instructions do not edit what has an extent of 0 */
   bool indirect; /* an integer or a truth that loads was ever made: only then may ranges, bindings, predicates load */
   uint32_t verified;           /* expressions that tir_verify_new has looked at */
+  bool has_lets;               /* a variable that a statement binds was ever made */
   struct tir_scratch *scratch; /* working memory of substitution and the like: not part of the module */
 };
 

@@ -322,6 +322,7 @@ tir_expr tir_map_value(struct tir *ir, const tir_expr *items, uint32_t count) {
 tir_var tir_new_var(struct tir *ir, enum tir_var_kind kind, tir_name name, tir_type type, tir_expr min,
                     tir_expr extent) {
   tir_var v = tir_grow_vars(ir, 1);
+  ir->has_lets |= kind >= TIR_VAR_LET;
   ir->vars.at[v] = (struct tir_var_node){name, type, kind, TIR_NONE, min, extent};
   tir_expr e = add_var(ir, type, v);
   ir->vars.at[v].expr = e;
@@ -489,7 +490,7 @@ static bool is_let(const struct tir *ir, const void *context, tir_var v) {
   return tir_is_let(ir, v);
 }
 
-bool tir_uses_let(const struct tir *ir, tir_expr e) { return tir_any_var(ir, e, is_let, NULL); }
+bool tir_uses_let(const struct tir *ir, tir_expr e) { return ir->has_lets && tir_any_var(ir, e, is_let, NULL); }
 
 static enum look look_for_buffer(const struct search *s, const struct tir_expr_node *n) {
   if ((n->kind == TIR_LOAD || n->kind == TIR_DATA) && n->ref == s->buffer) return FOUND;
