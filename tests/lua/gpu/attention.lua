@@ -11,13 +11,7 @@ local TARGET = "cuda -arch=sm_80"
 
 local SLACK = 2048 -- bytes of shared memory that alignment may take
 
-local folder = os.tmpname()
-os.remove(folder)
-
-local function write(path, text)
-  local file <close> = assert(io.open(path, "wb"))
-  file:write(text)
-end
+local sources = dofile(arg[0]:match "^.*/" .. "../../support/lua/kernel_sources.lua")(run_kernels, seed)
 
 local function attention(heads, rows, columns, width, values, type, options)
   local Q, K, V = te.placeholder({heads, rows, width}, type, "Q"), te.placeholder({heads, columns, width}, type, "K"),
@@ -64,15 +58,11 @@ local function fused(func, draws)
   return list
 end
 
-local missing, compiled = nil, 0
+local compiled = 0
 
 local function compile(kernel)
-  local ok, got = pcall(kernel.resources, kernel, true)
-  if not ok then
-    assert(got:find("NVRTC is missing", 1, true), got)
-    missing = got
-    return
-  end
+  local got = sources:compile(kernel)
+  if not got then return end
   compiled = compiled + 1
   assert(got[1].spill_stores + got[1].spill_loads == 0, "a fused attention spills")
 end
@@ -80,8 +70,7 @@ end
 -- Writes the sources of a function's fused sketches; gives how many there are.
 local function check(func, draws)
   local list = fused(func, draws)
-  assert(os.execute("mkdir " .. folder))
-  write(folder .. "/function.py", func:script())
+  sources:begin(func)
   for i, c in ipairs(list) do
     ms.check_lowered(func, c.func, TARGET, i)
     local kernel = ms.build(c.func, {target = TARGET})
@@ -93,15 +82,12 @@ local function check(func, draws)
     for _, note in ipairs(kernel:notes()) do -- tiles of keys may be unrolled, by a draw
       assert(note:find("^loop k_0 is not unrolled") or note:find("^loop j_0 is not unrolled"), note)
     end
-    local path = string.format("%s/%d.cu", folder, i)
-    kernel:export(path)
+    kernel:export(sources:path(i .. ".cu"))
     if i == 1 then compile(kernel) end
   end
-  local pipe = io.popen(string.format("'%s' %s/function.py %s %d", run_kernels, folder, folder, seed))
-  local said = pipe:read "a"
-  pipe:close()
-  assert(math.tointeger(said:match "compiled for the CPU, (%d+) agree") == #list, said)
-  os.execute("rm -r " .. folder)
+  local agree, said = sources:agree()
+  assert(agree == #list, said)
+  sources:finish()
   return #list
 end
 
@@ -133,5 +119,5 @@ for _, case in ipairs {{33, 64, 32, 32, "float16"}, {32, 60, 32, 32, "float16"},
                           {parameters = context.fuse_online_softmax_tensor_core})
   assert(#made == 1 and made[1]:func():hash() == ms.schedule(sch:workload()):func():hash(), type)
 end
-print(missing and "attention: NVRTC skipped: " .. missing
+print(sources.missing and "attention: NVRTC skipped: " .. sources.missing
       or string.format("attention: ok, %d compiled by NVRTC", compiled))

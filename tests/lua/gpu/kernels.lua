@@ -89,28 +89,19 @@ end
 
 -- ---- The source, compiled ----
 
-local folder = os.tmpname()
-os.remove(folder)
-
-local function write(path, text)
-  local file <close> = assert(io.open(path, "wb"))
-  file:write(text)
-end
+local sources = dofile(arg[0]:match "^.*/" .. "../../support/lua/kernel_sources.lua")(run_kernels, seed)
 
 -- How many sources of the folder compute what the function does; messages about the others go to `wrong`.
 local function run_on_cpu(name, wrong)
-  local pipe = io.popen(string.format("'%s' %s/function.py %s %d", run_kernels, folder, folder, seed))
-  local agree
-  for line in pipe:lines() do
-    agree = line:match "compiled for the CPU, (%d+) agree" or agree
+  local agree, said, status = sources:agree()
+  for line in said:gmatch "[^\n]+" do
     if line:find ": " then
       local file <close> = io.open(line:match "^(.-): ", "rb")
       wrong[#wrong + 1] = string.format("%s: %s\n%s", name, line, file and file:read "a" or "")
     end
   end
-  local _, _, status = pipe:close()
   assert(status == 0 or status == 1, "kernels: run_kernels cannot run: is there no g++?")
-  return math.tointeger(agree)
+  return agree
 end
 
 local missing -- why there is no NVRTC
@@ -123,19 +114,18 @@ end
 
 -- Gives for how many candidates the source computes the same on the CPU, and how many NVRTC compiles.
 local function check_source(name, func, scheduled, wrong)
-  assert(os.execute("mkdir -p " .. folder))
-  write(folder .. "/function.py", func:script())
+  sources:begin(func)
   local compiled = 0
   for i, f in ipairs(scheduled) do
     local kernel = ms.build(f, {target = TARGET})
-    kernel:export(string.format("%s/%d.cu", folder, i))
+    kernel:export(sources:path(i .. ".cu"))
     local ok, message = true, nil
-    if not missing then ok, message = compiles(kernel, folder .. "/kernel.cubin") end
+    if not missing then ok, message = compiles(kernel, sources:path "kernel.cubin") end
     if ok and not missing then compiled = compiled + 1 end
     if not ok and not missing then wrong[#wrong + 1] = string.format("%s: %s\n%s", name, message, f:script()) end
   end
   local agree = run_on_cpu(name, wrong)
-  os.execute("rm -r " .. folder)
+  sources:finish()
   return agree, compiled
 end
 

@@ -8,6 +8,7 @@ local ms = require "msched"
 local te = ms.te
 local tune, jobs_of = ms.load "search.tune", dofile(arg[0]:match "^.*/" .. "../jobs.lua")
 local registers = dofile(arg[0]:match "^.*/" .. "../../support/lua/estimated.lua").new()
+local files = dofile(arg[0]:match "^.*/" .. "../../support/lua/files.lua")
 
 local run_kernels, draws, seed = arg[1], math.tointeger(arg[2]), math.tointeger(arg[3])
 local AMPERE, HOPPER = "cuda -arch=sm_80", "cuda -arch=sm_90a"
@@ -26,13 +27,7 @@ local PEERS = {{"T.ptx_mma", "16 x 8 x 8"}}
 local PERSISTENT = 2 -- thread blocks, or one: fewer than these small products have tiles
 local SLACK = 2048 -- bytes of shared memory that alignment may take
 
-local folder = os.tmpname()
-os.remove(folder)
-
-local function write(path, text)
-  local file <close> = assert(io.open(path, "wb"))
-  file:write(text)
-end
+local sources = dofile(arg[0]:match "^.*/" .. "../../support/lua/kernel_sources.lua")(run_kernels, seed)
 
 local function product(inputs, output, m, n, k, by_columns)
   local A, B, r = te.placeholder({m, k}, inputs, "A"), te.placeholder(by_columns and {n, k} or {k, n}, inputs, "B"),
@@ -45,8 +40,8 @@ end
 local all_produce -- whether the kernels that are drawn have all a producer warp group
 
 local function drawn(func, space, target)
-  local rules = folder .. "/rules.lua"
-  write(rules, string.format([[
+  local rules = sources:path "rules.lua"
+  files.write(rules, string.format([[
 local ms, targets = require "msched", (require "msched").load "rules.targets"
 local own = targets.%s
 ms.space(targets.changed(own, {
@@ -67,18 +62,13 @@ ms.space(targets.changed(own, {
   return made
 end
 
-local missing -- why there is no NVRTC
 local compiled, spilling = 0, 0
 
 -- others: kernels whose registers are not compared with the estimate, and which may spill.
 local function compile(kernel, others)
   local asked = kernel:resources()
-  local ok, got = pcall(kernel.resources, kernel, true)
-  if not ok then
-    assert(got:find("NVRTC is missing", 1, true), got)
-    missing = got
-    return
-  end
+  local got = sources:compile(kernel)
+  if not got then return end
   assert(got[1].shared_bytes == asked[1].shared_bytes, "a product has other shared memory than it asks for")
   if others then return end
   registers:note(asked[1], got[1])
@@ -101,10 +91,7 @@ local function each(func, space, target)
   return list
 end
 
-local function source_has(path, what)
-  local file <close> = assert(io.open(path, "rb"))
-  return file:read "a":find(what, 1, true) ~= nil
-end
+local function source_has(path, what) return files.read(path):find(what, 1, true) ~= nil end
 
 -- Kernels that leave wgmma in flight, with TMA copies, with a producer warp group for them, with persistent blocks, and
 -- that store accumulators from registers to the result.
@@ -113,7 +100,6 @@ local in_flight, boxes, producers, persistent, straight = 0, 0, 0, 0, 0
 -- Gives how many sources were written, in all and by what they call.
 local function check(func, target, space, calls)
   local written, by_call = 0, {}
-  write(folder .. "/function.py", func:script())
   for i, c in ipairs(each(func, space or "tensor_core", target)) do
     for _, call in ipairs(calls or CALLS[target]) do
       if c.script:find(call[1], 1, true) then
@@ -123,7 +109,7 @@ local function check(func, target, space, calls)
         assert(math.abs(asked - c.estimated) <= SLACK,
                string.format("the kernel uses %d bytes of shared memory, the estimate was %d", asked, c.estimated))
         written, by_call[call[2]] = written + 1, (by_call[call[2]] or 0) + 1
-        local path = string.format("%s/%d.cu", folder, written)
+        local path = sources:path(written .. ".cu")
         kernel:export(path)
         if source_has(path, "ms_wgmma_wait_1(), ") then in_flight = in_flight + 1 end
         local grouped = c.script:find("wgmma_mma", 1, true)
@@ -180,22 +166,15 @@ local function check_guarded_fetch()
   assert(ms.build(sch:func(), {target = AMPERE}):resources()[1].shared_bytes == 48 * 20 * 4)
 end
 
-local function run_on_cpu()
-  local pipe = io.popen(string.format("'%s' %s/function.py %s %d", run_kernels, folder, folder, seed))
-  local said = pipe:read "a"
-  pipe:close()
-  return math.tointeger(said:match "compiled for the CPU, (%d+) agree"), said
-end
-
 -- MetaSchedule's products of 16 x 8 x 8, to accumulators of either type; older tensor cores have none. Gives their
 -- number.
 local function check_peers()
   local count = 0
   for _, output in ipairs {"float32", "float16"} do
-    assert(os.execute("mkdir " .. folder))
     local func = product("float16", output, 64, 96, 32)
+    sources:begin(func)
     local written = check(func, AMPERE, "metaschedule.tensor_core", PEERS)
-    local agree, said = run_on_cpu()
+    local agree, said = sources:agree()
     assert(written > 0 and agree == written, said)
     for _, c in ipairs(each(func, "metaschedule.tensor_core", AMPERE)) do
       if c.script:find(PEERS[1][1], 1, true) then
@@ -208,7 +187,7 @@ local function check_peers()
       end
     end
     count = count + written
-    os.execute("rm -r " .. folder)
+    sources:finish()
   end
   -- What a lane does not hold it cannot touch.
   local ok, message = pcall(ms.build, ms.from_script [[
@@ -266,22 +245,19 @@ end
 
 local function check_dot(signs, func, scheduled)
   ms.check_lowered(func, scheduled, "cuda -arch=sm_75", 1)
-  assert(os.execute("mkdir " .. folder))
-  write(folder .. "/function.py", func:script())
+  sources:begin(func)
   local kernel = ms.build(scheduled, {target = "cuda -arch=sm_75"})
-  kernel:export(folder .. "/1.cu")
-  local agree, said = run_on_cpu()
+  kernel:export(sources:path "1.cu")
+  local agree, said = sources:agree()
   assert(agree == 1, said)
-  local source <close> = assert(io.open(folder .. "/1.cu"))
-  local text = source:read "a"
+  local text = files.read(sources:path "1.cu")
   assert((text:find("dp4a." .. (signs or ""), 1, true) ~= nil) == (signs ~= nil), text)
   compile(kernel)
-  if signs and not missing then
-    kernel:export(folder .. "/1.ptx")
-    local ptx <close> = assert(io.open(folder .. "/1.ptx"))
-    assert(ptx:read "a":find("dp4a." .. signs, 1, true), "no dp4a in PTX")
+  if signs and not sources.missing then
+    kernel:export(sources:path "1.ptx")
+    assert(source_has(sources:path "1.ptx", "dp4a." .. signs), "no dp4a in PTX")
   end
-  os.execute("rm -r " .. folder)
+  sources:finish()
 end
 
 local function check_dots()
@@ -296,11 +272,12 @@ end
 check_guarded_fetch()
 check_dots()
 for _, p in ipairs(PRODUCTS) do
-  assert(os.execute("mkdir " .. folder))
   local inputs, output, m, n, k, target, by_columns = table.unpack(p)
   all_produce = inputs == "bfloat16"
-  local written, by_call = check(product(inputs, output, m, n, k, by_columns), target)
-  local agree, said = run_on_cpu()
+  local func = product(inputs, output, m, n, k, by_columns)
+  sources:begin(func)
+  local written, by_call = check(func, target)
+  local agree, said = sources:agree()
   assert(written > 0 and agree == written, said)
   -- Sums of 16 bits have fragments of wmma alone; types that wmma has not, those of mma.sync alone.
   local old = target == AMPERE
@@ -309,8 +286,8 @@ for _, p in ipairs(PRODUCTS) do
   assert((by_call.wgmma ~= nil) == (not old), target)
   print(string.format("%s to %s: %d by wmma, %d by mma.sync, %d by wgmma: %d agree on the CPU, %s", inputs, output,
                       by_call.wmma or 0, by_call["mma.sync"] or 0, by_call.wgmma or 0, agree,
-                      missing and "NVRTC skipped" or "compiled by NVRTC"))
-  os.execute("rm -r " .. folder)
+                      sources.missing and "NVRTC skipped" or "compiled by NVRTC"))
+  sources:finish()
 end
 print(string.format("%d of MetaSchedule's 16 x 8 x 8 agree on the CPU", check_peers()))
 print(string.format("%d of %d spill", spilling, compiled))
@@ -323,4 +300,4 @@ assert(persistent > 0 and persistent < producers, "all kernels with a producer h
 assert(straight > 0, "no kernel stores from registers")
 print(string.format("%d leave wgmma in flight, %d have TMA copies, %d persistent blocks; %d store from registers",
                     in_flight, boxes, persistent, straight))
-print(missing and "tensor_cores: NVRTC skipped: " .. missing or "tensor_cores: ok")
+print(sources.missing and "tensor_cores: NVRTC skipped: " .. sources.missing or "tensor_cores: ok")

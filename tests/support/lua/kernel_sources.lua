@@ -1,0 +1,37 @@
+-- open(run_kernels, seed): sources of a function's kernels in a folder, compiled for the CPU by RUN_KERNELS, and by
+-- NVRTC where it is installed. begin(func) makes the folder, with the function; path(name) is a file in it; agree()
+-- gives how many sources compute what the function does, all that was said, and the status; finish() removes the
+-- folder. compile(kernel) gives NVRTC's resources, or nil where `missing` says why there are none.
+local KernelSources = {}
+KernelSources.__index = KernelSources
+local files = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "files.lua")
+
+function KernelSources:path(name) return self.folder .. "/" .. name end
+
+function KernelSources:begin(func)
+  assert(os.execute("mkdir " .. self.folder))
+  files.write(self:path "function.py", func:script())
+end
+
+function KernelSources:agree()
+  local pipe = io.popen(string.format("'%s' %s %s %d", self.run_kernels, self:path "function.py", self.folder,
+                                      self.seed))
+  local said = pipe:read "a"
+  local _, _, status = pipe:close()
+  return math.tointeger(said:match "compiled for the CPU, (%d+) agree"), said, status
+end
+
+function KernelSources:finish() os.execute("rm -r " .. self.folder) end
+
+function KernelSources:compile(kernel)
+  local ok, got = pcall(kernel.resources, kernel, true)
+  if ok then return got end
+  assert(got:find("NVRTC is missing", 1, true), got)
+  self.missing = got
+end
+
+return function(run_kernels, seed)
+  local folder = os.tmpname()
+  os.remove(folder)
+  return setmetatable({folder = folder, run_kernels = run_kernels, seed = seed}, KernelSources)
+end
