@@ -124,11 +124,11 @@ static bool uses_iterations(const struct tir *ir, tir_expr e, tir_block block, b
   return false;
 }
 
-/* What a block without iterations may do. */
-static bool uses_loops_around(const struct tir *ir, tir_expr e, tir_block block) {
-  for (tir_stmt s = tir_stmt_at(ir, block)->parent; s; s = tir_stmt_at(ir, s)->parent)
-    if (tir_is(ir, s, TIR_LOOP) && tir_uses_var(ir, e, tir_as(ir, s, TIR_LOOP)->loop.var)) return true;
-  return false;
+static bool uses_loops_in_reach(const struct tir *ir, tir_expr e, tir_block block) {
+  enum { MOST = 48 };
+  tir_var vars[MOST];
+  uint32_t count = tir_loops_in_reach(ir, block, vars, MOST);
+  return count > MOST || tir_uses_any_var(ir, e, vars, count);
 }
 
 static bool depends_on_reductions(struct tir *ir, tir_stmt s, tir_expr e, tir_block block) {
@@ -138,7 +138,7 @@ static bool depends_on_reductions(struct tir *ir, tir_stmt s, tir_expr e, tir_bl
 
 static bool depends_on_any(struct tir *ir, tir_stmt s, tir_expr e, tir_block block) {
   e = over_iterations(ir, s, e, block);
-  return uses_iterations(ir, e, block, true) || uses_loops_around(ir, e, block) || tir_varies_by_itself(ir, e);
+  return uses_iterations(ir, e, block, true) || uses_loops_in_reach(ir, e, block) || tir_varies_by_itself(ir, e);
 }
 
 /* A condition around the statement, in the block, has test. */

@@ -102,26 +102,26 @@ struct instances {
   uint32_t spatial, count;
 };
 
-/* A block without iterations may use the loops around itself (verify/verify.c, `isolation`), up to those of a block
- * that has some. False: there are too many. */
-static bool find_loops_used(const struct tir *ir, tir_block block, struct instances *out) {
-  for (tir_block b = block; b && !tir_block_at(ir, b)->iters.count; b = tir_parent_block(ir, b)) {
-    tir_loop loops[MOST_ITERS];
-    uint32_t count = tir_loops_of(ir, b, loops, MOST_ITERS);
-    if (out->count + count > MOST_ITERS) return false;
-    for (uint32_t i = 0; i < count; i++) out->vars[out->count++] = tir_as(ir, loops[i], TIR_LOOP)->loop.var;
-  }
-  out->spatial = out->count;
-  return true;
+static bool reaches(const struct tir *ir, tir_stmt s) {
+  return s && (!tir_is(ir, s, TIR_BLOCK) || !tir_block_at(ir, s)->iters.count);
+}
+
+uint32_t tir_loops_in_reach(const struct tir *ir, tir_block block, tir_var *out, uint32_t most) {
+  MS_CHECK(tir_is(ir, block, TIR_BLOCK));
+  uint32_t count = 0;
+  for (tir_stmt s = block; reaches(ir, s); s = tir_stmt_at(ir, s)->parent) count += tir_is(ir, s, TIR_LOOP);
+  uint32_t at = count;
+  for (tir_stmt s = block; reaches(ir, s); s = tir_stmt_at(ir, s)->parent)
+    if (tir_is(ir, s, TIR_LOOP) && --at < most) out[at] = tir_as(ir, s, TIR_LOOP)->loop.var;
+  return count;
 }
 
 /* The block's iterations; an opaque one counts as spatial, since an init begins again for each. `of_scope`: without
  * those that stay while the loops of the block's scope run. False: there are too many. */
 static bool find_instances(const struct tir *ir, tir_block block, bool of_scope, struct instances *out) {
   struct tir_span iters = tir_block_at(ir, block)->iters;
-  out->spatial = out->count = 0;
-  if (!iters.count) return find_loops_used(ir, block, out);
-  if (iters.count > MOST_ITERS) return false;
+  out->spatial = out->count = tir_loops_in_reach(ir, block, out->vars, MOST_ITERS);
+  if (out->count > MOST_ITERS || iters.count > MOST_ITERS) return false;
   for (int reduces = 0; reduces < 2; reduces++)
     for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
       struct tir_iter iter = ir->iters.at[i];

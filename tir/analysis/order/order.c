@@ -1,5 +1,6 @@
 #include "order.h"
 
+#include "iteration_order.h"
 #include "tir/analysis/analysis.h"
 #include "tir/analysis/loads.h"
 
@@ -120,8 +121,15 @@ tir_stmt tir_nearest_condition(const struct tir *ir, tir_stmt s, tir_stmt high) 
   return TIR_NONE;
 }
 
+enum { MOST_VARIABLES = 48 };
+struct variables {
+  tir_var at[MOST_VARIABLES];
+  uint32_t count;
+};
+
 static bool uses_variable(struct tir *ir, void *context, tir_expr e) {
-  return tir_uses_var(ir, e, *(const tir_var *)context);
+  const struct variables *v = context;
+  return tir_uses_any_var(ir, e, v->at, v->count);
 }
 
 /* A statement before s, where s stands, binds a name that the block uses. */
@@ -130,20 +138,16 @@ static bool uses_bound_before(struct tir *ir, tir_block block, tir_stmt s) {
   for (int part = 0; part < 2; part++)
     for (tir_stmt b = around->first[part]; b && b != s; b = tir_stmt_at(ir, b)->next) {
       if (!tir_is(ir, b, TIR_BIND)) continue;
-      tir_var v = tir_as(ir, b, TIR_BIND)->bind.var;
+      struct variables v = {.at = {tir_as(ir, b, TIR_BIND)->bind.var}, .count = 1};
       if (tir_any_own_expr(ir, block, uses_variable, &v)) return true;
     }
   return false;
 }
 
 static bool uses_loops(struct tir *ir, tir_block block) {
-  for (tir_stmt s = block; s; s = tir_stmt_at(ir, s)->parent) {
-    if (tir_is(ir, s, TIR_BLOCK) && tir_block_at(ir, s)->iters.count) return false;
-    if (!tir_is(ir, s, TIR_LOOP)) continue;
-    tir_var v = tir_as(ir, s, TIR_LOOP)->loop.var;
-    if (tir_any_own_expr(ir, block, uses_variable, &v)) return true;
-  }
-  return false;
+  struct variables v;
+  v.count = tir_loops_in_reach(ir, block, v.at, MOST_VARIABLES);
+  return v.count > MOST_VARIABLES || (v.count && tir_any_own_expr(ir, block, uses_variable, &v));
 }
 
 bool tir_check_free_of_place(struct tir *ir, tir_block block, tir_block scope, bool goes_back, ms_error *err) {
