@@ -216,5 +216,7 @@ const char *bind_check_text(lua_State *L, int at);
 const char *bind_opt_text(lua_State *L, int at, const char *otherwise);
 /* The integer on the top of the stack, item i of a list. */
 lua_Integer bind_check_item(lua_State *L, lua_Integer i);
+/* The integers of the list at `at`, at most `most`; how many. */
+uint32_t bind_check_items(lua_State *L, int at, int64_t *out, uint32_t most);
 
 #endif

@@ -273,16 +273,10 @@ static uint32_t read_decision(lua_State *L, int options, int64_t *out, uint32_t 
   int top = lua_gettop(L);
   if (!options || lua_getfield(L, options, "decision") == LUA_TNIL) return lua_settop(L, top), 0;
   uint32_t count = 0;
-  if (lua_isinteger(L, -1)) {
+  if (lua_isinteger(L, -1))
     out[count++] = lua_tointeger(L, -1);
-  } else {
-    luaL_checktype(L, -1, LUA_TTABLE);
-    for (lua_Integer i = 1; i <= luaL_len(L, -1) && count < most; i++) {
-      lua_rawgeti(L, -1, i);
-      out[count++] = bind_check_item(L, i);
-      lua_pop(L, 1);
-    }
-  }
+  else
+    count = bind_check_items(L, -1, out, most);
   lua_settop(L, top);
   return count;
 }

@@ -195,6 +195,20 @@ lua_Integer bind_check_item(lua_State *L, lua_Integer i) {
   return 0;
 }
 
+uint32_t bind_check_items(lua_State *L, int at, int64_t *out, uint32_t most) {
+  luaL_checktype(L, at, LUA_TTABLE);
+  at = lua_absindex(L, at);
+  lua_Integer count = luaL_len(L, at);
+  if (count > (lua_Integer)most)
+    bind_refuse(L, "a list of %I integers is too long; at most %d are taken", (LUAI_UACINT)count, (int)most);
+  for (lua_Integer i = 1; i <= count; i++) {
+    lua_geti(L, at, i);
+    out[i - 1] = bind_check_item(L, i);
+    lua_pop(L, 1);
+  }
+  return count < 0 ? 0 : (uint32_t)count;
+}
+
 const char *bind_option_text(lua_State *L, int at, const char *name, const char *otherwise) {
   assert(name);
   if (!lua_istable(L, at)) return otherwise;

@@ -249,14 +249,8 @@ static int trace_with_decision(lua_State *L) {
   struct vm_trace *copy = vm_trace_copy(bind_check_trace(L, 1));
   bind_push_trace(L, copy);
   lua_Integer index = luaL_checkinteger(L, 2);
-  luaL_checktype(L, 3, LUA_TTABLE);
   int64_t values[BIND_MOST_ARGUMENTS];
-  uint32_t count = 0;
-  for (lua_Integer i = 1; i <= luaL_len(L, 3) && count < BIND_MOST_ARGUMENTS; i++) {
-    lua_rawgeti(L, 3, i);
-    values[count++] = bind_check_item(L, i);
-    lua_pop(L, 1);
-  }
+  uint32_t count = bind_check_items(L, 3, values, BIND_MOST_ARGUMENTS);
   if (index < 0 || index >= copy->steps->count || !vm_decide(copy, (uint32_t)index, values, count))
     return bind_refuse(L, "instruction %I does not take a decision of %d numbers", (LUAI_UACINT)index, (int)count);
   return 1;

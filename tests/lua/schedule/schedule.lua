@@ -249,6 +249,12 @@ do
   says("there is no mutator `tilesize`; the target has tile_size, ", trace.mutate, trace, 1, {mutator = "tilesize"})
   says("did you mean `tile_size`?", trace.mutate, trace, 1, {mutator = "tilesize"})
   says("takes a seed, an integer", trace.mutate, trace, "one")
+  local long = {}
+  for i = 1, 65 do long[i] = 1 end
+  local draw = trace:draws()[1].index
+  says("a list of 65 integers is too long; at most 64 are taken", trace.with_decision, trace, draw, long)
+  says("does not take a decision of 64 numbers", trace.with_decision, trace, draw, {table.unpack(long, 1, 64)})
+  says("item 2 of the list is 1.5", trace.with_decision, trace, draw, {1, 1.5})
   local box = ms.sandbox {files = {}}
   for _, number in ipairs {0, 100} do
     says("there is no mutator " .. number .. ": the sandbox has 5, numbered from 1", box.mutate, box, number, trace,
