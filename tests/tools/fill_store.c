@@ -1,7 +1,8 @@
 /* Stores of many records, made quickly, and what the store costs below the program.
  *
- *   fill_store make STORE RECORDS FROM       records like those of the store FROM, with other decisions, times and
- *                                            modules: one in ten of one task, the others of up to 1,000 workloads
+ *   fill_store make STORE RECORDS FROM [N]   records like those of the store FROM, with other decisions, times and
+ *                                            modules: one in ten of one task, the others of N workloads; unless said,
+ *                                            of one for each 1,000 records, and at most 1,000
  *   fill_store time STORE                    seconds of opening, of the best 10 of a workload, of a record by its ID
  *   fill_store commit STORE BARE COUNT       durable puts a second, one by one, and of an LMDB file BARE with as large
  *                                            entries and one table */
@@ -40,7 +41,7 @@ static struct db *open_store(const char *path, unsigned flags) {
 
 /* ---- Records like others ---- */
 
-enum { MOST_LIKE = 64, MOST_WORKLOADS = 1000, EACH = 1000 };
+enum { MOST_LIKE = 64, MOST_WORKLOADS = 1 << 16, USUAL_WORKLOADS = 1000, EACH = 1000 };
 static struct {
   struct db_record record;
   struct vm_trace *trace;
@@ -87,14 +88,19 @@ static db_id put_workload(struct db *db, uint32_t number) {
   return id;
 }
 
-static void make(const char *path, uint64_t count, const char *from) {
+static uint32_t usual_workloads(uint64_t records) {
+  return (uint32_t)(records / EACH < USUAL_WORKLOADS ? records / EACH : USUAL_WORKLOADS);
+}
+
+static void make(const char *path, uint64_t count, const char *from, uint32_t others) {
   ms_error err = {0};
   struct db *source = open_store(from, DB_READ_ONLY);
   if (!db_each_record(source, NULL, NULL, take_like, NULL, &err) || !like_count) stop("reading", &err);
   db_close(source);
   struct db *db = open_store(path, DB_CREATE);
   static db_id workloads[MOST_WORKLOADS];
-  uint32_t others = (uint32_t)(count / EACH < 2 ? 2 : count / EACH < MOST_WORKLOADS ? count / EACH : MOST_WORKLOADS);
+  if (others < 2) others = 2;
+  if (others > MOST_WORKLOADS) stop("a store of so many workloads", NULL);
   if (!db_begin_batch(db, &err)) stop("a batch", &err);
   for (uint32_t i = 0; i < others; i++) workloads[i] = put_workload(db, i);
   for (uint64_t i = 0; i < count; i++) {
@@ -215,14 +221,15 @@ static void commit(const char *path, const char *bare, int count) {
 }
 
 int main(int argc, char **argv) {
-  if (argc == 5 && !strcmp(argv[1], "make"))
-    make(argv[2], strtoull(argv[3], NULL, 10), argv[4]);
+  uint64_t records = argc > 3 ? strtoull(argv[3], NULL, 10) : 0;
+  if ((argc == 5 || argc == 6) && !strcmp(argv[1], "make"))
+    make(argv[2], records, argv[4], argc > 5 ? (uint32_t)strtoul(argv[5], NULL, 10) : usual_workloads(records));
   else if (argc == 3 && !strcmp(argv[1], "time"))
     time_store(argv[2]);
   else if (argc == 5 && !strcmp(argv[1], "commit"))
     commit(argv[2], argv[3], atoi(argv[4]));
   else
-    stop("usage: fill_store make STORE RECORDS FROM | time STORE | commit STORE BARE COUNT", NULL);
+    stop("usage: fill_store make STORE RECORDS FROM [N] | time STORE | commit STORE BARE COUNT", NULL);
   for (uint32_t i = 0; i < like_count; i++) {
     free((char *)like[i].record.target), free((char *)like[i].record.versions), free((void *)like[i].record.facts);
     vm_trace_free(like[i].trace);
