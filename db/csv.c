@@ -64,8 +64,8 @@ static void put_text(struct writing *w, const char *text) {
 static void put_real(struct writing *w, double x) {
   char text[40];
   separate(w);
-  snprintf(text, sizeof text, "%.15g", x); /* shorter, where it is the same number */
-  if (strtod(text, NULL) != x) snprintf(text, sizeof text, "%.17g", x);
+  tir_number_text(text, sizeof text, "%.15g", x); /* shorter, where it is the same number */
+  if (tir_text_number(text, NULL) != x) tir_number_text(text, sizeof text, "%.17g", x);
   if (isfinite(x)) fputs(text, w->out);
 }
 

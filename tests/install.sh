@@ -56,6 +56,12 @@ ldd ./cmake/use_msched_static | grep -q "libmsched.so" && fail "use_msched_stati
 if command -v lua5.4 >/dev/null; then
   LUA_CPATH="$here/lib/lua/5.4/?.so" lua5.4 "$source/tests/install/use.lua" lua.db >lua.txt 2>&1 || fail "lua5.4: $(cat lua.txt)"
   grep -q 'T.parallel(4)' lua.txt && grep -q 'sch:parallel' lua.txt || fail "lua5.4: $(cat lua.txt)"
+  mkdir locale
+  if sh "$source/tests/support/comma_locale.sh" locale; then # numbers of Lua have a decimal comma there
+    LOCPATH="$PWD/locale" LUA_CPATH="$here/lib/lua/5.4/?.so" lua5.4 -e 'assert(os.setlocale("comma", "numeric")) require "msched"' \
+      >lua.txt 2>&1 && fail "lua5.4: loaded with a decimal comma"
+    grep -q 'decimal point `,`; call setlocale(LC_NUMERIC, "C")' lua.txt || fail "lua5.4: $(cat lua.txt)"
+  fi
 else
   echo "install.sh: lua5.4 is not installed: the Lua module was not tried" >&2
 fi

@@ -679,6 +679,11 @@ char *tir_print(const struct tir *ir, tir_func f /* TIR_NONE: all */, unsigned f
 char *tir_print_stmt(const struct tir *ir, tir_stmt s, unsigned flags);
 char *tir_print_expr(const struct tir *ir, tir_expr e);
 
+/* Real numbers in texts that are read again: by snprintf's format, one of a double, and as strtod reads them (C17,
+ * 7.21.6.1 and 7.22.1.3), but with a decimal point whatever LC_NUMERIC a host has. The text must fit; its length. */
+int tir_number_text(char *out, size_t size, const char *format, double value);
+double tir_text_number(const char *text, char **end);
+
 #include "axis.h"
 #include "function.h"
 #include "gpu/capability.h"

@@ -169,7 +169,7 @@ static void literal(struct emit_c *e, const struct tir_expr_node *n) {
       return;
     }
     if (*suffix) value = (float)value;
-    snprintf(text, sizeof text, *suffix ? "%.9g" : "%.17g", fabs(value));
+    tir_number_text(text, sizeof text, *suffix ? "%.9g" : "%.17g", fabs(value));
     bool plain = !strpbrk(text, ".e");
     fprintf(e->out, signbit(value) ? "(-%s%s%s)" : "%s%s%s", text, plain ? ".0" : "", suffix);
     return;

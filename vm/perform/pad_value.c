@@ -16,11 +16,14 @@ struct constant {
 /* ---- Reading ---- */
 
 static bool read_lambda(const char *text, struct constant *out) {
-  char rest[16];
+  int at = -1;
   const char *colon = strchr(text, ':');
   if (!colon) return false;
   colon += 1 + strspn(colon + 1, " (");
-  return sscanf(colon, "T.%15[a-z0-9](%lf%15[ ,)]", out->type, &out->value, rest) == 3;
+  if (sscanf(colon, "T.%15[a-z0-9](%n", out->type, &at) != 1 || at < 0) return false;
+  char *end;
+  out->value = tir_text_number(colon + at, &end);
+  return end != colon + at && *end && strchr(" ,)", *end);
 }
 
 /* In the dialect before today's, numbers are strings. */
@@ -45,7 +48,7 @@ static bool read_constant(const json_t *nodes, const json_t *node, struct consta
   if (!type) type = json_string_value(field(node_at(nodes, field(node, "ty")), "dtype"));
   if (!type || (!json_is_number(value) && !json_is_string(value))) return false;
   snprintf(out->type, sizeof out->type, "%s", type);
-  out->value = json_is_string(value) ? strtod(json_string_value(value), NULL) : json_number_value(value);
+  out->value = json_is_string(value) ? tir_text_number(json_string_value(value), NULL) : json_number_value(value);
   return true;
 }
 

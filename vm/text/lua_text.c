@@ -174,7 +174,7 @@ static bool read_number(struct reader *r, struct vm_value *out) {
   digits[length] = 0;
   char *end = digits;
   if (real) {
-    *out = vm_real(strtod(digits, &end));
+    *out = vm_real(tir_text_number(digits, &end));
     return (length && !*end) || fail(r, "a number that is none");
   }
   int64_t value = 0;

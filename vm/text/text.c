@@ -30,9 +30,10 @@ void vm_put_real(struct vm_text *text, double value) {
     vm_putf(text, "%f", value);
     return;
   }
-  for (int digits = 15; digits <= 17; digits++) {
-    snprintf(out, sizeof out, "%.*g", digits, value);
-    if (strtod(out, NULL) == value) break;
+  static const char *const formats[] = {"%.15g", "%.16g", "%.17g"};
+  for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+    tir_number_text(out, sizeof out, formats[i], value);
+    if (tir_text_number(out, NULL) == value) break;
   }
   if (!strpbrk(out, ".e")) strcat(out, ".0");
   vm_put(text, out, strlen(out));

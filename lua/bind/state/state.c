@@ -9,6 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <locale.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -399,7 +400,18 @@ static const char *const renamed[][2] = {{"box", "sandbox"},
 
 static int searched_msched(lua_State *L) { return lua_getglobal(L, "msched"), 1; }
 
+/* Texts of functions, traces and JSON are made and read by printf and strtod, which a host's locale changes. */
+static void refuse_decimal_commas(lua_State *L) {
+  const char *point = localeconv()->decimal_point;
+  if (strcmp(point, ".") != 0)
+    luaL_error(L,
+               "the locale of this process has the decimal point `%s`; call setlocale(LC_NUMERIC, \"C\"), in Lua "
+               "os.setlocale(\"C\", \"numeric\"), before msched is loaded",
+               point);
+}
+
 int luaopen_msched(lua_State *L) {
+  refuse_decimal_commas(L);
   lua_newtable(L);
   bind_functions(L);
   bind_specialize(L);

@@ -92,12 +92,13 @@ void tir_print_type(struct tir_text *t, tir_type type) {
 }
 
 static void put_real(struct tir_text *t, double value) {
+  char text[320]; /* DBL_MAX has 309 digits */
   if (isnan(value))
     tir_put(t, "\"nan\"");
   else if (isinf(value))
     tir_put(t, value < 0 ? "\"-inf\"" : "\"inf\"");
   else
-    tir_putf(t, value == nearbyint(value) ? "%.1f" : "%.17g", value);
+    tir_put_n(t, text, (size_t)tir_number_text(text, sizeof text, value == nearbyint(value) ? "%.1f" : "%.17g", value));
 }
 
 static void put_constant(struct tir_printer *p, const struct tir_expr_node *n) {

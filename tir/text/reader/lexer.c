@@ -112,7 +112,7 @@ static bool lex_radix(struct lexer *l, size_t start, int radix) {
   return true;
 }
 
-/* Copies a number's text without underscores, for strtod and strtoull. */
+/* Copies a number's text without underscores, for tir_text_number and strtoull. */
 static bool copy_digits(struct lexer *l, size_t start, char *out, size_t size) {
   assert(size > 1);
   size_t n = 0;
@@ -151,7 +151,7 @@ static bool lex_number(struct lexer *l) {
   char digits[1100]; /* DBL_MAX has 309 digits, the exact value of a double at most 767 significant ones */
   if (!copy_digits(l, start, digits, sizeof digits)) return fail(l, start, "this number is too long");
   if (real) {
-    double value = strtod(digits, NULL);
+    double value = tir_text_number(digits, NULL);
     push(l, TIR_TOKEN_REAL, start, l->at - start)->real = value;
     return true;
   }
