@@ -152,7 +152,7 @@ function plan.build(func, options)
 end
 
 -- The constants of a group as its kernel wants them, each once for all groups that have the same: a list of {number =,
--- shape =, type =, array =}.
+-- shape =, type =}, which pack_all gives arrays.
 local function packed_of(self, g)
   local built, given, list, key = self.built[g.kernel], {}, {}, {g.kernel.hash}
   for i, p in ipairs(built.cut.pack:params()) do
@@ -165,13 +165,33 @@ local function packed_of(self, g)
   for i, number in ipairs(built.cut.of_pack) do
     if number < 0 then
       local each = list[-number]
-      each.array = ms.array(each.shape, each.type)
-      self.packed_count, each.number, given[i] = self.packed_count + 1, self.packed_count + 1, each.array
+      self.packed_count, each.number, given[i] = self.packed_count + 1, self.packed_count + 1, each
     end
   end
-  built.pack:run(table.unpack(given))
   self.packed[key] = list
+  self.packings[#self.packings + 1] = {pack = built.pack, given = given}
   return list
+end
+
+-- Packs the constants of all groups, side by side in one array: many small ones take huge pages together.
+local function pack_all(self)
+  local bytes = 0
+  local function each_packed(f)
+    for _, packing in ipairs(self.packings) do
+      for i, each in ipairs(packing.given) do
+        if type(each) == "table" then packing.given[i] = f(each) or each end
+      end
+    end
+  end
+  each_packed(function(each)
+    each.offset, bytes = bytes, bytes + memory.padded(memory.bytes(each))
+  end)
+  local block = bytes > 0 and ms.array({bytes}, "uint8")
+  each_packed(function(each)
+    each.array = block:view(each.shape, each.type, each.offset)
+    return each.array
+  end)
+  for _, packing in ipairs(self.packings) do packing.pack:run(table.unpack(packing.given)) end
 end
 
 -- What a group's kernel takes, in order: names of values, and tables of packed constants.
@@ -245,7 +265,8 @@ function plan.open(prepared, build, target)
   local placed = memory.of(prepared)
   local arrays = arrays_of(prepared, placed)
   local self = setmetatable({net = prepared.net, prepared = prepared, placed = placed, arrays = arrays, calls = {},
-                             arena_bytes = placed.arena, kernels = {}, built = {}, packed = {}, packed_count = 0}, Plan)
+                             arena_bytes = placed.arena, kernels = {}, built = {}, packed = {}, packed_count = 0,
+                             packings = {}}, Plan)
   for _, entry in ipairs(prepared.functions) do
     local built = build(entry)
     self.built[entry] = type(built) == "table" and built.kernel and built or {kernel = built}
@@ -253,11 +274,14 @@ function plan.open(prepared, build, target)
   end
   self.on_device = ms.target(target or "native").arch ~= nil
   for i, g in ipairs(plan.steps(prepared, placed)) do
-    local given, arguments = {}, arguments_of(self, g)
-    for k, argument in ipairs(arguments) do
-      given[k] = type(argument) == "table" and argument.array or arrays[argument]
+    self.calls[i] = {group = g, arguments = arguments_of(self, g), given = {}}
+  end
+  pack_all(self)
+  for _, each in ipairs(self.calls) do
+    for k, argument in ipairs(each.arguments) do
+      each.given[k] = type(argument) == "table" and argument.array or arrays[argument]
     end
-    self.calls[i] = {group = g, arguments = arguments, given = given, call = call_of(self, g, given)}
+    each.call = call_of(self, each.group, each.given)
   end
   self.constant_bytes = constant_bytes(self)
   return self

@@ -1,6 +1,6 @@
 -- NumPy's files, in and out: every type, both orders of bytes and of dimensions, what is damaged; ms.time; and the
 -- options
--- that Tab completes.  usage: msched numpy.lua
+-- that Tab completes; huge pages.  usage: msched numpy.lua
 local ms = require "msched"
 local path = os.tmpname()
 
@@ -133,5 +133,26 @@ assert(#select(2, repl.complete("ms.build(f, {")) == 5, "all, where nothing is b
 completes("ms.build(f, {target", "target", "target = ")
 for _, text in ipairs {"ms.tune(f, {trials = se", "ms.tune(f, {policy = ms.no", "{tri", "ms.array({tri"} do
   for _, word in ipairs(select(2, repl.complete(text))) do assert(not word:find "=", text .. ": " .. word) end
+end
+
+-- A large array asks for huge pages, the whole ones that it covers; the system's list of memory has them by a flag.
+local function huge_kilobytes()
+  local file <close> = io.open "/proc/self/smaps"
+  local now, sum, flags = 0, 0, 0
+  for line in file and file:lines() or function() end do
+    now = tonumber(line:match "^Size: +(%d+) kB") or now
+    if line:find "^VmFlags:" then
+      flags = flags + 1
+      if line:find " hg" then sum = sum + now end
+    end
+  end
+  return flags > 0 and sum
+end
+local before = huge_kilobytes()
+if before and io.open "/sys/kernel/mm/transparent_hugepage/enabled" then
+  local small, large = ms.array({1 << 18}), ms.array({7 << 18})
+  assert(huge_kilobytes() - before == 3 << 11, "three pages of 2 MB of 7 MB, and none of 1 MB")
+  large:random(1)
+  assert(large:difference(ms.array({7 << 18}):random(1)) == 0 and small[1] == 0)
 end
 print "numpy: ok"
