@@ -90,7 +90,7 @@ groups("Identity, Conv BatchNormalization Add Identity", build({1, 4, 5, 5}, {{"
 
 -- Depthwise, grouped and transposed; pools, in one layout; channels that are shuffled.
 c = {w1 = some {6, 1, 3, 3}, w2 = some {6, 3, 1, 1}, shape1 = {"int64", {5}, {1, 2, 3, 6, 6}},
-     shape2 = {"int64", {4}, {1, 6, 6, 6}}, w3 = some {6, 2, 2, 2}, b = some {2}}
+     shape2 = {"int64", {4}, {1, 6, 6, 6}}, w3 = some {6, 5, 2, 2}, b = some {5}}
 groups("Identity, Conv Relu, Conv Clip Identity Reshape Transpose Reshape Identity, MaxPool, AveragePool, Concat, \z
         ConvTranspose Identity", build({1, 6, 6, 6}, {{"Conv", {"x", "w1"}, {"c1"}, {group = 6, pads = {1, 1, 1, 1}}},
        {"Relu", {"c1"}, {"r"}}, {"Conv", {"r", "w2"}, {"c2"}, {group = 2}}, {"Clip", {"c2"}, {"k"}},
@@ -610,6 +610,39 @@ do
            "sums stay in order, and GPUs have tensor cores")
   end
   winograd.tile = by_cost
+end
+
+-- Transposed convolutions to few channels as convolutions to all phases of these; which ones are.
+do
+  local function transposed(attributes, shape, weights, more, no_bias)
+    attributes.strides = attributes.strides or {2, 2}
+    local inputs = {"x", "w", not no_bias and "bias" or nil}
+    return build(shape or {2, 5, 4, 6}, {{"ConvTranspose", inputs, {"c"}, attributes}, table.unpack(more or {})},
+                 {w = some(weights or {5, 3, 4, 4}), bias = some {(weights or {5, 3})[2] * (attributes.group or 1)}})
+  end
+  groups("Identity, Conv Identity, DepthToSpace Slice Tanh",
+         transposed({pads = {1, 1, 1, 1}}, {1, 5, 4, 6}, nil, {{"Tanh", {"c"}, {"y"}}}))
+  check(transposed {pads = {0, 1, 2, 1}})
+  check(transposed({}, nil, nil, nil, true))
+  check(transposed({pads = {2, 3, 4, 1}, strides = {3, 3}, output_padding = {1, 0}}, {1, 2, 9, 8}, {2, 4, 9, 9}))
+  check(transposed({strides = {2, 2}}, {1, 5, 1, 3}, {5, 1, 2, 2}))
+  local plain = transposed {pads = {1, 1, 1, 1}}
+  local parts = "Reshape Slice Transpose Reshape Concat Conv DepthToSpace Slice"
+  assert(nodes_after(plain) == parts, nodes_after(plain))
+  for _, net in ipairs {transposed {strides = {1, 1}}, transposed {strides = {2, 4}}, transposed {dilations = {2, 2}},
+                        transposed({}, nil, {5, 3, 3, 3}), transposed({}, nil, {5, 3, 4, 2}),
+                        transposed({}, nil, {5, 5, 4, 4}), transposed({group = 5}, nil, {5, 1, 4, 4}),
+                        transposed {auto_pad = "SAME_UPPER"}, transposed {output_shape = {9, 13}},
+                        transposed({output_padding = {1, 1}}, {1, 5, 4, 4}), transposed({}, {1, 5, 3, 4}),
+                        transposed({strides = {2}}, {1, 5, 8}, {5, 3, 4}), transposed({}, {0, 5, 4, 4}),
+                        read {opset = 17, nodes = {{"ConvTranspose", {"x", "w"}, {"y"}, {strides = {2, 2}}}},
+                              inputs = {{"x", "float32", {1, 2, 5, 5}}, {"w", "float32", {2, 2, 4, 4}}},
+                              outputs = {{"y"}}}} do
+    assert(nodes_after(net) == "ConvTranspose", nodes_after(net))
+  end
+  for _, options in ipairs {{fixed_order = true}, {target = "cuda -arch=sm_80"}} do
+    assert(ms.load "lua.net.passes".run(plain, options):operators().ConvTranspose == 1, "sums stay in order")
+  end
 end
 
 -- Places in the arena: those of the plain way, which looks at all slots for each; none that live together overlap.
