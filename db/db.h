@@ -140,15 +140,26 @@ bool db_each_result(struct db *db, db_visit *visit, void *data, ms_error *err);
 bool db_delete_record(struct db *db, const db_id *id, ms_error *err);
 
 /* ---- Tasks: workloads on targets, by their summaries, whatever the number of their records */
+enum { DB_MOST_BESTS = 16 };
+struct db_best { /* what lists show of a record that was measured */
+  db_id id;
+  double seconds, limit_seconds;
+  const char *versions, *limit;       /* limit: what it is, "" and limit_seconds 0: the record has none */
+  bool unsafe, busy, pinned, ordered; /* ordered: the trace keeps the order of reductions */
+};
 struct db_task {
   db_id workload;
   const char *target; /* borrowed, as the devices */
   uint64_t counts[4]; /* of records, by status */
   int64_t last;       /* seconds since 1970 */
   bool has_best, has_pinned;
-  db_id best, pinned;         /* the fastest that was measured; one that is pinned */
-  double seconds;             /* of the best */
-  const char *const *devices; /* that records name; ends with NULL */
+  db_id best, pinned;          /* the fastest that was measured; one that is pinned */
+  double seconds;              /* of the best */
+  const char *const *devices;  /* that records name; ends with NULL */
+  const struct db_best *bests; /* the first so many of those that were measured, the fastest first; where there are more
+                                  than DB_MOST_BESTS, at least some of them, or none */
+  uint32_t best_count;
+  bool has_limits; /* some record has a limit, or it is not known whether one has */
 };
 typedef bool db_task_visit(void *data, const struct db_task *task);
 /* Those of a workload, or all; in an order of their own. visit must not call the store, and returns false to stop. */

@@ -146,6 +146,7 @@ bool db_each_workload(struct db *db, db_workload_visit *visit, void *data, ms_er
   struct db_cursor cursor;
   if (!db_begin_read(db, &txn, err)) return false;
   int code = db_cursor_open(db, txn, DB_WORKLOADS, &cursor);
+  struct db_counts *counts = code ? NULL : db_counts_new(db, txn);
   MDB_val key, value;
   struct db_workload_text w;
   for (int step = code; !step && !(step = db_cursor_next(&cursor, &key, &value));) {
@@ -155,8 +156,9 @@ bool db_each_workload(struct db *db, db_workload_visit *visit, void *data, ms_er
       continue;
     }
     memcpy(id.bytes, key.mv_data, 16);
-    if (!visit(data, &id, w.name, count_records(db, txn, &id))) break;
+    if (!visit(data, &id, w.name, counts ? db_counts_next(counts, &id) : count_records(db, txn, &id))) break;
   }
+  db_counts_free(counts);
   if (!code) db_cursor_close(&cursor);
   code = db_end_read(db, txn, code);
   db_report_damage(db);

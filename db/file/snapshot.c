@@ -9,12 +9,12 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-const char *const db_table_names[DB_TABLES] = {"meta",     "workloads", "intrinsics", "records", "times",
-                                               "contexts", "sketches",  "tasks",      "outlines"};
+const char *const db_table_names[DB_TABLES] = {"meta",     "workloads", "intrinsics", "records",  "times",
+                                               "contexts", "sketches",  "tasks",      "outlines", "prefixes"};
 
 MDB_dbi *db_table_of(struct db *db, enum db_table table) {
-  MDB_dbi *const all[DB_TABLES] = {&db->meta,     &db->workloads, &db->intrinsics, &db->records, &db->times,
-                                   &db->contexts, &db->sketches,  &db->tasks,      &db->outlines};
+  MDB_dbi *const all[DB_TABLES] = {&db->meta,     &db->workloads, &db->intrinsics, &db->records,  &db->times,
+                                   &db->contexts, &db->sketches,  &db->tasks,      &db->outlines, &db->prefixes};
   return all[table];
 }
 

@@ -17,6 +17,7 @@ enum db_table {
   DB_SKETCHES,
   DB_TASKS,
   DB_OUTLINES,
+  DB_PREFIXES,
   DB_TABLES
 };
 extern const char *const db_table_names[DB_TABLES];

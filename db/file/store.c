@@ -394,6 +394,8 @@ static int create_tables(struct db *db, MDB_txn *txn, void *unused) {
   int found = !is_new && old.mv_size == 1 ? *(uint8_t *)old.mv_data : 0;
   if (!is_new && !is_known(found)) return 0; /* of a later version: nothing is added to it */
   code = open_tables(db, txn);
+  MDB_val known = {sizeof DB_PREFIXES_KNOWN - 1, DB_PREFIXES_KNOWN}, nothing = {0, ""};
+  if (!code && is_new) code = mdb_put(txn, db->meta, &known, &nothing, 0);
   return code || found == DB_FORMAT ? code : mdb_put(txn, db->meta, &key, &value, 0);
 }
 

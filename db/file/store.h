@@ -1,6 +1,6 @@
 /* The environment and its tables. Internal to db.
  *
- *   meta       "format" → DB_FORMAT
+ *   meta       "format" → DB_FORMAT; DB_PREFIXES_KNOWN, where all of that table are known
  *   workloads  id (16 bytes) → seal, name, 0, TVMScript
  *   intrinsics id (16 bytes) → seal, the text of a tensor intrinsic; older stores lack the table
  *   records    id (16 bytes) → seal, the encoded record (record.c)
@@ -9,7 +9,8 @@
  *   sketches   workload (its first 12 bytes), number (4, big-endian) → seal, a trace that others are differences to
  *   tasks      workload (16), target's hash (8) → seal, summary of their records (tasks.c)
  *   outlines   id (16 bytes) → seal, what lists say of a workload (outlines.c)
- * Older stores lack the last four. times is an index: it holds nothing that records do not. A seal is a checksum
+ *   prefixes   beginning of ids that several records have (4 bytes, the last half) → nothing (prefixes.c)
+ * Older stores lack the last five. times is an index: it holds nothing that records do not. A seal is a checksum
  * (seal.c), which entries of format 1 lack. Up to format 2 there was an index of modules, of what a record's id is made
  * from now. */
 #ifndef MSCHED_DB_STORE_H
@@ -19,8 +20,9 @@
 
 #include <lmdb.h>
 
-enum { DB_FORMAT = 3, DB_FORMAT_UNSEALED = 1 }; /* any from the second to the first is read */
-#define DB_MOST_MAP ((size_t)1 << 40)           /* bytes of a store */
+enum { DB_FORMAT = 4, DB_FORMAT_UNSEALED = 1 }; /* any from the second to the first is read */
+#define DB_PREFIXES_KNOWN "prefixes"
+#define DB_MOST_MAP       ((size_t)1 << 40) /* bytes of a store */
 
 /* Entries that were met and are damaged. */
 struct db_damaged {
@@ -58,8 +60,8 @@ struct db_sketches;
 
 struct db {
   MDB_env *env;
-  MDB_dbi meta, workloads, records, times, intrinsics, contexts, sketches, tasks,
-      outlines; /* of LMDB; 0: nothing was written */
+  MDB_dbi meta, workloads, records, times, intrinsics, contexts, sketches, tasks, outlines,
+      prefixes; /* of LMDB; 0: nothing was written */
   int lock;     /* on the lock file, see lock.h; -1: none */
   bool read_only;
   bool pending; /* there is no file yet: an empty environment without a name stands for it until something is written */

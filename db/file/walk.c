@@ -13,7 +13,7 @@ static uint64_t get64(const uint8_t *at) {
   return x;
 }
 
-enum { TABLES = 10, LEAST_TABLES = 2 }; /* that make a file ours, where one may be damaged */
+enum { TABLES = 11, LEAST_TABLES = 2 }; /* that make a file ours, where one may be damaged */
 
 struct table {
   struct db_tree tree;
@@ -64,8 +64,8 @@ static bool take_overflow(struct walk *w, uint64_t from, struct db_node *n) {
   return true;
 }
 
-static const char *const table_names[TABLES] = {"meta",  "workloads", "contexts",   "sketches", "records",
-                                                "times", "modules",   "intrinsics", "tasks",    "outlines"};
+static const char *const table_names[TABLES] = {"meta",    "workloads",  "contexts", "sketches", "records", "times",
+                                                "modules", "intrinsics", "tasks",    "outlines", "prefixes"};
 
 /* Of the table of tables: walked when that is. */
 static void note_table(struct walk *w, uint64_t from, const struct db_node *n) {

@@ -2,6 +2,7 @@
 #include "db/bounds.h"
 #include "db/file/snapshot.h"
 #include "packed.h"
+#include "prefixes.h"
 #include "seal.h"
 #include "tasks.h"
 
@@ -45,7 +46,10 @@ static int drop_from_index(struct db *db, MDB_txn *txn, const db_id *id, MDB_val
 static int take_place(struct db *db, MDB_txn *txn, const struct db_record *r) {
   MDB_val key = {16, (void *)r->id.bytes}, value;
   int code = db_get(db, txn, DB_RECORDS, &key, &value);
-  if (code == MDB_NOTFOUND) return db_count_record(db, txn, NULL, r);
+  if (code == MDB_NOTFOUND) {
+    code = db_note_prefix(db, txn, &r->id);
+    return code ? code : db_count_record(db, txn, NULL, r);
+  }
   return code ? code : drop_from_index(db, txn, &r->id, value, r);
 }
 
@@ -248,9 +252,8 @@ int db_find_module(struct db *db, const db_id *workload, const char *target, uin
 }
 
 static void shorten(struct db *db, MDB_txn *txn, const db_id *id, char out[DB_ID_TEXT]) {
-  enum { LEAST_SHOWN = 7 };
   db_id found[2];
-  for (size_t digits = LEAST_SHOWN; digits < 32; digits++) {
+  for (size_t digits = DB_SHORTEST_ID; digits < 32; digits++) {
     uint8_t prefix[16] = {0};
     memcpy(prefix, id->bytes, digits / 2);
     if (digits % 2) prefix[digits / 2] = id->bytes[digits / 2] & 0xf0;
@@ -264,7 +267,12 @@ void db_short_ids(struct db *db, const db_id *ids, size_t count, char (*out)[DB_
   MDB_txn *txn;
   for (size_t i = 0; i < count; i++) db_id_text(&ids[i], out[i]);
   if (!count || !db_begin_read(db, &txn, NULL)) return;
-  for (size_t i = 0; i < count; i++) shorten(db, txn, &ids[i], out[i]);
+  bool known = db_knows_prefixes(db, txn);
+  for (size_t i = 0; i < count; i++)
+    if (known && !db_is_shared_prefix(db, txn, &ids[i]))
+      out[i][DB_SHORTEST_ID] = 0;
+    else
+      shorten(db, txn, &ids[i], out[i]);
   db_end_read(db, txn, 0);
 }
 

@@ -1,12 +1,16 @@
 /* Summaries of tasks, a workload on a target each: what lists say of them without reading their records.
  *
- *   "mst1", 1 if it is stale, records of each status, day of the last, how many are pinned, one that is (16 bytes),
- *   text of the target, and devices: a text and how many records name it
+ *   "mst2", 1 if it is stale, records of each status, day of the last, how many are pinned, one that is (16 bytes),
+ *   how many have a limit, bytes of the list of the fastest and the list (bests.c), text of the target, and devices: a
+ *   text and how many records name it
+ *
+ * Older ones, "mst1", have neither limits nor a list.
  *
  * Each put and each deletion keeps it. Where that takes more than the record at hand (the last is deleted, or the store
  * is older), it is stale, and made again from the records when somebody asks who may write. */
 #include "tasks.h"
 
+#include "bests.h"
 #include "db/bytes.h"
 #include "db/file/snapshot.h"
 #include "packed.h"
@@ -19,7 +23,9 @@
 #include <xxhash.h>
 
 enum { STATUSES = DB_UNMEASURED + 1, MAGIC = 4, KEY = DB_TASK_KEY };
-static const char SUMMARY_MAGIC[] = {'m', 's', 't', '1'};
+static const char SUMMARY_MAGIC[] = {'m', 's', 't', '2'}, OLDER_MAGIC[] = {'m', 's', 't', '1'};
+static const uint64_t UNKNOWN = UINT64_MAX;
+enum { LEAST_BESTS = 10 }; /* a list of fewer is made again, where the task has more */
 
 struct device {
   char *name;
@@ -27,18 +33,23 @@ struct device {
 };
 struct summary {
   bool stale;
-  uint64_t counts[STATUSES], pins;
+  uint64_t counts[STATUSES], pins, limited; /* limited: how many have a limit, or UNKNOWN */
   int64_t last;
   db_id pinned;
   char *target;
   struct device *devices;
   size_t device_count;
+  uint8_t *list; /* of the fastest, as bytes, as long as they are not read */
+  size_t list_bytes;
+  struct bests bests; /* the same, where they are */
 };
 
 static void clear(struct summary *s) {
   for (size_t i = 0; i < s->device_count; i++) free(s->devices[i].name);
   free(s->devices);
   free(s->target);
+  free(s->list);
+  bests_clear(&s->bests);
   *s = (struct summary){0};
 }
 
@@ -61,6 +72,16 @@ static struct device *device_of(struct summary *s, const char *name) {
 
 static void put_text(struct byte_writer *w, const char *text) { bytes_put(w, text, strlen(text) + 1); }
 
+static void put_list(struct byte_writer *w, const struct summary *s) {
+  struct byte_writer list = {0};
+  if (!s->list) bests_write(&list, &s->bests);
+  const void *bytes = s->list ? s->list : list.at;
+  size_t size = s->list ? s->list_bytes : list.size;
+  bytes_put_fixed(w, size);
+  bytes_put(w, bytes, size);
+  free(list.at);
+}
+
 static int keep(struct db *db, MDB_txn *txn, uint8_t key[KEY], const struct summary *s) {
   const uint8_t stale = s->stale;
   struct byte_writer w = {0};
@@ -70,6 +91,8 @@ static int keep(struct db *db, MDB_txn *txn, uint8_t key[KEY], const struct summ
   bytes_put_fixed(&w, (uint64_t)s->last);
   bytes_put_fixed(&w, s->pins);
   bytes_put(&w, s->pinned.bytes, sizeof s->pinned);
+  bytes_put_fixed(&w, s->limited);
+  put_list(&w, s);
   put_text(&w, s->target ? s->target : "");
   for (size_t i = 0; i < s->device_count; i++) {
     put_text(&w, s->devices[i].name);
@@ -86,13 +109,42 @@ static const char *take_text(struct byte_reader *r) {
   return end ? bytes_take(r, (size_t)(end + 1 - r->at)) : "";
 }
 
+static void take_list(struct byte_reader *r, struct summary *out) {
+  out->limited = bytes_take_fixed(r);
+  uint64_t size = bytes_take_fixed(r);
+  const void *list = bytes_take(r, size);
+  if (!list || !size) {
+    r->bad = true;
+    return;
+  }
+  out->list = malloc(size);
+  if (!out->list) abort();
+  memcpy(out->list, list, size);
+  out->list_bytes = size;
+}
+
+/* Reads the list, which is none where it is damaged. */
+static struct bests *bests_of(struct summary *s) {
+  if (!s->list) return &s->bests;
+  struct byte_reader r = bytes_reader(s->list, s->list_bytes);
+  if (!bests_read(&r, &s->bests)) bests_clear(&s->bests);
+  free(s->list);
+  s->list = NULL;
+  return &s->bests;
+}
+
+static uint32_t count_listed(const struct summary *s) {
+  return s->list ? bests_count(s->list, s->list_bytes) : s->bests.count;
+}
+
 /* False: it is damaged. What was read is the caller's to clear, in any case. */
 static bool read_summary(MDB_val key, MDB_val value, struct summary *out) {
   *out = (struct summary){0};
   if (key.mv_size != KEY || db_unseal(DB_TASK, &key, &value) != DB_SEALED) return false;
   struct byte_reader r = bytes_reader(value.mv_data, value.mv_size);
   const void *magic = bytes_take(&r, MAGIC);
-  if (!magic || memcmp(magic, SUMMARY_MAGIC, MAGIC) != 0) return false;
+  bool older = magic && !memcmp(magic, OLDER_MAGIC, MAGIC);
+  if (!magic || (!older && memcmp(magic, SUMMARY_MAGIC, MAGIC) != 0)) return false;
   const uint8_t *stale = bytes_take(&r, 1);
   out->stale = !stale || *stale;
   for (int i = 0; i < STATUSES; i++) out->counts[i] = bytes_take_fixed(&r);
@@ -100,6 +152,10 @@ static bool read_summary(MDB_val key, MDB_val value, struct summary *out) {
   out->pins = bytes_take_fixed(&r);
   const void *pinned = bytes_take(&r, sizeof out->pinned);
   if (pinned) memcpy(out->pinned.bytes, pinned, sizeof out->pinned);
+  if (older)
+    out->limited = UNKNOWN;
+  else
+    take_list(&r, out);
   out->target = copy_text(take_text(&r));
   while (!r.bad && r.at < r.end) {
     const char *name = take_text(&r);
@@ -118,10 +174,17 @@ static const char *device_name(const struct db_record *r) {
   return NULL;
 }
 
+static bool has_limit(const struct db_record *r) {
+  const char *name;
+  double seconds;
+  return bests_limit(r, &name, &seconds);
+}
+
 static void add(struct summary *s, const struct db_record *r) {
   const char *device = device_name(r);
   if (!s->target) s->target = copy_text(r->target);
   s->counts[r->status]++;
+  if (s->limited != UNKNOWN) s->limited += has_limit(r);
   if (r->when > s->last) s->last = r->when;
   if (r->pinned) s->pins++, s->pinned = r->id;
   if (device) device_of(s, device)->records++;
@@ -137,9 +200,12 @@ static uint64_t count_all(const struct summary *s) {
 static void subtract(struct summary *s, const struct db_record *r, const struct db_record *by) {
   const char *name = device_name(r);
   struct device *device = name ? device_of(s, name) : NULL;
+  bool limited = s->limited != UNKNOWN && has_limit(r);
   s->stale |= !s->counts[r->status] || (r->pinned && !s->pins) || (device && !device->records);
+  s->stale |= limited && !s->limited;
   if (s->stale) return;
   s->counts[r->status]--;
+  s->limited -= limited;
   if (r->pinned && --s->pins) s->stale |= !memcmp(&s->pinned, &r->id, sizeof r->id);
   if (device && !--device->records) {
     free(device->name);
@@ -170,6 +236,46 @@ static bool has_others(struct db *db, MDB_txn *txn, uint8_t task[KEY], const db_
   return found;
 }
 
+/* ---- The fastest ---- */
+
+struct listing {
+  struct bests *bests;
+  const struct db_record *removed, *added; /* neither is listed; NULL: there is none */
+  bool all;
+};
+
+static bool is_record(const struct db_record *r, const db_id *id) { return r && !memcmp(&r->id, id, sizeof *id); }
+
+static bool list_one(void *data, const struct db_record *r) {
+  struct listing *l = data;
+  if (is_record(l->removed, &r->id) || is_record(l->added, &r->id)) return true;
+  return l->all = bests_append(l->bests, r);
+}
+
+/* From the index, which has neither seen `removed` go nor `added` come. */
+static int list_fastest(struct db *db, MDB_txn *txn, const uint8_t task[KEY], const struct db_record *removed,
+                        const struct db_record *added, struct bests *out) {
+  struct listing l = {.bests = out, .removed = removed, .added = added, .all = true};
+  uint8_t measured[KEY + 1];
+  memcpy(measured, task, KEY);
+  measured[KEY] = DB_MEASURED;
+  bests_clear(out);
+  int code = db_walk_task(db, txn, measured, sizeof measured, false, list_one, &l);
+  if (!code && added) bests_change(out, NULL, added, l.all);
+  return code;
+}
+
+/* Of a summary that says of the records already that `removed` goes and `added` comes; known: how many were measured
+ * before. */
+static int keep_list(struct db *db, MDB_txn *txn, const uint8_t task[KEY], struct summary *s, uint64_t known,
+                     const struct db_record *removed, const struct db_record *added) {
+  bool complete = count_listed(s) == known;
+  if (s->list && !bests_touch(s->list, s->list_bytes, removed, added, complete)) return 0;
+  bests_change(bests_of(s), removed, added, complete);
+  bool more = s->bests.count < s->counts[DB_MEASURED];
+  return more && s->bests.count < LEAST_BESTS ? list_fastest(db, txn, task, removed, added, &s->bests) : 0;
+}
+
 /* Of one task: `removed` goes, `added` comes; NULL: none does. */
 static int recount(struct db *db, MDB_txn *txn, const struct db_record *removed, const struct db_record *added) {
   const struct db_record *r = added ? added : removed;
@@ -187,11 +293,13 @@ static int recount(struct db *db, MDB_txn *txn, const struct db_record *removed,
     clear(&s);
     return 0;
   }
+  uint64_t known = s.counts[DB_MEASURED];
   if (removed && !s.stale) subtract(&s, removed, added);
   if (added && !s.stale) add(&s, added);
-  if (s.stale || count_all(&s))
+  code = s.stale ? 0 : keep_list(db, txn, task, &s, known, removed, added);
+  if (!code && (s.stale || count_all(&s)))
     code = keep(db, txn, task, &s);
-  else if ((code = mdb_del(txn, db->tasks, &key, NULL)) == MDB_NOTFOUND)
+  else if (!code && (code = mdb_del(txn, db->tasks, &key, NULL)) == MDB_NOTFOUND)
     code = 0;
   clear(&s);
   return code;
@@ -222,7 +330,8 @@ static bool add_one(void *data, const struct db_record *r) {
 /* From the records. */
 static int make(struct db *db, MDB_txn *txn, const uint8_t task[KEY], struct summary *out) {
   *out = (struct summary){0};
-  return db_walk_task(db, txn, task, KEY, true, add_one, out);
+  int code = db_walk_task(db, txn, task, KEY, true, add_one, out);
+  return code ? code : list_fastest(db, txn, task, NULL, NULL, &out->bests);
 }
 
 static int remake(struct db *db, MDB_txn *txn, void *data) {
@@ -253,6 +362,18 @@ struct tasks {
   size_t count, room;
 };
 
+/* Whether it took more room. */
+static bool add_task(struct tasks *out, const void *task) {
+  bool grows = out->count == out->room;
+  if (grows) {
+    out->room = out->room * 2 + 64;
+    out->at = realloc(out->at, out->room * sizeof *out->at);
+    if (!out->at) abort();
+  }
+  memcpy(out->at[out->count++], task, KEY);
+  return grows;
+}
+
 /* The next key of the index behind all of a task. False: it was the last. */
 static bool step_over(uint8_t task[KEY]) {
   for (int i = KEY - 1; i >= 0; i--)
@@ -272,13 +393,8 @@ static int list_tasks(struct db *db, MDB_txn *txn, const db_id *workload, struct
     code = db_cursor_seek(&cursor, &key, &value);
     if (code || key.mv_size != DB_TIME_KEY) break;
     if (workload && memcmp(key.mv_data, workload->bytes, sizeof workload->bytes) != 0) break;
-    if (out->count == out->room) {
-      out->room = out->room * 2 + 64;
-      out->at = realloc(out->at, out->room * sizeof *out->at);
-      if (!out->at) abort();
-    }
-    memcpy(out->at[out->count], key.mv_data, KEY);
-    memcpy(from, out->at[out->count++], KEY);
+    add_task(out, key.mv_data);
+    memcpy(from, key.mv_data, KEY);
     if (!step_over(from)) break;
   }
   db_cursor_close(&cursor);
@@ -305,15 +421,42 @@ static bool take_first(void *data, const struct db_record *r) {
   return false;
 }
 
-static int show(struct db *db, MDB_txn *txn, const uint8_t task[KEY], const struct summary *s, db_task_visit *visit,
-                void *data, bool *go_on) {
-  struct db_task t = {.target = s->target, .last = s->last, .has_pinned = s->pins > 0, .pinned = s->pinned};
+/* Of a task whose list is none, by one step in the index. */
+static int find_best(struct db *db, MDB_txn *txn, const uint8_t task[KEY], struct db_task *out) {
   uint8_t measured[KEY + 1];
-  memcpy(t.workload.bytes, task, sizeof t.workload.bytes);
-  memcpy(t.counts, s->counts, sizeof t.counts);
   memcpy(measured, task, KEY);
   measured[KEY] = DB_MEASURED;
-  int code = db_walk_task(db, txn, measured, sizeof measured, true, take_first, &t);
+  return db_walk_task(db, txn, measured, sizeof measured, true, take_first, out);
+}
+
+static void show_bests(const struct bests *b, struct db_best *out) {
+  for (uint32_t i = 0; i < b->count; i++) {
+    const struct best *at = &b->at[i];
+    out[i] = (struct db_best){.id = at->id,
+                              .seconds = at->seconds,
+                              .limit_seconds = at->limit_seconds,
+                              .versions = b->texts[at->versions],
+                              .limit = b->texts[at->limit],
+                              .unsafe = at->notes & BEST_UNSAFE,
+                              .busy = at->notes & BEST_BUSY,
+                              .pinned = at->notes & BEST_PINNED,
+                              .ordered = at->notes & BEST_ORDERED};
+  }
+}
+
+static int show(struct db *db, MDB_txn *txn, const uint8_t task[KEY], struct summary *s, db_task_visit *visit,
+                void *data, bool *go_on) {
+  struct db_task t = {.target = s->target, .last = s->last, .has_pinned = s->pins > 0, .pinned = s->pinned};
+  struct db_best bests[DB_MOST_BESTS];
+  memcpy(t.workload.bytes, task, sizeof t.workload.bytes);
+  memcpy(t.counts, s->counts, sizeof t.counts);
+  t.has_limits = s->limited > 0;
+  t.best_count = bests_of(s)->count;
+  t.bests = bests;
+  show_bests(&s->bests, bests);
+  t.has_best = t.best_count > 0;
+  if (t.has_best) t.best = bests[0].id, t.seconds = bests[0].seconds;
+  int code = !t.has_best && t.counts[DB_MEASURED] ? find_best(db, txn, task, &t) : 0;
   const char **names = calloc(s->device_count + 1, sizeof *names);
   if (!names) abort();
   for (size_t i = 0; i < s->device_count; i++) names[i] = s->devices[i].name;
@@ -323,6 +466,12 @@ static int show(struct db *db, MDB_txn *txn, const uint8_t task[KEY], const stru
   return code;
 }
 
+/* Whether there is nothing that it lacks. */
+static bool is_full(const struct summary *s) {
+  uint32_t listed = count_listed(s);
+  return s->limited != UNKNOWN && (listed >= LEAST_BESTS || listed == s->counts[DB_MEASURED]);
+}
+
 /* Those that have none, or a stale one, get one where that may be written. */
 static bool refresh(struct db *db, const struct tasks *tasks, ms_error *err) {
   bool ok = true;
@@ -330,7 +479,7 @@ static bool refresh(struct db *db, const struct tasks *tasks, ms_error *err) {
     MDB_txn *txn;
     struct summary s;
     if (!db_begin_read(db, &txn, err)) return false;
-    bool found = find(db, txn, tasks->at[i], &s);
+    bool found = find(db, txn, tasks->at[i], &s) && is_full(&s);
     int code = db_end_read(db, txn, 0);
     clear(&s);
     if (code) return db_failed(db, code, "reading tasks", err);
@@ -350,22 +499,106 @@ bool db_refresh_tasks(struct db *db, ms_error *err) {
   return ok;
 }
 
-bool db_each_task(struct db *db, const db_id *workload, db_task_visit *visit, void *data, ms_error *err) {
-  assert(visit);
+/* All summaries, read one after the other; their keys are the tasks. */
+struct summaries {
+  struct tasks tasks;
+  struct summary *at; /* of each task */
+};
+
+static void clear_summaries(struct summaries *all) {
+  for (size_t i = 0; i < all->tasks.count; i++) clear(&all->at[i]);
+  free(all->at);
+  free(all->tasks.at);
+  *all = (struct summaries){0};
+}
+
+static int read_all(struct db *db, MDB_txn *txn, struct summaries *out, uint64_t *records) {
+  struct db_cursor cursor;
+  MDB_val key, value;
+  int code = db_cursor_open(db, txn, DB_TASKS, &cursor);
+  if (code) return code;
+  while (!(code = db_cursor_next(&cursor, &key, &value))) {
+    struct summary s;
+    bool sound = read_summary(key, value, &s) && !s.stale;
+    *records += count_all(&s);
+    if (!sound) clear(&s);
+    if (!sound) break;
+    if (add_task(&out->tasks, key.mv_data)) {
+      out->at = realloc(out->at, out->tasks.room * sizeof *out->at);
+      if (!out->at) abort();
+    }
+    out->at[out->tasks.count - 1] = s;
+  }
+  db_cursor_close(&cursor);
+  return code;
+}
+
+/* The summaries of all tasks; false: they do not say of all records, and *out is empty. */
+static bool find_all(struct db *db, MDB_txn *txn, struct summaries *out) {
+  uint64_t records = 0, times = 0;
+  *out = (struct summaries){0};
+  bool all = read_all(db, txn, out, &records) == MDB_NOTFOUND && !db_count_entries(db, txn, DB_TIMES, &times);
+  if (all && records == times) return true;
+  clear_summaries(out);
+  return false;
+}
+
+struct db_counts {
+  struct summaries all;
+  size_t at;
+};
+
+struct db_counts *db_counts_new(struct db *db, MDB_txn *txn) {
+  struct db_counts *c = calloc(1, sizeof *c);
+  if (!c) abort();
+  if (find_all(db, txn, &c->all)) return c;
+  free(c);
+  return NULL;
+}
+
+uint64_t db_counts_next(struct db_counts *c, const db_id *workload) {
+  uint64_t records = 0;
+  for (; c->at < c->all.tasks.count; c->at++) {
+    int order = memcmp(c->all.tasks.at[c->at], workload->bytes, sizeof workload->bytes);
+    if (order > 0) break;
+    if (!order) records += count_all(&c->all.at[c->at]);
+  }
+  return records;
+}
+
+void db_counts_free(struct db_counts *c) {
+  if (c) clear_summaries(&c->all);
+  free(c);
+}
+
+/* By the index, where summaries lack some. */
+static int show_by_index(struct db *db, MDB_txn *txn, const db_id *workload, db_task_visit *visit, void *data) {
   struct tasks tasks = {0};
-  MDB_txn *txn;
-  if (!db_begin_read(db, &txn, err)) return false;
-  int code = list_tasks(db, txn, workload, &tasks);
   bool go_on = true;
+  int code = list_tasks(db, txn, workload, &tasks);
   for (size_t i = 0; i < tasks.count && !code && go_on; i++) {
     struct summary s;
     if (!find(db, txn, tasks.at[i], &s)) code = make(db, txn, tasks.at[i], &s);
     if (!code && count_all(&s)) code = show(db, txn, tasks.at[i], &s, visit, data, &go_on); /* none: all are damaged */
     clear(&s);
   }
+  free(tasks.at);
+  return code;
+}
+
+bool db_each_task(struct db *db, const db_id *workload, db_task_visit *visit, void *data, ms_error *err) {
+  assert(visit);
+  struct summaries all = {0};
+  MDB_txn *txn;
+  if (!db_begin_read(db, &txn, err)) return false;
+  int code = 0;
+  bool go_on = true;
+  if (workload || !find_all(db, txn, &all)) code = show_by_index(db, txn, workload, visit, data);
+  for (size_t i = 0; i < all.tasks.count && !code && go_on; i++)
+    code = show(db, txn, all.tasks.at[i], &all.at[i], visit, data, &go_on);
   code = db_end_read(db, txn, code);
   db_report_damage(db);
-  free(tasks.at);
+  clear_summaries(&all);
   return code ? db_failed(db, code, "reading tasks", err) : true;
 }
 
@@ -444,6 +677,16 @@ void db_tally_add(struct db_tally *t, const struct db_record *r) {
   add(&at->s, r);
 }
 
+/* Whether the list is what the index begins with, or as much of it as it has. */
+static bool has_fastest(struct db *db, MDB_txn *txn, const uint8_t task[KEY], struct summary *s) {
+  struct bests its = {0};
+  bool known = bests_of(s)->count > 0 && !list_fastest(db, txn, task, NULL, NULL, &its);
+  if (its.count > s->bests.count) its.count = s->bests.count;
+  bool same = !s->bests.count || (known && bests_equal(&its, &s->bests));
+  bests_clear(&its);
+  return same;
+}
+
 const char *db_check_task(struct db *db, MDB_txn *txn, const struct db_tally *tally, MDB_val key, MDB_val value) {
   struct summary s, its = {0};
   const char *wrong = read_summary(key, value, &s) ? NULL : "its summary is damaged";
@@ -452,9 +695,12 @@ const char *db_check_task(struct db *db, MDB_txn *txn, const struct db_tally *ta
     memcpy(task, key.mv_data, KEY);
     if (tally->room) its = find_tallied(tally, task)->s;        /* the tally's own; none: it is empty */
     bool all = count_all(&its) == count_entries(db, txn, task); /* else one is damaged, which is said of it */
-    if (all && (memcmp(s.counts, its.counts, sizeof s.counts) != 0 || s.last != its.last || s.pins != its.pins ||
-                !same_devices(&s, &its) || (s.target && its.target && strcmp(s.target, its.target) != 0)))
+    bool limits = s.limited == UNKNOWN || s.limited == its.limited;
+    if (all &&
+        (!limits || memcmp(s.counts, its.counts, sizeof s.counts) != 0 || s.last != its.last || s.pins != its.pins ||
+         !same_devices(&s, &its) || (s.target && its.target && strcmp(s.target, its.target) != 0)))
       wrong = "its summary says something else than its records";
+    if (all && !wrong && !has_fastest(db, txn, task, &s)) wrong = "its list of the fastest is not that of its records";
   }
   clear(&s);
   return wrong;

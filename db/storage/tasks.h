@@ -11,6 +11,12 @@ int db_count_record(struct db *db, MDB_txn *txn, const struct db_record *removed
 /* Of a damaged record that goes all is known that its entry in the index of times says. */
 int db_doubt_task(struct db *db, MDB_txn *txn, const void *time_key);
 int64_t db_count_tasks(struct db *db, MDB_txn *txn, const db_id *workload); /* records; -1: some task's are not known */
+/* Records of each workload, by the summaries of all tasks; NULL: these do not say of all records. Workloads are asked
+ * in order. */
+struct db_counts;
+struct db_counts *db_counts_new(struct db *db, MDB_txn *txn);
+uint64_t db_counts_next(struct db_counts *counts, const db_id *workload);
+void db_counts_free(struct db_counts *counts);
 /* What the summaries of records should say. */
 struct db_tally;
 struct db_tally *db_tally_new(void);

@@ -2,6 +2,7 @@
 #include "db/file/snapshot.h"
 #include "db/storage/outlines.h"
 #include "db/storage/packed.h"
+#include "db/storage/prefixes.h"
 #include "db/storage/seal.h"
 #include "db/storage/tasks.h"
 
@@ -32,6 +33,8 @@ struct checking {
     db_id id;
   } known[KNOWN]; /* workloads that were looked for */
   bool cut;       /* the file is shorter than what its tables need */
+  bool prefixes;  /* whether those that ids share are known */
+  db_id before;   /* of the record before: their ids rise */
 };
 
 static void problem(struct checking *c, char kind, MDB_val key, const char *what) {
@@ -79,11 +82,22 @@ static bool has_workload(struct checking *c, const db_id *id) {
   return known->there;
 }
 
+/* What the ids of this record and of the one before begin with, where that is the same, is in its table. */
+static void check_prefix(struct checking *c, MDB_val key) {
+  uint8_t its[DB_PREFIX], before[DB_PREFIX];
+  db_id id = db_id_of_key(key);
+  db_prefix_of(&id, its), db_prefix_of(&c->before, before);
+  bool shared = c->prefixes && c->records > 1 && !memcmp(its, before, sizeof its);
+  if (shared && !db_is_shared_prefix(c->db, c->txn, &id)) index_problem(c, "that of beginnings of ids lacks one");
+  c->before = id;
+}
+
 static void check_record(struct checking *c, MDB_val key, MDB_val value) {
   struct db_record r;
   uint8_t time[DB_TIME_KEY];
   const char *wrong = db_read_record(db_parts_of(c->db, c->txn, false), key, value, &r);
   c->records++;
+  check_prefix(c, key);
   if (wrong) {
     problem(c, DB_RECORD, key, wrong);
     return;
@@ -187,6 +201,7 @@ static int check_index(struct checking *c) {
 static int64_t check_tables(struct checking *c, ms_error *err) {
   struct db *db = c->db;
   if (!db_begin_read(db, &c->txn, err)) return -1;
+  c->prefixes = db_knows_prefixes(db, c->txn);
   int code = check_table(c, DB_RECORDS, check_record);
   uint64_t times = 0;
   if (!code) code = db_count_entries(db, c->txn, DB_TIMES, &times);

@@ -3,6 +3,7 @@
 #include "db/file/snapshot.h"
 #include "db/storage/outlines.h"
 #include "db/storage/packed.h"
+#include "db/storage/prefixes.h"
 #include "db/storage/seal.h"
 #include "db/storage/tasks.h"
 
@@ -154,5 +155,5 @@ static int drop_left(struct db *db, MDB_txn *txn, void *unused) {
 bool db_upgrade(struct db *db, ms_error *err) {
   assert(!db->batch && !db->read_only);
   return repack_all(db, err) && db_write(db, drop_left, NULL, 0, "upgrading the store", err) &&
-         db_make_outlines(db, err) && db_refresh_tasks(db, err);
+         db_make_outlines(db, err) && db_find_prefixes(db, err) && db_refresh_tasks(db, err);
 }

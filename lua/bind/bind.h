@@ -103,6 +103,7 @@ void bind_vendors(lua_State *L);
 void bind_workers(lua_State *L);
 void bind_targets(lua_State *L);
 void bind_units(lua_State *L);
+void bind_rates(lua_State *L);
 void bind_parts(lua_State *L);    /* limited.c */
 void sandbox_open(lua_State *L);  /* the libraries of a sandboxed state (sandbox.c) */
 void sandbox_bound(lua_State *L); /* of any state: what a policy or a model calls ends */

@@ -80,12 +80,7 @@ function cli.put_json(object)
   io.stdout:flush()
 end
 
-function cli.time_text(seconds)
-  if seconds >= 1 then return string.format("%.3f s", seconds) end
-  if seconds >= 1e-3 then return string.format("%.3f ms", seconds * 1e3) end
-  if seconds >= 1e-6 then return string.format("%.2f us", seconds * 1e6) end
-  return string.format("%.3g ns", seconds * 1e9)
-end
+cli.time_text = ms.time_text
 
 -- Rates, as all commands show them.
 local rates = ms.load "lua.cli.rates"

@@ -15,28 +15,22 @@ function rates.work_of(func)
           bytes = w.read_bytes + w.written_bytes}
 end
 
--- So many of a unit of 1e9, with digits that tell it from others.
-local function number_text(rate)
-  return string.format(rate >= 100 and "%.0f" or rate >= 0.1 and "%.1f" or "%.2g", rate)
-end
-
--- The same with commas, of whole numbers.
-local function grouped(rate)
-  local text, count = number_text(rate), 1
+-- Operations a second without their unit, of whole numbers with commas.
+local function grouped(operations, seconds)
+  local rate = operations / seconds / 1e9
+  local text, count = ms.rate_text(operations, "", seconds):sub(1, -2), 1
   while rate >= 1000 and count > 0 do text, count = text:gsub("^(%d+)(%d%d%d)", "%1,%2") end
   return text
 end
 
 -- Operations a second; "" where there are none.
 function rates.operations_text(work, seconds)
-  if work.operations == 0 or seconds <= 0 then return "" end
-  return number_text(work.operations / seconds / 1e9) .. " " .. work.unit
+  return ms.rate_text(work.operations, work.unit, seconds)
 end
 
 -- Bytes a second; "" where none are moved.
 function rates.bytes_text(work, seconds)
-  if (work.bytes or 0) == 0 or seconds <= 0 then return "" end
-  return number_text(work.bytes / seconds / 1e9) .. " GB/s"
+  return ms.rate_text(work.bytes or 0, "GB/s", seconds)
 end
 
 -- Both.
@@ -49,8 +43,7 @@ end
 -- not known. A kernel that is faster shows that the machine, which was busy when the limit was measured, does as much:
 -- that is all of it.
 function rates.share(limit, seconds)
-  if not limit or not (limit.seconds > 0 and limit.seconds < math.huge and seconds > 0) then return nil end
-  return math.min(limit.seconds / seconds, 1)
+  return limit and ms.rate_share(limit.seconds, seconds)
 end
 
 -- "96 % of float32 vectors"; nil where the limit is not known.
@@ -79,8 +72,8 @@ end
 function rates.unused_text(work, limit, seconds, is_used)
   local unit, share = limit and limit.unit, rates.share(limit, seconds)
   if not unit or not share or share >= KEPT or is_used() then return nil end
-  return string.format("%s unused: %s of %s %s", unit.name, grouped(work.operations / seconds / 1e9),
-                       grouped(work.operations / unit.seconds / 1e9), work.unit)
+  return string.format("%s unused: %s of %s %s", unit.name, grouped(work.operations, seconds),
+                       grouped(work.operations, unit.seconds), work.unit)
 end
 
 -- Whether the best of a function, made by the trace, uses the unit: of a CPU by its assembly, of a GPU by what the

@@ -336,10 +336,12 @@ void bind_stores(lua_State *L) {
   luaL_getmetatable(L, BOUND_STORE);
   lua_getfield(L, -1, "__index");
   luaL_setfuncs(L, bind_record_methods, 0);
+  luaL_setfuncs(L, bind_bests_methods, 0);
   luaL_setfuncs(L, bind_upkeep_methods, 0);
   lua_setfield(L, -3, "store_methods"); /* for those written in Lua */
   lua_pop(L, 1);
   static const luaL_Reg functions[] = {{"store", new_store}, {"versions", versions}, {NULL, NULL}};
   luaL_setfuncs(L, functions, 0);
+  bind_bests(L);
   bind_upkeep(L);
 }

@@ -424,6 +424,7 @@ int luaopen_msched(lua_State *L) {
   bind_streams(L);
   bind_parts(L);
   bind_visible(L);
+  bind_rates(L);
   if (!script_of(L)->limits.sandbox) { /* a rule runs no code, starts no process and opens no store */
     bind_arrays(L);
     bind_kernels(L);

@@ -50,14 +50,26 @@ static void put_escaped(FILE *out, const char *at, size_t size, uint32_t c, enum
     fprintf(out, c < 0x80 && how != VISIBLE_JSON ? "\\x%02x" : c < 0x10000 ? "\\u%04x" : "\\U%08x", (unsigned)c);
 }
 
+/* Bytes at the start that stay as they are, however they are shown. */
+static size_t count_plain(const char *text, size_t length) {
+  size_t i = 0;
+  while (i < length && text[i] >= ' ' && text[i] < 0x7f) i++;
+  return i;
+}
+
 char *visible_text(const char *text, size_t length, enum visible how) {
   assert(text || !length);
-  char *all = NULL;
+  char *all = count_plain(text, length) == length ? strndup(text, length) : NULL;
   size_t made, size;
+  if (all) return all;
   FILE *out = open_memstream(&all, &made);
   if (!out) abort();
   for (size_t i = 0; i < length; i += size ? size : 1) {
     uint32_t c = 0;
+    if ((size = count_plain(text + i, length - i)) > 0) {
+      fwrite(text + i, 1, size, out);
+      continue;
+    }
     size = how == VISIBLE_SCRIPT ? colour_at(text + i, length - i) : 0;
     if (size) {
       fwrite(text + i, 1, size, out);

@@ -86,6 +86,9 @@ ms.device_clocks(number: integer): table?, string? | A GPU's clocks as NVML read
 ms.devices(): table | GPUs that CUDA's driver finds, a list of {name, arch, processors, l2_bytes, shared_bytes, memory, clock}; driver and nvrtc: their versions, or what is missing.
 ms.host(): table | How the target `native` came to be: llvm_cpu (LLVM's name), cpu (whose scheduling model is used), features, missing (what that name's CPU has besides), beyond (what it lacks), tiles (of AMX: none, refused, or lent: permission is granted); online, the processors of the machine, allowed, those that this process may run on, quota, what its control groups lend of their time (nil: all), usable, whole cores that are left, at least 1: what targets count that say no -num-cores.
 ms.units(target: string): table[] | Units that multiply short types which this machine has and code for the target may use: a list of {unit, name, products}: a number, what it is called, and what it multiplies, as function:work() calls it.
+ms.time_text(seconds: number): string | So many seconds, in the unit that suits them: "1.234 ms".
+ms.rate_text(operations: number, unit: string, seconds: number): string | Operations a second, of a unit of 1e9, as "GFLOP/s"; or bytes, as "GB/s". "": there are none.
+ms.rate_share(limit: number, seconds: number): number? | The share of its limit, in seconds, that a kernel reaches, at most all of it; nil: it is not known.
 ms.unit_rate(unit: integer, threads: integer, vector_bits: integer): number | The operations a second that so many threads are measured to do on such a unit, in registers, by vectors of so many bits.
 ms.unit_is_used(unit: integer, assembly: string): boolean | Whether a text of assembly has an instruction of such a unit.
 ms.array(shape: integer[], type?: string, values?: number|number[]|string|fun(position: integer): number): msched.array | An array of float32 zeros, or of the type and values given: one number, a list, a function of the position from 0, or the bytes of all elements as array:bytes gives them.
@@ -349,9 +352,11 @@ kernel:target(): string | What it is built for.
 kernel:passes(): {pass: string, seconds: number}[] | What each pass took that made its code, in order, in seconds of the processor.
 kernel:func(): msched.function | The function it was built from.
 kernel:reference(): msched.function? | The unscheduled function.
+bests:lines(workload: string, target?: string, most: integer, operations: number, unit: string, bytes: number): string? | The lines of `msched top` of a workload, by its id, on a target or on all, whose function does so many operations, of a unit, and moves so many bytes. nil: the records have to be read.
 store:path(): string | Its file.
 store:workloads(func?: msched.function): table[] | All workloads, {id, name, records}; or those that are this function, whatever its name.
 store:tasks(workload?: string): table[] | Summaries of tasks, a workload on a target each, without reading their records: {workload, target, records, measured, censored, failed, unmeasured, last, best, best_key, seconds, pinned, pinned_key, devices}; of a workload, by its id, or of all. last: seconds since 1970; best, pinned: ids of records, or nil.
+store:bests(most: integer): msched.bests | The fastest records of each task, at most so many and 16 of each, without reading them.
 store:outlines(): table | Of workloads, by their ids, what lists show of their functions without reading them: {arguments, floats, integers, read_bytes, written_bytes}: texts as float32[8, 4], operations, bytes of arguments. What an older version put has none until the store is compacted.
 store:refresh() | Counts the records of tasks again where a deletion, or an older store, makes store:tasks read them.
 store:get_workload(id: string): msched.function | A workload.

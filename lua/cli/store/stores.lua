@@ -177,8 +177,9 @@ end
 -- The workloads that --operator, --shape and a name choose, {id, name, work, arguments, why, tasks, records, count}, in
 -- order of name, one at a time: what the function does, as cli.work_of says it; records that --target, --device and
 -- --since choose, the fastest first, and no more than `most`; count all of these. Workloads without such a record are
--- left out where any is given. Without --device and --since, tasks say as much as their records do.
-local function selected(store, options, name, most)
+-- left out where any is given. Without --device and --since, tasks say as much as their records do. With bests, as
+-- store:bests gives them, `lines` in the place of the records, where bests suffice.
+local function selected(store, options, name, most, bests)
   local since, device, list = options.since and day_of(options.since), options.device, workloads_named(store, name)
   local note = ms.load "search.fixed_order".note
   local tasks_known, outlines = not name and tasks_by_workload(store), not name and store:outlines() or {}
@@ -193,13 +194,17 @@ local function selected(store, options, name, most)
       local target = options.target and tasks[1] and tasks[1].target
       local by_tasks = not since and not device
       for _, t in ipairs(tasks) do count = count + t.records end
-      for _, r in ipairs(count > 0 and store:records {workload = w.id, target = target or nil, note = note,
-                                                      most = by_tasks and most or nil} or {}) do
+      local work = cli.work_of(func or outline)
+      local lines = bests and by_tasks
+        and bests:lines(w.id, target or nil, most, work.operations, work.unit, work.bytes) or nil
+      local read = not lines and count > 0
+      for _, r in ipairs(read and store:records {workload = w.id, target = target or nil, note = note,
+                                                 most = by_tasks and most or nil} or {}) do
         if (not since or r.when >= since) and (not device or is_of_device(r, device)) then records[#records + 1] = r end
       end
       if not by_tasks then count = #records end
       if count > 0 or by_tasks and not options.target then
-        return {id = w.id, name = w.name, work = cli.work_of(func or outline), why = why,
+        return {id = w.id, name = w.name, work = work, why = why, lines = lines,
                 arguments = func and arguments_of(func) or cli.list(outline and outline.arguments or {}),
                 tasks = by_tasks and tasks, records = records, count = count}
       end
@@ -254,13 +259,15 @@ end
 function stores.top(options, rest)
   local store, most = open_store(options.db, "read"), options.k or 10
   if most < 1 then misuse("-k: a number of at least 1 is expected") end
-  for w in selected(store, options, rest[1], most) do
+  local bests = not options.json and not rest[1] and store:bests(most) or nil
+  for w in selected(store, options, rest[1], most, bests) do
     local work, all = w.work, #w.records == w.count and w.records
     local function others()
       all = all or store:records {workload = w.id}
       return all
     end
     if not options.json then put_line(w.name .. ": " .. count_text(w.count, "record")) end
+    if w.lines then io.stdout:write(w.lines) end
     for i, r in ipairs(table.move(w.records, 1, math.min(most, #w.records), 1, {})) do
       local short, limit = r.short_id, stores.limit_of(r, others) or {}
       if options.json then

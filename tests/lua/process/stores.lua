@@ -147,6 +147,13 @@ elseif what == "found" then -- records by words, their schedules, and what their
     assert((brief.unsafe or false) == full.unsafe)
   end
   assert(#briefs == 2 and briefs[1].noted)
+  -- Lines of the fastest: nil where records that are no part of them come next, as one that failed.
+  local bests = store:bests(2)
+  assert(bests:lines(r.workload, V3, 2, 1e6, "GFLOP/s", 0)
+    == string.format("    1  %s  1.000 ms  1.0 GFLOP/s  %s\n    2  %s  2.000 ms  0.5 GFLOP/s  %s\n",
+                     briefs[1].short_id, V3, briefs[2].short_id, V3))
+  assert(bests:lines(r.workload, "no target", 2, 0, "", 0) == "" and not bests:lines(r.workload, V3, 3, 0, "", 0))
+  assert(not store:bests(9):lines(r.workload, nil, 9, 0, "", 0) and not pcall(store.bests, store, 0))
   assert(not store:records {workload = r.workload, note = "no trace has this", most = 1}[1].noted)
   local function refuses(words, f, ...)
     local ok, why = pcall(f, ...)

@@ -43,6 +43,24 @@ refused 2 'a day as 2026-11-30 is expected, not "yesterday"' top --since yesterd
 refused 2 'a day as' top --since 2024-02-31 --db "$db"
 refused 2 'what to do is one of backup, check, compact, delete' db fly --db "$db"
 
+# Lists of the fastest show what their records do, which --since reads: with limits of all, of some, of none.
+"$msched" db export "$work/lines" --db "$db"
+for limited in '"status":"measured"' '"seconds":0.001,' 'nothing'; do
+  sed -E "/$limited/"'s/"pinned":false/&,"facts":{"limit":"the \\u001b[1mmemory","limit_seconds":0.0005}/
+/"seconds":0\.001,/s/"busy":false,"pinned":false/"busy":true,"pinned":true/
+/"seconds":0\.002,/s/"versions":"[^"]*"/"versions":"an older\\u001b[1m one"/' "$work/lines" >"$work/changed"
+  rm -f "$work"/shown.db*
+  "$msched" db import "$work/changed" --db "$work/shown.db" >/dev/null
+  for options in "" "-k 1" "-k 20" "--operator matmul"; do
+    "$msched" top $options --db "$work/shown.db" >"$work/by_lists"
+    "$msched" top $options --since 1971-01-01 --db "$work/shown.db" >"$work/by_records"
+    cmp "$work/by_lists" "$work/by_records" || fail "top $options shows another list than its records"
+  done
+  "$msched" top --db "$work/shown.db" >>"$work/all"
+done
+has "$work/all" '50 % of the .x1b.1mmemory  llvm .*pinned, busy machine'
+has "$work/all" 'by an older.x1b.1m one'
+
 # What differs.
 first=$(id matmul_8x8x4 1) second=$(id matmul_8x8x4 2)
 "$msched" diff "$first" "$second" --db "$db" >"$work/diff"

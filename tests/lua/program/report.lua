@@ -351,7 +351,7 @@ first(page_of {db = empty}, "p", "Without a record: product.")
 refused({db = "/nonexistent/store.db"}, {}, "there is no store")
 
 local bytes = read(other)
-local newer, changed = bytes:gsub("format\3", "format\4")
+local newer, changed = bytes:gsub("format\4", "format\5")
 assert(changed > 0)
 collectgarbage()
 write(empty, newer)

@@ -290,9 +290,22 @@ static bool count_task(void *data, const struct db_task *t) {
   return true;
 }
 
+/* The upgrade makes the list of the fastest of each task. */
+static bool expect_listed(void *data, const struct db_task *t) {
+  assert_true(t->best_count == t->counts[DB_MEASURED] && t->has_best == (t->best_count > 0));
+  ++*(int *)data;
+  return true;
+}
+
+static bool expect_best(void *data, const struct db_task *t) {
+  assert_true(t->has_best == (t->counts[DB_MEASURED] > 0));
+  ++*(int *)data;
+  return true;
+}
+
 /* Of each form that was released, as its program wrote it: read, written to, and upgraded; all is read as before.
  * Records of msr1 without checksums; of msr1, msr2 and msr3 with them; packed ones, msr4; those with summaries of
- * tasks. */
+ * tasks, and with outlines. */
 static void older_stores_are_upgraded(void **state) {
   static const struct {
     const char *name;
@@ -302,12 +315,15 @@ static void older_stores_are_upgraded(void **state) {
                 {"store_format_2.db", 4, 0, true},
                 {"store_format_2_intrinsics.db", 4, 0, true},
                 {"store_format_3.db", 4, 4, false},
-                {"store_format_3_tasks.db", 4, 4, false}};
+                {"store_format_3_tasks.db", 4, 4, false},
+                {"store_format_3_outlines.db", 4, 4, false}};
   struct fixture *x = *state;
   for (size_t i = 0; i < sizeof stores / sizeof *stores; i++) {
     ms_error err = {0};
     int others;
+    int tasks = 0, listed = 0;
     take_store(x, stores[i].name);
+    assert_true(db_each_task(x->db, NULL, expect_best, &tasks, &err) && tasks > 0);
     assert_int_equal(count_packed(x, &others), stores[i].packed);
     assert_int_equal(others, stores[i].records - stores[i].packed);
     assert_int_equal(has_table(x, "modules"), stores[i].modules);
@@ -325,6 +341,7 @@ static void older_stores_are_upgraded(void **state) {
     assert_int_equal(count_packed(x, &others), stores[i].records + 1);
     assert_int_equal(others, 0);
     assert_false(has_table(x, "modules"));
+    assert_true(db_each_task(x->db, NULL, expect_listed, &listed, &err) && listed >= tasks);
     assert_int_equal(db_check(x->db, stderr, &err), 0);
     char *after = export_of(x);
     assert_string_equal(before, after);
