@@ -62,6 +62,8 @@ if command -v lua5.4 >/dev/null; then
       >lua.txt 2>&1 && fail "lua5.4: loaded with a decimal comma"
     grep -q 'decimal point `,`; call setlocale(LC_NUMERIC, "C")' lua.txt || fail "lua5.4: $(cat lua.txt)"
   fi
+  cc -std=c17 -o thread "$source/tests/install/thread.c" $(pkg-config --cflags --libs lua5.4) -lpthread
+  LUA_CPATH="$here/lib/lua/5.4/?.so" ./thread >thread.txt 2>&1 || fail "a thread that ends after its Lua: $? $(cat thread.txt)"
 else
   echo "install.sh: lua5.4 is not installed: the Lua module was not tried" >&2
 fi
