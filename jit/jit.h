@@ -384,7 +384,8 @@ struct jit_command;
 /* Starts it; *fd: the end of the pipe from which its output is read, or to which its input is written, the caller's;
  * else -1. NULL: errno and err say why. jit_command_free. */
 struct jit_command *jit_command_new(const char *text, enum jit_command_pipe pipe, int *fd, ms_error *err);
-/* Waits until it has ended, so many seconds at most; false: it goes on. *status: for wait's macros. */
+/* Waits until it has ended, so many seconds at most; false: it goes on. *status: for wait's macros; -1: nobody
+ * knows it, since the host ignores SIGCHLD, or waits for all children itself. */
 bool jit_command_wait(struct jit_command *command, double seconds, int *status);
 /* Ends it, and its process group, where it goes on; NULL: nothing. */
 void jit_command_free(struct jit_command *command);

@@ -53,7 +53,9 @@ bool jit_command_wait(struct jit_command *command, double seconds, int *status) 
   double waited = 0;
   for (long pause = FIRST_PAUSE_NS; command->pid; pause = pause < LONGEST_PAUSE_NS ? 2 * pause : pause) {
     errno = 0;
-    if (process_wait(command->pid, &command->status, WNOHANG) || errno == ECHILD) command->pid = 0;
+    bool ended = process_wait(command->pid, &command->status, WNOHANG);
+    if (!ended && errno == ECHILD) command->status = -1;
+    if (ended || errno == ECHILD) command->pid = 0;
     if (!command->pid || waited >= seconds) break;
     nanosleep(&(struct timespec){.tv_nsec = pause}, NULL);
     waited += 1e-9 * (double)pause;

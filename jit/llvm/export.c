@@ -1,14 +1,15 @@
 /* A function's files for CPUs: objects, shared libraries, C source, assembly, LLVM's text, C headers. */
+#define _GNU_SOURCE
 #include "jit/backend.h"
 #include "jit/c/emit_c.h"
 #include "jit/header.h"
 #include "jit/host/process.h"
 
 #include <dlfcn.h>
-#include <spawn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 extern char **environ;
@@ -73,24 +74,52 @@ static bool write_form(const struct tir *lowered, tir_func f, const char *name, 
 
 /* ---- Shared libraries: the system's linker through its compiler driver ---- */
 
+/* A host may ignore SIGCHLD, or wait for all children itself, and nobody knows a status then: the shell writes it. CC
+ * may be a command with options. */
+static const char link_script[] = "set -- ${CC:-cc} \"$@\"\n"
+                                  "command -v \"$1\" >/dev/null || { echo absent; exit; }\n"
+                                  "\"$@\" >&2 && echo linked\n";
+
+/* What the shell writes, up to size - 1 bytes. */
+static void read_answer(int from, char *out, size_t size) {
+  size_t length = 0;
+  for (ssize_t got = 1; got && length + 1 < size;) {
+    got = read(from, out + length, size - 1 - length);
+    if (got < 0 && errno != EINTR) break;
+    if (got > 0) length += (size_t)got;
+  }
+  out[length] = 0;
+}
+
+/* Paths that begin with - or @ are no options, nor files of options, for a compiler. */
+static void in_folder(const char *path, char *out, size_t size) {
+  snprintf(out, size, "%s%s", *path == '/' ? "" : "./", path);
+}
+
 static bool run_linker(const char *object, const char *path, ms_error *err) {
+  enum { MOST_PATH = 4204 };
   const char *driver = getenv("CC");
-  char *args[] = {(char *)(driver && *driver ? driver : "cc"),
-                  "-shared",
-                  "-o",
-                  (char *)path,
-                  (char *)object,
-                  "-lgomp",
-                  "-lm",
-                  "-ldl",
-                  NULL};
-  pid_t child;
-  int status, failed = posix_spawnp(&child, args[0], NULL, NULL, args, environ);
+  char from[MOST_PATH], to[MOST_PATH], answer[16];
+  in_folder(object, from, sizeof from);
+  in_folder(path, to, sizeof to);
+  char *words[] = {"/bin/sh", "-c", (char *)link_script, "sh", "-shared", "-o", to, from, "-lgomp", "-lm",
+                   "-ldl",    NULL};
+  static const int as[] = {STDOUT_FILENO, -1};
+  if (!driver || !*driver) driver = "cc";
+  int ends[2];
+  pid_t child = 0;
+  if (pipe2(ends, O_CLOEXEC))
+    return ms_fail(err, MS_IO, "%s: no pipe for the linker: %s; %s", path, strerror(errno), process_remedy(errno));
+  int failed = process_spawn(words[0], words, environ, ends[1], as, &child);
+  descriptor_close(&ends[1]);
+  if (!failed) read_answer(ends[0], answer, sizeof answer);
+  descriptor_close(&ends[0]);
   if (failed)
-    return ms_fail(err, MS_IO, "%s: cannot start the linker `%s`: %s; install a C compiler, or export .o", path,
-                   args[0], strerror(failed));
-  if (process_wait(child, &status, 0) && WIFEXITED(status) && WEXITSTATUS(status) == 0) return true;
-  return ms_fail(err, MS_IO, "%s: the linker `%s` failed", path, args[0]);
+    return ms_fail(err, MS_IO, "%s: cannot start /bin/sh: %s; %s", path, strerror(failed), process_remedy(failed));
+  process_wait(child, NULL, 0);
+  if (!strcmp(answer, "absent\n"))
+    return ms_fail(err, MS_IO, "%s: there is no linker `%s`; install a C compiler, or export .o", path, driver);
+  return !strcmp(answer, "linked\n") || ms_fail(err, MS_IO, "%s: the linker `%s` failed", path, driver);
 }
 
 static bool write_library(const struct tir *lowered, tir_func f, const char *name, const struct jit_beside *beside,

@@ -177,6 +177,7 @@ int main(int argc, char **argv) {
   jit_say_waiting(say_waiting);
   atexit(finish_output);
   signal(SIGABRT, on_abort);
+  signal(SIGCHLD, SIG_DFL); /* ignored, as by whoever starts it, it would leave no status of a command */
   signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error of writing it, with a message */
   if (argc < 2) return cli_repl();
   const char *name = argv[1];

@@ -29,7 +29,7 @@ function files.quoted(...)
   return table.concat(words, " ")
 end
 
--- Runs a command, of which each %s is a word.
+-- Runs a command, of which each %s is a word. A compiler is ${CC:-cc} there: CC may have options of its own.
 function files.run(format, ...)
   local words = {}
   for i, word in ipairs {...} do words[i] = files.quoted(word) end

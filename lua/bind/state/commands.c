@@ -39,7 +39,7 @@ static int execute(lua_State *L) {
   int status = finish(s, command);
   if (script_must_stop(s)) lua_sethook(L, script_watch, LUA_MASKCOUNT, 1);
   script_stop_here(L);
-  errno = 0;
+  errno = status == -1 ? ECHILD : 0;
   return luaL_execresult(L, status);
 }
 
@@ -56,7 +56,7 @@ static int close_command(lua_State *L) {
   fclose(file->stream.f);
   int status = finish(s, file->command);
   file->command = NULL;
-  errno = 0;
+  errno = status == -1 ? ECHILD : 0;
   return luaL_execresult(L, status);
 }
 

@@ -90,9 +90,9 @@ local function table_of(name, list, header)
 end
 
 -- A shared library that is closed stays where it is: the threads of its parallel loops are not ended.
-local function link(path, form, folder, cc)
+local function link(path, form, folder)
   if form == "a" then run("rm -f %s && ar rcs %s %s/*.o", path, path, folder)
-  else run("%s -shared -Wl,-z,nodelete -o %s %s/*.o -lgomp -lm", cc, path, folder) end
+  else run("${CC:-cc} -shared -Wl,-z,nodelete -o %s %s/*.o -lgomp -lm", path, folder) end
 end
 
 function library.export(store, options)
@@ -108,9 +108,8 @@ function library.export(store, options)
     local header = header_of(name, write_kernels(store, list, folder, options, renamed))
     write(folder .. "/all.h", header)
     write(folder .. "/all.c", table_of(name, list, "all.h"))
-    local cc = os.getenv "CC" or "cc"
-    run("%s -fPIC -O1 -c -o %s/all.o %s/all.c", cc, folder, folder)
-    link(path, form, folder, cc)
+    run("${CC:-cc} -fPIC -O1 -c -o %s/all.o %s/all.c", folder, folder)
+    link(path, form, folder)
     write(base .. ".h", header)
   end)
   if not ok and type(message) == "string" then cli.refuse("%s", message) end

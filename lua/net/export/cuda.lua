@@ -436,12 +436,11 @@ CFLAGS ?= -O2
 ]]
 
 function cuda.build(folder, form, name, words, path)
-  local cc = os.getenv "CC" or "cc"
   write(folder .. "/" .. name .. ".c", cuda.source(words))
-  run("%s -std=gnu11 -fPIC -O2 -c -o %s %s", cc, folder .. "/" .. name .. ".o", folder .. "/" .. name .. ".c")
+  run("${CC:-cc} -std=gnu11 -fPIC -O2 -c -o %s %s", folder .. "/" .. name .. ".o", folder .. "/" .. name .. ".c")
   if form == "a" then return run("rm -f %s && ar rcs %s %s", path, path, folder .. "/" .. name .. ".o") end
   text.write_symbols(folder .. "/symbols", name, cuda.EXPORTED)
-  run("%s -shared -Wl,--version-script=%s -o %s %s -ldl -lpthread", cc, folder .. "/symbols", path,
+  run("${CC:-cc} -shared -Wl,--version-script=%s -o %s %s -ldl -lpthread", folder .. "/symbols", path,
       folder .. "/" .. name .. ".o")
 end
 

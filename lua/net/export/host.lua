@@ -177,12 +177,11 @@ end
 
 -- Makes the library of the objects in a folder and the C that calls them.
 function host.build(folder, form, name, words, path)
-  local cc = os.getenv "CC" or "cc"
   write(folder .. "/" .. name .. ".c", fill(SOURCE_TEXT, words))
-  run("%s -std=c11 -fPIC -O1 -c -o %s %s", cc, folder .. "/" .. name .. ".o", folder .. "/" .. name .. ".c")
+  run("${CC:-cc} -std=c11 -fPIC -O1 -c -o %s %s", folder .. "/" .. name .. ".o", folder .. "/" .. name .. ".c")
   if form == "a" then return run("rm -f %s && ar rcs %s " .. quoted(folder) .. "/*.o", path, path) end
   text.write_symbols(folder .. "/symbols", name, host.EXPORTED)
-  run("%s -shared -Wl,-z,nodelete -Wl,--version-script=%s -o %s " .. quoted(folder) .. "/*.o -lm -lpthread", cc,
+  run("${CC:-cc} -shared -Wl,-z,nodelete -Wl,--version-script=%s -o %s " .. quoted(folder) .. "/*.o -lm -lpthread",
       folder .. "/symbols", path)
 end
 

@@ -74,6 +74,21 @@ stopped_by() { # SIGNAL OUTPUT WORDS…
 stopped_by TERM "$work/o/all.so" --pinned
 stopped_by TERM "$work/o/one.so" relu_32 --name one
 
+# Whoever starts it may ignore SIGCHLD; CC may be a command with options; a name of an option, or of a file of them, is
+# one of a file.
+cd "$work/o"
+env --ignore-signal=CHLD CC="${CC:-cc} -O0" "$msched" export relu_32 --name one -o @one.so --db "$db" >/dev/null ||
+  fail "a library is not linked"
+[ -s @one.so ] || fail "no library is written"
+env --ignore-signal=CHLD CC="${CC:-cc} -O0" "$msched" export --pinned -o "$work/o/all.so" --db "$db" >/dev/null ||
+  fail "libraries are not linked"
+without() { # COMPILER WHAT
+  (export CC="$1" && refused 1 "$2" export relu_32 --name one -o two.so --db "$db")
+}
+without "missing -x" "there is no linker .missing -x.; install a C compiler"
+without false "the linker .false. failed"
+cd "$work"
+
 # Two of a name: one must be chosen.
 "$msched" tune ops:relu --no-tune --target x86-64-v2 --db "$db" -- 32 >/dev/null
 for id in $("$msched" top --operator relu --json --db "$db" | sed 's/.*"id":"\([0-9a-f]*\)".*/\1/'); do "$msched" db pin "$id" --db "$db" >/dev/null; done

@@ -1,6 +1,7 @@
 /* Processes and descriptors after calls that failed: nobody is signalled, nothing is closed that is not there. */
 #define _GNU_SOURCE
 #include "jit/host/process.h"
+#include "unit/exported.h"
 #include "unit/measurer.h"
 
 #include <errno.h>
@@ -145,12 +146,44 @@ static void measurer_says_which_limit(void **state) {
   assert_non_null(strstr(err.message, "ulimit -n"));
 }
 
+static int status_of(const char *text) {
+  int status, fd;
+  ms_error err = {.message = ""};
+  struct jit_command *command = jit_command_new(text, JIT_COMMAND_ALONE, &fd, &err);
+  if (!command) fail_msg("%s", err.message);
+  while (!jit_command_wait(command, 1, &status)) {}
+  jit_command_free(command);
+  return status;
+}
+
+/* Nobody knows how its children end; libraries are linked all the same, and what failed is no success. */
+static void serves_a_host_that_ignores_its_children(void **state) {
+  (void)state;
+  static const char text[] = "@T.prim_func\n"
+                             "def main(A: T.Buffer((8,), \"float32\")):\n"
+                             "    for i in range(8):\n"
+                             "        A[i] = T.float32(1)\n";
+  struct jit_target target;
+  ms_error err = {.message = ""};
+  size_t size = 0;
+  assert_true(jit_target_parse("native", &target, &err));
+  struct tir *ir = tir_read(text, sizeof text - 1, "text", &err);
+  if (!ir) fail_msg("%s", err.message);
+  assert_int_equal(WEXITSTATUS(status_of("exit 3")), 3);
+  void (*before)(int) = signal(SIGCHLD, SIG_IGN);
+  assert_int_equal(status_of("exit 3"), -1);
+  free(exported(ir, &target, ".so", &size));
+  signal(SIGCHLD, before);
+  assert_true(size > 0);
+  tir_free(ir);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(signals_no_number_that_is_no_child), cmocka_unit_test(ends_a_child_and_forgets_it),
       cmocka_unit_test(stops_a_child_before_it_returns),    cmocka_unit_test(knows_its_family),
       cmocka_unit_test(closes_a_descriptor_once),           cmocka_unit_test(says_what_to_do),
-      cmocka_unit_test(measurer_says_which_limit),
+      cmocka_unit_test(measurer_says_which_limit),          cmocka_unit_test(serves_a_host_that_ignores_its_children),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
