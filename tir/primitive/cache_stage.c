@@ -449,6 +449,12 @@ static tir_symbol name_of_cache(struct tir *ir, tir_symbol buffer, const char *s
   return tir_symbol_n(ir, name, first + 1 + second);
 }
 
+/* The scope matches a part of another buffer as it: variables in its strides have their values after what the scope
+ * allocates. */
+static bool is_matched_by(const struct tir *ir, tir_block scope, tir_buffer buffer) {
+  return tir_buffer_at(ir, buffer)->where == scope && !tir_allocates(ir, scope, buffer);
+}
+
 tir_buffer tir_make_cache(struct tir *ir, const struct tir_cache_plan *plan) {
   assert(tir_is(ir, plan->scope, TIR_BLOCK));
   struct tir_buffer_node made = *tir_buffer_at(ir, plan->buffer);
@@ -459,7 +465,7 @@ tir_buffer tir_make_cache(struct tir *ir, const struct tir_cache_plan *plan) {
   tir_symbol storage = tir_symbol_of(ir, plan->storage);
   tir_buffer cache = tir_new_buffer(ir, name, made.type, shape, plan->rank, storage);
   struct tir_buffer_node *n = tir_buffer_at(ir, cache);
-  n->strides = made.strides;
+  if (!is_matched_by(ir, plan->scope, plan->buffer)) n->strides = made.strides;
   n->alignment = made.alignment;
   n->offset_factor = made.offset_factor;
   n->user_annotated = made.user_annotated;
