@@ -56,9 +56,23 @@ static bool uses_opaquely(struct tir *ir, void *context, tir_expr e) {
   return tir_uses_opaquely(ir, e, *(const tir_buffer *)context);
 }
 
+/* A statement of the block stores to several elements of the buffer at once, or to some of them. */
+static bool stores_vectors(const struct tir *ir, tir_block block, tir_buffer buffer) {
+  for (tir_stmt s = tir_next(ir, block, block); s; s = tir_next_in_scope(ir, s, block)) {
+    const struct tir_stmt_node *n = tir_stmt_at(ir, s);
+    if (n->kind != TIR_STORE || n->store.buffer != buffer) continue;
+    if (n->store.predicate) return true;
+    for (uint32_t d = 0; d < tir_buffer_at(ir, buffer)->rank; d++)
+      if (tir_type_lanes(tir_type_of(ir, ir->operands.at[n->store.indices + d])) != 1) return true;
+  }
+  return false;
+}
+
 static bool check_user(struct tir *ir, tir_buffer buffer, tir_block user, ms_error *err) {
-  if (!tir_matches_part_of(ir, user, buffer) && !tir_any_own_expr(ir, user, uses_opaquely, &buffer)) return true;
-  return tir_refuse(ir, err, MS_OPAQUE_ACCESS, user, "block `%s` uses buffer `%s` as a whole or through its pointer",
+  if (!tir_matches_part_of(ir, user, buffer) && !stores_vectors(ir, user, buffer) &&
+      !tir_any_own_expr(ir, user, uses_opaquely, &buffer))
+    return true;
+  return tir_refuse(ir, err, MS_OPAQUE_ACCESS, user, "block `%s` uses buffer `%s` as a whole, as vectors, or through its pointer",
                     tir_block_name(ir, user), tir_buffer_name(ir, buffer));
 }
 
