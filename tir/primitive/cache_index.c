@@ -218,6 +218,13 @@ static tir_expr end_of(struct tir *ir, tir_expr binding, const struct vars *loop
   return i.max ? tir_add(ir, i.max, tir_int(ir, tir_type_of(ir, i.max), 1)) : TIR_NONE;
 }
 
+/* Each is an index of the buffer. */
+static bool may_be_negative(const struct tir *ir, const struct vars *iters) {
+  for (uint32_t i = 0; i < iters->count; i++)
+    if (tir_at(ir, ir->vars.at[iters->at[i]].min)->lo < 0) return true;
+  return false;
+}
+
 /* Where ranges of the loops depend on others of them, it may be unknown how far a binding reaches. */
 static bool find_ends(struct tir *ir, const struct plan *plan, const struct vars *iters, const struct vars *loops) {
   for (uint32_t i = 0; i < iters->count; i++) {
@@ -233,6 +240,10 @@ static bool check_chosen(struct tir *ir, const struct plan *plan, ms_error *err)
     if (!find_vars(ir, plan, plan->chosen[i], &iters, &loops))
       return tir_refuse(ir, err, MS_CACHE_INDEX_VARIABLES, plan->block,
                         "a computation in block `%s` has variables that are no iterations of it",
+                        tir_block_name(ir, plan->block));
+    if (may_be_negative(ir, &iters))
+      return tir_refuse(ir, err, MS_DOMAIN_NEGATIVE, plan->block,
+                        "a computation in block `%s` has an iteration that may be negative",
                         tir_block_name(ir, plan->block));
     if (!find_ends(ir, plan, &iters, &loops))
       return tir_refuse(ir, err, MS_LOOP_RANGE_DEPENDS, plan->block,

@@ -6,7 +6,7 @@
  *           and nothing else. What is read is written before them; what is written is read after them, by the scope
  *           itself too, and nothing else in them writes it; it is stored in any case, always within the buffer. But for
  *           inputs, the block runs for each value of its iterations, and of those that the place depends on, with each
- *           of the others.
+ *           of the others. None of these is negative.
  * After:    a block copies to the new buffer, before the loops (what is read), or from it, after them (what is
  *           written), over the domains of the iterations that the place depends on; zero where a place read is outside
  *           of the buffer. The block uses the new buffer. Inside of a block, the copy is marked as the block is where a
@@ -98,10 +98,14 @@ static void simplify_access(struct tir *ir, tir_block block, struct plan *plan) 
 enum { MOST_LOOPS = 64 };
 
 static bool check_extents(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
-  for (uint32_t i = 0; i < plan->count; i++)
+  for (uint32_t i = 0; i < plan->count; i++) {
+    if (tir_at(ir, ir->vars.at[plan->covered[i]].min)->lo < 0) /* it is an index of the copy */
+      return tir_refuse(ir, err, MS_DOMAIN_NEGATIVE, block,
+                        "dimension %u of the copy is an iteration that may be negative", i);
     if (tir_uses_inner_var(ir, ir->vars.at[plan->covered[i]].extent))
       return tir_refuse(ir, err, MS_REINDEX_SHAPE, block, "extent %u of the copy depends on a loop around block `%s`",
                         i, tir_block_name(ir, block));
+  }
   return true;
 }
 
