@@ -1,9 +1,10 @@
 /* Cache index: index arithmetic of a block is computed once, by blocks of its own, into buffers that the block loads.
  *
- * A computation is an expression of the block's stores that loads nothing and is more than a leaf. What counts at first
- * are the largest ones; one met fewer times than the threshold gives way to the computations in it.
+ * A computation is an expression of the block's stores that loads nothing, divides by nothing that may be 0, and is no
+ * leaf. What counts at first are the largest ones; one met fewer times than the threshold gives way to the
+ * computations in it.
  * Requires: the threshold is not negative; the variables of what is met often enough in a stored value are iterations
- *           of the block, bound to loops of its scope whose ranges do not depend on each other.
+ *           of the block, not negative, bound to loops of its scope whose ranges do not depend on each other.
  * After:    for each of these, in order of falling size, the buffer index_var_N has a dimension for each variable, and
  *           the block index_N computes it in loops over the loops that these are bound to, where none of them is
  *           negative, before the block's nest. The block loads the buffers; what it says it reads stays as it was, so
@@ -47,12 +48,14 @@ static uint32_t size_of(const struct tir *ir, tir_expr e) {
   return size;
 }
 
+struct search {
+  const struct tir *ir;
+  bool found;
+};
+
 /* Calls that may do more than compute. */
 static bool find_impure(void *data, tir_expr e) {
-  struct {
-    const struct tir *ir;
-    bool found;
-  } *search = data;
+  struct search *search = data;
   static const char *const impure[] = {"call_extern", "call_packed", "tvm_", "ptx_", "address_of", "ret", "assume"};
   if (tir_at(search->ir, e)->kind != TIR_CALL) return !search->found;
   search->found |= tir_device_call_of(search->ir, e) != TIR_DEVICE_CALLS;
@@ -61,14 +64,23 @@ static bool find_impure(void *data, tir_expr e) {
   return !search->found;
 }
 
+/* A division by what may be 0: a condition that keeps it from that is not around what is computed apart. */
+static bool find_division(void *data, tir_expr e) {
+  struct search *search = data;
+  const struct tir_expr_node *n = tir_at(search->ir, e);
+  if (!tir_type_is_float(n->type) && n->kind >= TIR_DIV && n->kind <= TIR_FLOORMOD) {
+    const struct tir_expr_node *divisor = tir_at(search->ir, n->b);
+    search->found |= divisor->lo <= 0 && divisor->hi >= 0;
+  }
+  return !search->found && (n->flags & TIR_HAS_DIVMOD);
+}
+
 static bool is_computation(const struct tir *ir, tir_expr e) {
   const struct tir_expr_node *n = tir_at(ir, e);
   if (n->kind <= TIR_DATA || n->kind >= TIR_SLICE || n->kind == TIR_RAMP || n->kind == TIR_BROADCAST) return false;
   if ((n->flags & TIR_HAS_LOAD) || !(n->flags & TIR_HAS_VAR) || tir_type_lanes(n->type) != 1) return false;
-  struct {
-    const struct tir *ir;
-    bool found;
-  } search = {ir, false};
+  struct search search = {ir, false};
+  if (n->flags & TIR_HAS_DIVMOD) tir_walk_expr(ir, e, find_division, &search);
   if (n->flags & TIR_HAS_CALL) tir_walk_expr(ir, e, find_impure, &search);
   return !search.found;
 }

@@ -72,7 +72,8 @@ static bool check_user(struct tir *ir, tir_buffer buffer, tir_block user, ms_err
   if (!tir_matches_part_of(ir, user, buffer) && !stores_vectors(ir, user, buffer) &&
       !tir_any_own_expr(ir, user, uses_opaquely, &buffer))
     return true;
-  return tir_refuse(ir, err, MS_OPAQUE_ACCESS, user, "block `%s` uses buffer `%s` as a whole, as vectors, or through its pointer",
+  return tir_refuse(ir, err, MS_OPAQUE_ACCESS, user,
+                    "block `%s` uses buffer `%s` as a whole, as vectors, or through its pointer",
                     tir_block_name(ir, user), tir_buffer_name(ir, buffer));
 }
 
