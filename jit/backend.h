@@ -160,6 +160,10 @@ struct jit_running {
 double jit_sample(void *running, uint32_t calls);
 jit_turn jit_running_turn; /* of the same; where that is the host's, out->clock is 0 */
 
+/* Whether a loop or a while stores to places that come back in later iterations, and more than once in one of them:
+ * LLVM's vectorizer must not have it. */
+bool jit_stores_come_back(const struct tir *ir, tir_stmt loop);
+
 /* The message about a variable that no code gives a value: in most cases a parameter's extent. */
 enum { JIT_UNKNOWN_TEXT = 1000 };
 const char *jit_unknown_variable(const struct tir *ir, tir_func f, tir_var v, char out[JIT_UNKNOWN_TEXT]);

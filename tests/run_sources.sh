@@ -8,3 +8,5 @@ if command -v g++ >/dev/null; then
 fi
 command -v clang >/dev/null || exit 0
 "$1" --cc "clang -std=c11 -O2 -Wall -Wextra -Werror" "$2"/tuned "$2"/vector "$2"/split/of_handles.case "$2"/online_softmax/lanes.case --every 40 "$2"
+# Loops become vectors, whatever they cost.
+"$1" --cc "clang -std=c11 -O2 -mllvm -force-vector-width=4" "$2"/vector/stores_come_back.case

@@ -189,6 +189,8 @@ bool tir_captures_of(const struct tir *ir, tir_stmt s, struct tir_captures *out)
 bool tir_is_captured_apart(const struct tir *ir, const struct tir_captures *captures, uint32_t i);
 /* Whether a buffer is a view of what another buffer names. Allocations in the workspace are none: each has its own. */
 bool tir_is_view(const struct tir *ir, tir_buffer buffer);
+/* The buffer whose memory a view's is, at last; of other buffers, the buffer itself. TIR_NONE: not known. */
+tir_buffer tir_viewed_memory(const struct tir *ir, tir_buffer buffer);
 
 /* ---- The workspace ----------------------------------------------------------------------------------------------- */
 

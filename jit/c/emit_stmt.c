@@ -14,6 +14,14 @@ static void emit_c_body(struct emit_c *e, tir_stmt first) {
 
 /* ---- Control ---- */
 
+/* What stands before a loop: clang's vectorizer is LLVM's. */
+static void emit_c_pragma(struct emit_c *e, tir_stmt loop) {
+  if (!e->dialect->vectorized || !jit_stores_come_back(e->ir, loop)) return;
+  fputs("#ifdef __clang__ /* it would reorder stores to one place */\n"
+        "#pragma clang loop vectorize(disable)\n#endif\n",
+        e->out);
+}
+
 static void emit_loop(struct emit_c *e, tir_loop loop) {
   assert(tir_is(e->ir, loop, TIR_LOOP));
   struct tir_stmt_node s = *tir_stmt_at(e->ir, loop);
@@ -36,6 +44,7 @@ static void emit_loop(struct emit_c *e, tir_loop loop) {
   e->out = out;
   uint32_t number = e->scope_count;
   const char *i = emit_c_declare_var(e, s.loop.var), *type = emit_c_index_type(e);
+  emit_c_pragma(e, loop);
   if (constant)
     emit_c_line(e, "for (%s %s = %s; %s < %lld; %s++) {", type, i, from, i, (long long)(min->imm + extent->imm), i);
   else
@@ -76,6 +85,7 @@ static void emit_if(struct emit_c *e, tir_stmt at) {
 
 static void emit_while(struct emit_c *e, tir_stmt at) {
   assert(tir_is(e->ir, at, TIR_WHILE));
+  emit_c_pragma(e, at);
   emit_condition(e, "while", tir_stmt_at(e->ir, at)->test.condition, " {");
   emit_c_body(e, tir_stmt_at(e->ir, at)->first[TIR_BODY]);
   emit_c_line(e, "}");

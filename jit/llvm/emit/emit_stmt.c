@@ -1,6 +1,7 @@
 /* Statements, and the function around them. */
 #include "emit.h"
 
+#include "jit/backend.h"
 #include "jit/llvm/machine.h"
 
 #include <stdlib.h>
@@ -22,52 +23,6 @@ LLVMValueRef emit_alloca(struct emit *e, LLVMTypeRef type, uint64_t count, unsig
 }
 
 /* ---- Control ---- */
-
-/* ---- Loops that LLVM may not vectorize ---- */
-
-struct place {
-  const struct tir *ir;
-  tir_var loop;
-  bool unclear;
-};
-
-/* A part that is no sum or product by a constant, and follows the loop, or a name, or data. */
-static bool look_at_place(void *data, tir_expr x) {
-  struct place *p = data;
-  const struct tir_expr_node *n = tir_at(p->ir, x);
-  bool plain = n->kind == TIR_ADD || n->kind == TIR_SUB || n->kind == TIR_CAST || n->kind == TIR_VAR ||
-               (n->kind == TIR_MUL && (tir_is_int(p->ir, n->a) || tir_is_int(p->ir, n->b)));
-  bool named = n->kind == TIR_VAR && tir_is_let(p->ir, n->ref);
-  if (plain && !named) return !p->unclear;
-  p->unclear |= named || n->flags & TIR_HAS_LOAD || tir_uses_var(p->ir, x, p->loop) || tir_uses_let(p->ir, x);
-  return false;
-}
-
-static bool comes_back(const struct tir *ir, const struct tir_stmt_node *store, tir_var loop) {
-  struct place place = {.ir = ir, .loop = loop};
-  for (uint32_t d = 0; d < tir_buffer_at(ir, store->store.buffer)->rank && !place.unclear; d++)
-    tir_walk_expr(ir, ir->operands.at[store->store.indices + d], look_at_place, &place);
-  return place.unclear;
-}
-
-static bool is_other_store(const struct tir *ir, tir_loop loop, tir_stmt store) {
-  for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next(ir, s, loop))
-    if (s != store && tir_is(ir, s, TIR_STORE) &&
-        tir_as(ir, s, TIR_STORE)->store.buffer == tir_as(ir, store, TIR_STORE)->store.buffer)
-      return true;
-  return false;
-}
-
-/* Several stores of the loop go to one buffer, to places that may come back in later iterations. LLVM 19's analysis of
- * a loop that writes through one pointer and reads nothing else takes that for safe however often it writes, and all of
- * an iteration's first stores then come before all second ones (LoopAccessAnalysis.cpp, "a single destination"). */
-static bool stores_come_back(const struct tir *ir, tir_loop loop) {
-  tir_var v = tir_as(ir, loop, TIR_LOOP)->loop.var;
-  for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next(ir, s, loop))
-    if (tir_is(ir, s, TIR_STORE) && comes_back(ir, tir_as(ir, s, TIR_STORE), v) && is_other_store(ir, loop, s))
-      return true;
-  return false;
-}
 
 /* Source: LLVM's Language Reference, "llvm.loop.vectorize.enable"; a loop's node names itself first. */
 static void forbid_vectors(struct emit *e, LLVMValueRef back) {
@@ -107,7 +62,7 @@ static void emit_loop(struct emit *e, tir_loop loop) {
   LLVMValueRef more = LLVMBuildICmp(w, LLVMIntSLT, next, end, "");
   LLVMBasicBlockRef latch = LLVMGetInsertBlock(w);
   LLVMValueRef back = LLVMBuildCondBr(w, more, body, after);
-  if (stores_come_back(e->ir, loop)) forbid_vectors(e, back);
+  if (jit_stores_come_back(e->ir, loop)) forbid_vectors(e, back);
   LLVMAddIncoming(i, (LLVMValueRef[]){min, next}, (LLVMBasicBlockRef[]){before, latch}, 2);
   LLVMPositionBuilderAtEnd(w, after);
 }
@@ -138,7 +93,8 @@ static void emit_while(struct emit *e, tir_stmt at) {
   LLVMBuildCondBr(e->builder, emit_expr(e, s.test.condition), body, after);
   LLVMPositionBuilderAtEnd(e->builder, body);
   emit_list(e, s.first[TIR_BODY]);
-  LLVMBuildBr(e->builder, head);
+  LLVMValueRef back = LLVMBuildBr(e->builder, head);
+  if (jit_stores_come_back(e->ir, at)) forbid_vectors(e, back);
   LLVMPositionBuilderAtEnd(e->builder, after);
 }
 

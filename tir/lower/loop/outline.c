@@ -124,8 +124,7 @@ static bool find_source(void *data, tir_expr e) {
   return !s->found;
 }
 
-/* The buffer whose memory a view's is, at last; TIR_NONE: not known. */
-static tir_buffer memory_of(const struct tir *ir, tir_buffer buffer) {
+tir_buffer tir_viewed_memory(const struct tir *ir, tir_buffer buffer) {
   struct source s = {ir, TIR_NONE};
   while (buffer && tir_is_view(ir, buffer)) {
     s.found = TIR_NONE;
@@ -137,10 +136,10 @@ static tir_buffer memory_of(const struct tir *ir, tir_buffer buffer) {
 
 bool tir_is_captured_apart(const struct tir *ir, const struct tir_captures *captures, uint32_t i) {
   assert(i < captures->buffers);
-  tir_buffer memory = memory_of(ir, tir_at(ir, captures->at[i])->ref);
+  tir_buffer memory = tir_viewed_memory(ir, tir_at(ir, captures->at[i])->ref);
   for (uint32_t k = 0; k < captures->buffers; k++) {
     if (k == i) continue;
-    tir_buffer other = memory_of(ir, tir_at(ir, captures->at[k])->ref);
+    tir_buffer other = tir_viewed_memory(ir, tir_at(ir, captures->at[k])->ref);
     if (!memory || !other || other == memory) return false;
   }
   return true;
