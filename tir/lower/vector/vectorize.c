@@ -184,11 +184,69 @@ static bool differs_by_lane(const struct vectors *v, tir_expr e) {
   return differs;
 }
 
+/* ---- What must not be computed in lanes that do not want it: divisions by zero, accesses outside buffers ---- */
+
+static bool may_divide_by_zero(const struct vectors *v, const struct tir_expr_node *n) {
+  if (n->kind < TIR_DIV || n->kind > TIR_FLOORMOD || tir_type_is_float(n->type)) return false;
+  const struct tir_expr_node *by = tir_at(v->ir, n->b);
+  return (by->flags & TIR_OF_DATA) || (by->lo <= 0 && by->hi >= 0);
+}
+
+struct traps {
+  struct vectors *v;
+  bool loads, found; /* loads: they count */
+};
+
+static bool find_trap(void *data, tir_expr e) {
+  struct traps *t = data;
+  struct tir *ir = t->v->ir;
+  const struct tir_expr_node n = *tir_at(ir, e);
+  tir_expr indices[TIR_MOST_RANK];
+  bool load = t->loads && n.kind == TIR_LOAD && n.count <= TIR_MOST_RANK;
+  for (uint32_t i = 0; load && i < n.count; i++) indices[i] = ir->operands.at[n.operands + i];
+  t->found = t->found || may_divide_by_zero(t->v, &n) || (load && !is_inside(t->v, n.ref, indices, n.count));
+  return !t->found;
+}
+
+static bool may_trap(struct vectors *v, tir_expr e, bool loads) {
+  struct traps t = {v, loads, false};
+  tir_walk_expr(v->ir, e, find_trap, &t);
+  return t.found;
+}
+
+/* Lanes that do not want the quotient divide by one. */
+static tir_expr widen_division(struct vectors *v, struct tir_expr_node n) {
+  struct tir *ir = v->ir;
+  tir_expr a = splat(v, widen(v, n.a), v->lanes), b = splat(v, widen(v, n.b), v->lanes);
+  tir_expr one = splat(v, tir_int(ir, tir_type_of(ir, n.b), 1), v->lanes);
+  if (v->failed) return a;
+  return tir_binary(ir, (enum tir_kind)n.kind, a, tir_select(ir, splat(v, v->mask, v->lanes), b, one));
+}
+
+/* The second of a conjunction or a disjunction, where the first does not decide. */
+static tir_expr widen_second(struct vectors *v, enum tir_kind kind, tir_expr first, tir_expr second) {
+  if (!may_trap(v, second, true)) return widen(v, second);
+  tir_expr outer = v->mask, open = first;
+  if (kind == TIR_OR) open = tir_unary(v->ir, TIR_NOT, tir_type_of(v->ir, first), first);
+  bool counted = v->choice_count < MOST_CHOICES;
+  if (counted) v->around[v->choice_count++] = outer;
+  v->mask = and_mask(v, outer, splat(v, open, v->lanes));
+  tir_expr made = splat(v, widen(v, second), v->lanes);
+  v->mask = outer;
+  if (counted) v->choice_count--;
+  return made;
+}
+
 static tir_expr widen_node(struct vectors *v, tir_expr e) {
   struct tir *ir = v->ir;
   struct tir_expr_node n = *tir_at(ir, e);
   if (n.kind == TIR_VAR) return widen_var(v, n.ref);
   if (n.kind == TIR_LOAD || n.kind == TIR_CALL) return widen_operands(v, n);
+  if (v->mask && may_divide_by_zero(v, &n)) return widen_division(v, n);
+  if (n.kind == TIR_AND || n.kind == TIR_OR) {
+    tir_expr a = widen(v, n.a), b = widen_second(v, (enum tir_kind)n.kind, a, n.b);
+    return widen_index_binary(v, (enum tir_kind)n.kind, a, b);
+  }
   if (n.kind >= TIR_ADD && n.kind <= TIR_OR) {
     tir_expr a = widen(v, n.a), b = widen(v, n.b);
     return widen_index_binary(v, (enum tir_kind)n.kind, a, b);
@@ -233,7 +291,7 @@ static tir_expr widen_load(struct vectors *v, tir_expr load) {
 static tir_expr widen(struct vectors *v, tir_expr e) {
   if (!e) return TIR_NONE;
   bool masked_load = v->mask && (tir_at(v->ir, e)->flags & TIR_HAS_LOAD), fresh;
-  if (!differs_by_lane(v, e) && !masked_load) return e;
+  if (!differs_by_lane(v, e) && !masked_load && !(v->mask && may_trap(v, e, false))) return e;
   if (lanes_of(v, e) > 1) v->failed = true;
   if (v->failed) return e;
   tir_expr known = *tir_node_map_at(&v->made, e, v->mask, &fresh);
@@ -311,9 +369,42 @@ static void part_conjunction(struct vectors *v, tir_expr condition, tir_expr *sa
     part_conjunction(v, second, same, each);
     return;
   }
-  bool alike = !differs_by_lane(v, condition) && !(n->flags & (TIR_HAS_LOAD | TIR_HAS_CALL));
+  bool alike = !differs_by_lane(v, condition) && !(n->flags & (TIR_HAS_LOAD | TIR_HAS_CALL)) &&
+               !(*each && may_trap(v, condition, false)); /* what is the same comes first */
   tir_expr *part = alike ? same : each;
   *part = conjunction(ir, *part, condition);
+}
+
+static bool is_stored(const struct tir *ir, tir_stmt parent, tir_buffer buffer) {
+  tir_buffer memory = tir_viewed_memory(ir, buffer);
+  for (tir_stmt s = tir_next(ir, parent, parent); s; s = tir_next(ir, s, parent)) {
+    if (!tir_is(ir, s, TIR_STORE)) continue;
+    tir_buffer to = tir_viewed_memory(ir, tir_stmt_at(ir, s)->store.buffer);
+    if (!memory || !to || to == memory) return true;
+  }
+  return false;
+}
+
+struct condition {
+  const struct tir *ir;
+  tir_stmt branch;
+  bool changes;
+};
+
+static bool find_stored(void *data, tir_expr e) {
+  struct condition *c = data;
+  const struct tir_expr_node *n = tir_at(c->ir, e);
+  if (n->kind == TIR_LOAD) c->changes |= is_stored(c->ir, c->branch, n->ref);
+  return !c->changes;
+}
+
+/* Each statement of a branch computes the branch's mask: what it reads may change only with the last of them. */
+static bool changes_its_condition(const struct tir *ir, tir_stmt s) {
+  struct condition c = {ir, s, false};
+  tir_stmt only = tir_stmt_at(ir, s)->first[TIR_BODY];
+  if (tir_is(ir, only, TIR_STORE) && !tir_stmt_at(ir, only)->next) return false;
+  tir_walk_expr(ir, tir_stmt_at(ir, s)->test.condition, find_stored, &c);
+  return c.changes;
 }
 
 /* What all lanes agree on stays a branch; what they do not becomes a mask. */
@@ -326,7 +417,7 @@ static void widen_if(struct vectors *v, tir_stmt s) {
     same = conjunction(ir, same, each);
     each = TIR_NONE;
   }
-  if (each && tir_stmt_at(ir, s)->first[TIR_ELSE]) {
+  if (each && (tir_stmt_at(ir, s)->first[TIR_ELSE] || changes_its_condition(ir, s))) {
     v->failed = true;
     return;
   }
