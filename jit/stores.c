@@ -29,8 +29,8 @@ static bool look_at_place(void *data, tir_expr x) {
   bool named = n->kind == TIR_VAR && tir_is_let(p->ir, n->ref) && binds_inside(p->ir, p->loop, n->ref);
   p->follows |= n->kind == TIR_VAR && n->ref == p->var;
   if (plain && !named) return !p->unclear;
-  p->unclear |= named || n->flags & TIR_HAS_LOAD || (p->var && tir_uses_var(p->ir, x, p->var)) ||
-                tir_uses_let(p->ir, x);
+  p->unclear |=
+      named || n->flags & TIR_HAS_LOAD || (p->var && tir_uses_var(p->ir, x, p->var)) || tir_uses_let(p->ir, x);
   return false;
 }
 

@@ -66,6 +66,8 @@ uint64_t emit_type_bytes(tir_type type); /* of one element as stored */
 LLVMValueRef emit_expr(struct emit *e, tir_expr x);
 LLVMValueRef emit_index(struct emit *e, tir_expr x);  /* scalar, as 64 bits: of a place, which cannot leave its type */
 LLVMValueRef emit_number(struct emit *e, tir_expr x); /* the same of any integer: those of data wrap around */
+/* One of two values, of which only that one is computed. TIR_NONE: then true, else false. */
+LLVMValueRef emit_choice(struct emit *e, tir_type type, tir_expr condition, tir_expr then, tir_expr otherwise);
 LLVMValueRef emit_bound(struct emit *e, tir_expr value); /* what a variable is that is bound to it */
 LLVMValueRef emit_splat(struct emit *e, LLVMValueRef scalar, int lanes);
 LLVMValueRef emit_cast(struct emit *e, LLVMValueRef value, tir_type from, tir_type to);

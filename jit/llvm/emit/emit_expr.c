@@ -161,8 +161,64 @@ static LLVMValueRef comparison(struct emit *e, const struct tir_expr_node *n, LL
   return LLVMBuildICmp(e->builder, tir_type_code(type) == TIR_INT ? ints[i] : uints[i], a, b, "");
 }
 
+/* ---- What is computed only where it is wanted ---- */
+
+struct traps {
+  const struct tir *ir;
+  bool found;
+};
+
+/* A division of integers by what may be zero; a load that may be outside of its buffer. */
+static bool find_trap(void *data, tir_expr x) {
+  struct traps *t = data;
+  const struct tir_expr_node *n = tir_at(t->ir, x);
+  if (n->kind >= TIR_DIV && n->kind <= TIR_FLOORMOD && !tir_type_is_float(n->type)) {
+    const struct tir_expr_node *by = tir_at(t->ir, n->b);
+    t->found |= (by->flags & TIR_OF_DATA) || (by->lo <= 0 && by->hi >= 0);
+  }
+  if (n->kind == TIR_LOAD && n->count == 1 && tir_type_lanes(n->type) == 1) {
+    const struct tir_expr_node *index = tir_at(t->ir, tir_operands(t->ir, n->operands)[0]);
+    const struct tir_expr_node *size = tir_at(t->ir, t->ir->operands.at[tir_buffer_at(t->ir, n->ref)->shape]);
+    t->found |= (index->flags & TIR_OF_DATA) || index->lo < 0 || size->kind != TIR_INT_IMM || index->hi >= size->imm;
+  }
+  return !t->found;
+}
+
+static bool may_trap(const struct emit *e, tir_expr x) {
+  struct traps t = {e->ir, false};
+  if (tir_at(e->ir, x)->flags & (TIR_HAS_LOAD | TIR_HAS_DIVMOD)) tir_walk_expr(e->ir, x, find_trap, &t);
+  return t.found;
+}
+
+LLVMValueRef emit_choice(struct emit *e, tir_type type, tir_expr condition, tir_expr then, tir_expr otherwise) {
+  assert(tir_type_lanes(tir_type_of(e->ir, condition)) == 1 && (then || otherwise));
+  LLVMValueRef decides = emit_expr(e, condition), values[2];
+  const tir_expr parts[] = {then, otherwise};
+  LLVMBasicBlockRef blocks[2], join;
+  blocks[0] = LLVMAppendBasicBlockInContext(e->context, e->function, "then");
+  blocks[1] = LLVMAppendBasicBlockInContext(e->context, e->function, "else");
+  join = LLVMAppendBasicBlockInContext(e->context, e->function, "join");
+  LLVMBuildCondBr(e->builder, decides, blocks[0], blocks[1]);
+  for (int i = 0; i < 2; i++) {
+    LLVMPositionBuilderAtEnd(e->builder, blocks[i]);
+    values[i] = parts[i] ? emit_expr(e, parts[i]) : LLVMConstInt(emit_type(e, type), i == 0, false);
+    if (parts[i] && tir_type_lanes(tir_type_of(e->ir, parts[i])) < tir_type_lanes(type))
+      values[i] = emit_splat(e, values[i], tir_type_lanes(type));
+    blocks[i] = LLVMGetInsertBlock(e->builder);
+    LLVMBuildBr(e->builder, join);
+  }
+  LLVMPositionBuilderAtEnd(e->builder, join);
+  if (e->failed) return LLVMGetPoison(emit_type(e, type));
+  LLVMValueRef phi = LLVMBuildPhi(e->builder, emit_type(e, type), "");
+  LLVMAddIncoming(phi, values, blocks, 2);
+  return phi;
+}
+
 static LLVMValueRef binary(struct emit *e, const struct tir_expr_node *n, bool fast_math) {
   assert(n->kind >= TIR_ADD && n->kind <= TIR_OR);
+  bool decides = (n->kind == TIR_AND || n->kind == TIR_OR) && tir_type_lanes(n->type) == 1;
+  if (decides && may_trap(e, n->b))
+    return emit_choice(e, n->type, n->a, n->kind == TIR_AND ? n->b : TIR_NONE, n->kind == TIR_AND ? TIR_NONE : n->b);
   tir_type ta = tir_type_of(e->ir, n->a), tb = tir_type_of(e->ir, n->b);
   int lanes = tir_type_lanes(n->type);
   LLVMValueRef a = emit_expr(e, n->a), b = emit_expr(e, n->b);
@@ -199,6 +255,8 @@ static LLVMValueRef variable(struct emit *e, const struct tir_expr_node *n) {
 static LLVMValueRef select_value(struct emit *e, const struct tir_expr_node *n) {
   assert(n->kind == TIR_SELECT);
   int lanes = tir_type_lanes(n->type);
+  if (tir_type_lanes(tir_type_of(e->ir, n->a)) == 1 && (may_trap(e, n->b) || may_trap(e, n->c)))
+    return emit_choice(e, n->type, n->a, n->b, n->c);
   LLVMValueRef c = emit_expr(e, n->a), a = emit_expr(e, n->b), b = emit_expr(e, n->c);
   if (tir_type_lanes(tir_type_of(e->ir, n->b)) < lanes) a = emit_splat(e, a, lanes);
   if (tir_type_lanes(tir_type_of(e->ir, n->c)) < lanes) b = emit_splat(e, b, lanes);

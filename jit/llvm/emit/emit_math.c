@@ -221,23 +221,7 @@ static LLVMValueRef if_then_else(struct emit *e, const struct tir_expr_node *n) 
     if (tir_type_lanes(tir_type_of(e->ir, args[2])) < lanes) b = emit_splat(e, b, lanes);
     return LLVMBuildSelect(e->builder, c, a, b, "");
   }
-  LLVMValueRef condition = emit_expr(e, args[0]), values[2];
-  LLVMBasicBlockRef blocks[2], join;
-  blocks[0] = LLVMAppendBasicBlockInContext(e->context, e->function, "then");
-  blocks[1] = LLVMAppendBasicBlockInContext(e->context, e->function, "else");
-  join = LLVMAppendBasicBlockInContext(e->context, e->function, "join");
-  LLVMBuildCondBr(e->builder, condition, blocks[0], blocks[1]);
-  for (int i = 0; i < 2; i++) {
-    LLVMPositionBuilderAtEnd(e->builder, blocks[i]);
-    values[i] = emit_expr(e, args[1 + i]);
-    blocks[i] = LLVMGetInsertBlock(e->builder);
-    LLVMBuildBr(e->builder, join);
-  }
-  LLVMPositionBuilderAtEnd(e->builder, join);
-  if (e->failed) return LLVMGetPoison(emit_type(e, n->type));
-  LLVMValueRef phi = LLVMBuildPhi(e->builder, emit_type(e, n->type), "");
-  LLVMAddIncoming(phi, values, blocks, 2);
-  return phi;
+  return emit_choice(e, n->type, args[0], args[1], args[2]);
 }
 
 /* Of the thread that runs a parallel loop's iterations. */
