@@ -8,6 +8,7 @@
 /* ---- Writing ---- */
 
 uint8_t *bytes_extend(struct byte_writer *w, size_t size) {
+  assert(w->size <= w->room && (w->at || !w->room));
   if (w->size + size > w->room) {
     w->room = (w->size + size) * 2 + 256;
     w->at = realloc(w->at, w->room);
@@ -50,6 +51,7 @@ struct byte_reader bytes_reader(const void *bytes, size_t size) {
 }
 
 const void *bytes_take(struct byte_reader *r, uint64_t size) {
+  assert(r->at <= r->end);
   if (r->bad || size > (size_t)(r->end - r->at)) {
     r->bad = true;
     return NULL;

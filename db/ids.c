@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 void db_add_id(struct db_ids *ids, const db_id *id) {
+  assert(id && ids->count <= ids->room);
   if (ids->count == ids->room) {
     ids->room = ids->room * 2 + 16;
     ids->at = realloc(ids->at, ids->room * sizeof *ids->at);

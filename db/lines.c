@@ -83,6 +83,7 @@ static json_t *read_without_trace(const struct db_line *line, char **trace) {
   const char *begin = find_trace(line->text), *end = begin;
   *trace = begin ? unescape(&end) : NULL;
   if (!*trace) return NULL;
+  assert(begin <= end && end < line->text + line->length);
   size_t before = (size_t)(begin - line->text), behind = line->length - (size_t)(end - line->text);
   char *rest = malloc(before + strlen(MARK) + behind + 1);
   if (!rest) abort();
@@ -157,6 +158,7 @@ static void finish(struct block *b) {
 
 /* What no thread could be had for is parsed here. */
 static void begin(struct db_lines *l, struct block *b) {
+  assert(!b->started && l->threads >= 1 && l->threads <= MOST_THREADS);
   clear(b);
   for (size_t bytes = 0; b->count < BLOCK && bytes < BLOCK_BYTES; b->count++) {
     struct db_line *line = &b->lines[b->count];

@@ -72,6 +72,7 @@ static bool is_meta(const struct db_pages *p, unsigned which) {
 }
 
 static void take_meta(struct db_pages *p, unsigned which) {
+  assert(which < 2 && p->bytes >= (size_t)which * p->page + META_END);
   const uint8_t *at = p->at + (size_t)which * p->page;
   p->txn = get64(at + META_TXN);
   p->free = get_tree(at + META_FREE);
@@ -81,6 +82,7 @@ static void take_meta(struct db_pages *p, unsigned which) {
 /* A page that a transaction took and gave back was never written: at the snapshot's end the file lacks it, until it is
  * used again. */
 static void set_count(struct db_pages *p, uint64_t named) {
+  assert(p->page);
   uint64_t there = p->bytes / p->page;
   p->named = named;
   p->count = named < there ? named : there;

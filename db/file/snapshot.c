@@ -51,6 +51,7 @@ struct db_snapshot {
 };
 
 static void leave_map(struct db_map *map) {
+  assert(!map || map->users > 0);
   if (!map || --map->users) return;
   munmap(map->at, map->bytes);
   free(map);
@@ -202,6 +203,7 @@ static int read_node(struct db_cursor *c, uint32_t level, uint32_t i, struct db_
 
 /* Takes a page as the path's next; node: of the page `from`, or of a root the tree's. */
 static int step_into(struct db_cursor *c, uint64_t from, uint32_t node, uint64_t number, struct db_bounds bounds) {
+  assert(c->depth < c->tree.depth && c->tree.depth <= DB_DEEPEST);
   const uint8_t *page;
   struct place place = {from, node, c->depth + 1 == c->tree.depth};
   int code = come_to(c->snapshot, place, number, bounds, &page);
@@ -212,6 +214,7 @@ static int step_into(struct db_cursor *c, uint64_t from, uint32_t node, uint64_t
 /* From a branch to the child that it is at. */
 static int step_down(struct db_cursor *c) {
   const struct db_step *step = &c->path[c->depth - 1];
+  assert(c->depth && step->at < step->count);
   struct db_bounds bounds = step->bounds;
   struct db_node n, next;
   int code = read_node(c, c->depth - 1, step->at, &n);
@@ -268,6 +271,7 @@ static int settle(struct db_cursor *c) {
 }
 
 static int show(struct db_cursor *c, MDB_val *key, MDB_val *value) {
+  assert(c->depth && c->depth == c->tree.depth);
   const struct db_step *step = &c->path[c->depth - 1];
   struct db_node n;
   uint64_t pages;

@@ -232,6 +232,7 @@ bool db_begin_read(struct db *db, MDB_txn **txn, ms_error *err) {
 }
 
 int db_end_read(struct db *db, MDB_txn *txn, int code) {
+  assert(txn);
   if (txn == db->batch) return code;
   int met = db_drop_snapshot(db, txn);
   mdb_txn_abort(txn);
@@ -295,6 +296,7 @@ static int end_part(struct db *db) {
 
 /* Counts writes to the batch's part, or to the next one where this one is full. */
 static int take_part(struct db *db, uint32_t writes, size_t bytes) {
+  assert(db->batch && writes > 0);
   int code = 0;
   if (db->part.writes && (db->part.writes + writes > db->part.most || db->part.bytes + bytes > PART_BYTES)) {
     code = end_part(db);

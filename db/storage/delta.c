@@ -82,6 +82,7 @@ struct match {
 
 /* The best copy for what begins at `at`, or one of no length; `expected`: the place where the last one would go on. */
 static struct match find_match(const struct delta_base *base, const uint8_t *at, size_t left, size_t expected) {
+  assert(left > 0 && base->size <= DELTA_MOST);
   struct match best = {expected, 0};
   if (expected < base->size) best.length = count_equal(at, base->bytes + expected, least(left, base->size - expected));
   size_t gain = best.length > NEAR_COST ? best.length - NEAR_COST : 0;
@@ -117,6 +118,7 @@ size_t delta_write(const struct delta_base *base, const void *bytes, size_t size
     place = m.place + m.length;
   }
   if (fresh < size || !size) put_bytes(&w, from + fresh, size - fresh);
+  assert(w.at <= w.end);
   return w.full ? 0 : (size_t)(w.at - out);
 }
 
@@ -126,6 +128,7 @@ bool delta_read(const void *base, size_t base_size, const void *delta, size_t de
   struct byte_reader r = bytes_reader(delta, delta_size);
   size_t place = 0, made = 0;
   while (r.at < r.end) {
+    assert(made <= size);
     uint64_t fresh = bytes_take_number(&r);
     const void *bytes = bytes_take(&r, fresh);
     if (!bytes || fresh > size - made) return false;

@@ -64,6 +64,7 @@ bool db_group_add(struct db_group *g, const struct db_record *r, ms_error *err) 
   size_t bytes = db_most_bytes(r);
   if (g->count == MOST || (g->count && g->bytes + bytes > MOST_BYTES))
     if (!db_group_put(g, err)) return false;
+  assert(g->count < MOST);
   struct db_record *to = &g->records[g->count];
   *to = *r;
   to->id = db_record_id(r);

@@ -154,6 +154,7 @@ static bool wants_sketch(const struct db_sketches *s, const struct db_record *r,
 /* The sketches were read in this transaction: the number is free. */
 static int add_sketch(struct db *db, MDB_txn *txn, const struct db_record *r, uint8_t *difference, size_t *size) {
   struct db_sketches *s = db->sketches_read;
+  assert(s->count < MOST_SKETCHES && s->next < UINT32_MAX);
   db_id key = db_sketch_key(&s->workload, s->next);
   int code = db_put_sealed(txn, db->sketches, DB_SKETCH, &key, r->trace, r->trace_bytes);
   if (code) return code;
@@ -166,6 +167,7 @@ static int add_sketch(struct db *db, MDB_txn *txn, const struct db_record *r, ui
 
 /* The shortest difference to a sketch, written to `out`, which has room for the trace; its length, or 0. */
 static size_t find_shortest(struct db_sketches *s, const struct db_record *r, uint8_t *out) {
+  assert(r->trace_bytes && s->count <= MOST_SKETCHES);
   size_t shortest = 0;
   uint8_t *other = malloc(r->trace_bytes + 1);
   if (!other) abort();
@@ -193,6 +195,7 @@ static void put_check(struct byte_writer *w, const void *trace, size_t size) {
 }
 
 static void put_whole(struct byte_writer *w, const struct db_record *r) {
+  assert(r->trace || !r->trace_bytes);
   bytes_put_number(w, 0);
   bytes_put(w, r->trace, r->trace_bytes);
 }

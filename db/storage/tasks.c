@@ -198,6 +198,7 @@ static uint64_t count_all(const struct summary *s) {
 
 /* Stale afterwards where more than the record would have to be known; by: what takes its place, or NULL. */
 static void subtract(struct summary *s, const struct db_record *r, const struct db_record *by) {
+  assert(!s->stale);
   const char *name = device_name(r);
   struct device *device = name ? device_of(s, name) : NULL;
   bool limited = s->limited != UNKNOWN && has_limit(r);
@@ -260,6 +261,7 @@ static int list_fastest(struct db *db, MDB_txn *txn, const uint8_t task[KEY], co
   memcpy(measured, task, KEY);
   measured[KEY] = DB_MEASURED;
   bests_clear(out);
+  assert(!removed || !added || !memcmp(&removed->workload, &added->workload, sizeof added->workload));
   int code = db_walk_task(db, txn, measured, sizeof measured, false, list_one, &l);
   if (!code && added) bests_change(out, NULL, added, l.all);
   return code;
@@ -278,6 +280,7 @@ static int keep_list(struct db *db, MDB_txn *txn, const uint8_t task[KEY], struc
 
 /* Of one task: `removed` goes, `added` comes; NULL: none does. */
 static int recount(struct db *db, MDB_txn *txn, const struct db_record *removed, const struct db_record *added) {
+  assert(removed || added);
   const struct db_record *r = added ? added : removed;
   uint8_t task[KEY];
   struct summary s = {0};
@@ -649,6 +652,7 @@ void db_tally_free(struct db_tally *t) {
 
 /* Where the task is, or would be. */
 static struct tallied *find_tallied(const struct db_tally *t, const uint8_t task[KEY]) {
+  assert(t->room && !(t->room & (t->room - 1)) && t->count < t->room);
   size_t i = XXH3_64bits(task, KEY) & (t->room - 1);
   while (t->at[i].used && memcmp(t->at[i].task, task, KEY) != 0) i = (i + 1) & (t->room - 1);
   return &t->at[i];

@@ -13,6 +13,7 @@ struct point {
 };
 
 static bool value_of_variable(const struct point *p, uint32_t var, int64_t *out) {
+  assert(p->count <= MOST_MOVED);
   for (uint32_t i = 0; i < p->count; i++)
     if (tir_iters(p->ir, p->block)[p->iters[i]].var == var) return *out = p->values[i], true;
   return false;

@@ -61,7 +61,10 @@ static void shape_nest(const struct model_nest *nest, const double *numbers, str
 }
 
 /* Loops of the nest, without that over the neighbours of a dot product: an instruction does it. */
-static uint32_t loops_of(const struct model_nest *nest) { return nest->loop_count - nest->dots; }
+static uint32_t loops_of(const struct model_nest *nest) {
+  assert(nest->dots <= nest->loop_count);
+  return nest->loop_count - nest->dots;
+}
 
 /* ---- What is run in parallel and in vectors: as rules/postproc/rewrite_parallel_vectorize_unroll.lua does it ---- */
 

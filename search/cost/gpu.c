@@ -154,6 +154,7 @@ static uint32_t places_of_warp(struct work *w, const struct model_access *a, con
     for (uint32_t d = 0; d < a->rank; d++) step += (double)a->moves[d][k] * strides[d];
     if (step != 0) moved[count] = k, steps[count++] = step * a->bytes;
   }
+  assert(count <= w->nest->iter_count);
   for (uint32_t l = 0; l < w->lane_count; l++) {
     double at = 0;
     for (uint32_t m = 0; m < count; m++) at += steps[m] * w->lanes[l][moved[m]];

@@ -39,6 +39,7 @@ static void perform_all(struct many *m, uint32_t threads) {
   enum { MOST_THREADS = 256 };
   pthread_t started[MOST_THREADS];
   uint32_t count = 0;
+  assert(m->perform && m->count > 0);
   if (threads > m->count) threads = m->count;
   if (threads > MOST_THREADS) threads = MOST_THREADS;
   while (count + 1 < threads && !pthread_create(&started[count], NULL, work, m)) count++;
@@ -66,6 +67,7 @@ static bool begin(struct many *m) {
 }
 
 static void end(struct many *m) {
+  assert(m->made_count <= m->count);
   for (uint32_t k = 0; k < m->made_count; k++) vm_plan_free(m->made[k]);
   free(m->plans);
   free(m->made);

@@ -6,6 +6,8 @@
 #include <string.h>
 
 uint32_t model_add_number(struct search_estimator *d, struct model_number n) {
+  bool derived = n.op == MODEL_TIMES || n.op == MODEL_CEILING;
+  assert(!derived || (n.a < d->number_count && n.b < d->number_count));
   d->numbers = realloc(d->numbers, (d->number_count + 1) * sizeof *d->numbers);
   if (!d->numbers) abort();
   d->numbers[d->number_count] = n;
@@ -38,6 +40,7 @@ void model_compute_numbers(const struct search_estimator *d, const int64_t *deci
  * such loops may cover; NULL: all of it. */
 static void grow(const struct model_nest *nest, const struct model_loop *loop, double trips, const double *inner,
                  double *left, double *out) {
+  assert(nest->iter_count <= MODEL_ITERS);
   memcpy(out, inner, nest->iter_count * sizeof *out);
   for (uint32_t k = nest->iter_count; k-- > 0 && trips > 1;) {
     if (!(loop->iters >> k & 1)) continue;
@@ -76,6 +79,7 @@ static double trips_within(const struct model_nest *nest, const struct model_loo
 
 /* Elements along a dimension that an access touches in a tile. */
 double model_width(const struct model_nest *nest, const struct model_access *a, const double *tile, uint32_t d) {
+  assert(d < a->rank && a->rank <= MODEL_RANK);
   double width = 1;
   for (uint32_t k = 0; k < nest->iter_count; k++) width += fabs((double)a->moves[d][k]) * (tile[k] - 1);
   return fmin(width, (double)a->extents[d]);

@@ -56,6 +56,7 @@ static bool is_external(const Onnx__TensorProto *proto) {
 }
 
 static size_t typed_count(const Onnx__TensorProto *proto) {
+  assert(proto->data_type >= 0 && proto->data_type < TYPES);
   switch (types[proto->data_type].field) {
   case FIELD_FLOAT: return proto->n_float_data;
   case FIELD_INT32: return proto->n_int32_data;
@@ -197,6 +198,7 @@ static bool read_external(const struct net_tensor *t, const char *folder, void *
 /* ---- Typed ---- */
 
 static void narrow(void *out, const int32_t *from, size_t count, size_t bytes) {
+  assert(bytes == 1 || bytes == 2 || bytes == 4);
   for (size_t i = 0; i < count; i++) {
     uint32_t x = (uint32_t)from[i];
     uint16_t half = (uint16_t)x;
@@ -225,6 +227,7 @@ static void read_typed(const struct net_tensor *t, void *out) {
 
 /* Integers of 4 bits, from the last, as none lies behind its byte. */
 static void unpack(const struct net_tensor *t, uint8_t *out) {
+  assert(t->stored == (t->count + 1) / 2 && t->bytes == t->count);
   bool is_signed = tir_type_code(t->type) == TIR_INT;
   for (size_t i = t->count; i-- > 0;) {
     uint8_t half = i % 2 ? out[i / 2] >> 4 : out[i / 2] & 15;

@@ -26,6 +26,7 @@ static bool read_varint(struct cursor *c, uint64_t *out, ms_error *err) {
 }
 
 static bool skip(struct cursor *c, uint64_t size, ms_error *err) {
+  assert(c->at <= c->end);
   if (size > (uint64_t)(c->end - c->at)) return refuse("a field is longer than what holds it: is the file cut?", err);
   c->at += size;
   return true;
