@@ -23,7 +23,7 @@ end
 local function x86_unit(target, u)
   return {key = "unit " .. u.unit, name = u.name, unit = u.unit > 0 and {name = u.name, unit = u.unit} or nil,
     rate = function()
-    return peak.undisturbed(target.cores, function(n) return ms.unit_rate(u.unit, n, target.vector_bits) end)
+    return peak.undisturbed(peak.cores_of(target), function(n) return ms.unit_rate(u.unit, n, target.vector_bits) end)
   end}
 end
 
@@ -80,8 +80,9 @@ local LEAST, MOST = 1 << 13, 1 << 30 -- bytes that are read for the bandwidth of
 -- buffer of as many: a machine may lend less of a cache than it says it has, and a power of two below may lie in a
 -- nearer one.
 local function memory_of_cpu(target, bytes)
-  local levels, name = {{"the L1 caches", target.l1_bytes * target.cores},
-                        {"the L2 caches", target.l2_bytes * target.cores}, {"the L3 cache", target.l3_bytes}}, "memory"
+  local cores = peak.cores_of(target)
+  local levels, name = {{"the L1 caches", target.l1_bytes * cores}, {"the L2 caches", target.l2_bytes * cores},
+                        {"the L3 cache", target.l3_bytes}}, "memory"
   for i = #levels, 1, -1 do if bytes <= levels[i][2] then name = levels[i][1] end end
   local size = math.min(math.max(math.ceil(bytes), LEAST), MOST)
   return {key = "memory of " .. size, name = name,

@@ -9,6 +9,10 @@ local function parallel(cores) return cores > 1 and "T.parallel" or "T.serial" e
 local ASKED = tonumber(os.getenv "MSCHED_PEAK_SECONDS" or "")
 local function at_most(seconds) return ASKED and ASKED > 0 and math.min(ASKED, seconds) or seconds end
 
+-- A target may have more cores than this machine, which can be measured with its own alone.
+function peak.cores_of(target) return math.min(target.cores, ms.target("native").cores) end
+local cores_of = peak.cores_of
+
 -- Steps of a chain: of floats a multiply-add, of integers an addition and a bitwise operation, which all vectors have.
 -- Either counts as two.
 local STEPS = {float = "SUM * X[vl] + X[vl]", int = "T.bitwise_xor(SUM + X[vl], X[vl])"}
@@ -44,7 +48,7 @@ end
 
 -- A call that does so many operations on vectors of a type, for timing it in turn with others.
 function peak.vectors_call(target, type)
-  local func, arguments, operations = product_of(target, target.cores, type)
+  local func, arguments, operations = product_of(target, cores_of(target), type)
   return {call = ms.build(func, {target = target.text}):prepare(table.unpack(arguments)), work = operations}
 end
 
@@ -69,7 +73,7 @@ end
 
 -- Operations a second on vectors of a type, by a few samples: in some hundredths of a second.
 function peak.vectors(target, type)
-  return peak.undisturbed(target.cores, function(n)
+  return peak.undisturbed(cores_of(target), function(n)
     local func, arguments, operations = product_of(target, n, type)
     arguments[#arguments + 1] = GLANCE
     return operations / peak.least(ms.build(func, {target = target.text}):time(table.unpack(arguments)))
@@ -132,11 +136,12 @@ end
 -- Bytes a second that are read of a buffer of so many bytes; without bytes: of one far larger than the caches. own:
 -- they lie in caches that each core has for itself.
 function peak.bandwidth(target, bytes, own)
+  local cores = cores_of(target)
   bytes = bytes or math.min(math.max(FAR, 2 * target.l3_bytes), MOST_FAR)
   if own then
-    return peak.undisturbed(target.cores, function(n) return read(target, n, bytes // target.cores * n) end)
+    return peak.undisturbed(cores, function(n) return read(target, n, bytes // cores * n) end)
   end
-  return read(target, target.cores, bytes)
+  return read(target, cores, bytes)
 end
 
 -- ---- A GPU ----

@@ -275,4 +275,12 @@ assert(ms.unit_is_used(1, "\tvpdpbusd\t%zmm0, %zmm1, %zmm2\n")
 assert(ms.unit_is_used(3, "\ttdpbssd\t%tmm2, %tmm1, %tmm0\n")
        and not ms.unit_is_used(4, "\ttdpbssd\t%tmm2, %tmm1, %tmm0\n"))
 assert(ms.unit_is_used(4, "tdpbf16ps") and ms.unit_is_used(2, "vdpbf16ps") and not ms.unit_is_used(2, "tdpbf16ps"))
+
+-- A target of more cores than this machine is measured by those that are here.
+do
+  local peak, here = ms.load "lua.bench.peak", ms.target "native"
+  local many = ms.target(here.text:gsub(" %-num%-cores=%d+", "") .. " -num-cores=4096")
+  assert(many.cores == 4096 and peak.cores_of(many) == here.cores)
+  assert(peak.vectors_call(many, "float32").work == peak.vectors_call(here, "float32").work)
+end
 print "rates: ok"
