@@ -215,9 +215,13 @@ for i = 2, 20000 do nodes[i] = {"Neg", {"v" .. i - 1}, {"v" .. i}} end
 local reversed = {}
 for i, n in ipairs(nodes) do reversed[#nodes + 1 - i] = n end
 assert(#read(model {nodes = reversed, outputs = {{"v20000"}}}).nodes == 20000)
-local deep = {nodes = {}}
-for _ = 1, 40 do deep = {nodes = {{"If", {"x"}, {"z"}, {g = deep}}}} end
-refuses("in one another more than 64 deep", model {nodes = {{"If", {"x"}, {"y"}, {g = deep}}}})
+local function deep(graphs)
+  local g = {nodes = {{"Neg", {"x"}, {"z"}}}}
+  for _ = 2, graphs do g = {nodes = {{"If", {"x"}, {"z"}, {g = g}}}} end
+  return model {nodes = {{"If", {"x"}, {"y"}, {g = g}}}, outputs = {{"y"}}}
+end
+refuses("its messages are in one another more than 100 deep", deep(40))
+assert(#read(deep(30)).nodes == 1)
 
 -- Cut anywhere it is refused, or has lost whole fields; each byte changed, it is refused or read, with one message.
 local whole = onnx.model(model())
