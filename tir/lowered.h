@@ -142,11 +142,11 @@ struct tir_mma_place tir_mma_place(enum tir_mma_operand operand, int bits, int l
 #define TIR_MMA8_LANES ".lanes"
 bool tir_is_mma8_fragment(const struct tir *ir, tir_buffer buffer); /* an operand of 16 x 8 x 8, of either kind */
 
-/* Accumulators of a warp group, in registers. */
+/* What a warp group has in registers: accumulators, operand a, and values of rows. */
 bool tir_is_group_fragment(const struct tir *ir, tir_buffer buffer); /* the scope says so */
 bool tir_is_wgmma_width(int64_t n);                                  /* there are products of so many columns */
-/* Where register `element` of a thread's n / 2 lies in the fragment. Source: PTX ISA, "Register Fragments for
- * wgmma.mma_async.m64nNk16". */
+/* Where element `element` of a thread's n / 2 lies in the fragment of accumulators, and in one of operand a, which has
+ * 16 columns. Source: PTX ISA, "Register Fragments for wgmma.mma_async.m64nNk16". */
 struct tir_mma_place tir_wgmma_place(int thread, int element);
 
 /* The operands of a tensor_copy, by number, and of an im2col_copy, which has four lists more. */

@@ -23,7 +23,9 @@ enum tir_memory_scope {
   TIR_SCOPE_MMA8_A,
   TIR_SCOPE_MMA8_B,
   TIR_SCOPE_MMA8_C,
-  TIR_SCOPE_WGMMA,
+  TIR_SCOPE_WGMMA, /* from here on: of a warp group */
+  TIR_SCOPE_WGMMA_A,
+  TIR_SCOPE_WGMMA_ROWS,
   TIR_SCOPE_OTHER, /* none of these */
   TIR_SCOPE_COUNT
 };

@@ -31,6 +31,7 @@ struct shim_product {
   uint64_t a, b;
   int n, group;
   bool bfloat, by_rows;
+  const uint32_t *registers[4]; /* of the lanes that share rows: a, where it is in registers */
 };
 struct shim_sums {
   float *d;
@@ -59,9 +60,17 @@ static inline struct shim_sums *shim_sums_of(struct shim_group *g, float *d) {
   return NULL;
 }
 
-static inline void shim_begin_product(float *d, int n, uint64_t a, uint64_t b, bool bfloat, bool by_rows) {
+static const uint32_t *shim_registers_of[FIBERS_MOST_THREADS];
+
+static inline void shim_begin_product(float *d, int n, uint64_t a, const uint32_t *registers, uint64_t b, bool bfloat,
+                                      bool by_rows) {
   struct shim_group *g = shim_own_group();
+  struct shim_product product = {d, a, b, n, g->groups, bfloat, by_rows, {}};
+  unsigned thread = fibers_thread();
+  shim_registers_of[thread] = registers;
   fibers_shuffle(~0u, 0, 0, 32, -9); /* as one */
+  for (unsigned i = 0; i < 4; i++) product.registers[i] = shim_registers_of[thread - thread % 4 + i];
+  fibers_shuffle(~0u, 0, 0, 32, -13);
   if (!g->fenced) fibers_fail("a product of a warp group begins without a fence");
   fibers_check_proxies();
   if (g->count == SHIM_MOST_PRODUCTS) fibers_fail("too many products are waited for at once");
@@ -72,16 +81,25 @@ static inline void shim_begin_product(float *d, int n, uint64_t a, uint64_t b, b
     memcpy(s->kept, d, sizeof *d * (size_t)s->count);
     memset(d, 0xff, sizeof *d * (size_t)s->count);
   }
-  g->products[g->count++] = {d, a, b, n, g->groups, bfloat, by_rows};
+  g->products[g->count++] = product;
+}
+
+/* Element `k` of a row, which four lanes share: each has two of eight columns, and eight columns on the next two of
+ * them. lower: of the row eight further down. Registers are read when the product is done: who changes them before
+ * then spoils it. */
+static inline uint16_t shim_of_registers(const struct shim_product *p, bool lower, uint32_t k) {
+  return (uint16_t)(p->registers[k % 8 / 2][k / 8 * 2 + lower] >> k % 2 * 16);
 }
 
 static inline void shim_do_product(const struct shim_product *p, float *sums) {
-  struct shim_matrix a = shim_described(p->a), b = shim_described(p->b);
+  struct shim_matrix a = {}, b = shim_described(p->b);
+  if (!p->registers[0]) a = shim_described(p->a);
   for (int e = 0; e < p->n / 2; e++) {
     struct fibers_place at = fibers_wgmma_place((int)(fibers_thread() % 128), e);
     double sum = sums[e];
     for (uint32_t k = 0; k < 16; k++) {
-      uint16_t x = shim_of_matrix(&a, true, (uint32_t)at.row, k),
+      uint16_t x = p->registers[0] ? shim_of_registers(p, at.row % 16 >= 8, k)
+                                   : shim_of_matrix(&a, true, (uint32_t)at.row, k),
                y = shim_of_matrix(&b, !p->by_rows, (uint32_t)at.column, k);
       sum += p->bfloat ? shim_bf16::value(x) * shim_bf16::value(y) : shim_f16::value(x) * shim_f16::value(y);
     }
@@ -114,6 +132,7 @@ static inline void shim_wait_products(int left) {
 [[maybe_unused]] static void ms_wgmma_wait_1() { shim_wait_products(1); }
 [[maybe_unused]] static void ms_wgmma_wait_2() { shim_wait_products(2); }
 [[maybe_unused]] static void ms_wgmma_hold_one(float *) {}
+[[maybe_unused]] static void ms_wgmma_hold_a_one(uint32_t *) {}
 [[maybe_unused]] static void ms_proxy_fence() { fibers_proxy_fence(); }
 [[maybe_unused]] static int32_t ms_group_thread() { return (int32_t)(fibers_thread() % 128); }
 /* Its shuffles are the checks: lanes that have other values end the process. */
@@ -126,7 +145,11 @@ static inline void shim_wait_products(int left) {
 
 #define SHIM_WGMMA_OF(n, element, bfloat, layout, by_rows)                                                             \
   [[maybe_unused]] static void ms_wgmma_m64n##n##k16_##element##_##layout(float *d, uint64_t a, uint64_t b) {          \
-    shim_begin_product(d, n, a, b, bfloat, by_rows);                                                                   \
+    shim_begin_product(d, n, a, NULL, b, bfloat, by_rows);                                                             \
+  }                                                                                                                    \
+  [[maybe_unused]] static void ms_wgmma_m64n##n##k16_##element##_##layout##_registers(float *d, uint32_t *a,           \
+                                                                                      uint64_t b) {                    \
+    shim_begin_product(d, n, 0, a, b, bfloat, by_rows);                                                                \
   }
 #define SHIM_WGMMA(n)                                                                                                  \
   SHIM_WGMMA_OF(n, f16, false, row, true)                                                                              \

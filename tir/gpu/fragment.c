@@ -7,7 +7,7 @@
 bool tir_is_fragment(const struct tir *ir, tir_buffer buffer) {
   assert(tir_is_buffer(ir, buffer));
   enum tir_memory_scope scope = tir_memory_scope_of(ir, buffer);
-  return scope >= TIR_SCOPE_WMMA_A && scope <= TIR_SCOPE_WGMMA;
+  return scope >= TIR_SCOPE_WMMA_A && scope <= TIR_SCOPE_WGMMA_ROWS;
 }
 
 bool tir_is_mma8_fragment(const struct tir *ir, tir_buffer buffer) {
@@ -16,7 +16,8 @@ bool tir_is_mma8_fragment(const struct tir *ir, tir_buffer buffer) {
 }
 
 bool tir_is_group_fragment(const struct tir *ir, tir_buffer buffer) {
-  return tir_memory_scope_of(ir, buffer) == TIR_SCOPE_WGMMA;
+  enum tir_memory_scope scope = tir_memory_scope_of(ir, buffer);
+  return scope >= TIR_SCOPE_WGMMA && scope <= TIR_SCOPE_WGMMA_ROWS;
 }
 
 bool tir_is_wgmma_width(int64_t n) {

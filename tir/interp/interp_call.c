@@ -234,7 +234,8 @@ static operand external(struct compiler *c, const struct tir_expr_node *n, const
   operand dst = interp_registers(c, 1);
   operand together = handler == interp_device_call(which) ? threads_together(which) : 0;
   /* A lane touches elements that it alone holds under a condition of its own, too. */
-  bool own = which == TIR_MMA_GET || which == TIR_MMA_PUT, joint = c->in_kernel && together && !own;
+  bool own = which == TIR_MMA_GET || which == TIR_MMA_PUT || which == TIR_WGMMA_GET || which == TIR_WGMMA_PUT;
+  bool joint = c->in_kernel && together && !own;
   if (joint) interp_emit(c, OP_WARP, 0, together, 0, 0, 0);
   interp_emit(c, OP_EXTERN, dst, (operand)(c->program->sites.count - 1), 0, 0, 0);
   if (joint) interp_emit(c, OP_WARP, 0, together, 0, 0, 0);

@@ -12,34 +12,55 @@ static int64_t whole(const struct tir_extern_call *call, uint32_t arg) { return 
 static int64_t add(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
 static int64_t mul(int64_t a, int64_t b) { return (int64_t)((uint64_t)a * (uint64_t)b); }
 
-/* The fragment that arguments 0 to 2 name: its first element; the sums must be in one of these states. False:
- * refused. */
-static bool fragment(struct tir_extern_call *call, uint32_t count, unsigned states, int64_t *first) {
+/* Fragment `number` of n columns, where the indices of the buffer say that it is: its first element, and the distance
+ * of its rows. */
+struct place {
+  int64_t first, stride;
+};
+
+static struct place place_of(const struct tir_extern_call *call, uint32_t arg, int64_t number, int64_t n) {
+  int64_t stride = interp_call_stride(call, arg);
+  if (stride < n || stride % n) stride = n;
+  int64_t across = stride / n;
+  return (struct place){add(mul(mul(number / across, TIR_WGMMA_ROWS), stride), number % across * n), stride};
+}
+
+static int64_t element_at(struct place p, int64_t row, int64_t column) {
+  return add(p.first, add(mul(row, p.stride), column));
+}
+
+/* What argument `arg` leads to, registers of a warp group, must be in one of these states. */
+static bool is_in(struct tir_extern_call *call, uint32_t arg, unsigned states) {
+  const struct object *o = interp_call_object(call, arg);
+  bool waited = o && (!o->in_flight || states >> PRODUCTS_BEGUN & 1);
+  if (interp_call_lane(call) < 0 || !o || (waited && states >> o->products & 1)) return true;
+  return tir_call_fail(call, !waited || o->products >= PRODUCTS_BEGUN ? "the sums are not waited for"
+                                                                      : "no fence stands before the first product");
+}
+
+/* The fragment that arguments 0 to 2 name; the sums must be in one of these states. False: refused. */
+static bool fragment(struct tir_extern_call *call, uint32_t count, unsigned states, struct place *out) {
   if (tir_call_count(call) != count)
     return tir_call_fail(call, "%u arguments instead of %u", tir_call_count(call), count);
   int64_t n = whole(call, 2);
-  const struct object *o = interp_call_object(call, 0);
   if (!tir_is_wgmma_width(n)) return tir_call_fail(call, "there is no product of %lld columns", (long long)n);
   if (!interp_call_whole_groups(call)) return tir_call_fail(call, "a block is not of whole warp groups");
-  bool waited = o && (!o->in_flight || states >> PRODUCTS_BEGUN & 1);
-  if (interp_call_lane(call) >= 0 && o && !(waited && states >> o->products & 1))
-    return tir_call_fail(call, !waited || o->products >= PRODUCTS_BEGUN ? "the sums are not waited for"
-                                                                        : "no fence stands before the first product");
-  *first = mul(whole(call, 1), TIR_WGMMA_ROWS * n);
-  return true;
+  *out = place_of(call, 0, whole(call, 1), n);
+  return is_in(call, 0, states);
 }
 
 /* (c, index, n, value) */
 bool interp_do_wgmma_fill(struct tir_extern_call *call, void *data) {
-  int64_t first;
+  struct place of;
   (void)data;
-  if (!fragment(call, 4, 1 << PRODUCTS_DONE | 1 << PRODUCTS_FENCED, &first)) return false;
+  if (!fragment(call, 4, 1 << PRODUCTS_DONE | 1 << PRODUCTS_FENCED, &of)) return false;
   int lane = interp_call_lane(call);
   struct object *o = interp_call_object(call, 0);
   if (lane > 0) return true;
   if (o) o->products = PRODUCTS_DONE;
-  for (int64_t i = 0; i < TIR_WGMMA_ROWS * whole(call, 2); i++)
-    if (!tir_call_store(call, 0, add(first, i), tir_call_value(call, 3))) return false;
+  for (int64_t i = 0; i < TIR_WGMMA_ROWS; i++)
+    for (int64_t j = 0; j < whole(call, 2); j++)
+      if (!tir_call_store(call, 0, element_at(of, i, j), tir_call_value(call, 3))) return false;
   return true;
 }
 
@@ -57,27 +78,15 @@ static bool load(struct tir_extern_call *call, uint32_t arg, int64_t rows, int64
   return true;
 }
 
-/* (c, index, n, a, stride, b, stride, layout of b) */
-bool interp_do_wgmma_mma(struct tir_extern_call *call, void *data) {
-  int64_t first, n = whole(call, 2);
-  double a[TIR_WGMMA_ROWS * TIR_WGMMA_DEPTH], b[TIR_WGMMA_DEPTH * TIR_WGMMA_MOST_COLUMNS];
+/* c += a * b, a being loaded; argument `arg` is b, then come the distance of its rows, and its layout. */
+static bool multiply(struct tir_extern_call *call, struct place of, const double *a, uint32_t arg, bool by_columns) {
+  double b[TIR_WGMMA_DEPTH * TIR_WGMMA_MOST_COLUMNS];
+  int64_t n = whole(call, 2), stride = whole(call, arg + 1);
   struct tir_value sum;
-  (void)data;
-  if (!fragment(call, 8, 1 << PRODUCTS_FENCED | 1 << PRODUCTS_BEGUN, &first)) return false;
-  const char *layout = tir_call_value(call, 7).text;
-  bool by_columns = layout && !strcmp(layout, "col_major");
-  if (!by_columns && (!layout || strcmp(layout, "row_major") != 0))
-    return tir_call_fail(call, "b lies neither by rows nor by columns");
-  if (interp_call_lane(call) > 0) return true;
-  struct object *o = interp_call_object(call, 0);
-  if (o && interp_call_lane(call) == 0) o->products = PRODUCTS_BEGUN, o->in_flight = interp_call_groups(call) + 1;
-  int64_t stride = whole(call, 6);
-  if (!load(call, 3, TIR_WGMMA_ROWS, TIR_WGMMA_DEPTH, whole(call, 4), 1, a) ||
-      !load(call, 5, TIR_WGMMA_DEPTH, n, by_columns ? 1 : stride, by_columns ? stride : 1, b))
-    return false;
+  if (!load(call, arg, TIR_WGMMA_DEPTH, n, by_columns ? 1 : stride, by_columns ? stride : 1, b)) return false;
   for (int64_t i = 0; i < TIR_WGMMA_ROWS; i++)
     for (int64_t j = 0; j < n; j++) {
-      int64_t at = add(first, i * n + j);
+      int64_t at = element_at(of, i, j);
       if (!tir_call_load(call, 0, at, &sum)) return false;
       for (int64_t k = 0; k < TIR_WGMMA_DEPTH; k++) sum.real += a[i * TIR_WGMMA_DEPTH + k] * b[k * n + j];
       if (!tir_call_store(call, 0, at, sum)) return false;
@@ -85,23 +94,104 @@ bool interp_do_wgmma_mma(struct tir_extern_call *call, void *data) {
   return true;
 }
 
+static bool read_layout(struct tir_extern_call *call, bool *by_columns) {
+  const char *layout = tir_call_value(call, 7).text;
+  *by_columns = layout && !strcmp(layout, "col_major");
+  return *by_columns || (layout && !strcmp(layout, "row_major")) ||
+         tir_call_fail(call, "b lies neither by rows nor by columns");
+}
+
+/* A product that changes or reads these registers begins. */
+static void begin(struct tir_extern_call *call, uint32_t arg) {
+  struct object *o = interp_call_object(call, arg);
+  if (o && interp_call_lane(call) == 0) o->products = PRODUCTS_BEGUN, o->in_flight = interp_call_groups(call) + 1;
+}
+
+enum { MAY_BEGIN = 1 << PRODUCTS_FENCED | 1 << PRODUCTS_BEGUN };
+
+/* (c, index, n, a, stride, b, stride, layout of b) */
+bool interp_do_wgmma_mma(struct tir_extern_call *call, void *data) {
+  struct place of;
+  double a[TIR_WGMMA_ROWS * TIR_WGMMA_DEPTH];
+  bool by_columns;
+  (void)data;
+  if (!fragment(call, 8, MAY_BEGIN, &of) || !read_layout(call, &by_columns)) return false;
+  if (interp_call_lane(call) > 0) return true;
+  begin(call, 0);
+  return load(call, 3, TIR_WGMMA_ROWS, TIR_WGMMA_DEPTH, whole(call, 4), 1, a) && multiply(call, of, a, 5, by_columns);
+}
+
+/* (c, index, n, a, index, b, stride, layout of b) */
+bool interp_do_wgmma_mma_registers(struct tir_extern_call *call, void *data) {
+  struct place of;
+  double a[TIR_WGMMA_ROWS * TIR_WGMMA_DEPTH];
+  bool by_columns;
+  (void)data;
+  if (!fragment(call, 8, MAY_BEGIN, &of) || !is_in(call, 3, MAY_BEGIN) || !read_layout(call, &by_columns)) return false;
+  if (interp_call_lane(call) > 0) return true;
+  begin(call, 0), begin(call, 3);
+  struct place from = place_of(call, 3, whole(call, 4), TIR_WGMMA_DEPTH);
+  struct tir_value v;
+  for (int64_t i = 0; i < TIR_WGMMA_ROWS; i++)
+    for (int64_t k = 0; k < TIR_WGMMA_DEPTH; k++) {
+      if (!tir_call_load(call, 3, element_at(from, i, k), &v)) return false;
+      a[i * TIR_WGMMA_DEPTH + k] = v.real;
+    }
+  return multiply(call, of, a, 5, by_columns);
+}
+
+/* Where the element lies whose number among a thread's is argument 2. */
+static bool held_at(struct tir_extern_call *call, int64_t lane, unsigned states, int64_t *at) {
+  int64_t n = whole(call, 1), element = whole(call, 2);
+  if (!tir_is_wgmma_width(n) || element < 0)
+    return tir_call_fail(call, "element %lld of fragments of %lld columns", (long long)element, (long long)n);
+  struct tir_mma_place p = tir_wgmma_place((int)((uint64_t)lane % TIR_GROUP), (int)(element % (n / 2)));
+  *at = element_at(place_of(call, 0, element / (n / 2), n), p.row, p.column);
+  return is_in(call, 0, states);
+}
+
+/* (c, n, element, lane) */
+bool interp_do_wgmma_get(struct tir_extern_call *call, void *data) {
+  int64_t at;
+  struct tir_value v;
+  (void)data;
+  if (tir_call_count(call) != 4) return tir_call_fail(call, "a fragment, its columns and an element are expected");
+  if (!held_at(call, whole(call, 3), 1 << PRODUCTS_DONE | 1 << PRODUCTS_FENCED, &at) || !tir_call_load(call, 0, at, &v))
+    return false;
+  tir_call_return(call, v);
+  return true;
+}
+
+/* (c, n, element, value, lane) */
+bool interp_do_wgmma_put(struct tir_extern_call *call, void *data) {
+  int64_t at;
+  (void)data;
+  if (tir_call_count(call) != 5)
+    return tir_call_fail(call, "a fragment, its columns, an element and a value are expected");
+  if (!held_at(call, whole(call, 4), 1 << PRODUCTS_DONE | 1 << PRODUCTS_FENCED, &at)) return false;
+  struct object *o = interp_call_object(call, 0);
+  if (o) o->products = PRODUCTS_DONE;
+  return tir_call_store(call, 0, at, tir_call_value(call, 3));
+}
+
 /* (c, index, n, pointer, stride): each thread what its registers hold; outside of a kernel one thread does all. */
 bool interp_do_wgmma_store(struct tir_extern_call *call, void *data) {
-  int64_t first, n = whole(call, 2);
+  struct place of;
+  int64_t n = whole(call, 2);
   int lane = interp_call_lane(call);
   (void)data;
-  if (!fragment(call, 5, 1 << PRODUCTS_DONE, &first)) return false;
+  if (!fragment(call, 5, 1 << PRODUCTS_DONE, &of)) return false;
   for (int t = lane < 0 ? 0 : lane; t < (lane < 0 ? TIR_GROUP : lane + 1); t++)
     for (int i = 0; i < n / 2; i++) {
       struct tir_mma_place p = tir_wgmma_place(t, i);
       struct tir_value v;
-      if (!tir_call_load(call, 0, add(first, p.row * n + p.column), &v)) return false;
+      if (!tir_call_load(call, 0, element_at(of, p.row, p.column), &v)) return false;
       if (!tir_call_store(call, 3, add(mul(p.row, whole(call, 4)), p.column), v)) return false;
     }
   return true;
 }
 
-/* Sums that products in flight change may be those of further products. */
+/* Registers that products in flight change or read may be those of further products. */
 bool interp_do_wgmma_fence(struct tir_extern_call *call, void *data) {
   (void)data;
   for (uint32_t i = 0; i < tir_call_count(call); i++) {

@@ -25,6 +25,8 @@ static const struct {
     [TIR_SCOPE_MMA8_B] = {"m16n8k8.matrixB", TIR_THREAD_MEMORY},
     [TIR_SCOPE_MMA8_C] = {"m16n8k8.matrixC", TIR_THREAD_MEMORY},
     [TIR_SCOPE_WGMMA] = {"wgmma.accumulator", TIR_THREAD_MEMORY},
+    [TIR_SCOPE_WGMMA_A] = {"wgmma.matrix_a", TIR_THREAD_MEMORY},
+    [TIR_SCOPE_WGMMA_ROWS] = {"wgmma.rows", TIR_THREAD_MEMORY},
 };
 
 /* No name has fewer than two characters; most texts differ there from most names. */

@@ -18,6 +18,13 @@
 #@ product product_by m=64 n=<N> k=16 b_m=<N> b_n=16 at=vj,vk type=<I> sum=float32 cast=T.Cast("float32", end=) a=shared.dyn.panels b=shared.dyn.panels c=wgmma.accumulator factor=8 c_factor=64
         T.wgmma_mma(C.data, C.elem_offset // C.strides[0] // 64 * (C.strides[0] // <N>) + C.elem_offset % C.strides[0] // <N>, <N>, A.access_ptr("r"), A.strides[0], B.access_ptr("r"), B.strides[0], "col_major")
 
+# The same, of A in the registers of the warp group.
+### wgmma_64x<N>x16_<I><I>f32_registers
+#: N 64 | 128 | 192 | 256
+#: I f16 = float16 | bf16 = bfloat16
+#@ product product_by m=64 n=<N> k=16 b_m=16 b_n=<N> at=vk,vj type=<I> sum=float32 cast=T.Cast("float32", end=) a=wgmma.matrix_a b=shared.dyn.panels c=wgmma.accumulator factor=8 c_factor=64
+        T.wgmma_mma_registers(C.data, C.elem_offset // C.strides[0] // 64 * (C.strides[0] // <N>) + C.elem_offset % C.strides[0] // <N>, <N>, A.data, A.elem_offset // A.strides[0] // 64 * (A.strides[0] // 16) + A.elem_offset % A.strides[0] // 16, B.access_ptr("r"), B.strides[0], "row_major")
+
 ### wgmma_store_64x<N>_f32_<S>
 #: N 64 | 128 | 192 | 256
 #: S shared_dyn = shared.dyn | global

@@ -264,7 +264,8 @@ static bool is_uniform(const struct emit_c *e, enum tir_axis axis) {
   for (tir_stmt s = e->kernel; s; s = tir_next(e->ir, s, e->kernel)) {
     if (tir_is(e->ir, s, TIR_EVALUATE)) {
       tir_expr call = tir_as(e->ir, s, TIR_EVALUATE)->evaluate.value;
-      uses |= tir_is_device_call(e->ir, call, TIR_WGMMA_MMA) || tir_is_device_call(e->ir, call, TIR_TENSOR_COPY);
+      uses |= tir_is_device_call(e->ir, call, TIR_WGMMA_MMA) || tir_is_device_call(e->ir, call, TIR_TENSOR_COPY) ||
+              tir_is_device_call(e->ir, call, TIR_WGMMA_MMA_REGISTERS);
     }
     if (!tir_is(e->ir, s, TIR_LOOP) || tir_stmt_at(e->ir, s)->loop_kind != TIR_THREAD_BINDING) continue;
     enum tir_axis other = tir_loop_axis(e->ir, s);

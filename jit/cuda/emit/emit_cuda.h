@@ -37,6 +37,9 @@ void emit_cuda_note_bound(struct emit_c *e);                       /* into e->bo
 /* emit_mma.c: the same, of mma.sync */
 bool emit_c_mma_fragment(struct emit_c *e, tir_buffer buffer, uint64_t elements);
 const char *emit_c_matrices(struct emit_c *e, bool transposed); /* the function that loads four matrices */
+/* Elements of fragments that lanes hold, of wgmma, too: one, and what sets it. */
+void emit_c_held(struct emit_c *e, tir_expr data, tir_expr element);
+void emit_c_hold(struct emit_c *e, tir_expr data, tir_expr element, tir_expr value);
 /* emit_mma8.c: the same, of mma.sync of 16 x 8 x 8 */
 bool emit_c_mma8_fragment(struct emit_c *e, tir_buffer buffer, uint64_t elements);
 /* emit_wgmma.c: the same, of warp groups */

@@ -304,8 +304,13 @@ static const char *pair_function(struct emit_c *e, bool puts) {
  * type of. False: refused. */
 static bool find_elements(struct emit_c *e, tir_expr data, bool *is_short, enum tir_code *code) {
   const struct tir_expr_node *n = tir_at(e->ir, data);
-  enum tir_mma_operand operand;
-  bool known = n->kind == TIR_DATA && tir_mma_operand_of(e->ir, n->ref, &operand) && operand != TIR_MMA_B;
+  enum tir_mma_operand operand = TIR_MMA_B;
+  enum tir_memory_scope scope = n->kind == TIR_DATA ? tir_memory_scope_of(e->ir, n->ref) : TIR_SCOPE_OTHER;
+  if (scope == TIR_SCOPE_WGMMA || scope == TIR_SCOPE_WGMMA_A)
+    operand = scope == TIR_SCOPE_WGMMA ? TIR_MMA_C : TIR_MMA_A;
+  else if (n->kind == TIR_DATA)
+    tir_mma_operand_of(e->ir, n->ref, &operand);
+  bool known = operand != TIR_MMA_B;
   tir_type type = known ? tir_buffer_at(e->ir, n->ref)->type : TIR_T_VOID;
   char constraint;
   *is_short = known && operand == TIR_MMA_A;
@@ -316,26 +321,30 @@ static bool find_elements(struct emit_c *e, tir_expr data, bool *is_short, enum 
   return false;
 }
 
-static void write_elements(struct emit_c *e, const tir_expr *args, const char *between) {
-  emit_c_buffer(e, tir_at(e->ir, args[0])->ref);
+static void write_elements(struct emit_c *e, tir_expr data, tir_expr element, const char *between) {
+  emit_c_buffer(e, tir_at(e->ir, data)->ref);
   fputs(between, e->out);
-  emit_c_index(e, args[1]);
+  emit_c_index(e, element);
 }
 
-/* (c, element) */
-void emit_cuda_mma_get(struct emit_c *e, tir_expr call) {
-  const tir_expr *args = emit_cuda_operands(e, call);
+void emit_c_held(struct emit_c *e, tir_expr data, tir_expr element) {
   bool is_short;
   enum tir_code code;
   char convert[64];
-  if (!find_elements(e, args[0], &is_short, &code)) return;
+  if (!find_elements(e, data, &is_short, &code)) return;
   if (is_short)
     fprintf(e->out, "%s(%s",
             emit_c_helper(e, code == TIR_BFLOAT ? "of_bfloat" : "of_half", (struct c_type){TIR_FLOAT, 32, 1}, NULL,
                           convert),
             pair_function(e, false));
-  write_elements(e, args, is_short ? ", " : "[");
+  write_elements(e, data, element, is_short ? ", " : "[");
   fputs(is_short ? "))" : "]", e->out);
+}
+
+/* (c, element) */
+void emit_cuda_mma_get(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
+  emit_c_held(e, args[0], args[1]);
 }
 
 /* exp(x) whose result is rounded to 16 bits: 2^(x / ln 2), both to some 22 bits.
@@ -365,26 +374,30 @@ static void write_rounded(struct emit_c *e, tir_expr value, tir_type type) {
   fputc(')', e->out);
 }
 
-/* (c, element, value) */
-void emit_cuda_mma_put(struct emit_c *e, tir_expr call) {
-  const tir_expr *args = emit_cuda_operands(e, call);
+void emit_c_hold(struct emit_c *e, tir_expr data, tir_expr element, tir_expr value) {
   bool is_short;
   enum tir_code code;
   char convert[64];
-  if (!find_elements(e, args[0], &is_short, &code)) return;
+  if (!find_elements(e, data, &is_short, &code)) return;
   if (is_short)
     emit_c_helper(e, code == TIR_BFLOAT ? "to_bfloat" : "to_half", (struct c_type){TIR_FLOAT, 32, 1}, NULL, convert);
   fputs(is_short ? pair_function(e, true) : "(", e->out);
-  write_elements(e, args, is_short ? ", " : "[");
+  write_elements(e, data, element, is_short ? ", " : "[");
   if (is_short)
     fprintf(e->out, ", %s(", convert);
   else
     fputs("] = ", e->out);
   if (is_short)
-    write_rounded(e, args[2], tir_buffer_at(e->ir, tir_at(e->ir, args[0])->ref)->type);
+    write_rounded(e, value, tir_buffer_at(e->ir, tir_at(e->ir, data)->ref)->type);
   else
-    emit_c_value(e, args[2], C_SCALAR);
+    emit_c_value(e, value, C_SCALAR);
   fputs(is_short ? "))" : ")", e->out);
+}
+
+/* (c, element, value) */
+void emit_cuda_mma_put(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
+  emit_c_hold(e, args[0], args[1], args[2]);
 }
 
 /* (c, index, a, index, b, index, layout of b) */

@@ -22,10 +22,15 @@ static unsigned registers_of(const struct emit_c *e, tir_buffer buffer) {
   return (unsigned)(tir_allocation_bytes(e->ir, buffer) / sizeof(float) / TIR_GROUP);
 }
 
+static bool is_scope(const struct emit_c *e, tir_buffer buffer, enum tir_memory_scope scope) {
+  return tir_memory_scope_of(e->ir, buffer) == scope;
+}
+
 bool emit_c_wgmma_fragment(struct emit_c *e, tir_buffer buffer) {
-  if (!tir_is_group_fragment(e->ir, buffer) || tir_buffer_at(e->ir, buffer)->type != TIR_TYPE(TIR_FLOAT, 32, 1))
-    return false;
-  emit_c_line(e, "float %s[%u];", emit_c_declare_buffer(e, buffer), registers_of(e, buffer));
+  tir_type type = tir_buffer_at(e->ir, buffer)->type;
+  bool sums = is_scope(e, buffer, TIR_SCOPE_WGMMA) && type == TIR_TYPE(TIR_FLOAT, 32, 1);
+  if (!sums && !(is_scope(e, buffer, TIR_SCOPE_WGMMA_A) && element_of(type))) return false;
+  emit_c_line(e, "%s %s[%u];", sums ? "float" : "uint32_t", emit_c_declare_buffer(e, buffer), registers_of(e, buffer));
   return true;
 }
 
@@ -59,12 +64,15 @@ static void matrix_function(struct emit_c *e) {
         e->helpers);
 }
 
-static void hold_function(struct emit_c *e) {
-  if (!emit_c_needs(e, "ms_wgmma_hold")) return;
-  fputs("MS_PTX(void, ms_wgmma_hold_one, (float *d)) { asm volatile(\"\" : \"+f\"(*d) : : \"memory\"); }\n"
-        "MS_HELPER void ms_wgmma_hold(float *d, int count) {\n#pragma unroll\n"
-        "  for (int i = 0; i < count; i++) ms_wgmma_hold_one(d + i);\n}\n",
-        e->helpers);
+static const char *hold_function(struct emit_c *e, bool sums) {
+  const char *name = sums ? "ms_wgmma_hold" : "ms_wgmma_hold_a", *type = sums ? "float" : "uint32_t";
+  if (emit_c_needs(e, name))
+    fprintf(e->helpers,
+            "MS_PTX(void, %s_one, (%s *d)) { asm volatile(\"\" : \"+%c\"(*d) : : \"memory\"); }\n"
+            "MS_HELPER void %s(%s *d, int count) {\n#pragma unroll\n"
+            "  for (int i = 0; i < count; i++) %s_one(d + i);\n}\n",
+            name, type, sums ? 'f' : 'r', name, type, name);
+  return name;
 }
 
 static void fill_function(struct emit_c *e) {
@@ -93,21 +101,29 @@ static void store_function(struct emit_c *e) {
           TIR_WARP, warp.row, TIR_WARP, lower.row, right.column, next.column, next.column, below.row, next.column);
 }
 
-/* d += a * b: d has n / 2 registers. Transposed b's rows are sixteen products, not columns. */
-static void multiply_function(struct emit_c *e, const struct element *of, int n, bool by_rows, const char *name) {
+/* d += a * b: d has n / 2 registers, and a, where no descriptor says where it lies, four. Transposed b's rows are
+ * sixteen products, not columns. */
+static void multiply_function(struct emit_c *e, const struct element *of, int n, bool by_rows, bool of_registers,
+                              const char *name) {
+  enum { A = TIR_WGMMA_DEPTH / 4 };
   assert(tir_is_wgmma_width(n));
   if (!emit_c_needs(e, name)) return;
   FILE *out = e->helpers;
-  int count = n / 2;
-  fprintf(out, "MS_PTX(void, %s, (float *d, uint64_t a, uint64_t b)) {\n", name);
+  int count = n / 2, a = of_registers ? A : 1;
+  fprintf(out, "MS_PTX(void, %s, (float *d, %s, uint64_t b)) {\n", name, of_registers ? "uint32_t *a" : "uint64_t a");
   fprintf(out,
           "  asm volatile(\"{\\n  .reg .pred p;\\n  setp.ne.b32 p, 1, 0;\\n\"\n"
           "               \"  %s.m%dn%dk%d.f32.%s.%s {",
           emit_cuda_spelling(TIR_WGMMA_MMA), TIR_WGMMA_ROWS, n, TIR_WGMMA_DEPTH, of->name, of->name);
   for (int i = 0; i < count; i++) fprintf(out, "%s%%%d", i ? ", " : "", i);
-  fprintf(out, "}, %%%d, %%%d, p, 1, 1, 0, %d;\\n}\"\n               : ", count, count + 1, by_rows);
+  fputs(of_registers ? "}, {" : "}, ", out);
+  for (int i = 0; i < a; i++) fprintf(out, "%s%%%d", i ? ", " : "", count + i);
+  fprintf(out, "%s, %%%d, p, 1, 1, %s%d;\\n}\"\n               : ", of_registers ? "}" : "", count + a,
+          of_registers ? "" : "0, ", by_rows);
   for (int i = 0; i < count; i++) fprintf(out, "%s\"+f\"(d[%d])", i ? ", " : "", i);
-  fputs("\n               : \"l\"(a), \"l\"(b)\n               : \"memory\");\n}\n", out);
+  fputs("\n               : ", out);
+  for (int i = 0; i < a && of_registers; i++) fprintf(out, "\"r\"(a[%d]), ", i);
+  fprintf(out, "%s\"l\"(b)\n               : \"memory\");\n}\n", of_registers ? "" : "\"l\"(a), ");
 }
 
 /* ---- Calls ---- */
@@ -115,7 +131,7 @@ static void multiply_function(struct emit_c *e, const struct element *of, int n,
 /* The buffer of sums that an argument has a pointer to, TIR_NONE: refused. */
 static tir_buffer sums_of(struct emit_c *e, tir_expr data) {
   const struct tir_expr_node *n = tir_at(e->ir, data);
-  if (n->kind == TIR_DATA && tir_is_group_fragment(e->ir, n->ref)) return n->ref;
+  if (n->kind == TIR_DATA && is_scope(e, n->ref, TIR_SCOPE_WGMMA)) return n->ref;
   emit_c_refuse(e, "a call of wgmma has a pointer to no sums of a warp group");
   return TIR_NONE;
 }
@@ -181,38 +197,75 @@ static void write_matrix(struct emit_c *e, tir_expr pointer, bool sums_along_row
           (long long)(TIR_PANEL_ROWS * s.panel), swizzle);
 }
 
-/* (c, index, n, a, stride, b, stride, layout of b) */
-void emit_cuda_wgmma_mma(struct emit_c *e, tir_expr call) {
-  const tir_expr *args = emit_cuda_operands(e, call);
-  char name[64];
+/* The type of the elements of a product's operands. NULL: refused. */
+static const struct element *input_of(struct emit_c *e, tir_buffer a, tir_expr b_pointer) {
   tir_expr offset;
+  tir_buffer b = emit_c_pointed(e, b_pointer, &offset);
+  const struct element *of = a && b ? element_of(tir_buffer_at(e->ir, a)->type) : NULL;
+  if (of && tir_buffer_at(e->ir, b)->type == tir_buffer_at(e->ir, a)->type) return of;
+  if (a && b) emit_c_refuse(e, "a product of a warp group is of halves or of bfloat16, both alike");
+  return NULL;
+}
+
+static void write_product(struct emit_c *e, const tir_expr *args, const struct element *of, bool of_registers) {
+  char name[64];
   int n = columns_of(e, args[2]);
   bool by_rows = emit_c_is_text(e, args[7], "row_major");
-  tir_buffer a = emit_c_pointed(e, args[3], &offset), b = emit_c_pointed(e, args[5], &offset);
-  if (!sums_of(e, args[0]) || !a || !b) return;
-  const struct element *of = element_of(tir_buffer_at(e->ir, a)->type);
-  if (!of || tir_buffer_at(e->ir, b)->type != tir_buffer_at(e->ir, a)->type) {
-    emit_c_refuse(e, "a product of a warp group is of halves or of bfloat16, both alike");
-    return;
-  }
-  snprintf(name, sizeof name, "ms_wgmma_m64n%dk16_%s_%s", n, of->name, by_rows ? "row" : "col");
-  multiply_function(e, of, n, by_rows, name);
+  snprintf(name, sizeof name, "ms_wgmma_m64n%dk16_%s_%s%s", n, of->name, by_rows ? "row" : "col",
+           of_registers ? "_registers" : "");
+  multiply_function(e, of, n, by_rows, of_registers, name);
   fprintf(e->out, "%s(", name);
   write_fragment(e, args[0], n, args[1]);
   fputs(", ", e->out);
-  write_matrix(e, args[3], true);
+  if (of_registers)
+    write_fragment(e, args[3], TIR_WGMMA_DEPTH / 2, args[4]);
+  else
+    write_matrix(e, args[3], true);
   fputs(", ", e->out);
   write_matrix(e, args[5], !by_rows);
   fputc(')', e->out);
 }
 
+/* (c, index, n, a, stride, b, stride, layout of b) */
+void emit_cuda_wgmma_mma(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
+  tir_expr offset;
+  const struct element *of = input_of(e, emit_c_pointed(e, args[3], &offset), args[5]);
+  if (sums_of(e, args[0]) && of) write_product(e, args, of, false);
+}
+
+/* (c, index, n, a, index, b, stride, layout of b) */
+void emit_cuda_wgmma_mma_registers(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
+  const struct tir_expr_node *a = tir_at(e->ir, args[3]);
+  if (a->kind != TIR_DATA || !is_scope(e, a->ref, TIR_SCOPE_WGMMA_A)) {
+    emit_c_refuse(e, "a call of wgmma has a pointer to no operand of a warp group");
+    return;
+  }
+  const struct element *of = input_of(e, a->ref, args[5]);
+  if (sums_of(e, args[0]) && of) write_product(e, args, of, true);
+}
+
+/* (c, n, element) */
+void emit_cuda_wgmma_get(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
+  emit_c_held(e, args[0], args[2]);
+}
+
+/* (c, n, element, value) */
+void emit_cuda_wgmma_put(struct emit_c *e, tir_expr call) {
+  const tir_expr *args = emit_cuda_operands(e, call);
+  emit_c_hold(e, args[0], args[2], args[3]);
+}
+
 /* Registers that products change are where they are when products begin, and are what they are when these are done: the
  * compiler moves nothing of theirs across. */
 static void hold(struct emit_c *e, tir_expr data) {
-  tir_buffer buffer = sums_of(e, data);
+  const struct tir_expr_node *n = tir_at(e->ir, data);
+  bool operand = n->kind == TIR_DATA && is_scope(e, n->ref, TIR_SCOPE_WGMMA_A);
+  tir_buffer buffer = operand ? n->ref : sums_of(e, data);
   if (!buffer) return;
-  hold_function(e);
-  fputs("ms_wgmma_hold(", e->out);
+  fprintf(e->out, "%s(", hold_function(e, !operand));
   emit_c_buffer(e, buffer);
   fprintf(e->out, ", %u)", registers_of(e, buffer));
 }

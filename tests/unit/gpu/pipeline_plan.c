@@ -143,6 +143,8 @@ static void scopes_say_where_buffers_lie(void **state) {
       {"m16n8k8.matrixC.lanes", TIR_SCOPE_MMA8_C, TIR_THREAD_MEMORY, TIR_ROWS_OF_LANES, false},
       {"wmma.matrix_a.lanes", TIR_SCOPE_OTHER, TIR_THREAD_MEMORY, TIR_ROWS_PLAIN, false},
       {"wgmma.accumulator", TIR_SCOPE_WGMMA, TIR_THREAD_MEMORY, TIR_ROWS_PLAIN, false},
+      {"wgmma.matrix_a", TIR_SCOPE_WGMMA_A, TIR_THREAD_MEMORY, TIR_ROWS_PLAIN, false},
+      {"wgmma.rows", TIR_SCOPE_WGMMA_ROWS, TIR_THREAD_MEMORY, TIR_ROWS_PLAIN, false},
       {"amx.tmm", TIR_SCOPE_OTHER, TIR_THREAD_MEMORY, TIR_ROWS_PLAIN, false},
   };
   struct tir *ir = tir_new();

@@ -337,7 +337,7 @@ static bool walk_leaf(struct pass *p, tir_stmt s, struct summary *out) {
   if (lower_calls(ir, s, TIR_WGMMA_WAIT)) return add_products(p, s, &out->last), true;
   gather(p, s, &out->first);
   note_elected(p, s, &out->first);
-  if (lower_calls(ir, s, TIR_WGMMA_MMA)) note_product(p, s, &out->first);
+  if (lower_is_product(ir, s)) note_product(p, s, &out->first);
   if (lower_is_tma_copy(ir, s)) note_box(p, s, &out->first);
   add_uses(&out->last, &out->first);
   if (!out->first.count || !tir_is(ir, s, TIR_STORE)) return true;

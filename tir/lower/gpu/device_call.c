@@ -11,6 +11,10 @@ bool lower_calls(const struct tir *ir, tir_stmt s, enum tir_device_call which) {
   return value && tir_is_device_call(ir, value, which);
 }
 
+bool lower_is_product(const struct tir *ir, tir_stmt s) {
+  return lower_calls(ir, s, TIR_WGMMA_MMA) || lower_calls(ir, s, TIR_WGMMA_MMA_REGISTERS);
+}
+
 bool lower_is_tma_copy(const struct tir *ir, tir_stmt s) {
   return lower_calls(ir, s, TIR_TENSOR_COPY) || lower_calls(ir, s, TIR_IM2COL_COPY);
 }

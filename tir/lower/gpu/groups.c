@@ -15,9 +15,11 @@
 
 #include <string.h>
 
-enum { MOST_SUMS = 8 }; /* buffers of sums in one run */
+enum { MOST_SUMS = 8 }; /* buffers of sums, and of operands in registers, in one run */
 
-static bool is_product(const struct tir *ir, tir_stmt s) { return lower_calls(ir, s, TIR_WGMMA_MMA); }
+static bool of_registers(const struct tir *ir, tir_stmt s) { return lower_calls(ir, s, TIR_WGMMA_MMA_REGISTERS); }
+
+static bool is_product(const struct tir *ir, tir_stmt s) { return lower_is_product(ir, s); }
 
 static const tir_expr *arguments(const struct tir *ir, tir_stmt s) {
   return tir_operands(ir, tir_at(ir, tir_as(ir, s, TIR_EVALUATE)->evaluate.value)->operands);
@@ -85,17 +87,17 @@ static bool check_store(const struct lowering *low, tir_stmt s) {
 }
 
 static bool check_product(const struct lowering *low, tir_stmt s) {
-  enum { N = 2, A = 3, B = 5, LAYOUT = 7 };
+  enum { N = 2, A = 3, B = 5, LAYOUT = 7, COUNT = 8 };
   struct tir *ir = low->ir;
   const tir_expr *args = arguments(ir, s);
   uint32_t count = tir_at(ir, tir_as(ir, s, TIR_EVALUATE)->evaluate.value)->count;
-  bool known = tir_takes_operands(TIR_WGMMA_MMA, count) && tir_is_int(ir, args[N]) &&
-               tir_is_wgmma_width(tir_at(ir, args[N])->imm) && tir_at(ir, args[LAYOUT])->kind == TIR_STRING_IMM;
+  bool known = count == COUNT && tir_is_int(ir, args[N]) && tir_is_wgmma_width(tir_at(ir, args[N])->imm) &&
+               tir_at(ir, args[LAYOUT])->kind == TIR_STRING_IMM;
   if (!known) return refuse(low, s, "there is no product of a warp group of these arguments");
   tir_expr a = args[A], a_stride = args[A + 1], b = args[B], b_stride = args[B + 1];
   bool by_rows = !strcmp(tir_text(ir, tir_at(ir, args[LAYOUT])->ref), "row_major");
   int64_t n = tir_at(ir, args[N])->imm;
-  return check_operand(low, s, a, a_stride, TIR_WGMMA_DEPTH) &&
+  return (of_registers(ir, s) || check_operand(low, s, a, a_stride, TIR_WGMMA_DEPTH)) &&
          check_operand(low, s, b, b_stride, by_rows ? n : TIR_WGMMA_DEPTH);
 }
 
@@ -105,10 +107,18 @@ static bool numbers_fragments(const struct tir *ir, tir_stmt s) {
   return is_product(ir, s) || lower_calls(ir, s, TIR_WGMMA_FILL) || lower_calls(ir, s, TIR_WGMMA_STORE);
 }
 
-static bool write_out_loops(const struct lowering *low, tir_stmt s) {
-  enum { INDEX = 1 };
+/* The only thread of an axis has its first number. */
+static void number_alone(struct tir *ir, tir_stmt loop) {
+  if (tir_stmt_at(ir, loop)->loop_kind != TIR_THREAD_BINDING || tir_loop_extent(ir, loop) != 1) return;
+  struct tir_stmt_node n = *tir_as(ir, loop, TIR_LOOP);
+  tir_subst_var(ir, n.loop.var, n.loop.min);
+  for (tir_stmt s = n.first[TIR_BODY]; s; s = tir_stmt_at(ir, s)->next) tir_subst_stmt(ir, s);
+  tir_subst_clear(ir);
+}
+
+static bool write_out_loops(const struct lowering *low, tir_stmt s, int operand) {
   struct tir *ir = low->ir;
-  tir_expr index = arguments(ir, s)[INDEX];
+  tir_expr index = arguments(ir, s)[operand];
   for (tir_stmt p = tir_stmt_at(ir, s)->parent; p; p = tir_stmt_at(ir, p)->parent) {
     if (!tir_is(ir, p, TIR_LOOP) || !tir_uses_var(ir, index, tir_as(ir, p, TIR_LOOP)->loop.var)) continue;
     if (tir_stmt_at(ir, p)->loop_kind == TIR_THREAD_BINDING || tir_loop_extent(ir, p) < 0)
@@ -134,18 +144,24 @@ struct sums {
   uint32_t count;
 };
 
-/* Adds the buffers whose sums the products change. */
+static bool add_sum(const struct lowering *low, tir_stmt top, tir_expr data, struct sums *sums) {
+  uint32_t i = 1;
+  while (i <= sums->count && sums->data[i] != data) i++;
+  if (i <= sums->count) return true;
+  if (sums->count == MOST_SUMS)
+    return refuse(low, top, "a warp group multiplies registers of too many buffers at once");
+  sums->data[++sums->count] = data;
+  return true;
+}
+
+/* Adds the buffers whose registers the products change or read. */
 static bool add_sums(const struct lowering *low, tir_stmt top, struct sums *sums) {
+  enum { A = 3 };
   const struct tir *ir = low->ir;
-  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
-    if (!is_product(ir, s)) continue;
-    tir_expr data = arguments(ir, s)[0];
-    uint32_t i = 1;
-    while (i <= sums->count && sums->data[i] != data) i++;
-    if (i <= sums->count) continue;
-    if (sums->count == MOST_SUMS) return refuse(low, top, "a warp group multiplies into too many buffers at once");
-    sums->data[++sums->count] = data;
-  }
+  for (tir_stmt s = top; s; s = tir_next(ir, s, top))
+    if (is_product(ir, s) && (!add_sum(low, top, arguments(ir, s)[0], sums) ||
+                              (of_registers(ir, s) && !add_sum(low, top, arguments(ir, s)[A], sums))))
+      return false;
   return true;
 }
 
@@ -240,12 +256,16 @@ static bool has_products(const struct tir *ir, tir_stmt top) {
 }
 
 bool lower_groups(struct lowering *low) {
+  enum { INDEX = 1, A_INDEX = 4 };
   const struct tir *ir = low->ir;
   if (!has_products(ir, low->body)) return true;
+  for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body))
+    if (tir_is(ir, s, TIR_LOOP)) number_alone(low->ir, s);
   for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
     if (is_product(ir, s) && !check_product(low, s)) return false;
     if (lower_calls(ir, s, TIR_WGMMA_STORE) && !check_store(low, s)) return false;
-    if (numbers_fragments(ir, s) && !write_out_loops(low, s)) return false;
+    if (numbers_fragments(ir, s) && !write_out_loops(low, s, INDEX)) return false;
+    if (of_registers(ir, s) && !write_out_loops(low, s, A_INDEX)) return false;
   }
   if (!walk(low, low->body)) return false;
   for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body))

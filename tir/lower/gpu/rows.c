@@ -8,14 +8,17 @@
  *                                           for d in 1, 2: M[q] = max(M[q], shuffle(M[q], d))
  *
  * Lane t holds of row 8 * q + t / 4 the columns 8 * p + t % 4 * 2 + v (tir_mma_place): of accumulators, and of operand
- * a where its elements have 16 bits, so that one becomes the other without another lane.
+ * a where its elements have 16 bits, so that one becomes the other without another lane. Of a warp group, whose
+ * fragments wgmma multiplies, warp w holds so 16 of 64 rows, from 16 * w on (tir_wgmma_place).
  *
- * Requires: no blocks; rows are of loops of constant extents, multiples of 8, columns of such loops in them; what is
- *           reduced along columns begins, before the loop of these, with a constant (a sum with 0).
- * Gives:    elements of fragments that calls touch are touched by mma_get and mma_put; fragments that no call touches,
- *           and buffers of scope mma.rows, are each lane's own memory.
+ * Requires: no blocks; rows are of loops of constant extents, multiples of 8 (of a warp group, of 64), columns of such
+ *           loops in them, multiples of 8; what is reduced along columns begins, before the loop of these, with a
+ *           constant (a sum with 0).
+ * Gives:    elements of fragments that calls touch are touched by mma_get and mma_put, or wgmma_get and wgmma_put;
+ *           fragments that no call touches, and buffers of scope mma.rows or wgmma.rows, are each lane's own memory.
  * Keeps:    everything else. An access that is not shown to be of this form is refused.
- * Source: PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type"; Dao, "FlashAttention-2", 2023. */
+ * Source: PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type", "Register Fragments for
+ * wgmma.mma_async.m64nNk16"; Dao, "FlashAttention-2", 2023. */
 #include "tir/analysis/access.h"
 #include "tir/lower/lower.h"
 
@@ -29,8 +32,8 @@ struct rows {
   struct tir *ir;
   uint8_t *pointers; /* calls touch the buffer */
   uint8_t *touched;  /* elements of it are touched */
-  bool any;
-  tir_buffer lost; /* one of which an access is not of this form; TIR_NONE: there is none */
+  bool any, group;   /* elements are touched; of fragments of warp groups */
+  tir_buffer lost;   /* one of which an access is not of this form; TIR_NONE: there is none */
 };
 
 /* The loops that make row and column of an access, and the rest of its indices. */
@@ -41,12 +44,27 @@ struct place {
 
 static tir_expr number(struct tir *ir, int64_t n) { return tir_int(ir, TIR_T_I32, n); }
 
-static bool is_of_rows(const struct tir *ir, tir_buffer b) { return tir_memory_scope_of(ir, b) == TIR_SCOPE_MMA_ROWS; }
+static bool is_of_rows(const struct tir *ir, tir_buffer b) {
+  enum tir_memory_scope scope = tir_memory_scope_of(ir, b);
+  return scope == TIR_SCOPE_MMA_ROWS || scope == TIR_SCOPE_WGMMA_ROWS;
+}
 
 static bool is_held(const struct tir *ir, tir_buffer b) {
   enum tir_mma_operand operand;
-  return is_of_rows(ir, b) || (tir_mma_operand_of(ir, b, &operand) && operand != TIR_MMA_B);
+  return is_of_rows(ir, b) || tir_is_group_fragment(ir, b) ||
+         (tir_mma_operand_of(ir, b, &operand) && operand != TIR_MMA_B);
 }
+
+/* It holds an operand a; else accumulators. */
+static bool is_operand(const struct tir *ir, tir_buffer b) {
+  enum tir_memory_scope scope = tir_memory_scope_of(ir, b);
+  return scope == TIR_SCOPE_MMA_A || scope == TIR_SCOPE_WGMMA_A;
+}
+
+/* Rows of which each thread that holds them has as many as any other. */
+static int64_t even_rows(bool group) { return group ? TIR_WGMMA_ROWS : GROUP_ROWS; }
+/* Rows for each that a thread holds. */
+static int64_t rows_for_one(bool group) { return group ? GROUP_ROWS * TIR_GROUP / TIR_WARP : GROUP_ROWS; }
 
 static tir_var var_of(const struct tir *ir, tir_stmt loop) { return tir_as(ir, loop, TIR_LOOP)->loop.var; }
 
@@ -79,12 +97,12 @@ static tir_stmt loop_of_index(struct tir *ir, tir_stmt s, tir_expr index, int64_
 /* Elements of fragments that calls touch are numbered: one matrix, of whole fragments. */
 static bool is_numbered(const struct tir *ir, tir_buffer buffer) {
   const struct tir_buffer_node *b = tir_buffer_at(ir, buffer);
-  enum tir_mma_operand operand;
-  bool known = b->rank >= 2 && !b->strides.count && !b->elem_offset && tir_mma_operand_of(ir, buffer, &operand) &&
-               tir_type_bits(b->type) == (operand == TIR_MMA_A ? 16 : 32);
+  bool group = tir_is_group_fragment(ir, buffer), operand = is_operand(ir, buffer);
+  bool known = b->rank >= 2 && !b->strides.count && !b->elem_offset && tir_type_bits(b->type) == (operand ? 16 : 32);
   for (uint32_t d = 0; d < b->rank && known; d++) {
     tir_expr extent = ir->operands.at[b->shape + d];
-    known = d + 2 < b->rank ? tir_is_const(ir, extent, 1) : tir_is_int(ir, extent) && !(tir_at(ir, extent)->imm % SIDE);
+    int64_t side = d + 2 == b->rank && group ? TIR_WGMMA_ROWS : SIDE;
+    known = d + 2 < b->rank ? tir_is_const(ir, extent, 1) : tir_is_int(ir, extent) && !(tir_at(ir, extent)->imm % side);
   }
   return known;
 }
@@ -97,7 +115,7 @@ static bool find_place(struct rows *r, tir_stmt s, const struct access *a, struc
   if (r->pointers[a->buffer] && (of_rows || !is_numbered(ir, a->buffer))) return false;
   *out = (struct place){TIR_NONE, TIR_NONE, TIR_NONE, TIR_NONE};
   tir_expr row = a->indices[a->count - (of_rows ? 1 : 2)];
-  out->row_loop = loop_of_index(ir, s, row, GROUP_ROWS, &out->row);
+  out->row_loop = loop_of_index(ir, s, row, even_rows(tir_is_group_fragment(ir, a->buffer)), &out->row);
   if (out->row_loop && !of_rows)
     out->column_loop = loop_of_index(ir, s, a->indices[a->count - 1], GROUP_COLUMNS, &out->column);
   return out->row_loop && (of_rows || (out->column_loop && tir_is_below(ir, out->column_loop, out->row_loop)));
@@ -177,9 +195,10 @@ static void see_access(struct tir *ir, void *data, tir_stmt s, const struct acce
   struct place p;
   (void)writes;
   if (!is_held(ir, a->buffer)) return;
+  bool group = tir_is_group_fragment(ir, a->buffer), mixed = r->any && group != r->group;
   r->touched[a->buffer] = 1;
-  r->any = true;
-  if (!r->lost && (!tir_is(ir, s, TIR_STORE) || !find_place(r, s, a, &p) || !check_nest(r, p.row_loop)))
+  r->any = true, r->group = group;
+  if (!r->lost && (mixed || !tir_is(ir, s, TIR_STORE) || !find_place(r, s, a, &p) || !check_nest(r, p.row_loop)))
     r->lost = a->buffer;
 }
 
@@ -196,26 +215,40 @@ struct nest {
 
 static tir_expr of_var(struct tir *ir, tir_var v) { return tir_var_expr(ir, v); }
 
+static int64_t columns_of(const struct tir *ir, tir_buffer buffer) {
+  const struct tir_buffer_node *b = tir_buffer_at(ir, buffer);
+  return tir_at(ir, ir->operands.at[b->shape + b->rank - 1])->imm;
+}
+
 /* The lane's own index: its groups of rows, one element of each. */
 static tir_expr group_of(struct tir *ir, tir_expr first, tir_expr group, int64_t size) {
   return tir_simplify(ir, tir_add(ir, tir_floordiv(ir, first, number(ir, size)), group));
 }
 
-static void column_of(const struct nest *n, tir_stmt loop, tir_expr *group, tir_expr *part) {
+static void find_column(const struct nest *n, tir_stmt loop, tir_expr *group, tir_expr *part) {
   struct tir *ir = n->rows->ir;
   for (uint32_t i = 0; i < n->count; i++)
     if (n->columns[i] == var_of(ir, loop)) *group = of_var(ir, n->p[i]), *part = of_var(ir, n->v[i]);
 }
 
+/* Of all columns of a warp group's sixteen rows, or of its operand a, a thread holds one piece after the other. */
+static tir_expr number_of_group(struct tir *ir, int64_t columns, tir_expr row, tir_expr column, tir_expr part) {
+  tir_expr two = number(ir, 2), held = number(ir, columns / 2);
+  tir_expr within =
+      tir_add(ir, tir_mul(ir, column, number(ir, HELD / 2)), tir_mul(ir, tir_floormod(ir, row, two), two));
+  tir_expr fragment = tir_mul(ir, tir_floordiv(ir, row, two), held);
+  return tir_simplify(ir, tir_add(ir, fragment, tir_add(ir, within, part)));
+}
+
 /* The element's number among those that the lane holds: fragments follow one another by rows. */
 static tir_expr number_of(struct nest *n, tir_buffer buffer, const struct place *p, tir_expr group, tir_expr part) {
   struct tir *ir = n->rows->ir;
-  const struct tir_buffer_node *b = tir_buffer_at(ir, buffer);
-  int64_t across = tir_at(ir, ir->operands.at[b->shape + b->rank - 1])->imm / SIDE;
-  tir_expr row = group_of(ir, p->row, of_var(ir, n->q), GROUP_ROWS);
+  int64_t columns = columns_of(ir, buffer);
+  tir_expr row = group_of(ir, p->row, of_var(ir, n->q), rows_for_one(n->rows->group));
   tir_expr column = group_of(ir, p->column, group, GROUP_COLUMNS), two = number(ir, 2);
+  if (n->rows->group) return number_of_group(ir, columns, row, column, part);
   tir_expr fragment =
-      tir_add(ir, tir_mul(ir, tir_floordiv(ir, row, two), number(ir, across)), tir_floordiv(ir, column, two));
+      tir_add(ir, tir_mul(ir, tir_floordiv(ir, row, two), number(ir, columns / SIDE)), tir_floordiv(ir, column, two));
   tir_expr within = tir_add(ir, tir_mul(ir, tir_floormod(ir, row, two), two),
                             tir_mul(ir, tir_floormod(ir, column, two), number(ir, HELD / 2)));
   return tir_simplify(ir, tir_add(ir, tir_mul(ir, fragment, number(ir, HELD)), tir_add(ir, within, part)));
@@ -225,7 +258,7 @@ static tir_expr number_of(struct nest *n, tir_buffer buffer, const struct place 
 static void own_indices(struct nest *n, struct access *a, const struct place *p, tir_expr group, tir_expr part) {
   struct tir *ir = n->rows->ir;
   uint32_t rows = a->count - (p->column_loop ? 2 : 1);
-  a->indices[rows] = group_of(ir, p->row, of_var(ir, n->q), GROUP_ROWS);
+  a->indices[rows] = group_of(ir, p->row, of_var(ir, n->q), rows_for_one(n->rows->group));
   if (!p->column_loop) return;
   tir_expr column = group_of(ir, p->column, group, GROUP_COLUMNS);
   a->indices[rows + 1] = tir_simplify(ir, tir_add(ir, tir_mul(ir, column, number(ir, PAIR)), part));
@@ -238,14 +271,22 @@ static tir_expr of_lane(struct nest *n, struct access *a, tir_expr value) {
   bool found = find_place(n->rows, n->store, a, &p);
   assert(found && p.row_loop == n->loop);
   (void)found;
-  if (p.column_loop) column_of(n, p.column_loop, &group, &part);
+  if (p.column_loop) find_column(n, p.column_loop, &group, &part);
   if (!n->rows->pointers[a->buffer]) {
     own_indices(n, a, &p, group, part);
     return TIR_NONE;
   }
-  tir_expr args[] = {tir_data(ir, a->buffer), number_of(n, a->buffer, &p, group, part), value};
+  tir_expr args[4] = {tir_data(ir, a->buffer)}, element = number_of(n, a->buffer, &p, group, part);
+  uint32_t count = 1;
+  if (n->rows->group)
+    args[count++] = number(ir, is_operand(ir, a->buffer) ? TIR_WGMMA_DEPTH : columns_of(ir, a->buffer));
+  args[count++] = element;
+  if (value) args[count++] = value;
+  enum tir_device_call which = value            ? (n->rows->group ? TIR_WGMMA_PUT : TIR_MMA_PUT)
+                               : n->rows->group ? TIR_WGMMA_GET
+                                                : TIR_MMA_GET;
   tir_type type = value ? TIR_T_VOID : tir_buffer_at(ir, a->buffer)->type;
-  return tir_call(ir, type, tir_device_symbol(ir, value ? TIR_MMA_PUT : TIR_MMA_GET), args, value ? 3 : 2);
+  return tir_call(ir, type, tir_device_symbol(ir, which), args, count);
 }
 
 static tir_expr change_load(struct tir *ir, void *data, tir_expr before, tir_expr made) {
@@ -330,11 +371,25 @@ static void share_out_columns(struct nest *n, tir_stmt loop) {
   }
 }
 
+/* The row of a lane's group. */
+static tir_expr row_of(const struct nest *n) {
+  struct tir *ir = n->rows->ir;
+  tir_expr lane = of_var(ir, n->lane), q = of_var(ir, n->q), quarter = number(ir, LANES_A_ROW);
+  if (!n->rows->group) return tir_add(ir, tir_mul(ir, q, number(ir, GROUP_ROWS)), tir_floordiv(ir, lane, quarter));
+  tir_expr two = number(ir, 2), warp = number(ir, TIR_WARP);
+  tir_expr fragment = tir_mul(ir, tir_floordiv(ir, q, two), number(ir, TIR_WGMMA_ROWS));
+  tir_expr of_warp = tir_mul(ir, tir_floordiv(ir, lane, warp), number(ir, TIR_WGMMA_ROWS * TIR_WARP / TIR_GROUP));
+  tir_expr half = tir_mul(ir, tir_floormod(ir, q, two), number(ir, GROUP_ROWS));
+  tir_expr row = tir_floordiv(ir, tir_floormod(ir, lane, warp), quarter);
+  return tir_add(ir, tir_add(ir, fragment, of_warp), tir_add(ir, half, row));
+}
+
 static void share_out(struct rows *r, tir_stmt loop) {
   struct tir *ir = r->ir;
+  bool group = r->group;
   struct nest n = {.rows = r, .loop = loop};
-  n.lane = new_var(ir, "tx", TIR_WARP);
-  n.q = new_var(ir, "q", tir_loop_extent(ir, loop) / GROUP_ROWS);
+  n.lane = new_var(ir, "tx", group ? TIR_GROUP : TIR_WARP);
+  n.q = new_var(ir, "q", tir_loop_extent(ir, loop) / rows_for_one(group));
   split_columns(&n);
   for (tir_stmt s = tir_next(ir, loop, loop), next; s; s = next) {
     next = tir_next(ir, s, loop);
@@ -356,8 +411,7 @@ static void share_out(struct rows *r, tir_stmt loop) {
   tir_move_children(ir, loop, TIR_BODY, groups, TIR_BODY);
   tir_replace(ir, loop, lanes);
   tir_expr lane = of_var(ir, n.lane), quarter = number(ir, LANES_A_ROW);
-  tir_expr row = tir_add(ir, tir_mul(ir, of_var(ir, n.q), number(ir, GROUP_ROWS)), tir_floordiv(ir, lane, quarter));
-  stand_for(ir, var_of(ir, loop), row);
+  stand_for(ir, var_of(ir, loop), row_of(&n));
   for (uint32_t i = 0; i < n.count; i++) {
     tir_expr pair = tir_add(ir, tir_mul(ir, tir_floormod(ir, lane, quarter), number(ir, PAIR)), of_var(ir, n.v[i]));
     stand_for(ir, n.columns[i], tir_add(ir, tir_mul(ir, of_var(ir, n.p[i]), number(ir, GROUP_COLUMNS)), pair));
@@ -389,8 +443,11 @@ static void become_own(struct rows *r, tir_buffer buffer) {
   assert(rank >= (of_rows ? 1u : 2u) && rank <= TIR_MOST_RANK);
   memcpy(shape, &ir->operands.at[tir_buffer_at(ir, buffer)->shape], rank * sizeof *shape);
   uint32_t row = rank - (of_rows ? 1 : 2);
-  tir_expr rows = tir_add(ir, shape[row], number(ir, GROUP_ROWS - 1));
-  shape[row] = tir_simplify(ir, tir_floordiv(ir, rows, number(ir, GROUP_ROWS)));
+  bool group = tir_is_group_fragment(ir, buffer);
+  tir_expr rows = tir_add(ir, shape[row], number(ir, even_rows(group) - 1));
+  rows = tir_mul(ir, tir_floordiv(ir, rows, number(ir, even_rows(group))),
+                 number(ir, even_rows(group) / rows_for_one(group)));
+  shape[row] = tir_simplify(ir, rows);
   if (!of_rows) {
     tir_expr columns = tir_add(ir, shape[row + 1], number(ir, GROUP_COLUMNS - 1));
     columns = tir_mul(ir, tir_floordiv(ir, columns, number(ir, GROUP_COLUMNS)), number(ir, PAIR));

@@ -76,10 +76,11 @@ static bool find_stage_buffer(struct tir *ir, tir_expr pointer, int64_t reach, s
   return true;
 }
 
-/* (c, index, n, a, stride, b, stride, layout of b), which groups.c has checked. */
+/* (c, index, n, a, stride, b, stride, layout of b), which groups.c has checked. Registers are no stage buffer. */
 bool lower_find_stage_buffers(struct tir *ir, tir_stmt product, struct lower_stage_buffer out[2]) {
   enum { N = 2, A = 3, B = 5, LAYOUT = 7 };
-  assert(lower_calls(ir, product, TIR_WGMMA_MMA));
+  assert(lower_is_product(ir, product));
+  if (!lower_calls(ir, product, TIR_WGMMA_MMA)) return false;
   const tir_expr *args = tir_operands(ir, tir_at(ir, tir_as(ir, product, TIR_EVALUATE)->evaluate.value)->operands);
   tir_expr a = args[A], b = args[B];
   int64_t n = tir_at(ir, args[N])->imm, stride_a = tir_at(ir, args[A + 1])->imm,
@@ -231,7 +232,7 @@ bool lower_may_stay_in_flight(struct tir *ir, tir_stmt first, tir_stmt last, con
   struct flight f = {.ir = ir, .loop = loop, .sums = sums, .sum_count = count};
   for (tir_stmt top = first;; top = tir_stmt_at(ir, top)->next) {
     for (tir_stmt s = top; s; s = tir_next(ir, s, top))
-      if (lower_calls(ir, s, TIR_WGMMA_MMA) && !add_reads(&f, s)) return false;
+      if (lower_is_product(ir, s) && !add_reads(&f, s)) return false;
     if (top == last) break;
   }
   bool after = false;

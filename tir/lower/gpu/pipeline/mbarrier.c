@@ -10,8 +10,8 @@
  * time: that decides the parity that consumers wait for, and, one time later, the producer; the phase before the
  * first has ended. What products in flight read may be overwritten one iteration later (groups.c puts waits between
  * products and what follows). Each warp arrives, since it waits for its own products. Where others than one
- * statement of warp-group MMAs read what the copies bring, or anything else is read besides, threads synchronize
- * instead (barriers.c). Source: PTX ISA, "mbarrier"; CUTLASS, "sm90_pipeline.hpp". */
+ * statement of warp-group MMAs read what the copies bring, or anything is read besides that the loop writes, threads
+ * synchronize instead (barriers.c). Source: PTX ISA, "mbarrier"; CUTLASS, "sm90_pipeline.hpp". */
 #include "pipeline.h"
 #include "tir/lower/gpu/footprint.h"
 
@@ -58,8 +58,8 @@ static int64_t threads_of(const struct pipeline *p) {
 
 /* ---- What may be overwritten ---- */
 
-/* One statement reads what TMA brings, by warp-group MMAs, and nothing besides that threads share; NULL: so
- * it is. */
+/* One statement reads what TMA brings, by warp-group MMAs, and nothing besides that threads share and the loop writes;
+ * NULL: so it is. */
 static const char *why_not_freed(struct pipeline *p) {
   const struct tir *ir = p->low->ir;
   uint32_t readers = 0;
@@ -71,9 +71,12 @@ static const char *why_not_freed(struct pipeline *p) {
     if (readers++ || !p->plan.statements[i].multiplies) return "others than MMAs of one statement read them";
     for (tir_buffer b = 1; b < ir->buffers.count; b++) {
       if (!(uses_of(p, i, b) & PIPELINE_READS) || tir_buffer_memory(ir, b) != TIR_BLOCK_MEMORY) continue;
-      bool brought = false;
-      for (uint32_t k = 0; k < p->plan.count; k++) brought |= (uses_of(p, k, b) & PIPELINE_TMA_COPIES) != 0;
-      if (!brought) return "MMAs read what threads copy besides";
+      bool brought = false, written = false;
+      for (uint32_t k = 0; k < p->plan.count; k++) {
+        brought |= (uses_of(p, k, b) & PIPELINE_TMA_COPIES) != 0;
+        written |= (uses_of(p, k, b) & PIPELINE_WRITES) != 0;
+      }
+      if (written && !brought) return "MMAs read what threads copy besides";
     }
   }
   return threads_of(p) % TIR_GROUP ? "the block is not of whole warp groups" : NULL;

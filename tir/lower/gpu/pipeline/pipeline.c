@@ -88,7 +88,7 @@ static void go_by_registers(struct pipeline *p, tir_stmt stage) {
 
 static bool multiplies(const struct tir *ir, tir_stmt stage) {
   for (tir_stmt s = stage; s; s = tir_next(ir, s, stage))
-    if (lower_calls(ir, s, TIR_WGMMA_MMA)) return true;
+    if (lower_is_product(ir, s)) return true;
   return false;
 }
 
