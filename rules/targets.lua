@@ -157,18 +157,43 @@ local function tensor_tiling(target, groups)
 end
 
 -- Attention by mma.sync, from sm_80 on: tiles of rows and columns of a warp, those that most registers pay for first.
-local function fused_softmax(target)
+local function softmax_by_warps(factors)
   local groups = {}
-  for inputs, short in pairs(target.arch >= 80 and {float16 = "f16", bfloat16 = "bf16"} or {}) do
+  for inputs, short in pairs(factors) do
     local product = mma_sync(inputs, "float32", short, "f32", 16)
     product.sync_by_columns = product.sync .. "_trans"
     product.load_b_by_columns = product.load_b:gsub("_b_", "_b_trans_")
     product.a, product.b, product.c = product.scopes.a, product.scopes.b, product.scopes.c
+    product.rows, product.tiles = "mma.rows", product.read_scope
     groups[#groups + 1] = product
   end
   return {tiles = {{rows = 16, columns = 64}, {rows = 16, columns = 128}, {rows = 32, columns = 64},
                    {rows = 16, columns = 32}, {rows = 32, columns = 32}, {rows = 16, columns = 16}},
-          groups = groups, warps = 8, stages = 3, registers = 160}
+          groups = groups, warps = 8, stages = 1, registers = 160}
+end
+
+-- The same by wgmma: tiles of a warp group.
+local function softmax_by_groups(factors, shared_bytes)
+  local groups = {}
+  for inputs, short in pairs(factors) do
+    local function width(n)
+      if n ~= 64 and n ~= 128 and n ~= 192 and n ~= 256 then return nil end
+      local product = wgmma(inputs, short, n)
+      return {fill = product.fill, sync_by_columns = product.sync_by_columns,
+              sync_registers = product.sync .. "_registers"}
+    end
+    groups[#groups + 1] = {inputs = inputs, warps = 4, width = width, a = "wgmma.matrix_a", c = "wgmma.accumulator",
+                           rows = "wgmma.rows", tiles = "shared.dyn.panels"}
+  end
+  return {tiles = {{rows = 64, columns = 128}, {rows = 64, columns = 64}}, groups = groups, warps = 3,
+          stages = {1, 2, 3}, registers = 168, shared_bytes = shared_bytes, tensor_copies = {1, 0}, producer = {1, 0}}
+end
+
+local function fused_softmax(target)
+  local forms, factors = {}, {float16 = "f16", bfloat16 = "bf16"}
+  if target.wgmma == 1 then forms[#forms + 1] = softmax_by_groups(factors, target.shared_bytes) end
+  if target.arch >= 80 then forms[#forms + 1] = softmax_by_warps(factors) end
+  return {forms = forms}
 end
 
 local function up_to(most, list)

@@ -142,8 +142,8 @@ end
 -- in_flight: a warp-group MMA overlaps with the next iteration's. boxes: a sample, 1: one thread issues TMA bulk tensor
 -- copies; 0: all threads copy. producer: a sample, 1: that thread is of a producer warp group, which does nothing else.
 -- blocks: a sample, so many persistent blocks; 0: a block a tile.
-function tiling.run_ahead(sch, loop, stage, in_flight, boxes, producer, blocks)
-  sch:annotate(loop, "software_pipeline_stage", {0, 0, stage - 2})
+function tiling.run_ahead(sch, loop, ahead, in_flight, boxes, producer, blocks)
+  sch:annotate(loop, "software_pipeline_stage", {0, 0, ahead})
   sch:annotate(loop, "software_pipeline_order", {0, 1, 2})
   sch:annotate(loop, "software_pipeline_async_stages", {0})
   if in_flight then sch:annotate(loop, "software_pipeline_products_in_flight", 1) end
@@ -161,7 +161,7 @@ local function add_pipeline(state, p)
   for _, stage in ipairs(p.stages) do
     local s = fork(state)
     if s.held then s.held:hold_versions(s.sch, stage - 1, level) end
-    tiling.run_ahead(s.sch, s.sch:fuse(s.tiles[level]), stage)
+    tiling.run_ahead(s.sch, s.sch:fuse(s.tiles[level]), stage - 2)
     results[#results + 1] = s
   end
   return results

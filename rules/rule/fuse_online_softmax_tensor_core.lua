@@ -1,23 +1,30 @@
--- Fuses a softmax with the sum of products that reads it, and with what makes its scores (attention), on tensor cores
--- of one warp: one kernel, of which nothing has the size of rows times columns. Opens fused schedules in place of the
--- one it was, a sketch for each tile; where none is to be had, that one.
+-- Fuses a softmax with the sum of products that reads it, and with what makes its scores (attention), on tensor cores:
+-- one kernel, of which nothing has the size of rows times columns. Opens fused schedules in place of the one it was, a
+-- sketch for each form of products and tile; where none is to be had, that one.
 --
 -- A warp has a tile of rows, a block of threads some warps side by side. Tiles of columns, of both inputs, come to
 -- shared memory by asynchronous copies, an iteration ahead. Scores are accumulators; what is done with them element by
 -- element, the maximum and the sum of a row among it, is each lane's work in registers (tir/lower/gpu/rows.c). The
 -- exponentials are rounded to the type of the values (the trace is therefore marked unsafe), and are then operand a of
 -- the second product as they lie in registers. Sixteen columns of it at a time are added to the scaled sums.
--- Source: Dao, "FlashAttention-2", 2023.
 --
--- Parameters: tiles, each {rows, columns} of a warp; groups, each {inputs, load_a, load_b, load_b_by_columns, sync,
--- sync_by_columns, fill, a, b, c}: the type of the factors, tensor intrinsics, scopes of fragments; warps: most of a
--- block; stages; registers: most of a thread for fragments.
+-- Warp groups (wgmma) multiply all columns of a tile at once. The first product reads both inputs from shared memory,
+-- the second the exponentials from registers. Tiles of columns come by TMA, which a producer warp group issues, or all
+-- threads copy; how far they run ahead is drawn, and held against the block's shared memory.
+-- Source: Dao, "FlashAttention-2", 2023; Shah et al., "FlashAttention-3", NeurIPS 2024, section 3.1.
+--
+-- Parameters: forms, each {tiles, groups, warps, registers, stages}: tiles, each {rows, columns} of a warp, or of a
+-- warp
+-- group; groups, each {inputs, a, c, ...}: the type of the factors, scopes of fragments, and tensor intrinsics: load_a,
+-- load_b, load_b_by_columns, sync, sync_by_columns, fill of fragments, and scope b; or, where `warps` says how many
+-- multiply at once, width(columns), which gives fill, sync_by_columns and sync_registers of so many columns, or nil;
+-- warps: most of a block, or warp groups; stages: one, or those that are drawn; registers: most of a thread for
+-- fragments; shared_bytes: of a block; tensor_copies, producer: choices of whether TMA copies, and a producer warp
+-- group issues that.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
 local chain = msched.load "rules.softmax_chain"
 
 local SIDE = 16 -- of a fragment
-local TILES = "shared.dyn.swizzle"
-local ROWS = "mma.rows"
 
 local function group_for(p, type)
   for _, group in ipairs(p.groups) do if group.inputs == type then return group end end
@@ -118,7 +125,25 @@ local function multiply_values(sch, product, carry, group)
   sch:tensorize(i1, group.sync)
 end
 
-local function fetch(sch, copy, lanes)
+-- The loops of a tile's product by a warp group; all rows and columns are multiplied at once, sixteen products at a
+-- time.
+local function sixteen_products(sch, block)
+  local loops = {sch:get_loops(block)}
+  local i, j = last(loops, 2), last(loops, 1)
+  local k0, k1 = by_sides(sch, last(loops))
+  sch:reorder {k0, i, j, k1}
+  return k0, i
+end
+
+local function multiply_by_group(sch, block, fill, sync)
+  local k0, i = sixteen_products(sch, block)
+  local init = {sch:get_loops(sch:decompose_reduction(block, k0))}
+  sch:tensorize(last(init, 1), fill)
+  sch:tensorize(i, sync)
+end
+
+local function fetch(sch, copy, lanes, warps)
+  if warps then sch:annotate(copy, "msched.fetching_warps", warps) end
   local loops = {sch:get_loops(copy)}
   sch:fuse(last(loops, 1), last(loops))
   sch:annotate(copy, "meta_schedule.cooperative_fetch", lanes)
@@ -161,9 +186,12 @@ local function find_chain(sch, product, p)
           values = values, rows = sch:extent(row), columns = sch:extent(column), width = width, depth = depth_extent}
 end
 
--- Registers of a lane for fragments: of both products' accumulators, of the first operand, of the exponentials.
+-- Registers of a lane for fragments: of both products' accumulators, of the first operand, of the exponentials. Warp
+-- groups have no first operand there, and take the accumulators of scores for those of the second product's tile, too.
 local function fragment_registers(c, tile)
-  return tile.rows * (c.width + tile.columns + (c.depth + tile.columns) // 2) // 32
+  local warps = c.group.warps
+  if not warps then return tile.rows * (c.width + tile.columns + (c.depth + tile.columns) // 2) // 32 end
+  return tile.rows * (c.width + math.max(c.width, tile.columns) + tile.columns // 2) // (32 * warps)
 end
 
 -- What the parts of the fused block write: exponentials are operand a, matrices accumulators, the rest is one a row.
@@ -171,7 +199,7 @@ local function keep_in_registers(sch, parts, c, name)
   for _, part in ipairs(parts) do
     local own = sch:block_name(part)
     local scope = c.group.c
-    if own:find(c.maximum, 1, true) == 1 or own:find(c.sum, 1, true) == 1 then scope = ROWS end
+    if own:find(c.maximum, 1, true) == 1 or own:find(c.sum, 1, true) == 1 then scope = c.group.rows end
     if own == name .. "_weights" then
       scope = c.group.a
       sch:unsafe_set_dtype(part, 0, c.group.inputs)
@@ -200,50 +228,84 @@ local function add_normalizer(sch, name, warp)
   sch:reverse_compute_at(normalize, warp, {preserve_unit_loops = true})
 end
 
--- Loops of the fused block: blocks of threads, warps, tiles of columns.
+-- Loops of the fused block: blocks of threads, warps, tiles of columns. Gives the last two, and how many warps there
+-- are.
 local function bind(sch, outer, p)
   local loops = {sch:get_loops(outer)}
   local columns, tiles = table.remove(loops), table.remove(loops)
-  local blocks, warp = sch:split(tiles, {sch:sample_perfect_tile(tiles, 2, p.warps)})
+  local factors = {sch:sample_perfect_tile(tiles, 2, p.warps)}
+  local blocks, warp = sch:split(tiles, factors)
   loops[#loops + 1] = blocks
   sch:bind(#loops > 1 and sch:fuse(loops) or loops[1], "blockIdx.x")
   sch:bind(warp, "threadIdx.y")
-  return warp, columns
+  return warp, columns, factors[2]
 end
 
--- A schedule with this tile for each warp; nil: it is not to be had.
+-- Both products by mma.sync; what the scores read along rows is in registers.
+local function multiply_by_warps(s, c, name, scores, operand)
+  multiply_scores(s, s:get_sblock(scores), c.group, c.second)
+  load_rows(s, operand, c.group)
+  multiply_values(s, s:get_sblock(name), s:get_sblock(name .. "_carry"), c.group)
+end
+
+local function multiply_by_groups(s, c, tile, name, scores)
+  local across, along = c.group.width(tile.columns), c.group.width(c.width)
+  multiply_by_group(s, s:get_sblock(scores), across.fill, across.sync_by_columns)
+  multiply_by_group(s, s:get_sblock(name), along.fill, along.sync_registers)
+end
+
+local BYTES, MBARRIER_BYTES = 2, 128 -- of a factor; more than those of a pipeline take
+
+-- Copies of the tiles of both inputs run ahead, as far as is drawn; what a block has of shared memory holds the draws.
+local function run_ahead_by_draws(s, columns, c, tile, p, groups)
+  local ahead = common.sample_equal(s, p.stages)
+  local queries = string.format("%s * %d", groups:name(), BYTES * tile.rows * c.depth)
+  local tiles = BYTES * tile.columns * (c.depth + c.width)
+  s:assert(string.format("%s + (%s + 1) * %d <= %d", queries, ahead:name(), tiles, p.shared_bytes - MBARRIER_BYTES))
+  local copies, producer = common.sample_equal(s, p.tensor_copies), common.sample_equal(s, p.producer)
+  s:assert(string.format("%s <= %s", producer:name(), copies:name()))
+  tiling.run_ahead(s, columns, ahead, false, copies, producer)
+end
+
+local function fits(c, tile, p)
+  local width = c.group.width
+  return c.rows % tile.rows == 0 and c.columns % tile.columns == 0 and fragment_registers(c, tile) <= p.registers
+    and (not width or width(tile.columns) and width(c.width))
+end
+
+-- A schedule with this tile for each warp, or warp group; nil: it is not to be had.
 local function fused(sch, product, tile, p, context)
   local s = sch:copy()
   local b = s:handle(product)
   local name, c = s:block_name(b), find_chain(s, b, p)
-  if not c or c.rows % tile.rows ~= 0 or c.columns % tile.columns ~= 0
-      or fragment_registers(c, tile) > p.registers then
-    return nil
-  end
-  local keys, values = s:cache_read(c.scores, c.second, TILES, {c.scores}), s:cache_read(b, c.values, TILES, {b})
-  local queries = s:cache_read(c.scores, c.first, TILES, {c.scores})
-  local operand = s:cache_read(c.scores, c.first, c.group.a, {c.scores})
+  if not c or not fits(c, tile, p) then return nil end
+  local group, warps = c.group, c.group.warps
+  local keys, values = s:cache_read(c.scores, c.second, group.tiles, {c.scores}),
+    s:cache_read(b, c.values, group.tiles, {b})
+  local queries = s:cache_read(c.scores, c.first, group.tiles, {c.scores})
+  local operand = not warps and s:cache_read(c.scores, c.first, group.a, {c.scores})
   local scores = s:block_name(c.scores)
   local done, outer =
     s:try("fuse_online_softmax", s:get_sblock(c.maximum), s:get_sblock(c.sum), b, tile.rows, tile.columns)
   if not done or not s:has_block(name .. "_normalize") then return nil end
   local parts = {s:get_child_blocks(outer)}
-  local warp, columns = bind(s, outer, p)
+  local warp, columns, side = bind(s, outer, p)
   for _, copy in ipairs {keys, values} do s:compute_at(copy, columns, {preserve_unit_loops = true}) end
   if s:child_count(columns) ~= 3 then return nil end
-  for _, copy in ipairs {operand, queries} do s:compute_at(copy, warp, {preserve_unit_loops = true}) end
+  if operand then s:compute_at(operand, warp, {preserve_unit_loops = true}) end
+  s:compute_at(queries, warp, {preserve_unit_loops = true})
   add_normalizer(s, name .. "_normalize", warp)
   keep_in_registers(s, parts, c, name)
-  multiply_scores(s, s:get_sblock(scores), c.group, c.second)
-  load_rows(s, operand, c.group)
-  multiply_values(s, s:get_sblock(name), s:get_sblock(name .. "_carry"), c.group)
+  if warps then multiply_by_groups(s, c, tile, name, scores)
+  else multiply_by_warps(s, c, name, scores, operand) end
   for _, reduced in ipairs {c.maximum, c.sum} do
     local part = s:get_sblock(reduced)
     s:decompose_reduction(part, last {s:get_loops(part)})
   end
   local lanes = context.target.vector_bytes // s:writes(keys)[1].bytes
-  for _, copy in ipairs {keys, values, queries} do fetch(s, copy, lanes) end
-  tiling.run_ahead(s, columns, p.stages)
+  for _, copy in ipairs {keys, values, queries} do fetch(s, copy, lanes, warps) end
+  if warps then run_ahead_by_draws(s, columns, c, tile, p, side)
+  else tiling.run_ahead(s, columns, p.stages) end
   for _, other in ipairs(s:block_names()) do leave_alone(s, s:get_sblock(other)) end
   return s
 end
@@ -251,12 +313,14 @@ end
 return msched.rule {
   name = "fuse_online_softmax_tensor_core",
   apply = function(sch, block, context, self)
-    local p, results = self.parameters, {}
+    local results = {}
     if sch:is_root(block) or not sch:has_init(block) or #sch:writes(block) ~= 1 or #sch:producers(block) == 0
-        or #p.groups == 0 or not common.is_nest(sch, block) or not chain.ends_in(sch, block) then
+        or #self.parameters.forms == 0 or not common.is_nest(sch, block) or not chain.ends_in(sch, block) then
       return {sch}
     end
-    for _, tile in ipairs(p.tiles) do results[#results + 1] = fused(sch, block, tile, p, context) end
+    for _, p in ipairs(self.parameters.forms) do
+      for _, tile in ipairs(p.tiles) do results[#results + 1] = fused(sch, block, tile, p, context) end
+    end
     if #results == 0 then return {sch} end
     return results
   end,

@@ -89,7 +89,7 @@ local function add_tiles(state, copies, group, p, taken, straight)
                                p.shared_bytes - MBARRIER_BYTES))
     end
   end
-  tiling.run_ahead(sch, loop, group.stages, true, boxes, producer, blocks)
+  tiling.run_ahead(sch, loop, group.stages - 2, true, boxes, producer, blocks)
 end
 
 -- Inputs are loaded to shared memory, and from there to fragments under the second level of reductions. Rows of tiles

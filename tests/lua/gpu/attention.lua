@@ -3,11 +3,13 @@
 -- NVRTC, where it is installed, compiles it without spilling. What the rule does not fuse stays as it was.
 -- usage: msched attention.lua RUN_KERNELS SHAPES SEED
 local ms = require "msched"
+local files = dofile(arg[0]:match "^.*/" .. "../../support/lua/files.lua")
 local te, normalize = ms.te, ms.load "lua.lib.ops.normalize"
 local tune, jobs_of = ms.load "search.tune", dofile(arg[0]:match "^.*/" .. "../jobs.lua")
 
 local run_kernels, shapes, seed = arg[1], math.tointeger(arg[2]), math.tointeger(arg[3])
-local TARGET = "cuda -arch=sm_80"
+local AMPERE, HOPPER = "cuda -arch=sm_80", "cuda -arch=sm_90a"
+local RULE = "fuse_online_softmax_tensor_core"
 
 local SLACK = 2048 -- bytes of shared memory that alignment may take
 
@@ -40,10 +42,29 @@ local function grouped(rows, columns, width)
   end, "Y")})
 end
 
--- Candidates that are fused, each sketch once.
-local function fused(func, draws)
-  local opened = tune.open(func, ms.target(TARGET), {})
-  local pool = ms.pool(func, {jobs = 1, target = TARGET})
+-- Spaces of attention by warp groups alone: with these choices of TMA copies and a producer, and these tiles of
+-- columns.
+local function by_groups(copies, columns)
+  return string.format([[
+local ms, targets = require "msched", (require "msched").load "rules.targets"
+ms.space(targets.changed(targets.cuda, {%s = function(target)
+  local form = targets.cuda.%s(target).forms[1]
+  assert(form.groups[1].warps == 4)
+  form.tensor_copies, form.producer, form.stages = {%d}, {%d}, {1}
+  form.tiles = {{rows = 64, columns = %d}}
+  return {forms = {form}}
+end}))]], RULE, RULE, copies, copies, columns)
+end
+
+-- Candidates that are fused, each sketch once. space: of these rules, a text.
+local function fused(func, draws, target, space)
+  local with = {}
+  if space then
+    files.write(sources:path "rules.lua", space)
+    with = {sources:path "rules.lua"}
+  end
+  local opened = tune.open(func, ms.target(target), {files = with})
+  local pool = ms.pool(func, {jobs = 1, target = target, files = with})
   local made, _, script_error = pool:replay(jobs_of(opened, draws, seed), false)
   pool:close()
   assert(not script_error, script_error)
@@ -65,15 +86,17 @@ local function compile(kernel)
   if not got then return end
   compiled = compiled + 1
   assert(got[1].spill_stores + got[1].spill_loads == 0, "a fused attention spills")
+  assert(not got[1].serialized, "the products of a fused attention are serialized")
 end
 
 -- Writes the sources of a function's fused sketches; gives how many there are.
-local function check(func, draws)
-  local list = fused(func, draws)
+local function check(func, draws, target, space)
+  target = target or AMPERE
   sources:begin(func)
+  local list = fused(func, draws, target, space)
   for i, c in ipairs(list) do
-    ms.check_lowered(func, c.func, TARGET, i)
-    local kernel = ms.build(c.func, {target = TARGET})
+    ms.check_lowered(func, c.func, target, i)
+    local kernel = ms.build(c.func, {target = target})
     local asked = kernel:resources()
     assert(#asked == 1, "it is several kernels")
     assert(c.kernel.shared_bytes + SLACK >= asked[1].shared_bytes,
@@ -83,6 +106,12 @@ local function check(func, draws)
       assert(note:find("^loop k_0 is not unrolled") or note:find("^loop j_0 is not unrolled"), note)
     end
     kernel:export(sources:path(i .. ".cu"))
+    if space then
+      local text = files.read(sources:path(i .. ".cu"))
+      assert(text:find("_registers(", 1, true), "no warp group multiplies registers")
+      local produces = space:find("producer, form.stages = {1}, {1}", 1, true) ~= nil
+      assert((text:find("ms_elect_one() != 0", 1, true) ~= nil) == produces, "a producer is not as asked for")
+    end
     if i == 1 then compile(kernel) end
   end
   local agree, said = sources:agree()
@@ -94,6 +123,8 @@ end
 assert(check(attention(2, 32, 64, 32, 32, "float16"), 2) == 2)
 assert(check(attention(1, 32, 128, 64, 48, "bfloat16", {causal = true}), 1) == 1)
 assert(check(grouped(16, 64, 32), 1) == 1)
+assert(check(attention(1, 64, 192, 64, 64, "float16"), 1, HOPPER, by_groups(1, 64)) == 1)
+assert(check(attention(1, 64, 64, 64, 64, "bfloat16", {causal = true}), 1, HOPPER, by_groups(0, 64)) == 1)
 
 -- Random shapes.
 local state = seed
@@ -112,11 +143,11 @@ for _, case in ipairs {{33, 64, 32, 32, "float16"}, {32, 60, 32, 32, "float16"},
                        {32, 64, 32, 40, "bfloat16"}, {32, 64, 32, 32, "float32"}} do
   local rows, columns, width, values, type = table.unpack(case)
   local sch = ms.schedule(attention(1, rows, columns, width, values, type))
-  local rule = ms.load "rules.rule.fuse_online_softmax_tensor_core"
+  local rule = ms.load("rules.rule." .. RULE)
   local targets = ms.load "rules.targets"
-  local context = targets.context(ms.target(TARGET))
+  local context = targets.context(ms.target(AMPERE))
   local made = rule.apply(sch, sch:get_sblock "attention", context,
-                          {parameters = context.fuse_online_softmax_tensor_core})
+                          {parameters = context[RULE]})
   assert(#made == 1 and made[1]:func():hash() == ms.schedule(sch:workload()):func():hash(), type)
 end
 print(sources.missing and "attention: NVRTC skipped: " .. sources.missing
