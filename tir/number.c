@@ -1,6 +1,7 @@
-/* Real numbers as text, in whatever locale a host has set. */
+/* Real numbers as text, in whatever locale a host has set, however its floats are rounded or flushed to zero. */
 #include "tir.h"
 
+#include <fenv.h>
 #include <locale.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,19 +13,33 @@ static locale_t plain(void) {
   return c;
 }
 
+/* The C library rounds decimal digits as it finds the thread, and takes subnormal floats for 0 where that is set, as
+ * libraries do that were built by -ffast-math. */
+static locale_t enter(fenv_t *floats) {
+  fegetenv(floats);
+  fesetenv(FE_DFL_ENV);
+  return uselocale(plain());
+}
+static void leave(locale_t host, const fenv_t *floats) {
+  uselocale(host);
+  fesetenv(floats);
+}
+
 int tir_number_text(char *out, size_t size, const char *format, double value) {
   assert(out && size && format && strchr(format, '%'));
-  locale_t host = uselocale(plain());
+  fenv_t floats;
+  locale_t host = enter(&floats);
   int length = snprintf(out, size, format, value);
-  uselocale(host);
+  leave(host, &floats);
   assert(length > 0 && (size_t)length < size);
   return length;
 }
 
 double tir_text_number(const char *text, char **end) {
   assert(text);
-  locale_t host = uselocale(plain());
+  fenv_t floats;
+  locale_t host = enter(&floats);
   double value = strtod(text, end);
-  uselocale(host);
+  leave(host, &floats);
   return value;
 }

@@ -1,10 +1,11 @@
-/* Texts of functions, traces and C source where the host's numbers have a decimal comma: what is made is what the C
- * locale makes, and is read. The locale is made by support/comma_locale.sh; where it cannot be the
- * test is skipped. */
+/* Texts of functions, traces and C source where the host's numbers have a decimal comma, or are rounded otherwise: they
+ * are those that the C locale makes, and are read. The locale is made by support/comma_locale.sh; where it cannot be
+ * the test is skipped. */
 #include "support/case.h"
 #include "support/traces.h"
 #include "unit/exported.h"
 
+#include <fenv.h>
 #include <locale.h>
 
 struct texts {
@@ -66,7 +67,32 @@ static void changes_no_text(void **state) {
   if (!comma) skip();
 }
 
+/* Numbers are written and read alike however the host rounds, or where it takes subnormal floats for 0. */
+static void takes_no_rounding_of_the_host(void **state) {
+  (void)state;
+  static const int roundings[] = {FE_DOWNWARD, FE_UPWARD, FE_TOWARDZERO, FE_TONEAREST};
+  static const char *const texts[] = {"0.10000000000000001", "0.33333333333333331", "4.9406564584124654e-324"};
+  const double values[] = {0.1, 1.0 / 3, 0x1p-1074};
+  fenv_t before;
+  fegetenv(&before);
+  for (size_t r = 0; r < sizeof roundings / sizeof *roundings; r++)
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+      char out[64];
+      assert_int_equal(fesetround(roundings[r]), 0);
+#if defined(__SSE__)
+      __builtin_ia32_ldmxcsr(__builtin_ia32_stmxcsr() | 0x8040); /* subnormal results and operands are 0 */
+#endif
+      tir_number_text(out, sizeof out, "%.17g", values[i]);
+      double value = tir_text_number(texts[i], NULL);
+      assert_int_equal(fegetround(), roundings[r]);
+      fesetenv(&before);
+      assert_string_equal(out, texts[i]);
+      assert_memory_equal(&value, &values[i], sizeof value);
+    }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(changes_no_text)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(changes_no_text),
+                                     cmocka_unit_test(takes_no_rounding_of_the_host)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
