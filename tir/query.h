@@ -7,6 +7,8 @@ static inline int64_t tir_loop_extent(const struct tir *ir, tir_loop l) {
 }
 /* The lowest loop or block around both (or one of them, if it is around the other). */
 tir_stmt tir_lowest_common_ancestor(const struct tir *ir, tir_stmt a, tir_stmt b);
+/* Of buffers that are used, one is a view of another, or two are of a third: parts that blocks match are none. */
+bool tir_find_aliased(const struct tir *ir);
 /* The block whose scope holds `block` as a child; TIR_NONE: it is a root, or stands in an init. */
 tir_block tir_scope_of(const struct tir *ir, tir_block block);
 

@@ -394,6 +394,7 @@ struct tir {
 #undef TIR_ARRAY_FIELD
   uint8_t undeclared; /* whether there are uses that no region declares: kept by tir_find_undeclared */
   bool has_empty;     /* by tir_find_empty, of what was read; instructions do not edit what has an extent of 0 */
+  bool aliased;       /* by tir_find_aliased, of what was read: nor what is used by two names */
   bool indirect; /* an integer or a truth that loads was ever made: only then may ranges, bindings, predicates load */
   uint32_t verified;           /* expressions that tir_verify_new has looked at */
   bool has_lets;               /* a variable that a statement binds was ever made */

@@ -32,10 +32,17 @@ static bool refuse_empty(struct vm_run *r, const struct vm_step *step) {
   return ms_fail(r->err, MS_NOTHING_TO_SCHEDULE, "an extent of the function is 0");
 }
 
+static bool refuse_aliased(struct vm_run *r, const struct vm_step *step) {
+  (void)step;
+  return ms_fail(r->err, MS_BUFFERS_ALIASED, "the function uses the same memory as two buffers: one is a view");
+}
+
 vm_perform vm_performer_in(const struct tir *ir, enum vm_kind kind) {
   MS_CHECK(kind < VM_KIND_COUNT);
   bool looks = kinds[kind].info.effect == VM_EFFECT_look || kinds[kind].info.effect == VM_EFFECT_mark;
-  return ir->has_empty && !looks && kind != VM_SampleCategorical ? refuse_empty : kinds[kind].perform;
+  if ((ir->has_empty || ir->aliased) && !looks && kind != VM_SampleCategorical)
+    return ir->has_empty ? refuse_empty : refuse_aliased;
+  return kinds[kind].perform;
 }
 
 static const struct vm_query_info queries[VM_QUERY_COUNT] = {

@@ -80,6 +80,7 @@ void tir_copy(struct tir *to, const struct tir *from) {
   to->indirect = from->indirect;
   to->undeclared = from->undeclared;
   to->has_empty = from->has_empty;
+  to->aliased = from->aliased;
   to->has_lets = from->has_lets;
   to->verified = from->verified;
   forget_expressions(to, &(struct tir_mark){0});

@@ -390,6 +390,7 @@ static bool read_into(struct tir *ir, const char *text, size_t length, const cha
   copy[length] = 0;
   bool good = read_copy(ir, copy, length, file, given, err);
   if (good && ir->has_empty) ir->has_empty = tir_find_empty(ir);
+  if (good) ir->aliased = tir_find_aliased(ir);
   free(copy);
   return good;
 }
