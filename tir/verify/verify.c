@@ -143,6 +143,10 @@ static bool check_condition(struct verifier *v, tir_expr e) {
 
 /* ---- Buffers ---- */
 
+/* Iterations and extents are counted in types that hold their sums and products: of 8 and 16 bits, and of uint32, what
+ * a fused loop counts would wrap, and so would sizes in bytes. */
+static bool counts(tir_type type) { return type == TIR_T_I32 || type == TIR_T_I64; }
+
 /* A variable that stands alone as an extent, stride or offset, or in a multiple of it, is defined by the buffer, if
  * nothing else defines it. */
 static bool check_layout_expr(struct verifier *v, tir_expr e, bool binds) {
@@ -155,8 +159,14 @@ static bool check_layout_expr(struct verifier *v, tir_expr e, bool binds) {
 
 static bool check_layout(struct verifier *v, tir_buffer buffer, bool binds) {
   const struct tir_buffer_node *b = &v->ir->buffers.at[buffer];
-  for (uint32_t d = 0; d < b->rank; d++)
-    if (!check_layout_expr(v, tir_operands(v->ir, b->shape)[d], binds)) return false;
+  char text[24];
+  for (uint32_t d = 0; d < b->rank; d++) {
+    tir_expr extent = tir_operands(v->ir, b->shape)[d];
+    if (!counts(tir_type_of(v->ir, extent)))
+      FAIL(TYPE, "an extent of %s is %s; extents are int32 or int64", buffer_name(v->ir, buffer),
+           tir_type_text(tir_type_of(v->ir, extent), text));
+    if (!check_layout_expr(v, extent, binds)) return false;
+  }
   for (uint32_t d = 0; d < b->strides.count; d++)
     if (!check_layout_expr(v, tir_operands(v->ir, b->strides.first)[d], binds)) return false;
   if (b->elem_offset && !check_layout_expr(v, b->elem_offset, binds)) return false;
@@ -199,13 +209,16 @@ static bool is_const_int(const struct tir *ir, tir_expr e) { return e && tir_is_
 
 static bool check_iters(struct verifier *v, tir_block b) {
   const struct tir_iter *iters = tir_iters(v->ir, b);
-  char name[128];
+  char name[128], type[24];
   for (uint32_t i = 0; i < tir_block_at(v->ir, b)->iters.count; i++) {
     const struct tir_var_node *x = &v->ir->vars.at[iters[i].var];
     if (x->kind != TIR_VAR_ITER || !x->min)
       FAIL(DOMAIN, "iteration variable %s has no domain", var_name(v->ir, iters[i].var, name));
     if (tir_type_of(v->ir, iters[i].binding) != x->type)
       FAIL(TYPE, "iteration variable %s and its binding differ in type", var_name(v->ir, iters[i].var, name));
+    if (!counts(x->type))
+      FAIL(TYPE, "iteration variable %s is %s; iterations are int32 or int64", var_name(v->ir, iters[i].var, name),
+           tir_type_text(x->type, type));
     if (is_const_int(v->ir, x->extent) && tir_at(v->ir, x->extent)->imm < 0)
       FAIL(DOMAIN, "iteration variable %s has a negative extent", var_name(v->ir, iters[i].var, name));
     if (!check_expr(v, iters[i].binding, false) || !check_expr(v, x->min, false) || !check_expr(v, x->extent, false))
@@ -282,12 +295,15 @@ static void leave_block(struct verifier *v, tir_block b) {
 static bool enter_loop(struct verifier *v, tir_loop l) {
   const struct tir_stmt_node *n = tir_stmt_at(v->ir, l);
   const struct tir_var_node *x = &v->ir->vars.at[n->loop.var];
-  char name[128];
+  char name[128], type[24];
   if (!check_expr(v, n->loop.min, false) || !check_expr(v, n->loop.extent, false)) return false;
   if (x->kind != TIR_VAR_LOOP || x->min != n->loop.min || x->extent != n->loop.extent)
     FAIL(DOMAIN, "loop variable %s has another domain than its loop", var_name(v->ir, n->loop.var, name));
   if (tir_type_of(v->ir, n->loop.min) != x->type || tir_type_of(v->ir, n->loop.extent) != x->type)
     FAIL(TYPE, "loop variable %s and its range differ in type", var_name(v->ir, n->loop.var, name));
+  if (!counts(x->type))
+    FAIL(TYPE, "loop variable %s is %s; loops count in int32 or int64", var_name(v->ir, n->loop.var, name),
+         tir_type_text(x->type, type));
   if ((n->loop_kind == TIR_THREAD_BINDING) != (n->loop.thread != TIR_NONE))
     FAIL(DOMAIN, "loop %s: a thread goes with a thread binding", var_name(v->ir, n->loop.var, name));
   return define_var(v, n->loop.var);

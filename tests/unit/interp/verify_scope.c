@@ -134,6 +134,23 @@ static void refuses_ranks_and_types_that_differ(void **state) {
   expect_broken(n.ir, MS_VERIFY_TYPE, "vi and its binding");
 }
 
+static void refuses_counts_of_other_types(void **state) {
+  (void)state;
+  expect_ok(read_function("A: T.Buffer((T.int64(8),), \"float32\")", "for i in range(T.int64(8)):",
+                          "    with T.sblock(\"A\"):", "        vi = T.axis.spatial(T.int64(8), i)",
+                          "        A[vi] = T.float32(0)"));
+  expect_broken(read_function("A: T.Buffer((T.int16(8),), \"float32\")", "A[0] = T.float32(0)"), MS_VERIFY_TYPE,
+                "an extent of A is int16");
+  expect_broken(
+      read_function("A: T.Buffer((8,), \"float32\")", "for i in range(T.uint8(8)):", "    A[i] = T.float32(0)"),
+      MS_VERIFY_TYPE, "loop variable i is uint8");
+  struct nest n = new_nest();
+  struct tir_iter *vi = tir_iters(n.ir, n.block);
+  vi->binding = tir_int(n.ir, TIR_TYPE(TIR_UINT, 32, 1), 0);
+  n.ir->vars.at[vi->var].type = TIR_TYPE(TIR_UINT, 32, 1);
+  expect_broken(n.ir, MS_VERIFY_TYPE, "iteration variable vi is uint32");
+}
+
 /* ---- Regions ---- */
 
 static void refuses_accesses_outside_of_regions(void **state) {
@@ -221,6 +238,7 @@ int main(void) {
       cmocka_unit_test(refuses_buffers_out_of_scope),
       cmocka_unit_test(refuses_domains_that_differ),
       cmocka_unit_test(refuses_ranks_and_types_that_differ),
+      cmocka_unit_test(refuses_counts_of_other_types),
       cmocka_unit_test(refuses_accesses_outside_of_regions),
       cmocka_unit_test(accepts_what_is_not_certainly_outside),
       cmocka_unit_test(refuses_inner_regions_outside_of_outer_ones),
