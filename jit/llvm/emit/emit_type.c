@@ -108,11 +108,30 @@ static bool rounds_to_bfloat(const struct jit_target *t) {
   return x86_has(t->x86, X86_AVXNECONVERT);
 }
 
+/* LLVM compares widened bfloat16 as it was before, and where one lane is left of a vector, gives up: "Do not know how to
+ * soft promote this operator's operand". What is widened by its bits it leaves alone. */
+static bool is_odd_bfloat(tir_type type) {
+  int lanes = tir_type_lanes(type);
+  return tir_type_code(type) == TIR_BFLOAT && (lanes & (lanes - 1));
+}
+
+static LLVMValueRef widen_bfloat(struct emit *e, LLVMValueRef value, int lanes) {
+  LLVMValueRef bits = LLVMBuildBitCast(e->builder, value, emit_type(e, TIR_TYPE(TIR_UINT, 16, lanes)), "");
+  bits = LLVMBuildZExt(e->builder, bits, emit_type(e, TIR_TYPE(TIR_UINT, 32, lanes)), "");
+  bits = LLVMBuildShl(e->builder, bits, whole(e, 16, lanes), "");
+  return LLVMBuildBitCast(e->builder, bits, emit_type(e, TIR_TYPE(TIR_FLOAT, 32, lanes)), "");
+}
+
 LLVMValueRef emit_cast(struct emit *e, LLVMValueRef value, tir_type from, tir_type to) {
   assert(value);
   if (from == to) return value;
   LLVMTypeRef type = emit_type(e, to);
   bool truth = tir_type_code(to) == TIR_BOOL;
+  if (is_odd_bfloat(from)) {
+    value = widen_bfloat(e, value, tir_type_lanes(from));
+    from = TIR_TYPE(TIR_FLOAT, 32, tir_type_lanes(from));
+    if (from == to) return value;
+  }
   if (truth && is_float(from))
     return LLVMBuildFCmp(e->builder, LLVMRealUNE, value, LLVMConstNull(LLVMTypeOf(value)), "");
   if (truth) return LLVMBuildICmp(e->builder, LLVMIntNE, value, LLVMConstNull(LLVMTypeOf(value)), "");
