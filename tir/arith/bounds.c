@@ -109,3 +109,11 @@ struct tir_bounds tir_binary_bounds(enum tir_kind kind, struct tir_bounds a, str
   default: return (struct tir_bounds){TIR_NEG_INF, TIR_POS_INF};
   }
 }
+
+struct tir_bounds tir_wrapped_bounds(tir_type type, uint8_t flags, struct tir_bounds b) {
+  if (!tir_may_wrap(type, flags)) return b;
+  struct tir_bounds fits = tir_type_bounds(type);
+  bool leaves = b.lo < fits.lo || b.hi > fits.hi || b.lo > b.hi;
+  if (tir_type_bits(type) == 64) leaves = leaves || tir_is_inf(b.lo) || tir_is_inf(b.hi);
+  return leaves ? fits : b;
+}

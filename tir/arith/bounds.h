@@ -63,8 +63,15 @@ static inline struct tir_bounds tir_add_bounds(struct tir_bounds a, struct tir_b
 struct tir_bounds tir_type_bounds(tir_type type);
 /* The greatest finite value of a type of floats. */
 double tir_greatest_float(tir_type type);
-/* Bounds of `kind` applied to operands within bounds. */
+/* Bounds of `kind` applied to operands within bounds, as whole numbers have it. */
 struct tir_bounds tir_binary_bounds(enum tir_kind kind, struct tir_bounds a, struct tir_bounds b);
+/* The same of a node of this type and these flags: what leaves the type of an index has no meaning, data and what is in
+ * other types wrap around. */
+struct tir_bounds tir_wrapped_bounds(tir_type type, uint8_t flags, struct tir_bounds b);
+/* Whether what is of this type, with these flags, may wrap around. */
+static inline bool tir_may_wrap(tir_type type, uint8_t flags) {
+  return flags & TIR_OF_DATA || tir_type_code(type) != TIR_INT || tir_type_bits(type) < 32;
+}
 
 static inline struct tir_bounds tir_bounds_of(const struct tir *ir, tir_expr e) {
   return (struct tir_bounds){ir->exprs.at[e].lo, ir->exprs.at[e].hi};

@@ -106,6 +106,14 @@ static int64_t within(int64_t lo, int64_t hi, uint32_t seed) {
 
 static bool is_whole(tir_type t) { return tir_type_is_int(t) || tir_type_code(t) == TIR_BOOL; }
 
+/* The number of the type that the value is after it wrapped around. */
+static int64_t wrapped(tir_type type, int64_t value) {
+  int unused = 64 - tir_type_bits(type);
+  if (tir_type_code(type) == TIR_BOOL) return value != 0;
+  uint64_t high = (uint64_t)value << unused;
+  return tir_type_code(type) == TIR_INT ? (int64_t)high >> unused : (int64_t)(high >> unused);
+}
+
 /* Gives expression e a value from those of its operands; what is opaque gets one within its bounds. */
 static void try_expr(struct trial *t, tir_expr e) {
   const struct tir_expr_node *n = tir_at(t->ir, e);
@@ -118,7 +126,8 @@ static void try_expr(struct trial *t, tir_expr e) {
     if (!t->known[n->a] || !t->known[n->b] ||
         !tir_compute((enum tir_kind)n->kind, t->values[n->a], t->values[n->b], &value))
       return;
-    if (n->kind <= TIR_MAX && tir_type_code(n->type) == TIR_UINT) return; /* wraps */
+    if (tir_type_bits(n->type) == 64 && tir_type_code(n->type) == TIR_UINT) return;
+    if (tir_may_wrap(n->type, n->flags)) value = wrapped(n->type, value);
   } else if (n->kind == TIR_NOT) {
     if (!t->known[n->a]) return;
     value = !t->values[n->a];
