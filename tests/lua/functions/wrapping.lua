@@ -25,6 +25,12 @@ local FORMS = {
   {nil, "X[(X[v] + X[v]) % R(12)]"}, {"X[v] + X[v]", "X[a % R(12)]"}, {"X[v]", "X[(a * R(3) + R(5)) % R(12)]"},
   {nil, "X[T.min(T.max(X[v] * R(5), R(0)), R(11))]"}, {nil, "(X[v] * R(2)) // R(2)"},
   {"X[v]", "(a * R(4) + R(2)) // R(4)"},
+  {nil, "T.truncdiv(T.max(X[v], R(0)) * R(100), T.max(X[v], R(1)))"}, {"T.max(X[v], R(1)) + R(127)", "a % R(3)"},
+  {nil, "(T.max(X[v], R(1)) + R(127)) // R(3)"}, {nil, "T.Select(T.max(X[v], R(1)) + R(127) > R(0), R(1), R(2))"},
+  {nil, 'T.Cast("TYPE", T.Cast("int64", T.max(X[v], R(1)) + R(127)) // T.int64(3))'},
+  {nil, 'T.Cast("TYPE", T.Cast("int64", T.Cast("uint8", v) * T.uint8(60)) // T.int64(5))'},
+  {nil, 'X[T.Cast("int32", T.Cast("uint8", v) * T.uint8(60)) % 12]'},
+  {nil, 'T.Cast("TYPE", T.Cast("int16", T.Cast("uint8", v) - T.uint8(1)) + T.int16(5))'},
 }
 
 local programs, wanted, compared = {}, {}, 0

@@ -255,7 +255,9 @@ static tir_expr widen_node(struct vectors *v, tir_expr e) {
   if (n.kind == TIR_NOT || n.kind == TIR_CAST) {
     tir_expr a = widen(v, n.a);
     const struct tir_expr_node *na = tir_at(ir, a);
-    if (n.kind == TIR_CAST && na->kind == TIR_RAMP && tir_type_is_int(n.type)) {
+    const struct tir_expr_node *from = tir_at(ir, n.a);
+    bool wraps = tir_may_wrap(from->type, from->flags) && tir_type_bits(n.type) > tir_type_bits(from->type);
+    if (n.kind == TIR_CAST && na->kind == TIR_RAMP && tir_type_is_int(n.type) && !wraps) {
       tir_expr base = tir_cast(ir, n.type, na->a);
       return tir_ramp(ir, base, tir_cast(ir, n.type, tir_at(ir, a)->b), lanes_of(v, a));
     }
