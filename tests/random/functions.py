@@ -11,8 +11,8 @@ Kinds (all of them but in turn by chance):
   symbolic  an extent is a variable: it is drawn, from 9 on, for each run
   strided   parameters have strides and offsets, some of them variables
   small     elements are integers of four bits
-  loose     as plain; some blocks have no iterations and use the loops around themselves, some names are bound around blocks, and some
-            updates are computed in another type
+  loose     as plain; some blocks have no iterations and use the loops around themselves, some names are bound around blocks, some
+            updates are computed in another type, and some stores stand beside blocks, in none
   mixed     buffers have floats of several types: a value is computed in one of them, what others hold is cast"""
 import os
 import random
@@ -397,6 +397,14 @@ class Function:
             self.emit(depth + 1, "T.where(%s)" % self.predicate(loops))
         return depth + 2, inner + [self.loop(depth + 1, 0, self.random.choice([2, 3, 4]))]
 
+    def beside(self, depth, loops, written, readable):
+        """A store that stands in no block."""
+        name = self.random.choice(written)
+        target, value = self.access(name, loops), self.value(loops, readable)
+        if self.chance(0.4):
+            value = self.update(self.loaded(name, target), value)
+        self.store(depth, target, value, loops, readable)
+
     def nest(self, written, readable):
         depth, loops = 2, []
         for _ in range(self.choose((2, 1), (6, 2), (3, 3))):
@@ -413,6 +421,8 @@ class Function:
         count = self.choose((6, 1), (2, 2), (0.7, 3))
         for _ in range(count):
             inner = [self.loop(depth, 0, self.random.choice([2, 3, 4]))] if count > 1 and self.chance(0.15) else []
+            if self.kind == "loose" and self.chance(0.12):
+                self.beside(depth + len(inner), loops + inner, written, readable)
             self.block(depth + len(inner), loops + inner, written, readable)
 
     def over(self, name):

@@ -3,7 +3,7 @@
  * Requires: no annotation, no thread binding; the loop starts at zero; at most one factor open, the others positive;
  *           without an open one, the product is at least the extent; where unit iterators are not preserved, no
  *           affine bindings are lost; where the product may exceed the extent, ranges and conditions inside load what
- *           is there all the same.
+ *           is there all the same, and nothing beside the blocks stores, calls or loops while a condition holds.
  * After:    serial loops i_0, i_1, …; i is ((i_0) * f_1 + i_1) * f_2 + …. Where the product may exceed the extent, the
  *           blocks directly inside get the predicate i < extent, unless predication is disabled. Unless unit iterators
  *           are preserved, bindings below do without loops of extent 1.
@@ -122,13 +122,35 @@ static bool check(struct tir *ir, tir_loop loop, const tir_expr *factors, uint32
 
 enum { MOST_LOADS = 64, MOST_RANK = 32 };
 
+struct effects {
+  const struct tir *ir;
+  bool any;
+};
+
+static bool find_zero_divisor(void *data, tir_expr e) {
+  struct effects *found = data;
+  const struct tir_expr_node *n = tir_at(found->ir, e);
+  const struct tir_expr_node *divisor = n->kind >= TIR_DIV && n->kind <= TIR_FLOORMOD ? tir_at(found->ir, n->b) : NULL;
+  found->any = found->any || (divisor && tir_type_is_int(divisor->type) && divisor->lo <= 0 && divisor->hi >= 0);
+  return !found->any && (n->flags & TIR_HAS_DIVMOD);
+}
+
+static bool may_divide_by_zero(const struct tir *ir, tir_expr e) {
+  struct effects found = {ir, false};
+  if (tir_at(ir, e)->flags & TIR_HAS_DIVMOD) tir_walk_expr(ir, e, find_zero_divisor, &found);
+  return found.any;
+}
+
 /* The scope evaluates e at `at`, where no guard is, and the loop is a longer one. */
-static bool loads_what_is_there(struct tir *ir, tir_var old, tir_var longer, tir_expr e, tir_stmt at) {
+static bool evaluates_as_before(struct tir *ir, tir_var old, tir_var longer, tir_expr e, tir_stmt at) {
   tir_expr loads[MOST_LOADS], ranges[2 * MOST_RANK];
-  if (!e || !(tir_at(ir, e)->flags & TIR_HAS_LOAD)) return true;
+  if (!e || !(tir_at(ir, e)->flags & (TIR_HAS_LOAD | TIR_HAS_DIVMOD))) return true;
+  bool divided = may_divide_by_zero(ir, e);
   tir_subst_var(ir, old, tir_var_expr(ir, longer));
   e = tir_subst(ir, e);
   tir_subst_clear(ir);
+  if (!divided && may_divide_by_zero(ir, e)) return false;
+  if (!(tir_at(ir, e)->flags & TIR_HAS_LOAD)) return true;
   uint32_t count = tir_find_loads(ir, e, TIR_NONE, loads, MOST_LOADS);
   if (count > MOST_LOADS) return false;
   for (uint32_t i = 0; i < count; i++) {
@@ -142,8 +164,44 @@ static bool loads_what_is_there(struct tir *ir, tir_var old, tir_var longer, tir
   return true;
 }
 
-/* The new loops run past the end of the old one: blocks are guarded there, ranges and conditions around them are not.
- */
+static bool find_effect(void *data, tir_expr e) {
+  struct effects *found = data;
+  const struct tir_expr_node *n = tir_at(found->ir, e);
+  found->any = found->any || (n->kind == TIR_CALL && !tir_is_pure_call(found->ir, n));
+  return !found->any && (n->flags & TIR_HAS_CALL);
+}
+
+static bool has_effect(const struct tir *ir, tir_expr e) {
+  struct effects found = {ir, false};
+  tir_walk_expr(ir, e, find_effect, &found);
+  return found.any;
+}
+
+/* A scalar of the loop's body: its value is lost at the end of each iteration. */
+static bool is_own_scalar(const struct tir *ir, tir_loop loop, tir_stmt store, tir_var var) {
+  struct tir_stmt_node n = *tir_stmt_at(ir, store);
+  for (uint32_t d = 0; d < tir_buffer_at(ir, n.store.buffer)->rank; d++)
+    if (tir_uses_var(ir, tir_operands(ir, n.store.indices)[d], var) ||
+        tir_at(ir, tir_operands(ir, n.store.indices)[d])->flags & TIR_OF_DATA)
+      return false;
+  for (tir_stmt s = tir_next(ir, loop, loop); s && s != store; s = tir_next_in_scope(ir, s, loop))
+    if (tir_is(ir, s, TIR_ALLOC) && tir_stmt_at(ir, s)->alloc.buffer == n.store.buffer) return true;
+  return false;
+}
+
+/* Once more, the statement does what is not to be done, or never ends. */
+static bool runs_again(const struct tir *ir, tir_loop loop, tir_stmt s) {
+  tir_expr own[4];
+  uint32_t count = tir_stmt_exprs(ir, s, own);
+  if (tir_is(ir, s, TIR_WHILE)) return true;
+  if (tir_is(ir, s, TIR_STORE) && !is_own_scalar(ir, loop, s, tir_as(ir, loop, TIR_LOOP)->loop.var)) return true;
+  for (uint32_t i = 0; i < count; i++)
+    if (own[i] && has_effect(ir, own[i])) return true;
+  return false;
+}
+
+/* The new loops run past the end of the old one: blocks are guarded there, ranges, conditions and other statements
+ * around them are not. */
 static bool check_past_end(struct tir *ir, tir_loop loop, const struct plan *plan, uint32_t count, ms_error *err) {
   if (!plan->guarded) return true;
   tir_var old = tir_as(ir, loop, TIR_LOOP)->loop.var;
@@ -151,14 +209,15 @@ static bool check_past_end(struct tir *ir, tir_loop loop, const struct plan *pla
   for (uint32_t i = 0; i < count; i++) product = tir_mul(ir, product, plan->factors[i]);
   tir_var longer = tir_new_var(ir, TIR_VAR_LOOP, TIR_NONE, loop_type(ir, loop), ir->vars.at[old].min, product);
   for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next_in_scope(ir, s, loop)) {
-    struct tir_stmt_node n = *tir_stmt_at(ir, s);
-    tir_expr a = TIR_NONE, b = TIR_NONE;
-    if (n.kind == TIR_LOOP) a = n.loop.min, b = n.loop.extent;
-    if (n.kind == TIR_IF || n.kind == TIR_WHILE) a = n.test.condition;
-    if (n.kind == TIR_BIND) a = n.bind.value;
-    if (!loads_what_is_there(ir, old, longer, a, s) || !loads_what_is_there(ir, old, longer, b, s))
-      return tir_refuse(ir, err, MS_LOADED_PAST_END, s,
-                        "past the end of the loop that is split, this loads what is not there");
+    if (tir_is(ir, s, TIR_BLOCK)) continue;
+    if (runs_again(ir, loop, s))
+      return tir_refuse(ir, err, MS_RUN_PAST_END, s, "past the end of the loop that is split, this would run too");
+    tir_expr own[4];
+    uint32_t exprs = tir_stmt_exprs(ir, s, own);
+    for (uint32_t i = 0; i < exprs; i++)
+      if (!evaluates_as_before(ir, old, longer, own[i], s))
+        return tir_refuse(ir, err, MS_LOADED_PAST_END, s,
+                          "past the end of the loop that is split, this loads what is not there, or divides by zero");
   }
   return true;
 }
@@ -169,8 +228,8 @@ static void add_predicate(struct tir *ir, tir_loop loop, tir_expr predicate) {
   for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next_in_scope(ir, s, loop)) {
     if (!tir_is(ir, s, TIR_BLOCK)) continue;
     tir_expr own = tir_as(ir, s, TIR_BLOCK)->block.predicate;
-    bool loads = own && (tir_at(ir, own)->flags & TIR_HAS_LOAD); /* only where the guard holds */
-    tir_expr all = loads ? tir_and(ir, predicate, own) : tir_and(ir, own, predicate);
+    bool first = own && (tir_at(ir, own)->flags & TIR_HAS_LOAD || may_divide_by_zero(ir, own)); /* the guard */
+    tir_expr all = first ? tir_and(ir, predicate, own) : tir_and(ir, own, predicate);
     tir_as(ir, s, TIR_BLOCK)->block.predicate = all;
   }
 }
