@@ -108,8 +108,8 @@ static bool rounds_to_bfloat(const struct jit_target *t) {
   return x86_has(t->x86, X86_AVXNECONVERT);
 }
 
-/* LLVM compares widened bfloat16 as it was before, and where one lane is left of a vector, gives up: "Do not know how to
- * soft promote this operator's operand". What is widened by its bits it leaves alone. */
+/* LLVM compares widened bfloat16 as it was before, and where one lane is left of a vector, gives up: "Do not know how
+ * to soft promote this operator's operand". What is widened by its bits it leaves alone. */
 static bool is_odd_bfloat(tir_type type) {
   int lanes = tir_type_lanes(type);
   return tir_type_code(type) == TIR_BFLOAT && (lanes & (lanes - 1));
