@@ -131,7 +131,7 @@ static void try_file(const char *path) {
   if (!ir) return;
   tir_find_pipelines(ir, 1);
   tir_block blocks[MOST_BLOCKS];
-  uint32_t count = all_blocks(ir, blocks);
+  uint32_t count = tir_find_aliased(ir) ? 0 : all_blocks(ir, blocks); /* no instruction edits what has two names */
   for (uint32_t i = 0; i < count; i++)
     for (enum what what = 0; what < KINDS; what++) try_block(ir, what, blocks[i], path);
   tir_free(ir);
