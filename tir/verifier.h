@@ -6,10 +6,9 @@
 bool tir_verify(const struct tir *ir, ms_error *err);
 /* All of that but the regions: what a text from outside must hold before it is scheduled. */
 bool tir_verify_scopes(const struct tir *ir, ms_error *err);
-/* As tir_verify, or without regions as tir_verify_scopes; unless `whole`, of expressions the facts of those alone that
- * were made since the last time: an expression is never changed. In a checked build a module of which each array has
- * the bytes of one that passed is not looked at again. */
-bool tir_verify_new(struct tir *ir, bool whole, bool regions, ms_error *err);
+/* As tir_verify, or without regions as tir_verify_scopes; of expressions the facts of those alone that were made since
+ * the last time: an expression is never changed. */
+bool tir_verify_new(struct tir *ir, bool regions, ms_error *err);
 
 /* Whether every reduction of floats of a scheduled module is done in the order in which `original`, the module as it
  * was written, does it: by the same block, over the same iterations, the same ones first, one after the other; so that

@@ -185,7 +185,8 @@ static inline bool vm_changes(enum vm_kind kind) {
 static inline void vm_check_made(const struct vm_schedule *sch, bool whole) {
 #ifdef MSCHED_CHECK
   ms_error err = {0};
-  if (!vm_verify_new(&sch->trace, sch->ir, whole, &err)) {
+  bool good = whole ? vm_verify(&sch->trace, sch->ir, &err) : vm_verify_new(&sch->trace, sch->ir, &err);
+  if (!good) {
     fprintf(stderr, "%s\n", err.message);
     assert(!"an instruction broke the module");
   }

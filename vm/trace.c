@@ -210,8 +210,8 @@ bool vm_verify(const struct vm_trace *trace, const struct tir *made, ms_error *e
   return keeps_regions(trace) ? tir_verify(made, err) : tir_verify_scopes(made, err);
 }
 
-bool vm_verify_new(const struct vm_trace *trace, struct tir *made, bool whole, ms_error *err) {
-  return tir_verify_new(made, whole, keeps_regions(trace), err);
+bool vm_verify_new(const struct vm_trace *trace, struct tir *made, ms_error *err) {
+  return tir_verify_new(made, keeps_regions(trace), err);
 }
 
 /* ---- Values ------------------------------------------------------------------------------------------------------ */

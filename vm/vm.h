@@ -190,9 +190,8 @@ bool vm_trace_is_safe(const struct vm_trace *trace); /* holds no unsafe instruct
  * held against regions of a buffer of which a user stated one, or of a buffer made of such: AnnotateBufferAccess marks
  * them. */
 bool vm_verify(const struct vm_trace *trace, const struct tir *made, ms_error *err);
-/* The same; unless `whole`, of expressions the facts of those that are new since the last time; in a checked build once
- * of equal modules (tir_verify_new). */
-bool vm_verify_new(const struct vm_trace *trace, struct tir *made, bool whole, ms_error *err);
+/* The same; of expressions the facts of those that are new since the last time (tir_verify_new). */
+bool vm_verify_new(const struct vm_trace *trace, struct tir *made, ms_error *err);
 
 /* uses[n], for all instructions: whether `instruction` takes something that instruction n gives. */
 void vm_uses(const struct vm_trace *trace, uint32_t instruction, uint8_t *uses);

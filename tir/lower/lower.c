@@ -94,14 +94,14 @@ static void dump(const struct lowering *low, const char *name) {
 }
 
 /* In a checked build, and wherever the verifier is asked for, passes are held to their contracts: of what verifies. */
-static bool holds_passes(struct tir *ir, const struct tir_lower_options *options) {
+static bool holds_passes(const struct tir *ir, const struct tir_lower_options *options) {
   ms_error none = {0};
 #ifndef MSCHED_CHECK
   if (!options || !options->verify) return false;
 #else
   (void)options;
 #endif
-  return tir_verify_new(ir, true, true, &none);
+  return tir_verify(ir, &none);
 }
 
 bool tir_lower(struct tir *ir, tir_func f, const struct tir_lower_options *options, ms_error *err) {

@@ -5,11 +5,8 @@
  * bindings and predicate; one without stands for a region of its loops, and may. Regions: verify_region.c. */
 #include "verify.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <xxhash.h>
 
 #define FAIL(code, ...) return tir_refuse(v->ir, v->err, MS_VERIFY_##code, v->place, __VA_ARGS__)
 
@@ -455,35 +452,8 @@ bool tir_verify(const struct tir *ir, ms_error *err) { return verify(ir, 1, true
 
 bool tir_verify_scopes(const struct tir *ir, ms_error *err) { return verify(ir, 1, false, err); }
 
-/* ---- What has passed before ------------------------------------------------------------------------------------- */
-
-#ifdef MSCHED_CHECK
-/* Replays make the same modules again, byte by byte: keys of those that passed, in all threads. */
-static _Atomic uint64_t passed[1 << 14];
-
-static uint64_t key_of(const struct tir *ir, bool regions) {
-  XXH64_hash_t hash = regions;
-#define HASH_ARRAY(type, name) hash = XXH3_64bits_withSeed(ir->name.at, ir->name.count * sizeof(type), hash);
-  TIR_ARRAYS(HASH_ARRAY)
-#undef HASH_ARRAY
-  return hash;
-}
-
-static _Atomic uint64_t *slot_of_key(uint64_t key) { return &passed[key % (sizeof passed / sizeof *passed)]; }
-static bool has_passed(uint64_t key) { return atomic_load_explicit(slot_of_key(key), memory_order_relaxed) == key; }
-static void note_passed(uint64_t key) { atomic_store_explicit(slot_of_key(key), key, memory_order_relaxed); }
-#else
-static uint64_t key_of(const struct tir *ir, bool regions) { return (void)ir, regions; }
-static bool has_passed(uint64_t key) { return (void)key, false; }
-static void note_passed(uint64_t key) { (void)key; }
-#endif
-
-bool tir_verify_new(struct tir *ir, bool whole, bool regions, ms_error *err) {
-  uint64_t key = key_of(ir, regions), of_whole = ~key;
-  bool ok = has_passed(of_whole) || (!whole && has_passed(key)) ||
-            verify(ir, whole || !ir->verified ? 1 : ir->verified, regions, err);
-  if (!ok) return false;
-  note_passed(whole ? of_whole : key);
-  ir->verified = ir->exprs.count;
-  return true;
+bool tir_verify_new(struct tir *ir, bool regions, ms_error *err) {
+  bool ok = verify(ir, ir->verified ? ir->verified : 1, regions, err);
+  if (ok) ir->verified = ir->exprs.count;
+  return ok;
 }

@@ -17,8 +17,6 @@ static struct sample new_sample(void) {
   s.b = block_named(s.ir, "B");
   s.c = block_named(s.ir, "C");
   s.i = loop_of(s.ir, "B", 0);
-  ms_error err = {0};
-  assert_true(tir_verify_new(s.ir, true, true, &err));
   return s;
 }
 
@@ -107,23 +105,23 @@ static void verifies_what_is_new(void **state) {
   (void)state;
   struct sample s = new_sample();
   ms_error err = {0};
-  assert_true(tir_verify_new(s.ir, false, true, &err));
+  assert_true(tir_verify_new(s.ir, true, &err));
   uint32_t verified = s.ir->verified;
   assert_int_equal(verified, s.ir->exprs.count);
   tir_expr var = tir_var_expr(s.ir, tir_stmt_at(s.ir, s.i)->loop.var);
   struct tir_mark mark = tir_mark(s.ir);
   tir_expr made = tir_binary(s.ir, TIR_MUL, var, tir_int(s.ir, TIR_T_I32, 77));
-  assert_true(made >= verified && tir_verify_new(s.ir, false, true, &err));
+  assert_true(made >= verified && tir_verify_new(s.ir, true, &err));
   assert_true(s.ir->verified > verified);
   tir_rewind(s.ir, &mark);
   assert_int_equal(s.ir->verified, verified);
   made = tir_binary(s.ir, TIR_MUL, var, tir_int(s.ir, TIR_T_I32, 77));
   s.ir->exprs.at[made].vars ^= 1;
-  assert_false(tir_verify_new(s.ir, false, true, &err));
+  assert_false(tir_verify_new(s.ir, true, &err));
   assert_non_null(strstr(err.message, "wrong facts"));
   s.ir->exprs.at[made].vars ^= 1;
   s.ir->exprs.at[var].hash ^= 1;
-  assert_true(tir_verify_new(s.ir, false, true, &err));
+  assert_true(tir_verify_new(s.ir, true, &err));
   expect_broken(s.ir, MS_VERIFY_EXPRESSION, "wrong facts");
 }
 
