@@ -524,18 +524,30 @@ static double need_of(const struct region *r, int threads, int most) {
   return kept > need ? kept : need;
 }
 
-static void foresee(struct walk *w, int most, struct jit_resources *k) {
+static void foresee(struct walk *w, int most, int own, struct jit_resources *k) {
   enum { FEW_WORDS = 8 }; /* of an array in memory that counts for little */
   double need = 0;
   bool in_memory = false;
   for (uint32_t i = 0; i < w->region_count; i++) {
-    double some = need_of(&w->regions[i], k->threads, most);
+    double some = need_of(&w->regions[i], k->threads, own);
     if (some > need) need = some;
   }
   for (uint32_t i = 0; i < w->own_count; i++)
     in_memory = in_memory || (w->own[i].indexed && w->own[i].words >= FEW_WORDS);
-  k->estimated_spills = in_memory || need > 1.1 * most;
+  k->estimated_spills = in_memory || need > 1.1 * own;
   k->estimated_registers = k->estimated_spills || need > most ? most : (int)need;
+}
+
+/* Registers of the threads that have most: a warp group that gets more by setmaxnreg has these. */
+static int most_of_roles(const struct tir *ir, tir_loop kernel, int most) {
+  for (tir_stmt s = kernel; s; s = tir_next(ir, s, kernel)) {
+    if (!tir_is(ir, s, TIR_EVALUATE)) continue;
+    tir_expr call = tir_as(ir, s, TIR_EVALUATE)->evaluate.value;
+    if (!tir_is_device_call(ir, call, TIR_SET_REGISTERS)) continue;
+    int64_t count = tir_at(ir, tir_operands(ir, tir_at(ir, call)->operands)[0])->imm;
+    if (count > most) most = (int)count;
+  }
+  return most;
 }
 
 void registers_foresee(const struct tir *ir, tir_loop kernel, int most, struct jit_resources *k) {
@@ -556,7 +568,7 @@ void registers_foresee(const struct tir *ir, tir_loop kernel, int most, struct j
   begin_region(&w);
   count_list(&w, kernel);
   share_copies(&w, 0, 1);
-  foresee(&w, most, k);
+  foresee(&w, most, most_of_roles(ir, kernel, most), k);
   void *const all[] = {w.unrolled, w.order, w.copies,  w.value_of, w.own_of, w.loaded,
                        w.seen,     w.own,   w.regions, w.keys,     w.live};
   for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);

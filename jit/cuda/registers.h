@@ -7,7 +7,8 @@
 
 /* Fills estimated_registers and estimated_spills of a kernel.
  *   kernel  the outermost loop of its nest, in a lowered function
- *   most    registers that a thread of its blocks may have
+ *   most    registers that a thread of its blocks may have; where setmaxnreg raises that of a warp group, spills are
+ *           held against the raised number
  * spills: a thread keeps more than registers hold: some of it, or a whole array that is not indexed by numbers once
  * the compiler has unrolled loops, lies in memory. Its registers are then estimated as `most`. Where none does, four
  * of five numbers are within 16 registers of what ptxas gives, or a factor of two, and three of five within 16 or 35
