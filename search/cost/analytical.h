@@ -80,6 +80,7 @@ struct model_nest {
   bool placed;                               /* noted by rules/rule/spatial_tiling.lua, or kept for it */
   bool counts;                               /* of a GPU: it has a cost of its own */
   bool begins;                               /* a kernel of a GPU */
+  double team;                               /* of a GPU: threads that hold its fragments together; 1: none do */
   uint32_t init_before;                      /* a number: whether its init comes before all tiles; 0: it is no choice */
   uint32_t nontemporal;                      /* a number: whether results go around the caches; 0: it is no choice */
   double simple, calls, divisions, branches; /* operations of an element: a multiply-add is a simple one */
@@ -125,6 +126,7 @@ struct search_estimator {
   struct model_product *products; /* of a GPU: instead of nests, where tensor intrinsics multiply */
   uint32_t number_count, table_size, nest_count, draw_count, product_count;
   uint32_t jobs, unroll;   /* numbers: what is noted on the root; 0: nothing */
+  double multiplying;      /* of a GPU: cycles of a multiprocessor's tensor cores, of products that nests do not show */
   int64_t most_vector;     /* elements that are vectorized at most */
   struct model_memo *memo; /* of a GPU: what nests cost that were estimated lately */
   bool as_is;              /* of the decisions that the trace has: loops are as long as they are */

@@ -82,7 +82,7 @@ static double needed(const struct work *w, const struct model_access *a) {
     if ((inside || w->nest->loops[i].axis == MODEL_VIRTUAL) && model_is_moved(w->nest, a, i))
       product *= w->shape.trips[i];
   }
-  return product;
+  return fmax(1, product / w->nest->team);
 }
 
 /* What the taps of a stencil make of that; a reduction's are counted by its loops. */
@@ -326,10 +326,19 @@ static void spread_threads(struct work *w) {
  * up, of all its steps. */
 static double held_results(const struct work *w) {
   double all = w->virtuals;
+  if (w->nest->team > 1) return 0; /* the rule holds fragments against the registers that there are */
   if (w->nest->accesses[0].memory != MODEL_LOCAL) return w->sums;
   for (uint32_t i = 0; i < w->nest->loop_count; i++)
     if (w->nest->loops[i].axis == MODEL_SERIAL && !w->nest->loops[i].reduces) all *= w->shape.trips[i];
   return all;
+}
+
+/* A warp, or a warp group, has a fragment together: its threads share the elements. */
+static void share_fragment(struct work *w) {
+  double of_step = fmin(w->sums, w->nest->team);
+  w->sums /= of_step;
+  w->steps /= w->nest->team / of_step;
+  w->threads *= w->nest->team;
 }
 
 static bool shape_work(struct work *w) {
@@ -345,6 +354,7 @@ static bool shape_work(struct work *w) {
   w->sums = w->virtuals * serial(w, w->tile, w->nest->loop_count);
   w->steps = serial(w, 0, w->tile);
   bool bound = w->blocks * w->threads > 1;
+  if (bound) share_fragment(w);
   if (!bound) {
     double all = w->sums * w->steps;
     spread_threads(w);
@@ -497,7 +507,7 @@ static uint64_t key_of(const struct search_estimator *d, const struct model_nest
 }
 
 double model_gpu_cost(const struct search_estimator *d, const int64_t *decisions) {
-  double numbers[MODEL_NUMBERS], cycles = 0;
+  double numbers[MODEL_NUMBERS], cycles = d->multiplying;
   bool placed = false;
   assert(d->machine.gpu.sms > 0 && d->number_count <= MODEL_NUMBERS);
   if (d->product_count) return model_products_cost(d, decisions);

@@ -492,6 +492,18 @@ static bool read_nest_loops(const struct reading *r, struct model_nest *nest, ti
   return known;
 }
 
+/* Threads that hold together what a GPU's nest touches: a warp group or a warp, where that is fragments. */
+static double team_of(const struct reading *r, const struct model_nest *nest) {
+  const struct tir *ir = r->made->ir;
+  double team = 1;
+  for (uint32_t i = 0; i < nest->access_count; i++) {
+    tir_buffer b = nest->accesses[i].buffer;
+    if (tir_is_group_fragment(ir, b)) return TIR_GROUP;
+    if (tir_is_fragment(ir, b)) team = TIR_WARP;
+  }
+  return team;
+}
+
 /* Elements that a thread copies at once, where the block is noted to be shared out among threads. */
 static uint32_t lanes_of(const struct reading *r, tir_block block) {
   for (uint32_t v = 0; v < r->steps->variables; v++)
@@ -601,6 +613,7 @@ static bool read_nest(struct reading *r, struct model_nest *nest, tir_block bloc
   for (uint32_t k = 0; k < nest->iter_count; k++) nest->iters[k].dense = is_dense(nest, k);
   nest->sums = tir_at(ir, n.store.value)->kind == TIR_ADD;
   nest->lanes = lanes_of(r, block);
+  nest->team = team_of(r, nest);
   nest->placed = tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "msched.spatial_tile") ||
                  tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "meta_schedule.inline_rule");
   nest->promoted = tir_annotation(ir, tir_stmt_at(ir, block)->annotations, "msched.register_tile") != 0;
@@ -681,6 +694,36 @@ static void read_nests(struct reading *r) {
     }
   free(loops);
   free(known);
+}
+
+/* Cycles of a multiprocessor for a tensor-core operation of mma.sync or wgmma; 0: it is none. */
+static double operation_cycles(const struct tir *ir, const struct search_gpu *gpu, tir_expr call) {
+  const tir_expr *args = tir_at(ir, call)->kind == TIR_CALL ? tir_operands(ir, tir_at(ir, call)->operands) : NULL;
+  enum { SIDE = 16, DEEP = 256 /* bits of a row of operand a */ };
+  if (args && tir_is_device_call(ir, call, TIR_MMA_SYNC) && tir_at(ir, args[2])->kind == TIR_DATA) {
+    int bits = tir_type_bits(tir_buffer_at(ir, tir_at(ir, args[2])->ref)->type);
+    double results = SIDE * SIDE, deep = (double)DEEP / bits;
+    return results * deep / (gpu->tensor_products * gpu->tensor_alone * SIDE / bits);
+  }
+  if (!args) return 0;
+  bool in_shared = tir_is_device_call(ir, call, TIR_WGMMA_MMA);
+  bool grouped = in_shared || tir_is_device_call(ir, call, TIR_WGMMA_MMA_REGISTERS);
+  return grouped ? 4.0 * SIDE * (double)tir_at(ir, args[2])->imm * SIDE / gpu->tensor_products : 0;
+}
+
+/* Those of all tensor-core operations: how loops are tiled does not change how many there are. */
+static void read_operations(struct reading *r) {
+  struct search_estimator *d = r->estimator;
+  const struct tir *ir = r->made->ir;
+  tir_stmt body = ir->funcs.at[tir_find_func(ir, "main")].body;
+  if (d->machine.gpu.sms < 1 || d->machine.gpu.tensor_products <= 0) return;
+  for (tir_stmt s = body; s; s = tir_next(ir, s, body)) {
+    if (!tir_is(ir, s, TIR_EVALUATE)) continue;
+    double cycles = operation_cycles(ir, &d->machine.gpu, tir_as(ir, s, TIR_EVALUATE)->evaluate.value);
+    for (tir_stmt p = s; p && cycles > 0; p = tir_stmt_at(ir, p)->parent)
+      if (tir_is(ir, p, TIR_LOOP)) cycles *= (double)extent_of(ir, p);
+    d->multiplying += cycles / d->machine.gpu.sms;
+  }
 }
 
 /* ---- Choices ---- */
@@ -778,7 +821,7 @@ static bool read_made(struct reading *r, const struct vm_plan *plan, ms_error *e
   read_numbers(r);
   find_constants(r);
   if (!r->tensorized || d->machine.gpu.sms < 1)
-    read_nests(r);
+    read_nests(r), read_operations(r);
   else if (!model_read_products(d, plan, r->statements, r->numbers))
     return ms_fail(err, MS_INVALID_ARGUMENT, "what warps compute by these intrinsics is not estimated");
   for (uint32_t i = 0; !d->as_is && i < r->steps->count; i++) {

@@ -42,8 +42,7 @@ local function grouped(rows, columns, width)
   end, "Y")})
 end
 
--- Spaces of attention by warp groups alone: with these choices of TMA copies and a producer, and these tiles of
--- columns.
+-- Spaces of attention by warp groups alone, with these choices of TMA copies, a producer and tiles of columns.
 local function by_groups(copies, columns)
   return string.format([[
 local ms, targets = require "msched", (require "msched").load "rules.targets"
@@ -136,6 +135,32 @@ for _ = 1, shapes do
   local func = attention(draw {1, 2, 3}, draw {16, 48}, draw {16, 32, 96}, draw {16, 32, 48},
                          draw {16, 48, 64}, draw {"float16", "bfloat16"}, {causal = draw {true, false}})
   assert(check(func, 1) == 1, func:script())
+end
+
+-- Of the sketches for sm_90a, those by wgmma cost less than those by mma.sync; two consumer warp groups with a producer
+-- keep their accumulators in registers that setmaxnreg gives them.
+local analytical = ms.load "search.cost.analytical"
+for _, width in ipairs {64, 128} do
+  local func, target = attention(16, 2048, 2048, width, width, "float16"), ms.target(HOPPER)
+  local machine, least = analytical.machine(target), {wgmma = math.huge, mma_sync = math.huge}
+  for i, sketch in ipairs(tune.open(func, target, {}).sketches) do
+    local trace = sketch.trace
+    local form = trace:text():find("wgmma", 1, true) and "wgmma" or "mma_sync"
+    local best = ms.estimator(func, trace, machine):best({seed = 1, budget = 100, most = 1, each = 1})[1]
+    least[form] = math.min(least[form], best.cost)
+    if i == 1 then
+      for _, d in ipairs(trace:draws()) do
+        trace = trace:with_decision(d.index, d.kind == "SamplePerfectTile" and {16, 2} or {0})
+      end
+      local pool = ms.pool(func, {jobs = 1, target = HOPPER})
+      local made = pool:replay({{trace = trace, seed = 1, candidate = 1}}, false)[1]
+      pool:close()
+      local kernel = ms.build(ms.apply(func, made.trace):func(), {target = HOPPER, load = false}):resources()[1]
+      assert(kernel.threads == 384 and kernel.estimated_registers <= 168 and not kernel.estimated_spills)
+    end
+  end
+  assert(least.wgmma < least.mma_sync and least.mma_sync < math.huge,
+         string.format("width %d: wgmma %.0f, mma.sync %.0f cycles", width, least.wgmma, least.mma_sync))
 end
 
 -- Rows that are no whole fragments, columns likewise, widths, and other types are not fused.
