@@ -14,11 +14,10 @@
 -- Source: Dao, "FlashAttention-2", 2023; Shah et al., "FlashAttention-3", NeurIPS 2024, section 3.1.
 --
 -- Parameters: forms, each {tiles, groups, warps, registers, stages}: tiles, each {rows, columns} of a warp, or of a
--- warp
--- group; groups, each {inputs, a, c, ...}: the type of the factors, scopes of fragments, and tensor intrinsics: load_a,
--- load_b, load_b_by_columns, sync, sync_by_columns, fill of fragments, and scope b; or, where `warps` says how many
--- multiply at once, width(columns), which gives fill, sync_by_columns and sync_registers of so many columns, or nil;
--- warps: most of a block, or warp groups; stages: one, or those that are drawn; registers: most of a thread for
+-- warp group; groups, each {inputs, a, c, ...}: the type of the factors, scopes of fragments, and tensor intrinsics:
+-- load_a, load_b, load_b_by_columns, sync, sync_by_columns, fill of fragments, and scope b; or, where `warps` says how
+-- many multiply at once, width(columns), which gives fill, sync_by_columns and sync_registers of so many columns, or
+-- nil; warps: most of a block, or warp groups; stages: one, or those that are drawn; registers: most of a thread for
 -- fragments; shared_bytes: of a block; tensor_copies, producer: choices of whether TMA copies, and a producer warp
 -- group issues that.
 local common, tiling = msched.load "rules.common", msched.load "rules.tiling"
@@ -125,8 +124,8 @@ local function multiply_values(sch, product, carry, group)
   sch:tensorize(i1, group.sync)
 end
 
--- The loops of a tile's product by a warp group; all rows and columns are multiplied at once, sixteen products at a
--- time.
+-- The loops of a tile's product by a warp group; all rows and columns are multiplied at once, by sixteen
+-- of the depth.
 local function sixteen_products(sch, block)
   local loops = {sch:get_loops(block)}
   local i, j = last(loops, 2), last(loops, 1)
@@ -228,8 +227,7 @@ local function add_normalizer(sch, name, warp)
   sch:reverse_compute_at(normalize, warp, {preserve_unit_loops = true})
 end
 
--- Loops of the fused block: blocks of threads, warps, tiles of columns. Gives the last two, and how many warps there
--- are.
+-- Loops of the fused block: blocks of threads, warps, tiles of columns. Gives the last two, and the number of warps.
 local function bind(sch, outer, p)
   local loops = {sch:get_loops(outer)}
   local columns, tiles = table.remove(loops), table.remove(loops)
