@@ -55,7 +55,7 @@ static struct tir_bounds evaluate(const struct search *s, tir_expr e) {
   if (n->kind >= TIR_ADD && n->kind <= TIR_OR) {
     if (!tir_type_is_int(tir_type_of(s->ir, n->a)) && tir_type_of(s->ir, n->a) != TIR_T_BOOL) return known;
     found = tir_binary_bounds((enum tir_kind)n->kind, evaluate(s, n->a), evaluate(s, n->b));
-    found = tir_wrapped_bounds(n->type, n->flags, found);
+    found = tir_wrapped_bounds((enum tir_kind)n->kind, n->type, n->flags, found);
   }
   if (n->kind == TIR_NOT) {
     struct tir_bounds a = evaluate(s, n->a);

@@ -66,8 +66,8 @@ double tir_greatest_float(tir_type type);
 /* Bounds of `kind` applied to operands within bounds, as whole numbers have it. */
 struct tir_bounds tir_binary_bounds(enum tir_kind kind, struct tir_bounds a, struct tir_bounds b);
 /* The same of a node of this type and these flags: what leaves the type of an index has no meaning, data and what is in
- * other types wrap around. */
-struct tir_bounds tir_wrapped_bounds(tir_type type, uint8_t flags, struct tir_bounds b);
+ * other types wrap around. Minima, maxima and comparisons leave no type, however far an operand's bounds reach. */
+struct tir_bounds tir_wrapped_bounds(enum tir_kind kind, tir_type type, uint8_t flags, struct tir_bounds b);
 /* Whether what is of this type, with these flags, may wrap around. */
 static inline bool tir_may_wrap(tir_type type, uint8_t flags) {
   return flags & TIR_OF_DATA || tir_type_code(type) != TIR_INT || tir_type_bits(type) < 32;

@@ -222,4 +222,17 @@ do
   assert(not types.holds("uint16", "int8") and not types.holds("int8", "uint8") and not types.holds("float32", "int32"))
   assert(not types.holds("int8", "bool") and not types.holds("bool", "bool") and not types.holds("int8", "float16"))
 end
+-- Indices of 64 bits that are data stay where least, greatest and quotients put them, though sums of them may wrap.
+do
+  local T, D = te.placeholder({6}, "float32", "T"), te.placeholder({4}, "int64", "D")
+  local function taken(index)
+    return pcall(te.func, "taken", {T, D, te.compute({4}, function(i) return T[{index(D[{i}])}] end, "Y")})
+  end
+  local function clamped(x) return te.maximum(te.minimum(x, 5), 0) end
+  assert(taken(function(x) return clamped(te.select(te.lt(x, 0), x + 6, x)) end))
+  assert(taken(function(x) return te.minimum(te.floordiv(te.maximum(x, 0), 2), 5) end))
+  assert(not taken(function(x) return te.minimum(te.maximum(x, 0) + 1, 5) end), "the sum may be below 0")
+  assert(not taken(function(x) return te.minimum(x, 5) end))
+end
+
 print "te: ok"
