@@ -198,6 +198,8 @@ static tir_expr rewrite_node(struct tir *ir, tir_expr e, unsigned how) {
     tir_expr a = rewrite(ir, n.a, how);
     return tir_binary(ir, (enum tir_kind)n.kind, a, rewrite(ir, n.b, how));
   }
+  if (substitution_of(ir)->as_is && (n.kind == TIR_NOT || n.kind == TIR_CAST))
+    return tir_unary(ir, (enum tir_kind)n.kind, n.type, rewrite(ir, n.a, how));
   if (is_sum(ir, e)) return rewrite_sum(ir, e, how);
   if (is_part(ir, &n)) return rewrite_part(ir, e, how);
   if (n.kind >= TIR_ADD && n.kind <= TIR_OR) {

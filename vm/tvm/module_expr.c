@@ -147,7 +147,7 @@ static bool read_let(struct module_graph *g, uint32_t node, tir_expr *out) {
   tir_var v;
   uint32_t mark = module_open(g);
   if (!module_expr_of(g, node, "value", &value)) return false;
-  enum tir_var_kind kind = tir_at(g->ir, value)->flags & TIR_OF_DATA ? TIR_VAR_DATA : TIR_VAR_PLAIN;
+  enum tir_var_kind kind = tir_at(g->ir, value)->flags & TIR_OF_DATA ? TIR_VAR_DATA : TIR_VAR_LET;
   if (!module_new_var(g, node, "var", kind, TIR_NONE, TIR_NONE, &v)) return false;
   if (g->ir->vars.at[v].type != tir_type_of(g->ir, value))
     return module_fail(g, node, "value", "it is not of the variable's type");

@@ -345,6 +345,7 @@ static void free_reader(struct tir_reader *r) {
   free(r->tokens.at);
   free(r->bindings);
   free(r->shadowed);
+  free(r->lets);
   free(r->items);
   free(r->depths);
   free(r->root_allocs);

@@ -78,6 +78,12 @@ enum tir_binding_kind {
 struct tir_binding {
   uint32_t kind, ref;
 }; /* ref: expression, buffer, buffer of one element, word of the tag, function */
+struct tir_reader_let {
+  tir_var named; /* in the text */
+  tir_expr value;
+  tir_var bound; /* in the module */
+};
+
 struct tir_shadowed {
   tir_symbol word;
   struct tir_binding binding;
@@ -115,6 +121,8 @@ struct tir_reader {
   uint32_t binding_capacity;
   struct tir_shadowed *shadowed; /* bindings that inner scopes replaced, to be restored */
   uint32_t shadowed_count, shadowed_capacity;
+  struct tir_reader_let *lets; /* of expressions, so far */
+  uint32_t let_count, let_capacity;
   struct tir_item *items; /* of lists, regions and argument lists: a stack, emptied after each statement */
   uint32_t item_count, item_capacity;
   uint16_t *depths; /* levels of the tree of each expression */

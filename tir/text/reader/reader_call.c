@@ -185,6 +185,18 @@ static bool read_broadcast(struct tir_reader *r, struct tir_args *args, struct t
   return give(r, args, tir_unary(r->ir, TIR_BROADCAST, tir_type_with_lanes(tir_type_of(r->ir, e), lanes), e), out);
 }
 
+/* The variable that a let binds: the name is the let's in the body, whatever it is around it, and of data where the
+ * value is. Lets of one name and value have one. */
+static tir_var let_of(struct tir_reader *r, tir_var named, tir_expr value) {
+  for (uint32_t i = 0; i < r->let_count; i++)
+    if (r->lets[i].named == named && r->lets[i].value == value) return r->lets[i].bound;
+  tir_var bound = tir_new_let(r->ir, r->ir->vars.at[named].name, value);
+  if (r->let_count == r->let_capacity)
+    r->lets = tir_enlarge(r->lets, &r->let_capacity, (uint64_t)r->let_count + 1, sizeof *r->lets);
+  r->lets[r->let_count++] = (struct tir_reader_let){named, value, bound};
+  return bound;
+}
+
 /* T.Let(body, where={variable: value}) */
 static bool read_let(struct tir_reader *r, struct tir_args *args, struct tir_item *out) {
   struct tir_item body_value, where;
@@ -198,7 +210,12 @@ static bool read_let(struct tir_reader *r, struct tir_args *args, struct tir_ite
   if (tir_at(r->ir, var)->kind != TIR_VAR)
     return tir_reader_fail(r, where.token, MS_TEXT_TYPE, "expected a variable as the key");
   if (!tir_reader_cast(r, where.token, tir_type_of(r->ir, var), value, &value)) return false;
-  return give(r, args, tir_let(r->ir, tir_at(r->ir, var)->ref, value, body), out);
+  tir_var named = tir_at(r->ir, var)->ref, bound = let_of(r, named, value);
+  tir_subst_as_is(r->ir);
+  tir_subst_var(r->ir, named, tir_var_expr(r->ir, bound));
+  body = tir_subst(r->ir, body);
+  tir_subst_clear(r->ir);
+  return give(r, args, tir_let(r->ir, bound, value, body), out);
 }
 
 /* ---- Limits and rounding ---- */
