@@ -70,7 +70,8 @@ struct tir_bounds tir_binary_bounds(enum tir_kind kind, struct tir_bounds a, str
 struct tir_bounds tir_wrapped_bounds(enum tir_kind kind, tir_type type, uint8_t flags, struct tir_bounds b);
 /* Whether what is of this type, with these flags, may wrap around. */
 static inline bool tir_may_wrap(tir_type type, uint8_t flags) {
-  return flags & TIR_OF_DATA || tir_type_code(type) != TIR_INT || tir_type_bits(type) < 32;
+  bool index = type == TIR_T_I32 || (tir_type_code(type) == TIR_INT && tir_type_bits(type) >= 32);
+  return flags & TIR_OF_DATA || !index;
 }
 
 static inline struct tir_bounds tir_bounds_of(const struct tir *ir, tir_expr e) {

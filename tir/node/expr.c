@@ -56,10 +56,11 @@ static void set_bounds(const struct tir *ir, struct tir_expr_node *n) {
   if (n->kind == TIR_INT_IMM) {
     b = (struct tir_bounds){n->imm, n->imm};
   } else if (n->kind >= TIR_ADD && n->kind <= TIR_OR) {
-    if (tir_type_is_int(tir_type_of(ir, n->a)) || tir_type_code(tir_type_of(ir, n->a)) == TIR_BOOL)
-      b = tir_wrapped_bounds(
-          (enum tir_kind)n->kind, n->type, n->flags,
-          tir_binary_bounds((enum tir_kind)n->kind, tir_bounds_of(ir, n->a), tir_bounds_of(ir, n->b)));
+    if (tir_type_is_int(tir_type_of(ir, n->a)) || tir_type_code(tir_type_of(ir, n->a)) == TIR_BOOL) {
+      b = tir_binary_bounds((enum tir_kind)n->kind, tir_bounds_of(ir, n->a), tir_bounds_of(ir, n->b));
+      if (n->kind < TIR_MIN && tir_may_wrap(n->type, n->flags))
+        b = tir_wrapped_bounds((enum tir_kind)n->kind, n->type, n->flags, b);
+    }
   } else if (n->kind == TIR_NOT) {
     struct tir_bounds x = tir_bounds_of(ir, n->a);
     if (x.lo >= 0 && x.hi <= 1) b = (struct tir_bounds){1 - x.hi, 1 - x.lo};
