@@ -478,6 +478,12 @@ function common.index(i, extent)
   return te.cast(te.maximum(te.minimum(i, extent - 1), 0), "int32")
 end
 
+-- Passes that compute convolutions in another order than they say are left out, by the options of passes.run, where
+-- that order is asked for, and for GPUs.
+function common.keeps_convolutions(options)
+  return options.fixed_order or ms.target(options.target or "native").arch ~= nil
+end
+
 -- Floats of 16 bits are computed with as float32.
 function common.wide(x) return common.is_half(x.type) and te.cast(x, "float32") or x end
 function common.wide_type(t) return common.is_half(t) and "float32" or t end

@@ -227,6 +227,7 @@ local ADDED_OPSET = 17 -- what the operators of added nodes mean
 -- Nodes and constants that a pass adds for what gives `of`, under names that say so: added:node(op, inputs [,
 -- attributes]) goes to the end of the list `nodes`, net.nodes unless said; added:constant(shape, type, values);
 -- added:along(vector, elements, rank, axis). Each gives the value's name.
+-- added:gives(name): the last node gives this value.
 function Network:adds(of, nodes)
   return setmetatable({net = self, of = of, nodes = nodes or self.nodes, count = 0}, Added)
 end
@@ -259,6 +260,8 @@ function Added:node(op, inputs, attributes)
                             attributes = attributes or {}, opset = ADDED_OPSET})
   return name
 end
+
+function Added:gives(name) self.nodes[#self.nodes].outputs = {name} end
 
 function Added:constant(shape, type, values)
   local name = name_added(self, "constant")

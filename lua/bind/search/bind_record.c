@@ -193,16 +193,23 @@ static int store_put(lua_State *L) {
   return 2;
 }
 
+/* The record that argument 2 names. */
+static void check_record(lua_State *L, struct db *db, struct db_record *out) {
+  ms_error err = {.instruction = -1};
+  int found = db_find_record(db, bind_check_text(L, 2), out, &err);
+  if (!found) bind_refuse(L, "there is no record `%s`", lua_tostring(L, 2));
+  if (found < 0) bind_raise(L, &err);
+}
+
 /* store:fail(id, reason): the record counts as failed from now on */
 static int store_fail(lua_State *L) {
   struct db *db = bind_open_store(L);
   struct db_record r;
   ms_error err = {.instruction = -1};
-  int found = db_find_record(db, bind_check_text(L, 2), &r, &err);
-  if (!found) return bind_refuse(L, "there is no record `%s`", lua_tostring(L, 2));
+  check_record(L, db, &r);
   r.status = DB_FAILED;
   r.reason = bind_check_text(L, 3);
-  return found > 0 && db_put_record(db, &r, &err) ? 0 : bind_raise(L, &err);
+  return db_put_record(db, &r, &err) ? 0 : bind_raise(L, &err);
 }
 
 /* What a record keeps of its device, with what is given of how its new time was measured in the place of what it had.
@@ -233,17 +240,16 @@ static int store_retime(lua_State *L) {
   ms_error err = {.instruction = -1};
   luaL_checktype(L, 3, LUA_TTABLE);
   lua_settop(L, 3);
-  int found = db_find_record(db, bind_check_text(L, 2), &r, &err);
-  if (!found) return bind_refuse(L, "there is no record `%s`", lua_tostring(L, 2));
+  check_record(L, db, &r);
   lua_getfield(L, 3, "seconds"), r.seconds = luaL_checknumber(L, -1);
   lua_getfield(L, 3, "low"), r.low = luaL_checknumber(L, -1);
   lua_getfield(L, 3, "high"), r.high = luaL_checknumber(L, -1);
   r.runs = (uint32_t)bind_option_int(L, 3, "runs", 0);
   r.busy = bind_option_bool(L, 3, "busy", false);
   struct db_record retimed = r;
-  if (found > 0) retime_facts(L, 3, &r, &retimed);
-  bool put = found > 0 && db_put_record(db, &retimed, &err);
-  if (found > 0) free((void *)retimed.facts);
+  retime_facts(L, 3, &r, &retimed);
+  bool put = db_put_record(db, &retimed, &err);
+  free((void *)retimed.facts);
   return put ? 0 : bind_raise(L, &err);
 }
 
@@ -252,10 +258,9 @@ static int store_pin(lua_State *L) {
   struct db *db = bind_open_store(L);
   struct db_record r;
   ms_error err = {.instruction = -1};
-  int found = db_find_record(db, bind_check_text(L, 2), &r, &err);
-  if (!found) return bind_refuse(L, "there is no record `%s`", lua_tostring(L, 2));
+  check_record(L, db, &r);
   r.pinned = lua_toboolean(L, 3);
-  return found > 0 && db_put_record(db, &r, &err) ? 0 : bind_raise(L, &err);
+  return db_put_record(db, &r, &err) ? 0 : bind_raise(L, &err);
 }
 
 /* store:find(id prefix): a record, or nil */

@@ -127,7 +127,7 @@ function Rewriter:product(node, w)
   local added = self.nodes[#self.nodes]
   added.domain, added.opset = "com.microsoft", 1
   if (node.inputs[3] or "") ~= "" then self.added:node("Add", {y, node.inputs[3]}) end
-  self.nodes[#self.nodes].outputs = {node.outputs[1]}
+  self.added:gives(node.outputs[1])
 end
 
 -- ---- Which products -------------------------------------------------------------------------------------------------

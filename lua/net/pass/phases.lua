@@ -57,14 +57,11 @@ local function rewrite(values, node, added)
   y = added:node("DepthToSpace", {y}, {blocksize = s})
   added:node("Slice", {y, list(c.before[1], c.before[2]),
                        list(c.before[1] + c.size[1], c.before[2] + c.size[2]), list(2, 3)})
-  added.nodes[#added.nodes].outputs = {node.outputs[1]}
+  added:gives(node.outputs[1])
   return true
 end
 
--- Sums in the order of the convolution are asked for; GPUs have other vectors.
-function pass.is_left_out(options)
-  return options.fixed_order or msched.target(options.target or "native").arch ~= nil
-end
+pass.is_left_out = common.keeps_convolutions -- GPUs have other vectors
 
 function pass.run(net, values)
   return net:replace_nodes(function(node, added) return rewrite(values, node, added) end)

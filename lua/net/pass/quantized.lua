@@ -72,9 +72,10 @@ function Rewriter:finish(node, sums, x, w, weights, options)
   local real = self.added:node("Cast", {sums}, {to = 1})
   local bias = node.inputs[3] or ""
   local product = self.added:node("Mul", {real, scale})
-  if bias == "" then self.nodes[#self.nodes].outputs = {node.outputs[1]} return end
-  self.added:node("Add", {product, options.bias and self:along(bias, options.channels, options.after) or bias})
-  self.nodes[#self.nodes].outputs = {node.outputs[1]}
+  if bias ~= "" then
+    self.added:node("Add", {product, options.bias and self:along(bias, options.channels, options.after) or bias})
+  end
+  self.added:gives(node.outputs[1])
 end
 
 local function no_padding(node)
@@ -154,7 +155,7 @@ local KINDS = {Conv = true, MatMul = true, Gemm = true}
 function pass.run(net, values)
   local links = net:links()
   return net:replace_nodes(function(node, added)
-    local r = setmetatable({links = links, values = values, added = added, nodes = added.nodes}, Rewriter)
+    local r = setmetatable({links = links, values = values, added = added}, Rewriter)
     return node.domain == "" and KINDS[node.op] and #node.outputs == 1 and r[node.op](r, node)
   end)
 end

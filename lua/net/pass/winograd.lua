@@ -96,14 +96,11 @@ local function rewrite(values, node, added)
   extents[#extents + 1], extents[#extents + 2], extents[#extents + 3] = tiles[1], tiles[2], c.outputs
   size[#size + 1], size[#size + 2] = c.size[1], c.size[2]
   part("WinogradOutput", {reshape(product, extents), node.inputs[3] or ""}, {size = size})
-  added.nodes[#added.nodes].outputs = {node.outputs[1]}
+  added:gives(node.outputs[1])
   return true
 end
 
--- Sums in the order of the convolution are asked for; GPUs have tensor cores, and other caches.
-function pass.is_left_out(options)
-  return options.fixed_order or msched.target(options.target or "native").arch ~= nil
-end
+pass.is_left_out = common.keeps_convolutions -- GPUs have tensor cores, and other caches
 
 function pass.run(net, values)
   return net:replace_nodes(function(node, added) return rewrite(values, node, added) end)
