@@ -57,12 +57,11 @@ static bool is_repeated(const struct tir *ir, tir_stmt store, tir_stmt loop) {
 }
 
 static bool has_other_store(const struct tir *ir, tir_stmt store, tir_stmt loop) {
-  tir_buffer memory = tir_viewed_memory(ir, tir_as(ir, store, TIR_STORE)->store.buffer);
-  for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next(ir, s, loop)) {
-    if (s == store || !tir_is(ir, s, TIR_STORE)) continue;
-    tir_buffer other = tir_viewed_memory(ir, tir_as(ir, s, TIR_STORE)->store.buffer);
-    if (!memory || !other || other == memory) return true;
-  }
+  tir_buffer buffer = tir_as(ir, store, TIR_STORE)->store.buffer;
+  for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next(ir, s, loop))
+    if (s != store && tir_is(ir, s, TIR_STORE) &&
+        tir_may_share_memory(ir, buffer, tir_as(ir, s, TIR_STORE)->store.buffer))
+      return true;
   return false;
 }
 

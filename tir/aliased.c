@@ -35,13 +35,10 @@ static void mark_stmt(struct uses *u, tir_stmt s) {
   for (uint32_t i = 0; i < r->matches.count; i++) u->used[ir->matches.at[r->matches.first + i].source.buffer] = 1;
 }
 
-/* What the buffer is a view of, at last. */
+/* What the buffer is a view of, at last; itself, where its pointer is of no buffer. */
 static tir_buffer memory_of(const struct tir *ir, tir_buffer b) {
-  for (;;) {
-    tir_expr data = tir_buffer_at(ir, b)->data;
-    if (!data || tir_at(ir, data)->kind != TIR_DATA) return b;
-    b = tir_at(ir, data)->ref;
-  }
+  tir_buffer memory = tir_viewed_memory(ir, b);
+  return memory ? memory : b;
 }
 
 static bool any_views(const struct tir *ir) {

@@ -192,6 +192,12 @@ bool tir_is_view(const struct tir *ir, tir_buffer buffer);
 /* The buffer whose memory a view's is, at last; of other buffers, the buffer itself. TIR_NONE: not known. */
 tir_buffer tir_viewed_memory(const struct tir *ir, tir_buffer buffer);
 
+/* Whether memory of one buffer may be that of another, which has another name. */
+bool tir_may_share_memory(const struct tir *ir, tir_buffer a, tir_buffer b);
+
+/* Whether the node divides integers by data, or by what may be 0: it is computed only where its value is wanted. */
+bool tir_division_may_trap(const struct tir *ir, const struct tir_expr_node *n);
+
 /* ---- The workspace ----------------------------------------------------------------------------------------------- */
 
 /* The memory that a call of a lowered function is given for its large allocations. It is one buffer of bytes, allocated

@@ -205,6 +205,38 @@ bool tir_is_pure_call(const struct tir *ir, const struct tir_expr_node *n) {
   return tir_function_named(name) < TIR_FUNCTIONS;
 }
 
+/* What integers are divided by; NULL: the node is no such division. */
+static const struct tir_expr_node *divisor_of(const struct tir *ir, const struct tir_expr_node *n) {
+  bool divides = n->kind >= TIR_DIV && n->kind <= TIR_FLOORMOD && !tir_type_is_float(n->type);
+  return divides ? tir_at(ir, n->b) : NULL;
+}
+
+static bool may_be_zero(const struct tir_expr_node *n) { return n->lo <= 0 && n->hi >= 0; }
+
+struct divisions {
+  const struct tir *ir;
+  bool any;
+};
+
+static bool find_zero_divisor(void *data, tir_expr e) {
+  struct divisions *found = data;
+  const struct tir_expr_node *n = tir_at(found->ir, e);
+  const struct tir_expr_node *by = divisor_of(found->ir, n);
+  found->any = found->any || (by && may_be_zero(by));
+  return !found->any && (n->flags & TIR_HAS_DIVMOD);
+}
+
+bool tir_may_divide_by_zero(const struct tir *ir, tir_expr e) {
+  struct divisions found = {ir, false};
+  if (tir_at(ir, e)->flags & TIR_HAS_DIVMOD) tir_walk_expr(ir, e, find_zero_divisor, &found);
+  return found.any;
+}
+
+bool tir_division_may_trap(const struct tir *ir, const struct tir_expr_node *n) {
+  const struct tir_expr_node *by = divisor_of(ir, n);
+  return by && (by->flags & TIR_OF_DATA || may_be_zero(by));
+}
+
 bool tir_is_choice(const struct tir *ir, const struct tir_expr_node *n) {
   return n->kind == TIR_CALL && n->count == 3 && !strcmp(tir_text(ir, n->ref), "if_then_else");
 }

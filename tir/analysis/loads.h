@@ -43,6 +43,8 @@ uint32_t tir_find_loads(struct tir *ir, tir_expr e, tir_buffer buffer, tir_expr 
 uint32_t tir_count_loads(const struct tir *ir, tir_expr e, tir_buffer buffer);
 /* The call gives a value, the same for equal operands, and does nothing else. */
 bool tir_is_pure_call(const struct tir *ir, const struct tir_expr_node *n);
+/* Something in e divides integers by what may be 0, as bounds have it. */
+bool tir_may_divide_by_zero(const struct tir *ir, tir_expr e);
 /* if_then_else: of two values one, the other is not evaluated. */
 bool tir_is_choice(const struct tir *ir, const struct tir_expr_node *n);
 /* The condition that all of `places`, which do not lie in the arena, are within the buffer; TIR_NONE: they are. */

@@ -110,9 +110,8 @@ struct tir_bounds tir_binary_bounds(enum tir_kind kind, struct tir_bounds a, str
   }
 }
 
-struct tir_bounds tir_wrapped_bounds(enum tir_kind kind, tir_type type, uint8_t flags, struct tir_bounds b) {
-  assert(kind >= TIR_ADD && kind <= TIR_OR);
-  if (kind >= TIR_MIN || !tir_may_wrap(type, flags)) return b;
+struct tir_bounds tir_wrap_bounds(enum tir_kind kind, tir_type type, struct tir_bounds b) {
+  assert(kind >= TIR_ADD && kind < TIR_MIN);
   struct tir_bounds fits = tir_type_bounds(type);
   bool leaves = b.lo < fits.lo || b.hi > fits.hi || b.lo > b.hi;
   if (tir_type_bits(type) == 64 && kind <= TIR_MUL) leaves = leaves || tir_is_inf(b.lo) || tir_is_inf(b.hi);

@@ -65,13 +65,18 @@ struct tir_bounds tir_type_bounds(tir_type type);
 double tir_greatest_float(tir_type type);
 /* Bounds of `kind` applied to operands within bounds, as whole numbers have it. */
 struct tir_bounds tir_binary_bounds(enum tir_kind kind, struct tir_bounds a, struct tir_bounds b);
-/* The same of a node of this type and these flags: what leaves the type of an index has no meaning, data and what is in
- * other types wrap around. Minima, maxima and comparisons leave no type, however far an operand's bounds reach. */
-struct tir_bounds tir_wrapped_bounds(enum tir_kind kind, tir_type type, uint8_t flags, struct tir_bounds b);
 /* Whether what is of this type, with these flags, may wrap around. */
 static inline bool tir_may_wrap(tir_type type, uint8_t flags) {
   bool index = type == TIR_T_I32 || (tir_type_code(type) == TIR_INT && tir_type_bits(type) >= 32);
   return flags & TIR_OF_DATA || !index;
+}
+/* Bounds of what wraps around where it leaves its type; kind: of the node, at most TIR_FLOORMOD. */
+struct tir_bounds tir_wrap_bounds(enum tir_kind kind, tir_type type, struct tir_bounds b);
+/* Those of a node of this type and these flags: what leaves the type of an index has no meaning, data and what is in
+ * other types wrap around. Minima, maxima and comparisons leave no type, however far an operand's bounds reach. */
+static inline struct tir_bounds tir_wrapped_bounds(enum tir_kind kind, tir_type type, uint8_t flags,
+                                                   struct tir_bounds b) {
+  return kind < TIR_MIN && tir_may_wrap(type, flags) ? tir_wrap_bounds(kind, type, b) : b;
 }
 
 static inline struct tir_bounds tir_bounds_of(const struct tir *ir, tir_expr e) {

@@ -58,8 +58,7 @@ static void set_bounds(const struct tir *ir, struct tir_expr_node *n) {
   } else if (n->kind >= TIR_ADD && n->kind <= TIR_OR) {
     if (tir_type_is_int(tir_type_of(ir, n->a)) || tir_type_code(tir_type_of(ir, n->a)) == TIR_BOOL) {
       b = tir_binary_bounds((enum tir_kind)n->kind, tir_bounds_of(ir, n->a), tir_bounds_of(ir, n->b));
-      if (n->kind < TIR_MIN && tir_may_wrap(n->type, n->flags))
-        b = tir_wrapped_bounds((enum tir_kind)n->kind, n->type, n->flags, b);
+      b = tir_wrapped_bounds((enum tir_kind)n->kind, n->type, n->flags, b);
     }
   } else if (n->kind == TIR_NOT) {
     struct tir_bounds x = tir_bounds_of(ir, n->a);
@@ -89,7 +88,7 @@ static void set_facts_of_sum(const struct tir *ir, struct tir_expr_node *n) {
     both = tir_scale_bounds(b->imm, x);
   else
     both = tir_binary_bounds((enum tir_kind)n->kind, x, y);
-  if (tir_may_wrap(n->type, n->flags)) both = tir_wrapped_bounds((enum tir_kind)n->kind, n->type, n->flags, both);
+  both = tir_wrapped_bounds((enum tir_kind)n->kind, n->type, n->flags, both);
   n->lo = both.lo;
   n->hi = both.hi;
 }

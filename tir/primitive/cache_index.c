@@ -64,23 +64,12 @@ static bool find_impure(void *data, tir_expr e) {
   return !search->found;
 }
 
-/* A division by what may be 0: a condition that keeps it from that is not around what is computed apart. */
-static bool find_division(void *data, tir_expr e) {
-  struct search *search = data;
-  const struct tir_expr_node *n = tir_at(search->ir, e);
-  if (!tir_type_is_float(n->type) && n->kind >= TIR_DIV && n->kind <= TIR_FLOORMOD) {
-    const struct tir_expr_node *divisor = tir_at(search->ir, n->b);
-    search->found |= divisor->lo <= 0 && divisor->hi >= 0;
-  }
-  return !search->found && (n->flags & TIR_HAS_DIVMOD);
-}
-
 static bool is_computation(const struct tir *ir, tir_expr e) {
   const struct tir_expr_node *n = tir_at(ir, e);
   if (n->kind <= TIR_DATA || n->kind >= TIR_SLICE || n->kind == TIR_RAMP || n->kind == TIR_BROADCAST) return false;
   if ((n->flags & TIR_HAS_LOAD) || !(n->flags & TIR_HAS_VAR) || tir_type_lanes(n->type) != 1) return false;
   struct search search = {ir, false};
-  if (n->flags & TIR_HAS_DIVMOD) tir_walk_expr(ir, e, find_division, &search);
+  if (tir_may_divide_by_zero(ir, e)) return false; /* a condition that keeps it from that is not where it is computed */
   if (n->flags & TIR_HAS_CALL) tir_walk_expr(ir, e, find_impure, &search);
   return !search.found;
 }

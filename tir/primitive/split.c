@@ -127,29 +127,15 @@ struct effects {
   bool any;
 };
 
-static bool find_zero_divisor(void *data, tir_expr e) {
-  struct effects *found = data;
-  const struct tir_expr_node *n = tir_at(found->ir, e);
-  const struct tir_expr_node *divisor = n->kind >= TIR_DIV && n->kind <= TIR_FLOORMOD ? tir_at(found->ir, n->b) : NULL;
-  found->any = found->any || (divisor && tir_type_is_int(divisor->type) && divisor->lo <= 0 && divisor->hi >= 0);
-  return !found->any && (n->flags & TIR_HAS_DIVMOD);
-}
-
-static bool may_divide_by_zero(const struct tir *ir, tir_expr e) {
-  struct effects found = {ir, false};
-  if (tir_at(ir, e)->flags & TIR_HAS_DIVMOD) tir_walk_expr(ir, e, find_zero_divisor, &found);
-  return found.any;
-}
-
 /* The scope evaluates e at `at`, where no guard is, and the loop is a longer one. */
 static bool evaluates_as_before(struct tir *ir, tir_var old, tir_var longer, tir_expr e, tir_stmt at) {
   tir_expr loads[MOST_LOADS], ranges[2 * MOST_RANK];
   if (!e || !(tir_at(ir, e)->flags & (TIR_HAS_LOAD | TIR_HAS_DIVMOD))) return true;
-  bool divided = may_divide_by_zero(ir, e);
+  bool divided = tir_may_divide_by_zero(ir, e);
   tir_subst_var(ir, old, tir_var_expr(ir, longer));
   e = tir_subst(ir, e);
   tir_subst_clear(ir);
-  if (!divided && may_divide_by_zero(ir, e)) return false;
+  if (!divided && tir_may_divide_by_zero(ir, e)) return false;
   if (!(tir_at(ir, e)->flags & TIR_HAS_LOAD)) return true;
   uint32_t count = tir_find_loads(ir, e, TIR_NONE, loads, MOST_LOADS);
   if (count > MOST_LOADS) return false;
@@ -228,7 +214,7 @@ static void add_predicate(struct tir *ir, tir_loop loop, tir_expr predicate) {
   for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next_in_scope(ir, s, loop)) {
     if (!tir_is(ir, s, TIR_BLOCK)) continue;
     tir_expr own = tir_as(ir, s, TIR_BLOCK)->block.predicate;
-    bool first = own && (tir_at(ir, own)->flags & TIR_HAS_LOAD || may_divide_by_zero(ir, own)); /* the guard */
+    bool first = own && (tir_at(ir, own)->flags & TIR_HAS_LOAD || tir_may_divide_by_zero(ir, own)); /* the guard */
     tir_expr all = first ? tir_and(ir, predicate, own) : tir_and(ir, own, predicate);
     tir_as(ir, s, TIR_BLOCK)->block.predicate = all;
   }

@@ -172,10 +172,7 @@ struct traps {
 static bool find_trap(void *data, tir_expr x) {
   struct traps *t = data;
   const struct tir_expr_node *n = tir_at(t->ir, x);
-  if (n->kind >= TIR_DIV && n->kind <= TIR_FLOORMOD && !tir_type_is_float(n->type)) {
-    const struct tir_expr_node *by = tir_at(t->ir, n->b);
-    t->found |= (by->flags & TIR_OF_DATA) || (by->lo <= 0 && by->hi >= 0);
-  }
+  t->found |= tir_division_may_trap(t->ir, n);
   if (n->kind == TIR_LOAD && n->count == 1 && tir_type_lanes(n->type) == 1) {
     const struct tir_expr_node *index = tir_at(t->ir, tir_operands(t->ir, n->operands)[0]);
     const struct tir_expr_node *size = tir_at(t->ir, t->ir->operands.at[tir_buffer_at(t->ir, n->ref)->shape]);

@@ -19,8 +19,6 @@ enum { MOST_SUMS = 8 }; /* buffers of sums, and of operands in registers, in one
 
 static bool of_registers(const struct tir *ir, tir_stmt s) { return lower_calls(ir, s, TIR_WGMMA_MMA_REGISTERS); }
 
-static bool is_product(const struct tir *ir, tir_stmt s) { return lower_is_product(ir, s); }
-
 static const tir_expr *arguments(const struct tir *ir, tir_stmt s) {
   return tir_operands(ir, tir_at(ir, tir_as(ir, s, TIR_EVALUATE)->evaluate.value)->operands);
 }
@@ -104,7 +102,7 @@ static bool check_product(const struct lowering *low, tir_stmt s) {
 /* ---- Registers have no index ---- */
 
 static bool numbers_fragments(const struct tir *ir, tir_stmt s) {
-  return is_product(ir, s) || lower_calls(ir, s, TIR_WGMMA_FILL) || lower_calls(ir, s, TIR_WGMMA_STORE);
+  return lower_is_product(ir, s) || lower_calls(ir, s, TIR_WGMMA_FILL) || lower_calls(ir, s, TIR_WGMMA_STORE);
 }
 
 /* The only thread of an axis has its first number. */
@@ -132,7 +130,7 @@ static bool write_out_loops(const struct lowering *low, tir_stmt s, int operand)
 
 /* The statement is a product, or loops of products alone. */
 static bool is_run(const struct tir *ir, tir_stmt s) {
-  if (is_product(ir, s)) return true;
+  if (lower_is_product(ir, s)) return true;
   if (!tir_is(ir, s, TIR_LOOP) || tir_stmt_at(ir, s)->loop_kind == TIR_THREAD_BINDING) return false;
   tir_stmt c = tir_stmt_at(ir, s)->first[TIR_BODY];
   for (; c && is_run(ir, c); c = tir_stmt_at(ir, c)->next) {}
@@ -159,8 +157,8 @@ static bool add_sums(const struct lowering *low, tir_stmt top, struct sums *sums
   enum { A = 3 };
   const struct tir *ir = low->ir;
   for (tir_stmt s = top; s; s = tir_next(ir, s, top))
-    if (is_product(ir, s) && (!add_sum(low, top, arguments(ir, s)[0], sums) ||
-                              (of_registers(ir, s) && !add_sum(low, top, arguments(ir, s)[A], sums))))
+    if (lower_is_product(ir, s) && (!add_sum(low, top, arguments(ir, s)[0], sums) ||
+                                    (of_registers(ir, s) && !add_sum(low, top, arguments(ir, s)[A], sums))))
       return false;
   return true;
 }
@@ -251,7 +249,7 @@ static void join_groups(struct tir *ir, tir_stmt wait) {
 
 static bool has_products(const struct tir *ir, tir_stmt top) {
   for (tir_stmt s = top; s; s = tir_next(ir, s, top))
-    if (is_product(ir, s)) return true;
+    if (lower_is_product(ir, s)) return true;
   return false;
 }
 
@@ -262,7 +260,7 @@ bool lower_groups(struct lowering *low) {
   for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body))
     if (tir_is(ir, s, TIR_LOOP)) number_alone(low->ir, s);
   for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
-    if (is_product(ir, s) && !check_product(low, s)) return false;
+    if (lower_is_product(ir, s) && !check_product(low, s)) return false;
     if (lower_calls(ir, s, TIR_WGMMA_STORE) && !check_store(low, s)) return false;
     if (numbers_fragments(ir, s) && !write_out_loops(low, s, INDEX)) return false;
     if (of_registers(ir, s) && !write_out_loops(low, s, A_INDEX)) return false;
@@ -280,7 +278,7 @@ bool lower_groups(struct lowering *low) {
 /* Warp-group MMAs, or TMA bulk tensor copies, which do not see what threads write unless those fence. */
 static bool has_other_proxies(const struct tir *ir, tir_stmt top) {
   for (tir_stmt s = top; s; s = tir_next(ir, s, top))
-    if (is_product(ir, s) || lower_is_tma_copy(ir, s)) return true;
+    if (lower_is_product(ir, s) || lower_is_tma_copy(ir, s)) return true;
   return false;
 }
 

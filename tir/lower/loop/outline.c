@@ -134,13 +134,15 @@ tir_buffer tir_viewed_memory(const struct tir *ir, tir_buffer buffer) {
   return buffer;
 }
 
+bool tir_may_share_memory(const struct tir *ir, tir_buffer a, tir_buffer b) {
+  tir_buffer first = tir_viewed_memory(ir, a), second = tir_viewed_memory(ir, b);
+  return !first || !second || first == second;
+}
+
 bool tir_is_captured_apart(const struct tir *ir, const struct tir_captures *captures, uint32_t i) {
   assert(i < captures->buffers);
-  tir_buffer memory = tir_viewed_memory(ir, tir_at(ir, captures->at[i])->ref);
-  for (uint32_t k = 0; k < captures->buffers; k++) {
-    if (k == i) continue;
-    tir_buffer other = tir_viewed_memory(ir, tir_at(ir, captures->at[k])->ref);
-    if (!memory || !other || other == memory) return false;
-  }
+  for (uint32_t k = 0; k < captures->buffers; k++)
+    if (k != i && tir_may_share_memory(ir, tir_at(ir, captures->at[i])->ref, tir_at(ir, captures->at[k])->ref))
+      return false;
   return true;
 }

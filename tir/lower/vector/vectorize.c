@@ -186,12 +186,6 @@ static bool differs_by_lane(const struct vectors *v, tir_expr e) {
 
 /* ---- What must not be computed in lanes that do not want it: divisions by zero, accesses outside buffers ---- */
 
-static bool may_divide_by_zero(const struct vectors *v, const struct tir_expr_node *n) {
-  if (n->kind < TIR_DIV || n->kind > TIR_FLOORMOD || tir_type_is_float(n->type)) return false;
-  const struct tir_expr_node *by = tir_at(v->ir, n->b);
-  return (by->flags & TIR_OF_DATA) || (by->lo <= 0 && by->hi >= 0);
-}
-
 struct traps {
   struct vectors *v;
   bool loads, found; /* loads: they count */
@@ -204,7 +198,7 @@ static bool find_trap(void *data, tir_expr e) {
   tir_expr indices[TIR_MOST_RANK];
   bool load = t->loads && n.kind == TIR_LOAD && n.count <= TIR_MOST_RANK;
   for (uint32_t i = 0; load && i < n.count; i++) indices[i] = ir->operands.at[n.operands + i];
-  t->found = t->found || may_divide_by_zero(t->v, &n) || (load && !is_inside(t->v, n.ref, indices, n.count));
+  t->found = t->found || tir_division_may_trap(ir, &n) || (load && !is_inside(t->v, n.ref, indices, n.count));
   return !t->found;
 }
 
@@ -242,7 +236,7 @@ static tir_expr widen_node(struct vectors *v, tir_expr e) {
   struct tir_expr_node n = *tir_at(ir, e);
   if (n.kind == TIR_VAR) return widen_var(v, n.ref);
   if (n.kind == TIR_LOAD || n.kind == TIR_CALL) return widen_operands(v, n);
-  if (v->mask && may_divide_by_zero(v, &n)) return widen_division(v, n);
+  if (v->mask && tir_division_may_trap(ir, &n)) return widen_division(v, n);
   if (n.kind == TIR_AND || n.kind == TIR_OR) {
     tir_expr a = widen(v, n.a), b = widen_second(v, (enum tir_kind)n.kind, a, n.b);
     return widen_index_binary(v, (enum tir_kind)n.kind, a, b);
@@ -378,12 +372,8 @@ static void part_conjunction(struct vectors *v, tir_expr condition, tir_expr *sa
 }
 
 static bool is_stored(const struct tir *ir, tir_stmt parent, tir_buffer buffer) {
-  tir_buffer memory = tir_viewed_memory(ir, buffer);
-  for (tir_stmt s = tir_next(ir, parent, parent); s; s = tir_next(ir, s, parent)) {
-    if (!tir_is(ir, s, TIR_STORE)) continue;
-    tir_buffer to = tir_viewed_memory(ir, tir_stmt_at(ir, s)->store.buffer);
-    if (!memory || !to || to == memory) return true;
-  }
+  for (tir_stmt s = tir_next(ir, parent, parent); s; s = tir_next(ir, s, parent))
+    if (tir_is(ir, s, TIR_STORE) && tir_may_share_memory(ir, buffer, tir_stmt_at(ir, s)->store.buffer)) return true;
   return false;
 }
 
