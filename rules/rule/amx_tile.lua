@@ -154,6 +154,12 @@ local function is_accepted(sch, row, intrinsic)
   return tiling.accepts(trial, trial:blockize(trial:handle(row)), intrinsic)
 end
 
+-- Splits the innermost loop of a copy, the outermost factor first.
+local function split_last(sch, copy, factors)
+  local loops = {sch:get_loops(copy)}
+  sch:split(loops[#loops], factors)
+end
+
 -- Tiles a block whose operands lie as they must, and moves into the tile what is at hand: a.copy and a.packed, which
 -- copy the operands of rows and of columns; a.result, which writes the result out. false: it is refused.
 local function finish(sch, block, context, a, by, intrinsic)
@@ -167,6 +173,7 @@ local function finish(sch, block, context, a, by, intrinsic)
     if copy[1] then
       if not sch:can_compute_at(copy[1], copy[2]) then return false end
       sch:compute_at(copy[1], copy[2], {preserve_unit_loops = true})
+      if copy[1] == a.copy and a.runs then split_last(sch, a.copy, a.runs) end
     end
   end
   if a.result then
@@ -271,6 +278,30 @@ local function writer_of(sch, block, classes, copies, cut, consumer)
   return consumer
 end
 
+local function gcd(a, b)
+  while b > 0 do a, b = b, a % b end
+  return a
+end
+
+local SHORTEST = 8 -- elements of a run that is copied as a vector
+
+-- Factors of the reduction of a copy of rows, whose innermost is a run of neighbours, at most a row of a tile: what
+-- such a run is copied from, and whether that is inside of an image, is then asked once. nil: there are no runs.
+local function runs_of(sch, block, classes, a, loops, grows)
+  local k, extents = classes.k, sch:iter_extents(block)
+  local last = k[#k]
+  local run = gcd(extents[last], SIDE * a.width)
+  if run < SHORTEST or sch:read_stride(block, a.shared, loops[last]) ~= 1 then return nil end
+  if grows then return {msched.rest, run} end
+  local factors = {}
+  for i, v in ipairs(k) do
+    local extent = i == #k and extents[v] // run or extents[v]
+    if extent > 1 then factors[#factors + 1] = extent end
+  end
+  factors[#factors + 1] = run
+  return #factors > 1 and factors or nil
+end
+
 -- The block as a product of matrices, padded to tiles of so many accumulators; nil: it has no such tiles.
 local function padded(sch, block, context, classes, by, width)
   local s = sch:copy()
@@ -285,6 +316,7 @@ local function padded(sch, block, context, classes, by, width)
   local padding = {SIDE * by[1], SIDE * by[2], SIDE * width}
   local grows =
     {classes.extents.m % padding[1] ~= 0, classes.extents.n % padding[2] ~= 0, classes.extents.k % padding[3] ~= 0}
+  a.runs = runs_of(s, b, classes, a, loops, grows[3])
   local lies = #classes.m == 1 and #classes.k == 1 and s:read_stride(b, a.shared, loops[classes.k[1]]) == 1
   local copies = products.to_product(s, b, classes, {keep = {a = lies, c = #classes.m == 1 and #classes.n == 1}})
   if grows[1] or grows[2] or grows[3] then

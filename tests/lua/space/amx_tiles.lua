@@ -5,6 +5,7 @@ local space, te = ms.load "rules.space", ms.te
 local support = dofile(debug.getinfo(1, "S").source:sub(2):gsub("[^/]*$", "") .. "../../support/lua/parts.lua")
 local parts_of, product, short_product = support.parts_of, support.product, support.short_product
 local sketches, check, names, has = support.sketches, support.check, support.names, support.has
+local extents = support.extents
 
 local TILES, DOTS = ms.target "llvm -mcpu=sapphirerapids -num-cores=2", ms.target "llvm -mcpu=cooperlake -num-cores=2"
 local tests = {}
@@ -90,17 +91,23 @@ function tests.tails()
 end
 
 -- An image's lines are rows of one matrix, also where strides and few channels leave no whole tiles: a convolution with
--- lines of 7, and what is summed over 3 x 3 x 3.
+-- lines of 7, and what is summed over 3 x 3 x 3. The copy of the image goes by runs of channels, at most a tile's row.
 function tests.images()
-  for n, case in ipairs {{"int8", 7, 16, 16, 3, 1}, {"uint8", 9, 3, 20, 3, 2}, {"bfloat16", 5, 32, 16, 1, 1}} do
-    local type, side, channels, outputs, window, stride = table.unpack(case)
+  for n, case in ipairs {{"int8", 7, 16, 16, 3, 1, 16}, {"uint8", 9, 3, 20, 3, 2}, {"bfloat16", 5, 32, 16, 1, 1, 32},
+                         {"uint8", 5, 128, 16, 3, 1, 64}, {"int8", 7, 24, 16, 1, 2, 8}} do
+    local type, side, channels, outputs, window, stride, run = table.unpack(case)
     local X, W = te.placeholder({1, side, side, channels}, type, "X"),
       te.placeholder({window, window, channels, outputs}, type, "W")
     local Y = ms.ops.conv2d(X, W, {pad = window // 2, stride = stride,
                                    accumulate = type == "bfloat16" and "float32" or "int32"})
     local made = made_of(te.func("image", {X, W, Y}))
     assert(#made >= 2, n)
-    for i = 2, #made do assert(has(made[i], "_reindex_pad"), tostring(made[i])) end
+    for i = 2, #made do
+      assert(has(made[i], "_reindex_pad"), tostring(made[i]))
+      local copy = names(made[i]):match " (pad_reindex%S*) " or names(made[i]):match " (X_reindex%S*) "
+      local e = extents(made[i], copy)
+      assert(not run or e[#e] == run, copy .. "\n" .. tostring(made[i]))
+    end
   end
 end
 
