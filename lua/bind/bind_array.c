@@ -337,26 +337,28 @@ static void check_size(lua_State *L, const struct bound_array *a, const struct b
     bind_refuse(L, "arrays of %I and %I elements", (LUAI_UACINT)a->count, (LUAI_UACINT)b->count);
 }
 
-/* difference(other [, before]): the largest, and of how many elements: where `other` is no longer what it was `before`,
- * or of all. */
+/* difference(other [, before]): the largest; of how many elements, where `other` is no longer what it was `before`, or
+ * of all; and the root of the mean of its squares. */
 static int difference(lua_State *L) {
   struct bound_array *a = bind_check_array(L, 1), *b = bind_check_array(L, 2),
                      *before = lua_isnoneornil(L, 3) ? NULL : bind_check_array(L, 3);
   check_size(L, a, b);
   if (before) check_size(L, a, before);
-  double most = 0;
+  double most = 0, squares = 0;
   lua_Integer compared = 0;
   for (size_t i = 0; i < a->count; i++) {
     if (i % LOOK_EVERY == 0) look(L);
-    double x = get(a, i), y = get(b, i), d = fabs(x - y);
+    double x = get(a, i), y = get(b, i), d = x == y || (isnan(x) && isnan(y)) ? 0 : fabs(x - y);
     if (before && y == get(before, i)) continue;
     if (isnan(x) != isnan(y)) d = INFINITY;
     if (d > most) most = d;
+    squares += d * d;
     compared++;
   }
   lua_pushnumber(L, most);
   lua_pushinteger(L, compared);
-  return 2;
+  lua_pushnumber(L, compared ? sqrt(squares / (double)compared) : 0);
+  return 3;
 }
 
 /* checksum([before]): FNV-1a of its bytes, as words of 64 bits behind those of `before`, with zeros up to a multiple of

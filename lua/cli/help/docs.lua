@@ -327,7 +327,7 @@ array:assign(other: msched.array): msched.array | Takes the elements of another 
 array:checksum(before?: integer): integer | A checksum of its bytes, filled with zeros to a multiple of 64: FNV-1a over words of 64 bits, behind that of others.
 array:tolist(): number[] | Its elements as a flat list.
 array:random(seed?: integer, digits?: boolean): msched.array | Fills it with integers from -4 to 4, or with numbers that use all digits of their type: floats of either sign from 1/8 to 1, integers of eight bits; gives the array.
-array:difference(other: msched.array): number | The largest difference of two arrays' elements.
+array:difference(other: msched.array): number, integer, number | The largest difference of two arrays' elements; of how many elements; and the root of the mean of its squares.
 network:check(): msched.network | That it is whole: every value is given once, by an input, a constant or a node, and no node waits for itself; brings the nodes into an order that can be run. All that is wrong is named at once.
 network:giver(name: string): table? | The node that gives a value; nil: an input or a constant does.
 network:readers(name: string): table[] | The nodes that read a value.

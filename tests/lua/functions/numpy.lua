@@ -155,4 +155,14 @@ if before and io.open "/sys/kernel/mm/transparent_hugepage/enabled" then
   large:random(1)
   assert(large:difference(ms.array({7 << 18}):random(1)) == 0 and small[1] == 0)
 end
+
+-- Differences: the largest, of how many elements, and the root of the mean of the squares.
+local first, second = ms.array({4}, "float32", {0, 3, 0 / 0, 1 / 0}), ms.array({4}, "float32", {4, 0, 0 / 0, 1 / 0})
+local most, count, mean = first:difference(second)
+assert(most == 4 and count == 4 and mean == 2.5)
+most, count, mean = first:difference(second, ms.array({4}, "float32", {4, 1, 0 / 0, 1 / 0}))
+assert(most == 3 and count == 2 and math.abs(mean - math.sqrt(4.5)) < 1e-12)
+most, count, mean = ms.array({0}):difference(ms.array({0}))
+assert(most == 0 and count == 0 and mean == 0)
+assert(first:difference(ms.array({4})) == 1 / 0)
 print "numpy: ok"
