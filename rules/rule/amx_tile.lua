@@ -169,7 +169,7 @@ local function finish(sch, block, context, a, by, intrinsic)
   sch:annotate(block, "meta_schedule.auto_tensorize", intrinsic)
   sch:annotate(block, "meta_schedule.auto_tensorize_init",
                sch:writes(block)[1].type == "int32" and "amx_zero_i32" or "amx_zero_f32")
-  for _, copy in ipairs {{a.copy, under.rows}, {a.packed, under.columns}} do
+  for _, copy in ipairs {{a.copy, a.at_rows and under.written or under.rows}, {a.packed, under.columns}} do
     if copy[1] then
       if not sch:can_compute_at(copy[1], copy[2]) then return false end
       sch:compute_at(copy[1], copy[2], {preserve_unit_loops = true})
@@ -302,6 +302,22 @@ local function runs_of(sch, block, classes, a, loops, grows)
   return #factors > 1 and factors or nil
 end
 
+-- Whether the operand of rows is an array of the function's that is a matrix: its copy is one in the same order, which
+-- is not made after all (tir/lower/memory/forward.c).
+local function is_matrix(sch, block, classes, a, loops)
+  if producer_of(sch, block, a.shared) then return false end
+  local extents, apart = sch:iter_extents(block), 1
+  for _, name in ipairs {"k", "m"} do
+    local class = classes[name]
+    for i = #class, 1, -1 do
+      local extent = extents[class[i]]
+      if extent > 1 and sch:read_stride(block, a.shared, loops[class[i]]) ~= apart then return false end
+      apart = apart * extent
+    end
+  end
+  return #classes.batch == 0
+end
+
 -- The block as a product of matrices, padded to tiles of so many accumulators; nil: it has no such tiles.
 local function padded(sch, block, context, classes, by, width)
   local s = sch:copy()
@@ -316,6 +332,7 @@ local function padded(sch, block, context, classes, by, width)
   local padding = {SIDE * by[1], SIDE * by[2], SIDE * width}
   local grows =
     {classes.extents.m % padding[1] ~= 0, classes.extents.n % padding[2] ~= 0, classes.extents.k % padding[3] ~= 0}
+  local in_place = not grows[1] and not grows[3] and is_matrix(s, b, classes, a, loops)
   a.runs = runs_of(s, b, classes, a, loops, grows[3])
   local lies = #classes.m == 1 and #classes.k == 1 and s:read_stride(b, a.shared, loops[classes.k[1]]) == 1
   local copies = products.to_product(s, b, classes, {keep = {a = lies, c = #classes.m == 1 and #classes.n == 1}})
@@ -336,7 +353,9 @@ local function padded(sch, block, context, classes, by, width)
   local list = table.concat(names, ", ")
   s:transform_layout(packed, string.format("lambda %s: (%s)", list, table.concat(order_of_tiles(names, batch + 2,
                                            batch + 1, width), ", ")), 0, 1)
-  if a.copy then
+  if a.copy and in_place then
+    a.at_rows = true
+  elseif a.copy then
     local m, k, wide = names[batch + 1], names[batch + 2], SIDE * width
     local order = table.move(names, 1, batch, 1, {})
     for _, part in ipairs {m .. " // " .. SIDE, k .. " // " .. wide, m .. " % " .. SIDE, k .. " % " .. wide} do
