@@ -4,11 +4,11 @@
  *       A[i * 64:i * 64 + 64] = X[r * 1024 + i * 64:…]
  *   … A[e] …
  *
- * So rows of an image that is a matrix, as a convolution of 1 x 1 multiplies, are loaded as tiles where they lie: a tile
- * waits long for what was stored just before.
- * Requires: flat buffers, vector expressions. Gives: nothing. Keeps what is computed. All stores to the copy must be such
- * elements, as far apart in both buffers everywhere while the copy lives; the function must write neither the parameter
- * nor by pointers to either; and the parameter must hold as many elements as the copy from there on. */
+ * So rows of an image that is a matrix, as a convolution of 1 x 1 multiplies, are loaded as tiles where they lie: a
+ * tile waits long for what was stored just before.
+ * Requires: flat buffers, vector expressions. Gives: nothing. Keeps what is computed. All stores to the copy must be
+ * such elements, as far apart in both buffers everywhere while the copy lives; the function must write neither the
+ * parameter nor by pointers to either; and the parameter must hold as many elements as the copy from there on. */
 #include "tir/arith/bounds.h"
 #include "tir/lower/lower.h"
 
