@@ -2,8 +2,9 @@
  * part of the reduction, which then starts from what was added and writes where the epilogue did.
  *
  * Requires: in one scope, a stage pipeline, a reduction block that writes one buffer, allocated there, and a complete
- *           block that alone reads it, without a predicate. Both have single stores. The epilogue's iterations are the
- *           reduction's spatial ones, in their order; it loads the element that the reduction stores, once; its value
+ *           block that alone reads it, below loops alone, without a predicate. Both have single stores. The epilogue's
+ *           iterations are the reduction's spatial ones, in their order; it runs for all their values, and writes an
+ *           element of its own for each; it loads the element that the reduction stores, once; its value
  *           is that load, or sums of it and other terms; then the reduction is a sum too. What else it reads is there
  *           before the reduction begins, and both buffers have one type. The scope reads what the reduction writes
  *           in its blocks only.
@@ -13,6 +14,7 @@
  * Forward:  the epilogue and the loops that held only it are dead. */
 #include "inline.h"
 #include "tir/analysis/loads.h"
+#include "tir/analysis/order/iteration_order.h"
 #include "tir/analysis/order/order.h"
 
 #include <stdlib.h>
@@ -62,6 +64,8 @@ static bool check_stores(struct tir *ir, tir_block reduction, tir_block epilogue
   plan->store = tir_only_store(ir, epilogue, TIR_BODY);
   if (!plan->store || tir_as(ir, epilogue, TIR_BLOCK)->block.predicate)
     return refuse_body(ir, epilogue, "is no single store, or has a predicate", err);
+  if (!tir_only_loops_up_to(ir, epilogue, plan->scope))
+    return refuse_body(ir, epilogue, "stands under more than loops", err);
   if (tir_has_own_buffers(ir, epilogue)) return refuse_body(ir, epilogue, "has buffers of its own", err);
   struct tir_stmt_node store = *tir_stmt_at(ir, plan->store);
   plan->target = store.store.buffer;
@@ -85,7 +89,35 @@ static void map_iters(struct tir *ir, tir_block reduction, tir_block epilogue) {
       tir_subst_var(ir, ir->iters.at[next++].var, tir_var_expr(ir, ir->iters.at[i].var));
 }
 
-static bool check_iters(struct tir *ir, tir_block reduction, tir_block epilogue, ms_error *err) {
+/* Its iterations store to elements of their own. */
+static bool stores_apart(struct tir *ir, tir_block epilogue, const struct plan *plan) {
+  tir_var vars[TIR_MOST_INLINED_RANK];
+  tir_expr at[TIR_MOST_INLINED_RANK];
+  uint32_t rank = tir_buffer_at(ir, plan->target)->rank, count = 0;
+  if (rank > TIR_MOST_INLINED_RANK) return false;
+  for (uint32_t d = 0; d < rank; d++) at[d] = ir->operands.at[tir_as(ir, plan->store, TIR_STORE)->store.indices + d];
+  for (uint32_t i = 0; i < tir_block_at(ir, epilogue)->iters.count; i++) {
+    tir_var v = tir_iters(ir, epilogue)[i].var;
+    if (tir_is_const(ir, ir->vars.at[v].extent, 1)) continue;
+    bool used = false;
+    for (uint32_t d = 0; d < rank && !used; d++) used = tir_uses_var(ir, at[d], v);
+    if (!used || count == TIR_MOST_INLINED_RANK) return false;
+    vars[count++] = v;
+  }
+  return tir_is_one_to_one(ir, at, rank, vars, count, TIR_NONE);
+}
+
+/* The reduction writes where the epilogue does: for each value of its iterations, which then may not meet. */
+static bool check_once(struct tir *ir, tir_block epilogue, const struct plan *plan, ms_error *err) {
+  if (tir_runs_for_all(ir, epilogue) && (stores_apart(ir, epilogue, plan) || !tir_instances_meet(ir, epilogue)))
+    return true;
+  return tir_refuse(ir, err, MS_EPILOGUE_ITERATIONS, epilogue,
+                    "block `%s` does not write an element of its own for each value of its iterations",
+                    tir_block_name(ir, epilogue));
+}
+
+static bool check_iters(struct tir *ir, tir_block reduction, tir_block epilogue, const struct plan *plan,
+                        ms_error *err) {
   struct tir_span from = tir_block_at(ir, epilogue)->iters, to = tir_block_at(ir, reduction)->iters;
   uint32_t next = 0, reduced = 0;
   bool alike = true;
@@ -97,7 +129,7 @@ static bool check_iters(struct tir *ir, tir_block reduction, tir_block epilogue,
     struct tir_var_node a = ir->vars.at[ir->iters.at[from.first + next++].var], b = ir->vars.at[ir->iters.at[i].var];
     alike = a.type == b.type && tir_prove_equal(ir, a.min, b.min) && tir_prove_equal(ir, a.extent, b.extent);
   }
-  if (alike && next == from.count && reduced) return true;
+  if (alike && next == from.count && reduced) return check_once(ir, epilogue, plan, err);
   return tir_refuse(ir, err, MS_EPILOGUE_ITERATIONS, epilogue,
                     "the iterations of block `%s` are not the spatial ones of `%s`, which reduces over others",
                     tir_block_name(ir, epilogue), tir_block_name(ir, reduction));
@@ -187,7 +219,7 @@ static bool check(struct tir *ir, tir_block reduction, tir_block epilogue, struc
       !tir_check_no_opaque_access(ir, plan->buffer, TIR_NONE, err) ||
       !tir_check_no_range_loads(ir, plan->buffer, reduction, err))
     return false;
-  if (!check_iters(ir, reduction, epilogue, err)) return false;
+  if (!check_iters(ir, reduction, epilogue, plan, err)) return false;
   if (!loads_the_result(ir, reduction, epilogue, plan))
     return refuse_body(ir, epilogue, "loads other elements than the reduction stores", err);
   return find_start(ir, reduction, epilogue, plan, err);
