@@ -21,6 +21,7 @@
 #include "tir/analysis/analysis.h"
 #include "tir/analysis/detect.h"
 #include "tir/analysis/loads.h"
+#include "tir/analysis/order/iteration_order.h"
 #include "tir/analysis/order/order.h"
 #include "tir/arith/affine.h"
 
@@ -361,6 +362,14 @@ static bool check_order(struct tir *ir, tir_block block, const struct plan *plan
          tir_check_declared_below(ir, plan->buffer, plan->scope, err) && tir_check_order(ir, &to_producer, err);
 }
 
+/* The block's iterations run in the order of the producer's: no two of them may write one element. */
+static bool check_meeting(struct tir *ir, tir_block block, ms_error *err) {
+  return tir_writes_apart(ir, block) || !tir_instances_meet(ir, block) ||
+         tir_refuse(ir, err, MS_ITERATIONS_IN_ORDER, block,
+                    "iterations of block `%s` use the same element, and would run in another order",
+                    tir_block_name(ir, block));
+}
+
 /* The producer stores for all values of the block's iterations: it runs for them now, under no condition; or what is
  * stored beside goes to elements that nothing else writes, and nobody sees. */
 static bool check_around(struct tir *ir, tir_block block, const struct plan *plan, ms_error *err) {
@@ -392,7 +401,8 @@ static bool check(struct tir *ir, tir_block block, struct plan *plan, ms_error *
                       tir_block_name(ir, block), tir_block_name(ir, plan->producer));
   return tir_check_blocks_only(ir, plan->buffer, plan->scope, true, err) && tir_check_not_only_block(ir, block, err) &&
          tir_check_no_opaque_access(ir, plan->buffer, block, err) &&
-         tir_check_no_range_loads(ir, plan->buffer, plan->producer, err) && check_order(ir, block, plan, err);
+         tir_check_no_range_loads(ir, plan->buffer, plan->producer, err) && check_order(ir, block, plan, err) &&
+         check_meeting(ir, block, err);
 }
 
 /* ---- Edit ---- */
