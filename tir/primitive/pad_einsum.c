@@ -6,14 +6,15 @@
  *           iterations that grow with a loop the block indexes that buffer. A domain that grows starts at 0, and a loop
  *           of just that domain is bound to it and to nothing else. Buffers that are padded are used whole, unless they
  *           are inputs. A reduction that grows is a sum, whatever it begins with, of what a zero read at its iterations
- *           makes zero, where that ends with them, or reduces just what it reads, by one value; all writes are at each
- *           spatial one that grows.
+ *           makes zero, other factors being finite, where that ends with them, or reduces just what it reads, by one
+ *           value; all writes are at each spatial one that grows.
  * After:    before the loops, a block copies each buffer that is read at a grown iteration to one padded with zeros, or
  *           with the identity of what reduces it; after them, a block copies what was written back.
  * Forward:  nothing dies: loops keep their places. */
 #include "copy_stage.h"
 #include "tir/analysis/loads.h"
 
+#include <math.h>
 #include <stdio.h>
 
 enum { MOST_ITERS = 64, MOST_REGIONS = 32 };
@@ -260,12 +261,23 @@ static bool is_padded_at(const struct tir *ir, const struct plan *plan, tir_expr
   return read && at;
 }
 
+static bool vanishes(const struct tir *ir, const struct plan *plan, tir_expr e, tir_var v);
+
+/* Times zero it is zero: a float may be infinite or NaN, unless it is made of integers or vanishes itself. */
+static bool is_finite(const struct tir *ir, const struct plan *plan, tir_expr e, tir_var v) {
+  const struct tir_expr_node *n = tir_at(ir, e);
+  if (!tir_type_is_float(n->type) || vanishes(ir, plan, e, v)) return true;
+  return n->kind == TIR_FLOAT_IMM && isfinite(n->real);
+}
+
 /* The value is zero where `v` is beyond its old domain, since what is read there is. */
 static bool vanishes(const struct tir *ir, const struct plan *plan, tir_expr e, tir_var v) {
   const struct tir_expr_node *n = tir_at(ir, e);
   switch (n->kind) {
   case TIR_LOAD: return is_padded_at(ir, plan, e, v);
-  case TIR_MUL: return vanishes(ir, plan, n->a, v) || vanishes(ir, plan, n->b, v);
+  case TIR_MUL:
+    return (vanishes(ir, plan, n->a, v) && is_finite(ir, plan, n->b, v)) ||
+           (vanishes(ir, plan, n->b, v) && is_finite(ir, plan, n->a, v));
   case TIR_ADD:
   case TIR_SUB: return vanishes(ir, plan, n->a, v) && vanishes(ir, plan, n->b, v);
   case TIR_CAST: return vanishes(ir, plan, n->a, v);
