@@ -83,13 +83,23 @@ static bool equal_operands(struct tir *ir, const struct tir_expr_node *x, const 
   return true;
 }
 
+/* Integers of two widths: as the wider one, or as the narrower where that holds all values of the other. */
+static bool equal_integers(struct tir *ir, tir_expr a, tir_expr b) {
+  tir_type x = tir_type_of(ir, a), y = tir_type_of(ir, b);
+  if (x == y) return tir_prove_equal(ir, a, b);
+  tir_expr narrow = tir_type_bits(x) < tir_type_bits(y) ? a : b, wide = narrow == a ? b : a;
+  if (tir_prove_equal(ir, tir_cast(ir, tir_type_of(ir, wide), narrow), wide)) return true;
+  struct tir_bounds holds = tir_type_bounds(tir_type_of(ir, narrow)), values = tir_bounds_of(ir, wide);
+  return values.lo >= holds.lo && values.hi <= holds.hi &&
+         tir_prove_equal(ir, narrow, tir_cast(ir, tir_type_of(ir, narrow), wide));
+}
+
 /* Indices of another width are equal if their values are; all else in form and type. */
 static bool equal_exprs(struct tir *ir, tir_expr a, tir_expr b) {
   if (a == b) return true;
   if (!a || !b) return false;
   struct tir_expr_node x = *tir_at(ir, a), y = *tir_at(ir, b);
-  if (tir_is_index(ir, a) && tir_is_index(ir, b))
-    return tir_prove_equal(ir, a, x.type == y.type ? b : tir_cast(ir, x.type, b));
+  if (tir_is_index(ir, a) && tir_is_index(ir, b)) return equal_integers(ir, a, b);
   if (x.kind != y.kind || x.type != y.type || x.count != y.count) return false;
   if (x.kind <= TIR_DATA) return false; /* leaves are equal if they are one */
   if (x.ref != y.ref) return false;

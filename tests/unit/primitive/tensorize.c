@@ -54,6 +54,9 @@ static const struct {
   const char *own, *described, *words; /* NULL: it matches */
 } rows[] = {
     {PLAIN(TWICE), PLAIN(TWICE), NULL},
+    {PLAIN("@cv_j] = T.Cast(\"float32\", v_j)"), PLAIN("@cv_j] = T.Cast(\"float32\", T.Cast(\"int64\", v_j))"), NULL},
+    {PLAIN("@cv_j] = T.Cast(\"float32\", v_j * 2000000000)"),
+     PLAIN("@cv_j] = T.Cast(\"float32\", T.Cast(\"int64\", v_j) * T.int64(2000000000))"), "another value is written"},
     {PLAIN(TWICE), LOOP("T.unroll(4)", "T.axis.spatial(4, j)", "", TWICE), "a loop is of another kind"},
     {LOOP("T.serial(4, annotations={\"x\": 1})", "T.axis.spatial(4, j)", "", TWICE),
      LOOP("T.serial(4, annotations={\"x\": 1})", "T.axis.spatial(4, j)", "", TWICE), NULL},
