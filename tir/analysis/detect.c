@@ -168,6 +168,18 @@ static bool find_inner(void *data, tir_expr e) {
   return !inner->found && (n->flags & (TIR_HAS_LOAD | TIR_HAS_CALL));
 }
 
+/* All lanes of a ramp, which rises or falls. */
+static struct tir_interval relax_ramp(struct detector *d, struct tir_expr_node ramp) {
+  struct tir *ir = d->ir;
+  tir_expr last = tir_int(ir, tir_type_of(ir, ramp.b), tir_type_lanes(ramp.type) - 1),
+           reach = tir_mul(ir, ramp.b, last);
+  struct tir_interval first = tir_relax(ir, ramp.a, d->vars, d->var_count);
+  struct tir_interval end = tir_relax(ir, tir_add(ir, ramp.a, reach), d->vars, d->var_count);
+  if (tir_at(ir, ramp.b)->lo >= 0) return (struct tir_interval){first.min, end.max, false};
+  if (tir_at(ir, ramp.b)->hi <= 0) return (struct tir_interval){end.min, first.max, false};
+  return tir_interval_union(ir, first, end);
+}
+
 /* The values of an index, all lanes of a ramp. What the block's own buffers hold is not known outside it. */
 static struct tir_interval relax_index(struct detector *d, tir_expr e) {
   struct tir *ir = d->ir;
@@ -179,10 +191,7 @@ static struct tir_interval relax_index(struct detector *d, tir_expr e) {
   if (inner.found) return (struct tir_interval){TIR_NONE, TIR_NONE, false};
   const struct tir_expr_node n = *tir_at(ir, e);
   if (n.kind != TIR_RAMP) return tir_relax(ir, n.kind == TIR_BROADCAST ? n.a : e, d->vars, d->var_count);
-  struct tir_interval base = tir_relax(ir, n.a, d->vars, d->var_count);
-  tir_expr last = tir_int(ir, tir_type_of(ir, n.b), tir_type_lanes(n.type) - 1), reach = tir_mul(ir, n.b, last);
-  if (base.max) base.max = tir_add(ir, base.max, reach);
-  return base;
+  return relax_ramp(d, n);
 }
 
 static void record_element(struct detector *d, enum way way, tir_buffer buffer, uint32_t first, uint32_t rank) {
