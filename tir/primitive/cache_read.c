@@ -62,7 +62,7 @@ static bool is_only_reader(const struct tir *ir, tir_block block, const struct t
 /* A condition inside the only block that reads the input narrows what is copied. */
 static void plan_input(struct tir *ir, struct plan *plan, tir_block block) {
   struct tir_cache_plan *cache = &plan->cache;
-  cache->before = tir_stmt_at(ir, cache->scope)->first[TIR_BODY];
+  cache->before = cache->first;
   cache->compact = true;
   struct tir_span reads = tir_block_at(ir, block)->reads, outer = tir_block_at(ir, cache->scope)->reads;
   if (tir_count_regions_of(ir, reads, cache->buffer) == 1 && is_only_reader(ir, block, cache)) {

@@ -17,6 +17,16 @@ bool tir_check_storage_scope(const char *storage, ms_error *err) {
          ms_fail(err, MS_STORAGE_SCOPE_UNKNOWN, "there is no storage scope `%s`", storage);
 }
 
+/* Where the scope's body begins, past what declares the buffer in it. */
+static bool find_first_place(struct tir *ir, tir_block block, struct tir_cache_plan *plan, ms_error *err) {
+  tir_stmt where = tir_buffer_at(ir, plan->buffer)->where;
+  bool inside = where && where != plan->scope && tir_is_below(ir, where, plan->scope);
+  plan->first = inside ? tir_stmt_at(ir, where)->next : tir_stmt_at(ir, plan->scope)->first[TIR_BODY];
+  return !inside || tir_stmt_at(ir, where)->parent == plan->scope ||
+         tir_refuse(ir, err, MS_BUFFER_IS_VIEW, block, "buffer `%s` is declared in a loop or condition of its scope",
+                    tir_buffer_name(ir, plan->buffer));
+}
+
 bool tir_check_cached_buffer(struct tir *ir, tir_block block, uint32_t index, bool write, const char *storage,
                              struct tir_cache_plan *plan, ms_error *err) {
   assert(tir_is(ir, block, TIR_BLOCK));
@@ -27,9 +37,10 @@ bool tir_check_cached_buffer(struct tir *ir, tir_block block, uint32_t index, bo
   plan->buffer = ir->regions.at[span.first + index].buffer;
   plan->storage = storage;
   plan->rank = tir_buffer_at(ir, plan->buffer)->rank;
-  if (plan->rank <= TIR_MOST_CACHED_RANK) return true;
-  return tir_refuse(ir, err, MS_TOO_LARGE, block, "buffer `%s` has %u dimensions", tir_buffer_name(ir, plan->buffer),
-                    plan->rank);
+  if (plan->rank > TIR_MOST_CACHED_RANK)
+    return tir_refuse(ir, err, MS_TOO_LARGE, block, "buffer `%s` has %u dimensions", tir_buffer_name(ir, plan->buffer),
+                      plan->rank);
+  return find_first_place(ir, block, plan, err);
 }
 
 bool tir_check_only_writer(struct tir *ir, const struct tir_cache_plan *plan, tir_block *writer, ms_error *err) {

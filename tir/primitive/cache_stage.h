@@ -12,6 +12,7 @@ struct tir_cache_plan {
   tir_block scope;     /* allocates the cache */
   tir_buffer buffer;   /* what is cached */
   const char *storage; /* the cache's scope */
+  tir_stmt first;      /* of the scope's body, past what declares the buffer in it */
   tir_stmt before;     /* the copy's place: before this statement; TIR_NONE: last in the scope */
   bool compact;        /* the cache holds the region only, from its minimum on; else it has the buffer's shape */
   bool named;          /* names that are bound around the block are in the region: the whole buffer is copied */

@@ -77,8 +77,20 @@ static bool check_user(struct tir *ir, tir_buffer buffer, tir_block user, ms_err
                     tir_block_name(ir, user), tir_buffer_name(ir, buffer));
 }
 
+/* No other buffer is a view of it. */
+static bool check_not_viewed(struct tir *ir, tir_buffer buffer, ms_error *err) {
+  for (tir_buffer b = 1; b < ir->buffers.count; b++) {
+    struct tir_buffer_node n = *tir_buffer_at(ir, b);
+    if (b == buffer || !n.data || !n.where || !tir_is_view(ir, b) || !tir_uses_opaquely(ir, n.data, buffer)) continue;
+    return tir_refuse(ir, err, MS_OPAQUE_ACCESS, n.where, "buffer `%s` is a view of `%s`", tir_buffer_name(ir, b),
+                      tir_buffer_name(ir, buffer));
+  }
+  return true;
+}
+
 bool tir_check_no_opaque_access(struct tir *ir, tir_buffer buffer, tir_block block, ms_error *err) {
   assert(tir_is_buffer(ir, buffer) && (!block || tir_is(ir, block, TIR_BLOCK)));
+  if (!check_not_viewed(ir, buffer, err)) return false;
   const struct tir_buffer_node *n = tir_buffer_at(ir, buffer);
   uint32_t lists[] = {n->undeclared, n->readers, n->writers};
   for (int i = 0; i < 3; i++)

@@ -68,7 +68,7 @@ static bool find_place(struct tir *ir, tir_block block, struct plan *plan, ms_er
     if (!tir_check_begun_once(ir, block, err)) return false;
     if (!tir_users_of(ir, cache->buffer, false, block, cache->scope, true, &reader, 1)) reader = TIR_NONE;
   }
-  cache->before = plan->write ? TIR_NONE : tir_stmt_at(ir, cache->scope)->first[TIR_BODY];
+  cache->before = plan->write ? TIR_NONE : cache->first;
   if (!plan->write && (!writer || tir_compare_position(ir, writer, block) < 0))
     writer = last_writer(ir, block, plan, writer);
   if (!writer || !reader) return true;
