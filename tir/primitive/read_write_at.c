@@ -305,9 +305,11 @@ static bool check_region(struct tir *ir, const struct plan *plan, ms_error *err)
                         tir_buffer_name(ir, plan->cache.buffer));
   for (uint32_t i = 0; i < 2 * plan->cache.rank; i++)
     foreign = foreign || tir_any_var(ir, plan->cache.ranges[i], is_foreign, plan);
-  return !foreign || tir_refuse(ir, err, MS_AT_REGION, plan->loop,
-                                "where `%s` is accessed below the loop depends on more than the loops around",
-                                tir_buffer_name(ir, plan->cache.buffer));
+  foreign = foreign || (plan->condition && tir_any_var(ir, plan->condition, is_foreign, plan));
+  return !foreign ||
+         tir_refuse(ir, err, MS_AT_REGION, plan->loop,
+                    "whether or where `%s` is accessed below the loop depends on more than the loops around",
+                    tir_buffer_name(ir, plan->cache.buffer));
 }
 
 static bool check_matches(struct tir *ir, const struct plan *plan, ms_error *err) {
