@@ -1,9 +1,10 @@
-/* Order: a parallel loop runs its iterations in order where they write the same elements of a buffer that outlives it,
- * or read what others write. A loop of a GPU's blocks cannot, and is refused; memory of the device outlives it wherever
- * it is allocated, for blocks have none of their own of that kind.
- * Requires: blocks; flat allocations. Gives: parallel loops of which different iterations write different elements, as
- * far as their blocks' regions declare, or the stores in those that declare less than the blocks in them. Keeps:
- * everything else. */
+/* Order: a parallel or vectorized loop runs its iterations in order where they write the same elements of a buffer that
+ * outlives it, or read what others write; a GPU's vectorized loops stay, of which each becomes single accesses. A loop
+ * of a GPU's blocks cannot, and is refused; memory of the device outlives it wherever it is allocated, for blocks have
+ * none of their own of that kind.
+ * Requires: blocks; flat allocations. Gives: parallel and vectorized loops of which different iterations write
+ * different elements, as far as their blocks' regions declare, or the stores in those that declare less than the blocks
+ * in them, and, but for GPUs, in none. Keeps: everything else. */
 #include "tir/analysis/access.h"
 #include "tir/analysis/analysis.h"
 #include "tir/arith/affine.h"
@@ -57,15 +58,20 @@ static bool find_used(struct tir *ir, const struct iteration *r, const tir_expr 
   return moves;
 }
 
+/* Of the block that the store is in, if it is in one. */
+static struct tir_span iters_of(const struct tir *ir, const struct iteration *r) {
+  return r->block ? tir_block_at(ir, r->block)->iters : (struct tir_span){0, 0};
+}
+
 /* Different iterations of the loops have different values: the first indices, of what runs side by side, and the
  * iterations of the block that do not. steps: of the first indices. */
 static bool is_one_to_one(struct tir *ir, const struct iteration *r, tir_expr *indices, uint32_t count,
                           struct tir_progression *steps) {
-  tir_expr predicate = tir_as(ir, r->block, TIR_BLOCK)->block.predicate;
+  tir_expr predicate = r->block ? tir_as(ir, r->block, TIR_BLOCK)->block.predicate : TIR_NONE;
   if (predicate) predicate = tir_over_loops(ir, tir_stmt_at(ir, r->block)->parent, predicate);
   tir_var used[MOST_LOOPS];
   uint32_t found;
-  struct tir_span iters = tir_block_at(ir, r->block)->iters;
+  struct tir_span iters = iters_of(ir, r);
   for (uint32_t i = iters.first; i < iters.first + iters.count; i++) {
     if (ir->iters.at[i].kind == TIR_SPATIAL) continue;
     tir_expr binding = tir_over_loops(ir, r->block, tir_var_expr(ir, ir->iters.at[i].var));
@@ -95,7 +101,7 @@ static bool is_apart_by_place(struct tir *ir, const struct iteration *r) {
 static bool is_apart_by_iteration(struct tir *ir, const struct iteration *r) {
   tir_expr indices[MOST_INDICES];
   struct tir_progression steps[MOST_INDICES];
-  struct tir_span iters = tir_block_at(ir, r->block)->iters;
+  struct tir_span iters = iters_of(ir, r);
   uint32_t count = 0;
   for (uint32_t d = 0; d < tir_buffer_at(ir, r->region.buffer)->rank; d++)
     if (tir_uses_var(ir, r->ranges[2 * d], r->var) && !tir_is_const(ir, r->ranges[2 * d + 1], 1)) return false;
@@ -129,7 +135,7 @@ static bool find_loops(const struct tir *ir, tir_loop loop, tir_stmt s, struct i
 static bool is_region_apart(struct tir *ir, tir_loop loop, const struct iteration *r) {
   tir_buffer buffer = r->region.buffer;
   struct lower_windows windows;
-  if (tir_buffer_at(ir, buffer)->rank + tir_block_at(ir, r->block)->iters.count > MOST_INDICES) return false;
+  if (tir_buffer_at(ir, buffer)->rank + iters_of(ir, r).count > MOST_INDICES) return false;
   if (!is_apart_by_step(ir, r) && !is_apart_by_place(ir, r) && !is_apart_by_iteration(ir, r)) return false;
   return !lower_find_windows(ir, loop, buffer, &windows) || !lower_reads_other_iterations(ir, &windows, r->var);
 }
@@ -167,34 +173,52 @@ static void check_store(struct tir *ir, void *data, tir_stmt s, const struct acc
   stores->apart = stores->apart && is_region_apart(ir, stores->loop, &r);
 }
 
-/* Sets the byte of each buffer of which a block, or one in it, matches a part. */
-static void find_matched(const struct tir *ir, tir_block block, uint8_t *found) {
-  for (tir_stmt s = block; s; s = tir_next(ir, s, block)) {
+/* Sets the byte of each buffer of which a block in the statement, or it itself, matches a part. */
+static void find_matched(const struct tir *ir, tir_stmt top, uint8_t *found) {
+  for (tir_stmt s = top; s; s = tir_next(ir, s, top)) {
     if (!tir_is(ir, s, TIR_BLOCK)) continue;
     struct tir_span matches = tir_block_at(ir, s)->matches;
     for (uint32_t i = matches.first; i < matches.first + matches.count; i++) found[ir->matches.at[i].source.buffer] = 1;
   }
 }
 
-/* So it is for all stores in the block, which does not declare what is in it, and of no buffer that outlives the
- * iteration a part is matched or a pointer used. */
-static bool are_stores_apart(struct tir *ir, tir_loop loop, tir_block block) {
+/* So it is for all stores of the statement: a block that does not declare what is in it, or one in no block; and of no
+ * buffer that outlives the iteration a part is matched or a pointer used. */
+static bool are_stores_apart(struct tir *ir, tir_loop loop, tir_stmt s) {
   struct stores stores = {loop, true};
-  uint8_t *taken = lower_pointers(ir, block);
-  find_matched(ir, block, taken);
+  uint8_t *taken = lower_pointers(ir, s);
+  find_matched(ir, s, taken);
   for (tir_buffer b = 1; b < ir->buffers.count; b++) stores.apart &= !taken[b] || is_of_iteration(ir, b, loop);
   free(taken);
-  if (stores.apart) lower_visit(ir, block, check_store, &stores);
+  if (stores.apart) lower_visit(ir, s, check_store, &stores);
   return stores.apart;
 }
 
-static bool iterations_are_apart(struct tir *ir, tir_loop loop) {
+/* What the statement, below the loop, writes: a block, or, where asked for, what is in none. */
+static bool is_stmt_apart(struct tir *ir, tir_loop loop, tir_stmt s, bool bare) {
+  if (tir_is(ir, s, TIR_BLOCK) && tir_check_declares_inner(ir, s, NULL)) return is_apart(ir, loop, s);
+  bool writes = tir_is(ir, s, TIR_BLOCK) || (bare && (tir_is(ir, s, TIR_STORE) || tir_is(ir, s, TIR_EVALUATE)));
+  return !writes || are_stores_apart(ir, loop, s);
+}
+
+static bool iterations_are_apart(struct tir *ir, tir_loop loop, bool bare) {
   assert(tir_is(ir, loop, TIR_LOOP));
-  for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next_in_scope(ir, s, loop)) {
-    if (!tir_is(ir, s, TIR_BLOCK)) continue;
-    if (!(tir_check_declares_inner(ir, s, NULL) ? is_apart(ir, loop, s) : are_stores_apart(ir, loop, s))) return false;
-  }
+  for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next_in_scope(ir, s, loop))
+    if (!is_stmt_apart(ir, loop, s, bare)) return false;
   return true;
+}
+
+/* The loop has nothing but loops and blocks in it. */
+static bool holds_only_blocks(const struct tir *ir, tir_loop loop) {
+  for (tir_stmt s = tir_next(ir, loop, loop); s; s = tir_next_in_scope(ir, s, loop))
+    if (!tir_is(ir, s, TIR_BLOCK) && !tir_is(ir, s, TIR_LOOP)) return false;
+  return true;
+}
+
+/* Why iterations of the loop may run at once: its blocks allow what Vectorize asks of them, or they touch elements of
+ * their own. */
+static bool may_be_vectors(struct tir *ir, tir_loop loop) {
+  return (holds_only_blocks(ir, loop) && tir_is_data_parallel(ir, loop)) || iterations_are_apart(ir, loop, true);
 }
 
 static bool is_of_blocks(const struct tir *ir, tir_stmt s) { return tir_is_block_axis(tir_loop_axis(ir, s)); }
@@ -214,11 +238,15 @@ bool lower_order(struct lowering *low) {
   bool gpu = low->options && low->options->device == TIR_GPU;
   for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body)) {
     if (!tir_is(ir, s, TIR_LOOP) || tir_loop_extent(ir, s) == 1) continue;
-    if (tir_stmt_at(ir, s)->loop_kind == TIR_PARALLEL && !iterations_are_apart(ir, s)) {
-      lower_note(low, s, "parallel: an iteration touches what another writes, and they run in order");
+    uint8_t kind = tir_stmt_at(ir, s)->loop_kind;
+    bool parallel = kind == TIR_PARALLEL && !iterations_are_apart(ir, s, !gpu);
+    if (parallel || (!gpu && kind == TIR_VECTORIZED && !may_be_vectors(ir, s))) {
+      lower_note(low, s,
+                 parallel ? "parallel: an iteration touches what another writes, and they run in order"
+                          : "vectorized: an iteration touches what another writes, and they run in order");
       tir_stmt_at(ir, s)->loop_kind = TIR_SERIAL;
     }
-    if (gpu && is_of_blocks(ir, s) && (has_inner_memory(ir, s) || !iterations_are_apart(ir, s)))
+    if (gpu && is_of_blocks(ir, s) && (has_inner_memory(ir, s) || !iterations_are_apart(ir, s, false)))
       return tir_refuse(ir, low->err, MS_LOWER_KERNEL, s,
                         "blocks write the same elements of the device's memory, or read what others write there");
   }
