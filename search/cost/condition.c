@@ -9,13 +9,13 @@ struct point {
   const struct tir *ir;
   tir_block block;
   uint32_t iters[MOST_MOVED], count;
-  int64_t values[MOST_MOVED];
+  int64_t lows[MOST_MOVED], values[MOST_MOVED]; /* counted from the least ones, of the domains */
 };
 
 static bool value_of_variable(const struct point *p, uint32_t var, int64_t *out) {
   assert(p->count <= MOST_MOVED);
   for (uint32_t i = 0; i < p->count; i++)
-    if (tir_iters(p->ir, p->block)[p->iters[i]].var == var) return *out = p->values[i], true;
+    if (tir_iters(p->ir, p->block)[p->iters[i]].var == var) return *out = p->lows[i] + p->values[i], true;
   return false;
 }
 
@@ -54,12 +54,14 @@ static double part_outside(const struct tir *ir, tir_block block, const struct m
   if (n->kind < TIR_LT || n->kind > TIR_GE) return 0;
   for (uint32_t k = 0; k < nest->iter_count; k++) {
     if (!tir_uses_var(ir, condition, tir_iters(ir, block)[k].var)) continue;
-    if (p.count == MOST_MOVED) return 0;
+    tir_expr low = ir->vars.at[tir_iters(ir, block)[k].var].min;
+    if (p.count == MOST_MOVED || !low || !tir_is_int(ir, low)) return 0;
+    p.lows[p.count] = tir_at(ir, low)->imm;
     p.iters[p.count++] = k;
   }
   int64_t first = p.count > 0 ? nest->iters[p.iters[0]].extent : 1;
   int64_t second = p.count > 1 ? nest->iters[p.iters[1]].extent : 1, fails = 0;
-  if (first > MOST_TRIED / second) return 0;
+  if (first < 1 || second < 1 || first > MOST_TRIED / second) return 0;
   for (p.values[0] = 0; p.values[0] < first; p.values[0]++)
     for (p.values[1] = 0; p.values[1] < second; p.values[1]++) {
       int64_t holds;
