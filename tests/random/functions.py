@@ -13,6 +13,7 @@ Kinds (all of them but in turn by chance):
   small     elements are integers of four bits
   loose     as plain; some blocks have no iterations and use the loops around themselves, some names are bound around blocks, some
             updates are computed in another type, and some stores stand beside blocks, in none
+  views     as plain; some buffers are other names, of other shapes, for the memory of another
   mixed     buffers have floats of several types: a value is computed in one of them, what others hold is cast"""
 import os
 import random
@@ -61,6 +62,7 @@ class Function:
         self.index = "int64" if self.type == "int64" else "int32"
         self.extent = Extent("n") if self.kind == "symbolic" else None
         self.element = self.type + ("x%d" % self.lanes if self.lanes > 1 else "")
+        self.parts = {}  # elements of buffers, under the names by which a block matches them
         self.types = {}  # of buffers that have another type than the element
 
     # ---- Draws ----
@@ -95,7 +97,7 @@ class Function:
         return self.cast(self.number(value)) if self.type == self.index else self.wide('T.Cast("%s", %d)' % (self.type, value))
 
     def load(self, name, indices):
-        text = self.access(name, indices)
+        text = self.parts[name] if name in self.parts and self.chance(0.5) else self.access(name, indices)
         return self.cast(text) if name == DATA else self.loaded(name, text)
 
     def loaded(self, name, text):
@@ -113,7 +115,7 @@ class Function:
         """An index made of another one."""
         number = self.random.randint(2, 4)
         other = self.random.choice(others)
-        wide = other.high + 1
+        wide = max(other.high, -other.low) + 1
         return self.choose(
             (58, index),
             (10, Index("(%s + %d)" % (index.text, number - 3), index.low + number - 3, index.high + number - 3)),
@@ -122,7 +124,8 @@ class Function:
             (5, Index("%s %% %d" % (index.text, number), 0, number - 1)),
             (3, Index("(%d - %s)" % (index.high, index.text), 0, index.high - index.low)),
             (6, Index("(%s + %s)" % (index.text, other.text), index.low + other.low, index.high + other.high)),
-            (4, Index("(%s * %d + %s)" % (index.text, wide, other.text), index.low * wide, index.high * wide + other.high)),
+            (4, Index("(%s * %d + %s)" % (index.text, wide, other.text), index.low * wide + other.low, index.high * wide + other.high)),
+            (1, Index("(%s - %s)" % (index.text, other.text), index.low - other.high, index.high - other.low)),
             (2, Index("T.max(%s, %s)" % (index.text, other.text), max(index.low, other.low), max(index.high, other.high))),
             (2, Index("%s[%s] %% 8" % (DATA, self.within(index, SIZES[0])), 0, 7)))
 
@@ -185,7 +188,18 @@ class Function:
         if self.type == "bool":
             return self.choose((3, "(%s and %s)" % (a, b)), (3, "(%s or %s)" % (a, b)), (1, "(not %s)" % a))
         return self.choose((12, "(%s + %s)" % (a, b)), (6, "(%s - %s)" % (a, b)), (6, "(%s * %s)" % (a, b)), (2, "T.max(%s, %s)" % (a, b)),
-                           (2, "T.min(%s, %s)" % (a, b)), (2, "T.if_then_else(%s, %s, %s)" % (self.condition(indices), a, b)))
+                           (2, "T.min(%s, %s)" % (a, b)), (2, "T.if_then_else(%s, %s, %s)" % (self.condition(indices), a, b)),
+                           (1.5 if self.lanes == 1 and self.type != "bool" else 0, self.divided(indices, a, b)))
+
+    def divided(self, indices, a, b):
+        """A quotient or remainder, by what is no zero where it is computed; a condition may say so."""
+        divide = self.choose((3, "(%s // %s)"), (2, "(%s %% %s)"), (1, "T.truncdiv(%s, %s)"), (1, "T.truncmod(%s, %s)"))
+        index = self.random.choice(indices)
+        return self.choose(
+            (3, divide % (a, "T.max(%s, %s)" % (b, self.constant(1)))),
+            (4, "T.if_then_else(%s > %s, %s, %s)" % (b, self.constant(0), divide % (a, b), a)),
+            (2, "T.if_then_else(%s > 0, %s, %s)" % (index.text, divide % (a, self.cast(index.text)), a)),
+            (1, divide % (self.cast(index.text), self.constant(self.random.randint(2, 4)))))
 
     def update(self, target, value):
         """What a step makes of what is there: sums, maxima, and what does not commute."""
@@ -216,13 +230,16 @@ class Function:
         kind = self.random.random()
         if kind < 0.12 and len(loops) >= 2:
             inner = bound[1]
-            bound[:2] = [Index("%s * %d + %s" % (bound[0].text, inner.high + 1, inner.text), bound[0].low * (inner.high + 1), (bound[0].high + 1) * (inner.high + 1) - 1)]
+            wide = inner.high - min(inner.low, 0) + 1
+            bound[:2] = [Index("%s * %d + %s" % (bound[0].text, wide, inner.text), bound[0].low * wide + inner.low, bound[0].high * wide + inner.high)]
         elif kind < 0.24:
-            bound[at:at + 1] = [Index("%s // %d" % (loop.text, number), loop.low // number, loop.high // number), Index("%s %% %d" % (loop.text, number), 0, min(number - 1, loop.high))]
+            bound[at:at + 1] = [Index("%s // %d" % (loop.text, number), loop.low // number, loop.high // number), Index("%s %% %d" % (loop.text, number), 0, number - 1 if loop.low < 0 else min(number - 1, loop.high))]
         elif kind < 0.28:
-            bound[at] = Index("%d - %s" % (loop.high, loop.text), 0, loop.high - loop.low)
+            top = self.choose((4, loop.high), (1, 0))
+            bound[at] = Index("%d - %s" % (top, loop.text), top - loop.high, top - loop.low)
         elif kind < 0.32:
-            bound[at] = Index("%s + %d" % (loop.text, number - 1), loop.low + number - 1, loop.high + number - 1)
+            more = self.choose((4, number - 1), (1, -number))
+            bound[at] = Index("%s %s %d" % (loop.text, "+" if more > 0 else "-", abs(more)), loop.low + more, loop.high + more)
         elif kind < 0.35:
             bound[at] = Index("%s // 2" % loop.text, loop.low // 2, loop.high // 2)
         elif kind < 0.4 and len(loops) >= 2:
@@ -284,17 +301,22 @@ class Function:
         else:
             self.emit(depth, "%s = %s" % (target, self.stored(target, value)))
 
-    def matched(self, depth, name, target):
-        """Now and then the element under another name, which a block matches."""
-        rank = len(self.names[name])
-        if not self.chance(0.04) or "[" in target[len(name) + 1:]:
+    def matched(self, depth, name, target, share=0.04, tiles=0):
+        """Now and then the element under another name, which a block matches: of a part that is the element alone, or a tile of two."""
+        if not self.chance(share) or "[" in target[len(name) + 1:]:
             return target
         self.matches += 1
-        ranges = ", ".join("%s:%s + %s" % (at, at, self.number(1)) for at in self.split(target[len(name) + 1:-1]))
-        shape = ", ".join([self.number(1)] * rank)
+        ranges, shape, inner = [], [], []
+        for at, extent in zip(self.split(target[len(name) + 1:-1]), self.names[name]):
+            kind = "point" if isinstance(extent, Extent) else self.choose((3, "point"), (tiles, "tile"))
+            begin, size, index = {"point": (at, 1, "0"), "tile": ("(%s) // 2 * 2" % at, 2, "(%s) %% 2" % at)}[kind]
+            ranges.append("%s:%s + %s" % (begin, begin, self.number(size)))
+            shape.append(self.number(size))
+            inner.append(index)
+        strides = "".join('"s%d_%d", ' % (self.matches, at) for at in range(len(shape)))
         self.emit(depth, 'm%d = T.match_buffer(%s[%s], (%s,), "%s", strides=(%s), offset_factor=1)' % (
-            self.matches, name, ranges, shape, self.element, "".join('"s%d_%d", ' % (self.matches, at) for at in range(rank))))
-        return "m%d[%s]" % (self.matches, ", ".join(["0"] * rank))
+            self.matches, name, ", ".join(ranges), ", ".join(shape), self.types.get(name, self.element), strides))
+        return "m%d[%s]" % (self.matches, ", ".join(inner))
 
     @staticmethod
     def split(text):
@@ -333,7 +355,11 @@ class Function:
         self.emit(depth, "%s = x1" % best)
 
     def block(self, depth, loops, written, readable):
-        if len(written) == 2 and self.type != "bool" and self.lanes == 1 and not self.types and self.chance(0.12):
+        plain = self.type != "bool" and self.lanes == 1 and not self.types
+        fits = [name for name in readable if name != DATA]
+        if plain and fits and self.extent is None and self.kind not in ("small", "special") and self.chance(0.05):
+            return self.ramped(depth, loops, written, fits)
+        if len(written) == 2 and plain and self.chance(0.12):
             return self.pair(depth, loops, written, readable)
         self.blocks += 1
         if self.kind == "loose" and self.chance(0.4):
@@ -349,6 +375,12 @@ class Function:
             self.emit(depth, "T.where(%s)" % self.predicate(loops))
         own, targets = spatial if reduces and spatial and self.chance(0.85) else indices, []
         has_init = reduces and self.chance(0.75)
+        if self.chance(0.06) and self.lanes == 1 and not any(self.extent is extent for name in readable for extent in self.names[name]):
+            named = sorted({DATA, *readable, *([] if has_init else written)})
+            self.emit(depth, "T.reads(%s)" % ", ".join("%s[%s]" % (name, ", ".join("0:%s" % extent for extent in self.names[name])) for name in named))
+            for name in readable:
+                element = self.matched(depth, name, self.access(name, indices), 0.5, 3) if name != DATA else name
+                self.parts.update({name: element} if element[0] == "m" else {})
         if not has_init and self.chance(0.15):  # an index under a name, by which elements are found
             index = self.combined(self.random.choice(own), own)
             self.emit(depth, "w: T.let[T.%s] = %s" % (self.index, index.text))
@@ -370,6 +402,36 @@ class Function:
             values = ["x%d" % at for at in range(len(values))]
         for (_, target), value in zip(targets, values):
             self.store(depth, target, value, indices, readable)
+        self.drop_parts()
+
+    def drop_parts(self):
+        """What a block matches it uses."""
+        for part in self.parts.values():
+            at = [n for n, line in enumerate(self.lines) if line.lstrip().startswith(part.split("[")[0] + " = ")]
+            if at and not any(part in line for line in self.lines[at[0] + 1:]):
+                del self.lines[at[0]]
+        self.parts = {}
+
+    def ramp(self, name, indices):
+        """Four elements of the buffer, whose last index steps by one, two, or back."""
+        shape, index = self.names[name], self.random.choice(indices)
+        first = [self.within(self.random.choice(indices), extent) for extent in shape[:-1]]
+        last = self.choose(
+            (5, "T.Ramp(%s * 4, 1, 4)" % self.within(index, shape[-1] // 4)), (1, "T.Ramp(%s * 4 + 3, -1, 4)" % self.within(index, shape[-1] // 4)),
+            (1, "T.Ramp(%s, 1, 4)" % self.within(index, shape[-1] - 3)), (1, "T.Ramp(%s, 2, 4)" % self.within(index, shape[-1] - 6)))
+        return "%s[%s]" % (name, ", ".join(first + [last]))
+
+    def ramped(self, depth, loops, written, readable):
+        """A block that stores vectors of four elements."""
+        self.blocks += 1
+        self.emit(depth, 'with T.sblock("b%d"):' % self.blocks)
+        indices, _, _ = self.iterations(depth + 1, loops)
+        wide = lambda text: "T.Broadcast(%s, 4)" % text
+        read = self.choose((3, lambda: self.ramp(self.random.choice(readable), indices)), (1, lambda: wide(self.value(indices, readable, 2))))()
+        target = self.ramp(self.random.choice(written), indices)
+        value = self.choose((2, read), (2, "%s + %s" % (read, self.ramp(self.random.choice(readable), indices))), (1, "%s + %s" % (target, read)),
+                            (1, "T.max(%s, %s)" % (target, read)))
+        self.emit(depth + 1, "%s = %s" % (target, value))
 
     # ---- Nests ----
 
@@ -411,7 +473,8 @@ class Function:
             extent = self.choose((1, 1), (1, 2), (2, 3), (4, 4), (3, 6), (3, 8), (0.15, 0))
             if self.extent is not None and self.chance(0.4):
                 extent = self.extent
-            loops.append(self.loop(depth, 1 if self.chance(0.03) else 0, extent))
+            low = self.choose((90, 0), (3, 1), (1, -1), (1, -2), (1, -extent)) if not isinstance(extent, Extent) else 0
+            loops.append(self.loop(depth, low, extent))
             depth += 1
         if self.chance(0.06):
             self.emit(depth, "if %s:" % self.condition(loops))
@@ -450,6 +513,18 @@ class Function:
         zero = "T.Select(%s < %s, T.%s(-0.0), %s)" % (element, self.constant(-1), self.type, element)
         self.emit(depth + 1, "%s = T.Select(%s > %s, T.%s(\"nan\"), %s)" % (element, element, self.constant(2), self.type, zero))
 
+    def views(self, names):
+        """Other names for the memory of some buffers, of as many elements or fewer."""
+        made = []
+        for name in self.random.sample(names, self.random.randint(1, 2)):
+            shape, count = self.names[name], 1
+            for extent in shape:
+                count *= extent
+            made.append("V%d" % len(made))
+            self.names[made[-1]] = self.choose((2, (count,)), (2, shape[::-1]), (1, (count // 2, 2)), (1, (count // 2,)), (1, shape))
+            self.emit(2, '%s = T.decl_buffer(%s, "%s", data=%s.data)' % (made[-1], self.names[made[-1]], self.element, name))
+        return made
+
     def text(self):
         parameters, temporaries = ["A", "B", "C"][:self.random.randint(2, 3)], ["T0", "T1"][:self.random.randint(0, 2)]
         for name in parameters + temporaries:
@@ -463,12 +538,13 @@ class Function:
         self.names[DATA] = (SIZES[0],)
         for name in temporaries:
             self.emit(2, '%s = T.sblock_alloc_buffer(%s, "%s")' % (name, self.names[name], self.types.get(name, self.element)))
+        views = self.views(parameters + temporaries) if self.kind == "views" else []
         for name in parameters:
             if self.kind == "special" and self.chance(0.2):
                 self.spoil(name)
         for at, name in enumerate(temporaries):
             self.fill(name, parameters + [DATA] + temporaries[:at])
-        writable, everything = parameters + temporaries, parameters + temporaries + [DATA]
+        writable, everything = parameters + temporaries + views, parameters + temporaries + views + [DATA]
         for _ in range(self.choose((4, 1), (4, 2), (2, 3))):
             written = self.random.sample(writable, self.random.randint(1, 2))
             readable = self.random.sample(everything, self.random.randint(1, 3))
@@ -503,7 +579,7 @@ class Function:
         head.append('        %s = T.match_buffer(p_%s, %s, "%s"%s)' % (name, name, shape, type, layout))
 
 
-KINDS = ["plain", "loose", "floats", "special", "vectors", "symbolic", "strided", "small", "mixed"]
+KINDS = ["plain", "loose", "views", "floats", "special", "vectors", "symbolic", "strided", "small", "mixed"]
 
 
 def main(folder, count, seed, kinds):
