@@ -131,6 +131,7 @@ static bool execute(struct machine *m, uint32_t count) {
   if (!m->shared || !m->param_objects) abort();
   memset(m->param_objects, 0xFF, (count + 1) * sizeof *m->param_objects);
   feholdexcept(&environment);
+  fesetenv(FE_DFL_ENV); /* however the host rounds */
   interp_rounded = 0;
   bool ok = interp_thread_init(m, &m->host, NULL) && interp_execute(m, &m->host) == THREAD_DONE && check_spoiled(m);
   fill_report(m, count);

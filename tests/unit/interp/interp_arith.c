@@ -1,6 +1,7 @@
 /* The reference interpreter computes as the types say: wrapping, rounding, division, casts, calls by name, vectors. */
 #include "unit/script.h"
 
+#include <fenv.h>
 #include <math.h>
 
 /* The text of a type whose elements `value` holds. */
@@ -222,6 +223,28 @@ static void runs_vector_elements(void **state) {
   for (int i = 0; i < 8; i++) assert_true(b[i] == a[(i + 4) % 8]);
 }
 
+/* Values that are computed, or folded as they are read, are alike however the host rounds. */
+static void takes_no_rounding_of_the_host(void **state) {
+  (void)state;
+  static const int roundings[] = {FE_DOWNWARD, FE_UPWARD, FE_TOWARDZERO, FE_TONEAREST};
+  static const char *const exprs[] = {"F[2] / T.float32(3)", "T.float32(1) / T.float32(3)", "F[0] + T.float32(0.1)",
+                                      "T.Cast(\"float32\", A[5])"};
+  struct value near, other;
+  ms_error err = {0};
+  for (size_t i = 0; i < sizeof exprs / sizeof *exprs; i++) {
+    assert_true(try_expr("float32", exprs[i], inputs, &near, &err));
+    for (size_t r = 0; r < sizeof roundings / sizeof *roundings; r++) {
+      assert_int_equal(fesetround(roundings[r]), 0);
+      bool ran = try_expr("float32", exprs[i], inputs, &other, &err);
+      int rounding = fegetround();
+      fesetround(FE_TONEAREST);
+      assert_true(ran);
+      assert_int_equal(rounding, roundings[r]);
+      assert_true(near.f == other.f);
+    }
+  }
+}
+
 static void says_whether_it_rounded(void **state) {
   (void)state;
   float a[2] = {3, 7}, b[2];
@@ -261,6 +284,7 @@ int main(void) {
       cmocka_unit_test(runs_vectors),
       cmocka_unit_test(runs_vector_elements),
       cmocka_unit_test(says_whether_it_rounded),
+      cmocka_unit_test(takes_no_rounding_of_the_host),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

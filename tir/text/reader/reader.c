@@ -1,6 +1,7 @@
 /* Modules and functions: the outermost part of the text form. */
 #include "reader.h"
 
+#include <fenv.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -400,7 +401,12 @@ static struct tir *read_new(const char *text, size_t length, const char *file, c
                             ms_error *err) {
   assert(text || !length);
   struct tir *ir = tir_new();
-  if (read_into(ir, text, length, file, given, err)) return ir;
+  fenv_t host;
+  fegetenv(&host);
+  fesetenv(FE_DFL_ENV); /* numbers are folded, and rounded to their types */
+  bool ok = read_into(ir, text, length, file, given, err);
+  fesetenv(&host);
+  if (ok) return ir;
   tir_free(ir);
   return NULL;
 }
