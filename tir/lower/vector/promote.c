@@ -45,9 +45,10 @@ static bool find_self(void *data, tir_expr e) {
   return false;
 }
 
-/* The store reads the element it writes, and no other element of the buffer. */
+/* The store reads the element it writes, and no other element of the buffer; of a vector of several it is none. */
 static bool updates_itself(struct tir *ir, tir_stmt store) {
   struct tir_stmt_node n = *tir_stmt_at(ir, store);
+  if (tir_type_of(ir, n.store.value) != tir_buffer_at(ir, n.store.buffer)->type) return false;
   struct self_reads s = {n.store.buffer, n.store.indices, tir_buffer_at(ir, n.store.buffer)->rank, ir, false, 0};
   tir_walk_expr(ir, n.store.value, find_self, &s);
   for (uint32_t i = 0; i < s.rank; i++)
