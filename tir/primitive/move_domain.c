@@ -157,13 +157,23 @@ struct equation { /* index in required: the iteration that solves it lies in inf
   struct extent_info info;
 };
 
+/* What is required may be of another type than the block's iterations. */
+static void as_wider(struct tir *ir, tir_expr *a, tir_expr *b) {
+  tir_type x = tir_type_of(ir, *a), y = tir_type_of(ir, *b), wide = tir_type_bits(x) >= tir_type_bits(y) ? x : y;
+  if (x != wide) *a = tir_cast(ir, wide, *a);
+  if (y != wide) *b = tir_cast(ir, wide, *b);
+}
+
 static tir_expr scale(struct tir *ir, enum tir_kind kind, tir_expr e, tir_expr by) {
-  return e ? tir_make(ir, kind, e, by) : TIR_NONE;
+  if (!e) return TIR_NONE;
+  as_wider(ir, &e, &by);
+  return tir_make(ir, kind, e, by);
 }
 
 /* The last of the values that are `e` when divided by `by`. */
 static tir_expr last_of(struct tir *ir, tir_expr e, tir_expr by) {
   if (!e) return TIR_NONE;
+  as_wider(ir, &e, &by);
   return tir_add(ir, tir_mul(ir, e, by), tir_sub(ir, by, tir_int(ir, tir_type_of(ir, by), 1)));
 }
 
