@@ -125,9 +125,18 @@ class Function:
             (3, Index("(%d - %s)" % (index.high, index.text), 0, index.high - index.low)),
             (6, Index("(%s + %s)" % (index.text, other.text), index.low + other.low, index.high + other.high)),
             (4, Index("(%s * %d + %s)" % (index.text, wide, other.text), index.low * wide + other.low, index.high * wide + other.high)),
+            (0.7, Index("T.bitwise_and(%s, %s)" % (index.text, self.number(7)), 0, 7)),
+            (0.7, Index("T.shift_right(%s, %s)" % (index.text, self.number(1)), index.low >> 1, index.high >> 1)),
+            (0.7, Index("T.truncmod(%s, %s)" % (index.text, self.number(3)), -2 if index.low < 0 else 0, 2)),
+            (1, Index('T.Cast("%s", T.Cast("%s", %s))' % (self.index, *self.random.choice([("uint8", index.text), ("int8", index.text)])), *self.narrowed(index))),
             (1, Index("(%s - %s)" % (index.text, other.text), index.low - other.high, index.high - other.low)),
             (2, Index("T.max(%s, %s)" % (index.text, other.text), max(index.low, other.low), max(index.high, other.high))),
             (2, Index("%s[%s] %% 8" % (DATA, self.within(index, SIZES[0])), 0, 7)))
+
+    @staticmethod
+    def narrowed(index):
+        """The ends of an index that goes through a narrow type."""
+        return (index.low, index.high) if 0 <= index.low and index.high < 128 else (-128, 255)
 
     def within(self, index, extent):
         """Its text, held within [0, extent)."""
@@ -189,12 +198,14 @@ class Function:
             return self.choose((3, "(%s and %s)" % (a, b)), (3, "(%s or %s)" % (a, b)), (1, "(not %s)" % a))
         return self.choose((12, "(%s + %s)" % (a, b)), (6, "(%s - %s)" % (a, b)), (6, "(%s * %s)" % (a, b)), (2, "T.max(%s, %s)" % (a, b)),
                            (2, "T.min(%s, %s)" % (a, b)), (2, "T.if_then_else(%s, %s, %s)" % (self.condition(indices), a, b)),
-                           (1.5 if self.lanes == 1 and self.type != "bool" else 0, self.divided(indices, a, b)))
+                           (1.5 if self.lanes == 1 and self.type != "bool" else 0, self.divided(indices, a, self.load(self.random.choice(readable), indices))))
 
     def divided(self, indices, a, b):
         """A quotient or remainder, by what is no zero where it is computed; a condition may say so."""
         divide = self.choose((3, "(%s // %s)"), (2, "(%s %% %s)"), (1, "T.truncdiv(%s, %s)"), (1, "T.truncmod(%s, %s)"))
         index = self.random.choice(indices)
+        if index.text.strip("T.int64()").isdigit():
+            return divide % (a, self.constant(3))
         return self.choose(
             (3, divide % (a, "T.max(%s, %s)" % (b, self.constant(1)))),
             (4, "T.if_then_else(%s > %s, %s, %s)" % (b, self.constant(0), divide % (a, b), a)),
@@ -356,8 +367,8 @@ class Function:
 
     def block(self, depth, loops, written, readable):
         plain = self.type != "bool" and self.lanes == 1 and not self.types
-        fits = [name for name in readable if name != DATA]
-        if plain and fits and self.extent is None and self.kind not in ("small", "special") and self.chance(0.05):
+        fits = [name for name in readable if name != DATA and self.names[name][-1] >= 8]
+        if plain and fits and all(self.names[name][-1] >= 8 for name in written) and self.extent is None and self.kind not in ("small", "special") and self.chance(0.05):
             return self.ramped(depth, loops, written, fits)
         if len(written) == 2 and plain and self.chance(0.12):
             return self.pair(depth, loops, written, readable)
@@ -521,8 +532,10 @@ class Function:
             for extent in shape:
                 count *= extent
             made.append("V%d" % len(made))
-            self.names[made[-1]] = self.choose((2, (count,)), (2, shape[::-1]), (1, (count // 2, 2)), (1, (count // 2,)), (1, shape))
-            self.emit(2, '%s = T.decl_buffer(%s, "%s", data=%s.data)' % (made[-1], self.names[made[-1]], self.element, name))
+            self.names[made[-1]] = self.choose((2, (count,)), (2, shape[::-1]), (1, (count // 2, 2)), (2, (count // 2,)), (1, shape))
+            half = len(self.names[made[-1]]) == 1 and self.names[made[-1]][0] < count
+            layout = self.choose((1, ""), (half, ", strides=(2,)"), (half, ", elem_offset=%d" % (count // 2)))
+            self.emit(2, '%s = T.decl_buffer(%s, "%s", data=%s.data%s)' % (made[-1], self.names[made[-1]], self.element, name, layout))
         return made
 
     def text(self):
