@@ -20,6 +20,7 @@ return {
     {"inline_constant_scalars", {"direct_compute"}},
     {"auto_inline", {"direct_compute"}},
     {"fuse_online_softmax", {"complex_reduction"}},
+    {"fuse_online_softmax_amx", {"complex_reduction"}},
     {"online_softmax", {"simple_reduction", "complex_reduction"}},
     {"add_rfactor", {"simple_reduction", "complex_reduction"}},
     {"register_tile", {"complex_reduction"}},

@@ -1,4 +1,5 @@
 -- Chains of a softmax and the product that reads it, as attention has them: what the rules share that fuse such.
+local nest = msched.load "rules.register_loops"
 local chain = {}
 
 local MOST_INLINED = 8 -- blocks between the sum of products and what it is fused with
@@ -83,6 +84,67 @@ function chain.ends_in(sch, block)
   local probe = sch:copy()
   return has_exponentials(probe) and chain.inline_softmax(probe, probe:handle(block))
     and chain.find_parts(probe, probe:handle(block)) ~= nil
+end
+
+-- ---- Scheduling ----------------------------------------------------------------------------------------------------
+
+-- Has the buffer that a block writes hold the dimension of a loop last.
+function chain.put_last(sch, block, loop)
+  local shape, names = sch:writes(block)[1].shape, {}
+  local dimension = nest.dimension_of(shape, sch:write_stride(block, 0, loop))
+  for d = 1, #shape do names[d] = "i" .. d end
+  local order = nest.others(names, dimension)
+  order[#order + 1] = names[dimension]
+  sch:transform_layout(block, string.format("lambda %s: (%s)", table.concat(names, ", "), table.concat(order, ", ")), 0,
+                       1)
+end
+
+-- Rows innermost and in vectors; other spatial loops around what reduces.
+function chain.vectorize_rows(sch, block, lanes)
+  local loops = {sch:get_loops(block)}
+  local row = table.remove(loops, 1)
+  local outer, vector = sch:split(row, {msched.rest, lanes})
+  table.insert(loops, 1, outer)
+  loops[#loops + 1] = vector
+  sch:reorder(loops)
+  sch:vectorize(vector)
+end
+
+-- A reduction over columns of each row: begins before them, stays in registers.
+function chain.reduce_rows(sch, block)
+  local row, column = sch:get_loops(block)
+  sch:reorder(column, row)
+  sch:vectorize(row)
+  sch:annotate(block, "msched.register_tile", 1)
+  sch:decompose_reduction(block, column)
+end
+
+-- The number, from 0, of the read whose strides along two loops are these; `other` moves it not.
+function chain.read_along(sch, block, one, other)
+  for i, r in ipairs(sch:reads(block)) do
+    local index = i - 1
+    if sch:read_stride(block, index, one) and sch:read_stride(block, index, one) > 0
+        and sch:read_stride(block, index, other) == 0 then
+      return index, r
+    end
+  end
+end
+
+-- The block that sums the scores: what the maximum is of, or is made of.
+function chain.find_scores(sch, maximum)
+  for _, name in ipairs(sch:producers(sch:get_sblock(maximum))) do
+    local block = sch:get_sblock(name)
+    for _ = 1, 8 do
+      if sch:has_init(block) then return block end
+      local next_one
+      for _, before in ipairs(sch:producers(block)) do
+        local b = sch:get_sblock(before)
+        if sch:has_init(b) or not next_one then next_one = b end
+      end
+      if not next_one then break end
+      block = next_one
+    end
+  end
 end
 
 return chain

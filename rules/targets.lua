@@ -5,7 +5,7 @@ local targets = {}
 -- CPUs: MetaSchedule's rules, with register tiles and packing, which are ours.
 targets.llvm = {
   rules = {"unroll_window", "inline_constant_scalars", "keep_stages", "auto_inline", "fuse_online_softmax",
-           "online_softmax", "group_sums", "add_rfactor", "register_tile", "dot_tile", "amx_tile", "multi_level_tiling",
+           "fuse_online_softmax_amx", "online_softmax", "group_sums", "add_rfactor", "register_tile", "dot_tile", "amx_tile", "multi_level_tiling",
            "spatial_tiling", "nontemporal_stores", "parallel_vectorize_unroll", "random_compute_location"},
   postprocs = {"disallow_dynamic_loop", "rewrite_layout", "rewrite_parallel_vectorize_unroll",
                "rewrite_reduction_block", "rewrite_tensorize"},
@@ -20,6 +20,7 @@ targets.llvm = {
                  disallowed = {"exp"}},
   unroll_window = {terms = 32, reach = 128},
   fuse_online_softmax = {vectors = {2, 4, 1}, columns = {64, 128, 256}},
+  fuse_online_softmax_amx = {vectors = {4, 2, 1}, columns = {128, 64, 32}, sketches = 3},
   online_softmax = {rows_in_cache = 4},
   add_rfactor = {jobs_per_core = 16, least_per_core = 16, max_innermost = 64, lanes_last = true},
   multi_level_tiling = {structure = "SSRSRS", max_innermost = 64,

@@ -16,11 +16,26 @@ local function tensorize(sch, block, intrinsic)
   sch:tensorize(loops[#loops - #described + 1], intrinsic)
 end
 
+-- The block of this name that has a note, of those below another.
+local function noted(sch, name, above)
+  for _, block in ipairs {sch:get_child_blocks(above)} do
+    if sch:block_name(block) == name and sch:annotation(block, NOTE) then return block end
+    local found = noted(sch, name, block)
+    if found then return found end
+  end
+end
+
+-- The same, where a block around it may have its name, too: what is taken out of the reductions of both.
+local function find(sch, name)
+  local only, block = sch:try("get_sblock", name)
+  return only and block or noted(sch, name, sch:get_sblock(sch:root_block()))
+end
+
 return msched.postproc {
   name = "rewrite_tensorize",
   apply = function(sch, _, self)
     for _, name in ipairs(sch:blocks_with(NOTE)) do
-      local block = sch:get_sblock(name)
+      local block = find(sch, name)
       local intrinsic = sch:annotation(block, NOTE)
       sch:unannotate(block, NOTE)
       if intrinsic ~= "" then tensorize(sch, block, intrinsic)

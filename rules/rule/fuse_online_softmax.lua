@@ -13,17 +13,6 @@ local chain = msched.load "rules.softmax_chain"
 
 -- ---- Rows last -----------------------------------------------------------------------------------------------------
 
--- Has the buffer that a block writes hold the dimension of a loop last.
-local function put_last(sch, block, loop)
-  local shape, names = sch:writes(block)[1].shape, {}
-  local dimension = nest.dimension_of(shape, sch:write_stride(block, 0, loop))
-  for d = 1, #shape do names[d] = "i" .. d end
-  local order = nest.others(names, dimension)
-  order[#order + 1] = names[dimension]
-  sch:transform_layout(block, string.format("lambda %s: (%s)", table.concat(names, ", "), table.concat(order, ", ")), 0,
-                       1)
-end
-
 -- Copies what the scores read along rows alone, with rows last; gives the copies. nil: the scores are no matrix.
 local function copy_rows(sch, scores)
   local row, column, reduce = chain.matrix_loops(sch, scores)
@@ -47,26 +36,6 @@ local function copy_rows(sch, scores)
 end
 
 -- ---- The fused block -----------------------------------------------------------------------------------------------
-
--- Rows innermost and in vectors; other spatial loops around what reduces.
-local function vectorize_rows(sch, block, lanes)
-  local loops = {sch:get_loops(block)}
-  local row = table.remove(loops, 1)
-  local outer, vector = sch:split(row, {msched.rest, lanes})
-  table.insert(loops, 1, outer)
-  loops[#loops + 1] = vector
-  sch:reorder(loops)
-  sch:vectorize(vector)
-end
-
--- A reduction over columns of each row: begins before them, stays in registers.
-local function reduce_rows(sch, block)
-  local row, column = sch:get_loops(block)
-  sch:reorder(column, row)
-  sch:vectorize(row)
-  sch:annotate(block, "msched.register_tile", 1)
-  sch:decompose_reduction(block, column)
-end
 
 -- A product as register tiles: all rows of the tile in vectors, and so many of its other dimension.
 local function tile_product(sch, block, row, other, reduce, count)
@@ -111,8 +80,8 @@ local function schedule_parts(sch, fused, counted, lanes, column_tile)
   for i = 1, #parts - 7 do if not chain.matrix_loops(sch, parts[i]) then return false end end
   local row, value = chain.matrix_loops(sch, product)
   if not row or #{sch:get_loops(product)} ~= 3 then return false end
-  for i = 1, #parts - 7 do put_last(sch, parts[i], (chain.matrix_loops(sch, parts[i]))) end
-  for _, b in ipairs {weights, product, product_carry} do put_last(sch, b, (sch:get_loops(b))) end
+  for i = 1, #parts - 7 do chain.put_last(sch, parts[i], (chain.matrix_loops(sch, parts[i]))) end
+  for _, b in ipairs {weights, product, product_carry} do chain.put_last(sch, b, (sch:get_loops(b))) end
   for i = 1, #parts - 7 do
     local loops, kinds = {sch:get_loops(parts[i])}, sch:loop_iter_kinds(parts[i])
     if sch:has_init(parts[i]) then
@@ -128,12 +97,12 @@ local function schedule_parts(sch, fused, counted, lanes, column_tile)
       end
       tile_product(sch, parts[i], own, other, reduce, common.sample_equal(sch, divisors(column_tile, counted)))
     else
-      vectorize_rows(sch, parts[i], lanes)
+      chain.vectorize_rows(sch, parts[i], lanes)
     end
   end
-  for _, b in ipairs {carry, weights, sum_carry, product_carry} do vectorize_rows(sch, b, lanes) end
-  reduce_rows(sch, maximum)
-  reduce_rows(sch, sum)
+  for _, b in ipairs {carry, weights, sum_carry, product_carry} do chain.vectorize_rows(sch, b, lanes) end
+  chain.reduce_rows(sch, maximum)
+  chain.reduce_rows(sch, sum)
   local i, d, j = sch:get_loops(product)
   tile_product(sch, product, i, d, j, common.sample_equal(sch, divisors(sch:extent(value), counted)))
   return true

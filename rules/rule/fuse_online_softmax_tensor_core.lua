@@ -29,39 +29,11 @@ local function group_for(p, type)
   for _, group in ipairs(p.groups) do if group.inputs == type then return group end end
 end
 
--- The number, from 0, of the read whose strides along two loops are these; `other` moves it not.
-local function read_along(sch, block, one, other)
-  for i, r in ipairs(sch:reads(block)) do
-    local index = i - 1
-    if sch:read_stride(block, index, one) and sch:read_stride(block, index, one) > 0
-        and sch:read_stride(block, index, other) == 0 then
-      return index, r
-    end
-  end
-end
-
 -- Of the read's last two dimensions, the first is the loop `rows`, and the second the loop `across`.
 local function is_matrix(sch, block, index, rows, across)
   local shape = sch:reads(block)[index + 1].shape
   return #shape >= 2 and sch:read_stride(block, index, across) == 1
     and sch:read_stride(block, index, rows) == shape[#shape]
-end
-
--- The block that sums the scores: what the maximum is of, or is made of.
-local function find_scores(sch, maximum)
-  for _, name in ipairs(sch:producers(sch:get_sblock(maximum))) do
-    local block = sch:get_sblock(name)
-    for _ = 1, 8 do
-      if sch:has_init(block) then return block end
-      local next_one
-      for _, before in ipairs(sch:producers(block)) do
-        local b = sch:get_sblock(before)
-        if sch:has_init(b) or not next_one then next_one = b end
-      end
-      if not next_one then break end
-      block = next_one
-    end
-  end
 end
 
 -- The last three loops of a block are these, in this order.
@@ -116,7 +88,7 @@ local function multiply_values(sch, product, carry, group)
   sch:reorder {to, last(own, 1), within}
   sch:unroll(sch:merge {j0, to})
   unroll(sch, k0, i0)
-  local values = read_along(sch, product, j1, i1)
+  local values = chain.read_along(sch, product, j1, i1)
   load_fragment(sch, product, values, group.b, k0, group.load_b)
   local init = {sch:get_loops(sch:decompose_reduction(product, k0))}
   sch:unroll(last(init, 2))
@@ -157,7 +129,7 @@ end
 local function find_chain(sch, product, p)
   if not chain.inline_softmax(sch, product) then return nil end
   local maximum, sum = chain.find_parts(sch, product)
-  local scores = maximum and find_scores(sch, maximum)
+  local scores = maximum and chain.find_scores(sch, maximum)
   if not scores or sch:writes(scores)[1].type ~= "float32" or sch:writes(product)[1].type ~= "float32" then
     return nil
   end
@@ -167,8 +139,8 @@ local function find_chain(sch, product, p)
   if not ends_in_loops(sch, scores, row, column, depth) or not ends_in_loops(sch, product, to, value, along) then
     return nil
   end
-  local first, second = read_along(sch, scores, row, column), read_along(sch, scores, column, row)
-  local values = read_along(sch, product, value, to)
+  local first, second = chain.read_along(sch, scores, row, column), chain.read_along(sch, scores, column, row)
+  local values = chain.read_along(sch, product, value, to)
   if not first or not second or not values then return nil end
   local group = group_for(p, sch:reads(scores)[first + 1].type)
   if not group or sch:reads(scores)[second + 1].type ~= group.inputs

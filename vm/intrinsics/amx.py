@@ -44,6 +44,42 @@ def amx_16x16_impl(a: T.handle, b: T.handle, c: T.handle):
                 for j in T.vectorized(16):
                     C[i, j] = C[i, j] + T.Cast("<S>", A[i, k_0 * <P> + k_1]) * T.Cast("<S>", B[k_0, j, k_1])
 
+# The same, of bfloat16, where the operand of the columns is the product's first factor.
+### amx_16x16x32_bf16_<N>.desc
+#: N columns_first = 32
+@T.prim_func(s_tir=True)
+def amx_columns_first_desc(a: T.handle, b: T.handle, c: T.handle):
+    B = T.match_buffer(b, (16, 16, 2), "bfloat16", offset_factor=1)
+    A = T.match_buffer(a, (16, <N>), "bfloat16", offset_factor=1)
+    C = T.match_buffer(c, (16, 16), "float32", offset_factor=1)
+    with T.sblock("root"):
+        T.reads(C[0:16, 0:16], B[0:16, 0:16, 0:2], A[0:16, 0:<N>])
+        T.writes(C[0:16, 0:16])
+        for i, j, k_0, k_1 in T.grid(16, 16, 16, 2):
+            with T.sblock("update"):
+                vi, vj, vk0, vk1 = T.axis.remap("SSRR", [i, j, k_0, k_1])
+                T.reads(C[vi, vj], B[vk0, vj, vk1], A[vi, vk0 * 2 + vk1])
+                T.writes(C[vi, vj])
+                C[vi, vj] = C[vi, vj] + T.Cast("float32", B[vk0, vj, vk1]) * T.Cast("float32", A[vi, vk0 * 2 + vk1])
+
+### amx_16x16x32_bf16_<N>.impl
+#: N columns_first = 32
+@T.prim_func(s_tir=True)
+def amx_columns_first_impl(a: T.handle, b: T.handle, c: T.handle):
+    sa = T.int32()
+    sb = T.int32()
+    sc = T.int32()
+    B = T.match_buffer(b, (16, 16, 2), "bfloat16", offset_factor=1, strides=[sb, 2, 1])
+    A = T.match_buffer(a, (16, <N>), "bfloat16", offset_factor=1, strides=[sa, 1])
+    C = T.match_buffer(c, (16, 16), "float32", offset_factor=1, strides=[sc, 1])
+    with T.sblock("root"):
+        T.reads(C[0:16, 0:16], B[0:16, 0:16, 0:2], A[0:16, 0:<N>])
+        T.writes(C[0:16, 0:16])
+        with T.attr(0, "instruction", T.tdpbf16ps(T.address_of(C[0, 0]), T.address_of(C[1, 0]), T.address_of(C[0, 1]), T.address_of(A[0, 0]), T.address_of(A[1, 0]), T.address_of(A[0, 1]), T.address_of(B[0, 0, 0]), T.address_of(B[1, 0, 0]), T.address_of(B[0, 1, 0]), T.address_of(B[0, 0, 1]))):
+            for i, k_0, k_1 in T.grid(16, 16, 2):
+                for j in T.vectorized(16):
+                    C[i, j] = C[i, j] + T.Cast("float32", B[k_0, j, k_1]) * T.Cast("float32", A[i, k_0 * 2 + k_1])
+
 # A tile of zeros, to which products are added.
 ### amx_zero_<N>.desc
 #: N i32 = int32 | f32 = float32

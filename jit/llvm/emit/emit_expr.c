@@ -63,6 +63,13 @@ static LLVMValueRef division(struct emit *e, const struct tir_expr_node *n, LLVM
   return n->kind == TIR_MOD ? LLVMBuildSRem(w, a, b, "") : LLVMBuildSDiv(w, a, b, "");
 }
 
+/* What arithmetic of float32 gave is no widened bfloat16. */
+static bool is_computed(LLVMValueRef v) {
+  if (!LLVMIsAInstruction(v)) return false;
+  LLVMOpcode op = LLVMGetInstructionOpcode(v);
+  return op == LLVMFMul || op == LLVMFAdd || op == LLVMFSub || op == LLVMFDiv;
+}
+
 /* LLVM narrows its functions of widened bfloat16, to round what needs no rounding by a routine that few have. */
 static bool has_bfloat(const struct emit *e) {
   for (uint32_t b = 1; b < e->ir->buffers.count; b++)
@@ -72,7 +79,8 @@ static bool has_bfloat(const struct emit *e) {
 
 /* NaN is left out, and comes of two only; of zeros of unlike signs either. Source: IEEE 754-2019, maximumNumber. */
 static LLVMValueRef float_extreme(struct emit *e, bool least, LLVMValueRef a, LLVMValueRef b, tir_type type) {
-  if (tir_type_code(type) == TIR_FLOAT && tir_type_bits(type) >= 32 && !has_bfloat(e)) {
+  bool computed = is_computed(a) || is_computed(b);
+  if (tir_type_code(type) == TIR_FLOAT && tir_type_bits(type) >= 32 && (computed || !has_bfloat(e))) {
     LLVMValueRef args[] = {a, b};
     LLVMValueRef value = emit_intrinsic(e, least ? "llvm.minnum" : "llvm.maxnum", LLVMTypeOf(a), args, 2);
     if (LLVMIsAInstruction(value)) LLVMSetFastMathFlags(value, LLVMFastMathNoSignedZeros);

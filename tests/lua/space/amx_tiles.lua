@@ -213,4 +213,58 @@ function tests.images_cost_what_they_do()
   end
 end
 
+-- Attention, its masks, and queries that share keys: both products by tiles, exponentials rounded to bfloat16. What has
+-- no whole tiles, or other types, stays.
+local function grouped()
+  local Q, K, V = te.placeholder({4, 16, 32}, "bfloat16", "Q"), te.placeholder({2, 32, 32}, "bfloat16", "K"),
+    te.placeholder({2, 32, 16}, "bfloat16", "V")
+  local k, j = te.reduce_axis(32, "k"), te.reduce_axis(32, "j")
+  local function wide(e) return te.cast(e, "float32") end
+  local S = te.compute({4, 16, 32}, function(h, i, c)
+    return te.sum(wide(Q[{h, i, k}]) * wide(K[{h // 2, c, k}]), k)
+  end, "scores")
+  local P = ms.ops.softmax(te.compute({4, 16, 32}, function(h, i, c)
+    return te.select(te.lt(c, 20), S[{h, i, c}] * 0.25, te.min_value "float32")
+  end, "masked"))
+  local Y = te.compute({4, 16, 16}, function(h, i, d) return te.sum(P[{h, i, j}] * wide(V[{h // 2, j, d}]), j) end,
+                       "attention")
+  return te.func("grouped", {Q, K, V, te.compute({4, 16, 16}, function(h, i, d)
+    return te.cast(Y[{h, i, d}], "bfloat16")
+  end, "Y")})
+end
+
+function tests.attention()
+  local rules = {rules = {"auto_inline", "fuse_online_softmax_amx"}}
+  local function attention(rows, columns, width, type, causal)
+    return ms.ops.func("attention", {1, 2, rows, columns, width, dtype = type or "bfloat16", causal = causal})
+  end
+  local function agree(func, run, text)
+    local own, want = ms.arrays_for(func, 1), ms.arrays_for(func, 1)
+    ms.interpret(run, table.unpack(own))
+    ms.interpret(func, table.unpack(want))
+    assert(own[#own]:difference(want[#want]) < 0.02, text)
+  end
+  for n, case in ipairs {{attention(32, 64, 32), 4}, {attention(64, 32, 64, nil, true), 4}, {grouped(), 2}} do
+    local func = case[1]
+    local made = sketches(func, TILES, rules)
+    assert(#made == case[2], n .. ": " .. #made)
+    for i = 2, #made do
+      assert(names(made[i]):find " attention_o " and not names(made[i]):find " exponent ", names(made[i]))
+      agree(func, made[i]:func(), made[i].trace:text())
+      assert(space.postprocess(made[i], parts_of(TILES, {postprocs = {"rewrite_reduction_block", "rewrite_tensorize"}})))
+      local _, tiles = made[i]:script():gsub("T%.tdpbf16ps", "")
+      assert(tiles == 2, n .. ": " .. tiles .. " products of tiles")
+      agree(func, made[i]:func(), made[i].trace:text())
+      if ms.target("native").tiles & 2 > 0 then
+        ms.build(made[i]:func(), {reference = func, target = "native"}):check {tolerance = 0.02}
+      end
+    end
+    assert(#sketches(func, DOTS, rules) == 1, "a target without tiles has none")
+  end
+  for n, other in ipairs {attention(24, 32, 32), attention(32, 40, 32), attention(32, 32, 24),
+                          attention(32, 32, 32, "float32"), attention(32, 32, 32, "float16")} do
+    assert(#sketches(other, TILES, rules) == 1, n)
+  end
+end
+
 support.run(tests, "tests of AMX's tiles")
