@@ -5,8 +5,9 @@ local targets = {}
 -- CPUs: MetaSchedule's rules, with register tiles and packing, which are ours.
 targets.llvm = {
   rules = {"unroll_window", "inline_constant_scalars", "keep_stages", "auto_inline", "fuse_online_softmax",
-           "fuse_online_softmax_amx", "online_softmax", "group_sums", "add_rfactor", "register_tile", "dot_tile", "amx_tile", "multi_level_tiling",
-           "spatial_tiling", "nontemporal_stores", "parallel_vectorize_unroll", "random_compute_location"},
+           "fuse_online_softmax_amx", "online_softmax", "group_sums", "add_rfactor", "register_tile", "dot_tile",
+           "amx_tile", "multi_level_tiling", "spatial_tiling", "nontemporal_stores", "parallel_vectorize_unroll",
+           "random_compute_location"},
   postprocs = {"disallow_dynamic_loop", "rewrite_layout", "rewrite_parallel_vectorize_unroll",
                "rewrite_reduction_block", "rewrite_tensorize"},
   mutators = {{"tile_size", 0.9}, {"compute_location", 0.05}, {"unroll", 0.03}, {"parallel", 0.02},

@@ -234,6 +234,7 @@ local function grouped()
 end
 
 function tests.attention()
+  local by_notes = {postprocs = {"rewrite_reduction_block", "rewrite_tensorize"}}
   local rules = {rules = {"auto_inline", "fuse_online_softmax_amx"}}
   local function attention(rows, columns, width, type, causal)
     return ms.ops.func("attention", {1, 2, rows, columns, width, dtype = type or "bfloat16", causal = causal})
@@ -251,7 +252,7 @@ function tests.attention()
     for i = 2, #made do
       assert(names(made[i]):find " attention_o " and not names(made[i]):find " exponent ", names(made[i]))
       agree(func, made[i]:func(), made[i].trace:text())
-      assert(space.postprocess(made[i], parts_of(TILES, {postprocs = {"rewrite_reduction_block", "rewrite_tensorize"}})))
+      assert(space.postprocess(made[i], parts_of(TILES, by_notes)))
       local _, tiles = made[i]:script():gsub("T%.tdpbf16ps", "")
       assert(tiles == 2, n .. ": " .. tiles .. " products of tiles")
       agree(func, made[i]:func(), made[i].trace:text())
