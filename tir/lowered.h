@@ -54,6 +54,10 @@ int tir_dot_width(const struct tir *ir, tir_stmt store);
  * store of a whole vector: its address is a multiple of so many bytes. Under a test, a call is_aligned(A.data, bytes),
  * that the parameter begins at a multiple of TIR_NONTEMPORAL_ALIGNMENT; the interpreter takes it that it does. */
 #define TIR_NONTEMPORAL "msched.nontemporal"
+
+/* On a block: its body may be left out where a sum over its iterations, in their order, is above 0; a list of their
+ * coefficients, and a constant. */
+#define TIR_IDLE_ABOVE_ZERO "msched.idle_above_zero"
 #define TIR_IS_ALIGNED  "is_aligned"
 enum { TIR_NONTEMPORAL_ALIGNMENT = 64 };
 /* The bytes that such an attribute states; 0: the statement is none. */

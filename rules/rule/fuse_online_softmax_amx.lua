@@ -185,7 +185,7 @@ local function fused(sch, product, vectors, columns)
   local queries = pack(s, c.scores, c.queries, c.row, c.depth, c.rank)
   local paired, turned = transpose_values(s, b, c.values, c.value, c.along)
   local done, outer =
-    s:try("fuse_online_softmax", s:get_sblock(c.maximum), s:get_sblock(c.sum), b, vectors * SIDE, columns)
+    s:try("fuse_online_softmax", s:get_sblock(c.maximum), s:get_sblock(c.sum), b, vectors * SIDE, columns, true)
   if not done or not s:has_block(name .. "_normalize") then return nil end
   local parts, loops = {s:get_child_blocks(outer)}, {s:get_loops(outer)}
   local around = loops[#loops - 1]

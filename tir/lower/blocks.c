@@ -95,10 +95,33 @@ static void wrap_in_if(struct tir *ir, tir_stmt s, tir_expr condition) {
   tir_wrap(ir, s, test);
 }
 
+/* The body of a block that is noted to do nothing where a sum over its iterations is above 0 runs elsewhere: each
+ * iteration's coefficient, and a constant, stand in the note. What has other iterations, as its init, always runs. */
+static void leave_out_idle(struct tir *ir, tir_block block) {
+  tir_expr note = tir_annotation(ir, tir_stmt_at(ir, block)->annotations, TIR_IDLE_ABOVE_ZERO);
+  struct tir_span iters = tir_block_at(ir, block)->iters;
+  if (!note || tir_at(ir, note)->kind != TIR_LIST || tir_at(ir, note)->count != iters.count + 1) return;
+  uint32_t list = tir_at(ir, note)->operands;
+  tir_expr sum = TIR_NONE;
+  for (uint32_t i = 0; i <= iters.count; i++) {
+    tir_expr by = ir->operands.at[list + i];
+    if (!tir_is_int(ir, by)) return;
+    tir_expr it = i < iters.count ? tir_var_expr(ir, ir->iters.at[iters.first + i].var) : TIR_NONE;
+    tir_expr term = tir_int(ir, it ? tir_type_of(ir, it) : tir_type_of(ir, sum ? sum : by), tir_at(ir, by)->imm);
+    if (it) term = tir_mul(ir, it, term);
+    sum = sum ? tir_add(ir, sum, term) : term;
+  }
+  tir_stmt test = tir_new_stmt(ir, TIR_IF);
+  tir_stmt_at(ir, test)->test.condition = tir_make(ir, TIR_LE, sum, tir_int(ir, tir_type_of(ir, sum), 0));
+  tir_move_children(ir, block, TIR_BODY, test, TIR_BODY);
+  tir_append(ir, block, TIR_BODY, test);
+}
+
 /* What it leaves behind holds its iteration variables, which are substituted as the walk comes to it. */
 static void open_block(struct tir *ir, tir_block block) {
   assert(!tir_block_at(ir, block)->allocs.count && "place.c has moved them");
   tir_expr predicate = tir_as(ir, block, TIR_BLOCK)->block.predicate;
+  leave_out_idle(ir, block);
   if (tir_stmt_at(ir, block)->first[TIR_INIT]) {
     tir_expr condition = at_first_reduction(ir, block);
     tir_stmt init = tir_new_stmt(ir, TIR_IF);

@@ -7,6 +7,10 @@
  * value, so that a tile whose elements are all negative infinity adds exp(-infinity) = 0; a row of nothing else is
  * divided as in the function: 0 / 0, or by what it has in the place of 0.
  *
+ * Where it is asked to, it skips tiles whose elements all are masked: x is the least finite value, or negative infinity,
+ * where an affine comparison of row and column fails, which holds of the first column in each row. Such tiles add
+ * nothing, unless all that a row has left is the least finite value, or less.
+ *
  * Requires: in one scope, a stage pipeline, three reduction blocks below loops alone, without buffers of their own,
  *           that reduce inside of the scope and write one region each, in global memory. Maximum: of floats, from the
  *           least finite value, or from negative infinity where it is read by the other two only. Sum: from zero, of
@@ -20,7 +24,8 @@
  * After:    loops over rows but those of the last dimension, tiles of these, and tiles of columns; in them the block
  *           PRODUCT_o with, in this order, what makes x, MAXIMUM (of the tile), MAXIMUM_carry, PRODUCT_weights (the
  *           exponentials), SUM (of the tile), SUM_carry, PRODUCT (of the tile) and PRODUCT_carry. Then
- *           PRODUCT_normalize divides, where the product did. Tiles at the end run under predicates.
+ *           PRODUCT_normalize divides, where the product did. Tiles at the end run under predicates. Which tiles
+ *           are skipped is noted on the fused block, for lowering.
  * Forward:  the three blocks and their loops are dead; what makes x keeps its blocks, in new loops.
  * Source: Milakov and Gimelshein, 2018; Rabe and Staats, "Self-attention does not need O(n^2) memory", 2021; Dao et
  * al., "FlashAttention", 2022, algorithm 1. */
@@ -320,8 +325,8 @@ static bool check(struct tir *ir, const tir_block *blocks, struct tir_fused_soft
 }
 
 bool tir_fuse_online_softmax(struct tir *ir, const tir_block *blocks, int64_t row_tile, int64_t column_tile,
-                             tir_block *out, ms_error *err) {
-  struct tir_fused_softmax plan = {.row_tile = row_tile, .column_tile = column_tile};
+                             bool skips, tir_block *out, ms_error *err) {
+  struct tir_fused_softmax plan = {.row_tile = row_tile, .column_tile = column_tile, .skips = skips};
   struct tir_mark mark = tir_mark(ir);
   for (int i = 0; i < 3; i++) assert(tir_is(ir, blocks[i], TIR_BLOCK));
   if (!tir_rewind_unless(ir, &mark, check(ir, blocks, &plan, err))) return false;

@@ -245,7 +245,8 @@ function tests.attention()
     ms.interpret(func, table.unpack(want))
     assert(own[#own]:difference(want[#want]) < 0.02, text)
   end
-  for n, case in ipairs {{attention(32, 64, 32), 4}, {attention(64, 32, 64, nil, true), 4}, {grouped(), 2}} do
+  for n, case in ipairs {{attention(32, 64, 32), 4}, {attention(64, 32, 64, nil, true), 4},
+                         {attention(32, 64, 32, nil, true), 4}, {grouped(), 2}} do
     local func = case[1]
     local made = sketches(func, TILES, rules)
     assert(#made == case[2], n .. ": " .. #made)
