@@ -58,7 +58,7 @@ int tir_dot_width(const struct tir *ir, tir_stmt store);
 /* On a block: its body may be left out where a sum over its iterations, in their order, is above 0; a list of their
  * coefficients, and a constant. */
 #define TIR_IDLE_ABOVE_ZERO "msched.idle_above_zero"
-#define TIR_IS_ALIGNED  "is_aligned"
+#define TIR_IS_ALIGNED      "is_aligned"
 enum { TIR_NONTEMPORAL_ALIGNMENT = 64 };
 /* The bytes that such an attribute states; 0: the statement is none. */
 int tir_nontemporal_alignment(const struct tir *ir, tir_stmt s);

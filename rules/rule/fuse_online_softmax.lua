@@ -125,8 +125,8 @@ local function fused(sch, product, context, vectors, column_tile)
     local made = s:has_init(scores) and copy_rows(s, scores)
     for _, copy in ipairs(made or {}) do copies[#copies + 1] = copy end
   end
-  local done, outer =
-    s:try("fuse_online_softmax", s:get_sblock(maximum), s:get_sblock(sum), s:handle(b), vectors * lanes, column_tile, true)
+  local done, outer = s:try("fuse_online_softmax", s:get_sblock(maximum), s:get_sblock(sum), s:handle(b),
+                            vectors * lanes, column_tile, true)
   if not done or not s:has_block(name .. "_normalize") then return nil end
   local normalize = s:get_sblock(name .. "_normalize")
   if not schedule_parts(s, outer, counts(vectors, context.target.vector_registers), lanes, column_tile) then

@@ -7,9 +7,9 @@
  * value, so that a tile whose elements are all negative infinity adds exp(-infinity) = 0; a row of nothing else is
  * divided as in the function: 0 / 0, or by what it has in the place of 0.
  *
- * Where it is asked to, it skips tiles whose elements all are masked: x is the least finite value, or negative infinity,
- * where an affine comparison of row and column fails, which holds of the first column in each row. Such tiles add
- * nothing, unless all that a row has left is the least finite value, or less.
+ * Where it is asked to, it skips tiles whose elements all are masked: x is the least finite value, or negative
+ * infinity, where an affine comparison of row and column fails, which holds of the first column in each row. Such tiles
+ * add nothing, unless all that a row has left is the least finite value, or less.
  *
  * Requires: in one scope, a stage pipeline, three reduction blocks below loops alone, without buffers of their own,
  *           that reduce inside of the scope and write one region each, in global memory. Maximum: of floats, from the
@@ -324,8 +324,8 @@ static bool check(struct tir *ir, const tir_block *blocks, struct tir_fused_soft
   return true;
 }
 
-bool tir_fuse_online_softmax(struct tir *ir, const tir_block *blocks, int64_t row_tile, int64_t column_tile,
-                             bool skips, tir_block *out, ms_error *err) {
+bool tir_fuse_online_softmax(struct tir *ir, const tir_block *blocks, int64_t row_tile, int64_t column_tile, bool skips,
+                             tir_block *out, ms_error *err) {
   struct tir_fused_softmax plan = {.row_tile = row_tile, .column_tile = column_tile, .skips = skips};
   struct tir_mark mark = tir_mark(ir);
   for (int i = 0; i < 3; i++) assert(tir_is(ir, blocks[i], TIR_BLOCK));

@@ -29,7 +29,7 @@ struct tir_fused_softmax {
   tir_expr row[TIR_MOST_SOFTMAX_ITERS]; /* of each dimension of the maximum: an iteration of the product, or 0 */
   int tiled;                            /* the dimension whose rows are tiled */
   int64_t row_tile, column_tile;
-  bool skips; /* tiles that are masked */
+  bool skips;              /* tiles that are masked */
   tir_expr exponential, x; /* exp(x - maximum), in the product */
   tir_expr normalizer;     /* what the product is divided by, or multiplied; TIR_NONE: nothing */
   bool multiplies;
