@@ -5,7 +5,9 @@
 -- iteration is copied into a panel, contiguous in the order of use (cache_read under the loop that picks the panel; the
 -- buffer shrinks to it in lower/compact.c); one that is read across it, as the weights of a dense layer are, always,
 -- and its panel lies along it. Tiles need not divide the extents: the rest runs under a condition, which lowering moves
--- out of the way (lower/partition.c). Packing is a choice of the space: it does not pay when small. Where the reduction
+-- out of the way (lower/partition.c). Packing is a choice of the space: it does not pay when small. Where the rows of
+-- the other operand lie whole ways of the first cache apart, both may be packed, that one for all panels of columns,
+-- which then follow one another within a block of the reduction. Where the reduction
 -- is in one piece, results begin tile by tile, in registers, or all that it reduces together before: that is drawn too,
 -- and rewrite_reduction_block does it.
 -- Source: Goto & van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 2008.
@@ -49,6 +51,16 @@ local function crossings(sch, block, inner)
     if d and d < #r.shape then list[#list + 1] = {index = i - 1, dimension = d, rank = #r.shape} end
   end
   return list
+end
+
+-- The operand that all columns share, where its rows lie so far apart that they have the same place in the first cache:
+-- a copy of them, close together, leaves the panel there. nil: it lies better, or in several rows of loops.
+local WAY = 4096 -- bytes: addresses that are so far apart have the same place
+local function crowded(sch, block, a)
+  local shared = nest.operands(sch, block, a.inner)
+  if not shared or #a.rows ~= 1 or common.constants(sch)[sch:reads(block)[shared + 1].buffer] then return nil end
+  local apart, along = sch:read_stride(block, shared, a.rows[1]), sch:read_stride(block, shared, a.longest)
+  if along == 1 and apart and apart > 0 and apart * sch:reads(block)[shared + 1].bytes % WAY == 0 then return shared end
 end
 
 -- Copies a read into a buffer in which the dimension comes last; gives the copy.
@@ -163,8 +175,9 @@ end
 
 -- From outside: chunks of the other spatial loops and of rows, run in parallel; panels of columns; blocks of the
 -- longest reduction; phases, what is left of the other spatial loops, tiles of rows, the reductions, and the register
--- tile. Gives the loops that the panels are packed under, and that the result is written under.
-local function tile(sch, block, a, columns, rows)
+-- tile. both: the blocks are around the panels of columns. Gives the loops that the panels are packed under, that the
+-- result is written under, and the blocks.
+local function tile(sch, block, a, columns, rows, both)
   if a.apart then sch:reorder(a.apart) end
   local columns_outer, columns_inner = sch:split(a.inner, {msched.rest, columns})
   local outer, outer_rest = nest.split_outer(sch, a.outer)
@@ -172,14 +185,16 @@ local function tile(sch, block, a, columns, rows)
   local blocks, rest = sch:split(a.longest, {sch:sample_perfect_tile(a.longest, 2, 1024)})
   local order = {}
   local function add(l) if l then order[#order + 1] = l end end
-  add(outer) add(chunk) add(columns_outer) add(blocks)
+  add(outer) add(chunk)
+  if both then add(blocks) add(columns_outer) else add(columns_outer) add(blocks) end
   for _, l in ipairs(a.phases) do add(l) end
   add(outer_rest) add(rows_outer)
   for _, l in ipairs(a.reduce) do add(l == a.longest and rest or l) end
   add(rows_inner) add(columns_inner)
   sch:reorder(order)
   nest.note_tile(sch, block, a.rows)
-  return blocks, columns_outer
+  if both then return columns_outer, chunk, blocks end
+  return blocks, columns_outer, blocks
 end
 
 -- False: one of them cannot be packed there.
@@ -191,9 +206,9 @@ local function pack_panels(sch, caches, under)
   return true
 end
 
--- The block in tiles of so many vectors a row, with panels or without, with its padding skipped or as it is; nil: it
--- has no such tiles.
-local function tiled(sch, block, context, parameters, vectors, pack, skip)
+-- The block in tiles of so many vectors a row, with panels or without, with the other operand packed too or not, with
+-- its padding skipped or as it is; nil: it has no such tiles.
+local function tiled(sch, block, context, parameters, vectors, pack, skip, both)
   local s = sch:copy()
   local b = s:handle(block)
   if skip then for _, p in ipairs(paddings(s, b)) do s:compute_inline(p) end end
@@ -206,11 +221,13 @@ local function tiled(sch, block, context, parameters, vectors, pack, skip)
   local _, reads = panels(s, b, a.inner)
   local across = crossings(s, b, a.inner)
   if columns > s:extent(a.inner) or (#rows == 0 and #a.rows > 0) or (pack and #reads == 0) then return nil end
-  local caches = {}
+  local caches, shared = {}, both and crowded(s, b, a)
+  if both and (not shared or #across > 0) then return nil end
   if pack then for _, index in ipairs(reads) do caches[#caches + 1] = s:cache_read(b, index, "global") end end
   for _, crossing in ipairs(across) do caches[#caches + 1] = transposed(s, b, crossing) end
-  local packed_under, written_under = tile(s, b, a, columns, rows)
-  if not pack_panels(s, caches, packed_under) then return nil end
+  local others = both and {(s:cache_read(b, shared, "global"))} or {}
+  local packed_under, written_under, blocks = tile(s, b, a, columns, rows, both)
+  if not pack_panels(s, caches, packed_under) or not pack_panels(s, others, blocks) then return nil end
   common.write_under(s, b, written_under)
   return s
 end
@@ -224,6 +241,9 @@ return msched.rule {
       for _, vectors in ipairs {1, 2, 3, 4} do
         for _, pack in ipairs {true, false} do
           results[#results + 1] = tiled(sch, block, context, self.parameters or {}, vectors, pack, skip)
+        end
+        if vectors > 1 then
+          results[#results + 1] = tiled(sch, block, context, self.parameters or {}, vectors, true, skip, true)
         end
       end
     end

@@ -163,6 +163,36 @@ function tests.dot_tiles_rank_first()
 end
 
 -- What is read across the vectors is packed along them: weights of a dense layer by columns.
+-- Where rows of the other operand have the same place in the first cache, sketches of several vectors a row pack both:
+-- it once a block of the reduction, for all panels. Elsewhere, and of constants, there are none.
+function tests.register_tile_packs_crowded_rows()
+  local function packing_both(func)
+    local list = {}
+    for _, sch in ipairs(sketches(func, CPU, {rules = {"register_tile"}})) do
+      if names(sch):find "A_global" then list[#list + 1] = sch end
+    end
+    return list
+  end
+  local func = product(9, 64, 1024)
+  local made = packing_both(func)
+  assert(#made == 3, #made)
+  for _, sch in ipairs(made) do
+    local a, b, c = extents(sch, "A_global"), extents(sch, "B_global"), extents(sch, "C")
+    assert(a[#a] * c[2] == 1024 and b[#b - 1] == a[#a], "a block of the reduction")
+    assert(#a == 4 and a[2] == c[2] and #b == 5 and b[3] == c[3], "outside of the panels")
+    check(func, sch)
+  end
+  assert(#packing_both(product(9, 64, 1000)) == 0, "rows that have places of their own")
+  local A, B, k = te.placeholder({9, 1024}, "float32", "A"), te.placeholder({1024, 64}, "float32", "B"),
+    te.reduce_axis(1024, "k")
+  local C = te.compute({9, 64}, function(i, j) return te.sum(A[{i, k}] * B[{k, j}], k) end, "C")
+  assert(#packing_both(te.func("constant", {A, B, C}, {weights = {"A"}})) == 0, "constants are packed ahead")
+  local D = te.compute({9, 64}, function(i, j) return te.max(C[{i, j}], 0) end, "D")
+  local followed = te.func("followed", {A, B, D})
+  for _, sch in ipairs(packing_both(followed)) do check(followed, sch) end
+  assert(#packing_both(followed) == 3)
+end
+
 function tests.register_tile_across()
   local X, W = te.placeholder({20, 24}, "float32", "X"), te.placeholder({40, 24}, "float32", "W")
   local func = te.func("dense", {X, W, (ms.ops.dense(X, W))})
