@@ -162,9 +162,8 @@ function tests.dot_tiles_rank_first()
   end
 end
 
--- What is read across the vectors is packed along them: weights of a dense layer by columns.
 -- Where rows of the other operand have the same place in the first cache, sketches of several vectors a row pack both:
--- it once a block of the reduction, for all panels. Elsewhere, and of constants, there are none.
+-- it once a block of the reduction, for all columns. Elsewhere, and of constants, there are none.
 function tests.register_tile_packs_crowded_rows()
   local function packing_both(func)
     local list = {}
@@ -179,7 +178,7 @@ function tests.register_tile_packs_crowded_rows()
   for _, sch in ipairs(made) do
     local a, b, c = extents(sch, "A_global"), extents(sch, "B_global"), extents(sch, "C")
     assert(a[#a] * c[2] == 1024 and b[#b - 1] == a[#a], "a block of the reduction")
-    assert(#a == 4 and a[2] == c[2] and #b == 5 and b[3] == c[3], "outside of the panels")
+    assert(#a == 4 and a[2] == c[2] and #b == 5 and b[3] == c[3], "outside of the tiles of columns")
     check(func, sch)
   end
   assert(#packing_both(product(9, 64, 1000)) == 0, "rows that have places of their own")
@@ -193,6 +192,7 @@ function tests.register_tile_packs_crowded_rows()
   assert(#packing_both(followed) == 3)
 end
 
+-- What is read across the vectors is packed along them: weights of a dense layer by columns.
 function tests.register_tile_across()
   local X, W = te.placeholder({20, 24}, "float32", "X"), te.placeholder({40, 24}, "float32", "W")
   local func = te.func("dense", {X, W, (ms.ops.dense(X, W))})
