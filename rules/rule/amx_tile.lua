@@ -7,7 +7,8 @@
 -- reduction last. Two by two tiles of accumulators, or one by four, lie in one loop over the reduction, which holds
 -- them in registers (tir/lower/vector/tiles.c), and begin there as zeros. Where the packed operand of a tile's columns
 -- fits in the cache, the reduction is one piece, and what is computed from the result is computed accumulators by
--- accumulators, by way of a local buffer of so many tiles.
+-- accumulators, by way of a local buffer of so many tiles; and so does a result larger than the second cache reach its
+-- rows.
 -- Where rows, columns or the reduction are no whole tiles, and where too few lie in one loop, as an image's lines are,
 -- the block becomes a product of two matrices (products.lua), padded by zeros: both operands are copied tile by tile,
 -- and of the result no more is written than there is.
@@ -20,6 +21,7 @@ local SIDE = 16 -- rows, and columns, of a tile
 local ACCUMULATORS = {{2, 2}, {1, 4}, {4, 1}} -- tiles of rows by tiles of columns that six of eight registers hold
 local FEWER = {{1, 3}, {3, 1}, {1, 2}, {2, 1}, {1, 1}} -- where those do not divide
 local AHEAD = "meta_schedule.layout_rewrite_preproc" -- noted on what packs a constant, ahead of all runs
+local NONTEMPORAL = "msched.nontemporal"
 local PRODUCT, LATENCY, LOAD = 16, 52, 8 -- cycles: of a product, until the next may be added to its result; of a load
 
 local INTRINSICS = { -- by the operands' types: of what columns share, and of their own
@@ -160,6 +162,19 @@ local function split_last(sch, copy, factors)
   sch:split(loops[#loops], factors)
 end
 
+-- Where the result is more than the second cache holds, and nothing is computed from it, it goes by way of a local
+-- buffer of tiles: accumulators stored straight to rows that lie apart would push out of the caches what is read again.
+-- Whole vectors go on from there, and around the caches, as a draw.
+local function write_by_vectors(sch, block, under, target)
+  local shape = sch:writes(block)[1].shape
+  local bytes = 4
+  for _, n in ipairs(shape) do bytes = bytes * n end
+  if bytes <= target.l2_bytes or #sch:consumers(block) > 0 then return end
+  local copy = sch:cache_write(block, 0, "global")
+  sch:reverse_compute_at(copy, under, {preserve_unit_loops = true})
+  sch:annotate(copy, NONTEMPORAL, common.sample_equal(sch, {0, 1}))
+end
+
 -- Tiles a block whose operands lie as they must, and moves into the tile what is at hand: a.copy and a.packed, which
 -- copy the operands of rows and of columns; a.result, which writes the result out. false: it is refused.
 local function finish(sch, block, context, a, by, intrinsic)
@@ -181,6 +196,7 @@ local function finish(sch, block, context, a, by, intrinsic)
     sch:reverse_compute_at(a.result, under.written, {preserve_unit_loops = true})
   else
     common.write_under(sch, block, under.written)
+    write_by_vectors(sch, block, under.written, context.target)
   end
   return true
 end

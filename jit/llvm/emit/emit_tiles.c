@@ -12,6 +12,7 @@ enum { RESULT = 0, LEFT = 3, RIGHT = 6 }; /* where a product's operands begin in
 /* A tile that products of a loop read: its first element, the one below it, and what was loaded last, where. */
 struct tile {
   tir_expr first, next;
+  bool streams; /* it is read past the first cache */
   LLVMValueRef value;
   LLVMBasicBlockRef block;
   uint32_t uses;
@@ -36,10 +37,19 @@ static LLVMValueRef bytes(struct emit *e) {
   return LLVMConstInt(LLVMInt16TypeInContext(e->context), TILE_BYTES, false);
 }
 
-static LLVMValueRef load_tile(struct emit *e, tir_expr first, tir_expr next) {
+static LLVMValueRef load_tile_by(struct emit *e, const char *name, tir_expr first, tir_expr next) {
   LLVMValueRef at = emit_address_argument(e, first);
   LLVMValueRef operands[] = {rows(e), bytes(e), at, emit_stride_between(e, at, emit_address_argument(e, next))};
-  return emit_machine_intrinsic(e, "llvm.x86.tileloadd64.internal", operands, 4);
+  return emit_machine_intrinsic(e, name, operands, 4);
+}
+
+static LLVMValueRef load_tile(struct emit *e, tir_expr first, tir_expr next) {
+  return load_tile_by(e, "llvm.x86.tileloadd64.internal", first, next);
+}
+
+/* The same with a hint: its lines need not stay in the first cache. */
+static LLVMValueRef stream_tile(struct emit *e, tir_expr first, tir_expr next) {
+  return load_tile_by(e, "llvm.x86.tileloaddt164.internal", first, next);
 }
 
 static void store_tile(struct emit *e, tir_expr first, tir_expr next, LLVMValueRef value) {
@@ -70,12 +80,13 @@ static LLVMValueRef held_cell(const struct emit *e, const tir_expr *result) {
  * the products of such a loop nothing is stored. */
 static LLVMValueRef operand(struct emit *e, const tir_expr *at) {
   struct emit_tiles *t = e->tiles;
-  struct tile *kept = NULL;
-  for (uint32_t i = 0; t && t->shares && i < t->read_count; i++)
-    if (t->read[i].first == at[0] && t->read[i].next == at[1] && t->read[i].uses > 1) kept = t->read + i;
+  struct tile *read = NULL;
+  for (uint32_t i = 0; t && i < t->read_count; i++)
+    if (t->read[i].first == at[0] && t->read[i].next == at[1]) read = t->read + i;
+  struct tile *kept = read && t->shares && read->uses > 1 ? read : NULL;
   LLVMBasicBlockRef here = LLVMGetInsertBlock(e->builder);
   if (kept && kept->block == here) return kept->value;
-  LLVMValueRef value = load_tile(e, at[0], at[1]);
+  LLVMValueRef value = (read && read->streams ? stream_tile : load_tile)(e, at[0], at[1]);
   if (kept) kept->value = value, kept->block = here;
   return value;
 }
@@ -145,6 +156,26 @@ static bool find_shared(const struct emit *e, tir_stmt attr, struct emit_tiles *
   return t->held_count + shared + (single < 2 ? single : 2) <= TILE_REGISTERS;
 }
 
+/* The loop just around that runs more than once in order; TIR_NONE: it is parallel, or there is none. */
+static tir_stmt loop_around(const struct tir *ir, tir_stmt attr) {
+  tir_stmt s = tir_stmt_at(ir, attr)->parent;
+  while (s && !(tir_is(ir, s, TIR_LOOP) && tir_loop_extent(ir, s) != 1)) s = tir_stmt_at(ir, s)->parent;
+  return s && tir_as(ir, s, TIR_LOOP)->loop_kind == TIR_SERIAL ? s : TIR_NONE;
+}
+
+/* Of operands of which some are the same in each iteration of the loop around, the others stream: these would push
+ * what is read again out of the first cache. Source: Intel, "Optimization Reference Manual", chapter "Intel AMX":
+ * TILELOADDT1. */
+static void find_streaming(const struct emit *e, tir_stmt attr, struct emit_tiles *t) {
+  tir_stmt loop = loop_around(e->ir, attr);
+  bool stays = false;
+  for (uint32_t i = 0; loop && i < t->read_count; i++) {
+    t->read[i].streams = tir_uses_var(e->ir, t->read[i].first, tir_stmt_at(e->ir, loop)->loop.var);
+    stays = stays || !t->read[i].streams;
+  }
+  for (uint32_t i = 0; !stays && i < t->read_count; i++) t->read[i].streams = false;
+}
+
 /* Whether a statement in front of the loop makes the tile zero. */
 static bool begins_at_zero(const struct emit *e, tir_stmt attr, const tir_expr *tile) {
   for (tir_stmt s = tir_stmt_at(e->ir, attr)->first[TIR_BODY]; s; s = tir_stmt_at(e->ir, s)->next) {
@@ -160,6 +191,7 @@ void emit_held_tiles(struct emit *e, tir_stmt attr, const tir_expr *held, uint32
   struct emit_tiles tiles = {.held = held, .held_count = count, .cells = cells};
   assert(count > 0 && count < TILE_REGISTERS && !e->tiles);
   tiles.shares = find_shared(e, attr, &tiles);
+  find_streaming(e, attr, &tiles);
   for (uint32_t i = 0; i < count; i++) {
     cells[i] = emit_alloca(e, cell_type(e), 1, TILE_BYTES);
     if (!begins_at_zero(e, attr, held + 2 * i)) keep_tile(e, cells[i], load_tile(e, held[2 * i], held[2 * i + 1]));

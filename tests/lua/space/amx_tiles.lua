@@ -19,8 +19,8 @@ local function rows_by_columns(i, k) return {i[1], k[1]}, {k[1], i[2]} end
 
 -- Sketches of the rule, tensorized: each multiplies tiles, which begin as zeros, and computes what the function does,
 -- lowered too.
-local function made_of(func, rules)
-  local made = sketches(func, TILES, {rules = rules or {"amx_tile"}})
+local function made_of(func, rules, target)
+  local made = sketches(func, target or TILES, {rules = rules or {"amx_tile"}})
   for i = 2, #made do
     check(func, made[i])
     assert(space.postprocess(made[i],
@@ -164,6 +164,53 @@ function tests.constants_are_packed_ahead()
       assert(packing and packing.count == 1, tostring(made[i]))
       assert(table.concat(packing.kernel:params()[2].shape, "x"):find "x16x4$", tostring(made[i]))
     end
+  end
+end
+
+-- A result of more than the second cache holds goes by way of a local buffer of tiles, and around the caches as a draw;
+-- one that something else is computed from, or that the cache holds, does not.
+function tests.large_results_go_around_the_caches()
+  local small = {}
+  for name, value in pairs(TILES) do small[name] = value end
+  small.l2_bytes = 1024
+  for _, case in ipairs {{64, 64, 128}, {20, 24, 70}} do
+    local func = bytes(plain(table.unpack(case)), rows_by_columns)
+    for i, sch in ipairs(made_of(func, nil, small)) do
+      local whole = case[1] % 16 == 0
+      local noted = tostring(sch.trace):find("msched.nontemporal", 1, true) ~= nil
+      assert(noted == (i > 1 and whole), i .. ": " .. tostring(sch.trace))
+    end
+    for _, sch in ipairs(made_of(func)) do assert(not tostring(sch.trace):find("msched.nontemporal", 1, true)) end
+  end
+end
+
+-- Code loads past the first cache the operand that moves with the loop around the reduction, where the other stays: in
+-- order, over tiles of rows or of columns; of a parallel loop nothing is known.
+function tests.what_is_not_read_again_streams()
+  local func = bytes({{1024, 2048}, {512, 1024, 4}, {1024, 1024}, {512, 4}},
+                     function(i, k) return {i[1], k[1] * 4 + k[2]}, {k[1], i[2], k[2]} end)
+  for _, moved in ipairs {"left", "right", "none"} do
+    local sch = ms.schedule(func)
+    local block = sch:get_sblock "C"
+    local rows, columns, groups, neighbours = sch:get_loops(block)
+    local i, row = sch:split(rows, {ms.rest, 16})
+    local j, column = sch:split(columns, {ms.rest, 16})
+    local k, group = sch:split(groups, {ms.rest, 16})
+    local first, second = i, j
+    if moved == "left" then first, second = j, i end
+    sch:reorder {first, second, k, row, column, group, neighbours}
+    if moved == "none" then sch:parallel(second) end
+    sch:decompose_reduction(block, k)
+    sch:tensorize(row, "amx_16x16x64_i8")
+    local kernel = ms.build(sch:func(), {target = TILES.text, load = false})
+    ms.with_folder(function(folder)
+      kernel:export(folder .. "/f.s")
+      local text = ms.read_file(folder .. "/f.s")
+      local right, left = text:match "tdpbssd%s+(%%tmm%d), (%%tmm%d), %%tmm%d"
+      local streamed = text:match "tileloaddt1%s+%S+, (%%tmm%d)"
+      assert(streamed == ({left = left, right = right})[moved], moved .. ": " .. tostring(streamed))
+      assert(text:find "tileloadd%s", moved .. ": all stream")
+    end)
   end
 end
 
