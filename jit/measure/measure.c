@@ -62,6 +62,7 @@ enum jit_outcome jit_outcome_of(enum ms_code code) {
   case MS_EXCEEDS_DEVICE: return JIT_RESOURCES;
   case MS_MISALIGNED: return JIT_MISALIGNED;
   case MS_ILLEGAL_ADDRESS: return JIT_ILLEGAL_ADDRESS;
+  case MS_NO_TILES: /* the system withholds what the instructions need: nothing is known of the result */
   case MS_ILLEGAL_INSTRUCTION: return JIT_ILLEGAL_INSTRUCTION;
   case MS_KERNEL_FAILED: return JIT_KERNEL_FAILED;
   case MS_LAUNCH_TIMEOUT: return JIT_RUN_TIMEOUT;

@@ -55,15 +55,11 @@ static void faults_have_names(void **state) {
   static const struct {
     enum ms_code code;
     const char *name;
-  } faults[] = {{MS_NOT_LAUNCHED, "not launched"},
-                {MS_EXCEEDS_DEVICE, "too many resources"},
-                {MS_LAUNCH_TIMEOUT, "run timeout"},
-                {MS_MISALIGNED, "misaligned"},
-                {MS_ILLEGAL_ADDRESS, "illegal address"},
-                {MS_ILLEGAL_INSTRUCTION, "illegal instruction"},
-                {MS_KERNEL_FAILED, "kernel failed"},
-                {MS_DEVICE_MEMORY, "out of memory"},
-                {MS_NO_DEVICE, "no device"},
+  } faults[] = {{MS_NOT_LAUNCHED, "not launched"},       {MS_EXCEEDS_DEVICE, "too many resources"},
+                {MS_LAUNCH_TIMEOUT, "run timeout"},      {MS_MISALIGNED, "misaligned"},
+                {MS_ILLEGAL_ADDRESS, "illegal address"}, {MS_ILLEGAL_INSTRUCTION, "illegal instruction"},
+                {MS_NO_TILES, "illegal instruction"},    {MS_KERNEL_FAILED, "kernel failed"},
+                {MS_DEVICE_MEMORY, "out of memory"},     {MS_NO_DEVICE, "no device"},
                 {MS_ASSERTION, "wrong result"}};
   for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
     assert_string_equal(jit_outcome_text(jit_outcome_of(faults[i].code)), faults[i].name);
