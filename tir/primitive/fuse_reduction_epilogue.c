@@ -13,6 +13,7 @@
  *           these regions. The buffer between stays allocated.
  * Forward:  the epilogue and the loops that held only it are dead. */
 #include "inline.h"
+#include "move_block.h"
 #include "tir/analysis/loads.h"
 #include "tir/analysis/order/iteration_order.h"
 #include "tir/analysis/order/order.h"
@@ -91,20 +92,11 @@ static void map_iters(struct tir *ir, tir_block reduction, tir_block epilogue) {
 
 /* Its iterations store to elements of their own. */
 static bool stores_apart(struct tir *ir, tir_block epilogue, const struct plan *plan) {
-  tir_var vars[TIR_MOST_INLINED_RANK];
   tir_expr at[TIR_MOST_INLINED_RANK];
-  uint32_t rank = tir_buffer_at(ir, plan->target)->rank, count = 0;
+  uint32_t rank = tir_buffer_at(ir, plan->target)->rank;
   if (rank > TIR_MOST_INLINED_RANK) return false;
   for (uint32_t d = 0; d < rank; d++) at[d] = ir->operands.at[tir_as(ir, plan->store, TIR_STORE)->store.indices + d];
-  for (uint32_t i = 0; i < tir_block_at(ir, epilogue)->iters.count; i++) {
-    tir_var v = tir_iters(ir, epilogue)[i].var;
-    if (tir_is_const(ir, ir->vars.at[v].extent, 1)) continue;
-    bool used = false;
-    for (uint32_t d = 0; d < rank && !used; d++) used = tir_uses_var(ir, at[d], v);
-    if (!used || count == TIR_MOST_INLINED_RANK) return false;
-    vars[count++] = v;
-  }
-  return tir_is_one_to_one(ir, at, rank, vars, count, TIR_NONE);
+  return tir_indices_apart(ir, epilogue, at, rank);
 }
 
 /* The reduction writes where the epilogue does: for each value of its iterations, which then may not meet. */

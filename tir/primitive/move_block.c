@@ -39,16 +39,25 @@ static bool check_removal(const struct tir *ir, const struct tir_move *move, ms_
 
 enum { MOST_LOOPS = 64, MOST_ITERS = 16 };
 
-bool tir_writes_apart(struct tir *ir, tir_block block) {
-  struct tir_span writes = tir_block_at(ir, block)->writes;
+bool tir_indices_apart(struct tir *ir, tir_block block, const tir_expr *at, uint32_t rank) {
   tir_var vars[MOST_ITERS];
-  tir_expr at[MOST_ITERS];
   uint32_t count = 0;
-  if (tir_block_at(ir, block)->iters.count > MOST_ITERS) return false;
+  assert(tir_is(ir, block, TIR_BLOCK) && at);
   for (uint32_t i = 0; i < tir_block_at(ir, block)->iters.count; i++) {
     tir_var v = tir_iters(ir, block)[i].var;
-    if (!tir_is_const(ir, ir->vars.at[v].extent, 1)) vars[count++] = v;
+    if (tir_is_const(ir, ir->vars.at[v].extent, 1)) continue;
+    bool used = false;
+    for (uint32_t d = 0; d < rank && !used; d++) used = tir_uses_var(ir, at[d], v);
+    if (!used || count == MOST_ITERS) return false;
+    vars[count++] = v;
   }
+  return tir_is_one_to_one(ir, at, rank, vars, count, TIR_NONE);
+}
+
+bool tir_writes_apart(struct tir *ir, tir_block block) {
+  struct tir_span writes = tir_block_at(ir, block)->writes;
+  tir_expr at[MOST_ITERS];
+  if (tir_block_at(ir, block)->iters.count > MOST_ITERS) return false;
   for (uint32_t k = writes.first; k < writes.first + writes.count; k++) {
     struct tir_region region = ir->regions.at[k];
     uint32_t rank = tir_buffer_at(ir, region.buffer)->rank;
@@ -57,12 +66,7 @@ bool tir_writes_apart(struct tir *ir, tir_block block) {
       at[d] = ir->operands.at[region.ranges + 2 * d];
       if (!tir_is_const(ir, ir->operands.at[region.ranges + 2 * d + 1], 1)) return false;
     }
-    for (uint32_t i = 0; i < count; i++) {
-      bool used = false;
-      for (uint32_t d = 0; d < rank && !used; d++) used = tir_uses_var(ir, at[d], vars[i]);
-      if (!used) return false;
-    }
-    if (!tir_is_one_to_one(ir, at, rank, vars, count, TIR_NONE)) return false;
+    if (!tir_indices_apart(ir, block, at, rank)) return false;
   }
   return true;
 }

@@ -66,6 +66,9 @@ tir_expr tir_move_limit(struct tir *ir, tir_expr all, const struct tir_move_doma
 
 /* No two values of the block's iterations write the same element: instances that do not run now would write others. */
 bool tir_writes_apart(struct tir *ir, tir_block block);
+
+/* Whether these indices, of its iterations, are others for all different values of them. */
+bool tir_indices_apart(struct tir *ir, tir_block block, const tir_expr *at, uint32_t rank);
 /* Finds the domain of each iteration (move_domain.c). */
 bool tir_move_find_domains(struct tir *ir, struct tir_move *move, ms_error *err);
 /* Finds what is kept of the block's predicate (move_predicate.c). */

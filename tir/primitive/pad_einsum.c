@@ -261,13 +261,10 @@ static bool is_padded_at(const struct tir *ir, const struct plan *plan, tir_expr
   return read && at;
 }
 
-static bool vanishes(const struct tir *ir, const struct plan *plan, tir_expr e, tir_var v);
-
-/* Times zero it is zero: a float may be infinite or NaN, unless it is made of integers or vanishes itself. */
-static bool is_finite(const struct tir *ir, const struct plan *plan, tir_expr e, tir_var v) {
+/* Times zero it is zero: a float that is no constant may be infinite or NaN. */
+static bool is_finite(const struct tir *ir, tir_expr e) {
   const struct tir_expr_node *n = tir_at(ir, e);
-  if (!tir_type_is_float(n->type) || vanishes(ir, plan, e, v)) return true;
-  return n->kind == TIR_FLOAT_IMM && isfinite(n->real);
+  return !tir_type_is_float(n->type) || (n->kind == TIR_FLOAT_IMM && isfinite(n->real));
 }
 
 /* The value is zero where `v` is beyond its old domain, since what is read there is. */
@@ -275,9 +272,10 @@ static bool vanishes(const struct tir *ir, const struct plan *plan, tir_expr e, 
   const struct tir_expr_node *n = tir_at(ir, e);
   switch (n->kind) {
   case TIR_LOAD: return is_padded_at(ir, plan, e, v);
-  case TIR_MUL:
-    return (vanishes(ir, plan, n->a, v) && is_finite(ir, plan, n->b, v)) ||
-           (vanishes(ir, plan, n->b, v) && is_finite(ir, plan, n->a, v));
+  case TIR_MUL: {
+    bool a = vanishes(ir, plan, n->a, v), b = vanishes(ir, plan, n->b, v); /* each once: products nest */
+    return (a && (b || is_finite(ir, n->b))) || (b && is_finite(ir, n->a));
+  }
   case TIR_ADD:
   case TIR_SUB: return vanishes(ir, plan, n->a, v) && vanishes(ir, plan, n->b, v);
   case TIR_CAST: return vanishes(ir, plan, n->a, v);

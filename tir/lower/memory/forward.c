@@ -65,10 +65,11 @@ static bool is_parameter(const struct tir *ir, tir_func func, tir_buffer buffer)
   return false;
 }
 
-static bool writes(const struct lowering *low, tir_buffer buffer) {
+/* The first store to a buffer. */
+static tir_stmt store_to(const struct lowering *low, tir_buffer buffer) {
   for (tir_stmt s = low->body; s; s = tir_next(low->ir, s, low->body))
-    if (tir_is(low->ir, s, TIR_STORE) && tir_stmt_at(low->ir, s)->store.buffer == buffer) return true;
-  return false;
+    if (tir_is(low->ir, s, TIR_STORE) && tir_stmt_at(low->ir, s)->store.buffer == buffer) return s;
+  return TIR_NONE;
 }
 
 static bool is_operand(const struct lowering *low, tir_buffer buffer) {
@@ -91,7 +92,7 @@ static bool find(const struct lowering *low, struct forwarding *f, tir_stmt allo
   if (tir_memory_scope_of(ir, f->copy) != TIR_SCOPE_GLOBAL) return false;
   for (tir_stmt s = low->body; s; s = tir_next(ir, s, low->body))
     if (tir_is(ir, s, TIR_STORE) && tir_stmt_at(ir, s)->store.buffer == f->copy && !is_copied(f, s)) return false;
-  return f->source && !pointed[f->source] && is_parameter(ir, low->func, f->source) && !writes(low, f->source) &&
+  return f->source && !pointed[f->source] && is_parameter(ir, low->func, f->source) && !store_to(low, f->source) &&
          is_within(f) && !changes(ir, f->by, alloc);
 }
 
@@ -114,12 +115,6 @@ static void remove_with_loops(struct tir *ir, tir_stmt s) {
     if (n->prev || n->next || !tir_is(ir, parent, TIR_LOOP)) break;
   }
   tir_kill(ir, s);
-}
-
-static tir_stmt store_to(const struct lowering *low, tir_buffer buffer) {
-  for (tir_stmt s = low->body; s; s = tir_next(low->ir, s, low->body))
-    if (tir_is(low->ir, s, TIR_STORE) && tir_stmt_at(low->ir, s)->store.buffer == buffer) return s;
-  return TIR_NONE;
 }
 
 static void forward(const struct lowering *low, struct forwarding *f, tir_stmt alloc) {
