@@ -147,4 +147,20 @@ function chain.find_scores(sch, maximum)
   end
 end
 
+-- The products of the chain that ends in one of float32, its softmax inlined: the names of maximum and sum, the block
+-- of scores, and of both products the loops of rows, of columns, and the one that reduces; nil: there are none.
+function chain.find_products(sch, product)
+  if not chain.inline_softmax(sch, product) then return nil end
+  local maximum, sum = chain.find_parts(sch, product)
+  local scores = maximum and chain.find_scores(sch, maximum)
+  if not scores or sch:writes(scores)[1].type ~= "float32" or sch:writes(product)[1].type ~= "float32" then
+    return nil
+  end
+  local row, column, depth = chain.matrix_loops(sch, scores)
+  local to, value, along = chain.matrix_loops(sch, product)
+  if not depth or not along or #sch:reads(scores) ~= 2 then return nil end
+  return {maximum = maximum, sum = sum, scores = scores, row = row, column = column, depth = depth, to = to,
+          value = value, along = along}
+end
+
 return chain

@@ -101,15 +101,10 @@ local function two_or_one(tiles) return tiles % 2 == 0 and 2 or 1 end
 
 -- The chain that ends in the product, its softmax inlined; nil: its products are none of whole tiles.
 local function find_chain(sch, product)
-  if not chain.inline_softmax(sch, product) then return nil end
-  local maximum, sum = chain.find_parts(sch, product)
-  local scores = maximum and chain.find_scores(sch, maximum)
-  if not scores or sch:writes(scores)[1].type ~= "float32" or sch:writes(product)[1].type ~= "float32" then
-    return nil
-  end
-  local row, column, depth = chain.matrix_loops(sch, scores)
-  local to, value, along = chain.matrix_loops(sch, product)
-  if not depth or not along or #sch:reads(scores) ~= 2 then return nil end
+  local c = chain.find_products(sch, product)
+  if not c then return nil end
+  local scores, row, column, depth = c.scores, c.row, c.column, c.depth
+  local to, value, along = c.to, c.value, c.along
   local queries, keys = chain.read_along(sch, scores, row, column), chain.read_along(sch, scores, column, row)
   local values = chain.read_along(sch, product, value, to)
   if not queries or not keys or not values or queries > keys then return nil end
@@ -122,7 +117,7 @@ local function find_chain(sch, product)
   end
   local q, k, rank = dimensions(sch, scores, queries, row, depth)
   if not q or not k or q == k or not dimensions(sch, product, values, along, value) then return nil end
-  return {maximum = maximum, sum = sum, scores = scores, queries = queries, values = values, value = value,
+  return {maximum = c.maximum, sum = c.sum, scores = scores, queries = queries, values = values, value = value,
           along = along, row = q, depth = k, rank = rank}
 end
 

@@ -127,15 +127,10 @@ end
 
 -- The chain that ends in the product, its softmax inlined; nil: it is none that this rule fuses.
 local function find_chain(sch, product, p)
-  if not chain.inline_softmax(sch, product) then return nil end
-  local maximum, sum = chain.find_parts(sch, product)
-  local scores = maximum and chain.find_scores(sch, maximum)
-  if not scores or sch:writes(scores)[1].type ~= "float32" or sch:writes(product)[1].type ~= "float32" then
-    return nil
-  end
-  local row, column, depth = chain.matrix_loops(sch, scores)
-  local to, value, along = chain.matrix_loops(sch, product)
-  if not depth or not along or #sch:reads(scores) ~= 2 then return nil end
+  local c = chain.find_products(sch, product)
+  if not c then return nil end
+  local scores, row, column, depth = c.scores, c.row, c.column, c.depth
+  local to, value, along = c.to, c.value, c.along
   if not ends_in_loops(sch, scores, row, column, depth) or not ends_in_loops(sch, product, to, value, along) then
     return nil
   end
@@ -153,7 +148,7 @@ local function find_chain(sch, product, p)
   end
   local width, depth_extent = sch:extent(value), sch:extent(depth)
   if width % SIDE ~= 0 or depth_extent % SIDE ~= 0 then return nil end
-  return {maximum = maximum, sum = sum, scores = scores, group = group, first = first, second = second,
+  return {maximum = c.maximum, sum = c.sum, scores = scores, group = group, first = first, second = second,
           values = values, rows = sch:extent(row), columns = sch:extent(column), width = width, depth = depth_extent}
 end
 

@@ -14,6 +14,17 @@
   "A: T.Buffer((32, 128), \"" a "\"), B: T.Buffer((32, 32, 4), \"" b "\"), C: T.Buffer((32, 32), \"int32\")"
 #define AMX_PRODUCT "T.Cast(\"int32\", A[vi, vk * 4 + vp]) * T.Cast(\"int32\", B[vk, vj, vp])"
 
+#define AMX_OF_BFLOATS(order, value)                                                                                   \
+  {                                                                                                                    \
+    "amx_16x16x32_bf16" order,                                                                                         \
+        "A: T.Buffer((32, 64), \"bfloat16\"), B: T.Buffer((32, 32, 2), \"bfloat16\"), "                                \
+        "C: T.Buffer((32, 32), \"float32\")",                                                                          \
+        "C[vi, vj]", value, 32, 32, 32, 2, {16, 16}, "x86-64-v4,+amx-tile,+amx-bf16",                                  \
+        {"tdpbf16ps", "tileloadd", "tilestored"}, "vfmadd", "x86-64-v4"                                                \
+  }
+#define AMX_BFLOAT_A "T.Cast(\"float32\", A[vi, vk * 2 + vp])"
+#define AMX_BFLOAT_B "T.Cast(\"float32\", B[vk, vj, vp])"
+
 /* The cases: what is computed, as the description has it, and where. */
 static const struct {
   const char *intrinsic, *parameters, *element, *value;
@@ -53,32 +64,8 @@ static const struct {
     AMX_OF_BYTES("u8", "uint8", "uint8", "tdpbuud"),
     AMX_OF_BYTES("u8i8", "uint8", "int8", "tdpbusd"),
     AMX_OF_BYTES("i8u8", "int8", "uint8", "tdpbsud"),
-    {"amx_16x16x32_bf16",
-     "A: T.Buffer((32, 64), \"bfloat16\"), B: T.Buffer((32, 32, 2), \"bfloat16\"), C: T.Buffer((32, 32), \"float32\")",
-     "C[vi, vj]",
-     "T.Cast(\"float32\", A[vi, vk * 2 + vp]) * T.Cast(\"float32\", B[vk, vj, vp])",
-     32,
-     32,
-     32,
-     2,
-     {16, 16},
-     "x86-64-v4,+amx-tile,+amx-bf16",
-     {"tdpbf16ps", "tileloadd", "tilestored"},
-     "vfmadd",
-     "x86-64-v4"},
-    {"amx_16x16x32_bf16_columns_first",
-     "A: T.Buffer((32, 64), \"bfloat16\"), B: T.Buffer((32, 32, 2), \"bfloat16\"), C: T.Buffer((32, 32), \"float32\")",
-     "C[vi, vj]",
-     "T.Cast(\"float32\", B[vk, vj, vp]) * T.Cast(\"float32\", A[vi, vk * 2 + vp])",
-     32,
-     32,
-     32,
-     2,
-     {16, 16},
-     "x86-64-v4,+amx-tile,+amx-bf16",
-     {"tdpbf16ps", "tileloadd", "tilestored"},
-     "vfmadd",
-     "x86-64-v4"},
+    AMX_OF_BFLOATS("", AMX_BFLOAT_A " * " AMX_BFLOAT_B),
+    AMX_OF_BFLOATS("_columns_first", AMX_BFLOAT_B " * " AMX_BFLOAT_A),
     {"microkernel_6x16_f32",
      "A: T.Buffer((12, 8), \"float32\"), B: T.Buffer((8, 32), \"float32\"), C: T.Buffer((12, 32), \"float32\")",
      "C[vi, vj]",
