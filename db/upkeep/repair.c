@@ -1,4 +1,4 @@
-/* Rewriting the store's file: compacting it, and saving what can be read of a damaged one. */
+/* Saving what can be read of a damaged store: it is written into a file that takes the store's place. */
 #define _GNU_SOURCE
 #include "db/file/lock.h"
 #include "db/file/pages.h"
@@ -11,36 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-/* ---- Compact: what older versions wrote is upgraded, then a copy beside the file takes its place ---- */
-
-static bool copy_alone(const char *path, const char *copy, ms_error *err) {
-  struct db db = {.path = (char *)path};
-  int code = mdb_env_create(&db.env);
-  if (!code) code = mdb_env_set_mapsize(db.env, 1); /* as large as the file is */
-  if (!code) code = mdb_env_open(db.env, path, MDB_NOSUBDIR | MDB_NOTLS | MDB_RDONLY | MDB_NOLOCK, 0666);
-  if (!code) code = mdb_env_copy2(db.env, copy, MDB_CP_COMPACT);
-  mdb_env_close(db.env);
-  return !code || db_failed(&db, code, "compacting", err);
-}
-
-bool db_compact(struct db *db, ms_error *err) {
-  if (db->read_only) return ms_fail(err, MS_STORE, "%s: the store is open for reading only", db->path);
-  if (db->batch) return ms_fail(err, MS_STORE, "%s: a batch is open", db->path);
-  if (db->pending) return ms_fail(err, MS_STORE, "%s: there is no store; tuning makes one", db->path);
-  if (!db_upgrade(db, err)) return false;
-  char *copy = NULL;
-  if (asprintf(&copy, "%s.compact", db->path) < 0) abort();
-  db_close_environment(db); /* it must not look at the old file any more */
-  int held = db_hold_alone(db->path, err);
-  if (held >= 0) unlink(copy); /* of a process that was killed */
-  bool ok = held >= 0 && copy_alone(db->path, copy, err) && db_take_place(held, copy, db->path, NULL, err);
-  if (!ok && held >= 0) unlink(copy);
-  free(copy);
-  db_release_alone(held);
-  db_disclaim(db);
-  return db_claim(db, ok ? err : NULL) && db_open_environment(db, ok ? err : NULL) && ok;
-}
 
 /* ---- Repair: what was found ---- */
 

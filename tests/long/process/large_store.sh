@@ -13,7 +13,7 @@ echo 'print(msched.store(arg[1], {read_only = true}):find(arg[2]).id)' >find.lua
 timed() { # what, command…
   what=$1
   shift
-  /usr/bin/time -f "%e s, %M KB" "$@" >output 2>times || { cat times && exit 1; }
+  /usr/bin/time -f "%e s, %U + %S of processor, %M KB" "$@" >output 2>times || { cat times && exit 1; }
   echo "  $what: $(tail -n 1 times)"
 }
 for records; do
@@ -21,6 +21,8 @@ for records; do
   rm -f s.db*
   timed make "$fill" make s.db "$records" like.db
   echo "  bytes a record: $(($(stat -c %s s.db) / records))"
+  timed "db compact" "$msched" db compact --db s.db
+  echo "  bytes a record, compacted: $(($(stat -c %s s.db) / records))"
   echo "  $("$fill" time s.db)"
   timed "db list" "$msched" db list --db s.db
   timed "top" "$msched" top --db s.db

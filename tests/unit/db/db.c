@@ -3,6 +3,7 @@
 #include "unit/stored.h"
 
 #include <math.h>
+#include <sys/stat.h>
 
 static bool collect(void *data, const struct db_record *r) {
   double **at = data;
@@ -95,6 +96,38 @@ static void grows(void **state) {
   assert_true(db_each_record(x->db, NULL, NULL, collect, &at, &err));
   assert_int_equal(at - seen, 40);
   assert_true(db_compact(x->db, &err));
+  assert_int_equal(db_check(x->db, stderr, &err), 0);
+}
+
+static off_t size_of(const char *path) {
+  struct stat s;
+  assert_int_equal(stat(path, &s), 0);
+  return s.st_size;
+}
+
+static bool count_one(void *data, const struct db_record *r) { return r->seconds > 0 && ++*(size_t *)data; }
+
+/* Keys are hashes, so that puts leave pages two thirds full; more records than compact writes in one transaction. */
+static void compacts_to_full_pages(void **state) {
+  enum { RECORDS = 2500 };
+  struct fixture *x = *state;
+  ms_error err = {0};
+  size_t seen = 0;
+  assert_true(db_begin_batch(x->db, &err));
+  for (uint64_t i = 0; i < RECORDS; i++) {
+    struct db_record r = record(x, i, 1.0 + (double)i, DB_MEASURED);
+    assert_true(db_put_record(x->db, &r, &err));
+  }
+  assert_true(db_end_batch(x->db, &err));
+  off_t before = size_of(x->path);
+  assert_true(db_compact(x->db, &err));
+  assert_true(size_of(x->path) < before * 3 / 4);
+  assert_true(size_of(x->path) <= RECORDS * 300);
+  assert_true(db_each_record(x->db, &x->workload, "llvm -mcpu=x", count_one, &seen, &err));
+  assert_int_equal(seen, RECORDS);
+  assert_int_equal(db_check(x->db, stderr, &err), 0);
+  struct db_record more = record(x, RECORDS, 0.5, DB_MEASURED); /* into full pages */
+  assert_true(db_put_record(x->db, &more, &err));
   assert_int_equal(db_check(x->db, stderr, &err), 0);
 }
 
@@ -483,6 +516,7 @@ int main(void) {
                                      TEST(finds_by_prefix_and_module),
                                      TEST(replaces_a_record),
                                      TEST(grows),
+                                     TEST(compacts_to_full_pages),
                                      TEST(goes_through_json),
                                      TEST(refuses_strange_files),
                                      TEST(refuses_a_truncated_file),
