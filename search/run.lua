@@ -241,9 +241,10 @@ local function shape_of(func)
   return table.concat(params[#params].shape, "x")
 end
 
--- What events say of a task's limit.
+-- What events say of a task's limit: as it was measured here, or where its candidates are.
 local function limit_of(task)
-  return task.limit and {name = task.limit.name, seconds = task.limit.seconds, of = task.limit.of}
+  local limit = task.limit or task.limit_elsewhere
+  return limit and {name = limit.name, seconds = limit.seconds, of = limit.of}
 end
 
 function Run:tell_start(task)

@@ -507,6 +507,7 @@ function Task.run_seconds(r) return (r.check_seconds or 0) + (r.time_seconds or 
 
 local function keep(self, c, status, r)
   if self.simulate then return end
+  local limit = r.limit or self.limit
   self.kept = self.kept + 1
   local search =
     {asked = self.asked_at, came = self:since_start(), build_seconds = math.max(0, r.build_seconds or 0),
@@ -514,7 +515,7 @@ local function keep(self, c, status, r)
   return self.services.store:put {workload = self.workload, target = self.target.text, trace = c.trace, hash = c.hash,
     status = status, seconds = r.seconds, low = r.low, high = r.high, runs = r.runs, busy = r.busy, reason = r.reason,
     seed = self.seed, candidate = c.candidate, device = r.device, search = search,
-    roofline = self.limit and {limit = self.limit.name, limit_seconds = self.limit.seconds}}
+    roofline = limit and {limit = limit.name, limit_seconds = limit.seconds}}
 end
 
 -- What was asked for has come: it is waited for no more.
@@ -529,6 +530,7 @@ end
 function Task:take(number, r)
   local f = self:come(number)
   local c = f.candidate
+  self.limit_elsewhere = r.limit or self.limit_elsewhere
   local status = r.measured and "measured" or r.censored and "censored" or "failed"
   if not self.proposed then f.answers[f.at] = {status = status, seconds = status ~= "failed" and r.seconds or nil} end
   self.done = self.done + ((self.proposed or status ~= "failed") and 1 or 0)

@@ -1,7 +1,7 @@
 -- Jobs, results and what workers say of themselves, as bytes and back. What comes from Redis is a stranger's: each
 -- field has bounds, a version stands in front, and what is not as it should be is a message.
 -- VERSION: of the forms below; raised when one changes.
-local codec = {VERSION = 2}
+local codec = {VERSION = 3}
 
 -- The most bytes of texts, and entries of lists.
 local NAME, TEXT, TRACE, LIST = 200, 2000, 4 << 20, 16
@@ -16,7 +16,8 @@ local forms = {
             {"outcome", "text", NAME}, {"reason", "text", TEXT}, {"aside", "text", TEXT}, {"seconds", "real"},
             {"low", "real"}, {"high", "real"}, {"runs", "count"}, {"busy", "flag"}, {"repeated", "flag"},
             {"build_seconds", "real"}, {"check_seconds", "real"}, {"time_seconds", "real"}, {"remark", "text", TEXT},
-            {"device", "texts", TEXT, 64}, {"times", "reals", 0, 80}},
+            {"device", "texts", TEXT, 64}, {"times", "reals", 0, 80}, {"limit", "text", NAME},
+            {"limit_of", "text", NAME}, {"limit_seconds", "real"}},
   worker = {mark = "msfw", {"name", "text", NAME}, {"host", "text", NAME}, {"device", "text", TEXT},
             {"versions", "text", NAME}, {"aside", "text", TEXT}, {"capacity", "count"}, {"done", "count"},
             {"failed", "count"}, {"rate", "real"}, {"started", "real"}, {"seen", "real"}},
@@ -162,6 +163,12 @@ function codec.fault_of(r, hash)
     return "its time is outside of its interval"
   end
   if r.runs > 1 << 40 then return "its runs are out of range" end
+  if r.limit ~= "" and not (r.limit_seconds > 0 and r.limit_seconds < math.huge) then return "its limit is none" end
+end
+
+-- The limit of the function on the worker's device, {name, seconds, of}, as limits.lua has it; nil: it is not known.
+function codec.limit_of(r)
+  return r.limit ~= "" and {name = r.limit, seconds = r.limit_seconds, of = r.limit_of} or nil
 end
 
 return codec

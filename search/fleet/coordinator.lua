@@ -182,7 +182,7 @@ local function result_of(r, job)
           censored = r.outcome == "censored", unmeasurable = r.outcome == "no reference", seconds = r.seconds,
           low = r.low, high = r.high, runs = r.runs, busy = r.busy, repeated = r.repeated,
           build_seconds = r.build_seconds, check_seconds = r.check_seconds, time_seconds = r.time_seconds,
-          reason = r.reason, device = codec.device_of(r.device), worker = r.worker}
+          reason = r.reason, device = codec.device_of(r.device), worker = r.worker, limit = codec.limit_of(r)}
 end
 
 -- A job once more, under another name: its result is not taken.

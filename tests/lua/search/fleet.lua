@@ -76,7 +76,8 @@ assert(misfit(transaction, {"OK", "QUEUED", {}, "QUEUED"}) == "MGET")
 local result =
   {name = "a.b", worker = "w", hash = "b", outcome = "measured", reason = "", aside = "", seconds = 0.5, low = 0.25,
    high = math.huge, runs = 3, busy = true, repeated = false, build_seconds = 1, check_seconds = 2, time_seconds = 3,
-   remark = "", device = {"name", "x", "driver", "12", "else", "1"}, times = {1.5, 2.5}}
+   remark = "", device = {"name", "x", "driver", "12", "else", "1"}, times = {1.5, 2.5}, limit = "memory",
+   limit_of = "bytes", limit_seconds = 0.125}
 local bytes = codec.write_result(result)
 local read = assert(codec.read_result(bytes))
 for name, value in pairs(result) do
@@ -103,11 +104,15 @@ refused("below 0", codec.read_job, codec.write_job {name = "x", best = -1})
 refused("below 0", codec.read_job, codec.write_job {name = "x", seconds = 0 / 0})
 refused("there is none", codec.read_job, nil)
 assert(not codec.fault_of(result, "b"))
-for name, wrong in pairs {outcome = "so", seconds = math.huge, low = 0.75, high = 0.25, runs = 1 << 50} do
+for name, wrong in pairs {outcome = "so", seconds = math.huge, low = 0.75, high = 0.25, runs = 1 << 50,
+                         limit_seconds = math.huge} do
   local other = setmetatable({[name] = wrong}, {__index = result})
   assert(codec.fault_of(other, "b"), name)
 end
 assert(codec.fault_of(result, "c"):find "of module b")
+assert(codec.limit_of(read).name == "memory" and codec.limit_of(read).seconds == 0.125)
+local unlimited = setmetatable({limit = "", limit_seconds = 0}, {__index = result})
+assert(not codec.limit_of(unlimited) and not codec.fault_of(unlimited, "b"))
 assert(#ms.outcomes > 10)
 for _, outcome in ipairs(ms.outcomes) do
   assert(not codec.fault_of(setmetatable({outcome = outcome}, {__index = result}), "b"), outcome)

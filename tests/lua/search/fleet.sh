@@ -152,6 +152,8 @@ wait $three 2>/dev/null
 others=$real
 "$msched" tune ops:matmul --trials 3 --fleet $url --db "$work/real.db" -- 24 24 24 >"$work/out" 2>"$work/err" || fail "tune by a worker: $(cat "$work/err")"
 [ "$("$msched" top -k 9 --db "$work/real.db" | grep -c llvm)" -ge 2 ] || fail "nothing was measured: $(cat "$work/out")"
+grep -q '[0-9] % of ' "$work/out" || fail "no share of the worker's limit: $(cat "$work/out")"
+"$msched" top --db "$work/real.db" | grep -q '[0-9] % of ' || fail "no share in the store: $("$msched" top --db "$work/real.db")"
 "$msched" replay matmul --db "$work/real.db" >"$work/out" 2>&1 || "$msched" replay best --db "$work/real.db" >"$work/out" 2>&1 || fail "replay: $(cat "$work/out")"
 # Beside a worker of a GPU, the tests' own: each has the jobs of its device, and a tuner needs no device.
 gpu=''
