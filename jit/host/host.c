@@ -6,6 +6,7 @@
 #include "jit/llvm/api.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -44,6 +45,7 @@ static void ask_llvm(char name[64]) {
 #ifdef __x86_64__
 #include <cpuid.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static uint64_t read_xcr0(void) {
@@ -82,12 +84,25 @@ static void read_name(x86_set kept, char name[64]) {
     ask_llvm(name);
 }
 
-/* Whether a process that asks for the tiles gets them; asking that changes nothing. Source: Linux,
- * Documentation/arch/x86/xstate.rst. */
+enum { ARCH_GET_XCOMP_SUPP = 0x1021, ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+
+/* Asks for the tiles in a child, since a process that has them needs larger signal stacks from then on. The child
+ * shares our memory and stops us until it ends: it may do no more than that. Where none can be made, yes: the helper
+ * finds out. */
+static bool child_gets_tiles(void) {
+  int status = 0;
+  pid_t pid = vfork();
+  if (!pid) _exit(syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) != 0);
+  while (pid > 0 && waitpid(pid, &status, 0) < 0)
+    if (errno != EINTR) return true; /* the host reaps all of its children, or ignores them */
+  return status == 0;
+}
+
+/* Whether a process that asks for the tiles gets them: the kernel knows them, and nothing refuses the request, as a
+ * container's filter of system calls may. Source: Linux, Documentation/arch/x86/xstate.rst. */
 static bool tiles_are_lent(void) {
-  enum { ARCH_GET_XCOMP_SUPP = 0x1021, XFEATURE_XTILEDATA = 18 };
-  uint64_t lent = 0;
-  return !syscall(SYS_arch_prctl, ARCH_GET_XCOMP_SUPP, &lent) && lent >> XFEATURE_XTILEDATA & 1;
+  uint64_t known = 0;
+  return !syscall(SYS_arch_prctl, ARCH_GET_XCOMP_SUPP, &known) && known >> XFEATURE_XTILEDATA & 1 && child_gets_tiles();
 }
 
 static struct host this_machine;
